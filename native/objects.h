@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Objects that exist, such as allocations that were not freed: a hash table of what is known of
+ * each, by its address and the address space that it is in. The table grows by doubling up to a
+ * bound.
+ *
+ * This header is read by C and by LuaJIT's ffi.cdef: plain declarations only.
+ */
+#pragma once
+#include <stdint.h>
+
+struct objects;
+
+struct object {
+	uint64_t address; /* not 0 */
+	double time;	  /* when it came into being, ns */
+	int64_t size;
+	int32_t space; /* the process whose address it is; 0: the kernel's */
+	int32_t tid;
+	uint32_t stack;
+	uint32_t kind;
+};
+
+/* At most max objects. NULL when out of memory. */
+struct objects *objects_new(uint32_t max);
+void objects_free(struct objects *o);
+
+/* Returns 0; 1: it took the place of an object that was there; -EINVAL for the address 0, -ENOSPC
+ * when there is no room for more. */
+int objects_put(struct objects *o, int32_t space, uint64_t address, int64_t size, double time,
+		int32_t tid, uint32_t stack, uint32_t kind);
+/* Removes an object. Returns it as it was, valid until the next call; NULL: there is none. */
+const struct object *objects_take(struct objects *o, int32_t space, uint64_t address);
+uint32_t objects_count(const struct objects *o);
+/* One after the other, in no order: *at starts at 0. NULL after the last. */
+const struct object *objects_next(const struct objects *o, uint32_t *at);
+void objects_clear(struct objects *o);

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Escapes of strings that are printed; see text.h. */
+#include "text.h"
+
+#include <string.h>
+
+#define BYTES(b) (0x0101010101010101ULL * (b))
+
+/* True if one of 8 bytes is below 0x20, 0x7f or above. A borrow may hit the byte above a true one:
+ * the answer for the whole word stays right. */
+static int has_special(uint64_t w)
+{
+	uint64_t control = (w - BYTES(0x20)) & ~w;
+	uint64_t del = ((w ^ BYTES(0x7f)) - BYTES(1)) & ~(w ^ BYTES(0x7f));
+
+	return ((control | del | w) & BYTES(0x80)) != 0;
+}
+
+/* Length of the valid UTF-8 sequence at s, 0 if there is none. Code point to *code. */
+static size_t utf8_decode(const uint8_t *s, size_t n, uint32_t *code)
+{
+	static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
+	size_t len = s[0] < 0x80       ? 1
+		     : s[0] >> 5 == 6  ? 2
+		     : s[0] >> 4 == 14 ? 3
+		     : s[0] >> 3 == 30 ? 4
+				       : 0;
+
+	if (!len || len > n)
+		return 0;
+	*code = len == 1 ? s[0] : s[0] & (0x7f >> len);
+	for (size_t i = 1; i < len; i++) {
+		if (s[i] >> 6 != 2)
+			return 0;
+		*code = *code << 6 | (s[i] & 0x3f);
+	}
+	if (*code < smallest[len] || *code > 0x10ffff || *code >> 11 == 0xd800 >> 11)
+		return 0;
+	return len;
+}
+
+static int needs_escape(uint32_t code, enum text_mode mode)
+{
+	if (mode == TEXT_LINES && (code == '\n' || code == '\t'))
+		return 0;
+	if (mode == TEXT_JSON && (code == '"' || code == '\\'))
+		return 1;
+	return code < 0x20 || (code >= 0x7f && code < 0xa0);
+}
+
+int text_clean(const char *s, size_t n, enum text_mode mode)
+{
+	const uint8_t *p = (const uint8_t *)s, *end = p + n;
+	uint32_t code;
+	uint64_t w;
+
+	while (p < end) {
+		if (mode != TEXT_JSON && end - p >= 8) {
+			memcpy(&w, p, 8);
+			if (!has_special(w)) {
+				p += 8;
+				continue;
+			}
+		}
+		size_t len = utf8_decode(p, (size_t)(end - p), &code);
+
+		if (!len || needs_escape(code, mode))
+			return 0;
+		p += len;
+	}
+	return 1;
+}
+
+static size_t escape_code(char *out, uint32_t code, const uint8_t *s, size_t len,
+			  enum text_mode mode)
+{
+	static const char hex[] = "0123456789abcdef";
+	char *o = out;
+
+	if (mode == TEXT_JSON && (code == '"' || code == '\\')) {
+		*o++ = '\\';
+		*o++ = (char)code;
+	} else if (mode == TEXT_JSON) {
+		memcpy(o, "\\u00", 4);
+		o[4] = hex[code >> 4];
+		o[5] = hex[code & 15];
+		o += 6;
+	} else {
+		for (size_t i = 0; i < len; i++) {
+			*o++ = '\\';
+			*o++ = 'x';
+			*o++ = hex[s[i] >> 4];
+			*o++ = hex[s[i] & 15];
+		}
+	}
+	return (size_t)(o - out);
+}
+
+size_t text_escape(char *out, const char *s, size_t n, enum text_mode mode)
+{
+	const uint8_t *p = (const uint8_t *)s, *end = p + n;
+	uint32_t code;
+	char *o = out;
+
+	while (p < end) {
+		size_t len = utf8_decode(p, (size_t)(end - p), &code);
+
+		if (!len) {
+			/* One byte that stands for nothing: in JSON too only its value can be
+			 * shown. */
+			if (mode == TEXT_JSON)
+				*o++ = '\\';
+			len = 1;
+			o += escape_code(o, 0, p, len, TEXT_CELL);
+		} else if (needs_escape(code, mode)) {
+			o += escape_code(o, code, p, len, mode);
+		} else {
+			memcpy(o, p, len);
+			o += len;
+		}
+		p += len;
+	}
+	return (size_t)(o - out);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Records that BPF programs write, as rings of the merge: a ring buffer map is one, a perf event
+ * array one for each cpu. A ring buffer's records are what the program wrote and no more; those of
+ * a perf event array are samples like any other.
+ *
+ * This header is read by C and by LuaJIT's ffi.cdef: plain declarations only.
+ */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+
+struct bpf_rings;
+struct decoder;
+struct error;
+struct event;
+struct merge;
+struct slot;
+
+/* A map whose records are the events of one class. The offsets are those of members in a ring
+ * buffer's record, -1: it has none. */
+struct bpf_output {
+	int32_t map;	  /* descriptor */
+	uint32_t per_cpu; /* 1: a perf event array; 0: a ring buffer */
+	uint32_t size;	  /* bytes of a ring buffer; pages of each cpu's ring */
+	uint32_t payload; /* bytes its fields take: shorter records are not delivered */
+	uint16_t class;
+	int32_t time_at; /* u64 of bpf_ktime_get_ns(); without, the time of reading orders records
+			  */
+	int32_t pid_at, tid_at, cpu_at; /* 32 bits each */
+	const uint64_t *lost;		/* where the program counts what did not fit; NULL */
+};
+
+/* has_lost: the kernel counts what perf events lose. Opens them, and adds the perf events'
+ * attributes and ids to the decoder. The outputs must last as long. NULL with a message. */
+struct bpf_rings *bpf_rings_open(const struct bpf_output *outputs, uint32_t n, bool has_lost,
+				 struct decoder *decoder, struct error *err);
+/* Adds the rings to the merge, which frees them, when the decoder knows all ids. 0 or -ENOMEM. */
+int bpf_rings_add(struct bpf_rings *b, struct merge *merge, const struct decoder *decoder);
+/* To be called when the merge has freed the rings. */
+void bpf_rings_close(struct bpf_rings *b);
+/* Descriptor to poll for ring i of those that were added, in their order. */
+int bpf_rings_fd(const struct bpf_rings *b, uint32_t i);
+/* Whether the descriptor is ready as long as the ring is not empty. */
+bool bpf_rings_is_level(const struct bpf_rings *b, uint32_t i);
+uint32_t bpf_rings_nr(const struct bpf_rings *b);
+/* Lets perf events into the rings, or no more; what ring buffers get from now on is ignored. */
+int bpf_rings_enable(struct bpf_rings *b, struct error *err);
+void bpf_rings_stop(struct bpf_rings *b);
+/* Records that did not fit into a ring buffer since the last call. */
+uint64_t bpf_rings_lost(struct bpf_rings *b);
+/* Records of perf events that were lost and that no record in their rings told of. */
+uint64_t bpf_rings_untold(const struct bpf_rings *b);
+
+/* Fills ev with the record of a ring buffer, but for time, ring and flags. 1, or -EBADMSG. */
+int bpf_decode(const struct bpf_output *outputs, const struct slot *slot, struct event *ev);
+/* The same for a run of slots that are on time, from `from` on (ns). Their events are complete but
+ * for the key; base is subtracted from the times. Returns how many of the n it decoded. */
+int bpf_decode_run(const struct bpf_output *outputs, const struct slot *slots, int n, uint64_t base,
+		   uint64_t from, struct event *ev);

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Readable names of C++ and Rust functions.
+ *
+ * This header is read by C and by LuaJIT's ffi.cdef: plain declarations only.
+ */
+#pragma once
+#include <stddef.h>
+
+enum name_style {
+	NAMES_SHORT,   /* without parameters: "std::vector<int>::push_back" */
+	NAMES_FULL,    /* as declared */
+	NAMES_MANGLED, /* as in the file */
+};
+
+/* Writes the readable name, 0-ended, and returns its length; 0 where name is not mangled, or its
+ * readable form does not fit. */
+size_t demangle(const char *name, enum name_style style, char *out, size_t size);

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Ring: reads one mapped perf ring without copying. It scans records into a small window that is
+ * kept sorted by time, because an interrupt's record may stand before the older record of the
+ * code it interrupted. The kernel gets its space back only by ring_release(): until then every
+ * record handed out stays where it is. This file holds the only accesses to data_head and
+ * data_tail.
+ */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+#include <linux/perf_event.h>
+
+struct decoder;
+struct ring;
+struct slot;
+
+/* base: the mapping (control page first), pages: of data, a power of two. NULL: out of memory. */
+struct ring *ring_new(void *base, uint32_t pages, const struct decoder *decoder);
+/* The same for a BPF ring buffer, mapped as the kernel says: consumer's page, producer's page, and
+ * twice size bytes of data. time_at: offset of a record's time, -1: it has none, then it is the
+ * time of reading; mark: flags of its slots. */
+struct ring *ring_new_bpf(void *consumer, const void *producer, uint64_t size, int32_t time_at,
+			  uint32_t mark);
+/* What is written from now on is not seen. */
+void ring_freeze(struct ring *r);
+void ring_free(struct ring *r);
+
+/* The slots of its records carry this number from now on; 0 before. */
+void ring_set_number(struct ring *r, uint32_t number);
+
+/* Takes the kernel's head as the end of what will be read. Returns the unread bytes. */
+uint64_t ring_snapshot(struct ring *r);
+uint64_t ring_size(const struct ring *r);
+
+/* Records lost, as the records told that were read so far. */
+uint64_t ring_lost(const struct ring *r);
+
+/* Time of the oldest unread record below the snapshot; UINT64_MAX when there is none. */
+uint64_t ring_peek(struct ring *r);
+/* Moves up to max > 0 unread records with time <= limit to out, in order. Returns how many, which
+ * may be fewer than there are: 0 only if there is none. */
+int ring_take(struct ring *r, uint64_t limit, struct slot *out, int max);
+/* Gives back the space of all records that were taken. */
+void ring_release(struct ring *r);
