@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# The BPF programs, embedded in profscript. What the kernel's structures look like is found out when
+# a program is loaded (CO-RE), so neither headers of the kernel nor its BTF are needed here. Where
+# clang or libbpf's headers are missing, profscript is built without them, and says so when asked.
+
+DEPS       += clang libbpf-dev
+BPF_CFLAGS := -target bpf -g -O2 -Wall $(WERROR) -I/usr/include/$(shell $(CC) -print-multiarch) \
+	-D__TARGET_ARCH_$(subst aarch64,arm64,$(subst x86_64,x86,$(shell uname -m)))
+ifneq ($(shell clang $(BPF_CFLAGS) -include linux/types.h -include bpf/bpf_core_read.h \
+	-fsyntax-only -xc /dev/null 2>/dev/null && echo found),)
+BPF_OBJECTS := $(patsubst %.c,build/%.o,$(wildcard bpf/*.bpf.c))
+endif
+
+build/bpf/%.bpf.o: bpf/%.bpf.c bpf/kernel.h Makefile bpf/build.mk
+	$(call quiet,BPF)mkdir -p $(@D) && clang $(BPF_CFLAGS) -c -o $@ $<
+
+$(BUILD)/bpf/objects.o: EXTRA = -D'OBJECTS=$(patsubst build/bpf/%.bpf.o,OBJECT(%),$(BPF_OBJECTS))'
+$(BUILD)/bpf/objects.o: $(BPF_OBJECTS) bpf/build.mk
