@@ -1,0 +1,158 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- The dispatch loop: made for the events and handlers of one session, so that LuaJIT compiles
+--- event -> typed view -> handler into one trace. Nothing is looked up by name per event.
+local bit = require 'bit'
+local ffi = require 'ffi'
+
+local C = ffi.C
+local dispatch = {}
+
+--- What is to be called for the samples of one class.
+---@class Route
+---@field class integer
+---@field view View
+---@field handlers function[]
+
+-- LuaJIT's limits are 60 upvalues a function and 200 local variables: beyond them the classes are
+-- divided into groups, each with a function of its own.
+local MAX_BOUND = 40
+
+--- What is to be done with the events of one class.
+---@class Branch
+---@field class integer
+---@field code string statements about `e`, a struct event *; cast is ffi.cast, bor is bit.bor
+---@field bound table<string, any> what the code's other names stand for
+---@field same? string two branches where this is equal do the same: one test does for neighbours, and
+--- compiled code need not leave its loop for one of them
+
+--- The if chain of some branches, and what it must be given: { name, ... }, { value, ... }.
+local function chain(branches)
+  local names, values, tests = { 'cast', 'bor' }, { ffi.cast, bit.bor }, {}
+  for i, branch in ipairs(branches) do
+    for name, value in pairs(branch.bound) do
+      names[#names + 1], values[#values + 1] = name, value
+    end
+    local test = branch.last == branch.class and ('class == %d'):format(branch.class)
+      or ('class >= %d and class <= %d'):format(branch.class, branch.last)
+    tests[i] = ('%s %s then\n%s\n'):format(i == 1 and 'if' or 'elseif', test, branch.code)
+  end
+  return table.concat(tests) .. 'end\n', table.concat(names, ', '), values
+end
+
+--- Makes one branch of neighbours that do the same, each with the range class..last.
+local function merge(branches)
+  table.sort(branches, function(a, b) return a.class < b.class end)
+  local merged = {}
+  for _, branch in ipairs(branches) do
+    local before = merged[#merged]
+    if before and branch.same and branch.same == before.same and branch.class == before.last + 1 then
+      before.last = branch.class
+    else
+      merged[#merged + 1] = { class = branch.class, last = branch.class, code = branch.code, bound = branch.bound,
+        same = branch.same }
+    end
+  end
+  return merged
+end
+
+--- Divides the branches into groups of neighbours that a function can hold.
+local function group(branches)
+  local groups, bound = {}, math.huge
+  for _, branch in ipairs(branches) do
+    local n = 0
+    for _ in pairs(branch.bound) do n = n + 1 end
+    bound = bound + n
+    if bound > MAX_BOUND then
+      groups[#groups + 1] = {}
+      bound = n
+    end
+    table.insert(groups[#groups], branch)
+  end
+  return groups
+end
+
+local LOOP = [[
+local %s = ...
+return function(events, n)
+  for i = 0, n - 1 do
+    local e = events + i
+    local class = e.class
+    %s
+  end
+end
+]]
+
+--- A function(events, n) that does with n events, in order, what their classes' branches say.
+---@param name string for messages
+---@param branches Branch[] at least one
+---@return function
+function dispatch.loop(name, branches)
+  branches = merge(branches)
+  local groups = group(branches)
+  local body, names, values = chain(branches)
+  if #groups > 1 then
+    names, values = {}, {}
+    local calls = {}
+    for i, members in ipairs(groups) do
+      local code, bound, its_values = chain(members)
+      local source = ('local %s = ...\nreturn function(e, class)\n%send\n'):format(bound, code)
+      names[i] = 'group_' .. i
+      values[i] = assert(loadstring(source, '=' .. name))(unpack(its_values))
+      calls[i] = ('%s class <= %d then %s(e, class)\n'):format(i == 1 and 'if' or 'elseif',
+        members[#members].last, names[i])
+    end
+    body, names = table.concat(calls) .. 'end\n', table.concat(names, ', ')
+  end
+  return assert(loadstring(LOOP:format(names, body), '=' .. name))(unpack(values))
+end
+
+--- A function(events, n) that calls the handlers of n events in order.
+---@param routes Route[]
+---@param lost fun(e: ffi.cdata*) called with the struct event of each loss
+---@return function
+function dispatch.compile(routes, lost)
+  local branches = { { class = C.EVENT_LOST, code = 'lost(e)', bound = { lost = lost } } }
+  for i, route in ipairs(routes) do
+    local bound, code = { ['type_' .. i] = route.view.type }, { ('local ev = cast(type_%d, e)'):format(i) }
+    for j, handler in ipairs(route.handlers) do
+      local name = ('handler_%d_%d'):format(i, j)
+      bound[name] = handler
+      code[#code + 1] = name .. '(ev)'
+    end
+    branches[#branches + 1] = { class = route.class, code = table.concat(code, '\n'), bound = bound }
+  end
+  return dispatch.loop('dispatch', branches)
+end
+
+--- A function(events, n) that marks the samples that a filter rejects, or nil without filters.
+---@param filters { class: integer, view: View, keep: fun(e, p, raw, size): any }[]
+---@return function?
+function dispatch.compile_filters(filters)
+  if #filters == 0 then return end
+  local branches = {}
+  for i, filter in ipairs(filters) do
+    branches[i] = {
+      class = filter.class,
+      code = ('if not keep_%d(e, cast(payload_%d, e.raw), e.raw, e.raw_size) then e.class = %d end'):format(i, i,
+        C.EVENT_FILTERED),
+      bound = { ['payload_' .. i] = filter.view.payload, ['keep_' .. i] = filter.keep },
+    }
+  end
+  return dispatch.loop('filters', branches)
+end
+
+--- How many of the n events to take so that at most `left` samples are among them, and how many
+--- samples those are.
+---@return integer n, integer samples
+function dispatch.limit(events, n, left)
+  local samples = 0
+  for i = 0, n - 1 do
+    if events[i].class >= C.EVENT_FIRST then
+      samples = samples + 1
+      if samples == left then return i + 1, samples end
+    end
+  end
+  return n, samples
+end
+
+return dispatch

@@ -1,0 +1,369 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Runs one profiler: opens its session, pulls batches, dispatches them, ends the intervals and the
+--- run. Everything that depends on the events is made before the first of them arrives.
+local bit = require 'bit'
+local ffi = require 'ffi'
+local attach = require 'bindings.attach'
+local dispatch = require 'bindings.dispatch'
+local dry_run = require 'bindings.dry_run'
+local events = require 'bindings.events'
+local expr = require 'bindings.expr'
+local failure = require 'bindings.failure'
+local instance = require 'bindings.instance'
+local output = require 'bindings.output'
+local own_threads = require 'bindings.own_threads'
+local printer = require 'bindings.printer'
+local services = require 'bindings.services'
+local sessions = require 'bindings.session'
+local sources = require 'bindings.sources'
+local stack_report = require 'bindings.stack_report'
+local views = require 'bindings.views'
+
+ffi.cdef [[
+int getpid(void);
+void free(void *);
+]]
+
+local C = ffi.C
+local driver = {}
+
+local DEFAULT_PAGES = 128 -- 512 KiB per ring: loses nothing at a million events per second
+local DUMP_PAGES = 1024 -- where each event brings KiB of its stack
+local DEFAULT_WATERMARK = 50 -- percent
+
+---@class Run
+---@field name string of the profiler
+---@field opt table
+---@field session ffi.cdata*
+---@field events table see bindings/events.lua
+---@field out table
+local Run = {}
+Run.__index = Run
+
+local function check(ok, err)
+  if ok < 0 then failure.raise('%s', ffi.string(err.text)) end
+end
+
+--- Writes out what was printed. False: nobody reads it any more.
+local function flush(out)
+  local ok, message = out:flush()
+  if not ok and message ~= 'EPIPE' then failure.raise('%s', message) end
+  return ok
+end
+
+--- One line for the user about lost records, at most once a second, and at the end.
+function Run:note_loss(e)
+  local n = tonumber(e.period)
+  if n == 0 then
+    self.out:warn(('%s: CPU #%d came online, its events before %.3f s are missing'):format(self.name, e.cpu,
+      tonumber(e.key) / 1e9))
+  end
+  self.lost = self.lost + n
+  self.lost_untold = self.lost_untold + n
+  if self.opt.verbose >= 1 and n > 0 then
+    self.out:warn(('%s: lost %d events on %s'):format(self.name, n,
+      e.cpu >= 0 and 'CPU #' .. e.cpu or e.tid >= 0 and 'thread #' .. e.tid or 'an unknown CPU'))
+  elseif e.time - (self.lost_told or -math.huge) >= 1e9 then
+    self.lost_told = e.time
+    self:tell_loss()
+  end
+  if self.on_lost then
+    self.on_lost {
+      lost = n,
+      from = e.time,
+      to = tonumber(e.key),
+      cpu = e.cpu >= 0 and e.cpu or nil,
+      tid = e.tid >= 0 and e.tid or nil,
+    }
+  end
+end
+
+function Run:tell_loss()
+  if self.lost_untold == 0 then return end
+  if self.opt.verbose < 1 then
+    self.out:warn(('%s: lost %d events (%d)'):format(self.name, self.lost_untold, self.lost))
+  end
+  self.lost_untold = 0
+end
+
+--- Sorts the handlers by class.
+---@param checked contract.Handlers
+---@return Route[] routes
+function Run:route(checked)
+  local routes, by_class = {}, {}
+  for _, entry in ipairs(checked.events) do
+    for _, event in ipairs(entry.found) do
+      local route = by_class[event.class]
+      if not route then
+        route = { class = event.class, view = event.view, handlers = {} }
+        by_class[event.class] = route
+        routes[#routes + 1] = route
+      end
+      route.handlers[#route.handlers + 1] = entry.handler
+    end
+  end
+  for name, class in pairs { comm = C.EVENT_COMM, fork = C.EVENT_FORK, exit = C.EVENT_EXIT } do
+    local handler = checked.life[name]
+    if handler then
+      C.session_want(self.session, class)
+      routes[#routes + 1] = { class = class, view = views.new(name, {}, self.services), handlers = { handler } }
+    end
+  end
+  for _, route in ipairs(self.counts and self.counts.routes or {}) do
+    routes[#routes + 1] = route
+  end
+  self.life = checked.life
+  self.consumers, self.pollers = {}, {}
+  for _, consumer in ipairs(checked.consumers) do
+    if consumer.feed then table.insert(self.consumers, consumer) end
+    if consumer.poll then table.insert(self.pollers, consumer) end
+    for _, class in ipairs(consumer.wants or {}) do C.session_want(self.session, class) end
+  end
+  self.on_lost = checked.life.lost
+  return routes
+end
+
+--- Filters that the kernel does not evaluate.
+---@return function?
+function Run:compile_filters()
+  local filters = {}
+  for _, event in ipairs(self.events.list) do
+    local common = event.owner:common_filter()
+    if common then event.filter = event.filter and ('(%s) && (%s)'):format(event.filter, common) or common end
+    local split = events.split_filter(event, self.opt.input ~= nil)
+    event.kernel_filter, event.user_filter = split.kernel, split.user_text
+    if split.user then
+      filters[#filters + 1] = {
+        class = event.class,
+        view = event.view,
+        keep = expr.load(split.user, self.services.expression_env),
+      }
+    end
+  end
+  return dispatch.compile_filters(filters)
+end
+
+--- The process that the kernel leaves out: ours, unless somebody else is attached to.
+---@return integer?
+function Run:own_pid(words)
+  local opt = self.opt
+  local ours = not opt.input and not opt.self and not attach.per_thread(opt, words, self.everywhere)
+  return ours and C.getpid() or nil
+end
+
+--- Names the threads that the run is about to the script.
+function Run:tell_targets()
+  local n, tids = ffi.new 'uint32_t[1]', {}
+  local list = C.session_threads(self.session, n)
+  for i = 1, n[0] do tids[i] = list[i - 1] end
+  self.life.targets(tids)
+end
+
+function Run:start(words)
+  local opt = self.opt
+  local err = ffi.new 'struct error'
+  self.target, self.anchors = attach.target(opt, words, self.everywhere)
+  C.session_set_interval(self.session, self.every or opt.interval or 0)
+  C.session_set_duration(self.session, opt.duration or 0)
+  self.events:open(self:own_pid(words))
+  check(C.session_start(self.session, self.target, err), err)
+  if self.life.targets then self:tell_targets() end
+  if self.begin_own_threads then self.begin_own_threads() end
+  for _, consumer in ipairs(self.consumers) do
+    if consumer.open then consumer:open(self) end
+  end
+end
+
+--- Calls a handler of the script that belongs to no event.
+function Run:call(name, ...)
+  local handler = self.life[name]
+  if handler then handler(...) end
+end
+
+--- Lets those that want to look around between batches. One of them may end the run.
+function Run:poll()
+  for _, poller in ipairs(self.pollers) do
+    self.stopped = poller:poll() or self.stopped
+  end
+end
+
+--- Pulls and dispatches until the stream ends, -N is reached or nobody reads the output any more.
+function Run:loop(dispatch_events, filter_events, limit_sources, has_routes)
+  local batch = ffi.new 'struct batch'
+  local err = ffi.new 'struct error'
+  local left = not self.counts and self.opt.exit_n or nil
+  local consumers = self.consumers
+  repeat
+    check(C.session_next(self.session, batch, err), err)
+    local n, list = batch.n, batch.events
+    if n > 0 then
+      if filter_events then filter_events(list, n) end
+      if self.leave_others_out then self.leave_others_out(list, n) end
+      if limit_sources then limit_sources(list, n) end
+      if left then
+        local samples
+        n, samples = dispatch.limit(list, n, left)
+        left = left - samples
+        if left == 0 then self.report_time = list[n - 1].time end
+      end
+      if has_routes or bit.band(batch.flags, C.BATCH_LOST) ~= 0 then dispatch_events(list, n) end
+      for i = 1, #consumers do
+        consumers[i]:feed(list, n)
+      end
+    end
+    if bit.band(batch.flags, C.BATCH_TICK) ~= 0 then
+      self:tell_loss()
+      self.report_time = batch.tick_time
+      if self.counts then self.counts:read() end
+      self:call('interval', batch.tick_time)
+      self.report_time = nil
+    end
+    if bit.band(batch.flags, C.BATCH_NOTICE) ~= 0 then
+      local notice = ffi.string(C.session_take_notice(self.session))
+      if self.opt.verbose >= 1 then self.out:warn(('%s: %s'):format(self.name, notice)) end
+    end
+    self:poll()
+    if not flush(self.out) then return end
+    self.interrupted = bit.band(batch.flags, C.BATCH_INTERRUPTED) ~= 0
+  until left == 0 or self.ended or self.stopped or bit.band(batch.flags, C.BATCH_END) ~= 0
+end
+
+--- Wall time of what is reported now, as seconds and ns: the end of the interval, else that of the
+--- last event. For a recording that does not know the wall time it is the time on its own clock.
+---@param at? number ns since the session's base
+function Run:report_clock(at)
+  local clock, stats = ffi.new 'struct session_clock', ffi.new 'struct session_stats'
+  C.session_read_clock(self.session, clock)
+  C.session_read_stats(self.session, stats)
+  local time = at or self.report_time or stats.to
+  if clock.wall_sec ~= clock.wall_sec then
+    local sec = math.floor(clock.base / 1e9)
+    return sec, clock.base - sec * 1e9 + time, false
+  end
+  return clock.wall_sec, clock.wall_nsec + time, true
+end
+
+--- What the script prints at the end, about all since the last interval; it is told when the run ended: with
+--- -N at the last of these events.
+function Run:end_report()
+  local stats = ffi.new 'struct session_stats'
+  if self.counts then self.counts:read() end
+  C.session_read_stats(self.session, stats)
+  self:call('stop', self.report_time or stats.end_time)
+end
+
+--- What is said when all is over.
+function Run:summary()
+  local stats = ffi.new 'struct session_stats'
+  C.session_read_stats(self.session, stats)
+  self:tell_loss()
+  if tonumber(stats.bad) > 0 then
+    self.out:warn(('%s: %d damaged records were left out'):format(self.name, tonumber(stats.bad)))
+  end
+  if self.opt.verbose >= 1 then
+    self.out:warn(('profscript: %d events, %d lost, %d late'):format(tonumber(stats.events),
+      tonumber(stats.lost), tonumber(stats.late)))
+  end
+  stack_report.print(self)
+  local warning = C.session_warning(self.session)
+  if warning ~= nil then failure.raise('%s', ffi.string(warning)) end
+end
+
+--- The exit code of the workload, as a shell gives it, unless it was us who ended the run.
+---@return integer
+function Run:exit_code()
+  local stats = ffi.new 'struct session_stats'
+  C.session_read_stats(self.session, stats)
+  local status = self.interrupted and 0 or stats.workload_status
+  local signal = bit.band(status, 0x7f)
+  return signal ~= 0 and 128 + signal or bit.rshift(status, 8)
+end
+
+--- Runs a profiler that says `events = false`: all of its work is done in start().
+local function run_without_events(script, opt)
+  local out, message = output.new { file = opt.output, format = opt.format }
+  if not out then failure.raise('%s', message) end
+  local ok, problem, refusal = xpcall(script.profiler.start, failure.traceback, opt, out)
+  flush(out)
+  if not ok then error(problem, 0) end
+  if problem == nil and refusal then failure.usage('%s: %s', script.name, tostring(refusal)) end
+  return 0
+end
+
+local function run_with_events(session, script, opt, words, found)
+  local err = ffi.new 'struct error'
+  attach.check(script.name, opt, words, script.profiler.options)
+  if opt.input then check(C.session_open_recording(session, opt.input, err), err) end
+  opt.mmap_pages = opt.mmap_pages or (type(opt.call_graph) == 'number' and DUMP_PAGES or DEFAULT_PAGES)
+  opt.watermark = opt.watermark or DEFAULT_WATERMARK
+  local run = setmetatable({
+    name = script.name,
+    opt = opt,
+    session = session,
+    workload = words,
+    everywhere = script.profiler.everywhere,
+    lost = 0,
+    lost_untold = 0,
+  }, Run)
+  run.per_thread = attach.per_thread(opt, words)
+  local out, message = output.new {
+    file = opt.output,
+    format = opt.format,
+    clock = function(at) return run:report_clock(at) end,
+  }
+  if not out then failure.raise('%s', message) end
+  if opt.quiet then out.warn = function() end end
+  run.out = out
+  run.services = services.new(run)
+  local inherits = not run.everywhere and attach.inherits(opt, words)
+  run.events = events.new(session, run.services, script, opt, inherits)
+  run.events.sources = sources.new(found)
+  local lines = printer.new(run)
+  out.print_event = function(_, ev, bare, prefix, part) lines:print(ev, bare, prefix, part) end
+
+  local profiler = instance.new(run, script, opt)
+  profiler:open_event_options()
+  local handlers, refusal = profiler:start()
+  if handlers == nil and refusal then failure.usage('%s: %s', script.name, tostring(refusal)) end
+  local routes = run:route(profiler:check(handlers))
+  if #run.events.list == 0 and not run.bpf then
+    failure.usage("%s: no events: name some with -e, such as -e sched:sched_switch", script.name)
+  end
+  run.events.sources:apply_options(opt)
+  profiler:mark_events()
+  local filter_events = run:compile_filters()
+  run.leave_others_out, run.begin_own_threads = own_threads.compile(run)
+  local limit_sources = sources.compile_limits(session, run.events.list, function() run.ended = true end)
+  local dispatch_events = dispatch.compile(routes, function(e) run:note_loss(e) end)
+  if opt.dry_run then
+    dry_run.print(out, run, words)
+    flush(out)
+    return 0
+  end
+  run:start(words)
+
+  jit.on()
+  local ok, problem = xpcall(run.loop, failure.traceback, run, dispatch_events, filter_events, limit_sources,
+    #routes > 0)
+  C.session_stop(session)
+  local stopped, stop_problem = xpcall(run.end_report, failure.traceback, run)
+  out:flush()
+  if not ok then error(problem, 0) end
+  if not stopped then error(stop_problem, 0) end
+  run:summary()
+  flush(out)
+  return run:exit_code()
+end
+
+--- Runs a loaded profiler.
+---@param script scripts.Script
+---@param opt table parsed options
+---@param words string[] the workload
+---@param found scripts.Scripts where sources of events are
+---@return integer exit code
+function driver.run(script, opt, words, found)
+  if script.profiler.events == false then return run_without_events(script, opt) end
+  return sessions.with(run_with_events, script, opt, words, found)
+end
+
+return driver

@@ -1,0 +1,101 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+-- What the code of compiled expressions calls. Strings are (address, room): they end at their first
+-- NUL or after room bytes. All of this compiles into the traces that use it; nothing allocates but
+-- tostr().
+
+local bit = require 'bit'
+local ffi = require 'ffi'
+
+-- Under names of their own: other declarations of these functions have other argument types.
+ffi.cdef [[
+int profscript_expr_memcmp(const void *, const void *, size_t) __asm__("memcmp");
+size_t profscript_expr_strnlen(const void *, size_t) __asm__("strnlen");
+void *profscript_expr_memmem(const void *, size_t, const void *, size_t) __asm__("memmem");
+int profscript_expr_fnmatch(const char *, const char *, int) __asm__("fnmatch");
+]]
+
+local C = ffi.C
+local cast, copy = ffi.cast, ffi.copy
+local memcmp, bswap, rshift = C.profscript_expr_memcmp, bit.bswap, bit.rshift
+local little_endian = ffi.abi('le')
+local bytes_type = ffi.typeof('const uint8_t *')
+
+-- fnmatch() wants a NUL behind the string; 64 KiB is the longest string of a record.
+local MAX_STRING = 65535
+local buffer = ffi.new('char[?]', MAX_STRING + 1)
+
+local run = {}
+
+local function length(s, room)
+  return tonumber(C.profscript_expr_strnlen(s, room))
+end
+
+function run.bytes(text)
+  return cast(bytes_type, text)
+end
+
+function run.tostr(s, room)
+  return ffi.string(s, length(s, room))
+end
+
+--- s is the text of n bytes, which holds no NUL.
+function run.same(s, room, text, n)
+  return n <= room and memcmp(s, text, n) == 0 and (n == room or s[n] == 0)
+end
+
+function run.equal(a, a_room, b, b_room)
+  local n = length(a, a_room)
+  return n == length(b, b_room) and memcmp(a, b, n) == 0
+end
+
+function run.starts(s, room, text, n)
+  return n <= room and memcmp(s, text, n) == 0
+end
+
+function run.ends(s, room, text, n)
+  local len = length(s, room)
+  return n <= len and memcmp(s + (len - n), text, n) == 0
+end
+
+function run.contains(s, room, text, n)
+  return C.profscript_expr_memmem(s, length(s, room), text, n) ~= nil
+end
+
+function run.glob(s, room, pattern)
+  local n = length(s, room)
+  if n > MAX_STRING then return false end
+  copy(buffer, s, n)
+  buffer[n] = 0
+  return C.profscript_expr_fnmatch(pattern, buffer, 0) == 0
+end
+
+--- -1, 0 or 1, as the first n characters compare.
+function run.strncmp(a, a_room, b, b_room, n)
+  if n < 0 then n = 2 ^ 32 end -- C's size_t
+  local a_len, b_len = length(a, math.min(a_room, n)), length(b, math.min(b_room, n))
+  local order = memcmp(a, b, math.min(a_len, b_len))
+  if order == 0 then order = a_len - b_len end
+  return order < 0 and -1 or order > 0 and 1 or 0
+end
+
+function run.ntohl(value)
+  return little_endian and bswap(value) or value
+end
+
+function run.ntohs(value)
+  return little_endian and rshift(bswap(value), 16) or value
+end
+
+for _, name in ipairs { 'tobit', 'band', 'bor', 'bxor', 'bnot', 'lshift', 'rshift', 'arshift' } do
+  run[name] = bit[name]
+end
+run.floor, run.ceil, run.min, run.max, run.tonumber = math.floor, math.ceil, math.min, math.max, tonumber
+run.cast, run.i64, run.u64 = cast, ffi.typeof('int64_t'), ffi.typeof('uint64_t')
+run.zero, run.zero32 = ffi.new('int64_t[1]'), ffi.new('int32_t[1]') -- 0, which compiled code does not know
+for bits = 3, 6 do
+  local width = 2 ^ bits
+  run['pi' .. width] = ffi.typeof(('const int%d_t *'):format(width))
+  run['pu' .. width] = ffi.typeof(('const uint%d_t *'):format(width))
+end
+
+return run

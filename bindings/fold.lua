@@ -1,0 +1,44 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Lists of numbers in filters, such as the threads of a large process: the kernel takes filters of
+--- less than 4096 bytes, so that `pid==7 || pid==8 || pid==9` must become `pid>=7 && pid<=9`.
+local fold = {}
+
+--- The field and the numbers of a chain `field==N || field==N ...`; nil for other filters.
+---@param text string
+---@return string? field
+---@return integer[]? numbers
+local function numbers_of(text)
+  local field, numbers = nil, {}
+  for term in (text .. '||'):gmatch '(.-)||' do
+    local name, number = term:match '^[%s(]*([%a_][%w_]*)%s*==%s*(%d+)[%s)]*$'
+    if not name or (field and name ~= field) then return end
+    field = name
+    numbers[#numbers + 1] = tonumber(number)
+  end
+  return field, numbers
+end
+
+--- The same filter with consecutive numbers as ranges; nil where it is no such list, or where that
+--- does not make it shorter.
+---@param text string
+---@return string?
+function fold.ranges(text)
+  local field, numbers = numbers_of(text)
+  if not field then return end
+  table.sort(numbers)
+  local terms, at = {}, 1
+  while at <= #numbers do
+    local last = at
+    while numbers[last + 1] and numbers[last + 1] - numbers[last] <= 1 do
+      last = last + 1
+    end
+    local from, to = numbers[at], numbers[last]
+    terms[#terms + 1] = from == to and ('%s==%d'):format(field, from)
+      or ('(%s>=%d&&%s<=%d)'):format(field, from, field, to)
+    at = last + 1
+  end
+  local folded = table.concat(terms, '||')
+  return #folded < #text and folded or nil
+end
+
+return fold

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The profscript command: starts LuaJIT, tells it where the Lua files are and what the C headers
+ * declare, and hands over to bindings/init.lua, which never comes back per event. All use of the
+ * Lua C API is in this file.
+ *
+ *   profscript ...                 bindings/init.lua decides
+ *   profscript --lua FILE [ARG...] runs a Lua file in the same surroundings (tests use it)
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <lauxlib.h>
+#include <lua.h>
+#include <lualib.h>
+
+/* The headers that ffi.cdef reads, in one text. */
+extern const char ffi_headers[];
+
+static int traceback(lua_State *L)
+{
+	/* A table is an error the Lua side has prepared for the user: it travels as it is. */
+	if (lua_type(L, 1) == LUA_TSTRING)
+		luaL_traceback(L, L, lua_tostring(L, 1), 1);
+	return 1;
+}
+
+/* The folder that holds bindings/ and scripts/: beside the executable in a source tree, else where
+ * it was installed. */
+static void find_data_dir(char *dir, size_t size)
+{
+	char probe[4200];
+	ssize_t n = readlink("/proc/self/exe", dir, size - 1);
+	char *slash;
+
+	if (n > 0) {
+		dir[n] = 0;
+		slash = strrchr(dir, '/');
+		if (slash)
+			*slash = 0;
+		snprintf(probe, sizeof(probe), "%s/bindings/init.lua", dir);
+		if (!access(probe, R_OK))
+			return;
+	}
+	snprintf(dir, size, "%s", PROFSCRIPT_DATADIR);
+}
+
+static void set_package_path(lua_State *L, const char *dir)
+{
+	/* Nothing is searched in the current directory: we usually run as root. */
+	lua_getglobal(L, "package");
+	lua_pushfstring(L,
+			"%s/?.lua;%s/scripts/?.lua;/usr/local/share/lua/5.1/?.lua;"
+			"/usr/local/share/lua/5.1/?/init.lua;/usr/share/lua/5.1/?.lua;"
+			"/usr/share/lua/5.1/?/init.lua;/usr/share/luajit-2.1.0-beta3/?.lua",
+			dir, dir);
+	lua_setfield(L, -2, "path");
+	lua_pop(L, 1);
+}
+
+/* arg as lua(1) sets it, and arg.data_dir. */
+static void set_arg(lua_State *L, const char *file, const char *dir, char **args, int n)
+{
+	lua_createtable(L, n, 2);
+	lua_pushstring(L, file);
+	lua_rawseti(L, -2, 0);
+	for (int i = 0; i < n; i++) {
+		lua_pushstring(L, args[i]);
+		lua_rawseti(L, -2, i + 1);
+	}
+	lua_pushstring(L, dir);
+	lua_setfield(L, -2, "data_dir");
+	lua_setglobal(L, "arg");
+}
+
+/* Leaves the file's result, or the error, on top of the stack. */
+static int run(lua_State *L, int argc, char **argv)
+{
+	char dir[4096], init[4200];
+	const char *file = init;
+	int first = 1, n;
+
+	find_data_dir(dir, sizeof(dir));
+	snprintf(init, sizeof(init), "%s/bindings/init.lua", dir);
+	if (argc > 2 && !strcmp(argv[1], "--lua")) {
+		file = argv[2];
+		first = 3;
+	}
+	n = argc - first;
+	set_package_path(L, dir);
+	set_arg(L, file, dir, argv + first, n);
+
+	lua_pushcfunction(L, traceback);
+	if (luaL_loadstring(L, "require('ffi').cdef((...))"))
+		return -1;
+	lua_pushstring(L, ffi_headers);
+	if (lua_pcall(L, 1, 0, 1) || luaL_loadfile(L, file))
+		return -1;
+	for (int i = 0; i < n; i++)
+		lua_pushstring(L, argv[first + i]);
+	return lua_pcall(L, n, 1, 1);
+}
+
+/* Where stdin, stdout or stderr are closed, no other file must take their number. Nothing can be
+ * written to what stands in, so that output does not get lost unnoticed. */
+static void fill_standard_files(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDONLY);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
+}
+
+int main(int argc, char **argv)
+{
+	lua_State *L;
+	int status;
+
+	fill_standard_files();
+	L = luaL_newstate();
+	if (!L) {
+		fputs("profscript: cannot start LuaJIT: out of memory\n", stderr);
+		return 1;
+	}
+	luaL_openlibs(L);
+	status = run(L, argc, argv);
+	if (status) {
+		/* A file run by --lua may end with an error of its own making, or none to tell. */
+		if (lua_tostring(L, -1))
+			fprintf(stderr, "profscript: %s\n", lua_tostring(L, -1));
+		status = 1;
+	} else {
+		status = lua_isnumber(L, -1) ? (int)lua_tointeger(L, -1) : 0;
+	}
+	fflush(NULL);
+	/* Closing the state would only give back what the process's end gives back faster. */
+	_exit(status);
+}
