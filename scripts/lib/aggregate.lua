@@ -1,0 +1,269 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Aggregations by key that print themselves: count, sum, hist (power-of-two histograms) and
+--- quantiles. A key is up to 4 numbers, 64-bit integers or strings; adding costs no garbage.
+---
+---   local waits = aggregate.new('quantiles', { 'comm' })
+---   waits:add(ns, ev.comm)
+---   waits:print(out)
+---
+local native = require 'bindings.native'
+local tables = require 'lib.table'
+local text = require 'bindings.text'
+local units = require 'lib.units'
+
+local aggregate = {}
+
+local MAX_PARTS = 4
+local BAR = 52 -- characters of a histogram's longest bar
+local OTHER = '(other)' -- key of everything beyond the bound on keys
+
+--- What differs between the kinds. add: source of the statement that adds v to the value of id i.
+--- A histogram takes some 4 KiB, hence fewer keys.
+local KINDS = {
+  count = { max_keys = 65536, add = 'values[i] = values[i] + 1', values = 0 },
+  sum = { max_keys = 65536, add = 'values[i] = values[i] + tonumber(v)', values = 1 },
+  hist = { max_keys = 4096, add = 'values:add(i, v)', values = 1, hists = true },
+  quantiles = { max_keys = 4096, add = 'values:add(i, v)', values = 1, hists = true },
+}
+
+--- Aggregation of one kind with one set of keys.
+---@class Aggregate
+---@field add fun(self: Aggregate, ...) count: (k...); the others: (v, k...)
+---@field call fun(...) add without self
+local Aggregate = {}
+Aggregate.__index = Aggregate
+
+--- Source of add and call with exactly the arguments they take: varargs would not be compiled.
+local function add_source(kind, parts)
+  local names = {}
+  for i = 1, parts do names[i] = 'k' .. i end
+  local key = table.concat(names, ', ')
+  if kind.values == 1 then table.insert(names, 1, 'v') end
+  local args = table.concat(names, ', ')
+  table.insert(names, 1, '_')
+  local check = kind.values == 1 and "if type(v) ~= 'number' and type(v) ~= 'cdata' then refuse(v) end  " or ''
+  local body = ('%slocal i = id(%s)  %s'):format(check, key, kind.add)
+  return ([[
+local id, values, refuse = ...
+return function(%s) %s end, function(%s) %s end]]):format(table.concat(names, ', '), body, args, body)
+end
+
+--- Columns of the figures behind the keys; add_rows fills the row fields of these names.
+local function value_columns(kind, value)
+  if kind == 'count' or kind == 'sum' then return { { name = value or kind } } end
+  if kind == 'hist' then return { { name = 'low' }, { name = 'high' }, { name = 'count' } } end
+  return {
+    { name = 'count', width = 8 },
+    { name = 'total', width = 14 },
+    { name = 'min', width = 10 },
+    { name = 'p50', width = 10 },
+    { name = 'p95', width = 10 },
+    { name = 'p99', width = 10 },
+    { name = 'max', width = 10 },
+  }
+end
+
+---@param kind 'count'|'sum'|'hist'|'quantiles'
+---@param keys string[] names of the key columns, at most 4
+---@param settings? { name?: string, value?: string, max_keys?: integer, stacks?: table<string, boolean>,
+---   stack_lines?: fun(id: integer): string[] } name: of the table in JSON and CSV; value: name of the column
+---   with the count or sum; stacks: keys that are `ev._stack` and print as stacks, with session.stack_lines
+---@return Aggregate
+function aggregate.new(kind, keys, settings)
+  settings = settings or {}
+  local how = KINDS[kind]
+  if #keys > MAX_PARTS then error(('an aggregation has at most %d keys'):format(MAX_PARTS), 2) end
+  local columns = {}
+  for i, name in ipairs(keys) do columns[i] = { name = name } end
+  for _, column in ipairs(value_columns(kind, settings.value)) do
+    column.align = 'right'
+    columns[#columns + 1] = column
+  end
+  local max_keys = settings.max_keys or how.max_keys
+  local values = (how.hists and native.hists or native.numbers)(max_keys + 1)
+  local self = setmetatable({
+    _kind = kind,
+    _hists = how.hists,
+    _names = keys,
+    _values = values, -- by id
+    _keys = native.keys(#keys, max_keys),
+    _spec = tables.new(settings.name or kind, columns),
+    _value = columns[#keys + 1].name,
+    _stacks = settings.stacks or {},
+    _stack_lines = settings.stack_lines,
+  }, Aggregate)
+  local function refuse(v) error(('%s takes numbers, not a %s'):format(kind, type(v)), 3) end
+  self.add, self.call = assert(loadstring(add_source(how, #keys), '=' .. kind))(self._keys.id, values, refuse)
+  return self
+end
+
+--- Starts anew. Histograms stay allocated for the next keys.
+function Aggregate:clear()
+  if self._hists then
+    self._values:clear()
+  else
+    for id = 0, self._keys:count() - 1 do self._values[id] = 0 end
+    self._values[self._keys.max] = 0
+  end
+  self._keys:clear()
+end
+
+--- The number or the histogram of an id.
+local function value_of(self, id)
+  if self._hists then return self._values:get(id) end
+  return self._values[id]
+end
+
+--- What entries are sorted by.
+local function weight(self, id)
+  local value = value_of(self, id)
+  if self._hists then return value:stats().count end
+  return value == value and value or -math.huge
+end
+
+--- The weight that the limit-th entry has: lighter ones need not be looked at. With 65536 keys this
+--- takes a tenth of the time of sorting rows.
+local function least_weight(self, n, limit)
+  if n <= limit then return -math.huge end
+  local weights = {}
+  for id = 0, n - 1 do weights[id + 1] = weight(self, id) end
+  table.sort(weights)
+  return weights[n - limit + 1]
+end
+
+local function by_weight_then_key(a, b)
+  if a.weight ~= b.weight then return a.weight > b.weight end
+  for i = 1, #a.key do
+    local x, y = a.key[i], b.key[i]
+    if x ~= y then
+      local x_text, y_text = type(x) == 'string', type(y) == 'string'
+      if x_text ~= y_text then return y_text end -- numbers before strings
+      if not x_text then x, y = tonumber(x), tonumber(y) end -- signed and unsigned do not compare
+      if x ~= y then return x < y end
+    end
+  end
+  return false
+end
+
+--- The heaviest entries, heaviest first: { key = {...}, weight, value }; what had no room comes last.
+local function entries(self, limit)
+  local n, list = self._keys:count(), {}
+  local least = least_weight(self, n, limit)
+  for id = 0, n - 1 do
+    local w = weight(self, id)
+    if w >= least then
+      local key = {}
+      for part = 1, #self._names do key[part] = self._keys:part(id, part) end
+      list[#list + 1] = { key = key, weight = w, value = value_of(self, id) }
+    end
+  end
+  table.sort(list, by_weight_then_key)
+  for i = #list, limit + 1, -1 do list[i] = nil end
+  if self._keys:overflow() > 0 then
+    local key = {}
+    for part = 1, #self._names do key[part] = OTHER end
+    list[#list + 1] = { key = key, value = value_of(self, self._keys.max) }
+  end
+  return list
+end
+
+--- One row of a histogram: its bounds and how the range is written.
+local function bucket(exponent)
+  if exponent == 'negative' then return nil, 0, '(..., 0)' end
+  if exponent == 'zero' then return 0, 1, '[0]' end
+  local label = exponent == 0 and '[1]' or ('[%s, %s)'):format(units.power2(exponent), units.power2(exponent + 1))
+  return 2 ^ exponent, 2 ^ (exponent + 1), label
+end
+
+--- What heads the entry of a histogram or a stack: its other keys, and the indented lines of its stacks.
+local function heading(self, entry)
+  local title, lines = {}, {}
+  for i, name in ipairs(self._names) do
+    local part = entry.key[i]
+    if self._stacks[name] then
+      for _, line in ipairs(part == OTHER and { part } or self._stack_lines(part)) do
+        lines[#lines + 1] = '    ' .. line
+      end
+    else
+      title[#title + 1] = ('%s=%s'):format(name, type(part) == 'string' and part or units.number(part))
+    end
+  end
+  return text.safe(#title == 0 and self._spec.name or table.concat(title, ' ')), lines
+end
+
+--- An entry with a stack, as text: its figures, then the stack.
+local function stack_lines(self, row, entry)
+  local figures = {}
+  for _, column in ipairs(self._spec.columns) do
+    if row[column.name] and column.align == 'right' then
+      figures[#figures + 1] = column.name == self._value and #figures == 0 and units.number(row[column.name])
+        or ('%s %s'):format(column.name, units.number(row[column.name]))
+    end
+  end
+  local title, lines = heading(self, entry)
+  table.insert(lines, 1, ('%s: %s'):format(title, table.concat(figures, ', ')))
+  return table.concat(lines, '\n') .. '\n'
+end
+
+local function hist_lines(self, entry)
+  local most = 0
+  local buckets = entry.value:log2()
+  for _, b in ipairs(buckets) do most = math.max(most, b.count) end
+  local title, lines = heading(self, entry)
+  table.insert(lines, 1, title .. ':')
+  for _, b in ipairs(buckets) do
+    local _, _, label = bucket(b.exponent)
+    local bar = ('@'):rep(math.floor(b.count * BAR / most))
+    lines[#lines + 1] = ('%-16s %8d |%-52s|'):format(label, b.count, bar)
+  end
+  return table.concat(lines, '\n') .. '\n\n'
+end
+
+--- Rows for out:table of one entry.
+local function add_rows(self, rows, entry, out)
+  local function new_row()
+    local row = {}
+    for i, name in ipairs(self._names) do
+      local part = entry.key[i]
+      row[name] = self._stacks[name] and part ~= OTHER and out.format ~= 'text' and self._stack_lines(part) or part
+    end
+    rows[#rows + 1] = row
+    return row
+  end
+  if self._kind == 'hist' then
+    for _, b in ipairs(entry.value:log2()) do
+      local row = new_row()
+      row.low, row.high = bucket(b.exponent)
+      row.count = b.count
+    end
+  elseif self._kind == 'quantiles' then
+    local row, s, h = new_row(), entry.value:stats(), entry.value
+    row.count, row.total, row.min, row.max = s.count, s.sum, s.min, s.max
+    row.p50, row.p95, row.p99 = h:quantile(0.50), h:quantile(0.95), h:quantile(0.99)
+    if s.negative > 0 then out:warn(('%s: took %d negative values as 0'):format(self._spec.name, s.negative)) end
+  else
+    new_row()[self._value] = entry.value
+  end
+end
+
+--- Prints what was added, largest first; nothing if that is nothing.
+---@param out Output
+---@param settings? { limit?: integer } rows, or histograms, at most
+function Aggregate:print(out, settings)
+  local list = entries(self, settings and settings.limit or math.huge)
+  if self._kind == 'hist' and out.format == 'text' then
+    if #list > 0 then out:stamp() end
+    for _, entry in ipairs(list) do out:write(hist_lines(self, entry)) end
+    return
+  end
+  local rows = {}
+  for _, entry in ipairs(list) do add_rows(self, rows, entry, out) end
+  if next(self._stacks) and out.format == 'text' then
+    if #list > 0 then out:stamp() end
+    for i, entry in ipairs(list) do out:write(stack_lines(self, rows[i], entry)) end
+    return
+  end
+  out:table(self._spec, rows)
+end
+
+return aggregate

@@ -1,0 +1,222 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Calls within calls: a stack of open calls for each key, and a tree of who calls whom with the time of
+--- each. A call ends the youngest open one of the same function; what was called in between and did
+--- not return stays open, and is the caller of what follows.
+local native = require 'bindings.native'
+local tables = require 'lib.table'
+
+local calltree = {}
+
+local MAX_DEPTH = 1024 -- open calls of a key
+local MAX_OPEN = 2 ^ 20 -- and of all keys together
+local MAX_KEYS = 65536
+
+---@class CallTree
+---@field unstarted integer returns without a call
+---@field dropped integer open calls that a loss has ended
+---@field evicted integer open calls that were too many
+local CallTree = {}
+CallTree.__index = CallTree
+
+local function new_node(f, parent, depth)
+  return { f = f, parent = parent, depth = depth, next = {}, calls = 0, own = 0 }
+end
+
+---@param settings { than?: number, ended?: fun(f: integer, key: any, ns: number, first: any) } ended is called at
+--- each return: f is the function's number from 1, first is what enter was given
+---@return CallTree
+function calltree.new(settings)
+  local self = setmetatable({
+    than = settings.than,
+    ended = settings.ended,
+    keys = native.keys(1, MAX_KEYS),
+    stacks = {},
+    root = new_node(0, nil, 0),
+    nodes = {},
+    open = 0,
+    unstarted = 0,
+    dropped = 0,
+    evicted = 0,
+  }, CallTree)
+  return self
+end
+
+function CallTree:stack(key)
+  local id = self.keys.id(key)
+  local stack = self.stacks[id]
+  if not stack then
+    stack = { n = 0, f = {}, time = {}, node = {}, inner = {}, first = {}, key = key }
+    self.stacks[id] = stack
+  end
+  return stack
+end
+
+--- The node of f below a node: where f is above already, that one, which is then recursive.
+function CallTree:below(node, f)
+  local above = node
+  while above and above.f ~= f do
+    above = above.parent
+  end
+  if above then
+    above.recursive = true
+  else
+    above = new_node(f, node, node.depth + 1)
+    above.hist = native.hist(self.than)
+    self.nodes[#self.nodes + 1] = above
+  end
+  node.next[f] = above
+  return above
+end
+
+--- Marks a node that is open already: what a recursive function calls is found below its first call.
+local function mark(stack, node)
+  for i = 1, stack.n do
+    if stack.node[i] == node then node.recursive = true end
+  end
+end
+
+local function forget(self, stack)
+  self.open = self.open - stack.n
+  local n = stack.n
+  stack.n, stack.first = 0, {}
+  return n
+end
+
+--- Drops what is open; only that of one key if it is given.
+function CallTree:lose(key)
+  for _, stack in pairs(self.stacks) do
+    if key == nil or stack.key == key then self.dropped = self.dropped + forget(self, stack) end
+  end
+end
+
+--- A function is called.
+---@param f integer its number, from 1
+---@param first? any what ended() gets
+function CallTree:enter(f, key, time, first)
+  local stack = self:stack(key)
+  if stack.n >= MAX_DEPTH then self.evicted = self.evicted + forget(self, stack) end
+  if self.open >= MAX_OPEN then
+    for _, other in pairs(self.stacks) do
+      self.evicted = self.evicted + forget(self, other)
+    end
+  end
+  local n = stack.n + 1
+  local caller = n > 1 and stack.node[n - 1] or self.root
+  local node = caller.next[f] or self:below(caller, f)
+  if node.depth < n and not node.recursive then mark(stack, node) end
+  node.calls = node.calls + 1
+  stack.f[n], stack.time[n], stack.node[n], stack.inner[n], stack.first[n] = f, time, node, 0, first
+  stack.n = n
+  self.open = self.open + 1
+end
+
+--- A function returns.
+function CallTree:leave(f, key, time)
+  local stack = self:stack(key)
+  local n = stack.n
+  local i = n
+  while i > 0 and stack.f[i] ~= f do
+    i = i - 1
+  end
+  if i == 0 then
+    self.unstarted = self.unstarted + 1
+    return
+  end
+  local ns, node, inner, first = time - stack.time[i], stack.node[i], stack.inner[i], stack.first[i]
+  for at = i, n - 1 do
+    stack.f[at], stack.time[at], stack.node[at] = stack.f[at + 1], stack.time[at + 1], stack.node[at + 1]
+    stack.inner[at], stack.first[at] = stack.inner[at + 1], stack.first[at + 1]
+  end
+  stack.n = n - 1
+  self.open = self.open - 1
+  if ns < 0 then return end
+  node.hist:add(ns)
+  node.own = node.own + ns - inner
+  if i > 1 then stack.inner[i - 1] = stack.inner[i - 1] + ns end
+  if self.ended then self.ended(f, key, ns, first) end
+end
+
+--- Nodes with calls, or below which there are some, callers before what they call.
+---@return { f: integer, depth: integer, calls: integer, own: number, hist: native.Hist, recursive?: boolean }[]
+function CallTree:list()
+  local children, busy = {}, {}
+  for i = #self.nodes, 1, -1 do -- what is called was found after its caller
+    local node = self.nodes[i]
+    if node.calls > 0 or node.hist:stats().count > 0 or busy[node] then
+      busy[node.parent] = true
+      children[node.parent] = children[node.parent] or {}
+      table.insert(children[node.parent], node)
+    end
+  end
+  local list = {}
+  local function add(node)
+    if node.depth > 0 then list[#list + 1] = node end
+    local below = children[node] or {}
+    local total = {}
+    for _, child in ipairs(below) do total[child] = tonumber(child.hist:stats().sum) end
+    table.sort(below, function(a, b)
+      if total[a] ~= total[b] then return total[a] > total[b] end
+      return a.f < b.f
+    end)
+    for _, child in ipairs(below) do add(child) end
+  end
+  add(self.root)
+  return list
+end
+
+--- "  |   |-name" for a function called by one that is called by one.
+local function indented(depth, name) return depth == 1 and name or ('  | '):rep(depth - 2) .. '  |-' .. name end
+
+local function spec(width, than)
+  local columns = {
+    {
+      name = 'call',
+      title = (' '):rep(width - 13) .. 'function call',
+      width = width,
+      align = 'left',
+      text = function(row) return indented(row.depth, row.call) end,
+    },
+    { name = 'recursive', title = 'R', width = 1, text = function(row) return row.recursive and 'R' or '' end },
+    { name = 'depth', data_only = true },
+  }
+  for _, column in ipairs(tables.latency_columns(than)) do
+    columns[#columns + 1] = column
+    if column.name == 'total_ns' then
+      columns[#columns + 1] = { name = 'self_ns', title = 'self(us)', width = 16, format = '%.3f', scale = 1000 }
+    end
+  end
+  return tables.new('calls', columns)
+end
+
+--- Prints the tree; without times just who calls whom.
+---@param out Output
+---@param names string[] of the functions
+---@param times boolean
+function CallTree:print(out, names, times)
+  local rows, width = {}, 20
+  for i, node in ipairs(self:list()) do
+    local row = { call = names[node.f], depth = node.depth, recursive = node.recursive or false, self_ns = node.own }
+    rows[i] = tables.latency_row(row, node.hist)
+    if not times then row.calls = node.calls end
+    width = math.max(width, #indented(row.depth, row.call))
+  end
+  if times then return out:table(spec(width, self.than ~= nil), rows) end
+  if #rows > 0 then out:stamp() end
+  for _, row in ipairs(rows) do
+    if out.format == 'text' then
+      out:write(indented(row.depth, row.call) .. (row.recursive and ' R' or '') .. '\n')
+    else
+      out:record('call', row, { 'call', 'depth', 'recursive', 'calls' })
+    end
+  end
+end
+
+--- Sets all figures to nothing; what is open stays so.
+function CallTree:clear()
+  for _, node in ipairs(self.nodes) do
+    node.calls, node.own = 0, 0
+    node.hist:clear()
+  end
+end
+
+return calltree

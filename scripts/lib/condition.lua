@@ -1,0 +1,54 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- A clock that samples CPUs, and prints those samples whose counts fulfil a condition.
+local condition = {}
+
+--- Handlers of a profiler that prints such samples.
+---@param name string of the profiler, which begins what it prints
+---@param opt table with period (ns) or freq, and condition: a C expression
+---@param out Output
+---@param session table
+---@return table handlers
+function condition.start(name, opt, out, session)
+  local clock = session.event {
+    'cpu-clock',
+    period = opt.period or math.floor(1e9 / opt.freq + 0.5),
+    sample = { 'read' },
+  }
+  local counts = session.count(opt.event or {}, { by = clock })
+  local is_true = counts:condition(opt.condition)
+  local left = opt.exit_n or math.huge
+  local order = { 'time', 'cpu', 'pid', 'tid', 'comm', 'period' }
+  for _, event in ipairs(counts.events) do order[#order + 1] = event.alias end
+  local passed
+
+  local function print_fields(ev)
+    local fields = {
+      time = ev._time, cpu = ev._cpu, pid = ev._pid, tid = ev._tid, comm = ev._comm, period = passed,
+    }
+    for i, event in ipairs(counts.events) do
+      fields[event.alias] = counts:has(ev._cpu, i) and counts:delta(i) or nil
+    end
+    out:record(name, fields, order)
+  end
+
+  return {
+    describe = function() return ('%s: cpu-clock %d ns'):format(name, passed or 0) end,
+    [clock] = function(ev)
+      local total
+      total, passed = counts:take(ev)
+      if not total or left == 0 or not is_true() then return end
+      if out.format == 'text' then
+        out:print_event(ev)
+        for i, event in ipairs(counts.events) do
+          if counts:has(ev._cpu, i) then out:printf('    %s %d\n', event.alias, counts:delta(i)) end
+        end
+      else
+        print_fields(ev)
+      end
+      left = left - 1
+      if left == 0 then session.stop() end
+    end,
+  }
+end
+
+return condition

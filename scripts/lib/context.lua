@@ -1,0 +1,199 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- What the events between two others have to do with them: which of them matter, and what they say
+--- about the thread that somebody waits for.
+local band = require('bit').band
+
+local context = {}
+
+-- Events whose fields name cpus and tasks, beside those that any event may have.
+local FIELDS = {
+  ['sched:sched_wakeup'] = { is = 'wakeup', cpus = { 'target_cpu' } },
+  ['sched:sched_waking'] = { is = 'wakeup', cpus = { 'target_cpu' } },
+  ['sched:sched_wakeup_new'] = { is = 'wakeup', cpus = { 'target_cpu' } },
+  ['sched:sched_switch'] = { is = 'switch', pids = { 'prev_pid', 'next_pid' } },
+  ['sched:sched_migrate_task'] = { is = 'migrate', cpus = { 'orig_cpu', 'dest_cpu' } },
+  ['sched:sched_process_fork'] = { pids = { 'parent_pid', 'child_pid' } },
+}
+
+local function existing(event, names)
+  local found = {}
+  for _, name in ipairs(names) do
+    local field = event.fields[name]
+    if field and field.size <= 8 and (field.count or 1) <= 1 then found[#found + 1] = name end
+  end
+  return found
+end
+
+--- What the events of one class tell.
+---@return { is?: string, cpus: string[], pids: string[] }
+local function kind_of(event)
+  local known = FIELDS[event.name] or {}
+  local kind = {
+    is = known.is,
+    cpus = existing(event, known.cpus or { 'cpu' }),
+    pids = existing(event, known.pids or { 'pid' }),
+  }
+  local complete = #kind.pids == (known.pids and #known.pids or 1) and #kind.cpus == (known.cpus and #known.cpus or 0)
+  if kind.is and not complete then kind.is = nil end
+  return kind
+end
+
+local function names_one(ev, fields, value)
+  for i = 1, #fields do
+    if ev[fields[i]] == value then return true end
+  end
+  return false
+end
+
+---@class ContextTests
+---@field cpu? boolean same cpu as either event, or as the tracked thread
+---@field pid? boolean
+---@field tid? boolean
+---@field key? boolean
+---@field first boolean the tests are about the first event
+---@field second boolean and about the second one
+
+---@class Context
+local Context = {}
+Context.__index = Context
+
+---@param tests ContextTests
+---@param keyed_by_thread boolean the key of pairs is the thread that they are about
+---@param preempted fun(event: Event): integer bit of prev_state
+---@param key_of fun(ev: any): any, boolean key of an event, and whether an expression gives it
+---@return Context
+function context.new(tests, keyed_by_thread, preempted, key_of)
+  return setmetatable({
+    tests = tests,
+    keyed_by_thread = keyed_by_thread,
+    preempted = preempted,
+    key_of = key_of,
+    kinds = setmetatable({}, { __mode = 'k' }),
+    filters = tests.cpu or tests.pid or tests.tid or tests.key,
+  }, Context)
+end
+
+function Context:kind(event)
+  local kind = self.kinds[event]
+  if not kind then
+    kind = kind_of(event)
+    if kind.is == 'switch' then kind.preempted = self.preempted(event) end
+    self.kinds[event] = kind
+  end
+  return kind
+end
+
+--- Begins with a pair: what is kept in mind are the thread, the cpu where it is or waits, and who
+--- runs since when on the cpus that matter.
+---@param pair { first: any, first_event: Event, second?: any, key: number }
+function Context:start(pair)
+  local first = pair.first
+  local thread = self.keyed_by_thread and pair.key or first._tid
+  self.pair = pair
+  self.thread = thread > 0 and thread or nil
+  self.pid = self.keyed_by_thread and first._tid ~= thread and thread or first._pid
+  if self.tests.key then self.key, self.has_key = self.key_of(first) end
+  self.cpu = first._cpu
+  self.slots = {}
+end
+
+--- The first event itself has been reached.
+function Context:reach_first()
+  local pair = self.pair
+  local kind = self:kind(pair.first_event)
+  self.cpu = pair.first._cpu
+  self:track(pair.first, kind)
+  self.slots = {
+    { cpu = pair.first._cpu, pid = kind.is == 'switch' and pair.first.next_pid or pair.first._tid,
+      since = pair.first._time },
+    { cpu = pair.second and pair.second._cpu or -1 },
+    { cpu = self.cpu },
+  }
+end
+
+--- Where the thread is after an event, and what that means for it; nil if it does not concern it.
+---@return string? note
+function Context:track(ev, kind)
+  local thread, is = self.thread, kind.is
+  if not thread or not is then return end
+  if is == 'switch' then
+    if ev.next_pid == thread then
+      self.cpu = ev._cpu
+      return 'running'
+    elseif ev.prev_pid == thread then
+      local state = ev.prev_state
+      if state == 0 or band(tonumber(state), kind.preempted) ~= 0 then
+        self.cpu = ev._cpu
+        return 'preempt'
+      end
+      self.cpu = -1
+      return state == 1 and 'sleeping' or 'waiting'
+    end
+  elseif ev.pid == thread then
+    self.cpu = is == 'wakeup' and ev.target_cpu or ev.dest_cpu
+    return is
+  end
+end
+
+function Context:same_cpu(ev, kind)
+  local function on(cpu) return ev._cpu == cpu or names_one(ev, kind.cpus, cpu) end
+  if self.cpu >= 0 and on(self.cpu) then return true end
+  if self.keyed_by_thread then return false end
+  local tests, pair = self.tests, self.pair
+  return tests.first and on(pair.first._cpu) or tests.second and pair.second and on(pair.second._cpu)
+end
+
+--- Whether an event's process or thread (word says which) is that of the pair's events.
+function Context:same_task(ev, kind, word, of_first)
+  local function is(id) return id and id > 0 and (ev[word] == id or names_one(ev, kind.pids, id)) end
+  local tests, second = self.tests, self.pair.second
+  if tests.first and is(of_first) then return true end
+  return tests.second and second and not self.keyed_by_thread and is(second[word])
+end
+
+--- Whether an event belongs to what is shown, and what it says about the thread.
+---@return boolean shown
+---@return string? note
+function Context:look(ev, event)
+  if not self.filters then return true end
+  local tests, kind = self.tests, self:kind(event)
+  if tests.cpu then
+    local note = self:track(ev, kind)
+    if note then return true, note end
+    if not self.keyed_by_thread and self.thread and ev._tid == self.thread and ev._cpu ~= self.cpu then
+      self.cpu = ev._cpu
+      return true
+    end
+    if self:same_cpu(ev, kind) then return true end
+  end
+  if tests.pid and self:same_task(ev, kind, '_pid', self.pid) then return true end
+  if tests.tid and self:same_task(ev, kind, '_tid', self.keyed_by_thread and self.thread or self.pair.first._tid) then
+    return true
+  end
+  if tests.key then
+    local key, has_key = self.key_of(ev)
+    return has_key == self.has_key and key ~= nil and key == self.key
+  end
+  return false
+end
+
+--- Where a switch ends a task's run on a cpu that matters: how long it was, and the task's name.
+---@return number? ns
+---@return string? comm
+function Context:run(ev, event)
+  local slots = self.slots
+  if slots[3].cpu ~= self.cpu then slots[3] = { cpu = self.cpu } end
+  if self:kind(event).is ~= 'switch' then return end
+  local ns, comm
+  for _, slot in ipairs(slots) do
+    if slot.cpu == ev._cpu then
+      if slot.pid and slot.pid > 0 and slot.pid == ev.prev_pid then
+        ns, comm = ev._time - slot.since, ev.prev_comm
+      end
+      slot.pid, slot.since = ev.next_pid, ev._time
+    end
+  end
+  return ns, comm
+end
+
+return context

@@ -1,0 +1,25 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Counter by key: the sum aggregation in the words of counting.
+---
+---   local count = counter.new { 'pid', 'comm' }
+---   count:add(1, ev.pid, ev.comm)
+---   count:print(out, { limit = 20 })
+---   count:clear()
+local aggregate = require 'lib.aggregate'
+
+local counter = {}
+
+--- add(n, k...) adds n under the keys; print and clear are those of an aggregation.
+---@param keys string[] names of the key columns, at most 4
+---@param settings? { name?: string, value?: string, max_keys?: integer } see aggregate.new
+---@return Aggregate
+function counter.new(keys, settings)
+  settings = settings or {}
+  return aggregate.new('sum', keys, {
+    name = settings.name or 'count',
+    value = settings.value or 'count',
+    max_keys = settings.max_keys,
+  })
+end
+
+return counter

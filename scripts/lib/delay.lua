@@ -1,0 +1,109 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- The analysis of latencies: a table of their distribution, the events of those that are too long or
+--- too short with all that came between, a file for a heat map. See lib.relation.
+local detail = require 'lib.detail'
+local heat = require 'lib.heat'
+local latency = require 'lib.latency'
+local relation = require 'lib.relation'
+
+local delay = {}
+
+---@class DelaySettings
+---@field name string of the profiler
+---@field opt table with the options of lib.relation
+---@field out Output
+---@field session table
+---@field events RelatedEvents
+---@field threads? boolean the key is a thread although an expression gives it
+
+--- What the key column shows.
+local function key_column(key, threads, session, value)
+  local title = threads and 'THREAD' or key or 'CPU'
+  return {
+    title = title,
+    width = title == 'CPU' and 3 or math.max(6, #title),
+    value = value,
+    name = threads and session.task_name or nil,
+  }
+end
+
+--- A function(p, second) that prints a pair's events.
+local function printer(settings, details)
+  local out = settings.out
+  if details then return function(p, second) details:show(p, second) end end
+  return function(p, second)
+    if p.first_event == nil then return end
+    out:print_event(p.first_event)
+    out:print_event(second)
+  end
+end
+
+--- Details as --detail asks for; nil where nothing would show them.
+---@return Details? details, string? message
+local function details_of(settings, prints, threads)
+  local opt, out = settings.opt, settings.out
+  if not opt.detail then
+    for _, event in ipairs(settings.events.others) do
+      if not event.attrs.trigger then
+        out:warn(('%s: %s is untraced: only --detail shows it'):format(settings.name, event.name))
+      end
+    end
+    return
+  end
+  local parsed, message = detail.parse(opt.detail)
+  if not parsed then return nil, message end
+  if not prints then
+    out:warn(('%s: --detail shows nothing without --than, --only-than or --lower'):format(settings.name))
+    return
+  end
+  return detail.new(parsed, { out = out, session = settings.session, keyed_by_thread = threads })
+end
+
+---@param settings DelaySettings
+---@return table? handlers
+---@return string? message
+function delay.run(settings)
+  local opt, found, session = settings.opt, settings.events, settings.session
+  local than = opt.only_than or opt.than
+  local longest, shortest = than or math.huge, opt.lower or -1
+  local prints = than ~= nil or opt.lower ~= nil
+  local threads = settings.threads or not found.key and session.per_thread
+  local details, message = details_of(settings, prints, threads)
+  if message then return nil, message end
+  local show = printer(settings, details)
+  local map = opt.heatmap and heat.new(opt.heatmap, found.stages, opt.cycle, session)
+
+  local matcher
+  local table_ = latency.new {
+    stages = found.stages,
+    than = than,
+    cycle = opt.cycle,
+    by_key = opt.perins and key_column(found.key, threads, session, function(key) return matcher:key_value(key) end)
+      or nil,
+  }
+  local by_key = opt.perins
+  local function pair(p, second)
+    if by_key then table_:add(p) end
+    if map then map:add(p) end
+    if p.ns > longest or p.ns < shortest then show(p, second) end
+  end
+  local analysis = {
+    keep = prints,
+    details = details,
+    latencies = not by_key and table_.hists or nil,
+    pair = (prints or by_key or map) and pair or nil,
+    lost = details and than and function(p, time)
+      if time - p.first_time > than then details:show_lost(p, time) end
+    end,
+    report = function(out)
+      table_:print(out, opt.only_than)
+      table_:clear()
+    end,
+    stop = map and function(out) map:write(out) end or nil,
+  }
+  local handlers
+  handlers, matcher = relation.run(settings.name, analysis, found, opt, settings.out)
+  return handlers
+end
+
+return delay

@@ -1,0 +1,236 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Details of a pair of events: what came before its first event, between the two and behind the
+--- second. A profiler gives the details to its pairs, which then keep what is needed for them:
+---
+---   local details = detail.new('samecpu,-1ms', { out = out, session = session })
+---   pairs.new { ..., others = untraced, details = details,
+---     pair = function(p, second) if ... then details:show(p, second) end end }
+local context = require 'lib.context'
+local units = require 'lib.units'
+
+local detail = {}
+
+local NOTE_EVERY = 50 -- lines without a note until one tells the time
+
+---@class DetailSettings : ContextTests
+---@field before number ns
+---@field after number ns
+---@field hide number ns
+
+local WORDS = { samecpu = 'cpu', samepid = 'pid', sametid = 'tid', samekey = 'key', ['1'] = 'first', ['2'] = 'second' }
+
+--- Reads what --detail is given.
+---@param text string comma separated; may be empty
+---@return DetailSettings? settings
+---@return string? message
+function detail.parse(text)
+  local s = { before = 0, after = 0, hide = 0 }
+  for word in text:gmatch '[^,]+' do
+    local name = WORDS[word]
+    local sign, duration = word:match '^([-+]?)(.*)$'
+    local hide = word:match '^hide<(.*)$'
+    if name then
+      s[name] = true
+    else
+      local ns, message = units.duration(hide or duration)
+      if not ns then
+        if not (hide or duration:match '^%d') then
+          message = ("--detail: '%s' is none of samecpu samepid sametid samekey 1 2 hide<N -N +N"):format(word)
+        end
+        return nil, message
+      end
+      s[hide and 'hide' or sign == '-' and 'before' or 'after'] = ns
+    end
+  end
+  if not s.first and not s.second then s.first, s.second = true, true end
+  return s
+end
+
+---@class Details
+local Details = {}
+Details.__index = Details
+
+---@param settings DetailSettings
+---@param env { out: Output, session: table, keyed_by_thread?: boolean }
+---@return Details
+function detail.new(settings, env)
+  local self = {
+    settings = settings,
+    out = env.out,
+    session = env.session,
+    keyed_by_thread = env.keyed_by_thread or false,
+    waiting = {}, -- for the time behind their second event to pass
+  }
+  return setmetatable(self, Details)
+end
+
+--- Called when the events flow.
+---@param history History
+---@param key_of fun(ev: any): any, boolean
+function Details:open(history, key_of)
+  self.history = history
+  self.context = context.new(self.settings, self.keyed_by_thread, self.session.preempted_state, key_of)
+end
+
+--- From when on events are still needed, if pairs need them from `oldest` on.
+---@param oldest number
+---@return number
+function Details:needs(oldest)
+  for _, pair in ipairs(self.waiting) do
+    oldest = math.min(oldest, pair.first_time)
+  end
+  return oldest - self.settings.before
+end
+
+--- Shows what has waited until now.
+---@param now number time of the youngest event
+function Details:advance(now)
+  local waiting = self.waiting
+  while waiting[1] and waiting[1].second_time + self.settings.after <= now do
+    local pair = table.remove(waiting, 1)
+    self:print(pair)
+    self.history:release(pair.first_kept)
+    self.history:release(pair.second_kept)
+  end
+end
+
+--- Shows a pair, now or when what follows it is known.
+---@param p any struct pair
+---@param second any its second event
+function Details:show(p, second)
+  if p.first_event == nil then return end
+  local history = self.history
+  local _, found = history:index(second)
+  local pair = {
+    first_time = p.first_time,
+    second_time = p.second_time,
+    key = tonumber(p.key),
+    first_kept = p.first_event,
+    second_kept = second,
+  }
+  if self.settings.after > 0 and found then
+    history:retain(pair.first_kept)
+    history:retain(pair.second_kept)
+    table.insert(self.waiting, pair)
+  else
+    self:print(pair)
+  end
+end
+
+--- Shows a first event whose second one may be lost.
+---@param p any struct pair
+---@param time number when the loss begins
+function Details:show_lost(p, time)
+  if p.first_event == nil then return end
+  self:print { first_time = p.first_time, lost_time = time, key = tonumber(p.key), first_kept = p.first_event }
+end
+
+-- Printing ---------------------------------------------------------------------------------------
+
+--- A line without an event; nothing in JSON and CSV, where the objects say it.
+function Details:line(format, ...) self.out:printf(format .. '\n', ...) end
+
+--- An event's line with a margin instead of its wall time.
+function Details:event(ev, margin, part)
+  self.out:print_event(ev, false, margin and ('%-27s '):format(margin) or true, part)
+end
+
+local function us(ns) return ns / 1000 end
+
+--- Events number from .. to-1 that are shown, outside of the two.
+---@return number? first_time, number? last_time
+function Details:outside(pair, from, to, part)
+  local first, last
+  for i = from, to - 1 do
+    local ev, event = self.history:at(i)
+    local shown, note = self.context:look(ev, event)
+    if shown then
+      local offset = ev._time - pair.first_time
+      if not first and part == 'before' then self:line('-Previous %.3f us', us(offset)) end
+      first, last = first or ev._time, ev._time
+      self:event(ev, note and ('| %12.3f [%s]'):format(us(offset), note) or '|',
+        { part = part, offset_ns = offset, note = note })
+    end
+  end
+  return first, last
+end
+
+--- The margin of an event between the two.
+local function margin_of(pair, item, printed)
+  if printed == 1 then
+    return pair.lost_time and ('| >= %.3f us'):format(us(pair.lost_time - pair.first_time))
+      or ('|+ %.3f us'):format(us(pair.second_time - pair.first_time))
+  elseif item.run then
+    return ('| %12.3f %s'):format(us(item.run), item.comm:sub(1, 11))
+  elseif item.note then
+    return ('| %12.3f [%s]'):format(us(item.offset), item.note)
+  end
+  return printed % NOTE_EVERY == 0 and ('|- %.3f us'):format(us(item.offset)) or '|'
+end
+
+--- Events number from .. to-1 that are shown, between the two. Those that follow each other faster
+--- than hide<N are counted instead, but for the last one before a gap.
+---@return integer printed
+---@return integer hidden at the end
+function Details:between(pair, from, to)
+  local history, look, hide = self.history, self.context, self.settings.hide
+  local printed, hidden, last_time, last_hidden = 0, 0, nil, nil
+  local function print_item(item, count)
+    printed = printed + 1
+    local ev = history:at(item.index)
+    self:event(ev, margin_of(pair, item, printed), { part = 'between', offset_ns = item.offset, run_ns = item.run,
+      note = item.note, hidden = count > 0 and count or nil })
+  end
+  for i = from, to - 1 do
+    local ev, event = history:at(i)
+    local shown, note = look:look(ev, event)
+    local run, comm
+    if self.settings.cpu then run, comm = look:run(ev, event) end
+    if shown then
+      local item = { index = i, offset = ev._time - pair.first_time, note = note, run = run, comm = comm }
+      if last_time and ev._time - last_time < hide then
+        hidden, last_hidden = hidden + 1, item
+      else
+        if hidden > 0 then
+          if hidden > 1 then self:line('| %17d hidden', hidden - 1) end
+          print_item(last_hidden, hidden - 1)
+          hidden = 0
+        end
+        print_item(item, 0)
+      end
+      last_time = ev._time
+    end
+  end
+  return printed, hidden
+end
+
+--- Prints a pair with all that belongs to it; without second_kept its end is lost.
+function Details:print(pair)
+  local history, settings, look = self.history, self.settings, self.context
+  local first_index, found = history:index(pair.first_kept)
+  local second_index = pair.second_kept and history:index(pair.second_kept) or history:find(pair.lost_time)
+  pair.first, pair.first_event = history:view(pair.first_kept)
+  pair.second = pair.second_kept and history:view(pair.second_kept)
+  look:start(pair)
+  local from = pair.first_time - settings.before
+  history:check()
+  if settings.before > 0 then self:outside(pair, history:find(from), first_index, 'before') end
+  look:reach_first()
+  self:event(pair.first, nil, { part = 'first', offset_ns = 0 })
+  if history.missing_until >= from then self:line '| events are missing here, there were too many to keep' end
+  local printed, hidden = self:between(pair, found and first_index + 1 or first_index, second_index)
+  if hidden > 0 then self:line('| %17d hidden', hidden) end
+  if pair.lost_time then
+    self:line('| >= %12.3f us, event2 may be lost.', us(pair.lost_time - pair.first_time))
+    return
+  end
+  local delay = pair.second_time - pair.first_time
+  if printed == 0 then self:line('|+ %.3f us', us(delay)) end
+  self:event(pair.second, nil, { part = 'second', offset_ns = delay, hidden = hidden > 0 and hidden or nil })
+  if settings.after == 0 then return end
+  look:look(pair.second, history.classes[pair.second._class])
+  local _, last = self:outside(pair, second_index + 1, history:find(pair.second_time + settings.after + 1), 'after')
+  if last then self:line('`After %.3f us', us(last - pair.second_time)) end
+end
+
+return detail

@@ -1,0 +1,251 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Flame graphs of what a profiler samples:
+---
+---   options = flamegraph.options { than = ... }      -- its own options, and those of flame graphs
+---   local flame = flamegraph.new(opt, session, out)  -- nil without --flame-graph
+---   flame:add(ev, 1)                                 -- for each event: how much its stack counts
+---   flame:interval() flame:finish()                  -- each -i, and at the end
+---
+--- FILE.svg and FILE.html are pictures. Any other FILE gets folded stacks, one line for each with its
+--- sum, in FILE.folded: `[DAY;TIME;]comm;user frames;kernel frames COUNT`, roots first. With -i each
+--- interval's stacks begin with its time. Stacks are numbers until an interval ends; then each is
+--- turned into names once.
+local flamepicture = require 'lib.flamepicture'
+local flametree = require 'lib.flametree'
+local native = require 'bindings.native'
+local picture = require 'lib.picture'
+local sys = require 'bindings.sys'
+local units = require 'lib.units'
+
+local flamegraph = {}
+
+local MAX_KEYS = 262144 -- different stacks before they are turned into names
+local ROOTS = { 'comm', 'pid', 'tid', 'cpu', 'none' }
+local REGULAR = 0x8000 -- of the mode's format, S_IFREG
+
+--- How a graph looks; also options of `profscript flamegraph`.
+---@param own table options
+---@return table
+function flamegraph.looks(own)
+  own.title = { type = 'string', help = 'title of the flame graph' }
+  own.inverted = { type = 'flag', help = 'icicle graph: roots above' }
+  own.reverse = { type = 'flag', help = 'merge stacks from their leaves: who calls the hot functions' }
+  own.diff = { type = 'string', argument = 'FILE',
+    help = 'colour by the difference to these folded stacks, or those of a recording: red is more, blue is less' }
+  for _, name in ipairs { 'title', 'inverted', 'reverse', 'diff' } do own[name].group = 'flame' end
+  return own
+end
+
+--- Adds the options to those of a profiler.
+---@param own table its options
+---@return table
+function flamegraph.options(own)
+  own.flame_graph = { type = 'string', argument = 'FILE',
+    help = 'flame graph of the stacks: FILE.svg, FILE.html; else folded stacks to FILE.folded, "" is stdout' }
+  own.roots = { type = 'enum', values = ROOTS, default = 'comm', help = 'what stacks are grouped by' }
+  own.annotate = { type = 'flag',
+    help = 'mark folded frames of the kernel by _[k], of JIT code by _[j], inlined by _[i]' }
+  own.flame_graph.group, own.roots.group, own.annotate.group = 'flame', 'flame', 'flame'
+  return flamegraph.looks(own)
+end
+
+--- What an event is counted under: a function(ev) that gives the id of its key, and what makes the name of
+--- the stack's root of one.
+local KEY_OF = {
+  comm = function(ids) return function(ev) return ids(ev._stack, ev._comm) end end,
+  pid = function(ids) return function(ev) return ids(ev._stack, ev._comm, ev._pid) end end,
+  tid = function(ids) return function(ev) return ids(ev._stack, ev._comm, ev._tid) end end,
+  cpu = function(ids) return function(ev) return ids(ev._stack, ev._cpu) end end,
+  none = function(ids) return function(ev) return ids(ev._stack) end end,
+}
+local KEY_PARTS = { comm = 2, pid = 3, tid = 3, cpu = 2, none = 1 }
+local ROOT_NAME = {
+  comm = function(keys, id) return keys:part(id, 2) end,
+  pid = function(keys, id) return ('%s-%d'):format(keys:part(id, 2), keys:part(id, 3)) end,
+  tid = function(keys, id) return ('%s/%d'):format(keys:part(id, 2), keys:part(id, 3)) end,
+  cpu = function(keys, id) return ('CPU_%03d'):format(keys:part(id, 2)) end,
+  none = function() end,
+}
+
+---@class Flamegraph
+local Flamegraph = {}
+Flamegraph.__index = Flamegraph
+
+--- The name of the file for folded stacks; of a terminal or a pipe it is the one given.
+---@return string path, boolean is_regular
+local function folded_path(path)
+  local st = sys.stat(path)
+  if st and not st.isdir and bit.band(st.mode, 0xf000) ~= REGULAR then return path, false end
+  return path:match '%.folded$' and path or path .. '.folded', true
+end
+
+--- Opens that file when there is something to write, not when the command line is only looked at.
+local function open_folded(self)
+  if self.is_regular and sys.stat(self.path) then os.rename(self.path, self.path .. '.old') end
+  local file, message = io.open(self.path, 'w')
+  self.file = file or error(('cannot write %s'):format(message), 0)
+end
+
+--- Turns what has gathered into names, and forgets it. What a script has kept of `ev._stack` is void then.
+local function gather(self)
+  local session, keys, sums, root_name = self.session, self.keys, self.sums, self.root_name
+  local reverse, tree = self.opt.reverse, self.part
+  local roots, names, kinds, is_compared = {}, {}, {}, self.opt.diff ~= nil
+  for id = 0, keys:count() - 1 do
+    roots[1] = root_name(keys, id)
+    local n = session.frame_names(keys:part(id, 1), names, kinds)
+    if is_compared then
+      for i = 1, n do
+        if kinds[i] == '?' then names[i] = 'Unknown' end -- as in folded stacks
+      end
+    end
+    flametree.add(tree, roots, names, kinds, n, sums[id], 0, reverse)
+    sums[id] = 0
+  end
+  keys:clear()
+  session.forget_stacks()
+end
+
+---@param opt table parsed options, of which some are those of flamegraph.options
+---@param session table what start() got
+---@param out Output
+---@param settings? { title?: string, unit?: string } unit: what the values count, "samples" if not given
+---@return Flamegraph? nil: none is asked for
+function flamegraph.new(opt, session, out, settings)
+  for _, name in ipairs { 'diff', 'title', 'inverted', 'reverse', 'annotate' } do
+    if opt[name] and not opt.flame_graph then error(('--%s is for --flame-graph'):format(name), 0) end
+  end
+  if not opt.flame_graph then return end
+  local draws = picture.kind(opt.flame_graph)
+  for _, name in ipairs { 'diff', 'title', 'inverted', 'reverse' } do
+    if opt[name] and not draws then error(('--%s is for pictures: name a FILE.svg or FILE.html'):format(name), 0) end
+  end
+  settings = settings or {}
+  opt.call_graph = opt.call_graph or true
+  local keys = native.keys(KEY_PARTS[opt.roots], MAX_KEYS)
+  local self = setmetatable({
+    out = out,
+    session = session,
+    opt = opt,
+    keys = keys,
+    sums = native.numbers(MAX_KEYS + 1),
+    root_name = ROOT_NAME[opt.roots],
+    settings = {
+      title = opt.title or settings.title or 'Flame Graph',
+      unit = settings.unit or 'samples',
+      inverted = opt.inverted,
+      reversed = opt.reverse,
+      difference = opt.diff ~= nil,
+    },
+    part = flametree.new(),
+  }, Flamegraph)
+  local id_of, sums = KEY_OF[opt.roots](keys.id), self.sums
+  function self.add(_, ev, value)
+    local id = id_of(ev)
+    if id == MAX_KEYS then
+      gather(self)
+      id = id_of(ev)
+    end
+    sums[id] = sums[id] + value
+  end
+  if draws then
+    picture.check(opt.flame_graph)
+    self.tree = flametree.new()
+    if opt.diff then flamegraph.read(opt.diff, self.tree, 'base', opt.reverse) end
+  elseif opt.flame_graph ~= '' then
+    self.path, self.is_regular = folded_path(opt.flame_graph)
+    if self.is_regular then picture.check(self.path) end
+  end
+  return self
+end
+
+--- Ends what has gathered since the last time; prefix: roots of all its stacks.
+local function finish_part(self, prefix)
+  gather(self)
+  if self.tree then
+    flametree.graft(self.tree, prefix, self.part)
+  else
+    local ok, message = true, nil
+    if self.path and not self.file then open_folded(self) end
+    flametree.fold(self.part, prefix, self.opt.annotate, function(line)
+      if not self.file then
+        self.out:raw(line)
+      elseif ok then
+        ok, message = self.file:write(line)
+      end
+    end)
+    if self.file and ok then ok, message = self.file:flush() end
+    if not ok then error(('cannot write %s: %s'):format(self.opt.flame_graph, message), 0) end
+  end
+  self.part = flametree.new()
+end
+
+--- Ends an interval: its stacks get its time as roots.
+function Flamegraph:interval()
+  local sec, ns, is_wall = self.out.clock()
+  if is_wall == false then
+    finish_part(self, { units.seconds(sec, ns) })
+  else
+    local day, time = units.wall(sec, ns):match '^(%S+) (%d+:%d+:%d+)'
+    finish_part(self, { day, time })
+  end
+end
+
+--- Ends the graph.
+function Flamegraph:finish()
+  if self.opt.interval then self:interval() else finish_part(self, {}) end
+  if self.tree then
+    if self.tree.value == 0 then
+      self.out:warn 'flame graph: there were no samples, nothing is drawn'
+      return
+    end
+    flamegraph.draw(self.opt.flame_graph, self.tree, self.settings)
+  elseif self.file then
+    self.file:close()
+    if self.is_regular then
+      local svg = self.path:gsub('%.folded$', '.svg')
+      self.out:warn(('To draw the flame graph, run: profscript flamegraph %s %s'):format(self.path, svg))
+    end
+  end
+end
+
+--- Draws a tree. A graph to compare with is scaled to as many values as the tree has.
+---@param path string
+---@param tree FlameNode
+---@param settings FlameSettings
+function flamegraph.draw(path, tree, settings)
+  local scale = tree.base > 0 and tree.value / tree.base or 1
+  local function rescale(node)
+    node.base, node.base_self = node.base * scale, node.base_self * scale
+    for _, child in pairs(node.children or {}) do rescale(child) end
+  end
+  if settings.difference then rescale(tree) end
+  flamepicture.write(path, tree, settings)
+end
+
+--- The folded stacks of a file. Those of a recording are made by another run of this program.
+local function open_stacks(path)
+  if path == '-' then return io.stdin end
+  local file, message = io.open(path, 'rb')
+  if not file then error(message, 0) end
+  local is_recording = file:read(8) == 'PERFILE2'
+  file:seek 'set'
+  if not is_recording then return file end
+  file:close()
+  local stat = assert(io.open '/proc/self/stat')
+  local program = ('/proc/%d/exe'):format(stat:read '*n')
+  stat:close()
+  return io.popen(("%s profile -q --input '%s' --flame-graph ''"):format(program, (path:gsub("'", [['\'']]))))
+end
+
+--- Adds the stacks of a file to a tree, see flametree.read.
+---@param path string of folded stacks or a recording; '-': folded stacks from stdin
+---@return boolean had_two
+function flamegraph.read(path, tree, as, reverse)
+  local file = open_stacks(path)
+  local had_two = flametree.read(file, path, tree, as, reverse)
+  if path ~= '-' then file:close() end
+  return had_two
+end
+
+return flamegraph

@@ -1,0 +1,193 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Counts in a grid of time: a report is a row of periods for each event, or for each event of each
+--- CPU or thread.
+---
+---   local g = grid.new { name = 'stat', events = events, period = 100e6, interval = 1e9, out = out }
+---   g:add(12, cpu, 1, 342)   -- period number 12 (from 0), event number 1
+---   g:print(1)               -- the report that period 12 is in
+local tables = require 'lib.table'
+
+local grid = {}
+
+local MAX_PACKED = 5 -- periods that a terminal shows in columns of the events
+
+---@class Grid
+local Grid = {}
+Grid.__index = Grid
+
+---@class GridSettings
+---@field name string of the table in JSON and CSV
+---@field events Event[]
+---@field period integer ns
+---@field interval integer ns, of a report
+---@field by? 'CPU'|'THREAD' a row for each of them
+---@field out Output
+
+---@param settings GridSettings
+---@return Grid
+function grid.new(settings)
+  local columns = {
+    { name = settings.by == 'THREAD' and 'tid' or 'cpu', show = settings.by ~= nil },
+    { name = 'event' },
+    { name = 'total' },
+    { name = 'share' }, -- of the time that it was counted
+    { name = 'counts' },
+  }
+  return setmetatable({
+    by = settings.by,
+    cells = math.max(1, math.floor(settings.interval / settings.period + 0.5)),
+    period = settings.period,
+    out = settings.out,
+    events = settings.events,
+    reports = {}, -- [number][id][event] = { total, counted, samples, [cell] = count }
+    width = 0, -- of the widest count so far
+    spec = tables.new(settings.name, columns),
+  }, Grid)
+end
+
+--- Number of the report that a period is in, from 0.
+function Grid:report_of(period) return math.floor(period / self.cells) end
+
+--- Adds a count to a period.
+---@param period integer from 0
+---@param id integer CPU or thread
+---@param event integer from 1
+---@param count number
+---@param share? number of the time that it was counted
+function Grid:add(period, id, event, count, share)
+  local number = self:report_of(period)
+  local report = self.reports[number] or {}
+  self.reports[number] = report
+  id = self.by and id or 0
+  report[id] = report[id] or {}
+  local row = report[id][event] or { total = 0, shares = 0, samples = 0 }
+  report[id][event] = row
+  local cell = period - number * self.cells
+  row[cell] = (row[cell] or 0) + count
+  row.total = row.total + count
+  row.shares, row.samples = row.shares + (share or 1), row.samples + 1
+  self.width = math.max(self.width, #('%d'):format(row[cell]))
+end
+
+local function sorted_ids(report)
+  local ids = {}
+  for id in pairs(report) do ids[#ids + 1] = id end
+  table.sort(ids)
+  return ids
+end
+
+--- The counts of a row, from its first period to the last one there was.
+local function counts_of(row, last)
+  local list = {}
+  for cell = 0, last do list[cell + 1] = row[cell] or 0 end
+  return list
+end
+
+local function share_of(row) return row.shares / row.samples end
+
+local function percent(row)
+  local share = share_of(row)
+  return share < 0.995 and (' (%d%%)'):format(share * 100) or ''
+end
+
+local function label(self, id)
+  return self.by and (self.by == 'CPU' and '[%03d] ' or '[%6d] '):format(id) or ''
+end
+
+--- One line for each event: `[000] sched:sched_wakeup 17|23|19 | total 59`.
+local function direct(self, report, last)
+  local lines, names, width = {}, {}, 0
+  for i, event in ipairs(self.events) do
+    names[i] = event.attrs.alias or event.name
+    width = math.max(width, #names[i])
+  end
+  local cell = ('%%%dd'):format(self.width)
+  for _, id in ipairs(sorted_ids(report)) do
+    for i, name in ipairs(names) do
+      local row = report[id][i]
+      if row then
+        local list = counts_of(row, last)
+        for at, count in ipairs(list) do list[at] = cell:format(count) end
+        lines[#lines + 1] = ('%s%s%s %s | total %d%s'):format(label(self, id), (' '):rep(width - #name), name,
+          table.concat(list, '|'), row.total, percent(row))
+      end
+    end
+  end
+  return table.concat(lines, '\n') .. '\n'
+end
+
+--- A column for each event; nil where it is too wide for the terminal.
+local function packed(self, report, last)
+  local columns = self.out:columns()
+  if not columns or self.cells > MAX_PACKED then return end
+  local lines, widths = { {} }, {}
+  local cell = ('%%-%dd'):format(self.width)
+  for i, event in ipairs(self.events) do
+    lines[1][i] = event.alias
+    widths[i] = #event.alias
+  end
+  local ids = sorted_ids(report)
+  for _, id in ipairs(ids) do
+    local line = {}
+    for i in ipairs(self.events) do
+      local row, text = report[id][i], ''
+      if row then
+        local list = counts_of(row, last)
+        for at, count in ipairs(list) do list[at] = cell:format(count) end
+        text = table.concat(list, ' ') .. percent(row)
+      end
+      line[i] = text
+      widths[i] = math.max(widths[i], #text)
+    end
+    lines[#lines + 1] = line
+  end
+  local bar = (#self.events > 1 or self.cells > 1) and '|' or ''
+  for at, line in ipairs(lines) do
+    for i, text in ipairs(line) do line[i] = text .. (' '):rep(widths[i] - #text) .. bar end
+    local head = at > 1 and label(self, ids[at - 1]) or self.by and (self.by == 'CPU' and '[CPU] ' or '[THREAD] ') or ''
+    lines[at] = head .. bar .. table.concat(line)
+    if #lines[at] > columns then return end
+  end
+  return table.concat(lines, '\n') .. '\n'
+end
+
+local function rows_of(self, report, last)
+  local rows = {}
+  for _, id in ipairs(sorted_ids(report)) do
+    for i, event in ipairs(self.events) do
+      local row = report[id][i]
+      if row then
+        rows[#rows + 1] = {
+          [self.spec.columns[1].name] = id,
+          event = event.attrs.alias or event.name,
+          total = row.total,
+          share = share_of(row),
+          counts = counts_of(row, last),
+        }
+      end
+    end
+  end
+  return rows
+end
+
+--- Prints a report and forgets it; nothing where nothing was added to it.
+---@param number integer
+---@param settings? { at?: number, last?: integer } at: its time, where it is not now; last: the period
+--- that it ends with, where that is not its own last one
+---@return boolean whether there was one
+function Grid:print(number, settings)
+  local report = self.reports[number]
+  if not report then return false end
+  self.reports[number] = nil
+  local at = settings and settings.at
+  local last = settings and settings.last and settings.last - number * self.cells or self.cells - 1
+  if self.out.format == 'text' then
+    self.out:stamp(at)
+    self.out:write(packed(self, report, last) or direct(self, report, last))
+  else
+    self.out:table(self.spec, rows_of(self, report, last), at)
+  end
+  return true
+end
+
+return grid

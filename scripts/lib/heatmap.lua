@@ -1,0 +1,295 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Latency heat maps: how many measurements there were, by time and by value.
+---
+---   local map = heatmap.new { file = opt.heatmap, title = 'wakeup to switch' } -- an option heatmap.option
+---   map:add(ev._time, ns)
+---   map:write(out) -- at the end
+---
+--- A FILE that ends in .svg or .html becomes a picture. Any other gets the measurements themselves, as
+--- FILE.lat with a line "TIME VALUE" for each, which `profscript heatmap` draws.
+local picture = require 'lib.picture'
+local units = require 'lib.units'
+
+local heatmap = {}
+
+--- The option of a profiler that measures latencies.
+heatmap.option = { type = 'string', argument = 'FILE',
+  help = 'draw a heat map of the latencies over time: FILE.svg, FILE.html; else their figures to FILE.lat' }
+
+local COLUMNS = 480 -- in memory; twice as wide ones when there are more, so half of them are drawn at least
+local OCTAVE = 8 -- rows of the values from 2^n to 2^(n+1)
+local ROWS = 64 * OCTAVE + 1 -- row 0: less than 1
+local LINEAR_ROWS = 256 -- in memory, twice as high ones when there are more
+local FIRST_WIDTH = 1e6 -- ns of a column at the start
+
+local WIDTH, LEFT, RIGHT, TOP, BOTTOM = 1200, 76, 24, 56, 64
+local MAX_DRAWN_COLUMNS, MAX_DRAWN_ROWS = 240, 96
+
+--- From few to many: the order of brightness is that of the counts, also for who sees no colours.
+local PALETTE = { 'fff3b8', 'fee391', 'fece65', 'feb441', 'fd9a32', 'f67b20', 'e85f10', 'd04606', 'ac3405', '852704',
+  '5c1a03', '360d02' }
+
+---@class Heatmap
+local Heatmap = {}
+Heatmap.__index = Heatmap
+
+--- A heat map; every add of one without a file does nothing.
+---@param settings { file?: string, name?: string, title?: string, unit?: 'ns'|string, scale?: 'log'|'linear' }
+---   name: stands in the file's name, where there are several; unit: of the values, 'ns' if not given
+---@return Heatmap
+function heatmap.new(settings)
+  local path, self = settings.file, setmetatable({ title = settings.title or settings.name or '' }, Heatmap)
+  if not path then
+    self.add = function() end
+    self.write = self.add
+    return self
+  end
+  self.unit, self.linear = settings.unit or 'ns', settings.scale == 'linear'
+  local suffix = settings.name and '-' .. settings.name:gsub('[/%z]', '_') or ''
+  self.draws = picture.kind(path) ~= nil
+  if self.draws then
+    self.path = path:gsub('(%.%w+)$', function(kind) return suffix .. kind end)
+    self.rows = self.linear and LINEAR_ROWS or ROWS
+    self.cells, self.width, self.height, self.total = {}, FIRST_WIDTH, 1, 0
+    for i = 1, COLUMNS * self.rows do self.cells[i] = 0 end
+  else
+    self.path = ('%s%s.lat'):format(path, suffix)
+  end
+  picture.check(self.path)
+  return self
+end
+
+--- Opens the file of figures at the first one.
+local function open_figures(self)
+  local file, message = io.open(self.path, 'w')
+  self.file = file or error(('cannot write %s'):format(message), 0)
+  file:setvbuf('full', 65536)
+end
+
+--- Halves the number of columns, or of rows, by adding each to its neighbour.
+local function halve(self, what)
+  local new, rows = {}, self.rows
+  for i = 1, COLUMNS * rows do new[i] = 0 end
+  for i = 1, COLUMNS * rows do
+    local column, row = math.floor((i - 1) / rows), (i - 1) % rows
+    if what == 'width' then column = math.floor(column / 2) else row = math.floor(row / 2) end
+    local at = column * rows + row + 1
+    new[at] = new[at] + self.cells[i]
+  end
+  self.cells, self[what] = new, self[what] * 2
+end
+
+--- Adds one measurement.
+---@param time number ns, as `ev._time`
+---@param value number|ffi.cdata*
+function Heatmap:add(time, value)
+  value = tonumber(value)
+  if not self.draws then
+    if not self.file then open_figures(self) end
+    self.file:write(('%d %d\n'):format(time, value))
+    return
+  end
+  self.start = self.start or time
+  local column = math.max(math.floor((time - self.start) / self.width), 0)
+  while column >= COLUMNS do
+    halve(self, 'width')
+    column = math.floor((time - self.start) / self.width)
+  end
+  local row = 0
+  if self.linear then
+    row = math.max(math.floor(value / self.height), 0)
+    while row >= LINEAR_ROWS do
+      halve(self, 'height')
+      row = math.floor(value / self.height)
+    end
+  elseif value >= 1 then
+    row = math.min(math.floor(math.log(value) / math.log(2) * OCTAVE) + 1, ROWS - 1)
+  end
+  local at = column * self.rows + row + 1
+  self.cells[at] = self.cells[at] + 1
+  self.total = self.total + 1
+end
+
+--- A value with three digits and the unit that suits: 1500000 ns is '1.5 ms'.
+local function value_text(value, unit)
+  if unit ~= 'ns' then
+    local s = ('%.3g'):format(value)
+    return (s:find 'e' and ('%.0f'):format(value) or s) .. (unit == '' and '' or ' ' .. unit)
+  end
+  for _, scale in ipairs { { 3600e9, 'h' }, { 60e9, 'min' }, { 1e9, 's' }, { 1e6, 'ms' }, { 1e3, 'µs' } } do
+    if value >= scale[1] then
+      local digits = value / scale[1]
+      return (digits < 1000 and ('%.3g'):format(digits) or ('%.0f'):format(digits)) .. ' ' .. scale[2]
+    end
+  end
+  return ('%.3g ns'):format(value)
+end
+
+--- The least value of a row.
+local function low_of(self, row)
+  if self.linear then return row * self.height end
+  return row <= 0 and 0 or 2 ^ ((row - 1) / OCTAVE)
+end
+
+--- The row, with its fraction, that a value lies at.
+local function row_of(self, value)
+  if self.linear then return value / self.height end
+  return value < 1 and 0 or math.log(value) / math.log(2) * OCTAVE + 1
+end
+
+--- 1, 2 or 5 times a power of ten, so that `most` of them cover a range.
+local function step_of(range, most)
+  local step = 10 ^ math.floor(math.log10(range / most))
+  for _, times in ipairs { 1, 2, 5, 10 } do
+    if step * times * most >= range then return step * times end
+  end
+end
+
+--- What is drawn: the columns and rows that hold something, at most so many of each.
+local function extent(self)
+  local first, last, columns, most = self.rows, 0, 0, 0
+  for i = 1, #self.cells do
+    if self.cells[i] > 0 then
+      local row = (i - 1) % self.rows
+      first, last = math.min(first, row), math.max(last, row)
+      columns = math.floor((i - 1) / self.rows) + 1
+    end
+  end
+  if self.linear then first = 0 end
+  local wide, high = math.ceil(columns / MAX_DRAWN_COLUMNS), math.ceil((last - first + 1) / MAX_DRAWN_ROWS)
+  local area = {
+    first = first, wide = wide, high = high,
+    columns = math.ceil(columns / wide), rows = math.ceil((last - first + 1) / high), counts = {},
+  }
+  for i = 1, columns * self.rows do
+    if self.cells[i] > 0 then
+      local column = math.floor(math.floor((i - 1) / self.rows) / wide)
+      local at = column * area.rows + math.floor(((i - 1) % self.rows - first) / high)
+      area.counts[at] = (area.counts[at] or 0) + self.cells[i]
+      most = math.max(most, area.counts[at])
+    end
+  end
+  area.most = most
+  return area
+end
+
+--- Class of a count: counts differ by powers, so do colours.
+local function shade(count, most)
+  if most == 1 then return #PALETTE end
+  return 1 + math.floor(math.log(count) / math.log(most) * (#PALETTE - 1) + 0.5)
+end
+
+local STYLE = [[
+<style>
+text { font: 12px system-ui, sans-serif; fill: #333; }
+.title { font-size: 17px; } .end { text-anchor: end; } .mid { text-anchor: middle; }
+.grid { stroke: #ddd; } #cells rect:hover { stroke: #06c; stroke-width: 1.5; }
+]]
+
+local SCRIPT = [[
+<script type="text/ecmascript"><![CDATA[
+(function () {
+  'use strict';
+  var svg = document.currentScript.closest('svg'), details = svg.querySelector('.details');
+  svg.addEventListener('mouseover', function (e) {
+    var title = e.target.tagName === 'rect' && e.target.querySelector('title');
+    details.textContent = title ? title.textContent : '';
+  });
+}());
+]].. ']]></script>\n'
+
+local function time_axis(self, area, put, x_of, bottom)
+  local span = area.columns * area.wide * self.width / 1e9
+  local step = step_of(span, 10)
+  for i = 0, math.floor(span / step + 1e-9) do
+    local x = x_of(i * step * 1e9)
+    put('<line class="grid" x1="%.1f" x2="%.1f" y1="%d" y2="%d"/>', x, x, TOP, bottom)
+    put('<text class="mid" x="%.1f" y="%d">%.15g s</text>\n', x, bottom + 18, i * step)
+  end
+end
+
+local function value_axis(self, area, put, y_of, bottom)
+  local function tick(value)
+    local y = y_of(value)
+    if y < TOP - 1 or y > bottom + 1 then return end
+    put('<line class="grid" x1="%d" x2="%d" y1="%.1f" y2="%.1f"/>', LEFT, WIDTH - RIGHT, y, y)
+    put('<text class="end" x="%d" y="%.1f">%s</text>\n', LEFT - 8, y + 4, picture.escape(value_text(value, self.unit)))
+  end
+  local top = low_of(self, area.first + area.rows * area.high)
+  if self.linear then
+    local step = step_of(top, 8)
+    for i = 0, math.floor(top / step) do tick(i * step) end
+    return
+  end
+  local low = math.max(low_of(self, area.first), 1)
+  local factors = top / low > 1e4 and { 1 } or top / low > 30 and { 1, 3 } or { 1, 2, 3, 5, 7 }
+  for power = math.floor(math.log10(low)), math.ceil(math.log10(top)) do
+    for _, factor in ipairs(factors) do tick(factor * 10 ^ power) end
+  end
+end
+
+local function legend(area, put, y)
+  put('<text class="end" x="%d" y="%d">1</text>', LEFT + 14, y + 11)
+  for i = 1, #PALETTE do
+    put('<rect class="c%d" x="%d" y="%d" width="16" height="14"/>', i, LEFT + 4 + i * 16, y)
+  end
+  put('<text x="%d" y="%d">%s in one cell</text>\n', LEFT + 28 + #PALETTE * 16, y + 11, units.number(area.most))
+end
+
+--- The picture as parts of an <svg> element.
+---@return string[]
+function Heatmap:svg()
+  local parts, area = {}, extent(self)
+  local function put(format, ...) parts[#parts + 1] = format:format(...) end
+  local plot_height = math.max(area.rows * 6, 280)
+  local bottom = TOP + plot_height
+  local cell_width, cell_height = (WIDTH - LEFT - RIGHT) / area.columns, plot_height / area.rows
+  local column_ns = area.wide * self.width
+  local function x_of(ns) return LEFT + ns / column_ns * cell_width end
+  local function y_of(value) return bottom - (row_of(self, value) - area.first) / area.high * cell_height end
+
+  put('<svg version="1.1" xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d">\n',
+    WIDTH, bottom + BOTTOM, WIDTH, bottom + BOTTOM)
+  parts[#parts + 1] = STYLE
+  for i, colour in ipairs(PALETTE) do put('.c%d { fill: #%s; }', i, colour) end
+  put('</style>\n<rect width="100%%" height="100%%" fill="#fff"/>\n')
+  put('<text class="title mid" x="%d" y="28">%s</text>\n', WIDTH / 2, picture.escape(self.title))
+  put('<text class="mid" x="%d" y="46">%s measurements</text>\n', WIDTH / 2, units.number(self.total))
+  time_axis(self, area, put, x_of, bottom)
+  value_axis(self, area, put, y_of, bottom)
+  put('<g id="cells">\n')
+  for column = 0, area.columns - 1 do
+    for row = 0, area.rows - 1 do
+      local count = area.counts[column * area.rows + row]
+      if count then
+        local low = low_of(self, area.first + row * area.high)
+        local high = low_of(self, area.first + (row + 1) * area.high)
+        put('<rect class="c%d" x="%.1f" y="%.1f" width="%.1f" height="%.1f"><title>%s</title></rect>\n',
+          shade(count, area.most), LEFT + column * cell_width, bottom - (row + 1) * cell_height,
+          cell_width, cell_height, picture.escape(('%.6g to %.6g s, %s to %s: %d'):format(column * column_ns / 1e9,
+          (column + 1) * column_ns / 1e9, value_text(low, self.unit), value_text(high, self.unit), count)))
+      end
+    end
+  end
+  put('</g>\n')
+  legend(area, put, bottom + 34)
+  put('<text class="details end" x="%d" y="%d"> </text>\n', WIDTH - RIGHT, bottom + 45)
+  parts[#parts + 1] = SCRIPT
+  put('</svg>\n')
+  return parts
+end
+
+--- Writes the picture, or ends the file of figures. Nothing if nothing was added.
+---@param out Output
+function Heatmap:write(out)
+  if not self.draws then
+    if not self.file then return end
+    local ok, message = self.file:close()
+    if not ok then error(('cannot write %s: %s'):format(self.path, message), 0) end
+    out:warn(('To draw the heat map, run: profscript heatmap %s FILE.svg'):format(self.path))
+  elseif self.total > 0 then
+    picture.write(self.path, self.title, self:svg())
+  end
+end
+
+return heatmap

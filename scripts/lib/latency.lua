@@ -1,0 +1,137 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Latency distributions of pairs of events, and their table.
+local native = require 'bindings.native'
+local tables = require 'lib.table'
+
+local MAX_KEYS = 65536 -- rows beyond it share one, whose key prints as "other"
+
+local latency = {}
+
+---@class Latency
+local Latency = {}
+Latency.__index = Latency
+
+---@class LatencySettings
+---@field stages? Event[][]
+---@field kinds? { start: string, stop: string }[] instead of stages: what the kinds of pairs are called
+---@field than? number ns; longer ones are counted
+---@field cycle? boolean
+---@field by_key? { title: string, width: integer, value?: (fun(key: any): any), name?: (fun(key: any): string) }
+
+---@param settings LatencySettings
+--- by_key: a row for each key; value is what the key column shows, name gives the comm column
+---@return Latency
+function latency.new(settings)
+  local self = setmetatable({
+    than = settings.than,
+    by_key = settings.by_key,
+    keys = native.keys(1, MAX_KEYS),
+    pairs = settings.kinds or {}, -- by kind of the pairs
+  }, Latency)
+  local stages = settings.stages or {}
+  for i, stage in ipairs(stages) do
+    local nxt = stages[i + 1] or (settings.cycle and stages[1]) or {}
+    for _, first in ipairs(stage) do
+      for _, second in ipairs(nxt) do
+        self.pairs[#self.pairs + 1] = { start = first.alias, stop = second.alias }
+      end
+    end
+  end
+  -- By key id * kinds + kind.
+  self.hists = native.hists(#self.pairs * (self.by_key and MAX_KEYS + 1 or 1), settings.than)
+  return self
+end
+
+--- Adds a pair. Without by_key, pairs can add to self.hists by themselves.
+---@param p any struct pair
+function Latency:add(p)
+  local at = p.kind
+  if self.by_key then at = self.keys.id(p.key + 0ULL) * #self.pairs + at end -- keys are unsigned
+  self.hists:add(at, p.ns)
+end
+
+local function before(a, b)
+  if a.key ~= b.key then return a.key < b.key end
+  if a.total_ns ~= b.total_ns then return a.total_ns > b.total_ns end
+  return a.order < b.order
+end
+
+--- Appends the rows of a key, given by its id.
+function Latency:rows_of(id, rows)
+  for i, kind in ipairs(self.pairs) do
+    local at = id * #self.pairs + i - 1
+    local hist = self.hists:get(at)
+    if hist and hist:stats().count > 0 then
+      local row = tables.latency_row({ start = kind.start, stop = kind.stop, key = 0, order = at }, hist)
+      if self.by_key then
+        row.key = id == self.keys.max and math.huge or self.keys:part(id, 1)
+        row.comm = self.by_key.name and self.by_key.name(row.key)
+      end
+      rows[#rows + 1] = row
+    end
+  end
+end
+
+--- The rows of the table, in its order.
+---@return table[]
+function Latency:rows()
+  local rows = {}
+  for id = 0, self.by_key and self.keys:count() - 1 or 0 do
+    self:rows_of(id, rows)
+  end
+  if self.by_key and self.keys:overflow() > 0 then self:rows_of(self.keys.max, rows) end
+  table.sort(rows, before)
+  for _, row in ipairs(rows) do
+    if row.key == math.huge then
+      row.key = '(other)'
+    elseif self.by_key and self.by_key.value then
+      row.key = self.by_key.value(row.key)
+    end
+  end
+  return rows
+end
+
+local function width_of(list, field, least)
+  for _, pair in ipairs(list) do
+    least = math.max(least, #pair[field])
+  end
+  return least
+end
+
+--- Prints the table, unless it is empty.
+---@param out Output
+---@param only_over? number prints it only if some latency was longer (ns)
+function Latency:print(out, only_over)
+  local rows = self:rows()
+  if only_over then
+    local longest = 0
+    for _, row in ipairs(rows) do
+      longest = math.max(longest, tonumber(row.max_ns))
+    end
+    if longest <= only_over then return end
+  end
+  local by_key = self.by_key
+  local columns = {
+    {
+      name = 'key',
+      title = by_key and by_key.title,
+      width = by_key and by_key.width,
+      align = 'left',
+      show = by_key ~= nil,
+    },
+    { name = 'comm', width = 16, align = 'left', show = by_key ~= nil and by_key.name ~= nil },
+    { name = 'start', width = width_of(self.pairs, 'start', 5), align = 'right' },
+    { name = 'stop', title = 'end', width = width_of(self.pairs, 'stop', 3), align = 'left', sep = ' => ' },
+  }
+  for _, column in ipairs(tables.latency_columns(self.than ~= nil)) do
+    columns[#columns + 1] = column
+  end
+  out:table(tables.new('latency', columns), rows)
+end
+
+function Latency:clear()
+  self.hists:clear()
+  self.keys:clear()
+end
+
+return latency

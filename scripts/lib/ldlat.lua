@@ -1,0 +1,106 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Sampled memory accesses: how long they took, in cycles, by where the data were.
+local datasrc = require 'lib.datasrc'
+local native = require 'bindings.native'
+local tables = require 'lib.table'
+
+local MAX_ROWS = 4096
+local DEVICES = '/sys/bus/event_source/devices/'
+
+local ldlat = {}
+
+--- The PMU that samples memory accesses. On hybrid processors that of their fast cores.
+local function pmu_of(name)
+  local intel, found = false, nil
+  for line in io.lines '/proc/cpuinfo' do
+    intel = intel or line:match '^vendor_id%s*:%s*GenuineIntel' ~= nil
+  end
+  if not intel then error(name .. ': it needs an Intel processor, whose PEBS samples memory accesses', 0) end
+  for _, pmu in ipairs { 'cpu', 'cpu_core' } do
+    local file = io.open(DEVICES .. pmu .. '/type')
+    if file then
+      file:close()
+      found = found or pmu
+    end
+  end
+  if not found then
+    error(("%s: it needs a hardware PMU, and this machine has none: %s has no 'cpu'"):format(name, DEVICES), 0)
+  end
+  return found
+end
+
+---@class LdlatSettings
+---@field name string of the profiler
+---@field terms string of the event, for the PMU of the CPU
+---@field title string of the column that says where the data were
+
+---@param settings LdlatSettings
+---@param opt table with period, perins and, where there is one, than (cycles)
+---@param out Output
+---@param session table
+---@return table? handlers
+---@return string? refusal
+function ldlat.start(settings, opt, out, session)
+  if opt.input then return nil, 'it samples the running machine, not recordings' end
+  local event = session.event {
+    ('%s/%s/'):format(pmu_of(settings.name), settings.terms), period = opt.period, precise = 3, resolve = true,
+    sample = { 'weight', 'data_src', 'phys_addr' }, exclude_guest = true,
+  }
+  local keys, hists = native.keys(2, MAX_ROWS), native.hists(MAX_ROWS + 1)
+  local than, perins, per_thread = opt.than or math.huge, opt.perins, session.per_thread
+  local columns = {
+    { name = 'instance', title = per_thread and '[THREAD]' or '[CPU]', show = perins or false },
+    { name = 'source', title = settings.title, width = 60, align = 'left' },
+    { name = 'samples', width = 8 },
+  }
+  for _, name in ipairs { 'total', 'min', 'avg', 'max' } do
+    columns[#columns + 1] = { name = name, title = name .. '(cycles)', format = name == 'avg' and '%.1f' or nil }
+  end
+  local spec = tables.new(settings.name, columns)
+
+  local function report()
+    local rows = {}
+    for id = 0, keys:count() - 1 do
+      local s = hists:get(id):stats()
+      rows[id + 1] = {
+        instance = keys:part(id, 1), source = datasrc.text(keys:part(id, 2)), samples = s.count,
+        total = s.sum, min = s.min, avg = tonumber(s.sum) / tonumber(s.count), max = s.max,
+      }
+    end
+    table.sort(rows, function(a, b)
+      if a.instance ~= b.instance then return a.instance < b.instance end
+      if a.total ~= b.total then return a.total > b.total end
+      return a.source < b.source
+    end)
+    out:table(spec, rows)
+    hists:clear()
+    keys:clear()
+  end
+
+  return {
+    [event] = function(ev)
+      local cycles = ev._weight
+      hists:add(keys.id(perins and (per_thread and ev._tid or ev._cpu) or 0, ev._data_src), cycles)
+      if cycles > than then out:print_event(ev) end
+    end,
+    describe = function(ev)
+      local frame = session.address(ev, ev._ip)
+      local place = frame and frame.symbol and ('%s+0x%x'):format(frame.symbol, frame.plus) or ('%016x'):format(ev._ip)
+      return ('%s: DATA %x ADDR %016x PHYS %016x latency %d cycles %s RIP %s'):format(settings.name, ev._data_src,
+        ev._addr, ev._phys_addr, ev._weight, datasrc.text(ev._data_src), place)
+    end,
+    interval = report,
+    stop = report,
+  }
+end
+
+--- The options that both profilers have, and their own.
+---@param own table<string, table>
+---@return table<string, table>
+function ldlat.options(own)
+  own.period = { short = 'T', default = 1000 }
+  own.perins = { type = 'flag', help = 'rows for each CPU, or with -p, -t each thread' }
+  return own
+end
+
+return ldlat

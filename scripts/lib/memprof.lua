@@ -1,0 +1,169 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- The analysis of memory: which stacks allocate it, and which free it. See lib.relation.
+local native = require 'bindings.native'
+local relation = require 'lib.relation'
+
+local memprof = {}
+
+local MAX_STACKS = 65536 -- of both kinds, that are told apart
+local TOP = 10 -- stacks that a report shows
+
+--- The bytes of an allocation: size=, else the field bytes_alloc.
+---@return (fun(ev: any): any)? size
+---@return string? message
+local function size_of(event, session)
+  local text = event.attrs.size or event.fields.bytes_alloc and 'bytes_alloc'
+  if not text then
+    return nil, ('%s needs size=EXPR, the bytes of what it allocates: it has no field bytes_alloc'):format(event.name)
+  end
+  return session.expression(event, text).value
+end
+
+--- Sums by key: each has its objects and bytes.
+local function sums(keys)
+  local objects, bytes = native.numbers(MAX_STACKS + 1), native.numbers(MAX_STACKS + 1)
+  local function add(id, size)
+    objects[id] = objects[id] + 1
+    bytes[id] = bytes[id] + size
+  end
+  --- Ids with something in them, and sets all to nothing.
+  local function take()
+    local list = {}
+    for id = 0, math.min(keys:count(), MAX_STACKS) do
+      if objects[id] > 0 then
+        list[#list + 1] = { id = id, objects = objects[id], bytes = bytes[id] }
+      end
+      objects[id], bytes[id] = 0, 0
+    end
+    return list
+  end
+  return add, take
+end
+
+local function before(a, b)
+  if a.bytes ~= b.bytes then return a.bytes > b.bytes end
+  if a.objects ~= b.objects then return a.objects > b.objects end
+  return a.id < b.id
+end
+
+---@param settings DelaySettings
+---@return table? handlers
+---@return string? message
+function memprof.run(settings)
+  local opt, out, session, found = settings.opt, settings.out, settings.session, settings.events
+  if #found.stages ~= 2 then return nil, 'memory has two stages: -e the allocations, -e what frees them' end
+  if opt.cycle then return nil, '--cycle is not for memory' end
+  local allocs, frees = found.stages[1], found.stages[2]
+  local sizes = {}
+  for _, event in ipairs(allocs) do
+    local size, message = size_of(event, session)
+    if not size then return nil, message end
+    sizes[event.class] = size
+  end
+  for i, stage in ipairs(found.stages) do
+    for _, event in ipairs(stage) do
+      if not (event.attrs.stack or event.attrs['max-stack'] or opt.call_graph) then
+        out:warn(('%s: %s records no stacks (//stack/): it is not told where memory is %s'):format(settings.name,
+          event.name, i == 1 and 'allocated' or 'freed'))
+      end
+    end
+  end
+
+  -- Each pair counts under (kind, side, stack): side 1 is where it was allocated, 2 where freed. What
+  -- is not freed counts under its class.
+  local keys, classes = native.keys(3, MAX_STACKS), native.keys(1, MAX_STACKS)
+  local add, take = sums(keys)
+  local add_left, take_left = sums(classes)
+  local function stack(e)
+    if e.chain == nil then return -1 end
+    return session.stack(e)
+  end
+  local function pair(p, second)
+    if p.first_event == nil then return end
+    local size = tonumber(sizes[p.first_class](p.first_event)) or 0
+    add(keys.id(p.kind, 1, stack(p.first_event)), size)
+    add(keys.id(p.kind, 2, stack(second)), size)
+  end
+  local function left(p)
+    if p.first_event == nil then return end
+    add_left(classes.id(p.first_class), tonumber(sizes[p.first_class](p.first_event)) or 0)
+  end
+
+  local function say(record, lines)
+    if out.format ~= 'text' then
+      out:record('kmemprof', record, { 'start', 'end', 'what', 'bytes', 'objects', 'stack' })
+    else
+      out:write(lines)
+    end
+  end
+
+  --- One side of a pair of events: its sum, then the stacks.
+  local function report_side(names, what, list)
+    local bytes, objects = 0, 0
+    for _, one in ipairs(list) do
+      bytes, objects = bytes + one.bytes, objects + one.objects
+    end
+    local is_alloc = what == 'alloc'
+    say({ start = names[1], ['end'] = names[2], what = what, bytes = bytes, objects = objects },
+      ('%s total %s %d bytes on %d objects\n'):format(names[is_alloc and 1 or 2], what, bytes, objects))
+    table.sort(list, before)
+    local shown = 0
+    for _, one in ipairs(list) do
+      if one.stack >= 0 and (shown < TOP or out.format ~= 'text') then
+        shown = shown + 1
+        say({ start = names[1], ['end'] = names[2], what = what, bytes = one.bytes, objects = one.objects,
+          stack = session.stack_lines(one.stack) },
+          ('%s %d (%.1f%%) bytes on %d (%.1f%%) objects:\n%s'):format(is_alloc and 'Allocate' or 'Free', one.bytes,
+            100 * one.bytes / math.max(bytes, 1), one.objects, 100 * one.objects / objects,
+            session.stack_text(one.stack)))
+      elseif one.stack >= 0 then
+        out:write(('Skipping %s numbered %d..%d\n'):format(what, TOP + 1, #list))
+        break
+      end
+    end
+  end
+
+  local function report()
+    local by_kind, order = {}, {}
+    for _, one in ipairs(take()) do
+      local kind, side = keys:part(one.id, 1), keys:part(one.id, 2)
+      one.stack = keys:part(one.id, 3) or -1
+      if kind then
+        if not by_kind[kind] then
+          by_kind[kind] = { {}, {} }
+          order[#order + 1] = kind
+        end
+        table.insert(by_kind[kind][side], one)
+      end
+    end
+    local lefts = take_left()
+    if #order + #lefts > 0 then out:stamp() end
+    table.sort(order)
+    for _, kind in ipairs(order) do
+      local names = { allocs[math.floor(kind / #frees) + 1].name, frees[kind % #frees + 1].name }
+      out:write(('%s => %s\n'):format(names[1], names[2]))
+      report_side(names, 'alloc', by_kind[kind][1])
+      report_side(names, 'free', by_kind[kind][2])
+    end
+    for _, one in ipairs(lefts) do
+      local class = classes:part(one.id, 1)
+      for _, event in ipairs(allocs) do
+        if event.class == class then
+          say({ start = event.name, what = 'left', bytes = one.bytes, objects = one.objects },
+            ('%s total alloc %d bytes on %d objects but not freed\n'):format(event.name, one.bytes, one.objects))
+        end
+      end
+    end
+    keys:clear()
+    classes:clear()
+  end
+  return (relation.run(settings.name, {
+    keep = true,
+    pair = pair,
+    lost = left,
+    left = left,
+    report = report,
+  }, found, opt, out))
+end
+
+return memprof

@@ -1,0 +1,159 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Aggregations in the source of a one-liner: each call of count(k...), sum(v, k...), hist(v, k...)
+--- or quantiles(v, k...) becomes an aggregation of its own, whose columns are named after the
+--- expressions in the call. Only direct calls with parentheses are such calls.
+---
+---   local program = oneliner.compile 'hist(ev.bytes, ev._comm)'
+---   -- program.source: 'hist_1(ev.bytes, ev._comm)', program.env.hist_1 adds
+---   program:print(out)
+local aggregate = require 'lib.aggregate'
+
+local oneliner = {}
+
+local VALUES = { count = 0, sum = 1, hist = 1, quantiles = 1 } -- arguments before the keys
+local MAX_KEYS = 4
+local CLOSE = { ['('] = ')', ['['] = ']', ['{'] = '}' }
+local TAKEN = { table = true, time = true, low = true, high = true, total = true, min = true, max = true, p50 = true,
+  p95 = true, p99 = true, count = true, sum = true }
+
+--- Position behind the token at `at`, and the token if it is a word or a sign. Comments, strings and
+--- white space have no token: nothing in them is a call.
+local function next_token(source, at)
+  local level = source:match('^%-%-%[(=*)%[', at) or source:match('^%[(=*)%[', at)
+  if level then
+    local _, stop = source:find(']' .. level .. ']', at, true)
+    return (stop or #source) + 1
+  end
+  local _, stop = source:find('^%-%-[^\n]*', at)
+  if not stop then _, stop = source:find('^%s+', at) end
+  if stop then return stop + 1 end
+  local quote = source:match('^[\'"]', at)
+  if quote then
+    stop = at + 1
+    while stop <= #source and source:sub(stop, stop) ~= quote do
+      stop = stop + (source:sub(stop, stop) == '\\' and 2 or 1)
+    end
+    return stop + 1
+  end
+  local token = source:match('^[%a_][%w_]*', at) or source:match('^%d[%w_.]*', at) or source:sub(at, at)
+  return at + #token, token
+end
+
+--- The texts of the arguments of the call whose '(' is at `at`, and the position behind its ')'; nil if it
+--- does not end.
+local function arguments(source, at)
+  local list, open = {}, {}
+  local start = at + 1
+  local function finish(stop)
+    local arg = source:sub(start, stop):match '^%s*(.-)%s*$'
+    if arg ~= '' then list[#list + 1] = arg end
+  end
+  while at <= #source do
+    local after, token = next_token(source, at)
+    if CLOSE[token] then
+      open[#open + 1] = CLOSE[token]
+    elseif token and token == open[#open] then
+      open[#open] = nil
+      if #open == 0 then
+        finish(at - 1)
+        return list, after
+      end
+    elseif token == ',' and #open == 1 then
+      finish(at - 1)
+      start = after
+    end
+    at = after
+  end
+end
+
+--- A column name for an expression: 'ev._comm' is 'comm', 'ev:filename()' is 'filename'.
+local function column_name(expression, used)
+  local short = expression:match '^ev[.:]_*([%a][%w_]*)' or expression
+  if expression:find '^ev[.:]_*[%w_]+%(?%)?$' and not TAKEN[short] and not used[short] then return short end
+  local name, n = expression, 1
+  while TAKEN[name] or used[name] do
+    n = n + 1
+    name = ('%s#%d'):format(expression, n)
+  end
+  return name
+end
+
+--- Whether a key is the event's stack: as scripts write it, or as those who know bpftrace do.
+local IS_STACK = { ['ev._stack'] = true, stack = true, ['stack()'] = true }
+
+local function new_aggregation(kind, args, session)
+  local names, used, stacks = {}, {}, {}
+  for i = VALUES[kind] + 1, #args do
+    local name = IS_STACK[args[i]] and not used.stack and 'stack' or column_name(args[i], used)
+    used[name] = true
+    stacks[name] = IS_STACK[args[i]]
+    names[#names + 1] = name
+  end
+  return aggregate.new(kind, names, {
+    name = ('%s(%s)'):format(kind, table.concat(args, ', ')),
+    stacks = stacks,
+    stack_lines = session and session.stack_lines,
+  }), next(stacks) ~= nil
+end
+
+--- The text of a call's arguments, in which `stack` is the event's.
+local function arguments_source(text, args)
+  local short = false
+  for _, arg in ipairs(args) do short = short or arg == 'stack' or arg == 'stack()' end
+  if not short then return text end
+  local list = {}
+  for i, arg in ipairs(args) do list[i] = IS_STACK[arg] and 'ev._stack' or arg end
+  local _, lines = text:gsub('\n', '')
+  return ('(%s)%s'):format(table.concat(list, ', '), ('\n'):rep(lines - select(2, table.concat(list):gsub('\n', ''))))
+end
+
+---@class oneliner.Program
+---@field source string with the calls renamed; lines are as they were
+---@field env table<string, function> what the renamed calls call
+---@field has_stacks boolean some key is the event's stack
+local Program = {}
+Program.__index = Program
+
+---@param out Output
+---@param settings? { limit?: integer }
+function Program:print(out, settings)
+  for _, aggregation in ipairs(self._list) do aggregation:print(out, settings) end
+end
+
+function Program:clear()
+  for _, aggregation in ipairs(self._list) do aggregation:clear() end
+end
+
+--- Finds and renames the calls.
+---@param source string
+---@param session? table what start() got
+---@return oneliner.Program? program nil: message says what is wrong with which call
+---@return string? message
+function oneliner.compile(source, session)
+  local program = setmetatable({ env = {}, _list = {}, has_stacks = false }, Program)
+  local parts, copied, at, before = {}, 1, 1, nil
+  while at <= #source do
+    local after, token = next_token(source, at)
+    local paren = VALUES[token or ''] and source:match('^%s*()%(', after)
+    if paren and before ~= '.' and before ~= ':' and before ~= 'function' then
+      local args, behind = arguments(source, paren)
+      local least, most = VALUES[token], VALUES[token] + MAX_KEYS
+      if not args or #args < least or #args > most then
+        local _, line = source:sub(1, at):gsub('\n', '')
+        return nil, ('line %d: %s takes %d to %d arguments'):format(line + 1, token, least, most)
+      end
+      local aggregation, has_stacks = new_aggregation(token, args, session)
+      program._list[#program._list + 1] = aggregation
+      program.has_stacks = program.has_stacks or has_stacks
+      local name = ('%s_%d'):format(token, #program._list)
+      program.env[name] = program._list[#program._list].call
+      parts[#parts + 1] = source:sub(copied, at - 1) .. name .. arguments_source(source:sub(paren, behind - 1), args)
+      copied, after = behind, behind
+    end
+    before, at = token or before, after
+  end
+  program.source = table.concat(parts) .. source:sub(copied)
+  return program
+end
+
+return oneliner

@@ -1,0 +1,76 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- The analysis of whether events are paired: how often each was followed by which, and which were
+--- followed by none, whose lines are printed. See lib.relation.
+local relation = require 'lib.relation'
+
+local paired = {}
+
+---@param settings DelaySettings
+---@return table handlers
+function paired.run(settings)
+  local opt, out, stages = settings.opt, settings.out, settings.events.stages
+  local unpaired, counts, order = {}, {}, {}
+  for i = 1, #stages - 1 do
+    for _, first in ipairs(stages[i]) do
+      unpaired[first.class], counts[first.class] = 0, {}
+      order[#order + 1] = { first = first, seconds = stages[i + 1] }
+      for _, second in ipairs(stages[i + 1]) do
+        counts[first.class][second.class] = 0
+      end
+    end
+  end
+
+  local matcher
+  local told = { replaced = 0, unstarted = 0 }
+
+  --- What no pair could show: starts that another one with their key pushed out, ends that had no start.
+  local function report_unmatched()
+    local stats = matcher:stats()
+    local replaced, unstarted = stats.replaced - told.replaced, stats.unstarted - told.unstarted
+    told = stats
+    if replaced + unstarted == 0 then return end
+    if out.format ~= 'text' then
+      return out:record('unmatched', { replaced = replaced, unstarted = unstarted }, { 'replaced', 'unstarted' })
+    end
+    out:stamp_line(('%d replaced by a later one with their key, %d ends without a beginning'):format(replaced,
+      unstarted))
+  end
+
+  local function report()
+    local text = out.format == 'text'
+    local function say(row)
+      if not text then return out:record('pair', row, { 'start', 'end', 'count' }) end
+      out:stamp_line(row['end'] and ('%s %s paired %d'):format(row.start, row['end'], row.count)
+        or ('%s unpaired %d'):format(row.start, row.count))
+    end
+    for _, one in ipairs(order) do
+      local class = one.first.class
+      say { start = one.first.name, count = unpaired[class] }
+      unpaired[class] = 0
+      for _, second in ipairs(one.seconds) do
+        say { start = one.first.name, ['end'] = second.name, count = counts[class][second.class] }
+        counts[class][second.class] = 0
+      end
+    end
+    report_unmatched()
+  end
+
+  local function left(p)
+    unpaired[p.first_class] = unpaired[p.first_class] + 1
+    if p.first_event ~= nil then out:print_event(p.first_event) end
+  end
+  local handlers
+  handlers, matcher = relation.run(settings.name, {
+    keep = true,
+    pair = function(p)
+      local of_first = counts[p.first_class]
+      of_first[p.second_class] = of_first[p.second_class] + 1
+    end,
+    lost = left,
+    left = left,
+    report = report,
+  }, settings.events, opt, out)
+  return handlers
+end
+
+return paired

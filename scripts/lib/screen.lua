@@ -1,0 +1,128 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- A table that is printed again and again: on a terminal as a screen whose rows the user can sort by any
+--- column, elsewhere as plain text, JSON or CSV. It stands among a profiler's handlers:
+---
+---   local pages = screen.new(out, spec, { 'calls', 'bytes' })
+---   return { pages, interval = function() pages:report(rows, 'title') end, ... }
+local tables = require 'lib.table'
+local terminal = require 'bindings.terminal'
+local text = require 'bindings.text'
+
+local screen = {}
+
+local TITLE_AND_HEADING = 3 -- lines above the rows
+local MOVES = { ['<'] = -1, left = -1, ['>'] = 1, right = 1 }
+
+---@class Screen
+local Screen = {}
+Screen.__index = Screen
+
+---@param out Output
+---@param spec table.Spec of a table without stamp
+---@param order string[] columns of numbers to sort by, most important first
+---@return Screen
+function screen.new(out, spec, order)
+  local self = setmetatable({ _out = out, _spec = spec, _order = order, _rows = {}, _title = '' }, Screen)
+  self._terminal = terminal.new(out)
+  return self
+end
+
+--- What rows are compared by: numbers before text, each in its own order.
+local function less(a, b)
+  local text_a, text_b = type(a) == 'string', type(b) == 'string'
+  if text_a ~= text_b then return text_b end
+  if not text_a then a, b = tonumber(a), tonumber(b) end
+  return a < b
+end
+
+--- Sorts by the chosen column, then by the order of the columns, each largest first, then by the key.
+function Screen:_sort(rows)
+  local order = { unpack(self._order) }
+  if self._column then table.insert(order, 1, self._column) end
+  table.sort(rows, function(a, b)
+    for _, name in ipairs(order) do
+      local x, y = a[name], b[name]
+      if x ~= y and x ~= nil and y ~= nil then
+        local is_less = less(y, x)
+        if type(x) == 'string' then is_less = not is_less end
+        if self._reverse then return not is_less end
+        return is_less
+      end
+    end
+    if a.key == nil or b.key == nil then return b.key == nil and a.key ~= nil end
+    return less(a.key, b.key)
+  end)
+end
+
+function Screen:_draw()
+  local rows, columns = self._terminal.size()
+  self:_sort(self._rows)
+  local shown = {}
+  for i = 1, math.min(#self._rows, rows - TITLE_AND_HEADING) do shown[i] = self._rows[i] end
+  local sorted = self._column or self._order[1]
+  local lines = { ('\27[7m%s\27[m'):format(self:_fit(('%s - sorted by %s%s'):format(self._title, sorted,
+    self._reverse and ', least first' or ''), columns)) }
+  if #shown > 0 then
+    for line in tables.render(self._spec, shown):gmatch '[^\n]+' do lines[#lines + 1] = self:_fit(line, columns) end
+  end
+  self._terminal:show(lines)
+end
+
+--- The line, cut between two characters: the last column would be wiped out with the rest of the line.
+function Screen._fit(_, line, columns)
+  local width, at = 0, 1
+  while at <= #line and width < columns - 1 do
+    at = line:find('[^\128-\191]', at + 1) or #line + 1
+    width = width + 1
+  end
+  return text.safe(line:sub(1, at - 1))
+end
+
+--- Shows the rows, or prints them. A row's `key` decides where all columns are equal.
+---@param rows table[]
+---@param title string
+---@param is_last? boolean the run is over: the terminal is given back
+function Screen:report(rows, title, is_last)
+  if self._terminal and is_last then
+    self._terminal:leave()
+  elseif self._terminal then
+    self._rows, self._title = rows, title
+    self:_draw()
+  elseif #rows > 0 then
+    self:_sort(rows)
+    self._out:stamp(nil, title)
+    self._out:table(self._spec, rows)
+  end
+end
+
+--- Called by the driver between batches. True ends the run.
+---@return boolean?
+function Screen:poll()
+  if not self._terminal then return end
+  local changed = false
+  for _, key in ipairs(self._terminal:keys()) do
+    if key == 'q' then return true end
+    if key == 'r' then
+      self._reverse, changed = not self._reverse, true
+    elseif MOVES[key] then
+      self:_move(MOVES[key])
+      changed = true
+    end
+  end
+  local rows, columns = self._terminal.size()
+  if changed or rows ~= self._height or columns ~= self._width then
+    self._height, self._width = rows, columns
+    self:_draw()
+  end
+end
+
+--- Sorts by the next column to the left or to the right.
+function Screen:_move(step)
+  local list, at = self._spec.columns, 1
+  for i, column in ipairs(list) do
+    if column.name == (self._column or self._order[1]) then at = i end
+  end
+  self._column = list[(at - 1 + step) % #list + 1].name
+end
+
+return screen

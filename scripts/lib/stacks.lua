@@ -1,0 +1,126 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Sums by stack and task: what is allocated where, who waits where and how long.
+---
+---   local sums = stacks.new(session, { 'bytes', 'calls' })
+---   sums:add(ev._stack, ev._comm, ev.bytes_alloc, 1)
+---   sums:print(out, { limit = 10 })   -- those with most bytes, with their stacks
+---
+--- A stack is a number that can be stored beside other things and looked up later. Names are looked up
+--- only for what is printed.
+local native = require 'bindings.native'
+local tables = require 'lib.table'
+local text = require 'bindings.text'
+local units = require 'lib.units'
+
+local stacks = {}
+
+local MAX_KEYS = 65536 -- pairs of stack and task; further ones are summed up as one
+local MAX_VALUES = 3
+local OTHER = '(other)'
+
+---@class StackSums
+---@field add fun(self: StackSums, stack: integer, comm: string, ...: number) as many numbers as there are names
+local StackSums = {}
+StackSums.__index = StackSums
+
+--- Source of add with exactly the arguments it takes: varargs would not be compiled.
+local function add_source(n)
+  local names, code = {}, {}
+  for i = 1, n do
+    names[i] = 'v' .. i
+    code[i] = ('sums_%d[i] = sums_%d[i] + tonumber(v%d)'):format(i, i, i)
+  end
+  return ([[
+local id, sums_1, sums_2, sums_3 = ...
+return function(_, stack, comm, %s) local i = id(stack, comm) %s end]]):format(table.concat(names, ', '),
+    table.concat(code, ' '))
+end
+
+---@param session table what start() got
+---@param values string[] names of what is summed up, 1 to 3; the first is what is sorted by
+---@param settings? { name?: string, max_keys?: integer } name: of the table in JSON and CSV
+---@return StackSums
+function stacks.new(session, values, settings)
+  settings = settings or {}
+  if #values < 1 or #values > MAX_VALUES then error('stacks.new takes 1 to 3 names of values', 2) end
+  local max_keys = settings.max_keys or MAX_KEYS
+  local self = setmetatable({ _session = session, _values = values, _sums = {}, _keys = native.keys(2, max_keys) },
+    StackSums)
+  local columns = { { name = 'stack' }, { name = 'comm' } }
+  for i, name in ipairs(values) do
+    self._sums[i] = native.numbers(max_keys + 1)
+    columns[#columns + 1] = { name = name, align = 'right' }
+  end
+  self._spec = tables.new(settings.name or 'stacks', columns)
+  self.add = assert(loadstring(add_source(#values), '=stacks.add'))(self._keys.id, unpack(self._sums))
+  return self
+end
+
+--- Starts anew.
+function StackSums:clear()
+  for _, sums in ipairs(self._sums) do
+    for id = 0, self._keys:count() - 1 do sums[id] = 0 end
+    sums[self._keys.max] = 0
+  end
+  self._keys:clear()
+end
+
+--- All sums, most of the first value first: { stack =, comm =, [name of a value] = ... }. What had no room
+--- has '(other)' for stack and comm, and is the last.
+---@return table[]
+function StackSums:entries()
+  local list = {}
+  local function entry(id, stack, comm)
+    local one = { stack = stack, comm = comm }
+    for i, name in ipairs(self._values) do one[name] = self._sums[i][id] end
+    list[#list + 1] = one
+  end
+  for id = 0, self._keys:count() - 1 do entry(id, self._keys:part(id, 1), self._keys:part(id, 2)) end
+  local first = self._values[1]
+  table.sort(list, function(a, b)
+    local x, y = math.abs(a[first]), math.abs(b[first])
+    if x ~= y then return x > y end
+    if a.comm ~= b.comm then return a.comm < b.comm end
+    return a.stack < b.stack
+  end)
+  if self._keys:overflow() > 0 then entry(self._keys.max, OTHER, OTHER) end
+  return list
+end
+
+--- Subtracts the sums of another one of the same session and the same values: what has changed between
+--- two intervals, more or less.
+---@param before StackSums
+function StackSums:subtract(before)
+  for _, entry in ipairs(before:entries()) do
+    if entry.stack ~= OTHER then
+      local values = {}
+      for i, name in ipairs(self._values) do values[i] = -entry[name] end
+      self:add(entry.stack, entry.comm, unpack(values))
+    end
+  end
+end
+
+--- Prints the stacks with most of the first value; nothing if there are none. What is 0 again after
+--- subtract is left out.
+---@param out Output
+---@param settings? { limit?: integer }
+function StackSums:print(out, settings)
+  local limit, rows = settings and settings.limit or math.huge, {}
+  for _, entry in ipairs(self:entries()) do
+    local lines = entry.stack == OTHER and { OTHER } or nil
+    if #rows < limit and entry[self._values[1]] ~= 0 then
+      entry.stack = lines or self._session.stack_lines(entry.stack)
+      rows[#rows + 1] = entry
+    end
+  end
+  if out.format ~= 'text' then return out:table(self._spec, rows) end
+  if #rows > 0 then out:stamp() end
+  for _, row in ipairs(rows) do
+    local figures = {}
+    for i, name in ipairs(self._values) do figures[i] = ('%s %s'):format(name, units.number(row[name])) end
+    out:write(('%s: %s\n'):format(text.safe(row.comm), table.concat(figures, ', ')))
+    for _, line in ipairs(row.stack) do out:write('    ' .. line .. '\n') end
+  end
+end
+
+return stacks

@@ -1,0 +1,131 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- The analysis of system calls: how long each takes, and how often it fails. A call that a task does
+--- not return from, such as exit, lasts until the task's end. See lib.relation.
+local heat = require 'lib.heat'
+local native = require 'bindings.native'
+local pairs = require 'lib.pairs'
+local relation = require 'lib.relation'
+local tables = require 'lib.table'
+
+local syscalls = {}
+
+local ENTER, EXIT = 'raw_syscalls:sys_enter', 'raw_syscalls:sys_exit'
+local MAX_ROWS = 65536 -- calls, with --perins of each thread, that have a row of their own
+local MAX_ERRNO = 4095
+local NO_NUMBER = -1 -- what sys_exit says behind rt_sigreturn
+
+local function is_only(stage, name) return #stage == 1 and stage[1].name == name end
+
+local function columns(by_thread, than)
+  local function us(name, width)
+    return { name = name .. '_ns', title = name .. '(us)', width = width, format = '%.3f', scale = 1000 }
+  end
+  return {
+    { name = 'thread', width = 6, align = 'left', show = by_thread },
+    { name = 'comm', width = 16, align = 'left', show = by_thread },
+    {
+      name = 'syscall',
+      title = 'syscalls',
+      width = 20,
+      align = 'left',
+      text = function(row) return ('%s(%d)'):format(row.syscall, row.nr) end,
+    },
+    { name = 'nr', data_only = true },
+    { name = 'calls', width = 8, align = 'right' },
+    us('total', 16),
+    us('min', 12),
+    us('avg', 12),
+    us('max', 12),
+    { name = 'err', width = 6, align = 'right' },
+    tables.than_column(than),
+  }
+end
+
+---@param settings DelaySettings
+---@return table? handlers
+---@return string? message
+function syscalls.run(settings)
+  local opt, out, session, found = settings.opt, settings.out, settings.session, settings.events
+  if #found.stages ~= 2 or not is_only(found.stages[1], ENTER) or not is_only(found.stages[2], EXIT) then
+    return nil, ('system calls are -e %s -e %s, with filters'):format(ENTER, EXIT)
+  end
+  if opt.cycle then return nil, '--cycle is not for system calls' end
+  local enter, exit = session.view(found.stages[1][1]), session.view(found.stages[2][1])
+  table.insert(found.stages[2], pairs.task_end)
+  if not session.per_thread and not found.key then opt.key = 'common_pid' end
+
+  local by_thread, than = opt.perins, opt.only_than or opt.than
+  local longest, shortest = than or math.huge, opt.lower or -1
+  local rows = native.keys(by_thread and 2 or 1, MAX_ROWS)
+  local hists, errors = native.hists(MAX_ROWS + 1, than), native.numbers(MAX_ROWS + 1)
+  local map = opt.heatmap and heat.new(opt.heatmap, found.stages, false, session)
+  local spec = tables.new('syscalls', columns(by_thread, than ~= nil))
+
+  local function row_of(id)
+    local stats = hists:get(id):stats()
+    local is_other = id == MAX_ROWS
+    local row = {
+      nr = is_other and -1 or rows:part(id, by_thread and 2 or 1),
+      calls = stats.count,
+      total_ns = stats.sum,
+      min_ns = stats.min,
+      avg_ns = math.floor(tonumber(stats.sum) / stats.count + 0.5),
+      max_ns = stats.max,
+      err = errors[id],
+      than = stats.over,
+    }
+    row.syscall = is_other and '(other)' or session.syscall_name(row.nr)
+    if by_thread then
+      row.thread = is_other and math.huge or rows:part(id, 1)
+      row.comm = is_other and '' or session.task_name(row.thread)
+    end
+    return row
+  end
+
+  local function report()
+    local list, over = {}, 0
+    for id = 0, rows:count() - 1 do list[id + 1] = row_of(id) end
+    if rows:overflow() > 0 then list[#list + 1] = row_of(MAX_ROWS) end
+    table.sort(list, function(a, b)
+      if a.thread ~= b.thread then return a.thread < b.thread end
+      if a.total_ns ~= b.total_ns then return a.total_ns > b.total_ns end
+      return a.nr < b.nr
+    end)
+    for i, row in ipairs(list) do
+      over = over + row.than
+      errors[i - 1] = 0
+    end
+    errors[MAX_ROWS] = 0
+    if not opt.only_than or over > 0 then out:table(spec, list) end
+    rows:clear()
+    hists:clear()
+  end
+
+  local function pair(p, second)
+    if p.first_event == nil then return end
+    local nr, failed = enter(p.first_event).id, 0
+    if p.kind == 0 then
+      local ev = exit(second)
+      if ev.id ~= nr and ev.id ~= NO_NUMBER then return end
+      local ret = ev.ret
+      if ret < 0 and ret >= -MAX_ERRNO then failed = 1 end
+    end
+    local id
+    if by_thread then id = rows.id(tonumber(p.key), nr) else id = rows.id(nr) end
+    hists:add(id, p.ns)
+    errors[id] = errors[id] + failed
+    if map then map:add(p) end
+    if p.ns > longest or p.ns < shortest then
+      out:print_event(p.first_event)
+      out:print_event(second)
+    end
+  end
+  return (relation.run(settings.name, {
+    keep = true,
+    pair = pair,
+    report = report,
+    stop = map and function() map:write(out) end or nil,
+  }, found, opt, out))
+end
+
+return syscalls

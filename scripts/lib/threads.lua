@@ -1,0 +1,62 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Which tasks -p, -t or a workload mean, for profilers that take the events of all CPUs (`everywhere`)
+--- because events about a task happen while others run:
+---
+---   local ours = threads.new(session)
+---   ... if ours.has(ev.prev_pid) then ...
+---   return ours.follow { ['sched:sched_switch'] = ... }
+local native = require 'bindings.native'
+
+local threads = {}
+
+--- Tasks have smaller numbers: the kernel's largest pid_max, and 1.
+threads.MAX = 4194305
+
+local NEW = 'sched:sched_wakeup_new'
+
+---@class Threads
+---@field has fun(pid: integer): boolean whether the task is meant; never the idle task
+---@field filter fun(...: string): string? for the kernel: one of these fields is a task that is meant; nil
+--- where only has() can tell
+---@field born fun(ev: ffi.cdata*) to be called with each sched_wakeup_new
+---@field follow fun(handlers: table, begin?: fun(tids: integer[])): table adds the handlers that has()
+--- needs; begin is called with the threads that were named
+
+---@param session table as start() gets it
+---@param opt table
+---@return Threads
+function threads.new(session, opt)
+  local everyone, inherits = not session.named_threads, session.inherits
+  local wanted, max = native.numbers(threads.MAX), threads.MAX
+  local self = {}
+
+  function self.has(pid) return pid > 0 and pid < max and (everyone or wanted[pid] ~= 0) end
+
+  -- New threads are found by looking at all tasks: the kernel's filters know only numbers.
+  function self.filter(...)
+    if everyone or inherits or not opt.tids or opt.pids then return end
+    local terms = {}
+    for _, field in ipairs { ... } do
+      for _, tid in ipairs(opt.tids) do terms[#terms + 1] = ('%s == %d'):format(field, tid) end
+    end
+    return '(' .. table.concat(terms, ' || ') .. ')'
+  end
+
+  function self.born(ev)
+    local pid, parent = ev.pid, ev._tid -- it is its parent that wakes a new task
+    if everyone or pid <= 0 or pid >= max then return end
+    wanted[pid] = inherits and parent > 0 and parent < max and wanted[parent] or 0
+  end
+
+  function self.follow(handlers, begin)
+    if inherits and not everyone and not handlers[NEW] and session.supports(NEW) then handlers[NEW] = self.born end
+    handlers.targets = function(tids)
+      for _, tid in ipairs(tids) do wanted[tid] = 1 end
+      if begin then begin(tids) end
+    end
+    return handlers
+  end
+  return self
+end
+
+return threads

@@ -1,0 +1,137 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- How long block requests take from one stage to the next.
+local native = require 'bindings.native'
+local sys = require 'bindings.sys'
+local tables = require 'lib.table'
+
+local MAX_REQUESTS = 2 ^ 20
+local MAX_ROWS = 4096
+local BLOCK = '/sys/class/block'
+local NO_SECTOR = 2 ^ 53 -- of a request without data, such as a flush: -1 as u64
+
+-- Stages in their order; their numbers are what a tracked request remembers.
+local STAGES = { 'block_getrq', 'block_rq_insert', 'block_rq_issue', 'block_rq_complete' }
+local LAST = #STAGES
+
+local function read(name, file)
+  local text = sys.read(('%s/%s/%s'):format(BLOCK, name, file))
+  return text and text:match '%S+'
+end
+
+--- The kernel's number of a device: as events have it.
+local function number(name)
+  local major, minor = (read(name, 'dev') or ''):match '^(%d+):(%d+)$'
+  return major and major * 2 ^ 20 + minor
+end
+
+--- Names of the devices by number, and of each partition the disk that it is on.
+local function devices()
+  local names, disk_of = {}, {}
+  for _, name in ipairs(sys.readdir(BLOCK) or {}) do
+    local dev = number(name)
+    if dev then
+      names[dev], disk_of[dev] = name, dev
+      if read(name, 'partition') then
+        for _, disk in ipairs(sys.readdir(BLOCK) or {}) do
+          if disk ~= name and sys.stat(('%s/%s/%s'):format(BLOCK, disk, name)) then disk_of[dev] = number(disk) end
+        end
+      end
+    end
+  end
+  return names, disk_of
+end
+
+return {
+  summary = 'How long block requests take from stage to stage',
+  description = [[
+  block_getrq        a request is made          block_rq_issue     it goes to the driver
+  block_rq_insert    the scheduler gets it      block_rq_complete  the device has done it
+There is a row for each two stages that follow each other: without a scheduler requests go from getrq
+to issue at once. -d restricts it to a disk or a partition.]],
+  examples = {
+    { 'profscript blktrace -i 1000', 'all disks, every second' },
+    { 'profscript blktrace -d /dev/vda --than 10ms', 'the slow requests of a disk' },
+  },
+  unsupported = { 'event' },
+  options = {
+    device = { type = 'string', short = 'd', argument = 'DEVICE', help = 'only this disk or partition' },
+    than = { type = 'duration', help = 'print the events that end longer stages, and count them' },
+    call_graph = { help = 'record stacks, for --than' },
+    user_callchain = {},
+    kernel_callchain = {},
+  },
+
+  start = function(opt, out)
+    local names, disk_of = devices()
+    local filter = ''
+    if opt.device then
+      local name = opt.device:match '([^/]+)$'
+      local dev = name and number(name)
+      if not dev then return nil, ("no block device '%s' in %s"):format(opt.device, BLOCK) end
+      filter = ('/dev == %d/'):format(dev)
+      if disk_of[dev] ~= dev then
+        local first, size = tonumber(read(name, 'start')), tonumber(read(name, 'size'))
+        filter = ('/(dev == %d || dev == %d) && sector >= %d && sector < %d/'):format(dev, disk_of[dev], first,
+          first + size)
+      end
+    end
+
+    local requests = native.objects(MAX_REQUESTS)
+    local keys, hists, over = native.keys(3, MAX_ROWS), native.hists(MAX_ROWS + 1), native.numbers(MAX_ROWS + 1)
+    local known_from, than, dropped = 0, opt.than or math.huge, 0
+
+    local handlers = {}
+    for stage, name in ipairs(STAGES) do
+      handlers['block:' .. name .. filter] = function(ev)
+        local sector = ev.sector
+        if sector >= NO_SECTOR then return end
+        local dev = disk_of[ev.dev] or ev.dev
+        local before = requests:take(dev, sector + 1)
+        if before and stage > 1 then
+          if before.time >= known_from then
+            local ns = ev._time - before.time
+            local id = keys.id(dev, before.kind, stage)
+            hists:add(id, ns)
+            if ns > than then
+              over[id] = over[id] + 1
+              out:print_event(ev)
+            end
+          else
+            dropped = dropped + 1
+          end
+        end
+        if stage < LAST then requests:put(dev, sector + 1, 0, ev._time, ev._tid, 0, stage) end
+      end
+    end
+
+    local columns = {
+      { name = 'device', align = 'left' },
+      { name = 'start', width = 17, align = 'right' },
+      { name = 'stop', title = 'end', width = 17, align = 'left', sep = ' => ' },
+    }
+    for _, column in ipairs(tables.latency_columns(opt.than ~= nil)) do columns[#columns + 1] = column end
+    local spec = tables.new('blktrace', columns)
+    local function report()
+      local rows = {}
+      for id = 0, keys:count() - 1 do
+        local dev, from, to = keys:part(id, 1), keys:part(id, 2), keys:part(id, 3)
+        local row = { device = names[dev] or tostring(dev), start = STAGES[from], stop = STAGES[to] }
+        row.order = to * 8 + from
+        rows[id + 1] = tables.latency_row(row, hists:get(id))
+        row.than, over[id] = over[id], 0
+      end
+      table.sort(rows, function(a, b)
+        if a.device ~= b.device then return a.device < b.device end
+        return a.order < b.order
+      end)
+      out:table(spec, rows)
+      hists:clear()
+      keys:clear()
+      if dropped > 0 then out:warn(('blktrace: %d stages left out: events were lost in between'):format(dropped)) end
+      dropped = 0
+    end
+    handlers.interval, handlers.stop = report, report
+    handlers.lost = function(gap) known_from = math.max(known_from, gap.to) end
+    return handlers
+  end,
+}

@@ -1,0 +1,42 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- One-liners: runs a piece of Lua for each event.
+local oneliner = require 'lib.oneliner'
+
+return {
+  summary = 'Run a piece of Lua for each event; its aggregations print themselves',
+  description = [[
+LUA sees the event as `ev` and has
+  count(k...)         counts by key            sum(v, k...)        sums up v by key
+  hist(v, k...)       power-of-two histogram   quantiles(v, k...)  calls, total, p50, p95, p99, max
+  print(...)          prints values            printf(format, ...) prints formatted
+Up to four keys; the key `stack` is the event's stack. Aggregations print themselves at each interval and at the end.]],
+  examples = {
+    { "profscript exec -e raw_syscalls:sys_exit 'hist(ev.ret)' -- ls -R /usr", 'what system calls return' },
+    { "profscript exec -e sched:sched_switch 'count(ev.next_comm)' -i 1000", 'switches by task, every second' },
+    { "profscript exec -e sched:sched_switch 'count(stack, ev._comm)' --duration 1", 'where tasks are switched' },
+    { "profscript exec -e raw_syscalls:sys_enter 'if ev.id == 59 then print(ev._comm) end'", 'who starts programs' },
+  },
+  positional = {
+    { name = 'lua', type = 'string', required = true, help = 'what to do with each event' },
+  },
+
+  start = function(opt, out, session)
+    local program, message = oneliner.compile(opt.lua, session)
+    if not program then return nil, message end
+    opt.call_graph = opt.call_graph or program.has_stacks
+    local env = setmetatable(program.env, { __index = _G })
+    env.print = function(...) out:print(...) end
+    env.printf = function(...) out:printf(...) end
+    local chunk, syntax = loadstring('return function(ev) ' .. program.source .. '\nend', '=exec')
+    if not chunk then return nil, syntax end
+    return {
+      [opt.event] = setfenv(chunk, env)(),
+      interval = function()
+        program:print(out)
+        program:clear()
+        session.forget_stacks()
+      end,
+      stop = function() program:print(out) end,
+    }
+  end,
+}

@@ -1,0 +1,65 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Shows what a C expression is over an event's fields, by compiling and evaluating it.
+local explain = require 'bindings.explain'
+
+local C_TYPES = { i32 = 'int', u32 = 'unsigned int', i64 = 'long', u64 = 'unsigned long', string = 'string' }
+
+--- The one event that the expression is about.
+local function only_event(groups)
+  local event = groups[1] and groups[1][1]
+  if not event or groups[2] or groups[1][2] then error('expr takes one event: name it with -e', 0) end
+  return event
+end
+
+local function print_program(out, event, program, verbose)
+  out:printf('expression: %s\ntype: %s\n', program.text, C_TYPES[program.type])
+  if #program.fields > 0 then out:printf('fields of %s:\n', event.name) end
+  for _, name in ipairs(program.fields) do
+    local field = event.fields[name]
+    out:printf('  %-32s offset %d, %d bytes, %s\n', field.type .. ' ' .. name, field.offset, field.size,
+      explain.kind(field))
+  end
+  if verbose > 0 then out:printf('Lua:\n%s\n', program.source) end
+end
+
+--- An integer in hexadecimal and signed decimal, as C's long shows it.
+local function result_text(value)
+  if value == nil then return 'none: a division by zero, or beyond the record' end
+  if type(value) == 'string' then return ('"%s"'):format(value) end
+  return ('0x%x (%d)'):format(value, value)
+end
+
+return {
+  summary = 'Compile a C expression, and evaluate it for a few events',
+  description = [[
+Prints the expression's type and the fields it reads, then each event and the expression's value.
+Filters and the attributes key=, role= and the like are such expressions. With --dry-run nothing is
+evaluated; with -v the Lua code that the expression became is printed.]],
+  examples = {
+    { "profscript expr -e sched:sched_wakeup 'pid + prio'", 'the value for five wake-ups' },
+    { "profscript expr -e sched:sched_switch 'prev_state & 3' --dry-run -v", 'what it compiles to' },
+  },
+  options = {
+    exit_n = { default = 5 },
+  },
+  positional = {
+    { name = 'expression', help = 'C expression over the fields of the event' },
+  },
+
+  start = function(opt, out, session)
+    local event = only_event(opt.event)
+    local program = session.expression(event, opt.expression)
+    print_program(out, event, program, opt.verbose)
+    return {
+      [event] = function(ev)
+        out:print_event(ev)
+        local value = program.value(ev)
+        if out.format == 'text' then
+          out:printf('result: %s\n', result_text(value))
+        else
+          out:record('result', { value = value })
+        end
+      end,
+    }
+  end,
+}

@@ -1,0 +1,38 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Finds where interrupts were off for long: a clock's interrupt that came late tells of it.
+local condition = require 'lib.condition'
+
+return {
+  summary = 'Find where interrupts are off for longer than a limit',
+  description = [[
+A clock interrupts each CPU every --period. When more than --than has passed between two of its interrupts, they
+were off, or a hypervisor ran something else. The line and its stack (-g) are of the place where they came on again.
+
+  $ profscript irq-off --period 1ms --than 2ms -g -N 1
+  2026-11-22 10:45:12.205902        sched-pipe  32535 [000] 6054.304326: irq-off: cpu-clock 4018647 ns
+      ffffffff8157bab0 perf_swevent_event+0x160 ([kernel.kallsyms])
+      ffffffff8157beff perf_tp_event+0x28f ([kernel.kallsyms])
+      ffffffff81417b06 perf_trace_sys_enter+0xf6 ([kernel.kallsyms])
+      ffffffff81417d70 syscall_trace_enter+0x180 ([kernel.kallsyms])
+      ffffffff821ef81a do_syscall_64+0x1fa ([kernel.kallsyms])
+      ffffffff81000130 entry_SYSCALL_64_after_hwframe+0x76 ([kernel.kallsyms])
+      00007f8733d16350 __GI___libc_write+0x10 (/usr/lib/x86_64-linux-gnu/libc.so.6)
+      0000563645fb4999 Unknown (/usr/bin/perf)
+      0000563646060cf1 Unknown (/usr/bin/perf)
+      0000563645fb4183 Unknown (/usr/bin/perf)
+      00007f8733c4524a __libc_start_call_main+0x7a (/usr/lib/x86_64-linux-gnu/libc.so.6)]],
+  examples = {
+    { 'profscript irq-off --period 1ms --than 5ms -g', 'interrupts off, or a stolen CPU, for 5 ms' },
+  },
+  options = {
+    exit_n = { help = 'stop after this many lines' },
+    period = { type = 'duration', min = 1e4, default = '10ms', help = 'interrupt each CPU so often' },
+    than = { type = 'duration', required = true, help = 'the limit' },
+  },
+
+  start = function(opt, out, session)
+    if opt.than <= opt.period then return nil, '--than must be more than --period, which passes anyway' end
+    opt.condition = ('period > %dL'):format(opt.than)
+    return condition.start('irq-off', opt, out, session)
+  end,
+}

@@ -1,0 +1,260 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Allocations that are not freed. It is longer than most profilers because objects come from several
+--- allocators of the kernel or of programs, and are reported one by one or by stack.
+local flamegraph = require 'lib.flamegraph'
+local native = require 'bindings.native'
+local threads = require 'lib.threads'
+local tables = require 'lib.table'
+
+local MAX_OBJECTS = 2 ^ 22 -- some 300 MB
+local NO_ROOM = -28 -- what put() returns then
+
+--- The events of the option's groups, each with the function that gives the object's address.
+local function events_of(groups, session)
+  local list = {}
+  for _, group in ipairs(groups) do
+    for _, event in ipairs(group) do
+      local ptr = event.attrs.ptr or event.fields.ptr and 'ptr'
+      if not ptr then
+        return nil, ('%s has no field ptr: say where the address is, with ptr='):format(event.name)
+      end
+      list[#list + 1] = {
+        event = event,
+        -- What a program allocates is only known within its process.
+        is_user = event.name:match '^u%w+:' ~= nil,
+        ptr = session.expression(event, ptr).value,
+      }
+    end
+  end
+  return list
+end
+
+local function size_of(event, session)
+  local size = event.attrs.size or event.fields.bytes_alloc and 'bytes_alloc'
+  return size and session.number(event, size, 'size')
+end
+
+return {
+  summary = 'Allocations that are not freed, by stack',
+  description = [[
+--alloc and --free name the events of one allocator, or of several. ptr= of each is the object's
+address (a field ptr, if there is one), size= of --alloc its bytes (else a field bytes_alloc). What
+is there at the end was not freed within the run: run for long, or use --than, to see what really
+leaks. With -i what is there is reported again and again. For the memory of programs use probes; an
+event of --size tells the bytes of the next allocation of its thread.
+
+  $ profscript kmemleak --size 'uprobe:malloc@libc.so.6(n=%di)//size=n/' \
+      --alloc 'uretprobe:malloc@libc.so.6(p=$retval)//ptr=p/' \
+      --free 'uprobe:free@libc.so.6(p=%di)//ptr=p/' -g --comm -- ./leak 500
+  2026-11-22 11:29:44.447857
+  KMEMLEAK STATS:
+  TOTAL alloc 500 free 950
+  LEAKED 50000 bytes in 50 objects
+
+  LEAKED BYTES REPORT:
+  Leak of 50000 bytes in 50 objects allocated from:
+      age: 0.017 s to 0.033 s
+      comms: leak(50000/50)
+      000055784e09c1de main+0x10e (/tmp/leak)]],
+  examples = {
+    { 'profscript kmemleak --alloc kmem:kmalloc --free kmem:kfree -g -m 1024 --duration 60', 'kmalloc' },
+    { "profscript kmemleak --alloc 'kmem:mm_page_alloc//ptr=pfn/size=4096<<order/'"
+      .. ' --free kmem:mm_page_free//ptr=pfn/ -g', 'pages' },
+    { "profscript kmemleak --size 'uprobe:malloc@libc.so.6(n=%di)//size=n/'"
+      .. " --alloc 'uretprobe:malloc@libc.so.6(p=$retval)//ptr=p/'"
+      .. " --free 'uprobe:free@libc.so.6(p=%di)//ptr=p/' -g -p 1", 'malloc of a process' },
+  },
+  attributes = { 'ptr', 'size' },
+  unsupported = { 'event' },
+  options = flamegraph.options {
+    alloc = { type = 'event', multiple = true, required = true, help = 'events that allocate' },
+    free = { type = 'event', multiple = true, required = true, help = 'events that free' },
+    size = { type = 'event', multiple = true, help = 'events whose size= is that of their next allocation' },
+    than = { type = 'duration', help = 'only what is older than this' },
+    comm = { type = 'flag', help = 'and which tasks allocated it' },
+    call_graph = { help = 'record stacks of allocations' },
+    user_callchain = {},
+    kernel_callchain = {},
+    filter = {},
+  },
+
+  start = function(opt, out, session)
+    local allocs, no_ptr = events_of(opt.alloc, session)
+    if not allocs then return nil, no_ptr end
+    local frees, none = events_of(opt.free, session)
+    if not frees then return nil, none end
+
+    local objects = native.objects(MAX_OBJECTS)
+    local announced = native.numbers(threads.MAX) -- bytes of the next allocation of a thread
+    local allocated, freed, replaced, no_room = 0, 0, 0, 0
+    local known_from = 0 -- the end of the last hole: what is older may have been freed in it
+    local handlers, all_sized, any_stack = {}, true, false
+    local flame = flamegraph.new(opt, session, out, { title = 'leaked bytes', unit = 'bytes' })
+    local all_stacked = opt.call_graph
+    opt.call_graph = false -- where objects are freed is not asked for
+
+    for kind, alloc in ipairs(allocs) do
+      local ptr, is_user, size = alloc.ptr, alloc.is_user, size_of(alloc.event, session)
+      local attrs = alloc.event.attrs
+      attrs.stack = attrs.stack or all_stacked
+      local stacked = attrs.stack or attrs['max-stack'] ~= nil
+      any_stack = any_stack or stacked
+      all_sized = all_sized and (size ~= nil or #opt.size > 0)
+      handlers[alloc.event] = function(ev)
+        local address, tid = ptr(ev), ev._tid
+        allocated = allocated + 1
+        if not address then return end
+        local bytes = 0
+        if size then
+          bytes = size(ev) or 0
+        elseif tid >= 0 and tid < threads.MAX then
+          bytes = announced[tid]
+          announced[tid] = 0
+        end
+        local space, stack = is_user and ev._pid or 0, stacked and ev._stack or -1
+        local result = objects:put(space, address, bytes, ev._time, tid, stack, kind)
+        if result == 1 then replaced = replaced + 1 end
+        if result == NO_ROOM then no_room = no_room + 1 end
+      end
+    end
+    for _, free in ipairs(frees) do
+      local ptr, is_user = free.ptr, free.is_user
+      handlers[free.event] = function(ev)
+        local address = ptr(ev)
+        freed = freed + 1
+        if address then objects:take(is_user and ev._pid or 0, address) end
+      end
+    end
+    for _, group in ipairs(opt.size) do
+      for _, event in ipairs(group) do
+        local size = size_of(event, session)
+        if not size then return nil, ('--size: %s has no size='):format(event.name) end
+        handlers[event] = function(ev)
+          local tid = ev._tid
+          if tid >= 0 and tid < threads.MAX then announced[tid] = size(ev) or 0 end
+        end
+      end
+    end
+
+    --- What is there now, by stack; without stacks by event. Most bytes first.
+    local function leaks(now)
+      local groups, order = {}, {}
+      local sum = { bytes = 0, objects = 0, doubtful_bytes = 0, doubtful = 0 }
+      objects:each(function(object)
+        if opt.than and now - object.time <= opt.than then return end
+        local size = tonumber(object.size)
+        if object.time < known_from then
+          sum.doubtful, sum.doubtful_bytes = sum.doubtful + 1, sum.doubtful_bytes + size
+          return
+        end
+        sum.objects, sum.bytes = sum.objects + 1, sum.bytes + size
+        local stack = object.stack < 2 ^ 31 and object.stack or -1
+        local key = stack >= 0 and stack or -tonumber(object.kind)
+        local group = groups[key]
+        if not group then
+          group = { bytes = 0, objects = 0, oldest = 0, newest = math.huge, comms = {}, names = {} }
+          group.stack, group.event = stack, allocs[object.kind].event.name
+          groups[key] = group
+          order[#order + 1] = group
+        end
+        group.bytes, group.objects = group.bytes + size, group.objects + 1
+        local age = now - object.time
+        group.oldest, group.newest = math.max(group.oldest, age), math.min(group.newest, age)
+        local comm = session.task_name(object.tid)
+        local by_comm = group.comms[comm]
+        if not by_comm then
+          by_comm = { comm = comm, bytes = 0, objects = 0 }
+          group.comms[comm] = by_comm
+          table.insert(group.names, by_comm)
+        end
+        by_comm.bytes, by_comm.objects = by_comm.bytes + size, by_comm.objects + 1
+      end)
+      local function more(a, b)
+        if a.bytes ~= b.bytes then return a.bytes > b.bytes end
+        if a.objects ~= b.objects then return a.objects > b.objects end
+        return a.oldest and a.oldest > b.oldest or a.comm ~= nil and a.comm < b.comm
+      end
+      for _, group in ipairs(order) do
+        table.sort(group.names, more)
+        for i, name in ipairs(group.names) do
+          group.names[i] = ('%s(%d/%d)'):format(name.comm, name.bytes, name.objects)
+        end
+      end
+      table.sort(order, more)
+      return order, sum
+    end
+
+    local spec = tables.new('leaks', {
+      { name = 'bytes' },
+      { name = 'objects' },
+      { name = 'oldest_ns' },
+      { name = 'newest_ns' },
+      { name = 'event' },
+      { name = 'comms', show = opt.comm },
+      { name = 'stack' },
+    })
+
+    --- The flame graph: what is there now, by bytes; by objects where sizes are not known.
+    local function draw(now)
+      objects:each(function(object)
+        local tid, is_young = object.tid, opt.than and now - object.time <= opt.than
+        if object.time < known_from or is_young or object.stack >= 2 ^ 31 then return end
+        flame:add({ _stack = object.stack, _comm = session.task_name(tid), _pid = object.space, _tid = tid, _cpu = -1 },
+          all_sized and tonumber(object.size) or 1)
+      end)
+      flame:finish()
+    end
+
+    local function frame_lines(stack)
+      return stack >= 0 and session.stack_lines(stack) or {}
+    end
+
+    local function print_text(list, sum)
+      out:stamp()
+      out:printf('KMEMLEAK STATS:\nTOTAL alloc %d free %d\n', allocated, freed)
+      out:printf('LEAKED %d bytes in %d objects\n\n', sum.bytes, sum.objects)
+      if #list > 0 then out:write 'LEAKED BYTES REPORT:\n' end
+      for _, leak in ipairs(list) do
+        out:printf('Leak of %d bytes in %d objects allocated %s:\n', leak.bytes, leak.objects,
+          leak.stack >= 0 and 'from' or 'by ' .. leak.event)
+        out:printf('    age: %.3f s to %.3f s\n', leak.newest / 1e9, leak.oldest / 1e9)
+        if opt.comm then out:printf('    comms: %s\n', table.concat(leak.names, ' ')) end
+        for _, line in ipairs(frame_lines(leak.stack)) do out:printf('    %s\n', line) end
+      end
+    end
+
+    local function report(now)
+      if allocated == 0 then return end
+      local list, sum = leaks(now)
+      if out.format == 'text' then
+        print_text(list, sum)
+      else
+        for _, leak in ipairs(list) do
+          leak.oldest_ns, leak.newest_ns = leak.oldest, leak.newest
+          leak.comms, leak.stack = leak.names, frame_lines(leak.stack)
+        end
+        out:table(spec, list)
+      end
+      if sum.doubtful > 0 then
+        out:warn(('kmemleak: %d objects (%d bytes) more are left out: they may have been freed by lost events'):format(
+          sum.doubtful, sum.doubtful_bytes))
+      end
+      if no_room > 0 then
+        out:warn(('kmemleak: %d allocations were not followed: there were more than %d objects'):format(no_room,
+          MAX_OBJECTS))
+      end
+      if opt.verbose > 0 then
+        out:warn(('kmemleak: %d allocations at an address that was not free'):format(replaced))
+        if not all_sized then out:warn 'kmemleak: events without size= count 0 bytes' end
+        if not any_stack then out:warn 'kmemleak: -g says where from' end
+      end
+    end
+    handlers.interval = report
+    handlers.stop = function(now)
+      report(now)
+      if flame then draw(now) end
+    end
+    handlers.lost = function(gap) known_from = math.max(known_from, gap.to) end
+    return handlers
+  end,
+}

@@ -1,0 +1,31 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Which stacks allocate memory, and which free it.
+local memprof = require 'lib.memprof'
+local relation = require 'lib.relation'
+
+return {
+  summary = 'Memory by the stacks that allocate and free it',
+  description = [[
+The first -e are the allocations, the second what frees them. size= is the bytes of an allocation
+(default: the field bytes_alloc), the key is the object: ptr= or key= of an event, else -k, else the
+field ptr. Shown is memory that was allocated and freed again, by the stacks of both (which events with
+the attribute stack record), and at the end how much was not freed.]],
+  examples = {
+    { 'profscript kmemprof -e kmem:kmalloc//stack/ -e kmem:kfree//stack/ -i 1000', 'what kmalloc allocates' },
+    { [[profscript kmemprof -e 'kmem:mm_page_alloc//size=4096<<order/key=pfn/stack/']]
+        .. ' -e kmem:mm_page_free//key=pfn/stack/ -m 256', 'pages' },
+  },
+  attributes = { 'key', 'ptr', 'size', 'trigger', 'untraced' },
+
+  start = function(opt, out, session)
+    for _, group in ipairs(opt.event) do
+      for _, event in ipairs(group) do
+        local attrs = event.attrs
+        attrs.key = attrs.ptr or attrs.key or not opt.key and event.fields.ptr and not attrs.untraced and 'ptr' or nil
+      end
+    end
+    local found, message = relation.events(opt)
+    if not found then return nil, message end
+    return memprof.run { name = 'kmemprof', opt = opt, out = out, session = session, events = found }
+  end,
+}

@@ -1,0 +1,143 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- The page tables that KVM makes for its machines: made, found, zapped and there, by generation and level. It is
+--- longer than others because it keeps what is there, and has two tables.
+local native = require 'bindings.native'
+local tables = require 'lib.table'
+
+local MAX_PAGES = 1048576
+local LEVELS = 6 -- 1 to 5, and what is none of them
+local SIZES = { '2M', '1G', '512G', '256T', '128P' } -- of what a page of a level maps
+local GENERATIONS = 16
+local INVALID = 0x800 -- of a role: the page is dead, and only waits for its last user
+local SPACE = 0x4000000 -- roles are below: the generation is what a space of pages is numbered by beside its role
+-- What is counted, of each generation and level.
+local COUNTS = { 'get_page', 'created', 'zap_page', 'set_spte', 'mmio_spte' }
+
+return {
+  summary = 'Count the page tables that KVM makes for its machines',
+  description = [[
+Pages of the tables by generation and level (1: its entries map pages of 4 KiB): how often one was asked for, how
+many were made for that and zapped, and LIVE, those made since the start that are not zapped yet. Of all machines
+together, whatever -p, -t and a workload say: any thread may zap. The root of a machine with two-dimensional paging (TDP
+MMU) is freed without an event and stays in LIVE. Entries have no generation: they are counted in that of the
+page table event before.]],
+  examples = {
+    { 'profscript kvmmmu -i 1000', 'every second' },
+    { 'profscript kvmmmu --spte --detail', 'with the entries set, and at the end the pages that are left' },
+    { 'profscript kvmmmu -e kvm:kvm_page_fault', 'and a line for each fault of a guest' },
+  },
+  unsupported = { 'event' },
+  everywhere = true,
+  options = {
+    print = { type = 'event', short = 'e', multiple = true, help = 'events to print between the reports' },
+    spte = { type = 'flag', help = 'count the entries that are set (kvmmmu:kvm_mmu_set_spte)' },
+    mmio = { type = 'flag', help = 'count those for MMIO (kvmmmu:mark_mmio_spte)' },
+    detail = { type = 'flag', help = 'list the live pages with each report' },
+  },
+
+  start = function(opt, out)
+    local pages = native.objects(MAX_PAGES)
+    local counts = {} -- of COUNTS, by (generation, level)
+    for i in ipairs(COUNTS) do counts[i] = native.numbers(GENERATIONS * LEVELS) end
+    local get_page, created, zap_page, set_spte, mmio_spte = unpack(counts)
+    local generation, unknown, again, lost = 0, 0, 0, false
+
+    local function slot(level) return generation * LEVELS + (level <= 5 and level or 0) end
+    local function space_of(role) return role % SPACE - (role % (2 * INVALID) >= INVALID and INVALID or 0) end
+
+    local handlers = {
+      ['kvmmmu:kvm_mmu_get_page'] = function(ev)
+        generation = ev.mmu_valid_gen % GENERATIONS
+        local role = ev.role
+        local at = slot(role % 16)
+        get_page[at] = get_page[at] + 1
+        if not ev.created then return end
+        created[at] = created[at] + 1
+        local was = pages:put(generation * SPACE + space_of(role), ev.gfn + 1, 0, ev._time, ev._tid, 0, role)
+        if was == 1 then again = again + 1 end
+      end,
+      ['kvmmmu:kvm_mmu_prepare_zap_page'] = function(ev)
+        generation = ev.mmu_valid_gen % GENERATIONS
+        local role = ev.role
+        local at = slot(role % 16)
+        zap_page[at] = zap_page[at] + 1
+        if ev.root_count > 0 then return end -- it goes with its last user
+        if not pages:take(generation * SPACE + space_of(role), ev.gfn + 1) then unknown = unknown + 1 end
+      end,
+    }
+    if opt.spte then
+      handlers['kvmmmu:kvm_mmu_set_spte'] = function(ev)
+        local at = slot(ev.level)
+        set_spte[at] = set_spte[at] + 1
+      end
+    end
+    if opt.mmio then
+      handlers['kvmmmu:mark_mmio_spte'] = function()
+        local at = slot(1) -- always
+        mmio_spte[at] = mmio_spte[at] + 1
+      end
+    end
+    if opt.print and #opt.print > 0 then handlers[opt.print] = function(ev) out:print_event(ev) end end
+
+    local spec = tables.new('kvmmmu', {
+      { name = 'gen', title = 'GEN' },
+      { name = 'level', title = 'LEVEL' },
+      { name = 'get_page', title = 'GET_PAGE' },
+      { name = 'created', title = 'CREATED' },
+      { name = 'zap_page', title = 'ZAP_PAGE' },
+      { name = 'set_spte', title = 'SET_SPTE', show = opt.spte or false },
+      { name = 'mmio_spte', title = 'MMIO_SPTE', show = opt.mmio or false },
+      { name = 'live', title = 'LIVE' },
+    })
+    local page_spec = tables.new('kvmmmu-pages', {
+      { name = 'gen', title = 'GEN' },
+      { name = 'level', title = 'LEVEL' },
+      { name = 'start', title = 'START', format = '0x%x' },
+      { name = 'size', title = 'SIZE', align = 'right' },
+      { name = 'role', title = 'ROLE', format = '0x%x' },
+    })
+
+    local function report()
+      local live, list = {}, {}
+      pages:each(function(page)
+        local gen, level = math.floor(page.space / SPACE), page.kind % 16
+        local at = gen * LEVELS + (level <= 5 and level or 0)
+        live[at] = (live[at] or 0) + 1
+        list[#list + 1] = {
+          gen = gen, level = level, start = (tonumber(page.address) - 1) * 4096, size = SIZES[level], role = page.kind,
+        }
+      end)
+      local rows = {}
+      for at = 0, GENERATIONS * LEVELS - 1 do
+        local row = { gen = math.floor(at / LEVELS), level = at % LEVELS, live = live[at] or 0 }
+        local some = row.live
+        for i, name in ipairs(COUNTS) do
+          row[name], counts[i][at] = counts[i][at], 0
+          some = some + row[name]
+        end
+        if some > 0 then rows[#rows + 1] = row end
+      end
+      out:table(spec, rows)
+      if opt.detail then
+        table.sort(list, function(a, b)
+          if a.gen ~= b.gen then return a.gen < b.gen end
+          if a.level ~= b.level then return a.level > b.level end
+          if a.start ~= b.start then return a.start < b.start end
+          return a.role < b.role
+        end)
+        out:table(page_spec, list)
+      end
+      if opt.verbose > 0 and unknown + again > 0 then
+        out:warn(('kvmmmu: %d pages zapped that were made before the start, %d made again'):format(unknown, again))
+      end
+      if lost then out:warn 'kvmmmu: events were lost: LIVE is of pages that were made since' end
+      unknown, again, lost = 0, 0, false
+    end
+
+    handlers.interval, handlers.stop = report, report
+    function handlers.lost()
+      pages, lost = native.objects(MAX_PAGES), true
+    end
+    return handlers
+  end,
+}

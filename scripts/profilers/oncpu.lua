@@ -1,0 +1,206 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Who ran on each CPU and for how long; or, for some threads, on which CPUs they ran. It is longer than
+--- most profilers because these are two tables, with details or without, of what one event says.
+local native = require 'bindings.native'
+local tables = require 'lib.table'
+local threads = require 'lib.threads'
+
+local MAX_CPU = 4096
+local MAX_ROWS = 65536
+
+local function ms(ns) return ('%.1fms'):format(ns / 1e6) end
+
+--- "1-9,120" as a filter of one field, and as a set.
+local function priorities(text)
+  local terms, set = {}, {}
+  for part in text:gmatch '[^,]+' do
+    local first, last = part:match '^(%d+)%-?(%d*)$'
+    local from, to = tonumber(first), tonumber(last ~= '' and last or first)
+    if not first or to < from or to > 139 then
+      return nil, ("--prio: '%s' is none of 0 to 139, nor a range"):format(part)
+    end
+    terms[#terms + 1] = ('(FIELD >= %d && FIELD <= %d)'):format(from, to)
+    for prio = from, to do set[prio] = true end
+  end
+  if #terms == 0 then return nil, '--prio needs priorities, such as 0-99' end
+  local filter = table.concat(terms, ' || ')
+  return { filter = filter:gsub('FIELD', 'prev_prio') .. ' || ' .. filter:gsub('FIELD', 'next_prio'), set = set }
+end
+
+--- The tasks of each CPU, or the CPUs of each thread: one line of text for each group.
+local function print_text(out, cells, by_thread, opt, name_of)
+  local groups, order = {}, {}
+  for _, cell in ipairs(cells) do
+    local at = by_thread and cell.tid or cell.cpu
+    if not groups[at] then
+      groups[at] = { key = at, sum = 0, runs = 0 }
+      order[#order + 1] = groups[at]
+    end
+    local group = groups[at]
+    group.sum, group.runs = group.sum + cell.ns, group.runs + cell.runs
+    group[#group + 1] = cell
+  end
+  table.sort(order, function(a, b) return a.key < b.key end)
+  local rows = {}
+  for i, group in ipairs(order) do
+    local parts = {}
+    for j, cell in ipairs(group) do
+      local what = by_thread and tostring(cell.cpu) or opt.only_comm and cell.comm or cell.comm .. ':' .. cell.tid
+      local detail = opt.detail and ('/%d/%s'):format(cell.runs, ms(cell.longest)) or ''
+      parts[j] = ('%s(%s%s)'):format(what, ms(cell.ns), detail)
+    end
+    rows[i] = {
+      key = by_thread and group.key or ('%03d'):format(group.key),
+      comm = by_thread and name_of(group.key),
+      sum = opt.detail and ('%.0fms/%d'):format(group.sum / 1e6, group.runs) or ('%.0f'):format(group.sum / 1e6),
+      parts = table.concat(parts, ' '),
+    }
+  end
+  local list = by_thread and 'CPUS' or opt.only_comm and 'COMM' or 'COMM:TID'
+  local unit = opt.detail and '(ms/sws/max_ms)' or '(ms)'
+  out:table(tables.new('oncpu', {
+    { name = 'key', title = by_thread and 'THREAD' or 'CPU', align = by_thread and 'right' or 'left' },
+    { name = 'comm', title = 'COMM', width = 16, align = 'left', show = by_thread },
+    { name = 'sum', title = opt.detail and 'SUM(ms/sws)' or 'SUM(ms)', align = 'left' },
+    { name = 'parts', title = list .. unit, align = 'left', rule = #list + #unit },
+  }), rows)
+end
+
+return {
+  summary = 'Who ran on each CPU, or on which CPUs some threads ran',
+  description = [[
+Without -p, -t or a workload there is a line for each CPU: how long tasks ran on it, and which. With
+them there is a line for each thread: on which CPUs it ran. New threads and children are followed.
+What runs when an interval ends is counted up to there. JSON and CSV have a row for each task and CPU.
+
+  $ profscript oncpu -- sh -c 'sleep 0.1; gzip -c /usr/bin/perf >/dev/null'
+  2026-11-22 11:29:09.771127
+  THREAD COMM             SUM(ms) CPUS(ms)
+  ------ ---------------- ------- --------
+   14245 sh               2       0(1.6ms)
+   14248 sleep            1       0(1.1ms)
+   14289 gzip             319     0(319.0ms)]],
+  examples = {
+    { 'profscript oncpu -C 0-1', 'who runs on these CPUs, every second' },
+    { 'profscript oncpu -p 1 --detail', 'where the threads of a process run, how often, and how long at once' },
+    { 'profscript oncpu --prio 0-99', 'tasks of real-time priority only' },
+  },
+  everywhere = true,
+  unsupported = { 'event' },
+  options = {
+    interval = { default = '1s' },
+    detail = { type = 'flag', help = 'and how many runs there were, and the longest' },
+    only_comm = { type = 'flag', help = 'tasks of one name are one' },
+    filter = { help = 'only the switches this filter matches' },
+    prio = { type = 'string', argument = 'LIST', help = 'only tasks of these priorities; 0-99 is real-time' },
+  },
+
+  start = function(opt, out, session)
+    local prio
+    if opt.prio then
+      local problem
+      prio, problem = priorities(opt.prio)
+      if not prio then return nil, problem end
+      if opt.filter then return nil, 'either --filter or --prio can be given' end
+    end
+    local by_thread = session.named_threads
+    if by_thread and opt.only_comm then return nil, '--only-comm is for the tasks of CPUs, not the CPUs of threads' end
+    local ours = threads.new(session, opt)
+    -- Of each CPU: who runs (tid + 1; 0: not known) and since when.
+    local current, since, known_from = native.numbers(MAX_CPU), native.numbers(MAX_CPU), 0
+    local names = {} -- by CPU, of who runs, with --only-comm
+    local keys = native.keys(2, MAX_ROWS)
+    local sums, runs, longest = native.numbers(MAX_ROWS + 1), native.numbers(MAX_ROWS + 1), native.numbers(MAX_ROWS + 1)
+    local only_comm, set = opt.only_comm, prio and prio.set
+    -- With a filter of the user's nobody knows who runs between two switches that it lets through.
+    local sees_all = not opt.filter
+    local from_start = sees_all and not opt.input
+
+    local function credit(cpu, tid, comm, ns, complete)
+      if not ours.has(tid) then return end
+      local id
+      if only_comm then id = keys.id(cpu, comm) else id = keys.id(cpu, tid) end
+      sums[id] = sums[id] + ns
+      runs[id] = runs[id] + complete
+      if ns > longest[id] then longest[id] = ns end
+    end
+
+    local function switch(ev)
+      local cpu, pid = ev._cpu, ev.prev_pid
+      if cpu < 0 or cpu >= MAX_CPU then return end
+      local from = since[cpu]
+      if from < known_from then
+        current[cpu] = 0
+      elseif from == 0 and from_start then
+        current[cpu] = pid + 1 -- the first switch since the start
+      end
+      if current[cpu] == pid + 1 and (not set or set[ev.prev_prio]) then
+        credit(cpu, pid, only_comm and ev.prev_comm, ev._time - from, 1)
+      end
+      current[cpu], since[cpu] = ev.next_pid + 1, ev._time
+      if set and not set[ev.next_prio] then current[cpu] = 0 end
+      if only_comm then names[cpu] = ev.next_comm end
+    end
+
+    --- Counts what runs up to this time.
+    local function settle(time)
+      if not sees_all then return end
+      for cpu = 0, MAX_CPU - 1 do
+        if current[cpu] > 1 and since[cpu] >= known_from and time > since[cpu] then
+          credit(cpu, current[cpu] - 1, names[cpu], time - since[cpu], 0)
+          since[cpu] = time
+        end
+      end
+    end
+
+    local columns = {
+      { name = 'cpu' },
+      { name = 'tid', show = not only_comm },
+      { name = 'comm' },
+      { name = 'runtime_ns' },
+      { name = 'runs' },
+      { name = 'longest_ns' },
+    }
+    local flat = tables.new('oncpu', columns)
+    local function report(time)
+      settle(time)
+      local cells = {}
+      for id = 0, keys.max do
+        if id == keys:count() then break end
+        local cpu, who = keys:part(id, 1), keys:part(id, 2)
+        cells[#cells + 1] = {
+          cpu = cpu,
+          tid = not only_comm and who or nil,
+          comm = only_comm and who or session.task_name(who),
+          ns = sums[id], runtime_ns = sums[id], runs = runs[id], longest = longest[id], longest_ns = longest[id],
+        }
+        sums[id], runs[id], longest[id] = 0, 0, 0
+      end
+      if keys:overflow() > 0 then
+        out:warn(('oncpu: %.0f ms of more than %d tasks are left out'):format(sums[keys.max] / 1e6, MAX_ROWS))
+        sums[keys.max] = 0
+      end
+      keys:clear()
+      table.sort(cells, function(a, b)
+        if a.cpu ~= b.cpu and (a.ns == b.ns or not by_thread) then return a.cpu < b.cpu end
+        if a.ns ~= b.ns then return a.ns > b.ns end
+        if a.tid ~= b.tid then return a.tid < b.tid end
+        return a.comm < b.comm
+      end)
+      if out.format == 'text' then
+        print_text(out, cells, by_thread, opt, session.task_name)
+      else
+        out:table(flat, cells)
+      end
+    end
+
+    local filter, named = prio and prio.filter or opt.filter, ours.filter('prev_pid', 'next_pid')
+    filter = filter and named and ('(%s) && %s'):format(filter, named) or filter or named
+    return ours.follow {
+      [filter and ('sched:sched_switch/"%s"/'):format(filter:gsub('["\\]', '\\%0')) or 'sched:sched_switch'] = switch,
+      lost = function(gap) known_from = math.max(known_from, gap.to) end,
+      interval = report,
+      stop = report,
+    }
+  end,
+}

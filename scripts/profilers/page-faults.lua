@@ -1,0 +1,44 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Page faults, one line each: the address that was touched and the instruction that did.
+local flamegraph = require 'lib.flamegraph'
+local registers = require 'lib.registers'
+
+return {
+  summary = 'Print each page fault: the address and who touched it',
+  examples = {
+    { 'profscript page-faults -N 100 -- ls', 'the first 100 of a command' },
+    { 'profscript page-faults -p 1234 -g -N 1', 'with the registers and the stack' },
+    { 'profscript page-faults --exclude-kernel --flame-graph faults.svg -- make', 'who causes page faults' },
+  },
+  unsupported = { 'event' },
+  options = flamegraph.options { period = {}, call_graph = {}, user_callchain = {}, kernel_callchain = {}, filter = {},
+    self = {} },
+
+  start = function(opt, out, session)
+    local flame = flamegraph.new(opt, session, out, { title = 'page faults', unit = 'faults' })
+    local function describe(ev)
+      local frame = session.address(ev, ev._ip)
+      local ip = frame and frame.symbol and ('%s+0x%x'):format(frame.symbol, frame.plus)
+      return ('page-fault: addr %016x ip %s'):format(ev._addr, ip or ('%016x'):format(ev._ip))
+    end
+    local with_registers = opt.call_graph and not opt.input and not flame
+    local fault = session.event {
+      'page-faults', resolve = true, sample = with_registers and { 'regs_user' } or nil,
+    }
+    local function show(ev)
+      out:print_event(ev, true)
+      if not opt.call_graph then return end
+      local values = with_registers and session.registers(ev)
+      if values then out:write(registers.block(values)) end
+      for _, line in ipairs(session.stack_lines(ev._stack)) do out:write('    ' .. line .. '\n') end
+    end
+    return {
+      [fault] = function(ev)
+        if flame then flame:add(ev, 1) else show(ev) end
+      end,
+      describe = describe,
+      interval = flame and function() flame:interval() end,
+      stop = flame and function() flame:finish() end,
+    }
+  end,
+}

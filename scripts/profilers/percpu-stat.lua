@@ -1,0 +1,111 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- A fixed panel of what the kernel does, counted by CPU. Longer than most: the panel is a list of twenty events.
+-- luacheck: ignore 631 (the help shows a table as wide as it is)
+local tables = require 'lib.table'
+
+-- Columns in the order of the table; a blank line is a gap between subjects. half: enter and exit
+-- are the same event.
+local PANEL = {
+  { 'raw_syscalls:sys_enter', 'syscalls', title = 'SYSCALLS', only = 'syscalls' },
+  { 'context-switches', 'csw', title = 'SOFT csw' },
+  { 'cpu-migrations', 'cpu_mig', title = 'cpu-mig' },
+  { 'minor-faults', 'minflt' },
+  { 'major-faults', 'majflt' },
+
+  { 'irq:irq_handler_entry', 'hardirq', gap = true },
+  { 'irq:softirq_entry', 'softirq' },
+  { 'timer:hrtimer_expire_entry', 'hrtimer' },
+  { 'workqueue:workqueue_execute_start', 'workqueue' },
+  { 'kvm:kvm_exit', 'kvm_exit', title = 'KVM exit', gap = true },
+  { 'net:netif_receive_skb', 'recv', title = 'NET recv', gap = true },
+  { 'net:net_dev_xmit', 'xmit' },
+  { 'net:napi_gro_receive_entry', 'gro' },
+  { 'kmem:mm_page_alloc', 'alloc', title = 'MM alloc', gap = true },
+  { 'compaction:mm_compaction_migratepages', 'compact' },
+  { 'vmscan:mm_vmscan_direct_reclaim_begin', 'reclaim' },
+  { 'migrate:mm_migrate_pages', 'migrate' },
+  { 'filemap:mm_filemap_add_to_page_cache', 'cache', title = 'PAGE cache', gap = true },
+  { 'writeback:wbc_writepage', 'pages', title = 'WB pages', gap = true },
+  { 'power:cpu_idle', 'idle', gap = true, half = true },
+}
+
+--- The part of the panel that there are events for, and the names of those there are not.
+local function available(opt, session)
+  local panel, missing = {}, {}
+  for _, column in ipairs(PANEL) do
+    if not column.only or opt[column.only] then
+      local list = session.supports(column[1]) and panel or missing
+      list[#list + 1] = column
+    end
+  end
+  for i, column in ipairs(missing) do missing[i] = column[1] end
+  return panel, missing
+end
+
+return {
+  summary = 'Count a panel of kernel activity by CPU',
+  description = [[
+Scheduling, faults, interrupts, timers, KVM, network, memory, page cache and idle periods in one table, with
+a row [ALL] for the sum. Events that this kernel lacks are named once and their columns left out.
+
+  $ profscript percpu-stat -q -i 1000 -N 1
+  2026-11-22 10:45:10.995969
+  [CPU] SOFT csw cpu-mig minflt majflt  hardirq softirq hrtimer workqueue  KVM exit  NET recv xmit gro  MM alloc compact reclaim migrate  PAGE cache  WB pages  idle
+  ----- -------- ------- ------ ------  ------- ------- ------- ---------  --------  -------- ---- ---  -------- ------- ------- -------  ----------  --------  ----
+  [000]   143698       0      0      0        0     276     253         4         0         0    0   0         0       0       0       0           0         0     0
+  [001]      859      19  20490     15       54     425     433        31         0         0    0   0     20516       0       0       0         409         0     0
+  [ALL]   144557      19  20490     15       54     701     686        35         0         0    0   0     20516       0       0       0         409         0     0]],
+  examples = {
+    { 'profscript percpu-stat', 'every second, all CPUs' },
+    { 'profscript percpu-stat -C 0 -i 100 --syscalls', 'CPU 0 ten times a second, with system calls' },
+  },
+  unsupported = { 'event', 'ring' },
+  options = {
+    interval = { default = '1s' },
+    exit_n = { help = 'stop after this many reports' },
+    syscalls = { type = 'flag', help = 'count system calls too' },
+  },
+
+  start = function(opt, out, session)
+    local panel, missing = available(opt, session)
+    if #panel == 0 then return nil, 'none of its events are there' end
+    if #missing > 0 and not opt.input then
+      out:warn('percpu-stat: this kernel has no ' .. table.concat(missing, ', '))
+    end
+    local events, columns = {}, {}
+    for i, column in ipairs(panel) do events[i] = column[1] end
+    local counts = session.count(events)
+    columns[1] = {
+      name = counts.title == 'CPU' and 'cpu' or 'tid',
+      title = ('[%s]'):format(counts.title),
+      text = function(row)
+        return row[1] == 'ALL' and '[ALL]' or (counts.title == 'CPU' and '[%03d]' or '[%6d]'):format(row[1])
+      end,
+    }
+    for _, column in ipairs(panel) do
+      local sep = column.gap and '  ' or ' '
+      columns[#columns + 1] = { name = column[2], title = column.title, sep = sep, align = 'right' }
+    end
+    local spec = tables.new('percpu-stat', columns)
+    local left = opt.exit_n or math.huge
+
+    local function print_panel()
+      if left == 0 then return end
+      local rows, all = {}, { 'ALL', [columns[1].name] = 'ALL' }
+      for row = 1, counts:rows() do
+        rows[row] = { counts:id(row), [columns[1].name] = counts:id(row) }
+        for i, column in ipairs(panel) do
+          local count = counts:get(row, i)
+          count = column.half and math.floor(count / 2) or count
+          rows[row][column[2]] = count
+          all[column[2]] = (all[column[2]] or 0) + count
+        end
+      end
+      rows[#rows + 1] = all
+      out:table(spec, rows)
+      left = left - 1
+      if left == 0 then session.stop() end
+    end
+    return { interval = print_panel, stop = print_panel }
+  end,
+}

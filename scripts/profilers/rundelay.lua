@@ -1,0 +1,86 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- How long tasks that could run wait for a CPU.
+local delay = require 'lib.delay'
+local relation = require 'lib.relation'
+local threads = require 'lib.threads'
+
+local options = relation.pick('than', 'only_than', 'lower', 'perins', 'detail', 'heatmap')
+options.event = {
+  default = { 'sched:sched_wakeup,sched:sched_wakeup_new,sched:sched_switch', 'sched:sched_switch' },
+}
+options.filter = { argument = 'COMM,...', help = 'only tasks of these names, which may hold * and ?' }
+
+-- What each event must be there for once, in the stage it must be of, and the fields that name its task.
+local ROLES = {
+  { ['sched:sched_wakeup'] = '', ['sched:sched_wakeup_new'] = '', ['sched:sched_switch'] = 'prev_' },
+  { ['sched:sched_switch'] = 'next_' },
+}
+
+--- A filter for tasks of these names.
+local function name_filter(names, field)
+  local terms = {}
+  for name in names:gmatch '[^,]+' do
+    terms[#terms + 1] = ('%s %s "%s"'):format(field, name:find '[*?[]' and '~' or '==', name)
+  end
+  return '(' .. table.concat(terms, ' || ') .. ')'
+end
+
+--- Sets the keys and filters of the four events.
+local function set_up(found, names, ours, session)
+  local seen = 0
+  for i, stage in ipairs(found.stages) do
+    for _, event in ipairs(stage) do
+      local prefix = ROLES[i] and ROLES[i][event.name]
+      if not prefix then return nil, ('%s of -e number %d takes no part: add untraced'):format(event.name, i) end
+      seen = seen + 1
+      local terms = {}
+      if names then terms[#terms + 1] = name_filter(names, prefix .. 'comm') end
+      if not names then terms[#terms + 1] = ours.filter(prefix .. 'pid') end
+      if prefix == 'prev_' then
+        -- It could go on but does not run: because it yields or its time is over, or because it is preempted.
+        terms[#terms + 1] = ('(prev_state == 0 || prev_state == %d)'):format(session.preempted_state(event))
+        if #terms == 1 then terms[2] = 'prev_pid > 0' end
+      end
+      event.attrs.key = prefix .. 'pid'
+      event.filter = #terms > 0 and table.concat(terms, ' && ') or nil
+    end
+  end
+  if seen == 4 then return true end
+  return nil, 'it takes -e sched:sched_wakeup,sched:sched_wakeup_new,sched:sched_switch -e sched:sched_switch'
+    .. (', each once, and %d are there'):format(seen)
+end
+
+return {
+  summary = 'Time that tasks wait for a CPU',
+  description = [[
+Measures from a task's wakeup, and from when it stopped running although it could go on, until it
+runs. The events need not be given; if they are, to add untraced ones for --detail or attributes,
+their keys and filters are set all the same. Without -p, -t, a workload or --filter it is about all
+tasks. --detail=samecpu shows the events of the CPU that the task waits for, wherever it is moved.]],
+  examples = {
+    { 'profscript rundelay -i 1000', 'of all tasks, every second' },
+    { 'profscript rundelay --perins --filter "python*,java" -i 1000', 'of each thread of these names' },
+    { 'profscript rundelay -p 1 --than 4ms --detail=samecpu', 'who ran while the threads of process 1 had to wait' },
+    { [[profscript rundelay -e 'sched:sched_wakeup*,sched:sched_switch' -e 'sched:sched_switch,]]
+        .. [[sched:sched_migrate_task//untraced/stack/' --than 20ms --detail=samecpu]], 'and why they were moved' },
+  },
+  attributes = relation.attributes,
+  options = options,
+  everywhere = true,
+
+  start = function(opt, out, session)
+    local ours = threads.new(session, opt)
+    opt.key = opt.key or 'pid'
+    local found, message = relation.events(opt)
+    if not found then return nil, message end
+    local ok
+    ok, message = set_up(found, opt.filter, ours, session)
+    if not ok then return nil, message end
+    found.key = 'pid'
+    if session.named_threads and not opt.filter then found.has = ours.has end
+    local handlers
+    handlers, message = delay.run { name = 'rundelay', opt = opt, out = out, session = session, events = found,
+      threads = true }
+    return handlers and ours.follow(handlers), message
+  end,
+}

@@ -1,0 +1,108 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- How often tasks move to another CPU, and whether a cache comes along.
+local flamegraph = require 'lib.flamegraph'
+local native = require 'bindings.native'
+local tables = require 'lib.table'
+local threads = require 'lib.threads'
+
+local MAX_CPU = 4096
+local CACHE = '/sys/devices/system/cpu/cpu%d/cache/index%d/%s'
+
+local function read(path)
+  local file = io.open(path)
+  local text = file and file:read '*l'
+  if file then file:close() end
+  return text
+end
+
+--- For each CPU the first of those that share its cache of this level, and 1; 0 where nobody knows.
+local function first_sharers(level)
+  local first, any = native.numbers(MAX_CPU), false
+  for cpu = 0, MAX_CPU - 1 do
+    for index = 0, 4 do
+      local of = read(CACHE:format(cpu, index, 'level'))
+      if not of then break end
+      if tonumber(of) == level and read(CACHE:format(cpu, index, 'type')) ~= 'Instruction' then
+        first[cpu] = tonumber(read(CACHE:format(cpu, index, 'shared_cpu_list')):match '^%d+') + 1
+        any = true
+      end
+    end
+  end
+  return first, any
+end
+
+return {
+  summary = 'How often tasks migrate to another CPU, and whether the caches come along',
+  description = [[
+Counts sched:sched_migrate_task, and how many of the moves were between CPUs that share the last-level
+cache, and the L2 cache, as this machine's sysfs tells. --detail prints the others. -p, -t and a
+workload mean the tasks that are moved, new threads and children too.
+
+  $ profscript sched-migrate -- sh -c 'perf bench sched messaging >/dev/null'
+  2026-11-22 11:29:11.185559
+       total   same LLC   hit%    same L2   hit%
+  ---------- ---------- ------ ---------- ------
+         975        975  100.0          0    0.0]],
+  examples = {
+    { 'profscript sched-migrate -i 1000', 'every second' },
+    { 'profscript sched-migrate --detail -g -p 1', 'when threads of a process leave their last-level cache, and why' },
+  },
+  everywhere = true,
+  unsupported = { 'event' },
+  options = flamegraph.options {
+    detail = { type = 'flag', help = 'print the migrations out of the last-level cache' },
+    call_graph = { help = 'record stacks, for --detail' },
+    filter = { help = 'only the migrations this filter matches' },
+    user_callchain = {},
+    kernel_callchain = {},
+  },
+
+  start = function(opt, out, session)
+    local ours = threads.new(session, opt)
+    local llc, has_llc = first_sharers(3)
+    local l2, has_l2 = first_sharers(2)
+    if not has_llc then llc, has_llc = l2, has_l2 end
+    if opt.input then has_llc, has_l2 = false, false end -- another machine's CPUs
+    local flame = flamegraph.new(opt, session, out, { title = 'task migrations', unit = 'migrations' })
+    local total, same_llc, same_l2, detail = 0, 0, 0, opt.detail
+
+    local function migrate(ev)
+      local from, to = ev.orig_cpu, ev.dest_cpu
+      if not ours.has(ev.pid) or from < 0 or from >= MAX_CPU or to < 0 or to >= MAX_CPU then return end
+      total = total + 1
+      local stays = llc[from] == llc[to]
+      if stays then same_llc = same_llc + 1 end
+      if l2[from] == l2[to] then same_l2 = same_l2 + 1 end
+      if flame then flame:add(ev, 1) end
+      if detail and not stays then out:print_event(ev) end
+    end
+
+    local spec = tables.new('sched-migrate', {
+      { name = 'total', width = 10 },
+      { name = 'same_llc', title = 'same LLC', width = 10, show = has_llc },
+      { name = 'llc_percent', title = 'hit%', width = 6, format = '%.1f', show = has_llc },
+      { name = 'same_l2', title = 'same L2', width = 10, show = has_l2 },
+      { name = 'l2_percent', title = 'hit%', width = 6, format = '%.1f', show = has_l2 },
+    })
+    local function report()
+      if flame and opt.interval then flame:interval() end
+      out:table(spec, {
+        {
+          total = total, same_llc = same_llc, same_l2 = same_l2,
+          llc_percent = total > 0 and 100 * same_llc / total or 0,
+          l2_percent = total > 0 and 100 * same_l2 / total or 0,
+        },
+      })
+      total, same_llc, same_l2 = 0, 0, 0
+    end
+    local filter = ours.filter 'pid'
+    return ours.follow {
+      ['sched:sched_migrate_task' .. (filter and '/' .. filter .. '/' or '')] = migrate,
+      interval = report,
+      stop = function()
+        report()
+        if flame then flame:finish() end
+      end,
+    }
+  end,
+}

@@ -1,0 +1,103 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Locked accesses that cross a cache line, by CPU or thread, and where some of them are.
+local figures = require 'lib.figures'
+local native = require 'bindings.native'
+local tables = require 'lib.table'
+
+-- The raw event of each vendor's PMU.
+local EVENTS = { GenuineIntel = 'r10f4', AuthenticAMD = 'r125' }
+local MAX_PLACES = 4096
+
+local function vendor()
+  for line in io.lines '/proc/cpuinfo' do
+    local id = line:match '^vendor_id%s*:%s*(%S+)'
+    if id then return id end
+  end
+end
+
+--- Adds to the handlers those that sample the event: a table of places, with -g or -v a line for each sample.
+local function sample(handlers, name, opt, out, session)
+  local event = session.event { name, period = opt.period, resolve = true, stack = opt.call_graph }
+  local keys = native.keys(2, MAX_PLACES)
+  local samples = native.numbers(MAX_PLACES + 1)
+  local places = {} -- texts, by id
+  local lines = opt.call_graph or opt.verbose > 0
+  local spec = tables.new('split-lock-samples', {
+    { name = 'sampled_rip', title = 'SAMPLED_RIP', align = 'left' },
+    { name = 'samples', title = 'SAMPLES', align = 'right' },
+    { name = 'mode', title = 'MODE', align = 'left' },
+  })
+
+  local function mode_of(frame)
+    local half = frame and frame.in_kernel and 'kernel' or 'user'
+    return (opt.exclude_host and 'guest-' or 'host-') .. half
+  end
+  local function place_of(ev, frame)
+    return frame and frame.symbol and ('%s+0x%x'):format(frame.symbol, frame.plus) or ('%016x'):format(ev._ip)
+  end
+  handlers[event] = function(ev)
+    local frame = session.address(ev, ev._ip)
+    local id = keys.id(ev._ip, ev._pid)
+    samples[id] = samples[id] + 1
+    places[id] = places[id] or { sampled_rip = place_of(ev, frame), mode = mode_of(frame) }
+    if lines then out:print_event(ev) end
+  end
+  function handlers.describe(ev)
+    local frame = session.address(ev, ev._ip)
+    return ('split-lock: %d %s ip %s'):format(tonumber(ev._period), mode_of(frame), place_of(ev, frame))
+  end
+  local function report()
+    local rows = {}
+    for id, place in pairs(places) do
+      place.samples, samples[id] = samples[id], 0
+      rows[#rows + 1] = place
+    end
+    table.sort(rows, function(a, b)
+      if a.samples ~= b.samples then return a.samples > b.samples end
+      return a.sampled_rip < b.sampled_rip
+    end)
+    out:table(spec, rows)
+    keys:clear()
+    places = {}
+  end
+  for _, when in ipairs { 'interval', 'stop' } do
+    local print_counts = handlers[when]
+    handlers[when] = function(time)
+      report()
+      print_counts(time)
+    end
+  end
+  return handlers
+end
+
+return {
+  summary = 'Count locked accesses that cross a cache line, and sample where they are',
+  description = [[
+Needs the hardware PMU of an Intel or AMD processor. It counts; with -T also every so many are sampled, and a table says
+where, with -g or -v a line for each. Its figures and tables are tested with synthetic counts and samples only.]],
+  examples = {
+    { 'profscript split-lock -i 1000', 'every second, each CPU' },
+    { 'profscript split-lock -T 100 -g', 'and who does one of every 100' },
+  },
+  unsupported = { 'event' },
+  options = {
+    interval = { default = '1s' }, exit_n = { help = 'stop after this many reports' },
+    period = { short = 'T' }, call_graph = {}, user_callchain = {}, kernel_callchain = {},
+  },
+
+  start = function(opt, out, session)
+    local event = EVENTS[vendor() or '']
+    if not event then error('split-lock: no event of this processor is known: it is neither of Intel nor of AMD', 0) end
+    if opt.call_graph and not opt.period then return nil, '-g is for samples, which -T asks for' end
+    local handlers = figures.start({
+      name = 'split-lock',
+      events = { event },
+      columns = {
+        { name = 'split_locks', title = 'SPLIT_LOCKS' },
+        { name = 'run', title = 'RUN%', format = '%.0f' },
+      },
+      row = function(n, share) return { split_locks = n[1], run = 100 * share } end,
+    }, opt, out, session)
+    return opt.period and sample(handlers, event, opt, out, session) or handlers
+  end,
+}

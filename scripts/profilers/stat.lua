@@ -1,0 +1,79 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Counts events, without a record of each: the kernel adds them up, and each period reads the sums.
+local grid = require 'lib.grid'
+
+return {
+  summary = 'Count events, by interval and by period',
+  description = [[
+The kernel counts; nothing is recorded of a single event. With --period the counts of each period of
+an interval stand in one line. A terminal that is wide enough shows up to five periods in columns.
+
+  $ profscript stat -e sched:sched_switch,raw_syscalls:sys_enter --period 100ms -i 500 --perins -N 1
+  2026-11-22 10:45:08.562981
+  [000]     sched:sched_switch   85|  59|  68|  40|  69 | total 321
+  [000] raw_syscalls:sys_enter 3927|2650|6948|6240|5245 | total 25010
+  [001]     sched:sched_switch   14|   2|  37|  52|  35 | total 140
+  [001] raw_syscalls:sys_enter 4459|4628| 565|1168| 360 | total 11180]],
+  examples = {
+    { 'profscript stat -e sched:sched_wakeup,sched:sched_switch,raw_syscalls:sys_enter', 'events a second' },
+    { 'profscript stat -e sched:sched_switch --period 100ms -i 1000 --perins', 'ten periods a line, by CPU' },
+    { "profscript stat -e 'sched:sched_wakeup/target_cpu==0/cpus=0/,sched:sched_switch//cpus=1/' --perins",
+      'each event on its own CPUs' },
+  },
+  attributes = { 'alias', 'cpus' },
+  unsupported = { 'ring' },
+  options = {
+    interval = { default = '1s' },
+    exit_n = { help = 'stop after this many reports' },
+    period = { type = 'duration', min = 1e6, help = 'read the counts so often; the default is the interval' },
+    perins = { type = 'flag', help = 'a line for each CPU or thread' },
+  },
+
+  start = function(opt, out, session)
+    local period = math.min(opt.period or opt.interval, opt.interval)
+    local interval = math.max(opt.period or opt.interval, opt.interval)
+    local counts = session.count(opt.event, { every = period })
+    local cells = grid.new {
+      name = 'stat',
+      events = counts.events,
+      period = period,
+      interval = interval,
+      by = opt.perins and counts.title or nil,
+      out = out,
+    }
+    local current, left = 0, opt.exit_n or math.huge
+
+    local function print_report(settings)
+      if left > 0 and cells:print(current, settings) then left = left - 1 end
+      if left == 0 then session.stop() end
+    end
+
+    local function add(time)
+      local number = math.max(0, math.ceil(time / period - 0.001) - 1)
+      local report = cells:report_of(number)
+      if report > current then print_report { at = (current + 1) * interval } end
+      current = report
+      for row = 1, counts:rows() do
+        for i = 1, #counts.events do
+          local count, share = counts:get(row, i)
+          if count then cells:add(number, counts:id(row), i, count, share) end
+        end
+      end
+      return number
+    end
+
+    return {
+      interval = function(time)
+        local number = add(time)
+        if (number + 1) % cells.cells == 0 then
+          print_report()
+          current = current + 1
+        end
+      end,
+      stop = function(time)
+        if left == 0 then return end
+        print_report { last = add(time) }
+      end,
+    }
+  end,
+}

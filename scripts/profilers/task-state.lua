@@ -1,0 +1,293 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- How long tasks are in each of their states. It is longer than most profilers because who is looked at
+--- decides which events are opened and what the kernel may leave out of them.
+local flamegraph = require 'lib.flamegraph'
+local native = require 'bindings.native'
+local tables = require 'lib.table'
+local threads = require 'lib.threads'
+
+local MAX_ROWS = 65536
+
+-- What a task is doing: 0 where that is not known. The order is that of the table.
+local ON_CPU, QUEUED = 1, 8
+local NAMES = { 'R', 'S', 'D', 'T', 't', 'I', 'P', 'RD' }
+local STATES = #NAMES
+local RUNNABLE = STATES + 1 -- at the start of the run: its next switch says whether it was on a CPU
+-- By the bits of prev_state. 256 says that a runnable task was preempted; 2 and 128 together that a
+-- sleep in D does not count as load (older kernels). Dead tasks have no state.
+local OF_BIT = { [0] = QUEUED, [1] = 2, [2] = 3, [4] = 4, [8] = 5, [128] = 6, [130] = 3, [64] = 7 }
+
+local of_bits = native.numbers(256)
+for bits, state in pairs(OF_BIT) do of_bits[bits] = state end
+
+--- A filter of the kernel for a list of names, which may have * and ?: `field` is one of them.
+local function name_filter(field, names)
+  local terms = {}
+  for name in names:gmatch '[^,]+' do
+    if name:find '["\\]' then return nil, ("a name with a quote or a backslash: %s"):format(name) end
+    terms[#terms + 1] = ('%s %s "%s"'):format(field, name:find '[*?[]' and '~' or '==', name)
+  end
+  if #terms == 0 then return nil, '--filter needs names of tasks, such as java,python*' end
+  return '(' .. table.concat(terms, ' || ') .. ')'
+end
+
+--- Filters for the fields that name the task of an event, and for the states that are asked for: a
+--- function(field, with_states) that gives "/filter/", or nil and what is wrong.
+local function selection(opt, ours)
+  local states = {}
+  if opt.interruptible then states[1] = 'prev_state == 1' end
+  if opt.uninterruptible then states[#states + 1] = 'prev_state == 2 || prev_state == 130' end
+  local only = #states > 0 and '(' .. table.concat(states, ' || ') .. ')' or nil
+  if opt.filter then
+    local _, problem = name_filter('comm', opt.filter)
+    if problem then return nil, problem end
+  end
+  return function(field, with_states)
+    local parts = {}
+    if with_states then parts[1] = only end
+    if opt.filter then
+      parts[#parts + 1] = name_filter(field .. 'comm', opt.filter)
+    else
+      parts[#parts + 1] = ours.filter(field .. 'pid')
+    end
+    return #parts > 0 and '/' .. table.concat(parts, ' && ') .. '/' or ''
+  end, only ~= nil
+end
+
+return {
+  summary = 'How long tasks run, wait for a CPU, and sleep, by state',
+  description = [[
+  R   on a CPU                           RD  runnable, waiting for a CPU
+  S   interruptible sleep                D   uninterruptible sleep
+  T   stopped    t  traced               I   idle kernel thread    P  parked
+A state counts when it ends; that of a thread that was named also at the end of the run. --filter
+takes names of tasks: java,python*. New threads and children of -p and of a workload are followed.
+-S and -D measure these sleeps only, with fewer events.
+
+  $ profscript task-state -q -m 1024 -- find /usr -name x.y
+  2026-11-22 11:29:08.800323
+  St    calls        total(us)      min(us)      p50(us)      p95(us)      p99(us)      max(us)
+  -- -------- ---------------- ------------ ------------ ------------ ------------ ------------
+  R      7679       592794.211       17.336       52.480      130.560      569.344     9024.717
+  D      7623       580078.631        4.426       59.648      185.344      280.576     4124.559
+  RD     7647       212692.427        1.442        3.600       16.512      626.688     4803.315]],
+  examples = {
+    { 'profscript task-state --perins -- ls -lR /usr/share', 'what a command spends its time with' },
+    { 'profscript task-state -p 1 -i 1000', 'a process, every second' },
+    { 'profscript task-state -D --than 20ms -g', 'who sleeps in D for long: where, and who wakes it' },
+    { 'profscript task-state -p 1 --flame-graph off.svg', 'where a process sleeps: an off-CPU flame graph' },
+    { "profscript task-state --filter 'java,python*' -S --perins", 'how long tasks of these names sleep' },
+  },
+  everywhere = true,
+  unsupported = { 'event' },
+  options = flamegraph.options {
+    filter = { help = 'only tasks of these names, with * and ?', argument = 'NAMES' },
+    call_graph = { help = 'record stacks, for --than' },
+    user_callchain = {},
+    kernel_callchain = {},
+    interruptible = { type = 'flag', short = 'S', either = true, help = 'only sleep in S; --no-...: all but that' },
+    uninterruptible = { type = 'flag', short = 'D', help = 'only sleep in D' },
+    than = { type = 'duration', help = 'print the events around longer states, and count them; not for R' },
+    perins = { type = 'flag', help = 'rows for each thread' },
+    mmap_pages = { default = 512 },
+    ptrace = { type = 'flag', help = 'accepted for perf-prof command lines: new threads are followed without it' },
+  },
+
+  start = function(opt, out, session)
+    local ours = threads.new(session, opt)
+    local filter_of, only_sleep = selection(opt, ours)
+    if not filter_of then return nil, only_sleep end
+    local is_ours, slept = ours.has, { [2] = opt.interruptible, [3] = opt.uninterruptible }
+    local state, since = native.numbers(threads.MAX), native.numbers(threads.MAX)
+    local known_from, dropped = 0, 0 -- what began before the end of a hole is not known
+    local unwoken, unswitched = 0, 0 -- tasks that ran again without a wakeup; that stopped without having started
+    local keys = native.keys(1, MAX_ROWS)
+    local hists, over = native.hists((MAX_ROWS + 1) * STATES), native.numbers((MAX_ROWS + 1) * STATES)
+    local than, perins = opt.than or math.huge, opt.perins
+    local started = opt.than and session.shelf(threads.MAX)
+
+    local function tell(pid, what, ns, ev)
+      local word, name = what == QUEUED and 'RUNDELAY' or 'WAIT', session.task_name(pid)
+      if out.format == 'text' then
+        out:stamp(nil, (' task-state: %d %s %s %.3f ms'):format(pid, name, word, ns / 1e6))
+      else
+        out:record('task-state', { pid = pid, comm = name, state = NAMES[what], ns = ns })
+      end
+      local from = started.get(pid)
+      if from then out:print_event(from) end
+      if ev then out:print_event(ev) end
+    end
+
+    -- By task: the stack that it was switched out with.
+    local flame = flamegraph.new(opt, session, out, { title = 'time off the CPU', unit = 'ns' })
+    local stacks, sample = native.numbers(threads.MAX), { _stack = 0, _comm = '', _pid = 0, _tid = 0, _cpu = 0 }
+    local function draw(pid, ns, ev)
+      sample._stack, sample._comm, sample._pid = stacks[pid], session.task_name(pid), pid
+      sample._tid, sample._cpu = pid, ev and ev._cpu or -1
+      flame:add(sample, ns)
+    end
+
+    --- The task's state ends now.
+    local function add(pid, what, ns, ev)
+      if what == 2 and opt.interruptible == false then return end
+      local row = what - 1
+      if perins then row = keys.id(pid) * STATES + row end
+      hists:add(row, ns)
+      if flame and what ~= ON_CPU and what ~= QUEUED then draw(pid, ns, ev) end
+      if ns > than then
+        over[row] = over[row] + 1
+        if what ~= ON_CPU then tell(pid, what, ns, ev) end
+      end
+    end
+
+    --- The state that the task has been in, 0 where that is not known.
+    local function before(pid)
+      local what = state[pid]
+      if what ~= 0 and since[pid] < known_from then
+        dropped = dropped + 1
+        state[pid] = 0
+        return 0
+      end
+      return what
+    end
+
+    local function become(pid, what, ev)
+      state[pid], since[pid] = what, ev._time
+      if started then started.put(pid, ev) end
+    end
+
+    local function leaves(pid, bits, ev)
+      if not is_ours(pid) then return end
+      local what = before(pid)
+      if what == ON_CPU or what == RUNNABLE then
+        add(pid, ON_CPU, ev._time - since[pid], ev)
+      elseif what == QUEUED then
+        unswitched = unswitched + 1
+      elseif what ~= 0 then
+        unwoken = unwoken + 1
+      end
+      become(pid, of_bits[bits % 256], ev)
+      if flame then stacks[pid] = ev._stack end
+    end
+    local function enters(pid, ev)
+      if not is_ours(pid) then return end
+      local what = before(pid)
+      if what == QUEUED or what == RUNNABLE then
+        add(pid, QUEUED, ev._time - since[pid], ev)
+      elseif what ~= 0 and what ~= ON_CPU then
+        unwoken = unwoken + 1
+        add(pid, what, ev._time - since[pid], ev)
+      end
+      become(pid, ON_CPU, ev)
+    end
+    local function wakeup(ev)
+      local pid = ev.pid
+      if not is_ours(pid) then return end
+      local what = before(pid)
+      if what ~= ON_CPU and what ~= QUEUED then
+        if what ~= 0 and what ~= RUNNABLE then add(pid, what, ev._time - since[pid], ev) end
+        become(pid, only_sleep and 0 or QUEUED, ev)
+      end
+    end
+    local function wakeup_new(ev)
+      local pid = ev.pid
+      ours.born(ev)
+      if is_ours(pid) then become(pid, only_sleep and 0 or QUEUED, ev) end
+    end
+
+    -- Threads that were named are known to be in a state from the start of the run to its end, whether or
+    -- not that state began or ended in between.
+    local function seed(tids)
+      for _, tid in ipairs(tids) do
+        local file = io.open(('/proc/%d/stat'):format(tid))
+        local letter = file and file:read('*a'):match '.*%) (%a)'
+        if file then file:close() end
+        if letter == 'R' and not only_sleep then state[tid] = RUNNABLE end
+        for what = 2, QUEUED - 1 do
+          if NAMES[what] == letter and (not only_sleep or slept[what]) then state[tid] = what end
+        end
+      end
+    end
+    local function settle(time)
+      for pid = 1, threads.MAX - 1 do
+        local what = state[pid]
+        if what ~= 0 and what ~= RUNNABLE and since[pid] >= known_from and time > since[pid] then
+          add(pid, what, time - since[pid])
+        end
+      end
+    end
+
+    local handlers = { ['sched:sched_wakeup' .. filter_of('', false)] = wakeup }
+    if session.supports 'sched:sched_wakeup_new' then -- a recording may do without
+      handlers['sched:sched_wakeup_new' .. filter_of('', false)] = wakeup_new
+    end
+    local outgoing, incoming = filter_of('prev_', true), filter_of('next_', false)
+    if only_sleep or outgoing ~= '' then
+      handlers['sched:sched_switch' .. outgoing] = function(ev)
+        leaves(ev.prev_pid, tonumber(ev:u64 'prev_state'), ev)
+      end
+      if not only_sleep then
+        handlers['sched:sched_switch' .. incoming] = function(ev) enters(ev.next_pid, ev) end
+      end
+    else
+      handlers['sched:sched_switch'] = function(ev)
+        leaves(ev.prev_pid, tonumber(ev:u64 'prev_state'), ev)
+        enters(ev.next_pid, ev)
+      end
+    end
+
+    local columns = {
+      { name = 'thread', width = 6, align = 'right', show = perins },
+      { name = 'comm', width = 16, align = 'left', show = perins },
+      { name = 'state', title = 'St', width = 2, align = 'left' },
+    }
+    for _, column in ipairs(tables.latency_columns(opt.than ~= nil)) do columns[#columns + 1] = column end
+    local spec = tables.new('task-state', columns)
+
+    local function add_rows(rows, id, pid)
+      for i, name in ipairs(NAMES) do
+        local hist = hists:get(id * STATES + i - 1)
+        if hist and hist:stats().count > 0 then
+          local row = tables.latency_row({ thread = pid or '(other)', state = name, order = i }, hist)
+          row.than, row.comm = over[id * STATES + i - 1], pid and perins and session.task_name(pid) or ''
+          rows[#rows + 1] = row
+        end
+      end
+    end
+    local function print_and_clear()
+      local rows, pids = {}, {}
+      if perins then
+        for id = 0, keys:count() - 1 do pids[id + 1] = { id = id, pid = keys:part(id, 1) } end
+        table.sort(pids, function(a, b) return a.pid < b.pid end)
+        for _, one in ipairs(pids) do add_rows(rows, one.id, one.pid) end
+        if keys:overflow() > 0 then add_rows(rows, keys.max) end
+      else
+        add_rows(rows, 0)
+      end
+      out:table(spec, rows)
+      for i = 0, perins and (keys:count() * STATES) - 1 or STATES - 1 do over[i] = 0 end
+      for i = keys.max * STATES, keys.max * STATES + STATES - 1 do over[i] = 0 end
+      hists:clear()
+      keys:clear()
+    end
+
+    handlers.lost = function(gap) known_from = math.max(known_from, gap.to) end
+    handlers.interval = function()
+      print_and_clear()
+      if flame then flame:interval() end
+    end
+    handlers.stop = function(time)
+      if session.named_threads then settle(time) end
+      print_and_clear()
+      if flame then flame:finish() end
+      if unwoken + unswitched > 0 then
+        out:warn(('task-state: the kernel did not report %d wakeups (these sleeps %s) and %d switches (that time left'
+          .. ' out)'):format(unwoken, only_sleep and 'are left out' or 'last until the task ran', unswitched))
+      end
+      if dropped > 0 then
+        out:warn(('task-state: %d states left out: their ends may be among the lost events'):format(dropped))
+      end
+    end
+    return ours.follow(handlers, seed)
+  end,
+}

@@ -1,0 +1,210 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Counts events by key, as a table that sorts itself anew every second; on a terminal as a screen.
+--- It is longer than most profilers for the combinations of keys, names and columns that events may
+--- have, and for the screen.
+local native = require 'bindings.native'
+local screen = require 'lib.screen'
+local tables = require 'lib.table'
+
+local MAX_ROWS = 65536 -- all further keys share one row
+
+--- What all events count by: nothing, and what is wrong, where they do not fit together.
+local function check_keys(list, opt)
+  local keyed, named
+  for _, event in ipairs(list) do
+    event.key = event.attrs.key or opt.key
+    keyed = keyed or event.key and event
+    named = named or event.attrs.comm and event
+  end
+  for _, event in ipairs(list) do
+    if keyed and not event.key then
+      return nil, ('%s has a key and %s has none: give all events one, with key= or -k'):format(keyed.name, event.name)
+    end
+    if opt.only_comm and (keyed or named) and not event.attrs.comm then
+      return nil, ('--only-comm: %s has no comm='):format(event.name)
+    end
+  end
+  if opt.only_comm and keyed and not named then return nil, '--only-comm: no event has comm=' end
+  return true, keyed, named
+end
+
+--- The columns of figures, in the order of the command line; each event gets those it adds to.
+local function figures(list, session)
+  local columns = {}
+  local function add(event, text, is_first)
+    local title = #event.adds == 0 and event.attrs.alias or text or event.alias
+    local value = text and session.number(event, text)
+    columns[#columns + 1] = { at = #columns, title = title:upper(), value = value, first = is_first }
+    table.insert(event.adds, columns[#columns])
+  end
+  for _, event in ipairs(list) do
+    event.adds = {}
+    for _, attr in ipairs(event.given) do
+      if attr.name == 'top-by' or attr.name == 'top-add' then add(event, attr.value, attr.name == 'top-by') end
+    end
+    if #event.adds == 0 then add(event, nil, false) end
+  end
+  return columns
+end
+
+--- A function(ev, at) that adds what an event has to the row of figures at `at`.
+local function adder(values, columns)
+  local after
+  for i = #columns, 1, -1 do
+    local at, value, rest = columns[i].at, columns[i].value, after
+    if value then
+      after = function(ev, row)
+        values[row + at] = values[row + at] + (value(ev) or 0)
+        if rest then rest(ev, row) end
+      end
+    else
+      after = function(_, row) values[row + at] = values[row + at] + 1 end
+    end
+  end
+  return after
+end
+
+--- A name for each column that no other has, as JSON and CSV need.
+local function unique(names, wanted)
+  local name, n = wanted:lower(), 1
+  while names[name] or name == 'table' or name == 'time' do
+    n = n + 1
+    name = ('%s#%d'):format(wanted:lower(), n)
+  end
+  names[name] = true
+  return name
+end
+
+return {
+  summary = 'Count events by key, in a table that shows the largest first',
+  description = [[
+Rows are the values of key= (or -k), columns the numbers of events, or the sums of top-by= and
+top-add=. Without a key the row is the thread in whose context the event happened.
+  key   comm  a row is
+  no    no    a thread, and its name
+  no    yes   a thread; with --only-comm a comm
+  yes   no    a key
+  yes   yes   a key, with the comm of its first event; with --only-comm a comm
+Rows are sorted by the top-by= columns, then by the others, then by the key. On a terminal the table
+is a screen: < and > (or the arrows) choose the column to sort by, r reverses, q ends.
+
+  $ profscript top -m 1024 -e sched:sched_stat_runtime//key=pid/comm=comm/top-by=runtime/ --duration 1
+  2026-11-22 11:29:41.855395 profscript top - sample 11673 events
+       PID      RUNTIME COMM
+  -------- ------------ ---------------
+     18788    300709339 perf-exec
+     18783    237808041 bash
+     18665    226971072 usdt_test
+     18838    210034455 profscript
+     18588    113093513 awk
+  ...]],
+  examples = {
+    { 'profscript top -e sched:sched_wakeup//key=pid/comm=comm/,sched:sched_switch//key=prev_pid/comm=prev_comm/',
+      'who is woken and switched how often' },
+    { 'profscript top -e sched:sched_stat_runtime//key=pid/comm=comm/top-by=runtime/ -i 5000', 'who runs how many ns' },
+    { 'profscript top -e raw_syscalls:sys_enter -k id --duration 5', 'which system calls' },
+    { "profscript top -e 'kmem:kmalloc//top-by=bytes_alloc/comm=ksymbol(call_site)/' --only-comm", 'who allocates' },
+    { [[profscript top -e irq:softirq_entry//printkey='printf("cpu%d vec%d",key>>16,key&0xffff)'/ -k '(_cpu<<16)|vec']],
+      'a key of two parts' },
+  },
+  attributes = { 'key', 'comm', 'printkey', 'top-by', 'top-add' },
+  options = {
+    only_comm = { type = 'flag', help = 'a row for each comm, whatever the key' },
+    interval = { default = '1s' },
+  },
+
+  start = function(opt, out, session)
+    local list = {}
+    for _, group in ipairs(opt.event) do
+      for _, event in ipairs(group) do list[#list + 1] = event end
+    end
+    local ok, keyed, named = check_keys(list, opt)
+    if not ok then return nil, keyed end
+    local columns, only_comm = figures(list, session), opt.only_comm
+    local width = #columns
+    local keys, values, names = native.keys(1, MAX_ROWS), native.numbers((MAX_ROWS + 1) * width), {}
+    local print_key
+    local seen, lost = 0, 0
+
+    local handlers = {}
+    for _, event in ipairs(list) do
+      local add, id_of = adder(values, event.adds), keys.id
+      local key = event.key and session.expression(event, event.key).value
+      local comm = event.attrs.comm and session.expression(event, event.attrs.comm).value
+      print_key = print_key or session.key_printer(event)
+      local has_name = comm ~= nil or not keyed
+      handlers[event] = function(ev)
+        local id
+        if only_comm then
+          if comm then id = id_of(comm(ev) or 'NULL') else id = id_of(ev._comm) end
+        elseif key then
+          id = id_of(key(ev))
+        elseif ev._tid >= 0 then
+          id = id_of(ev._tid)
+        else
+          return -- the kernel has no thread for it any more
+        end
+        seen = seen + 1
+        add(ev, id * width)
+        if has_name and not names[id] then
+          if comm then names[id] = comm(ev) or 'NULL' else names[id] = ev._comm end
+        end
+      end
+    end
+
+    local comm_title = named and named.attrs.comm or 'comm'
+    local key_text, taken = keyed and keyed.key or 'pid', {}
+    local key_name, comm_name = unique(taken, key_text), unique(taken, comm_title)
+    local shown = {
+      { name = key_name, title = key_text:upper(), width = 8, align = 'right', show = not only_comm },
+    }
+    for i, column in ipairs(columns) do
+      column.name = unique(taken, column.title)
+      shown[i + 1] = { name = column.name, title = column.title, width = math.max(12, #column.title), align = 'right' }
+    end
+    shown[#shown + 1] = {
+      name = comm_name, title = comm_title:upper(), align = 'left', show = only_comm or not keyed or named ~= nil,
+    }
+    local spec = tables.new('top', shown, { stamp = false })
+
+    -- The top-by columns, then the others.
+    local order = {}
+    for _, first in ipairs { true, false } do
+      for _, column in ipairs(columns) do
+        if column.first == first then order[#order + 1] = column.name end
+      end
+    end
+    local function rows()
+      local result = {}
+      for i = 0, keys:count() - (keys:overflow() > 0 and 0 or 1) do
+        local id = i < keys:count() and i or keys.max
+        local value = keys:part(id, 1)
+        local row = { key = value, [comm_name] = only_comm and value or names[id] }
+        row[key_name] = value and print_key and type(value) ~= 'string' and print_key(value) or value or '(other)'
+        for at, column in ipairs(columns) do row[column.name] = values[id * width + at - 1] end
+        result[#result + 1] = row
+      end
+      return result
+    end
+    local function clear()
+      for i = 0, keys:count() * width - 1 do values[i] = 0 end
+      for i = keys.max * width, keys.max * width + width - 1 do values[i] = 0 end
+      keys:clear()
+      names = {}
+    end
+
+    local pages = screen.new(out, spec, order)
+    local function title()
+      return ('profscript top - sample %d events'):format(seen) .. (lost > 0 and (', %d lost'):format(lost) or '')
+    end
+    local function report(is_last)
+      pages:report(rows(), title(), is_last)
+      clear()
+    end
+    handlers.interval = function() report(false) end
+    handlers.stop = function() report(true) end
+    handlers.lost = function(gap) lost = lost + gap.lost end
+    handlers[1] = pages
+    return handlers
+  end,
+}

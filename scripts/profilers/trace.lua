@@ -1,0 +1,37 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Prints events, one line each.
+local flamegraph = require 'lib.flamegraph'
+
+return {
+  summary = 'Print events, one line each, in time order',
+  examples = {
+    { 'profscript trace -e sched:sched_wakeup,sched:sched_switch -N 100', 'the next 100 wake-ups and switches' },
+    { "profscript trace -e 'raw_syscalls:sys_enter/id==59/'", 'who starts programs' },
+    { 'profscript trace -e sched:sched_switch --input perf.data', 'the same from a recording of perf' },
+    { [[profscript trace -e 'sched:sched_wakeup//exec=printf("prio %d\n", prio)/']], 'each line followed by one more' },
+  },
+
+  attributes = { 'exec' },
+  options = flamegraph.options {
+    allow_exec = { type = 'flag', help = 'let exec= expressions call system()' },
+  },
+
+  start = function(opt, out, session)
+    local flame = flamegraph.new(opt, session, out, { title = 'trace', unit = 'events' })
+    local handlers = {
+      interval = flame and function() flame:interval() end,
+      stop = flame and function() flame:finish() end,
+    }
+    for _, group in ipairs(opt.event) do
+      for _, event in ipairs(group) do
+        local program = event.attrs.exec and session.expression(event, event.attrs.exec, opt.allow_exec)
+        handlers[event] = function(ev)
+          out:print_event(ev, flame ~= nil)
+          if flame then flame:add(ev, 1) end
+          if program then program.value(ev) end
+        end
+      end
+    end
+    return handlers
+  end,
+}
