@@ -1,0 +1,292 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+# Prints one line per benchmark: name, ours and the peer's in ns of CPU per event (attach: ns of
+# time), and ours / peer. All lines come from this one run on this machine; needs root and perf.
+#
+#   live_pairs    sys_enter -> sys_exit paired by thread during `perf bench sched pipe`; the peer is
+#                 $PERF_PROF if set (perf-prof's own binary), else the goal of 30 ns
+#   over_floor    the same; the peer is a reader that does nothing but look at each record's header
+#                 and time: what the machine's caches charge for records another CPU has written
+#   live_details  the same with --than and --detail, so that all events are kept for a while; the peer
+#                 of this and of the next two is live_pairs
+#   live_syscalls the same by the profiler syscalls: a row for each call, errors
+#   live_rundelay run queue latencies of all tasks during the benchmark
+#   record_count  count by a field in a recording; the peer is `perf script -s` with Python
+#   record_text   the whole recording as text, written to /dev/null; the peer is `perf script`
+#   key_expr      pairing in a recording with an expression as the key; the peer is the plain field
+#   live_stacks   count by both stacks and task, as flame graphs do, during the same; the peer is the goal of 400 ns
+#   flame_graph   recorded stacks to an SVG; the peer is `perf script` and an awk program that folds its stacks,
+#                 without a drawing
+#   stack_count   count by stack in a recording; the peer is `perf script` printing the stacks
+#   stack_text    print all stacks of that recording; the peer is the same
+#   stack_dwarf   unwind and print stacks of a recording of `perf record --call-graph dwarf`;
+#                 the peer is `perf script`
+#   bpf_record    a BPF program's records of each system call, from its ring buffer to a handler; the peer
+#                 is the goal of 40 ns
+#   bpf_reject    a program that rejects 99 % of sched_switch, per switch; the peer is counting all of them
+#   top, num_dist, task_state, kmemleak
+#                 these profilers during the same, kmemleak during `perf bench sched messaging`; the peer is
+#                 $PERF_PROF, else the goal
+#   attach        from exec until two tracepoints are open; the peer is `perf record`
+#
+# BENCH_LOOPS: loops of the pipe benchmark, each about eight events (300000).
+set -u
+cd "$(dirname "$0")/.." || exit 1
+
+profscript=./profscript
+loops=${BENCH_LOOPS:-300000}
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+pair=(-e raw_syscalls:sys_enter -e raw_syscalls:sys_exit)
+failed=0
+load=pipe_bench # what runs while live_cpu() looks
+[ -d /sys/kernel/tracing/events ] || mount -t tracefs nodev /sys/kernel/tracing 2>/dev/null
+
+messaging_bench() {
+	perf bench sched messaging -g 4 -l $((loops / 1000)) >/dev/null
+}
+
+pipe_bench() {
+	taskset -c 0 perf bench sched pipe -l "$loops" >/dev/null
+}
+
+# row NAME OURS PEER
+row() {
+	awk -v name="$1" -v ours="$2" -v peer="$3" 'BEGIN {
+		printf "%-14s %12.1f %12s %8s\n", name, ours,
+			peer == "-" ? peer : sprintf("%.1f", peer),
+			peer == "-" ? peer : sprintf("%.3f", ours / peer) }'
+}
+
+fail() {
+	echo "$1: failed: $(tail -n 1 "$tmp/err")" >&2
+	failed=1
+}
+
+per_event() {
+	awk -v cpu="$1" -v n="$2" 'BEGIN { print cpu / n }'
+}
+
+# ns of CPU that a process has used: exact where the kernel keeps that, else in ticks
+process_cpu() {
+	awk '$1 > 0 { print $1; found = 1 } END { exit !found }' "/proc/$1/schedstat" 2>/dev/null ||
+		sed 's/.*) //' "/proc/$1/stat" |
+		awk -v hz="$(getconf CLK_TCK)" '{ print ($12 + $13) * 1e9 / hz }'
+}
+
+# ns of CPU that the command uses from start to end
+command_cpu() {
+	local TIMEFORMAT='%U %S'
+	{ time "$@" >/dev/null 2>"$tmp/err"; } 2>"$tmp/time" || return
+	awk '{ print ($1 + $2) * 1e9 }' "$tmp/time"
+}
+
+# The N of the summary that -v puts on stderr: `profscript: N events, N lost, N late`
+events() {
+	sed -n 's/^profscript: \([0-9]*\) events, .*/\1/p' "$tmp/err" | tail -n 1
+}
+
+# ns of CPU of a live tracer, without its start and end
+live_cpu() {
+	local pid before after
+	"$@" >/dev/null 2>"$tmp/err" &
+	pid=$!
+	sleep 1
+	before=$(process_cpu $pid) && $load && sleep 0.5 && after=$(process_cpu $pid)
+	kill -INT $pid && wait $pid
+	awk "BEGIN { print $after - $before }"
+}
+
+# relative NAME PEER ARG...: the same during the pipe benchmark
+relative() {
+	local name=$1 peer=$2 cpu n
+	shift 2
+	cpu=$(live_cpu $profscript "$@" -m 1024 -v)
+	n=$(events)
+	if [ "${n:-0}" -gt 0 ]; then
+		row "$name" "$(per_event "$cpu" "$n")" "$peer"
+	else
+		fail "$name"
+	fi
+}
+
+live_pairs() {
+	local cpu n ours peer=30
+	cpu=$(live_cpu $profscript multi-trace "${pair[@]}" -k common_pid -m 1024 -v)
+	n=$(events)
+	[ "${n:-0}" -gt 0 ] || { fail live_pairs; return; }
+	grep '^profscript: .* events,' "$tmp/err" | tail -n 1 >&2
+	ours=$(per_event "$cpu" "$n")
+	if [ -n "${PERF_PROF-}" ]; then
+		cpu=$(live_cpu "$PERF_PROF" multi-trace "${pair[@]}" -k common_pid -m 1024 --order)
+		peer=$(per_event "$cpu" "$n")
+	fi
+	row live_pairs "$ours" "$peer"
+	relative live_details "$ours" multi-trace "${pair[@]}" -k common_pid --than 100s --detail
+	relative live_syscalls "$ours" syscalls
+	relative live_rundelay "$ours" rundelay
+	pipe_bench &
+	sleep 0.2
+	build/workloads/ring_walk 1024 2 raw_syscalls/sys_enter raw_syscalls/sys_exit >"$tmp/floor" 2>"$tmp/err"
+	wait
+	row over_floor "$ours" "$(awk '{ print $2 }' "$tmp/floor")"
+}
+
+# lists NAME GOAL ARGS PEER_ARGS: a profiler, and perf-prof's with the same work
+lists() {
+	local cpu n peer=$2
+	# shellcheck disable=SC2086 # words
+	cpu=$(live_cpu $profscript $3 -m 1024 -v)
+	n=$(events)
+	[ "${n:-0}" -gt 0 ] || { fail "$1"; return; }
+	if [ -n "${PERF_PROF-}" ]; then
+		# shellcheck disable=SC2086
+		peer=$(per_event "$(live_cpu "$PERF_PROF" $4 -m 1024)" "$n")
+	fi
+	row "$1" "$(per_event "$cpu" "$n")" "$peer"
+}
+
+all_lists() {
+	local woken='sched:sched_wakeup//key=pid/comm=comm/,sched:sched_switch//key=prev_pid/comm=prev_comm/'
+	local number='raw_syscalls:sys_enter//num=id/'
+	local alloc='kmem:kmalloc,kmem:kmem_cache_alloc' free='kmem:kfree,kmem:kmem_cache_free'
+	lists top 28 "top -e $woken -i 1000" "top -e $woken -i 1000"
+	lists num_dist 28 "num-dist -e $number" "num-dist -e $number"
+	lists task_state 42 task-state 'task-state --order'
+	load=messaging_bench
+	lists kmemleak 60 "kmemleak --alloc $alloc --free $free" "kmemleak --alloc $alloc --free $free --order"
+	load=pipe_bench
+}
+
+recording() {
+	local data=$tmp/perf.data cpu n ours peer
+	perf record -q -m 1024 "${pair[@]}" -o "$data" -- \
+		taskset -c 0 perf bench sched pipe -l "$loops" >/dev/null || return
+	cat >"$tmp/count.py" <<-'PYTHON'
+		counts = {}
+		def add(id): counts[id] = counts.get(id, 0) + 1
+		def raw_syscalls__sys_enter(name, context, cpu, s, ns, pid, comm, chain, id, args, d): add(id)
+		def raw_syscalls__sys_exit(name, context, cpu, s, ns, pid, comm, chain, id, ret, d): add(id)
+		def trace_end(): print(counts)
+	PYTHON
+	cpu=$(command_cpu $profscript exec -v --input "$data" "${pair[@]}" 'count(ev.id)')
+	n=$(events)
+	if [ "${n:-0}" -gt 0 ]; then
+		ours=$(per_event "$cpu" "$n")
+		peer=$(command_cpu perf script -i "$data" -s "$tmp/count.py") &&
+			peer=$(per_event "$peer" "$n") || peer=-
+		row record_count "$ours" "$peer"
+	else
+		fail record_count
+	fi
+	cpu=$(command_cpu $profscript trace -v --input "$data" "${pair[@]}")
+	n=$(events)
+	if [ "${n:-0}" -gt 0 ]; then
+		ours=$(per_event "$cpu" "$n")
+		peer=$(per_event "$(command_cpu perf script -i "$data")" "$n")
+		row record_text "$ours" "$peer"
+	else
+		fail record_text
+	fi
+	cpu=$(command_cpu $profscript multi-trace -v --input "$data" "${pair[@]}" -k 'common_pid * 2 + 1')
+	n=$(events)
+	peer=$(command_cpu $profscript multi-trace --input "$data" "${pair[@]}" -k common_pid)
+	row key_expr "$(per_event "$cpu" "$n")" "$(per_event "$peer" "$n")"
+}
+
+# stack_row NAME DATA EVENT COMMAND...: ours, and perf script as the peer
+stack_row() {
+	local name=$1 data=$2 event=$3 cpu n
+	shift 3
+	cpu=$(command_cpu $profscript "$@" -v -g --input "$data" -e "$event")
+	n=$(events)
+	[ "${n:-0}" -gt 0 ] || { fail "$name"; return; }
+	row "$name" "$(per_event "$cpu" "$n")" "$(per_event "$(command_cpu perf script --no-inline -i "$data")" "$n")"
+}
+
+stacks() {
+	local data=$tmp/stacks.data
+	perf record -q -g -m 1024 -e raw_syscalls:sys_enter -o "$data" -- \
+		taskset -c 0 perf bench sched pipe -l "$((loops / 3))" >/dev/null || return
+	stack_row stack_count "$data" raw_syscalls:sys_enter exec 'count(ev._stack)'
+	stack_row stack_text "$data" raw_syscalls:sys_enter trace
+	perf record -q --call-graph dwarf -m 4096 -e raw_syscalls:sys_enter -o "$data" -- \
+		taskset -c 0 perf bench sched pipe -l "$((loops / 100))" >/dev/null || return
+	stack_row stack_dwarf "$data" raw_syscalls:sys_enter trace
+}
+
+# bpf_cpu EVERY TRACEPOINT: leaves ns of CPU per record in $each, per pass in $pass
+bpf_cpu() {
+	local cpu records passes
+	cpu=$(live_cpu $profscript tests/live/bpf/count.lua --every "$1" --tracepoint "$2" -o "$tmp/bpf" -v)
+	read -r _ records _ passes _ < <(grep '^records' "$tmp/bpf")
+	rm -f "$tmp/bpf"
+	[ "${records:-0}" -gt 0 ] || return
+	each=$(per_event "$cpu" "$records") pass=$(per_event "$cpu" "$passes")
+}
+
+bpf() {
+	local each pass cpu n
+	bpf_cpu 1 sys_enter || { fail bpf_record; return; }
+	row bpf_record "$each" 40
+	bpf_cpu 100 sched_switch || { fail bpf_reject; return; }
+	cpu=$(live_cpu $profscript exec -v -e sched:sched_switch 'count(ev._cpu)' -m 1024)
+	n=$(events)
+	[ "${n:-0}" -gt 0 ] || { fail bpf_reject; return; }
+	row bpf_reject "$pass" "$(per_event "$cpu" "$n")"
+}
+
+# The shortest of five times from exec until the command's workload runs, which prints when that was
+first_breath() {
+	local begin end best=
+	for _ in 1 2 3 4 5; do
+		begin=$(date +%s%N)
+		end=$("$@" -- date +%s%N 2>"$tmp/err" | grep -E '^[0-9]{19}$') || return
+		end=$((end - begin))
+		[ -n "$best" ] && [ "$best" -lt $end ] || best=$end
+	done
+	echo "$best"
+}
+
+attach() {
+	local ours
+	ours=$(first_breath $profscript multi-trace "${pair[@]}" -k common_pid) || { fail attach; return; }
+	row attach "$ours" "$(first_breath perf record -q "${pair[@]}" -o "$tmp/attach.data")"
+}
+
+live_stacks() {
+	local cpu n
+	cpu=$(live_cpu $profscript exec "${pair[@]}" -g 'count(ev._stack, ev._comm)' -m 4096 -v)
+	n=$(events)
+	[ "${n:-0}" -gt 0 ] || { fail live_stacks; return; }
+	grep '^profscript: .* events,' "$tmp/err" | tail -n 1 >&2
+	row live_stacks "$(per_event "$cpu" "$n")" 400
+}
+
+fold='
+!NF { if (stack != "") n[comm ";" stack]++; stack = ""; next }
+/^[^ \t]/ { comm = $1; next }
+{ sub(/^[ \t]*[0-9a-f]+ /, ""); stack = $0 (stack == "" ? "" : ";" stack) }
+END { for (s in n) print s, n[s] }'
+
+flame_graph() {
+	local data=$tmp/stacks.data cpu n ours
+	perf record -q -g -m 2048 "${pair[@]}" -o "$data" -- \
+		taskset -c 0 perf bench sched pipe -l "$((loops / 4))" >/dev/null 2>&1
+	cpu=$(command_cpu $profscript trace -v --input "$data" -o /dev/null --flame-graph "$tmp/stacks.svg")
+	n=$(events)
+	[ "${n:-0}" -gt 0 ] || { fail flame_graph; return; }
+	ours=$(per_event "$cpu" "$n")
+	cpu=$(command_cpu sh -c 'perf script -i "$0" -F comm,ip,sym | awk "$1"' "$data" "$fold")
+	row flame_graph "$ours" "$(per_event "$cpu" "$n")"
+}
+
+live_pairs
+live_stacks
+all_lists
+recording
+flame_graph
+stacks
+bpf
+attach
+exit $failed

@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+# The profilers on a distribution's kernel with four CPUs: what it traces is not what the build
+# machine's kernel does, and in a guest exact counts are possible where nothing else runs.
+. "$(dirname "$0")/../lib.sh"
+cd "$TOP" || exit 1
+echo "# $(uname -r)"
+
+# counts NAME REGEX ARGS...: exec with these arguments prints a line that matches
+counts() {
+	local name=$1 regex=$2
+	shift 2
+	"$PROFSCRIPT" exec "$@" >"$TMP/out" 2>&1
+	expect_line "$name" "$regex" "$TMP/out"
+}
+
+check 'print formats' "$PROFSCRIPT" --lua "$(command -v busted)" tests/unit/printfmt_spec.lua
+
+counts 'system calls' '^syscalls +1000$' -e syscalls:sys_enter_getppid 'count(ev._comm)' \
+	-- build/workloads/syscalls 1000
+counts 'forks' '^forker +forker +20$' -e sched:sched_process_fork \
+	'count(ev.parent_comm, ev.child_comm)' -- build/workloads/forker 20
+counts 'wake-ups' '^ping +pong +1 +500$' -e sched:sched_waking \
+	'count(ev._comm, ev.comm, ev.target_cpu)' -- build/workloads/pingpong -c 1 500
+counts 'kernel filters' '^pong +500$' -e 'sched:sched_waking/comm=="pong"/' 'count(ev.comm)' \
+	-- build/workloads/pingpong -c 1,2 500
+
+"$PROFSCRIPT" multi-trace -e raw_syscalls:sys_enter/id==110/ -e raw_syscalls:sys_exit/id==110/ \
+	-k common_pid -- build/workloads/syscalls 1000 >"$TMP/out" 2>&1
+expect_line 'pairs of system calls' '^sys_enter => sys_exit +1000 ' "$TMP/out"
+
+"$PROFSCRIPT" trace -e cgroup:cgroup_mkdir -- mkdir /sys/fs/cgroup/lab >"$TMP/out" 2>&1
+expect_line 'dynamic strings' 'mkdir .*cgroup:cgroup_mkdir: root=0 id=[0-9]+ level=1 path=/lab$' \
+	"$TMP/out"
+
+echo 1 >/proc/sys/kernel/sched_schedstats
+# A task on its way to sleep does not trace it: its waker does.
+"$PROFSCRIPT" exec -e 'sched:sched_stat_sleep/comm=="usleep"/' \
+	'if ev.delay >= 3e8 then count(ev.comm, tonumber(ev.delay) < 2e9) end' >"$TMP/out" &
+tracer=$!
+sleep 1.5
+for _ in 1 2 3; do usleep 300000; done
+kill -INT $tracer
+wait $tracer
+expect_line 'schedstat events' '^usleep +true +3$' "$TMP/out"
+
+echo 'p:lab/open do_sys_openat2 file=+0(%si):ustring' >>/sys/kernel/tracing/kprobe_events
+"$PROFSCRIPT" trace -e lab:open -- cat /proc/version >"$TMP/out" 2>&1
+expect_line 'probes made by hand' 'cat .* lab:open: \(ffffffff[0-9a-f]+\) file="/proc/version"$' \
+	"$TMP/out"
+
+modprobe null_blk irqmode=0
+counts 'block requests' '^WS +100$' -e block:block_getrq 'count(ev.rwbs)' \
+	-- dd if=/dev/zero of=/dev/nullb0 bs=4k count=100 oflag=direct
+modprobe -r null_blk
+modprobe null_blk irqmode=2 completion_nsec=2000000
+"$PROFSCRIPT" examples/block-latency.lua --format csv >"$TMP/out" &
+tracer=$!
+sleep 2
+dd if=/dev/zero of=/dev/nullb0 bs=4k count=100 oflag=direct 2>/dev/null
+kill -INT $tracer
+wait $tracer
+expect_line 'latency of block requests, each of them' '^100$' \
+	<(awk -F, '/^latency/ { n += $NF } END { print n }' "$TMP/out")
+
+build/workloads/pingpong -c 0,3 1000000 &
+"$PROFSCRIPT" trace -e sched:sched_switch --duration 1 >"$TMP/out" 2>"$TMP/err"
+sed 's/.*\[\(...\)\] *\([0-9.]*\): .*/\1 \2/' "$TMP/out" |
+	awk '{ lines[$1]++; late += $2 < last; last = $2 }
+		END { print lines["000"] + 0, lines["003"] + 0, late + 0 }' >"$TMP/order"
+expect_line 'order across CPUs' '^[0-9]{3,} [0-9]{3,} 0$' "$TMP/order"

@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+# Usage: tests/guest/guest_test.sh [WORD...]
+# Runs the *_guest.sh beside it whose names contain one of the WORDs (default: all), each in a guest
+# of its own: they may change what they like there, and a kernel that dies fails only one of them.
+# Their results become this program's. GUEST_KERNEL: the kernel, as lab.sh -k takes it.
+. "$(dirname "$0")/../lib.sh"
+cd "$TOP" || exit 1
+MODULES=null_blk,kvm_amd,tcrypt
+LIMIT=$((${TEST_TIMEOUT:-240} / 2)) # seconds for one guest
+TIMED_OUT=124 DIED=125 UNAVAILABLE=126
+
+# boot NAME: leaves what it printed in $TMP/NAME.out, .err and .status
+boot() {
+	tests/guest/lab.sh -k "${GUEST_KERNEL:-cloud-amd64}" -m "$MODULES" -t "$LIMIT" \
+		"bash tests/guest/$1_guest.sh" >"$TMP/$1.out" 2>"$TMP/$1.err"
+	echo $? >"$TMP/$1.status"
+}
+
+# merge NAME: the results of its guest, and a failure where these are not all
+merge() {
+	local name=$1 line status seen=0 planned=none failed=$tests_failed problem=
+	read -r status <"$TMP/$name.status"
+	while IFS= read -r line; do
+		if [[ $line =~ ^(not )?ok\ [0-9]+\ -\ (.*) ]]; then
+			seen=$((seen + 1))
+			result ${#BASH_REMATCH[1]} "$name: ${BASH_REMATCH[2]}"
+		elif [[ $line =~ ^1\.\.([0-9]+)$ ]]; then
+			planned=${BASH_REMATCH[1]}
+		else
+			echo "# ${line#\# }"
+		fi
+	done <"$TMP/$name.out"
+	case $status in
+	"$UNAVAILABLE") skip "$name" "$(tail -n 1 "$TMP/$name.err")" && return ;;
+	"$TIMED_OUT") problem="took more than $LIMIT s" ;;
+	"$DIED") problem='the guest died' ;;
+	esac
+	[ "$seen" = "$planned" ] || problem=${problem:-printed $seen of $planned results}
+	[ "$status" -eq 0 ] || [ $tests_failed -gt "$failed" ] || problem=${problem:-exit status $status}
+	[ -z "$problem" ] || result 1 "$name: $problem" "$TMP/$name.err"
+}
+
+[ "$(uname -m)" = x86_64 ] || skip_all 'the lab has only guests of x86_64'
+names=()
+for file in tests/guest/*_guest.sh; do
+	name=$(basename "$file" _guest.sh)
+	for word in "${@:-}"; do
+		[[ $name != *"$word"* ]] || { names+=("$name") && break; }
+	done
+done
+for name in "${names[@]}"; do
+	while [ "$(jobs -rp | wc -l)" -ge "$(nproc)" ]; do wait -n; done
+	boot "$name" &
+done
+wait
+for name in "${names[@]}"; do
+	merge "$name"
+done

@@ -1,0 +1,108 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+# CPUs go offline and come online while they are traced: what they do before and after is counted
+# exactly, and what nobody knows is said.
+. "$(dirname "$0")/../lib.sh"
+cd "$TOP" || exit 1
+
+is_attached() {
+	readlink "/proc/$1/fd/"* | grep -q perf_event
+}
+
+CPU=/sys/devices/system/cpu/cpu
+
+# start ARGS...: a tracer that counts getppid calls by CPU
+start() {
+	"$PROFSCRIPT" exec -v -e syscalls:sys_enter_getppid 'count(ev._event, ev._cpu)' "$@" >"$TMP/out" 2>"$TMP/err" &
+	tracer=$!
+	wait_for 5 is_attached $tracer
+	sleep 0.5
+}
+
+finish_tracer() {
+	sleep 0.3
+	kill -INT $tracer
+	wait $tracer
+	cat "$TMP/err" >>"$TMP/out"
+}
+
+# calls CPU N: N calls on this CPU
+calls() {
+	taskset "$(printf %x $((1 << $1)))" build/workloads/syscalls "$2"
+}
+
+counted() {
+	expect_line "$1: $3 calls on CPU $2" "getppid +$2 +$3$" "$TMP/out"
+}
+
+start
+calls 2 1000
+echo 0 >${CPU}2/online
+calls 1 100
+sleep 0.3
+echo 1 >${CPU}2/online
+sleep 0.3
+calls 2 2000
+finish_tracer
+counted 'offline and online again' 2 3000
+counted 'the others meanwhile' 1 100
+expect_line 'it is told' '^exec: CPU #2 went offline$' "$TMP/out"
+expect_line 'it is told' '^exec: CPU #2 came online$' "$TMP/out"
+expect_line 'what is missing is told' '^exec: CPU #2 came online, its events before [0-9.]+ s are missing$' "$TMP/out"
+
+start
+for _ in 1 2 3; do
+	calls 2 1000
+	echo 0 >${CPU}2/online
+	echo 1 >${CPU}2/online
+	sleep 0.3
+done
+calls 2 1000
+finish_tracer
+counted 'away for a moment' 2 4000
+
+echo 0 >${CPU}3/online
+start
+echo 1 >${CPU}3/online
+sleep 0.3
+calls 3 1000
+finish_tracer
+counted 'online later than the tracer' 3 1000
+
+start -C 1-2
+echo 0 >${CPU}2/online
+echo 0 >${CPU}3/online
+sleep 0.3
+echo 1 >${CPU}2/online
+echo 1 >${CPU}3/online
+sleep 0.3
+calls 1 100
+calls 2 1000
+calls 3 500
+finish_tracer
+counted 'CPUs of a list' 2 1000
+counted 'CPUs of a list' 1 100
+check 'CPUs that are not in the list' bash -c "! grep -E 'getppid +3 +' '$TMP/out'"
+
+# Events that never end do not let the tracer wait.
+build/workloads/pingpong -c 0,1 100000000 &
+start -e sched:sched_switch
+echo 0 >${CPU}2/online
+echo 1 >${CPU}2/online
+sleep 0.5
+calls 2 1000
+kill %1
+finish_tracer
+expect_line 'under load' '^exec: CPU #2 came online, ' "$TMP/out"
+
+cat >"$TMP/toggle" <<END
+taskset 4 build/workloads/syscalls 1000
+echo 0 >${CPU}2/online
+build/workloads/syscalls 100
+echo 1 >${CPU}2/online
+taskset 4 build/workloads/syscalls 2000
+END
+"$PROFSCRIPT" exec -e syscalls:sys_enter_getppid 'if ev._comm == "syscalls" then count(ev._event, ev._cpu == 2 and 2 or 0) end' \
+	-- bash "$TMP/toggle" >"$TMP/out" 2>&1
+counted 'a workload' 2 3000
+counted 'a workload' 0 100

@@ -1,0 +1,248 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+# The profilers that list tasks and values, on programs that do a known number of things for a known time.
+. "$(dirname "$0")/../lib.sh"
+needs_tracepoint sched:sched_switch sched:sched_wakeup sched:sched_wakeup_new sched:sched_process_fork \
+	sched:sched_migrate_task signal:signal_generate raw_syscalls:sys_enter
+states=$TOP/build/workloads/states
+syscalls=$TOP/build/workloads/syscalls
+case $(uname -m) in
+x86_64) getppid=110 ;;
+*) getppid=173 ;;
+esac
+
+# csv ARG...: runs profscript with CSV into $TMP/out; what it says goes to $TMP/err
+csv() {
+	"$PROFSCRIPT" "$1" --format csv "${@:2}" >"$TMP/out" 2>"$TMP/err"
+}
+
+# start ARG...: as csv, in the background, until it waits for events: all are enabled; its pid is $tracer
+start() {
+	"$PROFSCRIPT" "$1" --format csv "${@:2}" >"$TMP/out" 2>"$TMP/err" &
+	tracer=$!
+	wait_for 20 grep -q poll /proc/$tracer/wchan
+}
+
+# lossless ARG...: csv, again if events were lost: the machine may be busy, and there are kernels that
+# report nothing of what some tasks do
+lossless() {
+	for _ in 1 2 3 4 5 6 7 8 9; do
+		csv "$1" -m 4096 "${@:2}"
+		grep -Eq 'lost|not report' "$TMP/err" || return 0
+	done
+}
+
+# column NAME FILE: the values of a column of CSV
+column() {
+	awk -F, -v name="$1" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) at = i; next } { print $at }' "${2-$TMP/out}"
+}
+
+# rows NAME EXPRESSION: awk's EXPRESSION of a row of the CSV in $TMP/out is true for one row; columns are
+# c["NAME"]
+rows() {
+	awk -F, -v OFS=, 'NR == 1 { split($0, name); next } { for (i in name) c[name[i]] = $i; if ('"$2"') found = 1 }
+		END { exit !found }' "$TMP/out"
+	result $? "$1: $2" "$TMP/out"
+}
+
+# total COLUMN: the sum of a column
+total() { column "$1" | awk '{ n += $1 } END { print n + 0 }'; }
+
+# num-dist
+csv num-dist -m 1024 -e "raw_syscalls:sys_enter/id==$getppid/num=id/" \
+	-e "raw_syscalls:sys_enter/id==$getppid/num=-id*2/alias=twice/" -- "$syscalls" 3000
+rows 'num-dist: a number' "c[\"event\"] == \"sys_enter\" && c[\"calls\"] == 3000 && c[\"total\"] == 3000 * $getppid"
+rows 'num-dist: its bounds' "c[\"event\"] == \"sys_enter\" && c[\"min\"] == $getppid && c[\"max\"] == $getppid"
+rows 'num-dist: negative numbers' \
+	"c[\"event\"] == \"twice\" && c[\"total\"] == -6000 * $getppid && c[\"p99\"] == -2 * $getppid && c[\"avg\"] == c[\"max\"]"
+csv num-dist -e "raw_syscalls:sys_enter/id==$getppid/num=id/" --perins -- "$syscalls" 10
+rows 'num-dist --perins: the thread' 'c["instance"] > 1 && c["calls"] == 10'
+"$PROFSCRIPT" num-dist -e "raw_syscalls:sys_enter/id==$getppid/num=id/" --than $((getppid - 1)) -- "$syscalls" 7 \
+	>"$TMP/out"
+check 'num-dist --than prints the events' test "$(grep -c "sys_enter: NR $getppid" "$TMP/out")" = 7
+check_status 'num-dist wants num=' 2 "$PROFSCRIPT" num-dist -e sched:sched_switch -- true
+check_status 'num-dist wants a number' 2 "$PROFSCRIPT" num-dist -e sched:sched_switch//num=next_comm/ -- true
+
+# top: the combinations of keys, names and columns
+call=raw_syscalls:sys_enter/id==$getppid
+csv top -m 1024 -e "$call/" -- "$syscalls" 2000
+rows 'top: no key is the thread' 'c["comm"] == "syscalls" && c["sys_enter"] == 2000'
+csv top -m 1024 -e "$call/" -k id -- "$syscalls" 2000
+rows 'top -k' "c[\"id\"] == $getppid && c[\"sys_enter\"] == 2000"
+csv top -m 1024 -e "$call/key=id/comm=_comm/alias=calls/top-by=id*2/top-add=id/" -- "$syscalls" 100
+rows 'top: key, comm, columns, alias of the first' \
+	"c[\"calls\"] == 200 * $getppid && c[\"id#2\"] == 100 * $getppid && c[\"_comm\"] == \"syscalls\""
+csv top -m 1024 -e "$call/comm=_comm/" --only-comm -- "$syscalls" 100
+rows 'top --only-comm' 'c["_comm"] == "syscalls" && c["sys_enter"] == 100'
+csv top -m 1024 -e "$call/key=id/,raw_syscalls:sys_exit/id==$getppid/key=id/" -- "$syscalls" 100
+rows 'top: two events' 'c["sys_enter"] == 100 && c["sys_exit"] == 100'
+csv top -e "$call/key=id/printkey='printf(\"call-%d\",key)'/" -- "$syscalls" 10
+rows 'top: printkey' "c[\"id\"] == \"call-$getppid\""
+check_status 'top: either all have a key' 2 "$PROFSCRIPT" top -e "$call/key=id/,raw_syscalls:sys_exit" -- true
+check_status 'top --only-comm wants comm=' 2 "$PROFSCRIPT" top -e "$call/key=id/" --only-comm -- true
+lossless top -e sched:sched_process_fork//key=parent_pid/comm=parent_comm/ -i 100s -- "$states" fork 25
+rows 'top: forks' 'c["parent_comm"] == "states" && c["sched_process_fork"] == 25'
+
+# Totals are those of perf stat, of the same threads at the same time: with rings that take all of it, and with
+# rings so small that what is lost makes up for the difference.
+for profiler in top//key=id/ num-dist//num=id/; do
+	for pages in 1024 1; do
+		workload syscalls 200000
+		perf stat -x, -o "$TMP/perf.csv" -e raw_syscalls:sys_enter -p $WORKLOAD &
+		peer=$!
+		start "${profiler%%/*}" -v -m $pages -e "raw_syscalls:sys_enter//${profiler#*//}" -p $WORKLOAD -i 100s
+		wait_for 20 grep -q -E 'nanosleep|poll' /proc/$peer/wchan
+		go
+		wait $tracer $peer
+		want=$(sed -n 's/,,raw_syscalls.*//p' "$TMP/perf.csv")
+		lost=$(sed -n 's/^profscript: [0-9]* events, \([0-9]*\) lost.*/\1/p' "$TMP/err")
+		column=calls
+		[ "${profiler%%/*}" = top ] && column=sys_enter
+		echo "seen $(total $column), lost $lost, perf stat $want" >"$TMP/sum"
+		[ "$want" -ge 200000 ] && [ $(($(total $column) + lost)) -eq "$want" ] && [ $((lost > 0)) -eq $((pages == 1)) ]
+		result $? "${profiler%%/*} -m $pages: its total and what was lost are what perf stat counts" "$TMP/sum"
+	done
+done
+
+# Pages that a program gets: its own are movable, its page tables are not.
+if [ -d /sys/kernel/tracing/events/kmem/mm_page_alloc ]; then
+	for args in 'top -m 1024 -k migratetype' stat; do
+		workload pages 3000
+		# shellcheck disable=SC2086 # words
+		start $args -i 100s -e kmem:mm_page_alloc/migratetype==1/ -p $WORKLOAD
+		go
+		wait $tracer
+		check "${args%% *}: N pages are allocated" grep -Eq '(,1|kmem:mm_page_alloc),3000(,|$)' "$TMP/out"
+	done
+else
+	skip 'pages' 'kmem:mm_page_alloc'
+fi
+
+# The screen, in a pseudo-terminal.
+check 'top on a terminal' python3 "$TOP/tests/live/screen.py" "$PROFSCRIPT" "$states"
+
+# signal
+csv signal -- "$states" signal 40
+rows signal 'c["signal"] == "USR1" && c["count"] == 40 && c["sender"] == c["receiver"] && c["sender_comm"] == "states"'
+"$PROFSCRIPT" signal --print --filter 'sig == 10' -- "$states" signal 3 >"$TMP/out"
+check 'signal --print' test "$(grep -c 'signal_generate: sig=10 .*comm=states' "$TMP/out")" = 3
+
+# sched-migrate
+if [ "$(nproc)" -gt 1 ]; then
+	lossless sched-migrate -i 100s -- taskset -c 0 "$states" pin 0 migrate 20
+	# The start of the program may move it, too.
+	rows sched-migrate 'c["total"] >= 20 && c["total"] <= 24'
+else
+	skip sched-migrate 'a second CPU'
+fi
+
+# From here on all is on CPU 0: where the idle task's events get lost, it is on the others.
+pinned=(taskset -c 0 "$states")
+
+# task-state: a program that runs 300 ms, sleeps 200 ms in S and 100 ms in D, a thread of it 50 ms in S
+lossless task-state --perins -- "${pinned[@]}" run 300 sleep 200 vfork 100 thread 50
+awk -F, '$4 == "states" && (!first || $3 == first) { first = $3; sum[$5] += $7 }
+	END { print int(sum["R"] / 1e6), int(sum["S"] / 1e6), int(sum["D"] / 1e6) }' "$TMP/out" >"$TMP/states"
+read -r run sleep disk <"$TMP/states"
+check 'task-state: R' test "$run" -ge 297 -a "$run" -le 330
+check 'task-state: S, and the wait for a thread' test "$sleep" -ge 250 -a "$sleep" -le 400
+check 'task-state: D' test "$disk" -ge 100 -a "$disk" -le 250
+rows 'task-state: a new thread' 'c["state"] == "S" && c["total_ns"] >= 5e7 && c["total_ns"] < 6e7'
+lossless task-state -D --perins -- "${pinned[@]}" vfork 60
+rows 'task-state -D' 'c["state"] == "D" && c["calls"] >= 1 && c["max_ns"] >= 6e7'
+check 'task-state -D: nothing else' bash -c "! grep -v '^table\|,D,' '$TMP/out'"
+lossless task-state --filter 'stat*' -S -- "${pinned[@]}" sleep 70
+rows 'task-state --filter -S' 'c["state"] == "S" && c["max_ns"] >= 7e7'
+"$PROFSCRIPT" task-state -S --than 60ms --filter states -- "${pinned[@]}" sleep 70 >"$TMP/out" 2>"$TMP/err"
+expect_line 'task-state --than: who' 'task-state: [0-9]+ states WAIT 7[0-9]\.' "$TMP/out"
+expect_line 'task-state --than: from' 'sched_switch: prev_comm=states .* prev_state=S' "$TMP/out"
+expect_line 'task-state --than: to' 'sched_wakeup: comm=states ' "$TMP/out"
+
+# A process that is there already: the states of its threads fill the time of the run.
+"${pinned[@]}" run 200 sleep 20 run 30000 &
+busy=$!
+lossless task-state -p $busy --duration 1 --perins
+check 'task-state -p: all of the time' test "$(total total_ns)" -gt 990000000 -a "$(total total_ns)" -lt 1010000000
+# Its end ends the run.
+(sleep 0.3 && kill $busy) &
+check 'task-state ends with its process' timeout 20 "$PROFSCRIPT" task-state -p $busy
+"$states" sleep 20000 &
+sleeper=$!
+lossless task-state -t $sleeper --duration 0.5
+rows 'task-state -t: a sleep longer than the run' 'c["state"] == "S" && c["total_ns"] == 5e8'
+kill $sleeper
+
+# Frozen in its cgroup a task is in D, and R before and after.
+freezer=$(awk '$3 == "cgroup" && $4 ~ /(^|,)freezer(,|$)/ { print $2; exit }' /proc/mounts)/profscript-test-$$
+if mkdir "$freezer" 2>/dev/null; then
+	"${pinned[@]}" run 20000 &
+	frozen=$!
+	echo $frozen >"$freezer/cgroup.procs"
+	start task-state -m 1024 -p $frozen --perins
+	sleep 0.2
+	echo FROZEN >"$freezer/freezer.state"
+	check 'the kernel has frozen it' wait_for 20 grep -q FROZEN "$freezer/freezer.state"
+	sleep 0.3
+	echo THAWED >"$freezer/freezer.state"
+	sleep 0.2
+	kill $frozen
+	wait $tracer
+	rows 'task-state: frozen is D' "c[\"thread\"] == $frozen && c[\"state\"] == \"D\" && c[\"calls\"] == 1 && c[\"total_ns\"] >= 3e8"
+	rows 'task-state: before and after it runs' "c[\"thread\"] == $frozen && c[\"state\"] == \"R\" && c[\"total_ns\"] > 0"
+	wait_for 20 rmdir "$freezer"
+else
+	skip 'task-state: frozen is D' 'the freezer of cgroup v1 (that of v2 leaves tasks in S)'
+fi
+
+# oncpu: 300 ms of a CPU, on CPU 0, in a second
+lossless oncpu -i 100s -- "$states" pin 0 run 300 sleep 100
+check 'oncpu: the time' test "$(awk -F, '$5 == "states" && $3 == 0 { print int($6 / 1e6) }' "$TMP/out")" -ge 297
+check 'oncpu: on no other CPU but at the start' \
+	test "$(awk -F, '$5 == "states" && $3 != 0 { n += $6 } END { print int(n / 1e6) }' "$TMP/out")" -lt 10
+"$states" pin 0 run 20000 &
+hog=$!
+lossless oncpu -C 0 --duration 1
+check "oncpu -C: a CPU's time" test "$(total runtime_ns)" -gt 900000000 -a "$(total runtime_ns)" -le 1000000001
+rows 'oncpu -C: who' "c[\"tid\"] == $hog && c[\"runtime_ns\"] > 0"
+lossless oncpu -p $hog --duration 2
+check 'oncpu -p: a thread' test "$(column tid | sort -u)" = $hog
+"$PROFSCRIPT" oncpu -m 4096 -p $hog -i 100s --duration 2 --detail >"$TMP/out" 2>/dev/null
+expect_line 'oncpu -p: its line' "^ *$hog states +[0-9]+ms/[0-9]+ +0\\([0-9.]+ms/[0-9]+/[0-9.]+ms\\)\$" "$TMP/out"
+kill $hog
+
+# kmemleak: malloc and calloc of a program that keeps every tenth object, by probes
+leak=$TOP/build/workloads/leak
+if [ "$(uname -m)" = x86_64 ] && [ -e /sys/bus/event_source/devices/uprobe ]; then
+	probes=(--size 'uprobe:malloc@libc.so.6(n=%di)//size=n/' --free 'uprobe:free@libc.so.6(p=%di)//ptr=p/'
+		--alloc 'uretprobe:malloc@libc.so.6(p=$retval)//ptr=p/,uretprobe:calloc@libc.so.6(p=$retval)//ptr=p/')
+	csv kmemleak -m 1024 -g "${probes[@]}" -- "$leak" 500
+	rows 'kmemleak: exactly what leaks' 'c["bytes"] == 50000 && c["objects"] == 50 && c["stack"] ~ / main\+/'
+	check 'kmemleak: and nothing else' test "$(column objects)" = 50
+	"$PROFSCRIPT" kmemleak -m 1024 --comm -g "${probes[@]}" -- "$leak" 500 >"$TMP/out"
+	expect_line 'kmemleak: all of it' '^TOTAL alloc 1000 free 950$' "$TMP/out"
+	expect_line 'kmemleak: by stack' '^Leak of 50000 bytes in 50 objects allocated from:' "$TMP/out"
+	expect_line 'kmemleak --comm' '^    comms: leak\(50000/50\)$' "$TMP/out"
+	csv kmemleak --than 60s "${probes[@]}" -- "$leak" 100
+	check 'kmemleak --than: nothing is that old' test ! -s "$TMP/out"
+else
+	skip kmemleak 'the uprobe PMU, or x86_64 registers'
+fi
+check_status 'kmemleak wants an address' 2 "$PROFSCRIPT" kmemleak --alloc sched:sched_switch --free kmem:kfree -- true
+
+# event-lost: what is counted is delivered; where rings are tiny it is delivered or lost
+csv event-lost -m 1024 -e "raw_syscalls:sys_enter/id==$getppid/" -- "$syscalls" 3000
+rows 'event-lost: nothing is' 'c["counted"] == 3000 && c["delivered"] == 3000 && c["missing"] == 0'
+"$PROFSCRIPT" event-lost -m 1 -e "raw_syscalls:sys_enter/id==$getppid/" -- "$syscalls" 200000 >"$TMP/out" 2>"$TMP/err"
+expect_line 'event-lost: all that is missing was lost' '^lost [1-9][0-9]*, missing without a word 0, late 0$' "$TMP/out"
+
+# Ctrl-C ends each of them with a report.
+for args in 'top -e sched:sched_switch' 'task-state' oncpu 'num-dist -e sched:sched_switch//num=next_pid/' signal \
+	sched-migrate 'kmemleak --alloc kmem:kmalloc --free kmem:kfree'; do
+	# shellcheck disable=SC2086 # words
+	start $args -i 100s --format json
+	sleep 0.5
+	kill -INT $tracer
+	wait $tracer
+	check "${args%% *} ends on Ctrl-C" bash -c "! grep -v '^{.*}\$' '$TMP/out'"
+	[ "${args%% *}" = signal ] || expect_line "${args%% *} reports at its end" '"table":' "$TMP/out"
+done

@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+# The commands of the README's indented lines do what it says: they print something and succeed.
+. "$(dirname "$0")/../lib.sh"
+needs_tracepoint sched:sched_wakeup raw_syscalls:sys_enter
+cd "$TOP" || exit 1
+while sleep 0.1; do /bin/true; done & # something to see
+
+while read -r line; do
+	line=${line//sudo /}
+	line=${line//\/tmp\//$TMP/}
+	line=${line//.\/profscript/$PROFSCRIPT}
+	# Some end by themselves, the others with Ctrl-C.
+	timeout --preserve-status -s INT 3 bash -c "$line" >"$TMP/out" 2>"$TMP/err" </dev/null
+	status=$?
+	[[ -s $TMP/out || $line == *' -o '*.data* ]] || { status=1; echo 'printed nothing' >>"$TMP/err"; }
+	result $status "${line//$TMP/\/tmp}" "$TMP/err"
+done < <(grep -E '^    .*(\./profscript|perf record)' README.md)

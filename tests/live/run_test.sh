@@ -1,0 +1,128 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+# How a run begins and ends: signals, the end of its targets, -N, --duration, readers that go away, full
+# disks; and that it leaves nothing behind and stays small.
+. "$(dirname "$0")/../lib.sh"
+needs_tracepoint sched:sched_switch raw_syscalls:sys_enter
+count=(exec -m 1024 -e sched:sched_switch --format csv 'count()')
+
+# start ARG...: runs in the background until it waits for events; its pid is $tracer
+start() {
+	"$PROFSCRIPT" "$@" >"$TMP/out" 2>"$TMP/err" &
+	tracer=$!
+	wait_for 20 grep -q poll /proc/$tracer/wchan
+}
+
+# ends_by SIGNAL STATUS
+ends_by() {
+	kill -"$1" $tracer
+	wait $tracer
+	[ $? -eq "$2" ]
+	result $? "$1 ends it with status $2" "$TMP/err"
+}
+
+for signal in INT TERM HUP; do
+	start "${count[@]}"
+	ends_by $signal 0
+	expect_line 'the last table is there' '^count\(\),[0-9.]+,[1-9][0-9]*$' "$TMP/out"
+done
+
+# The second signal kills: the first one cannot stop a handler that does not return.
+cat >"$TMP/stuck.lua" <<'END'
+return { summary = 'never returns', start = function()
+  return { ['sched:sched_switch'] = function() while true do end end }
+end }
+END
+"$PROFSCRIPT" "$TMP/stuck.lua" 2>"$TMP/err" &
+tracer=$!
+stuck() { [ "$(awk '{ print $14 + $15 }' /proc/$tracer/stat)" -gt 30 ]; } # ticks of cpu time
+wait_for 20 stuck
+kill -INT $tracer
+sleep 0.3
+check 'one SIGINT waits for the handler' kill -0 $tracer
+kill -INT $tracer
+wait $tracer 2>/dev/null
+test $? -eq 130
+result $? 'a second SIGINT kills'
+
+# Ends by itself.
+check_status '-N ends it' 0 timeout 20 "$PROFSCRIPT" trace -e sched:sched_switch -N 3
+"$PROFSCRIPT" trace -e sched:sched_switch -N 3 >"$TMP/out"
+check '-N 3 prints three lines' test "$(wc -l <"$TMP/out")" -eq 3
+begin=$(date +%s%N)
+check_status '--duration ends it' 0 timeout 20 "$PROFSCRIPT" "${count[@]}" --duration 0.5
+check '--duration 0.5 takes at least that' test $(($(date +%s%N) - begin)) -ge 500000000
+sleep 0.4 &
+check_status 'the end of -p ends it' 0 timeout 20 "$PROFSCRIPT" "${count[@]}" -p $!
+sleep 0.4 &
+check_status 'the end of -t ends it' 0 timeout 20 "$PROFSCRIPT" "${count[@]}" -t $!
+sleep 0.2 &
+short=$!
+sleep 0.6 &
+begin=$(date +%s%N)
+check_status 'the end of all of -p ends it' 0 timeout 20 "$PROFSCRIPT" "${count[@]}" -p $short,$!
+check 'not the end of the first' test $(($(date +%s%N) - begin)) -ge 500000000
+check_status 'the end of the workload ends it' 0 timeout 20 "$PROFSCRIPT" "${count[@]}" -- sleep 0.2
+check_status "the workload's status is ours" 7 timeout 20 "$PROFSCRIPT" "${count[@]}" -- sh -c 'exit 7'
+check_status 'so is the signal that ends it' 143 timeout 20 "$PROFSCRIPT" "${count[@]}" -- sh -c 'kill $$'
+
+# Interval tables come in time, each with the time of its end.
+"$PROFSCRIPT" "${count[@]}" -i 100 --duration 1.05 >"$TMP/out"
+grep -c '^count' "$TMP/out" >"$TMP/n"
+expect_line 'a table each 100 ms and the last one' '^(12|11|10)$' "$TMP/n" # none where nothing happened
+awk -F, 'NR > 2 && NR < 10 { d = $2 - last; if (d < 0.0999 || d > 0.9) bad = 1 } { last = $2 } END { exit bad }' \
+	<(tail -n +2 "$TMP/out")
+result $? 'they are 100 ms apart' "$TMP/out"
+
+# Nothing is left behind.
+start "${count[@]}" -- sleep 1234
+child=$(pgrep -P $tracer)
+check 'the workload runs' test "$(cat "/proc/$child/comm")" = sleep
+kill -INT $tracer
+wait $tracer
+gone() { ! [ -e /proc/$child ]; }
+check 'it ends with the tracer and is no zombie' wait_for 5 gone
+timeout 20 "$PROFSCRIPT" trace -e sched:sched_switch -N 1 -- \
+	bash -c 'sleep 4321 & echo $$ $! >"$0"; wait' "$TMP/pids" >/dev/null 2>&1
+read -r child grandchild <"$TMP/pids"
+check 'nor does it run on after -N' wait_for 5 gone
+kill "$grandchild" # the workload's own child is its own affair
+
+# A reader that goes away is no error.
+timeout 20 "$PROFSCRIPT" trace -e sched:sched_switch 2>"$TMP/err" | head -n 1 >"$TMP/out"
+status=("${PIPESTATUS[@]}")
+check 'head -n 1 ends it' test "${status[0]}" -eq 0
+check 'it says nothing about that' test ! -s "$TMP/err"
+check 'head has its line' test "$(wc -l <"$TMP/out")" -eq 1
+timeout 20 "$PROFSCRIPT" trace -e sched:sched_switch -N 5 >&- 2>"$TMP/err"
+check 'a closed stdout is an error' test $? -eq 1
+expect_line 'that says so' 'cannot write the output: Bad file descriptor' "$TMP/err"
+
+# A full disk is one line and status 1.
+for where in '-o /dev/full' ''; do
+	# shellcheck disable=SC2086 # an option and its value
+	timeout 20 "$PROFSCRIPT" trace -e sched:sched_switch -N 50 $where >/dev/full 2>"$TMP/err"
+	check "a full device ${where:-on stdout} is status 1" test $? -eq 1
+	check 'and one line' test "$(wc -l <"$TMP/err")" -eq 1
+	expect_line 'that says why' '^profscript: cannot write .*: No space left on device$' "$TMP/err"
+done
+
+# Memory does not grow with events: 1 M of them, and 4 M.
+"$TOP/build/workloads/syscalls" 1000000000 >/dev/null &
+load=$!
+"$PROFSCRIPT" multi-trace -m 256 -v -i 100 -e raw_syscalls:sys_enter -e raw_syscalls:sys_exit -k common_pid --perins \
+	-p $load >"$TMP/out" 2>"$TMP/err" &
+tracer=$!
+calls() { awk '$3 == "sys_enter" || $2 == "sys_enter" { for (i = 1; i <= NF; i++) if ($i == "sys_exit") sum += $(i + 1) }
+	END { print sum + 0 }' "$TMP/out"; }
+made() { [ "$(calls)" -ge "$1" ]; }
+rss() { awk '/VmRSS/ { print $2 }' /proc/$tracer/status; }
+wait_for 30 made 500000
+small=$(rss)
+wait_for 60 made 2000000
+large=$(rss)
+kill $load
+wait $tracer
+check 'four times as many pairs take no more memory' test "$large" -le $((small + small / 5 + 2048))
+echo "$small KiB, $large KiB, $(calls) pairs" >"$TMP/n"
+expect_line 'enough pairs were seen' '[0-9]{7} pairs' "$TMP/n"

@@ -1,0 +1,172 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+local ffi = require 'ffi'
+local aggregate = require 'lib.aggregate'
+local counter = require 'lib.counter'
+
+--- An output that only remembers: the rows of tables, the text of the rest.
+local function recorder(format)
+  local out = { format = format or 'json', rows = {}, text = {}, warnings = {} }
+  function out:table(spec, rows)
+    self.name = spec.name
+    for _, row in ipairs(rows) do self.rows[#self.rows + 1] = row end
+  end
+  function out:write(text) self.text[#self.text + 1] = text end
+  function out:stamp() self:write 'STAMP\n' end
+  function out:warn(text) self.warnings[#self.warnings + 1] = text end
+  return out
+end
+
+local function rows_of(object, settings)
+  local out = recorder()
+  object:print(out, settings)
+  return out.rows, out
+end
+
+describe('counter', function()
+  it('adds under its keys, largest first, ties by key', function()
+    local count = counter.new { 'pid', 'comm' }
+    count:add(1, 20, 'b')
+    count:add(1, 20, 'a')
+    count:add(1, 3, 'z')
+    count:add(5, 7, 'x')
+    count:add(2, 7, 'x')
+    assert.same({
+      { pid = 7, comm = 'x', count = 7 },
+      { pid = 3, comm = 'z', count = 1 },
+      { pid = 20, comm = 'a', count = 1 },
+      { pid = 20, comm = 'b', count = 1 },
+    }, (rows_of(count)))
+  end)
+
+  it('prints the first rows of many', function()
+    local count = counter.new { 'k' }
+    for i = 1, 1000 do count:add(i % 100, i) end
+    local rows = rows_of(count, { limit = 3 })
+    assert.same({ { k = 99, count = 99 }, { k = 199, count = 99 }, { k = 299, count = 99 } }, rows)
+  end)
+
+  it('starts anew', function()
+    local count = counter.new { 'k' }
+    for i = 1, 10 do count:add(1, i) end
+    count:clear()
+    assert.same({}, (rows_of(count)))
+    count:add(1, 'other key')
+    assert.same({ { k = 'other key', count = 1 } }, (rows_of(count)))
+  end)
+
+  it('shows what had no room', function()
+    local count = counter.new({ 'k' }, { max_keys = 2 })
+    for i = 1, 5 do count:add(1, i) end
+    assert.same({ { k = 1, count = 1 }, { k = 2, count = 1 }, { k = '(other)', count = 3 } }, (rows_of(count)))
+    assert.equal('(other)', rows_of(count, { limit = 1 })[2].k)
+    count:clear()
+    for i = 1, 3 do count:add(1, i) end
+    assert.equal(1, rows_of(count)[3].count)
+  end)
+
+  it('orders keys of all types', function()
+    local count = counter.new { 'k' }
+    local keys = { 'a', 0xffffffffffffffffULL, -1, 0 / 0, 2, 0.5 }
+    for i = 1, 6 do count:add(1, keys[i]) end
+    local order = {}
+    for i, row in ipairs((rows_of(count))) do order[i] = tostring(row.k) end
+    assert.same({ '-1', '0.5', '2', '18446744073709551615ULL', 'a', 'nan' }, order)
+  end)
+
+  it('survives sums that are no number', function()
+    local count = counter.new { 'k' }
+    for i = 1, 200 do count:add(i % 2 == 0 and 0 / 0 or i, i) end
+    assert.equal(199, rows_of(count, { limit = 5 })[1].count)
+  end)
+end)
+
+describe('aggregate', function()
+  it('counts without a value, with and without keys', function()
+    local count, all = aggregate.new('count', { 'k' }), aggregate.new('count', {})
+    for i = 1, 10 do
+      count:add(i % 2)
+      all.call()
+    end
+    assert.same({ { k = 0, count = 5 }, { k = 1, count = 5 } }, (rows_of(count)))
+    assert.same({ { count = 10 } }, (rows_of(all)))
+  end)
+
+  it('sums 64-bit fields', function()
+    local sum = aggregate.new('sum', { 'k' }, { name = 'bytes' })
+    sum:add(1LL, 'a')
+    sum:add(2ULL, 'a')
+    sum:add(0.5, 'a')
+    local rows, out = rows_of(sum)
+    assert.same({ { k = 'a', sum = 3.5 } }, rows)
+    assert.equal('bytes', out.name)
+  end)
+
+  it('gives quantiles, and says what it could not count', function()
+    local q = aggregate.new('quantiles', { 'k' })
+    for i = 1, 100 do q:add(i, 'a') end
+    q:add(-1, 'b')
+    local rows, out = rows_of(q)
+    assert.same({ k = 'a', count = 100, total = 5050, min = 1, p50 = 50, p95 = 95, p99 = 99, max = 100 }, rows[1])
+    assert.same({ 'quantiles: took 1 negative values as 0' }, out.warnings)
+  end)
+
+  it('draws histograms', function()
+    local hist = aggregate.new('hist', { 'comm', 'nr' })
+    for _, v in ipairs { -2, 0, 1, 1000, 1500, 1600, 3000 } do hist:add(v, 'a\27', 3) end
+    local out = recorder 'text'
+    hist:print(out)
+    local empty = '|' .. (' '):rep(52) .. '|\n'
+    local third = '|' .. ('@'):rep(26) .. (' '):rep(26) .. '|\n'
+    local rows = {}
+    for i, label in ipairs { '[2, 4)', '[4, 8)', '[8, 16)', '[16, 32)', '[32, 64)', '[64, 128)', '[128, 256)',
+      '[256, 512)' } do
+      rows[i] = ('%-16s %8d '):format(label, 0) .. empty
+    end
+    assert.equal('STAMP\n' .. 'comm=a\\x1b nr=3:\n'
+      .. '(..., 0)                1 ' .. third
+      .. '[0]                     1 ' .. third
+      .. '[1]                     1 ' .. third
+      .. table.concat(rows)
+      .. '[512, 1K)               1 ' .. third
+      .. '[1K, 2K)                2 |' .. ('@'):rep(52) .. '|\n'
+      .. '[2K, 4K)                1 ' .. third .. '\n', table.concat(out.text))
+  end)
+
+  it('gives histograms as rows to programs', function()
+    local hist = aggregate.new('hist', { 'k' })
+    for _, v in ipairs { -2, 0, 1, 2, 3 } do hist:add(v, 'a') end
+    assert.same({
+      { k = 'a', high = 0, count = 1 },
+      { k = 'a', low = 0, high = 1, count = 1 },
+      { k = 'a', low = 1, high = 2, count = 1 },
+      { k = 'a', low = 2, high = 4, count = 2 },
+    }, (rows_of(hist)))
+    hist:clear()
+    assert.same({}, (rows_of(hist)))
+  end)
+
+  it('makes no garbage per event once compiled', function()
+    local addresses = ffi.new('uint64_t[16]')
+    for i = 0, 15 do addresses[i] = 0xffff888000000000ULL + i end
+    local count, hist = aggregate.new('count', { 'addr', 'comm' }), aggregate.new('hist', { 'addr' })
+    local names = { 'sh', 'kworker/0:1', 'systemd-journal' }
+    local function events(n)
+      for i = 1, n do
+        count.call(addresses[i % 16], names[i % 3 + 1])
+        hist.call(addresses[i % 16], i)
+      end
+    end
+    events(10000)
+    collectgarbage()
+    collectgarbage 'stop'
+    local before = collectgarbage 'count'
+    events(100000)
+    local grown = collectgarbage 'count' - before
+    collectgarbage 'restart'
+    assert.is_true(grown < 100, ('%d KiB'):format(grown))
+  end)
+
+  it('has a bound on keys', function()
+    assert.error_matches(function() aggregate.new('count', { 'a', 'b', 'c', 'd', 'e' }) end, 'at most 4 keys')
+  end)
+end)

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* native/objects.c: what is put can be taken once, in any order, up to the bound. */
+#include "native/objects.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void put_and_take(void **state)
+{
+	struct objects *o = objects_new(100);
+	const struct object *taken;
+
+	(void)state;
+	assert_int_equal(objects_put(o, 0, 0xffff888100000040, 64, 5, 7, 3, 1), 0);
+	assert_int_equal(objects_count(o), 1);
+	assert_null(objects_take(o, 0, 0xffff888100000080));
+	taken = objects_take(o, 0, 0xffff888100000040);
+	assert_non_null(taken);
+	assert_int_equal(taken->size, 64);
+	assert_int_equal(taken->tid, 7);
+	assert_int_equal(taken->stack, 3);
+	assert_int_equal(taken->kind, 1);
+	assert_true(taken->time == 5);
+	assert_int_equal(objects_count(o), 0);
+	assert_null(objects_take(o, 0, 0xffff888100000040));
+	objects_free(o);
+}
+
+static void the_later_one_stays(void **state)
+{
+	struct objects *o = objects_new(100);
+
+	(void)state;
+	assert_int_equal(objects_put(o, 0, 64, 1, 1, 1, 1, 1), 0);
+	assert_int_equal(objects_put(o, 0, 64, 2, 2, 1, 1, 1), 1);
+	assert_int_equal(objects_count(o), 1);
+	assert_int_equal(objects_take(o, 0, 64)->size, 2);
+	objects_free(o);
+}
+
+static void spaces_are_apart(void **state)
+{
+	struct objects *o = objects_new(100);
+
+	(void)state;
+	objects_put(o, 10, 4096, 1, 0, 0, 0, 0);
+	objects_put(o, 11, 4096, 2, 0, 0, 0, 0);
+	assert_int_equal(objects_count(o), 2);
+	assert_int_equal(objects_take(o, 11, 4096)->size, 2);
+	assert_int_equal(objects_take(o, 10, 4096)->size, 1);
+	objects_free(o);
+}
+
+static void null_is_no_object(void **state)
+{
+	struct objects *o = objects_new(100);
+
+	(void)state;
+	assert_int_equal(objects_put(o, 0, 0, 1, 0, 0, 0, 0), -EINVAL);
+	assert_null(objects_take(o, 0, 0));
+	assert_int_equal(objects_count(o), 0);
+	objects_free(o);
+}
+
+static void the_bound_holds(void **state)
+{
+	struct objects *o = objects_new(3);
+
+	(void)state;
+	for (uint64_t i = 1; i <= 3; i++)
+		assert_int_equal(objects_put(o, 0, i, 0, 0, 0, 0, 0), 0);
+	assert_int_equal(objects_put(o, 0, 4, 0, 0, 0, 0, 0), -ENOSPC);
+	assert_int_equal(objects_put(o, 0, 2, 0, 0, 0, 0, 0), 1);
+	assert_non_null(objects_take(o, 0, 1));
+	assert_int_equal(objects_put(o, 0, 4, 0, 0, 0, 0, 0), 0);
+	objects_free(o);
+}
+
+/* Against an array of flags, with few different addresses, so that removals fall into long runs. */
+static void like_an_array(void **state)
+{
+	enum { ADDRESSES = 3000, STEPS = 400000 };
+	static uint32_t there[ADDRESSES]; /* the step that put it, 0: none */
+	struct objects *o = objects_new(ADDRESSES);
+	uint32_t n = 0, at = 0, seen = 0, seed = 1;
+	const struct object *object;
+
+	(void)state;
+	memset(there, 0, sizeof(there));
+	for (uint32_t step = 1; step <= STEPS; step++) {
+		uint32_t i;
+
+		seed = seed * 1103515245 + 12345;
+		i = (seed >> 8) % ADDRESSES;
+		if (seed >> 31) {
+			int ret = objects_put(o, i % 3, (i + 1) * 64, step, 0, 0, 0, 0);
+
+			assert_int_equal(ret, there[i] != 0);
+			n += !there[i];
+			there[i] = step;
+		} else {
+			object = objects_take(o, i % 3, (i + 1) * 64);
+			assert_int_equal(object ? object->size : 0, there[i]);
+			n -= there[i] != 0;
+			there[i] = 0;
+		}
+		assert_int_equal(objects_count(o), n);
+	}
+	while ((object = objects_next(o, &at))) {
+		assert_int_equal(object->size, there[object->address / 64 - 1]);
+		seen++;
+	}
+	assert_int_equal(seen, n);
+	objects_clear(o);
+	at = 0;
+	assert_null(objects_next(o, &at));
+	objects_free(o);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(put_and_take),	    cmocka_unit_test(the_later_one_stays),
+		cmocka_unit_test(spaces_are_apart), cmocka_unit_test(null_is_no_object),
+		cmocka_unit_test(the_bound_holds),  cmocka_unit_test(like_an_array),
+	};
+
+	return cmocka_run_group_tests_name("objects", tests, NULL, NULL);
+}

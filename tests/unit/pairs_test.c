@@ -1,0 +1,578 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Events are written as text: "TIME:NAME(KEY)/ROLE", key 1 and role 3 where not given. NAME is one
+ * of the classes A B C X, L is a loss on cpu KEY (on an unknown ring without key). ROLE bit 0: may
+ * start a pair, bit 1: may end one.
+ */
+#include <errno.h>
+#include <malloc.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include "runtime/event.h"
+#include "runtime/pairs.h"
+#include "runtime/timeline.h"
+
+enum { A = EVENT_FIRST, B, C, X, MAX_EVENTS = 64 };
+
+static const char names[] = "ABCX";
+
+static int parse(const char *text, struct event *events)
+{
+	char buf[256], *save, *token;
+	int n = 0;
+
+	snprintf(buf, sizeof(buf), "%s", text);
+	for (token = strtok_r(buf, " ", &save); token; token = strtok_r(NULL, " ", &save)) {
+		struct event *ev = &events[n++];
+		const char *key = strchr(token, '('), *role = strchr(token, '/');
+		char name = strchr(token, ':')[1];
+		int bits = role ? atoi(role + 1) : 3;
+
+		*ev = (struct event){.time = atof(token), .tid = -1, .cpu = -1};
+		ev->key = key ? atoi(key + 1) : 1;
+		ev->flags = (bits & 1 ? 0 : EVENT_NO_FIRST) | (bits & 2 ? 0 : EVENT_NO_SECOND);
+		if (name != 'L')
+			ev->class = EVENT_FIRST + (strchr(names, name) - names);
+		else if (key)
+			ev->cpu = ev->key;
+	}
+	return n;
+}
+
+static void append_pairs(char *text, const struct pair *pairs, int n)
+{
+	for (int i = 0; i < n; i++)
+		sprintf(text + strlen(text), "%s%c>%c %g", *text ? ", " : "",
+			names[pairs[i].first_class - EVENT_FIRST],
+			names[pairs[i].second_class - EVENT_FIRST],
+			pairs[i].second_time - pairs[i].first_time);
+}
+
+struct trace {
+	const char *what;
+	const char *stages; /* classes, stages separated by blanks */
+	const char *input, *result;
+	struct pairs_stats stats;
+	uint32_t cycle, per_instance;
+};
+
+static const struct trace traces[] = {
+	{"1: the last of two starts", "A B", "1:A 3:A 7:B", "A>B 4",
+	 .stats = {.pairs = 1, .replaced = 1}},
+	{"2: ends without start", "A B", "1:B 2:A 5:B 6:B", "A>B 3",
+	 .stats = {.pairs = 1, .unstarted = 2}},
+	{"3: three stages", "A B C", "1:A 4:B 9:C", "A>B 3, B>C 5", .stats = {.pairs = 2}},
+	{"4: a stage is skipped", "A B C", "1:A 4:C 6:B 9:C", "B>C 3",
+	 .stats = {.pairs = 1, .mismatched = 1, .unstarted = 1}},
+	{"5: alternatives of a stage", "AX B", "1:A 2:X 5:B", "X>B 3",
+	 .stats = {.pairs = 1, .replaced = 1}},
+	{"6: cycle of two", "A B", "1:A 3:B 8:A 9:B", "A>B 2, B>A 5, A>B 1",
+	 .stats = {.pairs = 3, .unstarted = 1, .stored = 1}, .cycle = 1},
+	{"7: cycle of one", "A", "1:A 4:A 9:A", "A>A 3, A>A 5",
+	 .stats = {.pairs = 2, .unstarted = 1, .stored = 1}, .cycle = 1},
+	{"8: may only start", "A", "1:A 4:A/1 9:A", "A>A 5",
+	 .stats = {.pairs = 1, .unstarted = 1, .replaced = 1, .stored = 1}, .cycle = 1},
+	{"9: may only end", "A", "1:A 4:A/2 9:A", "A>A 3",
+	 .stats = {.pairs = 1, .unstarted = 2, .stored = 1}, .cycle = 1},
+	{"10: may do nothing", "A B", "1:A/0 2:B 3:A 4:B/0 5:B", "A>B 2",
+	 .stats = {.pairs = 1, .unstarted = 1}},
+	{"11: keys", "A B", "1:A(1) 2:A(2) 3:B(2) 4:B(1)", "A>B 1, A>B 3", .stats = {.pairs = 2}},
+	{"12: equal time", "A B", "5:A 5:B 6:B", "", .stats = {.mismatched = 1, .unstarted = 1}},
+	{"13: disorder", "A B", "9:A 4:B 10:B", "", .stats = {.mismatched = 1, .unstarted = 1}},
+	/* The key of a loss is the end of its hole. */
+	{"14: a hole", "A B", "1:A 4:A 4:L(10) 6:B 11:B", "",
+	 .stats = {.replaced = 1, .dropped = 1, .unstarted = 1}},
+	{"nothing pairs across a hole or in it", "A B", "1:A 2:L(10) 3:A 6:B 9:A 11:B 12:A 15:B",
+	 "A>B 3", .stats = {.pairs = 1, .dropped = 1, .unstarted = 1}},
+	{"a hole concerns all keys", "A B", "1:A(1) 2:A(2) 3:L(1) 4:B(1) 5:B(2)", "",
+	 .stats = {.dropped = 2, .unstarted = 2}},
+	{"a hole concerns its cpu", "A B", "1:A(1) 2:A(2) 3:L(1) 3:L(7) 4:B(1) 5:B(2)", "A>B 3",
+	 .stats = {.pairs = 1, .dropped = 1, .unstarted = 1}, .per_instance = 1},
+	{"a hole on an unknown ring", "A B", "1:A(1) 2:A(2) 3:L 4:B(1) 5:B(2)", "",
+	 .stats = {.dropped = 2, .unstarted = 2}, .per_instance = 1},
+	{"after a hole", "A B", "1:A 2:L 3:A 5:B", "A>B 2", .stats = {.pairs = 1, .dropped = 1}},
+	{"a late start", "A B", "5:A 3:A 9:B", "A>B 4", .stats = {.pairs = 1, .replaced = 1}},
+	{"cycle of three", "A B C", "1:A 3:B 7:C 8:A 9:C", "A>B 2, B>C 4, C>A 1",
+	 .stats = {.pairs = 3, .unstarted = 1, .mismatched = 1, .stored = 1}, .cycle = 1},
+	{"not a class", "A B", "1:A 2:X 5:B", "A>B 4", .stats = {.pairs = 1}},
+};
+
+static void check_trace(const struct trace *trace, int batch)
+{
+	struct pairs_config config = {
+		.stages = 1, .cycle = trace->cycle, .per_instance = trace->per_instance};
+	struct event events[MAX_EVENTS];
+	struct pair out[MAX_EVENTS];
+	struct pairs_stats stats;
+	struct pairs *p;
+	char result[256] = "";
+	uint32_t stage = 0;
+	int n = parse(trace->input, events);
+
+	for (const char *s = trace->stages; *s; s++)
+		config.stages += *s == ' ';
+	p = pairs_new(&config);
+	for (const char *s = trace->stages; *s; s++) {
+		if (*s == ' ')
+			stage++;
+		else
+			assert_int_equal(pairs_add_class(p, A + (strchr(names, *s) - names), stage),
+					 0);
+	}
+	for (int i = 0; i < n; i += batch)
+		append_pairs(result, out,
+			     pairs_feed(p, events + i, batch < n - i ? batch : n - i, out));
+	pairs_read_stats(p, &stats);
+	if (strcmp(result, trace->result) || memcmp(&stats, &trace->stats, sizeof(stats)))
+		fail_msg("%s, %d at a time: '%s', pairs %lu replaced %lu unstarted %lu "
+			 "mismatched %lu dropped %lu evicted %lu stored %lu",
+			 trace->what, batch, result, stats.pairs, stats.replaced, stats.unstarted,
+			 stats.mismatched, stats.dropped, stats.evicted, stats.stored);
+	pairs_free(p);
+}
+
+static void worked_traces(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(traces) / sizeof(traces[0]); i++) {
+		check_trace(&traces[i], MAX_EVENTS);
+		check_trace(&traces[i], 1);
+	}
+}
+
+static struct pairs *two_stages(uint32_t max_keys, struct timeline *keep)
+{
+	struct pairs *p =
+		pairs_new(&(struct pairs_config){.stages = 2, .max_keys = max_keys, .keep = keep});
+
+	pairs_add_class(p, A, 0);
+	pairs_add_class(p, B, 1);
+	return p;
+}
+
+static void refuses_bad_classes(void **state)
+{
+	struct pairs *p = two_stages(0, NULL);
+	struct event ev = {.class = UINT16_MAX};
+	struct pair out;
+
+	(void)state;
+	assert_null(pairs_new(&(struct pairs_config){.stages = 0}));
+	assert_int_equal(errno, EINVAL);
+	assert_int_equal(pairs_add_class(p, EVENT_LOST, 0), -EINVAL);
+	assert_int_equal(pairs_add_class(p, EVENT_CLASSES, 0), -EINVAL);
+	assert_int_equal(pairs_add_class(p, X, 2), -EINVAL);
+	assert_int_equal(pairs_feed(p, &ev, 1, &out), 0);
+	assert_int_equal(pairs_feed(p, &ev, 0, &out), 0);
+	pairs_free(p);
+}
+
+static void pair_tells_both_events(void **state)
+{
+	struct pairs *p = two_stages(0, NULL);
+	struct event events[] = {
+		{.time = 1, .class = X},
+		{.time = 2, .class = A, .key = -7, .tid = 11, .cpu = 3},
+		{.time = 5, .class = B, .key = -7, .tid = 12, .cpu = 1},
+	};
+	struct pair out[3];
+
+	(void)state;
+	assert_int_equal(pairs_feed(p, events, 3, out), 1);
+	assert_true(out[0].first_time == 2 && out[0].second_time == 5 && out[0].key == -7);
+	assert_int_equal(out[0].first_class, A);
+	assert_int_equal(out[0].second_class, B);
+	assert_int_equal(out[0].second, 2);
+	assert_int_equal(out[0].first_tid, 11);
+	assert_int_equal(out[0].first_cpu, 3);
+	assert_null(out[0].first_event);
+	pairs_free(p);
+}
+
+static void a_hole_of_a_thread(void **state)
+{
+	struct pairs *p = pairs_new(&(struct pairs_config){.stages = 2, .per_instance = 1});
+	struct event events[] = {
+		{.time = 1, .class = A, .key = 500},
+		{.time = 1, .class = A, .key = 501},
+		{.time = 2, .class = EVENT_LOST, .cpu = -1, .tid = 500},
+		{.time = 3, .class = B, .key = 500},
+		{.time = 3, .class = B, .key = 501},
+	};
+	struct pair out[5];
+
+	(void)state;
+	pairs_add_class(p, A, 0);
+	pairs_add_class(p, B, 1);
+	assert_int_equal(pairs_feed(p, events, 5, out), 1);
+	assert_int_equal(out[0].key, 501);
+	pairs_free(p);
+}
+
+static void drop_and_clear(void **state)
+{
+	struct pairs *p = two_stages(0, NULL);
+	struct pairs_stats stats;
+	struct event events[MAX_EVENTS];
+	struct pair out[MAX_EVENTS];
+
+	(void)state;
+	pairs_feed(p, events, parse("1:A(1) 2:A(2) 3:A(3)", events), out);
+	assert_int_equal(pairs_feed(p, events, parse("5:B(3)", events), out), 1);
+	pairs_clear(p);
+	assert_int_equal(pairs_feed(p, events, parse("6:B(1)", events), out), 0);
+	pairs_read_stats(p, &stats);
+	assert_int_equal(stats.stored, 0);
+	assert_int_equal(stats.dropped, 0);
+	pairs_free(p);
+}
+
+static void feed_start(struct pairs *p, int i, double time, uint32_t raw_size)
+{
+	static uint8_t raw[4096];
+	struct event ev = {.time = time, .class = A, .key = (int64_t)i * 4096};
+	struct pair out;
+
+	ev.raw = raw;
+	ev.raw_size = raw_size;
+	assert_int_equal(pairs_feed(p, &ev, 1, &out), 0);
+}
+
+/* Starts of the keys from .. to-1, each at the time of its number and with payload. */
+static void feed_starts(struct pairs *p, int from, int to, uint32_t raw_size)
+{
+	for (int i = from; i < to; i++)
+		feed_start(p, i, i, raw_size);
+}
+
+/* How many of the keys from .. to-1 are stored; takes them out. */
+static int count_stored(struct pairs *p, int from, int to)
+{
+	struct pair out;
+	int n = 0;
+
+	for (int i = from; i < to; i++) {
+		struct event ev = {.time = 1e9, .class = B, .key = (int64_t)i * 4096};
+
+		n += pairs_feed(p, &ev, 1, &out);
+	}
+	return n;
+}
+
+static void oldest_is_evicted(void **state)
+{
+	struct pairs *p = two_stages(1000, NULL);
+	struct pairs_stats stats;
+
+	(void)state;
+	feed_starts(p, 0, 5000, 0);
+	pairs_read_stats(p, &stats);
+	assert_int_equal(stats.stored + stats.evicted, 5000);
+	assert_in_range(stats.stored, 900, 1000);
+	assert_int_equal(count_stored(p, 0, 5000 - stats.stored), 0);
+	assert_int_equal(count_stored(p, 5000 - stats.stored, 5000), stats.stored);
+	pairs_free(p);
+}
+
+/* A start that is stored anew is young again. */
+static void restored_is_young(void **state)
+{
+	struct pairs *p = two_stages(100, NULL);
+
+	(void)state;
+	feed_starts(p, 0, 100, 0);
+	feed_start(p, 0, 99.5, 0);
+	feed_starts(p, 100, 190, 0);
+	assert_int_equal(count_stored(p, 0, 1), 1);
+	assert_int_equal(count_stored(p, 1, 90), 0);
+	assert_int_equal(count_stored(p, 100, 190), 90);
+	pairs_free(p);
+}
+
+static void full_timeline_evicts(void **state)
+{
+	struct timeline *tl = timeline_new(1 << 20);
+	struct pairs *p = two_stages(0, tl);
+	struct pairs_stats stats;
+
+	(void)state;
+	feed_starts(p, 0, 5000, 1000);
+	pairs_read_stats(p, &stats);
+	assert_int_equal(stats.stored + stats.evicted, 5000);
+	assert_in_range(stats.stored, 800, 1000);
+	assert_int_equal(stats.stored, timeline_references(tl));
+	assert_true(timeline_bytes(tl) <= 1 << 20);
+	assert_int_equal(count_stored(p, 5000 - stats.stored, 5000), stats.stored);
+	pairs_free(p);
+	assert_int_equal(timeline_bytes(tl), 0);
+	timeline_free(tl);
+}
+
+static void others_fill_the_timeline(void **state)
+{
+	static uint8_t raw[60000];
+	struct timeline *tl = timeline_new(64 << 10);
+	struct pairs *p = two_stages(0, tl);
+	struct event ev = {.raw = raw, .raw_size = sizeof(raw)};
+	struct pairs_stats stats;
+
+	(void)state;
+	assert_non_null(timeline_keep(tl, &ev));
+	feed_starts(p, 0, 10, 4096);
+	pairs_read_stats(p, &stats);
+	assert_true(stats.stored <= 1);
+	assert_int_equal(stats.stored + stats.evicted, 10);
+	pairs_free(p);
+	timeline_free(tl);
+}
+
+static void kept_until_the_next_feed(void **state)
+{
+	struct timeline *tl = timeline_new(0);
+	struct pairs *p = two_stages(0, tl);
+	uint8_t raw[8] = "payload";
+	struct event events[2] = {
+		{.time = 1, .class = A, .raw = raw, .raw_size = 8},
+		{.time = 2, .class = B},
+	};
+	struct pair out[2];
+
+	(void)state;
+	assert_int_equal(pairs_feed(p, events, 2, out), 1);
+	memset(raw, 0, sizeof(raw));
+	assert_string_equal((const char *)out[0].first_event->raw, "payload");
+	assert_int_equal(timeline_references(tl), 1);
+	pairs_feed(p, events, 0, out);
+	assert_int_equal(timeline_references(tl), 0);
+	assert_int_equal(timeline_bytes(tl), 0);
+	pairs_free(p);
+	timeline_free(tl);
+}
+
+static void many_keys(void **state)
+{
+	enum { KEYS = 100000 };
+	struct mallinfo2 before = mallinfo2(), after;
+	struct pairs *p = two_stages(0, NULL);
+	struct pairs_stats stats;
+
+	(void)state;
+	feed_starts(p, 0, KEYS, 0);
+	after = mallinfo2();
+	assert_true(after.uordblks + after.hblkhd < before.uordblks + before.hblkhd + (40 << 20));
+	assert_int_equal(count_stored(p, 0, KEYS), KEYS);
+	pairs_read_stats(p, &stats);
+	assert_int_equal(stats.stored, 0);
+	assert_int_equal(stats.pairs, KEYS);
+	pairs_free(p);
+}
+
+/*
+ * The rules once more, as plainly as they can be written, over an array in order of arrival.
+ */
+struct model {
+	struct pairs_config config;
+	struct event stored[64];
+	struct pairs_stats stats;
+	double hole_end;
+};
+
+static void model_take(struct model *m, uint64_t i)
+{
+	memmove(&m->stored[i], &m->stored[i + 1], (--m->stats.stored - i) * sizeof(struct event));
+}
+
+/* Of the time between the oldest and the youngest, the first sixteenth goes. */
+static void model_evict(struct model *m)
+{
+	double first = INFINITY, last = -INFINITY;
+
+	for (uint64_t i = 0; i < m->stats.stored; i++) {
+		first = fmin(first, m->stored[i].time);
+		last = fmax(last, m->stored[i].time);
+	}
+	for (uint64_t i = m->stats.stored; i-- > 0;) {
+		if (m->stored[i].time <= first + (last - first) / 16) {
+			model_take(m, i);
+			m->stats.evicted++;
+		}
+	}
+}
+
+static void model_lose(struct model *m, const struct event *ev)
+{
+	int64_t key = ev->cpu >= 0 ? ev->cpu : ev->tid;
+
+	for (uint64_t i = m->stats.stored; i-- > 0;) {
+		if (!m->config.per_instance || key < 0 || m->stored[i].key == key) {
+			model_take(m, i);
+			m->stats.dropped++;
+		}
+	}
+	if ((!m->config.per_instance || key < 0) && m->hole_end < ev->key)
+		m->hole_end = ev->key;
+}
+
+/* Stage of a class in the model and in the test of it: classes come in pairs for each stage. */
+static uint32_t stage_of(const struct event *ev)
+{
+	return (ev->class - EVENT_FIRST) / 2;
+}
+
+/* Returns whether ev completes a pair, and whose start in *first. */
+static int model_feed(struct model *m, const struct event *ev, struct event *first)
+{
+	uint32_t n = m->config.stages, stage = stage_of(ev), cycle = m->config.cycle;
+	uint64_t i = 0;
+	int paired = 0;
+
+	if (ev->time < m->hole_end)
+		return 0;
+	while (i < m->stats.stored && m->stored[i].key != ev->key)
+		i++;
+	if ((stage > 0 || cycle) && !(ev->flags & EVENT_NO_SECOND)) {
+		if (i == m->stats.stored) {
+			m->stats.unstarted++;
+		} else {
+			*first = m->stored[i];
+			paired = (stage_of(first) + 1) % n == stage && first->time < ev->time;
+			m->stats.pairs += paired;
+			m->stats.mismatched += !paired;
+			model_take(m, i);
+			i = m->stats.stored;
+		}
+	}
+	if ((stage < n - 1 || cycle) && !(ev->flags & EVENT_NO_FIRST)) {
+		if (i < m->stats.stored) {
+			m->stats.replaced++;
+			if (m->stored[i].time > ev->time)
+				return paired;
+			model_take(m, i);
+		} else if (m->stats.stored == m->config.max_keys) {
+			model_evict(m);
+		}
+		m->stored[m->stats.stored++] = *ev;
+	}
+	return paired;
+}
+
+/* A stream of n events: keys collide often, times repeat and sometimes step back. */
+static void random_events(struct event *events, uint64_t *serial, int n, uint32_t stages,
+			  double *now, unsigned int *seed)
+{
+	for (int i = 0; i < n; i++) {
+		struct event *ev = &events[i];
+
+		*now += rand_r(seed) % 3;
+		*ev = (struct event){.time = *now, .key = rand_r(seed) % 40 - 2};
+		ev->time -= rand_r(seed) % 20 ? 0 : rand_r(seed) % 5;
+		ev->class = EVENT_FIRST + rand_r(seed) % (2 * stages);
+		ev->flags = (rand_r(seed) % 5 ? 0 : EVENT_NO_FIRST) |
+			    (rand_r(seed) % 5 ? 0 : EVENT_NO_SECOND);
+		ev->tid = rand_r(seed) % 40 - 1;
+		ev->cpu = rand_r(seed) % 8 - 1;
+		if (rand_r(seed) % 200 == 0) {
+			ev->class = EVENT_LOST;
+			ev->key = *now + rand_r(seed) % 6;
+		}
+		serial[i] = (uint64_t)rand_r(seed) << 20 | i;
+		ev->raw = (const uint8_t *)&serial[i];
+		ev->raw_size = sizeof(serial[i]);
+	}
+}
+
+static void check_pair(const struct pair *pair, const struct event *first, const struct event *ev,
+		       uint64_t serial)
+{
+	assert_true(pair->first_time == first->time && pair->second_time == ev->time);
+	assert_true(pair->key == ev->key);
+	assert_int_equal(pair->first_class, first->class);
+	assert_int_equal(pair->second_class, ev->class);
+	assert_int_equal(pair->first_tid, first->tid);
+	assert_int_equal(pair->first_cpu, first->cpu);
+	if (pair->first_event)
+		assert_memory_equal(pair->first_event->raw, &serial, sizeof(serial));
+}
+
+static void compare_with_model(unsigned int seed)
+{
+	enum { BATCH = 150, BATCHES = 20 };
+	struct timeline *tl = seed % 2 ? timeline_new(0) : NULL;
+	struct model m = {.hole_end = -INFINITY,
+			  .config = {.stages = 1 + rand_r(&seed) % 4,
+				     .cycle = rand_r(&seed) % 2,
+				     .per_instance = rand_r(&seed) % 2,
+				     .max_keys = 1 + rand_r(&seed) % 63,
+				     .keep = tl}};
+	struct pairs *p = pairs_new(&m.config);
+	static uint64_t serial[BATCHES][BATCH]; /* what stored starts point to must stay */
+	struct event events[BATCH];
+	struct pair out[BATCH];
+	struct pairs_stats stats;
+	double now = 0;
+
+	for (uint32_t i = 0; i < 2 * m.config.stages; i++)
+		pairs_add_class(p, EVENT_FIRST + i, i / 2);
+	for (int b = 0; b < BATCHES; b++) {
+		int n = 1 + rand_r(&seed) % BATCH, paired, expected = 0;
+
+		random_events(events, serial[b], n, m.config.stages, &now, &seed);
+		paired = pairs_feed(p, events, n, out);
+		for (int i = 0; i < n; i++) {
+			struct event first;
+
+			if (events[i].class == EVENT_LOST) {
+				model_lose(&m, &events[i]);
+			} else if (model_feed(&m, &events[i], &first)) {
+				assert_true(expected < paired);
+				assert_int_equal(out[expected].second, i);
+				assert_int_equal(!out[expected].first_event, !tl);
+				check_pair(&out[expected++], &first, &events[i],
+					   *(const uint64_t *)first.raw);
+			}
+		}
+		assert_int_equal(paired, expected);
+		pairs_read_stats(p, &stats);
+		assert_memory_equal(&stats, &m.stats, sizeof(stats));
+		if (tl)
+			assert_int_equal(timeline_references(tl), stats.stored + paired);
+	}
+	pairs_free(p);
+	if (tl)
+		assert_int_equal(timeline_bytes(tl), 0);
+	timeline_free(tl);
+}
+
+static void agrees_with_the_model(void **state)
+{
+	(void)state;
+	for (unsigned int seed = 1; seed <= 400; seed++)
+		compare_with_model(seed);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(worked_traces),
+		cmocka_unit_test(refuses_bad_classes),
+		cmocka_unit_test(pair_tells_both_events),
+		cmocka_unit_test(a_hole_of_a_thread),
+		cmocka_unit_test(drop_and_clear),
+		cmocka_unit_test(oldest_is_evicted),
+		cmocka_unit_test(restored_is_young),
+		cmocka_unit_test(full_timeline_evicts),
+		cmocka_unit_test(others_fill_the_timeline),
+		cmocka_unit_test(kept_until_the_next_feed),
+		cmocka_unit_test(many_keys),
+		cmocka_unit_test(agrees_with_the_model),
+	};
+
+	return cmocka_run_group_tests_name("pairs", tests, NULL, NULL);
+}

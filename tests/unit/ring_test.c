@@ -1,0 +1,584 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Rings in plain memory, written to as the kernel would: order inside of one, wrapping, space that
+ * is given back, losses; and the merge of many against a full sort, for random interleavings. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include <linux/bpf.h>
+#include <linux/perf_event.h>
+#include "decoder.h"
+#include "event.h"
+#include "merge.h"
+#include "ring.h"
+
+enum { PAGE = 4096, MAX = 512 };
+
+/* The kernel's side of a ring. */
+struct producer {
+	struct perf_event_mmap_page *page;
+	uint64_t size, lost; /* lost: not told yet */
+};
+
+/* What a sample holds here: its time, its number, and padding that depends on both. */
+struct sample {
+	struct perf_event_header header;
+	uint64_t time, number;
+	uint8_t padding[];
+};
+
+struct lost_record {
+	struct perf_event_header header;
+	uint64_t id, lost, time;
+};
+
+static struct decoder *make_decoder(void)
+{
+	struct perf_event_attr attr = {.sample_type = PERF_SAMPLE_TIME, .sample_id_all = 1};
+	struct decoder *d = decoder_new();
+
+	assert_int_equal(decoder_add_attr(d, &attr, NULL), 0);
+	assert_int_equal(decoder_check(d, NULL), 0);
+	return d;
+}
+
+static void producer_init(struct producer *p, uint32_t pages)
+{
+	p->page = aligned_alloc(PAGE, (1 + pages) * PAGE);
+	memset(p->page, 0, (1 + pages) * PAGE);
+	p->page->data_offset = PAGE;
+	p->page->data_size = pages * PAGE;
+	p->size = pages * PAGE;
+	p->lost = 0;
+}
+
+static bool put_bytes(struct producer *p, const void *record, uint64_t size)
+{
+	uint64_t head = p->page->data_head, at = head % p->size;
+	uint64_t part = size < p->size - at ? size : p->size - at;
+	uint8_t *data = (uint8_t *)p->page + PAGE;
+
+	if (head + size - p->page->data_tail > p->size)
+		return false;
+	memcpy(data + at, record, part);
+	memcpy(data, (const uint8_t *)record + part, size - part);
+	p->page->data_head = head + size;
+	return true;
+}
+
+/* False: there is no space, and the next record that fits will say so. */
+static bool put_sample(struct producer *p, uint64_t time, uint64_t number, uint32_t padding)
+{
+	uint8_t bytes[sizeof(struct sample) + 512];
+	struct sample *s = (struct sample *)bytes;
+	uint64_t size = sizeof(*s) + padding;
+
+	s->header = (struct perf_event_header){.type = PERF_RECORD_SAMPLE, .size = size};
+	s->time = time;
+	s->number = number;
+	memset(s->padding, (int)(time + number), padding);
+	if (p->lost) {
+		struct lost_record l = {.header = {.type = PERF_RECORD_LOST, .size = sizeof(l)},
+					.lost = p->lost,
+					.time = time};
+
+		if (p->page->data_head + sizeof(l) + size - p->page->data_tail > p->size) {
+			p->lost++;
+			return false;
+		}
+		assert_true(put_bytes(p, &l, sizeof(l)));
+		p->lost = 0;
+	}
+	if (put_bytes(p, s, size))
+		return true;
+	p->lost++;
+	return false;
+}
+
+/* Whether the record is still what was written. */
+static void check_intact(const struct slot *slot)
+{
+	const struct sample *s = slot->rec;
+
+	assert_int_equal(s->header.type, PERF_RECORD_SAMPLE);
+	assert_int_equal(s->time, slot->time);
+	for (uint32_t i = 0; i + sizeof(*s) < s->header.size; i++)
+		assert_int_equal(s->padding[i], (uint8_t)(s->time + s->number));
+}
+
+static uint64_t number_of(const struct slot *slot)
+{
+	return ((const struct sample *)slot->rec)->number;
+}
+
+/* An interrupt's records stand before the older one of what it interrupted. */
+static void sorts_what_is_nearly_sorted(void **state)
+{
+	static const uint64_t times[] = {10, 30, 20, 40, 70, 60, 50, 80, 80, 75};
+	static const uint64_t sorted[] = {10, 20, 30, 40, 50, 60, 70, 75, 80, 80};
+	struct decoder *d = make_decoder();
+	struct slot out[MAX];
+	struct producer p;
+	struct ring *r;
+
+	(void)state;
+	producer_init(&p, 1);
+	r = ring_new(p.page, 1, d);
+	ring_set_number(r, 3);
+	assert_int_equal(ring_size(r), PAGE);
+	assert_int_equal(ring_peek(r), UINT64_MAX);
+	for (int i = 0; i < 10; i++)
+		put_sample(&p, times[i], i, 0);
+	assert_int_equal(ring_peek(r), UINT64_MAX); /* no snapshot yet */
+	assert_int_equal(ring_snapshot(r), 10 * sizeof(struct sample));
+	assert_int_equal(ring_peek(r), 10);
+	assert_int_equal(ring_take(r, 45, out, 2), 2);
+	assert_int_equal(ring_take(r, 45, out + 2, MAX), 2);
+	assert_int_equal(ring_take(r, 45, out + 4, MAX), 0);
+	ring_set_number(r, 7);
+	assert_int_equal(ring_peek(r), 50);
+	assert_int_equal(ring_take(r, UINT64_MAX - 1, out + 4, MAX), 6);
+	for (int i = 0; i < 10; i++) {
+		assert_int_equal(out[i].time, sorted[i]);
+		assert_int_equal(out[i].ring, i < 4 ? 3 : 7);
+		assert_int_equal(out[i].flags, 0);
+		check_intact(&out[i]);
+	}
+	assert_true(number_of(&out[8]) <
+		    number_of(&out[9])); /* those of one time keep their order */
+	assert_int_equal(ring_peek(r), UINT64_MAX);
+	ring_free(r);
+	decoder_free(d);
+	free(p.page);
+}
+
+/* The tail passes a record only when it and all that were written before it have been taken. */
+static void releases_what_was_taken(void **state)
+{
+	enum { SIZE = sizeof(struct sample) };
+	struct decoder *d = make_decoder();
+	struct slot out[MAX];
+	struct producer p;
+	struct ring *r;
+
+	(void)state;
+	producer_init(&p, 1);
+	r = ring_new(p.page, 1, d);
+	put_sample(&p, 30, 0, 0);
+	put_sample(&p, 10, 1, 0);
+	put_sample(&p, 20, 2, 0);
+	put_sample(&p, 40, 3, 0);
+	ring_snapshot(r);
+	assert_int_equal(ring_take(r, 20, out, MAX), 2);
+	assert_int_equal(p.page->data_tail, 0);
+	ring_release(r); /* the first one in the ring is not taken yet */
+	assert_int_equal(p.page->data_tail, 0);
+	assert_int_equal(ring_take(r, 30, out, MAX), 1);
+	ring_release(r);
+	assert_int_equal(p.page->data_tail, 3 * SIZE);
+	put_sample(&p, 50, 4, 0);
+	assert_int_equal(ring_snapshot(r), 2 * SIZE);
+	assert_int_equal(ring_take(r, UINT64_MAX - 1, out, MAX), 2);
+	ring_release(r);
+	assert_int_equal(p.page->data_tail, 5 * SIZE);
+	assert_int_equal(ring_snapshot(r), 0);
+	ring_free(r);
+	decoder_free(d);
+	free(p.page);
+}
+
+/* A ring of one page, filled to the last byte again and again with records of all sizes: each comes
+ * out whole, also the one that lies across the end, and is whole until it is released. */
+static void wraps(void **state)
+{
+	struct decoder *d = make_decoder();
+	uint64_t time = 1, written = 0, taken = 0, wrapped = 0;
+	struct slot out[MAX];
+	struct producer p;
+	struct ring *r;
+
+	(void)state;
+	producer_init(&p, 1);
+	r = ring_new(p.page, 1, d);
+	srand(2);
+	while (taken < 20000) {
+		int n;
+
+		while (!p.lost && put_sample(&p, time, written, rand() % 65 * 8)) {
+			written++;
+			time++;
+		}
+		p.lost = 0; /* not what is looked at here */
+		ring_snapshot(r);
+		n = ring_take(r, UINT64_MAX - 1, out, 1 + rand() % 20);
+		assert_true(n > 0);
+		for (int i = 0; i < n; i++) {
+			const uint8_t *at = out[i].rec;
+
+			assert_int_equal(number_of(&out[i]), taken++);
+			wrapped += at < (uint8_t *)p.page || at >= (uint8_t *)p.page + 2 * PAGE;
+		}
+		for (int i = 0; i < n; i++)
+			check_intact(&out[i]);
+		ring_release(r);
+	}
+	assert_true(wrapped > 1000);
+	ring_free(r);
+	decoder_free(d);
+	free(p.page);
+}
+
+/* A hole stands where it begins: behind the last record before it. */
+static void places_losses(void **state)
+{
+	struct decoder *d = make_decoder();
+	const struct perf_event_header *rec;
+	struct slot out[MAX];
+	struct producer p;
+	struct ring *r;
+
+	(void)state;
+	producer_init(&p, 1);
+	r = ring_new(p.page, 1, d);
+	put_sample(&p, 10, 0, 0);
+	put_sample(&p, 20, 1, 0);
+	p.lost = 5;
+	put_sample(&p, 90, 2, 0);
+	ring_snapshot(r);
+	assert_int_equal(ring_take(r, 50, out, MAX), 3);
+	rec = out[2].rec;
+	assert_int_equal(rec->type, PERF_RECORD_LOST);
+	assert_int_equal(out[2].time, 20);
+	assert_int_equal(ring_lost(r), 5);
+	assert_int_equal(ring_take(r, 100, out, MAX), 1);
+	assert_int_equal(out[0].time, 90);
+	ring_free(r);
+	decoder_free(d);
+	free(p.page);
+}
+
+/* A ring whose bytes are no records is given up, not read for ever. */
+static void survives_nonsense(void **state)
+{
+	struct decoder *d = make_decoder();
+	struct slot out[MAX];
+	struct producer p;
+	struct ring *r;
+
+	(void)state;
+	producer_init(&p, 1);
+	r = ring_new(p.page, 1, d);
+	put_sample(&p, 10, 0, 0);
+	p.page->data_head += 64; /* of zeros */
+	ring_snapshot(r);
+	assert_int_equal(ring_take(r, UINT64_MAX - 1, out, MAX), 1);
+	assert_int_equal(ring_take(r, UINT64_MAX - 1, out, MAX), 0);
+	ring_release(r);
+	assert_int_equal(p.page->data_tail, p.page->data_head);
+	ring_free(r);
+	decoder_free(d);
+	free(p.page);
+}
+
+enum { RINGS = 8, SAMPLES = 20000 };
+
+struct world {
+	struct decoder *decoder;
+	struct producer producers[RINGS];
+	struct merge *merge;
+	uint64_t now, written, lost, told; /* written: samples, each has its number */
+	uint64_t times[SAMPLES];	   /* by number; 0: lost */
+	uint8_t seen[SAMPLES];
+	uint64_t nr_seen, nr_late, last;
+};
+
+static struct world *new_world(unsigned int seed)
+{
+	struct world *w = calloc(1, sizeof(*w));
+
+	srand(seed);
+	w->decoder = make_decoder();
+	w->merge = merge_new(true);
+	w->now = 1000;
+	for (int i = 0; i < RINGS; i++) {
+		producer_init(&w->producers[i], 1);
+		assert_int_equal(merge_add(w->merge, ring_new(w->producers[i].page, 1, w->decoder)),
+				 0);
+	}
+	return w;
+}
+
+static void free_world(struct world *w)
+{
+	merge_free(w->merge);
+	decoder_free(w->decoder);
+	for (int i = 0; i < RINGS; i++)
+		free(w->producers[i].page);
+	free(w);
+}
+
+static void write_sample(struct world *w, int ring, uint64_t time)
+{
+	if (w->written == SAMPLES)
+		return;
+	if (put_sample(&w->producers[ring], time, w->written, rand() % 20 * 8))
+		w->times[w->written] = time;
+	else
+		w->lost++;
+	w->written++;
+}
+
+/* What a cpu does in a moment: nothing, a record, or one that interrupts come before. */
+static void write_some(struct world *w)
+{
+	int ring = rand() % RINGS, interrupts = rand() % 8 ? 0 : rand() % 6;
+	uint64_t begin = w->now++;
+
+	for (int i = 0; i < interrupts; i++)
+		write_sample(w, ring, w->now += rand() % 2);
+	write_sample(w, ring, begin);
+	w->now += rand() % 3;
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+/* Takes what there is, in batches; returns how many samples. */
+static int take_all(struct world *w)
+{
+	struct slot out[64];
+	uint64_t horizon;
+	int n, all = 0;
+
+	while ((n = merge_next(w->merge, out, 1 + rand() % 64, UINT64_MAX, &horizon)) > 0) {
+		for (int i = 0; i < n; i++) {
+			const struct perf_event_header *rec = out[i].rec;
+
+			if (rec->type == PERF_RECORD_LOST) {
+				w->told += ((const struct lost_record *)rec)->lost;
+				continue;
+			}
+			check_intact(&out[i]);
+			assert_in_range(number_of(&out[i]), 0, w->written - 1);
+			assert_int_equal(out[i].time, w->times[number_of(&out[i])]);
+			assert_false(w->seen[number_of(&out[i])]++);
+			assert_int_equal(!!(out[i].flags & EVENT_LATE), out[i].time < w->last);
+			w->nr_late += out[i].time < w->last;
+			w->last = out[i].time > w->last ? out[i].time : w->last;
+			all++;
+		}
+		w->nr_seen += n;
+		merge_release(w->merge);
+	}
+	return all;
+}
+
+static void check_world(struct world *w)
+{
+	take_all(w);
+	for (uint64_t i = 0; i < w->written; i++)
+		assert_int_equal(w->seen[i], w->times[i] != 0);
+	for (int i = 0; i < RINGS; i++)
+		w->told += w->producers[i].lost; /* behind the last record */
+	assert_int_equal(w->told, w->lost);
+}
+
+/* Where nobody is in the middle of writing when rings are read, what comes out is a full sort. */
+static void merge_is_a_sort(void **state)
+{
+	static uint64_t sorted[SAMPLES];
+
+	(void)state;
+	for (unsigned int seed = 1; seed <= 20; seed++) {
+		struct world *w = new_world(seed);
+		uint64_t n = 0;
+
+		while (w->written < SAMPLES) {
+			for (int i = rand() % 60; i >= 0; i--)
+				write_some(w);
+			take_all(w);
+		}
+		check_world(w);
+		assert_int_equal(w->nr_late, 0);
+		for (uint64_t i = 0; i < w->written; i++)
+			if (w->times[i])
+				sorted[n++] = w->times[i];
+		qsort(sorted, n, sizeof(sorted[0]), by_time);
+		assert_int_equal(w->last, sorted[n - 1]);
+		free_world(w);
+	}
+}
+
+/* Where somebody is, late ones are delivered all the same, once, and are marked: exactly those. */
+static void late_ones_are_marked(void **state)
+{
+	uint64_t late = 0, lost = 0;
+
+	(void)state;
+	for (unsigned int seed = 1; seed <= 20; seed++) {
+		struct world *w = new_world(seed);
+		uint64_t behind[RINGS] = {0};
+
+		while (w->written < SAMPLES) {
+			int ring = rand() % RINGS;
+
+			/* A record whose time was read some time ago. */
+			if (!behind[ring])
+				behind[ring] = w->now;
+			if (rand() % 4 == 0) {
+				write_sample(w, ring, behind[ring]);
+				behind[ring] = 0;
+			}
+			w->now += rand() % 5;
+			if (rand() % 300 == 0)
+				take_all(w);
+		}
+		check_world(w);
+		late += w->nr_late;
+		lost += w->lost;
+		free_world(w);
+	}
+	assert_true(late > 100);
+	assert_true(lost > 100);
+}
+
+/* Disorder that no window covers: the late one comes out in the middle of a batch, marked. */
+static void late_in_a_batch(void **state)
+{
+	enum { PAGES = 4, N = 400, LATE = 300 };
+	struct decoder *d = make_decoder();
+	struct merge *merge = merge_new(true);
+	uint64_t horizon, newest = 0;
+	struct slot out[MAX];
+	struct producer p;
+	int late = 0;
+
+	(void)state;
+	producer_init(&p, PAGES);
+	assert_int_equal(merge_add(merge, ring_new(p.page, PAGES, d)), 0);
+	for (int i = 0; i < N; i++)
+		put_sample(&p, i == LATE ? 1 : 1000 + i, i, 0);
+	assert_int_equal(merge_next(merge, out, MAX, UINT64_MAX, &horizon), N);
+	for (int i = 0; i < N; i++) {
+		assert_int_equal(!!(out[i].flags & EVENT_LATE), out[i].time < newest);
+		late += out[i].time < newest;
+		newest = out[i].time > newest ? out[i].time : newest;
+	}
+	assert_int_equal(late, 1);
+	assert_int_equal(merge_delivered(merge), 1000 + N - 1);
+	merge_free(merge);
+	decoder_free(d);
+	free(p.page);
+}
+
+/* A BPF ring buffer: consumer's page, producer's page, the data twice. */
+struct bpf_producer {
+	uint8_t pages[2 * PAGE + 2 * PAGE] __attribute__((aligned(PAGE)));
+};
+
+static uint64_t *bpf_head(struct bpf_producer *p)
+{
+	return (uint64_t *)(p->pages + PAGE);
+}
+
+static void bpf_write(struct bpf_producer *p, uint64_t pos, const void *bytes, uint64_t size)
+{
+	for (uint64_t i = 0; i < size; i++)
+		for (int half = 0; half < 2; half++)
+			p->pages[2 * PAGE + half * PAGE + (pos + i) % PAGE] =
+				((const uint8_t *)bytes)[i];
+}
+
+/* Writes a record whose second word is its time. Returns where it is. */
+static uint64_t bpf_put(struct bpf_producer *p, uint32_t flags, uint64_t time, uint32_t size)
+{
+	uint64_t pos = *bpf_head(p), record[64] = {size | flags, 7, time};
+
+	bpf_write(p, pos, record, BPF_RINGBUF_HDR_SZ + size);
+	*bpf_head(p) += (BPF_RINGBUF_HDR_SZ + size + 7) / 8 * 8;
+	return pos;
+}
+
+static void bpf_records(void **state)
+{
+	struct bpf_producer *p = aligned_alloc(PAGE, sizeof(*p));
+	const uint32_t committed = 16;
+	struct slot out[MAX];
+	uint64_t busy, time = 31;
+	struct ring *r;
+
+	(void)state;
+	memset(p, 0, sizeof(*p));
+	r = ring_new_bpf(p->pages, p->pages + PAGE, PAGE, 8, 9 << 16);
+	ring_set_number(r, 3);
+	/* What is discarded is not seen; times are put into order. */
+	bpf_put(p, 0, 20, 16);
+	bpf_put(p, BPF_RINGBUF_DISCARD_BIT, 5, 16);
+	bpf_put(p, 0, 10, 17);
+	ring_snapshot(r);
+	assert_int_equal(ring_take(r, UINT64_MAX, out, MAX), 2);
+	assert_int_equal(out[0].time, 10);
+	assert_int_equal(out[1].time, 20);
+	assert_int_equal(out[0].ring, 3);
+	assert_int_equal(out[0].flags, 9 << 16);
+	assert_int_equal(*(const uint32_t *)out[0].rec, 17);
+	ring_release(r);
+	assert_int_equal(*(uint64_t *)p->pages, *bpf_head(p));
+
+	/* One that is being written keeps those behind it back, and their space. */
+	busy = bpf_put(p, BPF_RINGBUF_BUSY_BIT, 30, 16);
+	bpf_put(p, 0, 31, 16);
+	ring_snapshot(r);
+	assert_int_equal(ring_take(r, UINT64_MAX, out, MAX), 0);
+	ring_release(r);
+	assert_int_equal(*(uint64_t *)p->pages, busy);
+	bpf_write(p, busy, &committed, sizeof(committed));
+	ring_snapshot(r);
+	assert_int_equal(ring_take(r, UINT64_MAX, out, MAX), 2);
+	ring_release(r);
+
+	/* Around the end, many times; one that is too short for a time has that of the one before.
+	 */
+	for (uint32_t i = 0; i < 1000; i++) {
+		time = i % 100 < 8 ? time : 100 + i;
+		bpf_put(p, 0, 100 + i, 8 + i % 100);
+		ring_snapshot(r);
+		assert_int_equal(ring_take(r, UINT64_MAX, out, MAX), 1);
+		assert_int_equal(*(const uint32_t *)out[0].rec, 8 + i % 100);
+		assert_int_equal(out[0].time, time);
+		ring_release(r);
+	}
+
+	/* Nothing behind the freeze. */
+	ring_freeze(r);
+	bpf_put(p, 0, 2000, 16);
+	assert_int_equal(ring_snapshot(r), 0);
+	assert_int_equal(ring_peek(r), UINT64_MAX);
+	ring_free(r);
+	free(p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sorts_what_is_nearly_sorted),
+		cmocka_unit_test(releases_what_was_taken),
+		cmocka_unit_test(wraps),
+		cmocka_unit_test(places_losses),
+		cmocka_unit_test(survives_nonsense),
+		cmocka_unit_test(merge_is_a_sort),
+		cmocka_unit_test(late_ones_are_marked),
+		cmocka_unit_test(late_in_a_batch),
+		cmocka_unit_test(bpf_records),
+	};
+
+	return cmocka_run_group_tests_name("ring", tests, NULL, NULL);
+}

@@ -1,0 +1,112 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+local units = require 'lib.units'
+
+describe('units.duration', function()
+  it('reads every unit', function()
+    local expected = {
+      ['7'] = 7,
+      ['10ns'] = 10,
+      ['10us'] = 10e3,
+      ['10µs'] = 10e3,
+      ['10ms'] = 10e6,
+      ['10s'] = 10e9,
+      ['1min'] = 60e9,
+      ['2h'] = 7200e9,
+      ['1d'] = 86400e9,
+      ['10MS'] = 10e6,
+    }
+    for text, ns in pairs(expected) do assert.equal(ns, units.duration(text), text) end
+  end)
+
+  it('reads fractions exactly', function()
+    assert.equal(1500000, units.duration '1.5ms')
+    assert.equal(100000, units.duration '.1ms')
+    assert.equal(1234567891, units.duration '1.234567891s')
+    assert.equal(90e9, units.duration '1.50min')
+  end)
+
+  it('names the text it cannot read', function()
+    local bad = {
+      [''] = "bad duration '': not a number with a unit, such as 1.5ms",
+      ms = "bad duration 'ms': not a number with a unit, such as 1.5ms",
+      ['-1ms'] = "bad duration '-1ms': not a number with a unit, such as 1.5ms",
+      ['1.2.3s'] = "bad duration '1.2.3s': not a number with a unit, such as 1.5ms",
+      ['1.s'] = "bad duration '1.s': not a number with a unit, such as 1.5ms",
+      ['10 ms'] = "bad duration '10 ms': unit ' ms' is none of ns us ms s min h d",
+      ['10m'] = "bad duration '10m': unit 'm' is none of ns us ms s min h d",
+      ['1e3ms'] = "bad duration '1e3ms': unit 'e3ms' is none of ns us ms s min h d",
+      ['0.5ns'] = "bad duration '0.5ns': finer than 1 ns",
+      ['1.0001us'] = "bad duration '1.0001us': finer than 1 ns",
+      ['9999h'] = "bad duration '9999h': longer than 104 days",
+    }
+    for text, message in pairs(bad) do
+      local ns, why = units.duration(text)
+      assert.is_nil(ns, text)
+      assert.equal(message, why)
+    end
+  end)
+end)
+
+describe('units.size', function()
+  it('reads powers of 1024', function()
+    local expected = {
+      ['4096'] = 4096,
+      ['512B'] = 512,
+      ['4K'] = 4096,
+      ['4k'] = 4096,
+      ['4KB'] = 4096,
+      ['1MiB'] = 2 ^ 20,
+      ['1.5G'] = 1.5 * 2 ^ 30,
+      ['1T'] = 2 ^ 40,
+    }
+    for text, bytes in pairs(expected) do assert.equal(bytes, units.size(text), text) end
+  end)
+
+  it('names the text it cannot read', function()
+    local bad = {
+      [''] = "bad size '': not bytes, or such as 64K, 1MiB",
+      ['4X'] = "bad size '4X': not bytes, or such as 64K, 1MiB",
+      ['-4K'] = "bad size '-4K': not bytes, or such as 64K, 1MiB",
+      ['0.3K'] = "bad size '0.3K': not a whole number of bytes",
+      ['99999T'] = "bad size '99999T': too large",
+    }
+    for text, message in pairs(bad) do
+      local bytes, why = units.size(text)
+      assert.is_nil(bytes, text)
+      assert.equal(message, why)
+    end
+  end)
+end)
+
+describe('formatting', function()
+  it('prints ns as us', function()
+    assert.equal('1234.567', units.us(1234567))
+    assert.equal('0.001', units.us(1LL))
+  end)
+
+  it('keeps all digits of integers', function()
+    assert.equal('9007199254740992', units.number(2 ^ 53))
+    assert.equal('18446744073709551615', units.number(0xffffffffffffffffULL))
+    assert.equal('-9223372036854775808', units.number(-0x8000000000000000LL))
+    assert.equal('0', units.number(-0.0))
+  end)
+
+  it('prints fractions so that they read back', function()
+    assert.equal('152685.382', units.number(152685.382))
+    assert.equal(1 / 3, tonumber(units.number(1 / 3)))
+  end)
+
+  it('prints powers of two in short', function()
+    local names = { [0] = '1', [9] = '512', [10] = '1K', [19] = '512K', [20] = '1M', [62] = '4E', [63] = '8E' }
+    for exponent, name in pairs(names) do assert.equal(name, units.power2(exponent)) end
+  end)
+
+  it('prints wall time with microseconds, also across seconds', function()
+    local base = 1795190086
+    local function at(sec) return os.date('%Y-%m-%d %H:%M:%S', sec) end
+    assert.equal(at(base) .. '.227953', units.wall(base, 227953999))
+    assert.equal(at(base) .. '.000000', units.wall(base, 0))
+    assert.equal(at(base + 3) .. '.000001', units.wall(base, 3000001500))
+    assert.equal(at(base) .. '.999999', units.wall(base + 1, -1))
+  end)
+end)

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Samples are made of this program's own registers and stack. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <execinfo.h>
+#include <ucontext.h>
+#include <unistd.h>
+#include <linux/perf_event.h>
+#include <cmocka.h>
+#include "runtime/event.h"
+#include "runtime/maps.h"
+#include "runtime/symbols.h"
+#include "runtime/unwind.h"
+
+#define USER   ((uint64_t)PERF_CONTEXT_USER)
+#define KERNEL ((uint64_t)PERF_CONTEXT_KERNEL)
+
+enum { DEPTH = 5, DUMP = 4096, NR_REGISTERS = 17, MAX_WORDS = 64 + DUMP / 8 };
+
+struct fixture {
+	struct symbols *symbols;
+	struct maps *maps;
+	struct unwind *unwind;
+	struct perf_event_attr attr;
+	/* A sample: kernel chain, payload, registers, copy of the stack. */
+	uint64_t words[MAX_WORDS];
+	uint32_t nr_words, registers, dump;
+	void *callers[64];
+	int nr_callers, own; /* which of them is take_sample() */
+	struct event ev;
+};
+
+static int set_up(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	f->symbols = symbols_new(true, NAMES_SHORT);
+	f->maps = maps_new(f->symbols, true);
+	f->unwind = unwind_new(f->symbols, f->maps);
+	f->attr.sample_type = PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_RAW | PERF_SAMPLE_REGS_USER |
+			      PERF_SAMPLE_STACK_USER;
+	f->attr.sample_regs_user = unwind_registers();
+	assert_true(unwind_is_for(&f->attr));
+	*state = f;
+	return f->unwind ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+	struct fixture *f = *state;
+
+	unwind_free(f->unwind);
+	maps_free(f->maps);
+	symbols_free(f->symbols);
+	free(f);
+	return 0;
+}
+
+#ifdef __x86_64__
+
+__attribute__((noinline, no_sanitize("address"))) static void take_sample(struct fixture *f)
+{
+	/* In perf's order: ax bx cx dx si di bp sp ip r8 to r15. */
+	static const int order[NR_REGISTERS] = {
+		REG_RAX, REG_RBX, REG_RCX, REG_RDX, REG_RSI, REG_RDI, REG_RBP, REG_RSP, REG_RIP,
+		REG_R8,	 REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15};
+	uint64_t *w = f->words;
+	ucontext_t context;
+
+	f->nr_callers = backtrace(f->callers, 64);
+	/* ASan's own backtrace() may be one of them. */
+	for (f->own = 0; f->callers[f->own + 1] != __builtin_return_address(0); f->own++)
+		assert_in_range(f->own, 0, 4);
+	getcontext(&context);
+	*w++ = 2;
+	*w++ = KERNEL;
+	*w++ = 0xffffffff81000000;
+	*w++ = 12 | 0xabcdefull << 32; /* the payload's size, and 12 bytes of it */
+	*w++ = 0;
+	f->registers = (uint32_t)(w - f->words);
+	*w++ = 2; /* a 64-bit program */
+	for (int i = 0; i < NR_REGISTERS; i++)
+		*w++ = (uint64_t)context.uc_mcontext.gregs[order[i]];
+	f->dump = (uint32_t)(w - f->words);
+	*w++ = DUMP;
+	/* ASan does not want stacks to be read. */
+	for (int i = 0; i < DUMP / 8; i++)
+		*w++ = ((volatile uint64_t *)context.uc_mcontext.gregs[REG_RSP])[i];
+	*w++ = DUMP;
+	f->nr_words = (uint32_t)(w - f->words);
+}
+
+__attribute__((noinline, no_sanitize("address"))) static int deeper(struct fixture *f, int depth)
+{
+	volatile char room[100];
+
+	room[depth] = 1;
+	if (depth)
+		return deeper(f, depth - 1) + room[depth];
+	take_sample(f);
+	return room[0];
+}
+
+/* Unwinds the first nr words of the sample, of which nothing else is readable. */
+static void unwind(struct fixture *f, uint32_t nr)
+{
+	uint64_t *copy = malloc(nr * sizeof(*copy) + 1);
+
+	memcpy(copy, f->words, nr * sizeof(*copy));
+	f->ev = (struct event){.pid = getpid(), .time = 1, .chain = copy};
+	f->ev.raw = (uint8_t *)copy + 3 * 8 + 4;
+	f->ev.raw_size = 12;
+	unwind_event(f->unwind, &f->attr, copy, nr, &f->ev);
+	if (f->ev.chain == copy)
+		f->ev.chain = NULL;
+	free(copy);
+}
+
+static void own_stack(void **state)
+{
+	struct fixture *f = *state;
+	struct unwind_stats stats;
+
+	assert_int_equal(deeper(f, DEPTH), DEPTH + 1);
+	unwind(f, f->nr_words);
+	assert_non_null(f->ev.chain);
+	assert_int_equal(f->ev.chain[1], KERNEL);
+	assert_int_equal(f->ev.chain[2], 0xffffffff81000000);
+	assert_int_equal(f->ev.chain[3], USER);
+	/* Frame 4 is take_sample() itself, at another instruction. */
+	assert_in_range(f->nr_callers, DEPTH + 3, 64);
+	assert_in_range(f->ev.chain[0], 3 + DEPTH + 3, 3 + 64);
+	for (int i = 1; i < DEPTH + 3; i++)
+		assert_int_equal(f->ev.chain[4 + i], (uintptr_t)f->callers[f->own + i]);
+	unwind_read_stats(f->unwind, &stats);
+	assert_int_equal(stats.stacks, 1);
+	assert_true(stats.bytes > 0);
+	/* The same again, from what is known by now. */
+	unwind(f, f->nr_words);
+	assert_int_equal(f->ev.chain[4 + DEPTH], (uintptr_t)f->callers[f->own + DEPTH]);
+	unwind_forget_chains(f->unwind);
+}
+
+static void copies_that_are_too_short(void **state)
+{
+	struct fixture *f = *state;
+	struct unwind_stats stats;
+
+	deeper(f, DEPTH);
+	/* The kernel found less to copy than it was asked for. */
+	f->words[f->nr_words - 1] = 1400;
+	unwind(f, f->nr_words);
+	assert_in_range(f->ev.chain[0], 4, 3 + DEPTH);
+	assert_int_equal(f->ev.chain[5], (uintptr_t)f->callers[f->own + 1]);
+	unwind_read_stats(f->unwind, &stats);
+	assert_int_equal(stats.cut, 1);
+	/* Nothing at all, but the registers are there. */
+	f->words[f->dump] = 0;
+	unwind(f, f->dump + 2);
+	assert_int_equal(f->ev.chain[0], 4);
+	unwind_read_stats(f->unwind, &stats);
+	assert_int_equal(stats.cut, 2);
+	assert_int_equal(stats.lost, 0);
+}
+
+static void samples_that_lie(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t registers[NR_REGISTERS];
+
+	deeper(f, DEPTH);
+	for (uint32_t nr = 5; nr < f->nr_words; nr++) {
+		unwind(f, nr);
+		/* Registers alone tell the innermost frame. */
+		assert_int_equal(f->ev.chain ? f->ev.chain[0] : 0, nr < f->dump ? 0 : 4);
+	}
+	for (uint64_t size = 1; size; size <<= 1) {
+		f->words[f->dump] = size;
+		unwind(f, f->nr_words);
+	}
+	f->words[f->dump] = DUMP;
+	f->words[f->nr_words - 1] = UINT64_MAX;
+	unwind(f, f->nr_words);
+	assert_int_equal(f->ev.chain[5], (uintptr_t)f->callers[f->own + 1]);
+	/* Registers that lead anywhere. */
+	memcpy(registers, f->words + f->registers + 1, sizeof(registers));
+	for (int i = 0; i < NR_REGISTERS; i++)
+		for (int bit = 0; bit < 64; bit++) {
+			f->words[f->registers + 1 + i] = registers[i] ^ 1ull << bit;
+			unwind(f, f->nr_words);
+			unwind_forget_chains(f->unwind);
+			f->words[f->registers + 1 + i] = registers[i];
+		}
+	/* None (a kernel thread), and those of a 32-bit program. */
+	f->words[f->registers] = 0;
+	unwind(f, f->nr_words);
+	assert_null(f->ev.chain);
+	f->words[f->registers] = 1;
+	unwind(f, f->nr_words);
+	assert_null(f->ev.chain);
+}
+
+/* Chains are kept for a batch of events; what is more than there can be is left as it is. */
+static void memory_is_bounded(void **state)
+{
+	struct fixture *f = *state;
+	int n = 0;
+
+	deeper(f, DEPTH);
+	do
+		unwind(f, f->nr_words);
+	while (f->ev.chain && ++n < 1 << 20);
+	assert_in_range(n, 1024, 1 << 17);
+	unwind_forget_chains(f->unwind);
+	unwind(f, f->nr_words);
+	assert_non_null(f->ev.chain);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(own_stack, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(copies_that_are_too_short, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(samples_that_lie, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(memory_is_bounded, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests_name("unwind", tests, NULL, NULL);
+}
+
+#else
+
+static void other_machines(void **state)
+{
+	(void)state;
+	assert_int_equal(unwind_registers(), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(other_machines)};
+
+	return cmocka_run_group_tests_name("unwind", tests, set_up, tear_down);
+}
+
+#endif

@@ -1,0 +1,51 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+-- The judgement of the profiler watchdog on made-up times, because nothing here may lock up (a guest may: tests/guest).
+local W = tonumber(io.open('/proc/sys/kernel/watchdog_thresh'):read '*l')
+local PERIOD, SLACK = W * 4e8, 2e8
+
+--- Starts the profiler; returns its handlers by what they are of, and the list of what it printed.
+local function start()
+  local printed = {}
+  local out = { format = 'json', record = function(_, what, fields) printed[#printed + 1] = what .. fields.cpu end }
+  local look = { class = 8 }
+  local session = { supports = function() return false end, event = function() return look end }
+  local profiler = assert(loadfile 'scripts/profilers/watchdog.lua')()
+  local handlers = profiler.start({ freq = 10, verbose = 0 }, out, session)
+  local by = { look = handlers[look] }
+  for key, handler in pairs(handlers) do
+    if type(key) == 'string' then by[key:match 'hrtimer' and 'timer' or 'thread'] = handler end
+  end
+  return by, printed
+end
+
+local function at(cpu, time) return { _cpu = cpu, _time = time, _pid = 1, _comm = 'x' } end
+
+describe('watchdog', function()
+  it('tells of a timer that does not expire, on its own CPU', function()
+    local by, printed = start()
+    by.look(at(0, 10 * PERIOD)) -- nothing is known yet
+    by.timer(at(0, 10 * PERIOD))
+    by.timer(at(1, 10 * PERIOD))
+    by.look(at(0, 11 * PERIOD + SLACK))
+    assert.same({}, printed)
+    by.look(at(0, 11 * PERIOD + SLACK + 1))
+    assert.same({ 'hard lockup0' }, printed)
+    by.thread(at(0, 12 * PERIOD))
+    by.timer(at(0, 12 * PERIOD))
+    by.look(at(0, 13 * PERIOD))
+    assert.equal(1, #printed)
+  end)
+
+  it('tells of a thread that does not run', function()
+    local by, printed = start()
+    by.timer(at(1, 0))
+    by.thread(at(1, 10))
+    by.timer(at(1, PERIOD))
+    assert.same({}, printed)
+    by.timer(at(1, 2 * PERIOD))
+    assert.same({ 'soft lockup1' }, printed)
+    by.thread(at(1, 2 * PERIOD + 1))
+    by.timer(at(1, 3 * PERIOD))
+    assert.equal(1, #printed)
+  end)
+end)
