@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# `make help` lists the targets. V=1 shows the commands, ASAN=1 builds the sanitizer variant.
+
+PREFIX ?= /usr/local
+CFLAGS ?= -O2 -g
+WERROR ?= -Werror
+MAKEFLAGS += --no-print-directory
+
+BUILD   = build
+PROGRAM = profscript
+datadir = $(PREFIX)/share/profscript
+ifneq ($(ASAN)$(FUZZ),)
+BUILD    = build/$(if $(FUZZ),fuzz,asan)
+PROGRAM  = $(BUILD)/profscript
+SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer \
+	$(FUZZ:%=-fsanitize=fuzzer-no-link)
+CC      := $(if $(FUZZ),clang,$(CC))
+datadir  = $(CURDIR)
+endif
+
+DEPS = gcc make pkg-config libluajit-5.1-dev luajit libtraceevent-dev libelf-dev libdw-dev libzstd-dev \
+	liblzma-dev libiberty-dev xz-utils libcmocka-dev lua-busted lua-cjson linux-perf
+pkg       = $(shell pkg-config $1 2>/dev/null)
+INCLUDES := -iquote . -iquote runtime -iquote native $(call pkg,--cflags libtraceevent)
+LIBS     := $(call pkg,--libs libtraceevent libelf libdw libzstd liblzma luajit)
+WARNINGS  = -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes -Wundef $(WERROR)
+COMPILE   = $(if $(LIBS),,$(error libraries are missing: run `sudo make deps`))$(CC) -std=gnu11 \
+	-D_GNU_SOURCE= $(INCLUDES) $(EXTRA) $(WARNINGS) $(CFLAGS) $(SANITIZE)
+quiet     = $(if $(V),,@printf '  %-7s %s\n' $1 '$(@:$(BUILD)/%=%)';)
+SUBMAKE   = +@$(MAKE) $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
+
+ARCHIVES     = $(BUILD)/libruntime.a $(BUILD)/libnative.a
+LINKED       = $(ARCHIVES) $(PERF_LIBS) $(LIBS) -liberty -lm -pthread
+WORKLOADS   := $(patsubst tests/%.c,build/%,$(wildcard tests/workloads/*.c))
+UNIT_TESTS  := $(patsubst tests/%.c,$(BUILD)/%,$(wildcard tests/unit/*_test.c))
+FUZZERS     := $(patsubst tests/%.c,build/fuzz/%,$(wildcard tests/fuzz/*_fuzz.c))
+C_FILES     := $(wildcard $(foreach d,runtime native bindings bpf tests/*,$d/*.c $d/*.h))
+FFI_FIRST    = runtime/error.h runtime/event.h
+FFI_HEADERS := $(FFI_FIRST) $(filter-out $(FFI_FIRST),\
+	$(shell grep -l "read by C and by LuaJIT's ffi.cdef" runtime/*.h native/*.h 2>/dev/null))
+
+.DELETE_ON_ERROR:
+.PHONY: all deps demo test bench lint fuzz man install clean help programs FORCE
+
+all: $(PROGRAM) ## build ./profscript (the default); with ASAN=1 build/asan/profscript
+
+# libperf: the installed one where it comes with its internal headers, else the kernel source's.
+ifneq ($(shell $(CC) $(call pkg,--cflags libperf) -include internal/evlist.h -fsyntax-only \
+	-xc /dev/null 2>/dev/null && echo found),)
+PERF_CFLAGS := $(call pkg,--cflags libperf)
+PERF_LIBS   := $(call pkg,--libs libperf) -lapi
+else
+DEPS        += linux-source-6.1
+TOOLS        = build/linux/tools
+PERF_BUILT   = $(TOOLS)/lib/perf/libperf.a
+PERF_LIBS    = $(PERF_BUILT) $(TOOLS)/lib/api/libapi.a
+PERF_CFLAGS := $(addprefix -isystem $(TOOLS)/,lib/perf/include lib include \
+	arch/$(subst aarch64,arm64,$(subst x86_64,x86,$(shell uname -m)))/include)
+LINUX_TAR   := $(lastword $(sort $(wildcard /usr/src/linux-source-6.*.tar.xz)))
+
+$(PERF_BUILT): # unpacking takes seconds (xz), so it is done once and only for what is needed
+	$(if $(LINUX_TAR),,$(error neither libperf nor the kernel source: run `sudo make deps`))
+	$(call quiet,LIBPERF)rm -rf build/linux && mkdir -p build/linux && xz -dcT0 $(LINUX_TAR) | \
+		tar x -C build/linux --strip-components=1 --wildcards $(patsubst %,'*/tools/%',\
+		lib/perf/* lib/api/* lib/*.c include/* arch/*/include/* scripts/* build/*) && \
+		env -i PATH="$$PATH" $(firstword $(MAKE)) -s -C $(TOOLS)/lib/perf >/dev/null
+endif
+
+include bpf/build.mk
+
+$(PROGRAM): $(BUILD)/bindings/main.o $(BUILD)/ffi_headers.o $(BUILD)/bpf/objects.o $(ARCHIVES) | $(PERF_BUILT)
+	$(call quiet,LINK)$(CC) $(SANITIZE) -Wl,-E -o $@ $(filter %.o,$^) -Wl,--whole-archive \
+		$(ARCHIVES) -Wl,--no-whole-archive $(LDFLAGS) $(filter-out $(ARCHIVES),$(LINKED))
+
+$(BUILD)/libruntime.a: $(patsubst %.c,$(BUILD)/%.o,$(wildcard runtime/*.c))
+$(BUILD)/libnative.a: $(patsubst %.c,$(BUILD)/%.o,$(wildcard native/*.c))
+$(ARCHIVES):
+	$(call quiet,AR)rm -f $@ && $(AR) rcs $@ $^
+
+$(BUILD)/%.o: %.c Makefile
+	$(call quiet,CC)mkdir -p $(@D) && $(COMPILE) -MMD -MP -c -o $@ $<
+
+# Only unit.c sees libperf's headers (they hide some of the system's), only main.c those of Lua.
+$(BUILD)/runtime/unit.o: EXTRA := $(PERF_CFLAGS)
+$(BUILD)/runtime/unit.o: | $(PERF_BUILT)
+$(BUILD)/bindings/main.o: EXTRA = $(call pkg,--cflags luajit) -DPROFSCRIPT_DATADIR='"$(datadir)"'
+$(BUILD)/bindings/main.o: $(BUILD)/datadir
+$(BUILD)/datadir: FORCE
+	@mkdir -p $(@D); echo '$(datadir)' | cmp -s - $@ || echo '$(datadir)' >$@
+# What ffi.cdef reads at start: the text of the headers without the preprocessor's lines.
+$(BUILD)/ffi_headers.o: $(FFI_HEADERS) Makefile
+	$(call quiet,CC)mkdir -p $(@D) && { \
+		echo 'extern const char ffi_headers[]; const char ffi_headers[] ='; \
+		sed -e '/^#/d' -e 's/[\\"]/\\&/g' -e 's/.*/"&\\n"/' $(FFI_HEADERS); \
+		echo ';'; } | $(COMPILE) -c -o $@ -xc -
+
+build/workloads/%: tests/workloads/%.c tests/workloads/go.h Makefile
+	$(call quiet,CC)mkdir -p $(@D) && $(CC) -std=gnu11 -O2 -g -fomit-frame-pointer $(WARNINGS) -o $@ $< -pthread
+
+$(BUILD)/unit/%: tests/unit/%.c $(ARCHIVES) | $(PERF_BUILT)
+	$(call quiet,CC)mkdir -p $(@D) && $(COMPILE) -MMD -MP -MF $@.d -MT $@ -o $@ $< -lcmocka $(LINKED)
+build/fuzz/fuzz/%: tests/fuzz/%.c $(ARCHIVES) | $(PERF_BUILT)
+	$(call quiet,CC)mkdir -p $(@D) && $(COMPILE) -fsanitize=fuzzer -o $@ $< $(LINKED)
+
+deps: ## install the Debian packages that are missing (as root)
+	@.ci/deps $(DEPS)
+
+demo: deps ## three seconds of live tracing (as root), or of a recording where that is forbidden
+	$(SUBMAKE) ASAN= all $(WORKLOADS)
+	@tests/demo.sh
+
+test: DEPS += qemu-system-x86 busybox-static cpio kmod binutils libdebuginfod1 chromium
+test: deps ## all tests, plain and under ASan/UBSan; T='WORD...' selects by path
+	$(SUBMAKE) ASAN= programs
+	$(SUBMAKE) ASAN=1 programs
+	@tests/run.sh $(T)
+programs: all $(UNIT_TESTS) $(WORKLOADS)
+
+bench: deps ## one line each: name ours_ns peer_ns ratio; PERF_PROF=path adds a peer
+	$(SUBMAKE) ASAN= all $(WORKLOADS)
+	@tests/bench.sh
+
+lint: DEPS += clang-format cppcheck lua-check
+lint: deps ## formatting, cppcheck, luacheck, and headers that compile alone
+	clang-format --dry-run -Werror $(C_FILES)
+	cppcheck -q --std=c11 --language=c --error-exitcode=1 --inline-suppr -I. --enable=warning \
+		$(addprefix --suppress=,uninitvar arrayIndexThenCheck ctunullpointer) \
+		-D'perf_evlist__for_each_entry(l, e)=for (e = l; e;)' $(filter-out tests/unit/% bpf/%,$(C_FILES))
+	luacheck -q bindings scripts examples tests
+	@set -e; for h in $(wildcard runtime/*.h native/*.h); do \
+		$(COMPILE) -include $$h -fsyntax-only -xc /dev/null; done
+
+fuzz: DEPS += clang libclang-rt-14-dev
+fuzz: deps ## run every fuzz target for FUZZ_TIME seconds (30)
+	$(SUBMAKE) FUZZ=1 WERROR= $(FUZZERS)
+	@set -e; for f in $(FUZZERS); do echo "  FUZZ    $$f"; mkdir -p $$f.corpus; \
+		$$f -verbosity=0 -print_final_stats=1 -max_total_time=$(or $(FUZZ_TIME),30) \
+			-artifact_prefix=$$f. $$f.corpus tests/golden tests/fuzz/corpus; done
+
+man: all ## the manual pages and the shell's completion, into build/share
+	@rm -rf build/share && mkdir -p build/share/man/man1 build/share/bash-completion/completions
+	@set -e; for n in '' $(basename $(notdir $(wildcard scripts/profilers/*.lua))); do \
+		env -i ./$(PROGRAM) man $$n >build/share/man/man1/profscript$${n:+-$$n}.1; done
+	@env -i ./$(PROGRAM) completion bash >build/share/bash-completion/completions/profscript
+
+install: man ## into PREFIX (/usr/local), under DESTDIR
+	install -Dm755 $(PROGRAM) '$(DESTDIR)$(PREFIX)/bin/profscript'
+	@set -e; for f in $(wildcard bindings/*.lua scripts/*/*.lua examples/*.lua); do \
+		install -Dm644 $$f '$(DESTDIR)$(datadir)'/$$f; done
+	@cd build && find share -type f -exec install -Dm644 '{}' '$(DESTDIR)$(PREFIX)/{}' ';'
+
+clean: ## remove everything that was built
+	rm -rf build profscript
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' Makefile
+
+-include $(wildcard $(BUILD)/*/*.d)
