@@ -8,12 +8,13 @@ set -u
 TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 : "${PROFSCRIPT:=$TOP/profscript}"
 TMP=$(mktemp -d)
-tests_run=0 tests_failed=0
+tests_run=0 tests_failed=0 pulse=()
 trap finish EXIT
 
 finish() {
 	local status=$? pids
 	mapfile -t pids < <(jobs -p)
+	pids+=("${pulse[@]}")
 	[ ${#pids[@]} -gt 0 ] && kill "${pids[@]}" 2>/dev/null
 	rm -rf "$TMP"
 	echo "1..$tests_run"
@@ -76,13 +77,21 @@ skip() {
 	echo "ok $tests_run - $1 # SKIP $2"
 }
 
-# needs_tracepoint SYSTEM:NAME...: without them, all of this test program is skipped
+# needs_tracepoint SYSTEM:NAME...: without them, all of this test program is skipped.
+# From then on each CPU has system calls, wake-ups and switches 20 times a second: a machine that does
+# nothing else may have none for seconds.
 needs_tracepoint() {
 	local event events=/sys/kernel/tracing/events
 	[ -d $events ] || mount -t tracefs nodev /sys/kernel/tracing 2>/dev/null
 	for event; do
 		[ -r "$events/${event/://}/id" ] || skip_all "no readable tracepoint $event in tracefs"
 		perf stat -a -e "$event" true >/dev/null 2>&1 || skip_all "perf_event_open refuses $event"
+	done
+	[ ${#pulse[@]} -gt 0 ] && return
+	for event in $(seq 0 $(($(nproc) - 1))); do
+		taskset -c "$event" bash -c 'while sleep 0.05; do :; done' >/dev/null 2>&1 &
+		pulse+=($!)
+		disown
 	done
 }
 

@@ -4,12 +4,15 @@
 # Runs every test program whose label contains one of the WORDs (default: all) and counts the TAP
 # lines it prints. A program that crashes, hangs, is silent, or prints another number of results
 # than it planned counts as failed. The last line is the sum; the exit status is 1 if any failed.
-# TEST_TIMEOUT: seconds that one program may take (120; all guests together 240).
+# Live and guest tests share the machine with what else it does: those that fail are shown and, if they
+# are three or fewer, run once more at the end. The second result counts; a line says that it was one.
+# TEST_TIMEOUT: seconds that one program may take (120; a live one 240, all guests together 600).
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
 words=("$@")
 passed=0 failed=0 skipped=0
+again=() again_failed=0 # labels of live and guest tests that failed, and how many of their results
 log=$(mktemp -d)
 trap 'rm -rf "$log"' EXIT
 export CMOCKA_MESSAGE_OUTPUT=TAP
@@ -49,7 +52,6 @@ run() {
 		problem="exit status $status"
 	fi
 	[ -n "$problem" ] && bad=$((bad + 1))
-	passed=$((passed + ok)) failed=$((failed + bad)) skipped=$((skipped + skip))
 	printf '  TEST    %-36s %3d ok%s%s\n' "$label" "$ok" "${problem:+, $problem}" \
 		"$([ "$bad" -gt 0 ] && echo ", FAILED")"
 	grep -i '# *skip' "$log/out"
@@ -57,6 +59,31 @@ run() {
 		grep -Ev '^ok |^1\.\.' "$log/out"
 		cat "$log/err"
 	fi
+	if [ "$bad" -gt 0 ] && [[ -z ${second-} && $label =~ ^(live|guest)/ ]]; then
+		again+=("$label") again_failed=$((again_failed + bad))
+		return
+	fi
+	passed=$((passed + ok)) failed=$((failed + bad)) skipped=$((skipped + skip))
+}
+
+# The failed live and guest tests once more.
+run_again() {
+	local label second=yes
+	if [ ${#again[@]} -gt 3 ]; then
+		failed=$((failed + again_failed))
+		return
+	fi
+	for label in "${again[@]}"; do
+		echo "  AGAIN   $label, which failed"
+		kernel_test "$label"
+	done
+}
+
+# kernel_test LABEL: live/NAME or guest/NAME
+kernel_test() {
+	local limit=240
+	[[ $1 == guest/* ]] && limit=600
+	PROFSCRIPT=$PWD/profscript TEST_TIMEOUT=${TEST_TIMEOUT:-$limit} run "$1" bash "tests/$1.sh"
 }
 
 # suite BUILD_DIR PROGRAM SUFFIX: what needs no particular kernel
@@ -80,13 +107,12 @@ suite() {
 }
 
 suite build profscript ''
-for file in tests/live/*_test.sh; do
-	[ -e "$file" ] && run "live/$(basename "$file" .sh)" bash "$file"
-done
-for file in tests/guest/*_test.sh; do
-	[ -e "$file" ] && TEST_TIMEOUT=${TEST_TIMEOUT:-240} run "guest/$(basename "$file" .sh)" bash "$file"
+for file in tests/{live,guest}/*_test.sh; do
+	label=${file#tests/}
+	[ -e "$file" ] && kernel_test "${label%.sh}"
 done
 suite build/asan build/asan/profscript ' (asan)'
+run_again
 
 [ $((passed + failed + skipped)) -gt 0 ] || { echo "no test program is called ${words[*]}"; failed=1; }
 echo "$passed passed, $failed failed, $skipped skipped"

@@ -5,6 +5,9 @@
 needs_tracepoint sched:sched_wakeup raw_syscalls:sys_enter
 cd "$TOP" || exit 1
 while sleep 0.1; do /bin/true; done & # something to see
+for _ in $(seq $((3 * $(nproc)))); do
+	nice -n 19 bash -c 'while :; do :; done' & # and delays
+done
 
 while read -r line; do
 	line=${line//sudo /}
