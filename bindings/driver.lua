@@ -206,6 +206,9 @@ function Run:loop(dispatch_events, filter_events, limit_sources, has_routes)
         left = left - samples
         if left == 0 then self.report_time = list[n - 1].time end
       end
+      for i = 1, #consumers do
+        if consumers[i].prepare then consumers[i]:prepare(list, n) end
+      end
       if has_routes or bit.band(batch.flags, C.BATCH_LOST) ~= 0 then dispatch_events(list, n) end
       for i = 1, #consumers do
         consumers[i]:feed(list, n)

@@ -111,6 +111,31 @@ local function key_and_role(config, instance, env, event, i)
   return code, bound, #code == 1 and same or nil
 end
 
+--- A function that gives the key of an event, and whether it is one of an expression. An event that lacks
+--- the fields of a key that is not its own has that of its cpu or thread.
+---@param config { key?: string }
+---@param list Event[]
+---@param instance 'cpu'|'tid'
+---@param env table<string, function> what expressions may call
+---@return fun(ev: any): any, boolean
+function keys.reader(config, list, instance, env)
+  local by_class = {}
+  for _, event in ipairs(list) do
+    local ok, compiled = pcall(keys.compile, config, event)
+    if compiled and (ok or event.attrs.key) then
+      if not ok then error(compiled, 0) end
+      by_class[event.class] = { evaluate = expr.load(compiled, env), payload = event.view.payload }
+    end
+  end
+  return function(ev)
+    local e = ffi.cast('struct event *', ev)
+    local key = by_class[e.class]
+    if not key then return e[instance], false end
+    if not key.evaluate(e, ffi.cast(key.payload, e.raw), e.raw, e.raw_size) then return nil, true end
+    return e.key + 0LL, true
+  end
+end
+
 --- A wakeup that no switch follows, because the task is running and about to notice, would stay
 --- stored for long. It is one where a task wakes itself, or where the cpu that it is to run on runs it
 --- already, which is known where all switches are seen.

@@ -2,24 +2,16 @@
 --- Feeds events to the C pair matcher (runtime/pairs.h) and its pairs to Lua: one generated loop
 --- that writes the key column, one call, one loop over the pairs. Scripts use it through lib.pairs.
 local ffi = require 'ffi'
-local expr = require 'bindings.expr'
 local failure = require 'bindings.failure'
-local histories = require 'bindings.history'
 local pair_keys = require 'bindings.pair_keys'
+local recall = require 'bindings.recall'
 local views = require 'bindings.views'
-
-ffi.cdef 'long sysconf(int name);'
 
 local C = ffi.C
 local pairs_ = {}
 
 local MAX_BATCH = 1024 -- what session_next() gives at most
-local KEEP_BYTES = 256 * 2 ^ 20
--- What details may take: about a hundred thousand events of each cpu. Memory that is touched for the first time
--- costs more than the copies in it, so it is not more.
-local HISTORY_BYTES = math.min(KEEP_BYTES, 16 * 2 ^ 20 * tonumber(C.sysconf(84))) -- _SC_NPROCESSORS_ONLN
 local PAIR_SIZE = ffi.sizeof 'struct pair'
-local MIN_HISTORY = 4096 -- events that are kept without asking who needs them
 
 ---@class Feed
 ---@field wants integer[] classes besides the samples that take part
@@ -97,7 +89,7 @@ function Feed:open(run)
   self.instance = C.session_per_thread(run.session) ~= 0 and 'tid' or 'cpu'
   self.fill_keys, self.unneeded = pair_keys.filler(config, config.others or {}, self.instance, self.expression_env)
   if config.keep or config.details then
-    self.timeline = ffi.gc(C.timeline_new(KEEP_BYTES), C.timeline_free)
+    self.timeline = recall.timeline()
   end
   self.loss_is_local = self:per_instance() and C.session_loss_is_local(run.session) ~= 0
   local c = ffi.new('struct pairs_config', {
@@ -123,9 +115,10 @@ function Feed:open(run)
     for _, event in ipairs(config.others or {}) do
       kept[#kept + 1] = event
     end
-    self.history = histories.new(self.timeline, kept, MAX_BATCH, HISTORY_BYTES)
-    C.pairs_use_copies(self.matcher, self.history.copies)
-    config.details:open(self.history, self:key_reader())
+    self.recall = recall.new { events = kept, details = config.details, key = config.key,
+      oldest = function() return C.pairs_oldest(self.matcher) end }
+    self.recall:open(run, self.timeline)
+    C.pairs_use_copies(self.matcher, self.recall.history.copies)
   end
   self.out = ffi.new('struct pair[?]', MAX_BATCH)
   self.kinds = ffi.cast('uint32_t *', ffi.cast('char *', self.out) + ffi.offsetof('struct pair', 'kind'))
@@ -151,49 +144,15 @@ function Feed:pauses_by_class()
   return any and pauses or nil
 end
 
---- A function that gives the key of a kept event, and whether it is one of an expression.
-function Feed:key_reader()
-  local config, by_class, instance = self.config, {}, self.instance
-  local function add(list)
-    for _, event in ipairs(list) do
-      local ok, compiled = pcall(pair_keys.compile, config, event)
-      if compiled and (ok or event.attrs.key) then
-        if not ok then error(compiled, 0) end
-        by_class[event.class] = { evaluate = expr.load(compiled, self.expression_env), payload = event.view.payload }
-      end
-    end
-  end
-  for _, stage in ipairs(config.stages) do add(stage) end
-  add(config.others or {})
-  return function(ev)
-    local e = ffi.cast('struct event *', ev)
-    local key = by_class[e.class]
-    if not key then return e[instance], false end
-    if not key.evaluate(e, ffi.cast(key.payload, e.raw), e.raw, e.raw_size) then return nil, true end
-    return e.key + 0LL, true
-  end
-end
-
---- Lets the history forget what neither a start that waits nor the details need. Who waits longest is
---- asked when the history has grown to twice its size, for all starts must be looked at.
-function Feed:forget(now)
-  local history, details = self.history, self.config.details
-  details:advance(now)
-  if history:count() < (self.history_limit or 0) then return end
-  local oldest = math.min(C.pairs_oldest(self.matcher), now)
-  history:forget(details:needs(oldest))
-  self.history_limit = math.max(2 * history:count(), MIN_HISTORY)
-end
-
 --- Events of a batch, none of which is a pause unless it is the first.
 function Feed:take(list, n)
-  local config, history, out = self.config, self.history, self.out
+  local config, kept, out = self.config, self.recall, self.out
   local pair, latencies = config.pair, config.latencies
-  if history then history:add(list, n) end
+  if kept then kept:prepare(list, n) end
   local found = C.pairs_feed(self.matcher, list, n, out)
   if found < 0 then failure.raise('out of memory for pairs') end
   if latencies then latencies:add_column(self.kinds, self.durations, PAIR_SIZE, found) end
-  if pair and not history then
+  if pair and not kept then
     for i = 0, found - 1 do
       local p = out + i
       pair(p, list + p.second)
@@ -201,11 +160,10 @@ function Feed:take(list, n)
   elseif pair then
     for i = 0, found - 1 do
       local p = out + i
-      local copy = history.copies[p.second]
-      pair(p, copy ~= nil and copy or list + p.second)
+      pair(p, kept:at(p.second))
     end
   end
-  if history and n > 0 then self:forget(list[n - 1].time) end
+  if kept then kept:feed(list, n) end
 end
 
 function Feed:feed(list, n)
@@ -253,7 +211,7 @@ end
 --- To be called when the stream has ended, before the last report.
 function Feed:finish()
   if not self.matcher then return end
-  if self.config.details then self.config.details:advance(math.huge) end
+  if self.recall then self.recall:finish() end
   if self.config.left then self:each_stored(self.config.left) end
 end
 
@@ -262,7 +220,7 @@ end
 function Feed:stats()
   local s = ffi.new 'struct pairs_stats'
   C.pairs_read_stats(self.matcher, s)
-  local result = { unneeded = self.unneeded[0], unkept = self.history and self.history:check() or 0 }
+  local result = { unneeded = self.unneeded[0], unkept = self.recall and self.recall:missing() or 0 }
   for _, name in ipairs { 'pairs', 'replaced', 'unstarted', 'mismatched', 'dropped', 'evicted', 'stored' } do
     result[name] = tonumber(s[name])
   end

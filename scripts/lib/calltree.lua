@@ -22,13 +22,19 @@ local function new_node(f, parent, depth)
   return { f = f, parent = parent, depth = depth, next = {}, calls = 0, own = 0 }
 end
 
----@param settings { than?: number, ended?: fun(f: integer, key: any, ns: number, first: any) } ended is called at
---- each return: f is the function's number from 1, first is what enter was given
+---@class CallTreeSettings
+---@field than? number ns; longer calls are counted
+---@field ended? fun(f: integer, key: any, ns: number, first: any) called at each return: f is the function's number
+--- from 1, first is what enter was given
+---@field dropped? fun(key: any, time: number, first: any) called for each open call that is given up: when it began
+
+---@param settings CallTreeSettings
 ---@return CallTree
 function calltree.new(settings)
   local self = setmetatable({
     than = settings.than,
     ended = settings.ended,
+    dropped_call = settings.dropped,
     keys = native.keys(1, MAX_KEYS),
     stacks = {},
     root = new_node(0, nil, 0),
@@ -78,8 +84,18 @@ end
 local function forget(self, stack)
   self.open = self.open - stack.n
   local n = stack.n
+  for i = 1, self.dropped_call and n or 0 do self.dropped_call(stack.key, stack.time[i], stack.first[i]) end
   stack.n, stack.first = 0, {}
   return n
+end
+
+--- When the oldest open call began, math.huge without one.
+function CallTree:oldest()
+  local oldest = math.huge
+  for _, stack in pairs(self.stacks) do
+    if stack.n > 0 then oldest = math.min(oldest, stack.time[1]) end
+  end
+  return oldest
 end
 
 --- Drops what is open; only that of one key if it is given.
@@ -122,14 +138,18 @@ function CallTree:leave(f, key, time)
     self.unstarted = self.unstarted + 1
     return
   end
-  local ns, node, inner, first = time - stack.time[i], stack.node[i], stack.inner[i], stack.first[i]
+  local began, node, inner, first = stack.time[i], stack.node[i], stack.inner[i], stack.first[i]
+  local ns = time - began
   for at = i, n - 1 do
     stack.f[at], stack.time[at], stack.node[at] = stack.f[at + 1], stack.time[at + 1], stack.node[at + 1]
     stack.inner[at], stack.first[at] = stack.inner[at + 1], stack.first[at + 1]
   end
-  stack.n = n - 1
+  stack.n, stack.first[n] = n - 1, nil
   self.open = self.open - 1
-  if ns < 0 then return end
+  if ns < 0 then
+    if self.dropped_call then self.dropped_call(key, began, first) end
+    return
+  end
   node.hist:add(ns)
   node.own = node.own + ns - inner
   if i > 1 then stack.inner[i - 1] = stack.inner[i - 1] + ns end

@@ -38,27 +38,6 @@ local function printer(settings, details)
   end
 end
 
---- Details as --detail asks for; nil where nothing would show them.
----@return Details? details, string? message
-local function details_of(settings, prints, threads)
-  local opt, out = settings.opt, settings.out
-  if not opt.detail then
-    for _, event in ipairs(settings.events.others) do
-      if not event.attrs.trigger then
-        out:warn(('%s: %s is untraced: only --detail shows it'):format(settings.name, event.name))
-      end
-    end
-    return
-  end
-  local parsed, message = detail.parse(opt.detail)
-  if not parsed then return nil, message end
-  if not prints then
-    out:warn(('%s: --detail shows nothing without --than, --only-than or --lower'):format(settings.name))
-    return
-  end
-  return detail.new(parsed, { out = out, session = settings.session, keyed_by_thread = threads })
-end
-
 ---@param settings DelaySettings
 ---@return table? handlers
 ---@return string? message
@@ -68,10 +47,11 @@ function delay.run(settings)
   local longest, shortest = than or math.huge, opt.lower or -1
   local prints = than ~= nil or opt.lower ~= nil
   local threads = settings.threads or not found.key and session.per_thread
-  local details, message = details_of(settings, prints, threads)
+  local parsed, message = detail.of_options(settings.name, opt, found.others, prints, settings.out)
   if message then return nil, message end
+  local details = parsed and detail.new(parsed, { out = settings.out, session = session, keyed_by_thread = threads })
   local show = printer(settings, details)
-  local map = opt.heatmap and heat.new(opt.heatmap, found.stages, opt.cycle, session)
+  local map = opt.heatmap and heat.new(opt.heatmap, latency.kinds(found.stages, opt.cycle), session)
 
   local matcher
   local table_ = latency.new {

@@ -46,6 +46,29 @@ function detail.parse(text)
   return s
 end
 
+--- What --detail asks for; nil where nothing would show it, which is said.
+---@param name string of the profiler
+---@param opt table
+---@param untraced Event[] events that only details show
+---@param prints boolean whether there is a limit that has some pairs printed
+---@param out Output
+---@return DetailSettings? settings
+---@return string? message
+function detail.of_options(name, opt, untraced, prints, out)
+  if not opt.detail then
+    for _, event in ipairs(untraced) do
+      if not event.attrs.trigger then
+        out:warn(('%s: %s is untraced: only --detail shows it'):format(name, event.name))
+      end
+    end
+    return
+  end
+  local settings, message = detail.parse(opt.detail)
+  if not settings then return nil, message end
+  if prints then return settings end
+  out:warn(('%s: --detail shows nothing without a limit such as --than'):format(name))
+end
+
 ---@class Details
 local Details = {}
 Details.__index = Details

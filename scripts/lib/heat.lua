@@ -9,26 +9,20 @@ local Heat = {}
 Heat.__index = Heat
 
 ---@param path string as --heatmap says
----@param stages Event[][]
----@param cycle? boolean
+---@param kinds { start: string, stop: string }[] what the kinds of pairs are called
 ---@param session table
 ---@return Heat
-function heat.new(path, stages, cycle, session)
+function heat.new(path, kinds, session)
   local self = setmetatable({ by_kind = {}, list = {}, session = session }, Heat)
-  local by_name, kind = {}, 0
-  for i, stage in ipairs(stages) do
-    for _, first in ipairs(stage) do
-      for _, second in ipairs(stages[i + 1] or cycle and stages[1] or {}) do
-        local name = ('%s-%s'):format(first.alias, second.alias)
-        if not by_name[name] then
-          local title = ('%s => %s'):format(first.alias, second.alias)
-          by_name[name] = heatmap.new { file = path, name = name, title = title }
-          table.insert(self.list, by_name[name])
-        end
-        self.by_kind[kind] = by_name[name]
-        kind = kind + 1
-      end
+  local by_name = {}
+  for i, kind in ipairs(kinds) do
+    local name = ('%s-%s'):format(kind.start, kind.stop)
+    if not by_name[name] then
+      local title = ('%s => %s'):format(kind.start, kind.stop)
+      by_name[name] = heatmap.new { file = path, name = name, title = title }
+      table.insert(self.list, by_name[name])
     end
+    self.by_kind[i - 1] = by_name[name]
   end
   return self
 end

@@ -18,6 +18,22 @@ Latency.__index = Latency
 ---@field cycle? boolean
 ---@field by_key? { title: string, width: integer, value?: (fun(key: any): any), name?: (fun(key: any): string) }
 
+--- What the kinds of pairs are called, in the matcher's order.
+---@param stages Event[][]
+---@param cycle? boolean
+---@return { start: string, stop: string }[]
+function latency.kinds(stages, cycle)
+  local kinds = {}
+  for i, stage in ipairs(stages) do
+    for _, first in ipairs(stage) do
+      for _, second in ipairs(stages[i + 1] or cycle and stages[1] or {}) do
+        kinds[#kinds + 1] = { start = first.alias, stop = second.alias }
+      end
+    end
+  end
+  return kinds
+end
+
 ---@param settings LatencySettings
 --- by_key: a row for each key; value is what the key column shows, name gives the comm column
 ---@return Latency
@@ -26,17 +42,8 @@ function latency.new(settings)
     than = settings.than,
     by_key = settings.by_key,
     keys = native.keys(1, MAX_KEYS),
-    pairs = settings.kinds or {}, -- by kind of the pairs
+    pairs = settings.kinds or latency.kinds(settings.stages, settings.cycle), -- by kind of the pairs
   }, Latency)
-  local stages = settings.stages or {}
-  for i, stage in ipairs(stages) do
-    local nxt = stages[i + 1] or (settings.cycle and stages[1]) or {}
-    for _, first in ipairs(stage) do
-      for _, second in ipairs(nxt) do
-        self.pairs[#self.pairs + 1] = { start = first.alias, stop = second.alias }
-      end
-    end
-  end
   -- By key id * kinds + kind.
   self.hists = native.hists(#self.pairs * (self.by_key and MAX_KEYS + 1 or 1), settings.than)
   return self

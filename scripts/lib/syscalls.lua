@@ -2,6 +2,7 @@
 --- The analysis of system calls: how long each takes, and how often it fails. A call that a task does
 --- not return from, such as exit, lasts until the task's end. See lib.relation.
 local heat = require 'lib.heat'
+local latency = require 'lib.latency'
 local native = require 'bindings.native'
 local pairs = require 'lib.pairs'
 local relation = require 'lib.relation'
@@ -58,7 +59,7 @@ function syscalls.run(settings)
   local longest, shortest = than or math.huge, opt.lower or -1
   local rows = native.keys(by_thread and 2 or 1, MAX_ROWS)
   local hists, errors = native.hists(MAX_ROWS + 1, than), native.numbers(MAX_ROWS + 1)
-  local map = opt.heatmap and heat.new(opt.heatmap, found.stages, false, session)
+  local map = opt.heatmap and heat.new(opt.heatmap, latency.kinds(found.stages), session)
   local spec = tables.new('syscalls', columns(by_thread, than ~= nil))
 
   local function row_of(id)

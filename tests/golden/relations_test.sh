@@ -149,6 +149,45 @@ peer timers | awk '
 "$PROFSCRIPT" "${nested[@]}" --input "$here/timers.data" --format csv | tail -n +2 | cut -d, -f3,6-8 >"$TMP/got"
 check 'nested-trace: figures' diff "$TMP/want" "$TMP/got"
 
+# Details of calls: those within them, on the same cpu. Each call of more than 20 us is shown with all
+# events of its cpu from its beginning to its end.
+text nested-detail timers "${nested[@]}" --than 20us --detail=samecpu,-20us,+10us
+peer timers | awk '
+	{ line[$1, ++n[$1]] = $3; time[$1, n[$1]] = $2 }
+	$3 == "irq:softirq_entry:" { at[$1] = n[$1] }
+	$3 == "irq:softirq_exit:" && $1 in at {
+		if ($2 - time[$1, at[$1]] > 20000) for (i = at[$1]; i <= n[$1]; i++) print line[$1, i]
+		delete at[$1] }' >"$TMP/want"
+"$PROFSCRIPT" "${nested[@]}" --than 20us --detail=samecpu --input "$here/timers.data" |
+	grep -oE '(irq:softirq|timer:timer)_(expire_)?(entry|exit):' >"$TMP/got"
+check 'nested-trace --detail: what lies within long calls' diff "$TMP/want" "$TMP/got"
+check 'nested-trace --detail: calls within them' grep -q timer_expire_exit "$TMP/got"
+expect_line 'nested-trace: the events before' '^-Previous -[0-9]+\.[0-9]{3} us$' "$here/nested-detail.expect"
+expect_line 'and after' '^`After [0-9]+\.[0-9]{3} us$' "$here/nested-detail.expect"
+"$PROFSCRIPT" "${nested[@]}" --than 20us --detail=samekey --format json --input "$here/timers.data" >"$TMP/json"
+expect_line 'nested-trace --detail: as JSON' '"event":"timer:timer_expire_entry",.*"part":"between","offset_ns":[0-9]+' "$TMP/json"
+"$PROFSCRIPT" nested-trace -e irq:softirq_entry,irq:softirq_exit,timer:timer_expire_entry//untraced/ --than 20us --detail=samecpu \
+	--input "$here/timers.data" >"$TMP/out" 2>"$TMP/err"
+expect_line 'nested-trace: untraced events' '^\|.* timer:timer_expire_entry: ' "$TMP/out"
+check 'nested-trace: which are no calls' test "$(grep -cE '^ *\|-' "$TMP/out")" -eq 0
+check 'nested-trace: nothing to warn of' diff /dev/null "$TMP/err"
+check_status 'nested-trace: a word that --detail does not have' 2 "$PROFSCRIPT" "${nested[@]}" --than 1us --detail=samecup \
+	--input "$here/timers.data"
+"$PROFSCRIPT" "${nested[@]}" --detail --input "$here/timers.data" 2>&1 >/dev/null | grep -c 'shows nothing without' >"$TMP/n"
+check 'nested-trace: --detail without --than is told' test "$(cat "$TMP/n")" -eq 1
+check 'a recording that loses half of it' luajit "$here/lose.lua" "$here/timers.data" "$TMP/timers50.data" 50 1
+"$PROFSCRIPT" "${nested[@]}" --than 2us --detail=samecpu --input "$TMP/timers50.data" >"$TMP/out" 2>"$TMP/err"
+expect_line 'nested-trace: a call whose end may be lost' '^\| >= +[0-9]+\.[0-9]{3} us, event2 may be lost\.$' "$TMP/out"
+expect_line 'nested-trace: dropped calls are told' '^nested-trace: [0-9]+ calls dropped: ' "$TMP/err"
+
+# The heat maps hold each call once: as many, and as long in all, as the table says.
+"$PROFSCRIPT" "${nested[@]}" --heatmap "$TMP/nest" --format csv --input "$here/timers.data" 2>/dev/null |
+	awk -F, 'NR > 1 { print $3, $6, $7 }' | sed 's/timer_expire_entry/& timer_expire_exit/; s/softirq_entry/& softirq_exit/' >"$TMP/want"
+for pair in 'softirq_entry softirq_exit' 'timer_expire_entry timer_expire_exit'; do
+	awk -v name="$pair" '{ n++; sum += $2 } END { print name, n, sum }' "$TMP/nest-${pair/ /-}.lat"
+done >"$TMP/got"
+check 'nested-trace --heatmap' diff "$TMP/want" "$TMP/got"
+
 # --- kmemprof -------------------------------------------------------------------------------------
 memory=(-e kmem:kmalloc//stack/ -e kmem:kfree//stack/)
 "$PROFSCRIPT" kmemprof "${memory[@]}" --input "$here/kmemprof.data" --format json >"$TMP/json"

@@ -47,6 +47,8 @@ compiled 'rundelay' keys -- rundelay --input "$here/hogs.data"
 compiled 'syscalls' keys 'pairs.lua' -- syscalls --input "$here/zstd.data"
 compiled 'nested-trace' dispatch -- nested-trace -e raw_syscalls:sys_enter,raw_syscalls:sys_exit -k common_pid \
 	--input "$here/zstd.data"
+compiled 'nested-trace with details' dispatch -- nested-trace -e raw_syscalls:sys_enter,raw_syscalls:sys_exit -k common_pid \
+	--than 1s --detail --input "$here/zstd.data"
 compiled 'count' dispatch -- exec -e raw_syscalls:sys_exit 'count(ev.id)' --input "$here/zstd.data"
 compiled 'count by names' dispatch -- exec -e sched:sched_switch 'count(ev.prev_comm, ev.next_pid)' \
 	--input "$here/sched.data"

@@ -92,6 +92,25 @@ describe('calls within calls', function()
     assert.equal(1405000, tree.open + tree.evicted)
   end)
 
+  it('gives back what it was given of calls that it gives up', function()
+    local dropped = {}
+    local tree = calltree.new {
+      dropped = function(key, time, first) dropped[#dropped + 1] = ('%s %d %s'):format(key, time, first) end,
+    }
+    tree:enter(1, 7, 10, 'f')
+    tree:enter(2, 7, 12, 'g')
+    tree:enter(1, 8, 11, 'h')
+    assert.equal(10, tree:oldest())
+    tree:leave(2, 7, 13)
+    assert.same({}, dropped)
+    tree:lose(7)
+    assert.same({ '7 10 f' }, dropped)
+    assert.equal(11, tree:oldest())
+    tree:leave(1, 8, 5) -- before it began
+    assert.same({ '7 10 f', '8 11 h' }, dropped)
+    assert.equal(math.huge, tree:oldest())
+  end)
+
   it('forgets figures, not what is open', function()
     local tree = feed '0:F 1:G 2:g'
     tree:clear()

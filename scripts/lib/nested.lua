@@ -1,0 +1,183 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- The analysis of functions that call each other: a tree of calls, or a table of the functions, and
+--- what lies within calls that take long.
+local calltree = require 'lib.calltree'
+local detail = require 'lib.detail'
+local heat = require 'lib.heat'
+local latency = require 'lib.latency'
+local recall = require 'bindings.recall'
+
+local nested = {}
+
+---@class NestedSettings
+---@field name string of the profiler
+---@field opt table
+---@field out Output
+---@field session table
+---@field functions Event[][] the two events of each
+---@field others Event[] untraced ones
+---@field key? string what the key is called, nil: the cpu or thread
+
+--- A function that gives an event's key; whether keys are strings.
+local function key_of(event, opt, session)
+  local text = event.attrs.key or opt.key
+  if text then
+    local expression = session.expression(event, text)
+    return expression.value, expression.type == 'string'
+  end
+  if session.per_thread then return function(ev) return ev._tid end end
+  return function(ev) return ev._cpu end
+end
+
+--- The table of --impl delay.
+local function new_table(settings, kinds, value)
+  local opt, session, is_thread = settings.opt, settings.session, not settings.key and settings.session.per_thread
+  local title = settings.key or is_thread and 'THREAD' or 'CPU'
+  return latency.new {
+    kinds = kinds,
+    than = opt.than,
+    by_key = opt.perins and {
+      title = title,
+      width = title == 'CPU' and 3 or math.max(6, #title),
+      value = value,
+      name = is_thread and session.task_name or nil,
+    } or nil,
+  }
+end
+
+--- What a call's beginning is kept as until it ends, if it may be printed then: keep(ev) says as what,
+--- show(pair, ev) prints a call that has ended with ev, lose(pair, time) one whose end may be lost,
+--- drop(first) ends the keeping.
+---@param consumer? Recall
+---@param details? Details
+local function keeper(settings, consumer, details)
+  local than, out = settings.opt.than, settings.out
+  if not than then return { keep = function() end } end
+  if not details then
+    return {
+      keep = function(ev) return ev:keep() end,
+      show = function(pair, last)
+        out:print_event(pair.first_event)
+        out:print_event(last)
+      end,
+    }
+  end
+  return {
+    keep = function(ev) return consumer:retain(ev) end,
+    show = function(pair, last) details:show(pair, consumer:of(last)) end,
+    lose = function(pair, time)
+      if time - pair.first_time > than then details:show_lost(pair, time) end
+    end,
+    drop = function(first)
+      if first then consumer:release(first) end
+    end,
+  }
+end
+
+--- Says what has been given up since the last time.
+local function tell_losses(settings, tree, consumer, told)
+  local calls, events = tree.dropped + tree.evicted, consumer and consumer:missing() or 0
+  if calls > told.calls then
+    settings.out:warn(('%s: %d calls dropped: %d for lost events, %d because too many were open'):format(settings.name,
+      calls - told.calls, tree.dropped, tree.evicted))
+  end
+  if events > told.events then
+    settings.out:warn(('%s: %d events are missing from details: there were too many to keep'):format(settings.name,
+      events - told.events))
+  end
+  told.calls, told.events = calls, events
+end
+
+--- Handlers for the functions' events.
+---@param settings NestedSettings
+---@param detail_settings? DetailSettings
+---@return table
+function nested.run(settings, detail_settings)
+  local opt, out, session, functions = settings.opt, settings.out, settings.session, settings.functions
+  local flat, kinds, names, kept = opt.impl == 'delay', {}, {}, {}
+  for i, pair in ipairs(functions) do
+    kinds[i], names[i] = { start = pair[1].alias, stop = pair[2].alias }, pair[1].alias
+    kept[2 * i - 1], kept[2 * i] = pair[1], pair[2]
+  end
+  for _, event in ipairs(settings.others) do kept[#kept + 1] = event end
+
+  local tree, consumer
+  local details = detail_settings and detail.new(detail_settings,
+    { out = out, session = session, keyed_by_thread = not settings.key and session.per_thread })
+  if details then
+    consumer = recall.new { events = kept, details = details, key = opt.key,
+      oldest = function() return tree:oldest() end }
+  end
+  local keeping = keeper(settings, consumer, details)
+  local has_names = select(2, key_of(functions[1][1], opt, session))
+  local table_ = flat and new_table(settings, kinds,
+    has_names and function(id) return tree.keys:part(id, 1) end or nil)
+  local map = opt.heatmap and heat.new(opt.heatmap, kinds, session)
+  local pair, longest, last, lost_at = { kind = 0, key = 0, ns = 0 }, opt.than or math.huge, nil, nil
+  tree = calltree.new {
+    than = opt.than,
+    ended = (flat or opt.than or map) and function(f, key, ns, first)
+      pair.kind, pair.key, pair.ns = f - 1, has_names and tree.keys.id(key) or key, ns
+      pair.first_time, pair.second_time, pair.first_event = last._time - ns, last._time, first
+      if flat then table_:add(pair) end
+      if map then map:add(pair) end
+      if ns > longest and first then keeping.show(pair, last) end
+      if keeping.drop then keeping.drop(first) end
+    end,
+    dropped = details and function(key, time, first)
+      pair.key, pair.first_time, pair.first_event = key, time, first
+      if lost_at and first then keeping.lose(pair, lost_at) end
+      keeping.drop(first)
+    end,
+  }
+
+  local told = { calls = 0, events = 0 }
+  local function report()
+    if flat then
+      table_:print(out)
+      table_:clear()
+    else
+      tree:print(out, names, opt.impl == 'call-delay')
+    end
+    tree:clear()
+    tell_losses(settings, tree, consumer, told)
+  end
+
+  local hole_end = -math.huge
+  local handlers = {
+    consumer,
+    interval = report,
+    stop = function()
+      if consumer then consumer:finish() end
+      report()
+      if map then map:write(out) end
+      if opt.verbose > 0 then
+        out:warn(('%s: %d calls still open; %d ends without a beginning'):format(settings.name, tree.open,
+          tree.unstarted))
+      end
+    end,
+    lost = function(gap)
+      local instance = not settings.key and (session.per_thread and gap.tid or not session.per_thread and gap.cpu)
+      lost_at = gap.from
+      tree:lose(instance or nil)
+      lost_at = nil
+      if not instance then hole_end = math.max(hole_end, gap.to) end
+    end,
+  }
+  for f, events in ipairs(functions) do
+    local begin_key, end_key = key_of(events[1], opt, session), key_of(events[2], opt, session)
+    local keep = keeping.keep
+    handlers[events[1]] = function(ev)
+      local key = begin_key(ev)
+      if key ~= nil and ev._time >= hole_end then tree:enter(f, key, ev._time, keep(ev)) end
+    end
+    handlers[events[2]] = function(ev)
+      local key = end_key(ev)
+      last = ev
+      if key ~= nil and ev._time >= hole_end then tree:leave(f, key, ev._time) end
+    end
+  end
+  return handlers
+end
+
+return nested
