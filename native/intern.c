@@ -287,21 +287,9 @@ uint32_t intern_commit(struct intern *t)
 	return id;
 }
 
-uint32_t intern_u64(struct intern *t, uint64_t value)
-{
-	intern_push_uint(t, value);
-	return intern_commit(t);
-}
-
 uint32_t intern_number(struct intern *t, double value)
 {
 	intern_push_number(t, value);
-	return intern_commit(t);
-}
-
-uint32_t intern_bytes(struct intern *t, const char *bytes, size_t size)
-{
-	intern_push_bytes(t, bytes, size);
 	return intern_commit(t);
 }
 

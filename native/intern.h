@@ -53,9 +53,7 @@ uint32_t intern_commit(struct intern *t);
 void intern_cancel(struct intern *t);
 
 /* Push and commit of a key of one part. */
-uint32_t intern_u64(struct intern *t, uint64_t value);
 uint32_t intern_number(struct intern *t, double value);
-uint32_t intern_bytes(struct intern *t, const char *bytes, size_t size);
 
 uint32_t intern_count(const struct intern *t);
 /* How often the overflow bucket was returned since the last clear. */

@@ -148,9 +148,3 @@ const struct object *objects_next(const struct objects *o, uint32_t *at)
 	}
 	return NULL;
 }
-
-void objects_clear(struct objects *o)
-{
-	memset(o->slots, 0, ((size_t)o->mask + 1) * sizeof(*o->slots));
-	o->n = 0;
-}

@@ -34,4 +34,3 @@ const struct object *objects_take(struct objects *o, int32_t space, uint64_t add
 uint32_t objects_count(const struct objects *o);
 /* One after the other, in no order: *at starts at 0. NULL after the last. */
 const struct object *objects_next(const struct objects *o, uint32_t *at);
-void objects_clear(struct objects *o);

@@ -85,34 +85,6 @@ static bool read_nr_cpus(struct features *f, struct cursor *c)
 	return get_u32(c, &f->nr_cpus);
 }
 
-/* The words become one line. */
-static bool read_cmdline(struct features *f, struct cursor *c)
-{
-	char *line, *end;
-	uint32_t nr;
-
-	if (!get_u32(c, &nr))
-		return false;
-	/* Each word costs more bytes in the section (its size) than the blank behind it here. */
-	line = end = malloc(c->end - c->at + 1);
-	if (!line)
-		return false;
-	*line = 0;
-	free(f->cmdline);
-	f->cmdline = line;
-	for (uint32_t i = 0; i < nr; i++) {
-		char *word = get_string(c);
-
-		if (!word)
-			return false;
-		if (i)
-			*end++ = ' ';
-		end = stpcpy(end, word);
-		free(word);
-	}
-	return true;
-}
-
 static bool read_event_desc(struct features *f, struct cursor *c)
 {
 	uint32_t nr, attr_size, nr_ids;
@@ -240,7 +212,6 @@ static bool (*const readers[])(struct features *f, struct cursor *c) = {
 	[FEATURE_OSRELEASE] = read_release,
 	[FEATURE_ARCH] = read_arch,
 	[FEATURE_NRCPUS] = read_nr_cpus,
-	[FEATURE_CMDLINE] = read_cmdline,
 	[FEATURE_EVENT_DESC] = read_event_desc,
 	[FEATURE_SAMPLE_TIME] = read_sample_time,
 	[FEATURE_CLOCK_DATA] = read_clock_data,
@@ -258,7 +229,6 @@ void features_clear(struct features *f)
 	buildids_free(f->build_ids);
 	free(f->release);
 	free(f->arch);
-	free(f->cmdline);
 	for (uint32_t i = 0; i < f->nr_names; i++)
 		free(f->names[i]);
 	free(f->names);

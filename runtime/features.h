@@ -17,7 +17,6 @@ enum {
 	FEATURE_OSRELEASE = 4,
 	FEATURE_ARCH = 6,
 	FEATURE_NRCPUS = 7,
-	FEATURE_CMDLINE = 11,
 	FEATURE_EVENT_DESC = 12,
 	FEATURE_SAMPLE_TIME = 21,
 	FEATURE_DIR_FORMAT = 24,
@@ -27,7 +26,7 @@ enum {
 
 struct features {
 	struct formats *formats;	/* of the tracepoints that were recorded */
-	char *release, *arch, *cmdline; /* NULL: not said */
+	char *release, *arch; /* NULL: not said */
 	struct buildids *build_ids;	/* of the files that ran */
 	char **names;			/* of the events, by their attribute's index */
 	uint32_t nr_names;

@@ -422,11 +422,6 @@ const struct buildids *recording_build_ids(const struct recording *r)
 	return r->header.features.build_ids;
 }
 
-const char *recording_cmdline(const struct recording *r)
-{
-	return r->header.features.cmdline ? r->header.features.cmdline : "";
-}
-
 void recording_wall_zero(const struct recording *r, double *sec, double *nsec)
 {
 	int64_t zero = r->header.features.wall_ns - r->header.features.clock_ns;

@@ -35,10 +35,9 @@ const char *recording_event_name(const struct recording *r, int index);
 /* All of them in one line: "sched:sched_switch, cycles". */
 const char *recording_event_names(const struct recording *r);
 
-/* Machine and command of the recording; "" where it does not say. */
+/* Machine of the recording; "" where it does not say. */
 const char *recording_arch(const struct recording *r);
 const char *recording_release(const struct recording *r);
-const char *recording_cmdline(const struct recording *r);
 
 /* Of the files that ran. */
 const struct buildids *recording_build_ids(const struct recording *r);

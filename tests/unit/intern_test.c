@@ -11,6 +11,18 @@
 
 #include <cmocka.h>
 
+static uint32_t intern_u64(struct intern *t, uint64_t value)
+{
+	intern_push_uint(t, value);
+	return intern_commit(t);
+}
+
+static uint32_t intern_bytes(struct intern *t, const char *bytes, size_t size)
+{
+	intern_push_bytes(t, bytes, size);
+	return intern_commit(t);
+}
+
 static void test_dense_ids(void **state)
 {
 	struct intern *t = intern_new(1 << 20);

@@ -191,7 +191,6 @@ static void test_golden(void **state)
 		assert_string_equal(recording_event_names(r), g->events);
 		assert_string_equal(recording_arch(r), "x86_64");
 		assert_memory_equal(recording_release(r), "6.18.", 5);
-		assert_memory_equal(recording_cmdline(r), "/usr/bin/perf record -q ", 24);
 		c = drain(r);
 		assert_null(recording_warning(r));
 		assert_int_equal(c.samples, g->samples);
