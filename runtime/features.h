@@ -25,10 +25,10 @@ enum {
 };
 
 struct features {
-	struct formats *formats;	/* of the tracepoints that were recorded */
-	char *release, *arch; /* NULL: not said */
-	struct buildids *build_ids;	/* of the files that ran */
-	char **names;			/* of the events, by their attribute's index */
+	struct formats *formats;    /* of the tracepoints that were recorded */
+	char *release, *arch;	    /* NULL: not said */
+	struct buildids *build_ids; /* of the files that ran */
+	char **names;		    /* of the events, by their attribute's index */
 	uint32_t nr_names;
 	uint32_t nr_cpus;    /* 0: not said */
 	uint64_t first_time; /* ns, of the first sample; 0: not said */

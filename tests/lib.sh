@@ -127,3 +127,8 @@ wait_for() {
 		sleep 0.05
 	done
 }
+
+# wait_ready PID: until that profscript waits for events: all are enabled, and signals end it
+wait_ready() {
+	wait_for 60 grep -q poll "/proc/$1/wchan"
+}

@@ -38,7 +38,7 @@ echo 1 >/proc/sys/kernel/sched_schedstats
 "$PROFSCRIPT" exec -e 'sched:sched_stat_sleep/comm=="usleep"/' \
 	'if ev.delay >= 3e8 then count(ev.comm, tonumber(ev.delay) < 2e9) end' >"$TMP/out" &
 tracer=$!
-sleep 1.5
+wait_ready $tracer
 for _ in 1 2 3; do usleep 300000; done
 kill -INT $tracer
 wait $tracer
@@ -56,7 +56,7 @@ modprobe -r null_blk
 modprobe null_blk irqmode=2 completion_nsec=2000000
 "$PROFSCRIPT" examples/block-latency.lua --format csv >"$TMP/out" &
 tracer=$!
-sleep 2
+wait_ready $tracer
 dd if=/dev/zero of=/dev/nullb0 bs=4k count=100 oflag=direct 2>/dev/null
 kill -INT $tracer
 wait $tracer
@@ -64,7 +64,7 @@ expect_line 'latency of block requests, each of them' '^100$' \
 	<(awk -F, '/^latency/ { n += $NF } END { print n }' "$TMP/out")
 
 build/workloads/pingpong -c 0,3 1000000 &
-"$PROFSCRIPT" trace -e sched:sched_switch --duration 1 >"$TMP/out" 2>"$TMP/err"
+"$PROFSCRIPT" trace -e sched:sched_switch -N 5000 >"$TMP/out" 2>"$TMP/err"
 sed 's/.*\[\(...\)\] *\([0-9.]*\): .*/\1 \2/' "$TMP/out" |
 	awk '{ lines[$1]++; late += $2 < last; last = $2 }
 		END { print lines["000"] + 0, lines["003"] + 0, late + 0 }' >"$TMP/order"

@@ -11,7 +11,7 @@ stages() {
 	shift
 	./profscript blktrace --format csv "$@" >"$TMP/out" 2>"$TMP/err" &
 	tracer=$!
-	wait_for 20 grep -q poll /proc/$tracer/wchan
+	wait_ready $tracer
 	dd if=/dev/zero of=/dev/nullb0 bs=4k count=50 oflag=direct 2>/dev/null
 	dd if=/dev/nullb0 of=/dev/null bs=4k count=30 iflag=direct skip=100 2>/dev/null
 	kill -INT $tracer
@@ -39,7 +39,7 @@ fi
 echo none >/sys/block/nullb0/queue/scheduler
 ./profscript blktrace --than 100ns -d nullb0 --duration 3 >"$TMP/out" 2>&1 &
 tracer=$!
-wait_for 20 grep -q poll /proc/$tracer/wchan
+wait_ready $tracer
 dd if=/dev/zero of=/dev/nullb0 bs=4k count=5 oflag=direct 2>/dev/null
 wait $tracer
 check '--than prints the slow ones' test "$(grep -c 'block_rq_complete: ' "$TMP/out")" = 5

@@ -4,18 +4,13 @@
 . "$(dirname "$0")/../lib.sh"
 cd "$TOP" || exit 1
 
-is_attached() {
-	readlink "/proc/$1/fd/"* | grep -q perf_event
-}
-
 # counts NAME N LIST: of calls in three cgroups of the hierarchy in $root
 counts() {
 	local tracer
 	"$PROFSCRIPT" exec -e syscalls:sys_enter_getppid/common_pid!=$$/ 'if ev._comm == "syscalls" then count() end' \
 		--cgroups "$3" >"$TMP/out" 2>&1 &
 	tracer=$!
-	wait_for 5 is_attached $tracer
-	sleep 0.5
+	wait_ready $tracer
 	calls one/inner 1
 	calls one 10
 	calls two 100

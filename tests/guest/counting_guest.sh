@@ -9,7 +9,7 @@ CPU=/sys/devices/system/cpu/cpu
 start() {
 	"$PROFSCRIPT" stat -e syscalls:sys_enter_getppid,cs -i 60s --format csv "$@" >"$TMP/out" 2>"$TMP/err" &
 	tracer=$!
-	wait_for 20 grep -q poll /proc/$tracer/wchan
+	wait_ready $tracer
 }
 
 stop_tracer() {

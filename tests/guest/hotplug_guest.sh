@@ -5,18 +5,13 @@
 . "$(dirname "$0")/../lib.sh"
 cd "$TOP" || exit 1
 
-is_attached() {
-	readlink "/proc/$1/fd/"* | grep -q perf_event
-}
-
 CPU=/sys/devices/system/cpu/cpu
 
 # start ARGS...: a tracer that counts getppid calls by CPU
 start() {
 	"$PROFSCRIPT" exec -v -e syscalls:sys_enter_getppid 'count(ev._event, ev._cpu)' "$@" >"$TMP/out" 2>"$TMP/err" &
 	tracer=$!
-	wait_for 5 is_attached $tracer
-	sleep 0.5
+	wait_ready $tracer
 }
 
 finish_tracer() {

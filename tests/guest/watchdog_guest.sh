@@ -8,7 +8,7 @@ cd "$TOP" || exit 1
 echo 1 >/proc/sys/kernel/watchdog_thresh
 taskset 1 ./profscript watchdog -F 10 -g -C 1-3 >"$TMP/out" 2>"$TMP/err" &
 tracer=$!
-wait_for 20 grep -q poll /proc/$tracer/wchan
+wait_ready $tracer
 sleep 1 # two periods, after which the timers are known
 taskset 4 modprobe tcrypt mode=304 sec=5 >"$TMP/modprobe" 2>&1 & # sha256
 hasher=$!

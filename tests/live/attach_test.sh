@@ -30,8 +30,7 @@ counts_running() {
 	wait_for 5 has_threads "$WORKLOAD" "$count"
 	"$PROFSCRIPT" exec -e $GETPPID 'count(ev._comm)' "${@//PID/$WORKLOAD}" >"$TMP/out" 2>&1 &
 	tracer=$!
-	wait_for 5 is_attached $tracer
-	sleep 0.2
+	wait_ready $tracer
 	go
 	wait $tracer
 	counted "$name" "$n"
@@ -41,10 +40,6 @@ counts_running() {
 has_threads() {
 	local tasks=("/proc/$1/task/"*)
 	[ ${#tasks[@]} -gt "$2" ]
-}
-
-is_attached() {
-	readlink "/proc/$1/fd/"* | grep -q perf_event
 }
 
 # refuses STATUS MESSAGE ARGS...: trace prints just this line
@@ -128,8 +123,7 @@ if [ -n "$hierarchy" ] && mkdir -p "$group/a" "$group/b" 2>/dev/null &&
 	# in_groups NAME N LIST: a makes 100 calls, b makes 1000, somebody else 10000
 	in_groups() {
 		"$PROFSCRIPT" exec -e $GETPPID 'count(ev._comm)' -m 1024 --cgroups "${3//G/profscript-$$}" >"$TMP/out" 2>&1 &
-		wait_for 5 is_attached $!
-		sleep 0.2
+		wait_ready $!
 		bash -c 'echo 0 >"$0/cgroup.procs"; exec "$1" 100' "$group/a" "$workloads/syscalls"
 		bash -c 'echo 0 >"$0/cgroup.procs"; exec "$1" 1000' "$group/b" "$workloads/syscalls"
 		"$workloads/syscalls" 10000

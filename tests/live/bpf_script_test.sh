@@ -165,7 +165,10 @@ check 'with nothing pinned' test -z "$(ls -A /sys/fs/bpf 2>/dev/null)"
 # The example: the stacks of a task that reads and reads are among those of the moments it tells of.
 taskset -c 0 dd if=/dev/zero of=/dev/null bs=1M 2>/dev/null &
 reader=$!
-"$PROFSCRIPT" "$TOP/examples/high-sys.lua" -C 0 --than 10 --duration 3 >"$TMP/folded" 2>"$TMP/moments"
+"$PROFSCRIPT" "$TOP/examples/high-sys.lua" -C 0 --than 10 >"$TMP/folded" 2>"$TMP/moments" &
+wait_for 60 grep -q kernel "$TMP/moments"
+kill -INT $!
+wait $!
 kill $reader
 expect_line 'high-sys.lua: stacks of the moments' ';vfs_read;.* [0-9]+$' "$TMP/folded"
 "$PROFSCRIPT" flamegraph - "$TMP/sys.svg" <"$TMP/folded"

@@ -17,7 +17,7 @@ cd "$TMP" || exit 1
 start() {
 	"$PROFSCRIPT" "$@" >out 2>err &
 	tracer=$!
-	wait_for 20 grep -q poll /proc/$tracer/wchan
+	wait_ready $tracer
 }
 
 # total [EVENT]: the sum of a CSV's column total, and of the counts behind it if that is another one

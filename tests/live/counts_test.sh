@@ -19,7 +19,7 @@ syscalls=$TOP/build/workloads/syscalls
 trace_workload() {
 	"$PROFSCRIPT" "$@" >"$TMP/out" 2>"$TMP/err" &
 	tracer=$!
-	wait_for 20 grep -q poll /proc/$tracer/wchan # it waits for events: all are enabled
+	wait_ready $tracer
 	go
 	kill -INT $tracer 2>/dev/null
 	wait $tracer

@@ -15,7 +15,7 @@ cd "$TMP" || exit 1
 start() {
 	"$PROFSCRIPT" "$@" >out 2>err &
 	tracer=$!
-	wait_for 20 grep -q poll /proc/$tracer/wchan
+	wait_ready $tracer
 }
 
 # run_through: ends it when the workload's CPU has had a sample after it. Kernels were seen that give no

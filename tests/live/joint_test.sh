@@ -33,7 +33,7 @@ watched() {
 	local watcher
 	"$PROFSCRIPT" trace -e "$by_name" >all 2>&1 &
 	watcher=$!
-	wait_for 10 grep -q poll /proc/$watcher/wchan
+	wait_ready $watcher
 	"$PROFSCRIPT" "$@" >out 2>err
 	kill -INT $watcher
 	wait $watcher
@@ -95,7 +95,7 @@ workload threads 10
 "$PROFSCRIPT" exec -e 'task-state' 'if ev._event == "sched:sched_wakeup_new" then count(ev.comm) end' -p "$WORKLOAD" \
 	--format csv >out 2>&1 &
 tracer=$!
-wait_for 10 grep -q poll /proc/$tracer/wchan
+wait_ready $tracer
 go
 wait $tracer
 expect_line 'new threads of a process' '^count\(\),[0-9.]+,threads,[1-9][0-9]*$|^.*threads,[1-9][0-9]*$' out

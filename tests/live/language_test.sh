@@ -19,7 +19,7 @@ ids=common_pid==$WORKLOAD
 for ((i = 3; i < 2400; i += 7)); do ids+="||common_pid==$((4194303 - i))"; done
 "$PROFSCRIPT" exec -e "$GETPPID/$ids/" 'count()' -N 1000 >out 2>&1 &
 tracer=$!
-wait_for 10 grep -q poll /proc/$tracer/wchan
+wait_ready $tracer
 go
 wait $tracer
 counted "a filter of ${#ids} characters" 1000
@@ -41,7 +41,7 @@ expect_line 'looking for the program is no part of it' '^1 ' <(grep -c '^count(e
 expect_line 'starting it is' '^count\(ev.ret\),[0-9.]+,0,1$' out
 "$PROFSCRIPT" exec -e $GETPPID 'count()' --duration 0.5 < <(sleep 2) >out 2>&1 &
 tracer=$!
-wait_for 10 grep -q poll /proc/$tracer/wchan
+wait_ready $tracer
 flags=$(awk '/^flags/ { print $2 }' /proc/$tracer/fdinfo/0)
 check "standard input still blocks ($flags)" test $((8#$flags & 8#4000)) -eq 0
 wait $tracer

@@ -20,7 +20,7 @@ csv() {
 start() {
 	"$PROFSCRIPT" "$1" --format csv "${@:2}" >"$TMP/out" 2>"$TMP/err" &
 	tracer=$!
-	wait_for 20 grep -q poll /proc/$tracer/wchan
+	wait_ready $tracer
 }
 
 # lossless ARG...: csv, again if events were lost: the machine may be busy, and there are kernels that

@@ -10,7 +10,7 @@ count=(exec -m 1024 -e sched:sched_switch --format csv 'count()')
 start() {
 	"$PROFSCRIPT" "$@" >"$TMP/out" 2>"$TMP/err" &
 	tracer=$!
-	wait_for 20 grep -q poll /proc/$tracer/wchan
+	wait_ready $tracer
 }
 
 # ends_by SIGNAL STATUS
