@@ -15,7 +15,7 @@ local FALLBACK_SIZE = 16384 -- bytes of a line by libtraceevent
 local NO_TIME = (' '):rep(28) -- as wide as the wall time
 
 -- What an object says of its event's place in the details of a pair (lib/detail.lua).
-local PART = { 'part', 'offset_ns', 'run_ns', 'note', 'hidden' }
+local PART = { 'part', 'offset_ns', 'run_ns', 'note', 'hidden', 'reason' }
 
 -- common_flags (kernel: enum trace_flag_type).
 local IRQS_OFF, NEED_RESCHED_LAZY, NEED_RESCHED, HARDIRQ = 0x01, 0x02, 0x04, 0x08

@@ -135,44 +135,59 @@ function Context:track(ev, kind)
   end
 end
 
+--- Which cpu an event shares with the thread or the pair's events; nil: none that matters.
+---@return string? reason
 function Context:same_cpu(ev, kind)
   local function on(cpu) return ev._cpu == cpu or names_one(ev, kind.cpus, cpu) end
-  if self.cpu >= 0 and on(self.cpu) then return true end
-  if self.keyed_by_thread then return false end
+  if self.cpu >= 0 and on(self.cpu) then return 'samecpu-track' end
+  if self.keyed_by_thread then return end
   local tests, pair = self.tests, self.pair
-  return tests.first and on(pair.first._cpu) or tests.second and pair.second and on(pair.second._cpu)
+  if tests.first and on(pair.first._cpu) then return 'samecpu-1' end
+  if tests.second and pair.second and on(pair.second._cpu) then return 'samecpu-2' end
 end
 
---- Whether an event's process or thread (word says which) is that of the pair's events.
+--- Which of the pair's events has an event's process or thread (word says which).
+---@return '-1'|'-2'|nil
 function Context:same_task(ev, kind, word, of_first)
   local function is(id) return id and id > 0 and (ev[word] == id or names_one(ev, kind.pids, id)) end
   local tests, second = self.tests, self.pair.second
-  if tests.first and is(of_first) then return true end
-  return tests.second and second and not self.keyed_by_thread and is(second[word])
+  if tests.first and is(of_first) then return '-1' end
+  if tests.second and second and not self.keyed_by_thread and is(second[word]) then return '-2' end
 end
 
---- Whether an event belongs to what is shown, and what it says about the thread.
+--- What the cpu says about an event, see look().
+function Context:look_at_cpu(ev, kind)
+  local note = self:track(ev, kind)
+  if note then return note, self.cpu < 0 and 'cpu tracking end' or 'cpu tracking' end
+  if not self.keyed_by_thread and self.thread and ev._tid == self.thread and ev._cpu ~= self.cpu then
+    self.cpu = ev._cpu
+    return nil, 'cpu tracking'
+  end
+  return nil, self:same_cpu(ev, kind)
+end
+
+--- Whether an event belongs to what is shown, what it says about the thread, and which test it met.
 ---@return boolean shown
 ---@return string? note
+---@return string? reason
 function Context:look(ev, event)
   if not self.filters then return true end
   local tests, kind = self.tests, self:kind(event)
   if tests.cpu then
-    local note = self:track(ev, kind)
-    if note then return true, note end
-    if not self.keyed_by_thread and self.thread and ev._tid == self.thread and ev._cpu ~= self.cpu then
-      self.cpu = ev._cpu
-      return true
-    end
-    if self:same_cpu(ev, kind) then return true end
+    local note, reason = self:look_at_cpu(ev, kind)
+    if reason then return true, note, reason end
   end
-  if tests.pid and self:same_task(ev, kind, '_pid', self.pid) then return true end
-  if tests.tid and self:same_task(ev, kind, '_tid', self.keyed_by_thread and self.thread or self.pair.first._tid) then
-    return true
+  if tests.pid then
+    local which = self:same_task(ev, kind, '_pid', self.pid)
+    if which then return true, nil, 'samepid' .. which end
+  end
+  if tests.tid then
+    local which = self:same_task(ev, kind, '_tid', self.keyed_by_thread and self.thread or self.pair.first._tid)
+    if which then return true, nil, 'sametid' .. which end
   end
   if tests.key then
     local key, has_key = self.key_of(ev)
-    return has_key == self.has_key and key ~= nil and key == self.key
+    if has_key == self.has_key and key ~= nil and key == self.key then return true, nil, 'samekey' end
   end
   return false
 end

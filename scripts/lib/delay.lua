@@ -49,7 +49,8 @@ function delay.run(settings)
   local threads = settings.threads or not found.key and session.per_thread
   local parsed, message = detail.of_options(settings.name, opt, found.others, prints, settings.out)
   if message then return nil, message end
-  local details = parsed and detail.new(parsed, { out = settings.out, session = session, keyed_by_thread = threads })
+  local details = parsed and detail.new(parsed, { out = settings.out, session = session, keyed_by_thread = threads,
+    verbose = opt.verbose > 0 })
   local show = printer(settings, details)
   local map = opt.heatmap and heat.new(opt.heatmap, latency.kinds(found.stages, opt.cycle), session)
 

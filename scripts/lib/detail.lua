@@ -74,7 +74,8 @@ local Details = {}
 Details.__index = Details
 
 ---@param settings DetailSettings
----@param env { out: Output, session: table, keyed_by_thread?: boolean }
+---@param env { out: Output, session: table, keyed_by_thread?: boolean, verbose?: boolean } verbose: the
+--- lines say why they are shown
 ---@return Details
 function detail.new(settings, env)
   local self = {
@@ -82,6 +83,7 @@ function detail.new(settings, env)
     out = env.out,
     session = env.session,
     keyed_by_thread = env.keyed_by_thread or false,
+    verbose = env.verbose,
     waiting = {}, -- for the time behind their second event to pass
   }
   return setmetatable(self, Details)
@@ -166,29 +168,33 @@ function Details:outside(pair, from, to, part)
   local first, last
   for i = from, to - 1 do
     local ev, event = self.history:at(i)
-    local shown, note = self.context:look(ev, event)
+    local shown, note, reason = self.context:look(ev, event)
     if shown then
       local offset = ev._time - pair.first_time
       if not first and part == 'before' then self:line('-Previous %.3f us', us(offset)) end
       first, last = first or ev._time, ev._time
-      self:event(ev, note and ('| %12.3f [%s]'):format(us(offset), note) or '|',
-        { part = part, offset_ns = offset, note = note })
+      local margin = self.verbose and reason and '| ' .. reason or '|'
+      self:event(ev, note and ('| %12.3f [%s]'):format(us(offset), note) or margin,
+        { part = part, offset_ns = offset, note = note, reason = reason })
     end
   end
   return first, last
 end
 
 --- The margin of an event between the two.
-local function margin_of(pair, item, printed)
+---@param verbose? boolean with the reason why it is shown
+local function margin_of(pair, item, printed, verbose)
   if printed == 1 then
-    return pair.lost_time and ('| >= %.3f us'):format(us(pair.lost_time - pair.first_time))
+    local whole = pair.lost_time and ('| >= %.3f us'):format(us(pair.lost_time - pair.first_time))
       or ('|+ %.3f us'):format(us(pair.second_time - pair.first_time))
+    return verbose and item.reason and whole .. ' ' .. item.reason or whole
   elseif item.run then
     return ('| %12.3f %s'):format(us(item.run), item.comm:sub(1, 11))
   elseif item.note then
     return ('| %12.3f [%s]'):format(us(item.offset), item.note)
   end
-  return printed % NOTE_EVERY == 0 and ('|- %.3f us'):format(us(item.offset)) or '|'
+  if printed % NOTE_EVERY == 0 then return ('|- %.3f us'):format(us(item.offset)) end
+  return verbose and item.reason and '| ' .. item.reason or '|'
 end
 
 --- Events number from .. to-1 that are shown, between the two. Those that follow each other faster
@@ -201,16 +207,17 @@ function Details:between(pair, from, to)
   local function print_item(item, count)
     printed = printed + 1
     local ev = history:at(item.index)
-    self:event(ev, margin_of(pair, item, printed), { part = 'between', offset_ns = item.offset, run_ns = item.run,
-      note = item.note, hidden = count > 0 and count or nil })
+    self:event(ev, margin_of(pair, item, printed, self.verbose), { part = 'between', offset_ns = item.offset,
+      run_ns = item.run, note = item.note, reason = item.reason, hidden = count > 0 and count or nil })
   end
   for i = from, to - 1 do
     local ev, event = history:at(i)
-    local shown, note = look:look(ev, event)
+    local shown, note, reason = look:look(ev, event)
     local run, comm
     if self.settings.cpu then run, comm = look:run(ev, event) end
     if shown then
-      local item = { index = i, offset = ev._time - pair.first_time, note = note, run = run, comm = comm }
+      local item = { index = i, offset = ev._time - pair.first_time, note = note, run = run, comm = comm,
+        reason = reason }
       if last_time and ev._time - last_time < hide then
         hidden, last_hidden = hidden + 1, item
       else

@@ -103,7 +103,8 @@ function nested.run(settings, detail_settings)
 
   local tree, consumer
   local details = detail_settings and detail.new(detail_settings,
-    { out = out, session = session, keyed_by_thread = not settings.key and session.per_thread })
+    { out = out, session = session, verbose = opt.verbose > 0,
+      keyed_by_thread = not settings.key and session.per_thread })
   if details then
     consumer = recall.new { events = kept, details = details, key = opt.key,
       oldest = function() return tree:oldest() end }

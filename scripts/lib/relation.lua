@@ -26,7 +26,8 @@ relation.options = {
     argument = 'LIST',
     optional_value = '',
     help = 'with these events also those between them, or what LIST says: -N before the first, +N after the second,'
-      .. ' samecpu, samepid, sametid or samekey of both (or of 1 or 2), hide<N those that follow fast',
+      .. ' samecpu, samepid, sametid or samekey of both (or of 1 or 2), hide<N those that follow fast;'
+      .. ' with -v the lines say which of these they are',
   },
   heatmap = heatmap.option,
   cycle = { type = 'flag', help = 'the last stage is followed by the first' },

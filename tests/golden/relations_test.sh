@@ -33,6 +33,17 @@ text detail-sametid nap "${nap[@]}" --than 20ms --detail=sametid,-50us,+50us
 text detail-samekey nap "${nap[@]}" --than 20ms --detail=samekey,+30us
 text detail-hide nap "${nap[@]}" --than 20ms --detail='hide<1ms'
 text detail-lower nap "${nap[@]}" --lower 1us --detail
+# With -v each line says why it is shown: what runs, waits or is moved is followed to its cpu.
+text detail-reasons nap "${nap[@]}" --than 20ms --detail=samecpu,sametid,samekey,-30us,+30us -v
+"$PROFSCRIPT" "${nap[@]}" --than 20ms --detail=sametid --format json --input "$here/nap.data" 2>/dev/null |
+	sed -nE 's/.*"pid":([0-9]+).*"part":"between".*"reason":"([a-z]+-[12])".*/\1 \2/p' >"$TMP/got"
+expect_line 'why: the thread is that of the first event' '^[0-9]+ sametid-1$' "$TMP/got"
+"$PROFSCRIPT" "${nap[@]}" --than 20ms --detail=sametid,2 -v --input "$here/nap.data" >"$TMP/out" 2>/dev/null
+expect_line 'why: that of the second one' '^\| sametid-2  ' "$TMP/out"
+expect_line 'why: the thread that is waited for goes away' '^\|\+ .* us cpu tracking end  ' "$here/detail-reasons.expect"
+expect_line 'why: it waits for this cpu' '^\| samecpu-track  ' "$here/detail-reasons.expect"
+expect_line 'why: the cpu of the first event' '^\| samecpu-1  ' "$here/detail-reasons.expect"
+check 'no reasons without -v' test "$(grep -cE '^\| same' "$here/detail-samecpu.expect")" -eq 0
 text detail-json nap "${nap[@]}" --than 20ms --detail=sametid,-50us --format json
 
 # Without a selection all that lies between the two is shown: what trace prints, but for the margin.
