@@ -111,6 +111,19 @@ local function key_and_role(config, instance, env, event, i)
   return code, bound, #code == 1 and same or nil
 end
 
+--- Compiles the keys of events that only details show. Where these ask for events of the same key, those of
+--- the profiler itself must have the one of all events: without it they would just never be shown. What
+--- another profiler gives has it or not.
+---@param config { key?: string }
+---@param list Event[]
+---@param samekey? boolean
+function keys.check_context(config, list, samekey)
+  for _, event in ipairs(list) do
+    local is_own = not (event.owner and event.owner.parent)
+    if event.attrs.key or samekey and is_own then keys.compile(config, event) end
+  end
+end
+
 --- A function that gives the key of an event, and whether it is one of an expression. An event that lacks
 --- the fields of a key that is not its own has that of its cpu or thread.
 ---@param config { key?: string }

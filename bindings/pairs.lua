@@ -49,10 +49,24 @@ function pairs_.new(config)
     end
   end
   feed.has_string_keys = pair_keys.check(config)
-  for _, event in ipairs(config.others or {}) do
-    if event.attrs.key then pair_keys.compile(config, event) end
+  if config.details then
+    feed.recall = recall.new { events = feed:events(), details = config.details, key = config.key,
+      oldest = function() return C.pairs_oldest(feed.matcher) end }
+  else
+    pair_keys.check_context(config, config.others or {})
   end
   return feed
+end
+
+--- All events, those of no stage last.
+---@return Event[]
+function Feed:events()
+  local list = {}
+  for _, stage in ipairs(self.config.stages) do
+    for _, event in ipairs(stage) do list[#list + 1] = event end
+  end
+  for _, event in ipairs(self.config.others or {}) do list[#list + 1] = event end
+  return list
 end
 
 --- Whether the key is the cpu or thread that an event came from: no event has another.
@@ -100,10 +114,8 @@ function Feed:open(run)
     keep = self.timeline,
   })
   self.matcher = ffi.gc(C.pairs_new(c), C.pairs_free)
-  local kept = {}
   for i, stage in ipairs(config.stages) do
     for _, event in ipairs(stage) do
-      kept[#kept + 1] = event
       C.pairs_add_class(self.matcher, event.class, i - 1)
       local field = pair_keys.plain_field(config, event)
       if field then
@@ -111,12 +123,7 @@ function Feed:open(run)
       end
     end
   end
-  if config.details then
-    for _, event in ipairs(config.others or {}) do
-      kept[#kept + 1] = event
-    end
-    self.recall = recall.new { events = kept, details = config.details, key = config.key,
-      oldest = function() return C.pairs_oldest(self.matcher) end }
+  if self.recall then
     self.recall:open(run, self.timeline)
     C.pairs_use_copies(self.matcher, self.recall.history.copies)
   end

@@ -36,7 +36,10 @@ function recall.timeline() return ffi.gc(C.timeline_new(KEEP_BYTES), C.timeline_
 
 ---@param config RecallConfig
 ---@return Recall
-function recall.new(config) return setmetatable({ config = config }, Recall) end
+function recall.new(config)
+  pair_keys.check_context(config, config.events, config.details.settings.key)
+  return setmetatable({ config = config }, Recall)
+end
 
 --- Called by the driver when the session has started.
 ---@param run table

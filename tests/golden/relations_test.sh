@@ -44,6 +44,15 @@ expect_line 'why: the thread that is waited for goes away' '^\|\+ .* us cpu trac
 expect_line 'why: it waits for this cpu' '^\| samecpu-track  ' "$here/detail-reasons.expect"
 expect_line 'why: the cpu of the first event' '^\| samecpu-1  ' "$here/detail-reasons.expect"
 check 'no reasons without -v' test "$(grep -cE '^\| same' "$here/detail-samecpu.expect")" -eq 0
+# An untraced event without the key of -k would just never be of the same key.
+keyed=(multi-trace -e sched:sched_wakeup -e 'sched:sched_switch//key=next_pid/,sched:sched_switch//untraced/' -k pid --than 9ms)
+check_status 'samekey: an untraced event without the key' 2 "$PROFSCRIPT" "${keyed[@]}" --detail=samekey --input "$here/hogs.data"
+expect_line 'samekey: is named' "bad key of sched:sched_switch 'pid'" "$TMP/.check"
+check_status 'which may be without it where it does not matter' 0 "$PROFSCRIPT" "${keyed[@]}" --detail=samecpu --input "$here/hogs.data"
+"$PROFSCRIPT" "${keyed[@]/untraced/key=prev_pid/untraced}" --detail=samekey,+20ms --input "$here/hogs.data" >"$TMP/out"
+expect_line 'samekey: with a key of its own' '^\|.* sched:sched_switch: prev_comm=timeout ' "$TMP/out"
+check_status 'samekey: events of others have the key or not' 0 "$PROFSCRIPT" "${keyed[@]/sched:sched_switch\/\/untraced\//task-state\/\/untraced\/}" \
+	--detail=samekey --input "$here/hogs.data"
 text detail-json nap "${nap[@]}" --than 20ms --detail=sametid,-50us --format json
 
 # Without a selection all that lies between the two is shown: what trace prints, but for the margin.
