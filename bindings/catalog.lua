@@ -2,6 +2,7 @@
 --- What this kernel and machine have to trace, by name.
 local ffi = require 'ffi'
 local perf_events = require 'bindings.perf_events'
+local records = require 'bindings.records'
 local sys = require 'bindings.sys'
 
 ffi.cdef 'void catalog_free(void *) __asm__("free");'
@@ -51,6 +52,17 @@ function catalog.perf_events()
       local event = perf_events.parse(pmu, name)
       if event and exists(event) then list[#list + 1] = { name = event.name, kind = 'event of a PMU' } end
     end
+  end
+  return list
+end
+
+--- What this kernel tells besides samples.
+---@return CatalogEntry[]
+function catalog.records()
+  local list = {}
+  for _, name in ipairs(records.names) do
+    local code = -C.records_support(records.find(name).record)
+    if code == 0 or code == EACCES or code == EPERM then list[#list + 1] = { name = name, kind = 'record' } end
   end
   return list
 end

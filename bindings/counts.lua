@@ -55,6 +55,7 @@ local function group(list, together)
       software = software + 1
       event.count_group = list.group
     end
+    if event.record then failure.usage('%s cannot be counted: the kernel only reports it', event.name) end
     event.counted = true
   end
 end

@@ -11,6 +11,7 @@ local fold = require 'bindings.fold'
 local nearest = require 'bindings.nearest'
 local perf_events = require 'bindings.perf_events'
 local probes = require 'bindings.probes'
+local records = require 'bindings.records'
 local sampling = require 'bindings.sampling'
 local selector = require 'bindings.selector'
 local sys = require 'bindings.sys'
@@ -47,6 +48,7 @@ local IN_INTERRUPT = 0x18 -- TRACE_FLAG_HARDIRQ and TRACE_FLAG_SOFTIRQ of the ke
 ---@field program? integer descriptor of a BPF program that filters its samples
 ---@field output? table of a BPF program's records: struct bpf_output
 ---@field tracepoint? ffi.cdata* struct tracepoint *
+---@field record? integer enum record_kind: its events are no samples
 ---@field print_fmt? string where it is not the tracepoint's
 ---@field list Field[]
 ---@field fields table<string, Field>
@@ -132,6 +134,7 @@ end
 function events:has(name)
   local system, event = name:match '^(.-):(.*)$'
   if probes.is_probe(system) then return true end -- opening it says more
+  if records.find(name) then return true end
   return system ~= nil and C.tracepoint_find(self:formats(), system, event, nil) ~= nil
 end
 
@@ -192,6 +195,7 @@ function events:add(full, request, parsed, group, params)
     freq = freq,
     kind = request.kind,
     tracepoint = request.tracepoint,
+    record = request.record,
     print_fmt = request.print_fmt,
     list = list,
     fields = by_name,
@@ -290,6 +294,8 @@ end
 ---@param name string
 ---@return boolean
 function events:supports(name)
+  local record = records.find(name)
+  if record then return C.session_has_records(self.session, record.record) end
   if self.is_recording then return self:find_recorded(name) ~= nil end
   if name:find(':', 1, true) then return self:has(name) end
   local event = perf_events.find(name)
@@ -426,15 +432,17 @@ function events:select(text, group, params)
       self:refuse_name(one)
     elseif one.glob then
       local pattern, before = glob.pattern(one.system .. ':' .. one.name), #found
-      for _, name in ipairs(self:names()) do
-        if name:match(pattern) then
+      for _, name in ipairs(one.system == records.SYSTEM and records.names or self:names()) do
+        if name:match(pattern) and (one.system ~= records.SYSTEM or self:supports(name)) then
           local system, event = name:match '^(.-):(.*)$'
-          found[#found + 1] = self:add_tracepoint(system, event, one, group, params)
+          found[#found + 1] = records.add(self, name, one, group, params)
+            or self:add_tracepoint(system, event, one, group, params)
         end
       end
       if #found == before then failure.usage("no event matches '%s:%s'", one.system, one.name) end
     else
-      found[#found + 1] = self:add_tracepoint(one.system, one.name, one, group, params)
+      found[#found + 1] = records.add(self, one.system .. ':' .. one.name, one, group, params)
+        or self:add_tracepoint(one.system, one.name, one, group, params)
     end
   end
   return found
@@ -568,6 +576,7 @@ function events:open(own_pid)
       payload = event.view.size,
       counted = event.counted and 1 or 0,
       reads = event.reads and 1 or 0,
+      record = event.record or 0,
       group = event.count_group,
     })
     if event.output then

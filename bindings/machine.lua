@@ -4,6 +4,7 @@ local ffi = require 'ffi'
 local catalog = require 'bindings.catalog'
 local nearest = require 'bindings.nearest'
 local perf_events = require 'bindings.perf_events'
+local records = require 'bindings.records'
 local sample_filter = require 'bindings.sample_filter'
 local sys = require 'bindings.sys'
 local views = require 'bindings.views'
@@ -30,7 +31,7 @@ function machine.completion(found)
 
   function self.events()
     local names = catalog.tracepoints() or {}
-    for _, list in ipairs { catalog.perf_events(), catalog.probes() } do
+    for _, list in ipairs { catalog.perf_events(), catalog.records(), catalog.probes() } do
       for _, entry in ipairs(list) do
         names[#names + 1] = entry.name:match '^[ku]r?e?t?probe:' or entry.name:match '^mem:' or entry.name
       end
@@ -52,6 +53,8 @@ function machine.completion(found)
 
   function self.fields(event)
     local system, name = event:match '^(.-):(.+)$'
+    local record = records.find(event)
+    if record then return records.field_names(record) end
     local formats = C.formats_open_tracefs(nil)
     if not system or formats == nil then return {} end
     local tp = C.tracepoint_find(formats, system, name, nil)

@@ -135,7 +135,7 @@ function Printer:line_printer(event)
   local buf, stack, stack_text = out:text_buffer(), self.run.services.stack, self.run.services.frames.text
   local body = body_printer(event, self.run)
   local floor = math.floor
-  local has_flags = not event.perf_event and not event.output and not event.is_life
+  local has_flags = not event.perf_event and not event.output and not event.is_life and not event.record
   local has_column = has_flags or not event.owner.describe
   local base, wall_sec, wall_nsec = self.base, self.wall_sec, self.wall_nsec
   local last_sec, last_text = nil, ''

@@ -2,60 +2,13 @@
 /* Sample layout: the order of fields in which the kernel writes a sample is that of the kernel's
  * perf_output_sample(); up to PERIOD each takes one 8-byte word. Records that are no samples end
  * with the sample_id words when sample_id_all was set. */
-#include "decoder.h"
+#include "decoder_state.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include "error.h"
 
-enum {
-	ABSENT = 255,
-	MAX_CLASSES_OF_ATTR = 32,
-	MAX_DISTANCES = 1 << 16,
-	NO_LAYOUT = 0xffff,
-	AHEAD = 8
-};
-
-struct layout {
-	struct perf_event_attr attr;
-	uint16_t classes[MAX_CLASSES_OF_ATTR];
-	uint8_t nr_classes;
-	uint32_t payload;		    /* bytes at least */
-	uint8_t id, tid, time, cpu, period; /* word index in a sample, or ABSENT */
-	uint8_t fixed_words;		    /* words in front of READ */
-	uint8_t raw_is;			    /* enum payload */
-	bool plain; /* has TID and CPU, and its payload needs no look at what follows them but
-		     * RAW: nearly all samples */
-	uint64_t fixed_period;			    /* of samples that do not tell theirs */
-	uint8_t trailer_words;			    /* words behind a record that is no sample */
-	uint8_t end_id, end_tid, end_time, end_cpu; /* word index counted from the end */
-};
-
-/* What decoder_decode_run() needs of a layout. */
-struct quick {
-	uint16_t class;	 /* 0: its samples are not for decoder_decode_run() */
-	uint16_t period; /* 0: word of the sample says */
-	uint32_t payload;
-};
-
-struct id_entry {
-	uint64_t id; /* 0: free; the kernel's ids start at 1 */
-	uint32_t index;
-};
-
-struct decoder {
-	struct layout *layouts;
-	int nr_layouts;
-	struct id_entry *ids;
-	uint32_t ids_mask, nr_ids;
-	uint16_t *by_distance; /* layout of id first_id + i, or NO_LAYOUT: the kernel's ids of one
-				* session lie close together. NULL where they do not */
-	uint64_t first_id, nr_distances;
-	uint8_t id_word, id_end_word; /* where every record has its id; ABSENT: only one layout */
-	uint8_t time_word, time_end_word; /* the same in all layouts, or ABSENT */
-	struct quick *quick;		  /* of each layout; NULL: of none */
-	uint8_t quick_tid, quick_cpu, quick_period, quick_words; /* as in all these layouts */
-};
+enum { MAX_DISTANCES = 1 << 16, NO_LAYOUT = 0xffff, AHEAD = 8 };
 
 struct decoder *decoder_new(void)
 {
@@ -70,6 +23,7 @@ void decoder_free(struct decoder *d)
 	free(d->ids);
 	free(d->by_distance);
 	free(d->quick);
+	free(d->records);
 	free(d);
 }
 
@@ -312,6 +266,7 @@ int decoder_check(struct decoder *d, struct error *err)
 	d->id_end_word = d->layouts[0].end_id;
 	d->time_word = d->layouts[0].time;
 	d->time_end_word = d->layouts[0].end_time;
+	d->trailer_words = d->layouts[0].trailer_words;
 	for (int i = 1; i < d->nr_layouts; i++) {
 		struct layout *l = &d->layouts[i];
 
@@ -326,6 +281,8 @@ int decoder_check(struct decoder *d, struct error *err)
 			d->time_word = ABSENT;
 		if (l->end_time != d->time_end_word)
 			d->time_end_word = ABSENT;
+		if (l->trailer_words != d->trailer_words)
+			d->trailer_words = ABSENT;
 	}
 	if (d->nr_layouts > 1 && !d->nr_ids)
 		return error_set(err, -EINVAL, "%d events but no ids to tell their samples apart",
@@ -351,16 +308,6 @@ static __always_inline const struct layout *by_id(const struct decoder *d, uint6
 	return e->id ? &d->layouts[e->index] : NULL;
 }
 
-static inline unsigned int nr_words(const struct perf_event_header *rec)
-{
-	return (rec->size - sizeof(*rec)) / 8;
-}
-
-static const uint64_t *words_of(const struct perf_event_header *rec)
-{
-	return (const uint64_t *)(rec + 1);
-}
-
 /* The layout of any record; NULL where it cannot be known. */
 static __always_inline const struct layout *layout_of(const struct decoder *d,
 						      const struct perf_event_header *rec)
@@ -371,12 +318,18 @@ static __always_inline const struct layout *layout_of(const struct decoder *d,
 		return &d->layouts[0];
 	if (rec->type == PERF_RECORD_SAMPLE)
 		return d->id_word < n ? by_id(d, words_of(rec)[d->id_word]) : NULL;
+	n = nr_side_words(d, rec);
 	if (d->id_end_word == ABSENT || d->id_end_word > n)
 		return &d->layouts[0];
 	/* Synthesized records carry id 0: any layout's trailer does, they agree on its place. */
 	const struct layout *l = by_id(d, words_of(rec)[n - d->id_end_word]);
 
 	return l ? l : &d->layouts[0];
+}
+
+const struct layout *decoder_layout(const struct decoder *d, const struct perf_event_header *rec)
+{
+	return layout_of(d, rec);
 }
 
 const struct perf_event_attr *decoder_attr_of(const struct decoder *d,
@@ -417,6 +370,7 @@ bool decoder_time(const struct decoder *d, const struct perf_event_header *rec, 
 		*time = words_of(rec)[word];
 		return true;
 	}
+	n = nr_side_words(d, rec);
 	word = d->time_end_word;
 	if (word == ABSENT) {
 		l = layout_of(d, rec);
@@ -437,6 +391,7 @@ int decoder_cpu(const struct decoder *d, const struct perf_event_header *rec)
 		return -1;
 	if (rec->type == PERF_RECORD_SAMPLE)
 		return l->cpu < n ? (int)(uint32_t)words_of(rec)[l->cpu] : -1;
+	n = nr_side_words(d, rec);
 	return l->end_cpu <= n ? (int)(uint32_t)words_of(rec)[n - l->end_cpu] : -1;
 }
 
@@ -530,51 +485,6 @@ static inline int decode_sample(const struct decoder *d, const struct perf_event
 	return l->nr_classes;
 }
 
-/* Bytes behind the header that a side-band record of this type has at least, and its class. */
-static const struct {
-	uint8_t class, bytes;
-} side_band[] = {
-	[PERF_RECORD_LOST] = {EVENT_LOST, 16},	[PERF_RECORD_LOST_SAMPLES] = {EVENT_LOST, 8},
-	[PERF_RECORD_COMM] = {EVENT_COMM, 16},	[PERF_RECORD_FORK] = {EVENT_FORK, 24},
-	[PERF_RECORD_EXIT] = {EVENT_EXIT, 24},	[PERF_RECORD_MMAP] = {EVENT_MMAP, 32},
-	[PERF_RECORD_MMAP2] = {EVENT_MMAP, 64}, [PERF_RECORD_KSYMBOL] = {EVENT_KSYMBOL, 24},
-};
-
-static int decode_side_band(const struct decoder *d, const struct perf_event_header *rec,
-			    struct event *ev)
-{
-	const struct layout *l = layout_of(d, rec);
-	unsigned int n = nr_words(rec), bytes = n * 8;
-	const uint64_t *w = words_of(rec);
-
-	if (rec->type >= sizeof(side_band) / sizeof(side_band[0]) || !side_band[rec->type].bytes)
-		return 0;
-	if (!l || bytes < side_band[rec->type].bytes + l->trailer_words * 8u)
-		return -EBADMSG;
-	ev->class = side_band[rec->type].class;
-	ev->chain = NULL;
-	ev->raw = (const uint8_t *)w;
-	ev->raw_size = bytes - l->trailer_words * 8;
-	ev->key = 0;
-	ev->period = 1;
-	ev->cpu = l->end_cpu != ABSENT ? (int32_t)w[n - l->end_cpu] : -1;
-	if (ev->class == EVENT_KSYMBOL) {
-		ev->pid = ev->tid = -1;
-		return 1;
-	}
-	if (ev->class == EVENT_LOST) {
-		ev->pid = ev->tid = -1;
-		/* LOST: id, lost. LOST_SAMPLES: lost. */
-		ev->period = w[rec->type == PERF_RECORD_LOST ? 1 : 0];
-		return 1;
-	}
-	/* COMM and MMAP: pid, tid. FORK and EXIT: pid, ppid, tid, ptid. */
-	ev->pid = (int32_t)w[0];
-	ev->tid = ev->class == EVENT_COMM || ev->class == EVENT_MMAP ? (int32_t)(w[0] >> 32)
-								     : (int32_t)w[1];
-	return 1;
-}
-
 int decoder_decode(const struct decoder *d, const struct perf_event_header *rec, struct event *ev,
 		   int max)
 {
@@ -584,7 +494,7 @@ int decoder_decode(const struct decoder *d, const struct perf_event_header *rec,
 		return -EBADMSG;
 	if (rec->type == PERF_RECORD_SAMPLE)
 		return decode_sample(d, rec, ev, max);
-	return decode_side_band(d, rec, ev);
+	return decoder_side_band(d, rec, ev, max);
 }
 
 int decoder_decode_run(const struct decoder *restrict d, const struct slot *slots, int n,

@@ -36,6 +36,11 @@ const struct perf_event_attr *decoder_attr_of(const struct decoder *d,
  * payload has at least so many bytes. An attribute without class is skipped. */
 int decoder_add_class(struct decoder *d, int index, uint16_t class, uint32_t payload);
 
+/* Records of this type, which are no samples, are delivered as class: those of attribute index,
+ * which then is for nothing else; -1: of all, besides what the session itself takes them for. Such
+ * an event's raw is the record behind its header. */
+int decoder_add_record(struct decoder *d, int index, uint32_t type, uint16_t class);
+
 /* What the payload of an attribute's samples is, see sample.h; RAW without this call. */
 void decoder_set_payload(struct decoder *d, int index, enum payload payload);
 

@@ -12,6 +12,7 @@
 #include "decoder.h"
 #include "error.h"
 #include "live.h"
+#include "records.h"
 #include "sample.h"
 #include "stacks.h"
 #include "unwind.h"
@@ -213,6 +214,7 @@ static struct perf_event_attr event_attr(const struct plan *p, const struct live
 		attr.sample_stack_user = ev->stack_dump;
 		attr.exclude_callchain_user = 1;
 	}
+	records_ask(&attr, ev->record);
 	fill_attr(p, &attr, p->config.pages, p->config.watermark);
 	if (ev->reads) {
 		attr.sample_type = (attr.sample_type & ~PERF_SAMPLE_RAW) | PERF_SAMPLE_READ;
@@ -280,6 +282,16 @@ static int add_blueprint(struct plan *p, struct decoder *decoder,
 	return b->index < 0 ? b->index : 0;
 }
 
+static int add_records(struct decoder *decoder, int index, const struct live_event *ev)
+{
+	const uint32_t *types = records_types(ev->record);
+	int ret = 0;
+
+	for (int i = 0; types[i] && !ret; i++)
+		ret = decoder_add_record(decoder, index, types[i], ev->class);
+	return ret;
+}
+
 static int add_event(struct plan *p, struct decoder *decoder, const struct live_event *ev,
 		     const struct cpus *cpus, struct error *err)
 {
@@ -294,7 +306,8 @@ static int add_event(struct plan *p, struct decoder *decoder, const struct live_
 		return ret;
 	if (ev->perf_event)
 		decoder_set_payload(decoder, b->index, sample_payload(ev->sample));
-	ret = decoder_add_class(decoder, b->index, ev->class, ev->payload);
+	ret = ev->record ? add_records(decoder, b->index, ev)
+			 : decoder_add_class(decoder, b->index, ev->class, ev->payload);
 	if (ret || !ev->cpus)
 		return ret;
 	snprintf(what, sizeof(what), "%s: ", ev->name);

@@ -8,6 +8,7 @@
 #include "error.h"
 #include "live.h"
 #include "recording.h"
+#include "records.h"
 #include "resolve.h"
 #include "signals.h"
 #include "tasks.h"
@@ -133,6 +134,41 @@ static void note_task(struct session *s, const struct slot *slot, const struct e
 	}
 }
 
+/* Whether a slot may be an event and no sample. What BPF programs write has no header. */
+static bool is_record(const struct session *s, const struct slot *slot)
+{
+	const struct perf_event_header *rec = slot->rec;
+
+	return s->records && slot->flags <= UINT16_MAX && rec->type != PERF_RECORD_SAMPLE;
+}
+
+/* A record that is no sample stands for what the session itself takes it for, if anything, and for
+ * events of those that asked for such records. */
+static int complete_records(struct session *s, const struct slot *slot, struct event *ev, int n)
+{
+	int delivered = 0, first = ev->class < EVENT_FIRST;
+	uint64_t time;
+
+	if (first) {
+		note_task(s, slot, ev);
+		delivered = s->wanted >> ev->class & 1;
+	}
+	/* What perf writes of all that there was before it began has no time: it did not happen. */
+	if (n == first || (!s->recording && slot->time < s->first_time) ||
+	    !decoder_time(s->source->decoder, slot->rec, &time))
+		return delivered;
+	for (int i = first; i < n; i++) {
+		if (!records_event(s->records, slot->rec, &ev[i])) {
+			s->stats.bad++;
+			break;
+		}
+		ev[delivered++] = ev[i];
+		s->stats.to = ev[i].time;
+		s->stats.events++;
+	}
+	return delivered;
+}
+
 /* Completes the n events that a slot was decoded to, or says what became of it: the events to
  * deliver, or -ENOSPC. */
 static int complete_others(struct session *s, const struct slot *slot, struct event *ev, int n)
@@ -154,10 +190,8 @@ static int complete_others(struct session *s, const struct slot *slot, struct ev
 			return 0;
 		return note_loss(s, slot, ev);
 	}
-	if (ev->class < EVENT_FIRST) {
-		note_task(s, slot, ev);
-		return s->wanted >> ev->class & 1;
-	}
+	if (ev->class < EVENT_FIRST || is_record(s, slot))
+		return complete_records(s, slot, ev, n);
 	if (slot->time < s->first_time)
 		return 0;
 	if (s->resolve)
@@ -175,6 +209,8 @@ static int decode_slots(struct session *s, uint32_t *flags)
 
 	if (s->resolve)
 		resolve_begin_batch(s->resolve);
+	if (s->records)
+		records_begin_batch(s->records);
 	while (s->next_slot < s->nr_slots) {
 		const struct slot *slot = &s->slots[s->next_slot];
 		int left = s->nr_slots - s->next_slot, got;

@@ -52,10 +52,12 @@ struct session_event {
 	uint8_t everywhere; /* live: of all threads, also where single ones are attached to */
 	uint32_t payload;   /* bytes its fields take: shorter payloads are not delivered */
 	uint8_t counted;    /* live: not sampled, session_read_counts() says how many there were */
-	uint8_t reads;	/* live: its samples hold the counts of all counted events instead, behind
-			 * a word that is followed by its own; on CPUs only */
-	uint16_t group; /* counted events of one number are read at once, and on hardware share
-			 * the time of its counters */
+	uint8_t reads;	 /* live: its samples hold the counts of all counted events instead, behind
+			  * a word that is followed by its own; on CPUs only */
+	uint32_t record; /* enum record_kind: its events are records that are no samples; 0: they
+			  * are samples */
+	uint16_t group;	 /* counted events of one number are read at once, and on hardware share
+			  * the time of its counters */
 };
 
 /* Where live events are taken. At most one of argv, cgroups and pids with tids is given. */
@@ -115,6 +117,9 @@ struct formats *session_formats(struct session *s, struct error *err);
 /* Event number index (from 0) of the recording: its name, type and config. -ENOENT beyond the last;
  * there are none without a recording. */
 int session_recorded_event(const struct session *s, uint32_t index, struct session_event *out);
+
+/* Whether this kernel, or the recording, has records of an enum record_kind. */
+bool session_has_records(const struct session *s, uint32_t kind);
 
 int session_add_event(struct session *s, const struct session_event *event, struct error *err);
 /* Live: a map whose records are events too, see bpf_ring.h. */

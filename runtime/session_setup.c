@@ -12,6 +12,7 @@
 #include "live.h"
 #include "probe.h"
 #include "recording.h"
+#include "records.h"
 #include "resolve.h"
 #include "signals.h"
 #include "tasks.h"
@@ -53,6 +54,7 @@ void session_free(struct session *s)
 	formats_free(s->formats);
 	tasks_free(s->tasks);
 	resolve_free(s->resolve);
+	records_free(s->records);
 	for (uint32_t i = 0; i < s->nr_events; i++) {
 		free((char *)s->events[i].name);
 		free((char *)s->events[i].config1_text);
@@ -98,10 +100,27 @@ int session_recorded_event(const struct session *s, uint32_t index, struct sessi
 	return 0;
 }
 
+/* Records that are no samples have an attribute only in common. */
+static int add_recorded_records(struct session *s, const struct session_event *event,
+				struct error *err)
+{
+	const uint32_t *types = records_types(event->record);
+
+	if (!session_has_records(s, event->record))
+		return error_set(err, -ENOENT, "the recording was not told of %s", event->name);
+	for (int i = 0; types[i]; i++)
+		if (decoder_add_record(s->source->decoder, -1, types[i], event->class))
+			return error_set(err, -ENOMEM, "out of memory");
+	return 0;
+}
+
 static int add_recorded(struct session *s, const struct session_event *event, struct error *err)
 {
 	struct decoder *d = s->source->decoder;
 	int found = 0;
+
+	if (event->record)
+		return add_recorded_records(s, event, err);
 
 	for (int i = 0; i < decoder_nr_attrs(d); i++) {
 		const struct perf_event_attr *attr = decoder_attr(d, i);
@@ -126,10 +145,25 @@ static int add_recorded(struct session *s, const struct session_event *event, st
 	return 0;
 }
 
+bool session_has_records(const struct session *s, uint32_t kind)
+{
+	struct decoder *d = s->recording ? s->source->decoder : NULL;
+
+	for (int i = 0; d && i < decoder_nr_attrs(d); i++)
+		if (records_are_asked(decoder_attr(d, i), kind))
+			return true;
+	return !d && !records_support(kind);
+}
+
 int session_add_event(struct session *s, const struct session_event *event, struct error *err)
 {
 	struct live_event *grown;
 
+	if (event->record && !s->records) {
+		s->records = records_new();
+		if (!s->records)
+			return error_set(err, -ENOMEM, "out of memory");
+	}
 	s->stack_parts |= event->callchain;
 	s->resolves |= event->callchain || event->resolve;
 	if (s->recording)
@@ -171,6 +205,7 @@ int session_add_event(struct session *s, const struct session_event *event, stru
 		.payload = event->payload,
 		.counted = event->counted,
 		.reads = event->reads,
+		.record = event->record,
 		.group = event->group,
 	};
 	s->nr_sampled += !event->counted;

@@ -31,6 +31,7 @@ struct session {
 	bool resolves;		 /* some event has a stack, or addresses to look up */
 	uint32_t stack_parts;	 /* that events ask for: enum stack_parts */
 	struct resolve *resolve; /* NULL: nothing is to be looked up */
+	struct records *records; /* NULL: none are events */
 	uint32_t nr_sampled;	 /* of them; the others are only counted */
 	uint32_t wanted;	 /* bit set of side-band classes that are delivered */
 	bool threads_ended;	 /* but not their process */

@@ -11,7 +11,7 @@ local function entries()
   for _, name in ipairs(tracepoints or {}) do
     all[#all + 1] = { name = name, kind = 'tracepoint' }
   end
-  for _, list in ipairs { catalog.perf_events(), catalog.probes() } do
+  for _, list in ipairs { catalog.perf_events(), catalog.records(), catalog.probes() } do
     for _, entry in ipairs(list) do
       all[#all + 1] = entry
     end

@@ -13,6 +13,7 @@
 #include "runtime/error.h"
 #include "runtime/event.h"
 #include "runtime/recording.h"
+#include "runtime/records.h"
 #include "runtime/resolve.h"
 #include "runtime/source.h"
 #include "runtime/stacks.h"
@@ -58,6 +59,7 @@ static uint64_t look_at_stack(struct resolve *r, const struct event *ev)
 static uint64_t drain(struct source *s, struct resolve *r, int max)
 {
 	struct slot slots[BATCH];
+	struct records *records = records_new();
 	struct event events[4];
 	struct error err;
 	uint64_t sum = 0;
@@ -65,8 +67,11 @@ static uint64_t drain(struct source *s, struct resolve *r, int max)
 
 	for (int i = 0; i < decoder_nr_attrs(s->decoder); i++)
 		decoder_add_class(s->decoder, i, EVENT_FIRST, 0);
+	for (int type = 1; type < 32; type++)
+		decoder_add_record(s->decoder, -1, type, EVENT_FIRST + type);
 	while ((n = s->ops->next(s, slots, max, UINT64_MAX, &err)) >= 0) {
 		resolve_begin_batch(r);
+		records_begin_batch(records);
 		for (int i = 0; i < n; i++) {
 			int nr = decoder_decode(s->decoder, slots[i].rec, events, 4);
 
@@ -74,10 +79,14 @@ static uint64_t drain(struct source *s, struct resolve *r, int max)
 				abort();
 			for (int k = 0; k < nr; k++)
 				events[k].time = (double)slots[i].time;
-			if (nr > 0 && events[0].class >= EVENT_FIRST) {
+			for (int k = 0; k < nr; k++)
+				if (events[k].class > EVENT_FIRST)
+					records_event(records, slots[i].rec, &events[k]);
+			if (nr > 0 && events[0].class == EVENT_FIRST) {
 				resolve_unwind(r, s->decoder, slots[i].rec, events, nr);
 				sum += look_at_stack(r, &events[0]);
-			} else if (nr > 0 && events[0].class != EVENT_LOST) {
+			} else if (nr > 0 && events[0].class < EVENT_FIRST &&
+				   events[0].class != EVENT_LOST) {
 				resolve_record(r, slots[i].rec, &events[0]);
 			}
 			for (int k = 0; k < nr; k++) {
@@ -90,6 +99,7 @@ static uint64_t drain(struct source *s, struct resolve *r, int max)
 		if (!n && (!s->ops->wait || s->ops->wait(s, 1000000000)))
 			abort();
 	}
+	records_free(records);
 	if (n != -ENODATA)
 		abort();
 	return sum;

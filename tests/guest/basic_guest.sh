@@ -33,6 +33,20 @@ expect_line 'pairs of system calls' '^sys_enter => sys_exit +1000 ' "$TMP/out"
 expect_line 'dynamic strings' 'mkdir .*cgroup:cgroup_mkdir: root=0 id=[0-9]+ level=1 path=/lab$' \
 	"$TMP/out"
 
+# Tracing changes the kernel's code where it is switched on.
+"$PROFSCRIPT" misc >"$TMP/out" 2>"$TMP/err" &
+tracer=$!
+sleep 1.5
+echo 1 >/sys/kernel/tracing/events/sched/sched_switch/enable
+echo 0 >/sys/kernel/tracing/events/sched/sched_switch/enable
+mkdir /sys/fs/cgroup/misc_lab
+kill -INT $tracer
+wait $tracer
+expect_line 'records: code is changed' \
+	'bash .* misc:text_poke: ffffffff[0-9a-f]{8} ([0-9a-f]{2})+ => ([0-9a-f]{2})+ __schedule\+0x' "$TMP/out"
+expect_line 'records: a cgroup is made' 'mkdir .* misc:cgroup: id [0-9]+ /misc_lab$' "$TMP/out"
+check 'records: this kernel has them all' test ! -s "$TMP/err"
+
 echo 1 >/proc/sys/kernel/sched_schedstats
 # A task on its way to sleep does not trace it: its waker does.
 "$PROFSCRIPT" exec -e 'sched:sched_stat_sleep/comm=="usleep"/' \

@@ -347,6 +347,56 @@ static void other_records_are_nothing(void **state)
 	decoder_free(d);
 }
 
+/* The kernel has added the size of a trailer to a record twice, for two readers: what follows the
+ * first one is not the trailer. */
+static void records_that_are_too_long(void **state)
+{
+	struct perf_event_attr attr = {.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TIME,
+				       .sample_id_all = 1};
+	static const uint64_t bodies[][4] = {
+		{1, 0x0123456789abcdef},			 /* BPF_EVENT: its tag */
+		{0xffffffffc0000000, 23, 0x4141414141414141, 0}, /* KSYMBOL: a name and its NUL */
+		{0xffffffff81000000, 0x4141414100020005, 0x414141},
+	};
+	static const struct {
+		uint32_t type, words;
+	} kinds[] = {
+		{PERF_RECORD_BPF_EVENT, 2}, {PERF_RECORD_KSYMBOL, 4}, {PERF_RECORD_TEXT_POKE, 3}};
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		for (int extra = 0; extra < 3; extra++) {
+			struct decoder *d = decoder_new();
+			struct builder b = {.n = 0};
+			struct perf_event_header *rec;
+			struct event ev[2];
+			uint64_t time;
+
+			decoder_add_attr(d, &attr, NULL);
+			decoder_add_attr(d, &attr, NULL);
+			decoder_add_id(d, id, 0);
+			decoder_add_id(d, id + 1, 1);
+			decoder_add_record(d, 1, kinds[i].type, EVENT_FIRST + 3);
+			assert_int_equal(decoder_check(d, NULL), 0);
+			memcpy(b.words, bodies[i], kinds[i].words * 8);
+			b.n = kinds[i].words;
+			b.words[b.n++] = when;
+			b.words[b.n++] = id + 1;
+			for (int j = 0; j < extra; j++) {
+				b.words[b.n++] = 0xdeadbeef;
+				b.words[b.n++] = id;
+			}
+			rec = record(kinds[i].type, &b, b.n);
+			assert_true(decoder_time(d, rec, &time) && time == when);
+			assert_int_equal(decoder_decode(d, rec, ev, 2), 1);
+			assert_int_equal(ev[0].class, EVENT_FIRST + 3);
+			assert_int_equal(ev[0].raw_size, kinds[i].words * 8);
+			free(rec);
+			decoder_free(d);
+		}
+	}
+}
+
 /* Attributes with different samples, told apart by their ids: near each other (an array) or not (a
  * hash). */
 static void several_attributes(void **state)
@@ -534,6 +584,7 @@ int main(void)
 		cmocka_unit_test(side_band),
 		cmocka_unit_test(other_records_are_nothing),
 		cmocka_unit_test(several_attributes),
+		cmocka_unit_test(records_that_are_too_long),
 		cmocka_unit_test(payload_that_is_too_short),
 		cmocka_unit_test(check_refuses),
 		cmocka_unit_test(runs_are_the_same_as_records),
