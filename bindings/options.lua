@@ -146,6 +146,10 @@ end
 ---@param word string starts with one dash
 ---@return string? message
 local function take_short(p, word)
+  local long = word:match('^%-([^=]*)'):gsub('_', '-')
+  if #long > 1 and p.spec.long[long] then -- else -order would write to a file "rder"
+    return ("unknown option '-%s'; did you mean '--%s'?"):format(long, long)
+  end
   local i = 2
   while i <= #word do
     local letter = word:sub(i, i)
@@ -160,10 +164,7 @@ local function take_short(p, word)
       message = take(p, option, '-' .. letter, stuck)
       i = #word
     end
-    if message then
-      local long = word:match('^%-([^=]*)'):gsub('_', '-') -- a long option with one dash?
-      return p.spec.long[long] and ("%s; did you mean '--%s'?"):format(message, long) or message
-    end
+    if message then return message end
     i = i + 1
   end
 end
