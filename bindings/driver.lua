@@ -339,10 +339,11 @@ local function run_with_events(session, script, opt, words, found)
   local limit_sources = sources.compile_limits(session, run.events.list, function() run.ended = true end)
   local dispatch_events = dispatch.compile(routes, function(e) run:note_loss(e) end)
   if opt.dry_run then
-    dry_run.print(out, run, words)
+    out:raw(dry_run.text(run, words))
     flush(out)
     return 0
   end
+  if opt.verbose >= 1 then out:warn((dry_run.text(run, words):gsub('\n$', ''))) end
   run:start(words)
 
   jit.on()

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- What --dry-run prints: the events that would be opened, and where.
+--- What --dry-run prints, and -v before the run: the events that are opened, and where.
 local ffi = require 'ffi'
 local attach = require 'bindings.attach'
 local explain = require 'bindings.explain'
@@ -60,10 +60,10 @@ local function all_counted(list)
   return true
 end
 
----@param out Output
 ---@param run Run
 ---@param words string[] the workload
-function dry_run.print(out, run, words)
+---@return string lines
+function dry_run.text(run, words)
   local list, opt, parts = run.events.list, run.opt, {}
   parts[1] = ('%s: %d event%s\n'):format(run.name, #list, #list == 1 and '' or 's')
   for _, event in ipairs(list) do
@@ -80,7 +80,7 @@ function dry_run.print(out, run, words)
         opt.mmap_pages * ffi.C.getpagesize() / 1024, opt.watermark)
     end
   end
-  out:raw(text.lines(table.concat(parts)))
+  return text.lines(table.concat(parts))
 end
 
 return dry_run

@@ -6,6 +6,7 @@ local detail = require 'lib.detail'
 local heat = require 'lib.heat'
 local latency = require 'lib.latency'
 local recall = require 'bindings.recall'
+local relation = require 'lib.relation'
 
 local nested = {}
 
@@ -178,6 +179,7 @@ function nested.run(settings, detail_settings)
       if key ~= nil and ev._time >= hole_end then tree:leave(f, key, ev._time) end
     end
   end
+  if opt.verbose > 1 then relation.print_each(handlers, kept, out) end
   return handlers
 end
 

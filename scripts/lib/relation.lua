@@ -98,6 +98,21 @@ local function tell_losses(name, out, stats, told)
   end
 end
 
+--- Has each event printed before it is handled, as -vv asks for.
+---@param handlers table
+---@param events Event[]
+---@param out Output
+function relation.print_each(handlers, events, out)
+  for _, event in ipairs(events) do
+    local handle = handlers[event]
+    local function print_and_handle(ev)
+      out:print_event(ev)
+      if handle then handle(ev) end
+    end
+    if not event.is_life then handlers[event] = print_and_handle end
+  end
+end
+
 --- Handlers that let an analysis see all pairs.
 ---@param name string of the profiler
 ---@param analysis table see above
@@ -141,7 +156,12 @@ function relation.run(name, analysis, found, opt, out)
         s.pairs, s.replaced, s.dropped, s.evicted, s.stored, s.unstarted, s.mismatched, s.unneeded))
     end
   end
-  return { matcher, interval = report, stop = stop }, matcher
+  local handlers = { matcher, interval = report, stop = stop }
+  if opt.verbose > 1 then
+    for _, stage in ipairs(found.stages) do relation.print_each(handlers, stage, out) end
+    relation.print_each(handlers, found.others, out)
+  end
+  return handlers, matcher
 end
 
 return relation

@@ -27,7 +27,7 @@ else -k, else the CPU or thread that the event came from.
 
 An event with untraced is in no stage, --detail shows it between the others, and with samekey needs
 their key too; one with trigger ends an interval. role=EXPR says what an event may be: 1 the start of
-a pair, 2 the end, 3 both.]],
+a pair, 2 the end, 3 both. -vv prints all events, as they come.]],
   examples = {
     { 'profscript multi-trace -e sched:sched_wakeup//key=pid/ -e sched:sched_switch//key=next_pid/ -i 1000',
       'how long woken tasks wait for a CPU' },

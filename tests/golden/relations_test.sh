@@ -137,6 +137,20 @@ check '--heatmap leaves the table' diff <(tail -n +2 "$TMP/out") <("$PROFSCRIPT"
 check_status '--heatmap where nothing can be written' 1 "$PROFSCRIPT" multi-trace "${softirqs[@]}" \
 	--heatmap "$TMP/none/map" --input "$here/timers.data"
 
+# -v says what is opened, and -vv prints every event, of all stages and none, as trace does.
+"$PROFSCRIPT" trace --input "$here/nap.data" >"$TMP/want"
+"$PROFSCRIPT" "${nap[@]}" --detail -vv --input "$here/nap.data" 2>"$TMP/err" | grep -E '^20.* (raw_syscalls|sched):' >"$TMP/got"
+check 'multi-trace -vv: every event' diff "$TMP/want" "$TMP/got"
+expect_line '-v: the events' '^multi-trace: 5 events$' "$TMP/err"
+expect_line '-v: their attributes' '^    attributes: key=common_pid$' "$TMP/err"
+"$PROFSCRIPT" syscalls -vv --input "$here/nap.data" 2>/dev/null | grep -c ' raw_syscalls:sys_' >"$TMP/got"
+peer nap | grep -c ' raw_syscalls:sys_' >"$TMP/want"
+check 'syscalls -vv: its events' diff "$TMP/want" "$TMP/got"
+"$PROFSCRIPT" trace --input "$here/timers.data" >"$TMP/want"
+"$PROFSCRIPT" nested-trace -e irq:softirq_entry,irq:softirq_exit -e timer:timer_expire_entry,timer:timer_expire_exit -vv \
+	--input "$here/timers.data" 2>/dev/null | grep -E '^20.* (irq|timer):' >"$TMP/got"
+check 'nested-trace -vv: every event' diff "$TMP/want" "$TMP/got"
+
 # --- syscalls -------------------------------------------------------------------------------------
 text syscalls-nap nap syscalls
 text syscalls-threads nap syscalls --perins --than 1ms

@@ -111,7 +111,6 @@ it('how often an event is taken', function()
 end)
 
 it('a dry run shows what would be opened', function()
-  local out = collector()
   local run = {
     name = 'trace',
     opt = { mmap_pages = 64, watermark = 50, cpus = '0-3' },
@@ -122,7 +121,6 @@ it('a dry run shows what would be opened', function()
     },
   }
   wakeup.user_filter = 'pid + 1 > 2'
-  dry_run.print(out, run, {})
   assert.equal([[
 trace: 2 events
   sched:sched_wakeup: id 317, every event
@@ -132,17 +130,15 @@ trace: 2 events
   cpu-clock: type 1, config 0, sampled 4000 times a second
 target: CPUs 0-3
 rings: one per CPU, 64 pages (256 KiB) each, read when 50% full
-]], out.text())
+]], dry_run.text(run, {}))
 
-  out = collector()
   run.opt = { input = 'perf.data' }
   run.events.list = { clock }
-  dry_run.print(out, run, {})
   assert.equal([[
 trace: 1 event
   cpu-clock: type 1, config 0
 source: the recording perf.data
-]], out.text())
+]], dry_run.text(run, {}))
 end)
 
 it('a dry run names its target', function()
