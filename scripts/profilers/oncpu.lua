@@ -4,6 +4,7 @@
 local native = require 'bindings.native'
 local tables = require 'lib.table'
 local threads = require 'lib.threads'
+local unreported = require 'lib.unreported'
 
 local MAX_CPU = 4096
 local MAX_ROWS = 65536
@@ -115,6 +116,8 @@ What runs when an interval ends is counted up to there. JSON and CSV have a row 
     -- With a filter of the user's nobody knows who runs between two switches that it lets through.
     local sees_all = not opt.filter
     local from_start = sees_all and not opt.input
+    local missed, leaves, enters, forget = unreported.watch()
+    local judges = sees_all and not prio -- a priority may change while a task runs
 
     local function credit(cpu, tid, comm, ns, complete)
       if not ours.has(tid) then return end
@@ -128,6 +131,10 @@ What runs when an interval ends is counted up to there. JSON and CSV have a row 
     local function switch(ev)
       local cpu, pid = ev._cpu, ev.prev_pid
       if cpu < 0 or cpu >= MAX_CPU then return end
+      if judges then
+        if ours.has(pid) then leaves(pid, ev._time) end
+        if ours.has(ev.next_pid) then enters(ev.next_pid, ev._time) end
+      end
       local from = since[cpu]
       if from < known_from then
         current[cpu] = 0
@@ -198,9 +205,15 @@ What runs when an interval ends is counted up to there. JSON and CSV have a row 
     filter = filter and named and ('(%s) && %s'):format(filter, named) or filter or named
     return ours.follow {
       [filter and ('sched:sched_switch/"%s"/'):format(filter:gsub('["\\]', '\\%0')) or 'sched:sched_switch'] = switch,
-      lost = function(gap) known_from = math.max(known_from, gap.to) end,
+      lost = function(gap)
+        known_from = math.max(known_from, gap.to)
+        forget(gap)
+      end,
       interval = report,
-      stop = report,
+      stop = function(time)
+        report(time)
+        unreported.tell(missed, out, 'oncpu', 'what ran up to them is left out')
+      end,
     }
   end,
 }

@@ -3,6 +3,7 @@
 local delay = require 'lib.delay'
 local relation = require 'lib.relation'
 local threads = require 'lib.threads'
+local unreported = require 'lib.unreported'
 
 local options = relation.pick('than', 'only_than', 'lower', 'perins', 'detail', 'heatmap')
 options.event = {
@@ -50,6 +51,30 @@ local function set_up(found, names, ours, session)
     .. (', each once, and %d are there'):format(seen)
 end
 
+--- Adds handlers that find out whether the kernel has reported all switches to these tasks.
+local function judge(handlers, found, ours, out)
+  local outgoing, incoming
+  for _, event in ipairs(found.stages[1]) do
+    if event.name == 'sched:sched_switch' then outgoing = event end
+  end
+  incoming = found.stages[2][1]
+  local sees_all = not incoming.filter
+  local missed, leaves, enters, forget = unreported.watch(not sees_all)
+  handlers[incoming] = function(ev)
+    if sees_all and ours.has(ev.prev_pid) then leaves(ev.prev_pid, ev._time) end
+    if ours.has(ev.next_pid) then enters(ev.next_pid, ev._time) end
+  end
+  -- Of tasks that are selected, only those that could go on are seen to stop.
+  if not sees_all then handlers[outgoing] = function(ev) leaves(ev.prev_pid, ev._time) end end
+  handlers.lost = forget
+  local stop = handlers.stop
+  handlers.stop = function(time)
+    stop(time)
+    unreported.tell(missed, out, 'rundelay', 'the waits before them are left out')
+  end
+  return handlers
+end
+
 return {
   summary = 'Time that tasks wait for a CPU',
   description = [[
@@ -81,6 +106,6 @@ tasks. --detail=samecpu shows the events of the CPU that the task waits for, whe
     local handlers
     handlers, message = delay.run { name = 'rundelay', opt = opt, out = out, session = session, events = found,
       threads = true }
-    return handlers and ours.follow(handlers), message
+    return handlers and ours.follow(judge(handlers, found, ours, out)), message
   end,
 }

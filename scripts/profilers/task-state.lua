@@ -5,6 +5,7 @@ local flamegraph = require 'lib.flamegraph'
 local native = require 'bindings.native'
 local tables = require 'lib.table'
 local threads = require 'lib.threads'
+local unreported = require 'lib.unreported'
 
 local MAX_ROWS = 65536
 
@@ -100,7 +101,7 @@ takes names of tasks: java,python*. New threads and children of -p and of a work
     local is_ours, slept = ours.has, { [2] = opt.interruptible, [3] = opt.uninterruptible }
     local state, since = native.numbers(threads.MAX), native.numbers(threads.MAX)
     local known_from, dropped = 0, 0 -- what began before the end of a hole is not known
-    local unwoken, unswitched = 0, 0 -- tasks that ran again without a wakeup; that stopped without having started
+    local missed = unreported.new()
     local keys = native.keys(1, MAX_ROWS)
     local hists, over = native.hists((MAX_ROWS + 1) * STATES), native.numbers((MAX_ROWS + 1) * STATES)
     local than, perins = opt.than or math.huge, opt.perins
@@ -161,10 +162,10 @@ takes names of tasks: java,python*. New threads and children of -p and of a work
       local what = before(pid)
       if what == ON_CPU or what == RUNNABLE then
         add(pid, ON_CPU, ev._time - since[pid], ev)
-      elseif what == QUEUED then
-        unswitched = unswitched + 1
+      elseif what ~= 0 and not only_sleep then -- it stops without having started
+        missed.switches = missed.switches + 1
       elseif what ~= 0 then
-        unwoken = unwoken + 1
+        missed.wakeups = missed.wakeups + 1
       end
       become(pid, of_bits[bits % 256], ev)
       if flame then stacks[pid] = ev._stack end
@@ -174,8 +175,10 @@ takes names of tasks: java,python*. New threads and children of -p and of a work
       local what = before(pid)
       if what == QUEUED or what == RUNNABLE then
         add(pid, QUEUED, ev._time - since[pid], ev)
-      elseif what ~= 0 and what ~= ON_CPU then
-        unwoken = unwoken + 1
+      elseif what == ON_CPU then
+        missed.switches = missed.switches + 1
+      elseif what ~= 0 then
+        missed.wakeups = missed.wakeups + 1
         add(pid, what, ev._time - since[pid], ev)
       end
       become(pid, ON_CPU, ev)
@@ -280,10 +283,8 @@ takes names of tasks: java,python*. New threads and children of -p and of a work
       if session.named_threads then settle(time) end
       print_and_clear()
       if flame then flame:finish() end
-      if unwoken + unswitched > 0 then
-        out:warn(('task-state: the kernel did not report %d wakeups (these sleeps %s) and %d switches (that time left'
-          .. ' out)'):format(unwoken, only_sleep and 'are left out' or 'last until the task ran', unswitched))
-      end
+      unreported.tell(missed, out, 'task-state', 'the time before them is left out',
+        only_sleep and 'these sleeps are left out' or 'these sleeps last until the task ran')
       if dropped > 0 then
         out:warn(('task-state: %d states left out: their ends may be among the lost events'):format(dropped))
       end

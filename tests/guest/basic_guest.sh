@@ -63,6 +63,14 @@ echo 'p:lab/open do_sys_openat2 file=+0(%si):ustring' >>/sys/kernel/tracing/kpro
 expect_line 'probes made by hand' 'cat .* lab:open: \(ffffffff[0-9a-f]+\) file="/proc/version"$' \
 	"$TMP/out"
 
+# A kernel that reports all: nobody misses a switch.
+for profiler in oncpu rundelay task-state; do
+	build/workloads/pingpong -c 0,3 2000 &
+	"$PROFSCRIPT" $profiler -m 1024 --duration 1 >"$TMP/out" 2>"$TMP/err"
+	wait $!
+	check "$profiler misses nothing" test ! -s "$TMP/err"
+done
+
 modprobe null_blk irqmode=0
 counts 'block requests' '^WS +100$' -e block:block_getrq 'count(ev.rwbs)' \
 	-- dd if=/dev/zero of=/dev/nullb0 bs=4k count=100 oflag=direct

@@ -210,6 +210,22 @@ check 'oncpu -p: a thread' test "$(column tid | sort -u)" = $hog
 expect_line 'oncpu -p: its line' "^ *$hog states +[0-9]+ms/[0-9]+ +0\\([0-9.]+ms/[0-9]+/[0-9.]+ms\\)\$" "$TMP/out"
 kill $hog
 
+# Switches that are not reported, as those that the idle tasks of some machines make: here all to one program.
+# It is told of each time that it leaves a CPU, but for the first.
+perf record -q -a -m 1024 -o "$TMP/hidden.data" -e sched:sched_switch --filter 'next_comm != "states"' \
+	-e sched:sched_wakeup,sched:sched_wakeup_new -- taskset -c 0 "$states" sleep 20 sleep 20 sleep 20 sleep 20 sleep 20 \
+	2>/dev/null
+left=$("$PROFSCRIPT" exec -e 'sched:sched_switch/prev_comm=="states"/' --input "$TMP/hidden.data" 'count(ev.prev_comm)' \
+	--format csv | sed -n 's/.*states,//p')
+for args in oncpu rundelay 'task-state --perins'; do
+	# shellcheck disable=SC2086 # words
+	"$PROFSCRIPT" $args --input "$TMP/hidden.data" >"$TMP/out" 2>"$TMP/err"
+	n=$(sed -n "s/^${args%% *}: the kernel did not report.* \([0-9]*\) switches (.*left out)\$/\1/p" "$TMP/err")
+	echo "# $left leave, ${n:-0} not reported" >>"$TMP/err"
+	[ "$left" -ge 6 ] && [ "${n:-0}" -ge $((left - 1)) ]
+	result $? "${args%% *}: switches that are not reported" "$TMP/err"
+done
+
 # kmemleak: malloc and calloc of a program that keeps every tenth object, by probes
 leak=$TOP/build/workloads/leak
 if [ "$(uname -m)" = x86_64 ] && [ -e /sys/bus/event_source/devices/uprobe ]; then

@@ -1,0 +1,56 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Switches and wakeups that the kernel did not report: some kernels show no tracer what certain tasks do,
+--- such as the idle task of a CPU, which wakes and switches to the others. A task that leaves a CPU without
+--- having come there, or comes twice without having left, gives it away.
+local native = require 'bindings.native'
+local threads = require 'lib.threads'
+
+local unreported = {}
+
+local OFF, ON = 1, 2 -- where a task was last seen; 0: not known
+
+---@class Unreported
+---@field switches integer
+---@field wakeups integer
+
+---@return Unreported
+function unreported.new() return { switches = 0, wakeups = 0 } end
+
+--- Says how many there were and what became of the time.
+---@param self Unreported
+---@param out Output
+---@param name string of the profiler
+---@param switches string
+---@param wakeups? string
+function unreported.tell(self, out, name, switches, wakeups)
+  local parts = {}
+  if self.wakeups > 0 then parts[1] = ('%d wakeups (%s)'):format(self.wakeups, wakeups) end
+  if self.switches > 0 then parts[#parts + 1] = ('%d switches (%s)'):format(self.switches, switches) end
+  if #parts > 0 then out:warn(('%s: the kernel did not report %s'):format(name, table.concat(parts, ' and '))) end
+end
+
+--- Counts unreported switches, for who sees the tasks of each switch but keeps no state of them.
+---@param some_leave? boolean not all that leave their CPU are seen
+---@return Unreported found
+---@return fun(pid: integer, time: number) leaves
+---@return fun(pid: integer, time: number) enters
+---@return fun(gap: table) lost what was seen before the end of a hole says nothing of what comes behind it
+function unreported.watch(some_leave)
+  local self, max = unreported.new(), threads.MAX
+  local place, since, known_from = native.numbers(max), native.numbers(max), 0
+
+  local function leaves(pid, time)
+    if pid <= 0 or pid >= max then return end
+    if place[pid] == OFF and since[pid] >= known_from then self.switches = self.switches + 1 end
+    place[pid], since[pid] = OFF, time
+  end
+  local function enters(pid, time)
+    if pid <= 0 or pid >= max then return end
+    if place[pid] == ON and since[pid] >= known_from and not some_leave then self.switches = self.switches + 1 end
+    place[pid], since[pid] = ON, time
+  end
+  local function lost(gap) known_from = math.max(known_from, gap.to) end
+  return self, leaves, enters, lost
+end
+
+return unreported
