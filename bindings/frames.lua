@@ -117,20 +117,27 @@ function frames.new(session, add)
     return n
   end
 
-  function self.lines(id)
+  --- A line for each frame; in_kernel: only those of the kernel, or of user space.
+  function self.lines(id, in_kernel)
     local lines = {}
-    for i, one in ipairs(self.list(id)) do
-      lines[i] = ('%016x %s'):format(one.address, frames.text(one))
+    for _, one in ipairs(self.list(id)) do
+      if in_kernel == nil or (one.in_kernel or false) == in_kernel then
+        lines[#lines + 1] = ('%016x %s'):format(one.address, frames.text(one))
+      end
     end
     return lines
   end
+
+  local function indented(lines) return #lines > 0 and '    ' .. table.concat(lines, '\n    ') .. '\n' or '' end
+
+  --- The frames of the kernel, then those of user space, as text.
+  function self.halves(id) return indented(self.lines(id, true)), indented(self.lines(id, false)) end
 
   local texts, nr_texts = {}, 0
   function self.text(id)
     local found = texts[id]
     if not found then
-      local lines = self.lines(id)
-      found = #lines > 0 and '    ' .. table.concat(lines, '\n    ') .. '\n' or ''
+      found = indented(self.lines(id))
       if nr_texts == MAX_TEXTS then texts, nr_texts = {}, 0 end
       texts[id], nr_texts = found, nr_texts + 1
     end

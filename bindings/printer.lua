@@ -103,14 +103,16 @@ local function fields_printer(event, run)
 end
 
 --- A function(buf, e) that appends what an event is: as its profiler describes it, else its name and
---- its fields.
+--- its fields. It returns what else the profiler says of it, and whether that is about user space.
 local function body_printer(event, run)
   local name, fields = event.name, fields_printer(event, run)
   local describe, view = event.owner.describe, event.view.type
   return function(buf, e)
-    local description = describe and describe(ffi.cast(view, e))
+    local description, block, of_user
+    if describe then description, block, of_user = describe(ffi.cast(view, e)) end
     if description then
       buf:put(text.safe(description))
+      return block and text.lines(block), of_user
     else
       buf:put(name, ': ')
       fields(buf, e)
@@ -132,7 +134,8 @@ end
 --- instead of the wall time.
 function Printer:line_printer(event)
   local out, safe, task_name = self.out, text.safe, self.run.services.task_name
-  local buf, stack, stack_text = out:text_buffer(), self.run.services.stack, self.run.services.frames.text
+  local services = self.run.services
+  local buf, stack, stack_text, halves = out:text_buffer(), services.stack, services.frames.text, services.frames.halves
   local body = body_printer(event, self.run)
   local floor = math.floor
   local has_flags = not event.perf_event and not event.output and not event.is_life and not event.record
@@ -163,9 +166,16 @@ function Printer:line_printer(event)
     end
     buf:putf('%16s %6d %s%s%s[%s] %d.%06d: ', safe(task_name(e.tid, time)), e.tid, irq, preempt, blank, CPU_TEXT[e.cpu],
       sec, us - sec * 1e6)
-    body(buf, e)
+    local block, of_user = body(buf, e)
     buf:put '\n'
-    if e.chain ~= nil and not bare then buf:put(stack_text(stack(e))) end
+    if bare then return end
+    if block and of_user and e.chain ~= nil then
+      local kernel, user = halves(stack(e))
+      buf:put(kernel, block, user)
+      return
+    end
+    if block then buf:put(block) end
+    if e.chain ~= nil then buf:put(stack_text(stack(e))) end
   end
 end
 

@@ -66,10 +66,7 @@ breakpoints: 4 on x86. The registers at the access are printed below each line, 
     local function show(ev)
       if flame then return flame:add(ev, 1) end
       if opt.count then return count:add(1, shown[ev._event], ev._pid, ev._comm, ip_of(ev)) end
-      out:print_event(ev, true)
-      local values = with_registers and session.registers(ev, 'regs_intr')
-      if values then out:write(registers.block(values)) end
-      for _, line in ipairs(session.stack_lines(ev._stack)) do out:write('    ' .. line .. '\n') end
+      out:print_event(ev)
     end
     for _, word in ipairs(opt.where) do
       local name, title = parse(word)
@@ -78,7 +75,10 @@ breakpoints: 4 on x86. The registers at the access are printed below each line, 
       shown[event.name], handlers[event] = title, show
     end
 
-    function handlers.describe(ev) return ('breakpoint: %s ip %s'):format(shown[ev._event], ip_of(ev)) end
+    function handlers.describe(ev)
+      local values = with_registers and session.registers(ev, 'regs_intr')
+      return ('breakpoint: %s ip %s'):format(shown[ev._event], ip_of(ev)), values and registers.block(values)
+    end
     function handlers.interval()
       if flame then flame:interval() end
       count:print(out)

@@ -16,25 +16,20 @@ return {
 
   start = function(opt, out, session)
     local flame = flamegraph.new(opt, session, out, { title = 'page faults', unit = 'faults' })
+    local with_registers = opt.call_graph and not opt.input and not flame
     local function describe(ev)
       local frame = session.address(ev, ev._ip)
       local ip = frame and frame.symbol and ('%s+0x%x'):format(frame.symbol, frame.plus)
-      return ('page-fault: addr %016x ip %s'):format(ev._addr, ip or ('%016x'):format(ev._ip))
+      local values = with_registers and session.registers(ev)
+      return ('page-fault: addr %016x ip %s'):format(ev._addr, ip or ('%016x'):format(ev._ip)),
+        values and registers.block(values), 'of user space'
     end
-    local with_registers = opt.call_graph and not opt.input and not flame
     local fault = session.event {
       'page-faults', resolve = true, sample = with_registers and { 'regs_user' } or nil,
     }
-    local function show(ev)
-      out:print_event(ev, true)
-      if not opt.call_graph then return end
-      local values = with_registers and session.registers(ev)
-      if values then out:write(registers.block(values)) end
-      for _, line in ipairs(session.stack_lines(ev._stack)) do out:write('    ' .. line .. '\n') end
-    end
     return {
       [fault] = function(ev)
-        if flame then flame:add(ev, 1) else show(ev) end
+        if flame then flame:add(ev, 1) else out:print_event(ev) end
       end,
       describe = describe,
       interval = flame and function() flame:interval() end,

@@ -111,6 +111,12 @@ if [ -e /sys/bus/event_source/devices/breakpoint ] && gcc -O1 -no-pie -o watch w
 		-- ./watch >out 2>&1
 	expect_line 'as a source of others' '^7$' <(grep -c ": breakpoint: $address/4:W ip main+0x" out)
 	expect_line 'in the order of time' 'sys_enter: NR 231 ' <(tail -n 1 out)
+	expect_line 'with its registers too' '^7$' <(grep -cE '^ +RIP: 0{10}[0-9a-f]{6} RSP: ' out)
+	"$PROFSCRIPT" multi-trace -e raw_syscalls:sys_exit -e "raw_syscalls:sys_enter/id==231/,breakpoint/\"$address/4:w --exclude-kernel\"/" \
+		--lower 100s --detail -- ./watch >out 2>&1
+	expect_line 'in details' '^100$' <(grep -cE "^\|.* watch .*: breakpoint: $address/4:W ip main\+0x" out)
+	expect_line 'with what the registers were then' '^100$' <(grep -E '^ +RIP: ' out | grep -cE 'RIP: 0{10}[0-9a-f]{6} RSP: ')
+	expect_line 'one after the other' '^100$' <(grep -E '^ +RAX: ' out | sort -u | wc -l)
 	expect_line 'a bad one' "bad event 'mem:0x1000/3:w': '3' is no length" <("$PROFSCRIPT" breakpoint 4096/3 2>&1)
 	expect_line 'too many' 'breakpoint: up to 4 breakpoints are supported' <("$PROFSCRIPT" breakpoint 1 2 3 4 5 2>&1)
 else

@@ -87,6 +87,10 @@ expect_line 'a busy one is not' 'burn .*profile: ' busy
 expect_line 'a page fault' ' burn +[0-9]+ \[[0-9]{3}\] [0-9.]+: page-fault: addr [0-9a-f]{16} ip [^ ]+$' fault
 if [ "$(uname -m)" = x86_64 ]; then
 	expect_line 'its registers' '^      RIP: [0-9a-f]{16} RSP: [0-9a-f]{16} RFLAGS:[0-9a-f]{8}$' fault
+	"$PROFSCRIPT" page-faults -N 1 -g --exclude-user -- "$burn" 1 >fault
+	awk '/\(\[kernel\.kallsyms\]\)$/ { kernel++; late += registers } /^ +RIP: / { registers = kernel > 0 }
+		/^    0000/ { user += registers } END { exit !(registers && user && !late) }' fault
+	result $? 'those of a fault in the kernel stand between its frames and those of user space' fault
 fi
 "$PROFSCRIPT" trace -e page-faults --flame-graph faults -q -- "$burn" 1 >lines
 expect_line 'trace has flame graphs' '^burn;.* [0-9]+$' faults.folded
