@@ -31,6 +31,10 @@ local DEFAULT_PAGES = 128 -- 512 KiB per ring: loses nothing at a million events
 local DUMP_PAGES = 1024 -- where each event brings KiB of its stack
 local DEFAULT_WATERMARK = 50 -- percent
 
+-- Of PERF_RECORD_FORK: the thread that has started the new one.
+local FORK_FIELDS = { { name = '_parent', type = 'pid_t', offset = 12, size = 4, elem_size = 4, count = 1,
+  flags = C.FIELD_SIGNED } }
+
 ---@class Run
 ---@field name string of the profiler
 ---@field opt table
@@ -106,7 +110,8 @@ function Run:route(checked)
     local handler = checked.life[name]
     if handler then
       C.session_want(self.session, class)
-      routes[#routes + 1] = { class = class, view = views.new(name, {}, self.services), handlers = { handler } }
+      local view = views.new(name, name == 'fork' and FORK_FIELDS or {}, self.services)
+      routes[#routes + 1] = { class = class, view = view, handlers = { handler } }
     end
   end
   for _, route in ipairs(self.counts and self.counts.routes or {}) do

@@ -257,6 +257,8 @@ static void wait_for_more(struct session *s)
 		if (tick < now + timeout)
 			timeout = tick > now ? tick - now : 1;
 	}
+	if (!s->stopped && now != UINT64_MAX && s->end_at < now + timeout)
+		timeout = s->end_at > now ? s->end_at - now : 1;
 	if (s->threads_ended && timeout > EXIT_WAIT)
 		timeout = EXIT_WAIT;
 	ret = s->source->ops->wait(s->source, timeout);
@@ -308,6 +310,14 @@ static bool ends_with_tick(const struct session *s)
 	return s->tick_at && (counts_only(s) ? s->tick_at < s->end_at : s->tick_at <= s->end_at);
 }
 
+/* Whether no more events are wanted, though the reader may not have come that far: what is counted
+ * until it has would be more than what is delivered. */
+static bool is_over(const struct session *s)
+{
+	return s->end_at != UINT64_MAX && !s->recording && !s->stopped && !counts_only(s) &&
+	       s->source->ops->now(s->source) > s->end_at;
+}
+
 int session_next(struct session *s, struct batch *batch, struct error *err)
 {
 	uint64_t until = ends_with_tick(s) ? s->tick_at - 1 : s->end_at;
@@ -323,6 +333,8 @@ int session_next(struct session *s, struct batch *batch, struct error *err)
 			s->ended = true;
 	}
 	if (s->workload && workload_ended(s->workload, &s->stats.workload_status))
+		session_stop(s);
+	if (is_over(s))
 		session_stop(s);
 	if (s->nr_tids && !s->per_thread && !s->workload && !s->stopped)
 		watch_threads(s);

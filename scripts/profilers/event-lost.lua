@@ -2,6 +2,7 @@
 --- Whether events get lost: what the kernel counted against what arrived.
 local native = require 'bindings.native'
 local tables = require 'lib.table'
+local threads = require 'lib.threads'
 
 local MAX_ROWS = 4096
 
@@ -11,7 +12,8 @@ return {
 Each event is recorded and counted at the same time; `missing` is what was counted and not delivered.
 The last line says how much of it the kernel had no room for. The rest is without a word: some kernels
 do not deliver what certain tasks do, and some events at the start and the end are on one side only.
-`late` came after a younger one.
+Where threads are named their rings also tell of names and ends of tasks, which are no events but can be
+lost. `late` came after a younger one.
 
   $ profscript event-lost -q -m 1 -e raw_syscalls:sys_enter -- find /usr -name x.y
   2026-11-22 11:29:44.126967
@@ -23,7 +25,10 @@ do not deliver what certain tasks do, and some events at the start and the end a
     { 'profscript event-lost -e sched:sched_wakeup,sched:sched_switch -m 64 --duration 10', 'with small rings' },
     { 'profscript event-lost -e raw_syscalls:sys_enter -- ls -R /usr', 'of a command' },
   },
-  options = { perins = { type = 'flag', help = 'rows for each CPU or thread' } },
+  options = {
+    perins = { type = 'flag', help = 'rows for each CPU or thread' },
+    exit_n = { help = 'stop soon after this many events' },
+  },
 
   start = function(opt, out, session)
     local list, twins = {}, {}
@@ -37,19 +42,32 @@ do not deliver what certain tasks do, and some events at the start and the end a
     end
     local counts = session.count(twins)
     local is_thread = counts.title == 'THREAD'
-    local delivered, last, late = native.numbers((MAX_ROWS + 1) * #list), native.numbers(MAX_ROWS + 1), 0
-    local keys, lost = native.keys(1, MAX_ROWS), 0
+    local delivered = native.numbers((MAX_ROWS + 1) * #list)
+    local keys, lost, last, late, left = native.keys(1, MAX_ROWS), 0, 0, 0, opt.exit_n or math.huge
+    -- What a thread has started is counted with it: by thread, the named one that it comes from.
+    local root, perins = opt.perins and is_thread and native.numbers(threads.MAX), opt.perins
 
     local handlers = {}
     for i, event in ipairs(list) do
       handlers[event] = function(ev)
-        local id
-        if is_thread then id = keys.id(ev._tid) else id = keys.id(ev._cpu) end
+        local id = 0
+        if root then
+          id = keys.id(root[ev._tid])
+        elseif perins then
+          id = keys.id(ev._cpu)
+        end
         local at = id * #list + i - 1
         delivered[at] = delivered[at] + 1
-        if ev._time < last[id] then late = late + 1 end
-        last[id] = ev._time
+        if ev._time < last then late = late + 1 end
+        last, left = ev._time, left - 1
+        if left == 0 then session.stop() end
       end
+    end
+    if root then
+      function handlers.targets(tids)
+        for _, tid in ipairs(tids) do root[tid] = tid end
+      end
+      function handlers.fork(ev) root[ev._tid] = root[ev._parent] end
     end
     handlers.lost = function(gap) lost = lost + gap.lost end
 
@@ -64,12 +82,12 @@ do not deliver what certain tasks do, and some events at the start and the end a
       local rows, sums, missing = {}, {}, 0
       for row = 1, counts:rows() do
         local instance = counts:id(row)
-        local id = keys.id(instance)
+        local id = perins and keys.id(instance) or 0
         for i, event in ipairs(list) do
           local n = counts:get(row, i)
           if n then
             local at = id * #list + i - 1
-            local sum = not opt.perins and sums[i]
+            local sum = not perins and sums[i]
             if not sum then
               sum = { instance = instance, event = event.alias, counted = 0, delivered = 0, missing = 0 }
               sums[i] = sum
@@ -85,7 +103,8 @@ do not deliver what certain tasks do, and some events at the start and the end a
         missing = missing + row.missing
       end
       out:table(spec, rows)
-      out:printf('lost %d, missing without a word %d, late %d\n', lost, missing - lost, late)
+      local others = lost > missing and (' (%d of them no events)'):format(lost - missing) or ''
+      out:printf('lost %d%s, missing without a word %d, late %d\n', lost, others, math.max(0, missing - lost), late)
       lost, late = 0, 0
     end
     handlers.interval, handlers.stop = report, report

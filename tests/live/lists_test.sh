@@ -249,7 +249,26 @@ check_status 'kmemleak wants an address' 2 "$PROFSCRIPT" kmemleak --alloc sched:
 csv event-lost -m 1024 -e "raw_syscalls:sys_enter/id==$getppid/" -- "$syscalls" 3000
 rows 'event-lost: nothing is' 'c["counted"] == 3000 && c["delivered"] == 3000 && c["missing"] == 0'
 "$PROFSCRIPT" event-lost -m 1 -e "raw_syscalls:sys_enter/id==$getppid/" -- "$syscalls" 200000 >"$TMP/out" 2>"$TMP/err"
-expect_line 'event-lost: all that is missing was lost' '^lost [1-9][0-9]*, missing without a word 0, late 0$' "$TMP/out"
+all_lost='^lost [1-9][0-9]*( \([0-9]+ of them no events\))?, missing without a word 0, late 0$'
+expect_line 'event-lost: all that is missing was lost' "$all_lost" "$TMP/out"
+children="for i in 1 2 3; do $syscalls 1000; done; :"
+for args in '' --perins; do
+	csv event-lost -m 1024 $args -e "raw_syscalls:sys_enter/id==$getppid/" -- sh -c "$children"
+	rows "event-lost $args: what children did is delivered" \
+		'c["counted"] >= 3000 && c["delivered"] == c["counted"] && c["missing"] == 0'
+done
+"$PROFSCRIPT" event-lost -m 1 -e "raw_syscalls:sys_enter/id==$getppid/" -- sh -c "${children//1000/100000}" >"$TMP/out" 2>"$TMP/err"
+expect_line 'event-lost: what children lost' "$all_lost" "$TMP/out"
+
+# What is counted ends with what is delivered, although nothing wakes the tracer then.
+mkfifo "$TMP/never"
+bash -c "exec 3<>'$TMP/never'; while :; do read -t 0.001 -u 3; done" &
+ticker=$!
+csv event-lost -e raw_syscalls:sys_enter -p $ticker --duration 0.15
+rows 'event-lost: nothing is counted behind the end' 'c["counted"] > 10 && c["missing"] * 8 <= c["counted"]'
+csv event-lost -e raw_syscalls:sys_enter -p $ticker --duration 60 -N 30
+rows 'event-lost -N' 'c["delivered"] >= 30 && c["delivered"] < 3000'
+kill $ticker
 
 # Ctrl-C ends each of them with a report.
 for args in 'top -e sched:sched_switch' 'task-state' oncpu 'num-dist -e sched:sched_switch//num=next_pid/' signal \
