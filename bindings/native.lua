@@ -216,6 +216,22 @@ function objects:take(space, address)
   return object ~= nil and object or nil
 end
 
+--- put() and take() for those who call them at every event: cheaper, but what they come to is known only
+--- to stats().
+function objects:put_later(space, address, size, time, tid, stack, kind)
+  C.objects_put_later(self, space, address, size, time, tid, stack, kind)
+end
+
+function objects:drop_later(space, address) C.objects_drop_later(self, space, address) end
+
+--- Of put_later(): how many took the place of one that was there, and for how many there was no room.
+---@return integer replaced, integer refused
+function objects:stats()
+  local stats = ffi.new 'struct objects_stats'
+  C.objects_read_stats(self, stats)
+  return tonumber(stats.replaced), tonumber(stats.refused)
+end
+
 ---@return integer
 function objects:count() return C.objects_count(self) end
 

@@ -9,12 +9,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_SIZE = 1024 };
+enum {
+	FIRST_SIZE = 1024,
+	DELAY = 16, /* calls between the fetch of an object's memory and its use; a power of two */
+	DROP = UINT32_MAX /* the kind of what is not to be put but taken */
+};
 
 struct objects {
 	struct object *slots; /* address 0: free */
 	uint32_t mask, n, max;
+	uint32_t put_off, done; /* deferred calls so far, and those of them that were made */
+	struct objects_stats stats;
 	struct object taken;
+	struct object later[DELAY];
 };
 
 struct objects *objects_new(uint32_t max)
@@ -79,47 +86,29 @@ static int grow(struct objects *o)
 	return 0;
 }
 
-int objects_put(struct objects *o, int32_t space, uint64_t address, int64_t size, double time,
-		int32_t tid, uint32_t stack, uint32_t kind)
+/* Returns 0; 1: it took the place of another; -ENOSPC. */
+static int put(struct objects *o, const struct object *object)
 {
-	uint32_t at;
-	int replaced;
+	uint32_t at = find(o, object->space, object->address);
+	int replaced = o->slots[at].address != 0;
 
-	if (!address)
-		return -EINVAL;
-	at = find(o, space, address);
-	replaced = o->slots[at].address != 0;
 	if (!replaced) {
 		if (o->n >= o->max)
 			return -ENOSPC;
 		if (o->n * 2ull > o->mask) {
 			if (grow(o))
 				return -ENOSPC;
-			at = find(o, space, address);
+			at = find(o, object->space, object->address);
 		}
 		o->n++;
 	}
-	o->slots[at] = (struct object){.address = address,
-				       .time = time,
-				       .size = size,
-				       .space = space,
-				       .tid = tid,
-				       .stack = stack,
-				       .kind = kind};
+	o->slots[at] = *object;
 	return replaced;
 }
 
-const struct object *objects_take(struct objects *o, int32_t space, uint64_t address)
+static void close_gap(struct objects *o, uint32_t gap)
 {
-	uint32_t gap, at;
-
-	if (!address)
-		return NULL;
-	gap = find(o, space, address);
-	if (!o->slots[gap].address)
-		return NULL;
-	o->taken = o->slots[gap];
-	for (at = (gap + 1) & o->mask; o->slots[at].address; at = (at + 1) & o->mask) {
+	for (uint32_t at = (gap + 1) & o->mask; o->slots[at].address; at = (at + 1) & o->mask) {
 		uint32_t from = home(o, o->slots[at].space, o->slots[at].address);
 
 		/* It may move if the gap is not in front of its home. */
@@ -130,16 +119,93 @@ const struct object *objects_take(struct objects *o, int32_t space, uint64_t add
 	}
 	o->slots[gap].address = 0;
 	o->n--;
+}
+
+static void make_call(struct objects *o, const struct object *call)
+{
+	uint32_t at;
+	int ret;
+
+	if (call->kind == DROP) {
+		at = find(o, call->space, call->address);
+		if (o->slots[at].address)
+			close_gap(o, at);
+		return;
+	}
+	ret = put(o, call);
+	o->stats.replaced += ret == 1;
+	o->stats.refused += ret == -ENOSPC;
+}
+
+static void make_calls(struct objects *o)
+{
+	for (; o->done != o->put_off; o->done++)
+		make_call(o, &o->later[o->done % DELAY]);
+}
+
+static void put_off(struct objects *o, const struct object *call)
+{
+	const char *slot = (const char *)&o->slots[home(o, call->space, call->address)];
+
+	if (!call->address)
+		return;
+	__builtin_prefetch(slot);
+	__builtin_prefetch(slot + 64); /* its end, its neighbours */
+	if (o->put_off - o->done == DELAY)
+		make_call(o, &o->later[o->done++ % DELAY]);
+	o->later[o->put_off++ % DELAY] = *call;
+}
+
+void objects_put_later(struct objects *o, int32_t space, uint64_t address, int64_t size,
+		       double time, int32_t tid, uint32_t stack, uint32_t kind)
+{
+	put_off(o, &(struct object){address, time, size, space, tid, stack, kind});
+}
+
+void objects_drop_later(struct objects *o, int32_t space, uint64_t address)
+{
+	put_off(o, &(struct object){.address = address, .space = space, .kind = DROP});
+}
+
+void objects_read_stats(struct objects *o, struct objects_stats *out)
+{
+	make_calls(o);
+	*out = o->stats;
+}
+
+int objects_put(struct objects *o, int32_t space, uint64_t address, int64_t size, double time,
+		int32_t tid, uint32_t stack, uint32_t kind)
+{
+	make_calls(o);
+	if (!address)
+		return -EINVAL;
+	return put(o, &(struct object){address, time, size, space, tid, stack, kind});
+}
+
+const struct object *objects_take(struct objects *o, int32_t space, uint64_t address)
+{
+	uint32_t at;
+
+	make_calls(o);
+	if (!address)
+		return NULL;
+	at = find(o, space, address);
+	if (!o->slots[at].address)
+		return NULL;
+	o->taken = o->slots[at];
+	close_gap(o, at);
 	return &o->taken;
 }
 
-uint32_t objects_count(const struct objects *o)
+uint32_t objects_count(struct objects *o)
 {
+	make_calls(o);
 	return o->n;
 }
 
-const struct object *objects_next(const struct objects *o, uint32_t *at)
+const struct object *objects_next(struct objects *o, uint32_t *at)
 {
+	make_calls(o);
 	while (*at <= o->mask) {
 		const struct object *object = &o->slots[(*at)++];
 

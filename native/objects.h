@@ -21,6 +21,12 @@ struct object {
 	uint32_t kind;
 };
 
+/* What the deferred calls came to. */
+struct objects_stats {
+	uint64_t replaced; /* puts that took the place of an object */
+	uint64_t refused;  /* puts without room */
+};
+
 /* At most max objects. NULL when out of memory. */
 struct objects *objects_new(uint32_t max);
 void objects_free(struct objects *o);
@@ -31,6 +37,14 @@ int objects_put(struct objects *o, int32_t space, uint64_t address, int64_t size
 		int32_t tid, uint32_t stack, uint32_t kind);
 /* Removes an object. Returns it as it was, valid until the next call; NULL: there is none. */
 const struct object *objects_take(struct objects *o, int32_t space, uint64_t address);
-uint32_t objects_count(const struct objects *o);
+
+/* The same for those who put and take at every event: the memory of an object is fetched now and
+ * used some calls later; every other function first does what was put off. */
+void objects_put_later(struct objects *o, int32_t space, uint64_t address, int64_t size,
+		       double time, int32_t tid, uint32_t stack, uint32_t kind);
+void objects_drop_later(struct objects *o, int32_t space, uint64_t address);
+void objects_read_stats(struct objects *o, struct objects_stats *out);
+
+uint32_t objects_count(struct objects *o);
 /* One after the other, in no order: *at starts at 0. NULL after the last. */
-const struct object *objects_next(const struct objects *o, uint32_t *at);
+const struct object *objects_next(struct objects *o, uint32_t *at);

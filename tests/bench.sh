@@ -40,10 +40,11 @@ trap 'rm -rf "$tmp"' EXIT
 pair=(-e raw_syscalls:sys_enter -e raw_syscalls:sys_exit)
 failed=0
 load=pipe_bench # what runs while live_cpu() looks
+pages=1024 # of each ring
 [ -d /sys/kernel/tracing/events ] || mount -t tracefs nodev /sys/kernel/tracing 2>/dev/null
 
 messaging_bench() {
-	perf bench sched messaging -g 4 -l $((loops / 1000)) >/dev/null
+	perf bench sched messaging -g 4 -l $((loops / 2000)) >/dev/null
 }
 
 pipe_bench() {
@@ -136,12 +137,12 @@ live_pairs() {
 lists() {
 	local cpu n peer=$2
 	# shellcheck disable=SC2086 # words
-	cpu=$(live_cpu $profscript $3 -m 1024 -v)
+	cpu=$(live_cpu $profscript $3 -m $pages -v)
 	n=$(events)
 	[ "${n:-0}" -gt 0 ] || { fail "$1"; return; }
 	if [ -n "${PERF_PROF-}" ]; then
 		# shellcheck disable=SC2086
-		peer=$(per_event "$(live_cpu "$PERF_PROF" $4 -m 1024)" "$n")
+		peer=$(per_event "$(live_cpu "$PERF_PROF" $4 -m $pages)" "$n")
 	fi
 	row "$1" "$(per_event "$cpu" "$n")" "$peer"
 }
@@ -153,9 +154,9 @@ all_lists() {
 	lists top 28 "top -e $woken -i 1000" "top -e $woken -i 1000"
 	lists num_dist 28 "num-dist -e $number" "num-dist -e $number"
 	lists task_state 42 task-state 'task-state --order'
-	load=messaging_bench
+	load=messaging_bench pages=16384 # the CPUs have no time left: what is lost is never freed
 	lists kmemleak 60 "kmemleak --alloc $alloc --free $free" "kmemleak --alloc $alloc --free $free --order"
-	load=pipe_bench
+	load=pipe_bench pages=1024
 }
 
 recording() {

@@ -7,7 +7,6 @@ local threads = require 'lib.threads'
 local tables = require 'lib.table'
 
 local MAX_OBJECTS = 2 ^ 22 -- some 300 MB
-local NO_ROOM = -28 -- what put() returns then
 
 --- The events of the option's groups, each with the function that gives the object's address.
 local function events_of(groups, session)
@@ -86,7 +85,7 @@ event of --size tells the bytes of the next allocation of its thread.
 
     local objects = native.objects(MAX_OBJECTS)
     local announced = native.numbers(threads.MAX) -- bytes of the next allocation of a thread
-    local allocated, freed, replaced, no_room = 0, 0, 0, 0
+    local allocated, freed = 0, 0
     local known_from = 0 -- the end of the last hole: what is older may have been freed in it
     local handlers, all_sized, any_stack = {}, true, false
     local flame = flamegraph.new(opt, session, out, { title = 'leaked bytes', unit = 'bytes' })
@@ -112,9 +111,7 @@ event of --size tells the bytes of the next allocation of its thread.
           announced[tid] = 0
         end
         local space, stack = is_user and ev._pid or 0, stacked and ev._stack or -1
-        local result = objects:put(space, address, bytes, ev._time, tid, stack, kind)
-        if result == 1 then replaced = replaced + 1 end
-        if result == NO_ROOM then no_room = no_room + 1 end
+        objects:put_later(space, address, bytes, ev._time, tid, stack, kind)
       end
     end
     for _, free in ipairs(frees) do
@@ -122,7 +119,7 @@ event of --size tells the bytes of the next allocation of its thread.
       handlers[free.event] = function(ev)
         local address = ptr(ev)
         freed = freed + 1
-        if address then objects:take(is_user and ev._pid or 0, address) end
+        if address then objects:drop_later(is_user and ev._pid or 0, address) end
       end
     end
     for _, group in ipairs(opt.size) do
@@ -226,6 +223,7 @@ event of --size tells the bytes of the next allocation of its thread.
     local function report(now)
       if allocated == 0 then return end
       local list, sum = leaks(now)
+      local replaced, no_room = objects:stats()
       if out.format == 'text' then
         print_text(list, sum)
       else

@@ -71,6 +71,7 @@ static void null_is_no_object(void **state)
 static void the_bound_holds(void **state)
 {
 	struct objects *o = objects_new(3);
+	struct objects_stats stats;
 
 	(void)state;
 	for (uint64_t i = 1; i <= 3; i++)
@@ -79,6 +80,15 @@ static void the_bound_holds(void **state)
 	assert_int_equal(objects_put(o, 0, 2, 0, 0, 0, 0, 0), 1);
 	assert_non_null(objects_take(o, 0, 1));
 	assert_int_equal(objects_put(o, 0, 4, 0, 0, 0, 0, 0), 0);
+	objects_put_later(o, 0, 5, 0, 0, 0, 0, 0);
+	objects_put_later(o, 0, 6, 0, 0, 0, 0, 0);
+	objects_put_later(o, 0, 4, 0, 0, 0, 0, 0);
+	objects_drop_later(o, 0, 7);
+	objects_drop_later(o, 0, 0);
+	objects_read_stats(o, &stats);
+	assert_int_equal(stats.refused, 2);
+	assert_int_equal(stats.replaced, 1);
+	assert_int_equal(objects_count(o), 3);
 	objects_free(o);
 }
 
@@ -90,6 +100,8 @@ static void like_an_array(void **state)
 	struct objects *o = objects_new(ADDRESSES);
 	uint32_t n = 0, at = 0, seen = 0, seed = 1;
 	const struct object *object;
+	struct objects_stats stats;
+	uint64_t replaced = 0;
 
 	(void)state;
 	memset(there, 0, sizeof(there));
@@ -98,6 +110,18 @@ static void like_an_array(void **state)
 
 		seed = seed * 1103515245 + 12345;
 		i = (seed >> 8) % ADDRESSES;
+		if (step % 5000 < 2500) { /* the same, put off */
+			if (seed >> 31)
+				objects_put_later(o, i % 3, (i + 1) * 64, step, 0, 0, 0, 0);
+			else
+				objects_drop_later(o, i % 3, (i + 1) * 64);
+			replaced += seed >> 31 && there[i];
+			n += (seed >> 31) - (there[i] != 0);
+			there[i] = seed >> 31 ? step : 0;
+			if (step % 50 == 0)
+				assert_int_equal(objects_count(o), n);
+			continue;
+		}
 		if (seed >> 31) {
 			int ret = objects_put(o, i % 3, (i + 1) * 64, step, 0, 0, 0, 0);
 
@@ -117,6 +141,9 @@ static void like_an_array(void **state)
 		seen++;
 	}
 	assert_int_equal(seen, n);
+	objects_read_stats(o, &stats);
+	assert_int_equal(stats.replaced, replaced);
+	assert_int_equal(stats.refused, 0);
 	objects_free(o);
 }
 
