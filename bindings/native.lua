@@ -2,7 +2,7 @@
 --- The data structures of native/ as Lua objects that free themselves.
 local ffi = require 'ffi'
 local C = ffi.C
-local type, istype = type, ffi.istype
+local type, istype, floor = type, ffi.istype, math.floor
 
 ffi.cdef [[
 void *calloc(size_t n, size_t size);
@@ -125,6 +125,13 @@ function hists:clear() C.hist_set_clear(self) end
 
 ffi.metatype('struct hist_set', { __index = hists })
 
+local function array(kind, n)
+  local memory = check(C.calloc(n, ffi.sizeof(kind)), 'an array')
+  return ffi.gc(ffi.cast(kind .. ' *', memory), C.free)
+end
+
+local DIRECT = 2 ^ 22 -- keys that are whole numbers below it, as pids are, are found without a hash
+
 --- Appends one part to the pushed key. Each branch is a type, so a compiled caller has only its own.
 local function push(t, k)
   local kind = type(k)
@@ -147,15 +154,22 @@ local function push(t, k)
 end
 
 -- One function per number of parts: varargs would keep the caller from being compiled.
-local function id_function(t, arity)
+local function id_function(t, arity, max, direct)
   local commit = C.intern_commit
   if arity == 0 then return function() return commit(t) end end
   if arity == 1 then
     local number = C.intern_number
     return function(a)
-      if type(a) == 'number' then return number(t, a) end
-      push(t, a)
-      return commit(t)
+      if type(a) ~= 'number' then
+        push(t, a)
+        return commit(t)
+      end
+      if a < 0 or a >= DIRECT or a ~= floor(a) then return number(t, a) end
+      local next_id = direct[a]
+      if next_id ~= 0 then return next_id - 1 end
+      local id = number(t, a)
+      if id ~= max then direct[a] = id + 1 end
+      return id
     end
   end
   if arity == 2 then
@@ -187,10 +201,7 @@ end
 --- not used. Index it from 0, with such ids only: nothing checks.
 ---@param n integer
 ---@return ffi.cdata* numbers
-function native.numbers(n)
-  local memory = check(C.calloc(n, 8), 'an array')
-  return ffi.gc(ffi.cast('double *', memory), C.free)
-end
+function native.numbers(n) return array('double', n) end
 
 --- Objects that exist, by address (native/objects.h).
 ---@class native.Objects
@@ -262,7 +273,8 @@ keys.__index = keys
 function native.keys(arity, max)
   if arity < 0 or arity > C.INTERN_PARTS then error('a key has at most 4 parts', 2) end
   local t = ffi.gc(check(C.intern_new(max), 'keys'), C.intern_free)
-  return setmetatable({ _table = t, max = max, arity = arity, id = id_function(t, arity) }, keys)
+  local direct = arity == 1 and array('int32_t', DIRECT) or nil
+  return setmetatable({ _table = t, _direct = direct, max = max, id = id_function(t, arity, max, direct) }, keys)
 end
 
 ---@return integer
@@ -272,7 +284,14 @@ function keys:count() return C.intern_count(self._table) end
 ---@return number
 function keys:overflow() return tonumber(C.intern_overflow(self._table)) end
 
-function keys:clear() C.intern_clear(self._table) end
+function keys:clear()
+  local direct = self._direct
+  for id = 0, direct and self:count() - 1 or -1 do
+    local key = self:part(id, 1)
+    if type(key) == 'number' and key >= 0 and key < DIRECT then direct[key] = 0 end
+  end
+  C.intern_clear(self._table)
+end
 
 local part = ffi.new 'struct intern_part'
 
