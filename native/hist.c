@@ -67,21 +67,43 @@ static uint64_t saturating_add(uint64_t a, uint64_t b)
 	return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
 }
 
-/* One value, but for s, which the caller may keep in registers. */
-static __always_inline int add(struct hist *h, struct hist_stats *s, int64_t value)
+static unsigned int group_of(uint64_t v)
 {
-	uint64_t v = value < 0 ? 0 : (uint64_t)value;
-	unsigned int group = 63 - SUB_BITS - (unsigned int)__builtin_clzll(v | SUBS);
+	return 63 - SUB_BITS - (unsigned int)__builtin_clzll(v | SUBS);
+}
 
-	if (__builtin_expect(!h->group[group], 0) && allocate_group(h, group) < 0)
-		return -ENOMEM;
+static uint64_t not_negative(int64_t value)
+{
+	return value < 0 ? 0 : (uint64_t)value;
+}
+
+/* One value, for which there is room, but for s, which the caller may keep in registers. */
+static __always_inline void count(struct hist *h, struct hist_stats *s, int64_t value)
+{
+	uint64_t v = not_negative(value);
+	unsigned int group = group_of(v);
+
 	h->group[group][(v >> group) - (group ? SUBS : 0)]++;
 	s->count++;
 	s->sum = saturating_add(s->sum, v);
-	s->min = v < s->min ? v : s->min;
-	s->max = v > s->max ? v : s->max;
-	s->over += v > h->threshold;
-	s->negative += value < 0;
+	/* Rare, each of them: a branch costs less than to write the same again. */
+	if (__builtin_expect(v < s->min, 0))
+		s->min = v;
+	if (__builtin_expect(v > s->max, 0))
+		s->max = v;
+	if (__builtin_expect(v > h->threshold, 0))
+		s->over++;
+	if (__builtin_expect(value < 0, 0))
+		s->negative++;
+}
+
+static __always_inline int add(struct hist *h, struct hist_stats *s, int64_t value)
+{
+	unsigned int group = group_of(not_negative(value));
+
+	if (__builtin_expect(!h->group[group], 0) && allocate_group(h, group) < 0)
+		return -ENOMEM;
+	count(h, s, value);
 	return 0;
 }
 
@@ -197,12 +219,23 @@ static int find_hist(struct hist_set *s, uint32_t i, struct hist **h)
 	return *h ? 0 : -ENOMEM;
 }
 
-int hist_set_add(struct hist_set *s, uint32_t i, int64_t value)
+static __attribute__((noinline)) int add_first(struct hist_set *s, uint32_t i, int64_t value)
 {
 	struct hist *h;
 	int ret = find_hist(s, i, &h);
 
-	return ret ? ret : hist_add(h, value);
+	return ret ? ret : add(h, &h->stats, value);
+}
+
+int hist_set_add(struct hist_set *s, uint32_t i, int64_t value)
+{
+	struct hist *h = i < s->n ? s->hist[i] : NULL;
+
+	/* Calls would cost registers that are saved. */
+	if (__builtin_expect(!h || !h->group[group_of(not_negative(value))], 0))
+		return add_first(s, i, value);
+	count(h, &h->stats, value);
+	return 0;
 }
 
 int hist_set_add_column(struct hist_set *s, const uint32_t *i, const double *value, uint32_t stride,
