@@ -10,11 +10,12 @@ local paired = {}
 function paired.run(settings)
   local opt, out, stages = settings.opt, settings.out, settings.events.stages
   local unpaired, counts, order = {}, {}, {}
-  for i = 1, #stages - 1 do
+  for i = 1, opt.cycle and #stages or #stages - 1 do
+    local seconds = stages[i + 1] or stages[1]
     for _, first in ipairs(stages[i]) do
       unpaired[first.class], counts[first.class] = 0, {}
-      order[#order + 1] = { first = first, seconds = stages[i + 1] }
-      for _, second in ipairs(stages[i + 1]) do
+      order[#order + 1] = { first = first, seconds = seconds }
+      for _, second in ipairs(seconds) do
         counts[first.class][second.class] = 0
       end
     end

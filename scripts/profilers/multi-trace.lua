@@ -10,6 +10,13 @@ local IMPLEMENTATIONS = {
   syscalls = require 'lib.syscalls',
 }
 
+-- Options that only some of them have a use for.
+local UNUSED = {
+  pair = { 'than', 'only_than', 'lower', 'perins', 'detail', 'heatmap' },
+  kmemprof = { 'than', 'only_than', 'lower', 'perins', 'detail', 'heatmap' },
+  syscalls = { 'detail' },
+}
+
 local options = relation.pick('than', 'only_than', 'lower', 'perins', 'detail', 'heatmap', 'cycle')
 options.impl = {
   type = 'enum',
@@ -46,6 +53,9 @@ a pair, 2 the end, 3 both. -vv prints all events, as they come.]],
   options = options,
 
   start = function(opt, out, session)
+    for _, name in ipairs(UNUSED[opt.impl] or {}) do
+      if opt[name] then return nil, ('--%s has no meaning with --impl %s'):format(name:gsub('_', '-'), opt.impl) end
+    end
     local found, message = relation.events(opt)
     if not found then return nil, message end
     return IMPLEMENTATIONS[opt.impl].run { name = 'multi-trace', opt = opt, out = out, session = session,

@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Makes of a recording one that has lost events: luajit lose.lua IN OUT PERCENT SEED. In runs of up to 20
 --- samples of one cpu, about PERCENT of all samples are left out, and where a run ends stands the
---- PERF_RECORD_LOST that the kernel would have written before the next sample of that cpu.
+--- PERF_RECORD_LOST that the kernel would have written before the next record of that cpu. The last
+--- sample of a cpu stays: nobody hears of a loss after which nothing comes.
 --- For recordings whose samples are of the type IP|TID|TIME|CPU|PERIOD|RAW|IDENTIFIER.
 local bit = require 'bit'
 local ffi = require 'ffi'
@@ -13,6 +14,7 @@ struct file_header {
 };
 struct record { uint32_t type; uint16_t misc, size; };
 struct sample { struct record head; uint64_t id, ip; uint32_t pid, tid; uint64_t time; uint32_t cpu, reserved; };
+struct sample_id { uint32_t pid, tid; uint64_t time; uint32_t cpu, reserved; uint64_t identifier; };
 struct lost {
   struct record head;
   uint64_t id, lost;
@@ -22,7 +24,7 @@ struct lost {
   uint64_t identifier;
 };
 ]]
-local SAMPLE, LOST = 9, 2
+local SAMPLE, LOST, OF_PERF = 9, 2, 64
 
 local file = assert(io.open(arg[1], 'rb'))
 local text = file:read '*a'
@@ -36,7 +38,34 @@ ffi.copy(header, bytes, ffi.sizeof(header))
 local data_at, data_end = tonumber(header.data_at), tonumber(header.data_at + header.data_size)
 
 local parts, cpus, dropped, kept = {}, {}, 0, 0
+
+--- The record that tells of what a cpu has lost, for the front of the next one of it; '' without loss.
+local function tell_loss(of)
+  local cpu = cpus[of.cpu]
+  if not cpu or cpu.lost == 0 then return '' end
+  local lost = ffi.new('struct lost', {
+    head = { type = LOST, size = ffi.sizeof 'struct lost' },
+    id = of.identifier,
+    lost = cpu.lost,
+    pid = of.pid,
+    tid = of.tid,
+    time = of.time,
+    cpu = of.cpu,
+    identifier = of.identifier,
+  })
+  cpu.lost = 0
+  return ffi.string(lost, ffi.sizeof(lost))
+end
+
+local last = {} -- where each cpu's last sample is
 local at = data_at
+while at < data_end do
+  local sample = ffi.cast('const struct sample *', bytes + at)
+  if sample.head.type == SAMPLE then last[sample.cpu] = at end
+  at = at + sample.head.size
+end
+
+at = data_at
 while at < data_end do
   local head = ffi.cast('const struct record *', bytes + at)
   local keep = text:sub(at + 1, at + head.size)
@@ -48,23 +77,17 @@ while at < data_end do
     if cpu.left == 0 and cpu.lost == 0 and math.random() * 10.5 * (100 - percent) < percent then
       cpu.left = math.random(20)
     end
+    if at == last[sample.cpu] then cpu.left = 0 end
     if cpu.left > 0 then
       cpu.left, cpu.lost, dropped, keep = cpu.left - 1, cpu.lost + 1, dropped + 1, ''
-    elseif cpu.lost > 0 then
-      local lost = ffi.new('struct lost', {
-        head = { type = LOST, size = ffi.sizeof 'struct lost' },
-        id = sample.id,
-        lost = cpu.lost,
-        pid = sample.pid,
-        tid = sample.tid,
-        time = sample.time,
-        cpu = sample.cpu,
-        identifier = sample.id,
-      })
-      keep, cpu.lost, kept = ffi.string(lost, ffi.sizeof(lost)) .. keep, 0, kept + 1
     else
-      kept = kept + 1
+      keep, kept = tell_loss {
+        pid = sample.pid, tid = sample.tid, time = sample.time, cpu = sample.cpu, identifier = sample.id,
+      } .. keep, kept + 1
     end
+  elseif head.type < OF_PERF and head.size >= ffi.sizeof 'struct sample_id' + 8 then
+    local id = ffi.cast('const struct sample_id *', bytes + at + head.size - ffi.sizeof 'struct sample_id')
+    if id.time > 0 then keep = tell_loss(id) .. keep end
   end
   parts[#parts + 1] = keep
   at = at + head.size

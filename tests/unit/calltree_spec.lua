@@ -92,6 +92,48 @@ describe('calls within calls', function()
     assert.equal(1405000, tree.open + tree.evicted)
   end)
 
+  it('agrees with a list of calls, however they come', function()
+    for seed = 1, 50 do
+      math.randomseed(seed)
+      local ended, want, open, calls, total, sums = {}, {}, {}, {}, {}, {}
+      local tree = calltree.new { ended = function(f, key, ns) ended[#ended + 1] = ('%d %d %d'):format(f, key, ns) end }
+      local time, unstarted, dropped = 0, 0, 0
+      for _ = 1, 500 do
+        local f, key, what = math.random(4), math.random(3), math.random(20)
+        time = time + math.random(0, 9)
+        if what == 1 then
+          tree:lose(key)
+          for i = #open, 1, -1 do
+            if open[i].key == key then dropped = dropped + #table.remove(open, i) end
+          end
+        elseif what <= 10 then
+          tree:enter(f, key, time)
+          calls[f] = (calls[f] or 0) + 1
+          open[#open + 1] = { 'one', f = f, key = key, time = time }
+        else
+          local i = #open
+          while i > 0 and (open[i].f ~= f or open[i].key ~= key) do i = i - 1 end
+          if i == 0 then
+            unstarted = unstarted + 1
+          else
+            local ns = time - table.remove(open, i).time
+            want[#want + 1] = ('%d %d %d'):format(f, key, ns)
+            total[f] = (total[f] or 0) + ns
+          end
+          tree:leave(f, key, time)
+        end
+      end
+      assert.same(want, ended)
+      assert.same({ unstarted, dropped, #open }, { tree.unstarted, tree.dropped, tree.open })
+      local counted = {}
+      for _, node in ipairs(tree:list()) do
+        counted[node.f] = (counted[node.f] or 0) + node.calls
+        sums[node.f] = (sums[node.f] or 0) + tonumber(node.hist:stats().sum)
+      end
+      assert.same({ calls, total }, { counted, sums })
+    end
+  end)
+
   it('gives back what it was given of calls that it gives up', function()
     local dropped = {}
     local tree = calltree.new {
