@@ -163,7 +163,7 @@ function Instance:mark_events()
   attach.restrict(self.name, self.opt, list)
   sampling.check_options(self.name, self.opt, list)
   attach.stacks(self.name, self.opt, list)
-  sample_filter.apply(self.name, self.opt, list)
+  sample_filter.apply(self.name, self.opt, list, self.script.profiler.options)
 end
 
 return instance

@@ -79,10 +79,11 @@ end
 ---@param name string of the profiler
 ---@param opt table parsed options
 ---@param list Event[]
-function sample_filter.apply(name, opt, list)
+---@param own? table options that the profiler declares, and so gives a meaning of its own
+function sample_filter.apply(name, opt, list, own)
   local given, constants = {}, {}
   for _, option in ipairs(ORDER) do
-    if opt[option] ~= nil then
+    if opt[option] ~= nil and not (own and own[option]) then
       given[#given + 1] = option
       constants[option] = opt[option]
     end
@@ -98,7 +99,7 @@ function sample_filter.apply(name, opt, list)
   if #filtered == 0 then
     failure.usage('%s: --%s is for hardware, clock and memory events, and there are none', name, option)
   end
-  if opt.prio then
+  if constants.prio then
     constants.prio, constants.has_prio = priorities(opt.prio), 1
   end
   local object = open(given)

@@ -36,8 +36,9 @@ lost. `late` came after a younger one.
       for _, event in ipairs(group) do
         if event.freq then return nil, ('%s is sampled by time: it cannot be counted against'):format(event.name) end
         list[#list + 1] = event
-        local filter = event.filter or opt.filter
-        twins[#twins + 1] = filter and ('%s/"%s"/'):format(event.name, filter:gsub('["\\]', '\\%0')) or event.name
+        local filter, cpus = event.filter or opt.filter, event.attrs.cpus
+        filter = filter and ('"%s"'):format(filter:gsub('["\\]', '\\%0')) or ''
+        twins[#twins + 1] = ('%s/%s/%s'):format(event.name, filter, cpus and ('cpus=%s/'):format(cpus) or '')
       end
     end
     local counts = session.count(twins)

@@ -53,8 +53,9 @@ time of a function without that of those that it calls.]],
     { 'profscript nested-trace -e irq:softirq_entry,irq:softirq_exit'
         .. ' -e timer:timer_expire_entry,timer:timer_expire_exit --than 1ms --detail=samecpu',
       'all that happened within softirqs of more than 1 ms' },
-    { 'profscript nested-trace --impl call -e uprobe:main@./prog,uretprobe:main@./prog'
-        .. ' -e uprobe:f@./prog,uretprobe:f@./prog -- ./prog', 'which functions of a program call which' },
+    { [[profscript nested-trace --impl call -e 'uprobe:main@"./program",uretprobe:main@"./program"']]
+        .. [[ -e 'uprobe:f@"./program",uretprobe:f@"./program"' -- ./program]],
+      'which functions of a program call which' },
   },
   attributes = { 'key', 'printkey', 'untraced' },
   options = options,

@@ -118,6 +118,18 @@ else
 	skip 'pages' 'kmem:mm_page_alloc'
 fi
 
+# oncpu --prio
+lossless oncpu --prio 92 -i 100s -- chrt -f 7 "$states" run 50
+if chrt -f 7 true 2>/dev/null; then
+	rows 'oncpu --prio: of real time' 'c["comm"] == "states" && c["runtime_ns"] > 40e6'
+	csv oncpu --prio 100-139 -i 100s -- chrt -f 7 "$states" run 50
+	check 'oncpu --prio: and not of others' test \
+		"$(awk -F, '$5 == "states" { n += $6 } END { print int(n / 1e6) }' "$TMP/out")" -lt 25 # until chrt has changed it
+else
+	skip 'oncpu --prio' 'chrt -f, real-time scheduling'
+fi
+check_status 'oncpu --prio: no list' 2 "$PROFSCRIPT" oncpu --prio 7-3
+
 # The screen, in a pseudo-terminal.
 check 'top on a terminal' python3 "$TOP/tests/live/screen.py" "$PROFSCRIPT" "$states"
 
@@ -252,6 +264,8 @@ rows 'event-lost: nothing is' 'c["counted"] == 3000 && c["delivered"] == 3000 &&
 all_lost='^lost [1-9][0-9]*( \([0-9]+ of them no events\))?, missing without a word 0, late 0$'
 expect_line 'event-lost: all that is missing was lost' "$all_lost" "$TMP/out"
 children="for i in 1 2 3; do $syscalls 1000; done; :"
+csv event-lost -m 1024 -e sched:sched_switch//cpus=0/ --duration 0.3
+rows 'event-lost: cpus= of what is counted, too' 'c["counted"] > 0 && c["missing"] * 4 <= c["counted"]'
 for args in '' --perins; do
 	csv event-lost -m 1024 $args -e "raw_syscalls:sys_enter/id==$getppid/" -- sh -c "$children"
 	rows "event-lost $args: what children did is delivered" \
