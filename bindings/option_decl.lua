@@ -128,7 +128,7 @@ declarations.common = COMMON
 --- What a profiler that is a source of events has no say in: it is that of the whole run.
 declarations.OF_THE_RUN = {
   'pids', 'tids', 'cgroups', 'inherit', 'input', 'output', 'format', 'duration', 'dry_run',
-  'help', 'version', 'verbose', 'quiet',
+  'help', 'version', 'verbose',
 }
 
 local common_by_name = {}

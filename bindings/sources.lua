@@ -71,7 +71,7 @@ end
 
 --- Whether the events are context, not what the profiler is asked about: pairing them takes a key.
 local function is_untraced(set, attrs)
-  return set.attributes.untraced and not (attrs.key or attrs.role or attrs.trigger)
+  return set.attributes.untraced and not (attrs.key or attrs.role)
 end
 
 --- The attributes of the source's own events that hold for everybody, and those of the source.

@@ -116,6 +116,10 @@ if [ -e /sys/bus/event_source/devices/breakpoint ] && gcc -O1 -no-pie -o watch w
 		--lower 100s --detail -- ./watch >out 2>&1
 	expect_line 'in details' '^100$' <(grep -cE "^\|.* watch .*: breakpoint: $address/4:W ip main\+0x" out)
 	expect_line 'with what the registers were then' '^100$' <(grep -E '^ +RIP: ' out | grep -cE 'RIP: 0{10}[0-9a-f]{6} RSP: ')
+	"$PROFSCRIPT" multi-trace -e raw_syscalls:sys_enter -e "raw_syscalls:sys_exit,breakpoint/\"$address/4:w\" --exclude-kernel -N 3 -q/trigger/" \
+		-- ./watch >triggered 2>&1
+	expect_line 'as triggers of reports, without their registers' '^3 1 0$' <(echo "$(grep -c ' breakpoint: ' triggered)" \
+		"$(grep -c 'start => end' triggered)" "$(grep -c 'RIP: ' triggered)")
 	expect_line 'one after the other' '^100$' <(grep -E '^ +RAX: ' out | sort -u | wc -l)
 	expect_line 'a bad one' "bad event 'mem:0x1000/3:w': '3' is no length" <("$PROFSCRIPT" breakpoint 4096/3 2>&1)
 	expect_line 'too many' 'breakpoint: up to 4 breakpoints are supported' <("$PROFSCRIPT" breakpoint 1 2 3 4 5 2>&1)
