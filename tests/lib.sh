@@ -132,3 +132,18 @@ wait_for() {
 wait_ready() {
 	wait_for 60 grep -q poll "/proc/$1/wchan"
 }
+
+# given_up_traces LOOP FILE: what a report of jit.v says was given up, once there is a trace of a loop
+# at LOOP: side traces of loops, and traces that begin anew. A function may get hot before the loop
+# around it and be tried alone; what becomes of that does not matter, for the loop is compiled with
+# the function in it.
+given_up_traces() {
+	awk -v loop=" $1:[0-9]+ loop]$" '
+		{ parent = match($0, /\([0-9]+\//) ? substr($0, RSTART + 1, RLENGTH - 2) : "" }
+		/^\[TRACE +[0-9]+ / {
+			in_loop[$2 + 0] = parent ? in_loop[parent] : / loop]$/
+		}
+		$0 ~ loop { there = 1 }
+		there && /-- NYI|fallback to interpreter|blacklisted/ &&
+			(parent ? in_loop[parent] : !/NYI: return to lower frame/)' "$2"
+}

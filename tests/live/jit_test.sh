@@ -5,20 +5,6 @@
 . "$(dirname "$0")/../lib.sh"
 here=$TOP/tests/golden
 
-# What a report in jit.v's words says was given up, once there is a trace of a loop at LOOP: side traces of loops,
-# and traces that begin anew. A function may get hot before the loop around it and be tried alone; what becomes of
-# that does not matter, for the loop is compiled with the function in it.
-given_up() {
-	awk -v loop=" $1:[0-9]+ loop]$" '
-		{ parent = match($0, /\([0-9]+\//) ? substr($0, RSTART + 1, RLENGTH - 2) : "" }
-		/^\[TRACE +[0-9]+ / {
-			in_loop[$2 + 0] = parent ? in_loop[parent] : / loop]$/
-		}
-		$0 ~ loop { there = 1 }
-		there && /-- NYI|fallback to interpreter|blacklisted/ &&
-			(parent ? in_loop[parent] : !/NYI: return to lower frame/)' "$2"
-}
-
 # compiled NAME LOOP... -- ARG...: the run of ARGs compiles these loops
 compiled() {
 	local name=$1 loops=()
@@ -33,7 +19,7 @@ compiled() {
 	for loop in "${loops[@]}"; do
 		expect_line "$name" "^\[TRACE +[0-9]+ $loop:[0-9]+ loop\]\$" "$TMP/report"
 	done
-	given_up "${loops[-1]}" "$TMP/report" >"$TMP/given_up"
+	given_up_traces "${loops[-1]}" "$TMP/report" >"$TMP/given_up"
 	check "$name: nothing is left to the interpreter" diff /dev/null "$TMP/given_up"
 }
 
