@@ -6,7 +6,8 @@
 # bash COMMAND as root, and returns what that printed (stdout and stderr) and its exit status.
 #
 #   -k  the end of a package's name, linux-image-KERNEL; default: cloud-amd64, the distribution's
-#       current one. 6.12-cloud-amd64 is a newer one, 6.1.0-56-cloud-amd64 a certain one
+#       current one. 6.12-cloud-amd64 is a newer one, 6.1.0-56-cloud-amd64 a certain one,
+#       bullseye/cloud-amd64 that of another release of Debian
 #   -m  kernel modules that COMMAND can modprobe; those they need come along
 #   -t  the guest is killed after this time (100)
 #
@@ -27,11 +28,33 @@ while getopts k:m:t: opt; do
 	esac
 done
 shift $((OPTIND - 1))
+release=
+[[ $kernel != */* ]] || release=${kernel%%/*} kernel=${kernel#*/}
 [ $# -gt 0 ] || { echo 'lab.sh: what shall the guest do?' >&2; exit 2; }
 
 unavailable() {
 	echo "no guest: $*" >&2
 	exit $UNAVAILABLE
+}
+
+# Lists of packages of another release, from the same mirrors, beside those of this system; they are
+# taken once.
+use_release() {
+	local apt=$CACHE/apt/$1
+	mkdir -p "$apt"/{lists,cache/archives}/partial
+	cat >"$apt/conf" <<-END
+		Dir::Etc::SourceList "$apt/list";
+		Dir::Etc::SourceParts "/dev/null";
+		Dir::State::Lists "$apt/lists";
+		Dir::Cache "$apt/cache";
+		APT::Sandbox::User "root";
+	END
+	# shellcheck disable=SC2016 # the variables are apt-get's
+	apt-get indextargets --format 'deb $(REPO_URI) $(RELEASE) main' \
+		'Created-By: Packages' 'Origin: Debian' | sort -u >"$apt/here"
+	[ -s "$apt/list" ] || sed "s: $(. /etc/os-release && echo "$VERSION_CODENAME"): $1:" "$apt/here" >"$apt/list"
+	export APT_CONFIG=$apt/conf
+	[ -n "$(find "$apt/lists" -name '*_Packages*')" ] || apt-get update -q=2
 }
 
 # A meta package depends on the version that is current.
@@ -58,6 +81,7 @@ fetch() {
 	mkdir -p "$CACHE"
 	exec {lock}>"$CACHE/lock" # guests may start in parallel
 	flock "$lock"
+	[ -z "$release" ] || use_release "$release"
 	version=$(version_of "$kernel") && { [ -d "$CACHE/$version" ] || unpack; } && return
 	# The lists of packages are missing, or so old that their version has gone.
 	apt-get update -q=2 && version=$(version_of "$kernel") && unpack

@@ -26,9 +26,11 @@ const volatile __u32 every = 1;
 SEC("raw_tp")
 int pass(void *ctx)
 {
-	__u64 number = __sync_fetch_and_add(&passes, 1);
 	struct record *r;
+	__u64 number;
 
+	__sync_fetch_and_add(&passes, 1); /* with a result only since 5.12 */
+	number = passes;
 	if (number % every)
 		return 0;
 	r = bpf_ringbuf_reserve(&records, sizeof(*r), 0);

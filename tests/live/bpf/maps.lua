@@ -27,8 +27,8 @@ MAP(hash, HASH, 16, struct key, struct value);
 MAP(array, ARRAY, 4, __u32, __u64);
 MAP(percpu_hash, PERCPU_HASH, 16, __u64, __u32);
 MAP(percpu_array, PERCPU_ARRAY, 2, __u32, __u64);
-MAP(lru, LRU_HASH, 64, __s32, __u64);
-MAP(lru_percpu, LRU_PERCPU_HASH, 64, __u32, __u64);
+MAP(lru, LRU_HASH, 1024, __s32, __u64);
+MAP(lru_percpu, LRU_PERCPU_HASH, 1024, __u32, __u64);
 struct {
 	__uint(type, BPF_MAP_TYPE_STACK_TRACE);
 	__uint(max_entries, 64);
