@@ -2,10 +2,8 @@
 --- Events that are only counted. Live, the kernel counts and C reads all of it into one array at each
 --- interval; in a recording the periods of the samples are added up. A script sees no difference.
 local ffi = require 'ffi'
-local events = require 'bindings.events'
-local expr = require 'bindings.expr'
+local condition = require 'bindings.condition'
 local failure = require 'bindings.failure'
-local views = require 'bindings.views'
 
 local C = ffi.C
 local counts = {}
@@ -179,24 +177,9 @@ end
 ---@param text string
 ---@return fun(): boolean whether it is true
 function Counts:condition(text)
-  local list, by_name = {}, {}
-  local function add(name, at)
-    local field = {
-      name = name:gsub('[^%w_]', '_'), type = 'long', offset = at * 8, size = 8, elem_size = 8, count = 1,
-      flags = C.FIELD_SIGNED,
-    }
-    list[#list + 1], by_name[field.name] = field, field
-  end
-  add('period', 0)
-  for i, event in ipairs(self.events) do add(event.alias, i) end
-  local view = views.new('counts', list, self._run.services)
-  local compiled = events.compile({ name = 'the counts', fields = by_name, view = view }, text, 'condition')
-  local evaluate = expr.load(compiled, self._run.services.expression_env)
-  local event, raw = ffi.new 'struct event', ffi.cast('const uint8_t *', self._delta)
-  return function()
-    local value = evaluate(event, ffi.cast(view.payload, raw), raw, ffi.sizeof(self._delta))
-    return value ~= nil and value ~= 0
-  end
+  local names = { 'period' }
+  for i, event in ipairs(self.events) do names[i + 1] = event.alias end
+  return condition.compile(self._run.services, 'the counts', names, text, self._delta)
 end
 
 function Counts:rows()

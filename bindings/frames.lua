@@ -17,6 +17,7 @@ local MAX_TEXTS = 4096 -- printed stacks that are kept as text
 ---@field symbol? string
 ---@field plus number bytes from the symbol's start
 ---@field dso? string
+---@field offset number where in that file
 ---@field in_kernel boolean
 ---@field is_jit boolean code that a process made for itself
 ---@field inlined? boolean a function that has no code of its own: it is part of the next frame
@@ -71,6 +72,7 @@ function frames.new(session, add)
         symbol = string_at(frame.symbol),
         plus = tonumber(frame.plus),
         dso = string_at(frame.dso),
+        offset = tonumber(frame.offset - frame.back),
         in_kernel = frame.in_kernel,
         is_jit = frame.kind == FRAME_JIT,
       }

@@ -5,6 +5,7 @@
 local ffi = require 'ffi'
 local attach = require 'bindings.attach'
 local bpf = require 'bindings.bpf'
+local condition = require 'bindings.condition'
 local contract = require 'bindings.contract'
 local counts = require 'bindings.counts'
 local events = require 'bindings.events'
@@ -14,6 +15,9 @@ local prev_state = require 'bindings.prev_state'
 local sample_filter = require 'bindings.sample_filter'
 local sampling = require 'bindings.sampling'
 local views = require 'bindings.views'
+
+local C = ffi.C
+local CLOCK_MONOTONIC = 1
 
 ---@class Instance
 ---@field run table the driver's, or what explains an event: session, services, events, out, words
@@ -79,6 +83,24 @@ function Instance:common_filter()
   return not (own and own.filter) and self.opt.filter or nil
 end
 
+--- Time since the session's start now, on the clock of live events.
+local function time_now(run)
+  local clock, now = ffi.new 'struct session_clock', ffi.new 'int64_t[2]'
+  C.session_read_clock(run.session, clock)
+  C.output_clock_gettime(CLOCK_MONOTONIC, now)
+  return tonumber(now[0]) * 1e9 - clock.base + tonumber(now[1])
+end
+
+--- A function that tells whether a C expression is true of an unsigned number with this name.
+local function condition_of(run, name, text)
+  local value = ffi.new 'uint64_t[1]'
+  local is_true = condition.compile(run.services, 'the event', { name }, text, value)
+  return function(number)
+    value[0] = number
+    return is_true()
+  end
+end
+
 --- Calls the profiler's start().
 ---@return any handlers, any refusal
 function Instance:start()
@@ -95,9 +117,12 @@ function Instance:start()
     view = function(event) return views.caster(event.view) end,
     syscall_name = run.services.expression_env.syscall_name,
     preempted_state = prev_state.preempted,
+    is_source = self.parent ~= nil,
+    condition = function(name, text) return condition_of(run, name, text) end,
+    now = function() return time_now(run) end,
     time_base = function()
       local clock = ffi.new 'struct session_clock'
-      ffi.C.session_read_clock(run.session, clock)
+      C.session_read_clock(run.session, clock)
       return clock.base
     end,
     event = function(params) return set:request(params) end,
