@@ -71,3 +71,10 @@ wait $tracer 2>/dev/null
 check 'SIGKILL leaves them' grep -q "profscript_${tracer}_" $LIST
 counts 'the next run' '^probed +1000$' -e "kprobe:$getppid(a=%di)" 'count("probed")' -- build/workloads/syscalls 1000
 nothing_left 'the next run'
+
+# Functions within functions: timers within their softirq's function within softirqs.
+"$PROFSCRIPT" nested-trace -e irq:softirq_entry,irq:softirq_exit -e timer:timer_expire_entry,timer:timer_expire_exit \
+	-e kprobe:run_timer_softirq,kretprobe:run_timer_softirq --impl call-delay --duration 3s >"$TMP/out" 2>"$TMP/err"
+expect_line 'softirqs' '^softirq_entry +[0-9]+ +[0-9.]+ ' "$TMP/out"
+expect_line 'the function within' '^  \|-run_timer_softirq +[1-9]' "$TMP/out"
+expect_line 'timers within that' '^  \|   \|-timer_expire_entry +[1-9]' "$TMP/out"

@@ -89,6 +89,19 @@ if [ -w /sys/kernel/tracing/uprobe_events ] && [ -r /sys/bus/event_source/device
 	result $? 'nested-trace: self is the total without the calls' "$TMP/out"
 	"$PROFSCRIPT" nested-trace -m 1024 "${functions[@]}" --impl delay --format csv -- "$PROGRAM" 500 >"$TMP/out" 2>"$TMP/err"
 	expect_line 'nested-trace --impl delay' '^latency,.*,inner,.*,1000,' "$TMP/out"
+
+	# Within each outer lie two inner, within factorial(3) another two of it, within factorial(2) one.
+	"$PROFSCRIPT" nested-trace -m 1024 "${functions[@]}" --than 1ns --detail=samekey --heatmap "$TMP/calls" --format json \
+		-- "$PROGRAM" 100 >"$TMP/out" 2>"$TMP/err"
+	result $? 'nested-trace --detail runs' "$TMP/err"
+	for part in first between second; do
+		echo "$part $(grep '"part":"'$part'"' "$TMP/out" | grep -c '"event":"[a-z]*probe:')"
+	done >"$TMP/got"
+	printf '%s\n' 'first 600' 'between 1000' 'second 600' >"$TMP/want"
+	check 'nested-trace --detail: the calls within calls' diff "$TMP/want" "$TMP/got"
+	wc -l "$TMP"/calls-*.lat | awk '{ sub(/.*calls-/, "", $2); print $2, $1 }' | grep -v total >"$TMP/got"
+	printf '%s\n' 'factorial-factorial.lat 300' 'inner-inner.lat 200' 'outer-outer.lat 100' >"$TMP/want"
+	check 'nested-trace --heatmap: each call' diff "$TMP/want" "$TMP/got"
 else
 	skip 'functions' 'no uprobes (CONFIG_UPROBE_EVENTS, uprobe PMU)'
 fi
