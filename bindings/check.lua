@@ -117,8 +117,9 @@ end
 
 local function check_symbols(world)
   local restrict = first_line(world.read '/proc/sys/kernel/kptr_restrict') or '?'
-  local first = first_line(world.read '/proc/kallsyms')
-  if first and first:find '^%x*[1-9a-f]' then return line('ok', 'kernel symbols', 'readable') end
+  local symbols = '\n' .. (world.read '/proc/kallsyms' or '')
+  -- The first ones may be of each CPU's part, which begins at 0.
+  if symbols:find '\n0*[1-9a-f]%x* ' then return line('ok', 'kernel symbols', 'readable') end
   return line('--', 'kernel symbols', ('hidden, kernel.kptr_restrict is %s'):format(restrict),
     'run as root or with CAP_SYSLOG, and set kernel.kptr_restrict to 0 or 1')
 end

@@ -11,7 +11,7 @@ local function machine(changes)
     ['/sys/kernel/tracing/events/sched/sched_switch/id'] = '315\n',
     ['/proc/sys/kernel/perf_event_paranoid'] = '2\n',
     ['/proc/sys/kernel/kptr_restrict'] = '0\n',
-    ['/proc/kallsyms'] = 'ffffffff81000000 T _text\n',
+    ['/proc/kallsyms'] = '0000000000000000 A fixed_percpu_data\nffffffff81000000 T _text\n',
     ['/proc/sys/kernel/perf_event_mlock_kb'] = '516\n',
     ['/sys/kernel/btf/vmlinux'] = '',
     ['/sys/bus/event_source/devices/kprobe'] = '',
