@@ -6,7 +6,7 @@
 # than it planned counts as failed. The last line is the sum; the exit status is 1 if any failed.
 # Live and guest tests share the machine with what else it does: those that fail are shown and, if they
 # are three or fewer, run once more at the end. The second result counts; a line says that it was one.
-# TEST_TIMEOUT: seconds that one program may take (120; a live one 240, all guests together 600).
+# TEST_TIMEOUT: seconds that one program may take (120; a live one 240, all guests together 900).
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
@@ -82,7 +82,7 @@ run_again() {
 # kernel_test LABEL: live/NAME or guest/NAME
 kernel_test() {
 	local limit=240
-	[[ $1 == guest/* ]] && limit=600
+	[[ $1 == guest/* ]] && limit=900
 	PROFSCRIPT=$PWD/profscript TEST_TIMEOUT=${TEST_TIMEOUT:-$limit} run "$1" bash "tests/$1.sh"
 }
 

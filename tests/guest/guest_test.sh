@@ -3,21 +3,26 @@
 # Usage: tests/guest/guest_test.sh [WORD...]
 # Runs the *_guest.sh beside it whose names contain one of the WORDs (default: all), each in a guest
 # of its own: they may change what they like there, and a kernel that dies fails only one of them.
-# Their results become this program's. GUEST_KERNEL: the kernel, as lab.sh -k takes it.
+# Their results become this program's. Those that depend most on the kernel run on an older one too.
+# GUEST_KERNEL: all on this one only, as lab.sh -k takes it.
 . "$(dirname "$0")/../lib.sh"
 cd "$TOP" || exit 1
+OLD_KERNEL=bullseye/cloud-amd64 # 5.10, the oldest that BPF programs are for
+ON_OLD=' bpf_filter bpf_kvm bpf_script kprobe '
 MODULES=null_blk,kvm_amd,tcrypt
 LIMIT=$((${TEST_TIMEOUT:-240} / 2)) # seconds for one guest
 TIMED_OUT=124 DIED=125 UNAVAILABLE=126
 
-# boot NAME: leaves what it printed in $TMP/NAME.out, .err and .status
+# boot NAME[@old]: leaves what it printed in $TMP/NAME[@old].out, .err and .status
 boot() {
-	tests/guest/lab.sh -k "${GUEST_KERNEL:-cloud-amd64}" -m "$MODULES" -t "$LIMIT" \
-		"bash tests/guest/$1_guest.sh" >"$TMP/$1.out" 2>"$TMP/$1.err"
+	local kernel=${GUEST_KERNEL:-cloud-amd64}
+	[[ $1 != *@old ]] || kernel=$OLD_KERNEL
+	tests/guest/lab.sh -k "$kernel" -m "$MODULES" -t "$LIMIT" \
+		"bash tests/guest/${1%@old}_guest.sh" >"$TMP/$1.out" 2>"$TMP/$1.err"
 	echo $? >"$TMP/$1.status"
 }
 
-# merge NAME: the results of its guest, and a failure where these are not all
+# merge NAME[@old]: the results of its guest, and a failure where these are not all
 merge() {
 	local name=$1 line status seen=0 planned=none failed=$tests_failed problem=
 	read -r status <"$TMP/$name.status"
@@ -48,6 +53,9 @@ for file in tests/guest/*_guest.sh; do
 	for word in "${@:-}"; do
 		[[ $name != *"$word"* ]] || { names+=("$name") && break; }
 	done
+done
+for name in "${names[@]}"; do
+	[[ -n ${GUEST_KERNEL-} || $ON_OLD != *" $name "* ]] || names+=("$name@old")
 done
 for name in "${names[@]}"; do
 	while [ "$(jobs -rp | wc -l)" -ge "$(nproc)" ]; do wait -n; done

@@ -145,7 +145,7 @@ boot() {
 for program in qemu-system-x86_64 busybox cpio modprobe apt-get; do
 	command -v $program >/dev/null || unavailable "$program is not installed"
 done
-fetch >&2 || unavailable "apt-get cannot download linux-image-$kernel"
+fetch >&2 || unavailable "apt-get cannot download linux-image-$kernel${release:+ of $release}"
 exec {lock}>&-
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
