@@ -1,6 +1,9 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Tells of a hard or soft lockup before the kernel's watchdog does: its own timer and thread are watched
---- with a shorter limit.
+--- with a shorter limit. It is longer than others because it asks what the kernel's watchdog is set to.
+
+local SLACK = 2e8 -- ns that the timer may be late
+local AGAIN = 1e8 -- ns between two lines about one CPU by others
 
 --- Address of a kernel function as text; nil where it cannot be known.
 local function address_of(name)
@@ -13,11 +16,26 @@ local function address_of(name)
   return found and not found:match '^0+$' and '0x' .. found or nil
 end
 
-local function number_in(path)
+local function line_of(path)
   local file = io.open(path)
-  local n = file and tonumber(file:read '*l')
+  local line = file and file:read '*l'
   if file then file:close() end
-  return n
+  return line
+end
+
+local function has_cpu(list, cpu)
+  for from, to in (list or ''):gmatch '(%d+)%-?(%d*)' do
+    if cpu >= tonumber(from) and cpu <= (tonumber(to) or tonumber(from)) then return true end
+  end
+  return false
+end
+
+--- Whether the kernel's watchdog still looks after a CPU: its timer is stopped with the CPU and by the administrator.
+local function is_watched(cpu, thresh)
+  return tonumber(line_of '/proc/sys/kernel/watchdog_thresh') == thresh
+    and line_of '/proc/sys/kernel/watchdog' ~= '0'
+    and has_cpu(line_of '/proc/sys/kernel/watchdog_cpumask', cpu)
+    and has_cpu(line_of '/sys/devices/system/cpu/online', cpu)
 end
 
 return {
@@ -25,9 +43,9 @@ return {
   description = [[
 The kernel's watchdog has a timer on each CPU that expires every 2/5 of kernel.watchdog_thresh, and a thread that each
 expiry starts. A hard lockup will come where the timer has not expired for longer than that and 0.2 s, a soft
-one where the thread has not run. CPUs are looked at -F times a second, by cycles where there is a hardware PMU; the
-clock that is used elsewhere does not see a CPU whose interrupts are off until they are on again. -v tells each check.
-Tested with a kernel that has a soft lockup, but for hard ones with made-up times only.]],
+one where the thread has not run. CPUs are looked at -F times a second, by cycles where there is a hardware PMU.
+The clock that is used elsewhere does not see a CPU whose interrupts are off; the other CPUs do, so it is told
+in time, but without a stack. -v tells each check.]],
   examples = { { 'profscript watchdog -F 10 -g', 'with the stacks of what is about to lock up' } },
   unsupported = { 'event' },
   options = {
@@ -36,7 +54,7 @@ Tested with a kernel that has a soft lockup, but for hard ones with made-up time
   },
 
   start = function(opt, out, session)
-    local thresh = number_in '/proc/sys/kernel/watchdog_thresh'
+    local thresh = tonumber(line_of '/proc/sys/kernel/watchdog_thresh')
     local timer = address_of 'watchdog_timer_fn'
     if opt.input or session.per_thread then return nil, 'it watches the CPUs of the running kernel' end
     if not thresh or thresh == 0 then error('watchdog: kernel.watchdog_thresh is not there or 0: none runs', 0) end
@@ -46,6 +64,7 @@ Tested with a kernel that has a soft lockup, but for hard ones with made-up time
       session.supports 'cycles' and 'cycles' or 'cpu-clock', freq = opt.freq, stack = opt.call_graph,
     }
     local expired, ran = {}, {} -- last times, by CPU
+    local told = {} -- when a CPU was last found overdue by others
 
     local function judge(ev, what, since, limit)
       local cpu = ev._cpu
@@ -64,16 +83,40 @@ Tested with a kernel that has a soft lockup, but for hard ones with made-up time
       end
     end
 
+    --- Of another CPU: at the second look, because after a pause of all its timer's event may be the next.
+    local function judge_other(ev, cpu, passed, limit)
+      local before = told[cpu] or ev._time
+      told[cpu] = before
+      if ev._time - before < AGAIN then return end
+      told[cpu] = ev._time
+      if not is_watched(cpu, thresh) then
+        expired[cpu] = nil
+      elseif out.format == 'text' then
+        out:printf('WILL: hard lockup - CPU#%d [%d > %d], seen by CPU#%d\n', cpu, passed, limit, ev._cpu)
+      else
+        out:record('hard lockup', { time = ev._time, cpu = cpu, seen_by = ev._cpu, passed = passed, limit = limit })
+      end
+    end
+
     return {
       [look] = function(ev)
-        local since = expired[ev._cpu]
-        if since then judge(ev, 'hard lockup', since, period + 2e8) end
+        local limit = period + SLACK
+        for cpu, since in pairs(expired) do
+          if cpu == ev._cpu then
+            judge(ev, 'hard lockup', since, limit)
+          elseif ev._time - since > limit then
+            judge_other(ev, cpu, ev._time - since, limit)
+          else
+            told[cpu] = nil
+          end
+        end
       end,
+      lost = function() expired, ran, told = {}, {}, {} end,
       ['timer:hrtimer_expire_entry/function==' .. timer .. '/'] = function(ev)
         local cpu = ev._cpu
         expired[cpu] = ev._time
         ran[cpu] = ran[cpu] or ev._time
-        judge(ev, 'soft lockup', ran[cpu], period + 2e8)
+        judge(ev, 'soft lockup', ran[cpu], period + SLACK)
       end,
       ['sched:sched_switch/next_comm~"migration/*"/'] = function(ev) ran[ev._cpu] = ev._time end,
     }

@@ -81,6 +81,14 @@ says 'as JSON' 0 '"event":"bpf:ring".*"big":-5000000000,"text":"a.u0009b"' "$TMP
 expect_line 'records are dispatched by compiled code' '^\[TRACE +[0-9]+ dispatch:[0-9]+ loop\]$' "$TMP/report"
 check 'nothing of it is left to the interpreter' test -z "$(given_up_traces dispatch "$TMP/report")"
 
+# A program for guests only, which compile nothing; the verifier here may also know it.
+timeout 30 "$PROFSCRIPT" "$here/hang.lua" --duration 0.1 >"$TMP/out" 2>&1
+if grep -q 'does not take program' "$TMP/out"; then
+	skip 'what hangs a CPU of guests' 'no bpf_loop() before 5.17'
+else
+	expect_line 'what hangs a CPU of guests' '^hung	0$' "$TMP/out"
+fi
+
 # Maps -----------------------------------------------------------------------------------------------
 
 "$PROFSCRIPT" "$here/maps.lua" --comm $comm -- "$syscalls" 1000 >"$TMP/maps" 2>&1

@@ -11,9 +11,9 @@ local function start()
   local session = { supports = function() return false end, event = function() return look end }
   local profiler = assert(loadfile 'scripts/profilers/watchdog.lua')()
   local handlers = profiler.start({ freq = 10, verbose = 0 }, out, session)
-  local by = { look = handlers[look] }
+  local by = { look = handlers[look], lost = handlers.lost }
   for key, handler in pairs(handlers) do
-    if type(key) == 'string' then by[key:match 'hrtimer' and 'timer' or 'thread'] = handler end
+    if type(key) == 'string' and key ~= 'lost' then by[key:match 'hrtimer' and 'timer' or 'thread'] = handler end
   end
   return by, printed
 end
@@ -32,8 +32,35 @@ describe('watchdog', function()
     assert.same({ 'hard lockup0' }, printed)
     by.thread(at(0, 12 * PERIOD))
     by.timer(at(0, 12 * PERIOD))
+    by.thread(at(1, 12 * PERIOD))
+    by.timer(at(1, 12 * PERIOD))
     by.look(at(0, 13 * PERIOD))
     assert.equal(1, #printed)
+  end)
+
+  it('tells of a timer that does not expire, on other CPUs', function()
+    local by, printed = start()
+    by.timer(at(0, 0))
+    by.timer(at(1, 0))
+    for i = 1, 20 do
+      by.look(at(0, 2 * PERIOD + i * 1e7))
+    end
+    local of_1 = 0
+    for _, what in ipairs(printed) do of_1 = of_1 + (what == 'hard lockup1' and 1 or 0) end
+    assert.equal(1, of_1) -- of the second look, and not of each
+    by.timer(at(1, 2 * PERIOD + 3e8))
+    by.look(at(0, 2 * PERIOD + 4e8))
+    by.look(at(0, 2 * PERIOD + 6e8))
+    for _, what in ipairs(printed) do of_1 = of_1 - (what == 'hard lockup1' and 1 or 0) end
+    assert.equal(0, of_1)
+  end)
+
+  it('forgets what it knew where events were lost', function()
+    local by, printed = start()
+    by.timer(at(0, 0))
+    by.lost {}
+    by.look(at(0, 10 * PERIOD))
+    assert.same({}, printed)
   end)
 
   it('tells of a thread that does not run', function()
