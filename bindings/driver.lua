@@ -17,6 +17,7 @@ local services = require 'bindings.services'
 local sessions = require 'bindings.session'
 local sources = require 'bindings.sources'
 local stack_report = require 'bindings.stack_report'
+local usage = require 'bindings.usage'
 local views = require 'bindings.views'
 
 ffi.cdef [[
@@ -350,6 +351,7 @@ local function run_with_events(session, script, opt, words, found)
   end
   if opt.verbose >= 1 then out:warn((dry_run.text(run, words):gsub('\n$', ''))) end
   run:start(words)
+  if opt.usage_self then table.insert(run.pollers, usage.new(run, opt.usage_self)) end
 
   jit.on()
   local ok, problem = xpcall(run.loop, failure.traceback, run, dispatch_events, filter_events, limit_sources,

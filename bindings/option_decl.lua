@@ -103,6 +103,8 @@ local COMMON = {
   { group = 'run', name = 'exit_n', short = 'N', type = 'integer', min = 1, help = 'stop after this many events' },
   { group = 'run', name = 'duration', type = 'duration', argument = 'T', unit = 's', min = 1e6,
     help = 'stop after this time' },
+  { group = 'run', name = 'usage_self', type = 'duration', unit = 'ms', min = 1e6,
+    help = 'print how much CPU and memory this tool itself takes, every so often' },
   { group = 'run', name = 'dry_run', type = 'flag', always = true, help = 'print what would be opened, and end' },
   { group = 'run', name = 'input', type = 'string', argument = 'FILE', help = 'read a recording, - is stdin' },
   { group = 'run', name = 'output', short = 'o', type = 'string', argument = 'FILE',
@@ -127,7 +129,7 @@ local COMMON = {
 declarations.common = COMMON
 --- What a profiler that is a source of events has no say in: it is that of the whole run.
 declarations.OF_THE_RUN = {
-  'pids', 'tids', 'cgroups', 'inherit', 'input', 'output', 'format', 'duration', 'dry_run',
+  'pids', 'tids', 'cgroups', 'inherit', 'input', 'output', 'format', 'duration', 'usage_self', 'dry_run',
   'help', 'version', 'verbose',
 }
 

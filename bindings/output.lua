@@ -281,7 +281,11 @@ end
 
 --- A line on stderr, at once.
 ---@param message any what tostring makes a line of
-function Output:warn(message)
+function Output:warn(message) self:tell(message) end
+
+--- The same for what was asked for, so that it is also said with -q.
+---@param message any
+function Output:tell(message)
   if self.tty then self:flush() end
   local line = text.lines(tostring(message)) .. '\n'
   C.output_write(STDERR, line, #line)

@@ -15,6 +15,9 @@ struct sys_statx {
   uint32_t rdev_major, rdev_minor, dev_major, dev_minor; uint64_t spare[14];
 };
 int sys_statx(int dir, const char *path, int flags, unsigned int mask, struct sys_statx *st) __asm__("statx");
+struct sys_rusage { int64_t user_sec, user_usec, system_sec, system_usec; long maxrss, others[13]; };
+int sys_getrusage(int who, struct sys_rusage *usage) __asm__("getrusage");
+int sys_clock_gettime(int clock, int64_t *sec_ns) __asm__("clock_gettime");
 const char *sys_strerror(int code) __asm__("strerror");
 ]]
 
@@ -23,6 +26,8 @@ local sys = { getenv = os.getenv }
 
 local AT_FDCWD = -100
 local STATX_BASIC_STATS = 0x7ff
+local CLOCK_REALTIME, CLOCK_MONOTONIC = 0, 1
+local RUSAGE_SELF = 0
 local S_IFMT, S_IFDIR = 0xf000, 0x4000
 
 --- The words for a positive errno.
@@ -67,6 +72,34 @@ function sys.read(path)
   text, message = file:read '*a'
   file:close()
   return text, message
+end
+
+--- A clock that only goes forward.
+---@return number ns
+function sys.now()
+  local now = ffi.new 'int64_t[2]'
+  C.sys_clock_gettime(CLOCK_MONOTONIC, now)
+  return tonumber(now[0]) * 1e9 + tonumber(now[1])
+end
+
+--- The time of day.
+---@return number sec since the epoch, number ns
+function sys.wall()
+  local now = ffi.new 'int64_t[2]'
+  C.sys_clock_gettime(CLOCK_REALTIME, now)
+  return tonumber(now[0]), tonumber(now[1])
+end
+
+--- What this process has used.
+---@return { user: number, system: number, maxrss: integer } usage times in ns, memory in KiB
+function sys.usage()
+  local usage = ffi.new 'struct sys_rusage'
+  C.sys_getrusage(RUSAGE_SELF, usage)
+  return {
+    user = tonumber(usage.user_sec) * 1e9 + tonumber(usage.user_usec) * 1e3,
+    system = tonumber(usage.system_sec) * 1e9 + tonumber(usage.system_usec) * 1e3,
+    maxrss = tonumber(usage.maxrss),
+  }
 end
 
 return sys

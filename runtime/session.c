@@ -259,6 +259,8 @@ static void wait_for_more(struct session *s)
 	}
 	if (!s->stopped && now != UINT64_MAX && s->end_at < now + timeout)
 		timeout = s->end_at > now ? s->end_at - now : 1;
+	if (now != UINT64_MAX && s->wake_at > now && s->wake_at < now + timeout)
+		timeout = s->wake_at - now;
 	if (s->threads_ended && timeout > EXIT_WAIT)
 		timeout = EXIT_WAIT;
 	ret = s->source->ops->wait(s->source, timeout);
@@ -365,6 +367,11 @@ int session_next(struct session *s, struct batch *batch, struct error *err)
 	if (s->source->notice.text[0])
 		batch->flags |= BATCH_NOTICE;
 	return 0;
+}
+
+void session_wake_after(struct session *s, uint64_t ns)
+{
+	s->wake_at = s->source->ops->now(s->source) + ns;
 }
 
 void session_read_counts(struct session *s, struct counts *out)

@@ -142,6 +142,8 @@ void session_close_class(struct session *s, uint16_t class);
 /* The next events, at most 1024; waits for them up to 100 ms and may return none. What the last
  * batch pointed to is gone. Negative: failure, the stream has ended. */
 int session_next(struct session *s, struct batch *batch, struct error *err);
+/* session_next() does not wait beyond so many ns from now. To be repeated once they have passed. */
+void session_wake_after(struct session *s, uint64_t ns);
 /* Stops making events; session_next() still delivers what exists up to BATCH_END. */
 void session_stop(struct session *s);
 

@@ -42,6 +42,7 @@ struct session {
 	uint64_t duration;   /* ns; 0: no end */
 	uint64_t end_at;     /* source clock; UINT64_MAX: not known, or no end */
 	uint64_t tick_at;    /* end of the running interval, source clock; 0: not known yet */
+	uint64_t wake_at;    /* source clock; nobody waits beyond it. In the past: no bound */
 	bool ticked;	     /* the last thing delivered was the end of an interval */
 	double wall_sec, wall_nsec; /* of the source clock's zero */
 	struct slot slots[MAX_BATCH];

@@ -69,6 +69,9 @@ refused '-N 0' 2 "trace: option '-N': '0' is not a whole number of at least 1" t
 refused '-N 1.5' 2 "trace: option '-N': '1.5' is not a whole number" trace -N 1.5
 refused '-m 3' 2 "trace: option '-m': '3' is not a power of two; the nearest are 2 and 4" trace -m 3
 refused '-m 0' 2 "trace: option '-m': '0' is not a power of two from 1" trace -m 0
+refused '--usage-self 0' 2 "trace: option '--usage-self': '0' is not a time of at least 1ms" trace --usage-self 0
+refused '--usage-self soon' 2 "trace: option '--usage-self': bad duration 'soon'" trace --usage-self soon
+refused '--usage-self of a source' 2 "bad event .*profile: --usage-self is not for a source" trace -e 'profile/--usage-self 1/'
 refused '--watermark 150' 2 "trace: option '--watermark': '150' is not a whole number from 0 to 100" trace --watermark 150
 refused '--format xml' 2 "trace: option '--format': 'xml' is not one of text, json, csv" trace --format xml
 refused '-C x' 2 "trace: option '-C': 'x' is not a CPU list" trace -C x

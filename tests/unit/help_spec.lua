@@ -131,6 +131,8 @@ run and output options:
   -i, --interval MS         report every so often (ms, default 1s)
   -N, --exit-n N            stop after this many events
       --duration T          stop after this time (s)
+      --usage-self MS       print how much CPU and memory this tool itself
+                            takes, every so often (ms)
       --dry-run             print what would be opened, and end
       --input FILE          read a recording, - is stdin
   -o, --output FILE         append the output to FILE
