@@ -145,7 +145,9 @@ function events:find(system, name)
     -- What a damaged recording has lost is no mistake in the command line.
     local warning = C.session_warning(self.session)
     if warning ~= nil then failure.raise('%s', ffi.string(warning)) end
-    failure.usage('%s', ffi.string(err.text))
+    local message = ffi.string(err.text)
+    if self.is_recording then message = message:gsub('^no such', self.profiler .. ': the recording has no') end
+    failure.usage('%s', message)
   end
   return tp
 end
@@ -246,13 +248,16 @@ function events:recorded()
   return list
 end
 
+-- perf adds one to each recording, for names and mappings.
+local function is_dummy(recorded) return recorded.type == 1 and recorded.config == 9 end
+
 --- Adds all events of the recording, as one group.
 ---@return Event[]
 function events:add_recorded()
   local found, seen = {}, {}
   for _, one in ipairs(self:recorded()) do
     local key = one.type .. ':' .. one.config
-    if not seen[key] then
+    if not seen[key] and not is_dummy(one) then
       seen[key] = true
       local system, name = one.name:match '^([^:]+):([^:]+)$'
       if one.type == TYPE_TRACEPOINT and system then
@@ -327,8 +332,7 @@ function events:recorded_samples()
   if not self.is_recording then return nil end
   local names = {}
   for _, recorded in ipairs(self:recorded()) do
-    local dummy = recorded.type == 1 and recorded.config == 9 -- perf adds one for names and mappings
-    if recorded.type ~= TYPE_TRACEPOINT and not dummy then names[#names + 1] = recorded.name end
+    if recorded.type ~= TYPE_TRACEPOINT and not is_dummy(recorded) then names[#names + 1] = recorded.name end
   end
   return names
 end

@@ -168,7 +168,10 @@ end
 function Instance:check(handlers)
   local set = self.set
   local checked, message = contract.check(self.script.profiler.start, handlers, {
-    has = function(name) return set:has(name) end,
+    has = function(name)
+      if not set:has(name) and self.opt.input then set:find(name:match '^(.-):(.*)$') end -- which says so
+      return set:has(name)
+    end,
     names = function() return set:names() end,
     words = set:words(),
   })

@@ -32,7 +32,10 @@ function condition.start(name, opt, out, session)
   end
 
   return {
-    describe = function() return ('%s: cpu-clock %d ns'):format(name, passed or 0) end,
+    describe = function(ev)
+      if ev._event ~= clock.name then return end
+      return passed and ('%s: cpu-clock %d ns'):format(name, passed) or name .. ': cpu-clock'
+    end,
     [clock] = function(ev)
       local total
       total, passed = counts:take(ev)

@@ -107,8 +107,8 @@ What runs when an interval ends is counted up to there. JSON and CSV have a row 
     local by_thread = session.named_threads
     if by_thread and opt.only_comm then return nil, '--only-comm is for the tasks of CPUs, not the CPUs of threads' end
     local ours = threads.new(session, opt)
-    -- Of each CPU: who runs (tid + 1; 0: not known) and since when.
-    local current, since, known_from = native.numbers(MAX_CPU), native.numbers(MAX_CPU), 0
+    -- Of each CPU: who runs (tid + 1; 0: not known) and since when; the end of its last hole.
+    local current, since, known_from = native.numbers(MAX_CPU), native.numbers(MAX_CPU), native.numbers(MAX_CPU)
     local names = {} -- by CPU, of who runs, with --only-comm
     local keys = native.keys(2, MAX_ROWS)
     local sums, runs, longest = native.numbers(MAX_ROWS + 1), native.numbers(MAX_ROWS + 1), native.numbers(MAX_ROWS + 1)
@@ -116,6 +116,7 @@ What runs when an interval ends is counted up to there. JSON and CSV have a row 
     -- With a filter of the user's nobody knows who runs between two switches that it lets through.
     local sees_all = not opt.filter
     local from_start = sees_all and not opt.input
+    local unknown = 0 -- ns of CPUs behind holes, until the next switch tells who runs
     local missed, leaves, enters, forget = unreported.watch()
     local judges = sees_all and not prio -- a priority may change while a task runs
 
@@ -136,7 +137,8 @@ What runs when an interval ends is counted up to there. JSON and CSV have a row 
         if ours.has(ev.next_pid) then enters(ev.next_pid, ev._time) end
       end
       local from = since[cpu]
-      if from < known_from then
+      if from < known_from[cpu] then
+        if from > 0 then unknown = unknown + ev._time - from end
         current[cpu] = 0
       elseif from == 0 and from_start then
         current[cpu] = pid + 1 -- the first switch since the start
@@ -153,7 +155,7 @@ What runs when an interval ends is counted up to there. JSON and CSV have a row 
     local function settle(time)
       if not sees_all then return end
       for cpu = 0, MAX_CPU - 1 do
-        if current[cpu] > 1 and since[cpu] >= known_from and time > since[cpu] then
+        if current[cpu] > 1 and since[cpu] >= known_from[cpu] and time > since[cpu] then
           credit(cpu, current[cpu] - 1, names[cpu], time - since[cpu], 0)
           since[cpu] = time
         end
@@ -206,12 +208,17 @@ What runs when an interval ends is counted up to there. JSON and CSV have a row 
     return ours.follow {
       [filter and ('sched:sched_switch/"%s"/'):format(filter:gsub('["\\]', '\\%0')) or 'sched:sched_switch'] = switch,
       lost = function(gap)
-        known_from = math.max(known_from, gap.to)
+        for cpu = gap.cpu or 0, gap.cpu or MAX_CPU - 1 do
+          if cpu < MAX_CPU then known_from[cpu] = math.max(known_from[cpu], gap.to) end
+        end
         forget(gap)
       end,
       interval = report,
       stop = function(time)
         report(time)
+        if unknown > 0 and sees_all then
+          out:warn(('oncpu: for %.0f ms of CPU time lost events hide who ran'):format(unknown / 1e6))
+        end
         unreported.tell(missed, out, 'oncpu', 'what ran up to them is left out')
       end,
     }

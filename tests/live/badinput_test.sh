@@ -188,7 +188,9 @@ refused 'text' 1 '/etc/passwd: no perf recording' trace --input /etc/passwd
 refused 'an empty file' 1 '/dev/null: no perf recording .empty.' trace --input /dev/null
 refused 'an empty pipe' 1 'standard input: no perf recording .empty.' trace --input -
 refused 'a directory as recording' 1 '/tmp: no perf recording .a directory.' trace --input /tmp
-refused 'an event it does not have' 2 "no such event system 'irq'" trace -e irq:irq_handler_entry --input "$sched"
+refused 'an event that a profiler needs' 2 "oncpu: the recording has no event system 'sched'" \
+	oncpu --input "$TOP/tests/golden/syscalls.data"
+refused 'an event it does not have' 2 "trace: the recording has no event system 'irq'" trace -e irq:irq_handler_entry --input "$sched"
 
 # Cut anywhere: what is there is printed, it is a beginning of the whole (but for the wall time, which
 # may be cut off), and one line says so.
