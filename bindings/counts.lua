@@ -103,6 +103,7 @@ function counts.new(instance, list, settings)
     _out = ffi.new 'struct counts',
     _ids = {},
   }, Counts)
+  self._delta = ffi.new('int64_t[?]', #self.events + 1) -- of take(); condition() is asked for even where it is not
   if instance.parent then return self end -- as a source of events it has samples
   if run.counts then failure.raise('%s: session.count was called twice', instance.name) end
   run.counts, run.every = self, settings.every
@@ -113,7 +114,6 @@ function counts.new(instance, list, settings)
     end
     settings.by.reads = true
     self._last, self._size = {}, ffi.new 'uint32_t[1]'
-    self._delta = ffi.new('int64_t[?]', #self.events + 1)
   end
   if run.opt.input then recorded(self) end
   return self
