@@ -148,6 +148,7 @@ function attach.target(opt, words, everywhere)
     cgroups = cgroups,
     pages = opt.mmap_pages,
     watermark = opt.watermark,
+    overwrite = opt.overwrite and 1 or 0,
   })
   return target, { pids, tids, argv, cgroups }
 end

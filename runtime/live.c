@@ -74,14 +74,77 @@ static int final_loss(struct live *live, struct slot *out)
 	return 1;
 }
 
+static void set_paused(struct live *live, bool paused)
+{
+	for (uint32_t i = 0; i < live->nr_attached; i++)
+		unit_pause(live->attached[i]->unit, paused);
+}
+
+static bool has_dumped(const struct live *live)
+{
+	for (uint32_t i = 0; i < merge_nr_rings(live->merge); i++) {
+		struct ring *ring = merge_ring(live->merge, i);
+
+		if (ring_is_backward(ring) && ring_peek(ring) != UINT64_MAX)
+			return true;
+	}
+	return false;
+}
+
+/* Whether a ring that is not overwritten, such as that of the tasks' names, is to be read now. */
+static bool fills_up(const struct live *live)
+{
+	for (uint32_t i = 0; i < merge_nr_rings(live->merge); i++) {
+		struct ring *ring = merge_ring(live->merge, i);
+
+		if (!ring_is_backward(ring) && ring_snapshot(ring) > ring_size(ring) / 2)
+			return true;
+	}
+	return false;
+}
+
+/* Rings that are overwritten are read when an interval, or all, has ended. Returns 1 if there is
+ * something to read, 0 if not, or -ENOMEM. */
+static int dump_rings(struct live *live, uint64_t until, struct error *err)
+{
+	int ret = 0;
+
+	if (live->dumping && !has_dumped(live)) {
+		live->dumping = false;
+		merge_wait(live->merge, true);
+		if (!live->stopped)
+			set_paused(live, false);
+	}
+	if (live->dumping || live->dumped_last)
+		return 1;
+	if (!live->stopped && (until == live->dumped_until || wall_monotonic() <= until))
+		return until == live->dumped_until || fills_up(live);
+	live->dumping = true;
+	live->dumped_until = until;
+	live->dumped_last = live->stopped;
+	merge_wait(live->merge, false);
+	set_paused(live, true);
+	for (uint32_t i = 0; i < merge_nr_rings(live->merge) && !ret; i++) {
+		struct ring *ring = merge_ring(live->merge, i);
+
+		if (ring_is_backward(ring))
+			ret = ring_dump(ring, live->stopped ? UINT64_MAX : until);
+	}
+	return ret ? error_set(err, ret, "out of memory for what the rings hold") : 1;
+}
+
 static int live_next(struct source *src, struct slot *out, int max, uint64_t until,
 		     struct error *err)
 {
 	struct live *live = (struct live *)src;
 	int n;
 
-	(void)err;
 	merge_release(live->merge);
+	if (live->plan->config.overwrite) {
+		n = dump_rings(live, until, err);
+		if (n <= 0)
+			return n;
+	}
 	if (live->hotplug >= 0 && !live->stopped && merge_time(live->merge) >= live->hotplug_next)
 		live_follow_cpus(live);
 	n = merge_next(live->merge, out, max, until, &src->horizon);

@@ -57,6 +57,8 @@ struct live_config {
 	uint32_t enable_on_exec; /* the one thread starts to count when it executes its program */
 	uint32_t pages;		 /* per ring, a power of two */
 	uint32_t watermark;	 /* percent of the ring that wakes the reader */
+	/* Rings keep the last records, which come when session intervals and the run end. */
+	uint32_t overwrite;
 };
 
 /* What a perf_event's samples consist of: the usual and these bits. */

@@ -38,7 +38,8 @@ static int add_ring(struct live *live, struct unit *unit, uint32_t number)
 
 	if (grow_for(live, at + 1))
 		return -ENOMEM;
-	ring = ring_new(from->base, from->pages, live->source.decoder);
+	ring = (from->is_backward ? ring_new_backward : ring_new)(from->base, from->pages,
+								  live->source.decoder);
 	if (!ring || merge_add(live->merge, ring)) {
 		ring_free(ring);
 		return -ENOMEM;

@@ -55,6 +55,8 @@ struct live {
 	uint32_t nr_counters;
 	struct tally *tally;
 	bool stopped, final_loss_sent;
+	bool dumping, dumped_last; /* rings that are overwritten are paused, until they are read */
+	uint64_t dumped_until;
 	int hotplug; /* descriptor; negative: cpus are not watched */
 	uint64_t hotplug_checked, hotplug_next;
 	uint64_t untold; /* what rings lost and did not tell before they were closed */

@@ -17,7 +17,8 @@ struct merge {
 	uint32_t *heap;	     /* ring indexes, the one with the oldest record first */
 	uint32_t nr_rings, nr_heap;
 	bool has_clock, stopped;
-	uint64_t time; /* when the pass began */
+	bool is_complete; /* nothing older than what is there will come */
+	uint64_t time;	  /* when the pass began */
 	uint64_t delivered;
 	uint64_t slack;
 };
@@ -145,7 +146,7 @@ static uint64_t begin_pass(struct merge *m, uint32_t *bound_ring)
 	}
 	for (uint32_t i = m->nr_heap / 2; i-- > 0;)
 		sift_down(m, i);
-	if (m->stopped || !m->has_clock)
+	if (m->stopped || m->is_complete || !m->has_clock)
 		limit = UINT64_MAX;
 	if (m->stopped || m->has_clock)
 		*bound_ring = UINT32_MAX;
@@ -206,6 +207,11 @@ int merge_next(struct merge *m, struct slot *out, int max, uint64_t until, uint6
 	if (n < max)
 		*horizon = m->has_clock || m->stopped ? limit : m->delivered;
 	return n;
+}
+
+void merge_wait(struct merge *m, bool wait)
+{
+	m->is_complete = !wait;
 }
 
 void merge_stop(struct merge *m)

@@ -30,6 +30,8 @@ void merge_release(struct merge *m);
 /* The next records with time <= until, oldest first; returns how many. When these are less than
  * max, *horizon becomes the time up to which that was all. */
 int merge_next(struct merge *m, struct slot *out, int max, uint64_t until, uint64_t *horizon);
+/* Whether records are held back for a while, lest older ones come yet: they are, at first. */
+void merge_wait(struct merge *m, bool wait);
 /* No more records will be written: what there is need not be held back. */
 void merge_stop(struct merge *m);
 /* Whether the last merge_next() left nothing that it had seen. */

@@ -215,6 +215,7 @@ static struct perf_event_attr event_attr(const struct plan *p, const struct live
 		attr.exclude_callchain_user = 1;
 	}
 	records_ask(&attr, ev->record);
+	attr.write_backward = p->config.overwrite;
 	fill_attr(p, &attr, p->config.pages, p->config.watermark);
 	if (ev->reads) {
 		attr.sample_type = (attr.sample_type & ~PERF_SAMPLE_RAW) | PERF_SAMPLE_READ;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "ring.h"
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -29,6 +30,13 @@ struct ring {
 	int time_word;
 	uint32_t number;
 	bool is_bpf, is_frozen;
+	/* Written backward: pos, head and released are places in the list of what was dumped, the
+	 * oldest record is its last one. */
+	bool is_backward;
+	uint32_t *dump;		 /* bytes behind dump_head */
+	uint32_t max_dump;	 /* room in it */
+	uint64_t dump_head;	 /* the kernel's head at the dump */
+	uint64_t dump_end;	 /* where the newest record is that was dumped */
 	int32_t time_at;	 /* in a BPF record; -1: nowhere */
 	uint32_t mark;		 /* flags of slots */
 	unsigned int first, end; /* window[first..end) is unread */
@@ -59,6 +67,22 @@ struct ring *ring_new(void *base, uint32_t pages, const struct decoder *decoder)
 	return r;
 }
 
+struct ring *ring_new_backward(void *base, uint32_t pages, const struct decoder *decoder)
+{
+	struct ring *r = ring_new(base, pages, decoder);
+
+	if (!r)
+		return NULL;
+	r->is_backward = r->is_frozen = true;
+	r->pos = r->released = r->head = 0;
+	return r;
+}
+
+bool ring_is_backward(const struct ring *r)
+{
+	return r->is_backward;
+}
+
 struct ring *ring_new_bpf(void *consumer, const void *producer, uint64_t size, int32_t time_at,
 			  uint32_t mark)
 {
@@ -85,8 +109,10 @@ void ring_freeze(struct ring *r)
 
 void ring_free(struct ring *r)
 {
-	if (r)
-		free(r->wrapped);
+	if (!r)
+		return;
+	free(r->wrapped);
+	free(r->dump);
 	free(r);
 }
 
@@ -126,7 +152,8 @@ void ring_release(struct ring *r)
 	if (tail == r->released)
 		return;
 	r->released = tail;
-	__atomic_store_n(r->tail_at, tail, __ATOMIC_RELEASE);
+	if (!r->is_backward)
+		__atomic_store_n(r->tail_at, tail, __ATOMIC_RELEASE);
 }
 
 /* The record at pos in one piece. At most one record between tail and head lies across the end of
@@ -157,6 +184,55 @@ static uint64_t time_of(struct ring *r, const struct perf_event_header *rec)
 	if (rec->type == PERF_RECORD_LOST && r->scan_time)
 		return r->scan_time;
 	return decoder_time(r->decoder, rec, &time) ? time : r->scan_time;
+}
+
+static int add_to_dump(struct ring *r, uint32_t at)
+{
+	if (r->head == r->max_dump) {
+		uint32_t max = r->max_dump ? r->max_dump * 2 : 1024;
+		uint32_t *dump = reallocarray(r->dump, max, sizeof(*dump));
+
+		if (!dump)
+			return -ENOMEM;
+		r->dump = dump;
+		r->max_dump = max;
+	}
+	r->dump[r->head++] = at;
+	return 0;
+}
+
+/* Newer than this, or at a time that it does not tell. */
+static bool is_newer(struct ring *r, const struct perf_event_header *rec, uint64_t until)
+{
+	uint64_t time;
+
+	return !decoder_time(r->decoder, rec, &time) || time > until;
+}
+
+int ring_dump(struct ring *r, uint64_t until)
+{
+	uint64_t last = r->dump_end, head = __atomic_load_n(r->head_at, __ATOMIC_ACQUIRE);
+	uint64_t at = head;
+
+	r->pos = r->released = r->head = 0;
+	r->dump_head = head;
+	/* From the newest on, up to the one that the newest has overwritten in part. */
+	while (at != last) {
+		const struct perf_event_header *rec =
+			(const void *)(r->data + (at & (r->size - 1)));
+		uint32_t size = rec->size;
+
+		if (size < sizeof(*rec) || at + size - head > r->size)
+			break;
+		if (r->head || !is_newer(r, record_at(r, at), until)) {
+			if (!r->head)
+				r->dump_end = at;
+			if (add_to_dump(r, at - head))
+				return -ENOMEM;
+		}
+		at += size;
+	}
+	return 0;
 }
 
 /* Puts a record into the window of n, where its time wants it. */
@@ -193,6 +269,19 @@ static unsigned int scan_bpf(struct ring *r, unsigned int n)
 	return n;
 }
 
+/* What was dumped, from its end. */
+static unsigned int scan_backward(struct ring *r, unsigned int n)
+{
+	for (; n < WINDOW && r->pos < r->head; r->pos++) {
+		const struct perf_event_header *rec =
+			record_at(r, r->dump_head + r->dump[r->head - 1 - r->pos]);
+
+		r->scan_time = time_of(r, rec);
+		put(r, n++, r->scan_time, rec);
+	}
+	return n;
+}
+
 static void scan(struct ring *r)
 {
 	unsigned int n = r->end - r->first;
@@ -200,8 +289,8 @@ static void scan(struct ring *r)
 	memmove(r->window, r->window + r->first, n * sizeof(r->window[0]));
 	memmove(r->pos_of, r->pos_of + r->first, n * sizeof(r->pos_of[0]));
 	r->first = 0;
-	if (r->is_bpf) {
-		r->end = scan_bpf(r, n);
+	if (r->is_bpf || r->is_backward) {
+		r->end = r->is_bpf ? scan_bpf(r, n) : scan_backward(r, n);
 		return;
 	}
 	while (n < WINDOW && r->pos < r->head) {

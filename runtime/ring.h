@@ -22,6 +22,14 @@ struct ring *ring_new(void *base, uint32_t pages, const struct decoder *decoder)
  * time of reading; mark: flags of its slots. */
 struct ring *ring_new_bpf(void *consumer, const void *producer, uint64_t size, int32_t time_at,
 			  uint32_t mark);
+/* A ring that the kernel overwrites: mapped for reading only, written backward (write_backward of
+ * its events). It shows nothing but what ring_dump() finds. */
+struct ring *ring_new_backward(void *base, uint32_t pages, const struct decoder *decoder);
+/* Makes the records readable up to a time that the ring holds and that no dump before had. To be
+ * called when all of the last dump was released; its output must be paused until all of this one
+ * is. 0 or -ENOMEM. */
+int ring_dump(struct ring *r, uint64_t until);
+bool ring_is_backward(const struct ring *r);
 /* What is written from now on is not seen. */
 void ring_freeze(struct ring *r);
 void ring_free(struct ring *r);

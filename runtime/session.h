@@ -72,6 +72,8 @@ struct session_target {
 	const char *const *cgroups; /* NULL-ended names and expressions, see runtime/cgroups.h */
 	uint32_t pages;
 	uint32_t watermark; /* percent */
+	/* Rings keep the last records; they come at the end of each interval and of the run. */
+	uint32_t overwrite;
 };
 
 enum batch_flags {

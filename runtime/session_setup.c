@@ -272,6 +272,7 @@ static int open_live(struct session *s, const struct session_target *target, str
 		.enable_on_exec = on_threads && target->argv,
 		.pages = target->pages,
 		.watermark = target->watermark,
+		.overwrite = target->overwrite,
 	};
 
 	if (n < 0)

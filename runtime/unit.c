@@ -218,31 +218,41 @@ static int open_groups(struct unit *u, int cpu, struct decoder *decoder, struct 
 	return ret;
 }
 
+/* Adds the rings of a group that the kernel overwrites, or those that it does not. */
+static void list_group_rings(struct unit *u, enum plan_group group, bool is_backward)
+{
+	const struct group *g = &u->groups[group];
+	uint32_t target = 0;
+	struct perf_mmap *map;
+
+	perf_evlist__for_each_mmap(g->evlist, map, is_backward)
+	{
+		u->rings[u->nr_rings++] = (struct unit_ring){
+			.base = map->base,
+			.pages = g->pages,
+			.target = target,
+			.tid = u->plan->per_thread ? g->targets[target] : -1,
+			.has_events = group != GROUP_TASKS,
+			.is_backward = is_backward,
+			.group = group,
+		};
+		target++;
+	}
+}
+
 static int list_rings(struct unit *u, struct error *err)
 {
-	uint32_t n = 0, at = 0;
+	uint32_t n = 0;
 
 	for (int i = 0; i < NR_GROUPS; i++)
-		n += u->groups[i].evlist->nr_mmaps;
+		n += u->groups[i].evlist->nr_mmaps * 2;
 	u->rings = calloc(n, sizeof(*u->rings));
 	if (!u->rings)
 		return error_set(err, -ENOMEM, "out of memory");
 	for (int i = 0; i < NR_GROUPS; i++) {
-		struct group *g = &u->groups[i];
-		struct perf_mmap *map;
-
-		perf_evlist__for_each_mmap(g->evlist, map, false)
-		{
-			int32_t tid = u->plan->per_thread ? g->targets[at] : -1;
-
-			u->rings[at++] = (struct unit_ring){.base = map->base,
-							    .pages = g->pages,
-							    .tid = tid,
-							    .has_events = i != GROUP_TASKS,
-							    .group = i};
-		}
+		list_group_rings(u, i, false);
+		list_group_rings(u, i, true);
 	}
-	u->nr_rings = at;
 	return 0;
 }
 
@@ -300,7 +310,7 @@ int unit_ring_fd(const struct unit *u, uint32_t ring, uint32_t number)
 	const struct group *g = &u->groups[u->rings[ring].group];
 
 	if (u->plan->per_thread)
-		return number ? -1 : *fd_at(perf_evlist__first(g->evlist), ring);
+		return number ? -1 : *fd_at(perf_evlist__first(g->evlist), u->rings[ring].target);
 	return number < g->nr_targets ? *fd_at(perf_evlist__first(g->evlist), number) : -1;
 }
 
@@ -374,6 +384,13 @@ void unit_disable(struct unit *u)
 {
 	disable_group(&u->groups[GROUP_EVENTS], -1);
 	disable_group(&u->groups[GROUP_EVERYWHERE], -1);
+}
+
+void unit_pause(struct unit *u, bool paused)
+{
+	for (uint32_t i = 0; i < u->nr_rings; i++)
+		if (u->rings[i].is_backward)
+			ioctl(unit_ring_fd(u, i, 0), PERF_EVENT_IOC_PAUSE_OUTPUT, paused);
 }
 
 void unit_disable_class(struct unit *u, uint16_t class)

@@ -15,9 +15,11 @@ struct unit;
 struct unit_ring {
 	void *base; /* the mapping, control page first */
 	uint32_t pages;
-	int32_t tid;	 /* whose it is; -1: a cpu's */
-	bool has_events; /* not only tasks */
-	uint8_t group;	 /* enum plan_group */
+	uint32_t target;  /* its number among the threads */
+	int32_t tid;	  /* whose it is; -1: a cpu's */
+	bool has_events;  /* not only tasks */
+	bool is_backward; /* the kernel overwrites it */
+	uint8_t group;	  /* enum plan_group */
 };
 
 /* Opens the unit of a cpu, -1: of all threads, disabled, and adds the ids of its events to the
@@ -44,6 +46,8 @@ int unit_enable_everywhere(struct unit *u, struct error *err);
 int unit_enable(struct unit *u, struct error *err);
 /* Stops the events. Tasks that have rings of their own go on to be reported. */
 void unit_disable(struct unit *u);
+/* Keeps the kernel from writing to the rings that it overwrites; what it would write is lost. */
+void unit_pause(struct unit *u, bool paused);
 /* Stops the events of one class. */
 void unit_disable_class(struct unit *u, uint16_t class);
 /* Records of events lost so far; 0 where the kernel does not count them. */

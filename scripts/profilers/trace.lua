@@ -7,12 +7,15 @@ return {
   examples = {
     { 'profscript trace -e sched:sched_wakeup,sched:sched_switch -N 100', 'the next 100 wake-ups and switches' },
     { "profscript trace -e 'raw_syscalls:sys_enter/id==59/'", 'who starts programs' },
+    { "profscript trace -e 'sched:*' --overwrite -m 256", 'at Ctrl-C what was last: a flight recorder' },
     { 'profscript trace -e sched:sched_switch --input perf.data', 'the same from a recording of perf' },
     { [[profscript trace -e 'sched:sched_wakeup//exec=printf("prio %d\n", prio)/']], 'each line followed by one more' },
   },
 
   attributes = { 'exec' },
   options = flamegraph.options {
+    overwrite = { type = 'flag',
+      help = 'rings keep what is newest; it is printed at the end, with -i after each interval' },
     allow_exec = { type = 'flag', help = 'let exec= expressions call system()' },
   },
 

@@ -45,6 +45,18 @@ for key in '' '-k common_pid' '-k _tid'; do
 	expect_line "multi-trace ${key:-by thread}" '"calls":20000,' "$TMP/out"
 done
 
+# Rings that are overwritten keep what is newest: all of it, or the end.
+"$PROFSCRIPT" trace --overwrite -m 1024 -e "$enter" -- "$syscalls" 5000 >"$TMP/out"
+expect_line 'trace --overwrite: all that fits' '^5000$' <(grep -c " syscalls .*sys_enter: NR $getppid " "$TMP/out")
+"$PROFSCRIPT" trace --overwrite -m 4 -e raw_syscalls:sys_enter -- "$syscalls" 5000 >"$TMP/out"
+check 'trace --overwrite: fewer, up to the last' awk '
+	/ NR 231 / { last = NR } END { exit !(NR > 100 && NR < 4 * 4096 / 64 && last == NR) }' "$TMP/out"
+check 'trace --overwrite: in the order of time' sort -c -s -k1,2 <(cut -c1-26 "$TMP/out")
+workload syscalls 300000
+trace_workload trace --overwrite -i 10 -v -m 4096 -e "$enter" -p $WORKLOAD
+read -r seen lost < <(sed -n "s/^profscript: \([0-9]*\) events, \([0-9]*\) lost, 0 late$/\1 \2/p" "$TMP/err")
+expect_line 'trace --overwrite -i: those and the lost are all' '^300000$' <(echo $((seen + lost)))
+
 # A running one: by process, by thread, by filter on all cpus.
 workload syscalls 20000
 trace_workload exec -m 1024 -e "$enter" --format csv 'count()' -p $WORKLOAD

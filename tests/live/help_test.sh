@@ -17,7 +17,7 @@ fails() {
 
 # The format file is what the help must say.
 "$PROFSCRIPT" trace -e sched:sched_switch help >help
-expect_line 'help' '^  profscript trace -e sched:sched_switch \[--allow-exec\]$' help
+expect_line 'help' '^  profscript trace -e sched:sched_switch \[--allow-exec\] \[--overwrite\]$' help
 expect_line 'help' "^sched:sched_switch: id $(</sys/kernel/tracing/events/sched/sched_switch/id)\$" help
 sed -nE 's/.*field:.*[ *]([a-z_]+)(\[.*)?;\toffset:([0-9]+);\tsize:([0-9]+);.*/\1 \3 \4/p' \
 	/sys/kernel/tracing/events/sched/sched_switch/format | sort >want
