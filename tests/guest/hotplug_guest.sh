@@ -101,3 +101,30 @@ END
 	-- bash "$TMP/toggle" >"$TMP/out" 2>&1
 counted 'a workload' 2 3000
 counted 'a workload' 0 100
+
+# The filter of samples by a BPF program is that of the CPU's new events too.
+"$PROFSCRIPT" exec -e cpu-clock/freq=100/ 'count(ev._pid, ev._cpu)' --prio 125 >"$TMP/out" 2>"$TMP/err" &
+tracer=$!
+wait_ready $tracer
+echo 0 >${CPU}2/online
+sleep 0.2
+echo 1 >${CPU}2/online
+sleep 0.5
+nice -n 5 taskset 4 sh -c 'while :; do :; done' &
+nice=$!
+taskset 4 sh -c 'while :; do :; done' &
+plain=$!
+sleep 2
+kill $nice $plain
+finish_tracer
+expect_line 'a filter by BPF: samples of the CPU that is back' "^ *$nice +2 +[1-9][0-9]*\$" "$TMP/out"
+check 'a filter by BPF: of no other task' bash -c "! grep -E '^ *$plain ' '$TMP/out'"
+
+# A ring buffer is that of all CPUs, whatever comes.
+export XDG_CACHE_HOME=$TOP/build/cache
+if [ -d "$XDG_CACHE_HOME/profscript/bpf" ]; then
+	"$PROFSCRIPT" tests/live/bpf/records.lua --comm syscalls -m 1024 -- bash "$TMP/toggle" >"$TMP/out" 2>&1
+	expect_line 'records of a ring buffer' '^ring	3100	' "$TMP/out"
+else
+	skip 'records of a ring buffer' 'no BPF programs: live/bpf_script_test compiles them, on the host'
+fi
