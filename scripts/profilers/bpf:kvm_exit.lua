@@ -3,6 +3,7 @@
 --- what is short never leaves the kernel. Half of this file is that program.
 local native = require 'bindings.native'
 local names = require 'bindings.names'
+local output = require 'bindings.output'
 local tables = require 'lib.table'
 local threads = require 'lib.threads'
 
@@ -130,6 +131,40 @@ int on_switch(struct bpf_raw_tracepoint_args *ctx)
 char LICENSE[] SEC("license") = "GPL";
 ]]
 
+local LONGEST = tables.new('bpf:kvm_exit-longest', {
+  { name = 'pid', title = 'PID' },
+  { name = 'comm', title = 'COMM', align = 'left' },
+  { name = 'max_ns', title = 'max(us)', width = 12, format = '%.3f', scale = 1000 },
+  { name = 'hlt_rundelay_ns', title = 'HLT rundelay(us)', width = 16, format = '%.3f', scale = 1000 },
+})
+
+--- The longest exits of processes, for --output2; nil where it is not asked for.
+local function longest_exits(opt, out, session)
+  if not opt.output2 then return nil end
+  local file, message = output.new { format = out.format, file = opt.output2, clock = out.clock }
+  if not file then error('bpf:kvm_exit: ' .. message, 0) end
+  local by_pid, rows = {}, {}
+  return {
+    add = function(pid, ns, delay, halts)
+      local row = by_pid[pid]
+      if not row then
+        row = { pid = pid, max_ns = 0, hlt_rundelay_ns = 0 }
+        by_pid[pid], rows[#rows + 1] = row, row
+      end
+      local column, value = 'max_ns', ns
+      if halts then column, value = 'hlt_rundelay_ns', delay end
+      row[column] = math.max(row[column], value)
+    end,
+    report = function()
+      for _, row in ipairs(rows) do row.comm = session.task_name(row.pid) end
+      table.sort(rows, function(a, b) return a.pid < b.pid end)
+      file:table(LONGEST, rows)
+      file:flush()
+      by_pid, rows = {}, {}
+    end,
+  }
+end
+
 --- Where the fields of kvm:kvm_exit are, in this kernel.
 local function offsets()
   local found = {}
@@ -162,6 +197,8 @@ run and had no CPU (ns in lines, us in tables). Needs clang, as BPF programs of 
     threshold = { type = 'duration', default = '1ms', help = 'leave shorter exits in the kernel' },
     than = { type = 'duration', help = 'print longer exits, but for HLT, where it is the time without a CPU' },
     detail = { type = 'flag', help = 'rows for each thread' },
+    output2 = { type = 'string', argument = 'FILE',
+      help = 'append the longest exit of each process, and the longest time without a CPU in HLT, to FILE' },
   },
 
   start = function(opt, out, session)
@@ -179,6 +216,7 @@ run and had no CPU (ns in lines, us in tables). Needs clang, as BPF programs of 
     program:attach()
     local keys, hists = native.keys(4, MAX_ROWS), native.hists(MAX_ROWS + 1)
     local waits, delays = native.numbers(MAX_ROWS + 1), native.numbers(MAX_ROWS + 1)
+    local longest = longest_exits(opt, out, session)
     local than, detail, ours = opt.than or math.huge, opt.detail, threads.new(session, opt)
 
     local columns = {
@@ -216,6 +254,7 @@ run and had no CPU (ns in lines, us in tables). Needs clang, as BPF programs of 
       out:table(spec, rows)
       hists:clear()
       keys:clear()
+      if longest then longest.report() end
     end
 
     return ours.follow {
@@ -225,6 +264,7 @@ run and had no CPU (ns in lines, us in tables). Needs clang, as BPF programs of 
         local id = keys.id(ev.pid, detail and ev.tid or 0, isa, reason)
         hists:add(id, ns)
         waits[id], delays[id] = waits[id] + ev.wait, delays[id] + delay
+        if longest then longest.add(ev.pid, tonumber(ns), tonumber(delay), HALTS[isa] == reason) end
         if (HALTS[isa] == reason and delay or ns) > than then out:print_event(ev) end
       end,
       describe = function(ev)

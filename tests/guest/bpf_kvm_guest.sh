@@ -17,6 +17,10 @@ check 'none is as long as --threshold' test ! -s "$TMP/out"
 ./profscript bpf:kvm_exit --threshold 0 --than 1ns --detail -- build/workloads/vmexits 20 >"$TMP/out" 2>"$TMP/err"
 check '--than prints each' test "$(grep -Ec 'bpf:kvm_exit: IO[A-Z_]* lat [0-9]+ wait [0-9]+ rundelay [0-9]+ sw [0-9]+$' "$TMP/out")" = 20
 expect_line '--detail: threads' '^ *[0-9]+ +[0-9]+ vmexits +IO' "$TMP/out"
+./profscript bpf:kvm_exit --threshold 0 --output2 "$TMP/longest" --format csv -- build/workloads/vmexits 50 >"$TMP/out" 2>"$TMP/err"
+awk -F , '$1 == "table" { split("", at); for (i = 1; i <= NF; i++) at[$i] = i }
+	$1 == "bpf:kvm_exit" && $at["exit_reason"] != "HLT" && $at["max_ns"] > max { max = $at["max_ns"] } END { print max }' "$TMP/out" >"$TMP/max"
+check "--output2: the longest exit of each process: $(cat "$TMP/max")" grep -Eq "^bpf:kvm_exit-longest,[0-9.]+,[0-9]+,vmexits,$(cat "$TMP/max"),[0-9]+\$" "$TMP/longest"
 # One event for an exit, where kvm-exit takes two. Interrupts add some to either run.
 ./profscript exec -e 'bpf:kvm_exit/--threshold 0/' --format csv 'count(ev._event)' -- build/workloads/vmexits 100 >"$TMP/one" 2>"$TMP/err"
 result $? 'a source of events' "$TMP/err"
