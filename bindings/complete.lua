@@ -323,7 +323,7 @@ function complete.run(line, breaks, world)
   local has_no_name = #words > 2 and wants_value(options.explain_spec, words[2]) -- `profscript -e EVENT help`
   local result
   if at >= #words and not has_no_name then
-    if typed:find('/', 1, true) then
+    if typed:find('/', 1, true) or #words > 2 and wants_value(options.global_spec, words[#words - 1]) then
       result = { mode = 'files', list = {} }
     elseif typed:sub(1, 1) == '-' then
       result = offer('words', '', typed, option_names(options.global_spec))

@@ -65,6 +65,7 @@ local function main(words)
     return 0
   end
   if global.check then return print_check() end
+  if global.symbols then rest = { 'symbols', '--', global.symbols, unpack(rest) } end
   if global.help or #rest == 0 or rest[1] == 'help' then
     io.stdout:write(help.overview(found:list()))
     return #rest == 0 and not global.help and 2 or 0

@@ -134,7 +134,8 @@ function man.overview(list)
   local parts = {
     begin('profscript', 'run Lua scripts over the events of the Linux kernel'),
     heading 'synopsis', '.B profscript\n', escape('[-v] [-q] NAME [options] [--] [workload...]'), '\n.br\n',
-    '.B profscript\n', escape('[NAME] -e EVENT help'), '\n',
+    '.B profscript\n', escape('[NAME] -e EVENT help'), '\n.br\n',
+    '.B profscript\n', escape('--symbols FILE'), '\n',
     heading 'description',
     prose [[
 NAME is a profiler below, or the path of a script. 'profscript NAME -h' explains its options;

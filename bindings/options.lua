@@ -302,7 +302,10 @@ end
 
 local global_spec = assert(declarations.declare {
   unsupported = { 'event', 'attach', 'run', 'ring' },
-  options = { check = { type = 'flag', help = 'say what this kernel and this user can trace' } },
+  options = {
+    check = { type = 'flag', help = 'say what this kernel and this user can trace' },
+    symbols = { type = 'string', argument = 'FILE', help = 'give addresses from stdin their symbols' },
+  },
 })
 global_spec.dropped = {}
 global_spec.global = true
@@ -316,7 +319,7 @@ options.explain_spec = assert(declarations.declare {
 
 --- Parses a whole command line up to the profiler's name: `[-v] [-q] [-V] [-h] NAME ...`.
 ---@param words string[]
----@return table? opts verbose, quiet, version, help, check
+---@return table? opts verbose, quiet, version, help, check, symbols
 ---@return string[]|string rest NAME and what follows it, or the message
 function options.parse_global(words)
   return options.parse(global_spec, nil, words)

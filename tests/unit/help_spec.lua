@@ -178,6 +178,7 @@ other commands:
 
 profscript options:
       --check               say what this kernel and this user can trace
+      --symbols FILE        give addresses from stdin their symbols
 ]] .. general .. [[
 
 'profscript NAME -h' explains one profiler and its options,
