@@ -34,10 +34,10 @@ LINKED       = $(ARCHIVES) $(PERF_LIBS) $(LIBS) -liberty -lm -pthread
 WORKLOADS   := $(patsubst tests/%.c,build/%,$(wildcard tests/workloads/*.c))
 UNIT_TESTS  := $(patsubst tests/%.c,$(BUILD)/%,$(wildcard tests/unit/*_test.c))
 FUZZERS     := $(patsubst tests/%.c,build/fuzz/%,$(wildcard tests/fuzz/*_fuzz.c))
-C_FILES     := $(wildcard $(foreach d,runtime native bindings bpf tests/*,$d/*.c $d/*.h))
+C_FILES     := $(wildcard $(foreach d,runtime runtime/* native bindings bpf tests/*,$d/*.c $d/*.h))
 FFI_FIRST    = runtime/error.h runtime/event.h
 FFI_HEADERS := $(FFI_FIRST) $(filter-out $(FFI_FIRST),\
-	$(shell grep -l "read by C and by LuaJIT's ffi.cdef" runtime/*.h native/*.h 2>/dev/null))
+	$(shell grep -l "read by C and by LuaJIT's ffi.cdef" runtime/*.h runtime/*/*.h native/*.h 2>/dev/null))
 
 .DELETE_ON_ERROR:
 .PHONY: all deps demo test bench lint fuzz man install clean help programs FORCE
@@ -72,7 +72,7 @@ $(PROGRAM): $(BUILD)/bindings/main.o $(BUILD)/ffi_headers.o $(BUILD)/bpf/objects
 	$(call quiet,LINK)$(CC) $(SANITIZE) -Wl,-E -o $@ $(filter %.o,$^) -Wl,--whole-archive \
 		$(ARCHIVES) -Wl,--no-whole-archive $(LDFLAGS) $(filter-out $(ARCHIVES),$(LINKED))
 
-$(BUILD)/libruntime.a: $(patsubst %.c,$(BUILD)/%.o,$(wildcard runtime/*.c))
+$(BUILD)/libruntime.a: $(patsubst %.c,$(BUILD)/%.o,$(wildcard runtime/*.c runtime/*/*.c))
 $(BUILD)/libnative.a: $(patsubst %.c,$(BUILD)/%.o,$(wildcard native/*.c))
 $(ARCHIVES):
 	$(call quiet,AR)rm -f $@ && $(AR) rcs $@ $^
@@ -81,8 +81,8 @@ $(BUILD)/%.o: %.c Makefile
 	$(call quiet,CC)mkdir -p $(@D) && $(COMPILE) -MMD -MP -c -o $@ $<
 
 # Only unit.c sees libperf's headers (they hide some of the system's), only main.c those of Lua.
-$(BUILD)/runtime/unit.o: EXTRA := $(PERF_CFLAGS)
-$(BUILD)/runtime/unit.o: | $(PERF_BUILT)
+$(BUILD)/runtime/live/unit.o: EXTRA := $(PERF_CFLAGS)
+$(BUILD)/runtime/live/unit.o: | $(PERF_BUILT)
 $(BUILD)/bindings/main.o: EXTRA = $(call pkg,--cflags luajit) -DPROFSCRIPT_DATADIR='"$(datadir)"'
 $(BUILD)/bindings/main.o: $(BUILD)/datadir
 $(BUILD)/datadir: FORCE
@@ -127,7 +127,7 @@ lint: deps ## formatting, cppcheck, luacheck, and headers that compile alone
 		$(addprefix --suppress=,uninitvar arrayIndexThenCheck ctunullpointer) \
 		-D'perf_evlist__for_each_entry(l, e)=for (e = l; e;)' $(filter-out tests/unit/% bpf/%,$(C_FILES))
 	luacheck -q bindings scripts examples tests
-	@set -e; for h in $(wildcard runtime/*.h native/*.h); do \
+	@set -e; for h in $(wildcard runtime/*.h runtime/*/*.h native/*.h); do \
 		$(COMPILE) -include $$h -fsyntax-only -xc /dev/null; done
 
 fuzz: DEPS += clang libclang-rt-14-dev
@@ -155,4 +155,4 @@ clean: ## remove everything that was built
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' Makefile
 
--include $(wildcard $(BUILD)/*/*.d)
+-include $(wildcard $(BUILD)/*/*.d $(BUILD)/*/*/*.d)

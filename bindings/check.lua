@@ -5,7 +5,7 @@ local perf_events = require 'bindings.perf_events'
 
 local check = {}
 
---- What the checks ask. `open` is support_open() of runtime/support.h: 0 or a negative errno.
+--- What the checks ask. `open` is support_open() of runtime/live/support.h: 0 or a negative errno.
 ---@class check.World
 ---@field read fun(path: string): string?
 ---@field exists fun(path: string): boolean

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The events that lie between those of pairs, as scripts see them (runtime/history.h).
+--- The events that lie between those of pairs, as scripts see them (runtime/relations/history.h).
 local ffi = require 'ffi'
 local C = ffi.C
 

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Feeds events to the C pair matcher (runtime/pairs.h) and its pairs to Lua: one generated loop
+--- Feeds events to the C pair matcher (runtime/relations/pairs.h) and its pairs to Lua: one generated loop
 --- that writes the key column, one call, one loop over the pairs. Scripts use it through lib.pairs.
 local ffi = require 'ffi'
 local failure = require 'bindings.failure'

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- What the kernel reports besides samples, as events `misc:NAME`: code that it got, BPF programs, cgroups,
---- namespaces, and what happens to tasks. runtime/records.h has their fields.
+--- namespaces, and what happens to tasks. runtime/decode/records.h has their fields.
 local ffi = require 'ffi'
 local failure = require 'bindings.failure'
 local nearest = require 'bindings.nearest'

@@ -22,7 +22,7 @@ local ENOENT, EINVAL = 2, 22
 ---@field offset number in the file, like semaphore_offset
 ---@field semaphore_offset number
 
---- The path of the file that `word` means: see runtime/binary.h.
+--- The path of the file that `word` means: see runtime/probes/binary.h.
 ---@param word string
 ---@return string
 function usdt.find_binary(word)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* The compiled programs as bytes in profscript. The Makefile defines OBJECTS, as OBJECT(a)
  * OBJECT(b). */
-#include "runtime/bpf.h"
+#include "bpf/bpf.h"
 
 #define OBJECT(name)                                                                     \
 	__asm__(".section .rodata\n.balign 8\nbpf_" #name ": .incbin \"build/bpf/" #name \

@@ -9,9 +9,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "elf.h"
+#include "probes/elf.h"
 #include "error.h"
-#include "usdt.h"
+#include "probes/usdt.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -9,14 +9,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include <linux/perf_event.h>
-#include "runtime/decoder.h"
-#include "runtime/error.h"
-#include "runtime/event.h"
-#include "runtime/recording.h"
-#include "runtime/records.h"
-#include "runtime/resolve.h"
-#include "runtime/source.h"
-#include "runtime/stacks.h"
+#include "decode/decoder.h"
+#include "error.h"
+#include "event.h"
+#include "recording/recording.h"
+#include "decode/records.h"
+#include "stacks/resolve.h"
+#include "source.h"
+#include "stacks/stacks.h"
 
 enum { BATCH = 64, PIPE = 1 << 16 };
 

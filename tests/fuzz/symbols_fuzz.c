@@ -10,10 +10,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include <linux/perf_event.h>
-#include "runtime/cfi.h"
-#include "runtime/demangle.h"
-#include "runtime/maps.h"
-#include "runtime/symbols.h"
+#include "stacks/cfi.h"
+#include "stacks/demangle.h"
+#include "stacks/maps.h"
+#include "stacks/symbols.h"
 
 enum { LIMIT = 1 << 20 };
 

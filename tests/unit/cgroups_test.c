@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <cmocka.h>
-#include "cgroups.h"
+#include "live/cgroups.h"
 #include "error.h"
 
 static char root[] = "/tmp/cgroups_test.XXXXXX";

@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
-#include "cpus.h"
+#include "live/cpus.h"
 #include "error.h"
-#include "hotplug.h"
+#include "live/hotplug.h"
 
 static const char *round_trip(const char *text)
 {

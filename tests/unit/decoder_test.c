@@ -11,7 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 #include <linux/perf_event.h>
-#include "decoder.h"
+#include "decode/decoder.h"
 #include "error.h"
 #include "event.h"
 

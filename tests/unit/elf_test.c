@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "compile.h"
-#include "elf.h"
+#include "probes/elf.h"
 #include "error.h"
 
 #define FUNCTION(section, scope, name, bytes)                                              \

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <cmocka.h>
-#include "runtime/error.h"
+#include "error.h"
 
 static void returns_code_and_text(void **state)
 {

@@ -7,10 +7,10 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <cmocka.h>
-#include "runtime/event.h"
-#include "runtime/history.h"
-#include "runtime/pairs.h"
-#include "runtime/timeline.h"
+#include "event.h"
+#include "relations/history.h"
+#include "relations/pairs.h"
+#include "relations/timeline.h"
 
 enum { A = EVENT_FIRST, B, OTHER };
 

@@ -13,8 +13,8 @@
 #include <unistd.h>
 #include <linux/perf_event.h>
 #include <cmocka.h>
-#include "runtime/maps.h"
-#include "runtime/symbols.h"
+#include "stacks/maps.h"
+#include "stacks/symbols.h"
 
 struct record {
 	uint32_t pid, tid;

@@ -9,10 +9,10 @@
 #include <time.h>
 #include <cmocka.h>
 #include <linux/perf_event.h>
-#include "decoder.h"
+#include "decode/decoder.h"
 #include "event.h"
-#include "merge.h"
-#include "ring.h"
+#include "live/merge.h"
+#include "live/ring.h"
 
 enum { RINGS = 3, PAGES = 1, PAGE = 4096, MAX = 64 };
 

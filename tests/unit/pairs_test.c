@@ -15,9 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
-#include "runtime/event.h"
-#include "runtime/pairs.h"
-#include "runtime/timeline.h"
+#include "event.h"
+#include "relations/pairs.h"
+#include "relations/timeline.h"
 
 enum { A = EVENT_FIRST, B, C, X, MAX_EVENTS = 64 };
 

@@ -16,8 +16,8 @@
 
 #include "compile.h"
 #include "error.h"
-#include "probe.h"
-#include "signals.h"
+#include "probes/probe.h"
+#include "run/signals.h"
 
 /* Sets the lists of probes. */
 static void set_lists(const char *kernel, const char *user)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* runtime/recording.c with its reader: the golden recordings, pipes, order, damage, foreign files.
- * The figures are those of `perf script` for the same files. */
-#include "runtime/recording.h"
+/* runtime/recording/recording.c with its reader: the golden recordings, pipes, order, damage,
+ * foreign files. The figures are those of `perf script` for the same files. */
+#include "recording/recording.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,10 +20,10 @@
 #include <linux/perf_event.h>
 
 #include <cmocka.h>
-#include "runtime/decoder.h"
-#include "runtime/error.h"
-#include "runtime/source.h"
-#include "runtime/tracepoint.h"
+#include "decode/decoder.h"
+#include "error.h"
+#include "source.h"
+#include "formats/tracepoint.h"
 
 enum { HEADER = 104, ROUND = 68, BATCH = 64 };
 

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <linux/perf_event.h>
 #include <cmocka.h>
-#include "runtime/event.h"
-#include "runtime/records.h"
+#include "event.h"
+#include "decode/records.h"
 
 /* A text of a payload, as views read it. */
 static const char *text(const struct event *ev, uint32_t word)

@@ -9,9 +9,9 @@
 #include <string.h>
 #include <cmocka.h>
 #include <linux/perf_event.h>
-#include "decoder.h"
+#include "decode/decoder.h"
 #include "event.h"
-#include "ring.h"
+#include "live/ring.h"
 
 enum { PAGE = 4096, MAX = 512 };
 

@@ -11,10 +11,10 @@
 #include <cmocka.h>
 #include <linux/bpf.h>
 #include <linux/perf_event.h>
-#include "decoder.h"
+#include "decode/decoder.h"
 #include "event.h"
-#include "merge.h"
-#include "ring.h"
+#include "live/merge.h"
+#include "live/ring.h"
 
 enum { PAGE = 4096, MAX = 512 };
 

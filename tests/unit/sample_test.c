@@ -9,9 +9,9 @@
 #include <string.h>
 #include <cmocka.h>
 #include <linux/perf_event.h>
-#include "decoder.h"
+#include "decode/decoder.h"
 #include "event.h"
-#include "sample.h"
+#include "decode/sample.h"
 
 enum { CLASS = EVENT_FIRST };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* runtime/sorter.c: time order, stability, bounds, input of any disorder. */
-#include "runtime/sorter.h"
+/* runtime/recording/sorter.c: time order, stability, bounds, input of any disorder. */
+#include "recording/sorter.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

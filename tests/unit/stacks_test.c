@@ -10,11 +10,11 @@
 #include <unistd.h>
 #include <linux/perf_event.h>
 #include <cmocka.h>
-#include "runtime/addresses.h"
-#include "runtime/ksymbols.h"
-#include "runtime/maps.h"
-#include "runtime/stacks.h"
-#include "runtime/symbols.h"
+#include "formats/addresses.h"
+#include "stacks/ksymbols.h"
+#include "stacks/maps.h"
+#include "stacks/stacks.h"
+#include "stacks/symbols.h"
 
 #define KERNEL	   ((uint64_t)PERF_CONTEXT_KERNEL)
 #define USER	   ((uint64_t)PERF_CONTEXT_USER)

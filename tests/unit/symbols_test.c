@@ -16,7 +16,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 #include "compile.h"
-#include "runtime/symbols.h"
+#include "stacks/symbols.h"
 
 static const char source[] =
 	"__attribute__((noinline)) static int local_one(int x) { return x * 3; }\n"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* runtime/tally.c: sums by row, scaled where hardware was shared, told once. */
+/* runtime/live/tally.c: sums by row, scaled where hardware was shared, told once. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-#include "tally.h"
+#include "live/tally.h"
 
 static const struct count *at(const struct counts *c, int32_t id, uint32_t event)
 {

@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <cmocka.h>
-#include "runtime/tasks.h"
+#include "run/tasks.h"
 
 static void unknown_and_idle(void **state)
 {

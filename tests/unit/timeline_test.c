@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
-#include "runtime/event.h"
-#include "runtime/timeline.h"
+#include "event.h"
+#include "relations/timeline.h"
 
 static void keeps_payload_and_chain(void **state)
 {

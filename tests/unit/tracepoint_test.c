@@ -15,7 +15,7 @@
 #include <errno.h>
 
 #include "error.h"
-#include "tracepoint.h"
+#include "formats/tracepoint.h"
 
 #define COMMON                                                                         \
 	"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"         \

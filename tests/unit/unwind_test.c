@@ -11,10 +11,10 @@
 #include <unistd.h>
 #include <linux/perf_event.h>
 #include <cmocka.h>
-#include "runtime/event.h"
-#include "runtime/maps.h"
-#include "runtime/symbols.h"
-#include "runtime/unwind.h"
+#include "event.h"
+#include "stacks/maps.h"
+#include "stacks/symbols.h"
+#include "stacks/unwind.h"
 
 #define USER   ((uint64_t)PERF_CONTEXT_USER)
 #define KERNEL ((uint64_t)PERF_CONTEXT_KERNEL)

@@ -13,7 +13,7 @@
 
 #include "compile.h"
 #include "error.h"
-#include "usdt.h"
+#include "probes/usdt.h"
 
 /* A probe, and the note that describes it. word: the directive for an address; moved: how far the
  * file is said to have been moved since. */

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "bpf/bpf.h"
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <linux/perf_event.h>
+
+enum { LOG_SIZE = 1 << 18, LOG_DEBUG = 2 };
+
+_Static_assert(offsetof(struct bpf_perf_attr, wakeup_events) ==
+		       offsetof(struct perf_event_attr, wakeup_events),
+	       "perf_event_attr differs");
+_Static_assert(offsetof(struct bpf_perf_attr, bp_len) == offsetof(struct perf_event_attr, bp_len),
+	       "perf_event_attr differs");
+
+int bpf_perf_open(const struct bpf_perf_attr *attr, int pid, int cpu)
+{
+	int fd = syscall(SYS_perf_event_open, attr, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+
+	return fd >= 0 ? fd : -errno;
+}
+
+/* libbpf's printer is one for the process and gets no pointer of its user's. */
+static struct {
+	char text[LOG_SIZE], taken[LOG_SIZE];
+	size_t used;
+} saved;
+
+int bpf_log_print(int level, const char *fmt, va_list args)
+{
+	char *text;
+	size_t keep;
+	int n;
+
+	if (level >= LOG_DEBUG)
+		return 0;
+	n = vasprintf(&text, fmt, args);
+	if (n < 0)
+		return 0;
+	keep = (size_t)n < LOG_SIZE / 2 ? (size_t)n : LOG_SIZE / 2;
+	if (saved.used + keep >= LOG_SIZE) { /* then at least half of it is used */
+		memmove(saved.text, saved.text + saved.used - LOG_SIZE / 2 + 1, LOG_SIZE / 2 - 1);
+		saved.used = LOG_SIZE / 2 - 1;
+	}
+	memcpy(saved.text + saved.used, text + n - keep, keep);
+	saved.used += keep;
+	free(text);
+	return n;
+}
+
+const char *bpf_log_take(void)
+{
+	memcpy(saved.taken, saved.text, saved.used);
+	saved.taken[saved.used] = 0;
+	saved.used = 0;
+	return saved.taken;
+}

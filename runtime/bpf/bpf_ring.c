@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "bpf/bpf_ring.h"
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+#include <linux/bpf.h>
+#include <linux/perf_event.h>
+#include "live/cpus.h"
+#include "decode/decoder.h"
+#include "error.h"
+#include "event.h"
+#include "live/merge.h"
+#include "live/plan.h"
+#include "live/ring.h"
+
+enum { MARK_SHIFT = 16 /* in the flags of a slot: number of its output, from 1 */ };
+
+/* One ring: of a ring buffer map, or of a cpu's entry in a perf event array. */
+struct mapped {
+	void *base, *data; /* data: only of a ring buffer */
+	size_t base_size, data_size;
+	uint32_t output;
+	int fd; /* a perf event's own; a map's belongs to libbpf */
+	struct ring *ring;
+};
+
+struct bpf_rings {
+	const struct bpf_output *outputs;
+	uint32_t nr_outputs, nr_rings;
+	struct mapped *rings;
+	uint64_t told; /* losses so far */
+	bool has_lost; /* the kernel counts what perf events lose */
+};
+
+static size_t page_size(void)
+{
+	return sysconf(_SC_PAGESIZE);
+}
+
+static struct mapped *add(struct bpf_rings *b, uint32_t output, int fd, struct error *err)
+{
+	struct mapped *grown = reallocarray(b->rings, b->nr_rings + 1, sizeof(*grown));
+
+	if (!grown) {
+		error_set(err, -ENOMEM, "out of memory");
+		return NULL;
+	}
+	b->rings = grown;
+	grown += b->nr_rings++;
+	*grown =
+		(struct mapped){.base = MAP_FAILED, .data = MAP_FAILED, .output = output, .fd = fd};
+	return grown;
+}
+
+static int open_ringbuf(struct bpf_rings *b, uint32_t index, struct error *err)
+{
+	const struct bpf_output *out = &b->outputs[index];
+	struct mapped *m = add(b, index, out->map, err);
+
+	if (!m)
+		return -ENOMEM;
+	m->base_size = page_size();
+	m->data_size = page_size() + 2 * (size_t)out->size;
+	m->base = mmap(NULL, m->base_size, PROT_READ | PROT_WRITE, MAP_SHARED, m->fd, 0);
+	if (m->base != MAP_FAILED)
+		m->data = mmap(NULL, m->data_size, PROT_READ, MAP_SHARED, m->fd, page_size());
+	if (m->data == MAP_FAILED)
+		return error_set(err, -errno, "cannot map a ring buffer: %s", strerror(errno));
+	return 0;
+}
+
+/* Makes the perf event the cpu's entry of the map. */
+static int put_entry(int map, uint32_t cpu, uint32_t fd)
+{
+	union bpf_attr attr;
+
+	memset(&attr, 0, sizeof(attr));
+	attr.map_fd = map;
+	attr.key = (uintptr_t)&cpu;
+	attr.value = (uintptr_t)&fd;
+	return syscall(SYS_bpf, BPF_MAP_UPDATE_ELEM, &attr, sizeof(attr)) ? -errno : 0;
+}
+
+static int open_cpu(struct bpf_rings *b, uint32_t index, int cpu,
+		    const struct perf_event_attr *attr, struct decoder *decoder, int layout,
+		    struct error *err)
+{
+	const struct bpf_output *out = &b->outputs[index];
+	int fd = plan_open_event(attr, -1, cpu, -1, 0), ret;
+	struct mapped *m;
+	uint64_t id;
+
+	if (fd < 0)
+		return error_set(err, fd, "cannot open bpf-output: %s", strerror(-fd));
+	m = add(b, index, fd, err);
+	if (!m) {
+		close(fd);
+		return -ENOMEM;
+	}
+	m->base_size = (out->size + 1) * page_size();
+	m->base = mmap(NULL, m->base_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (m->base == MAP_FAILED)
+		return error_set(err, -errno, "cannot map a ring of %u pages: %s", out->size,
+				 strerror(errno));
+	ret = put_entry(out->map, cpu, fd);
+	if (ret)
+		return error_set(err, ret, "cannot put a ring into a BPF map: %s", strerror(-ret));
+	if (ioctl(fd, PERF_EVENT_IOC_ID, &id) || decoder_add_id(decoder, id, layout))
+		return error_set(err, -EINVAL, "a perf event has no id");
+	return 0;
+}
+
+static int open_cpus(struct bpf_rings *b, uint32_t index, struct decoder *decoder,
+		     struct error *err)
+{
+	const struct bpf_output *out = &b->outputs[index];
+	struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE,
+				       .config = PERF_COUNT_SW_BPF_OUTPUT,
+				       .size = sizeof(attr),
+				       .sample_period = 1,
+				       .disabled = 1,
+				       .sample_id_all = 1,
+				       .watermark = 1,
+				       .use_clockid = 1,
+				       .clockid = CLOCK_MONOTONIC};
+	struct cpus online;
+	int layout, ret;
+
+	attr.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
+			   PERF_SAMPLE_CPU | PERF_SAMPLE_RAW;
+	attr.read_format = b->has_lost ? PERF_FORMAT_LOST : 0;
+	attr.wakeup_watermark = out->size * page_size() / 2;
+	layout = decoder_add_attr(decoder, &attr, err);
+	if (layout < 0)
+		return layout;
+	ret = decoder_add_class(decoder, layout, out->class, out->payload);
+	if (!ret)
+		ret = cpus_online(&online, err);
+	for (int cpu = -1; !ret && (cpu = cpus_next(&online, cpu)) >= 0;)
+		ret = open_cpu(b, index, cpu, &attr, decoder, layout, err);
+	return ret;
+}
+
+struct bpf_rings *bpf_rings_open(const struct bpf_output *outputs, uint32_t n, bool has_lost,
+				 struct decoder *decoder, struct error *err)
+{
+	struct bpf_rings *b = calloc(1, sizeof(*b));
+	int ret = 0;
+
+	if (!b) {
+		error_set(err, -ENOMEM, "out of memory");
+		return NULL;
+	}
+	b->outputs = outputs;
+	b->nr_outputs = n;
+	b->has_lost = has_lost;
+	for (uint32_t i = 0; i < n && !ret; i++)
+		ret = outputs[i].per_cpu ? open_cpus(b, i, decoder, err) : open_ringbuf(b, i, err);
+	if (ret) {
+		bpf_rings_close(b);
+		return NULL;
+	}
+	return b;
+}
+
+void bpf_rings_close(struct bpf_rings *b)
+{
+	if (!b)
+		return;
+	for (uint32_t i = 0; i < b->nr_rings; i++) {
+		struct mapped *m = &b->rings[i];
+
+		if (m->base != MAP_FAILED)
+			munmap(m->base, m->base_size);
+		if (m->data != MAP_FAILED)
+			munmap(m->data, m->data_size);
+		if (b->outputs[m->output].per_cpu)
+			close(m->fd);
+	}
+	free(b->rings);
+	free(b);
+}
+
+int bpf_rings_add(struct bpf_rings *b, struct merge *merge, const struct decoder *decoder)
+{
+	for (uint32_t i = 0; i < b->nr_rings; i++) {
+		struct mapped *m = &b->rings[i];
+		const struct bpf_output *out = &b->outputs[m->output];
+
+		m->ring = out->per_cpu ? ring_new(m->base, out->size, decoder)
+				       : ring_new_bpf(m->base, m->data, out->size, out->time_at,
+						      (m->output + 1) << MARK_SHIFT);
+		if (!m->ring || merge_add(merge, m->ring)) {
+			ring_free(m->ring);
+			return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
+uint32_t bpf_rings_nr(const struct bpf_rings *b)
+{
+	return b->nr_rings;
+}
+
+int bpf_rings_fd(const struct bpf_rings *b, uint32_t i)
+{
+	return b->rings[i].fd;
+}
+
+bool bpf_rings_is_level(const struct bpf_rings *b, uint32_t i)
+{
+	return !b->outputs[b->rings[i].output].per_cpu;
+}
+
+int bpf_rings_enable(struct bpf_rings *b, struct error *err)
+{
+	for (uint32_t i = 0; i < b->nr_rings; i++)
+		if (b->outputs[b->rings[i].output].per_cpu &&
+		    ioctl(b->rings[i].fd, PERF_EVENT_IOC_ENABLE, 0))
+			return error_set(err, -errno, "cannot start bpf-output: %s",
+					 strerror(errno));
+	return 0;
+}
+
+void bpf_rings_stop(struct bpf_rings *b)
+{
+	for (uint32_t i = 0; i < b->nr_rings; i++) {
+		if (b->outputs[b->rings[i].output].per_cpu)
+			ioctl(b->rings[i].fd, PERF_EVENT_IOC_DISABLE, 0);
+		else
+			ring_freeze(b->rings[i].ring);
+	}
+}
+
+uint64_t bpf_rings_lost(struct bpf_rings *b)
+{
+	uint64_t lost = 0, new;
+
+	for (uint32_t i = 0; i < b->nr_outputs; i++)
+		if (b->outputs[i].lost)
+			lost += __atomic_load_n(b->outputs[i].lost, __ATOMIC_RELAXED);
+	new = lost - b->told;
+	b->told = lost;
+	return new;
+}
+
+uint64_t bpf_rings_untold(const struct bpf_rings *b)
+{
+	uint64_t untold = 0;
+
+	for (uint32_t i = 0; b->has_lost && i < b->nr_rings; i++) {
+		uint64_t value[2] = {0}; /* value, lost */
+
+		if (b->outputs[b->rings[i].output].per_cpu &&
+		    read(b->rings[i].fd, value, sizeof(value)) == sizeof(value))
+			untold += value[1] - ring_lost(b->rings[i].ring);
+	}
+	return untold;
+}
+
+static int32_t word_at(const uint8_t *record, int32_t at)
+{
+	int32_t word;
+
+	if (at < 0)
+		return -1;
+	memcpy(&word, record + at, sizeof(word));
+	return word;
+}
+
+static inline bool decode(const struct bpf_output *out, const struct slot *slot, struct event *ev)
+{
+	const uint8_t *record = slot->rec;
+	uint32_t size;
+
+	memcpy(&size, record, sizeof(size));
+	if (size < out->payload)
+		return false;
+	record += BPF_RINGBUF_HDR_SZ;
+	ev->raw = record;
+	ev->raw_size = size;
+	ev->chain = NULL;
+	ev->key = 0;
+	ev->pid = word_at(record, out->pid_at);
+	ev->tid = word_at(record, out->tid_at);
+	ev->cpu = word_at(record, out->cpu_at);
+	ev->class = out->class;
+	ev->period = 1;
+	return true;
+}
+
+int bpf_decode(const struct bpf_output *outputs, const struct slot *slot, struct event *ev)
+{
+	return decode(&outputs[(slot->flags >> MARK_SHIFT) - 1], slot, ev) ? 1 : -EBADMSG;
+}
+
+int bpf_decode_run(const struct bpf_output *outputs, const struct slot *slots, int n, uint64_t base,
+		   uint64_t from, struct event *restrict ev)
+{
+	int i;
+
+	for (i = 0; i < n; i++, ev++) {
+		const struct slot *slot = &slots[i];
+		uint32_t mark = slot->flags >> MARK_SHIFT;
+
+		if (!mark || slot->flags & ((1 << MARK_SHIFT) - 1) || slot->time < from ||
+		    !decode(&outputs[mark - 1], slot, ev))
+			break;
+		ev->time = (double)(int64_t)(slot->time - base);
+		ev->ring = slot->ring;
+		ev->flags = 0;
+	}
+	return i;
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "live/counters.h"
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+#include <linux/perf_event.h>
+#include "error.h"
+#include "live/plan.h"
+#include "live/tally.h"
+#include "live/unit.h"
+
+enum { COUNT, ENABLED, RUNNING, FIRST }; /* words of a read: PERF_FORMAT_GROUP and both times */
+
+struct counter {
+	int fd;
+	uint64_t value, enabled, running; /* as read last */
+};
+
+struct counters {
+	const struct plan *plan;
+	struct tally *tally;
+	int cpu;
+	struct counter *counters; /* nr_counted for each target that could be opened */
+	int32_t *ids;		  /* of the tally's rows */
+	uint32_t nr_targets;
+	uint64_t *words; /* of one read */
+};
+
+/* Stands for an event that is not for this cpu, so that the group has the same places on all. */
+static const struct perf_event_attr placeholder = {
+	.type = PERF_TYPE_SOFTWARE, .size = sizeof(placeholder), .config = PERF_COUNT_SW_DUMMY};
+
+static bool is_here(const struct counters *c, const struct blueprint *b)
+{
+	return c->cpu < 0 || cpus_has(&b->cpus, c->cpu);
+}
+
+static int open_counter(const struct counters *c, uint32_t event, int32_t target, int group,
+			struct error *err)
+{
+	const struct plan *p = c->plan;
+	const struct blueprint *b = &p->counted[event];
+	struct perf_event_attr attr = is_here(c, b) ? b->attr : placeholder;
+	int fd;
+
+	attr.read_format = b->attr.read_format;
+	/* A member that was opened disabled would stay so when its leader is enabled. */
+	attr.disabled = group < 0;
+	attr.enable_on_exec = group < 0 && p->config.enable_on_exec;
+	attr.inherit = b->attr.inherit;
+	attr.use_clockid = b->attr.use_clockid;
+	attr.clockid = b->attr.clockid;
+	fd = plan_open_event(&attr, target, c->cpu, group, p->targets[GROUP_EVENTS].flags);
+	if (fd < 0)
+		return fd == -ESRCH ? fd : plan_open_error(p, b->event, fd, err);
+	if (is_here(c, b) && b->event->filter &&
+	    ioctl(fd, PERF_EVENT_IOC_SET_FILTER, b->event->filter)) {
+		int code = -errno;
+
+		close(fd);
+		return plan_filter_error(b->event, code, err);
+	}
+	return fd;
+}
+
+/* -ESRCH, without a message: the thread has ended. */
+static int open_target(struct counters *c, const struct unit *unit, int32_t target, uint32_t place,
+		       struct error *err)
+{
+	const struct plan *p = c->plan;
+	struct counter *list = &c->counters[c->nr_targets * p->nr_counted];
+	int sampler = p->sampler >= 0 ? unit_event_fd(unit, p->sampler, place) : -1;
+
+	for (uint32_t i = 0; i < p->nr_counted; i++) {
+		uint32_t leader = p->counted[i].leader;
+		int group = sampler >= 0 ? sampler : leader < i ? list[leader].fd : -1;
+
+		list[i] = (struct counter){.fd = open_counter(c, i, target, group, err)};
+		if (list[i].fd < 0) {
+			int code = list[i].fd;
+
+			while (i-- > 0)
+				close(list[i].fd);
+			return code;
+		}
+	}
+	c->ids[c->nr_targets++] = p->config.tids ? target : c->cpu;
+	return 0;
+}
+
+static int open_all(struct counters *c, const struct unit *unit, struct error *err)
+{
+	const struct plan *p = c->plan;
+	const struct targets *targets = &p->targets[GROUP_EVENTS];
+
+	c->counters = calloc((size_t)targets->n * p->nr_counted, sizeof(*c->counters));
+	c->ids = calloc(targets->n, sizeof(*c->ids));
+	c->words = calloc(FIRST + p->nr_counted, sizeof(*c->words));
+	if (!c->counters || !c->ids || !c->words)
+		return error_set(err, -ENOMEM, "out of memory");
+	for (uint32_t i = 0; i < targets->n; i++) {
+		int ret = open_target(c, unit, targets->list[i], i, err);
+
+		if (ret && ret != -ESRCH)
+			return ret;
+	}
+	if (!c->nr_targets)
+		return error_set(err, -ESRCH, "all threads to attach to have ended");
+	for (uint32_t i = 0; i < c->nr_targets; i++)
+		for (uint32_t event = 0; event < p->nr_counted; event++)
+			if (is_here(c, &p->counted[event]) &&
+			    tally_expect(c->tally, c->ids[i], event))
+				return error_set(err, -ENOMEM, "out of memory");
+	return 0;
+}
+
+struct counters *counters_open(const struct plan *p, const struct unit *unit, int cpu,
+			       struct tally *tally, int *code, struct error *err)
+{
+	struct counters *c = calloc(1, sizeof(*c));
+
+	if (!c) {
+		*code = error_set(err, -ENOMEM, "out of memory");
+		return NULL;
+	}
+	c->plan = p;
+	c->tally = tally;
+	c->cpu = cpu;
+	*code = open_all(c, unit, err);
+	if (*code) {
+		counters_close(c);
+		return NULL;
+	}
+	return c;
+}
+
+void counters_close(struct counters *c)
+{
+	if (!c)
+		return;
+	for (uint32_t i = 0; i < c->nr_targets * c->plan->nr_counted; i++)
+		close(c->counters[i].fd);
+	free(c->counters);
+	free(c->ids);
+	free(c->words);
+	free(c);
+}
+
+int counters_cpu(const struct counters *c)
+{
+	return c->cpu;
+}
+
+/* Whether counter number i begins a group that nobody else reads. */
+static bool leads(const struct counters *c, uint32_t i)
+{
+	uint32_t event = i % c->plan->nr_counted;
+
+	return c->plan->sampler < 0 && c->plan->counted[event].leader == event;
+}
+
+int counters_enable(struct counters *c, struct error *err)
+{
+	for (uint32_t i = 0; i < c->nr_targets * c->plan->nr_counted; i++)
+		if (leads(c, i) && ioctl(c->counters[i].fd, PERF_EVENT_IOC_ENABLE, 0))
+			return error_set(err, -errno, "cannot start counting: %s", strerror(errno));
+	return 0;
+}
+
+void counters_disable(struct counters *c)
+{
+	for (uint32_t i = 0; i < c->nr_targets * c->plan->nr_counted; i++)
+		if (leads(c, i))
+			ioctl(c->counters[i].fd, PERF_EVENT_IOC_DISABLE, 0);
+}
+
+static void add(struct counters *c, uint32_t i, uint64_t value)
+{
+	struct counter *k = &c->counters[i];
+	uint32_t event = i % c->plan->nr_counted;
+	uint64_t enabled = c->words[ENABLED], running = c->words[RUNNING];
+
+	if (is_here(c, &c->plan->counted[event]))
+		tally_add(c->tally, c->ids[i / c->plan->nr_counted], event, value - k->value,
+			  enabled - k->enabled, running - k->running);
+	k->value = value;
+	k->enabled = enabled;
+	k->running = running;
+}
+
+static bool read_words(struct counters *c, uint32_t i)
+{
+	size_t size = (FIRST + c->plan->nr_counted) * sizeof(*c->words);
+
+	return read(c->counters[i].fd, c->words, size) > (ssize_t)(FIRST * sizeof(*c->words));
+}
+
+/* Reads the group that counter number i leads. */
+static void read_group(struct counters *c, uint32_t i)
+{
+	uint32_t nr = c->plan->nr_counted, leader = i % nr, end = i - leader + nr, at = 0;
+	uint64_t got;
+
+	if (!read_words(c, i))
+		return;
+	got = c->words[COUNT];
+	for (uint32_t k = i; k < end; k++) {
+		if (c->plan->counted[k % nr].leader != leader)
+			continue;
+		if (at < got)
+			add(c, k, c->words[FIRST + at]);
+		else if (read_words(c, k)) /* a cpu that went offline has dissolved the group */
+			add(c, k, c->words[FIRST]);
+		at++;
+	}
+}
+
+void counters_read(struct counters *c)
+{
+	for (uint32_t i = 0; i < c->nr_targets * c->plan->nr_counted; i++)
+		if (leads(c, i))
+			read_group(c, i);
+}

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "live/live_state.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+#include "decode/decoder.h"
+#include "live/hotplug.h"
+#include "live/ring.h"
+#include "run/wall.h"
+
+enum {
+	NAP_MIN = 1000000, /* ns */
+	NAP_MAX = 10000000 /* ns */
+};
+
+/* Hands out the holes that begin up to `until`. They are known only when the others have gone past
+ * their beginning, so that they come late does not matter. */
+static int take_holes(struct live *live, struct slot *out, int max, uint64_t until)
+{
+	int n = 0;
+
+	for (uint32_t i = 0; i < live->nr_attached && n < max; i++) {
+		struct attached *a = live->attached[i];
+
+		if (!a->has_hole || a->hole_from > until)
+			continue;
+		a->has_hole = false;
+		out[n++] = (struct slot){.time = a->hole_from, .rec = &a->hole, .ring = UINT32_MAX};
+	}
+	return n;
+}
+
+/* What a program could not write is a hole that nobody knows the place of. */
+static int bpf_loss(struct live *live, struct slot *out)
+{
+	uint64_t lost = live->bpf ? bpf_rings_lost(live->bpf) : 0;
+
+	if (!lost)
+		return 0;
+	live->bpf_loss = (struct loss){
+		.header = {.type = PERF_RECORD_LOST, .size = sizeof(live->bpf_loss)},
+		.lost = lost,
+		.time = merge_time(live->merge),
+		.cpu = UINT32_MAX,
+	};
+	*out = (struct slot){
+		.time = merge_delivered(live->merge), .rec = &live->bpf_loss, .ring = UINT32_MAX};
+	return 1;
+}
+
+/* The kernel reports a loss with the next record that fits; what was lost behind the last one
+ * only the counters know. */
+static int final_loss(struct live *live, struct slot *out)
+{
+	uint64_t lost = live->untold;
+
+	live->final_loss_sent = true;
+	for (uint32_t i = 0; i < live->nr_attached; i++)
+		lost += live_untold(live, live->attached[i]->unit);
+	if (live->bpf)
+		lost += bpf_rings_untold(live->bpf);
+	if (!lost)
+		return 0;
+	live->final_loss = (struct loss){
+		.header = {.type = PERF_RECORD_LOST, .size = sizeof(live->final_loss)},
+		.lost = lost,
+		.time = merge_delivered(live->merge),
+		.cpu = UINT32_MAX,
+	};
+	*out = (struct slot){
+		.time = merge_delivered(live->merge), .rec = &live->final_loss, .ring = UINT32_MAX};
+	return 1;
+}
+
+static void set_paused(struct live *live, bool paused)
+{
+	for (uint32_t i = 0; i < live->nr_attached; i++)
+		unit_pause(live->attached[i]->unit, paused);
+}
+
+static bool has_dumped(const struct live *live)
+{
+	for (uint32_t i = 0; i < merge_nr_rings(live->merge); i++) {
+		struct ring *ring = merge_ring(live->merge, i);
+
+		if (ring_is_backward(ring) && ring_peek(ring) != UINT64_MAX)
+			return true;
+	}
+	return false;
+}
+
+/* Whether a ring that is not overwritten, such as that of the tasks' names, is to be read now. */
+static bool fills_up(const struct live *live)
+{
+	for (uint32_t i = 0; i < merge_nr_rings(live->merge); i++) {
+		struct ring *ring = merge_ring(live->merge, i);
+
+		if (!ring_is_backward(ring) && ring_snapshot(ring) > ring_size(ring) / 2)
+			return true;
+	}
+	return false;
+}
+
+/* Rings that are overwritten are read when an interval, or all, has ended. Returns 1 if there is
+ * something to read, 0 if not, or -ENOMEM. */
+static int dump_rings(struct live *live, uint64_t until, struct error *err)
+{
+	int ret = 0;
+
+	if (live->dumping && !has_dumped(live)) {
+		live->dumping = false;
+		merge_wait(live->merge, true);
+		if (!live->stopped)
+			set_paused(live, false);
+	}
+	if (live->dumping || live->dumped_last)
+		return 1;
+	if (!live->stopped && (until == live->dumped_until || wall_monotonic() <= until))
+		return until == live->dumped_until || fills_up(live);
+	live->dumping = true;
+	live->dumped_until = until;
+	live->dumped_last = live->stopped;
+	merge_wait(live->merge, false);
+	set_paused(live, true);
+	for (uint32_t i = 0; i < merge_nr_rings(live->merge) && !ret; i++) {
+		struct ring *ring = merge_ring(live->merge, i);
+
+		if (ring_is_backward(ring))
+			ret = ring_dump(ring, live->stopped ? UINT64_MAX : until);
+	}
+	return ret ? error_set(err, ret, "out of memory for what the rings hold") : 1;
+}
+
+static int live_next(struct source *src, struct slot *out, int max, uint64_t until,
+		     struct error *err)
+{
+	struct live *live = (struct live *)src;
+	int n;
+
+	merge_release(live->merge);
+	if (live->plan->config.overwrite) {
+		n = dump_rings(live, until, err);
+		if (n <= 0)
+			return n;
+	}
+	if (live->hotplug >= 0 && !live->stopped && merge_time(live->merge) >= live->hotplug_next)
+		live_follow_cpus(live);
+	n = merge_next(live->merge, out, max, until, &src->horizon);
+	if (n < max)
+		n += take_holes(live, out + n, max - n, src->horizon);
+	if (n < max)
+		n += bpf_loss(live, out + n);
+	if (n || !live->stopped)
+		return n;
+	if (until != UINT64_MAX && !merge_drained(live->merge))
+		return 0;
+	if (!live->final_loss_sent && final_loss(live, out))
+		return 1;
+	return -ENODATA;
+}
+
+/* A thread has ended: the others that write to the ring wake through their own descriptors. */
+static void poll_next(struct live *live, uint32_t ring)
+{
+	struct origin *o = &live->origins[ring];
+
+	live->poll[ring].fd = unit_ring_fd(o->unit, o->ring, ++o->polled);
+	live->nr_ended += live->poll[ring].fd < 0;
+}
+
+/* A ring that is ready from its first record on is left alone until it has some: as long as that
+ * takes at the rate of the last time. */
+static void nap(struct live *live, int64_t timeout)
+{
+	struct timespec ts = {.tv_nsec = timeout < live->nap ? timeout : live->nap};
+	uint64_t percent = 0;
+
+	nanosleep(&ts, NULL);
+	for (uint32_t i = 0; i < merge_nr_rings(live->merge); i++) {
+		struct ring *ring = merge_ring(live->merge, i);
+		uint64_t full = ring_snapshot(ring) * 100 / ring_size(ring);
+
+		if (live->origins[i].is_level && full > percent)
+			percent = full;
+	}
+	if (percent > 10 && live->nap > NAP_MIN)
+		live->nap /= 2;
+	else if (percent < 5 && live->nap < NAP_MAX)
+		live->nap *= 2;
+}
+
+static int live_wait(struct source *src, int64_t timeout)
+{
+	struct live *live = (struct live *)src;
+	struct timespec ts = {.tv_sec = timeout / 1000000000, .tv_nsec = timeout % 1000000000};
+	uint32_t nr_rings = merge_nr_rings(live->merge);
+	bool is_level_ready = false;
+	int ret = ppoll(live->poll, nr_rings, &ts, NULL);
+
+	merge_relax(live->merge);
+	if (ret < 0)
+		return -errno;
+	for (uint32_t i = 0; i < nr_rings; i++) {
+		const struct origin *o = &live->origins[i];
+
+		is_level_ready |= o->is_level && live->poll[i].revents & POLLIN;
+		if (o->unit && live->poll[i].fd >= 0 &&
+		    (live->poll[i].revents & (POLLHUP | POLLERR)))
+			poll_next(live, i);
+	}
+	if (ret > 0 && is_level_ready)
+		nap(live, timeout);
+	return live->plan->config.tids && live->nr_ended + live->nr_lasting == nr_rings ? -ESRCH
+											: 0;
+}
+
+static void live_stop(struct source *src)
+{
+	struct live *live = (struct live *)src;
+
+	live->stopped = true;
+	merge_stop(live->merge);
+	for (uint32_t i = 0; i < live->nr_attached; i++)
+		unit_disable(live->attached[i]->unit);
+	for (uint32_t i = 0; i < live->nr_counters; i++)
+		counters_disable(live->counters[i]);
+	if (live->bpf)
+		bpf_rings_stop(live->bpf);
+}
+
+static void live_close_class(struct source *src, uint16_t class)
+{
+	struct live *live = (struct live *)src;
+
+	for (uint32_t i = 0; i < live->nr_attached; i++)
+		unit_disable_class(live->attached[i]->unit, class);
+}
+
+static uint64_t live_now(struct source *src)
+{
+	return ((struct live *)src)->plan->has_clock ? wall_monotonic() : UINT64_MAX;
+}
+
+static void live_free(struct source *src)
+{
+	struct live *live = (struct live *)src;
+
+	merge_free(live->merge);
+	for (uint32_t i = 0; i < live->nr_counters; i++)
+		counters_close(live->counters[i]);
+	free(live->counters);
+	tally_free(live->tally);
+	bpf_rings_close(live->bpf);
+	for (uint32_t i = 0; i < live->nr_attached; i++) {
+		unit_close(live->attached[i]->unit);
+		free(live->attached[i]);
+	}
+	free(live->attached);
+	plan_free(live->plan);
+	if (live->hotplug >= 0)
+		close(live->hotplug);
+	decoder_free(live->source.decoder);
+	free(live->poll);
+	free(live->origins);
+	free(live->ring_tid);
+	free(live);
+}
+
+static const struct source_ops live_ops = {
+	.next = live_next,
+	.wait = live_wait,
+	.stop = live_stop,
+	.close_class = live_close_class,
+	.now = live_now,
+	.free = live_free,
+};
+
+static void raise_file_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur == limit.rlim_max)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static int open_all(struct live *live, const struct live_config *config, struct error *err)
+{
+	struct decoder *decoder = decoder_new();
+	int ret;
+
+	live->source.decoder = decoder;
+	if (!decoder)
+		return error_set(err, -ENOMEM, "out of memory");
+	live->plan = plan_new(config, decoder, err);
+	if (!live->plan)
+		return -EINVAL;
+	/* Watched before the list of cpus is used. The events of threads outlast a cpu's absence.
+	 */
+	live->hotplug = config->tids ? -1 : hotplug_open();
+	live->merge = merge_new(live->plan->has_clock);
+	live->tally = tally_new(live->plan->nr_counted);
+	if (!live->merge || !live->tally)
+		return error_set(err, -ENOMEM, "out of memory");
+	ret = live_attach_all(live, err);
+	if (!ret && config->nr_outputs) {
+		live->bpf = bpf_rings_open(config->outputs, config->nr_outputs,
+					   live->plan->has_lost, decoder, err);
+		ret = live->bpf ? 0 : -EINVAL;
+	}
+	if (!ret)
+		ret = decoder_check(decoder, err);
+	if (!ret)
+		ret = live_add_rings(live, err);
+	live->source.nr_rings = merge_nr_rings(live->merge);
+	live->source.ring_tid = live->plan->per_thread ? live->ring_tid : NULL;
+	return ret;
+}
+
+struct source *live_open(const struct live_config *config, struct error *err)
+{
+	struct live *live = calloc(1, sizeof(*live));
+
+	if (!live) {
+		error_set(err, -ENOMEM, "out of memory");
+		return NULL;
+	}
+	live->source.ops = &live_ops;
+	live->source.start = UINT64_MAX;
+	live->nap = NAP_MIN;
+	live->hotplug = -1;
+	raise_file_limit();
+	if (open_all(live, config, err)) {
+		live_free(&live->source);
+		return NULL;
+	}
+	return &live->source;
+}
+
+int live_watch_tasks(struct source *src, struct error *err)
+{
+	struct live *live = (struct live *)src;
+	int ret = 0;
+
+	for (uint32_t i = 0; i < live->nr_attached && !ret; i++)
+		ret = unit_watch_tasks(live->attached[i]->unit, err);
+	return ret;
+}
+
+int live_enable(struct source *src, struct error *err)
+{
+	struct live *live = (struct live *)src;
+
+	for (uint32_t i = 0; i < live->nr_attached; i++) {
+		struct unit *unit = live->attached[i]->unit;
+		int ret = live->plan->config.enable_on_exec ? unit_enable_everywhere(unit, err)
+							    : unit_enable(unit, err);
+
+		if (ret)
+			return ret;
+	}
+	if (!live->plan->config.enable_on_exec) {
+		int ret = live_enable_counters(live, -1, err);
+
+		if (ret)
+			return ret;
+	}
+	if (live->bpf) {
+		int ret = bpf_rings_enable(live->bpf, err);
+
+		if (ret)
+			return ret;
+	}
+	/* From here on every ring counts; what single ones saw before is dropped by the session. */
+	if (live->plan->has_clock)
+		src->start = wall_monotonic();
+	live->hotplug_checked = src->start;
+	return 0;
+}
+
+void live_read_counts(struct source *src, struct counts *out)
+{
+	struct live *live = (struct live *)src;
+
+	for (uint32_t i = 0; i < live->nr_counters; i++)
+		counters_read(live->counters[i]);
+	tally_tell(live->tally, out);
+}
+
+uint64_t live_slack(const struct source *src)
+{
+	return merge_slack(((const struct live *)src)->merge);
+}

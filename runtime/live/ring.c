@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "live/ring.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <linux/bpf.h>
+#include "decode/decoder.h"
+#include "run/wall.h"
+
+enum {
+	WINDOW = 256,	 /* entries */
+	LOOKAHEAD = 16,	 /* records that are looked at before the oldest of them goes out */
+	PREFETCH = 2048, /* bytes ahead of the record that is read */
+	MAX_RECORD = 1 << 16
+};
+
+struct ring {
+	const uint64_t *head_at; /* the kernel's */
+	uint64_t *tail_at;
+	const uint8_t *data;
+	uint64_t size;
+	uint64_t head; /* snapshot */
+	uint64_t pos;  /* scanned up to here */
+	uint64_t released;
+	uint64_t lost;	    /* by the LOST records that were scanned */
+	uint64_t scan_time; /* time of the last scanned record, for those without */
+	const struct decoder *decoder;
+	uint8_t *wrapped; /* the one record that may lie across the end */
+	int time_word;
+	uint32_t number;
+	bool is_bpf, is_frozen;
+	/* Written backward: pos, head and released are places in the list of what was dumped, the
+	 * oldest record is its last one. */
+	bool is_backward;
+	uint32_t *dump;		 /* bytes behind dump_head */
+	uint32_t max_dump;	 /* room in it */
+	uint64_t dump_head;	 /* the kernel's head at the dump */
+	uint64_t dump_end;	 /* where the newest record is that was dumped */
+	int32_t time_at;	 /* in a BPF record; -1: nowhere */
+	uint32_t mark;		 /* flags of slots */
+	unsigned int first, end; /* window[first..end) is unread */
+	struct slot window[WINDOW];
+	uint64_t pos_of[WINDOW]; /* where the window's records are in the stream of bytes */
+};
+
+struct ring *ring_new(void *base, uint32_t pages, const struct decoder *decoder)
+{
+	struct ring *r = calloc(1, sizeof(*r));
+	struct perf_event_mmap_page *page = base;
+	uint64_t page_size = page->data_offset ? page->data_offset : 4096;
+
+	if (!r)
+		return NULL;
+	r->head_at = (const uint64_t *)&page->data_head;
+	r->tail_at = (uint64_t *)&page->data_tail;
+	r->data = (const uint8_t *)base + page_size;
+	r->size = page->data_size ? page->data_size : pages * page_size;
+	r->decoder = decoder;
+	r->time_word = decoder_time_word(decoder);
+	r->pos = r->released = page->data_tail;
+	r->wrapped = malloc(MAX_RECORD);
+	if (!r->wrapped) {
+		free(r);
+		return NULL;
+	}
+	return r;
+}
+
+struct ring *ring_new_backward(void *base, uint32_t pages, const struct decoder *decoder)
+{
+	struct ring *r = ring_new(base, pages, decoder);
+
+	if (!r)
+		return NULL;
+	r->is_backward = r->is_frozen = true;
+	r->pos = r->released = r->head = 0;
+	return r;
+}
+
+bool ring_is_backward(const struct ring *r)
+{
+	return r->is_backward;
+}
+
+struct ring *ring_new_bpf(void *consumer, const void *producer, uint64_t size, int32_t time_at,
+			  uint32_t mark)
+{
+	struct ring *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return NULL;
+	r->tail_at = consumer;
+	r->head_at = producer;
+	r->data = (const uint8_t *)producer + sysconf(_SC_PAGESIZE);
+	r->size = size;
+	r->is_bpf = true;
+	r->time_at = time_at;
+	r->mark = mark;
+	r->pos = r->released = *r->tail_at;
+	return r;
+}
+
+void ring_freeze(struct ring *r)
+{
+	ring_snapshot(r);
+	r->is_frozen = true;
+}
+
+void ring_free(struct ring *r)
+{
+	if (!r)
+		return;
+	free(r->wrapped);
+	free(r->dump);
+	free(r);
+}
+
+void ring_set_number(struct ring *r, uint32_t number)
+{
+	r->number = number;
+	for (unsigned int i = r->first; i < r->end; i++)
+		r->window[i].ring = number;
+}
+
+uint64_t ring_size(const struct ring *r)
+{
+	return r->size;
+}
+
+uint64_t ring_lost(const struct ring *r)
+{
+	return r->lost;
+}
+
+uint64_t ring_snapshot(struct ring *r)
+{
+	if (!r->is_frozen)
+		r->head = __atomic_load_n(r->head_at, __ATOMIC_ACQUIRE);
+	if (r->is_bpf && r->time_at < 0)
+		r->scan_time = wall_monotonic();
+	return r->head - r->released;
+}
+
+void ring_release(struct ring *r)
+{
+	uint64_t tail = r->pos;
+
+	for (unsigned int i = r->first; i < r->end; i++)
+		if (r->pos_of[i] < tail)
+			tail = r->pos_of[i];
+	if (tail == r->released)
+		return;
+	r->released = tail;
+	if (!r->is_backward)
+		__atomic_store_n(r->tail_at, tail, __ATOMIC_RELEASE);
+}
+
+/* The record at pos in one piece. At most one record between tail and head lies across the end of
+ * the ring, so one buffer does: it is in use until the tail has passed it. */
+static const struct perf_event_header *record_at(struct ring *r, uint64_t pos)
+{
+	uint64_t at = pos & (r->size - 1), left = r->size - at;
+	const struct perf_event_header *rec = (const void *)(r->data + at);
+
+	if (rec->size <= left)
+		return rec;
+	memcpy(r->wrapped, rec, left);
+	memcpy(r->wrapped + left, r->data, rec->size - left);
+	return (const void *)r->wrapped;
+}
+
+static uint64_t time_of(struct ring *r, const struct perf_event_header *rec)
+{
+	const uint64_t *words = (const uint64_t *)(rec + 1);
+	uint64_t time;
+
+	if (rec->type == PERF_RECORD_SAMPLE && r->time_word >= 0)
+		return words[r->time_word];
+	if (rec->type == PERF_RECORD_LOST)
+		r->lost += words[1];
+	/* The hole begins behind the record before: there it belongs, so that nobody relies on
+	 * what lies in it. */
+	if (rec->type == PERF_RECORD_LOST && r->scan_time)
+		return r->scan_time;
+	return decoder_time(r->decoder, rec, &time) ? time : r->scan_time;
+}
+
+static int add_to_dump(struct ring *r, uint32_t at)
+{
+	if (r->head == r->max_dump) {
+		uint32_t max = r->max_dump ? r->max_dump * 2 : 1024;
+		uint32_t *dump = reallocarray(r->dump, max, sizeof(*dump));
+
+		if (!dump)
+			return -ENOMEM;
+		r->dump = dump;
+		r->max_dump = max;
+	}
+	r->dump[r->head++] = at;
+	return 0;
+}
+
+/* Newer than this, or at a time that it does not tell. */
+static bool is_newer(struct ring *r, const struct perf_event_header *rec, uint64_t until)
+{
+	uint64_t time;
+
+	return !decoder_time(r->decoder, rec, &time) || time > until;
+}
+
+int ring_dump(struct ring *r, uint64_t until)
+{
+	uint64_t last = r->dump_end, head = __atomic_load_n(r->head_at, __ATOMIC_ACQUIRE);
+	uint64_t at = head;
+
+	r->pos = r->released = r->head = 0;
+	r->dump_head = head;
+	/* From the newest on, up to the one that the newest has overwritten in part. */
+	while (at != last) {
+		const struct perf_event_header *rec =
+			(const void *)(r->data + (at & (r->size - 1)));
+		uint32_t size = rec->size;
+
+		if (size < sizeof(*rec) || at + size - head > r->size)
+			break;
+		if (r->head || !is_newer(r, record_at(r, at), until)) {
+			if (!r->head)
+				r->dump_end = at;
+			if (add_to_dump(r, at - head))
+				return -ENOMEM;
+		}
+		at += size;
+	}
+	return 0;
+}
+
+/* Puts a record into the window of n, where its time wants it. */
+static inline void put(struct ring *r, unsigned int n, uint64_t time, const void *rec)
+{
+	for (; n > 0 && r->window[n - 1].time > time; n--) {
+		r->window[n] = r->window[n - 1];
+		r->pos_of[n] = r->pos_of[n - 1];
+	}
+	r->window[n] = (struct slot){.time = time, .rec = rec, .ring = r->number, .flags = r->mark};
+	r->pos_of[n] = r->pos;
+}
+
+/* Records that are reserved but not yet written keep those behind them back. */
+static unsigned int scan_bpf(struct ring *r, unsigned int n)
+{
+	while (n < WINDOW && r->pos < r->head) {
+		const uint8_t *rec = r->data + (r->pos & (r->size - 1));
+		uint32_t length = __atomic_load_n((const uint32_t *)rec, __ATOMIC_ACQUIRE);
+		uint32_t size = length & ~(BPF_RINGBUF_BUSY_BIT | BPF_RINGBUF_DISCARD_BIT);
+		uint64_t time = r->scan_time;
+
+		if (length & BPF_RINGBUF_BUSY_BIT) {
+			r->head = r->pos;
+			break;
+		}
+		if (r->time_at >= 0 && size >= r->time_at + sizeof(time))
+			memcpy(&time, rec + BPF_RINGBUF_HDR_SZ + r->time_at, sizeof(time));
+		r->scan_time = time;
+		if (!(length & BPF_RINGBUF_DISCARD_BIT))
+			put(r, n++, time, rec);
+		r->pos += (BPF_RINGBUF_HDR_SZ + size + 7) & ~7u;
+	}
+	return n;
+}
+
+/* What was dumped, from its end. */
+static unsigned int scan_backward(struct ring *r, unsigned int n)
+{
+	for (; n < WINDOW && r->pos < r->head; r->pos++) {
+		const struct perf_event_header *rec =
+			record_at(r, r->dump_head + r->dump[r->head - 1 - r->pos]);
+
+		r->scan_time = time_of(r, rec);
+		put(r, n++, r->scan_time, rec);
+	}
+	return n;
+}
+
+static void scan(struct ring *r)
+{
+	unsigned int n = r->end - r->first;
+
+	memmove(r->window, r->window + r->first, n * sizeof(r->window[0]));
+	memmove(r->pos_of, r->pos_of + r->first, n * sizeof(r->pos_of[0]));
+	r->first = 0;
+	if (r->is_bpf || r->is_backward) {
+		r->end = r->is_bpf ? scan_bpf(r, n) : scan_backward(r, n);
+		return;
+	}
+	while (n < WINDOW && r->pos < r->head) {
+		const struct perf_event_header *rec = record_at(r, r->pos);
+		uint64_t time;
+
+		if (rec->size < sizeof(*rec)) { /* not the kernel's: what follows cannot be found */
+			r->pos = r->head;
+			break;
+		}
+		/* The lines come from another cpu's cache, one after the other. */
+		__builtin_prefetch(r->data + ((r->pos + PREFETCH) & (r->size - 1)));
+		__builtin_prefetch(r->data + ((r->pos + PREFETCH + 64) & (r->size - 1)));
+		time = time_of(r, rec);
+		r->scan_time = time;
+		put(r, n++, time, rec);
+		r->pos += rec->size;
+	}
+	r->end = n;
+}
+
+uint64_t ring_peek(struct ring *r)
+{
+	if (r->end - r->first < LOOKAHEAD && r->pos < r->head)
+		scan(r);
+	return r->first < r->end ? r->window[r->first].time : UINT64_MAX;
+}
+
+int ring_take(struct ring *r, uint64_t limit, struct slot *out, int max)
+{
+	unsigned int from, stop;
+
+	if (ring_peek(r) > limit || r->first == r->end)
+		return 0;
+	/* What ring_peek() looked ahead may be taken up to the last LOOKAHEAD entries, or all of it
+	 * when nothing more is to be scanned. */
+	from = r->first;
+	stop = r->pos < r->head ? r->end - LOOKAHEAD + 1 : r->end;
+	if (stop - from > (unsigned int)max)
+		stop = from + max;
+	/* Either all of them or, where other rings have as much to tell, only a few. */
+	if (r->window[stop - 1].time <= limit)
+		r->first = stop;
+	while (r->first < stop && r->window[r->first].time <= limit)
+		r->first++;
+	memcpy(out, r->window + from, (r->first - from) * sizeof(*out));
+	return r->first - from;
+}

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Readers of the feature sections. All go through a cursor that never passes the section's end;
+ * counts and sizes in it are believed only as far as the bytes reach. */
+#include "recording/features.h"
+#include <stdlib.h>
+#include <string.h>
+#include "stacks/buildids.h"
+#include "formats/tracepoint.h"
+
+struct cursor {
+	const uint8_t *at, *end;
+};
+
+/* size bytes of the section; NULL beyond its end. */
+static const void *get(struct cursor *c, uint64_t size)
+{
+	const uint8_t *at = c->at;
+
+	if (size > (uint64_t)(c->end - c->at))
+		return NULL;
+	c->at += size;
+	return at;
+}
+
+static bool get_value(struct cursor *c, void *value, size_t size)
+{
+	const void *at = get(c, size);
+
+	if (at)
+		memcpy(value, at, size);
+	return at;
+}
+
+static bool get_u32(struct cursor *c, uint32_t *value)
+{
+	return get_value(c, value, sizeof(*value));
+}
+
+static bool get_u64(struct cursor *c, uint64_t *value)
+{
+	return get_value(c, value, sizeof(*value));
+}
+
+/* Text up to a NUL, which must be there. */
+static const char *get_text(struct cursor *c)
+{
+	const uint8_t *nul = memchr(c->at, 0, c->end - c->at);
+
+	return nul ? get(c, nul + 1 - c->at) : NULL;
+}
+
+/* perf's string: u32 size, text with NULs up to it. To be freed; NULL: damaged. */
+static char *get_string(struct cursor *c)
+{
+	const char *text;
+	uint32_t size;
+
+	if (!get_u32(c, &size))
+		return NULL;
+	text = get(c, size);
+	return text ? strndup(text, size) : NULL;
+}
+
+static bool read_string(struct cursor *c, char **string)
+{
+	char *text = get_string(c);
+
+	free(*string);
+	*string = text;
+	return text;
+}
+
+static bool read_release(struct features *f, struct cursor *c)
+{
+	return read_string(c, &f->release);
+}
+
+static bool read_arch(struct features *f, struct cursor *c)
+{
+	return read_string(c, &f->arch);
+}
+
+static bool read_nr_cpus(struct features *f, struct cursor *c)
+{
+	return get_u32(c, &f->nr_cpus);
+}
+
+static bool read_event_desc(struct features *f, struct cursor *c)
+{
+	uint32_t nr, attr_size, nr_ids;
+
+	if (f->nr_names || !get_u32(c, &nr) || !get_u32(c, &attr_size))
+		return false;
+	for (uint32_t i = 0; i < nr; i++) {
+		char *name, **names;
+
+		if (!get(c, attr_size) || !get_u32(c, &nr_ids) || !(name = get_string(c)))
+			return false;
+		names = realloc(f->names, (f->nr_names + 1) * sizeof(*names));
+		if (!names) {
+			free(name);
+			return false;
+		}
+		f->names = names;
+		names[f->nr_names++] = name;
+		if (!get(c, nr_ids * sizeof(uint64_t)))
+			return false;
+	}
+	return true;
+}
+
+/* Records of type, misc and size; process, 24 bytes for the id, and the file. The id's size is
+ * behind it if misc says so. */
+static bool read_build_ids(struct features *f, struct cursor *c)
+{
+	enum { FIXED = 8 + 4 + 24, HAS_SIZE = 1 << 15, SIZE_AT = 8 + 4 + 20 };
+
+	while (c->at < c->end) {
+		const uint8_t *record = c->at;
+		uint16_t misc, size;
+
+		if (c->end - c->at < FIXED)
+			return false;
+		memcpy(&misc, record + 4, sizeof(misc));
+		memcpy(&size, record + 6, sizeof(size));
+		if (size <= FIXED || !get(c, size) || !memchr(record + FIXED, 0, size - FIXED))
+			return false;
+		if (!buildids_add(f->build_ids, (const char *)record + FIXED, record + 12,
+				  misc & HAS_SIZE ? record[SIZE_AT] : BUILD_ID_MAX))
+			return false;
+	}
+	return true;
+}
+
+static bool read_sample_time(struct features *f, struct cursor *c)
+{
+	return get_u64(c, &f->first_time);
+}
+
+static bool read_clock_data(struct features *f, struct cursor *c)
+{
+	uint32_t version, clockid;
+
+	if (!get_u32(c, &version) || !get_u32(c, &clockid) || !get_u64(c, &f->wall_ns) ||
+	    !get_u64(c, &f->clock_ns))
+		return false;
+	f->has_wall = version == 1;
+	return true;
+}
+
+static bool skip_sized(struct cursor *c)
+{
+	uint64_t size;
+
+	return get_u64(c, &size) && get(c, size);
+}
+
+/* The formats of one system. */
+static bool read_system(struct features *f, struct cursor *c)
+{
+	const char *system = get_text(c), *text;
+	uint64_t size;
+	uint32_t nr;
+
+	if (!system || !get_u32(c, &nr))
+		return false;
+	for (uint32_t i = 0; i < nr; i++) {
+		if (!get_u64(c, &size) || !(text = get(c, size)))
+			return false;
+		formats_add_text(f->formats, system, text, size);
+	}
+	return true;
+}
+
+/* Copies of the files of tracefs: header_page, header_event, ftrace's own formats, the systems'
+ * formats, kallsyms (mostly left empty), printk_formats, and more that is not needed. */
+static bool read_tracing_data(struct features *f, struct cursor *c)
+{
+	static const char magic[10] = "\x17\x08\x44tracing";
+	const char *text = get(c, sizeof(magic));
+	uint32_t nr, size;
+
+	if (!text || memcmp(text, magic, sizeof(magic)) || !get_text(c))
+		return false;
+	/* u8 endianness, u8 size of long, u32 page size */
+	if (!get(c, 6) || !get_text(c) || !skip_sized(c) || !get_text(c) || !skip_sized(c))
+		return false;
+	if (!get_u32(c, &nr))
+		return false;
+	for (uint32_t i = 0; i < nr; i++)
+		if (!skip_sized(c))
+			return false;
+	if (!get_u32(c, &nr))
+		return false;
+	for (uint32_t i = 0; i < nr; i++)
+		if (!read_system(f, c))
+			return false;
+	if (!get_u32(c, &size) || !(text = get(c, size)))
+		return false;
+	if (size)
+		formats_add_kallsyms(f->formats, text, size);
+	if (!get_u32(c, &size) || !(text = get(c, size)))
+		return false;
+	if (size)
+		formats_add_strings(f->formats, text, size);
+	return true;
+}
+
+static bool (*const readers[])(struct features *f, struct cursor *c) = {
+	[FEATURE_TRACING_DATA] = read_tracing_data,
+	[FEATURE_BUILD_ID] = read_build_ids,
+	[FEATURE_OSRELEASE] = read_release,
+	[FEATURE_ARCH] = read_arch,
+	[FEATURE_NRCPUS] = read_nr_cpus,
+	[FEATURE_EVENT_DESC] = read_event_desc,
+	[FEATURE_SAMPLE_TIME] = read_sample_time,
+	[FEATURE_CLOCK_DATA] = read_clock_data,
+};
+
+bool features_init(struct features *f)
+{
+	*f = (struct features){.formats = formats_new(), .build_ids = buildids_new()};
+	return f->formats && f->build_ids;
+}
+
+void features_clear(struct features *f)
+{
+	formats_free(f->formats);
+	buildids_free(f->build_ids);
+	free(f->release);
+	free(f->arch);
+	for (uint32_t i = 0; i < f->nr_names; i++)
+		free(f->names[i]);
+	free(f->names);
+}
+
+bool features_read(struct features *f, uint64_t id, const void *data, size_t size)
+{
+	struct cursor c = {data, (const uint8_t *)data + size};
+
+	if (id >= sizeof(readers) / sizeof(readers[0]) || !readers[id])
+		return true;
+	return readers[id](f, &c);
+}

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* A file starts with a table of contents and ends with its features; a pipe has the same as
+ * records in front of the kernel's. A file that is cut behind its attributes, or whose writer was
+ * killed, is read without features: its records are still worth having. */
+#include "recording/header.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include "decode/decoder.h"
+#include "recording/stream.h"
+
+enum {
+	RECORD_USER = 64, /* from here on perf's own records, below the kernel's */
+	RECORD_ATTR = 64,
+	RECORD_TRACING_DATA = 66,
+	RECORD_FEATURE = 80,
+	PIPE_HEADER = 16, /* bytes */
+	MIN_ATTR = 64,	  /* bytes, PERF_ATTR_SIZE_VER0 */
+	MAX_ATTRS = 1 << 16
+};
+
+/* How a file starts. */
+struct section {
+	uint64_t offset, size;
+};
+
+struct contents {
+	char magic[8];
+	uint64_t size;
+	uint64_t attr_size; /* of an attribute and the section of its ids */
+	struct section attrs, data, event_types;
+	uint64_t features[FEATURES / 64];
+};
+
+/* The first warning is the one that explains the others. */
+static void __attribute__((format(printf, 2, 3))) warn(struct header *h, const char *fmt, ...)
+{
+	char text[256];
+	va_list ap;
+
+	if (h->warning.text[0])
+		return;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	error_set(&h->warning, 0, "%s", text);
+}
+
+static void read_feature(struct header *h, uint64_t id, const void *data, size_t size)
+{
+	if (!features_read(&h->features, id, data, size))
+		warn(h, "its feature %" PRIu64 " is damaged", id);
+}
+
+/* An attribute of any version: what it lacks is 0, what we do not know is left out. */
+static int add_attr(struct decoder *d, const void *bytes, size_t size, const uint8_t *ids,
+		    size_t nr_ids, struct error *err)
+{
+	struct perf_event_attr attr = {};
+	int index;
+
+	memcpy(&attr, bytes, size < sizeof(attr) ? size : sizeof(attr));
+	if (decoder_nr_attrs(d) >= MAX_ATTRS)
+		return error_set(err, -E2BIG, "more than %d events", MAX_ATTRS);
+	index = decoder_add_attr(d, &attr, err);
+	if (index < 0)
+		return index;
+	for (size_t i = 0; i < nr_ids; i++) {
+		uint64_t id;
+
+		memcpy(&id, ids + i * sizeof(id), sizeof(id));
+		if (id && decoder_add_id(d, id, index))
+			return error_set(err, -ENOMEM, "out of memory for %zu ids", nr_ids);
+	}
+	return 0;
+}
+
+static bool within(const struct section *s, uint64_t size)
+{
+	return s->offset <= size && s->size <= size - s->offset;
+}
+
+static int read_attrs(struct header *h, const struct contents *c, const uint8_t *file,
+		      uint64_t file_size, struct error *err)
+{
+	uint64_t attr_size = c->attr_size - sizeof(struct section), nr_ids = 0;
+
+	if (c->attr_size < MIN_ATTR + sizeof(struct section))
+		return error_set(err, -EBADMSG, "damaged header (events of %" PRIu64 " bytes)",
+				 c->attr_size);
+	if (!within(&c->attrs, file_size))
+		return error_set(err, -EBADMSG, "cut off inside its header");
+	for (uint64_t i = 0; i < c->attrs.size / c->attr_size; i++) {
+		const uint8_t *attr = file + c->attrs.offset + i * c->attr_size;
+		struct section ids;
+		int ret;
+
+		memcpy(&ids, attr + attr_size, sizeof(ids));
+		/* Sections that overlap could stand for far more ids than the file has room for. */
+		if (!within(&ids, file_size) || ids.size / 8 > file_size / 8 - nr_ids)
+			return error_set(err, -EBADMSG, "damaged header (ids of event %" PRIu64 ")",
+					 i);
+		nr_ids += ids.size / 8;
+		ret = add_attr(h->decoder, attr, attr_size, file + ids.offset, ids.size / 8, err);
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+/* Behind the data: a section for each feature of the contents. */
+static void read_features(struct header *h, const struct contents *c, const uint8_t *file,
+			  uint64_t file_size)
+{
+	uint64_t at = c->data.offset + c->data.size;
+
+	for (unsigned int id = 0; id < FEATURES; id++) {
+		struct section s;
+
+		if (!(c->features[id / 64] >> id % 64 & 1))
+			continue;
+		if (file_size - at < sizeof(s)) {
+			warn(h, "cut off behind its records: names and formats may be missing");
+			return;
+		}
+		memcpy(&s, file + at, sizeof(s));
+		at += sizeof(s);
+		if (within(&s, file_size))
+			read_feature(h, id, file + s.offset, s.size);
+		else
+			warn(h, "cut off inside its feature %u: names and formats may be missing",
+			     id);
+	}
+}
+
+static int read_file(struct header *h, struct stream *s, struct error *err)
+{
+	uint64_t size, end;
+	const uint8_t *file = stream_file(s, &size);
+	struct contents c;
+	int ret;
+
+	if (!file)
+		return error_set(err, -ESPIPE,
+				 "a perf.data file cannot be read through a pipe: "
+				 "give its name");
+	if (size < sizeof(c))
+		return error_set(err, -EBADMSG, "cut off inside its header");
+	memcpy(&c, file, sizeof(c));
+	if (c.features[0] >> FEATURE_DIR_FORMAT & 1)
+		return error_set(err, -EOPNOTSUPP,
+				 "part of a directory that perf record --threads "
+				 "wrote, which cannot be read");
+	ret = read_attrs(h, &c, file, size, err);
+	if (ret)
+		return ret;
+	if (c.data.offset > size)
+		return error_set(err, -EBADMSG, "cut off before its records");
+	end = c.data.offset + c.data.size;
+	if (!c.data.size) {
+		warn(h, "perf could not finish it: records, names and formats may be missing");
+		end = size;
+	} else if (!within(&c.data, size)) {
+		warn(h, "cut off: %" PRIu64 " of %" PRIu64 " bytes of records are there",
+		     size - c.data.offset, c.data.size);
+		end = size;
+	} else {
+		read_features(h, &c, file, size);
+	}
+	stream_limit(s, c.data.offset, end);
+	return 0;
+}
+
+static int read_attr_record(struct header *h, const struct perf_event_header *rec,
+			    struct error *err)
+{
+	const uint8_t *attr = (const uint8_t *)(rec + 1);
+	size_t size = rec->size - sizeof(*rec);
+	uint32_t attr_size = 0;
+
+	if (size >= MIN_ATTR)
+		memcpy(&attr_size, attr + offsetof(struct perf_event_attr, size),
+		       sizeof(attr_size));
+	if (!attr_size)
+		attr_size = MIN_ATTR;
+	if (attr_size < MIN_ATTR || attr_size > size)
+		return error_set(err, -EBADMSG, "damaged header (event %d)",
+				 decoder_nr_attrs(h->decoder));
+	return add_attr(h->decoder, attr, attr_size, attr + attr_size, (size - attr_size) / 8, err);
+}
+
+static void read_feature_record(struct header *h, const struct perf_event_header *rec)
+{
+	size_t size = rec->size - sizeof(*rec);
+	uint64_t id;
+
+	if (size < sizeof(id))
+		return;
+	memcpy(&id, rec + 1, sizeof(id));
+	read_feature(h, id, (const uint8_t *)(rec + 1) + sizeof(id), size - sizeof(id));
+}
+
+static int read_header_record(struct header *h, struct stream *s,
+			      const struct perf_event_header *rec, struct error *err)
+{
+	const void *data;
+	size_t size;
+
+	switch (rec->type) {
+	case RECORD_ATTR:
+		return read_attr_record(h, rec, err);
+	case RECORD_FEATURE:
+		read_feature_record(h, rec);
+		return 0;
+	case RECORD_TRACING_DATA:
+		data = stream_payload(s, &size);
+		if (!data)
+			return error_set(err, -errno, "cut off inside its event formats");
+		read_feature(h, FEATURE_TRACING_DATA, data, size);
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+static int read_pipe(struct header *h, struct stream *s, struct error *err)
+{
+	const struct perf_event_header *rec;
+	int ret;
+
+	while ((ret = stream_next(s, true, &rec)) == 1 && rec->type >= RECORD_USER) {
+		ret = read_header_record(h, s, rec, err);
+		if (ret)
+			return ret;
+	}
+	if (ret == -ENODATA || ret == -EBADMSG)
+		return error_set(err, ret, "%s before its first record",
+				 ret == -ENODATA ? "cut off" : "damaged");
+	if (ret < 0)
+		return error_set(err, ret, "%s", strerror(-ret));
+	h->first = ret ? rec : NULL;
+	return 0;
+}
+
+static int refuse_foreign(const uint8_t *start, struct error *err)
+{
+	static const struct {
+		const char *magic, *what;
+	} kinds[] = {
+		{"2ELIFREP", "recorded on a machine of the other byte order"},
+		{"PERFFILE", "written by a perf older than Linux 3.0"},
+		{"\x17\x08\x44tracing", "a recording of trace-cmd"},
+		{"\177ELF", "an ELF file"},
+		{"\x1f\x8b", "compressed by gzip"},
+		{"\x28\xb5\x2f\xfd", "compressed by zstd"},
+		{"\xfd\x37zXZ", "compressed by xz"},
+	};
+	bool text = true;
+
+	for (unsigned int i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (!memcmp(start, kinds[i].magic, strlen(kinds[i].magic)))
+			return error_set(err, -EBADMSG, "no perf recording (%s)", kinds[i].what);
+	for (int i = 0; i < PIPE_HEADER; i++)
+		text &= start[i] >= ' ' || (start[i] >= '\t' && start[i] <= '\r');
+	return error_set(err, -EBADMSG, "no perf recording (%s)",
+			 text ? "text" : "unknown content");
+}
+
+int header_read(struct header *h, struct stream *s, struct error *err)
+{
+	const uint8_t *start = stream_bytes(s, PIPE_HEADER);
+	uint64_t size;
+
+	if (!start && errno != ENODATA)
+		return error_set(err, -errno, "%s", strerror(errno));
+	if (!start)
+		return error_set(err, -EBADMSG, "no perf recording (%s)",
+				 stream_file(s, &size) ? "shorter than a header" : "empty");
+	if (memcmp(start, "PERFILE2", 8))
+		return refuse_foreign(start, err);
+	memcpy(&size, start + 8, sizeof(size));
+	if (size == PIPE_HEADER)
+		return read_pipe(h, s, err);
+	if (size == sizeof(struct contents))
+		return read_file(h, s, err);
+	return error_set(err, -EBADMSG, "unknown header of %" PRIu64 " bytes", size);
+}

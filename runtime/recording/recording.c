@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* perf dumps its rings one after the other and marks the end of each round. What a ring held when
+ * round n ended is in the file by then, so at the end of round n + 1 nothing can follow that is
+ * older than the youngest record of round n: up to there records go out in order. Rounds are often
+ * a few records long; they are taken together, which costs nothing in order and less per record. */
+#include "recording/recording.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "decode/decoder.h"
+#include "error.h"
+#include "recording/header.h"
+#include "recording/sorter.h"
+#include "source.h"
+#include "recording/stream.h"
+#include "formats/tracepoint.h"
+
+enum {
+	RECORD_USER = 64, /* from here on perf's own records, below the kernel's */
+	RECORD_FINISHED_ROUND = 68,
+	MAX_RINGS = 1 << 16,
+	MIN_ROUND = 1024,	  /* records */
+	MAX_ROUND = 512 * 1 << 20 /* bytes of memory; a round that takes more is cut */
+};
+
+/* The kernel's records that are handed out. */
+static const uint64_t delivered =
+	1 << PERF_RECORD_LOST | 1 << PERF_RECORD_COMM | 1 << PERF_RECORD_EXIT |
+	1 << PERF_RECORD_FORK | 1 << PERF_RECORD_SAMPLE | 1 << PERF_RECORD_LOST_SAMPLES |
+	1 << PERF_RECORD_MMAP | 1 << PERF_RECORD_MMAP2 | 1 << PERF_RECORD_KSYMBOL |
+	1 << PERF_RECORD_BPF_EVENT | 1 << PERF_RECORD_CGROUP | 1 << PERF_RECORD_TEXT_POKE |
+	1 << PERF_RECORD_NAMESPACES;
+
+struct recording {
+	struct source source;
+	int fd;
+	char *name;
+	struct stream *stream;
+	struct header header;
+	char **event_names; /* of each attribute */
+	char *all_names;
+	struct error warning;
+
+	struct sorter *sorter;
+	bool ended;
+	int time_word, cpu_word; /* where all samples have them; -1: it depends */
+	uint64_t last_scanned;	 /* time of the record before, for those without */
+	uint64_t *ring_time;	 /* of the last record of each ring */
+	uint64_t youngest;	 /* time, of all records so far */
+	uint64_t round_end;	 /* youngest when the last round ended */
+	uint64_t complete;	 /* everything up to this time is in the sorter once a round ends */
+	uint64_t released;	 /* everything up to this time may go out */
+	uint64_t last_out;	 /* time of the youngest record that went out */
+	uint32_t round_records;	 /* since the last release */
+	size_t round_bytes;	 /* of memory */
+};
+
+/* The first warning is the one that explains the others. */
+static void warn(struct recording *r, const char *text)
+{
+	if (!r->warning.text[0] && text[0])
+		error_set(&r->warning, 0, "%s: %s", r->name, text);
+}
+
+/* The name of a tracepoint by its number, to be freed; NULL where it is not in the formats. */
+static char *tracepoint_name(struct formats *f, uint64_t id)
+{
+	char *names = formats_names(f), *found = NULL, *rest, *name;
+
+	if (!names)
+		return NULL;
+	for (name = strtok_r(names, "\n", &rest); name && !found;
+	     name = strtok_r(NULL, "\n", &rest)) {
+		char *colon = strchr(name, ':');
+		struct tracepoint *t;
+
+		*colon = '\0';
+		t = tracepoint_find(f, name, colon + 1, NULL);
+		*colon = ':';
+		if (t && tracepoint_id(t) == id)
+			found = strdup(name);
+	}
+	free(names);
+	return found;
+}
+
+static char *name_event(struct recording *r, uint32_t index)
+{
+	const struct perf_event_attr *attr = decoder_attr(r->source.decoder, index);
+	char *name = NULL;
+
+	if (index < r->header.features.nr_names)
+		return strdup(r->header.features.names[index]);
+	if (attr->type == PERF_TYPE_TRACEPOINT)
+		name = tracepoint_name(r->header.features.formats, attr->config);
+	if (!name && asprintf(&name, "%u:%" PRIu64, attr->type, (uint64_t)attr->config) < 0)
+		name = NULL;
+	return name;
+}
+
+static int name_events(struct recording *r)
+{
+	struct decoder *d = r->source.decoder;
+	int nr = decoder_nr_attrs(d);
+	size_t size = 1;
+	char *end;
+
+	r->event_names = calloc(nr, sizeof(*r->event_names));
+	if (!r->event_names)
+		return -ENOMEM;
+	for (int i = 0; i < nr; i++) {
+		r->event_names[i] = name_event(r, i);
+		if (!r->event_names[i])
+			return -ENOMEM;
+		size += strlen(r->event_names[i]) + 2;
+	}
+	r->all_names = end = calloc(1, size);
+	if (!end)
+		return -ENOMEM;
+	for (int i = 0; i < nr; i++) {
+		const struct perf_event_attr *attr = decoder_attr(d, i);
+
+		/* perf adds this one to every recording, for its records that are no samples. */
+		if (attr->type == PERF_TYPE_SOFTWARE && attr->config == PERF_COUNT_SW_DUMMY)
+			continue;
+		if (end != r->all_names)
+			end = stpcpy(end, ", ");
+		end = stpcpy(end, r->event_names[i]);
+	}
+	return 0;
+}
+
+/* The bound moves on: what was complete when the round before ended may go out. */
+static void end_round(struct recording *r)
+{
+	if (r->complete > r->released)
+		r->released = r->complete;
+	r->complete = r->round_end;
+	r->round_records = 0;
+	r->round_bytes = 0;
+}
+
+static int add_record(struct recording *r, const struct perf_event_header *rec)
+{
+	const struct decoder *d = r->source.decoder;
+	const uint64_t *word = (const uint64_t *)(rec + 1);
+	unsigned int nr_words = (rec->size - sizeof(*rec)) / 8;
+	bool sample = rec->type == PERF_RECORD_SAMPLE;
+	uint64_t time;
+	uint32_t ring;
+	int cpu;
+
+	if (sample && (unsigned int)r->time_word < nr_words)
+		time = word[r->time_word];
+	else if (!decoder_time(d, rec, &time))
+		time = r->last_scanned;
+	if (sample && (unsigned int)r->cpu_word < nr_words)
+		cpu = (int)word[r->cpu_word];
+	else
+		cpu = decoder_cpu(d, rec);
+	ring = (uint32_t)cpu < r->source.nr_rings ? cpu : 0;
+	/* The hole begins behind the record before it of its ring. */
+	if (rec->type == PERF_RECORD_LOST && r->ring_time[ring])
+		time = r->ring_time[ring];
+	r->ring_time[ring] = time;
+	r->last_scanned = time;
+	if (time > r->youngest)
+		r->youngest = time;
+	r->round_records++;
+	r->round_bytes += sizeof(struct slot) + stream_keep(r->stream, rec, time);
+	return sorter_add(r->sorter, time, rec, ring);
+}
+
+/* The stream has no more records, now or at all. */
+static int end_of_stream(struct recording *r, int ret, struct error *err)
+{
+	if (ret == -EAGAIN || ret == -EINTR) {
+		if (r->round_end <= r->complete)
+			return -EAGAIN;
+		end_round(r);
+		return 0;
+	}
+	if (ret == -ENODATA)
+		warn(r, "ends inside a record");
+	else if (ret == -EBADMSG)
+		warn(r, "damaged: what follows its last readable record was left out");
+	else if (ret == -ENOMEM)
+		return error_set(err, ret, "%s: out of memory", r->name);
+	else if (ret)
+		warn(r, strerror(-ret));
+	r->ended = true;
+	r->released = UINT64_MAX;
+	return 0;
+}
+
+/* Reads on until more may go out. -EAGAIN: the pipe has nothing now. */
+static int scan(struct recording *r, struct error *err)
+{
+	for (;;) {
+		const struct perf_event_header *rec = r->header.first;
+		int ret = rec ? 1 : stream_next(r->stream, false, &rec);
+
+		r->header.first = NULL;
+		if (ret != 1)
+			return end_of_stream(r, ret, err);
+		if (rec->type < RECORD_USER) {
+			if (delivered >> rec->type & 1 && add_record(r, rec))
+				return error_set(err, -ENOMEM, "%s: out of memory", r->name);
+			if (r->round_bytes < MAX_ROUND)
+				continue;
+			r->round_end = r->youngest;
+		} else if (rec->type == RECORD_FINISHED_ROUND) {
+			r->round_end = r->youngest;
+			if (r->round_records < MIN_ROUND)
+				continue;
+		} else {
+			continue;
+		}
+		end_round(r);
+		return 0;
+	}
+}
+
+static int recording_next(struct source *src, struct slot *out, int max, uint64_t until,
+			  struct error *err)
+{
+	struct recording *r = (struct recording *)src;
+	uint64_t certain;
+	int n = 0, ret = 0;
+
+	stream_release(r->stream, sorter_oldest(r->sorter));
+	for (;;) {
+		certain = until < r->released ? until : r->released;
+		n += sorter_take(r->sorter, out + n, max - n, certain);
+		if (n == max || r->ended || until <= r->released)
+			break;
+		ret = scan(r, err);
+		if (ret == -EAGAIN)
+			break;
+		if (ret)
+			return ret;
+	}
+	for (int i = 0; i < n; i++) {
+		if (out[i].time < r->last_out)
+			out[i].flags |= EVENT_LATE;
+		else
+			r->last_out = out[i].time;
+	}
+	if (n == max && n)
+		certain = r->last_out ? r->last_out - 1 : 0;
+	if (certain > src->horizon)
+		src->horizon = certain;
+	if (!n && r->ended && sorter_oldest(r->sorter) == UINT64_MAX)
+		return -ENODATA;
+	return n;
+}
+
+static int recording_wait(struct source *src, int64_t timeout)
+{
+	struct recording *r = (struct recording *)src;
+	struct pollfd poll_fd = {.fd = r->fd, .events = POLLIN};
+	struct timespec ts = {.tv_sec = timeout / 1000000000, .tv_nsec = timeout % 1000000000};
+
+	return ppoll(&poll_fd, 1, &ts, NULL) < 0 && errno != EINTR ? -errno : 0;
+}
+
+static uint64_t recording_now(struct source *src)
+{
+	(void)src;
+	return UINT64_MAX;
+}
+
+static void recording_free(struct source *src)
+{
+	recording_close((struct recording *)src);
+}
+
+static const struct source_ops file_ops = {
+	.next = recording_next,
+	.now = recording_now,
+	.free = recording_free,
+};
+
+static const struct source_ops pipe_ops = {
+	.next = recording_next,
+	.wait = recording_wait,
+	.now = recording_now,
+	.free = recording_free,
+};
+
+static int set_up(struct recording *r, struct error *err)
+{
+	struct header *h = &r->header;
+	uint64_t size;
+	int ret;
+
+	r->stream = stream_new(r->fd);
+	if (!r->stream)
+		return error_set(err, -errno, "%s", strerror(errno));
+	r->source.decoder = h->decoder = decoder_new();
+	r->sorter = sorter_new();
+	if (!h->decoder || !r->sorter || !features_init(&h->features))
+		return error_set(err, -ENOMEM, "out of memory");
+	ret = header_read(h, r->stream, err);
+	if (!ret)
+		ret = decoder_check(h->decoder, err);
+	if (ret)
+		return ret;
+	if (name_events(r))
+		return error_set(err, -ENOMEM, "out of memory");
+	warn(r, h->warning.text);
+	r->time_word = decoder_time_word(h->decoder);
+	r->cpu_word = decoder_cpu_word(h->decoder);
+	r->source.ops = stream_file(r->stream, &size) ? &file_ops : &pipe_ops;
+	r->source.start = h->features.first_time ? h->features.first_time : UINT64_MAX;
+	r->source.nr_rings = h->features.nr_cpus ? h->features.nr_cpus : 1;
+	if (r->source.nr_rings > MAX_RINGS)
+		r->source.nr_rings = MAX_RINGS;
+	r->ring_time = calloc(r->source.nr_rings, sizeof(*r->ring_time));
+	return r->ring_time ? 0 : error_set(err, -ENOMEM, "out of memory");
+}
+
+struct recording *recording_open_fd(int fd, const char *name, struct error *err)
+{
+	struct recording *r = calloc(1, sizeof(*r));
+	struct error why;
+
+	if (!r) {
+		close(fd);
+		error_set(err, -ENOMEM, "%s: out of memory", name);
+		return NULL;
+	}
+	r->fd = fd;
+	r->name = strdup(name);
+	if (r->name && !set_up(r, &why))
+		return r;
+	error_set(err, -EINVAL, "%s: %s", name, r->name ? why.text : "out of memory");
+	recording_close(r);
+	return NULL;
+}
+
+struct recording *recording_open(const char *path, struct error *err)
+{
+	struct stat st;
+	int fd;
+
+	if (!strcmp(path, "-"))
+		return recording_open_fd(STDIN_FILENO, "standard input", err);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st)) {
+		error_set(err, -errno, "%s: %s", path, strerror(errno));
+		return NULL;
+	}
+	if (!S_ISDIR(st.st_mode))
+		return recording_open_fd(fd, path, err);
+	if (faccessat(fd, "data", F_OK, 0))
+		error_set(err, -EISDIR, "%s: no perf recording (a directory)", path);
+	else
+		error_set(err, -EISDIR,
+			  "%s: a directory as `perf record --threads` writes it, "
+			  "which cannot be read",
+			  path);
+	close(fd);
+	return NULL;
+}
+
+void recording_close(struct recording *r)
+{
+	if (!r)
+		return;
+	for (int i = 0; r->event_names && i < decoder_nr_attrs(r->source.decoder); i++)
+		free(r->event_names[i]);
+	free(r->event_names);
+	free(r->all_names);
+	free(r->ring_time);
+	features_clear(&r->header.features);
+	stream_free(r->stream);
+	sorter_free(r->sorter);
+	decoder_free(r->source.decoder);
+	close(r->fd);
+	free(r->name);
+	free(r);
+}
+
+struct source *recording_source(struct recording *r)
+{
+	return &r->source;
+}
+
+struct formats *recording_formats(struct recording *r)
+{
+	return r->header.features.formats;
+}
+
+const char *recording_event_name(const struct recording *r, int index)
+{
+	return r->event_names[index];
+}
+
+const char *recording_event_names(const struct recording *r)
+{
+	return r->all_names;
+}
+
+const char *recording_arch(const struct recording *r)
+{
+	return r->header.features.arch ? r->header.features.arch : "";
+}
+
+const char *recording_release(const struct recording *r)
+{
+	return r->header.features.release ? r->header.features.release : "";
+}
+
+const struct buildids *recording_build_ids(const struct recording *r)
+{
+	return r->header.features.build_ids;
+}
+
+void recording_wall_zero(const struct recording *r, double *sec, double *nsec)
+{
+	int64_t zero = r->header.features.wall_ns - r->header.features.clock_ns;
+	int64_t part = zero % 1000000000;
+
+	*sec = r->header.features.has_wall ? (double)(zero / 1000000000) : NAN;
+	*nsec = r->header.features.has_wall ? (double)part : NAN;
+}
+
+const char *recording_warning(const struct recording *r)
+{
+	return r->warning.text[0] ? r->warning.text : NULL;
+}

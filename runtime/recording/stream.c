@@ -1,0 +1,481 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Three places where a record may lie: the file or the chunk that the pipe was read into (packed
+ * or not), the chunk it was decompressed into, and, for a record at an odd address behind a packed
+ * one, a chunk it was copied into. A chunk whose records were kept is retired when it is full and
+ * freed when the youngest of them is done with; one without is used again. */
+#include "recording/stream.h"
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zstd.h>
+
+enum {
+	RECORD_USER = 64,	  /* from here on perf's own, below the kernel's */
+	RECORD_TRACING_DATA = 66, /* header, u32 size; the data padded to 8 bytes lies behind it */
+	RECORD_AUXTRACE = 71,	  /* header, u64 size, more; the data lies behind it */
+	RECORD_COMPRESSED = 81,	  /* header, zstd data */
+	RECORD_COMPRESSED2 = 83,  /* header, u64 size, zstd data, padding */
+	CHUNK = 1 << 18,
+	MAX_RECORD = 1 << 16,
+	MARKS = 64,
+	MARK_STEP = 4 << 20, /* bytes */
+	AHEAD = 2048,	     /* bytes between a record and what is prefetched meanwhile */
+	MAX_BYTES = 1 << 28  /* for stream_bytes(): far above any table of contents */
+};
+
+struct chunk {
+	struct chunk *next;
+	uint64_t youngest; /* time of the youngest kept record */
+	bool kept;
+	_Alignas(8) uint8_t data[CHUNK];
+};
+
+/* Bytes in the file or in a chunk that were not handed out yet. */
+struct span {
+	const uint8_t *at, *end;
+	struct chunk *chunk; /* NULL: the file */
+};
+
+/* What lies in the mapped file before offset has been read, and nothing in it is younger. */
+struct mark {
+	uint64_t offset, youngest;
+};
+
+struct stream {
+	int fd;
+	bool pipe, ended;
+	const uint8_t *file;
+	uint64_t file_size;
+	struct span outer, unpacked, aligned;
+	ZSTD_inBuffer packed; /* of the packed record that is being read */
+	bool unpacking;	      /* there may be more in it */
+	ZSTD_DStream *zstd;
+	uint64_t payload;   /* bytes that lie between the last record and the next */
+	struct chunk *last; /* holds the last record; NULL: the file does */
+	struct chunk *retired;
+	uint8_t *bytes;
+	struct mark marks[MARKS]; /* into the file, ascending */
+	unsigned int nr_marks;
+	uint64_t forgotten; /* bytes of the file that are no longer in memory because of us */
+	uint64_t youngest;  /* time of the records kept in the file so far */
+};
+
+static int map_file(struct stream *s, uint64_t size)
+{
+	void *file;
+
+	if (!size)
+		return 0;
+	file = mmap(NULL, size, PROT_READ, MAP_PRIVATE, s->fd, 0);
+	if (file == MAP_FAILED)
+		return -errno;
+	madvise(file, size, MADV_SEQUENTIAL);
+	s->file = file;
+	s->file_size = size;
+	s->outer.at = file;
+	s->outer.end = s->file + size;
+	return 0;
+}
+
+struct stream *stream_new(int fd)
+{
+	struct stream *s = calloc(1, sizeof(*s));
+	struct stat st;
+	int ret;
+
+	if (!s)
+		return NULL;
+	s->fd = fd;
+	ret = fstat(fd, &st) ? -errno : 0;
+	if (!ret) {
+		s->pipe = !S_ISREG(st.st_mode);
+		if (!s->pipe)
+			ret = map_file(s, st.st_size);
+	}
+	if (!ret)
+		return s;
+	stream_free(s);
+	errno = -ret;
+	return NULL;
+}
+
+void stream_free(struct stream *s)
+{
+	if (!s)
+		return;
+	while (s->retired) {
+		struct chunk *next = s->retired->next;
+
+		free(s->retired);
+		s->retired = next;
+	}
+	free(s->outer.chunk);
+	free(s->unpacked.chunk);
+	free(s->aligned.chunk);
+	free(s->bytes);
+	ZSTD_freeDStream(s->zstd);
+	if (s->file)
+		munmap((void *)s->file, s->file_size);
+	free(s);
+}
+
+const uint8_t *stream_file(const struct stream *s, uint64_t *size)
+{
+	*size = s->file_size;
+	return s->file;
+}
+
+void stream_limit(struct stream *s, uint64_t from, uint64_t to)
+{
+	s->outer.at = s->file + from;
+	s->outer.end = s->file + to;
+}
+
+static size_t left_in(const struct span *span)
+{
+	return span->end - span->at;
+}
+
+/* Makes room behind the span's end for at least a record; what is unread stays in one piece. */
+static int make_room(struct stream *s, struct span *span)
+{
+	struct chunk *chunk = span->chunk;
+	size_t left = left_in(span);
+
+	if (chunk && chunk->data + CHUNK - span->end >= MAX_RECORD)
+		return 0;
+	if (!chunk || chunk->kept) {
+		chunk = malloc(sizeof(*chunk));
+		if (!chunk)
+			return -ENOMEM;
+		chunk->kept = false;
+		chunk->youngest = 0;
+		if (span->chunk) {
+			span->chunk->next = s->retired;
+			s->retired = span->chunk;
+		}
+		span->chunk = chunk;
+	}
+	if (left)
+		memmove(chunk->data, span->at, left);
+	span->at = chunk->data;
+	span->end = chunk->data + left;
+	return 0;
+}
+
+/* Reads more of the pipe. 1: there is more, 0: the end; else as stream_next(). */
+static int read_more(struct stream *s, bool wait)
+{
+	struct pollfd poll_fd = {.fd = s->fd, .events = POLLIN};
+	ssize_t n;
+	int ret;
+
+	if (!s->pipe || s->ended)
+		return 0;
+	ret = make_room(s, &s->outer);
+	if (ret)
+		return ret;
+	ret = poll(&poll_fd, 1, wait ? -1 : 0);
+	if (ret <= 0)
+		return wait ? -errno : -EAGAIN;
+	n = read(s->fd, (uint8_t *)s->outer.end, s->outer.chunk->data + CHUNK - s->outer.end);
+	if (n < 0)
+		return -errno;
+	s->outer.end += n;
+	s->ended = !n;
+	return !!n;
+}
+
+/* The record in an aligned place of its own. */
+static const void *align(struct stream *s, const uint8_t *rec, size_t size)
+{
+	void *copy;
+
+	if (make_room(s, &s->aligned))
+		return NULL;
+	copy = memcpy((uint8_t *)s->aligned.end, rec, size);
+	s->aligned.end += (size + 7) & ~7ul;
+	s->aligned.at = s->aligned.end;
+	s->last = s->aligned.chunk;
+	return copy;
+}
+
+/* The next record of the span. 0: it is not all there. */
+static int take(struct stream *s, struct span *span, const struct perf_event_header **rec)
+{
+	const uint8_t *at = span->at;
+	struct perf_event_header header;
+	size_t left = left_in(span);
+
+	if (left < sizeof(header))
+		return 0;
+	memcpy(&header, at, sizeof(header));
+	if (header.size < sizeof(header))
+		return -EBADMSG;
+	if (header.size > left)
+		return 0;
+	span->at += header.size;
+	s->last = span->chunk;
+	*rec = (uintptr_t)at & 7 ? align(s, at, header.size) : (const void *)at;
+	return *rec ? 1 : -ENOMEM;
+}
+
+static int start_unpacking(struct stream *s, const struct perf_event_header *rec)
+{
+	size_t size = rec->size - sizeof(*rec);
+	const uint8_t *data = (const void *)(rec + 1);
+
+	if (rec->type == RECORD_COMPRESSED2) {
+		uint64_t packed_size;
+
+		if (size < sizeof(packed_size))
+			return -EBADMSG;
+		memcpy(&packed_size, data, sizeof(packed_size));
+		data += sizeof(packed_size);
+		size -= sizeof(packed_size);
+		if (packed_size > size)
+			return -EBADMSG;
+		size = packed_size;
+	}
+	if (!s->zstd)
+		s->zstd = ZSTD_createDStream();
+	if (!s->zstd)
+		return -ENOMEM;
+	s->packed = (ZSTD_inBuffer){.src = data, .size = size};
+	s->unpacking = true;
+	return 0;
+}
+
+static int unpack(struct stream *s)
+{
+	struct chunk *chunk;
+	ZSTD_outBuffer out;
+	int ret = make_room(s, &s->unpacked);
+
+	if (ret)
+		return ret;
+	chunk = s->unpacked.chunk;
+	out.dst = chunk->data;
+	out.size = CHUNK;
+	out.pos = s->unpacked.end - chunk->data;
+	if (ZSTD_isError(ZSTD_decompressStream(s->zstd, &out, &s->packed)))
+		return -EBADMSG;
+	s->unpacked.end = chunk->data + out.pos;
+	s->unpacking = out.pos == out.size || s->packed.pos < s->packed.size;
+	return 0;
+}
+
+static uint64_t payload_of(const struct perf_event_header *rec)
+{
+	uint64_t size = 0;
+
+	if (rec->type == RECORD_AUXTRACE && rec->size >= sizeof(*rec) + 8)
+		memcpy(&size, rec + 1, 8);
+	if (rec->type == RECORD_TRACING_DATA && rec->size >= sizeof(*rec) + 4) {
+		memcpy(&size, rec + 1, 4);
+		size = (size + 7) & ~7ull;
+	}
+	return size;
+}
+
+/* Passes over the payload nobody asked for. False: not all of it is there yet. */
+static bool skip_payload(struct stream *s)
+{
+	uint64_t n = left_in(&s->outer) < s->payload ? left_in(&s->outer) : s->payload;
+
+	s->outer.at += n;
+	s->payload -= n;
+	return !s->payload;
+}
+
+/* The next record that is not packed. 1, or else as stream_next(). */
+static int next_outer(struct stream *s, bool wait, const struct perf_event_header **rec)
+{
+	for (;;) {
+		int ret = !s->payload || skip_payload(s) ? take(s, &s->outer, rec) : 0;
+
+		if (ret > 0 && (*rec)->type >= RECORD_USER)
+			s->payload = payload_of(*rec);
+		if (ret)
+			return ret;
+		ret = read_more(s, wait);
+		if (ret < 0)
+			return ret;
+		if (!ret)
+			return left_in(&s->outer) || left_in(&s->unpacked) || s->payload ? -ENODATA
+											 : 0;
+	}
+}
+
+/* Any record, in any state of the stream. Not inlined, to keep the common case short. */
+static int __attribute__((noinline))
+next_record(struct stream *s, bool wait, const struct perf_event_header **rec)
+{
+	for (;;) {
+		int ret = take(s, &s->unpacked, rec);
+
+		if (ret)
+			return ret;
+		if (s->unpacking) {
+			ret = unpack(s);
+			if (ret)
+				return ret;
+			continue;
+		}
+		ret = next_outer(s, wait, rec);
+		if (ret <= 0)
+			return ret;
+		if ((*rec)->type != RECORD_COMPRESSED && (*rec)->type != RECORD_COMPRESSED2)
+			return 1;
+		ret = start_unpacking(s, *rec);
+		if (ret)
+			return ret;
+	}
+}
+
+int stream_next(struct stream *s, bool wait, const struct perf_event_header **rec)
+{
+	const struct perf_event_header *at = (const void *)s->outer.at;
+	size_t left = left_in(&s->outer);
+
+	/* The common case: a record of the kernel's that can be handed out as it is. Where the one
+	 * behind it starts is known only when its size is there, which takes a trip to memory:
+	 * without the prefetch half of the time of a whole analysis is spent on that. */
+	if (!s->payload && !s->unpacking && !left_in(&s->unpacked) && left >= sizeof(*at) &&
+	    !((uintptr_t)at & 7) && at->type < RECORD_USER && at->size >= sizeof(*at) &&
+	    at->size <= left) {
+		__builtin_prefetch((const uint8_t *)at + AHEAD);
+		__builtin_prefetch((const uint8_t *)at + AHEAD + 64);
+		s->outer.at += at->size;
+		s->last = s->outer.chunk;
+		*rec = at;
+		return 1;
+	}
+	return next_record(s, wait, rec);
+}
+
+/* Collects size bytes of the pipe, which are not all in the chunk. */
+static int collect(struct stream *s, size_t size)
+{
+	size_t room = 0;
+
+	for (size_t n = 0; n < size;) {
+		size_t part = left_in(&s->outer) < size - n ? left_in(&s->outer) : size - n;
+		int ret;
+
+		/* Memory grows with what is there, not with what the size claims. */
+		while (n + part > room) {
+			uint8_t *bytes = realloc(s->bytes, room ? room * 2 : CHUNK);
+
+			if (!bytes)
+				return -ENOMEM;
+			s->bytes = bytes;
+			room = room ? room * 2 : CHUNK;
+		}
+		if (part) {
+			memcpy(s->bytes + n, s->outer.at, part);
+			s->outer.at += part;
+			n += part;
+		}
+		if (n == size)
+			break;
+		ret = read_more(s, true);
+		if (ret <= 0)
+			return ret ? ret : -ENODATA;
+	}
+	return 0;
+}
+
+const void *stream_bytes(struct stream *s, size_t size)
+{
+	const uint8_t *at = s->outer.at;
+	int ret;
+
+	if (size <= left_in(&s->outer)) {
+		s->outer.at += size;
+		return at;
+	}
+	ret = !s->pipe ? -ENODATA : size > MAX_BYTES ? -EBADMSG : collect(s, size);
+	if (!ret)
+		return s->bytes;
+	errno = -ret;
+	return NULL;
+}
+
+const void *stream_payload(struct stream *s, size_t *size)
+{
+	*size = s->payload;
+	s->payload = 0;
+	return stream_bytes(s, *size);
+}
+
+/* Every so many bytes of the file a mark, as long as there is room. */
+static void mark_file(struct stream *s, const struct perf_event_header *rec, uint64_t time)
+{
+	uint64_t offset = (const uint8_t *)rec - s->file;
+	uint64_t before = s->nr_marks ? s->marks[s->nr_marks - 1].offset : s->forgotten;
+
+	if (offset >= before + MARK_STEP && s->nr_marks < MARKS)
+		s->marks[s->nr_marks++] = (struct mark){offset & ~(uint64_t)4095, s->youngest};
+	if (time > s->youngest)
+		s->youngest = time;
+}
+
+/* Gives back the memory of the part of the file that is done with: it can be read again, but a run
+ * should not grow with its recording. */
+static void forget_file(struct stream *s, uint64_t oldest)
+{
+	unsigned int done = 0;
+
+	while (done < s->nr_marks && s->marks[done].youngest < oldest)
+		done++;
+	if (!done)
+		return;
+	madvise((void *)(s->file + s->forgotten), s->marks[done - 1].offset - s->forgotten,
+		MADV_DONTNEED);
+	s->forgotten = s->marks[done - 1].offset;
+	s->nr_marks -= done;
+	memmove(s->marks, s->marks + done, s->nr_marks * sizeof(s->marks[0]));
+}
+
+size_t stream_keep(struct stream *s, const struct perf_event_header *rec, uint64_t time)
+{
+	if (!s->last) {
+		mark_file(s, rec, time);
+		return 0;
+	}
+	s->last->kept = true;
+	if (time > s->last->youngest)
+		s->last->youngest = time;
+	return rec->size;
+}
+
+void stream_release(struct stream *s, uint64_t oldest)
+{
+	struct span *spans[] = {&s->outer, &s->unpacked, &s->aligned};
+
+	if (s->nr_marks)
+		forget_file(s, oldest);
+	for (struct chunk **at = &s->retired; *at;) {
+		struct chunk *chunk = *at;
+
+		if (chunk->youngest >= oldest) {
+			at = &chunk->next;
+			continue;
+		}
+		*at = chunk->next;
+		free(chunk);
+	}
+	for (int i = 0; i < 3; i++) {
+		struct chunk *chunk = spans[i]->chunk;
+
+		if (chunk && chunk->youngest < oldest) {
+			chunk->kept = false;
+			chunk->youngest = 0;
+		}
+	}
+}

@@ -1,0 +1,484 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Pairs: one array of starts, found by their keys with linear probing. A start that was paired
+ * stays where it is, marked gone, for most keys come again soon and then nothing moves. When half
+ * of the array is in use it is made anew with those that wait. Two starts share a cache line.
+ */
+#include "relations/pairs.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include "event.h"
+#include "relations/timeline.h"
+
+enum {
+	MIN_BITS = 10,
+	MAX_KEYS = 1 << 30, /* bounds what a caller may ask for */
+	DEFAULT_KEYS = 2 << 20,
+	EVICT_PART = 16,      /* of the time that starts have waited, the oldest part is evicted */
+	BLOCK = 64,	      /* events whose starts are fetched ahead of their use */
+	CACHED = 8 << 10,     /* up to so many the array is in cache anyway */
+	FREE = 0,	      /* class of a start that never was */
+	GONE = EVENT_CLASSES, /* flag in the class of a start that does not wait */
+};
+
+struct start {
+	int64_t key;
+	double time;
+	struct event *event; /* kept copy, or NULL */
+	int32_t tid;
+	int16_t cpu;
+	uint16_t class; /* FREE, or the event's, perhaps with GONE */
+};
+
+/* What a class may do. can holds the event flag that forbids each thing it can do at all. */
+struct rule {
+	uint32_t kind; /* of the pairs that it begins, less the place of their second */
+	uint32_t key_offset;
+	uint16_t stage, previous;
+	uint16_t place;	      /* in its stage */
+	uint8_t can;	      /* EVENT_NO_SECOND: find, EVENT_NO_FIRST: store */
+	uint8_t key_size : 4; /* 0: the key column */
+	uint8_t key_signed : 1;
+};
+
+struct pairs {
+	struct pairs_config config;
+	struct start *starts;
+	uint32_t last;		     /* their number - 1 */
+	uint32_t shift;		     /* of a hash to the place of its key */
+	uint32_t used;		     /* starts that are not free */
+	struct event *const *copies; /* of the events that are fed; or NULL */
+	struct event **held;	     /* kept copies in the pairs of the last feed */
+	uint32_t nr_held, max_held;
+	double hole_end; /* before it, events of a hole that concerns all keys are passed over */
+	struct pairs_stats stats;
+	uint16_t *places; /* of each stage: how many classes it has */
+	bool has_kinds;
+	struct rule rules[EVENT_CLASSES];
+};
+
+static uint64_t hash_key(int64_t key)
+{
+	uint64_t h = key;
+
+	return (h ^ h >> 32) * 0x9e3779b97f4a7c15;
+}
+
+static bool waits(const struct start *s)
+{
+	return s->class != FREE && s->class < GONE;
+}
+
+/* The start with this key, or the free one where it belongs. */
+static __always_inline struct start *find_start(const struct pairs *restrict p, int64_t key,
+						uint64_t hash)
+{
+	uint32_t i = hash >> p->shift;
+
+	while (p->starts[i].class != FREE && p->starts[i].key != key)
+		i = (i + 1) & p->last;
+	return &p->starts[i];
+}
+
+/* Makes the array anew with room for one start more. */
+static int rebuild(struct pairs *p)
+{
+	uint32_t old_size = p->starts ? p->last + 1 : 0;
+	struct start *old = p->starts;
+	unsigned int bits = MIN_BITS;
+
+	while (1ull << bits < 3 * p->stats.stored)
+		bits++;
+	p->starts = aligned_alloc(64, sizeof(*p->starts) << bits);
+	if (!p->starts) {
+		p->starts = old;
+		return -ENOMEM;
+	}
+	memset(p->starts, 0, sizeof(*p->starts) << bits);
+	p->last = (1u << bits) - 1;
+	p->shift = 64 - bits;
+	p->used = p->stats.stored;
+	for (uint32_t i = 0; i < old_size; i++)
+		if (waits(&old[i]))
+			*find_start(p, old[i].key, hash_key(old[i].key)) = old[i];
+	free(old);
+	return 0;
+}
+
+struct pairs *pairs_new(const struct pairs_config *config)
+{
+	struct pairs *p;
+
+	if (!config->stages || config->stages > UINT16_MAX) {
+		errno = EINVAL;
+		return NULL;
+	}
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return NULL;
+	p->config = *config;
+	p->hole_end = -INFINITY;
+	if (!p->config.max_keys)
+		p->config.max_keys = DEFAULT_KEYS;
+	if (p->config.max_keys > MAX_KEYS)
+		p->config.max_keys = MAX_KEYS;
+	p->places = calloc(config->stages, sizeof(*p->places));
+	if (!p->places || rebuild(p)) {
+		pairs_free(p);
+		errno = ENOMEM;
+		return NULL;
+	}
+	return p;
+}
+
+static void release_held(struct pairs *p)
+{
+	while (p->nr_held)
+		timeline_release(p->config.keep, p->held[--p->nr_held]);
+}
+
+void pairs_free(struct pairs *p)
+{
+	if (!p)
+		return;
+	release_held(p);
+	if (p->starts)
+		pairs_clear(p);
+	free(p->held);
+	free(p->starts);
+	free(p->places);
+	free(p);
+}
+
+int pairs_add_class(struct pairs *p, uint16_t class, uint32_t stage)
+{
+	uint32_t last = p->config.stages - 1;
+	bool cycle = p->config.cycle;
+	struct rule *rule;
+
+	if (class == EVENT_LOST || class >= EVENT_CLASSES || stage > last)
+		return -EINVAL;
+	rule = &p->rules[class];
+	rule->place = p->places[stage]++;
+	rule->stage = stage;
+	rule->previous = stage ? stage - 1 : last;
+	rule->can = (stage > 0 || cycle ? EVENT_NO_SECOND : 0) |
+		    (stage < last || cycle ? EVENT_NO_FIRST : 0);
+	return 0;
+}
+
+/* Numbers the kinds of pairs, when all classes are known. */
+static void number_kinds(struct pairs *p)
+{
+	uint32_t kind = 0;
+
+	p->has_kinds = true;
+	for (uint32_t stage = 0; stage < p->config.stages; stage++) {
+		uint32_t seconds = p->places[(stage + 1) % p->config.stages];
+
+		for (int i = 0; i < EVENT_CLASSES; i++)
+			if (p->rules[i].can && p->rules[i].stage == stage)
+				p->rules[i].kind = kind + p->rules[i].place * seconds;
+		kind += p->places[stage] * seconds;
+	}
+}
+
+/* The start waits no longer. */
+static __always_inline void remove_start(struct pairs *restrict p, struct start *s)
+{
+	if (__builtin_expect(s->event != NULL, 0))
+		timeline_release(p->config.keep, s->event);
+	s->event = NULL;
+	s->class |= GONE;
+	p->stats.stored--;
+}
+
+static bool remove_key(struct pairs *p, int64_t key)
+{
+	struct start *s = find_start(p, key, hash_key(key));
+
+	if (!waits(s))
+		return false;
+	remove_start(p, s);
+	return true;
+}
+
+/* Removes those that have waited longest; where some wait, at least one. */
+static void evict_oldest(struct pairs *p)
+{
+	double first = INFINITY, last = -INFINITY, limit;
+	uint64_t stored = p->stats.stored;
+
+	for (uint32_t i = 0; i <= p->last; i++) {
+		const struct start *s = &p->starts[i];
+
+		if (waits(s)) {
+			first = s->time < first ? s->time : first;
+			last = s->time > last ? s->time : last;
+		}
+	}
+	limit = first + (last - first) / EVICT_PART;
+	for (uint32_t i = 0; i <= p->last; i++)
+		if (waits(&p->starts[i]) && p->starts[i].time <= limit)
+			remove_start(p, &p->starts[i]);
+	p->stats.evicted += stored - p->stats.stored;
+}
+
+/* Without memory for more: those that wait give way, all of them, for nothing can be told from them
+ * once the array is full of starts that are gone. */
+static void start_again(struct pairs *p)
+{
+	p->stats.evicted += p->stats.stored;
+	pairs_clear(p);
+	memset(p->starts, 0, sizeof(*p->starts) * (p->last + 1));
+	p->used = 0;
+}
+
+/* Where an event with the key is to be stored: s, or another start after others have given way. */
+static struct start *make_room(struct pairs *p, int64_t key, uint64_t hash, struct start *s)
+{
+	bool full = p->stats.stored >= p->config.max_keys, crowded = p->used > p->last / 2;
+
+	if (full)
+		evict_oldest(p);
+	if (crowded && rebuild(p) && p->used >= p->last / 4 * 3)
+		start_again(p);
+	if (full || crowded)
+		s = find_start(p, key, hash);
+	p->used += s->class == FREE;
+	return s;
+}
+
+/* Keeps ev, or the copy there is, as the event of s. The oldest starts give way when the timeline
+ * is full; s itself is the last of them. */
+static void keep_event(struct pairs *p, struct start *s, const struct event *ev, uint32_t index)
+{
+	struct event *kept = p->copies ? p->copies[index] : NULL;
+
+	if (kept)
+		timeline_retain(p->config.keep, kept);
+	while (!kept && !(kept = timeline_keep(p->config.keep, ev))) {
+		evict_oldest(p);
+		if (!waits(s))
+			return;
+	}
+	s->event = kept;
+}
+
+/* ev finds start s: writes the pair to out if they make one. */
+static __always_inline int finish(struct pairs *restrict p, struct start *s,
+				  const struct rule *rule, const struct event *ev, uint32_t index,
+				  struct pair *out)
+{
+	const struct rule *first = &p->rules[s->class];
+
+	if (first->stage != rule->previous || !(s->time < ev->time)) {
+		p->stats.mismatched++;
+		return 0;
+	}
+	out->first_time = s->time;
+	out->second_time = ev->time;
+	out->ns = ev->time - s->time;
+	out->kind = first->kind + rule->place;
+	out->key = s->key;
+	out->first_class = s->class;
+	out->second_class = ev->class;
+	out->second = index;
+	out->first_tid = s->tid;
+	out->first_cpu = s->cpu;
+	out->first_event = s->event;
+	if (s->event)
+		p->held[p->nr_held++] = s->event;
+	s->event = NULL;
+	return 1;
+}
+
+/* One event that takes part; returns the number of pairs it completes (0 or 1). */
+static __always_inline int feed_event(struct pairs *restrict p, const struct rule *rule,
+				      const struct event *ev, int64_t key, uint64_t hash,
+				      uint32_t index, struct pair *out)
+{
+	unsigned int can = rule->can & ~ev->flags;
+	struct start *s = find_start(p, key, hash);
+	int paired = 0;
+
+	if (can & EVENT_NO_SECOND) {
+		if (waits(s)) {
+			paired = finish(p, s, rule, ev, index, out);
+			remove_start(p, s);
+		} else {
+			p->stats.unstarted++;
+		}
+	}
+	if (!(can & EVENT_NO_FIRST))
+		return paired;
+	if (waits(s)) {
+		p->stats.replaced++;
+		if (s->time > ev->time)
+			return paired;
+		remove_start(p, s);
+	}
+	if (s->class == FREE || p->stats.stored >= p->config.max_keys)
+		s = make_room(p, key, hash, s);
+	s->key = key;
+	s->time = ev->time;
+	s->tid = ev->tid;
+	s->cpu = (int16_t)ev->cpu;
+	s->class = ev->class;
+	p->stats.stored++;
+	if (p->config.keep)
+		keep_event(p, s, ev, index);
+	return paired;
+}
+
+static void lose(struct pairs *p, const struct event *lost)
+{
+	if (p->config.per_instance && (lost->cpu >= 0 || lost->tid >= 0)) {
+		p->stats.dropped += remove_key(p, lost->cpu >= 0 ? lost->cpu : lost->tid);
+	} else {
+		p->stats.dropped += p->stats.stored;
+		pairs_clear(p);
+		if (p->hole_end < lost->key)
+			p->hole_end = lost->key;
+	}
+}
+
+static __always_inline const struct rule *rule_of(const struct pairs *p, const struct event *ev)
+{
+	return &p->rules[ev->class & (EVENT_CLASSES - 1)];
+}
+
+static __always_inline int64_t key_of(const struct rule *rule, const struct event *ev)
+{
+	const uint8_t *at = ev->raw + rule->key_offset;
+	uint64_t u64;
+	uint32_t u32;
+	uint16_t u16;
+
+	if (__builtin_expect(rule->key_size == 4, 1)) {
+		memcpy(&u32, at, sizeof(u32));
+		return rule->key_signed ? (int32_t)u32 : (int64_t)u32;
+	}
+	switch (rule->key_size) {
+	case 8:
+		memcpy(&u64, at, sizeof(u64));
+		return u64;
+	case 2:
+		memcpy(&u16, at, sizeof(u16));
+		return rule->key_signed ? (int16_t)u16 : u16;
+	case 1:
+		return rule->key_signed ? (int8_t)*at : *at;
+	default:
+		return ev->key;
+	}
+}
+
+/* Starts the loads that finding the keys of n events will need. */
+static void prefetch(const struct pairs *p, const struct event *events, int n)
+{
+	for (int i = 0; i < n; i++) {
+		const struct event *ev = &events[i];
+		uint64_t hash = hash_key(key_of(rule_of(p, ev), ev));
+
+		__builtin_prefetch(&p->starts[hash >> p->shift]);
+	}
+}
+
+int pairs_set_key(struct pairs *p, uint16_t class, uint32_t offset, uint32_t size,
+		  uint32_t is_signed)
+{
+	if (class >= EVENT_CLASSES || (size != 1 && size != 2 && size != 4 && size != 8))
+		return -EINVAL;
+	p->rules[class].key_offset = offset;
+	p->rules[class].key_size = size;
+	p->rules[class].key_signed = is_signed;
+	return 0;
+}
+
+int pairs_feed(struct pairs *restrict p, const struct event *events, int n, struct pair *out)
+{
+	int paired = 0;
+
+	release_held(p);
+	if (!p->has_kinds)
+		number_kinds(p);
+	if (p->config.keep && n > 0 && (uint32_t)n > p->max_held) {
+		struct event **held = realloc(p->held, n * sizeof(struct event *));
+
+		if (!held)
+			return -ENOMEM;
+		p->held = held;
+		p->max_held = n;
+	}
+	for (int i = 0; i < n; i++) {
+		const struct event *ev = &events[i];
+		const struct rule *rule = rule_of(p, ev);
+		int64_t key;
+
+		if (i % BLOCK == 0 && p->last >= CACHED)
+			prefetch(p, ev, n - i < BLOCK ? n - i : BLOCK);
+		if (!rule->can) {
+			if (ev->class == EVENT_LOST)
+				lose(p, ev);
+			continue;
+		}
+		if (ev->time < p->hole_end)
+			continue;
+		key = key_of(rule, ev);
+		paired += feed_event(p, rule, ev, key, hash_key(key), i, &out[paired]);
+	}
+	p->stats.pairs += paired;
+	return paired;
+}
+
+void pairs_use_copies(struct pairs *p, struct event *const *copies)
+{
+	p->copies = copies;
+}
+
+uint32_t pairs_next_stored(const struct pairs *p, uint32_t at, struct pair *out)
+{
+	while (at <= p->last) {
+		const struct start *s = &p->starts[at++];
+
+		if (!waits(s))
+			continue;
+		*out = (struct pair){
+			.first_time = s->time,
+			.key = s->key,
+			.first_class = s->class,
+			.second = PAIRS_NO_SECOND,
+			.first_tid = s->tid,
+			.first_cpu = s->cpu,
+			.first_event = s->event,
+		};
+		return at;
+	}
+	return 0;
+}
+
+double pairs_oldest(const struct pairs *p)
+{
+	double oldest = INFINITY;
+
+	for (uint32_t i = 0; p->stats.stored && i <= p->last; i++)
+		if (waits(&p->starts[i]) && p->starts[i].time < oldest)
+			oldest = p->starts[i].time;
+	return oldest;
+}
+
+void pairs_clear(struct pairs *p)
+{
+	for (uint32_t i = 0; p->stats.stored && i <= p->last; i++)
+		if (waits(&p->starts[i]))
+			remove_start(p, &p->starts[i]);
+}
+
+void pairs_read_stats(const struct pairs *p, struct pairs_stats *out)
+{
+	*out = p->stats;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "run/signals.h"
+#include <signal.h>
+#include <stddef.h>
+
+/* A handler can reach nothing else. */
+static volatile sig_atomic_t stop_requested;
+
+static void request_stop(int signal)
+{
+	(void)signal;
+	stop_requested = 1;
+}
+
+void signals_install(void)
+{
+	/* No SA_RESTART: a sleeping poll() is to return. RESETHAND: the second signal kills. */
+	struct sigaction stop = {.sa_handler = request_stop, .sa_flags = SA_RESETHAND};
+	struct sigaction ignore = {.sa_handler = SIG_IGN};
+
+	sigaction(SIGINT, &stop, NULL);
+	sigaction(SIGTERM, &stop, NULL);
+	sigaction(SIGHUP, &stop, NULL);
+	/* A reader that went away is an error of write(2). */
+	sigaction(SIGPIPE, &ignore, NULL);
+}
+
+bool signals_stop_requested(void)
+{
+	return stop_requested;
+}

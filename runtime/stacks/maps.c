@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A fork, a program start and a change of a layout that someone else still needs begin a new life
+ * of the process; other changes are made in place.
+ */
+#include "stacks/maps.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <linux/perf_event.h>
+
+#include "stacks/layout.h"
+#include "stacks/perfmap.h"
+#include "stacks/processes.h"
+#include "stacks/procmaps.h"
+#include "stacks/symbols.h"
+
+enum {
+	MAX_ENDED = 16384,
+	MAX_SPACES = 1 << 20,
+	MAX_BYTES = 128 << 20,
+	BUILD_ID_MAX = 20,
+};
+
+struct maps {
+	bool live;
+	struct symbols *symbols;
+	struct perfmaps *perfmaps;
+	struct processes *processes;
+	struct layout **spaces; /* by number; 0 is unused */
+	uint32_t nr_spaces, room;
+	uint64_t bytes;	  /* of all layouts */
+	uint64_t full_at; /* what they were when nothing more could be taken from them */
+	uint64_t forgotten;
+};
+
+struct maps *maps_new(struct symbols *symbols, bool live)
+{
+	struct maps *m = calloc(1, sizeof(*m));
+
+	if (!m)
+		return NULL;
+	m->live = live;
+	m->symbols = symbols;
+	m->processes = processes_new(MAX_ENDED);
+	m->perfmaps = perfmaps_new(symbols_names(symbols));
+	if (!m->processes || !m->perfmaps) {
+		maps_free(m);
+		return NULL;
+	}
+	return m;
+}
+
+void maps_forget_spaces(struct maps *m)
+{
+	for (uint32_t i = 1; i <= m->nr_spaces; i++) {
+		m->spaces[i]->id = m->spaces[i]->before = 0;
+		layout_put(m->spaces[i]);
+	}
+	m->nr_spaces = 0;
+}
+
+void maps_free(struct maps *m)
+{
+	if (!m)
+		return;
+	maps_forget_spaces(m);
+	processes_free(m->processes);
+	perfmaps_free(m->perfmaps);
+	free(m->spaces);
+	free(m);
+}
+
+/* Begins a life of process pid in which it has nothing mapped. */
+static struct process *begin_empty(struct maps *m, int32_t pid, double time)
+{
+	struct layout *l = layout_new(pid, &m->bytes);
+
+	return l ? processes_begin(m->processes, pid, l, time) : NULL;
+}
+
+/* Makes room down to three quarters of the bound: forgets processes that ended, then what was
+ * mapped in spaces that no process has any more, oldest first. False: there is nothing to give. */
+static bool shrink(struct maps *m, const struct process *keep)
+{
+	const uint64_t enough = MAX_BYTES / 4 * 3;
+
+	if (m->bytes <= MAX_BYTES)
+		return true;
+	if (m->bytes == m->full_at)
+		return false;
+	while (m->bytes > enough && !keep->older && !processes_forget_ended(m->processes))
+		;
+	for (uint32_t i = 1; m->bytes > enough && i <= m->nr_spaces; i++) {
+		struct layout *l = m->spaces[i];
+
+		if (l->refs > 1 || !l->room)
+			continue;
+		layout_clear(l);
+		m->forgotten++;
+	}
+	m->full_at = m->bytes;
+	return m->bytes <= MAX_BYTES;
+}
+
+/* The layout of the process's present life, made its own if the change would be seen by another
+ * process or by stacks: also by those of events that are decoded but were not looked at yet. */
+static struct layout *writable(struct maps *m, struct process *p, enum layout_change change,
+			       double time)
+{
+	struct layout *l = process_layout(p), *copy;
+	bool shared = l->refs > (l->id ? 2 : 1);
+
+	if (!shared && (change == LAYOUT_ADDS || (!l->id && process_since(p) == time)))
+		return l;
+	copy = layout_copy(l, p->pid);
+	return copy && processes_begin(m->processes, p->pid, copy, time) ? copy : NULL;
+}
+
+static void add_mapping(struct maps *m, struct process *p, const struct mapping *mapping,
+			double time)
+{
+	enum layout_change change = layout_check(process_layout(p), mapping);
+	struct layout *l;
+
+	if (change == LAYOUT_SAME)
+		return;
+	l = shrink(m, p) ? writable(m, p, change, time) : NULL;
+	if (!l || !layout_insert(l, mapping))
+		m->forgotten++;
+}
+
+/* Whether what is mapped is no file that could have symbols. */
+static bool is_anonymous(const char *path)
+{
+	return (path[0] != '/' && strcmp(path, "[vdso]") != 0) || path[1] == '/' ||
+	       strncmp(path, "/SYSV", 5) == 0 || strncmp(path, "/dev/zero", 9) == 0 ||
+	       strncmp(path, "/anon_hugepage", 14) == 0;
+}
+
+static void map_file(struct maps *m, struct process *p, uint64_t start, uint64_t end,
+		     uint64_t offset, const struct symbols_file *file, double time)
+{
+	struct mapping mapping = {start, end, offset, 0};
+	bool anonymous = is_anonymous(file->path);
+
+	if (end <= start)
+		return;
+	if (!anonymous)
+		mapping.file = symbols_add(m->symbols, file);
+	add_mapping(m, p, &mapping, time);
+	if (!m->live)
+		return;
+	if (mapping.file)
+		symbols_open(m->symbols, mapping.file, p->pid, start, end);
+	if (anonymous || strncmp(file->path, "/memfd:", 7) == 0)
+		perfmaps_watch(m->perfmaps, p->pid);
+}
+
+struct seeding {
+	struct maps *maps;
+	struct process *process;
+};
+
+static void seed_line(const struct procmaps_line *line, void *arg)
+{
+	struct symbols_file file = {line->path, line->maj, line->min, line->inode, NULL, 0};
+	struct seeding *seeding = arg;
+
+	map_file(seeding->maps, seeding->process, line->start, line->end, line->offset, &file,
+		 -INFINITY);
+}
+
+void maps_seed(struct maps *m, int32_t pid)
+{
+	struct seeding seeding = {.maps = m};
+
+	if (processes_find(m->processes, pid))
+		return;
+	/* A process that is gone is known too: it need not be looked for again. */
+	seeding.process = begin_empty(m, pid, -INFINITY);
+	if (seeding.process)
+		procmaps_read(pid, seed_line, &seeding);
+}
+
+int maps_seed_all(struct maps *m)
+{
+	DIR *dir = opendir("/proc");
+	struct dirent *entry;
+	int count = 0;
+
+	if (!dir)
+		return -errno;
+	while ((entry = readdir(dir))) {
+		if (entry->d_name[0] < '1' || entry->d_name[0] > '9')
+			continue;
+		maps_seed(m, atoi(entry->d_name));
+		count++;
+	}
+	closedir(dir);
+	return count;
+}
+
+static struct process *look_up(struct maps *m, int32_t pid)
+{
+	struct process *p = processes_find(m->processes, pid);
+
+	if (p || !m->live)
+		return p;
+	maps_seed(m, pid);
+	return processes_find(m->processes, pid);
+}
+
+static void record_fork(struct maps *m, uint16_t misc, int32_t pid, int32_t parent_pid, double time)
+{
+	const struct process *parent;
+
+	if (pid == parent_pid)
+		return;
+	parent = look_up(m, parent_pid);
+	/* A recorder that lists what runs already says so: the maps follow. */
+	if (misc & PERF_RECORD_MISC_FORK_EXEC)
+		begin_empty(m, pid, time);
+	else if (parent)
+		processes_begin(m->processes, pid, layout_get(process_layout(parent)), time);
+}
+
+/* Both kinds begin alike. The rest is what MMAP2 has between offset and path. */
+struct mmap_start {
+	uint32_t pid, tid;
+	uint64_t start, len, offset;
+};
+
+struct mmap2_rest {
+	union {
+		struct {
+			uint32_t maj, min;
+			uint64_t inode, inode_generation;
+		};
+		struct {
+			uint8_t build_id_size, reserved[3];
+			uint8_t build_id[BUILD_ID_MAX];
+		};
+	};
+	uint32_t prot, flags;
+};
+
+static void record_mmap(struct maps *m, bool is_mmap2, uint16_t misc, const uint8_t *payload,
+			uint32_t size, double time)
+{
+	uint32_t path_at = sizeof(struct mmap_start) + (is_mmap2 ? sizeof(struct mmap2_rest) : 0);
+	struct symbols_file file = {0};
+	struct mmap2_rest rest = {0};
+	struct mmap_start start;
+	struct process *p;
+
+	if (size <= path_at || (misc & PERF_RECORD_MISC_CPUMODE_MASK) != PERF_RECORD_MISC_USER ||
+	    (misc & PERF_RECORD_MISC_MMAP_DATA))
+		return;
+	memcpy(&start, payload, sizeof(start));
+	if (is_mmap2)
+		memcpy(&rest, payload + sizeof(start), sizeof(rest));
+	file.path = (const char *)payload + path_at;
+	if (!memchr(file.path, '\0', size - path_at))
+		return;
+	if (is_mmap2 && (misc & PERF_RECORD_MISC_MMAP_BUILD_ID)) {
+		file.build_id = rest.build_id;
+		file.build_id_size = rest.build_id_size <= BUILD_ID_MAX ? rest.build_id_size : 0;
+	} else {
+		file.maj = rest.maj;
+		file.min = rest.min;
+		file.inode = rest.inode;
+	}
+	p = look_up(m, (int32_t)start.pid);
+	if (!p)
+		p = begin_empty(m, (int32_t)start.pid, -INFINITY);
+	if (!p || start.len > UINT64_MAX - start.start)
+		return;
+	map_file(m, p, start.start, start.start + start.len, start.offset, &file, time);
+}
+
+void maps_record(struct maps *m, uint32_t type, uint16_t misc, const void *payload, uint32_t size,
+		 double time)
+{
+	uint32_t ids[4] = {0}; /* FORK, EXIT: pid, parent's pid, tid, parent's tid; COMM: pid */
+
+	memcpy(ids, payload, size < sizeof(ids) ? size : sizeof(ids));
+	switch (type) {
+	case PERF_RECORD_MMAP:
+	case PERF_RECORD_MMAP2:
+		record_mmap(m, type == PERF_RECORD_MMAP2, misc, payload, size, time);
+		break;
+	case PERF_RECORD_COMM:
+		if (misc & PERF_RECORD_MISC_COMM_EXEC)
+			begin_empty(m, (int32_t)ids[0], time);
+		break;
+	case PERF_RECORD_FORK:
+		if (size >= sizeof(ids))
+			record_fork(m, misc, (int32_t)ids[0], (int32_t)ids[1], time);
+		break;
+	case PERF_RECORD_EXIT:
+		/* Other threads may outlive the first: what ended is kept for long anyway. */
+		if (size >= sizeof(ids) && ids[0] == ids[2])
+			processes_end(m->processes, (int32_t)ids[0]);
+		break;
+	}
+}
+
+/* Gives the layout a number, for which it is kept. */
+static uint32_t number(struct maps *m, struct layout *l)
+{
+	if (m->nr_spaces + 1 >= m->room) {
+		uint32_t room = m->room ? 2 * m->room : 256;
+		struct layout **spaces =
+			room <= MAX_SPACES ? reallocarray(m->spaces, room, sizeof(*spaces)) : NULL;
+
+		if (!spaces) {
+			m->forgotten++;
+			return 0;
+		}
+		m->spaces = spaces;
+		m->room = room;
+	}
+	l->id = ++m->nr_spaces;
+	m->spaces[l->id] = layout_get(l);
+	return l->id;
+}
+
+uint32_t maps_space(struct maps *m, int32_t pid, double time)
+{
+	const struct process *p = look_up(m, pid);
+	struct layout *before, *l = p ? process_layout_at(p, time, &before) : NULL;
+
+	if (!l)
+		return 0;
+	if (!l->id && number(m, l) && before)
+		l->before = before->id ? before->id : number(m, before);
+	return l->id;
+}
+
+bool maps_find(const struct maps *m, uint32_t space, uint64_t addr, struct place *out)
+{
+	const struct mapping *mapping;
+
+	*out = (struct place){0};
+	if (!space || space > m->nr_spaces)
+		return false;
+	out->pid = m->spaces[space]->pid;
+	mapping = layout_find(m->spaces[space], addr);
+	if (!mapping)
+		return false;
+	out->file = mapping->file;
+	out->offset = addr - mapping->start + mapping->offset;
+	return true;
+}
+
+uint32_t maps_space_before(const struct maps *m, uint32_t space)
+{
+	return space && space <= m->nr_spaces ? m->spaces[space]->before : 0;
+}
+
+bool maps_find_jit(struct maps *m, int32_t pid, uint64_t addr, struct symbol *out,
+		   const char **path)
+{
+	return perfmaps_find(m->perfmaps, pid, addr, out, path);
+}
+
+void maps_read_stats(const struct maps *m, struct maps_stats *out)
+{
+	*out = (struct maps_stats){
+		.bytes = m->bytes + perfmaps_bytes(m->perfmaps),
+		.processes = processes_count(m->processes),
+		.spaces = m->nr_spaces,
+		.forgotten = m->forgotten,
+	};
+}

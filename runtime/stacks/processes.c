@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Two levels of arrays indexed by pid, as in the task table: the kernel keeps pids below 4 Mi,
+ * others are not believed.
+ */
+#include "stacks/processes.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "stacks/layout.h"
+
+enum {
+	MAX_PIDS = 4 << 20, /* PID_MAX_LIMIT of the kernel */
+	PAGE_PROCESSES = 512,
+	MAX_LIVES = 32, /* of one process: the newest */
+};
+
+struct page {
+	uint32_t count;
+	struct process *processes[PAGE_PROCESSES];
+};
+
+struct processes {
+	struct page *pages[MAX_PIDS / PAGE_PROCESSES];
+	struct process ended; /* head of the list: newer is the one that ended first */
+	uint32_t count, nr_ended, max_ended;
+};
+
+struct processes *processes_new(uint32_t max_ended)
+{
+	struct processes *t = calloc(1, sizeof(*t));
+
+	if (t) {
+		t->ended.older = t->ended.newer = &t->ended;
+		t->max_ended = max_ended;
+	}
+	return t;
+}
+
+uint32_t processes_count(const struct processes *t)
+{
+	return t->count;
+}
+
+struct process *processes_find(const struct processes *t, int32_t pid)
+{
+	const struct page *page;
+
+	if (pid <= 0 || pid >= MAX_PIDS)
+		return NULL;
+	page = t->pages[pid / PAGE_PROCESSES];
+	return page ? page->processes[pid % PAGE_PROCESSES] : NULL;
+}
+
+static struct process *add_process(struct processes *t, int32_t pid)
+{
+	struct page **page = &t->pages[pid / PAGE_PROCESSES];
+	struct process *p = calloc(1, sizeof(*p));
+
+	if (!*page)
+		*page = calloc(1, sizeof(**page));
+	if (!*page || !p) {
+		free(p);
+		return NULL;
+	}
+	p->pid = pid;
+	(*page)->processes[pid % PAGE_PROCESSES] = p;
+	(*page)->count++;
+	t->count++;
+	return p;
+}
+
+static void leave_ended(struct processes *t, struct process *p)
+{
+	if (!p->older)
+		return;
+	p->older->newer = p->newer;
+	p->newer->older = p->older;
+	p->older = p->newer = NULL;
+	t->nr_ended--;
+}
+
+static void forget(struct processes *t, struct process *p)
+{
+	struct page **page = &t->pages[p->pid / PAGE_PROCESSES];
+
+	leave_ended(t, p);
+	for (uint32_t i = 0; i < p->nr_lives; i++)
+		layout_put(p->lives[i].layout);
+	free(p->lives);
+	(*page)->processes[p->pid % PAGE_PROCESSES] = NULL;
+	if (!--(*page)->count) {
+		free(*page);
+		*page = NULL;
+	}
+	t->count--;
+	free(p);
+}
+
+void processes_free(struct processes *t)
+{
+	if (!t)
+		return;
+	for (int32_t pid = 0; pid < MAX_PIDS; pid++) {
+		struct process *p = processes_find(t, pid);
+
+		if (p)
+			forget(t, p);
+		else if (!t->pages[pid / PAGE_PROCESSES])
+			pid |= PAGE_PROCESSES - 1;
+	}
+	free(t);
+}
+
+/* Opens a place for one more life; the oldest may have to go. */
+static bool make_room(struct process *p)
+{
+	uint32_t room = p->room ? MAX_LIVES : 2;
+	struct life *lives;
+
+	if (p->nr_lives < p->room)
+		return true;
+	if (p->nr_lives == MAX_LIVES) {
+		layout_put(p->lives[0].layout);
+		memmove(&p->lives[0], &p->lives[1], (MAX_LIVES - 1) * sizeof(*lives));
+		p->nr_lives--;
+		return true;
+	}
+	lives = reallocarray(p->lives, room, sizeof(*lives));
+	if (!lives)
+		return false;
+	p->lives = lives;
+	p->room = room;
+	return true;
+}
+
+struct process *processes_begin(struct processes *t, int32_t pid, struct layout *layout,
+				double time)
+{
+	struct process *p = processes_find(t, pid);
+
+	if (!p && pid > 0 && pid < MAX_PIDS)
+		p = add_process(t, pid);
+	if (!p || !make_room(p)) {
+		layout_put(layout);
+		if (p && !p->nr_lives)
+			forget(t, p);
+		return NULL;
+	}
+	leave_ended(t, p);
+	p->lives[p->nr_lives++] = (struct life){time, layout};
+	return p;
+}
+
+void processes_end(struct processes *t, int32_t pid)
+{
+	struct process *p = processes_find(t, pid);
+
+	if (!p || p->older)
+		return;
+	p->older = t->ended.older;
+	p->newer = &t->ended;
+	p->older->newer = p;
+	t->ended.older = p;
+	if (++t->nr_ended > t->max_ended)
+		processes_forget_ended(t);
+}
+
+int processes_forget_ended(struct processes *t)
+{
+	if (!t->nr_ended)
+		return -1;
+	forget(t, t->ended.newer);
+	return 0;
+}
+
+double process_since(const struct process *p)
+{
+	return p->lives[p->nr_lives - 1].time;
+}
+
+struct layout *process_layout(const struct process *p)
+{
+	return p->lives[p->nr_lives - 1].layout;
+}
+
+struct layout *process_layout_at(const struct process *p, double time, struct layout **before)
+{
+	uint32_t i = p->nr_lives - 1;
+
+	while (i > 0 && p->lives[i].time > time)
+		i--;
+	*before = i > 0 ? p->lives[i - 1].layout : NULL;
+	return p->lives[i].layout;
+}

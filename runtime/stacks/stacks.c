@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A stack is stored as its addresses without marks, the kernel's before the user's. What the chain
+ * holds is not believed: it is cut at addresses that user space cannot have, which is where a walk
+ * over frame pointers lost its way.
+ */
+#include "stacks/stacks.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <linux/perf_event.h>
+
+#include "formats/addresses.h"
+#include "stacks/ksymbols.h"
+#include "stacks/maps.h"
+#include "stacks/symbols.h"
+
+#define NO_STACK     UINT32_MAX
+#define USER_END     (1ULL << 48)
+#define KERNEL_START (1ULL << 63)
+
+enum {
+	MAX_DEPTH = 1024, /* less than FIRST_WORDS: doubled, they have room for one more */
+	MAX_STACKS = 1 << 24,
+	USUAL_DEPTH = 32, /* what memory is reserved for, times max_stacks */
+	FEW = 3,	  /* frames that a whole user half has at least */
+	FIRST_SLOTS = 256,
+	FIRST_WORDS = 4096,
+};
+
+struct slot {
+	uint32_t hash, id; /* NO_STACK: free */
+};
+
+struct stack {
+	uint64_t first; /* index into words */
+	uint32_t space; /* address space; 0: unknown, or no user part */
+	uint16_t nr_kernel, nr_user;
+};
+
+struct stacks {
+	struct symbols *symbols;
+	struct maps *maps;
+	struct addresses *kernel;
+	struct ksymbols *ksymbols;
+	struct slot *slots;
+	struct stack *stacks; /* by id; room for half of the slots */
+	uint64_t *words;
+	uint32_t mask; /* slots - 1 */
+	uint32_t count, max_stacks;
+	uint32_t with_user, short_user; /* of these */
+	uint64_t used_words, room_words, max_words;
+	uint64_t overflow;
+	uint64_t seed, factor; /* of the hash: traced programs choose addresses, not collisions */
+	uint64_t scratch[MAX_DEPTH]; /* the stack being looked for */
+};
+
+static void clear_slots(struct stacks *s)
+{
+	memset(s->slots, 0xff, ((size_t)s->mask + 1) * sizeof(*s->slots));
+}
+
+struct stacks *stacks_new(struct symbols *symbols, struct maps *maps, struct addresses *kernel,
+			  struct ksymbols *ksymbols, uint32_t max_stacks)
+{
+	struct stacks *s = calloc(1, sizeof(*s));
+	uint64_t secret[2];
+
+	if (!s)
+		return NULL;
+	s->symbols = symbols;
+	s->maps = maps;
+	s->kernel = kernel;
+	s->ksymbols = ksymbols;
+	s->max_stacks = max_stacks < MAX_STACKS ? max_stacks : MAX_STACKS;
+	s->mask = FIRST_SLOTS - 1;
+	s->room_words = FIRST_WORDS;
+	s->max_words = (uint64_t)s->max_stacks * USUAL_DEPTH;
+	s->slots = malloc(FIRST_SLOTS * sizeof(*s->slots));
+	s->stacks = malloc(FIRST_SLOTS / 2 * sizeof(*s->stacks));
+	s->words = malloc(FIRST_WORDS * sizeof(*s->words));
+	if (!s->slots || !s->stacks || !s->words) {
+		stacks_free(s);
+		return NULL;
+	}
+	/* Without entropy (early boot) the table works all the same. */
+	s->factor = 0x9e3779b97f4a7c15ULL;
+	if (getrandom(secret, sizeof(secret), GRND_NONBLOCK) == sizeof(secret)) {
+		s->seed = secret[0];
+		s->factor = secret[1];
+	}
+	clear_slots(s);
+	return s;
+}
+
+void stacks_free(struct stacks *s)
+{
+	if (!s)
+		return;
+	free(s->slots);
+	free(s->stacks);
+	free(s->words);
+	free(s);
+}
+
+void stacks_clear(struct stacks *s)
+{
+	s->count = s->with_user = s->short_user = 0;
+	s->used_words = 0;
+	s->overflow = 0;
+	clear_slots(s);
+	maps_forget_spaces(s->maps);
+}
+
+static uint64_t multiply(uint64_t a, uint64_t b)
+{
+	unsigned __int128 product = (unsigned __int128)a * b;
+
+	return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+/* The part of a stack that follows a mark; 0: none of ours (a guest, a hypervisor). */
+static uint32_t part_behind(uint64_t mark)
+{
+	switch (mark) {
+	case (uint64_t)PERF_CONTEXT_KERNEL:
+		return STACK_KERNEL;
+	case (uint64_t)PERF_CONTEXT_USER:
+		return STACK_USER;
+	default:
+		return 0;
+	}
+}
+
+static bool is_mark(uint64_t ip)
+{
+	return ip >= (uint64_t)PERF_CONTEXT_MAX;
+}
+
+/* Copies the addresses that count to scratch. */
+static void read_chain(struct stacks *s, const uint64_t *chain, uint32_t parts, struct stack *out)
+{
+	uint64_t nr = chain[0], i = 1;
+	uint32_t n = 0, nr_kernel = 0, part;
+
+	/* Chains without marks are of one part. */
+	part = nr && chain[1] < KERNEL_START ? STACK_USER : STACK_KERNEL;
+	while (i <= nr && n < MAX_DEPTH) {
+		uint64_t end = part == STACK_USER ? USER_END : (uint64_t)PERF_CONTEXT_MAX;
+
+		if (is_mark(chain[i])) {
+			part = part_behind(chain[i++]);
+			continue;
+		}
+		/* The kernel's part is the first: another behind the user's is nobody's. */
+		if (!(part & parts) || chain[i] >= end || (part == STACK_KERNEL && n > nr_kernel)) {
+			part = 0;
+			i++;
+			continue;
+		}
+		while (i <= nr && n < MAX_DEPTH && chain[i] < end)
+			s->scratch[n++] = chain[i++];
+		if (part == STACK_KERNEL)
+			nr_kernel = n;
+	}
+	out->nr_kernel = (uint16_t)nr_kernel;
+	out->nr_user = (uint16_t)(n - nr_kernel);
+}
+
+/* Two words at a time: one multiplication has to wait for the other. */
+static uint32_t hash_stack(const struct stacks *s, const struct stack *stack)
+{
+	uint32_t depth = stack->nr_kernel + stack->nr_user, i;
+	uint64_t hash = s->seed ^ ((uint64_t)stack->space << 32 | stack->nr_kernel);
+
+	for (i = 0; i + 1 < depth; i += 2)
+		hash = multiply(hash ^ s->scratch[i], s->factor ^ s->scratch[i + 1]);
+	if (i < depth)
+		hash = multiply(hash ^ s->scratch[i], s->factor);
+	hash = multiply(hash, s->factor);
+	return (uint32_t)(hash ^ hash >> 32);
+}
+
+static void place(struct stacks *s, uint32_t hash, uint32_t id)
+{
+	uint32_t i = hash & s->mask;
+
+	while (s->slots[i].id != NO_STACK)
+		i = (i + 1) & s->mask;
+	s->slots[i] = (struct slot){hash, id};
+}
+
+static bool grow_slots(struct stacks *s)
+{
+	size_t n = (size_t)s->mask + 1;
+	struct slot *old = s->slots, *slots = malloc(2 * n * sizeof(*slots));
+	struct stack *stacks = reallocarray(s->stacks, n, sizeof(*stacks));
+
+	if (stacks)
+		s->stacks = stacks;
+	if (!stacks || !slots) {
+		free(slots);
+		return false;
+	}
+	s->slots = slots;
+	s->mask = (uint32_t)(2 * n - 1);
+	clear_slots(s);
+	for (size_t i = 0; i < n; i++)
+		if (old[i].id != NO_STACK)
+			place(s, old[i].hash, old[i].id);
+	free(old);
+	return true;
+}
+
+static bool grow_words(struct stacks *s, uint32_t depth)
+{
+	uint64_t room = 2 * s->room_words, *words;
+
+	if (s->used_words + depth > s->max_words)
+		return false;
+	room = room < s->max_words ? room : s->max_words;
+	words = reallocarray(s->words, room, sizeof(*words));
+	if (!words)
+		return false;
+	s->words = words;
+	s->room_words = room;
+	return true;
+}
+
+static uint32_t insert(struct stacks *s, uint32_t hash, const struct stack *stack)
+{
+	uint32_t depth = stack->nr_kernel + stack->nr_user;
+
+	if (s->count >= s->max_stacks || (s->count >= s->mask / 2 && !grow_slots(s)) ||
+	    (s->used_words + depth > s->room_words && !grow_words(s, depth))) {
+		s->overflow++;
+		return s->max_stacks;
+	}
+	s->with_user += stack->nr_user > 0;
+	s->short_user += stack->nr_user > 0 && stack->nr_user < FEW;
+	s->stacks[s->count] = *stack;
+	s->stacks[s->count].first = s->used_words;
+	memcpy(s->words + s->used_words, s->scratch, depth * sizeof(*s->words));
+	s->used_words += depth;
+	place(s, hash, s->count);
+	return s->count++;
+}
+
+static bool is_stack(const struct stacks *s, uint32_t id, const struct stack *stack)
+{
+	const struct stack *known = &s->stacks[id];
+	const uint64_t *words = s->words + known->first;
+	uint64_t differ = 0;
+	uint32_t depth = stack->nr_kernel + stack->nr_user;
+
+	if (known->space != stack->space || known->nr_kernel != stack->nr_kernel ||
+	    known->nr_user != stack->nr_user)
+		return false;
+	/* Nearly always they are the same: no reason to look after each word. */
+	for (uint32_t i = 0; i < depth; i++)
+		differ |= words[i] ^ s->scratch[i];
+	return !differ;
+}
+
+uint32_t stacks_intern(struct stacks *s, int32_t pid, double time, const uint64_t *chain,
+		       uint32_t parts)
+{
+	static const uint64_t empty = 0;
+	struct stack stack = {0};
+	uint32_t hash, i;
+
+	read_chain(s, chain ? chain : &empty, parts, &stack);
+	if (stack.nr_user)
+		stack.space = maps_space(s->maps, pid, time);
+	hash = hash_stack(s, &stack);
+	for (i = hash & s->mask; s->slots[i].id != NO_STACK; i = (i + 1) & s->mask)
+		if (s->slots[i].hash == hash && is_stack(s, s->slots[i].id, &stack))
+			return s->slots[i].id;
+	return insert(s, hash, &stack);
+}
+
+uint32_t stacks_depth(const struct stacks *s, uint32_t id, bool kernel_only)
+{
+	if (id >= s->count)
+		return 0;
+	return s->stacks[id].nr_kernel + (kernel_only ? 0 : s->stacks[id].nr_user);
+}
+
+/* back: how far before the address lies what it belongs to. An address to return to may be the
+ * first behind its function, if the call was the last thing in there. */
+static void find_kernel(struct stacks *s, uint64_t back, struct frame *out)
+{
+	uint64_t start;
+
+	out->in_kernel = true;
+	out->dso = "[kernel.kallsyms]";
+	if (s->ksymbols)
+		out->symbol = ksymbols_find(s->ksymbols, out->address - back, &start);
+	if (out->symbol)
+		out->dso = "[bpf]";
+	else if (s->kernel)
+		out->symbol =
+			addresses_find_frame(s->kernel, out->address - back, &start, &out->dso);
+	if (!out->symbol)
+		return;
+	out->kind = FRAME_KERNEL;
+	out->plus = out->address - start;
+}
+
+/* Whether a symbol is known for the byte that lies so far before the frame's address. */
+static bool find_function(struct stacks *s, const struct place *place, uint64_t back,
+			  struct frame *out)
+{
+	struct symbol symbol = {0};
+
+	if (symbols_find(s->symbols, place->file, place->offset - back, &symbol))
+		out->kind = FRAME_USER;
+	else if ((!place->file || strncmp(out->dso, "/memfd:", 7) == 0) &&
+		 maps_find_jit(s->maps, place->pid, out->address - back, &symbol, &out->dso))
+		out->kind = FRAME_JIT;
+	out->symbol = symbol.name;
+	out->plus = symbol.name ? symbol.plus + back : 0;
+	out->back = (uint32_t)back;
+	return symbol.name;
+}
+
+static void find_user(struct stacks *s, uint32_t space, uint64_t back, struct frame *out)
+{
+	struct place place;
+
+	if (!maps_find(s->maps, space, out->address - back, &place))
+		return;
+	place.offset += back;
+	out->file = place.file;
+	out->offset = place.offset;
+	out->dso = place.file ? symbols_path(s->symbols, place.file) : "[anon]";
+	/* Where no function ends, no call has: what looks like an address to return to points to
+	 * the start of one. */
+	if (!find_function(s, &place, back, out) && back)
+		find_function(s, &place, 0, out);
+}
+
+bool stacks_frame(struct stacks *s, uint32_t id, uint32_t index, struct frame *out)
+{
+	const struct stack *stack = id < s->count ? &s->stacks[id] : NULL;
+	bool innermost;
+
+	*out = (struct frame){0};
+	if (!stack || index >= (uint32_t)stack->nr_kernel + stack->nr_user)
+		return false;
+	out->address = s->words[stack->first + index];
+	if (index < stack->nr_kernel) {
+		find_kernel(s, index > 0, out);
+		return true;
+	}
+	innermost = index == stack->nr_kernel;
+	find_user(s, stack->space, !innermost, out);
+	/* Inside execve() the program that called it is gone already. */
+	if (!out->dso && innermost && stack->nr_kernel)
+		find_user(s, maps_space_before(s->maps, stack->space), 0, out);
+	return true;
+}
+
+void stacks_read_stats(const struct stacks *s, struct stacks_stats *out)
+{
+	*out = (struct stacks_stats){
+		.bytes = s->room_words * sizeof(*s->words) +
+			 ((uint64_t)s->mask + 1) * (sizeof(*s->slots) + sizeof(*s->stacks) / 2),
+		.stacks = s->count,
+		.with_user = s->with_user,
+		.short_user = s->short_user,
+		.overflow = s->overflow,
+	};
+}
