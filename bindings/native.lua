@@ -203,6 +203,10 @@ end
 ---@return ffi.cdata* numbers
 function native.numbers(n) return array('double', n) end
 
+--- Makes locked accesses across cache lines from now on, in a thread (native/splitlock.h).
+---@return boolean ok false: not on this processor
+function native.make_split_locks() return C.splitlock_start() == 0 end
+
 --- Objects that exist, by address (native/objects.h).
 ---@class native.Objects
 local objects = {}

@@ -78,10 +78,12 @@ where, with -g or -v a line for each. Its figures and tables are tested with syn
   examples = {
     { 'profscript split-lock -i 1000', 'every second, each CPU' },
     { 'profscript split-lock -T 100 -g', 'and who does one of every 100' },
+    { 'profscript split-lock --test -N 1', 'whether they are counted: a thread of its own makes them' },
   },
   unsupported = { 'event' },
   options = {
     interval = { default = '1s' }, exit_n = { help = 'stop after this many reports' },
+    test = { type = 'flag', help = 'make some; a kernel with split_lock_detect=fatal ends profscript for it' },
     period = { short = 'T' }, call_graph = {}, user_callchain = {}, kernel_callchain = {},
   },
 
@@ -98,6 +100,9 @@ where, with -g or -v a line for each. Its figures and tables are tested with syn
       },
       row = function(n, share) return { split_locks = n[1], run = 100 * share } end,
     }, opt, out, session)
+    if opt.test and not native.make_split_locks() then
+      error('split-lock: --test: this processor has no locked accesses across cache lines', 0)
+    end
     return opt.period and sample(handlers, event, opt, out, session) or handlers
   end,
 }
