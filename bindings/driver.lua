@@ -12,6 +12,7 @@ local failure = require 'bindings.failure'
 local instance = require 'bindings.instance'
 local output = require 'bindings.output'
 local own_threads = require 'bindings.own_threads'
+local perfeval = require 'bindings.perfeval'
 local printer = require 'bindings.printer'
 local services = require 'bindings.services'
 local sessions = require 'bindings.session'
@@ -203,6 +204,7 @@ function Run:loop(dispatch_events, filter_events, limit_sources, has_routes)
     check(C.session_next(self.session, batch, err), err)
     local n, list = batch.n, batch.events
     if n > 0 then
+      if self.perfeval then self.perfeval.count(list, n) end
       if filter_events then filter_events(list, n) end
       if self.leave_others_out then self.leave_others_out(list, n) end
       if limit_sources then limit_sources(list, n) end
@@ -225,6 +227,7 @@ function Run:loop(dispatch_events, filter_events, limit_sources, has_routes)
       self.report_time = batch.tick_time
       if self.counts then self.counts:read() end
       self:call('interval', batch.tick_time)
+      if self.perfeval then self.ended = self.perfeval:interval() or self.ended end
       self.report_time = nil
     end
     if bit.band(batch.flags, C.BATCH_NOTICE) ~= 0 then
@@ -344,6 +347,7 @@ local function run_with_events(session, script, opt, words, found)
   run.leave_others_out, run.begin_own_threads = own_threads.compile(run)
   local limit_sources = sources.compile_limits(session, run.events.list, function() run.ended = true end)
   local dispatch_events = dispatch.compile(routes, function(e) run:note_loss(e) end)
+  run.perfeval = perfeval.new(run)
   if opt.dry_run then
     out:raw(dry_run.text(run, words))
     flush(out)

@@ -105,6 +105,12 @@ local COMMON = {
     help = 'stop after this time' },
   { group = 'run', name = 'usage_self', type = 'duration', unit = 'ms', min = 1e6,
     help = 'print how much CPU and memory this tool itself takes, every so often' },
+  { group = 'run', name = 'perfeval_cpus', type = 'cpus',
+    help = 'print after each -i how many events these CPUs had a second' },
+  { group = 'run', name = 'perfeval_pids', type = 'ids',
+    help = 'print after each -i how many events the threads of these processes had a second' },
+  { group = 'run', name = 'sampling_limit', type = 'integer', min = 1,
+    help = 'end when --perfeval-* counts more than N events a second for each CPU or thread that had some' },
   { group = 'run', name = 'dry_run', type = 'flag', always = true, help = 'print what would be opened, and end' },
   { group = 'run', name = 'input', type = 'string', argument = 'FILE', help = 'read a recording, - is stdin' },
   { group = 'run', name = 'output', short = 'o', type = 'string', argument = 'FILE',
@@ -129,7 +135,8 @@ local COMMON = {
 declarations.common = COMMON
 --- What a profiler that is a source of events has no say in: it is that of the whole run.
 declarations.OF_THE_RUN = {
-  'pids', 'tids', 'cgroups', 'inherit', 'input', 'output', 'format', 'duration', 'usage_self', 'dry_run',
+  'pids', 'tids', 'cgroups', 'inherit', 'input', 'output', 'format', 'duration', 'usage_self', 'perfeval_cpus',
+  'perfeval_pids', 'sampling_limit', 'dry_run',
   'help', 'version', 'verbose',
 }
 

@@ -72,6 +72,14 @@ refused '-m 0' 2 "trace: option '-m': '0' is not a power of two from 1" trace -m
 refused '--usage-self 0' 2 "trace: option '--usage-self': '0' is not a time of at least 1ms" trace --usage-self 0
 refused '--usage-self soon' 2 "trace: option '--usage-self': bad duration 'soon'" trace --usage-self soon
 refused '--usage-self of a source' 2 "bad event .*profile: --usage-self is not for a source" trace -e 'profile/--usage-self 1/'
+refused '--perfeval-cpus without -i' 2 'trace: --perfeval-cpus needs -i' trace --input "$sched" --perfeval-cpus 0
+refused '--perfeval-pids without -i' 2 'trace: --perfeval-pids needs -i' trace --input "$sched" --perfeval-pids 1
+refused '--perfeval-cpus x' 2 "trace: option '--perfeval-cpus': 'x' is not a CPU list" trace --perfeval-cpus x
+refused '--perfeval-pids 0' 2 "trace: option '--perfeval-pids': '0' is not a list of positive ids" trace --perfeval-pids 0
+refused '--sampling-limit 0' 2 "trace: option '--sampling-limit': '0' is not a whole number of at least 1" trace --sampling-limit 0
+refused '--sampling-limit of nothing' 2 'trace: --sampling-limit needs --perfeval-cpus or --perfeval-pids' \
+	trace --input "$sched" -i 1 --sampling-limit 1
+refused '--perfeval-cpus of counters' 2 'stat: there are no samples for --perfeval-cpus' stat -e $switch --input "$sched" --perfeval-cpus 0
 refused '--watermark 150' 2 "trace: option '--watermark': '150' is not a whole number from 0 to 100" trace --watermark 150
 refused '--format xml' 2 "trace: option '--format': 'xml' is not one of text, json, csv" trace --format xml
 refused '-C x' 2 "trace: option '-C': 'x' is not a CPU list" trace -C x
@@ -227,6 +235,8 @@ wait $dead
 refused 'a dead process' 1 "no such process: $dead" trace -e $switch -p $dead
 refused 'a dead thread' 1 "no such thread: $dead" trace -e $switch -t $dead
 refused 'a cpu that is not there' 1 'CPU 99 is not online; .* 0' trace -e $switch -C 0,99
+refused '--perfeval-pids of a dead process' 1 "trace: --perfeval-pids: no such process: $dead" trace -e $switch -i 1 --perfeval-pids $dead
+refused '--perfeval-cpus of no cpu' 1 'trace: --perfeval-cpus: CPU 99 is not online; .* 0' trace -e $switch -i 1 --perfeval-cpus 0,99
 refused 'no such program' 1 "cannot execute '/no/such/program': No such file" trace -e $switch -- /no/such/program
 refused 'a program that is none' 1 "cannot execute '/etc/passwd': Permission denied" trace -e $switch -- /etc/passwd
 

@@ -53,6 +53,9 @@ compiled 'arrays' dispatch -- exec -e raw_syscalls:sys_enter 'sum(ev.args[0] % 7
 compiled 'wakeups.lua' dispatch -- "$TOP/examples/wakeups.lua" --input "$here/sched.data"
 compiled 'sources with -N' limits dispatch -- exec \
 	-e 'trace/-e raw_syscalls:sys_exit -N 4000/,trace/-e raw_syscalls:sys_enter -N 9000/' 'count(ev.id)' --input "$here/zstd.data"
+compiled perfeval perfeval dispatch -- exec -e raw_syscalls:sys_enter,raw_syscalls:sys_exit 'count(ev.id)' -i 1 \
+	--perfeval-cpus 0-3 --perfeval-pids "$("$PROFSCRIPT" trace --format json --input "$here/zstd.data" -N 1 | sed 's/.*"pid"://; s/,.*//')" \
+	--input "$here/zstd.data"
 cat >"$TMP/tells.lua" <<'LUA'
 return { summary = 'tells', start = function()
   return { ['raw_syscalls:sys_exit'] = function() end, describe = function(ev) return ev._comm end }

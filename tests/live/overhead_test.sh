@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# What a run itself costs: --usage-self tells it, and does not add to it.
+# What a run costs: --usage-self tells what it takes itself, and does not add to it; --perfeval-* how many events
+# others have for it, --sampling-limit ends it.
 . "$(dirname "$0")/../lib.sh"
 needs_tracepoint sched:sched_switch raw_syscalls:sys_enter
 cd "$TMP" || exit 1
@@ -59,3 +60,41 @@ expect_text 'a recording is printed as without' want "$PROFSCRIPT" trace -e raw_
 	--input "$TOP/tests/golden/zstd.data" --usage-self 1
 "$PROFSCRIPT" exec -q -e sched:sched_switch 'count()' --usage-self 100 --duration 0.55 2>err >out
 expect_line 'also with -q' "$line" err
+
+# The kernel's own counts: the calls that a thread makes, seen among those of all.
+workload syscalls 5000
+"$PROFSCRIPT" exec -m 1024 -e raw_syscalls:sys_enter 'count()' --filter "id == 110" -i 500 --perfeval-pids "$WORKLOAD" \
+	--perfeval-cpus "$(</sys/devices/system/cpu/online)" >out 2>err &
+tracer=$!
+wait_ready $tracer
+go
+of_pids="perfeval pids\($WORKLOAD\)"
+matched() { sed -En "s/.* exec: $of_pids: sampled [0-9]+ events matched ([0-9]+) on [01] instances\$/\1/p" out | awk '{ sum += $1 } END { print sum / 2 + 0 }'; }
+all() { [ "$(matched)" -ge 5000 ]; }
+wait_for 20 all
+kill -INT $tracer
+wait $tracer
+check "all calls of a thread are counted ($(matched))" test "$(matched)" -eq 5000
+check 'nothing else is said' test ! -s err
+# getppid is nobody else's: what the processes had is what the CPUs had.
+check 'by CPU they are as many' test "$(sed -En 's/.* perfeval cpus\(.*matched ([0-9]+) on .*/\1/p' out | awk '{ sum += $1 } END { print sum / 2 }')" \
+	-ge 5000
+
+# More than the limit: the run ends by itself, with what it has found, and says which thread it was.
+workload syscalls 100000000
+of_pids="perfeval pids\\($WORKLOAD\\)"
+"$PROFSCRIPT" exec -m 1024 -e raw_syscalls:sys_enter 'count()' -p "$WORKLOAD" --duration 60 -i 200 --perfeval-pids "$WORKLOAD" \
+	--sampling-limit 1000 >out 2>err &
+tracer=$!
+wait_ready $tracer
+echo >&"$workload_go"
+wait $tracer
+check 'the limit ends the run' test $? -eq 0
+expect_line 'the limit' "^[0-9-]+ [0-9:.]+ exec: $of_pids: sampled [0-9]+ events matched [0-9]+ on 1 instances, exceeds the limit, exit\$" out
+expect_line 'the thread' "^[0-9-]+ [0-9:.]+ exec: perfeval: tid $WORKLOAD sampled [0-9]+ events\$" out
+check 'the workload runs on' kill -0 "$WORKLOAD"
+kill "$WORKLOAD"
+check_status 'a limit that is not reached ends nothing' 0 timeout 60 "$PROFSCRIPT" exec -e sched:sched_switch 'count()' -i 100 \
+	--perfeval-cpus 0 --sampling-limit 1000000000 --duration 0.5
+grep -q exceeds "$TMP/.check"
+check 'nor says so' test $? -eq 1

@@ -133,6 +133,12 @@ run and output options:
       --duration T          stop after this time (s)
       --usage-self MS       print how much CPU and memory this tool itself
                             takes, every so often (ms)
+      --perfeval-cpus LIST  print after each -i how many events these CPUs had a
+                            second
+      --perfeval-pids LIST  print after each -i how many events the threads of
+                            these processes had a second
+      --sampling-limit N    end when --perfeval-* counts more than N events a
+                            second for each CPU or thread that had some
       --dry-run             print what would be opened, and end
       --input FILE          read a recording, - is stdin
   -o, --output FILE         append the output to FILE
