@@ -158,6 +158,15 @@ function Run:own_pid(words)
   return ours and C.getpid() or nil
 end
 
+--- Opens the file of the output anew where SIGUSR1 asks for it, so that logs can be rotated.
+local function rotation(out)
+  return { poll = function()
+    if not C.signals_take_reopen() then return end
+    local ok, message = out:reopen()
+    if not ok then out:warn(message) end
+  end }
+end
+
 --- Names the threads that the run is about to the script.
 function Run:tell_targets()
   local n, tids = ffi.new 'uint32_t[1]', {}
@@ -355,6 +364,7 @@ local function run_with_events(session, script, opt, words, found)
   end
   if opt.verbose >= 1 then out:warn((dry_run.text(run, words):gsub('\n$', ''))) end
   run:start(words)
+  if opt.output then table.insert(run.pollers, rotation(out)) end
   if opt.usage_self then table.insert(run.pollers, usage.new(run, opt.usage_self)) end
 
   jit.on()

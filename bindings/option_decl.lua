@@ -114,7 +114,7 @@ local COMMON = {
   { group = 'run', name = 'dry_run', type = 'flag', always = true, help = 'print what would be opened, and end' },
   { group = 'run', name = 'input', type = 'string', argument = 'FILE', help = 'read a recording, - is stdin' },
   { group = 'run', name = 'output', short = 'o', type = 'string', argument = 'FILE',
-    help = 'append the output to FILE' },
+    help = 'append the output to FILE, text with the warnings; opened anew on SIGUSR1' },
   { group = 'run', name = 'format', type = 'enum', values = { 'text', 'json', 'csv' }, default = 'text',
     help = 'form of the output' },
 

@@ -279,15 +279,20 @@ function Output:print(...)
   self:record('print', { text = line })
 end
 
---- A line on stderr, at once.
+--- A line on stderr, at once; where the output is text in a file, in this file.
 ---@param message any what tostring makes a line of
 function Output:warn(message) self:tell(message) end
 
 --- The same for what was asked for, so that it is also said with -q.
 ---@param message any
 function Output:tell(message)
-  if self.tty then self:flush() end
   local line = text.lines(tostring(message)) .. '\n'
+  if self._file and self.format == 'text' then
+    self:raw(line)
+    self:flush()
+    return
+  end
+  if self.tty then self:flush() end
   C.output_write(STDERR, line, #line)
 end
 

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Signals: SIGINT and SIGTERM ask a run to end; a second one ends the process at once. Hooks do
- * not fire in compiled Lua, so the request is a flag that is looked at between batches.
+ * not fire in compiled Lua, so the request is a flag that is looked at between batches. SIGUSR1
+ * asks for the output's file to be opened anew.
+ *
+ * This header is read by C and by LuaJIT's ffi.cdef: plain declarations only.
  */
 #pragma once
 #include <stdbool.h>
@@ -9,3 +12,5 @@
 void signals_install(void);
 /* Whether the user asked for the end; the same answer until the process ends. */
 bool signals_stop_requested(void);
+/* Whether SIGUSR1 has come since the last call. */
+bool signals_take_reopen(void);

@@ -80,7 +80,7 @@ lines 'memory, constants and a variable as arguments' $N usdt:lab:guarded \
 	'"arg1=" (-i) " arg2=7 arg3=-8 arg4=" 39 + i'
 check 'the semaphore is up while it is traced' grep -qx $N "$TMP/seen"
 expect_line 'an argument that cannot be fetched is named' \
-	'cannot fetch argument 5 of lab:guarded \(8f@.*\): it is left out' "$TMP/err"
+	'cannot fetch argument 5 of lab:guarded \(8f@.*\): it is left out' "$TMP/out"
 
 check 'USDT with a semaphore and no arguments' trace "usdt:lab:silent$at" -- "$PROGRAM" $N
 lines 'the PMU raises the semaphore too' $N usdt:lab:silent

@@ -98,6 +98,24 @@ timeout 20 "$PROFSCRIPT" trace -e sched:sched_switch -N 5 >&- 2>"$TMP/err"
 check 'a closed stdout is an error' test $? -eq 1
 expect_line 'that says so' 'cannot write the output: Bad file descriptor' "$TMP/err"
 
+# -o takes what is said besides, too, and the file can be another one from SIGUSR1 on.
+start "${count[@]}" -v -i 100 -o "$TMP/log"
+rows() { [ "$(grep -c ^count "$1" 2>/dev/null)" -ge 2 ]; }
+wait_for 20 rows "$TMP/log"
+mv "$TMP/log" "$TMP/log.1"
+kill -USR1 $tracer
+check 'SIGUSR1 opens the file of -o anew' wait_for 20 rows "$TMP/log"
+kill -INT $tracer
+wait $tracer
+cp "$TMP/err" "$TMP/err.csv"
+text=(exec -v -e sched:sched_switch 'count()' --duration 0.1 -o "$TMP/text")
+"$PROFSCRIPT" "${text[@]}" >"$TMP/out" 2>"$TMP/err"
+check 'nothing is said but in the file of -o' test ! -s "$TMP/out" -a ! -s "$TMP/err"
+expect_line 'the warnings are there' '^profscript: [0-9]+ events, 0 lost, [0-9]+ late$' "$TMP/text"
+expect_line 'with the table' '^count$' "$TMP/text"
+check 'a table of CSV has no warnings' bash -c '! grep -v "^table,\|^count" "$0"' "$TMP/log"
+expect_line 'they are on stderr' '^profscript: [0-9]+ events' "$TMP/err.csv"
+
 # A full disk is one line and status 1.
 for where in '-o /dev/full' ''; do
 	# shellcheck disable=SC2086 # an option and its value

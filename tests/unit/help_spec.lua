@@ -141,7 +141,8 @@ run and output options:
                             second for each CPU or thread that had some
       --dry-run             print what would be opened, and end
       --input FILE          read a recording, - is stdin
-  -o, --output FILE         append the output to FILE
+  -o, --output FILE         append the output to FILE, text with the warnings;
+                            opened anew on SIGUSR1
       --format text|json|csv
                             form of the output (default text)
 
