@@ -57,7 +57,7 @@ local function flush(out)
   return ok
 end
 
---- One line for the user about lost records, at most once a second, and at the end.
+--- One line for the user about lost records, at most once a second, and at the end; or what else --lost says.
 function Run:note_loss(e)
   local n = tonumber(e.period)
   if n == 0 then
@@ -65,8 +65,11 @@ function Run:note_loss(e)
       tonumber(e.key) / 1e9))
   end
   self.lost = self.lost + n
-  self.lost_untold = self.lost_untold + n
-  if self.opt.verbose >= 1 and n > 0 then
+  self.lost_untold = self.lost_untold + (self.opt.lost ~= 'ignore' and n or 0)
+  if n > 0 and self.opt.lost == 'error' then
+    failure.raise('%s: lost %d events, and --lost=error ends the run', self.name, n)
+  end
+  if self.opt.verbose >= 1 and n > 0 and self.opt.lost ~= 'ignore' then
     self.out:warn(('%s: lost %d events on %s'):format(self.name, n,
       e.cpu >= 0 and 'CPU #' .. e.cpu or e.tid >= 0 and 'thread #' .. e.tid or 'an unknown CPU'))
   elseif e.time - (self.lost_told or -math.huge) >= 1e9 then

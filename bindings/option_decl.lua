@@ -59,8 +59,8 @@ local COMMON = {
     help = 'keep only the events this filter matches' },
   { group = 'event', name = 'freq', short = 'F', type = 'integer', min = 1, unit = 'Hz',
     help = 'sample hardware, clock and memory events about so often a second' },
-  { group = 'event', name = 'period', type = 'integer', min = 1,
-    help = 'sample such events every so many; those of clocks are ns' },
+  { group = 'event', name = 'period', type = 'duration', argument = 'N', min = 1,
+    help = 'sample such events every so many; those of clocks each such time' },
   { group = 'event', name = 'call_graph', short = 'g', type = 'stacks',
     help = 'record stacks of all events; dwarf: also of programs without frame pointers' },
   { group = 'event', name = 'user_callchain', type = 'flag', either = true,
@@ -122,6 +122,8 @@ local COMMON = {
     help = 'size of each ring buffer in pages, a power of two' },
   { group = 'ring', name = 'watermark', type = 'integer', min = 0, max = 100, unit = '%',
     help = 'wake up when a ring is this full, 0 is on each event' },
+  { group = 'ring', name = 'lost', type = 'enum', values = { 'warn', 'error', 'ignore' }, default = 'warn',
+    help = 'where the kernel drops events: say so, end with status 1, or neither' },
   { group = 'ring', name = 'order', type = 'flag', default = true, always = true,
     help = 'accepted for perf-prof command lines: events always come in time order' },
   { group = 'ring', name = 'order_mem', type = 'size',
@@ -136,7 +138,7 @@ declarations.common = COMMON
 --- What a profiler that is a source of events has no say in: it is that of the whole run.
 declarations.OF_THE_RUN = {
   'pids', 'tids', 'cgroups', 'inherit', 'input', 'output', 'format', 'duration', 'usage_self', 'perfeval_cpus',
-  'perfeval_pids', 'sampling_limit', 'dry_run',
+  'perfeval_pids', 'sampling_limit', 'lost', 'dry_run',
   'help', 'version', 'verbose',
 }
 

@@ -98,7 +98,7 @@ end
 ---@param own table<string, table>
 ---@return table<string, table>
 function ldlat.options(own)
-  own.period = { short = 'T', default = 1000 }
+  own.period = { type = 'integer', short = 'T', default = 1000, help = 'sample every so many' }
   own.perins = { type = 'flag', help = 'rows for each CPU, or with -p, -t each thread' }
   return own
 end

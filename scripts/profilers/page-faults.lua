@@ -11,8 +11,8 @@ return {
     { 'profscript page-faults --exclude-kernel --flame-graph faults.svg -- make', 'who causes page faults' },
   },
   unsupported = { 'event' },
-  options = flamegraph.options { period = {}, call_graph = {}, user_callchain = {}, kernel_callchain = {}, filter = {},
-    self = {} },
+  options = flamegraph.options { period = { type = 'integer', help = 'sample every so many' }, call_graph = {},
+    user_callchain = {}, kernel_callchain = {}, filter = {}, self = {} },
 
   start = function(opt, out, session)
     local flame = flamegraph.new(opt, session, out, { title = 'page faults', unit = 'faults' })

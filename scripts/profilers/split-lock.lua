@@ -84,7 +84,8 @@ where, with -g or -v a line for each. Its figures and tables are tested with syn
   options = {
     interval = { default = '1s' }, exit_n = { help = 'stop after this many reports' },
     test = { type = 'flag', help = 'make some; a kernel with split_lock_detect=fatal ends profscript for it' },
-    period = { short = 'T' }, call_graph = {}, user_callchain = {}, kernel_callchain = {},
+    period = { type = 'integer', short = 'T', help = 'sample every so many' },
+    call_graph = {}, user_callchain = {}, kernel_callchain = {},
   },
 
   start = function(opt, out, session)

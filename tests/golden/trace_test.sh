@@ -75,3 +75,10 @@ lost=$(perf script -i "$here/lost.data" --show-lost-events 2>/dev/null |
 expect_line 'losses are counted once' "^profscript: 108 events, $lost lost, 0 late$" "$TMP/err"
 "$PROFSCRIPT" trace --input "$here/lost.data" -q >/dev/null 2>"$TMP/err"
 check '-q does not mention them' test ! -s "$TMP/err"
+
+# --lost: the events are the same, and something is said or not.
+lost=(trace --input "$here/lost.data")
+"$PROFSCRIPT" "${lost[@]}" >"$TMP/want" 2>"$TMP/err"
+expect_line 'losses are told' '^trace: lost 1784 events \(3058\)$' "$TMP/err"
+expect_text '--lost=ignore: the same events' "$TMP/want" "$PROFSCRIPT" "${lost[@]}" --lost=ignore
+check 'and no word' test ! -s "$TMP/.err"

@@ -80,6 +80,10 @@ refused '--sampling-limit 0' 2 "trace: option '--sampling-limit': '0' is not a w
 refused '--sampling-limit of nothing' 2 'trace: --sampling-limit needs --perfeval-cpus or --perfeval-pids' \
 	trace --input "$sched" -i 1 --sampling-limit 1
 refused '--perfeval-cpus of counters' 2 'stat: there are no samples for --perfeval-cpus' stat -e $switch --input "$sched" --perfeval-cpus 0
+refused '--period 0' 2 "trace: option '--period': '0' is not a time of at least 1ns" trace --period 0
+refused '--period x' 2 "trace: option '--period': bad duration 'x'" trace --period x
+refused '--lost x' 2 "trace: option '--lost': 'x' is not one of warn, error, ignore" trace --lost x
+partly '--lost error' 1 'trace: lost 1274 events, and --lost=error ends the run$' 'sys_exit' trace --input "$here/lost.data" --lost error
 refused '--watermark 150' 2 "trace: option '--watermark': '150' is not a whole number from 0 to 100" trace --watermark 150
 refused '--format xml' 2 "trace: option '--format': 'xml' is not one of text, json, csv" trace --format xml
 refused '-C x' 2 "trace: option '-C': 'x' is not a CPU list" trace -C x

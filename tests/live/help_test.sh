@@ -70,6 +70,8 @@ check "a clock sampled by frequency adds up to its time ($n of $used ns)" \
 	test "${n%.*}" -ge $((used / 2)) -a "${n%.*}" -lt $((used * 3 / 2 + 50000000))
 expect_line 'the period is printed' ': cpu-clock: 1000000$' \
 	<("$PROFSCRIPT" trace -e cpu-clock/period=1000000/ -N 3 -- bash -c "$spin")
+expect_line 'a period of time' ': cpu-clock: 2000000$' \
+	<("$PROFSCRIPT" trace -e cpu-clock --period 2ms -N 3 -- bash -c "$spin")
 fails 'no such event' 2 "neither a tracepoint.*did you mean 'cpu-clock'" trace -e cpu-clok
 fails 'too fast' 2 'above kernel.perf_event_max_sample_rate' trace -e cpu-clock//freq=900000000/
 fails 'either' 2 'either period or freq' trace -e cpu-clock//freq=9/period=9/

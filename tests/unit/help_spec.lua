@@ -88,7 +88,7 @@ event options:
   -F, --freq N              sample hardware, clock and memory events about so
                             often a second (Hz)
       --period N            sample such events every so many; those of clocks
-                            are ns
+                            each such time (ns)
   -g, --call-graph[=fp|dwarf[,SIZE]]
                             record stacks of all events; dwarf: also of programs
                             without frame pointers
@@ -151,6 +151,9 @@ ring buffer options:
                             (default 64)
       --watermark N         wake up when a ring is this full, 0 is on each event
                             (%)
+      --lost warn|error|ignore
+                            where the kernel drops events: say so, end with
+                            status 1, or neither (default warn)
       --order               accepted for perf-prof command lines: events always
                             come in time order
       --order-mem SIZE      accepted for perf-prof command lines: ordering
