@@ -4,11 +4,12 @@
  * with the sample_id words when sample_id_all was set. */
 #include "decode/decoder_state.h"
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include "error.h"
 
-enum { MAX_DISTANCES = 1 << 16, NO_LAYOUT = 0xffff, AHEAD = 8 };
+enum { MAX_DISTANCES = 1 << 16, AHEAD = 8 };
 
 struct decoder *decoder_new(void)
 {
@@ -206,12 +207,13 @@ static void index_ids(struct decoder *d)
 		first = d->ids[i].id < first ? d->ids[i].id : first;
 		last = d->ids[i].id > last ? d->ids[i].id : last;
 	}
-	if (!last || last - first >= MAX_DISTANCES || d->nr_layouts >= NO_LAYOUT || d->by_distance)
+	if (!last || last - first >= MAX_DISTANCES || d->nr_layouts >= UINT16_MAX || d->by_distance)
 		return;
 	d->by_distance = malloc((last - first + 1) * sizeof(*d->by_distance));
 	if (!d->by_distance)
 		return;
-	memset(d->by_distance, 0xff, (last - first + 1) * sizeof(*d->by_distance));
+	for (uint64_t i = 0; i <= last - first; i++)
+		d->by_distance[i] = d->nr_layouts;
 	for (uint32_t i = 0; i <= d->ids_mask; i++)
 		if (d->ids[i].id)
 			d->by_distance[d->ids[i].id - first] = d->ids[i].index;
@@ -232,7 +234,7 @@ static int list_quick(struct decoder *d)
 	const struct layout *first = NULL;
 
 	free(d->quick);
-	d->quick = calloc(d->nr_layouts, sizeof(*d->quick));
+	d->quick = calloc(d->nr_layouts + 1, sizeof(*d->quick));
 	if (!d->quick)
 		return -ENOMEM;
 	for (int i = 0; i < d->nr_layouts; i++) {
@@ -300,7 +302,7 @@ static __always_inline const struct layout *by_id(const struct decoder *d, uint6
 	if (id - d->first_id < d->nr_distances) {
 		uint16_t index = d->by_distance[id - d->first_id];
 
-		return index != NO_LAYOUT ? &d->layouts[index] : NULL;
+		return index < d->nr_layouts ? &d->layouts[index] : NULL;
 	}
 	if (!d->ids)
 		return NULL;
@@ -497,44 +499,48 @@ int decoder_decode(const struct decoder *d, const struct perf_event_header *rec,
 	return decoder_side_band(d, rec, ev, max);
 }
 
+_Static_assert(offsetof(struct event, tid) == offsetof(struct event, pid) + 4,
+	       "they lie beside each other, as in a sample");
+
 int decoder_decode_run(const struct decoder *restrict d, const struct slot *slots, int n,
 		       uint64_t base, uint64_t from, struct event *restrict ev)
 {
 	const unsigned int id_word = d->id_word, fixed = d->quick_words;
+	const uint32_t least = sizeof(struct perf_event_header) + 8 * fixed + sizeof(uint32_t);
 	int i;
 
+	/* Those that are not late are in the order of time. */
+	if (n && slots[0].time < from)
+		return 0;
 	for (i = 0; i < n; i++, ev++) {
 		const struct slot *slot = &slots[i];
 		const struct perf_event_header *rec = slot->rec;
 		const uint64_t *w = words_of(rec);
-		unsigned int words = nr_words(rec);
 		const struct quick *q = d->quick;
 		uint32_t size;
 
 		/* In the order of time records are not neighbours. */
 		if (i + AHEAD < n)
 			__builtin_prefetch((const char *)slots[i + AHEAD].rec + 32);
-		if (rec->type != PERF_RECORD_SAMPLE || slot->flags || slot->time < from ||
-		    words <= fixed)
+		if (rec->type != PERF_RECORD_SAMPLE || slot->flags || rec->size < least)
 			break;
 		if (id_word != ABSENT) {
 			/* In front of the fixed words, as all of them. */
 			uint64_t distance = w[id_word] - d->first_id;
 
-			if (distance >= d->nr_distances || d->by_distance[distance] == NO_LAYOUT)
+			if (distance >= d->nr_distances)
 				break;
 			q += d->by_distance[distance];
 		}
 		memcpy(&size, w + fixed, sizeof(size));
-		if (!q->class || size > (words - fixed) * 8 - sizeof(size) || size < q->payload)
+		if (!q->class || size > rec->size - least || size < q->payload)
 			break;
 		ev->time = (double)(int64_t)(slot->time - base);
 		ev->raw = (const uint8_t *)(w + fixed) + sizeof(size);
 		ev->chain = NULL;
 		ev->key = 0;
 		ev->raw_size = size;
-		ev->pid = (int32_t)w[d->quick_tid];
-		ev->tid = (int32_t)(w[d->quick_tid] >> 32);
+		memcpy(&ev->pid, &w[d->quick_tid], 8); /* pid and tid */
 		ev->cpu = (int32_t)w[d->quick_cpu];
 		ev->class = q->class;
 		ev->flags = 0;

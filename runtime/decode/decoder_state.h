@@ -48,12 +48,12 @@ struct decoder {
 	int nr_layouts;
 	struct id_entry *ids;
 	uint32_t ids_mask, nr_ids;
-	uint16_t *by_distance; /* layout of id first_id + i, or NO_LAYOUT: the kernel's ids of one
-				* session lie close together. NULL where they do not */
+	uint16_t *by_distance; /* layout of id first_id + i, nr_layouts: none; the kernel's ids of
+				* one session lie close together. NULL where they do not */
 	uint64_t first_id, nr_distances;
 	uint8_t id_word, id_end_word; /* where every record has its id; ABSENT: only one layout */
 	uint8_t time_word, time_end_word; /* the same in all layouts, or ABSENT */
-	struct quick *quick;		  /* of each layout; NULL: of none */
+	struct quick *quick;		  /* of each layout, and of none */
 	uint8_t quick_tid, quick_cpu, quick_period, quick_words; /* as in all these layouts */
 	uint8_t trailer_words;	      /* the same in all layouts, or ABSENT */
 	struct record_class *records; /* of those that are events */

@@ -282,6 +282,61 @@ static unsigned int scan_backward(struct ring *r, unsigned int n)
 	return n;
 }
 
+/* Nearly all records: samples in the order of time, none across the end of the ring. */
+static unsigned int scan_samples(struct ring *r, unsigned int n)
+{
+	const uint64_t head = r->head, mask = r->size - 1;
+	const uint8_t *data = r->data;
+	const unsigned int time_word = r->time_word;
+	uint64_t pos = r->pos, last = n ? r->window[n - 1].time : 0;
+	struct slot slot = {.ring = r->number, .flags = r->mark};
+
+	for (; n < WINDOW && pos < head; n++) {
+		const struct perf_event_header *rec = (const void *)(data + (pos & mask));
+		uint32_t size = rec->size;
+
+		if (rec->type != PERF_RECORD_SAMPLE || size < sizeof(*rec) + 8 * (time_word + 1) ||
+		    (pos & mask) + size > mask + 1)
+			break;
+		slot.time = ((const uint64_t *)(rec + 1))[time_word];
+		if (slot.time < last)
+			break;
+		/* The lines come from another cpu's cache, one after the other. */
+		__builtin_prefetch(data + ((pos + PREFETCH) & mask));
+		__builtin_prefetch(data + ((pos + PREFETCH + 64) & mask));
+		slot.rec = rec;
+		r->window[n] = slot;
+		r->pos_of[n] = pos;
+		last = slot.time;
+		pos += size;
+	}
+	if (pos != r->pos)
+		r->scan_time = last;
+	r->pos = pos;
+	return n;
+}
+
+static unsigned int scan_perf(struct ring *r, unsigned int n)
+{
+	while (n < WINDOW && r->pos < r->head) {
+		const struct perf_event_header *rec;
+
+		if (r->time_word >= 0)
+			n = scan_samples(r, n);
+		if (n == WINDOW || r->pos >= r->head)
+			break;
+		rec = record_at(r, r->pos);
+		if (rec->size < sizeof(*rec)) { /* not the kernel's: what follows cannot be found */
+			r->pos = r->head;
+			break;
+		}
+		r->scan_time = time_of(r, rec);
+		put(r, n++, r->scan_time, rec);
+		r->pos += rec->size;
+	}
+	return n;
+}
+
 static void scan(struct ring *r)
 {
 	unsigned int n = r->end - r->first;
@@ -289,27 +344,12 @@ static void scan(struct ring *r)
 	memmove(r->window, r->window + r->first, n * sizeof(r->window[0]));
 	memmove(r->pos_of, r->pos_of + r->first, n * sizeof(r->pos_of[0]));
 	r->first = 0;
-	if (r->is_bpf || r->is_backward) {
-		r->end = r->is_bpf ? scan_bpf(r, n) : scan_backward(r, n);
-		return;
-	}
-	while (n < WINDOW && r->pos < r->head) {
-		const struct perf_event_header *rec = record_at(r, r->pos);
-		uint64_t time;
-
-		if (rec->size < sizeof(*rec)) { /* not the kernel's: what follows cannot be found */
-			r->pos = r->head;
-			break;
-		}
-		/* The lines come from another cpu's cache, one after the other. */
-		__builtin_prefetch(r->data + ((r->pos + PREFETCH) & (r->size - 1)));
-		__builtin_prefetch(r->data + ((r->pos + PREFETCH + 64) & (r->size - 1)));
-		time = time_of(r, rec);
-		r->scan_time = time;
-		put(r, n++, time, rec);
-		r->pos += rec->size;
-	}
-	r->end = n;
+	if (r->is_bpf)
+		r->end = scan_bpf(r, n);
+	else if (r->is_backward)
+		r->end = scan_backward(r, n);
+	else
+		r->end = scan_perf(r, n);
 }
 
 uint64_t ring_peek(struct ring *r)
