@@ -28,7 +28,7 @@ end
 ---@return boolean
 function attach.inherits(opt, words)
   if opt.inherit ~= nil then return opt.inherit end
-  return #words > 0 or opt.pids ~= nil
+  return opt.ptrace or #words > 0 or opt.pids ~= nil
 end
 
 local EXCLUDES = { 'exclude_user', 'exclude_kernel', 'exclude_host', 'exclude_guest' }
@@ -55,7 +55,12 @@ function attach.check(name, opt, words, own)
   if opt.cgroups and per_thread then
     refuse '--cgroups selects among all processes: it does not go with -p, -t or a workload'
   end
-  if opt.inherit and not per_thread then refuse '--inherit needs -p, -t or a workload to inherit from' end
+  for _, follow in ipairs { 'inherit', 'ptrace' } do
+    if opt[follow] and not per_thread and not (own and own[follow]) then
+      refuse('--%s needs -p, -t or a workload to inherit from', follow)
+    end
+  end
+  if opt.ptrace and opt.inherit == false then refuse '--ptrace and --no-inherit contradict each other' end
   for i = 1, #EXCLUDES, 2 do
     local one, other = EXCLUDES[i], EXCLUDES[i + 1]
     if opt[one] and opt[other] then

@@ -77,6 +77,8 @@ local COMMON = {
   { group = 'attach', name = 'tids', short = 't', type = 'ids', help = 'only these threads' },
   { group = 'attach', name = 'inherit', type = 'flag', either = true,
     help = 'and new threads and children of these; the default for -p and a workload' },
+  { group = 'attach', name = 'ptrace', type = 'flag', always = true,
+    help = 'the same as --inherit, for perf-prof command lines' },
   { group = 'attach', name = 'cgroups', type = 'words',
     help = 'only in these cgroups: names from the root of the hierarchy, or regular expressions' },
   { group = 'attach', name = 'exclude_user', type = 'flag', always = true, help = 'only the kernel mode' },
@@ -137,8 +139,8 @@ local COMMON = {
 declarations.common = COMMON
 --- What a profiler that is a source of events has no say in: it is that of the whole run.
 declarations.OF_THE_RUN = {
-  'pids', 'tids', 'cgroups', 'inherit', 'input', 'output', 'format', 'duration', 'usage_self', 'perfeval_cpus',
-  'perfeval_pids', 'sampling_limit', 'lost', 'dry_run',
+  'pids', 'tids', 'cgroups', 'inherit', 'ptrace', 'input', 'output', 'format', 'duration', 'usage_self',
+  'perfeval_cpus', 'perfeval_pids', 'sampling_limit', 'lost', 'dry_run',
   'help', 'version', 'verbose',
 }
 

@@ -60,6 +60,7 @@ counts 'nested processes' 3000 -- bash -c "(exec $workloads/syscalls 1000) & (ex
 counts_running 'all threads of a process, and later ones' $((21 * 10)) 10 -p PID
 counts_running 'the threads of a process' $((10 * 10)) 10 -p PID --no-inherit
 counts_running 'a thread and all that it starts' $((11 * 10)) 10 -t PID --inherit
+counts_running 'the same by --ptrace' $((11 * 10)) 10 -t PID --ptrace
 counts_running 'a thread' 0 10 -t PID
 counts_running 'a process and one of its threads' $((21 * 10)) 10 -p PID -t PID
 counts_running 'threads on all CPUs' $((10 * 10)) 10 -p PID --no-inherit -C "$(</sys/devices/system/cpu/online)"
@@ -83,6 +84,8 @@ refuses 1 'no such thread: 4194303' -e $GETPPID -t 4194303
 refuses 1 "cannot execute '/no/such/program': No such file or directory" -e $GETPPID -- /no/such/program
 refuses 2 'trace: either a workload or -p and -t can be attached to' -e $GETPPID -p $$ -- true
 refuses 2 'trace: --inherit needs -p, -t or a workload to inherit from' -e $GETPPID --inherit
+refuses 2 'trace: --ptrace needs -p, -t or a workload to inherit from' -e $GETPPID --ptrace
+refuses 2 'trace: --ptrace and --no-inherit contradict each other' -e $GETPPID --ptrace --no-inherit -t $$
 refuses 2 'trace: --cgroups selects among all processes: it does not go with -p, -t or a workload' \
 	-e $GETPPID -p $$ --cgroups a
 refuses 2 'trace: --exclude-user and --exclude-kernel leave nothing' -e cpu-clock --exclude-user --exclude-kernel
