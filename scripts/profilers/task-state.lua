@@ -104,7 +104,7 @@ takes names of tasks: java,python*. New threads and children of -p and of a work
     local missed = unreported.new()
     local keys = native.keys(1, MAX_ROWS)
     local hists, over = native.hists((MAX_ROWS + 1) * STATES), native.numbers((MAX_ROWS + 1) * STATES)
-    local than, perins = opt.than or math.huge, opt.perins
+    local than, perins, all_but_s = opt.than or math.huge, opt.perins, opt.interruptible == false
     local started = opt.than and session.shelf(threads.MAX)
 
     local function tell(pid, what, ns, ev)
@@ -130,7 +130,7 @@ takes names of tasks: java,python*. New threads and children of -p and of a work
 
     --- The task's state ends now.
     local function add(pid, what, ns, ev)
-      if what == 2 and opt.interruptible == false then return end
+      if all_but_s and what == 2 then return end
       local row = what - 1
       if perins then row = keys.id(pid) * STATES + row end
       hists:add(row, ns)
