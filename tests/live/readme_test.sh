@@ -14,7 +14,9 @@ while read -r line; do
 	line=${line//\/tmp\//$TMP/}
 	line=${line//.\/profscript/$PROFSCRIPT}
 	# Some end by themselves, the others with Ctrl-C.
-	timeout --preserve-status -s INT 3 bash -c "$line" >"$TMP/out" 2>"$TMP/err" </dev/null
+	limit=60
+	[[ $line != *' -i '* ]] || limit=5
+	timeout --preserve-status -s INT $limit bash -c "$line" >"$TMP/out" 2>"$TMP/err" </dev/null
 	status=$?
 	[[ -s $TMP/out || $line == *' -o '*.data* ]] || { status=1; echo 'printed nothing' >>"$TMP/err"; }
 	result $status "${line//$TMP/\/tmp}" "$TMP/err"
