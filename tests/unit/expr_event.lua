@@ -3,16 +3,6 @@
 
 local ffi = require 'ffi'
 
--- Inside the profscript binary the headers are declared already.
-for _, header in ipairs { 'event', 'tracepoint' } do
-  local probe = header == 'event' and 'struct event' or 'struct field'
-  if not pcall(function() return ffi.sizeof(probe) > 0 end) then
-    local file = assert(io.open(('runtime/%s.h'):format(header)))
-    ffi.cdef((file:read('*a'):gsub('#[^\n]*', '')))
-    file:close()
-  end
-end
-
 local C = ffi.C
 local SIGNED, ARRAY, STRING = C.FIELD_SIGNED, C.FIELD_ARRAY, C.FIELD_STRING
 local DYNAMIC, RELATIVE, POINTER = C.FIELD_DYNAMIC, C.FIELD_RELATIVE, C.FIELD_POINTER
@@ -107,5 +97,13 @@ end
 function event.run(fn, record)
   return fn(record.e, record.p, record.raw, record.size)
 end
+
+--- An event to evaluate.
+event.RECORD = event.new {
+  common_type = 17, f_i8 = -3, f_u8 = 200, f_i16 = -300, f_u16 = 60000, f_i32 = -7, f_u32 = 4000000000,
+  f_i64 = -5000000000LL, f_u64 = 0xfedcba9876543210ULL, addr = 0xffffffff81000000ULL, zero = 0,
+  comm = 'bash', next_comm = 'swapper/0', args = { 1, 2, 3, 4, 5, 6 }, ints = { 10, 20, 30, -40 },
+  name = '/usr/bin/ls\0', nums = '\1\0\0\0\254\255\255\255', rel = 'touch\0', mac = { 1, 2, 3, 4, 5, 255 },
+}
 
 return event
