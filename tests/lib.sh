@@ -136,14 +136,21 @@ wait_ready() {
 # given_up_traces LOOP FILE: what a report of jit.v says was given up, once there is a trace of a loop
 # at LOOP: side traces of loops, and traces that begin anew. A function may get hot before the loop
 # around it and be tried alone; what becomes of that does not matter, for the loop is compiled with
-# the function in it.
+# the function in it. Nor does what returns to a lower frame: there the loop has ended, once a batch.
 given_up_traces() {
 	awk -v loop=" $1:[0-9]+ loop]$" '
-		{ parent = match($0, /\([0-9]+\//) ? substr($0, RSTART + 1, RLENGTH - 2) : "" }
+		{
+			exit_of = match($0, /\([0-9]+\/[0-9]+\)/) ? substr($0, RSTART, RLENGTH) : ""
+			parent = substr(exit_of, 2) + 0
+		}
 		/^\[TRACE +[0-9]+ / {
-			in_loop[$2 + 0] = parent ? in_loop[parent] : / loop]$/
+			in_loop[$2 + 0] = exit_of ? in_loop[parent] : / loop]$/
 		}
 		$0 ~ loop { there = 1 }
-		there && /-- NYI|fallback to interpreter|blacklisted/ &&
-			(parent ? in_loop[parent] : !/NYI: return to lower frame/)' "$2"
+		/NYI: return to lower frame/ {
+			ends[exit_of] = 1
+			next
+		}
+		there && /-- NYI|fallback to interpreter|blacklisted/ && !(exit_of && ends[exit_of]) &&
+			(exit_of ? in_loop[parent] : 1)' "$2"
 }
