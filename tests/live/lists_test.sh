@@ -189,14 +189,14 @@ expect_line 'task-state --than: from' 'sched_switch: prev_comm=states .* prev_st
 expect_line 'task-state --than: to' 'sched_wakeup: comm=states ' "$TMP/out"
 
 # A process that is there already: the states of its threads fill the time of the run.
-"${pinned[@]}" run 200 sleep 20 run 30000 &
+"${pinned[@]}" run 200 sleep 20 run 300000 &
 busy=$!
 lossless task-state -p $busy --duration 1 --perins
 check 'task-state -p: all of the time' test "$(total total_ns)" -gt 990000000 -a "$(total total_ns)" -lt 1010000000
 # Its end ends the run.
 (sleep 0.3 && kill $busy) &
 check 'task-state ends with its process' timeout 20 "$PROFSCRIPT" task-state -p $busy
-"$states" sleep 20000 &
+"$states" sleep 200000 &
 sleeper=$!
 lossless task-state -t $sleeper --duration 0.5
 rows 'task-state -t: a sleep longer than the run' 'c["state"] == "S" && c["total_ns"] == 5e8'
@@ -205,7 +205,7 @@ kill $sleeper
 # Frozen in its cgroup a task is in D, and R before and after.
 freezer=$(awk '$3 == "cgroup" && $4 ~ /(^|,)freezer(,|$)/ { print $2; exit }' /proc/mounts)/profscript-test-$$
 if mkdir "$freezer" 2>/dev/null; then
-	"${pinned[@]}" run 20000 &
+	"${pinned[@]}" run 200000 &
 	frozen=$!
 	echo $frozen >"$freezer/cgroup.procs"
 	start task-state -m 1024 -p $frozen --perins
@@ -229,7 +229,7 @@ lossless oncpu -i 100s -- "$states" pin 0 run 300 sleep 100
 check 'oncpu: the time' test "$(awk -F, '$5 == "states" && $3 == 0 { print int($6 / 1e6) }' "$TMP/out")" -ge 297
 check 'oncpu: on no other CPU but at the start' \
 	test "$(awk -F, '$5 == "states" && $3 != 0 { n += $6 } END { print int(n / 1e6) }' "$TMP/out")" -lt 10
-"$states" pin 0 run 20000 &
+"$states" pin 0 run 200000 &
 hog=$!
 lossless oncpu -C 0 --duration 1
 check "oncpu -C: a CPU's time" test "$(total runtime_ns)" -gt 900000000 -a "$(total runtime_ns)" -le 1000000001
