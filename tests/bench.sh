@@ -274,7 +274,7 @@ flame_graph() {
 	local data=$tmp/stacks.data cpu n ours
 	perf record -q -g -m 2048 "${pair[@]}" -o "$data" -- \
 		taskset -c 0 perf bench sched pipe -l "$((loops / 4))" >/dev/null 2>&1
-	cpu=$(command_cpu $profscript trace -v --input "$data" -o /dev/null --flame-graph "$tmp/stacks.svg")
+	cpu=$(command_cpu $profscript trace -v --input "$data" --flame-graph "$tmp/stacks.svg")
 	n=$(events)
 	[ "${n:-0}" -gt 0 ] || { fail flame_graph; return; }
 	ours=$(per_event "$cpu" "$n")
