@@ -139,7 +139,7 @@ local COMMON = {
 declarations.common = COMMON
 --- What a profiler that is a source of events has no say in: it is that of the whole run.
 declarations.OF_THE_RUN = {
-  'pids', 'tids', 'cgroups', 'inherit', 'ptrace', 'input', 'output', 'format', 'duration', 'usage_self',
+  'pids', 'tids', 'cgroups', 'inherit', 'ptrace', 'input', 'overwrite', 'output', 'format', 'duration', 'usage_self',
   'perfeval_cpus', 'perfeval_pids', 'sampling_limit', 'lost', 'dry_run',
   'help', 'version', 'verbose',
 }

@@ -72,6 +72,7 @@ refused '-m 0' 2 "trace: option '-m': '0' is not a power of two from 1" trace -m
 refused '--usage-self 0' 2 "trace: option '--usage-self': '0' is not a time of at least 1ms" trace --usage-self 0
 refused '--usage-self soon' 2 "trace: option '--usage-self': bad duration 'soon'" trace --usage-self soon
 refused '--usage-self of a source' 2 "bad event .*profile: --usage-self is not for a source" trace -e 'profile/--usage-self 1/'
+refused '--overwrite of a source' 2 'bad event .*trace: --overwrite is not for a source' exec -e 'trace/-e sched:sched_switch --overwrite/' 'count()'
 refused '--perfeval-cpus without -i' 2 'trace: --perfeval-cpus needs -i' trace --input "$sched" --perfeval-cpus 0
 refused '--perfeval-pids without -i' 2 'trace: --perfeval-pids needs -i' trace --input "$sched" --perfeval-pids 1
 refused '--perfeval-cpus x' 2 "trace: option '--perfeval-cpus': 'x' is not a CPU list" trace --perfeval-cpus x
