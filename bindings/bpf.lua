@@ -241,6 +241,23 @@ function Bpf:events(name, struct)
   return event
 end
 
+--- Looks between batches for CPUs that came online, for programs on perf events.
+---@param run Run
+function bpf.follower(run)
+  return { poll = function()
+    local cpu = C.session_take_cpu(run.session)
+    while cpu >= 0 do
+      for _, loaded in ipairs(run.bpf) do
+        local ok, problem = pcall(attach.follow, loaded.object, cpu)
+        if not ok then
+          run.out:warn(('%s: CPU #%d came online, but: %s'):format(run.name, cpu, tostring(problem)))
+        end
+      end
+      cpu = C.session_take_cpu(run.session)
+    end
+  end }
+end
+
 --- Registers the records of an event with the session.
 ---@param session ffi.cdata*
 ---@param event Event

@@ -16,7 +16,7 @@ local C = ffi.C
 local bpf_attach = {}
 
 local TYPES = { hardware = 0, software = 1, tracepoint = 2, ['hw-cache'] = 3, raw = 4, breakpoint = 5 }
-local EACCES, EPERM, ENOENT, EOPNOTSUPP, EINVAL, ENOTSUPP = 13, 1, 2, 95, 22, 524
+local EACCES, EPERM, ENOENT, ENODEV, EOPNOTSUPP, EINVAL, ENOTSUPP = 13, 1, 2, 19, 95, 22, 524
 
 --- Members of perf_event_attr that a table may give.
 local MEMBERS = {
@@ -82,6 +82,13 @@ local function numbers(list)
   return all
 end
 
+local function contains(list, wanted)
+  for _, number in ipairs(list) do
+    if number == wanted then return true end
+  end
+  return false
+end
+
 --- Why the kernel refused, in one line.
 local function refused(object, program, where, code)
   local hint = ''
@@ -99,39 +106,66 @@ end
 
 --- What a program is attached to. `link:detach()` ends it; else it lasts as long as the run.
 ---@class BpfLink
+---@field lib ffi.namespace* libbpf
+---@field links table<integer, ffi.cdata*> of a perf event on CPUs by CPU
+---@field follow? fun(cpu: integer) of such: attaches to its new perf event
 local Link = {}
 Link.__index = Link
 
 function Link:detach()
-  for _, link in ipairs(self.links) do
+  for _, link in pairs(self.links) do
     self.lib.bpf_link__destroy(link)
   end
-  self.links = {}
+  self.links, self.follow = {}, nil
 end
 
 local function attach_perf(object, name, given, cpus)
   local attr, message = bpf_attach.attr(given)
   if message then failure.raise('%s: attach %s: %s', object.name, name, message) end
   local lib, program = object.lib, object:find('program', name)
-  local link = setmetatable({ lib = lib, links = {} }, Link)
+  local links = {}
+  local link = setmetatable({ lib = lib, links = links }, Link)
   local what = ('perf event %s'):format(tostring(given.config))
-  local pid = given.pid or -1
-  for _, cpu in ipairs(given.pid and { -1 } or numbers(cpus or sys.read '/sys/devices/system/cpu/online')) do
-    local fd = C.bpf_perf_open(attr, pid, cpu)
-    if fd < 0 then
-      link:detach()
-      refused(object, name, what, -fd)
-    end
+  local function open(cpu)
+    local fd = C.bpf_perf_open(attr, given.pid or -1, cpu)
+    if fd < 0 then return -fd end
     local one = lib.bpf_program__attach_perf_event(program, fd)
     if one == nil then
       local code = ffi.errno()
       C.bpf_attach_close(fd)
+      return code
+    end
+    links[cpu] = one
+    return 0
+  end
+  local wanted = given.pid and { -1 } or numbers(cpus or sys.read '/sys/devices/system/cpu/online')
+  for _, cpu in ipairs(wanted) do
+    local code = open(cpu)
+    if code ~= 0 then
       link:detach()
       refused(object, name, what, code)
     end
-    link.links[#link.links + 1] = one
   end
+  if given.pid then return link end
+  function link.follow(cpu)
+    if cpus and not contains(wanted, cpu) then return end
+    if links[cpu] then lib.bpf_link__destroy(links[cpu]) end
+    links[cpu] = nil
+    local code = open(cpu)
+    if code ~= 0 and code ~= ENODEV then refused(object, name, what, code) end -- ENODEV: it has gone again
+  end
+  object.perf_links[#object.perf_links + 1] = link
   return link
+end
+
+--- Attaches programs that are attached to perf events of CPUs to those of a CPU that came online: what it had
+--- before is gone for good.
+---@param object BpfObject
+---@param cpu integer
+function bpf_attach.follow(object, cpu)
+  for _, link in ipairs(object.perf_links) do
+    if link.follow then link.follow(cpu) end
+  end
 end
 
 --- Ways to attach by "KIND:REST": function(lib, program, rest) gives a link, or nil and errno.

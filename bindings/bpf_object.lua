@@ -21,6 +21,7 @@ local READ_WRITE, SHARED = 3, 1 -- of mmap(2)
 ---@field programs table<string, ffi.cdata*>
 ---@field maps table<string, ffi.cdata*>
 ---@field is_loaded? boolean
+---@field perf_links BpfLink[] to perf events of CPUs
 ---@field memory table<string, ffi.cdata*> of loaded sections, mapped
 local Object = {}
 Object.__index = Object
@@ -37,7 +38,7 @@ function Object.open(name, bytes, source)
   if types == nil then failure.raise("%s: has no BTF: compile it with 'clang -g'", name) end
   return setmetatable({
     lib = lib, name = name, source = source, object = object, btf = btf.new(lib, types),
-    programs = programs, maps = maps, memory = {},
+    programs = programs, maps = maps, memory = {}, perf_links = {},
   }, Object)
 end
 

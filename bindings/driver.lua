@@ -4,6 +4,7 @@
 local bit = require 'bit'
 local ffi = require 'ffi'
 local attach = require 'bindings.attach'
+local bpf = require 'bindings.bpf'
 local dispatch = require 'bindings.dispatch'
 local dry_run = require 'bindings.dry_run'
 local events = require 'bindings.events'
@@ -368,6 +369,7 @@ local function run_with_events(session, script, opt, words, found)
   if opt.verbose >= 1 then out:warn((dry_run.text(run, words):gsub('\n$', ''))) end
   run:start(words)
   if opt.output then table.insert(run.pollers, rotation(out)) end
+  if run.bpf then table.insert(run.pollers, bpf.follower(run)) end
   if opt.usage_self then table.insert(run.pollers, usage.new(run, opt.usage_self)) end
 
   jit.on()

@@ -26,16 +26,19 @@ struct mapped {
 	void *base, *data; /* data: only of a ring buffer */
 	size_t base_size, data_size;
 	uint32_t output;
-	int fd; /* a perf event's own; a map's belongs to libbpf */
-	struct ring *ring;
+	int cpu;	   /* -1: of all */
+	int fd;		   /* a perf event's own; a map's belongs to libbpf */
+	struct ring *ring; /* NULL: not yet added */
 };
 
 struct bpf_rings {
 	const struct bpf_output *outputs;
 	uint32_t nr_outputs, nr_rings;
 	struct mapped *rings;
-	uint64_t told; /* losses so far */
-	bool has_lost; /* the kernel counts what perf events lose */
+	int *layouts;	  /* of the decoder, for each output that is a perf event array */
+	uint64_t told;	  /* losses so far */
+	uint64_t dropped; /* that were untold when their ring was closed */
+	bool has_lost;	  /* the kernel counts what perf events lose */
 };
 
 static size_t page_size(void)
@@ -43,7 +46,7 @@ static size_t page_size(void)
 	return sysconf(_SC_PAGESIZE);
 }
 
-static struct mapped *add(struct bpf_rings *b, uint32_t output, int fd, struct error *err)
+static struct mapped *add(struct bpf_rings *b, uint32_t output, int cpu, int fd, struct error *err)
 {
 	struct mapped *grown = reallocarray(b->rings, b->nr_rings + 1, sizeof(*grown));
 
@@ -53,15 +56,25 @@ static struct mapped *add(struct bpf_rings *b, uint32_t output, int fd, struct e
 	}
 	b->rings = grown;
 	grown += b->nr_rings++;
-	*grown =
-		(struct mapped){.base = MAP_FAILED, .data = MAP_FAILED, .output = output, .fd = fd};
+	*grown = (struct mapped){
+		.base = MAP_FAILED, .data = MAP_FAILED, .output = output, .cpu = cpu, .fd = fd};
 	return grown;
+}
+
+static void unmap(const struct bpf_rings *b, const struct mapped *m)
+{
+	if (m->base != MAP_FAILED)
+		munmap(m->base, m->base_size);
+	if (m->data != MAP_FAILED)
+		munmap(m->data, m->data_size);
+	if (b->outputs[m->output].per_cpu)
+		close(m->fd);
 }
 
 static int open_ringbuf(struct bpf_rings *b, uint32_t index, struct error *err)
 {
 	const struct bpf_output *out = &b->outputs[index];
-	struct mapped *m = add(b, index, out->map, err);
+	struct mapped *m = add(b, index, -1, out->map, err);
 
 	if (!m)
 		return -ENOMEM;
@@ -87,18 +100,38 @@ static int put_entry(int map, uint32_t cpu, uint32_t fd)
 	return syscall(SYS_bpf, BPF_MAP_UPDATE_ELEM, &attr, sizeof(attr)) ? -errno : 0;
 }
 
-static int open_cpu(struct bpf_rings *b, uint32_t index, int cpu,
-		    const struct perf_event_attr *attr, struct decoder *decoder, int layout,
-		    struct error *err)
+static struct perf_event_attr output_attr(const struct bpf_rings *b, const struct bpf_output *out,
+					  bool disabled)
+{
+	return (struct perf_event_attr){
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_BPF_OUTPUT,
+		.size = sizeof(struct perf_event_attr),
+		.sample_period = 1,
+		.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
+			       PERF_SAMPLE_CPU | PERF_SAMPLE_RAW,
+		.read_format = b->has_lost ? PERF_FORMAT_LOST : 0,
+		.wakeup_watermark = out->size * page_size() / 2,
+		.disabled = disabled,
+		.sample_id_all = 1,
+		.watermark = 1,
+		.use_clockid = 1,
+		.clockid = CLOCK_MONOTONIC,
+	};
+}
+
+static int open_cpu(struct bpf_rings *b, uint32_t index, int cpu, bool disabled,
+		    struct decoder *decoder, struct error *err)
 {
 	const struct bpf_output *out = &b->outputs[index];
-	int fd = plan_open_event(attr, -1, cpu, -1, 0), ret;
+	struct perf_event_attr attr = output_attr(b, out, disabled);
+	int fd = plan_open_event(&attr, -1, cpu, -1, 0), ret;
 	struct mapped *m;
 	uint64_t id;
 
 	if (fd < 0)
 		return error_set(err, fd, "cannot open bpf-output: %s", strerror(-fd));
-	m = add(b, index, fd, err);
+	m = add(b, index, cpu, fd, err);
 	if (!m) {
 		close(fd);
 		return -ENOMEM;
@@ -111,49 +144,38 @@ static int open_cpu(struct bpf_rings *b, uint32_t index, int cpu,
 	ret = put_entry(out->map, cpu, fd);
 	if (ret)
 		return error_set(err, ret, "cannot put a ring into a BPF map: %s", strerror(-ret));
-	if (ioctl(fd, PERF_EVENT_IOC_ID, &id) || decoder_add_id(decoder, id, layout))
+	if (ioctl(fd, PERF_EVENT_IOC_ID, &id) || decoder_add_id(decoder, id, b->layouts[index]))
 		return error_set(err, -EINVAL, "a perf event has no id");
 	return 0;
 }
 
-static int open_cpus(struct bpf_rings *b, uint32_t index, struct decoder *decoder,
-		     struct error *err)
+static int open_cpus(struct bpf_rings *b, uint32_t index, const struct cpus *cpus,
+		     struct decoder *decoder, struct error *err)
 {
 	const struct bpf_output *out = &b->outputs[index];
-	struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE,
-				       .config = PERF_COUNT_SW_BPF_OUTPUT,
-				       .size = sizeof(attr),
-				       .sample_period = 1,
-				       .disabled = 1,
-				       .sample_id_all = 1,
-				       .watermark = 1,
-				       .use_clockid = 1,
-				       .clockid = CLOCK_MONOTONIC};
-	struct cpus online;
-	int layout, ret;
+	struct perf_event_attr attr = output_attr(b, out, true);
+	int ret;
 
-	attr.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
-			   PERF_SAMPLE_CPU | PERF_SAMPLE_RAW;
-	attr.read_format = b->has_lost ? PERF_FORMAT_LOST : 0;
-	attr.wakeup_watermark = out->size * page_size() / 2;
-	layout = decoder_add_attr(decoder, &attr, err);
-	if (layout < 0)
-		return layout;
-	ret = decoder_add_class(decoder, layout, out->class, out->payload);
-	if (!ret)
-		ret = cpus_online(&online, err);
-	for (int cpu = -1; !ret && (cpu = cpus_next(&online, cpu)) >= 0;)
-		ret = open_cpu(b, index, cpu, &attr, decoder, layout, err);
+	b->layouts[index] = decoder_add_attr(decoder, &attr, err);
+	if (b->layouts[index] < 0)
+		return b->layouts[index];
+	ret = decoder_add_class(decoder, b->layouts[index], out->class, out->payload);
+	for (int cpu = -1; !ret && (cpu = cpus_next(cpus, cpu)) >= 0;)
+		ret = open_cpu(b, index, cpu, true, decoder, err);
 	return ret;
 }
 
-struct bpf_rings *bpf_rings_open(const struct bpf_output *outputs, uint32_t n, bool has_lost,
-				 struct decoder *decoder, struct error *err)
+struct bpf_rings *bpf_rings_open(const struct bpf_output *outputs, uint32_t n,
+				 const struct cpus *cpus, bool has_lost, struct decoder *decoder,
+				 struct error *err)
 {
 	struct bpf_rings *b = calloc(1, sizeof(*b));
 	int ret = 0;
 
-	if (!b) {
+	if (b)
+		b->layouts = calloc(n, sizeof(*b->layouts));
+	if (!b || !b->layouts) {
+		free(b);
 		error_set(err, -ENOMEM, "out of memory");
 		return NULL;
 	}
@@ -161,7 +183,8 @@ struct bpf_rings *bpf_rings_open(const struct bpf_output *outputs, uint32_t n, b
 	b->nr_outputs = n;
 	b->has_lost = has_lost;
 	for (uint32_t i = 0; i < n && !ret; i++)
-		ret = outputs[i].per_cpu ? open_cpus(b, i, decoder, err) : open_ringbuf(b, i, err);
+		ret = outputs[i].per_cpu ? open_cpus(b, i, cpus, decoder, err)
+					 : open_ringbuf(b, i, err);
 	if (ret) {
 		bpf_rings_close(b);
 		return NULL;
@@ -169,21 +192,27 @@ struct bpf_rings *bpf_rings_open(const struct bpf_output *outputs, uint32_t n, b
 	return b;
 }
 
+int bpf_rings_come(struct bpf_rings *b, int cpu, struct decoder *decoder, struct error *err)
+{
+	uint32_t nr_before = b->nr_rings;
+	int ret = 0;
+
+	for (uint32_t i = 0; i < b->nr_outputs && !ret; i++)
+		if (b->outputs[i].per_cpu)
+			ret = open_cpu(b, i, cpu, false, decoder, err);
+	while (ret && b->nr_rings > nr_before)
+		unmap(b, &b->rings[--b->nr_rings]);
+	return ret;
+}
+
 void bpf_rings_close(struct bpf_rings *b)
 {
 	if (!b)
 		return;
-	for (uint32_t i = 0; i < b->nr_rings; i++) {
-		struct mapped *m = &b->rings[i];
-
-		if (m->base != MAP_FAILED)
-			munmap(m->base, m->base_size);
-		if (m->data != MAP_FAILED)
-			munmap(m->data, m->data_size);
-		if (b->outputs[m->output].per_cpu)
-			close(m->fd);
-	}
+	for (uint32_t i = 0; i < b->nr_rings; i++)
+		unmap(b, &b->rings[i]);
 	free(b->rings);
+	free(b->layouts);
 	free(b);
 }
 
@@ -193,15 +222,43 @@ int bpf_rings_add(struct bpf_rings *b, struct merge *merge, const struct decoder
 		struct mapped *m = &b->rings[i];
 		const struct bpf_output *out = &b->outputs[m->output];
 
+		if (m->ring)
+			continue;
 		m->ring = out->per_cpu ? ring_new(m->base, out->size, decoder)
 				       : ring_new_bpf(m->base, m->data, out->size, out->time_at,
 						      (m->output + 1) << MARK_SHIFT);
 		if (!m->ring || merge_add(merge, m->ring)) {
 			ring_free(m->ring);
+			m->ring = NULL;
 			return -ENOMEM;
 		}
 	}
 	return 0;
+}
+
+/* Records of a perf event that were lost and that no record in its ring told of. */
+static uint64_t untold(const struct bpf_rings *b, const struct mapped *m)
+{
+	uint64_t value[2]; /* value, lost */
+
+	if (!b->has_lost || !m->ring || !b->outputs[m->output].per_cpu ||
+	    read(m->fd, value, sizeof(value)) != sizeof(value))
+		return 0;
+	return value[1] - ring_lost(m->ring);
+}
+
+void bpf_rings_drop(struct bpf_rings *b, const struct ring *ring)
+{
+	for (uint32_t i = 0; i < b->nr_rings; i++) {
+		struct mapped *m = &b->rings[i];
+
+		if (m->ring != ring)
+			continue;
+		b->dropped += untold(b, m);
+		unmap(b, m);
+		*m = b->rings[--b->nr_rings];
+		return;
+	}
 }
 
 uint32_t bpf_rings_nr(const struct bpf_rings *b)
@@ -212,6 +269,19 @@ uint32_t bpf_rings_nr(const struct bpf_rings *b)
 int bpf_rings_fd(const struct bpf_rings *b, uint32_t i)
 {
 	return b->rings[i].fd;
+}
+
+int bpf_rings_cpu(const struct bpf_rings *b, uint32_t i)
+{
+	return b->rings[i].cpu;
+}
+
+bool bpf_rings_has_cpus(const struct bpf_rings *b)
+{
+	for (uint32_t i = 0; i < b->nr_outputs; i++)
+		if (b->outputs[i].per_cpu)
+			return true;
+	return false;
 }
 
 bool bpf_rings_is_level(const struct bpf_rings *b, uint32_t i)
@@ -253,16 +323,11 @@ uint64_t bpf_rings_lost(struct bpf_rings *b)
 
 uint64_t bpf_rings_untold(const struct bpf_rings *b)
 {
-	uint64_t untold = 0;
+	uint64_t n = b->dropped;
 
-	for (uint32_t i = 0; b->has_lost && i < b->nr_rings; i++) {
-		uint64_t value[2] = {0}; /* value, lost */
-
-		if (b->outputs[b->rings[i].output].per_cpu &&
-		    read(b->rings[i].fd, value, sizeof(value)) == sizeof(value))
-			untold += value[1] - ring_lost(b->rings[i].ring);
-	}
-	return untold;
+	for (uint32_t i = 0; i < b->nr_rings; i++)
+		n += untold(b, &b->rings[i]);
+	return n;
 }
 
 static int32_t word_at(const uint8_t *record, int32_t at)

@@ -11,10 +11,12 @@
 #include <stdint.h>
 
 struct bpf_rings;
+struct cpus;
 struct decoder;
 struct error;
 struct event;
 struct merge;
+struct ring;
 struct slot;
 
 /* A map whose records are the events of one class. The offsets are those of members in a ring
@@ -31,19 +33,31 @@ struct bpf_output {
 	const uint64_t *lost;		/* where the program counts what did not fit; NULL */
 };
 
-/* has_lost: the kernel counts what perf events lose. Opens them, and adds the perf events'
- * attributes and ids to the decoder. The outputs must last as long. NULL with a message. */
-struct bpf_rings *bpf_rings_open(const struct bpf_output *outputs, uint32_t n, bool has_lost,
-				 struct decoder *decoder, struct error *err);
-/* Adds the rings to the merge, which frees them, when the decoder knows all ids. 0 or -ENOMEM. */
+/* cpus: those that get a ring of each perf event array. has_lost: the kernel counts what perf
+ * events lose. Opens them, and adds the perf events' attributes and ids to the decoder. The outputs
+ * must last as long. NULL with a message. */
+struct bpf_rings *bpf_rings_open(const struct bpf_output *outputs, uint32_t n,
+				 const struct cpus *cpus, bool has_lost, struct decoder *decoder,
+				 struct error *err);
+/* A cpu has come while records are being made: gives it a ring of each perf event array, as the
+ * last ones. 0, or a negative errno with a message, then it has none. */
+int bpf_rings_come(struct bpf_rings *b, int cpu, struct decoder *decoder, struct error *err);
+/* Adds the rings that are new to the merge, which frees them, when the decoder knows all ids. 0 or
+ * -ENOMEM. */
 int bpf_rings_add(struct bpf_rings *b, struct merge *merge, const struct decoder *decoder);
+/* Closes a ring whose cpu has gone and that was read to its end; the merge is to free it then. */
+void bpf_rings_drop(struct bpf_rings *b, const struct ring *ring);
 /* To be called when the merge has freed the rings. */
 void bpf_rings_close(struct bpf_rings *b);
-/* Descriptor to poll for ring i of those that were added, in their order. */
+/* Descriptor to poll for ring i, in the order they were added in. */
 int bpf_rings_fd(const struct bpf_rings *b, uint32_t i);
 /* Whether the descriptor is ready as long as the ring is not empty. */
 bool bpf_rings_is_level(const struct bpf_rings *b, uint32_t i);
+/* Its cpu; -1: it is that of all. */
+int bpf_rings_cpu(const struct bpf_rings *b, uint32_t i);
 uint32_t bpf_rings_nr(const struct bpf_rings *b);
+/* Whether cpus have rings of their own. */
+bool bpf_rings_has_cpus(const struct bpf_rings *b);
 /* Lets perf events into the rings, or no more; what ring buffers get from now on is ignored. */
 int bpf_rings_enable(struct bpf_rings *b, struct error *err);
 void bpf_rings_stop(struct bpf_rings *b);

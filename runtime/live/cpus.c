@@ -67,6 +67,11 @@ void cpus_add(struct cpus *set, uint32_t cpu)
 	set->bits[cpu / 64] |= 1ull << cpu % 64;
 }
 
+void cpus_remove(struct cpus *set, uint32_t cpu)
+{
+	set->bits[cpu / 64] &= ~(1ull << cpu % 64);
+}
+
 bool cpus_has(const struct cpus *set, uint32_t cpu)
 {
 	return cpu < CPUS_MAX && set->bits[cpu / 64] >> cpu % 64 & 1;

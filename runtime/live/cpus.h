@@ -19,6 +19,7 @@ int cpus_parse(struct cpus *set, const char *text, struct error *err);
 int cpus_online(struct cpus *set, struct error *err);
 
 void cpus_add(struct cpus *set, uint32_t cpu);
+void cpus_remove(struct cpus *set, uint32_t cpu);
 bool cpus_has(const struct cpus *set, uint32_t cpu);
 /* Removes from the set what is not in both. */
 void cpus_and(struct cpus *set, const struct cpus *other);

@@ -21,13 +21,13 @@ static int take_holes(struct live *live, struct slot *out, int max, uint64_t unt
 {
 	int n = 0;
 
-	for (uint32_t i = 0; i < live->nr_attached && n < max; i++) {
-		struct attached *a = live->attached[i];
+	for (uint32_t i = 0; i < live->nr_holes && n < max; i++) {
+		struct hole *h = &live->holes[i];
 
-		if (!a->has_hole || a->hole_from > until)
+		if (h->is_told || h->from > until)
 			continue;
-		a->has_hole = false;
-		out[n++] = (struct slot){.time = a->hole_from, .rec = &a->hole, .ring = UINT32_MAX};
+		h->is_told = true;
+		out[n++] = (struct slot){.time = h->from, .rec = &h->loss, .ring = UINT32_MAX};
 	}
 	return n;
 }
@@ -262,6 +262,7 @@ static void live_free(struct source *src)
 	if (live->hotplug >= 0)
 		close(live->hotplug);
 	decoder_free(live->source.decoder);
+	free(live->holes);
 	free(live->poll);
 	free(live->origins);
 	free(live->ring_tid);
@@ -298,16 +299,16 @@ static int open_all(struct live *live, const struct live_config *config, struct 
 	live->plan = plan_new(config, decoder, err);
 	if (!live->plan)
 		return -EINVAL;
-	/* Watched before the list of cpus is used. The events of threads outlast a cpu's absence.
-	 */
-	live->hotplug = config->tids ? -1 : hotplug_open();
+	/* Watched before the list of cpus is used. */
+	live->hotplug = hotplug_open();
+	live->watched = live->plan->cpus;
 	live->merge = merge_new(live->plan->has_clock);
 	live->tally = tally_new(live->plan->nr_counted);
 	if (!live->merge || !live->tally)
 		return error_set(err, -ENOMEM, "out of memory");
 	ret = live_attach_all(live, err);
 	if (!ret && config->nr_outputs) {
-		live->bpf = bpf_rings_open(config->outputs, config->nr_outputs,
+		live->bpf = bpf_rings_open(config->outputs, config->nr_outputs, &live->plan->cpus,
 					   live->plan->has_lost, decoder, err);
 		ret = live->bpf ? 0 : -EINVAL;
 	}
@@ -315,8 +316,6 @@ static int open_all(struct live *live, const struct live_config *config, struct 
 		ret = decoder_check(decoder, err);
 	if (!ret)
 		ret = live_add_rings(live, err);
-	live->source.nr_rings = merge_nr_rings(live->merge);
-	live->source.ring_tid = live->plan->per_thread ? live->ring_tid : NULL;
 	return ret;
 }
 

@@ -74,5 +74,7 @@ int live_watch_tasks(struct source *src, struct error *err);
 int live_enable(struct source *src, struct error *err);
 /* What counted events have counted since the last call; valid until the next one. */
 void live_read_counts(struct source *src, struct counts *out);
+/* A cpu that has come since the start, once; -1: no more. */
+int live_take_cpu(struct source *src);
 /* Nanoseconds that records are held back at the moment. */
 uint64_t live_slack(const struct source *src);

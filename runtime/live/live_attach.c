@@ -30,6 +30,13 @@ static int grow_for(struct live *live, uint32_t rings)
 		       : 0;
 }
 
+/* To be called when rings were added or removed. */
+static void tell_rings(struct live *live)
+{
+	live->source.nr_rings = merge_nr_rings(live->merge);
+	live->source.ring_tid = live->plan->per_thread ? live->ring_tid : NULL;
+}
+
 static int add_ring(struct live *live, struct unit *unit, uint32_t number)
 {
 	const struct unit_ring *from = unit_ring(unit, number);
@@ -57,25 +64,27 @@ static int add_rings(struct live *live, struct unit *unit, struct error *err)
 	for (uint32_t i = 0; i < unit_nr_rings(unit); i++)
 		if (add_ring(live, unit, i))
 			return error_set(err, -ENOMEM, "out of memory");
+	tell_rings(live);
 	return 0;
 }
 
-/* Makes the rings that BPF programs write to readable. */
-static int add_bpf_rings(struct live *live, struct error *err)
+/* Makes the rings that BPF programs write to readable, from number `first` of theirs on. */
+static int add_bpf_rings(struct live *live, uint32_t first, struct error *err)
 {
-	uint32_t at = merge_nr_rings(live->merge);
+	uint32_t n = bpf_rings_nr(live->bpf), at = merge_nr_rings(live->merge);
 
-	if (bpf_rings_add(live->bpf, live->merge, live->source.decoder) ||
-	    grow_for(live, merge_nr_rings(live->merge)))
+	if (grow_for(live, at + n - first) ||
+	    bpf_rings_add(live->bpf, live->merge, live->source.decoder))
 		return error_set(err, -ENOMEM, "out of memory");
-	for (uint32_t i = 0; i < bpf_rings_nr(live->bpf); i++) {
-		live->poll[at + i] =
+	for (uint32_t i = first; i < n; i++, at++) {
+		live->poll[at] =
 			(struct pollfd){.fd = bpf_rings_fd(live->bpf, i), .events = POLLIN};
-		live->origins[at + i] =
-			(struct origin){.is_level = bpf_rings_is_level(live->bpf, i)};
-		live->ring_tid[at + i] = -1;
+		live->origins[at] = (struct origin){.is_level = bpf_rings_is_level(live->bpf, i),
+						    .bpf_cpu = bpf_rings_cpu(live->bpf, i)};
+		live->ring_tid[at] = -1;
 	}
-	live->nr_lasting += bpf_rings_nr(live->bpf);
+	live->nr_lasting += n - first;
+	tell_rings(live);
 	return 0;
 }
 
@@ -142,21 +151,25 @@ static struct attached *attach(struct live *live, int cpu, int *code, struct err
 	return a;
 }
 
+static void remove_ring(struct live *live, uint32_t index)
+{
+	uint32_t last = merge_nr_rings(live->merge) - 1;
+
+	merge_remove(live->merge, index);
+	live->poll[index] = live->poll[last];
+	live->origins[index] = live->origins[last];
+	live->ring_tid[index] = live->ring_tid[last];
+	tell_rings(live);
+}
+
 static void detach(struct live *live, uint32_t index)
 {
 	struct attached *a = live->attached[index];
 
 	live->untold += live_untold(live, a->unit);
-	for (uint32_t i = merge_nr_rings(live->merge); i-- > 0;) {
-		uint32_t last = merge_nr_rings(live->merge) - 1;
-
-		if (live->origins[i].unit != a->unit)
-			continue;
-		merge_remove(live->merge, i);
-		live->poll[i] = live->poll[last];
-		live->origins[i] = live->origins[last];
-		live->ring_tid[i] = live->ring_tid[last];
-	}
+	for (uint32_t i = merge_nr_rings(live->merge); i-- > 0;)
+		if (live->origins[i].unit == a->unit)
+			remove_ring(live, i);
 	unit_close(a->unit);
 	free(a);
 	live->attached[index] = live->attached[--live->nr_attached];
@@ -168,6 +181,31 @@ static void note(struct live *live, int cpu, const char *what)
 
 	error_set(notice, 0, "%s%sCPU #%d %s", notice->text, notice->text[0] ? "; " : "", cpu,
 		  what);
+}
+
+/* NULL: nothing, or no more. */
+static struct attached *attached_to(const struct live *live, int cpu)
+{
+	for (uint32_t i = 0; i < live->nr_attached; i++)
+		if (live->attached[i]->cpu == cpu && !live->attached[i]->gone)
+			return live->attached[i];
+	return NULL;
+}
+
+/* The events of threads outlast a cpu's absence. */
+static bool follows_units(const struct live *live)
+{
+	return !live->plan->config.tids;
+}
+
+static bool follows_rings(const struct live *live)
+{
+	return live->bpf && bpf_rings_has_cpus(live->bpf);
+}
+
+static bool follows_cpus(const struct live *live)
+{
+	return follows_units(live) || follows_rings(live);
 }
 
 /* The last counts of a cpu go to the tally. */
@@ -183,14 +221,25 @@ static void uncount(struct live *live, int cpu)
 }
 
 /* The cpu's events are gone for good, but what they wrote before is still to be read. */
-static void cpu_went(struct live *live, struct attached *a)
+static void cpu_went(struct live *live, int cpu)
 {
-	a->gone = true;
-	for (uint32_t i = 0; i < merge_nr_rings(live->merge); i++)
-		if (live->origins[i].unit == a->unit)
+	struct attached *a = follows_units(live) ? attached_to(live, cpu) : NULL;
+
+	if (a) {
+		a->gone = true;
+		uncount(live, cpu);
+	}
+	for (uint32_t i = 0; i < merge_nr_rings(live->merge); i++) {
+		struct origin *o = &live->origins[i];
+		bool is_bpf = !o->unit && o->bpf_cpu == cpu;
+
+		if (is_bpf)
+			o->bpf_gone = true;
+		if (is_bpf || (a && o->unit == a->unit))
 			live->poll[i].fd = -1;
-	uncount(live, a->cpu);
-	note(live, a->cpu, "went offline");
+	}
+	if (follows_cpus(live))
+		note(live, cpu, "went offline");
 }
 
 int live_enable_counters(struct live *live, int cpu, struct error *err)
@@ -203,75 +252,138 @@ int live_enable_counters(struct live *live, int cpu, struct error *err)
 	return ret;
 }
 
+static int attach_unit(struct live *live, int cpu, struct error *err)
+{
+	int code;
+	struct attached *a = attach(live, cpu, &code, err);
+
+	if (!a)
+		return code;
+	if (!add_rings(live, a->unit, err) && !unit_enable(a->unit, err) &&
+	    !live_enable_counters(live, cpu, err))
+		return 0;
+	uncount(live, cpu);
+	detach(live, live->nr_attached - 1);
+	return -EINVAL;
+}
+
+static int attach_bpf(struct live *live, int cpu, struct error *err)
+{
+	uint32_t first = bpf_rings_nr(live->bpf);
+	int ret = bpf_rings_come(live->bpf, cpu, live->source.decoder, err);
+
+	return ret ? ret : add_bpf_rings(live, first, err);
+}
+
 /* What the cpu did before its events count is a hole in the stream. */
+static void add_hole(struct live *live, int cpu)
+{
+	if (grow(&live->holes, live->nr_holes + 1, sizeof(*live->holes)))
+		return;
+	live->holes[live->nr_holes++] = (struct hole){
+		.from = live->hotplug_checked,
+		.loss = {.header = {.type = PERF_RECORD_LOST, .size = sizeof(struct loss)},
+			 .time = wall_monotonic(),
+			 .cpu = cpu}};
+}
+
 static void cpu_came(struct live *live, int cpu)
 {
 	struct error err = {0};
 	struct attached *a;
-	int code;
+	int code = 0;
 
-	a = attach(live, cpu, &code, &err);
-	if (!a && code == -ENODEV) /* it is offline again, which was announced too */
+	cpus_add(&live->came, cpu);
+	if (!follows_cpus(live))
 		return;
-	if (!a || add_rings(live, a->unit, &err) || unit_enable(a->unit, &err) ||
-	    live_enable_counters(live, cpu, &err)) {
+	if (follows_units(live))
+		code = attach_unit(live, cpu, &err);
+	if (!code && follows_rings(live))
+		code = attach_bpf(live, cpu, &err);
+	if (code == -ENODEV) /* it is offline again, which was announced too */
+		return;
+	if (code) {
 		error_set(&err, 0, "came online, but: %s", err.text);
 		note(live, cpu, err.text);
-		uncount(live, cpu);
-		if (a)
-			detach(live, live->nr_attached - 1);
 		return;
 	}
 	note(live, cpu, "came online");
-	a->has_hole = unit_has_events(a->unit) || is_counted_on(live->plan, cpu);
-	a->hole_from = live->hotplug_checked;
-	a->hole = (struct loss){.header = {.type = PERF_RECORD_LOST, .size = sizeof(a->hole)},
-				.time = wall_monotonic(),
-				.cpu = cpu};
+	a = attached_to(live, cpu);
+	if (follows_rings(live) ||
+	    (a && (unit_has_events(a->unit) || is_counted_on(live->plan, cpu))))
+		add_hole(live, cpu);
 }
 
-static bool is_drained(const struct live *live, const struct unit *unit)
+static bool is_drained(struct ring *ring)
 {
-	for (uint32_t i = 0; i < merge_nr_rings(live->merge); i++) {
+	return !ring_snapshot(ring) && ring_peek(ring) == UINT64_MAX;
+}
+
+static bool is_unit_drained(const struct live *live, const struct unit *unit)
+{
+	for (uint32_t i = 0; i < merge_nr_rings(live->merge); i++)
+		if (live->origins[i].unit == unit && !is_drained(merge_ring(live->merge, i)))
+			return false;
+	return true;
+}
+
+static void drop_drained(struct live *live)
+{
+	for (uint32_t i = live->nr_attached; i-- > 0;)
+		if (live->attached[i]->gone && is_unit_drained(live, live->attached[i]->unit))
+			detach(live, i);
+	for (uint32_t i = merge_nr_rings(live->merge); i-- > 0;) {
 		struct ring *ring = merge_ring(live->merge, i);
 
-		if (live->origins[i].unit == unit &&
-		    (ring_snapshot(ring) || ring_peek(ring) != UINT64_MAX))
-			return false;
+		if (!live->origins[i].bpf_gone || !is_drained(ring))
+			continue;
+		bpf_rings_drop(live->bpf, ring);
+		remove_ring(live, i);
+		live->nr_lasting--;
 	}
-	return true;
+	for (uint32_t i = live->nr_holes; i-- > 0;)
+		if (live->holes[i].is_told)
+			live->holes[i] = live->holes[--live->nr_holes];
 }
 
 static void follow_changes(struct live *live, const struct cpus *changed)
 {
-	struct cpus online, attached = {0};
+	struct cpus online, came;
 
 	if (cpus_online(&online, NULL))
 		return;
-	for (uint32_t i = 0; i < live->nr_attached; i++) {
-		struct attached *a = live->attached[i];
-
-		if (!a->gone && (cpus_has(changed, a->cpu) || !cpus_has(&online, a->cpu)))
-			cpu_went(live, a);
-		if (!a->gone)
-			cpus_add(&attached, a->cpu);
+	for (int cpu = -1; (cpu = cpus_next(&live->watched, cpu)) >= 0;) {
+		if (!cpus_has(changed, cpu) && cpus_has(&online, cpu))
+			continue;
+		cpu_went(live, cpu);
+		cpus_remove(&live->watched, cpu);
 	}
-	cpus_subtract(&online, &attached);
-	for (int cpu = -1; (cpu = cpus_next(&online, cpu)) >= 0;)
+	came = online;
+	cpus_subtract(&came, &live->watched);
+	for (int cpu = -1; (cpu = cpus_next(&came, cpu)) >= 0;)
 		cpu_came(live, cpu);
+	live->watched = online;
 }
 
 void live_follow_cpus(struct live *live)
 {
 	struct cpus changed = {0};
 
-	for (uint32_t i = live->nr_attached; i-- > 0;)
-		if (live->attached[i]->gone && is_drained(live, live->attached[i]->unit))
-			detach(live, i);
+	drop_drained(live);
 	if (hotplug_changed(live->hotplug, &changed))
 		follow_changes(live, &changed);
 	live->hotplug_checked = merge_time(live->merge);
 	live->hotplug_next = live->hotplug_checked + HOTPLUG_PERIOD;
+}
+
+int live_take_cpu(struct source *src)
+{
+	struct live *live = (struct live *)src;
+	int cpu = cpus_next(&live->came, -1);
+
+	if (cpu >= 0)
+		cpus_remove(&live->came, cpu);
+	return cpu;
 }
 
 int live_attach_all(struct live *live, struct error *err)
@@ -294,5 +406,5 @@ int live_add_rings(struct live *live, struct error *err)
 
 	for (uint32_t i = 0; i < live->nr_attached && !ret; i++)
 		ret = add_rings(live, live->attached[i]->unit, err);
-	return !ret && live->bpf ? add_bpf_rings(live, err) : ret;
+	return !ret && live->bpf ? add_bpf_rings(live, 0, err) : ret;
 }

@@ -26,10 +26,14 @@ struct loss {
 struct attached {
 	struct unit *unit;
 	int cpu;
-	bool gone;	    /* the cpu went offline, its rings are still to be read */
-	bool has_hole;	    /* that is still to be handed out: the cpu came online */
-	uint64_t hole_from; /* ns */
-	struct loss hole;
+	bool gone; /* the cpu went offline, its rings are still to be read */
+};
+
+/* What a cpu did between coming online and being attached to. */
+struct hole {
+	uint64_t from; /* ns */
+	bool is_told;
+	struct loss loss;
 };
 
 /* Where a ring of the merge comes from. */
@@ -38,6 +42,8 @@ struct origin {
 	uint32_t ring;	   /* number within the unit */
 	uint32_t polled;   /* number of its descriptor that is polled */
 	bool is_level;	   /* which is ready as long as there is anything to read */
+	int bpf_cpu;	   /* of a BPF program's ring; -1: that of all */
+	bool bpf_gone;	   /* which went offline, the ring is still to be read */
 };
 
 struct live {
@@ -59,6 +65,10 @@ struct live {
 	uint64_t dumped_until;
 	int hotplug; /* descriptor; negative: cpus are not watched */
 	uint64_t hotplug_checked, hotplug_next;
+	struct cpus watched; /* online, and attached to as far as there is anything for cpus */
+	struct cpus came;    /* since live_take_cpu() was asked */
+	struct hole *holes;
+	uint32_t nr_holes;
 	uint64_t untold; /* what rings lost and did not tell before they were closed */
 	struct loss final_loss, bpf_loss;
 	int64_t nap; /* ns, between looks at rings that are ready as long as they are not empty */

@@ -466,6 +466,11 @@ const char *session_take_notice(struct session *s)
 	return s->notice.text;
 }
 
+int session_take_cpu(struct session *s)
+{
+	return live_take_cpu(s->source);
+}
+
 const int32_t *session_threads(const struct session *s, uint32_t *n)
 {
 	*n = s->nr_tids;

@@ -187,6 +187,8 @@ const char *session_arch(const struct session *s);
 const char *session_warning(const struct session *s);
 /* What happened to the source (a cpu went or came), one line; "" when that has been told. */
 const char *session_take_notice(struct session *s);
+/* A cpu that came online during the run, once; -1: no more. Live only. */
+int session_take_cpu(struct session *s);
 /* The threads of the target when the run began; none where it is cpus. */
 const int32_t *session_threads(const struct session *s, uint32_t *n);
 /* 1: the targets are threads (-p, -t, workload), 0: cpus or a recording. */

@@ -120,11 +120,75 @@ finish_tracer
 expect_line 'a filter by BPF: samples of the CPU that is back' "^ *$nice +2 +[1-9][0-9]*\$" "$TMP/out"
 check 'a filter by BPF: of no other task' bash -c "! grep -E '^ *$plain ' '$TMP/out'"
 
-# A ring buffer is that of all CPUs, whatever comes.
+# A ring buffer is that of all CPUs, whatever comes. Perf event arrays and perf events of scripts follow the CPUs.
 export XDG_CACHE_HOME=$TOP/build/cache
-if [ -d "$XDG_CACHE_HOME/profscript/bpf" ]; then
-	"$PROFSCRIPT" tests/live/bpf/records.lua --comm syscalls -m 1024 -- bash "$TMP/toggle" >"$TMP/out" 2>&1
-	expect_line 'records of a ring buffer' '^ring	3100	' "$TMP/out"
-else
-	skip 'records of a ring buffer' 'no BPF programs: live/bpf_script_test compiles them, on the host'
-fi
+[ -d "$XDG_CACHE_HOME/profscript/bpf" ] || {
+	skip 'records of BPF programs' 'no BPF programs: live/bpf_script_test compiles them, on the host'
+	exit
+}
+"$PROFSCRIPT" tests/live/bpf/records.lua --comm syscalls -m 1024 -- bash "$TMP/toggle" >"$TMP/out" 2>&1
+expect_line 'records of a ring buffer' '^ring	3100	' "$TMP/out"
+
+# follow ARGS...: a tracer of BPF programs
+follow() {
+	"$PROFSCRIPT" tests/live/bpf/hotplug.lua --comm syscalls -v "$@" >"$TMP/out" 2>"$TMP/err" &
+	tracer=$!
+	wait_ready $tracer
+}
+
+# away SECONDS: CPU 2 is offline for so long
+away() {
+	echo 0 >${CPU}2/online
+	sleep "$1"
+	echo 1 >${CPU}2/online
+	sleep 0.5
+}
+
+follow
+calls 2 1000
+files=$(ls /proc/$tracer/fd | wc -l)
+for _ in 1 2 3 4; do away 0; done
+away 0.3
+calls 2 2000
+result $(($(ls /proc/$tracer/fd | wc -l) != files)) 'the rings of CPUs that went are closed'
+calls 1 500
+finish_tracer
+expect_line 'a perf event array: before and after' '^calls	2	3000$' "$TMP/out"
+expect_line 'a perf event array: the others' '^calls	1	500$' "$TMP/out"
+expect_line 'what is missing is told' 'CPU #2 came online, its events before [0-9.]+ s are missing$' "$TMP/out"
+
+follow
+away 0.3
+calls 2 2000
+finish_tracer
+expect_line 'a perf event array: only after' '^calls	2	2000$' "$TMP/out"
+expect_line 'a perf event of a script' '^faults	2	[1-9]' "$TMP/out"
+
+echo 0 >${CPU}2/online
+follow
+echo 1 >${CPU}2/online
+sleep 0.5
+calls 2 2000
+finish_tracer
+expect_line 'online later: a perf event array' '^calls	2	2000$' "$TMP/out"
+expect_line 'online later: a perf event of a script' '^faults	2	[1-9]' "$TMP/out"
+
+follow -C 0-1
+away 0.3
+calls 2 2000
+finish_tracer
+expect_line 'not in the list: records are those of all CPUs' '^calls	2	2000$' "$TMP/out"
+check 'not in the list: no perf event' bash -c "! grep '^faults	2' '$TMP/out'"
+
+# With a workload, only what BPF programs have is that of CPUs.
+cat >"$TMP/return" <<END
+echo 0 >${CPU}2/online
+sleep 0.3
+echo 1 >${CPU}2/online
+sleep 0.5
+taskset 4 build/workloads/syscalls 2000
+END
+"$PROFSCRIPT" tests/live/bpf/hotplug.lua --comm syscalls -- bash "$TMP/return" >"$TMP/out" 2>&1
+expect_line 'a workload: a perf event array' '^calls	2	2000$' "$TMP/out"
+expect_line 'a workload: a perf event of a script' '^faults	2	[1-9]' "$TMP/out"
+expect_line 'a workload: what is missing is told' 'CPU #2 came online, its events before [0-9.]+ s are missing$' "$TMP/out"

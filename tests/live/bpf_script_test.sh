@@ -82,7 +82,10 @@ expect_line 'records are dispatched by compiled code' '^\[TRACE +[0-9]+ dispatch
 given_up_traces dispatch "$TMP/report" >"$TMP/given_up"
 check 'nothing of it is left to the interpreter' diff /dev/null "$TMP/given_up"
 
-# A program for guests only, which compile nothing; the verifier here may also know it.
+# Programs for guests only, which compile nothing; the verifier here may also know them.
+"$PROFSCRIPT" "$here/hotplug.lua" --comm $comm -- taskset 1 "$syscalls" 1000 >"$TMP/out" 2>&1
+expect_line 'records and perf events by CPU' '^calls	0	1000$' "$TMP/out"
+expect_line 'records and perf events by CPU' '^faults	0	[1-9]' "$TMP/out"
 timeout 30 "$PROFSCRIPT" "$here/hang.lua" --duration 0.1 >"$TMP/out" 2>&1
 if grep -q 'does not take program' "$TMP/out"; then
 	skip 'what hangs a CPU of guests' 'no bpf_loop() before 5.17'

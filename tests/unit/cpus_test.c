@@ -69,6 +69,10 @@ static void test_sets(void **state)
 	assert_int_equal(cpus_next(&a, 9), 100);
 	assert_int_equal(cpus_next(&a, 100), -1);
 	assert_int_equal(cpus_next(&a, CPUS_MAX - 1), -1);
+	cpus_remove(&a, 5);
+	cpus_remove(&a, 6);
+	assert_false(cpus_has(&a, 5));
+	assert_int_equal(cpus_next(&a, -1), 9);
 	cpus_subtract(&a, &a);
 	assert_string_equal(cpus_text(&a, buf, sizeof(buf)), "none");
 }
