@@ -104,6 +104,7 @@ function counts.new(instance, list, settings)
     _ids = {},
   }, Counts)
   self._delta = ffi.new('int64_t[?]', #self.events + 1) -- of take(); condition() is asked for even where it is not
+  if settings.by then settings.by.is_clock = true end
   if instance.parent then return self end -- as a source of events it has samples
   if run.counts then failure.raise('%s: session.count was called twice', instance.name) end
   run.counts, run.every = self, settings.every

@@ -139,10 +139,14 @@ end
 function Run:compile_filters()
   local filters = {}
   for _, event in ipairs(self.events.list) do
-    local common = event.owner:common_filter()
+    local common = not event.is_clock and event.owner:common_filter() -- a clock has none of the fields
     if common then event.filter = event.filter and ('(%s) && (%s)'):format(event.filter, common) or common end
     local split = events.split_filter(event, self.opt.input ~= nil)
     event.kernel_filter, event.user_filter = split.kernel, split.user_text
+    if split.user and event.counted and not self.opt.input then
+      failure.usage("%s is only counted: the kernel has to evaluate its filter, and it cannot '%s'", event.name,
+        split.user_text)
+    end
     if split.user then
       filters[#filters + 1] = {
         class = event.class,

@@ -80,7 +80,7 @@ end
 ---@return string?
 function Instance:common_filter()
   local own = self.script.profiler.options
-  return not (own and own.filter) and self.opt.filter or nil
+  return not (own and own.filter and own.filter.own) and self.opt.filter or nil
 end
 
 --- Time since the session's start now, on the clock of live events.

@@ -24,6 +24,7 @@ local declarations = {}
 ---@field optional_value? any stored when the option is given without `=VALUE`
 ---@field required? boolean
 ---@field always? boolean a flag without a negated form
+---@field own? boolean a common option that means what the script makes of it, and nothing else
 ---@field either? boolean a flag that is nil when it is not given
 ---@field group string
 
@@ -152,7 +153,7 @@ end
 
 local KEYS = {
   type = 'string', help = 'string', short = 'string', argument = 'string', unit = 'string', values = 'table',
-  group = 'string', either = 'boolean',
+  group = 'string', either = 'boolean', own = 'boolean',
   min = 'number', max = 'number', multiple = 'boolean', required = 'boolean', optional_value = 'any', default = 'any',
 }
 

@@ -70,7 +70,7 @@ it is not after a loss, nor with -C, -t, --exclude-kernel and the like, which le
   options = flamegraph.options {
     count = { type = 'flag', help = 'count the accesses by task and instruction instead' },
     call_graph = {}, user_callchain = {}, kernel_callchain = {}, self = {},
-    filter = { help = 'only the writes after which this C expression of data is true' },
+    filter = { own = true, help = 'only the writes after which this C expression of data is true' },
   },
   positional = {
     { name = 'where', argument = 'ADDRESS[/LENGTH][:rwx]', required = true, multiple = true,

@@ -25,7 +25,7 @@ out of the guest's kernel. -p takes the process of a machine. --filter is for kv
   options = {
     than = { type = 'duration', help = 'print the events around longer exits, but for HLT, and count them' },
     perins = { type = 'flag', help = 'rows for each CPU, or with -p, -t each thread' },
-    filter = { help = 'only the exits this filter of kvm:kvm_exit matches' },
+    filter = { own = true, help = 'only the exits this filter of kvm:kvm_exit matches' },
     heatmap = heatmap.option,
     exit_event = { type = 'event', default = 'kvm:kvm_exit', help = 'where the guest leaves' },
     entry_event = { type = 'event', default = 'kvm:kvm_entry', help = 'where it goes on' },

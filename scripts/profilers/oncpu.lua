@@ -92,7 +92,7 @@ What runs when an interval ends is counted up to there. JSON and CSV have a row 
     interval = { default = '1s' },
     detail = { type = 'flag', help = 'and how many runs there were, and the longest' },
     only_comm = { type = 'flag', help = 'tasks of one name are one' },
-    filter = { help = 'only the switches this filter matches' },
+    filter = { own = true, help = 'only the switches this filter matches' },
     prio = { type = 'string', argument = 'LIST', help = 'only tasks of these priorities; 0-99 is real-time' },
   },
 

@@ -9,7 +9,7 @@ local options = relation.pick('than', 'only_than', 'lower', 'perins', 'detail', 
 options.event = {
   default = { 'sched:sched_wakeup,sched:sched_wakeup_new,sched:sched_switch', 'sched:sched_switch' },
 }
-options.filter = { argument = 'COMM,...', help = 'only tasks of these names, which may hold * and ?' }
+options.filter = { own = true, argument = 'COMM,...', help = 'only tasks of these names, which may hold * and ?' }
 
 -- What each event must be there for once, in the stage it must be of, and the fields that name its task.
 local ROLES = {

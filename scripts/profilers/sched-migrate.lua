@@ -52,7 +52,7 @@ workload mean the tasks that are moved, new threads and children too.
   options = flamegraph.options {
     detail = { type = 'flag', help = 'print the migrations out of the last-level cache' },
     call_graph = { help = 'record stacks, for --detail' },
-    filter = { help = 'only the migrations this filter matches' },
+    filter = { own = true, help = 'only the migrations this filter matches' },
     user_callchain = {},
     kernel_callchain = {},
   },
@@ -95,9 +95,10 @@ workload mean the tasks that are moved, new threads and children too.
       })
       total, same_llc, same_l2 = 0, 0, 0
     end
-    local filter = ours.filter 'pid'
+    local filter, named = opt.filter, ours.filter 'pid'
+    filter = filter and named and ('(%s) && %s'):format(filter, named) or filter or named
     return ours.follow {
-      ['sched:sched_migrate_task' .. (filter and '/' .. filter .. '/' or '')] = migrate,
+      ['sched:sched_migrate_task' .. (filter and ('/"%s"/'):format(filter:gsub('["\\]', '\\%0')) or '')] = migrate,
       interval = report,
       stop = function()
         report()

@@ -82,7 +82,7 @@ takes names of tasks: java,python*. New threads and children of -p and of a work
   everywhere = true,
   unsupported = { 'event' },
   options = flamegraph.options {
-    filter = { help = 'only tasks of these names, with * and ?', argument = 'NAMES' },
+    filter = { own = true, help = 'only tasks of these names, with * and ?', argument = 'NAMES' },
     call_graph = { help = 'record stacks, for --than' },
     user_callchain = {},
     kernel_callchain = {},

@@ -149,4 +149,6 @@ perf script -i "$here/kmem.data" --ns -F event,trace 2>/dev/null | awk '
 "$PROFSCRIPT" kmemleak --alloc kmem:kmalloc --free kmem:kfree --input "$here/kmem.data" |
 	awk '/^TOTAL/ { a = $3; f = $5 } /^LEAKED [0-9]/ { print a, f, $2, $5 }' >"$TMP/got"
 check 'kmemleak: what is left' diff "$TMP/want" "$TMP/got"
+expect_text 'kmemleak --filter' /dev/null "$PROFSCRIPT" kmemleak --alloc kmem:kmalloc --free kmem:kfree \
+	--filter 'common_pid == -1' --input "$here/kmem.data"
 text kmemleak kmemleak --alloc kmem:kmalloc --free kmem:kfree --input "$here/kmem.data"

@@ -137,6 +137,10 @@ check '--duration: three intervals' test "$(grep -c 'total' out)" -eq 3
 test $? -eq 2
 result $? 'without events it says so' err
 expect_line 'and how' 'no events: name some with -e' err
+"$PROFSCRIPT" stat -e 'sched:sched_wakeup/pid<prio/' -N 1 >out 2>err
+test $? -eq 2
+result $? 'a filter that the kernel cannot evaluate' err
+expect_line 'is refused' "is only counted: .* it cannot 'pid<prio'" err
 
 # A terminal shows columns where they fit, and goes by its width when that changes.
 if command -v python3 >/dev/null; then

@@ -47,6 +47,8 @@ done
 "$PROFSCRIPT" hrcount -e sched:sched_switch -i 20 --period 2ms -N 3 >out
 check 'hrcount -N 3: three reports' test "$(grep -c 'total' out)" -eq 3
 expect_line 'ten periods' '^sched:sched_switch +([0-9]+\| *){9}[0-9]+ \| total [0-9]+$' out
+"$PROFSCRIPT" hrcount -e sched:sched_switch -i 20 -N 2 --filter 'prev_pid == -1' >out
+expect_line 'hrcount --filter: of what is counted, not of its clock' '^sched:sched_switch 0 \| total 0$' out
 
 workload syscalls 20000
 start hrtimer -e "sched:sched_switch//cpus=0/alias=zero/,raw_syscalls:sys_enter/id==$getppid&&common_pid==$WORKLOAD/alias=calls/" \

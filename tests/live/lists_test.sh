@@ -155,12 +155,16 @@ csv signal -- "$states" signal 40
 rows signal 'c["signal"] == "USR1" && c["count"] == 40 && c["sender"] == c["receiver"] && c["sender_comm"] == "states"'
 "$PROFSCRIPT" signal --print --filter 'sig == 10' -- "$states" signal 3 >"$TMP/out"
 check 'signal --print' test "$(grep -c 'signal_generate: sig=10 .*comm=states' "$TMP/out")" = 3
+csv signal --filter 'sig == 9' -- "$states" signal 3
+check 'signal --filter: and no others' test ! -s "$TMP/out"
 
 # sched-migrate
 if [ "$(nproc)" -gt 1 ]; then
 	lossless sched-migrate -i 100s -- taskset -c 0 "$states" pin 0 migrate 20
 	# The start of the program may move it, too.
 	rows sched-migrate 'c["total"] >= 20 && c["total"] <= 24'
+	lossless sched-migrate --filter 'dest_cpu == 0' -i 100s -- taskset -c 0 "$states" pin 0 migrate 20
+	rows 'sched-migrate --filter: every other one' 'c["total"] >= 10 && c["total"] <= 13'
 else
 	skip sched-migrate 'a second CPU'
 fi
