@@ -2,6 +2,7 @@
 --- The attach options: what they exclude of each other, and struct session_target made of them.
 local ffi = require 'ffi'
 local failure = require 'bindings.failure'
+local processes = require 'bindings.processes'
 
 local C = ffi.C
 local attach = {}
@@ -52,6 +53,7 @@ function attach.check(name, opt, words, own)
     end
   end
   if #words > 0 and (opt.pids or opt.tids) then refuse 'either a workload or -p and -t can be attached to' end
+  if opt.pids then processes.pids(opt.pids) end -- those that begin until all is opened are found then
   if opt.cgroups and per_thread then
     refuse '--cgroups selects among all processes: it does not go with -p, -t or a workload'
   end
@@ -138,7 +140,7 @@ end
 ---@return ffi.cdata* target struct session_target
 ---@return table anchors
 function attach.target(opt, words, everywhere)
-  local pids, nr_pids = ids(opt.pids)
+  local pids, nr_pids = ids(opt.pids and processes.pids(opt.pids))
   local tids, nr_tids = ids(opt.tids)
   local argv, cgroups = strings('char *', words), strings('const char *', opt.cgroups)
   local target = ffi.new('struct session_target', {

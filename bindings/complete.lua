@@ -18,6 +18,7 @@ local complete = {}
 ---@field events fun(): string[] names of tracepoints and of perf's own events
 ---@field pmus table<string, boolean>
 ---@field terms fun(pmu: string): string[]
+---@field processes fun(): string[] their names
 ---@field fields fun(event: string): string[] nothing for an event that is not known
 
 --- What to offer. 'words' end with a blank, 'open' ones go on; 'files' and 'commands' the shell knows.
@@ -220,6 +221,10 @@ end
 local function complete_value(before, text, option, given, world, profiler)
   if option.type == 'event' then return complete_event(before, text, world, profiler) end
   if option.type == 'enum' then return offer('words', before, text, option.values) end
+  if option.type == 'processes' then
+    local others, name = text:match '^(.-)([^,]*)$'
+    return offer('words', before .. others, name, world.processes())
+  end
   if option.argument == 'FILE' then return { mode = 'files', list = {} } end
   if option.argument == 'EXPR' or option.argument == 'FILTER' then
     local fields, seen = {}, {}

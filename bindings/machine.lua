@@ -4,6 +4,7 @@ local ffi = require 'ffi'
 local catalog = require 'bindings.catalog'
 local nearest = require 'bindings.nearest'
 local perf_events = require 'bindings.perf_events'
+local processes = require 'bindings.processes'
 local records = require 'bindings.records'
 local sample_filter = require 'bindings.sample_filter'
 local sys = require 'bindings.sys'
@@ -35,6 +36,14 @@ function machine.completion(found)
       for _, entry in ipairs(list) do
         names[#names + 1] = entry.name:match '^[ku]r?e?t?probe:' or entry.name:match '^mem:' or entry.name
       end
+    end
+    return names
+  end
+
+  function self.processes()
+    local names = {}
+    for _, name in ipairs(processes.names()) do
+      if name:find '^[%w_.+-]+$' then names[#names + 1] = name end -- others need quotes
     end
     return names
   end

@@ -74,7 +74,8 @@ local COMMON = {
 
   { group = 'attach', name = 'cpus', short = 'C', type = 'cpus',
     help = 'only on these CPUs, such as 0-3,7; without it all that are online' },
-  { group = 'attach', name = 'pids', short = 'p', type = 'ids', help = 'only these processes, all their threads' },
+  { group = 'attach', name = 'pids', short = 'p', type = 'processes',
+    help = 'only these processes, by number or name, all their threads' },
   { group = 'attach', name = 'tids', short = 't', type = 'ids', help = 'only these threads' },
   { group = 'attach', name = 'inherit', type = 'flag', either = true,
     help = 'and new threads and children of these; the default for -p and a workload' },

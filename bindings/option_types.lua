@@ -138,9 +138,27 @@ local function parse_ids(text)
   return ids
 end
 
+--- Numbers and names; which processes have them is for later to find out.
+local function parse_processes(text)
+  local list = {}
+  for _, word in ipairs(split(text)) do
+    local id = word:match '^%d+$' and tonumber(word)
+    if word == '' or word:sub(1, 1) == '-' or id and (id < 1 or id > MAX_PID) then
+      return refuse(text, 'a list of processes, by number or name, such as 12,java')
+    end
+    list[#list + 1] = id or word
+  end
+  return list
+end
+
+local function is_before(a, b)
+  if type(a) == type(b) then return a < b end
+  return type(a) == 'number'
+end
+
 --- parse(text, option) gives the value, or nil and a message.
 --- `lua` is the Lua type a default must have. A `list` type yields an array, and repeated use appends to
---- it (a `sorted` one holds each element once), a `joined` one is a text that repeated use prolongs; a
+--- it (a `sorted` one, in that order, holds each element once), a `joined` one is a text that repeated use prolongs; a
 --- `switch` takes no value, except one that stands behind its long name and is like `claims`; `argument`
 --- is its name in help.
 local types = {
@@ -157,7 +175,8 @@ local types = {
   event    = { lua = 'string', argument = 'EVENT', parse = parse_text },
   enum     = { lua = 'string', parse = parse_enum },
   cpus     = { lua = 'string', argument = 'LIST', joined = true, parse = parse_cpus },
-  ids      = { lua = 'table', argument = 'LIST', list = true, sorted = true, parse = parse_ids },
+  ids      = { lua = 'table', argument = 'LIST', list = true, sorted = is_before, parse = parse_ids },
+  processes = { lua = 'table', argument = 'LIST', list = true, sorted = is_before, parse = parse_processes },
   words    = { lua = 'table', argument = 'LIST', list = true, parse = split },
 }
 

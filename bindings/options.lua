@@ -32,7 +32,7 @@ local function store(p, option, value)
       if not kind.sorted or not seen[element] then list[#list + 1] = element end
       seen[element] = true
     end
-    if kind.sorted then table.sort(list) end
+    if kind.sorted then table.sort(list, kind.sorted) end
     value = list
   elseif kind.joined and p.given[name] then
     value = p.opts[name] .. ',' .. value

@@ -65,6 +65,48 @@ counts_running 'a thread' 0 10 -t PID
 counts_running 'a process and one of its threads' $((21 * 10)) 10 -p PID -t PID
 counts_running 'threads on all CPUs' $((10 * 10)) 10 -p PID --no-inherit -C "$(</sys/devices/system/cpu/online)"
 
+# counts_called NAME: the calls of both processes of this name, and of no other
+counts_called() {
+	local i pids=() tracer
+	cp "$workloads/threads" "$TMP/$1"
+	workload threads 10
+	for i in 1 2; do
+		mkfifo "$TMP/go$i"
+		"$TMP/$1" -w 10 <"$TMP/go$i" &
+		pids[i]=$!
+	done
+	exec {first}>"$TMP/go1" {second}>"$TMP/go2"
+	wait_for 5 has_threads "${pids[1]}" 10 && wait_for 5 has_threads "${pids[2]}" 10
+	"$PROFSCRIPT" exec -e $GETPPID 'count("threads")' -p "$1" >"$TMP/out" 2>&1 &
+	tracer=$!
+	wait_ready $tracer
+	echo >&"$first" && echo >&"$second"
+	go
+	wait $tracer
+	exec {first}>&- {second}>&-
+	rm "$TMP/go1" "$TMP/go2"
+	counted "processes called $1" $((2 * 21 * 10))
+}
+
+counts_called "called$$"
+counts_called "called_by_a_long_name$$"
+printf '#!/bin/sh\nread line\n' >"$TMP/script_of_a_long_name$$"
+chmod +x "$TMP/script_of_a_long_name$$"
+mkfifo "$TMP/script"
+"$TMP/script_of_a_long_name$$" <"$TMP/script" &
+exec {script}>"$TMP/script"
+wait_for 5 grep -q script "/proc/$!/comm"
+check 'a script by its name' "$PROFSCRIPT" trace -e $GETPPID -p "script_of_a_long_name$$" --dry-run
+exec {script}>&-
+refuses 1 "no such process: 'no/such'" -e $GETPPID -p no/such
+workload threads 1
+cp "$workloads/threads" "$TMP/near$$" && "$TMP/near$$" -w 1 <"$TMP/go" &
+near=$!
+wait_for 5 grep -q near "/proc/$near/comm"
+refuses 1 "no such process: 'naer$$'; did you mean 'near$$'?" -e $GETPPID -p "naer$$"
+kill $near
+go
+
 "$PROFSCRIPT" exec -e sched:sched_process_exit 'count(ev._comm)' -- "$workloads/forker" 50 >"$TMP/out"
 expect_line 'names of children' '^forker +51$' "$TMP/out"
 

@@ -89,7 +89,8 @@ refused '--watermark 150' 2 "trace: option '--watermark': '150' is not a whole n
 refused '--format xml' 2 "trace: option '--format': 'xml' is not one of text, json, csv" trace --format xml
 refused '-C x' 2 "trace: option '-C': 'x' is not a CPU list" trace -C x
 refused '-C 1-0' 2 "trace: option '-C': '1-0' is not a CPU list" trace -C 1-0
-refused '-p abc' 2 "trace: option '-p': 'abc' is not a list" trace -p abc
+refused '-p 12,0' 2 "trace: option '-p': '12,0' is not a list of processes" trace -e $switch -p 12,0
+refused '-p of a name that nobody has' 1 "no such process: 'a.x1bb'" trace -e $switch -p $'a\x1bb'
 refused 'a recording and a target' 2 'trace: a recording is read as it is' trace --input "$sched" -p 1
 refused 'a recording and a workload' 2 'trace: a recording is read as it is' trace --input "$sched" -- true
 

@@ -28,6 +28,7 @@ local world = {
       'cpu-clock', 'cs' }
   end,
   pmus = { cpu = true },
+  processes = function() return { 'bash', 'java', 'javac' } end,
   terms = function(pmu) return { pmu .. '-cycles', 'event=', 'umask=' } end,
   fields = function(event)
     return event == 'sched:sched_switch' and { 'prev_pid', 'prev_comm', 'next_pid' } or {}
@@ -56,6 +57,8 @@ describe('completion', function()
     assert.equal('open: --by=', at 'profscript waits --b')
     assert.equal('words: all comm', at 'profscript waits --by=')
     assert.equal('words: comm', at 'profscript waits --by c')
+    assert.equal('words: java javac', at 'profscript waits -p ja')
+    assert.equal('words: 12,bash', at 'profscript waits --pids 12,b')
     assert.equal('words: --by=comm', at('profscript waits --by=c', ''))
     assert.equal('files: ', at 'profscript trace -qo fi')
     assert.equal('words: ', at 'profscript trace -N 5')

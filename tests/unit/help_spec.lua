@@ -103,7 +103,8 @@ event options:
 attach options:
   -C, --cpus LIST           only on these CPUs, such as 0-3,7; without it all
                             that are online
-  -p, --pids LIST           only these processes, all their threads
+  -p, --pids LIST           only these processes, by number or name, all their
+                            threads
   -t, --tids LIST           only these threads
       --[no-]inherit        and new threads and children of these; the default
                             for -p and a workload
