@@ -156,6 +156,7 @@ function attach.target(opt, words, everywhere)
     pages = opt.mmap_pages,
     watermark = opt.watermark,
     overwrite = opt.overwrite and 1 or 0,
+    realtime = opt.realtime,
   })
   return target, { pids, tids, argv, cgroups }
 end

@@ -286,6 +286,10 @@ function Run:summary()
   local stats = ffi.new 'struct session_stats'
   C.session_read_stats(self.session, stats)
   self:tell_loss()
+  if self.lost > 0 and self.opt.lost == 'warn' and not self.opt.input and not self.opt.quiet then
+    self.out:warn(('%s: larger rings (-m %d), -r 1 or a filter would lose less'):format(self.name,
+      self.opt.mmap_pages * 4))
+  end
   if tonumber(stats.bad) > 0 then
     self.out:warn(('%s: %d damaged records were left out'):format(self.name, tonumber(stats.bad)))
   end

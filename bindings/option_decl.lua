@@ -126,6 +126,8 @@ local COMMON = {
     help = 'size of each ring buffer in pages, a power of two' },
   { group = 'ring', name = 'watermark', type = 'integer', min = 0, max = 100, unit = '%',
     help = 'wake up when a ring is this full, 0 is on each event' },
+  { group = 'ring', name = 'realtime', short = 'r', type = 'integer', min = 1, max = 99, argument = 'PRIO',
+    help = 'read the rings with this priority of SCHED_FIFO, before all tasks of lower ones' },
   { group = 'ring', name = 'lost', type = 'enum', values = { 'warn', 'error', 'ignore' }, default = 'warn',
     help = 'where the kernel drops events: say so, end with status 1, or neither' },
   { group = 'ring', name = 'order', type = 'flag', default = true, always = true,
@@ -142,7 +144,7 @@ declarations.common = COMMON
 --- What a profiler that is a source of events has no say in: it is that of the whole run.
 declarations.OF_THE_RUN = {
   'pids', 'tids', 'cgroups', 'inherit', 'ptrace', 'input', 'overwrite', 'output', 'format', 'duration', 'usage_self',
-  'perfeval_cpus', 'perfeval_pids', 'sampling_limit', 'lost', 'dry_run',
+  'perfeval_cpus', 'perfeval_pids', 'sampling_limit', 'realtime', 'lost', 'dry_run',
   'help', 'version', 'verbose',
 }
 

@@ -75,6 +75,7 @@ struct session_target {
 	uint32_t watermark; /* percent */
 	/* Rings keep the last records; they come at the end of each interval and of the run. */
 	uint32_t overwrite;
+	uint32_t realtime; /* SCHED_FIFO's priority for this process; 0: none */
 };
 
 enum batch_flags {

@@ -10,6 +10,7 @@
 #include "stacks/buildids.h"
 #include "decode/decoder.h"
 #include "live/live.h"
+#include "run/priority.h"
 #include "probes/probe.h"
 #include "recording/recording.h"
 #include "decode/records.h"
@@ -280,7 +281,12 @@ static int open_live(struct session *s, const struct session_target *target, str
 	s->nr_tids = n;
 	s->per_thread = on_threads;
 	s->source = live_open(&config, err);
-	return s->source ? 0 : -EINVAL;
+	if (!s->source)
+		return -EINVAL;
+	if (target->realtime)
+		return priority_realtime(target->realtime, err);
+	priority_hurry();
+	return 0;
 }
 
 /* Whether the recording is of the kernel that runs here: by its build id, or at least its release.

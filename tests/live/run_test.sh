@@ -144,3 +144,29 @@ wait $tracer
 check 'four times as many pairs take no more memory' test "$large" -le $((small + small / 5 + 2048))
 echo "$small KiB, $large KiB, $(calls) pairs" >"$TMP/n"
 expect_line 'enough pairs were seen' '[0-9]{7} pairs' "$TMP/n"
+
+# The rings are read soon where all CPUs are taken: short turns, or a real-time priority that no child has.
+"$PROFSCRIPT" trace -e sched:sched_process_exec >"$TMP/out" 2>"$TMP/err" &
+tracer=$!
+wait_ready $tracer
+if [ "$(uname -r | awk -F. '{ print $1 * 100 + $2 }')" -ge 612 ] && grep -q '^se.slice' /proc/$tracer/sched 2>/dev/null; then
+	expect_line 'the turns are short' '^se.slice +: +100000$' /proc/$tracer/sched
+else
+	skip 'the turns are short' 'se.slice that a process may choose (6.12, CONFIG_SCHED_DEBUG)'
+fi
+kill -INT $tracer
+wait $tracer
+if chrt -f 7 true 2>/dev/null; then
+	"$PROFSCRIPT" trace -q -e sched:sched_process_exec --realtime 7 -- sh -c 'chrt -p $PPID; chrt -p $$' \
+		>"$TMP/out" 2>"$TMP/err"
+	expect_line '--realtime is a priority of SCHED_FIFO' 'scheduling policy: SCHED_FIFO' "$TMP/out"
+	expect_line 'the one that is asked for' 'scheduling priority: 7$' "$TMP/out"
+	expect_line 'the workload keeps its own' 'scheduling policy: SCHED_OTHER$' "$TMP/out"
+	setpriv --bounding-set=-sys_nice --inh-caps=-sys_nice "$PROFSCRIPT" trace -e sched:sched_process_exec -r 1 -N 1 \
+		>"$TMP/out" 2>"$TMP/err"
+	check '--realtime without the right to it is status 1' test $? -eq 1
+	expect_line 'and says which that is' '^profscript: --realtime 1: .*CAP_SYS_NICE$' "$TMP/err"
+else
+	skip '--realtime' 'chrt -f, real-time scheduling'
+fi
+check_status '--realtime 100 is a usage error' 2 "$PROFSCRIPT" trace -e sched:sched_switch -r 100

@@ -153,6 +153,8 @@ ring buffer options:
                             (default 64)
       --watermark N         wake up when a ring is this full, 0 is on each event
                             (%)
+  -r, --realtime PRIO       read the rings with this priority of SCHED_FIFO,
+                            before all tasks of lower ones
       --lost warn|error|ignore
                             where the kernel drops events: say so, end with
                             status 1, or neither (default warn)
