@@ -98,7 +98,7 @@ function tables.render(spec, rows, tty)
     local cells = {}
     for i, row in ipairs(rows) do
       cells[i] = cell(column, row)
-      if not column.width then width = math.max(width, display_width(cells[i])) end
+      width = math.max(width, display_width(cells[i]))
     end
     local align = is_left(column, rows) and 'left' or 'right'
     local fill = align == 'left' and at == #columns and 0 or width -- no blanks at the line's end

@@ -47,9 +47,9 @@ describe('output', function()
     assert.equal('', read())
     assert.is_true(out:flush())
     assert.equal(STAMP .. [[
-   pid  wait(us) comm
------- --------- ----------
-     1     1.500 a,"b"
+                 pid  wait(us) comm
+-------------------- --------- ----------
+                   1     1.500 a,"b"
 18446744073709551615         - =x\x1b\xff
 ]], read())
   end)

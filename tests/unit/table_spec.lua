@@ -71,9 +71,10 @@ describe('columns', function()
     ), tables.render(spec, { { n = 1, comm = 'sh', last = 'a' }, { n = 1234, comm = 'systemd-lo', last = 'bb' } }))
   end)
 
-  it('keep their width, and cells wider than that stay whole', function()
+  it('are wider than they say where a cell is: the rows stay below their headings', function()
     local spec = tables.new('t', { { name = 'a', width = 4 }, { name = 'b', width = 4 } })
-    assert.equal(lines('   a    b', '---- ----', '123456    1'), tables.render(spec, { { a = 123456, b = 1 } }))
+    assert.equal(lines('     a    b', '------ ----', '123456    1', '     2    3'),
+      tables.render(spec, { { a = 123456, b = 1 }, { a = 2, b = 3 } }))
   end)
 
   it('count characters, not bytes', function()
