@@ -25,6 +25,8 @@ local selector = require 'bindings.selector'
 local scripts = {}
 scripts.__index = scripts
 
+local ALSO = { ['event-care'] = 'event-lost' } -- names that perf-prof has for them
+
 local WORLD_WRITABLE = 2 -- mode bit o+w
 
 -- What a profiler's table may hold, and what it must.
@@ -191,7 +193,7 @@ function scripts:find(given)
     if given:find '/' then return nil, ("profscript: no file '%s'"):format(given) end
   end
   local paths = self:paths()
-  if paths[name] then return paths[name] end
+  if paths[name] or paths[ALSO[name]] then return paths[name] or paths[ALSO[name]] end
   return nil, ("profscript: no profiler '%s'%s\ntry 'profscript -h'"):format(given,
     nearest.hint(name, nearest.keys(paths)))
 end

@@ -19,15 +19,18 @@ function condition.start(name, opt, out, session)
   local left = opt.exit_n or math.huge
   local order = { 'time', 'cpu', 'pid', 'tid', 'comm', 'period' }
   for _, event in ipairs(counts.events) do order[#order + 1] = event.alias end
+  if opt.call_graph then order[#order + 1] = 'stack' end
   local passed
 
   local function print_fields(ev)
     local fields = {
-      time = ev._time, cpu = ev._cpu, pid = ev._pid, tid = ev._tid, comm = ev._comm, period = passed,
+      time = (session.time_base() + ev._time) / 1e9, -- as trace has it
+      cpu = ev._cpu, pid = ev._pid, tid = ev._tid, comm = ev._comm, period = passed,
     }
     for i, event in ipairs(counts.events) do
       fields[event.alias] = counts:has(ev._cpu, i) and counts:delta(i) or nil
     end
+    if opt.call_graph then fields.stack = session.stack_lines(ev._stack) end
     out:record(name, fields, order)
   end
 

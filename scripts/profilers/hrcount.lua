@@ -28,6 +28,7 @@ the clock missed (it was throttled, or interrupts were off) is 0 and its counts 
   },
 
   start = function(opt, out, session)
+    if #opt.event == 0 then return nil, 'no events: name some with -e, such as -e sched:sched_switch' end
     local period = math.min(opt.period or opt.interval, opt.interval)
     local clock = session.event { 'cpu-clock', period = period, sample = { 'read' } }
     local counts = session.count(opt.event, { by = clock })

@@ -112,7 +112,9 @@ takes names of tasks: java,python*. New threads and children of -p and of a work
       if out.format == 'text' then
         out:stamp(nil, (' task-state: %d %s %s %.3f ms'):format(pid, name, word, ns / 1e6))
       else
-        out:record('task-state', { pid = pid, comm = name, state = NAMES[what], ns = ns })
+        local time = (session.time_base() + (ev and ev._time or session.now())) / 1e9
+        out:record('task-state', { time = time, pid = pid, comm = name, state = NAMES[what], ns = ns },
+          { 'time', 'pid', 'comm', 'state', 'ns' })
       end
       local from = started.get(pid)
       if from then out:print_event(from) end

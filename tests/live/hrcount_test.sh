@@ -62,6 +62,10 @@ check 'every value but 0 is true' test "$(grep -c 'hrtimer: cpu-clock [0-9]* ns'
 expect_line 'with its counts' '^    sched_switch [0-9]+$' out
 "$PROFSCRIPT" hrtimer -e sched:sched_switch -F 100 -g 'period > 0' -N 4 >out
 expect_line 'and stacks' '^    [0-9a-f]{16} ' out
+began=$(cut -d. -f1 /proc/uptime)
+"$PROFSCRIPT" hrtimer -e sched:sched_switch -F 100 -g 'period > 0' -N 1 --format json >out
+expect_line 'stacks in JSON' '"sched_switch":[0-9]+,"stack":\["[0-9a-f]{16} ' out
+check 'and the time of the kernel' test "$(sed 's/.*"time":\([0-9]*\).*/\1/' out)" -ge "$began"
 timeout 20 "$PROFSCRIPT" irq-off --period 1ms --than 1000001ns -N 2 >out # any jitter is more than 1 ns
 check 'irq-off prints what is late' test "$(grep -c 'irq-off: cpu-clock [0-9]* ns' out)" -eq 2
 
@@ -87,6 +91,7 @@ fails() {
 	[ $status -eq "$want" ] && [ "$(wc -l <err)" -eq 1 ] && grep -Eq -- "$regex" err
 	result $? "$*" err
 }
+fails 2 'hrcount: no events: name some with -e' hrcount -N 1
 fails 2 'give --period or -F' hrtimer -e sched:sched_switch 1
 fails 2 '--than must be more than --period' irq-off --than 1ms
 fails 2 'not of threads' hrcount -e sched:sched_switch -p $$

@@ -191,6 +191,10 @@ rows 'task-state --filter -S' 'c["state"] == "S" && c["max_ns"] >= 7e7'
 expect_line 'task-state --than: who' 'task-state: [0-9]+ states WAIT 7[0-9]\.' "$TMP/out"
 expect_line 'task-state --than: from' 'sched_switch: prev_comm=states .* prev_state=S' "$TMP/out"
 expect_line 'task-state --than: to' 'sched_wakeup: comm=states ' "$TMP/out"
+began=$(cut -d. -f1 /proc/uptime)
+"$PROFSCRIPT" task-state -S --than 60ms --filter states --format json -- "${pinned[@]}" sleep 70 >"$TMP/out" 2>"$TMP/err"
+check 'task-state --than: when' test "$(sed -n 's/^{"event":"task-state","time":\([0-9]*\).*/\1/p' "$TMP/out" | head -n 1)" \
+	-ge "$began"
 
 # A process that is there already: the states of its threads fill the time of the run.
 "${pinned[@]}" run 200 sleep 20 run 300000 &
@@ -280,7 +284,7 @@ fi
 check_status 'kmemleak wants an address' 2 "$PROFSCRIPT" kmemleak --alloc sched:sched_switch --free kmem:kfree -- true
 
 # event-lost: what is counted is delivered; where rings are tiny it is delivered or lost
-csv event-lost -m 1024 -e "raw_syscalls:sys_enter/id==$getppid/" -- "$syscalls" 3000
+csv event-care -m 1024 -e "raw_syscalls:sys_enter/id==$getppid/" -- "$syscalls" 3000 # as perf-prof calls it
 rows 'event-lost: nothing is' 'c["counted"] == 3000 && c["delivered"] == 3000 && c["missing"] == 0'
 "$PROFSCRIPT" event-lost -m 1 -e "raw_syscalls:sys_enter/id==$getppid/" -- "$syscalls" 200000 >"$TMP/out" 2>"$TMP/err"
 all_lost='^lost [1-9][0-9]*( \([0-9]+ of them no events\))?, missing without a word 0, late 0$'
