@@ -319,10 +319,13 @@ local function check_machine(event)
     event.name, perf_events.DEVICES)
 end
 
---- An event of perf in the recording; perf adds modifiers to the name, as in "cycles:u".
+--- An event of perf in the recording; perf adds modifiers to the name, as in "cycles:u", and some events
+--- have two names.
 function events:find_recorded(name)
+  local known = not name:find(':', 1, true) and perf_events.find(name)
   for _, recorded in ipairs(self:recorded()) do
     if recorded.name == name or recorded.name:match '^[^:/]+' == name then return recorded end
+    if known and recorded.type == known.type and recorded.config == known.config then return recorded end
   end
 end
 

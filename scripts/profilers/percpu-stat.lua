@@ -68,7 +68,7 @@ a row [ALL] for the sum. Events that this kernel lacks are named once and their 
 
   start = function(opt, out, session)
     local panel, missing = available(opt, session)
-    if #panel == 0 then return nil, 'none of its events are there' end
+    if #panel == 0 then return nil, (opt.input and 'the recording' or 'this kernel') .. ' has none of its events' end
     if #missing > 0 and not opt.input then
       out:warn('percpu-stat: this kernel has no ' .. table.concat(missing, ', '))
     end

@@ -95,6 +95,16 @@ done
 # The first sleep of pong was before.
 check 'N switches each' test "$(total context-switches)" -ge 3999
 
+# An event of a recording has all of its names.
+perf record -q -c 1 -e cs -o cs.data -- "$programs/pingpong" -c 0 50 2>/dev/null
+want=$(perf script -i cs.data -F event 2>/dev/null | grep -c cs)
+"$PROFSCRIPT" stat -e context-switches --input cs.data -i 100s --format csv >out
+check 'stat: cs is context-switches' test "$want" -ge 100 -a "$(total cs)" = "$want"
+"$PROFSCRIPT" percpu-stat --input cs.data -i 100s --format csv >out
+expect_line 'percpu-stat: in its panel' ",ALL,$want\$" out
+check_status 'percpu-stat: none of it is recorded' 2 "$PROFSCRIPT" percpu-stat --input "$TOP/tests/golden/sched.data"
+expect_line 'and it says where' 'the recording has none of its events' .check
+
 # percpu-stat: what cannot be counted is named, the row ALL is the sum of the others.
 "$PROFSCRIPT" percpu-stat --syscalls --format csv -N 2 -i 100 >out 2>err
 check 'ALL is the sum' awk -F, '
