@@ -19,6 +19,7 @@ local services = require 'bindings.services'
 local sessions = require 'bindings.session'
 local sources = require 'bindings.sources'
 local stack_report = require 'bindings.stack_report'
+local status_report = require 'bindings.status_report'
 local usage = require 'bindings.usage'
 local views = require 'bindings.views'
 
@@ -377,6 +378,7 @@ local function run_with_events(session, script, opt, words, found)
   if opt.verbose >= 1 then out:warn((dry_run.text(run, words):gsub('\n$', ''))) end
   run:start(words)
   if opt.output then table.insert(run.pollers, rotation(out)) end
+  table.insert(run.pollers, status_report.new(run, words))
   if run.bpf then table.insert(run.pollers, bpf.follower(run)) end
   if opt.usage_self then table.insert(run.pollers, usage.new(run, opt.usage_self)) end
 

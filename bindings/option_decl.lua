@@ -26,6 +26,7 @@ local declarations = {}
 ---@field always? boolean a flag without a negated form
 ---@field own? boolean a common option that means what the script makes of it, and nothing else
 ---@field either? boolean a flag that is nil when it is not given
+---@field stands_for? string another option and its value, as on the command line without dashes
 ---@field group string
 
 --- All that one profiler accepts.
@@ -121,6 +122,10 @@ local COMMON = {
     help = 'append the output to FILE, text with the warnings; opened anew on SIGUSR1' },
   { group = 'run', name = 'format', type = 'enum', values = { 'text', 'json', 'csv' }, default = 'text',
     help = 'form of the output' },
+  { group = 'run', name = 'json', type = 'flag', always = true, stands_for = 'format=json',
+    help = 'the same as --format json' },
+  { group = 'run', name = 'csv', type = 'flag', always = true, stands_for = 'format=csv',
+    help = 'the same as --format csv' },
 
   { group = 'ring', name = 'mmap_pages', short = 'm', type = 'pages', min = 1, max = 2 ^ 20,
     help = 'size of each ring buffer in pages, a power of two' },
@@ -143,8 +148,8 @@ local COMMON = {
 declarations.common = COMMON
 --- What a profiler that is a source of events has no say in: it is that of the whole run.
 declarations.OF_THE_RUN = {
-  'pids', 'tids', 'cgroups', 'inherit', 'ptrace', 'input', 'overwrite', 'output', 'format', 'duration', 'usage_self',
-  'perfeval_cpus', 'perfeval_pids', 'sampling_limit', 'realtime', 'lost', 'dry_run',
+  'pids', 'tids', 'cgroups', 'inherit', 'ptrace', 'input', 'overwrite', 'output', 'format', 'json', 'csv', 'duration',
+  'usage_self', 'perfeval_cpus', 'perfeval_pids', 'sampling_limit', 'realtime', 'lost', 'dry_run',
   'help', 'version', 'verbose',
 }
 

@@ -133,6 +133,8 @@ local function take_long(p, word)
     local proposal = message:find '^unknown' and nearest.find(name, nearest.keys(p.spec.long))
     return proposal and ("%s; did you mean '--%s'?"):format(message, proposal) or message
   end
+  local stands_for = match.option.stands_for
+  if stands_for and not stuck then return take_long(p, '--' .. stands_for) end
   if match.negated then
     if stuck then return ("option '--%s' takes no value"):format(match.long) end
     store(p, match.option, false)
@@ -314,7 +316,7 @@ options.global_spec = global_spec
 --- What `profscript -e EVENT help` takes.
 options.explain_spec = assert(declarations.declare {
   unsupported = { 'attach', 'run', 'ring' },
-  options = { input = {}, format = {} },
+  options = { input = {}, format = {}, json = {}, csv = {} },
 })
 
 --- Parses a whole command line up to the profiler's name: `[-v] [-q] [-V] [-h] NAME ...`.

@@ -33,6 +33,18 @@ local function print_short(self, stats)
     .. 'whose stacks --call-graph dwarf can unwind'):format(self.name, short, all))
 end
 
+--- Prints what memory stacks take, where there are any.
+---@param self table the run
+function stack_report.memory(self)
+  local stats = ffi.new 'struct resolve_stats'
+  if not C.session_read_resolve_stats(self.session, stats) then return end
+  self.out:tell(('profscript: stacks: %d different, %s; symbols: %d files, %d tables, %s; address spaces: '
+    .. '%d processes, %s%s; tables to unwind: %s'):format(tonumber(stats.stacks), mib(stats.stack_bytes),
+      tonumber(stats.files), tonumber(stats.tables), mib(stats.symbol_bytes), tonumber(stats.processes),
+      mib(stats.map_bytes), stats.forgotten > 0 and (', %d forgotten'):format(tonumber(stats.forgotten)) or '',
+      mib(stats.unwind_bytes)))
+end
+
 --- Prints it, if there is anything to say.
 ---@param self table the run
 function stack_report.print(self)
@@ -48,12 +60,7 @@ function stack_report.print(self)
   end
   print_unwound(self, stats)
   print_short(self, stats)
-  if self.opt.verbose < 1 then return end
-  self.out:warn(('profscript: stacks: %d different, %s; symbols: %d files, %d tables, %s; address spaces: '
-    .. '%d processes, %s%s; tables to unwind: %s'):format(tonumber(stats.stacks), mib(stats.stack_bytes),
-      tonumber(stats.files), tonumber(stats.tables), mib(stats.symbol_bytes), tonumber(stats.processes),
-      mib(stats.map_bytes), stats.forgotten > 0 and (', %d forgotten'):format(tonumber(stats.forgotten)) or '',
-      mib(stats.unwind_bytes)))
+  if self.opt.verbose >= 1 then stack_report.memory(self) end
 end
 
 return stack_report

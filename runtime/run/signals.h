@@ -2,7 +2,7 @@
 /*
  * Signals: SIGINT and SIGTERM ask a run to end; a second one ends the process at once. Hooks do
  * not fire in compiled Lua, so the request is a flag that is looked at between batches. SIGUSR1
- * asks for the output's file to be opened anew.
+ * asks for the output's file to be opened anew, SIGUSR2 for a report about the run.
  *
  * This header is read by C and by LuaJIT's ffi.cdef: plain declarations only.
  */
@@ -14,3 +14,5 @@ void signals_install(void);
 bool signals_stop_requested(void);
 /* Whether SIGUSR1 has come since the last call. */
 bool signals_take_reopen(void);
+/* The same of SIGUSR2. */
+bool signals_take_report(void);

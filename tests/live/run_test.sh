@@ -116,6 +116,17 @@ expect_line 'with the table' '^count$' "$TMP/text"
 check 'a table of CSV has no warnings' bash -c '! grep -v "^table,\|^count" "$0"' "$TMP/log"
 expect_line 'they are on stderr' '^profscript: [0-9]+ events' "$TMP/err.csv"
 
+# SIGUSR2 is answered, and the run goes on.
+start "${count[@]}" --json
+kill -USR2 $tracer
+check 'SIGUSR2 is answered' wait_for 20 grep -q '^profscript: [0-9]* events, [0-9]* lost, [0-9]* late$' "$TMP/err"
+expect_line 'with what it takes' ' CPU %usr [0-9.]+ %sys [0-9.]+ MAXRSS [0-9]+k, since [0-9.]+ s$' "$TMP/err"
+expect_line 'and what is traced' '^target: all CPUs that are online$' "$TMP/err"
+kill -INT $tracer
+wait $tracer
+check 'and the run goes on' test $? -eq 0
+expect_line 'to its report' '^[{]"table":' "$TMP/out"
+
 # A full disk is one line and status 1.
 for where in '-o /dev/full' ''; do
 	# shellcheck disable=SC2086 # an option and its value

@@ -147,6 +147,8 @@ run and output options:
                             opened anew on SIGUSR1
       --format text|json|csv
                             form of the output (default text)
+      --json                the same as --format json
+      --csv                 the same as --format csv
 
 ring buffer options:
   -m, --mmap-pages N        size of each ring buffer in pages, a power of two

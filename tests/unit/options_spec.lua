@@ -137,6 +137,8 @@ local accepted = {
   { 'profile --than 12.5', { than = 12.5 } },
   { 'profile -F 997', { freq = 997 } },
   { 'profile', { freq = 100, user_callchain = true } },
+  { 'trace --json', { format = 'json' } },
+  { 'trace --format json --csv', { format = 'csv' } },
   -- Lists.
   { 'trace -C 0-3,7', { cpus = '0-3,7' } },
   { 'trace -C 7,0-1 -C 1-2', { cpus = '7,0-1,1-2' } },
@@ -292,6 +294,7 @@ local refused = {
   { 'multi-trace --than 1fortnight',
     "option '--than': bad duration '1fortnight': unit 'fortnight' is none of ns us ms s min h d" },
   { 'trace --order-mem lots', "option '--order-mem': bad size 'lots': not bytes, or such as 64K, 1MiB" },
+  { 'trace --json=1', "option '--json' takes no value" },
   { 'trace --format jsn', "option '--format': 'jsn' is not one of text, json, csv; did you mean 'json'?" },
   { 'profile --than 101', "option '--than': '101' is not a number from 0 to 100" },
   { 'profile --than nan', "option '--than': 'nan' is not a number from 0 to 100" },
