@@ -106,6 +106,11 @@ function attach.stacks(name, opt, list)
   if parts == 0 then
     failure.usage('%s: --no-user-callchain and --no-kernel-callchain leave nothing of stacks', name)
   end
+  local sampled = #list == 0
+  for _, event in ipairs(list) do sampled = sampled or not event.counted end
+  if opt.call_graph and not sampled then
+    failure.usage('%s: -g records stacks of samples, and its events are only counted', name)
+  end
   for _, event in ipairs(list) do
     local most = event.attrs['max-stack']
     if opt.call_graph or event.attrs.stack or event.params.stack or most then

@@ -98,7 +98,7 @@ function sampling.check_options(name, opt, list)
   local given = opt.freq and '--freq' or opt.period and '--period'
   if not given then return end
   for _, event in ipairs(list) do
-    if event.kind or event.counted then return end
+    if event.kind and not event.counted or event.counted and opt.period then return end
   end
   failure.usage('%s: %s is for hardware, clock and memory events, and there are none', name, given)
 end

@@ -151,6 +151,8 @@ expect_line 'and how' 'no events: name some with -e' err
 test $? -eq 2
 result $? 'a filter that the kernel cannot evaluate' err
 expect_line 'is refused' "is only counted: .* it cannot 'pid<prio'" err
+check_status 'stacks of what is only counted' 2 "$PROFSCRIPT" stat -e sched:sched_switch -g -N 1
+check_status 'a frequency of what is only counted' 2 "$PROFSCRIPT" stat -e cs -F 10 -N 1
 
 # A terminal shows columns where they fit, and goes by its width when that changes.
 if command -v python3 >/dev/null; then
