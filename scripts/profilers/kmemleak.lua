@@ -87,7 +87,7 @@ event of --size tells the bytes of the next allocation of its thread.
     local announced = native.numbers(threads.MAX) -- bytes of the next allocation of a thread
     local allocated, freed = 0, 0
     local known_from = 0 -- the end of the last hole: what is older may have been freed in it
-    local handlers, all_sized, any_stack = {}, true, false
+    local handlers, unsized, any_stack = {}, {}, false -- unsized: names of events whose bytes nobody tells
     local flame = flamegraph.new(opt, session, out, { title = 'leaked bytes', unit = 'bytes' })
     local all_stacked = opt.call_graph
     opt.call_graph = false -- where objects are freed is not asked for
@@ -98,7 +98,7 @@ event of --size tells the bytes of the next allocation of its thread.
       attrs.stack = attrs.stack or all_stacked
       local stacked = attrs.stack or attrs['max-stack'] ~= nil
       any_stack = any_stack or stacked
-      all_sized = all_sized and (size ~= nil or #opt.size > 0)
+      if not size and #opt.size == 0 then unsized[#unsized + 1] = alloc.event.name end
       handlers[alloc.event] = function(ev)
         local address, tid = ptr(ev), ev._tid
         allocated = allocated + 1
@@ -197,7 +197,7 @@ event of --size tells the bytes of the next allocation of its thread.
         local tid, is_young = object.tid, opt.than and now - object.time <= opt.than
         if object.time < known_from or is_young or object.stack >= 2 ^ 31 then return end
         flame:add({ _stack = object.stack, _comm = session.task_name(tid), _pid = object.space, _tid = tid, _cpu = -1 },
-          all_sized and tonumber(object.size) or 1)
+          #unsized == 0 and tonumber(object.size) or 1)
       end)
       flame:finish()
     end
@@ -241,9 +241,11 @@ event of --size tells the bytes of the next allocation of its thread.
         out:warn(('kmemleak: %d allocations were not followed: there were more than %d objects'):format(no_room,
           MAX_OBJECTS))
       end
+      if #unsized > 0 and #list > 0 then
+        out:warn(('kmemleak: no size= of %s: what it allocates counts 0 bytes'):format(table.concat(unsized, ', ')))
+      end
       if opt.verbose > 0 then
         out:warn(('kmemleak: %d allocations at an address that was not free'):format(replaced))
-        if not all_sized then out:warn 'kmemleak: events without size= count 0 bytes' end
         if not any_stack then out:warn 'kmemleak: -g says where from' end
       end
     end
