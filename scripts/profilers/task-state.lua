@@ -2,6 +2,7 @@
 --- How long tasks are in each of their states. It is longer than most profilers because who is looked at
 --- decides which events are opened and what the kernel may leave out of them.
 local flamegraph = require 'lib.flamegraph'
+local glob = require 'lib.glob'
 local native = require 'bindings.native'
 local tables = require 'lib.table'
 local threads = require 'lib.threads'
@@ -30,6 +31,14 @@ local function name_filter(field, names)
   end
   if #terms == 0 then return nil, '--filter needs names of tasks, such as java,python*' end
   return '(' .. table.concat(terms, ' || ') .. ')'
+end
+
+--- Whether such a filter lets a name through; nil: there is none, and all pass.
+local function is_named(comm, names)
+  if not names then return true end
+  for name in names:gmatch '[^,]+' do
+    if comm:match(glob.pattern(name)) then return true end
+  end
 end
 
 --- Filters for the fields that name the task of an event, and for the states that are asked for: a
@@ -205,8 +214,9 @@ takes names of tasks: java,python*. New threads and children of -p and of a work
     local function seed(tids)
       for _, tid in ipairs(tids) do
         local file = io.open(('/proc/%d/stat'):format(tid))
-        local letter = file and file:read('*a'):match '.*%) (%a)'
+        local comm, letter = (file and file:read '*a' or ''):match '%((.*)%) (%a)'
         if file then file:close() end
+        if comm and not is_named(comm, opt.filter) then letter = nil end
         if letter == 'R' and not only_sleep then state[tid] = RUNNABLE end
         for what = 2, QUEUED - 1 do
           if NAMES[what] == letter and (not only_sleep or slept[what]) then state[tid] = what end

@@ -136,7 +136,7 @@ expect_line 'hrtimer as a source: its events' ': sched:sched_switch: prev_comm='
 expect_line 'hrtimer as a source: its clock' ': hrtimer: cpu-clock$' "$TMP/out"
 
 # oncpu --prio
-lossless oncpu --prio 92 -i 100s -- chrt -f 7 "$states" run 50
+lossless oncpu --prio 92 -i 100s -- taskset -c 0 chrt -f 7 "$states" run 50 # idle tasks of others may not be seen
 if chrt -f 7 true 2>/dev/null; then
 	rows 'oncpu --prio: of real time' 'c["comm"] == "states" && c["runtime_ns"] > 40e6'
 	csv oncpu --prio 100-139 -i 100s -- chrt -f 7 "$states" run 50
@@ -195,6 +195,15 @@ began=$(cut -d. -f1 /proc/uptime)
 "$PROFSCRIPT" task-state -S --than 60ms --filter states --format json -- "${pinned[@]}" sleep 70 >"$TMP/out" 2>"$TMP/err"
 check 'task-state --than: when' test "$(sed -n 's/^{"event":"task-state","time":\([0-9]*\).*/\1/p' "$TMP/out" | head -n 1)" \
 	-ge "$began"
+
+# --filter and -p: both have to be true.
+"$states" sleep 300000 &
+sleeper=$!
+csv task-state -p $sleeper --filter nosuch --duration 0.1
+check 'task-state --filter -p: not of another name' test ! -s "$TMP/out"
+csv task-state -p $sleeper --filter 'st?tes' --duration 0.1
+rows 'task-state --filter -p: of this name' 'c["state"] == "S" && c["total_ns"] == 1e8'
+kill $sleeper
 
 # A process that is there already: the states of its threads fill the time of the run.
 "${pinned[@]}" run 200 sleep 20 run 300000 &
@@ -276,6 +285,8 @@ if [ "$(uname -m)" = x86_64 ] && [ -e /sys/bus/event_source/devices/uprobe ]; th
 	expect_line 'kmemleak: all of it' '^TOTAL alloc 1000 free 950$' "$TMP/out"
 	expect_line 'kmemleak: by stack' '^Leak of 50000 bytes in 50 objects allocated from:' "$TMP/out"
 	expect_line 'kmemleak --comm' '^    comms: leak\(50000/50\)$' "$TMP/out"
+	csv kmemleak "${probes[@]:2}" -- "$leak" 100
+	expect_line 'kmemleak: a size that nobody tells' '^kmemleak: no size= of uretprobe:malloc, uretprobe:calloc: ' "$TMP/err"
 	csv kmemleak --than 60s "${probes[@]}" -- "$leak" 100
 	check 'kmemleak --than: nothing is that old' test ! -s "$TMP/out"
 else
