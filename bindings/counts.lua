@@ -113,7 +113,7 @@ function counts.new(instance, list, settings)
     if run.opt.input or run.per_thread then
       failure.usage('%s: it counts on the CPUs of the running kernel, not of threads or recordings', instance.name)
     end
-    settings.by.reads = true
+    settings.by.reads = C.READS_COUNTED
     self._last, self._size = {}, ffi.new 'uint32_t[1]'
   end
   if run.opt.input then recorded(self) end

@@ -582,7 +582,7 @@ function events:open(own_pid)
       program = event.program,
       payload = event.view.size,
       counted = event.counted and 1 or 0,
-      reads = event.reads and 1 or 0,
+      reads = event.reads or 0,
       record = event.record or 0,
       group = event.count_group,
     })

@@ -135,6 +135,10 @@ function Instance:start()
     forget_stacks = run.services.frames.forget,
     address = run.services.address,
     count = function(list, settings) return counts.new(self, list, settings) end,
+    own_count = function(event) -- of a live event on CPUs: what it has counted on that of `ev`, with `ev`
+      event.reads = C.READS_ITSELF
+      return function(ev) return tonumber(C.session_own_count(run.session, ffi.cast('struct event *', ev))) end
+    end,
     stop = function() run.stopped = true end,
     number = run.services.number,
     key_printer = run.services.key_printer,

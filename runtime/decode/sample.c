@@ -67,6 +67,13 @@ static uint64_t part_words(const struct perf_event_attr *attr, uint64_t bit, con
 	}
 }
 
+const uint64_t *sample_read_before(const struct perf_event_attr *attr, const void *end)
+{
+	static const uint64_t none;
+
+	return (const uint64_t *)end - part_words(attr, PERF_SAMPLE_READ, &none);
+}
+
 const uint64_t *sample_part(const struct perf_event_attr *attr, const uint64_t *words, uint32_t nr,
 			    uint64_t bit, uint32_t *size)
 {

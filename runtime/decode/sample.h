@@ -37,6 +37,12 @@ int32_t sample_offset(uint64_t type, uint64_t bit);
 const uint64_t *sample_part(const struct perf_event_attr *attr, const uint64_t *words, uint32_t nr,
 			    uint64_t bit, uint32_t *size);
 
+/* What the samples of an event hold of counts: those of all counted events, its own. */
+enum sample_reads { READS_COUNTED = 1, READS_ITSELF = 2 };
+
+/* Where READ begins that ends there; of an event that READS_ITSELF. */
+const uint64_t *sample_read_before(const struct perf_event_attr *attr, const void *end);
+
 /* The least payload that has what these bits stand for. */
 enum payload sample_payload(uint64_t bits);
 

@@ -38,7 +38,7 @@ struct live_event {
 	uint64_t sample, regs_user, regs_intr;
 	int32_t program; /* descriptor of a BPF program that filters samples; 0: none */
 	uint8_t counted; /* not sampled: see live_read_counts() */
-	uint8_t reads;	 /* its samples hold the counts of all counted events; CPUs only */
+	uint8_t reads;	 /* enum sample_reads, what counts its samples hold; CPUs only */
 	uint32_t record; /* enum record_kind: no samples but these; 0: samples */
 	uint16_t group;	 /* counted events of one number are opened as a group */
 };

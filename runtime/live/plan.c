@@ -217,7 +217,9 @@ static struct perf_event_attr event_attr(const struct plan *p, const struct live
 	records_ask(&attr, ev->record);
 	attr.write_backward = p->config.overwrite;
 	fill_attr(p, &attr, p->config.pages, p->config.watermark);
-	if (ev->reads) {
+	if (ev->reads == READS_ITSELF)
+		attr.sample_type |= PERF_SAMPLE_READ;
+	if (ev->reads == READS_COUNTED) {
 		attr.sample_type = (attr.sample_type & ~PERF_SAMPLE_RAW) | PERF_SAMPLE_READ;
 		attr.read_format = PERF_FORMAT_GROUP | PERF_FORMAT_ID;
 	}
@@ -367,7 +369,7 @@ static int plan_events(struct plan *p, struct decoder *decoder, struct error *er
 			ret = add_counted(p, ev, &cpus, err);
 			continue;
 		}
-		if (ev->reads)
+		if (ev->reads == READS_COUNTED)
 			p->sampler = p->nr_blueprints;
 		everywhere = everywhere || (ev->everywhere && config->tids);
 		ret = add_event(p, decoder, ev, &cpus, err);

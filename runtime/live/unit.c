@@ -409,7 +409,7 @@ static uint64_t group_lost(const struct group *g)
 	{
 		const struct live_event *ev = g->blueprints[i++]->event;
 
-		if (!ev || ev->reads)
+		if (!ev || ev->reads == READS_COUNTED)
 			continue;
 		for (uint32_t t = 0; t < g->nr_targets; t++) {
 			uint64_t value[3]; /* value, id, lost */

@@ -413,6 +413,18 @@ const uint64_t *session_sample_part(const struct session *s, const struct event 
 		    : NULL;
 }
 
+uint64_t session_own_count(const struct session *s, const struct event *ev)
+{
+	const struct perf_event_attr *attr = decoder_attr_of_class(s->source->decoder, ev->class);
+
+	if (!attr || !(attr->sample_type & PERF_SAMPLE_READ))
+		return 0;
+	if (!(attr->sample_type & PERF_SAMPLE_RAW)) /* its payload is what stands before */
+		return *(const uint64_t *)(ev->raw + ev->raw_size);
+	return *sample_read_before(attr, ev->chain ? (const void *)ev->chain
+						   : ev->raw - sizeof(uint32_t));
+}
+
 uint64_t session_sample_registers(const struct session *s, uint16_t class, uint64_t bit)
 {
 	const struct perf_event_attr *attr = decoder_attr_of_class(s->source->decoder, class);

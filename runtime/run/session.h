@@ -52,8 +52,8 @@ struct session_event {
 	uint8_t everywhere; /* live: of all threads, also where single ones are attached to */
 	uint32_t payload;   /* bytes its fields take: shorter payloads are not delivered */
 	uint8_t counted;    /* live: not sampled, session_read_counts() says how many there were */
-	uint8_t reads;	 /* live: its samples hold the counts of all counted events instead, behind
-			  * a word that is followed by its own; on CPUs only */
+	uint8_t reads;	 /* live, on CPUs: enum sample_reads. READS_COUNTED: its samples hold those
+			  * counts instead, behind a word that is followed by its own */
 	uint32_t record; /* enum record_kind: its events are records that are no samples; 0: they
 			  * are samples */
 	uint16_t group;	 /* counted events of one number are read at once, and on hardware share
@@ -167,6 +167,9 @@ struct stacks *session_stacks(struct session *s);
 /* A part of the sample of a perf_event, as long as the event is valid; see sample_part(). */
 const uint64_t *session_sample_part(const struct session *s, const struct event *ev, uint64_t bit,
 				    uint32_t *size);
+/* What an event that READS_ITSELF has counted on its CPU, with this one; no perf_event that has
+ * parts. */
+uint64_t session_own_count(const struct session *s, const struct event *ev);
 /* The bits of all registers that the parts REGS_USER or REGS_INTR of a class hold. */
 uint64_t session_sample_registers(const struct session *s, uint16_t class, uint64_t bit);
 /* sample_type of a live perf_event that asks for these bits. */

@@ -1,19 +1,50 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Whether events get lost: what the kernel counted against what arrived.
+--- Whether events get lost: what the kernel counted against what arrived. It is longer than most profilers
+--- because CPUs, threads and recordings tell it in three ways.
 local native = require 'bindings.native'
 local tables = require 'lib.table'
 local threads = require 'lib.threads'
 
 local MAX_ROWS = 4096
+local RESTART = 1000 -- so much less than before: its CPU was offline, and it counts anew
+
+--- All events of the command line, in its order; nil and what is wrong with them.
+local function to_be_judged(groups, is_recorded)
+  local list = {}
+  for _, group in ipairs(groups) do
+    for _, event in ipairs(group) do
+      if event.freq and not is_recorded then
+        return nil, ('%s is sampled by time: it cannot be counted against'):format(event.name)
+      elseif event.name:find '^sched:sched_stat_' and not is_recorded then
+        return nil, ('%s counts ns, not how often it happens'):format(event.name)
+      end
+      list[#list + 1] = event
+    end
+  end
+  return list
+end
+
+--- The same events, to be counted only.
+local function twins_of(list, common_filter)
+  local twins = {}
+  for i, event in ipairs(list) do
+    local filter, cpus = event.filter or common_filter, event.attrs.cpus
+    filter = filter and ('"%s"'):format(filter:gsub('["\\]', '\\%0')) or ''
+    twins[i] = ('%s/%s/%s'):format(event.name, filter, cpus and ('cpus=%s/'):format(cpus) or '')
+  end
+  return twins
+end
 
 return {
   summary = 'Whether events are lost or late: what was counted, delivered, lost',
   description = [[
-Each event is recorded and counted at the same time; `missing` is what was counted and not delivered.
-The last line says how much of it the kernel had no room for. The rest is without a word: some kernels
-do not deliver what certain tasks do, and some events at the start and the end are on one side only.
-Where threads are named their rings also tell of names and ends of tasks, which are no events but can be
-lost. `late` came after a younger one.
+Each event is counted where it is recorded; `missing` is what was counted and not delivered. The last line
+says how much of it the kernel had no room for. The rest is without a word: some kernels do not deliver what
+certain tasks do. `late` came after a younger one.
+On CPUs each event tells how many there were before it: what is lost behind the last one is in the last line
+only. Events of threads (-p, -t, a workload) are counted a second time, which may begin and end a little
+earlier or later; their rings also tell of names and ends of tasks, which are no events but can be lost. In a
+recording nothing is counted: there is what was delivered, and what it says was lost.
 
   $ profscript event-lost -q -m 1 -e raw_syscalls:sys_enter -- find /usr -name x.y
   2026-11-22 11:29:44.126967
@@ -31,34 +62,32 @@ lost. `late` came after a younger one.
   },
 
   start = function(opt, out, session)
-    local list, twins = {}, {}
-    for _, group in ipairs(opt.event) do
-      for _, event in ipairs(group) do
-        if event.freq then return nil, ('%s is sampled by time: it cannot be counted against'):format(event.name) end
-        list[#list + 1] = event
-        local filter, cpus = event.filter or opt.filter, event.attrs.cpus
-        filter = filter and ('"%s"'):format(filter:gsub('["\\]', '\\%0')) or ''
-        twins[#twins + 1] = ('%s/%s/%s'):format(event.name, filter, cpus and ('cpus=%s/'):format(cpus) or '')
-      end
-    end
-    local counts = session.count(twins)
-    local is_thread = counts.title == 'THREAD'
-    local delivered = native.numbers((MAX_ROWS + 1) * #list)
+    local list, problem = to_be_judged(opt.event, opt.input)
+    if not list then return nil, problem end
+    local is_thread, perins = session.per_thread, opt.perins
+    local tells_itself = not opt.input and not is_thread and not opt.cgroups and not session.is_source
+    local counts = not opt.input and not tells_itself and session.count(twins_of(list, opt.filter)) or nil
+    local size = (MAX_ROWS + 1) * #list
+    local delivered, counted, latest = native.numbers(size), native.numbers(size), native.numbers(size)
     local keys, lost, last, late, left = native.keys(1, MAX_ROWS), 0, 0, 0, opt.exit_n or math.huge
     -- What a thread has started is counted with it: by thread, the named one that it comes from.
-    local root, perins = opt.perins and is_thread and native.numbers(threads.MAX), opt.perins
+    local root = perins and is_thread and native.numbers(threads.MAX)
 
     local handlers = {}
     for i, event in ipairs(list) do
+      local own_count = tells_itself and session.own_count(event)
       handlers[event] = function(ev)
-        local id = 0
-        if root then
-          id = keys.id(root[ev._tid])
-        elseif perins then
-          id = keys.id(ev._cpu)
-        end
+        local id
+        if is_thread then id = root and keys.id(root[ev._tid]) or 0 else id = keys.id(ev._cpu) end
         local at = id * #list + i - 1
         delivered[at] = delivered[at] + 1
+        if own_count then
+          local value, before = own_count(ev), latest[at]
+          if value > before or value < before - RESTART then
+            counted[at] = counted[at] + (before > 0 and value > before and value - before or 1)
+            latest[at] = value
+          end
+        end
         if ev._time < last then late = late + 1 end
         last, left = ev._time, left - 1
         if left == 0 then session.stop() end
@@ -73,39 +102,65 @@ lost. `late` came after a younger one.
     handlers.lost = function(gap) lost = lost + gap.lost end
 
     local spec = tables.new('event-lost', {
-      { name = 'instance', title = '[' .. counts.title .. ']', align = 'left', show = opt.perins },
+      { name = 'instance', title = is_thread and '[THREAD]' or '[CPU]', align = 'left', show = perins },
       { name = 'event', align = 'left' },
-      { name = 'counted', width = 12, align = 'right' },
+      { name = 'counted', width = 12, align = 'right', show = not opt.input },
       { name = 'delivered', width = 12, align = 'right' },
-      { name = 'missing', width = 12, align = 'right', alert = true },
+      { name = 'missing', width = 12, align = 'right', alert = true, show = not opt.input },
     })
-    local function report()
-      local rows, sums, missing = {}, {}, 0
-      for row = 1, counts:rows() do
-        local instance = counts:id(row)
-        local id = perins and keys.id(instance) or 0
+    --- The CPUs or threads that rows are about, and which of the counts' rows they are.
+    local function instances()
+      local found = {}
+      if counts then
+        for row = 1, counts:rows() do found[row] = { name = counts:id(row), row = row } end
+      else
+        for id = 0, keys:count() - 1 do found[id + 1] = { name = keys:part(id, 1), id = id } end
+        table.sort(found, function(a, b) return a.name < b.name end)
+      end
+      return found
+    end
+    local function rows_of()
+      local rows, sums = {}, {}
+      for i, event in ipairs(list) do
+        sums[i] = { event = event.alias, counted = 0, delivered = 0, missing = 0 }
+        rows[i] = not perins and sums[i] or nil
+      end
+      for _, one in ipairs(instances()) do
         for i, event in ipairs(list) do
-          local n = counts:get(row, i)
+          local id = one.id or (root or not is_thread) and keys.id(one.name) or 0
+          local at = id * #list + i - 1
+          local n = delivered[at]
+          if counts then n = counts:get(one.row, i) elseif tells_itself then n = counted[at] end
           if n then
-            local at = id * #list + i - 1
-            local sum = not perins and sums[i]
-            if not sum then
-              sum = { instance = instance, event = event.alias, counted = 0, delivered = 0, missing = 0 }
-              sums[i] = sum
-              rows[#rows + 1] = sum
+            local row = sums[i]
+            if perins then
+              row = { instance = one.name, event = event.alias, counted = 0, delivered = 0 }
+              rows[#rows + 1] = row
             end
-            sum.counted, sum.delivered = sum.counted + n, sum.delivered + delivered[at]
-            delivered[at] = 0
+            row.counted, row.delivered = row.counted + n, row.delivered + delivered[at]
+            delivered[at], counted[at] = 0, 0
           end
         end
       end
+      return rows
+    end
+    local function report()
+      local rows, missing = rows_of(), 0
       for _, row in ipairs(rows) do
         row.missing = row.counted - row.delivered
         missing = missing + row.missing
       end
       out:table(spec, rows)
-      local others = lost > missing and (' (%d of them no events)'):format(lost - missing) or ''
-      out:printf('lost %d%s, missing without a word %d, late %d\n', lost, others, math.max(0, missing - lost), late)
+      local silent = math.max(0, missing - lost)
+      if out.format ~= 'text' then
+        out:record('lost', { lost = lost, silent = silent, late = late }, { 'lost', 'silent', 'late' })
+      elseif opt.input then
+        out:printf('lost %d, late %d\n', lost, late)
+      else
+        local others = lost > missing and (tells_itself and ' (%d of them behind the last one, or no events)'
+          or ' (%d of them no events)'):format(lost - missing) or ''
+        out:printf('lost %d%s, missing without a word %d, late %d\n', lost, others, silent, late)
+      end
       lost, late = 0, 0
     end
     handlers.interval, handlers.stop = report, report

@@ -141,6 +141,15 @@ text task-state-than task-state --input "$here/sched.data" --than 100us
 text num-dist num-dist --input "$here/syscalls.data" -e raw_syscalls:sys_exit//num=ret/,raw_syscalls:sys_enter//num=id/ \
 	--than 1000000000000000000
 
+# A recording has no counts, but says what was lost.
+"$PROFSCRIPT" event-lost --input "$here/lost.data" --format json >"$TMP/json"
+perf script -i "$here/lost.data" -F event 2>/dev/null | sed 's/.*:\(.*\): *$/\1/' | sort | uniq -c | awk '{ print $2, $1 }' >"$TMP/want"
+perf script -i "$here/lost.data" --show-lost-events 2>/dev/null | awk '/PERF_RECORD_LOST/ { n += $NF } END { print "lost", n }' \
+	>>"$TMP/want"
+sed -n 's/.*"event":"\([a-z_]*\)","delivered":\([0-9]*\)}$/\1 \2/p; s/.*"event":"lost","lost":\([0-9]*\),.*/lost \1/p' \
+	"$TMP/json" >"$TMP/got"
+check 'event-lost of a recording' diff "$TMP/want" "$TMP/got"
+
 # What kmemleak says is there at the end is what perf script's text says.
 perf script -i "$here/kmem.data" --ns -F event,trace 2>/dev/null | awk '
 	{ for (i = 1; i <= NF; i++) if ($i ~ /^ptr=/) ptr = $i; else if ($i ~ /^bytes_alloc=/) bytes = substr($i, 13) }

@@ -311,6 +311,20 @@ done
 "$PROFSCRIPT" event-lost -m 1 -e "raw_syscalls:sys_enter/id==$getppid/" -- sh -c "${children//1000/100000}" >"$TMP/out" 2>"$TMP/err"
 expect_line 'event-lost: what children lost' "$all_lost" "$TMP/out"
 
+# On CPUs each event tells how many there were: nothing seems lost at either end, nor between reports.
+taskset -c 0 "$syscalls" 1000000000 &
+busy=$!
+calls=raw_syscalls:sys_enter/common_pid==$busy/
+csv event-lost -m 4096 -C 0 -i 50 --duration 0.5 -e "$calls"
+check 'event-lost on CPUs: nothing is' test "$(total delivered)" -gt 0 -a "$(column missing | sort -u | grep -v '^$')" = 0
+csv event-lost -m 1 --perins --duration 0.3 -e "$calls"
+lost=$(sed -n 's/^lost,\([0-9]*\),0,0$/\1/p' "$TMP/out")
+echo "# missing $(total missing), lost ${lost:-none}" >>"$TMP/out"
+[ "$(total missing)" -gt 0 ] && [ "$(total missing)" -le "${lost:-0}" ]
+result $? 'event-lost on CPUs: what is missing was lost' "$TMP/out"
+kill $busy
+check_status 'event-lost: what counts something else' 2 "$PROFSCRIPT" event-lost -e sched:sched_stat_runtime
+
 # What is counted ends with what is delivered, although nothing wakes the tracer then.
 mkfifo "$TMP/never"
 bash -c "exec 3<>'$TMP/never'; while :; do read -t 0.001 -u 3; done" &

@@ -172,12 +172,22 @@ static void payloads(void **state)
 	assert_int_equal(sample_payload(SAMPLE_IP | SAMPLE_REGS_USER), PAYLOAD_SAMPLE);
 }
 
+static void what_it_counted(void **state)
+{
+	const struct perf_event_attr own = {.sample_type = PERF_SAMPLE_READ | PERF_SAMPLE_RAW,
+					    .read_format = PERF_FORMAT_ID};
+	const uint64_t words[] = {3, 4711, 77, 4 | 7ull << 32};
+
+	(void)state;
+	assert_ptr_equal(sample_read_before(&own, words + 3), words + 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(first_words),	    cmocka_unit_test(each_part),
 		cmocka_unit_test(lengths_that_lie), cmocka_unit_test(no_registers),
-		cmocka_unit_test(payloads),
+		cmocka_unit_test(payloads),	    cmocka_unit_test(what_it_counted),
 	};
 
 	return cmocka_run_group_tests_name("sample", tests, NULL, NULL);
