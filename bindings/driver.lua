@@ -273,13 +273,14 @@ function Run:report_clock(at)
   return clock.wall_sec, clock.wall_nsec + time, true
 end
 
---- What the script prints at the end, about all since the last interval; it is told when the run ended: with
---- -N at the last of these events.
+--- What the script prints at the end, about all since the last interval, and the time of it: when the run
+--- ended, with -N the last of these events.
 function Run:end_report()
   local stats = ffi.new 'struct session_stats'
   if self.counts then self.counts:read() end
   C.session_read_stats(self.session, stats)
-  self:call('stop', self.report_time or stats.end_time)
+  self.report_time = self.report_time or stats.end_time
+  self:call('stop', self.report_time)
 end
 
 --- What is said when all is over.

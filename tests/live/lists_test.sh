@@ -115,9 +115,21 @@ if [ -d /sys/kernel/tracing/events/kmem/mm_page_alloc ]; then
 		wait $tracer
 		check "${args%% *}: N pages are allocated" grep -Eq '(,1|kmem:mm_page_alloc),3000(,|$)' "$TMP/out"
 	done
+	workload pages 3000
+	start kmemleak -m 1024 --alloc "kmem:mm_page_alloc/migratetype==1/ptr=pfn/size='4096<<order'/" \
+		--free kmem:mm_page_free/pfn==0/ptr=pfn/ -p $WORKLOAD
+	go
+	wait $tracer
+	rows 'kmemleak: pages that are not freed' 'c["objects"] == 3000 && c["bytes"] == 3000 * 4096'
 else
 	skip 'pages' 'kmem:mm_page_alloc'
 fi
+
+# Reports come in the order of their times, also where nothing has happened for long.
+csv event-lost -i 50 -e sched:sched_process_exec -- sleep 0.22
+grep ^event-lost "$TMP/out" | cut -d, -f2 >"$TMP/times"
+check 'the last report is not older than the one before' sort -c -n "$TMP/times"
+check 'and each interval has one' test "$(wc -l <"$TMP/times")" -ge 5
 
 # Behind lost events nobody knows who runs: what is known and what is not are all of a CPU that is never idle.
 "$TOP/build/workloads/pingpong" -c 0 1000000000 &
