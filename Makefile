@@ -32,6 +32,7 @@ SUBMAKE   = +@$(MAKE) $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
 ARCHIVES     = $(BUILD)/libruntime.a $(BUILD)/libnative.a
 LINKED       = $(ARCHIVES) $(PERF_LIBS) $(LIBS) -liberty -lm -pthread
 WORKLOADS   := $(patsubst tests/%.c,build/%,$(wildcard tests/workloads/*.c))
+BENCHES     := $(patsubst tests/%.c,$(BUILD)/%,$(wildcard tests/bench/*.c))
 UNIT_TESTS  := $(patsubst tests/%.c,$(BUILD)/%,$(wildcard tests/unit/*_test.c))
 FUZZERS     := $(patsubst tests/%.c,build/fuzz/%,$(wildcard tests/fuzz/*_fuzz.c))
 C_FILES     := $(wildcard $(foreach d,runtime runtime/* native bindings bpf tests/*,$d/*.c $d/*.h))
@@ -97,6 +98,8 @@ $(BUILD)/ffi_headers.o: $(FFI_HEADERS) Makefile
 build/workloads/%: tests/workloads/%.c tests/workloads/go.h Makefile
 	$(call quiet,CC)mkdir -p $(@D) && $(CC) -std=gnu11 -O2 -g -fomit-frame-pointer $(WARNINGS) -o $@ $< -pthread
 
+$(BUILD)/bench/%: tests/bench/%.c $(ARCHIVES) | $(PERF_BUILT)
+	$(call quiet,CC)mkdir -p $(@D) && $(COMPILE) -MMD -MP -MF $@.d -MT $@ -o $@ $< $(LINKED)
 $(BUILD)/unit/%: tests/unit/%.c $(ARCHIVES) | $(PERF_BUILT)
 	$(call quiet,CC)mkdir -p $(@D) && $(COMPILE) -MMD -MP -MF $@.d -MT $@ -o $@ $< -lcmocka $(LINKED)
 build/fuzz/fuzz/%: tests/fuzz/%.c $(ARCHIVES) | $(PERF_BUILT)
@@ -114,10 +117,10 @@ test: deps ## all tests, plain and under ASan/UBSan; T='WORD...' selects by path
 	$(SUBMAKE) ASAN= programs
 	$(SUBMAKE) ASAN=1 programs
 	@tests/run.sh $(T)
-programs: all $(UNIT_TESTS) $(WORKLOADS)
+programs: all $(UNIT_TESTS) $(WORKLOADS) $(BENCHES)
 
 bench: deps ## one line each: name ours_ns peer_ns ratio; PERF_PROF=path adds a peer
-	$(SUBMAKE) ASAN= all $(WORKLOADS)
+	$(SUBMAKE) ASAN= all $(WORKLOADS) $(BENCHES)
 	@tests/bench.sh
 
 lint: DEPS += clang-format cppcheck lua-check

@@ -27,6 +27,8 @@
 #   top, num_dist, task_state, kmemleak
 #                 these profilers during the same, kmemleak during `perf bench sched messaging`; the peer is
 #                 $PERF_PROF, else the goal
+#   merge_many    the records of 64 CPUs brought into the order of time and decoded; the peer is one CPU's,
+#                 which are in order
 #   attach        from exec until two tracepoints are open; the peer is `perf record`
 #
 # BENCH_LOOPS: loops of the pipe benchmark, each about eight events (300000).
@@ -284,9 +286,14 @@ flame_graph() {
 	row flame_graph "$ours" "$(per_event "$cpu" "$n")"
 }
 
+merge_many() {
+	row merge_many "$(build/bench/merge_many 64)" "$(build/bench/merge_many 1)"
+}
+
 live_pairs
 live_stacks
 all_lists
+merge_many
 recording
 flame_graph
 stacks

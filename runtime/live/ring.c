@@ -9,7 +9,7 @@
 #include "run/wall.h"
 
 enum {
-	WINDOW = 256,	 /* entries */
+	WINDOW = 256,	 /* entries, a power of two */
 	LOOKAHEAD = 16,	 /* records that are looked at before the oldest of them goes out */
 	PREFETCH = 2048, /* bytes ahead of the record that is read */
 	MAX_RECORD = 1 << 16
@@ -33,16 +33,25 @@ struct ring {
 	/* Written backward: pos, head and released are places in the list of what was dumped, the
 	 * oldest record is its last one. */
 	bool is_backward;
-	uint32_t *dump;		 /* bytes behind dump_head */
-	uint32_t max_dump;	 /* room in it */
-	uint64_t dump_head;	 /* the kernel's head at the dump */
-	uint64_t dump_end;	 /* where the newest record is that was dumped */
-	int32_t time_at;	 /* in a BPF record; -1: nowhere */
-	uint32_t mark;		 /* flags of slots */
-	unsigned int first, end; /* window[first..end) is unread */
+	uint32_t *dump;	    /* bytes behind dump_head */
+	uint32_t max_dump;  /* room in it */
+	uint64_t dump_head; /* the kernel's head at the dump */
+	uint64_t dump_end;  /* where the newest record is that was dumped */
+	int32_t time_at;    /* in a BPF record; -1: nowhere */
+	uint32_t mark;	    /* flags of slots */
+	/* Entries first..end-1 are unread; they count on, entry i is window[i % WINDOW]. */
+	uint64_t first, end;
+	uint64_t peeked;  /* the first one when it was last looked at */
+	uint64_t full;	  /* entries up to this one are scanned for now */
+	uint64_t tangled; /* records from this entry on were written in the order of entries */
 	struct slot window[WINDOW];
 	uint64_t pos_of[WINDOW]; /* where the window's records are in the stream of bytes */
 };
+
+static inline struct slot *entry(struct ring *r, uint64_t i)
+{
+	return &r->window[i % WINDOW];
+}
 
 struct ring *ring_new(void *base, uint32_t pages, const struct decoder *decoder)
 {
@@ -59,6 +68,7 @@ struct ring *ring_new(void *base, uint32_t pages, const struct decoder *decoder)
 	r->decoder = decoder;
 	r->time_word = decoder_time_word(decoder);
 	r->pos = r->released = page->data_tail;
+	r->full = WINDOW;
 	r->wrapped = malloc(MAX_RECORD);
 	if (!r->wrapped) {
 		free(r);
@@ -96,6 +106,7 @@ struct ring *ring_new_bpf(void *consumer, const void *producer, uint64_t size, i
 	r->size = size;
 	r->is_bpf = true;
 	r->time_at = time_at;
+	r->full = WINDOW;
 	r->mark = mark;
 	r->pos = r->released = *r->tail_at;
 	return r;
@@ -119,8 +130,8 @@ void ring_free(struct ring *r)
 void ring_set_number(struct ring *r, uint32_t number)
 {
 	r->number = number;
-	for (unsigned int i = r->first; i < r->end; i++)
-		r->window[i].ring = number;
+	for (uint64_t i = r->first; i < r->end; i++)
+		entry(r, i)->ring = number;
 }
 
 uint64_t ring_size(const struct ring *r)
@@ -146,9 +157,12 @@ void ring_release(struct ring *r)
 {
 	uint64_t tail = r->pos;
 
-	for (unsigned int i = r->first; i < r->end; i++)
-		if (r->pos_of[i] < tail)
-			tail = r->pos_of[i];
+	for (uint64_t i = r->first; i < r->end; i++) {
+		if (r->pos_of[i % WINDOW] < tail)
+			tail = r->pos_of[i % WINDOW];
+		if (i >= r->tangled)
+			break;
+	}
 	if (tail == r->released)
 		return;
 	r->released = tail;
@@ -235,21 +249,30 @@ int ring_dump(struct ring *r, uint64_t until)
 	return 0;
 }
 
-/* Puts a record into the window of n, where its time wants it. */
-static inline void put(struct ring *r, unsigned int n, uint64_t time, const void *rec)
+static inline bool has_room(const struct ring *r)
 {
-	for (; n > 0 && r->window[n - 1].time > time; n--) {
-		r->window[n] = r->window[n - 1];
-		r->pos_of[n] = r->pos_of[n - 1];
+	return r->end < r->full;
+}
+
+/* Puts a record into the window, where its time wants it. */
+static inline void put(struct ring *r, uint64_t time, const void *rec)
+{
+	uint64_t i = r->end++;
+
+	if (i > r->first && entry(r, i - 1)->time > time)
+		r->tangled = r->end;
+	for (; i > r->first && entry(r, i - 1)->time > time; i--) {
+		*entry(r, i) = *entry(r, i - 1);
+		r->pos_of[i % WINDOW] = r->pos_of[(i - 1) % WINDOW];
 	}
-	r->window[n] = (struct slot){.time = time, .rec = rec, .ring = r->number, .flags = r->mark};
-	r->pos_of[n] = r->pos;
+	*entry(r, i) = (struct slot){.time = time, .rec = rec, .ring = r->number, .flags = r->mark};
+	r->pos_of[i % WINDOW] = r->pos;
 }
 
 /* Records that are reserved but not yet written keep those behind them back. */
-static unsigned int scan_bpf(struct ring *r, unsigned int n)
+static void scan_bpf(struct ring *r)
 {
-	while (n < WINDOW && r->pos < r->head) {
+	while (has_room(r) && r->pos < r->head) {
 		const uint8_t *rec = r->data + (r->pos & (r->size - 1));
 		uint32_t length = __atomic_load_n((const uint32_t *)rec, __ATOMIC_ACQUIRE);
 		uint32_t size = length & ~(BPF_RINGBUF_BUSY_BIT | BPF_RINGBUF_DISCARD_BIT);
@@ -263,35 +286,34 @@ static unsigned int scan_bpf(struct ring *r, unsigned int n)
 			memcpy(&time, rec + BPF_RINGBUF_HDR_SZ + r->time_at, sizeof(time));
 		r->scan_time = time;
 		if (!(length & BPF_RINGBUF_DISCARD_BIT))
-			put(r, n++, time, rec);
+			put(r, time, rec);
 		r->pos += (BPF_RINGBUF_HDR_SZ + size + 7) & ~7u;
 	}
-	return n;
 }
 
 /* What was dumped, from its end. */
-static unsigned int scan_backward(struct ring *r, unsigned int n)
+static void scan_backward(struct ring *r)
 {
-	for (; n < WINDOW && r->pos < r->head; r->pos++) {
+	for (; has_room(r) && r->pos < r->head; r->pos++) {
 		const struct perf_event_header *rec =
 			record_at(r, r->dump_head + r->dump[r->head - 1 - r->pos]);
 
 		r->scan_time = time_of(r, rec);
-		put(r, n++, r->scan_time, rec);
+		put(r, r->scan_time, rec);
 	}
-	return n;
 }
 
 /* Nearly all records: samples in the order of time, none across the end of the ring. */
-static unsigned int scan_samples(struct ring *r, unsigned int n)
+static void scan_samples(struct ring *r)
 {
 	const uint64_t head = r->head, mask = r->size - 1;
 	const uint8_t *data = r->data;
 	const unsigned int time_word = r->time_word;
-	uint64_t pos = r->pos, last = n ? r->window[n - 1].time : 0;
+	uint64_t i = r->end, full = r->full;
+	uint64_t pos = r->pos, last = i > r->first ? entry(r, i - 1)->time : 0;
 	struct slot slot = {.ring = r->number, .flags = r->mark};
 
-	for (; n < WINDOW && pos < head; n++) {
+	for (; i < full && pos < head; i++) {
 		const struct perf_event_header *rec = (const void *)(data + (pos & mask));
 		uint32_t size = rec->size;
 
@@ -305,25 +327,25 @@ static unsigned int scan_samples(struct ring *r, unsigned int n)
 		__builtin_prefetch(data + ((pos + PREFETCH) & mask));
 		__builtin_prefetch(data + ((pos + PREFETCH + 64) & mask));
 		slot.rec = rec;
-		r->window[n] = slot;
-		r->pos_of[n] = pos;
+		*entry(r, i) = slot;
+		r->pos_of[i % WINDOW] = pos;
 		last = slot.time;
 		pos += size;
 	}
 	if (pos != r->pos)
 		r->scan_time = last;
 	r->pos = pos;
-	return n;
+	r->end = i;
 }
 
-static unsigned int scan_perf(struct ring *r, unsigned int n)
+static void scan_perf(struct ring *r)
 {
-	while (n < WINDOW && r->pos < r->head) {
+	while (has_room(r) && r->pos < r->head) {
 		const struct perf_event_header *rec;
 
 		if (r->time_word >= 0)
-			n = scan_samples(r, n);
-		if (n == WINDOW || r->pos >= r->head)
+			scan_samples(r);
+		if (!has_room(r) || r->pos >= r->head)
 			break;
 		rec = record_at(r, r->pos);
 		if (rec->size < sizeof(*rec)) { /* not the kernel's: what follows cannot be found */
@@ -331,51 +353,78 @@ static unsigned int scan_perf(struct ring *r, unsigned int n)
 			break;
 		}
 		r->scan_time = time_of(r, rec);
-		put(r, n++, r->scan_time, rec);
+		put(r, r->scan_time, rec);
 		r->pos += rec->size;
 	}
-	return n;
 }
 
-static void scan(struct ring *r)
+/* Further ahead than will soon be taken only pushes out of the cache what is decoded first. */
+static uint64_t enough(struct ring *r)
 {
-	unsigned int n = r->end - r->first;
+	uint64_t ahead = 2 * (r->first - r->peeked) + 2 * LOOKAHEAD;
 
-	memmove(r->window, r->window + r->first, n * sizeof(r->window[0]));
-	memmove(r->pos_of, r->pos_of + r->first, n * sizeof(r->pos_of[0]));
-	r->first = 0;
-	if (r->is_bpf)
-		r->end = scan_bpf(r, n);
-	else if (r->is_backward)
-		r->end = scan_backward(r, n);
-	else
-		r->end = scan_perf(r, n);
+	r->peeked = r->first;
+	return r->first + (ahead < WINDOW ? ahead : WINDOW);
 }
 
 uint64_t ring_peek(struct ring *r)
 {
-	if (r->end - r->first < LOOKAHEAD && r->pos < r->head)
-		scan(r);
-	return r->first < r->end ? r->window[r->first].time : UINT64_MAX;
+	if (r->pos < r->head && r->first != r->peeked)
+		r->full = enough(r);
+	if (r->pos < r->head && has_room(r)) {
+		if (r->is_bpf)
+			scan_bpf(r);
+		else if (r->is_backward)
+			scan_backward(r);
+		else
+			scan_perf(r);
+	}
+	return r->first < r->end ? entry(r, r->first)->time : UINT64_MAX;
 }
 
-int ring_take(struct ring *r, uint64_t limit, struct slot *out, int max)
+uint64_t ring_newest(const struct ring *r)
 {
-	unsigned int from, stop;
+	return r->window[(r->end - 1) % WINDOW].time;
+}
 
-	if (ring_peek(r) > limit || r->first == r->end)
-		return 0;
-	/* What ring_peek() looked ahead may be taken up to the last LOOKAHEAD entries, or all of it
-	 * when nothing more is to be scanned. */
-	from = r->first;
-	stop = r->pos < r->head ? r->end - LOOKAHEAD + 1 : r->end;
-	if (stop - from > (unsigned int)max)
-		stop = from + max;
-	/* Either all of them or, where other rings have as much to tell, only a few. */
-	if (r->window[stop - 1].time <= limit)
-		r->first = stop;
-	while (r->first < stop && r->window[r->first].time <= limit)
-		r->first++;
-	memcpy(out, r->window + from, (r->first - from) * sizeof(*out));
-	return r->first - from;
+uint64_t ring_sure(const struct ring *r)
+{
+	if (r->pos >= r->head || r->end - r->first < LOOKAHEAD)
+		return UINT64_MAX;
+	return r->window[(r->end - LOOKAHEAD) % WINDOW].time;
+}
+
+int ring_count(const struct ring *r, uint64_t limit, int max)
+{
+	unsigned int n = r->end - r->first, from = 0, step = 1;
+
+	if (n > (unsigned int)max)
+		n = max;
+	/* Mostly few: look near the first, then halve what is left. */
+	while (step <= n && r->window[(r->first + step - 1) % WINDOW].time <= limit) {
+		from = step;
+		step *= 2;
+	}
+	if (step - 1 < n)
+		n = step - 1;
+	while (from < n) {
+		unsigned int middle = (from + n) / 2;
+
+		if (r->window[(r->first + middle) % WINDOW].time <= limit)
+			from = middle + 1;
+		else
+			n = middle;
+	}
+	return n;
+}
+
+void ring_move(struct ring *r, struct slot *out, int n)
+{
+	unsigned int at = r->first % WINDOW, part = WINDOW - at;
+
+	if (part > (unsigned int)n)
+		part = n;
+	memcpy(out, r->window + at, part * sizeof(*out));
+	memcpy(out + part, r->window, (n - part) * sizeof(*out));
+	r->first += n;
 }

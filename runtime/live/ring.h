@@ -44,10 +44,16 @@ uint64_t ring_size(const struct ring *r);
 /* Records lost, as the records told that were read so far. */
 uint64_t ring_lost(const struct ring *r);
 
-/* Time of the oldest unread record below the snapshot; UINT64_MAX when there is none. */
+/* Looks at more of them, as many as will soon be moved. Time of the oldest unread record below the
+ * snapshot; UINT64_MAX when there is none. */
 uint64_t ring_peek(struct ring *r);
-/* Moves up to max > 0 unread records with time <= limit to out, in order. Returns how many, which
- * may be fewer than there are: 0 only if there is none. */
-int ring_take(struct ring *r, uint64_t limit, struct slot *out, int max);
-/* Gives back the space of all records that were taken. */
+/* Of what ring_peek() found, which must have been something: the time of the youngest, */
+uint64_t ring_newest(const struct ring *r);
+/* the time up to which no older records will be found below the snapshot, */
+uint64_t ring_sure(const struct ring *r);
+/* and how many there are with time <= limit; max if they are more. */
+int ring_count(const struct ring *r, uint64_t limit, int max);
+/* Moves the n oldest of them to out, in order. */
+void ring_move(struct ring *r, struct slot *out, int n);
+/* Gives back the space of all records that were moved. */
 void ring_release(struct ring *r);

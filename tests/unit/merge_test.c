@@ -106,6 +106,31 @@ static void test_without_clock(void **state)
 	tear_down();
 }
 
+/* More at one time than fit, and one that is far ahead of all others. */
+static void test_one_time(void **state)
+{
+	int n, all = 0;
+
+	(void)state;
+	set_up(false);
+	for (int i = 0; i < 3 * MAX; i++)
+		write_record(i % RINGS, 5);
+	write_record(0, UINT64_MAX / 2);
+	write_record(1, 6);
+	merge_stop(merge);
+	while ((n = merge_next(merge, out, MAX, 5, &horizon)) > 0) {
+		for (int i = 0; i < n; i++)
+			assert_int_equal(out[i].time, 5);
+		all += n;
+	}
+	assert_int_equal(all, 3 * MAX);
+	assert_false(merge_drained(merge));
+	assert_int_equal(merge_next(merge, out, MAX, UINT64_MAX, &horizon), 2);
+	expect(2, (const uint64_t[]){6, UINT64_MAX / 2});
+	assert_true(merge_drained(merge));
+	tear_down();
+}
+
 static uint64_t now_ns(void)
 {
 	struct timespec ts;
@@ -178,9 +203,9 @@ static void test_release(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_order),	cmocka_unit_test(test_without_clock),
-		cmocka_unit_test(test_slack),	cmocka_unit_test(test_remove),
-		cmocka_unit_test(test_release),
+		cmocka_unit_test(test_order),	 cmocka_unit_test(test_without_clock),
+		cmocka_unit_test(test_slack),	 cmocka_unit_test(test_remove),
+		cmocka_unit_test(test_one_time), cmocka_unit_test(test_release),
 	};
 
 	return cmocka_run_group_tests_name("merge", tests, NULL, NULL);

@@ -115,6 +115,15 @@ static uint64_t number_of(const struct slot *slot)
 	return ((const struct sample *)slot->rec)->number;
 }
 
+/* Takes up to max records with time <= limit. */
+static int take(struct ring *r, uint64_t limit, struct slot *out, int max)
+{
+	int n = ring_peek(r) == UINT64_MAX ? 0 : ring_count(r, limit, max);
+
+	ring_move(r, out, n);
+	return n;
+}
+
 /* An interrupt's records stand before the older one of what it interrupted. */
 static void sorts_what_is_nearly_sorted(void **state)
 {
@@ -136,12 +145,12 @@ static void sorts_what_is_nearly_sorted(void **state)
 	assert_int_equal(ring_peek(r), UINT64_MAX); /* no snapshot yet */
 	assert_int_equal(ring_snapshot(r), 10 * sizeof(struct sample));
 	assert_int_equal(ring_peek(r), 10);
-	assert_int_equal(ring_take(r, 45, out, 2), 2);
-	assert_int_equal(ring_take(r, 45, out + 2, MAX), 2);
-	assert_int_equal(ring_take(r, 45, out + 4, MAX), 0);
+	assert_int_equal(take(r, 45, out, 2), 2);
+	assert_int_equal(take(r, 45, out + 2, MAX), 2);
+	assert_int_equal(take(r, 45, out + 4, MAX), 0);
 	ring_set_number(r, 7);
 	assert_int_equal(ring_peek(r), 50);
-	assert_int_equal(ring_take(r, UINT64_MAX - 1, out + 4, MAX), 6);
+	assert_int_equal(take(r, UINT64_MAX - 1, out + 4, MAX), 6);
 	for (int i = 0; i < 10; i++) {
 		assert_int_equal(out[i].time, sorted[i]);
 		assert_int_equal(out[i].ring, i < 4 ? 3 : 7);
@@ -173,16 +182,16 @@ static void releases_what_was_taken(void **state)
 	put_sample(&p, 20, 2, 0);
 	put_sample(&p, 40, 3, 0);
 	ring_snapshot(r);
-	assert_int_equal(ring_take(r, 20, out, MAX), 2);
+	assert_int_equal(take(r, 20, out, MAX), 2);
 	assert_int_equal(p.page->data_tail, 0);
 	ring_release(r); /* the first one in the ring is not taken yet */
 	assert_int_equal(p.page->data_tail, 0);
-	assert_int_equal(ring_take(r, 30, out, MAX), 1);
+	assert_int_equal(take(r, 30, out, MAX), 1);
 	ring_release(r);
 	assert_int_equal(p.page->data_tail, 3 * SIZE);
 	put_sample(&p, 50, 4, 0);
 	assert_int_equal(ring_snapshot(r), 2 * SIZE);
-	assert_int_equal(ring_take(r, UINT64_MAX - 1, out, MAX), 2);
+	assert_int_equal(take(r, UINT64_MAX - 1, out, MAX), 2);
 	ring_release(r);
 	assert_int_equal(p.page->data_tail, 5 * SIZE);
 	assert_int_equal(ring_snapshot(r), 0);
@@ -214,7 +223,7 @@ static void wraps(void **state)
 		}
 		p.lost = 0; /* not what is looked at here */
 		ring_snapshot(r);
-		n = ring_take(r, UINT64_MAX - 1, out, 1 + rand() % 20);
+		n = take(r, UINT64_MAX - 1, out, 1 + rand() % 20);
 		assert_true(n > 0);
 		for (int i = 0; i < n; i++) {
 			const uint8_t *at = out[i].rec;
@@ -249,12 +258,12 @@ static void places_losses(void **state)
 	p.lost = 5;
 	put_sample(&p, 90, 2, 0);
 	ring_snapshot(r);
-	assert_int_equal(ring_take(r, 50, out, MAX), 3);
+	assert_int_equal(take(r, 50, out, MAX), 3);
 	rec = out[2].rec;
 	assert_int_equal(rec->type, PERF_RECORD_LOST);
 	assert_int_equal(out[2].time, 20);
 	assert_int_equal(ring_lost(r), 5);
-	assert_int_equal(ring_take(r, 100, out, MAX), 1);
+	assert_int_equal(take(r, 100, out, MAX), 1);
 	assert_int_equal(out[0].time, 90);
 	ring_free(r);
 	decoder_free(d);
@@ -275,8 +284,8 @@ static void survives_nonsense(void **state)
 	put_sample(&p, 10, 0, 0);
 	p.page->data_head += 64; /* of zeros */
 	ring_snapshot(r);
-	assert_int_equal(ring_take(r, UINT64_MAX - 1, out, MAX), 1);
-	assert_int_equal(ring_take(r, UINT64_MAX - 1, out, MAX), 0);
+	assert_int_equal(take(r, UINT64_MAX - 1, out, MAX), 1);
+	assert_int_equal(take(r, UINT64_MAX - 1, out, MAX), 0);
 	ring_release(r);
 	assert_int_equal(p.page->data_tail, p.page->data_head);
 	ring_free(r);
@@ -284,11 +293,12 @@ static void survives_nonsense(void **state)
 	free(p.page);
 }
 
-enum { RINGS = 8, SAMPLES = 20000 };
+enum { MAX_RINGS = 37, SAMPLES = 20000 };
 
 struct world {
 	struct decoder *decoder;
-	struct producer producers[RINGS];
+	int nr_rings;
+	struct producer producers[MAX_RINGS];
 	struct merge *merge;
 	uint64_t now, written, lost, told; /* written: samples, each has its number */
 	uint64_t times[SAMPLES];	   /* by number; 0: lost */
@@ -304,7 +314,8 @@ static struct world *new_world(unsigned int seed)
 	w->decoder = make_decoder();
 	w->merge = merge_new(true);
 	w->now = 1000;
-	for (int i = 0; i < RINGS; i++) {
+	w->nr_rings = 1 + seed * 7 % MAX_RINGS;
+	for (int i = 0; i < w->nr_rings; i++) {
 		producer_init(&w->producers[i], 1);
 		assert_int_equal(merge_add(w->merge, ring_new(w->producers[i].page, 1, w->decoder)),
 				 0);
@@ -316,7 +327,7 @@ static void free_world(struct world *w)
 {
 	merge_free(w->merge);
 	decoder_free(w->decoder);
-	for (int i = 0; i < RINGS; i++)
+	for (int i = 0; i < w->nr_rings; i++)
 		free(w->producers[i].page);
 	free(w);
 }
@@ -335,7 +346,7 @@ static void write_sample(struct world *w, int ring, uint64_t time)
 /* What a cpu does in a moment: nothing, a record, or one that interrupts come before. */
 static void write_some(struct world *w)
 {
-	int ring = rand() % RINGS, interrupts = rand() % 8 ? 0 : rand() % 6;
+	int ring = rand() % w->nr_rings, interrupts = rand() % 8 ? 0 : rand() % 6;
 	uint64_t begin = w->now++;
 
 	for (int i = 0; i < interrupts; i++)
@@ -386,7 +397,7 @@ static void check_world(struct world *w)
 	take_all(w);
 	for (uint64_t i = 0; i < w->written; i++)
 		assert_int_equal(w->seen[i], w->times[i] != 0);
-	for (int i = 0; i < RINGS; i++)
+	for (int i = 0; i < w->nr_rings; i++)
 		w->told += w->producers[i].lost; /* behind the last record */
 	assert_int_equal(w->told, w->lost);
 }
@@ -425,10 +436,10 @@ static void late_ones_are_marked(void **state)
 	(void)state;
 	for (unsigned int seed = 1; seed <= 20; seed++) {
 		struct world *w = new_world(seed);
-		uint64_t behind[RINGS] = {0};
+		uint64_t behind[MAX_RINGS] = {0};
 
 		while (w->written < SAMPLES) {
-			int ring = rand() % RINGS;
+			int ring = rand() % w->nr_rings;
 
 			/* A record whose time was read some time ago. */
 			if (!behind[ring])
@@ -524,7 +535,7 @@ static void bpf_records(void **state)
 	bpf_put(p, BPF_RINGBUF_DISCARD_BIT, 5, 16);
 	bpf_put(p, 0, 10, 17);
 	ring_snapshot(r);
-	assert_int_equal(ring_take(r, UINT64_MAX, out, MAX), 2);
+	assert_int_equal(take(r, UINT64_MAX, out, MAX), 2);
 	assert_int_equal(out[0].time, 10);
 	assert_int_equal(out[1].time, 20);
 	assert_int_equal(out[0].ring, 3);
@@ -537,12 +548,12 @@ static void bpf_records(void **state)
 	busy = bpf_put(p, BPF_RINGBUF_BUSY_BIT, 30, 16);
 	bpf_put(p, 0, 31, 16);
 	ring_snapshot(r);
-	assert_int_equal(ring_take(r, UINT64_MAX, out, MAX), 0);
+	assert_int_equal(take(r, UINT64_MAX, out, MAX), 0);
 	ring_release(r);
 	assert_int_equal(*(uint64_t *)p->pages, busy);
 	bpf_write(p, busy, &committed, sizeof(committed));
 	ring_snapshot(r);
-	assert_int_equal(ring_take(r, UINT64_MAX, out, MAX), 2);
+	assert_int_equal(take(r, UINT64_MAX, out, MAX), 2);
 	ring_release(r);
 
 	/* Around the end, many times; one that is too short for a time has that of the one before.
@@ -551,7 +562,7 @@ static void bpf_records(void **state)
 		time = i % 100 < 8 ? time : 100 + i;
 		bpf_put(p, 0, 100 + i, 8 + i % 100);
 		ring_snapshot(r);
-		assert_int_equal(ring_take(r, UINT64_MAX, out, MAX), 1);
+		assert_int_equal(take(r, UINT64_MAX, out, MAX), 1);
 		assert_int_equal(*(const uint32_t *)out[0].rec, 8 + i % 100);
 		assert_int_equal(out[0].time, time);
 		ring_release(r);
