@@ -124,6 +124,14 @@ int addresses_set_text(struct addresses *a, const char *text, size_t size)
 	return 0;
 }
 
+int addresses_use(struct addresses *a, const char *path)
+{
+	if (a->text || a->path)
+		return 0;
+	a->path = strdup(path);
+	return a->path ? 0 : -ENOMEM;
+}
+
 /* Files of proc and tracefs tell no size. */
 static char *read_file(const char *path)
 {

@@ -22,6 +22,8 @@ void addresses_free(struct addresses *a);
 /* Takes a copy of the text; later questions are answered from it. 0 or -ENOMEM. */
 int addresses_set_text(struct addresses *a, const char *text, size_t size);
 
+/* Answers are those of this file, unless a text was set. 0 or -ENOMEM. */
+int addresses_use(struct addresses *a, const char *path);
 /* The table is read again when an address is not in it and this file has changed: the kernel's list
  * of modules. */
 void addresses_watch(struct addresses *a, const char *path);

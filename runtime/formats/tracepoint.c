@@ -218,6 +218,16 @@ int formats_add_kallsyms(struct formats *f, const char *text, size_t size)
 	return addresses_set_text(f->symbols, text, size);
 }
 
+int formats_use_own_symbols(struct formats *f)
+{
+	return addresses_use(f->symbols, "/proc/kallsyms");
+}
+
+void formats_anchor_symbols(struct formats *f, const char *name, uint64_t addr)
+{
+	addresses_anchor(f->symbols, name, addr);
+}
+
 int formats_add_strings(struct formats *f, const char *text, size_t size)
 {
 	return addresses_set_text(f->strings, text, size);

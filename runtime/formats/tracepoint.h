@@ -49,6 +49,10 @@ int formats_add_text(struct formats *f, const char *system, const char *text, si
 int formats_add_kallsyms(struct formats *f, const char *text, size_t size);
 /* The printk_formats of a recording, for formats that print %s of a kernel address. */
 int formats_add_strings(struct formats *f, const char *text, size_t size);
+/* The recording is of the kernel that runs here: its symbols are those of /proc/kallsyms, if it
+ * brought none. The symbol name was at addr then, see addresses_anchor(). 0 or -ENOMEM. */
+int formats_use_own_symbols(struct formats *f);
+void formats_anchor_symbols(struct formats *f, const char *name, uint64_t addr);
 /* The kernel symbol that covers addr, its address in *start; NULL where there is none. The running
  * kernel's symbols are read at the first question. The name lives as long as f. */
 const char *formats_symbol(struct formats *f, uint64_t addr, uint64_t *start);

@@ -7,6 +7,7 @@
 #include "decode/decoder.h"
 #include "error.h"
 #include "live/live.h"
+#include "formats/tracepoint.h"
 #include "recording/recording.h"
 #include "decode/records.h"
 #include "stacks/resolve.h"
@@ -113,8 +114,12 @@ static bool note_loss(struct session *s, const struct slot *slot, struct event *
 static void note_task(struct session *s, const struct slot *slot, const struct event *ev)
 {
 	const int32_t *ids = (const int32_t *)ev->raw;
+	uint64_t addr;
+	const char *symbol = s->recording ? resolve_kernel_start(slot->rec, ev, &addr) : NULL;
 	char name[16];
 
+	if (symbol)
+		formats_anchor_symbols(recording_formats(s->recording), symbol, addr);
 	if (s->resolve)
 		resolve_record(s->resolve, slot->rec, ev);
 	switch (ev->class) {

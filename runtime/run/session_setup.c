@@ -323,6 +323,9 @@ int session_start(struct session *s, const struct session_target *target, struct
 		ret = decoder_check(s->source->decoder, err);
 		if (ret)
 			return ret;
+		if (is_own_kernel(s->recording) &&
+		    formats_use_own_symbols(recording_formats(s->recording)))
+			return error_set(err, -ENOMEM, "out of memory for symbols");
 		recording_wall_zero(s->recording, &s->wall_sec, &s->wall_nsec);
 		/* A little late, should another cpu have had the first sample. */
 		if (s->source->start != UINT64_MAX) {

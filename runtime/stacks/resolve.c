@@ -74,26 +74,29 @@ void resolve_seed(struct resolve *r)
 }
 
 /* perf tells with the kernel's mapping, named "[kernel.kallsyms]_text", where that symbol was. */
-static void record_kernel(struct resolve *r, const struct perf_event_header *rec,
-			  const struct event *ev)
+const char *resolve_kernel_start(const struct perf_event_header *rec, const struct event *ev,
+				 uint64_t *addr)
 {
 	static const char kernel[] = "[kernel.kallsyms]_";
 	uint32_t at = rec->type == PERF_RECORD_MMAP2 ? 64 : 32;
 	const char *path = (const char *)ev->raw + at;
-	uint64_t addr;
 
-	if ((rec->misc & PERF_RECORD_MISC_CPUMODE_MASK) != PERF_RECORD_MISC_KERNEL ||
+	if (ev->class != EVENT_MMAP ||
+	    (rec->misc & PERF_RECORD_MISC_CPUMODE_MASK) != PERF_RECORD_MISC_KERNEL ||
 	    ev->raw_size <= at || !memchr(path, '\0', ev->raw_size - at) ||
 	    strncmp(path, kernel, strlen(kernel)) != 0)
-		return;
-	memcpy(&addr, ev->raw + 24, sizeof(addr));
-	addresses_anchor(r->kernel, path + strlen(kernel) - 1, addr);
+		return NULL;
+	memcpy(addr, ev->raw + 24, sizeof(*addr));
+	return path + strlen(kernel) - 1;
 }
 
 void resolve_record(struct resolve *r, const struct perf_event_header *rec, const struct event *ev)
 {
-	if (ev->class == EVENT_MMAP)
-		record_kernel(r, rec, ev);
+	uint64_t addr;
+	const char *symbol = resolve_kernel_start(rec, ev, &addr);
+
+	if (symbol)
+		addresses_anchor(r->kernel, symbol, addr);
 	if (ev->class == EVENT_KSYMBOL)
 		ksymbols_record(r->ksymbols, ev->raw, ev->raw_size);
 	else

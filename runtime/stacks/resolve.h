@@ -41,6 +41,10 @@ void resolve_free(struct resolve *r);
 /* Takes what all processes have mapped now. To be called when the kernel reports mappings already.
  */
 void resolve_seed(struct resolve *r);
+/* The name of the symbol, and the address, that the kernel's mapping begins with; NULL: it is not
+ * that. */
+const char *resolve_kernel_start(const struct perf_event_header *rec, const struct event *ev,
+				 uint64_t *addr);
 /* A side-band record of the stream and the event it was decoded to. */
 void resolve_record(struct resolve *r, const struct perf_event_header *rec, const struct event *ev);
 

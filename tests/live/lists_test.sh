@@ -105,6 +105,22 @@ for profiler in top//key=id/ num-dist//num=id/; do
 	done
 done
 
+# Addresses in a recording of this kernel have the names that perf gives them.
+if [ -d /sys/kernel/tracing/events/kmem/kmalloc ]; then
+	perf record -q -e kmem:kmalloc -o "$TMP/kmalloc.data" -- "$states" fork 5 2>/dev/null
+	perf script -i "$TMP/kmalloc.data" -F trace 2>/dev/null | sed -n 's/.*call_site=\([^+ ]*\)+.*/\1/p' | sort | uniq -c |
+		awk '{ print $2 "," $1 }' | sort >"$TMP/want"
+	"$PROFSCRIPT" top --input "$TMP/kmalloc.data" -i 100s --only-comm --format csv \
+		-e 'kmem:kmalloc//comm=ksymbol(call_site)/alias=n/' | awk -F, 'NR > 1 { print $4 "," $3 }' | sort >"$TMP/got"
+	check 'top: names of where a recording allocates' diff "$TMP/want" "$TMP/got"
+	check 'there are some' test -s "$TMP/want"
+	"$PROFSCRIPT" trace --input "$TMP/kmalloc.data" | sed -n 's/.*call_site=\([^+ ]*\)+.*/\1/p' | sort | uniq -c |
+		awk '{ print $2 "," $1 }' | sort >"$TMP/got"
+	check 'trace: the same' diff "$TMP/want" "$TMP/got"
+else
+	skip 'names in a recording' 'kmem:kmalloc'
+fi
+
 # Pages that a program gets: its own are movable, its page tables are not.
 if [ -d /sys/kernel/tracing/events/kmem/mm_page_alloc ]; then
 	for args in 'top -m 1024 -k migratetype' stat; do
