@@ -3,6 +3,7 @@
 local ffi = require 'ffi'
 local failure = require 'bindings.failure'
 local processes = require 'bindings.processes'
+local threads = require 'lib.threads'
 
 local C = ffi.C
 local attach = {}
@@ -142,9 +143,10 @@ end
 ---@param opt table parsed options
 ---@param words string[] the workload
 ---@param everywhere? boolean threads choose among the events of all CPUs
+---@param marks? ffi.cdata* where a BPF program looks up whether a thread is meant
 ---@return ffi.cdata* target struct session_target
 ---@return table anchors
-function attach.target(opt, words, everywhere)
+function attach.target(opt, words, everywhere, marks)
   local pids, nr_pids = ids(opt.pids and processes.pids(opt.pids))
   local tids, nr_tids = ids(opt.tids)
   local argv, cgroups = strings('char *', words), strings('const char *', opt.cgroups)
@@ -161,6 +163,8 @@ function attach.target(opt, words, everywhere)
     pages = opt.mmap_pages,
     watermark = opt.watermark,
     overwrite = opt.overwrite and 1 or 0,
+    marks = marks,
+    nr_marks = marks and threads.MAX - 1 or 0,
     realtime = opt.realtime,
   })
   return target, { pids, tids, argv, cgroups }

@@ -142,7 +142,7 @@ function Run:compile_filters()
   for _, event in ipairs(self.events.list) do
     local common = not event.is_clock and event.owner:common_filter() -- a clock has none of the fields
     if common then event.filter = event.filter and ('(%s) && (%s)'):format(event.filter, common) or common end
-    local split = events.split_filter(event, self.opt.input ~= nil)
+    local split = events.split_filter(event, self.opt.input ~= nil or event.through ~= nil)
     event.kernel_filter, event.user_filter = split.kernel, split.user_text
     if split.user and event.counted and not self.opt.input then
       failure.usage("%s is only counted: the kernel has to evaluate its filter, and it cannot '%s'", event.name,
@@ -187,7 +187,7 @@ end
 function Run:start(words)
   local opt = self.opt
   local err = ffi.new 'struct error'
-  self.target, self.anchors = attach.target(opt, words, self.everywhere)
+  self.target, self.anchors = attach.target(opt, words, self.everywhere, self.marks)
   C.session_set_interval(self.session, self.every or opt.interval or 0)
   C.session_set_duration(self.session, opt.duration or 0)
   self.events:open(self:own_pid(words))

@@ -24,6 +24,7 @@ function dry_run.event(event, kernel_filter, user_filter, recorded)
   end
   add('filter in the kernel', kernel_filter)
   add('filter in profscript', user_filter)
+  add('left out in the kernel', event.through and 'what is not about the target, by a BPF program' or nil)
   add('target', event.everywhere and 'all CPUs, and of that what is about the target below' or nil)
   local attrs = {}
   for name, value in pairs(event.attrs) do

@@ -580,6 +580,7 @@ function events:open(own_pid)
       regs_user = registers(event, C.SAMPLE_REGS_USER),
       regs_intr = registers(event, C.SAMPLE_REGS_INTR),
       program = event.program,
+      through = event.through,
       payload = event.view.size,
       counted = event.counted and 1 or 0,
       reads = event.reads or 0,

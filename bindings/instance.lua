@@ -14,6 +14,7 @@ local output = require 'bindings.output'
 local prev_state = require 'bindings.prev_state'
 local sample_filter = require 'bindings.sample_filter'
 local sampling = require 'bindings.sampling'
+local task_filter = require 'bindings.task_filter'
 local views = require 'bindings.views'
 
 local C = ffi.C
@@ -111,6 +112,7 @@ function Instance:start()
     inherits = attach.inherits(run.opt, run.workload),
     task_name = function(tid) return output.safe(run.services.task_name(tid, math.huge)) end,
     expression = run.services.expression,
+    only_threads = function() self.only_threads = true end,
     bpf = function(params) return bpf.load(self, params) end,
     stack = run.services.stack,
     stack_text = run.services.frames.text,
@@ -196,6 +198,7 @@ function Instance:mark_events()
   sampling.check_options(self.name, self.opt, list)
   attach.stacks(self.name, self.opt, list)
   sample_filter.apply(self.name, self.opt, list, self.script.profiler.options)
+  if self.only_threads then task_filter.apply(self.run, list, attach.inherits(self.run.opt, self.run.workload)) end
 end
 
 return instance

@@ -9,6 +9,19 @@
 
 #define KERNEL __attribute__((preserve_access_index))
 
+/* Records of tracepoints, which tracers see too. */
+struct trace_event_raw_sched_switch {
+	int prev_pid, next_pid;
+} KERNEL;
+
+struct trace_event_raw_sched_wakeup_template {
+	int pid;
+} KERNEL;
+
+struct trace_event_raw_sched_process_fork {
+	int parent_pid, child_pid;
+} KERNEL;
+
 struct rq {
 	unsigned int nr_running; /* of all classes, the running one included */
 } KERNEL;

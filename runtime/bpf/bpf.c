@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <linux/bpf.h>
 #include <linux/perf_event.h>
 
 enum { LOG_SIZE = 1 << 18, LOG_DEBUG = 2 };
@@ -22,6 +23,17 @@ int bpf_perf_open(const struct bpf_perf_attr *attr, int pid, int cpu)
 	int fd = syscall(SYS_perf_event_open, attr, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 
 	return fd >= 0 ? fd : -errno;
+}
+
+int bpf_put_entry(int map, uint32_t cpu, uint32_t fd)
+{
+	union bpf_attr attr;
+
+	memset(&attr, 0, sizeof(attr));
+	attr.map_fd = map;
+	attr.key = (uintptr_t)&cpu;
+	attr.value = (uintptr_t)&fd;
+	return syscall(SYS_bpf, BPF_MAP_UPDATE_ELEM, &attr, sizeof(attr)) ? -errno : 0;
 }
 
 /* libbpf's printer is one for the process and gets no pointer of its user's. */

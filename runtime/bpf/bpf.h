@@ -46,6 +46,9 @@ struct bpf_perf_attr {
 /* perf_event_open(2): a descriptor, or a negative errno. */
 int bpf_perf_open(const struct bpf_perf_attr *attr, int pid, int cpu);
 
+/* Makes a perf event the cpu's entry of a perf event array. 0 or a negative errno. */
+int bpf_put_entry(int map, uint32_t cpu, uint32_t fd);
+
 /* For libbpf_set_print(): keeps the end of what libbpf says. */
 int bpf_log_print(int level, const char *fmt, va_list args);
 /* What was said since the last call; valid until then. */

@@ -6,11 +6,11 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 #include <linux/bpf.h>
 #include <linux/perf_event.h>
+#include "bpf/bpf.h"
 #include "live/cpus.h"
 #include "decode/decoder.h"
 #include "error.h"
@@ -88,18 +88,6 @@ static int open_ringbuf(struct bpf_rings *b, uint32_t index, struct error *err)
 	return 0;
 }
 
-/* Makes the perf event the cpu's entry of the map. */
-static int put_entry(int map, uint32_t cpu, uint32_t fd)
-{
-	union bpf_attr attr;
-
-	memset(&attr, 0, sizeof(attr));
-	attr.map_fd = map;
-	attr.key = (uintptr_t)&cpu;
-	attr.value = (uintptr_t)&fd;
-	return syscall(SYS_bpf, BPF_MAP_UPDATE_ELEM, &attr, sizeof(attr)) ? -errno : 0;
-}
-
 static struct perf_event_attr output_attr(const struct bpf_rings *b, const struct bpf_output *out,
 					  bool disabled)
 {
@@ -141,7 +129,7 @@ static int open_cpu(struct bpf_rings *b, uint32_t index, int cpu, bool disabled,
 	if (m->base == MAP_FAILED)
 		return error_set(err, -errno, "cannot map a ring of %u pages: %s", out->size,
 				 strerror(errno));
-	ret = put_entry(out->map, cpu, fd);
+	ret = bpf_put_entry(out->map, cpu, fd);
 	if (ret)
 		return error_set(err, ret, "cannot put a ring into a BPF map: %s", strerror(-ret));
 	if (ioctl(fd, PERF_EVENT_IOC_ID, &id) || decoder_add_id(decoder, id, b->layouts[index]))

@@ -37,6 +37,8 @@ struct live_event {
 	uint32_t wakeup; /* 0: by the watermark */
 	uint64_t sample, regs_user, regs_intr;
 	int32_t program; /* descriptor of a BPF program that filters samples; 0: none */
+	int32_t through; /* descriptor of a perf event array that a BPF program writes the samples
+			  * to; 0: the kernel writes them */
 	uint8_t counted; /* not sampled: see live_read_counts() */
 	uint8_t reads;	 /* enum sample_reads, what counts its samples hold; CPUs only */
 	uint32_t record; /* enum record_kind: no samples but these; 0: samples */

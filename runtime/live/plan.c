@@ -214,6 +214,10 @@ static struct perf_event_attr event_attr(const struct plan *p, const struct live
 		attr.sample_stack_user = ev->stack_dump;
 		attr.exclude_callchain_user = 1;
 	}
+	if (ev->through) { /* the record is the same */
+		attr.type = PERF_TYPE_SOFTWARE;
+		attr.config = PERF_COUNT_SW_BPF_OUTPUT;
+	}
 	records_ask(&attr, ev->record);
 	attr.write_backward = p->config.overwrite;
 	fill_attr(p, &attr, p->config.pages, p->config.watermark);

@@ -17,6 +17,7 @@
 #include <internal/evsel.h>
 #include <internal/mmap.h>
 #include <internal/xyarray.h>
+#include "bpf/bpf.h"
 #include "decode/decoder.h"
 #include "error.h"
 #include "live/plan.h"
@@ -102,6 +103,16 @@ static int open_target(const struct plan *p, struct group *g, int cpu, int32_t t
 
 			close_target(g, place);
 			return plan_filter_error(ev, code, err);
+		}
+		if (ev && ev->through) {
+			int code = bpf_put_entry(ev->through, cpu, fd);
+
+			if (code) {
+				close_target(g, place);
+				return error_set(err, code,
+						 "%s: cannot take it from a BPF program: %s",
+						 ev->name, strerror(-code));
+			}
 		}
 		if (ev && ev->program && ioctl(fd, PERF_EVENT_IOC_SET_BPF, ev->program)) {
 			int code = -errno;

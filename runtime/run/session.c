@@ -490,8 +490,8 @@ int session_take_cpu(struct session *s)
 
 const int32_t *session_threads(const struct session *s, uint32_t *n)
 {
-	*n = s->nr_tids;
-	return s->tids;
+	*n = s->marked ? s->nr_marked : s->nr_tids;
+	return s->marked ? s->marked : s->tids;
 }
 
 int32_t session_per_thread(const struct session *s)

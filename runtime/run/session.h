@@ -48,6 +48,8 @@ struct session_event {
 			     * recording's event: all of its sample_type */
 	uint64_t regs_user, regs_intr; /* registers of these */
 	int32_t program;  /* descriptor of a BPF program that filters samples; 0: none */
+	int32_t through;  /* live: of a perf event array, which a BPF program writes the samples to;
+			   * 0:  the kernel writes them */
 	const char *cpus; /* live: only on those of this list; NULL: on all that are attached to */
 	uint8_t everywhere; /* live: of all threads, also where single ones are attached to */
 	uint32_t payload;   /* bytes its fields take: shorter payloads are not delivered */
@@ -73,6 +75,11 @@ struct session_target {
 		*cgroups; /* NULL-ended names and expressions, see runtime/live/cgroups.h */
 	uint32_t pages;
 	uint32_t watermark; /* percent */
+	/* Where a BPF program looks up whether a thread is meant, by its number: those of the
+	 * target get a 1 before the events start, more may come by the program. NULL: there is
+	 * none. */
+	uint8_t *marks;
+	uint32_t nr_marks;
 	/* Rings keep the last records; they come at the end of each interval and of the run. */
 	uint32_t overwrite;
 	uint32_t realtime; /* SCHED_FIFO's priority for this process; 0: none */
@@ -193,7 +200,8 @@ const char *session_warning(const struct session *s);
 const char *session_take_notice(struct session *s);
 /* A cpu that came online during the run, once; -1: no more. Live only. */
 int session_take_cpu(struct session *s);
-/* The threads of the target when the run began; none where it is cpus. */
+/* The threads of the target when the run began, and with marks those that had them then; none
+ * where it is cpus. */
 const int32_t *session_threads(const struct session *s, uint32_t *n);
 /* 1: the targets are threads (-p, -t, workload), 0: cpus or a recording. */
 int32_t session_per_thread(const struct session *s);

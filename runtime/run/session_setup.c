@@ -65,6 +65,7 @@ void session_free(struct session *s)
 	free(s->events);
 	free(s->outputs);
 	free(s->tids);
+	free(s->marked);
 	free(s);
 }
 
@@ -203,6 +204,7 @@ int session_add_event(struct session *s, const struct session_event *event, stru
 		.regs_user = event->regs_user,
 		.regs_intr = event->regs_intr,
 		.program = event->program,
+		.through = event->through,
 		.payload = event->payload,
 		.counted = event->counted,
 		.reads = event->reads,
@@ -256,9 +258,58 @@ static int find_threads(struct session *s, const struct session_target *target, 
 			    err);
 }
 
-static int open_live(struct session *s, const struct session_target *target, struct error *err)
+/* Whether one of the threads had no mark. */
+static bool mark(const struct session_target *target, const int32_t *tids, int n)
+{
+	bool any = false;
+
+	for (int i = 0; i < n; i++) {
+		if ((uint32_t)tids[i] >= target->nr_marks || target->marks[tids[i]])
+			continue;
+		target->marks[tids[i]] = 1;
+		any = true;
+	}
+	return any;
+}
+
+/* What a thread with a mark starts gets one by the BPF program: only threads that were started
+ * before are still to be found. */
+static int find_and_mark(struct session *s, const struct session_target *target, struct error *err)
 {
 	int n = find_threads(s, target, err);
+
+	while (n > 0 && target->marks && mark(target, s->tids, n) && target->nr_pids) {
+		free(s->tids);
+		s->tids = NULL;
+		n = find_threads(s, target, err);
+	}
+	return n;
+}
+
+/* Threads that begin from here on are told by events. */
+static int list_marked(struct session *s, const struct session_target *target, struct error *err)
+{
+	const uint8_t *end = target->marks + target->nr_marks, *at = target->marks;
+	uint32_t room = 0;
+
+	while ((at = memchr(at, 1, end - at))) {
+		if (s->nr_marked == room) {
+			int32_t *grown;
+
+			room = room ? room * 2 : 64;
+			grown = reallocarray(s->marked, room, sizeof(*grown));
+			if (!grown)
+				return error_set(err, -ENOMEM, "out of memory");
+			s->marked = grown;
+		}
+		s->marked[s->nr_marked++] = at++ - target->marks;
+	}
+	return 0;
+}
+
+static int open_live(struct session *s, const struct session_target *target, struct error *err)
+{
+	int n = find_and_mark(s, target, err);
 	bool on_threads = n > 0 && !target->everywhere;
 	struct live_config config = {
 		.events = s->events,
@@ -344,6 +395,8 @@ int session_start(struct session *s, const struct session_target *target, struct
 			resolve_seed(s->resolve);
 		wall_zero(&s->wall_sec, &s->wall_nsec);
 		ret = live_enable(s->source, err);
+		if (!ret && target->marks)
+			ret = list_marked(s, target, err);
 		if (!ret && s->workload)
 			ret = workload_start(s->workload, err);
 		if (ret)

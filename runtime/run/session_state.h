@@ -20,6 +20,8 @@ struct session {
 	struct workload *workload;
 	int32_t *tids; /* that are attached to, or end the run; NULL: cpus */
 	uint32_t nr_tids, nr_tids_ended;
+	int32_t *marked; /* threads that the target's marks had at the start; NULL: it has none */
+	uint32_t nr_marked;
 	uint64_t stop_time;
 	uint64_t watch_at; /* when to look again whether they have ended */
 	struct error notice;

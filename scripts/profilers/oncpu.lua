@@ -106,7 +106,7 @@ What runs when an interval ends is counted up to there. JSON and CSV have a row 
     end
     local by_thread = session.named_threads
     if by_thread and opt.only_comm then return nil, '--only-comm is for the tasks of CPUs, not the CPUs of threads' end
-    local ours = threads.new(session, opt)
+    local ours = threads.new(session, opt, not (opt.filter or opt.prio))
     -- Of each CPU: who runs (tid + 1; 0: not known) and since when; the end of its last hole.
     local current, since, known_from = native.numbers(MAX_CPU), native.numbers(MAX_CPU), native.numbers(MAX_CPU)
     local names = {} -- by CPU, of who runs, with --only-comm

@@ -104,7 +104,7 @@ takes names of tasks: java,python*. New threads and children of -p and of a work
   },
 
   start = function(opt, out, session)
-    local ours = threads.new(session, opt)
+    local ours = threads.new(session, opt, not (opt.than or opt.filter))
     local filter_of, only_sleep = selection(opt, ours)
     if not filter_of then return nil, only_sleep end
     local is_ours, slept = ours.has, { [2] = opt.interruptible, [3] = opt.uninterruptible }
