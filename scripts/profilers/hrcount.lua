@@ -85,6 +85,14 @@ the clock missed (it was throttled, or interrupts were off) is 0 and its counts 
         while cells:report_of(last) >= current and left > 0 do
           print_report(cells:report_of(last) == current and last or nil)
         end
+        local silent = {}
+        for row = 1, counts:rows() do
+          if not reached[counts:id(row)] then silent[#silent + 1] = counts:id(row) end
+        end
+        if #silent > 0 then
+          out:warn(('hrcount: the clock gave no period of CPU %s: what they counted is not known'):format(
+            table.concat(silent, ', ')))
+        end
       end,
     }
   end,

@@ -129,6 +129,10 @@ expect_line 'percpu-stat -p: their sum' '^ *\[ALL\] +3[0-9]{4} ' out
 "$PROFSCRIPT" exec -e "raw_syscalls:sys_enter/id==$read/" --format csv 'if ev.args[2] == 56 then count() end' -- \
 	"$PROFSCRIPT" stat -e raw_syscalls:sys_enter,sched:sched_switch,cs,page-faults -i 20 -N 12 -o /dev/null >reads
 expect_line 'one read per CPU and period' ",$((13 * $(nproc)))\$" reads
+"$PROFSCRIPT" exec -e "raw_syscalls:sys_enter/id==$read/" --format csv \
+	"if ev.args[2] == $(((3 + $(<columns)) * 8)) then count() end" -- \
+	"$PROFSCRIPT" percpu-stat --syscalls -q -i 20 -N 12 -o /dev/null >reads
+expect_line 'percpu-stat: for its whole panel, too' ",$((13 * $(nproc)))\$" reads
 
 # Ends.
 for signal in INT TERM; do

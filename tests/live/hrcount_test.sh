@@ -62,6 +62,8 @@ check 'every value but 0 is true' test "$(grep -c 'hrtimer: cpu-clock [0-9]* ns'
 expect_line 'with its counts' '^    sched_switch [0-9]+$' out
 "$PROFSCRIPT" hrtimer -e sched:sched_switch -F 100 -g 'period > 0' -N 4 >out
 expect_line 'and stacks' '^    [0-9a-f]{16} ' out
+"$PROFSCRIPT" hrcount -e sched:sched_switch -C 0 --duration 0.1 >out 2>err # its period is a second
+expect_line 'hrcount: less than a period is not known' 'gave no period of CPU 0: what they counted is not known$' err
 began=$(cut -d. -f1 /proc/uptime)
 "$PROFSCRIPT" hrtimer -e sched:sched_switch -F 100 -g 'period > 0' -N 1 --format json >out
 expect_line 'stacks in JSON' '"sched_switch":[0-9]+,"stack":\["[0-9a-f]{16} ' out

@@ -313,6 +313,9 @@ if [ "$(uname -m)" = x86_64 ] && [ -e /sys/bus/event_source/devices/uprobe ]; th
 	expect_line 'kmemleak: all of it' '^TOTAL alloc 1000 free 950$' "$TMP/out"
 	expect_line 'kmemleak: by stack' '^Leak of 50000 bytes in 50 objects allocated from:' "$TMP/out"
 	expect_line 'kmemleak --comm' '^    comms: leak\(50000/50\)$' "$TMP/out"
+	"$PROFSCRIPT" kmemleak -m 1024 --flame-graph "$TMP/leak.folded" "${probes[@]}" -- "$leak" 500 >"$TMP/out" 2>"$TMP/err"
+	expect_line 'kmemleak --flame-graph: leaked bytes' '^leak;(.*;)?main 50000$' "$TMP/leak.folded"
+	check 'kmemleak --flame-graph: and no others' test "$(awk '{ n += $NF } END { print n }' "$TMP/leak.folded")" = 50000
 	csv kmemleak "${probes[@]:2}" -- "$leak" 100
 	expect_line 'kmemleak: a size that nobody tells' '^kmemleak: no size= of uretprobe:malloc, uretprobe:calloc: ' "$TMP/err"
 	csv kmemleak --than 60s "${probes[@]}" -- "$leak" 100
