@@ -72,7 +72,7 @@ prints the events themselves whose number is greater.
     local instance = session.per_thread and '_tid' or '_cpu'
     local keys = native.keys(1, MAX_INSTANCES)
     local plus, minus = native.hists((MAX_INSTANCES + 1) * #list), native.hists((MAX_INSTANCES + 1) * #list)
-    local limit, without, maps = opt.than or math.huge, 0, {}
+    local limit, without, huge, maps = opt.than or math.huge, 0, 0, {}
 
     local handlers = {}
     for i, event in ipairs(list) do
@@ -87,8 +87,11 @@ prints the events themselves whose number is greater.
           if perins then slot = keys.id(ev[instance]) * #list + at end
           if n < 0 then
             minus:add(slot, -n)
+          elseif n < LARGEST then
+            plus:add(slot, n)
           else
-            plus:add(slot, n < LARGEST and n or LARGEST)
+            plus:add(slot, LARGEST)
+            huge = huge + 1
           end
           map:add(ev._time, n)
           if n > limit then out:print_event(ev) end
@@ -132,7 +135,8 @@ prints the events themselves whose number is greater.
       plus:clear()
       minus:clear()
       if without > 0 then out:warn(('num-dist: %d events gave no number (a division by zero)'):format(without)) end
-      without = 0
+      if huge > 0 then out:warn(('num-dist: %d numbers are 2^63 or more, and count as that'):format(huge)) end
+      without, huge = 0, 0
     end
 
     handlers.interval = print_and_clear

@@ -124,7 +124,7 @@ is a screen: < and > (or the arrows) choose the column to sort by, r reverses, q
     local width = #columns
     local keys, values, names = native.keys(1, MAX_ROWS), native.numbers((MAX_ROWS + 1) * width), {}
     local print_key
-    local seen, lost = 0, 0
+    local seen, lost, without = 0, 0, 0
 
     local handlers = {}
     for _, event in ipairs(list) do
@@ -138,7 +138,12 @@ is a screen: < and > (or the arrows) choose the column to sort by, r reverses, q
         if only_comm then
           if comm then id = id_of(comm(ev) or 'NULL') else id = id_of(ev._comm) end
         elseif key then
-          id = id_of(key(ev))
+          local value = key(ev)
+          if value == nil then
+            without = without + 1
+            return
+          end
+          id = id_of(value)
         elseif ev._tid >= 0 then
           id = id_of(ev._tid)
         else
@@ -202,7 +207,10 @@ is a screen: < and > (or the arrows) choose the column to sort by, r reverses, q
       clear()
     end
     handlers.interval = function() report(false) end
-    handlers.stop = function() report(true) end
+    handlers.stop = function()
+      report(true)
+      if without > 0 then out:warn(('top: %d events gave no key (a division by zero)'):format(without)) end
+    end
     handlers.lost = function(gap) lost = lost + gap.lost end
     handlers[1] = pages
     return handlers

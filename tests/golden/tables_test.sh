@@ -119,6 +119,13 @@ awk '{ for (i = 1; i <= NF; i++) if ($i ~ /^(prev_pid|pid)=/) { split($i, f, "="
 check 'top counts as perf script does' diff "$TMP/want" "$TMP/got"
 text top top --input "$here/sched.data" -i 100s \
 	-e sched:sched_wakeup//key=pid/comm=comm/,sched:sched_switch//key=prev_pid/comm=prev_comm/
+check_status 'top: a key that some events have not' 0 "$PROFSCRIPT" top --input "$here/sched.data" -i 100s \
+	-e sched:sched_switch -k '1/(prev_pid!=0)'
+expect_line 'is told' '^top: [1-9][0-9]* events gave no key \(a division by zero\)$' "$TMP/.check"
+check 'and has no row' bash -c "! grep -q nil '$TMP/.check'"
+check_status 'num-dist: numbers that are too large' 0 "$PROFSCRIPT" num-dist --input "$here/sched.data" \
+	-e 'sched:sched_switch//num="0xffffffff00000000+(prev_pid&1)"/'
+expect_line 'are told' '^num-dist: [1-9][0-9]* numbers are 2\^63 or more, and count as that$' "$TMP/.check"
 text top-only-comm top --input "$here/sched.data" -i 100s -e sched:sched_switch//comm=prev_comm/top-by=prev_prio/ \
 	--only-comm
 
