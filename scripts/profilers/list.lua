@@ -21,7 +21,17 @@ end
 
 return {
   summary = 'List the events that can be traced here',
-  description = 'PATTERN is a part of the name, or a glob such as sched:*wak* that all of it matches.',
+  description = [=[
+PATTERN is a part of the name, or a glob such as sched:*wak* that all of it matches. Names of tracepoints
+stand alone on their lines; the other events have their kind behind them.
+
+  $ profscript list faults
+  alignment-faults                         [software event]
+  emulation-faults                         [software event]
+  faults                                   [software event]
+  major-faults                             [software event]
+  minor-faults                             [software event]
+  page-faults                              [software event]]=],
   examples = {
     { 'profscript list sched_wak', 'events with this in their name' },
     { "profscript list 'block:*'", 'all events of a system' },

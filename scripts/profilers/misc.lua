@@ -16,10 +16,8 @@ return {
 misc:exit, misc:mmap of tasks. Each is an event for -e of any profiler. A recording has those that perf
 asked for: ksymbol and bpf_event always, the others with --all-cgroups and --namespaces.
 
-  $ profscript misc
-  ..profscript 700 ..... [000] 1642.93149: misc:ksymbol: bpf unreg ffffffffc0025b90/256 bpf_prog_672fa3f671434d55_filter
-  ..profscript 700 ..... [000] 1642.93150: misc:bpf_event: prog unload id 1684 tag 672fa3f671434d55
-  ..     mkdir 704 ..... [000] 1642.93314: misc:cgroup: id 329 /web]],
+  $ profscript misc --records cgroup -N 1
+  2026-11-22 16:22:44.828846             mkdir   8162 ..... [001] 14744.702689: misc:cgroup: id 2704 /web]],
   examples = {
     { 'profscript misc', 'all of it, as it happens' },
     { 'profscript misc --records namespaces -- unshare -u true', 'which namespaces the threads of a command have' },
