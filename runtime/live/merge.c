@@ -2,24 +2,21 @@
 #include "live/merge.h"
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include "event.h"
 #include "live/ring.h"
 #include "run/wall.h"
+#include "runs.h"
 
 enum {
-	SLACK_MIN = 1000000,  /* ns */
-	SLACK_MAX = 50000000, /* ns */
-	MERGE_MAX = 1024      /* records that are merged at once */
+	SLACK_MIN = 1000000, /* ns */
+	SLACK_MAX = 50000000 /* ns */
 };
 
 struct merge {
 	struct ring **rings;
 	uint32_t *active; /* indexes of rings that have records of this pass */
-	int *runs;	  /* of each active ring: its records of this round; then ends of runs */
 	uint32_t nr_rings, nr_active;
-	struct slot spare[MERGE_MAX]; /* runs are merged from here to there, and back */
-	double pace;		      /* ns between the records of the last round */
+	struct runs *runs;
 	bool has_clock, stopped;
 	bool is_complete; /* nothing older than what is there will come */
 	uint64_t time;	  /* when the pass began */
@@ -27,12 +24,33 @@ struct merge {
 	uint64_t slack;
 };
 
+static int count(void *places, uint32_t i, uint64_t limit, int max)
+{
+	const struct merge *m = places;
+
+	return ring_count(m->rings[m->active[i]], limit, max);
+}
+
+static void move(void *places, uint32_t i, struct slot *out, int n)
+{
+	struct merge *m = places;
+
+	ring_move(m->rings[m->active[i]], out, n);
+}
+
+static const struct runs_ops active_rings = {.count = count, .move = move};
+
 struct merge *merge_new(bool has_clock)
 {
 	struct merge *m = calloc(1, sizeof(*m));
 
 	if (!m)
 		return NULL;
+	m->runs = runs_new(&active_rings, m);
+	if (!m->runs) {
+		free(m);
+		return NULL;
+	}
 	m->has_clock = has_clock;
 	m->slack = SLACK_MIN;
 	return m;
@@ -46,7 +64,7 @@ void merge_free(struct merge *m)
 		ring_free(m->rings[i]);
 	free(m->rings);
 	free(m->active);
-	free(m->runs);
+	runs_free(m->runs);
 	free(m);
 }
 
@@ -54,7 +72,6 @@ int merge_add(struct merge *m, struct ring *ring)
 {
 	uint32_t n = m->nr_rings + 1, *active;
 	struct ring **rings = reallocarray(m->rings, n, sizeof(*rings));
-	int *runs;
 
 	if (!rings)
 		return -ENOMEM;
@@ -63,10 +80,8 @@ int merge_add(struct merge *m, struct ring *ring)
 	if (!active)
 		return -ENOMEM;
 	m->active = active;
-	runs = reallocarray(m->runs, n, sizeof(*runs));
-	if (!runs)
+	if (runs_reserve(m->runs, n))
 		return -ENOMEM;
-	m->runs = runs;
 	ring_set_number(ring, m->nr_rings);
 	m->rings[m->nr_rings++] = ring;
 	return 0;
@@ -175,164 +190,6 @@ static uint64_t look(struct merge *m, uint32_t bound_ring, uint64_t *sure)
 	return oldest;
 }
 
-/* Of records that are all at one time any will do, as many as have room. */
-static void clip(struct merge *m, int max)
-{
-	for (uint32_t i = 0; i < m->nr_active; i++) {
-		if (m->runs[i] > max)
-			m->runs[i] = max;
-		max -= m->runs[i];
-	}
-}
-
-/* Notes in runs[] how many records of each active ring are to be taken: those up to a time that is
- * chosen so that they are not more than max. */
-static void choose(struct merge *m, uint64_t oldest, uint64_t until, int max)
-{
-	double span = until - oldest, shrink = 0.9;
-
-	/* As many as there were in such a time before. */
-	if (m->pace > 0 && span > m->pace * max)
-		span = m->pace * max;
-	for (;;) {
-		uint64_t limit = oldest + (uint64_t)span;
-		int total = 0;
-
-		if (limit > until)
-			limit = until;
-		for (uint32_t i = 0; i < m->nr_active; i++) {
-			m->runs[i] = ring_count(m->rings[m->active[i]], limit, max);
-			total += m->runs[i];
-		}
-		if (total <= max) {
-			m->pace = span / total;
-			return;
-		}
-		if (limit == oldest) {
-			clip(m, max);
-			return;
-		}
-		span *= shrink * max / total;
-		shrink *= shrink;
-	}
-}
-
-/* Merges two neighbouring runs of which one is so much shorter that it is faster to look for where
- * its slots belong. Of slots at one time those of a come first. */
-static void merge_short(const struct slot *a, int na, const struct slot *b, int nb,
-			struct slot *out)
-{
-	bool is_a_short = na < nb;
-	const struct slot *few = is_a_short ? a : b, *many = is_a_short ? b : a;
-	int nr_few = is_a_short ? na : nb, nr_many = is_a_short ? nb : na;
-
-	for (int i = 0; i < nr_few; i++) {
-		int from = 0, to = nr_many;
-
-		while (from < to) {
-			int middle = (from + to) / 2;
-			bool goes_before = is_a_short ? many[middle].time < few[i].time
-						      : many[middle].time <= few[i].time;
-
-			if (goes_before)
-				from = middle + 1;
-			else
-				to = middle;
-		}
-		memcpy(out, many, from * sizeof(*out));
-		out += from;
-		many += from;
-		nr_many -= from;
-		*out++ = few[i];
-	}
-	memcpy(out, many, nr_many * sizeof(*out));
-}
-
-/* Which run comes next cannot be predicted, so nothing in the loop branches on it; and each step
- * has to wait for the one before, so two go at once: from the beginnings and from the ends. */
-static void merge_two(const struct slot *a, int na, const struct slot *b, int nb, struct slot *out)
-{
-	struct slot *last = out + na + nb - 1;
-
-	if (na > 8 * nb || nb > 8 * na) {
-		merge_short(a, na, b, nb, out);
-		return;
-	}
-	while (na > 1 && nb > 1) {
-		int steps = (na < nb ? na : nb) / 2;
-		const struct slot *a_last = a + na - 1, *b_last = b + nb - 1;
-
-		for (int i = 0; i < steps; i++) {
-			int is_b = b->time < a->time, is_b_last = b_last->time >= a_last->time;
-			const struct slot *first_of[] = {a, b}, *last_of[] = {a_last, b_last};
-
-			*out++ = *first_of[is_b];
-			*last-- = *last_of[is_b_last];
-			a += !is_b;
-			b += is_b;
-			a_last -= !is_b_last;
-			b_last -= is_b_last;
-		}
-		na = a_last + 1 - a;
-		nb = b_last + 1 - b;
-	}
-	while (na && nb) {
-		bool is_b = b->time < a->time;
-
-		*out++ = is_b ? *b++ : *a++;
-		na -= !is_b;
-		nb -= is_b;
-	}
-	memcpy(out, na ? a : b, (na ? na : nb) * sizeof(*out));
-}
-
-/* Merges neighbours, a level after the other, from one place to the other and back; the runs' ends
- * are in runs[]. */
-static void merge_runs(struct merge *m, int nr_runs, struct slot *from, struct slot *to)
-{
-	while (nr_runs > 1) {
-		struct slot *merged = to;
-		int begin = 0, n = 0;
-
-		for (int i = 0; i < nr_runs; i += 2) {
-			int middle = m->runs[i], end = i + 1 < nr_runs ? m->runs[i + 1] : middle;
-
-			merge_two(from + begin, middle - begin, from + middle, end - middle,
-				  to + begin);
-			m->runs[n++] = begin = end;
-		}
-		nr_runs = n;
-		to = from;
-		from = merged;
-	}
-}
-
-/* Moves the chosen records of all active rings to out, in order. Returns how many. */
-static int gather(struct merge *m, struct slot *out)
-{
-	int n = 0, nr_runs = 0, levels = 0;
-	struct slot *to = out;
-
-	for (uint32_t i = 0; i < m->nr_active; i++)
-		nr_runs += m->runs[i] > 0;
-	for (int left = nr_runs; left > 1; left = (left + 1) / 2)
-		levels++;
-	if (levels % 2) /* so that out is where the last one merges to */
-		to = m->spare;
-	nr_runs = 0;
-	for (uint32_t i = 0; i < m->nr_active; i++) {
-		int its = m->runs[i];
-
-		if (!its)
-			continue;
-		ring_move(m->rings[m->active[i]], to + n, its);
-		n += its;
-		m->runs[nr_runs++] = n;
-	}
-	merge_runs(m, nr_runs, to, to == out ? m->spare : out);
-	return n;
-}
-
 /* Moves records that are sure to be the next ones to out, in order; 0: there are none up to limit.
  */
 static int take(struct merge *m, struct slot *out, int max, uint64_t limit, uint32_t bound_ring)
@@ -344,15 +201,7 @@ static int take(struct merge *m, struct slot *out, int max, uint64_t limit, uint
 		return 0;
 	if (sure < limit)
 		limit = sure;
-	if (m->nr_active == 1) {
-		struct ring *r = m->rings[m->active[0]];
-
-		n = ring_count(r, limit, max);
-		ring_move(r, out, n);
-	} else {
-		choose(m, oldest, limit, max < MERGE_MAX ? max : MERGE_MAX);
-		n = gather(m, out);
-	}
+	n = runs_take(m->runs, m->nr_active, oldest, limit, out, max);
 	mark_late(m, out, n);
 	return n;
 }

@@ -6,9 +6,11 @@
  * run. Neighbours mostly belong to the same run: then adding costs two compares. */
 #include "recording/sorter.h"
 #include <errno.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include "runs.h"
 
 enum {
 	MAX_RUNS = 1024,
@@ -23,17 +25,61 @@ struct run {
 
 struct sorter {
 	unsigned int nr_runs, current; /* current: got the last slot */
-	unsigned int nr_heap;
-	bool heap_valid;
+	bool is_tidy;
+	struct runs *taking;
 	uint64_t tails[MAX_RUNS];  /* time of each run's last slot, falling */
-	uint64_t heads[MAX_RUNS];  /* time of each run's first slot, for those in the heap */
-	uint16_t heap[MAX_RUNS];   /* runs by head, of equal ones the lower run first */
 	struct run runs[MAX_RUNS]; /* those from nr_runs on are empty, some with memory */
 };
 
+/* How many of a run's slots have time <= limit, at most max. */
+static int count(void *places, uint32_t i, uint64_t limit, int max)
+{
+	const struct run *run = &((struct sorter *)places)->runs[i];
+	const struct slot *slots = run->slots + run->first;
+	size_t n = run->end - run->first, from = 0, step = 1;
+
+	if (n > (size_t)max)
+		n = max;
+	/* Mostly few: look near the first, then halve what is left. */
+	while (step <= n && slots[step - 1].time <= limit) {
+		from = step;
+		step *= 2;
+	}
+	if (step - 1 < n)
+		n = step - 1;
+	while (from < n) {
+		size_t middle = (from + n) / 2;
+
+		if (slots[middle].time <= limit)
+			from = middle + 1;
+		else
+			n = middle;
+	}
+	return n;
+}
+
+static void move(void *places, uint32_t i, struct slot *out, int n)
+{
+	struct run *run = &((struct sorter *)places)->runs[i];
+
+	memcpy(out, run->slots + run->first, n * sizeof(*out));
+	run->first += n;
+}
+
+static const struct runs_ops all_runs = {.count = count, .move = move};
+
 struct sorter *sorter_new(void)
 {
-	return calloc(1, sizeof(struct sorter));
+	struct sorter *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->taking = runs_new(&all_runs, s);
+	if (!s->taking || runs_reserve(s->taking, MAX_RUNS)) {
+		sorter_free(s);
+		return NULL;
+	}
+	return s;
 }
 
 void sorter_free(struct sorter *s)
@@ -42,46 +88,8 @@ void sorter_free(struct sorter *s)
 		return;
 	for (unsigned int i = 0; i < MAX_RUNS; i++)
 		free(s->runs[i].slots);
+	runs_free(s->taking);
 	free(s);
-}
-
-static bool before(const struct sorter *s, unsigned int a, unsigned int b)
-{
-	if (s->heads[a] != s->heads[b])
-		return s->heads[a] < s->heads[b];
-	return a < b;
-}
-
-static void sift_down(struct sorter *s, unsigned int at)
-{
-	uint16_t run = s->heap[at];
-
-	for (;;) {
-		unsigned int child = 2 * at + 1;
-
-		if (child >= s->nr_heap)
-			break;
-		if (child + 1 < s->nr_heap && before(s, s->heap[child + 1], s->heap[child]))
-			child++;
-		if (before(s, run, s->heap[child]))
-			break;
-		s->heap[at] = s->heap[child];
-		at = child;
-	}
-	s->heap[at] = run;
-}
-
-static void build_heap(struct sorter *s, const bool *chosen)
-{
-	s->nr_heap = 0;
-	for (unsigned int i = 0; i < s->nr_runs; i++) {
-		if (chosen && !chosen[i])
-			continue;
-		s->heads[i] = s->runs[i].slots[s->runs[i].first].time;
-		s->heap[s->nr_heap++] = i;
-	}
-	for (unsigned int i = s->nr_heap / 2; i-- > 0;)
-		sift_down(s, i);
 }
 
 /* Drops empty runs, keeping the order of the others, and moves what was taken out of the way. */
@@ -111,105 +119,7 @@ static void tidy(struct sorter *s)
 	}
 	s->nr_runs = kept;
 	s->current = 0;
-	s->heap_valid = false;
-}
-
-/* Corrects the heap for what was taken from its run number `at`; those below it are in order. */
-static void renew(struct sorter *s, unsigned int at)
-{
-	const struct run *run = &s->runs[s->heap[at]];
-
-	if (run->first < run->end)
-		s->heads[s->heap[at]] = run->slots[run->first].time;
-	else
-		s->heap[at] = s->heap[--s->nr_heap];
-	if (at < s->nr_heap)
-		sift_down(s, at);
-}
-
-/* Takes slots with time <= until from a run. */
-static size_t take_run(struct run *run, struct slot *out, size_t max, uint64_t until)
-{
-	const struct slot *from = run->slots + run->first;
-	size_t left = run->end - run->first < max ? run->end - run->first : max, n = 0;
-
-	for (; n < left && from[n].time <= until; n++)
-		out[n] = from[n];
-	run->first += n;
-	return n;
-}
-
-/* Merges slots with time <= until of two runs, until one is empty or out is full. Which run comes
- * next cannot be predicted, so nothing in the loop branches on it. */
-static size_t take_two(struct run *low, struct run *high, struct slot *out, size_t max,
-		       uint64_t until)
-{
-	size_t n = 0;
-
-	while (n < max && low->first < low->end && high->first < high->end) {
-		const struct slot *a = low->slots + low->first, *b = high->slots + high->first;
-		size_t left_a = low->end - low->first, left_b = high->end - high->first;
-		size_t safe = left_a < left_b ? left_a : left_b, taken_a = 0, i = 0;
-
-		if (safe > max - n)
-			safe = max - n;
-		for (; i < safe; i++) {
-			const struct slot *x = a + taken_a, *y = b + (i - taken_a);
-			size_t is_a = x->time <= y->time;
-			const struct slot *choice[] = {y, x}, *next = choice[is_a];
-
-			if (next->time > until)
-				break;
-			out[n + i] = *next;
-			taken_a += is_a;
-		}
-		n += i;
-		low->first += taken_a;
-		high->first += i - taken_a;
-		if (i < safe)
-			break;
-	}
-	return n;
-}
-
-/* Takes from the first two runs of the heap up to where the third one comes first. */
-static size_t take_stretch(struct sorter *s, struct slot *out, size_t max, uint64_t until)
-{
-	unsigned int first = s->heap[0], at = 1, second;
-	uint64_t third = UINT64_MAX;
-	size_t n;
-
-	if (s->nr_heap == 1) {
-		n = take_run(&s->runs[first], out, max, until);
-		renew(s, 0);
-		return n;
-	}
-	if (s->nr_heap > 2 && before(s, s->heap[2], s->heap[1]))
-		at = 2;
-	second = s->heap[at];
-	for (unsigned int i = 1; i < s->nr_heap && i <= 2 * at + 2; i++)
-		if (i != at && s->heads[s->heap[i]] < third)
-			third = s->heads[s->heap[i]];
-	if (third == s->heads[first]) {
-		n = take_run(&s->runs[first], out, 1, third);
-	} else {
-		if (third <= until)
-			until = third - 1;
-		n = first < second ? take_two(&s->runs[first], &s->runs[second], out, max, until)
-				   : take_two(&s->runs[second], &s->runs[first], out, max, until);
-	}
-	renew(s, at);
-	renew(s, 0);
-	return n;
-}
-
-static size_t merge(struct sorter *s, struct slot *out, size_t max, uint64_t until)
-{
-	size_t n = 0;
-
-	while (s->nr_heap && n < max && s->heads[s->heap[0]] <= until)
-		n += take_stretch(s, out + n, max - n, until);
-	return n;
+	s->is_tidy = true;
 }
 
 static int compare_sizes(const void *a, const void *b)
@@ -223,32 +133,39 @@ static int compare_sizes(const void *a, const void *b)
  * n log n where the input is no interleaving of few runs (a ring dumped backwards, say). */
 static int merge_short_runs(struct sorter *s)
 {
-	size_t sizes[MAX_RUNS] = {}, total = 0;
-	bool chosen[MAX_RUNS] = {};
+	size_t sizes[MAX_RUNS] = {}, total = 0, shortest;
 	unsigned int nr = 0, first = 0;
-	struct run merged = {};
+	int ends[MAX_RUNS / 2], end = 0;
+	struct slot *from, *other, *merged;
 
 	for (unsigned int i = 0; i < s->nr_runs; i++)
 		sizes[i] = s->runs[i].end - s->runs[i].first;
 	qsort(sizes, s->nr_runs, sizeof(sizes[0]), compare_sizes);
-	for (unsigned int i = s->nr_runs; i-- > 0 && nr < MAX_RUNS / 2;) {
+	shortest = sizes[MAX_RUNS / 2];
+	for (unsigned int i = 0; i < MAX_RUNS / 2; i++)
+		total += shortest;
+	from = malloc(total * sizeof(*from));
+	other = malloc(total * sizeof(*other));
+	if (!from || !other || total > INT_MAX) {
+		free(from);
+		free(other);
+		return -ENOMEM;
+	}
+	for (unsigned int i = 0; i < s->nr_runs && nr < MAX_RUNS / 2; i++) {
 		size_t size = s->runs[i].end - s->runs[i].first;
 
-		if (size > sizes[MAX_RUNS / 2])
+		if (size > shortest)
 			continue;
-		chosen[first = i] = true;
-		total += size;
-		nr++;
+		/* The first of them has the highest tail, which is that of the merged run. */
+		if (!nr)
+			first = i;
+		move(s, i, from + end, size);
+		ends[nr++] = end += size;
 	}
-	merged.slots = malloc(total * sizeof(*merged.slots));
-	if (!merged.slots)
-		return -ENOMEM;
-	merged.end = merged.room = total;
-	build_heap(s, chosen);
-	merge(s, merged.slots, total, UINT64_MAX);
-	/* The first of the chosen has the highest tail, which is that of the merged run. */
+	merged = runs_merge(from, other, ends, nr);
+	free(merged == from ? other : from);
 	free(s->runs[first].slots);
-	s->runs[first] = merged;
+	s->runs[first] = (struct run){.slots = merged, .end = end, .room = total};
 	tidy(s);
 	return 0;
 }
@@ -323,27 +240,40 @@ int sorter_add(struct sorter *s, uint64_t time, const void *rec, uint32_t ring)
 	}
 	run->slots[run->end++] = (struct slot){.time = time, .rec = rec, .ring = ring};
 	s->tails[s->current] = time;
-	s->heap_valid = false;
+	s->is_tidy = false;
 	return 0;
 }
 
-static void need_heap(struct sorter *s)
+uint64_t sorter_oldest(const struct sorter *s)
 {
-	if (s->heap_valid)
-		return;
-	tidy(s);
-	build_heap(s, NULL);
-	s->heap_valid = true;
+	uint64_t oldest = UINT64_MAX;
+
+	for (unsigned int i = 0; i < s->nr_runs; i++) {
+		const struct run *run = &s->runs[i];
+
+		if (run->first < run->end && run->slots[run->first].time < oldest)
+			oldest = run->slots[run->first].time;
+	}
+	return oldest;
+}
+
+static bool is_empty(const struct sorter *s)
+{
+	for (unsigned int i = 0; i < s->nr_runs; i++)
+		if (s->runs[i].first < s->runs[i].end)
+			return false;
+	return true;
 }
 
 int sorter_take(struct sorter *s, struct slot *out, int max, uint64_t until)
 {
-	need_heap(s);
-	return merge(s, out, max, until);
-}
+	int n = 0;
 
-uint64_t sorter_oldest(struct sorter *s)
-{
-	need_heap(s);
-	return s->nr_heap ? s->heads[s->heap[0]] : UINT64_MAX;
+	if (!s->is_tidy)
+		tidy(s);
+	if (s->nr_runs && s->tails[0] < until)
+		until = s->tails[0]; /* the youngest there is */
+	while (n < max && !is_empty(s) && sorter_oldest(s) <= until)
+		n += runs_take(s->taking, s->nr_runs, sorter_oldest(s), until, out + n, max - n);
+	return n;
 }

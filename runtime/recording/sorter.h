@@ -21,4 +21,4 @@ int sorter_add(struct sorter *s, uint64_t time, const void *rec, uint32_t ring);
 int sorter_take(struct sorter *s, struct slot *out, int max, uint64_t until);
 
 /* No slot in it is older than this; UINT64_MAX when it is empty. */
-uint64_t sorter_oldest(struct sorter *s);
+uint64_t sorter_oldest(const struct sorter *s);
