@@ -99,13 +99,15 @@ wait_for 5 grep -q script "/proc/$!/comm"
 check 'a script by its name' "$PROFSCRIPT" trace -e $GETPPID -p "script_of_a_long_name$$" --dry-run
 exec {script}>&-
 refuses 1 "no such process: 'no/such'" -e $GETPPID -p no/such
-workload threads 1
-cp "$workloads/threads" "$TMP/near$$" && "$TMP/near$$" -w 1 <"$TMP/go" &
+cp "$workloads/threads" "$TMP/near$$"
+mkfifo "$TMP/near"
+"$TMP/near$$" -w 1 <"$TMP/near" &
 near=$!
+exec {near_go}>"$TMP/near"
 wait_for 5 grep -q near "/proc/$near/comm"
 refuses 1 "no such process: 'naer$$'; did you mean 'near$$'?" -e $GETPPID -p "naer$$"
 kill $near
-go
+exec {near_go}>&-
 
 "$PROFSCRIPT" exec -e sched:sched_process_exit 'count(ev._comm)' -- "$workloads/forker" 50 >"$TMP/out"
 expect_line 'names of children' '^forker +51$' "$TMP/out"
