@@ -92,13 +92,14 @@ a row [ALL] for the sum. Events that this kernel lacks are named once and their 
     local function print_panel()
       if left == 0 then return end
       local rows, all = {}, { 'ALL', [columns[1].name] = 'ALL' }
+      for _, column in ipairs(panel) do all[column[2]] = 0 end
       for row = 1, counts:rows() do
         rows[row] = { counts:id(row), [columns[1].name] = counts:id(row) }
         for i, column in ipairs(panel) do
           local count = counts:get(row, i)
           count = column.half and math.floor(count / 2) or count
           rows[row][column[2]] = count
-          all[column[2]] = (all[column[2]] or 0) + count
+          all[column[2]] = all[column[2]] + count
         end
       end
       rows[#rows + 1] = all
