@@ -150,14 +150,18 @@ function keys.reader(config, list, instance, env)
 end
 
 --- A wakeup that no switch follows, because the task is running and about to notice, would stay
---- stored for long. It is one where a task wakes itself, or where the cpu that it is to run on runs it
---- already, which is known where all switches are seen.
+--- stored for long, and make a pair with the switch back to it after it was preempted. It is one where a task
+--- wakes itself, or where the cpu that it is to run on runs it already, which is known where all switches are
+--- seen; and it may be one between lost events and the next switch of that cpu.
 local WAKEUP = [[
 local w = cast(payload_%d, e.raw)
 local cpu = w.target_cpu
-if w.pid == w.common_pid or cpu >= 0 and cpu < max_cpus and current[cpu] == w.pid then
+local runs = cpu >= 0 and cpu < max_cpus and current[cpu]
+if w.pid == w.common_pid or runs == w.pid then
   e.flags = bor(e.flags, no_first)
   unneeded[0] = unneeded[0] + 1
+elseif runs == lost then
+  e.flags = bor(e.flags, no_start)
 end]]
 local SWITCH = 'if e.cpu >= 0 and e.cpu < max_cpus then current[e.cpu] = cast(payload_%d, e.raw).next_pid end'
 
@@ -178,22 +182,26 @@ local function wakeup_code(event, i, state)
   end
 end
 
+local NOT_YET, LOST = -1, -2 -- instead of a task: none is known yet, or no more
+
 --- The task each cpu runs, as far as it is known, and how many wakeups were of no need.
 local function wakeup_state(sees_switches)
   local current = ffi.new('int32_t[?]', MAX_CPUS)
+  ffi.fill(current, ffi.sizeof(current), 0xff) -- NOT_YET
   local function forget(cpu)
-    if cpu >= 0 and cpu < MAX_CPUS then
-      current[cpu] = -1
-    else
-      ffi.fill(current, ffi.sizeof(current), 0xff)
+    local one = cpu >= 0 and cpu < MAX_CPUS
+    for i = one and cpu or 0, one and cpu or MAX_CPUS - 1 do
+      -- Those of which no switch was ever seen may be none of ours.
+      if current[i] ~= NOT_YET then current[i] = LOST end
     end
   end
-  forget(-1)
   return {
     sees_switches = sees_switches,
     current = current,
     max_cpus = MAX_CPUS,
+    lost = LOST,
     no_first = C.EVENT_NO_FIRST,
+    no_start = C.EVENT_NO_START,
     unneeded = ffi.new 'double[1]',
     forget = forget,
   }
@@ -214,7 +222,7 @@ function keys.filler(config, others, instance, env)
     local more = wakeup_code(event, i, state)
     if more then
       code[#code + 1] = more
-      for _, name in ipairs { 'current', 'max_cpus', 'no_first', 'unneeded' } do
+      for _, name in ipairs { 'current', 'max_cpus', 'lost', 'no_first', 'no_start', 'unneeded' } do
         bound[name] = state[name]
       end
       bound['payload_' .. i] = event.view.payload

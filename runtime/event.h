@@ -29,7 +29,8 @@ enum event_flags {
 	EVENT_LATE = 1,	     /* older than an event that was delivered before it */
 	EVENT_NO_FIRST = 2,  /* may not start a pair */
 	EVENT_NO_SECOND = 4, /* may not end a pair */
-	EVENT_KEPT = 8	     /* lives in a timeline, not in a ring */
+	EVENT_KEPT = 8,	     /* lives in a timeline, not in a ring */
+	EVENT_NO_START = 16 /* nothing may start with its key: neither itself nor what did before */
 };
 
 struct event {

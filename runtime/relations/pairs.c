@@ -322,6 +322,10 @@ static __always_inline int feed_event(struct pairs *restrict p, const struct rul
 			return paired;
 		remove_start(p, s);
 	}
+	if (ev->flags & EVENT_NO_START) {
+		p->stats.dropped++;
+		return paired;
+	}
 	if (s->class == FREE || p->stats.stored >= p->config.max_keys)
 		s = make_room(p, key, hash, s);
 	s->key = key;

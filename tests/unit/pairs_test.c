@@ -455,8 +455,12 @@ static int model_feed(struct model *m, const struct event *ev, struct event *fir
 			if (m->stored[i].time > ev->time)
 				return paired;
 			model_take(m, i);
-		} else if (m->stats.stored == m->config.max_keys) {
+		} else if (!(ev->flags & EVENT_NO_START) && m->stats.stored == m->config.max_keys) {
 			model_evict(m);
+		}
+		if (ev->flags & EVENT_NO_START) {
+			m->stats.dropped++;
+			return paired;
 		}
 		m->stored[m->stats.stored++] = *ev;
 	}
@@ -475,7 +479,8 @@ static void random_events(struct event *events, uint64_t *serial, int n, uint32_
 		ev->time -= rand_r(seed) % 20 ? 0 : rand_r(seed) % 5;
 		ev->class = EVENT_FIRST + rand_r(seed) % (2 * stages);
 		ev->flags = (rand_r(seed) % 5 ? 0 : EVENT_NO_FIRST) |
-			    (rand_r(seed) % 5 ? 0 : EVENT_NO_SECOND);
+			    (rand_r(seed) % 5 ? 0 : EVENT_NO_SECOND) |
+			    (rand_r(seed) % 9 ? 0 : EVENT_NO_START);
 		ev->tid = rand_r(seed) % 40 - 1;
 		ev->cpu = rand_r(seed) % 8 - 1;
 		if (rand_r(seed) % 200 == 0) {
