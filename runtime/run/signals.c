@@ -2,14 +2,27 @@
 #include "run/signals.h"
 #include <signal.h>
 #include <stddef.h>
+#include "run/wall.h"
 
 /* A handler can reach nothing else. */
 static volatile sig_atomic_t stop_requested, reopen_requested, report_requested;
+static volatile uint64_t stopped_at; /* when the first one came */
 
-static void request_stop(int signal)
+/* One request can come as two signals, such as that of timeout(1), to its child and to the child's
+ * process group: they are one. */
+enum { TOGETHER = 200000000 }; /* ns */
+
+static void request_stop(int number)
 {
-	(void)signal;
-	stop_requested = 1;
+	uint64_t now = wall_monotonic();
+
+	if (!stop_requested) {
+		stopped_at = now;
+		stop_requested = 1;
+	} else if (now - stopped_at > TOGETHER) {
+		signal(number, SIG_DFL);
+		raise(number); /* it is blocked until this returns */
+	}
 }
 
 static void request_reopen(int signal)
@@ -26,8 +39,8 @@ static void request_report(int signal)
 
 void signals_install(void)
 {
-	/* No SA_RESTART: a sleeping poll() is to return. RESETHAND: the second signal kills. */
-	struct sigaction stop = {.sa_handler = request_stop, .sa_flags = SA_RESETHAND};
+	/* No SA_RESTART: a sleeping poll() is to return. */
+	struct sigaction stop = {.sa_handler = request_stop};
 	struct sigaction reopen = {.sa_handler = request_reopen};
 	struct sigaction report = {.sa_handler = request_report};
 	struct sigaction ignore = {.sa_handler = SIG_IGN};

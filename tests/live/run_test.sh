@@ -27,6 +27,12 @@ for signal in INT TERM HUP; do
 	expect_line 'the last table is there' '^count\(\),[0-9.]+,[1-9][0-9]*$' "$TMP/out"
 done
 
+# Two at once are one request: timeout(1) sends its signal to its child and to the child's process group.
+start "${count[@]}"
+kill -INT $tracer
+ends_by INT 0
+expect_line 'two SIGINT at once are one' '^count\(\),[0-9.]+,[1-9][0-9]*$' "$TMP/out"
+
 # The second signal kills: the first one cannot stop a handler that does not return.
 cat >"$TMP/stuck.lua" <<'END'
 return { summary = 'never returns', start = function()
