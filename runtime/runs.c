@@ -159,11 +159,10 @@ static void choose(struct runs *r, uint32_t nr, uint64_t oldest, uint64_t until,
 	if (r->pace > 0 && span > r->pace * max)
 		span = r->pace * max;
 	for (;;) {
-		uint64_t limit = oldest + (uint64_t)span;
+		/* A span that is no shorter may be longer by what was rounded. */
+		uint64_t limit = span < (double)(until - oldest) ? oldest + (uint64_t)span : until;
 		int64_t total = 0;
 
-		if (limit > until)
-			limit = until;
 		for (uint32_t i = 0; i < nr; i++) {
 			r->counts[i] = r->ops->count(r->places, i, limit, max);
 			total += r->counts[i];

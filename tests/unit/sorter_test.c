@@ -135,13 +135,29 @@ static void test_extremes(void **state)
 	sorter_free(NULL);
 }
 
+/* A span of time that as a number with a fraction is longer than it is. */
+static void test_longest_spans(void **state)
+{
+	(void)state;
+	for (uint64_t first = 0; first < 1 << 16; first += 500) {
+		const uint64_t times[] = {first, UINT64_MAX, first, first + 1, UINT64_MAX - 1};
+		struct sorter *s = sorter_new();
+		struct output o = {};
+
+		for (uintptr_t i = 0; i < sizeof(times) / sizeof(times[0]); i++)
+			assert_int_equal(sorter_add(s, times[i], (void *)(i + 1), (i + 1) % 7), 0);
+		take_all(s, &o, MAX_OUT, UINT64_MAX, true);
+		assert_int_equal(o.nr, 5);
+		sorter_free(s);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rings),
-		cmocka_unit_test(test_backwards),
-		cmocka_unit_test(test_random),
-		cmocka_unit_test(test_extremes),
+		cmocka_unit_test(test_rings),	      cmocka_unit_test(test_backwards),
+		cmocka_unit_test(test_random),	      cmocka_unit_test(test_extremes),
+		cmocka_unit_test(test_longest_spans),
 	};
 
 	return cmocka_run_group_tests_name("sorter", tests, NULL, NULL);
