@@ -5,6 +5,7 @@
 local ffi = require 'ffi'
 local attach = require 'bindings.attach'
 local bpf = require 'bindings.bpf'
+local caches = require 'bindings.caches'
 local condition = require 'bindings.condition'
 local contract = require 'bindings.contract'
 local counts = require 'bindings.counts'
@@ -130,6 +131,7 @@ function Instance:start()
     event = function(params) return set:request(params) end,
     supports = function(name) return set:supports(name) end,
     recorded = function() return set:recorded_samples() end,
+    cache_sharers = function(level) return caches.sharers(run, level) end,
     registers = function(ev, part) return sampling.registers(run.session, ev, part) end,
     frames = run.services.frames.list,
     frame_names = run.services.frames.names,

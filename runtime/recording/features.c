@@ -4,8 +4,9 @@
 #include "recording/features.h"
 #include <stdlib.h>
 #include <string.h>
-#include "stacks/buildids.h"
 #include "formats/tracepoint.h"
+#include "live/cpus.h"
+#include "stacks/buildids.h"
 
 struct cursor {
 	const uint8_t *at, *end;
@@ -132,6 +133,49 @@ static bool read_build_ids(struct features *f, struct cursor *c)
 	return true;
 }
 
+static bool note_cache(struct features *f, uint32_t level, const char *list)
+{
+	struct cpus cpus;
+	uint16_t *first;
+
+	if (cpus_parse(&cpus, list, NULL))
+		return false;
+	first = f->first_sharers[level - 1];
+	if (!first)
+		first = calloc(CPUS_MAX, sizeof(*first));
+	if (!first)
+		return false;
+	f->first_sharers[level - 1] = first;
+	for (int cpu = cpus_next(&cpus, -1); cpu >= 0; cpu = cpus_next(&cpus, cpu))
+		first[cpu] = cpus_next(&cpus, -1) + 1;
+	return true;
+}
+
+/* For each cache its level, three more figures, its type, its size and the CPUs that share it. */
+static bool read_cache(struct features *f, struct cursor *c)
+{
+	enum { PER_CPU = 8 /* more than any machine has */ };
+	uint32_t version, nr, level;
+
+	if (!get_u32(c, &version) || version != 1 || !get_u32(c, &nr) || nr > CPUS_MAX * PER_CPU)
+		return false;
+	for (uint32_t i = 0; i < nr; i++) {
+		char *type = NULL, *size = NULL, *cpus = NULL;
+		bool ok = get_u32(c, &level) && get(c, 3 * sizeof(uint32_t)) &&
+			  (type = get_string(c)) && (size = get_string(c)) &&
+			  (cpus = get_string(c));
+
+		if (ok && level >= 1 && level <= CACHE_LEVELS && strcmp(type, "Instruction") != 0)
+			ok = note_cache(f, level, cpus);
+		free(type);
+		free(size);
+		free(cpus);
+		if (!ok)
+			return false;
+	}
+	return true;
+}
+
 static bool read_sample_time(struct features *f, struct cursor *c)
 {
 	return get_u64(c, &f->first_time);
@@ -213,6 +257,7 @@ static bool (*const readers[])(struct features *f, struct cursor *c) = {
 	[FEATURE_ARCH] = read_arch,
 	[FEATURE_NRCPUS] = read_nr_cpus,
 	[FEATURE_EVENT_DESC] = read_event_desc,
+	[FEATURE_CACHE] = read_cache,
 	[FEATURE_SAMPLE_TIME] = read_sample_time,
 	[FEATURE_CLOCK_DATA] = read_clock_data,
 };
@@ -232,6 +277,8 @@ void features_clear(struct features *f)
 	for (uint32_t i = 0; i < f->nr_names; i++)
 		free(f->names[i]);
 	free(f->names);
+	for (int i = 0; i < CACHE_LEVELS; i++)
+		free(f->first_sharers[i]);
 }
 
 bool features_read(struct features *f, uint64_t id, const void *data, size_t size)

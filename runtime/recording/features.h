@@ -18,10 +18,12 @@ enum {
 	FEATURE_ARCH = 6,
 	FEATURE_NRCPUS = 7,
 	FEATURE_EVENT_DESC = 12,
+	FEATURE_CACHE = 20,
 	FEATURE_SAMPLE_TIME = 21,
 	FEATURE_DIR_FORMAT = 24,
 	FEATURE_CLOCK_DATA = 29,
-	FEATURES = 256 /* bits in a file's header */
+	FEATURES = 256,	 /* bits in a file's header */
+	CACHE_LEVELS = 4 /* of a machine, from 1 */
 };
 
 struct features {
@@ -30,7 +32,10 @@ struct features {
 	struct buildids *build_ids; /* of the files that ran */
 	char **names;		    /* of the events, by their attribute's index */
 	uint32_t nr_names;
-	uint32_t nr_cpus;    /* 0: not said */
+	uint32_t nr_cpus; /* 0: not said */
+	/* Of each level's caches of data, for each CPU of CPUS_MAX: the first one that shares its
+	 * cache, and 1; 0: not said. NULL: not said of any. */
+	uint16_t *first_sharers[CACHE_LEVELS];
 	uint64_t first_time; /* ns, of the first sample; 0: not said */
 	bool has_wall;	     /* at clock_ns of the recording's clock it was wall_ns */
 	uint64_t wall_ns, clock_ns;

@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include "decode/decoder.h"
 #include "error.h"
+#include "live/cpus.h"
 #include "recording/header.h"
 #include "recording/sorter.h"
 #include "source.h"
@@ -417,6 +418,15 @@ const char *recording_arch(const struct recording *r)
 const char *recording_release(const struct recording *r)
 {
 	return r->header.features.release ? r->header.features.release : "";
+}
+
+int recording_cache_sharer(const struct recording *r, int level, int cpu)
+{
+	const uint16_t *first = level >= 1 && level <= CACHE_LEVELS
+					? r->header.features.first_sharers[level - 1]
+					: NULL;
+
+	return first && cpu >= 0 && cpu < CPUS_MAX ? first[cpu] - 1 : -1;
 }
 
 const struct buildids *recording_build_ids(const struct recording *r)

@@ -39,6 +39,10 @@ const char *recording_event_names(const struct recording *r);
 const char *recording_arch(const struct recording *r);
 const char *recording_release(const struct recording *r);
 
+/* The first of the CPUs of that machine that share cpu's cache of this level (1 and up), which is
+ * not one of instructions only; -1 where the recording does not say. */
+int recording_cache_sharer(const struct recording *r, int level, int cpu);
+
 /* Of the files that ran. */
 const struct buildids *recording_build_ids(const struct recording *r);
 

@@ -471,6 +471,11 @@ const char *session_arch(const struct session *s)
 	return s->recording ? recording_arch(s->recording) : "";
 }
 
+int session_cache_sharer(const struct session *s, int level, int cpu)
+{
+	return s->recording ? recording_cache_sharer(s->recording, level, cpu) : -1;
+}
+
 const char *session_warning(const struct session *s)
 {
 	return s->recording ? recording_warning(s->recording) : NULL;

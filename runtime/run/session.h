@@ -194,6 +194,9 @@ void session_read_stats(const struct session *s, struct session_stats *out);
 void session_read_clock(const struct session *s, struct session_clock *out);
 /* Machine of the recording, as uname(2) calls it; "" live, or where it does not say. */
 const char *session_arch(const struct session *s);
+/* Of the recording's machine: the first of the CPUs that share cpu's cache of this level; -1 live,
+ * or where it does not say. */
+int session_cache_sharer(const struct session *s, int level, int cpu);
 /* One line about a recording that ended early or is damaged, NULL otherwise. */
 const char *session_warning(const struct session *s);
 /* What happened to the source (a cpu went or came), one line; "" when that has been told. */

@@ -5,38 +5,21 @@ local native = require 'bindings.native'
 local tables = require 'lib.table'
 local threads = require 'lib.threads'
 
-local MAX_CPU = 4096
-local CACHE = '/sys/devices/system/cpu/cpu%d/cache/index%d/%s'
+local MAX_CPU = 8192
 
-local function read(path)
-  local file = io.open(path)
-  local text = file and file:read '*l'
-  if file then file:close() end
-  return text
-end
-
---- For each CPU the first of those that share its cache of this level, and 1; 0 where nobody knows.
-local function first_sharers(level)
-  local first, any = native.numbers(MAX_CPU), false
-  for cpu = 0, MAX_CPU - 1 do
-    for index = 0, 4 do
-      local of = read(CACHE:format(cpu, index, 'level'))
-      if not of then break end
-      if tonumber(of) == level and read(CACHE:format(cpu, index, 'type')) ~= 'Instruction' then
-        first[cpu] = tonumber(read(CACHE:format(cpu, index, 'shared_cpu_list')):match '^%d+') + 1
-        any = true
-      end
-    end
-  end
-  return first, any
+--- For each CPU a number that those that share its cache of this level have too; 0 where nobody knows.
+local function cache_numbers(session, level)
+  local sharers, number = session.cache_sharers(level), native.numbers(MAX_CPU)
+  for cpu, first in pairs(sharers or {}) do number[cpu] = first + 1 end
+  return number, sharers ~= nil
 end
 
 return {
   summary = 'How often tasks migrate to another CPU, and whether the caches come along',
   description = [[
 Counts sched:sched_migrate_task, and how many of the moves were between CPUs that share the last-level
-cache, and the L2 cache, as this machine's sysfs tells. --detail prints the others. -p, -t and a
-workload mean the tasks that are moved, new threads and children too.
+cache, and the L2 cache, as this machine's sysfs tells, or the recording. --detail prints the others.
+-p, -t and a workload mean the tasks that are moved, new threads and children too.
 
   $ profscript sched-migrate -- sh -c 'perf bench sched messaging >/dev/null'
   2026-11-22 11:29:11.185559
@@ -59,10 +42,9 @@ workload mean the tasks that are moved, new threads and children too.
 
   start = function(opt, out, session)
     local ours = threads.new(session, opt)
-    local llc, has_llc = first_sharers(3)
-    local l2, has_l2 = first_sharers(2)
+    local llc, has_llc = cache_numbers(session, 3)
+    local l2, has_l2 = cache_numbers(session, 2)
     if not has_llc then llc, has_llc = l2, has_l2 end
-    if opt.input then has_llc, has_l2 = false, false end -- another machine's CPUs
     local flame = flamegraph.new(opt, session, out, { title = 'task migrations', unit = 'migrations' })
     local total, same_llc, same_l2, detail = 0, 0, 0, opt.detail
 
@@ -70,9 +52,9 @@ workload mean the tasks that are moved, new threads and children too.
       local from, to = ev.orig_cpu, ev.dest_cpu
       if not ours.has(ev.pid) or from < 0 or from >= MAX_CPU or to < 0 or to >= MAX_CPU then return end
       total = total + 1
-      local stays = llc[from] == llc[to]
+      local stays = llc[from] == llc[to] and llc[from] > 0
       if stays then same_llc = same_llc + 1 end
-      if l2[from] == l2[to] then same_l2 = same_l2 + 1 end
+      if l2[from] == l2[to] and l2[from] > 0 then same_l2 = same_l2 + 1 end
       if flame then flame:add(ev, 1) end
       if detail and not stays then out:print_event(ev) end
     end

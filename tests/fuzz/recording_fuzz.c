@@ -118,6 +118,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	resolve = resolve_new(recording_build_ids(r), false, STACK_KERNEL | STACK_USER);
 	sink = drain(recording_source(r), resolve, 1 + mode / 4);
+	for (int level = 0; level < 6; level++)
+		for (int cpu = -1; cpu <= 8192; cpu++)
+			sink += recording_cache_sharer(r, level, cpu);
 	resolve_free(resolve);
 	recording_close(r);
 	return 0;

@@ -38,8 +38,18 @@ outputs signal signal signal
 outputs signal-print signal signal --print --filter 'pid != common_pid'
 
 # --- sched-migrate --------------------------------------------------------------------------------
+# Of that machine each two CPUs share an L2 cache, each four an L3 cache.
 csv sched-migrate migrate
-check 'sched-migrate: all' test "$(cut -d, -f1 "$TMP/got")" = 12
+check 'sched-migrate: all, and those within a cache' test "$(cut -d, -f1,2,4 "$TMP/got")" = 12,9,5
+perf script -i "$here/migrate.data" -F trace 2>/dev/null | sed -nE 's/.*orig_cpu=([0-9]) dest_cpu=([0-9])$/\1 \2/p' |
+	awk '{ llc += int($1 / 4) == int($2 / 4); l2 += int($1 / 2) == int($2 / 2) } END { print NR "," llc "," l2 }' >"$TMP/want"
+check 'sched-migrate: as perf has them' diff "$TMP/want" <(cut -d, -f1,2,4 "$TMP/got")
+"$PROFSCRIPT" sched-migrate --detail --input "$here/migrate.data" | sed -nE 's/.*orig_cpu=([0-9]) dest_cpu=([0-9])$/\1 \2/p' >"$TMP/got"
+check 'sched-migrate --detail: from one L3 cache to another' diff <(printf '%s\n' '0 4' '6 2' '1 5') "$TMP/got"
+csv sched-migrate nap
+check 'sched-migrate: another machine, whose CPUs share the L3 cache only' test "$(cut -d, -f1,2,4 "$TMP/got")" = 8,8,0
+"$PROFSCRIPT" sched-migrate --csv --input - <"$here/migrate.data" >"$TMP/got"
+expect_text 'sched-migrate: on standard input' "$here/sched-migrate-csv.expect" cat "$TMP/got"
 csv sched-migrate --filter 'dest_cpu < 4' migrate
 check 'sched-migrate --filter: as many as perf has' test "$(cut -d, -f1 "$TMP/got")" = \
 	"$(perf script -i "$here/migrate.data" -F trace 2>/dev/null | grep -c 'dest_cpu=[0-3]$')"
