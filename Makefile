@@ -142,7 +142,7 @@ fuzz: deps ## run every fuzz target for FUZZ_TIME seconds (30)
 
 man: all ## the manual pages and the shell's completion, into build/share
 	@rm -rf build/share && mkdir -p build/share/man/man1 build/share/bash-completion/completions
-	@set -e; for n in '' $(basename $(notdir $(wildcard scripts/profilers/*.lua))); do \
+	@set -e; for n in '' event-care $(basename $(notdir $(wildcard scripts/profilers/*.lua))); do \
 		env -i ./$(PROGRAM) man $$n >build/share/man/man1/profscript$${n:+-$$n}.1; done
 	@env -i ./$(PROGRAM) completion bash >build/share/bash-completion/completions/profscript
 

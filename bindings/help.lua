@@ -150,7 +150,8 @@ function help.overview(entries)
     local before = #parts
     for _, entry in ipairs(entries) do
       if entry.is_tool == is_tool then
-        parts[#parts + 1] = row('  ' .. entry.name, entry.summary or 'cannot be loaded: ' .. entry.error, column)
+        local summary = entry.summary and entry.summary .. (entry.also and ('; also called ' .. entry.also) or '')
+        parts[#parts + 1] = row('  ' .. entry.name, summary or 'cannot be loaded: ' .. entry.error, column)
       end
     end
     if #parts == before then parts[#parts] = not is_tool and parts[#parts] .. '  none found\n' or '' end

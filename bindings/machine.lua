@@ -18,12 +18,15 @@ local machine = {}
 function machine.completion(found)
   local self = { pmus = perf_events.pmus(sys) }
 
-  function self.profilers() return nearest.keys(found:paths()) end
+  function self.profilers() return nearest.keys(found:names()) end
 
   function self.sources()
     local names = {}
     for _, entry in ipairs(found:list()) do
-      if entry.summary and not entry.is_tool then names[#names + 1] = entry.name end
+      if entry.summary and not entry.is_tool then
+        names[#names + 1] = entry.name
+        names[#names + 1] = entry.also
+      end
     end
     return names
   end

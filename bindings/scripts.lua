@@ -166,7 +166,7 @@ function scripts:load_file(path)
   return { name = path:match('[^/]*$'):gsub('%.lua$', ''), path = path, profiler = profiler, spec = spec }
 end
 
---- The profilers that a name can reach: name -> path, the first directory wins.
+--- The profilers that the name of their file can reach: name -> path, the first directory wins.
 ---@return table<string, string>
 function scripts:paths()
   local paths = {}
@@ -175,6 +175,16 @@ function scripts:paths()
       local name = file:match '^([^.].*)%.lua$'
       if name and not paths[name] then paths[name] = dir .. '/' .. file end
     end
+  end
+  return paths
+end
+
+--- The same with the other names that some have.
+---@return table<string, string>
+function scripts:names()
+  local paths = self:paths()
+  for also, name in pairs(ALSO) do
+    paths[also] = paths[also] or paths[name]
   end
   return paths
 end
@@ -192,8 +202,8 @@ function scripts:find(given)
     end
     if given:find '/' then return nil, ("profscript: no file '%s'"):format(given) end
   end
-  local paths = self:paths()
-  if paths[name] or paths[ALSO[name]] then return paths[name] or paths[ALSO[name]] end
+  local paths = self:names()
+  if paths[name] then return paths[name] end
   return nil, ("profscript: no profiler '%s'%s\ntry 'profscript -h'"):format(given,
     nearest.hint(name, nearest.keys(paths)))
 end
@@ -219,7 +229,7 @@ function scripts:load_all()
 end
 
 --- All profilers by name, for help and completion. A file that does not load is listed with its error.
----@return { name: string, path: string, summary?: string, is_tool?: boolean, error?: string }[]
+---@return { name: string, also?: string, path: string, summary?: string, is_tool?: boolean, error?: string }[]
 function scripts:list()
   local entries = {}
   local paths = self:paths()
@@ -232,6 +242,9 @@ function scripts:list()
       is_tool = script and script.profiler.events == false or nil,
       error = message,
     }
+    for also, other in pairs(ALSO) do
+      if other == name and not paths[also] then entries[i].also = also end
+    end
   end
   return entries
 end

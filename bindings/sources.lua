@@ -30,10 +30,10 @@ function sources.new(found)
   return setmetatable({ found = found, list = {} }, Sources)
 end
 
---- The profilers there are, by name: not each is a source.
+--- The profilers there are, by all of their names: not each is a source.
 ---@return table<string, string>
 function Sources:paths()
-  self.known = self.known or self.found:paths()
+  self.known = self.known or self.found:names()
   return self.known
 end
 

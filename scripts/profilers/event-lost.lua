@@ -38,9 +38,9 @@ end
 return {
   summary = 'Whether events are lost or late: what was counted, delivered, lost',
   description = [[
-Each event is counted where it is recorded; `missing` is what was counted and not delivered. The last line
-says how much of it the kernel had no room for. The rest is without a word: some kernels do not deliver what
-certain tasks do. `late` came after a younger one.
+It is also called event-care, as in perf-prof. Each event is counted where it is recorded; `missing` is what
+was counted and not delivered. The last line says how much of it the kernel had no room for. The rest is
+without a word: some kernels do not deliver what certain tasks do. `late` came after a younger one.
 On CPUs each event tells how many there were before it: what is lost behind the last one is in the last line
 only. Events of threads (-p, -t, a workload) are counted a second time, which may begin and end a little
 earlier or later; their rings also tell of names and ends of tasks, which are no events but can be lost. In a

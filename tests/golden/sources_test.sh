@@ -77,6 +77,10 @@ run multi-trace -e sched:sched_wakeup//key=pid/ -e sched:sched_switch//key=next_
 check 'but one with a key is paired' diff "$TMP/plain" "$TMP/keyed"
 run multi-trace -e wakeups//key=pid/alias=woken/ -e sched:sched_switch//key=next_pid/ >"$TMP/alias"
 expect_line 'and may have an alias' '^ *woken => sched_switch ' "$TMP/alias"
+# A name that perf-prof has for one is as good.
+lines "event-lost/-e sched:sched_wakeup/" >"$TMP/event-lost"
+expect_text 'a source by its other name' "$TMP/event-lost" lines 'event-care/-e sched:sched_wakeup/'
+check 'which has events' cmp "$TMP/wakeups" "$TMP/event-lost"
 expect_line 'a handler may be for a source' '^5 true$' <(run asks)
 run exec -e 'wakeups,trace/-e sched:sched_switch -N 1/' 'count(ev._event)' >"$TMP/counted"
 expect_line 'any profiler takes sources' "sched:sched_wakeup +$(grep -c . "$TMP/wakeups")\$" "$TMP/counted"
@@ -100,6 +104,7 @@ refused 'a workload' "wakeups: a source takes options only, not 'ls'" 14 'wakeup
 refused 'a tool' "'list' has no events" 1 'list'
 refused 'another tool' "'usdt' has no events" 20 'sched:sched_wakeup,usdt'
 refused 'one that is told none' "'exec' has no events of its own: name some" 1 "exec/'count(1)'/"
+refused 'a misspelt other name' "nor a profiler; did you mean 'event-care'\\?" '' event-car
 refused 'a misspelt name' "nor a profiler; did you mean 'wakeups'\\?" '' wakeup
 refused 'how often' "how often 'wakeups' samples is said by its options" 10 'wakeups//period=3/'
 refused 'an attribute that the target does not read' "trace does not use the attribute 'key'" 10 'wakeups//key=pid/'

@@ -136,6 +136,8 @@ complete_bash() {
 }
 export PROFSCRIPT
 expect_line 'completes profilers' '^multi-trace$' <(complete_bash 'profscript mul')
+expect_line 'completes other names of profilers' '^event-care$' <(complete_bash 'profscript event-c')
+expect_line 'and as sources' '^event-care/$' <(complete_bash 'profscript trace -e event-c')
 expect_line 'completes options' '^--exit-n$' <(complete_bash 'profscript trace --ex')
 expect_line 'completes values' '^json$' <(complete_bash 'profscript trace --format=')
 expect_line 'completes events' '^sched_switch$' <(complete_bash 'profscript trace -e sched:sched_swi')
