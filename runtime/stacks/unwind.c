@@ -19,7 +19,8 @@
 enum {
 	MAX_DEPTH = 127, /* of the user half, as the kernel's own */
 	MAX_CHAIN = 512,
-	CHAIN_WORDS = 1024 * (2 + MAX_CHAIN + MAX_DEPTH), /* of the events of a batch, at most */
+	MAX_COUNT = 5, /* words of an event's own READ */
+	CHAIN_WORDS = 1024 * (MAX_COUNT + 2 + MAX_CHAIN + MAX_DEPTH), /* of a batch, at most */
 	MAX_FILES = 128,
 	MAX_BYTES = 256 << 20,
 	REGISTERS_32 = 1, /* PERF_SAMPLE_REGS_ABI_32 */
@@ -261,9 +262,14 @@ void unwind_event(struct unwind *u, const struct perf_event_attr *attr, const ui
 	struct cfi_frame frame = {0};
 	struct dump dump = {.memory = {read_dump}};
 
-	if (!ev->chain || nr > MAX_CHAIN || CHAIN_WORDS - u->used_words < nr + 2 + MAX_DEPTH ||
+	if (!ev->chain || nr > MAX_CHAIN ||
+	    CHAIN_WORDS - u->used_words < MAX_COUNT + nr + 2 + MAX_DEPTH ||
 	    !read_registers(u, attr, sample, size, &frame))
 		return;
+	/* session_own_count() looks for it in front of the chain. */
+	if (attr->sample_type & PERF_SAMPLE_READ)
+		for (const uint64_t *w = sample_read_before(attr, ev->chain); w < ev->chain; w++)
+			*words++ = *w;
 	read_copy(attr, sample, size, &dump);
 	dump.start = frame.reg[CFI_SP];
 	u->stats.stacks++;
@@ -272,7 +278,7 @@ void unwind_event(struct unwind *u, const struct perf_event_attr *attr, const ui
 	words[n++] = (uint64_t)PERF_CONTEXT_USER;
 	n += walk(u, maps_space(u->maps, ev->pid, ev->time), &frame, &dump, &words[n]);
 	words[0] = n - 1;
-	u->used_words += n;
+	u->used_words = words + n - u->words;
 	ev->chain = words;
 }
 

@@ -204,6 +204,22 @@ static void samples_that_lie(void **state)
 	assert_null(f->ev.chain);
 }
 
+/* What an event has counted stands in front of the chain, also of the one that is put in its place.
+ */
+static void counts_stay_in_front(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t record[2 + MAX_WORDS] = {0, 77}; /* its header, its count */
+
+	deeper(f, DEPTH);
+	memcpy(record + 2, f->words, f->nr_words * sizeof(*record));
+	f->attr.sample_type |= PERF_SAMPLE_READ;
+	f->ev = (struct event){.pid = getpid(), .time = 1, .chain = record + 2};
+	unwind_event(f->unwind, &f->attr, record + 1, f->nr_words + 1, &f->ev);
+	assert_ptr_not_equal(f->ev.chain, record + 2);
+	assert_int_equal(f->ev.chain[-1], 77);
+}
+
 /* Chains are kept for a batch of events; what is more than there can be is left as it is. */
 static void memory_is_bounded(void **state)
 {
@@ -226,6 +242,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(own_stack, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(copies_that_are_too_short, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(samples_that_lie, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(counts_stay_in_front, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(memory_is_bounded, set_up, tear_down),
 	};
 
