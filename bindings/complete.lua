@@ -311,7 +311,7 @@ function complete_argument(typed, spec, state, world, profiler)
   if positional and (state.filled < #spec.positional or positional.multiple) then
     return complete_value('', typed, positional, state.events, world, profiler)
   end
-  if spec.dropped.attach then return { mode = 'words', list = {} } end
+  if not spec.workload then return { mode = 'words', list = {} } end
   return { mode = 'commands', list = matching(typed, { 'help' }) }
 end
 

@@ -104,7 +104,7 @@ function help.usage(name, spec)
   for _, option in ipairs(spec.positional) do
     usage[#usage + 1] = positional_name(option)
   end
-  if not spec.dropped.attach then usage[#usage + 1] = '[--] [workload...]' end
+  if spec.workload then usage[#usage + 1] = '[--] [workload...]' end
   return table.concat(usage, ' ')
 end
 

@@ -9,7 +9,6 @@ local caches = require 'bindings.caches'
 local condition = require 'bindings.condition'
 local contract = require 'bindings.contract'
 local counts = require 'bindings.counts'
-local events = require 'bindings.events'
 local failure = require 'bindings.failure'
 local output = require 'bindings.output'
 local prev_state = require 'bindings.prev_state'
@@ -60,9 +59,6 @@ end
 --- for each time it was given, each a list of events.
 function Instance:open_event_options()
   local opt = self.opt
-  if opt.key and not events.known_attributes(self.script.profiler).key then
-    failure.usage('%s: it pairs nothing by a key: -k has no meaning here', self.name)
-  end
   for _, option in ipairs(self.script.spec.list) do
     local given = option.type == 'event' and opt[option.name]
     if given then

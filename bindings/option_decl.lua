@@ -35,7 +35,8 @@ local declarations = {}
 ---@field long table<string, opt.Option>
 ---@field short table<string, opt.Option>
 ---@field positional opt.Option[]
----@field dropped table<string, boolean> groups the profiler has no use for
+---@field dropped table<string, boolean> groups, other sets and single options the profiler has no use for
+---@field workload boolean whether it takes a command to run
 ---@field global? boolean the options before the name of a profiler
 
 -- Option groups in the order of help; `script` is what the profiler itself declares, under its name.
@@ -51,6 +52,16 @@ declarations.groups = {
 local group_names = { positional = true }
 for _, group in ipairs(declarations.groups) do group_names[group.name] = true end
 local DROPPABLE = { event = true, attach = true, run = true, ring = true }
+-- Options of several groups that go together, where a profiler has no use for what they are about.
+local ABOUT = {
+  samples = { -- where the kernel only counts
+    'freq', 'call_graph', 'user_callchain', 'kernel_callchain', 'srcline', 'irqs_disabled', 'tif_need_resched',
+    'nr_running_min', 'nr_running_max', 'exclude_pid', 'sched_policy', 'prio', 'perfeval_cpus', 'perfeval_pids',
+    'sampling_limit',
+  },
+  threads = { 'pids', 'tids', 'inherit', 'ptrace' }, -- and a workload
+  modes = { 'exclude_user', 'exclude_kernel', 'exclude_host', 'exclude_guest' },
+}
 
 local COMMON = {
   { group = 'event', name = 'event', short = 'e', type = 'event', multiple = true,
@@ -284,20 +295,40 @@ local function add_positionals(spec, positional)
   end
 end
 
---- Builds what a profiler accepts: the common options minus the groups in `unsupported`, and its own.
---- A script that names a common option changes just what it gives (its default, its help), and so
---- also gets single options of a dropped group back.
----@param profiler { options?: table, positional?: table[], unsupported?: string[] }
+--- What a profiler has no use for, by name.
+---@param profiler { unsupported?: string[], attributes?: string[] }
+---@return table<string, boolean>? dropped, string? message
+local function dropped_by(profiler)
+  local dropped, attributes = {}, {}
+  for _, name in ipairs(profiler.unsupported or {}) do
+    local option = common_by_name[name]
+    if not (DROPPABLE[name] or ABOUT[name] or option and DROPPABLE[option.group]) then
+      local known = {}
+      for _, names in ipairs { DROPPABLE, ABOUT } do
+        for other in pairs(names) do known[other] = true end
+      end
+      for _, other in ipairs(COMMON) do known[other.name] = DROPPABLE[other.group] end
+      return nil, ("unsupported: no option or group of options '%s'%s"):format(tostring(name),
+        nearest.hint(tostring(name), nearest.keys(known)))
+    end
+    dropped[name] = true
+    for _, of_it in ipairs(ABOUT[name] or {}) do dropped[of_it] = true end
+  end
+  for _, name in ipairs(profiler.attributes or {}) do attributes[name] = true end
+  if not attributes.key then dropped.key = true end
+  return dropped
+end
+
+--- Builds what a profiler accepts: the common options minus those in `unsupported`, by group or one by
+--- one, and its own. A script that names a common option changes just what it gives (its default, its
+--- help), and so also gets single options of a dropped group back. -k is for those with the attribute.
+---@param profiler { options?: table, positional?: table[], unsupported?: string[], attributes?: string[] }
 ---@return opt.Spec? spec, string? message
 function declarations.declare(profiler)
-  local spec = { list = {}, long = {}, short = {}, positional = {}, dropped = {} }
-  for _, group in ipairs(profiler.unsupported or {}) do
-    if not DROPPABLE[group] then
-      return nil, ("unsupported: no option group '%s'%s"):format(tostring(group),
-        nearest.hint(tostring(group), nearest.keys(DROPPABLE)))
-    end
-    spec.dropped[group] = true
-  end
+  local dropped, refusal = dropped_by(profiler)
+  if not dropped then return nil, refusal end
+  local spec = { list = {}, long = {}, short = {}, positional = {}, dropped = dropped }
+  spec.workload = not (dropped.attach or dropped.threads)
 
   local own = profiler.options or {}
   local names, kept = {}, {}
@@ -306,7 +337,9 @@ function declarations.declare(profiler)
   end
   table.sort(names, function(a, b) return tostring(a) < tostring(b) end)
   for _, common in ipairs(COMMON) do
-    if own[common.name] ~= nil or not spec.dropped[common.group] then kept[#kept + 1] = common.name end
+    if own[common.name] ~= nil or not (dropped[common.group] or dropped[common.name]) then
+      kept[#kept + 1] = common.name
+    end
   end
   for _, list in ipairs { kept, names } do
     for _, name in ipairs(list) do

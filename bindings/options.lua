@@ -245,7 +245,7 @@ local function check_whole(p)
       return ('missing %s: %s'):format(declarations.argument(option), option.help)
     end
   end
-  if p.spec.dropped.attach and p.words[p.at] then
+  if not p.spec.workload and p.words[p.at] then
     return ("unexpected argument '%s'"):format(p.words[p.at])
   end
 end
@@ -309,7 +309,7 @@ local global_spec = assert(declarations.declare {
     symbols = { type = 'string', argument = 'FILE', help = 'give addresses from stdin their symbols' },
   },
 })
-global_spec.dropped = {}
+global_spec.workload = true -- the profiler and all of its words
 global_spec.global = true
 options.global_spec = global_spec
 

@@ -19,7 +19,7 @@ many a busy ns has. The cycles are tested with synthetic counts only.
     { 'profscript cpu-util -i 1000', 'every second, each CPU' },
     { 'profscript cpu-util -- make -j4', 'a command and all that it starts' },
   },
-  unsupported = { 'event', 'ring' },
+  unsupported = { 'event', 'ring', 'samples', 'modes' },
   options = { interval = { default = '1s' }, exit_n = { help = 'stop after this many reports' } },
 
   start = function(opt, out, session)

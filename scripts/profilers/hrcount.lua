@@ -20,9 +20,12 @@ the clock missed (it was throttled, or interrupts were off) is 0 and its counts 
     { 'profscript hrcount -e raw_syscalls:sys_enter,irq:softirq_entry --period 50us -i 1 --perins', 'twenty periods' },
   },
   attributes = { 'alias', 'cpus' },
+  unsupported = { 'samples', 'modes', 'threads', 'input' }, -- what is sampled is its clock
   options = {
     interval = { default = '1s' },
     exit_n = { help = 'stop after this many reports' },
+    perfeval_cpus = {},
+    sampling_limit = {},
     period = { type = 'duration', min = 1e4, help = 'sample the counts so often; the default is the interval' },
     perins = { type = 'flag', help = 'a line for each CPU' },
   },

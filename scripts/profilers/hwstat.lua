@@ -8,7 +8,7 @@ return {
 Needs a hardware PMU. RUN% is how much of the time the counters were there; counts are scaled up where it is less
 than 100. Its figures are tested with synthetic counts only.]],
   examples = { { 'profscript hwstat -i 1000', 'every second, each CPU' } },
-  unsupported = { 'event', 'ring' },
+  unsupported = { 'event', 'ring', 'samples' },
   options = { interval = { default = '1s' }, exit_n = { help = 'stop after this many reports' } },
 
   start = function(opt, out, session)

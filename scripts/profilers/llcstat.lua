@@ -23,7 +23,7 @@ and MISS-LATENCY, how many cycles a miss takes; Zen 4 and later do not count tha
 the time the counters were there; counts are scaled up where it is less than 100. Its figures are tested with
 synthetic counts only, on neither of these machines.]],
   examples = { { 'profscript llcstat -i 1000', 'every second, each CPU' } },
-  unsupported = { 'event', 'ring' },
+  unsupported = { 'event', 'ring', 'samples' },
   options = { interval = { default = '1s' }, exit_n = { help = 'stop after this many reports' } },
 
   start = function(opt, out, session)

@@ -59,7 +59,7 @@ a row [ALL] for the sum. Events that this kernel lacks are named once and their 
     { 'profscript percpu-stat', 'every second, all CPUs' },
     { 'profscript percpu-stat -C 0 -i 100 --syscalls', 'CPU 0 ten times a second, with system calls' },
   },
-  unsupported = { 'event', 'ring' },
+  unsupported = { 'event', 'ring', 'samples' },
   options = {
     interval = { default = '1s' },
     exit_n = { help = 'stop after this many reports' },

@@ -21,7 +21,7 @@ an interval stand in one line. A terminal that is wide enough shows up to five p
       'each event on its own CPUs' },
   },
   attributes = { 'alias', 'cpus' },
-  unsupported = { 'ring' },
+  unsupported = { 'ring', 'samples' },
   options = {
     interval = { default = '1s' },
     exit_n = { help = 'stop after this many reports' },

@@ -139,6 +139,12 @@ expect_line 'completes profilers' '^multi-trace$' <(complete_bash 'profscript mu
 expect_line 'completes other names of profilers' '^event-care$' <(complete_bash 'profscript event-c')
 expect_line 'and as sources' '^event-care/$' <(complete_bash 'profscript trace -e event-c')
 expect_line 'completes options' '^--exit-n$' <(complete_bash 'profscript trace --ex')
+for option in call-graph prio perfeval-pids; do
+	check "stat, which only counts, has no --$option: help, page" bash -c \
+		"! { '$PROFSCRIPT' stat -h; '$PROFSCRIPT' man stat | tr -d '\\\\'; } | grep -q -e '--$option'"
+	check 'nor its completion' test -z "$(complete_bash "profscript stat --$option" | grep -e --)"
+	fails 'nor it' 2 "option '--$option' does not apply to this profiler" stat -e cs --$option 1
+done
 expect_line 'completes values' '^json$' <(complete_bash 'profscript trace --format=')
 expect_line 'completes events' '^sched_switch$' <(complete_bash 'profscript trace -e sched:sched_swi')
 expect_line 'events go on' '^option -o nospace$' <(complete_bash 'profscript trace -e sched:sched_swi')

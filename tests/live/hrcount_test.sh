@@ -96,7 +96,12 @@ fails() {
 fails 2 'hrcount: no events: name some with -e' hrcount -N 1
 fails 2 'give --period or -F' hrtimer -e sched:sched_switch 1
 fails 2 '--than must be more than --period' irq-off --than 1ms
-fails 2 'not of threads' hrcount -e sched:sched_switch -p $$
+for args in '-p 1' '--input x' -g '-F 9' '--prio 100'; do
+	# shellcheck disable=SC2086 # an option and its value
+	check_status "hrcount has no $args" 2 "$PROFSCRIPT" hrcount -e sched:sched_switch $args
+	expect_line 'and says so' "option '${args% *}' does not apply to this profiler" "$TMP/.check"
+done
+check_status 'nor a workload' 2 "$PROFSCRIPT" hrcount -e sched:sched_switch true
 if [ -d /sys/bus/event_source/devices/cpu ]; then
 	skip 'profilers without their counters' 'this machine has a hardware PMU'
 else

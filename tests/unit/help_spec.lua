@@ -83,7 +83,6 @@ S
 event options:
   -e, --event EVENT         events to use, comma separated: sys:name, globs,
                             each with /filter/attributes/ (may be repeated)
-  -k, --key EXPR            key of all events that have no key= attribute
       --filter FILTER       keep only the events this filter matches
   -F, --freq N              sample hardware, clock and memory events about so
                             often a second (Hz)

@@ -12,8 +12,9 @@ local detail = { type = 'string', optional_value = '', help = 'h' }
 local than = { type = 'duration', help = 'h' }
 local profilers = {
   trace = { options = { flame_graph = { type = 'string', argument = 'FILE', help = 'h' } } },
-  top = { options = { only_comm = flag(), interval = { default = '1s' } } },
+  top = { attributes = { 'key' }, options = { only_comm = flag(), interval = { default = '1s' } } },
   ['multi-trace'] = {
+    attributes = { 'key' },
     options = {
       than = than,
       only_than = than,
@@ -405,8 +406,9 @@ describe('declarations', function()
       refusal { options = { ['only-than'] = { type = 'flag', help = 'h' } } })
     assert.equal("option name '1' is not lower case words joined by underscores",
       refusal { options = { { type = 'flag', help = 'h' } } })
-    assert.equal("unsupported: no option group 'atach'; did you mean 'attach'?", refusal { unsupported = { 'atach' } })
-    assert.equal("unsupported: no option group 'verbosity'", refusal { unsupported = { 'verbosity' } })
+    assert.equal("unsupported: no option or group of options 'atach'; did you mean 'attach'?",
+      refusal { unsupported = { 'atach' } })
+    assert.equal("unsupported: no option or group of options 'verbosity'", refusal { unsupported = { 'verbosity' } })
     assert.equal("positional 'x': help is missing", refusal { positional = { { name = 'x' } } })
     assert.equal("positional 'x': a flag has no value",
       refusal { positional = { { name = 'x', type = 'flag', help = 'h' } } })
@@ -420,6 +422,27 @@ describe('declarations', function()
     assert.equal('commands', spec.long.filter.help)
     assert.equal('string', spec.long.filter.type)
     assert.is_nil(spec.long.event)
+  end)
+
+  it('drop single options, and those about one thing', function()
+    local spec = assert(options.declare { unsupported = { 'input', 'samples', 'threads' }, options = { prio = {} } })
+    for _, name in ipairs { 'input', 'call-graph', 'sampling-limit', 'pids', 'ptrace', 'key' } do
+      assert.is_nil(spec.long[name], name)
+    end
+    for _, name in ipairs { 'event', 'output', 'cpus', 'exclude-user', 'prio' } do
+      assert.is_table(spec.long[name], name)
+    end
+    local opt, message = options.parse(spec, 'x', { '-g' })
+    assert.is_nil(opt)
+    assert.matches("option '%-g' does not apply to this profiler", message)
+    opt, message = options.parse(spec, 'x', { 'sleep', '1' })
+    assert.is_nil(opt)
+    assert.matches("unexpected argument 'sleep'", message)
+    assert.is_false(spec.workload)
+    assert.is_table(assert(options.declare { attributes = { 'key' } }).long.key)
+    assert.is_nil(assert(options.declare { attributes = { 'key' }, unsupported = { 'key' } }).long.key)
+    assert.equal("unsupported: no option or group of options 'call-graph'; did you mean 'call_graph'?",
+      select(2, options.declare { unsupported = { 'call-graph' } }))
   end)
 
   it('may take the letter of a dropped option', function()
