@@ -288,12 +288,28 @@ struct unit *unit_open(const struct plan *p, struct decoder *decoder, int cpu, i
 	return u;
 }
 
+/* What libperf allocates for its events it does not free. */
+static void close_events(struct perf_evlist *evlist)
+{
+	struct perf_evsel *evsel;
+
+	if (!evlist)
+		return;
+	perf_evlist__for_each_entry(evlist, evsel)
+	{
+		perf_evsel__free_id(evsel);
+		perf_cpu_map__put(evsel->cpus);
+		perf_thread_map__put(evsel->threads);
+	}
+	perf_evlist__delete(evlist);
+}
+
 void unit_close(struct unit *u)
 {
 	if (!u)
 		return;
 	for (int i = 0; i < NR_GROUPS; i++) {
-		perf_evlist__delete(u->groups[i].evlist);
+		close_events(u->groups[i].evlist);
 		free(u->groups[i].blueprints);
 		free(u->groups[i].targets);
 	}
