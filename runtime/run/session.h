@@ -118,6 +118,8 @@ struct session_clock {
 };
 
 struct session *session_new(void);
+/* To be called at the end of a run, however it ends: the process's end would leave the probes
+ * behind. */
 void session_free(struct session *s);
 
 /* Reads events from a recording ("-": standard input) instead of the kernel. */
@@ -161,9 +163,6 @@ void session_stop(struct session *s);
 /* The session's own probes, none yet at the first call. NULL with a message where there can be
  * none. */
 struct probes *session_probes(struct session *s, struct error *err);
-/* Closes the events and removes the probes, if there are any; only session_free() may follow. To be
- * called at the end of a run, however it ends: the process's end would leave the probes behind. */
-void session_remove_probes(struct session *s);
 
 /* What the events that are only counted have counted since the last call, in the order they were
  * added; valid until the next one. After session_stop() it is final. Not for recordings. */

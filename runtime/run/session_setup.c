@@ -47,11 +47,11 @@ void session_free(struct session *s)
 	if (!s)
 		return;
 	workload_free(s->workload);
-	session_remove_probes(s);
 	if (s->recording)
 		recording_close(s->recording);
 	else if (s->source)
 		s->source->ops->free(s->source);
+	probes_free(s->probes); /* which no event may use then */
 	formats_free(s->formats);
 	tasks_free(s->tasks);
 	resolve_free(s->resolve);
@@ -415,15 +415,4 @@ struct probes *session_probes(struct session *s, struct error *err)
 	if (!s->probes)
 		s->probes = probes_new(NULL, err);
 	return s->probes;
-}
-
-void session_remove_probes(struct session *s)
-{
-	if (!s->probes)
-		return;
-	if (s->source)
-		s->source->ops->free(s->source);
-	s->source = NULL;
-	probes_free(s->probes);
-	s->probes = NULL;
 }

@@ -104,9 +104,5 @@ void workload_free(struct workload *w)
 		return;
 	close(w->go);
 	close(w->failed);
-	if (!w->ended) {
-		kill(w->pid, SIGTERM);
-		waitpid(w->pid, NULL, 0);
-	}
 	free(w);
 }

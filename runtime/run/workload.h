@@ -17,5 +17,5 @@ pid_t workload_pid(const struct workload *w);
 int workload_start(struct workload *w, struct error *err);
 /* Whether it has ended; then status is as wait(2) gives it. Does not block. */
 bool workload_ended(struct workload *w, int *status);
-/* Asks it to end (SIGTERM) if it has not, and reaps it. */
+/* A child that has not ended goes on; it gets SIGTERM when this process ends. */
 void workload_free(struct workload *w);
