@@ -204,24 +204,20 @@ void bpf_rings_close(struct bpf_rings *b)
 	free(b);
 }
 
-int bpf_rings_add(struct bpf_rings *b, struct merge *merge, const struct decoder *decoder)
+int bpf_rings_add(struct bpf_rings *b, uint32_t i, struct merge *merge,
+		  const struct decoder *decoder)
 {
-	for (uint32_t i = 0; i < b->nr_rings; i++) {
-		struct mapped *m = &b->rings[i];
-		const struct bpf_output *out = &b->outputs[m->output];
+	struct mapped *m = &b->rings[i];
+	const struct bpf_output *out = &b->outputs[m->output];
 
-		if (m->ring)
-			continue;
-		m->ring = out->per_cpu ? ring_new(m->base, out->size, decoder)
-				       : ring_new_bpf(m->base, m->data, out->size, out->time_at,
-						      (m->output + 1) << MARK_SHIFT);
-		if (!m->ring || merge_add(merge, m->ring)) {
-			ring_free(m->ring);
-			m->ring = NULL;
-			return -ENOMEM;
-		}
-	}
-	return 0;
+	m->ring = out->per_cpu ? ring_new(m->base, out->size, decoder)
+			       : ring_new_bpf(m->base, m->data, out->size, out->time_at,
+					      (m->output + 1) << MARK_SHIFT);
+	if (m->ring && !merge_add(merge, m->ring))
+		return 0;
+	ring_free(m->ring);
+	m->ring = NULL;
+	return -ENOMEM;
 }
 
 /* Records of a perf event that were lost and that no record in its ring told of. */

@@ -42,9 +42,9 @@ struct bpf_rings *bpf_rings_open(const struct bpf_output *outputs, uint32_t n,
 /* A cpu has come while records are being made: gives it a ring of each perf event array, as the
  * last ones. 0, or a negative errno with a message, then it has none. */
 int bpf_rings_come(struct bpf_rings *b, int cpu, struct decoder *decoder, struct error *err);
-/* Adds the rings that are new to the merge, which frees them, when the decoder knows all ids. 0 or
- * -ENOMEM. */
-int bpf_rings_add(struct bpf_rings *b, struct merge *merge, const struct decoder *decoder);
+/* Adds ring i to the merge, which frees it, when the decoder knows all ids. 0 or -ENOMEM. */
+int bpf_rings_add(struct bpf_rings *b, uint32_t i, struct merge *merge,
+		  const struct decoder *decoder);
 /* Closes a ring whose cpu has gone and that was read to its end; the merge is to free it then. */
 void bpf_rings_drop(struct bpf_rings *b, const struct ring *ring);
 /* To be called when the merge has freed the rings. */

@@ -71,19 +71,19 @@ static int add_rings(struct live *live, struct unit *unit, struct error *err)
 /* Makes the rings that BPF programs write to readable, from number `first` of theirs on. */
 static int add_bpf_rings(struct live *live, uint32_t first, struct error *err)
 {
-	uint32_t n = bpf_rings_nr(live->bpf), at = merge_nr_rings(live->merge);
+	for (uint32_t i = first; i < bpf_rings_nr(live->bpf); i++) {
+		uint32_t at = merge_nr_rings(live->merge);
 
-	if (grow_for(live, at + n - first) ||
-	    bpf_rings_add(live->bpf, live->merge, live->source.decoder))
-		return error_set(err, -ENOMEM, "out of memory");
-	for (uint32_t i = first; i < n; i++, at++) {
+		if (grow_for(live, at + 1) ||
+		    bpf_rings_add(live->bpf, i, live->merge, live->source.decoder))
+			return error_set(err, -ENOMEM, "out of memory");
 		live->poll[at] =
 			(struct pollfd){.fd = bpf_rings_fd(live->bpf, i), .events = POLLIN};
 		live->origins[at] = (struct origin){.is_level = bpf_rings_is_level(live->bpf, i),
 						    .bpf_cpu = bpf_rings_cpu(live->bpf, i)};
 		live->ring_tid[at] = -1;
+		live->nr_lasting++;
 	}
-	live->nr_lasting += n - first;
 	tell_rings(live);
 	return 0;
 }
