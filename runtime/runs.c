@@ -50,6 +50,28 @@ int runs_reserve(struct runs *r, uint32_t nr_places)
 	return 0;
 }
 
+int runs_count(const struct slot *slots, int n, uint64_t limit)
+{
+	int from = 0, step = 1;
+
+	/* Mostly few: look near the first, then halve what is left. */
+	while (step <= n && slots[step - 1].time <= limit) {
+		from = step;
+		step *= 2;
+	}
+	if (step - 1 < n)
+		n = step - 1;
+	while (from < n) {
+		int middle = (from + n) / 2;
+
+		if (slots[middle].time <= limit)
+			from = middle + 1;
+		else
+			n = middle;
+	}
+	return n;
+}
+
 /* Merges two neighbouring runs of which one is so much shorter that it is faster to look for where
  * its slots belong. Of slots at one time those of a come first. */
 static void merge_short(const struct slot *a, int na, const struct slot *b, int nb,

@@ -24,6 +24,8 @@ struct runs *runs_new(const struct runs_ops *ops, void *places);
 void runs_free(struct runs *r);
 /* Makes it ready for so many places. 0 or -ENOMEM. */
 int runs_reserve(struct runs *r, uint32_t nr_places);
+/* How many of n slots in the order of time have time <= limit. */
+int runs_count(const struct slot *slots, int n, uint64_t limit);
 /* Moves slots with time <= until to out, oldest first, of one time those of lower places first;
  * up to max, but it may be fewer than there are. oldest: the time of the oldest one, <= until;
  * until should not be far beyond the youngest.

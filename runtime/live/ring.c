@@ -7,6 +7,7 @@
 #include <linux/bpf.h>
 #include "decode/decoder.h"
 #include "run/wall.h"
+#include "runs.h"
 
 enum {
 	WINDOW = 256,	 /* entries, a power of two */
@@ -396,26 +397,12 @@ uint64_t ring_sure(const struct ring *r)
 
 int ring_count(const struct ring *r, uint64_t limit, int max)
 {
-	unsigned int n = r->end - r->first, from = 0, step = 1;
+	int at = r->first % WINDOW, part = WINDOW - at, n = r->end - r->first, found;
 
-	if (n > (unsigned int)max)
+	if (n > max)
 		n = max;
-	/* Mostly few: look near the first, then halve what is left. */
-	while (step <= n && r->window[(r->first + step - 1) % WINDOW].time <= limit) {
-		from = step;
-		step *= 2;
-	}
-	if (step - 1 < n)
-		n = step - 1;
-	while (from < n) {
-		unsigned int middle = (from + n) / 2;
-
-		if (r->window[(r->first + middle) % WINDOW].time <= limit)
-			from = middle + 1;
-		else
-			n = middle;
-	}
-	return n;
+	found = runs_count(r->window + at, n < part ? n : part, limit);
+	return found < part ? found : found + runs_count(r->window, n - part, limit);
 }
 
 void ring_move(struct ring *r, struct slot *out, int n)

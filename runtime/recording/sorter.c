@@ -35,27 +35,9 @@ struct sorter {
 static int count(void *places, uint32_t i, uint64_t limit, int max)
 {
 	const struct run *run = &((struct sorter *)places)->runs[i];
-	const struct slot *slots = run->slots + run->first;
-	size_t n = run->end - run->first, from = 0, step = 1;
+	size_t n = run->end - run->first;
 
-	if (n > (size_t)max)
-		n = max;
-	/* Mostly few: look near the first, then halve what is left. */
-	while (step <= n && slots[step - 1].time <= limit) {
-		from = step;
-		step *= 2;
-	}
-	if (step - 1 < n)
-		n = step - 1;
-	while (from < n) {
-		size_t middle = (from + n) / 2;
-
-		if (slots[middle].time <= limit)
-			from = middle + 1;
-		else
-			n = middle;
-	}
-	return n;
+	return runs_count(run->slots + run->first, n < (size_t)max ? (int)n : max, limit);
 }
 
 static void move(void *places, uint32_t i, struct slot *out, int n)
