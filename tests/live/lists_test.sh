@@ -31,6 +31,7 @@ lossless() {
 		csv "$1" -m 4096 "${@:2}"
 		grep -Eq 'lost|not report' "$TMP/err" || return 0
 	done
+	sed "s/^/# each time: /" "$TMP/err"
 }
 
 # column NAME FILE: the values of a column of CSV
@@ -200,27 +201,33 @@ fi
 # From here on all is on CPU 0: where the idle task's events get lost, it is on the others.
 pinned=(taskset -c 0 "$states")
 on=(taskset -c 0) # where programs that it starts begin
+# Nobody takes the CPU from what runs but for a moment: a busy machine has tasks whose switches the kernel does
+# not report. Only who reads the rings comes before it. Its number is in $TMP/main, others may be lower.
+calm=(taskset -c 0) soon=()
+chrt -f 1 true 2>/dev/null && calm+=(chrt -f 1) soon=(-r 2)
+# shellcheck disable=SC2016 # sh expands it
+calm+=(sh -c 'echo $$ >"$0"; exec "$@"' "$TMP/main" "$states")
 
 # task-state: a program that runs 300 ms, sleeps 200 ms in S and 100 ms in D, a thread of it 50 ms in S
-lossless task-state --perins -- "${pinned[@]}" run 300 sleep 200 vfork 100 thread 50
-awk -F, '$4 == "states" && (!first || $3 == first) { first = $3; sum[$5] += $7 }
+lossless task-state --perins "${soon[@]}" -- "${calm[@]}" run 300 sleep 200 vfork 100 thread 50
+awk -F, -v main="$(cat "$TMP/main")" '$3 == main { sum[$5] += $7 }
 	END { print int(sum["R"] / 1e6), int(sum["S"] / 1e6), int(sum["D"] / 1e6) }' "$TMP/out" >"$TMP/states"
 read -r run sleep disk <"$TMP/states"
 check 'task-state: R' test "$run" -ge 297 -a "$run" -le 330
 check 'task-state: S, and the wait for a thread' test "$sleep" -ge 250 -a "$sleep" -le 400
 check 'task-state: D' test "$disk" -ge 100 -a "$disk" -le 250
 rows 'task-state: a new thread' 'c["state"] == "S" && c["total_ns"] >= 5e7 && c["total_ns"] < 6e7'
-lossless task-state -D --perins -- "${pinned[@]}" vfork 60
+lossless task-state -D --perins "${soon[@]}" -- "${calm[@]}" vfork 60
 rows 'task-state -D' 'c["state"] == "D" && c["calls"] >= 1 && c["max_ns"] >= 6e7'
 check 'task-state -D: nothing else' bash -c "! grep -v '^table\|,D,' '$TMP/out'"
-lossless task-state --filter 'stat*' -S -- "${pinned[@]}" sleep 70
+lossless task-state --filter 'stat*' -S "${soon[@]}" -- "${calm[@]}" sleep 70
 rows 'task-state --filter -S' 'c["state"] == "S" && c["max_ns"] >= 7e7'
-"$PROFSCRIPT" task-state -S --than 60ms --filter states -- "${pinned[@]}" sleep 70 >"$TMP/out" 2>"$TMP/err"
+"$PROFSCRIPT" task-state -S --than 60ms --filter states "${soon[@]}" -- "${calm[@]}" sleep 70 >"$TMP/out" 2>"$TMP/err"
 expect_line 'task-state --than: who' 'task-state: [0-9]+ states WAIT 7[0-9]\.' "$TMP/out"
 expect_line 'task-state --than: from' 'sched_switch: prev_comm=states .* prev_state=S' "$TMP/out"
 expect_line 'task-state --than: to' 'sched_wakeup: comm=states ' "$TMP/out"
 began=$(cut -d. -f1 /proc/uptime)
-"$PROFSCRIPT" task-state -S --than 60ms --filter states --format json -- "${pinned[@]}" sleep 70 >"$TMP/out" 2>"$TMP/err"
+"$PROFSCRIPT" task-state -S --than 60ms --filter states --format json "${soon[@]}" -- "${calm[@]}" sleep 70 >"$TMP/out" 2>"$TMP/err"
 check 'task-state --than: when' test "$(sed -n 's/^{"event":"task-state","time":\([0-9]*\).*/\1/p' "$TMP/out" | head -n 1)" \
 	-ge "$began"
 
