@@ -27,7 +27,7 @@ WARNINGS  = -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes -Wundef $(WER
 COMPILE   = $(if $(LIBS),,$(error libraries are missing: run `sudo make deps`))$(CC) -std=gnu11 \
 	-D_GNU_SOURCE= $(INCLUDES) $(EXTRA) $(WARNINGS) $(CFLAGS) $(SANITIZE)
 quiet     = $(if $(V),,@printf '  %-7s %s\n' $1 '$(@:$(BUILD)/%=%)';)
-SUBMAKE   = +@$(MAKE) $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
+SUBMAKE   = +@$(MAKE) $(if $(V),,-s) $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
 
 ARCHIVES     = $(BUILD)/libruntime.a $(BUILD)/libnative.a
 LINKED       = $(ARCHIVES) $(PERF_LIBS) $(LIBS) -liberty -lm -pthread

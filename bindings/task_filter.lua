@@ -8,11 +8,12 @@ local libbpf = require 'bindings.libbpf'
 
 local task_filter = {}
 
+local NEW = 'on_wakeup_new'
 -- By tracepoint: the program, the array that it writes to.
 local PROGRAMS = {
   ['sched:sched_switch'] = { 'on_switch', 'switches' },
   ['sched:sched_wakeup'] = { 'on_wakeup', 'wakeups' },
-  ['sched:sched_wakeup_new'] = { 'on_wakeup_new', 'new_wakeups' },
+  ['sched:sched_wakeup_new'] = { NEW, 'new_wakeups' },
 }
 
 --- Loads the programs, and lets them write the events that there are programs for. It raises what fails.
@@ -27,10 +28,10 @@ local function open(run, list, inherits)
   object:set_constants(constants)
   object:load()
   if not run.opt.dry_run then
-    attach.attach(object, 'on_fork')
+    attach.attach(object, NEW) -- which marks them
     for _, event in ipairs(list) do
       local program = PROGRAMS[event.name]
-      if program then attach.attach(object, program[1]) end
+      if program and program[1] ~= NEW then attach.attach(object, program[1]) end
     end
   end
   local marks = object:variable('marks', { '.bss' })

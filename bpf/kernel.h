@@ -18,10 +18,6 @@ struct trace_event_raw_sched_wakeup_template {
 	int pid;
 } KERNEL;
 
-struct trace_event_raw_sched_process_fork {
-	int parent_pid, child_pid;
-} KERNEL;
-
 struct rq {
 	unsigned int nr_running; /* of all classes, the running one included */
 } KERNEL;

@@ -3,7 +3,7 @@
  * filter of a tracepoint knows only numbers that were given to it beforehand, and a program's
  * answer 0 would hide the event from all tracers. So the program writes the event's record itself,
  * as it is in the format; of what the kernel puts before the fields only type and pid are known
- * here. New threads are marked when they are forked, before they are woken for the first time. */
+ * here. New threads are marked when they are woken for the first time. */
 #include "kernel.h"
 #include <linux/bpf.h>
 #include <bpf/bpf_core_read.h>
@@ -11,9 +11,7 @@
 
 enum {
 	NR_MARKS = 1 << 22, /* the kernel's largest pid_max */
-	MAX_RECORD = 128,
-	OURS = 1,
-	NO_MORE = 2 /* the number was that of one of ours: its wake-up tells that it no longer is */
+	MAX_RECORD = 128
 };
 
 /* What trace_entry is in memory. */
@@ -41,6 +39,7 @@ struct array {
 
 static __always_inline __u8 mark_of(__u32 tid)
 {
+	barrier_var(tid); /* what is compared is what the verifier sees used */
 	return tid < NR_MARKS ? marks[tid] : 0;
 }
 
@@ -62,7 +61,7 @@ static __always_inline void pass_on(void *ctx, void *array, const volatile struc
 SEC("tracepoint/sched/sched_switch")
 int on_switch(struct trace_event_raw_sched_switch *ctx)
 {
-	if (mark_of(ctx->prev_pid) == OURS || mark_of(ctx->next_pid) == OURS)
+	if (mark_of(ctx->prev_pid) || mark_of(ctx->next_pid))
 		pass_on(ctx, &switches, &sched_switch);
 	return 1;
 }
@@ -70,35 +69,24 @@ int on_switch(struct trace_event_raw_sched_switch *ctx)
 SEC("tracepoint/sched/sched_wakeup")
 int on_wakeup(struct trace_event_raw_sched_wakeup_template *ctx)
 {
-	if (mark_of(ctx->pid) == OURS)
+	if (mark_of(ctx->pid))
 		pass_on(ctx, &wakeups, &sched_wakeup);
 	return 1;
 }
 
+/* It is the parent that wakes a new task for the first time, also where no fork is traced: of
+ * threads that the kernel makes for a program. A number that was that of one of ours may no longer
+ * be. */
 SEC("tracepoint/sched/sched_wakeup_new")
 int on_wakeup_new(struct trace_event_raw_sched_wakeup_template *ctx)
 {
-	__u32 tid = ctx->pid;
-	__u8 mark = mark_of(tid);
+	__u32 tid = ctx->pid, parent = bpf_get_current_pid_tgid();
+	__u8 was = mark_of(tid), is = inherits && mark_of(parent);
 
-	if (mark)
+	if (tid < NR_MARKS && was != is)
+		marks[tid] = is;
+	if (was || is)
 		pass_on(ctx, &new_wakeups, &sched_wakeup_new);
-	if (mark == NO_MORE && tid < NR_MARKS)
-		marks[tid] = 0;
-	return 1;
-}
-
-SEC("tracepoint/sched/sched_process_fork")
-int on_fork(struct trace_event_raw_sched_process_fork *ctx)
-{
-	__u32 child = ctx->child_pid;
-
-	if (child >= NR_MARKS)
-		return 1;
-	if (inherits && mark_of(ctx->parent_pid) == OURS)
-		marks[child] = OURS;
-	else if (marks[child])
-		marks[child] = NO_MORE;
 	return 1;
 }
 
