@@ -10,20 +10,14 @@ local MAX_CPU = 8192 -- CPUS_MAX
 local CPUS = '/sys/devices/system/cpu'
 local CACHE = CPUS .. '/cpu%d/cache/index%d/%s'
 
-local function read(path)
-  local file = io.open(path)
-  local text = file and file:read '*l'
-  if file then file:close() end
-  return text
-end
-
 --- The first of the CPUs that share a CPU's cache of this level on this machine.
 local function first_here(cpu, level)
   for index = 0, 9 do
-    local of = read(CACHE:format(cpu, index, 'level'))
+    local function read(what) return sys.read(CACHE:format(cpu, index, what)) or '' end
+    local of = tonumber(read 'level')
     if not of then return end
-    if tonumber(of) == level and read(CACHE:format(cpu, index, 'type')) ~= 'Instruction' then
-      return tonumber((read(CACHE:format(cpu, index, 'shared_cpu_list')) or ''):match '^%d+')
+    if of == level and not read('type'):find '^Instruction' then
+      return tonumber(read('shared_cpu_list'):match '^%d+')
     end
   end
 end

@@ -289,8 +289,8 @@ function Run:summary()
   C.session_read_stats(self.session, stats)
   self:tell_loss()
   if self.lost > 0 and self.opt.lost == 'warn' and not self.opt.input and not self.opt.quiet then
-    self.out:warn(('%s: larger rings (-m %d), -r 1 or a filter would lose less'):format(self.name,
-      self.opt.mmap_pages * 4))
+    self.out:warn(('%s: larger rings (-m %d)%s or a filter would lose less'):format(self.name,
+      self.opt.mmap_pages * 4, self.opt.realtime and '' or ', -r 1'))
   end
   if tonumber(stats.bad) > 0 then
     self.out:warn(('%s: %d damaged records were left out'):format(self.name, tonumber(stats.bad)))
