@@ -29,13 +29,14 @@ COMPILE   = $(if $(LIBS),,$(error libraries are missing: run `sudo make deps`))$
 quiet     = $(if $(V),,@printf '  %-7s %s\n' $1 '$(@:$(BUILD)/%=%)';)
 SUBMAKE   = +@$(MAKE) $(if $(V),,-s) $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
 
+BYTECODE    := $(patsubst %.lua,$(BUILD)/%.bc.o,$(wildcard bindings/*.lua bindings/*/*.lua))
 ARCHIVES     = $(BUILD)/libruntime.a $(BUILD)/libnative.a
 LINKED       = $(ARCHIVES) $(PERF_LIBS) $(LIBS) -liberty -lm -pthread
 WORKLOADS   := $(patsubst tests/%.c,build/%,$(wildcard tests/workloads/*.c))
 BENCHES     := $(patsubst tests/%.c,$(BUILD)/%,$(wildcard tests/bench/*.c))
-UNIT_TESTS  := $(patsubst tests/%.c,$(BUILD)/%,$(wildcard tests/unit/*_test.c))
+UNIT_TESTS  := $(patsubst tests/%.c,$(BUILD)/%,$(wildcard tests/unit/*/*_test.c tests/unit/*/*/*_test.c))
 FUZZERS     := $(patsubst tests/%.c,build/fuzz/%,$(wildcard tests/fuzz/*_fuzz.c))
-C_FILES     := $(wildcard $(foreach d,runtime runtime/* native bindings bpf tests/*,$d/*.c $d/*.h))
+C_FILES     := $(shell find runtime native bindings bpf tests -name '*.[ch]')
 FFI_FIRST    = runtime/error.h runtime/event.h
 FFI_HEADERS := $(FFI_FIRST) $(filter-out $(FFI_FIRST),\
 	$(shell grep -l "read by C and by LuaJIT's ffi.cdef" runtime/*.h runtime/*/*.h native/*.h 2>/dev/null))
@@ -69,7 +70,7 @@ endif
 
 include bpf/build.mk
 
-$(PROGRAM): $(BUILD)/bindings/main.o $(BUILD)/ffi_headers.o $(BUILD)/bpf/objects.o $(ARCHIVES) | $(PERF_BUILT)
+$(PROGRAM): $(BUILD)/bindings/main.o $(BUILD)/ffi_headers.o $(BUILD)/bpf/objects.o $(BYTECODE) $(ARCHIVES) | $(PERF_BUILT)
 	$(call quiet,LINK)$(CC) $(SANITIZE) -Wl,-E -o $@ $(filter %.o,$^) -Wl,--whole-archive \
 		$(ARCHIVES) -Wl,--no-whole-archive $(LDFLAGS) $(filter-out $(ARCHIVES),$(LINKED))
 
@@ -81,9 +82,9 @@ $(ARCHIVES):
 $(BUILD)/%.o: %.c Makefile
 	$(call quiet,CC)mkdir -p $(@D) && $(COMPILE) -MMD -MP -c -o $@ $<
 
-# Only unit.c sees libperf's headers (they hide some of the system's), only main.c those of Lua.
-$(BUILD)/runtime/live/unit.o: EXTRA := $(PERF_CFLAGS)
-$(BUILD)/runtime/live/unit.o: | $(PERF_BUILT)
+# Only evset.c sees libperf's headers (they hide some of the system's), only main.c those of Lua.
+$(BUILD)/runtime/live/evset.o: EXTRA := $(PERF_CFLAGS)
+$(BUILD)/runtime/live/evset.o: | $(PERF_BUILT)
 $(BUILD)/bindings/main.o: EXTRA = $(call pkg,--cflags luajit) -DPROFSCRIPT_DATADIR='"$(datadir)"'
 $(BUILD)/bindings/main.o: $(BUILD)/datadir
 $(BUILD)/datadir: FORCE
@@ -94,6 +95,10 @@ $(BUILD)/ffi_headers.o: $(FFI_HEADERS) Makefile
 		echo 'extern const char ffi_headers[]; const char ffi_headers[] ='; \
 		sed -e '/^#/d' -e 's/[\\"]/\\&/g' -e 's/.*/"&\\n"/' $(FFI_HEADERS); \
 		echo ';'; } | $(COMPILE) -c -o $@ -xc -
+
+# bindings/ as bytecode with its line numbers, which require() finds as luaJIT_BC_bindings_ROOM_NAME.
+$(BUILD)/%.bc.o: %.lua
+	$(call quiet,LUA)mkdir -p $(@D) && luajit -bg -t c -n $(subst /,.,$*) $< - | $(CC) -O0 -c -o $@ -xc -
 
 build/workloads/%: tests/workloads/%.c tests/workloads/go.h Makefile
 	$(call quiet,CC)mkdir -p $(@D) && $(CC) -std=gnu11 -O2 -g -fomit-frame-pointer $(WARNINGS) -o $@ $< -pthread
@@ -142,13 +147,13 @@ fuzz: deps ## run every fuzz target for FUZZ_TIME seconds (30)
 
 man: all ## the manual pages and the shell's completion, into build/share
 	@rm -rf build/share && mkdir -p build/share/man/man1 build/share/bash-completion/completions
-	@set -e; for n in '' event-care $(basename $(notdir $(wildcard scripts/profilers/*.lua))); do \
+	@set -e; for n in '' event-care $(basename $(notdir $(wildcard scripts/profilers/*.lua scripts/commands/*.lua))); do \
 		env -i ./$(PROGRAM) man $$n >build/share/man/man1/profscript$${n:+-$$n}.1; done
 	@env -i ./$(PROGRAM) completion bash >build/share/bash-completion/completions/profscript
 
 install: man ## into PREFIX (/usr/local), under DESTDIR
 	install -Dm755 $(PROGRAM) '$(DESTDIR)$(PREFIX)/bin/profscript'
-	@set -e; for f in $(wildcard bindings/*.lua scripts/*/*.lua examples/*.lua); do \
+	@set -e; for f in $(wildcard scripts/*/*.lua examples/*.lua); do \
 		install -Dm644 $$f '$(DESTDIR)$(datadir)'/$$f; done
 	@cd build && find share -type f -exec install -Dm644 '{}' '$(DESTDIR)$(PREFIX)/{}' ';'
 
@@ -158,4 +163,4 @@ clean: ## remove everything that was built
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' Makefile
 
--include $(wildcard $(BUILD)/*/*.d $(BUILD)/*/*/*.d)
+-include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The profscript command line: picks the profiler and runs it. Returns the exit code: 0, 1 for a
---- failure, 2 for a command line that cannot be meant.
+--- The profscript command line: picks what to do and loads only what that takes. Returns a function
+--- of the words that returns the exit code: 0, 1 for a failure, 2 for a usage error.
 require 'jit.opt'.start(
   'maxtrace=8000', -- many event classes make many side traces
   'maxrecord=16000', -- a view with many fields is a long chain of comparisons that folds away
@@ -9,33 +9,34 @@ require 'jit.opt'.start(
   'maxmcode=65536'
 )
 
--- Compiling what runs once costs more than it gives: the driver switches the compiler on for the
--- loop over the events.
+-- Compiling code that runs once costs more than it saves: the driver switches the compiler on for
+-- the loop over the events.
 jit.off()
 
-local check = require 'bindings.check'
-local complete = require 'bindings.complete'
-local driver = require 'bindings.driver'
-local explain = require 'bindings.explain'
-local failure = require 'bindings.failure'
-local help = require 'bindings.help'
-local machine = require 'bindings.machine'
-local options = require 'bindings.options'
-local scripts = require 'bindings.scripts'
-local sys = require 'bindings.sys'
-local text = require 'bindings.text'
-local version = require 'bindings.version'
+local failure = require 'bindings.base.failure'
 
---- `profscript -e EVENT help`: there is no profiler's name. Nil where the words say something else.
-local function explain_events(words, found)
-  local opt, rest = options.parse(options.explain_spec, nil, words)
-  if not opt or not opt.explain or #rest > 0 or #opt.event == 0 then return end
-  return explain.run(nil, found, opt)
+local function version()
+  io.stdout:write('profscript ', require 'bindings.base.version', '\n')
+  return 0
 end
 
---- `profscript --complete LINE POINT BREAKS`, which the completion of the shell runs: how to go on with
---- the line, then one candidate a line.
+--- `profscript -e EVENT help`: there is no profiler's name. Nil if the words say something else.
+local function explain_events(words, found)
+  local asked = false
+  for _, word in ipairs(words) do
+    asked = asked or word == 'help'
+  end
+  if not asked then return end
+  local options = require 'bindings.options.parser'
+  local opt, rest = options.parse(options.explain_spec, nil, words)
+  if not opt or not opt.explain or #rest > 0 or #opt.event == 0 then return end
+  return require('bindings.command.explain').run(nil, found, opt)
+end
+
+--- `profscript --complete LINE POINT BREAKS`, which the shell's completion runs: prints how to go on
+--- with the line, then one candidate a line.
 local function print_completion(words, found)
+  local complete, machine = require 'bindings.command.complete', require 'bindings.command.machine'
   local line = (words[2] or ''):sub(1, tonumber(words[3]))
   local result = complete.run(line, words[4] or '', machine.completion(found))
   io.stdout:write(result.mode, '\n')
@@ -47,27 +48,28 @@ end
 
 --- `profscript --check`. Exit code 0: tracepoints work.
 local function print_check()
+  local check, machine = require 'bindings.command.check', require 'bindings.command.machine'
   local lines, works = check.render(check.lines(machine.checks()))
   io.stdout:write(lines)
   return works and 0 or 1
 end
 
 local function main(words)
+  if #words == 1 and (words[1] == '--version' or words[1] == '-V') then return version() end
+  local scripts, sys = require 'bindings.options.scripts', require 'bindings.base.sys'
   local found = scripts.new(sys, arg.data_dir)
   if words[1] == '--complete' then return print_completion(words, found) end
   if words[1] == 'help' then table.insert(words, table.remove(words, 1)) end
   local explained = explain_events(words, found)
   if explained then return explained end
+  local options = require 'bindings.options.parser'
   local global, rest = options.parse_global(words)
   if not global then failure.usage('%s', rest) end
-  if global.version then
-    io.stdout:write(help.version(version))
-    return 0
-  end
+  if global.version then return version() end
   if global.check then return print_check() end
   if global.symbols then rest = { 'symbols', '--', global.symbols, unpack(rest) } end
   if global.help or #rest == 0 or rest[1] == 'help' then
-    io.stdout:write(help.overview(found:list()))
+    io.stdout:write(require('bindings.command.help').overview(found:list()))
     return #rest == 0 and not global.help and 2 or 0
   end
   local script, message = found:load(table.remove(rest, 1))
@@ -75,26 +77,26 @@ local function main(words)
   local opt, workload = options.parse(script.spec, script.name, rest, global)
   if not opt then failure.usage('%s', workload) end
   if opt.explain and #opt.event > 0 then
-    return explain.run(script, found, opt)
+    return require('bindings.command.explain').run(script, found, opt)
   elseif opt.help or opt.explain then
-    io.stdout:write(help.profiler(script.name, script.profiler, script.spec))
+    io.stdout:write(require('bindings.command.help').profiler(script.name, script.profiler, script.spec))
     return 0
   elseif opt.version then
-    io.stdout:write(help.version(version))
-    return 0
+    return version()
   end
-  return driver.run(script, opt, workload, found)
+  return require('bindings.run.driver').run(script, opt, workload, found)
 end
 
-local verbose = false
-for _, word in ipairs { ... } do
-  verbose = verbose or word:match '^%-v+$' ~= nil
+return function(...)
+  local verbose = false
+  for _, word in ipairs { ... } do
+    verbose = verbose or word:match '^%-v+$' ~= nil
+  end
+  local ok, result = xpcall(main, failure.traceback, { ... })
+  if ok then return result end
+  io.stdout:flush()
+  local message = require('bindings.base.text').lines((result.message:gsub('^profscript:? ', '')))
+  io.stderr:write('profscript: ', message, '\n')
+  if verbose and result.traceback then io.stderr:write(result.traceback, '\n') end
+  return result.code
 end
-
-local ok, result = xpcall(main, failure.traceback, { ... })
-if ok then return result end
-io.stdout:flush()
-local message = text.lines((result.message:gsub('^profscript:? ', '')))
-io.stderr:write('profscript: ', message, '\n')
-if verbose and result.traceback then io.stderr:write(result.traceback, '\n') end
-return result.code

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The profscript command: starts LuaJIT, tells it where the Lua files are and what the C headers
- * declare, and hands over to bindings/init.lua, which never comes back per event. All use of the
+ * declare, and calls bindings/init.lua, which never comes back per event. All use of the
  * Lua C API is in this file.
  *
  *   profscript ...                 bindings/init.lua decides
@@ -22,6 +22,9 @@
 /* The headers that ffi.cdef reads, in one text. */
 extern const char ffi_headers[];
 
+/* bindings/ is linked in as bytecode (luaJIT_BC_* symbols), which require() finds first. */
+#define START "return require('bindings.init')(...)"
+
 static int traceback(lua_State *L)
 {
 	/* A table is an error the Lua side has prepared for the user: it travels as it is. */
@@ -30,7 +33,7 @@ static int traceback(lua_State *L)
 	return 1;
 }
 
-/* The folder that holds bindings/ and scripts/: beside the executable in a source tree, else where
+/* The folder that holds scripts/: beside the executable in a source tree, else where
  * it was installed. */
 static void find_data_dir(char *dir, size_t size)
 {
@@ -43,7 +46,7 @@ static void find_data_dir(char *dir, size_t size)
 		slash = strrchr(dir, '/');
 		if (slash)
 			*slash = 0;
-		snprintf(probe, sizeof(probe), "%s/bindings/init.lua", dir);
+		snprintf(probe, sizeof(probe), "%s/scripts/lib/table.lua", dir);
 		if (!access(probe, R_OK))
 			return;
 	}
@@ -81,25 +84,26 @@ static void set_arg(lua_State *L, const char *file, const char *dir, char **args
 /* Leaves the file's result, or the error, on top of the stack. */
 static int run(lua_State *L, int argc, char **argv)
 {
-	char dir[4096], init[4200];
-	const char *file = init;
+	const char *file = NULL;
+	char dir[4096];
 	int first = 1, n;
 
 	find_data_dir(dir, sizeof(dir));
-	snprintf(init, sizeof(init), "%s/bindings/init.lua", dir);
 	if (argc > 2 && !strcmp(argv[1], "--lua")) {
 		file = argv[2];
 		first = 3;
 	}
 	n = argc - first;
 	set_package_path(L, dir);
-	set_arg(L, file, dir, argv + first, n);
+	set_arg(L, file ? file : "profscript", dir, argv + first, n);
 
 	lua_pushcfunction(L, traceback);
 	if (luaL_loadstring(L, "require('ffi').cdef((...))"))
 		return -1;
 	lua_pushstring(L, ffi_headers);
-	if (lua_pcall(L, 1, 0, 1) || luaL_loadfile(L, file))
+	if (lua_pcall(L, 1, 0, 1))
+		return -1;
+	if (file ? luaL_loadfile(L, file) : luaL_loadstring(L, START))
 		return -1;
 	for (int i = 0; i < n; i++)
 		lua_pushstring(L, argv[first + i]);

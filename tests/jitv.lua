@@ -10,7 +10,7 @@ local function is_report()
   local level = 3
   repeat
     local info = debug.getinfo(level, 'nS')
-    if info and info.name == 'call' and info.source:find 'bindings/driver%.lua$' then return true end
+    if info and info.name == 'call' and info.source:find 'bindings/run/driver%.lua$' then return true end
     level = level + 1
   until not info
 end
@@ -23,4 +23,4 @@ jit.attach = function(callback, what) -- luacheck: ignore 122
 end
 
 require('jit.v').on(table.remove(words, 1))
-return assert(loadfile(arg.data_dir .. '/bindings/init.lua'))(unpack(words))
+return require 'bindings.init'(unpack(words))

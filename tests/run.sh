@@ -88,16 +88,15 @@ kernel_test() {
 
 # suite BUILD_DIR PROGRAM SUFFIX: what needs no particular kernel
 suite() {
-	local file
+	local file label
 	export PROFSCRIPT=$PWD/$2
-	for file in tests/unit/*_test.c; do
-		[ -e "$file" ] || continue
-		file=$(basename "$file" .c)
-		run "unit/$file$3" "$1/unit/$file"
+	for file in tests/unit/*/*_test.c tests/unit/*/*/*_test.c; do
+		file=${file#tests/} file=${file%.c}
+		run "$file$3" "$1/$file"
 	done
-	for file in tests/unit/*_spec.lua; do
-		[ -e "$file" ] || continue
-		run "unit/$(basename "$file" .lua)$3" "$PROFSCRIPT" --lua /usr/bin/busted -o TAP "$file"
+	for file in tests/unit/*/*_spec.lua tests/unit/*/*/*_spec.lua; do
+		label=${file#tests/}
+		run "${label%.lua}$3" "$PROFSCRIPT" --lua /usr/bin/busted -o TAP "$file"
 	done
 	for file in tests/golden/*_test.sh; do
 		[ -e "$file" ] && run "golden/$(basename "$file" .sh)$3" bash "$file"

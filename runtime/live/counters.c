@@ -8,9 +8,9 @@
 #include <unistd.h>
 #include <linux/perf_event.h>
 #include "error.h"
-#include "live/plan.h"
-#include "live/tally.h"
-#include "live/unit.h"
+#include "live/evlist.h"
+#include "live/count_sums.h"
+#include "live/evset.h"
 
 enum { COUNT, ENABLED, RUNNING, FIRST }; /* words of a read: PERF_FORMAT_GROUP and both times */
 
@@ -20,11 +20,11 @@ struct counter {
 };
 
 struct counters {
-	const struct plan *plan;
-	struct tally *tally;
+	const struct evlist *evlist;
+	struct count_sums *sums;
 	int cpu;
 	struct counter *counters; /* nr_counted for each target that could be opened */
-	int32_t *ids;		  /* of the tally's rows */
+	int32_t *ids;		  /* of the sums's rows */
 	uint32_t nr_targets;
 	uint64_t *words; /* of one read */
 };
@@ -33,7 +33,7 @@ struct counters {
 static const struct perf_event_attr placeholder = {
 	.type = PERF_TYPE_SOFTWARE, .size = sizeof(placeholder), .config = PERF_COUNT_SW_DUMMY};
 
-static bool is_here(const struct counters *c, const struct blueprint *b)
+static bool is_here(const struct counters *c, const struct evsel *b)
 {
 	return c->cpu < 0 || cpus_has(&b->cpus, c->cpu);
 }
@@ -41,8 +41,8 @@ static bool is_here(const struct counters *c, const struct blueprint *b)
 static int open_counter(const struct counters *c, uint32_t event, int32_t target, int group,
 			struct error *err)
 {
-	const struct plan *p = c->plan;
-	const struct blueprint *b = &p->counted[event];
+	const struct evlist *p = c->evlist;
+	const struct evsel *b = &p->counted[event];
 	struct perf_event_attr attr = is_here(c, b) ? b->attr : placeholder;
 	int fd;
 
@@ -53,26 +53,26 @@ static int open_counter(const struct counters *c, uint32_t event, int32_t target
 	attr.inherit = b->attr.inherit;
 	attr.use_clockid = b->attr.use_clockid;
 	attr.clockid = b->attr.clockid;
-	fd = plan_open_event(&attr, target, c->cpu, group, p->targets[GROUP_EVENTS].flags);
+	fd = evlist_open_event(&attr, target, c->cpu, group, p->targets[GROUP_EVENTS].flags);
 	if (fd < 0)
-		return fd == -ESRCH ? fd : plan_open_error(p, b->event, fd, err);
+		return fd == -ESRCH ? fd : evlist_open_error(p, b->event, fd, err);
 	if (is_here(c, b) && b->event->filter &&
 	    ioctl(fd, PERF_EVENT_IOC_SET_FILTER, b->event->filter)) {
 		int code = -errno;
 
 		close(fd);
-		return plan_filter_error(b->event, code, err);
+		return evlist_filter_error(b->event, code, err);
 	}
 	return fd;
 }
 
 /* -ESRCH, without a message: the thread has ended. */
-static int open_target(struct counters *c, const struct unit *unit, int32_t target, uint32_t place,
-		       struct error *err)
+static int open_target(struct counters *c, const struct evset *evset, int32_t target,
+		       uint32_t place, struct error *err)
 {
-	const struct plan *p = c->plan;
+	const struct evlist *p = c->evlist;
 	struct counter *list = &c->counters[c->nr_targets * p->nr_counted];
-	int sampler = p->sampler >= 0 ? unit_event_fd(unit, p->sampler, place) : -1;
+	int sampler = p->sampler >= 0 ? evset_event_fd(evset, p->sampler, place) : -1;
 
 	for (uint32_t i = 0; i < p->nr_counted; i++) {
 		uint32_t leader = p->counted[i].leader;
@@ -91,9 +91,9 @@ static int open_target(struct counters *c, const struct unit *unit, int32_t targ
 	return 0;
 }
 
-static int open_all(struct counters *c, const struct unit *unit, struct error *err)
+static int open_all(struct counters *c, const struct evset *evset, struct error *err)
 {
-	const struct plan *p = c->plan;
+	const struct evlist *p = c->evlist;
 	const struct targets *targets = &p->targets[GROUP_EVENTS];
 
 	c->counters = calloc((size_t)targets->n * p->nr_counted, sizeof(*c->counters));
@@ -102,7 +102,7 @@ static int open_all(struct counters *c, const struct unit *unit, struct error *e
 	if (!c->counters || !c->ids || !c->words)
 		return error_set(err, -ENOMEM, "out of memory");
 	for (uint32_t i = 0; i < targets->n; i++) {
-		int ret = open_target(c, unit, targets->list[i], i, err);
+		int ret = open_target(c, evset, targets->list[i], i, err);
 
 		if (ret && ret != -ESRCH)
 			return ret;
@@ -112,13 +112,13 @@ static int open_all(struct counters *c, const struct unit *unit, struct error *e
 	for (uint32_t i = 0; i < c->nr_targets; i++)
 		for (uint32_t event = 0; event < p->nr_counted; event++)
 			if (is_here(c, &p->counted[event]) &&
-			    tally_expect(c->tally, c->ids[i], event))
+			    count_sums_expect(c->sums, c->ids[i], event))
 				return error_set(err, -ENOMEM, "out of memory");
 	return 0;
 }
 
-struct counters *counters_open(const struct plan *p, const struct unit *unit, int cpu,
-			       struct tally *tally, int *code, struct error *err)
+struct counters *counters_open(const struct evlist *p, const struct evset *evset, int cpu,
+			       struct count_sums *sums, int *code, struct error *err)
 {
 	struct counters *c = calloc(1, sizeof(*c));
 
@@ -126,10 +126,10 @@ struct counters *counters_open(const struct plan *p, const struct unit *unit, in
 		*code = error_set(err, -ENOMEM, "out of memory");
 		return NULL;
 	}
-	c->plan = p;
-	c->tally = tally;
+	c->evlist = p;
+	c->sums = sums;
 	c->cpu = cpu;
-	*code = open_all(c, unit, err);
+	*code = open_all(c, evset, err);
 	if (*code) {
 		counters_close(c);
 		return NULL;
@@ -141,7 +141,7 @@ void counters_close(struct counters *c)
 {
 	if (!c)
 		return;
-	for (uint32_t i = 0; i < c->nr_targets * c->plan->nr_counted; i++)
+	for (uint32_t i = 0; i < c->nr_targets * c->evlist->nr_counted; i++)
 		close(c->counters[i].fd);
 	free(c->counters);
 	free(c->ids);
@@ -157,14 +157,14 @@ int counters_cpu(const struct counters *c)
 /* Whether counter number i begins a group that nobody else reads. */
 static bool leads(const struct counters *c, uint32_t i)
 {
-	uint32_t event = i % c->plan->nr_counted;
+	uint32_t event = i % c->evlist->nr_counted;
 
-	return c->plan->sampler < 0 && c->plan->counted[event].leader == event;
+	return c->evlist->sampler < 0 && c->evlist->counted[event].leader == event;
 }
 
 int counters_enable(struct counters *c, struct error *err)
 {
-	for (uint32_t i = 0; i < c->nr_targets * c->plan->nr_counted; i++)
+	for (uint32_t i = 0; i < c->nr_targets * c->evlist->nr_counted; i++)
 		if (leads(c, i) && ioctl(c->counters[i].fd, PERF_EVENT_IOC_ENABLE, 0))
 			return error_set(err, -errno, "cannot start counting: %s", strerror(errno));
 	return 0;
@@ -172,7 +172,7 @@ int counters_enable(struct counters *c, struct error *err)
 
 void counters_disable(struct counters *c)
 {
-	for (uint32_t i = 0; i < c->nr_targets * c->plan->nr_counted; i++)
+	for (uint32_t i = 0; i < c->nr_targets * c->evlist->nr_counted; i++)
 		if (leads(c, i))
 			ioctl(c->counters[i].fd, PERF_EVENT_IOC_DISABLE, 0);
 }
@@ -180,12 +180,12 @@ void counters_disable(struct counters *c)
 static void add(struct counters *c, uint32_t i, uint64_t value)
 {
 	struct counter *k = &c->counters[i];
-	uint32_t event = i % c->plan->nr_counted;
+	uint32_t event = i % c->evlist->nr_counted;
 	uint64_t enabled = c->words[ENABLED], running = c->words[RUNNING];
 
-	if (is_here(c, &c->plan->counted[event]))
-		tally_add(c->tally, c->ids[i / c->plan->nr_counted], event, value - k->value,
-			  enabled - k->enabled, running - k->running);
+	if (is_here(c, &c->evlist->counted[event]))
+		count_sums_add(c->sums, c->ids[i / c->evlist->nr_counted], event, value - k->value,
+			       enabled - k->enabled, running - k->running);
 	k->value = value;
 	k->enabled = enabled;
 	k->running = running;
@@ -193,7 +193,7 @@ static void add(struct counters *c, uint32_t i, uint64_t value)
 
 static bool read_words(struct counters *c, uint32_t i)
 {
-	size_t size = (FIRST + c->plan->nr_counted) * sizeof(*c->words);
+	size_t size = (FIRST + c->evlist->nr_counted) * sizeof(*c->words);
 
 	return read(c->counters[i].fd, c->words, size) > (ssize_t)(FIRST * sizeof(*c->words));
 }
@@ -201,14 +201,14 @@ static bool read_words(struct counters *c, uint32_t i)
 /* Reads the group that counter number i leads. */
 static void read_group(struct counters *c, uint32_t i)
 {
-	uint32_t nr = c->plan->nr_counted, leader = i % nr, end = i - leader + nr, at = 0;
+	uint32_t nr = c->evlist->nr_counted, leader = i % nr, end = i - leader + nr, at = 0;
 	uint64_t got;
 
 	if (!read_words(c, i))
 		return;
 	got = c->words[COUNT];
 	for (uint32_t k = i; k < end; k++) {
-		if (c->plan->counted[k % nr].leader != leader)
+		if (c->evlist->counted[k % nr].leader != leader)
 			continue;
 		if (at < got)
 			add(c, k, c->words[FIRST + at]);
@@ -220,7 +220,7 @@ static void read_group(struct counters *c, uint32_t i)
 
 void counters_read(struct counters *c)
 {
-	for (uint32_t i = 0; i < c->nr_targets * c->plan->nr_counted; i++)
+	for (uint32_t i = 0; i < c->nr_targets * c->evlist->nr_counted; i++)
 		if (leads(c, i))
 			read_group(c, i);
 }

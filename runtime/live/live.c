@@ -6,9 +6,9 @@
 #include <time.h>
 #include <unistd.h>
 #include "decode/decoder.h"
-#include "live/hotplug.h"
+#include "os/hotplug.h"
 #include "live/ring.h"
-#include "run/wall.h"
+#include "os/clock.h"
 
 enum {
 	NAP_MIN = 1000000, /* ns */
@@ -58,7 +58,7 @@ static int final_loss(struct live *live, struct slot *out)
 
 	live->final_loss_sent = true;
 	for (uint32_t i = 0; i < live->nr_attached; i++)
-		lost += live_untold(live, live->attached[i]->unit);
+		lost += live_untold(live, live->attached[i]->evset);
 	if (live->bpf)
 		lost += bpf_rings_untold(live->bpf);
 	if (!lost)
@@ -77,7 +77,7 @@ static int final_loss(struct live *live, struct slot *out)
 static void set_paused(struct live *live, bool paused)
 {
 	for (uint32_t i = 0; i < live->nr_attached; i++)
-		unit_pause(live->attached[i]->unit, paused);
+		evset_pause(live->attached[i]->evset, paused);
 }
 
 static bool has_dumped(const struct live *live)
@@ -117,7 +117,7 @@ static int dump_rings(struct live *live, uint64_t until, struct error *err)
 	}
 	if (live->dumping || live->dumped_last)
 		return 1;
-	if (!live->stopped && (until == live->dumped_until || wall_monotonic() <= until))
+	if (!live->stopped && (until == live->dumped_until || clock_monotonic() <= until))
 		return until == live->dumped_until || fills_up(live);
 	live->dumping = true;
 	live->dumped_until = until;
@@ -140,7 +140,7 @@ static int live_next(struct source *src, struct slot *out, int max, uint64_t unt
 	int n;
 
 	merge_release(live->merge);
-	if (live->plan->config.overwrite) {
+	if (live->evlist->config.overwrite) {
 		n = dump_rings(live, until, err);
 		if (n <= 0)
 			return n;
@@ -166,7 +166,7 @@ static void poll_next(struct live *live, uint32_t ring)
 {
 	struct origin *o = &live->origins[ring];
 
-	live->poll[ring].fd = unit_ring_fd(o->unit, o->ring, ++o->polled);
+	live->poll[ring].fd = evset_ring_fd(o->evset, o->ring, ++o->polled);
 	live->nr_ended += live->poll[ring].fd < 0;
 }
 
@@ -206,14 +206,14 @@ static int live_wait(struct source *src, int64_t timeout)
 		const struct origin *o = &live->origins[i];
 
 		is_level_ready |= o->is_level && live->poll[i].revents & POLLIN;
-		if (o->unit && live->poll[i].fd >= 0 &&
+		if (o->evset && live->poll[i].fd >= 0 &&
 		    (live->poll[i].revents & (POLLHUP | POLLERR)))
 			poll_next(live, i);
 	}
 	if (ret > 0 && is_level_ready)
 		nap(live, timeout);
-	return live->plan->config.tids && live->nr_ended + live->nr_lasting == nr_rings ? -ESRCH
-											: 0;
+	return live->evlist->config.tids && live->nr_ended + live->nr_lasting == nr_rings ? -ESRCH
+											  : 0;
 }
 
 static void live_stop(struct source *src)
@@ -223,7 +223,7 @@ static void live_stop(struct source *src)
 	live->stopped = true;
 	merge_stop(live->merge);
 	for (uint32_t i = 0; i < live->nr_attached; i++)
-		unit_disable(live->attached[i]->unit);
+		evset_disable(live->attached[i]->evset);
 	for (uint32_t i = 0; i < live->nr_counters; i++)
 		counters_disable(live->counters[i]);
 	if (live->bpf)
@@ -235,12 +235,12 @@ static void live_close_class(struct source *src, uint16_t class)
 	struct live *live = (struct live *)src;
 
 	for (uint32_t i = 0; i < live->nr_attached; i++)
-		unit_disable_class(live->attached[i]->unit, class);
+		evset_disable_class(live->attached[i]->evset, class);
 }
 
 static uint64_t live_now(struct source *src)
 {
-	return ((struct live *)src)->plan->has_clock ? wall_monotonic() : UINT64_MAX;
+	return ((struct live *)src)->evlist->has_clock ? clock_monotonic() : UINT64_MAX;
 }
 
 static void live_free(struct source *src)
@@ -251,14 +251,14 @@ static void live_free(struct source *src)
 	for (uint32_t i = 0; i < live->nr_counters; i++)
 		counters_close(live->counters[i]);
 	free(live->counters);
-	tally_free(live->tally);
+	count_sums_free(live->sums);
 	bpf_rings_close(live->bpf);
 	for (uint32_t i = 0; i < live->nr_attached; i++) {
-		unit_close(live->attached[i]->unit);
+		evset_close(live->attached[i]->evset);
 		free(live->attached[i]);
 	}
 	free(live->attached);
-	plan_free(live->plan);
+	evlist_free(live->evlist);
 	if (live->hotplug >= 0)
 		close(live->hotplug);
 	decoder_free(live->source.decoder);
@@ -296,20 +296,20 @@ static int open_all(struct live *live, const struct live_config *config, struct 
 	live->source.decoder = decoder;
 	if (!decoder)
 		return error_set(err, -ENOMEM, "out of memory");
-	live->plan = plan_new(config, decoder, err);
-	if (!live->plan)
+	live->evlist = evlist_new(config, decoder, err);
+	if (!live->evlist)
 		return -EINVAL;
 	/* Watched before the list of cpus is used. */
 	live->hotplug = hotplug_open();
-	live->watched = live->plan->cpus;
-	live->merge = merge_new(live->plan->has_clock);
-	live->tally = tally_new(live->plan->nr_counted);
-	if (!live->merge || !live->tally)
+	live->watched = live->evlist->cpus;
+	live->merge = merge_new(live->evlist->has_clock);
+	live->sums = count_sums_new(live->evlist->nr_counted);
+	if (!live->merge || !live->sums)
 		return error_set(err, -ENOMEM, "out of memory");
 	ret = live_attach_all(live, err);
 	if (!ret && config->nr_outputs) {
-		live->bpf = bpf_rings_open(config->outputs, config->nr_outputs, &live->plan->cpus,
-					   live->plan->has_lost, decoder, err);
+		live->bpf = bpf_rings_open(config->outputs, config->nr_outputs, &live->evlist->cpus,
+					   live->evlist->has_lost, decoder, err);
 		ret = live->bpf ? 0 : -EINVAL;
 	}
 	if (!ret)
@@ -345,7 +345,7 @@ int live_watch_tasks(struct source *src, struct error *err)
 	int ret = 0;
 
 	for (uint32_t i = 0; i < live->nr_attached && !ret; i++)
-		ret = unit_watch_tasks(live->attached[i]->unit, err);
+		ret = evset_watch_tasks(live->attached[i]->evset, err);
 	return ret;
 }
 
@@ -354,14 +354,14 @@ int live_enable(struct source *src, struct error *err)
 	struct live *live = (struct live *)src;
 
 	for (uint32_t i = 0; i < live->nr_attached; i++) {
-		struct unit *unit = live->attached[i]->unit;
-		int ret = live->plan->config.enable_on_exec ? unit_enable_everywhere(unit, err)
-							    : unit_enable(unit, err);
+		struct evset *evset = live->attached[i]->evset;
+		int ret = live->evlist->config.enable_on_exec ? evset_enable_everywhere(evset, err)
+							      : evset_enable(evset, err);
 
 		if (ret)
 			return ret;
 	}
-	if (!live->plan->config.enable_on_exec) {
+	if (!live->evlist->config.enable_on_exec) {
 		int ret = live_enable_counters(live, -1, err);
 
 		if (ret)
@@ -374,8 +374,8 @@ int live_enable(struct source *src, struct error *err)
 			return ret;
 	}
 	/* From here on every ring counts; what single ones saw before is dropped by the session. */
-	if (live->plan->has_clock)
-		src->start = wall_monotonic();
+	if (live->evlist->has_clock)
+		src->start = clock_monotonic();
 	live->hotplug_checked = src->start;
 	return 0;
 }
@@ -386,7 +386,7 @@ void live_read_counts(struct source *src, struct counts *out)
 
 	for (uint32_t i = 0; i < live->nr_counters; i++)
 		counters_read(live->counters[i]);
-	tally_tell(live->tally, out);
+	count_sums_take(live->sums, out);
 }
 
 uint64_t live_slack(const struct source *src)

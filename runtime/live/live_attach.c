@@ -4,9 +4,9 @@
 #include "live/live_state.h"
 #include <errno.h>
 #include <stdlib.h>
-#include "live/hotplug.h"
+#include "os/hotplug.h"
 #include "live/ring.h"
-#include "run/wall.h"
+#include "os/clock.h"
 
 enum { HOTPLUG_PERIOD = 100000000 /* ns */ };
 
@@ -34,12 +34,12 @@ static int grow_for(struct live *live, uint32_t rings)
 static void tell_rings(struct live *live)
 {
 	live->source.nr_rings = merge_nr_rings(live->merge);
-	live->source.ring_tid = live->plan->per_thread ? live->ring_tid : NULL;
+	live->source.ring_tid = live->evlist->per_thread ? live->ring_tid : NULL;
 }
 
-static int add_ring(struct live *live, struct unit *unit, uint32_t number)
+static int add_ring(struct live *live, struct evset *evset, uint32_t number)
 {
-	const struct unit_ring *from = unit_ring(unit, number);
+	const struct evset_ring *from = evset_ring(evset, number);
 	uint32_t at = merge_nr_rings(live->merge);
 	struct ring *ring;
 
@@ -51,18 +51,18 @@ static int add_ring(struct live *live, struct unit *unit, uint32_t number)
 		ring_free(ring);
 		return -ENOMEM;
 	}
-	live->poll[at] = (struct pollfd){.fd = unit_ring_fd(unit, number, 0), .events = POLLIN};
-	live->origins[at] = (struct origin){.unit = unit, .ring = number};
+	live->poll[at] = (struct pollfd){.fd = evset_ring_fd(evset, number, 0), .events = POLLIN};
+	live->origins[at] = (struct origin){.evset = evset, .ring = number};
 	live->ring_tid[at] = from->tid;
 	live->nr_lasting += from->group != GROUP_EVENTS;
 	return 0;
 }
 
-/* Makes the rings of a unit readable. The decoder must know the ids by now. */
-static int add_rings(struct live *live, struct unit *unit, struct error *err)
+/* Makes the rings of a evset readable. The decoder must know the ids by now. */
+static int add_rings(struct live *live, struct evset *evset, struct error *err)
 {
-	for (uint32_t i = 0; i < unit_nr_rings(unit); i++)
-		if (add_ring(live, unit, i))
+	for (uint32_t i = 0; i < evset_nr_rings(evset); i++)
+		if (add_ring(live, evset, i))
 			return error_set(err, -ENOMEM, "out of memory");
 	tell_rings(live);
 	return 0;
@@ -88,34 +88,34 @@ static int add_bpf_rings(struct live *live, uint32_t first, struct error *err)
 	return 0;
 }
 
-uint64_t live_untold(const struct live *live, const struct unit *unit)
+uint64_t live_untold(const struct live *live, const struct evset *evset)
 {
-	uint64_t lost = unit_lost(unit), told = 0;
+	uint64_t lost = evset_lost(evset), told = 0;
 
 	for (uint32_t i = 0; i < merge_nr_rings(live->merge); i++) {
 		const struct origin *o = &live->origins[i];
 
-		if (o->unit == unit && unit_ring(unit, o->ring)->has_events)
+		if (o->evset == evset && evset_ring(evset, o->ring)->has_events)
 			told += ring_lost(merge_ring(live->merge, i));
 	}
 	return lost > told ? lost - told : 0;
 }
 
 /* Opens what is counted on a cpu, -1: of the threads. A negative errno with a message. */
-static int count(struct live *live, const struct unit *unit, int cpu, struct error *err)
+static int count(struct live *live, const struct evset *evset, int cpu, struct error *err)
 {
 	uint32_t n = live->nr_counters;
 	int code = 0;
 
 	if (grow(&live->counters, n + 1, sizeof(*live->counters)))
 		return error_set(err, -ENOMEM, "out of memory");
-	live->counters[n] = counters_open(live->plan, unit, cpu, live->tally, &code, err);
+	live->counters[n] = counters_open(live->evlist, evset, cpu, live->sums, &code, err);
 	live->nr_counters += !code;
 	return code;
 }
 
 /* Whether any of what is counted is for the cpu. */
-static bool is_counted_on(const struct plan *p, int cpu)
+static bool is_counted_on(const struct evlist *p, int cpu)
 {
 	for (uint32_t i = 0; i < p->nr_counted; i++)
 		if (!p->counts_threads && cpus_has(&p->counted[i].cpus, cpu))
@@ -123,7 +123,7 @@ static bool is_counted_on(const struct plan *p, int cpu)
 	return false;
 }
 
-/* Opens the unit of a cpu, -1: of the threads. NULL with a message. */
+/* Opens the evset of a cpu, -1: of the threads. NULL with a message. */
 static struct attached *attach(struct live *live, int cpu, int *code, struct error *err)
 {
 	struct attached *a = calloc(1, sizeof(*a));
@@ -134,15 +134,15 @@ static struct attached *attach(struct live *live, int cpu, int *code, struct err
 		return NULL;
 	}
 	a->cpu = cpu;
-	a->unit = unit_open(live->plan, live->source.decoder, cpu, code, err);
-	if (!a->unit) {
+	a->evset = evset_open(live->evlist, live->source.decoder, cpu, code, err);
+	if (!a->evset) {
 		free(a);
 		return NULL;
 	}
-	if (cpu >= 0 && is_counted_on(live->plan, cpu)) {
-		*code = count(live, a->unit, cpu, err);
+	if (cpu >= 0 && is_counted_on(live->evlist, cpu)) {
+		*code = count(live, a->evset, cpu, err);
 		if (*code) {
-			unit_close(a->unit);
+			evset_close(a->evset);
 			free(a);
 			return NULL;
 		}
@@ -166,11 +166,11 @@ static void detach(struct live *live, uint32_t index)
 {
 	struct attached *a = live->attached[index];
 
-	live->untold += live_untold(live, a->unit);
+	live->untold += live_untold(live, a->evset);
 	for (uint32_t i = merge_nr_rings(live->merge); i-- > 0;)
-		if (live->origins[i].unit == a->unit)
+		if (live->origins[i].evset == a->evset)
 			remove_ring(live, i);
-	unit_close(a->unit);
+	evset_close(a->evset);
 	free(a);
 	live->attached[index] = live->attached[--live->nr_attached];
 }
@@ -193,9 +193,9 @@ static struct attached *attached_to(const struct live *live, int cpu)
 }
 
 /* The events of threads outlast a cpu's absence. */
-static bool follows_units(const struct live *live)
+static bool follows_evsets(const struct live *live)
 {
-	return !live->plan->config.tids;
+	return !live->evlist->config.tids;
 }
 
 static bool follows_rings(const struct live *live)
@@ -205,10 +205,10 @@ static bool follows_rings(const struct live *live)
 
 static bool follows_cpus(const struct live *live)
 {
-	return follows_units(live) || follows_rings(live);
+	return follows_evsets(live) || follows_rings(live);
 }
 
-/* The last counts of a cpu go to the tally. */
+/* The last counts of a cpu go to the sums. */
 static void uncount(struct live *live, int cpu)
 {
 	for (uint32_t i = live->nr_counters; i-- > 0;) {
@@ -223,7 +223,7 @@ static void uncount(struct live *live, int cpu)
 /* The cpu's events are gone for good, but what they wrote before is still to be read. */
 static void cpu_went(struct live *live, int cpu)
 {
-	struct attached *a = follows_units(live) ? attached_to(live, cpu) : NULL;
+	struct attached *a = follows_evsets(live) ? attached_to(live, cpu) : NULL;
 
 	if (a) {
 		a->gone = true;
@@ -231,11 +231,11 @@ static void cpu_went(struct live *live, int cpu)
 	}
 	for (uint32_t i = 0; i < merge_nr_rings(live->merge); i++) {
 		struct origin *o = &live->origins[i];
-		bool is_bpf = !o->unit && o->bpf_cpu == cpu;
+		bool is_bpf = !o->evset && o->bpf_cpu == cpu;
 
 		if (is_bpf)
 			o->bpf_gone = true;
-		if (is_bpf || (a && o->unit == a->unit))
+		if (is_bpf || (a && o->evset == a->evset))
 			live->poll[i].fd = -1;
 	}
 	if (follows_cpus(live))
@@ -252,14 +252,14 @@ int live_enable_counters(struct live *live, int cpu, struct error *err)
 	return ret;
 }
 
-static int attach_unit(struct live *live, int cpu, struct error *err)
+static int attach_evset(struct live *live, int cpu, struct error *err)
 {
 	int code;
 	struct attached *a = attach(live, cpu, &code, err);
 
 	if (!a)
 		return code;
-	if (!add_rings(live, a->unit, err) && !unit_enable(a->unit, err) &&
+	if (!add_rings(live, a->evset, err) && !evset_enable(a->evset, err) &&
 	    !live_enable_counters(live, cpu, err))
 		return 0;
 	uncount(live, cpu);
@@ -283,7 +283,7 @@ static void add_hole(struct live *live, int cpu)
 	live->holes[live->nr_holes++] = (struct hole){
 		.from = live->hotplug_checked,
 		.loss = {.header = {.type = PERF_RECORD_LOST, .size = sizeof(struct loss)},
-			 .time = wall_monotonic(),
+			 .time = clock_monotonic(),
 			 .cpu = cpu}};
 }
 
@@ -296,8 +296,8 @@ static void cpu_came(struct live *live, int cpu)
 	cpus_add(&live->came, cpu);
 	if (!follows_cpus(live))
 		return;
-	if (follows_units(live))
-		code = attach_unit(live, cpu, &err);
+	if (follows_evsets(live))
+		code = attach_evset(live, cpu, &err);
 	if (!code && follows_rings(live))
 		code = attach_bpf(live, cpu, &err);
 	if (code == -ENODEV) /* it is offline again, which was announced too */
@@ -310,7 +310,7 @@ static void cpu_came(struct live *live, int cpu)
 	note(live, cpu, "came online");
 	a = attached_to(live, cpu);
 	if (follows_rings(live) ||
-	    (a && (unit_has_events(a->unit) || is_counted_on(live->plan, cpu))))
+	    (a && (evset_has_events(a->evset) || is_counted_on(live->evlist, cpu))))
 		add_hole(live, cpu);
 }
 
@@ -319,10 +319,10 @@ static bool is_drained(struct ring *ring)
 	return !ring_snapshot(ring) && ring_peek(ring) == UINT64_MAX;
 }
 
-static bool is_unit_drained(const struct live *live, const struct unit *unit)
+static bool is_evset_drained(const struct live *live, const struct evset *evset)
 {
 	for (uint32_t i = 0; i < merge_nr_rings(live->merge); i++)
-		if (live->origins[i].unit == unit && !is_drained(merge_ring(live->merge, i)))
+		if (live->origins[i].evset == evset && !is_drained(merge_ring(live->merge, i)))
 			return false;
 	return true;
 }
@@ -330,7 +330,7 @@ static bool is_unit_drained(const struct live *live, const struct unit *unit)
 static void drop_drained(struct live *live)
 {
 	for (uint32_t i = live->nr_attached; i-- > 0;)
-		if (live->attached[i]->gone && is_unit_drained(live, live->attached[i]->unit))
+		if (live->attached[i]->gone && is_evset_drained(live, live->attached[i]->evset))
 			detach(live, i);
 	for (uint32_t i = merge_nr_rings(live->merge); i-- > 0;) {
 		struct ring *ring = merge_ring(live->merge, i);
@@ -388,7 +388,7 @@ int live_take_cpu(struct source *src)
 
 int live_attach_all(struct live *live, struct error *err)
 {
-	const struct plan *p = live->plan;
+	const struct evlist *p = live->evlist;
 	int code = 0;
 
 	if (p->per_thread)
@@ -405,6 +405,6 @@ int live_add_rings(struct live *live, struct error *err)
 	int ret = 0;
 
 	for (uint32_t i = 0; i < live->nr_attached && !ret; i++)
-		ret = add_rings(live, live->attached[i]->unit, err);
+		ret = add_rings(live, live->attached[i]->evset, err);
 	return !ret && live->bpf ? add_bpf_rings(live, 0, err) : ret;
 }

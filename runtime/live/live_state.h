@@ -6,15 +6,15 @@
 #include <poll.h>
 #include <stdbool.h>
 #include <linux/perf_event.h>
-#include "bpf/bpf_ring.h"
+#include "live/bpf_ring.h"
 #include "live/counters.h"
 #include "error.h"
 #include "live/live.h"
 #include "live/merge.h"
-#include "live/plan.h"
+#include "live/evlist.h"
 #include "source.h"
-#include "live/tally.h"
-#include "live/unit.h"
+#include "live/count_sums.h"
+#include "live/evset.h"
 
 /* A PERF_RECORD_LOST with the trailer that the attributes ask for. */
 struct loss {
@@ -24,7 +24,7 @@ struct loss {
 
 /* What is attached to: one cpu, or all threads. */
 struct attached {
-	struct unit *unit;
+	struct evset *evset;
 	int cpu;
 	bool gone; /* the cpu went offline, its rings are still to be read */
 };
@@ -38,17 +38,17 @@ struct hole {
 
 /* Where a ring of the merge comes from. */
 struct origin {
-	struct unit *unit; /* NULL: a BPF program */
-	uint32_t ring;	   /* number within the unit */
-	uint32_t polled;   /* number of its descriptor that is polled */
-	bool is_level;	   /* which is ready as long as there is anything to read */
-	int bpf_cpu;	   /* of a BPF program's ring; -1: that of all */
-	bool bpf_gone;	   /* which went offline, the ring is still to be read */
+	struct evset *evset; /* NULL: a BPF program */
+	uint32_t ring;	     /* number within the evset */
+	uint32_t polled;     /* number of its descriptor that is polled */
+	bool is_level;	     /* which is ready as long as there is anything to read */
+	int bpf_cpu;	     /* of a BPF program's ring; -1: that of all */
+	bool bpf_gone;	     /* which went offline, the ring is still to be read */
 };
 
 struct live {
 	struct source source;
-	struct plan *plan;
+	struct evlist *evlist;
 	struct bpf_rings *bpf; /* NULL without */
 	struct merge *merge;   /* rings; poll, origins and ring_tid have one entry for each */
 	struct pollfd *poll;   /* fd -1 when all that wrote to the ring has ended */
@@ -59,7 +59,7 @@ struct live {
 	uint32_t nr_lasting;	    /* rings whose events do not end with the threads */
 	struct counters **counters; /* of each cpu that has some, or of the threads */
 	uint32_t nr_counters;
-	struct tally *tally;
+	struct count_sums *sums;
 	bool stopped, final_loss_sent;
 	bool dumping, dumped_last; /* rings that are overwritten are paused, until they are read */
 	uint64_t dumped_until;
@@ -74,7 +74,7 @@ struct live {
 	int64_t nap; /* ns, between looks at rings that are ready as long as they are not empty */
 };
 
-/* Attaches to all that the plan names. 0, or a negative errno with a message. */
+/* Attaches to all that the evlist names. 0, or a negative errno with a message. */
 int live_attach_all(struct live *live, struct error *err);
 /* Makes the rings of all that is attached to readable. The decoder must know the ids by now. */
 int live_add_rings(struct live *live, struct error *err);
@@ -83,5 +83,5 @@ int live_enable_counters(struct live *live, int cpu, struct error *err);
 /* Attaches to cpus that have come and detaches from those that went. To be called when nothing that
  * was handed out is in use. */
 void live_follow_cpus(struct live *live);
-/* Records of a unit that were lost and that no record in its rings told of. */
-uint64_t live_untold(const struct live *live, const struct unit *unit);
+/* Records of a evset that were lost and that no record in its rings told of. */
+uint64_t live_untold(const struct live *live, const struct evset *evset);

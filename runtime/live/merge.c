@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include "event.h"
 #include "live/ring.h"
-#include "run/wall.h"
-#include "runs.h"
+#include "os/clock.h"
+#include "sorted_runs.h"
 
 enum {
 	SLACK_MIN = 1000000, /* ns */
@@ -16,7 +16,7 @@ struct merge {
 	struct ring **rings;
 	uint32_t *active; /* indexes of rings that have records of this pass */
 	uint32_t nr_rings, nr_active;
-	struct runs *runs;
+	struct sorted_runs *runs;
 	bool has_clock, stopped;
 	bool is_complete; /* nothing older than what is there will come */
 	uint64_t time;	  /* when the pass began */
@@ -38,7 +38,7 @@ static void move(void *places, uint32_t i, struct slot *out, int n)
 	ring_move(m->rings[m->active[i]], out, n);
 }
 
-static const struct runs_ops active_rings = {.count = count, .move = move};
+static const struct sorted_runs_ops active_rings = {.count = count, .move = move};
 
 struct merge *merge_new(bool has_clock)
 {
@@ -46,7 +46,7 @@ struct merge *merge_new(bool has_clock)
 
 	if (!m)
 		return NULL;
-	m->runs = runs_new(&active_rings, m);
+	m->runs = sorted_runs_new(&active_rings, m);
 	if (!m->runs) {
 		free(m);
 		return NULL;
@@ -64,7 +64,7 @@ void merge_free(struct merge *m)
 		ring_free(m->rings[i]);
 	free(m->rings);
 	free(m->active);
-	runs_free(m->runs);
+	sorted_runs_free(m->runs);
 	free(m);
 }
 
@@ -80,7 +80,7 @@ int merge_add(struct merge *m, struct ring *ring)
 	if (!active)
 		return -ENOMEM;
 	m->active = active;
-	if (runs_reserve(m->runs, n))
+	if (sorted_runs_reserve(m->runs, n))
 		return -ENOMEM;
 	ring_set_number(ring, m->nr_rings);
 	m->rings[m->nr_rings++] = ring;
@@ -112,7 +112,7 @@ struct ring *merge_ring(const struct merge *m, uint32_t index)
  * what is older than its newest record has been written everywhere. */
 static uint64_t begin_pass(struct merge *m, uint32_t *bound_ring)
 {
-	uint64_t now = m->has_clock ? wall_monotonic() : 0, limit = now - m->slack;
+	uint64_t now = m->has_clock ? clock_monotonic() : 0, limit = now - m->slack;
 
 	m->time = now;
 	*bound_ring = UINT32_MAX;
@@ -201,7 +201,7 @@ static int take(struct merge *m, struct slot *out, int max, uint64_t limit, uint
 		return 0;
 	if (sure < limit)
 		limit = sure;
-	n = runs_take(m->runs, m->nr_active, oldest, limit, out, max);
+	n = sorted_runs_take(m->runs, m->nr_active, oldest, limit, out, max);
 	mark_late(m, out, n);
 	return n;
 }

@@ -6,8 +6,8 @@
 #include <unistd.h>
 #include <linux/bpf.h>
 #include "decode/decoder.h"
-#include "run/wall.h"
-#include "runs.h"
+#include "os/clock.h"
+#include "sorted_runs.h"
 
 enum {
 	WINDOW = 256,	 /* entries, a power of two */
@@ -150,7 +150,7 @@ uint64_t ring_snapshot(struct ring *r)
 	if (!r->is_frozen)
 		r->head = __atomic_load_n(r->head_at, __ATOMIC_ACQUIRE);
 	if (r->is_bpf && r->time_at < 0)
-		r->scan_time = wall_monotonic();
+		r->scan_time = clock_monotonic();
 	return r->head - r->released;
 }
 
@@ -401,8 +401,8 @@ int ring_count(const struct ring *r, uint64_t limit, int max)
 
 	if (n > max)
 		n = max;
-	found = runs_count(r->window + at, n < part ? n : part, limit);
-	return found < part ? found : found + runs_count(r->window, n - part, limit);
+	found = sorted_runs_count(r->window + at, n < part ? n : part, limit);
+	return found < part ? found : found + sorted_runs_count(r->window, n - part, limit);
 }
 
 void ring_move(struct ring *r, struct slot *out, int n)

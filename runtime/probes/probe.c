@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "error.h"
-#include "run/signals.h"
+#include "os/signals.h"
 
 enum { NAME_SIZE = 64, LINE_SIZE = 4096 }; /* both are the kernel's, with the NUL */
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "formats/tracepoint.h"
-#include "live/cpus.h"
+#include "os/cpus.h"
 #include "stacks/buildids.h"
 
 struct cursor {

@@ -16,7 +16,7 @@
 #include <unistd.h>
 #include "decode/decoder.h"
 #include "error.h"
-#include "live/cpus.h"
+#include "os/cpus.h"
 #include "recording/header.h"
 #include "recording/sorter.h"
 #include "source.h"

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include "runs.h"
+#include "sorted_runs.h"
 
 enum {
 	MAX_RUNS = 1024,
@@ -26,7 +26,7 @@ struct run {
 struct sorter {
 	unsigned int nr_runs, current; /* current: got the last slot */
 	bool is_tidy;
-	struct runs *taking;
+	struct sorted_runs *taking;
 	uint64_t tails[MAX_RUNS];  /* time of each run's last slot, falling */
 	struct run runs[MAX_RUNS]; /* those from nr_runs on are empty, some with memory */
 };
@@ -37,7 +37,7 @@ static int count(void *places, uint32_t i, uint64_t limit, int max)
 	const struct run *run = &((struct sorter *)places)->runs[i];
 	size_t n = run->end - run->first;
 
-	return runs_count(run->slots + run->first, n < (size_t)max ? (int)n : max, limit);
+	return sorted_runs_count(run->slots + run->first, n < (size_t)max ? (int)n : max, limit);
 }
 
 static void move(void *places, uint32_t i, struct slot *out, int n)
@@ -48,7 +48,7 @@ static void move(void *places, uint32_t i, struct slot *out, int n)
 	run->first += n;
 }
 
-static const struct runs_ops all_runs = {.count = count, .move = move};
+static const struct sorted_runs_ops all_runs = {.count = count, .move = move};
 
 struct sorter *sorter_new(void)
 {
@@ -56,8 +56,8 @@ struct sorter *sorter_new(void)
 
 	if (!s)
 		return NULL;
-	s->taking = runs_new(&all_runs, s);
-	if (!s->taking || runs_reserve(s->taking, MAX_RUNS)) {
+	s->taking = sorted_runs_new(&all_runs, s);
+	if (!s->taking || sorted_runs_reserve(s->taking, MAX_RUNS)) {
 		sorter_free(s);
 		return NULL;
 	}
@@ -70,7 +70,7 @@ void sorter_free(struct sorter *s)
 		return;
 	for (unsigned int i = 0; i < MAX_RUNS; i++)
 		free(s->runs[i].slots);
-	runs_free(s->taking);
+	sorted_runs_free(s->taking);
 	free(s);
 }
 
@@ -144,7 +144,7 @@ static int merge_short_runs(struct sorter *s)
 		move(s, i, from + end, size);
 		ends[nr++] = end += size;
 	}
-	merged = runs_merge(from, other, ends, nr);
+	merged = sorted_runs_merge(from, other, ends, nr);
 	free(merged == from ? other : from);
 	free(s->runs[first].slots);
 	s->runs[first] = (struct run){.slots = merged, .end = end, .room = total};
@@ -256,6 +256,7 @@ int sorter_take(struct sorter *s, struct slot *out, int max, uint64_t until)
 	if (s->nr_runs && s->tails[0] < until)
 		until = s->tails[0]; /* the youngest there is */
 	while (n < max && !is_empty(s) && sorter_oldest(s) <= until)
-		n += runs_take(s->taking, s->nr_runs, sorter_oldest(s), until, out + n, max - n);
+		n += sorted_runs_take(s->taking, s->nr_runs, sorter_oldest(s), until, out + n,
+				      max - n);
 	return n;
 }

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "stacks/debuginfod.h"
-#include "stacks/userfile.h"
+#include "stacks/process_file.h"
 
 enum {
 	UNPACKED_MAX = 128 << 20,
@@ -127,7 +127,7 @@ static int try_path(const struct wanted *w, bool by_link, const char *path)
 	int fd = -ENOENT;
 
 	for (int own = !w->root; own < 2; own++) {
-		fd = userfile_open(own ? NULL : w->root, path);
+		fd = process_file_open(own ? NULL : w->root, path);
 		if (fd >= 0 && is_wanted(fd, w, by_link))
 			return fd;
 		if (fd >= 0)

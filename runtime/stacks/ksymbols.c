@@ -9,7 +9,7 @@
 #include <string.h>
 #include <linux/perf_event.h>
 
-#include "stacks/names.h"
+#include "stacks/string_pool.h"
 
 enum { MAX_SYMBOLS = 1 << 16 };
 
@@ -19,12 +19,12 @@ struct symbol {
 };
 
 struct ksymbols {
-	struct names *names;
+	struct string_pool *names;
 	struct symbol *symbols;
 	uint32_t count, room;
 };
 
-struct ksymbols *ksymbols_new(struct names *names)
+struct ksymbols *ksymbols_new(struct string_pool *names)
 {
 	struct ksymbols *k = calloc(1, sizeof(*k));
 
@@ -98,8 +98,8 @@ void ksymbols_record(struct ksymbols *k, const void *payload, uint32_t size)
 	if (fixed.flags & PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER || !fixed.len || !len ||
 	    fixed.addr > UINT64_MAX - fixed.len)
 		return;
-	symbol =
-		(struct symbol){fixed.addr, fixed.addr + fixed.len, names_add(k->names, name, len)};
+	symbol = (struct symbol){fixed.addr, fixed.addr + fixed.len,
+				 string_pool_add(k->names, name, len)};
 	if (symbol.name)
 		insert(k, &symbol);
 }

@@ -7,10 +7,10 @@
 #include <stdint.h>
 
 struct ksymbols;
-struct names;
+struct string_pool;
 
 /* names must outlive it. NULL without memory. */
-struct ksymbols *ksymbols_new(struct names *names);
+struct ksymbols *ksymbols_new(struct string_pool *names);
 void ksymbols_free(struct ksymbols *k);
 
 /* A PERF_RECORD_KSYMBOL behind its header. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A fork, a program start and a change of a layout that someone else still needs begin a new life
+ * A fork, a program start and a change of a space that someone else still needs begin a new image
  * of the process; other changes are made in place.
  */
 #include "stacks/maps.h"
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <linux/perf_event.h>
 
-#include "stacks/layout.h"
+#include "stacks/address_space.h"
 #include "stacks/perfmap.h"
 #include "stacks/processes.h"
 #include "stacks/procmaps.h"
@@ -30,9 +30,9 @@ struct maps {
 	struct symbols *symbols;
 	struct perfmaps *perfmaps;
 	struct processes *processes;
-	struct layout **spaces; /* by number; 0 is unused */
+	struct address_space **spaces; /* by number; 0 is unused */
 	uint32_t nr_spaces, room;
-	uint64_t bytes;	  /* of all layouts */
+	uint64_t bytes;	  /* of all address spaces */
 	uint64_t full_at; /* what they were when nothing more could be taken from them */
 	uint64_t forgotten;
 };
@@ -58,7 +58,7 @@ void maps_forget_spaces(struct maps *m)
 {
 	for (uint32_t i = 1; i <= m->nr_spaces; i++) {
 		m->spaces[i]->id = m->spaces[i]->before = 0;
-		layout_put(m->spaces[i]);
+		address_space_put(m->spaces[i]);
 	}
 	m->nr_spaces = 0;
 }
@@ -77,7 +77,7 @@ void maps_free(struct maps *m)
 /* Begins a life of process pid in which it has nothing mapped. */
 static struct process *begin_empty(struct maps *m, int32_t pid, double time)
 {
-	struct layout *l = layout_new(pid, &m->bytes);
+	struct address_space *l = address_space_new(pid, &m->bytes);
 
 	return l ? processes_begin(m->processes, pid, l, time) : NULL;
 }
@@ -95,41 +95,41 @@ static bool shrink(struct maps *m, const struct process *keep)
 	while (m->bytes > enough && !keep->older && !processes_forget_ended(m->processes))
 		;
 	for (uint32_t i = 1; m->bytes > enough && i <= m->nr_spaces; i++) {
-		struct layout *l = m->spaces[i];
+		struct address_space *l = m->spaces[i];
 
 		if (l->refs > 1 || !l->room)
 			continue;
-		layout_clear(l);
+		address_space_clear(l);
 		m->forgotten++;
 	}
 	m->full_at = m->bytes;
 	return m->bytes <= MAX_BYTES;
 }
 
-/* The layout of the process's present life, made its own if the change would be seen by another
+/* The space of the process's present image, made its own if the change would be seen by another
  * process or by stacks: also by those of events that are decoded but were not looked at yet. */
-static struct layout *writable(struct maps *m, struct process *p, enum layout_change change,
-			       double time)
+static struct address_space *writable(struct maps *m, struct process *p, enum space_change change,
+				      double time)
 {
-	struct layout *l = process_layout(p), *copy;
+	struct address_space *l = process_space(p), *copy;
 	bool shared = l->refs > (l->id ? 2 : 1);
 
-	if (!shared && (change == LAYOUT_ADDS || (!l->id && process_since(p) == time)))
+	if (!shared && (change == SPACE_ADDS || (!l->id && process_since(p) == time)))
 		return l;
-	copy = layout_copy(l, p->pid);
+	copy = address_space_copy(l, p->pid);
 	return copy && processes_begin(m->processes, p->pid, copy, time) ? copy : NULL;
 }
 
 static void add_mapping(struct maps *m, struct process *p, const struct mapping *mapping,
 			double time)
 {
-	enum layout_change change = layout_check(process_layout(p), mapping);
-	struct layout *l;
+	enum space_change change = address_space_check(process_space(p), mapping);
+	struct address_space *l;
 
-	if (change == LAYOUT_SAME)
+	if (change == SPACE_SAME)
 		return;
 	l = shrink(m, p) ? writable(m, p, change, time) : NULL;
-	if (!l || !layout_insert(l, mapping))
+	if (!l || !address_space_insert(l, mapping))
 		m->forgotten++;
 }
 
@@ -225,7 +225,7 @@ static void record_fork(struct maps *m, uint16_t misc, int32_t pid, int32_t pare
 	if (misc & PERF_RECORD_MISC_FORK_EXEC)
 		begin_empty(m, pid, time);
 	else if (parent)
-		processes_begin(m->processes, pid, layout_get(process_layout(parent)), time);
+		processes_begin(m->processes, pid, address_space_get(process_space(parent)), time);
 }
 
 /* Both kinds begin alike. The rest is what MMAP2 has between offset and path. */
@@ -309,12 +309,12 @@ void maps_record(struct maps *m, uint32_t type, uint16_t misc, const void *paylo
 	}
 }
 
-/* Gives the layout a number, for which it is kept. */
-static uint32_t number(struct maps *m, struct layout *l)
+/* Gives the space a number, for which it is kept. */
+static uint32_t number(struct maps *m, struct address_space *l)
 {
 	if (m->nr_spaces + 1 >= m->room) {
 		uint32_t room = m->room ? 2 * m->room : 256;
-		struct layout **spaces =
+		struct address_space **spaces =
 			room <= MAX_SPACES ? reallocarray(m->spaces, room, sizeof(*spaces)) : NULL;
 
 		if (!spaces) {
@@ -325,14 +325,14 @@ static uint32_t number(struct maps *m, struct layout *l)
 		m->room = room;
 	}
 	l->id = ++m->nr_spaces;
-	m->spaces[l->id] = layout_get(l);
+	m->spaces[l->id] = address_space_get(l);
 	return l->id;
 }
 
 uint32_t maps_space(struct maps *m, int32_t pid, double time)
 {
 	const struct process *p = look_up(m, pid);
-	struct layout *before, *l = p ? process_layout_at(p, time, &before) : NULL;
+	struct address_space *before, *l = p ? process_space_at(p, time, &before) : NULL;
 
 	if (!l)
 		return 0;
@@ -349,7 +349,7 @@ bool maps_find(const struct maps *m, uint32_t space, uint64_t addr, struct place
 	if (!space || space > m->nr_spaces)
 		return false;
 	out->pid = m->spaces[space]->pid;
-	mapping = layout_find(m->spaces[space], addr);
+	mapping = address_space_find(m->spaces[space], addr);
 	if (!mapping)
 		return false;
 	out->file = mapping->file;

@@ -15,9 +15,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "stacks/names.h"
+#include "stacks/string_pool.h"
 #include "stacks/symbols.h"
-#include "stacks/userfile.h"
+#include "stacks/process_file.h"
 
 enum {
 	MAX_MAPS = 64, /* with their descriptors */
@@ -47,13 +47,13 @@ struct map {
 };
 
 struct perfmaps {
-	struct names *names;
+	struct string_pool *names;
 	uint64_t questions, bytes;
 	uint32_t count;
 	struct map *maps[MAX_MAPS];
 };
 
-struct perfmaps *perfmaps_new(struct names *names)
+struct perfmaps *perfmaps_new(struct string_pool *names)
 {
 	struct perfmaps *p = calloc(1, sizeof(*p));
 
@@ -135,7 +135,7 @@ static struct map *new_map(struct perfmaps *p, int32_t pid)
 	snprintf(path, sizeof(path), "/proc/%d/root", pid);
 	m->root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	snprintf(path, sizeof(path), "/tmp/perf-%d.map", m->inner_pid);
-	m->path = names_add(p->names, path, strlen(path));
+	m->path = string_pool_add(p->names, path, strlen(path));
 	return m;
 }
 
@@ -180,9 +180,9 @@ static bool open_map(struct map *m)
 		return m->fd >= 0;
 	m->tried = now.tv_sec;
 	snprintf(root, sizeof(root), "/proc/self/fd/%d", m->root);
-	m->fd = m->root >= 0 ? userfile_open(root, m->path) : -1;
+	m->fd = m->root >= 0 ? process_file_open(root, m->path) : -1;
 	if (m->fd < 0)
-		m->fd = userfile_open(NULL, m->path);
+		m->fd = process_file_open(NULL, m->path);
 	if (m->fd >= 0 && m->root >= 0) {
 		close(m->root);
 		m->root = -1;
@@ -306,7 +306,7 @@ bool perfmaps_find(struct perfmaps *p, int32_t pid, uint64_t addr, struct symbol
 	if (!e)
 		return false;
 	name = m->text + e->name;
-	out->name = names_add(p->names, name, strnlen(name, MAX_LINE));
+	out->name = string_pool_add(p->names, name, strnlen(name, MAX_LINE));
 	out->plus = addr - e->start;
 	*path = m->path;
 	return out->name;

@@ -7,12 +7,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct names;
+struct string_pool;
 struct perfmaps;
 struct symbol;
 
 /* names: where what is found is kept. NULL without memory. */
-struct perfmaps *perfmaps_new(struct names *names);
+struct perfmaps *perfmaps_new(struct string_pool *names);
 void perfmaps_free(struct perfmaps *p);
 
 /* pid has code of its own: keeps the way to its map open, which may be in a container and lead

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "stacks/layout.h"
+#include "stacks/address_space.h"
 
 enum {
 	MAX_PIDS = 4 << 20, /* PID_MAX_LIMIT of the kernel */
@@ -87,9 +87,9 @@ static void forget(struct processes *t, struct process *p)
 	struct page **page = &t->pages[p->pid / PAGE_PROCESSES];
 
 	leave_ended(t, p);
-	for (uint32_t i = 0; i < p->nr_lives; i++)
-		layout_put(p->lives[i].layout);
-	free(p->lives);
+	for (uint32_t i = 0; i < p->nr_images; i++)
+		address_space_put(p->images[i].space);
+	free(p->images);
 	(*page)->processes[p->pid % PAGE_PROCESSES] = NULL;
 	if (!--(*page)->count) {
 		free(*page);
@@ -118,25 +118,25 @@ void processes_free(struct processes *t)
 static bool make_room(struct process *p)
 {
 	uint32_t room = p->room ? MAX_LIVES : 2;
-	struct life *lives;
+	struct image *images;
 
-	if (p->nr_lives < p->room)
+	if (p->nr_images < p->room)
 		return true;
-	if (p->nr_lives == MAX_LIVES) {
-		layout_put(p->lives[0].layout);
-		memmove(&p->lives[0], &p->lives[1], (MAX_LIVES - 1) * sizeof(*lives));
-		p->nr_lives--;
+	if (p->nr_images == MAX_LIVES) {
+		address_space_put(p->images[0].space);
+		memmove(&p->images[0], &p->images[1], (MAX_LIVES - 1) * sizeof(*images));
+		p->nr_images--;
 		return true;
 	}
-	lives = reallocarray(p->lives, room, sizeof(*lives));
-	if (!lives)
+	images = reallocarray(p->images, room, sizeof(*images));
+	if (!images)
 		return false;
-	p->lives = lives;
+	p->images = images;
 	p->room = room;
 	return true;
 }
 
-struct process *processes_begin(struct processes *t, int32_t pid, struct layout *layout,
+struct process *processes_begin(struct processes *t, int32_t pid, struct address_space *space,
 				double time)
 {
 	struct process *p = processes_find(t, pid);
@@ -144,13 +144,13 @@ struct process *processes_begin(struct processes *t, int32_t pid, struct layout 
 	if (!p && pid > 0 && pid < MAX_PIDS)
 		p = add_process(t, pid);
 	if (!p || !make_room(p)) {
-		layout_put(layout);
-		if (p && !p->nr_lives)
+		address_space_put(space);
+		if (p && !p->nr_images)
 			forget(t, p);
 		return NULL;
 	}
 	leave_ended(t, p);
-	p->lives[p->nr_lives++] = (struct life){time, layout};
+	p->images[p->nr_images++] = (struct image){time, space};
 	return p;
 }
 
@@ -178,20 +178,21 @@ int processes_forget_ended(struct processes *t)
 
 double process_since(const struct process *p)
 {
-	return p->lives[p->nr_lives - 1].time;
+	return p->images[p->nr_images - 1].time;
 }
 
-struct layout *process_layout(const struct process *p)
+struct address_space *process_space(const struct process *p)
 {
-	return p->lives[p->nr_lives - 1].layout;
+	return p->images[p->nr_images - 1].space;
 }
 
-struct layout *process_layout_at(const struct process *p, double time, struct layout **before)
+struct address_space *process_space_at(const struct process *p, double time,
+				       struct address_space **before)
 {
-	uint32_t i = p->nr_lives - 1;
+	uint32_t i = p->nr_images - 1;
 
-	while (i > 0 && p->lives[i].time > time)
+	while (i > 0 && p->images[i].time > time)
 		i--;
-	*before = i > 0 ? p->lives[i - 1].layout : NULL;
-	return p->lives[i].layout;
+	*before = i > 0 ? p->images[i - 1].space : NULL;
+	return p->images[i].space;
 }

@@ -15,7 +15,7 @@
 #include <elfutils/libdwfl.h>
 
 #include "stacks/debugfile.h"
-#include "stacks/names.h"
+#include "stacks/string_pool.h"
 #include "stacks/symbols.h"
 
 enum {
@@ -36,7 +36,7 @@ struct module {
 
 struct srclines {
 	struct symbols *symbols;
-	struct names *names;
+	struct string_pool *names;
 	uint64_t questions;
 	struct module modules[MAX_MODULES];
 	char name[NAME_MAX_BYTES];
@@ -171,7 +171,7 @@ static Dwarf_Die *find_unit(const struct module *m, Dwarf_Addr addr, Dwarf_Addr 
 
 static const char *keep(struct srclines *s, const char *text)
 {
-	return text ? names_add(s->names, text, strlen(text)) : NULL;
+	return text ? string_pool_add(s->names, text, strlen(text)) : NULL;
 }
 
 /* What a function is called: in its own language where that says more. */

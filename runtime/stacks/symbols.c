@@ -17,12 +17,12 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "stacks/answers.h"
+#include "stacks/symbol_cache.h"
 #include "stacks/buildids.h"
 #include "stacks/debugfile.h"
-#include "stacks/names.h"
+#include "stacks/string_pool.h"
 #include "stacks/symtab.h"
-#include "stacks/userfile.h"
+#include "stacks/process_file.h"
 
 enum {
 	MAX_FILES = 1 << 18,
@@ -54,12 +54,12 @@ struct symbols {
 	bool own_vdso;
 	const struct buildids *ids; /* by path; NULL: none are known */
 	enum name_style style;
-	struct names *names;
+	struct string_pool *names;
 	struct file **files; /* by number; 0 is unused */
 	uint32_t nr_files, room;
 	uint32_t *slots; /* hash table of numbers; 0: free */
 	size_t slots_mask;
-	struct answers *answers;
+	struct symbol_cache *answers;
 	struct file used; /* head: older is the one used last */
 	uint32_t nr_open, nr_tables;
 	uint64_t table_bytes, seed;
@@ -75,9 +75,9 @@ struct symbols *symbols_new(bool live, enum name_style style)
 	s->live = s->own_vdso = live;
 	s->style = style;
 	s->used.newer = s->used.older = &s->used;
-	s->names = names_new(MAX_NAME_BYTES);
+	s->names = string_pool_new(MAX_NAME_BYTES);
 	s->slots = calloc(FIRST_SLOTS, sizeof(*s->slots));
-	s->answers = answers_new();
+	s->answers = symbol_cache_new();
 	s->slots_mask = FIRST_SLOTS - 1;
 	if (getrandom(&s->seed, sizeof(s->seed), GRND_NONBLOCK) < 0)
 		s->seed = 0; /* early boot: works all the same */
@@ -99,10 +99,10 @@ void symbols_free(struct symbols *s)
 			close(s->files[i]->fd);
 		free(s->files[i]);
 	}
-	names_free(s->names);
+	string_pool_free(s->names);
 	free(s->files);
 	free(s->slots);
-	answers_free(s->answers);
+	symbol_cache_free(s->answers);
 	free(s);
 }
 
@@ -207,7 +207,7 @@ void symbols_use_own_vdso(struct symbols *s)
 
 uint32_t symbols_add(struct symbols *s, const struct symbols_file *file)
 {
-	const char *path = names_add(s->names, file->path, strlen(file->path));
+	const char *path = string_pool_add(s->names, file->path, strlen(file->path));
 	struct symbols_file f = *file;
 	size_t at;
 
@@ -246,7 +246,7 @@ int32_t symbols_pid(const struct symbols *s, uint32_t file)
 	return f ? f->pid : 0;
 }
 
-struct names *symbols_names(struct symbols *s)
+struct string_pool *symbols_names(struct symbols *s)
 {
 	return s->names;
 }
@@ -254,7 +254,8 @@ struct names *symbols_names(struct symbols *s)
 void symbols_read_stats(const struct symbols *s, struct symbols_stats *out)
 {
 	*out = (struct symbols_stats){
-		.bytes = s->table_bytes + names_bytes(s->names) + answers_bytes(s->answers),
+		.bytes = s->table_bytes + string_pool_bytes(s->names) +
+			 symbol_cache_bytes(s->answers),
 		.files = s->nr_files,
 		.open = s->nr_open,
 		.tables = s->nr_tables,
@@ -317,7 +318,7 @@ static void keep_open(struct symbols *s, struct file *f, int fd)
 	s->nr_open++;
 	/* What was answered while it could not be opened is no longer true. */
 	if (f->failed)
-		answers_clear(s->answers);
+		symbol_cache_clear(s->answers);
 	f->failed = false;
 	f->loaded = f->table;
 	use_file(s, f);
@@ -332,9 +333,9 @@ void symbols_open(struct symbols *s, uint32_t file, int32_t pid, uint64_t start,
 	if (!f || !s->live || f->fd >= 0 || f->path[0] != '/')
 		return;
 	f->pid = pid;
-	fd = userfile_open_mapped(pid, start, end, f->inode);
+	fd = process_file_open_mapped(pid, start, end, f->inode);
 	if (fd < 0)
-		fd = userfile_open_same(pid, f->path, f->inode);
+		fd = process_file_open_same(pid, f->path, f->inode);
 	if (fd >= 0)
 		keep_open(s, f, fd);
 }
@@ -343,7 +344,7 @@ void symbols_open(struct symbols *s, uint32_t file, int32_t pid, uint64_t start,
 static int open_again(const struct file *f)
 {
 	bool by_id = f->build_id_size > 0;
-	int fd = userfile_open_same(f->pid, f->path, by_id ? 0 : f->inode);
+	int fd = process_file_open_same(f->pid, f->path, by_id ? 0 : f->inode);
 
 	if (!by_id || (fd >= 0 && debugfile_has_id(fd, f->build_id, f->build_id_size)))
 		return fd;
@@ -428,7 +429,7 @@ static int add_debug_file(struct symtab *table, const struct file *f, Elf *elf)
 	int ret = 0;
 
 	snprintf(root, sizeof(root), "/proc/%d/root", f->pid);
-	snprintf(path, sizeof(path), "%.*s", userfile_path_len(f->path), f->path);
+	snprintf(path, sizeof(path), "%.*s", process_file_path_len(f->path), f->path);
 	names.fd = debugfile_open(elf, f->pid ? root : NULL, path);
 	if (names.fd < 0)
 		names.memory = debugfile_unpack(elf, &names.size);
@@ -543,9 +544,9 @@ static const char *readable(struct symbols *s, char *name)
 	len = demangle(name, s->style, s->readable, sizeof(s->readable) - more);
 	memcpy(name + whole - more, behind, more);
 	if (!len)
-		return names_add(s->names, name, whole);
+		return string_pool_add(s->names, name, whole);
 	memcpy(s->readable + len, behind, more);
-	return names_add(s->names, s->readable, len + more);
+	return string_pool_add(s->names, s->readable, len + more);
 }
 
 bool symbols_find(struct symbols *s, uint32_t file, uint64_t offset, struct symbol *out)
@@ -557,11 +558,11 @@ bool symbols_find(struct symbols *s, uint32_t file, uint64_t offset, struct symb
 	*out = (struct symbol){0};
 	if (!f)
 		return false;
-	if (!answers_find(s->answers, file, offset, out)) {
+	if (!symbol_cache_find(s->answers, file, offset, out)) {
 		table = get_table(s, f);
 		name = table ? symtab_find(table, offset, &out->plus) : NULL;
 		out->name = name ? readable(s, name) : NULL;
-		answers_add(s->answers, file, offset, out);
+		symbol_cache_add(s->answers, file, offset, out);
 	}
 	return out->name;
 }

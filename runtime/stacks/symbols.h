@@ -13,7 +13,7 @@
 #include "stacks/demangle.h"
 
 struct buildids;
-struct names;
+struct string_pool;
 struct symbols;
 
 /* What is known of a mapped file: its inode, or its build id (inode 0). */
@@ -63,5 +63,5 @@ const char *symbols_path(const struct symbols *s, uint32_t file);
 int32_t symbols_pid(const struct symbols *s, uint32_t file);
 
 /* Where the names are kept that live as long as the symbols. */
-struct names *symbols_names(struct symbols *s);
+struct string_pool *symbols_names(struct symbols *s);
 void symbols_read_stats(const struct symbols *s, struct symbols_stats *out);

@@ -6,9 +6,9 @@
 ---   waits:add(ns, ev.comm)
 ---   waits:print(out)
 ---
-local native = require 'bindings.native'
+local native = require 'bindings.base.native'
 local tables = require 'lib.table'
-local text = require 'bindings.text'
+local text = require 'bindings.base.text'
 local units = require 'lib.units'
 
 local aggregate = {}

@@ -2,7 +2,7 @@
 --- Calls within calls: a stack of open calls for each key, and a tree of who calls whom with the time of
 --- each. A call ends the youngest open one of the same function; what was called in between and did
 --- not return stays open, and is the caller of what follows.
-local native = require 'bindings.native'
+local native = require 'bindings.base.native'
 local tables = require 'lib.table'
 
 local calltree = {}

@@ -2,7 +2,7 @@
 --- The analysis of latencies: a table of their distribution, the events of those that are too long or
 --- too short with all that came between, a file for a heat map. See lib.relation.
 local detail = require 'lib.detail'
-local heat = require 'lib.heat'
+local heat = require 'lib.pair_heatmap'
 local latency = require 'lib.latency'
 local relation = require 'lib.relation'
 

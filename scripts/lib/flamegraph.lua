@@ -10,11 +10,11 @@
 --- sum, in FILE.folded: `[DAY;TIME;]comm;user frames;kernel frames COUNT`, roots first. With -i each
 --- interval's stacks begin with its time. Stacks are numbers until an interval ends; then each is
 --- turned into names once.
-local flamepicture = require 'lib.flamepicture'
-local flametree = require 'lib.flametree'
-local native = require 'bindings.native'
-local picture = require 'lib.picture'
-local sys = require 'bindings.sys'
+local flamepicture = require 'lib.flamegraph_svg'
+local flametree = require 'lib.flamegraph_tree'
+local native = require 'bindings.base.native'
+local picture = require 'lib.svg'
+local sys = require 'bindings.base.sys'
 local units = require 'lib.units'
 
 local flamegraph = {}

@@ -7,7 +7,7 @@
 ---
 --- A FILE that ends in .svg or .html becomes a picture. Any other gets the measurements themselves, as
 --- FILE.lat with a line "TIME VALUE" for each, which `profscript heatmap` draws.
-local picture = require 'lib.picture'
+local picture = require 'lib.svg'
 local units = require 'lib.units'
 
 local heatmap = {}

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Latency distributions of pairs of events, and their table.
-local native = require 'bindings.native'
+local native = require 'bindings.base.native'
 local tables = require 'lib.table'
 
 local MAX_KEYS = 65536 -- rows beyond it share one, whose key prints as "other"

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Sampled memory accesses: how long they took, in cycles, by where the data were.
 local datasrc = require 'lib.datasrc'
-local native = require 'bindings.native'
+local native = require 'bindings.base.native'
 local tables = require 'lib.table'
 
 local MAX_ROWS = 4096

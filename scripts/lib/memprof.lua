@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- The analysis of memory: which stacks allocate it, and which free it. See lib.relation.
-local native = require 'bindings.native'
+local native = require 'bindings.base.native'
 local relation = require 'lib.relation'
 
 local memprof = {}

@@ -3,9 +3,9 @@
 --- what lies within calls that take long.
 local calltree = require 'lib.calltree'
 local detail = require 'lib.detail'
-local heat = require 'lib.heat'
+local heat = require 'lib.pair_heatmap'
 local latency = require 'lib.latency'
-local recall = require 'bindings.recall'
+local recall = require 'bindings.pairs.kept_events'
 local relation = require 'lib.relation'
 
 local nested = {}

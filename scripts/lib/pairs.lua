@@ -7,7 +7,7 @@
 ---     pair = function(p, second) ... end,     -- p.first_time, p.ns, p.key...; second: the event
 ---   }
 ---   return { found, stop = function() ... end }
-local feed = require 'bindings.pairs'
+local feed = require 'bindings.pairs.matcher'
 
 local M = {}
 

@@ -5,8 +5,8 @@
 ---   local pages = screen.new(out, spec, { 'calls', 'bytes' })
 ---   return { pages, interval = function() pages:report(rows, 'title') end, ... }
 local tables = require 'lib.table'
-local terminal = require 'bindings.terminal'
-local text = require 'bindings.text'
+local terminal = require 'bindings.print.terminal'
+local text = require 'bindings.base.text'
 
 local screen = {}
 

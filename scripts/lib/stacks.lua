@@ -7,9 +7,9 @@
 ---
 --- A stack is a number that can be stored beside other things and looked up later. Names are looked up
 --- only for what is printed.
-local native = require 'bindings.native'
+local native = require 'bindings.base.native'
 local tables = require 'lib.table'
-local text = require 'bindings.text'
+local text = require 'bindings.base.text'
 local units = require 'lib.units'
 
 local stacks = {}

@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- The analysis of system calls: how long each takes, and how often it fails. A call that a task does
 --- not return from, such as exit, lasts until the task's end. See lib.relation.
-local heat = require 'lib.heat'
+local heat = require 'lib.pair_heatmap'
 local latency = require 'lib.latency'
-local native = require 'bindings.native'
+local native = require 'bindings.base.native'
 local pairs = require 'lib.pairs'
 local relation = require 'lib.relation'
 local tables = require 'lib.table'

@@ -5,12 +5,12 @@
 ---   local ours = threads.new(session)
 ---   ... if ours.has(ev.prev_pid) then ...
 ---   return ours.follow { ['sched:sched_switch'] = ... }
-local native = require 'bindings.native'
+local native = require 'bindings.base.native'
+local sys = require 'bindings.base.sys'
 
 local threads = {}
 
---- Tasks have smaller numbers: the kernel's largest pid_max, and 1.
-threads.MAX = 4194305
+threads.MAX = sys.PID_END
 
 local NEW = 'sched:sched_wakeup_new'
 

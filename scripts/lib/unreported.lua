@@ -2,7 +2,7 @@
 --- Switches and wakeups that the kernel did not report: some kernels show no tracer what certain tasks do,
 --- such as the idle task of a CPU, which wakes and switches to the others. A task that leaves a CPU without
 --- having come there, or comes twice without having left, gives it away.
-local native = require 'bindings.native'
+local native = require 'bindings.base.native'
 local threads = require 'lib.threads'
 
 local unreported = {}

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- How long block requests take from one stage to the next.
-local native = require 'bindings.native'
-local sys = require 'bindings.sys'
+local native = require 'bindings.base.native'
+local sys = require 'bindings.base.sys'
 local tables = require 'lib.table'
 
 local MAX_REQUESTS = 2 ^ 20

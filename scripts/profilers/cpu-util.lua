@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- How much of the time CPUs, or threads, were busy.
-local figures = require 'lib.figures'
+local figures = require 'lib.ratios'
 
 return {
   summary = 'Measure how much of the time CPUs or threads are busy',

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Whether events get lost: what the kernel counted against what arrived. It is longer than most profilers
 --- because CPUs, threads and recordings tell it in three ways.
-local native = require 'bindings.native'
+local native = require 'bindings.base.native'
 local tables = require 'lib.table'
 local threads = require 'lib.threads'
 

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Shows what a C expression is over an event's fields, by compiling and evaluating it.
-local explain = require 'bindings.explain'
+local explain = require 'bindings.command.explain'
 
 local C_TYPES = { i32 = 'int', u32 = 'unsigned int', i64 = 'long', u64 = 'unsigned long', string = 'string' }
 

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Cycles and instructions by CPU or thread.
-local figures = require 'lib.figures'
+local figures = require 'lib.ratios'
 
 return {
   summary = 'Count cycles and instructions, and how many of these a cycle has',

@@ -2,7 +2,7 @@
 --- Allocations that are not freed. It is longer than most profilers because objects come from several
 --- allocators of the kernel or of programs, and are reported one by one or by stack.
 local flamegraph = require 'lib.flamegraph'
-local native = require 'bindings.native'
+local native = require 'bindings.base.native'
 local threads = require 'lib.threads'
 local tables = require 'lib.table'
 

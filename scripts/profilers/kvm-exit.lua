@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- How long the exits of virtual machines take in the host, by reason.
 local heatmap = require 'lib.heatmap'
-local names = require 'bindings.names'
-local native = require 'bindings.native'
+local names = require 'bindings.base.number_names'
+local native = require 'bindings.base.native'
 local tables = require 'lib.table'
 local threads = require 'lib.threads'
 

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- The page tables that KVM makes for its machines: made, found, zapped and there, by generation and level. It is
 --- longer than others because it keeps what is there, and has two tables.
-local native = require 'bindings.native'
+local native = require 'bindings.base.native'
 local tables = require 'lib.table'
 
 local MAX_PAGES = 1048576

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Use of the last-level cache by CPU or thread.
-local figures = require 'lib.figures'
+local figures = require 'lib.ratios'
 
 local AMD_L3 = '/sys/bus/event_source/devices/amd_l3/cpumask'
 -- Of the L3 PMU: look-ups, those that missed, 1/16 of the cycles that misses wait, and the misses that did.

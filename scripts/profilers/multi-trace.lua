@@ -5,7 +5,7 @@ local relation = require 'lib.relation'
 
 local IMPLEMENTATIONS = {
   delay = require 'lib.delay',
-  pair = require 'lib.paired',
+  pair = require 'lib.pairing',
   kmemprof = require 'lib.memprof',
   syscalls = require 'lib.syscalls',
 }

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Distribution of a number that events carry.
 local heatmap = require 'lib.heatmap'
-local native = require 'bindings.native'
+local native = require 'bindings.base.native'
 local tables = require 'lib.table'
 
 local MAX_INSTANCES = 4096 -- CPUs or threads with a row of their own; all further ones share one

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Who ran on each CPU and for how long; or, for some threads, on which CPUs they ran. It is longer than
 --- most profilers because these are two tables, with details or without, of what one event says.
-local native = require 'bindings.native'
+local native = require 'bindings.base.native'
 local tables = require 'lib.table'
 local threads = require 'lib.threads'
 local unreported = require 'lib.unreported'

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- How often tasks move to another CPU, and whether a cache comes along.
 local flamegraph = require 'lib.flamegraph'
-local native = require 'bindings.native'
+local native = require 'bindings.base.native'
 local tables = require 'lib.table'
 local threads = require 'lib.threads'
 

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Locked accesses that cross a cache line, by CPU or thread, and where some of them are.
-local figures = require 'lib.figures'
-local native = require 'bindings.native'
+local figures = require 'lib.ratios'
+local native = require 'bindings.base.native'
 local tables = require 'lib.table'
 
 -- The raw event of each vendor's PMU.

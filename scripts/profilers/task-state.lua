@@ -3,7 +3,7 @@
 --- decides which events are opened and what the kernel may leave out of them.
 local flamegraph = require 'lib.flamegraph'
 local glob = require 'lib.glob'
-local native = require 'bindings.native'
+local native = require 'bindings.base.native'
 local tables = require 'lib.table'
 local threads = require 'lib.threads'
 local unreported = require 'lib.unreported'

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Look-ups in the data TLB by CPU or thread.
-local figures = require 'lib.figures'
+local figures = require 'lib.ratios'
 
 return {
   summary = 'Count loads and stores, and how many of them the data TLB had',

@@ -2,7 +2,7 @@
 --- Counts events by key, as a table that sorts itself anew every second; on a terminal as a screen.
 --- It is longer than most profilers for the combinations of keys, names and columns that events may
 --- have, and for the screen.
-local native = require 'bindings.native'
+local native = require 'bindings.base.native'
 local screen = require 'lib.screen'
 local tables = require 'lib.table'
 

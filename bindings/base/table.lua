@@ -1,0 +1,166 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Tables of a report: one spec, printed as aligned text, JSON or CSV by out:table(spec, rows).
+---
+---   local spec = tables.new('wakeups', {
+---     { name = 'pid', width = 8 },
+---     { name = 'wait_ns', title = 'wait(us)', width = 12, format = '%.3f', scale = 1000 },
+---   })
+---   out:table(spec, { { pid = 1, wait_ns = 1500 } })
+local text = require 'bindings.base.text'
+local units = require 'bindings.base.units'
+
+local tables = {}
+
+---@class table.Column
+---@field name string field of the rows; key in JSON and CSV
+---@field title? string heading in text; default name
+---@field width? integer least width in text; default: as wide as the widest cell
+---@field align? 'left'|'right' default: left for strings, right for the rest
+---@field format? string printf format of the value in text
+---@field scale? number text shows value / scale
+---@field text? fun(row: table): string the cell in text, instead of format
+---@field sep? string what stands before the column in text, default one blank
+---@field rule? integer dashes below the heading, default the width
+---@field alert? boolean red on a terminal where the value is not 0
+---@field show? boolean false: the column is left out everywhere
+---@field data_only? boolean the column is left out of text
+
+---@class table.Spec
+---@field name string
+---@field stamp boolean text starts with a line that holds the wall time
+---@field columns table.Column[]
+
+local RESERVED = { table = true, time = true }
+
+--- Checks the columns and leaves out those not shown.
+---@param name string of the table in JSON and CSV
+---@param columns table.Column[]
+---@param settings? { stamp?: boolean }
+---@return table.Spec
+function tables.new(name, columns, settings)
+  local spec = { name = name, stamp = not settings or settings.stamp ~= false, columns = {} }
+  local seen = {}
+  for _, column in ipairs(columns) do
+    if column.show ~= false then
+      if RESERVED[column.name] or seen[column.name] then
+        error(("table '%s' cannot have a second column '%s'"):format(name, column.name), 2)
+      end
+      seen[column.name] = true
+      spec.columns[#spec.columns + 1] = column
+    end
+  end
+  return spec
+end
+
+local function cell(column, row)
+  if column.text then return text.safe(column.text(row)) end
+  local value = row[column.name]
+  if value == nil then return '' end
+  if type(value) == 'number' and (value ~= value or math.abs(value) == math.huge) then return '-' end
+  if column.scale then value = tonumber(value) / column.scale end
+  if column.format then return text.safe(column.format:format(value)) end
+  if type(value) == 'number' or type(value) == 'cdata' then return units.number(value) end
+  return text.safe(tostring(value))
+end
+
+--- Columns that a terminal needs for s: one per character of UTF-8.
+local function display_width(s)
+  local _, continued = s:gsub('[\128-\191]', '')
+  return #s - continued
+end
+
+local function pad(s, width, align)
+  local blanks = (' '):rep(width - display_width(s))
+  return align == 'left' and s .. blanks or blanks .. s
+end
+
+local function is_left(column, rows)
+  if column.align then return column.align == 'left' end
+  return type(rows[1][column.name]) == 'string' and not column.text
+end
+
+local RED, NORMAL = '\27[31m', '\27[m'
+
+--- The table as text: heading, dashes, rows.
+---@param spec table.Spec
+---@param rows table[] at least one
+---@param tty? boolean alerts may be coloured
+---@return string
+function tables.render(spec, rows, tty)
+  local lines, columns = {}, {}
+  for i = 1, #rows + 2 do lines[i] = {} end
+  for _, column in ipairs(spec.columns) do
+    if not column.data_only then columns[#columns + 1] = column end
+  end
+  for at, column in ipairs(columns) do
+    local title = column.title or column.name
+    local width = math.max(column.width or 0, display_width(title))
+    local cells = {}
+    for i, row in ipairs(rows) do
+      cells[i] = cell(column, row)
+      width = math.max(width, display_width(cells[i]))
+    end
+    local align = is_left(column, rows) and 'left' or 'right'
+    local fill = align == 'left' and at == #columns and 0 or width -- no blanks at the line's end
+    local sep = column.sep or ' '
+    if at == 1 then sep = '' end
+    lines[1][at] = sep .. pad(title, fill, align)
+    lines[2][at] = (' '):rep(#sep) .. ('-'):rep(column.rule or width)
+    for i, row in ipairs(rows) do
+      local padded = pad(cells[i], fill, align)
+      if tty and column.alert and row[column.name] ~= 0 then padded = RED .. padded .. NORMAL end
+      lines[i + 2][at] = sep .. padded
+    end
+  end
+  for i, parts in ipairs(lines) do lines[i] = table.concat(parts) end
+  return table.concat(lines, '\n') .. '\n'
+end
+
+local function us_column(name, width)
+  return { name = name .. '_ns', title = name .. '(us)', width = width, format = '%.3f', scale = 1000 }
+end
+
+--- The count of values over the threshold, and their share of `calls`.
+---@param than? boolean false: not shown
+---@return table.Column
+function tables.than_column(than)
+  return {
+    name = 'than',
+    title = 'than(reqs)',
+    width = 13,
+    rule = 14,
+    align = 'right',
+    alert = true,
+    show = than == true,
+    text = function(row) return ('%6d (%3d%%)'):format(row.than, math.floor(100 * row.than / row.calls)) end,
+  }
+end
+
+--- The columns every latency table ends with; tables.latency_row fills them.
+---@param than? boolean with the count of values over the threshold
+---@return table.Column[]
+function tables.latency_columns(than)
+  return {
+    { name = 'calls', width = 8, align = 'right' },
+    us_column('total', 16),
+    us_column('min', 12),
+    us_column('p50', 12),
+    us_column('p95', 12),
+    us_column('p99', 12),
+    us_column('max', 12),
+    tables.than_column(than),
+  }
+end
+
+--- Puts the figures of a histogram of ns into row, under the names of latency_columns.
+---@param row table
+---@param hist native.Hist
+---@return table row
+function tables.latency_row(row, hist)
+  local s = hist:stats()
+  row.calls, row.total_ns, row.min_ns, row.max_ns, row.than = s.count, s.sum, s.min, s.max, s.over
+  row.p50_ns, row.p95_ns, row.p99_ns = hist:quantile(0.50), hist:quantile(0.95), hist:quantile(0.99)
+  return row
+end
+
+return tables

@@ -1,0 +1,248 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Where programs of a loaded BPF object run: what their section says, or what a script names.
+local ffi = require 'ffi'
+local failure = require 'bindings.base.failure'
+local libbpf = require 'bindings.bpf.libbpf'
+local nearest = require 'bindings.base.nearest'
+local perf_events = require 'bindings.view.perf_events'
+local sys = require 'bindings.base.sys'
+
+ffi.cdef [[
+int bpf_attach_close(int fd) __asm__("close");
+int64_t bpf_attach_read(int fd, void *buffer, size_t size) __asm__("read");
+]]
+
+local C = ffi.C
+local bpf_attach = {}
+
+local TYPES = { hardware = 0, software = 1, tracepoint = 2, ['hw-cache'] = 3, raw = 4, breakpoint = 5 }
+local EACCES, EPERM, ENOENT, ENODEV, EOPNOTSUPP, EINVAL, ENOTSUPP = 13, 1, 2, 19, 95, 22, 524
+
+--- Members of perf_event_attr that a table may give.
+local MEMBERS = {
+  'type', 'config', 'config1', 'config2', 'sample_period', 'sample_freq', 'disabled', 'inherit', 'pinned',
+  'exclusive', 'exclude_user', 'exclude_kernel', 'exclude_hv', 'exclude_idle', 'freq', 'precise_ip', 'exclude_host',
+  'exclude_guest', 'bp_type', 'bp_addr', 'bp_len',
+}
+local NAMES = {}
+for _, member in ipairs(MEMBERS) do
+  NAMES[member] = true
+end
+
+--- struct perf_event_attr of a table with the names of perf_event_open(2); type and config may be
+--- perf's words, as in { type = 'software', config = 'page-faults', sample_freq = 50 }.
+---@param given table<string|integer, any>
+---@return ffi.cdata* attr
+---@return string? message
+function bpf_attach.attr(given)
+  local attr = ffi.new('struct bpf_perf_attr', { size = ffi.sizeof 'struct bpf_perf_attr' })
+  local event = type(given.config) == 'string' and perf_events.find(given.config)
+  if type(given.config) == 'string' and not event then
+    return attr, ("no event '%s'%s"):format(given.config, nearest.hint(given.config, perf_events.names))
+  end
+  for name, value in pairs(given) do
+    if name == 'type' and type(value) == 'string' then
+      local words = nearest.keys(TYPES)
+      if not TYPES[value] then return attr, ("no type '%s'%s"):format(value, nearest.hint(value, words)) end
+      value = TYPES[value]
+    elseif name == 'config' and event then
+      value = event.config
+    end
+    if name ~= 'pid' then
+      if not NAMES[name] then
+        return attr, ("perf_event_attr has no '%s'%s"):format(tostring(name), nearest.hint(tostring(name), MEMBERS))
+      end
+      if value == true then value = 1 end
+      if type(value) ~= 'number' and type(value) ~= 'cdata' then
+        return attr, ('%s is a %s, not a number'):format(name, type(value))
+      end
+      attr[name] = value
+    end
+  end
+  if event and not given.type then attr.type = event.type end
+  if event and attr.type ~= event.type then
+    return attr, ("'%s' is no event of type %s"):format(given.config, tostring(given.type))
+  end
+  if given.sample_freq then attr.freq = 1 end
+  if not given.sample_freq and not given.sample_period then
+    attr.sample_period = event and event.period or 0
+    if attr.sample_period == 0 then return attr, 'sample_period or sample_freq is missing' end
+  end
+  return attr
+end
+
+--- The numbers of a list as the kernel writes it, "0-3,7".
+local function numbers(list)
+  local all = {}
+  for first, last in list:gmatch '(%d+)%-?(%d*)' do
+    for number = tonumber(first), tonumber(last) or tonumber(first) do
+      all[#all + 1] = number
+    end
+  end
+  return all
+end
+
+local function contains(list, wanted)
+  for _, number in ipairs(list) do
+    if number == wanted then return true end
+  end
+  return false
+end
+
+--- Why the kernel refused, in one line.
+local function refused(object, program, where, code)
+  local hint = ''
+  if code == EPERM or code == EACCES then
+    hint = ' (run as root or with CAP_BPF and CAP_PERFMON; this kernel may forbid it to all)'
+  elseif code == ENOENT then
+    hint = ' (this kernel has not got it)'
+  elseif code == EOPNOTSUPP or code == ENOTSUPP then
+    hint = ' (this kernel cannot do that)'
+  end
+  local said = libbpf.last_message()
+  failure.raise("%s: cannot attach program '%s' to %s: %s%s%s", object.name, program, where,
+    code == ENOTSUPP and 'not supported' or sys.strerror(code), hint, said and '; ' .. said or '')
+end
+
+--- What a program is attached to. `link:detach()` ends it; else it lasts as long as the run.
+---@class BpfLink
+---@field lib ffi.namespace* libbpf
+---@field links table<integer, ffi.cdata*> of a perf event on CPUs by CPU
+---@field follow? fun(cpu: integer) of such: attaches to its new perf event
+local Link = {}
+Link.__index = Link
+
+function Link:detach()
+  for _, link in pairs(self.links) do
+    self.lib.bpf_link__destroy(link)
+  end
+  self.links, self.follow = {}, nil
+end
+
+local function attach_perf(object, name, given, cpus)
+  local attr, message = bpf_attach.attr(given)
+  if message then failure.raise('%s: attach %s: %s', object.name, name, message) end
+  local lib, program = object.lib, object:find('program', name)
+  local links = {}
+  local link = setmetatable({ lib = lib, links = links }, Link)
+  local what = ('perf event %s'):format(tostring(given.config))
+  local function open(cpu)
+    local fd = C.bpf_perf_open(attr, given.pid or -1, cpu)
+    if fd < 0 then return -fd end
+    local one = lib.bpf_program__attach_perf_event(program, fd)
+    if one == nil then
+      local code = ffi.errno()
+      C.bpf_attach_close(fd)
+      return code
+    end
+    links[cpu] = one
+    return 0
+  end
+  local wanted = given.pid and { -1 } or numbers(cpus or sys.read '/sys/devices/system/cpu/online')
+  for _, cpu in ipairs(wanted) do
+    local code = open(cpu)
+    if code ~= 0 then
+      link:detach()
+      refused(object, name, what, code)
+    end
+  end
+  if given.pid then return link end
+  function link.follow(cpu)
+    if cpus and not contains(wanted, cpu) then return end
+    if links[cpu] then lib.bpf_link__destroy(links[cpu]) end
+    links[cpu] = nil
+    local code = open(cpu)
+    if code ~= 0 and code ~= ENODEV then refused(object, name, what, code) end -- ENODEV: it has gone again
+  end
+  object.perf_links[#object.perf_links + 1] = link
+  return link
+end
+
+--- Attaches programs that are attached to perf events of CPUs to those of a CPU that came online: what it had
+--- before is gone for good.
+---@param object BpfObject
+---@param cpu integer
+function bpf_attach.follow(object, cpu)
+  for _, link in ipairs(object.perf_links) do
+    if link.follow then link.follow(cpu) end
+  end
+end
+
+--- Ways to attach by "KIND:REST": function(lib, program, rest) gives a link, or nil and errno.
+local BY_KIND = {
+  raw_tracepoint = function(lib, program, rest) return lib.bpf_program__attach_raw_tracepoint(program, rest) end,
+  kprobe = function(lib, program, rest) return lib.bpf_program__attach_kprobe(program, false, rest) end,
+  kretprobe = function(lib, program, rest) return lib.bpf_program__attach_kprobe(program, true, rest) end,
+}
+for kind, is_return in pairs { uprobe = false, uretprobe = true } do
+  BY_KIND[kind] = function(lib, program, rest)
+    local func, file = rest:match '^([^@]+)@(.+)$'
+    if not func then
+      ffi.errno(EINVAL)
+      return nil
+    end
+    local opts = ffi.new('struct bpf_uprobe_opts', { retprobe = is_return, func_name = func })
+    opts.sz = ffi.sizeof(opts)
+    return lib.bpf_program__attach_uprobe_opts(program, -1, file, 0, opts)
+  end
+end
+
+local function attach_named(object, name, where)
+  local lib, program = object.lib, object:find('program', name)
+  local kind, rest = where:match '^([%w_-]+):(.+)$'
+  if not kind then
+    failure.raise("%s: attach %s: '%s' is not KIND:NAME, where KIND is a tracepoint's system or one of %s", object.name,
+      name, where, table.concat(nearest.keys(BY_KIND), ', '))
+  end
+  local link
+  if BY_KIND[kind] then
+    link = BY_KIND[kind](lib, program, rest)
+  else
+    link = lib.bpf_program__attach_tracepoint(program, kind, rest)
+  end
+  if link == nil then refused(object, name, where, ffi.errno()) end
+  return setmetatable({ lib = lib, links = { link } }, Link)
+end
+
+--- Attaches a program.
+---@param object BpfObject loaded
+---@param name string of the program
+---@param where? table|string attributes of a perf event; "sys:name", "uprobe:func@file"; nil: what SEC() says
+---@param cpus? string list of the CPUs for a perf event, nil: all that are online
+---@return BpfLink
+function bpf_attach.attach(object, name, where, cpus)
+  local lib, program = object.lib, object:find('program', name)
+  C.bpf_log_take()
+  if type(where) == 'table' then return attach_perf(object, name, where, cpus) end
+  if where then return attach_named(object, name, where) end
+  local link = lib.bpf_program__attach(program)
+  if link == nil then
+    local code = ffi.errno()
+    refused(object, name, object:section(name), code)
+  end
+  return setmetatable({ lib = lib, links = { link } }, Link)
+end
+
+--- What an iterator program writes.
+---@param object BpfObject loaded
+---@param name string of the program
+---@return string
+function bpf_attach.iterate(object, name)
+  local link = bpf_attach.attach(object, name)
+  local fd = object.lib.bpf_iter_create(object.lib.bpf_link__fd(link.links[1]))
+  local code = ffi.errno()
+  if fd < 0 then refused(object, name, 'an iterator', code) end
+  local buffer, parts = ffi.new 'char[8192]', {}
+  local n
+  repeat
+    n = tonumber(C.bpf_attach_read(fd, buffer, 8192))
+    code = ffi.errno()
+    if n > 0 then parts[#parts + 1] = ffi.string(buffer, n) end
+  until n <= 0
+  C.bpf_attach_close(fd)
+  link:detach()
+  if n < 0 then failure.raise("%s: program '%s': %s", object.name, name, sys.strerror(code)) end
+  return table.concat(parts)
+end
+
+return bpf_attach

@@ -1,0 +1,319 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Types as BTF describes them: how to read and write values of them, and a struct's members as the
+--- fields of an event.
+local bit = require 'bit'
+local ffi = require 'ffi'
+local nearest = require 'bindings.base.nearest'
+
+local C = ffi.C
+local btf = {}
+
+local KIND = {
+  INT = 1, PTR = 2, ARRAY = 3, STRUCT = 4, UNION = 5, ENUM = 6, TYPEDEF = 8, VOLATILE = 9, CONST = 10,
+  RESTRICT = 11, VAR = 14, DATASEC = 15, FLOAT = 16, TYPE_TAG = 18, ENUM64 = 19,
+}
+btf.KIND = KIND
+
+ffi.cdef [[
+struct btf_member { uint32_t name_off, type, offset; };
+struct btf_array { uint32_t type, index_type, nelems; };
+struct btf_secinfo { uint32_t type, offset, size; };
+]]
+
+local WRAPPERS = {
+  [KIND.TYPEDEF] = true, [KIND.VOLATILE] = true, [KIND.CONST] = true, [KIND.RESTRICT] = true, [KIND.TYPE_TAG] = true,
+}
+local SIGNED = 1 -- encoding of an INT
+
+---@class Btf
+---@field lib ffi.namespace*
+---@field btf ffi.cdata* struct btf *
+local Btf = {}
+Btf.__index = Btf
+
+---@param lib ffi.namespace* libbpf
+---@param types ffi.cdata* struct btf *, which must live as long
+---@return Btf
+function btf.new(lib, types) return setmetatable({ lib = lib, btf = types, codecs = {} }, Btf) end
+
+local function kind_of(t) return bit.band(bit.rshift(t.info, 24), 0x1f) end
+local function count_of(t) return bit.band(t.info, 0xffff) end
+local function behind(t, type) return ffi.cast('const struct ' .. type .. ' *', t + 1) end
+
+function Btf:name_at(offset) return ffi.string(self.lib.btf__name_by_offset(self.btf, offset)) end
+
+--- The type behind typedefs and qualifiers.
+---@param id integer
+---@return ffi.cdata* type, integer kind, integer id
+function Btf:resolve(id)
+  local t = self.lib.btf__type_by_id(self.btf, id)
+  while WRAPPERS[kind_of(t)] do
+    id = t.type
+    t = self.lib.btf__type_by_id(self.btf, id)
+  end
+  return t, kind_of(t), id
+end
+
+--- The id of a type of this name, nil where there is none.
+---@param name string
+---@param kind integer
+---@return integer?
+function Btf:find(name, kind)
+  local id = self.lib.btf__find_by_name_kind(self.btf, name, kind)
+  return id > 0 and id or nil
+end
+
+---@param id integer
+---@return integer bytes
+function Btf:size(id) return tonumber(self.lib.btf__resolve_size(self.btf, id)) end
+
+--- Members of a struct or union, those of unnamed ones inside it as its own. Offsets are in bits; width
+--- is that of a bit field, 0 for others.
+---@param id integer of the struct itself
+---@return { name: string, type: integer, offset: integer, width: integer }[]
+function Btf:members(id)
+  local t, list = self.lib.btf__type_by_id(self.btf, id), {}
+  local has_fields = bit.band(t.info, 0x80000000) ~= 0
+  local member = behind(t, 'btf_member')
+  for i = 0, count_of(t) - 1 do
+    local m = member[i]
+    local offset, width = m.offset, 0
+    if has_fields then
+      offset, width = bit.band(offset, 0xffffff), bit.rshift(offset, 24)
+    end
+    local name = self:name_at(m.name_off)
+    local _, kind, inner = self:resolve(m.type)
+    if name == '' and (kind == KIND.STRUCT or kind == KIND.UNION) then
+      for _, one in ipairs(self:members(inner)) do
+        one.offset = one.offset + offset
+        list[#list + 1] = one
+      end
+    else
+      list[#list + 1] = { name = name, type = m.type, offset = offset, width = width }
+    end
+  end
+  return list
+end
+
+--- The variables of a section such as ".rodata".
+---@param section string
+---@return table<string, { type: integer, offset: integer }>
+function Btf:variables(section)
+  local id, found = self:find(section, KIND.DATASEC), {}
+  if not id then return found end
+  local t = self.lib.btf__type_by_id(self.btf, id)
+  local info = behind(t, 'btf_secinfo')
+  for i = 0, count_of(t) - 1 do
+    local variable = self.lib.btf__type_by_id(self.btf, info[i].type)
+    found[self:name_at(variable.name_off)] = { type = variable.type, offset = info[i].offset }
+  end
+  return found
+end
+
+-- Values -----------------------------------------------------------------------------------------
+
+--- How values of one type lie in memory; p is a uint8_t *.
+---@class Codec
+---@field size integer
+---@field read fun(p: ffi.cdata*): any
+---@field write fun(p: ffi.cdata*, value: any)
+
+local function exact(value)
+  local n = tonumber(value)
+  return n <= 2 ^ 53 and n >= -2 ^ 53 and n or value
+end
+
+local function number_codec(type, size)
+  local pointer = ffi.typeof(type .. ' *')
+  return {
+    size = size,
+    read = function(p) return exact(ffi.cast(pointer, p)[0]) end,
+    write = function(p, value)
+      if type ~= 'bool' and _G.type(value) ~= 'number' and _G.type(value) ~= 'cdata' then
+        error(('a %s is wanted, not a %s'):format(type, _G.type(value)), 0)
+      end
+      ffi.cast(pointer, p)[0] = value
+    end,
+  }
+end
+
+local function bool_codec()
+  return {
+    size = 1,
+    read = function(p) return p[0] ~= 0 end,
+    write = function(p, value) p[0] = value and value ~= 0 and 1 or 0 end,
+  }
+end
+
+local function string_codec(size)
+  return {
+    size = size,
+    read = function(p) return ffi.string(p, C.strnlen(ffi.cast('char *', p), size)) end,
+    write = function(p, value)
+      value = tostring(value)
+      if #value > size then error(("'%s' is longer than %d bytes"):format(value, size), 0) end
+      ffi.fill(p, size)
+      ffi.copy(p, value, #value)
+    end,
+  }
+end
+
+local function array_codec(element, count)
+  return {
+    size = element.size * count,
+    read = function(p)
+      local list = {}
+      for i = 0, count - 1 do
+        list[i] = element.read(p + i * element.size)
+      end
+      return list
+    end,
+    write = function(p, list)
+      for i in pairs(list) do
+        if type(i) ~= 'number' or i < 0 or i >= count then
+          error(('index %s is outside of 0..%d'):format(tostring(i), count - 1), 0)
+        end
+      end
+      for i = 0, count - 1 do
+        if list[i] ~= nil then element.write(p + i * element.size, list[i]) end
+      end
+    end,
+  }
+end
+
+local function bit_codec(offset, width)
+  local mask = bit.lshift(1ULL, width) - 1
+  local function word(p) return ffi.cast('uint64_t *', p + bit.rshift(offset, 3)) end
+  local shift = bit.band(offset, 7)
+  return {
+    read = function(p) return exact(bit.band(bit.rshift(word(p)[0], shift), mask)) end,
+    write = function(p, value)
+      local w = word(p)
+      w[0] = bit.bor(bit.band(w[0], bit.bnot(bit.lshift(mask, shift))), bit.lshift(bit.band(value + 0ULL, mask), shift))
+    end,
+  }
+end
+
+local function struct_codec(self, id, size)
+  local members = {}
+  for _, m in ipairs(self:members(id)) do
+    if m.width > 0 then
+      members[m.name] = { offset = 0, codec = bit_codec(m.offset, m.width) }
+    else
+      members[m.name] = { offset = m.offset / 8, codec = self:codec(m.type) }
+    end
+  end
+  return {
+    size = size,
+    read = function(p)
+      local value = {}
+      for name, m in pairs(members) do
+        value[name] = m.codec.read(p + m.offset)
+      end
+      return value
+    end,
+    write = function(p, value)
+      if type(value) ~= 'table' then error(('a table is wanted, not a %s'):format(type(value)), 0) end
+      for name, one in pairs(value) do
+        local m = members[name]
+        if not m then
+          local hint = nearest.hint(tostring(name), nearest.keys(members))
+          error(("there is no member '%s'%s"):format(tostring(name), hint), 0)
+        end
+        m.codec.write(p + m.offset, one)
+      end
+    end,
+  }
+end
+
+local INT = { [1] = 'int8_t', [2] = 'int16_t', [4] = 'int32_t', [8] = 'int64_t' }
+
+local function make_codec(self, id)
+  local t, kind, resolved = self:resolve(id)
+  if kind == KIND.INT then
+    local signed = bit.band(bit.rshift(ffi.cast('const uint32_t *', t + 1)[0], 24), SIGNED) ~= 0
+    if self:name_at(t.name_off) == '_Bool' then return bool_codec() end
+    if INT[t.size] then return number_codec((signed and '' or 'u') .. INT[t.size], t.size) end
+  elseif kind == KIND.PTR then
+    return number_codec('uint64_t', 8)
+  elseif (kind == KIND.ENUM or kind == KIND.ENUM64) and INT[t.size] then
+    return number_codec(INT[t.size], t.size)
+  elseif kind == KIND.FLOAT and (t.size == 4 or t.size == 8) then
+    return number_codec(t.size == 4 and 'float' or 'double', t.size)
+  elseif kind == KIND.ARRAY then
+    local array = behind(t, 'btf_array')
+    if self:is_char(array.type) then return string_codec(array.nelems) end
+    return array_codec(self:codec(array.type), array.nelems)
+  elseif kind == KIND.STRUCT or kind == KIND.UNION then
+    return struct_codec(self, resolved, t.size)
+  end
+  local size = math.max(self:size(id), 0)
+  return { size = size, read = function(p) return ffi.string(p, size) end, write = string_codec(size).write }
+end
+
+--- Whether a type is `char`, of which arrays are text.
+function Btf:is_char(id)
+  local t, kind = self:resolve(id)
+  return kind == KIND.INT and self:name_at(t.name_off) == 'char'
+end
+
+---@param id integer
+---@return Codec
+function Btf:codec(id)
+  local codec = self.codecs[id] or make_codec(self, id)
+  self.codecs[id] = codec
+  return codec
+end
+
+--- What values without BTF are: unsigned integers, or bytes.
+---@param size integer
+---@return Codec
+function btf.plain_codec(size)
+  if INT[size] then return number_codec('u' .. INT[size], size) end
+  return { size = size, read = function(p) return ffi.string(p, size) end, write = string_codec(size).write }
+end
+
+-- Fields -----------------------------------------------------------------------------------------
+
+local function add_field(self, list, name, id, offset)
+  local t, kind, resolved = self:resolve(id)
+  local field = { name = name, offset = offset, size = self:size(id), count = 1, flags = 0, type = 'bytes' }
+  field.elem_size = field.size
+  if kind == KIND.STRUCT or kind == KIND.UNION then
+    for _, m in ipairs(self:members(resolved)) do
+      if m.width == 0 then add_field(self, list, name .. '_' .. m.name, m.type, offset + m.offset / 8) end
+    end
+    return
+  elseif kind == KIND.ARRAY then
+    local array = behind(t, 'btf_array')
+    local element, element_kind = self:resolve(array.type)
+    field.count, field.flags = array.nelems, C.FIELD_ARRAY
+    field.elem_size = self:size(array.type)
+    field.type = self:name_at(element.name_off) .. '[]'
+    if self:is_char(array.type) then field.flags = field.flags + C.FIELD_STRING end
+    t, kind = element, element_kind
+  else
+    field.type = self:name_at(t.name_off)
+  end
+  if kind == KIND.INT and bit.band(bit.rshift(ffi.cast('const uint32_t *', t + 1)[0], 24), SIGNED) ~= 0 then
+    field.flags = field.flags + C.FIELD_SIGNED
+  elseif kind == KIND.PTR then
+    field.type, field.flags = 'void *', field.flags + C.FIELD_POINTER
+  end
+  list[#list + 1] = field
+end
+
+--- The members of a struct as fields of an event; those of structs inside it as outer_inner. Bit fields
+--- are left out.
+---@param id integer
+---@return Field[]
+function Btf:fields(id)
+  local list = {}
+  local _, _, resolved = self:resolve(id)
+  for _, m in ipairs(self:members(resolved)) do
+    if m.width == 0 then add_field(self, list, m.name, m.type, m.offset / 8) end
+  end
+  return list
+end
+
+return btf

@@ -1,0 +1,208 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- libbpf, which is loaded when a run needs it: profscript works without. Object files become loaded
+--- programs here; what scripts see of them is in bindings/bpf/program.lua.
+local ffi = require 'ffi'
+local failure = require 'bindings.base.failure'
+local sys = require 'bindings.base.sys'
+local text = require 'bindings.base.text'
+
+ffi.cdef [[
+struct bpf_object; struct bpf_program; struct bpf_map; struct bpf_link; struct btf;
+struct btf_type { uint32_t name_off, info; union { uint32_t size, type; }; };
+
+int libbpf_set_print(int (*print)(int level, const char *fmt, va_list args));
+int libbpf_num_possible_cpus(void);
+
+struct bpf_object_open_opts { size_t sz; const char *object_name; };
+struct bpf_object *bpf_object__open_mem(const void *buf, size_t size, const struct bpf_object_open_opts *);
+int bpf_object__load(struct bpf_object *);
+void bpf_object__close(struct bpf_object *);
+struct btf *bpf_object__btf(const struct bpf_object *);
+struct bpf_program *bpf_object__next_program(const struct bpf_object *, struct bpf_program *);
+struct bpf_map *bpf_object__next_map(const struct bpf_object *, const struct bpf_map *);
+
+const char *bpf_program__name(const struct bpf_program *);
+const char *bpf_program__section_name(const struct bpf_program *);
+int bpf_program__type(const struct bpf_program *);
+int bpf_program__fd(const struct bpf_program *);
+int bpf_program__set_autoload(struct bpf_program *, bool autoload);
+struct bpf_link *bpf_program__attach(const struct bpf_program *);
+struct bpf_link *bpf_program__attach_perf_event(const struct bpf_program *, int fd);
+struct bpf_link *bpf_program__attach_tracepoint(const struct bpf_program *, const char *category, const char *name);
+struct bpf_link *bpf_program__attach_raw_tracepoint(const struct bpf_program *, const char *name);
+struct bpf_link *bpf_program__attach_kprobe(const struct bpf_program *, bool retprobe, const char *name);
+struct bpf_uprobe_opts {
+  size_t sz, ref_ctr_offset; uint64_t bpf_cookie; bool retprobe; const char *func_name; size_t rest;
+};
+struct bpf_link *bpf_program__attach_uprobe_opts(const struct bpf_program *, int pid, const char *path, size_t offset,
+  const struct bpf_uprobe_opts *);
+int bpf_link__fd(const struct bpf_link *);
+int bpf_link__destroy(struct bpf_link *);
+int bpf_iter_create(int link);
+
+const char *bpf_map__name(const struct bpf_map *);
+int bpf_map__fd(const struct bpf_map *);
+int bpf_map__type(const struct bpf_map *);
+uint32_t bpf_map__key_size(const struct bpf_map *);
+uint32_t bpf_map__value_size(const struct bpf_map *);
+uint32_t bpf_map__max_entries(const struct bpf_map *);
+uint32_t bpf_map__btf_key_type_id(const struct bpf_map *);
+uint32_t bpf_map__btf_value_type_id(const struct bpf_map *);
+int bpf_map__set_key_size(struct bpf_map *, uint32_t);
+int bpf_map__set_value_size(struct bpf_map *, uint32_t);
+int bpf_map__set_max_entries(struct bpf_map *, uint32_t);
+bool bpf_map__is_internal(const struct bpf_map *);
+void *bpf_map__initial_value(struct bpf_map *, size_t *size);
+int bpf_map_lookup_elem(int fd, const void *key, void *value);
+int bpf_map_update_elem(int fd, const void *key, const void *value, uint64_t flags);
+int bpf_map_delete_elem(int fd, const void *key);
+int bpf_map_get_next_key(int fd, const void *key, void *next);
+
+struct btf *btf__load_vmlinux_btf(void);
+void btf__free(struct btf *);
+uint32_t btf__type_cnt(const struct btf *);
+const struct btf_type *btf__type_by_id(const struct btf *, uint32_t id);
+const char *btf__name_by_offset(const struct btf *, uint32_t offset);
+int32_t btf__find_by_name_kind(const struct btf *, const char *name, uint32_t kind);
+int64_t btf__resolve_size(const struct btf *, uint32_t id);
+]]
+
+local C = ffi.C
+local libbpf = {}
+
+local SONAME = 'libbpf.so.1'
+local loaded
+
+--- The library.
+---@return ffi.namespace*? lib, string? message
+function libbpf.open()
+  if loaded then return loaded end
+  local ok, lib = pcall(ffi.load, SONAME)
+  if not ok then return nil, ('%s is not installed (Debian: libbpf1)'):format(SONAME) end
+  lib.libbpf_set_print(C.bpf_log_print)
+  loaded = lib
+  return lib
+end
+
+--- The bytes of a program that was built in.
+---@param name string of a file in bpf/
+---@return string? bytes, string? message
+function libbpf.built_in(name)
+  local file = ffi.cast('const struct bpf_object_file *', C.bpf_object_files)
+  while file.name ~= nil do
+    if ffi.string(file.name) == name then return ffi.string(file.start, file['end'] - file.start) end
+    file = file + 1
+  end
+  return nil, "profscript was built without clang or libbpf's headers (Debian: clang, libbpf-dev)"
+end
+
+--- What libbpf and the kernel's verifier said, by line, without libbpf's own words around it.
+local function log_lines()
+  local lines = {}
+  for line in ffi.string(C.bpf_log_take()):gmatch '[^\n]+' do
+    line = text.safe(line:gsub('^libbpf: ', ''))
+    if not line:match '^%-%- ' then lines[#lines + 1] = line end
+  end
+  return lines
+end
+
+local NOISE = {
+  '^permission error while', '^Failed to bump', '^Error in bpf_object__probe_loading', '^processed %d+ insns',
+  '^failed to load', '^BPF program load failed',
+}
+
+local function is_noise(line)
+  for _, pattern in ipairs(NOISE) do
+    if line:match(pattern) or line:match('^prog .-: ' .. pattern:sub(2)) then return true end
+  end
+  return false
+end
+
+local EPERM = 1
+local LAST = 6 -- lines of the verifier's that are shown
+
+--- Says why a load failed: libbpf's message, or the end of what the verifier said with the line of the
+--- source at which it gave up.
+---@param name string
+---@param code integer a positive errno
+---@param sections table<string, string> SEC() of its programs
+---@param source? { text: string, first: integer } to find the line in
+---@return string
+function libbpf.load_error(name, code, sections, source)
+  local lines, at, program = {}, nil, nil
+  for _, line in ipairs(log_lines()) do
+    local quoted = line:match '^; (.*)$'
+    program = program or line:match "^prog '(.-)': BPF program load failed"
+    if quoted then at = quoted end
+    if not is_noise(line) then lines[#lines + 1] = line end
+  end
+  local what = program and ("program '%s' (%s)"):format(program, sections[program]) or 'it'
+  local message = { ('%s: the kernel does not take %s: %s'):format(name, what, sys.strerror(code)) }
+  if code == EPERM then
+    message[1] = message[1] .. ' (run as root or with CAP_BPF and CAP_PERFMON; this kernel may forbid it to all)'
+  end
+  if at then
+    local code_text, where = at:match '^(.-)%s*@ (%S+:%d+)$'
+    code_text = code_text or at
+    local number = source and source.first or 1
+    for line in ((not where and source) and source.text or ''):gmatch '([^\n]*)\n?' do
+      if line:find(code_text, 1, true) then
+        where = ('%s:%d'):format(name, number)
+        break
+      end
+      number = number + 1
+    end
+    message[1] = ('%s: at %s: %s'):format(message[1], where or 'the line', code_text)
+  end
+  for i = math.max(1, #lines - LAST + 1), #lines do
+    message[#message + 1] = '  ' .. lines[i]
+  end
+  return table.concat(message, '\n')
+end
+
+--- The last thing libbpf said, for failures that are no loads.
+---@return string?
+function libbpf.last_message()
+  local lines = log_lines()
+  return lines[#lines]
+end
+
+--- A list of what next(object, previous) gives.
+local function collect(next, object)
+  local list, one = {}, nil
+  while true do
+    one = next(object, one)
+    if one == nil then return list end
+    list[#list + 1] = one
+  end
+end
+
+--- Opens an object file without loading it.
+---@param name string for messages
+---@param bytes string
+---@return ffi.cdata* object struct bpf_object *, closed when nothing refers to it
+---@return table<string, ffi.cdata*> programs
+---@return table<string, ffi.cdata*> maps
+function libbpf.parse(name, bytes)
+  local lib, missing = libbpf.open()
+  if not lib then failure.raise('%s: %s', name, missing) end
+  C.bpf_log_take()
+  local opts = ffi.new('struct bpf_object_open_opts', { object_name = name })
+  opts.sz = ffi.sizeof(opts)
+  local object = lib.bpf_object__open_mem(bytes, #bytes, opts)
+  if object == nil then
+    local errno = ffi.errno()
+    failure.raise('%s: not a BPF object that libbpf can read: %s', name, libbpf.last_message() or sys.strerror(errno))
+  end
+  object = ffi.gc(object, lib.bpf_object__close)
+  local programs, maps = {}, {}
+  for _, program in ipairs(collect(lib.bpf_object__next_program, object)) do
+    programs[ffi.string(lib.bpf_program__name(program))] = program
+  end
+  for _, map in ipairs(collect(lib.bpf_object__next_map, object)) do
+    maps[ffi.string(lib.bpf_map__name(map))] = map
+  end
+  return object, programs, maps
+end
+
+return libbpf

@@ -1,0 +1,130 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Filters of samples that the kernel evaluates with a BPF program (bpf/filter.bpf.c): --irqs-disabled
+--- and the like.
+local ffi = require 'ffi'
+local btf = require 'bindings.bpf.btf'
+local failure = require 'bindings.base.failure'
+local libbpf = require 'bindings.bpf.libbpf'
+local Object = require 'bindings.bpf.object'
+
+local C = ffi.C
+local sample_filter = {}
+
+local MAX_PRIO = 139
+local NO_BTF = 'this kernel has no /sys/kernel/btf/vmlinux (CONFIG_DEBUG_INFO_BTF)'
+
+--- The options, and the members of kernel structures that they cannot do without.
+local OPTIONS = {
+  irqs_disabled = {},
+  tif_need_resched = { 'task_struct', 'thread_info' },
+  nr_running_min = { 'sched_entity', 'cfs_rq' },
+  nr_running_max = { 'sched_entity', 'cfs_rq' },
+  exclude_pid = {},
+  sched_policy = { 'task_struct', 'policy' },
+  prio = { 'task_struct', 'prio' },
+}
+local ORDER = {
+  'irqs_disabled', 'tif_need_resched', 'nr_running_min', 'nr_running_max', 'exclude_pid', 'sched_policy', 'prio',
+}
+
+--- The priorities that a list such as "1-99,120" names.
+local function priorities(list)
+  local wanted = {}
+  for part in list:gmatch '[^,]+' do
+    local first, last = part:match '^%s*(%d+)%-?(%d*)%s*$'
+    first = tonumber(first)
+    last = tonumber(last) or first
+    if not first or first > last or last > MAX_PRIO or part:match '%-%s*$' then
+      failure.usage("--prio: '%s' is no list of the kernel's priorities: 0-99 are real time, 100-139 nice -20 to 19",
+        list)
+    end
+    for number = first, last do
+      wanted[number] = 1
+    end
+  end
+  return wanted
+end
+
+--- Refuses an option whose fields this kernel lacks.
+local function check_kernel(option, kernel)
+  local struct, member = OPTIONS[option][1], OPTIONS[option][2]
+  if not struct then return end
+  local id = kernel:find(struct, btf.KIND.STRUCT)
+  for _, one in ipairs(id and kernel:members(id) or {}) do
+    if one.name == member then return end
+  end
+  failure.raise('--%s: %s of this kernel has no %s', (option:gsub('_', '-')), struct, member)
+end
+
+--- The program, with its constants set.
+local function open(given)
+  local option = '--' .. given[1]:gsub('_', '-')
+  local bytes, missing = libbpf.built_in 'filter'
+  if not bytes then failure.raise('%s: %s', option, missing) end
+  local lib, no_lib = libbpf.open()
+  if not lib then failure.raise('%s needs BPF: %s', option, no_lib) end
+  local types = lib.btf__load_vmlinux_btf()
+  if types == nil then
+    failure.raise('%s needs BTF: %s', option, NO_BTF)
+  end
+  local kernel = btf.new(lib, types)
+  for _, name in ipairs(given) do
+    check_kernel(name, kernel)
+  end
+  lib.btf__free(types)
+  return Object.open(option, bytes)
+end
+
+--- Loads the program that the options ask for, and marks the events that it filters.
+---@param name string of the profiler
+---@param opt table parsed options
+---@param list Event[]
+---@param own? table options that the profiler declares, and so gives a meaning of its own
+function sample_filter.apply(name, opt, list, own)
+  local given, constants = {}, {}
+  for _, option in ipairs(ORDER) do
+    if opt[option] ~= nil and not (own and own[option]) then
+      given[#given + 1] = option
+      constants[option] = opt[option]
+    end
+  end
+  if #given == 0 then return end
+  local option = (given[1]:gsub('_', '-'))
+  if opt.input then failure.usage('%s: --%s is only for live events', name, option) end
+  local filtered = {}
+  for _, event in ipairs(list) do
+    if event.kind then filtered[#filtered + 1] = event end
+  end
+  -- A program on a tracepoint drops its events for every tracer of the machine.
+  if #filtered == 0 then
+    failure.usage('%s: --%s is for hardware, clock and memory events, and there are none', name, option)
+  end
+  if constants.prio then
+    constants.prio, constants.has_prio = priorities(opt.prio), 1
+  end
+  local object = open(given)
+  object:set_constants(constants)
+  object:load()
+  for _, event in ipairs(filtered) do
+    event.program, event.program_of = object:program_fd 'filter', object -- which lives as long
+  end
+end
+
+--- What is missing on this machine to load a program that is built in, nil when nothing is.
+---@param name string
+---@return string?
+function sample_filter.missing(name)
+  local bytes, message = libbpf.built_in(name)
+  if not bytes then return message end
+  local lib, no_lib = libbpf.open()
+  if not lib then return no_lib end
+  local types = lib.btf__load_vmlinux_btf()
+  if types == nil then return NO_BTF end
+  lib.btf__free(types)
+  local object = Object.open(name, bytes)
+  C.bpf_log_take()
+  local code = lib.bpf_object__load(object.object)
+  if code < 0 then return object:load_error(-code) end
+end
+
+return sample_filter

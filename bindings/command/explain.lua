@@ -1,0 +1,281 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- `profscript [NAME] -e EVENT help`: command lines that use these events, the attributes that go
+--- with them, and what the events' fields are.
+local ffi = require 'ffi'
+local events = require 'bindings.select.events'
+local failure = require 'bindings.base.failure'
+local instance = require 'bindings.run.instance'
+local nearest = require 'bindings.base.nearest'
+local declarations = require 'bindings.options.declare'
+local output = require 'bindings.print.output'
+local sampling = require 'bindings.view.sampling'
+local selector = require 'bindings.select.selector'
+local services = require 'bindings.run.services'
+local sessions = require 'bindings.run.session'
+local shell = require 'bindings.base.shell'
+local sources = require 'bindings.run.sources'
+local views = require 'bindings.view.views'
+local tables = require 'bindings.base.table'
+
+local C = ffi.C
+local explain = {}
+
+local WIDTH = 100
+local PLACEHOLDERS = { expr = 'EXPR', string = 'TEXT', int = 'N', cpulist = 'LIST', uuid = 'UUID' }
+
+--- How an attribute is written: "stack", "key=EXPR", "max-stack[=N]".
+---@param name string
+---@return string
+function explain.attribute(name)
+  local attribute = selector.attributes[name]
+  local value = PLACEHOLDERS[attribute.kind]
+  if not value then return name end
+  return attribute.optional and ('%s[=%s]'):format(name, value) or name .. '=' .. value
+end
+
+--- What may follow the events on the command line: the options of some groups, and arguments.
+local function tail(spec, own, groups)
+  local parts = {}
+  for _, option in ipairs(spec.list) do
+    if (groups[option.group] and option.name ~= 'key') or (option.name == 'key' and own.key) then
+      local argument = declarations.argument(option)
+      local name = option.short and '-' .. option.short or '--' .. option.long
+      local written = name .. (argument and ' ' .. argument or '')
+      if option.optional_value ~= nil then written = ('--%s[=%s]'):format(option.long, argument) end
+      parts[#parts + 1] = option.required and written or '[' .. written .. ']'
+    end
+  end
+  for _, option in ipairs(spec.positional) do
+    local argument = declarations.argument(option)
+    parts[#parts + 1] = option.required and argument or '[' .. argument .. ']'
+  end
+  return parts
+end
+
+--- Parts of a command line, broken where the terminal ends.
+---@return string lines, each with its newline
+local function wrap(parts)
+  local lines, line = {}, ' '
+  for _, part in ipairs(parts) do
+    if #line + 1 + #part > WIDTH and line:find '%S' then
+      lines[#lines + 1] = line
+      line = '     '
+    end
+    line = line .. ' ' .. part
+  end
+  lines[#lines + 1] = line
+  return table.concat(lines, '\n') .. '\n'
+end
+
+--- The command line of one profiler.
+---@param script scripts.Script
+---@param given string[] selectors as the user gave them, one for each -e
+---@return string lines, each with its newline
+function explain.command(script, given)
+  local parts = { 'profscript', script.name }
+  for _, selected in ipairs(given) do
+    parts[#parts + 1] = '-e ' .. shell.quote(selected)
+  end
+  for _, part in ipairs(tail(script.spec, events.known_attributes(script.profiler), { script = true })) do
+    parts[#parts + 1] = part
+  end
+  return wrap(parts)
+end
+
+--- What a profiler is as a source: what it is for, its options and its events.
+---@param source Instance
+---@return string lines, each with its newline
+function explain.source(source)
+  local script, names = source.script, {}
+  for i, event in ipairs(source:events()) do
+    names[i] = event.name
+  end
+  local parts = tail(script.spec, {}, { script = true, event = true })
+  parts[#parts + 1] = "[-N N]/ATTRIBUTE/.../'"
+  parts[1] = ("-e '%s/%s"):format(source.name, parts[1])
+  return ('\n%s, a profiler as a source of events: %s\n%s      its events: %s\n'):format(source.name,
+    script.profiler.summary, wrap(parts), table.concat(names, ', '))
+end
+
+--- The attributes that a profiler reads, its own first.
+---@param profiler { attributes?: string[] }
+---@return string[] own
+---@return string[] common
+function explain.attributes(profiler)
+  local own, common = {}, {}
+  for _, name in ipairs(profiler.attributes or {}) do
+    if not selector.attributes[name].common then own[#own + 1] = name end
+  end
+  for name, attribute in pairs(selector.attributes) do
+    if attribute.common then common[#common + 1] = name end
+  end
+  table.sort(own)
+  table.sort(common)
+  return own, common
+end
+
+--- What a field is, in words.
+---@param field Field
+---@return string
+function explain.kind(field)
+  local words = {}
+  if views.has(field, 'STRING') then
+    words[1] = views.has(field, 'DYNAMIC') and 'string of any length' or 'string'
+  elseif views.has(field, 'DYNAMIC') then
+    words[1] = ('array of any length, %d bytes each'):format(field.elem_size)
+  elseif views.has(field, 'ARRAY') then
+    words[1] = ('array of %d, %d bytes each'):format(field.count, field.elem_size)
+  elseif views.has(field, 'POINTER') then
+    words[1] = 'pointer'
+  else
+    words[1] = views.has(field, 'SIGNED') and 'signed' or 'unsigned'
+  end
+  if views.has(field, 'COMMON') then words[2] = 'common' end
+  return table.concat(words, ', ')
+end
+
+local function fields_table(format)
+  return tables.new('fields', {
+    { name = 'event', show = format ~= 'text' },
+    { name = 'field', align = 'left' },
+    { name = 'type', align = 'left' },
+    { name = 'offset', align = 'right' },
+    { name = 'size', align = 'right' },
+    { name = 'what', align = 'left' },
+  }, { stamp = false })
+end
+
+--- The rows of one event's fields, its own before the common ones.
+---@param event Event
+---@return table[]
+function explain.rows(event)
+  local rows = {}
+  for _, is_common in ipairs { false, true } do
+    for _, field in ipairs(event.list) do
+      if views.has(field, 'COMMON') == is_common then
+        rows[#rows + 1] = {
+          event = event.name,
+          field = field.name,
+          type = field.type,
+          offset = field.offset,
+          size = field.size,
+          what = explain.kind(field),
+        }
+      end
+    end
+  end
+  return rows
+end
+
+local function print_event(out, event, print_fmt)
+  if event.tracepoint then
+    out:printf('\n%s: id %d\n', event.name, event.config)
+  else
+    out:printf('\n%s: type %d, config %s, %s%s\n', event.name, event.type, tostring(event.config):gsub('U?LL$', ''),
+      sampling.describe(event), #event.list == 0 and '; it has no fields of its own' or '')
+  end
+  if #event.list == 0 then return end
+  out:table(fields_table(out.format), explain.rows(event))
+  if print_fmt then out:printf('print format: %s\n', print_fmt) end
+end
+
+local function print_attribute_help(out, names, intro)
+  if #names == 0 then return end
+  out:printf('\n%s\n', intro)
+  for _, name in ipairs(names) do
+    out:printf('  %-16s %s\n', explain.attribute(name), selector.attributes[name].help)
+  end
+end
+
+--- Prints it all.
+---@param out Output
+---@param list scripts.Script[] the profilers that are explained
+---@param given string[] selectors as the user gave them, one for each -e
+---@param found { event: Event, print_fmt: string }[]
+---@param from? Instance[] the profilers among them
+function explain.print(out, list, given, found, from)
+  local used = {}
+  for i, script in ipairs(list) do
+    if i > 1 then out:write '\n' end
+    out:printf('%s: %s\n', script.name, script.profiler.summary)
+    out:write(explain.command(script, given))
+    local own = explain.attributes(script.profiler)
+    local written = {}
+    for j, name in ipairs(own) do
+      written[j], used[name] = explain.attribute(name), true
+    end
+    if #own > 0 then out:printf('      attributes: %s\n', table.concat(written, ' ')) end
+  end
+  for _, source in ipairs(from or {}) do
+    out:write(explain.source(source))
+  end
+  local own = {}
+  for name in pairs(used) do
+    own[#own + 1] = name
+  end
+  table.sort(own)
+  local _, common = explain.attributes {}
+  local whose = #list == 1 and list[1].name or 'some profilers'
+  local title = ('attributes of %s, written behind the filter: EVENT/FILTER/key=pid/'):format(whose)
+  print_attribute_help(out, own, title)
+  print_attribute_help(out, common, #own > 0 and 'attributes of every profiler'
+    or 'attributes, written behind the filter: EVENT/FILTER/alias=wakeup/')
+  out:printf('\nwords of every event: %s\n', table.concat(views.SAMPLE_WORDS, ' '))
+  local seen = {}
+  for _, one in ipairs(found) do
+    if not seen[one.event.name] then
+      seen[one.event.name] = true
+      print_event(out, one.event, one.print_fmt)
+    end
+  end
+end
+
+--- Whether a profiler reads all attributes that the user has given.
+local function takes(script, found)
+  if not script.spec.long.event then return false end
+  local known = events.known_attributes(script.profiler)
+  for _, event in ipairs(found) do
+    for name in pairs(event.attrs) do
+      if not known[name] then return false end
+    end
+  end
+  return true
+end
+
+local function look_up(session, script, scripts, opt)
+  local err = ffi.new 'struct error'
+  if opt.input and C.session_open_recording(session, opt.input, err) < 0 then
+    failure.raise('%s', ffi.string(err.text))
+  end
+  local anything = { name = 'profscript', profiler = { attributes = nearest.keys(selector.attributes) } }
+  local out = assert(output.new { format = opt.format })
+  local run = { session = session, opt = opt, out = out, workload = {} }
+  run.services = services.new(run)
+  run.events = events.new(session, run.services, script or anything, opt)
+  run.events.sources = sources.new(scripts)
+  local set = instance.new(run, script or anything, opt).set
+  local found = {}
+  for i, given in ipairs(opt.event) do
+    set:select(given, i)
+  end
+  for i, event in ipairs(set.list) do
+    local tp = event.tracepoint
+    found[i] = { event = event, print_fmt = event.print_fmt or tp and ffi.string(C.tracepoint_print_fmt(tp)) }
+  end
+  local list = script and { script } or {}
+  for _, one in ipairs(script and {} or scripts:load_all()) do
+    if takes(one, set.list) then list[#list + 1] = one end
+  end
+  explain.print(out, list, opt.event, found, set.sources.list)
+  out:flush()
+  return 0
+end
+
+--- Looks the events up and prints the help.
+---@param script? scripts.Script nil: every profiler that takes the events is explained
+---@param scripts scripts.Scripts all profilers
+---@param opt table parsed options
+---@return integer exit code
+function explain.run(script, scripts, opt) return sessions.with(look_up, script, scripts, opt) end
+
+return explain

@@ -1,0 +1,108 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- The running machine, as completion and --check ask about it. What cannot be read is not there.
+local ffi = require 'ffi'
+local catalog = require 'bindings.select.catalog'
+local nearest = require 'bindings.base.nearest'
+local perf_events = require 'bindings.view.perf_events'
+local processes = require 'bindings.select.processes'
+local records = require 'bindings.select.records'
+local sample_filter = require 'bindings.bpf.sample_filter'
+local sys = require 'bindings.base.sys'
+local views = require 'bindings.view.views'
+
+local C = ffi.C
+local machine = {}
+
+---@param found scripts.Scripts
+---@return complete.World
+function machine.completion(found)
+  local self = { pmus = perf_events.pmus(sys) }
+
+  function self.profilers() return nearest.keys(found:names()) end
+
+  function self.sources()
+    local names = {}
+    for _, entry in ipairs(found:list()) do
+      if entry.summary and not entry.is_tool then
+        names[#names + 1] = entry.name
+        names[#names + 1] = entry.also
+      end
+    end
+    return names
+  end
+
+  function self.load(name) return (found:load(name)) end
+
+  function self.events()
+    local names = catalog.tracepoints() or {}
+    for _, list in ipairs { catalog.perf_events(), catalog.records(), catalog.probes() } do
+      for _, entry in ipairs(list) do
+        names[#names + 1] = entry.name:match '^[ku]r?e?t?probe:' or entry.name:match '^mem:' or entry.name
+      end
+    end
+    return names
+  end
+
+  function self.processes()
+    local names = {}
+    for _, name in ipairs(processes.names()) do
+      if name:find '^[%w_.+-]+$' then names[#names + 1] = name end -- others need quotes
+    end
+    return names
+  end
+
+  function self.terms(pmu)
+    local list = perf_events.term_names(perf_events.open_pmu(pmu, sys))
+    local named = {}
+    for _, name in ipairs(perf_events.named(perf_events.open_pmu(pmu, sys))) do
+      named[name] = true
+    end
+    for i, name in ipairs(list) do
+      list[i] = named[name] and name or name .. '='
+    end
+    return list
+  end
+
+  function self.fields(event)
+    local system, name = event:match '^(.-):(.+)$'
+    local record = records.find(event)
+    if record then return records.field_names(record) end
+    local formats = C.formats_open_tracefs(nil)
+    if not system or formats == nil then return {} end
+    local tp = C.tracepoint_find(formats, system, name, nil)
+    local names = {}
+    for i, field in ipairs(tp ~= nil and views.fields(tp) or {}) do
+      names[i] = field.name
+    end
+    C.formats_free(formats)
+    return names
+  end
+
+  return self
+end
+
+--- What --check asks.
+---@return check.World
+function machine.checks()
+  return {
+    read = sys.read,
+    exists = function(path) return sys.stat(path) ~= nil end,
+    tracepoints = catalog.tracepoints,
+    open = function(type, config, with)
+      local flags = (with.system and C.SUPPORT_SYSTEM or 0) + (with.clock and C.SUPPORT_CLOCK or 0)
+        + (with.lost and C.SUPPORT_LOST or 0)
+      return C.support_open(type, config, flags)
+    end,
+    error_text = sys.strerror,
+    bpf_missing = sample_filter.missing,
+    has_clang = function() return os.execute 'clang --version >/dev/null 2>&1' == 0 end,
+    remove_probes = function()
+      local err = ffi.new 'struct error'
+      local removed = C.probes_remove_stale(nil, err)
+      if removed < 0 then return nil, ffi.string(err.text) end
+      return removed
+    end,
+  }
+end
+
+return machine

@@ -1,0 +1,587 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+-- Code generator: a syntax tree of expr_parse to the source of a Lua function with C's integer
+-- semantics. Statements are written out only where Lua's expressions do not reach (checks that may
+-- fail, assignments, calls, branches that hold such); everything else becomes one expression.
+-- Operands are described in expr_value.
+
+local bit = require 'bit'
+local calls = require 'bindings.expr.calls'
+local diagnostic = require 'bindings.base.diagnostic'
+local has = require('bindings.view.views').has
+local memory = require 'bindings.expr.memory'
+local value_of = require 'bindings.expr.value'
+
+local TYPES, LIMIT, BITWISE, OR = value_of.TYPES, value_of.LIMIT, value_of.BITWISE, value_of.OR
+local AND, COMPARE, ADD, MUL = value_of.AND, value_of.COMPARE, value_of.ADD, value_of.MUL
+local UNARY, ATOM, merge, num = value_of.UNARY, value_of.ATOM, value_of.merge, value_of.num
+local constant, wide, load, bool = value_of.constant, value_of.wide, value_of.load, value_of.bool
+local str, literal, operand = value_of.str, value_of.literal, value_of.operand
+local in_range, norm, retyped = value_of.in_range, value_of.norm, value_of.retyped
+local as_wide, promote, widen = value_of.as_wide, value_of.promote, value_of.widen
+local convert, common_type, comparand = value_of.convert, value_of.common_type, value_of.comparand
+local number_arith, arith, bitwise = value_of.number_arith, value_of.arith, value_of.bitwise
+local is_string = value_of.is_string
+local I32 = TYPES.i32
+
+local gen = {}
+
+local MAX_TEMPS = 120 -- a Lua function has 200 local variables
+local MAX_ASSIGNED = 40
+local MAX_NESTING = 24 -- of generated code; LuaJIT's parser allows 200 in all
+local MAX_CODE = 2000 -- characters of one Lua expression; longer ones would be copied again and again
+
+---@class ExprGen
+---@field what string for messages
+---@field text string for messages
+---@field fields table<string, Field>
+---@field variables table<string, table> variables that are no fields: type, code
+---@field assigned table<string, integer>
+---@field allow_system boolean|nil
+---@field used table<string, boolean> fields that are read
+---@field calls table<string, boolean> functions of env that are called
+---@field out string[] statements
+local Gen = {}
+Gen.__index = Gen
+
+for _, methods in ipairs { memory, calls } do
+  for name, method in pairs(methods) do Gen[name] = method end
+end
+
+function Gen:fail(column, message, hint)
+  error(diagnostic.new(self.what, self.text, column, message, hint), 0)
+end
+
+function Gen:emit(format, ...)
+  self.out[#self.out + 1] = select('#', ...) > 0 and format:format(...) or format
+end
+
+-- Runs body with its statements collected apart; returns them before body's results.
+function Gen:collect(body)
+  local outer = self.out
+  self.out = {}
+  local result = body()
+  local statements = self.out
+  self.out = outer
+  return statements, result
+end
+
+function Gen:append(statements)
+  for _, statement in ipairs(statements) do self.out[#self.out + 1] = statement end
+end
+
+function Gen:new_temp(column)
+  local free = self.free
+  local temp = table.remove(free)
+  if not temp then
+    temp = self.temps + 1
+    self.temps = temp
+    if temp > MAX_TEMPS then self:fail(column, 'the expression is too large') end
+  end
+  return temp
+end
+
+function Gen:release(value)
+  for _, temp in ipairs(value.temps) do self.free[#self.free + 1] = temp end
+end
+
+-- Writes the value to a temporary variable, so that its code can be used more than once.
+function Gen:spill(value, column)
+  if value.is_temp or (value.kind == 'num' and value.lo == value.hi) then return value end
+  local code = value.code
+  self:release(value)
+  local temp = self:new_temp(column)
+  self:emit('t%d = %s', temp, code)
+  local copy = {}
+  for key, field in pairs(value) do copy[key] = field end
+  copy.code, copy.prec, copy.depth, copy.temps, copy.is_temp = 't' .. temp, ATOM, 0, { temp }, true
+  return copy
+end
+
+function Gen:shallow(value, column)
+  if value.kind == 'ptr' or (value.depth <= MAX_NESTING and #value.code <= MAX_CODE) then return value end
+  return self:spill(value, column)
+end
+
+function Gen:check(condition)
+  self:emit('if %s then return nil end', condition)
+end
+
+function Gen:integer(value, column)
+  if is_string(value) then
+    self:fail(column, 'a string is no number', 'strings are compared with == != ~')
+  elseif value.kind == 'ptr' then
+    self:fail(column, 'an array is no number', 'name an element: [0]')
+  end
+  return promote(value)
+end
+
+-- The value as a Lua condition.
+function Gen:condition(value, column)
+  if value.kind == 'bool' then return value end
+  value = norm(self:integer(value, column))
+  if value.kind == 'num' and value.lo == value.hi then
+    return bool(value.lo ~= 0 and 'true' or 'false', ATOM, value)
+  end
+  return bool(comparand(value) .. ' ~= 0', COMPARE, value)
+end
+
+-- Divides two numbers that may be negative: the quotient is cut toward zero.
+function Gen:signed_division(sign, a, b, kind, column)
+  a, b = self:spill(a, column), self:spill(b, column)
+  local code = ('%s / %s'):format(operand(a, MUL), operand(b, UNARY))
+  local quotient = self:spill(num(kind, code, MUL, -LIMIT, LIMIT), column)
+  self:emit('%s = %s < 0 and ceil(%s) or floor(%s)', quotient.code, quotient.code, quotient.code, quotient.code)
+  local most = math.max(math.abs(a.lo), math.abs(a.hi))
+  if sign == '/' then
+    self:release(a)
+    self:release(b)
+    quotient.lo, quotient.hi = -most, most
+    if b.lo > 0 then
+      quotient.lo, quotient.hi = a.lo < 0 and a.lo or 0, a.hi > 0 and a.hi or 0
+    end
+    quotient.negative_zero = true
+    return quotient
+  end
+  local rest = math.min(most, math.max(math.abs(b.lo), math.abs(b.hi)) - 1)
+  code = ('%s - %s * %s'):format(operand(a, ADD), quotient.code, operand(b, UNARY))
+  local value = num(kind, code, ADD, a.lo < 0 and -rest or 0, a.hi > 0 and rest or 0, a, b)
+  if value.lo ~= value.hi then value.temps = merge(value.temps, quotient.temps) else self:release(quotient) end
+  return value
+end
+
+function Gen:division(sign, a, b, column)
+  local kind = common_type(a, b)
+  a, b = norm(widen(a, kind)), norm(widen(b, kind))
+  if b.kind == 'wide' then
+    b = self:spill(b, column)
+    self:check(comparand(b) .. ' == 0')
+  elseif b.lo == 0 and b.hi == 0 then
+    self:fail(column, 'division by zero')
+  elseif b.lo <= 0 and b.hi >= 0 then
+    b = self:spill(b, column)
+    self:check(comparand(b) .. ' == 0')
+  end
+  if a.kind == 'wide' or b.kind == 'wide' then
+    local left, from_a = as_wide(a, kind)
+    local right, from_b = as_wide(b, kind)
+    return wide(kind, ('%s %s %s'):format(left, sign, right), MUL, from_a, from_b)
+  end
+  if a.lo < 0 or b.lo < 0 then return self:signed_division(sign, a, b, kind, column) end
+  local least = math.max(b.lo, 1)
+  if sign == '/' then
+    local code = ('floor(%s / %s)'):format(operand(a, MUL), operand(b, UNARY))
+    return num(kind, code, ATOM, math.floor(a.lo / b.hi), math.floor(a.hi / least), a, b)
+  end
+  local code = ('%s %% %s'):format(operand(a, MUL), operand(b, UNARY))
+  return num(kind, code, MUL, 0, math.min(a.hi, b.hi - 1), a, b)
+end
+
+-- Shift counts are taken modulo the width, as the machine does.
+function Gen:shift(sign, a, b, column)
+  local kind = a.type
+  local limits = TYPES[kind]
+  local width = limits.size * 8
+  b = widen(b, 'i32')
+  local count = b.lo == b.hi and b.lo % width or nil
+  if count then b = constant('i32', count) end
+  if sign == '<<' then
+    local product = count and a.kind == 'num'
+      and (number_arith('*', a, constant(kind, 2 ^ count), kind)
+        or number_arith('*', norm(a), constant(kind, 2 ^ count), kind))
+    if product then return product end
+    if width == 32 then
+      return num(kind, ('lshift(%s, %s)'):format(a.code, b.code), ATOM, I32.lo, I32.hi, a, b)
+    end
+    local code, from = as_wide(a, kind)
+    return wide(kind, ('lshift(%s, %s)'):format(code, b.code), ATOM, from, b)
+  end
+
+  a = norm(a)
+  local shift = limits.signed and 'arshift' or 'rshift'
+  if a.kind == 'num' and count then
+    local lo, hi = math.floor(a.lo / 2 ^ count), math.floor(a.hi / 2 ^ count)
+    if count == 0 then return a end
+    if width == 32 then return num(kind, ('%s(%s, %d)'):format(shift, a.code, count), ATOM, lo, hi, a) end
+    return num(kind, ('floor(%s / %.0f)'):format(operand(a, MUL), 2 ^ count), ATOM, lo, hi, a)
+  end
+  if width == 32 then
+    local lo, hi = I32.lo, I32.hi
+    if in_range(a, lo, hi) then lo, hi = math.min(a.lo, 0), math.max(a.hi, 0) end
+    return num(kind, ('%s(%s, %s)'):format(shift, a.code, b.code), ATOM, lo, hi, a, b)
+  end
+  a = self:shallow(a, column)
+  -- Compiled code shifts constants wrongly (LuaJIT issue 1079); what zero[0] is added to is none.
+  local code, from = as_wide(a, kind)
+  return wide(kind, ('%s(%s + zero[0], %s)'):format(shift, code, b.code), ATOM, from, b)
+end
+
+function Gen:unary(node)
+  if node.sign == '!' then
+    local value = self:condition(self:expression(node.a), node.a.column)
+    return bool('not ' .. operand(value, UNARY), UNARY, value)
+  end
+  local value = self:integer(self:expression(node.a), node.a.column)
+  if node.sign == '+' then return value end
+  if node.sign == '-' then return arith('-', constant(value.type, 0), value) end
+  if value.kind == 'num' and (TYPES[value.type].size == 4 or value.type == 'i64') then
+    return arith('-', constant(value.type, -1), value)
+  end
+  local code, from = as_wide(value, value.type)
+  return wide(value.type, ('bnot(%s)'):format(code), ATOM, from)
+end
+
+function Gen:names()
+  local names = {}
+  for name in pairs(self.variables) do names[#names + 1] = name end
+  for name, field in pairs(self.fields) do
+    names[#names + 1] = name
+    if has(field, 'DYNAMIC') then
+      names[#names + 1] = name .. '_offset'
+      names[#names + 1] = name .. '_len'
+    end
+  end
+  table.sort(names)
+  return names
+end
+
+function Gen:variable(node)
+  local name = node.name
+  local variable = self.variables[name]
+  if variable then
+    if variable.type == 'string' then
+      if variable.call then self.calls[variable.call] = true end
+      return self:spill(str(variable.code), node.column)
+    end
+    return load(variable.type, variable.code, ATOM)
+  end
+  local field = self.fields[name]
+  if field then return self:field(name, field, node.column) end
+  local stem, part = name:match('^(.*)_(%a+)$')
+  field = (part == 'offset' or part == 'len') and self.fields[stem]
+  if field and has(field, 'DYNAMIC') then
+    self.used[stem] = true
+    local off, length = self:dynamic(stem, field)
+    return retyped(part == 'len' and length or off, 'i32')
+  end
+  local names = self:names()
+  local err = diagnostic.new(self.what, self.text, node.column, ("unknown variable '%s'"):format(name),
+    diagnostic.suggest(name, names))
+  err.available = names
+  error(err, 0)
+end
+
+-- Variables that are assigned to live in a Lua variable of their own from the start.
+function Gen:declare_assigned()
+  local names = {}
+  for name in pairs(self.assigned) do names[#names + 1] = name end
+  table.sort(names)
+  if #names > MAX_ASSIGNED then self:fail(self.assigned[names[1]], 'too many variables are assigned to') end
+  self.copies = {}
+  for _, name in ipairs(names) do
+    local column = self.assigned[name]
+    local value = self:variable { name = name, column = column }
+    if value.kind ~= 'num' and value.kind ~= 'wide' then
+      self:fail(column, ("'%s' cannot be assigned to"):format(name))
+    end
+    self:emit('local v_%s = %s', name, value.code)
+    value.code, value.prec, value.narrow, value.product = 'v_' .. name, ATOM, true, value.kind == 'wide'
+    self.copies[name] = value
+  end
+end
+
+function Gen:assign(name, value)
+  local copy = self.copies[name]
+  value = convert(value, copy.type)
+  self:emit('%s = %s', copy.code, copy.kind == 'wide' and as_wide(value, copy.type) or value.code)
+  self:release(value)
+  return copy
+end
+
+local COMPARE_SIGNS = { ['=='] = '==', ['!='] = '~=', ['<'] = '<', ['<='] = '<=', ['>'] = '>', ['>='] = '>=' }
+
+local function compare_numbers(sign, a, b)
+  local kind = common_type(a, b)
+  a, b = norm(widen(a, kind)), norm(widen(b, kind))
+  local left, right
+  if a.kind == 'wide' or b.kind == 'wide' then
+    left, right = as_wide(a, kind), as_wide(b, kind)
+  end
+  left, right = comparand(a, left), comparand(b, right)
+  return bool(('%s %s %s'):format(left, COMPARE_SIGNS[sign], right), COMPARE, a, b)
+end
+
+function Gen:binary_values(node, a, b)
+  local sign = node.sign
+  if sign == '~' then
+    if not (is_string(a) and b.kind == 'str' and b.literal) then
+      self:fail(node.column, "'~' takes a string and a glob in quotes")
+    end
+    return self:glob(a, b.literal, false, node.column)
+  end
+  if COMPARE_SIGNS[sign] then
+    if is_string(a) and is_string(b) then return self:compare_strings(sign, a, b, node) end
+    if a.kind == 'ptr' and b.kind == 'ptr' then return compare_numbers(sign, a.off, b.off) end
+  elseif sign == '+' or sign == '-' then
+    if a.kind == 'ptr' and b.kind == 'ptr' and sign == '-' then
+      local size = self:element(a, node.column).size
+      return self:division('/', arith('-', a.off, b.off), constant('i64', size), node.column)
+    elseif a.kind == 'ptr' then
+      return self:offset(a, b, sign, node.b.column)
+    elseif b.kind == 'ptr' and sign == '+' then
+      return self:offset(b, a, sign, node.a.column)
+    end
+  end
+  a, b = self:integer(a, node.a.column), self:integer(b, node.b.column)
+  if COMPARE_SIGNS[sign] then return compare_numbers(sign, a, b) end
+  if BITWISE[sign] then return bitwise(sign, a, b) end
+  if sign == '<<' or sign == '>>' then return self:shift(sign, a, b, node.column) end
+  if sign == '/' or sign == '%' then return self:division(sign, a, b, node.column) end
+  return arith(sign, a, b)
+end
+
+-- a && b, a || b: one Lua condition where b needs no statements.
+function Gen:logic_values(node, a)
+  local is_and = node.sign == '&&'
+  a = self:condition(a, node.a.column)
+  local statements, b = self:collect(function()
+    return self:condition(self:expression(node.b), node.b.column)
+  end)
+  if #statements == 0 then
+    local prec = is_and and AND or OR
+    local code = ('%s %s %s'):format(operand(a, prec), is_and and 'and' or 'or', operand(b, prec + 1))
+    local value = bool(code, prec, a, b)
+    if a.prec == prec then value.depth = math.max(a.depth, b.depth + 1) end
+    return value
+  end
+  a = self:spill(a, node.column)
+  self:emit(is_and and 'if %s then' or 'if not %s then', a.code)
+  self:append(statements)
+  self:emit('%s = %s', a.code, b.code)
+  self:emit('end')
+  self:release(b)
+  return a
+end
+
+-- Chains like a + b + c lean to the left and may be long: they are walked without recursion.
+function Gen:chain(node)
+  local spine = {}
+  while node.op == 'binary' or node.op == 'logic' or node.op == 'comma' do
+    spine[#spine + 1] = node
+    node = node.a
+  end
+  local value = self:expression(node)
+  for i = #spine, 1, -1 do
+    local parent = spine[i]
+    value = self:shallow(value, parent.column)
+    if parent.op == 'comma' then
+      self:release(value)
+      value = self:expression(parent.b)
+    elseif parent.op == 'logic' then
+      value = self:logic_values(parent, value)
+    else
+      value = self:binary_values(parent, value, self:shallow(self:expression(parent.b), parent.column))
+    end
+  end
+  return value
+end
+
+-- Both arms of ?: as operands of one kind and type.
+function Gen:unify(a, b, node)
+  if is_string(a) and is_string(b) then
+    return function(value) return self:string(value, node.column) end
+  end
+  local kind = common_type(self:integer(a, node.a.column), self:integer(b, node.b.column))
+  local function converted(value) return norm(widen(promote(value), kind)) end
+  a, b = converted(a), converted(b)
+  if a.kind == b.kind then return converted end
+  return function(value)
+    local code, from = as_wide(converted(value), kind)
+    return wide(kind, code, UNARY, from)
+  end
+end
+
+function Gen:choose(node)
+  local cond = self:condition(self:expression(node.cond), node.cond.column)
+  local a_statements, a = self:collect(function() return self:expression(node.a) end)
+  local b_statements, b = self:collect(function() return self:expression(node.b) end)
+  local converted = self:unify(a, b, node)
+  local more
+  more, a = self:collect(function() return converted(a) end)
+  for _, statement in ipairs(more) do a_statements[#a_statements + 1] = statement end
+  more, b = self:collect(function() return converted(b) end)
+  for _, statement in ipairs(more) do b_statements[#b_statements + 1] = statement end
+
+  local value
+  if #a_statements == 0 and #b_statements == 0 then
+    local code = ('%s and %s or %s'):format(operand(cond, AND), operand(a, COMPARE), operand(b, AND))
+    value = { code = code, prec = OR, temps = merge(merge(cond.temps, a.temps), b.temps),
+      depth = math.max(cond.depth, a.depth, b.depth) + 1 }
+  else
+    self:release(cond)
+    local temp = self:new_temp(node.column)
+    self:emit('if %s then', cond.code)
+    self:append(a_statements)
+    self:emit('t%d = %s', temp, a.code)
+    self:emit('else')
+    self:append(b_statements)
+    self:emit('t%d = %s', temp, b.code)
+    self:emit('end')
+    self:release(a)
+    self:release(b)
+    value = { code = 't' .. temp, prec = ATOM, depth = 0, temps = { temp } }
+  end
+  value.kind, value.type, value.product = a.kind, a.type, a.product or b.product
+  if a.kind == 'num' then
+    value.lo, value.hi = math.min(a.lo, b.lo), math.max(a.hi, b.hi)
+    value.negative_zero = a.negative_zero or b.negative_zero
+    value.narrow = a.narrow or b.narrow
+  end
+  return value
+end
+
+function Gen:step(node)
+  local copy = self.copies[node.target.name]
+  local value = copy
+  if not node.prefix then value = self:spill(copy, node.column) end
+  local changed = self:assign(node.target.name, arith('+', promote(copy), constant('i32', node.delta)))
+  return node.prefix and changed or value
+end
+
+function Gen:sizeof(node)
+  if node.type then return constant('u64', node.pointer > 0 and 8 or TYPES[node.type].size) end
+  local a = node.a
+  local field = a.op == 'var' and not self.variables[a.name] and self.fields[a.name]
+  if field then return constant('u64', field.size) end
+  local size
+  -- sizeof does not evaluate: what it reads, calls and checks is dropped
+  self:collect(function()
+    local value = self:expression(a)
+    size = a.op == 'str' and #a.value + 1 or (value.kind == 'ptr' or value.kind == 'str') and 8
+      or TYPES[value.type].size
+    self:release(value)
+  end)
+  return constant('u64', size)
+end
+
+function Gen:cast(node)
+  local value = self:expression(node.a)
+  if node.pointer > 0 then
+    if value.kind == 'ptr' then
+      local pointer = retyped(value, value.type)
+      pointer.elem = node.pointer == 1 and node.type or 'u64'
+      pointer.elem_size = TYPES[pointer.elem].size
+      return pointer
+    elseif value.kind == 'str' then
+      return value
+    end
+    return convert(self:integer(value, node.column), 'u64')
+  end
+  return convert(self:integer(value, node.a.column), node.type)
+end
+
+local HANDLERS = {
+  num = function(_, node)
+    if type(node.value) == 'number' and node.value < LIMIT then return constant(node.type, node.value) end
+    local value = bit.tohex(node.value + 0ULL, 16)
+    return wide(node.type, ('0x%s%s'):format(value, node.type == 'i64' and 'LL' or 'ULL'), ATOM)
+  end,
+  str = function(_, node) return literal(node.value) end,
+  var = function(self, node) return self.copies[node.name] or self:variable(node) end,
+  unary = Gen.unary,
+  binary = Gen.chain,
+  logic = Gen.chain,
+  comma = Gen.chain,
+  choose = Gen.choose,
+  step = Gen.step,
+  assign = function(self, node)
+    local name = node.target.name
+    local value = self:expression(node.b)
+    if node.sign then
+      value = self:binary_values({ sign = node.sign, a = node.target, b = node.b, column = node.column },
+        self.copies[name], value)
+    end
+    return self:assign(name, self:integer(value, node.b.column))
+  end,
+  call = Gen.call,
+  index = function(self, node)
+    local pointer, index = self:expression(node.a), self:expression(node.b)
+    return self:deref(self:offset(pointer, index, '+', node.b.column), node.b.column)
+  end,
+  deref = function(self, node) return self:deref(self:expression(node.a), node.column) end,
+  address = Gen.address,
+  cast = Gen.cast,
+  sizeof = Gen.sizeof,
+  match = function(self, node)
+    local value = self:variable(node.a)
+    if not node.glob then
+      value = self:compare_strings('==', value, literal(node.pattern), node)
+    else
+      value = self:glob(value, node.pattern, true, node.column)
+    end
+    return node.negate and bool('not ' .. operand(value, UNARY), UNARY, value) or value
+  end,
+}
+
+function Gen:expression(node)
+  return self:shallow(HANDLERS[node.op](self, node), node.column)
+end
+
+function Gen:finish_key(value, column)
+  if is_string(value) then
+    local address, room = self:bytes(value, column)
+    self.calls.intern = true
+    self:emit('e.key = env.intern(%s, %s)', address, room)
+    return 'string'
+  end
+  value = norm(self:integer(value, column))
+  self:emit('e.key = %s', value.code)
+  return value.type
+end
+
+-- Writes the end of the function and returns the type of the result.
+function Gen:finish(value, form, column)
+  if form == 'filter' then
+    self:emit('return %s', self:condition(value, column).code)
+    return 'i32'
+  elseif form == 'key' then
+    local kind = self:finish_key(value, column)
+    self:emit('return true')
+    return kind
+  elseif form == 'value' and is_string(value) then
+    self:emit('return %s', self:string(value, column).code)
+    return 'string'
+  end
+  value = norm(self:integer(value, column))
+  local code = value.negative_zero and operand(value, ADD) .. ' + 0' or value.code
+  if value.kind == 'wide' and form == 'number' then code = ('tonumber(%s)'):format(code) end
+  self:emit('return %s', code)
+  return value.type
+end
+
+--- Generates the function's source. Errors are thrown as a Diagnostic.
+---@param node table
+---@param assigned table<string, integer>
+---@param form 'value'|'key'|'number'|'filter'
+---@param context table what, text, fields, variables, allow_system
+---@return string source
+---@return string type of the result: i32, u32, i64, u64 or string
+---@return table<string, boolean> fields_used
+---@return table<string, boolean> calls
+function gen.generate(node, assigned, form, context)
+  local self = setmetatable({
+    what = context.what, text = context.text, fields = context.fields, variables = context.variables,
+    allow_system = context.allow_system, assigned = assigned,
+    out = {}, free = {}, temps = 0, used = {}, calls = {}, copies = {},
+  }, Gen)
+  self:declare_assigned()
+  local kind = self:finish(self:expression(node), form, node.column)
+  local head = 'function(e, p, raw, size)\n'
+  if self.temps > 0 then
+    local names = {}
+    for i = 1, self.temps do names[i] = 't' .. i end
+    head = ('%slocal %s\n'):format(head, table.concat(names, ', '))
+  end
+  return head .. table.concat(self.out, '\n') .. '\nend', kind, self.used, self.calls
+end
+
+return gen

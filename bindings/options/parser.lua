@@ -1,0 +1,330 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- The command line parser, with the rules of perf's: values stuck or separate, bundled letters,
+--- unambiguous abbreviations. An underscore in a declared name is a dash on the command line
+--- (`only_than` is `--only-than`, and `--only_than` is understood). Times are ns when parsed.
+local declarations = require 'bindings.options.declare'
+local nearest = require 'bindings.base.nearest'
+local types = require('bindings.options.types').types
+
+local options = { declare = declarations.declare }
+
+---@class opt.Parser
+---@field spec opt.Spec
+---@field words string[]
+---@field at integer index of the next word
+---@field opts table<string, any>
+---@field given table<string, boolean> options seen on this command line
+---@field filled integer positionals that have a value
+
+--- Stores a value that the user gave. The first use replaces a default, later uses of a list append.
+---@param p opt.Parser
+---@param option opt.Option
+---@param value any
+local function store(p, option, value)
+  local name, kind = option.name, types[option.type]
+  if kind.list or option.multiple then
+    local list = p.given[name] and p.opts[name] or {}
+    local seen = {}
+    for _, element in ipairs(list) do
+      seen[element] = true
+    end
+    for _, element in ipairs(kind.list and value or { value }) do
+      if not kind.sorted or not seen[element] then list[#list + 1] = element end
+      seen[element] = true
+    end
+    if kind.sorted then table.sort(list, kind.sorted) end
+    value = list
+  elseif kind.joined and p.given[name] then
+    value = p.opts[name] .. ',' .. value
+  end
+  p.given[name] = true
+  p.opts[name] = value
+end
+
+--- Whether the next word is meant as the value of a switch that may have one.
+---@param p opt.Parser
+---@param kind table
+---@return boolean
+local function claims_next(p, kind)
+  for _, pattern in ipairs(kind.claims) do
+    if (p.words[p.at] or ''):find(pattern) then return true end
+  end
+  return false
+end
+
+--- Takes one option, and its value from behind the letter or the '=' (stuck) or from the next word.
+---@param p opt.Parser
+---@param option opt.Option
+---@param shown string as the user wrote it
+---@param stuck? string
+---@return string? message
+local function take(p, option, shown, stuck)
+  local kind, is_long = types[option.type], shown:sub(1, 2) == '--'
+  shown = ("option '%s'"):format(shown)
+  if kind.switch and not (kind.claims and is_long and (stuck or claims_next(p, kind))) then
+    if stuck then return ('%s takes no value'):format(shown) end
+    store(p, option, option.type == 'count' and p.opts[option.name] + 1 or true)
+    return
+  end
+  if not stuck and option.optional_value ~= nil then
+    store(p, option, option.optional_value)
+    return
+  end
+  local text = stuck
+  if not text then
+    text = p.words[p.at]
+    if not text then return ('%s needs a value (%s)'):format(shown, declarations.argument(option)) end
+    p.at = p.at + 1
+  end
+  local value, message = kind.parse(text, option)
+  if value == nil then return ('%s: %s'):format(shown, message) end
+  store(p, option, value)
+end
+
+--- The options a long name may stand for: itself, a negated flag, or what it abbreviates.
+---@param spec opt.Spec
+---@param name string without dashes in front
+---@return { option: opt.Option, negated: boolean, long: string }[]
+local function long_matches(spec, name)
+  local matches = {}
+  for _, option in ipairs(spec.list) do
+    local forms = { option.long }
+    if types[option.type].negatable and not option.always and name:sub(1, 3) == 'no-' then
+      forms[2] = 'no-' .. option.long
+    end
+    for i, long in ipairs(forms) do
+      local match = { option = option, negated = i == 2, long = long }
+      if long == name then return { match } end
+      if long:sub(1, #name) == name then matches[#matches + 1] = match end
+    end
+  end
+  return matches
+end
+
+--- Why an option is not known: dropped by this profiler, out of place, or misspelt.
+---@param spec opt.Spec
+---@param shown string
+---@param is_it fun(option: opt.Option): boolean
+---@return string
+local function unknown(spec, shown, is_it)
+  for _, option in ipairs(declarations.common) do
+    if is_it(option) then
+      return spec.global and ("option '%s' goes behind the profiler's name"):format(shown)
+        or ("option '%s' does not apply to this profiler"):format(shown)
+    end
+  end
+  return ("unknown option '%s'"):format(shown)
+end
+
+---@param p opt.Parser
+---@param word string starts with two dashes
+---@return string? message
+local function take_long(p, word)
+  local typed, stuck = word:match '^%-%-([^=]*)=?(.*)$'
+  if not word:find('=', 1, true) then stuck = nil end
+  local name = typed:gsub('_', '-')
+  local matches = name ~= '' and long_matches(p.spec, name) or {}
+  if #matches > 1 then
+    return ("ambiguous option '--%s': --%s or --%s"):format(typed, matches[1].long, matches[2].long)
+  end
+  local match = matches[1]
+  if not match then
+    local message = unknown(p.spec, '--' .. typed, function(option) return option.long == name end)
+    local proposal = message:find '^unknown' and nearest.find(name, nearest.keys(p.spec.long))
+    return proposal and ("%s; did you mean '--%s'?"):format(message, proposal) or message
+  end
+  local stands_for = match.option.stands_for
+  if stands_for and not stuck then return take_long(p, '--' .. stands_for) end
+  if match.negated then
+    if stuck then return ("option '--%s' takes no value"):format(match.long) end
+    store(p, match.option, false)
+    return
+  end
+  return take(p, match.option, '--' .. match.long, stuck)
+end
+
+--- Takes a word of letters: switches may be bundled, the value of another option fills the rest.
+---@param p opt.Parser
+---@param word string starts with one dash
+---@return string? message
+local function take_short(p, word)
+  local long = word:match('^%-([^=]*)'):gsub('_', '-')
+  if #long > 1 and p.spec.long[long] then -- else -order would write to a file "rder"
+    return ("unknown option '-%s'; did you mean '--%s'?"):format(long, long)
+  end
+  local i = 2
+  while i <= #word do
+    local letter = word:sub(i, i)
+    local option = p.spec.short[letter]
+    local message
+    if not option then
+      message = unknown(p.spec, '-' .. letter, function(common) return common.short == letter end)
+    elseif types[option.type].switch then
+      message = take(p, option, '-' .. letter)
+    else
+      local stuck = i < #word and word:sub(i + 1) or nil
+      message = take(p, option, '-' .. letter, stuck)
+      i = #word
+    end
+    if message then return message end
+    i = i + 1
+  end
+end
+
+--- Takes a word as the next positional.
+---@param p opt.Parser
+---@param word string
+---@return boolean taken false when the script has no more of them
+---@return string? message
+local function take_positional(p, word)
+  local option = p.spec.positional[p.filled + 1]
+  if not option then
+    option = p.spec.positional[p.filled]
+    if not option or not option.multiple then return false end
+  else
+    p.filled = p.filled + 1
+  end
+  local value, message = types[option.type].parse(word, option)
+  if value == nil then return true, ('%s: %s'):format(declarations.argument(option), message) end
+  store(p, option, value)
+  return true
+end
+
+--- Behind "--" there are no options: first the positionals still missing, up to a second "--".
+---@param p opt.Parser
+---@return string? message
+local function take_rest(p)
+  if p.filled == #p.spec.positional then return end
+  while p.words[p.at] and p.words[p.at] ~= '--' do
+    local taken, message = take_positional(p, p.words[p.at])
+    if not taken or message then return message end
+    p.at = p.at + 1
+  end
+  if p.words[p.at] then p.at = p.at + 1 end
+end
+
+---@param p opt.Parser
+---@return string? message
+---@return integer? at the word that is wrong
+local function take_all(p)
+  while p.words[p.at] do
+    local word, first = p.words[p.at], p.at
+    local message
+    if word == '--' then
+      p.at = p.at + 1
+      return take_rest(p), p.at
+    elseif word == 'help' and p.spec.long.event then
+      p.opts.explain = true
+      p.at = p.at + 1
+    elseif word:sub(1, 1) == '-' and word ~= '-' then
+      p.at = p.at + 1
+      message = (word:sub(2, 2) == '-' and take_long or take_short)(p, word)
+    else
+      local taken
+      taken, message = take_positional(p, word)
+      if not taken then return end
+      p.at = p.at + 1
+    end
+    if message then return message, math.max(first, p.at - 1) end
+  end
+end
+
+--- What only the whole command line shows: missing options and words, words nobody takes.
+---@param p opt.Parser
+---@return string? message
+local function check_whole(p)
+  for _, option in ipairs(p.spec.list) do
+    if option.required and not p.given[option.name] then
+      local letter = option.short and '-' .. option.short or '--' .. option.long
+      return ("option '%s %s' is required"):format(letter, declarations.argument(option))
+    end
+  end
+  for i = p.filled + 1, #p.spec.positional do
+    local option = p.spec.positional[i]
+    if option.required then
+      return ('missing %s: %s'):format(declarations.argument(option), option.help)
+    end
+  end
+  if not p.spec.workload and p.words[p.at] then
+    return ("unexpected argument '%s'"):format(p.words[p.at])
+  end
+end
+
+local function copy(value)
+  if type(value) ~= 'table' then return value end
+  local list = {}
+  for i, element in ipairs(value) do
+    list[i] = element
+  end
+  return list
+end
+
+--- Parses the words behind a profiler's name. Parsing stops at the first word that is neither an
+--- option nor a positional: it begins the workload, whose own options stay its own.
+---@param spec opt.Spec
+---@param words string[]
+---@param base? table parsed global options, the start of verbose and quiet
+---@return table? opts by name, defaults filled in; `explain` where the word help is among the words
+---@return string[]|string workload the words left, or the message: what is wrong
+---@return table<string, boolean>|integer? given the options on this line, or which word is wrong
+function options.parse_words(spec, words, base)
+  local p = { spec = spec, words = words, at = 1, opts = {}, given = {}, filled = 0 }
+  for _, list in ipairs { spec.list, spec.positional } do
+    for _, option in ipairs(list) do
+      p.opts[option.name] = copy(option.default)
+    end
+  end
+  if base then
+    p.opts.verbose, p.opts.quiet = base.verbose, base.quiet
+  end
+
+  local message, at = take_all(p)
+  if not message and not (p.opts.help or p.opts.version or p.opts.explain) then message = check_whole(p) end
+  if message then return nil, message, at end
+  local rest = {}
+  for i = p.at, #words do
+    rest[#rest + 1] = words[i]
+  end
+  return p.opts, rest, p.given
+end
+
+--- The same for a command line: the message is a line what is wrong and a line where help is.
+---@param spec opt.Spec
+---@param name? string the profiler, for messages
+---@param words string[]
+---@param base? table
+---@return table? opts
+---@return string[]|string workload
+function options.parse(spec, name, words, base)
+  local opts, rest = options.parse_words(spec, words, base)
+  if opts then return opts, rest end
+  local command = 'profscript' .. (name and ' ' .. name or '')
+  return nil, ("%s: %s\ntry '%s -h'"):format(command, rest, command)
+end
+
+local global_spec = assert(declarations.declare {
+  unsupported = { 'event', 'attach', 'run', 'ring' },
+  options = {
+    check = { type = 'flag', help = 'say what this kernel and this user can trace' },
+    symbols = { type = 'string', argument = 'FILE', help = 'give addresses from stdin their symbols' },
+  },
+})
+global_spec.workload = true -- the profiler and all of its words
+global_spec.global = true
+options.global_spec = global_spec
+
+--- What `profscript -e EVENT help` takes.
+options.explain_spec = assert(declarations.declare {
+  unsupported = { 'attach', 'run', 'ring' },
+  options = { input = {}, format = {}, json = {}, csv = {} },
+})
+
+--- Parses a whole command line up to the profiler's name: `[-v] [-q] [-V] [-h] NAME ...`.
+---@param words string[]
+---@return table? opts verbose, quiet, version, help, check, symbols
+---@return string[]|string rest NAME and what follows it, or the message
+function options.parse_global(words)
+  return options.parse(global_spec, nil, words)
+end
+
+return options

@@ -1,0 +1,188 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- The types of option values: strict conversion of what the user typed. A value is taken whole or
+--- refused with what was wanted; nothing is cut off or clamped.
+local bit = require 'bit'
+local nearest = require 'bindings.base.nearest'
+local sys = require 'bindings.base.sys'
+local units = require 'bindings.base.units'
+
+local MAX_EXACT = 2 ^ 53 -- integers up to here are exact Lua numbers
+local MAX_CPU = 65535
+local DUMP, MAX_DUMP = 8192, 65528 -- bytes of a stack; the kernel's samples end below 64 KiB
+local NS = { ns = 1, us = 1e3, ms = 1e6, s = 1e9, min = 60e9, h = 3600e9 }
+
+--- A number without loss: '1000', not '1e+03'.
+local function number_text(n)
+  return ('%.15g'):format(n)
+end
+
+--- A time in the largest unit that shows it with at most three decimals: '1.5s' for 1.5e9.
+---@param ns number
+---@return string
+local function duration_text(ns)
+  for _, unit in ipairs { 'h', 'min', 's', 'ms', 'us' } do
+    if ns >= NS[unit] and (ns * 1000) % NS[unit] == 0 then return number_text(ns / NS[unit]) .. unit end
+  end
+  return number_text(ns) .. 'ns'
+end
+
+--- The refusal of a text that should have been something else.
+---@return nil
+---@return string message
+local function refuse(text, what, hint)
+  return nil, ("'%s' is not %s%s"):format(text, what, hint or '')
+end
+
+local function in_range(n, option)
+  return n >= (option.min or -math.huge) and n <= (option.max or math.huge)
+end
+
+---@param option opt.Option
+---@param show fun(n: number): string
+---@return string such as " from 0 to 100"
+local function range_text(option, show)
+  if option.min and option.max then return (' from %s to %s'):format(show(option.min), show(option.max)) end
+  if option.min then return (' of at least %s'):format(show(option.min)) end
+  return option.max and (' of at most %s'):format(show(option.max)) or ''
+end
+
+local function parse_whole(text)
+  local n = (text:match '^[+-]?%d+$' or text:match '^0[xX]%x+$') and tonumber(text)
+  return n and math.abs(n) <= MAX_EXACT and n or nil
+end
+
+local function parse_integer(text, option)
+  local n = parse_whole(text)
+  if n and in_range(n, option) then return n end
+  return refuse(text, 'a whole number' .. range_text(option, number_text))
+end
+
+local function parse_number(text, option)
+  local n = text:match '^[+-]?%.?%d[%d.eE+-]*$' and tonumber(text)
+  if n and math.abs(n) < math.huge and in_range(n, option) then return n end
+  return refuse(text, 'a number' .. range_text(option, number_text))
+end
+
+local function parse_pages(text, option)
+  local n = parse_whole(text)
+  if not n or not in_range(n, option) then
+    return refuse(text, 'a power of two' .. range_text(option, number_text))
+  end
+  if bit.band(n, n - 1) == 0 then return n end
+  local below = 2 ^ math.floor(math.log(n, 2))
+  return refuse(text, 'a power of two', ('; the nearest are %d and %d'):format(below, below * 2))
+end
+
+local function parse_duration(text, option)
+  local bare = text:match '^%d+$' or text:match '^%d*%.%d+$'
+  local ns, message = units.duration(bare and text .. (option.unit or 'ns') or text)
+  if not ns then return nil, message end
+  if in_range(ns, option) then return ns end
+  return refuse(text, 'a time' .. range_text(option, duration_text))
+end
+
+local function parse_size(text, option)
+  local bytes, message = units.size(text)
+  if not bytes then return nil, message end
+  if in_range(bytes, option) then return bytes end
+  return refuse(text, 'a size' .. range_text(option, number_text))
+end
+
+local function parse_enum(text, option)
+  for _, value in ipairs(option.values) do
+    if value == text then return value end
+  end
+  return refuse(text, 'one of ' .. table.concat(option.values, ', '), nearest.hint(text, option.values))
+end
+
+--- true: by frame pointers; a number: the bytes of stack that are copied and unwound.
+local function parse_call_graph(text)
+  if text == 'fp' then return true end
+  local size = text == 'dwarf' and DUMP or parse_whole(text:match '^dwarf,(.+)$' or '')
+  if not size or size < 8 or size > MAX_DUMP then
+    return refuse(text, 'fp, dwarf, or dwarf,SIZE with bytes up to ' .. MAX_DUMP)
+  end
+  return math.ceil(size / 8) * 8
+end
+
+local function parse_text(text)
+  return text
+end
+
+--- The elements of "a,b,c"; an empty text has one empty element.
+local function split(text)
+  local words = {}
+  for word in (text .. ','):gmatch '([^,]*),' do
+    words[#words + 1] = word
+  end
+  return words
+end
+
+local function parse_cpus(text)
+  for _, word in ipairs(split(text)) do
+    local first, last = word:match '^(%d+)%-(%d+)$'
+    first = tonumber(first or word:match '^%d+$')
+    last = tonumber(last) or first
+    if not first or first > last or last > MAX_CPU then return refuse(text, 'a CPU list such as 0-3,7') end
+  end
+  return text
+end
+
+local function parse_ids(text)
+  local ids = {}
+  for _, word in ipairs(split(text)) do
+    local id = word:match '^%d+$' and tonumber(word)
+    if not id or id < 1 or id >= sys.PID_END then return refuse(text, 'a list of positive ids such as 12,345') end
+    ids[#ids + 1] = id
+  end
+  return ids
+end
+
+--- Numbers and names; which processes have them is for later to find out.
+local function parse_processes(text)
+  local list = {}
+  for _, word in ipairs(split(text)) do
+    local id = word:match '^%d+$' and tonumber(word)
+    if word == '' or word:sub(1, 1) == '-' or id and (id < 1 or id >= sys.PID_END) then
+      return refuse(text, 'a list of processes, by number or name, such as 12,java')
+    end
+    list[#list + 1] = id or word
+  end
+  return list
+end
+
+local function is_before(a, b)
+  if type(a) == type(b) then return a < b end
+  return type(a) == 'number'
+end
+
+--- parse(text, option) gives the value, or nil and a message.
+--- `lua` is the Lua type a default must have. A `list` type yields an array, and repeated use appends to
+--- it (a `sorted` one, in that order, holds each element once), a `joined` one is a text that repeated use prolongs; a
+--- `switch` takes no value, except one that stands behind its long name and is like `claims`; `argument`
+--- is its name in help.
+local types = {
+  flag     = { lua = 'boolean', switch = true, negatable = true },
+  stacks   = { lua = 'boolean', switch = true, negatable = true, argument = 'fp|dwarf[,SIZE]',
+    claims = { '^fp$', '^dwarf$', '^dwarf,', '^lbr' }, parse = parse_call_graph },
+  count    = { lua = 'number', switch = true },
+  integer  = { lua = 'number', argument = 'N', parse = parse_integer },
+  number   = { lua = 'number', argument = 'N', parse = parse_number },
+  pages    = { lua = 'number', argument = 'N', parse = parse_pages },
+  duration = { lua = 'number', argument = 'T', parse = parse_duration },
+  size     = { lua = 'number', argument = 'SIZE', parse = parse_size },
+  string   = { lua = 'string', argument = 'TEXT', parse = parse_text },
+  event    = { lua = 'string', argument = 'EVENT', parse = parse_text },
+  enum     = { lua = 'string', parse = parse_enum },
+  cpus     = { lua = 'string', argument = 'LIST', joined = true, parse = parse_cpus },
+  ids      = { lua = 'table', argument = 'LIST', list = true, sorted = is_before, parse = parse_ids },
+  processes = { lua = 'table', argument = 'LIST', list = true, sorted = is_before, parse = parse_processes },
+  words    = { lua = 'table', argument = 'LIST', list = true, parse = split },
+}
+
+return {
+  types = types,
+  NS = NS,
+  number_text = number_text,
+  duration_text = duration_text,
+}

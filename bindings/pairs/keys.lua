@@ -1,0 +1,267 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- What the pair matcher must know of each event: its key and what it may be. Where the matcher cannot
+--- read that by itself, a loop is generated that writes the key column and the flags of a batch.
+local bit = require 'bit'
+local ffi = require 'ffi'
+local dispatch = require 'bindings.view.dispatch'
+local events = require 'bindings.select.events'
+local expr = require 'bindings.expr.compile'
+local failure = require 'bindings.base.failure'
+local nearest = require 'bindings.base.nearest'
+local views = require 'bindings.view.views'
+
+local C = ffi.C
+local keys = {}
+
+local MAX_CPUS = 4096
+
+--- The compiled key of an event, nil where its key is the instance.
+---@param config FeedConfig
+---@param event Event
+---@param form? string see ExprOptions
+---@return Compiled?
+function keys.compile(config, event, form)
+  local text = event.attrs.key or config.key
+  return text and not event.is_life and events.compile(event, text, 'key', form or 'key') or nil
+end
+
+--- The integer field that a key is, which the matcher reads by itself; nil for other expressions.
+---@return Field?
+function keys.plain_field(config, event)
+  local field = event.fields[event.attrs.key or config.key]
+  if not field or views.has(field, 'ARRAY') or views.has(field, 'DYNAMIC') or views.has(field, 'STRING') then return end
+  local size = field.size
+  return (size == 1 or size == 2 or size == 4 or size == 8) and field or nil
+end
+
+--- What an event may be, from its role= expression: 1 may start a pair, 2 may end one.
+---@return Compiled?
+function keys.role(event)
+  local text = event.attrs.role
+  return text and events.compile(event, text, 'role', 'number')
+end
+
+--- Flags of a role, by its two bits.
+local ROLE_FLAGS = {
+  [0] = C.EVENT_NO_FIRST + C.EVENT_NO_SECOND,
+  [1] = C.EVENT_NO_SECOND,
+  [2] = C.EVENT_NO_FIRST,
+  [3] = 0,
+}
+
+--- Compiles all keys once, so that mistakes in them come up before anything is opened.
+---@param config FeedConfig
+---@return boolean are_strings
+function keys.check(config)
+  local strings, numbers
+  for _, stage in ipairs(config.stages) do
+    for _, event in ipairs(stage) do
+      local key = keys.compile(config, event)
+      keys.role(event)
+      if key and key.type == 'string' then
+        strings = event
+      else
+        numbers = event
+      end
+    end
+  end
+  if strings and numbers then
+    failure.usage('the key of %s is a string and that of %s is a number: they can never be equal', strings.name,
+      numbers.name)
+  end
+  return strings ~= nil
+end
+
+--- What tells keys that are read in the same way, though of different events, from others.
+local function key_identity(event, key)
+  local parts = { key.source }
+  for _, name in ipairs(nearest.keys(key.fields_used)) do
+    local field = event.fields[name]
+    if field then parts[#parts + 1] = ('%s %d %d %d'):format(name, field.offset, field.size, field.flags) end
+  end
+  return table.concat(parts, '\n')
+end
+
+--- Statements that write e.key, and say what e may be; what they are bound to; Branch.same.
+local function key_and_role(config, instance, env, event, i)
+  local key, role = keys.compile(config, event), keys.role(event)
+  local bound, code, same = { ['payload_' .. i] = event.view and event.view.payload }, {}, nil
+  if event.is_life then
+    code[1] = 'e.key = e.tid'
+  elseif key and not keys.plain_field(config, event) then
+    code[1] = ('if not key_%d(e, cast(payload_%d, e.raw), e.raw, e.raw_size) then e.flags = bor(e.flags, %d) end')
+      :format(i, i, ROLE_FLAGS[0])
+    bound['key_' .. i] = expr.load(key, env)
+    same = key_identity(event, key)
+  elseif not key then
+    code[1] = 'e.key = e.' .. instance
+    same = instance
+  end
+  local field = key and keys.plain_field(config, event)
+  if config.has and field then
+    code[#code + 1] = ('if not has(tonumber(cast(payload_%d, e.raw).%s)) then e.flags = bor(e.flags, %d) end'):format(i,
+      field.name, ROLE_FLAGS[0])
+    bound.has, bound.tonumber = config.has, tonumber
+  end
+  if role then
+    code[#code + 1] = ('local role = role_%d(e, cast(payload_%d, e.raw), e.raw, e.raw_size) or 0'):format(i, i)
+    code[#code + 1] = 'e.flags = bor(e.flags, roles[band(role, 3)])'
+    bound['role_' .. i], bound.roles, bound.band = expr.load(role, env), ROLE_FLAGS, bit.band
+  end
+  return code, bound, #code == 1 and same or nil
+end
+
+--- Compiles the keys of events that only details show. Where these ask for events of the same key, those of
+--- the profiler itself must have the one of all events: without it they would just never be shown. What
+--- another profiler gives has it or not.
+---@param config { key?: string }
+---@param list Event[]
+---@param samekey? boolean
+function keys.check_context(config, list, samekey)
+  for _, event in ipairs(list) do
+    local is_own = not (event.owner and event.owner.parent)
+    if event.attrs.key or samekey and is_own then keys.compile(config, event) end
+  end
+end
+
+--- A function that gives the key of an event, and whether it is one of an expression. An event that lacks
+--- the fields of a key that is not its own has that of its cpu or thread.
+---@param config { key?: string }
+---@param list Event[]
+---@param instance 'cpu'|'tid'
+---@param env table<string, function> what expressions may call
+---@return fun(ev: any): any, boolean
+function keys.reader(config, list, instance, env)
+  local by_class = {}
+  for _, event in ipairs(list) do
+    local ok, compiled = pcall(keys.compile, config, event)
+    if compiled and (ok or event.attrs.key) then
+      if not ok then error(compiled, 0) end
+      by_class[event.class] = { evaluate = expr.load(compiled, env), payload = event.view.payload }
+    end
+  end
+  return function(ev)
+    local e = ffi.cast('struct event *', ev)
+    local key = by_class[e.class]
+    if not key then return e[instance], false end
+    if not key.evaluate(e, ffi.cast(key.payload, e.raw), e.raw, e.raw_size) then return nil, true end
+    return e.key + 0LL, true
+  end
+end
+
+--- A wakeup that no switch follows, because the task is running and about to notice, would stay
+--- stored for long, and make a pair with the switch back to it after it was preempted. It is one where a task
+--- wakes itself, or where the cpu that it is to run on runs it already, which is known where all switches are
+--- seen; and it may be one between lost events and the next switch of that cpu.
+local WAKEUP = [[
+local w = cast(payload_%d, e.raw)
+local cpu = w.target_cpu
+local runs = cpu >= 0 and cpu < max_cpus and current[cpu]
+if w.pid == w.common_pid or runs == w.pid then
+  e.flags = bor(e.flags, no_first)
+  unneeded[0] = unneeded[0] + 1
+elseif runs == lost then
+  e.flags = bor(e.flags, no_start)
+end]]
+local SWITCH = 'if e.cpu >= 0 and e.cpu < max_cpus then current[e.cpu] = cast(payload_%d, e.raw).next_pid end'
+
+local function has_fields(event, ...)
+  for _, name in ipairs { ... } do
+    if not event.fields[name] then return false end
+  end
+  return true
+end
+
+--- Code for wakeups and switches, nil for other events.
+local function wakeup_code(event, i, state)
+  if event.name == 'sched:sched_wakeup' and has_fields(event, 'pid', 'target_cpu', 'common_pid') then
+    return WAKEUP:format(i)
+  elseif state.sees_switches and event.name == 'sched:sched_switch' and (event.filter or '') == ''
+    and has_fields(event, 'next_pid') then
+    return SWITCH:format(i)
+  end
+end
+
+local NOT_YET, LOST = -1, -2 -- instead of a task: none is known yet, or no more
+
+--- The task each cpu runs, as far as it is known, and how many wakeups were of no need.
+local function wakeup_state(sees_switches)
+  local current = ffi.new('int32_t[?]', MAX_CPUS)
+  ffi.fill(current, ffi.sizeof(current), 0xff) -- NOT_YET
+  local function forget(cpu)
+    local one = cpu >= 0 and cpu < MAX_CPUS
+    for i = one and cpu or 0, one and cpu or MAX_CPUS - 1 do
+      -- Those of which no switch was ever seen may be none of ours.
+      if current[i] ~= NOT_YET then current[i] = LOST end
+    end
+  end
+  return {
+    sees_switches = sees_switches,
+    current = current,
+    max_cpus = MAX_CPUS,
+    lost = LOST,
+    no_first = C.EVENT_NO_FIRST,
+    no_start = C.EVENT_NO_START,
+    unneeded = ffi.new 'double[1]',
+    forget = forget,
+  }
+end
+
+--- The loop that fills the key column and says what each event may be, nil where the matcher needs
+--- none. An event whose key has no value (a division by zero) takes no part.
+---@param config FeedConfig
+---@param others Event[] of no stage, which may be switches
+---@param instance 'cpu'|'tid' the key of events that have no other
+---@param env table<string, function> what expressions may call
+---@return (fun(events: ffi.cdata*, n: integer))? fill
+---@return ffi.cdata* unneeded double[1]: wakeups that may start no pair
+function keys.filler(config, others, instance, env)
+  local branches, wakeups = {}, false
+  local state = wakeup_state(instance == 'cpu')
+  local function add(event, i, code, bound, same)
+    local more = wakeup_code(event, i, state)
+    if more then
+      code[#code + 1] = more
+      for _, name in ipairs { 'current', 'max_cpus', 'lost', 'no_first', 'no_start', 'unneeded' } do
+        bound[name] = state[name]
+      end
+      bound['payload_' .. i] = event.view.payload
+    end
+    return {
+      class = event.class,
+      code = code,
+      bound = bound,
+      same = not more and same or nil,
+      is_wakeup = more and event.name ~= 'sched:sched_switch',
+      is_switch = more and event.name == 'sched:sched_switch',
+      only = #code == 1 and more,
+    }
+  end
+  local list, serial = {}, 0
+  for _, stage in ipairs(config.stages) do
+    for _, event in ipairs(stage) do
+      serial = serial + 1
+      list[#list + 1] = add(event, serial, key_and_role(config, instance, env, event, serial))
+    end
+  end
+  for _, event in ipairs(others) do
+    serial = serial + 1
+    list[#list + 1] = add(event, serial, {}, {})
+  end
+  for _, one in ipairs(list) do
+    wakeups = wakeups or one.is_wakeup
+  end
+  for _, one in ipairs(list) do
+    -- Who runs where is of interest for wakeups only.
+    if #one.code > 0 and (wakeups or not (one.is_switch and one.only)) then
+      branches[#branches + 1] = { class = one.class, code = table.concat(one.code, '\n'), bound = one.bound,
+        same = one.same }
+    end
+  end
+  if wakeups then
+    branches[#branches + 1] = { class = C.EVENT_LOST, code = 'forget(e.cpu)', bound = { forget = state.forget } }
+  end
+  return #branches > 0 and dispatch.loop('keys', branches) or nil, state.unneeded
+end
+
+return keys

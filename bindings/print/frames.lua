@@ -1,0 +1,161 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Stacks as text: what the frames of a stack are called, looked up when something is printed and not
+--- when the stack is seen.
+local ffi = require 'ffi'
+local text = require 'bindings.base.text'
+
+local C = ffi.C
+local frames = {}
+
+local FRAME_JIT = tonumber(C.FRAME_JIT)
+local MANY_STACKS = 2 ^ 18 -- a quarter of what the runtime keeps
+local MAX_TEXTS = 4096 -- printed stacks that are kept as text
+
+--- A frame of a stack.
+---@class Frame
+---@field address ffi.cdata* uint64_t
+---@field symbol? string
+---@field plus number bytes from the symbol's start
+---@field dso? string
+---@field offset number where in that file
+---@field in_kernel boolean
+---@field is_jit boolean code that a process made for itself
+---@field inlined? boolean a function that has no code of its own: it is part of the next frame
+---@field source? string file and line, with --srcline
+
+---@class Frames
+---@field list fun(id: integer): Frame[] innermost first
+---@field lines fun(id: integer): string[] the frames as a report prints them, with their addresses
+---@field text fun(id: integer): string the same, as indented lines
+---@field forget fun() makes room for other stacks if there are many; all ids so far are void then
+---@field names fun(id: integer, names: string[], kinds: string[]): integer how many frames there are; their names,
+---  innermost first, and kinds: 'k' kernel, 'j' JIT code, 'i' inlined, 'u' other; '?' where only the file is known:
+---  '[libc.so.6]'
+
+--- "symbol+0x1c (file)", "symbol (inlined)", both with the line of source where it is known.
+---@param frame Frame
+---@return string
+function frames.text(frame)
+  local symbol, place = frame.symbol or 'Unknown', frame.inlined and 'inlined' or frame.dso or 'unknown'
+  if frame.symbol and not frame.inlined then symbol = ('%s+0x%x'):format(symbol, frame.plus) end
+  return ('%s (%s)%s'):format(symbol, place, frame.source and ' ' .. frame.source or '')
+end
+
+--- The frames of a session's stacks.
+---@param session ffi.cdata*
+---@param add? fun(list: Frame[], frame: Frame, file: integer, offset: ffi.cdata*) puts a frame into the list, and
+---  what is inlined there; nil: as it is
+---@return Frames
+function frames.new(session, add)
+  local frame = ffi.new 'struct frame'
+  local strings = {} -- by address: the runtime's texts stay where they are
+
+  local function string_at(s)
+    if s == nil then return nil end
+    local at = tonumber(ffi.cast('intptr_t', s))
+    local found = strings[at]
+    if not found then
+      found = text.safe(ffi.string(s))
+      strings[at] = found
+    end
+    return found
+  end
+
+  local self = {}
+
+  function self.list(id)
+    local list, index, stacks = {}, 0, C.session_stacks(session)
+    if stacks == nil or id < 0 then return list end
+    while C.stacks_frame(stacks, id, index, frame) do
+      local one = {
+        address = frame.address,
+        symbol = string_at(frame.symbol),
+        plus = tonumber(frame.plus),
+        dso = string_at(frame.dso),
+        offset = tonumber(frame.offset - frame.back),
+        in_kernel = frame.in_kernel,
+        is_jit = frame.kind == FRAME_JIT,
+      }
+      if add then add(list, one, frame.file, frame.offset - frame.back) else list[#list + 1] = one end
+      index = index + 1
+    end
+    return list
+  end
+
+  local files = {} -- by address of their path: '[libc.so.6]'
+  local function unknown_in(dso)
+    if dso == nil then return 'Unknown' end
+    local at = tonumber(ffi.cast('intptr_t', dso))
+    files[at] = files[at] or ('[%s]'):format(string_at(dso):match '[^/]*$':match '^%[?(.-)%]?$')
+    return files[at]
+  end
+
+  --- The same as names, where frames may be more than those of the stack.
+  local function listed_names(id, names, kinds)
+    local list = self.list(id)
+    for i, one in ipairs(list) do
+      local file = not one.in_kernel and one.dso and ('[%s]'):format(one.dso:match '[^/]*$':match '^%[?(.-)%]?$')
+      names[i] = one.symbol or file or 'Unknown'
+      kinds[i] = one.inlined and 'i' or one.in_kernel and 'k' or one.is_jit and 'j' or one.symbol and 'u' or '?'
+    end
+    return #list
+  end
+
+  function self.names(id, names, kinds)
+    if add then return listed_names(id, names, kinds) end
+    local n, stacks = 0, C.session_stacks(session)
+    if stacks == nil or id < 0 then return n end
+    while C.stacks_frame(stacks, id, n, frame) do
+      n = n + 1
+      local kind = frame.kind
+      if frame.in_kernel then
+        names[n], kinds[n] = string_at(frame.symbol) or 'Unknown', 'k'
+      elseif frame.symbol ~= nil then
+        names[n], kinds[n] = string_at(frame.symbol), kind == FRAME_JIT and 'j' or 'u'
+      else
+        names[n], kinds[n] = unknown_in(frame.dso), '?'
+      end
+    end
+    return n
+  end
+
+  --- A line for each frame; in_kernel: only those of the kernel, or of user space.
+  function self.lines(id, in_kernel)
+    local lines = {}
+    for _, one in ipairs(self.list(id)) do
+      if in_kernel == nil or (one.in_kernel or false) == in_kernel then
+        lines[#lines + 1] = ('%016x %s'):format(one.address, frames.text(one))
+      end
+    end
+    return lines
+  end
+
+  local function indented(lines) return #lines > 0 and '    ' .. table.concat(lines, '\n    ') .. '\n' or '' end
+
+  --- The frames of the kernel, then those of user space, as text.
+  function self.halves(id) return indented(self.lines(id, true)), indented(self.lines(id, false)) end
+
+  local texts, nr_texts = {}, 0
+  function self.text(id)
+    local found = texts[id]
+    if not found then
+      found = indented(self.lines(id))
+      if nr_texts == MAX_TEXTS then texts, nr_texts = {}, 0 end
+      texts[id], nr_texts = found, nr_texts + 1
+    end
+    return found
+  end
+
+  local stats = ffi.new 'struct stacks_stats'
+  function self.forget()
+    local stacks = C.session_stacks(session)
+    if stacks == nil then return end
+    C.stacks_read_stats(stacks, stats)
+    if stats.stacks < MANY_STACKS then return end
+    C.stacks_clear(stacks)
+    texts, nr_texts = {}, 0
+  end
+  return self
+end
+
+return frames

@@ -1,0 +1,265 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Event lines: wall time, task, flags, cpu, time, name, fields. For each class a printer is made
+--- from the tracepoint's print format; where that does not translate, libtraceevent prints.
+local bit = require 'bit'
+local ffi = require 'ffi'
+local frames = require 'bindings.print.frames'
+local printfmt = require 'bindings.print.printfmt'
+local text = require 'bindings.base.text'
+
+local C = ffi.C
+local printer = {}
+
+local FALLBACK_SIZE = 16384 -- bytes of a line by libtraceevent
+
+local NO_TIME = (' '):rep(28) -- as wide as the wall time
+
+-- What an object says of its event's place in the details of a pair (lib/detail.lua).
+local PART = { 'part', 'offset_ns', 'run_ns', 'note', 'hidden', 'reason' }
+
+-- common_flags (kernel: enum trace_flag_type).
+local IRQS_OFF, NEED_RESCHED_LAZY, NEED_RESCHED, HARDIRQ = 0x01, 0x02, 0x04, 0x08
+local SOFTIRQ, PREEMPT_RESCHED, NMI, BH_OFF = 0x10, 0x20, 0x40, 0x80
+
+--- The first three columns of flags as the kernel prints them: irqs, rescheduling, context.
+local function irq_columns(flags)
+  local function on(mask) return bit.band(flags, mask) ~= 0 end
+  local irqs = on(IRQS_OFF) and (on(BH_OFF) and 'D' or 'd') or on(BH_OFF) and 'b' or '.'
+  local need, lazy, preempt = on(NEED_RESCHED), on(NEED_RESCHED_LAZY), on(PREEMPT_RESCHED)
+  local resched = '.'
+  if need and lazy then
+    resched = preempt and 'B' or 'b'
+  elseif need then
+    resched = preempt and 'N' or 'n'
+  elseif lazy then
+    resched = preempt and 'L' or 'l'
+  elseif preempt then
+    resched = 'p'
+  end
+  local context = on(NMI) and (on(HARDIRQ) and 'Z' or 'z')
+    or on(HARDIRQ) and (on(SOFTIRQ) and 'H' or 'h')
+    or on(SOFTIRQ) and 's'
+    or '.'
+  return irqs .. resched .. context
+end
+
+--- The last two: preemption depth and migration-disable depth.
+local function preempt_columns(count)
+  local function depth(n) return n == 0 and '.' or ('%x'):format(n) end
+  return depth(bit.band(count, 15)) .. depth(bit.rshift(count, 4))
+end
+
+local IRQ_COLUMNS, PREEMPT_COLUMNS = {}, {}
+for i = 0, 255 do
+  IRQ_COLUMNS[i], PREEMPT_COLUMNS[i] = irq_columns(i), preempt_columns(i)
+end
+
+--- A cpu's number as it is printed, made at its first event.
+local CPU_TEXT = setmetatable({ [-1] = '---' }, {
+  __index = function(texts, cpu)
+    texts[cpu] = ('%03d'):format(cpu)
+    return texts[cpu]
+  end,
+})
+
+---@class Printer
+---@field out Output
+---@field bodies table<integer, function> by class: function(buf, ev)
+local Printer = {}
+Printer.__index = Printer
+
+---@param run table the driver's
+---@return Printer
+function printer.new(run)
+  local self = { run = run, out = run.out, printers = {} }
+  return setmetatable(self, Printer)
+end
+
+--- A function(buf, e) that appends the rendered fields of struct event *e.
+local function fields_printer(event, run)
+  local tp = event.tracepoint
+  local print_fmt = event.print_fmt or tp and ffi.string(C.tracepoint_print_fmt(tp))
+  if event.is_life then
+    return function(buf, e) buf:putf('pid=%d tid=%d', e.pid, e.tid) end
+  elseif not print_fmt then
+    return function(buf, e) buf:putf('%d', e.period) end
+  end
+  local scratch = ffi.new('char[?]', FALLBACK_SIZE)
+  local function fall_back(buf, e)
+    if not tp then return end
+    local n = C.tracepoint_print(tp, e.raw, e.raw_size, scratch, FALLBACK_SIZE)
+    buf:put(text.safe(ffi.string(scratch, math.min(n, FALLBACK_SIZE - 1))))
+  end
+  local format = { print_fmt = print_fmt, fields = event.fields }
+  local render = printfmt.compile(format, {
+    safe = text.safe,
+    symbol = function(address, with_offset) return run.services.symbol(address, with_offset) end,
+    string = function(address) return run.services.kernel_string(address) end,
+  })
+  if not render then return fall_back end
+  return function(buf, e)
+    if not render(buf, e.raw, e.raw_size) then fall_back(buf, e) end -- a short payload
+  end
+end
+
+--- A function(buf, e) that appends what an event is: as its profiler describes it, else its name and
+--- its fields. It returns what else the profiler says of it, and whether that is about user space.
+local function body_printer(event, run)
+  local name, fields = event.name, fields_printer(event, run)
+  local describe, view = event.owner.describe, event.view.type
+  return function(buf, e)
+    local description, block, of_user
+    if describe then description, block, of_user = describe(ffi.cast(view, e)) end
+    if description then
+      buf:put(text.safe(description))
+      return block and text.lines(block), of_user
+    else
+      buf:put(name, ': ')
+      fields(buf, e)
+    end
+  end
+end
+
+--- Wall clock of the session, once events flow: seconds and ns of the time base; nil where unknown.
+function Printer:read_clock()
+  local clock = ffi.new 'struct session_clock'
+  C.session_read_clock(self.run.session, clock)
+  self.base = clock.base
+  if clock.wall_sec == clock.wall_sec then
+    self.wall_sec, self.wall_nsec = clock.wall_sec, clock.wall_nsec
+  end
+end
+
+--- A function(e, bare, prefix) that prints the line of one class as text, bare without its stack, with prefix
+--- instead of the wall time.
+function Printer:line_printer(event)
+  local out, safe, task_name = self.out, text.safe, self.run.services.task_name
+  local services = self.run.services
+  local buf, stack, stack_text, halves = out:text_buffer(), services.stack, services.frames.text, services.frames.halves
+  local body = body_printer(event, self.run)
+  local floor = math.floor
+  local has_flags = not event.perf_event and not event.output and not event.is_life and not event.record
+  local has_column = has_flags or not event.owner.describe
+  local base, wall_sec, wall_nsec = self.base, self.wall_sec, self.wall_nsec
+  local last_sec, last_text = nil, ''
+
+  return function(e, bare, prefix)
+    local time = e.time
+    if prefix and (prefix ~= true or not wall_sec) then
+      buf:put(prefix == true and NO_TIME or prefix)
+    elseif wall_sec then
+      local ns = wall_nsec + time
+      local sec = floor(ns / 1e9)
+      if sec ~= last_sec then
+        last_sec, last_text = sec, os.date('%Y-%m-%d %H:%M:%S', wall_sec + sec)
+      end
+      buf:putf('%s.%06d  ', last_text, floor((ns - sec * 1e9) / 1000))
+    end
+    local us = floor((base + time) / 1000 + 0.5)
+    local sec = floor(us / 1e6)
+    -- common_type u16, common_flags u8, common_preempt_count u8, common_pid s32
+    local irq, preempt, blank = '...', '..', ' '
+    if not has_column then
+      irq, preempt, blank = '', '', ''
+    elseif has_flags and e.raw_size >= 8 then
+      irq, preempt = IRQ_COLUMNS[e.raw[2]], PREEMPT_COLUMNS[e.raw[3]]
+    end
+    buf:putf('%16s %6d %s%s%s[%s] %d.%06d: ', safe(task_name(e.tid, time)), e.tid, irq, preempt, blank, CPU_TEXT[e.cpu],
+      sec, us - sec * 1e6)
+    local block, of_user = body(buf, e)
+    buf:put '\n'
+    if bare then return end
+    if block and of_user and e.chain ~= nil then
+      local kernel, user = halves(stack(e))
+      buf:put(kernel, block, user)
+      return
+    end
+    if block then buf:put(block) end
+    if e.chain ~= nil then buf:put(stack_text(stack(e))) end
+  end
+end
+
+--- A function(e, _, part) that prints one class as an object, for JSON and CSV, with the fields of part.
+function Printer:record_printer(event)
+  local out, view, services = self.out, event.view, self.run.services
+  local task_name = services.task_name
+  local order = { 'time', 'cpu', 'pid', 'tid', 'comm' }
+  local names = {}
+  for _, field in ipairs(event.list) do
+    if not field.name:match '^common_' then
+      -- A payload's own pid, cpu and comm stand beside the sample's.
+      local key = field.name
+      for i = 1, 5 do
+        if order[i] == key then key = 'event_' .. key end
+      end
+      names[#names + 1] = { key = key, field = field.name }
+      order[#order + 1] = key
+    end
+  end
+  if event.callchain then order[#order + 1] = 'stack' end
+  local order_with_part = { unpack(order) }
+  for _, name in ipairs(PART) do
+    order_with_part[#order_with_part + 1] = name
+  end
+  return function(e, bare, _, part)
+    local ev = not event.is_life and ffi.cast(view.type, e)
+    local record = {
+      time = (self.base + e.time) / 1e9,
+      cpu = e.cpu,
+      pid = e.pid,
+      tid = e.tid,
+      comm = task_name(e.tid, e.time),
+    }
+    for _, name in ipairs(names) do
+      local value = ev[name.field]
+      if type(value) == 'cdata' and not tonumber(value) then
+        local list = {}
+        for i = 0, #value - 1 do
+          list[i + 1] = value[i]
+        end
+        value = list
+      end
+      record[name.key] = value
+    end
+    if event.callchain and not bare then
+      record.stack = {}
+      for i, frame in ipairs(services.frames.list(services.stack(e))) do
+        record.stack[i] = frames.text(frame)
+      end
+    end
+    for name, value in pairs(part or {}) do
+      record[name] = value
+    end
+    out:record(event.name, record, part and order_with_part or order)
+  end
+end
+
+--- What stands for a class that is no sample of an event.
+local function life_event(class)
+  local name = class == C.EVENT_EXIT and 'exit' or class == C.EVENT_FORK and 'fork' or 'comm'
+  return { name = name, is_life = true, list = {}, fields = {}, owner = {}, view = {} }
+end
+
+--- Makes a class's printer at its first event: most runs print few of their classes.
+function Printer:make(class)
+  jit.off() -- see bindings/init.lua
+  if not self.base then self:read_clock() end
+  local event = self.run.events.list[class - C.EVENT_FIRST + 1] or life_event(class)
+  local made = self.out.format == 'text' and self:line_printer(event) or self:record_printer(event)
+  self.printers[class] = made
+  jit.on()
+  return made
+end
+
+--- Prints an event: what a handler was given, or what a pair has kept.
+---@param ev ffi.cdata* struct event *, or a view of one
+---@param bare? boolean without its stack
+---@param prefix? string|true text: instead of the wall time and the blanks behind it; true: blanks, where there is none
+---@param part? table<string, any> JSON and CSV: further fields, those of PART
+function Printer:print(ev, bare, prefix, part)
+  local e = ffi.cast('struct event *', ev)
+  local print_line = self.printers[e.class] or self:make(e.class)
+  print_line(e, bare, prefix, part)
+end
+
+return printer

@@ -1,0 +1,213 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Events that are only counted. Live, the kernel counts and C reads all of it into one array at each
+--- interval; in a recording the periods of the samples are added up. A script sees no difference.
+local ffi = require 'ffi'
+local condition = require 'bindings.select.condition'
+local failure = require 'bindings.base.failure'
+
+local C = ffi.C
+local counts = {}
+
+local MAX_GROUP = 256 -- events that the kernel is asked to read at once
+local HARDWARE = { hardware = true, ['hw-cache'] = true, raw = true, pmu = true }
+
+--- What a script gets from session.count(). Rows and events are numbered from 1; a row is a CPU, or a
+--- thread with all that it has started.
+---@class Counts
+---@field events Event[]
+---@field title 'CPU'|'THREAD'
+---@field rows fun(self: Counts): integer how many there are now
+---@field id fun(self: Counts, row: integer): integer number of the CPU or thread, ascending
+---@field get fun(self: Counts, row: integer, event: integer): number?, number?
+---@field take fun(self: Counts, ev: any): number?, number?
+local Counts = {}
+Counts.__index = Counts
+
+--- All events of a list: events, lists of them as options hold them, and selectors.
+local function flatten(set, list, found)
+  for _, one in ipairs(type(list) == 'table' and not list.class and list or { list }) do
+    if type(one) == 'string' then
+      flatten(set, set:select(one, 0), found)
+    elseif one.class then
+      found[#found + 1] = one
+    else
+      flatten(set, one, found)
+    end
+  end
+  return found
+end
+
+--- Numbers the groups: software events are read together, hardware ones share the few counters of
+--- the machine in turn, unless their ratio is asked for.
+local function group(list, together)
+  local software, last = 0, 0
+  for _, event in ipairs(list) do
+    if HARDWARE[event.kind] and not together then
+      last = last + 1
+      event.count_group = last
+    else
+      if software % MAX_GROUP == 0 then
+        last = last + 1
+        list.group = last
+      end
+      software = software + 1
+      event.count_group = list.group
+    end
+    if event.record then failure.usage('%s cannot be counted: the kernel only reports it', event.name) end
+    event.counted = true
+  end
+end
+
+--- Rows that are added up here, from a recording.
+local function recorded(self)
+  local sums, places, n = {}, {}, #self.events
+  self._sums = sums
+  local function new_place(id)
+    local at = 1
+    while self._ids[at] and self._ids[at] < id do at = at + 1 end
+    table.insert(self._ids, at, id)
+    places[id] = ffi.new('double[?]', n)
+    sums[id] = places[id]
+    return places[id]
+  end
+  self.routes = {}
+  for i, event in ipairs(self.events) do
+    self.routes[i] = {
+      class = event.class,
+      view = event.view,
+      handlers = {
+        function(ev)
+          local cpu = ev._cpu
+          local place = places[cpu] or new_place(cpu)
+          place[i - 1] = place[i - 1] + tonumber(ev._period)
+        end,
+      },
+    }
+  end
+end
+
+---@param instance Instance
+---@param list Event[]|string[] or lists of them
+---@param settings? { every?: integer, together?: boolean, by?: Event } every: ns between two reads, in place
+--- of -i; together: hardware events are counted at the same times or not at all; by: the event with the
+--- sample 'read' whose samples hold the counts, for take()
+---@return Counts
+function counts.new(instance, list, settings)
+  settings = settings or {}
+  local run = instance.run
+  local self = setmetatable({
+    events = flatten(instance.set, list, {}),
+    title = run.per_thread and 'THREAD' or 'CPU',
+    _run = run,
+    _session = run.session,
+    _out = ffi.new 'struct counts',
+    _ids = {},
+  }, Counts)
+  self._delta = ffi.new('int64_t[?]', #self.events + 1) -- of take(); condition() is asked for even where it is not
+  if settings.by then settings.by.is_clock = true end
+  if instance.parent then return self end -- as a source of events it has samples
+  if run.counts then failure.raise('%s: session.count was called twice', instance.name) end
+  run.counts, run.every = self, settings.every
+  group(self.events, settings.together or settings.by)
+  if settings.by then
+    if run.opt.input or run.per_thread then
+      failure.usage('%s: it counts on the CPUs of the running kernel, not of threads or recordings', instance.name)
+    end
+    settings.by.reads = C.READS_COUNTED
+    self._last, self._size = {}, ffi.new 'uint32_t[1]'
+  end
+  if run.opt.input then recorded(self) end
+  return self
+end
+
+--- Gets what was counted since it was called before. The driver does.
+function Counts:read()
+  if not self._sums then
+    C.session_read_counts(self._session, self._out)
+    return
+  end
+  self._told = self._told or {}
+  for id, sums in pairs(self._sums) do
+    local told = self._told[id] or ffi.new('double[?]', #self.events)
+    ffi.copy(told, sums, ffi.sizeof(sums))
+    ffi.fill(sums, ffi.sizeof(sums))
+    self._told[id] = told
+  end
+end
+
+--- Takes the counts that a sample of `by` holds.
+---@param ev any
+---@return number? total what `by` itself has counted on this CPU; nil: it was the first sample there
+---@return number? delta and since its last sample
+function Counts:take(ev)
+  local words = C.session_sample_part(self._session, ffi.cast('struct event *', ev), C.SAMPLE_READ, self._size)
+  if words == nil or words[0] ~= #self.events + 1 then return nil end
+  local cpu, n, delta = ev._cpu, #self.events, self._delta
+  local last = self._last[cpu]
+  if not last then
+    last = ffi.new('uint64_t[?]', n + 1)
+    self._last[cpu] = last
+  end
+  for i = 0, n do -- words[0] says how many there are, each is followed by its event's id
+    local value = words[2 * i + 1]
+    delta[i] = value - last[i]
+    last[i] = value
+  end
+  return tonumber(words[1]), tonumber(delta[0])
+end
+
+--- What the event has counted between the last two samples of the CPU that take() was called for.
+---@param event integer
+---@return number
+function Counts:delta(event) return tonumber(self._delta[event]) end
+
+--- Whether the event is counted on this CPU.
+---@param cpu integer
+---@param event integer
+---@return boolean
+function Counts:has(cpu, event)
+  if self._out.nr_rows == 0 then self:read() end
+  for row = 1, self:rows() do
+    if self:id(row) == cpu then return self:get(row, event) ~= nil end
+  end
+  return false
+end
+
+--- Compiles a C expression over the counts of take(), by the events' names, and `period`, what `by`
+--- counted.
+---@param text string
+---@return fun(): boolean whether it is true
+function Counts:condition(text)
+  local names = { 'period' }
+  for i, event in ipairs(self.events) do names[i + 1] = event.alias end
+  return condition.compile(self._run.services, 'the counts', names, text, self._delta)
+end
+
+function Counts:rows()
+  return self._sums and #self._ids or self._out.nr_rows
+end
+
+function Counts:id(row)
+  if self._sums then return self._ids[row] end
+  return self._out.ids[row - 1]
+end
+
+--- What the event counted, and which share of the time it was counted: less than 1 where hardware has
+--- too few counters, and the count is an estimate. nil: it is not counted on this CPU.
+---@param row integer
+---@param event integer
+---@return number? value
+---@return number? share
+function Counts:get(row, event)
+  if self._sums then
+    local told = self._told[self._ids[row]]
+    return told and told[event - 1] or 0, 1
+  end
+  local out = self._out
+  if row > out.nr_rows then return nil end
+  local count = out.values[(row - 1) * out.nr_events + self.events[event].count_index]
+  if count.share < 0 then return nil end
+  return math.floor(count.value + 0.5), count.share
+end
+
+return counts

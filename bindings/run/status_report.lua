@@ -1,0 +1,33 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- SIGUSR2: what the run is at, without ending it.
+local ffi = require 'ffi'
+local dry_run = require 'bindings.run.dry_run'
+local stack_report = require 'bindings.run.stack_report'
+local sys = require 'bindings.base.sys'
+local units = require 'bindings.base.units'
+
+local C = ffi.C
+local status_report = {}
+
+--- Begins to listen to the signal.
+---@param run Run
+---@param words string[] the workload
+---@return { poll: fun() } poller
+function status_report.new(run, words)
+  local since, before = sys.now(), sys.usage()
+  return { poll = function()
+    if not C.signals_take_report() then return end
+    local used, elapsed = sys.usage(), sys.now() - since
+    local stats = ffi.new 'struct session_stats'
+    C.session_read_stats(run.session, stats)
+    run.out:tell(('%s CPU %%usr %.2f %%sys %.2f MAXRSS %dk, since %.1f s'):format(units.wall(sys.wall()),
+      (used.user - before.user) / elapsed * 100, (used.system - before.system) / elapsed * 100, used.maxrss,
+      elapsed / 1e9))
+    run.out:tell((dry_run.text(run, words):gsub('\n$', '')))
+    run.out:tell(('profscript: %d events, %d lost, %d late'):format(tonumber(stats.events), tonumber(stats.lost),
+      tonumber(stats.late)))
+    stack_report.memory(run)
+  end }
+end
+
+return status_report

@@ -1,0 +1,37 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- --usage-self: what this process itself takes, as a line on stderr every so often.
+local ffi = require 'ffi'
+local sys = require 'bindings.base.sys'
+local units = require 'bindings.base.units'
+
+local C = ffi.C
+local usage = {}
+
+---@class Usage a poller, as the driver calls it between batches
+local Usage = {}
+Usage.__index = Usage
+
+--- Begins to measure.
+---@param run Run
+---@param every number ns
+---@return Usage
+function usage.new(run, every)
+  local self = setmetatable({ _run = run, _every = every, _since = sys.now(), _before = sys.usage() }, Usage)
+  self._due = self._since + every
+  C.session_wake_after(run.session, every)
+  return self
+end
+
+function Usage:poll()
+  local now = sys.now()
+  if now < self._due then return end
+  local used, before, elapsed = sys.usage(), self._before, now - self._since
+  self._run.out:tell(('%s CPU %%usr %.2f %%sys %.2f MAXRSS %dk'):format(units.wall(sys.wall()),
+    (used.user - before.user) / elapsed * 100, (used.system - before.system) / elapsed * 100, used.maxrss))
+  self._since, self._before = now, used
+  -- What was missed is not made up for.
+  self._due = self._due + math.ceil((now - self._due + 1) / self._every) * self._every
+  C.session_wake_after(self._run.session, self._due - now)
+end
+
+return usage

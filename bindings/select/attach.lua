@@ -1,0 +1,173 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- The attach options: what they exclude of each other, and struct session_target made of them.
+local ffi = require 'ffi'
+local failure = require 'bindings.base.failure'
+local processes = require 'bindings.select.processes'
+local sys = require 'bindings.base.sys'
+
+local C = ffi.C
+local attach = {}
+
+--- Whether the run is about some threads.
+---@param opt table parsed options
+---@param words string[] the workload
+---@return boolean
+function attach.names_threads(opt, words)
+  return #words > 0 or opt.pids ~= nil or opt.tids ~= nil
+end
+
+--- Whether single threads are attached to, not CPUs.
+---@param opt table parsed options
+---@param words string[] the workload
+---@param everywhere? boolean the profiler takes the events of all CPUs anyway
+---@return boolean
+function attach.per_thread(opt, words, everywhere)
+  return not everywhere and attach.names_threads(opt, words)
+end
+
+--- Whether new threads and processes are attached to as well. Who names a process means all that it
+--- does; who names a thread means that thread.
+---@return boolean
+function attach.inherits(opt, words)
+  if opt.inherit ~= nil then return opt.inherit end
+  return opt.ptrace or #words > 0 or opt.pids ~= nil
+end
+
+local EXCLUDES = { 'exclude_user', 'exclude_kernel', 'exclude_host', 'exclude_guest' }
+local LIVE_ONLY = { 'freq', 'period', 'exclude_user', 'exclude_kernel', 'exclude_host', 'exclude_guest' }
+
+--- Refuses options that contradict each other.
+---@param name string of the profiler
+---@param opt table parsed options
+---@param words string[] the workload
+---@param own? table options that the profiler declares, and so gives a meaning of its own
+function attach.check(name, opt, words, own)
+  local function refuse(...) failure.usage('%s: %s', name, (...):format(select(2, ...))) end
+  local per_thread = attach.names_threads(opt, words)
+  if opt.input then
+    if per_thread or opt.cpus or opt.cgroups then
+      refuse 'a recording is read as it is: it takes no CPUs, processes, cgroups or workload'
+    end
+    for _, exclude in ipairs(LIVE_ONLY) do
+      local is_own = own and own[exclude]
+      if opt[exclude] and not is_own then refuse('--%s is only for live events', (exclude:gsub('_', '-'))) end
+    end
+  end
+  if #words > 0 and (opt.pids or opt.tids) then refuse 'either a workload or -p and -t can be attached to' end
+  if opt.pids then processes.pids(opt.pids) end -- those that begin until all is opened are found then
+  if opt.cgroups and per_thread then
+    refuse '--cgroups selects among all processes: it does not go with -p, -t or a workload'
+  end
+  for _, follow in ipairs { 'inherit', 'ptrace' } do
+    if opt[follow] and not per_thread and not (own and own[follow]) then
+      refuse('--%s needs -p, -t or a workload to inherit from', follow)
+    end
+  end
+  if opt.ptrace and opt.inherit == false then refuse '--ptrace and --no-inherit contradict each other' end
+  for i = 1, #EXCLUDES, 2 do
+    local one, other = EXCLUDES[i], EXCLUDES[i + 1]
+    if opt[one] and opt[other] then
+      refuse('--%s and --%s leave nothing', (one:gsub('_', '-')), (other:gsub('_', '-')))
+    end
+  end
+end
+
+--- Marks what the events leave out. Tracepoints and probes have no such thing.
+---@param name string of the profiler
+---@param opt table parsed options
+---@param list Event[]
+function attach.restrict(name, opt, list)
+  for _, event in ipairs(list) do
+    if opt.input and event.attrs.cpus then
+      failure.usage('%s: cpus= of %s is only for live events', name, event.name)
+    end
+  end
+  for _, exclude in ipairs(EXCLUDES) do
+    local used = not opt[exclude]
+    for _, event in ipairs(list) do
+      if opt[exclude] and event.kind then
+        event[exclude] = 1
+        used = true
+      end
+    end
+    if not used then
+      failure.usage('%s: --%s is for hardware, clock and memory events, and there are none', name,
+        (exclude:gsub('_', '-')))
+    end
+  end
+end
+
+--- Marks what events record of stacks.
+---@param name string of the profiler
+---@param opt table parsed options
+---@param list Event[]
+function attach.stacks(name, opt, list)
+  local parts = (opt.kernel_callchain ~= false and C.STACK_KERNEL or 0)
+    + (opt.user_callchain ~= false and C.STACK_USER or 0)
+  if parts == 0 then
+    failure.usage('%s: --no-user-callchain and --no-kernel-callchain leave nothing of stacks', name)
+  end
+  local sampled = #list == 0
+  for _, event in ipairs(list) do sampled = sampled or not event.counted end
+  if opt.call_graph and not sampled then
+    failure.usage('%s: -g records stacks of samples, and its events are only counted', name)
+  end
+  for _, event in ipairs(list) do
+    local most = event.attrs['max-stack']
+    if opt.call_graph or event.attrs.stack or event.params.stack or most then
+      event.callchain = parts
+      event.max_stack = type(most) == 'number' and most or 0
+      event.stack_dump = opt.user_callchain ~= false and type(opt.call_graph) == 'number' and opt.call_graph or 0
+    end
+  end
+end
+
+local function ids(list)
+  local n = list and #list or 0
+  return n > 0 and ffi.new('int32_t[?]', n, list) or nil, n
+end
+
+--- NULL-ended array of strings, which are anchored by the list itself.
+---@param type string
+---@param list? string[]
+local function strings(type, list)
+  if not list or #list == 0 then return end
+  local array = ffi.new(type .. '[?]', #list + 1)
+  for i, text in ipairs(list) do
+    array[i - 1] = ffi.cast(type, text)
+  end
+  return array
+end
+
+--- The target in C's form, and what it points to, which must live as long.
+---@param opt table parsed options
+---@param words string[] the workload
+---@param everywhere? boolean threads choose among the events of all CPUs
+---@param marks? ffi.cdata* where a BPF program looks up whether a thread is meant
+---@return ffi.cdata* target struct session_target
+---@return table anchors
+function attach.target(opt, words, everywhere, marks)
+  local pids, nr_pids = ids(opt.pids and processes.pids(opt.pids))
+  local tids, nr_tids = ids(opt.tids)
+  local argv, cgroups = strings('char *', words), strings('const char *', opt.cgroups)
+  local target = ffi.new('struct session_target', {
+    cpus = opt.cpus,
+    pids = pids,
+    tids = tids,
+    nr_pids = nr_pids,
+    nr_tids = nr_tids,
+    inherit = attach.inherits(opt, words) and 1 or 0,
+    argv = argv,
+    everywhere = everywhere and 1 or 0,
+    cgroups = cgroups,
+    pages = opt.mmap_pages,
+    watermark = opt.watermark,
+    overwrite = opt.overwrite and 1 or 0,
+    marks = marks,
+    nr_marks = marks and sys.PID_END - 1 or 0,
+    realtime = opt.realtime,
+  })
+  return target, { pids, tids, argv, cgroups }
+end
+
+return attach

@@ -1,0 +1,263 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Dynamic probes as events: kprobe:, kretprobe:, uprobe:, uretprobe:, usdt:. Plain ones are opened
+--- on the kernel's probe PMUs, where they live as long as their file descriptors. Those that fetch
+--- arguments, and all where such a PMU is missing, become events in tracefs that the session removes.
+local bit = require 'bit'
+local ffi = require 'ffi'
+local failure = require 'bindings.base.failure'
+local perf_events = require 'bindings.view.perf_events'
+local sys = require 'bindings.base.sys'
+local usdt = require 'bindings.select.usdt'
+
+local C = ffi.C
+local probes = {}
+
+---@class ProbeKind
+---@field pmu string name of the PMU, and of the tracefs list without "_events"
+---@field returns boolean
+local KINDS = {
+  kprobe = { pmu = 'kprobe', returns = false },
+  kretprobe = { pmu = 'kprobe', returns = true },
+  uprobe = { pmu = 'uprobe', returns = false },
+  uretprobe = { pmu = 'uprobe', returns = true },
+  usdt = { pmu = 'uprobe', returns = false },
+}
+
+local TARGETS = { kprobe = C.PROBE_KERNEL, uprobe = C.PROBE_USER }
+local LACKING = {
+  kprobe = 'this kernel has no kprobes (CONFIG_KPROBES)',
+  uprobe = 'this kernel has no uprobes (CONFIG_UPROBE_EVENTS)',
+}
+local TYPE_TRACEPOINT = 2 -- PERF_TYPE_TRACEPOINT
+local MAX_SEMAPHORE = 2 ^ 32 -- the PMU's ref_ctr_offset has 32 bits
+
+--- Whether selectors of this system are probes.
+---@param system string
+function probes.is_probe(system) return KINDS[system] ~= nil end
+
+-- Fields that the PMUs' records have: there is no format file for them.
+local function field(name, type, offset, size, flags)
+  return { name = name, type = type, offset = offset, size = size, elem_size = size, count = 1, flags = flags }
+end
+local function fields(...)
+  local list = {
+    field('common_type', 'unsigned short', 0, 2, C.FIELD_COMMON),
+    field('common_flags', 'unsigned char', 2, 1, C.FIELD_COMMON),
+    field('common_preempt_count', 'unsigned char', 3, 1, C.FIELD_COMMON),
+    field('common_pid', 'int', 4, 4, bit.bor(C.FIELD_COMMON, C.FIELD_SIGNED)),
+  }
+  for i, name in ipairs { ... } do
+    list[#list + 1] = field(name, 'unsigned long', 8 * i, 8, 0)
+  end
+  return list
+end
+local RECORDS = {
+  [false] = { list = fields '__probe_ip', print_fmt = '"(%lx)", REC->__probe_ip' },
+  [true] = {
+    list = fields('__probe_func', '__probe_ret_ip'),
+    print_fmt = '"(%lx <- %lx)", REC->__probe_ret_ip, REC->__probe_func',
+  },
+}
+
+--- The PMU: its type, and its config for a return probe and for a semaphore at a file offset.
+---@return { type: integer, retprobe: integer, semaphore_shift?: integer }?
+local function find_pmu(name)
+  local pmu = perf_events.open_pmu(name, sys)
+  local type = tonumber(pmu.read 'type')
+  local retprobe = tonumber((pmu.read 'format/retprobe' or ''):match '^config:(%d+)$')
+  local shift = tonumber((pmu.read 'format/ref_ctr_offset' or ''):match '^config:(%d+)%-')
+  return type and retprobe and { type = type, retprobe = retprobe, semaphore_shift = shift }
+end
+
+local function has_tracefs_list(name)
+  for _, dir in ipairs { '/sys/kernel/tracing/', '/sys/kernel/debug/tracing/' } do
+    if sys.stat(dir .. name .. '_events') then return true end
+  end
+  return false
+end
+
+--- Fails unless the kernel has just one function of this name. Which one it would probe otherwise
+--- depends on its version.
+local function check_kernel_function(what, name, module)
+  local text = sys.read '/proc/kallsyms'
+  if not text then return end
+  local wanted_tail = module and '^\t%[' .. module:gsub('%p', '%%%0') .. '%]' or '^[\t\n]'
+  local found, at = 0, 1
+  while true do
+    local from, to = text:find(' ' .. name, at, true)
+    if not from then break end
+    if text:find('^[tTwW]', from - 1) and text:find(wanted_tail, to + 1) then found = found + 1 end
+    at = to + 1
+  end
+  if found > 1 then failure.raise("%s: the kernel has %d functions '%s'", what, found, name) end
+  if found == 1 then return end
+  local near = ffi.new 'char[128]'
+  local names = {}
+  for known in text:gmatch ' [tTwW] ([^\t\n]+)' do
+    names[#names + 1] = known
+  end
+  local hint = C.nearest_name(table.concat(names, '\n'), name, near, 128) > 0
+    and ("; did you mean '%s'?"):format(ffi.string(near)) or ''
+  failure.raise("%s: no function '%s' in %s%s", what, name,
+    module and ("the kernel's module '%s'"):format(module) or 'the kernel', hint)
+end
+
+--- func+off: the offset in decimal or as 0x...
+local function split_offset(name)
+  local func, offset = name:match '^(.+)%+(0x%x+)$'
+  if not func then func, offset = name:match '^(.+)%+(%d+)$' end
+  return func or name, tonumber(offset or 0)
+end
+
+--- Arguments as the user separates them, by commas or blanks, separated as the kernel wants it.
+local function blank_separated(args)
+  local depth = 0
+  return (args:gsub('.', function(char)
+    depth = depth + (char == '(' and 1 or char == ')' and -1 or 0)
+    return char == ',' and depth == 0 and ' ' or nil
+  end):gsub('%s+', ' '):gsub('^ ', ''):gsub(' $', ''))
+end
+
+--- Where one probe is.
+---@class ProbePlace
+---@field name string what the private event's name begins with
+---@field symbol string function or path, for the PMU
+---@field offset number for the PMU
+---@field semaphore number file offset, 0: none
+---@field text string for tracefs
+---@field args string for tracefs
+
+---@return ProbePlace[]
+local function kernel_places(what, parsed, args, returns)
+  local func, offset = split_offset(parsed.name)
+  local module, name = func:match '^([^:]+):(.+)$'
+  if returns and offset > 0 then
+    failure.usage('%s: a return has no offset: write kretprobe:%s', what, func)
+  end
+  check_kernel_function(what, name or func, module)
+  local text = offset > 0 and ('%s+%d'):format(func, offset) or func
+  return { { name = name or func, symbol = func, offset = offset, semaphore = 0, text = text, args = args } }
+end
+
+---@return ProbePlace[]
+local function user_places(what, parsed, args, returns)
+  local err = ffi.new 'struct error'
+  local path = usdt.find_binary(parsed.path)
+  local file = C.elf_file_open(path, err)
+  if file == nil then failure.raise('%s: %s', what, ffi.string(err.text)) end
+  ffi.gc(file, C.elf_file_free)
+  local offset = tonumber(parsed.name:match '^0x%x+$')
+  if not offset then
+    local func, plus = split_offset(parsed.name)
+    local out = ffi.new 'uint64_t[1]'
+    local code = C.elf_file_function(file, func, plus, out, err)
+    if code < 0 then failure.raise('%s: %s', what, ffi.string(err.text)) end
+    if returns and plus > 0 then
+      failure.usage('%s: a return has no offset: write uretprobe:%s', what, func)
+    end
+    offset = tonumber(out[0])
+  end
+  local text = ('%s:0x%x'):format(path, offset)
+  return { { name = parsed.name, symbol = path, offset = offset, semaphore = 0, text = text, args = args } }
+end
+
+---@return ProbePlace[]
+local function usdt_places(what, parsed, formats, warn)
+  local places, warned = {}, {}
+  local provider, name = parsed.name:match '^([^:]+):(.+)$'
+  local wanted = { provider = provider, name = name or parsed.name }
+  for i, site in ipairs(usdt.select(usdt.find_binary(parsed.path), wanted)) do
+    local args, left_out = usdt.fetch_args(site, formats)
+    for _, line in ipairs(left_out) do
+      if warn and not warned[line] then warn(('%s: %s: it is left out'):format(what, line)) end
+      warned[line] = true
+    end
+    places[i] = {
+      name = site.provider .. '_' .. site.name,
+      symbol = site.path,
+      offset = site.offset,
+      semaphore = site.semaphore ~= 0 and site.semaphore_offset or 0,
+      text = usdt.place(site),
+      args = args,
+    }
+  end
+  return places
+end
+
+--- An event of the PMU.
+local function pmu_request(pmu, kind, place)
+  local config = kind.returns and bit.lshift(1ULL, pmu.retprobe) or 0ULL
+  if place.semaphore > 0 then
+    config = config + bit.lshift(ffi.cast('uint64_t', place.semaphore), pmu.semaphore_shift)
+  end
+  local record = RECORDS[kind.returns]
+  return {
+    type = pmu.type,
+    config = config,
+    config1_text = place.symbol,
+    config2 = place.offset,
+    list = record.list,
+    print_fmt = record.print_fmt,
+  }
+end
+
+--- An event in tracefs.
+local function tracefs_request(events, what, kind, place)
+  local err, event = ffi.new 'struct error', ffi.new 'char[64]'
+  local own = C.session_probes(events.session, err)
+  if own == nil then failure.raise('%s: %s', what, ffi.string(err.text)) end
+  local code = C.probes_add(own, TARGETS[kind.pmu], kind.returns and 1 or 0, place.name, place.text, place.args,
+    event, 64, err)
+  if code < 0 then failure.raise('%s: %s', what, ffi.string(err.text)) end
+  local tp = events:find(ffi.string(C.probes_group(own)), ffi.string(event))
+  -- The kernel prints a return's addresses in one order and describes them in the other.
+  local print_fmt = ffi.string(C.tracepoint_print_fmt(tp))
+    :gsub('REC%->__probe_func, REC%->__probe_ret_ip', 'REC->__probe_ret_ip, REC->__probe_func')
+  return {
+    type = TYPE_TRACEPOINT,
+    config = C.tracepoint_id(tp),
+    tracepoint = tp,
+    view_key = ffi.string(event),
+    print_fmt = print_fmt,
+  }
+end
+
+--- What opens the events of one probe selector: a request for each place.
+---@param events table see bindings/select/events.lua
+---@param parsed Selector
+---@return string name
+---@return table[] requests for events:add()
+function probes.requests(events, parsed)
+  local kind = KINDS[parsed.system]
+  local what = parsed.system .. ':' .. parsed.name
+  if events.is_recording then
+    failure.usage('%s: probes are set in the running kernel; a recording has the events it was made of', what)
+  end
+  local pmu, in_tracefs = find_pmu(kind.pmu), has_tracefs_list(kind.pmu)
+  if not pmu and not in_tracefs then failure.raise('%s: %s', what, LACKING[kind.pmu]) end
+  -- An inherited event is made anew for each child, and the kernel then looks for the probe's path
+  -- in the memory of the task that forks: its fork() fails. Only tracefs' events can be inherited.
+  if events.inherits and not in_tracefs then
+    failure.raise('%s: following children of what is traced needs tracefs here; leave it with --no-inherit', what)
+  end
+  local args = blank_separated(parsed.args or '')
+  local places
+  if parsed.system == 'usdt' then
+    places = usdt_places(what, parsed, args, events.context.warn)
+  elseif kind.pmu == 'uprobe' then
+    places = user_places(what, parsed, args, kind.returns)
+  else
+    places = kernel_places(what, parsed, args, kind.returns)
+  end
+  local requests = {}
+  for i, place in ipairs(places) do
+    local by_pmu = pmu and not events.inherits and place.args == '' and place.semaphore < MAX_SEMAPHORE
+      and (place.semaphore == 0 or pmu.semaphore_shift)
+    local request = by_pmu and pmu_request(pmu, kind, place) or tracefs_request(events, what, kind, place)
+    request.system = parsed.system
+    requests[i] = request
+  end
+  return what, requests
+end
+
+return probes

@@ -1,0 +1,81 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Processes by name, as -p takes them: the name that ps -o comm shows. The kernel keeps 15 bytes of it; what is
+--- longer must also be the file name of one of the first words of the process's command line.
+local ffi = require 'ffi'
+local failure = require 'bindings.base.failure'
+local nearest = require 'bindings.base.nearest'
+local sys = require 'bindings.base.sys'
+local text = require 'bindings.base.text'
+
+ffi.cdef 'int processes_getpid(void) __asm__("getpid");'
+
+local C = ffi.C
+local processes = {}
+
+local MAX_COMM = 15 -- TASK_COMM_LEN - 1
+local MAX_WORDS = 2 -- the interpreter, and its script
+
+--- Name and number of each process but this one.
+local function all()
+  local list = {}
+  for _, entry in ipairs(sys.readdir '/proc' or {}) do
+    local pid = entry:match '^%d+$' and tonumber(entry)
+    local name = pid and pid ~= C.processes_getpid() and sys.read(('/proc/%d/comm'):format(pid))
+    if name then list[#list + 1] = { pid = pid, name = (name:gsub('\n$', '')) } end
+  end
+  return list
+end
+
+local function is_called(process, name)
+  if #name <= MAX_COMM then return process.name == name end
+  if process.name ~= name:sub(1, MAX_COMM) then return false end
+  local n = 0
+  for word in (sys.read(('/proc/%d/cmdline'):format(process.pid)) or ''):gmatch '%Z+' do
+    n = n + 1
+    if n > MAX_WORDS then return false end
+    if word:match '[^/]*$' == name then return true end
+  end
+  return false
+end
+
+--- The names of all processes, each once and in alphabetical order, without those that no terminal should get.
+---@return string[]
+function processes.names()
+  local seen = {}
+  for _, process in ipairs(all()) do
+    if text.safe(process.name) == process.name then seen[process.name] = true end
+  end
+  return nearest.keys(seen)
+end
+
+--- The numbers of the processes that are there now. A name that no process has ends the run.
+---@param list (integer|string)[] numbers and names
+---@return integer[] pids each once, in order
+function processes.pids(list)
+  local seen, pids, running = {}, {}, nil
+  local function add(pid)
+    if not seen[pid] then pids[#pids + 1] = pid end
+    seen[pid] = true
+  end
+  for _, one in ipairs(list) do
+    if type(one) == 'number' then
+      add(one)
+    else
+      running = running or all()
+      local found = false
+      for _, process in ipairs(running) do
+        if is_called(process, one) then
+          add(process.pid)
+          found = true
+        end
+      end
+      if not found then
+        failure.raise("no such process: '%s'%s", text.safe(one), nearest.hint(one, processes.names()))
+      end
+    end
+  end
+  table.sort(pids)
+  return pids
+end
+
+return processes

@@ -1,0 +1,364 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+-- Event selectors: `NAME[/FILTER[/ATTR[/...]]]`, separated by commas, as text into tables. Nothing is
+-- looked up here: whether an event exists, what its filter means and what its attributes evaluate
+-- to is the caller's business.
+--
+-- A separator inside quotes or parentheses is text. Inside quotes a backslash makes a quote or a
+-- backslash text; before anything else it stays, so that "printf(\"a\n\")" reaches the expression
+-- compiler with its \n. One pair of quotes around a whole name, path, filter or value is removed,
+-- also where those inside of it are not escaped, as in "printf("a\n")".
+--
+-- `PMU/TERMS/` (perf's syntax) is told from `PROFILER/OPTIONS/` by the names of the machine's PMUs;
+-- commas between the first two slashes of both are text.
+
+local diagnostic = require 'bindings.base.diagnostic'
+local perf_events = require 'bindings.view.perf_events'
+
+local selector = {}
+
+---@class SelectorAttr
+---@field name string canonical: 'top-by' for top_by
+---@field value string|integer|boolean true for a flag, a number for an integer, text for the rest
+---@field column integer of the name
+---@field value_column integer|nil of the value's first character
+
+---@class Selector
+---@field kind 'event'|'pmu'|'profiler' an 'event' `a:b` may still turn out to be a profiler of that name
+---@field system string|nil tracepoint system; kprobe, kretprobe, uprobe, uretprobe, usdt; software,
+---  hardware, hw-cache, raw, breakpoint; nil for a glob without colon, a PMU and a profiler
+---@field name string tracepoint, glob, event, PMU or profiler name; `[module:]func[+off]` of a probe;
+---  `provider:name` of usdt
+---@field path string|nil what follows the '@' of a uprobe or usdt probe
+---@field args string|nil what the parentheses at a probe's end hold
+---@field glob boolean name (or system) holds `*`, `?` or `[`
+---@field text string the whole selector as typed
+---@field column integer
+---@field filter string|nil filter of an event, terms of a PMU, options of a profiler
+---@field filter_column integer|nil
+---@field attrs SelectorAttr[]
+
+-- kind: flag (no value), expr (C expression), string, int, cpulist, uuid. optional: the value may
+-- be missing. repeats: may be given more than once. common: every profiler understands it.
+local ATTRIBUTES = {
+  ['stack'] = { kind = 'flag', common = true, help = 'record stacks of this event' },
+  ['max-stack'] = { kind = 'int', optional = true, common = true, help = 'record stacks of at most so many frames' },
+  ['alias'] = { kind = 'string', common = true, help = 'what tables call the event' },
+  ['cpus'] = { kind = 'cpulist', common = true, help = 'only on these CPUs' },
+  ['period'] = { kind = 'int', least = 1, common = true, help = 'take every so many' },
+  ['freq'] = { kind = 'int', least = 1, common = true, help = 'take about so many a second' },
+  ['untraced'] = { kind = 'flag', help = 'show the event in details only' },
+  ['trigger'] = { kind = 'flag', help = 'the event makes a report' },
+  ['exec'] = { kind = 'expr', help = 'evaluate behind the event' },
+  ['top-by'] = { kind = 'expr', repeats = true, help = 'a column, and what to sort by' },
+  ['top-add'] = { kind = 'expr', repeats = true, help = 'a column' },
+  ['comm'] = { kind = 'expr', help = 'text that stands with the key' },
+  ['key'] = { kind = 'expr', help = 'what tells apart or brings together events' },
+  ['printkey'] = { kind = 'expr', help = 'how to print the key, which is called key' },
+  ['role'] = { kind = 'expr', help = 'bit 0: may be the first of a pair; bit 1: may be the second' },
+  ['num'] = { kind = 'expr', help = 'the value' },
+  ['ptr'] = { kind = 'expr', help = 'address of the allocation' },
+  ['size'] = { kind = 'expr', help = 'bytes of the allocation' },
+  ['index'] = { kind = 'string', help = 'column to index' },
+  ['vm'] = { kind = 'uuid', help = 'guest whose tasks the event names' },
+  ['push'] = { kind = 'string', help = 'where to send the event' },
+  ['pull'] = { kind = 'string', help = 'where to receive the event' },
+}
+selector.attributes = ATTRIBUTES
+
+local NAMES = {}
+for name in pairs(ATTRIBUTES) do NAMES[#NAMES + 1] = name end
+table.sort(NAMES)
+
+local SPELLINGS = { top_by = 'top-by', top_add = 'top-add', max_stack = 'max-stack' }
+
+local PROBES = { kprobe = true, kretprobe = true, uprobe = true, uretprobe = true, usdt = true }
+
+local function fail(text, column, message, hint)
+  error(diagnostic.new('event', text, column, message, hint), 0)
+end
+
+-- The position behind the quoted run that starts at i.
+local function skip_quotes(text, i)
+  local quote = text:sub(i, i)
+  local at = i + 1
+  while true do
+    at = text:find('[\\' .. quote .. ']', at)
+    if not at then fail(text, i, 'unclosed quote ' .. quote) end
+    if text:sub(at, at) == quote then return at + 1 end
+    at = at + 2
+  end
+end
+
+-- The first separator in text[i..stop] outside quotes and parentheses, nil where there is none.
+-- The search halts at every separator, so that it does not run on far beyond stop.
+local function find(text, i, stop, separator)
+  local open = {}
+  while true do
+    i = text:find('[\'"(),/=@]', i)
+    if not i or i > stop then break end
+    local char = text:sub(i, i)
+    if char == "'" or char == '"' then
+      i = skip_quotes(text, i)
+    else
+      if char == '(' then
+        open[#open + 1] = i
+      elseif char == ')' then
+        open[#open] = nil
+      elseif char == separator and #open == 0 then
+        return i
+      end
+      i = i + 1
+    end
+  end
+  if #open > 0 then fail(text, open[#open], "unclosed parenthesis '('") end
+  return nil
+end
+
+-- Calls each(from, to) for every part of text[i..stop]; an empty part has to < from. behind(i) may say
+-- how far the part that begins at i goes at least.
+local function split(text, i, stop, separator, each, behind)
+  while true do
+    local at = find(text, behind and behind(i) or i, stop, separator)
+    each(i, (at or stop + 1) - 1)
+    if not at then return end
+    i = at + 1
+  end
+end
+
+local function trim(text, from, to)
+  from = text:find('%S', from) or to + 1
+  while to >= from and text:find('^%s', to) do to = to - 1 end
+  return from, to
+end
+
+-- Whether the quoted run at `from` opens parentheses that it does not close: it is no text then, but
+-- the beginning of an expression that is quoted as a whole.
+local function is_unbalanced(text, from, behind)
+  local run = text:sub(from, behind - 1)
+  return select(2, run:gsub('%(', '')) > select(2, run:gsub('%)', ''))
+end
+
+-- The text in [from, to] without the blanks and the one pair of quotes around it, and its column.
+local function content(text, from, to)
+  from, to = trim(text, from, to)
+  local quote = text:match('^[\'"]', from)
+  local behind = quote and from < to and skip_quotes(text, from)
+  if behind == to + 1 then
+    return (text:sub(from + 1, to - 1):gsub('\\([\\' .. quote .. '])', '%1')), from + 1
+  elseif behind and text:sub(to, to) == quote and is_unbalanced(text, from, behind) then
+    return text:sub(from + 1, to - 1), from + 1
+  end
+  return text:sub(from, to), from
+end
+
+local function check_cpulist(text, value, column)
+  local at = 1
+  repeat
+    local first, last, stop = value:match('^%s*(%d+)%s*%-?%s*(%d*)%s*()', at)
+    local after = first and value:sub(stop, stop)
+    local single = first and not value:sub(at, stop - 1):find('-', 1, true)
+    if not first or (after ~= ',' and after ~= '') or #first > 6 or #last > 6
+      or single ~= (last == '') then
+      fail(text, column + at - 1, ("bad cpu list '%s'"):format(value), "expected like '0-3,5'")
+    end
+    if not single and tonumber(last) < tonumber(first) then
+      fail(text, column + at - 1, ("bad cpu range %s-%s"):format(first, last))
+    end
+    at = stop + 1
+  until after == ''
+end
+
+---@type table<string, fun(text: string, value: string, column: integer, attribute: table): any>
+local CHECKS = {
+  cpulist = check_cpulist,
+  uuid = function(text, value, column)
+    local hex = '%x%x%x%x'
+    if not value:find('^' .. hex .. hex .. ('%-' .. hex):rep(4) .. hex .. hex .. '$') then
+      fail(text, column, ("bad uuid '%s'"):format(value))
+    end
+  end,
+  int = function(text, value, column, attribute)
+    local least = attribute.least or 0
+    if not value:find('^%d+$') or #value > 12 or tonumber(value) < least then
+      fail(text, column, ("'%s' is no integer%s"):format(value, least > 0 and ' of at least ' .. least or ''))
+    end
+    return tonumber(value)
+  end,
+}
+
+local function parse_attr(text, from, to, attrs)
+  from, to = trim(text, from, to)
+  if to < from then fail(text, from, 'empty attribute') end
+  local equals = find(text, from, to, '=')
+  local _, name_end = trim(text, from, (equals or to + 1) - 1)
+  local typed = text:sub(from, name_end)
+  local name = SPELLINGS[typed] or typed
+  local spec = ATTRIBUTES[name]
+  if not spec then
+    local hint = diagnostic.suggest(typed, NAMES)
+    local last = attrs[#attrs]
+    if not hint and last and type(last.value) == 'string' then
+      hint = ("quote the value of '%s' if the '/' is part of it"):format(last.name)
+    end
+    fail(text, from, ("unknown attribute '%s'"):format(typed), hint)
+  end
+  for _, attr in ipairs(attrs) do
+    if attr.name == name and not spec.repeats then
+      fail(text, from, ("attribute '%s' is given twice"):format(name))
+    end
+  end
+
+  local attr = { name = name, column = from, value = true }
+  attrs[#attrs + 1] = attr
+  if spec.kind == 'flag' then
+    if equals then fail(text, equals, ("attribute '%s' takes no value"):format(name)) end
+    return
+  end
+  if not equals and spec.optional then
+    attr.value = 0
+    return
+  end
+  local value, column = '', to + 1
+  if equals then value, column = content(text, equals + 1, to) end
+  if not value:find('%S') then
+    fail(text, equals or from, ("attribute '%s' needs a value"):format(name))
+  end
+  local check = CHECKS[spec.kind]
+  attr.value = check and check(text, value, column, spec) or value
+  attr.value_column = column
+end
+
+-- Takes "(args)" off the end of text[from..to]; returns the new end. A quoted path may hold some too.
+local function cut_args(text, sel, from, to)
+  local quote = text:match('^%s*()["\']', from)
+  local behind = quote and skip_quotes(text, quote) or from
+  local open, args = text:sub(1, to):match('^[^(]*()(%b())%s*$', behind)
+  if not open then return to end
+  sel.args = args:sub(2, -2)
+  return open - 1
+end
+
+-- func@path(args), and func(args) of the kernel. A '(' before the '@' belongs to the name (C++ signatures).
+local function parse_probe(text, sel, from, to)
+  local at = find(text, from, to, '@')
+  if at then
+    sel.path = content(text, at + 1, cut_args(text, sel, at + 1, to))
+    to = at - 1
+    if sel.path == '' then fail(text, at, "file after '@' is missing") end
+  elseif sel.system ~= 'kprobe' and sel.system ~= 'kretprobe' then
+    fail(text, to + 1, ('%s needs a file'):format(sel.system), 'write NAME@"/path"')
+  end
+  if sel.system == 'kprobe' or sel.system == 'kretprobe' then to = cut_args(text, sel, from, to) end
+  sel.name = content(text, from, to)
+end
+
+local function parse_name(text, sel, from, to)
+  local typed = text:sub(from, to)
+  -- "func@path" may be quoted as a whole: uprobe:"func@path"
+  local system, start = typed:match('^([%w_-]+):()')
+  if system and PROBES[system] then
+    sel.system = system
+    local name_from = from + start - 1
+    if text:find('^["\']', name_from) and skip_quotes(text, name_from) == to + 1 then
+      name_from, to = name_from + 1, to - 1
+    end
+    parse_probe(text, sel, name_from, to)
+  else
+    local name = content(text, from, to)
+    system, start = name:match('^([^:]*):()')
+    sel.glob = name:find('[*?[]') ~= nil
+    if system then
+      sel.system, sel.name = system, name:sub(start)
+      if system == '' then fail(text, from, "event system before ':' is missing") end
+    else
+      sel.name = name
+      -- page-faults is an event of perf and a profiler: with options, or as context, it is the profiler
+      local options = sel.filter and sel.filter:find('^%s*%-')
+      for _, attr in ipairs(sel.attrs) do
+        options = options or attr.name == 'untraced'
+      end
+      local event = not options and perf_events.find(name)
+      sel.system = event and event.kind or nil
+      if not sel.system and not sel.glob then sel.kind = 'profiler' end
+    end
+  end
+  if sel.name == '' then fail(text, from + (start or 1) - 1, 'event name is missing') end
+end
+
+-- The PMU whose terms begin at i, and the position of the slash behind them.
+local function find_terms(text, i, pmus)
+  local name, slash = text:match('^%s*([%w_.-]+)%s*()/', i)
+  if name and pmus[name] then return name, text:find('/', slash + 1, true) or #text end
+end
+
+-- The position behind the "mem:ADDRESS[/LENGTH][:ACCESS]" that begins at i; nil where none does.
+local function find_breakpoint(text, i)
+  local behind = text:match('^mem:%w+/%d+()', i) or text:match('^mem:%w+()', i)
+  return behind and (text:match('^:%a+()', behind) or behind)
+end
+
+local function parse_event(text, from, to, pmus)
+  from, to = trim(text, from, to)
+  if to < from then fail(text, math.min(from, #text + 1), 'event name is missing') end
+  local sel = { kind = 'event', glob = false, text = text:sub(from, to), column = from, attrs = {} }
+  local breakpoint = find_breakpoint(text, from)
+  local slash = find(text, breakpoint or from, to, '/')
+  if slash then
+    local probe = text:sub(from, slash - 1):match('^(%w+):.*@%s*$')
+    if probe and PROBES[probe] then
+      fail(text, slash, 'a path ends at its first slash', 'quote it: @"/path"')
+    end
+    local part = 0
+    split(text, slash + 1, to, '/', function(first, last)
+      part = part + 1
+      if part == 1 then
+        local filter, column = content(text, first, last)
+        if filter ~= '' then sel.filter, sel.filter_column = filter, column end
+      elseif last < to or first <= last then -- the last slash closes, it starts nothing
+        parse_attr(text, first, last, sel.attrs)
+      end
+    end)
+  end
+  local _, name_end = trim(text, from, (slash or to + 1) - 1)
+  if name_end < from then fail(text, from, 'event name is missing') end
+  local pmu = find_terms(text, from, pmus)
+  if pmu then
+    sel.kind, sel.name = 'pmu', pmu
+  elseif breakpoint then
+    local name = text:sub(from, name_end)
+    local event, message = perf_events.breakpoint(name)
+    if not event then fail(text, from + 4, message) end
+    sel.system, sel.name = event.kind, name
+  else
+    parse_name(text, sel, from, name_end)
+  end
+  return sel
+end
+
+-- The position of the slash behind the options of the profiler at i.
+local function find_options(text, i, profilers)
+  local name, slash = text:match('^%s*([%w_.-]+)%s*()/', i)
+  if name and profilers[name] then return find(text, slash + 1, #text, '/') end
+end
+
+--- Parses a list of event selectors.
+---@param text string
+---@param pmus? table<string, boolean> the machine's
+---@param profilers? table<string, any> by name
+---@return Selector[]|nil
+---@return Diagnostic|nil error
+function selector.parse(text, pmus, profilers)
+  local list = {}
+  pmus, profilers = pmus or {}, profilers or {}
+  local function behind(i) return select(2, find_terms(text, i, pmus)) or find_options(text, i, profilers) end
+  local ok, err = pcall(split, text, 1, #text, ',', function(from, to)
+    list[#list + 1] = parse_event(text, from, to, pmus)
+  end, behind)
+  if ok then return list end
+  if type(err) ~= 'table' then error(err, 0) end
+  return nil, err
+end
+
+selector.caret = diagnostic.caret
+
+return selector

@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "live/evset.h"
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+#include <linux/perf_event.h>
+#include <perf/core.h>
+#include <perf/cpumap.h>
+#include <perf/evlist.h>
+#include <perf/evsel.h>
+#include <perf/threadmap.h>
+#include <internal/evlist.h>
+#include <internal/evsel.h>
+#include <internal/mmap.h>
+#include <internal/xyarray.h>
+#include "bpf/bpf.h"
+#include "decode/decoder.h"
+#include "error.h"
+#include "live/evlist.h"
+
+/* Events of a evset that share rings. */
+struct group {
+	struct perf_evlist *list;
+	const struct evsel **evsels; /* of each of its events */
+	int32_t *targets;	     /* where they could be opened */
+	uint32_t nr_targets, pages;
+};
+
+struct evset {
+	const struct evlist *evlist;
+	struct group groups[NR_GROUPS];
+	struct evset_ring *rings;
+	uint32_t nr_rings;
+};
+
+static int ignore_libperf(enum libperf_print_level level, const char *fmt, va_list ap)
+{
+	(void)level;
+	(void)fmt;
+	(void)ap;
+	return 0;
+}
+
+/* libperf has no public call for this; it frees the result with the evsel. */
+static struct xyarray *new_fds(uint32_t n)
+{
+	struct xyarray *fds = calloc(1, sizeof(*fds) + n * sizeof(int));
+
+	if (!fds)
+		return NULL;
+	fds->entry_size = sizeof(int);
+	fds->entries = n;
+	fds->row_size = n * sizeof(int);
+	fds->max_x = 1;
+	fds->max_y = n;
+	memset(fds->contents, -1, fds->row_size);
+	return fds;
+}
+
+static int *fd_at(const struct perf_evsel *evsel, uint32_t target)
+{
+	return xyarray__entry(evsel->fd, 0, target);
+}
+
+static void close_target(struct group *g, uint32_t place)
+{
+	struct perf_evsel *evsel;
+
+	perf_evlist__for_each_entry(g->list, evsel)
+	{
+		int *fd = fd_at(evsel, place);
+
+		if (*fd >= 0)
+			close(*fd);
+		*fd = -1;
+	}
+}
+
+/* Opens all events of a group for one target; libperf's own way gives up at the first thread that
+ * has ended. -ESRCH, without a message: that thread has ended. */
+static int open_target(const struct evlist *p, struct group *g, int cpu, int32_t target,
+		       unsigned long flags, struct error *err)
+{
+	uint32_t place = g->nr_targets, i = 0;
+	struct perf_evsel *evsel;
+
+	perf_evlist__for_each_entry(g->list, evsel)
+	{
+		const struct live_event *ev = g->evsels[i++]->event;
+		int fd = evlist_open_event(&evsel->attr, target, cpu, -1, flags);
+
+		*fd_at(evsel, place) = fd;
+		if (fd < 0) {
+			close_target(g, place);
+			return fd == -ESRCH ? fd : evlist_open_error(p, ev, fd, err);
+		}
+		if (ev && ev->filter && ioctl(fd, PERF_EVENT_IOC_SET_FILTER, ev->filter)) {
+			int code = -errno;
+
+			close_target(g, place);
+			return evlist_filter_error(ev, code, err);
+		}
+		if (ev && ev->through) {
+			int code = bpf_put_entry(ev->through, cpu, fd);
+
+			if (code) {
+				close_target(g, place);
+				return error_set(err, code,
+						 "%s: cannot take it from a BPF program: %s",
+						 ev->name, strerror(-code));
+			}
+		}
+		if (ev && ev->program && ioctl(fd, PERF_EVENT_IOC_SET_BPF, ev->program)) {
+			int code = -errno;
+
+			close_target(g, place);
+			return error_set(err, code, "%s takes no BPF program: %s", ev->name,
+					 strerror(-code));
+		}
+	}
+	g->targets[g->nr_targets++] = target;
+	return 0;
+}
+
+static int map_rings(struct group *g, int cpu, struct error *err)
+{
+	struct perf_thread_map *threads = perf_thread_map__new_array(g->nr_targets, g->targets);
+	char list[16];
+	struct perf_cpu_map *cpus;
+	int ret = -ENOMEM;
+
+	snprintf(list, sizeof(list), "%d", cpu);
+	cpus = cpu >= 0 ? perf_cpu_map__new(list) : perf_cpu_map__dummy_new();
+	if (cpus && threads) {
+		perf_evlist__set_maps(g->list, cpus, threads);
+		ret = 0;
+		if (perf_evlist__mmap(g->list, g->pages))
+			ret = errno ? -errno : -EINVAL;
+	}
+	perf_cpu_map__put(cpus);
+	perf_thread_map__put(threads);
+	if (ret)
+		error_set(err, ret, "cannot map rings of %u pages: %s%s", g->pages, strerror(-ret),
+			  ret == -EPERM ? " (beyond kernel.perf_event_mlock_kb without "
+					  "CAP_IPC_LOCK: use a smaller -m)"
+					: "");
+	return ret;
+}
+
+static int add_ids(struct group *g, struct decoder *decoder, struct error *err)
+{
+	struct perf_evsel *evsel;
+	uint32_t at = 0;
+
+	perf_evlist__for_each_entry(g->list, evsel)
+	{
+		const struct evsel *b = g->evsels[at++];
+
+		for (uint32_t i = 0; i < evsel->ids; i++)
+			if (decoder_add_id(decoder, evsel->id[i], b->index))
+				return error_set(err, -ENOMEM, "out of memory");
+	}
+	return 0;
+}
+
+static int add_evsel(struct group *g, const struct evsel *b, uint32_t nr_targets)
+{
+	struct perf_event_attr attr = b->attr;
+	struct perf_evsel *evsel = perf_evsel__new(&attr);
+
+	if (!evsel)
+		return -ENOMEM;
+	g->evsels[g->list->nr_entries] = b;
+	perf_evlist__add(g->list, evsel);
+	evsel->fd = new_fds(nr_targets);
+	return evsel->fd ? 0 : -ENOMEM;
+}
+
+/* Opens the events of a group that are for the cpu, if any. */
+static int open_group(const struct evlist *p, struct evset *u, enum evlist_group number, int cpu,
+		      struct error *err)
+{
+	const struct targets *targets = &p->targets[number];
+	struct group *g = &u->groups[number];
+	int ret = 0;
+
+	g->pages = TASK_PAGES;
+	g->list = perf_evlist__new();
+	g->evsels = calloc(p->nr_evsels, sizeof(struct evsel *));
+	g->targets = calloc(targets->n, sizeof(*g->targets));
+	if (!g->list || !g->evsels || !g->targets)
+		ret = -ENOMEM;
+	for (uint32_t i = 0; i < p->nr_evsels && !ret; i++) {
+		const struct evsel *b = &p->evsels[i];
+
+		if (b->group != number || !evlist_is_for(p, b, cpu))
+			continue;
+		ret = add_evsel(g, b, targets->n);
+		if (b->event)
+			g->pages = p->config.pages;
+	}
+	if (ret)
+		return error_set(err, ret, "out of memory");
+	if (!g->list->nr_entries)
+		return 0;
+	for (uint32_t i = 0; i < targets->n; i++) {
+		ret = open_target(p, g, cpu, targets->list[i], targets->flags, err);
+		if (ret && ret != -ESRCH)
+			return ret;
+	}
+	if (!g->nr_targets)
+		return error_set(err, -ESRCH, "all threads to attach to have ended");
+	return map_rings(g, cpu, err);
+}
+
+static int open_groups(struct evset *u, int cpu, struct decoder *decoder, struct error *err)
+{
+	int ret = 0;
+
+	for (int i = 0; i < NR_GROUPS && !ret; i++) {
+		ret = open_group(u->evlist, u, i, cpu, err);
+		if (!ret)
+			ret = add_ids(&u->groups[i], decoder, err);
+	}
+	return ret;
+}
+
+/* Adds the rings of a group that the kernel overwrites, or those that it does not. */
+static void list_group_rings(struct evset *u, enum evlist_group group, bool is_backward)
+{
+	const struct group *g = &u->groups[group];
+	uint32_t target = 0;
+	struct perf_mmap *map;
+
+	perf_evlist__for_each_mmap(g->list, map, is_backward)
+	{
+		u->rings[u->nr_rings++] = (struct evset_ring){
+			.base = map->base,
+			.pages = g->pages,
+			.target = target,
+			.tid = u->evlist->per_thread ? g->targets[target] : -1,
+			.has_events = group != GROUP_TASKS,
+			.is_backward = is_backward,
+			.group = group,
+		};
+		target++;
+	}
+}
+
+static int list_rings(struct evset *u, struct error *err)
+{
+	uint32_t n = 0;
+
+	for (int i = 0; i < NR_GROUPS; i++)
+		n += u->groups[i].list->nr_mmaps * 2;
+	u->rings = calloc(n, sizeof(*u->rings));
+	if (!u->rings)
+		return error_set(err, -ENOMEM, "out of memory");
+	for (int i = 0; i < NR_GROUPS; i++) {
+		list_group_rings(u, i, false);
+		list_group_rings(u, i, true);
+	}
+	return 0;
+}
+
+struct evset *evset_open(const struct evlist *p, struct decoder *decoder, int cpu, int *code,
+			 struct error *err)
+{
+	struct evset *u = calloc(1, sizeof(*u));
+
+	if (!u) {
+		*code = error_set(err, -ENOMEM, "out of memory");
+		return NULL;
+	}
+	libperf_init(ignore_libperf);
+	u->evlist = p;
+	*code = open_groups(u, cpu, decoder, err);
+	if (!*code)
+		*code = list_rings(u, err);
+	if (*code) {
+		evset_close(u);
+		return NULL;
+	}
+	return u;
+}
+
+/* What libperf allocates for its events it does not free. */
+static void close_events(struct perf_evlist *list)
+{
+	struct perf_evsel *evsel;
+
+	if (!list)
+		return;
+	perf_evlist__for_each_entry(list, evsel)
+	{
+		perf_evsel__free_id(evsel);
+		perf_cpu_map__put(evsel->cpus);
+		perf_thread_map__put(evsel->threads);
+	}
+	perf_evlist__delete(list);
+}
+
+void evset_close(struct evset *u)
+{
+	if (!u)
+		return;
+	for (int i = 0; i < NR_GROUPS; i++) {
+		close_events(u->groups[i].list);
+		free(u->groups[i].evsels);
+		free(u->groups[i].targets);
+	}
+	free(u->rings);
+	free(u);
+}
+
+bool evset_has_events(const struct evset *u)
+{
+	return u->groups[GROUP_EVENTS].nr_targets > 0 || u->groups[GROUP_EVERYWHERE].nr_targets > 0;
+}
+
+uint32_t evset_nr_rings(const struct evset *u)
+{
+	return u->nr_rings;
+}
+
+const struct evset_ring *evset_ring(const struct evset *u, uint32_t ring)
+{
+	return &u->rings[ring];
+}
+
+int evset_ring_fd(const struct evset *u, uint32_t ring, uint32_t number)
+{
+	const struct group *g = &u->groups[u->rings[ring].group];
+
+	if (u->evlist->per_thread)
+		return number ? -1 : *fd_at(perf_evlist__first(g->list), u->rings[ring].target);
+	return number < g->nr_targets ? *fd_at(perf_evlist__first(g->list), number) : -1;
+}
+
+int evset_event_fd(const struct evset *u, int number, uint32_t target)
+{
+	const struct group *g = &u->groups[GROUP_EVENTS];
+	struct perf_evsel *evsel;
+	uint32_t i = 0;
+
+	perf_evlist__for_each_entry(g->list, evsel)
+	{
+		if (g->evsels[i++] == &u->evlist->evsels[number])
+			return *fd_at(evsel, target);
+	}
+	return -1;
+}
+
+static int enable_group(const struct group *g, struct error *err)
+{
+	struct perf_evsel *evsel;
+
+	if (!g->list)
+		return 0;
+	perf_evlist__for_each_entry(g->list, evsel)
+	{
+		for (uint32_t t = 0; t < g->nr_targets; t++)
+			if (ioctl(*fd_at(evsel, t), PERF_EVENT_IOC_ENABLE, 0))
+				return error_set(err, -errno, "cannot start counting: %s",
+						 strerror(errno));
+	}
+	return 0;
+}
+
+int evset_watch_tasks(struct evset *u, struct error *err)
+{
+	return enable_group(&u->groups[GROUP_TASKS], err);
+}
+
+int evset_enable_everywhere(struct evset *u, struct error *err)
+{
+	return enable_group(&u->groups[GROUP_EVERYWHERE], err);
+}
+
+int evset_enable(struct evset *u, struct error *err)
+{
+	int ret = evset_watch_tasks(u, err);
+
+	if (!ret)
+		ret = evset_enable_everywhere(u, err);
+	return ret ? ret : enable_group(&u->groups[GROUP_EVENTS], err);
+}
+
+/* Stops the events of one class, -1: all. */
+static void disable_group(const struct group *g, int class)
+{
+	struct perf_evsel *evsel;
+	uint32_t i = 0;
+
+	perf_evlist__for_each_entry(g->list, evsel)
+	{
+		const struct live_event *ev = g->evsels[i++]->event;
+
+		if (class >= 0 && (!ev || ev->class != class))
+			continue;
+		for (uint32_t t = 0; t < g->nr_targets; t++)
+			ioctl(*fd_at(evsel, t), PERF_EVENT_IOC_DISABLE, 0);
+	}
+}
+
+void evset_disable(struct evset *u)
+{
+	disable_group(&u->groups[GROUP_EVENTS], -1);
+	disable_group(&u->groups[GROUP_EVERYWHERE], -1);
+}
+
+void evset_pause(struct evset *u, bool paused)
+{
+	for (uint32_t i = 0; i < u->nr_rings; i++)
+		if (u->rings[i].is_backward)
+			ioctl(evset_ring_fd(u, i, 0), PERF_EVENT_IOC_PAUSE_OUTPUT, paused);
+}
+
+void evset_disable_class(struct evset *u, uint16_t class)
+{
+	disable_group(&u->groups[GROUP_EVENTS], class);
+	disable_group(&u->groups[GROUP_EVERYWHERE], class);
+}
+
+static uint64_t group_lost(const struct group *g)
+{
+	struct perf_evsel *evsel;
+	uint32_t i = 0;
+	uint64_t sum = 0;
+
+	perf_evlist__for_each_entry(g->list, evsel)
+	{
+		const struct live_event *ev = g->evsels[i++]->event;
+
+		if (!ev || ev->reads == READS_COUNTED)
+			continue;
+		for (uint32_t t = 0; t < g->nr_targets; t++) {
+			uint64_t value[3]; /* value, id, lost */
+
+			if (read(*fd_at(evsel, t), value, sizeof(value)) == sizeof(value))
+				sum += value[2];
+		}
+	}
+	return sum;
+}
+
+uint64_t evset_lost(const struct evset *u)
+{
+	if (!u->evlist->has_lost)
+		return 0;
+	return group_lost(&u->groups[GROUP_EVENTS]) + group_lost(&u->groups[GROUP_EVERYWHERE]);
+}

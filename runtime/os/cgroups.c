@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "os/cgroups.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <fts.h>
+#include <mntent.h>
+#include <regex.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "error.h"
+#include "nearest.h"
+
+/* What a name asks for. */
+struct wanted {
+	const char *name; /* without slashes around it where it is no expression */
+	size_t length;
+	regex_t regex;
+	bool is_regex, found;
+};
+
+char *cgroups_root(const char *mounts, struct error *err)
+{
+	FILE *f = setmntent(mounts, "re");
+	char buf[8192], *root = NULL;
+	struct mntent m;
+
+	if (!f) {
+		error_set(err, -errno, "cannot read %s: %s", mounts, strerror(errno));
+		return NULL;
+	}
+	while (getmntent_r(f, &m, buf, sizeof(buf))) {
+		bool v1 = !strcmp(m.mnt_type, "cgroup") && hasmntopt(&m, "perf_event");
+
+		if (!v1 && (root || strcmp(m.mnt_type, "cgroup2")))
+			continue;
+		free(root);
+		root = strdup(m.mnt_dir);
+		if (v1)
+			break;
+	}
+	endmntent(f);
+	if (!root)
+		error_set(err, -ENOENT,
+			  "no control groups: mount -t cgroup2 none /sys/fs/cgroup makes them "
+			  "available");
+	return root;
+}
+
+static void free_wanted(struct wanted *wanted, int n)
+{
+	for (int i = 0; i < n; i++)
+		if (wanted[i].is_regex)
+			regfree(&wanted[i].regex);
+	free(wanted);
+}
+
+static int compile(struct wanted *w, bool as_regex, struct error *err)
+{
+	char text[128];
+	int code;
+
+	w->length = strlen(w->name);
+	if (!as_regex || !w->length) {
+		while (*w->name == '/') {
+			w->name++;
+			w->length--;
+		}
+		while (w->length && w->name[w->length - 1] == '/')
+			w->length--;
+		return 0;
+	}
+	code = regcomp(&w->regex, w->name, REG_EXTENDED | REG_NOSUB);
+	if (!code) {
+		w->is_regex = true;
+		return 0;
+	}
+	regerror(code, &w->regex, text, sizeof(text));
+	return error_set(err, -EINVAL, "bad expression '%s' for cgroups: %s", w->name, text);
+}
+
+/* Returns their number. */
+static int compile_all(const char *const *names, struct wanted **wanted, struct error *err)
+{
+	bool as_regex = false;
+	int n = 0, ret;
+
+	for (; names[n]; n++)
+		as_regex |= strpbrk(names[n], "{}[]()|*+?^$") != NULL;
+	*wanted = calloc(n + 1, sizeof(**wanted));
+	if (!*wanted)
+		return error_set(err, -ENOMEM, "out of memory");
+	for (int i = 0; i < n; i++) {
+		(*wanted)[i].name = names[i];
+		ret = compile(&(*wanted)[i], as_regex, err);
+		if (ret) {
+			free_wanted(*wanted, i);
+			return ret;
+		}
+	}
+	return n;
+}
+
+/* Whether a group is asked for; marks all that ask for it. */
+static bool is_wanted(struct wanted *wanted, int n, const char *name)
+{
+	size_t length = strlen(name);
+	bool any = false;
+
+	for (int i = 0; i < n; i++) {
+		struct wanted *w = &wanted[i];
+
+		if (w->is_regex ? !length || regexec(&w->regex, name, 0, NULL, 0)
+				: length != w->length || memcmp(name, w->name, length))
+			continue;
+		w->found = any = true;
+	}
+	return any;
+}
+
+/* Writes the directories that are wanted to `dirs`, the names of all groups to `all`. */
+static int walk(const char *root, struct wanted *wanted, int n, FILE *dirs, FILE *all)
+{
+	char *const paths[] = {(char *)root, NULL};
+	FTS *tree = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR | FTS_XDEV, NULL);
+	FTSENT *entry;
+
+	if (!tree)
+		return -errno;
+	while ((entry = fts_read(tree))) {
+		const char *name = entry->fts_path + strlen(root);
+		bool inside = entry->fts_level > 0 && entry->fts_parent->fts_number;
+
+		if (entry->fts_info != FTS_D)
+			continue;
+		name += *name == '/';
+		fprintf(all, "%s\n", name);
+		entry->fts_number = inside;
+		if (is_wanted(wanted, n, name)) {
+			if (!inside)
+				fprintf(dirs, "%s\n", entry->fts_path);
+			entry->fts_number = 1;
+		}
+	}
+	fts_close(tree);
+	return 0;
+}
+
+static int not_found(const struct wanted *w, const char *all, struct error *err)
+{
+	char near[256];
+
+	if (w->is_regex)
+		return error_set(err, -ENOENT, "no cgroup matches '%s'", w->name);
+	nearest_name(all, w->name, near, sizeof(near));
+	return error_set(err, -ENOENT, "no cgroup '%s'%s%s%s", w->name,
+			 near[0] ? "; did you mean '" : "", near, near[0] ? "'?" : "");
+}
+
+char *cgroups_find(const char *root, const char *const *names, struct error *err)
+{
+	char *dirs = NULL, *all = NULL;
+	size_t dirs_size, all_size;
+	struct wanted *wanted;
+	FILE *dirs_file, *all_file;
+	int n = compile_all(names, &wanted, err), ret = -ENOMEM;
+
+	if (n < 0)
+		return NULL;
+	dirs_file = open_memstream(&dirs, &dirs_size);
+	all_file = open_memstream(&all, &all_size);
+	if (dirs_file && all_file)
+		ret = walk(root, wanted, n, dirs_file, all_file);
+	if (dirs_file && fclose(dirs_file))
+		ret = -ENOMEM;
+	if (all_file && fclose(all_file))
+		ret = -ENOMEM;
+	if (ret)
+		error_set(err, ret, "cannot look for cgroups in %s: %s", root, strerror(-ret));
+	for (int i = 0; i < n && !ret; i++)
+		if (!wanted[i].found)
+			ret = not_found(&wanted[i], all, err);
+	if (ret) {
+		free(dirs);
+		dirs = NULL;
+	}
+	free(all);
+	free_wanted(wanted, n);
+	return dirs;
+}
+
+/* Opens the directories, one a line. Returns their number. */
+static int open_dirs(char *dirs, int32_t *fds, struct error *err)
+{
+	char *rest;
+	int n = 0;
+
+	for (char *dir = strtok_r(dirs, "\n", &rest); dir; dir = strtok_r(NULL, "\n", &rest)) {
+		int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), code = -errno;
+
+		if (fd >= 0) {
+			fds[n++] = fd;
+			continue;
+		}
+		while (n > 0)
+			close(fds[--n]);
+		return error_set(err, code, "cannot open cgroup %s: %s", dir, strerror(-code));
+	}
+	return n;
+}
+
+int cgroups_open(const char *const *names, int32_t **fds, struct error *err)
+{
+	char *root = cgroups_root("/proc/self/mounts", err), *dirs;
+	int n = 0, ret;
+
+	dirs = root ? cgroups_find(root, names, err) : NULL;
+	free(root);
+	if (!dirs)
+		return -ENOENT;
+	for (const char *c = dirs; *c; c++)
+		n += *c == '\n';
+	*fds = calloc(n + 1, sizeof(**fds));
+	ret = *fds ? open_dirs(dirs, *fds, err) : error_set(err, -ENOMEM, "out of memory");
+	free(dirs);
+	if (ret < 0)
+		free(*fds);
+	return ret;
+}

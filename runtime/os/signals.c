@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "os/signals.h"
+#include <signal.h>
+#include <stddef.h>
+#include "os/clock.h"
+
+/* A handler can reach nothing else. */
+static volatile sig_atomic_t stop_requested, reopen_requested, report_requested;
+static volatile uint64_t stopped_at; /* when the first one came */
+
+/* One request can come as two signals, such as that of timeout(1), to its child and to the child's
+ * process group: they are one. */
+enum { TOGETHER = 200000000 }; /* ns */
+
+static void request_stop(int number)
+{
+	uint64_t now = clock_monotonic();
+
+	if (!stop_requested) {
+		stopped_at = now;
+		stop_requested = 1;
+	} else if (now - stopped_at > TOGETHER) {
+		signal(number, SIG_DFL);
+		raise(number); /* it is blocked until this returns */
+	}
+}
+
+static void request_reopen(int signal)
+{
+	(void)signal;
+	reopen_requested = 1;
+}
+
+static void request_report(int signal)
+{
+	(void)signal;
+	report_requested = 1;
+}
+
+void signals_install(void)
+{
+	/* No SA_RESTART: a sleeping poll() is to return. */
+	struct sigaction stop = {.sa_handler = request_stop};
+	struct sigaction reopen = {.sa_handler = request_reopen};
+	struct sigaction report = {.sa_handler = request_report};
+	struct sigaction ignore = {.sa_handler = SIG_IGN};
+
+	sigaction(SIGINT, &stop, NULL);
+	sigaction(SIGTERM, &stop, NULL);
+	sigaction(SIGHUP, &stop, NULL);
+	sigaction(SIGUSR1, &reopen, NULL);
+	sigaction(SIGUSR2, &report, NULL);
+	/* A reader that went away is an error of write(2). */
+	sigaction(SIGPIPE, &ignore, NULL);
+}
+
+bool signals_stop_requested(void)
+{
+	return stop_requested;
+}
+
+bool signals_take_reopen(void)
+{
+	bool requested = reopen_requested;
+
+	reopen_requested = 0;
+	return requested;
+}
+
+bool signals_take_report(void)
+{
+	bool requested = report_requested;
+
+	report_requested = 0;
+	return requested;
+}

@@ -1,0 +1,510 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "session/session_state.h"
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+#include "live/bpf_ring.h"
+#include "decode/decoder.h"
+#include "error.h"
+#include "live/live.h"
+#include "formats/tracepoint.h"
+#include "recording/recording.h"
+#include "decode/records.h"
+#include "stacks/resolve.h"
+#include "os/signals.h"
+#include "session/tasks.h"
+#include "os/threads.h"
+#include "os/workload.h"
+
+enum {
+	MAX_WAIT = 100000000,		/* ns */
+	EXIT_WAIT = 1000000,		/* ns */
+	MISC_LOST_SAMPLES_BPF = 1 << 15 /* not lost: a filter of perf's did not want them */
+};
+
+void session_close_class(struct session *s, uint16_t class)
+{
+	if (s->source->ops->close_class)
+		s->source->ops->close_class(s->source, class);
+}
+
+void session_set_base(struct session *s, uint64_t time)
+{
+	s->has_base = true;
+	s->base = time;
+	if (s->interval)
+		s->tick_at = time + s->interval;
+	if (s->duration)
+		s->end_at = time + s->duration;
+}
+
+static bool counts_only(const struct session *s)
+{
+	return !s->recording && !s->nr_sampled;
+}
+
+void session_stop(struct session *s)
+{
+	if (s->stopped)
+		return;
+	s->stopped = true;
+	s->stop_time = s->source->ops->now(s->source);
+	if (s->stop_time > s->end_at)
+		s->stop_time = s->end_at;
+	if (s->source->ops->stop)
+		s->source->ops->stop(s->source);
+	if (counts_only(s) && s->source->ops->now(s->source) != UINT64_MAX)
+		s->stats.to = (double)(int64_t)(s->source->ops->now(s->source) - s->base);
+}
+
+/* Gets the next slots up to `until`. 0: none now. */
+static int fetch(struct session *s, uint64_t until, int max, struct error *err)
+{
+	int n = s->source->ops->next(s->source, s->slots, max, until, err);
+
+	s->next_slot = 0;
+	s->nr_slots = n > 0 ? n : 0;
+	if (n == -ENODATA) {
+		s->ended = true;
+		return 0;
+	}
+	return n;
+}
+
+/* In a recording nobody waits for intervals in which nothing happens: the next event says how
+ * many to pass over. */
+static int skip_empty_intervals(struct session *s, struct error *err)
+{
+	int n = fetch(s, UINT64_MAX, 1, err);
+
+	if (n == 1 && s->slots[0].time >= s->tick_at)
+		s->tick_at +=
+			(s->slots[0].time - s->tick_at) / s->interval * s->interval + s->interval;
+	return n;
+}
+
+/* False: the loss is known already. */
+static bool note_loss(struct session *s, const struct slot *slot, struct event *ev)
+{
+	const struct perf_event_header *rec = slot->rec;
+
+	uint64_t end;
+
+	/* What perf writes at the end of a recording are the sums of its counters: most of that
+	 * LOST records have told. */
+	if (rec->type == PERF_RECORD_LOST_SAMPLES) {
+		if (rec->misc & MISC_LOST_SAMPLES_BPF)
+			return false;
+		s->summed_losses += ev->period;
+		if (s->summed_losses <= s->stats.lost)
+			return false;
+		ev->period = s->summed_losses - s->stats.lost;
+	}
+	s->stats.lost += ev->period;
+	if (!decoder_time(s->source->decoder, slot->rec, &end) || end < slot->time)
+		end = slot->time;
+	ev->key = end - s->base;
+	if (s->source->ring_tid && slot->ring < s->source->nr_rings) {
+		ev->tid = s->source->ring_tid[slot->ring];
+		ev->cpu = -1;
+	}
+	return true;
+}
+
+static void note_task(struct session *s, const struct slot *slot, const struct event *ev)
+{
+	const int32_t *ids = (const int32_t *)ev->raw;
+	uint64_t addr;
+	const char *symbol = s->recording ? resolve_kernel_start(slot->rec, ev, &addr) : NULL;
+	char name[16];
+
+	if (symbol)
+		formats_anchor_symbols(recording_formats(s->recording), symbol, addr);
+	if (s->resolve)
+		resolve_record(s->resolve, slot->rec, ev);
+	switch (ev->class) {
+	case EVENT_COMM: /* pid, tid, name */
+		memset(name, 0, sizeof(name));
+		memcpy(name, ev->raw + 8,
+		       ev->raw_size - 8 < sizeof(name) ? ev->raw_size - 8 : sizeof(name) - 1);
+		name[sizeof(name) - 1] = 0;
+		tasks_set(s->tasks, ev->pid, ev->tid, name, ev->time);
+		break;
+	case EVENT_FORK: /* pid, parent pid, tid, parent tid */
+		tasks_fork(s->tasks, ev->pid, ev->tid, ids[3], ev->time);
+		break;
+	case EVENT_EXIT:
+		tasks_exit(s->tasks, ev->tid, ev->time);
+		break;
+	}
+}
+
+/* Whether a slot may be an event and no sample. What BPF programs write has no header. */
+static bool is_record(const struct session *s, const struct slot *slot)
+{
+	const struct perf_event_header *rec = slot->rec;
+
+	return s->records && slot->flags <= UINT16_MAX && rec->type != PERF_RECORD_SAMPLE;
+}
+
+/* A record that is no sample stands for what the session itself takes it for, if anything, and for
+ * events of those that asked for such records. */
+static int complete_records(struct session *s, const struct slot *slot, struct event *ev, int n)
+{
+	int delivered = 0, first = ev->class < EVENT_FIRST;
+	uint64_t time;
+
+	if (first) {
+		note_task(s, slot, ev);
+		delivered = s->wanted >> ev->class & 1;
+	}
+	/* What perf writes of all that there was before it began has no time: it did not happen. */
+	if (n == first || (!s->recording && slot->time < s->first_time) ||
+	    !decoder_time(s->source->decoder, slot->rec, &time))
+		return delivered;
+	for (int i = first; i < n; i++) {
+		if (!records_event(s->records, slot->rec, &ev[i])) {
+			s->stats.bad++;
+			break;
+		}
+		ev[delivered++] = ev[i];
+		s->stats.to = ev[i].time;
+		s->stats.events++;
+	}
+	return delivered;
+}
+
+/* Completes the n events that a slot was decoded to, or says what became of it: the events to
+ * deliver, or -ENOSPC. */
+static int complete_others(struct session *s, const struct slot *slot, struct event *ev, int n)
+{
+	if (n == -EBADMSG) {
+		s->stats.bad++;
+		return 0;
+	}
+	if (n <= 0)
+		return n;
+	for (int i = 0; i < n; i++) {
+		ev[i].time = (double)(int64_t)(slot->time - s->base);
+		ev[i].ring = slot->ring;
+		ev[i].flags = slot->flags;
+	}
+	if (ev->class == EVENT_LOST) {
+		/* Only names of tasks can be lost then. */
+		if (counts_only(s) && ev->period)
+			return 0;
+		return note_loss(s, slot, ev);
+	}
+	if (ev->class < EVENT_FIRST || is_record(s, slot))
+		return complete_records(s, slot, ev, n);
+	if (slot->time < s->first_time)
+		return 0;
+	if (s->resolve)
+		resolve_unwind(s->resolve, s->source->decoder, slot->rec, ev, n);
+	s->stats.to = ev->time;
+	s->stats.events += n;
+	s->stats.late += slot->flags & EVENT_LATE;
+	return n;
+}
+
+static int decode_slots(struct session *s, uint32_t *flags)
+{
+	const struct decoder *d = s->source->decoder;
+	int n = 0;
+
+	if (s->resolve)
+		resolve_begin_batch(s->resolve);
+	if (s->records)
+		records_begin_batch(s->records);
+	while (s->next_slot < s->nr_slots) {
+		const struct slot *slot = &s->slots[s->next_slot];
+		int left = s->nr_slots - s->next_slot, got;
+		bool is_bpf = s->nr_outputs && slot->flags > UINT16_MAX;
+
+		if (!s->has_base && slot->time)
+			session_set_base(s, slot->time);
+		if (left > MAX_BATCH - n)
+			left = MAX_BATCH - n;
+		got = is_bpf ? bpf_decode_run(s->outputs, slot, left, s->base, s->first_time,
+					      &s->batch[n])
+			     : decoder_decode_run(d, slot, left, s->base, s->first_time,
+						  &s->batch[n]);
+		if (got) {
+			n += got;
+			s->next_slot += got;
+			s->stats.events += got;
+			s->stats.to = s->batch[n - 1].time;
+			continue;
+		}
+		if (n == MAX_BATCH)
+			break;
+		got = is_bpf ? bpf_decode(s->outputs, slot, &s->batch[n])
+			     : decoder_decode(d, slot->rec, &s->batch[n], MAX_BATCH - n);
+		got = complete_others(s, slot, &s->batch[n], got);
+		if (got == -ENOSPC)
+			break;
+		if (got && s->batch[n].class == EVENT_LOST)
+			*flags |= BATCH_LOST;
+		n += got;
+		s->next_slot++;
+	}
+	return n;
+}
+
+static void wait_for_more(struct session *s)
+{
+	uint64_t now = s->source->ops->now(s->source), timeout = MAX_WAIT;
+	int ret;
+
+	if (s->tick_at && now != UINT64_MAX) {
+		uint64_t tick = s->tick_at + (counts_only(s) ? 0 : live_slack(s->source));
+
+		if (tick < now + timeout)
+			timeout = tick > now ? tick - now : 1;
+	}
+	if (!s->stopped && now != UINT64_MAX && s->end_at < now + timeout)
+		timeout = s->end_at > now ? s->end_at - now : 1;
+	if (now != UINT64_MAX && s->wake_at > now && s->wake_at < now + timeout)
+		timeout = s->wake_at - now;
+	if (s->threads_ended && timeout > EXIT_WAIT)
+		timeout = EXIT_WAIT;
+	ret = s->source->ops->wait(s->source, timeout);
+	if (ret != -ESRCH)
+		return;
+	/* The status of a workload comes a little later than the end of its threads. */
+	if (s->workload)
+		s->threads_ended = true;
+	else
+		session_stop(s);
+}
+
+/* Ends the run with the threads that it is about, where no ring of theirs tells that they have. */
+static void watch_threads(struct session *s)
+{
+	uint64_t now = s->source->ops->now(s->source);
+
+	if (now < s->watch_at)
+		return;
+	s->watch_at = now + MAX_WAIT;
+	if (threads_ended(s->tids, s->nr_tids, &s->nr_tids_ended))
+		session_stop(s);
+}
+
+static void end_interval(struct session *s, struct batch *batch)
+{
+	batch->flags |= BATCH_TICK;
+	batch->tick_time = (double)(int64_t)(s->tick_at - s->base);
+	s->tick_at += s->interval;
+	s->ticked = true;
+}
+
+/* Whether all has been delivered up to a time. What is only counted is not held back. */
+static bool has_reached(const struct session *s, uint64_t time)
+{
+	if (counts_only(s)) {
+		uint64_t now = s->source->ops->now(s->source);
+
+		if (now != UINT64_MAX)
+			return now > time;
+	}
+	return s->source->horizon >= time;
+}
+
+/* Whether the interval that is running ends before the stream does. At the end itself counters are
+ * read anyway. */
+static bool ends_with_tick(const struct session *s)
+{
+	return s->tick_at && (counts_only(s) ? s->tick_at < s->end_at : s->tick_at <= s->end_at);
+}
+
+/* Whether no more events are wanted, though the reader may not have come that far: what is counted
+ * until it has would be more than what is delivered. */
+static bool is_over(const struct session *s)
+{
+	return s->end_at != UINT64_MAX && !s->recording && !s->stopped && !counts_only(s) &&
+	       s->source->ops->now(s->source) > s->end_at;
+}
+
+int session_next(struct session *s, struct batch *batch, struct error *err)
+{
+	uint64_t until = ends_with_tick(s) ? s->tick_at - 1 : s->end_at;
+	int n = 0;
+
+	batch->events = s->batch;
+	batch->n = 0;
+	batch->flags = 0;
+	if (!s->interrupted && signals_stop_requested()) {
+		s->interrupted = true;
+		session_stop(s);
+		if (s->recording)
+			s->ended = true;
+	}
+	if (s->workload && workload_ended(s->workload, &s->stats.workload_status))
+		session_stop(s);
+	if (is_over(s))
+		session_stop(s);
+	if (s->nr_tids && !s->per_thread && !s->workload && !s->stopped)
+		watch_threads(s);
+	if (s->next_slot == s->nr_slots && !s->ended) {
+		if (s->ticked && s->recording)
+			n = skip_empty_intervals(s, err);
+		else
+			/* Where the first interval ends is known only with the time base. */
+			n = fetch(s, until, s->has_base ? MAX_BATCH : 1, err);
+		if (n < 0)
+			return n;
+	}
+	batch->n = decode_slots(s, &batch->flags);
+	if (batch->n)
+		s->ticked = false;
+	if (s->ended && s->next_slot == s->nr_slots) {
+		batch->flags |= BATCH_END | (s->interrupted ? BATCH_INTERRUPTED : 0);
+	} else if (!batch->n && !n && until != UINT64_MAX && has_reached(s, until)) {
+		if (until == s->end_at) {
+			session_stop(s);
+			s->ended = true;
+		} else {
+			end_interval(s, batch);
+		}
+	} else if (!batch->n && !n && s->source->ops->wait) {
+		wait_for_more(s);
+	}
+	if (s->source->notice.text[0])
+		batch->flags |= BATCH_NOTICE;
+	return 0;
+}
+
+void session_wake_after(struct session *s, uint64_t ns)
+{
+	s->wake_at = s->source->ops->now(s->source) + ns;
+}
+
+void session_read_counts(struct session *s, struct counts *out)
+{
+	live_read_counts(s->source, out);
+}
+
+struct tasks *session_tasks(struct session *s)
+{
+	return s->tasks;
+}
+
+struct stacks *session_stacks(struct session *s)
+{
+	return s->resolve ? resolve_stacks(s->resolve) : NULL;
+}
+
+struct srclines *session_srclines(struct session *s)
+{
+	return s->resolve ? resolve_srclines(s->resolve) : NULL;
+}
+
+uint32_t session_stack(struct session *s, const struct event *ev)
+{
+	return s->resolve ? resolve_stack(s->resolve, ev) : 0;
+}
+
+uint32_t session_address(struct session *s, const struct event *ev, uint64_t address)
+{
+	return s->resolve ? resolve_address(s->resolve, ev, address) : 0;
+}
+
+const uint64_t *session_sample_part(const struct session *s, const struct event *ev, uint64_t bit,
+				    uint32_t *size)
+{
+	const struct perf_event_attr *attr = decoder_attr_of_class(s->source->decoder, ev->class);
+
+	return attr ? sample_part(attr, (const uint64_t *)ev->raw, ev->raw_size / 8, bit, size)
+		    : NULL;
+}
+
+uint64_t session_own_count(const struct session *s, const struct event *ev)
+{
+	const struct perf_event_attr *attr = decoder_attr_of_class(s->source->decoder, ev->class);
+
+	if (!attr || !(attr->sample_type & PERF_SAMPLE_READ))
+		return 0;
+	if (!(attr->sample_type & PERF_SAMPLE_RAW)) /* its payload is what stands before */
+		return *(const uint64_t *)(ev->raw + ev->raw_size);
+	return *sample_read_before(attr, ev->chain ? (const void *)ev->chain
+						   : ev->raw - sizeof(uint32_t));
+}
+
+uint64_t session_sample_registers(const struct session *s, uint16_t class, uint64_t bit)
+{
+	const struct perf_event_attr *attr = decoder_attr_of_class(s->source->decoder, class);
+
+	if (!attr)
+		return 0;
+	return bit == PERF_SAMPLE_REGS_USER ? attr->sample_regs_user : attr->sample_regs_intr;
+}
+
+uint64_t session_sample_type(const struct session_event *event)
+{
+	return live_sample_type(event->sample, event->freq, event->period);
+}
+
+bool session_read_resolve_stats(const struct session *s, struct resolve_stats *out)
+{
+	if (s->resolve)
+		resolve_read_stats(s->resolve, out);
+	return s->resolve;
+}
+
+void session_read_stats(const struct session *s, struct session_stats *out)
+{
+	*out = s->stats;
+	out->end_time = s->recording || !s->stopped || s->stop_time == UINT64_MAX
+				? out->to
+				: (double)(int64_t)(s->stop_time - s->base);
+}
+
+void session_read_clock(const struct session *s, struct session_clock *out)
+{
+	out->base = s->base;
+	out->wall_sec = s->wall_sec + floor(s->base / 1e9);
+	out->wall_nsec = s->wall_nsec + s->base % 1000000000;
+}
+
+const char *session_arch(const struct session *s)
+{
+	return s->recording ? recording_arch(s->recording) : "";
+}
+
+int session_cache_sharer(const struct session *s, int level, int cpu)
+{
+	return s->recording ? recording_cache_sharer(s->recording, level, cpu) : -1;
+}
+
+const char *session_warning(const struct session *s)
+{
+	return s->recording ? recording_warning(s->recording) : NULL;
+}
+
+const char *session_take_notice(struct session *s)
+{
+	s->notice = s->source->notice;
+	s->source->notice.text[0] = 0;
+	return s->notice.text;
+}
+
+int session_take_cpu(struct session *s)
+{
+	return live_take_cpu(s->source);
+}
+
+const int32_t *session_threads(const struct session *s, uint32_t *n)
+{
+	*n = s->marked ? s->nr_marked : s->nr_tids;
+	return s->marked ? s->marked : s->tids;
+}
+
+int32_t session_per_thread(const struct session *s)
+{
+	return s->per_thread;
+}
+
+int32_t session_loss_is_local(const struct session *s)
+{
+	return !s->per_thread || s->source->ring_tid;
+}

@@ -1,0 +1,61 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Lists the events of this kernel and machine.
+local catalog = require 'bindings.select.catalog'
+local glob = require 'lib.glob'
+local tables = require 'lib.table'
+
+--- Everything that -e takes here.
+local function entries()
+  local tracepoints, message = catalog.tracepoints()
+  local all = {}
+  for _, name in ipairs(tracepoints or {}) do
+    all[#all + 1] = { name = name, kind = 'tracepoint' }
+  end
+  for _, list in ipairs { catalog.perf_events(), catalog.records(), catalog.probes() } do
+    for _, entry in ipairs(list) do
+      all[#all + 1] = entry
+    end
+  end
+  return all, message
+end
+
+return {
+  summary = 'List the events that can be traced here',
+  description = [=[
+PATTERN is a part of the name, or a glob such as sched:*wak* that all of it matches. Names of tracepoints
+stand alone on their lines; the other events have their kind behind them.
+
+  $ profscript list faults
+  alignment-faults                         [software event]
+  emulation-faults                         [software event]
+  faults                                   [software event]
+  major-faults                             [software event]
+  minor-faults                             [software event]
+  page-faults                              [software event]]=],
+  examples = {
+    { 'profscript list sched_wak', 'events with this in their name' },
+    { "profscript list 'block:*'", 'all events of a system' },
+  },
+  events = false,
+  unsupported = { 'event', 'attach', 'run', 'ring' },
+  options = { output = {}, format = {} },
+  positional = {
+    { name = 'pattern', required = false, help = 'which events; all without it' },
+  },
+
+  start = function(opt, out)
+    local all, message = entries()
+    local wanted, found = glob.matcher(opt.pattern or ''), {}
+    if message then out:warn(message) end
+    for _, entry in ipairs(all) do
+      if wanted(entry.name) then found[#found + 1] = entry end
+    end
+    if #found == 0 then error(("no event matches '%s'"):format(opt.pattern or '*'), 0) end
+    if out.format ~= 'text' then
+      out:table(tables.new('events', { { name = 'name' }, { name = 'kind' } }), found)
+    end
+    for _, entry in ipairs(found) do -- names stand alone on their lines, for other programs to read
+      out:write(entry.kind == 'tracepoint' and entry.name .. '\n' or ('%-40s [%s]\n'):format(entry.name, entry.kind))
+    end
+  end,
+}

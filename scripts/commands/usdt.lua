@@ -1,0 +1,109 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- USDT probes: shows what a file has, and makes events of them that outlive this command. To trace
+--- them for one run, `-e usdt:PROVIDER:NAME@FILE` needs no preparation.
+local usdt = require 'bindings.select.usdt'
+
+local EVENTS = '/sys/kernel/tracing/uprobe_events'
+
+--- "[[PROVIDER:]NAME@]FILE[@ADDR][ FORMATS]"
+local function parse(spec)
+  local place, formats = spec:match '^%s*(%S+)%s*(.-)%s*$'
+  if not place then error('a probe is missing', 0) end
+  local rest, addr = place:match '^(.+)@(0x%x+)$'
+  local name, file = (rest or place):match '^([^@]*)@(.+)$'
+  local provider, plain = (name or ''):match '^([^:]+):(.+)$'
+  return {
+    file = file or rest or place,
+    provider = provider,
+    name = plain or name,
+    addr = tonumber(addr),
+    formats = formats,
+  }
+end
+
+--- Calls each(site, title, first): first says that no place of this probe came before.
+local function each_site(wanted, each)
+  local seen = {}
+  for _, site in ipairs(usdt.select(usdt.find_binary(wanted.file), wanted)) do
+    local title = ('%s:%s@%s'):format(site.provider, site.name, site.path)
+    each(site, title, not seen[title])
+    seen[title] = true
+  end
+end
+
+--- The line that makes an event of a place. What cannot be fetched is said on stderr.
+local function definition(site, wanted, out)
+  local args, left_out = usdt.fetch_args(site, wanted.formats)
+  for _, message in ipairs(left_out) do
+    out:warn(('usdt: %s: it is left out'):format(message))
+  end
+  local place = ('p:%s/%s %s'):format(site.provider, site.name, usdt.place(site))
+  return args == '' and place or place .. ' ' .. args
+end
+
+local function write(line, verbose, out)
+  if verbose then out:printf("    echo '%s' >> %s\n", line, EVENTS) end
+  local message = usdt.write(line)
+  if message then error(("'%s': %s"):format(line, message), 0) end
+end
+
+local actions = {}
+
+function actions.list(wanted, verbose, out)
+  each_site(wanted, function(site, title, first)
+    if first or verbose then out:print(title) end
+    if not verbose then return end
+    out:printf('    Addr: 0x%x, Base: 0x%x, Semaphore: 0x%x\n', site.addr, site.base, site.semaphore)
+    out:printf('    Arguments: %s\n', site.args)
+    out:printf('    Uprobe: %s\n', definition(site, wanted, out))
+  end)
+end
+
+function actions.add(wanted, verbose, out)
+  each_site(wanted, function(site, title, first)
+    write(definition(site, wanted, out), verbose, out)
+    if first then out:print(title) end
+  end)
+end
+
+function actions.del(wanted, verbose, out)
+  each_site(wanted, function(site, title, first)
+    if not first then return end
+    write(('-:%s/%s'):format(site.provider, site.name), verbose, out)
+    out:print(title)
+  end)
+end
+
+return {
+  summary = 'List the USDT probes of a file, or make events of them',
+  description = [[
+PROBE is [[PROVIDER:]NAME@]FILE[@ADDRESS][ FORMATS]. Without a name it means all probes of the file.
+FILE is a path, or the name of a library or program. An added probe is the event PROVIDER:NAME with
+the fields arg1, arg2...; it stays until it is deleted. FORMATS are words for the arguments in their
+order, in which %s stands for the operand: 'path=+0(%s):string flags=%s'.]],
+  examples = {
+    { 'profscript usdt list libc.so.6', 'the probes of the C library' },
+    { 'profscript usdt -v list python3', 'the same of Python, with addresses and arguments' },
+    { "profscript usdt add 'python:function__entry@python3 file=+0(%s):string func=+0(%s):string'",
+      'make an event of one, whose fields have names' },
+    { 'profscript usdt del python:function__entry@python3', 'and remove it' },
+  },
+  events = false,
+  unsupported = { 'event', 'attach', 'run', 'ring' },
+  positional = {
+    { name = 'action', type = 'enum', values = { 'list', 'add', 'del' }, help = 'what to do' },
+    { name = 'probe', multiple = true, help = 'which probes' },
+  },
+
+  start = function(opt, out)
+    local last
+    for _, spec in ipairs(opt.probe) do
+      local ok, message = pcall(function() actions[opt.action](parse(spec), opt.verbose > 0, out) end)
+      if not ok then
+        if last then out:warn('usdt: ' .. last) end
+        last = tostring(message)
+      end
+    end
+    if last then error('usdt: ' .. last, 0) end
+  end,
+}

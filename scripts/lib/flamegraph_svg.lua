@@ -1,0 +1,162 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Draws flame graphs: a tree of frames as an SVG, or as a page with a table of the heaviest functions.
+--- Without scripts each frame still tells its figures (title); with them a click zooms, Ctrl-F searches,
+--- and the graph is as wide as its window.
+local bit = require 'bit'
+local flametree = require 'lib.flamegraph_tree'
+local picture = require 'lib.svg'
+local units = require 'lib.units'
+local script = require 'lib.flamegraph_js'
+
+local flamepicture = {}
+
+local WIDTH, PAD, TOP, BOTTOM, ROW = 1200, 10, 58, 34, 16
+local CHAR = 6.9 -- pixels of a character of 12 px monospace
+local LEAST = 0.1 -- pixels of the narrowest frame that is drawn
+local TABLE_ROWS = 100
+
+--- A number from 0 to 1 that a name always has, so that a function has one colour in all graphs.
+local function hash(name)
+  local h = 5381
+  for i = 1, #name do h = bit.band(h * 33 + name:byte(i), 0xffffff) end
+  return (h % 1009) / 1008
+end
+
+local function rgb(r, g, b) return ('rgb(%d,%d,%d)'):format(r, g, b) end
+
+--- The hues that flame graphs are known by: user red, C++ yellow, kernel orange, JIT green, inlined aqua.
+local HUES = {
+  u = function(v) return rgb(205 + 50 * v, 60 + 80 * v, 55 + 60 * v) end,
+  cpp = function(v) return rgb(185 + 55 * v, 175 + 50 * v, 50 + 30 * v) end,
+  k = function(v) return rgb(215 + 40 * v, 120 + 65 * v, 10 + 30 * v) end,
+  j = function(v) return rgb(70 + 50 * v, 180 + 50 * v, 70 + 50 * v) end,
+  i = function(v) return rgb(70 + 50 * v, 175 + 50 * v, 180 + 50 * v) end,
+  r = function(v) return rgb(196 + 24 * v, 196 + 24 * v, 204 + 24 * v) end,
+}
+
+--- Of a differential graph: red where there is more than in the base, blue where there is less.
+local function difference_colour(delta, most)
+  if delta == 0 or most == 0 then return rgb(236, 236, 236) end
+  local pale = 90 + 135 * (1 - math.abs(delta) / most)
+  return delta > 0 and rgb(255, pale, pale) or rgb(pale, pale, 255)
+end
+
+---@class FlameSettings
+---@field title string
+---@field unit string what the values count, such as "samples"
+---@field reversed? boolean stacks begin with their innermost functions
+---@field inverted? boolean roots above: an icicle graph
+---@field difference? boolean colours say how it differs from the base
+
+local function greatest_delta(node)
+  local most = math.abs(node.self - node.base_self)
+  for _, child in pairs(node.children or {}) do most = math.max(most, greatest_delta(child)) end
+  return most
+end
+
+local function depth_of(node, least)
+  local most = 0
+  for _, child in pairs(node.children or {}) do
+    if child.value >= least then most = math.max(most, depth_of(child, least)) end
+  end
+  return most + 1
+end
+
+--- What is said of a frame: its share of all, and how that has changed.
+local function title_of(node, tree, settings)
+  local text = ('%s (%s %s, %.2f%%'):format(node.name, units.number(node.value), settings.unit,
+    node.value * 100 / tree.value)
+  if settings.difference then
+    local change = (node.value - node.base) * 100 / tree.value
+    text = ('%s; %+.2f%%'):format(text, math.abs(change) < 0.005 and 0 or change)
+  end
+  return text .. ')'
+end
+
+--- A name as far as it fits into so many pixels; nothing where that says nothing.
+local function fitting(name, pixels)
+  local room = math.floor((pixels - 6) / CHAR)
+  if room < 3 then return '' end
+  return #name <= room and name or name:sub(1, room - 2):gsub('[\128-\255]+$', '') .. '..'
+end
+
+local STYLE = [[
+<style>
+text { font: 12px ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace; fill: #222; }
+.title { font-size: 17px; font-family: system-ui, sans-serif; text-anchor: middle; }
+.button { fill: #555; cursor: pointer; opacity: .65; } .button:hover { opacity: 1; }
+.hidden { display: none; } .parent { opacity: .5; } .end { text-anchor: end; }
+#frames g { cursor: pointer; } #frames text { pointer-events: none; }
+#frames rect { stroke: #fff; stroke-width: .5; } #frames g:hover rect { stroke: #000; }
+</style>
+]]
+
+--- The picture as parts of an <svg> element.
+---@param tree FlameNode
+---@param settings FlameSettings
+---@return string[]
+function flamepicture.svg(tree, settings)
+  local parts = {}
+  local function put(format, ...) parts[#parts + 1] = format:format(...) end
+  local inner = WIDTH - 2 * PAD
+  local least = tree.value * LEAST / inner
+  local depth = depth_of(tree, least)
+  local height = TOP + depth * ROW + BOTTOM
+  local most = settings.difference and greatest_delta(tree) or 0
+
+  put('<svg version="1.1" xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d">\n', WIDTH,
+    height, WIDTH, height)
+  parts[#parts + 1] = STYLE
+  put('<rect width="100%%" height="100%%" fill="#fbfaf7"/>\n')
+  put('<text class="title" x="50%%" y="26">%s</text>\n', picture.escape(settings.title))
+  put('<text id="unzoom" class="button hidden" x="%d" y="26">Reset Zoom</text>\n', PAD)
+  put('<text id="search" class="button end hidden" x="100%%" dx="-%d" y="26">Search</text>\n', PAD + 28)
+  put('<text id="ignorecase" class="button end hidden" x="100%%" dx="-%d" y="26">ic</text>\n', PAD)
+  put('<text id="details" x="%d" y="%d"> </text>\n', PAD, height - 12)
+  put('<text id="matched" class="end" x="100%%" dx="-%d" y="%d"> </text>\n', PAD, height - 12)
+  put('<svg id="frames" x="%d" width="%d" data-total="%s">\n', PAD, inner, units.number(tree.value))
+
+  local function draw(node, start, level)
+    local y = settings.inverted and TOP + level * ROW or height - BOTTOM - (level + 1) * ROW
+    local share, name = node.value / tree.value, node.name
+    local hue = node.kind == 'u' and name:find('::', 1, true) and 'cpp' or node.kind
+    local colour = settings.difference and difference_colour(node.self - node.base_self, most)
+      or (HUES[hue] or HUES.u)(hash(name))
+    put('<g data-s="%s" data-n="%s"><title>%s</title>'
+      .. '<rect x="%.4f%%" y="%d" width="%.4f%%" height="%d" fill="%s" rx="1"/>'
+      .. '<text x="%.4f%%" dx="3" y="%d">%s</text></g>\n', units.number(start), units.number(node.value),
+      picture.escape(title_of(node, tree, settings)), start * 100 / tree.value, y, share * 100, ROW - 1, colour,
+      start * 100 / tree.value, y + 12, picture.escape(fitting(name, share * inner)))
+    for _, child in ipairs(flametree.children(node)) do
+      if child.value >= least and child.value > 0 then draw(child, start, level + 1) end
+      start = start + child.value
+    end
+  end
+  draw(tree, 0, 0)
+  parts[#parts + 1] = '</svg>\n'
+  parts[#parts + 1] = script
+  parts[#parts + 1] = '</svg>\n'
+  return parts
+end
+
+--- The table below the graph on a page.
+local function function_table(tree, reversed)
+  local parts = { '<table><tr><th>self</th><th>total</th><th>function</th></tr>\n' }
+  for i, entry in ipairs(flametree.functions(tree, reversed)) do
+    if i > TABLE_ROWS or entry.self == 0 then break end
+    parts[#parts + 1] = ('<tr><td>%.2f%%</td><td>%.2f%%</td><td>%s</td></tr>\n'):format(entry.self * 100 / tree.value,
+      entry.total * 100 / tree.value, picture.escape(entry.name))
+  end
+  parts[#parts + 1] = '</table>\n'
+  return parts
+end
+
+--- Writes a tree to FILE.svg or FILE.html.
+---@param path string
+---@param tree FlameNode
+---@param settings FlameSettings
+function flamepicture.write(path, tree, settings)
+  picture.write(path, settings.title, flamepicture.svg(tree, settings), function_table(tree, settings.reversed))
+end
+
+return flamepicture

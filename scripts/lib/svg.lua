@@ -1,0 +1,89 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- What pictures have in common: text in XML, a page around an SVG, and files that are there whole or
+--- not at all. A picture is one self-contained file that a browser shows, with or without scripts.
+local text = require 'bindings.base.text'
+
+local picture = {}
+
+local ENTITIES = { ['&'] = '&amp;', ['<'] = '&lt;', ['>'] = '&gt;', ['"'] = '&quot;', ["'"] = '&#39;' }
+
+--- Any bytes as text of XML or HTML, also inside quotes.
+---@param s string
+---@return string
+function picture.escape(s)
+  s = text.safe(s):gsub('[&<>"\']', ENTITIES)
+  return (s:gsub('\239\191[\190\191]', '?')) -- U+FFFE and U+FFFF, which XML refuses
+end
+
+--- Which picture a file name asks for.
+---@param path string
+---@return 'svg'|'html'|nil
+function picture.kind(path)
+  local suffix = path:match '%.(%w+)$'
+  return (suffix == 'svg' or suffix == 'html') and suffix or nil
+end
+
+--- Refuses a place where no picture can be written, before there is one.
+---@param path string
+function picture.check(path)
+  local temporary = path .. '.tmp'
+  local file, message = io.open(temporary, 'w')
+  if not file then error(('cannot write %s'):format(message), 0) end
+  file:close()
+  os.remove(temporary)
+end
+
+--- Replaces a file by other content, at once.
+---@param path string
+---@param parts string[]
+function picture.save(path, parts)
+  local temporary = path .. '.tmp'
+  local file, message = io.open(temporary, 'w')
+  if not file then error(('cannot write %s'):format(message), 0) end
+  local ok = true
+  for _, part in ipairs(parts) do
+    if ok then ok, message = file:write(part) end
+  end
+  local closed, why = file:close()
+  if ok and closed then ok, message = os.rename(temporary, path) end
+  if not (ok and closed) then
+    os.remove(temporary)
+    error(('cannot write %s: %s'):format(path, message or why), 0)
+  end
+end
+
+local PAGE = [[
+<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>%s</title>
+<style>
+body { margin: 0; font: 14px system-ui, sans-serif; color: #222; }
+svg { display: block; width: 100%%; }
+table { border-collapse: collapse; margin: 8px 16px 24px; }
+th, td { padding: 2px 12px 2px 0; text-align: right; }
+th:last-child, td:last-child { text-align: left; font-family: ui-monospace, monospace; overflow-wrap: anywhere; }
+th { border-bottom: 1px solid #bbb; }
+</style></head><body>
+]]
+
+--- Writes an SVG as what the file's name says: a picture or a page.
+---@param path string
+---@param title string
+---@param svg string[] parts of the <svg> element
+---@param below? string[] parts of what a page has below it, as HTML
+function picture.write(path, title, svg, below)
+  local parts = {}
+  if picture.kind(path) == 'html' then
+    parts[1] = PAGE:format(picture.escape(title))
+  else
+    parts[1] = '<?xml version="1.0" encoding="UTF-8" standalone="no"?>\n'
+  end
+  for _, list in ipairs { svg, picture.kind(path) == 'html' and below or {} } do
+    for _, part in ipairs(list) do
+      parts[#parts + 1] = part
+    end
+  end
+  if picture.kind(path) == 'html' then parts[#parts + 1] = '</body></html>\n' end
+  picture.save(path, parts)
+end
+
+return picture

@@ -1,0 +1,101 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+local native = require 'bindings.base.native'
+local tables = require 'lib.table'
+
+local function lines(...) return table.concat({ ... }, '\n') .. '\n' end
+
+local function latency_spec(than)
+  local columns = {
+    { name = 'start', width = 16, align = 'right' },
+    { name = 'end', width = 12, align = 'left', sep = ' => ' },
+  }
+  for _, column in ipairs(tables.latency_columns(than)) do columns[#columns + 1] = column end
+  return tables.new('latency', columns)
+end
+
+local ROW = {
+  start = 'sched_wakeup',
+  ['end'] = 'sched_switch',
+  calls = 17965,
+  total_ns = 152685382,
+  min_ns = 1493,
+  p50_ns = 8183,
+  p95_ns = 12229,
+  p99_ns = 18001,
+  max_ns = 1371331,
+  than = 2,
+}
+
+describe('a latency table', function()
+  it('has the columns everybody knows', function()
+    assert.equal(lines(
+      '           start => end             calls        total(us)      min(us)      p50(us)' ..
+        '      p95(us)      p99(us)      max(us)    than(reqs)',
+      '----------------    ------------ -------- ---------------- ------------ ------------' ..
+        ' ------------ ------------ ------------ --------------',
+      '    sched_wakeup => sched_switch    17965       152685.382        1.493        8.183' ..
+        '       12.229       18.001     1371.331      2 (  0%)'
+    ), tables.render(latency_spec(true), { ROW }))
+  end)
+
+  it('leaves out what is not shown', function()
+    local text = tables.render(latency_spec(false), { ROW })
+    assert.is_nil(text:find('than', 1, true))
+    assert.equal('1371.331\n', text:sub(-9))
+  end)
+
+  it('is red on a terminal where the threshold was passed', function()
+    local spec = latency_spec(true)
+    assert.truthy(tables.render(spec, { ROW }, true):find('\27[31m     2 (  0%)\27[m', 1, true))
+    ROW.than = 0
+    assert.is_nil(tables.render(spec, { ROW }, true):find('\27', 1, true))
+    ROW.than = 2
+  end)
+
+  it('is filled from a histogram', function()
+    local h = native.hist(100)
+    for i = 1, 101 do h:add(i) end
+    assert.same({ calls = 101, total_ns = 5151, min_ns = 1, p50_ns = 51, p95_ns = 96, p99_ns = 100, max_ns = 101,
+      than = 1 }, tables.latency_row({}, h))
+  end)
+end)
+
+describe('columns', function()
+  it('are as wide as their cells where no width is given', function()
+    local spec = tables.new('t', { { name = 'n' }, { name = 'comm' }, { name = 'last' } })
+    assert.equal(lines(
+      '   n comm       last',
+      '---- ---------- ----',
+      '   1 sh         a',
+      '1234 systemd-lo bb'
+    ), tables.render(spec, { { n = 1, comm = 'sh', last = 'a' }, { n = 1234, comm = 'systemd-lo', last = 'bb' } }))
+  end)
+
+  it('are wider than they say where a cell is: the rows stay below their headings', function()
+    local spec = tables.new('t', { { name = 'a', width = 4 }, { name = 'b', width = 4 } })
+    assert.equal(lines('     a    b', '------ ----', '123456    1', '     2    3'),
+      tables.render(spec, { { a = 123456, b = 1 }, { a = 2, b = 3 } }))
+  end)
+
+  it('count characters, not bytes', function()
+    local spec = tables.new('t', { { name = 'a', align = 'right' } })
+    assert.equal(lines('   a', '----', '   ü', 'abcd'), tables.render(spec, { { a = 'ü' }, { a = 'abcd' } }))
+  end)
+
+  it('escape what could drive the terminal', function()
+    local spec = tables.new('t', { { name = 'a' } })
+    assert.equal(lines('a', '-------', 'x\\x1b[m'), tables.render(spec, { { a = 'x\27[m' } }))
+    spec = tables.new('t', { { name = 'a', text = function(row) return row.a .. '\n' end } })
+    assert.truthy(tables.render(spec, { { a = 'x' } }):find('x\\x0a', 1, true))
+  end)
+
+  it('print no NaN, no infinity, and nothing for nil', function()
+    local spec = tables.new('t', { { name = 'a', format = '%.1f' }, { name = 'b' }, { name = 'c' }, { name = 'd' } })
+    assert.equal(lines('a b c d', '- - - -', '- -   1'), tables.render(spec, { { a = 0 / 0, b = math.huge, d = 1 } }))
+  end)
+
+  it('cannot have one name twice', function()
+    assert.error_matches(function() tables.new('t', { { name = 'a' }, { name = 'a' } }) end, "second column 'a'")
+    assert.error_matches(function() tables.new('t', { { name = 'time' } }) end, "table 't' cannot have")
+  end)
+end)

@@ -1,0 +1,155 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+local ffi = require 'ffi'
+local dry_run = require 'bindings.run.dry_run'
+local explain = require 'bindings.command.explain'
+local options = require 'bindings.options.parser'
+local sampling = require 'bindings.view.sampling'
+local tables = require 'lib.table'
+local C = ffi.C
+
+--- An output that keeps what it is given.
+local function collector()
+  local parts = {}
+  local out = { format = 'text' }
+  function out.write(_, s) parts[#parts + 1] = s end
+  function out.raw(_, s) parts[#parts + 1] = s end
+  function out.printf(_, ...) parts[#parts + 1] = string.format(...) end
+  function out.table(_, spec, rows) parts[#parts + 1] = tables.render(spec, rows) end
+  function out.text() return table.concat(parts) end
+  return out
+end
+
+local function script(name, profiler)
+  return { name = name, profiler = profiler, spec = assert(options.declare(profiler)) }
+end
+
+local waits = script('waits', {
+  summary = 'Measure waits',
+  attributes = { 'key', 'untraced' },
+  options = {
+    than = { type = 'duration', help = 'longer ones' },
+    detail = { type = 'string', optional_value = '', argument = 'WHAT', help = 'events around' },
+    which = { type = 'string', short = 'w', required = true, help = 'which' },
+  },
+  positional = { { name = 'file', required = false, help = 'where' } },
+})
+local trace = script('trace', { summary = 'Print events' })
+
+local function field(name, type, offset, size, flags, elem_size, count)
+  return { name = name, type = type, offset = offset, size = size, flags = flags, elem_size = elem_size or size,
+    count = count or 1 }
+end
+
+local wakeup = {
+  name = 'sched:sched_wakeup', config = 317, type = 2, tracepoint = true, attrs = { key = 'pid', stack = true },
+  list = {
+    field('common_type', 'unsigned short', 0, 2, C.FIELD_COMMON),
+    field('comm', 'char[16]', 8, 16, C.FIELD_STRING + C.FIELD_ARRAY, 1, 16),
+    field('pid', 'pid_t', 24, 4, C.FIELD_SIGNED),
+    field('regs', 'u64[6]', 32, 48, C.FIELD_ARRAY, 8, 6),
+    field('name', '__data_loc char[]', 80, 4, C.FIELD_DYNAMIC + C.FIELD_STRING, 1),
+    field('args', '__data_loc u32[]', 84, 4, C.FIELD_DYNAMIC, 4),
+    field('where', 'void *', 88, 8, C.FIELD_POINTER),
+  },
+}
+local clock = { name = 'cpu-clock', config = 0, type = 1, freq = 4000, attrs = {}, list = {} }
+
+it('the help of events is exact', function()
+  local out = collector()
+  explain.print(out, { waits }, { 'sched:sched_wakeup//key=pid/', "a:b/c == 'd'/" }, {
+    { event = wakeup, print_fmt = '"comm=%s", REC->comm' },
+    { event = clock },
+  })
+  assert.equal([=[
+waits: Measure waits
+  profscript waits -e sched:sched_wakeup//key=pid/ -e 'a:b/c == '\''d'\''/' [-k EXPR]
+      [--detail[=WHAT]] [--than T] -w TEXT [FILE]
+      attributes: key=EXPR untraced
+
+attributes of waits, written behind the filter: EVENT/FILTER/key=pid/
+  key=EXPR         what tells apart or brings together events
+  untraced         show the event in details only
+
+attributes of every profiler
+  alias=TEXT       what tables call the event
+  cpus=LIST        only on these CPUs
+  freq=N           take about so many a second
+  max-stack[=N]    record stacks of at most so many frames
+  period=N         take every so many
+  stack            record stacks of this event
+
+words of every event: _time _stack _pid _tid _cpu _comm _event _period _key
+
+sched:sched_wakeup: id 317
+field       type              offset size what
+----------- ----------------- ------ ---- ---------------------------------
+comm        char[16]               8   16 string
+pid         pid_t                 24    4 signed
+regs        u64[6]                32   48 array of 6, 8 bytes each
+name        __data_loc char[]     80    4 string of any length
+args        __data_loc u32[]      84    4 array of any length, 4 bytes each
+where       void *                88    8 pointer
+common_type unsigned short         0    2 unsigned, common
+print format: "comm=%s", REC->comm
+
+cpu-clock: type 1, config 0, sampled 4000 times a second; it has no fields of its own
+]=], out.text())
+end)
+
+it('without a profiler all are shown, each attribute once', function()
+  local out = collector()
+  explain.print(out, { trace, waits }, { 'cpu-clock' }, { { event = clock }, { event = clock } })
+  local text = out.text()
+  assert.truthy(text:find('trace: Print events\n  profscript trace -e cpu-clock\n\nwaits: Measure waits\n', 1, true))
+  assert.truthy(text:find('\nattributes of some profilers, written', 1, true))
+  assert.equal(1, select(2, text:gsub('cpu%-clock: type', '')))
+end)
+
+it('how often an event is taken', function()
+  assert.equal('every event', sampling.describe {})
+  assert.equal('every 10th event', sampling.describe { period = 10 })
+  assert.equal('sampled 99 times a second', sampling.describe { freq = 99 })
+end)
+
+it('a dry run shows what would be opened', function()
+  local run = {
+    name = 'trace',
+    opt = { mmap_pages = 64, watermark = 50, cpus = '0-3' },
+    own_pid = function() return 42 end,
+    events = {
+      list = { wakeup, clock },
+      kernel_filter = function(event, pid) return event == wakeup and 'common_pid != ' .. pid or nil end,
+    },
+  }
+  wakeup.user_filter = 'pid + 1 > 2'
+  assert.equal([[
+trace: 2 events
+  sched:sched_wakeup: id 317, every event
+    filter in the kernel: common_pid != 42
+    filter in profscript: pid + 1 > 2
+    attributes: key=pid, stack
+  cpu-clock: type 1, config 0, sampled 4000 times a second
+target: CPUs 0-3
+rings: one per CPU, 64 pages (256 KiB) each, read when 50% full
+]], dry_run.text(run, {}))
+
+  run.opt = { input = 'perf.data' }
+  run.events.list = { clock }
+  assert.equal([[
+trace: 1 event
+  cpu-clock: type 1, config 0
+source: the recording perf.data
+]], dry_run.text(run, {}))
+end)
+
+it('a dry run names its target', function()
+  local function target(opt, words) return table.concat({ dry_run.target(opt, words or {}) }, '; ') end
+  assert.equal('all CPUs that are online; one per CPU', target {})
+  assert.equal('threads 3,4; one per thread', target { tids = { 3, 4 } })
+  assert.equal('threads 3, and what they start; one per CPU', target { tids = { 3 }, inherit = true })
+  assert.equal('threads 3, on CPUs 0-1; one per CPU', target { tids = { 3 }, cpus = '0-1' })
+  assert.equal('all threads of processes 5, and what they start; one per CPU', target { pids = { 5 } })
+  assert.equal('all threads of processes 5; one per thread', target { pids = { 5 }, inherit = false })
+  assert.equal('the workload ls -l, and what it starts; one per CPU', target({}, { 'ls', '-l' }))
+  assert.equal('cgroups a,b on all CPUs that are online; one per CPU', target { cgroups = { 'a', 'b' } })
+end)

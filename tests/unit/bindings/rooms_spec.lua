@@ -1,0 +1,72 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+-- Which folder may use which: each only those named before it. docs/internals.md explains the order.
+local LUA_ROOMS = { 'base', 'view', 'expr', 'print', 'bpf', 'select', 'pairs', 'options', 'run', 'command' }
+local C_FOLDERS = { 'os', 'formats', 'decode', 'stacks', 'relations', 'probes', 'bpf', 'recording', 'live', 'session' }
+
+--- Lines of `grep -rno PATTERN PATH...`: file, match.
+local function grep(pattern, paths)
+  local found = {}
+  local pipe = assert(io.popen(("grep -rEo --include='*.[chl]*' \"%s\" %s"):format(pattern, paths)))
+  for line in pipe:lines() do
+    local file, match = line:match '^(.-):(.*)$'
+    found[#found + 1] = { file = file, match = match }
+  end
+  pipe:close()
+  assert(#found > 0, 'grep found nothing')
+  return found
+end
+
+local function places(names)
+  local at = {}
+  for i, name in ipairs(names) do at[name] = i end
+  return at
+end
+
+--- Folders that exist under a path, each once, from a list of files.
+local function check_all_are_ranked(path, at)
+  local pipe = assert(io.popen(('find %s -mindepth 1 -maxdepth 1 -type d'):format(path)))
+  for dir in pipe:lines() do
+    local name = dir:match '[^/]*$'
+    assert(at[name], dir .. ' has no place in the order')
+  end
+  pipe:close()
+end
+
+describe('folders', function()
+  it('of bindings/ use only those below them', function()
+    local at = places(LUA_ROOMS)
+    check_all_are_ranked('bindings', at)
+    for _, use in ipairs(grep("require *\\(?'bindings\\.[a-z_0-9.]*", 'bindings')) do
+      local from, to = use.file:match '^bindings/([a-z]+)/', use.match:match 'bindings%.([a-z]+)%.'
+      if from then assert(at[to] <= at[from], ('%s: %s'):format(use.file, use.match)) end
+    end
+  end)
+
+  it('of bindings/ do not know the scripts', function()
+    for _, use in ipairs(grep("require *\\(?'[a-z_0-9.]*", 'bindings')) do
+      assert.falsy(use.match:match "'lib%.", ('%s: %s'):format(use.file, use.match))
+    end
+  end)
+
+  it('of runtime/ use only those below them', function()
+    local at = places(C_FOLDERS)
+    check_all_are_ranked('runtime', at)
+    for _, use in ipairs(grep('#include .[a-z_0-9/]*', 'runtime')) do
+      local from, to = use.file:match '^runtime/([a-z]+)/', use.match:match '"([a-z]+)/'
+      if to and from then assert(at[to] and at[to] <= at[from], ('%s: %s'):format(use.file, use.match)) end
+      assert(from or not to, ('%s, which all folders use: %s'):format(use.file, use.match))
+    end
+  end)
+
+  it('of C do not know Lua', function()
+    for _, use in ipairs(grep('#include .[a-z_0-9/]*', 'runtime native')) do
+      assert.falsy(use.match:match '[<"]l?u?a?[ux]?lib?$' or use.match:match '[<"]lua', use.file)
+    end
+  end)
+
+  it('native/ does not know runtime/', function()
+    for _, use in ipairs(grep('#include .[a-z_0-9/]*', 'native')) do
+      assert.falsy(use.match:match '/' and use.match:match '"', ('%s: %s'):format(use.file, use.match))
+    end
+  end)
+end)
