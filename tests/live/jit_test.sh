@@ -27,17 +27,17 @@ calls=(-e raw_syscalls:sys_enter -e raw_syscalls:sys_exit)
 compiled trace dispatch -- trace --input "$here/zstd.data"
 compiled 'trace of two events' dispatch -- trace --input "$here/sched.data"
 compiled 'trace with a filter' filters dispatch -- trace -e 'raw_syscalls:sys_exit/ret>0/' --input "$here/zstd.data"
-compiled multi-trace 'pairs.lua' -- multi-trace "${calls[@]}" -k common_pid --perins --input "$here/zstd.data"
+compiled multi-trace 'matcher.lua' -- multi-trace "${calls[@]}" -k common_pid --perins --input "$here/zstd.data"
 compiled 'multi-trace with an expression' keys -- multi-trace "${calls[@]}" -k 'common_pid * 2' \
 	--input "$here/zstd.data"
-compiled 'multi-trace with details' keys 'pairs.lua' -- multi-trace "${calls[@]}" --than 1s --detail \
+compiled 'multi-trace with details' keys 'matcher.lua' -- multi-trace "${calls[@]}" --than 1s --detail \
 	--input "$here/zstd.data"
-compiled 'multi-trace --perins --than' keys 'pairs.lua' -- multi-trace "${calls[@]}" --perins --than 10us \
+compiled 'multi-trace --perins --than' keys 'matcher.lua' -- multi-trace "${calls[@]}" --perins --than 10us \
 	--input "$here/zstd.data"
 compiled 'multi-trace of wakeups' keys -- multi-trace -e sched:sched_wakeup//key=pid/ -e sched:sched_switch//key=next_pid/ \
 	--input "$here/sched.data"
 compiled 'rundelay' keys -- rundelay --input "$here/hogs.data"
-compiled 'syscalls' keys 'pairs.lua' -- syscalls --input "$here/zstd.data"
+compiled 'syscalls' keys 'matcher.lua' -- syscalls --input "$here/zstd.data"
 compiled 'nested-trace' dispatch -- nested-trace -e raw_syscalls:sys_enter,raw_syscalls:sys_exit -k common_pid \
 	--input "$here/zstd.data"
 compiled 'nested-trace with details' dispatch -- nested-trace -e raw_syscalls:sys_enter,raw_syscalls:sys_exit -k common_pid \
