@@ -97,7 +97,7 @@ end
 ---@return Bpf
 function bpf.load(owner, params)
   check(params)
-  if owner.opt.input then
+  if owner.run.is_recorded then
     failure.usage('%s: its BPF programs run in the live kernel: it cannot read a recording', owner.name)
   end
   local object, run = open(params, owner.script.path), owner.run
@@ -226,12 +226,11 @@ function Bpf:events(name, struct)
   local tid_at = offset_of(event.fields, 'tid', 4)
   local pid_at = offset_of(event.fields, 'pid', 4)
   local has_lost, lost = pcall(object.variable, object, name .. '_lost', { '.bss' })
-  event.output = {
+  event.request.is_output = 1
+  event.request.output = {
     map = lib.bpf_map__fd(map),
     per_cpu = kind == RINGBUF and 0 or 1,
     size = kind == RINGBUF and lib.bpf_map__max_entries(map) or 0, -- as -m says
-    payload = event.view.size,
-    class = event.class,
     time_at = offset_of(event.fields, 'ktime', 8),
     pid_at = pid_at,
     tid_at = tid_at >= 0 and tid_at or pid_at,
@@ -256,17 +255,6 @@ function bpf.follower(run)
       cpu = C.session_take_cpu(run.session)
     end
   end }
-end
-
---- Registers the records of an event with the session.
----@param session ffi.cdata*
----@param event Event
----@param pages integer of each CPU's ring of a perf event array
-function bpf.add_output(session, event, pages)
-  local err = ffi.new 'struct error'
-  if event.output.per_cpu == 1 then event.output.size = pages end
-  local output = ffi.new('struct bpf_output', event.output)
-  if C.session_add_output(session, output, err) < 0 then failure.raise('%s', ffi.string(err.text)) end
 end
 
 return bpf

@@ -22,7 +22,7 @@ local function open(run, list, inherits)
   local constants = { inherits = inherits and 1 or 0 }
   for _, event in ipairs(list) do
     if PROGRAMS[event.name] then
-      constants[event.name:match ':(.*)'] = { type = tonumber(event.config), size = event.view.size }
+      constants[event.name:match ':(.*)'] = { type = tonumber(event.request.attr.config), size = event.view.size }
     end
   end
   object:set_constants(constants)
@@ -37,7 +37,7 @@ local function open(run, list, inherits)
   local marks = object:variable('marks', { '.bss' })
   for _, event in ipairs(list) do
     local program = PROGRAMS[event.name]
-    if program then event.through = object.lib.bpf_map__fd(object:find('map', program[2])) end
+    if program then event.request.through = object.lib.bpf_map__fd(object:find('map', program[2])) end
   end
   run.marks, run.marks_of = marks, object -- which lives as long
 end

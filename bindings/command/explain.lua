@@ -3,7 +3,6 @@
 --- with them, and what the events' fields are.
 local ffi = require 'ffi'
 local events = require 'bindings.select.events'
-local failure = require 'bindings.base.failure'
 local instance = require 'bindings.run.instance'
 local nearest = require 'bindings.base.nearest'
 local declarations = require 'bindings.options.declare'
@@ -169,9 +168,10 @@ end
 
 local function print_event(out, event, print_fmt)
   if event.tracepoint then
-    out:printf('\n%s: id %d\n', event.name, event.config)
+    out:printf('\n%s: id %d\n', event.name, tonumber(event.request.attr.config))
   else
-    out:printf('\n%s: type %d, config %s, %s%s\n', event.name, event.type, tostring(event.config):gsub('U?LL$', ''),
+    out:printf('\n%s: type %d, config %s, %s%s\n', event.name, event.request.attr.type,
+      tostring(event.request.attr.config):gsub('U?LL$', ''),
       sampling.describe(event), #event.list == 0 and '; it has no fields of its own' or '')
   end
   if #event.list == 0 then return end
@@ -243,13 +243,9 @@ local function takes(script, found)
 end
 
 local function look_up(session, script, scripts, opt)
-  local err = ffi.new 'struct error'
-  if opt.input and C.session_open_recording(session, opt.input, err) < 0 then
-    failure.raise('%s', ffi.string(err.text))
-  end
   local anything = { name = 'profscript', profiler = { attributes = nearest.keys(selector.attributes) } }
   local out = assert(output.new { format = opt.format })
-  local run = { session = session, opt = opt, out = out, workload = {} }
+  local run = { session = session, is_recorded = C.session_is_recorded(session), opt = opt, out = out, workload = {} }
   run.services = services.new(run)
   run.events = events.new(session, run.services, script or anything, opt)
   run.events.sources = sources.new(scripts)
@@ -276,6 +272,6 @@ end
 ---@param scripts scripts.Scripts all profilers
 ---@param opt table parsed options
 ---@return integer exit code
-function explain.run(script, scripts, opt) return sessions.with(look_up, script, scripts, opt) end
+function explain.run(script, scripts, opt) return sessions.with(opt.input, look_up, script, scripts, opt) end
 
 return explain

@@ -142,9 +142,9 @@ function Run:compile_filters()
   for _, event in ipairs(self.events.list) do
     local common = not event.is_clock and event.owner:common_filter() -- a clock has none of the fields
     if common then event.filter = event.filter and ('(%s) && (%s)'):format(event.filter, common) or common end
-    local split = events.split_filter(event, self.opt.input ~= nil or event.through ~= nil)
+    local split = events.split_filter(event, self.is_recorded or event.request.through ~= 0)
     event.kernel_filter, event.user_filter = split.kernel, split.user_text
-    if split.user and event.counted and not self.opt.input then
+    if split.user and event.request.counted == 1 and not self.is_recorded then
       failure.usage("%s is only counted: the kernel has to evaluate its filter, and it cannot '%s'", event.name,
         split.user_text)
     end
@@ -163,7 +163,7 @@ end
 ---@return integer?
 function Run:own_pid(words)
   local opt = self.opt
-  local ours = not opt.input and not opt.self and not attach.per_thread(opt, words, self.everywhere)
+  local ours = not self.is_recorded and not opt.self and not attach.per_thread(opt, words, self.everywhere)
   return ours and C.getpid() or nil
 end
 
@@ -288,7 +288,7 @@ function Run:summary()
   local stats = ffi.new 'struct session_stats'
   C.session_read_stats(self.session, stats)
   self:tell_loss()
-  if self.lost > 0 and self.opt.lost == 'warn' and not self.opt.input and not self.opt.quiet then
+  if self.lost > 0 and self.opt.lost == 'warn' and not self.is_recorded and not self.opt.quiet then
     self.out:warn(('%s: larger rings (-m %d)%s or a filter would lose less'):format(self.name,
       self.opt.mmap_pages * 4, self.opt.realtime and '' or ', -r 1'))
   end
@@ -326,15 +326,13 @@ local function run_without_events(script, opt)
 end
 
 local function run_with_events(session, script, opt, words, found)
-  local err = ffi.new 'struct error'
-  attach.check(script.name, opt, words, script.profiler.options)
-  if opt.input then check(C.session_open_recording(session, opt.input, err), err) end
   opt.mmap_pages = opt.mmap_pages or (type(opt.call_graph) == 'number' and DUMP_PAGES or DEFAULT_PAGES)
   opt.watermark = opt.watermark or DEFAULT_WATERMARK
   local run = setmetatable({
     name = script.name,
     opt = opt,
     session = session,
+    is_recorded = C.session_is_recorded(session),
     workload = words,
     everywhere = script.profiler.everywhere,
     lost = 0,
@@ -404,7 +402,8 @@ end
 ---@return integer exit code
 function driver.run(script, opt, words, found)
   if script.profiler.events == false then return run_without_events(script, opt) end
-  return sessions.with(run_with_events, script, opt, words, found)
+  attach.check(script.name, opt, words, script.profiler.options)
+  return sessions.with(opt.input, run_with_events, script, opt, words, found)
 end
 
 return driver

@@ -66,7 +66,7 @@ function Instance:open_event_options()
       for i, text in ipairs(type(given) == 'table' and given or { given }) do
         groups[i] = self.set:select(text, i)
       end
-      if option.name == 'event' and #groups == 0 and opt.input and not self.parent then
+      if option.name == 'event' and #groups == 0 and self.run.is_recorded and not self.parent then
         groups[1] = self.set:add_recorded()
       end
       opt[option.name] = groups
@@ -136,7 +136,7 @@ function Instance:start()
     address = run.services.address,
     count = function(list, settings) return counts.new(self, list, settings) end,
     own_count = function(event) -- of a live event on CPUs: what it has counted on that of `ev`, with `ev`
-      event.reads = C.READS_ITSELF
+      event.request.reads = C.READS_ITSELF
       return function(ev) return tonumber(C.session_own_count(run.session, ffi.cast('struct event *', ev))) end
     end,
     stop = function() run.stopped = true end,
@@ -173,7 +173,7 @@ function Instance:check(handlers)
   local set = self.set
   local checked, message = contract.check(self.script.profiler.start, handlers, {
     has = function(name)
-      if not set:has(name) and self.opt.input then set:find(name:match '^(.-):(.*)$') end -- which says so
+      if not set:has(name) and self.run.is_recorded then set:find(name:match '^(.-):(.*)$') end -- which says so
       return set:has(name)
     end,
     names = function() return set:names() end,

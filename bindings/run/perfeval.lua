@@ -63,7 +63,7 @@ local function check(run, every)
     failure.usage('%s: --perfeval-%s needs -i, after which it counts', run.name, opt.perfeval_cpus and 'cpus' or 'pids')
   end
   for _, event in ipairs(run.events.list) do
-    if not event.counted then return end
+    if event.request.counted == 0 then return end
   end
   failure.usage('%s: there are no samples for --perfeval-%s: its events are only counted', run.name,
     opt.perfeval_cpus and 'cpus' or 'pids')
@@ -98,11 +98,11 @@ function perfeval.new(run)
   end
   if opt.perfeval_cpus then
     local cpus = expand(opt.perfeval_cpus)
-    if not opt.input then check_online(run.name, cpus) end
+    if not run.is_recorded then check_online(run.name, cpus) end
     watch('cpus', 'cpu', opt.perfeval_cpus, cpus)
   end
   if opt.perfeval_pids then
-    watch('pids', 'tid', table.concat(opt.perfeval_pids, ','), processes(run.name, opt.perfeval_pids, opt.input ~= nil))
+    watch('pids', 'tid', table.concat(opt.perfeval_pids, ','), processes(run.name, opt.perfeval_pids, run.is_recorded))
   end
   return setmetatable({ count = compile(watches, run.events.list), _watches = watches, _run = run,
     _every = every, _limit = opt.sampling_limit }, Perfeval)

@@ -29,7 +29,7 @@ local function mark(run)
   local marked, list = 0, run.events.list
   for _, event in ipairs(list) do
     if is_of_all(run, event) then
-      event.everywhere, marked = not run.everywhere, marked + 1
+      event.request.everywhere, marked = run.everywhere and 0 or 1, marked + 1
     end
   end
   run.everywhere = run.everywhere or marked == #list
@@ -55,7 +55,7 @@ end
 ---@return fun()? begin
 function own_threads.compile(run)
   local opt = run.opt
-  if opt.input or not attach.names_threads(opt, run.workload) or not mark(run) then return end
+  if run.is_recorded or not attach.names_threads(opt, run.workload) or not mark(run) then return end
   local set = ffi.new('uint8_t[?]', sys.PID_END)
   local function has(tid) return tid > 0 and tid < sys.PID_END and set[tid] ~= 0 end
   local branches = {}
