@@ -104,8 +104,7 @@ function bpf.load(owner, params)
   object:set_constants(params.constants or {})
   local self = setmetatable({ owner = owner, object = object, record_types = take_record_types(object) }, Bpf)
   object:load()
-  run.bpf = run.bpf or {}
-  table.insert(run.bpf, self) -- it lives as long as the run
+  table.insert(run.programs, self) -- it lives as long as the run
   return self
 end
 
@@ -246,7 +245,7 @@ function bpf.follower(run)
   return { poll = function()
     local cpu = C.session_take_cpu(run.session)
     while cpu >= 0 do
-      for _, loaded in ipairs(run.bpf) do
+      for _, loaded in ipairs(run.programs) do
         local ok, problem = pcall(attach.follow, loaded.object, cpu)
         if not ok then
           run.out:warn(('%s: CPU #%d came online, but: %s'):format(run.name, cpu, tostring(problem)))

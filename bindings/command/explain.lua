@@ -6,13 +6,11 @@ local events = require 'bindings.select.events'
 local instance = require 'bindings.run.instance'
 local nearest = require 'bindings.base.nearest'
 local declarations = require 'bindings.options.declare'
-local output = require 'bindings.print.output'
 local sampling = require 'bindings.view.sampling'
 local selector = require 'bindings.select.selector'
-local services = require 'bindings.run.services'
+local runs = require 'bindings.run.run'
 local sessions = require 'bindings.run.session'
 local shell = require 'bindings.base.shell'
-local sources = require 'bindings.run.sources'
 local views = require 'bindings.view.views'
 local tables = require 'bindings.base.table'
 
@@ -244,11 +242,7 @@ end
 
 local function look_up(session, script, scripts, opt)
   local anything = { name = 'profscript', profiler = { attributes = nearest.keys(selector.attributes) } }
-  local out = assert(output.new { format = opt.format })
-  local run = { session = session, is_recorded = C.session_is_recorded(session), opt = opt, out = out, workload = {} }
-  run.services = services.new(run)
-  run.events = events.new(session, run.services, script or anything, opt)
-  run.events.sources = sources.new(scripts)
+  local run = runs.new(session, script or anything, opt, {}, scripts)
   local set = instance.new(run, script or anything, opt).set
   local found = {}
   for i, given in ipairs(opt.event) do
@@ -262,8 +256,8 @@ local function look_up(session, script, scripts, opt)
   for _, one in ipairs(script and {} or scripts:load_all()) do
     if takes(one, set.list) then list[#list + 1] = one end
   end
-  explain.print(out, list, opt.event, found, set.sources.list)
-  out:flush()
+  explain.print(run.out, list, opt.event, found, set.sources.list)
+  run.out:flush()
   return 0
 end
 

@@ -106,8 +106,7 @@ function counts.new(instance, list, settings)
   self._delta = ffi.new('int64_t[?]', #self.events + 1) -- of take(); condition() is asked for even where it is not
   if settings.by then settings.by.is_clock = true end
   if instance.parent then return self end -- as a source of events it has samples
-  if run.counts then failure.raise('%s: session.count was called twice', instance.name) end
-  run.counts, run.every = self, settings.every
+  run:count(self, settings.every)
   group(self.events, settings.together or settings.by)
   if settings.by then
     if run.is_recorded or run.per_thread then

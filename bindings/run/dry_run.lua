@@ -62,19 +62,18 @@ local function all_counted(list)
 end
 
 ---@param run Run
----@param words string[] the workload
 ---@return string lines
-function dry_run.text(run, words)
+function dry_run.text(run)
   local list, opt, parts = run.events.list, run.opt, {}
   parts[1] = ('%s: %d event%s\n'):format(run.name, #list, #list == 1 and '' or 's')
   for _, event in ipairs(list) do
-    local kernel_filter = run.events.kernel_filter(event, run:own_pid(words))
+    local kernel_filter = run.events.kernel_filter(event, run:own_pid())
     parts[#parts + 1] = dry_run.event(event, kernel_filter, event.user_filter, run.is_recorded)
   end
   if run.is_recorded then
     parts[#parts + 1] = ('source: the recording %s\n'):format(opt.input)
   else
-    local target, rings = dry_run.target(opt, words, run.everywhere)
+    local target, rings = dry_run.target(opt, run.workload, run.everywhere)
     parts[#parts + 1] = ('target: %s\n'):format(target)
     if not all_counted(list) then
       parts[#parts + 1] = ('rings: %s, %d pages (%d KiB) each, read when %d%% full\n'):format(rings, opt.mmap_pages,

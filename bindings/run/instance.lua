@@ -139,7 +139,7 @@ function Instance:start()
       event.request.reads = C.READS_ITSELF
       return function(ev) return tonumber(C.session_own_count(run.session, ffi.cast('struct event *', ev))) end
     end,
-    stop = function() run.stopped = true end,
+    stop = function() run:stop() end,
     number = run.services.number,
     key_printer = run.services.key_printer,
     shelf = run.services.shelf,
@@ -196,7 +196,10 @@ function Instance:mark_events()
   sampling.check_options(self.name, self.opt, list)
   attach.stacks(self.name, self.opt, list)
   sample_filter.apply(self.name, self.opt, list, self.script.profiler.options)
-  if self.only_threads then task_filter.apply(self.run, list, attach.inherits(self.run.opt, self.run.workload)) end
+  if not self.only_threads then return end
+  local run = self.run
+  local marks, anchor = task_filter.apply(run, list, attach.inherits(run.opt, run.workload))
+  if marks then run:mark_threads(marks, anchor) end
 end
 
 return instance

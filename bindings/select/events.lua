@@ -97,10 +97,12 @@ function events:of(script, owner)
   }, { __index = self })
 end
 
---- Formats of the running kernel or of the recording.
-function events:formats()
+--- Formats of the session's source: of the running kernel or of a recording.
+---@param session ffi.cdata*
+---@return ffi.cdata* formats struct formats *
+function events.formats(session)
   local err = ffi.new 'struct error'
-  local formats = C.session_formats(self.session, err)
+  local formats = C.session_formats(session, err)
   if formats == nil then failure.raise(ffi.string(err.text)) end
   return formats
 end
@@ -108,7 +110,7 @@ end
 --- All "sys:name", sorted.
 ---@return string[]
 function events:names()
-  local text = C.formats_names(self:formats())
+  local text = C.formats_names(events.formats(self.session))
   local names = {}
   for name in (text ~= nil and ffi.string(text) or ''):gmatch '[^\n]+' do
     names[#names + 1] = name
@@ -123,12 +125,12 @@ function events:has(name)
   local system, event = name:match '^(.-):(.*)$'
   if probes.is_probe(system) then return true end -- opening it says more
   if records.find(name) then return true end
-  return system ~= nil and C.tracepoint_find(self:formats(), system, event, nil) ~= nil
+  return system ~= nil and C.tracepoint_find(events.formats(self.session), system, event, nil) ~= nil
 end
 
 function events:find(system, name)
   local err = ffi.new 'struct error'
-  local tp = C.tracepoint_find(self:formats(), system, name, err)
+  local tp = C.tracepoint_find(events.formats(self.session), system, name, err)
   if tp == nil then
     -- What a damaged recording has lost is no mistake in the command line.
     local warning = C.session_warning(self.session)

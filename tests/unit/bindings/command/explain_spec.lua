@@ -49,7 +49,8 @@ local function request(attr)
 end
 
 local wakeup = {
-  name = 'sched:sched_wakeup', request = request { type = 2, config = 317 }, tracepoint = true, attrs = { key = 'pid', stack = true },
+  name = 'sched:sched_wakeup', request = request { type = 2, config = 317 }, tracepoint = true,
+  attrs = { key = 'pid', stack = true },
   list = {
     field('common_type', 'unsigned short', 0, 2, C.FIELD_COMMON),
     field('comm', 'char[16]', 8, 16, C.FIELD_STRING + C.FIELD_ARRAY, 1, 16),
@@ -60,7 +61,9 @@ local wakeup = {
     field('where', 'void *', 88, 8, C.FIELD_POINTER),
   },
 }
-local clock = { name = 'cpu-clock', request = request { type = 1, freq = 1, sample_freq = 4000 }, attrs = {}, list = {} }
+local clock = {
+  name = 'cpu-clock', request = request { type = 1, freq = 1, sample_freq = 4000 }, attrs = {}, list = {},
+}
 
 it('the help of events is exact', function()
   local out = collector()
@@ -123,6 +126,7 @@ it('a dry run shows what would be opened', function()
   local run = {
     name = 'trace',
     opt = { mmap_pages = 64, watermark = 50, cpus = '0-3' },
+    workload = {},
     own_pid = function() return 42 end,
     events = {
       list = { wakeup, clock },
@@ -139,7 +143,7 @@ trace: 2 events
   cpu-clock: type 1, config 0, sampled 4000 times a second
 target: CPUs 0-3
 rings: one per CPU, 64 pages (256 KiB) each, read when 50% full
-]], dry_run.text(run, {}))
+]], dry_run.text(run))
 
   run.opt, run.is_recorded = { input = 'perf.data' }, true
   run.events.list = { clock }
@@ -147,7 +151,7 @@ rings: one per CPU, 64 pages (256 KiB) each, read when 50% full
 trace: 1 event
   cpu-clock: type 1, config 0
 source: the recording perf.data
-]], dry_run.text(run, {}))
+]], dry_run.text(run))
 end)
 
 it('a dry run names its target', function()
