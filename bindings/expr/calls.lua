@@ -2,13 +2,14 @@
 -- Methods of the code generator (expr_gen): function calls, and printf's formats.
 
 local diagnostic = require 'bindings.base.diagnostic'
+local types = require 'bindings.expr.types'
 local value_of = require 'bindings.expr.value'
 
 local NONE, OR, UNARY, ATOM = value_of.NONE, value_of.OR, value_of.UNARY, value_of.ATOM
 local merge, num, typed, wide = value_of.merge, value_of.num, value_of.typed, value_of.wide
 local str, literal, norm, as_wide = value_of.str, value_of.literal, value_of.norm, value_of.as_wide
-local widen, convert, common_type = value_of.widen, value_of.convert, value_of.common_type
-local I32 = value_of.TYPES.i32
+local widen, convert = value_of.widen, value_of.convert
+local I32 = types.INTEGERS.i32
 local is_string = value_of.is_string
 
 local calls = {}
@@ -71,7 +72,7 @@ function calls:call_formatted(node)
 end
 
 function calls:call_minmax(node, a, b)
-  local kind = common_type(a, b)
+  local kind = types.common(a, b)
   a, b = norm(widen(a, kind)), norm(widen(b, kind))
   local pick = node.name == 'min' and math.min or math.max
   if a.kind == 'num' and b.kind == 'num' then

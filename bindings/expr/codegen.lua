@@ -9,19 +9,17 @@ local calls = require 'bindings.expr.calls'
 local diagnostic = require 'bindings.base.diagnostic'
 local has = require('bindings.view.views').has
 local memory = require 'bindings.expr.memory'
+local operators = require 'bindings.expr.operators'
+local types = require 'bindings.expr.types'
 local value_of = require 'bindings.expr.value'
 
-local TYPES, LIMIT, BITWISE, OR = value_of.TYPES, value_of.LIMIT, value_of.BITWISE, value_of.OR
-local AND, COMPARE, ADD, MUL = value_of.AND, value_of.COMPARE, value_of.ADD, value_of.MUL
-local UNARY, ATOM, merge, num = value_of.UNARY, value_of.ATOM, value_of.merge, value_of.num
-local constant, wide, load, bool = value_of.constant, value_of.wide, value_of.load, value_of.bool
-local str, literal, operand = value_of.str, value_of.literal, value_of.operand
-local in_range, norm, retyped = value_of.in_range, value_of.norm, value_of.retyped
-local as_wide, promote, widen = value_of.as_wide, value_of.promote, value_of.widen
-local convert, common_type, comparand = value_of.convert, value_of.common_type, value_of.comparand
-local number_arith, arith, bitwise = value_of.number_arith, value_of.arith, value_of.bitwise
-local is_string = value_of.is_string
-local I32 = TYPES.i32
+local TYPES, LIMIT, OR, AND = types.INTEGERS, value_of.LIMIT, value_of.OR, value_of.AND
+local COMPARE, ADD, UNARY, ATOM = value_of.COMPARE, value_of.ADD, value_of.UNARY, value_of.ATOM
+local merge, constant, wide, load = value_of.merge, value_of.constant, value_of.wide, value_of.load
+local bool, str, literal, operand = value_of.bool, value_of.str, value_of.literal, value_of.operand
+local norm, retyped, as_wide, promote = value_of.norm, value_of.retyped, value_of.as_wide, value_of.promote
+local widen, convert, comparand = value_of.widen, value_of.convert, value_of.comparand
+local arith, is_string = value_of.arith, value_of.is_string
 
 local gen = {}
 
@@ -43,7 +41,7 @@ local MAX_CODE = 2000 -- characters of one Lua expression; longer ones would be 
 local Gen = {}
 Gen.__index = Gen
 
-for _, methods in ipairs { memory, calls } do
+for _, methods in ipairs { memory, operators, calls } do
   for name, method in pairs(methods) do Gen[name] = method end
 end
 
@@ -125,111 +123,6 @@ function Gen:condition(value, column)
   return bool(comparand(value) .. ' ~= 0', COMPARE, value)
 end
 
--- Divides two numbers that may be negative: the quotient is cut toward zero.
-function Gen:signed_division(sign, a, b, kind, column)
-  a, b = self:spill(a, column), self:spill(b, column)
-  local code = ('%s / %s'):format(operand(a, MUL), operand(b, UNARY))
-  local quotient = self:spill(num(kind, code, MUL, -LIMIT, LIMIT), column)
-  self:emit('%s = %s < 0 and ceil(%s) or floor(%s)', quotient.code, quotient.code, quotient.code, quotient.code)
-  local most = math.max(math.abs(a.lo), math.abs(a.hi))
-  if sign == '/' then
-    self:release(a)
-    self:release(b)
-    quotient.lo, quotient.hi = -most, most
-    if b.lo > 0 then
-      quotient.lo, quotient.hi = a.lo < 0 and a.lo or 0, a.hi > 0 and a.hi or 0
-    end
-    quotient.negative_zero = true
-    return quotient
-  end
-  local rest = math.min(most, math.max(math.abs(b.lo), math.abs(b.hi)) - 1)
-  code = ('%s - %s * %s'):format(operand(a, ADD), quotient.code, operand(b, UNARY))
-  local value = num(kind, code, ADD, a.lo < 0 and -rest or 0, a.hi > 0 and rest or 0, a, b)
-  if value.lo ~= value.hi then value.temps = merge(value.temps, quotient.temps) else self:release(quotient) end
-  return value
-end
-
-function Gen:division(sign, a, b, column)
-  local kind = common_type(a, b)
-  a, b = norm(widen(a, kind)), norm(widen(b, kind))
-  if b.kind == 'wide' then
-    b = self:spill(b, column)
-    self:check(comparand(b) .. ' == 0')
-  elseif b.lo == 0 and b.hi == 0 then
-    self:fail(column, 'division by zero')
-  elseif b.lo <= 0 and b.hi >= 0 then
-    b = self:spill(b, column)
-    self:check(comparand(b) .. ' == 0')
-  end
-  if a.kind == 'wide' or b.kind == 'wide' then
-    local left, from_a = as_wide(a, kind)
-    local right, from_b = as_wide(b, kind)
-    return wide(kind, ('%s %s %s'):format(left, sign, right), MUL, from_a, from_b)
-  end
-  if a.lo < 0 or b.lo < 0 then return self:signed_division(sign, a, b, kind, column) end
-  local least = math.max(b.lo, 1)
-  if sign == '/' then
-    local code = ('floor(%s / %s)'):format(operand(a, MUL), operand(b, UNARY))
-    return num(kind, code, ATOM, math.floor(a.lo / b.hi), math.floor(a.hi / least), a, b)
-  end
-  local code = ('%s %% %s'):format(operand(a, MUL), operand(b, UNARY))
-  return num(kind, code, MUL, 0, math.min(a.hi, b.hi - 1), a, b)
-end
-
--- Shift counts are taken modulo the width, as the machine does.
-function Gen:shift(sign, a, b, column)
-  local kind = a.type
-  local limits = TYPES[kind]
-  local width = limits.size * 8
-  b = widen(b, 'i32')
-  local count = b.lo == b.hi and b.lo % width or nil
-  if count then b = constant('i32', count) end
-  if sign == '<<' then
-    local product = count and a.kind == 'num'
-      and (number_arith('*', a, constant(kind, 2 ^ count), kind)
-        or number_arith('*', norm(a), constant(kind, 2 ^ count), kind))
-    if product then return product end
-    if width == 32 then
-      return num(kind, ('lshift(%s, %s)'):format(a.code, b.code), ATOM, I32.lo, I32.hi, a, b)
-    end
-    local code, from = as_wide(a, kind)
-    return wide(kind, ('lshift(%s, %s)'):format(code, b.code), ATOM, from, b)
-  end
-
-  a = norm(a)
-  local shift = limits.signed and 'arshift' or 'rshift'
-  if a.kind == 'num' and count then
-    local lo, hi = math.floor(a.lo / 2 ^ count), math.floor(a.hi / 2 ^ count)
-    if count == 0 then return a end
-    if width == 32 then return num(kind, ('%s(%s, %d)'):format(shift, a.code, count), ATOM, lo, hi, a) end
-    return num(kind, ('floor(%s / %.0f)'):format(operand(a, MUL), 2 ^ count), ATOM, lo, hi, a)
-  end
-  if width == 32 then
-    local lo, hi = I32.lo, I32.hi
-    if in_range(a, lo, hi) then lo, hi = math.min(a.lo, 0), math.max(a.hi, 0) end
-    return num(kind, ('%s(%s, %s)'):format(shift, a.code, b.code), ATOM, lo, hi, a, b)
-  end
-  a = self:shallow(a, column)
-  -- Compiled code shifts constants wrongly (LuaJIT issue 1079); what zero[0] is added to is none.
-  local code, from = as_wide(a, kind)
-  return wide(kind, ('%s(%s + zero[0], %s)'):format(shift, code, b.code), ATOM, from, b)
-end
-
-function Gen:unary(node)
-  if node.sign == '!' then
-    local value = self:condition(self:expression(node.a), node.a.column)
-    return bool('not ' .. operand(value, UNARY), UNARY, value)
-  end
-  local value = self:integer(self:expression(node.a), node.a.column)
-  if node.sign == '+' then return value end
-  if node.sign == '-' then return arith('-', constant(value.type, 0), value) end
-  if value.kind == 'num' and (TYPES[value.type].size == 4 or value.type == 'i64') then
-    return arith('-', constant(value.type, -1), value)
-  end
-  local code, from = as_wide(value, value.type)
-  return wide(value.type, ('bnot(%s)'):format(code), ATOM, from)
-end
-
 function Gen:names()
   local names = {}
   for name in pairs(self.variables) do names[#names + 1] = name end
@@ -297,48 +190,6 @@ function Gen:assign(name, value)
   return copy
 end
 
-local COMPARE_SIGNS = { ['=='] = '==', ['!='] = '~=', ['<'] = '<', ['<='] = '<=', ['>'] = '>', ['>='] = '>=' }
-
-local function compare_numbers(sign, a, b)
-  local kind = common_type(a, b)
-  a, b = norm(widen(a, kind)), norm(widen(b, kind))
-  local left, right
-  if a.kind == 'wide' or b.kind == 'wide' then
-    left, right = as_wide(a, kind), as_wide(b, kind)
-  end
-  left, right = comparand(a, left), comparand(b, right)
-  return bool(('%s %s %s'):format(left, COMPARE_SIGNS[sign], right), COMPARE, a, b)
-end
-
-function Gen:binary_values(node, a, b)
-  local sign = node.sign
-  if sign == '~' then
-    if not (is_string(a) and b.kind == 'str' and b.literal) then
-      self:fail(node.column, "'~' takes a string and a glob in quotes")
-    end
-    return self:glob(a, b.literal, false, node.column)
-  end
-  if COMPARE_SIGNS[sign] then
-    if is_string(a) and is_string(b) then return self:compare_strings(sign, a, b, node) end
-    if a.kind == 'ptr' and b.kind == 'ptr' then return compare_numbers(sign, a.off, b.off) end
-  elseif sign == '+' or sign == '-' then
-    if a.kind == 'ptr' and b.kind == 'ptr' and sign == '-' then
-      local size = self:element(a, node.column).size
-      return self:division('/', arith('-', a.off, b.off), constant('i64', size), node.column)
-    elseif a.kind == 'ptr' then
-      return self:offset(a, b, sign, node.b.column)
-    elseif b.kind == 'ptr' and sign == '+' then
-      return self:offset(b, a, sign, node.a.column)
-    end
-  end
-  a, b = self:integer(a, node.a.column), self:integer(b, node.b.column)
-  if COMPARE_SIGNS[sign] then return compare_numbers(sign, a, b) end
-  if BITWISE[sign] then return bitwise(sign, a, b) end
-  if sign == '<<' or sign == '>>' then return self:shift(sign, a, b, node.column) end
-  if sign == '/' or sign == '%' then return self:division(sign, a, b, node.column) end
-  return arith(sign, a, b)
-end
-
 -- a && b, a || b: one Lua condition where b needs no statements.
 function Gen:logic_values(node, a)
   local is_and = node.sign == '&&'
@@ -390,7 +241,7 @@ function Gen:unify(a, b, node)
   if is_string(a) and is_string(b) then
     return function(value) return self:string(value, node.column) end
   end
-  local kind = common_type(self:integer(a, node.a.column), self:integer(b, node.b.column))
+  local kind = types.common(self:integer(a, node.a.column), self:integer(b, node.b.column))
   local function converted(value) return norm(widen(promote(value), kind)) end
   a, b = converted(a), converted(b)
   if a.kind == b.kind then return converted end

@@ -5,7 +5,8 @@
 local has = require('bindings.view.views').has
 local value_of = require 'bindings.expr.value'
 
-local TYPES, NONE, COMPARE, ADD, MUL = value_of.TYPES, value_of.NONE, value_of.COMPARE, value_of.ADD, value_of.MUL
+local TYPES = require('bindings.expr.types').INTEGERS
+local NONE, COMPARE, ADD, MUL = value_of.NONE, value_of.COMPARE, value_of.ADD, value_of.MUL
 local UNARY, ATOM, merge, num = value_of.UNARY, value_of.ATOM, value_of.merge, value_of.num
 local constant, load, bool = value_of.constant, value_of.load, value_of.bool
 local str, literal, operand, norm = value_of.str, value_of.literal, value_of.operand, value_of.norm

@@ -14,17 +14,9 @@
 -- its place; tests/unit/expr_gcc_spec.lua looks for more.
 
 local bit = require 'bit'
+local types = require 'bindings.expr.types'
 
-local TYPES = {
-  i8 = { size = 1, signed = true, lo = -128, hi = 127 },
-  u8 = { size = 1, lo = 0, hi = 255 },
-  i16 = { size = 2, signed = true, lo = -32768, hi = 32767 },
-  u16 = { size = 2, lo = 0, hi = 65535 },
-  i32 = { size = 4, signed = true, lo = -2 ^ 31, hi = 2 ^ 31 - 1 },
-  u32 = { size = 4, lo = 0, hi = 2 ^ 32 - 1 },
-  i64 = { size = 8, signed = true },
-  u64 = { size = 8 },
-}
+local TYPES = types.INTEGERS
 local I32 = TYPES.i32
 
 local LIMIT = 2 ^ 51 -- LuaJIT's bit operations wrap numbers below this exactly
@@ -197,14 +189,6 @@ local function convert(value, kind)
   return typed(kind, ('arshift(lshift(%s, %d), %d)'):format(value.code, shift, shift), ATOM, value)
 end
 
--- The usual arithmetic conversions.
-local function common_type(a, b)
-  if a.type == 'u64' or b.type == 'u64' then return 'u64' end
-  if a.type == 'i64' or b.type == 'i64' then return 'i64' end
-  if a.type == 'u32' or b.type == 'u32' then return 'u32' end
-  return 'i32'
-end
-
 -- The code of an operand that is compared, perhaps with zero. Compiled code forgets to test a
 -- product for zero (LuaJIT issue 1376): it is never compared itself.
 local function comparand(value, code)
@@ -242,7 +226,7 @@ local function wide_arith(sign, a, b, kind)
 end
 
 local function arith(sign, a, b)
-  local kind = common_type(a, b)
+  local kind = types.common(a, b)
   a, b = widen(a, kind), widen(b, kind)
   if a.kind == 'num' and b.kind == 'num' then
     return number_arith(sign, a, b, kind) or number_arith(sign, norm(a), norm(b), kind)
@@ -259,7 +243,7 @@ local function all_ones(value)
 end
 
 local function bitwise(sign, a, b)
-  local kind = common_type(a, b)
+  local kind = types.common(a, b)
   a, b = widen(a, kind), widen(b, kind)
   local positive_a, positive_b = in_range(a, 0, I32.hi), in_range(b, 0, I32.hi)
   local narrow = in_range(a, I32.lo, I32.hi) and in_range(b, I32.lo, I32.hi)
@@ -284,7 +268,6 @@ local function is_string(value)
 end
 
 return {
-  TYPES = TYPES,
   LIMIT = LIMIT,
   BITWISE = BITWISE,
   NONE = NONE,
@@ -312,7 +295,6 @@ return {
   promote = promote,
   widen = widen,
   convert = convert,
-  common_type = common_type,
   comparand = comparand,
   number_arith = number_arith,
   arith = arith,

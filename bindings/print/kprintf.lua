@@ -9,6 +9,7 @@
 local bit = require 'bit'
 local ffi = require 'ffi'
 local new_buffer = require('string.buffer').new
+local INTEGERS = require('bindings.expr.types').INTEGERS
 
 ffi.cdef 'size_t strnlen(const char *s, size_t max);'
 
@@ -164,15 +165,11 @@ local function loader(ctype, bytes, zero)
   end
 end
 
--- By signedness and bytes. Not const: string.format takes no `const int64_t`.
+-- Pointers to the integer types. Not const: string.format takes no `const int64_t`.
 local TYPES = {}
-for bytes = 0, 3 do
-  local size = 2 ^ bytes
-  for sign, name in pairs { i = 'int%d_t *', u = 'uint%d_t *' } do
-    local ctype = ffi.typeof(name:format(8 * size))
-    TYPES[sign .. size] = ctype
-    kprintf['load_' .. sign .. size] = loader(ctype, size, size < 8 and 0 or sign == 'i' and 0LL or 0ULL)
-  end
+for name, limits in pairs(INTEGERS) do
+  TYPES[name] = ffi.typeof(name:gsub('i', 'int', 1):gsub('u', 'uint', 1) .. '_t *')
+  kprintf['load_' .. name] = loader(TYPES[name], limits.size, limits.size < 8 and 0 or limits.signed and 0LL or 0ULL)
 end
 kprintf.TYPES = TYPES
 
@@ -190,7 +187,7 @@ kprintf.hex = hex
 
 --- __print_array: unsigned decimals.
 function kprintf.array(raw, offset, room, count, elem_size)
-  local ctype = TYPES['u' .. elem_size]
+  local ctype = TYPES['u' .. 8 * elem_size]
   if not ctype then return BAD end
   local elements = cast(ctype, raw + offset)
   scratch:reset()
@@ -261,7 +258,7 @@ end
 
 --- %pI6c: compressed; IPv4-mapped and ISATAP addresses end in dotted form.
 function kprintf.ipv6_short(raw, offset)
-  local words = cast(TYPES.u4, raw + offset)
+  local words = cast(TYPES.u32, raw + offset)
   local mapped = words[0] == 0 and words[1] == 0 and words[2] == 0xffff0000
   local isatap = bor(words[2], 2) == bit.tobit(0xfe5e0002)
   local n = (mapped or isatap) and 6 or 8
@@ -283,7 +280,7 @@ end
 
 --- %pIS and its forms: a sockaddr in `room` bytes.
 function kprintf.sockaddr(raw, offset, room, short, port, zeros)
-  local family = room >= 2 and cast(TYPES.u2, raw + offset)[0]
+  local family = room >= 2 and cast(TYPES.u16, raw + offset)[0]
   local v4, v6 = family == 2 and room >= 16, family == 10 and room >= 28
   if not v4 and not v6 then return family == 2 and 'INVALIDIPv4' or family == 10 and 'INVALIDIPv6' or '' end
   local tail = port and format(':%d', big_endian16(raw, offset + 2)) or ''

@@ -264,11 +264,11 @@ bad expression 'f_i32+1 garbage': unexpected 'garbage' at column 9
   f_i32+1 garbage
           ^]] },
   { '1.5+2', [[
-bad expression '1.5+2': bad number '1.5' at column 1; expressions are integer, as in C without floating point
+bad expression '1.5+2': bad number '1.5' at column 1; only integers are supported, no floating point
   1.5+2
   ^]] },
   { '1.5ns', [[
-bad expression '1.5ns': '1.5ns' is no whole number of nanoseconds at column 1
+bad expression '1.5ns': '1.5ns' is not a whole number of nanoseconds at column 1
   1.5ns
   ^]] },
   { '08', [[
@@ -276,7 +276,7 @@ bad expression '08': bad number '08' at column 1
   08
   ^]] },
   { '18446744073709551616', [[
-bad expression '18446744073709551616': number '18446744073709551616' does not fit into 64 bits at column 1
+bad expression '18446744073709551616': number '18446744073709551616' does not fit in 64 bits at column 1
   18446744073709551616
   ^]] },
   { 'comm == "bash', [[
@@ -284,7 +284,7 @@ bad expression 'comm == "bash': unclosed quote " at column 9
   comm == "bash
           ^]] },
   { "comm == 'bash'", [[
-bad expression 'comm == 'bash'': a character constant holds one character at column 9; strings take double quotes
+bad expression 'comm == 'bash'': a character constant holds one character at column 9; quote strings with "
   comm == 'bash'
           ^]] },
   { 'f_i3 > 1', [[
@@ -478,6 +478,7 @@ describe('expr.compile', function()
     assert.are.equal('-7 i32', value(('('):rep(30) .. 'f_i32' .. (')'):rep(30)))
     assert.is_truthy(value(('('):rep(5000) .. '1' .. (')'):rep(5000)):find('nested too deeply', 1, true))
     assert.is_truthy(value(('!'):rep(5000) .. '1'):find('nested too deeply', 1, true))
+    assert.is_truthy(value('args' .. ('[0]'):rep(20000)):find('nested too deeply', 1, true))
     assert.is_truthy(value('1' .. ('+1'):rep(40000)):find('longer than 65536 bytes', 1, true))
     assert.are.equal('9 i32', value(('zero ? 1 : '):rep(25) .. '9'))
   end)
