@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: GPL-2.0-only
--- Code generator: a syntax tree of expr_parse to the source of a Lua function with C's integer
--- semantics. Statements are written out only where Lua's expressions do not reach (checks that may
--- fail, assignments, calls, branches that hold such); everything else becomes one expression.
--- Operands are described in expr_value.
+-- Code generator: turns a syntax tree of parse.lua into the source of a Lua function with C's integer
+-- semantics. Most of the tree becomes one Lua expression. Statements are generated only for what a Lua
+-- expression cannot do: checks that may fail, assignments, calls, and branches that contain them.
+-- value.lua describes the operands.
 
 local bit = require 'bit'
 local calls = require 'bindings.expr.calls'
@@ -25,18 +25,18 @@ local gen = {}
 
 local MAX_TEMPS = 120 -- a Lua function has 200 local variables
 local MAX_ASSIGNED = 40
-local MAX_NESTING = 24 -- of generated code; LuaJIT's parser allows 200 in all
-local MAX_CODE = 2000 -- characters of one Lua expression; longer ones would be copied again and again
+local MAX_NESTING = 24 -- of generated code; LuaJIT's parser allows 200 levels in total
+local MAX_CODE = 2000 -- characters of one Lua expression: each operator copies its operands' code
 
 ---@class ExprGen
----@field what string for messages
----@field text string for messages
+---@field what string what error messages call the text
+---@field text string
 ---@field fields table<string, Field>
----@field variables table<string, table> variables that are no fields: type, code
+---@field variables table<string, ExprVariable> variables other than the fields
 ---@field assigned table<string, integer>
 ---@field allow_system boolean|nil
----@field used table<string, boolean> fields that are read
----@field calls table<string, boolean> functions of env that are called
+---@field used table<string, boolean> fields that the code reads
+---@field calls table<string, boolean> functions of env that the code calls
 ---@field out string[] statements
 local Gen = {}
 Gen.__index = Gen
@@ -53,7 +53,7 @@ function Gen:emit(format, ...)
   self.out[#self.out + 1] = select('#', ...) > 0 and format:format(...) or format
 end
 
--- Runs body with its statements collected apart; returns them before body's results.
+-- Runs body and collects its statements separately. Returns the statements and body's result.
 function Gen:collect(body)
   local outer = self.out
   self.out = {}
@@ -82,7 +82,7 @@ function Gen:release(value)
   for _, temp in ipairs(value.temps) do self.free[#self.free + 1] = temp end
 end
 
--- Writes the value to a temporary variable, so that its code can be used more than once.
+-- Assigns the value to a temporary variable, so that its code can be used more than once.
 function Gen:spill(value, column)
   if value.is_temp or (value.kind == 'num' and value.lo == value.hi) then return value end
   local code = value.code
@@ -106,9 +106,9 @@ end
 
 function Gen:integer(value, column)
   if is_string(value) then
-    self:fail(column, 'a string is no number', 'strings are compared with == != ~')
+    self:fail(column, 'a string is not a number', 'strings can be compared with == != ~')
   elseif value.kind == 'ptr' then
-    self:fail(column, 'an array is no number', 'name an element: [0]')
+    self:fail(column, 'an array is not a number', 'select an element: [0]')
   end
   return promote(value)
 end
@@ -133,7 +133,6 @@ function Gen:names()
       names[#names + 1] = name .. '_len'
     end
   end
-  table.sort(names)
   return names
 end
 
@@ -156,25 +155,21 @@ function Gen:variable(node)
     local off, length = self:dynamic(stem, field)
     return retyped(part == 'len' and length or off, 'i32')
   end
-  local names = self:names()
-  local err = diagnostic.new(self.what, self.text, node.column, ("unknown variable '%s'"):format(name),
-    diagnostic.suggest(name, names))
-  err.available = names
-  error(err, 0)
+  error(diagnostic.unknown(self.what, self.text, node.column, 'variable', name, self:names()), 0)
 end
 
--- Variables that are assigned to live in a Lua variable of their own from the start.
+-- Declares a Lua variable for each variable that the expression assigns to.
 function Gen:declare_assigned()
   local names = {}
   for name in pairs(self.assigned) do names[#names + 1] = name end
   table.sort(names)
-  if #names > MAX_ASSIGNED then self:fail(self.assigned[names[1]], 'too many variables are assigned to') end
+  if #names > MAX_ASSIGNED then self:fail(self.assigned[names[1]], 'too many variables are assigned') end
   self.copies = {}
   for _, name in ipairs(names) do
     local column = self.assigned[name]
     local value = self:variable { name = name, column = column }
     if value.kind ~= 'num' and value.kind ~= 'wide' then
-      self:fail(column, ("'%s' cannot be assigned to"):format(name))
+      self:fail(column, ("cannot assign to '%s'"):format(name))
     end
     self:emit('local v_%s = %s', name, value.code)
     value.code, value.prec, value.narrow, value.product = 'v_' .. name, ATOM, true, value.kind == 'wide'
@@ -190,7 +185,7 @@ function Gen:assign(name, value)
   return copy
 end
 
--- a && b, a || b: one Lua condition where b needs no statements.
+-- a && b, a || b: one Lua condition if b needs no statements.
 function Gen:logic_values(node, a)
   local is_and = node.sign == '&&'
   a = self:condition(a, node.a.column)
@@ -213,7 +208,7 @@ function Gen:logic_values(node, a)
   return a
 end
 
--- Chains like a + b + c lean to the left and may be long: they are walked without recursion.
+-- Chains like a + b + c nest to the left and may be long, so this does not recurse.
 function Gen:chain(node)
   local spine = {}
   while node.op == 'binary' or node.op == 'logic' or node.op == 'comma' do
@@ -236,7 +231,7 @@ function Gen:chain(node)
   return value
 end
 
--- Both arms of ?: as operands of one kind and type.
+-- Returns a function that converts either arm of ?: to the common kind and type.
 function Gen:unify(a, b, node)
   if is_string(a) and is_string(b) then
     return function(value) return self:string(value, node.column) end
@@ -304,7 +299,7 @@ function Gen:sizeof(node)
   local field = a.op == 'var' and not self.variables[a.name] and self.fields[a.name]
   if field then return constant('u64', field.size) end
   local size
-  -- sizeof does not evaluate: what it reads, calls and checks is dropped
+  -- sizeof does not evaluate its operand, so the statements are dropped
   self:collect(function()
     local value = self:expression(a)
     size = a.op == 'str' and #a.value + 1 or (value.kind == 'ptr' or value.kind == 'str') and 8
@@ -389,7 +384,7 @@ function Gen:finish_key(value, column)
   return value.type
 end
 
--- Writes the end of the function and returns the type of the result.
+-- Generates the end of the function and returns the type of the result.
 function Gen:finish(value, form, column)
   if form == 'filter' then
     self:emit('return %s', self:condition(value, column).code)
@@ -413,7 +408,7 @@ end
 ---@param node table
 ---@param assigned table<string, integer>
 ---@param form 'value'|'key'|'number'|'filter'
----@param context table what, text, fields, variables, allow_system
+---@param context table the fields of ExprGen that the caller sets: what, text, fields, variables, allow_system
 ---@return string source
 ---@return string type of the result: i32, u32, i64, u64 or string
 ---@return table<string, boolean> fields_used

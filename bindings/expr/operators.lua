@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
--- Methods of the code generator (codegen.lua): the operators of one and two operands, but for the
--- arithmetic that value.lua writes as one Lua expression.
+-- Methods of the code generator (codegen.lua): unary and binary operators. value.lua has the
+-- arithmetic that needs no statements.
 
 local types = require 'bindings.expr.types'
 local value_of = require 'bindings.expr.value'
@@ -16,7 +16,7 @@ local I32 = TYPES.i32
 
 local operators = {}
 
--- Divides two numbers that may be negative: the quotient is cut toward zero.
+-- Divides two numbers that may be negative. The quotient is truncated toward zero.
 function operators:signed_division(sign, a, b, kind, column)
   a, b = self:spill(a, column), self:spill(b, column)
   local code = ('%s / %s'):format(operand(a, MUL), operand(b, UNARY))
@@ -67,7 +67,7 @@ function operators:division(sign, a, b, column)
   return num(kind, code, MUL, 0, math.min(a.hi, b.hi - 1), a, b)
 end
 
--- Shift counts are taken modulo the width, as the machine does.
+-- Shift counts are taken modulo the width, as CPUs do.
 function operators:shift(sign, a, b, column)
   local kind = a.type
   local limits = TYPES[kind]
@@ -101,7 +101,7 @@ function operators:shift(sign, a, b, column)
     return num(kind, ('%s(%s, %s)'):format(shift, a.code, b.code), ATOM, lo, hi, a, b)
   end
   a = self:shallow(a, column)
-  -- Compiled code shifts constants wrongly (LuaJIT issue 1079); what zero[0] is added to is none.
+  -- Compiled code shifts constants wrongly (LuaJIT issue 1079). Adding zero[0] makes it a variable.
   local code, from = as_wide(a, kind)
   return wide(kind, ('%s(%s + zero[0], %s)'):format(shift, code, b.code), ATOM, from, b)
 end
@@ -138,7 +138,7 @@ function operators:binary_values(node, a, b)
   local sign = node.sign
   if sign == '~' then
     if not (is_string(a) and b.kind == 'str' and b.literal) then
-      self:fail(node.column, "'~' takes a string and a glob in quotes")
+      self:fail(node.column, "'~' requires a string and a quoted glob")
     end
     return self:glob(a, b.literal, false, node.column)
   end

@@ -1,11 +1,10 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- What the kernel's print formats can do beyond C's printf, as functions over a payload: strings,
---- names of values and flags, addresses, UUIDs, dumps. The code that printfmt generates calls them;
---- the texts are those of libtraceevent.
+--- What the kernel's print formats have beyond C's printf, as functions over a payload: strings,
+--- names of values and flags, addresses, UUIDs, dumps. The code that printfmt generates calls them.
+--- Their output is the same as libtraceevent's.
 ---
---- `raw` is a `const uint8_t *`, `size` the bytes behind it, `offset` counts from raw. Functions
---- without `size` are called with a place that was checked before; nothing outside of the payload
---- is ever read, whatever it says.
+--- `raw` is a `const uint8_t *` to `size` bytes, and `offset` counts from raw. The callers of functions
+--- without `size` check the offset first: whatever the payload says, nothing outside it is read.
 local bit = require 'bit'
 local ffi = require 'ffi'
 local new_buffer = require('string.buffer').new
@@ -20,16 +19,16 @@ local i64, u64 = ffi.typeof 'int64_t', ffi.typeof 'uint64_t'
 
 local kprintf = {}
 
---- Stands for data that the payload does not hold.
+--- Printed instead of data outside the payload.
 kprintf.BAD = '(bad)'
 local BAD = kprintf.BAD
 
--- Distinct values one map remembers. Payloads choose them, so it is bounded: then it starts anew.
+-- Values that one map caches. Payloads choose the values, so a full cache is emptied.
 local CACHE_MAX = 4096
--- Above, a 64-bit integer may have no exact Lua number.
+-- Larger 64-bit integers may not be exact as Lua numbers.
 local EXACT = 2 ^ 53
 
---- Makes a function from integers to strings that computes each text once; text_of gets an uint64_t.
+--- Makes a function from integers to strings that caches its results; text_of gets a uint64_t.
 local function remember(text_of)
   local known, count = {}, 0
   local function miss(v, key)
@@ -46,7 +45,7 @@ local function remember(text_of)
   return function(v)
     local key = v
     if type(v) == 'cdata' then
-      key = tonumber(i64(v)) -- signed: kernel addresses are exact then
+      key = tonumber(i64(v)) -- as signed numbers, kernel addresses are exact
       if key >= EXACT or key <= -EXACT then return miss(v) end
     end
     return known[key] or miss(v, key)
@@ -65,7 +64,7 @@ function kprintf.symbolic(names)
   end)
 end
 
---- __print_flags: the names of the bits; what no name covers follows in hexadecimal.
+--- __print_flags: the names of the bits; bits without a name follow in hexadecimal.
 ---@param names { [1]: ffi.cdata*, [2]: string }[] uint64_t and name
 ---@param delim string
 ---@return fun(v: number|ffi.cdata*): string
@@ -91,7 +90,7 @@ function kprintf.pointer(v)
   return format('0x%x', v)
 end
 
---- A text in a column whose width the payload gives.
+--- Pads a text to a width that the payload gives.
 ---@param text string
 ---@param width integer negative: left aligned
 function kprintf.pad(text, width)
@@ -100,21 +99,21 @@ function kprintf.pad(text, width)
   return width < 0 and text .. (' '):rep(blanks) or (' '):rep(blanks) .. text
 end
 
---- The first n characters; all of them for a negative n, as C has it.
+--- The first n characters; all of them for a negative n, as in C.
 ---@param text string
 ---@param n integer
 function kprintf.cut(text, n) return n < 0 and text or text:sub(1, n) end
 
---- Functions that give text of outside origin, and so need the caller's services.
+--- The functions that print text from untrusted sources or need the caller's services.
 ---@param env PrintEnv
 function kprintf.bind(env)
   local safe, symbol_at, string_at = env.safe, env.symbol, env.string
   local bound = {}
 
-  --- Text of the format itself, where line breaks and tabs belong.
+  --- Text of the format itself, which may contain line breaks and tabs.
   function bound.literal(text) return (text:gsub('[^\n\t]+', safe)) end
 
-  --- Texts of %c by byte.
+  --- The texts of %c, by byte.
   bound.chars = setmetatable({}, {
     __index = function(chars, byte)
       chars[byte] = safe(string.char(byte))
@@ -122,13 +121,13 @@ function kprintf.bind(env)
     end,
   })
 
-  --- A string in at most `length` bytes.
+  --- A string of at most `length` bytes.
   function bound.fixed_string(raw, offset, length)
     local at = cast('const char *', raw + offset)
     return safe(ffi_string(at, C.strnlen(at, length)))
   end
 
-  --- The string that the word of a dynamic field tells; base is what its offset counts from.
+  --- The string of a dynamic field: word holds its length and its offset from base.
   function bound.dynamic_string(raw, size, word, base)
     local offset, length = band(word, 0xffff) + base, rshift(word, 16)
     if offset + length > size then return BAD end
@@ -157,7 +156,7 @@ function kprintf.bind(env)
   return bound
 end
 
---- Loads an element whose place the payload tells; outside of the payload there are zeros.
+--- Loads an element at an offset that the payload gives; zero outside the payload.
 local function loader(ctype, bytes, zero)
   return function(raw, size, offset)
     if offset < 0 or offset + bytes > size then return zero end
@@ -175,7 +174,7 @@ kprintf.TYPES = TYPES
 
 local scratch = new_buffer()
 
---- count bytes of the `room` that are there, two digits each.
+--- The first count bytes of `room` bytes, two digits each.
 local function hex(raw, offset, room, count, delim)
   scratch:reset()
   for i = 0, math.min(count, room) - 1 do
@@ -197,7 +196,7 @@ function kprintf.array(raw, offset, room, count, elem_size)
   return scratch:get()
 end
 
---- A bit mask as the kernel's %*pb: the highest word first, a comma every 32 bits.
+--- A bit mask like the kernel's %*pb: the highest word first, a comma every 32 bits.
 function kprintf.bitmask(raw, offset, room)
   scratch:reset()
   for i = room - 1, 0, -1 do
@@ -206,7 +205,7 @@ function kprintf.bitmask(raw, offset, room)
   return scratch:get()
 end
 
---- A bit mask as the kernel's %*pbl: "0,2-5".
+--- A bit mask like the kernel's %*pbl: "0,2-5".
 function kprintf.bitlist(raw, offset, room)
   local from, delim = nil, ''
   scratch:reset()
@@ -244,7 +243,7 @@ function kprintf.ipv6(raw, offset, colons)
   )
 end
 
---- The longest run of at least two zero words among the first n; from is n without one.
+--- The longest run of at least two zero words among the first n; from is n if there is none.
 local function zero_run(raw, offset, n)
   local from, longest, run = n, 1, 0
   for i = 0, n - 1 do

@@ -1,26 +1,24 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Translator of the expressions of print formats: syntax trees of bindings/expr/parse.lua to Lua
---- source. Used by printfmt.lua only.
+--- Code generator for print formats: turns the syntax trees of bindings/expr/parse.lua into Lua source.
+--- Only printfmt.lua uses it.
 ---
---- A value of the type `bytes` is part of the payload: `code`, its offset, and `room`, its size, both as
---- Lua source, and `elem`, the type of an element. If its place is fixed, `offset` and `bytes` are the
---- same as numbers; else `word` and `base` tell the place of a dynamic field.
-local bit = require 'bit'
+--- A value of the type `bytes` is a part of the payload. `code` is its offset and `room` its size, both
+--- as Lua source, and `elem` the type of its elements. A fixed field also has them as numbers, `offset`
+--- and `bytes`; a dynamic field has `word`, the code of its 32-bit word, and `base`, from which the
+--- offset in that word counts.
 local ffi = require 'ffi'
+local has = require('bindings.view.views').has
 local kprintf = require 'bindings.print.kprintf'
 local c = require 'bindings.print.printfmt_value'
 local types = require 'bindings.expr.types'
 
-local C = ffi.C
 local INTEGERS = types.INTEGERS
 local i64, u64 = ffi.typeof 'int64_t', ffi.typeof 'uint64_t'
 local constant, convert, give_up, number = c.constant, c.convert, c.give_up, c.number
 
-local function has(field, flag) return bit.band(field.flags, flag) ~= 0 end
-
 local codegen = {}
 
---- The types that formats cast to, beside C's own. char is unsigned in the kernel.
+--- The types that formats cast to, besides C's own. In the kernel, char is unsigned.
 codegen.TYPES = setmetatable({}, { __index = types.NAMES })
 for name, words in pairs {
   void = 'void struct union',
@@ -36,7 +34,7 @@ for name, words in pairs {
   end
 end
 
---- Constants that formats name without defining them.
+--- Constants that formats use without a definition.
 local CONSTANTS = {
   HI_SOFTIRQ = 0, TIMER_SOFTIRQ = 1, NET_TX_SOFTIRQ = 2, NET_RX_SOFTIRQ = 3, BLOCK_SOFTIRQ = 4,
   IRQ_POLL_SOFTIRQ = 5, TASKLET_SOFTIRQ = 6, SCHED_SOFTIRQ = 7, HRTIMER_SOFTIRQ = 8, RCU_SOFTIRQ = 9,
@@ -50,14 +48,14 @@ local CONSTANTS = {
 ---@class Translator
 ---@field fields table<string, Field>
 ---@field bound table<string, function> of kprintf.bind()
----@field need integer bytes of payload the code reads unchecked
----@field values any[] the code's upvalues
----@field names table<any, string> their names, by value
+---@field need integer bytes of payload that the code reads without a check
+---@field values any[] upvalues of the code
+---@field names table<any, string> the names of the upvalues, by value
 ---@field locals table<string, PrintValue>
 local Translator = {}
 Translator.__index = Translator
 
---- A Lua value the code may use as an upvalue.
+--- Makes a Lua value an upvalue of the code; returns its name.
 function Translator:use(value, prefix)
   local name = self.names[value]
   if not name then
@@ -68,10 +66,10 @@ function Translator:use(value, prefix)
   return name
 end
 
---- Use of a function of kprintf.
+--- The name of a kprintf function in the code.
 function Translator:helper(name) return self:use(self.bound[name] or kprintf[name], name) end
 
---- Load of an integer at an offset that the size check at the start covers.
+--- Loads an integer at a fixed offset. The size check at the start of the code covers it.
 function Translator:load(elem, offset)
   local function code(type)
     if type == 'u8' then return ('raw[%d]'):format(offset) end
@@ -88,9 +86,9 @@ function Translator:load(elem, offset)
   return n
 end
 
---- Type of one element of a field.
+--- The type of a field's elements.
 local function elem_of(field)
-  local elem = (has(field, C.FIELD_SIGNED) and 'i' or 'u') .. 8 * field.elem_size
+  local elem = (has(field, 'SIGNED') and 'i' or 'u') .. 8 * field.elem_size
   return INTEGERS[elem] and elem or give_up('a field of %d bytes', field.elem_size)
 end
 
@@ -107,8 +105,8 @@ local function is_record_field(node) return node.op == 'member' and node.a.op ==
 function Translator:member(node)
   if not is_record_field(node) then give_up 'a member of a struct' end
   local field = self:field(node.name)
-  if has(field, C.FIELD_DYNAMIC) then return self:load('u32', field.offset) end
-  if not has(field, C.FIELD_ARRAY) then return self:load(elem_of(field), field.offset) end
+  if has(field, 'DYNAMIC') then return self:load('u32', field.offset) end
+  if not has(field, 'ARRAY') then return self:load(elem_of(field), field.offset) end
   return {
     type = 'bytes',
     code = tostring(field.offset),
@@ -119,12 +117,12 @@ function Translator:member(node)
   }
 end
 
---- __get_str(name), __get_dynamic_array(name) and their __rel forms: the bytes of a dynamic field.
+--- The bytes of a dynamic field: __get_str(name), __get_dynamic_array(name) and their __rel forms.
 function Translator:dynamic_field(node)
   local field = self:field(node.op == 'var' and node.name or give_up 'a field without a name')
-  if not has(field, C.FIELD_DYNAMIC) then give_up 'a fixed field as a dynamic one' end
+  if not has(field, 'DYNAMIC') then give_up 'a fixed field as a dynamic one' end
   local word = self:load('u32', field.offset).flip
-  local base = has(field, C.FIELD_RELATIVE) and field.offset + field.size or 0
+  local base = has(field, 'RELATIVE') and field.offset + field.size or 0
   return {
     type = 'bytes',
     code = ('(band(%s, 0xffff) + %d)'):format(word, base),
@@ -135,7 +133,7 @@ function Translator:dynamic_field(node)
   }
 end
 
---- One element of an array.
+--- An element of an array.
 function Translator:element(array, index)
   if array.type ~= 'bytes' then give_up 'an index into a number' end
   local bytes = INTEGERS[array.elem].size
@@ -151,7 +149,7 @@ function Translator:element(array, index)
   return n
 end
 
---- A value as text of %s.
+--- The code of a value's text for %s.
 function Translator:text(n)
   if n.type == 'string' then return n.code end
   if n.type == 'u64' then return ('%s(%s)'):format(self:helper 'kernel_string', n.code) end
@@ -160,7 +158,7 @@ function Translator:text(n)
   return ('%s(raw, %s, %s)'):format(self:helper 'fixed_string', n.code, n.room)
 end
 
---- A call of a helper that takes (raw, offset, ...) and reads `bytes` there.
+--- A call of a helper that takes (raw, offset, ...) and reads `bytes` bytes.
 function Translator:at_bytes(helper, n, bytes, ...)
   if n.type ~= 'bytes' then give_up('%s of a number', helper) end
   local call = ('%s(raw, %s)'):format(self:helper(helper), table.concat({ n.code, ... }, ', '))
@@ -177,13 +175,13 @@ function Translator:at_room(helper, n, ...)
   return ('(%s + %s <= size and %s or %q)'):format(n.code, n.room, call, kprintf.BAD)
 end
 
---- A string literal's text, fit for output.
+--- The text of a string literal, safe to print.
 function Translator:literal(node)
   return self.bound.literal(node.op == 'str' and node.value or give_up 'no string literal')
 end
 
---- The value of an entry of a names list; nil if it is made of names the format does not define.
---- Such an entry never matches, so its values show as numbers.
+--- The value of an entry in a list of names; nil if it contains a name that the format does not define.
+--- Such an entry never matches, so its value prints as a number.
 function Translator:entry_value(node)
   if node.op == 'num' then return u64(i64(node.value)) end
   local ok, n = pcall(function() return convert(self:expression(node), 'u64') end)
@@ -191,13 +189,13 @@ function Translator:entry_value(node)
   if type(n) ~= 'table' or not n.unknown then error(n, 0) end
 end
 
---- The entries { value, "name" } from the argument `first` on. The last one may be empty or have a null pointer
---- instead of a name.
+--- The list of names { value, "name" }, ... that starts at the argument `first`. The last entry may be
+--- empty or have a null pointer for its name.
 function Translator:names_list(args, first)
   local list = {}
   for i = first, #args do
-    local items = args[i].items or give_up 'a names list without braces'
-    if #items ~= 0 and #items ~= 2 then give_up('a names list entry of %d values', #items) end
+    local items = args[i].items or give_up 'a list of names without braces'
+    if #items ~= 0 and #items ~= 2 then give_up('a list of names with %d values in an entry', #items) end
     if items[1] then
       local value = self:entry_value(items[1])
       if items[2].op ~= 'str' then
@@ -212,8 +210,8 @@ end
 
 local function text(code) return { type = 'string', code = code } end
 
---- The functions of print formats: the number of arguments, whether a names list follows them, and the
---- translation.
+--- The functions of print formats: the number of arguments, whether a list of names follows them, and
+--- the code generator.
 local FUNCTIONS = {}
 
 local function symbolic(self, args)
@@ -281,7 +279,7 @@ function Translator:cast(node)
     return convert(n, node.type)
   end
   if n.type == 'string' then return n end
-  -- The base of an array in the kernel: formats do not tell it, addresses show relative to it.
+  -- The base of an array in the kernel. The format does not tell it, so addresses print relative to it.
   if n.type == 'unknown' then return constant('u64', 0) end
   if n.type ~= 'bytes' then return convert(n, 'u64') end
   local copy = {}
@@ -292,7 +290,7 @@ function Translator:cast(node)
   return copy
 end
 
---- A block, as min() and max() expand to.
+--- A statement expression, to which min() and max() expand.
 function Translator:block(node)
   local outer, result = self.locals, nil
   self.locals = setmetatable({}, { __index = outer })
@@ -324,7 +322,7 @@ function Translator:variable(node)
   if self.locals[name] then return self.locals[name] end
   if CONSTANTS[name] then return constant('i32', CONSTANTS[name]) end
   if name == 'REC' then give_up 'the address of the record' end
-  -- A cast may give it a meaning; all else fails.
+  -- A cast to a pointer accepts it, and nothing else.
   return { type = 'unknown', name = name }
 end
 
@@ -337,7 +335,7 @@ function Translator:choose(node)
   return text(c.sized(('(%s and %s or %s)'):format(c.condition(n).code, self:text(a), self:text(b))))
 end
 
---- Chains like a + b + c lean to the left and may be long: they are walked without recursion.
+--- Chains like a + b + c nest to the left and may be long, so this does not recurse.
 function Translator:chain(node)
   local chain = {}
   while node.op == 'binary' or node.op == 'logic' do

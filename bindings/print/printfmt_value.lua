@@ -1,24 +1,23 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Values of print formats' expressions: C's integer arithmetic as Lua source, with C's types,
---- conversions and wrap-around. Up to 32 bits are Lua numbers and 64-bit integers are cdata, so every
---- value is exact. The code uses the functions of `bit` by their names, and i64 and u64 for the two
---- 64-bit types.
+--- The values in print formats: C's integer arithmetic as Lua source, with C's types, conversions and
+--- wraparound. Integers of up to 32 bits are Lua numbers and 64-bit integers are cdata, so all values
+--- are exact. The code uses the functions of `bit` by name, and i64 and u64 as constructors.
 local bit = require 'bit'
 local ffi = require 'ffi'
 local types = require 'bindings.expr.types'
 
 ---@class PrintValue
 ---@field type 'i32'|'u32'|'i64'|'u64'|'bool'|'string'|'bytes'|'unknown' pointers are u64; the code of a
----  bool gives true or false
+---  bool is a Lua condition; see printfmt_codegen.lua for bytes
 ---@field code string Lua source
----@field constant number|boolean|ffi.cdata*|nil the value, where it is known
----@field small number|nil the largest value of an i32 or u32, where that fits 31 bits
----@field flip string|nil the code of a load as the other of i32 and u32
----@field name string|nil of an unknown value
+---@field constant number|boolean|ffi.cdata*|nil the value, if it is known
+---@field small number|nil an upper bound of a nonnegative i32 or u32, if one below 2^31 is known
+---@field flip string|nil the code of an i32 load as u32, or the reverse
+---@field name string|nil the name of an unknown value
 
-local CODE_MAX = 16384 -- bytes: local variables can double the code with every line
+local CODE_MAX = 16384 -- bytes: each local variable can double the code
 
---- Ends the compilation: the print format has a construct that is not translated.
+--- Ends the compilation at a construct that is not translated.
 local function give_up(...) error({ message = string.format(...) }, 0) end
 
 local FOLD_ENV = {
@@ -30,20 +29,20 @@ for _, name in ipairs { 'band', 'bor', 'bxor', 'bnot', 'lshift', 'rshift', 'arsh
   FOLD_ENV[name] = bit[name]
 end
 
---- A value that is known.
+--- A constant.
 local function constant(type, v)
   if FOLD_ENV[type] then v = FOLD_ENV[type](v) end
   local code = _G.type(v) == 'number' and ('%d'):format(v) or tostring(v)
   return { type = type, code = code:find '^-' and '(' .. code .. ')' or code, constant = v }
 end
 
---- The code of a value, which has a limit.
+--- Checks that the code does not get too long.
 local function sized(code)
   if #code > CODE_MAX then give_up 'too long an expression' end
   return code
 end
 
---- A value whose code is made of the operands' code; it is computed now where they are constant.
+--- A value whose code is made from that of up to three operands. If these are constant, it is too.
 local function value(type, code, a, b, c)
   if a.constant == nil or b and b.constant == nil or c and c.constant == nil then
     return { type = type, code = sized(code) }
@@ -80,7 +79,7 @@ local function convert_wide(n, type)
   return value(type, code, n)
 end
 
---- The value converted to any integer type; an i32 takes the place of smaller ones.
+--- The value converted to any integer type. The result of a conversion to less than 32 bits is an i32.
 local function convert(n, type)
   local limits = types.INTEGERS[type]
   if limits.size >= 4 then return convert_wide(n, type) end
@@ -110,7 +109,7 @@ local function converted(a, b)
   return convert(a, type), convert(b, type), type
 end
 
---- Wraps what was computed with more bits to the 32 of i32 or u32.
+--- Wraps a result of more than 32 bits to i32 or u32.
 local function wrap(type, code) return type == 'u32' and '(' .. code .. ' % 4294967296)' or 'tobit(' .. code .. ')' end
 
 local function arithmetic(sign, a, b)
@@ -119,7 +118,7 @@ local function arithmetic(sign, a, b)
   local code = ('(%s %s %s)'):format(a.code, sign, b.code)
   if type == 'i64' or type == 'u64' then return value(type, code, a, b) end
   if sign == '+' or sign == '-' then return value(type, wrap(type, code), a, b) end
-  -- Products need more than 53 bits, quotients C's rounding: int64_t has both.
+  -- Products need more than 53 bits and quotients need C's rounding; int64_t does both.
   code = ('tobit(i64(%s) %s i64(%s))'):format(a.code, sign, b.code)
   return value(type, type == 'u32' and wrap(type, code) or code, a, b)
 end
