@@ -13,6 +13,7 @@
 --   member {a, name}: a.name, a->name           list {items}: { a, b }
 --   block {steps: {name, type, pointer, a}...}: ({ type name = a; ...; a; })
 --   the type 'void', which also stands for structs
+-- The code generator of print formats (print/printfmt_codegen.lua) rejects the nodes it does not know.
 
 local Lexer = require 'bindings.expr.lexer'
 local types = require 'bindings.expr.types'
