@@ -103,7 +103,7 @@ where       void *                88    8 pointer
 common_type unsigned short         0    2 unsigned, common
 print format: "comm=%s", REC->comm
 
-cpu-clock: type 1, config 0, sampled 4000 times a second; it has no fields of its own
+cpu-clock: type 1, config 0, 4000 samples per second; it has no fields of its own
 ]=], out.text())
 end)
 
@@ -119,7 +119,7 @@ end)
 it('how often an event is taken', function()
   assert.equal('every event', sampling.describe { request = request {} })
   assert.equal('every 10th event', sampling.describe { request = request { sample_period = 10 } })
-  assert.equal('sampled 99 times a second', sampling.describe { request = request { freq = 1, sample_freq = 99 } })
+  assert.equal('99 samples per second', sampling.describe { request = request { freq = 1, sample_freq = 99 } })
 end)
 
 it('a dry run shows what would be opened', function()
@@ -140,7 +140,7 @@ trace: 2 events
     filter in the kernel: common_pid != 42
     filter in profscript: pid + 1 > 2
     attributes: key=pid, stack
-  cpu-clock: type 1, config 0, sampled 4000 times a second
+  cpu-clock: type 1, config 0, 4000 samples per second
 target: CPUs 0-3
 rings: one per CPU, 64 pages (256 KiB) each, read when 50% full
 ]], dry_run.text(run))
