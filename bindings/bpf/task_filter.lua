@@ -38,7 +38,7 @@ local function open(run, list, inherits)
   local marks = object:variable('marks', { '.bss' })
   for _, event in ipairs(list) do
     local program = PROGRAMS[event.name]
-    if program then event.request.through = object.lib.bpf_map__fd(object:find('map', program[2])) end
+    if program then event.request.bpf_array = object.lib.bpf_map__fd(object:find('map', program[2])) end
   end
   return marks, object
 end

@@ -90,7 +90,7 @@ local function split_filters(run)
   for _, event in ipairs(run.events.list) do
     local common = not event.is_clock and event.owner:common_filter() -- clocks do not have its fields
     if common then event.filter = event.filter and ('(%s) && (%s)'):format(event.filter, common) or common end
-    local split = events.split_filter(event, run.is_recorded or event.request.through ~= 0)
+    local split = events.split_filter(event, run.is_recorded or event.request.bpf_array ~= 0)
     event.kernel_filter, event.user_filter = split.kernel, split.user_text
     if split.user and event.request.counted == 1 and not run.is_recorded then
       failure.usage("%s is only counted, so the kernel must evaluate its filter, but it cannot evaluate '%s'",

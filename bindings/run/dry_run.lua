@@ -24,7 +24,7 @@ function dry_run.event(event, kernel_filter, user_filter, recorded)
   end
   add('filter in the kernel', kernel_filter)
   add('filter in profscript', user_filter)
-  add('dropped in the kernel', event.request.through ~= 0 and 'events of other threads, by a BPF program' or nil)
+  add('dropped in the kernel', event.request.bpf_array ~= 0 and 'events of other threads, by a BPF program' or nil)
   add('target', event.request.everywhere == 1 and 'all CPUs, restricted to events about the target below' or nil)
   local attrs = {}
   for name, value in pairs(event.attrs) do

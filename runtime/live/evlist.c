@@ -202,7 +202,7 @@ static struct perf_event_attr event_attr(const struct evlist *p, const struct ev
 		attr.sample_regs_user |= unwind_registers();
 		attr.exclude_callchain_user = 1;
 	}
-	if (ev->through) { /* the record is the same */
+	if (ev->bpf_array) { /* the record is the same */
 		attr.type = PERF_TYPE_SOFTWARE;
 		attr.config = PERF_COUNT_SW_BPF_OUTPUT;
 	}

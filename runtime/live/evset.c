@@ -104,8 +104,8 @@ static int open_target(const struct evlist *p, struct group *g, int cpu, int32_t
 			close_target(g, place);
 			return evlist_filter_error(ev, code, err);
 		}
-		if (ev && ev->through) {
-			int code = bpf_put_entry(ev->through, cpu, fd);
+		if (ev && ev->bpf_array) {
+			int code = bpf_put_entry(ev->bpf_array, cpu, fd);
 
 			if (code) {
 				close_target(g, place);

@@ -463,7 +463,7 @@ struct source *live_new(struct error *err)
 	}
 	live->source.ops = &live_ops;
 	live->source.start = UINT64_MAX;
-	live->source.info.is_here = true;
+	live->source.info.is_local = true;
 	live->source.info.own_kernel = true;
 	live->nap = NAP_MIN;
 	live->hotplug = -1;
