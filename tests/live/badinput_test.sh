@@ -198,10 +198,10 @@ partly 'a stop that throws' 1 './stops.lua:1: late' '^part$' ./stops.lua --input
 
 # Recordings.
 refused 'no such file' 1 '/nonexistent: No such file or directory' trace --input /nonexistent
-refused 'text' 1 '/etc/passwd: no perf recording' trace --input /etc/passwd
-refused 'an empty file' 1 '/dev/null: no perf recording .empty.' trace --input /dev/null
-refused 'an empty pipe' 1 'standard input: no perf recording .empty.' trace --input -
-refused 'a directory as recording' 1 '/tmp: no perf recording .a directory.' trace --input /tmp
+refused 'text' 1 '/etc/passwd: not a perf recording' trace --input /etc/passwd
+refused 'an empty file' 1 '/dev/null: not a perf recording .empty.' trace --input /dev/null
+refused 'an empty pipe' 1 'standard input: not a perf recording .empty.' trace --input -
+refused 'a directory as recording' 1 '/tmp: not a perf recording .a directory.' trace --input /tmp
 refused 'an event that a profiler needs' 2 "oncpu: the recording has no event system 'sched'" \
 	oncpu --input "$TOP/tests/golden/syscalls.data"
 refused 'an event it does not have' 2 "trace: the recording has no event system 'irq'" trace -e irq:irq_handler_entry --input "$sched"
