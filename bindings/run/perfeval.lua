@@ -59,7 +59,7 @@ local function check(run, interval)
     failure.usage('%s: --sampling-limit needs --perfeval-cpus or --perfeval-pids', run.name)
   end
   if not interval then
-    failure.usage('%s: --perfeval-%s needs an interval (-i)', run.name, opt.perfeval_cpus and 'cpus' or 'pids')
+    failure.usage('%s: --perfeval-%s needs -i', run.name, opt.perfeval_cpus and 'cpus' or 'pids')
   end
   for _, event in ipairs(run.events.list) do
     if event.request.counted == 0 then return end

@@ -93,7 +93,7 @@ fails() {
 	[ $status -eq "$want" ] && [ "$(wc -l <err)" -eq 1 ] && grep -Eq -- "$regex" err
 	result $? "$*" err
 }
-fails 2 'hrcount: no events; select some with -e' hrcount -N 1
+fails 2 'hrcount: no events: name some with -e' hrcount -N 1
 fails 2 'give --period or -F' hrtimer -e sched:sched_switch 1
 fails 2 '--than must be more than --period' irq-off --than 1ms
 for args in '-p 1' '--input x' -g '-F 9' '--prio 100'; do
