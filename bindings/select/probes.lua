@@ -5,6 +5,7 @@
 local bit = require 'bit'
 local ffi = require 'ffi'
 local failure = require 'bindings.base.failure'
+local nearest = require 'bindings.base.nearest'
 local perf_events = require 'bindings.view.perf_events'
 local sys = require 'bindings.base.sys'
 local usdt = require 'bindings.select.usdt'
@@ -91,15 +92,12 @@ local function check_kernel_function(what, name, module)
   end
   if found > 1 then failure.raise("%s: the kernel has %d functions '%s'", what, found, name) end
   if found == 1 then return end
-  local near = ffi.new 'char[128]'
   local names = {}
   for known in text:gmatch ' [tTwW] ([^\t\n]+)' do
     names[#names + 1] = known
   end
-  local hint = C.nearest_name(table.concat(names, '\n'), name, near, 128) > 0
-    and ("; did you mean '%s'?"):format(ffi.string(near)) or ''
   failure.raise("%s: no function '%s' in %s%s", what, name,
-    module and ("the kernel's module '%s'"):format(module) or 'the kernel', hint)
+    module and ("the kernel's module '%s'"):format(module) or 'the kernel', nearest.hint(name, names))
 end
 
 --- func+off: the offset in decimal or as 0x...

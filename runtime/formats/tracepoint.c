@@ -404,23 +404,33 @@ static bool has_line(const char *names, const char *want)
 	return false;
 }
 
+static void find_nearest(struct nearest *near, const char *word, const char *lines)
+{
+	nearest_start(near, word);
+	while (lines && *lines) {
+		size_t len = strcspn(lines, "\n");
+
+		nearest_try(near, lines, len);
+		lines += len + 1;
+	}
+}
+
 static int unknown(struct formats *f, const char *system, const char *key, struct error *err)
 {
 	char *systems = system_names(f), *names = NULL;
-	char near[KEY_MAX] = "";
 	bool known = systems && has_line(systems, system);
+	struct nearest near;
 
 	/* A system in tracefs may be known and have no event of its own, so ask for both. */
 	names = known || !systems ? formats_names(f) : NULL;
 	if (names)
-		nearest_name(names, key, near, sizeof(near));
-	else if (systems)
-		nearest_name(systems, system, near, sizeof(near));
+		find_nearest(&near, key, names);
+	else
+		find_nearest(&near, system, systems);
 	free(systems);
 	free(names);
-	return error_set(err, -ENOENT, "no such event %s'%s'%s%s%s", known ? "" : "system ",
-			 known ? key : system, near[0] ? "; did you mean '" : "", near,
-			 near[0] ? "'?" : "");
+	return error_set(err, -ENOENT, "no such event %s'%s'%s", known ? "" : "system ",
+			 known ? key : system, nearest_hint(&near));
 }
 
 /* Reads a format file of tracefs, whose size is not known before. */

@@ -19,10 +19,8 @@
 #include "nearest.h"
 
 enum {
-	NAME_MAX_SUGGESTED = 128,
 	READABLE_MAX = 4096,	/* bytes of a name as C++ has it */
 	TABLES_MAX = 16,	/* a linked file has two; libelf keeps a copy of each */
-	NAMES_MAX = 1 << 24,	/* bytes of names that the nearest is searched in */
 	VERSION_HIDDEN = 0x8000 /* of .gnu.version: not the default version */
 };
 
@@ -228,37 +226,15 @@ static void match(const struct symbol *s, void *arg)
 	}
 }
 
-struct names {
-	char *text;
-	size_t size, room;
-};
-
-static void add_function_name(const struct symbol *s, void *arg)
+static void try_function_name(const struct symbol *s, void *arg)
 {
-	struct names *names = arg;
-	size_t len = name_len(s);
-
-	if (!is_function(s) || !is_defined(s) || len > NAME_MAX_SUGGESTED)
-		return;
-	if (names->room - names->size < len + 2) {
-		size_t room = names->room ? 2 * names->room : 65536;
-		char *text = room <= NAMES_MAX ? realloc(names->text, room) : NULL;
-
-		if (!text)
-			return;
-		names->text = text;
-		names->room = room;
-	}
-	memcpy(names->text + names->size, s->name, len);
-	names->size += len;
-	names->text[names->size++] = '\n';
-	names->text[names->size] = '\0';
+	if (is_function(s) && is_defined(s))
+		nearest_try(arg, s->name, name_len(s));
 }
 
 static int not_found(struct elf_file *f, const struct search *search, struct error *err)
 {
-	struct names names = {0};
-	char near[NAME_MAX_SUGGESTED + 1] = "";
+	struct nearest near;
 
 	if (!search->any)
 		return error_set(err, -ENOENT,
@@ -269,12 +245,10 @@ static int not_found(struct elf_file *f, const struct search *search, struct err
 		return error_set(err, -ENOENT,
 				 "%s only imports '%s': probe the library that has it", f->path,
 				 search->name);
-	walk(f, add_function_name, &names);
-	if (names.text)
-		nearest_name(names.text, search->name, near, sizeof(near));
-	free(names.text);
-	return error_set(err, -ENOENT, "no function '%s' in %s%s%s%s", search->name, f->path,
-			 near[0] ? "; did you mean '" : "", near, near[0] ? "'?" : "");
+	nearest_start(&near, search->name);
+	walk(f, try_function_name, &near);
+	return error_set(err, -ENOENT, "no function '%s' in %s%s", search->name, f->path,
+			 nearest_hint(&near));
 }
 
 int elf_file_function(struct elf_file *f, const char *name, uint64_t plus, uint64_t *offset,
