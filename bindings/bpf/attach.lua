@@ -15,7 +15,7 @@ int64_t bpf_attach_read(int fd, void *buffer, size_t size) __asm__("read");
 local C = ffi.C
 local bpf_attach = {}
 
-local TYPES = { hardware = 0, software = 1, tracepoint = 2, ['hw-cache'] = 3, raw = 4, breakpoint = 5 }
+local TYPES = perf_events.TYPES
 local EACCES, EPERM, ENOENT, ENODEV, EOPNOTSUPP, EINVAL, ENOTSUPP = 13, 1, 2, 19, 95, 22, 524
 
 --- Members of perf_event_attr that a table may give.

@@ -7,6 +7,7 @@ local btf = require 'bindings.bpf.btf'
 local failure = require 'bindings.base.failure'
 local nearest = require 'bindings.base.nearest'
 local Object = require 'bindings.bpf.object'
+local perf_events = require 'bindings.view.perf_events'
 local source = require 'bindings.bpf.source'
 local sys = require 'bindings.base.sys'
 local views = require 'bindings.view.views'
@@ -14,7 +15,7 @@ local views = require 'bindings.view.views'
 local C = ffi.C
 local bpf = {}
 
-local SOFTWARE, BPF_OUTPUT = 1, 10 -- perf_event_attr.type and config
+local BPF_OUTPUT = perf_events.find 'bpf-output'
 local RINGBUF = 27 -- type of a map
 
 local PARAMETERS = { source = 'string', file = 'string', constants = 'table', name = 'string' }
@@ -219,7 +220,8 @@ function Bpf:events(name, struct)
   if not bpf_map.is_ring(kind) then failure.raise("%s: map '%s' holds no records", object.name, name) end
   local list = object.btf:fields(record_type(self, name, struct))
   local request = {
-    name = 'bpf-output', type = SOFTWARE, config = BPF_OUTPUT, list = list, print_fmt = print_format(list),
+    name = BPF_OUTPUT.name, type = BPF_OUTPUT.type, config = BPF_OUTPUT.config,
+    list = list, print_fmt = print_format(list),
     view_key = ('%s:%s:%s'):format(object.name, name, tostring(object)), system = 'bpf',
   }
   local event = self.owner.set:add('bpf:' .. name, request, nil, 0)

@@ -7,6 +7,7 @@ local attach = require 'bindings.select.attach'
 local bpf = require 'bindings.bpf.program'
 local dispatch = require 'bindings.view.dispatch'
 local dry_run = require 'bindings.run.dry_run'
+local event_filter = require 'bindings.select.event_filter'
 local events = require 'bindings.select.events'
 local expr = require 'bindings.expr.compile'
 local failure = require 'bindings.base.failure'
@@ -142,7 +143,7 @@ function Run:compile_filters()
   for _, event in ipairs(self.events.list) do
     local common = not event.is_clock and event.owner:common_filter() -- a clock has none of the fields
     if common then event.filter = event.filter and ('(%s) && (%s)'):format(event.filter, common) or common end
-    local split = events.split_filter(event, self.opt.input ~= nil or event.through ~= nil)
+    local split = event_filter.split(event, self.opt.input ~= nil or event.through ~= nil)
     event.kernel_filter, event.user_filter = split.kernel, split.user_text
     if split.user and event.counted and not self.opt.input then
       failure.usage("%s is only counted: the kernel has to evaluate its filter, and it cannot '%s'", event.name,

@@ -2,6 +2,7 @@
 --- What --dry-run prints, and -v before the run: the events that are opened, and where.
 local ffi = require 'ffi'
 local attach = require 'bindings.select.attach'
+local event_filter = require 'bindings.select.event_filter'
 local sampling = require 'bindings.view.sampling'
 local text = require 'bindings.base.text'
 
@@ -68,7 +69,7 @@ function dry_run.text(run, words)
   local list, opt, parts = run.events.list, run.opt, {}
   parts[1] = ('%s: %d event%s\n'):format(run.name, #list, #list == 1 and '' or 's')
   for _, event in ipairs(list) do
-    local kernel_filter = run.events.kernel_filter(event, run:own_pid(words))
+    local kernel_filter = event_filter.for_kernel(event, run:own_pid(words))
     parts[#parts + 1] = dry_run.event(event, kernel_filter, event.user_filter, opt.input ~= nil)
   end
   if opt.input then

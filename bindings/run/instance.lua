@@ -6,12 +6,14 @@ local ffi = require 'ffi'
 local attach = require 'bindings.select.attach'
 local bpf = require 'bindings.bpf.program'
 local caches = require 'bindings.run.caches'
+local catalog = require 'bindings.select.catalog'
 local condition = require 'bindings.select.condition'
 local contract = require 'bindings.options.contract'
 local counts = require 'bindings.run.counts'
 local failure = require 'bindings.base.failure'
 local output = require 'bindings.print.output'
 local prev_state = require 'bindings.expr.prev_state'
+local recorded = require 'bindings.select.recorded'
 local sample_filter = require 'bindings.bpf.sample_filter'
 local sampling = require 'bindings.view.sampling'
 local task_filter = require 'bindings.bpf.task_filter'
@@ -102,8 +104,8 @@ end
 --- Calls the profiler's start().
 ---@return any handlers, any refusal
 function Instance:start()
-  local run, set = self.run, self.set
-  return self.script.profiler.start(self.opt, run.out, {
+  local run, set, opt = self.run, self.set, self.opt
+  return self.script.profiler.start(opt, run.out, {
     per_thread = attach.per_thread(run.opt, run.workload, run.everywhere),
     named_threads = attach.names_threads(run.opt, run.workload),
     inherits = attach.inherits(run.opt, run.workload),
@@ -125,8 +127,8 @@ function Instance:start()
       return clock.base
     end,
     event = function(params) return set:request(params) end,
-    supports = function(name) return set:supports(name) end,
-    recorded = function() return set:recorded_samples() end,
+    supports = function(name) return set.catalog:supports(name) end,
+    recorded = function() return opt.input and recorded.perf_event_names(set.catalog.recorded) or nil end,
     cache_sharers = function(level) return caches.sharers(run, level) end,
     registers = function(ev, part) return sampling.registers(run.session, ev, part) end,
     frames = run.services.frames.list,
@@ -173,11 +175,12 @@ function Instance:check(handlers)
   local set = self.set
   local checked, message = contract.check(self.script.profiler.start, handlers, {
     has = function(name)
-      if not set:has(name) and self.opt.input then set:find(name:match '^(.-):(.*)$') end -- which says so
-      return set:has(name)
+      local has = set.catalog:has(name)
+      if not has and self.opt.input then set:find(name:match '^(.-):(.*)$') end -- which says so
+      return has
     end,
-    names = function() return set:names() end,
-    words = set:words(),
+    names = function() return set.catalog:names() end,
+    words = catalog.words(set:profilers()),
   })
   if not checked then failure.raise('%s', message) end
   for _, entry in ipairs(checked.events) do

@@ -29,7 +29,6 @@ local LACKING = {
   kprobe = 'this kernel has no kprobes (CONFIG_KPROBES)',
   uprobe = 'this kernel has no uprobes (CONFIG_UPROBE_EVENTS)',
 }
-local TYPE_TRACEPOINT = 2 -- PERF_TYPE_TRACEPOINT
 local MAX_SEMAPHORE = 2 ^ 32 -- the PMU's ref_ctr_offset has 32 bits
 
 --- Whether selectors of this system are probes.
@@ -212,7 +211,7 @@ local function tracefs_request(events, what, kind, place)
   local print_fmt = ffi.string(C.tracepoint_print_fmt(tp))
     :gsub('REC%->__probe_func, REC%->__probe_ret_ip', 'REC->__probe_ret_ip, REC->__probe_func')
   return {
-    type = TYPE_TRACEPOINT,
+    type = perf_events.TYPES.tracepoint,
     config = C.tracepoint_id(tp),
     tracepoint = tp,
     view_key = ffi.string(event),

@@ -10,10 +10,11 @@ local perf_events = {}
 --- Where the kernel describes its PMUs, one folder each.
 perf_events.DEVICES = '/sys/bus/event_source/devices'
 
--- perf_event_attr.type
-local SOFTWARE, HARDWARE, CACHE, RAW, BREAKPOINT = 0x1, 0x0, 0x3, 0x4, 0x5
+--- perf_event_attr.type
+perf_events.TYPES = { hardware = 0, software = 1, tracepoint = 2, ['hw-cache'] = 3, raw = 4, breakpoint = 5 }
+
+local TYPES = perf_events.TYPES
 local FREQUENCY = 4000 -- Hz, what perf record samples with by itself
-local KINDS = { [HARDWARE] = 'hardware', [SOFTWARE] = 'software', [CACHE] = 'hw-cache', [RAW] = 'raw' }
 
 ---@class PerfEvent
 ---@field name string
@@ -28,13 +29,13 @@ local KINDS = { [HARDWARE] = 'hardware', [SOFTWARE] = 'software', [CACHE] = 'hw-
 
 local by_name, names = {}, {}
 
-local function add(name, type, config)
+local function add(name, kind, config)
   -- What happens seldom enough is taken each time, as is what the kernel never samples by time.
-  local counted = type == SOFTWARE and config > 1
+  local counted = kind == 'software' and config > 1
   by_name[name] = {
     name = name,
-    kind = KINDS[type],
-    type = type,
+    kind = kind,
+    type = TYPES[kind],
     config = config,
     period = counted and 1 or nil,
     freq = not counted and FREQUENCY or nil,
@@ -42,18 +43,18 @@ local function add(name, type, config)
   names[#names + 1] = name
 end
 
--- In the order of their numbers from 0; names of the same event stand together.
-for type, list in pairs {
-  [SOFTWARE] = [[cpu-clock, task-clock, page-faults faults, context-switches cs, cpu-migrations migrations,
+-- In the order of their numbers (config) from 0; names of the same event stand together.
+for kind, list in pairs {
+  software = [[cpu-clock, task-clock, page-faults faults, context-switches cs, cpu-migrations migrations,
     minor-faults, major-faults, alignment-faults, emulation-faults, dummy, bpf-output, cgroup-switches]],
-  [HARDWARE] = [[cpu-cycles cycles, instructions, cache-references, cache-misses, branch-instructions branches,
+  hardware = [[cpu-cycles cycles, instructions, cache-references, cache-misses, branch-instructions branches,
     branch-misses, bus-cycles, stalled-cycles-frontend idle-cycles-frontend,
     stalled-cycles-backend idle-cycles-backend, ref-cycles]],
 } do
   local config = 0
   for same in list:gmatch '[^,]+' do
     for name in same:gmatch '%S+' do
-      add(name, type, config)
+      add(name, kind, config)
     end
     config = config + 1
   end
@@ -61,8 +62,8 @@ end
 for cache, title in ipairs { 'L1-dcache', 'L1-icache', 'LLC', 'dTLB', 'iTLB', 'branch', 'node' } do
   for op, verb in ipairs { 'load', 'store', 'prefetch' } do
     local config = cache - 1 + (op - 1) * 0x100
-    add(('%s-%s%s'):format(title, verb, verb == 'prefetch' and 'es' or 's'), CACHE, config)
-    add(('%s-%s-misses'):format(title, verb), CACHE, config + 0x10000)
+    add(('%s-%s%s'):format(title, verb, verb == 'prefetch' and 'es' or 's'), 'hw-cache', config)
+    add(('%s-%s-misses'):format(title, verb), 'hw-cache', config + 0x10000)
   end
 end
 table.sort(names)
@@ -94,7 +95,7 @@ function perf_events.breakpoint(name)
   return {
     name = name,
     kind = 'breakpoint',
-    type = BREAKPOINT,
+    type = TYPES.breakpoint,
     config = 0,
     config1 = value,
     config2 = bits == ACCESS.x and 8 or LENGTHS[length or '4'],
@@ -110,7 +111,7 @@ function perf_events.find(name)
   if name:find '^mem:' then return (perf_events.breakpoint(name)) end
   local raw = name:match '^r(%x+)$'
   if raw and #raw <= 16 then
-    return { name = name, kind = 'raw', type = RAW, config = perf_events.number('0x' .. raw), freq = FREQUENCY }
+    return { name = name, kind = 'raw', type = TYPES.raw, config = perf_events.number('0x' .. raw), freq = FREQUENCY }
   end
   return by_name[name]
 end

@@ -178,6 +178,8 @@ start seven 'return 7'
 refused 'start returns a number' 1 './seven.lua:1: start returned a number' ./seven.lua
 start event "return { ['sched:sched_swich'] = function() end }"
 refused 'a handler of no event' 1 "./event.lua:1: no event 'sched:sched_swich'; did you mean" ./event.lua
+sed 's/sched:sched_swich/misc:frok/' event.lua >record.lua
+refused 'a handler of no record' 1 "./record.lua:1: no event 'misc:frok'; did you mean 'misc:fork'\\?" ./record.lua
 start life 'return { intervall = function() end }'
 refused 'a handler of nothing' 1 "./life.lua:1: unknown handler 'intervall'; did you mean 'interval'" ./life.lua
 start nofunction "return { ['$switch'] = 3 }"
