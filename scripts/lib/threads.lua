@@ -41,7 +41,7 @@ function threads.new(session, opt, only_ours)
     for _, field in ipairs { ... } do
       for _, tid in ipairs(opt.tids) do terms[#terms + 1] = ('%s == %d'):format(field, tid) end
     end
-    return '(' .. table.concat(terms, ' || ') .. ')'
+    return table.concat(terms, ' || ')
   end
 
   function self.born(ev)

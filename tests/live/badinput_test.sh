@@ -204,6 +204,11 @@ refused 'text' 1 '/etc/passwd: no perf recording' trace --input /etc/passwd
 refused 'an empty file' 1 '/dev/null: no perf recording .empty.' trace --input /dev/null
 refused 'an empty pipe' 1 'standard input: no perf recording .empty.' trace --input -
 refused 'a directory as recording' 1 '/tmp: no perf recording .a directory.' trace --input /tmp
+for profiler in rundelay task-state; do
+	refused "$profiler: no name in --filter" 2 "$profiler: --filter needs names of tasks" $profiler --filter ,
+	refused "$profiler: a quote in --filter" 2 "$profiler: a name with a quote" $profiler --filter 'a"b'
+done
+refused 'a list of priorities' 2 "oncpu: --prio: invalid list of priorities '5-'" oncpu --prio 5-
 refused 'an event that a profiler needs' 2 "oncpu: the recording has no event system 'sched'" \
 	oncpu --input "$TOP/tests/golden/syscalls.data"
 refused 'an event it does not have' 2 "trace: the recording has no event system 'irq'" trace -e irq:irq_handler_entry --input "$sched"
