@@ -1,13 +1,9 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- The data structures of native/ as Lua objects that free themselves.
 local ffi = require 'ffi'
+local libc = require 'bindings.base.libc'
 local C = ffi.C
 local type, istype, floor = type, ffi.istype, math.floor
-
-ffi.cdef [[
-void *calloc(size_t n, size_t size);
-void free(void *p);
-]]
 
 local native = {}
 
@@ -126,8 +122,8 @@ function hists:clear() C.hist_set_clear(self) end
 ffi.metatype('struct hist_set', { __index = hists })
 
 local function array(kind, n)
-  local memory = check(C.calloc(n, ffi.sizeof(kind)), 'an array')
-  return ffi.gc(ffi.cast(kind .. ' *', memory), C.free)
+  local memory = check(libc.calloc(n, ffi.sizeof(kind)), 'an array')
+  return ffi.gc(ffi.cast(kind .. ' *', memory), libc.free)
 end
 
 local DIRECT = 2 ^ 22 -- keys that are whole numbers below it, as pids are, are found without a hash

@@ -3,20 +3,16 @@
 local ffi = require 'ffi'
 local failure = require 'bindings.base.failure'
 local libbpf = require 'bindings.bpf.libbpf'
+local libc = require 'bindings.base.libc'
 local nearest = require 'bindings.base.nearest'
 local perf_events = require 'bindings.view.perf_events'
 local sys = require 'bindings.base.sys'
-
-ffi.cdef [[
-int bpf_attach_close(int fd) __asm__("close");
-int64_t bpf_attach_read(int fd, void *buffer, size_t size) __asm__("read");
-]]
 
 local C = ffi.C
 local bpf_attach = {}
 
 local TYPES = perf_events.TYPES
-local EACCES, EPERM, ENOENT, ENODEV, EOPNOTSUPP, EINVAL, ENOTSUPP = 13, 1, 2, 19, 95, 22, 524
+local ENOTSUPP = 524 -- the kernel's own
 
 --- Members of perf_event_attr that a table may give.
 local MEMBERS = {
@@ -92,11 +88,11 @@ end
 --- Why the kernel refused, in one line.
 local function refused(object, program, where, code)
   local hint = ''
-  if code == EPERM or code == EACCES then
+  if code == libc.EPERM or code == libc.EACCES then
     hint = ' (run as root or with CAP_BPF and CAP_PERFMON; this kernel may forbid it to all)'
-  elseif code == ENOENT then
+  elseif code == libc.ENOENT then
     hint = ' (this kernel has not got it)'
-  elseif code == EOPNOTSUPP or code == ENOTSUPP then
+  elseif code == libc.EOPNOTSUPP or code == ENOTSUPP then
     hint = ' (this kernel cannot do that)'
   end
   local said = libbpf.last_message()
@@ -132,7 +128,7 @@ local function attach_perf(object, name, given, cpus)
     local one = lib.bpf_program__attach_perf_event(program, fd)
     if one == nil then
       local code = ffi.errno()
-      C.bpf_attach_close(fd)
+      libc.close(fd)
       return code
     end
     links[cpu] = one
@@ -152,7 +148,7 @@ local function attach_perf(object, name, given, cpus)
     if links[cpu] then lib.bpf_link__destroy(links[cpu]) end
     links[cpu] = nil
     local code = open(cpu)
-    if code ~= 0 and code ~= ENODEV then refused(object, name, what, code) end -- ENODEV: it has gone again
+    if code ~= 0 and code ~= libc.ENODEV then refused(object, name, what, code) end -- ENODEV: it has gone again
   end
   object.perf_links[#object.perf_links + 1] = link
   return link
@@ -178,7 +174,7 @@ for kind, is_return in pairs { uprobe = false, uretprobe = true } do
   BY_KIND[kind] = function(lib, program, rest)
     local func, file = rest:match '^([^@]+)@(.+)$'
     if not func then
-      ffi.errno(EINVAL)
+      ffi.errno(libc.EINVAL)
       return nil
     end
     local opts = ffi.new('struct bpf_uprobe_opts', { retprobe = is_return, func_name = func })
@@ -235,11 +231,11 @@ function bpf_attach.iterate(object, name)
   local buffer, parts = ffi.new 'char[8192]', {}
   local n
   repeat
-    n = tonumber(C.bpf_attach_read(fd, buffer, 8192))
+    n = tonumber(libc.read(fd, buffer, 8192))
     code = ffi.errno()
     if n > 0 then parts[#parts + 1] = ffi.string(buffer, n) end
   until n <= 0
-  C.bpf_attach_close(fd)
+  libc.close(fd)
   link:detach()
   if n < 0 then failure.raise("%s: program '%s': %s", object.name, name, sys.strerror(code)) end
   return table.concat(parts)

@@ -3,6 +3,7 @@
 --- fields of an event.
 local bit = require 'bit'
 local ffi = require 'ffi'
+local libc = require 'bindings.base.libc'
 local nearest = require 'bindings.base.nearest'
 
 local C = ffi.C
@@ -148,7 +149,7 @@ end
 local function string_codec(size)
   return {
     size = size,
-    read = function(p) return ffi.string(p, C.strnlen(ffi.cast('char *', p), size)) end,
+    read = function(p) return ffi.string(p, libc.strnlen(p, size)) end,
     write = function(p, value)
       value = tostring(value)
       if #value > size then error(("'%s' is longer than %d bytes"):format(value, size), 0) end

@@ -3,6 +3,7 @@
 --- programs here; what scripts see of them is in bindings/bpf/program.lua.
 local ffi = require 'ffi'
 local failure = require 'bindings.base.failure'
+local libc = require 'bindings.base.libc'
 local sys = require 'bindings.base.sys'
 local text = require 'bindings.base.text'
 
@@ -118,7 +119,6 @@ local function is_noise(line)
   return false
 end
 
-local EPERM = 1
 local LAST = 6 -- lines of the verifier's that are shown
 
 --- Says why a load failed: libbpf's message, or the end of what the verifier said with the line of the
@@ -138,7 +138,7 @@ function libbpf.load_error(name, code, sections, source)
   end
   local what = program and ("program '%s' (%s)"):format(program, sections[program]) or 'it'
   local message = { ('%s: the kernel does not take %s: %s'):format(name, what, sys.strerror(code)) }
-  if code == EPERM then
+  if code == libc.EPERM then
     message[1] = message[1] .. ' (run as root or with CAP_BPF and CAP_PERFMON; this kernel may forbid it to all)'
   end
   if at then

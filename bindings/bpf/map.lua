@@ -4,6 +4,7 @@
 local ffi = require 'ffi'
 local btf = require 'bindings.bpf.btf'
 local failure = require 'bindings.base.failure'
+local libc = require 'bindings.base.libc'
 local sys = require 'bindings.base.sys'
 
 local bpf_map = {}
@@ -14,7 +15,6 @@ local PERF_EVENT_ARRAY, RINGBUF = 4, 27
 local IS_PERCPU = { [PERCPU_HASH] = true, [PERCPU_ARRAY] = true, [LRU_PERCPU_HASH] = true }
 local IS_ARRAY = { [2] = true, [PERCPU_ARRAY] = true }
 
-local ENOENT = 2
 local SLACK = 8 -- bytes behind a buffer: bit fields are read as whole words
 
 ---@class BpfMap
@@ -81,7 +81,7 @@ end
 local function lookup(self)
   local code = -self.lib.bpf_map_lookup_elem(self.fd, self.key, self.value)
   if code == 0 then return read_value(self) end
-  if code ~= ENOENT then self:fail('reading', code) end
+  if code ~= libc.ENOENT then self:fail('reading', code) end
 end
 
 --- The value of a key, nil where there is none.
@@ -119,7 +119,7 @@ end
 function Map:delete(key)
   put_key(self, key)
   local code = -self.lib.bpf_map_delete_elem(self.fd, self.key)
-  if code ~= 0 and code ~= ENOENT then self:fail('deleting', code) end
+  if code ~= 0 and code ~= libc.ENOENT then self:fail('deleting', code) end
   return code == 0
 end
 
@@ -130,7 +130,7 @@ local function keys(self)
   local list, seen, key = {}, {}, nil
   for _ = 1, 2 * self.max_entries + 1 do
     local code = -self.lib.bpf_map_get_next_key(self.fd, key, self.key)
-    if code == ENOENT then break end
+    if code == libc.ENOENT then break end
     if code ~= 0 then self:fail('reading keys', code) end
     local bytes = ffi.string(self.key, size)
     if not seen[bytes] then

@@ -3,10 +3,9 @@
 --- began with one of them has not ended. It stands among a profiler's handlers, which then see each
 --- event when all of its batch is kept.
 local ffi = require 'ffi'
+local libc = require 'bindings.base.libc'
 local histories = require 'bindings.pairs.history'
 local pair_keys = require 'bindings.pairs.keys'
-
-ffi.cdef 'long sysconf(int name);'
 
 local C = ffi.C
 local recall = {}
@@ -15,7 +14,7 @@ local MAX_BATCH = 1024 -- what session_next() gives at most
 local KEEP_BYTES = 256 * 2 ^ 20
 -- What details may take: about a hundred thousand events of each cpu. Memory that is touched for the first time
 -- costs more than the copies in it, so it is not more.
-local HISTORY_BYTES = math.min(KEEP_BYTES, 16 * 2 ^ 20 * tonumber(C.sysconf(84))) -- _SC_NPROCESSORS_ONLN
+local HISTORY_BYTES = math.min(KEEP_BYTES, 16 * 2 ^ 20 * tonumber(libc.sysconf(libc.SC_NPROCESSORS_ONLN)))
 local MIN_HISTORY = 4096 -- events that are kept without asking who needs them
 local EVENT = ffi.typeof 'struct event *'
 

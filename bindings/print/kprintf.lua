@@ -8,11 +8,9 @@
 --- is ever read, whatever it says.
 local bit = require 'bit'
 local ffi = require 'ffi'
+local libc = require 'bindings.base.libc'
 local new_buffer = require('string.buffer').new
 
-ffi.cdef 'size_t strnlen(const char *s, size_t max);'
-
-local C = ffi.C
 local band, bnot, bor, lshift, rshift = bit.band, bit.bnot, bit.bor, bit.lshift, bit.rshift
 local cast, ffi_string, format = ffi.cast, ffi.string, string.format
 local i64, u64 = ffi.typeof 'int64_t', ffi.typeof 'uint64_t'
@@ -124,7 +122,7 @@ function kprintf.bind(env)
   --- A string in at most `length` bytes.
   function bound.fixed_string(raw, offset, length)
     local at = cast('const char *', raw + offset)
-    return safe(ffi_string(at, C.strnlen(at, length)))
+    return safe(ffi_string(at, libc.strnlen(at, length)))
   end
 
   --- The string that the word of a dynamic field tells; base is what its offset counts from.
@@ -132,7 +130,7 @@ function kprintf.bind(env)
     local offset, length = band(word, 0xffff) + base, rshift(word, 16)
     if offset + length > size then return BAD end
     local at = cast('const char *', raw + offset)
-    return safe(ffi_string(at, C.strnlen(at, length)))
+    return safe(ffi_string(at, libc.strnlen(at, length)))
   end
 
   --- %pS.

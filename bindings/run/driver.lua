@@ -12,6 +12,7 @@ local events = require 'bindings.select.events'
 local expr = require 'bindings.expr.compile'
 local failure = require 'bindings.base.failure'
 local instance = require 'bindings.run.instance'
+local libc = require 'bindings.base.libc'
 local output = require 'bindings.print.output'
 local own_threads = require 'bindings.run.target_filter'
 local perfeval = require 'bindings.run.perfeval'
@@ -23,11 +24,6 @@ local stack_report = require 'bindings.run.stack_report'
 local status_report = require 'bindings.run.status_report'
 local usage = require 'bindings.run.usage'
 local views = require 'bindings.view.views'
-
-ffi.cdef [[
-int getpid(void);
-void free(void *);
-]]
 
 local C = ffi.C
 local driver = {}
@@ -165,7 +161,7 @@ end
 function Run:own_pid(words)
   local opt = self.opt
   local ours = not opt.input and not opt.self and not attach.per_thread(opt, words, self.everywhere)
-  return ours and C.getpid() or nil
+  return ours and libc.getpid() or nil
 end
 
 --- Opens the file of the output anew where SIGUSR1 asks for it, so that logs can be rotated.

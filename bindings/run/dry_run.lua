@@ -1,12 +1,10 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- What --dry-run prints, and -v before the run: the events that are opened, and where.
-local ffi = require 'ffi'
 local attach = require 'bindings.select.attach'
 local event_filter = require 'bindings.select.event_filter'
+local libc = require 'bindings.base.libc'
 local sampling = require 'bindings.view.sampling'
 local text = require 'bindings.base.text'
-
-ffi.cdef 'int getpagesize(void);'
 
 local dry_run = {}
 
@@ -79,7 +77,7 @@ function dry_run.text(run, words)
     parts[#parts + 1] = ('target: %s\n'):format(target)
     if not all_counted(list) then
       parts[#parts + 1] = ('rings: %s, %d pages (%d KiB) each, read when %d%% full\n'):format(rings, opt.mmap_pages,
-        opt.mmap_pages * ffi.C.getpagesize() / 1024, opt.watermark)
+        opt.mmap_pages * libc.getpagesize() / 1024, opt.watermark)
     end
   end
   return text.lines(table.concat(parts))

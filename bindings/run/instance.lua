@@ -16,11 +16,11 @@ local prev_state = require 'bindings.expr.prev_state'
 local recorded = require 'bindings.select.recorded'
 local sample_filter = require 'bindings.bpf.sample_filter'
 local sampling = require 'bindings.view.sampling'
+local sys = require 'bindings.base.sys'
 local task_filter = require 'bindings.bpf.task_filter'
 local views = require 'bindings.view.views'
 
 local C = ffi.C
-local CLOCK_MONOTONIC = 1
 
 ---@class Instance
 ---@field run table the driver's, or what explains an event: session, services, events, out, words
@@ -85,10 +85,9 @@ end
 
 --- Time since the session's start now, on the clock of live events.
 local function time_now(run)
-  local clock, now = ffi.new 'struct session_clock', ffi.new 'int64_t[2]'
+  local clock = ffi.new 'struct session_clock'
   C.session_read_clock(run.session, clock)
-  C.output_clock_gettime(CLOCK_MONOTONIC, now)
-  return tonumber(now[0]) * 1e9 - clock.base + tonumber(now[1])
+  return sys.now(clock.base)
 end
 
 --- A function that tells whether a C expression is true of an unsigned number with this name.

@@ -6,6 +6,7 @@ local events = require 'bindings.select.events'
 local expr = require 'bindings.expr.compile'
 local failure = require 'bindings.base.failure'
 local frames = require 'bindings.print.frames'
+local libc = require 'bindings.base.libc'
 local names = require 'bindings.base.number_names'
 local native = require 'bindings.base.native'
 local nearest = require 'bindings.base.nearest'
@@ -69,7 +70,7 @@ local function expression_env(run, self)
   return {
     intern = function(bytes, length)
       if type(bytes) == 'string' then return strings.id(bytes) end
-      return strings.id(ffi.string(bytes, C.strnlen(bytes, length)))
+      return strings.id(ffi.string(bytes, libc.strnlen(bytes, length)))
     end,
     comm_get = function(tid, time) return self.task_name(tid, time or math.huge) end,
     syscall_name = function(nr) return names.syscall(nr, machine) end,
@@ -149,7 +150,7 @@ end
 --- Events that are kept under the numbers below n, one at each.
 local function shelf(n)
   local timeline = ffi.gc(C.timeline_new(0), C.timeline_free)
-  local memory = ffi.gc(C.calloc(n, ffi.sizeof 'struct event *'), C.free)
+  local memory = ffi.gc(libc.calloc(n, ffi.sizeof 'struct event *'), libc.free)
   local list = ffi.cast('struct event **', memory)
   local function drop(i)
     if list[i] ~= nil then C.timeline_release(timeline, list[i]) end

@@ -3,6 +3,7 @@
 --- lists events, completes their names or proposes one asks here.
 local ffi = require 'ffi'
 local glob = require 'bindings.base.glob'
+local libc = require 'bindings.base.libc'
 local nearest = require 'bindings.base.nearest'
 local perf_events = require 'bindings.view.perf_events'
 local probes = require 'bindings.select.probes'
@@ -11,12 +12,8 @@ local records = require 'bindings.select.records'
 local sys = require 'bindings.base.sys'
 local views = require 'bindings.view.views'
 
-ffi.cdef 'void free(void *);'
-
 local C = ffi.C
 local catalog = {}
-
-local EACCES, EPERM = 13, 1
 
 ---@class CatalogEntry
 ---@field name string as -e takes it
@@ -31,7 +28,7 @@ Catalog.__index = Catalog
 
 --- Whether a code of the kernel means that there is such an event; what only this user may not open is
 --- there too.
-local function is_there(code) return code == 0 or code == -EACCES or code == -EPERM end
+local function is_there(code) return code == 0 or code == -libc.EACCES or code == -libc.EPERM end
 
 --- What this kernel and machine have.
 ---@return Catalog
@@ -91,7 +88,7 @@ function Catalog:tracepoints()
   for name in (text ~= nil and ffi.string(text) or ''):gmatch '[^\n]+' do
     names[#names + 1] = name
   end
-  C.free(text)
+  libc.free(text)
   return names
 end
 

@@ -7,9 +7,8 @@
 --- code the name is a constant, so the chain folds away and only the load is left.
 local bit = require 'bit'
 local ffi = require 'ffi'
+local libc = require 'bindings.base.libc'
 local sampling = require 'bindings.view.sampling'
-
-ffi.cdef 'size_t strnlen(const char *s, size_t max);'
 
 local C = ffi.C
 local views = {}
@@ -144,7 +143,7 @@ local function payload_struct(list)
 end
 
 --- A string in `room` bytes at p: up to its NUL.
-local function bounded_string(p, room) return ffi.string(p, C.strnlen(p, room)) end
+local function bounded_string(p, room) return ffi.string(p, libc.strnlen(p, room)) end
 
 --- Where a dynamic field's bytes are: offset and length; length 0 where the record lies.
 local function dynamic(word, base, raw_size)
