@@ -4,8 +4,6 @@
  * of two) has 64 buckets, so that a quantile is off by at most 1/128 of its value, and values
  * below 128 are exact. An octave is allocated by its first value: some 4 KiB for latencies that
  * spread over 1:256, at most 30 KiB for any input.
- *
- * This header is read by C and by LuaJIT's ffi.cdef: plain declarations only.
  */
 #pragma once
 #include <stdint.h>

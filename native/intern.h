@@ -7,8 +7,6 @@
  *
  * Memory is bounded: beyond max_keys keys (or 64 MiB of them, or what can be allocated) every
  * new key gets the id max_keys, the overflow bucket.
- *
- * This header is read by C and by LuaJIT's ffi.cdef: plain declarations only.
  */
 #pragma once
 #include <stddef.h>

@@ -3,8 +3,6 @@
  * Objects that exist, such as allocations that were not freed: a hash table of what is known of
  * each, by its address and the address space that it is in. The table grows by doubling up to a
  * bound.
- *
- * This header is read by C and by LuaJIT's ffi.cdef: plain declarations only.
  */
 #pragma once
 #include <stdint.h>

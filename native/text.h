@@ -4,8 +4,6 @@
  * drive terminals and break lines, and invalid UTF-8 breaks readers. Escaped are C0, DEL, C1 (as
  * U+0080 to U+009F) and every byte that is not part of valid UTF-8. Nearly all strings are clean,
  * so that asking costs less than copying.
- *
- * This header is read by C and by LuaJIT's ffi.cdef: plain declarations only.
  */
 #pragma once
 #include <stddef.h>

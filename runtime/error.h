@@ -3,8 +3,6 @@
  * How a failure travels: a function returns a negative errno and leaves one line for the user in
  * the struct error its caller passed. The layer that knows the user's words writes the line; the
  * layers above only hand it on.
- *
- * This header is read by C and by LuaJIT's ffi.cdef: plain declarations only.
  */
 #pragma once
 

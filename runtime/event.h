@@ -3,8 +3,6 @@
  * The decoded event: one cache line, filled once from the perf record, pointing into the mapped
  * ring or file. It is valid until the next batch is asked for; whoever needs it longer copies it
  * with timeline_keep().
- *
- * This header is read by C and by LuaJIT's ffi.cdef: plain declarations only.
  */
 #pragma once
 #include <stdint.h>

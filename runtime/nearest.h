@@ -2,8 +2,6 @@
 /*
  * The name that a misspelt word most likely meant, by edit distance. Messages about unknown
  * events, fields, options and profilers propose it.
- *
- * This header is read by C and by LuaJIT's ffi.cdef: plain declarations only.
  */
 #pragma once
 #include <stdbool.h>

@@ -68,7 +68,7 @@ end
 --- values from 2^e below 2^(e+1), 'zero' for 0 and 'negative' for those below.
 ---@return { exponent: integer|'zero'|'negative', count: number }[]
 function hist:log2()
-  local counts = ffi.new 'uint64_t[65]'
+  local counts = ffi.new('uint64_t[?]', C.HIST_LOG2_ROWS)
   C.hist_log2(self, counts)
   local first, last = 0, C.HIST_LOG2_ROWS - 1
   while first <= last and counts[first] == 0 do first = first + 1 end

@@ -6,8 +6,11 @@ local libc = require 'bindings.base.libc'
 
 local sys = { getenv = os.getenv }
 
---- Every pid and tid is smaller: the kernel's PID_MAX_LIMIT plus one.
-sys.PID_END = 2 ^ 22 + 1
+--- Every pid and tid is smaller.
+sys.PIDS_MAX = ffi.C.PIDS_MAX
+
+--- Every CPU's number is smaller.
+sys.CPUS_MAX = ffi.C.CPUS_MAX
 
 --- The words for a positive errno.
 ---@param code integer

@@ -7,13 +7,13 @@ local failure = require 'bindings.base.failure'
 local libc = require 'bindings.base.libc'
 local sys = require 'bindings.base.sys'
 
+local C = ffi.C
 local bpf_map = {}
 
--- The kernel's numbers of types.
-local PERCPU_HASH, PERCPU_ARRAY, STACK_TRACE, LRU_PERCPU_HASH = 5, 6, 7, 10
-local PERF_EVENT_ARRAY, RINGBUF = 4, 27
-local IS_PERCPU = { [PERCPU_HASH] = true, [PERCPU_ARRAY] = true, [LRU_PERCPU_HASH] = true }
-local IS_ARRAY = { [2] = true, [PERCPU_ARRAY] = true }
+local IS_PERCPU = {
+  [C.BPF_MAP_TYPE_PERCPU_HASH] = true, [C.BPF_MAP_TYPE_PERCPU_ARRAY] = true, [C.BPF_MAP_TYPE_LRU_PERCPU_HASH] = true,
+}
+local IS_ARRAY = { [C.BPF_MAP_TYPE_ARRAY] = true, [C.BPF_MAP_TYPE_PERCPU_ARRAY] = true }
 
 local SLACK = 8 -- bytes behind a buffer: bit fields are read as whole words
 
@@ -26,7 +26,7 @@ local function roundup(size) return math.ceil(size / 8) * 8 end
 
 --- Whether a map holds records, not entries.
 ---@param kind integer
-function bpf_map.is_ring(kind) return kind == RINGBUF or kind == PERF_EVENT_ARRAY end
+function bpf_map.is_ring(kind) return kind == C.BPF_MAP_TYPE_RINGBUF or kind == C.BPF_MAP_TYPE_PERF_EVENT_ARRAY end
 
 --- A loaded map.
 ---@param object BpfObject
@@ -177,7 +177,7 @@ end
 ---@param id integer
 ---@return Frame[]?
 function Map:stack(id)
-  if self.kind ~= STACK_TRACE then failure.raise('%s: is no map of stacks', self.name) end
+  if self.kind ~= C.BPF_MAP_TYPE_STACK_TRACE then failure.raise('%s: is no map of stacks', self.name) end
   ffi.cast('uint32_t *', self.key)[0] = id
   if self.lib.bpf_map_lookup_elem(self.fd, self.key, self.value) ~= 0 then return nil end
   local words, addresses = ffi.cast('uint64_t *', self.value), {}

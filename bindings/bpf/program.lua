@@ -16,7 +16,7 @@ local C = ffi.C
 local bpf = {}
 
 local BPF_OUTPUT = perf_events.find 'bpf-output'
-local RINGBUF = 27 -- type of a map
+local RINGBUF = C.BPF_MAP_TYPE_RINGBUF
 
 local PARAMETERS = { source = 'string', file = 'string', constants = 'table', name = 'string' }
 

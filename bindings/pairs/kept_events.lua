@@ -10,7 +10,6 @@ local pair_keys = require 'bindings.pairs.keys'
 local C = ffi.C
 local recall = {}
 
-local MAX_BATCH = 1024 -- what session_next() gives at most
 local KEEP_BYTES = 256 * 2 ^ 20
 -- What details may take: about a hundred thousand events of each cpu. Memory that is touched for the first time
 -- costs more than the copies in it, so it is not more.
@@ -45,7 +44,7 @@ end
 ---@param timeline? ffi.cdata* where others keep copies too
 function Recall:open(run, timeline)
   local config = self.config
-  self.history = histories.new(timeline or recall.timeline(), config.events, MAX_BATCH, HISTORY_BYTES)
+  self.history = histories.new(timeline or recall.timeline(), config.events, C.BATCH_MAX, HISTORY_BYTES)
   local instance = C.session_per_thread(run.session) ~= 0 and 'tid' or 'cpu'
   config.details:open(self.history,
     pair_keys.reader(config, config.events, instance, run.services.expression_env))

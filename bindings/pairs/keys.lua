@@ -13,8 +13,6 @@ local views = require 'bindings.view.views'
 local C = ffi.C
 local keys = {}
 
-local MAX_CPUS = 4096
-
 --- The compiled key of an event, nil where its key is the instance.
 ---@param config FeedConfig
 ---@param event Event
@@ -186,11 +184,11 @@ local NOT_YET, LOST = -1, -2 -- instead of a task: none is known yet, or no more
 
 --- The task each cpu runs, as far as it is known, and how many wakeups were of no need.
 local function wakeup_state(sees_switches)
-  local current = ffi.new('int32_t[?]', MAX_CPUS)
+  local current = ffi.new('int32_t[?]', C.CPUS_MAX)
   ffi.fill(current, ffi.sizeof(current), 0xff) -- NOT_YET
   local function forget(cpu)
-    local one = cpu >= 0 and cpu < MAX_CPUS
-    for i = one and cpu or 0, one and cpu or MAX_CPUS - 1 do
+    local one = cpu >= 0 and cpu < C.CPUS_MAX
+    for i = one and cpu or 0, one and cpu or C.CPUS_MAX - 1 do
       -- Those of which no switch was ever seen may be none of ours.
       if current[i] ~= NOT_YET then current[i] = LOST end
     end
@@ -198,7 +196,7 @@ local function wakeup_state(sees_switches)
   return {
     sees_switches = sees_switches,
     current = current,
-    max_cpus = MAX_CPUS,
+    max_cpus = C.CPUS_MAX,
     lost = LOST,
     no_first = C.EVENT_NO_FIRST,
     no_start = C.EVENT_NO_START,

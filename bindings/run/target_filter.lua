@@ -56,15 +56,15 @@ end
 function own_threads.compile(run)
   local opt = run.opt
   if opt.input or not attach.names_threads(opt, run.workload) or not mark(run) then return end
-  local set = ffi.new('uint8_t[?]', sys.PID_END)
-  local function has(tid) return tid > 0 and tid < sys.PID_END and set[tid] ~= 0 end
+  local set = ffi.new('uint8_t[?]', sys.PIDS_MAX)
+  local function has(tid) return tid > 0 and tid < sys.PIDS_MAX and set[tid] ~= 0 end
   local branches = {}
   if attach.inherits(opt, run.workload) then
     C.session_want(run.session, C.EVENT_FORK)
     branches[1] = {
       class = C.EVENT_FORK,
       code = FORK,
-      bound = { set = set, max = sys.PID_END, fork_type = ffi.typeof 'const int32_t *' },
+      bound = { set = set, max = sys.PIDS_MAX, fork_type = ffi.typeof 'const int32_t *' },
     }
   end
   for i, event in ipairs(run.events.list) do
@@ -81,7 +81,7 @@ function own_threads.compile(run)
     local n = ffi.new 'uint32_t[1]'
     local list = C.session_threads(run.session, n)
     for i = 0, n[0] - 1 do
-      if list[i] > 0 and list[i] < sys.PID_END then set[list[i]] = 1 end
+      if list[i] > 0 and list[i] < sys.PIDS_MAX then set[list[i]] = 1 end
     end
   end
 end

@@ -5,10 +5,11 @@ local failure = require 'bindings.base.failure'
 local probes = require 'bindings.select.probes'
 local ranges = require 'bindings.expr.ranges'
 local selector = require 'bindings.select.selector'
+local trace_flags = require 'bindings.view.trace_flags'
 
 local event_filter = {}
 
-local IN_INTERRUPT = 0x18 -- TRACE_FLAG_HARDIRQ and TRACE_FLAG_SOFTIRQ of the kernel
+local IN_INTERRUPT = trace_flags.HARDIRQ + trace_flags.SOFTIRQ
 
 --- Divides the event's filter: `kernel` is text for the kernel, `user` what the dispatch loop
 --- evaluates. A recording's filters are all ours, as are those of the probe PMUs, whose own fields

@@ -3,15 +3,20 @@
 --- by its terms, as in `cpu/event=0x3c,umask=0x1/`. A PMU is described by files in sysfs, which are
 --- read through what is passed in.
 local bit = require 'bit'
+local ffi = require 'ffi'
 local nearest = require 'bindings.base.nearest'
 
+local C = ffi.C
 local perf_events = {}
 
 --- Where the kernel describes its PMUs, one folder each.
 perf_events.DEVICES = '/sys/bus/event_source/devices'
 
 --- perf_event_attr.type
-perf_events.TYPES = { hardware = 0, software = 1, tracepoint = 2, ['hw-cache'] = 3, raw = 4, breakpoint = 5 }
+perf_events.TYPES = {
+  hardware = C.PERF_TYPE_HARDWARE, software = C.PERF_TYPE_SOFTWARE, tracepoint = C.PERF_TYPE_TRACEPOINT,
+  ['hw-cache'] = C.PERF_TYPE_HW_CACHE, raw = C.PERF_TYPE_RAW, breakpoint = C.PERF_TYPE_BREAKPOINT,
+}
 
 local TYPES = perf_events.TYPES
 local FREQUENCY = 4000 -- Hz, what perf record samples with by itself

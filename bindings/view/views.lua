@@ -200,19 +200,10 @@ local function reader(field)
   return load
 end
 
-ffi.cdef [[
-struct profscript_event_words {
-  double _time;
-  const uint8_t *_raw;
-  const uint64_t *_chain;
-  int64_t _key;
-  uint32_t _raw_size;
-  int32_t _pid, _tid, _cpu;
-  uint16_t _class, _flags;
-  uint32_t _ring;
-  uint64_t _period;
-};
-]]
+-- struct event with an underscore before each member's name, from the text of the header that declares it.
+ffi.cdef 'extern const char ffi_headers[];'
+local members = ffi.string(C.ffi_headers):match '\nstruct event {\n(.-)\n};':gsub('/%*.-%*/', '')
+ffi.cdef(('struct profscript_event_words { %s };'):format(members:gsub('([%w_]+)([,;])', '_%1%2')))
 assert(ffi.sizeof 'struct profscript_event_words' == ffi.sizeof 'struct event', 'struct event and its view differ')
 
 ---@class View

@@ -3,8 +3,6 @@
  * Records: what the kernel reports besides samples, as events with fields. A record becomes one of
  * these structs, followed by its texts, so that all that reads the payload of a tracepoint reads
  * it too: a text is a word as __data_loc has it, length << 16 | offset.
- *
- * This header is read by C and by LuaJIT's ffi.cdef: plain declarations only.
  */
 #pragma once
 #include <stdbool.h>

@@ -3,8 +3,6 @@
  * Sample: where the kernel puts what into a sample, and what its registers are called. The words
  * that all samples of an attribute have at the same place come first; behind them are parts whose
  * place depends on the sample.
- *
- * This header is read by C and by LuaJIT's ffi.cdef: plain declarations only.
  */
 #pragma once
 #include <stdint.h>
@@ -13,20 +11,6 @@ struct perf_event_attr;
 
 /* What the payload of an event is: RAW; the first words of its sample; all of its sample. */
 enum payload { PAYLOAD_RAW, PAYLOAD_WORDS, PAYLOAD_SAMPLE };
-
-/* The bits of perf_event_attr.sample_type that scripts ask for, as the kernel numbers them. */
-enum sample_bits {
-	SAMPLE_IP = 1 << 0,
-	SAMPLE_ADDR = 1 << 3,
-	SAMPLE_READ = 1 << 4,
-	SAMPLE_CALLCHAIN = 1 << 5,
-	SAMPLE_PERIOD = 1 << 8,
-	SAMPLE_REGS_USER = 1 << 12,
-	SAMPLE_WEIGHT = 1 << 14,
-	SAMPLE_DATA_SRC = 1 << 15,
-	SAMPLE_REGS_INTR = 1 << 18,
-	SAMPLE_PHYS_ADDR = 1 << 19
-};
 
 /* Byte offset of one of the first words, up to PERIOD, in samples of this type; -1: they have it
  * not. */

@@ -2,8 +2,6 @@
 /*
  * Tracepoint formats: fields by name, as the running kernel's tracefs or a recording describes
  * them. A format is read and parsed only when it is asked for.
- *
- * This header is read by C and by LuaJIT's ffi.cdef: plain declarations only.
  */
 #pragma once
 #include <stddef.h>

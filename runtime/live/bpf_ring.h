@@ -3,8 +3,6 @@
  * Records that BPF programs write, as rings of the merge: a ring buffer map is one, a perf event
  * array one for each cpu. A ring buffer's records are what the program wrote and no more; those of
  * a perf event array are samples like any other.
- *
- * This header is read by C and by LuaJIT's ffi.cdef: plain declarations only.
  */
 #pragma once
 #include <stdbool.h>

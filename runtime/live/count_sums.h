@@ -3,8 +3,6 @@
  * Tally: what events that are only counted have counted, summed up by cpu or by thread. Counters
  * come and go with their cpus; the sums stays. Where the hardware had fewer counters than events,
  * counts are scaled up to the time that an event should have been counted.
- *
- * This header is read by C and by LuaJIT's ffi.cdef: plain declarations only.
  */
 #pragma once
 #include <stdint.h>

@@ -4,8 +4,6 @@
  * once. Hooks do not fire in compiled Lua, so the request is a flag that is looked at between
  * batches. SIGUSR1 asks for the output's file to be opened anew, SIGUSR2 for a report about the
  * run.
- *
- * This header is read by C and by LuaJIT's ffi.cdef: plain declarations only.
  */
 #pragma once
 #include <stdbool.h>

@@ -2,8 +2,6 @@
 /*
  * Locked additions to a number that lies across two cache lines: what split-lock counts, made on
  * purpose to see that it does.
- *
- * This header is read by C and by LuaJIT's ffi.cdef: plain declarations only.
  */
 #pragma once
 #include <stdint.h>

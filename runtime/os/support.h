@@ -2,8 +2,6 @@
 /*
  * What this kernel lets this user open, found by trying: the only answer that is right whatever
  * the kernel's version, configuration, capabilities and policies are.
- *
- * This header is read by C and by LuaJIT's ffi.cdef: plain declarations only.
  */
 #pragma once
 #include <stdint.h>

@@ -6,6 +6,9 @@
 
 struct error;
 
+/* The kernel's PID_MAX_LIMIT: every process and thread id is smaller. */
+enum { PIDS_MAX = 1 << 22 };
+
 /* All threads of the processes, and the single threads, each once; *list is to be freed by the
  * caller. Returns their number, or -ESRCH with a message when one of them does not exist. */
 int threads_list(const int32_t *pids, uint32_t nr_pids, const int32_t *tids, uint32_t nr_tids,

@@ -3,8 +3,6 @@
  * ELF files as probes need them: functions and addresses as places in the file. Addresses become
  * offsets by the program headers, which is what the kernel maps by; sections may lie or be missing.
  * Files are not trusted.
- *
- * This header is read by C and by LuaJIT's ffi.cdef: plain declarations only.
  */
 #pragma once
 #include <stdint.h>

@@ -4,8 +4,6 @@
  * their own, named after the process, and live until probes_free(): the kernel refuses to remove a
  * probe while a perf event of it is open, so these are closed before. A run that was killed leaves
  * its group behind; the next one removes it.
- *
- * This header is read by C and by LuaJIT's ffi.cdef: plain declarations only.
  */
 #pragma once
 #include <stddef.h>

@@ -2,8 +2,6 @@
 /*
  * USDT probes of an ELF file: places its author marked by notes (.note.stapsdt), with the operands
  * that hold the arguments there. Strings live as long as the struct usdt they are of.
- *
- * This header is read by C and by LuaJIT's ffi.cdef: plain declarations only.
  */
 #pragma once
 #include <stddef.h>

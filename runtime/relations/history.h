@@ -4,8 +4,6 @@
  * between two events, before the first, behind the second. The copies live in a timeline. They
  * leave when nobody needs times that old any more; when the timeline is full the oldest leave
  * early, which is counted.
- *
- * This header is read by C and by LuaJIT's ffi.cdef: plain declarations only.
  */
 #pragma once
 #include <stdint.h>

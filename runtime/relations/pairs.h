@@ -15,8 +15,6 @@
  * store = (i < n-1 or cycle) and not EVENT_NO_FIRST: the event is stored under its key, replacing
  * (and counting) one that is there already. Of two the younger stays, should an EVENT_LATE arrive.
  * With EVENT_NO_START it replaces that one but is not stored: nobody knows whether it starts.
- *
- * This header is read by C and by LuaJIT's ffi.cdef: plain declarations only.
  */
 #pragma once
 #include <stdint.h>

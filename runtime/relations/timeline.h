@@ -3,8 +3,6 @@
  * Timeline: events that outlive their batch, copied into chunks in the order they are kept. A
  * chunk is recycled when none of its events is needed any more, so memory follows what is needed
  * at the same time, not how long the run is.
- *
- * This header is read by C and by LuaJIT's ffi.cdef: plain declarations only.
  */
 #pragma once
 #include <stdint.h>

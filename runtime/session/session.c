@@ -223,8 +223,8 @@ static int decode_slots(struct session *s, uint32_t *flags)
 
 		if (!s->has_base && slot->time)
 			session_set_base(s, slot->time);
-		if (left > MAX_BATCH - n)
-			left = MAX_BATCH - n;
+		if (left > BATCH_MAX - n)
+			left = BATCH_MAX - n;
 		got = is_bpf ? bpf_decode_run(s->outputs, slot, left, s->base, s->first_time,
 					      &s->batch[n])
 			     : decoder_decode_run(d, slot, left, s->base, s->first_time,
@@ -236,10 +236,10 @@ static int decode_slots(struct session *s, uint32_t *flags)
 			s->stats.to = s->batch[n - 1].time;
 			continue;
 		}
-		if (n == MAX_BATCH)
+		if (n == BATCH_MAX)
 			break;
 		got = is_bpf ? bpf_decode(s->outputs, slot, &s->batch[n])
-			     : decoder_decode(d, slot->rec, &s->batch[n], MAX_BATCH - n);
+			     : decoder_decode(d, slot->rec, &s->batch[n], BATCH_MAX - n);
 		got = complete_others(s, slot, &s->batch[n], got);
 		if (got == -ENOSPC)
 			break;
@@ -350,7 +350,7 @@ int session_next(struct session *s, struct batch *batch, struct error *err)
 			n = skip_empty_intervals(s, err);
 		else
 			/* Where the first interval ends is known only with the time base. */
-			n = fetch(s, until, s->has_base ? MAX_BATCH : 1, err);
+			n = fetch(s, until, s->has_base ? BATCH_MAX : 1, err);
 		if (n < 0)
 			return n;
 	}

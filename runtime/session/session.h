@@ -4,8 +4,6 @@
  * what the source hands out in time order, keeps the task table, counts losses and late events,
  * cuts the stream at the interval's boundaries and ends when its targets have. Lua pulls batches;
  * nothing here calls back.
- *
- * This header is read by C and by LuaJIT's ffi.cdef: plain declarations only.
  */
 #pragma once
 #include <stdbool.h>
@@ -92,9 +90,11 @@ enum batch_flags {
 	BATCH_NOTICE = 16      /* session_take_notice() has something to say */
 };
 
+enum { BATCH_MAX = 1024 };
+
 struct batch {
 	struct event *events; /* the same address for the session's life */
-	int32_t n;
+	int32_t n;	      /* at most BATCH_MAX */
 	uint32_t flags;
 	double tick_time; /* ns since the time base */
 };

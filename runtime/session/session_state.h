@@ -10,8 +10,6 @@
 #include "session/session.h"
 #include "source.h"
 
-enum { MAX_BATCH = 1024 };
-
 struct session {
 	struct source *source;
 	struct recording *recording; /* NULL: live */
@@ -47,11 +45,11 @@ struct session {
 	uint64_t wake_at;    /* source clock; nobody waits beyond it. In the past: no bound */
 	bool ticked;	     /* the last thing delivered was the end of an interval */
 	double wall_sec, wall_nsec; /* of the source clock's zero */
-	struct slot slots[MAX_BATCH];
+	struct slot slots[BATCH_MAX];
 	int nr_slots, next_slot;
 	struct session_stats stats;
 	uint64_t summed_losses; /* by the LOST_SAMPLES records so far */
-	struct event batch[MAX_BATCH];
+	struct event batch[BATCH_MAX];
 };
 
 /* The time (ns, source clock) that the times of events are counted from. */

@@ -17,8 +17,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "os/threads.h"
+
 enum {
-	MAX_TIDS = 4 << 20, /* PID_MAX_LIMIT of the kernel */
 	PAGE_TASKS = 512,
 	NAME_BYTES = 16, /* TASK_COMM_LEN */
 	NAMES = 9	 /* of one task: the oldest and the newest 8 */
@@ -44,7 +45,7 @@ struct page {
 };
 
 struct tasks {
-	struct page *pages[MAX_TIDS / PAGE_TASKS];
+	struct page *pages[PIDS_MAX / PAGE_TASKS];
 	struct task ended; /* head of the list: newer is the task that ended first */
 	uint32_t nr_tasks, nr_ended, max_ended;
 };
@@ -66,7 +67,7 @@ static struct task *find_task(const struct tasks *t, int32_t tid)
 {
 	const struct page *page;
 
-	if ((uint32_t)tid >= MAX_TIDS)
+	if ((uint32_t)tid >= PIDS_MAX)
 		return NULL;
 	page = t->pages[tid / PAGE_TASKS];
 	return page ? page->tasks[tid % PAGE_TASKS] : NULL;
@@ -78,7 +79,7 @@ static struct task *get_task(struct tasks *t, int32_t tid)
 	struct task *task = find_task(t, tid);
 	struct page **page;
 
-	if (task || tid <= 0 || tid >= MAX_TIDS)
+	if (task || tid <= 0 || tid >= PIDS_MAX)
 		return task;
 	page = &t->pages[tid / PAGE_TASKS];
 	if (!*page)
@@ -131,7 +132,7 @@ void tasks_free(struct tasks *t)
 {
 	if (!t)
 		return;
-	for (int i = 0; i < MAX_TIDS / PAGE_TASKS; i++) {
+	for (int i = 0; i < PIDS_MAX / PAGE_TASKS; i++) {
 		for (int j = 0; t->pages[i] && j < PAGE_TASKS; j++) {
 			struct task *task = t->pages[i]->tasks[j];
 
@@ -283,7 +284,7 @@ static int32_t entry_number(const char *name)
 	if (*name < '1' || *name > '9')
 		return 0;
 	n = strtol(name, &end, 10);
-	return *end || n >= MAX_TIDS ? 0 : n;
+	return *end || n >= PIDS_MAX ? 0 : n;
 }
 
 /* /proc shows a kernel worker's name with what it works on behind it ("kworker/0:1-events"), which

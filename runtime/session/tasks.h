@@ -4,8 +4,6 @@
  * the COMM, FORK and EXIT records of the stream. Names are a history per task, so that an event
  * that is printed late still gets the name its task had; tasks that ended are forgotten oldest
  * first, beyond a bound.
- *
- * This header is read by C and by LuaJIT's ffi.cdef: plain declarations only.
  */
 #pragma once
 #include <stdint.h>

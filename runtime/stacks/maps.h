@@ -7,8 +7,6 @@
  *
  * Bounded: processes that ended are forgotten, those that ended first before others; so are, beyond
  * some millions of mappings, those of the spaces that no process has any more.
- *
- * This header is read by C and by LuaJIT's ffi.cdef: plain declarations only.
  */
 #pragma once
 #include <stdbool.h>

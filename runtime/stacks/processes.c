@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "os/threads.h"
 #include "stacks/address_space.h"
 
 enum {
-	MAX_PIDS = 4 << 20, /* PID_MAX_LIMIT of the kernel */
 	PAGE_PROCESSES = 512,
 	MAX_LIVES = 32, /* of one process: the newest */
 };
@@ -23,7 +23,7 @@ struct page {
 };
 
 struct processes {
-	struct page *pages[MAX_PIDS / PAGE_PROCESSES];
+	struct page *pages[PIDS_MAX / PAGE_PROCESSES];
 	struct process ended; /* head of the list: newer is the one that ended first */
 	uint32_t count, nr_ended, max_ended;
 };
@@ -48,7 +48,7 @@ struct process *processes_find(const struct processes *t, int32_t pid)
 {
 	const struct page *page;
 
-	if (pid <= 0 || pid >= MAX_PIDS)
+	if (pid <= 0 || pid >= PIDS_MAX)
 		return NULL;
 	page = t->pages[pid / PAGE_PROCESSES];
 	return page ? page->processes[pid % PAGE_PROCESSES] : NULL;
@@ -103,7 +103,7 @@ void processes_free(struct processes *t)
 {
 	if (!t)
 		return;
-	for (int32_t pid = 0; pid < MAX_PIDS; pid++) {
+	for (int32_t pid = 0; pid < PIDS_MAX; pid++) {
 		struct process *p = processes_find(t, pid);
 
 		if (p)
@@ -141,7 +141,7 @@ struct process *processes_begin(struct processes *t, int32_t pid, struct address
 {
 	struct process *p = processes_find(t, pid);
 
-	if (!p && pid > 0 && pid < MAX_PIDS)
+	if (!p && pid > 0 && pid < PIDS_MAX)
 		p = add_process(t, pid);
 	if (!p || !make_room(p)) {
 		address_space_put(space);

@@ -2,8 +2,6 @@
 /*
  * Resolve: what a session needs to turn the callchains of its events into stacks with names. Holds
  * the symbols, the address spaces and the stacks together, and feeds them from the stream.
- *
- * This header is read by C and by LuaJIT's ffi.cdef: plain declarations only.
  */
 #pragma once
 #include <stdbool.h>

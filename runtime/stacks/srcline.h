@@ -3,8 +3,6 @@
  * Lines of source: which line of which file an address of a program was compiled from, and which
  * functions were inlined there. Read from the program's debugging information by libdw; only for
  * what is printed, as it takes milliseconds for the first address of a file.
- *
- * This header is read by C and by LuaJIT's ffi.cdef: plain declarations only.
  */
 #pragma once
 #include <stdint.h>

@@ -6,8 +6,6 @@
  *
  * Bounded: beyond max_stacks, or the memory for that many stacks of usual depth, every new stack
  * gets the id max_stacks, which has no frames.
- *
- * This header is read by C and by LuaJIT's ffi.cdef: plain declarations only.
  */
 #pragma once
 #include <stdbool.h>

@@ -4,8 +4,6 @@
  * them. A file is opened as soon as a process is known to have it mapped, because neither may be
  * there later; its symbols are read at the first question. Descriptors, tables and answers are
  * bounded: what was not used for longest goes first.
- *
- * This header is read by C and by LuaJIT's ffi.cdef: plain declarations only.
  */
 #pragma once
 #include <stdbool.h>

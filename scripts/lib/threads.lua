@@ -10,7 +10,8 @@ local sys = require 'bindings.base.sys'
 
 local threads = {}
 
-threads.MAX = sys.PID_END
+threads.MAX = sys.PIDS_MAX
+threads.MAX_CPUS = sys.CPUS_MAX
 
 local NEW = 'sched:sched_wakeup_new'
 

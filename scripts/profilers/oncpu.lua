@@ -7,7 +7,7 @@ local task_filter = require 'lib.task_filter'
 local threads = require 'lib.threads'
 local unreported = require 'lib.unreported'
 
-local MAX_CPU = 4096
+local MAX_CPU = threads.MAX_CPUS
 local MAX_ROWS = 65536
 
 local function ms(ns) return ('%.1fms'):format(ns / 1e6) end

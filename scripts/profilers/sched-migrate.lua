@@ -6,7 +6,7 @@ local tables = require 'lib.table'
 local task_filter = require 'lib.task_filter'
 local threads = require 'lib.threads'
 
-local MAX_CPU = 8192
+local MAX_CPU = threads.MAX_CPUS
 
 --- For each CPU a number that those that share its cache of this level have too; 0 where nobody knows.
 local function cache_numbers(session, level)
