@@ -21,7 +21,7 @@ local C = ffi.C
 local explain = {}
 
 local WIDTH = 100
-local PLACEHOLDERS = { expr = 'EXPR', string = 'TEXT', int = 'N', cpulist = 'LIST', uuid = 'UUID' }
+local PLACEHOLDERS = { expr = 'EXPR', string = 'TEXT', int = 'N', cpulist = 'LIST' }
 
 --- How an attribute is written: "stack", "key=EXPR", "max-stack[=N]".
 ---@param name string

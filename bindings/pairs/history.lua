@@ -92,7 +92,7 @@ end
 
 --- The event stays until it is released, even if it is forgotten.
 ---@param e ffi.cdata* struct event *, kept
-function History:retain(e) C.timeline_retain(self.timeline, e) end
+function History.retain(_, e) C.timeline_retain(e) end
 
 ---@param e ffi.cdata* struct event *
 function History:release(e) C.timeline_release(self.timeline, e) end

@@ -8,7 +8,6 @@
 #include <stdint.h>
 
 struct error;
-struct event;
 struct formats;
 struct tracepoint;
 

@@ -32,6 +32,33 @@ int evlist_open_event(const struct perf_event_attr *attr, int target, int cpu, i
 	return fd >= 0 ? fd : -errno;
 }
 
+static uint64_t nr_cpus(const struct evlist *p, const struct cpus *of)
+{
+	struct cpus cpus = p->cpus;
+	uint64_t n = 0;
+
+	cpus_and(&cpus, of);
+	for (int cpu = -1; (cpu = cpus_next(&cpus, cpu)) >= 0;)
+		n++;
+	return n;
+}
+
+/* File descriptors that all of it takes. */
+static uint64_t nr_files(const struct evlist *p)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < p->nr_evsels; i++) {
+		const struct evsel *b = &p->evsels[i];
+		uint64_t targets = p->targets[b->group].n;
+
+		n += targets * (p->per_thread ? 1 : nr_cpus(p, &b->cpus));
+	}
+	n += (uint64_t)p->nr_counted * p->targets[GROUP_EVENTS].n *
+	     (p->counts_threads ? 1 : nr_cpus(p, &p->cpus));
+	return n;
+}
+
 int evlist_open_error(const struct evlist *p, const struct live_event *ev, int code,
 		      struct error *err)
 {
@@ -61,7 +88,7 @@ int evlist_open_error(const struct evlist *p, const struct live_event *ev, int c
 			err, code,
 			"%llu file descriptors are needed but only %llu are allowed in "
 			"all: raise 'ulimit -n' or ask for fewer events, cpus or threads%s",
-			(unsigned long long)evlist_nr_files(p), (unsigned long long)limit.rlim_cur,
+			(unsigned long long)nr_files(p), (unsigned long long)limit.rlim_cur,
 			p->config.inherit ? ", or for --no-inherit" : "");
 	case -ENOENT:
 	case -ENODEV:
@@ -439,30 +466,4 @@ void evlist_free(struct evlist *p)
 bool evlist_is_for(const struct evlist *p, const struct evsel *b, int cpu)
 {
 	return p->per_thread || cpus_has(&b->cpus, cpu);
-}
-
-static uint64_t nr_cpus(const struct evlist *p, const struct cpus *of)
-{
-	struct cpus cpus = p->cpus;
-	uint64_t n = 0;
-
-	cpus_and(&cpus, of);
-	for (int cpu = -1; (cpu = cpus_next(&cpus, cpu)) >= 0;)
-		n++;
-	return n;
-}
-
-uint64_t evlist_nr_files(const struct evlist *p)
-{
-	uint64_t n = 0;
-
-	for (uint32_t i = 0; i < p->nr_evsels; i++) {
-		const struct evsel *b = &p->evsels[i];
-		uint64_t targets = p->targets[b->group].n;
-
-		n += targets * (p->per_thread ? 1 : nr_cpus(p, &b->cpus));
-	}
-	n += (uint64_t)p->nr_counted * p->targets[GROUP_EVENTS].n *
-	     (p->counts_threads ? 1 : nr_cpus(p, &p->cpus));
-	return n;
 }

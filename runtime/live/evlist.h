@@ -73,5 +73,3 @@ int evlist_open_error(const struct evlist *p, const struct live_event *ev, int c
 int evlist_filter_error(const struct live_event *ev, int code, struct error *err);
 /* Whether an event is to be opened on the cpu. */
 bool evlist_is_for(const struct evlist *p, const struct evsel *b, int cpu);
-/* File descriptors that all of it takes. */
-uint64_t evlist_nr_files(const struct evlist *p);

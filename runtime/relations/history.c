@@ -177,5 +177,4 @@ struct event *history_at(const struct history *h, uint32_t index)
 void history_read_stats(const struct history *h, struct history_stats *out)
 {
 	*out = h->stats;
-	out->events = h->count;
 }

@@ -13,7 +13,6 @@ struct history;
 struct timeline;
 
 struct history_stats {
-	uint64_t events;      /* kept now */
 	uint64_t evicted;     /* that left early, or were not kept, for want of room */
 	double evicted_until; /* ns: older ones may be missing; -INFINITY: none are */
 };

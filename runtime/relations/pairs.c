@@ -141,19 +141,6 @@ static void release_held(struct pairs *p)
 		timeline_release(p->config.keep, p->held[--p->nr_held]);
 }
 
-void pairs_free(struct pairs *p)
-{
-	if (!p)
-		return;
-	release_held(p);
-	if (p->starts)
-		pairs_clear(p);
-	free(p->held);
-	free(p->starts);
-	free(p->places);
-	free(p);
-}
-
 int pairs_add_class(struct pairs *p, uint16_t class, uint32_t stage)
 {
 	uint32_t last = p->config.stages - 1;
@@ -197,6 +184,26 @@ static __always_inline void remove_start(struct pairs *restrict p, struct start 
 	p->stats.stored--;
 }
 
+static void remove_all(struct pairs *p)
+{
+	for (uint32_t i = 0; p->stats.stored && i <= p->last; i++)
+		if (waits(&p->starts[i]))
+			remove_start(p, &p->starts[i]);
+}
+
+void pairs_free(struct pairs *p)
+{
+	if (!p)
+		return;
+	release_held(p);
+	if (p->starts)
+		remove_all(p);
+	free(p->held);
+	free(p->starts);
+	free(p->places);
+	free(p);
+}
+
 static bool remove_key(struct pairs *p, int64_t key)
 {
 	struct start *s = find_start(p, key, hash_key(key));
@@ -233,7 +240,7 @@ static void evict_oldest(struct pairs *p)
 static void start_again(struct pairs *p)
 {
 	p->stats.evicted += p->stats.stored;
-	pairs_clear(p);
+	remove_all(p);
 	memset(p->starts, 0, sizeof(*p->starts) * (p->last + 1));
 	p->used = 0;
 }
@@ -260,7 +267,7 @@ static void keep_event(struct pairs *p, struct start *s, const struct event *ev,
 	struct event *kept = p->copies ? p->copies[index] : NULL;
 
 	if (kept)
-		timeline_retain(p->config.keep, kept);
+		timeline_retain(kept);
 	while (!kept && !(kept = timeline_keep(p->config.keep, ev))) {
 		evict_oldest(p);
 		if (!waits(s))
@@ -345,7 +352,7 @@ static void lose(struct pairs *p, const struct event *lost)
 		p->stats.dropped += remove_key(p, lost->cpu >= 0 ? lost->cpu : lost->tid);
 	} else {
 		p->stats.dropped += p->stats.stored;
-		pairs_clear(p);
+		remove_all(p);
 		if (p->hole_end < lost->key)
 			p->hole_end = lost->key;
 	}
@@ -473,13 +480,6 @@ double pairs_oldest(const struct pairs *p)
 		if (waits(&p->starts[i]) && p->starts[i].time < oldest)
 			oldest = p->starts[i].time;
 	return oldest;
-}
-
-void pairs_clear(struct pairs *p)
-{
-	for (uint32_t i = 0; p->stats.stored && i <= p->last; i++)
-		if (waits(&p->starts[i]))
-			remove_start(p, &p->starts[i]);
 }
 
 void pairs_read_stats(const struct pairs *p, struct pairs_stats *out)

@@ -82,6 +82,4 @@ int pairs_feed(struct pairs *p, const struct event *events, int n, struct pair *
 uint32_t pairs_next_stored(const struct pairs *p, uint32_t at, struct pair *out);
 /* Time of the oldest stored start, INFINITY without one; looks at all of them. */
 double pairs_oldest(const struct pairs *p);
-/* Drops all stored starts (not counted as lost). */
-void pairs_clear(struct pairs *p);
 void pairs_read_stats(const struct pairs *p, struct pairs_stats *out);

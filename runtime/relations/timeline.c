@@ -48,7 +48,7 @@ struct timeline {
 	struct slab slabs;     /* head of a ring of slabs */
 	struct slab *cut;      /* that chunks are taken from */
 	uint32_t next_cut;     /* chunk of it */
-	uint64_t bytes, max_bytes, refs;
+	uint64_t bytes, max_bytes;
 };
 
 struct timeline *timeline_new(uint64_t max_bytes)
@@ -184,7 +184,6 @@ struct event *timeline_keep(struct timeline *tl, const struct event *ev)
 		tl->at += need;
 		tl->filling->refs++;
 	}
-	tl->refs++;
 	*kept = *ev;
 	kept->flags = ev->flags | EVENT_KEPT;
 	behind = (uint8_t *)(kept + 1);
@@ -200,9 +199,8 @@ static struct chunk *chunk_of(const struct event *ev)
 	return &slab_of(ev)->chunks[(uintptr_t)ev % SLAB_BYTES / CHUNK_BYTES];
 }
 
-void timeline_retain(struct timeline *tl, struct event *ev)
+void timeline_retain(struct event *ev)
 {
-	tl->refs++;
 	chunk_of(ev)->refs++;
 }
 
@@ -230,7 +228,6 @@ void timeline_release(struct timeline *tl, struct event *ev)
 {
 	struct chunk *chunk = chunk_of(ev);
 
-	tl->refs--;
 	if (!--chunk->refs)
 		end_chunk(tl, chunk);
 }
@@ -238,9 +235,4 @@ void timeline_release(struct timeline *tl, struct event *ev)
 uint64_t timeline_bytes(const struct timeline *tl)
 {
 	return tl->bytes;
-}
-
-uint64_t timeline_references(const struct timeline *tl)
-{
-	return tl->refs;
 }

@@ -18,8 +18,8 @@ void timeline_free(struct timeline *tl);
  * without memory, or for a payload of more than 16 MiB. The copy lives until it was released as
  * often as it was kept or retained. */
 struct event *timeline_keep(struct timeline *tl, const struct event *ev);
-void timeline_retain(struct timeline *tl, struct event *ev);
+void timeline_retain(struct event *ev);
 void timeline_release(struct timeline *tl, struct event *ev);
 
-uint64_t timeline_bytes(const struct timeline *tl);	 /* of chunks in use */
-uint64_t timeline_references(const struct timeline *tl); /* kept or retained, not yet released */
+/* Bytes of the chunks in use. */
+uint64_t timeline_bytes(const struct timeline *tl);

@@ -128,10 +128,10 @@ static void note_task(struct session *s, const struct slot *slot, const struct e
 		memcpy(name, ev->raw + 8,
 		       ev->raw_size - 8 < sizeof(name) ? ev->raw_size - 8 : sizeof(name) - 1);
 		name[sizeof(name) - 1] = 0;
-		tasks_set(s->tasks, ev->pid, ev->tid, name, ev->time);
+		tasks_set(s->tasks, ev->tid, name, ev->time);
 		break;
 	case EVENT_FORK: /* pid, parent pid, tid, parent tid */
-		tasks_fork(s->tasks, ev->pid, ev->tid, ids[3], ev->time);
+		tasks_fork(s->tasks, ev->tid, ids[3], ev->time);
 		break;
 	case EVENT_EXIT:
 		tasks_exit(s->tasks, ev->tid, ev->time);

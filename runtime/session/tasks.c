@@ -27,7 +27,6 @@ enum {
 
 struct name {
 	double time; /* from when on it holds */
-	int32_t pid;
 	char text[NAME_BYTES];
 };
 
@@ -47,7 +46,7 @@ struct page {
 struct tasks {
 	struct page *pages[PIDS_MAX / PAGE_TASKS];
 	struct task ended; /* head of the list: newer is the task that ended first */
-	uint32_t nr_tasks, nr_ended, max_ended;
+	uint32_t nr_ended, max_ended;
 };
 
 static const char unknown_name[] = "<...>";
@@ -93,7 +92,6 @@ static struct task *get_task(struct tasks *t, int32_t tid)
 	task->exit_time = INFINITY;
 	(*page)->tasks[tid % PAGE_TASKS] = task;
 	(*page)->nr_tasks++;
-	t->nr_tasks++;
 	return task;
 }
 
@@ -123,7 +121,6 @@ static void forget(struct tasks *t, struct task *task)
 		free(*page);
 		*page = NULL;
 	}
-	t->nr_tasks--;
 	free(task->names);
 	free(task);
 }
@@ -181,10 +178,10 @@ static struct name *open_place(struct task *task, int index)
 	return &task->names[index];
 }
 
-static void add_name(struct tasks *t, int32_t pid, int32_t tid, const char *text, double time)
+static void add_name(struct tasks *t, int32_t tid, const char *text, double time)
 {
 	struct task *task = get_task(t, tid);
-	struct name name = {.time = time, .pid = pid};
+	struct name name = {.time = time};
 	struct name *place;
 	int i;
 
@@ -198,7 +195,7 @@ static void add_name(struct tasks *t, int32_t pid, int32_t tid, const char *text
 		task->names[i] = name;
 		return;
 	}
-	if (i >= 0 && task->names[i].pid == pid && !strcmp(task->names[i].text, name.text))
+	if (i >= 0 && !strcmp(task->names[i].text, name.text))
 		return;
 	place = open_place(task, i);
 	if (place)
@@ -207,12 +204,12 @@ static void add_name(struct tasks *t, int32_t pid, int32_t tid, const char *text
 		forget(t, task);
 }
 
-void tasks_set(struct tasks *t, int32_t pid, int32_t tid, const char *name, double time)
+void tasks_set(struct tasks *t, int32_t tid, const char *name, double time)
 {
-	add_name(t, pid, tid, name, time);
+	add_name(t, tid, name, time);
 }
 
-void tasks_fork(struct tasks *t, int32_t pid, int32_t tid, int32_t parent_tid, double time)
+void tasks_fork(struct tasks *t, int32_t tid, int32_t parent_tid, double time)
 {
 	const struct task *task = find_task(t, tid);
 	char name[NAME_BYTES]; /* a copy: adding a name may move the others of the same task */
@@ -221,7 +218,7 @@ void tasks_fork(struct tasks *t, int32_t pid, int32_t tid, int32_t parent_tid, d
 	if (parent_tid && !find_task(t, parent_tid) && task && !has_ended(task))
 		return;
 	strcpy(name, tasks_name(t, parent_tid, time));
-	add_name(t, pid, tid, name, time);
+	add_name(t, tid, name, time);
 }
 
 void tasks_exit(struct tasks *t, int32_t tid, double time)
@@ -239,40 +236,15 @@ void tasks_exit(struct tasks *t, int32_t tid, double time)
 		forget(t, t->ended.newer);
 }
 
-static const struct name *find_name(const struct tasks *t, int32_t tid, double time)
+const char *tasks_name(struct tasks *t, int32_t tid, double time)
 {
 	const struct task *task = find_task(t, tid);
 	int i;
 
 	if (!task)
-		return NULL;
+		return tid ? unknown_name : "swapper";
 	i = name_at(task, time);
-	return &task->names[i < 0 ? 0 : i];
-}
-
-const char *tasks_name(struct tasks *t, int32_t tid, double time)
-{
-	const struct name *name;
-
-	if (tid == 0)
-		return "swapper";
-	name = find_name(t, tid, time);
-	return name ? name->text : unknown_name;
-}
-
-int32_t tasks_pid(struct tasks *t, int32_t tid, double time)
-{
-	const struct name *name;
-
-	if (tid == 0)
-		return 0;
-	name = find_name(t, tid, time);
-	return name ? name->pid : -1;
-}
-
-uint32_t tasks_count(const struct tasks *t)
-{
-	return t->nr_tasks;
+	return task->names[i < 0 ? 0 : i].text;
 }
 
 /* The number that is the whole of a directory entry's name, else 0. */
@@ -299,7 +271,7 @@ static void cut_work(char *name)
 }
 
 /* Reads the file path (relative to dir) that holds a task's name; false when the task is gone. */
-static bool scan_task(struct tasks *t, int dir, const char *path, int32_t pid, int32_t tid)
+static bool scan_task(struct tasks *t, int dir, const char *path, int32_t tid)
 {
 	char name[64];
 	int fd = openat(dir, path, O_RDONLY | O_CLOEXEC);
@@ -313,7 +285,7 @@ static bool scan_task(struct tasks *t, int dir, const char *path, int32_t pid, i
 		return false;
 	name[n - (name[n - 1] == '\n')] = '\0';
 	cut_work(name);
-	add_name(t, pid, tid, name, -INFINITY);
+	add_name(t, tid, name, -INFINITY);
 	return true;
 }
 
@@ -332,7 +304,7 @@ static int scan_process(struct tasks *t, int proc, int32_t pid)
 		return 0;
 	if (st.st_nlink == 3) {
 		snprintf(path, sizeof(path), "%d/comm", pid);
-		return scan_task(t, proc, path, pid, pid);
+		return scan_task(t, proc, path, pid);
 	}
 	fd = openat(proc, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
@@ -348,7 +320,7 @@ static int scan_process(struct tasks *t, int proc, int32_t pid)
 		if (!tid)
 			continue;
 		snprintf(path, sizeof(path), "%d/comm", tid);
-		n += scan_task(t, fd, path, pid, tid);
+		n += scan_task(t, fd, path, tid);
 	}
 	closedir(dir);
 	return n;

@@ -8,7 +8,6 @@
 #pragma once
 #include <stdint.h>
 
-struct event;
 struct tasks;
 
 /* Keeps up to max_exited tasks that have ended. */
@@ -19,14 +18,11 @@ void tasks_free(struct tasks *t);
  * a negative errno. */
 int tasks_scan(struct tasks *t);
 
-/* name of up to 15 characters from time on; pid is the process (thread group) of tid. */
-void tasks_set(struct tasks *t, int32_t pid, int32_t tid, const char *name, double time);
+/* name of up to 15 characters from time on. */
+void tasks_set(struct tasks *t, int32_t tid, const char *name, double time);
 /* tid was created by parent_tid: it inherits that name. */
-void tasks_fork(struct tasks *t, int32_t pid, int32_t tid, int32_t parent_tid, double time);
+void tasks_fork(struct tasks *t, int32_t tid, int32_t parent_tid, double time);
 void tasks_exit(struct tasks *t, int32_t tid, double time);
 
 /* Name of tid at time, "swapper" for 0, "<...>" where unknown. Valid until the next change. */
 const char *tasks_name(struct tasks *t, int32_t tid, double time);
-/* Process of tid at time, -1 where unknown. */
-int32_t tasks_pid(struct tasks *t, int32_t tid, double time);
-uint32_t tasks_count(const struct tasks *t);

@@ -174,7 +174,8 @@ static void seed_line(const struct procmaps_line *line, void *arg)
 		 -INFINITY);
 }
 
-void maps_seed(struct maps *m, int32_t pid)
+/* What process pid has mapped now, as if it always had; nothing where its maps are known. */
+static void seed(struct maps *m, int32_t pid)
 {
 	struct seeding seeding = {.maps = m};
 
@@ -197,7 +198,7 @@ int maps_seed_all(struct maps *m)
 	while ((entry = readdir(dir))) {
 		if (entry->d_name[0] < '1' || entry->d_name[0] > '9')
 			continue;
-		maps_seed(m, atoi(entry->d_name));
+		seed(m, atoi(entry->d_name));
 		count++;
 	}
 	closedir(dir);
@@ -210,7 +211,7 @@ static struct process *look_up(struct maps *m, int32_t pid)
 
 	if (p || !m->live)
 		return p;
-	maps_seed(m, pid);
+	seed(m, pid);
 	return processes_find(m->processes, pid);
 }
 
@@ -373,7 +374,6 @@ void maps_read_stats(const struct maps *m, struct maps_stats *out)
 	*out = (struct maps_stats){
 		.bytes = m->bytes + perfmaps_bytes(m->perfmaps),
 		.processes = processes_count(m->processes),
-		.spaces = m->nr_spaces,
 		.forgotten = m->forgotten,
 	};
 }

@@ -25,7 +25,7 @@ struct place {
 
 struct maps_stats {
 	uint64_t bytes;
-	uint32_t processes, spaces;
+	uint32_t processes;
 	uint64_t forgotten; /* spaces that lost their mappings to the bound, mappings not taken */
 };
 
@@ -33,9 +33,8 @@ struct maps_stats {
 struct maps *maps_new(struct symbols *symbols, bool live);
 void maps_free(struct maps *m);
 
-/* What process pid has mapped now, as if it always had; nothing where its maps are known. */
-void maps_seed(struct maps *m, int32_t pid);
-/* That of all processes. Returns how many, or a negative errno. */
+/* What all processes have mapped now, as if they always had; nothing where their maps are known.
+ * Returns the number of processes, or a negative errno. */
 int maps_seed_all(struct maps *m);
 
 /* A PERF_RECORD_MMAP, MMAP2, COMM, FORK or EXIT; others are ignored. payload: the record behind its

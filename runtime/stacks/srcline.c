@@ -29,7 +29,6 @@ struct module {
 	uint64_t used;
 	Dwfl *dwfl; /* NULL: the file cannot be read */
 	Dwfl_Module *module;
-	Dwarf_Addr bias;
 	char path[NAME_MAX_BYTES]; /* as the process had it */
 	int32_t pid;
 };

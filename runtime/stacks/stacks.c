@@ -280,13 +280,6 @@ uint32_t stacks_intern(struct stacks *s, int32_t pid, double time, const uint64_
 	return insert(s, hash, &stack);
 }
 
-uint32_t stacks_depth(const struct stacks *s, uint32_t id, bool kernel_only)
-{
-	if (id >= s->count)
-		return 0;
-	return s->stacks[id].nr_kernel + (kernel_only ? 0 : s->stacks[id].nr_user);
-}
-
 /* back: how far before the address lies what it belongs to. An address to return to may be the
  * first behind its function, if the call was the last thing in there. */
 static void find_kernel(struct stacks *s, uint64_t back, struct frame *out)

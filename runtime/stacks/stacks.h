@@ -59,9 +59,8 @@ void stacks_clear(struct stacks *s);
 uint32_t stacks_intern(struct stacks *s, int32_t pid, double time, const uint64_t *chain,
 		       uint32_t parts);
 
-/* Number of frames: those of the kernel's half, which are the first, or all. */
-uint32_t stacks_depth(const struct stacks *s, uint32_t id, bool kernel_only);
-/* Frame number index, 0 is the innermost. False: there is none. */
+/* Frame number index, 0 is the innermost; those of the kernel's half come first. False: there is
+ * none. */
 bool stacks_frame(struct stacks *s, uint32_t id, uint32_t index, struct frame *out);
 
 void stacks_read_stats(const struct stacks *s, struct stacks_stats *out);

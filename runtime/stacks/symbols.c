@@ -257,7 +257,6 @@ void symbols_read_stats(const struct symbols *s, struct symbols_stats *out)
 		.bytes = s->table_bytes + string_pool_bytes(s->names) +
 			 symbol_cache_bytes(s->answers),
 		.files = s->nr_files,
-		.open = s->nr_open,
 		.tables = s->nr_tables,
 	};
 }

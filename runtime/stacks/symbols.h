@@ -31,7 +31,6 @@ struct symbol {
 struct symbols_stats {
 	uint64_t bytes;	 /* of tables and names */
 	uint32_t files;	 /* known */
-	uint32_t open;	 /* descriptors that are kept */
 	uint32_t tables; /* in memory */
 };
 

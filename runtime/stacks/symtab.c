@@ -60,7 +60,7 @@ struct symtab {
 	struct source sources[MAX_SOURCES];
 	struct symtab_names files[MAX_FILES];
 	uint32_t nr_segments, nr_files;
-	uint32_t nr_entries, room, nr_sections;
+	uint32_t nr_entries, nr_sections;
 	uint64_t base; /* address of the first segment */
 	struct entry *entries;
 	uint32_t *parents;	/* of each entry the innermost that is open where it begins */

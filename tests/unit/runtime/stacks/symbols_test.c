@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Programs are made with gcc, objcopy and xz. Where a function lies is asked from libelf, on the
  * unstripped program. */
+#include <dirent.h>
 #include <fcntl.h>
 #include <gelf.h>
 #include <setjmp.h>
@@ -489,10 +490,23 @@ static void vdso(void **state)
 		skip();
 }
 
+static int open_descriptors(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	int n = 0;
+
+	assert_non_null(dir);
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
 /* Many files: descriptors stay bounded and all are found again. */
 static void descriptors_are_bounded(void **state)
 {
 	struct symbols *s = symbols_new(true, NAMES_SHORT);
+	int before = open_descriptors();
 	uint64_t size, offset;
 	struct symbols_stats stats;
 	struct symbol symbol;
@@ -509,7 +523,7 @@ static void descriptors_are_bounded(void **state)
 		}
 	symbols_read_stats(s, &stats);
 	assert_int_equal(stats.files, 400);
-	assert_in_range(stats.open, 1, 256);
+	assert_in_range(open_descriptors() - before, 1, 256);
 	assert_in_range(stats.tables, 1, 256);
 	symbols_free(s);
 }
