@@ -39,10 +39,10 @@ FUZZERS     := $(patsubst tests/%.c,build/fuzz/%,$(wildcard tests/fuzz/*_fuzz.c)
 C_FILES     := $(shell find runtime native bindings bpf tests -name '*.[ch]')
 # What ffi.cdef reads: plain declarations only.
 FFI_HEADERS := $(addsuffix .h,$(addprefix runtime/,error event nearest bpf/bpf decode/records decode/sample \
-	formats/tracepoint live/bpf_ring live/count_sums os/cpus os/signals os/splitlock os/support os/threads \
-	probes/binary probes/elf probes/probe probes/usdt relations/history relations/pairs relations/timeline \
-	session/session session/tasks stacks/demangle stacks/maps stacks/resolve stacks/srcline stacks/stacks \
-	stacks/symbols) $(addprefix native/,hist intern objects text))
+	formats/formats formats/tracepoint live/bpf_ring live/count_sums os/cpus os/signals os/splitlock \
+	os/support os/threads probes/binary probes/elf probes/probe probes/usdt relations/history \
+	relations/pairs relations/timeline session/session session/tasks stacks/demangle stacks/maps \
+	stacks/resolve stacks/srcline stacks/stacks stacks/symbols) $(addprefix native/,hist intern objects text))
 # And these of the kernel's headers. (LuaJIT has no bit fields of 64 bits.)
 FFI_KERNEL   = struct.perf_event_attr enum.perf_type_id enum.perf_event_sample_format enum.bpf_map_type
 

@@ -73,7 +73,7 @@ function Catalog:tracepoint(system, name)
   local formats, message = self:formats()
   if not formats then return nil, message end
   local err = ffi.new 'struct error'
-  local tp = C.tracepoint_find(formats, system, name, err)
+  local tp = C.formats_find(formats, system, name, err)
   if tp == nil then return nil, ffi.string(err.text) end
   return tp
 end

@@ -9,7 +9,7 @@
 #include <string.h>
 #include "error.h"
 
-enum { MAX_DISTANCES = 1 << 16, AHEAD = 8 };
+enum { AHEAD = 8 };
 
 struct decoder *decoder_new(void)
 {
@@ -21,8 +21,7 @@ void decoder_free(struct decoder *d)
 	if (!d)
 		return;
 	free(d->layouts);
-	free(d->ids);
-	free(d->by_distance);
+	id_table_clear(&d->ids);
 	free(d->quick);
 	free(d->records);
 	free(d);
@@ -128,51 +127,11 @@ int decoder_add_attr(struct decoder *d, const struct perf_event_attr *attr, stru
 	return d->nr_layouts++;
 }
 
-static struct id_entry *find_id(const struct decoder *d, uint64_t id)
-{
-	uint32_t at = (uint32_t)((id * 0x9e3779b97f4a7c15ull) >> 32) & d->ids_mask;
-
-	while (d->ids[at].id && d->ids[at].id != id)
-		at = (at + 1) & d->ids_mask;
-	return &d->ids[at];
-}
-
-static int grow_ids(struct decoder *d)
-{
-	struct id_entry *old = d->ids;
-	uint32_t old_size = old ? d->ids_mask + 1 : 0, size = old_size ? old_size * 2 : 64;
-
-	d->ids = calloc(size, sizeof(*d->ids));
-	if (!d->ids) {
-		d->ids = old;
-		return -ENOMEM;
-	}
-	d->ids_mask = size - 1;
-	for (uint32_t i = 0; i < old_size; i++)
-		if (old[i].id)
-			*find_id(d, old[i].id) = old[i];
-	free(old);
-	return 0;
-}
-
 int decoder_add_id(struct decoder *d, uint64_t id, int index)
 {
-	struct id_entry *e;
-
 	if (!id || index < 0 || index >= d->nr_layouts)
 		return -EINVAL;
-	if (!d->ids || d->nr_ids * 2 > d->ids_mask) {
-		int ret = grow_ids(d);
-
-		if (ret)
-			return ret;
-	}
-	e = find_id(d, id);
-	if (!e->id)
-		d->nr_ids++;
-	e->id = id;
-	e->index = index;
-	return 0;
+	return id_table_add(&d->ids, id, index);
 }
 
 int decoder_add_class(struct decoder *d, int index, uint16_t class, uint32_t payload)
@@ -187,6 +146,17 @@ int decoder_add_class(struct decoder *d, int index, uint16_t class, uint32_t pay
 	return 0;
 }
 
+int decoder_add_record(struct decoder *d, int index, uint32_t type, uint16_t class)
+{
+	struct record_class *grown = reallocarray(d->records, d->nr_records + 1, sizeof(*grown));
+
+	if (!grown)
+		return -ENOMEM;
+	d->records = grown;
+	grown[d->nr_records++] = (struct record_class){type, index, class};
+	return 0;
+}
+
 const struct perf_event_attr *decoder_attr_of_class(const struct decoder *d, uint16_t class)
 {
 	for (int i = 0; i < d->nr_layouts; i++)
@@ -194,31 +164,6 @@ const struct perf_event_attr *decoder_attr_of_class(const struct decoder *d, uin
 			if (d->layouts[i].classes[j] == class)
 				return &d->layouts[i].attr;
 	return NULL;
-}
-
-/* Replaces the hash by an array where the ids allow it. */
-static void index_ids(struct decoder *d)
-{
-	uint64_t first = UINT64_MAX, last = 0;
-
-	for (uint32_t i = 0; d->ids && i <= d->ids_mask; i++) {
-		if (!d->ids[i].id)
-			continue;
-		first = d->ids[i].id < first ? d->ids[i].id : first;
-		last = d->ids[i].id > last ? d->ids[i].id : last;
-	}
-	if (!last || last - first >= MAX_DISTANCES || d->nr_layouts >= UINT16_MAX || d->by_distance)
-		return;
-	d->by_distance = malloc((last - first + 1) * sizeof(*d->by_distance));
-	if (!d->by_distance)
-		return;
-	for (uint64_t i = 0; i <= last - first; i++)
-		d->by_distance[i] = d->nr_layouts;
-	for (uint32_t i = 0; i <= d->ids_mask; i++)
-		if (d->ids[i].id)
-			d->by_distance[d->ids[i].id - first] = d->ids[i].index;
-	d->first_id = first;
-	d->nr_distances = last - first + 1;
 }
 
 static bool is_quick(const struct layout *l)
@@ -234,7 +179,7 @@ static int list_quick(struct decoder *d)
 	const struct layout *first = NULL;
 
 	free(d->quick);
-	d->quick = calloc(d->nr_layouts + 1, sizeof(*d->quick));
+	d->quick = calloc(d->nr_layouts, sizeof(*d->quick));
 	if (!d->quick)
 		return -ENOMEM;
 	for (int i = 0; i < d->nr_layouts; i++) {
@@ -286,28 +231,20 @@ int decoder_check(struct decoder *d, struct error *err)
 		if (l->trailer_words != d->trailer_words)
 			d->trailer_words = ABSENT;
 	}
-	if (d->nr_layouts > 1 && !d->nr_ids)
+	if (d->nr_layouts > 1 && !d->ids.count)
 		return error_set(err, -EINVAL, "%d events but no ids to tell their samples apart",
 				 d->nr_layouts);
 	if (d->nr_layouts == 1)
 		d->id_word = ABSENT;
-	index_ids(d);
+	id_table_index(&d->ids);
 	return list_quick(d) ? error_set(err, -ENOMEM, "out of memory") : 0;
 }
 
 static __always_inline const struct layout *by_id(const struct decoder *d, uint64_t id)
 {
-	const struct id_entry *e;
+	int index = id_table_find(&d->ids, id);
 
-	if (id - d->first_id < d->nr_distances) {
-		uint16_t index = d->by_distance[id - d->first_id];
-
-		return index < d->nr_layouts ? &d->layouts[index] : NULL;
-	}
-	if (!d->ids)
-		return NULL;
-	e = find_id(d, id);
-	return e->id ? &d->layouts[e->index] : NULL;
+	return index >= 0 ? &d->layouts[index] : NULL;
 }
 
 /* The layout of any record; NULL where it cannot be known. */
@@ -320,7 +257,7 @@ static __always_inline const struct layout *layout_of(const struct decoder *d,
 		return &d->layouts[0];
 	if (rec->type == PERF_RECORD_SAMPLE)
 		return d->id_word < n ? by_id(d, words_of(rec)[d->id_word]) : NULL;
-	n = nr_side_words(d, rec);
+	n = nr_side_band_words(d, rec);
 	if (d->id_end_word == ABSENT || d->id_end_word > n)
 		return &d->layouts[0];
 	/* Synthesized records carry id 0: any layout's trailer does, they agree on its place. */
@@ -372,7 +309,7 @@ bool decoder_time(const struct decoder *d, const struct perf_event_header *rec, 
 		*time = words_of(rec)[word];
 		return true;
 	}
-	n = nr_side_words(d, rec);
+	n = nr_side_band_words(d, rec);
 	word = d->time_end_word;
 	if (word == ABSENT) {
 		l = layout_of(d, rec);
@@ -393,7 +330,7 @@ int decoder_cpu(const struct decoder *d, const struct perf_event_header *rec)
 		return -1;
 	if (rec->type == PERF_RECORD_SAMPLE)
 		return l->cpu < n ? (int)(uint32_t)words_of(rec)[l->cpu] : -1;
-	n = nr_side_words(d, rec);
+	n = nr_side_band_words(d, rec);
 	return l->end_cpu <= n ? (int)(uint32_t)words_of(rec)[n - l->end_cpu] : -1;
 }
 
@@ -496,7 +433,7 @@ int decoder_decode(const struct decoder *d, const struct perf_event_header *rec,
 		return -EBADMSG;
 	if (rec->type == PERF_RECORD_SAMPLE)
 		return decode_sample(d, rec, ev, max);
-	return decoder_side_band(d, rec, ev, max);
+	return side_band_decode(d, rec, ev, max);
 }
 
 _Static_assert(offsetof(struct event, tid) == offsetof(struct event, pid) + 4,
@@ -526,11 +463,12 @@ int decoder_decode_run(const struct decoder *restrict d, const struct slot *slot
 			break;
 		if (id_word != ABSENT) {
 			/* In front of the fixed words, as all of them. */
-			uint64_t distance = w[id_word] - d->first_id;
+			uint64_t offset = w[id_word] - d->ids.first;
 
-			if (distance >= d->nr_distances)
+			if (offset >= d->ids.nr_offsets ||
+			    d->ids.by_offset[offset] == ID_TABLE_NONE)
 				break;
-			q += d->by_distance[distance];
+			q += d->ids.by_offset[offset];
 		}
 		memcpy(&size, w + fixed, sizeof(size));
 		if (!q->class || size > rec->size - least || size < q->payload)

@@ -6,6 +6,8 @@
 #pragma once
 #include <stdbool.h>
 #include "decode/decoder.h"
+#include "decode/id_table.h"
+#include "decode/side_band.h"
 
 enum { ABSENT = 255, MAX_CLASSES_OF_ATTR = 32 };
 
@@ -38,19 +40,10 @@ struct record_class {
 	uint16_t class;
 };
 
-struct id_entry {
-	uint64_t id; /* 0: free; the kernel's ids start at 1 */
-	uint32_t index;
-};
-
 struct decoder {
 	struct layout *layouts;
 	int nr_layouts;
-	struct id_entry *ids;
-	uint32_t ids_mask, nr_ids;
-	uint16_t *by_distance; /* layout of id first_id + i, nr_layouts: none; the kernel's ids of
-				* one session lie close together. NULL where they do not */
-	uint64_t first_id, nr_distances;
+	struct id_table ids;	      /* to the index of a layout */
 	uint8_t id_word, id_end_word; /* where every record has its id; ABSENT: only one layout */
 	uint8_t time_word, time_end_word; /* the same in all layouts, or ABSENT */
 	struct quick *quick;		  /* of each layout, and of none */
@@ -70,25 +63,19 @@ static inline const uint64_t *words_of(const struct perf_event_header *rec)
 	return (const uint64_t *)(rec + 1);
 }
 
-/* Words of what a record of these types says, 0: only its size tells. */
-unsigned int record_words(const struct perf_event_header *rec);
-
 /* Words behind the header of a record that is no sample, with its trailer. Where more than one
  * reader asks for some types of record, the kernel (6.18 too) adds the trailer's size to the header
  * once for each of them: what follows the trailer is none of it. */
-static inline unsigned int nr_side_words(const struct decoder *d,
-					 const struct perf_event_header *rec)
+static inline unsigned int nr_side_band_words(const struct decoder *d,
+					      const struct perf_event_header *rec)
 {
 	unsigned int n = nr_words(rec), said;
 
 	if (rec->type < PERF_RECORD_KSYMBOL || d->trailer_words == ABSENT)
 		return n;
-	said = record_words(rec);
+	said = side_band_words(rec);
 	return said && said + d->trailer_words < n ? said + d->trailer_words : n;
 }
 
 /* The layout of any record; NULL where it cannot be known. */
 const struct layout *decoder_layout(const struct decoder *d, const struct perf_event_header *rec);
-/* As decoder_decode(), for what is no sample. */
-int decoder_side_band(const struct decoder *d, const struct perf_event_header *rec,
-		      struct event *ev, int max);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Decoding of records that are no samples. */
+#include "decode/side_band.h"
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include "decode/decoder_state.h"
 
@@ -15,7 +15,7 @@ static const struct {
 	[PERF_RECORD_MMAP2] = {EVENT_MMAP, 64}, [PERF_RECORD_KSYMBOL] = {EVENT_KSYMBOL, 24},
 };
 
-unsigned int record_words(const struct perf_event_header *rec)
+unsigned int side_band_words(const struct perf_event_header *rec)
 {
 	const uint8_t *bytes = (const uint8_t *)words_of(rec);
 	unsigned int n = nr_words(rec) * 8;
@@ -34,17 +34,6 @@ unsigned int record_words(const struct perf_event_header *rec)
 	default:
 		return 0;
 	}
-}
-
-int decoder_add_record(struct decoder *d, int index, uint32_t type, uint16_t class)
-{
-	struct record_class *grown = reallocarray(d->records, d->nr_records + 1, sizeof(*grown));
-
-	if (!grown)
-		return -ENOMEM;
-	d->records = grown;
-	grown[d->nr_records++] = (struct record_class){type, index, class};
-	return 0;
 }
 
 /* What all events that a record of this layout stands for have in common. */
@@ -115,14 +104,14 @@ static int decode_records(const struct decoder *d, const struct layout *l,
 	return n;
 }
 
-int decoder_side_band(const struct decoder *d, const struct perf_event_header *rec,
-		      struct event *ev, int max)
+int side_band_decode(const struct decoder *d, const struct perf_event_header *rec, struct event *ev,
+		     int max)
 {
 	bool known = rec->type < sizeof(side_band) / sizeof(side_band[0]) &&
 		     side_band[rec->type].bytes,
 	     mine = false;
 	const struct layout *l;
-	unsigned int words = nr_side_words(d, rec);
+	unsigned int words = nr_side_band_words(d, rec);
 	int n = 0, own = 0;
 
 	if (!known && !d->nr_records)

@@ -7,7 +7,7 @@
 #include "decode/decoder.h"
 #include "error.h"
 #include "live/live.h"
-#include "formats/tracepoint.h"
+#include "formats/formats.h"
 #include "recording/recording.h"
 #include "decode/records.h"
 #include "stacks/resolve.h"

@@ -18,7 +18,7 @@
 #include "os/signals.h"
 #include "session/tasks.h"
 #include "os/threads.h"
-#include "formats/tracepoint.h"
+#include "formats/formats.h"
 #include "stacks/unwind.h"
 #include "os/clock.h"
 #include "os/workload.h"
