@@ -133,11 +133,11 @@ local function kernel_frames(run, addresses)
   local frames = {}
   for i, address in ipairs(addresses) do
     local symbol = run.services.symbol(address, true)
-    local name, plus = (symbol or ''):match '^(.-)%+0x(%x+)$'
+    local name, offset = (symbol or ''):match '^(.-)%+0x(%x+)$'
     frames[i] = {
       address = address,
       symbol = name,
-      plus = tonumber(plus or '0', 16),
+      symbol_offset = tonumber(offset or '0', 16),
       dso = name and '[kernel.kallsyms]' or nil,
       in_kernel = address >= 0x8000000000000000ULL,
     }

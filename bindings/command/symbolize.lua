@@ -104,16 +104,16 @@ function Symbolizer:symbol(digits)
   local symbol = ffi.new 'struct symbol'
   local id = C.symbols_add(self._symbols, ffi.new('struct symbols_file', { path = path }))
   if not C.symbols_find(self._symbols, id, offset, symbol) then return end
-  return ('%s+0x%x'):format(ffi.string(symbol.name), tonumber(symbol.plus))
+  return ('%s+0x%x'):format(ffi.string(symbol.name), tonumber(symbol.offset))
 end
 
 --- Where a function of the program is in its file.
 ---@param name string maybe with +OFFSET
 ---@return string?
 function Symbolizer:offset(name)
-  local func, plus = name:match '^(.+)%+(0x%x+)$'
+  local func, offset = name:match '^(.+)%+(0x%x+)$'
   local out, err = ffi.new 'uint64_t[1]', ffi.new 'struct error'
-  if C.elf_file_function(self._file, func or name, tonumber(plus or 0), out, err) < 0 then return end
+  if C.elf_file_function(self._file, func or name, tonumber(offset or 0), out, err) < 0 then return end
   return ('0x%x'):format(tonumber(out[0]))
 end
 

@@ -145,11 +145,11 @@ local function user_places(what, parsed, args, returns)
   ffi.gc(file, C.elf_file_free)
   local offset = tonumber(parsed.name:match '^0x%x+$')
   if not offset then
-    local func, plus = split_offset(parsed.name)
+    local func, inside = split_offset(parsed.name)
     local out = ffi.new 'uint64_t[1]'
-    local code = C.elf_file_function(file, func, plus, out, err)
+    local code = C.elf_file_function(file, func, inside, out, err)
     if code < 0 then failure.raise('%s: %s', what, ffi.string(err.text)) end
-    if returns and plus > 0 then
+    if returns and inside > 0 then
       failure.usage('%s: a return has no offset: write uretprobe:%s', what, func)
     end
     offset = tonumber(out[0])

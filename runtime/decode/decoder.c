@@ -67,7 +67,7 @@ static void place_sample_words(struct layout *l)
 	l->fixed_words = word;
 }
 
-static void judge_plain(struct layout *l)
+static void update_plain(struct layout *l)
 {
 	uint64_t type = l->attr.sample_type;
 
@@ -80,7 +80,7 @@ static void judge_plain(struct layout *l)
 void decoder_set_payload(struct decoder *d, int index, enum payload payload)
 {
 	d->layouts[index].raw_is = payload;
-	judge_plain(&d->layouts[index]);
+	update_plain(&d->layouts[index]);
 }
 
 static void place_trailer_words(struct layout *l)
@@ -122,7 +122,7 @@ int decoder_add_attr(struct decoder *d, const struct perf_event_attr *attr, stru
 	l->attr = *attr;
 	l->fixed_period = attr->freq || !attr->sample_period ? 1 : attr->sample_period;
 	place_sample_words(l);
-	judge_plain(l);
+	update_plain(l);
 	place_trailer_words(l);
 	return d->nr_layouts++;
 }

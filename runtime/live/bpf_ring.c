@@ -35,10 +35,10 @@ struct bpf_rings {
 	const struct bpf_output *outputs;
 	uint32_t nr_outputs, nr_rings;
 	struct mapped *rings;
-	int *layouts;	  /* of the decoder, for each output that is a perf event array */
-	uint64_t told;	  /* losses so far */
-	uint64_t dropped; /* that were untold when their ring was closed */
-	bool has_lost;	  /* the kernel counts what perf events lose */
+	int *layouts;	   /* of the decoder, for each output that is a perf event array */
+	uint64_t reported; /* losses so far */
+	uint64_t dropped;  /* that were unreported when their ring was closed */
+	bool has_lost;	   /* the kernel counts what perf events lose */
 };
 
 static size_t page_size(void)
@@ -220,8 +220,8 @@ int bpf_rings_add(struct bpf_rings *b, uint32_t i, struct merge *merge,
 	return -ENOMEM;
 }
 
-/* Records of a perf event that were lost and that no record in its ring told of. */
-static uint64_t untold(const struct bpf_rings *b, const struct mapped *m)
+/* Records of a perf event that were lost and that no record in its ring reported of. */
+static uint64_t unreported(const struct bpf_rings *b, const struct mapped *m)
 {
 	uint64_t value[2]; /* value, lost */
 
@@ -238,7 +238,7 @@ void bpf_rings_drop(struct bpf_rings *b, const struct ring *ring)
 
 		if (m->ring != ring)
 			continue;
-		b->dropped += untold(b, m);
+		b->dropped += unreported(b, m);
 		unmap(b, m);
 		*m = b->rings[--b->nr_rings];
 		return;
@@ -300,17 +300,17 @@ uint64_t bpf_rings_lost(struct bpf_rings *b)
 	for (uint32_t i = 0; i < b->nr_outputs; i++)
 		if (b->outputs[i].lost)
 			lost += __atomic_load_n(b->outputs[i].lost, __ATOMIC_RELAXED);
-	new = lost - b->told;
-	b->told = lost;
+	new = lost - b->reported;
+	b->reported = lost;
 	return new;
 }
 
-uint64_t bpf_rings_untold(const struct bpf_rings *b)
+uint64_t bpf_rings_unreported(const struct bpf_rings *b)
 {
 	uint64_t n = b->dropped;
 
 	for (uint32_t i = 0; i < b->nr_rings; i++)
-		n += untold(b, &b->rings[i]);
+		n += unreported(b, &b->rings[i]);
 	return n;
 }
 

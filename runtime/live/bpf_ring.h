@@ -62,7 +62,7 @@ void bpf_rings_stop(struct bpf_rings *b);
 /* Records that did not fit into a ring buffer since the last call. */
 uint64_t bpf_rings_lost(struct bpf_rings *b);
 /* Records of perf events that were lost and that no record in their rings told of. */
-uint64_t bpf_rings_untold(const struct bpf_rings *b);
+uint64_t bpf_rings_unreported(const struct bpf_rings *b);
 
 /* Fills ev with the record of a ring buffer, but for time, ring and flags. 1, or -EBADMSG. */
 int bpf_decode(const struct bpf_output *outputs, const struct slot *slot, struct event *ev);

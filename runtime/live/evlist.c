@@ -371,7 +371,7 @@ static int add_counted(struct evlist *p, const struct live_event *ev, const stru
 	return narrow(&b->cpus, ev->cpus, &p->cpus, what, err);
 }
 
-static int plan_events(struct evlist *p, struct decoder *decoder, struct error *err)
+static int add_events(struct evlist *p, struct decoder *decoder, struct error *err)
 {
 	const struct live_config *config = &p->config;
 	struct perf_event_attr attr = task_attr(p);
@@ -414,7 +414,7 @@ static int plan_events(struct evlist *p, struct decoder *decoder, struct error *
 			       config->tids && !everywhere ? GROUP_EVENTS : GROUP_TASKS, err);
 }
 
-static int plan_targets(struct evlist *p, struct error *err)
+static int set_targets(struct evlist *p, struct error *err)
 {
 	const struct live_config *config = &p->config;
 
@@ -444,7 +444,7 @@ struct evlist *evlist_new(const struct live_config *config, struct decoder *deco
 	}
 	p->config = *config;
 	probe_kernel(p);
-	if (plan_events(p, decoder, err) || plan_targets(p, err)) {
+	if (add_events(p, decoder, err) || set_targets(p, err)) {
 		evlist_free(p);
 		return NULL;
 	}

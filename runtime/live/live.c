@@ -24,9 +24,9 @@ static int take_holes(struct live *live, struct slot *out, int max, uint64_t unt
 	for (uint32_t i = 0; i < live->nr_holes && n < max; i++) {
 		struct hole *h = &live->holes[i];
 
-		if (h->is_told || h->from > until)
+		if (h->is_reported || h->from > until)
 			continue;
-		h->is_told = true;
+		h->is_reported = true;
 		out[n++] = (struct slot){.time = h->from, .rec = &h->loss, .ring = UINT32_MAX};
 	}
 	return n;
@@ -54,13 +54,13 @@ static int bpf_loss(struct live *live, struct slot *out)
  * only the counters know. */
 static int final_loss(struct live *live, struct slot *out)
 {
-	uint64_t lost = live->untold;
+	uint64_t lost = live->unreported;
 
 	live->final_loss_sent = true;
 	for (uint32_t i = 0; i < live->nr_attached; i++)
-		lost += live_untold(live, live->attached[i]->evset);
+		lost += live_unreported(live, live->attached[i]->evset);
 	if (live->bpf)
-		lost += bpf_rings_untold(live->bpf);
+		lost += bpf_rings_unreported(live->bpf);
 	if (!lost)
 		return 0;
 	live->final_loss = (struct loss){

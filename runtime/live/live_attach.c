@@ -31,7 +31,7 @@ static int grow_for(struct live *live, uint32_t rings)
 }
 
 /* To be called when rings were added or removed. */
-static void tell_rings(struct live *live)
+static void publish_rings(struct live *live)
 {
 	live->source.nr_rings = merge_nr_rings(live->merge);
 	live->source.ring_tid = live->evlist->per_thread ? live->ring_tid : NULL;
@@ -64,7 +64,7 @@ static int add_rings(struct live *live, struct evset *evset, struct error *err)
 	for (uint32_t i = 0; i < evset_nr_rings(evset); i++)
 		if (add_ring(live, evset, i))
 			return error_set(err, -ENOMEM, "out of memory");
-	tell_rings(live);
+	publish_rings(live);
 	return 0;
 }
 
@@ -84,21 +84,21 @@ static int add_bpf_rings(struct live *live, uint32_t first, struct error *err)
 		live->ring_tid[at] = -1;
 		live->nr_lasting++;
 	}
-	tell_rings(live);
+	publish_rings(live);
 	return 0;
 }
 
-uint64_t live_untold(const struct live *live, const struct evset *evset)
+uint64_t live_unreported(const struct live *live, const struct evset *evset)
 {
-	uint64_t lost = evset_lost(evset), told = 0;
+	uint64_t lost = evset_lost(evset), reported = 0;
 
 	for (uint32_t i = 0; i < merge_nr_rings(live->merge); i++) {
 		const struct origin *o = &live->origins[i];
 
 		if (o->evset == evset && evset_ring(evset, o->ring)->has_events)
-			told += ring_lost(merge_ring(live->merge, i));
+			reported += ring_lost(merge_ring(live->merge, i));
 	}
-	return lost > told ? lost - told : 0;
+	return lost > reported ? lost - reported : 0;
 }
 
 /* Opens what is counted on a cpu, -1: of the threads. A negative errno with a message. */
@@ -159,14 +159,14 @@ static void remove_ring(struct live *live, uint32_t index)
 	live->poll[index] = live->poll[last];
 	live->origins[index] = live->origins[last];
 	live->ring_tid[index] = live->ring_tid[last];
-	tell_rings(live);
+	publish_rings(live);
 }
 
 static void detach(struct live *live, uint32_t index)
 {
 	struct attached *a = live->attached[index];
 
-	live->untold += live_untold(live, a->evset);
+	live->unreported += live_unreported(live, a->evset);
 	for (uint32_t i = merge_nr_rings(live->merge); i-- > 0;)
 		if (live->origins[i].evset == a->evset)
 			remove_ring(live, i);
@@ -342,7 +342,7 @@ static void drop_drained(struct live *live)
 		live->nr_lasting--;
 	}
 	for (uint32_t i = live->nr_holes; i-- > 0;)
-		if (live->holes[i].is_told)
+		if (live->holes[i].is_reported)
 			live->holes[i] = live->holes[--live->nr_holes];
 }
 

@@ -32,7 +32,7 @@ struct attached {
 /* What a cpu did between coming online and being attached to. */
 struct hole {
 	uint64_t from; /* ns */
-	bool is_told;
+	bool is_reported;
 	struct loss loss;
 };
 
@@ -69,7 +69,7 @@ struct live {
 	struct cpus came;    /* since live_take_cpu() was asked */
 	struct hole *holes;
 	uint32_t nr_holes;
-	uint64_t untold; /* what rings lost and did not tell before they were closed */
+	uint64_t unreported; /* what rings lost and did not tell before they were closed */
 	struct loss final_loss, bpf_loss;
 	int64_t nap; /* ns, between looks at rings that are ready as long as they are not empty */
 };
@@ -84,4 +84,4 @@ int live_enable_counters(struct live *live, int cpu, struct error *err);
  * was handed out is in use. */
 void live_follow_cpus(struct live *live);
 /* Records of a evset that were lost and that no record in its rings told of. */
-uint64_t live_untold(const struct live *live, const struct evset *evset);
+uint64_t live_unreported(const struct live *live, const struct evset *evset);

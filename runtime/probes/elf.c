@@ -251,7 +251,7 @@ static int not_found(struct elf_file *f, const struct search *search, struct err
 			 nearest_hint(&near));
 }
 
-int elf_file_function(struct elf_file *f, const char *name, uint64_t plus, uint64_t *offset,
+int elf_file_function(struct elf_file *f, const char *name, uint64_t offset, uint64_t *file_offset,
 		      struct error *err)
 {
 	struct search search = {.name = name, .functions = true};
@@ -275,10 +275,10 @@ int elf_file_function(struct elf_file *f, const char *name, uint64_t plus, uint6
 				 "of these, or the place by its offset in the file, as 0x1234",
 				 name, f->path);
 	size = search.best.st_size;
-	if (size && plus >= size)
+	if (size && offset >= size)
 		return error_set(err, -EINVAL, "'%s' of %s has only %llu bytes", name, f->path,
 				 (unsigned long long)size);
-	if (elf_file_offset(f, search.best.st_value + plus, 1, offset))
+	if (elf_file_offset(f, search.best.st_value + offset, 1, file_offset))
 		return error_set(err, -EINVAL, "'%s' of %s is not in executable memory", name,
 				 f->path);
 	return 0;

@@ -19,7 +19,7 @@ void elf_file_free(struct elf_file *f);
  * version ("malloc" for "malloc@@GLIBC_2.2.5"); one of C++ or Rust may be as in the file or as in
  * the source, with parameters or without. -ENOENT with the nearest name; -EINVAL where the place is
  * not one: several functions of that name, an indirect function, beyond its end. */
-int elf_file_function(struct elf_file *f, const char *name, uint64_t plus, uint64_t *offset,
+int elf_file_function(struct elf_file *f, const char *name, uint64_t offset, uint64_t *file_offset,
 		      struct error *err);
 /* Address of a symbol that is defined in the file, function or not. -ENOENT without a message. */
 int elf_file_address(struct elf_file *f, const char *name, uint64_t *addr);

@@ -275,12 +275,12 @@ static bool write_variable(struct usdt *u, const struct usdt_probe *p, const cha
 	const char *sign = text + strcspn(text, "+-(");
 	uint64_t addr;
 	char name[OPERAND_MAX];
-	long long plus = 0;
+	long long addend = 0;
 
 	snprintf(name, sizeof(name), "%.*s", (int)(sign - text), text);
-	if ((sign != end && !number(sign, end, &plus)) || elf_file_address(u->file, name, &addr))
+	if ((sign != end && !number(sign, end, &addend)) || elf_file_address(u->file, name, &addr))
 		return false;
-	addr += plus - (p->addr + moved(u, p)) + p->offset;
+	addr += addend - (p->addr + moved(u, p)) + p->offset;
 	if ((int64_t)addr < 0)
 		return false;
 	snprintf(out, OPERAND_MAX, "@+0x%llx", (unsigned long long)addr);

@@ -307,7 +307,7 @@ bool perfmaps_find(struct perfmaps *p, int32_t pid, uint64_t addr, struct symbol
 		return false;
 	name = m->text + e->name;
 	out->name = string_pool_add(p->names, name, strnlen(name, MAX_LINE));
-	out->plus = addr - e->start;
+	out->offset = addr - e->start;
 	*path = m->path;
 	return out->name;
 }

@@ -298,7 +298,7 @@ static void find_kernel(struct stacks *s, uint64_t back, struct frame *out)
 	if (!out->symbol)
 		return;
 	out->kind = FRAME_KERNEL;
-	out->plus = out->address - start;
+	out->symbol_offset = out->address - start;
 }
 
 /* Whether a symbol is known for the byte that lies so far before the frame's address. */
@@ -313,7 +313,7 @@ static bool find_function(struct stacks *s, const struct place *place, uint64_t 
 		 maps_find_jit(s->maps, place->pid, out->address - back, &symbol, &out->dso))
 		out->kind = FRAME_JIT;
 	out->symbol = symbol.name;
-	out->plus = symbol.name ? symbol.plus + back : 0;
+	out->symbol_offset = symbol.name ? symbol.offset + back : 0;
 	out->back = (uint32_t)back;
 	return symbol.name;
 }

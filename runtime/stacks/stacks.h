@@ -28,12 +28,12 @@ enum frame_kind {
 
 struct frame {
 	uint64_t address;
-	const char *symbol; /* NULL: unknown. Texts live as long as the symbols. */
-	uint64_t plus;	    /* bytes from the symbol's start to address */
-	const char *dso;    /* file, "[kernel.kallsyms]", "[module]", "[anon]"; NULL: not mapped */
-	uint64_t offset;    /* in the file, of address */
-	uint32_t file;	    /* number in symbols, 0: none */
-	uint32_t back;	    /* bytes before address that were looked up: 1 for one to return to */
+	const char *symbol;	/* NULL: unknown. Texts live as long as the symbols. */
+	uint64_t symbol_offset; /* bytes from the symbol's start to address */
+	const char *dso; /* file, "[kernel.kallsyms]", "[module]", "[anon]"; NULL: not mapped */
+	uint64_t offset; /* in the file, of address */
+	uint32_t file;	 /* number in symbols, 0: none */
+	uint32_t back;	 /* bytes before address that were looked up: 1 for one to return to */
 	enum frame_kind kind;
 	bool in_kernel; /* part of the kernel's half of the stack */
 };

@@ -559,7 +559,7 @@ bool symbols_find(struct symbols *s, uint32_t file, uint64_t offset, struct symb
 		return false;
 	if (!symbol_cache_find(s->answers, file, offset, out)) {
 		table = get_table(s, f);
-		name = table ? symtab_find(table, offset, &out->plus) : NULL;
+		name = table ? symtab_find(table, offset, &out->offset) : NULL;
 		out->name = name ? readable(s, name) : NULL;
 		symbol_cache_add(s->answers, file, offset, out);
 	}

@@ -25,7 +25,7 @@ struct symbols_file {
 
 struct symbol {
 	const char *name; /* NULL: none there. Lives as long as the symbols. */
-	uint64_t plus;	  /* bytes from the function's start to what was asked for */
+	uint64_t offset;  /* bytes from the function's start to what was asked for */
 };
 
 struct symbols_stats {

@@ -519,7 +519,7 @@ static char *best_name(struct symtab *t, uint32_t i)
 	return t->name[kept][0] ? t->name[kept] : NULL;
 }
 
-char *symtab_find(struct symtab *t, uint64_t file_offset, uint64_t *plus)
+char *symtab_find(struct symtab *t, uint64_t file_offset, uint64_t *offset)
 {
 	uint64_t addr = 0;
 	uint32_t i;
@@ -529,6 +529,6 @@ char *symtab_find(struct symtab *t, uint64_t file_offset, uint64_t *plus)
 	i = find_entry(t, addr);
 	if (i == NONE)
 		return NULL;
-	*plus = addr - t->entries[i].addr;
+	*offset = addr - t->entries[i].addr;
 	return best_name(t, i);
 }

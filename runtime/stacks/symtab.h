@@ -33,6 +33,6 @@ int symtab_finish(struct symtab *t);
 uint64_t symtab_bytes(const struct symtab *t);
 
 /* The function that covers the byte at this offset in the file, the innermost one. Its name, with
- * "@plt" for a stub, is the caller's until the next call; plus is how far behind its start the byte
- * is. NULL: none does. */
-char *symtab_find(struct symtab *t, uint64_t file_offset, uint64_t *plus);
+ * "@plt" for a stub, is the caller's until the next call; offset is how far behind its start the
+ * byte is. NULL: none does. */
+char *symtab_find(struct symtab *t, uint64_t file_offset, uint64_t *offset);

@@ -172,7 +172,7 @@ static void kernel_frames(void **state)
 		assert_true(stacks_frame(f->stacks, id, i, &frame));
 		assert_string_equal(frame.dso, rows[i].dso);
 		assert_int_equal(frame.kind, rows[i].symbol ? FRAME_KERNEL : FRAME_UNKNOWN);
-		assert_int_equal(frame.plus, rows[i].plus);
+		assert_int_equal(frame.symbol_offset, rows[i].plus);
 		if (rows[i].symbol)
 			assert_string_equal(frame.symbol, rows[i].symbol);
 		else
@@ -198,7 +198,7 @@ static void check_frame(struct fixture *f, uint32_t id, uint32_t index, enum fra
 		assert_string_equal(frame.symbol, symbol);
 	else
 		assert_null(frame.symbol);
-	assert_int_equal(frame.plus, plus);
+	assert_int_equal(frame.symbol_offset, plus);
 	if (dso)
 		assert_non_null(strstr(frame.dso, dso));
 	else
@@ -267,7 +267,7 @@ static void code_that_came_later(void **state)
 	assert_true(stacks_frame(f->stacks, intern(f, CHAIN(KERNEL, base + 0x3f)), 0, &frame));
 	assert_string_equal(frame.symbol, "bpf_one");
 	assert_string_equal(frame.dso, "[bpf]");
-	assert_int_equal(frame.plus, 0x3f);
+	assert_int_equal(frame.symbol_offset, 0x3f);
 	assert_int_equal(frame.kind, FRAME_KERNEL);
 	/* Between them, and before, is what the kernel lists. */
 	assert_true(stacks_frame(f->stacks, intern(f, CHAIN(KERNEL, base + 0x40)), 0, &frame));
@@ -320,7 +320,7 @@ static void kernel_that_moved(void **state)
 	assert_true(
 		stacks_frame(f->stacks, intern(f, CHAIN(KERNEL, KADDR - 0x4000000)), 0, &frame));
 	assert_string_equal(frame.symbol, "kernel_one");
-	assert_int_equal(frame.plus, 0);
+	assert_int_equal(frame.symbol_offset, 0);
 	assert_true(stacks_frame(f->stacks, intern(f, CHAIN(KERNEL, KADDR)), 0, &frame));
 	assert_null(frame.symbol);
 	/* Where the modules were is not known. */

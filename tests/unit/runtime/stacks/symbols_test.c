@@ -140,7 +140,7 @@ static void check(struct symbols *s, const char *name, const char *in, const cha
 	for (uint64_t at = 0; at < size; at++) {
 		assert_true(symbols_find(s, file, offset + at, &symbol));
 		assert_string_equal(symbol.name, shown);
-		assert_int_equal(symbol.plus, at);
+		assert_int_equal(symbol.offset, at);
 	}
 }
 
@@ -173,7 +173,7 @@ static bool has_stub(struct symbols *s, const char *name, const char *section, c
 			struct symbol symbol;
 
 			if (symbols_find(s, file, sh.sh_offset + at, &symbol) &&
-			    strcmp(symbol.name, stub) == 0 && symbol.plus == at % 16)
+			    strcmp(symbol.name, stub) == 0 && symbol.offset == at % 16)
 				found = true;
 		}
 	}
@@ -280,7 +280,7 @@ static void odd_symbols(void **state)
 		}
 		assert_non_null(symbol.name);
 		assert_string_equal(symbol.name, rows[i].name);
-		assert_int_equal(symbol.plus, rows[i].plus);
+		assert_int_equal(symbol.offset, rows[i].plus);
 	}
 	symbols_free(s);
 }
@@ -554,7 +554,7 @@ static void agrees_with_nm(void **state)
 		    !strchr("tTW", type) || !size)
 			continue;
 		assert_true(symbols_find(s, file, file_offset(elf, addr + size / 2), &symbol));
-		assert_int_equal(symbol.plus, size / 2);
+		assert_int_equal(symbol.offset, size / 2);
 		checked++;
 	}
 	pclose(nm);
