@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Sample layout: the order of fields in which the kernel writes a sample is that of the kernel's
- * perf_output_sample(); up to PERIOD each takes one 8-byte word. Records that are no samples end
- * with the sample_id words when sample_id_all was set. */
+/* The kernel's perf_output_sample() defines the order of the fields in a sample; up to PERIOD each
+ * takes one 8-byte word. Records that are not samples end with the sample_id words if sample_id_all
+ * is set. */
 #include "decode/decoder_state.h"
 #include <errno.h>
 #include <stddef.h>
@@ -172,8 +172,8 @@ static bool is_quick(const struct layout *l)
 	       l->fixed_period < UINT16_MAX;
 }
 
-/* Nearly always samples differ in nothing but their payload, so that where a word is need not be
- * looked up for each of them. */
+/* Nearly all samples differ only in their payload, so the places of their words need not be looked
+ * up for each of them. */
 static int list_quick(struct decoder *d)
 {
 	const struct layout *first = NULL;
@@ -247,7 +247,7 @@ static __always_inline const struct layout *by_id(const struct decoder *d, uint6
 	return index >= 0 ? &d->layouts[index] : NULL;
 }
 
-/* The layout of any record; NULL where it cannot be known. */
+/* Returns the layout of any record; NULL if it cannot be known. */
 static __always_inline const struct layout *layout_of(const struct decoder *d,
 						      const struct perf_event_header *rec)
 {
@@ -260,7 +260,8 @@ static __always_inline const struct layout *layout_of(const struct decoder *d,
 	n = nr_side_band_words(d, rec);
 	if (d->id_end_word == ABSENT || d->id_end_word > n)
 		return &d->layouts[0];
-	/* Synthesized records carry id 0: any layout's trailer does, they agree on its place. */
+	/* Synthesized records carry id 0: any layout's trailer fits, because they all have the id
+	 * at the same place. */
 	const struct layout *l = by_id(d, words_of(rec)[n - d->id_end_word]);
 
 	return l ? l : &d->layouts[0];
@@ -334,7 +335,7 @@ int decoder_cpu(const struct decoder *d, const struct perf_event_header *rec)
 	return l->end_cpu <= n ? (int)(uint32_t)words_of(rec)[n - l->end_cpu] : -1;
 }
 
-/* Words that PERF_SAMPLE_READ takes, 0 when they do not fit into `left`. */
+/* Returns the words that PERF_SAMPLE_READ takes, 0 if they do not fit into `left`. */
 static unsigned int read_words(const struct perf_event_attr *attr, const uint64_t *w,
 			       unsigned int left)
 {
@@ -350,7 +351,8 @@ static unsigned int read_words(const struct perf_event_attr *attr, const uint64_
 	return 1 + times + w[0] * each <= left ? 1 + times + w[0] * each : 0;
 }
 
-/* Fills raw and chain from the variable part of a sample. False: the record lies. */
+/* Fills raw and chain from the variable part of a sample. Returns false if the record is malformed.
+ */
 static bool decode_variable(const struct layout *l, const uint64_t *w, unsigned int n,
 			    struct event *ev)
 {
@@ -446,7 +448,7 @@ int decoder_decode_run(const struct decoder *restrict d, const struct slot *slot
 	const uint32_t least = sizeof(struct perf_event_header) + 8 * fixed + sizeof(uint32_t);
 	int i;
 
-	/* Those that are not late are in the order of time. */
+	/* All but late ones are in time order. */
 	if (n && slots[0].time < from)
 		return 0;
 	for (i = 0; i < n; i++, ev++) {
@@ -456,13 +458,13 @@ int decoder_decode_run(const struct decoder *restrict d, const struct slot *slot
 		const struct quick *q = d->quick;
 		uint32_t size;
 
-		/* In the order of time records are not neighbours. */
+		/* Records that are neighbours in time are not neighbours in memory. */
 		if (i + AHEAD < n)
 			__builtin_prefetch((const char *)slots[i + AHEAD].rec + 32);
 		if (rec->type != PERF_RECORD_SAMPLE || slot->flags || rec->size < least)
 			break;
 		if (id_word != ABSENT) {
-			/* In front of the fixed words, as all of them. */
+			/* The id is one of the fixed words, whose presence was checked. */
 			uint64_t offset = w[id_word] - d->ids.first;
 
 			if (offset >= d->ids.nr_offsets ||

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Decoding of records that are no samples. */
 #include "decode/side_band.h"
 #include <errno.h>
 #include <string.h>
 #include "decode/decoder_state.h"
 
-/* Bytes behind the header that a side-band record of this type has at least, and its class. */
+/* The class of a side-band record, and the least number of bytes after its header. */
 static const struct {
 	uint8_t class, bytes;
 } side_band[] = {
@@ -24,7 +23,7 @@ unsigned int side_band_words(const struct perf_event_header *rec)
 	switch (rec->type) {
 	case PERF_RECORD_BPF_EVENT:
 		return 2;
-	case PERF_RECORD_KSYMBOL: /* a name and its NUL behind 16 bytes */
+	case PERF_RECORD_KSYMBOL: /* a name and its NUL after 16 bytes */
 		return n > 16 ? 2 + strnlen((const char *)bytes + 16, n - 16) / 8 + 1 : 0;
 	case PERF_RECORD_TEXT_POKE:
 		if (n < 12)
@@ -36,7 +35,7 @@ unsigned int side_band_words(const struct perf_event_header *rec)
 	}
 }
 
-/* What all events that a record of this layout stands for have in common. */
+/* Fills what all events of a record have in common. */
 static void fill(const struct layout *l, const struct perf_event_header *rec, unsigned int n,
 		 struct event *ev)
 {
@@ -50,7 +49,7 @@ static void fill(const struct layout *l, const struct perf_event_header *rec, un
 	ev->cpu = l->end_cpu != ABSENT ? (int32_t)w[n - l->end_cpu] : -1;
 }
 
-/* The event that the session itself knows the record as. */
+/* Decodes the event that the session itself makes of the record. */
 static int decode_own(const struct layout *l, const struct perf_event_header *rec,
 		      unsigned int words, struct event *ev)
 {
@@ -77,8 +76,8 @@ static int decode_own(const struct layout *l, const struct perf_event_header *re
 	return 1;
 }
 
-/* The events of the classes that asked for records of this type: what happened in the task that the
- * record's end names. */
+/* Decodes the events of the classes that asked for records of this type. They happened in the task
+ * that the record's trailer names. */
 static int decode_records(const struct decoder *d, const struct layout *l,
 			  const struct perf_event_header *rec, unsigned int words, struct event *ev,
 			  int max, bool *mine)
@@ -119,8 +118,8 @@ int side_band_decode(const struct decoder *d, const struct perf_event_header *re
 	l = decoder_layout(d, rec);
 	if (!l)
 		return -EBADMSG;
-	/* The session's own one comes first. Records that an attribute is there for are not for it:
-	 * it gets them by another. */
+	/* The session's event comes first. It is not made of records of an attribute that exists
+	 * for records alone: the session gets those through another attribute. */
 	if (d->nr_records)
 		n = decode_records(d, l, rec, words, ev + 1, max - 1, &mine);
 	if (n < 0)

@@ -6,8 +6,8 @@ struct decoder;
 struct event;
 struct perf_event_header;
 
-/* Returns the number of 8-byte words that the body of a record of these types must have; 0: only
- * its size tells. */
+/* Returns the size in words of the body of a record of these types, if it can be computed; else 0:
+ * only the record's size tells. */
 unsigned int side_band_words(const struct perf_event_header *rec);
 /* As decoder_decode(). */
 int side_band_decode(const struct decoder *d, const struct perf_event_header *rec, struct event *ev,

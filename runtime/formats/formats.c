@@ -31,7 +31,7 @@ struct formats {
 	size_t count;
 };
 
-/* dir: tracefs; NULL: of a recording. */
+/* dir: tracefs; NULL: the set is for a recording. */
 static struct formats *new_set(const char *dir)
 {
 	struct formats *f = calloc(1, sizeof(*f));
@@ -73,7 +73,7 @@ struct formats *formats_open_tracefs(struct error *err)
 			code = ENOMEM;
 			break;
 		}
-		/* A tracefs that is closed to us says more than a second one that is not there. */
+		/* An unreadable tracefs is a better message than another one that is missing. */
 		if (errno != ENOENT)
 			code = errno;
 	}
@@ -104,7 +104,7 @@ void formats_free(struct formats *f)
 	free(f);
 }
 
-/* The index of key, or where it belongs. */
+/* Returns the index of key, or where it belongs. */
 static size_t place(const struct formats *f, const char *key, bool *found)
 {
 	size_t low = 0, high = f->count;
@@ -126,7 +126,7 @@ static size_t place(const struct formats *f, const char *key, bool *found)
 	return low;
 }
 
-/* Takes over text, also on failure. */
+/* Adds a tracepoint. Takes over text, also on failure. */
 static int insert(struct formats *f, const char *key, char *text, size_t size)
 {
 	struct tracepoint **more;
@@ -152,7 +152,7 @@ static int insert(struct formats *f, const char *key, char *text, size_t size)
 	return 0;
 }
 
-/* A system or event name: also keeps a name from leaving its directory. */
+/* Returns whether this is a system or event name; other names could leave the directory. */
 static bool plain_name(const char *name)
 {
 	size_t len = 0;
@@ -234,7 +234,7 @@ char *formats_names(struct formats *f)
 	return names;
 }
 
-/* The systems of f, one a line, some of them more than once. */
+/* Returns the systems of f, one per line; some occur more than once. */
 static char *system_names(struct formats *f)
 {
 	char *names, *from, *to, *next;
@@ -284,7 +284,7 @@ static int unknown(struct formats *f, const char *system, const char *key, struc
 	bool known = systems && has_line(systems, system);
 	struct nearest near;
 
-	/* A system in tracefs may be known and have no event of its own, so ask for both. */
+	/* A system in tracefs may exist without events, so look for both. */
 	names = known || !systems ? formats_names(f) : NULL;
 	if (names)
 		find_nearest(&near, key, names);
@@ -296,7 +296,7 @@ static int unknown(struct formats *f, const char *system, const char *key, struc
 			 known ? key : system, nearest_hint(&near));
 }
 
-/* Adds an event of tracefs. */
+/* Reads an event of tracefs. */
 static int load(struct formats *f, const char *system, const char *name, const char *key,
 		struct error *err)
 {

@@ -19,25 +19,25 @@
 #include "live/evlist.h"
 #include "live/ring.h"
 
-enum { MARK_SHIFT = 16 /* in the flags of a slot: number of its output, from 1 */ };
+enum { MARK_SHIFT = 16 /* in the flags of a slot: the number of its output, from 1 */ };
 
-/* One ring: of a ring buffer map, or of a cpu's entry in a perf event array. */
+/* One ring: of a ring buffer map, or of a CPU's entry in a perf event array. */
 struct mapped {
-	void *base, *data; /* data: only of a ring buffer */
+	void *base, *data; /* data: only for a ring buffer */
 	size_t base_size, data_size;
 	uint32_t output;
-	int cpu;	   /* -1: of all */
-	int fd;		   /* a perf event's own; a map's belongs to libbpf */
-	struct ring *ring; /* NULL: not yet added */
+	int cpu;	   /* -1: all CPUs */
+	int fd;		   /* a perf event's own; that of a map belongs to libbpf */
+	struct ring *ring; /* NULL: not added yet */
 };
 
 struct bpf_rings {
 	const struct bpf_output *outputs;
 	uint32_t nr_outputs, nr_rings;
 	struct mapped *rings;
-	int *layouts;	   /* of the decoder, for each output that is a perf event array */
-	uint64_t reported; /* losses so far */
-	uint64_t dropped;  /* that were unreported when their ring was closed */
+	int *layouts; /* attribute in the decoder, for each output that is a perf event array */
+	uint64_t reported; /* losses that were reported so far */
+	uint64_t dropped;  /* unreported losses of rings that were closed */
 	bool has_lost;	   /* the kernel counts what perf events lose */
 };
 
@@ -220,7 +220,7 @@ int bpf_rings_add(struct bpf_rings *b, uint32_t i, struct merge *merge,
 	return -ENOMEM;
 }
 
-/* Records of a perf event that were lost and that no record in its ring reported of. */
+/* Returns the records of a perf event that were lost and not reported by a record in its ring. */
 static uint64_t unreported(const struct bpf_rings *b, const struct mapped *m)
 {
 	uint64_t value[2]; /* value, lost */

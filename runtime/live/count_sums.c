@@ -14,8 +14,8 @@ struct cell {
 struct count_sums {
 	uint32_t nr_events, nr_rows, room;
 	int32_t *ids;
-	struct cell *cells;   /* nr_events for each row */
-	struct count *counts; /* what was told last */
+	struct cell *cells;   /* nr_events per row */
+	struct count *counts; /* the result of the last count_sums_take() */
 };
 
 struct count_sums *count_sums_new(uint32_t nr_events)
@@ -37,7 +37,7 @@ void count_sums_free(struct count_sums *t)
 	free(t);
 }
 
-/* The row with this id, or the one that it would stand before. */
+/* Returns the row with this id, or the one before which it belongs. */
 static uint32_t place_of(const struct count_sums *t, int32_t id)
 {
 	uint32_t low = 0, high = t->nr_rows;

@@ -12,24 +12,25 @@
 #include "live/count_sums.h"
 #include "live/evset.h"
 
-enum { COUNT, ENABLED, RUNNING, FIRST }; /* words of a read: PERF_FORMAT_GROUP and both times */
+enum { COUNT, ENABLED, RUNNING, FIRST }; /* words of a read with PERF_FORMAT_GROUP and both times */
 
 struct counter {
 	int fd;
-	uint64_t value, enabled, running; /* as read last */
+	uint64_t value, enabled, running; /* of the last read */
 };
 
 struct counters {
 	const struct evlist *evlist;
 	struct count_sums *sums;
 	int cpu;
-	struct counter *counters; /* nr_counted for each target that could be opened */
-	int32_t *ids;		  /* of the sums's rows */
+	struct counter *counters; /* nr_counted per target that could be opened */
+	int32_t *ids;		  /* ids of the rows of sums */
 	uint32_t nr_targets;
-	uint64_t *words; /* of one read */
+	uint64_t *words; /* buffer of one read */
 };
 
-/* Stands for an event that is not for this cpu, so that the group has the same places on all. */
+/* Takes the place of an event that is not for this CPU, so that the group has the same layout
+ * everywhere. */
 static const struct perf_event_attr placeholder = {
 	.type = PERF_TYPE_SOFTWARE, .size = sizeof(placeholder), .config = PERF_COUNT_SW_DUMMY};
 
@@ -47,7 +48,7 @@ static int open_counter(const struct counters *c, uint32_t event, int32_t target
 	int fd;
 
 	attr.read_format = b->attr.read_format;
-	/* A member that was opened disabled would stay so when its leader is enabled. */
+	/* A member that is opened disabled would stay disabled when its leader is enabled. */
 	attr.disabled = group < 0;
 	attr.enable_on_exec = group < 0 && p->config.enable_on_exec;
 	attr.inherit = b->attr.inherit;
@@ -66,7 +67,7 @@ static int open_counter(const struct counters *c, uint32_t event, int32_t target
 	return fd;
 }
 
-/* -ESRCH, without a message: the thread has ended. */
+/* Returns -ESRCH without a message if the thread has exited. */
 static int open_target(struct counters *c, const struct evset *evset, int32_t target,
 		       uint32_t place, struct error *err)
 {
@@ -154,7 +155,7 @@ int counters_cpu(const struct counters *c)
 	return c->cpu;
 }
 
-/* Whether counter number i begins a group that nobody else reads. */
+/* Returns whether counter i begins a group that is read by itself. */
 static bool leads(const struct counters *c, uint32_t i)
 {
 	uint32_t event = i % c->evlist->nr_counted;
@@ -198,7 +199,7 @@ static bool read_words(struct counters *c, uint32_t i)
 	return read(c->counters[i].fd, c->words, size) > (ssize_t)(FIRST * sizeof(*c->words));
 }
 
-/* Reads the group that counter number i leads. */
+/* Reads the group that counter i leads. */
 static void read_group(struct counters *c, uint32_t i)
 {
 	uint32_t nr = c->evlist->nr_counted, leader = i % nr, end = i - leader + nr, at = 0;
@@ -212,7 +213,7 @@ static void read_group(struct counters *c, uint32_t i)
 			continue;
 		if (at < got)
 			add(c, k, c->words[FIRST + at]);
-		else if (read_words(c, k)) /* a cpu that went offline has dissolved the group */
+		else if (read_words(c, k)) /* a CPU that went offline has dissolved the group */
 			add(c, k, c->words[FIRST]);
 		at++;
 	}

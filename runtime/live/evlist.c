@@ -43,7 +43,7 @@ static uint64_t nr_cpus(const struct evlist *p, const struct cpus *of)
 	return n;
 }
 
-/* File descriptors that all of it takes. */
+/* Returns the number of file descriptors that all events need. */
 static uint64_t nr_files(const struct evlist *p)
 {
 	uint64_t n = 0;
@@ -118,7 +118,8 @@ static bool accepts(const struct perf_event_attr *attr)
 	return fd >= 0;
 }
 
-/* What perf_event_open() of this kernel takes: older ones know neither clock nor loss counters. */
+/* Finds out what perf_event_open() of this kernel supports: older ones have neither clocks nor loss
+ * counters. */
 static void probe_kernel(struct evlist *p)
 {
 	struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE,
@@ -148,7 +149,7 @@ static void fill_attr(const struct evlist *p, struct perf_event_attr *attr, uint
 	attr->sample_type |= SAMPLE_TYPE;
 	attr->read_format = PERF_FORMAT_ID | (p->has_lost ? PERF_FORMAT_LOST : 0);
 	attr->sample_id_all = 1;
-	/* A wake-up per event would cost the traced task more than the event. */
+	/* A wakeup per event would cost the traced task more than the event itself. */
 	if (!attr->wakeup_events) {
 		attr->watermark = 1;
 		attr->wakeup_watermark = bytes ? bytes : 1;
@@ -159,7 +160,8 @@ static void fill_attr(const struct evlist *p, struct perf_event_attr *attr, uint
 	}
 }
 
-/* Whether one occurrence may count for more than 1: of the kernel's tracepoints only these do. */
+/* Returns whether one occurrence may count for more than 1. Among the kernel's tracepoints only
+ * these do. */
 static bool counts_things(const struct live_event *ev)
 {
 	const char *those = "sched:sched_stat_";
@@ -167,8 +169,8 @@ static bool counts_things(const struct live_event *ev)
 	return ev->type != PERF_TYPE_TRACEPOINT || !strncmp(ev->name, those, strlen(those));
 }
 
-/* A tracepoint may count more than one thing (sched_stat_runtime: nanoseconds). Without PERIOD it
- * is sampled once for each; with it once, whatever the period asked for. */
+/* A tracepoint may count more than one unit at once (sched_stat_runtime: nanoseconds). Without
+ * PERIOD it is sampled once per unit; with PERIOD once, whatever period is asked for. */
 static uint64_t period_bit(uint64_t freq, uint64_t period)
 {
 	return freq || period <= 1 ? PERF_SAMPLE_PERIOD : 0;
@@ -179,7 +181,7 @@ uint64_t live_sample_type(uint64_t sample, uint64_t freq, uint64_t period)
 	return SAMPLE_TYPE | PERF_SAMPLE_IP | PERF_SAMPLE_ADDR | sample | period_bit(freq, period);
 }
 
-/* What is sampled or counted. */
+/* The part of the attribute that samples and counts have in common. */
 static struct perf_event_attr bare_attr(const struct live_event *ev)
 {
 	return (struct perf_event_attr){
@@ -204,7 +206,7 @@ static struct perf_event_attr counted_attr(const struct evlist *p, const struct 
 	attr.read_format =
 		PERF_FORMAT_GROUP | PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
 	attr.inherit = p->config.inherit;
-	if (p->has_clock) { /* that of the event whose samples may hold the counts */
+	if (p->has_clock) { /* the clock of the event whose samples may hold the counts */
 		attr.use_clockid = 1;
 		attr.clockid = CLOCK_MONOTONIC;
 	}
@@ -225,7 +227,7 @@ static struct perf_event_attr event_attr(const struct evlist *p, const struct li
 		attr.freq = 1;
 		attr.sample_freq = ev->freq;
 	}
-	/* Without it there is less to write and to read. */
+	/* Without PERIOD there is less to write and to read. */
 	if (ev->freq || counts_things(ev))
 		attr.sample_type |= period_bit(ev->freq, ev->period);
 	if (ev->perf_event)
@@ -242,7 +244,7 @@ static struct perf_event_attr event_attr(const struct evlist *p, const struct li
 		attr.sample_stack_user = ev->stack_dump;
 		attr.exclude_callchain_user = 1;
 	}
-	if (ev->through) { /* the record is the same */
+	if (ev->through) { /* the record has the same layout */
 		attr.type = PERF_TYPE_SOFTWARE;
 		attr.config = PERF_COUNT_SW_BPF_OUTPUT;
 	}
@@ -258,7 +260,7 @@ static struct perf_event_attr event_attr(const struct evlist *p, const struct li
 	return attr;
 }
 
-/* An event that counts nothing but makes the kernel report names, forks and ends of tasks. */
+/* An event that counts nothing but makes the kernel report names, forks and exits of tasks. */
 static struct perf_event_attr task_attr(const struct evlist *p)
 {
 	struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE,
@@ -270,13 +272,13 @@ static struct perf_event_attr task_attr(const struct evlist *p)
 
 	for (uint32_t i = 0; i < p->config.nr_events; i++)
 		if (p->config.events[i].callchain || p->config.events[i].resolve)
-			attr.mmap = attr.mmap2 = 1; /* what addresses of user space mean */
-	attr.ksymbol = attr.mmap && p->has_ksymbol; /* and some of the kernel's */
+			attr.mmap = attr.mmap2 = 1; /* to resolve addresses of user space */
+	attr.ksymbol = attr.mmap && p->has_ksymbol; /* and some of the kernel */
 	fill_attr(p, &attr, TASK_PAGES, 50);
 	return attr;
 }
 
-/* Narrows the set to a list of the user's. All of the list must be online. */
+/* Narrows the set to a list of the user's. All CPUs of the list must be online. */
 static int narrow(struct cpus *set, const char *list, const struct cpus *online, const char *what,
 		  struct error *err)
 {
@@ -379,7 +381,7 @@ static int add_events(struct evlist *p, struct decoder *decoder, struct error *e
 	bool everywhere = false;
 	int ret;
 
-	/* Without a list also those that come online later. */
+	/* Without a list, CPUs that come online later belong to it too. */
 	memset(&all, 0xff, sizeof(all));
 	cpus = all;
 	ret = cpus_online(&p->cpus, err);
@@ -408,7 +410,7 @@ static int add_events(struct evlist *p, struct decoder *decoder, struct error *e
 	}
 	if (everywhere)
 		p->per_thread = false;
-	/* Tasks have rings of their own, for all of a cpu, unless just some threads matter. */
+	/* Tasks have rings of their own for all of a CPU, unless only some threads matter. */
 	return ret ? ret
 		   : add_evsel(p, decoder, &attr, NULL, &all,
 			       config->tids && !everywhere ? GROUP_EVENTS : GROUP_TASKS, err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Plan of a live source: which events are to be opened with which attributes, and on which cpus,
- * threads or cgroups. Nothing is open yet but the cgroups' directories.
+ * The events of a live source: which ones to open with which attributes, and on which CPUs, threads
+ * or cgroups. The evlist itself opens only the directories of the cgroups.
  */
 #pragma once
 #include <stdbool.h>
@@ -13,22 +13,22 @@
 struct decoder;
 struct error;
 
-enum { TASK_PAGES = 16 }; /* of a ring that only reports tasks */
+enum { TASK_PAGES = 16 }; /* size of a ring that only reports tasks */
 
-/* Events that are opened for the same targets, and so share rings. */
+/* Events with the same targets, which share rings. */
 enum evlist_group { GROUP_EVENTS, GROUP_TASKS, GROUP_EVERYWHERE, NR_GROUPS };
 
-/* An event as it is opened wherever it is. */
+/* An event, as it is opened on each CPU or thread. */
 struct evsel {
 	struct perf_event_attr attr;
 	const struct live_event *event; /* NULL: the one that reports names and ends of tasks */
 	struct cpus cpus;
 	enum evlist_group group;
-	int index;	 /* of the decoder; of a counted event nothing */
-	uint32_t leader; /* of a counted event: number of the one whose group it is in */
+	int index;	 /* in the decoder; unused for counted events */
+	uint32_t leader; /* of a counted event: index of the first one of its group */
 };
 
-/* What perf_event_open() takes as its pid. */
+/* The pid argument of perf_event_open(). */
 struct targets {
 	const int32_t *list;
 	uint32_t n;
@@ -41,14 +41,15 @@ struct evlist {
 	uint32_t nr_evsels;
 	struct evsel *counted; /* events without samples */
 	uint32_t nr_counted;
-	int sampler;	  /* evsel whose samples hold the counts; -1: they are read */
-	bool has_clock;	  /* times are those of CLOCK_MONOTONIC */
-	bool has_lost;	  /* the kernel counts what it loses */
-	bool has_ksymbol; /* tells of code that the kernel gets */
-	/* One ring for each thread, whatever cpu it runs on; else the rings are those of cpus. (The
-	 * kernel maps no ring for an event that new threads inherit and that is on all cpus.) */
+	int sampler;	  /* evsel whose samples hold the counts; -1: the counts are read */
+	bool has_clock;	  /* times are CLOCK_MONOTONIC */
+	bool has_lost;	  /* the kernel counts lost records */
+	bool has_ksymbol; /* the kernel reports code that is added to it */
+	/* There is one ring per thread, whatever CPU it runs on; else the rings belong to CPUs.
+	 * (The kernel refuses to map a ring for an event that new threads inherit and that is on
+	 * all CPUs.) */
 	bool per_thread;
-	/* What is counted are threads on all cpus: one counter for each thread. */
+	/* Threads are counted on all CPUs, with one counter per thread. */
 	bool counts_threads;
 	struct cpus cpus; /* online at the start: each gets its rings, unless per_thread */
 	struct targets targets[NR_GROUPS];
@@ -56,20 +57,20 @@ struct evlist {
 	int nr_cgroup_fds;
 };
 
-/* Adds the attributes of all events to the decoder. The events and tids of config must last as long
- * as the evlist. NULL with a message. */
+/* Adds the attributes of all events to the decoder. The events and tids of config must outlive the
+ * evlist. Returns NULL with a message. */
 struct evlist *evlist_new(const struct live_config *config, struct decoder *decoder,
 			  struct error *err);
 void evlist_free(struct evlist *p);
 
-/* perf_event_open(2), with a negative errno. (libperf's takes no flags.) group: descriptor of its
- * leader, -1: none. */
+/* Calls perf_event_open(2), which libperf does not offer with flags. Returns a descriptor or a
+ * negative errno. group: descriptor of the group's leader, or -1. */
 int evlist_open_event(const struct perf_event_attr *attr, int target, int cpu, int group,
 		      unsigned long flags);
-/* Says why the kernel refused to open an event (NULL: the one of tasks), or its filter. Returns
- * code. */
+/* Explain why the kernel refused to open an event (NULL: the one that reports tasks), or its
+ * filter. Return code. */
 int evlist_open_error(const struct evlist *p, const struct live_event *ev, int code,
 		      struct error *err);
 int evlist_filter_error(const struct live_event *ev, int code, struct error *err);
-/* Whether an event is to be opened on the cpu. */
+/* Returns whether an event is to be opened on the CPU. */
 bool evlist_is_for(const struct evlist *p, const struct evsel *b, int cpu);

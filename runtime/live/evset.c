@@ -22,11 +22,11 @@
 #include "error.h"
 #include "live/evlist.h"
 
-/* Events of a evset that share rings. */
+/* Events of an evset that share rings. */
 struct group {
 	struct perf_evlist *list;
-	const struct evsel **evsels; /* of each of its events */
-	int32_t *targets;	     /* where they could be opened */
+	const struct evsel **evsels; /* for each of its events */
+	int32_t *targets;	     /* those that could be opened */
 	uint32_t nr_targets, pages;
 };
 
@@ -45,7 +45,7 @@ static int ignore_libperf(enum libperf_print_level level, const char *fmt, va_li
 	return 0;
 }
 
-/* libperf has no public call for this; it frees the result with the evsel. */
+/* libperf has no public function for this. It frees the result with the evsel. */
 static struct xyarray *new_fds(uint32_t n)
 {
 	struct xyarray *fds = calloc(1, sizeof(*fds) + n * sizeof(int));
@@ -80,8 +80,8 @@ static void close_target(struct group *g, uint32_t place)
 	}
 }
 
-/* Opens all events of a group for one target; libperf's own way gives up at the first thread that
- * has ended. -ESRCH, without a message: that thread has ended. */
+/* Opens all events of a group for one target; libperf would give up at the first thread that has
+ * exited. Returns -ESRCH without a message if the thread has exited. */
 static int open_target(const struct evlist *p, struct group *g, int cpu, int32_t target,
 		       unsigned long flags, struct error *err)
 {
@@ -180,7 +180,7 @@ static int add_evsel(struct group *g, const struct evsel *b, uint32_t nr_targets
 	return evsel->fd ? 0 : -ENOMEM;
 }
 
-/* Opens the events of a group that are for the cpu, if any. */
+/* Opens the events of a group that are for the CPU, if any. */
 static int open_group(const struct evlist *p, struct evset *u, enum evlist_group number, int cpu,
 		      struct error *err)
 {
@@ -229,7 +229,7 @@ static int open_groups(struct evset *u, int cpu, struct decoder *decoder, struct
 	return ret;
 }
 
-/* Adds the rings of a group that the kernel overwrites, or those that it does not. */
+/* Adds the rings of a group: either those that the kernel overwrites, or the others. */
 static void list_group_rings(struct evset *u, enum evlist_group group, bool is_backward)
 {
 	const struct group *g = &u->groups[group];
@@ -288,7 +288,7 @@ struct evset *evset_open(const struct evlist *p, struct decoder *decoder, int cp
 	return u;
 }
 
-/* What libperf allocates for its events it does not free. */
+/* libperf does not free what it allocates for its events. */
 static void close_events(struct perf_evlist *list)
 {
 	struct perf_evsel *evsel;
@@ -390,7 +390,7 @@ int evset_enable(struct evset *u, struct error *err)
 	return ret ? ret : enable_group(&u->groups[GROUP_EVENTS], err);
 }
 
-/* Stops the events of one class, -1: all. */
+/* Stops the events of a class; -1: all. */
 static void disable_group(const struct group *g, int class)
 {
 	struct perf_evsel *evsel;

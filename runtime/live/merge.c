@@ -14,11 +14,11 @@ enum {
 
 struct merge {
 	struct ring **rings;
-	uint32_t *active; /* indexes of rings that have records of this pass */
+	uint32_t *active; /* rings with records in this pass */
 	uint32_t nr_rings, nr_active;
 	struct sorted_runs *runs;
 	bool has_clock, stopped;
-	bool is_complete; /* nothing older than what is there will come */
+	bool is_complete; /* no older records will come than those that are there */
 	uint64_t time;	  /* when the pass began */
 	uint64_t delivered;
 	uint64_t slack;
@@ -106,10 +106,10 @@ struct ring *merge_ring(const struct merge *m, uint32_t index)
 	return m->rings[index];
 }
 
-/* Snapshots all rings and lists those that have records. Returns the time up to
- * which records may go out: the clock is read before the heads, so all that was written with a
- * time before (less the slack) is seen. Without a clock, the ring that is snapshot first bounds:
- * what is older than its newest record has been written everywhere. */
+/* Snapshots all rings and lists those with records. Returns the time up to which records may be
+ * delivered: the clock is read before the heads, so everything that was written before that time
+ * (less the slack) is seen. Without a clock the ring that is snapshot first is the bound: what is
+ * older than its newest record has been written in all rings. */
 static uint64_t begin_pass(struct merge *m, uint32_t *bound_ring)
 {
 	uint64_t now = m->has_clock ? clock_monotonic() : 0, limit = now - m->slack;
@@ -135,14 +135,14 @@ static uint64_t begin_pass(struct merge *m, uint32_t *bound_ring)
 	return limit;
 }
 
-/* The n slots are in order among themselves. */
+/* The n slots are in time order. */
 static void mark_late(struct merge *m, struct slot *out, int n)
 {
 	for (int i = 0; i < n && out[i].time < m->delivered; i++) {
 		const struct perf_event_header *rec = out[i].rec;
 		uint64_t late = m->delivered - out[i].time;
 
-		/* A hole is often known only when others have gone past its beginning. */
+		/* A hole is often found only after others were delivered beyond its beginning. */
 		if (rec->type == PERF_RECORD_LOST)
 			continue;
 		out[i].flags |= EVENT_LATE;
@@ -159,9 +159,9 @@ void merge_release(struct merge *m)
 		ring_release(m->rings[i]);
 }
 
-/* Lets the active rings look ahead and drops those that have no more. Returns the time of the
- * oldest record, UINT64_MAX without one; *sure becomes the time up to which all records are in the
- * rings' windows, but not more than the youngest of these. */
+/* Makes the active rings look ahead and drops those without records. Returns the time of the oldest
+ * record, UINT64_MAX without any. *sure becomes the time up to which all records are in the windows
+ * of the rings, but at most that of the youngest record. */
 static uint64_t look(struct merge *m, uint32_t bound_ring, uint64_t *sure)
 {
 	uint64_t oldest = UINT64_MAX, newest = 0, bound = UINT64_MAX;
@@ -190,8 +190,8 @@ static uint64_t look(struct merge *m, uint32_t bound_ring, uint64_t *sure)
 	return oldest;
 }
 
-/* Moves records that are sure to be the next ones to out, in order; 0: there are none up to limit.
- */
+/* Moves the records that are known to be next to out, in order. Returns 0 if there are none up to
+ * limit. */
 static int take(struct merge *m, struct slot *out, int max, uint64_t limit, uint32_t bound_ring)
 {
 	uint64_t sure, oldest = look(m, bound_ring, &sure);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Merge: one stream in time order out of many rings, without copies. Records go out once the clock
- * is `slack` past them, so that what other cpus are still writing is not overtaken; slack grows
- * when that happens all the same. Without a clock that can be read here, the rings bound each
- * other.
+ * Merges many rings into one stream in time order, without copies. Records are held back until the
+ * clock is `slack` past them, so that records which other CPUs are still writing are not overtaken.
+ * If that happens all the same, slack grows. Without a readable clock the rings bound each other.
  */
 #pragma once
 #include <stdbool.h>
@@ -13,35 +12,36 @@ struct merge;
 struct ring;
 struct slot;
 
-/* NULL: out of memory. */
+/* Returns NULL without memory. */
 struct merge *merge_new(bool has_clock);
 /* Frees the rings too. */
 void merge_free(struct merge *m);
 
-/* Takes over the ring, as number merge_nr_rings(). 0 or -ENOMEM. */
+/* Takes over the ring, whose number is merge_nr_rings(). Returns 0 or -ENOMEM. */
 int merge_add(struct merge *m, struct ring *ring);
-/* Frees a ring; the last one takes its number. Nothing that was handed out may be in use. */
+/* Frees a ring; the last ring takes over its number. Records that were handed out must not be in
+ * use. */
 void merge_remove(struct merge *m, uint32_t index);
 uint32_t merge_nr_rings(const struct merge *m);
 struct ring *merge_ring(const struct merge *m, uint32_t index);
 
-/* Gives the space of all that was handed out back to the kernel. */
+/* Gives the space of all records that were handed out back to the kernel. */
 void merge_release(struct merge *m);
-/* The next records with time <= until, oldest first; returns how many. When these are less than
- * max, *horizon becomes the time up to which that was all. */
+/* Gets the next records with time <= until, oldest first. Returns how many. If these are less than
+ * max, *horizon becomes the time up to which they are complete. */
 int merge_next(struct merge *m, struct slot *out, int max, uint64_t until, uint64_t *horizon);
-/* Whether records are held back for a while, lest older ones come yet: they are, at first. */
+/* Sets whether records are held back in case older ones come. They are by default. */
 void merge_wait(struct merge *m, bool wait);
-/* No more records will be written: what there is need not be held back. */
+/* No more records will be written: the existing ones need not be held back. */
 void merge_stop(struct merge *m);
-/* Whether the last merge_next() left nothing that it had seen. */
+/* Returns whether the last merge_next() delivered everything that it had seen. */
 bool merge_drained(const struct merge *m);
 
-/* To be called when there is nothing to do: slack shrinks slowly, it grew for a reason. */
+/* To be called when idle. Slack shrinks slowly, because it grew for a reason. */
 void merge_relax(struct merge *m);
-/* Nanoseconds that records are held back at the moment. */
+/* Returns the ns that records are held back at present. */
 uint64_t merge_slack(const struct merge *m);
-/* When the last merge_next() began; 0 without a clock. */
+/* Returns when the last merge_next() began; 0 without a clock. */
 uint64_t merge_time(const struct merge *m);
-/* Time of the newest record that was handed out. */
+/* Returns the time of the newest record that was handed out. */
 uint64_t merge_delivered(const struct merge *m);

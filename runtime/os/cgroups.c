@@ -13,13 +13,13 @@
 #include "error.h"
 #include "nearest.h"
 
-/* What a name asks for. */
+/* A name that the user gave. */
 struct wanted {
-	const char *name; /* without slashes around it where it is no expression */
+	const char *name; /* if it is no expression, without slashes around it */
 	size_t length;
 	regex_t regex;
 	bool is_regex, found;
-	struct nearest near; /* where it is no expression */
+	struct nearest near; /* unless it is an expression */
 };
 
 char *cgroups_root(const char *mounts, struct error *err)
@@ -83,7 +83,7 @@ static int compile(struct wanted *w, bool as_regex, struct error *err)
 	return error_set(err, -EINVAL, "bad expression '%s' for cgroups: %s", w->name, text);
 }
 
-/* Returns their number. */
+/* Returns the number of names. */
 static int compile_all(const char *const *names, struct wanted **wanted, struct error *err)
 {
 	bool as_regex = false;
@@ -105,7 +105,7 @@ static int compile_all(const char *const *names, struct wanted **wanted, struct 
 	return n;
 }
 
-/* Whether a group is asked for; marks all that ask for it. */
+/* Returns whether the group is asked for. Marks all names that ask for it. */
 static bool is_wanted(struct wanted *wanted, int n, const char *name)
 {
 	size_t length = strlen(name);
@@ -124,7 +124,7 @@ static bool is_wanted(struct wanted *wanted, int n, const char *name)
 	return any;
 }
 
-/* Writes the directories that are wanted to `dirs`. */
+/* Writes the wanted directories to `dirs`. */
 static int walk(const char *root, struct wanted *wanted, int n, FILE *dirs)
 {
 	char *const paths[] = {(char *)root, NULL};
@@ -186,7 +186,7 @@ char *cgroups_find(const char *root, const char *const *names, struct error *err
 	return dirs;
 }
 
-/* Opens the directories, one a line. Returns their number. */
+/* Opens the directories, one per line. Returns their number. */
 static int open_dirs(char *dirs, int32_t *fds, struct error *err)
 {
 	char *rest;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Symbols are looked up by walking the tables: a run asks for few. libelf reads the file, it does
- * not map it, so that a file cut short while we read is an error and no SIGBUS.
+ * Symbols are looked up by walking the tables, because a run looks up few. libelf reads the file
+ * instead of mapping it, so a file that is truncated meanwhile causes an error and not a SIGBUS.
  */
 #include "probes/elf.h"
 
@@ -19,9 +19,9 @@
 #include "nearest.h"
 
 enum {
-	READABLE_MAX = 4096,	/* bytes of a name as C++ has it */
+	READABLE_MAX = 4096,	/* bytes of a C++ name */
 	TABLES_MAX = 16,	/* a linked file has two; libelf keeps a copy of each */
-	VERSION_HIDDEN = 0x8000 /* of .gnu.version: not the default version */
+	VERSION_HIDDEN = 0x8000 /* in .gnu.version: not the default version */
 };
 
 struct elf_file {
@@ -33,12 +33,12 @@ struct elf_file {
 struct symbol {
 	const char *name; /* may end in @VERSION or @@VERSION */
 	GElf_Sym sym;
-	bool old_version; /* another version of the name is the default */
+	bool old_version; /* not the default version of its name */
 };
 
 static int open_regular(const char *path, struct error *err)
 {
-	/* O_NONBLOCK: a FIFO without writer would hold us. */
+	/* O_NONBLOCK: opening a FIFO without a writer would block. */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), code;
 	struct stat st;
 
@@ -124,7 +124,7 @@ static Elf_Data *section_of_type(Elf *elf, uint32_t type)
 	return NULL;
 }
 
-/* Calls call() for each named symbol of one table. */
+/* Calls call() for each named symbol of a table. */
 static void walk_table(struct elf_file *f, Elf_Scn *scn, const GElf_Shdr *sh,
 		       void (*call)(const struct symbol *s, void *arg), void *arg)
 {
@@ -184,14 +184,14 @@ static size_t name_len(const struct symbol *s)
 	return strcspn(s->name, "@");
 }
 
-/* The best symbol of a name: default versions before old ones before local ones. */
+/* Finds the best symbol of a name: default versions before old ones, those before local symbols. */
 struct search {
 	const char *name;
 	bool functions;
-	bool readable; /* name is as C++ and Rust have it, with parameters or without */
+	bool readable; /* name is as in C++ or Rust source, with or without parameters */
 	GElf_Sym best;
-	int rank;	 /* 0: none found */
-	uint32_t places; /* different addresses of that rank */
+	int rank;	 /* 0: none was found */
+	uint32_t places; /* different addresses with that rank */
 	bool imported, any;
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A file starts with a table of contents and ends with its features; a pipe has the same as
- * records in front of the kernel's. A file that is cut behind its attributes, or whose writer was
- * killed, is read without features: its records are still worth having. */
+/* A file starts with a table of contents and ends with its features. A pipe has the same as records
+ * before those of the kernel. A file that ends after its attributes, or whose writer was killed, is
+ * read without features: its records are still useful. */
 #include "recording/header.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -12,7 +12,7 @@
 #include "recording/stream.h"
 
 enum {
-	RECORD_USER = 64, /* from here on perf's own records, below the kernel's */
+	RECORD_USER = 64, /* perf's own records; those of the kernel are below */
 	RECORD_ATTR = 64,
 	RECORD_TRACING_DATA = 66,
 	RECORD_FEATURE = 80,
@@ -21,7 +21,7 @@ enum {
 	MAX_ATTRS = 1 << 16
 };
 
-/* How a file starts. */
+/* The start of a file. */
 struct section {
 	uint64_t offset, size;
 };
@@ -34,7 +34,7 @@ struct contents {
 	uint64_t features[FEATURES / 64];
 };
 
-/* The first warning is the one that explains the others. */
+/* The first warning explains the others. */
 static void __attribute__((format(printf, 2, 3))) warn(struct header *h, const char *fmt, ...)
 {
 	char text[256];
@@ -54,7 +54,7 @@ static void read_feature(struct header *h, uint64_t id, const void *data, size_t
 		warn(h, "its feature %" PRIu64 " is damaged", id);
 }
 
-/* An attribute of any version: what it lacks is 0, what we do not know is left out. */
+/* Adds an attribute of any version: missing members are 0, unknown ones are ignored. */
 static int add_attr(struct decoder *d, const void *bytes, size_t size, const uint8_t *ids,
 		    size_t nr_ids, struct error *err)
 {
@@ -98,7 +98,7 @@ static int read_attrs(struct header *h, const struct contents *c, const uint8_t 
 		int ret;
 
 		memcpy(&ids, attr + attr_size, sizeof(ids));
-		/* Sections that overlap could stand for far more ids than the file has room for. */
+		/* Overlapping sections could claim far more ids than the file has room for. */
 		if (!within(&ids, file_size) || ids.size / 8 > file_size / 8 - nr_ids)
 			return error_set(err, -EBADMSG, "damaged header (ids of event %" PRIu64 ")",
 					 i);
@@ -110,7 +110,7 @@ static int read_attrs(struct header *h, const struct contents *c, const uint8_t 
 	return 0;
 }
 
-/* Behind the data: a section for each feature of the contents. */
+/* After the data there is a section for each feature of the contents. */
 static void read_features(struct header *h, const struct contents *c, const uint8_t *file,
 			  uint64_t file_size)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Three places where a record may lie: the file or the chunk that the pipe was read into (packed
- * or not), the chunk it was decompressed into, and, for a record at an odd address behind a packed
- * one, a chunk it was copied into. A chunk whose records were kept is retired when it is full and
- * freed when the youngest of them is done with; one without is used again. */
+/* A record is in one of three places: the file, or the chunk that the pipe was read into (packed or
+ * not); the chunk it was decompressed into; or, if it followed a packed record at an odd address, a
+ * chunk it was copied into. A chunk with kept records is retired when it is full, and freed when
+ * the youngest of these is released; a chunk without is reused. */
 #include "recording/stream.h"
 #include <errno.h>
 #include <poll.h>
@@ -14,9 +14,9 @@
 #include <zstd.h>
 
 enum {
-	RECORD_USER = 64,	  /* from here on perf's own, below the kernel's */
-	RECORD_TRACING_DATA = 66, /* header, u32 size; the data padded to 8 bytes lies behind it */
-	RECORD_AUXTRACE = 71,	  /* header, u64 size, more; the data lies behind it */
+	RECORD_USER = 64,	  /* perf's own records; those of the kernel are below */
+	RECORD_TRACING_DATA = 66, /* header, u32 size; followed by the data, padded to 8 bytes */
+	RECORD_AUXTRACE = 71,	  /* header, u64 size, more; followed by the data */
 	RECORD_COMPRESSED = 81,	  /* header, zstd data */
 	RECORD_COMPRESSED2 = 83,  /* header, u64 size, zstd data, padding */
 	CHUNK = 1 << 18,
@@ -24,7 +24,7 @@ enum {
 	MARKS = 64,
 	MARK_STEP = 4 << 20, /* bytes */
 	AHEAD = 2048,	     /* bytes between a record and what is prefetched meanwhile */
-	MAX_BYTES = 1 << 28  /* for stream_bytes(): far above any table of contents */
+	MAX_BYTES = 1 << 28  /* of stream_bytes(): far more than any table of contents */
 };
 
 struct chunk {
@@ -34,13 +34,13 @@ struct chunk {
 	_Alignas(8) uint8_t data[CHUNK];
 };
 
-/* Bytes in the file or in a chunk that were not handed out yet. */
+/* Bytes of the file or of a chunk that were not handed out yet. */
 struct span {
 	const uint8_t *at, *end;
 	struct chunk *chunk; /* NULL: the file */
 };
 
-/* What lies in the mapped file before offset has been read, and nothing in it is younger. */
+/* Everything in the mapped file before offset has been read and is not younger than time. */
 struct mark {
 	uint64_t offset, youngest;
 };
@@ -51,17 +51,17 @@ struct stream {
 	const uint8_t *file;
 	uint64_t file_size;
 	struct span outer, unpacked, aligned;
-	ZSTD_inBuffer packed; /* of the packed record that is being read */
+	ZSTD_inBuffer packed; /* in the packed record being read */
 	bool unpacking;	      /* there may be more in it */
 	ZSTD_DStream *zstd;
-	uint64_t payload;   /* bytes that lie between the last record and the next */
-	struct chunk *last; /* holds the last record; NULL: the file does */
+	uint64_t payload;   /* bytes between the last record and the next */
+	struct chunk *last; /* contains the last record; NULL: it is in the file */
 	struct chunk *retired;
 	uint8_t *bytes;
-	struct mark marks[MARKS]; /* into the file, ascending */
+	struct mark marks[MARKS]; /* of the file, ascending */
 	unsigned int nr_marks;
-	uint64_t forgotten; /* bytes of the file that are no longer in memory because of us */
-	uint64_t youngest;  /* time of the records kept in the file so far */
+	uint64_t forgotten; /* bytes of the file whose memory was given back */
+	uint64_t youngest;  /* time of the youngest record kept in the file */
 };
 
 static int map_file(struct stream *s, uint64_t size)
@@ -140,7 +140,7 @@ static size_t left_in(const struct span *span)
 	return span->end - span->at;
 }
 
-/* Makes room behind the span's end for at least a record; what is unread stays in one piece. */
+/* Makes room after the span's end for at least a record; unread bytes stay in one piece. */
 static int make_room(struct stream *s, struct span *span)
 {
 	struct chunk *chunk = span->chunk;
@@ -167,7 +167,7 @@ static int make_room(struct stream *s, struct span *span)
 	return 0;
 }
 
-/* Reads more of the pipe. 1: there is more, 0: the end; else as stream_next(). */
+/* Reads more of the pipe. Returns 1 if there is more, 0 at the end, else as stream_next(). */
 static int read_more(struct stream *s, bool wait)
 {
 	struct pollfd poll_fd = {.fd = s->fd, .events = POLLIN};
@@ -190,7 +190,7 @@ static int read_more(struct stream *s, bool wait)
 	return !!n;
 }
 
-/* The record in an aligned place of its own. */
+/* Returns a copy of the record at an aligned address. */
 static const void *align(struct stream *s, const uint8_t *rec, size_t size)
 {
 	void *copy;
@@ -204,7 +204,7 @@ static const void *align(struct stream *s, const uint8_t *rec, size_t size)
 	return copy;
 }
 
-/* The next record of the span. 0: it is not all there. */
+/* Gets the next record of the span. Returns 0 if it is incomplete. */
 static int take(struct stream *s, struct span *span, const struct perf_event_header **rec)
 {
 	const uint8_t *at = span->at;
@@ -282,7 +282,7 @@ static uint64_t payload_of(const struct perf_event_header *rec)
 	return size;
 }
 
-/* Passes over the payload nobody asked for. False: not all of it is there yet. */
+/* Skips a payload that nobody asked for. Returns false if it is incomplete. */
 static bool skip_payload(struct stream *s)
 {
 	uint64_t n = left_in(&s->outer) < s->payload ? left_in(&s->outer) : s->payload;
@@ -292,7 +292,7 @@ static bool skip_payload(struct stream *s)
 	return !s->payload;
 }
 
-/* The next record that is not packed. 1, or else as stream_next(). */
+/* Gets the next record that is not packed. Returns 1, or else as stream_next(). */
 static int next_outer(struct stream *s, bool wait, const struct perf_event_header **rec)
 {
 	for (;;) {
@@ -311,7 +311,7 @@ static int next_outer(struct stream *s, bool wait, const struct perf_event_heade
 	}
 }
 
-/* Any record, in any state of the stream. Not inlined, to keep the common case short. */
+/* Gets any record, in any state of the stream. Not inlined, to keep the common case short. */
 static int __attribute__((noinline))
 next_record(struct stream *s, bool wait, const struct perf_event_header **rec)
 {
@@ -342,9 +342,9 @@ int stream_next(struct stream *s, bool wait, const struct perf_event_header **re
 	const struct perf_event_header *at = (const void *)s->outer.at;
 	size_t left = left_in(&s->outer);
 
-	/* The common case: a record of the kernel's that can be handed out as it is. Where the one
-	 * behind it starts is known only when its size is there, which takes a trip to memory:
-	 * without the prefetch half of the time of a whole analysis is spent on that. */
+	/* The common case: a record of the kernel's that can be handed out in place. The start of
+	 * the next one is known only when its size is, which takes a trip to memory: without the
+	 * prefetch an analysis spends half of its time on that. */
 	if (!s->payload && !s->unpacking && !left_in(&s->unpacked) && left >= sizeof(*at) &&
 	    !((uintptr_t)at & 7) && at->type < RECORD_USER && at->size >= sizeof(*at) &&
 	    at->size <= left) {
@@ -358,7 +358,7 @@ int stream_next(struct stream *s, bool wait, const struct perf_event_header **re
 	return next_record(s, wait, rec);
 }
 
-/* Collects size bytes of the pipe, which are not all in the chunk. */
+/* Collects size bytes of the pipe that are not all in the chunk. */
 static int collect(struct stream *s, size_t size)
 {
 	size_t room = 0;
@@ -367,7 +367,7 @@ static int collect(struct stream *s, size_t size)
 		size_t part = left_in(&s->outer) < size - n ? left_in(&s->outer) : size - n;
 		int ret;
 
-		/* Memory grows with what is there, not with what the size claims. */
+		/* Memory grows with the data that is there, not with the claimed size. */
 		while (n + part > room) {
 			uint8_t *bytes = realloc(s->bytes, room ? room * 2 : CHUNK);
 
@@ -413,7 +413,7 @@ const void *stream_payload(struct stream *s, size_t *size)
 	return stream_bytes(s, *size);
 }
 
-/* Every so many bytes of the file a mark, as long as there is room. */
+/* Sets a mark every MARK_STEP bytes of the file, as long as there is room. */
 static void mark_file(struct stream *s, const struct perf_event_header *rec, uint64_t time)
 {
 	uint64_t offset = (const uint8_t *)rec - s->file;
@@ -425,7 +425,7 @@ static void mark_file(struct stream *s, const struct perf_event_header *rec, uin
 		s->youngest = time;
 }
 
-/* Gives back the memory of the part of the file that is done with: it can be read again, but a run
+/* Gives back the memory of the part of the file that was released. It can be read again, but a run
  * should not grow with its recording. */
 static void forget_file(struct stream *s, uint64_t oldest)
 {
