@@ -31,6 +31,9 @@ enum event_flags {
 			       starts it */
 };
 
+/* Events that session_next() returns at most. */
+enum { BATCH_MAX = 1024 };
+
 struct event {
 	double time;	       /* ns since the session's time base */
 	const uint8_t *raw;    /* payload; for a tracepoint starts with common_type */

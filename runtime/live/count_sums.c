@@ -20,32 +20,32 @@ struct count_sums {
 
 struct count_sums *count_sums_new(uint32_t nr_events)
 {
-	struct count_sums *t = calloc(1, sizeof(*t));
+	struct count_sums *sums = calloc(1, sizeof(*sums));
 
-	if (t)
-		t->nr_events = nr_events;
-	return t;
+	if (sums)
+		sums->nr_events = nr_events;
+	return sums;
 }
 
-void count_sums_free(struct count_sums *t)
+void count_sums_free(struct count_sums *sums)
 {
-	if (!t)
+	if (!sums)
 		return;
-	free(t->ids);
-	free(t->cells);
-	free(t->counts);
-	free(t);
+	free(sums->ids);
+	free(sums->cells);
+	free(sums->counts);
+	free(sums);
 }
 
 /* Returns the row with this id, or the one before which it belongs. */
-static uint32_t place_of(const struct count_sums *t, int32_t id)
+static uint32_t place_of(const struct count_sums *sums, int32_t id)
 {
-	uint32_t low = 0, high = t->nr_rows;
+	uint32_t low = 0, high = sums->nr_rows;
 
 	while (low < high) {
 		uint32_t middle = (low + high) / 2;
 
-		if (t->ids[middle] < id)
+		if (sums->ids[middle] < id)
 			low = middle + 1;
 		else
 			high = middle;
@@ -53,76 +53,76 @@ static uint32_t place_of(const struct count_sums *t, int32_t id)
 	return low;
 }
 
-static int grow(struct count_sums *t)
+static int grow(struct count_sums *sums)
 {
-	uint32_t room = t->room ? t->room * 2 : 16;
-	size_t cells = (size_t)room * t->nr_events;
-	int32_t *ids = reallocarray(t->ids, room, sizeof(*ids));
+	uint32_t room = sums->room ? sums->room * 2 : 16;
+	size_t cells = (size_t)room * sums->nr_events;
+	int32_t *ids = reallocarray(sums->ids, room, sizeof(*ids));
 
 	if (!ids)
 		return -ENOMEM;
-	t->ids = ids;
-	struct cell *grown = reallocarray(t->cells, cells, sizeof(*grown));
+	sums->ids = ids;
+	struct cell *grown = reallocarray(sums->cells, cells, sizeof(*grown));
 
 	if (!grown)
 		return -ENOMEM;
-	t->cells = grown;
-	struct count *counts = reallocarray(t->counts, cells, sizeof(*counts));
+	sums->cells = grown;
+	struct count *counts = reallocarray(sums->counts, cells, sizeof(*counts));
 
 	if (!counts)
 		return -ENOMEM;
-	t->counts = counts;
-	t->room = room;
+	sums->counts = counts;
+	sums->room = room;
 	return 0;
 }
 
-int count_sums_expect(struct count_sums *t, int32_t id, uint32_t event)
+int count_sums_expect(struct count_sums *sums, int32_t id, uint32_t event)
 {
-	uint32_t row = place_of(t, id), behind = t->nr_rows - row;
-	size_t size = t->nr_events * sizeof(*t->cells);
+	uint32_t row = place_of(sums, id), behind = sums->nr_rows - row;
+	size_t size = sums->nr_events * sizeof(*sums->cells);
 
-	if (!behind || t->ids[row] != id) {
-		if (t->nr_rows == t->room && grow(t))
+	if (!behind || sums->ids[row] != id) {
+		if (sums->nr_rows == sums->room && grow(sums))
 			return -ENOMEM;
-		memmove(&t->ids[row + 1], &t->ids[row], behind * sizeof(*t->ids));
-		memmove(&t->cells[(row + 1) * t->nr_events], &t->cells[row * t->nr_events],
-			behind * size);
-		t->ids[row] = id;
-		memset(&t->cells[row * t->nr_events], 0, size);
-		t->nr_rows++;
+		memmove(&sums->ids[row + 1], &sums->ids[row], behind * sizeof(*sums->ids));
+		memmove(&sums->cells[(row + 1) * sums->nr_events],
+			&sums->cells[row * sums->nr_events], behind * size);
+		sums->ids[row] = id;
+		memset(&sums->cells[row * sums->nr_events], 0, size);
+		sums->nr_rows++;
 	}
-	t->cells[row * t->nr_events + event].expected = true;
+	sums->cells[row * sums->nr_events + event].expected = true;
 	return 0;
 }
 
-void count_sums_add(struct count_sums *t, int32_t id, uint32_t event, uint64_t value,
+void count_sums_add(struct count_sums *sums, int32_t id, uint32_t event, uint64_t value,
 		    uint64_t enabled, uint64_t running)
 {
-	struct cell *c = &t->cells[place_of(t, id) * t->nr_events + event];
+	struct cell *c = &sums->cells[place_of(sums, id) * sums->nr_events + event];
 
 	c->value += running < enabled && running ? (double)value * enabled / running : value;
 	c->enabled += enabled;
 	c->running += running;
 }
 
-void count_sums_take(struct count_sums *t, struct counts *out)
+void count_sums_take(struct count_sums *sums, struct counts *out)
 {
-	uint32_t n = t->nr_rows * t->nr_events;
+	uint32_t n = sums->nr_rows * sums->nr_events;
 
 	for (uint32_t i = 0; i < n; i++) {
-		struct cell *c = &t->cells[i];
+		struct cell *c = &sums->cells[i];
 
-		t->counts[i].value = c->value;
-		t->counts[i].share = !c->expected ? -1
-				     : c->enabled ? (double)c->running / c->enabled
-						  : 1;
+		sums->counts[i].value = c->value;
+		sums->counts[i].share = !c->expected ? -1
+					: c->enabled ? (double)c->running / c->enabled
+						     : 1;
 		c->value = 0;
 		c->enabled = c->running = 0;
 	}
 	*out = (struct counts){
-		.nr_rows = t->nr_rows,
-		.nr_events = t->nr_events,
-		.ids = t->ids,
-		.values = t->counts,
+		.nr_rows = sums->nr_rows,
+		.nr_events = sums->nr_events,
+		.ids = sums->ids,
+		.values = sums->counts,
 	};
 }

@@ -24,13 +24,13 @@ struct counts {
 
 /* Returns NULL without memory. */
 struct count_sums *count_sums_new(uint32_t nr_events);
-void count_sums_free(struct count_sums *t);
+void count_sums_free(struct count_sums *sums);
 
 /* From now on the event is counted for this CPU or thread. Returns 0 or -ENOMEM. */
-int count_sums_expect(struct count_sums *t, int32_t id, uint32_t event);
+int count_sums_expect(struct count_sums *sums, int32_t id, uint32_t event);
 /* Adds what a counter has counted since its last read, the ns it should have been counted and the
  * ns it was. The event must be expected. */
-void count_sums_add(struct count_sums *t, int32_t id, uint32_t event, uint64_t value,
+void count_sums_add(struct count_sums *sums, int32_t id, uint32_t event, uint64_t value,
 		    uint64_t enabled, uint64_t running);
 /* Gets everything that was added since the last call. The result is valid until any other call. */
-void count_sums_take(struct count_sums *t, struct counts *out);
+void count_sums_take(struct count_sums *sums, struct counts *out);

@@ -34,35 +34,35 @@ struct counters {
 static const struct perf_event_attr placeholder = {
 	.type = PERF_TYPE_SOFTWARE, .size = sizeof(placeholder), .config = PERF_COUNT_SW_DUMMY};
 
-static bool is_here(const struct counters *c, const struct evsel *b)
+static bool is_here(const struct counters *c, const struct evsel *sel)
 {
-	return c->cpu < 0 || cpus_has(&b->cpus, c->cpu);
+	return c->cpu < 0 || cpus_has(&sel->cpus, c->cpu);
 }
 
 static int open_counter(const struct counters *c, uint32_t event, int32_t target, int group,
 			struct error *err)
 {
-	const struct evlist *p = c->evlist;
-	const struct evsel *b = &p->counted[event];
-	struct perf_event_attr attr = is_here(c, b) ? b->attr : placeholder;
+	const struct evlist *evlist = c->evlist;
+	const struct evsel *sel = &evlist->counted[event];
+	struct perf_event_attr attr = is_here(c, sel) ? sel->attr : placeholder;
 	int fd;
 
-	attr.read_format = b->attr.read_format;
+	attr.read_format = sel->attr.read_format;
 	/* A member that is opened disabled would stay disabled when its leader is enabled. */
 	attr.disabled = group < 0;
-	attr.enable_on_exec = group < 0 && p->config.enable_on_exec;
-	attr.inherit = b->attr.inherit;
-	attr.use_clockid = b->attr.use_clockid;
-	attr.clockid = b->attr.clockid;
-	fd = evlist_open_event(&attr, target, c->cpu, group, p->targets[GROUP_EVENTS].flags);
+	attr.enable_on_exec = group < 0 && evlist->config.enable_on_exec;
+	attr.inherit = sel->attr.inherit;
+	attr.use_clockid = sel->attr.use_clockid;
+	attr.clockid = sel->attr.clockid;
+	fd = evlist_open_event(&attr, target, c->cpu, group, evlist->targets[GROUP_EVENTS].flags);
 	if (fd < 0)
-		return fd == -ESRCH ? fd : evlist_open_error(p, b->event, fd, err);
-	if (is_here(c, b) && b->event->filter &&
-	    ioctl(fd, PERF_EVENT_IOC_SET_FILTER, b->event->filter)) {
+		return fd == -ESRCH ? fd : evlist_open_error(evlist, sel->event, fd, err);
+	if (is_here(c, sel) && sel->event->filter &&
+	    ioctl(fd, PERF_EVENT_IOC_SET_FILTER, sel->event->filter)) {
 		int code = -errno;
 
 		close(fd);
-		return evlist_filter_error(b->event, code, err);
+		return evlist_filter_error(sel->event, code, err);
 	}
 	return fd;
 }
@@ -71,12 +71,12 @@ static int open_counter(const struct counters *c, uint32_t event, int32_t target
 static int open_target(struct counters *c, const struct evset *evset, int32_t target,
 		       uint32_t place, struct error *err)
 {
-	const struct evlist *p = c->evlist;
-	struct counter *list = &c->counters[c->nr_targets * p->nr_counted];
-	int sampler = p->sampler >= 0 ? evset_event_fd(evset, p->sampler, place) : -1;
+	const struct evlist *evlist = c->evlist;
+	struct counter *list = &c->counters[c->nr_targets * evlist->nr_counted];
+	int sampler = evlist->sampler >= 0 ? evset_event_fd(evset, evlist->sampler, place) : -1;
 
-	for (uint32_t i = 0; i < p->nr_counted; i++) {
-		uint32_t leader = p->counted[i].leader;
+	for (uint32_t i = 0; i < evlist->nr_counted; i++) {
+		uint32_t leader = evlist->counted[i].leader;
 		int group = sampler >= 0 ? sampler : leader < i ? list[leader].fd : -1;
 
 		list[i] = (struct counter){.fd = open_counter(c, i, target, group, err)};
@@ -88,18 +88,18 @@ static int open_target(struct counters *c, const struct evset *evset, int32_t ta
 			return code;
 		}
 	}
-	c->ids[c->nr_targets++] = p->config.tids ? target : c->cpu;
+	c->ids[c->nr_targets++] = evlist->config.tids ? target : c->cpu;
 	return 0;
 }
 
 static int open_all(struct counters *c, const struct evset *evset, struct error *err)
 {
-	const struct evlist *p = c->evlist;
-	const struct targets *targets = &p->targets[GROUP_EVENTS];
+	const struct evlist *evlist = c->evlist;
+	const struct targets *targets = &evlist->targets[GROUP_EVENTS];
 
-	c->counters = calloc((size_t)targets->n * p->nr_counted, sizeof(*c->counters));
+	c->counters = calloc((size_t)targets->n * evlist->nr_counted, sizeof(*c->counters));
 	c->ids = calloc(targets->n, sizeof(*c->ids));
-	c->words = calloc(FIRST + p->nr_counted, sizeof(*c->words));
+	c->words = calloc(FIRST + evlist->nr_counted, sizeof(*c->words));
 	if (!c->counters || !c->ids || !c->words)
 		return error_set(err, -ENOMEM, "out of memory");
 	for (uint32_t i = 0; i < targets->n; i++) {
@@ -111,14 +111,14 @@ static int open_all(struct counters *c, const struct evset *evset, struct error 
 	if (!c->nr_targets)
 		return error_set(err, -ESRCH, "all threads to attach to have ended");
 	for (uint32_t i = 0; i < c->nr_targets; i++)
-		for (uint32_t event = 0; event < p->nr_counted; event++)
-			if (is_here(c, &p->counted[event]) &&
+		for (uint32_t event = 0; event < evlist->nr_counted; event++)
+			if (is_here(c, &evlist->counted[event]) &&
 			    count_sums_expect(c->sums, c->ids[i], event))
 				return error_set(err, -ENOMEM, "out of memory");
 	return 0;
 }
 
-struct counters *counters_open(const struct evlist *p, const struct evset *evset, int cpu,
+struct counters *counters_open(const struct evlist *evlist, const struct evset *evset, int cpu,
 			       struct count_sums *sums, int *code, struct error *err)
 {
 	struct counters *c = calloc(1, sizeof(*c));
@@ -127,7 +127,7 @@ struct counters *counters_open(const struct evlist *p, const struct evset *evset
 		*code = error_set(err, -ENOMEM, "out of memory");
 		return NULL;
 	}
-	c->evlist = p;
+	c->evlist = evlist;
 	c->sums = sums;
 	c->cpu = cpu;
 	*code = open_all(c, evset, err);

@@ -17,7 +17,7 @@ struct evset;
  * the CPU's, for the sampled event that reads them. Threads that have exited are skipped. Returns
  * NULL with a message and a negative errno in *code, as evset_open(). The evlist and the sums must
  * outlive the counters. */
-struct counters *counters_open(const struct evlist *p, const struct evset *evset, int cpu,
+struct counters *counters_open(const struct evlist *evlist, const struct evset *evset, int cpu,
 			       struct count_sums *sums, int *code, struct error *err);
 void counters_close(struct counters *c);
 int counters_cpu(const struct counters *c);

@@ -32,9 +32,9 @@ int evlist_open_event(const struct perf_event_attr *attr, int target, int cpu, i
 	return fd >= 0 ? fd : -errno;
 }
 
-static uint64_t nr_cpus(const struct evlist *p, const struct cpus *of)
+static uint64_t nr_cpus(const struct evlist *list, const struct cpus *of)
 {
-	struct cpus cpus = p->cpus;
+	struct cpus cpus = list->cpus;
 	uint64_t n = 0;
 
 	cpus_and(&cpus, of);
@@ -44,22 +44,22 @@ static uint64_t nr_cpus(const struct evlist *p, const struct cpus *of)
 }
 
 /* Returns the number of file descriptors that all events need. */
-static uint64_t nr_files(const struct evlist *p)
+static uint64_t nr_files(const struct evlist *list)
 {
 	uint64_t n = 0;
 
-	for (uint32_t i = 0; i < p->nr_evsels; i++) {
-		const struct evsel *b = &p->evsels[i];
-		uint64_t targets = p->targets[b->group].n;
+	for (uint32_t i = 0; i < list->nr_evsels; i++) {
+		const struct evsel *sel = &list->evsels[i];
+		uint64_t targets = list->targets[sel->group].n;
 
-		n += targets * (p->per_thread ? 1 : nr_cpus(p, &b->cpus));
+		n += targets * (list->per_thread ? 1 : nr_cpus(list, &sel->cpus));
 	}
-	n += (uint64_t)p->nr_counted * p->targets[GROUP_EVENTS].n *
-	     (p->counts_threads ? 1 : nr_cpus(p, &p->cpus));
+	n += (uint64_t)list->nr_counted * list->targets[GROUP_EVENTS].n *
+	     (list->counts_threads ? 1 : nr_cpus(list, &list->cpus));
 	return n;
 }
 
-int evlist_open_error(const struct evlist *p, const struct live_event *ev, int code,
+int evlist_open_error(const struct evlist *list, const struct live_event *ev, int code,
 		      struct error *err)
 {
 	const char *name = ev ? ev->name : "task";
@@ -88,8 +88,8 @@ int evlist_open_error(const struct evlist *p, const struct live_event *ev, int c
 			err, code,
 			"%llu file descriptors are needed but only %llu are allowed in "
 			"all: raise 'ulimit -n' or ask for fewer events, cpus or threads%s",
-			(unsigned long long)nr_files(p), (unsigned long long)limit.rlim_cur,
-			p->config.inherit ? ", or for --no-inherit" : "");
+			(unsigned long long)nr_files(list), (unsigned long long)limit.rlim_cur,
+			list->config.inherit ? ", or for --no-inherit" : "");
 	case -ENOENT:
 	case -ENODEV:
 	case -EOPNOTSUPP:
@@ -120,7 +120,7 @@ static bool accepts(const struct perf_event_attr *attr)
 
 /* Finds out what perf_event_open() of this kernel supports: older ones have neither clocks nor loss
  * counters. */
-static void probe_kernel(struct evlist *p)
+static void probe_kernel(struct evlist *list)
 {
 	struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE,
 				       .size = sizeof(attr),
@@ -130,16 +130,16 @@ static void probe_kernel(struct evlist *p)
 
 	attr.use_clockid = 1;
 	attr.clockid = CLOCK_MONOTONIC;
-	p->has_clock = accepts(&attr);
+	list->has_clock = accepts(&attr);
 	attr.use_clockid = 0;
 	attr.read_format = PERF_FORMAT_LOST;
-	p->has_lost = accepts(&attr);
+	list->has_lost = accepts(&attr);
 	attr.read_format = 0;
 	attr.ksymbol = 1;
-	p->has_ksymbol = accepts(&attr);
+	list->has_ksymbol = accepts(&attr);
 }
 
-static void fill_attr(const struct evlist *p, struct perf_event_attr *attr, uint32_t pages,
+static void fill_attr(const struct evlist *list, struct perf_event_attr *attr, uint32_t pages,
 		      uint32_t watermark)
 {
 	uint64_t bytes = (uint64_t)pages * sysconf(_SC_PAGESIZE) * watermark / 100;
@@ -147,14 +147,14 @@ static void fill_attr(const struct evlist *p, struct perf_event_attr *attr, uint
 	attr->size = sizeof(*attr);
 	attr->disabled = 1;
 	attr->sample_type |= SAMPLE_TYPE;
-	attr->read_format = PERF_FORMAT_ID | (p->has_lost ? PERF_FORMAT_LOST : 0);
+	attr->read_format = PERF_FORMAT_ID | (list->has_lost ? PERF_FORMAT_LOST : 0);
 	attr->sample_id_all = 1;
 	/* A wakeup per event would cost the traced task more than the event itself. */
 	if (!attr->wakeup_events) {
 		attr->watermark = 1;
 		attr->wakeup_watermark = bytes ? bytes : 1;
 	}
-	if (p->has_clock) {
+	if (list->has_clock) {
 		attr->use_clockid = 1;
 		attr->clockid = CLOCK_MONOTONIC;
 	}
@@ -198,22 +198,22 @@ static struct perf_event_attr bare_attr(const struct live_event *ev)
 	};
 }
 
-static struct perf_event_attr counted_attr(const struct evlist *p, const struct live_event *ev)
+static struct perf_event_attr counted_attr(const struct evlist *list, const struct live_event *ev)
 {
 	struct perf_event_attr attr = bare_attr(ev);
 
 	attr.size = sizeof(attr);
 	attr.read_format =
 		PERF_FORMAT_GROUP | PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
-	attr.inherit = p->config.inherit;
-	if (p->has_clock) { /* the clock of the event whose samples may hold the counts */
+	attr.inherit = list->config.inherit;
+	if (list->has_clock) { /* the clock of the event whose samples may hold the counts */
 		attr.use_clockid = 1;
 		attr.clockid = CLOCK_MONOTONIC;
 	}
 	return attr;
 }
 
-static struct perf_event_attr event_attr(const struct evlist *p, const struct live_event *ev)
+static struct perf_event_attr event_attr(const struct evlist *list, const struct live_event *ev)
 {
 	struct perf_event_attr attr = bare_attr(ev);
 
@@ -249,8 +249,8 @@ static struct perf_event_attr event_attr(const struct evlist *p, const struct li
 		attr.config = PERF_COUNT_SW_BPF_OUTPUT;
 	}
 	records_ask(&attr, ev->record);
-	attr.write_backward = p->config.overwrite;
-	fill_attr(p, &attr, p->config.pages, p->config.watermark);
+	attr.write_backward = list->config.overwrite;
+	fill_attr(list, &attr, list->config.pages, list->config.watermark);
 	if (ev->reads == READS_ITSELF)
 		attr.sample_type |= PERF_SAMPLE_READ;
 	if (ev->reads == READS_COUNTED) {
@@ -261,7 +261,7 @@ static struct perf_event_attr event_attr(const struct evlist *p, const struct li
 }
 
 /* An event that counts nothing but makes the kernel report names, forks and exits of tasks. */
-static struct perf_event_attr task_attr(const struct evlist *p)
+static struct perf_event_attr task_attr(const struct evlist *list)
 {
 	struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE,
 				       .config = PERF_COUNT_SW_DUMMY,
@@ -270,11 +270,11 @@ static struct perf_event_attr task_attr(const struct evlist *p)
 				       .comm = 1,
 				       .comm_exec = 1};
 
-	for (uint32_t i = 0; i < p->config.nr_events; i++)
-		if (p->config.events[i].callchain || p->config.events[i].resolve)
-			attr.mmap = attr.mmap2 = 1; /* to resolve addresses of user space */
-	attr.ksymbol = attr.mmap && p->has_ksymbol; /* and some of the kernel */
-	fill_attr(p, &attr, TASK_PAGES, 50);
+	for (uint32_t i = 0; i < list->config.nr_events; i++)
+		if (list->config.events[i].callchain || list->config.events[i].resolve)
+			attr.mmap = attr.mmap2 = 1;    /* to resolve addresses of user space */
+	attr.ksymbol = attr.mmap && list->has_ksymbol; /* and some of the kernel */
+	fill_attr(list, &attr, TASK_PAGES, 50);
 	return attr;
 }
 
@@ -301,22 +301,22 @@ static int narrow(struct cpus *set, const char *list, const struct cpus *online,
 	return 0;
 }
 
-static int add_evsel(struct evlist *p, struct decoder *decoder, const struct perf_event_attr *attr,
-		     const struct live_event *ev, const struct cpus *cpus, enum evlist_group group,
-		     struct error *err)
+static int add_evsel(struct evlist *list, struct decoder *decoder,
+		     const struct perf_event_attr *attr, const struct live_event *ev,
+		     const struct cpus *cpus, enum evlist_group group, struct error *err)
 {
-	struct evsel *b = &p->evsels[p->nr_evsels++];
+	struct evsel *sel = &list->evsels[list->nr_evsels++];
 
-	b->attr = *attr;
-	b->event = ev;
-	b->cpus = *cpus;
-	b->group = group;
+	sel->attr = *attr;
+	sel->event = ev;
+	sel->cpus = *cpus;
+	sel->group = group;
 	if (group == GROUP_EVENTS) {
-		b->attr.enable_on_exec = p->config.enable_on_exec;
-		b->attr.inherit = p->config.inherit;
+		sel->attr.enable_on_exec = list->config.enable_on_exec;
+		sel->attr.inherit = list->config.inherit;
 	}
-	b->index = decoder_add_attr(decoder, &b->attr, err);
-	return b->index < 0 ? b->index : 0;
+	sel->index = decoder_add_attr(decoder, &sel->attr, err);
+	return sel->index < 0 ? sel->index : 0;
 }
 
 static int add_records(struct decoder *decoder, int index, const struct live_event *ev)
@@ -329,54 +329,54 @@ static int add_records(struct decoder *decoder, int index, const struct live_eve
 	return ret;
 }
 
-static int add_event(struct evlist *p, struct decoder *decoder, const struct live_event *ev,
+static int add_event(struct evlist *list, struct decoder *decoder, const struct live_event *ev,
 		     const struct cpus *cpus, struct error *err)
 {
-	struct perf_event_attr attr = event_attr(p, ev);
-	struct evsel *b = &p->evsels[p->nr_evsels];
-	bool everywhere = ev->everywhere && p->config.tids;
-	int ret = add_evsel(p, decoder, &attr, ev, cpus,
+	struct perf_event_attr attr = event_attr(list, ev);
+	struct evsel *sel = &list->evsels[list->nr_evsels];
+	bool everywhere = ev->everywhere && list->config.tids;
+	int ret = add_evsel(list, decoder, &attr, ev, cpus,
 			    everywhere ? GROUP_EVERYWHERE : GROUP_EVENTS, err);
 	char what[256];
 
 	if (ret)
 		return ret;
 	if (ev->perf_event)
-		decoder_set_payload(decoder, b->index, sample_payload(ev->sample));
-	ret = ev->record ? add_records(decoder, b->index, ev)
-			 : decoder_add_class(decoder, b->index, ev->class, ev->payload);
+		decoder_set_payload(decoder, sel->index, sample_payload(ev->sample));
+	ret = ev->record ? add_records(decoder, sel->index, ev)
+			 : decoder_add_class(decoder, sel->index, ev->class, ev->payload);
 	if (ret || !ev->cpus)
 		return ret;
 	snprintf(what, sizeof(what), "%s: ", ev->name);
-	p->per_thread = false;
-	return narrow(&b->cpus, ev->cpus, &p->cpus, what, err);
+	list->per_thread = false;
+	return narrow(&sel->cpus, ev->cpus, &list->cpus, what, err);
 }
 
-static int add_counted(struct evlist *p, const struct live_event *ev, const struct cpus *cpus,
+static int add_counted(struct evlist *list, const struct live_event *ev, const struct cpus *cpus,
 		       struct error *err)
 {
-	uint32_t number = p->nr_counted++, leader = 0;
-	struct evsel *b = &p->counted[number];
+	uint32_t number = list->nr_counted++, leader = 0;
+	struct evsel *sel = &list->counted[number];
 	char what[256];
 
-	while (p->counted[leader].event && p->counted[leader].event->group != ev->group)
+	while (list->counted[leader].event && list->counted[leader].event->group != ev->group)
 		leader++;
-	*b = (struct evsel){.event = ev,
-			    .attr = counted_attr(p, ev),
-			    .cpus = *cpus,
-			    .index = -1,
-			    .leader = leader};
+	*sel = (struct evsel){.event = ev,
+			      .attr = counted_attr(list, ev),
+			      .cpus = *cpus,
+			      .index = -1,
+			      .leader = leader};
 	if (!ev->cpus)
 		return 0;
 	snprintf(what, sizeof(what), "%s: ", ev->name);
-	p->counts_threads = false;
-	return narrow(&b->cpus, ev->cpus, &p->cpus, what, err);
+	list->counts_threads = false;
+	return narrow(&sel->cpus, ev->cpus, &list->cpus, what, err);
 }
 
-static int add_events(struct evlist *p, struct decoder *decoder, struct error *err)
+static int add_events(struct evlist *list, struct decoder *decoder, struct error *err)
 {
-	const struct live_config *config = &p->config;
-	struct perf_event_attr attr = task_attr(p);
+	const struct live_config *config = &list->config;
+	struct perf_event_attr attr = task_attr(list);
 	struct cpus all, cpus;
 	bool everywhere = false;
 	int ret;
@@ -384,88 +384,88 @@ static int add_events(struct evlist *p, struct decoder *decoder, struct error *e
 	/* Without a list, CPUs that come online later belong to it too. */
 	memset(&all, 0xff, sizeof(all));
 	cpus = all;
-	ret = cpus_online(&p->cpus, err);
+	ret = cpus_online(&list->cpus, err);
 	if (!ret && config->cpus)
-		ret = narrow(&cpus, config->cpus, &p->cpus, "", err);
+		ret = narrow(&cpus, config->cpus, &list->cpus, "", err);
 	if (ret)
 		return ret;
-	p->evsels = calloc(config->nr_events + 1, sizeof(*p->evsels));
-	p->counted = calloc(config->nr_events + 1, sizeof(*p->counted));
-	if (!p->evsels || !p->counted)
+	list->evsels = calloc(config->nr_events + 1, sizeof(*list->evsels));
+	list->counted = calloc(config->nr_events + 1, sizeof(*list->counted));
+	if (!list->evsels || !list->counted)
 		return error_set(err, -ENOMEM, "out of memory");
-	p->per_thread = config->tids && !config->inherit && !config->cpus;
-	p->counts_threads = config->tids && !config->cpus;
-	p->sampler = -1;
+	list->per_thread = config->tids && !config->inherit && !config->cpus;
+	list->counts_threads = config->tids && !config->cpus;
+	list->sampler = -1;
 	for (uint32_t i = 0; i < config->nr_events && !ret; i++) {
 		const struct live_event *ev = &config->events[i];
 
 		if (ev->counted) {
-			ret = add_counted(p, ev, &cpus, err);
+			ret = add_counted(list, ev, &cpus, err);
 			continue;
 		}
 		if (ev->reads == READS_COUNTED)
-			p->sampler = p->nr_evsels;
+			list->sampler = list->nr_evsels;
 		everywhere = everywhere || (ev->everywhere && config->tids);
-		ret = add_event(p, decoder, ev, &cpus, err);
+		ret = add_event(list, decoder, ev, &cpus, err);
 	}
 	if (everywhere)
-		p->per_thread = false;
+		list->per_thread = false;
 	/* Tasks have rings of their own for all of a CPU, unless only some threads matter. */
 	return ret ? ret
-		   : add_evsel(p, decoder, &attr, NULL, &all,
+		   : add_evsel(list, decoder, &attr, NULL, &all,
 			       config->tids && !everywhere ? GROUP_EVENTS : GROUP_TASKS, err);
 }
 
-static int set_targets(struct evlist *p, struct error *err)
+static int set_targets(struct evlist *list, struct error *err)
 {
-	const struct live_config *config = &p->config;
+	const struct live_config *config = &list->config;
 
 	for (int i = 0; i < NR_GROUPS; i++)
-		p->targets[i] = (struct targets){.list = &anything, .n = 1};
+		list->targets[i] = (struct targets){.list = &anything, .n = 1};
 	if (config->tids)
-		p->targets[GROUP_EVENTS] =
+		list->targets[GROUP_EVENTS] =
 			(struct targets){.list = config->tids, .n = config->nr_tids};
 	if (!config->cgroups)
 		return 0;
-	p->nr_cgroup_fds = cgroups_open(config->cgroups, &p->cgroup_fds, err);
-	if (p->nr_cgroup_fds < 0)
-		return p->nr_cgroup_fds;
-	p->targets[GROUP_EVENTS] = (struct targets){
-		.list = p->cgroup_fds, .n = p->nr_cgroup_fds, .flags = PERF_FLAG_PID_CGROUP};
+	list->nr_cgroup_fds = cgroups_open(config->cgroups, &list->cgroup_fds, err);
+	if (list->nr_cgroup_fds < 0)
+		return list->nr_cgroup_fds;
+	list->targets[GROUP_EVENTS] = (struct targets){
+		.list = list->cgroup_fds, .n = list->nr_cgroup_fds, .flags = PERF_FLAG_PID_CGROUP};
 	return 0;
 }
 
 struct evlist *evlist_new(const struct live_config *config, struct decoder *decoder,
 			  struct error *err)
 {
-	struct evlist *p = calloc(1, sizeof(*p));
+	struct evlist *list = calloc(1, sizeof(*list));
 
-	if (!p) {
+	if (!list) {
 		error_set(err, -ENOMEM, "out of memory");
 		return NULL;
 	}
-	p->config = *config;
-	probe_kernel(p);
-	if (add_events(p, decoder, err) || set_targets(p, err)) {
-		evlist_free(p);
+	list->config = *config;
+	probe_kernel(list);
+	if (add_events(list, decoder, err) || set_targets(list, err)) {
+		evlist_free(list);
 		return NULL;
 	}
-	return p;
+	return list;
 }
 
-void evlist_free(struct evlist *p)
+void evlist_free(struct evlist *list)
 {
-	if (!p)
+	if (!list)
 		return;
-	for (int i = 0; i < p->nr_cgroup_fds; i++)
-		close(p->cgroup_fds[i]);
-	free(p->cgroup_fds);
-	free(p->evsels);
-	free(p->counted);
-	free(p);
+	for (int i = 0; i < list->nr_cgroup_fds; i++)
+		close(list->cgroup_fds[i]);
+	free(list->cgroup_fds);
+	free(list->evsels);
+	free(list->counted);
+	free(list);
 }
 
-bool evlist_is_for(const struct evlist *p, const struct evsel *b, int cpu)
+bool evlist_is_for(const struct evlist *list, const struct evsel *sel, int cpu)
 {
-	return p->per_thread || cpus_has(&b->cpus, cpu);
+	return list->per_thread || cpus_has(&sel->cpus, cpu);
 }

@@ -61,7 +61,7 @@ struct evlist {
  * evlist. Returns NULL with a message. */
 struct evlist *evlist_new(const struct live_config *config, struct decoder *decoder,
 			  struct error *err);
-void evlist_free(struct evlist *p);
+void evlist_free(struct evlist *list);
 
 /* Calls perf_event_open(2), which libperf does not offer with flags. Returns a descriptor or a
  * negative errno. group: descriptor of the group's leader, or -1. */
@@ -69,8 +69,8 @@ int evlist_open_event(const struct perf_event_attr *attr, int target, int cpu, i
 		      unsigned long flags);
 /* Explain why the kernel refused to open an event (NULL: the one that reports tasks), or its
  * filter. Return code. */
-int evlist_open_error(const struct evlist *p, const struct live_event *ev, int code,
+int evlist_open_error(const struct evlist *list, const struct live_event *ev, int code,
 		      struct error *err);
 int evlist_filter_error(const struct live_event *ev, int code, struct error *err);
 /* Returns whether an event is to be opened on the CPU. */
-bool evlist_is_for(const struct evlist *p, const struct evsel *b, int cpu);
+bool evlist_is_for(const struct evlist *list, const struct evsel *sel, int cpu);

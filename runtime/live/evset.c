@@ -82,7 +82,7 @@ static void close_target(struct group *g, uint32_t place)
 
 /* Opens all events of a group for one target; libperf would give up at the first thread that has
  * exited. Returns -ESRCH without a message if the thread has exited. */
-static int open_target(const struct evlist *p, struct group *g, int cpu, int32_t target,
+static int open_target(const struct evlist *evlist, struct group *g, int cpu, int32_t target,
 		       unsigned long flags, struct error *err)
 {
 	uint32_t place = g->nr_targets, i = 0;
@@ -96,7 +96,7 @@ static int open_target(const struct evlist *p, struct group *g, int cpu, int32_t
 		*fd_at(evsel, place) = fd;
 		if (fd < 0) {
 			close_target(g, place);
-			return fd == -ESRCH ? fd : evlist_open_error(p, ev, fd, err);
+			return fd == -ESRCH ? fd : evlist_open_error(evlist, ev, fd, err);
 		}
 		if (ev && ev->filter && ioctl(fd, PERF_EVENT_IOC_SET_FILTER, ev->filter)) {
 			int code = -errno;
@@ -158,57 +158,57 @@ static int add_ids(struct group *g, struct decoder *decoder, struct error *err)
 
 	perf_evlist__for_each_entry(g->list, evsel)
 	{
-		const struct evsel *b = g->evsels[at++];
+		const struct evsel *sel = g->evsels[at++];
 
 		for (uint32_t i = 0; i < evsel->ids; i++)
-			if (decoder_add_id(decoder, evsel->id[i], b->index))
+			if (decoder_add_id(decoder, evsel->id[i], sel->index))
 				return error_set(err, -ENOMEM, "out of memory");
 	}
 	return 0;
 }
 
-static int add_evsel(struct group *g, const struct evsel *b, uint32_t nr_targets)
+static int add_evsel(struct group *g, const struct evsel *sel, uint32_t nr_targets)
 {
-	struct perf_event_attr attr = b->attr;
+	struct perf_event_attr attr = sel->attr;
 	struct perf_evsel *evsel = perf_evsel__new(&attr);
 
 	if (!evsel)
 		return -ENOMEM;
-	g->evsels[g->list->nr_entries] = b;
+	g->evsels[g->list->nr_entries] = sel;
 	perf_evlist__add(g->list, evsel);
 	evsel->fd = new_fds(nr_targets);
 	return evsel->fd ? 0 : -ENOMEM;
 }
 
 /* Opens the events of a group that are for the CPU, if any. */
-static int open_group(const struct evlist *p, struct evset *u, enum evlist_group number, int cpu,
-		      struct error *err)
+static int open_group(const struct evlist *evlist, struct evset *set, enum evlist_group number,
+		      int cpu, struct error *err)
 {
-	const struct targets *targets = &p->targets[number];
-	struct group *g = &u->groups[number];
+	const struct targets *targets = &evlist->targets[number];
+	struct group *g = &set->groups[number];
 	int ret = 0;
 
 	g->pages = TASK_PAGES;
 	g->list = perf_evlist__new();
-	g->evsels = calloc(p->nr_evsels, sizeof(struct evsel *));
+	g->evsels = calloc(evlist->nr_evsels, sizeof(struct evsel *));
 	g->targets = calloc(targets->n, sizeof(*g->targets));
 	if (!g->list || !g->evsels || !g->targets)
 		ret = -ENOMEM;
-	for (uint32_t i = 0; i < p->nr_evsels && !ret; i++) {
-		const struct evsel *b = &p->evsels[i];
+	for (uint32_t i = 0; i < evlist->nr_evsels && !ret; i++) {
+		const struct evsel *sel = &evlist->evsels[i];
 
-		if (b->group != number || !evlist_is_for(p, b, cpu))
+		if (sel->group != number || !evlist_is_for(evlist, sel, cpu))
 			continue;
-		ret = add_evsel(g, b, targets->n);
-		if (b->event)
-			g->pages = p->config.pages;
+		ret = add_evsel(g, sel, targets->n);
+		if (sel->event)
+			g->pages = evlist->config.pages;
 	}
 	if (ret)
 		return error_set(err, ret, "out of memory");
 	if (!g->list->nr_entries)
 		return 0;
 	for (uint32_t i = 0; i < targets->n; i++) {
-		ret = open_target(p, g, cpu, targets->list[i], targets->flags, err);
+		ret = open_target(evlist, g, cpu, targets->list[i], targets->flags, err);
 		if (ret && ret != -ESRCH)
 			return ret;
 	}
@@ -217,32 +217,32 @@ static int open_group(const struct evlist *p, struct evset *u, enum evlist_group
 	return map_rings(g, cpu, err);
 }
 
-static int open_groups(struct evset *u, int cpu, struct decoder *decoder, struct error *err)
+static int open_groups(struct evset *set, int cpu, struct decoder *decoder, struct error *err)
 {
 	int ret = 0;
 
 	for (int i = 0; i < NR_GROUPS && !ret; i++) {
-		ret = open_group(u->evlist, u, i, cpu, err);
+		ret = open_group(set->evlist, set, i, cpu, err);
 		if (!ret)
-			ret = add_ids(&u->groups[i], decoder, err);
+			ret = add_ids(&set->groups[i], decoder, err);
 	}
 	return ret;
 }
 
 /* Adds the rings of a group: either those that the kernel overwrites, or the others. */
-static void list_group_rings(struct evset *u, enum evlist_group group, bool is_backward)
+static void list_group_rings(struct evset *set, enum evlist_group group, bool is_backward)
 {
-	const struct group *g = &u->groups[group];
+	const struct group *g = &set->groups[group];
 	uint32_t target = 0;
 	struct perf_mmap *map;
 
 	perf_evlist__for_each_mmap(g->list, map, is_backward)
 	{
-		u->rings[u->nr_rings++] = (struct evset_ring){
+		set->rings[set->nr_rings++] = (struct evset_ring){
 			.base = map->base,
 			.pages = g->pages,
 			.target = target,
-			.tid = u->evlist->per_thread ? g->targets[target] : -1,
+			.tid = set->evlist->per_thread ? g->targets[target] : -1,
 			.has_events = group != GROUP_TASKS,
 			.is_backward = is_backward,
 			.group = group,
@@ -251,41 +251,41 @@ static void list_group_rings(struct evset *u, enum evlist_group group, bool is_b
 	}
 }
 
-static int list_rings(struct evset *u, struct error *err)
+static int list_rings(struct evset *set, struct error *err)
 {
 	uint32_t n = 0;
 
 	for (int i = 0; i < NR_GROUPS; i++)
-		n += u->groups[i].list->nr_mmaps * 2;
-	u->rings = calloc(n, sizeof(*u->rings));
-	if (!u->rings)
+		n += set->groups[i].list->nr_mmaps * 2;
+	set->rings = calloc(n, sizeof(*set->rings));
+	if (!set->rings)
 		return error_set(err, -ENOMEM, "out of memory");
 	for (int i = 0; i < NR_GROUPS; i++) {
-		list_group_rings(u, i, false);
-		list_group_rings(u, i, true);
+		list_group_rings(set, i, false);
+		list_group_rings(set, i, true);
 	}
 	return 0;
 }
 
-struct evset *evset_open(const struct evlist *p, struct decoder *decoder, int cpu, int *code,
+struct evset *evset_open(const struct evlist *evlist, struct decoder *decoder, int cpu, int *code,
 			 struct error *err)
 {
-	struct evset *u = calloc(1, sizeof(*u));
+	struct evset *set = calloc(1, sizeof(*set));
 
-	if (!u) {
+	if (!set) {
 		*code = error_set(err, -ENOMEM, "out of memory");
 		return NULL;
 	}
 	libperf_init(ignore_libperf);
-	u->evlist = p;
-	*code = open_groups(u, cpu, decoder, err);
+	set->evlist = evlist;
+	*code = open_groups(set, cpu, decoder, err);
 	if (!*code)
-		*code = list_rings(u, err);
+		*code = list_rings(set, err);
 	if (*code) {
-		evset_close(u);
+		evset_close(set);
 		return NULL;
 	}
-	return u;
+	return set;
 }
 
 /* libperf does not free what it allocates for its events. */
@@ -304,52 +304,53 @@ static void close_events(struct perf_evlist *list)
 	perf_evlist__delete(list);
 }
 
-void evset_close(struct evset *u)
+void evset_close(struct evset *set)
 {
-	if (!u)
+	if (!set)
 		return;
 	for (int i = 0; i < NR_GROUPS; i++) {
-		close_events(u->groups[i].list);
-		free(u->groups[i].evsels);
-		free(u->groups[i].targets);
+		close_events(set->groups[i].list);
+		free(set->groups[i].evsels);
+		free(set->groups[i].targets);
 	}
-	free(u->rings);
-	free(u);
+	free(set->rings);
+	free(set);
 }
 
-bool evset_has_events(const struct evset *u)
+bool evset_has_events(const struct evset *set)
 {
-	return u->groups[GROUP_EVENTS].nr_targets > 0 || u->groups[GROUP_EVERYWHERE].nr_targets > 0;
+	return set->groups[GROUP_EVENTS].nr_targets > 0 ||
+	       set->groups[GROUP_EVERYWHERE].nr_targets > 0;
 }
 
-uint32_t evset_nr_rings(const struct evset *u)
+uint32_t evset_nr_rings(const struct evset *set)
 {
-	return u->nr_rings;
+	return set->nr_rings;
 }
 
-const struct evset_ring *evset_ring(const struct evset *u, uint32_t ring)
+const struct evset_ring *evset_ring(const struct evset *set, uint32_t ring)
 {
-	return &u->rings[ring];
+	return &set->rings[ring];
 }
 
-int evset_ring_fd(const struct evset *u, uint32_t ring, uint32_t number)
+int evset_ring_fd(const struct evset *set, uint32_t ring, uint32_t number)
 {
-	const struct group *g = &u->groups[u->rings[ring].group];
+	const struct group *g = &set->groups[set->rings[ring].group];
 
-	if (u->evlist->per_thread)
-		return number ? -1 : *fd_at(perf_evlist__first(g->list), u->rings[ring].target);
+	if (set->evlist->per_thread)
+		return number ? -1 : *fd_at(perf_evlist__first(g->list), set->rings[ring].target);
 	return number < g->nr_targets ? *fd_at(perf_evlist__first(g->list), number) : -1;
 }
 
-int evset_event_fd(const struct evset *u, int number, uint32_t target)
+int evset_event_fd(const struct evset *set, int number, uint32_t target)
 {
-	const struct group *g = &u->groups[GROUP_EVENTS];
+	const struct group *g = &set->groups[GROUP_EVENTS];
 	struct perf_evsel *evsel;
 	uint32_t i = 0;
 
 	perf_evlist__for_each_entry(g->list, evsel)
 	{
-		if (g->evsels[i++] == &u->evlist->evsels[number])
+		if (g->evsels[i++] == &set->evlist->evsels[number])
 			return *fd_at(evsel, target);
 	}
 	return -1;
@@ -371,23 +372,23 @@ static int enable_group(const struct group *g, struct error *err)
 	return 0;
 }
 
-int evset_watch_tasks(struct evset *u, struct error *err)
+int evset_watch_tasks(struct evset *set, struct error *err)
 {
-	return enable_group(&u->groups[GROUP_TASKS], err);
+	return enable_group(&set->groups[GROUP_TASKS], err);
 }
 
-int evset_enable_everywhere(struct evset *u, struct error *err)
+int evset_enable_everywhere(struct evset *set, struct error *err)
 {
-	return enable_group(&u->groups[GROUP_EVERYWHERE], err);
+	return enable_group(&set->groups[GROUP_EVERYWHERE], err);
 }
 
-int evset_enable(struct evset *u, struct error *err)
+int evset_enable(struct evset *set, struct error *err)
 {
-	int ret = evset_watch_tasks(u, err);
+	int ret = evset_watch_tasks(set, err);
 
 	if (!ret)
-		ret = evset_enable_everywhere(u, err);
-	return ret ? ret : enable_group(&u->groups[GROUP_EVENTS], err);
+		ret = evset_enable_everywhere(set, err);
+	return ret ? ret : enable_group(&set->groups[GROUP_EVENTS], err);
 }
 
 /* Stops the events of a class; -1: all. */
@@ -407,23 +408,23 @@ static void disable_group(const struct group *g, int class)
 	}
 }
 
-void evset_disable(struct evset *u)
+void evset_disable(struct evset *set)
 {
-	disable_group(&u->groups[GROUP_EVENTS], -1);
-	disable_group(&u->groups[GROUP_EVERYWHERE], -1);
+	disable_group(&set->groups[GROUP_EVENTS], -1);
+	disable_group(&set->groups[GROUP_EVERYWHERE], -1);
 }
 
-void evset_pause(struct evset *u, bool paused)
+void evset_pause(struct evset *set, bool paused)
 {
-	for (uint32_t i = 0; i < u->nr_rings; i++)
-		if (u->rings[i].is_backward)
-			ioctl(evset_ring_fd(u, i, 0), PERF_EVENT_IOC_PAUSE_OUTPUT, paused);
+	for (uint32_t i = 0; i < set->nr_rings; i++)
+		if (set->rings[i].is_backward)
+			ioctl(evset_ring_fd(set, i, 0), PERF_EVENT_IOC_PAUSE_OUTPUT, paused);
 }
 
-void evset_disable_class(struct evset *u, uint16_t class)
+void evset_disable_class(struct evset *set, uint16_t class)
 {
-	disable_group(&u->groups[GROUP_EVENTS], class);
-	disable_group(&u->groups[GROUP_EVERYWHERE], class);
+	disable_group(&set->groups[GROUP_EVENTS], class);
+	disable_group(&set->groups[GROUP_EVERYWHERE], class);
 }
 
 static uint64_t group_lost(const struct group *g)
@@ -448,9 +449,9 @@ static uint64_t group_lost(const struct group *g)
 	return sum;
 }
 
-uint64_t evset_lost(const struct evset *u)
+uint64_t evset_lost(const struct evset *set)
 {
-	if (!u->evlist->has_lost)
+	if (!set->evlist->has_lost)
 		return 0;
-	return group_lost(&u->groups[GROUP_EVENTS]) + group_lost(&u->groups[GROUP_EVERYWHERE]);
+	return group_lost(&set->groups[GROUP_EVENTS]) + group_lost(&set->groups[GROUP_EVERYWHERE]);
 }

@@ -26,30 +26,30 @@ struct evset_ring {
  * decoder. Threads that have exited are skipped. Returns NULL with a message and a negative errno
  * in *code: -ENODEV if the CPU is offline, -ESRCH if no thread is left. The evlist must outlive the
  * evset. */
-struct evset *evset_open(const struct evlist *p, struct decoder *decoder, int cpu, int *code,
+struct evset *evset_open(const struct evlist *evlist, struct decoder *decoder, int cpu, int *code,
 			 struct error *err);
-void evset_close(struct evset *u);
+void evset_close(struct evset *set);
 /* Returns whether it has any event besides the one that reports tasks. */
-bool evset_has_events(const struct evset *u);
-uint32_t evset_nr_rings(const struct evset *u);
-const struct evset_ring *evset_ring(const struct evset *u, uint32_t ring);
+bool evset_has_events(const struct evset *set);
+uint32_t evset_nr_rings(const struct evset *set);
+const struct evset_ring *evset_ring(const struct evset *set, uint32_t ring);
 /* Returns the descriptors to poll for a ring: one per target that writes to it, from number 0; -1
  * after the last one. Each of them wakes until its thread and those that inherited from it have
  * exited. */
-int evset_ring_fd(const struct evset *u, uint32_t ring, uint32_t number);
+int evset_ring_fd(const struct evset *set, uint32_t ring, uint32_t number);
 
 /* Returns the descriptor of an evsel of the evlist for a target; -1 if it is not open. */
-int evset_event_fd(const struct evset *u, int number, uint32_t target);
+int evset_event_fd(const struct evset *set, int number, uint32_t target);
 
-int evset_watch_tasks(struct evset *u, struct error *err);
+int evset_watch_tasks(struct evset *set, struct error *err);
 /* Enables only the events of all threads, which an exec() does not start. */
-int evset_enable_everywhere(struct evset *u, struct error *err);
-int evset_enable(struct evset *u, struct error *err);
+int evset_enable_everywhere(struct evset *set, struct error *err);
+int evset_enable(struct evset *set, struct error *err);
 /* Stops the events. Tasks with rings of their own are still reported. */
-void evset_disable(struct evset *u);
+void evset_disable(struct evset *set);
 /* Stops the kernel from writing to the rings that it overwrites; records are lost meanwhile. */
-void evset_pause(struct evset *u, bool paused);
+void evset_pause(struct evset *set, bool paused);
 /* Stops the events of one class. */
-void evset_disable_class(struct evset *u, uint16_t class);
+void evset_disable_class(struct evset *set, uint16_t class);
 /* Returns the records lost so far; 0 if the kernel does not count them. */
-uint64_t evset_lost(const struct evset *u);
+uint64_t evset_lost(const struct evset *set);

@@ -90,8 +90,6 @@ enum batch_flags {
 	BATCH_NOTICE = 16      /* session_take_notice() has something to say */
 };
 
-enum { BATCH_MAX = 1024 };
-
 struct batch {
 	struct event *events; /* the same address for the session's life */
 	int32_t n;	      /* at most BATCH_MAX */

@@ -11,6 +11,6 @@ enum name_style {
 	NAMES_MANGLED, /* as in the file */
 };
 
-/* Writes the readable name, 0-ended, and returns its length; 0 where name is not mangled, or its
- * readable form does not fit. */
+/* Writes the readable name with a NUL and returns its length; 0 if name is not mangled or the
+ * readable name does not fit. */
 size_t demangle(const char *name, enum name_style style, char *out, size_t size);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Two levels of arrays indexed by pid, as in the task table: the kernel keeps pids below 4 Mi,
- * others are not believed.
+ * Two levels of arrays indexed by pid. Pids from PIDS_MAX on are not believed.
  */
 #include "stacks/processes.h"
 
@@ -14,7 +13,7 @@
 
 enum {
 	PAGE_PROCESSES = 512,
-	MAX_LIVES = 32, /* of one process: the newest */
+	MAX_IMAGES = 32, /* per process: the newest ones */
 };
 
 struct page {
@@ -24,7 +23,7 @@ struct page {
 
 struct processes {
 	struct page *pages[PIDS_MAX / PAGE_PROCESSES];
-	struct process ended; /* head of the list: newer is the one that ended first */
+	struct process ended; /* head of the list: newer is the process that exited first */
 	uint32_t count, nr_ended, max_ended;
 };
 
@@ -114,17 +113,17 @@ void processes_free(struct processes *t)
 	free(t);
 }
 
-/* Opens a place for one more life; the oldest may have to go. */
+/* Makes room for one more image; the oldest one may be dropped. */
 static bool make_room(struct process *p)
 {
-	uint32_t room = p->room ? MAX_LIVES : 2;
+	uint32_t room = p->room ? MAX_IMAGES : 2;
 	struct image *images;
 
 	if (p->nr_images < p->room)
 		return true;
-	if (p->nr_images == MAX_LIVES) {
+	if (p->nr_images == MAX_IMAGES) {
 		address_space_put(p->images[0].space);
-		memmove(&p->images[0], &p->images[1], (MAX_LIVES - 1) * sizeof(*images));
+		memmove(&p->images[0], &p->images[1], (MAX_IMAGES - 1) * sizeof(*images));
 		p->nr_images--;
 		return true;
 	}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Lines are "START-END PERM OFFSET MAJ:MIN INODE      PATH", numbers but the inode in hexadecimal.
+ * Lines are "START-END PERM OFFSET MAJ:MIN INODE      PATH"; all numbers but the inode are
+ * hexadecimal.
  */
 #include "stacks/procmaps.h"
 
@@ -10,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Takes a number and the character behind it. */
+/* Reads a number and the character after it. */
 static bool take(char **at, int base, char behind, uint64_t *value)
 {
 	char *end;
