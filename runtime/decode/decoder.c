@@ -218,10 +218,11 @@ int decoder_check(struct decoder *d, struct error *err)
 		struct layout *l = &d->layouts[i];
 
 		if (l->id != d->id_word || l->id == ABSENT)
-			return error_set(err, -EINVAL,
-					 "samples of event %d carry no id at the place where those "
-					 "of event 0 do, so they cannot be told apart",
-					 i);
+			return error_set(
+				err, -EINVAL,
+				"samples of event %d do not have their id where those of event 0 "
+				"have it, so they cannot be told apart",
+				i);
 		if (l->end_id != d->id_end_word)
 			d->id_end_word = ABSENT;
 		if (l->time != d->time_word)

@@ -335,7 +335,7 @@ int format_parse(struct format *format, const char *text, size_t size, struct er
 		}
 		ret = parse_line(format, line, &has_id);
 		if (ret == -EINVAL)
-			error_set(err, ret, "format line %u is not understood: %.*s", nr,
+			error_set(err, ret, "cannot parse format line %u: %.*s", nr,
 				  (int)(line.len < 200 ? line.len : 200), line.at);
 	}
 	if (!ret && (!format->name[0] || !has_id || !format->nr_fields))

@@ -109,7 +109,7 @@ static int open_all(struct counters *c, const struct evset *evset, struct error 
 			return ret;
 	}
 	if (!c->nr_targets)
-		return error_set(err, -ESRCH, "all threads to attach to have ended");
+		return error_set(err, -ESRCH, "all target threads have exited");
 	for (uint32_t i = 0; i < c->nr_targets; i++)
 		for (uint32_t event = 0; event < evlist->nr_counted; event++)
 			if (is_here(c, &evlist->counted[event]) &&

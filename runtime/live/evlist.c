@@ -86,16 +86,16 @@ int evlist_open_error(const struct evlist *list, const struct live_event *ev, in
 		getrlimit(RLIMIT_NOFILE, &limit);
 		return error_set(
 			err, code,
-			"%llu file descriptors are needed but only %llu are allowed in "
-			"all: raise 'ulimit -n' or ask for fewer events, cpus or threads%s",
+			"%llu file descriptors are needed, but only %llu are allowed: raise "
+			"'ulimit -n', or use fewer events, CPUs or threads%s",
 			(unsigned long long)nr_files(list), (unsigned long long)limit.rlim_cur,
-			list->config.inherit ? ", or for --no-inherit" : "");
+			list->config.inherit ? ", or --no-inherit" : "");
 	case -ENOENT:
 	case -ENODEV:
 	case -EOPNOTSUPP:
 		return error_set(err, code, "this kernel or machine has no %s event", name);
 	case -ENOSPC:
-		return error_set(err, code, "this CPU has no breakpoint left for %s", name);
+		return error_set(err, code, "the CPU has no free breakpoint for %s", name);
 	case -EILSEQ:
 		return error_set(err, code, "no instruction begins at %s", name);
 	default:
@@ -290,14 +290,14 @@ static int narrow(struct cpus *set, const char *list, const struct cpus *online,
 	missing = wanted;
 	cpus_subtract(&missing, online);
 	if (cpus_next(&missing, -1) >= 0)
-		return error_set(err, -EINVAL, "%sCPU %s is not online; those that are: %s", what,
+		return error_set(err, -EINVAL, "%sCPU %s is not online (online: %s)", what,
 				 cpus_text(&missing, some, sizeof(some)),
 				 cpus_text(online, have, sizeof(have)));
 	cpus_text(set, have, sizeof(have));
 	cpus_and(set, &wanted);
 	if (cpus_next(set, -1) < 0)
-		return error_set(err, -EINVAL, "%scpus=%s leaves nothing of the CPUs %s", what,
-				 list, have);
+		return error_set(err, -EINVAL, "%scpus=%s has none of the CPUs %s", what, list,
+				 have);
 	return 0;
 }
 

@@ -110,7 +110,7 @@ static int open_target(const struct evlist *evlist, struct group *g, int cpu, in
 			if (code) {
 				close_target(g, place);
 				return error_set(err, code,
-						 "%s: cannot take it from a BPF program: %s",
+						 "%s: cannot connect it to a BPF program: %s",
 						 ev->name, strerror(-code));
 			}
 		}
@@ -118,8 +118,8 @@ static int open_target(const struct evlist *evlist, struct group *g, int cpu, in
 			int code = -errno;
 
 			close_target(g, place);
-			return error_set(err, code, "%s takes no BPF program: %s", ev->name,
-					 strerror(-code));
+			return error_set(err, code, "cannot attach a BPF program to %s: %s",
+					 ev->name, strerror(-code));
 		}
 	}
 	g->targets[g->nr_targets++] = target;
@@ -213,7 +213,7 @@ static int open_group(const struct evlist *evlist, struct evset *set, enum evlis
 			return ret;
 	}
 	if (!g->nr_targets)
-		return error_set(err, -ESRCH, "all threads to attach to have ended");
+		return error_set(err, -ESRCH, "all target threads have exited");
 	return map_rings(g, cpu, err);
 }
 

@@ -45,8 +45,8 @@ char *cgroups_root(const char *mounts, struct error *err)
 	endmntent(f);
 	if (!root)
 		error_set(err, -ENOENT,
-			  "no control groups: mount -t cgroup2 none /sys/fs/cgroup makes them "
-			  "available");
+			  "cgroups are not mounted; mount them with: "
+			  "mount -t cgroup2 none /sys/fs/cgroup");
 	return root;
 }
 
@@ -80,7 +80,7 @@ static int compile(struct wanted *w, bool as_regex, struct error *err)
 		return 0;
 	}
 	regerror(code, &w->regex, text, sizeof(text));
-	return error_set(err, -EINVAL, "bad expression '%s' for cgroups: %s", w->name, text);
+	return error_set(err, -EINVAL, "invalid cgroup expression '%s': %s", w->name, text);
 }
 
 /* Returns the number of names. */

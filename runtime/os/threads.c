@@ -75,7 +75,7 @@ int threads_list(const int32_t *pids, uint32_t nr_pids, const int32_t *tids, uin
 	for (uint32_t i = 0; i < nr_tids && !ret; i++)
 		ret = add_thread(&list, tids[i], err);
 	if (!ret && !list.n)
-		ret = error_set(err, -ESRCH, "the process has ended");
+		ret = error_set(err, -ESRCH, "the process has exited");
 	if (ret) {
 		free(list.tids);
 		return ret;

@@ -160,15 +160,14 @@ int binary_find(const char *name, char *path, size_t size, struct error *err)
 	if (strncmp(name, "pid:", 4) == 0) {
 		pid = strtol(name + 4, &end, 10);
 		if (pid <= 0 || pid > INT32_MAX || *end)
-			return error_set(err, -EINVAL, "'%s' names no process", name);
+			return error_set(err, -EINVAL, "'%s' is not a process", name);
 		snprintf(found, sizeof(found), "/proc/%ld/exe", pid);
 	} else if (strchr(name, '/')) {
 		snprintf(found, sizeof(found), "%s", name);
 	} else if (!find_library(name, found, sizeof(found)) &&
 		   !find_program(name, found, sizeof(found))) {
 		return error_set(err, -ENOENT,
-				 "no library or program '%s'; a file elsewhere needs a '/' in its "
-				 "path",
+				 "no library or program '%s'; the path of another file needs a '/'",
 				 name);
 	}
 	/* realpath() would resolve /proc/PID/root to our own root. */

@@ -48,7 +48,7 @@ static int open_regular(const char *path, struct error *err)
 	}
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
 		close(fd);
-		return error_set(err, -EINVAL, "%s is no regular file", path);
+		return error_set(err, -EINVAL, "%s is not a regular file", path);
 	}
 	return fd;
 }
@@ -71,7 +71,7 @@ struct elf_file *elf_file_open(const char *path, struct error *err)
 		f->elf = elf_begin(f->fd, ELF_C_READ, NULL);
 		if (f->elf && elf_kind(f->elf) == ELF_K_ELF)
 			return f;
-		error_set(err, -ENOEXEC, "%s is no ELF file", path);
+		error_set(err, -ENOEXEC, "%s is not an ELF file", path);
 	}
 	elf_file_free(f);
 	return NULL;
@@ -238,12 +238,11 @@ static int not_found(struct elf_file *f, const struct search *search, struct err
 
 	if (!search->any)
 		return error_set(err, -ENOENT,
-				 "%s has no symbols: name the place by its offset in the file, "
-				 "as 0x1234",
+				 "%s has no symbols; give an offset in the file, such as 0x1234",
 				 f->path);
 	if (search->imported)
 		return error_set(err, -ENOENT,
-				 "%s only imports '%s': probe the library that has it", f->path,
+				 "%s only imports '%s'; probe the library that defines it", f->path,
 				 search->name);
 	nearest_start(&near, search->name);
 	walk(f, try_function_name, &near);
@@ -266,20 +265,20 @@ int elf_file_function(struct elf_file *f, const char *name, uint64_t offset, uin
 		return not_found(f, &search, err);
 	if (search.places > 1)
 		return error_set(err, -EINVAL,
-				 "%s has several functions '%s': name the place by its offset in "
-				 "the file, as 0x1234",
+				 "%s has several functions '%s'; give an offset in the file, such "
+				 "as 0x1234",
 				 f->path, name);
 	if (GELF_ST_TYPE(search.best.st_info) == STT_GNU_IFUNC)
 		return error_set(err, -EINVAL,
-				 "'%s' of %s is chosen among variants when it is loaded: probe one "
-				 "of these, or the place by its offset in the file, as 0x1234",
+				 "'%s' in %s is an indirect function; probe one of its "
+				 "implementations, or give an offset in the file, such as 0x1234",
 				 name, f->path);
 	size = search.best.st_size;
 	if (size && offset >= size)
-		return error_set(err, -EINVAL, "'%s' of %s has only %llu bytes", name, f->path,
+		return error_set(err, -EINVAL, "'%s' in %s has only %llu bytes", name, f->path,
 				 (unsigned long long)size);
 	if (elf_file_offset(f, search.best.st_value + offset, 1, file_offset))
-		return error_set(err, -EINVAL, "'%s' of %s is not in executable memory", name,
+		return error_set(err, -EINVAL, "'%s' in %s is not in executable memory", name,
 				 f->path);
 	return 0;
 }

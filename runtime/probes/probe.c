@@ -111,7 +111,7 @@ int probes_write(const char *tracefs, enum probe_target target, const char *line
 	/* The kernel would read on in the next line, and ignore what follows '#'. */
 	if (strpbrk(line, "#\n"))
 		return error_set(err, -EINVAL,
-				 "the kernel takes no '#' and no line ends in probes");
+				 "the kernel does not accept '#' or line breaks in probes");
 	/* In a single write(): the kernel parses each one as separate lines. */
 	len = asprintf(&text, "%s\n", line);
 	if (len < 0)
@@ -130,7 +130,7 @@ int probes_write(const char *tracefs, enum probe_target target, const char *line
 		return 0;
 	if (fd >= 0 && read_error_log(tracefs, line, reason, sizeof(reason)))
 		return error_set(err, -code, "%s", reason);
-	return error_set(err, -code, "%s: %s", fd < 0 ? path : "the kernel refuses it",
+	return error_set(err, -code, "%s: %s", fd < 0 ? path : "the kernel rejects it",
 			 strerror(code));
 }
 
@@ -275,8 +275,8 @@ int probes_add(struct probes *p, enum probe_target target, int32_t is_return, co
 	p->list = grown;
 	if (strpbrk(place, " \t"))
 		return error_set(err, -EINVAL,
-				 "the kernel takes no blanks in the path of probes "
-				 "with arguments");
+				 "the kernel does not accept blanks in the path of a probe with "
+				 "arguments");
 	make_name(p, name, probe.name);
 	len = snprintf(line, sizeof(line), "%c:%s/%s %s%s%s", is_return ? 'r' : 'p', p->group,
 		       probe.name, place, *args ? " " : "", args);

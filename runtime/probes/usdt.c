@@ -353,7 +353,7 @@ static int apply_format(const char *format, const char *fetch, const char *type,
 	int len;
 
 	if (!hole || strstr(hole + 2, "%s"))
-		return error_set(err, -EINVAL, "'%s' needs one %%s, where the operand goes",
+		return error_set(err, -EINVAL, "'%s' needs exactly one %%s for the operand",
 				 format);
 	len = snprintf(out, size, "%.*s%s%s%s", (int)(hole - format), format, fetch, hole + 2,
 		       strchr(format, ':') ? "" : type);

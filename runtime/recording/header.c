@@ -91,7 +91,7 @@ static int read_attrs(struct header *h, const struct contents *c, const uint8_t 
 		return error_set(err, -EBADMSG, "damaged header (events of %" PRIu64 " bytes)",
 				 c->attr_size);
 	if (!within(&c->attrs, file_size))
-		return error_set(err, -EBADMSG, "cut off inside its header");
+		return error_set(err, -EBADMSG, "truncated in its header");
 	for (uint64_t i = 0; i < c->attrs.size / c->attr_size; i++) {
 		const uint8_t *attr = file + c->attrs.offset + i * c->attr_size;
 		struct section ids;
@@ -144,20 +144,19 @@ static int read_file(struct header *h, struct stream *s, struct error *err)
 
 	if (!file)
 		return error_set(err, -ESPIPE,
-				 "a perf.data file cannot be read through a pipe: "
-				 "give its name");
+				 "a perf.data file cannot be read from a pipe; give its name");
 	if (size < sizeof(c))
-		return error_set(err, -EBADMSG, "cut off inside its header");
+		return error_set(err, -EBADMSG, "truncated in its header");
 	memcpy(&c, file, sizeof(c));
 	if (c.features[0] >> FEATURE_DIR_FORMAT & 1)
 		return error_set(err, -EOPNOTSUPP,
-				 "part of a directory that perf record --threads "
-				 "wrote, which cannot be read");
+				 "part of a directory written by perf record --threads, which is "
+				 "not supported");
 	ret = read_attrs(h, &c, file, size, err);
 	if (ret)
 		return ret;
 	if (c.data.offset > size)
-		return error_set(err, -EBADMSG, "cut off before its records");
+		return error_set(err, -EBADMSG, "truncated before its records");
 	end = c.data.offset + c.data.size;
 	if (!c.data.size) {
 		warn(h, "perf could not finish it: records, names and formats may be missing");
@@ -217,7 +216,7 @@ static int read_header_record(struct header *h, struct stream *s,
 	case RECORD_TRACING_DATA:
 		data = stream_payload(s, &size);
 		if (!data)
-			return error_set(err, -errno, "cut off inside its event formats");
+			return error_set(err, -errno, "truncated in its event formats");
 		read_feature(h, FEATURE_TRACING_DATA, data, size);
 		return 0;
 	default:
@@ -237,7 +236,7 @@ static int read_pipe(struct header *h, struct stream *s, struct error *err)
 	}
 	if (ret == -ENODATA || ret == -EBADMSG)
 		return error_set(err, ret, "%s before its first record",
-				 ret == -ENODATA ? "cut off" : "damaged");
+				 ret == -ENODATA ? "truncated" : "damaged");
 	if (ret < 0)
 		return error_set(err, ret, "%s", strerror(-ret));
 	h->first = ret ? rec : NULL;
@@ -261,10 +260,10 @@ static int refuse_foreign(const uint8_t *start, struct error *err)
 
 	for (unsigned int i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		if (!memcmp(start, kinds[i].magic, strlen(kinds[i].magic)))
-			return error_set(err, -EBADMSG, "no perf recording (%s)", kinds[i].what);
+			return error_set(err, -EBADMSG, "not a perf recording (%s)", kinds[i].what);
 	for (int i = 0; i < PIPE_HEADER; i++)
 		text &= start[i] >= ' ' || (start[i] >= '\t' && start[i] <= '\r');
-	return error_set(err, -EBADMSG, "no perf recording (%s)",
+	return error_set(err, -EBADMSG, "not a perf recording (%s)",
 			 text ? "text" : "unknown content");
 }
 
@@ -276,7 +275,7 @@ int header_read(struct header *h, struct stream *s, struct error *err)
 	if (!start && errno != ENODATA)
 		return error_set(err, -errno, "%s", strerror(errno));
 	if (!start)
-		return error_set(err, -EBADMSG, "no perf recording (%s)",
+		return error_set(err, -EBADMSG, "not a perf recording (%s)",
 				 stream_file(s, &size) ? "shorter than a header" : "empty");
 	if (memcmp(start, "PERFILE2", 8))
 		return refuse_foreign(start, err);

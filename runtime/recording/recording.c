@@ -363,11 +363,11 @@ struct recording *recording_open(const char *path, struct error *err)
 	if (!S_ISDIR(st.st_mode))
 		return recording_open_fd(fd, path, err);
 	if (faccessat(fd, "data", F_OK, 0))
-		error_set(err, -EISDIR, "%s: no perf recording (a directory)", path);
+		error_set(err, -EISDIR, "%s: not a perf recording (a directory)", path);
 	else
 		error_set(err, -EISDIR,
-			  "%s: a directory as `perf record --threads` writes it, "
-			  "which cannot be read",
+			  "%s: a directory written by perf record --threads, which is not "
+			  "supported",
 			  path);
 	close(fd);
 	return NULL;

@@ -200,10 +200,10 @@ partly 'a stop that throws' 1 './stops.lua:1: late' '^part$' ./stops.lua --input
 
 # Recordings.
 refused 'no such file' 1 '/nonexistent: No such file or directory' trace --input /nonexistent
-refused 'text' 1 '/etc/passwd: no perf recording' trace --input /etc/passwd
-refused 'an empty file' 1 '/dev/null: no perf recording .empty.' trace --input /dev/null
-refused 'an empty pipe' 1 'standard input: no perf recording .empty.' trace --input -
-refused 'a directory as recording' 1 '/tmp: no perf recording .a directory.' trace --input /tmp
+refused 'text' 1 '/etc/passwd: not a perf recording' trace --input /etc/passwd
+refused 'an empty file' 1 '/dev/null: not a perf recording .empty.' trace --input /dev/null
+refused 'an empty pipe' 1 'standard input: not a perf recording .empty.' trace --input -
+refused 'a directory as recording' 1 '/tmp: not a perf recording .a directory.' trace --input /tmp
 for profiler in rundelay task-state; do
 	refused "$profiler: no name in --filter" 2 "$profiler: --filter needs names of tasks" $profiler --filter ,
 	refused "$profiler: a quote in --filter" 2 "$profiler: a name with a quote" $profiler --filter 'a"b'
@@ -247,9 +247,9 @@ dead=$!
 wait $dead
 refused 'a dead process' 1 "no such process: $dead" trace -e $switch -p $dead
 refused 'a dead thread' 1 "no such thread: $dead" trace -e $switch -t $dead
-refused 'a cpu that is not there' 1 'CPU 99 is not online; .* 0' trace -e $switch -C 0,99
+refused 'a cpu that is not there' 1 'CPU 99 is not online .online: 0' trace -e $switch -C 0,99
 refused '--perfeval-pids of a dead process' 1 "trace: --perfeval-pids: no such process: $dead" trace -e $switch -i 1 --perfeval-pids $dead
-refused '--perfeval-cpus of no cpu' 1 'trace: --perfeval-cpus: CPU 99 is not online; .* 0' trace -e $switch -i 1 --perfeval-cpus 0,99
+refused '--perfeval-cpus of no cpu' 1 'trace: --perfeval-cpus: CPU 99 is not online .online: 0' trace -e $switch -i 1 --perfeval-cpus 0,99
 refused 'no such program' 1 "cannot execute '/no/such/program': No such file" trace -e $switch -- /no/such/program
 refused 'a program that is none' 1 "cannot execute '/etc/passwd': Permission denied" trace -e $switch -- /etc/passwd
 
@@ -272,7 +272,7 @@ else
 	skip 'no permission' 'kernel.perf_event_paranoid allows everything'
 fi
 under nomemory 'a ring without memory' 1 'cannot map rings of 262144 pages: Cannot allocate memory' trace -e $switch -m 262144
-under nofiles 'no descriptors' 1 '[0-9]+ file descriptors are needed but only 6 are allowed' trace -e $switch -N 1
+under nofiles 'no descriptors' 1 '[0-9]+ file descriptors are needed, but only 6 are allowed' trace -e $switch -N 1
 under notracefs 'no tracefs' 1 'tracefs is not mounted; mount it with: mount -t tracefs' trace -e $switch -N 1
 
 # Somebody else, who may read no tracefs.

@@ -98,7 +98,7 @@ if [ -e /sys/bus/event_source/devices/breakpoint ] && gcc -O1 -no-pie -o watch w
 	counted 'on execution' 1
 	five=$(for i in 0 4 8 12 16; do printf 'mem:%d:w,' $((address + i)); done)
 	"$PROFSCRIPT" trace -e "${five%,}" -- ./watch >out 2>&1
-	expect_line 'more than the CPU has' "^profscript: this CPU has no breakpoint left for mem:$((address + 16)):w$" out
+	expect_line 'more than the CPU has' "^profscript: the CPU has no free breakpoint for mem:$((address + 16)):w$" out
 	"$PROFSCRIPT" breakpoint "$address/4" --exclude-kernel -- ./watch >out 2>&1
 	expect_line 'a line for each access' '^100$' <(grep -c ": breakpoint: $address/4:W ip main+0x" out)
 	expect_line 'with its registers' '^ +RIP: 0{10}[0-9a-f]{6} RSP: [0-9a-f]{16} RFLAGS:[0-9a-f]{8}$' out

@@ -193,7 +193,7 @@ static void check_garbage(const char *text, const char *message)
 	formats_free(f);
 }
 
-#define LINE_8 "event 'test:bad': format line 9 is not understood: "
+#define LINE_8 "event 'test:bad': cannot parse format line 9: "
 
 static void test_garbage(void **state)
 {
@@ -201,9 +201,9 @@ static void test_garbage(void **state)
 	check_garbage("name: bad\n", "event 'test:bad': format has no ID");
 	check_garbage("name: bad\nID: 1\n", "event 'test:bad': format has no fields");
 	check_garbage("name: bad\nID: x1\n",
-		      "event 'test:bad': format line 2 is not understood: ID: x1");
+		      "event 'test:bad': cannot parse format line 2: ID: x1");
 	check_garbage("name: bad\nID: 1\nfield:int a;\n",
-		      "event 'test:bad': format line 3 is not understood: field:int a;");
+		      "event 'test:bad': cannot parse format line 3: field:int a;");
 	check_garbage(FORMAT("bad", 1, FIELD("int common_pid", 8, 4, 1), "\"\""),
 		      LINE_8 "\\x09field:int common_pid;\\x09offset:8;\\x09size:4;\\x09signed:1;");
 	check_garbage(FORMAT("bad", 1, FIELD("int a", 4294967295, 4, 1), "\"\""),
