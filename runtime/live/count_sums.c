@@ -78,15 +78,15 @@ static int grow(struct count_sums *sums)
 
 int count_sums_expect(struct count_sums *sums, int32_t id, uint32_t event)
 {
-	uint32_t row = place_of(sums, id), behind = sums->nr_rows - row;
+	uint32_t row = place_of(sums, id), nr_after = sums->nr_rows - row;
 	size_t size = sums->nr_events * sizeof(*sums->cells);
 
-	if (!behind || sums->ids[row] != id) {
+	if (!nr_after || sums->ids[row] != id) {
 		if (sums->nr_rows == sums->room && grow(sums))
 			return -ENOMEM;
-		memmove(&sums->ids[row + 1], &sums->ids[row], behind * sizeof(*sums->ids));
+		memmove(&sums->ids[row + 1], &sums->ids[row], nr_after * sizeof(*sums->ids));
 		memmove(&sums->cells[(row + 1) * sums->nr_events],
-			&sums->cells[row * sums->nr_events], behind * size);
+			&sums->cells[row * sums->nr_events], nr_after * size);
 		sums->ids[row] = id;
 		memset(&sums->cells[row * sums->nr_events], 0, size);
 		sums->nr_rows++;

@@ -51,7 +51,7 @@ static void __attribute__((format(printf, 2, 3))) warn(struct header *h, const c
 static void read_feature(struct header *h, uint64_t id, const void *data, size_t size)
 {
 	if (!features_read(&h->features, id, data, size))
-		warn(h, "its feature %" PRIu64 " is damaged", id);
+		warn(h, "feature %" PRIu64 " is damaged", id);
 }
 
 /* Adds an attribute of any version: missing members are 0, unknown ones are ignored. */
@@ -122,7 +122,7 @@ static void read_features(struct header *h, const struct contents *c, const uint
 		if (!(c->features[id / 64] >> id % 64 & 1))
 			continue;
 		if (file_size - at < sizeof(s)) {
-			warn(h, "cut off behind its records: names and formats may be missing");
+			warn(h, "truncated after its records: names and formats may be missing");
 			return;
 		}
 		memcpy(&s, file + at, sizeof(s));
@@ -130,7 +130,7 @@ static void read_features(struct header *h, const struct contents *c, const uint
 		if (within(&s, file_size))
 			read_feature(h, id, file + s.offset, s.size);
 		else
-			warn(h, "cut off inside its feature %u: names and formats may be missing",
+			warn(h, "truncated in its feature %u: names and formats may be missing",
 			     id);
 	}
 }
@@ -159,10 +159,10 @@ static int read_file(struct header *h, struct stream *s, struct error *err)
 		return error_set(err, -EBADMSG, "truncated before its records");
 	end = c.data.offset + c.data.size;
 	if (!c.data.size) {
-		warn(h, "perf could not finish it: records, names and formats may be missing");
+		warn(h, "perf did not finish it: records, names and formats may be missing");
 		end = size;
 	} else if (!within(&c.data, size)) {
-		warn(h, "cut off: %" PRIu64 " of %" PRIu64 " bytes of records are there",
+		warn(h, "truncated: it has %" PRIu64 " of %" PRIu64 " bytes of records",
 		     size - c.data.offset, c.data.size);
 		end = size;
 	} else {

@@ -164,7 +164,7 @@ struct event *timeline_keep(struct timeline *tl, const struct event *ev)
 {
 	uint32_t raw_bytes, chain_bytes, need;
 	struct event *kept;
-	uint8_t *behind;
+	uint8_t *payload;
 
 	if (ev->raw_size > PAYLOAD_BYTES || (ev->chain && ev->chain[0] > CHAIN_WORDS))
 		return NULL;
@@ -186,11 +186,11 @@ struct event *timeline_keep(struct timeline *tl, const struct event *ev)
 	}
 	*kept = *ev;
 	kept->flags = ev->flags | EVENT_KEPT;
-	behind = (uint8_t *)(kept + 1);
+	payload = (uint8_t *)(kept + 1);
 	if (ev->raw)
-		kept->raw = copy_payload(behind, ev->raw, ev->raw_size);
+		kept->raw = copy_payload(payload, ev->raw, ev->raw_size);
 	if (ev->chain)
-		kept->chain = memcpy(behind + raw_bytes, ev->chain, chain_bytes);
+		kept->chain = memcpy(payload + raw_bytes, ev->chain, chain_bytes);
 	return kept;
 }
 

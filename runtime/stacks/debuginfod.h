@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Debug files from the servers in DEBUGINFOD_URLS, by build id, through elfutils' library if it is
- * installed. Without the variable nobody is asked.
+ * installed. Without the variable no server is asked.
  */
 #pragma once
 #include <stdbool.h>

@@ -12,12 +12,12 @@
 #include <string.h>
 
 /* Reads a number and the character after it. */
-static bool take(char **at, int base, char behind, uint64_t *value)
+static bool take(char **at, int base, char after, uint64_t *value)
 {
 	char *end;
 
 	*value = strtoull(*at, &end, base);
-	if (end == *at || *end != behind)
+	if (end == *at || *end != after)
 		return false;
 	*at = end + 1;
 	return true;

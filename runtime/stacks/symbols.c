@@ -539,14 +539,14 @@ static struct symtab *get_table(struct symbols *s, struct file *f)
 static const char *readable(struct symbols *s, char *name)
 {
 	size_t whole = strlen(name), len = strcspn(name, "@"), more = whole - len; /* "@plt" */
-	const char *behind = more ? "@plt" : "";
+	const char *suffix = more ? "@plt" : "";
 
 	name[len] = '\0';
 	len = demangle(name, s->style, s->readable, sizeof(s->readable) - more);
-	memcpy(name + whole - more, behind, more);
+	memcpy(name + whole - more, suffix, more);
 	if (!len)
 		return string_pool_add(s->names, name, whole);
-	memcpy(s->readable + len, behind, more);
+	memcpy(s->readable + len, suffix, more);
 	return string_pool_add(s->names, s->readable, len + more);
 }
 
