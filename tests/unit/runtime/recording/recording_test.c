@@ -489,7 +489,7 @@ static void test_unfinished(void **state)
 	assert_int_equal(drain(r).samples, 236);
 	assert_string_equal(recording_event_name(r, 0), "2:443");
 	assert_string_equal(recording_warning(r),
-			    "FILE: perf could not finish it: records, names and formats may be "
+			    "FILE: perf did not finish it: records, names and formats may be "
 			    "missing");
 	recording_close(r);
 	free(b.at);
