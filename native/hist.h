@@ -45,8 +45,8 @@ void hist_log2(const struct hist *h, uint64_t rows[HIST_LOG2_ROWS]);
 /* Creates histograms 0 to n - 1 with the same threshold. Returns NULL without memory. */
 struct hist_set *hist_set_new(uint32_t n, int64_t threshold);
 void hist_set_free(struct hist_set *s);
-/* Calls hist_add() for histogram i. Returns 0, -ENOMEM, or -EINVAL if there is no such histogram.
- */
+/* Calls hist_add() for histogram i. Returns 0, -ENOMEM, or -EINVAL if there is no such
+ * histogram. */
 int hist_set_add(struct hist_set *s, uint32_t i, int64_t value);
 /* The same for n values, which are truncated to integers. Both columns may be members of an array
  * of structs of stride bytes. */

@@ -10,9 +10,9 @@ struct error {
 	char text[1024]; /* one line without newline; "" if nothing was said */
 };
 
-/* Formats the line and returns code, so that `return error_set(err, -EINVAL, ...)` reads well. err
- * may be NULL. Control bytes are shown as \xNN, because the text may contain outside strings. A
- * text that is too long ends in "...". err->text itself may be an argument, to put words before it.
- */
+/* Formats the line and returns code, so that `return error_set(err, -EINVAL, ...)` reads well.
+ * err may be NULL. Control bytes are shown as \xNN, because the text may contain outside
+ * strings. A text that is too long ends in "...". err->text itself may be an argument, to put
+ * words before it. */
 int error_set(struct error *err, int code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));

@@ -19,9 +19,9 @@ struct nearest {
 };
 
 void nearest_start(struct nearest *n, const char *word);
-/* Compares one more name, which need not be terminated; case does not matter. Returns true if it is
- * nearer than those before it. A name is too far away if a third of the word would have to change.
- */
+/* Compares one more name, which need not be terminated; case does not matter. Returns true if it
+ * is nearer than those before it. A name is too far away if a third of the word would have to
+ * change. */
 bool nearest_try(struct nearest *n, const char *name, size_t size);
 /* The end of a message: "; did you mean 'NAME'?", or "" without a name. Lives as long as n. */
 const char *nearest_hint(struct nearest *n);

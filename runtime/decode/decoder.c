@@ -352,8 +352,8 @@ static unsigned int read_words(const struct perf_event_attr *attr, const uint64_
 	return 1 + times + w[0] * each <= left ? 1 + times + w[0] * each : 0;
 }
 
-/* Fills raw and chain from the variable part of a sample. Returns false if the record is malformed.
- */
+/* Fills raw and chain from the variable part of a sample. Returns false if the record is
+ * malformed. */
 static bool decode_variable(const struct layout *l, const uint64_t *w, unsigned int n,
 			    struct event *ev)
 {

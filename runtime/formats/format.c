@@ -137,8 +137,8 @@ static uint32_t type_size(const char *base)
 	return 0;
 }
 
-/* Finds the name in a declaration: "T name", "T name[N]", "T (*name)(...)". The rest is the type.
- */
+/* Finds the name in a declaration: "T name", "T name[N]", "T (*name)(...)". The rest is the
+ * type. */
 static bool split_declaration(struct span decl, struct span *name, struct span *suffix)
 {
 	const char *pointer = memmem(decl.at, decl.len, "(*", 2);

@@ -40,8 +40,7 @@ const char *formats_string(struct formats *f, uint64_t addr);
 /* Returns all "system:name", sorted, one per line. The caller frees the text with free(). */
 char *formats_names(struct formats *f);
 
-/* Returns NULL with errno and a message that has the nearest name. The tracepoint lives as long as
- * f.
- */
+/* Returns NULL with errno and a message that has the nearest name. The tracepoint lives as long
+ * as f. */
 struct tracepoint *formats_find(struct formats *f, const char *system, const char *name,
 				struct error *err);

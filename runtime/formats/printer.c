@@ -13,8 +13,8 @@
 #include "formats/addresses.h"
 #include "formats/format.h"
 
-/* The end of a field, a relative offset and a length, up to 64 KiB each, and one more to terminate.
- */
+/* The end of a field, a relative offset and a length, up to 64 KiB each, and one more to
+ * terminate. */
 enum { SCRATCH = 4 * FORMAT_PAYLOAD_MAX };
 
 struct printer {

@@ -43,8 +43,8 @@ int bpf_rings_come(struct bpf_rings *b, int cpu, struct decoder *decoder, struct
 /* Adds ring i to the merge, which frees it. The decoder must know all ids. Returns 0 or -ENOMEM. */
 int bpf_rings_add(struct bpf_rings *b, uint32_t i, struct merge *merge,
 		  const struct decoder *decoder);
-/* Closes a ring whose CPU went offline, once it was read to its end; then the merge must free it.
- */
+/* Closes a ring whose CPU went offline, once it was read to its end; then the merge must free
+ * it. */
 void bpf_rings_drop(struct bpf_rings *b, const struct ring *ring);
 /* To be called when the merge has freed the rings. */
 void bpf_rings_close(struct bpf_rings *b);

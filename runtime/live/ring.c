@@ -362,8 +362,8 @@ static void scan_perf(struct ring *r)
 	}
 }
 
-/* Scanning further ahead than will soon be taken would evict from the cache what is decoded first.
- */
+/* Scanning further ahead than will soon be taken would evict from the cache what is decoded
+ * first. */
 static uint64_t enough(struct ring *r)
 {
 	uint64_t ahead = 2 * (r->first - r->peeked) + 2 * LOOKAHEAD;

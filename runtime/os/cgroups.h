@@ -16,8 +16,8 @@ struct error;
 int cgroups_open(const char *const *names, int32_t **fds, struct error *err);
 
 /* Returns where that hierarchy is mounted, according to a table such as /proc/self/mounts:
- * perf_event of version 1, else version 2. The caller frees the path. Returns NULL with a message.
- */
+ * perf_event of version 1, else version 2. The caller frees the path. Returns NULL with a
+ * message. */
 char *cgroups_root(const char *mounts, struct error *err);
 /* Returns the directories of the groups, one per line. The caller frees the text. Returns NULL with
  * a message. */

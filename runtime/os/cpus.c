@@ -7,8 +7,8 @@
 #include <string.h>
 #include "error.h"
 
-/* Reads a number at *text and skips it. Returns a negative number if there is none below CPUS_MAX.
- */
+/* Reads a number at *text and skips it. Returns a negative number if there is none below
+ * CPUS_MAX. */
 static long read_cpu(const char **text)
 {
 	char *end;

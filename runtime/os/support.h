@@ -12,6 +12,6 @@ enum support_with {
 	SUPPORT_LOST = 4    /* counts of lost records */
 };
 
-/* Opens the event for sampling and closes it again. Returns 0 or the negative errno of the refusal.
- */
+/* Opens the event for sampling and closes it again. Returns 0 or the negative errno of the
+ * refusal. */
 int support_open(uint32_t type, uint64_t config, uint32_t with);

@@ -19,8 +19,8 @@ void stream_free(struct stream *s);
 
 /* Returns the mapped file; NULL for a pipe. */
 const uint8_t *stream_file(const struct stream *s, uint64_t *size);
-/* Restricts the records to these bytes of the mapped file. The default is the whole file or pipe.
- */
+/* Restricts the records to these bytes of the mapped file. The default is the whole file or
+ * pipe. */
 void stream_limit(struct stream *s, uint64_t from, uint64_t to);
 
 /* Gets the next record. Returns 1 if there is one: it is 8-byte aligned, complete, at least as long

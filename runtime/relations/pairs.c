@@ -55,8 +55,7 @@ struct pairs {
 	struct event *const *copies; /* of the events that are fed; or NULL */
 	struct event **held;	     /* kept copies in the pairs of the last feed */
 	uint32_t nr_held, max_held;
-	double hole_end; /* until then events are ignored, because of a hole that concerns all keys
-			  */
+	double hole_end; /* earlier events are ignored */
 	struct pairs_stats stats;
 	uint16_t *places; /* number of classes of each stage */
 	bool has_kinds;

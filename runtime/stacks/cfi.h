@@ -29,8 +29,8 @@ enum cfi_result {
 	CFI_UNREADABLE, /* a word of the stack is missing */
 };
 
-/* Takes over the descriptor in any case. Returns NULL if it is not an ELF file, or without memory.
- */
+/* Takes over the descriptor in any case. Returns NULL if it is not an ELF file, or without
+ * memory. */
 struct cfi *cfi_open(int fd);
 void cfi_free(struct cfi *c);
 uint64_t cfi_bytes(const struct cfi *c);

@@ -107,8 +107,8 @@ static bool shrink(struct maps *m, const struct process *keep)
 }
 
 /* Returns the space of the process's current image. It is copied first if another process or a
- * stack would see the change, including stacks of events that were decoded but not looked at yet.
- */
+ * stack would see the change, including stacks of events that were decoded but not looked at
+ * yet. */
 static struct address_space *writable(struct maps *m, struct process *p, enum space_change change,
 				      double time)
 {
@@ -304,8 +304,8 @@ void maps_record(struct maps *m, uint32_t type, uint16_t misc, const void *paylo
 			record_fork(m, misc, (int32_t)ids[0], (int32_t)ids[1], time);
 		break;
 	case PERF_RECORD_EXIT:
-		/* Other threads may outlive the first one; what has exited is kept for long anyway.
-		 */
+		/* Other threads may outlive the first one; what has exited is kept for long
+		 * anyway. */
 		if (size >= sizeof(ids) && ids[0] == ids[2])
 			processes_end(m->processes, (int32_t)ids[0]);
 		break;

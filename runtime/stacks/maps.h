@@ -47,8 +47,8 @@ void maps_record(struct maps *m, uint32_t type, uint16_t misc, const void *paylo
 uint32_t maps_space(struct maps *m, int32_t pid, double time);
 /* Finds the place of an address. Returns false if nothing known is mapped there. */
 bool maps_find(const struct maps *m, uint32_t space, uint64_t addr, struct place *out);
-/* Returns the space that the process had before this one, for example before execve(); 0: unknown.
- */
+/* Returns the space that the process had before this one, for example before execve(); 0:
+ * unknown. */
 uint32_t maps_space_before(const struct maps *m, uint32_t space);
 /* Finds a function that process pid has compiled for itself. path: of the map that lists it. */
 bool maps_find_jit(struct maps *m, int32_t pid, uint64_t addr, struct symbol *out,

@@ -36,8 +36,8 @@ struct resolve_stats {
 struct resolve *resolve_new(const struct buildids *ids, bool own_kernel, uint32_t parts);
 void resolve_free(struct resolve *r);
 
-/* Reads what all processes have mapped now. To be called when the kernel already reports mappings.
- */
+/* Reads what all processes have mapped now. To be called when the kernel already reports
+ * mappings. */
 void resolve_seed(struct resolve *r);
 /* Returns the name and the address of the symbol with which the kernel's mapping begins; NULL if
  * the record is not that mapping. */

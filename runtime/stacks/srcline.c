@@ -217,8 +217,8 @@ static uint32_t add_inlined(struct srclines *s, Dwarf_Die *unit, Dwarf_Addr pc, 
 	int count = dwarf_getscopes(unit, pc, &around);
 	uint32_t n = 1;
 
-	/* These scopes are where an inlined function is defined; those around its code are needed.
-	 */
+	/* These scopes are where an inlined function is defined; those around its code are
+	 * needed. */
 	if (count > 0)
 		count = dwarf_getscopes_die(&around[0], &scopes);
 	free(around);

@@ -164,8 +164,8 @@ static enum rank rank_of(const GElf_Sym *sym)
 	}
 }
 
-/* Returns whether the machine's local labels (ARM, RISC-V) only mark the kind of code that follows.
- */
+/* Returns whether the machine's local labels (ARM, RISC-V) only mark the kind of code that
+ * follows. */
 static bool has_mapping_labels(Elf *elf)
 {
 	GElf_Ehdr eh;
@@ -481,8 +481,8 @@ static void read_name(const struct symtab *t, const struct entry *e, char *name)
 	name[n > 0 ? n : 0] = '\0';
 }
 
-/* Among names of the same rank perf takes the one with fewer leading underscores, then the longest.
- */
+/* Among names of the same rank perf takes the one with fewer leading underscores, then the
+ * longest. */
 static int compare_names(const char *a, const char *b)
 {
 	size_t under_a = strspn(a, "_"), under_b = strspn(b, "_");

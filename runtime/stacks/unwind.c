@@ -189,8 +189,8 @@ static struct cfi *get_cfi(struct unwind *u, uint32_t number)
 	return f->cfi;
 }
 
-/* The frame pointer points to the caller's frame pointer, which is followed by the return address.
- */
+/* The frame pointer points to the caller's frame pointer, which is followed by the return
+ * address. */
 static enum cfi_result follow_pointer(struct cfi_frame *f, const struct dump *d)
 {
 	uint64_t pointer = f->reg[CFI_BP], old_sp = f->reg[CFI_SP], saved, pc;
