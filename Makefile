@@ -37,9 +37,15 @@ BENCHES     := $(patsubst tests/%.c,$(BUILD)/%,$(wildcard tests/bench/*.c))
 UNIT_TESTS  := $(patsubst tests/%.c,$(BUILD)/%,$(wildcard tests/unit/*/*_test.c tests/unit/*/*/*_test.c))
 FUZZERS     := $(patsubst tests/%.c,build/fuzz/%,$(wildcard tests/fuzz/*_fuzz.c))
 C_FILES     := $(shell find runtime native bindings bpf tests -name '*.[ch]')
-FFI_FIRST    = runtime/error.h runtime/event.h runtime/event_request.h
-FFI_HEADERS := $(FFI_FIRST) $(filter-out $(FFI_FIRST),\
-	$(shell grep -l "read by C and by LuaJIT's ffi.cdef" runtime/*.h runtime/*/*.h native/*.h 2>/dev/null))
+# What ffi.cdef reads: plain declarations only.
+FFI_HEADERS := $(addsuffix .h,$(addprefix runtime/,error event event_request nearest bpf/bpf decode/records \
+	decode/sample formats/formats formats/tracepoint live/count_sums live/live os/cpus os/signals os/splitlock \
+	os/support os/threads probes/binary probes/elf probes/probe probes/usdt recording/recording \
+	relations/history relations/pairs relations/timeline session/session session/tasks stacks/demangle \
+	stacks/maps stacks/resolve stacks/srcline stacks/stacks stacks/symbols) \
+	$(addprefix native/,hist intern objects text))
+# And these of the kernel's headers. (LuaJIT has no bit fields of 64 bits.)
+FFI_KERNEL   = struct.perf_event_attr enum.perf_type_id enum.perf_event_sample_format enum.bpf_map_type
 
 .DELETE_ON_ERROR:
 .PHONY: all deps demo test bench lint fuzz man install clean help programs FORCE
@@ -89,12 +95,16 @@ $(BUILD)/bindings/main.o: EXTRA = $(call pkg,--cflags luajit) -DPROFSCRIPT_DATAD
 $(BUILD)/bindings/main.o: $(BUILD)/datadir
 $(BUILD)/datadir: FORCE
 	@mkdir -p $(@D); echo '$(datadir)' | cmp -s - $@ || echo '$(datadir)' >$@
-# What ffi.cdef reads at start: the text of the headers without the preprocessor's lines.
-$(BUILD)/ffi_headers.o: $(FFI_HEADERS) Makefile
-	$(call quiet,CC)mkdir -p $(@D) && { \
-		echo 'extern const char ffi_headers[]; const char ffi_headers[] ='; \
-		sed -e '/^#/d' -e 's/[\\"]/\\&/g' -e 's/.*/"&\\n"/' $(FFI_HEADERS); \
-		echo ';'; } | $(COMPILE) -c -o $@ -xc -
+# The text of these headers without the preprocessor's lines, which main.c gives to ffi.cdef.
+$(BUILD)/ffi_headers.h: $(FFI_HEADERS) Makefile
+	@mkdir -p $(@D) && { echo 'typedef uint64_t __u64; typedef uint32_t __u32; typedef int32_t __s32;'; \
+		echo 'typedef uint16_t __u16;'; \
+		$(CC) -E -P -include linux/perf_event.h -include linux/bpf.h -xc /dev/null | sed -n $(FFI_KERNEL:%=-e '/^% {/,/^};/p') | \
+			sed 's/__u64\( [a-z_]* *: 1,\)/__u32\1/'; \
+		sed '/^#/d' $(FFI_HEADERS); } >$@
+$(BUILD)/ffi_headers.o: $(BUILD)/ffi_headers.h
+	$(call quiet,CC){ echo 'extern const char ffi_headers[]; const char ffi_headers[] ='; \
+		sed -e 's/[\\"]/\\&/g' -e 's/.*/"&\\n"/' $<; echo ';'; } | $(COMPILE) -c -o $@ -xc -
 
 # bindings/ as bytecode with its line numbers, which require() finds as luaJIT_BC_bindings_ROOM_NAME.
 $(BUILD)/%.bc.o: %.lua

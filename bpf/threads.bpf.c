@@ -9,7 +9,7 @@
 #include <bpf/bpf_helpers.h>
 
 enum {
-	NR_MARKS = 1 << 22, /* the kernel's largest pid_max */
+	NR_MARKS = 1 << 22, /* PIDS_MAX of runtime/os/threads.h */
 	MAX_RECORD = 128
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A value's bucket is its exponent (the group) and the six bits behind the leading one. Group 0
- * holds all values below 128 one by one, as two octaves' worth of buckets: there a bucket is not
- * wider than 1.
+ * A value's bucket is its exponent (the group) and the six bits after its leading bit. Group 0
+ * holds the values below 128 one by one, in two octaves' worth of buckets: there a bucket is one
+ * value wide.
  */
 #include "hist.h"
 
@@ -14,7 +14,7 @@
 enum {
 	SUB_BITS = 6,
 	SUBS = 1 << SUB_BITS,
-	GROUPS = 63 - SUB_BITS, /* exponents 6 to 62: values are not greater than INT64_MAX */
+	GROUPS = 63 - SUB_BITS, /* exponents 6 to 62: values do not exceed INT64_MAX */
 };
 
 struct hist {
@@ -77,7 +77,8 @@ static uint64_t not_negative(int64_t value)
 	return value < 0 ? 0 : (uint64_t)value;
 }
 
-/* One value, for which there is room, but for s, which the caller may keep in registers. */
+/* Counts one value, for which there is room, except in the stats: those are in s, which the caller
+ * may keep in registers. */
 static __always_inline void count(struct hist *h, struct hist_stats *s, int64_t value)
 {
 	uint64_t v = not_negative(value);
@@ -86,7 +87,7 @@ static __always_inline void count(struct hist *h, struct hist_stats *s, int64_t 
 	h->group[group][(v >> group) - (group ? SUBS : 0)]++;
 	s->count++;
 	s->sum = saturating_add(s->sum, v);
-	/* Rare, each of them: a branch costs less than to write the same again. */
+	/* Both are rare: a branch costs less than writing the same value again. */
 	if (__builtin_expect(v < s->min, 0))
 		s->min = v;
 	if (__builtin_expect(v > s->max, 0))
@@ -147,7 +148,7 @@ void hist_read(const struct hist *h, struct hist_stats *out)
 		out->min = 0;
 }
 
-/* The middle of a bucket, brought into what was really seen. */
+/* Returns the middle of a bucket, within the values that were seen. */
 static uint64_t bucket_value(const struct hist *h, unsigned int group, size_t sub)
 {
 	uint64_t v = (uint64_t)(sub + (group ? SUBS : 0)) << group;
@@ -208,7 +209,7 @@ void hist_set_free(struct hist_set *s)
 	free(s);
 }
 
-/* Number i, made now if it is new. 0, -ENOMEM or -EINVAL. */
+/* Finds histogram i, and creates it if it is new. Returns 0, -ENOMEM or -EINVAL. */
 static int find_hist(struct hist_set *s, uint32_t i, struct hist **h)
 {
 	if (i >= s->n)
@@ -231,7 +232,7 @@ int hist_set_add(struct hist_set *s, uint32_t i, int64_t value)
 {
 	struct hist *h = i < s->n ? s->hist[i] : NULL;
 
-	/* Calls would cost registers that are saved. */
+	/* A call would make the loop save registers. */
 	if (__builtin_expect(!h || !h->group[group_of(not_negative(value))], 0))
 		return add_first(s, i, value);
 	count(h, &h->stats, value);
@@ -243,7 +244,7 @@ int hist_set_add_column(struct hist_set *s, const uint32_t *i, const double *val
 {
 	const char *id = (const char *)i, *at = (const char *)value;
 
-	/* Runs of one number share its figures in registers. */
+	/* A run of values for the same histogram keeps its stats in registers. */
 	while (n) {
 		uint32_t number = *(const uint32_t *)id;
 		struct hist_stats stats;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Open addressing with linear probing over 32-bit hashes; at most half of the slots are used. Keys
- * lie one behind the other in one array of 64-bit words: per part a header (kind, size << 8), then
- * the value, or the string padded with zeros. So keys are compared word by word, and equal words
- * are equal keys. The hash is seeded: traced programs choose keys, but not their collisions.
+ * Open addressing with linear probing over 32-bit hashes; at most half of the slots are used. All
+ * keys are in one array of 64-bit words: a header per part (kind, size << 8), then the value, or
+ * the string padded with zeros. So keys are compared word by word, and equal words mean equal keys.
+ * The hash is seeded, because traced programs choose keys and must not choose collisions.
  */
 #include "intern.h"
 
@@ -68,7 +68,7 @@ struct intern *intern_new(uint32_t max_keys)
 	t->mask = FIRST_SLOTS - 1;
 	t->room_words = FIRST_WORDS;
 	t->max_keys = max_keys;
-	/* Without entropy (early boot) the seed stays 0: the table works all the same. */
+	/* Without entropy (early boot) the seed stays 0, and the table still works. */
 	if (getrandom(&t->seed, sizeof(t->seed), GRND_NONBLOCK) < 0)
 		t->seed = 0;
 	clear_slots(t);
@@ -146,7 +146,7 @@ void intern_push_number(struct intern *t, double value)
 	}
 }
 
-/* The last 1 to 7 bytes of a string as a word; a memcpy() of that size would be a call. */
+/* Loads the last 1 to 7 bytes of a string as a word; memcpy() of that size would be a call. */
 static uint64_t load_tail(const char *bytes, size_t size)
 {
 	unsigned int shift = 0;
@@ -203,7 +203,7 @@ static void place(struct intern *t, uint32_t hash, uint32_t id)
 	t->slots[i] = (struct slot){hash, id};
 }
 
-/* Doubles slots and keys. Returns 0 when out of memory. */
+/* Doubles slots and keys. Returns 0 without memory. */
 static int grow_slots(struct intern *t)
 {
 	size_t n = (size_t)t->mask + 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Open addressing with linear probing, at most half full. Removal moves the objects behind the gap
- * forward, so that there are no tombstones: addresses come and go all the time.
+ * Open addressing with linear probing, at most half full. A removal moves the following objects
+ * forward into the gap, so there are no tombstones: addresses come and go all the time.
  */
 #include "objects.h"
 
@@ -12,13 +12,13 @@
 enum {
 	FIRST_SIZE = 1024,
 	DELAY = 16, /* calls between the fetch of an object's memory and its use; a power of two */
-	DROP = UINT32_MAX /* the kind of what is not to be put but taken */
+	DROP = UINT32_MAX /* kind of a deferred call that removes */
 };
 
 struct objects {
 	struct object *slots; /* address 0: free */
 	uint32_t mask, n, max;
-	uint32_t put_off, done; /* deferred calls so far, and those of them that were made */
+	uint32_t put_off, done; /* deferred calls so far, and how many of them were executed */
 	struct objects_stats stats;
 	struct object taken;
 	struct object later[DELAY];
@@ -48,7 +48,7 @@ void objects_free(struct objects *o)
 	free(o);
 }
 
-/* The high half of the product depends on all bits; allocators align addresses. */
+/* The high half of the product depends on all bits; allocated addresses are aligned. */
 static inline uint32_t home(const struct objects *o, int32_t space, uint64_t address)
 {
 	uint64_t h = (address ^ ((uint64_t)(uint32_t)space << 40)) * 0x9e3779b97f4a7c15ull;
@@ -86,7 +86,7 @@ static int grow(struct objects *o)
 	return 0;
 }
 
-/* Returns 0; 1: it took the place of another; -ENOSPC. */
+/* Returns 0, 1 if it replaced another object, or -ENOSPC. */
 static int put(struct objects *o, const struct object *object)
 {
 	uint32_t at = find(o, object->space, object->address);
@@ -111,7 +111,7 @@ static void close_gap(struct objects *o, uint32_t gap)
 	for (uint32_t at = (gap + 1) & o->mask; o->slots[at].address; at = (at + 1) & o->mask) {
 		uint32_t from = home(o, o->slots[at].space, o->slots[at].address);
 
-		/* It may move if the gap is not in front of its home. */
+		/* It may move unless the gap precedes its home slot. */
 		if (((at - from) & o->mask) < ((at - gap) & o->mask))
 			continue;
 		o->slots[gap] = o->slots[at];
@@ -150,7 +150,7 @@ static void put_off(struct objects *o, const struct object *call)
 	if (!call->address)
 		return;
 	__builtin_prefetch(slot);
-	__builtin_prefetch(slot + 64); /* its end, its neighbours */
+	__builtin_prefetch(slot + 64); /* an object may cross into the next line */
 	if (o->put_off - o->done == DELAY)
 		make_call(o, &o->later[o->done++ % DELAY]);
 	o->later[o->put_off++ % DELAY] = *call;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Escapes of strings that are printed; see text.h. */
+/* Escapes strings that are printed; see text.h. */
 #include "text.h"
 
 #include <string.h>
 
 #define BYTES(b) (0x0101010101010101ULL * (b))
 
-/* True if one of 8 bytes is below 0x20, 0x7f or above. A borrow may hit the byte above a true one:
- * the answer for the whole word stays right. */
+/* Returns true if one of 8 bytes is below 0x20 or above 0x7e. A borrow may also mark the byte above
+ * such a byte, which does not change the result. */
 static int has_special(uint64_t w)
 {
 	uint64_t control = (w - BYTES(0x20)) & ~w;
@@ -16,7 +16,8 @@ static int has_special(uint64_t w)
 	return ((control | del | w) & BYTES(0x80)) != 0;
 }
 
-/* Length of the valid UTF-8 sequence at s, 0 if there is none. Code point to *code. */
+/* Returns the length of the valid UTF-8 sequence at s, 0 if there is none, and its code point in
+ * *code. */
 static size_t utf8_decode(const uint8_t *s, size_t n, uint32_t *code)
 {
 	static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -106,8 +107,7 @@ size_t text_escape(char *out, const char *s, size_t n, enum text_mode mode)
 		size_t len = utf8_decode(p, (size_t)(end - p), &code);
 
 		if (!len) {
-			/* One byte that stands for nothing: in JSON too only its value can be
-			 * shown. */
+			/* The byte has no meaning: even JSON can only show its value. */
 			if (mode == TEXT_JSON)
 				*o++ = '\\';
 			len = 1;

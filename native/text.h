@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Makes strings of unknown origin (task names, file names, symbols) safe to print: control bytes
- * drive terminals and break lines, and invalid UTF-8 breaks readers. Escaped are C0, DEL, C1 (as
- * U+0080 to U+009F) and every byte that is not part of valid UTF-8. Nearly all strings are clean,
- * so that asking costs less than copying.
- *
- * This header is read by C and by LuaJIT's ffi.cdef: plain declarations only.
+ * drive terminals and break lines, and invalid UTF-8 breaks readers. C0, DEL, C1 (as U+0080 to
+ * U+009F) and all bytes that are not valid UTF-8 are escaped. Nearly all strings are clean, so
+ * checking costs less than copying.
  */
 #pragma once
 #include <stddef.h>
@@ -13,12 +11,12 @@
 
 enum text_mode {
 	TEXT_CELL,  /* \xNN for each byte */
-	TEXT_LINES, /* the same, but newline and tab are left alone */
-	TEXT_JSON   /* inside of a JSON string: \uNNNN, \" and \\; bytes of invalid UTF-8: \\xNN */
+	TEXT_LINES, /* the same, but newline and tab are kept */
+	TEXT_JSON   /* within a JSON string: \uNNNN, \" and \\; bytes of invalid UTF-8: \\xNN */
 };
 
-/* 1 if the n bytes need no escape in that mode. */
+/* Returns 1 if none of the n bytes must be escaped in that mode. */
 int text_clean(const char *s, size_t n, enum text_mode mode);
-/* Writes the escaped string, not terminated, to out, which has room for 6 * n bytes. Returns its
+/* Writes the escaped string without a NUL to out, which has room for 6 * n bytes. Returns its
  * length. */
 size_t text_escape(char *out, const char *s, size_t n, enum text_mode mode);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Error lines: one line of text for the user, safe to print on a terminal. The line is formatted
- * into a buffer of its own first, so that an argument may be the text of the same struct error
- * (to put a prefix before what a lower layer said).
+ * The line is formatted into a separate buffer first, so that an argument may be the text of the
+ * same struct error, to put words before what a lower layer said.
  */
 #include "error.h"
 
@@ -17,7 +16,7 @@ static bool is_control(uint8_t c)
 	return c < 0x20 || c == 0x7f;
 }
 
-/* Copies src with its control bytes as \xNN; false when it had to be cut to fit. */
+/* Copies src with control bytes as \xNN. Returns false if it had to be cut. */
 static bool copy_escaped(char *dst, size_t size, const char *src)
 {
 	static const char hex[] = "0123456789abcdef";

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * How a failure travels: a function returns a negative errno and leaves one line for the user in
- * the struct error its caller passed. The layer that knows the user's words writes the line; the
- * layers above only hand it on.
- *
- * This header is read by C and by LuaJIT's ffi.cdef: plain declarations only.
+ * How failures travel: a function returns a negative errno and leaves one line for the user in the
+ * struct error of its caller. The layer that knows the user's words writes the line; the layers
+ * above only pass it on.
  */
 #pragma once
 
 struct error {
-	char text[1024]; /* one line without newline; "" when nothing was said */
+	char text[1024]; /* one line without newline; "" if nothing was said */
 };
 
 /* Formats the line and returns code, so that `return error_set(err, -EINVAL, ...)` reads well.
- * err may be NULL. Control bytes in the text are shown as \xNN: it may hold outside strings. A text
- * that is too long ends in "...". An argument may be err->text itself, to put words before it. */
+ * err may be NULL. Control bytes are shown as \xNN, because the text may contain outside
+ * strings. A text that is too long ends in "...". err->text itself may be an argument, to put
+ * words before it. */
 int error_set(struct error *err, int code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));

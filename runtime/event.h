@@ -3,8 +3,6 @@
  * The decoded event: one cache line, filled once from the perf record, with pointers into the
  * mapped ring or file. It is valid until the next batch is requested; timeline_keep() makes a copy
  * that lasts longer.
- *
- * This header is read by C and by LuaJIT's ffi.cdef: plain declarations only.
  */
 #pragma once
 #include <stdint.h>
@@ -31,6 +29,9 @@ enum event_flags {
 	EVENT_KEPT = 8,	     /* in a timeline, not in a ring */
 	EVENT_NO_START = 16  /* cannot start a pair, and cancels an earlier start with its key */
 };
+
+/* Maximum number of events per batch of session_next(). */
+enum { BATCH_MAX = 1024 };
 
 struct event {
 	double time;	       /* ns since the session's time base */

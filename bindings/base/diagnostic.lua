@@ -17,7 +17,6 @@ local diagnostic = {}
 local MAX_QUOTED = 60 -- characters of the text in the first line
 local MAX_MESSAGE = 160 -- characters: messages quote words of the text
 local WINDOW = 72 -- characters of the text above the caret
-local MAX_WORD = 64 -- longer words are not compared with all names
 
 ---@return Diagnostic
 function diagnostic.new(what, text, column, message, hint)
@@ -75,7 +74,7 @@ end
 ---@param names string[]
 ---@return string|nil
 function diagnostic.suggest(word, names)
-  local name = #word <= MAX_WORD and nearest.find(word, names)
+  local name = nearest.find(word, names)
   return name and ("did you mean '%s'?"):format(name) or nil
 end
 

@@ -1,13 +1,9 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- The data structures of native/ as Lua objects that free themselves.
 local ffi = require 'ffi'
+local libc = require 'bindings.base.libc'
 local C = ffi.C
 local type, istype, floor = type, ffi.istype, math.floor
-
-ffi.cdef [[
-void *calloc(size_t n, size_t size);
-void free(void *p);
-]]
 
 local native = {}
 
@@ -72,7 +68,7 @@ end
 --- values from 2^e below 2^(e+1), 'zero' for 0 and 'negative' for those below.
 ---@return { exponent: integer|'zero'|'negative', count: number }[]
 function hist:log2()
-  local counts = ffi.new 'uint64_t[65]'
+  local counts = ffi.new('uint64_t[?]', C.HIST_LOG2_ROWS)
   C.hist_log2(self, counts)
   local first, last = 0, C.HIST_LOG2_ROWS - 1
   while first <= last and counts[first] == 0 do first = first + 1 end
@@ -126,8 +122,8 @@ function hists:clear() C.hist_set_clear(self) end
 ffi.metatype('struct hist_set', { __index = hists })
 
 local function array(kind, n)
-  local memory = check(C.calloc(n, ffi.sizeof(kind)), 'an array')
-  return ffi.gc(ffi.cast(kind .. ' *', memory), C.free)
+  local memory = check(libc.calloc(n, ffi.sizeof(kind)), 'an array')
+  return ffi.gc(ffi.cast(kind .. ' *', memory), libc.free)
 end
 
 local DIRECT = 2 ^ 22 -- keys that are whole numbers below it, as pids are, are found without a hash

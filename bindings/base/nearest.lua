@@ -1,28 +1,9 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The nearest valid name to a misspelt one, for "did you mean" in messages.
-local nearest = {}
+--- The nearest valid name to a misspelt one, for "did you mean" in messages (runtime/nearest.h).
+local ffi = require 'ffi'
 
---- Edit distance with swapped neighbours as one edit (optimal string alignment).
----@param a string
----@param b string
----@return integer
-function nearest.distance(a, b)
-  local before, above, row = {}, {}, {}
-  for j = 0, #b do above[j] = j end
-  for i = 1, #a do
-    row[0] = i
-    for j = 1, #b do
-      local differ = a:byte(i) ~= b:byte(j)
-      local best = math.min(above[j] + 1, row[j - 1] + 1, above[j - 1] + (differ and 1 or 0))
-      if differ and i > 1 and j > 1 and a:byte(i) == b:byte(j - 1) and a:byte(i - 1) == b:byte(j) then
-        best = math.min(best, before[j - 2] + 1)
-      end
-      row[j] = best
-    end
-    before, above, row = above, row, before
-  end
-  return above[#b]
-end
+local C = ffi.C
+local nearest = {}
 
 --- The string keys of a table in alphabetical order, as candidates for find().
 ---@param t table
@@ -42,16 +23,10 @@ end
 ---@param names string[]
 ---@return string?
 function nearest.find(word, names)
-  local lower = word:lower()
-  local limit = math.floor(math.max(#word, 3) / 3)
-  local found
+  local search, found = ffi.new 'struct nearest', nil
+  C.nearest_start(search, word)
   for _, name in ipairs(names) do
-    if math.abs(#name - #word) <= limit then
-      local distance = nearest.distance(lower, name:lower())
-      if distance < limit or (distance == limit and not found) then
-        found, limit = name, distance
-      end
-    end
+    if C.nearest_try(search, name, #name) then found = name end
   end
   return found
 end

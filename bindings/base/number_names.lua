@@ -1,13 +1,13 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Names of numbers that the kernel and the hardware define: system calls, VM exit reasons.
 local ffi = require 'ffi'
+local libc = require 'bindings.base.libc'
 
 local names = {}
 
 ffi.cdef [[
 uint32_t seccomp_arch_resolve_name(const char *name);
 char *seccomp_syscall_resolve_num_arch(uint32_t arch, int nr);
-void names_free(void *) __asm__("free");
 ]]
 
 local NATIVE = 0 -- SCMP_ARCH_NATIVE, and "no such machine" of seccomp_arch_resolve_name()
@@ -30,7 +30,7 @@ local function resolve(nr, machine)
   local found = arch and seccomp.seccomp_syscall_resolve_num_arch(arch, nr)
   if not found or found == nil then return ('%d'):format(nr) end
   local name = ffi.string(found)
-  ffi.C.names_free(found)
+  libc.free(found)
   return name
 end
 

@@ -51,11 +51,6 @@ function units.size(text)
   return bytes
 end
 
---- ns as us with three decimals: 1234567 is '1234.567'.
----@param ns number
----@return string
-function units.us(ns) return ('%.3f'):format(tonumber(ns) / 1000) end
-
 --- A number in the fewest digits that keep its value; all 64 bits of an integer cdata. Not for NaN
 --- and infinity.
 ---@param n number|ffi.cdata*

@@ -3,20 +3,16 @@
 local ffi = require 'ffi'
 local failure = require 'bindings.base.failure'
 local libbpf = require 'bindings.bpf.libbpf'
+local libc = require 'bindings.base.libc'
 local nearest = require 'bindings.base.nearest'
 local perf_events = require 'bindings.view.perf_events'
 local sys = require 'bindings.base.sys'
 
-ffi.cdef [[
-int bpf_attach_close(int fd) __asm__("close");
-int64_t bpf_attach_read(int fd, void *buffer, size_t size) __asm__("read");
-]]
-
 local C = ffi.C
 local bpf_attach = {}
 
-local TYPES = { hardware = 0, software = 1, tracepoint = 2, ['hw-cache'] = 3, raw = 4, breakpoint = 5 }
-local EACCES, EPERM, ENOENT, ENODEV, EOPNOTSUPP, EINVAL, ENOTSUPP = 13, 1, 2, 19, 95, 22, 524
+local TYPES = perf_events.TYPES
+local ENOTSUPP = 524 -- the kernel's own
 
 --- Members of perf_event_attr that scripts can set.
 local MEMBERS = {
@@ -35,7 +31,7 @@ end
 ---@return ffi.cdata* attr
 ---@return string? message
 function bpf_attach.attr(given)
-  local attr = ffi.new('struct perf_attr', { size = ffi.sizeof 'struct perf_attr' })
+  local attr = ffi.new('struct perf_event_attr', { size = ffi.sizeof 'struct perf_event_attr' })
   local event = type(given.config) == 'string' and perf_events.find(given.config)
   if type(given.config) == 'string' and not event then
     return attr, ("no event '%s'%s"):format(given.config, nearest.hint(given.config, perf_events.names))
@@ -93,11 +89,11 @@ end
 ---@param code integer a positive errno
 local function fail_attach(object, program, where, code)
   local hint = ''
-  if code == EPERM or code == EACCES then
+  if code == libc.EPERM or code == libc.EACCES then
     hint = ' (needs root or CAP_BPF and CAP_PERFMON; the kernel may be configured to forbid it)'
-  elseif code == ENOENT then
+  elseif code == libc.ENOENT then
     hint = ' (not available in this kernel)'
-  elseif code == EOPNOTSUPP or code == ENOTSUPP then
+  elseif code == libc.EOPNOTSUPP or code == ENOTSUPP then
     hint = ' (not supported by this kernel)'
   end
   local log = libbpf.last_message()
@@ -133,7 +129,7 @@ local function attach_perf(object, name, given, cpus)
     local one = lib.bpf_program__attach_perf_event(program, fd)
     if one == nil then
       local code = ffi.errno()
-      C.bpf_attach_close(fd)
+      libc.close(fd)
       return code
     end
     links[cpu] = one
@@ -153,7 +149,7 @@ local function attach_perf(object, name, given, cpus)
     if links[cpu] then lib.bpf_link__destroy(links[cpu]) end
     links[cpu] = nil
     local code = open(cpu)
-    if code ~= 0 and code ~= ENODEV then fail_attach(object, name, target, code) end -- ENODEV: offline again
+    if code ~= 0 and code ~= libc.ENODEV then fail_attach(object, name, target, code) end -- ENODEV: offline again
   end
   object.perf_links[#object.perf_links + 1] = link
   return link
@@ -179,7 +175,7 @@ for kind, is_return in pairs { uprobe = false, uretprobe = true } do
   BY_KIND[kind] = function(lib, program, rest)
     local func, file = rest:match '^([^@]+)@(.+)$'
     if not func then
-      ffi.errno(EINVAL)
+      ffi.errno(libc.EINVAL)
       return nil
     end
     local opts = ffi.new('struct bpf_uprobe_opts', { retprobe = is_return, func_name = func })
@@ -236,11 +232,11 @@ function bpf_attach.iterate(object, name)
   local buffer, parts = ffi.new 'char[8192]', {}
   local n
   repeat
-    n = tonumber(C.bpf_attach_read(fd, buffer, 8192))
+    n = tonumber(libc.read(fd, buffer, 8192))
     code = ffi.errno()
     if n > 0 then parts[#parts + 1] = ffi.string(buffer, n) end
   until n <= 0
-  C.bpf_attach_close(fd)
+  libc.close(fd)
   link:detach()
   if n < 0 then failure.raise("%s: program '%s': %s", object.name, name, sys.strerror(code)) end
   return table.concat(parts)

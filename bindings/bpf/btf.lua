@@ -2,6 +2,7 @@
 --- BTF: reads and writes values by their BTF types, and turns the members of a struct into event fields.
 local bit = require 'bit'
 local ffi = require 'ffi'
+local libc = require 'bindings.base.libc'
 local nearest = require 'bindings.base.nearest'
 
 local C = ffi.C
@@ -9,7 +10,7 @@ local btf = {}
 
 local KIND = {
   INT = 1, PTR = 2, ARRAY = 3, STRUCT = 4, UNION = 5, ENUM = 6, TYPEDEF = 8, VOLATILE = 9, CONST = 10,
-  RESTRICT = 11, VAR = 14, DATASEC = 15, FLOAT = 16, TYPE_TAG = 18, ENUM64 = 19,
+  RESTRICT = 11, DATASEC = 15, FLOAT = 16, TYPE_TAG = 18, ENUM64 = 19,
 }
 btf.KIND = KIND
 
@@ -148,7 +149,7 @@ end
 local function string_codec(size)
   return {
     size = size,
-    read = function(p) return ffi.string(p, C.strnlen(ffi.cast('char *', p), size)) end,
+    read = function(p) return ffi.string(p, libc.strnlen(p, size)) end,
     write = function(p, value)
       value = tostring(value)
       if #value > size then error(("'%s' is longer than %d bytes"):format(value, size), 0) end

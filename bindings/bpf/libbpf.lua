@@ -3,6 +3,7 @@
 --- through bindings/bpf/program.lua. profscript works without libbpf.
 local ffi = require 'ffi'
 local failure = require 'bindings.base.failure'
+local libc = require 'bindings.base.libc'
 local sys = require 'bindings.base.sys'
 local text = require 'bindings.base.text'
 
@@ -118,7 +119,6 @@ local function is_noise(line)
   return false
 end
 
-local EPERM = 1
 local MAX_LOG_LINES = 6
 
 --- Describes why a load failed: libbpf's message, or the end of the verifier's log with the source line that
@@ -138,7 +138,7 @@ function libbpf.load_error(name, code, sections, source)
   end
   local what = program and ("program '%s' (%s)"):format(program, sections[program]) or 'the programs'
   local message = { ('%s: the kernel rejects %s: %s'):format(name, what, sys.strerror(code)) }
-  if code == EPERM then
+  if code == libc.EPERM then
     message[1] = message[1] .. ' (needs root or CAP_BPF and CAP_PERFMON; the kernel may be configured to forbid it)'
   end
   if at then

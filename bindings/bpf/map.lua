@@ -4,17 +4,17 @@
 local ffi = require 'ffi'
 local btf = require 'bindings.bpf.btf'
 local failure = require 'bindings.base.failure'
+local libc = require 'bindings.base.libc'
 local sys = require 'bindings.base.sys'
 
+local C = ffi.C
 local bpf_map = {}
 
--- enum bpf_map_type
-local PERCPU_HASH, PERCPU_ARRAY, STACK_TRACE, LRU_PERCPU_HASH = 5, 6, 7, 10
-local PERF_EVENT_ARRAY, RINGBUF = 4, 27
-local IS_PERCPU = { [PERCPU_HASH] = true, [PERCPU_ARRAY] = true, [LRU_PERCPU_HASH] = true }
-local IS_ARRAY = { [2] = true, [PERCPU_ARRAY] = true }
+local IS_PERCPU = {
+  [C.BPF_MAP_TYPE_PERCPU_HASH] = true, [C.BPF_MAP_TYPE_PERCPU_ARRAY] = true, [C.BPF_MAP_TYPE_LRU_PERCPU_HASH] = true,
+}
+local IS_ARRAY = { [C.BPF_MAP_TYPE_ARRAY] = true, [C.BPF_MAP_TYPE_PERCPU_ARRAY] = true }
 
-local ENOENT = 2
 local SLACK = 8 -- extra bytes after a buffer: bit fields are read as whole words
 
 ---@class BpfMap
@@ -26,7 +26,7 @@ local function roundup(size) return math.ceil(size / 8) * 8 end
 
 --- Whether a map holds records instead of entries.
 ---@param kind integer
-function bpf_map.is_ring(kind) return kind == RINGBUF or kind == PERF_EVENT_ARRAY end
+function bpf_map.is_ring(kind) return kind == C.BPF_MAP_TYPE_RINGBUF or kind == C.BPF_MAP_TYPE_PERF_EVENT_ARRAY end
 
 --- Opens a map of a loaded object.
 ---@param object BpfObject
@@ -81,7 +81,7 @@ end
 local function lookup(self)
   local code = -self.lib.bpf_map_lookup_elem(self.fd, self.key, self.value)
   if code == 0 then return read_value(self) end
-  if code ~= ENOENT then self:fail('reading', code) end
+  if code ~= libc.ENOENT then self:fail('reading', code) end
 end
 
 --- Returns the value of a key, nil if there is none.
@@ -119,7 +119,7 @@ end
 function Map:delete(key)
   put_key(self, key)
   local code = -self.lib.bpf_map_delete_elem(self.fd, self.key)
-  if code ~= 0 and code ~= ENOENT then self:fail('deleting', code) end
+  if code ~= 0 and code ~= libc.ENOENT then self:fail('deleting', code) end
   return code == 0
 end
 
@@ -130,7 +130,7 @@ local function keys(self)
   local list, seen, key = {}, {}, nil
   for _ = 1, 2 * self.max_entries + 1 do
     local code = -self.lib.bpf_map_get_next_key(self.fd, key, self.key)
-    if code == ENOENT then break end
+    if code == libc.ENOENT then break end
     if code ~= 0 then self:fail('reading keys', code) end
     local bytes = ffi.string(self.key, size)
     if not seen[bytes] then
@@ -177,7 +177,7 @@ end
 ---@param id integer as returned by bpf_get_stackid()
 ---@return Frame[]?
 function Map:stack(id)
-  if self.kind ~= STACK_TRACE then failure.raise('%s: not a stack trace map', self.name) end
+  if self.kind ~= C.BPF_MAP_TYPE_STACK_TRACE then failure.raise('%s: not a stack trace map', self.name) end
   ffi.cast('uint32_t *', self.key)[0] = id
   if self.lib.bpf_map_lookup_elem(self.fd, self.key, self.value) ~= 0 then return nil end
   local words, addresses = ffi.cast('uint64_t *', self.value), {}

@@ -4,13 +4,11 @@ local ffi = require 'ffi'
 local btf = require 'bindings.bpf.btf'
 local failure = require 'bindings.base.failure'
 local libbpf = require 'bindings.bpf.libbpf'
+local libc = require 'bindings.base.libc'
 local nearest = require 'bindings.base.nearest'
 local sys = require 'bindings.base.sys'
 
-ffi.cdef 'void *bpf_object_mmap(void *at, size_t size, int prot, int flags, int fd, int64_t offset) __asm__("mmap");'
-
 local C = ffi.C
-local READ_WRITE, SHARED = 3, 1 -- of mmap(2)
 
 ---@class BpfObject
 ---@field lib ffi.namespace* libbpf
@@ -59,7 +57,7 @@ local function section_memory(self, section)
       local memory
       if self.is_loaded then
         -- libbpf maps the variables only for skeletons.
-        memory = C.bpf_object_mmap(nil, self.lib.bpf_map__value_size(map), READ_WRITE, SHARED,
+        memory = libc.mmap(nil, self.lib.bpf_map__value_size(map), libc.PROT_READ + libc.PROT_WRITE, libc.MAP_SHARED,
           self.lib.bpf_map__fd(map), 0)
         if ffi.cast('intptr_t', memory) == -1 then
           failure.raise('%s: cannot map %s: %s', self.name, section, sys.strerror(ffi.errno()))

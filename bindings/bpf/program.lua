@@ -7,6 +7,7 @@ local btf = require 'bindings.bpf.btf'
 local failure = require 'bindings.base.failure'
 local nearest = require 'bindings.base.nearest'
 local Object = require 'bindings.bpf.object'
+local perf_events = require 'bindings.view.perf_events'
 local source = require 'bindings.bpf.source'
 local sys = require 'bindings.base.sys'
 local views = require 'bindings.view.views'
@@ -14,8 +15,8 @@ local views = require 'bindings.view.views'
 local C = ffi.C
 local bpf = {}
 
-local SOFTWARE, BPF_OUTPUT = 1, 10 -- perf_event_attr.type and config
-local RINGBUF = 27 -- enum bpf_map_type
+local BPF_OUTPUT = perf_events.find 'bpf-output'
+local RINGBUF = C.BPF_MAP_TYPE_RINGBUF
 
 local PARAMETERS = { source = 'string', file = 'string', constants = 'table', name = 'string' }
 
@@ -131,11 +132,11 @@ local function kernel_frames(run, addresses)
   local frames = {}
   for i, address in ipairs(addresses) do
     local symbol = run.services.symbol(address, true)
-    local name, plus = (symbol or ''):match '^(.-)%+0x(%x+)$'
+    local name, offset = (symbol or ''):match '^(.-)%+0x(%x+)$'
     frames[i] = {
       address = address,
       symbol = name,
-      plus = tonumber(plus or '0', 16),
+      symbol_offset = tonumber(offset or '0', 16),
       dso = name and '[kernel.kallsyms]' or nil,
       in_kernel = address >= 0x8000000000000000ULL,
     }
@@ -219,7 +220,8 @@ function Bpf:events(name, struct)
   end
   local list = object.btf:fields(record_type(self, name, struct))
   local request = {
-    name = 'bpf-output', type = SOFTWARE, config = BPF_OUTPUT, list = list, print_fmt = print_format(list),
+    name = BPF_OUTPUT.name, type = BPF_OUTPUT.type, config = BPF_OUTPUT.config,
+    list = list, print_fmt = print_format(list),
     view_key = ('%s:%s:%s'):format(object.name, name, tostring(object)), system = 'bpf',
   }
   local event = self.owner.set:add('bpf:' .. name, request, nil, 0)

@@ -6,11 +6,11 @@ local btf = require 'bindings.bpf.btf'
 local failure = require 'bindings.base.failure'
 local libbpf = require 'bindings.bpf.libbpf'
 local Object = require 'bindings.bpf.object'
+local priorities = require 'bindings.base.priorities'
 
 local C = ffi.C
 local sample_filter = {}
 
-local MAX_PRIO = 139
 local NO_BTF = 'this kernel has no /sys/kernel/btf/vmlinux (CONFIG_DEBUG_INFO_BTF)'
 
 --- The options and the member of a kernel structure that each one requires.
@@ -26,23 +26,6 @@ local OPTIONS = {
 local ORDER = {
   'irqs_disabled', 'tif_need_resched', 'nr_running_min', 'nr_running_max', 'exclude_pid', 'sched_policy', 'prio',
 }
-
---- Parses a list of priorities such as "1-99,120".
-local function priorities(list)
-  local wanted = {}
-  for part in list:gmatch '[^,]+' do
-    local first, last = part:match '^%s*(%d+)%-?(%d*)%s*$'
-    first = tonumber(first)
-    last = tonumber(last) or first
-    if not first or first > last or last > MAX_PRIO or part:match '%-%s*$' then
-      failure.usage("--prio: invalid priority list '%s' (0-99 are real-time, 100-139 are nice -20 to 19)", list)
-    end
-    for number = first, last do
-      wanted[number] = 1
-    end
-  end
-  return wanted
-end
 
 --- Rejects an option if this kernel lacks the structure member it needs.
 local function check_kernel(option, kernel)
@@ -99,7 +82,10 @@ function sample_filter.apply(name, opt, list, own)
     failure.usage('%s: --%s is for hardware, clock and memory events, and there are none', name, option)
   end
   if constants.prio then
-    constants.prio, constants.has_prio = priorities(opt.prio), 1
+    local wanted, message = priorities.parse(opt.prio)
+    if not wanted then failure.usage('%s', message) end
+    constants.prio, constants.has_prio = {}, 1
+    for priority in pairs(wanted.has) do constants.prio[priority] = 1 end
   end
   local object = open(given)
   object:set_constants(constants)

@@ -3,15 +3,10 @@
 local bit = require 'bit'
 local ffi = require 'ffi'
 local failure = require 'bindings.base.failure'
+local libc = require 'bindings.base.libc'
 local sys = require 'bindings.base.sys'
 local text = require 'bindings.base.text'
 
-ffi.cdef [[
-unsigned int bpf_source_geteuid(void) __asm__("geteuid");
-int bpf_source_getpid(void) __asm__("getpid");
-]]
-
-local C = ffi.C
 local bpf_source = {}
 
 local OTHERS_WRITE = 18 -- mode bits g+w, o+w
@@ -44,7 +39,7 @@ local function cache_folder()
   local folder = base .. '/profscript/bpf'
   output_of('mkdir -p -m 700 ' .. quote(folder))
   local st = sys.stat(folder)
-  if st and st.uid == C.bpf_source_geteuid() and bit.band(st.mode, OTHERS_WRITE) == 0 then return folder end
+  if st and st.uid == libc.geteuid() and bit.band(st.mode, OTHERS_WRITE) == 0 then return folder end
 end
 
 --- Returns a file name for a text: its 64-bit FNV-1a hash. Collisions are harmless, because the source is kept
@@ -64,7 +59,7 @@ local function run_clang(folder, base, source, include)
   if not file then return message end
   file:write(source)
   file:close()
-  local part = quote(('%s.%d'):format(base, C.bpf_source_getpid()))
+  local part = quote(('%s.%d'):format(base, libc.getpid()))
   return output_of(('{ cd %s && clang -target bpf %s -I%s -c -o %s %s && mv %s %s; }'):format(quote(folder), FLAGS,
     quote(include), part, quote(base .. '.c'), part, quote(base .. '.o')))
 end

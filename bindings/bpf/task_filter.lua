@@ -5,6 +5,7 @@
 local attach = require 'bindings.bpf.attach'
 local Object = require 'bindings.bpf.object'
 local libbpf = require 'bindings.bpf.libbpf'
+local sys = require 'bindings.base.sys'
 
 local task_filter = {}
 
@@ -35,7 +36,8 @@ local function open(run, list, inherits)
       if program and program[1] ~= NEW then attach.attach(object, program[1]) end
     end
   end
-  local marks = object:variable('marks', { '.bss' })
+  local marks, codec = object:variable('marks', { '.bss' })
+  assert(codec.size == sys.PIDS_MAX, 'bpf/threads.bpf.c has not a mark for each thread')
   for _, event in ipairs(list) do
     local program = PROGRAMS[event.name]
     if program then event.request.bpf_array = object.lib.bpf_map__fd(object:find('map', program[2])) end

@@ -22,8 +22,8 @@ local check = {}
 ---@field detail string
 ---@field advice? string
 
-local SOFTWARE, TRACEPOINT, BREAKPOINT, HARDWARE = 1, 2, 5, 0
-local DUMMY, CYCLES = 9, 0
+local TYPES = perf_events.TYPES
+local DUMMY, CYCLES = perf_events.find('dummy').config, perf_events.find('cycles').config
 local CAPABILITIES = { -- name, number, purpose
   { 'CAP_PERFMON', 38, 'trace other processes and the kernel' },
   { 'CAP_IPC_LOCK', 14, 'map large rings' },
@@ -66,7 +66,7 @@ local function check_tracepoint(world)
   local id = tonumber((world.read '/sys/kernel/tracing/events/sched/sched_switch/id'
     or world.read '/sys/kernel/debug/tracing/events/sched/sched_switch/id'))
   if not id then return line('no', 'tracepoints', 'sched:sched_switch cannot be read', 'see tracefs') end
-  local code = world.open(TRACEPOINT, id, { system = true })
+  local code = world.open(TYPES.tracepoint, id, { system = true })
   if code == 0 then return line('ok', 'tracepoints', 'sched:sched_switch opens') end
   return line('no', 'tracepoints', ('cannot open sched:sched_switch: %s'):format(world.error_text(-code)),
     'run as root or with CAP_PERFMON, or lower kernel.perf_event_paranoid to -1')
@@ -165,14 +165,14 @@ function check.lines(world)
     check_tracepoint(world),
     check_paranoid(world, has),
     check_capabilities(has),
-    check_kind(world, 'common clock', SOFTWARE, DUMMY, { clock = true },
+    check_kind(world, 'common clock', TYPES.software, DUMMY, { clock = true },
       'no use_clockid, so events are not ordered between rings', 'needs Linux 4.1'),
-    check_kind(world, 'loss counters', SOFTWARE, DUMMY, { lost = true },
+    check_kind(world, 'loss counters', TYPES.software, DUMMY, { lost = true },
       'losses at the very end are not detected', 'needs Linux 6.0'),
     check_pmu(world, 'kernel probes', 'kprobe', 'CONFIG_KPROBE_EVENTS'),
     check_pmu(world, 'user probes', 'uprobe', 'CONFIG_UPROBE_EVENTS'),
-    check_kind(world, 'breakpoints', BREAKPOINT, 0, {}, 'no hardware breakpoints'),
-    check_kind(world, 'hardware PMU', HARDWARE, CYCLES, {}, 'cannot sample cycles and other hardware events',
+    check_kind(world, 'breakpoints', TYPES.breakpoint, 0, {}, 'no hardware breakpoints'),
+    check_kind(world, 'hardware PMU', TYPES.hardware, CYCLES, {}, 'cannot sample cycles and other hardware events',
       'cpu-clock samples by time'),
     world.exists '/sys/kernel/btf/vmlinux' and line('ok', 'BTF', '/sys/kernel/btf/vmlinux')
       or line('--', 'BTF', 'no types of kernel structures', 'the kernel needs CONFIG_DEBUG_INFO_BTF'),

@@ -18,7 +18,7 @@ local C = ffi.C
 local explain = {}
 
 local WIDTH = 100
-local PLACEHOLDERS = { expr = 'EXPR', string = 'TEXT', int = 'N', cpulist = 'LIST', uuid = 'UUID' }
+local PLACEHOLDERS = { expr = 'EXPR', string = 'TEXT', int = 'N', cpulist = 'LIST' }
 
 --- Returns the syntax of an attribute: "stack", "key=EXPR", "max-stack[=N]".
 ---@param name string

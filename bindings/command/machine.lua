@@ -5,10 +5,8 @@ local catalog = require 'bindings.select.catalog'
 local nearest = require 'bindings.base.nearest'
 local perf_events = require 'bindings.view.perf_events'
 local processes = require 'bindings.select.processes'
-local records = require 'bindings.select.records'
 local sample_filter = require 'bindings.bpf.sample_filter'
 local sys = require 'bindings.base.sys'
-local views = require 'bindings.view.views'
 
 local C = ffi.C
 local machine = {}
@@ -17,7 +15,8 @@ local machine = {}
 ---@param found scripts.Scripts
 ---@return complete.World
 function machine.completion(found)
-  local self = { pmus = perf_events.pmus(sys) }
+  local events = catalog.machine()
+  local self = { pmus = events:pmus() }
 
   function self.profilers() return nearest.keys(found:names()) end
 
@@ -35,11 +34,9 @@ function machine.completion(found)
   function self.load(name) return (found:load(name)) end
 
   function self.events()
-    local names = catalog.tracepoints() or {}
-    for _, list in ipairs { catalog.perf_events(), catalog.records(), catalog.probes() } do
-      for _, entry in ipairs(list) do
-        names[#names + 1] = entry.name:match '^[ku]r?e?t?probe:' or entry.name:match '^mem:' or entry.name
-      end
+    local names = {}
+    for i, entry in ipairs((events:entries())) do
+      names[i] = entry.name:match '^[ku]r?e?t?probe:' or entry.name:match '^mem:' or entry.name
     end
     return names
   end
@@ -64,20 +61,7 @@ function machine.completion(found)
     return list
   end
 
-  function self.fields(event)
-    local system, name = event:match '^(.-):(.+)$'
-    local record = records.find(event)
-    if record then return records.field_names(record) end
-    local formats = C.formats_open_tracefs(nil)
-    if not system or formats == nil then return {} end
-    local tp = C.tracepoint_find(formats, system, name, nil)
-    local names = {}
-    for i, field in ipairs(tp ~= nil and views.fields(tp) or {}) do
-      names[i] = field.name
-    end
-    C.formats_free(formats)
-    return names
-  end
+  function self.fields(event) return events:fields(event) end
 
   return self
 end
@@ -88,7 +72,7 @@ function machine.checks()
   return {
     read = sys.read,
     exists = function(path) return sys.stat(path) ~= nil end,
-    tracepoints = catalog.tracepoints,
+    tracepoints = function() return catalog.machine():tracepoints() end,
     open = function(type, config, with)
       local flags = (with.system and C.SUPPORT_SYSTEM or 0) + (with.clock and C.SUPPORT_CLOCK or 0)
         + (with.lost and C.SUPPORT_LOST or 0)

@@ -104,7 +104,7 @@ function Symbolizer:symbol(digits)
   local symbol = ffi.new 'struct symbol'
   local id = C.symbols_add(self._symbols, ffi.new('struct symbols_file', { path = path }))
   if not C.symbols_find(self._symbols, id, offset, symbol) then return end
-  return ('%s+0x%x'):format(ffi.string(symbol.name), tonumber(symbol.plus))
+  return ('%s+0x%x'):format(ffi.string(symbol.name), tonumber(symbol.offset))
 end
 
 --- Returns the file offset of a function of the program.

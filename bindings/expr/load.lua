@@ -5,18 +5,10 @@
 
 local bit = require 'bit'
 local ffi = require 'ffi'
+local libc = require 'bindings.base.libc'
 
--- Renamed, because other modules declare these functions with other argument types.
-ffi.cdef [[
-int profscript_expr_memcmp(const void *, const void *, size_t) __asm__("memcmp");
-size_t profscript_expr_strnlen(const void *, size_t) __asm__("strnlen");
-void *profscript_expr_memmem(const void *, size_t, const void *, size_t) __asm__("memmem");
-int profscript_expr_fnmatch(const char *, const char *, int) __asm__("fnmatch");
-]]
-
-local C = ffi.C
 local cast, copy = ffi.cast, ffi.copy
-local memcmp, bswap, rshift = C.profscript_expr_memcmp, bit.bswap, bit.rshift
+local memcmp, bswap, rshift = libc.memcmp, bit.bswap, bit.rshift
 local little_endian = ffi.abi('le')
 local bytes_type = ffi.typeof('const uint8_t *')
 
@@ -27,7 +19,7 @@ local buffer = ffi.new('char[?]', MAX_STRING + 1)
 local run = {}
 
 local function length(s, room)
-  return tonumber(C.profscript_expr_strnlen(s, room))
+  return tonumber(libc.strnlen(s, room))
 end
 
 function run.bytes(text)
@@ -58,7 +50,7 @@ function run.ends(s, room, text, n)
 end
 
 function run.contains(s, room, text, n)
-  return C.profscript_expr_memmem(s, length(s, room), text, n) ~= nil
+  return libc.memmem(s, length(s, room), text, n) ~= nil
 end
 
 function run.glob(s, room, pattern)
@@ -66,7 +58,7 @@ function run.glob(s, room, pattern)
   if n > MAX_STRING then return false end
   copy(buffer, s, n)
   buffer[n] = 0
-  return C.profscript_expr_fnmatch(pattern, buffer, 0) == 0
+  return libc.fnmatch(pattern, buffer, 0) == 0
 end
 
 --- Compares the first n characters: -1, 0 or 1.

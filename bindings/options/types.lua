@@ -132,7 +132,7 @@ local function parse_ids(text)
   local ids = {}
   for _, word in ipairs(split(text)) do
     local id = word:match '^%d+$' and tonumber(word)
-    if not id or id < 1 or id >= sys.PID_END then return refuse(text, 'a list of positive ids such as 12,345') end
+    if not id or id < 1 or id >= sys.PIDS_MAX then return refuse(text, 'a list of positive ids such as 12,345') end
     ids[#ids + 1] = id
   end
   return ids
@@ -143,7 +143,7 @@ local function parse_processes(text)
   local list = {}
   for _, word in ipairs(split(text)) do
     local id = word:match '^%d+$' and tonumber(word)
-    if word == '' or word:sub(1, 1) == '-' or id and (id < 1 or id >= sys.PID_END) then
+    if word == '' or word:sub(1, 1) == '-' or id and (id < 1 or id >= sys.PIDS_MAX) then
       return refuse(text, 'a list of processes, by number or name, such as 12,java')
     end
     list[#list + 1] = id or word

@@ -93,7 +93,7 @@ end
 
 --- Retains an event until it is released, even if it is forgotten.
 ---@param e ffi.cdata* struct event *, a kept event
-function History:retain(e) C.timeline_retain(self.timeline, e) end
+function History.retain(_, e) C.timeline_retain(e) end
 
 ---@param e ffi.cdata* struct event *
 function History:release(e) C.timeline_release(self.timeline, e) end

@@ -3,18 +3,16 @@
 --- that started with one of them has ended. It is one of a profiler's handlers. The others see an event when
 --- its whole batch has been copied.
 local ffi = require 'ffi'
+local libc = require 'bindings.base.libc'
 local histories = require 'bindings.pairs.history'
 local pair_keys = require 'bindings.pairs.keys'
-
-ffi.cdef 'long sysconf(int name);'
 
 local C = ffi.C
 local kept_events = {}
 
-local MAX_BATCH = 1024 -- the limit of session_next()
 local KEEP_BYTES = 256 * 2 ^ 20
 -- About a hundred thousand events per CPU. Touching new memory costs more than copying into it, so the limit is low.
-local HISTORY_BYTES = math.min(KEEP_BYTES, 16 * 2 ^ 20 * tonumber(C.sysconf(84))) -- _SC_NPROCESSORS_ONLN
+local HISTORY_BYTES = math.min(KEEP_BYTES, 16 * 2 ^ 20 * tonumber(libc.sysconf(libc.SC_NPROCESSORS_ONLN)))
 local MIN_HISTORY = 4096 -- events that are kept before feed() first checks which ones are needed
 local EVENT = ffi.typeof 'struct event *'
 
@@ -45,7 +43,7 @@ end
 ---@param timeline? ffi.cdata* an existing timeline to share
 function KeptEvents:open(run, timeline)
   local config = self.config
-  self.history = histories.new(timeline or kept_events.timeline(), config.events, MAX_BATCH, HISTORY_BYTES)
+  self.history = histories.new(timeline or kept_events.timeline(), config.events, C.BATCH_MAX, HISTORY_BYTES)
   local instance = C.session_per_thread(run.session) ~= 0 and 'tid' or 'cpu'
   config.details:open(self.history,
     pair_keys.reader(config, config.events, instance, run.services.expression_env))

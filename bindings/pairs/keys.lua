@@ -12,8 +12,6 @@ local views = require 'bindings.view.views'
 local C = ffi.C
 local keys = {}
 
-local MAX_CPUS = 4096
-
 --- Compiles the key of an event. Returns nil if its key is the instance (its CPU or thread).
 ---@param config FeedConfig
 ---@param event Event
@@ -185,11 +183,11 @@ local NOT_YET, LOST = -1, -2 -- instead of a tid: not known yet, or no longer kn
 
 --- The running task of each CPU, if known, and the number of wakeups of running tasks.
 local function wakeup_state(sees_switches)
-  local current = ffi.new('int32_t[?]', MAX_CPUS)
+  local current = ffi.new('int32_t[?]', C.CPUS_MAX)
   ffi.fill(current, ffi.sizeof(current), 0xff) -- NOT_YET
   local function forget(cpu)
-    local one = cpu >= 0 and cpu < MAX_CPUS
-    for i = one and cpu or 0, one and cpu or MAX_CPUS - 1 do
+    local one = cpu >= 0 and cpu < C.CPUS_MAX
+    for i = one and cpu or 0, one and cpu or C.CPUS_MAX - 1 do
       -- A CPU without any switch so far may not be traced at all.
       if current[i] ~= NOT_YET then current[i] = LOST end
     end
@@ -197,7 +195,7 @@ local function wakeup_state(sees_switches)
   return {
     sees_switches = sees_switches,
     current = current,
-    max_cpus = MAX_CPUS,
+    max_cpus = C.CPUS_MAX,
     lost = LOST,
     no_first = C.EVENT_NO_FIRST,
     no_start = C.EVENT_NO_START,

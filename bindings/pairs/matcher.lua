@@ -10,7 +10,6 @@ local views = require 'bindings.view.views'
 local C = ffi.C
 local pairs_ = {}
 
-local MAX_BATCH = 1024 -- the limit of session_next()
 local PAIR_SIZE = ffi.sizeof 'struct pair'
 
 ---@class Feed : Consumer
@@ -125,7 +124,7 @@ function Feed:open(run)
     self.kept:open(run, self.timeline)
     C.pairs_use_copies(self.matcher, self.kept.history.copies)
   end
-  self.out = ffi.new('struct pair[?]', MAX_BATCH)
+  self.out = ffi.new('struct pair[?]', C.BATCH_MAX)
   self.kinds = ffi.cast('uint32_t *', ffi.cast('char *', self.out) + ffi.offsetof('struct pair', 'kind'))
   self.durations = ffi.cast('double *', ffi.cast('char *', self.out) + ffi.offsetof('struct pair', 'ns'))
   self.pauses = self:pauses_by_class()

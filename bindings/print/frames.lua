@@ -15,7 +15,7 @@ local MAX_TEXTS = 4096 -- number of stacks cached as text
 ---@class Frame
 ---@field address ffi.cdata* uint64_t
 ---@field symbol? string
----@field plus number offset from the symbol's start, in bytes
+---@field symbol_offset number offset from the symbol's start, in bytes
 ---@field dso? string
 ---@field offset number offset in that file
 ---@field in_kernel boolean
@@ -37,7 +37,7 @@ local MAX_TEXTS = 4096 -- number of stacks cached as text
 ---@return string
 function frames.text(frame)
   local symbol, place = frame.symbol or 'Unknown', frame.inlined and 'inlined' or frame.dso or 'unknown'
-  if frame.symbol and not frame.inlined then symbol = ('%s+0x%x'):format(symbol, frame.plus) end
+  if frame.symbol and not frame.inlined then symbol = ('%s+0x%x'):format(symbol, frame.symbol_offset) end
   return ('%s (%s)%s'):format(symbol, place, frame.source and ' ' .. frame.source or '')
 end
 
@@ -70,7 +70,7 @@ function frames.new(session, add)
       local one = {
         address = frame.address,
         symbol = string_at(frame.symbol),
-        plus = tonumber(frame.plus),
+        symbol_offset = tonumber(frame.symbol_offset),
         dso = string_at(frame.dso),
         offset = tonumber(frame.offset - frame.back),
         in_kernel = frame.in_kernel,

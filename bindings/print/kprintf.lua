@@ -7,12 +7,10 @@
 --- without `size` check the offset first: whatever the payload says, nothing outside it is read.
 local bit = require 'bit'
 local ffi = require 'ffi'
+local libc = require 'bindings.base.libc'
 local new_buffer = require('string.buffer').new
 local INTEGERS = require('bindings.expr.types').INTEGERS
 
-ffi.cdef 'size_t strnlen(const char *s, size_t max);'
-
-local C = ffi.C
 local band, bnot, bor, lshift, rshift = bit.band, bit.bnot, bit.bor, bit.lshift, bit.rshift
 local cast, ffi_string, format = ffi.cast, ffi.string, string.format
 local i64, u64 = ffi.typeof 'int64_t', ffi.typeof 'uint64_t'
@@ -124,7 +122,7 @@ function kprintf.bind(env)
   --- A string of at most `length` bytes.
   function bound.fixed_string(raw, offset, length)
     local at = cast('const char *', raw + offset)
-    return safe(ffi_string(at, C.strnlen(at, length)))
+    return safe(ffi_string(at, libc.strnlen(at, length)))
   end
 
   --- The string of a dynamic field: word holds its length and its offset from base.
@@ -132,7 +130,7 @@ function kprintf.bind(env)
     local offset, length = band(word, 0xffff) + base, rshift(word, 16)
     if offset + length > size then return BAD end
     local at = cast('const char *', raw + offset)
-    return safe(ffi_string(at, C.strnlen(at, length)))
+    return safe(ffi_string(at, libc.strnlen(at, length)))
   end
 
   --- %pS.

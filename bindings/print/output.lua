@@ -7,31 +7,18 @@
 --- them are numbers. Import them as text into a spreadsheet.
 local buffer = require 'string.buffer'
 local ffi = require 'ffi'
+local libc = require 'bindings.base.libc'
+local sys = require 'bindings.base.sys'
 local tables = require 'bindings.base.table'
+local terminal = require 'bindings.print.terminal'
 local text = require 'bindings.base.text'
 local units = require 'bindings.base.units'
-local C = ffi.C
-
--- Private names, because another module may declare these functions with other types.
-ffi.cdef [[
-intptr_t output_write(int fd, const void *bytes, size_t size) __asm__("write");
-int output_open(const char *path, int flags, ...) __asm__("open");
-int output_close(int fd) __asm__("close");
-int output_isatty(int fd) __asm__("isatty");
-int output_ioctl(int fd, unsigned long request, ...) __asm__("ioctl");
-int output_poll(void *fds, unsigned long n, int timeout) __asm__("poll");
-int output_clock_gettime(int clock, int64_t *sec_ns) __asm__("clock_gettime");
-const char *output_strerror(int code) __asm__("strerror");
-]]
 
 local output = { safe = text.safe }
 
 local STDOUT, STDERR = 1, 2
 local FLUSH_SIZE = 65536
-local EINTR, EAGAIN, EPIPE = 4, 11, 32
-local APPEND = 0x80000 + 0x400 + 0x40 + 0x1 -- O_CLOEXEC, O_APPEND, O_CREAT, O_WRONLY
-local POLLOUT = 4
-local TIOCGWINSZ = 0x5413
+local APPEND = libc.O_CLOEXEC + libc.O_APPEND + libc.O_CREAT + libc.O_WRONLY
 
 ---@class Output
 ---@field format 'text'|'json'|'csv'
@@ -41,17 +28,9 @@ local TIOCGWINSZ = 0x5413
 local Output = {}
 Output.__index = Output
 
-local function system_clock()
-  local now = ffi.new 'int64_t[2]'
-  C.output_clock_gettime(0, now)
-  return tonumber(now[0]), tonumber(now[1])
-end
-
-local function error_text(code) return ffi.string(C.output_strerror(code)) end
-
 local function open(path)
-  local fd = C.output_open(path, APPEND, ffi.new('int', 420)) -- 0644
-  if fd < 0 then return nil, ("cannot open '%s': %s"):format(path, error_text(ffi.errno())) end
+  local fd = libc.open(path, APPEND, ffi.new('int', 420)) -- 0644
+  if fd < 0 then return nil, ("cannot open '%s': %s"):format(path, sys.strerror(ffi.errno())) end
   return fd
 end
 
@@ -69,8 +48,8 @@ function output.new(settings)
   end
   return setmetatable({
     format = settings.format or 'text',
-    clock = settings.clock or system_clock,
-    tty = C.output_isatty(fd) == 1,
+    clock = settings.clock or sys.wall,
+    tty = libc.isatty(fd) == 1,
     _fd = fd,
     _file = settings.file,
     _buffer = buffer.new(FLUSH_SIZE),
@@ -82,15 +61,13 @@ end
 ---@return integer?
 function Output:columns()
   if not self.tty then return nil end
-  local size = ffi.new 'uint16_t[4]' -- rows, columns, and both in pixels
-  if C.output_ioctl(self._fd, TIOCGWINSZ, size) < 0 or size[1] == 0 then return 80 end
-  return size[1]
+  return (select(2, terminal.size(self._fd)))
 end
 
 --- Waits until a descriptor is writable: another process may have made it non-blocking.
 local function wait_writable(fd)
-  local pollfd = ffi.new('struct { int fd; short events, revents; }', fd, POLLOUT)
-  C.output_poll(pollfd, 1, -1)
+  local pollfd = ffi.new('struct pollfd', fd, libc.POLLOUT)
+  libc.poll(pollfd, 1, -1)
 end
 
 --- Writes the buffered text. After a failure all further output is dropped.
@@ -100,17 +77,17 @@ function Output:flush()
   local pending = self._buffer
   while #pending > 0 and not self._failed do
     local bytes, size = pending:ref()
-    local written = tonumber(C.output_write(self._fd, bytes, size))
+    local written = tonumber(libc.write(self._fd, bytes, size))
     local code = written < 0 and ffi.errno()
     if not code then
       pending:skip(written)
-    elseif code == EAGAIN then
+    elseif code == libc.EAGAIN then
       wait_writable(self._fd)
-    elseif code == EPIPE then
+    elseif code == libc.EPIPE then
       self._failed = 'EPIPE'
-    elseif code ~= EINTR then
+    elseif code ~= libc.EINTR then
       local where = self._file and ("'%s'"):format(self._file) or 'the output'
-      self._failed = ('cannot write %s: %s'):format(where, error_text(code))
+      self._failed = ('cannot write %s: %s'):format(where, sys.strerror(code))
     end
   end
   pending:reset()
@@ -291,7 +268,7 @@ function Output:tell(message)
     return
   end
   if self.tty then self:flush() end
-  C.output_write(STDERR, line, #line)
+  libc.write(STDERR, line, #line)
 end
 
 --- Reopens the file, for log rotation; does nothing for stdout.
@@ -302,7 +279,7 @@ function Output:reopen()
   local ok, message = self:flush()
   local fd, why = open(self._file)
   if not fd then return nil, why end
-  C.output_close(self._fd)
+  libc.close(self._fd)
   self._fd, self._failed, self._headings = fd, nil, {}
   return ok, message
 end

@@ -6,6 +6,7 @@ local ffi = require 'ffi'
 local frames = require 'bindings.print.frames'
 local printfmt = require 'bindings.print.printfmt'
 local text = require 'bindings.base.text'
+local trace_flags = require 'bindings.view.trace_flags'
 
 local C = ffi.C
 local printer = {}
@@ -17,15 +18,11 @@ local NO_TIME = (' '):rep(28) -- as wide as the wall time
 -- JSON and CSV fields of an event in the details of a pair (lib/detail.lua).
 local DETAIL_FIELDS = { 'part', 'offset_ns', 'run_ns', 'note', 'hidden', 'reason' }
 
--- common_flags (enum trace_flag_type of the kernel).
-local IRQS_OFF, NEED_RESCHED_LAZY, NEED_RESCHED, HARDIRQ = 0x01, 0x02, 0x04, 0x08
-local SOFTIRQ, PREEMPT_RESCHED, NMI, BH_OFF = 0x10, 0x20, 0x40, 0x80
-
 --- Returns the first three columns of flags as the kernel prints them: irqs, need-resched, context.
 local function irq_columns(flags)
-  local function on(mask) return bit.band(flags, mask) ~= 0 end
-  local irqs = on(IRQS_OFF) and (on(BH_OFF) and 'D' or 'd') or on(BH_OFF) and 'b' or '.'
-  local need, lazy, preempt = on(NEED_RESCHED), on(NEED_RESCHED_LAZY), on(PREEMPT_RESCHED)
+  local function on(flag) return bit.band(flags, trace_flags[flag]) ~= 0 end
+  local irqs = on 'IRQS_OFF' and (on 'BH_OFF' and 'D' or 'd') or on 'BH_OFF' and 'b' or '.'
+  local need, lazy, preempt = on 'NEED_RESCHED', on 'NEED_RESCHED_LAZY', on 'PREEMPT_RESCHED'
   local resched = '.'
   if need and lazy then
     resched = preempt and 'B' or 'b'
@@ -36,9 +33,9 @@ local function irq_columns(flags)
   elseif preempt then
     resched = 'p'
   end
-  local context = on(NMI) and (on(HARDIRQ) and 'Z' or 'z')
-    or on(HARDIRQ) and (on(SOFTIRQ) and 'H' or 'h')
-    or on(SOFTIRQ) and 's'
+  local context = on 'NMI' and (on 'HARDIRQ' and 'Z' or 'z')
+    or on 'HARDIRQ' and (on 'SOFTIRQ' and 'H' or 'h')
+    or on 'SOFTIRQ' and 's'
     or '.'
   return irqs .. resched .. context
 end

@@ -57,7 +57,7 @@ function srcline.adder(session)
       list[#list + 1] = {
         address = frame.address,
         symbol = found[i].symbol,
-        plus = 0,
+        symbol_offset = 0,
         dso = frame.dso,
         in_kernel = false,
         inlined = true,

@@ -6,7 +6,6 @@ local sys = require 'bindings.base.sys'
 local C = ffi.C
 local caches = {}
 
-local MAX_CPU = 8192 -- CPUS_MAX
 local CPUS = '/sys/devices/system/cpu'
 local CACHE = CPUS .. '/cpu%d/cache/index%d/%s'
 
@@ -29,7 +28,7 @@ end
 function caches.sharers(run, level)
   local first = {}
   if run.is_recorded then
-    for cpu = 0, MAX_CPU - 1 do
+    for cpu = 0, sys.CPUS_MAX - 1 do
       local sharer = C.session_cache_sharer(run.session, level, cpu)
       if sharer >= 0 then first[cpu] = sharer end
     end

@@ -139,7 +139,7 @@ end
 ---@return number? total count of `by` itself on this CPU; nil: the sample has no counts
 ---@return number? delta its count since its last sample
 function Counts:take(ev)
-  local words = C.session_sample_part(self._session, ffi.cast('struct event *', ev), C.SAMPLE_READ, self._size)
+  local words = C.session_sample_part(self._session, ffi.cast('struct event *', ev), C.PERF_SAMPLE_READ, self._size)
   if words == nil or words[0] ~= #self.events + 1 then return nil end
   local cpu, n, delta = ev._cpu, #self.events, self._delta
   local last = self._last[cpu]

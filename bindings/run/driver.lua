@@ -7,7 +7,7 @@ local attach = require 'bindings.select.attach'
 local bpf = require 'bindings.bpf.program'
 local dispatch = require 'bindings.view.dispatch'
 local dry_run = require 'bindings.run.dry_run'
-local events = require 'bindings.select.events'
+local event_filter = require 'bindings.select.event_filter'
 local expr = require 'bindings.expr.compile'
 local failure = require 'bindings.base.failure'
 local instance = require 'bindings.run.instance'
@@ -23,8 +23,6 @@ local status_report = require 'bindings.run.status_report'
 local target_filter = require 'bindings.run.target_filter'
 local usage = require 'bindings.run.usage'
 local views = require 'bindings.view.views'
-
-ffi.cdef 'int getpid(void);'
 
 local C = ffi.C
 local driver = {}
@@ -90,7 +88,7 @@ local function split_filters(run)
   for _, event in ipairs(run.events.list) do
     local common = not event.is_clock and event.owner:common_filter() -- clocks do not have its fields
     if common then event.filter = event.filter and ('(%s) && (%s)'):format(event.filter, common) or common end
-    local split = events.split_filter(event, run.is_recorded or event.request.bpf_array ~= 0)
+    local split = event_filter.split(event, run.is_recorded or event.request.bpf_array ~= 0)
     event.kernel_filter, event.user_filter = split.kernel, split.user_text
     if split.user and event.request.counted == 1 and not run.is_recorded then
       failure.usage("%s is only counted, so the kernel must evaluate its filter, but it cannot evaluate '%s'",

@@ -1,11 +1,10 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- The text of --dry-run, which -v also prints before the run: the events, the target and the rings.
-local ffi = require 'ffi'
 local attach = require 'bindings.select.attach'
+local event_filter = require 'bindings.select.event_filter'
+local libc = require 'bindings.base.libc'
 local sampling = require 'bindings.view.sampling'
 local text = require 'bindings.base.text'
-
-ffi.cdef 'int getpagesize(void);'
 
 local dry_run = {}
 
@@ -67,7 +66,7 @@ function dry_run.text(run)
   local list, opt, parts = run.events.list, run.opt, {}
   parts[1] = ('%s: %d event%s\n'):format(run.name, #list, #list == 1 and '' or 's')
   for _, event in ipairs(list) do
-    local kernel_filter = run.events.kernel_filter(event, run:own_pid())
+    local kernel_filter = event_filter.for_kernel(event, run:own_pid())
     parts[#parts + 1] = dry_run.event(event, kernel_filter, event.user_filter, run.is_recorded)
   end
   if run.is_recorded then
@@ -77,7 +76,7 @@ function dry_run.text(run)
     parts[#parts + 1] = ('target: %s\n'):format(target)
     if not all_counted(list) then
       parts[#parts + 1] = ('rings: %s, %d pages (%d KiB) each, read when %d%% full\n'):format(rings, opt.mmap_pages,
-        opt.mmap_pages * ffi.C.getpagesize() / 1024, opt.watermark)
+        opt.mmap_pages * libc.getpagesize() / 1024, opt.watermark)
     end
   end
   return text.lines(table.concat(parts))

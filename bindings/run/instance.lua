@@ -5,19 +5,21 @@ local ffi = require 'ffi'
 local attach = require 'bindings.select.attach'
 local bpf = require 'bindings.bpf.program'
 local caches = require 'bindings.run.caches'
+local catalog = require 'bindings.select.catalog'
 local condition = require 'bindings.select.condition'
 local contract = require 'bindings.options.contract'
 local counts = require 'bindings.run.counts'
 local failure = require 'bindings.base.failure'
 local output = require 'bindings.print.output'
 local prev_state = require 'bindings.expr.prev_state'
+local recorded = require 'bindings.select.recorded'
 local sample_filter = require 'bindings.bpf.sample_filter'
 local sampling = require 'bindings.view.sampling'
+local sys = require 'bindings.base.sys'
 local task_filter = require 'bindings.bpf.task_filter'
 local views = require 'bindings.view.views'
 
 local C = ffi.C
-local CLOCK_MONOTONIC = 1
 
 ---@class Instance
 ---@field run table a Run, or the explainer's stand-in: session, services, events, out, words
@@ -82,10 +84,9 @@ end
 
 --- Returns the time now, in ns since the session's base, on the clock of live events.
 local function time_now(run)
-  local clock, now = ffi.new 'struct session_clock', ffi.new 'int64_t[2]'
+  local clock = ffi.new 'struct session_clock'
   C.session_read_clock(run.session, clock)
-  C.output_clock_gettime(CLOCK_MONOTONIC, now)
-  return tonumber(now[0]) * 1e9 - clock.base + tonumber(now[1])
+  return sys.now(clock.base)
 end
 
 --- Returns a function that evaluates a C expression of one unsigned number with this name.
@@ -101,8 +102,8 @@ end
 --- Calls the profiler's start().
 ---@return any handlers, any refusal
 function Instance:start()
-  local run, set = self.run, self.set
-  return self.script.profiler.start(self.opt, run.out, {
+  local run, set, opt = self.run, self.set, self.opt
+  return self.script.profiler.start(opt, run.out, {
     per_thread = attach.per_thread(run.opt, run.workload, run.everywhere),
     named_threads = attach.names_threads(run.opt, run.workload),
     inherits = attach.inherits(run.opt, run.workload),
@@ -124,8 +125,8 @@ function Instance:start()
       return clock.base
     end,
     event = function(params) return set:request(params) end,
-    supports = function(name) return set:supports(name) end,
-    recorded = function() return set:recorded_samples() end,
+    supports = function(name) return set.catalog:supports(name) end,
+    recorded = function() return opt.input and recorded.perf_event_names(set.catalog.recorded) or nil end,
     cache_sharers = function(level) return caches.sharers(run, level) end,
     registers = function(ev, part) return sampling.registers(run.session, ev, part) end,
     frames = run.services.frames.list,
@@ -172,11 +173,12 @@ function Instance:check(handlers)
   local set = self.set
   local checked, message = contract.check(self.script.profiler.start, handlers, {
     has = function(name)
-      if not set:has(name) and self.run.is_recorded then set:find(name:match '^(.-):(.*)$') end -- raises the error
-      return set:has(name)
+      local has = set.catalog:has(name)
+      if not has and self.run.is_recorded then set:find(name:match '^(.-):(.*)$') end -- raises the error
+      return has
     end,
-    names = function() return set:names() end,
-    words = set:words(),
+    names = function() return set.catalog:names() end,
+    words = catalog.words(set:profilers()),
   })
   if not checked then failure.raise('%s', message) end
   for _, entry in ipairs(checked.events) do

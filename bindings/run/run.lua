@@ -4,6 +4,7 @@ local ffi = require 'ffi'
 local attach = require 'bindings.select.attach'
 local events = require 'bindings.select.events'
 local failure = require 'bindings.base.failure'
+local libc = require 'bindings.base.libc'
 local loss = require 'bindings.run.loss'
 local output = require 'bindings.print.output'
 local services = require 'bindings.run.services'
@@ -120,7 +121,7 @@ end
 function Run:own_pid()
   local opt = self.opt
   local ours = not self.is_recorded and not opt.self and not attach.per_thread(opt, self.workload, self.everywhere)
-  return ours and C.getpid() or nil
+  return ours and libc.getpid() or nil
 end
 
 return runs

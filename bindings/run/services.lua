@@ -6,6 +6,7 @@ local events = require 'bindings.select.events'
 local expr = require 'bindings.expr.compile'
 local failure = require 'bindings.base.failure'
 local frames = require 'bindings.print.frames'
+local libc = require 'bindings.base.libc'
 local names = require 'bindings.base.number_names'
 local native = require 'bindings.base.native'
 local nearest = require 'bindings.base.nearest'
@@ -49,10 +50,18 @@ local MAX_STRING_KEYS = 65536 -- distinct strings as keys; further ones share on
 ---@field shelf fun(n: integer): Shelf
 ---@field warn fun(line: string)
 
+--- Returns the formats of the session's source.
+local function formats(session)
+  local err = ffi.new 'struct error'
+  local found = C.session_formats(session, err)
+  if found == nil then failure.raise('%s', ffi.string(err.text)) end
+  return found
+end
+
 --- Returns the kernel symbol at an address: "name" or "name+0x1c"; nil if there is none.
 local function symbol(session, address, with_offset)
   local start = ffi.new 'uint64_t[1]'
-  local name = C.formats_symbol(events.formats(session), address, start)
+  local name = C.formats_symbol(formats(session), address, start)
   if name == nil then return end
   name = text.safe(ffi.string(name))
   return with_offset and ('%s+0x%x'):format(name, address - start[0]) or name
@@ -60,7 +69,7 @@ end
 
 --- Returns a kernel string that a print format points to; nil if unknown.
 local function kernel_string(session, address)
-  local s = C.formats_string(events.formats(session), address)
+  local s = C.formats_string(formats(session), address)
   return s ~= nil and ffi.string(s) or nil
 end
 
@@ -69,7 +78,7 @@ local function expression_env(session, out, self)
   return {
     intern = function(bytes, length)
       if type(bytes) == 'string' then return strings.id(bytes) end
-      return strings.id(ffi.string(bytes, C.strnlen(bytes, length)))
+      return strings.id(ffi.string(bytes, libc.strnlen(bytes, length)))
     end,
     comm_get = function(tid, time) return self.task_name(tid, time or math.huge) end,
     syscall_name = function(nr) return names.syscall(nr, machine) end,
@@ -149,7 +158,7 @@ end
 --- Keeps copies of up to n events, numbered from 0.
 local function shelf(n)
   local timeline = ffi.gc(C.timeline_new(0), C.timeline_free)
-  local memory = ffi.gc(C.calloc(n, ffi.sizeof 'struct event *'), C.free)
+  local memory = ffi.gc(libc.calloc(n, ffi.sizeof 'struct event *'), libc.free)
   local list = ffi.cast('struct event **', memory)
   local function drop(i)
     if list[i] ~= nil then C.timeline_release(timeline, list[i]) end

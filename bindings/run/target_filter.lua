@@ -55,15 +55,15 @@ end
 function target_filter.branches(run)
   local opt = run.opt
   if run.is_recorded or not attach.names_threads(opt, run.workload) or not mark(run) then return end
-  local set = ffi.new('uint8_t[?]', sys.PID_END)
-  local function has(tid) return tid > 0 and tid < sys.PID_END and set[tid] ~= 0 end
+  local set = ffi.new('uint8_t[?]', sys.PIDS_MAX)
+  local function has(tid) return tid > 0 and tid < sys.PIDS_MAX and set[tid] ~= 0 end
   local branches = {}
   if attach.inherits(opt, run.workload) then
     C.session_want(run.session, C.EVENT_FORK)
     branches[1] = {
       class = C.EVENT_FORK,
       code = FORK,
-      bound = { set = set, max = sys.PID_END, fork_type = ffi.typeof 'const int32_t *' },
+      bound = { set = set, max = sys.PIDS_MAX, fork_type = ffi.typeof 'const int32_t *' },
     }
   end
   for i, event in ipairs(run.events.list) do
@@ -78,7 +78,7 @@ function target_filter.branches(run)
   end
   return branches, function(tids)
     for _, tid in ipairs(tids) do
-      if tid > 0 and tid < sys.PID_END then set[tid] = 1 end
+      if tid > 0 and tid < sys.PIDS_MAX then set[tid] = 1 end
     end
   end
 end

@@ -165,7 +165,7 @@ function attach.target(opt, words, everywhere, marks)
     watermark = opt.watermark,
     overwrite = opt.overwrite and 1 or 0,
     marks = marks,
-    nr_marks = marks and sys.PID_END - 1 or 0,
+    nr_marks = marks and sys.PIDS_MAX or 0,
     realtime = opt.realtime,
   })
   return target, { pids, tids, argv, cgroups }

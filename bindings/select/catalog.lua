@@ -1,86 +1,167 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- What this kernel and machine have to trace, by name.
+--- What events there are: those of this kernel and machine, or those of a recording. Everything that
+--- lists events, completes their names or proposes one asks here.
 local ffi = require 'ffi'
+local glob = require 'bindings.base.glob'
+local libc = require 'bindings.base.libc'
+local nearest = require 'bindings.base.nearest'
 local perf_events = require 'bindings.view.perf_events'
+local probes = require 'bindings.select.probes'
+local recorded = require 'bindings.select.recorded'
 local records = require 'bindings.select.records'
 local sys = require 'bindings.base.sys'
-
-ffi.cdef 'void catalog_free(void *) __asm__("free");'
+local views = require 'bindings.view.views'
 
 local C = ffi.C
 local catalog = {}
-
-local EACCES, EPERM = 13, 1
 
 ---@class CatalogEntry
 ---@field name string as -e takes it
 ---@field kind string
 
---- All tracepoints, sorted.
----@return string[]? names, string? message
-function catalog.tracepoints()
+---@class Catalog
+---@field recorded? RecordedEvent[] nil: the events are those of this machine
+---@field _open fun(err: ffi.cdata*): ffi.cdata* opens the formats of the tracepoints
+---@field has_record fun(kind: integer): boolean whether the kernel, or the recording, has records of enum record_kind
+local Catalog = {}
+Catalog.__index = Catalog
+
+--- Whether a code of the kernel means that there is such an event; what only this user may not open is
+--- there too.
+local function is_there(code) return code == 0 or code == -libc.EACCES or code == -libc.EPERM end
+
+--- What this kernel and machine have.
+---@return Catalog
+function catalog.machine()
+  return setmetatable({
+    _open = function(err)
+      local formats = C.formats_open_tracefs(err)
+      return formats ~= nil and ffi.gc(formats, C.formats_free) or formats
+    end,
+    has_record = function(kind) return is_there(C.records_support(kind)) end,
+  }, Catalog)
+end
+
+--- What a session can have: of this machine, or of the recording that it reads.
+---@param session ffi.cdata* struct session *
+---@return Catalog
+function catalog.of_session(session)
+  return setmetatable({
+    recorded = C.session_is_recorded(session) and recorded.list(session) or nil,
+    _open = function(err) return C.session_formats(session, err) end,
+    has_record = function(kind) return C.session_has_records(session, kind) end,
+  }, Catalog)
+end
+
+--- The formats of the tracepoints.
+---@return ffi.cdata*? formats, string? message
+function Catalog:formats()
+  if not self._formats then
+    local err = ffi.new 'struct error'
+    local formats = self._open(err)
+    if formats == nil then return nil, ffi.string(err.text) end
+    self._formats = formats
+  end
+  return self._formats
+end
+
+--- A tracepoint.
+---@return ffi.cdata*? tp struct tracepoint *
+---@return string? message which holds the nearest name
+function Catalog:tracepoint(system, name)
+  local formats, message = self:formats()
+  if not formats then return nil, message end
   local err = ffi.new 'struct error'
-  local formats = C.formats_open_tracefs(err)
-  if formats == nil then return nil, ffi.string(err.text) end
+  local tp = C.formats_find(formats, system, name, err)
+  if tp == nil then return nil, ffi.string(err.text) end
+  return tp
+end
+
+--- The names of all tracepoints, sorted.
+---@return string[]? names, string? message
+function Catalog:tracepoints()
+  local formats, message = self:formats()
+  if not formats then return nil, message end
   local text = C.formats_names(formats)
   local names = {}
   for name in (text ~= nil and ffi.string(text) or ''):gmatch '[^\n]+' do
     names[#names + 1] = name
   end
-  C.catalog_free(text)
-  C.formats_free(formats)
+  libc.free(text)
   return names
 end
 
---- Whether the event can be sampled here; what only this user may not open is here too.
-local function exists(event)
-  local code = -C.support_open(event.type, event.config, 0)
-  return code == 0 or code == EACCES or code == EPERM
+--- The names with a colon that are no probes: of tracepoints and records.
+---@return string[]
+function Catalog:names()
+  local names = self:tracepoints() or {}
+  for _, name in ipairs(records.names) do names[#names + 1] = name end
+  return names
+end
+
+--- The names that a glob matches: of tracepoints, or of the records that there are.
+---@param system string
+---@param name string
+---@return string[]
+function Catalog:matching(system, name)
+  local pattern, found = glob.pattern(system .. ':' .. name), {}
+  for _, one in ipairs(system == records.SYSTEM and records.names or self:tracepoints() or {}) do
+    local record = one:match(pattern) and records.find(one)
+    if one:match(pattern) and (not record or self.has_record(record.record)) then found[#found + 1] = one end
+  end
+  return found
+end
+
+--- The PMUs that take terms. A profiler goes before a PMU of its name.
+---@param profilers? table<string, any> by name
+---@return table<string, boolean>
+function Catalog:pmus(profilers)
+  self._pmus = self._pmus or perf_events.pmus(sys)
+  for name in pairs(profilers or {}) do self._pmus[name] = nil end
+  return self._pmus
+end
+
+--- The names without a colon: of perf's own events and of profilers, the sources of events.
+---@param profilers table<string, any> by name
+---@return table<string, boolean>
+function catalog.words(profilers)
+  local words = {}
+  for _, name in ipairs(perf_events.names) do words[name] = true end
+  for name in pairs(profilers) do words[name] = true end
+  return words
+end
+
+--- Whether this machine can sample one of perf's own events.
+---@param event PerfEvent
+function catalog.can_sample(event)
+  if event.kind == 'software' or event.kind == 'pmu' or event.kind == 'breakpoint' then return true end
+  return is_there(C.support_open(event.type, event.config, 0))
 end
 
 --- perf's own events that this machine can sample: software and hardware ones, then those of PMUs.
 ---@return CatalogEntry[]
-function catalog.perf_events()
+function Catalog:perf_events()
   local list = {}
+  local function add(event, name, kind)
+    if is_there(C.support_open(event.type, event.config, 0)) then list[#list + 1] = { name = name, kind = kind } end
+  end
   for _, name in ipairs(perf_events.names) do
     local event = perf_events.find(name)
-    if exists(event) then list[#list + 1] = { name = name, kind = event.kind .. ' event' } end
+    add(event, name, event.kind .. ' event')
   end
-  for _, device in ipairs(catalog.pmus()) do
+  for _, device in ipairs(nearest.keys(self:pmus())) do
     local pmu = perf_events.open_pmu(device, sys)
     for _, name in ipairs(perf_events.named(pmu)) do
       local event = perf_events.parse(pmu, name)
-      if event and exists(event) then list[#list + 1] = { name = event.name, kind = 'event of a PMU' } end
+      if event then add(event, event.name, 'event of a PMU') end
     end
   end
   return list
 end
 
---- What this kernel tells besides samples.
----@return CatalogEntry[]
-function catalog.records()
-  local list = {}
-  for _, name in ipairs(records.names) do
-    local code = -C.records_support(records.find(name).record)
-    if code == 0 or code == EACCES or code == EPERM then list[#list + 1] = { name = name, kind = 'record' } end
-  end
-  return list
-end
-
---- The PMUs that take terms, sorted.
----@return string[]
-function catalog.pmus()
-  local names = {}
-  for name in pairs(perf_events.pmus(sys)) do
-    names[#names + 1] = name
-  end
-  table.sort(names)
-  return names
-end
-
 --- How to write the probes and breakpoints that the kernel has a PMU for.
 ---@return CatalogEntry[]
-function catalog.probes()
+local function probe_forms()
   local list = {}
   if sys.stat(perf_events.DEVICES .. '/breakpoint') then
     list[1] = { name = 'mem:ADDRESS[/LENGTH][:rwx]', kind = 'breakpoint' }
@@ -93,6 +174,61 @@ function catalog.probes()
     end
   end
   return list
+end
+
+--- Everything that -e takes on this machine, probes as the way to write them.
+---@return CatalogEntry[] entries
+---@return string? message why there are no tracepoints
+function Catalog:entries()
+  local all = {}
+  local function add(list, kind)
+    for _, name in ipairs(list) do all[#all + 1] = kind and { name = name, kind = kind } or name end
+  end
+  local tracepoints, message = self:tracepoints()
+  add(tracepoints or {}, 'tracepoint')
+  add(self:perf_events())
+  for _, name in ipairs(records.names) do
+    if self.has_record(records.find(name).record) then add({ name }, 'record') end
+  end
+  add(probe_forms())
+  return all, message
+end
+
+--- Whether there is a tracepoint, record or probe of this name. Of probes only setting them says more.
+---@param name string "sys:name"
+function Catalog:has(name)
+  local system, event = name:match '^(.-):(.*)$'
+  return system ~= nil
+    and (probes.is_probe(system) or records.find(name) ~= nil or self:tracepoint(system, event) ~= nil)
+end
+
+--- Whether an event can be had: from this kernel and machine, or from the recording.
+---@param name string
+---@return boolean
+function Catalog:supports(name)
+  local record = records.find(name)
+  if record then return self.has_record(record.record) end
+  if self.recorded then return self:find_recorded(name) ~= nil end
+  if name:find(':', 1, true) then return self:has(name) end
+  local event = perf_events.find(name)
+  return event ~= nil and catalog.can_sample(event)
+end
+
+--- An event of perf in the recording.
+---@return RecordedEvent?
+function Catalog:find_recorded(name) return recorded.find(self.recorded, name) end
+
+--- The names of the fields of a tracepoint or record, none where there is no such event.
+---@param name string
+---@return string[]
+function Catalog:fields(name)
+  local record = records.find(name)
+  if record then return records.field_names(record) end
+  local system, event = name:match '^(.-):(.+)$'
+  local tp = system and self:tracepoint(system, event)
+  local names = {}
+  for i, field in ipairs(tp and views.fields(tp) or {}) do names[i] = field.name end
+  return names
 end
 
 return catalog

@@ -3,27 +3,26 @@
 --- its fields, its typed view and, where asked for, a compiled key.
 local bit = require 'bit'
 local ffi = require 'ffi'
+local catalog = require 'bindings.select.catalog'
 local diagnostic = require 'bindings.base.diagnostic'
+local event_filter = require 'bindings.select.event_filter'
 local expr = require 'bindings.expr.compile'
 local failure = require 'bindings.base.failure'
-local fold = require 'bindings.expr.ranges'
 local nearest = require 'bindings.base.nearest'
 local perf_events = require 'bindings.view.perf_events'
 local probes = require 'bindings.select.probes'
+local recorded = require 'bindings.select.recorded'
 local records = require 'bindings.select.records'
 local sampling = require 'bindings.view.sampling'
 local selector = require 'bindings.select.selector'
 local sys = require 'bindings.base.sys'
 local views = require 'bindings.view.views'
-local glob = require 'bindings.base.glob'
 
 local C = ffi.C
 local events = {}
 events.__index = events
 
-local TYPE_TRACEPOINT = 2 -- PERF_TYPE_TRACEPOINT
-local EACCES, EPERM = 13, 1
-local IN_INTERRUPT = 0x18 -- TRACE_FLAG_HARDIRQ and TRACE_FLAG_SOFTIRQ of the kernel
+local TRACEPOINT = perf_events.TYPES.tracepoint
 
 --- An event that is asked for. Scripts may read name, alias, freq and index.
 ---@class Event
@@ -74,6 +73,7 @@ end
 function events.new(session, context, script, opt, inherits)
   return setmetatable({
     session = session,
+    catalog = catalog.of_session(session),
     context = context,
     profiler = script.name,
     attributes = events.known_attributes(script.profiler),
@@ -97,45 +97,22 @@ function events:of(script, owner)
   }, { __index = self })
 end
 
---- Formats of the session's source: of the running kernel or of a recording.
----@param session ffi.cdata*
----@return ffi.cdata* formats struct formats *
-function events.formats(session)
-  local err = ffi.new 'struct error'
-  local formats = C.session_formats(session, err)
-  if formats == nil then failure.raise(ffi.string(err.text)) end
+--- Returns the formats of the source: of the running kernel or of a recording.
+function events:formats()
+  local formats, message = self.catalog:formats()
+  if not formats then failure.raise('%s', message) end
   return formats
 end
 
---- All "sys:name", sorted.
----@return string[]
-function events:names()
-  local text = C.formats_names(events.formats(self.session))
-  local names = {}
-  for name in (text ~= nil and ffi.string(text) or ''):gmatch '[^\n]+' do
-    names[#names + 1] = name
-  end
-  C.free(text)
-  return names
-end
-
---- Whether the event exists.
----@param name string "sys:name"
-function events:has(name)
-  local system, event = name:match '^(.-):(.*)$'
-  if probes.is_probe(system) then return true end -- opening it says more
-  if records.find(name) then return true end
-  return system ~= nil and C.tracepoint_find(events.formats(self.session), system, event, nil) ~= nil
-end
-
+--- Returns a tracepoint that the user or a script names.
+---@return ffi.cdata* tp struct tracepoint *
 function events:find(system, name)
-  local err = ffi.new 'struct error'
-  local tp = C.tracepoint_find(events.formats(self.session), system, name, err)
-  if tp == nil then
+  self:formats() -- raises the error if there are none
+  local tp, message = self.catalog:tracepoint(system, name)
+  if not tp then
     -- What a damaged recording has lost is no mistake in the command line.
     local warning = C.session_warning(self.session)
     if warning ~= nil then failure.raise('%s', ffi.string(warning)) end
-    local message = ffi.string(err.text)
     if self.is_recording then message = message:gsub('^no such', self.profiler .. ': the recording has no') end
     failure.usage('%s', message)
   end
@@ -163,8 +140,8 @@ local function new_request(found, params, bits)
   for _, exclude in ipairs { 'exclude_user', 'exclude_kernel', 'exclude_host', 'exclude_guest', 'exclude_idle' } do
     attr[exclude] = (found[exclude] or params[exclude]) and 1 or 0
   end
-  attr.sample_regs_user = registers(bits, C.SAMPLE_REGS_USER)
-  attr.sample_regs_intr = registers(bits, C.SAMPLE_REGS_INTR)
+  attr.sample_regs_user = registers(bits, C.PERF_SAMPLE_REGS_USER)
+  attr.sample_regs_intr = registers(bits, C.PERF_SAMPLE_REGS_INTR)
   request.sample = bits
   request.record = found.record or 0
   request.resolve = params.resolve and 1 or 0
@@ -235,34 +212,20 @@ end
 
 function events:add_tracepoint(system, name, parsed, group, params)
   local tp = self:find(system, name)
-  local request = { type = TYPE_TRACEPOINT, config = C.tracepoint_id(tp), tracepoint = tp, system = system }
+  local request = { type = TRACEPOINT, config = C.tracepoint_id(tp), tracepoint = tp, system = system }
   return self:add(system .. ':' .. name, request, parsed, group, params)
 end
-
---- The events that the recording has: name, type, config.
----@return { name: string, type: integer, config: integer }[]
-function events:recorded()
-  local n, list = ffi.new 'uint32_t[1]', {}
-  local found = C.session_recorded_events(self.session, n)
-  for i = 0, n[0] - 1 do
-    list[i + 1] = { name = ffi.string(found[i].name), type = found[i].type, config = tonumber(found[i].config) }
-  end
-  return list
-end
-
--- perf adds one to each recording, for names and mappings.
-local function is_dummy(recorded) return recorded.type == 1 and recorded.config == 9 end
 
 --- Adds all events of the recording, as one group.
 ---@return Event[]
 function events:add_recorded()
   local found, seen = {}, {}
-  for _, one in ipairs(self:recorded()) do
+  for _, one in ipairs(self.catalog.recorded) do
     local key = one.type .. ':' .. one.config
-    if not seen[key] and not is_dummy(one) then
+    if not seen[key] and not recorded.is_dummy(one) then
       seen[key] = true
       local system, name = one.name:match '^([^:]+):([^:]+)$'
-      if one.type == TYPE_TRACEPOINT and system then
+      if one.type == TRACEPOINT and system then
         found[#found + 1] = self:add_tracepoint(system, name, nil, 1)
       else
         found[#found + 1] = self:add(one.name, one, nil, 1)
@@ -289,29 +252,9 @@ function events:check_attributes(text, parsed)
   end
 end
 
---- Whether this machine has what one of perf's own events needs.
----@param event PerfEvent
-function events.supported(event)
-  if event.kind == 'software' or event.kind == 'pmu' or event.kind == 'breakpoint' then return true end
-  local code = -C.support_open(event.type, event.config, 0)
-  return code == 0 or code == EACCES or code == EPERM
-end
-
---- Whether an event can be had: from this kernel and machine, or from the recording.
----@param name string
----@return boolean
-function events:supports(name)
-  local record = records.find(name)
-  if record then return C.session_has_records(self.session, record.record) end
-  if self.is_recording then return self:find_recorded(name) ~= nil end
-  if name:find(':', 1, true) then return self:has(name) end
-  local event = perf_events.find(name)
-  return event ~= nil and events.supported(event)
-end
-
 --- Says which PMU an event needs that this machine lacks.
 local function check_machine(event)
-  if events.supported(event) then return end
+  if catalog.can_sample(event) then return end
   for _, name in ipairs(sys.readdir(perf_events.DEVICES) or {}) do
     if name:match '^cpu' or name:match '^arm' then
       failure.raise("the PMU '%s' of this machine does not count '%s'", name, event.name)
@@ -319,27 +262,6 @@ local function check_machine(event)
   end
   failure.raise("'%s' needs a hardware PMU, and this machine has none: %s has no 'cpu'; cpu-clock samples by time",
     event.name, perf_events.DEVICES)
-end
-
---- An event of perf in the recording; perf adds modifiers to the name, as in "cycles:u", and some events
---- have two names.
-function events:find_recorded(name)
-  local known = not name:find(':', 1, true) and perf_events.find(name)
-  for _, recorded in ipairs(self:recorded()) do
-    if recorded.name == name or recorded.name:match '^[^:/]+' == name then return recorded end
-    if known and recorded.type == known.type and recorded.config == known.config then return recorded end
-  end
-end
-
---- The names of perf's own events in the recording; nil where there is none.
----@return string[]?
-function events:recorded_samples()
-  if not self.is_recording then return nil end
-  local names = {}
-  for _, recorded in ipairs(self:recorded()) do
-    if recorded.type ~= TYPE_TRACEPOINT and not is_dummy(recorded) then names[#names + 1] = recorded.name end
-  end
-  return names
 end
 
 --- Adds an event of perf: of a PMU, or one that has a name of its own.
@@ -358,47 +280,19 @@ function events:add_perf_event(text, one, group, params)
     end
   end
   if self.is_recording then
-    event = self:find_recorded(event.name) or event
+    event = self.catalog:find_recorded(event.name) or event
   else
     check_machine(event)
   end
   return self:add(event.name, event, one, group, params)
 end
 
---- The words that stand for PMUs. A profiler goes before a PMU of its name.
-function events:pmu_names()
-  if self.pmus then return self.pmus end
-  local pmus = perf_events.pmus(sys)
-  for name in pairs(self.sources and self.sources:paths() or {}) do
-    pmus[name] = nil
-  end
-  self.pmus = pmus
-  return pmus
-end
-
---- Names without a colon that a handler may be called after: perf's own events, and profilers.
----@return table<string, any>
-function events:words()
-  local words = {}
-  for _, name in ipairs(perf_events.names) do
-    words[name] = true
-  end
-  for name in pairs(self:profilers()) do
-    words[name] = true
-  end
-  return words
-end
-
 --- Refuses a name that is no event.
 function events:refuse_name(one)
-  local names = {}
-  for _, list in ipairs { nearest.keys(self.pmus), perf_events.names, nearest.keys(self:profilers()) } do
-    for _, name in ipairs(list) do
-      names[#names + 1] = name
-    end
-  end
+  local words = catalog.words(self:profilers())
+  for name in pairs(self.catalog:pmus()) do words[name] = true end
   failure.usage("cannot trace '%s': it is neither a tracepoint, written as system:name, nor an event of perf,"
-    .. ' nor a profiler%s', one.text, nearest.hint(one.name, names))
+    .. ' nor a profiler%s', one.text, nearest.hint(one.name, nearest.keys(words)))
 end
 
 --- The profilers that may be sources, by name.
@@ -412,7 +306,7 @@ function events:is_source(one)
   if not self.sources then return false end
   local name = one.system and one.system .. ':' .. one.name or one.name
   if one.kind == 'profiler' then return self:profilers()[name] ~= nil or name:find '/' ~= nil end
-  return self:profilers()[name] ~= nil and not self:has(name)
+  return self:profilers()[name] ~= nil and not self.catalog:has(name)
 end
 
 --- Adds the events that one selector text names ("sys:a,sys:b/filter/attr/").
@@ -421,7 +315,7 @@ end
 ---@param params? EventParameters
 ---@return Event[]
 function events:select(text, group, params)
-  local parsed, err = selector.parse(text, self:pmu_names(), self:profilers())
+  local parsed, err = selector.parse(text, self.catalog:pmus(self:profilers()), self:profilers())
   if not parsed then failure.usage('%s', selector.caret(err)) end
   local found = {}
   for _, one in ipairs(parsed) do
@@ -440,15 +334,13 @@ function events:select(text, group, params)
     elseif not one.system or one.kind ~= 'event' then
       self:refuse_name(one)
     elseif one.glob then
-      local pattern, before = glob.pattern(one.system .. ':' .. one.name), #found
-      for _, name in ipairs(one.system == records.SYSTEM and records.names or self:names()) do
-        if name:match(pattern) and (one.system ~= records.SYSTEM or self:supports(name)) then
-          local system, event = name:match '^(.-):(.*)$'
-          found[#found + 1] = records.add(self, name, one, group, params)
-            or self:add_tracepoint(system, event, one, group, params)
-        end
+      local names = self.catalog:matching(one.system, one.name)
+      if #names == 0 then failure.usage("no event matches '%s:%s'", one.system, one.name) end
+      for _, name in ipairs(names) do
+        local system, event = name:match '^(.-):(.*)$'
+        found[#found + 1] = records.add(self, name, one, group, params)
+          or self:add_tracepoint(system, event, one, group, params)
       end
-      if #found == before then failure.usage("no event matches '%s:%s'", one.system, one.name) end
     else
       found[#found + 1] = records.add(self, one.system .. ':' .. one.name, one, group, params)
         or self:add_tracepoint(one.system, one.name, one, group, params)
@@ -462,8 +354,8 @@ end
 ---@return Event
 function events:request(params)
   sampling.check(params)
-  local recorded = self.is_recording and self:find_recorded(params[1])
-  if recorded then return self:add(recorded.name, recorded, nil, 0, params) end
+  local one = self.is_recording and self.catalog:find_recorded(params[1])
+  if one then return self:add(one.name, one, nil, 0, params) end
   local found = self:select(params[1], 0, params)
   if #found ~= 1 then failure.raise("session.event: '%s' is not one event", params[1]) end
   return found[1]
@@ -486,53 +378,6 @@ function events.compile(event, text, what, form, allow_system)
   return compiled
 end
 
---- Divides the event's filter: `kernel` is text for the kernel, `user` what the dispatch loop
---- evaluates. A recording's filters are all ours, as are those of the probe PMUs, whose own fields
---- the kernel's filters do not know.
----@return { kernel?: string, user?: Compiled, user_text?: string }
-function events.split_filter(event, recorded)
-  if not event.filter or event.filter == '' then return {} end
-  local result, err
-  if recorded or not event.tracepoint then
-    local user
-    user, err = expr.compile_filter(event.filter, event.fields, { what = 'filter of ' .. event.name })
-    if err and not err.kernel_only then
-      user, err = expr.compile(event.filter, event.fields, { form = 'filter', what = 'filter of ' .. event.name })
-    end
-    result = user and { user = user, user_text = event.filter }
-  else
-    local what = { what = 'filter of ' .. event.name }
-    result, err = expr.split_filter(event.filter, event.fields, what)
-    -- What did not go to the kernel may only have been too long for it.
-    local folded = result and result.user and fold.ranges(event.filter)
-    if folded then result = expr.split_filter(folded, event.fields, what) end
-  end
-  if not result then
-    if selector.attributes[event.filter] then
-      err.hint = ('attributes stand behind the filter: %s//%s/'):format(event.name, event.filter)
-    end
-    failure.usage('%s', expr.caret(err))
-  end
-  return result
-end
-
---- The filter that the kernel gets.
----@param event Event
----@param own_pid? integer process to leave out, nil: none
----@return string?
-function events.kernel_filter(event, own_pid)
-  local filter = event.kernel_filter
-  -- A switch to or from ourselves matters to the others: leaving it out would falsify their
-  -- times. What we do ourselves (system calls, page faults) is noise that feeds itself; what an
-  -- interrupt does meanwhile is not ours.
-  if own_pid and (event.tracepoint or probes.is_probe(event.system)) and event.system ~= 'sched' then
-    local own = ('common_pid != %d || common_flags & %d'):format(own_pid, IN_INTERRUPT)
-    if filter then own = '(' .. own .. ')' end
-    filter = filter and ('(%s) && %s'):format(filter, own) or own
-  end
-  return filter
-end
-
 --- Registers all events with the session.
 ---@param own_pid? integer process to leave out, nil: none
 function events:open(own_pid)
@@ -544,9 +389,8 @@ function events:open(own_pid)
       event.count_index = counted
       counted = counted + 1
     end
-    local filter = events.kernel_filter(event, own_pid)
-    request.name, request.config1_text, request.filter, request.cpus = event.name, event.config1_text, filter,
-      event.attrs.cpus
+    request.name, request.config1_text, request.cpus = event.name, event.config1_text, event.attrs.cpus
+    request.filter = event_filter.for_kernel(event, own_pid)
     if request.output.per_cpu == 1 then request.output.size = self.opt.mmap_pages end
     if C.session_add_event(self.session, request, err) < 0 then failure.raise('%s', ffi.string(err.text)) end
   end

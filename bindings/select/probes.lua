@@ -5,6 +5,7 @@
 local bit = require 'bit'
 local ffi = require 'ffi'
 local failure = require 'bindings.base.failure'
+local nearest = require 'bindings.base.nearest'
 local perf_events = require 'bindings.view.perf_events'
 local sys = require 'bindings.base.sys'
 local usdt = require 'bindings.select.usdt'
@@ -28,7 +29,6 @@ local LACKING = {
   kprobe = 'this kernel has no kprobes (CONFIG_KPROBES)',
   uprobe = 'this kernel has no uprobes (CONFIG_UPROBE_EVENTS)',
 }
-local TYPE_TRACEPOINT = 2 -- PERF_TYPE_TRACEPOINT
 local MAX_SEMAPHORE = 2 ^ 32 -- the PMU's ref_ctr_offset has 32 bits
 
 --- Whether selectors of this system are probes.
@@ -91,15 +91,12 @@ local function check_kernel_function(what, name, module)
   end
   if found > 1 then failure.raise("%s: the kernel has %d functions '%s'", what, found, name) end
   if found == 1 then return end
-  local near = ffi.new 'char[128]'
   local names = {}
   for known in text:gmatch ' [tTwW] ([^\t\n]+)' do
     names[#names + 1] = known
   end
-  local hint = C.nearest_name(table.concat(names, '\n'), name, near, 128) > 0
-    and ("; did you mean '%s'?"):format(ffi.string(near)) or ''
   failure.raise("%s: no function '%s' in %s%s", what, name,
-    module and ("the kernel's module '%s'"):format(module) or 'the kernel', hint)
+    module and ("the kernel's module '%s'"):format(module) or 'the kernel', nearest.hint(name, names))
 end
 
 --- func+off: the offset in decimal or as 0x...
@@ -148,11 +145,11 @@ local function user_places(what, parsed, args, returns)
   ffi.gc(file, C.elf_file_free)
   local offset = tonumber(parsed.name:match '^0x%x+$')
   if not offset then
-    local func, plus = split_offset(parsed.name)
+    local func, inside = split_offset(parsed.name)
     local out = ffi.new 'uint64_t[1]'
-    local code = C.elf_file_function(file, func, plus, out, err)
+    local code = C.elf_file_function(file, func, inside, out, err)
     if code < 0 then failure.raise('%s: %s', what, ffi.string(err.text)) end
-    if returns and plus > 0 then
+    if returns and inside > 0 then
       failure.usage('%s: a return has no offset: write uretprobe:%s', what, func)
     end
     offset = tonumber(out[0])
@@ -214,7 +211,7 @@ local function tracefs_request(events, what, kind, place)
   local print_fmt = ffi.string(C.tracepoint_print_fmt(tp))
     :gsub('REC%->__probe_func, REC%->__probe_ret_ip', 'REC->__probe_ret_ip, REC->__probe_func')
   return {
-    type = TYPE_TRACEPOINT,
+    type = perf_events.TYPES.tracepoint,
     config = C.tracepoint_id(tp),
     tracepoint = tp,
     view_key = ffi.string(event),

@@ -1,15 +1,12 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Processes by name, as -p takes them: the name that ps -o comm shows. The kernel keeps 15 bytes of it; what is
 --- longer must also be the file name of one of the first words of the process's command line.
-local ffi = require 'ffi'
 local failure = require 'bindings.base.failure'
+local libc = require 'bindings.base.libc'
 local nearest = require 'bindings.base.nearest'
 local sys = require 'bindings.base.sys'
 local text = require 'bindings.base.text'
 
-ffi.cdef 'int processes_getpid(void) __asm__("getpid");'
-
-local C = ffi.C
 local processes = {}
 
 local MAX_COMM = 15 -- TASK_COMM_LEN - 1
@@ -20,7 +17,7 @@ local function all()
   local list = {}
   for _, entry in ipairs(sys.readdir '/proc' or {}) do
     local pid = entry:match '^%d+$' and tonumber(entry)
-    local name = pid and pid ~= C.processes_getpid() and sys.read(('/proc/%d/comm'):format(pid))
+    local name = pid and pid ~= libc.getpid() and sys.read(('/proc/%d/comm'):format(pid))
     if name then list[#list + 1] = { pid = pid, name = (name:gsub('\n$', '')) } end
   end
   return list

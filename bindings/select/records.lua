@@ -4,6 +4,7 @@
 local ffi = require 'ffi'
 local failure = require 'bindings.base.failure'
 local nearest = require 'bindings.base.nearest'
+local perf_events = require 'bindings.view.perf_events'
 
 local C = ffi.C
 local records = {}
@@ -14,7 +15,7 @@ records.SYSTEM = 'misc'
 -- Attributes that have no meaning here.
 local OF_SAMPLES = { period = true, freq = true, stack = true, ['max-stack'] = true }
 
-local SOFTWARE, DUMMY = 1, 9 -- perf_event_attr.type and config
+local DUMMY = perf_events.find 'dummy' -- the event that reports them
 
 -- C type of a member: its size and flags. A text is a word as __data_loc has it.
 local TYPES = {
@@ -99,7 +100,7 @@ end
 function records.find(full)
   local kind = KINDS[full:match('^' .. records.SYSTEM .. ':(.+)$') or '']
   return kind and {
-    type = SOFTWARE, config = DUMMY, system = records.SYSTEM, record = kind.kind, help = kind.help,
+    type = DUMMY.type, config = DUMMY.config, system = records.SYSTEM, record = kind.kind, help = kind.help,
     list = field_list(kind), print_fmt = kind.print,
   }
 end
@@ -123,7 +124,7 @@ function records.add(set, full, parsed, group, params)
     if not full:find('^' .. records.SYSTEM .. ':') then return nil end
     failure.usage("no event '%s'%s", full, nearest.hint(full, records.names))
   end
-  if not C.session_has_records(set.session, request.record) then
+  if not set.catalog.has_record(request.record) then
     failure.raise('%s has no %s', set.is_recording and 'the recording' or 'this kernel', full)
   end
   for _, attr in ipairs(parsed and parsed.attrs or {}) do

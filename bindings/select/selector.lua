@@ -20,7 +20,6 @@ local selector = {}
 ---@field name string canonical: 'top-by' for top_by
 ---@field value string|integer|boolean true for a flag, a number for an integer, text for the rest
 ---@field column integer of the name
----@field value_column integer|nil of the value's first character
 
 ---@class Selector
 ---@field kind 'event'|'pmu'|'profiler' an 'event' `a:b` may still turn out to be a profiler of that name
@@ -37,8 +36,8 @@ local selector = {}
 ---@field filter_column integer|nil
 ---@field attrs SelectorAttr[]
 
--- kind: flag (no value), expr (C expression), string, int, cpulist, uuid. optional: the value may
--- be missing. repeats: may be given more than once. common: every profiler understands it.
+-- kind: flag (no value), expr (C expression), string, int, cpulist. optional: the value may be
+-- missing. repeats: may be given more than once. common: every profiler understands it.
 local ATTRIBUTES = {
   ['stack'] = { kind = 'flag', common = true, help = 'record stacks of this event' },
   ['max-stack'] = { kind = 'int', optional = true, common = true, help = 'record stacks of at most so many frames' },
@@ -58,10 +57,6 @@ local ATTRIBUTES = {
   ['num'] = { kind = 'expr', help = 'the value' },
   ['ptr'] = { kind = 'expr', help = 'address of the allocation' },
   ['size'] = { kind = 'expr', help = 'bytes of the allocation' },
-  ['index'] = { kind = 'string', help = 'column to index' },
-  ['vm'] = { kind = 'uuid', help = 'guest whose tasks the event names' },
-  ['push'] = { kind = 'string', help = 'where to send the event' },
-  ['pull'] = { kind = 'string', help = 'where to receive the event' },
 }
 selector.attributes = ATTRIBUTES
 
@@ -171,12 +166,6 @@ end
 ---@type table<string, fun(text: string, value: string, column: integer, attribute: table): any>
 local CHECKS = {
   cpulist = check_cpulist,
-  uuid = function(text, value, column)
-    local hex = '%x%x%x%x'
-    if not value:find('^' .. hex .. hex .. ('%-' .. hex):rep(4) .. hex .. hex .. '$') then
-      fail(text, column, ("bad uuid '%s'"):format(value))
-    end
-  end,
   int = function(text, value, column, attribute)
     local least = attribute.least or 0
     if not value:find('^%d+$') or #value > 12 or tonumber(value) < least then
@@ -225,7 +214,6 @@ local function parse_attr(text, from, to, attrs)
   end
   local check = CHECKS[spec.kind]
   attr.value = check and check(text, value, column, spec) or value
-  attr.value_column = column
 end
 
 -- Takes "(args)" off the end of text[from..to]; returns the new end. A quoted path may hold some too.

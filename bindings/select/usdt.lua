@@ -2,13 +2,13 @@
 --- USDT probes of ELF files, and the file that a word for a program or library means.
 local ffi = require 'ffi'
 local failure = require 'bindings.base.failure'
+local libc = require 'bindings.base.libc'
 local nearest = require 'bindings.base.nearest'
 
 local C = ffi.C
 local usdt = {}
 
 local PATH_SIZE, FETCH_SIZE = 4096, 512
-local ENOENT, EINVAL = 2, 22
 
 --- One place of a USDT probe.
 ---@class Site
@@ -74,8 +74,8 @@ function usdt.fetch_args(site, formats)
   local n = 0
   while true do
     local code = C.usdt_fetch_arg(site.file, site.index, n, words[n + 1], out, FETCH_SIZE, err)
-    if code == -ENOENT then break end
-    if code == -EINVAL then failure.usage('%s', ffi.string(err.text)) end
+    if code == -libc.ENOENT then break end
+    if code == -libc.EINVAL then failure.usage('%s', ffi.string(err.text)) end
     local list = code == 0 and args or left_out
     list[#list + 1] = ffi.string(code == 0 and out or err.text)
     n = n + 1

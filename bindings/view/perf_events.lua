@@ -3,17 +3,23 @@
 --- terms, as in `cpu/event=0x3c,umask=0x1/`. The PMU descriptions in sysfs are read through functions
 --- that the caller passes in.
 local bit = require 'bit'
+local ffi = require 'ffi'
 local nearest = require 'bindings.base.nearest'
 
+local C = ffi.C
 local perf_events = {}
 
 --- The kernel's descriptions of its PMUs, one folder per PMU.
 perf_events.DEVICES = '/sys/bus/event_source/devices'
 
--- perf_event_attr.type
-local SOFTWARE, HARDWARE, CACHE, RAW, BREAKPOINT = 0x1, 0x0, 0x3, 0x4, 0x5
+--- perf_event_attr.type
+perf_events.TYPES = {
+  hardware = C.PERF_TYPE_HARDWARE, software = C.PERF_TYPE_SOFTWARE, tracepoint = C.PERF_TYPE_TRACEPOINT,
+  ['hw-cache'] = C.PERF_TYPE_HW_CACHE, raw = C.PERF_TYPE_RAW, breakpoint = C.PERF_TYPE_BREAKPOINT,
+}
+
+local TYPES = perf_events.TYPES
 local FREQUENCY = 4000 -- Hz, the default of perf record
-local KINDS = { [HARDWARE] = 'hardware', [SOFTWARE] = 'software', [CACHE] = 'hw-cache', [RAW] = 'raw' }
 
 ---@class PerfEvent
 ---@field name string
@@ -28,13 +34,13 @@ local KINDS = { [HARDWARE] = 'hardware', [SOFTWARE] = 'software', [CACHE] = 'hw-
 
 local by_name, names = {}, {}
 
-local function add(name, type, config)
+local function add(name, kind, config)
   -- Rare events are sampled every time, and so are events that the kernel cannot sample by frequency.
-  local counted = type == SOFTWARE and config > 1
+  local counted = kind == 'software' and config > 1
   by_name[name] = {
     name = name,
-    kind = KINDS[type],
-    type = type,
+    kind = kind,
+    type = TYPES[kind],
     config = config,
     period = counted and 1 or nil,
     freq = not counted and FREQUENCY or nil,
@@ -43,17 +49,17 @@ local function add(name, type, config)
 end
 
 -- In the order of config, from 0. Commas separate events, spaces separate names of the same event.
-for type, list in pairs {
-  [SOFTWARE] = [[cpu-clock, task-clock, page-faults faults, context-switches cs, cpu-migrations migrations,
+for kind, list in pairs {
+  software = [[cpu-clock, task-clock, page-faults faults, context-switches cs, cpu-migrations migrations,
     minor-faults, major-faults, alignment-faults, emulation-faults, dummy, bpf-output, cgroup-switches]],
-  [HARDWARE] = [[cpu-cycles cycles, instructions, cache-references, cache-misses, branch-instructions branches,
+  hardware = [[cpu-cycles cycles, instructions, cache-references, cache-misses, branch-instructions branches,
     branch-misses, bus-cycles, stalled-cycles-frontend idle-cycles-frontend,
     stalled-cycles-backend idle-cycles-backend, ref-cycles]],
 } do
   local config = 0
   for same in list:gmatch '[^,]+' do
     for name in same:gmatch '%S+' do
-      add(name, type, config)
+      add(name, kind, config)
     end
     config = config + 1
   end
@@ -61,8 +67,8 @@ end
 for cache, title in ipairs { 'L1-dcache', 'L1-icache', 'LLC', 'dTLB', 'iTLB', 'branch', 'node' } do
   for op, verb in ipairs { 'load', 'store', 'prefetch' } do
     local config = cache - 1 + (op - 1) * 0x100
-    add(('%s-%s%s'):format(title, verb, verb == 'prefetch' and 'es' or 's'), CACHE, config)
-    add(('%s-%s-misses'):format(title, verb), CACHE, config + 0x10000)
+    add(('%s-%s%s'):format(title, verb, verb == 'prefetch' and 'es' or 's'), 'hw-cache', config)
+    add(('%s-%s-misses'):format(title, verb), 'hw-cache', config + 0x10000)
   end
 end
 table.sort(names)
@@ -98,7 +104,7 @@ function perf_events.breakpoint(name)
   return {
     name = name,
     kind = 'breakpoint',
-    type = BREAKPOINT,
+    type = TYPES.breakpoint,
     config = 0,
     config1 = value,
     config2 = bits == ACCESS.x and 8 or LENGTHS[length or '4'],
@@ -114,7 +120,7 @@ function perf_events.find(name)
   if name:find '^mem:' then return (perf_events.breakpoint(name)) end
   local raw = name:match '^r(%x+)$'
   if raw and #raw <= 16 then
-    return { name = name, kind = 'raw', type = RAW, config = perf_events.number('0x' .. raw), freq = FREQUENCY }
+    return { name = name, kind = 'raw', type = TYPES.raw, config = perf_events.number('0x' .. raw), freq = FREQUENCY }
   end
   return by_name[name]
 end

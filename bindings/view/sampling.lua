@@ -12,12 +12,12 @@ local sampling = {}
 
 --- Optional parts of a sample that session.event can request.
 local PARTS = {
-  read = C.SAMPLE_READ, -- the counts of session.count, for its take()
-  regs_user = C.SAMPLE_REGS_USER,
-  regs_intr = C.SAMPLE_REGS_INTR,
-  weight = C.SAMPLE_WEIGHT,
-  data_src = C.SAMPLE_DATA_SRC,
-  phys_addr = C.SAMPLE_PHYS_ADDR,
+  read = C.PERF_SAMPLE_READ, -- the counts of session.count, for its take()
+  regs_user = C.PERF_SAMPLE_REGS_USER,
+  regs_intr = C.PERF_SAMPLE_REGS_INTR,
+  weight = C.PERF_SAMPLE_WEIGHT,
+  data_src = C.PERF_SAMPLE_DATA_SRC,
+  phys_addr = C.PERF_SAMPLE_PHYS_ADDR,
 }
 
 --- Parts that are single numbers, such as `ev._weight`.
@@ -120,7 +120,7 @@ end
 ---@return Field[]
 function sampling.fields(sample_type)
   local list = {}
-  for _, word in ipairs { { 'ip', C.SAMPLE_IP }, { 'addr', C.SAMPLE_ADDR } } do
+  for _, word in ipairs { { 'ip', C.PERF_SAMPLE_IP }, { 'addr', C.PERF_SAMPLE_ADDR } } do
     local offset = C.sample_offset(sample_type, word[2])
     if offset >= 0 then
       list[#list + 1] = {

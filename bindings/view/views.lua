@@ -7,9 +7,8 @@
 --- constant in compiled code, so the chain folds away and only the load remains.
 local bit = require 'bit'
 local ffi = require 'ffi'
+local libc = require 'bindings.base.libc'
 local sampling = require 'bindings.view.sampling'
-
-ffi.cdef 'size_t strnlen(const char *s, size_t max);'
 
 local C = ffi.C
 local views = {}
@@ -144,7 +143,7 @@ local function payload_struct(list)
 end
 
 --- Returns the string at p, which ends at its NUL or after `size` bytes.
-local function bounded_string(p, size) return ffi.string(p, C.strnlen(p, size)) end
+local function bounded_string(p, size) return ffi.string(p, libc.strnlen(p, size)) end
 
 --- Returns offset and length of a dynamic field's bytes; length 0 if they exceed the record.
 local function dynamic(word, base, raw_size)
@@ -201,19 +200,10 @@ local function reader(field)
   return load
 end
 
-ffi.cdef [[
-struct profscript_event_words {
-  double _time;
-  const uint8_t *_raw;
-  const uint64_t *_chain;
-  int64_t _key;
-  uint32_t _raw_size;
-  int32_t _pid, _tid, _cpu;
-  uint16_t _class, _flags;
-  uint32_t _ring;
-  uint64_t _period;
-};
-]]
+-- struct event with an underscore before each member's name, from the text of the header that declares it.
+ffi.cdef 'extern const char ffi_headers[];'
+local members = ffi.string(C.ffi_headers):match '\nstruct event {\n(.-)\n};':gsub('/%*.-%*/', '')
+ffi.cdef(('struct profscript_event_words { %s };'):format(members:gsub('([%w_]+)([,;])', '_%1%2')))
 assert(ffi.sizeof 'struct profscript_event_words' == ffi.sizeof 'struct event', 'struct event and its view differ')
 
 ---@class View

@@ -12,7 +12,7 @@
 
 enum { LOG_SIZE = 1 << 18, LOG_DEBUG = 2 };
 
-int bpf_perf_open(const struct perf_attr *attr, int pid, int cpu)
+int bpf_perf_open(const struct perf_event_attr *attr, int pid, int cpu)
 {
 	int fd = syscall(SYS_perf_event_open, attr, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 
@@ -30,7 +30,7 @@ int bpf_put_entry(int map, uint32_t cpu, uint32_t fd)
 	return syscall(SYS_bpf, BPF_MAP_UPDATE_ELEM, &attr, sizeof(attr)) ? -errno : 0;
 }
 
-/* libbpf's printer is one for the process and gets no pointer of its user's. */
+/* libbpf has one print function per process and passes it no context. */
 static struct {
 	char text[LOG_SIZE], taken[LOG_SIZE];
 	size_t used;
@@ -48,7 +48,7 @@ int bpf_log_print(int level, const char *fmt, va_list args)
 	if (n < 0)
 		return 0;
 	keep = (size_t)n < LOG_SIZE / 2 ? (size_t)n : LOG_SIZE / 2;
-	if (saved.used + keep >= LOG_SIZE) { /* then at least half of it is used */
+	if (saved.used + keep >= LOG_SIZE) { /* at least half of it is used */
 		memmove(saved.text, saved.text + saved.used - LOG_SIZE / 2 + 1, LOG_SIZE / 2 - 1);
 		saved.used = LOG_SIZE / 2 - 1;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Sample layout: the order of fields in which the kernel writes a sample is that of the kernel's
- * perf_output_sample(); up to PERIOD each takes one 8-byte word. Records that are no samples end
- * with the sample_id words when sample_id_all was set. */
+/* The kernel's perf_output_sample() defines the order of the fields in a sample; up to PERIOD each
+ * takes one 8-byte word. Records that are not samples end with the sample_id words if sample_id_all
+ * is set. */
 #include "decode/decoder_state.h"
 #include <errno.h>
 #include <stddef.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 #include "error.h"
 
-enum { MAX_DISTANCES = 1 << 16, AHEAD = 8 };
+enum { AHEAD = 8 };
 
 struct decoder *decoder_new(void)
 {
@@ -21,8 +21,7 @@ void decoder_free(struct decoder *d)
 	if (!d)
 		return;
 	free(d->layouts);
-	free(d->ids);
-	free(d->by_distance);
+	id_table_clear(&d->ids);
 	free(d->quick);
 	free(d->records);
 	free(d);
@@ -68,7 +67,7 @@ static void place_sample_words(struct layout *l)
 	l->fixed_words = word;
 }
 
-static void judge_plain(struct layout *l)
+static void update_plain(struct layout *l)
 {
 	uint64_t type = l->attr.sample_type;
 
@@ -81,7 +80,7 @@ static void judge_plain(struct layout *l)
 void decoder_set_payload(struct decoder *d, int index, enum payload payload)
 {
 	d->layouts[index].raw_is = payload;
-	judge_plain(&d->layouts[index]);
+	update_plain(&d->layouts[index]);
 }
 
 static void place_trailer_words(struct layout *l)
@@ -123,56 +122,16 @@ int decoder_add_attr(struct decoder *d, const struct perf_event_attr *attr, stru
 	l->attr = *attr;
 	l->fixed_period = attr->freq || !attr->sample_period ? 1 : attr->sample_period;
 	place_sample_words(l);
-	judge_plain(l);
+	update_plain(l);
 	place_trailer_words(l);
 	return d->nr_layouts++;
 }
 
-static struct id_entry *find_id(const struct decoder *d, uint64_t id)
-{
-	uint32_t at = (uint32_t)((id * 0x9e3779b97f4a7c15ull) >> 32) & d->ids_mask;
-
-	while (d->ids[at].id && d->ids[at].id != id)
-		at = (at + 1) & d->ids_mask;
-	return &d->ids[at];
-}
-
-static int grow_ids(struct decoder *d)
-{
-	struct id_entry *old = d->ids;
-	uint32_t old_size = old ? d->ids_mask + 1 : 0, size = old_size ? old_size * 2 : 64;
-
-	d->ids = calloc(size, sizeof(*d->ids));
-	if (!d->ids) {
-		d->ids = old;
-		return -ENOMEM;
-	}
-	d->ids_mask = size - 1;
-	for (uint32_t i = 0; i < old_size; i++)
-		if (old[i].id)
-			*find_id(d, old[i].id) = old[i];
-	free(old);
-	return 0;
-}
-
 int decoder_add_id(struct decoder *d, uint64_t id, int index)
 {
-	struct id_entry *e;
-
 	if (!id || index < 0 || index >= d->nr_layouts)
 		return -EINVAL;
-	if (!d->ids || d->nr_ids * 2 > d->ids_mask) {
-		int ret = grow_ids(d);
-
-		if (ret)
-			return ret;
-	}
-	e = find_id(d, id);
-	if (!e->id)
-		d->nr_ids++;
-	e->id = id;
-	e->index = index;
-	return 0;
+	return id_table_add(&d->ids, id, index);
 }
 
 int decoder_add_class(struct decoder *d, int index, uint16_t class, uint32_t payload)
@@ -187,6 +146,17 @@ int decoder_add_class(struct decoder *d, int index, uint16_t class, uint32_t pay
 	return 0;
 }
 
+int decoder_add_record(struct decoder *d, int index, uint32_t type, uint16_t class)
+{
+	struct record_class *grown = reallocarray(d->records, d->nr_records + 1, sizeof(*grown));
+
+	if (!grown)
+		return -ENOMEM;
+	d->records = grown;
+	grown[d->nr_records++] = (struct record_class){type, index, class};
+	return 0;
+}
+
 const struct perf_event_attr *decoder_attr_of_class(const struct decoder *d, uint16_t class)
 {
 	for (int i = 0; i < d->nr_layouts; i++)
@@ -196,45 +166,20 @@ const struct perf_event_attr *decoder_attr_of_class(const struct decoder *d, uin
 	return NULL;
 }
 
-/* Replaces the hash by an array where the ids allow it. */
-static void index_ids(struct decoder *d)
-{
-	uint64_t first = UINT64_MAX, last = 0;
-
-	for (uint32_t i = 0; d->ids && i <= d->ids_mask; i++) {
-		if (!d->ids[i].id)
-			continue;
-		first = d->ids[i].id < first ? d->ids[i].id : first;
-		last = d->ids[i].id > last ? d->ids[i].id : last;
-	}
-	if (!last || last - first >= MAX_DISTANCES || d->nr_layouts >= UINT16_MAX || d->by_distance)
-		return;
-	d->by_distance = malloc((last - first + 1) * sizeof(*d->by_distance));
-	if (!d->by_distance)
-		return;
-	for (uint64_t i = 0; i <= last - first; i++)
-		d->by_distance[i] = d->nr_layouts;
-	for (uint32_t i = 0; i <= d->ids_mask; i++)
-		if (d->ids[i].id)
-			d->by_distance[d->ids[i].id - first] = d->ids[i].index;
-	d->first_id = first;
-	d->nr_distances = last - first + 1;
-}
-
 static bool is_quick(const struct layout *l)
 {
 	return l->plain && l->raw_is == PAYLOAD_RAW && l->nr_classes == 1 &&
 	       l->fixed_period < UINT16_MAX;
 }
 
-/* Nearly always samples differ in nothing but their payload, so that where a word is need not be
- * looked up for each of them. */
+/* Nearly all samples differ only in their payload, so the places of their words need not be looked
+ * up for each of them. */
 static int list_quick(struct decoder *d)
 {
 	const struct layout *first = NULL;
 
 	free(d->quick);
-	d->quick = calloc(d->nr_layouts + 1, sizeof(*d->quick));
+	d->quick = calloc(d->nr_layouts, sizeof(*d->quick));
 	if (!d->quick)
 		return -ENOMEM;
 	for (int i = 0; i < d->nr_layouts; i++) {
@@ -273,10 +218,11 @@ int decoder_check(struct decoder *d, struct error *err)
 		struct layout *l = &d->layouts[i];
 
 		if (l->id != d->id_word || l->id == ABSENT)
-			return error_set(err, -EINVAL,
-					 "samples of event %d carry no id at the place where those "
-					 "of event 0 do, so they cannot be told apart",
-					 i);
+			return error_set(
+				err, -EINVAL,
+				"samples of event %d do not have their id where those of event 0 "
+				"have it, so they cannot be told apart",
+				i);
 		if (l->end_id != d->id_end_word)
 			d->id_end_word = ABSENT;
 		if (l->time != d->time_word)
@@ -286,31 +232,23 @@ int decoder_check(struct decoder *d, struct error *err)
 		if (l->trailer_words != d->trailer_words)
 			d->trailer_words = ABSENT;
 	}
-	if (d->nr_layouts > 1 && !d->nr_ids)
+	if (d->nr_layouts > 1 && !d->ids.count)
 		return error_set(err, -EINVAL, "%d events but no ids to tell their samples apart",
 				 d->nr_layouts);
 	if (d->nr_layouts == 1)
 		d->id_word = ABSENT;
-	index_ids(d);
+	id_table_index(&d->ids);
 	return list_quick(d) ? error_set(err, -ENOMEM, "out of memory") : 0;
 }
 
 static __always_inline const struct layout *by_id(const struct decoder *d, uint64_t id)
 {
-	const struct id_entry *e;
+	int index = id_table_find(&d->ids, id);
 
-	if (id - d->first_id < d->nr_distances) {
-		uint16_t index = d->by_distance[id - d->first_id];
-
-		return index < d->nr_layouts ? &d->layouts[index] : NULL;
-	}
-	if (!d->ids)
-		return NULL;
-	e = find_id(d, id);
-	return e->id ? &d->layouts[e->index] : NULL;
+	return index >= 0 ? &d->layouts[index] : NULL;
 }
 
-/* The layout of any record; NULL where it cannot be known. */
+/* Returns the layout of any record; NULL if it cannot be known. */
 static __always_inline const struct layout *layout_of(const struct decoder *d,
 						      const struct perf_event_header *rec)
 {
@@ -320,10 +258,11 @@ static __always_inline const struct layout *layout_of(const struct decoder *d,
 		return &d->layouts[0];
 	if (rec->type == PERF_RECORD_SAMPLE)
 		return d->id_word < n ? by_id(d, words_of(rec)[d->id_word]) : NULL;
-	n = nr_side_words(d, rec);
+	n = nr_side_band_words(d, rec);
 	if (d->id_end_word == ABSENT || d->id_end_word > n)
 		return &d->layouts[0];
-	/* Synthesized records carry id 0: any layout's trailer does, they agree on its place. */
+	/* Synthesized records carry id 0: any layout's trailer fits, because they all have the id
+	 * at the same place. */
 	const struct layout *l = by_id(d, words_of(rec)[n - d->id_end_word]);
 
 	return l ? l : &d->layouts[0];
@@ -372,7 +311,7 @@ bool decoder_time(const struct decoder *d, const struct perf_event_header *rec, 
 		*time = words_of(rec)[word];
 		return true;
 	}
-	n = nr_side_words(d, rec);
+	n = nr_side_band_words(d, rec);
 	word = d->time_end_word;
 	if (word == ABSENT) {
 		l = layout_of(d, rec);
@@ -393,11 +332,11 @@ int decoder_cpu(const struct decoder *d, const struct perf_event_header *rec)
 		return -1;
 	if (rec->type == PERF_RECORD_SAMPLE)
 		return l->cpu < n ? (int)(uint32_t)words_of(rec)[l->cpu] : -1;
-	n = nr_side_words(d, rec);
+	n = nr_side_band_words(d, rec);
 	return l->end_cpu <= n ? (int)(uint32_t)words_of(rec)[n - l->end_cpu] : -1;
 }
 
-/* Words that PERF_SAMPLE_READ takes, 0 when they do not fit into `left`. */
+/* Returns the words that PERF_SAMPLE_READ takes, 0 if they do not fit into `left`. */
 static unsigned int read_words(const struct perf_event_attr *attr, const uint64_t *w,
 			       unsigned int left)
 {
@@ -413,7 +352,8 @@ static unsigned int read_words(const struct perf_event_attr *attr, const uint64_
 	return 1 + times + w[0] * each <= left ? 1 + times + w[0] * each : 0;
 }
 
-/* Fills raw and chain from the variable part of a sample. False: the record lies. */
+/* Fills raw and chain from the variable part of a sample. Returns false if the record is
+ * malformed. */
 static bool decode_variable(const struct layout *l, const uint64_t *w, unsigned int n,
 			    struct event *ev)
 {
@@ -496,7 +436,7 @@ int decoder_decode(const struct decoder *d, const struct perf_event_header *rec,
 		return -EBADMSG;
 	if (rec->type == PERF_RECORD_SAMPLE)
 		return decode_sample(d, rec, ev, max);
-	return decoder_side_band(d, rec, ev, max);
+	return side_band_decode(d, rec, ev, max);
 }
 
 _Static_assert(offsetof(struct event, tid) == offsetof(struct event, pid) + 4,
@@ -509,7 +449,7 @@ int decoder_decode_run(const struct decoder *restrict d, const struct slot *slot
 	const uint32_t least = sizeof(struct perf_event_header) + 8 * fixed + sizeof(uint32_t);
 	int i;
 
-	/* Those that are not late are in the order of time. */
+	/* All but late ones are in time order. */
 	if (n && slots[0].time < from)
 		return 0;
 	for (i = 0; i < n; i++, ev++) {
@@ -519,18 +459,19 @@ int decoder_decode_run(const struct decoder *restrict d, const struct slot *slot
 		const struct quick *q = d->quick;
 		uint32_t size;
 
-		/* In the order of time records are not neighbours. */
+		/* Records that are neighbours in time are not neighbours in memory. */
 		if (i + AHEAD < n)
 			__builtin_prefetch((const char *)slots[i + AHEAD].rec + 32);
 		if (rec->type != PERF_RECORD_SAMPLE || slot->flags || rec->size < least)
 			break;
 		if (id_word != ABSENT) {
-			/* In front of the fixed words, as all of them. */
-			uint64_t distance = w[id_word] - d->first_id;
+			/* The id is one of the fixed words, whose presence was checked. */
+			uint64_t offset = w[id_word] - d->ids.first;
 
-			if (distance >= d->nr_distances)
+			if (offset >= d->ids.nr_offsets ||
+			    d->ids.by_offset[offset] == ID_TABLE_NONE)
 				break;
-			q += d->by_distance[distance];
+			q += d->ids.by_offset[offset];
 		}
 		memcpy(&size, w + fixed, sizeof(size));
 		if (!q->class || size > rec->size - least || size < q->payload)

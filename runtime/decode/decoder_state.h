@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What decoder.c, which reads samples, and side_band.c, which reads all other records, know of a
- * decoder. For nobody else.
+ * The inside of a decoder, shared by decoder.c, which reads samples, and side_band.c, which reads
+ * all other records.
  */
 #pragma once
 #include <stdbool.h>
 #include "decode/decoder.h"
+#include "decode/id_table.h"
+#include "decode/side_band.h"
 
 enum { ABSENT = 255, MAX_CLASSES_OF_ATTR = 32 };
 
@@ -13,50 +15,41 @@ struct layout {
 	struct perf_event_attr attr;
 	uint16_t classes[MAX_CLASSES_OF_ATTR];
 	uint8_t nr_classes;
-	uint32_t payload;		    /* bytes at least */
+	uint32_t payload;		    /* least number of bytes */
 	uint8_t id, tid, time, cpu, period; /* word index in a sample, or ABSENT */
-	uint8_t fixed_words;		    /* words in front of READ */
+	uint8_t fixed_words;		    /* words before READ */
 	uint8_t raw_is;			    /* enum payload */
-	bool plain; /* has TID and CPU, and its payload needs no look at what follows them but
-		     * RAW: nearly all samples */
-	uint64_t fixed_period;			    /* of samples that do not tell theirs */
-	uint8_t trailer_words;			    /* words behind a record that is no sample */
+	bool plain; /* has TID and CPU, and its payload depends on no variable part but RAW: nearly
+		       all samples */
+	uint64_t fixed_period; /* of samples that do not have a period */
+	uint8_t trailer_words; /* words at the end of a record that is not a sample */
 	uint8_t end_id, end_tid, end_time, end_cpu; /* word index counted from the end */
 };
 
-/* What decoder_decode_run() needs of a layout. */
+/* The part of a layout that decoder_decode_run() needs. */
 struct quick {
 	uint16_t class;	 /* 0: its samples are not for decoder_decode_run() */
-	uint16_t period; /* 0: word of the sample says */
+	uint16_t period; /* 0: a word of the sample */
 	uint32_t payload;
 };
 
-/* Records that are no samples as events of a class. */
+/* Records other than samples that are events of a class. */
 struct record_class {
 	uint32_t type; /* PERF_RECORD_* */
-	int index;     /* of the attribute; -1: whichever it is */
+	int index;     /* of the attribute; -1: any */
 	uint16_t class;
-};
-
-struct id_entry {
-	uint64_t id; /* 0: free; the kernel's ids start at 1 */
-	uint32_t index;
 };
 
 struct decoder {
 	struct layout *layouts;
 	int nr_layouts;
-	struct id_entry *ids;
-	uint32_t ids_mask, nr_ids;
-	uint16_t *by_distance; /* layout of id first_id + i, nr_layouts: none; the kernel's ids of
-				* one session lie close together. NULL where they do not */
-	uint64_t first_id, nr_distances;
-	uint8_t id_word, id_end_word; /* where every record has its id; ABSENT: only one layout */
+	struct id_table ids;	      /* to the index of a layout */
+	uint8_t id_word, id_end_word; /* where all records have their id; ABSENT: only one layout */
 	uint8_t time_word, time_end_word; /* the same in all layouts, or ABSENT */
-	struct quick *quick;		  /* of each layout, and of none */
-	uint8_t quick_tid, quick_cpu, quick_period, quick_words; /* as in all these layouts */
+	struct quick *quick;		  /* by layout */
+	uint8_t quick_tid, quick_cpu, quick_period, quick_words; /* the same in all these layouts */
 	uint8_t trailer_words;	      /* the same in all layouts, or ABSENT */
-	struct record_class *records; /* of those that are events */
+	struct record_class *records; /* those that are events */
 	uint32_t nr_records;
 };
 
@@ -70,25 +63,20 @@ static inline const uint64_t *words_of(const struct perf_event_header *rec)
 	return (const uint64_t *)(rec + 1);
 }
 
-/* Words of what a record of these types says, 0: only its size tells. */
-unsigned int record_words(const struct perf_event_header *rec);
-
-/* Words behind the header of a record that is no sample, with its trailer. Where more than one
- * reader asks for some types of record, the kernel (6.18 too) adds the trailer's size to the header
- * once for each of them: what follows the trailer is none of it. */
-static inline unsigned int nr_side_words(const struct decoder *d,
-					 const struct perf_event_header *rec)
+/* Returns the number of words after the header of a record that is not a sample, including its
+ * trailer. If several readers ask for some types of record, the kernel (6.18 too) adds the size of
+ * the trailer to the header once per reader: what follows the first trailer is not part of the
+ * record. */
+static inline unsigned int nr_side_band_words(const struct decoder *d,
+					      const struct perf_event_header *rec)
 {
 	unsigned int n = nr_words(rec), said;
 
 	if (rec->type < PERF_RECORD_KSYMBOL || d->trailer_words == ABSENT)
 		return n;
-	said = record_words(rec);
+	said = side_band_words(rec);
 	return said && said + d->trailer_words < n ? said + d->trailer_words : n;
 }
 
-/* The layout of any record; NULL where it cannot be known. */
+/* Returns the layout of any record; NULL if it cannot be known. */
 const struct layout *decoder_layout(const struct decoder *d, const struct perf_event_header *rec);
-/* As decoder_decode(), for what is no sample. */
-int decoder_side_band(const struct decoder *d, const struct perf_event_header *rec,
-		      struct event *ev, int max);

@@ -18,7 +18,7 @@ struct records {
 	struct payload_memory *made; /* since the batch began */
 };
 
-/* A record that is being read, and what it becomes. */
+/* A record that is being read, and the struct it becomes. */
 struct conversion {
 	const struct perf_event_header *rec;
 	const uint8_t *in;
@@ -26,7 +26,7 @@ struct conversion {
 	uint32_t in_size, out_size; /* out has room for MOST bytes */
 };
 
-enum { MOST = UINT16_MAX }; /* what a word can tell the place of */
+enum { MOST = UINT16_MAX }; /* the largest offset that a word can hold */
 
 static bool put(struct conversion *c, uint32_t word_at, const void *text, uint32_t n)
 {
@@ -41,7 +41,7 @@ static bool put(struct conversion *c, uint32_t word_at, const void *text, uint32
 	return true;
 }
 
-/* The text from `at` on, up to its NUL. */
+/* Appends the text at `at`, up to its NUL. */
 static bool put_text(struct conversion *c, uint32_t word_at, uint32_t at)
 {
 	return at <= c->in_size &&
@@ -109,7 +109,7 @@ static bool convert_mmap(struct conversion *c)
 			c->rec->type == PERF_RECORD_MMAP2 ? 64 : 32);
 }
 
-/* What a kind's records begin with is copied; convert, if there is one, does the rest. */
+/* The first bytes of a record are copied; convert(), if set, does the rest. */
 static const struct {
 	uint32_t types[3];
 	uint16_t copied, size;
@@ -149,8 +149,9 @@ void records_ask(struct perf_event_attr *attr, enum record_kind kind)
 	attr->text_poke |= kind == RECORD_TEXT_POKE;
 	attr->namespaces |= kind == RECORD_NAMESPACES;
 	attr->comm |= kind == RECORD_COMM;
-	/* It says how exec is reported, which is nothing without comm. But on a CPU the kernel asks
-	 * only those events that have one of some bits, and it forgets cgroup and namespaces. */
+	/* comm_exec only says how exec is reported and means nothing without comm. But on a CPU the
+	 * kernel looks only at events that have one of a few bits set, and cgroup and namespaces
+	 * are not among them. */
 	attr->comm_exec |=
 		kind == RECORD_COMM || kind == RECORD_CGROUP || kind == RECORD_NAMESPACES;
 	attr->task |= kind == RECORD_FORK || kind == RECORD_EXIT;

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Records: what the kernel reports besides samples, as events with fields. A record becomes one of
- * these structs, followed by its texts, so that all that reads the payload of a tracepoint reads
- * it too: a text is a word as __data_loc has it, length << 16 | offset.
- *
- * This header is read by C and by LuaJIT's ffi.cdef: plain declarations only.
+ * What the kernel reports besides samples, as events with fields. A record becomes one of these
+ * structs, followed by its texts, so everything that reads the payload of a tracepoint can read it:
+ * a text is a word as in __data_loc, length << 16 | offset.
  */
 #pragma once
 #include <stdbool.h>
@@ -39,7 +37,7 @@ struct record_ksymbol {
 struct record_bpf_event {
 	uint16_t type, flags;
 	uint32_t id;
-	uint32_t tag; /* in hexadecimal */
+	uint32_t tag; /* hexadecimal */
 };
 
 struct record_cgroup {
@@ -50,10 +48,10 @@ struct record_cgroup {
 struct record_text_poke {
 	uint64_t addr;
 	uint16_t old_len, new_len;
-	uint32_t old_bytes, new_bytes; /* in hexadecimal */
+	uint32_t old_bytes, new_bytes; /* hexadecimal */
 };
 
-/* Of each kind of namespace, in the order of the kernel's: device and inode. */
+/* Device and inode of each kind of namespace, in the kernel's order. */
 struct record_namespaces {
 	uint32_t pid, tid;
 	uint64_t nr;
@@ -77,20 +75,20 @@ struct record_mmap {
 	uint32_t filename;
 };
 
-/* Has the kernel report records of this kind to an event. */
+/* Makes the kernel report records of this kind to an event. */
 void records_ask(struct perf_event_attr *attr, enum record_kind kind);
-/* Whether an event was told of records of this kind. */
+/* Returns whether records of this kind are reported to an event. */
 bool records_are_asked(const struct perf_event_attr *attr, enum record_kind kind);
-/* The types of record of a kind, 0-ended. */
+/* Returns the types of record of a kind; 0 ends the list. */
 const uint32_t *records_types(enum record_kind kind);
-/* Whether this kernel has records of this kind and gives them to this user. 0, or a negative errno.
- */
+/* Checks whether this kernel reports records of this kind to this user. Returns 0 or a negative
+ * errno. */
 int records_support(enum record_kind kind);
 
 struct records *records_new(void);
 void records_free(struct records *r);
-/* Forgets the payloads that it has made. */
+/* Frees the payloads that were made for the last batch. */
 void records_begin_batch(struct records *r);
-/* Turns the event's payload, a record behind its header, into the struct of its kind. False: the
- * record is none of these, or lies, or there is no memory. */
+/* Turns the event's payload, the body of a record, into the struct of its kind. Returns false if
+ * the record is none of these, if it is malformed, or without memory. */
 bool records_event(struct records *r, const struct perf_event_header *rec, struct event *ev);

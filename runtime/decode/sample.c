@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The order of all parts is that of the kernel's perf_output_sample(). */
+/* The parts are in the order of the kernel's perf_output_sample(). */
 #include "decode/sample.h"
 #include <stddef.h>
 #include <linux/perf_event.h>
 
-/* Newer than the oldest headers that this is built with. */
+/* Newer than the oldest headers this is built with. */
 #define FORMAT_LOST	(1u << 4)
 #define BRANCH_HW_INDEX (1u << 17)
 #define BRANCH_COUNTERS (1u << 19)
@@ -37,7 +37,7 @@ int32_t sample_offset(uint64_t type, uint64_t bit)
 	return -1;
 }
 
-/* Words of the part that begins at w, of which one exists at least. */
+/* Returns the size in words of the part that begins at w, which has at least one word. */
 static uint64_t part_words(const struct perf_event_attr *attr, uint64_t bit, const uint64_t *w)
 {
 	uint64_t count = w[0] < UINT32_MAX ? w[0] : UINT32_MAX; /* no product overflows */
@@ -103,7 +103,7 @@ const uint64_t *sample_part(const struct perf_event_attr *attr, const uint64_t *
 }
 
 #if defined(__x86_64__)
-/* enum perf_event_x86_regs; the data segments and the 128 bit ones are not those of a sample. */
+/* enum perf_event_x86_regs; the data segments and the 128-bit registers are not in samples. */
 static const char *const registers[] = {
 	"RAX", "RBX", "RCX", "RDX", "RSI", "RDI", "RBP", "RSP", "RIP", "RFLAGS", "CS",	"SS",
 	NULL,  NULL,  NULL,  NULL,  "R8",  "R9",  "R10", "R11", "R12", "R13",	 "R14", "R15",

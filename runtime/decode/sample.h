@@ -1,52 +1,38 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Sample: where the kernel puts what into a sample, and what its registers are called. The words
- * that all samples of an attribute have at the same place come first; behind them are parts whose
- * place depends on the sample.
- *
- * This header is read by C and by LuaJIT's ffi.cdef: plain declarations only.
+ * The layout of samples, and the names of registers. A sample begins with the words that all
+ * samples of an attribute have at the same place; they are followed by parts whose place depends on
+ * the sample.
  */
 #pragma once
 #include <stdint.h>
 
 struct perf_event_attr;
 
-/* What the payload of an event is: RAW; the first words of its sample; all of its sample. */
+/* What the payload of an event is: RAW, the first words of its sample, or the whole sample. */
 enum payload { PAYLOAD_RAW, PAYLOAD_WORDS, PAYLOAD_SAMPLE };
 
-/* The bits of perf_event_attr.sample_type that scripts ask for, as the kernel numbers them. */
-enum sample_bits {
-	SAMPLE_IP = 1 << 0,
-	SAMPLE_ADDR = 1 << 3,
-	SAMPLE_READ = 1 << 4,
-	SAMPLE_CALLCHAIN = 1 << 5,
-	SAMPLE_PERIOD = 1 << 8,
-	SAMPLE_REGS_USER = 1 << 12,
-	SAMPLE_WEIGHT = 1 << 14,
-	SAMPLE_DATA_SRC = 1 << 15,
-	SAMPLE_REGS_INTR = 1 << 18,
-	SAMPLE_PHYS_ADDR = 1 << 19
-};
-
-/* Byte offset of one of the first words, up to PERIOD, in samples of this type; -1: they have it
- * not. */
+/* Returns the byte offset of one of the first words (up to PERIOD) in samples of this type; -1 if
+ * they do not have it. */
 int32_t sample_offset(uint64_t type, uint64_t bit);
 
-/* The part that belongs to a bit, READ or behind it, of a sample of nr words; *size: its words,
- * with those that tell its length. NULL: it has none, or lies about its contents. */
+/* Returns the part of a sample of nr words that belongs to a bit (READ or a later part), and its
+ * size in words in *size, including those that hold its length. NULL: the sample does not have the
+ * part or is malformed. */
 const uint64_t *sample_part(const struct perf_event_attr *attr, const uint64_t *words, uint32_t nr,
 			    uint64_t bit, uint32_t *size);
 
-/* What the samples of an event hold of counts: those of all counted events, its own. */
+/* The counts that samples of an event hold: those of all counted events, or its own. */
 enum sample_reads { READS_COUNTED = 1, READS_ITSELF = 2 };
 
-/* Where READ begins that ends there; of an event that READS_ITSELF. */
+/* Returns the start of the READ part that ends at `end`, for an event with READS_ITSELF. */
 const uint64_t *sample_read_before(const struct perf_event_attr *attr, const void *end);
 
-/* The least payload that has what these bits stand for. */
+/* Returns the smallest payload that has the parts of these bits. */
 enum payload sample_payload(uint64_t bits);
 
-/* Name of a register of this machine, by its bit in sample_regs_user; NULL: there is none. */
+/* Returns the name of a register of this machine, by its bit in sample_regs_user; NULL if there is
+ * none. */
 const char *sample_register(uint32_t bit);
-/* Those of user mode that the kernel takes: all but what no user mode has. */
+/* Returns the registers of user mode that the kernel accepts: all that user mode can have. */
 uint64_t sample_user_registers(void);

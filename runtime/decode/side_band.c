@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Decoding of records that are no samples. */
+#include "decode/side_band.h"
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include "decode/decoder_state.h"
 
-/* Bytes behind the header that a side-band record of this type has at least, and its class. */
+/* The class of a side-band record, and the least number of bytes after its header. */
 static const struct {
 	uint8_t class, bytes;
 } side_band[] = {
@@ -15,7 +14,7 @@ static const struct {
 	[PERF_RECORD_MMAP2] = {EVENT_MMAP, 64}, [PERF_RECORD_KSYMBOL] = {EVENT_KSYMBOL, 24},
 };
 
-unsigned int record_words(const struct perf_event_header *rec)
+unsigned int side_band_words(const struct perf_event_header *rec)
 {
 	const uint8_t *bytes = (const uint8_t *)words_of(rec);
 	unsigned int n = nr_words(rec) * 8;
@@ -24,7 +23,7 @@ unsigned int record_words(const struct perf_event_header *rec)
 	switch (rec->type) {
 	case PERF_RECORD_BPF_EVENT:
 		return 2;
-	case PERF_RECORD_KSYMBOL: /* a name and its NUL behind 16 bytes */
+	case PERF_RECORD_KSYMBOL: /* a name and its NUL after 16 bytes */
 		return n > 16 ? 2 + strnlen((const char *)bytes + 16, n - 16) / 8 + 1 : 0;
 	case PERF_RECORD_TEXT_POKE:
 		if (n < 12)
@@ -36,18 +35,7 @@ unsigned int record_words(const struct perf_event_header *rec)
 	}
 }
 
-int decoder_add_record(struct decoder *d, int index, uint32_t type, uint16_t class)
-{
-	struct record_class *grown = reallocarray(d->records, d->nr_records + 1, sizeof(*grown));
-
-	if (!grown)
-		return -ENOMEM;
-	d->records = grown;
-	grown[d->nr_records++] = (struct record_class){type, index, class};
-	return 0;
-}
-
-/* What all events that a record of this layout stands for have in common. */
+/* Fills what all events of a record have in common. */
 static void fill(const struct layout *l, const struct perf_event_header *rec, unsigned int n,
 		 struct event *ev)
 {
@@ -61,7 +49,7 @@ static void fill(const struct layout *l, const struct perf_event_header *rec, un
 	ev->cpu = l->end_cpu != ABSENT ? (int32_t)w[n - l->end_cpu] : -1;
 }
 
-/* The event that the session itself knows the record as. */
+/* Decodes the event that the session itself makes of the record. */
 static int decode_own(const struct layout *l, const struct perf_event_header *rec,
 		      unsigned int words, struct event *ev)
 {
@@ -88,8 +76,8 @@ static int decode_own(const struct layout *l, const struct perf_event_header *re
 	return 1;
 }
 
-/* The events of the classes that asked for records of this type: what happened in the task that the
- * record's end names. */
+/* Decodes the events of the classes that asked for records of this type. They happened in the task
+ * that the record's trailer names. */
 static int decode_records(const struct decoder *d, const struct layout *l,
 			  const struct perf_event_header *rec, unsigned int words, struct event *ev,
 			  int max, bool *mine)
@@ -115,14 +103,14 @@ static int decode_records(const struct decoder *d, const struct layout *l,
 	return n;
 }
 
-int decoder_side_band(const struct decoder *d, const struct perf_event_header *rec,
-		      struct event *ev, int max)
+int side_band_decode(const struct decoder *d, const struct perf_event_header *rec, struct event *ev,
+		     int max)
 {
 	bool known = rec->type < sizeof(side_band) / sizeof(side_band[0]) &&
 		     side_band[rec->type].bytes,
 	     mine = false;
 	const struct layout *l;
-	unsigned int words = nr_side_words(d, rec);
+	unsigned int words = nr_side_band_words(d, rec);
 	int n = 0, own = 0;
 
 	if (!known && !d->nr_records)
@@ -130,8 +118,8 @@ int decoder_side_band(const struct decoder *d, const struct perf_event_header *r
 	l = decoder_layout(d, rec);
 	if (!l)
 		return -EBADMSG;
-	/* The session's own one comes first. Records that an attribute is there for are not for it:
-	 * it gets them by another. */
+	/* The session's event comes first. It is not made of records of an attribute that exists
+	 * for records alone: the session gets those through another attribute. */
 	if (d->nr_records)
 		n = decode_records(d, l, rec, words, ev + 1, max - 1, &mine);
 	if (n < 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The entries point into the text, whose lines are cut up in place. Symbols have no sizes in
- * kallsyms: one reaches to the next, but never further than SYMBOL_REACH, so that user space
- * pointers and data behind the last module do not get a name.
+ * The entries point into the text, whose lines are cut up in place. kallsyms has no sizes: a symbol
+ * extends to the next one, but at most SYMBOL_REACH bytes, so that user space pointers and data
+ * after the last module get no name.
  */
 #include "formats/addresses.h"
 
@@ -23,25 +23,25 @@ struct entry {
 	uint64_t addr;
 	const char *text;
 	const char *module; /* "[NAME]"; NULL: the kernel itself */
-	bool named;	    /* its type is one that perf takes frames' names from */
+	bool named;	    /* perf names frames after symbols of its type */
 };
 
 struct kind {
-	uint64_t reach; /* bytes from its start that an entry can cover */
-	/* Parses what follows the address; false for lines that name nothing. */
+	uint64_t reach; /* most bytes that an entry can cover */
+	/* Parses what follows the address. Returns false if the line names nothing. */
 	bool (*parse)(char *rest, struct entry *entry);
 };
 
 struct addresses {
 	const struct kind *kind;
 	char *path;
-	char *watched;	    /* path of a file that changes when the text does; NULL: it does not */
-	uint64_t watch_sum; /* of what it was when the text was read */
-	char *old[MAX_RELOADS]; /* texts that were read before: names of theirs are in use */
+	char *watched;		/* path of a file that changes when the text does, or NULL */
+	uint64_t watch_sum;	/* checksum of the file when the text was read */
+	char *old[MAX_RELOADS]; /* earlier texts: their names are still in use */
 	uint32_t nr_old;
 	char *text;
 	bool loaded;
-	char anchor[32]; /* name of a symbol whose address is known; "": none */
+	char anchor[32]; /* name of a symbol whose address is known, or "" */
 	uint64_t anchor_addr;
 	size_t count, size;    /* entries; bytes of text */
 	struct entry *entries; /* ascending */
@@ -132,7 +132,7 @@ int addresses_use(struct addresses *a, const char *path)
 	return a->path ? 0 : -ENOMEM;
 }
 
-/* Files of proc and tracefs tell no size. */
+/* Files in proc and tracefs have no size. */
 static char *read_file(const char *path)
 {
 	FILE *file = fopen(path, "re");
@@ -162,7 +162,7 @@ static char *read_file(const char *path)
 	return text;
 }
 
-/* Of entries at one address the first in the text is before. */
+/* Entries with the same address keep the order of the text. */
 static int compare(const void *pa, const void *pb)
 {
 	const struct entry *a = pa, *b = pb;
@@ -172,7 +172,8 @@ static int compare(const void *pa, const void *pb)
 	return a->text < b->text ? -1 : a->text > b->text;
 }
 
-/* Moves the kernel to where it was. Modules do not move with it: theirs are not known then. */
+/* Moves the kernel to its address in the recording. Modules do not move with it, so theirs are
+ * unknown. */
 static void move_to_anchor(struct addresses *a)
 {
 	uint64_t distance = 0;
@@ -229,7 +230,7 @@ static void load(struct addresses *a)
 		if (next)
 			*next++ = '\0';
 		entry->addr = strtoull(line, &end, 16);
-		/* Hidden addresses are all zero. */
+		/* Hidden addresses are all 0. */
 		if (end != line && entry->addr && a->kind->parse(end, entry))
 			a->count++;
 	}
@@ -261,7 +262,7 @@ uint64_t addresses_bytes(const struct addresses *a)
 	return a->entries ? a->size + a->count * sizeof(*a->entries) : 0;
 }
 
-/* How many entries begin at or before addr; 0 also where none of them can cover it. */
+/* Returns how many entries begin at or before addr; 0 also if none of them can cover it. */
 static size_t count_before(struct addresses *a, uint64_t addr)
 {
 	size_t low = 0, high;
@@ -292,8 +293,8 @@ const char *addresses_find(struct addresses *a, uint64_t addr, uint64_t *start)
 	return a->entries[i].text;
 }
 
-/* Where an entry ends: at the next one. The last of the kernel or of a module ends with its page,
- * as perf has it. */
+/* Returns where an entry ends: at the next one. As in perf, the last symbol of the kernel or of a
+ * module ends with its page. */
 static uint64_t end_of(const struct addresses *a, size_t i)
 {
 	const struct entry *e = &a->entries[i], *next = e + 1, *end = a->entries + a->count;
@@ -315,7 +316,7 @@ static const struct entry *find_frame(struct addresses *a, uint64_t addr)
 	return i && addr < end_of(a, i - 1) ? &a->entries[i - 1] : NULL;
 }
 
-/* Modules may have come since the text was read. */
+/* Reads the text again, because modules may have been loaded. */
 static bool reload(struct addresses *a)
 {
 	if (!a->watched || !a->text || a->nr_old == MAX_RELOADS ||

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Parser of tracefs format files. A field's kind comes from its declaration; the kernel's flags
- * are not enough: since 6.2 it builds with unsigned char and flags every string as unsigned.
+ * Parses tracefs format files. A field's kind comes from its declaration. The kernel's flags are
+ * not enough: since 6.2 the kernel is built with unsigned char and flags every string as unsigned.
  */
 #include "formats/format.h"
 
@@ -17,7 +17,7 @@
 
 enum { NAME_LEN_MAX = 127, FIELDS_MAX = 1024 };
 
-/* A stretch of the text. */
+/* A part of the text. */
 struct span {
 	const char *at;
 	size_t len;
@@ -49,7 +49,7 @@ static struct span trim(struct span s)
 	return s;
 }
 
-/* Takes what lies before the separator off the front of s. */
+/* Removes and returns the text before the separator. */
 static struct span take(struct span *s, char separator)
 {
 	const char *end = s->len ? memchr(s->at, separator, s->len) : NULL;
@@ -80,8 +80,8 @@ static bool identifier_char(char c)
 	return isalnum((unsigned char)c) || c == '_';
 }
 
-/* The type's words without qualifiers and the array suffix, blanks collapsed: what the table
- * below lists. */
+/* Writes the words of the type without qualifiers and array suffix, single-spaced: the form of the
+ * table below. */
 static void base_type(struct span type, char *out, size_t size)
 {
 	size_t used = 0;
@@ -106,7 +106,7 @@ static void base_type(struct span type, char *out, size_t size)
 	}
 }
 
-/* Bytes of one value of a C or kernel type, 0 if unknown. */
+/* Returns the size of a value of a C or kernel type, 0 if unknown. */
 static uint32_t type_size(const char *base)
 {
 	static const struct {
@@ -137,8 +137,8 @@ static uint32_t type_size(const char *base)
 	return 0;
 }
 
-/* Finds the name in a declaration: "T name", "T name[N]", "T (*name)(...)". What is around it is
- * the type. */
+/* Finds the name in a declaration: "T name", "T name[N]", "T (*name)(...)". The rest is the
+ * type. */
 static bool split_declaration(struct span decl, struct span *name, struct span *suffix)
 {
 	const char *pointer = memmem(decl.at, decl.len, "(*", 2);
@@ -166,7 +166,7 @@ static bool split_declaration(struct span decl, struct span *name, struct span *
 	return name->len && name->len <= NAME_LEN_MAX && !isdigit((unsigned char)name->at[0]);
 }
 
-/* Flags, elem_size and count from the type; f has offset, size and the kernel's signedness. */
+/* Sets flags, elem_size and count from the type. f has offset, size and the kernel's signedness. */
 static void classify(struct field *f, struct span type, struct span suffix)
 {
 	bool pointer = memchr(type.at, '*', type.len) != NULL;
@@ -179,7 +179,7 @@ static void classify(struct field *f, struct span type, struct span suffix)
 		f->flags |= FIELD_DYNAMIC | (starts(type, "__rel_loc ") ? FIELD_RELATIVE : 0);
 	} else if (suffix.len && suffix.at[0] == '[') {
 		f->flags |= FIELD_ARRAY;
-		/* Old kernels spell the length as an identifier: then the type has to tell. */
+		/* Old kernels write the length as an identifier; the type has to tell. */
 		if (number((struct span){suffix.at + 1, suffix.len - 2}, &count) && count &&
 		    f->size % count == 0)
 			f->elem_size = f->size / count;
@@ -199,7 +199,7 @@ static void classify(struct field *f, struct span type, struct span suffix)
 		f->flags = (f->flags | FIELD_STRING) & ~(uint32_t)FIELD_SIGNED;
 }
 
-/* The declaration without its name: "T[N]" for "T name[N]". */
+/* Returns the declaration without its name: "T[N]" for "T name[N]". */
 static char *join_type(struct span type, struct span suffix)
 {
 	char *text = malloc(type.len + suffix.len + 1);
@@ -275,7 +275,7 @@ static int add_field(struct format *format, struct span line)
 	return 0;
 }
 
-/* The kernel writes them first already; other writers may not. */
+/* The kernel writes them first, but other writers may not. */
 static void common_first(struct format *format)
 {
 	uint32_t common = 0;
@@ -328,14 +328,14 @@ int format_parse(struct format *format, const char *text, size_t size, struct er
 		struct span line = take(&rest, '\n');
 
 		if (starts(line, "print fmt: ")) {
-			/* The print format may span lines: it is the rest of the text. */
+			/* The print format is the rest of the text: it may span lines. */
 			print = (struct span){line.at, line.len + rest.len + (rest.len != 0)};
 			print = trim(skip(print, strlen("print fmt: ")));
 			break;
 		}
 		ret = parse_line(format, line, &has_id);
 		if (ret == -EINVAL)
-			error_set(err, ret, "format line %u is not understood: %.*s", nr,
+			error_set(err, ret, "cannot parse format line %u: %.*s", nr,
 				  (int)(line.len < 200 ? line.len : 200), line.at);
 	}
 	if (!ret && (!format->name[0] || !has_id || !format->nr_fields))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A dynamic field is resolved to a window of the payload first; then all kinds print alike from
- * (address, bytes), and only resolve() has to be right about bounds.
+ * A dynamic field is first resolved to a window of the payload. Then all kinds are printed alike
+ * from (address, bytes), and only resolve() has to get the bounds right.
  */
 #include "formats/payload.h"
 
@@ -31,7 +31,7 @@ __attribute__((format(printf, 2, 3))) static void add(struct line *l, const char
 	l->len += n > 0 ? (size_t)n : 0;
 }
 
-/* The bytes of the field's value; false where the payload does not hold them. */
+/* Gets the bytes of the field's value. Returns false if the payload does not have them. */
 static bool resolve(const struct field *f, const uint8_t *raw, uint32_t raw_size,
 		    const uint8_t **data, uint32_t *len)
 {
@@ -71,7 +71,7 @@ static void add_number(struct line *l, const struct field *f, const uint8_t *dat
 
 	if (size > sizeof(v))
 		size = sizeof(v);
-	/* Little endian: the shift extends the sign of a narrow value. */
+	/* Little endian; the shifts extend the sign of a narrow value. */
 	memcpy(&v, data, size);
 	if (f->flags & FIELD_SIGNED && size) {
 		int shift = (int)(sizeof(v) - size) * 8;

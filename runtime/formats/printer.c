@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * libtraceevent checks no offset it finds in a payload. They have 16 bits, their lengths too, so
- * it is given a copy of the payload with more zeros behind it than those can reach.
+ * libtraceevent does not check the offsets in a payload. Offsets and lengths have 16 bits, so it
+ * gets a copy of the payload, followed by more zeros than they can reach.
  */
 #include "formats/printer.h"
 
@@ -13,15 +13,16 @@
 #include "formats/addresses.h"
 #include "formats/format.h"
 
-/* A field's end, a relative offset and a length, each up to 64 KiB, and one to terminate. */
+/* The end of a field, a relative offset and a length, up to 64 KiB each, and one more to
+ * terminate. */
 enum { SCRATCH = 4 * FORMAT_PAYLOAD_MAX };
 
 struct printer {
-	struct tep_handle *tep; /* one per format: ids of different formats cannot collide */
+	struct tep_handle *tep; /* one per format: the ids of different formats cannot collide */
 	struct tep_event *event;
 	struct trace_seq seq;
 	struct addresses *symbols;
-	uint8_t *scratch; /* zero beyond used */
+	uint8_t *scratch; /* zeros after used */
 	uint32_t used;
 };
 
@@ -37,7 +38,8 @@ static char *resolve(void *priv, unsigned long long *addr, char **module)
 	return (char *)name;
 }
 
-/* Functions whose count libtraceevent takes from the payload unchecked. */
+/* Returns whether the text calls no function whose count libtraceevent takes unchecked from the
+ * payload. */
 static bool tame(const char *text)
 {
 	return !strstr(text, "__print_hex") && !strstr(text, "__print_array");
@@ -80,8 +82,8 @@ void printer_free(struct printer *p)
 	free(p);
 }
 
-/* The library finds the event by the payload's common_type, which a relayed or cut payload may
- * not hold. */
+/* The library finds the event by the payload's common_type, which may be missing in a relayed or
+ * cut payload. */
 static void write_type(struct printer *p)
 {
 	struct tep_format_field *type = tep_find_common_field(p->event, "common_type");
@@ -108,7 +110,7 @@ size_t printer_print(struct printer *p, const uint8_t *raw, uint32_t raw_size, c
 	tep_print_event(p->tep, &p->seq, &record, "%s", TEP_PRINT_INFO);
 	trace_seq_terminate(&p->seq);
 	if (p->seq.state != TRACE_SEQ__GOOD) {
-		/* Poisoned by a failed allocation: start anew, this line is lost. */
+		/* An allocation failed: this line is lost, the next one starts afresh. */
 		trace_seq_destroy(&p->seq);
 		trace_seq_init(&p->seq);
 		if (size)

@@ -3,8 +3,6 @@
  * Count sums: the counts of counted events, summed up by CPU or by thread. Counters come and go
  * with their CPUs; the sums stay. If the hardware has fewer counters than events, the kernel
  * multiplexes them, and counts are scaled up to the enabled time.
- *
- * This header is read by C and by LuaJIT's ffi.cdef: plain declarations only.
  */
 #pragma once
 #include <stdint.h>

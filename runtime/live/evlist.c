@@ -143,7 +143,7 @@ static bool has_perf_count(const struct event_request *ev)
 
 /* A tracepoint may count as more than one event (sched_stat_runtime: nanoseconds). Without PERIOD
  * the kernel takes a sample for each of them; with PERIOD one sample, whatever the period is. */
-static uint64_t period_bit(const struct perf_attr *attr)
+static uint64_t period_bit(const struct perf_event_attr *attr)
 {
 	return attr->freq || attr->sample_period <= 1 ? PERF_SAMPLE_PERIOD : 0;
 }
@@ -155,9 +155,8 @@ uint64_t evlist_sample_type(const struct event_request *ev)
 
 static struct perf_event_attr requested_attr(const struct event_request *ev)
 {
-	struct perf_event_attr attr = {0};
+	struct perf_event_attr attr = ev->attr;
 
-	memcpy(&attr, &ev->attr, sizeof(ev->attr));
 	if (ev->config1_text)
 		attr.config1 = (uintptr_t)ev->config1_text;
 	return attr;

@@ -7,7 +7,7 @@
 #include <unistd.h>
 #include "decode/decoder.h"
 #include "decode/records.h"
-#include "formats/tracepoint.h"
+#include "formats/formats.h"
 #include "live/live.h"
 #include "os/hotplug.h"
 #include "live/ring.h"

@@ -5,8 +5,6 @@
  * target is threads, they share the rings of the events. CPU hotplug is followed. The events of a
  * CPU between coming online and being attached again are reported as an EVENT_LOST with period 0,
  * because their number is unknown.
- *
- * This header is read by C and by LuaJIT's ffi.cdef: plain declarations only.
  */
 #pragma once
 

@@ -13,12 +13,13 @@
 #include "error.h"
 #include "nearest.h"
 
-/* What a name asks for. */
+/* A name that the user gave. */
 struct wanted {
-	const char *name; /* without slashes around it where it is no expression */
+	const char *name; /* if it is no expression, without slashes around it */
 	size_t length;
 	regex_t regex;
 	bool is_regex, found;
+	struct nearest near; /* unless it is an expression */
 };
 
 char *cgroups_root(const char *mounts, struct error *err)
@@ -44,8 +45,8 @@ char *cgroups_root(const char *mounts, struct error *err)
 	endmntent(f);
 	if (!root)
 		error_set(err, -ENOENT,
-			  "no control groups: mount -t cgroup2 none /sys/fs/cgroup makes them "
-			  "available");
+			  "cgroups are not mounted; mount them with: "
+			  "mount -t cgroup2 none /sys/fs/cgroup");
 	return root;
 }
 
@@ -70,6 +71,7 @@ static int compile(struct wanted *w, bool as_regex, struct error *err)
 		}
 		while (w->length && w->name[w->length - 1] == '/')
 			w->length--;
+		nearest_start(&w->near, w->name);
 		return 0;
 	}
 	code = regcomp(&w->regex, w->name, REG_EXTENDED | REG_NOSUB);
@@ -78,10 +80,10 @@ static int compile(struct wanted *w, bool as_regex, struct error *err)
 		return 0;
 	}
 	regerror(code, &w->regex, text, sizeof(text));
-	return error_set(err, -EINVAL, "bad expression '%s' for cgroups: %s", w->name, text);
+	return error_set(err, -EINVAL, "invalid cgroup expression '%s': %s", w->name, text);
 }
 
-/* Returns their number. */
+/* Returns the number of names. */
 static int compile_all(const char *const *names, struct wanted **wanted, struct error *err)
 {
 	bool as_regex = false;
@@ -103,7 +105,7 @@ static int compile_all(const char *const *names, struct wanted **wanted, struct 
 	return n;
 }
 
-/* Whether a group is asked for; marks all that ask for it. */
+/* Returns whether the group is asked for. Marks all names that ask for it. */
 static bool is_wanted(struct wanted *wanted, int n, const char *name)
 {
 	size_t length = strlen(name);
@@ -112,6 +114,8 @@ static bool is_wanted(struct wanted *wanted, int n, const char *name)
 	for (int i = 0; i < n; i++) {
 		struct wanted *w = &wanted[i];
 
+		if (!w->is_regex)
+			nearest_try(&w->near, name, length);
 		if (w->is_regex ? !length || regexec(&w->regex, name, 0, NULL, 0)
 				: length != w->length || memcmp(name, w->name, length))
 			continue;
@@ -120,8 +124,8 @@ static bool is_wanted(struct wanted *wanted, int n, const char *name)
 	return any;
 }
 
-/* Writes the directories that are wanted to `dirs`, the names of all groups to `all`. */
-static int walk(const char *root, struct wanted *wanted, int n, FILE *dirs, FILE *all)
+/* Writes the wanted directories to `dirs`. */
+static int walk(const char *root, struct wanted *wanted, int n, FILE *dirs)
 {
 	char *const paths[] = {(char *)root, NULL};
 	FTS *tree = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR | FTS_XDEV, NULL);
@@ -136,7 +140,6 @@ static int walk(const char *root, struct wanted *wanted, int n, FILE *dirs, FILE
 		if (entry->fts_info != FTS_D)
 			continue;
 		name += *name == '/';
-		fprintf(all, "%s\n", name);
 		entry->fts_number = inside;
 		if (is_wanted(wanted, n, name)) {
 			if (!inside)
@@ -148,50 +151,42 @@ static int walk(const char *root, struct wanted *wanted, int n, FILE *dirs, FILE
 	return 0;
 }
 
-static int not_found(const struct wanted *w, const char *all, struct error *err)
+static int not_found(struct wanted *w, struct error *err)
 {
-	char near[256];
-
 	if (w->is_regex)
 		return error_set(err, -ENOENT, "no cgroup matches '%s'", w->name);
-	nearest_name(all, w->name, near, sizeof(near));
-	return error_set(err, -ENOENT, "no cgroup '%s'%s%s%s", w->name,
-			 near[0] ? "; did you mean '" : "", near, near[0] ? "'?" : "");
+	return error_set(err, -ENOENT, "no cgroup '%s'%s", w->name, nearest_hint(&w->near));
 }
 
 char *cgroups_find(const char *root, const char *const *names, struct error *err)
 {
-	char *dirs = NULL, *all = NULL;
-	size_t dirs_size, all_size;
+	char *dirs = NULL;
+	size_t dirs_size;
 	struct wanted *wanted;
-	FILE *dirs_file, *all_file;
+	FILE *dirs_file;
 	int n = compile_all(names, &wanted, err), ret = -ENOMEM;
 
 	if (n < 0)
 		return NULL;
 	dirs_file = open_memstream(&dirs, &dirs_size);
-	all_file = open_memstream(&all, &all_size);
-	if (dirs_file && all_file)
-		ret = walk(root, wanted, n, dirs_file, all_file);
+	if (dirs_file)
+		ret = walk(root, wanted, n, dirs_file);
 	if (dirs_file && fclose(dirs_file))
-		ret = -ENOMEM;
-	if (all_file && fclose(all_file))
 		ret = -ENOMEM;
 	if (ret)
 		error_set(err, ret, "cannot look for cgroups in %s: %s", root, strerror(-ret));
 	for (int i = 0; i < n && !ret; i++)
 		if (!wanted[i].found)
-			ret = not_found(&wanted[i], all, err);
+			ret = not_found(&wanted[i], err);
 	if (ret) {
 		free(dirs);
 		dirs = NULL;
 	}
-	free(all);
 	free_wanted(wanted, n);
 	return dirs;
 }
 
-/* Opens the directories, one a line. Returns their number. */
+/* Opens the directories, one per line. Returns their number. */
 static int open_dirs(char *dirs, int32_t *fds, struct error *err)
 {
 	char *rest;

@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Control groups, named relative to the root of the hierarchy that perf events go by: "a/b"; "" or
- * "/" is the root. If one of the names has one of {}[]()|*+?^$, all are extended regular
- * expressions that match anywhere in a name other than the root's.
+ * Control groups, named relative to the root of the hierarchy that perf events use: "a/b"; "" or
+ * "/" is the root. If any name contains one of {}[]()|*+?^$, all names are extended regular
+ * expressions that match anywhere in a group's name. Only the name of the root they never match.
  */
 #pragma once
 #include <stdint.h>
 
 struct error;
 
-/* Descriptors of the groups' directories, each to be closed and *fds to be freed by the caller.
- * names ends with NULL. A group that lies in another one of the result is left out, for its events
- * are the other's too. Returns their number, or a negative errno with a message: where a name
- * matches no group the nearest one is proposed. */
+/* Opens the directories of the groups; the caller closes the descriptors and frees *fds. names ends
+ * with NULL. A group inside another group of the result is skipped, because the other one includes
+ * its events. Returns the number of descriptors, or a negative errno with a message; if a name
+ * matches no group, the message proposes the nearest one. */
 int cgroups_open(const char *const *names, int32_t **fds, struct error *err);
 
-/* Where that hierarchy is mounted, going by a table such as /proc/self/mounts: version 1's
- * perf_event, else version 2's. To be freed; NULL with a message. */
+/* Returns where that hierarchy is mounted, according to a table such as /proc/self/mounts:
+ * perf_event of version 1, else version 2. The caller frees the path. Returns NULL with a
+ * message. */
 char *cgroups_root(const char *mounts, struct error *err);
-/* The directories of the groups, one a line, to be freed by the caller. NULL with a message. */
+/* Returns the directories of the groups, one per line. The caller frees the text. Returns NULL with
+ * a message. */
 char *cgroups_find(const char *root, const char *const *names, struct error *err);

@@ -19,7 +19,7 @@ void clock_wall_zero(double *sec, double *nsec)
 {
 	int64_t best = INT64_MAX;
 
-	/* The tightest of a few readings: we may be interrupted between the clocks. */
+	/* Takes the tightest of a few readings: an interrupt may come between the clocks. */
 	for (int i = 0; i < 8; i++) {
 		int64_t from = read_clock(CLOCK_MONOTONIC), wall = read_clock(CLOCK_REALTIME);
 		int64_t to = read_clock(CLOCK_MONOTONIC), zero = wall - (from + to) / 2;

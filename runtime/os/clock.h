@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The clock that live events carry, and its wall time. */
+/* The clock of live events, and its wall time. */
 #pragma once
 #include <stdint.h>
 
-/* CLOCK_REALTIME when CLOCK_MONOTONIC was 0: whole seconds, and ns to add. */
+/* Gets CLOCK_REALTIME at CLOCK_MONOTONIC 0: whole seconds, and the ns to add. */
 void clock_wall_zero(double *sec, double *nsec);
 
-/* CLOCK_MONOTONIC now, ns. */
+/* Returns CLOCK_MONOTONIC in ns. */
 uint64_t clock_monotonic(void);

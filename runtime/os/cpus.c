@@ -7,7 +7,8 @@
 #include <string.h>
 #include "error.h"
 
-/* Reads a number at *text and moves behind it. Negative: there is none below CPUS_MAX. */
+/* Reads a number at *text and skips it. Returns a negative number if there is none below
+ * CPUS_MAX. */
 static long read_cpu(const char **text)
 {
 	char *end;
@@ -33,7 +34,8 @@ int cpus_parse(struct cpus *set, const char *text, struct error *err)
 			last = read_cpu(&at);
 		}
 		if (first < 0 || last < first || (*at && *at != ','))
-			return error_set(err, -EINVAL, "'%s' is no CPU list such as 0-3,7", text);
+			return error_set(err, -EINVAL,
+					 "invalid CPU list '%s' (expected e.g. 0-3,7)", text);
 		for (long cpu = first; cpu <= last; cpu++)
 			cpus_add(set, cpu);
 		if (!*at++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * CPUs that come and go, as the kernel announces them by uevents. (Reading the list of those that
- * are online every now and then would miss one that was away in between; its events are gone all
+ * CPUs that go online and offline, as the kernel announces it by uevents. (Polling the list of
+ * online CPUs would miss a CPU that was offline only in between, and its perf events are gone all
  * the same.)
  */
 #pragma once
@@ -10,10 +10,10 @@
 
 struct cpus;
 
-/* The descriptor to give to the others and to close; negative errno where there is none. */
+/* Returns a descriptor for the other functions, which the caller closes, or a negative errno. */
 int hotplug_open(void);
-/* Reads what has been announced, does not wait; adds CPUs that came or went to *changed. Whether
- * there was anything that calls for a look at the CPUs online: such a CPU, or messages lost. */
+/* Reads pending announcements without waiting and adds the CPUs they name to *changed. Returns
+ * whether the CPUs online must be looked at: there was such a CPU, or messages were lost. */
 bool hotplug_changed(int fd, struct cpus *changed);
-/* The CPU that a uevent is about ("online@/devices/system/cpu/cpu3"), -1: about none. */
+/* Returns the CPU of a uevent ("online@/devices/system/cpu/cpu3"), or -1. */
 int hotplug_cpu(const char *message, size_t size);

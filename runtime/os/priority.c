@@ -8,7 +8,7 @@
 #include <linux/sched/types.h>
 #include "error.h"
 
-enum { SLICE = 100000 }; /* ns, the least that the kernel grants (fair.c since 6.12) */
+enum { SLICE = 100000 }; /* ns, the smallest slice the kernel grants (fair.c since 6.12) */
 
 static int get(struct sched_attr *attr)
 {

@@ -4,12 +4,12 @@
 #include <stddef.h>
 #include "os/clock.h"
 
-/* A handler can reach nothing else. */
+/* Signal handlers have no other place for their state. */
 static volatile sig_atomic_t stop_requested, reopen_requested, report_requested;
-static volatile uint64_t stopped_at; /* when the first one came */
+static volatile uint64_t stopped_at; /* time of the first one */
 
-/* One request can come as two signals, such as that of timeout(1), to its child and to the child's
- * process group: they are one. */
+/* A request may arrive as two signals: timeout(1) signals its child and then the process group.
+ * Signals this close together count as one. */
 enum { TOGETHER = 200000000 }; /* ns */
 
 static void request_stop(int number)
@@ -21,7 +21,7 @@ static void request_stop(int number)
 		stop_requested = 1;
 	} else if (now - stopped_at > TOGETHER) {
 		signal(number, SIG_DFL);
-		raise(number); /* it is blocked until this returns */
+		raise(number); /* blocked until the handler returns */
 	}
 }
 
@@ -39,7 +39,7 @@ static void request_report(int signal)
 
 void signals_install(void)
 {
-	/* No SA_RESTART: a sleeping poll() is to return. */
+	/* No SA_RESTART: a sleeping poll() must return. */
 	struct sigaction stop = {.sa_handler = request_stop};
 	struct sigaction reopen = {.sa_handler = request_reopen};
 	struct sigaction report = {.sa_handler = request_report};
@@ -50,7 +50,7 @@ void signals_install(void)
 	sigaction(SIGHUP, &stop, NULL);
 	sigaction(SIGUSR1, &reopen, NULL);
 	sigaction(SIGUSR2, &report, NULL);
-	/* A reader that went away is an error of write(2). */
+	/* A closed pipe is reported by write(2). */
 	sigaction(SIGPIPE, &ignore, NULL);
 }
 

@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Signals: SIGINT and SIGTERM ask a run to end; a second one, some time later, ends the process at
- * once. Hooks do not fire in compiled Lua, so the request is a flag that is looked at between
- * batches. SIGUSR1 asks for the output's file to be opened anew, SIGUSR2 for a report about the
- * run.
- *
- * This header is read by C and by LuaJIT's ffi.cdef: plain declarations only.
+ * SIGINT and SIGTERM ask a run to end; another one, some time later, kills the process. Hooks do
+ * not fire in compiled Lua, so the request is a flag that is checked between batches. SIGUSR1 asks
+ * to reopen the output file, SIGUSR2 to report on the run.
  */
 #pragma once
 #include <stdbool.h>
 
 void signals_install(void);
-/* Whether the user asked for the end; the same answer until the process ends. */
+/* Returns whether the user asked the run to end. The answer stays true. */
 bool signals_stop_requested(void);
-/* Whether SIGUSR1 has come since the last call. */
+/* Returns whether SIGUSR1 came since the last call. */
 bool signals_take_reopen(void);
-/* The same of SIGUSR2. */
+/* The same for SIGUSR2. */
 bool signals_take_report(void);

@@ -51,7 +51,7 @@ static int add_thread(struct list *list, int32_t tid, struct error *err)
 	struct stat st;
 	char path[64];
 
-	/* /proc/TID answers for every thread, though it lists only processes. */
+	/* /proc/TID exists for every thread, although /proc lists only processes. */
 	snprintf(path, sizeof(path), "/proc/%d", tid);
 	if (stat(path, &st))
 		return error_set(err, -ESRCH, "no such thread: %d", tid);
@@ -75,7 +75,7 @@ int threads_list(const int32_t *pids, uint32_t nr_pids, const int32_t *tids, uin
 	for (uint32_t i = 0; i < nr_tids && !ret; i++)
 		ret = add_thread(&list, tids[i], err);
 	if (!ret && !list.n)
-		ret = error_set(err, -ESRCH, "the process has ended");
+		ret = error_set(err, -ESRCH, "the process has exited");
 	if (ret) {
 		free(list.tids);
 		return ret;
@@ -88,7 +88,7 @@ int threads_list(const int32_t *pids, uint32_t nr_pids, const int32_t *tids, uin
 	return n;
 }
 
-/* A zombie has ended: it only waits for somebody to ask for its status. */
+/* A zombie has exited: it only waits for its parent to read its status. */
 static bool has_ended(int32_t tid)
 {
 	char path[64], line[512], state = 0;
@@ -99,7 +99,7 @@ static bool has_ended(int32_t tid)
 	file = fopen(path, "re");
 	if (!file)
 		return true;
-	/* The name, in parentheses, may hold anything. */
+	/* The name, in parentheses, may contain anything. */
 	if (fgets(line, sizeof(line), file) && (after = strrchr(line, ')')))
 		sscanf(after + 1, " %c", &state);
 	fclose(file);

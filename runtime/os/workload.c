@@ -12,8 +12,8 @@
 
 struct workload {
 	pid_t pid;
-	int go;	    /* written to: execute */
-	int failed; /* read from: errno of execvp(), or end of file when it worked */
+	int go;	    /* written to make the child execute the command */
+	int failed; /* read to get the errno of execvp(), or end of file if it succeeded */
 	bool ended;
 	int status;
 	char name[256];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Workload: a child process that waits behind a pipe until everything is set up, then executes
- * the user's command. It dies with us.
+ * A child process that waits at a pipe until everything is set up, then executes the user's
+ * command. It dies with this process.
  */
 #pragma once
 #include <stdbool.h>
@@ -10,12 +10,12 @@
 struct error;
 struct workload;
 
-/* argv ends with NULL. The child exists, but has not executed anything yet. */
+/* Creates the child, which does not execute anything yet. argv ends with NULL. */
 struct workload *workload_new(char *const argv[], struct error *err);
 pid_t workload_pid(const struct workload *w);
-/* Lets the child execute its command; fails with a message when it cannot. */
+/* Makes the child execute its command. Fails with a message if that is impossible. */
 int workload_start(struct workload *w, struct error *err);
-/* Whether it has ended; then status is as wait(2) gives it. Does not block. */
+/* Returns whether the child has exited; then *status is as in wait(2). Does not block. */
 bool workload_ended(struct workload *w, int *status);
-/* A child that has not ended goes on; it gets SIGTERM when this process ends. */
+/* A running child continues; it gets SIGTERM when this process exits. */
 void workload_free(struct workload *w);

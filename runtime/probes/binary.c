@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Libraries are looked up in the loader's cache as the loader itself does: it has the directories
- * of this machine, whatever they are. The standard ones are tried without it.
+ * Libraries are looked up in the loader's cache, as the loader itself does: the cache knows the
+ * directories of this machine. Without a cache the standard directories are tried.
  */
 #include "probes/binary.h"
 
@@ -17,7 +17,7 @@
 
 #include "error.h"
 
-/* The cache as glibc writes it since 2.2, behind an older one in some. */
+/* The cache as glibc has written it since 2.2; in some files it follows an older one. */
 struct cache_header {
 	char magic[20];
 	uint32_t nr_libs, strings_size;
@@ -29,13 +29,14 @@ struct cache_entry {
 	int32_t flags;
 	uint32_t name, path; /* offsets from the header */
 	uint32_t os_version;
-	uint64_t hwcap; /* not 0: a variant for certain processors */
+	uint64_t hwcap; /* not 0: a variant for some processors only */
 };
 
 static const char cache_magic[] = "glibc-ld.so.cache1.1";
 static const char cache_path[] = "/etc/ld.so.cache";
 
-/* What the cache's entries say for programs as we are; others are of foreign architectures. */
+/* The flags of the cache's entries for programs like this one; others are for foreign
+ * architectures. */
 #if defined(__x86_64__)
 enum { NATIVE = 0x0303 };
 #elif defined(__aarch64__)
@@ -51,7 +52,7 @@ static bool is_file(const char *path)
 	return !stat(path, &st) && S_ISREG(st.st_mode);
 }
 
-/* Whether the library's file name is meant: itself, or with any version. */
+/* Returns whether word means this library file: by its name, or by its name without the version. */
 static bool means(const char *word, const char *file)
 {
 	size_t len = strlen(word);
@@ -71,14 +72,14 @@ static char *read_file(const char *path, size_t *size)
 		text = malloc(st.st_size + 1);
 		*size = text ? fread(text, 1, st.st_size, file) : 0;
 		if (text)
-			text[*size] = '\0'; /* what is a string ends there at the latest */
+			text[*size] = '\0'; /* ends every string in it */
 	}
 	if (file)
 		fclose(file);
 	return text;
 }
 
-/* Finds word in the loader's cache; the path points into text. */
+/* Finds word in the loader's cache. The path points into text. */
 static const char *search_cache(const char *text, size_t size, const char *word)
 {
 	struct cache_header header;
@@ -159,18 +160,17 @@ int binary_find(const char *name, char *path, size_t size, struct error *err)
 	if (strncmp(name, "pid:", 4) == 0) {
 		pid = strtol(name + 4, &end, 10);
 		if (pid <= 0 || pid > INT32_MAX || *end)
-			return error_set(err, -EINVAL, "'%s' names no process", name);
+			return error_set(err, -EINVAL, "'%s' is not a process", name);
 		snprintf(found, sizeof(found), "/proc/%ld/exe", pid);
 	} else if (strchr(name, '/')) {
 		snprintf(found, sizeof(found), "%s", name);
 	} else if (!find_library(name, found, sizeof(found)) &&
 		   !find_program(name, found, sizeof(found))) {
 		return error_set(err, -ENOENT,
-				 "no library or program '%s'; a file elsewhere needs a '/' in its "
-				 "path",
+				 "no library or program '%s'; the path of another file needs a '/'",
 				 name);
 	}
-	/* realpath() would take /proc/PID/root for a link to our own root. */
+	/* realpath() would resolve /proc/PID/root to our own root. */
 	real = strncmp(found, "/proc/", 6) == 0 ? strdup(found) : realpath(found, NULL);
 	code = real && access(real, F_OK) == 0 ? 0 : errno;
 	if (!code && strlen(real) >= size)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Symbols are looked up by walking the tables: a run asks for few. libelf reads the file, it does
- * not map it, so that a file cut short while we read is an error and no SIGBUS.
+ * Symbols are looked up by walking the tables, because a run looks up few. libelf reads the file
+ * instead of mapping it, so a file that is truncated meanwhile causes an error and not a SIGBUS.
  */
 #include "probes/elf.h"
 
@@ -19,11 +19,9 @@
 #include "nearest.h"
 
 enum {
-	NAME_MAX_SUGGESTED = 128,
-	READABLE_MAX = 4096,	/* bytes of a name as C++ has it */
+	READABLE_MAX = 4096,	/* bytes of a C++ name */
 	TABLES_MAX = 16,	/* a linked file has two; libelf keeps a copy of each */
-	NAMES_MAX = 1 << 24,	/* bytes of names that the nearest is searched in */
-	VERSION_HIDDEN = 0x8000 /* of .gnu.version: not the default version */
+	VERSION_HIDDEN = 0x8000 /* in .gnu.version: not the default version */
 };
 
 struct elf_file {
@@ -35,12 +33,12 @@ struct elf_file {
 struct symbol {
 	const char *name; /* may end in @VERSION or @@VERSION */
 	GElf_Sym sym;
-	bool old_version; /* another version of the name is the default */
+	bool old_version; /* not the default version of its name */
 };
 
 static int open_regular(const char *path, struct error *err)
 {
-	/* O_NONBLOCK: a FIFO without writer would hold us. */
+	/* O_NONBLOCK: opening a FIFO without a writer would block. */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), code;
 	struct stat st;
 
@@ -50,7 +48,7 @@ static int open_regular(const char *path, struct error *err)
 	}
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
 		close(fd);
-		return error_set(err, -EINVAL, "%s is no regular file", path);
+		return error_set(err, -EINVAL, "%s is not a regular file", path);
 	}
 	return fd;
 }
@@ -73,7 +71,7 @@ struct elf_file *elf_file_open(const char *path, struct error *err)
 		f->elf = elf_begin(f->fd, ELF_C_READ, NULL);
 		if (f->elf && elf_kind(f->elf) == ELF_K_ELF)
 			return f;
-		error_set(err, -ENOEXEC, "%s is no ELF file", path);
+		error_set(err, -ENOEXEC, "%s is not an ELF file", path);
 	}
 	elf_file_free(f);
 	return NULL;
@@ -126,7 +124,7 @@ static Elf_Data *section_of_type(Elf *elf, uint32_t type)
 	return NULL;
 }
 
-/* Calls call() for each named symbol of one table. */
+/* Calls call() for each named symbol of a table. */
 static void walk_table(struct elf_file *f, Elf_Scn *scn, const GElf_Shdr *sh,
 		       void (*call)(const struct symbol *s, void *arg), void *arg)
 {
@@ -186,14 +184,14 @@ static size_t name_len(const struct symbol *s)
 	return strcspn(s->name, "@");
 }
 
-/* The best symbol of a name: default versions before old ones before local ones. */
+/* Finds the best symbol of a name: default versions before old ones, those before local symbols. */
 struct search {
 	const char *name;
 	bool functions;
-	bool readable; /* name is as C++ and Rust have it, with parameters or without */
+	bool readable; /* name is as in C++ or Rust source, with or without parameters */
 	GElf_Sym best;
-	int rank;	 /* 0: none found */
-	uint32_t places; /* different addresses of that rank */
+	int rank;	 /* 0: none was found */
+	uint32_t places; /* different addresses with that rank */
 	bool imported, any;
 };
 
@@ -228,56 +226,31 @@ static void match(const struct symbol *s, void *arg)
 	}
 }
 
-struct names {
-	char *text;
-	size_t size, room;
-};
-
-static void add_function_name(const struct symbol *s, void *arg)
+static void try_function_name(const struct symbol *s, void *arg)
 {
-	struct names *names = arg;
-	size_t len = name_len(s);
-
-	if (!is_function(s) || !is_defined(s) || len > NAME_MAX_SUGGESTED)
-		return;
-	if (names->room - names->size < len + 2) {
-		size_t room = names->room ? 2 * names->room : 65536;
-		char *text = room <= NAMES_MAX ? realloc(names->text, room) : NULL;
-
-		if (!text)
-			return;
-		names->text = text;
-		names->room = room;
-	}
-	memcpy(names->text + names->size, s->name, len);
-	names->size += len;
-	names->text[names->size++] = '\n';
-	names->text[names->size] = '\0';
+	if (is_function(s) && is_defined(s))
+		nearest_try(arg, s->name, name_len(s));
 }
 
 static int not_found(struct elf_file *f, const struct search *search, struct error *err)
 {
-	struct names names = {0};
-	char near[NAME_MAX_SUGGESTED + 1] = "";
+	struct nearest near;
 
 	if (!search->any)
 		return error_set(err, -ENOENT,
-				 "%s has no symbols: name the place by its offset in the file, "
-				 "as 0x1234",
+				 "%s has no symbols; give an offset in the file, such as 0x1234",
 				 f->path);
 	if (search->imported)
 		return error_set(err, -ENOENT,
-				 "%s only imports '%s': probe the library that has it", f->path,
+				 "%s only imports '%s'; probe the library that defines it", f->path,
 				 search->name);
-	walk(f, add_function_name, &names);
-	if (names.text)
-		nearest_name(names.text, search->name, near, sizeof(near));
-	free(names.text);
-	return error_set(err, -ENOENT, "no function '%s' in %s%s%s%s", search->name, f->path,
-			 near[0] ? "; did you mean '" : "", near, near[0] ? "'?" : "");
+	nearest_start(&near, search->name);
+	walk(f, try_function_name, &near);
+	return error_set(err, -ENOENT, "no function '%s' in %s%s", search->name, f->path,
+			 nearest_hint(&near));
 }
 
-int elf_file_function(struct elf_file *f, const char *name, uint64_t plus, uint64_t *offset,
+int elf_file_function(struct elf_file *f, const char *name, uint64_t offset, uint64_t *file_offset,
 		      struct error *err)
 {
 	struct search search = {.name = name, .functions = true};
@@ -292,20 +265,20 @@ int elf_file_function(struct elf_file *f, const char *name, uint64_t plus, uint6
 		return not_found(f, &search, err);
 	if (search.places > 1)
 		return error_set(err, -EINVAL,
-				 "%s has several functions '%s': name the place by its offset in "
-				 "the file, as 0x1234",
+				 "%s has several functions '%s'; give an offset in the file, such "
+				 "as 0x1234",
 				 f->path, name);
 	if (GELF_ST_TYPE(search.best.st_info) == STT_GNU_IFUNC)
 		return error_set(err, -EINVAL,
-				 "'%s' of %s is chosen among variants when it is loaded: probe one "
-				 "of these, or the place by its offset in the file, as 0x1234",
+				 "'%s' in %s is an indirect function; probe one of its "
+				 "implementations, or give an offset in the file, such as 0x1234",
 				 name, f->path);
 	size = search.best.st_size;
-	if (size && plus >= size)
-		return error_set(err, -EINVAL, "'%s' of %s has only %llu bytes", name, f->path,
+	if (size && offset >= size)
+		return error_set(err, -EINVAL, "'%s' in %s has only %llu bytes", name, f->path,
 				 (unsigned long long)size);
-	if (elf_file_offset(f, search.best.st_value + plus, 1, offset))
-		return error_set(err, -EINVAL, "'%s' of %s is not in executable memory", name,
+	if (elf_file_offset(f, search.best.st_value + offset, 1, file_offset))
+		return error_set(err, -EINVAL, "'%s' in %s is not in executable memory", name,
 				 f->path);
 	return 0;
 }

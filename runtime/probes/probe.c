@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A group's name holds the process and when that started, because numbers of processes come again.
+ * The name of a group contains the process id and the start time of the process, because ids are
+ * reused.
  */
 #include "probes/probe.h"
 
@@ -16,7 +17,7 @@
 #include "error.h"
 #include "os/signals.h"
 
-enum { NAME_SIZE = 64, LINE_SIZE = 4096 }; /* both are the kernel's, with the NUL */
+enum { NAME_SIZE = 64, LINE_SIZE = 4096 }; /* both are the kernel's limits, including the NUL */
 
 struct probe {
 	enum probe_target target;
@@ -42,7 +43,7 @@ static const char *find_tracefs(const char *tracefs)
 							  : "/sys/kernel/tracing";
 }
 
-/* When the process started, in clock ticks since boot; 0: there is none. */
+/* Returns the start time of a process in clock ticks since boot; 0: it does not exist. */
 static unsigned long long start_time(long pid)
 {
 	char path[64], stat[1024], *at;
@@ -57,7 +58,7 @@ static unsigned long long start_time(long pid)
 	n = fread(stat, 1, sizeof(stat) - 1, file);
 	fclose(file);
 	stat[n] = '\0';
-	/* The name in parentheses may hold anything; the start is field 22. */
+	/* The name in parentheses may contain anything; the start time is field 22. */
 	at = strrchr(stat, ')');
 	for (int field = 2; at && field < 22; field++)
 		at = strchr(at + 1, ' ');
@@ -66,7 +67,7 @@ static unsigned long long start_time(long pid)
 	return start;
 }
 
-/* What the kernel's error log says of the command: the reason and the words it points at. */
+/* Reads the kernel's error log for the command: the reason, and the words it points at. */
 static bool read_error_log(const char *tracefs, const char *command, char *out, size_t size)
 {
 	static const char mark[] = "  Command: ";
@@ -107,17 +108,17 @@ int probes_write(const char *tracefs, enum probe_target target, const char *line
 	ssize_t n = -1;
 	int fd, code, len;
 
-	/* It would read on in the next line, and nothing behind a '#'. */
+	/* The kernel would read on in the next line, and ignore what follows '#'. */
 	if (strpbrk(line, "#\n"))
 		return error_set(err, -EINVAL,
-				 "the kernel takes no '#' and no line ends in probes");
-	/* In one write: each is taken for lines of its own. */
+				 "the kernel does not accept '#' or line breaks in probes");
+	/* In a single write(): the kernel parses each one as separate lines. */
 	len = asprintf(&text, "%s\n", line);
 	if (len < 0)
 		return error_set(err, -ENOMEM, "out of memory");
 	tracefs = find_tracefs(tracefs);
 	snprintf(path, sizeof(path), "%s/%s", tracefs, files[target]);
-	/* Without O_APPEND the kernel would take the write for a new list, and clear the old. */
+	/* Without O_APPEND the kernel would clear the list. */
 	fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
 	if (fd >= 0)
 		n = write(fd, text, len);
@@ -129,11 +130,11 @@ int probes_write(const char *tracefs, enum probe_target target, const char *line
 		return 0;
 	if (fd >= 0 && read_error_log(tracefs, line, reason, sizeof(reason)))
 		return error_set(err, -code, "%s", reason);
-	return error_set(err, -code, "%s: %s", fd < 0 ? path : "the kernel refuses it",
+	return error_set(err, -code, "%s: %s", fd < 0 ? path : "the kernel rejects it",
 			 strerror(code));
 }
 
-/* Splits "p:GROUP/EVENT ..." of a list; false where it is no probe of some run. */
+/* Splits a line "p:GROUP/EVENT ..." of a list. Returns false if it is not a probe of some run. */
 static bool parse_listed(char *line, char **event, long *pid, unsigned long long *start)
 {
 	char *group = strchr(line, ':'), *end;
@@ -152,7 +153,7 @@ static bool parse_listed(char *line, char **event, long *pid, unsigned long long
 	return *end == '/';
 }
 
-/* Removes those of one list whose process is not there any more. */
+/* Removes the probes of one list whose process does not exist any more. */
 static int remove_stale(const char *tracefs, enum probe_target target, int *removed,
 			struct error *err)
 {
@@ -168,7 +169,7 @@ static int remove_stale(const char *tracefs, enum probe_target target, int *remo
 	if (!file)
 		return errno == ENOENT ? 0
 				       : error_set(err, -errno, "%s: %s", path, strerror(errno));
-	/* The list is read to its end first: it changes as probes are removed. */
+	/* The list is read to its end first, because it changes as probes are removed. */
 	while (getline(&line, &room, file) > 0) {
 		char **grown;
 
@@ -185,8 +186,8 @@ static int remove_stale(const char *tracefs, enum probe_target target, int *remo
 	fclose(file);
 	free(line);
 	for (size_t i = 0; i < count; i++) {
-		/* Another run may be at the same, or the process in another namespace and alive:
-		 * then the kernel keeps the probe. */
+		/* Another run may do the same, or the process is alive in another namespace: then
+		 * the kernel keeps the probe. */
 		*removed += probes_write(tracefs, target, events[i], NULL) == 0;
 		free(events[i]);
 	}
@@ -246,8 +247,8 @@ const char *probes_group(const struct probes *p)
 	return p->group;
 }
 
-/* The event's name: what the kernel allows of the user's, and a number that makes it the only one.
- */
+/* Makes the name of the event from the characters of name that the kernel allows, and a unique
+ * number. */
 static void make_name(const struct probes *p, const char *name, char *event)
 {
 	size_t len = 0;
@@ -274,8 +275,8 @@ int probes_add(struct probes *p, enum probe_target target, int32_t is_return, co
 	p->list = grown;
 	if (strpbrk(place, " \t"))
 		return error_set(err, -EINVAL,
-				 "the kernel takes no blanks in the path of probes "
-				 "with arguments");
+				 "the kernel does not accept blanks in the path of a probe with "
+				 "arguments");
 	make_name(p, name, probe.name);
 	len = snprintf(line, sizeof(line), "%c:%s/%s %s%s%s", is_return ? 'r' : 'p', p->group,
 		       probe.name, place, *args ? " " : "", args);

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Probes with arguments: the kernel makes them events in tracefs. Those of a run are a group of
- * their own, named after the process, and live until probes_free(): the kernel refuses to remove a
- * probe while a perf event of it is open, so these are closed before. A run that was killed leaves
- * its group behind; the next one removes it.
- *
- * This header is read by C and by LuaJIT's ffi.cdef: plain declarations only.
+ * Probes with arguments, which the kernel makes events in tracefs. The probes of a run form a
+ * group, named after the process, which lives until probes_free(). The kernel refuses to remove a
+ * probe while a perf event of it is open, so those must be closed before. A run that was killed
+ * leaves its group behind; the next run removes it.
  */
 #pragma once
 #include <stddef.h>
@@ -16,23 +14,24 @@ struct probes;
 
 enum probe_target { PROBE_KERNEL, PROBE_USER };
 
-/* Removes what killed runs left. tracefs: where it is, NULL: where it usually is. NULL with a
- * message where the kernel has no such probes or does not let us make them. From here on a signal
- * asks to stop, for the probes to be removed. */
+/* Removes what killed runs have left. tracefs: its path; NULL: the usual one. Returns NULL with a
+ * message if the kernel has no such probes or refuses to make them. From now on a signal only
+ * requests a stop, so that the probes get removed. */
 struct probes *probes_new(const char *tracefs, struct error *err);
 void probes_free(struct probes *p);
 
-/* The system of all events of p. Lives as long as p. */
+/* Returns the system of all events of p. It lives as long as p. */
 const char *probes_group(const struct probes *p);
-/* Makes a probe. place: FUNCTION[+OFFSET] or PATH:OFFSET[(SEMAPHORE)], args: "NAME=FETCH[:TYPE]..."
- * separated by blanks, both as tracefs has them. The event's name begins with name, as far as that
- * may be part of one, and is copied to event. */
+/* Makes a probe. place: FUNCTION[+OFFSET] or PATH:OFFSET[(SEMAPHORE)]; args: "NAME=FETCH[:TYPE]..."
+ * separated by blanks; both as in tracefs. The name of the event, which is copied to event, begins
+ * with the characters of name that are allowed. */
 int probes_add(struct probes *p, enum probe_target target, int32_t is_return, const char *name,
 	       const char *place, const char *args, char *event, size_t size, struct error *err);
 
-/* Removes what killed runs left. Returns how many probes, or a negative errno with a message. */
+/* Removes what killed runs have left. Returns the number of probes, or a negative errno with a
+ * message. */
 int probes_remove_stale(const char *tracefs, struct error *err);
-/* Gives the kernel one line ("p:GROUP/EVENT ...", "-:GROUP/EVENT"). What it objects to is in the
- * message, as it says it. */
+/* Writes a line ("p:GROUP/EVENT ...", "-:GROUP/EVENT") to the kernel. If the kernel objects, the
+ * message has its reason. */
 int probes_write(const char *tracefs, enum probe_target target, const char *line,
 		 struct error *err);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A note has the addresses of link time; where the file was prelinked since, the section
- * .stapsdt.base moved with the rest and tells by how much. What lies outside of the file's segments
- * is no probe and left out.
+ * A note has addresses of link time. If the file was prelinked later, the section .stapsdt.base
+ * moved with the rest and tells by how much. Probes outside of the file's segments are ignored.
  */
 #include "probes/usdt.h"
 
@@ -24,12 +23,12 @@ struct usdt {
 	Elf *elf;
 	uint16_t machine;
 	bool has_base;
-	uint64_t base; /* where .stapsdt.base is */
+	uint64_t base; /* address of .stapsdt.base */
 	struct usdt_probe *probes;
 	uint32_t count;
 };
 
-/* The next string of a note; NULL where it does not end in it. */
+/* Returns the next string of a note; NULL if it does not end within the note. */
 static const char *next_string(const char **at, const char *end)
 {
 	const char *from = *at, *nul = memchr(from, 0, end - from);
@@ -39,13 +38,13 @@ static const char *next_string(const char **at, const char *end)
 	return nul ? from : NULL;
 }
 
-/* How far the file was moved since the note was written. */
+/* Returns how far the file was moved since the note was written. */
 static uint64_t moved(const struct usdt *u, const struct usdt_probe *p)
 {
 	return u->has_base && p->base ? u->base - p->base : 0;
 }
 
-/* Fills p from a note. False for one that is damaged, or of a place that is not in the file. */
+/* Fills p from a note. Returns false if the note is damaged or its place is not in the file. */
 static bool parse_note(struct usdt *u, const char *at, size_t size, struct usdt_probe *p)
 {
 	size_t width = gelf_fsize(u->elf, ELF_T_ADDR, 1, EV_CURRENT);
@@ -102,7 +101,7 @@ static int read_notes(struct usdt *u, Elf_Data *data)
 	return 0;
 }
 
-/* The next section of that name behind scn. */
+/* Returns the next section of that name after scn. */
 static Elf_Scn *next_section(struct usdt *u, Elf_Scn *scn, const char *want, GElf_Shdr *sh)
 {
 	size_t strings;
@@ -129,7 +128,7 @@ static int read_sections(struct usdt *u)
 		u->has_base = true;
 		u->base = sh.sh_addr;
 	}
-	/* A linked file has one; many that overlap would multiply what we keep. */
+	/* A linked file has one; many that overlap would multiply the memory used. */
 	for (int i = 0; i < SECTIONS_MAX && !ret; i++) {
 		scn = next_section(u, scn, ".note.stapsdt", &sh);
 		if (!scn)
@@ -185,10 +184,10 @@ const struct usdt_probe *usdt_probe(const struct usdt *u, uint32_t index)
 /* An argument of a note. */
 struct operand {
 	char size[8];		/* "-4", "8f" */
-	char text[OPERAND_MAX]; /* in the assembler's words */
+	char text[OPERAND_MAX]; /* in assembler syntax */
 };
 
-/* Argument number n: they are separated by blanks outside of brackets. */
+/* Finds argument n. Arguments are separated by blanks outside of brackets. */
 static int find_operand(const char *args, uint32_t n, struct operand *op)
 {
 	for (uint32_t i = 0;; i++) {
@@ -212,7 +211,7 @@ static int find_operand(const char *args, uint32_t n, struct operand *op)
 	}
 }
 
-/* The type the kernel calls such an argument; NULL: it has none, such as for floating point. */
+/* Returns the kernel's type of such an argument; NULL if there is none, as for floating point. */
 static const char *type_of(const char *size)
 {
 	static const char *const types[][2] = {
@@ -226,7 +225,7 @@ static const char *type_of(const char *size)
 	return NULL;
 }
 
-/* The whole register: the type cuts off what the argument does not have. */
+/* Returns the whole register; the type cuts it to the size of the argument. */
 static const char *x86_register(const char *name, size_t len)
 {
 	static const char *const names[][5] = {
@@ -247,7 +246,7 @@ static const char *x86_register(const char *name, size_t len)
 	return NULL;
 }
 
-/* A whole number up to `end`. */
+/* Reads a whole number that ends at `end`. */
 static bool number(const char *text, const char *end, long long *value)
 {
 	char *stop;
@@ -267,20 +266,20 @@ static bool write_constant(const char *text, const char *end, char *out)
 	return true;
 }
 
-/* "symbol+8(%rip)". The kernel finds memory of the file by an offset, to which it adds what the
- * probe's address and offset differ by: so the offset is made from that difference. */
+/* "symbol+8(%rip)". The kernel finds memory of the file by an offset, to which it adds the
+ * difference between the probe's address and its offset. So that difference is subtracted here. */
 static bool write_variable(struct usdt *u, const struct usdt_probe *p, const char *text,
 			   const char *end, char *out)
 {
 	const char *sign = text + strcspn(text, "+-(");
 	uint64_t addr;
 	char name[OPERAND_MAX];
-	long long plus = 0;
+	long long addend = 0;
 
 	snprintf(name, sizeof(name), "%.*s", (int)(sign - text), text);
-	if ((sign != end && !number(sign, end, &plus)) || elf_file_address(u->file, name, &addr))
+	if ((sign != end && !number(sign, end, &addend)) || elf_file_address(u->file, name, &addr))
 		return false;
-	addr += plus - (p->addr + moved(u, p)) + p->offset;
+	addr += addend - (p->addr + moved(u, p)) + p->offset;
 	if ((int64_t)addr < 0)
 		return false;
 	snprintf(out, OPERAND_MAX, "@+0x%llx", (unsigned long long)addr);
@@ -354,7 +353,7 @@ static int apply_format(const char *format, const char *fetch, const char *type,
 	int len;
 
 	if (!hole || strstr(hole + 2, "%s"))
-		return error_set(err, -EINVAL, "'%s' needs one %%s, where the operand goes",
+		return error_set(err, -EINVAL, "'%s' needs exactly one %%s for the operand",
 				 format);
 	len = snprintf(out, size, "%.*s%s%s%s", (int)(hole - format), format, fetch, hole + 2,
 		       strchr(format, ':') ? "" : type);

@@ -4,7 +4,7 @@
 #include "recording/features.h"
 #include <stdlib.h>
 #include <string.h>
-#include "formats/tracepoint.h"
+#include "formats/formats.h"
 #include "os/cpus.h"
 #include "stacks/buildids.h"
 

@@ -24,6 +24,7 @@
 #include "recording/sorter.h"
 #include "source.h"
 #include "recording/stream.h"
+#include "formats/formats.h"
 #include "formats/tracepoint.h"
 #include "stacks/buildids.h"
 #include "stacks/unwind.h"
@@ -87,7 +88,7 @@ static char *tracepoint_name(struct formats *f, uint64_t id)
 		struct tracepoint *t;
 
 		*colon = '\0';
-		t = tracepoint_find(f, name, colon + 1, NULL);
+		t = formats_find(f, name, colon + 1, NULL);
 		*colon = ':';
 		if (t && tracepoint_id(t) == id)
 			found = strdup(name);

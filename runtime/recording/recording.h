@@ -6,8 +6,6 @@
  * A slot's ring is the CPU of its record, 0 if unknown. Records without a time, such as those that
  * perf synthesizes for tasks that exist at the start, get the time of the previous record, 0 if
  * there is none.
- *
- * This header is read by C and by LuaJIT's ffi.cdef: plain declarations only.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * History: a ring of pointers to kept events. Input is ordered but for a few late events, which
- * move up to their place from the young end.
+ * A ring of pointers to kept events. The input is ordered except for a few late events, which are
+ * moved to their place from the young end.
  */
 #include "relations/history.h"
 
@@ -20,7 +20,7 @@ struct history {
 	struct event **ring;
 	uint32_t mask;	       /* slots - 1 */
 	uint32_t first, count; /* first is not masked */
-	double youngest;       /* ns: of all that were ever added */
+	double youngest;       /* ns: of all events that were ever added */
 	struct history_stats stats;
 	uint8_t wanted[EVENT_CLASSES];
 };
@@ -48,7 +48,7 @@ static struct event **slot(const struct history *h, uint32_t index)
 	return &h->ring[(h->first + index) & h->mask];
 }
 
-/* The oldest n leave. They are not looked at: they have not been in the caches for long. */
+/* Drops the oldest n events without looking at them: they left the caches long ago. */
 static void drop(struct history *h, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
@@ -81,7 +81,7 @@ static void note_evicted(struct history *h, uint32_t n, double time)
 		h->stats.evicted_until = time;
 }
 
-/* Makes room by dropping some of the oldest, at least one. */
+/* Makes room by dropping some of the oldest events, at least one. */
 static void evict(struct history *h)
 {
 	uint32_t n = h->count / EVICT_PART + 1;
@@ -177,5 +177,4 @@ struct event *history_at(const struct history *h, uint32_t index)
 void history_read_stats(const struct history *h, struct history_stats *out)
 {
 	*out = h->stats;
-	out->events = h->count;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Pairs: one array of starts, found by their keys with linear probing. A start that was paired
- * stays where it is, marked gone, for most keys come again soon and then nothing moves. When half
- * of the array is in use it is made anew with those that wait. Two starts share a cache line.
+ * One array of starts, found by their keys with linear probing. A start that was paired stays where
+ * it is, marked as gone: most keys come again soon, and then nothing moves. When half of the array
+ * is in use, it is rebuilt with the waiting starts. Two starts share a cache line.
  */
 #include "relations/pairs.h"
 
@@ -16,12 +16,13 @@
 
 enum {
 	MIN_BITS = 10,
-	MAX_KEYS = 1 << 30, /* bounds what a caller may ask for */
+	MAX_KEYS = 1 << 30, /* upper bound for config.max_keys */
 	DEFAULT_KEYS = 2 << 20,
-	EVICT_PART = 16,      /* of the time that starts have waited, the oldest part is evicted */
-	BLOCK = 64,	      /* events whose starts are fetched ahead of their use */
-	CACHED = 8 << 10,     /* up to so many the array is in cache anyway */
-	FREE = 0,	      /* class of a start that never was */
+	EVICT_PART =
+		16, /* this part of the time that starts have waited is evicted, the oldest one */
+	BLOCK = 64, /* events whose starts are prefetched together */
+	CACHED = 8 << 10,     /* an array of this size is in cache anyway */
+	FREE = 0,	      /* class of an unused start */
 	GONE = EVENT_CLASSES, /* flag in the class of a start that does not wait */
 };
 
@@ -31,17 +32,17 @@ struct start {
 	struct event *event; /* kept copy, or NULL */
 	int32_t tid;
 	int16_t cpu;
-	uint16_t class; /* FREE, or the event's, perhaps with GONE */
+	uint16_t class; /* FREE, or that of the event, perhaps with GONE */
 };
 
-/* What a class may do. can holds the event flag that forbids each thing it can do at all. */
+/* What a class may do. can has the flag of struct event that forbids each thing that it may do. */
 struct rule {
-	uint32_t kind; /* of the pairs that it begins, less the place of their second */
+	uint32_t kind; /* of the pairs that it begins, without the place of their second */
 	uint32_t key_offset;
 	uint16_t stage, previous;
 	uint16_t place;	      /* in its stage */
 	uint8_t can;	      /* EVENT_NO_SECOND: find, EVENT_NO_FIRST: store */
-	uint8_t key_size : 4; /* 0: the key column */
+	uint8_t key_size : 4; /* 0: key is the key column */
 	uint8_t key_signed : 1;
 };
 
@@ -49,14 +50,14 @@ struct pairs {
 	struct pairs_config config;
 	struct start *starts;
 	uint32_t last;		     /* their number - 1 */
-	uint32_t shift;		     /* of a hash to the place of its key */
-	uint32_t used;		     /* starts that are not free */
+	uint32_t shift;		     /* of a hash, to the index of its key */
+	uint32_t used;		     /* starts that are not FREE */
 	struct event *const *copies; /* of the events that are fed; or NULL */
 	struct event **held;	     /* kept copies in the pairs of the last feed */
 	uint32_t nr_held, max_held;
-	double hole_end; /* before it, events of a hole that concerns all keys are passed over */
+	double hole_end; /* earlier events are ignored */
 	struct pairs_stats stats;
-	uint16_t *places; /* of each stage: how many classes it has */
+	uint16_t *places; /* number of classes of each stage */
 	bool has_kinds;
 	struct rule rules[EVENT_CLASSES];
 };
@@ -73,7 +74,7 @@ static bool waits(const struct start *s)
 	return s->class != FREE && s->class < GONE;
 }
 
-/* The start with this key, or the free one where it belongs. */
+/* Returns the start with this key, or the free one where it belongs. */
 static __always_inline struct start *find_start(const struct pairs *restrict p, int64_t key,
 						uint64_t hash)
 {
@@ -84,7 +85,7 @@ static __always_inline struct start *find_start(const struct pairs *restrict p, 
 	return &p->starts[i];
 }
 
-/* Makes the array anew with room for one start more. */
+/* Rebuilds the array with room for one more start. */
 static int rebuild(struct pairs *p)
 {
 	uint32_t old_size = p->starts ? p->last + 1 : 0;
@@ -141,19 +142,6 @@ static void release_held(struct pairs *p)
 		timeline_release(p->config.keep, p->held[--p->nr_held]);
 }
 
-void pairs_free(struct pairs *p)
-{
-	if (!p)
-		return;
-	release_held(p);
-	if (p->starts)
-		pairs_clear(p);
-	free(p->held);
-	free(p->starts);
-	free(p->places);
-	free(p);
-}
-
 int pairs_add_class(struct pairs *p, uint16_t class, uint32_t stage)
 {
 	uint32_t last = p->config.stages - 1;
@@ -171,7 +159,7 @@ int pairs_add_class(struct pairs *p, uint16_t class, uint32_t stage)
 	return 0;
 }
 
-/* Numbers the kinds of pairs, when all classes are known. */
+/* Numbers the kinds of pairs once all classes are known. */
 static void number_kinds(struct pairs *p)
 {
 	uint32_t kind = 0;
@@ -187,7 +175,7 @@ static void number_kinds(struct pairs *p)
 	}
 }
 
-/* The start waits no longer. */
+/* The start stops waiting. */
 static __always_inline void remove_start(struct pairs *restrict p, struct start *s)
 {
 	if (__builtin_expect(s->event != NULL, 0))
@@ -195,6 +183,26 @@ static __always_inline void remove_start(struct pairs *restrict p, struct start 
 	s->event = NULL;
 	s->class |= GONE;
 	p->stats.stored--;
+}
+
+static void remove_all(struct pairs *p)
+{
+	for (uint32_t i = 0; p->stats.stored && i <= p->last; i++)
+		if (waits(&p->starts[i]))
+			remove_start(p, &p->starts[i]);
+}
+
+void pairs_free(struct pairs *p)
+{
+	if (!p)
+		return;
+	release_held(p);
+	if (p->starts)
+		remove_all(p);
+	free(p->held);
+	free(p->starts);
+	free(p->places);
+	free(p);
 }
 
 static bool remove_key(struct pairs *p, int64_t key)
@@ -207,7 +215,7 @@ static bool remove_key(struct pairs *p, int64_t key)
 	return true;
 }
 
-/* Removes those that have waited longest; where some wait, at least one. */
+/* Evicts the starts that have waited longest, at least one if there is any. */
 static void evict_oldest(struct pairs *p)
 {
 	double first = INFINITY, last = -INFINITY, limit;
@@ -228,17 +236,17 @@ static void evict_oldest(struct pairs *p)
 	p->stats.evicted += stored - p->stats.stored;
 }
 
-/* Without memory for more: those that wait give way, all of them, for nothing can be told from them
- * once the array is full of starts that are gone. */
+/* Without memory for a larger array all waiting starts are evicted: an array full of starts that
+ * are gone cannot be searched. */
 static void start_again(struct pairs *p)
 {
 	p->stats.evicted += p->stats.stored;
-	pairs_clear(p);
+	remove_all(p);
 	memset(p->starts, 0, sizeof(*p->starts) * (p->last + 1));
 	p->used = 0;
 }
 
-/* Where an event with the key is to be stored: s, or another start after others have given way. */
+/* Returns where an event with the key is to be stored: s, or another start if some were evicted. */
 static struct start *make_room(struct pairs *p, int64_t key, uint64_t hash, struct start *s)
 {
 	bool full = p->stats.stored >= p->config.max_keys, crowded = p->used > p->last / 2;
@@ -253,14 +261,14 @@ static struct start *make_room(struct pairs *p, int64_t key, uint64_t hash, stru
 	return s;
 }
 
-/* Keeps ev, or the copy there is, as the event of s. The oldest starts give way when the timeline
- * is full; s itself is the last of them. */
+/* Keeps ev, or its existing copy, as the event of s. If the timeline is full, the oldest starts are
+ * evicted, at last s itself. */
 static void keep_event(struct pairs *p, struct start *s, const struct event *ev, uint32_t index)
 {
 	struct event *kept = p->copies ? p->copies[index] : NULL;
 
 	if (kept)
-		timeline_retain(p->config.keep, kept);
+		timeline_retain(kept);
 	while (!kept && !(kept = timeline_keep(p->config.keep, ev))) {
 		evict_oldest(p);
 		if (!waits(s))
@@ -297,7 +305,7 @@ static __always_inline int finish(struct pairs *restrict p, struct start *s,
 	return 1;
 }
 
-/* One event that takes part; returns the number of pairs it completes (0 or 1). */
+/* Feeds an event that takes part. Returns the number of pairs that it completes (0 or 1). */
 static __always_inline int feed_event(struct pairs *restrict p, const struct rule *rule,
 				      const struct event *ev, int64_t key, uint64_t hash,
 				      uint32_t index, struct pair *out)
@@ -345,7 +353,7 @@ static void lose(struct pairs *p, const struct event *lost)
 		p->stats.dropped += remove_key(p, lost->cpu >= 0 ? lost->cpu : lost->tid);
 	} else {
 		p->stats.dropped += p->stats.stored;
-		pairs_clear(p);
+		remove_all(p);
 		if (p->hole_end < lost->key)
 			p->hole_end = lost->key;
 	}
@@ -381,7 +389,7 @@ static __always_inline int64_t key_of(const struct rule *rule, const struct even
 	}
 }
 
-/* Starts the loads that finding the keys of n events will need. */
+/* Prefetches what finding the keys of n events will need. */
 static void prefetch(const struct pairs *p, const struct event *events, int n)
 {
 	for (int i = 0; i < n; i++) {
@@ -473,13 +481,6 @@ double pairs_oldest(const struct pairs *p)
 		if (waits(&p->starts[i]) && p->starts[i].time < oldest)
 			oldest = p->starts[i].time;
 	return oldest;
-}
-
-void pairs_clear(struct pairs *p)
-{
-	for (uint32_t i = 0; p->stats.stored && i <= p->last; i++)
-		if (waits(&p->starts[i]))
-			remove_start(p, &p->starts[i]);
 }
 
 void pairs_read_stats(const struct pairs *p, struct pairs_stats *out)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Timeline: an arena of chunks that fill from front to back, cut from aligned slabs. A slab begins
- * with the heads of its chunks, so an event's address leads to its chunk, and giving an event back
- * touches neither the event nor what is around it, which have left the caches long ago. A chunk
- * counts the references to all its events and is used again when there are none. So one long-lived
- * event holds the memory of its whole chunk, which is why chunks are small. Slabs stay: memory that
- * is touched for the first time costs more than the copies in it.
+ * An arena of chunks that fill from front to back. Chunks are cut from aligned slabs. A slab begins
+ * with the heads of its chunks, so the address of an event leads to its chunk, and releasing an
+ * event touches neither the event nor its neighbours, which left the caches long ago. A chunk
+ * counts the references to all its events and is reused when there are none. One long-lived event
+ * holds its whole chunk in memory, which is why chunks are small. Slabs are kept: memory that is
+ * touched for the first time costs more than the copies in it.
  */
 #include "relations/timeline.h"
 
@@ -17,12 +17,12 @@
 
 enum {
 	CHUNK_BYTES = 64 << 10,
-	AHEAD = 512, /* bytes that are brought into the cache before they are written */
+	AHEAD = 512, /* bytes that are prefetched before they are written */
 	SLAB_CHUNKS = 32,
 	SLAB_BYTES = SLAB_CHUNKS * CHUNK_BYTES,
 	SHORT_PAYLOAD = 256,
-	PAYLOAD_BYTES = 16 << 20, /* beyond it an event is not believed */
-	CHAIN_WORDS = 1 << 20	  /* same for its callchain */
+	PAYLOAD_BYTES = 16 << 20, /* longer payloads are not believed */
+	CHAIN_WORDS = 1 << 20	  /* the same for callchains */
 };
 
 struct chunk {
@@ -30,11 +30,11 @@ struct chunk {
 	struct chunk *next; /* in the spare list */
 };
 
-/* The first chunk begins behind the heads, the others at multiples of CHUNK_BYTES. An event that is
- * bigger than a chunk has a slab of its own. */
+/* The first chunk begins after the heads, the others at multiples of CHUNK_BYTES. An event larger
+ * than a chunk has a slab of its own. */
 struct slab {
 	struct slab *prev, *next;
-	uint64_t bytes; /* of a single event, with this head; 0: of chunks */
+	uint64_t bytes; /* of a single event, including this head; 0: the slab has chunks */
 	struct chunk chunks[SLAB_CHUNKS];
 };
 
@@ -42,13 +42,13 @@ _Static_assert(sizeof(struct slab) % 8 == 0, "what follows the heads must be ali
 _Static_assert(sizeof(struct event) % 8 == 0, "what follows an event must be aligned");
 
 struct timeline {
-	uint8_t *at, *end;     /* what is left of the chunk being filled */
-	struct chunk *filling; /* NULL: none is */
+	uint8_t *at, *end;     /* the rest of the chunk being filled */
+	struct chunk *filling; /* NULL: none */
 	struct chunk *spare;   /* last in, first out */
 	struct slab slabs;     /* head of a ring of slabs */
-	struct slab *cut;      /* that chunks are taken from */
-	uint32_t next_cut;     /* chunk of it */
-	uint64_t bytes, max_bytes, refs;
+	struct slab *cut;      /* chunks are cut from it */
+	uint32_t next_cut;     /* index of its next chunk */
+	uint64_t bytes, max_bytes;
 };
 
 struct timeline *timeline_new(uint64_t max_bytes)
@@ -99,7 +99,7 @@ static struct slab *slab_new(struct timeline *tl, uint64_t bytes)
 	return slab;
 }
 
-/* Memory for a single event; NULL beyond max_bytes or without memory. */
+/* Returns memory for a single event; NULL beyond max_bytes or without memory. */
 static struct event *big_event(struct timeline *tl, uint32_t need)
 {
 	uint64_t bytes = sizeof(struct slab) + need;
@@ -112,7 +112,7 @@ static struct event *big_event(struct timeline *tl, uint32_t need)
 	return (struct event *)(slab + 1);
 }
 
-/* Starts a chunk; -1 beyond max_bytes or without memory. */
+/* Starts a chunk. Returns -1 beyond max_bytes or without memory. */
 static int start_chunk(struct timeline *tl)
 {
 	struct chunk *chunk = tl->spare;
@@ -141,13 +141,13 @@ static int start_chunk(struct timeline *tl)
 	index = chunk - slab->chunks;
 	tl->at = index ? (uint8_t *)slab + index * CHUNK_BYTES : (uint8_t *)(slab + 1);
 	tl->end = (uint8_t *)slab + (index + 1) * CHUNK_BYTES;
-	/* One call instead of a fault for each page; an older kernel faults. */
+	/* One call instead of a fault per page. Older kernels take the faults. */
 	if (fresh)
 		madvise((uint8_t *)slab + index * CHUNK_BYTES, CHUNK_BYTES, MADV_POPULATE_WRITE);
 	return 0;
 }
 
-/* Most payloads are a few words: less than what a call of memcpy() costs. */
+/* Most payloads are a few words, for which a call of memcpy() costs more than the copy. */
 static __always_inline uint8_t *copy_payload(uint8_t *to, const uint8_t *from, uint32_t size)
 {
 	uint32_t at = 0;
@@ -164,7 +164,7 @@ struct event *timeline_keep(struct timeline *tl, const struct event *ev)
 {
 	uint32_t raw_bytes, chain_bytes, need;
 	struct event *kept;
-	uint8_t *behind;
+	uint8_t *payload;
 
 	if (ev->raw_size > PAYLOAD_BYTES || (ev->chain && ev->chain[0] > CHAIN_WORDS))
 		return NULL;
@@ -184,14 +184,13 @@ struct event *timeline_keep(struct timeline *tl, const struct event *ev)
 		tl->at += need;
 		tl->filling->refs++;
 	}
-	tl->refs++;
 	*kept = *ev;
 	kept->flags = ev->flags | EVENT_KEPT;
-	behind = (uint8_t *)(kept + 1);
+	payload = (uint8_t *)(kept + 1);
 	if (ev->raw)
-		kept->raw = copy_payload(behind, ev->raw, ev->raw_size);
+		kept->raw = copy_payload(payload, ev->raw, ev->raw_size);
 	if (ev->chain)
-		kept->chain = memcpy(behind + raw_bytes, ev->chain, chain_bytes);
+		kept->chain = memcpy(payload + raw_bytes, ev->chain, chain_bytes);
 	return kept;
 }
 
@@ -200,9 +199,8 @@ static struct chunk *chunk_of(const struct event *ev)
 	return &slab_of(ev)->chunks[(uintptr_t)ev % SLAB_BYTES / CHUNK_BYTES];
 }
 
-void timeline_retain(struct timeline *tl, struct event *ev)
+void timeline_retain(struct event *ev)
 {
-	tl->refs++;
 	chunk_of(ev)->refs++;
 }
 
@@ -230,7 +228,6 @@ void timeline_release(struct timeline *tl, struct event *ev)
 {
 	struct chunk *chunk = chunk_of(ev);
 
-	tl->refs--;
 	if (!--chunk->refs)
 		end_chunk(tl, chunk);
 }
@@ -238,9 +235,4 @@ void timeline_release(struct timeline *tl, struct event *ev)
 uint64_t timeline_bytes(const struct timeline *tl)
 {
 	return tl->bytes;
-}
-
-uint64_t timeline_references(const struct timeline *tl)
-{
-	return tl->refs;
 }

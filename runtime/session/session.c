@@ -5,7 +5,7 @@
 #include <string.h>
 #include "decode/decoder.h"
 #include "error.h"
-#include "formats/tracepoint.h"
+#include "formats/formats.h"
 #include "decode/records.h"
 #include "stacks/resolve.h"
 #include "os/cpus.h"
@@ -125,10 +125,10 @@ static void note_task(struct session *s, const struct slot *slot, const struct e
 		memcpy(name, ev->raw + 8,
 		       ev->raw_size - 8 < sizeof(name) ? ev->raw_size - 8 : sizeof(name) - 1);
 		name[sizeof(name) - 1] = 0;
-		tasks_set(s->tasks, ev->pid, ev->tid, name, ev->time);
+		tasks_set(s->tasks, ev->tid, name, ev->time);
 		break;
 	case EVENT_FORK: /* pid, parent pid, tid, parent tid */
-		tasks_fork(s->tasks, ev->pid, ev->tid, ids[3], ev->time);
+		tasks_fork(s->tasks, ev->tid, ids[3], ev->time);
 		break;
 	case EVENT_EXIT:
 		tasks_exit(s->tasks, ev->tid, ev->time);
@@ -223,8 +223,8 @@ static int decode_slots(struct session *s, uint32_t *flags)
 
 		if (!s->has_base && slot->time)
 			session_set_base(s, slot->time);
-		if (left > MAX_BATCH - n)
-			left = MAX_BATCH - n;
+		if (left > BATCH_MAX - n)
+			left = BATCH_MAX - n;
 		got = is_own ? ops->decode_run(s->source, slot, left, s->base, s->first_time,
 					       &s->batch[n])
 			     : decoder_decode_run(d, slot, left, s->base, s->first_time,
@@ -236,10 +236,10 @@ static int decode_slots(struct session *s, uint32_t *flags)
 			s->stats.to = s->batch[n - 1].time;
 			continue;
 		}
-		if (n == MAX_BATCH)
+		if (n == BATCH_MAX)
 			break;
 		got = is_own ? ops->decode(s->source, slot, &s->batch[n])
-			     : decoder_decode(d, slot->rec, &s->batch[n], MAX_BATCH - n);
+			     : decoder_decode(d, slot->rec, &s->batch[n], BATCH_MAX - n);
 		got = complete_others(s, slot, &s->batch[n], got);
 		if (got == -ENOSPC)
 			break;
@@ -356,7 +356,7 @@ int session_next(struct session *s, struct batch *batch, struct error *err)
 			n = skip_empty_intervals(s, err);
 		else
 			/* The end of the first interval is known only with the time base. */
-			n = fetch(s, until, s->has_base ? MAX_BATCH : 1, err);
+			n = fetch(s, until, s->has_base ? BATCH_MAX : 1, err);
 		if (n < 0)
 			return n;
 	}

@@ -3,8 +3,6 @@
  * Session: one run over one stream of events. It opens the source (live or a recording), decodes
  * its records, keeps the task table, counts losses and late events, cuts the stream at the ends of
  * intervals, and ends when its targets have ended. Lua pulls batches; nothing here calls back.
- *
- * This header is read by C and by LuaJIT's ffi.cdef: plain declarations only.
  */
 #pragma once
 #include <stdbool.h>

@@ -9,8 +9,6 @@
 #include "session/session.h"
 #include "source.h"
 
-enum { MAX_BATCH = 1024 };
-
 struct session {
 	struct source *source;
 	struct probes *probes; /* NULL: no probes so far */
@@ -39,11 +37,11 @@ struct session {
 	uint64_t tick_at;    /* end of the current interval, source clock; 0: not known yet */
 	uint64_t wake_at;    /* limit of waiting, source clock; in the past: no limit */
 	bool ticked;	     /* an interval ended after the last events */
-	struct slot slots[MAX_BATCH];
+	struct slot slots[BATCH_MAX];
 	int nr_slots, next_slot;
 	struct session_stats stats;
 	uint64_t summed_losses; /* sum of the LOST_SAMPLES records so far */
-	struct event batch[MAX_BATCH];
+	struct event batch[BATCH_MAX];
 };
 
 /* Sets the time base (ns, source clock) of the events' times. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Task table: two levels of arrays indexed by tid, so that finding a task takes two loads. Tids of
- * 4 Mi and above are invalid in the kernel and ignored. A task has its names in time order; tasks
- * that reuse a tid share one history.
+ * Task table: two levels of arrays indexed by tid (the kernel keeps tids below 4 Mi, others are
+ * not believed), so that finding a task is two loads whatever a recording contains. A task has its
+ * names in order of time; the lives of a reused tid follow each other in the same history.
  */
 #include "session/tasks.h"
 
@@ -17,16 +17,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "os/threads.h"
+
 enum {
-	MAX_TIDS = 4 << 20, /* PID_MAX_LIMIT of the kernel */
 	PAGE_TASKS = 512,
 	NAME_BYTES = 16, /* TASK_COMM_LEN */
-	NAMES = 9	 /* kept per task: the oldest and the newest 8 */
+	NAMES = 9	 /* of one task: the oldest and the newest 8 */
 };
 
 struct name {
-	double time; /* valid from */
-	int32_t pid;
+	double time; /* from when on it holds */
 	char text[NAME_BYTES];
 };
 
@@ -34,8 +34,8 @@ struct task {
 	int32_t tid;
 	uint16_t nr_names, max_names;
 	struct name *names;
-	double exit_time;	    /* INFINITY while it runs */
-	struct task *older, *newer; /* in the list of ended tasks */
+	double exit_time;	    /* of the last life; INFINITY while it lasts */
+	struct task *older, *newer; /* in the list of those that ended */
 };
 
 struct page {
@@ -44,9 +44,9 @@ struct page {
 };
 
 struct tasks {
-	struct page *pages[MAX_TIDS / PAGE_TASKS];
-	struct task ended; /* list head: ended.newer is the task that ended first */
-	uint32_t nr_tasks, nr_ended, max_ended;
+	struct page *pages[PIDS_MAX / PAGE_TASKS];
+	struct task ended; /* head of the list: newer is the task that ended first */
+	uint32_t nr_ended, max_ended;
 };
 
 static const char unknown_name[] = "<...>";
@@ -66,19 +66,19 @@ static struct task *find_task(const struct tasks *t, int32_t tid)
 {
 	const struct page *page;
 
-	if ((uint32_t)tid >= MAX_TIDS)
+	if ((uint32_t)tid >= PIDS_MAX)
 		return NULL;
 	page = t->pages[tid / PAGE_TASKS];
 	return page ? page->tasks[tid % PAGE_TASKS] : NULL;
 }
 
-/* Finds or creates the task of tid; NULL for an invalid tid or without memory. */
+/* The task of tid, made when there is none; NULL for an impossible tid or without memory. */
 static struct task *get_task(struct tasks *t, int32_t tid)
 {
 	struct task *task = find_task(t, tid);
 	struct page **page;
 
-	if (task || tid <= 0 || tid >= MAX_TIDS)
+	if (task || tid <= 0 || tid >= PIDS_MAX)
 		return task;
 	page = &t->pages[tid / PAGE_TASKS];
 	if (!*page)
@@ -92,7 +92,6 @@ static struct task *get_task(struct tasks *t, int32_t tid)
 	task->exit_time = INFINITY;
 	(*page)->tasks[tid % PAGE_TASKS] = task;
 	(*page)->nr_tasks++;
-	t->nr_tasks++;
 	return task;
 }
 
@@ -101,8 +100,8 @@ static bool has_ended(const struct task *task)
 	return task->older;
 }
 
-/* Removes a task from the list of ended tasks: its tid is in use again, or it is forgotten. */
-static void remove_ended(struct tasks *t, struct task *task)
+/* A task that had ended is in use again, or leaves the table. */
+static void leave_ended(struct tasks *t, struct task *task)
 {
 	task->older->newer = task->newer;
 	task->newer->older = task->older;
@@ -116,13 +115,12 @@ static void forget(struct tasks *t, struct task *task)
 	struct page **page = &t->pages[task->tid / PAGE_TASKS];
 
 	if (has_ended(task))
-		remove_ended(t, task);
+		leave_ended(t, task);
 	(*page)->tasks[task->tid % PAGE_TASKS] = NULL;
 	if (!--(*page)->nr_tasks) {
 		free(*page);
 		*page = NULL;
 	}
-	t->nr_tasks--;
 	free(task->names);
 	free(task);
 }
@@ -131,7 +129,7 @@ void tasks_free(struct tasks *t)
 {
 	if (!t)
 		return;
-	for (int i = 0; i < MAX_TIDS / PAGE_TASKS; i++) {
+	for (int i = 0; i < PIDS_MAX / PAGE_TASKS; i++) {
 		for (int j = 0; t->pages[i] && j < PAGE_TASKS; j++) {
 			struct task *task = t->pages[i]->tasks[j];
 
@@ -144,7 +142,7 @@ void tasks_free(struct tasks *t)
 	free(t);
 }
 
-/* Returns the index of the name that is valid at time; -1 before the first. */
+/* Index of the name that holds at time; -1 before the first. */
 static int name_at(const struct task *task, double time)
 {
 	int i = task->nr_names - 1;
@@ -154,9 +152,9 @@ static int name_at(const struct task *task, double time)
 	return i;
 }
 
-/* Makes room for a name after index, if necessary by dropping the second oldest. Returns its place;
- * NULL without memory, or if the new name would be the one to drop. */
-static struct name *make_room(struct task *task, int index)
+/* Opens a place for one more name behind index; may give up the second oldest for it. Returns the
+ * place, NULL without memory or when the name would be the one to give up. */
+static struct name *open_place(struct task *task, int index)
 {
 	if (task->nr_names == NAMES) {
 		if (index < 1)
@@ -180,10 +178,10 @@ static struct name *make_room(struct task *task, int index)
 	return &task->names[index];
 }
 
-static void add_name(struct tasks *t, int32_t pid, int32_t tid, const char *text, double time)
+static void add_name(struct tasks *t, int32_t tid, const char *text, double time)
 {
 	struct task *task = get_task(t, tid);
-	struct name name = {.time = time, .pid = pid};
+	struct name name = {.time = time};
 	struct name *place;
 	int i;
 
@@ -191,36 +189,36 @@ static void add_name(struct tasks *t, int32_t pid, int32_t tid, const char *text
 		return;
 	memcpy(name.text, text, strnlen(text, NAME_BYTES - 1));
 	if (has_ended(task) && time > task->exit_time)
-		remove_ended(t, task);
+		leave_ended(t, task);
 	i = name_at(task, time);
 	if (i >= 0 && task->names[i].time == time) {
 		task->names[i] = name;
 		return;
 	}
-	if (i >= 0 && task->names[i].pid == pid && !strcmp(task->names[i].text, name.text))
+	if (i >= 0 && !strcmp(task->names[i].text, name.text))
 		return;
-	place = make_room(task, i);
+	place = open_place(task, i);
 	if (place)
 		*place = name;
 	else if (!task->nr_names)
 		forget(t, task);
 }
 
-void tasks_set(struct tasks *t, int32_t pid, int32_t tid, const char *name, double time)
+void tasks_set(struct tasks *t, int32_t tid, const char *name, double time)
 {
-	add_name(t, pid, tid, name, time);
+	add_name(t, tid, name, time);
 }
 
-void tasks_fork(struct tasks *t, int32_t pid, int32_t tid, int32_t parent_tid, double time)
+void tasks_fork(struct tasks *t, int32_t tid, int32_t parent_tid, double time)
 {
 	const struct task *task = find_task(t, tid);
-	char name[NAME_BYTES]; /* a copy: adding a name may move the task's other names */
+	char name[NAME_BYTES]; /* a copy: adding a name may move the others of the same task */
 
-	/* If the parent is unknown, keep the child's name from /proc. */
+	/* What /proc told about the child is better than what nobody knows about its parent. */
 	if (parent_tid && !find_task(t, parent_tid) && task && !has_ended(task))
 		return;
 	strcpy(name, tasks_name(t, parent_tid, time));
-	add_name(t, pid, tid, name, time);
+	add_name(t, tid, name, time);
 }
 
 void tasks_exit(struct tasks *t, int32_t tid, double time)
@@ -238,43 +236,18 @@ void tasks_exit(struct tasks *t, int32_t tid, double time)
 		forget(t, t->ended.newer);
 }
 
-static const struct name *find_name(const struct tasks *t, int32_t tid, double time)
+const char *tasks_name(struct tasks *t, int32_t tid, double time)
 {
 	const struct task *task = find_task(t, tid);
 	int i;
 
 	if (!task)
-		return NULL;
+		return tid ? unknown_name : "swapper";
 	i = name_at(task, time);
-	return &task->names[i < 0 ? 0 : i];
+	return task->names[i < 0 ? 0 : i].text;
 }
 
-const char *tasks_name(struct tasks *t, int32_t tid, double time)
-{
-	const struct name *name;
-
-	if (tid == 0)
-		return "swapper";
-	name = find_name(t, tid, time);
-	return name ? name->text : unknown_name;
-}
-
-int32_t tasks_pid(struct tasks *t, int32_t tid, double time)
-{
-	const struct name *name;
-
-	if (tid == 0)
-		return 0;
-	name = find_name(t, tid, time);
-	return name ? name->pid : -1;
-}
-
-uint32_t tasks_count(const struct tasks *t)
-{
-	return t->nr_tasks;
-}
-
-/* Returns the number if a directory entry's name is one, otherwise 0. */
+/* The number that is the whole of a directory entry's name, else 0. */
 static int32_t entry_number(const char *name)
 {
 	char *end;
@@ -283,11 +256,11 @@ static int32_t entry_number(const char *name)
 	if (*name < '1' || *name > '9')
 		return 0;
 	n = strtol(name, &end, 10);
-	return *end || n >= MAX_TIDS ? 0 : n;
+	return *end || n >= PIDS_MAX ? 0 : n;
 }
 
-/* Removes the work queue that /proc appends to the name of a kernel worker ("kworker/0:1-events"):
- * it changes without any event. "kworker/R-..." is the full name of a rescuer. */
+/* /proc shows a kernel worker's name with what it works on behind it ("kworker/0:1-events"), which
+ * no event would ever correct: cuts that off. "kworker/R-..." is the whole name of a rescuer. */
 static void cut_work(char *name)
 {
 	static const char worker[] = "kworker/";
@@ -297,8 +270,8 @@ static void cut_work(char *name)
 	name[strcspn(name, "-+")] = '\0';
 }
 
-/* Reads a task's name from path, relative to dir. Returns false if the task has gone. */
-static bool scan_task(struct tasks *t, int dir, const char *path, int32_t pid, int32_t tid)
+/* Reads the file path (relative to dir) that holds a task's name; false when the task is gone. */
+static bool scan_task(struct tasks *t, int dir, const char *path, int32_t tid)
 {
 	char name[64];
 	int fd = openat(dir, path, O_RDONLY | O_CLOEXEC);
@@ -312,7 +285,7 @@ static bool scan_task(struct tasks *t, int dir, const char *path, int32_t pid, i
 		return false;
 	name[n - (name[n - 1] == '\n')] = '\0';
 	cut_work(name);
-	add_name(t, pid, tid, name, -INFINITY);
+	add_name(t, tid, name, -INFINITY);
 	return true;
 }
 
@@ -325,13 +298,13 @@ static int scan_process(struct tasks *t, int proc, int32_t pid)
 	int fd, n = 0;
 	DIR *dir;
 
-	/* The link count of "task" is 2 + the number of threads: most processes have only one. */
+	/* "task" has two links and one for each thread: most processes need no more than that. */
 	snprintf(path, sizeof(path), "%d/task", pid);
 	if (fstatat(proc, path, &st, 0))
 		return 0;
 	if (st.st_nlink == 3) {
 		snprintf(path, sizeof(path), "%d/comm", pid);
-		return scan_task(t, proc, path, pid, pid);
+		return scan_task(t, proc, path, pid);
 	}
 	fd = openat(proc, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
@@ -347,7 +320,7 @@ static int scan_process(struct tasks *t, int proc, int32_t pid)
 		if (!tid)
 			continue;
 		snprintf(path, sizeof(path), "%d/comm", tid);
-		n += scan_task(t, fd, path, pid, tid);
+		n += scan_task(t, fd, path, tid);
 	}
 	closedir(dir);
 	return n;

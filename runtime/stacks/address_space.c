@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Nobody tells when memory is unmapped: a mapping stays until another takes its place.
+ * Unmapping is not reported: a mapping stays until another one replaces it.
  */
 #include "stacks/address_space.h"
 
@@ -9,80 +9,80 @@
 
 struct address_space *address_space_new(int32_t pid, uint64_t *bytes)
 {
-	struct address_space *l = calloc(1, sizeof(*l));
+	struct address_space *space = calloc(1, sizeof(*space));
 
-	if (l) {
-		*l = (struct address_space){.refs = 1, .pid = pid, .bytes = bytes};
-		*bytes += sizeof(*l);
+	if (space) {
+		*space = (struct address_space){.refs = 1, .pid = pid, .bytes = bytes};
+		*bytes += sizeof(*space);
 	}
-	return l;
+	return space;
 }
 
-static bool make_room(struct address_space *l, uint32_t count)
+static bool make_room(struct address_space *space, uint32_t count)
 {
-	uint32_t room = l->room ? l->room : 8;
+	uint32_t room = space->room ? space->room : 8;
 	struct mapping *mappings;
 
 	while (room < count)
 		room *= 2;
-	if (room == l->room)
+	if (room == space->room)
 		return true;
-	mappings = reallocarray(l->mappings, room, sizeof(*mappings));
+	mappings = reallocarray(space->mappings, room, sizeof(*mappings));
 	if (!mappings)
 		return false;
-	*l->bytes += (uint64_t)(room - l->room) * sizeof(*mappings);
-	l->mappings = mappings;
-	l->room = room;
+	*space->bytes += (uint64_t)(room - space->room) * sizeof(*mappings);
+	space->mappings = mappings;
+	space->room = room;
 	return true;
 }
 
-struct address_space *address_space_copy(const struct address_space *l, int32_t pid)
+struct address_space *address_space_copy(const struct address_space *space, int32_t pid)
 {
-	struct address_space *copy = address_space_new(pid, l->bytes);
+	struct address_space *copy = address_space_new(pid, space->bytes);
 
-	if (copy && !make_room(copy, l->count + 1)) {
+	if (copy && !make_room(copy, space->count + 1)) {
 		address_space_put(copy);
 		return NULL;
 	}
-	if (copy && l->count)
-		memcpy(copy->mappings, l->mappings, l->count * sizeof(*l->mappings));
+	if (copy && space->count)
+		memcpy(copy->mappings, space->mappings, space->count * sizeof(*space->mappings));
 	if (copy)
-		copy->count = l->count;
+		copy->count = space->count;
 	return copy;
 }
 
-struct address_space *address_space_get(struct address_space *l)
+struct address_space *address_space_get(struct address_space *space)
 {
-	l->refs++;
-	return l;
+	space->refs++;
+	return space;
 }
 
-void address_space_clear(struct address_space *l)
+void address_space_clear(struct address_space *space)
 {
-	*l->bytes -= (uint64_t)l->room * sizeof(*l->mappings);
-	free(l->mappings);
-	l->mappings = NULL;
-	l->count = l->room = 0;
+	*space->bytes -= (uint64_t)space->room * sizeof(*space->mappings);
+	free(space->mappings);
+	space->mappings = NULL;
+	space->count = space->room = 0;
 }
 
-void address_space_put(struct address_space *l)
+void address_space_put(struct address_space *space)
 {
-	if (--l->refs)
+	if (--space->refs)
 		return;
-	address_space_clear(l);
-	*l->bytes -= sizeof(*l);
-	free(l);
+	address_space_clear(space);
+	*space->bytes -= sizeof(*space);
+	free(space);
 }
 
-/* Index of the first mapping that ends behind addr. */
-static uint32_t first_behind(const struct address_space *l, uint64_t addr)
+/* Returns the index of the first mapping that ends after addr. */
+static uint32_t first_after(const struct address_space *space, uint64_t addr)
 {
-	uint32_t low = 0, high = l->count;
+	uint32_t low = 0, high = space->count;
 
 	while (low < high) {
 		uint32_t mid = low + (high - low) / 2;
 
-		if (l->mappings[mid].end <= addr)
+		if (space->mappings[mid].end <= addr)
 			low = mid + 1;
 		else
 			high = mid;
@@ -90,54 +90,54 @@ static uint32_t first_behind(const struct address_space *l, uint64_t addr)
 	return low;
 }
 
-/* Whether an address that both have means the same in both. */
+/* Returns whether the addresses that both mappings have mean the same in both. */
 static bool agree(const struct mapping *a, const struct mapping *b)
 {
 	return a->file == b->file && (!a->file || a->start - a->offset == b->start - b->offset);
 }
 
-enum space_change address_space_check(const struct address_space *l, const struct mapping *m)
+enum space_change address_space_check(const struct address_space *space, const struct mapping *m)
 {
-	uint32_t i = first_behind(l, m->start);
+	uint32_t i = first_after(space, m->start);
 
-	if (i < l->count && l->mappings[i].start <= m->start && l->mappings[i].end >= m->end &&
-	    agree(&l->mappings[i], m))
+	if (i < space->count && space->mappings[i].start <= m->start &&
+	    space->mappings[i].end >= m->end && agree(&space->mappings[i], m))
 		return SPACE_SAME;
-	for (; i < l->count && l->mappings[i].start < m->end; i++)
-		if (!agree(&l->mappings[i], m))
+	for (; i < space->count && space->mappings[i].start < m->end; i++)
+		if (!agree(&space->mappings[i], m))
 			return SPACE_REPLACES;
 	return SPACE_ADDS;
 }
 
-bool address_space_insert(struct address_space *l, const struct mapping *m)
+bool address_space_insert(struct address_space *space, const struct mapping *m)
 {
-	uint32_t first = first_behind(l, m->start), end = first, kept = 0;
+	uint32_t first = first_after(space, m->start), end = first, kept = 0;
 	struct mapping pieces[3];
 
-	while (end < l->count && l->mappings[end].start < m->end)
+	while (end < space->count && space->mappings[end].start < m->end)
 		end++;
-	if (first < end && l->mappings[first].start < m->start) {
-		pieces[kept] = l->mappings[first];
+	if (first < end && space->mappings[first].start < m->start) {
+		pieces[kept] = space->mappings[first];
 		pieces[kept++].end = m->start;
 	}
 	pieces[kept++] = *m;
-	if (first < end && l->mappings[end - 1].end > m->end) {
-		pieces[kept] = l->mappings[end - 1];
+	if (first < end && space->mappings[end - 1].end > m->end) {
+		pieces[kept] = space->mappings[end - 1];
 		pieces[kept].offset += m->end - pieces[kept].start;
 		pieces[kept++].start = m->end;
 	}
-	if (!make_room(l, l->count - (end - first) + kept))
+	if (!make_room(space, space->count - (end - first) + kept))
 		return false;
-	memmove(&l->mappings[first + kept], &l->mappings[end],
-		(l->count - end) * sizeof(*l->mappings));
-	memcpy(&l->mappings[first], pieces, kept * sizeof(*pieces));
-	l->count = l->count - (end - first) + kept;
+	memmove(&space->mappings[first + kept], &space->mappings[end],
+		(space->count - end) * sizeof(*space->mappings));
+	memcpy(&space->mappings[first], pieces, kept * sizeof(*pieces));
+	space->count = space->count - (end - first) + kept;
 	return true;
 }
 
-const struct mapping *address_space_find(const struct address_space *l, uint64_t addr)
+const struct mapping *address_space_find(const struct address_space *space, uint64_t addr)
 {
-	uint32_t i = first_behind(l, addr);
+	uint32_t i = first_after(space, addr);
 
-	return i < l->count && l->mappings[i].start <= addr ? &l->mappings[i] : NULL;
+	return i < space->count && space->mappings[i].start <= addr ? &space->mappings[i] : NULL;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A list: there are some hundred files at most, and each is asked for once. */
+/* A list: there are at most some hundred files, and each is looked up once. */
 #include "stacks/buildids.h"
 
 #include <elf.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Build ids by path: what a recording tells of the files that ran. A file with another id than the
- * recorded one is not that file, whatever its name is.
+ * The build ids of the files that a recording has run, by path. A file with another id than the
+ * recorded one is a different file, whatever its name.
  */
 #pragma once
 #include <stdbool.h>
@@ -13,14 +13,14 @@ enum { BUILD_ID_MAX = 20 };
 
 struct buildids;
 
-/* NULL without memory. */
+/* Returns NULL without memory. */
 struct buildids *buildids_new(void);
 void buildids_free(struct buildids *b);
 
-/* False without memory. A path with two ids has none. */
+/* Returns false without memory. A path that gets two ids has none. */
 bool buildids_add(struct buildids *b, const char *path, const uint8_t *id, uint32_t size);
-/* The bytes of the file's id; 0: unknown. */
+/* Gets the id of a file. Returns its size; 0 if it is unknown. */
 uint32_t buildids_find(const struct buildids *b, const char *path, uint8_t id[BUILD_ID_MAX]);
 
-/* That of the kernel that runs here; 0: it does not tell. */
+/* Gets that of the running kernel. Returns its size; 0 if it is unknown. */
 uint32_t buildids_own_kernel(uint8_t id[BUILD_ID_MAX]);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Nearly every rule is "the word so far from the frame's address" or "as it is": those are kept in
- * a few bytes. Others are expressions, evaluated each time; the file is not trusted, so they are
- * bounded in steps and stack.
+ * Nearly every rule is "the word at this offset from the CFA" or "unchanged": those are stored in a
+ * few bytes. Others are expressions, which are evaluated each time. The file is not trusted, so
+ * their steps and their stack are bounded.
  */
 #include "stacks/cfi.h"
 
@@ -23,12 +23,12 @@ enum {
 
 enum rule { SAME, UNDEFINED, AT_CFA, IS_CFA, REGISTER, EXPRESSION };
 
-/* How the caller's registers are found at one address. */
+/* How to find the registers of the caller at one address. */
 struct row {
 	uint64_t addr;	    /* 0: free */
-	Dwarf_Frame *frame; /* kept where there are expressions */
+	Dwarf_Frame *frame; /* kept if there are expressions */
 	int64_t cfa_offset;
-	uint8_t cfa_register; /* CFI_REGISTERS: an expression */
+	uint8_t cfa_register; /* CFI_REGISTERS: the CFA is an expression */
 	uint8_t return_register;
 	bool known, is_signal;
 	uint8_t rule[CFI_REGISTERS];
@@ -42,7 +42,7 @@ struct segment {
 struct cfi {
 	int fd;
 	Elf *elf;
-	Dwarf_CFI *dwarf; /* NULL: the file has none */
+	Dwarf_CFI *dwarf; /* NULL: the file has no tables */
 	struct segment segments[MAX_SEGMENTS];
 	uint32_t nr_segments;
 	struct row *rows; /* hash table by address */
@@ -64,7 +64,8 @@ static void read_segments(struct cfi *c)
 			c->segments[c->nr_segments++] =
 				(struct segment){ph.p_offset, ph.p_filesz, ph.p_vaddr};
 		if (ph.p_type == PT_LOAD && !(ph.p_flags & PF_X))
-			c->table_bytes = ph.p_filesz; /* at most: .eh_frame is in one of them */
+			c->table_bytes =
+				ph.p_filesz; /* at most: one of the segments contains .eh_frame */
 	}
 }
 
@@ -133,7 +134,7 @@ static bool find_address(const struct cfi *c, uint64_t offset, uint64_t *addr)
 	return false;
 }
 
-/* "Register plus offset". */
+/* Returns whether the expression is "register + offset". */
 static bool is_register_offset(const Dwarf_Op *op, uint8_t *number, int64_t *offset)
 {
 	if (op->atom >= DW_OP_breg0 && op->atom <= DW_OP_breg31) {
@@ -148,7 +149,7 @@ static bool is_register_offset(const Dwarf_Op *op, uint8_t *number, int64_t *off
 	return *number < CFI_REGISTERS;
 }
 
-/* libdw tells a rule as an expression, the simple ones always in the same words. */
+/* libdw describes rules as expressions; the simple ones always have the same form. */
 static enum rule compile_rule(const Dwarf_Op *ops, size_t n, const Dwarf_Op *simple,
 			      int32_t *offset)
 {
@@ -254,7 +255,7 @@ struct evaluation {
 	const struct cfi_memory *memory;
 	uint64_t cfa, stack[MAX_STACK];
 	int depth;
-	bool is_value; /* the result is the value, not where it is */
+	bool is_value; /* the result is the value itself, not its address */
 };
 
 static bool push(struct evaluation *e, uint64_t value)
@@ -271,7 +272,7 @@ static bool push_register(struct evaluation *e, uint64_t number, uint64_t offset
 	       push(e, e->frame->reg[number] + offset);
 }
 
-/* Operations on the two topmost values. */
+/* Executes an operation on the two topmost values. */
 static bool binary(uint8_t atom, uint64_t a, uint64_t b, uint64_t *out)
 {
 	switch (atom) {
@@ -409,7 +410,7 @@ static bool evaluate_register(const struct row *row, int number, struct evaluati
 	       evaluate(e, ops, n, out) && (e->is_value || e->memory->read(e->memory, *out, out));
 }
 
-/* The caller's value of a register; false: it is lost. */
+/* Gets the caller's value of a register. Returns false if it is lost. */
 static bool find_register(const struct row *row, int number, struct evaluation *e, uint64_t *out)
 {
 	uint64_t at = e->cfa + (uint64_t)(int64_t)row->offset[number];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Call frame information of one ELF file (.eh_frame): how the registers of a function's caller are
- * found from those of the function, without frame pointers. x86-64; libdw reads the tables, and
- * what it finds for an address is kept, so that a known frame costs a look-up and some additions.
+ * The call frame information of an ELF file (.eh_frame): how to get the registers of a function's
+ * caller from those of the function, without frame pointers. x86-64 only. libdw reads the tables,
+ * and its results are kept, so that a known frame costs a lookup and a few additions.
  */
 #pragma once
 #include <stdbool.h>
@@ -10,31 +10,32 @@
 
 struct cfi;
 
-enum { CFI_REGISTERS = 17, CFI_BP = 6, CFI_SP = 7, CFI_PC = 16 }; /* in DWARF's numbers */
+enum { CFI_REGISTERS = 17, CFI_BP = 6, CFI_SP = 7, CFI_PC = 16 }; /* DWARF's numbers */
 
 struct cfi_frame {
 	uint64_t reg[CFI_REGISTERS];
 	uint32_t known; /* bit set */
 };
 
-/* Reads a word of the stack; false: it is not there. */
+/* Reads a word of the stack. Returns false if it is not there. */
 struct cfi_memory {
 	bool (*read)(const struct cfi_memory *m, uint64_t addr, uint64_t *word);
 };
 
 enum cfi_result {
 	CFI_CALLER,	/* the frame is now the caller's */
-	CFI_OUTERMOST,	/* it has none */
-	CFI_UNKNOWN,	/* nothing is known of this address */
-	CFI_UNREADABLE, /* a word of the stack was not there */
+	CFI_OUTERMOST,	/* there is no caller */
+	CFI_UNKNOWN,	/* nothing is known about this address */
+	CFI_UNREADABLE, /* a word of the stack is missing */
 };
 
-/* Takes over the descriptor in any case. NULL: no such file, or no memory. */
+/* Takes over the descriptor in any case. Returns NULL if it is not an ELF file, or without
+ * memory. */
 struct cfi *cfi_open(int fd);
 void cfi_free(struct cfi *c);
 uint64_t cfi_bytes(const struct cfi *c);
 
-/* One step out of the function that has the byte at this offset of the file. *is_signal: the frame
- * it was is the kernel's for a signal, whose caller was interrupted and did not call. */
+/* Steps out of the function with the byte at this offset of the file. *is_signal: the frame was
+ * made by the kernel for a signal, so its caller was interrupted and did not call. */
 enum cfi_result cfi_step(struct cfi *c, uint64_t offset, struct cfi_frame *frame,
 			 const struct cfi_memory *memory, bool *is_signal);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A debug file that is not that of the program gives wrong names: it must have the program's
- * build id, or, where one of them has none, the check sum that the program tells.
+ * A debug file of another program would give wrong names. It must have the program's build id or,
+ * if one of them has none, the checksum that the program contains.
  */
 #include "stacks/debugfile.h"
 
@@ -20,7 +20,7 @@
 
 enum {
 	UNPACKED_MAX = 128 << 20,
-	UNPACK_MEMORY = 64 << 20, /* what xz may use: -9 takes that */
+	UNPACK_MEMORY = 64 << 20, /* for xz; enough for -9 */
 	BLOCK = 64 << 10,
 };
 
@@ -77,7 +77,7 @@ static Elf_Data *find_section(Elf *elf, const char *name)
 	return NULL;
 }
 
-/* Name, 0, padding to 4 bytes, check sum. */
+/* Reads the name, 0, padding to 4 bytes, checksum. */
 static void read_link(Elf *elf, struct wanted *w)
 {
 	Elf_Data *data = find_section(elf, ".gnu_debuglink");
@@ -136,8 +136,8 @@ static int try_path(const struct wanted *w, bool by_link, const char *path)
 	return -ENOENT;
 }
 
-/* The places where people keep files by build id: those of packages, perf's cache, debuginfod's.
- * What perf copies has links for names. */
+/* Tries the places where files are stored by build id: packages, perf's cache, debuginfod's cache.
+ * The files in perf's cache have links for names. */
 static int open_by_id(const struct wanted *w, bool program)
 {
 	const char *home = getenv("HOME"), *cache = getenv("DEBUGINFOD_CACHE_PATH");
@@ -196,7 +196,7 @@ static int open_by_link(const struct wanted *w, const char *program)
 		int n = snprintf(path, sizeof(path), "%s%.*s%s/%s", places[i][0], dir, program,
 				 places[i][1], w->link);
 
-		/* The link may name the program itself, which has nothing more to say. */
+		/* The link may name the program itself, which has no further symbols. */
 		if (n < (int)sizeof(path) && strcmp(path, program) != 0)
 			fd = try_path(w, true, path);
 	}
@@ -219,7 +219,7 @@ int debugfile_open(Elf *elf, const char *root, const char *path)
 	return fd;
 }
 
-/* Unpacks into a buffer that grows with what comes out. */
+/* Unpacks into a buffer that grows with the output. */
 static char *unpack(lzma_stream *stream, size_t *size)
 {
 	size_t room = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Loaded when it is needed: the library brings a whole HTTP client with it. */
+/* Loaded on demand: the library brings a whole HTTP client. */
 #include "stacks/debuginfod.h"
 
 #include <dlfcn.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * libiberty does the work. A few bytes of mangled name can stand for gigabytes of readable one, so
- * it writes through a call-back that jumps out when the buffer is full: it has no memory of its
- * own to release there, but for what a Rust name in Punycode takes.
+ * libiberty does the work. A few bytes of mangled name can stand for gigabytes of readable name, so
+ * it writes through a callback that jumps out when the buffer is full. At that point it holds no
+ * memory except what a Rust name in Punycode takes.
  */
 #include "stacks/demangle.h"
 
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <libiberty/demangle.h>
 
-enum { NAME_LIMIT = 4096 }; /* longer ones may exhaust the stack: the demangler recurses */
+enum { NAME_LIMIT = 4096 }; /* longer names may exhaust the stack: the demangler recurses */
 
 struct output {
 	char *text;
@@ -25,7 +25,7 @@ static void append(const char *text, size_t len, void *arg)
 
 	if (len >= out->size - out->len)
 		longjmp(out->full, 1);
-	if (len) /* else text may be NULL */
+	if (len) /* text may be NULL otherwise */
 		memcpy(out->text + out->len, text, len);
 	out->len += len;
 }
@@ -45,7 +45,7 @@ size_t demangle(const char *name, enum name_style style, char *text, size_t size
 		return 0;
 	if (setjmp(out.full))
 		return 0;
-	/* Rust's older names are C++ names with a hash at the end: those are asked for first. */
+	/* Rust's older names are C++ names with a hash at the end, so Rust is tried first. */
 	if (!rust_demangle_callback(name, options, append, &out)) {
 		out.len = 0;
 		if (is_rust(name) || !cplus_demangle_v3_callback(

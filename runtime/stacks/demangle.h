@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Readable names of C++ and Rust functions.
- *
- * This header is read by C and by LuaJIT's ffi.cdef: plain declarations only.
  */
 #pragma once
 #include <stddef.h>
@@ -13,6 +11,6 @@ enum name_style {
 	NAMES_MANGLED, /* as in the file */
 };
 
-/* Writes the readable name, 0-ended, and returns its length; 0 where name is not mangled, or its
- * readable form does not fit. */
+/* Writes the readable name with a NUL and returns its length; 0 if name is not mangled or the
+ * readable name does not fit. */
 size_t demangle(const char *name, enum name_style style, char *out, size_t size);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Ranges in ascending order, of which no two overlap: new code takes the place of what was there.
- * That code was removed is not noted, since stacks are looked at later.
+ * Sorted ranges without overlaps: new code replaces what was there. Removal of code is ignored,
+ * because stacks are resolved later.
  */
 #include "stacks/ksymbols.h"
 
@@ -41,8 +41,8 @@ void ksymbols_free(struct ksymbols *k)
 	free(k);
 }
 
-/* Number of the first that ends behind addr. */
-static uint32_t first_behind(const struct ksymbols *k, uint64_t addr)
+/* Returns the index of the first range that ends after addr. */
+static uint32_t first_after(const struct ksymbols *k, uint64_t addr)
 {
 	uint32_t low = 0, high = k->count;
 
@@ -59,7 +59,7 @@ static uint32_t first_behind(const struct ksymbols *k, uint64_t addr)
 
 static void insert(struct ksymbols *k, const struct symbol *symbol)
 {
-	uint32_t at = first_behind(k, symbol->start), end = at;
+	uint32_t at = first_after(k, symbol->start), end = at;
 
 	while (end < k->count && k->symbols[end].start < symbol->end)
 		end++;
@@ -106,7 +106,7 @@ void ksymbols_record(struct ksymbols *k, const void *payload, uint32_t size)
 
 const char *ksymbols_find(const struct ksymbols *k, uint64_t addr, uint64_t *start)
 {
-	uint32_t i = first_behind(k, addr);
+	uint32_t i = first_after(k, addr);
 
 	if (i == k->count || k->symbols[i].start > addr)
 		return NULL;

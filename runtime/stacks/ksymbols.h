@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Code that the kernel got while it ran: BPF programs, trampolines. What came since the start is
- * told by records and is in no list any more once it is gone, but may be in stacks.
+ * Code that was added to the running kernel: BPF programs, trampolines. Records report what was
+ * added since the start. Once it is removed no list has it any more, but it may be in stacks.
  */
 #pragma once
 #include <stdint.h>
@@ -9,11 +9,11 @@
 struct ksymbols;
 struct string_pool;
 
-/* names must outlive it. NULL without memory. */
+/* names must outlive it. Returns NULL without memory. */
 struct ksymbols *ksymbols_new(struct string_pool *names);
 void ksymbols_free(struct ksymbols *k);
 
-/* A PERF_RECORD_KSYMBOL behind its header. */
+/* Reads the body of a PERF_RECORD_KSYMBOL. */
 void ksymbols_record(struct ksymbols *k, const void *payload, uint32_t size);
-/* The code at addr, the newest that was there, and where it starts; NULL: none that is known. */
+/* Returns the newest code at addr and its start; NULL if none is known. */
 const char *ksymbols_find(const struct ksymbols *k, uint64_t addr, uint64_t *start);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A fork, a program start and a change of a space that someone else still needs begin a new image
- * of the process; other changes are made in place.
+ * A fork, an exec, and a change of a space that others still need begin a new image of the process;
+ * other changes are made in place.
  */
 #include "stacks/maps.h"
 
@@ -30,10 +30,10 @@ struct maps {
 	struct symbols *symbols;
 	struct perfmaps *perfmaps;
 	struct processes *processes;
-	struct address_space **spaces; /* by number; 0 is unused */
+	struct address_space **spaces; /* by id; 0 is unused */
 	uint32_t nr_spaces, room;
 	uint64_t bytes;	  /* of all address spaces */
-	uint64_t full_at; /* what they were when nothing more could be taken from them */
+	uint64_t full_at; /* their size after the last shrink() that found nothing more to free */
 	uint64_t forgotten;
 };
 
@@ -74,16 +74,16 @@ void maps_free(struct maps *m)
 	free(m);
 }
 
-/* Begins a life of process pid in which it has nothing mapped. */
+/* Begins an image of process pid with nothing mapped. */
 static struct process *begin_empty(struct maps *m, int32_t pid, double time)
 {
-	struct address_space *l = address_space_new(pid, &m->bytes);
+	struct address_space *space = address_space_new(pid, &m->bytes);
 
-	return l ? processes_begin(m->processes, pid, l, time) : NULL;
+	return space ? processes_begin(m->processes, pid, space, time) : NULL;
 }
 
-/* Makes room down to three quarters of the bound: forgets processes that ended, then what was
- * mapped in spaces that no process has any more, oldest first. False: there is nothing to give. */
+/* Makes room down to three quarters of the bound: forgets processes that have exited, then mappings
+ * of spaces that no process has any more, oldest first. Returns false if nothing can be freed. */
 static bool shrink(struct maps *m, const struct process *keep)
 {
 	const uint64_t enough = MAX_BYTES / 4 * 3;
@@ -95,28 +95,29 @@ static bool shrink(struct maps *m, const struct process *keep)
 	while (m->bytes > enough && !keep->older && !processes_forget_ended(m->processes))
 		;
 	for (uint32_t i = 1; m->bytes > enough && i <= m->nr_spaces; i++) {
-		struct address_space *l = m->spaces[i];
+		struct address_space *space = m->spaces[i];
 
-		if (l->refs > 1 || !l->room)
+		if (space->refs > 1 || !space->room)
 			continue;
-		address_space_clear(l);
+		address_space_clear(space);
 		m->forgotten++;
 	}
 	m->full_at = m->bytes;
 	return m->bytes <= MAX_BYTES;
 }
 
-/* The space of the process's present image, made its own if the change would be seen by another
- * process or by stacks: also by those of events that are decoded but were not looked at yet. */
+/* Returns the space of the process's current image. It is copied first if another process or a
+ * stack would see the change, including stacks of events that were decoded but not looked at
+ * yet. */
 static struct address_space *writable(struct maps *m, struct process *p, enum space_change change,
 				      double time)
 {
-	struct address_space *l = process_space(p), *copy;
-	bool shared = l->refs > (l->id ? 2 : 1);
+	struct address_space *space = process_space(p), *copy;
+	bool shared = space->refs > (space->id ? 2 : 1);
 
-	if (!shared && (change == SPACE_ADDS || (!l->id && process_since(p) == time)))
-		return l;
-	copy = address_space_copy(l, p->pid);
+	if (!shared && (change == SPACE_ADDS || (!space->id && process_since(p) == time)))
+		return space;
+	copy = address_space_copy(space, p->pid);
 	return copy && processes_begin(m->processes, p->pid, copy, time) ? copy : NULL;
 }
 
@@ -124,16 +125,16 @@ static void add_mapping(struct maps *m, struct process *p, const struct mapping 
 			double time)
 {
 	enum space_change change = address_space_check(process_space(p), mapping);
-	struct address_space *l;
+	struct address_space *space;
 
 	if (change == SPACE_SAME)
 		return;
-	l = shrink(m, p) ? writable(m, p, change, time) : NULL;
-	if (!l || !address_space_insert(l, mapping))
+	space = shrink(m, p) ? writable(m, p, change, time) : NULL;
+	if (!space || !address_space_insert(space, mapping))
 		m->forgotten++;
 }
 
-/* Whether what is mapped is no file that could have symbols. */
+/* Returns whether the mapping is not a file that could have symbols. */
 static bool is_anonymous(const char *path)
 {
 	return (path[0] != '/' && strcmp(path, "[vdso]") != 0) || path[1] == '/' ||
@@ -174,13 +175,14 @@ static void seed_line(const struct procmaps_line *line, void *arg)
 		 -INFINITY);
 }
 
-void maps_seed(struct maps *m, int32_t pid)
+/* Adds what process pid has mapped now, as if it always had. Does nothing if its maps are known. */
+static void seed(struct maps *m, int32_t pid)
 {
 	struct seeding seeding = {.maps = m};
 
 	if (processes_find(m->processes, pid))
 		return;
-	/* A process that is gone is known too: it need not be looked for again. */
+	/* A process that has exited counts as known, so that it is not looked up again. */
 	seeding.process = begin_empty(m, pid, -INFINITY);
 	if (seeding.process)
 		procmaps_read(pid, seed_line, &seeding);
@@ -197,7 +199,7 @@ int maps_seed_all(struct maps *m)
 	while ((entry = readdir(dir))) {
 		if (entry->d_name[0] < '1' || entry->d_name[0] > '9')
 			continue;
-		maps_seed(m, atoi(entry->d_name));
+		seed(m, atoi(entry->d_name));
 		count++;
 	}
 	closedir(dir);
@@ -210,7 +212,7 @@ static struct process *look_up(struct maps *m, int32_t pid)
 
 	if (p || !m->live)
 		return p;
-	maps_seed(m, pid);
+	seed(m, pid);
 	return processes_find(m->processes, pid);
 }
 
@@ -221,14 +223,14 @@ static void record_fork(struct maps *m, uint16_t misc, int32_t pid, int32_t pare
 	if (pid == parent_pid)
 		return;
 	parent = look_up(m, parent_pid);
-	/* A recorder that lists what runs already says so: the maps follow. */
+	/* The recorder listed a running process; its maps follow. */
 	if (misc & PERF_RECORD_MISC_FORK_EXEC)
 		begin_empty(m, pid, time);
 	else if (parent)
 		processes_begin(m->processes, pid, address_space_get(process_space(parent)), time);
 }
 
-/* Both kinds begin alike. The rest is what MMAP2 has between offset and path. */
+/* Both records begin alike. mmap2_rest is what MMAP2 has between offset and path. */
 struct mmap_start {
 	uint32_t pid, tid;
 	uint64_t start, len, offset;
@@ -302,15 +304,16 @@ void maps_record(struct maps *m, uint32_t type, uint16_t misc, const void *paylo
 			record_fork(m, misc, (int32_t)ids[0], (int32_t)ids[1], time);
 		break;
 	case PERF_RECORD_EXIT:
-		/* Other threads may outlive the first: what ended is kept for long anyway. */
+		/* Other threads may outlive the first one; what has exited is kept for long
+		 * anyway. */
 		if (size >= sizeof(ids) && ids[0] == ids[2])
 			processes_end(m->processes, (int32_t)ids[0]);
 		break;
 	}
 }
 
-/* Gives the space a number, for which it is kept. */
-static uint32_t number(struct maps *m, struct address_space *l)
+/* Gives the space an id, for which it is kept. */
+static uint32_t number(struct maps *m, struct address_space *space)
 {
 	if (m->nr_spaces + 1 >= m->room) {
 		uint32_t room = m->room ? 2 * m->room : 256;
@@ -324,21 +327,21 @@ static uint32_t number(struct maps *m, struct address_space *l)
 		m->spaces = spaces;
 		m->room = room;
 	}
-	l->id = ++m->nr_spaces;
-	m->spaces[l->id] = address_space_get(l);
-	return l->id;
+	space->id = ++m->nr_spaces;
+	m->spaces[space->id] = address_space_get(space);
+	return space->id;
 }
 
 uint32_t maps_space(struct maps *m, int32_t pid, double time)
 {
 	const struct process *p = look_up(m, pid);
-	struct address_space *before, *l = p ? process_space_at(p, time, &before) : NULL;
+	struct address_space *before, *space = p ? process_space_at(p, time, &before) : NULL;
 
-	if (!l)
+	if (!space)
 		return 0;
-	if (!l->id && number(m, l) && before)
-		l->before = before->id ? before->id : number(m, before);
-	return l->id;
+	if (!space->id && number(m, space) && before)
+		space->before = before->id ? before->id : number(m, before);
+	return space->id;
 }
 
 bool maps_find(const struct maps *m, uint32_t space, uint64_t addr, struct place *out)
@@ -373,7 +376,6 @@ void maps_read_stats(const struct maps *m, struct maps_stats *out)
 	*out = (struct maps_stats){
 		.bytes = m->bytes + perfmaps_bytes(m->perfmaps),
 		.processes = processes_count(m->processes),
-		.spaces = m->nr_spaces,
 		.forgotten = m->forgotten,
 	};
 }

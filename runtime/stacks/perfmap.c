@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The text of a map is kept as it is read, entries point into it. They are sorted by address;
- * older ones may overlap newer ones and reach far beyond their neighbours, so each knows how far
- * any before it reaches.
+ * The text of a map is kept as it is read; entries point into it. They are sorted by address. Older
+ * entries may overlap newer ones and reach far beyond their neighbours, so each entry has the
+ * greatest end of those up to it.
  */
 #include "stacks/perfmap.h"
 
@@ -20,10 +20,10 @@
 #include "stacks/process_file.h"
 
 enum {
-	MAX_MAPS = 64, /* with their descriptors */
+	MAX_MAPS = 64, /* maps with open descriptors */
 	MAX_TEXT = 64 << 20,
 	MAX_BYTES = 256 << 20, /* of all maps */
-	MAX_STEPS = 4096,      /* entries looked at for one address */
+	MAX_STEPS = 4096,      /* entries that are examined for one address */
 	MAX_LINE = 16 << 10,
 };
 
@@ -34,14 +34,14 @@ struct entry {
 };
 
 struct map {
-	int32_t pid, inner_pid; /* in our and in its own namespace */
+	int32_t pid, inner_pid; /* in our namespace and in its own */
 	int root;		/* its root directory; -1 */
 	int fd;			/* -1: not opened yet */
-	time_t tried;		/* when it was tried to open it, s */
-	uint64_t used;		/* when it was last asked, in questions */
+	time_t tried;		/* when opening was last tried, s */
+	uint64_t used;		/* number of the last lookup that used it */
 	const char *path;
 	char *text;
-	uint32_t size, parsed; /* bytes of text; of these lines that are in entries */
+	uint32_t size, parsed; /* bytes of text; bytes whose lines are in entries */
 	uint32_t nr_entries, room;
 	struct entry *entries;
 };
@@ -101,7 +101,7 @@ uint64_t perfmaps_bytes(const struct perfmaps *p)
 	return p->bytes;
 }
 
-/* The pid that the process knows itself by. */
+/* Returns the pid of the process in its own namespace. */
 static int32_t inner_pid(int32_t pid)
 {
 	char path[32], line[256];
@@ -139,7 +139,7 @@ static struct map *new_map(struct perfmaps *p, int32_t pid)
 	return m;
 }
 
-/* The map of pid; the one not asked for longest makes place for a new one. */
+/* Returns the map of pid. A new one replaces the least recently used. */
 static struct map *get_map(struct perfmaps *p, int32_t pid)
 {
 	uint32_t oldest = 0;
@@ -169,7 +169,7 @@ void perfmaps_watch(struct perfmaps *p, int32_t pid)
 	get_map(p, pid);
 }
 
-/* A map that is not there may come: that is tried once a second. */
+/* A missing map may appear later: opening it is tried once per second. */
 static bool open_map(struct map *m)
 {
 	struct timespec now;
@@ -215,7 +215,7 @@ static bool add_entry(struct perfmaps *p, struct map *m, const struct entry *ent
 	return true;
 }
 
-/* Cuts the text's new lines and takes them up; a line that is still being written waits. */
+/* Adds the new lines of the text; a line that is still being written waits. */
 static void parse(struct perfmaps *p, struct map *m)
 {
 	uint64_t reach = 0;
@@ -243,7 +243,7 @@ static void parse(struct perfmaps *p, struct map *m)
 	}
 }
 
-/* Reads what was added since; a file that shrank was begun anew. */
+/* Reads what was added to the file; a file that shrank was started over. */
 static void refresh(struct perfmaps *p, struct map *m)
 {
 	struct stat st;
@@ -307,7 +307,7 @@ bool perfmaps_find(struct perfmaps *p, int32_t pid, uint64_t addr, struct symbol
 		return false;
 	name = m->text + e->name;
 	out->name = string_pool_add(p->names, name, strnlen(name, MAX_LINE));
-	out->plus = addr - e->start;
+	out->offset = addr - e->start;
 	*path = m->path;
 	return out->name;
 }

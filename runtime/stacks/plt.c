@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The code is read, not counted: linkers leave out entries, order them as they like, and split them
- * in two where indirect branches are tracked.
+ * The code is read instead of counting entries: linkers omit entries, order them freely, and split
+ * them in two for indirect branch tracking.
  */
 #include "stacks/plt.h"
 
@@ -12,13 +12,13 @@
 
 enum {
 	STUB_SIZE = 16,
-	SHORT_SIZE = 8, /* some of .plt.got */
+	SHORT_SIZE = 8, /* some entries of .plt.got */
 	MAX_STUBS = 1 << 18,
 	MAX_RELOCATIONS = 4 << 20,
-	JUMP_LEN = 6, /* ff 25, and how far behind it the slot lies */
+	JUMP_LEN = 6, /* ff 25, and the distance of the slot */
 };
 
-/* Where the linker puts the address of a function. */
+/* Where the dynamic linker stores the address of a function. */
 struct slot {
 	uint64_t addr;
 	uint32_t name;
@@ -92,7 +92,8 @@ static void read_slots(struct slots *s, Elf *elf, Elf_Scn *dynsym)
 		qsort(s->slots, s->count, sizeof(*s->slots), compare);
 }
 
-/* The slot that a stub jumps through; 0: it is none. An endbr64 and a bnd may stand before it. */
+/* Returns the slot that a stub jumps through; 0 if it is not a stub. It may begin with endbr64 and
+ * bnd. */
 static uint64_t jump_target(const uint8_t *code, size_t size, uint64_t addr)
 {
 	static const uint8_t endbr[] = {0xf3, 0x0f, 0x1e, 0xfa};

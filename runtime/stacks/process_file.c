@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A symbolic link below another process's root must not lead out of it, neither to a wrong file
- * nor to one that the process may not see: openat2() follows links as the process would.
+ * A symbolic link below the root of another process must not lead out of it, neither to a wrong
+ * file nor to one that the process may not see. openat2() follows links as the process would.
  */
 #include "stacks/process_file.h"
 
@@ -37,7 +37,7 @@ static int open_below(const char *root, const char *path, int flags)
 
 int process_file_open(const char *root, const char *path)
 {
-	/* O_NONBLOCK: a FIFO without writer would hold us. */
+	/* O_NONBLOCK: opening a FIFO without a writer would block. */
 	int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
 	int fd = root ? open_below(root, path, flags) : open(path, flags);
 	struct stat st;
@@ -51,7 +51,7 @@ int process_file_open(const char *root, const char *path)
 	return fd;
 }
 
-/* Overlays show inodes that are not those they map. */
+/* Overlays report other inodes than those they map. */
 static bool is_same(int fd, uint64_t inode)
 {
 	struct statfs fs;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Two levels of arrays indexed by pid, as in the task table: the kernel keeps pids below 4 Mi,
- * others are not believed.
+ * Two levels of arrays indexed by pid. Pids from PIDS_MAX on are not believed.
  */
 #include "stacks/processes.h"
 
@@ -9,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "os/threads.h"
 #include "stacks/address_space.h"
 
 enum {
-	MAX_PIDS = 4 << 20, /* PID_MAX_LIMIT of the kernel */
 	PAGE_PROCESSES = 512,
-	MAX_LIVES = 32, /* of one process: the newest */
+	MAX_IMAGES = 32, /* per process: the newest ones */
 };
 
 struct page {
@@ -23,8 +22,8 @@ struct page {
 };
 
 struct processes {
-	struct page *pages[MAX_PIDS / PAGE_PROCESSES];
-	struct process ended; /* head of the list: newer is the one that ended first */
+	struct page *pages[PIDS_MAX / PAGE_PROCESSES];
+	struct process ended; /* head of the list: newer is the process that exited first */
 	uint32_t count, nr_ended, max_ended;
 };
 
@@ -48,7 +47,7 @@ struct process *processes_find(const struct processes *t, int32_t pid)
 {
 	const struct page *page;
 
-	if (pid <= 0 || pid >= MAX_PIDS)
+	if (pid <= 0 || pid >= PIDS_MAX)
 		return NULL;
 	page = t->pages[pid / PAGE_PROCESSES];
 	return page ? page->processes[pid % PAGE_PROCESSES] : NULL;
@@ -103,7 +102,7 @@ void processes_free(struct processes *t)
 {
 	if (!t)
 		return;
-	for (int32_t pid = 0; pid < MAX_PIDS; pid++) {
+	for (int32_t pid = 0; pid < PIDS_MAX; pid++) {
 		struct process *p = processes_find(t, pid);
 
 		if (p)
@@ -114,17 +113,17 @@ void processes_free(struct processes *t)
 	free(t);
 }
 
-/* Opens a place for one more life; the oldest may have to go. */
+/* Makes room for one more image; the oldest one may be dropped. */
 static bool make_room(struct process *p)
 {
-	uint32_t room = p->room ? MAX_LIVES : 2;
+	uint32_t room = p->room ? MAX_IMAGES : 2;
 	struct image *images;
 
 	if (p->nr_images < p->room)
 		return true;
-	if (p->nr_images == MAX_LIVES) {
+	if (p->nr_images == MAX_IMAGES) {
 		address_space_put(p->images[0].space);
-		memmove(&p->images[0], &p->images[1], (MAX_LIVES - 1) * sizeof(*images));
+		memmove(&p->images[0], &p->images[1], (MAX_IMAGES - 1) * sizeof(*images));
 		p->nr_images--;
 		return true;
 	}
@@ -141,7 +140,7 @@ struct process *processes_begin(struct processes *t, int32_t pid, struct address
 {
 	struct process *p = processes_find(t, pid);
 
-	if (!p && pid > 0 && pid < MAX_PIDS)
+	if (!p && pid > 0 && pid < PIDS_MAX)
 		p = add_process(t, pid);
 	if (!p || !make_room(p)) {
 		address_space_put(space);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Processes by pid, each with its images: from when on it had which space. Those that ended are
- * kept up to a bound, then the one that ended first is forgotten.
+ * Processes by pid, each with its images: the spaces it had, and since when. Processes that have
+ * exited are kept up to a bound; beyond it the one that exited first is forgotten.
  */
 #pragma once
 #include <stdint.h>
@@ -10,36 +10,36 @@ struct address_space;
 struct processes;
 
 struct image {
-	double time; /* from when on */
+	double time; /* when it began */
 	struct address_space *space;
 };
 
 struct process {
 	int32_t pid;
-	uint32_t nr_images, room; /* at least one life */
+	uint32_t nr_images, room; /* at least one image */
 	struct image *images;
-	struct process *older, *newer; /* in the list of those that ended; NULL when not in it */
+	struct process *older, *newer; /* in the list of exited processes; NULL: not in it */
 };
 
 struct processes *processes_new(uint32_t max_ended);
 void processes_free(struct processes *t);
 uint32_t processes_count(const struct processes *t);
 
-/* NULL: unknown. */
+/* Returns NULL if it is unknown. */
 struct process *processes_find(const struct processes *t, int32_t pid);
-/* Process pid, known or not, has this space from time on; takes over the caller's reference. NULL:
- * no memory, or no such pid is possible. */
+/* Process pid, known or not, has this space from time on. Takes over the caller's reference.
+ * Returns NULL without memory or for an impossible pid. */
 struct process *processes_begin(struct processes *t, int32_t pid, struct address_space *space,
 				double time);
-/* The process has ended. May forget another one. */
+/* The process has exited. Another one may be forgotten. */
 void processes_end(struct processes *t, int32_t pid);
 
-/* Forgets the process that ended first; -1: none did. */
+/* Forgets the process that exited first. Returns -1 if there is none. */
 int processes_forget_ended(struct processes *t);
 
-/* When its present image began. */
+/* Returns when its current image began. */
 double process_since(const struct process *p);
-/* The space it has now, or had at that time; before: the one until then, or NULL. */
+/* Return its current space, and its space at a time. before: the space until then, or NULL. */
 struct address_space *process_space(const struct process *p);
 struct address_space *process_space_at(const struct process *p, double time,
 				       struct address_space **before);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Lines are "START-END PERM OFFSET MAJ:MIN INODE      PATH", numbers but the inode in hexadecimal.
+ * Lines are "START-END PERM OFFSET MAJ:MIN INODE      PATH"; all numbers but the inode are
+ * hexadecimal.
  */
 #include "stacks/procmaps.h"
 
@@ -10,13 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Takes a number and the character behind it. */
-static bool take(char **at, int base, char behind, uint64_t *value)
+/* Reads a number and the character after it. */
+static bool take(char **at, int base, char after, uint64_t *value)
 {
 	char *end;
 
 	*value = strtoull(*at, &end, base);
-	if (end == *at || *end != behind)
+	if (end == *at || *end != after)
 		return false;
 	*at = end + 1;
 	return true;

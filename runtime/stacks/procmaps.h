@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a process has mapped executable, as /proc/PID/maps lists it.
+ * The executable mappings of a process, from /proc/PID/maps.
  */
 #pragma once
 #include <stdint.h>
@@ -11,7 +11,7 @@ struct procmaps_line {
 	const char *path; /* "" for anonymous memory; valid during the call */
 };
 
-/* Calls call() for each executable mapping. 0 or a negative errno: the process is gone, or not
- * ours to look at. */
+/* Calls call() for each executable mapping. Returns 0, or a negative errno if the process has
+ * exited or must not be looked at. */
 int procmaps_read(int32_t pid, void (*call)(const struct procmaps_line *line, void *arg),
 		  void *arg);

@@ -22,7 +22,7 @@ struct resolve {
 	struct addresses *kernel;
 	struct ksymbols *ksymbols;
 	struct stacks *stacks;
-	struct srclines *srclines; /* NULL: nobody asked for any */
+	struct srclines *srclines; /* NULL: not needed yet */
 	struct unwind *unwind;	   /* NULL: no stack had to be unwound */
 };
 
@@ -73,7 +73,8 @@ void resolve_seed(struct resolve *r)
 	maps_seed_all(r->maps);
 }
 
-/* perf tells with the kernel's mapping, named "[kernel.kallsyms]_text", where that symbol was. */
+/* perf reports the kernel as a mapping named "[kernel.kallsyms]_text", which gives the address of
+ * that symbol. */
 const char *resolve_kernel_start(const struct perf_event_header *rec, const struct event *ev,
 				 uint64_t *addr)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * One Dwfl per file, with the file as its only module; of those used last some are kept. Debug
- * files are looked for where symbols are.
+ * There is one Dwfl per file, with the file as its only module; the most recently used ones are
+ * kept. Debug files are searched as for symbols.
  */
 #include "stacks/srcline.h"
 
@@ -27,10 +27,9 @@ enum {
 struct module {
 	uint32_t file; /* 0: free */
 	uint64_t used;
-	Dwfl *dwfl; /* NULL: the file cannot be read */
+	Dwfl *dwfl; /* NULL: the file is not readable */
 	Dwfl_Module *module;
-	Dwarf_Addr bias;
-	char path[NAME_MAX_BYTES]; /* as the process had it */
+	char path[NAME_MAX_BYTES]; /* in the process */
 	int32_t pid;
 };
 
@@ -118,7 +117,7 @@ static void open_module(struct srclines *s, struct module *m, uint32_t file)
 	*userdata = m;
 }
 
-/* The one used last longest ago makes place. */
+/* A new one replaces the least recently used. */
 static struct module *get_module(struct srclines *s, uint32_t file)
 {
 	struct module *oldest = &s->modules[0];
@@ -139,7 +138,7 @@ static struct module *get_module(struct srclines *s, uint32_t file)
 	return oldest;
 }
 
-/* The address in the module of a byte of the file. */
+/* Gets the address in the module of a byte of the file. */
 static bool find_address(const struct module *m, uint64_t offset, Dwarf_Addr *addr)
 {
 	Dwarf_Addr bias;
@@ -158,7 +157,7 @@ static bool find_address(const struct module *m, uint64_t offset, Dwarf_Addr *ad
 	return false;
 }
 
-/* The unit that has the address, also where there is no index of them. */
+/* Returns the unit with the address, even if there is no index of units. */
 static Dwarf_Die *find_unit(const struct module *m, Dwarf_Addr addr, Dwarf_Addr *bias)
 {
 	Dwarf_Die *unit = dwfl_module_addrdie(m->module, addr, bias);
@@ -174,7 +173,7 @@ static const char *keep(struct srclines *s, const char *text)
 	return text ? string_pool_add(s->names, text, strlen(text)) : NULL;
 }
 
-/* What a function is called: in its own language where that says more. */
+/* Returns the readable name of a function, with its scopes if it has a linkage name. */
 static const char *function_name(struct srclines *s, Dwarf_Die *die)
 {
 	Dwarf_Attribute attr;
@@ -198,7 +197,7 @@ static uint32_t number_of(Dwarf_Die *die, unsigned int name)
 	return (uint32_t)value;
 }
 
-/* Where an inlined function was called from. */
+/* Returns the file that an inlined function was called from. */
 static const char *call_file(Dwarf_Die *unit, Dwarf_Die *die)
 {
 	Dwarf_Files *files;
@@ -210,7 +209,7 @@ static const char *call_file(Dwarf_Die *unit, Dwarf_Die *die)
 	return dwarf_filesrc(files, number, NULL, NULL);
 }
 
-/* Each function that was inlined moves the place where it was called to the next one. */
+/* Each inlined function says where it was called; that is the line of the next function. */
 static uint32_t add_inlined(struct srclines *s, Dwarf_Die *unit, Dwarf_Addr pc, struct srcline *out,
 			    uint32_t max)
 {
@@ -218,7 +217,8 @@ static uint32_t add_inlined(struct srclines *s, Dwarf_Die *unit, Dwarf_Addr pc, 
 	int count = dwarf_getscopes(unit, pc, &around);
 	uint32_t n = 1;
 
-	/* Those are where an inlined function is defined; wanted is where its code is. */
+	/* These scopes are where an inlined function is defined; those around its code are
+	 * needed. */
 	if (count > 0)
 		count = dwarf_getscopes_die(&around[0], &scopes);
 	free(around);

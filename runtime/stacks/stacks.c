@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A stack is stored as its addresses without marks, the kernel's before the user's. What the chain
- * holds is not believed: it is cut at addresses that user space cannot have, which is where a walk
- * over frame pointers lost its way.
+ * A stack is stored as its addresses without marks, those of the kernel first. Chains are not
+ * trusted: they are cut at the first address that user space cannot have, where a walk over frame
+ * pointers went wrong.
  */
 #include "stacks/stacks.h"
 
@@ -21,10 +21,10 @@
 #define KERNEL_START (1ULL << 63)
 
 enum {
-	MAX_DEPTH = 1024, /* less than FIRST_WORDS: doubled, they have room for one more */
+	MAX_DEPTH = 1024, /* less than FIRST_WORDS: doubled, there is room for one more */
 	MAX_STACKS = 1 << 24,
-	USUAL_DEPTH = 32, /* what memory is reserved for, times max_stacks */
-	FEW = 3,	  /* frames that a whole user half has at least */
+	USUAL_DEPTH = 32, /* words per stack that memory is reserved for */
+	FEW = 3,	  /* frames that a complete user half has at least */
 	FIRST_SLOTS = 256,
 	FIRST_WORDS = 4096,
 };
@@ -35,7 +35,7 @@ struct slot {
 
 struct stack {
 	uint64_t first; /* index into words */
-	uint32_t space; /* address space; 0: unknown, or no user part */
+	uint32_t space; /* address space; 0: unknown, or there is no user part */
 	uint16_t nr_kernel, nr_user;
 };
 
@@ -52,8 +52,9 @@ struct stacks {
 	uint32_t with_user, short_user; /* of these */
 	uint64_t used_words, room_words, max_words;
 	uint64_t overflow;
-	uint64_t seed, factor; /* of the hash: traced programs choose addresses, not collisions */
-	uint64_t scratch[MAX_DEPTH]; /* the stack being looked for */
+	uint64_t seed, factor;	     /* of the hash, which is seeded because traced programs choose
+					addresses and must not choose collisions */
+	uint64_t scratch[MAX_DEPTH]; /* the stack that is being looked up */
 };
 
 static void clear_slots(struct stacks *s)
@@ -84,7 +85,7 @@ struct stacks *stacks_new(struct symbols *symbols, struct maps *maps, struct add
 		stacks_free(s);
 		return NULL;
 	}
-	/* Without entropy (early boot) the table works all the same. */
+	/* Without entropy (early boot) the table still works. */
 	s->factor = 0x9e3779b97f4a7c15ULL;
 	if (getrandom(secret, sizeof(secret), GRND_NONBLOCK) == sizeof(secret)) {
 		s->seed = secret[0];
@@ -120,8 +121,8 @@ static uint64_t multiply(uint64_t a, uint64_t b)
 	return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-/* The part of a stack that follows a mark; 0: none of ours (a guest, a hypervisor). */
-static uint32_t part_behind(uint64_t mark)
+/* Returns the part of a stack that follows a mark; 0 for parts of a guest or hypervisor. */
+static uint32_t part_after(uint64_t mark)
 {
 	switch (mark) {
 	case (uint64_t)PERF_CONTEXT_KERNEL:
@@ -138,22 +139,22 @@ static bool is_mark(uint64_t ip)
 	return ip >= (uint64_t)PERF_CONTEXT_MAX;
 }
 
-/* Copies the addresses that count to scratch. */
+/* Copies the wanted addresses to scratch. */
 static void read_chain(struct stacks *s, const uint64_t *chain, uint32_t parts, struct stack *out)
 {
 	uint64_t nr = chain[0], i = 1;
 	uint32_t n = 0, nr_kernel = 0, part;
 
-	/* Chains without marks are of one part. */
+	/* A chain without marks has only one part. */
 	part = nr && chain[1] < KERNEL_START ? STACK_USER : STACK_KERNEL;
 	while (i <= nr && n < MAX_DEPTH) {
 		uint64_t end = part == STACK_USER ? USER_END : (uint64_t)PERF_CONTEXT_MAX;
 
 		if (is_mark(chain[i])) {
-			part = part_behind(chain[i++]);
+			part = part_after(chain[i++]);
 			continue;
 		}
-		/* The kernel's part is the first: another behind the user's is nobody's. */
+		/* The kernel's part comes first: one that follows the user's part is not valid. */
 		if (!(part & parts) || chain[i] >= end || (part == STACK_KERNEL && n > nr_kernel)) {
 			part = 0;
 			i++;
@@ -168,7 +169,7 @@ static void read_chain(struct stacks *s, const uint64_t *chain, uint32_t parts, 
 	out->nr_user = (uint16_t)(n - nr_kernel);
 }
 
-/* Two words at a time: one multiplication has to wait for the other. */
+/* Two words at a time, because each multiplication has to wait for the one before. */
 static uint32_t hash_stack(const struct stacks *s, const struct stack *stack)
 {
 	uint32_t depth = stack->nr_kernel + stack->nr_user, i;
@@ -257,7 +258,7 @@ static bool is_stack(const struct stacks *s, uint32_t id, const struct stack *st
 	if (known->space != stack->space || known->nr_kernel != stack->nr_kernel ||
 	    known->nr_user != stack->nr_user)
 		return false;
-	/* Nearly always they are the same: no reason to look after each word. */
+	/* They are nearly always equal, so there is no early exit. */
 	for (uint32_t i = 0; i < depth; i++)
 		differ |= words[i] ^ s->scratch[i];
 	return !differ;
@@ -280,15 +281,8 @@ uint32_t stacks_intern(struct stacks *s, int32_t pid, double time, const uint64_
 	return insert(s, hash, &stack);
 }
 
-uint32_t stacks_depth(const struct stacks *s, uint32_t id, bool kernel_only)
-{
-	if (id >= s->count)
-		return 0;
-	return s->stacks[id].nr_kernel + (kernel_only ? 0 : s->stacks[id].nr_user);
-}
-
-/* back: how far before the address lies what it belongs to. An address to return to may be the
- * first behind its function, if the call was the last thing in there. */
+/* back: how far before the address its instruction is. A return address may be the first one after
+ * its function, if the call was the last instruction. */
 static void find_kernel(struct stacks *s, uint64_t back, struct frame *out)
 {
 	uint64_t start;
@@ -305,10 +299,11 @@ static void find_kernel(struct stacks *s, uint64_t back, struct frame *out)
 	if (!out->symbol)
 		return;
 	out->kind = FRAME_KERNEL;
-	out->plus = out->address - start;
+	out->symbol_offset = out->address - start;
 }
 
-/* Whether a symbol is known for the byte that lies so far before the frame's address. */
+/* Finds the symbol of the byte that lies `back` before the frame's address. Returns false if there
+ * is none. */
 static bool find_function(struct stacks *s, const struct place *place, uint64_t back,
 			  struct frame *out)
 {
@@ -320,7 +315,7 @@ static bool find_function(struct stacks *s, const struct place *place, uint64_t 
 		 maps_find_jit(s->maps, place->pid, out->address - back, &symbol, &out->dso))
 		out->kind = FRAME_JIT;
 	out->symbol = symbol.name;
-	out->plus = symbol.name ? symbol.plus + back : 0;
+	out->symbol_offset = symbol.name ? symbol.offset + back : 0;
 	out->back = (uint32_t)back;
 	return symbol.name;
 }
@@ -335,8 +330,8 @@ static void find_user(struct stacks *s, uint32_t space, uint64_t back, struct fr
 	out->file = place.file;
 	out->offset = place.offset;
 	out->dso = place.file ? symbols_path(s->symbols, place.file) : "[anon]";
-	/* Where no function ends, no call has: what looks like an address to return to points to
-	 * the start of one. */
+	/* No call ends where no function ends: this return address is really the start of a
+	 * function. */
 	if (!find_function(s, &place, back, out) && back)
 		find_function(s, &place, 0, out);
 }
@@ -356,7 +351,7 @@ bool stacks_frame(struct stacks *s, uint32_t id, uint32_t index, struct frame *o
 	}
 	innermost = index == stack->nr_kernel;
 	find_user(s, stack->space, !innermost, out);
-	/* Inside execve() the program that called it is gone already. */
+	/* Within execve() the calling program is already gone. */
 	if (!out->dso && innermost && stack->nr_kernel)
 		find_user(s, maps_space_before(s->maps, stack->space), 0, out);
 	return true;

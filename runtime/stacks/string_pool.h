@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Names: one copy of each string, at an address that stays. Memory is bounded.
+ * Keeps one copy of each string, at a fixed address. Memory is bounded.
  */
 #pragma once
 #include <stddef.h>
@@ -9,9 +9,9 @@
 struct string_pool;
 
 struct string_pool *string_pool_new(uint64_t max_bytes);
-void string_pool_free(struct string_pool *n);
+void string_pool_free(struct string_pool *pool);
 
-/* The copy of the text; NULL when the bound is reached or there is no memory. Lives as long as n.
- */
-const char *string_pool_add(struct string_pool *n, const char *text, size_t len);
-uint64_t string_pool_bytes(const struct string_pool *n);
+/* Returns the pool's copy of the text; NULL at the bound or without memory. It lives as long as the
+ * pool. */
+const char *string_pool_add(struct string_pool *pool, const char *text, size_t len);
+uint64_t string_pool_bytes(const struct string_pool *pool);

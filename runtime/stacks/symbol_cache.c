@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A hash table without deletion; seeded, since offsets are chosen by traced programs.
+ * A hash table without deletion. It is seeded, because traced programs choose offsets.
  */
 #include "stacks/symbol_cache.h"
 
@@ -10,102 +10,102 @@
 
 #include "stacks/symbols.h"
 
-enum { FIRST_SLOTS = 256, MAX_ANSWERS = 1 << 20 };
+enum { FIRST_SLOTS = 256, MAX_LOOKUPS = 1 << 20 };
 
-struct answer {
+struct lookup {
 	uint64_t offset;
 	uint32_t file; /* 0: free */
 	struct symbol symbol;
 };
 
 struct symbol_cache {
-	struct answer *slots;
+	struct lookup *slots;
 	size_t count, mask; /* slots - 1 */
 	uint64_t seed;
 };
 
 struct symbol_cache *symbol_cache_new(void)
 {
-	struct symbol_cache *a = calloc(1, sizeof(*a));
+	struct symbol_cache *c = calloc(1, sizeof(*c));
 
-	if (!a)
+	if (!c)
 		return NULL;
-	a->slots = calloc(FIRST_SLOTS, sizeof(*a->slots));
-	if (!a->slots) {
-		free(a);
+	c->slots = calloc(FIRST_SLOTS, sizeof(*c->slots));
+	if (!c->slots) {
+		free(c);
 		return NULL;
 	}
-	a->mask = FIRST_SLOTS - 1;
-	if (getrandom(&a->seed, sizeof(a->seed), GRND_NONBLOCK) < 0)
-		a->seed = 0; /* early boot: works all the same */
-	return a;
+	c->mask = FIRST_SLOTS - 1;
+	if (getrandom(&c->seed, sizeof(c->seed), GRND_NONBLOCK) < 0)
+		c->seed = 0; /* early boot: it works all the same */
+	return c;
 }
 
-void symbol_cache_free(struct symbol_cache *a)
+void symbol_cache_free(struct symbol_cache *c)
 {
-	if (!a)
+	if (!c)
 		return;
-	free(a->slots);
-	free(a);
+	free(c->slots);
+	free(c);
 }
 
-void symbol_cache_clear(struct symbol_cache *a)
+void symbol_cache_clear(struct symbol_cache *c)
 {
-	memset(a->slots, 0, (a->mask + 1) * sizeof(*a->slots));
-	a->count = 0;
+	memset(c->slots, 0, (c->mask + 1) * sizeof(*c->slots));
+	c->count = 0;
 }
 
-uint64_t symbol_cache_bytes(const struct symbol_cache *a)
+uint64_t symbol_cache_bytes(const struct symbol_cache *c)
 {
-	return (a->mask + 1) * sizeof(*a->slots);
+	return (c->mask + 1) * sizeof(*c->slots);
 }
 
-static struct answer *find_slot(const struct symbol_cache *a, uint32_t file, uint64_t offset)
+static struct lookup *find_slot(const struct symbol_cache *c, uint32_t file, uint64_t offset)
 {
-	unsigned __int128 product = (unsigned __int128)(offset ^ a->seed) *
+	unsigned __int128 product = (unsigned __int128)(offset ^ c->seed) *
 				    (0x9e3779b97f4a7c15ULL + 2 * (uint64_t)file);
 	size_t at = (uint64_t)product ^ (uint64_t)(product >> 64);
 
-	for (at &= a->mask; a->slots[at].file; at = (at + 1) & a->mask)
-		if (a->slots[at].file == file && a->slots[at].offset == offset)
+	for (at &= c->mask; c->slots[at].file; at = (at + 1) & c->mask)
+		if (c->slots[at].file == file && c->slots[at].offset == offset)
 			break;
-	return &a->slots[at];
+	return &c->slots[at];
 }
 
-bool symbol_cache_find(const struct symbol_cache *a, uint32_t file, uint64_t offset,
+bool symbol_cache_find(const struct symbol_cache *c, uint32_t file, uint64_t offset,
 		       struct symbol *out)
 {
-	const struct answer *slot = find_slot(a, file, offset);
+	const struct lookup *slot = find_slot(c, file, offset);
 
 	if (slot->file)
 		*out = slot->symbol;
 	return slot->file;
 }
 
-static void make_room(struct symbol_cache *a)
+static void make_room(struct symbol_cache *c)
 {
-	size_t count = a->mask + 1;
-	struct answer *old = a->slots, *slots;
+	size_t count = c->mask + 1;
+	struct lookup *old = c->slots, *slots;
 
-	if (a->count <= a->mask / 2)
+	if (c->count <= c->mask / 2)
 		return;
-	slots = a->count < MAX_ANSWERS ? calloc(2 * count, sizeof(*slots)) : NULL;
+	slots = c->count < MAX_LOOKUPS ? calloc(2 * count, sizeof(*slots)) : NULL;
 	if (!slots) {
-		symbol_cache_clear(a);
+		symbol_cache_clear(c);
 		return;
 	}
-	a->slots = slots;
-	a->mask = 2 * count - 1;
+	c->slots = slots;
+	c->mask = 2 * count - 1;
 	for (size_t i = 0; i < count; i++)
 		if (old[i].file)
-			*find_slot(a, old[i].file, old[i].offset) = old[i];
+			*find_slot(c, old[i].file, old[i].offset) = old[i];
 	free(old);
 }
 
-void symbol_cache_add(struct symbol_cache *a, uint32_t file, uint64_t offset,
+void symbol_cache_add(struct symbol_cache *c, uint32_t file, uint64_t offset,
 		      const struct symbol *symbol)
 {
-	make_room(a);
-	*find_slot(a, file, offset) = (struct answer){offset, file, *symbol};
-	a->count++;
+	make_room(c);
+	*find_slot(c, file, offset) = (struct lookup){offset, file, *symbol};
+	c->count++;
 }

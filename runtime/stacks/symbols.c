@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Files are numbered from 1 and never forgotten, as address spaces refer to them; what they hold
- * is: the list `used` has those with a descriptor, last used first, and only those have a table.
- * A file whose build id is that of a file with a full table has no table but a twin.
+ * Files are numbered from 1 and never forgotten, because address spaces refer to them. Their
+ * contents are: the list `used` has the files with a descriptor, most recently used first, and only
+ * those have a table. A file with the build id of a file that has a full table uses that table: the
+ * other file is its twin.
  */
 #include "stacks/symbols.h"
 
@@ -40,27 +41,27 @@ struct file {
 	uint32_t maj, min;
 	uint64_t inode;
 	uint8_t build_id[BUILD_ID_MAX];
-	uint32_t build_id_size; /* as told, or as read from the file */
-	bool told;		/* part of what the file is known by */
-	int32_t pid;		/* the last that had it mapped; 0 none */
+	uint32_t build_id_size; /* given to symbols_add(), or read from the file */
+	bool has_given_id;	/* the build id was given: it identifies the file */
+	int32_t pid;		/* the last process that had it mapped; 0: none */
 	int fd;
 	bool failed, loaded, full;
 	struct symtab *table;
-	struct file *newer, *older; /* in used; NULL when it is not there */
+	struct file *newer, *older; /* in `used`; NULL: not in it */
 };
 
 struct symbols {
 	bool live;
 	bool own_vdso;
-	const struct buildids *ids; /* by path; NULL: none are known */
+	const struct buildids *ids; /* by path; NULL: unknown */
 	enum name_style style;
 	struct string_pool *names;
 	struct file **files; /* by number; 0 is unused */
 	uint32_t nr_files, room;
 	uint32_t *slots; /* hash table of numbers; 0: free */
 	size_t slots_mask;
-	struct symbol_cache *answers;
-	struct file used; /* head: older is the one used last */
+	struct symbol_cache *cache;
+	struct file used; /* head: older is the most recently used */
 	uint32_t nr_open, nr_tables;
 	uint64_t table_bytes, seed;
 	char readable[READABLE_MAX];
@@ -77,11 +78,11 @@ struct symbols *symbols_new(bool live, enum name_style style)
 	s->used.newer = s->used.older = &s->used;
 	s->names = string_pool_new(MAX_NAME_BYTES);
 	s->slots = calloc(FIRST_SLOTS, sizeof(*s->slots));
-	s->answers = symbol_cache_new();
+	s->cache = symbol_cache_new();
 	s->slots_mask = FIRST_SLOTS - 1;
 	if (getrandom(&s->seed, sizeof(s->seed), GRND_NONBLOCK) < 0)
-		s->seed = 0; /* early boot: works all the same */
-	if (!s->names || !s->slots || !s->answers) {
+		s->seed = 0; /* early boot: it works all the same */
+	if (!s->names || !s->slots || !s->cache) {
 		symbols_free(s);
 		return NULL;
 	}
@@ -102,7 +103,7 @@ void symbols_free(struct symbols *s)
 	string_pool_free(s->names);
 	free(s->files);
 	free(s->slots);
-	symbol_cache_free(s->answers);
+	symbol_cache_free(s->cache);
 	free(s);
 }
 
@@ -113,7 +114,7 @@ static uint64_t mix(uint64_t hash, uint64_t word)
 	return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-/* Paths are interned: equal ones have one address. */
+/* Paths are interned, so equal ones have the same address. */
 static size_t hash_file(const struct symbols *s, const struct symbols_file *f, const char *path)
 {
 	uint64_t hash = mix(s->seed, (uint64_t)(uintptr_t)path);
@@ -127,7 +128,7 @@ static size_t hash_file(const struct symbols *s, const struct symbols_file *f, c
 
 static bool is_file(const struct file *file, const struct symbols_file *f, const char *path)
 {
-	uint32_t id_size = file->told ? file->build_id_size : 0;
+	uint32_t id_size = file->has_given_id ? file->build_id_size : 0;
 
 	return file->path == path && file->maj == f->maj && file->min == f->min &&
 	       file->inode == f->inode && id_size == f->build_id_size &&
@@ -142,7 +143,7 @@ static struct symbols_file describe(const struct file *file)
 		.min = file->min,
 		.inode = file->inode,
 		.build_id = file->build_id,
-		.build_id_size = file->told ? file->build_id_size : 0,
+		.build_id_size = file->has_given_id ? file->build_id_size : 0,
 	};
 }
 
@@ -186,7 +187,7 @@ static struct file *new_file(struct symbols *s, const struct symbols_file *f, co
 	file->min = f->min;
 	file->inode = f->inode;
 	file->build_id_size = f->build_id_size;
-	file->told = f->build_id_size;
+	file->has_given_id = f->build_id_size;
 	if (f->build_id_size)
 		memcpy(file->build_id, f->build_id, f->build_id_size);
 	else if (s->ids)
@@ -254,10 +255,9 @@ struct string_pool *symbols_names(struct symbols *s)
 void symbols_read_stats(const struct symbols *s, struct symbols_stats *out)
 {
 	*out = (struct symbols_stats){
-		.bytes = s->table_bytes + string_pool_bytes(s->names) +
-			 symbol_cache_bytes(s->answers),
+		.bytes =
+			s->table_bytes + string_pool_bytes(s->names) + symbol_cache_bytes(s->cache),
 		.files = s->nr_files,
-		.open = s->nr_open,
 		.tables = s->nr_tables,
 	};
 }
@@ -291,7 +291,7 @@ static void drop_table(struct symbols *s, struct file *f)
 	f->loaded = false;
 }
 
-/* Drops tables, then descriptors, that were not used for longest, but not those of keep. */
+/* Drops the least recently used tables, then descriptors, but not those of keep. */
 static void shrink(struct symbols *s, const struct file *keep)
 {
 	for (struct file *f = s->used.newer, *newer; f != &s->used; f = newer) {
@@ -316,9 +316,9 @@ static void keep_open(struct symbols *s, struct file *f, int fd)
 {
 	f->fd = fd;
 	s->nr_open++;
-	/* What was answered while it could not be opened is no longer true. */
+	/* Lookups that failed while it could not be opened are obsolete. */
 	if (f->failed)
-		symbol_cache_clear(s->answers);
+		symbol_cache_clear(s->cache);
 	f->failed = false;
 	f->loaded = f->table;
 	use_file(s, f);
@@ -340,7 +340,7 @@ void symbols_open(struct symbols *s, uint32_t file, int32_t pid, uint64_t start,
 		keep_open(s, f, fd);
 }
 
-/* Opens the file where it was, if it is still the same, or a copy of it elsewhere. */
+/* Opens the file at its path, if it is still the same, or a copy of it elsewhere. */
 static int open_again(const struct file *f)
 {
 	bool by_id = f->build_id_size > 0;
@@ -353,7 +353,7 @@ static int open_again(const struct file *f)
 	return debugfile_open_program(f->build_id, f->build_id_size);
 }
 
-/* The path may still lead to the file though its descriptor had to be closed. */
+/* The path may still lead to the file even though its descriptor had to be closed. */
 static bool reopen(struct symbols *s, struct file *f)
 {
 	int fd;
@@ -369,7 +369,7 @@ static bool reopen(struct symbols *s, struct file *f)
 	return fd >= 0;
 }
 
-/* A copy of our own: the kernel maps the same one into all processes of our kind. */
+/* Returns a copy of our own: the kernel maps the same one into all processes of this kind. */
 static char *copy_vdso(size_t *size)
 {
 	unsigned long addr = getauxval(AT_SYSINFO_EHDR);
@@ -410,7 +410,7 @@ int symbols_dup(struct symbols *s, uint32_t file)
 	return fd;
 }
 
-/* A file with this build id and a full table. */
+/* Returns a file with this build id and a full table. */
 static struct file *find_twin(const struct symbols *s, const struct file *of)
 {
 	for (struct file *f = s->used.older; of->build_id_size && f != &s->used; f = f->older)
@@ -420,7 +420,7 @@ static struct file *find_twin(const struct symbols *s, const struct file *of)
 	return NULL;
 }
 
-/* Adds what a stripped file left elsewhere. */
+/* Adds the symbols that a stripped file has left elsewhere. */
 static int add_debug_file(struct symtab *table, const struct file *f, Elf *elf)
 {
 	struct symtab_names names = {.fd = -1, .owned = true};
@@ -468,7 +468,8 @@ static struct symtab *read_table(struct file *f, Elf *elf, const struct symtab_n
 	return table;
 }
 
-/* Opens what names says; another file than the one that was mapped is worse than none. */
+/* Opens the ELF file, unless it is another file than the one that was mapped: no names are better
+ * than wrong ones. */
 static Elf *open_elf(struct file *f, const struct symtab_names *names)
 {
 	Elf *elf = names->memory ? elf_memory(names->memory, names->size)
@@ -524,7 +525,7 @@ static struct symtab *get_table(struct symbols *s, struct file *f)
 {
 	const struct file *twin = get_file(s, f->twin);
 
-	/* The twin may have lost its table: then f reads its own. */
+	/* If the twin has lost its table, f reads its own. */
 	if (!f->loaded || (twin && !twin->table))
 		load(s, f);
 	twin = get_file(s, f->twin);
@@ -538,14 +539,14 @@ static struct symtab *get_table(struct symbols *s, struct file *f)
 static const char *readable(struct symbols *s, char *name)
 {
 	size_t whole = strlen(name), len = strcspn(name, "@"), more = whole - len; /* "@plt" */
-	const char *behind = more ? "@plt" : "";
+	const char *suffix = more ? "@plt" : "";
 
 	name[len] = '\0';
 	len = demangle(name, s->style, s->readable, sizeof(s->readable) - more);
-	memcpy(name + whole - more, behind, more);
+	memcpy(name + whole - more, suffix, more);
 	if (!len)
 		return string_pool_add(s->names, name, whole);
-	memcpy(s->readable + len, behind, more);
+	memcpy(s->readable + len, suffix, more);
 	return string_pool_add(s->names, s->readable, len + more);
 }
 
@@ -558,11 +559,11 @@ bool symbols_find(struct symbols *s, uint32_t file, uint64_t offset, struct symb
 	*out = (struct symbol){0};
 	if (!f)
 		return false;
-	if (!symbol_cache_find(s->answers, file, offset, out)) {
+	if (!symbol_cache_find(s->cache, file, offset, out)) {
 		table = get_table(s, f);
-		name = table ? symtab_find(table, offset, &out->plus) : NULL;
+		name = table ? symtab_find(table, offset, &out->offset) : NULL;
 		out->name = name ? readable(s, name) : NULL;
-		symbol_cache_add(s->answers, file, offset, out);
+		symbol_cache_add(s->cache, file, offset, out);
 	}
 	return out->name;
 }

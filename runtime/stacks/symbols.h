@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Symbols of user space: the files that processes have mapped, and the functions at offsets in
- * them. A file is opened as soon as a process is known to have it mapped, because neither may be
- * there later; its symbols are read at the first question. Descriptors, tables and answers are
- * bounded: what was not used for longest goes first.
- *
- * This header is read by C and by LuaJIT's ffi.cdef: plain declarations only.
+ * User space symbols: the files that processes have mapped, and the functions at offsets in them. A
+ * file is opened as soon as a process is known to have it mapped, because both may be gone later;
+ * its symbols are read by the first lookup. Descriptors, tables and cached lookups are bounded: the
+ * least recently used go first.
  */
 #pragma once
 #include <stdbool.h>
@@ -16,9 +14,9 @@ struct buildids;
 struct string_pool;
 struct symbols;
 
-/* What is known of a mapped file: its inode, or its build id (inode 0). */
+/* Identifies a mapped file: by its inode, or by its build id (then inode is 0). */
 struct symbols_file {
-	const char *path; /* as the process had it, may end in " (deleted)"; or "[vdso]" */
+	const char *path; /* in the process; may end in " (deleted)"; or "[vdso]" */
 	uint32_t maj, min;
 	uint64_t inode;
 	const uint8_t *build_id;
@@ -26,42 +24,45 @@ struct symbols_file {
 };
 
 struct symbol {
-	const char *name; /* NULL: none there. Lives as long as the symbols. */
-	uint64_t plus;	  /* bytes from the function's start to what was asked for */
+	const char *name; /* NULL: unknown. Lives as long as the symbols. */
+	uint64_t offset;  /* from the start of the function */
 };
 
 struct symbols_stats {
 	uint64_t bytes;	 /* of tables and names */
 	uint32_t files;	 /* known */
-	uint32_t open;	 /* descriptors that are kept */
 	uint32_t tables; /* in memory */
 };
 
-/* live: files are opened through the processes that map them, and the kernel's vdso is ours;
- * otherwise only what is known to be the same file is. NULL without memory. */
+/* live: files are opened through the processes that map them, and the kernel's vdso is that of this
+ * process. Otherwise only files that are known to be the same are used. Returns NULL without
+ * memory. */
 struct symbols *symbols_new(bool live, enum name_style style);
 void symbols_free(struct symbols *s);
-/* Files that are told without a build id are those of the list, which outlives this; NULL: none. */
+/* Files without a build id of their own get theirs from this list, which must outlive the symbols;
+ * or NULL. */
 void symbols_expect(struct symbols *s, const struct buildids *ids);
-/* The recording is of the kernel that runs here: its vdso is ours. */
+/* The recording was made on the running kernel, so its vdso is that of this process. */
 void symbols_use_own_vdso(struct symbols *s);
 
-/* The number of the file, the same for the same file; 0: no memory, or there are too many. */
+/* Returns the number of the file, the same for the same file; 0 without memory or if there are too
+ * many. */
 uint32_t symbols_add(struct symbols *s, const struct symbols_file *file);
-/* pid has the file mapped at start..end now: opens it unless it is already. */
+/* pid has the file mapped at start..end now: opens it unless it is open. */
 void symbols_open(struct symbols *s, uint32_t file, int32_t pid, uint64_t start, uint64_t end);
 
-/* A descriptor for the file, which the caller closes; negative where it cannot be opened. */
+/* Returns a descriptor of the file, which the caller closes, or a negative number. */
 int symbols_dup(struct symbols *s, uint32_t file);
 
-/* The function that covers the byte at offset in the file. False, out->name NULL: none is known. */
+/* Finds the function that covers the byte at offset in the file. Returns false and sets out->name
+ * to NULL if none is known. */
 bool symbols_find(struct symbols *s, uint32_t file, uint64_t offset, struct symbol *out);
-/* Path of the file as it was added; NULL for no file. */
+/* Returns the path of the file as it was added; NULL for file 0. */
 const char *symbols_path(const struct symbols *s, uint32_t file);
 
-/* The process that had it mapped last; 0: none is known. */
+/* Returns the last process that had it mapped; 0: unknown. */
 int32_t symbols_pid(const struct symbols *s, uint32_t file);
 
-/* Where the names are kept that live as long as the symbols. */
+/* Returns the pool of names, which live as long as the symbols. */
 struct string_pool *symbols_names(struct symbols *s);
 void symbols_read_stats(const struct symbols *s, struct symbols_stats *out);

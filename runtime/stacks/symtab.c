@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Entries are sorted by address, the bigger of those at one address first, so that the last one
- * that begins before an address is the innermost if it covers it. If it has ended before, then
- * whatever covers the address was open when it began: each entry knows the innermost of these.
+ * Entries are sorted by address, larger ones first if the address is equal. So the last entry that
+ * begins at or before an address is the innermost one, if it covers the address. If it ends before,
+ * whatever covers the address was already open where the entry begins: each entry knows the
+ * innermost of those, its parent.
  */
 #include "stacks/symtab.h"
 
@@ -22,8 +23,8 @@ enum {
 	MAX_SECTIONS = 1 << 16,
 	MAX_ENTRIES = 16 << 20,
 	MAX_FILES = 2,
-	MAX_SOURCES = 2 * MAX_FILES, /* a full table and one for the dynamic linker of each file */
-	MAX_ALIASES = 32,	     /* looked at for the best name */
+	MAX_SOURCES = 2 * MAX_FILES, /* of each file a full table and one for the dynamic linker */
+	MAX_ALIASES = 32,	     /* that are compared to find the best name */
 	MAX_NAME = 8 << 10,
 	MAX_SIZE = (1 << 27) - 1,
 };
@@ -32,14 +33,14 @@ enum rank { GLOBAL, LOCAL, WEAK, LABEL, STUB };
 
 struct entry {
 	uint64_t addr;
-	uint32_t size : 27; /* 0 until symtab_finish(): up to whatever comes next */
+	uint32_t size : 27; /* 0 until symtab_finish(): up to the next entry */
 	uint32_t source : 2;
 	uint32_t rank : 3;
-	uint32_t name; /* offset in the source's strings */
+	uint32_t name; /* offset in the strings of its source */
 };
 
-/* Strings of one table. Of the full tables they are before those of the others: what both have is
- * taken from the full ones, which have more names. */
+/* The strings of one table. The sources of full tables come first: symbols in both kinds of tables
+ * are taken from the full ones, which have more. */
 struct source {
 	int fd;
 	const char *memory;
@@ -60,15 +61,16 @@ struct symtab {
 	struct source sources[MAX_SOURCES];
 	struct symtab_names files[MAX_FILES];
 	uint32_t nr_segments, nr_files;
-	uint32_t nr_entries, room, nr_sections;
+	uint32_t nr_entries, nr_sections;
 	uint64_t base; /* address of the first segment */
 	struct entry *entries;
-	uint32_t *parents;	/* of each entry the innermost that is open where it begins */
-	struct range *sections; /* executable, while loading: they end functions without size */
-	char name[2][MAX_NAME]; /* the best so far, and the one compared with it */
+	uint32_t *parents; /* for each entry the innermost one that is open where it begins */
+	struct range
+		*sections; /* executable ones, while loading: they end functions without size */
+	char name[2][MAX_NAME]; /* the best one so far, and the one that it is compared with */
 };
 
-/* Address of the first segment, from which on debug files of relocated libraries differ. */
+/* Gets the address of the first segment. Debug files of relocated libraries have another one. */
 static bool first_address(Elf *elf, uint64_t *addr)
 {
 	size_t count;
@@ -132,7 +134,7 @@ uint64_t symtab_bytes(const struct symtab *t)
 	return bytes;
 }
 
-/* Executable ranges of elf's sections by number; others are empty. */
+/* Returns the executable ranges of elf's sections by number; others are empty. */
 static struct range *read_sections(Elf *elf, size_t *count)
 {
 	struct range *ranges;
@@ -162,7 +164,8 @@ static enum rank rank_of(const GElf_Sym *sym)
 	}
 }
 
-/* ARM's and RISC-V's local labels say what kind of code follows, they name nothing. */
+/* Returns whether the machine's local labels (ARM, RISC-V) only mark the kind of code that
+ * follows. */
 static bool has_mapping_labels(Elf *elf)
 {
 	GElf_Ehdr eh;
@@ -171,7 +174,7 @@ static bool has_mapping_labels(Elf *elf)
 	       (eh.e_machine == EM_ARM || eh.e_machine == EM_AARCH64 || eh.e_machine == EM_RISCV);
 }
 
-/* Whether a symbol names code of its section. */
+/* Returns whether a symbol names code of its section. */
 static bool is_code(const GElf_Sym *sym, const struct range *section, bool mapping_labels)
 {
 	int type = GELF_ST_TYPE(sym->st_info);
@@ -244,7 +247,7 @@ static int add_stubs(struct symtab *t, Elf *elf, Elf_Scn *dynsym, uint32_t sourc
 	return ret;
 }
 
-/* The first table of this type in elf, if there is one. */
+/* Adds the first table of this type in elf, if there is one. */
 static int add_tables(struct symtab *t, Elf *elf, uint32_t type, const struct symtab_names *names,
 		      const struct range *sections, size_t nr_sections, uint64_t shift)
 {
@@ -341,8 +344,8 @@ static uint64_t end_of(const struct entry *e)
 	return e->addr + e->size;
 }
 
-/* Ends the functions without size that were kept since number first: at next, or where their
- * section ends. */
+/* Ends the functions without size that were kept since entry `first`: at next, or at the end of
+ * their section. */
 static void close_open(struct symtab *t, uint32_t first, uint64_t next, uint32_t *section)
 {
 	for (uint32_t i = first; i < t->nr_entries; i++) {
@@ -357,7 +360,7 @@ static void close_open(struct symtab *t, uint32_t first, uint64_t next, uint32_t
 	}
 }
 
-/* The same function in a later source. */
+/* Returns whether the entry is the same function in a later source. */
 static bool is_repeated(const struct symtab *t, const struct entry *e)
 {
 	const struct entry *last = t->nr_entries ? &t->entries[t->nr_entries - 1] : NULL;
@@ -366,8 +369,8 @@ static bool is_repeated(const struct symtab *t, const struct entry *e)
 }
 
 /*
- * Drops what is there twice and labels inside of functions, ends functions that have no size at
- * the next one, and finds the parents. open: the first of those without size at the last address.
+ * Drops duplicates and labels inside of functions, ends functions without size at the next one, and
+ * finds the parents. open: the first of those without size at the last address.
  */
 static void arrange(struct symtab *t, uint32_t count)
 {
@@ -416,7 +419,7 @@ int symtab_finish(struct symtab *t)
 	return 0;
 }
 
-/* Executable segments first: the last page of another may be mapped with them. */
+/* Executable segments first: the last page of another segment may be mapped with them. */
 static bool find_address(const struct symtab *t, uint64_t file_offset, uint64_t *addr)
 {
 	bool found = false;
@@ -435,7 +438,7 @@ static bool find_address(const struct symtab *t, uint64_t file_offset, uint64_t 
 	return found;
 }
 
-/* Number of the innermost entry that covers addr, the last of its aliases. */
+/* Returns the number of the innermost entry that covers addr, the last one of its aliases. */
 static uint32_t find_entry(const struct symtab *t, uint64_t addr)
 {
 	uint32_t low = 0, high = t->nr_entries;
@@ -456,7 +459,7 @@ static uint32_t find_entry(const struct symtab *t, uint64_t addr)
 	return low;
 }
 
-/* Reads a name; "" where the file lies about it. */
+/* Reads a name; "" if the file is malformed. */
 static void read_name(const struct symtab *t, const struct entry *e, char *name)
 {
 	const struct source *s = &t->sources[e->source];
@@ -468,7 +471,7 @@ static void read_name(const struct symtab *t, const struct entry *e, char *name)
 		memcpy(name, s->memory + s->offset + e->name, size);
 		n = (ssize_t)size;
 	} else {
-		/* Most names are short, and so is a read that ends early. */
+		/* Most names are short: one short read is enough. */
 		size_t first = size < 256 ? size : 256;
 
 		n = pread(s->fd, name, first, (off_t)(s->offset + e->name));
@@ -478,7 +481,8 @@ static void read_name(const struct symtab *t, const struct entry *e, char *name)
 	name[n > 0 ? n : 0] = '\0';
 }
 
-/* Of names of one rank perf takes that with fewer underscores in front, then the longest. */
+/* Among names of the same rank perf takes the one with fewer leading underscores, then the
+ * longest. */
 static int compare_names(const char *a, const char *b)
 {
 	size_t under_a = strspn(a, "_"), under_b = strspn(b, "_");
@@ -493,8 +497,7 @@ static int compare_names(const char *a, const char *b)
 	return strcmp(a, b);
 }
 
-/* The best name among entry number i and its aliases before it, without the version that may stand
- * behind an '@'. */
+/* Returns the best name of entry i and the aliases before it, without a version after '@'. */
 static char *best_name(struct symtab *t, uint32_t i)
 {
 	const struct entry *best = &t->entries[i], *e = best;
@@ -519,7 +522,7 @@ static char *best_name(struct symtab *t, uint32_t i)
 	return t->name[kept][0] ? t->name[kept] : NULL;
 }
 
-char *symtab_find(struct symtab *t, uint64_t file_offset, uint64_t *plus)
+char *symtab_find(struct symtab *t, uint64_t file_offset, uint64_t *offset)
 {
 	uint64_t addr = 0;
 	uint32_t i;
@@ -529,6 +532,6 @@ char *symtab_find(struct symtab *t, uint64_t file_offset, uint64_t *plus)
 	i = find_entry(t, addr);
 	if (i == NONE)
 		return NULL;
-	*plus = addr - t->entries[i].addr;
+	*offset = addr - t->entries[i].addr;
 	return best_name(t, i);
 }

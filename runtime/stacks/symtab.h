@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The functions of one ELF file, by the addresses it was linked for. Names stay in the file and
- * are read when asked for: a table takes 20 bytes for a function whatever its name is.
+ * The functions of an ELF file, by the addresses it was linked for. Names stay in the file and are
+ * read on demand: a function takes 20 bytes whatever its name.
  */
 #pragma once
 #include <stdbool.h>
@@ -11,7 +11,7 @@
 
 struct symtab;
 
-/* Where names are read from: a file descriptor, or memory (fd < 0). */
+/* The source of names: a file descriptor, or memory (fd < 0). */
 struct symtab_names {
 	int fd;
 	bool owned; /* symtab_free() closes the descriptor, or frees the memory */
@@ -19,20 +19,20 @@ struct symtab_names {
 	size_t size;
 };
 
-/* A table with the segments of elf, without functions yet. NULL without memory. */
+/* Returns a table with the segments of elf, but no functions yet; NULL without memory. */
 struct symtab *symtab_new(Elf *elf);
 void symtab_free(struct symtab *t);
 
-/* Adds the functions of elf, which is the file itself or one with its debug information: up to
- * two. 1: it has a full table, 0: at most one for the dynamic linker; negative: no memory. Takes
- * over what names says it may, in any case. */
+/* Adds the functions of elf, the file itself or its debug file; at most two files. Returns 1 if it
+ * has a full table, 0 if it has at most one for the dynamic linker, or a negative errno without
+ * memory. Takes over names if it is `owned`, in any case. */
 int symtab_add(struct symtab *t, Elf *elf, const struct symtab_names *names);
 /* To be called once, after the last symtab_add(). */
 int symtab_finish(struct symtab *t);
 
 uint64_t symtab_bytes(const struct symtab *t);
 
-/* The function that covers the byte at this offset in the file, the innermost one. Its name, with
- * "@plt" for a stub, is the caller's until the next call; plus is how far behind its start the byte
- * is. NULL: none does. */
-char *symtab_find(struct symtab *t, uint64_t file_offset, uint64_t *plus);
+/* Finds the innermost function that covers the byte at this offset in the file. Returns its name,
+ * with "@plt" for a stub, and the byte's offset from its start; NULL if there is none. The caller
+ * may change the name, which is valid until the next call. */
+char *symtab_find(struct symtab *t, uint64_t file_offset, uint64_t *offset);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Tables are per file, whatever processes map it; those of many files, or big ones, are forgotten
- * all at once. Where a program made its code itself there is no table: such code has frame pointers
- * or cannot be unwound.
+ * Tables belong to files, whatever processes map them. If there are many or large ones, they are
+ * all forgotten at once. Code that a program compiled for itself has no table: it can be unwound
+ * only with frame pointers.
  */
 #include "stacks/unwind.h"
 
@@ -17,10 +17,10 @@
 #include "stacks/symbols.h"
 
 enum {
-	MAX_DEPTH = 127, /* of the user half, as the kernel's own */
+	MAX_DEPTH = 127, /* of the user half; the kernel's limit is the same */
 	MAX_CHAIN = 512,
-	MAX_COUNT = 5, /* words of an event's own READ */
-	CHAIN_WORDS = 1024 * (MAX_COUNT + 2 + MAX_CHAIN + MAX_DEPTH), /* of a batch, at most */
+	MAX_COUNT = 5, /* words of the READ part with an event's own count */
+	CHAIN_WORDS = BATCH_MAX * (MAX_COUNT + 2 + MAX_CHAIN + MAX_DEPTH), /* per batch, at most */
 	MAX_FILES = 128,
 	MAX_BYTES = 256 << 20,
 	REGISTERS_32 = 1, /* PERF_SAMPLE_REGS_ABI_32 */
@@ -31,7 +31,7 @@ enum {
 
 struct file {
 	bool tried;
-	struct cfi *cfi; /* NULL: cannot be read */
+	struct cfi *cfi; /* NULL: not readable */
 };
 
 struct unwind {
@@ -46,10 +46,10 @@ struct unwind {
 
 /* The copy of a stack. */
 struct dump {
-	struct cfi_memory memory; /* first: what the readers get */
+	struct cfi_memory memory; /* first: passed to the readers */
 	const uint8_t *bytes;
 	uint64_t start, size;
-	bool was_short; /* something was asked for behind its end */
+	bool was_short; /* something beyond its end was read */
 };
 
 struct unwind *unwind_new(struct symbols *symbols, struct maps *maps)
@@ -88,7 +88,7 @@ void unwind_free(struct unwind *u)
 	free(u);
 }
 
-/* perf's numbers of the registers, in the order of DWARF's. */
+/* perf's numbers of the registers, in DWARF's order. */
 static const uint8_t perf_numbers[CFI_REGISTERS] = {0,	3,  2,	1,  4,	5,  6,	7, 16,
 						    17, 18, 19, 20, 21, 22, 23, 8};
 
@@ -123,7 +123,8 @@ static bool read_dump(const struct cfi_memory *m, uint64_t addr, uint64_t *word)
 	return true;
 }
 
-/* False: there are none, as of a kernel thread, or not those of a 64-bit program. */
+/* Returns false if there are none, as for a kernel thread, or if they are not those of a 64-bit
+ * program. */
 static bool read_registers(struct unwind *u, const struct perf_event_attr *attr,
 			   const uint64_t *words, uint32_t nr, struct cfi_frame *frame)
 {
@@ -148,7 +149,7 @@ static bool read_registers(struct unwind *u, const struct perf_event_attr *attr,
 	return frame->known >> CFI_PC & 1 && frame->known >> CFI_SP & 1;
 }
 
-/* How much is asked for, so many bytes, how many of them were there to copy; or 0. */
+/* The part has the size asked for, the bytes, and how many of them were copied; or 0. */
 static void read_copy(const struct perf_event_attr *attr, const uint64_t *words, uint32_t nr,
 		      struct dump *dump)
 {
@@ -188,12 +189,13 @@ static struct cfi *get_cfi(struct unwind *u, uint32_t number)
 	return f->cfi;
 }
 
-/* The frame pointer leads to the caller's, and behind that is where the function returns to. */
+/* The frame pointer points to the caller's frame pointer, which is followed by the return
+ * address. */
 static enum cfi_result follow_pointer(struct cfi_frame *f, const struct dump *d)
 {
 	uint64_t pointer = f->reg[CFI_BP], old_sp = f->reg[CFI_SP], saved, pc;
 
-	/* The ABI's mark of a program's first frame. */
+	/* the ABI's mark of the first frame of a program */
 	if (f->known >> CFI_BP & 1 && !pointer)
 		return CFI_OUTERMOST;
 	if (!(f->known >> CFI_BP & 1) || pointer < old_sp)
@@ -208,7 +210,7 @@ static enum cfi_result follow_pointer(struct cfi_frame *f, const struct dump *d)
 	return CFI_CALLER;
 }
 
-/* back: whether the address is one to return to. */
+/* back: whether the address is a return address. */
 static enum cfi_result step(struct unwind *u, uint32_t space, bool back, struct cfi_frame *frame,
 			    struct dump *dump, bool *is_signal)
 {
@@ -225,12 +227,12 @@ static enum cfi_result step(struct unwind *u, uint32_t space, bool back, struct 
 	return result == CFI_UNKNOWN ? follow_pointer(frame, dump) : result;
 }
 
-/* Writes the addresses, innermost first; returns how many. */
+/* Writes the addresses, innermost first. Returns how many. */
 static uint32_t walk(struct unwind *u, uint32_t space, struct cfi_frame *frame, struct dump *dump,
 		     uint64_t *out)
 {
 	enum cfi_result result = CFI_CALLER;
-	bool is_signal = true; /* the innermost frame was interrupted too */
+	bool is_signal = true; /* the innermost frame was interrupted, too */
 	uint32_t n = 0;
 
 	while (result == CFI_CALLER && n < MAX_DEPTH) {
@@ -244,7 +246,7 @@ static uint32_t walk(struct unwind *u, uint32_t space, struct cfi_frame *frame, 
 		}
 		out[n++] = pc;
 		result = step(u, space, !is_signal, frame, dump, &is_signal);
-		/* Only the innermost may have a frame of no size; none lies below another. */
+		/* Only the innermost frame may have size 0, and no frame lies below another. */
 		if (result == CFI_CALLER && frame->reg[CFI_SP] <= sp)
 			result = CFI_UNKNOWN;
 	}
@@ -266,7 +268,7 @@ void unwind_event(struct unwind *u, const struct perf_event_attr *attr, const ui
 	    CHAIN_WORDS - u->used_words < MAX_COUNT + nr + 2 + MAX_DEPTH ||
 	    !read_registers(u, attr, sample, size, &frame))
 		return;
-	/* session_own_count() looks for it in front of the chain. */
+	/* session_own_count() expects it before the chain. */
 	if (attr->sample_type & PERF_SAMPLE_READ)
 		for (const uint64_t *w = sample_read_before(attr, ev->chain); w < ev->chain; w++)
 			*words++ = *w;

@@ -4,21 +4,6 @@ local catalog = require 'bindings.select.catalog'
 local glob = require 'lib.glob'
 local tables = require 'lib.table'
 
---- Everything that -e takes here.
-local function entries()
-  local tracepoints, message = catalog.tracepoints()
-  local all = {}
-  for _, name in ipairs(tracepoints or {}) do
-    all[#all + 1] = { name = name, kind = 'tracepoint' }
-  end
-  for _, list in ipairs { catalog.perf_events(), catalog.records(), catalog.probes() } do
-    for _, entry in ipairs(list) do
-      all[#all + 1] = entry
-    end
-  end
-  return all, message
-end
-
 return {
   summary = 'List the events that can be traced here',
   description = [=[
@@ -44,7 +29,7 @@ stand alone on their lines; the other events have their kind behind them.
   },
 
   start = function(opt, out)
-    local all, message = entries()
+    local all, message = catalog.machine():entries()
     local wanted, found = glob.matcher(opt.pattern or ''), {}
     if message then out:warn(message) end
     for _, entry in ipairs(all) do

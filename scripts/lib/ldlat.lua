@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Sampled memory accesses: how long they took, in cycles, by where the data were.
 local datasrc = require 'lib.datasrc'
+local frame = require 'lib.frame'
 local native = require 'bindings.base.native'
 local tables = require 'lib.table'
 
@@ -84,8 +85,7 @@ function ldlat.start(settings, opt, out, session)
       if cycles > than then out:print_event(ev) end
     end,
     describe = function(ev)
-      local frame = session.address(ev, ev._ip)
-      local place = frame and frame.symbol and ('%s+0x%x'):format(frame.symbol, frame.plus) or ('%016x'):format(ev._ip)
+      local place = frame.text(session.address(ev, ev._ip), ev._ip)
       return ('%s: DATA %x ADDR %016x PHYS %016x latency %d cycles %s RIP %s'):format(settings.name, ev._data_src,
         ev._addr, ev._phys_addr, ev._weight, datasrc.text(ev._data_src), place)
     end,

@@ -10,7 +10,8 @@ local sys = require 'bindings.base.sys'
 
 local threads = {}
 
-threads.MAX = sys.PID_END
+threads.MAX = sys.PIDS_MAX
+threads.MAX_CPUS = sys.CPUS_MAX
 
 local NEW = 'sched:sched_wakeup_new'
 
@@ -41,7 +42,7 @@ function threads.new(session, opt, only_ours)
     for _, field in ipairs { ... } do
       for _, tid in ipairs(opt.tids) do terms[#terms + 1] = ('%s == %d'):format(field, tid) end
     end
-    return '(' .. table.concat(terms, ' || ') .. ')'
+    return table.concat(terms, ' || ')
   end
 
   function self.born(ev)

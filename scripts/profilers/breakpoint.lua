@@ -3,6 +3,7 @@
 --- written in several ways, and because of what --filter is not for.
 local counter = require 'lib.counter'
 local flamegraph = require 'lib.flamegraph'
+local frame = require 'lib.frame'
 local registers = require 'lib.registers'
 local stores = require 'lib.stores'
 
@@ -88,10 +89,7 @@ it is not after a loss, nor with -C, -t, --exclude-kernel and the like, which le
     if is_wanted then opt.exit_n = nil end -- it is for those that pass
     local shown, found, data -- the event that is printed, and what is known of it
 
-    local function ip_of(ev)
-      local frame = session.address(ev, ev._ip)
-      return frame and frame.symbol and ('%s+0x%x'):format(frame.symbol, frame.plus) or ('%016x'):format(ev._ip)
-    end
+    local function ip_of(ev) return frame.text(session.address(ev, ev._ip), ev._ip) end
     local function show(ev)
       local place = by_event[ev._event]
       if seen and place.written then found, data = seen:see(ev, session.registers(ev, 'regs_intr'), place.written) end

@@ -3,30 +3,14 @@
 --- most profilers because these are two tables, with details or without, of what one event says.
 local native = require 'bindings.base.native'
 local tables = require 'lib.table'
+local task_filter = require 'lib.task_filter'
 local threads = require 'lib.threads'
 local unreported = require 'lib.unreported'
 
-local MAX_CPU = 4096
+local MAX_CPU = threads.MAX_CPUS
 local MAX_ROWS = 65536
 
 local function ms(ns) return ('%.1fms'):format(ns / 1e6) end
-
---- "1-9,120" as a filter of one field, and as a set.
-local function priorities(text)
-  local terms, set = {}, {}
-  for part in text:gmatch '[^,]+' do
-    local first, last = part:match '^(%d+)%-?(%d*)$'
-    local from, to = tonumber(first), tonumber(last ~= '' and last or first)
-    if not first or to < from or to > 139 then
-      return nil, ("--prio: '%s' is none of 0 to 139, nor a range"):format(part)
-    end
-    terms[#terms + 1] = ('(FIELD >= %d && FIELD <= %d)'):format(from, to)
-    for prio = from, to do set[prio] = true end
-  end
-  if #terms == 0 then return nil, '--prio needs priorities, such as 0-99' end
-  local filter = table.concat(terms, ' || ')
-  return { filter = filter:gsub('FIELD', 'prev_prio') .. ' || ' .. filter:gsub('FIELD', 'next_prio'), set = set }
-end
 
 --- The tasks of each CPU, or the CPUs of each thread: one line of text for each group.
 local function print_text(out, cells, by_thread, opt, name_of)
@@ -100,7 +84,7 @@ What runs when an interval ends is counted up to there. JSON and CSV have a row 
     local prio
     if opt.prio then
       local problem
-      prio, problem = priorities(opt.prio)
+      prio, problem = task_filter.priorities(opt.prio)
       if not prio then return nil, problem end
       if opt.filter then return nil, 'either --filter or --prio can be given' end
     end
@@ -112,7 +96,7 @@ What runs when an interval ends is counted up to there. JSON and CSV have a row 
     local names = {} -- by CPU, of who runs, with --only-comm
     local keys = native.keys(2, MAX_ROWS)
     local sums, runs, longest = native.numbers(MAX_ROWS + 1), native.numbers(MAX_ROWS + 1), native.numbers(MAX_ROWS + 1)
-    local only_comm, set = opt.only_comm, prio and prio.set
+    local only_comm, has_prio = opt.only_comm, prio and prio.has
     -- With a filter of the user's nobody knows who runs between two switches that it lets through.
     local sees_all = not opt.filter
     local from_start = sees_all and not opt.input
@@ -143,11 +127,11 @@ What runs when an interval ends is counted up to there. JSON and CSV have a row 
       elseif from == 0 and from_start then
         current[cpu] = pid + 1 -- the first switch since the start
       end
-      if current[cpu] == pid + 1 and (not set or set[ev.prev_prio]) then
+      if current[cpu] == pid + 1 and (not has_prio or has_prio(ev.prev_prio)) then
         credit(cpu, pid, only_comm and ev.prev_comm, ev._time - from, 1)
       end
       current[cpu], since[cpu] = ev.next_pid + 1, ev._time
-      if set and not set[ev.next_prio] then current[cpu] = 0 end
+      if has_prio and not has_prio(ev.next_prio) then current[cpu] = 0 end
       if only_comm then names[cpu] = ev.next_comm end
     end
 
@@ -203,10 +187,9 @@ What runs when an interval ends is counted up to there. JSON and CSV have a row 
       end
     end
 
-    local filter, named = prio and prio.filter or opt.filter, ours.filter('prev_pid', 'next_pid')
-    filter = filter and named and ('(%s) && %s'):format(filter, named) or filter or named
+    local filter = prio and prio.text 'prev_prio' .. ' || ' .. prio.text 'next_prio' or opt.filter
     return ours.follow {
-      [filter and ('sched:sched_switch/"%s"/'):format(filter:gsub('["\\]', '\\%0')) or 'sched:sched_switch'] = switch,
+      [task_filter.select('sched:sched_switch', filter, ours.filter('prev_pid', 'next_pid'))] = switch,
       lost = function(gap)
         for cpu = gap.cpu or 0, gap.cpu or MAX_CPU - 1 do
           if cpu < MAX_CPU then known_from[cpu] = math.max(known_from[cpu], gap.to) end

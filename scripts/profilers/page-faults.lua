@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Page faults, one line each: the address that was touched and the instruction that did.
 local flamegraph = require 'lib.flamegraph'
+local frame = require 'lib.frame'
 local registers = require 'lib.registers'
 
 return {
@@ -18,10 +19,8 @@ return {
     local flame = flamegraph.new(opt, session, out, { title = 'page faults', unit = 'faults' })
     local with_registers = opt.call_graph and not opt.input and not flame
     local function describe(ev)
-      local frame = session.address(ev, ev._ip)
-      local ip = frame and frame.symbol and ('%s+0x%x'):format(frame.symbol, frame.plus)
       local values = with_registers and session.registers(ev)
-      return ('page-fault: addr %016x ip %s'):format(ev._addr, ip or ('%016x'):format(ev._ip)),
+      return ('page-fault: addr %016x ip %s'):format(ev._addr, frame.text(session.address(ev, ev._ip), ev._ip)),
         values and registers.block(values), 'of user space'
     end
     local fault = session.event {

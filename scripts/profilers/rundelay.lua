@@ -2,6 +2,7 @@
 --- How long tasks that could run wait for a CPU.
 local delay = require 'lib.delay'
 local relation = require 'lib.relation'
+local task_filter = require 'lib.task_filter'
 local threads = require 'lib.threads'
 local unreported = require 'lib.unreported'
 
@@ -17,16 +18,8 @@ local ROLES = {
   { ['sched:sched_switch'] = 'next_' },
 }
 
---- A filter for tasks of these names.
-local function name_filter(names, field)
-  local terms = {}
-  for name in names:gmatch '[^,]+' do
-    terms[#terms + 1] = ('%s %s "%s"'):format(field, name:find '[*?[]' and '~' or '==', name)
-  end
-  return '(' .. table.concat(terms, ' || ') .. ')'
-end
-
 --- Sets the keys and filters of the four events.
+---@param names? TaskFilter
 local function set_up(found, names, ours, session)
   local seen = 0
   for i, stage in ipairs(found.stages) do
@@ -34,16 +27,14 @@ local function set_up(found, names, ours, session)
       local prefix = ROLES[i] and ROLES[i][event.name]
       if not prefix then return nil, ('%s of -e number %d takes no part: add untraced'):format(event.name, i) end
       seen = seen + 1
-      local terms = {}
-      if names then terms[#terms + 1] = name_filter(names, prefix .. 'comm') end
-      if not names then terms[#terms + 1] = ours.filter(prefix .. 'pid') end
+      local tasks, stopped = names and names.text(prefix .. 'comm') or ours.filter(prefix .. 'pid'), nil
       if prefix == 'prev_' then
         -- It could go on but does not run: because it yields or its time is over, or because it is preempted.
-        terms[#terms + 1] = ('(prev_state == 0 || prev_state == %d)'):format(session.preempted_state(event))
-        if #terms == 1 then terms[2] = 'prev_pid > 0' end
+        stopped = ('prev_state == 0 || prev_state == %d'):format(session.preempted_state(event))
+        tasks = tasks or 'prev_pid > 0'
       end
       event.attrs.key = prefix .. 'pid'
-      event.filter = #terms > 0 and table.concat(terms, ' && ') or nil
+      event.filter = task_filter.all(tasks, stopped)
     end
   end
   if seen == 4 then return true end
@@ -98,8 +89,12 @@ tasks. --detail=samecpu shows the events of the CPU that the task waits for, whe
     opt.key = opt.key or 'pid'
     local found, message = relation.events(opt)
     if not found then return nil, message end
-    local ok
-    ok, message = set_up(found, opt.filter, ours, session)
+    local names, ok
+    if opt.filter then
+      names, message = task_filter.names(opt.filter)
+      if not names then return nil, message end
+    end
+    ok, message = set_up(found, names, ours, session)
     if not ok then return nil, message end
     found.key = 'pid'
     if session.named_threads and not opt.filter then found.has = ours.has end

@@ -3,9 +3,10 @@
 local flamegraph = require 'lib.flamegraph'
 local native = require 'bindings.base.native'
 local tables = require 'lib.table'
+local task_filter = require 'lib.task_filter'
 local threads = require 'lib.threads'
 
-local MAX_CPU = 8192
+local MAX_CPU = threads.MAX_CPUS
 
 --- For each CPU a number that those that share its cache of this level have too; 0 where nobody knows.
 local function cache_numbers(session, level)
@@ -77,10 +78,8 @@ cache, and the L2 cache, as this machine's sysfs tells, or the recording. --deta
       })
       total, same_llc, same_l2 = 0, 0, 0
     end
-    local filter, named = opt.filter, ours.filter 'pid'
-    filter = filter and named and ('(%s) && %s'):format(filter, named) or filter or named
     return ours.follow {
-      ['sched:sched_migrate_task' .. (filter and ('/"%s"/'):format(filter:gsub('["\\]', '\\%0')) or '')] = migrate,
+      [task_filter.select('sched:sched_migrate_task', opt.filter, ours.filter 'pid')] = migrate,
       interval = report,
       stop = function()
         report()

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Locked accesses that cross a cache line, by CPU or thread, and where some of them are.
 local figures = require 'lib.ratios'
+local frame = require 'lib.frame'
 local native = require 'bindings.base.native'
 local tables = require 'lib.table'
 
@@ -28,23 +29,20 @@ local function sample(handlers, name, opt, out, session)
     { name = 'mode', title = 'MODE', align = 'left' },
   })
 
-  local function mode_of(frame)
-    local half = frame and frame.in_kernel and 'kernel' or 'user'
+  local function mode_of(found)
+    local half = found and found.in_kernel and 'kernel' or 'user'
     return (opt.exclude_host and 'guest-' or 'host-') .. half
   end
-  local function place_of(ev, frame)
-    return frame and frame.symbol and ('%s+0x%x'):format(frame.symbol, frame.plus) or ('%016x'):format(ev._ip)
-  end
   handlers[event] = function(ev)
-    local frame = session.address(ev, ev._ip)
+    local found = session.address(ev, ev._ip)
     local id = keys.id(ev._ip, ev._pid)
     samples[id] = samples[id] + 1
-    places[id] = places[id] or { sampled_rip = place_of(ev, frame), mode = mode_of(frame) }
+    places[id] = places[id] or { sampled_rip = frame.text(found, ev._ip), mode = mode_of(found) }
     if lines then out:print_event(ev) end
   end
   function handlers.describe(ev)
-    local frame = session.address(ev, ev._ip)
-    return ('split-lock: %d %s ip %s'):format(tonumber(ev._period), mode_of(frame), place_of(ev, frame))
+    local found = session.address(ev, ev._ip)
+    return ('split-lock: %d %s ip %s'):format(tonumber(ev._period), mode_of(found), frame.text(found, ev._ip))
   end
   local function report()
     local rows = {}

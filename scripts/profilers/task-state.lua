@@ -2,9 +2,9 @@
 --- How long tasks are in each of their states. It is longer than most profilers because who is looked at
 --- decides which events are opened and what the kernel may leave out of them.
 local flamegraph = require 'lib.flamegraph'
-local glob = require 'lib.glob'
 local native = require 'bindings.base.native'
 local tables = require 'lib.table'
+local task_filter = require 'lib.task_filter'
 local threads = require 'lib.threads'
 local unreported = require 'lib.unreported'
 
@@ -22,45 +22,18 @@ local OF_BIT = { [0] = QUEUED, [1] = 2, [2] = 3, [4] = 4, [8] = 5, [128] = 6, [1
 local of_bits = native.numbers(256)
 for bits, state in pairs(OF_BIT) do of_bits[bits] = state end
 
---- A filter of the kernel for a list of names, which may have * and ?: `field` is one of them.
-local function name_filter(field, names)
-  local terms = {}
-  for name in names:gmatch '[^,]+' do
-    if name:find '["\\]' then return nil, ("a name with a quote or a backslash: %s"):format(name) end
-    terms[#terms + 1] = ('%s %s "%s"'):format(field, name:find '[*?[]' and '~' or '==', name)
-  end
-  if #terms == 0 then return nil, '--filter needs names of tasks, such as java,python*' end
-  return '(' .. table.concat(terms, ' || ') .. ')'
-end
-
---- Whether such a filter lets a name through; nil: there is none, and all pass.
-local function is_named(comm, names)
-  if not names then return true end
-  for name in names:gmatch '[^,]+' do
-    if comm:match(glob.pattern(name)) then return true end
-  end
-end
-
---- Filters for the fields that name the task of an event, and for the states that are asked for: a
---- function(field, with_states) that gives "/filter/", or nil and what is wrong.
-local function selection(opt, ours)
+--- Filters for the fields that name the task of an event, and for the states that are asked for.
+---@param names? TaskFilter
+---@return fun(event: string, field: string, with_states: boolean): string selector of the event
+---@return boolean some states are not asked for
+local function selection(opt, names, ours)
   local states = {}
   if opt.interruptible then states[1] = 'prev_state == 1' end
   if opt.uninterruptible then states[#states + 1] = 'prev_state == 2 || prev_state == 130' end
-  local only = #states > 0 and '(' .. table.concat(states, ' || ') .. ')' or nil
-  if opt.filter then
-    local _, problem = name_filter('comm', opt.filter)
-    if problem then return nil, problem end
-  end
-  return function(field, with_states)
-    local parts = {}
-    if with_states then parts[1] = only end
-    if opt.filter then
-      parts[#parts + 1] = name_filter(field .. 'comm', opt.filter)
-    else
-      parts[#parts + 1] = ours.filter(field .. 'pid')
-    end
-    return #parts > 0 and '/' .. table.concat(parts, ' && ') .. '/' or ''
+  local only = #states > 0 and table.concat(states, ' || ') or nil
+  return function(event, field, with_states)
+    return task_filter.select(event, with_states and only or nil,
+      names and names.text(field .. 'comm') or ours.filter(field .. 'pid'))
   end, only ~= nil
 end
 
@@ -105,8 +78,12 @@ takes names of tasks: java,python*. New threads and children of -p and of a work
 
   start = function(opt, out, session)
     local ours = threads.new(session, opt, not (opt.than or opt.filter))
-    local filter_of, only_sleep = selection(opt, ours)
-    if not filter_of then return nil, only_sleep end
+    local names, message
+    if opt.filter then
+      names, message = task_filter.names(opt.filter)
+      if not names then return nil, message end
+    end
+    local select_tasks, only_sleep = selection(opt, names, ours)
     local is_ours, slept = ours.has, { [2] = opt.interruptible, [3] = opt.uninterruptible }
     local state, since = native.numbers(threads.MAX), native.numbers(threads.MAX)
     local known_from, dropped = 0, 0 -- what began before the end of a hole is not known
@@ -216,7 +193,7 @@ takes names of tasks: java,python*. New threads and children of -p and of a work
         local file = io.open(('/proc/%d/stat'):format(tid))
         local comm, letter = (file and file:read '*a' or ''):match '%((.*)%) (%a)'
         if file then file:close() end
-        if comm and not is_named(comm, opt.filter) then letter = nil end
+        if comm and names and not names.has(comm) then letter = nil end
         if letter == 'R' and not only_sleep then state[tid] = RUNNABLE end
         for what = 2, QUEUED - 1 do
           if NAMES[what] == letter and (not only_sleep or slept[what]) then state[tid] = what end
@@ -232,20 +209,21 @@ takes names of tasks: java,python*. New threads and children of -p and of a work
       end
     end
 
-    local handlers = { ['sched:sched_wakeup' .. filter_of('', false)] = wakeup }
+    local handlers = { [select_tasks('sched:sched_wakeup', '', false)] = wakeup }
     if session.supports 'sched:sched_wakeup_new' then -- a recording may do without
-      handlers['sched:sched_wakeup_new' .. filter_of('', false)] = wakeup_new
+      handlers[select_tasks('sched:sched_wakeup_new', '', false)] = wakeup_new
     end
-    local outgoing, incoming = filter_of('prev_', true), filter_of('next_', false)
-    if only_sleep or outgoing ~= '' then
-      handlers['sched:sched_switch' .. outgoing] = function(ev)
+    local switch = 'sched:sched_switch'
+    local outgoing, incoming = select_tasks(switch, 'prev_', true), select_tasks(switch, 'next_', false)
+    if outgoing ~= switch then
+      handlers[outgoing] = function(ev)
         leaves(ev.prev_pid, tonumber(ev:u64 'prev_state'), ev)
       end
       if not only_sleep then
-        handlers['sched:sched_switch' .. incoming] = function(ev) enters(ev.next_pid, ev) end
+        handlers[incoming] = function(ev) enters(ev.next_pid, ev) end
       end
     else
-      handlers['sched:sched_switch'] = function(ev)
+      handlers[switch] = function(ev)
         leaves(ev.prev_pid, tonumber(ev:u64 'prev_state'), ev)
         enters(ev.next_pid, ev)
       end

@@ -15,7 +15,7 @@
 #include "live/merge.h"
 #include "live/ring.h"
 
-enum { PAGE = 4096, ALL = 64 << 20, BATCH = 1024, EVENTS = 2, TIMES = 5 };
+enum { PAGE = 4096, ALL = 64 << 20, BATCH = BATCH_MAX, EVENTS = 2, TIMES = 5 };
 
 /* As perf_event_attr below wants it, with a payload of the size of sched_switch's. */
 struct sample {

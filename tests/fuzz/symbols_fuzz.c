@@ -43,7 +43,7 @@ static void read_elf(const uint8_t *data, size_t size)
 	file = symbols_add(s, &(struct symbols_file){.path = path});
 	for (uint64_t at = 0; at < size + 64; at += 1 + size / 512)
 		if (symbols_find(s, file, at, &symbol))
-			sink += strlen(symbol.name) + symbol.plus;
+			sink += strlen(symbol.name) + symbol.offset;
 	symbols_free(s);
 	close(fd);
 }
@@ -106,7 +106,7 @@ static void read_jit_map(struct maps *m, const uint8_t *data, size_t size)
 		fclose(file);
 		for (uint64_t at = 0; at < 1 << 16; at += 101)
 			if (maps_find_jit(m, getpid(), at, &symbol, &from))
-				sink += strlen(symbol.name) + symbol.plus + from[0];
+				sink += strlen(symbol.name) + symbol.offset + from[0];
 	}
 	unlink(path);
 }

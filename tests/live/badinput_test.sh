@@ -178,6 +178,8 @@ start seven 'return 7'
 refused 'start returns a number' 1 './seven.lua:1: start returned a number' ./seven.lua
 start event "return { ['sched:sched_swich'] = function() end }"
 refused 'a handler of no event' 1 "./event.lua:1: no event 'sched:sched_swich'; did you mean" ./event.lua
+sed 's/sched:sched_swich/misc:frok/' event.lua >record.lua
+refused 'a handler of no record' 1 "./record.lua:1: no event 'misc:frok'; did you mean 'misc:fork'\\?" ./record.lua
 start life 'return { intervall = function() end }'
 refused 'a handler of nothing' 1 "./life.lua:1: unknown handler 'intervall'; did you mean 'interval'" ./life.lua
 start nofunction "return { ['$switch'] = 3 }"
@@ -202,6 +204,11 @@ refused 'text' 1 '/etc/passwd: not a perf recording' trace --input /etc/passwd
 refused 'an empty file' 1 '/dev/null: not a perf recording .empty.' trace --input /dev/null
 refused 'an empty pipe' 1 'standard input: not a perf recording .empty.' trace --input -
 refused 'a directory as recording' 1 '/tmp: not a perf recording .a directory.' trace --input /tmp
+for profiler in rundelay task-state; do
+	refused "$profiler: no name in --filter" 2 "$profiler: --filter needs names of tasks" $profiler --filter ,
+	refused "$profiler: a quote in --filter" 2 "$profiler: a name with a quote" $profiler --filter 'a"b'
+done
+refused 'a list of priorities' 2 "oncpu: --prio: invalid list of priorities '5-'" oncpu --prio 5-
 refused 'an event that a profiler needs' 2 "oncpu: the recording has no event system 'sched'" \
 	oncpu --input "$TOP/tests/golden/syscalls.data"
 refused 'an event it does not have' 2 "trace: the recording has no event system 'irq'" trace -e irq:irq_handler_entry --input "$sched"

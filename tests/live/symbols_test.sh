@@ -66,8 +66,8 @@ refused() {
 }
 refused 'no program' 2 "option '--symbols' needs a value" --symbols
 refused 'a file that is not there' 1 'cannot read /no/file: No such file' --symbols /no/file
-refused 'no ELF file' 1 '/etc/passwd is no ELF file' --symbols /etc/passwd
-refused 'a directory' 1 '/ is no regular file' --symbols /
+refused 'no ELF file' 1 '/etc/passwd is not an ELF file' --symbols /etc/passwd
+refused 'a directory' 1 '/ is not a regular file' --symbols /
 refused 'an unknown name' 1 "no library or program 'nosuch'" --symbols nosuch
 refused 'too much' 2 "symbols: unexpected argument 'trace'" --symbols "$deep" trace
 refused 'a stdin that cannot be read' 1 '.*Is a directory' --symbols "$deep" </

@@ -25,7 +25,9 @@ local function run(name, counts, share, per_thread, opt)
     supports = function() return true end,
     stop = function() stopped = true end,
     event = function() return 'sampled' end,
-    address = function(_, ip) return { symbol = ip > 100 and 'vmalloc' or 'main', plus = ip, in_kernel = ip > 100 } end,
+    address = function(_, ip)
+      return { symbol = ip > 100 and 'vmalloc' or 'main', symbol_offset = ip, in_kernel = ip > 100 }
+    end,
     count = function(events)
       asked = events
       return {

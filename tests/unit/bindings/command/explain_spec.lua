@@ -128,16 +128,14 @@ it('a dry run shows what would be opened', function()
     opt = { mmap_pages = 64, watermark = 50, cpus = '0-3' },
     workload = {},
     own_pid = function() return 42 end,
-    events = {
-      list = { wakeup, clock },
-      kernel_filter = function(event, pid) return event == wakeup and 'common_pid != ' .. pid or nil end,
-    },
+    events = { list = { wakeup, clock } },
   }
+  wakeup.kernel_filter = 'pid > 1'
   wakeup.user_filter = 'pid + 1 > 2'
   assert.equal([[
 trace: 2 events
   sched:sched_wakeup: id 317, every event
-    filter in the kernel: common_pid != 42
+    filter in the kernel: (pid > 1) && (common_pid != 42 || common_flags & 24)
     filter in profscript: pid + 1 > 2
     attributes: key=pid, stack
   cpu-clock: type 1, config 0, 4000 samples per second

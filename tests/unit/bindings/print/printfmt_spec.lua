@@ -54,7 +54,7 @@ local function tracepoint(decls, print_fmt)
   local formats = ffi.gc(C.formats_new(), C.formats_free)
   assert(C.formats_add_text(formats, 'test', text, #text) == 0)
   local err = ffi.new 'struct error'
-  local tp = C.tracepoint_find(formats, 'test', 't', err)
+  local tp = C.formats_find(formats, 'test', 't', err)
   assert(tp ~= nil, ffi.string(err.text))
   local _, fields = views.fields(tp)
   return { print_fmt = ffi.string(C.tracepoint_print_fmt(tp)), fields = fields, keep = formats }
@@ -369,7 +369,7 @@ describe('printfmt and libtraceevent', function()
     local room, total, translated, same = ffi.new 'char[65536]', 0, 0, 0
     local plain = { safe = function(s) return s end }
     for system, name in ffi.string(names):gmatch '([^:\n]+):([^\n]+)' do
-      local tp = C.tracepoint_find(formats, system, name, err)
+      local tp = C.formats_find(formats, system, name, err)
       -- Probes of other runs come and go.
       assert(tp ~= nil or system:match '^profscript_', ffi.string(err.text))
       if tp == nil then goto next_one end

@@ -498,7 +498,7 @@ static void check_refuses(void **state)
 	assert_int_equal(decoder_check(d, &err), 0);
 	decoder_add_attr(d, &other_place, NULL);
 	assert_int_equal(decoder_check(d, &err), -EINVAL);
-	assert_non_null(strstr(err.text, "samples of event 2 carry no id"));
+	assert_non_null(strstr(err.text, "samples of event 2 do not have their id"));
 	decoder_free(d);
 }
 

@@ -79,10 +79,11 @@ enum { PARTS = sizeof(expected) / sizeof(expected[0]) };
 static void first_words(void **state)
 {
 	(void)state;
-	assert_int_equal(sample_offset(attr.sample_type, SAMPLE_IP), 0);
-	assert_int_equal(sample_offset(attr.sample_type, SAMPLE_ADDR), 16);
-	assert_int_equal(sample_offset(attr.sample_type, SAMPLE_PERIOD), -1);
-	assert_int_equal(sample_offset(PERF_SAMPLE_PERIOD | PERF_SAMPLE_TIME, SAMPLE_PERIOD), 8);
+	assert_int_equal(sample_offset(attr.sample_type, PERF_SAMPLE_IP), 0);
+	assert_int_equal(sample_offset(attr.sample_type, PERF_SAMPLE_ADDR), 16);
+	assert_int_equal(sample_offset(attr.sample_type, PERF_SAMPLE_PERIOD), -1);
+	assert_int_equal(sample_offset(PERF_SAMPLE_PERIOD | PERF_SAMPLE_TIME, PERF_SAMPLE_PERIOD),
+			 8);
 }
 
 static void each_part(void **state)
@@ -168,8 +169,8 @@ static void payloads(void **state)
 	assert_int_equal(decode(PAYLOAD_RAW).raw_size, 4);
 	assert_int_equal(decode(PAYLOAD_WORDS).raw_size, 4 * 8);
 	assert_int_equal(decode(PAYLOAD_SAMPLE).raw_size, WORDS * 8);
-	assert_int_equal(sample_payload(SAMPLE_IP | SAMPLE_ADDR), PAYLOAD_WORDS);
-	assert_int_equal(sample_payload(SAMPLE_IP | SAMPLE_REGS_USER), PAYLOAD_SAMPLE);
+	assert_int_equal(sample_payload(PERF_SAMPLE_IP | PERF_SAMPLE_ADDR), PAYLOAD_WORDS);
+	assert_int_equal(sample_payload(PERF_SAMPLE_IP | PERF_SAMPLE_REGS_USER), PAYLOAD_SAMPLE);
 }
 
 static void what_it_counted(void **state)

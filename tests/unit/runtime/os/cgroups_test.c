@@ -110,7 +110,7 @@ static void test_unmatched(void **state)
 			    "no cgroup 'usr.slice'; did you mean 'user.slice'?");
 	assert_string_equal(find("user.slice", "nothing/like/it"), "no cgroup 'nothing/like/it'");
 	assert_string_equal(find("^slice", NULL), "no cgroup matches '^slice'");
-	assert_non_null(strstr(find("(", NULL), "bad expression '(' for cgroups: "));
+	assert_non_null(strstr(find("(", NULL), "invalid cgroup expression '(': "));
 }
 
 /* Where the hierarchy is, by this table of mounts. */

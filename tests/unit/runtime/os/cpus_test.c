@@ -42,9 +42,9 @@ static void test_bad_lists(void **state)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		err.text[0] = 0;
 		assert_int_equal(cpus_parse(&set, bad[i], &err), -22);
-		assert_non_null(strstr(err.text, "is no CPU list such as 0-3,7"));
+		assert_non_null(strstr(err.text, "(expected e.g. 0-3,7)"));
 	}
-	snprintf(message, sizeof(message), "'3-1' is no CPU list such as 0-3,7");
+	snprintf(message, sizeof(message), "invalid CPU list '3-1' (expected e.g. 0-3,7)");
 	cpus_parse(&set, "3-1", &err);
 	assert_string_equal(err.text, message);
 }

@@ -108,7 +108,7 @@ static void test_what_is_no_place(void **state)
 	assert_refused(path, "frist", 0, -ENOENT, "did you mean 'first'?");
 	assert_refused(path, "data", 0, -ENOENT, "no function 'data'");
 	assert_refused(path, "absent", 0, -ENOENT, "only imports 'absent'");
-	assert_refused(path, "first", 8, -EINVAL, "'first' of");
+	assert_refused(path, "first", 8, -EINVAL, "'first' in");
 	assert_refused(path, "first", 8, -EINVAL, "has only 8 bytes");
 	assert_refused(path, "first", UINT64_MAX, -EINVAL, "has only 8 bytes");
 	path = compile("bare", "-static -s", "void _start(void) {}");
@@ -142,7 +142,7 @@ static void test_versions(void **state)
 		path = compile("versions.so", options, LIBRARY);
 		assert_found(path, "twice", 0, "new_____");
 		assert_found(path, "ancient", 0, "only_old");
-		assert_refused(path, "chosen", 0, -EINVAL, "chosen among variants");
+		assert_refused(path, "chosen", 0, -EINVAL, "an indirect function");
 	}
 }
 
@@ -226,11 +226,11 @@ static void test_no_elf_file(void **state)
 	write_file(in_folder("text"), "#!/bin/sh\n", 10);
 	write_file(in_folder("empty"), "", 0);
 	assert_int_equal(mkfifo(in_folder("fifo"), 0600), 0);
-	assert_not_opened(in_folder("text"), "is no ELF file");
-	assert_not_opened(in_folder("empty"), "is no ELF file");
+	assert_not_opened(in_folder("text"), "is not an ELF file");
+	assert_not_opened(in_folder("empty"), "is not an ELF file");
 	assert_not_opened(in_folder("nothing"), "No such file or directory");
-	assert_not_opened(folder, "is no regular file");
-	assert_not_opened(in_folder("fifo"), "is no regular file");
+	assert_not_opened(folder, "is not a regular file");
+	assert_not_opened(in_folder("fifo"), "is not a regular file");
 }
 
 /* Nothing is asserted but that it comes back: the sanitizers watch. */

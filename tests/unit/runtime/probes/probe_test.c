@@ -177,14 +177,14 @@ static void test_refusals(void **state)
 		-ENOSPC);
 	assert_string_equal(err.text, "Unknown type is specified: 'strange'");
 	assert_int_equal(probes_write(folder, PROBE_USER, "-:x/y", &err), -ENOSPC);
-	assert_string_equal(err.text, "the kernel refuses it: No space left on device");
+	assert_string_equal(err.text, "the kernel rejects it: No space left on device");
 
 	set_lists("", "");
 	p = new_probes();
 	assert_int_equal(
 		probes_add(p, PROBE_USER, 0, "f", "/my file:0x10", "", event, sizeof(event), &err),
 		-EINVAL);
-	assert_non_null(strstr(err.text, "no blanks in the path"));
+	assert_non_null(strstr(err.text, "blanks in the path"));
 	assert_int_equal(
 		probes_add(p, PROBE_USER, 0, "f", "/a#b:0x10", "", event, sizeof(event), &err),
 		-EINVAL);

@@ -127,7 +127,7 @@ static void test_no_probes(void **state)
 	usdt_free(u);
 	write_file(in_folder("text"), "text", 4);
 	assert_null(usdt_open(in_folder("text"), &err));
-	assert_non_null(strstr(err.text, "is no ELF file"));
+	assert_non_null(strstr(err.text, "is not an ELF file"));
 }
 
 /* The arguments of one note and what fetches them; NULL: nothing can. */
@@ -291,8 +291,8 @@ static void test_formats(void **state)
 	assert_format(u, NULL, 0, "arg1=%di:u64");
 	assert_format(u, "path=+0(%s):string", 0, "path=+0(%di):string");
 	assert_format(u, "flags=%s", 0, "flags=%di:u64");
-	assert_format(u, "flags=%di", -EINVAL, "needs one %s");
-	assert_format(u, "%s=%s", -EINVAL, "needs one %s");
+	assert_format(u, "flags=%di", -EINVAL, "needs exactly one %s");
+	assert_format(u, "%s=%s", -EINVAL, "needs exactly one %s");
 	assert_format(u, "much_too_long_for_this=%s", -EINVAL, "too long");
 	usdt_free(u);
 }

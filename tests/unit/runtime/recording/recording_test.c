@@ -23,6 +23,7 @@
 #include "decode/decoder.h"
 #include "error.h"
 #include "source.h"
+#include "formats/formats.h"
 #include "formats/tracepoint.h"
 
 enum { HEADER = 104, ROUND = 68, BATCH = 64 };
@@ -235,7 +236,7 @@ static void test_names_formats_clock(void **state)
 	(void)state;
 	assert_non_null(r);
 	assert_string_equal(r->info.events[1].name, "raw_syscalls:sys_exit");
-	t = tracepoint_find(r->ops->formats(r, &err), "raw_syscalls", "sys_exit", &err);
+	t = formats_find(r->ops->formats(r, &err), "raw_syscalls", "sys_exit", &err);
 	assert_non_null(t);
 	assert_int_equal(tracepoint_id(t), decoder_attr(r->decoder, 1)->config);
 	/* 1795329711.808970 at 3136.744869565 of the recording's clock */

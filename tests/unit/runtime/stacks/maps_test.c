@@ -276,7 +276,7 @@ static void find_me(struct history *h, int32_t pid)
 	assert_true(maps_find(h->maps, maps_space(h->maps, pid, 1), (uintptr_t)find_me, &place));
 	assert_true(symbols_find(h->symbols, place.file, place.offset, &symbol));
 	assert_string_equal(symbol.name, "find_me");
-	assert_int_equal(symbol.plus, 0);
+	assert_int_equal(symbol.offset, 0);
 }
 
 static void live_processes(void **state)
@@ -325,7 +325,7 @@ static void check_jit(struct history *h, uint64_t addr, const char *name, uint64
 	if (!name)
 		return;
 	assert_string_equal(symbol.name, name);
-	assert_int_equal(symbol.plus, plus);
+	assert_int_equal(symbol.offset, plus);
 	assert_int_equal(strncmp(path, "/tmp/perf-", 10), 0);
 }
 

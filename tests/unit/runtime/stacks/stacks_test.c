@@ -74,6 +74,7 @@ static void ids_are_dense(void **state)
 {
 	struct fixture *f = *state;
 	struct stacks_stats stats;
+	struct frame frame;
 
 	for (int round = 0; round < 3; round++)
 		for (uint64_t i = 0; i < MAX; i++)
@@ -85,11 +86,11 @@ static void ids_are_dense(void **state)
 	assert_int_equal(intern(f, CHAIN(KERNEL, 5)), MAX);
 	assert_int_equal(intern(f, CHAIN(KERNEL, 6)), MAX);
 	assert_int_equal(intern(f, CHAIN(KERNEL, KADDR + 7, KADDR)), 7);
-	assert_int_equal(stacks_depth(f->stacks, MAX, false), 0);
+	assert_false(stacks_frame(f->stacks, MAX, 0, &frame));
 	stacks_read_stats(f->stacks, &stats);
 	assert_int_equal(stats.overflow, 2);
 	stacks_clear(f->stacks);
-	assert_int_equal(stacks_depth(f->stacks, 0, false), 0);
+	assert_false(stacks_frame(f->stacks, 0, 0, &frame));
 	assert_int_equal(intern(f, CHAIN(KERNEL, 6)), 0);
 }
 
@@ -113,8 +114,6 @@ static void check_words(struct fixture *f, const uint64_t *chain, uint32_t parts
 	uint32_t id = stacks_intern(f->stacks, getpid(), 1, chain, parts);
 	struct frame frame;
 
-	assert_int_equal(stacks_depth(f->stacks, id, true), nr_kernel);
-	assert_int_equal(stacks_depth(f->stacks, id, false), expected[0]);
 	for (uint32_t i = 0; i < expected[0]; i++) {
 		assert_true(stacks_frame(f->stacks, id, i, &frame));
 		assert_int_equal(frame.address, expected[1 + i]);
@@ -128,6 +127,7 @@ static void chains_of_any_shape(void **state)
 	struct fixture *f = *state;
 	const uint64_t none = 0, *both = CHAIN(KERNEL, KADDR, KADDR + 1, USER, 0x1000, 0x2000);
 	uint64_t deep[2002] = {2001, USER};
+	struct frame frame;
 
 	check_words(f, NULL, BOTH, 0, &none);
 	check_words(f, &none, BOTH, 0, &none);
@@ -148,7 +148,8 @@ static void chains_of_any_shape(void **state)
 		    CHAIN(KADDR, 0x1000));
 	for (uint64_t i = 2; i < 2002; i++)
 		deep[i] = i;
-	assert_int_equal(stacks_depth(f->stacks, intern(f, deep), false), 1024);
+	assert_true(stacks_frame(f->stacks, intern(f, deep), 1023, &frame));
+	assert_false(stacks_frame(f->stacks, intern(f, deep), 1024, &frame));
 }
 
 static void kernel_frames(void **state)
@@ -171,7 +172,7 @@ static void kernel_frames(void **state)
 		assert_true(stacks_frame(f->stacks, id, i, &frame));
 		assert_string_equal(frame.dso, rows[i].dso);
 		assert_int_equal(frame.kind, rows[i].symbol ? FRAME_KERNEL : FRAME_UNKNOWN);
-		assert_int_equal(frame.plus, rows[i].plus);
+		assert_int_equal(frame.symbol_offset, rows[i].plus);
 		if (rows[i].symbol)
 			assert_string_equal(frame.symbol, rows[i].symbol);
 		else
@@ -197,7 +198,7 @@ static void check_frame(struct fixture *f, uint32_t id, uint32_t index, enum fra
 		assert_string_equal(frame.symbol, symbol);
 	else
 		assert_null(frame.symbol);
-	assert_int_equal(frame.plus, plus);
+	assert_int_equal(frame.symbol_offset, plus);
 	if (dso)
 		assert_non_null(strstr(frame.dso, dso));
 	else
@@ -266,7 +267,7 @@ static void code_that_came_later(void **state)
 	assert_true(stacks_frame(f->stacks, intern(f, CHAIN(KERNEL, base + 0x3f)), 0, &frame));
 	assert_string_equal(frame.symbol, "bpf_one");
 	assert_string_equal(frame.dso, "[bpf]");
-	assert_int_equal(frame.plus, 0x3f);
+	assert_int_equal(frame.symbol_offset, 0x3f);
 	assert_int_equal(frame.kind, FRAME_KERNEL);
 	/* Between them, and before, is what the kernel lists. */
 	assert_true(stacks_frame(f->stacks, intern(f, CHAIN(KERNEL, base + 0x40)), 0, &frame));
@@ -319,7 +320,7 @@ static void kernel_that_moved(void **state)
 	assert_true(
 		stacks_frame(f->stacks, intern(f, CHAIN(KERNEL, KADDR - 0x4000000)), 0, &frame));
 	assert_string_equal(frame.symbol, "kernel_one");
-	assert_int_equal(frame.plus, 0);
+	assert_int_equal(frame.symbol_offset, 0);
 	assert_true(stacks_frame(f->stacks, intern(f, CHAIN(KERNEL, KADDR)), 0, &frame));
 	assert_null(frame.symbol);
 	/* Where the modules were is not known. */

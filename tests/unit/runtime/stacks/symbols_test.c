@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Programs are made with gcc, objcopy and xz. Where a function lies is asked from libelf, on the
  * unstripped program. */
+#include <dirent.h>
 #include <fcntl.h>
 #include <gelf.h>
 #include <setjmp.h>
@@ -139,7 +140,7 @@ static void check(struct symbols *s, const char *name, const char *in, const cha
 	for (uint64_t at = 0; at < size; at++) {
 		assert_true(symbols_find(s, file, offset + at, &symbol));
 		assert_string_equal(symbol.name, shown);
-		assert_int_equal(symbol.plus, at);
+		assert_int_equal(symbol.offset, at);
 	}
 }
 
@@ -172,7 +173,7 @@ static bool has_stub(struct symbols *s, const char *name, const char *section, c
 			struct symbol symbol;
 
 			if (symbols_find(s, file, sh.sh_offset + at, &symbol) &&
-			    strcmp(symbol.name, stub) == 0 && symbol.plus == at % 16)
+			    strcmp(symbol.name, stub) == 0 && symbol.offset == at % 16)
 				found = true;
 		}
 	}
@@ -279,7 +280,7 @@ static void odd_symbols(void **state)
 		}
 		assert_non_null(symbol.name);
 		assert_string_equal(symbol.name, rows[i].name);
-		assert_int_equal(symbol.plus, rows[i].plus);
+		assert_int_equal(symbol.offset, rows[i].plus);
 	}
 	symbols_free(s);
 }
@@ -489,10 +490,23 @@ static void vdso(void **state)
 		skip();
 }
 
+static int open_descriptors(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	int n = 0;
+
+	assert_non_null(dir);
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
 /* Many files: descriptors stay bounded and all are found again. */
 static void descriptors_are_bounded(void **state)
 {
 	struct symbols *s = symbols_new(true, NAMES_SHORT);
+	int before = open_descriptors();
 	uint64_t size, offset;
 	struct symbols_stats stats;
 	struct symbol symbol;
@@ -509,7 +523,7 @@ static void descriptors_are_bounded(void **state)
 		}
 	symbols_read_stats(s, &stats);
 	assert_int_equal(stats.files, 400);
-	assert_in_range(stats.open, 1, 256);
+	assert_in_range(open_descriptors() - before, 1, 256);
 	assert_in_range(stats.tables, 1, 256);
 	symbols_free(s);
 }
@@ -540,7 +554,7 @@ static void agrees_with_nm(void **state)
 		    !strchr("tTW", type) || !size)
 			continue;
 		assert_true(symbols_find(s, file, file_offset(elf, addr + size / 2), &symbol));
-		assert_int_equal(symbol.plus, size / 2);
+		assert_int_equal(symbol.offset, size / 2);
 		checked++;
 	}
 	pclose(nm);

@@ -15,6 +15,7 @@
 #include <errno.h>
 
 #include "error.h"
+#include "formats/formats.h"
 #include "formats/tracepoint.h"
 
 #define COMMON                                                                         \
@@ -96,11 +97,11 @@ static void check(const struct tracepoint *t, const char *name, const char *type
 static void test_fields(void **state)
 {
 	struct formats *f = some_formats();
-	struct tracepoint *t = tracepoint_find(f, "sched", "sched_switch", NULL);
+	struct tracepoint *t = formats_find(f, "sched", "sched_switch", NULL);
 
 	(void)state;
 	assert_non_null(t);
-	assert_ptr_equal(t, tracepoint_find(f, "sched", "sched_switch", NULL));
+	assert_ptr_equal(t, formats_find(f, "sched", "sched_switch", NULL));
 	assert_int_equal(tracepoint_id(t), 314);
 	assert_int_equal(tracepoint_nr_fields(t), 10);
 	assert_null(tracepoint_field(t, 10));
@@ -113,9 +114,9 @@ static void test_fields(void **state)
 	check(t, "prev_state", "long", 8, 1, FIELD_SIGNED);
 	check(t, "common_pid", "int", 4, 1, FIELD_SIGNED | FIELD_COMMON);
 
-	t = tracepoint_find(f, "sched", "sched_migrate_task", NULL);
+	t = formats_find(f, "sched", "sched_migrate_task", NULL);
 	check(t, "comm", "__data_loc char[]", 1, 0, FIELD_DYNAMIC | FIELD_STRING);
-	t = tracepoint_find(f, "raw_syscalls", "sys_enter", NULL);
+	t = formats_find(f, "raw_syscalls", "sys_enter", NULL);
 	check(t, "args", "unsigned long[6]", 8, 6, FIELD_ARRAY);
 	formats_free(f);
 }
@@ -123,7 +124,7 @@ static void test_fields(void **state)
 static void test_kinds(void **state)
 {
 	struct formats *f = some_formats();
-	struct tracepoint *t = tracepoint_find(f, "test", "kinds", NULL);
+	struct tracepoint *t = formats_find(f, "test", "kinds", NULL);
 
 	(void)state;
 	assert_non_null(t);
@@ -160,7 +161,7 @@ static void check_unknown(struct formats *f, const char *system, const char *nam
 	struct error err = {0};
 
 	errno = 0;
-	assert_null(tracepoint_find(f, system, name, &err));
+	assert_null(formats_find(f, system, name, &err));
 	assert_int_equal(errno, ENOENT);
 	assert_string_equal(err.text, message);
 }
@@ -186,13 +187,13 @@ static void check_garbage(const char *text, const char *message)
 	struct error err = {0};
 
 	add(f, "test", text);
-	assert_null(tracepoint_find(f, "test", "bad", &err));
+	assert_null(formats_find(f, "test", "bad", &err));
 	assert_int_equal(errno, EINVAL);
 	assert_string_equal(err.text, message);
 	formats_free(f);
 }
 
-#define LINE_8 "event 'test:bad': format line 9 is not understood: "
+#define LINE_8 "event 'test:bad': cannot parse format line 9: "
 
 static void test_garbage(void **state)
 {
@@ -200,9 +201,9 @@ static void test_garbage(void **state)
 	check_garbage("name: bad\n", "event 'test:bad': format has no ID");
 	check_garbage("name: bad\nID: 1\n", "event 'test:bad': format has no fields");
 	check_garbage("name: bad\nID: x1\n",
-		      "event 'test:bad': format line 2 is not understood: ID: x1");
+		      "event 'test:bad': cannot parse format line 2: ID: x1");
 	check_garbage("name: bad\nID: 1\nfield:int a;\n",
-		      "event 'test:bad': format line 3 is not understood: field:int a;");
+		      "event 'test:bad': cannot parse format line 3: field:int a;");
 	check_garbage(FORMAT("bad", 1, FIELD("int common_pid", 8, 4, 1), "\"\""),
 		      LINE_8 "\\x09field:int common_pid;\\x09offset:8;\\x09size:4;\\x09signed:1;");
 	check_garbage(FORMAT("bad", 1, FIELD("int a", 4294967295, 4, 1), "\"\""),
@@ -224,7 +225,7 @@ static void test_prefixes(void **state)
 		struct error err = {0};
 
 		assert_int_equal(formats_add_text(f, "test", kinds, n), 0);
-		if (!tracepoint_find(f, "test", "kinds", &err))
+		if (!formats_find(f, "test", "kinds", &err))
 			assert_string_not_equal(err.text, "");
 		formats_free(f);
 	}
@@ -242,7 +243,7 @@ static const char *print(struct tracepoint *t, const void *raw, uint32_t size)
 static void test_print_fields(void **state)
 {
 	struct formats *f = some_formats();
-	struct tracepoint *t = tracepoint_find(f, "sched", "sched_migrate_task", NULL);
+	struct tracepoint *t = formats_find(f, "sched", "sched_migrate_task", NULL);
 	struct {
 		uint16_t type;
 		uint8_t flags, preempt;
@@ -272,7 +273,7 @@ static void test_print_fields(void **state)
 static void test_print_kinds(void **state)
 {
 	struct formats *f = some_formats();
-	struct tracepoint *t = tracepoint_find(f, "test", "kinds", NULL);
+	struct tracepoint *t = formats_find(f, "test", "kinds", NULL);
 	uint8_t raw[80] = {[12] = 1, 2, 3, 4, 5, 255, 254, 1, 0x10, [27] = 0xff, [28] = 7};
 	uint32_t label = 3 << 16 | 56, list = 8 << 16 | 72;
 
@@ -335,7 +336,7 @@ static struct formats *live(void)
 static void test_live(void **state)
 {
 	struct formats *f = live();
-	struct tracepoint *t = tracepoint_find(f, "sched", "sched_switch", NULL);
+	struct tracepoint *t = formats_find(f, "sched", "sched_switch", NULL);
 	char *names = formats_names(f);
 	uint8_t raw[64] = {0};
 	int32_t pid = 4711;
@@ -360,7 +361,7 @@ static void test_live(void **state)
 static void test_live_hostile(void **state)
 {
 	struct formats *f = live();
-	struct tracepoint *t = tracepoint_find(f, "sched", "sched_process_exec", NULL);
+	struct tracepoint *t = formats_find(f, "sched", "sched_process_exec", NULL);
 	uint8_t raw[16];
 
 	(void)state;
@@ -381,5 +382,5 @@ int main(void)
 		cmocka_unit_test(test_live_hostile),
 	};
 
-	return cmocka_run_group_tests_name("tracepoint", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("formats", tests, NULL, NULL);
 }
