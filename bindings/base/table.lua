@@ -154,7 +154,7 @@ end
 
 --- Puts the figures of a histogram of ns into row, under the names of latency_columns.
 ---@param row table
----@param hist native.Hist
+---@param hist Hist
 ---@return table row
 function tables.latency_row(row, hist)
   local s = hist:stats()

@@ -51,6 +51,22 @@ function units.size(text)
   return bytes
 end
 
+--- Reads an unsigned number of up to 64 bits: '4096', or '0x1000' in hexadecimal.
+---@param text string
+---@return integer64? value nil: it is not one
+function units.unsigned(text)
+  local digits, base = text:match '^0[xX](%x+)$', 16
+  if not digits then
+    digits, base = text:match '^%d+$', 10
+  end
+  if not digits or #digits > (base == 16 and 16 or 19) then return nil end
+  local value = 0ULL
+  for digit in digits:gmatch '.' do
+    value = value * base + tonumber(digit, 16)
+  end
+  return value
+end
+
 --- ns as us with three decimals: 1234567 is '1234.567'.
 ---@param ns number
 ---@return string

@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Maps of loaded BPF objects, with keys and values of the types that BTF gives them: integers are
 --- numbers, char arrays strings, structs tables, arrays tables from 0, per-CPU values tables by CPU.
-local ffi = require 'ffi'
 local btf = require 'bindings.bpf.btf'
 local failure = require 'bindings.base.failure'
+local ffi = require 'ffi'
 local sys = require 'bindings.base.sys'
 
 local bpf_map = {}
@@ -41,45 +41,45 @@ function bpf_map.new(object, name, frames)
   end
   local key, value = lib.bpf_map__btf_key_type_id(map), lib.bpf_map__btf_value_type_id(map)
   local self = {
-    name = ('%s: map %s'):format(object.name, name),
-    lib = lib,
-    fd = lib.bpf_map__fd(map),
-    kind = kind,
-    frames = frames,
-    max_entries = lib.bpf_map__max_entries(map),
-    key_codec = key > 0 and object.btf:codec(key) or btf.plain_codec(lib.bpf_map__key_size(map)),
-    codec = value > 0 and object.btf:codec(value) or btf.plain_codec(lib.bpf_map__value_size(map)),
-    nr_cpus = IS_PERCPU[kind] and lib.libbpf_num_possible_cpus() or 1,
+    _name = ('%s: map %s'):format(object.name, name),
+    _lib = lib,
+    _fd = lib.bpf_map__fd(map),
+    _kind = kind,
+    _frames = frames,
+    _max_entries = lib.bpf_map__max_entries(map),
+    _key_codec = key > 0 and object.btf:codec(key) or btf.plain_codec(lib.bpf_map__key_size(map)),
+    _codec = value > 0 and object.btf:codec(value) or btf.plain_codec(lib.bpf_map__value_size(map)),
+    _nr_cpus = IS_PERCPU[kind] and lib.libbpf_num_possible_cpus() or 1,
   }
-  self.value_size = IS_PERCPU[kind] and roundup(lib.bpf_map__value_size(map)) or lib.bpf_map__value_size(map)
-  self.key = ffi.new('uint8_t[?]', lib.bpf_map__key_size(map) + SLACK)
-  self.value = ffi.new('uint8_t[?]', self.value_size * self.nr_cpus + SLACK)
+  self._value_size = IS_PERCPU[kind] and roundup(lib.bpf_map__value_size(map)) or lib.bpf_map__value_size(map)
+  self._key = ffi.new('uint8_t[?]', lib.bpf_map__key_size(map) + SLACK)
+  self._value = ffi.new('uint8_t[?]', self._value_size * self._nr_cpus + SLACK)
   return setmetatable(self, Map)
 end
 
-function Map:fail(what, code) failure.raise('%s: %s: %s', self.name, what, sys.strerror(code)) end
+function Map:fail(what, code) failure.raise('%s: %s: %s', self._name, what, sys.strerror(code)) end
 
 --- Writes a value as C has it; what it cannot be is the script's mistake, at its line.
 local function encode(self, codec, buffer, size, value)
   ffi.fill(buffer, size)
   local ok, message = pcall(codec.write, buffer, value)
-  if not ok then error(('%s: %s'):format(self.name, message), 4) end
+  if not ok then error(('%s: %s'):format(self._name, message), 4) end
 end
 
-local function put_key(self, key) encode(self, self.key_codec, self.key, ffi.sizeof(self.key), key) end
+local function put_key(self, key) encode(self, self._key_codec, self._key, ffi.sizeof(self._key), key) end
 
 local function read_value(self)
-  if not IS_PERCPU[self.kind] then return self.codec.read(self.value) end
+  if not IS_PERCPU[self._kind] then return self._codec.read(self._value) end
   local values = {}
-  for cpu = 0, self.nr_cpus - 1 do
-    values[cpu] = self.codec.read(self.value + cpu * self.value_size)
+  for cpu = 0, self._nr_cpus - 1 do
+    values[cpu] = self._codec.read(self._value + cpu * self._value_size)
   end
   return values
 end
 
---- Looks up the key in self.key.
+--- Looks up the key in self._key.
 local function lookup(self)
-  local code = -self.lib.bpf_map_lookup_elem(self.fd, self.key, self.value)
+  local code = -self._lib.bpf_map_lookup_elem(self._fd, self._key, self._value)
   if code == 0 then return read_value(self) end
   if code ~= ENOENT then self:fail('reading', code) end
 end
@@ -97,19 +97,19 @@ end
 ---@param value any
 function Map:set(key, value)
   put_key(self, key)
-  if IS_PERCPU[self.kind] then
-    ffi.fill(self.value, ffi.sizeof(self.value))
+  if IS_PERCPU[self._kind] then
+    ffi.fill(self._value, ffi.sizeof(self._value))
     for cpu, one in pairs(value) do
-      if type(cpu) ~= 'number' or cpu < 0 or cpu >= self.nr_cpus then
-        error(('%s: there is no CPU %s'):format(self.name, tostring(cpu)), 2)
+      if type(cpu) ~= 'number' or cpu < 0 or cpu >= self._nr_cpus then
+        error(('%s: there is no CPU %s'):format(self._name, tostring(cpu)), 2)
       end
-      local ok, message = pcall(self.codec.write, self.value + cpu * self.value_size, one)
-      if not ok then error(('%s: %s'):format(self.name, message), 2) end
+      local ok, message = pcall(self._codec.write, self._value + cpu * self._value_size, one)
+      if not ok then error(('%s: %s'):format(self._name, message), 2) end
     end
   else
-    encode(self, self.codec, self.value, ffi.sizeof(self.value), value)
+    encode(self, self._codec, self._value, ffi.sizeof(self._value), value)
   end
-  local code = -self.lib.bpf_map_update_elem(self.fd, self.key, self.value, 0)
+  local code = -self._lib.bpf_map_update_elem(self._fd, self._key, self._value, 0)
   if code ~= 0 then self:fail('writing', code) end
 end
 
@@ -118,7 +118,7 @@ end
 ---@return boolean whether there was one
 function Map:delete(key)
   put_key(self, key)
-  local code = -self.lib.bpf_map_delete_elem(self.fd, self.key)
+  local code = -self._lib.bpf_map_delete_elem(self._fd, self._key)
   if code ~= 0 and code ~= ENOENT then self:fail('deleting', code) end
   return code == 0
 end
@@ -126,13 +126,13 @@ end
 --- All keys, as bytes. A key that is removed meanwhile may make the kernel begin again: keys are told
 --- once, and not more than the map can have twice over.
 local function keys(self)
-  local size = ffi.sizeof(self.key) - SLACK
+  local size = ffi.sizeof(self._key) - SLACK
   local list, seen, key = {}, {}, nil
-  for _ = 1, 2 * self.max_entries + 1 do
-    local code = -self.lib.bpf_map_get_next_key(self.fd, key, self.key)
+  for _ = 1, 2 * self._max_entries + 1 do
+    local code = -self._lib.bpf_map_get_next_key(self._fd, key, self._key)
     if code == ENOENT then break end
     if code ~= 0 then self:fail('reading keys', code) end
-    local bytes = ffi.string(self.key, size)
+    local bytes = ffi.string(self._key, size)
     if not seen[bytes] then
       seen[bytes] = true
       list[#list + 1] = bytes
@@ -150,11 +150,11 @@ function Map:pairs()
   return function()
     while i < #list do
       i = i + 1
-      ffi.copy(self.key, list[i], #list[i])
+      ffi.copy(self._key, list[i], #list[i])
       local value = lookup(self)
       if value ~= nil then
-        ffi.copy(self.key, list[i], #list[i])
-        return self.key_codec.read(self.key), value
+        ffi.copy(self._key, list[i], #list[i])
+        return self._key_codec.read(self._key), value
       end
     end
   end
@@ -163,12 +163,12 @@ end
 --- Removes all entries; those of arrays become 0.
 function Map:clear()
   for _, bytes in ipairs(keys(self)) do
-    ffi.copy(self.key, bytes, #bytes)
-    if IS_ARRAY[self.kind] then
-      ffi.fill(self.value, ffi.sizeof(self.value))
-      self.lib.bpf_map_update_elem(self.fd, self.key, self.value, 0)
+    ffi.copy(self._key, bytes, #bytes)
+    if IS_ARRAY[self._kind] then
+      ffi.fill(self._value, ffi.sizeof(self._value))
+      self._lib.bpf_map_update_elem(self._fd, self._key, self._value, 0)
     else
-      self.lib.bpf_map_delete_elem(self.fd, self.key)
+      self._lib.bpf_map_delete_elem(self._fd, self._key)
     end
   end
 end
@@ -177,15 +177,15 @@ end
 ---@param id integer
 ---@return Frame[]?
 function Map:stack(id)
-  if self.kind ~= STACK_TRACE then failure.raise('%s: is no map of stacks', self.name) end
-  ffi.cast('uint32_t *', self.key)[0] = id
-  if self.lib.bpf_map_lookup_elem(self.fd, self.key, self.value) ~= 0 then return nil end
-  local words, addresses = ffi.cast('uint64_t *', self.value), {}
-  for i = 0, self.value_size / 8 - 1 do
+  if self._kind ~= STACK_TRACE then failure.raise('%s: is no map of stacks', self._name) end
+  ffi.cast('uint32_t *', self._key)[0] = id
+  if self._lib.bpf_map_lookup_elem(self._fd, self._key, self._value) ~= 0 then return nil end
+  local words, addresses = ffi.cast('uint64_t *', self._value), {}
+  for i = 0, self._value_size / 8 - 1 do
     if words[i] == 0 then break end
     addresses[#addresses + 1] = words[i]
   end
-  return self.frames(addresses)
+  return self._frames(addresses)
 end
 
 return bpf_map

@@ -1,12 +1,13 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- session.bpf: a script's own BPF programs, their maps, and their records as events of the stream.
-local ffi = require 'ffi'
+local Object = require 'bindings.bpf.object'
 local attach = require 'bindings.bpf.attach'
 local bpf_map = require 'bindings.bpf.map'
 local btf = require 'bindings.bpf.btf'
 local failure = require 'bindings.base.failure'
+local ffi = require 'ffi'
 local nearest = require 'bindings.base.nearest'
-local Object = require 'bindings.bpf.object'
+local public_event = require 'bindings.view.public_event'
 local source = require 'bindings.bpf.source'
 local sys = require 'bindings.base.sys'
 local views = require 'bindings.view.views'
@@ -28,24 +29,26 @@ local PARAMETERS = { source = 'string', file = 'string', constants = 'table', na
 
 --- A script's BPF object.
 ---@class Bpf
----@field owner Instance
----@field object BpfObject
+---@field package _owner Instance
+---@field package _object BpfObject
 local Bpf = {}
 Bpf.__index = Bpf
 
+local function refuse(format, ...) error(select('#', ...) > 0 and format:format(...) or format) end
+
 local function check(params)
-  if type(params) ~= 'table' then failure.raise('session.bpf takes a table, not a %s', type(params)) end
+  if type(params) ~= 'table' then refuse('session.bpf takes a table, not a %s', type(params)) end
   for name, value in pairs(params) do
     local expected = PARAMETERS[name]
     if not expected then
-      failure.raise("session.bpf: unknown parameter '%s'%s", tostring(name),
+      refuse("session.bpf: unknown parameter '%s'%s", tostring(name),
         nearest.hint(tostring(name), nearest.keys(PARAMETERS)))
     elseif type(value) ~= expected then
-      failure.raise('session.bpf: %s is a %s, not a %s', name, type(value), expected)
+      refuse('session.bpf: %s is a %s, not a %s', name, type(value), expected)
     end
   end
   if (params.source == nil) == (params.file == nil) then
-    failure.raise 'session.bpf: either source or file is wanted'
+    refuse 'session.bpf: either source or file is wanted'
   end
 end
 
@@ -102,7 +105,7 @@ function bpf.load(owner, params)
   end
   local object, run = open(params, owner.script.path), owner.run
   object:set_constants(params.constants or {})
-  local self = setmetatable({ owner = owner, object = object, record_types = take_record_types(object) }, Bpf)
+  local self = setmetatable({ _owner = owner, _object = object, _record_types = take_record_types(object) }, Bpf)
   object:load()
   run.bpf = run.bpf or {}
   table.insert(run.bpf, self) -- it lives as long as the run
@@ -114,10 +117,10 @@ end
 ---@param where? table|string see bpf_attach.attach
 ---@return BpfLink?
 function Bpf:attach(program, where)
-  if program then return attach.attach(self.object, program, where, self.owner.opt.cpus) end
-  for _, name in ipairs(nearest.keys(self.object.programs)) do
-    if self.object:section(name):match '/' and not self.object:section(name):match '^iter' then
-      attach.attach(self.object, name)
+  if program then return attach.attach(self._object, program, where, self._owner.opt.cpus) end
+  for _, name in ipairs(nearest.keys(self._object.programs)) do
+    if self._object:section(name):match '/' and not self._object:section(name):match '^iter' then
+      attach.attach(self._object, name)
     end
   end
 end
@@ -125,7 +128,7 @@ end
 --- What an iterator program writes.
 ---@param program string
 ---@return string
-function Bpf:iterate(program) return attach.iterate(self.object, program) end
+function Bpf:iterate(program) return attach.iterate(self._object, program) end
 
 --- Frames of a kernel stack.
 local function kernel_frames(run, addresses)
@@ -148,7 +151,7 @@ end
 ---@param name string
 ---@return BpfMap
 function Bpf:map(name)
-  return bpf_map.new(self.object, name, function(addresses) return kernel_frames(self.owner.run, addresses) end)
+  return bpf_map.new(self._object, name, function(addresses) return kernel_frames(self._owner.run, addresses) end)
 end
 
 local VARIABLES = { '.bss', '.data' }
@@ -157,7 +160,7 @@ local VARIABLES = { '.bss', '.data' }
 ---@param name string
 ---@return any
 function Bpf:get(name)
-  local memory, codec = self.object:variable(name, VARIABLES)
+  local memory, codec = self._object:variable(name, VARIABLES)
   return codec.read(memory)
 end
 
@@ -165,7 +168,7 @@ end
 ---@param name string
 ---@param value any
 function Bpf:set(name, value)
-  local memory, codec = self.object:variable(name, VARIABLES)
+  local memory, codec = self._object:variable(name, VARIABLES)
   local ok, message = pcall(codec.write, memory, value)
   if not ok then error(('%s: %s'):format(name, message), 2) end
 end
@@ -188,15 +191,15 @@ end
 
 --- The struct that a ring's records are.
 local function record_type(self, name, struct)
-  local types = self.object.btf
-  local id = struct and types:find(struct:gsub('^struct%s+', ''), btf.KIND.STRUCT) or self.record_types[name]
-  if struct and not id then failure.raise("%s: there is no struct '%s'", self.object.name, struct) end
+  local types = self._object.btf
+  local id = struct and types:find(struct:gsub('^struct%s+', ''), btf.KIND.STRUCT) or self._record_types[name]
+  if struct and not id then failure.raise("%s: there is no struct '%s'", self._object.name, struct) end
   if not id or id == 0 then
-    failure.raise("%s: what are the records of '%s'? The map says it with __type(value, struct ...)", self.object.name,
+    failure.raise("%s: what are the records of '%s'? The map says it with __type(value, struct ...)", self._object.name,
       name)
   end
   local _, kind = types:resolve(id)
-  if kind ~= btf.KIND.STRUCT then failure.raise("%s: records of '%s' are no structs", self.object.name, name) end
+  if kind ~= btf.KIND.STRUCT then failure.raise("%s: records of '%s' are no structs", self._object.name, name) end
   return id
 end
 
@@ -213,7 +216,7 @@ end
 ---@param struct? string of the records, where the map does not say
 ---@return Event
 function Bpf:events(name, struct)
-  local object, lib = self.object, self.object.lib
+  local object, lib = self._object, self._object.lib
   local map = object:find('map', name)
   local kind = lib.bpf_map__type(map)
   if not bpf_map.is_ring(kind) then failure.raise("%s: map '%s' holds no records", object.name, name) end
@@ -222,7 +225,7 @@ function Bpf:events(name, struct)
     name = 'bpf-output', type = SOFTWARE, config = BPF_OUTPUT, list = list, print_fmt = print_format(list),
     view_key = ('%s:%s:%s'):format(object.name, name, tostring(object)), system = 'bpf',
   }
-  local event = self.owner.set:add('bpf:' .. name, request, nil, 0)
+  local event = self._owner.set:add('bpf:' .. name, request, nil, 0)
   local tid_at = offset_of(event.fields, 'tid', 4)
   local pid_at = offset_of(event.fields, 'pid', 4)
   local has_lost, lost = pcall(object.variable, object, name .. '_lost', { '.bss' })
@@ -238,7 +241,7 @@ function Bpf:events(name, struct)
     cpu_at = offset_of(event.fields, 'cpu', 4),
     lost = has_lost and ffi.cast('const uint64_t *', lost) or nil,
   }
-  return event
+  return public_event.of(event)
 end
 
 --- Looks between batches for CPUs that came online, for programs on perf events.
@@ -248,7 +251,7 @@ function bpf.follower(run)
     local cpu = C.session_take_cpu(run.session)
     while cpu >= 0 do
       for _, loaded in ipairs(run.bpf) do
-        local ok, problem = pcall(attach.follow, loaded.object, cpu)
+        local ok, problem = pcall(attach.follow, loaded._object, cpu)
         if not ok then
           run.out:warn(('%s: CPU #%d came online, but: %s'):format(run.name, cpu, tostring(problem)))
         end

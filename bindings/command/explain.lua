@@ -1,12 +1,12 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- `profscript [NAME] -e EVENT help`: command lines that use these events, the attributes that go
 --- with them, and what the events' fields are.
-local ffi = require 'ffi'
+local declarations = require 'bindings.options.declare'
 local events = require 'bindings.select.events'
 local failure = require 'bindings.base.failure'
+local ffi = require 'ffi'
 local instance = require 'bindings.run.instance'
 local nearest = require 'bindings.base.nearest'
-local declarations = require 'bindings.options.declare'
 local output = require 'bindings.print.output'
 local sampling = require 'bindings.view.sampling'
 local selector = require 'bindings.select.selector'
@@ -14,8 +14,8 @@ local services = require 'bindings.run.services'
 local sessions = require 'bindings.run.session'
 local shell = require 'bindings.base.shell'
 local sources = require 'bindings.run.sources'
-local views = require 'bindings.view.views'
 local tables = require 'bindings.base.table'
+local views = require 'bindings.view.views'
 
 local C = ffi.C
 local explain = {}
@@ -114,26 +114,6 @@ function explain.attributes(profiler)
   return own, common
 end
 
---- What a field is, in words.
----@param field Field
----@return string
-function explain.kind(field)
-  local words = {}
-  if views.has(field, 'STRING') then
-    words[1] = views.has(field, 'DYNAMIC') and 'string of any length' or 'string'
-  elseif views.has(field, 'DYNAMIC') then
-    words[1] = ('array of any length, %d bytes each'):format(field.elem_size)
-  elseif views.has(field, 'ARRAY') then
-    words[1] = ('array of %d, %d bytes each'):format(field.count, field.elem_size)
-  elseif views.has(field, 'POINTER') then
-    words[1] = 'pointer'
-  else
-    words[1] = views.has(field, 'SIGNED') and 'signed' or 'unsigned'
-  end
-  if views.has(field, 'COMMON') then words[2] = 'common' end
-  return table.concat(words, ', ')
-end
-
 local function fields_table(format)
   return tables.new('fields', {
     { name = 'event', show = format ~= 'text' },
@@ -159,7 +139,7 @@ function explain.rows(event)
           type = field.type,
           offset = field.offset,
           size = field.size,
-          what = explain.kind(field),
+          what = views.kind(field),
         }
       end
     end

@@ -5,6 +5,7 @@
 local ffi = require 'ffi'
 local histories = require 'bindings.pairs.history'
 local pair_keys = require 'bindings.pairs.keys'
+local public_event = require 'bindings.view.public_event'
 
 ffi.cdef 'long sysconf(int name);'
 
@@ -17,7 +18,6 @@ local KEEP_BYTES = 256 * 2 ^ 20
 -- costs more than the copies in it, so it is not more.
 local HISTORY_BYTES = math.min(KEEP_BYTES, 16 * 2 ^ 20 * tonumber(C.sysconf(84))) -- _SC_NPROCESSORS_ONLN
 local MIN_HISTORY = 4096 -- events that are kept without asking who needs them
-local EVENT = ffi.typeof 'struct event *'
 
 ---@class Recall
 ---@field history History
@@ -37,6 +37,7 @@ function recall.timeline() return ffi.gc(C.timeline_new(KEEP_BYTES), C.timeline_
 ---@param config RecallConfig
 ---@return Recall
 function recall.new(config)
+  config.events = public_event.real(config.events)
   pair_keys.check_context(config, config.events, config.details.settings.key)
   return setmetatable({ config = config }, Recall)
 end
@@ -53,28 +54,14 @@ function Recall:open(run, timeline)
 end
 
 --- Keeps the events of a batch, before anybody handles them.
-function Recall:prepare(list, n)
-  self.list = list
-  self.history:add(list, n)
-end
-
---- What an event of the batch is kept as, by its index; the event itself where there was no room.
----@param i integer
----@return ffi.cdata* struct event *
-function Recall:at(i)
-  local copy = self.history.copies[i]
-  return copy ~= nil and copy or self.list + i
-end
-
---- The same of an event that a handler was given.
-function Recall:of(ev) return self:at(ffi.cast(EVENT, ev) - self.list) end
+function Recall:prepare(list, n) self.history:add(list, n) end
 
 --- The copy of an event that a handler was given, which stays until it is released; nil where there was no
 --- room for one.
----@return ffi.cdata? copy struct event *
+---@return ffi.cdata*? copy struct event *
 function Recall:retain(ev)
-  local copy = self.history.copies[ffi.cast(EVENT, ev) - self.list]
-  if copy == nil then return end
+  local copy, is_copy = self.history:copy(ev)
+  if not is_copy then return end
   self.history:retain(copy)
   return copy
 end

@@ -1,13 +1,16 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Feeds events to the C pair matcher (runtime/relations/pairs.h) and its pairs to Lua: one generated loop
 --- that writes the key column, one call, one loop over the pairs. Scripts use it through lib.pairs.
-local ffi = require 'ffi'
 local failure = require 'bindings.base.failure'
+local ffi = require 'ffi'
 local pair_keys = require 'bindings.pairs.keys'
+local pair_view = require 'bindings.pairs.pair'
+local public_event = require 'bindings.view.public_event'
 local recall = require 'bindings.pairs.kept_events'
 local views = require 'bindings.view.views'
 
 local C = ffi.C
+local cast = ffi.cast
 local pairs_ = {}
 
 local MAX_BATCH = 1024 -- what session_next() gives at most
@@ -29,19 +32,32 @@ Feed.__index = Feed
 ---@field max_keys? integer starts that wait at most
 ---@field others? Event[] events of no stage
 ---@field details? Details keeps all events and is asked for its needs, see lib/detail.lua
----@field pair? fun(pair: ffi.cdata*, second: ffi.cdata*) struct pair *, struct event *
----@field latencies? native.Hists gets the ns of each pair under its kind
----@field lost? fun(pair: ffi.cdata*, time: number) a start that a loss drops, which begins at that time
----@field left? fun(pair: ffi.cdata*) a start that still waits when all is over
+---@field pair? fun(p: Pair, second: Ev)
+---@field latencies? HistSet gets the ns of each pair under its kind
+---@field lost? fun(p: Pair, time: number) a start that a loss drops, which begins at that time
+---@field left? fun(p: Pair) a start that still waits when all is over
 ---@field triggers? Event[]
 ---@field triggered? fun(ev: any) called at each of them, when all that was before has been seen
 
 --- What may stand in a stage for the end of a task: its key is the thread.
-pairs_.TASK_END = { name = 'exit', alias = 'exit', class = C.EVENT_EXIT, is_life = true, attrs = {}, fields = {} }
+pairs_.TASK_END = public_event.of { name = 'exit', alias = 'exit', class = tonumber(C.EVENT_EXIT), is_life = true,
+  attrs = {}, fields = {} }
+
+--- The configuration with the events of the host.
+local function with_real_events(config)
+  local own = {}
+  for name, value in pairs(config) do own[name] = value end
+  for _, name in ipairs { 'stages', 'others', 'triggers' } do own[name] = public_event.real(own[name]) end
+  if own.latencies and not ffi.istype('struct hist_set *', own.latencies) then
+    error('pairs.new: latencies are a set of lib.hist', 3)
+  end
+  return own
+end
 
 ---@param config FeedConfig
 ---@return Feed
 function pairs_.new(config)
+  config = with_real_events(config)
   local feed = setmetatable({ config = config, wants = {} }, Feed)
   for _, stage in ipairs(config.stages) do
     for _, event in ipairs(stage) do
@@ -127,7 +143,9 @@ function Feed:open(run)
     self.recall:open(run, self.timeline)
     C.pairs_use_copies(self.matcher, self.recall.history.copies)
   end
-  self.out = ffi.new('struct pair[?]', MAX_BATCH)
+  self.any = run.services.any
+  self.room = pair_view.room(MAX_BATCH + 1, self.any) -- the last is for those that wait
+  self.out = self.room.out
   self.kinds = ffi.cast('uint32_t *', ffi.cast('char *', self.out) + ffi.offsetof('struct pair', 'kind'))
   self.durations = ffi.cast('double *', ffi.cast('char *', self.out) + ffi.offsetof('struct pair', 'ns'))
   self.pauses = self:pauses_by_class()
@@ -154,20 +172,17 @@ end
 --- Events of a batch, none of which is a pause unless it is the first.
 function Feed:take(list, n)
   local config, kept, out = self.config, self.recall, self.out
-  local pair, latencies = config.pair, config.latencies
+  local pair, latencies, view, forget, any = config.pair, config.latencies, self.room.view, self.room.forget, self.any
   if kept then kept:prepare(list, n) end
   local found = C.pairs_feed(self.matcher, list, n, out)
   if found < 0 then failure.raise('out of memory for pairs') end
-  if latencies then latencies:add_column(self.kinds, self.durations, PAIR_SIZE, found) end
-  if pair and not kept then
+  if latencies and C.hist_set_add_column(latencies, self.kinds, self.durations, PAIR_SIZE, found) ~= 0 then
+    failure.raise('the set of histograms has no room for the latencies')
+  end
+  if pair then
     for i = 0, found - 1 do
-      local p = out + i
-      pair(p, list + p.second)
-    end
-  elseif pair then
-    for i = 0, found - 1 do
-      local p = out + i
-      pair(p, kept:at(p.second))
+      pair(view(i), cast(any, list + out[i].second))
+      forget(i)
     end
   end
   if kept then kept:feed(list, n) end
@@ -190,7 +205,7 @@ function Feed:feed(list, n)
 end
 
 --- Calls a function with each start that waits, oldest first.
----@param call fun(pair: ffi.cdata*, time?: number)
+---@param call fun(p: Pair, time?: number)
 ---@param time? number ns
 ---@param key? integer only this one
 function Feed:each_stored(call, time, key)
@@ -205,7 +220,9 @@ function Feed:each_stored(call, time, key)
   end
   table.sort(order, function(a, b) return list[a].first_time < list[b].first_time end)
   for _, i in ipairs(order) do
-    call(list + i, time)
+    self.out[MAX_BATCH] = list[i]
+    call(self.room.view(MAX_BATCH), time)
+    self.room.forget(MAX_BATCH)
   end
 end
 

@@ -6,7 +6,7 @@
 --- set of columns (RFC 4180 quoting, lines end in LF). In CSV a text that begins with = + - or @ is
 --- written as it is: such fields are mostly numbers, and whoever opens the file in a spreadsheet
 --- must import them as text.
-local buffer = require 'string.buffer'
+local buffer = require 'bindings.base.buffer'
 local ffi = require 'ffi'
 local tables = require 'bindings.base.table'
 local text = require 'bindings.base.text'
@@ -79,6 +79,12 @@ function output.new(settings)
   }, Output)
 end
 
+--- Another output of the same format, which is appended to a file.
+---@param path string
+---@return Output? out nil: message says why the file did not open
+---@return string? message
+function Output:open(path) return output.new { format = self.format, clock = self.clock, file = path } end
+
 --- Characters in a line of the terminal, as wide as it is now; nil where it is none.
 ---@return integer?
 function Output:columns()
@@ -100,7 +106,7 @@ end
 function Output:flush()
   local pending = self._buffer
   while #pending > 0 and not self._failed do
-    local bytes, size = pending:ref()
+    local bytes, size = buffer.bytes(pending)
     local written = tonumber(C.output_write(self._fd, bytes, size))
     local code = written < 0 and ffi.errno()
     if not code then

@@ -252,12 +252,11 @@ function Printer:make(class)
 end
 
 --- Prints an event: what a handler was given, or what a pair has kept.
----@param ev ffi.cdata* struct event *, or a view of one
+---@param e ffi.cdata* struct event *
 ---@param bare? boolean without its stack
 ---@param prefix? string|true text: instead of the wall time and the blanks behind it; true: blanks, where there is none
 ---@param part? table<string, any> JSON and CSV: further fields, those of PART
-function Printer:print(ev, bare, prefix, part)
-  local e = ffi.cast('struct event *', ev)
+function Printer:print(e, bare, prefix, part)
   local print_line = self.printers[e.class] or self:make(e.class)
   print_line(e, bare, prefix, part)
 end

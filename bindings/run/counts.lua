@@ -1,9 +1,12 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Events that are only counted. Live, the kernel counts and C reads all of it into one array at each
 --- interval; in a recording the periods of the samples are added up. A script sees no difference.
-local ffi = require 'ffi'
+local check = require 'bindings.base.check'
 local condition = require 'bindings.select.condition'
 local failure = require 'bindings.base.failure'
+local ffi = require 'ffi'
+local public_event = require 'bindings.view.public_event'
+local views = require 'bindings.view.views'
 
 local C = ffi.C
 local counts = {}
@@ -11,15 +14,23 @@ local counts = {}
 local MAX_GROUP = 256 -- events that the kernel is asked to read at once
 local HARDWARE = { hardware = true, ['hw-cache'] = true, raw = true, pmu = true }
 
---- What a script gets from session.count(). Rows and events are numbered from 1; a row is a CPU, or a
---- thread with all that it has started.
+--- How session.count() counts.
+---@class CountSettings
+---@field every? integer ns between two reads, and two calls of `interval`, in place of -i
+---@field together? boolean hardware events are counted at the same times or not at all, so that their ratios are right
+---@field by? Event on CPUs: the samples of this event, which asks for the sample 'read', hold the counts; take()
+--- gives them
+
+--- What session.count() gives: up to date when `interval` and `stop` are called. Rows and events are numbered
+--- from 1; a row is a CPU, or with -p, -t and workloads a thread with all that it has started.
+---
+---   for row = 1, counts:rows() do
+---     local n, share = counts:get(row, 1)
+---     if n then out:printf('%s %d: %d\n', counts.title, counts:id(row), n) end
+---   end
 ---@class Counts
----@field events Event[]
----@field title 'CPU'|'THREAD'
----@field rows fun(self: Counts): integer how many there are now
----@field id fun(self: Counts, row: integer): integer number of the CPU or thread, ascending
----@field get fun(self: Counts, row: integer, event: integer): number?, number?
----@field take fun(self: Counts, ev: any): number?, number?
+---@field events Event[] what is counted
+---@field title 'CPU'|'THREAD' what a row is
 local Counts = {}
 Counts.__index = Counts
 
@@ -28,6 +39,8 @@ local function flatten(set, list, found)
   for _, one in ipairs(type(list) == 'table' and not list.class and list or { list }) do
     if type(one) == 'string' then
       flatten(set, set:select(one, 0), found)
+    elseif type(one) ~= 'table' then
+      error(('session.count takes events, not a %s'):format(type(one)))
     elseif one.class then
       found[#found + 1] = one
     else
@@ -60,7 +73,7 @@ end
 
 --- Rows that are added up here, from a recording.
 local function recorded(self)
-  local sums, places, n = {}, {}, #self.events
+  local sums, places, n = {}, {}, #self._events
   self._sums = sums
   local function new_place(id)
     local at = 1
@@ -71,7 +84,7 @@ local function recorded(self)
     return places[id]
   end
   self.routes = {}
-  for i, event in ipairs(self.events) do
+  for i, event in ipairs(self._events) do
     self.routes[i] = {
       class = event.class,
       view = event.view,
@@ -88,32 +101,32 @@ end
 
 ---@param instance Instance
 ---@param list Event[]|string[] or lists of them
----@param settings? { every?: integer, together?: boolean, by?: Event } every: ns between two reads, in place
---- of -i; together: hardware events are counted at the same times or not at all; by: the event with the
---- sample 'read' whose samples hold the counts, for take()
+---@param settings? CountSettings
 ---@return Counts
 function counts.new(instance, list, settings)
   settings = settings or {}
-  local run = instance.run
+  local run, by = instance.run, settings.by and public_event.one(settings.by, 'session.count: by')
+  local events = flatten(instance.set, public_event.real(list), {})
   local self = setmetatable({
-    events = flatten(instance.set, list, {}),
+    events = public_event.of(events),
+    _events = events,
     title = run.per_thread and 'THREAD' or 'CPU',
     _run = run,
     _session = run.session,
     _out = ffi.new 'struct counts',
     _ids = {},
   }, Counts)
-  self._delta = ffi.new('int64_t[?]', #self.events + 1) -- of take(); condition() is asked for even where it is not
-  if settings.by then settings.by.is_clock = true end
+  self._delta = ffi.new('int64_t[?]', #events + 1) -- of take(); condition() is asked for even where it is not
+  if by then by.is_clock = true end
   if instance.parent then return self end -- as a source of events it has samples
   if run.counts then failure.raise('%s: session.count was called twice', instance.name) end
   run.counts, run.every = self, settings.every
-  group(self.events, settings.together or settings.by)
-  if settings.by then
+  group(events, settings.together or by)
+  if by then
     if run.opt.input or run.per_thread then
       failure.usage('%s: it counts on the CPUs of the running kernel, not of threads or recordings', instance.name)
     end
-    settings.by.reads = C.READS_COUNTED
+    by.reads = C.READS_COUNTED
     self._last, self._size = {}, ffi.new 'uint32_t[1]'
   end
   if run.opt.input then recorded(self) end
@@ -121,28 +134,44 @@ function counts.new(instance, list, settings)
 end
 
 --- Gets what was counted since it was called before. The driver does.
+---@package
 function Counts:read()
+  if not self._run.is_open then return end
   if not self._sums then
     C.session_read_counts(self._session, self._out)
     return
   end
   self._told = self._told or {}
   for id, sums in pairs(self._sums) do
-    local told = self._told[id] or ffi.new('double[?]', #self.events)
+    local told = self._told[id] or ffi.new('double[?]', #self._events)
     ffi.copy(told, sums, ffi.sizeof(sums))
     ffi.fill(sums, ffi.sizeof(sums))
     self._told[id] = told
   end
 end
 
---- Takes the counts that a sample of `by` holds.
----@param ev any
----@return number? total what `by` itself has counted on this CPU; nil: it was the first sample there
----@return number? delta and since its last sample
+local function check_event(self, event, name)
+  if not self._events[event] then
+    error(('%s takes the number of an event, from 1 to %d, not %s'):format(name, #self._events, check.shown(event)), 3)
+  end
+end
+
+local function check_row(self, row, name)
+  if type(row) ~= 'number' or not (row >= 1 and row <= self:rows() and row == math.floor(row)) then
+    error(('%s takes the number of a row, from 1 to %d, not %s'):format(name, self:rows(), check.shown(row)), 3)
+  end
+end
+
+--- Takes the counts that a sample of `by` holds, in its handler.
+---@param ev Ev
+---@return number? total what `by` itself has counted on this CPU; nil where the sample holds no counts
+---@return number? passed and since its last sample
 function Counts:take(ev)
-  local words = C.session_sample_part(self._session, ffi.cast('struct event *', ev), C.SAMPLE_READ, self._size)
-  if words == nil or words[0] ~= #self.events + 1 then return nil end
-  local cpu, n, delta = ev._cpu, #self.events, self._delta
+  local e = views.event(ev, 'counts:take')
+  if not self._size then error('counts:take is for session.count(events, { by = event })', 2) end
+  local words = C.session_sample_part(self._session, e, C.SAMPLE_READ, self._size)
+  local cpu, n, delta = e.cpu, #self._events, self._delta
+  if words == nil or words[0] ~= n + 1 then return nil end
   local last = self._last[cpu]
   if not last then
     last = ffi.new('uint64_t[?]', n + 1)
@@ -159,13 +188,17 @@ end
 --- What the event has counted between the last two samples of the CPU that take() was called for.
 ---@param event integer
 ---@return number
-function Counts:delta(event) return tonumber(self._delta[event]) end
+function Counts:delta(event)
+  check_event(self, event, 'counts:delta')
+  return tonumber(self._delta[event])
+end
 
 --- Whether the event is counted on this CPU.
 ---@param cpu integer
 ---@param event integer
 ---@return boolean
 function Counts:has(cpu, event)
+  check_event(self, event, 'counts:has')
   if self._out.nr_rows == 0 then self:read() end
   for row = 1, self:rows() do
     if self:id(row) == cpu then return self:get(row, event) ~= nil end
@@ -173,39 +206,47 @@ function Counts:has(cpu, event)
   return false
 end
 
---- Compiles a C expression over the counts of take(), by the events' names, and `period`, what `by`
+--- Compiles a C expression over the counts of take(), by the aliases of the events, and `period`, what `by`
 --- counted.
 ---@param text string
 ---@return fun(): boolean whether it is true
 function Counts:condition(text)
+  check.is(text, 'string', 'counts:condition takes a C expression')
   local names = { 'period' }
-  for i, event in ipairs(self.events) do names[i + 1] = event.alias end
+  for i, event in ipairs(self._events) do names[i + 1] = event.alias end
   return condition.compile(self._run.services, 'the counts', names, text, self._delta)
 end
 
+--- How many rows there are now.
+---@return integer
 function Counts:rows()
   return self._sums and #self._ids or self._out.nr_rows
 end
 
+--- The number of the row's CPU or thread; rows are in their order.
+---@param row integer
+---@return integer
 function Counts:id(row)
+  check_row(self, row, 'counts:id')
   if self._sums then return self._ids[row] end
   return self._out.ids[row - 1]
 end
 
---- What the event counted, and which share of the time it was counted: less than 1 where hardware has
---- too few counters, and the count is an estimate. nil: it is not counted on this CPU.
+--- What the event has counted since the last time.
 ---@param row integer
 ---@param event integer
----@return number? value
----@return number? share
+---@return number? value nil: it is not counted on this CPU (cpus=)
+---@return number? share of the time in which it was counted: less than 1 where hardware has too few counters,
+--- and the value is scaled up
 function Counts:get(row, event)
+  check_row(self, row, 'counts:get')
+  check_event(self, event, 'counts:get')
   if self._sums then
-    local told = self._told[self._ids[row]]
+    local told = self._told and self._told[self._ids[row]]
     return told and told[event - 1] or 0, 1
   end
   local out = self._out
-  if row > out.nr_rows then return nil end
-  local count = out.values[(row - 1) * out.nr_events + self.events[event].count_index]
+  local count = out.values[(row - 1) * out.nr_events + self._events[event].count_index]
   if count.share < 0 then return nil end
   return math.floor(count.value + 0.5), count.share
 end

@@ -1,15 +1,15 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Runs one profiler: opens its session, pulls batches, dispatches them, ends the intervals and the
 --- run. Everything that depends on the events is made before the first of them arrives.
-local bit = require 'bit'
-local ffi = require 'ffi'
 local attach = require 'bindings.select.attach'
+local bit = require 'bit'
 local bpf = require 'bindings.bpf.program'
 local dispatch = require 'bindings.view.dispatch'
 local dry_run = require 'bindings.run.dry_run'
 local events = require 'bindings.select.events'
 local expr = require 'bindings.expr.compile'
 local failure = require 'bindings.base.failure'
+local ffi = require 'ffi'
 local instance = require 'bindings.run.instance'
 local output = require 'bindings.print.output'
 local own_threads = require 'bindings.run.target_filter'
@@ -21,6 +21,7 @@ local sources = require 'bindings.run.sources'
 local stack_report = require 'bindings.run.stack_report'
 local status_report = require 'bindings.run.status_report'
 local usage = require 'bindings.run.usage'
+local values = require 'bindings.options.values'
 local views = require 'bindings.view.views'
 
 ffi.cdef [[
@@ -192,6 +193,7 @@ function Run:start(words)
   C.session_set_duration(self.session, opt.duration or 0)
   self.events:open(self:own_pid(words))
   check(C.session_start(self.session, self.target, err), err)
+  self.is_open = true
   if self.life.targets then self:tell_targets() end
   if self.begin_own_threads then self.begin_own_threads() end
   for _, consumer in ipairs(self.consumers) do
@@ -216,7 +218,7 @@ end
 function Run:loop(dispatch_events, filter_events, limit_sources, has_routes)
   local batch = ffi.new 'struct batch'
   local err = ffi.new 'struct error'
-  local left = not self.counts and self.opt.exit_n or nil
+  local left = not (self.counts or self.own_exit_n) and self.opt.exit_n or nil
   local consumers = self.consumers
   repeat
     check(C.session_next(self.session, batch, err), err)
@@ -318,7 +320,7 @@ end
 local function run_without_events(script, opt)
   local out, message = output.new { file = opt.output, format = opt.format }
   if not out then failure.raise('%s', message) end
-  local ok, problem, refusal = xpcall(script.profiler.start, failure.traceback, opt, out)
+  local ok, problem, refusal = xpcall(script.profiler.start, failure.traceback, values.new(opt, script.spec), out)
   flush(out)
   if not ok then error(problem, 0) end
   if problem == nil and refusal then failure.usage('%s: %s', script.name, tostring(refusal)) end
@@ -354,12 +356,15 @@ local function run_with_events(session, script, opt, words, found)
   run.events = events.new(session, run.services, script, opt, inherits)
   run.events.sources = sources.new(found)
   local lines = printer.new(run)
-  out.print_event = function(_, ev, bare, prefix, part) lines:print(ev, bare, prefix, part) end
+  out.print_event = function(_, ev, bare, prefix, part)
+    lines:print(views.event(ev, 'out:print_event'), bare, prefix, part)
+  end
 
   local profiler = instance.new(run, script, opt)
   profiler:open_event_options()
   local handlers, refusal = profiler:start()
   if handlers == nil and refusal then failure.usage('%s: %s', script.name, tostring(refusal)) end
+  run.own_exit_n = profiler.wants.own_exit_n
   local routes = run:route(profiler:check(handlers))
   if #run.events.list == 0 and not run.bpf then
     failure.usage("%s: no events: name some with -e, such as -e sched:sched_switch", script.name)

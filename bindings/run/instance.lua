@@ -2,23 +2,16 @@
 --- One profiler within a run: its options, the events that it has opened, and what its start()
 --- returned. A run has one whose handlers are called, and one for each profiler that is a source of
 --- events for it.
-local ffi = require 'ffi'
 local attach = require 'bindings.select.attach'
-local bpf = require 'bindings.bpf.program'
-local caches = require 'bindings.run.caches'
-local condition = require 'bindings.select.condition'
 local contract = require 'bindings.options.contract'
-local counts = require 'bindings.run.counts'
 local failure = require 'bindings.base.failure'
-local output = require 'bindings.print.output'
-local prev_state = require 'bindings.expr.prev_state'
+local public_event = require 'bindings.view.public_event'
 local sample_filter = require 'bindings.bpf.sample_filter'
 local sampling = require 'bindings.view.sampling'
+local session_api = require 'bindings.run.session_api'
 local task_filter = require 'bindings.bpf.task_filter'
+local values = require 'bindings.options.values'
 local views = require 'bindings.view.views'
-
-local C = ffi.C
-local CLOCK_MONOTONIC = 1
 
 ---@class Instance
 ---@field run table the driver's, or what explains an event: session, services, events, out, words
@@ -27,6 +20,8 @@ local CLOCK_MONOTONIC = 1
 ---@field opt table its own options
 ---@field set table where it names events, see bindings/select/events.lua
 ---@field parent? Instance whose source it is
+---@field wants SessionWants
+---@field settled? boolean what start() has asked for is known
 ---@field describe? fun(ev: any): string how it prints one of its events
 ---@field left? integer a source ends after so many more events
 local Instance = {}
@@ -40,7 +35,9 @@ local instance = {}
 ---@param parent? Instance
 ---@return Instance
 function instance.new(run, script, opt, parent)
-  local self = setmetatable({ run = run, name = script.name, script = script, opt = opt, parent = parent }, Instance)
+  local self = setmetatable({
+    run = run, name = script.name, script = script, opt = opt, parent = parent, wants = {},
+  }, Instance)
   self.set = run.events:of(script, self)
   return self
 end
@@ -69,7 +66,7 @@ function Instance:open_event_options()
       if option.name == 'event' and #groups == 0 and opt.input and not self.parent then
         groups[1] = self.set:add_recorded()
       end
-      opt[option.name] = groups
+      opt[option.name] = public_event.of(groups)
     end
   end
 end
@@ -81,69 +78,10 @@ function Instance:common_filter()
   return not (own and own.filter and own.filter.own) and self.opt.filter or nil
 end
 
---- Time since the session's start now, on the clock of live events.
-local function time_now(run)
-  local clock, now = ffi.new 'struct session_clock', ffi.new 'int64_t[2]'
-  C.session_read_clock(run.session, clock)
-  C.output_clock_gettime(CLOCK_MONOTONIC, now)
-  return tonumber(now[0]) * 1e9 - clock.base + tonumber(now[1])
-end
-
---- A function that tells whether a C expression is true of an unsigned number with this name.
-local function condition_of(run, name, text)
-  local value = ffi.new 'uint64_t[1]'
-  local is_true = condition.compile(run.services, 'the event', { name }, text, value)
-  return function(number)
-    value[0] = number
-    return is_true()
-  end
-end
-
 --- Calls the profiler's start().
 ---@return any handlers, any refusal
 function Instance:start()
-  local run, set = self.run, self.set
-  return self.script.profiler.start(self.opt, run.out, {
-    per_thread = attach.per_thread(run.opt, run.workload, run.everywhere),
-    named_threads = attach.names_threads(run.opt, run.workload),
-    inherits = attach.inherits(run.opt, run.workload),
-    task_name = function(tid) return output.safe(run.services.task_name(tid, math.huge)) end,
-    expression = run.services.expression,
-    only_threads = function() self.only_threads = true end,
-    bpf = function(params) return bpf.load(self, params) end,
-    stack = run.services.stack,
-    stack_text = run.services.frames.text,
-    view = function(event) return views.caster(event.view) end,
-    syscall_name = run.services.expression_env.syscall_name,
-    preempted_state = prev_state.preempted,
-    is_source = self.parent ~= nil,
-    condition = function(name, text) return condition_of(run, name, text) end,
-    now = function() return time_now(run) end,
-    time_base = function()
-      local clock = ffi.new 'struct session_clock'
-      C.session_read_clock(run.session, clock)
-      return clock.base
-    end,
-    event = function(params) return set:request(params) end,
-    supports = function(name) return set:supports(name) end,
-    recorded = function() return set:recorded_samples() end,
-    cache_sharers = function(level) return caches.sharers(run, level) end,
-    registers = function(ev, part) return sampling.registers(run.session, ev, part) end,
-    frames = run.services.frames.list,
-    frame_names = run.services.frames.names,
-    stack_lines = run.services.frames.lines,
-    forget_stacks = run.services.frames.forget,
-    address = run.services.address,
-    count = function(list, settings) return counts.new(self, list, settings) end,
-    own_count = function(event) -- of a live event on CPUs: what it has counted on that of `ev`, with `ev`
-      event.reads = C.READS_ITSELF
-      return function(ev) return tonumber(C.session_own_count(run.session, ffi.cast('struct event *', ev))) end
-    end,
-    stop = function() run.stopped = true end,
-    number = run.services.number,
-    key_printer = run.services.key_printer,
-    shelf = run.services.shelf,
-  })
+  return self.script.profiler.start(values.new(self.opt, self.script.spec), self.run.out, session_api.new(self))
 end
 
 --- Fields that a handler reads must be those of one of its events at least.
@@ -181,11 +119,13 @@ function Instance:check(handlers)
   })
   if not checked then failure.raise('%s', message) end
   for _, entry in ipairs(checked.events) do
-    entry.found = entry.event and { entry.event } or set:select(entry.selector, 0)
+    entry.found = entry.event and { public_event.one(entry.event, 'the key of a handler') }
+      or set:select(entry.selector, 0)
   end
   check_fields(checked.events)
   self.describe = checked.life.describe
   if self.describe then check_fields { { handler = self.describe, found = self:events() } } end
+  self.settled = true
   return checked
 end
 
@@ -194,9 +134,11 @@ function Instance:mark_events()
   local list = self:events()
   attach.restrict(self.name, self.opt, list)
   sampling.check_options(self.name, self.opt, list)
-  attach.stacks(self.name, self.opt, list)
+  attach.stacks(self.name, self.opt, list, self.wants.stacks)
   sample_filter.apply(self.name, self.opt, list, self.script.profiler.options)
-  if self.only_threads then task_filter.apply(self.run, list, attach.inherits(self.run.opt, self.run.workload)) end
+  if self.wants.only_threads then
+    task_filter.apply(self.run, list, attach.inherits(self.run.opt, self.run.workload))
+  end
 end
 
 return instance

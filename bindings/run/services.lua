@@ -1,16 +1,17 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- What the parts of one run ask of its session: names of tasks, kernel symbols, C expressions, events
 --- that last.
-local ffi = require 'ffi'
 local events = require 'bindings.select.events'
 local expr = require 'bindings.expr.compile'
 local failure = require 'bindings.base.failure'
+local ffi = require 'ffi'
 local frames = require 'bindings.print.frames'
+local intern = require 'bindings.base.intern'
 local names = require 'bindings.base.number_names'
-local native = require 'bindings.base.native'
 local nearest = require 'bindings.base.nearest'
 local srcline = require 'bindings.print.srcline'
 local text = require 'bindings.base.text'
+local views = require 'bindings.view.views'
 
 local C = ffi.C
 local services = {}
@@ -25,28 +26,21 @@ local MAX_STRING_KEYS = 65536 -- different strings as keys; all further ones are
 ---@field source string the Lua code it became
 ---@field value fun(ev: ffi.cdata*): any a number; int64_t or uint64_t where the type is; a string; nil
 
---- Events that outlast their handler, one under each number. Nothing checks the numbers.
----@class Shelf
----@field put fun(i: integer, ev: ffi.cdata*) in place of the one that was there
----@field get fun(i: integer): ffi.cdata*? struct event *, for out:print_event()
----@field drop fun(i: integer)
-
 ---@class Services
 ---@field task_name fun(tid: integer, time: number): string as it is, not escaped
 ---@field symbol fun(address: integer|ffi.cdata*, with_offset?: boolean): string?
 ---@field kernel_string fun(address: ffi.cdata*): string?
----@field strings native.Keys of string keys
+---@field strings Keys of string keys
 ---@field expression_env table<string, function> what C expressions may call
 ---@field expression fun(event: Event, text: string, allow_system?: boolean): Expression
 ---@field number fun(event: Event, text: string, what?: string): fun(ev: ffi.cdata*): number? the value of an
 --- expression as a Lua number, rounded beyond 2^53; what: it is called in messages
 ---@field key_printer fun(event: Event): (fun(key: number|ffi.cdata*): string)?
----@field stack fun(ev: ffi.cdata*): integer id of the event's stack; -1 where no stacks are recorded
----@field part fun(ev: ffi.cdata*, bit: integer): ffi.cdata* a part of the sample that is one number
----@field address fun(ev: ffi.cdata*, address: ffi.cdata*|number): Frame? what is there in the event's process
+---@field stack fun(e: ffi.cdata*): integer id of the event's stack; -1 where it was recorded without one
+---@field part fun(e: ffi.cdata*, bit: integer): ffi.cdata* a part of the sample that is one number
 ---@field frames Frames of stacks
 ---@field keep fun(ev: ffi.cdata*): ffi.cdata* a copy of the event that lasts as long as it is referred to
----@field shelf fun(n: integer): Shelf
+---@field any ffi.ctype* what scripts get of events of several classes
 ---@field warn fun(line: string)
 
 --- The kernel symbol at an address: "name" or "name+0x1c"; nil where there is none.
@@ -89,9 +83,10 @@ end
 
 --- The function of an event that the compiled expression is.
 local function evaluator(self, event, compiled)
-  local evaluate, payload = expr.load(compiled, self.expression_env), event.view.payload
+  local evaluate, payload, size = expr.load(compiled, self.expression_env), event.view.payload, event.view.size
   return function(ev)
-    local e = ffi.cast('struct event *', ev)
+    local e = views.event(ev, 'an expression')
+    if e.raw_size < size then error(('this expression is of %s, not of this event'):format(event.name), 2) end
     return evaluate(e, ffi.cast(payload, e.raw), e.raw, e.raw_size)
   end
 end
@@ -138,7 +133,7 @@ end
 local function keeper()
   local timeline = ffi.gc(C.timeline_new(0), C.timeline_free)
   return function(ev)
-    local kept = C.timeline_keep(timeline, ffi.cast('struct event *', ev))
+    local kept = C.timeline_keep(timeline, views.event(ev, 'ev:keep'))
     if kept == nil then error('too many events are kept', 2) end
     return ffi.gc(ffi.cast(ffi.typeof(ev), kept), function(e)
       C.timeline_release(timeline, ffi.cast('struct event *', e))
@@ -146,24 +141,12 @@ local function keeper()
   end
 end
 
---- Events that are kept under the numbers below n, one at each.
-local function shelf(n)
-  local timeline = ffi.gc(C.timeline_new(0), C.timeline_free)
-  local memory = ffi.gc(C.calloc(n, ffi.sizeof 'struct event *'), C.free)
-  local list = ffi.cast('struct event **', memory)
-  local function drop(i)
-    if list[i] ~= nil then C.timeline_release(timeline, list[i]) end
-    list[i] = nil
-  end
-  return {
-    put = function(i, ev)
-      drop(i)
-      list[i] = C.timeline_keep(timeline, ffi.cast('struct event *', ev))
-    end,
-    get = function(i) return list[i] ~= nil and list[i] or nil end,
-    drop = drop,
-    anchor = memory,
-  }
+--- The view of an event of a class.
+local function view_of(run, self, class)
+  local event = run.events.list[class - C.EVENT_FIRST + 1]
+  if event then return event.view end
+  local name = class == C.EVENT_FILTERED and 'that is gone' or class == C.EVENT_EXIT and 'exit' or 'of a task'
+  return views.new(name, {}, self)
 end
 
 --- The services of a run, whose `session` and `out` exist and whose `events` will.
@@ -177,24 +160,20 @@ function services.new(run)
     task_name = function(tid, time) return ffi.string(C.tasks_name(tasks, tid, time)) end,
     symbol = function(address, with_offset) return symbol(run, address, with_offset) end,
     kernel_string = function(address) return kernel_string(run, address) end,
-    strings = native.keys(1, MAX_STRING_KEYS),
-    stack = function(ev)
-      if C.session_stacks(run.session) == nil then return -1 end
-      return C.session_stack(run.session, ffi.cast('struct event *', ev))
+    strings = intern.new(1, MAX_STRING_KEYS),
+    stack = function(e)
+      if e.chain == nil or C.session_stacks(run.session) == nil then return -1 end
+      return C.session_stack(run.session, e)
     end,
-    part = function(ev, bit)
-      local words = C.session_sample_part(run.session, ffi.cast('struct event *', ev), bit, part_size)
+    part = function(e, bit)
+      local words = C.session_sample_part(run.session, e, bit, part_size)
       return words ~= nil and words[0] or 0ULL
-    end,
-    address = function(ev, address)
-      if C.session_stacks(run.session) == nil then error('session.address needs resolve = true of an event', 2) end
-      return all_frames.list(C.session_address(run.session, ffi.cast('struct event *', ev), address))[1]
     end,
     frames = all_frames,
     keep = keeper(),
-    shelf = shelf,
     warn = function(line) run.out:warn(line) end,
   }
+  self.any = views.any(function(class) return view_of(run, self, class) end)
   self.expression_env = expression_env(run, self)
   self.expression = function(event, source, allow_system) return expression(self, event, source, allow_system) end
   self.key_printer = function(event) return key_printer(self, event) end

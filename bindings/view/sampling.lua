@@ -2,8 +2,8 @@
 --- How events are sampled: how often, what each sample holds, what is left out. A script says so with
 --- session.event, a user with attributes of an event and with -F, --period and --exclude-*.
 local bit = require 'bit'
-local ffi = require 'ffi'
 local failure = require 'bindings.base.failure'
+local ffi = require 'ffi'
 local nearest = require 'bindings.base.nearest'
 local sys = require 'bindings.base.sys'
 
@@ -42,24 +42,26 @@ local PARAMETERS = {
 ---@field resolve? boolean session.address is asked about addresses
 ---@field exclude_idle? boolean and so on: as perf_event_attr has them
 
+local function refuse(format, ...) error(select('#', ...) > 0 and format:format(...) or format) end
+
 --- Refuses what session.event does not know.
 ---@param params EventParameters
 function sampling.check(params)
-  if type(params) ~= 'table' then failure.raise('session.event takes a table, not a %s', type(params)) end
-  if not params[1] then failure.raise "session.event: the event is missing: session.event { 'cpu-clock', ... }" end
+  if type(params) ~= 'table' then refuse('session.event takes a table, not a %s', type(params)) end
+  if not params[1] then refuse "session.event: the event is missing: session.event { 'cpu-clock', ... }" end
   for name, value in pairs(params) do
     local expected = PARAMETERS[name]
     if not expected then
-      failure.raise("session.event: unknown parameter '%s'%s", tostring(name),
+      refuse("session.event: unknown parameter '%s'%s", tostring(name),
         nearest.hint(tostring(name), nearest.keys(PARAMETERS)))
     elseif type(value) ~= expected then
-      failure.raise('session.event: %s is a %s, not a %s', tostring(name), type(value), expected)
+      refuse('session.event: %s is a %s, not a %s', tostring(name), type(value), expected)
     end
   end
-  if params.freq and params.period then failure.raise 'session.event: either period or freq can be given' end
+  if params.freq and params.period then refuse 'session.event: either period or freq can be given' end
   for _, part in ipairs(params.sample or {}) do
     if not PARTS[part] then
-      failure.raise("session.event: unknown sample '%s'%s", tostring(part),
+      refuse("session.event: unknown sample '%s'%s", tostring(part),
         nearest.hint(tostring(part), nearest.keys(PARTS)))
     end
   end
@@ -146,15 +148,16 @@ end
 
 --- The registers of a sample whose event asked for regs_user or regs_intr.
 ---@param session ffi.cdata*
----@param ev ffi.cdata*
+---@param e ffi.cdata* struct event *
 ---@param part? 'regs_user'|'regs_intr'
 ---@return { name: string, value: ffi.cdata* }[]? nil: the kernel took none, as for a kernel thread
-function sampling.registers(session, ev, part)
-  local e, which, size = ffi.cast('struct event *', ev), PARTS[part or 'regs_user'], ffi.new 'uint32_t[1]'
+function sampling.registers(session, e, part)
+  local which, size = PARTS[part or 'regs_user'], ffi.new 'uint32_t[1]'
   local words = C.session_sample_part(session, e, which, size)
   if words == nil or words[0] == 0 then return nil end
   local list = {}
   for i, name in ipairs(register_names(C.session_sample_registers(session, e.class, which))) do
+    if i >= size[0] then break end
     list[i] = { name = name, value = words[i] + 0ULL }
   end
   return list

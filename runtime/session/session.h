@@ -152,7 +152,8 @@ int session_start(struct session *s, const struct session_target *target, struct
 void session_close_class(struct session *s, uint16_t class);
 
 /* The next events, at most 1024; waits for them up to 100 ms and may return none. What the last
- * batch pointed to is gone. Negative: failure, the stream has ended. */
+ * batch pointed to is gone: its structs are those of this batch, or of class EVENT_FILTERED without
+ * payload. Negative: failure, the stream has ended. */
 int session_next(struct session *s, struct batch *batch, struct error *err);
 /* session_next() does not wait beyond so many ns from now. To be repeated once they have passed. */
 void session_wake_after(struct session *s, uint64_t ns);

@@ -52,6 +52,7 @@ struct session {
 	struct session_stats stats;
 	uint64_t summed_losses; /* by the LOST_SAMPLES records so far */
 	struct event batch[MAX_BATCH];
+	int nr_batch; /* that were handed out */
 };
 
 /* The time (ns, source clock) that the times of events are counted from. */

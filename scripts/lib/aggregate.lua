@@ -6,7 +6,9 @@
 ---   waits:add(ns, ev.comm)
 ---   waits:print(out)
 ---
-local native = require 'bindings.base.native'
+local array = require 'lib.array'
+local hist = require 'lib.hist'
+local intern = require 'lib.intern'
 local tables = require 'lib.table'
 local text = require 'bindings.base.text'
 local units = require 'lib.units'
@@ -80,13 +82,13 @@ function aggregate.new(kind, keys, settings)
     columns[#columns + 1] = column
   end
   local max_keys = settings.max_keys or how.max_keys
-  local values = (how.hists and native.hists or native.numbers)(max_keys + 1)
+  local values = (how.hists and hist.set or array.new)(max_keys + 1)
   local self = setmetatable({
     _kind = kind,
     _hists = how.hists,
     _names = keys,
     _values = values, -- by id
-    _keys = native.keys(#keys, max_keys),
+    _keys = intern.new(#keys, max_keys),
     _spec = tables.new(settings.name or kind, columns),
     _value = columns[#keys + 1].name,
     _stacks = settings.stacks or {},

@@ -2,7 +2,8 @@
 --- Calls within calls: a stack of open calls for each key, and a tree of who calls whom with the time of
 --- each. A call ends the youngest open one of the same function; what was called in between and did
 --- not return stays open, and is the caller of what follows.
-local native = require 'bindings.base.native'
+local hist = require 'lib.hist'
+local intern = require 'lib.intern'
 local tables = require 'lib.table'
 
 local calltree = {}
@@ -35,7 +36,7 @@ function calltree.new(settings)
     than = settings.than,
     ended = settings.ended,
     dropped_call = settings.dropped,
-    keys = native.keys(1, MAX_KEYS),
+    keys = intern.new(1, MAX_KEYS),
     stacks = {},
     root = new_node(0, nil, 0),
     nodes = {},
@@ -67,7 +68,7 @@ function CallTree:below(node, f)
     above.recursive = true
   else
     above = new_node(f, node, node.depth + 1)
-    above.hist = native.hist(self.than)
+    above.hist = hist.new(self.than)
     self.nodes[#self.nodes + 1] = above
   end
   node.next[f] = above
@@ -157,7 +158,7 @@ function CallTree:leave(f, key, time)
 end
 
 --- Nodes with calls, or below which there are some, callers before what they call.
----@return { f: integer, depth: integer, calls: integer, own: number, hist: native.Hist, recursive?: boolean }[]
+---@return { f: integer, depth: integer, calls: integer, own: number, hist: Hist, recursive?: boolean }[]
 function CallTree:list()
   local children, busy = {}, {}
   for i = #self.nodes, 1, -1 do -- what is called was found after its caller

@@ -5,6 +5,7 @@ local detail = require 'lib.detail'
 local heat = require 'lib.pair_heatmap'
 local latency = require 'lib.latency'
 local relation = require 'lib.relation'
+local values = require 'bindings.options.values'
 
 local delay = {}
 
@@ -32,8 +33,9 @@ local function printer(settings, details)
   local out = settings.out
   if details then return function(p, second) details:show(p, second) end end
   return function(p, second)
-    if p.first_event == nil then return end
-    out:print_event(p.first_event)
+    local first = p.first_event
+    if not first then return end
+    out:print_event(first)
     out:print_event(second)
   end
 end
@@ -42,7 +44,7 @@ end
 ---@return table? handlers
 ---@return string? message
 function delay.run(settings)
-  local opt, found, session = settings.opt, settings.events, settings.session
+  local opt, found, session = values.optional(settings.opt), settings.events, settings.session
   local than = opt.only_than or opt.than
   local longest, shortest = than or math.huge, opt.lower or -1
   local prints = than ~= nil or opt.lower ~= nil

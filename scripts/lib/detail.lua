@@ -120,18 +120,19 @@ function Details:advance(now)
 end
 
 --- Shows a pair, now or when what follows it is known.
----@param p any struct pair
----@param second any its second event
+---@param p Pair
+---@param second Ev its second event
 function Details:show(p, second)
-  if p.first_event == nil then return end
   local history = self.history
-  local _, found = history:index(second)
+  local first, last = history:first(p), history:copy(second)
+  if not first then return end
+  local _, found = history:index(last)
   local pair = {
     first_time = p.first_time,
     second_time = p.second_time,
     key = tonumber(p.key),
-    first_kept = p.first_event,
-    second_kept = second,
+    first_kept = first,
+    second_kept = last,
   }
   if self.settings.after > 0 and found then
     history:retain(pair.first_kept)
@@ -143,11 +144,12 @@ function Details:show(p, second)
 end
 
 --- Shows a first event whose second one may be lost.
----@param p any struct pair
+---@param p Pair
 ---@param time number when the loss begins
 function Details:show_lost(p, time)
-  if p.first_event == nil then return end
-  self:print { first_time = p.first_time, lost_time = time, key = tonumber(p.key), first_kept = p.first_event }
+  local first = self.history:first(p)
+  if not first then return end
+  self:print { first_time = p.first_time, lost_time = time, key = tonumber(p.key), first_kept = first }
 end
 
 -- Printing ---------------------------------------------------------------------------------------
@@ -240,7 +242,8 @@ function Details:print(pair)
   local first_index, found = history:index(pair.first_kept)
   local second_index = pair.second_kept and history:index(pair.second_kept) or history:find(pair.lost_time)
   pair.first, pair.first_event = history:view(pair.first_kept)
-  pair.second = pair.second_kept and history:view(pair.second_kept)
+  local second_event
+  if pair.second_kept then pair.second, second_event = history:view(pair.second_kept) end
   look:start(pair)
   local from = pair.first_time - settings.before
   history:check()
@@ -258,7 +261,7 @@ function Details:print(pair)
   if printed == 0 then self:line('|+ %.3f us', us(delay)) end
   self:event(pair.second, nil, { part = 'second', offset_ns = delay, hidden = hidden > 0 and hidden or nil })
   if settings.after == 0 then return end
-  look:look(pair.second, history.classes[pair.second._class])
+  look:look(pair.second, second_event)
   local _, last = self:outside(pair, second_index + 1, history:find(pair.second_time + settings.after + 1), 'after')
   if last then self:line('`After %.3f us', us(last - pair.second_time)) end
 end

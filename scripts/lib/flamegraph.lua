@@ -10,9 +10,10 @@
 --- sum, in FILE.folded: `[DAY;TIME;]comm;user frames;kernel frames COUNT`, roots first. With -i each
 --- interval's stacks begin with its time. Stacks are numbers until an interval ends; then each is
 --- turned into names once.
+local array = require 'lib.array'
 local flamepicture = require 'lib.flamegraph_svg'
 local flametree = require 'lib.flamegraph_tree'
-local native = require 'bindings.base.native'
+local intern = require 'lib.intern'
 local picture = require 'lib.svg'
 local sys = require 'bindings.base.sys'
 local units = require 'lib.units'
@@ -121,14 +122,14 @@ function flamegraph.new(opt, session, out, settings)
     if opt[name] and not draws then error(('--%s is for pictures: name a FILE.svg or FILE.html'):format(name), 0) end
   end
   settings = settings or {}
-  opt.call_graph = opt.call_graph or true
-  local keys = native.keys(KEY_PARTS[opt.roots], MAX_KEYS)
+  session.want { stacks = true }
+  local keys = intern.new(KEY_PARTS[opt.roots], MAX_KEYS)
   local self = setmetatable({
     out = out,
     session = session,
     opt = opt,
     keys = keys,
-    sums = native.numbers(MAX_KEYS + 1),
+    sums = array.new(MAX_KEYS + 1),
     root_name = ROOT_NAME[opt.roots],
     settings = {
       title = opt.title or settings.title or 'Flame Graph',

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Latency distributions of pairs of events, and their table.
-local native = require 'bindings.base.native'
+local hist = require 'lib.hist'
+local intern = require 'lib.intern'
 local tables = require 'lib.table'
 
 local MAX_KEYS = 65536 -- rows beyond it share one, whose key prints as "other"
@@ -41,11 +42,11 @@ function latency.new(settings)
   local self = setmetatable({
     than = settings.than,
     by_key = settings.by_key,
-    keys = native.keys(1, MAX_KEYS),
+    keys = intern.new(1, MAX_KEYS),
     pairs = settings.kinds or latency.kinds(settings.stages, settings.cycle), -- by kind of the pairs
   }, Latency)
   -- By key id * kinds + kind.
-  self.hists = native.hists(#self.pairs * (self.by_key and MAX_KEYS + 1 or 1), settings.than)
+  self.hists = hist.set(#self.pairs * (self.by_key and MAX_KEYS + 1 or 1), settings.than)
   return self
 end
 
@@ -67,9 +68,9 @@ end
 function Latency:rows_of(id, rows)
   for i, kind in ipairs(self.pairs) do
     local at = id * #self.pairs + i - 1
-    local hist = self.hists:get(at)
-    if hist and hist:stats().count > 0 then
-      local row = tables.latency_row({ start = kind.start, stop = kind.stop, key = 0, order = at }, hist)
+    local found = self.hists:get(at)
+    if found and found:stats().count > 0 then
+      local row = tables.latency_row({ start = kind.start, stop = kind.stop, key = 0, order = at }, found)
       if self.by_key then
         row.key = id == self.keys.max and math.huge or self.keys:part(id, 1)
         row.comm = self.by_key.name and self.by_key.name(row.key)

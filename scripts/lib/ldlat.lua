@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Sampled memory accesses: how long they took, in cycles, by where the data were.
 local datasrc = require 'lib.datasrc'
-local native = require 'bindings.base.native'
+local hist = require 'lib.hist'
+local intern = require 'lib.intern'
 local tables = require 'lib.table'
 
 local MAX_ROWS = 4096
@@ -46,7 +47,7 @@ function ldlat.start(settings, opt, out, session)
     ('%s/%s/'):format(pmu_of(settings.name), settings.terms), period = opt.period, precise = 3, resolve = true,
     sample = { 'weight', 'data_src', 'phys_addr' }, exclude_guest = true,
   }
-  local keys, hists = native.keys(2, MAX_ROWS), native.hists(MAX_ROWS + 1)
+  local keys, hists = intern.new(2, MAX_ROWS), hist.set(MAX_ROWS + 1)
   local than, perins, per_thread = opt.than or math.huge, opt.perins, session.per_thread
   local columns = {
     { name = 'instance', title = per_thread and '[THREAD]' or '[CPU]', show = perins or false },

@@ -65,7 +65,7 @@ local function keeper(settings, consumer, details)
   end
   return {
     keep = function(ev) return consumer:retain(ev) end,
-    show = function(pair, last) details:show(pair, consumer:of(last)) end,
+    show = function(pair, last) details:show(pair, last) end,
     lose = function(pair, time)
       if time - pair.first_time > than then details:show_lost(pair, time) end
     end,

@@ -58,7 +58,8 @@ function paired.run(settings)
 
   local function left(p)
     unpaired[p.first_class] = unpaired[p.first_class] + 1
-    if p.first_event ~= nil then out:print_event(p.first_event) end
+    local first = p.first_event
+    if first then out:print_event(first) end
   end
   local handlers
   handlers, matcher = relation.run(settings.name, {

@@ -27,7 +27,7 @@ local M = {}
 ---@field triggers? Event[]
 ---@field triggered? fun(ev: any) called at each trigger, when all pairs before it have been seen
 ---@field pair? fun(p: any, second: any)
----@field latencies? native.Hists gets the ns of each pair under its kind: cheaper than a function
+---@field latencies? HistSet gets the ns of each pair under its kind: cheaper than a function
 
 --- May stand in a stage: the end of a task, whose key is the thread.
 M.task_end = feed.TASK_END

@@ -11,6 +11,7 @@
 ---   details = ...                      -- optional: of lib.detail
 local heatmap = require 'lib.heatmap'
 local pairs = require 'lib.pairs'
+local values = require 'bindings.options.values'
 
 local relation = {}
 
@@ -44,6 +45,7 @@ function relation.pick(...)
 end
 
 ---@class RelatedEvents
+---@field default_key? string of events that have none of their own: -k
 ---@field stages Event[][]
 ---@field others Event[] untraced ones
 ---@field triggers Event[]
@@ -52,10 +54,12 @@ end
 
 --- Sorts the events of -e: each group is a stage.
 ---@param opt { event: Event[][], key?: string, cycle?: boolean }
+---@param key? string of events that have none, where -k does not give one
 ---@return RelatedEvents? events
 ---@return string? message
-function relation.events(opt)
-  local found = { stages = {}, others = {}, triggers = {} }
+function relation.events(opt, key)
+  opt = values.optional(opt)
+  local found = { stages = {}, others = {}, triggers = {}, default_key = opt.key or key }
   local keyed, keyless
   for i, group in ipairs(opt.event) do
     found.stages[i] = {}
@@ -65,7 +69,7 @@ function relation.events(opt)
         table.insert(found.others, event)
       else
         table.insert(found.stages[i], event)
-        if event.attrs.key or opt.key then keyed = keyed or event else keyless = keyless or event end
+        if event.attrs.key or found.default_key then keyed = keyed or event else keyless = keyless or event end
       end
     end
     if #found.stages[i] == 0 then return nil, ('-e number %d: all of its events are untraced'):format(i) end
@@ -78,7 +82,7 @@ function relation.events(opt)
     return nil, ('%s has a key and %s has none: they never match; give all events one, with key= or -k')
       :format(keyed.name, keyless.name)
   end
-  found.key = keyed and (keyed.attrs.key or opt.key)
+  found.key = keyed and (keyed.attrs.key or found.default_key)
   return found
 end
 
@@ -121,6 +125,7 @@ end
 ---@param out Output
 ---@return table handlers, Feed matcher
 function relation.run(name, analysis, found, opt, out)
+  opt = values.optional(opt)
   local told = {}
   local matcher
   local function report()
@@ -130,7 +135,7 @@ function relation.run(name, analysis, found, opt, out)
   matcher = pairs.new {
     stages = found.stages,
     others = found.others,
-    key = opt.key,
+    key = found.default_key,
     cycle = opt.cycle,
     keep = analysis.keep,
     has = found.has,

@@ -7,7 +7,8 @@
 ---
 --- A stack is a number that can be stored beside other things and looked up later. Names are looked up
 --- only for what is printed.
-local native = require 'bindings.base.native'
+local array = require 'lib.array'
+local intern = require 'lib.intern'
 local tables = require 'lib.table'
 local text = require 'bindings.base.text'
 local units = require 'lib.units'
@@ -44,11 +45,11 @@ function stacks.new(session, values, settings)
   settings = settings or {}
   if #values < 1 or #values > MAX_VALUES then error('stacks.new takes 1 to 3 names of values', 2) end
   local max_keys = settings.max_keys or MAX_KEYS
-  local self = setmetatable({ _session = session, _values = values, _sums = {}, _keys = native.keys(2, max_keys) },
+  local self = setmetatable({ _session = session, _values = values, _sums = {}, _keys = intern.new(2, max_keys) },
     StackSums)
   local columns = { { name = 'stack' }, { name = 'comm' } }
   for i, name in ipairs(values) do
-    self._sums[i] = native.numbers(max_keys + 1)
+    self._sums[i] = array.new(max_keys + 1)
     columns[#columns + 1] = { name = name, align = 'right' }
   end
   self._spec = tables.new(settings.name or 'stacks', columns)

@@ -5,7 +5,7 @@
 ---   local ours = threads.new(session)
 ---   ... if ours.has(ev.prev_pid) then ...
 ---   return ours.follow { ['sched:sched_switch'] = ... }
-local native = require 'bindings.base.native'
+local array = require 'lib.array'
 local sys = require 'bindings.base.sys'
 
 local threads = {}
@@ -29,7 +29,7 @@ local NEW = 'sched:sched_wakeup_new'
 ---@return Threads
 function threads.new(session, opt, only_ours)
   local everyone, inherits = not session.named_threads, session.inherits
-  local wanted, max = native.numbers(threads.MAX), threads.MAX
+  local wanted, max = array.new(threads.MAX), threads.MAX
   local self = {}
 
   function self.has(pid) return pid > 0 and pid < max and (everyone or wanted[pid] ~= 0) end
@@ -51,7 +51,9 @@ function threads.new(session, opt, only_ours)
   end
 
   function self.follow(handlers, begin)
-    if only_ours and not (everyone or session.is_source or self.filter 'pid') then session.only_threads() end
+    if only_ours and not (everyone or session.is_source or self.filter 'pid') then
+      session.want { only_threads = true }
+    end
     if inherits and not everyone and not handlers[NEW] and session.supports(NEW) then handlers[NEW] = self.born end
     handlers.targets = function(tids)
       for _, tid in ipairs(tids) do wanted[tid] = 1 end

@@ -2,7 +2,7 @@
 --- Switches and wakeups that the kernel did not report: some kernels show no tracer what certain tasks do,
 --- such as the idle task of a CPU, which wakes and switches to the others. A task that leaves a CPU without
 --- having come there, or comes twice without having left, gives it away.
-local native = require 'bindings.base.native'
+local array = require 'lib.array'
 local threads = require 'lib.threads'
 
 local unreported = {}
@@ -37,7 +37,7 @@ end
 ---@return fun(gap: table) lost what was seen before the end of a hole says nothing of what comes behind it
 function unreported.watch(some_leave)
   local self, max = unreported.new(), threads.MAX
-  local place, since, known_from = native.numbers(max), native.numbers(max), 0
+  local place, since, known_from = array.new(max), array.new(max), 0
 
   local function leaves(pid, time)
     if pid <= 0 or pid >= max then return end

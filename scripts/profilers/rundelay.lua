@@ -42,8 +42,7 @@ local function set_up(found, names, ours, session)
         terms[#terms + 1] = ('(prev_state == 0 || prev_state == %d)'):format(session.preempted_state(event))
         if #terms == 1 then terms[2] = 'prev_pid > 0' end
       end
-      event.attrs.key = prefix .. 'pid'
-      event.filter = #terms > 0 and table.concat(terms, ' && ') or nil
+      event:set { key = prefix .. 'pid', filter = table.concat(terms, ' && ') }
     end
   end
   if seen == 4 then return true end
@@ -95,8 +94,7 @@ tasks. --detail=samecpu shows the events of the CPU that the task waits for, whe
 
   start = function(opt, out, session)
     local ours = threads.new(session, opt)
-    opt.key = opt.key or 'pid'
-    local found, message = relation.events(opt)
+    local found, message = relation.events(opt, 'pid')
     if not found then return nil, message end
     local ok
     ok, message = set_up(found, opt.filter, ours, session)

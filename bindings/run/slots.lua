@@ -1,0 +1,73 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Events that outlast their handler, at most one under each of the numbers below a bound. Slots that
+--- are not used cost no memory.
+local ffi = require 'ffi'
+local views = require 'bindings.view.views'
+
+local C = ffi.C
+local cast, floor = ffi.cast, math.floor
+local slots = {}
+
+local MAX = 2 ^ 26
+
+---@class Slots
+local Slots = {}
+Slots.__index = Slots
+
+local function check(self, i)
+  if type(i) ~= 'number' or not (i >= 0 and i < self._n and i == floor(i)) then
+    error(('slot %s is outside of 0..%d'):format(tostring(i), self._n - 1), 3)
+  end
+end
+
+---@param n integer
+---@param any ffi.ctype* what scripts get of an event
+---@return Slots
+function slots.new(n, any)
+  if type(n) ~= 'number' or not (n >= 1 and n <= MAX and n == floor(n)) then
+    error(('session.slots takes a number from 1 to %d, not %s'):format(MAX, tostring(n)), 3)
+  end
+  local memory, timeline = C.calloc(n, ffi.sizeof 'struct event *'), C.timeline_new(0)
+  if memory == nil or timeline == nil then error('out of memory for slots', 3) end
+  return setmetatable({
+    _n = n,
+    _any = any,
+    _timeline = ffi.gc(timeline, C.timeline_free),
+    _memory = ffi.gc(memory, C.free),
+    _list = cast('struct event **', memory),
+  }, Slots)
+end
+
+--- Keeps a copy of the event under the number i, in place of the one that was there. Where there is no
+--- room for one (256 MiB of events are kept) the slot is empty.
+---@param i integer
+---@param ev Ev
+function Slots:put(i, ev)
+  check(self, i)
+  local e, list = views.event(ev, 'slots:put'), self._list
+  if list[i] ~= nil then C.timeline_release(self._timeline, list[i]) end
+  list[i] = C.timeline_keep(self._timeline, e)
+end
+
+--- The event under the number i, which lasts as long as it is used; nil where there is none.
+---@param i integer
+---@return Ev? ev
+function Slots:get(i)
+  check(self, i)
+  local timeline, e = self._timeline, self._list[i]
+  if e == nil then return nil end
+  C.timeline_retain(timeline, e)
+  return ffi.gc(cast(self._any, e), function(kept) C.timeline_release(timeline, cast('struct event *', kept)) end)
+end
+
+--- Empties a slot.
+---@param i integer
+function Slots:drop(i)
+  check(self, i)
+  local list = self._list
+  if list[i] == nil then return end
+  C.timeline_release(self._timeline, list[i])
+  list[i] = nil
+end
+
+return slots

@@ -1,0 +1,24 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Files and folders, such as those of /proc and /sys.
+local sys = require 'bindings.base.sys'
+
+local fs = {}
+
+--- The content of a file.
+---@param path string
+---@return string? text nil: message says why it cannot be read
+---@return string? message
+function fs.read(path) return sys.read(path) end
+
+--- The names in a folder, without "." and "..".
+---@param path string
+---@return string[]? names nil: message says why it cannot be read
+---@return string? message
+function fs.list(path) return sys.readdir(path) end
+
+--- Whether there is a file or folder at a path.
+---@param path string
+---@return boolean
+function fs.exists(path) return sys.stat(path) ~= nil end
+
+return fs
