@@ -18,7 +18,7 @@ local C = ffi.C
 local cast, tonumber, type = ffi.cast, tonumber, type
 local array = {}
 
-local MAX = 2 ^ 32
+local MAX = 2 ^ 31 - 1
 local DOUBLES = ffi.typeof 'double *'
 local memory_of = setmetatable({}, { __mode = 'k' }) -- lives as long as its array
 
@@ -37,7 +37,7 @@ end
 ---@field [integer] number
 
 -- The address is no pointer, which could be indexed.
-local new_array = ffi.metatype('struct { const uintptr_t _at; const double _n; }', {
+local new_array = ffi.metatype('struct { const uintptr_t _at; const int32_t _n; }', {
   __index = function(a, i)
     if type(i) ~= 'number' or not (i >= 0 and i < a._n) then outside(a, i) end
     return cast(DOUBLES, a._at)[i]
