@@ -8,6 +8,8 @@
  *   profscript --lua FILE [ARG...] runs a Lua file in the same surroundings (tests use it)
  */
 #include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +17,8 @@
 #include <lauxlib.h>
 #include <lua.h>
 #include <lualib.h>
+#include "os/quit.h"
+#include "os/watchdog.h"
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/lsan_interface.h>
 #endif
@@ -110,6 +114,73 @@ static int run(lua_State *L, int argc, char **argv)
 	return lua_pcall(L, n, 1, 1);
 }
 
+/* What a signal handler needs to find. */
+static lua_State *main_state;
+
+/* Whether code of a script runs, or what it has called for its own sake: then the place is pushed.
+ * The host's code ends by itself. */
+static bool push_place(lua_State *L)
+{
+	lua_Debug ar;
+	bool is_script;
+
+	lua_getfield(L, LUA_REGISTRYINDEX, "profscript.scripts");
+	for (int level = 0; lua_istable(L, -1) && lua_getstack(L, level, &ar); level++) {
+		lua_getinfo(L, "Sl", &ar);
+		lua_getfield(L, -1, ar.source);
+		is_script = !lua_isnil(L, -1);
+		lua_pop(L, 1);
+		if (is_script) {
+			lua_pushfstring(L, "%s:%d", ar.short_src, ar.currentline);
+			return true;
+		}
+		if (!strncmp(ar.source, "@bindings/", 10))
+			break;
+	}
+	return false;
+}
+
+/* At the next instruction after interrupt(). Without a script's code the watchdog tries again. */
+static void raise_interrupt(lua_State *L, lua_Debug *ar)
+{
+	(void)ar;
+	watchdog_reached();
+	lua_sethook(L, NULL, 0, 0);
+	if (!push_place(L))
+		return;
+	lua_pushliteral(L, ": the script does not return: interrupted");
+	lua_concat(L, 2);
+	lua_error(L);
+}
+
+/* As lua(1) does it: this is all that may be called in a signal handler. */
+static void interrupt(void)
+{
+	lua_sethook(main_state, raise_interrupt, LUA_MASKCALL | LUA_MASKRET | LUA_MASKCOUNT, 1);
+}
+
+static void give_up(int number)
+{
+	static const char line[] =
+		"profscript: the script does not return: ended without its results\n";
+
+	if (write(STDERR_FILENO, line, sizeof(line) - 1) < 0)
+		number = 0;
+	quit_clean();
+	if (!number)
+		_exit(1);
+	signal(number, SIG_DFL);
+	raise(number); /* it is blocked until the handler returns */
+}
+
+static void watch(lua_State *L)
+{
+	struct watchdog_ops ops = {interrupt, give_up, (const void *)lua_sethook};
+
+	main_state = L;
+	watchdog_init(&ops);
+}
+
 /* Where stdin, stdout or stderr are closed, no other file must take their number. Nothing can be
  * written to what stands in, so that output does not get lost unnoticed. */
 static void fill_standard_files(void)
@@ -158,6 +229,7 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	luaL_openlibs(L);
+	watch(L);
 	status = run(L, argc, argv);
 	if (status) {
 		/* A file run by --lua may end with an error of its own making, or none to tell. */

@@ -21,6 +21,7 @@ function failure.raise(message, ...) throw(1, message, ...) end
 function failure.usage(message, ...) throw(2, message, ...) end
 
 local scripts = {} -- by the name of their chunk: what messages call them
+debug.getregistry()['profscript.scripts'] = scripts -- for main.c, which looks whether one runs
 
 --- Code of a chunk with this name is a script's.
 ---@param chunk string as load() takes it: '@PATH', '=NAME'

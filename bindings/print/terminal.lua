@@ -55,6 +55,7 @@ function Terminal:_enter()
   ffi.copy(keys, self._saved, TERMIOS_SIZE)
   local flags = ffi.cast('uint32_t *', keys)
   flags[LFLAG] = bit.band(flags[LFLAG], bit.bnot(ICANON_ECHO))
+  C.quit_set_terminal(self._saved, LEAVE)
   C.terminal_set(STDIN, 0, keys)
   self._on = true
   self._out:raw(ENTER)
@@ -73,6 +74,7 @@ function Terminal:leave()
   self._on = false
   self._out:raw(LEAVE)
   C.terminal_set(STDIN, 0, self._saved)
+  C.quit_set_terminal(nil, nil)
 end
 
 --- The keys pressed since the last call: characters, and 'left', 'right', 'up', 'down'. Does not wait.

@@ -389,8 +389,10 @@ local function run_with_events(session, script, opt, words, found)
   if opt.usage_self then table.insert(run.pollers, usage.new(run, opt.usage_self)) end
 
   jit.on()
+  C.watchdog_begin(not opt.input and opt.duration or 0)
   local ok, problem = xpcall(run.loop, failure.traceback, run, dispatch_events, filter_events, limit_sources,
     #routes > 0)
+  C.watchdog_end()
   C.session_stop(session)
   local stopped, stop_problem = xpcall(run.end_report, failure.traceback, run)
   out:flush()

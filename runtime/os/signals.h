@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Signals: SIGINT and SIGTERM ask a run to end; a second one, some time later, ends the process at
- * once. Hooks do not fire in compiled Lua, so the request is a flag that is looked at between
- * batches. SIGUSR1 asks for the output's file to be opened anew, SIGUSR2 for a report about the
+ * once. The request is a flag that is looked at between batches; where that does not happen, see
+ * watchdog.h. SIGUSR1 asks for the output's file to be opened anew, SIGUSR2 for a report about the
  * run.
  *
  * This header is read by C and by LuaJIT's ffi.cdef: plain declarations only.

@@ -14,6 +14,7 @@
 #include "os/signals.h"
 #include "session/tasks.h"
 #include "os/threads.h"
+#include "os/watchdog.h"
 #include "os/workload.h"
 
 enum {
@@ -330,6 +331,7 @@ static int next_batch(struct session *s, struct batch *batch, struct error *err)
 	uint64_t until = ends_with_tick(s) ? s->tick_at - 1 : s->end_at;
 	int n = 0;
 
+	watchdog_returned();
 	batch->events = s->batch;
 	batch->n = 0;
 	batch->flags = 0;
