@@ -114,7 +114,7 @@ static int run(lua_State *L, int argc, char **argv)
 	return lua_pcall(L, n, 1, 1);
 }
 
-/* What a signal handler needs to find. */
+/* What signal handlers and the allocator need to find. */
 static lua_State *main_state;
 
 /* Whether code of a script runs, or what it has called for its own sake: then the place is pushed.
@@ -157,6 +157,86 @@ static void raise_interrupt(lua_State *L, lua_Debug *ar)
 static void interrupt(void)
 {
 	lua_sethook(main_state, raise_interrupt, LUA_MASKCALL | LUA_MASKRET | LUA_MASKCOUNT, 1);
+}
+
+/* What Lua has allocated. Beyond `limit` the interpreter is asked to raise an error, which has the
+ * script's line; compiled code may go on up to `end`, where there is no more. */
+static struct {
+	lua_Alloc allocate;
+	void *data;
+	size_t used, limit, end; /* 0: no limit */
+	bool asked;
+} memory;
+
+/* Bytes that may be used once a script had too much: its results are to be printed. */
+static void allow_more_memory(void)
+{
+	memory.limit = memory.end;
+	memory.end += memory.end / 4;
+	memory.asked = false;
+}
+
+static void raise_memory(lua_State *L, lua_Debug *ar)
+{
+	size_t mib = memory.limit >> 20;
+
+	(void)ar;
+	lua_sethook(L, NULL, 0, 0);
+	lua_gc(L, LUA_GCCOLLECT, 0);
+	if (memory.used < memory.limit - memory.limit / 8 || !push_place(L)) {
+		memory.asked = false;
+		return;
+	}
+	allow_more_memory();
+	lua_pushfstring(L,
+			": out of memory: the script uses %d MiB (PROFSCRIPT_MEMORY allows more)",
+			(int)mib);
+	lua_concat(L, 2);
+	lua_error(L);
+}
+
+static void *allocate_limited(void *data, void *block, size_t old_size, size_t size)
+{
+	size_t more = size > old_size ? size - old_size : 0;
+
+	(void)data;
+	if (memory.limit && more && memory.used + more > memory.limit) {
+		if (memory.used + more > memory.end)
+			return NULL;
+		if (!memory.asked) {
+			memory.asked = true;
+			lua_gc(main_state, LUA_GCSETPAUSE, 100); /* garbage is not to count */
+			lua_gc(main_state, LUA_GCSETSTEPMUL, 1000);
+			lua_sethook(main_state, raise_memory,
+				    LUA_MASKCALL | LUA_MASKRET | LUA_MASKCOUNT, 1);
+		}
+	}
+	block = memory.allocate(memory.data, block, old_size, size);
+	if (block || !size)
+		memory.used += size - old_size;
+	return block;
+}
+
+/* Called by bindings/run/memory.lua. */
+void profscript_limit_memory(uint64_t bytes);
+void profscript_limit_memory(uint64_t bytes)
+{
+	memory.limit = bytes;
+	memory.end = bytes + bytes / 2;
+}
+
+/* The same after an error that compiled code met at the end of memory. */
+void profscript_allow_more_memory(void);
+void profscript_allow_more_memory(void)
+{
+	allow_more_memory();
+}
+
+static void count_memory(lua_State *L)
+{
+	memory.allocate = lua_getallocf(L, &memory.data);
+	memory.used = (size_t)lua_gc(L, LUA_GCCOUNT, 0) << 10;
+	lua_setallocf(L, allocate_limited, NULL);
 }
 
 static void give_up(int number)
@@ -228,8 +308,9 @@ int main(int argc, char **argv)
 		fputs("profscript: cannot start LuaJIT: out of memory\n", stderr);
 		return 1;
 	}
-	luaL_openlibs(L);
 	watch(L);
+	count_memory(L);
+	luaL_openlibs(L);
 	status = run(L, argc, argv);
 	if (status) {
 		/* A file run by --lua may end with an error of its own making, or none to tell. */

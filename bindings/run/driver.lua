@@ -11,6 +11,7 @@ local expr = require 'bindings.expr.compile'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
 local instance = require 'bindings.run.instance'
+local memory = require 'bindings.run.memory'
 local output = require 'bindings.print.output'
 local own_threads = require 'bindings.run.target_filter'
 local perfeval = require 'bindings.run.perfeval'
@@ -393,6 +394,7 @@ local function run_with_events(session, script, opt, words, found)
   local ok, problem = xpcall(run.loop, failure.traceback, run, dispatch_events, filter_events, limit_sources,
     #routes > 0)
   C.watchdog_end()
+  if not ok then problem = memory.explain(problem, script.path) end
   C.session_stop(session)
   local stopped, stop_problem = xpcall(run.end_report, failure.traceback, run)
   out:flush()
@@ -411,7 +413,9 @@ end
 ---@return integer exit code
 function driver.run(script, opt, words, found)
   if script.profiler.events == false then return run_without_events(script, opt) end
-  return sessions.with(run_with_events, script, opt, words, found)
+  local ok, result = xpcall(sessions.with, failure.traceback, run_with_events, script, opt, words, found)
+  if not ok then error(memory.explain(result, script.path), 0) end
+  return result
 end
 
 return driver
