@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Checks of what scripts pass to the library: the error is at the line of the caller's caller.
-local floor = math.floor
+local floor, getmetatable = math.floor, getmetatable
 local check = {}
 
 --- How messages show a value.
@@ -30,6 +30,15 @@ end
 function check.is(value, kind, what)
   if type(value) == kind then return end
   error(('%s, a %s, not %s'):format(what, kind, check.shown(value)), 3)
+end
+
+--- The object that a method was called with: a dot in place of a colon gives it another.
+---@param self any
+---@param class table
+---@param method string for the message: "keys:count"
+function check.self(self, class, method)
+  if getmetatable(self) == class then return end
+  error(('%s is a method: call it with a colon, not with %s'):format(method, check.shown(self)), 3)
 end
 
 --- What C has allocated.

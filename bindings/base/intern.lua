@@ -119,14 +119,21 @@ end
 
 --- How many keys there are.
 ---@return integer
-function Keys:count() return C.intern_count(self._table) end
+function Keys:count()
+  check.self(self, Keys, 'keys:count')
+  return C.intern_count(self._table)
+end
 
 --- How often the number `max` was given since the last clear.
 ---@return number
-function Keys:overflow() return tonumber(C.intern_overflow(self._table)) end
+function Keys:overflow()
+  check.self(self, Keys, 'keys:overflow')
+  return tonumber(C.intern_overflow(self._table))
+end
 
 --- Forgets all keys: numbers begin with 0 again.
 function Keys:clear()
+  check.self(self, Keys, 'keys:clear')
   local direct = self._direct
   for id = 0, direct and self:count() - 1 or -1 do
     local key = self:part(id, 1)
@@ -142,6 +149,7 @@ local part = ffi.new 'struct intern_part'
 ---@param i integer
 ---@return number|string|integer64|nil
 function Keys:part(id, i)
+  check.self(self, Keys, 'keys:part')
   check.is(id, 'number', 'keys:part takes the number of a key')
   check.is(i, 'number', 'keys:part takes the number of a part')
   if C.intern_part(self._table, id, i - 1, part) == 0 then return nil end

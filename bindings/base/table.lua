@@ -11,7 +11,7 @@ local units = require 'bindings.base.units'
 
 local tables = {}
 
----@class table.Column
+---@class TableColumn
 ---@field name string field of the rows; key in JSON and CSV
 ---@field title? string heading in text; default name
 ---@field width? integer least width in text; default: as wide as the widest cell
@@ -25,18 +25,18 @@ local tables = {}
 ---@field show? boolean false: the column is left out everywhere
 ---@field data_only? boolean the column is left out of text
 
----@class table.Spec
+---@class TableSpec
 ---@field name string
 ---@field stamp boolean text starts with a line that holds the wall time
----@field columns table.Column[]
+---@field columns TableColumn[]
 
 local RESERVED = { table = true, time = true }
 
 --- Checks the columns and leaves out those not shown.
 ---@param name string of the table in JSON and CSV
----@param columns table.Column[]
+---@param columns TableColumn[]
 ---@param settings? { stamp?: boolean }
----@return table.Spec
+---@return TableSpec
 function tables.new(name, columns, settings)
   local spec = { name = name, stamp = not settings or settings.stamp ~= false, columns = {} }
   local seen = {}
@@ -82,7 +82,7 @@ end
 local RED, NORMAL = '\27[31m', '\27[m'
 
 --- The table as text: heading, dashes, rows.
----@param spec table.Spec
+---@param spec TableSpec
 ---@param rows table[] at least one
 ---@param tty? boolean alerts may be coloured
 ---@return string
@@ -122,7 +122,7 @@ end
 
 --- The count of values over the threshold, and their share of `calls`.
 ---@param than? boolean false: not shown
----@return table.Column
+---@return TableColumn
 function tables.than_column(than)
   return {
     name = 'than',
@@ -138,7 +138,7 @@ end
 
 --- The columns every latency table ends with; tables.latency_row fills them.
 ---@param than? boolean with the count of values over the threshold
----@return table.Column[]
+---@return TableColumn[]
 function tables.latency_columns(than)
   return {
     { name = 'calls', width = 8, align = 'right' },

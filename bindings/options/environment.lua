@@ -38,6 +38,7 @@ local libraries = {} -- by name, as scripts get them
 --- A module of lib.* that scripts cannot change.
 local function library(name)
   if libraries[name] then return libraries[name] end
+  if not package.searchpath(name, package.path) then error(("module '%s' not found"):format(name), 3) end
   local module = require(name)
   if type(module) ~= 'table' then return module end
   libraries[name] = setmetatable({}, {
@@ -74,12 +75,12 @@ local function new_require(globals)
 
   --- Runs a module in pure Lua with globals of its own, which are those of the script at first.
   local function load_module(name, from)
-    local path, searched = package.searchpath(name, MODULES)
+    local path = package.searchpath(name, MODULES)
     if not path then
       if package.searchpath(name, package.cpath) then
         error(("%s cannot use '%s': it is a module in C"):format(from, name), 3)
       end
-      error(("module '%s' not found:%s"):format(name, searched), 3)
+      error(("module '%s' not found"):format(name), 3)
     end
     local env = setmetatable({ require = require_from(("module '%s'"):format(name)) }, { __index = globals })
     env._G = env

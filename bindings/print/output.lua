@@ -7,10 +7,12 @@
 --- written as it is: such fields are mostly numbers, and whoever opens the file in a spreadsheet
 --- must import them as text.
 local buffer = require 'bindings.base.buffer'
+local check = require 'bindings.base.check'
 local ffi = require 'ffi'
 local tables = require 'bindings.base.table'
 local text = require 'bindings.base.text'
 local units = require 'bindings.base.units'
+local views = require 'bindings.view.views'
 local C = ffi.C
 
 -- Names of our own, because another module may declare these functions with other types.
@@ -34,11 +36,13 @@ local APPEND = 0x80000 + 0x400 + 0x40 + 0x1 -- O_CLOEXEC, O_APPEND, O_CREAT, O_W
 local POLLOUT = 4
 local TIOCGWINSZ = 0x5413
 
+--- The output of a run: the only way to stdout, so that -o, --format json and --format csv work. Control characters
+--- are escaped.
 ---@class Output
 ---@field format 'text'|'json'|'csv'
----@field tty boolean text goes to a terminal
----@field clock fun(at?: number): number, number, boolean? time of what is printed now, or that: seconds, ns, false if
---- it is no wall time
+---@field tty boolean whether text goes to a terminal
+---@field clock fun(at?: number): number, number, boolean? the time of what is printed now, or of `at` (ns, as in
+--- `ev._time`): seconds, ns, and false where it is not the wall time
 local Output = {}
 Output.__index = Output
 
@@ -79,13 +83,13 @@ function output.new(settings)
   }, Output)
 end
 
---- Another output of the same format, which is appended to a file.
+--- Opens another output of the same format, which is appended to a file.
 ---@param path string
 ---@return Output? out nil: message says why the file did not open
 ---@return string? message
 function Output:open(path) return output.new { format = self.format, clock = self.clock, file = path } end
 
---- Characters in a line of the terminal, as wide as it is now; nil where it is none.
+--- The width of the terminal in characters; nil where the output does not go to one.
 ---@return integer?
 function Output:columns()
   if not self.tty then return nil end
@@ -100,7 +104,8 @@ local function wait_writable(fd)
   C.output_poll(pollfd, 1, -1)
 end
 
---- Writes what has gathered. After a failure everything further is dropped.
+--- Writes what has gathered, which the run does after each batch of events. After a failure everything further is
+--- dropped.
 ---@return boolean? ok nil: see message
 ---@return string? message 'EPIPE' when the reader has gone, which is no error; else a line for the user
 function Output:flush()
@@ -125,7 +130,7 @@ function Output:flush()
   return true
 end
 
---- Appends bytes as they are: for callers that have escaped them already.
+--- Appends bytes as they are, in all formats: for callers that have escaped them already.
 ---@param bytes string
 function Output:raw(bytes)
   self._buffer:put(bytes)
@@ -134,16 +139,21 @@ end
 
 --- The buffer itself, for generated printers of text. What is put there must be escaped already.
 ---@return string.buffer
+---@package
 function Output:text_buffer() return self._buffer end
 
---- Prose for people: nothing in JSON and CSV. Control bytes other than newline and tab are escaped.
+--- Writes text for people, which must hold its own newlines; nothing in JSON and CSV.
 ---@param s string
 function Output:write(s)
+  check.is(s, 'string', 'out:write takes text')
   if self.format == 'text' then self:raw(text.lines(s)) end
 end
 
+--- Writes formatted text for people, as string.format makes it; nothing in JSON and CSV.
 ---@param format string
+---@param ... any
 function Output:printf(format, ...)
+  check.is(format, 'string', 'out:printf takes a format')
   if self.format == 'text' then self:raw(text.lines(format:format(...))) end
 end
 
@@ -210,9 +220,9 @@ end
 
 local function encode(self, value) return self.format == 'csv' and csv_value(value) or json_value(value) end
 
---- The time that heads a report in text: wall time, or seconds where the clock says it knows none.
----@param at? number which time, as handlers know it; default: now
----@param title? string stands behind it
+--- Writes the line that heads a report in text: its wall time, or seconds where that is not known.
+---@param at? number ns, as in `ev._time`; now if not given
+---@param title? string follows the time
 function Output:stamp(at, title)
   if self.format ~= 'text' then return end
   local sec, ns, is_wall = self.clock(at)
@@ -220,7 +230,7 @@ function Output:stamp(at, title)
   self:raw(('%s %s\n'):format(time, text.safe(title or '')))
 end
 
---- A line of text behind the time of the report.
+--- Writes a line of text that begins with the time of the report.
 ---@param line string
 function Output:stamp_line(line)
   if self.format ~= 'text' then return end
@@ -228,11 +238,16 @@ function Output:stamp_line(line)
   self:raw(('%s %s\n'):format(is_wall == false and units.seconds(sec, ns) or units.wall(sec, ns), text.safe(line)))
 end
 
---- Prints the rows of a report. An empty report prints nothing.
----@param spec table.Spec
----@param rows table[]
----@param at? number its time, as handlers know it; default: now
+--- Prints a table; nothing without rows. In JSON and CSV each row is an object or a line.
+---
+---   local spec = tables.new('wakeups', { { name = 'comm' }, { name = 'count', width = 8 } })
+---   out:table(spec, { { comm = 'bash', count = 3 } })
+---@param spec TableSpec of lib.table
+---@param rows table[] values by the names of the columns
+---@param at? number its time (ns, as in `ev._time`); now if not given
 function Output:table(spec, rows, at)
+  check.is(spec, 'table', 'out:table takes what lib.table.new() gives')
+  check.is(rows, 'table', 'out:table takes a list of rows')
   if #rows == 0 then return end
   if self.format == 'text' then
     if spec.stamp then self:stamp(at) end
@@ -248,12 +263,13 @@ function Output:table(spec, rows, at)
   for _, row in ipairs(rows) do put_object(self, fixed, names, row) end
 end
 
---- Prints one object, such as an event. Not for the hot path of `trace`, whose printers are
---- generated.
+--- Prints one object: its fields as `name=value` in text.
 ---@param name string
 ---@param fields table<string, any>
----@param order? string[] of the fields; default: all, by name
+---@param order? string[] the fields to print, in this order; all by name if not given
 function Output:record(name, fields, order)
+  check.is(name, 'string', 'out:record takes a name')
+  check.is(fields, 'table', 'out:record takes a table of fields')
   if not order then
     order = {}
     for field in pairs(fields) do order[#order + 1] = field end
@@ -272,7 +288,8 @@ function Output:record(name, fields, order)
   put_object(self, fixed, order, fields)
 end
 
---- Like Lua's print; a record named 'print' in JSON and CSV.
+--- Prints values as Lua's print() does; in JSON and CSV a record 'print' with the field `text`.
+---@param ... any
 function Output:print(...)
   local parts = { ... }
   for i = 1, select('#', ...) do
@@ -285,14 +302,32 @@ function Output:print(...)
   self:record('print', { text = line })
 end
 
---- A line on stderr, at once; where the output is text in a file, in this file.
----@param message any what tostring makes a line of
-function Output:warn(message) self:tell(message) end
+--- Whose lines and objects print_event() prints.
+---@param events Printer
+---@package
+function Output:print_events_with(events) self._events = events end
 
---- The same for what was asked for, so that it is also said with -q.
----@param message any
+--- Prints an event: its line, or its object in JSON and CSV, as the profiler describes it that has asked for it.
+---@param ev Ev
+---@param bare? boolean without its stack
+---@param prefix? string|true text in place of the wall time and the blanks after it; true: as many blanks
+---@param part? table<string, any> JSON and CSV: what lib.detail says of its place
+function Output:print_event(ev, bare, prefix, part)
+  self._events:print(views.event(ev, 'out:print_event'), bare, prefix, part)
+end
+
+--- Writes a line to stderr at once, or to the file of -o where that gets text; nothing with -q.
+---@param message string
+function Output:warn(message)
+  check.is(message, 'string', 'out:warn takes a line')
+  self:tell(message)
+end
+
+--- The same for what the user has asked for: it is also written with -q.
+---@param message string
 function Output:tell(message)
-  local line = text.lines(tostring(message)) .. '\n'
+  check.is(message, 'string', 'out:tell takes a line')
+  local line = text.lines(message) .. '\n'
   if self._file and self.format == 'text' then
     self:raw(line)
     self:flush()
@@ -305,6 +340,7 @@ end
 --- Closes and opens the file again, for log rotation; nothing for stdout.
 ---@return boolean? ok nil: the old file stays in use, message says why
 ---@return string? message
+---@package
 function Output:reopen()
   if not self._file then return true end
   local ok, message = self:flush()

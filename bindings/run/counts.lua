@@ -136,6 +136,7 @@ end
 --- Gets what was counted since it was called before. The driver does.
 ---@package
 function Counts:read()
+  check.self(self, Counts, 'counts:read')
   if not self._run.is_open then return end
   if not self._sums then
     C.session_read_counts(self._session, self._out)
@@ -167,6 +168,7 @@ end
 ---@return number? total what `by` itself has counted on this CPU; nil where the sample holds no counts
 ---@return number? passed and since its last sample
 function Counts:take(ev)
+  check.self(self, Counts, 'counts:take')
   local e = views.event(ev, 'counts:take')
   if not self._size then error('counts:take is for session.count(events, { by = event })', 2) end
   local words = C.session_sample_part(self._session, e, C.SAMPLE_READ, self._size)
@@ -189,6 +191,7 @@ end
 ---@param event integer
 ---@return number
 function Counts:delta(event)
+  check.self(self, Counts, 'counts:delta')
   check_event(self, event, 'counts:delta')
   return tonumber(self._delta[event])
 end
@@ -198,6 +201,7 @@ end
 ---@param event integer
 ---@return boolean
 function Counts:has(cpu, event)
+  check.self(self, Counts, 'counts:has')
   check_event(self, event, 'counts:has')
   if self._out.nr_rows == 0 then self:read() end
   for row = 1, self:rows() do
@@ -211,6 +215,7 @@ end
 ---@param text string
 ---@return fun(): boolean whether it is true
 function Counts:condition(text)
+  check.self(self, Counts, 'counts:condition')
   check.is(text, 'string', 'counts:condition takes a C expression')
   local names = { 'period' }
   for i, event in ipairs(self._events) do names[i + 1] = event.alias end
@@ -220,6 +225,7 @@ end
 --- How many rows there are now.
 ---@return integer
 function Counts:rows()
+  check.self(self, Counts, 'counts:rows')
   return self._sums and #self._ids or self._out.nr_rows
 end
 
@@ -227,6 +233,7 @@ end
 ---@param row integer
 ---@return integer
 function Counts:id(row)
+  check.self(self, Counts, 'counts:id')
   check_row(self, row, 'counts:id')
   if self._sums then return self._ids[row] end
   return self._out.ids[row - 1]
@@ -239,6 +246,7 @@ end
 ---@return number? share of the time in which it was counted: less than 1 where hardware has too few counters,
 --- and the value is scaled up
 function Counts:get(row, event)
+  check.self(self, Counts, 'counts:get')
   check_row(self, row, 'counts:get')
   check_event(self, event, 'counts:get')
   if self._sums then

@@ -356,10 +356,7 @@ local function run_with_events(session, script, opt, words, found)
   local inherits = not run.everywhere and attach.inherits(opt, words)
   run.events = events.new(session, run.services, script, opt, inherits)
   run.events.sources = sources.new(found)
-  local lines = printer.new(run)
-  out.print_event = function(_, ev, bare, prefix, part)
-    lines:print(views.event(ev, 'out:print_event'), bare, prefix, part)
-  end
+  out:print_events_with(printer.new(run))
 
   local profiler = instance.new(run, script, opt)
   profiler:open_event_options()

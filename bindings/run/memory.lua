@@ -31,14 +31,10 @@ end
 
 --- Limits the memory of Lua to $PROFSCRIPT_MEMORY, by default to a third of what is available.
 function memory.limit()
-  local given, bytes = os.getenv 'PROFSCRIPT_MEMORY', nil
-  if given and given ~= '' then
-    local message
-    bytes, message = units.size(given)
-    if not bytes then failure.usage('PROFSCRIPT_MEMORY: %s', message) end
-  else
-    bytes = available() / 3
-  end
+  local given = os.getenv 'PROFSCRIPT_MEMORY' or ''
+  local bytes, message = available() / 3, nil
+  if given ~= '' then bytes, message = units.size(given) end
+  if not bytes then failure.usage('PROFSCRIPT_MEMORY: %s', message) end
   if bytes < math.huge then C.profscript_limit_memory(math.max(bytes, LEAST)) end
 end
 

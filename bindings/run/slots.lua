@@ -2,10 +2,11 @@
 --- Events that outlast their handler, at most one under each of the numbers below a bound. Slots that
 --- are not used cost no memory.
 local ffi = require 'ffi'
+local check = require 'bindings.base.check'
 local views = require 'bindings.view.views'
 
 local C = ffi.C
-local cast, floor = ffi.cast, math.floor
+local cast, getmetatable, type = ffi.cast, getmetatable, type
 local slots = {}
 
 local MAX = 2 ^ 26
@@ -14,9 +15,10 @@ local MAX = 2 ^ 26
 local Slots = {}
 Slots.__index = Slots
 
-local function check(self, i)
-  if type(i) ~= 'number' or not (i >= 0 and i < self._n and i == floor(i)) then
-    error(('slot %s is outside of 0..%d'):format(tostring(i), self._n - 1), 3)
+local function check_slot(self, i, method)
+  if getmetatable(self) ~= Slots then check.self(self, Slots, method) end
+  if type(i) ~= 'number' or not (i >= 0 and i < self._n) then
+    error(('slot %s is outside of 0..%d'):format(check.shown(i), self._n - 1), 3)
   end
 end
 
@@ -24,11 +26,9 @@ end
 ---@param any ffi.ctype* what scripts get of an event
 ---@return Slots
 function slots.new(n, any)
-  if type(n) ~= 'number' or not (n >= 1 and n <= MAX and n == floor(n)) then
-    error(('session.slots takes a number from 1 to %d, not %s'):format(MAX, tostring(n)), 3)
-  end
-  local memory, timeline = C.calloc(n, ffi.sizeof 'struct event *'), C.timeline_new(0)
-  if memory == nil or timeline == nil then error('out of memory for slots', 3) end
+  check.whole(n, 1, MAX, 'session.slots takes the number of slots')
+  local memory = check.allocated(C.calloc(n, ffi.sizeof 'struct event *'), 'slots')
+  local timeline = check.allocated(C.timeline_new(0), 'slots')
   return setmetatable({
     _n = n,
     _any = any,
@@ -43,7 +43,7 @@ end
 ---@param i integer
 ---@param ev Ev
 function Slots:put(i, ev)
-  check(self, i)
+  check_slot(self, i, 'slots:put')
   local e, list = views.event(ev, 'slots:put'), self._list
   if list[i] ~= nil then C.timeline_release(self._timeline, list[i]) end
   list[i] = C.timeline_keep(self._timeline, e)
@@ -53,7 +53,7 @@ end
 ---@param i integer
 ---@return Ev? ev
 function Slots:get(i)
-  check(self, i)
+  check_slot(self, i, 'slots:get')
   local timeline, e = self._timeline, self._list[i]
   if e == nil then return nil end
   C.timeline_retain(timeline, e)
@@ -63,7 +63,7 @@ end
 --- Empties a slot.
 ---@param i integer
 function Slots:drop(i)
-  check(self, i)
+  check_slot(self, i, 'slots:drop')
   local list = self._list
   if list[i] == nil then return end
   C.timeline_release(self._timeline, list[i])

@@ -461,7 +461,7 @@ end
 function events:request(params)
   sampling.check(params)
   local recorded = self.is_recording and self:find_recorded(params[1])
-  if recorded then return self:add(recorded.name, recorded, nil, 0, params) end
+  if recorded and recorded.type ~= TYPE_TRACEPOINT then return self:add(recorded.name, recorded, nil, 0, params) end
   local found = self:select(params[1], 0, params)
   if #found ~= 1 then failure.raise("session.event: '%s' is not one event", params[1]) end
   return found[1]

@@ -11,7 +11,7 @@ function figures.percent(part, all) return all > 0 and 100 * part / all or nil e
 ---@class Figures
 ---@field name string of the profiler
 ---@field events string[]
----@field columns table.Column[] behind the CPU or thread
+---@field columns TableColumn[] behind the CPU or thread
 ---@field row fun(n: number[], share: number, ns: number): table the fields of a row from the counts of the
 --- events, the least share of the time that they were counted, and the interval's length
 

@@ -18,7 +18,7 @@ local Screen = {}
 Screen.__index = Screen
 
 ---@param out Output
----@param spec table.Spec of a table without stamp
+---@param spec TableSpec of a table without stamp
 ---@param order string[] columns of numbers to sort by, most important first
 ---@return Screen
 function screen.new(out, spec, order)
