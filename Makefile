@@ -42,7 +42,7 @@ FFI_HEADERS := $(FFI_FIRST) $(filter-out $(FFI_FIRST),\
 	$(shell grep -l "read by C and by LuaJIT's ffi.cdef" runtime/*.h runtime/*/*.h native/*.h 2>/dev/null))
 
 .DELETE_ON_ERROR:
-.PHONY: all deps demo test bench lint fuzz man install clean help programs FORCE
+.PHONY: all deps demo test bench lint fuzz api man install clean help programs FORCE
 
 all: $(PROGRAM) ## build ./profscript (the default); with ASAN=1 build/asan/profscript
 
@@ -134,7 +134,7 @@ lint: deps ## formatting, cppcheck, luacheck, and headers that compile alone
 	cppcheck -q --std=c11 --language=c --error-exitcode=1 --inline-suppr -I. --enable=warning \
 		$(addprefix --suppress=,uninitvar arrayIndexThenCheck ctunullpointer) \
 		-D'perf_evlist__for_each_entry(l, e)=for (e = l; e;)' $(filter-out tests/unit/% bpf/%,$(C_FILES))
-	luacheck -q bindings scripts examples tests
+	luacheck -q bindings scripts examples tests docs
 	@set -e; for h in $(wildcard runtime/*.h runtime/*/*.h native/*.h); do \
 		$(COMPILE) -include $$h -fsyntax-only -xc /dev/null; done
 
@@ -144,6 +144,9 @@ fuzz: deps ## run every fuzz target for FUZZ_TIME seconds (30)
 	@set -e; for f in $(FUZZERS); do echo "  FUZZ    $$f"; mkdir -p $$f.corpus; \
 		$$f -verbosity=0 -print_final_stats=1 -max_total_time=$(or $(FUZZ_TIME),30) \
 			-artifact_prefix=$$f. $$f.corpus tests/golden tests/fuzz/corpus; done
+
+api: all ## docs/api.md, from the annotations in the code
+	./$(PROGRAM) --lua docs/api.lua >docs/api.md
 
 man: all ## the manual pages and the shell's completion, into build/share
 	@rm -rf build/share && mkdir -p build/share/man/man1 build/share/bash-completion/completions

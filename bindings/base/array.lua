@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Arrays of numbers, such as what belongs to the ids of an intern table.
+--- Arrays of numbers, for what belongs to small integers such as the ids of lib.intern, threads or CPUs.
 ---
 ---   local bytes = array.new(MAX_KEYS + 1)
 ---   bytes[id] = bytes[id] + ev.bytes_alloc
 ---
---- All elements are 0 at first, and counted from 0. Unlike a Lua table an array has no new entries, hence
---- no second path through compiled code, and costs no memory where it is not used.
+--- Elements are counted from 0 and are 0 at first. Unlike a Lua table, an array never gets new entries, so compiled
+--- code has one path; and elements that are not used cost no memory.
 local ffi = require 'ffi'
 local check = require 'bindings.base.check'
 
@@ -32,7 +32,7 @@ local function number_of(value)
   return n or error(('an array holds numbers, not %s'):format(check.shown(value)), 3)
 end
 
---- An index that is not a number from 0 to `#a - 1` is an error, as is a value that is not a number.
+--- An index outside of 0 to `#a - 1`, or a value that is not a number, is an error.
 ---@class Array
 ---@field [integer] number
 
@@ -51,7 +51,7 @@ local new_array = ffi.metatype('struct { const uintptr_t _at; const int32_t _n; 
 })
 
 --- An array of n zeros.
----@param n integer
+---@param n integer at most 2^31 - 1
 ---@return Array
 function array.new(n)
   check.whole(n, 1, MAX, 'array.new takes the number of elements')

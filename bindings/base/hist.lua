@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Histograms of integers, usually ns, whose quantiles are off by less than 1 % (native/hist.h).
+--- Histograms of integers, usually ns. Quantiles are off by less than 1 % (native/hist.h).
 ---
 ---   local waits = hist.new()
 ---   waits:add(ns)
@@ -42,18 +42,19 @@ local function check_value(value, method)
   end
 end
 
---- One histogram.
+--- A histogram.
 ---@class Hist
 local Hist = {}
 
----@param value number|integer64 an integer; a negative one counts as 0 and as `negative`
+--- Adds a value.
+---@param value number|integer64 is cut to an integer; a negative one counts as 0, and in `negative`
 function Hist:add(value)
   own(self, HIST, 'hist:add')
   check_value(value, 'hist:add')
   if C.hist_add(self, value) ~= 0 then error('out of memory for a histogram', 2) end
 end
 
---- Adds all that another histogram has.
+--- Adds all values of another histogram.
 ---@param from Hist
 function Hist:merge(from)
   own(self, HIST, 'hist:merge')
@@ -61,23 +62,23 @@ function Hist:merge(from)
   if C.hist_merge(self, from) ~= 0 then error('out of memory for a histogram', 2) end
 end
 
---- Forgets the values.
+--- Forgets all values.
 function Hist:clear()
   own(self, HIST, 'hist:clear')
   C.hist_clear(self)
 end
 
---- The value that the fraction q of all values does not exceed; 0 without values.
----@param q number from 0 to 1: 0.5 is the median
----@return number|integer64
+--- The value that the fraction q of all values does not exceed.
+---@param q number 0 to 1; 0.5 is the median
+---@return number|integer64 value 0 where there are no values
 function Hist:quantile(q)
   own(self, HIST, 'hist:quantile')
   check.is(q, 'number', 'hist:quantile takes a fraction')
   return exact(C.hist_quantile(self, q))
 end
 
---- Exact figures. sum, min and max are 64-bit integers where they exceed 2^53; over counts the values greater
---- than the threshold.
+--- Exact figures. sum, min and max are integer64s where they exceed 2^53. `over` counts the values greater than the
+--- threshold.
 ---@return { count: number, sum: number, min: number, max: number, over: number, negative: number }
 function Hist:stats()
   own(self, HIST, 'hist:stats')
@@ -93,8 +94,8 @@ function Hist:stats()
   }
 end
 
---- Counts by power of two, from the first to the last that is not 0. exponent e stands for the
---- values from 2^e below 2^(e+1), 'zero' for 0 and 'negative' for those below.
+--- Counts by power of two, from the first to the last one that has values. Exponent e stands for the values from
+--- 2^e to 2^(e+1) - 1, 'zero' for 0, and 'negative' for all below.
 ---@return { exponent: integer|'zero'|'negative', count: number }[]
 function Hist:log2()
   own(self, HIST, 'hist:log2')
@@ -113,14 +114,15 @@ end
 
 ffi.metatype('struct hist', { __index = Hist })
 
---- Histograms by number, such as the ids of an intern table. Each takes memory from its first value on.
+--- Histograms by number, such as the ids of lib.intern. Each takes memory when its first value is added.
 ---@class HistSet
 local HistSet = {}
 
 local set_of = setmetatable({}, { __mode = 'k' }) -- of a histogram, which must not outlive it
 
+--- Adds a value to one of the histograms.
 ---@param i integer number of the histogram, from 0
----@param value number|integer64 as in Hist:add
+---@param value number|integer64
 function HistSet:add(i, value)
   own(self, SET, 'hists:add')
   check_value(i, 'hists:add')
@@ -130,9 +132,9 @@ function HistSet:add(i, value)
   if ret ~= 0 then error('out of memory for a histogram', 2) end
 end
 
---- One of the histograms; nil where nothing was ever added.
+--- One of the histograms.
 ---@param i integer
----@return Hist?
+---@return Hist? hist nil where nothing was ever added to it
 function HistSet:get(i)
   own(self, SET, 'hists:get')
   check_value(i, 'hists:get')
@@ -142,7 +144,7 @@ function HistSet:get(i)
   return h
 end
 
---- Forgets the values of all.
+--- Forgets the values of all histograms.
 function HistSet:clear()
   own(self, SET, 'hists:clear')
   C.hist_set_clear(self)
@@ -151,16 +153,16 @@ end
 ffi.metatype('struct hist_set', { __index = HistSet })
 
 --- A histogram.
----@param threshold? number values greater than it are counted as `over`
+---@param threshold? number values greater than this are counted as `over`
 ---@return Hist
 function hist.new(threshold)
   local new = check.allocated(C.hist_new(limit_of(threshold, 'hist.new')), 'a histogram')
   return ffi.gc(new, C.hist_free)
 end
 
---- n histograms, which are numbered from 0.
+--- A set of n histograms.
 ---@param n integer
----@param threshold? number as in hist.new
+---@param threshold? number as in hist.new()
 ---@return HistSet
 function hist.set(n, threshold)
   check.whole(n, 1, MAX, 'hist.set takes the number of histograms')

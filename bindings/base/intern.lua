@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Interning: keys of up to four parts become small integers, which index arrays and sets of histograms
---- (native/intern.h). Equal keys have the same number, the first key has 0, the next new one 1 and so on.
+--- Small integers for keys of up to four parts (interning), which index arrays and sets of histograms
+--- (native/intern.h). Equal keys get the same id. The first key gets 0, the next new one 1, and so on.
 ---
 ---   local keys, bytes = intern.new(2, MAX_KEYS), array.new(MAX_KEYS + 1)
 ---   local id = keys.id(ev.pid, ev.comm)
@@ -99,15 +99,15 @@ end
 
 --- A table of keys.
 ---@class Keys
----@field id fun(...): integer the number of the key, which is new if need be; takes as many parts as a key
---- has: numbers, 64-bit integers, strings, nil and booleans. It is a function, not a method
----@field max integer the number that all keys beyond the bound share
+---@field id fun(...): integer the id of a key; takes as many parts as a key has: numbers, integer64s, strings, nil
+--- or booleans. It is a function, not a method
+---@field max integer the id that all keys beyond the limit share
 local Keys = {}
 Keys.__index = Keys
 
 --- A table of keys.
----@param parts integer of a key, 0 to 4
----@param max integer keys at most; every further one gets the number `max`
+---@param parts integer number of parts of a key, 0 to 4
+---@param max integer number of keys; all further keys get the id `max`
 ---@return Keys
 function intern.new(parts, max)
   check.whole(parts, 0, tonumber(C.INTERN_PARTS), 'intern.new takes the parts of a key')
@@ -124,14 +124,14 @@ function Keys:count()
   return C.intern_count(self._table)
 end
 
---- How often the number `max` was given since the last clear.
+--- How often the id `max` was given since the last clear().
 ---@return number
 function Keys:overflow()
   check.self(self, Keys, 'keys:overflow')
   return tonumber(C.intern_overflow(self._table))
 end
 
---- Forgets all keys: numbers begin with 0 again.
+--- Forgets all keys. Ids start at 0 again.
 function Keys:clear()
   check.self(self, Keys, 'keys:clear')
   local direct = self._direct
@@ -144,10 +144,10 @@ end
 
 local part = ffi.new 'struct intern_part'
 
---- Part number i (from 1) of a key; nil where there is none.
+--- A part of a key.
 ---@param id integer
----@param i integer
----@return number|string|integer64|nil
+---@param i integer number of the part, from 1
+---@return number|string|integer64|nil part nil where there is none
 function Keys:part(id, i)
   check.self(self, Keys, 'keys:part')
   check.is(id, 'number', 'keys:part takes the number of a key')

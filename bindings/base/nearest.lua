@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The nearest valid name to a misspelt one, for "did you mean" in messages.
+--- The valid name that is nearest to a misspelled one, for "did you mean" in messages.
 local nearest = {}
 
---- Edit distance with swapped neighbours as one edit (optimal string alignment).
+--- The edit distance, in which swapped neighbors are one edit (optimal string alignment).
 ---@param a string
 ---@param b string
 ---@return integer
@@ -24,7 +24,7 @@ function nearest.distance(a, b)
   return above[#b]
 end
 
---- The string keys of a table in alphabetical order, as candidates for find().
+--- The string keys of a table, sorted, as candidates for find().
 ---@param t table
 ---@return string[]
 function nearest.keys(t)
@@ -36,11 +36,11 @@ function nearest.keys(t)
   return names
 end
 
---- The candidate closest to word, case ignored; nil when more than a third of word would have to
---- change, because then the proposal would mislead. The first of several equally close ones wins.
+--- The candidate that is nearest to a word; upper and lower case are the same. Of several equally near ones the
+--- first.
 ---@param word string
 ---@param names string[]
----@return string?
+---@return string? name nil where more than a third of the word would have to change: such a proposal would mislead
 function nearest.find(word, names)
   local lower = word:lower()
   local limit = math.floor(math.max(#word, 3) / 3)
@@ -56,7 +56,7 @@ function nearest.find(word, names)
   return found
 end
 
---- The tail of an error message: "; did you mean 'NAME'?", or nothing when no name is near.
+--- The end of an error message: "; did you mean 'NAME'?", or "" where no name is near.
 ---@param word string
 ---@param names string[]
 ---@return string

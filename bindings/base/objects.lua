@@ -1,9 +1,10 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Objects that exist, such as allocations or requests, by their address (native/objects.h).
+--- Objects that exist at the moment, such as allocations or requests, by their address (native/objects.h).
 ---
 ---   local live = objects.new(2 ^ 20)
----   live:put(0, ev.ptr, ev.bytes_alloc, ev._time, ev._tid, ev._stack, 0) -- allocated
----   local object = live:take(0, ev.ptr)                                   -- freed: how old was it?
+---   live:put(0, ev.ptr, ev.bytes_alloc, ev._time, ev._tid, ev._stack, 0) -- it was allocated
+---   local object = live:take(0, ev.ptr)                                  -- it was freed
+---   local age = object and ev._time - object.time
 local ffi = require 'ffi'
 local check = require 'bindings.base.check'
 
@@ -23,7 +24,7 @@ end
 --- A copy of what is known of an object.
 ---@class Object
 ---@field address integer64
----@field time number when it came into being
+---@field time number ns, when it was put
 ---@field size integer64
 ---@field space integer
 ---@field tid integer
@@ -35,14 +36,14 @@ end
 local Objects = {}
 
 --- Adds an object.
----@param space integer the process whose address it is; 0: the kernel, or whatever else tells addresses apart
----@param address number|integer64
+---@param space integer the process whose address it is, 0 for the kernel, or whatever else makes addresses unique
+---@param address number|integer64 not 0
 ---@param size number
 ---@param time number ns
 ---@param tid integer
 ---@param stack integer `ev._stack`
----@param kind integer the script's own
----@return integer result 0: new; 1: in the place of one that was there; -22: address 0 is no object; -28: no room
+---@param kind integer a number of the script's own
+---@return integer result 0: it is new; 1: it has replaced an object; -22: the address is 0; -28: there is no room
 function Objects:put(space, address, size, time, tid, stack, kind)
   own(self, 'objects:put')
   return C.objects_put(self, space, address, size, time, tid, stack, kind)
@@ -51,14 +52,14 @@ end
 --- Removes an object.
 ---@param space integer
 ---@param address number|integer64
----@return Object? object as it was; nil: there is none
+---@return Object? object nil: there was none
 function Objects:take(space, address)
   own(self, 'objects:take')
   local object = C.objects_take(self, space, address)
   return object ~= nil and OBJECT(object[0]) or nil
 end
 
---- put() for those who call it at every event: cheaper, but only stats() tells what it came to.
+--- A cheaper put() for handlers that call it at every event. Only stats() tells what it came to.
 ---@param space integer
 ---@param address number|integer64
 ---@param size number
@@ -71,7 +72,7 @@ function Objects:put_later(space, address, size, time, tid, stack, kind)
   C.objects_put_later(self, space, address, size, time, tid, stack, kind)
 end
 
---- take() in the same way, for those who need not know what was there.
+--- A cheaper take() for handlers that need not know what was there.
 ---@param space integer
 ---@param address number|integer64
 function Objects:drop_later(space, address)
@@ -79,9 +80,9 @@ function Objects:drop_later(space, address)
   C.objects_drop_later(self, space, address)
 end
 
---- What became of put_later().
----@return integer replaced that took the place of an object
----@return integer refused for which there was no room
+--- What the calls of put_later() came to.
+---@return integer replaced objects that took the place of another
+---@return integer refused objects for which there was no room
 function Objects:stats()
   own(self, 'objects:stats')
   local stats = ffi.new 'struct objects_stats'
@@ -96,7 +97,7 @@ function Objects:count()
   return C.objects_count(self)
 end
 
---- Calls each(object) for all, in no order. The object is the same table entry at each call: copy what is to last.
+--- Calls each(object) for all objects, in no order. The same table is used for all calls: copy what should last.
 ---@param each fun(object: Object)
 function Objects:each(each)
   own(self, 'objects:each')

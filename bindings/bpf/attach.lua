@@ -104,14 +104,15 @@ local function refused(object, program, where, code)
     code == ENOTSUPP and 'not supported' or sys.strerror(code), hint, said and '; ' .. said or '')
 end
 
---- What a program is attached to. `link:detach()` ends it; else it lasts as long as the run.
+--- What a program is attached to. It lasts as long as the run, or until detach().
 ---@class BpfLink
----@field lib ffi.namespace* libbpf
----@field links table<integer, ffi.cdata*> of a perf event on CPUs by CPU
----@field follow? fun(cpu: integer) of such: attaches to its new perf event
+---@field package _lib ffi.namespace* libbpf
+---@field package _links table<integer, ffi.cdata*> of a perf event on CPUs by CPU
+---@field package _follow? fun(cpu: integer) of such: attaches to its new perf event
 local Link = {}
 Link.__index = Link
 
+--- Ends it.
 function Link:detach()
   for _, link in pairs(self._links) do
     self._lib.bpf_link__destroy(link)

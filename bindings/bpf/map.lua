@@ -17,8 +17,8 @@ local IS_ARRAY = { [2] = true, [PERCPU_ARRAY] = true }
 local ENOENT = 2
 local SLACK = 8 -- bytes behind a buffer: bit fields are read as whole words
 
+--- A map of a BPF object.
 ---@class BpfMap
----@field name string
 local Map = {}
 Map.__index = Map
 
@@ -57,7 +57,7 @@ function bpf_map.new(object, name, frames)
   return setmetatable(self, Map)
 end
 
-function Map:fail(what, code) failure.raise('%s: %s: %s', self._name, what, sys.strerror(code)) end
+local function fail(self, what, code) failure.raise('%s: %s: %s', self._name, what, sys.strerror(code)) end
 
 --- Writes a value as C has it; what it cannot be is the script's mistake, at its line.
 local function encode(self, codec, buffer, size, value)
@@ -81,18 +81,18 @@ end
 local function lookup(self)
   local code = -self._lib.bpf_map_lookup_elem(self._fd, self._key, self._value)
   if code == 0 then return read_value(self) end
-  if code ~= ENOENT then self:fail('reading', code) end
+  if code ~= ENOENT then fail(self, 'reading', code) end
 end
 
---- The value of a key, nil where there is none.
+--- Looks up a key.
 ---@param key any
----@return any
+---@return any value nil: there is none
 function Map:get(key)
   put_key(self, key)
   return lookup(self)
 end
 
---- Sets the value of a key. Per-CPU values are a table by CPU; CPUs it leaves out become 0.
+--- Sets the value of a key. That of a per-CPU map is a table by CPU; CPUs that it leaves out become 0.
 ---@param key any
 ---@param value any
 function Map:set(key, value)
@@ -110,7 +110,7 @@ function Map:set(key, value)
     encode(self, self._codec, self._value, ffi.sizeof(self._value), value)
   end
   local code = -self._lib.bpf_map_update_elem(self._fd, self._key, self._value, 0)
-  if code ~= 0 then self:fail('writing', code) end
+  if code ~= 0 then fail(self, 'writing', code) end
 end
 
 --- Removes a key.
@@ -119,7 +119,7 @@ end
 function Map:delete(key)
   put_key(self, key)
   local code = -self._lib.bpf_map_delete_elem(self._fd, self._key)
-  if code ~= 0 and code ~= ENOENT then self:fail('deleting', code) end
+  if code ~= 0 and code ~= ENOENT then fail(self, 'deleting', code) end
   return code == 0
 end
 
@@ -131,7 +131,7 @@ local function keys(self)
   for _ = 1, 2 * self._max_entries + 1 do
     local code = -self._lib.bpf_map_get_next_key(self._fd, key, self._key)
     if code == ENOENT then break end
-    if code ~= 0 then self:fail('reading keys', code) end
+    if code ~= 0 then fail(self, 'reading keys', code) end
     local bytes = ffi.string(self._key, size)
     if not seen[bytes] then
       seen[bytes] = true
@@ -142,8 +142,8 @@ local function keys(self)
   return list
 end
 
---- Iterates over the keys and values there are now: `for key, value in map:pairs() do`. Entries may be
---- changed and removed meanwhile.
+--- Iterates over the keys and values that there are now: `for key, value in map:pairs() do`. Entries may be changed and
+--- removed meanwhile.
 ---@return fun(): any, any
 function Map:pairs()
   local list, i = keys(self), 0
@@ -173,9 +173,9 @@ function Map:clear()
   end
 end
 
---- The frames of a stack that bpf_get_stackid() numbered, innermost first; nil where there is none.
----@param id integer
----@return Frame[]?
+--- The frames of a stack in a map of stacks, innermost first.
+---@param id integer what bpf_get_stackid() returned
+---@return Frame[]? frames nil: there is none
 function Map:stack(id)
   if self._kind ~= STACK_TRACE then failure.raise('%s: is no map of stacks', self._name) end
   ffi.cast('uint32_t *', self._key)[0] = id

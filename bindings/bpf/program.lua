@@ -20,14 +20,19 @@ local RINGBUF = 27 -- type of a map
 
 local PARAMETERS = { source = 'string', file = 'string', constants = 'table', name = 'string' }
 
---- What session.bpf takes.
+--- What session.bpf() takes.
 ---@class BpfParameters
----@field source? string C, compiled by clang
----@field file? string or a file of C, or an object file; relative to the script
+---@field source? string the C source, which clang compiles once; the result is cached in ~/.cache/profscript
+---@field file? string instead of source: a file of C, or an object file; relative to the script
 ---@field constants? table<string, any> values of `const volatile` variables
----@field name? string what messages call it
+---@field name? string what messages call the program
 
---- A script's BPF object.
+--- A loaded BPF object. Keys and values of maps, variables and records have the types that BTF gives them: integers
+--- are numbers, char arrays strings, structs tables, arrays tables from 0, values of per-CPU maps tables by CPU.
+---
+---   local program = session.bpf { source = SOURCE, constants = { limit = 5 } } -- const volatile __u32 limit = 0;
+---   program:attach()
+---   return { [program:events 'ring'] = function(ev) out:print(ev._time, ev.size) end }
 ---@class Bpf
 ---@field package _owner Instance
 ---@field package _object BpfObject
@@ -112,10 +117,15 @@ function bpf.load(owner, params)
   return self
 end
 
---- Attaches a program; without one, all whose SEC() says to what.
+--- Attaches a program; without arguments, all programs whose SEC() says what to attach to.
+---
+---   program:attach('count', { type = 'software', config = 'page-faults', sample_freq = 50 }) -- on each CPU
+---   program:attach('count', 'uprobe:malloc@/lib/x86_64-linux-gnu/libc.so.6')
 ---@param program? string
----@param where? table|string see bpf_attach.attach
----@return BpfLink?
+---@param where? table|string members of perf_event_attr (and `pid`); or 'sys:name' of a tracepoint,
+--- 'raw_tracepoint:NAME', 'kprobe:FUNC', 'kretprobe:FUNC', 'uprobe:FUNC@FILE', 'uretprobe:FUNC@FILE'; if not given,
+--- what SEC() says
+---@return BpfLink? link nil: all programs were attached
 function Bpf:attach(program, where)
   if program then return attach.attach(self._object, program, where, self._owner.opt.cpus) end
   for _, name in ipairs(nearest.keys(self._object.programs)) do
@@ -125,9 +135,9 @@ function Bpf:attach(program, where)
   end
 end
 
---- What an iterator program writes.
+--- Runs an iterator program (SEC("iter/task")).
 ---@param program string
----@return string
+---@return string text what it has written
 function Bpf:iterate(program) return attach.iterate(self._object, program) end
 
 --- Frames of a kernel stack.
@@ -147,7 +157,7 @@ local function kernel_frames(run, addresses)
   return frames
 end
 
---- A map.
+--- A map, by its name.
 ---@param name string
 ---@return BpfMap
 function Bpf:map(name)
@@ -156,9 +166,9 @@ end
 
 local VARIABLES = { '.bss', '.data' }
 
---- The value of a global variable.
+--- Reads a global variable.
 ---@param name string
----@return any
+---@return any value
 function Bpf:get(name)
   local memory, codec = self._object:variable(name, VARIABLES)
   return codec.read(memory)
@@ -209,11 +219,17 @@ local function offset_of(by_name, name, size)
   return field and field.size == size and field.offset or -1
 end
 
---- The records of a ring buffer or perf event array as an event, to be a key among the handlers. A
---- ring buffer's record is ordered by its member `__u64 ktime`, and `pid`, `tid` and `cpu` are the event's
---- _pid, _tid and _cpu. A variable MAP_lost of 64 bits says how many did not fit.
----@param name string of the map
----@param struct? string of the records, where the map does not say
+--- Makes an event of the records of a ring buffer or perf event array, as the key of a handler. The fields are the
+--- members of the struct that the map names by `__type(value, struct ...)`; members of structs within it are
+--- `outer_inner`, bit fields are left out.
+---
+--- - The records of a ring buffer are ordered by their member `__u64 ktime`, from bpf_ktime_get_ns(); without it, by
+---   when they were read.
+--- - 32-bit members `pid`, `tid` and `cpu` become `ev._pid`, `ev._tid` and `ev._cpu`.
+--- - A 64-bit global variable MAP_lost, in which the program counts what did not fit, is reported as loss. The kernel
+---   counts the losses of perf event arrays.
+---@param name string the map
+---@param struct? string the struct of the records, where the map does not say
 ---@return Event
 function Bpf:events(name, struct)
   local object, lib = self._object, self._object.lib

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Manual pages (roff, man macros), made from the declarations that the parser and --help use.
+--- Manual pages (roff with man macros), made of the same declarations as the command line and --help.
 local declarations = require 'bindings.options.declare'
 local explain = require 'bindings.command.explain'
 local help = require 'bindings.command.help'
@@ -11,7 +11,7 @@ local version = require 'bindings.base.version'
 
 local man = {}
 
---- Text as roff prints it unchanged.
+--- Escapes text for roff.
 ---@param text string
 ---@return string
 function man.escape(text)
@@ -74,7 +74,7 @@ local function attributes(names)
   return table.concat(parts)
 end
 
---- The page of one profiler.
+--- The page of a profiler.
 ---@param script scripts.Script
 ---@return string
 function man.profiler(script)
@@ -123,6 +123,9 @@ local ENDING = [[
 .B PROFSCRIPT_PATH
 Folders with profilers, separated by colons. They are searched before ~/.config/profscript and
 those that are shipped.
+.TP
+.B PROFSCRIPT_MEMORY
+How much memory a script may use, such as 512M; by default a third of what is available.
 .SH EXIT STATUS
 0: it ran; 1: it failed; 2: the command line cannot be meant.
 ]]
@@ -155,9 +158,10 @@ with -e EVENT and the word help it prints the event's fields and what can be ask
   return table.concat(parts)
 end
 
---- The page of a profiler, or that of the command.
----@param name? string
----@return string? page, string? message
+--- The page of a profiler, or of the command.
+---@param name? string of the profiler
+---@return string? page nil: message says why
+---@return string? message
 function man.page(name)
   local found = scripts.new(sys, arg.data_dir)
   if not name then return man.overview(found:load_all()) end

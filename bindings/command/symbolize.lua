@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Symbols for addresses that others have gathered, and where functions are in a file: what pprof asks of
---- the program that it runs with --symbols.
+--- Symbols of addresses that others have gathered, and places of functions in a file: what pprof asks the program
+--- for that it runs with --symbols.
 local ffi = require 'ffi'
+local check = require 'bindings.base.check'
 local failure = require 'bindings.base.failure'
 local sys = require 'bindings.base.sys'
 local usdt = require 'bindings.select.usdt'
@@ -12,16 +13,18 @@ local symbolize = {}
 local MAX_EXACT = 2 ^ 53 -- programs have no addresses beyond it
 
 ---@class Symbolizer
----@field _file ffi.cdata* the program's struct elf_file
----@field _path string
----@field _symbols ffi.cdata*
----@field _maps { first: number, last: number, offset: number, path: string }[]
+---@field package _file ffi.cdata* the program's struct elf_file
+---@field package _path string
+---@field package _symbols ffi.cdata*
+---@field package _maps { first: number, last: number, offset: number, path: string }[]
 local Symbolizer = {}
 Symbolizer.__index = Symbolizer
 
----@param word string the program, as a user names it
+--- Opens a program. It fails where there is none.
+---@param word string path, 'pid:N', or the name of a program or library
 ---@return Symbolizer
 function symbolize.new(word)
+  check.is(word, 'string', 'symbolize.new takes the name of a file')
   local err = ffi.new 'struct error'
   -- Who pipes into us is where the program is.
   if not word:find '/' and sys.stat(word) then word = './' .. word end
@@ -38,9 +41,9 @@ function symbolize.new(word)
   }, Symbolizer)
 end
 
---- Takes a line of a list of mappings, as in /proc/PID/maps, or in short: `START-END: PATH`.
----@param line string
----@return boolean is_one
+--- Adds a mapping.
+---@param line string as in /proc/PID/maps, or `START-END: PATH`
+---@return boolean is_one false: the line is not a mapping
 function Symbolizer:add_mapping(line)
   local first, last, offset, path = line:match '^%s*(%x+)%-(%x+) +[%a-]+ +(%x+) +%x+:%x+ +%d+%s*(.-)%s*$'
   if not first then
@@ -93,10 +96,11 @@ function Symbolizer:_place(address)
   if C.elf_file_offset(self._file, address, 1, offset) == 0 then return self._path, offset[0] end
 end
 
---- The function at an address, and how far behind its start that is.
----@param digits string hexadecimal
----@return string?
+--- The function at an address.
+---@param digits string the address in hexadecimal
+---@return string? symbol 'malloc+0x1c'; nil: not known
 function Symbolizer:symbol(digits)
+  check.self(self, Symbolizer, 'symbolizer:symbol')
   local address = tonumber(digits, 16)
   if not address or address >= MAX_EXACT then return end
   local path, offset = self:_place(address)
@@ -108,9 +112,10 @@ function Symbolizer:symbol(digits)
 end
 
 --- Where a function of the program is in its file.
----@param name string maybe with +OFFSET
----@return string?
+---@param name string may end in +0xOFFSET
+---@return string? offset '0x1234'; nil: there is no such function
 function Symbolizer:offset(name)
+  check.self(self, Symbolizer, 'symbolizer:offset')
   local func, plus = name:match '^(.+)%+(0x%x+)$'
   local out, err = ffi.new 'uint64_t[1]', ffi.new 'struct error'
   if C.elf_file_function(self._file, func or name, tonumber(plus or 0), out, err) < 0 then return end

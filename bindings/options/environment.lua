@@ -38,7 +38,7 @@ local libraries = {} -- by name, as scripts get them
 --- A module of lib.* that scripts cannot change.
 local function library(name)
   if libraries[name] then return libraries[name] end
-  if not package.searchpath(name, package.path) then error(("module '%s' not found"):format(name), 3) end
+  if not package.searchpath(name, package.path) then error(("module '%s' not found"):format(name), 2) end
   local module = require(name)
   if type(module) ~= 'table' then return module end
   libraries[name] = setmetatable({}, {

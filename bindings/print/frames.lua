@@ -11,16 +11,16 @@ local FRAME_JIT = tonumber(C.FRAME_JIT)
 local MANY_STACKS = 2 ^ 18 -- a quarter of what the runtime keeps
 local MAX_TEXTS = 4096 -- printed stacks that are kept as text
 
---- A frame of a stack.
+--- A frame of a stack, or an address that was looked up.
 ---@class Frame
----@field address ffi.cdata* uint64_t
----@field symbol? string
----@field plus number bytes from the symbol's start
----@field dso? string
----@field offset number where in that file
+---@field address integer64
+---@field symbol? string the function
+---@field plus number bytes from the start of the function
+---@field dso? string the file, '[kernel.kallsyms]' or '[module]'
+---@field offset number the address within that file
 ---@field in_kernel boolean
----@field is_jit boolean code that a process made for itself
----@field inlined? boolean a function that has no code of its own: it is part of the next frame
+---@field is_jit boolean code that a process has generated for itself
+---@field inlined? boolean a function without code of its own: it is part of the next frame
 ---@field source? string file and line, with --srcline
 
 ---@class Frames

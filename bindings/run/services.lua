@@ -18,13 +18,14 @@ local services = {}
 
 local MAX_STRING_KEYS = 65536 -- different strings as keys; all further ones are one
 
---- A C expression over an event's fields, for scripts.
+--- A compiled C expression.
 ---@class Expression
 ---@field text string
----@field type string i32, u32, i64, u64 or string
----@field fields string[] that it reads, sorted
----@field source string the Lua code it became
----@field value fun(ev: ffi.cdata*): any a number; int64_t or uint64_t where the type is; a string; nil
+---@field type string 'i32', 'u32', 'i64', 'u64' or 'string'
+---@field fields string[] the fields that it reads, sorted
+---@field source string the Lua code that it became
+---@field value fun(ev: Ev): number|integer64|string|nil its value: an integer64 where the type is i64 or u64; nil
+--- after a division by zero, or where it reads beyond the record
 
 ---@class Services
 ---@field task_name fun(tid: integer, time: number): string as it is, not escaped

@@ -23,11 +23,13 @@ local CLOCK_MONOTONIC = 1
 --- What session.want() takes, and the Lua type of each.
 local WANTS = { stacks = 'boolean', only_threads = 'boolean', own_exit_n = 'boolean' }
 
+--- Its functions need no colon: `session.now()`.
 ---@class Session
----@field per_thread boolean whether the events are those of threads (-p, -t, a workload), not of CPUs
----@field named_threads boolean whether the user has named threads, even if the profiler is `everywhere`
----@field inherits boolean whether new threads and children of these are followed
----@field is_source boolean whether the profiler is a source of events of another: only its events and `describe` count
+---@field per_thread boolean the events are those of threads (-p, -t, a workload), not those of CPUs
+---@field named_threads boolean the user has named threads, even if the profiler is `everywhere`
+---@field inherits boolean new threads and children of these are followed
+---@field is_source boolean the profiler is a source of events for another one: of its handlers only `describe` is
+--- called
 
 --- The functions, which need no colon: session.now().
 ---@param instance Instance
@@ -50,7 +52,7 @@ function session_api.new(instance)
 
   -- Events ---------------------------------------------------------------------------------------
 
-  --- Asks for an event that the profiler needs beside what `-e` gives, to be the key of a handler.
+  --- Asks for an event that the profiler needs besides those of `-e`.
   ---
   ---   local clock = session.event { 'cpu-clock', freq = 99, exclude_idle = true, stack = true }
   ---   return { [clock] = function(ev) ... end }
@@ -61,19 +63,19 @@ function session_api.new(instance)
     return public_event.of(set:request(params))
   end
 
-  --- Whether this kernel and machine, or the recording, has an event: 'cycles', 'sched:sched_switch'.
-  ---@param name string
+  --- Whether this kernel and machine, or the recording, has an event.
+  ---@param name string 'cycles', 'sched:sched_switch'
   ---@return boolean
   function api.supports(name)
     check.is(name, 'string', 'session.supports takes the name of an event')
     return set:supports(name)
   end
 
-  --- The names of perf's own events that the recording has, such as 'cycles:u'; nil where events are live.
-  ---@return string[]?
+  --- The names of perf's own events in the recording, such as 'cycles:u'.
+  ---@return string[]? names nil: the events are live
   function api.recorded() return set:recorded_samples() end
 
-  --- Asks for more than the options say, in start().
+  --- Asks for more than the options say. Only in start().
   ---
   ---   session.want { stacks = true }
   ---@param wants SessionWants
@@ -92,10 +94,10 @@ function session_api.new(instance)
     end
   end
 
-  --- Has the kernel count events without a record of each: see Counts.
+  --- Lets the kernel count events, instead of recording each of them. They need no handlers.
   ---
   ---   local counts = session.count(opt.event, { every = 1e8 })
-  ---@param events Event[]|Event[][]|string[] events, as an option holds them too, or what -e takes
+  ---@param events Event[]|Event[][]|string[] events, as options hold them too, or what -e takes
   ---@param settings? CountSettings
   ---@return Counts
   function api.count(events, settings)
@@ -103,8 +105,8 @@ function session_api.new(instance)
     return counts.new(instance, events, settings)
   end
 
-  --- Has the samples of an event hold what was counted of it on their CPU, with themselves. Live events of
-  --- CPUs only.
+  --- Lets each sample of an event say how many events were counted on its CPU so far, itself included: their
+  --- difference to the samples that have arrived were lost. Only for live events of CPUs.
   ---@param event Event
   ---@return fun(ev: Ev): number count
   function api.own_count(event)
@@ -120,7 +122,7 @@ function session_api.new(instance)
     end
   end
 
-  --- Loads BPF programs into the kernel, which are gone when the run is. Live only.
+  --- Loads BPF programs, which are unloaded when the run ends. Only for live events.
   ---@param params BpfParameters
   ---@return Bpf
   function api.bpf(params)
@@ -128,8 +130,8 @@ function session_api.new(instance)
     return bpf.load(instance, params)
   end
 
-  --- Keeps events beyond their handler, at most one under each of the numbers below n, such as by thread. It
-  --- costs no memory where it is not used.
+  --- Keeps events beyond their handlers, at most one under each number below n. Slots that are not used cost no
+  --- memory.
   ---
   ---   local started = session.slots(threads.MAX)
   ---   started:put(ev._tid, ev)
@@ -140,10 +142,10 @@ function session_api.new(instance)
 
   -- Expressions ----------------------------------------------------------------------------------
 
-  --- Compiles a C expression over the fields of an event, as the attributes key=, num= and the like have them.
+  --- Compiles a C expression over the fields of an event, such as those of the attributes key= and num=.
   ---
   ---   local key = session.expression(event, 'dev << 32 | sector')
-  ---   key.value(ev) -- a number; a 64-bit integer where `type` is i64 or u64; a string; nil: a division by zero
+  ---   count:add(1, key.value(ev))
   ---@param event Event
   ---@param text string
   ---@param allow_system? boolean whether system() may be called
@@ -154,11 +156,11 @@ function session_api.new(instance)
     return services.expression(real, text, allow_system)
   end
 
-  --- The same for an expression whose value is a number: rounded beyond 2^53, nil after a division by zero.
+  --- Compiles a C expression whose value is a number.
   ---@param event Event
   ---@param text string
   ---@param what? string what messages call it, such as 'num'
-  ---@return fun(ev: Ev): number?
+  ---@return fun(ev: Ev): number? value rounded beyond 2^53; nil after a division by zero
   function api.number(event, text, what)
     local real = public_event.one(event, 'session.number')
     check.is(text, 'string', 'session.number takes a C expression')
@@ -168,7 +170,7 @@ function session_api.new(instance)
   --- Compiles a C expression over one unsigned 64-bit number.
   ---
   ---   local is_large = session.condition('data', 'data > 4096')
-  ---@param name string what the expression calls the number
+  ---@param name string of the number in the expression
   ---@param text string
   ---@return fun(number: number|integer64): boolean
   function api.condition(name, text)
@@ -182,42 +184,41 @@ function session_api.new(instance)
     end
   end
 
-  --- What the event's attribute printkey= makes of a key; nil where it has none.
+  --- A function that prints keys as the attribute printkey= of an event says.
   ---@param event Event
-  ---@return (fun(key: number|integer64): string)?
+  ---@return (fun(key: number|integer64): string)? print nil: the event has no printkey=
   function api.key_printer(event) return services.key_printer(public_event.one(event, 'session.key_printer')) end
 
-  --- The bit of prev_state that says that a task was preempted, which kernels number differently; 0 where
-  --- the kernel does not tell.
+  --- The bit of prev_state that says that a task was preempted. It differs between kernels.
   ---@param event Event sched:sched_switch
-  ---@return integer
+  ---@return integer bit 0: the kernel does not tell
   function api.preempted_state(event)
     return prev_state.preempted(public_event.one(event, 'session.preempted_state'))
   end
 
   -- Names, addresses and stacks ------------------------------------------------------------------
 
-  --- The last name of a task, also of one that has ended; '<...>' where nobody has told it.
+  --- The last name of a thread, also of one that has ended.
   ---@param tid integer
-  ---@return string
+  ---@return string name '<...>': not known
   function api.task_name(tid)
     check.is(tid, 'number', 'session.task_name takes the number of a thread')
     return output.safe(services.task_name(tid, math.huge))
   end
 
-  --- The name of a system call, of the recording's machine or this one; its number where it has none.
+  --- The name of a system call of this machine, or of that of the recording.
   ---@param nr integer
-  ---@return string
+  ---@return string name the number where it has no name
   function api.syscall_name(nr)
     check.is(tonumber(nr), 'number', 'session.syscall_name takes the number of a system call')
     return services.expression_env.syscall_name(nr)
   end
 
-  --- The registers of a sample of an event that was asked for with sample = { 'regs_user' } or { 'regs_intr' },
-  --- in the machine's order; nil where the kernel took none, as for a kernel thread.
+  --- The registers of a sample. Its event was asked for with sample = { 'regs_user' } or { 'regs_intr' }.
   ---@param ev Ev
   ---@param part? 'regs_user'|'regs_intr' 'regs_user' if not given
-  ---@return { name: string, value: integer64 }[]?
+  ---@return { name: string, value: integer64 }[]? list in the order of the machine; nil: the kernel took none, as
+  --- for a kernel thread
   function api.registers(ev, part)
     if part ~= nil and part ~= 'regs_user' and part ~= 'regs_intr' then
       error(("session.registers takes 'regs_user' or 'regs_intr', not %s"):format(check.shown(part)), 2)
@@ -225,7 +226,7 @@ function session_api.new(instance)
     return sampling.registers(session, views.event(ev, 'session.registers'), part)
   end
 
-  --- What an address of the event's process, or of the kernel, was at its time. Some event must record stacks,
+  --- Looks up an address, in the process of the event at its time, or in the kernel. Some event must record stacks,
   --- or have been asked for with resolve = true.
   ---@param ev Ev
   ---@param address number|integer64
@@ -245,7 +246,7 @@ function session_api.new(instance)
     end
   end
 
-  --- The frames of a stack, innermost first: first those of the kernel.
+  --- The frames of a stack, innermost first; those of the kernel come before those of user space.
   ---@param stack integer `ev._stack`
   ---@return Frame[]
   function api.frames(stack)
@@ -253,7 +254,7 @@ function session_api.new(instance)
     return services.frames.list(stack)
   end
 
-  --- The same as lines of text: '000055784e09c1de main+0x10e (/tmp/leak)'.
+  --- The frames of a stack as lines: '000055784e09c1de main+0x10e (/tmp/leak)'.
   ---@param stack integer
   ---@return string[]
   function api.stack_lines(stack)
@@ -269,23 +270,24 @@ function session_api.new(instance)
     return services.frames.text(stack)
   end
 
-  --- Names of the frames of a stack, for those who look at very many: they are put into tables that are used again.
+  --- The names of the frames of a stack, for scripts that look at very many: the tables are used again.
   ---@param stack integer
   ---@param names string[] gets the names, innermost first; '[libc.so.6]' where only the file is known
-  ---@param kinds string[] gets 'k' kernel, 'j' code made at run time, 'i' inlined, 'u' other, '?' only the file known
-  ---@return integer n how many frames there are
+  ---@param kinds string[] gets 'k' kernel, 'j' code generated at run time, 'i' inlined, 'u' other; '?' where only
+  --- the file is known
+  ---@return integer n number of frames
   function api.frame_names(stack, names, kinds)
     check_stack(stack, 'session.frame_names')
     return services.frames.names(stack, names, kinds)
   end
 
-  --- Makes room where there have been very many different stacks. All that was kept of `ev._stack` is void then.
+  --- Makes room where there have been very many different stacks. What the script has kept of `ev._stack` is void
+  --- then.
   function api.forget_stacks() services.frames.forget() end
 
-  --- For each CPU the first of those that share its cache of this level, on this machine or the recording's;
-  --- nil where nobody knows.
+  --- For each CPU, the first one of those that share its cache of a level, on this machine or that of the recording.
   ---@param level integer from 1
-  ---@return table<integer, integer>?
+  ---@return table<integer, integer>? first by CPU; nil: not known
   function api.cache_sharers(level)
     check.is(level, 'number', 'session.cache_sharers takes the level of a cache')
     return caches.sharers(run, level)
@@ -295,7 +297,7 @@ function session_api.new(instance)
 
   local clock = ffi.new 'struct session_clock'
 
-  --- The time now, to be compared with `ev._time`. Live only.
+  --- The time now, to be compared with `ev._time`. Only for live events.
   ---@return number ns
   function api.now()
     local now = ffi.new 'int64_t[2]'
@@ -304,14 +306,15 @@ function session_api.new(instance)
     return tonumber(now[0]) * 1e9 - clock.base + tonumber(now[1])
   end
 
-  --- What `ev._time` counts from, on the clock of the events, which perf prints. Known with the first event.
+  --- What `ev._time` counts from, on the clock of the events, as perf prints it. It is known once the first event has
+  --- come.
   ---@return number ns
   function api.time_base()
     C.session_read_clock(session, clock)
     return clock.base
   end
 
-  --- Ends the run after the events that have been read already.
+  --- Ends the run. Events that were read already are still handled.
   function api.stop() run.stopped = true end
 
   return setmetatable({}, {
@@ -326,12 +329,12 @@ function session_api.new(instance)
   })
 end
 
---- What session.want() asks for.
+--- What session.want() takes.
 ---@class SessionWants
----@field stacks? boolean true: all events of the profiler record stacks, as with -g; false: only those do that
---- event:set { stack = true } or their attributes ask for it, even with -g
----@field only_threads? boolean of a profiler that is `everywhere`: the kernel may leave out what is not about the
---- threads that the user has named; the events must have no filters, and must not be printed
+---@field stacks? boolean true: all events of the profiler record stacks, as with -g; false: only those do for
+--- which event:set { stack = true } or an attribute asks, even with -g
+---@field only_threads? boolean for a profiler that is `everywhere`: the kernel may leave out events that are not
+--- about the threads that the user has named. The events must have no filters, and must not be printed
 ---@field own_exit_n? boolean -N is left to the script: the run goes on until it calls session.stop()
 
 return session_api

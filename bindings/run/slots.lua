@@ -11,6 +11,7 @@ local slots = {}
 
 local MAX = 2 ^ 26
 
+--- What session.slots() returns.
 ---@class Slots
 local Slots = {}
 Slots.__index = Slots
@@ -38,8 +39,8 @@ function slots.new(n, any)
   }, Slots)
 end
 
---- Keeps a copy of the event under the number i, in place of the one that was there. Where there is no
---- room for one (256 MiB of events are kept) the slot is empty.
+--- Keeps a copy of an event, in place of the one that was there. The slot is empty where there is no room for it:
+--- slots keep 256 MiB at most.
 ---@param i integer
 ---@param ev Ev
 function Slots:put(i, ev)
@@ -49,9 +50,9 @@ function Slots:put(i, ev)
   list[i] = C.timeline_keep(self._timeline, e)
 end
 
---- The event under the number i, which lasts as long as it is used; nil where there is none.
+--- The event of a slot. It lasts as long as the script refers to it.
 ---@param i integer
----@return Ev? ev
+---@return Ev? ev nil: the slot is empty
 function Slots:get(i)
   check_slot(self, i, 'slots:get')
   local timeline, e = self._timeline, self._list[i]

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- What this kernel and machine have to trace, by name.
+--- What can be traced on this machine, by the names that -e takes.
 local ffi = require 'ffi'
 local perf_events = require 'bindings.view.perf_events'
 local records = require 'bindings.select.records'
@@ -14,10 +14,11 @@ local EACCES, EPERM = 13, 1
 
 ---@class CatalogEntry
 ---@field name string as -e takes it
----@field kind string
+---@field kind string 'software event', 'event of a PMU', 'probe'...
 
 --- All tracepoints, sorted.
----@return string[]? names, string? message
+---@return string[]? names nil: message says why
+---@return string? message
 function catalog.tracepoints()
   local err = ffi.new 'struct error'
   local formats = C.formats_open_tracefs(err)
@@ -38,7 +39,7 @@ local function exists(event)
   return code == 0 or code == EACCES or code == EPERM
 end
 
---- perf's own events that this machine can sample: software and hardware ones, then those of PMUs.
+--- The events of perf's own that this machine can sample: software and hardware events, then those that PMUs name.
 ---@return CatalogEntry[]
 function catalog.perf_events()
   local list = {}
@@ -56,7 +57,7 @@ function catalog.perf_events()
   return list
 end
 
---- What this kernel tells besides samples.
+--- The records of the kernel that can be events: misc:fork and so on.
 ---@return CatalogEntry[]
 function catalog.records()
   local list = {}
@@ -67,7 +68,7 @@ function catalog.records()
   return list
 end
 
---- The PMUs that take terms, sorted.
+--- The PMUs that are programmed by terms, sorted.
 ---@return string[]
 function catalog.pmus()
   local names = {}
@@ -78,7 +79,7 @@ function catalog.pmus()
   return names
 end
 
---- How to write the probes and breakpoints that the kernel has a PMU for.
+--- The syntax of the probes and breakpoints that this kernel has.
 ---@return CatalogEntry[]
 function catalog.probes()
   local list = {}

@@ -15,18 +15,20 @@ local public_event = {}
 ---@field size integer bytes
 ---@field count integer elements of an array
 
---- What samples one event, to be read only: `[event] = function(ev) ... end` handles it, event:set() changes it.
+--- What the user or a script has asked for: `[event] = function(ev) ... end` is its handler. It can be read only;
+--- event:set() changes it.
 ---@class Event
 ---@field name string 'sched:sched_switch', 'cpu-clock'
----@field alias string alias=, else the name without its system: what tables call it
+---@field alias string the attribute alias=, else the name without its system
 ---@field class integer a number that no other event of the run has
----@field attrs table<string, string|number|boolean> its attributes by name; true: given without a value
----@field given { name: string, value?: string|number }[] the same in their order, where some are given more than once
+---@field attrs table<string, string|number|boolean> attributes by name; true: given without a value
+---@field given { name: string, value?: string|number }[] the attributes in their order, with those that are given
+--- more than once
 ---@field fields table<string, EventField> by name
 ---@field filter? string
----@field kind? string of perf's own events: 'software', 'hardware', 'hw-cache', 'raw', 'pmu', 'breakpoint'
----@field freq? number samples a second
----@field period? number or one sample for every so many
+---@field kind? string of perf's own events: 'software', 'hardware', 'hw-cache', 'raw', 'pmu' or 'breakpoint'
+---@field freq? number samples per second
+---@field period? number a sample of every Nth event
 ---@field owner { name: string } the profiler that has asked for it
 local Event = {}
 
@@ -60,9 +62,9 @@ local SETTINGS = {
   end,
 }
 
---- Changes what is asked for, in start(). What is not named stays as it is.
----@param settings { filter?: string, key?: string, stack?: boolean } filter: in place of the one that it has,
---- '' for none; key: the attribute key=; stack: whether its samples have stacks, where -g does not give them to all
+--- Changes what is asked for. Only in start().
+---@param settings { filter?: string, key?: string, stack?: boolean } filter: replaces the filter, '' removes it;
+--- key: replaces the attribute key=; stack: whether samples have stacks
 function Event:set(settings)
   local event = real_of[self]
   if not event then error('event:set is a method of events: call it with a colon', 2) end

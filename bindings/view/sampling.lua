@@ -30,17 +30,22 @@ local PARAMETERS = {
   exclude_kernel = 'boolean', exclude_host = 'boolean', exclude_guest = 'boolean',
 }
 
---- An event as a script asks for it.
+--- What session.event() takes.
 ---@class EventParameters
----@field [1] string as -e takes it
----@field freq? number samples a second
----@field period? number sample every so many
----@field wakeup? number tell of every so many at once, not when a ring is filled
----@field precise? number perf_event_attr.precise_ip
----@field sample? string[] parts of PARTS
+---@field [1] string the event, as -e takes it
+---@field freq? number samples per second; without freq and period, -F and --period decide
+---@field period? number sample every Nth event, or every N ns of a clock
+---@field exclude_user? boolean leave out user mode; the --exclude options of the user add to these
+---@field exclude_kernel? boolean leave out the kernel
+---@field exclude_host? boolean leave out the host of virtual machines
+---@field exclude_guest? boolean leave out guests
+---@field exclude_idle? boolean leave out the idle task
+---@field sample? string[] further parts of a sample: 'weight', 'data_src' and 'phys_addr', which are `ev._weight`
+--- and so on; 'regs_user' and 'regs_intr' for session.registers(); 'read' for session.count()
 ---@field stack? boolean record stacks, as -g does
----@field resolve? boolean session.address is asked about addresses
----@field exclude_idle? boolean and so on: as perf_event_attr has them
+---@field resolve? boolean session.address() will be called
+---@field wakeup? number deliver every N samples at once, instead of waiting until a ring fills up
+---@field precise? number perf_event_attr.precise_ip
 
 local function refuse(format, ...) error(select('#', ...) > 0 and format:format(...) or format) end
 

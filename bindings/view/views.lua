@@ -241,6 +241,32 @@ local function reader(field)
   return load
 end
 
+--- A sample or record, as a handler gets it. The fields of its format have the names that the format gives them
+--- (`ev.next_pid`); the sample's own words begin with an underscore. It is valid until the handler returns.
+---
+--- - Integers are numbers. A 64-bit one that is not exact as a number (beyond 2^53) is an integer64; `ev:u64
+---   'field'` always gives all 64 bits.
+--- - Text is a string. Arrays are indexed from 0: `ev.args[0]`, `#ev.args`.
+--- - A field whose name is a keyword of Lua is `ev['function']`.
+--- - A field that the event does not have is refused before the first event, with the nearest name.
+---@class Ev
+---@field _time number ns since the start of the run, or of the recording
+---@field _pid integer process; -1: unknown, as in events of a thread that has ended
+---@field _tid integer thread
+---@field _cpu integer -1: unknown
+---@field _comm string name of the thread at that time
+---@field _event string name of the event: 'sched:sched_switch'
+---@field _period number how many events, or ns of a clock, the sample stands for
+---@field _stack integer the same number for the same stack, for session.frames() and lib.stacks; -1: recorded
+--- without a stack
+---@field _key integer64 the key that lib.pairs has computed
+---@field _ip number of perf's own events: the instruction that was interrupted
+---@field _addr number of perf's own events: the address that the sample is about; 0: none
+---@field _weight number of an event that was asked for with sample = { 'weight' }; also _data_src and _phys_addr
+---@field _parent integer in the handler `fork`: the thread that has started the new one
+---@field u64 fun(self: Ev, field: string): integer64 all 64 bits of a field
+---@field keep fun(self: Ev): Ev a copy that lasts as long as the script refers to it
+
 ---@class View
 ---@field type ffi.ctype* of what scripts get
 ---@field index fun(ev: ffi.cdata*, k: string): any reads a field

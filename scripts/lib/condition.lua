@@ -1,13 +1,14 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- A clock that samples CPUs, and prints those samples whose counts fulfil a condition.
+--- A clock that samples CPUs, and prints the samples at which a condition on event counts is true (hrtimer,
+--- irq-off).
 local condition = {}
 
---- Handlers of a profiler that prints such samples.
----@param name string of the profiler, which begins what it prints
----@param text string the condition: a C expression
----@param opt table with period (ns) or freq
+--- The handlers of a profiler that prints such samples.
+---@param name string of the profiler; its lines begin with it
+---@param text string the condition, a C expression over the counts: see Counts:condition()
+---@param opt table options with period (ns) or freq
 ---@param out Output
----@param session table
+---@param session Session
 ---@return table handlers
 function condition.start(name, text, opt, out, session)
   local clock = session.event {

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The analysis of latencies: a table of their distribution, the events of those that are too long or
---- too short with all that came between, a file for a heat map. See lib.relation.
+--- The analysis of latencies, for profilers of pairs: a table of their distribution, the events of those that are
+--- too long or too short together with what happened in between, and a heat map. See lib.relation.
 local detail = require 'lib.detail'
 local heat = require 'lib.pair_heatmap'
 local latency = require 'lib.latency'
@@ -9,13 +9,14 @@ local values = require 'bindings.options.values'
 
 local delay = {}
 
+--- What the analyses of pairs take.
 ---@class DelaySettings
 ---@field name string of the profiler
----@field opt table with the options of lib.relation
+---@field opt table options, some of which are those of lib.relation
 ---@field out Output
----@field session table
+---@field session Session
 ---@field events RelatedEvents
----@field threads? boolean the key is a thread although an expression gives it
+---@field threads? boolean the key is a thread, although an expression gives it
 
 --- What the key column shows.
 local function key_column(key, threads, session, value)
@@ -40,8 +41,9 @@ local function printer(settings, details)
   end
 end
 
+--- The handlers of the profiler.
 ---@param settings DelaySettings
----@return table? handlers
+---@return table? handlers nil: message says which option is wrong
 ---@return string? message
 function delay.run(settings)
   local opt, found, session = values.optional(settings.opt), settings.events, settings.session

@@ -1,22 +1,22 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Files and folders, such as those of /proc and /sys.
+--- Files and directories, such as those of /proc and /sys.
 local sys = require 'bindings.base.sys'
 
 local fs = {}
 
---- The content of a file.
+--- Reads a whole file.
 ---@param path string
----@return string? text nil: message says why it cannot be read
+---@return string? text nil: message says why
 ---@return string? message
 function fs.read(path) return sys.read(path) end
 
---- The names in a folder, without "." and "..".
+--- The names in a directory, without "." and "..".
 ---@param path string
----@return string[]? names nil: message says why it cannot be read
+---@return string[]? names nil: message says why
 ---@return string? message
 function fs.list(path) return sys.readdir(path) end
 
---- Whether there is a file or folder at a path.
+--- Whether there is a file or directory at a path.
 ---@param path string
 ---@return boolean
 function fs.exists(path) return sys.stat(path) ~= nil end

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Sampled memory accesses: how long they took, in cycles, by where the data were.
+--- Sampled memory accesses (ldlat-loads, ldlat-stores): their latency in cycles, by where the data were.
 local datasrc = require 'lib.datasrc'
 local hist = require 'lib.hist'
 local intern = require 'lib.intern'
@@ -33,14 +33,15 @@ end
 ---@class LdlatSettings
 ---@field name string of the profiler
 ---@field terms string of the event, for the PMU of the CPU
----@field title string of the column that says where the data were
+---@field title string of the column that shows where the data were
 
+--- The handlers of such a profiler.
 ---@param settings LdlatSettings
----@param opt table with period, perins and, where there is one, than (cycles)
+---@param opt table options with period, perins and, where there is one, than (cycles)
 ---@param out Output
----@param session table
----@return table? handlers
----@return string? refusal
+---@param session Session
+---@return table? handlers nil: message says why not
+---@return string? message
 function ldlat.start(settings, opt, out, session)
   if opt.input then return nil, 'it samples the running machine, not recordings' end
   local event = session.event {
@@ -95,9 +96,9 @@ function ldlat.start(settings, opt, out, session)
   }
 end
 
---- The options that both profilers have, and their own.
+--- Adds the options that both profilers have.
 ---@param own table<string, table>
----@return table<string, table>
+---@return table<string, table> own
 function ldlat.options(own)
   own.period = { type = 'integer', short = 'T', default = 1000, help = 'sample every so many' }
   own.perins = { type = 'flag', help = 'rows for each CPU, or with -p, -t each thread' }

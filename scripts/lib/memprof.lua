@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The analysis of memory: which stacks allocate it, and which free it. See lib.relation.
+--- The analysis of memory, for profilers of pairs: which stacks allocate it, and which free it. See lib.relation.
 local array = require 'lib.array'
 local intern = require 'lib.intern'
 local relation = require 'lib.relation'
@@ -48,8 +48,9 @@ local function before(a, b)
   return a.id < b.id
 end
 
+--- The handlers of the profiler. The first stage allocates, the second frees.
 ---@param settings DelaySettings
----@return table? handlers
+---@return table? handlers nil: message says which option is wrong
 ---@return string? message
 function memprof.run(settings)
   local opt, out, session, found = values.optional(settings.opt), settings.out, settings.session, settings.events

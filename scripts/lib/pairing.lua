@@ -1,10 +1,11 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The analysis of whether events are paired: how often each was followed by which, and which were
---- followed by none, whose lines are printed. See lib.relation.
+--- The analysis of whether events are paired: how often each event was followed by which other one, and which
+--- events were followed by none; their lines are printed. See lib.relation.
 local relation = require 'lib.relation'
 
 local paired = {}
 
+--- The handlers of the profiler.
 ---@param settings DelaySettings
 ---@return table handlers
 function paired.run(settings)

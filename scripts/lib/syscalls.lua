@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The analysis of system calls: how long each takes, and how often it fails. A call that a task does
---- not return from, such as exit, lasts until the task's end. See lib.relation.
+--- The analysis of system calls: how long each takes, and how often it fails. A call that a task does not return
+--- from, such as exit, lasts until the task ends. See lib.relation.
 local array = require 'lib.array'
 local heat = require 'lib.pair_heatmap'
 local hist = require 'lib.hist'
@@ -45,8 +45,9 @@ local function columns(by_thread, than)
   }
 end
 
+--- The handlers of the profiler. Its stages are raw_syscalls:sys_enter and raw_syscalls:sys_exit.
 ---@param settings DelaySettings
----@return table? handlers
+---@return table? handlers nil: message says which option is wrong
 ---@return string? message
 function syscalls.run(settings)
   local opt, out, session, found = values.optional(settings.opt), settings.out, settings.session, settings.events
