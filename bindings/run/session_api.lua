@@ -2,6 +2,7 @@
 --- What start() gets as its third argument: the run that a script takes part in.
 local ffi = require 'ffi'
 local attach = require 'bindings.select.attach'
+local bit = require 'bit'
 local bpf = require 'bindings.bpf.program'
 local caches = require 'bindings.run.caches'
 local check = require 'bindings.base.check'

@@ -78,6 +78,7 @@ ends 'an expression of another event' 'the expression is of sched:sched_switch, 
 	"local e = session.expression(session.event { 'sched:sched_switch' }, 'next_pid') return { ['sched:sched_wakeup'] = function(ev) e.value(ev) end }"
 ends 'a pair that is none' 'what shows details takes a pair, not a number' \
 	"local d = require('lib.detail').new({ before = 0, after = 0, hide = 0 }, { out = out, session = session }) return { pairs_of.new { stages = opt.event, cycle = true, details = d, pair = function(_, second) d:show(5, second) end } }"
+ends 'a directory that is nil' 'fs.list takes a path, a string, not nil' "require('lib.fs').list(nil)"
 ends 'counts of no row' 'counts:get takes the number of a row, from 1 to 0, not 1000000000' 'session.count({ opt.event }):get(1e9, 1)'
 
 # What is asked for is asked for, not written.

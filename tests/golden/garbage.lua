@@ -6,15 +6,26 @@
 local array, hist, intern = require 'lib.array', require 'lib.hist', require 'lib.intern'
 local objects, pairs_of = require 'lib.objects', require 'lib.pairs'
 
--- Those that end the run, or wait.
-local LEFT_OUT = { stop = true, bpf = true, new = true }
+-- Those that end the run, wait, or write files.
+local LEFT_OUT = { stop = true, bpf = true, write = true }
+
+-- Modules of functions, and the files that define them; without those that write to files or the terminal.
+local MODULES = {
+  calltree = 'scripts/lib/calltree.lua', condition = 'scripts/lib/condition.lua', datasrc = 'scripts/lib/datasrc.lua',
+  detail = 'scripts/lib/detail.lua', fs = 'scripts/lib/fs.lua', glob = 'bindings/base/glob.lua',
+  kcore = 'scripts/lib/kcore.lua', kvm = 'scripts/lib/kvm.lua', latency = 'scripts/lib/latency.lua',
+  nearest = 'bindings/base/nearest.lua', registers = 'scripts/lib/registers.lua',
+  relation = 'scripts/lib/relation.lua', symbolize = 'bindings/command/symbolize.lua',
+  table = 'bindings/base/table.lua', text = 'bindings/base/text.lua', units = 'bindings/base/units.lua',
+  usdt = 'bindings/select/usdt.lua', x86store = 'scripts/lib/x86store.lua',
+}
 
 --- Names of what a file defines as functions of a table or class.
-local function names_in(path, owner)
+local function names_in(path, owner, dot)
   local file, found = assert(io.open(path)), {}
   for line in file:lines() do
     local name = line:match('^ *function ' .. owner .. '[.:]([%w_]+)%(')
-    if name and not LEFT_OUT[name] then found[#found + 1] = name end
+    if name and not LEFT_OUT[name] and (dot or name ~= 'new') then found[#found + 1] = name end
   end
   file:close()
   assert(#found > 0, path)
@@ -44,7 +55,11 @@ return {
       { counts, 'bindings/run/counts.lua', 'Counts' },
       { event, 'bindings/view/public_event.lua', 'Event' },
     }
-    for _, thing in ipairs(things) do thing.names = names_in(opt.top .. '/' .. thing[2], thing[3]) end
+    local owners = { table = 'tables' }
+    for name, path in pairs(MODULES) do
+      things[#things + 1] = { require('lib.' .. name), path, owners[name] or name, dot = true }
+    end
+    for _, thing in ipairs(things) do thing.names = names_in(opt.top .. '/' .. thing[2], thing[3], thing.dot) end
     local functions = { -- that need no self
       new_intern().id, array.new, hist.new, hist.set, intern.new, objects.new, pairs_of.new,
       session.expression(event, 'common_pid').value, session.number(event, 'common_pid'),
