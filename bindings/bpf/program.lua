@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- session.bpf: a script's own BPF programs, their maps, and their records as events of the stream.
+--- session.bpf: BPF programs of scripts, their maps, and their records as events of the stream.
 local Object = require 'bindings.bpf.object'
 local attach = require 'bindings.bpf.attach'
 local bpf_map = require 'bindings.bpf.map'
@@ -16,19 +16,19 @@ local C = ffi.C
 local bpf = {}
 
 local SOFTWARE, BPF_OUTPUT = 1, 10 -- perf_event_attr.type and config
-local RINGBUF = 27 -- type of a map
+local RINGBUF = 27 -- enum bpf_map_type
 
 local PARAMETERS = { source = 'string', file = 'string', constants = 'table', name = 'string' }
 
---- What session.bpf() takes.
+--- The parameter table of session.bpf, with either source or file.
 ---@class BpfParameters
----@field source? string the C source, which clang compiles once; the result is cached in ~/.cache/profscript
----@field file? string instead of source: a file of C, or an object file; relative to the script
+---@field source? string C source, compiled by clang once; the result is cached in ~/.cache/profscript
+---@field file? string a C or object file, relative to the script
 ---@field constants? table<string, any> values of `const volatile` variables
----@field name? string what messages call the program
+---@field name? string name in messages
 
---- A loaded BPF object. Keys and values of maps, variables and records have the types that BTF gives them: integers
---- are numbers, char arrays strings, structs tables, arrays tables from 0, values of per-CPU maps tables by CPU.
+--- The BPF object of a script. Keys and values of maps, variables and records follow their BTF types: integers are
+--- numbers, char arrays are strings, structs are tables, arrays are tables from 0, per-CPU values are tables by CPU.
 ---
 ---   local program = session.bpf { source = SOURCE, constants = { limit = 5 } } -- const volatile __u32 limit = 0;
 ---   program:attach()
@@ -53,19 +53,19 @@ local function check(params)
     end
   end
   if (params.source == nil) == (params.file == nil) then
-    refuse 'session.bpf: either source or file is wanted'
+    refuse 'session.bpf: give either source or file'
   end
 end
 
---- Line of a script at which a text in it begins; 1 where it is not found.
-local function line_of(script, wanted)
+--- Returns the line at which a text starts in a script; 1 if it is not found.
+local function line_of(script, text)
   local all = sys.read(script) or ''
-  local at = all:find(wanted, 1, true)
+  local at = all:find(text, 1, true)
   local _, newlines = (at and all:sub(1, at - 1) or ''):gsub('\n', '')
   return newlines + 1
 end
 
---- Opens what the parameters name.
+--- Opens, and compiles if necessary, the source or file in the parameters.
 local function open(params, script)
   local folder = script:match '^(.*)/[^/]*$' or '.'
   local place = { name = script:match '[^/]*$', folder = folder, first = 1, include = folder }
@@ -84,8 +84,8 @@ local function open(params, script)
   return Object.open(name, source.compile(place, text), { text = text, first = place.first })
 end
 
---- Maps of records have no values for the kernel: what the source gives as their type is that of a
---- record. Returns those types by map.
+--- Returns the types of records by map. For the kernel, maps of records have no value types, so the source's
+--- __type(value, ...) is the record's type and must not reach the kernel.
 local function take_record_types(object)
   local types, lib = {}, object.lib
   for name, map in pairs(object.maps) do
@@ -99,25 +99,24 @@ local function take_record_types(object)
   return types
 end
 
---- Loads a script's programs. Nothing runs before it is attached.
+--- Loads the programs of a script. They do not run until they are attached.
 ---@param owner Instance
 ---@param params BpfParameters
 ---@return Bpf
 function bpf.load(owner, params)
   check(params)
-  if owner.opt.input then
-    failure.usage('%s: its BPF programs run in the live kernel: it cannot read a recording', owner.name)
+  if owner.run.is_recorded then
+    failure.usage('%s: cannot read a recording, its BPF programs need the live kernel', owner.name)
   end
   local object, run = open(params, owner.script.path), owner.run
   object:set_constants(params.constants or {})
   local self = setmetatable({ _owner = owner, _object = object, _record_types = take_record_types(object) }, Bpf)
   object:load()
-  run.bpf = run.bpf or {}
-  table.insert(run.bpf, self) -- it lives as long as the run
+  table.insert(run.programs, self) -- keeps it alive for the run
   return self
 end
 
---- Attaches a program; without arguments, all programs whose SEC() says what to attach to.
+--- Attaches a program; without a name, all programs whose SEC() names a target.
 ---
 ---   program:attach('count', { type = 'software', config = 'page-faults', sample_freq = 50 }) -- on each CPU
 ---   program:attach('count', 'uprobe:malloc@/lib/x86_64-linux-gnu/libc.so.6')
@@ -135,12 +134,12 @@ function Bpf:attach(program, where)
   end
 end
 
---- Runs an iterator program (SEC("iter/task")).
+--- Runs an iterator program (SEC("iter/task")) and returns its output.
 ---@param program string
 ---@return string text what it has written
 function Bpf:iterate(program) return attach.iterate(self._object, program) end
 
---- Frames of a kernel stack.
+--- Returns the frames of a kernel stack.
 local function kernel_frames(run, addresses)
   local frames = {}
   for i, address in ipairs(addresses) do
@@ -157,7 +156,7 @@ local function kernel_frames(run, addresses)
   return frames
 end
 
---- A map, by its name.
+--- Opens a map.
 ---@param name string
 ---@return BpfMap
 function Bpf:map(name)
@@ -166,7 +165,7 @@ end
 
 local VARIABLES = { '.bss', '.data' }
 
---- Reads a global variable.
+--- Returns the value of a global variable.
 ---@param name string
 ---@return any value
 function Bpf:get(name)
@@ -183,7 +182,7 @@ function Bpf:set(name, value)
   if not ok then error(('%s: %s'):format(name, message), 2) end
 end
 
---- A print format of all fields, for lines of the event.
+--- Returns a print format of all fields, for the event's lines.
 local function print_format(list)
   local formats, values = {}, {}
   for _, field in ipairs(list) do
@@ -199,43 +198,44 @@ local function print_format(list)
   return ('"%s"%s'):format(table.concat(formats, ' '), #values > 0 and ', ' .. table.concat(values, ', ') or '')
 end
 
---- The struct that a ring's records are.
+--- Returns the type id of a ring's records.
 local function record_type(self, name, struct)
   local types = self._object.btf
   local id = struct and types:find(struct:gsub('^struct%s+', ''), btf.KIND.STRUCT) or self._record_types[name]
-  if struct and not id then failure.raise("%s: there is no struct '%s'", self._object.name, struct) end
+  if struct and not id then failure.raise("%s: no struct '%s'", self._object.name, struct) end
   if not id or id == 0 then
-    failure.raise("%s: what are the records of '%s'? The map says it with __type(value, struct ...)", self._object.name,
-      name)
+    failure.raise("%s: map '%s' does not declare its records; add __type(value, struct ...)", self._object.name, name)
   end
   local _, kind = types:resolve(id)
-  if kind ~= btf.KIND.STRUCT then failure.raise("%s: records of '%s' are no structs", self._object.name, name) end
+  if kind ~= btf.KIND.STRUCT then failure.raise("%s: records of map '%s' are not structs", self._object.name, name) end
   return id
 end
 
---- Offset of a member of so many bytes, -1 where there is none.
+--- Returns the offset of the member with this name and size, -1 if there is none.
 local function offset_of(by_name, name, size)
   local field = by_name[name]
   return field and field.size == size and field.offset or -1
 end
 
---- Makes an event of the records of a ring buffer or perf event array, as the key of a handler. The fields are the
---- members of the struct that the map names by `__type(value, struct ...)`; members of structs within it are
+--- Returns the records of a ring buffer or perf event array as an event, for use as a key of the handlers. The fields
+--- are the members of the struct that the map names by `__type(value, struct ...)`; members of structs within it are
 --- `outer_inner`, bit fields are left out.
 ---
---- - The records of a ring buffer are ordered by their member `__u64 ktime`, from bpf_ktime_get_ns(); without it, by
----   when they were read.
+--- - Records of a ring buffer are ordered by their member `__u64 ktime`, from bpf_ktime_get_ns(); without it, by the
+---   time they are read.
 --- - 32-bit members `pid`, `tid` and `cpu` become `ev._pid`, `ev._tid` and `ev._cpu`.
---- - A 64-bit global variable MAP_lost, in which the program counts what did not fit, is reported as loss. The kernel
----   counts the losses of perf event arrays.
----@param name string the map
----@param struct? string the struct of the records, where the map does not say
+--- - A 64-bit global variable MAP_lost, in which the program counts the records that did not fit, is reported as loss.
+---   The kernel counts the losses of perf event arrays.
+---@param name string the map's name
+---@param struct? string the struct of the records, unless the map declares it
 ---@return Event
 function Bpf:events(name, struct)
   local object, lib = self._object, self._object.lib
   local map = object:find('map', name)
   local kind = lib.bpf_map__type(map)
-  if not bpf_map.is_ring(kind) then failure.raise("%s: map '%s' holds no records", object.name, name) end
+  if not bpf_map.is_ring(kind) then
+    failure.raise("%s: map '%s' is neither a ring buffer nor a perf event array", object.name, name)
+  end
   local list = object.btf:fields(record_type(self, name, struct))
   local request = {
     name = 'bpf-output', type = SOFTWARE, config = BPF_OUTPUT, list = list, print_fmt = print_format(list),
@@ -245,12 +245,11 @@ function Bpf:events(name, struct)
   local tid_at = offset_of(event.fields, 'tid', 4)
   local pid_at = offset_of(event.fields, 'pid', 4)
   local has_lost, lost = pcall(object.variable, object, name .. '_lost', { '.bss' })
-  event.output = {
+  event.request.is_output = 1
+  event.request.output = {
     map = lib.bpf_map__fd(map),
     per_cpu = kind == RINGBUF and 0 or 1,
-    size = kind == RINGBUF and lib.bpf_map__max_entries(map) or 0, -- as -m says
-    payload = event.view.size,
-    class = event.class,
+    size = kind == RINGBUF and lib.bpf_map__max_entries(map) or 0, -- 0: as set by -m
     time_at = offset_of(event.fields, 'ktime', 8),
     pid_at = pid_at,
     tid_at = tid_at >= 0 and tid_at or pid_at,
@@ -260,32 +259,21 @@ function Bpf:events(name, struct)
   return public_event.of(event)
 end
 
---- Looks between batches for CPUs that came online, for programs on perf events.
+--- Returns a poller that, between batches, attaches the programs on perf events to CPUs that came online.
 ---@param run Run
 function bpf.follower(run)
   return { poll = function()
     local cpu = C.session_take_cpu(run.session)
     while cpu >= 0 do
-      for _, loaded in ipairs(run.bpf) do
+      for _, loaded in ipairs(run.programs) do
         local ok, problem = pcall(attach.follow, loaded._object, cpu)
         if not ok then
-          run.out:warn(('%s: CPU #%d came online, but: %s'):format(run.name, cpu, tostring(problem)))
+          run.out:warn(('%s: CPU #%d came online: %s'):format(run.name, cpu, tostring(problem)))
         end
       end
       cpu = C.session_take_cpu(run.session)
     end
   end }
-end
-
---- Registers the records of an event with the session.
----@param session ffi.cdata*
----@param event Event
----@param pages integer of each CPU's ring of a perf event array
-function bpf.add_output(session, event, pages)
-  local err = ffi.new 'struct error'
-  if event.output.per_cpu == 1 then event.output.size = pages end
-  local output = ffi.new('struct bpf_output', event.output)
-  if C.session_add_output(session, output, err) < 0 then failure.raise('%s', ffi.string(err.text)) end
 end
 
 return bpf

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Symbols of addresses that others have gathered, and places of functions in a file: what pprof asks the program
---- for that it runs with --symbols.
+--- Symbolizes addresses from outside, and finds functions in a file: the protocol of pprof with the program that it
+--- runs with --symbols.
 local ffi = require 'ffi'
 local check = require 'bindings.base.check'
 local failure = require 'bindings.base.failure'
@@ -10,7 +10,7 @@ local usdt = require 'bindings.select.usdt'
 local C = ffi.C
 local symbolize = {}
 
-local MAX_EXACT = 2 ^ 53 -- programs have no addresses beyond it
+local MAX_EXACT = 2 ^ 53 -- user-space addresses are smaller
 
 ---@class Symbolizer
 ---@field package _file ffi.cdata* the program's struct elf_file
@@ -20,15 +20,15 @@ local MAX_EXACT = 2 ^ 53 -- programs have no addresses beyond it
 local Symbolizer = {}
 Symbolizer.__index = Symbolizer
 
---- Opens a program. It fails where there is none.
----@param word string path, 'pid:N', or the name of a program or library
+--- Opens a program. Fails if it is not found.
+---@param program string path, 'pid:N', or name in the current folder or $PATH
 ---@return Symbolizer
-function symbolize.new(word)
-  check.is(word, 'string', 'symbolize.new takes the name of a file')
+function symbolize.new(program)
+  check.is(program, 'string', 'symbolize.new takes the name of a file')
   local err = ffi.new 'struct error'
-  -- Who pipes into us is where the program is.
-  if not word:find '/' and sys.stat(word) then word = './' .. word end
-  local path = usdt.find_binary(word)
+  -- The caller is usually run in the folder of the program.
+  if not program:find '/' and sys.stat(program) then program = './' .. program end
+  local path = usdt.find_binary(program)
   local file = C.elf_file_open(path, err)
   if file == nil then failure.raise('%s', ffi.string(err.text)) end
   local symbols = C.symbols_new(true, C.NAMES_SHORT)
@@ -43,7 +43,7 @@ end
 
 --- Adds a mapping.
 ---@param line string as in /proc/PID/maps, or `START-END: PATH`
----@return boolean is_one false: the line is not a mapping
+---@return boolean is_mapping
 function Symbolizer:add_mapping(line)
   local first, last, offset, path = line:match '^%s*(%x+)%-(%x+) +[%a-]+ +(%x+) +%x+:%x+ +%d+%s*(.-)%s*$'
   if not first then
@@ -61,7 +61,7 @@ function Symbolizer:add_mapping(line)
   return true
 end
 
---- The mapping that has an address.
+--- Returns the mapping that contains an address.
 function Symbolizer:_find(address)
   local maps = self._maps
   if not self._is_sorted then
@@ -82,12 +82,12 @@ function Symbolizer:_find(address)
   end
 end
 
---- Where the byte at an address is: in what is mapped there, else in the program as it was linked.
+--- Returns file and offset of an address: in the mapping there, or in the program as linked.
 ---@return string? path, integer|ffi.cdata*|nil offset
 function Symbolizer:_place(address)
   local map = self:_find(address)
   if map then
-    -- What is at the path of a file that was deleted is another one.
+    -- The path of a deleted file may belong to another file now.
     local is_file = map.path:find '^/' and not map.path:find ' %(deleted%)$' or map.path == '[vdso]'
     if is_file then return map.path, address - map.first + map.offset end
     return
@@ -96,7 +96,7 @@ function Symbolizer:_place(address)
   if C.elf_file_offset(self._file, address, 1, offset) == 0 then return self._path, offset[0] end
 end
 
---- The function at an address.
+--- Returns the function at an address, with the offset from its start.
 ---@param digits string the address in hexadecimal
 ---@return string? symbol 'malloc+0x1c'; nil: not known
 function Symbolizer:symbol(digits)
@@ -111,14 +111,14 @@ function Symbolizer:symbol(digits)
   return ('%s+0x%x'):format(ffi.string(symbol.name), tonumber(symbol.plus))
 end
 
---- Where a function of the program is in its file.
----@param name string may end in +0xOFFSET
+--- Returns the file offset of a function of the program.
+---@param name string function, optionally with +0xOFFSET
 ---@return string? offset '0x1234'; nil: there is no such function
 function Symbolizer:offset(name)
   check.self(self, Symbolizer, 'symbolizer:offset')
-  local func, plus = name:match '^(.+)%+(0x%x+)$'
+  local func, offset = name:match '^(.+)%+(0x%x+)$'
   local out, err = ffi.new 'uint64_t[1]', ffi.new 'struct error'
-  if C.elf_file_function(self._file, func or name, tonumber(plus or 0), out, err) < 0 then return end
+  if C.elf_file_function(self._file, func or name, tonumber(offset or 0), out, err) < 0 then return end
   return ('0x%x'):format(tonumber(out[0]))
 end
 

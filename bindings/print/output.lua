@@ -1,11 +1,10 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The only writer of stdout. Text gathers in a buffer and leaves with write(2) when the driver
---- flushes, or beyond 64 KiB: one system call per batch, not per line.
+--- Output: the only writer of stdout. Text is buffered and written when the driver flushes, or above 64 KiB:
+--- one write(2) per batch, not per line.
 ---
---- Formats: 'text' for people; 'json', one object per line; 'csv' with a heading line for each new
---- set of columns (RFC 4180 quoting, lines end in LF). In CSV a text that begins with = + - or @ is
---- written as it is: such fields are mostly numbers, and whoever opens the file in a spreadsheet
---- must import them as text.
+--- Formats: 'text' for people; 'json', one object per line; 'csv' with a heading line for each new set of
+--- columns (RFC 4180 quoting, lines end in LF). CSV fields that start with = + - or @ are not escaped: most of
+--- them are numbers. Import them as text into a spreadsheet.
 local buffer = require 'bindings.base.buffer'
 local check = require 'bindings.base.check'
 local ffi = require 'ffi'
@@ -15,7 +14,7 @@ local units = require 'bindings.base.units'
 local views = require 'bindings.view.views'
 local C = ffi.C
 
--- Names of our own, because another module may declare these functions with other types.
+-- Private names, because another module may declare these functions with other types.
 ffi.cdef [[
 intptr_t output_write(int fd, const void *bytes, size_t size) __asm__("write");
 int output_open(const char *path, int flags, ...) __asm__("open");
@@ -40,9 +39,9 @@ local TIOCGWINSZ = 0x5413
 --- are escaped.
 ---@class Output
 ---@field format 'text'|'json'|'csv'
----@field tty boolean whether text goes to a terminal
----@field clock fun(at?: number): number, number, boolean? the time of what is printed now, or of `at` (ns, as in
---- `ev._time`): seconds, ns, and false where it is not the wall time
+---@field tty boolean whether stdout is a terminal
+---@field clock fun(at?: number): number, number, boolean? the time now, or of an event's time (ns, as in `ev._time`):
+--- seconds, ns, false if it is not wall time
 local Output = {}
 Output.__index = Output
 
@@ -60,9 +59,9 @@ local function open(path)
   return fd
 end
 
---- Opens an output. SIGPIPE must be ignored in this process, else a closed pipe ends it.
----@param settings? { format?: string, file?: string, clock?: function } file: appended to, instead of stdout
----@return Output? out nil: message says why the file did not open
+--- Opens an output. The process must ignore SIGPIPE, otherwise a closed pipe ends it.
+---@param settings? { format?: string, file?: string, clock?: function } file: append to it instead of stdout
+---@return Output? out nil if the file cannot be opened
 ---@return string? message
 function output.new(settings)
   settings = settings or {}
@@ -89,7 +88,7 @@ end
 ---@return string? message
 function Output:open(path) return output.new { format = self.format, clock = self.clock, file = path } end
 
---- The width of the terminal in characters; nil where the output does not go to one.
+--- Returns the current width of the terminal in characters; nil if stdout is not a terminal.
 ---@return integer?
 function Output:columns()
   if not self.tty then return nil end
@@ -98,16 +97,16 @@ function Output:columns()
   return size[1]
 end
 
---- Waits until a descriptor that somebody has set to non-blocking takes more.
+--- Waits until a descriptor is writable: another process may have made it non-blocking.
 local function wait_writable(fd)
   local pollfd = ffi.new('struct { int fd; short events, revents; }', fd, POLLOUT)
   C.output_poll(pollfd, 1, -1)
 end
 
---- Writes what has gathered, which the run does after each batch of events. After a failure everything further is
+--- Writes the buffered text, which the run does after each batch of events. After a failure all further output is
 --- dropped.
 ---@return boolean? ok nil: see message
----@return string? message 'EPIPE' when the reader has gone, which is no error; else a line for the user
+---@return string? message 'EPIPE' if the reader has closed the pipe, which is not an error; else a line for the user
 function Output:flush()
   local pending = self._buffer
   while #pending > 0 and not self._failed do
@@ -130,19 +129,19 @@ function Output:flush()
   return true
 end
 
---- Appends bytes as they are, in all formats: for callers that have escaped them already.
+--- Appends bytes unchanged, in all formats. The caller has escaped them.
 ---@param bytes string
 function Output:raw(bytes)
   self._buffer:put(bytes)
   if #self._buffer >= FLUSH_SIZE then self:flush() end
 end
 
---- The buffer itself, for generated printers of text. What is put there must be escaped already.
+--- Returns the buffer itself, for generated printers of text, which escape what they append.
 ---@return string.buffer
 ---@package
 function Output:text_buffer() return self._buffer end
 
---- Writes text for people, which must hold its own newlines; nothing in JSON and CSV.
+--- Writes text for people, which must contain its own newlines; nothing in JSON and CSV.
 ---@param s string
 function Output:write(s)
   check.is(s, 'string', 'out:write takes text')
@@ -165,7 +164,7 @@ local function json_list(list)
   return '[' .. table.concat(parts, ',') .. ']'
 end
 
---- A value in JSON. 64-bit integers keep all digits; what JSON has no number for is null.
+--- Encodes a value in JSON. 64-bit integers keep all digits; infinities and NaN become null.
 function json_value(value)
   local kind = type(value)
   if kind == 'string' then return text.json(value) end
@@ -176,7 +175,7 @@ function json_value(value)
   return kind == 'nil' and 'null' or text.json(tostring(value))
 end
 
---- A value in text, also the inside of a CSV field. Nothing stands for what has no value.
+--- Encodes a value as text, also for the inside of a CSV field. No value becomes an empty string.
 local function plain_value(value)
   if type(value) == 'table' then
     local parts = {}
@@ -193,7 +192,7 @@ local function csv_value(value)
   return s:find '[,"]' and '"' .. s:gsub('"', '""') .. '"' or s
 end
 
---- Writes row's fields by names behind what is fixed: { name, encoded value, name, ... }.
+--- Writes the fixed fields { name, encoded value, name, ... }, then the fields of the row by names.
 local function put_object(self, fixed, names, row)
   local csv, parts = self.format == 'csv', {}
   local function put(name, encoded)
@@ -205,7 +204,7 @@ local function put_object(self, fixed, names, row)
   self:raw(csv and line .. '\n' or '{' .. line .. '}\n')
 end
 
---- CSV: writes the heading line, once for each set of columns of each table.
+--- Writes the CSV heading line, once for each set of columns of each table.
 local function put_heading(self, fixed, names)
   if self.format ~= 'csv' then return end
   local parts = {}
@@ -220,9 +219,9 @@ end
 
 local function encode(self, value) return self.format == 'csv' and csv_value(value) or json_value(value) end
 
---- Writes the line that heads a report in text: its wall time, or seconds where that is not known.
----@param at? number ns, as in `ev._time`; now if not given
----@param title? string follows the time
+--- Writes the timestamp line of a text report: wall time, or seconds if the wall time is unknown.
+---@param at? number time in ns, as in `ev._time`; default: now
+---@param title? string text after the timestamp
 function Output:stamp(at, title)
   if self.format ~= 'text' then return end
   local sec, ns, is_wall = self.clock(at)
@@ -230,7 +229,7 @@ function Output:stamp(at, title)
   self:raw(('%s %s\n'):format(time, text.safe(title or '')))
 end
 
---- Writes a line of text that begins with the time of the report.
+--- Writes a line of text after a timestamp.
 ---@param line string
 function Output:stamp_line(line)
   if self.format ~= 'text' then return end
@@ -238,13 +237,13 @@ function Output:stamp_line(line)
   self:raw(('%s %s\n'):format(is_wall == false and units.seconds(sec, ns) or units.wall(sec, ns), text.safe(line)))
 end
 
---- Prints a table; nothing without rows. In JSON and CSV each row is an object or a line.
+--- Prints the rows of a report. An empty report prints nothing. In JSON and CSV each row is an object or a line.
 ---
 ---   local spec = tables.new('wakeups', { { name = 'comm' }, { name = 'count', width = 8 } })
 ---   out:table(spec, { { comm = 'bash', count = 3 } })
 ---@param spec TableSpec of lib.table
 ---@param rows table[] values by the names of the columns
----@param at? number its time (ns, as in `ev._time`); now if not given
+---@param at? number time in ns, as in `ev._time`; default: now
 function Output:table(spec, rows, at)
   check.is(spec, 'table', 'out:table takes what lib.table.new() gives')
   check.is(rows, 'table', 'out:table takes a list of rows')
@@ -266,7 +265,7 @@ end
 --- Prints one object: its fields as `name=value` in text.
 ---@param name string
 ---@param fields table<string, any>
----@param order? string[] the fields to print, in this order; all by name if not given
+---@param order? string[] field names; default: all, sorted
 function Output:record(name, fields, order)
   check.is(name, 'string', 'out:record takes a name')
   check.is(fields, 'table', 'out:record takes a table of fields')
@@ -288,7 +287,7 @@ function Output:record(name, fields, order)
   put_object(self, fixed, order, fields)
 end
 
---- Prints values as Lua's print() does; in JSON and CSV a record 'print' with the field `text`.
+--- Prints its arguments like Lua's print; as a record named 'print' with the field `text` in JSON and CSV.
 ---@param ... any
 function Output:print(...)
   local parts = { ... }
@@ -302,28 +301,28 @@ function Output:print(...)
   self:record('print', { text = line })
 end
 
---- Whose lines and objects print_event() prints.
+--- Sets the printer that print_event() uses.
 ---@param events Printer
 ---@package
 function Output:print_events_with(events) self._events = events end
 
---- Prints an event: its line, or its object in JSON and CSV, as the profiler describes it that has asked for it.
+--- Prints an event: a line, or an object in JSON and CSV, as described by the profiler that asked for it.
 ---@param ev Ev
----@param bare? boolean without its stack
----@param prefix? string|true text in place of the wall time and the blanks after it; true: as many blanks
----@param part? table<string, any> JSON and CSV: what lib.detail says of its place
+---@param bare? boolean without the stack
+---@param prefix? string|true text instead of the wall time and the spaces after it; true: spaces
+---@param part? table<string, any> JSON and CSV: the values that lib.detail adds
 function Output:print_event(ev, bare, prefix, part)
   self._events:print(views.event(ev, 'out:print_event'), bare, prefix, part)
 end
 
---- Writes a line to stderr at once, or to the file of -o where that gets text; nothing with -q.
+--- Writes a line to stderr immediately; if the output is a text file, to that file. Nothing with -q.
 ---@param message string
 function Output:warn(message)
   check.is(message, 'string', 'out:warn takes a line')
   self:tell(message)
 end
 
---- The same for what the user has asked for: it is also written with -q.
+--- Like warn(), for lines that the user asked for and that -q does not suppress.
 ---@param message string
 function Output:tell(message)
   check.is(message, 'string', 'out:tell takes a line')
@@ -337,8 +336,8 @@ function Output:tell(message)
   C.output_write(STDERR, line, #line)
 end
 
---- Closes and opens the file again, for log rotation; nothing for stdout.
----@return boolean? ok nil: the old file stays in use, message says why
+--- Reopens the file, for log rotation; does nothing for stdout.
+---@return boolean? ok nil: the old file stays in use, see message
 ---@return string? message
 ---@package
 function Output:reopen()

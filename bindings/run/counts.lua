@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Events that are only counted. Live, the kernel counts and C reads all of it into one array at each
---- interval; in a recording the periods of the samples are added up. A script sees no difference.
+--- Counts: events that are only counted. Live, the kernel counts, and C reads all counts into one array at each
+--- interval. With a recording, the periods of the samples are added up. Scripts see no difference.
 local check = require 'bindings.base.check'
 local condition = require 'bindings.select.condition'
 local failure = require 'bindings.base.failure'
@@ -11,18 +11,17 @@ local views = require 'bindings.view.views'
 local C = ffi.C
 local counts = {}
 
-local MAX_GROUP = 256 -- events that the kernel is asked to read at once
+local MAX_GROUP = 256 -- events per group, which one read(2) reads
 local HARDWARE = { hardware = true, ['hw-cache'] = true, raw = true, pmu = true }
 
 --- How session.count() counts.
 ---@class CountSettings
----@field every? integer ns between two reads, and two calls of `interval`, in place of -i
+---@field every? integer ns between two reads, and two calls of `interval`, instead of -i
 ---@field together? boolean hardware events are counted at the same times or not at all, so that their ratios are right
----@field by? Event on CPUs: the samples of this event, which asks for the sample 'read', hold the counts; take()
---- gives them
+---@field by? Event on CPUs: an event with the sample part 'read', whose samples contain the counts, for take()
 
---- What session.count() gives: up to date when `interval` and `stop` are called. Rows and events are numbered
---- from 1; a row is a CPU, or with -p, -t and workloads a thread with all that it has started.
+--- The result of session.count(), up to date when `interval` and `stop` are called. Rows and events are numbered
+--- from 1; a row is a CPU, or with -p, -t and workloads a thread with its children.
 ---
 ---   for row = 1, counts:rows() do
 ---     local n, share = counts:get(row, 1)
@@ -34,7 +33,7 @@ local HARDWARE = { hardware = true, ['hw-cache'] = true, raw = true, pmu = true 
 local Counts = {}
 Counts.__index = Counts
 
---- All events of a list: events, lists of them as options hold them, and selectors.
+--- Returns all events of a list of events, lists of events (option values), and selectors.
 local function flatten(set, list, found)
   for _, one in ipairs(type(list) == 'table' and not list.class and list or { list }) do
     if type(one) == 'string' then
@@ -50,28 +49,28 @@ local function flatten(set, list, found)
   return found
 end
 
---- Numbers the groups: software events are read together, hardware ones share the few counters of
---- the machine in turn, unless their ratio is asked for.
+--- Assigns the events to groups. Software events are read together. Hardware events get groups of their own, so
+--- that the kernel can multiplex them on few counters, unless `together` is set.
 local function group(list, together)
   local software, last = 0, 0
   for _, event in ipairs(list) do
     if HARDWARE[event.kind] and not together then
       last = last + 1
-      event.count_group = last
+      event.request.group = last
     else
       if software % MAX_GROUP == 0 then
         last = last + 1
         list.group = last
       end
       software = software + 1
-      event.count_group = list.group
+      event.request.group = list.group
     end
-    if event.record then failure.usage('%s cannot be counted: the kernel only reports it', event.name) end
-    event.counted = true
+    if event.request.record ~= 0 then failure.usage('%s cannot be counted, only recorded', event.name) end
+    event.request.counted = 1
   end
 end
 
---- Rows that are added up here, from a recording.
+--- Sets up the rows of a recording, whose sample periods are added up here.
 local function recorded(self)
   local sums, places, n = {}, {}, #self._events
   self._sums = sums
@@ -116,24 +115,23 @@ function counts.new(instance, list, settings)
     _out = ffi.new 'struct counts',
     _ids = {},
   }, Counts)
-  self._delta = ffi.new('int64_t[?]', #events + 1) -- of take(); condition() is asked for even where it is not
+  self._delta = ffi.new('int64_t[?]', #events + 1) -- of take(); condition() needs it even without take()
   if by then by.is_clock = true end
-  if instance.parent then return self end -- as a source of events it has samples
-  if run.counts then failure.raise('%s: session.count was called twice', instance.name) end
-  run.counts, run.every = self, settings.every
+  if instance.parent then return self end -- events of a source are sampled, not counted
+  run:count(self, settings.every)
   group(events, settings.together or by)
   if by then
-    if run.opt.input or run.per_thread then
-      failure.usage('%s: it counts on the CPUs of the running kernel, not of threads or recordings', instance.name)
+    if run.is_recorded or run.per_thread then
+      failure.usage('%s: can only count on the CPUs of this machine, not in threads or recordings', instance.name)
     end
-    by.reads = C.READS_COUNTED
+    by.request.reads = C.READS_COUNTED
     self._last, self._size = {}, ffi.new 'uint32_t[1]'
   end
-  if run.opt.input then recorded(self) end
+  if run.is_recorded then recorded(self) end
   return self
 end
 
---- Gets what was counted since it was called before. The driver does.
+--- Updates the counts to those since the last call. Called by the driver.
 ---@package
 function Counts:read()
   check.self(self, Counts, 'counts:read')
@@ -142,12 +140,12 @@ function Counts:read()
     C.session_read_counts(self._session, self._out)
     return
   end
-  self._told = self._told or {}
+  self._values = self._values or {}
   for id, sums in pairs(self._sums) do
-    local told = self._told[id] or ffi.new('double[?]', #self._events)
-    ffi.copy(told, sums, ffi.sizeof(sums))
+    local values = self._values[id] or ffi.new('double[?]', #self._events)
+    ffi.copy(values, sums, ffi.sizeof(sums))
     ffi.fill(sums, ffi.sizeof(sums))
-    self._told[id] = told
+    self._values[id] = values
   end
 end
 
@@ -163,10 +161,10 @@ local function check_row(self, row, name)
   end
 end
 
---- Takes the counts that a sample of `by` holds, in its handler.
+--- Takes the counts from a sample of `by`, in its handler.
 ---@param ev Ev
----@return number? total what `by` itself has counted on this CPU; nil where the sample holds no counts
----@return number? passed and since its last sample
+---@return number? total count of `by` itself on this CPU; nil: the sample has no counts
+---@return number? delta its count since its last sample
 function Counts:take(ev)
   check.self(self, Counts, 'counts:take')
   local e = views.event(ev, 'counts:take')
@@ -179,7 +177,7 @@ function Counts:take(ev)
     last = ffi.new('uint64_t[?]', n + 1)
     self._last[cpu] = last
   end
-  for i = 0, n do -- words[0] says how many there are, each is followed by its event's id
+  for i = 0, n do -- words[0] is the number of values, each value is followed by its event's id
     local value = words[2 * i + 1]
     delta[i] = value - last[i]
     last[i] = value
@@ -187,7 +185,7 @@ function Counts:take(ev)
   return tonumber(words[1]), tonumber(delta[0])
 end
 
---- What the event has counted between the last two samples of the CPU that take() was called for.
+--- Returns the count of an event between the last two samples on the CPU of the last take().
 ---@param event integer
 ---@return number
 function Counts:delta(event)
@@ -210,10 +208,10 @@ function Counts:has(cpu, event)
   return false
 end
 
---- Compiles a C expression over the counts of take(), by the aliases of the events, and `period`, what `by`
---- counted.
+--- Compiles a C expression over the counts of take(). Its variables are the aliases of the events, and `period` for
+--- the count of `by`.
 ---@param text string
----@return fun(): boolean whether it is true
+---@return fun(): boolean
 function Counts:condition(text)
   check.self(self, Counts, 'counts:condition')
   check.is(text, 'string', 'counts:condition takes a C expression')
@@ -239,19 +237,18 @@ function Counts:id(row)
   return self._out.ids[row - 1]
 end
 
---- What the event has counted since the last time.
+--- Returns the count of an event since the last call of `interval`.
 ---@param row integer
 ---@param event integer
----@return number? value nil: it is not counted on this CPU (cpus=)
----@return number? share of the time in which it was counted: less than 1 where hardware has too few counters,
---- and the value is scaled up
+---@return number? value scaled up if the share is below 1; nil: not counted on this CPU (cpus=)
+---@return number? share share of the time in which it was counted; below 1 if there are too few hardware counters
 function Counts:get(row, event)
   check.self(self, Counts, 'counts:get')
   check_row(self, row, 'counts:get')
   check_event(self, event, 'counts:get')
   if self._sums then
-    local told = self._told and self._told[self._ids[row]]
-    return told and told[event - 1] or 0, 1
+    local values = self._values and self._values[self._ids[row]]
+    return values and values[event - 1] or 0, 1
   end
   local out = self._out
   local count = out.values[(row - 1) * out.nr_events + self._events[event].count_index]

@@ -1,7 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- One profiler within a run: its options, the events that it has opened, and what its start()
---- returned. A run has one whose handlers are called, and one for each profiler that is a source of
---- events for it.
+--- Instance: one profiler within a run, with its options, its events and the result of its start(). A run has one
+--- instance whose handlers are called, and one for each profiler that is a source of its events.
 local attach = require 'bindings.select.attach'
 local contract = require 'bindings.options.contract'
 local failure = require 'bindings.base.failure'
@@ -14,16 +13,16 @@ local values = require 'bindings.options.values'
 local views = require 'bindings.view.views'
 
 ---@class Instance
----@field run table the driver's, or what explains an event: session, services, events, out, words
----@field name string of the profiler
+---@field run table a Run, or the explainer's stand-in: session, services, events, out, words
+---@field name string the profiler's name
 ---@field script scripts.Script
 ---@field opt table its own options
----@field set table where it names events, see bindings/select/events.lua
----@field parent? Instance whose source it is
+---@field set table its set of events, see bindings/select/events.lua
+---@field parent? Instance the profiler that uses it as a source
 ---@field wants SessionWants
----@field settled? boolean what start() has asked for is known
----@field describe? fun(ev: any): string how it prints one of its events
----@field left? integer a source ends after so many more events
+---@field settled? boolean start() has returned, so that wants are final
+---@field describe? fun(ev: any): string describes one of its events for printing
+---@field left? integer number of events after which a source ends
 local Instance = {}
 Instance.__index = Instance
 
@@ -42,7 +41,7 @@ function instance.new(run, script, opt, parent)
   return self
 end
 
---- The events that are the profiler's, not those of its sources.
+--- Returns the profiler's own events, without those of its sources.
 ---@return Event[]
 function Instance:events()
   local list = {}
@@ -52,8 +51,8 @@ function Instance:events()
   return list
 end
 
---- Opens the events of the options that name some. The option's value becomes a list of groups, one
---- for each time it was given, each a list of events.
+--- Opens the events named by options. The option's value becomes a list of groups, one per occurrence of the option;
+--- each group is a list of events.
 function Instance:open_event_options()
   local opt = self.opt
   for _, option in ipairs(self.script.spec.list) do
@@ -63,7 +62,7 @@ function Instance:open_event_options()
       for i, text in ipairs(type(given) == 'table' and given or { given }) do
         groups[i] = self.set:select(text, i)
       end
-      if option.name == 'event' and #groups == 0 and opt.input and not self.parent then
+      if option.name == 'event' and #groups == 0 and self.run.is_recorded and not self.parent then
         groups[1] = self.set:add_recorded()
       end
       opt[option.name] = public_event.of(groups)
@@ -71,7 +70,7 @@ function Instance:open_event_options()
   end
 end
 
---- The filter that all of the profiler's events have, unless its --filter means something else.
+--- Returns the filter for all of the profiler's events (--filter); nil if the profiler gives --filter its own meaning.
 ---@return string?
 function Instance:common_filter()
   local own = self.script.profiler.options
@@ -84,7 +83,7 @@ function Instance:start()
   return self.script.profiler.start(values.new(self.opt, self.script.spec), self.run.out, session_api.new(self))
 end
 
---- Fields that a handler reads must be those of one of its events at least.
+--- Checks that each field that a handler reads exists in at least one of its events.
 local function check_fields(entries)
   local by_handler, order = {}, {}
   for _, entry in ipairs(entries) do
@@ -111,7 +110,7 @@ function Instance:check(handlers)
   local set = self.set
   local checked, message = contract.check(self.script.profiler.start, handlers, {
     has = function(name)
-      if not set:has(name) and self.opt.input then set:find(name:match '^(.-):(.*)$') end -- which says so
+      if not set:has(name) and self.run.is_recorded then set:find(name:match '^(.-):(.*)$') end -- raises the error
       return set:has(name)
     end,
     names = function() return set:names() end,
@@ -129,16 +128,17 @@ function Instance:check(handlers)
   return checked
 end
 
---- Marks what the profiler's events leave out, and what they record of stacks, by its options.
+--- Applies the profiler's options to its events: exclusions, stacks, sample filters.
 function Instance:mark_events()
   local list = self:events()
   attach.restrict(self.name, self.opt, list)
   sampling.check_options(self.name, self.opt, list)
   attach.stacks(self.name, self.opt, list, self.wants.stacks)
   sample_filter.apply(self.name, self.opt, list, self.script.profiler.options)
-  if self.wants.only_threads then
-    task_filter.apply(self.run, list, attach.inherits(self.run.opt, self.run.workload))
-  end
+  if not self.wants.only_threads then return end
+  local run = self.run
+  local marks, anchor = task_filter.apply(run, list, attach.inherits(run.opt, run.workload))
+  if marks then run:mark_threads(marks, anchor) end
 end
 
 return instance

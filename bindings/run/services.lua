@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- What the parts of one run ask of its session: names of tasks, kernel symbols, C expressions, events
---- that last.
+--- Services: the session's functions for the parts of a run: task names, kernel symbols, stacks, C expressions,
+--- copies of events.
 local events = require 'bindings.select.events'
 local expr = require 'bindings.expr.compile'
 local failure = require 'bindings.base.failure'
@@ -16,51 +16,51 @@ local views = require 'bindings.view.views'
 local C = ffi.C
 local services = {}
 
-local MAX_STRING_KEYS = 65536 -- different strings as keys; all further ones are one
+local MAX_STRING_KEYS = 65536 -- distinct strings as keys; further ones share one key
 
 --- A compiled C expression.
 ---@class Expression
 ---@field text string
 ---@field type string 'i32', 'u32', 'i64', 'u64' or 'string'
----@field fields string[] the fields that it reads, sorted
----@field source string the Lua code that it became
----@field value fun(ev: Ev): number|integer64|string|nil its value: an integer64 where the type is i64 or u64; nil
---- after a division by zero, or where it reads beyond the record
+---@field fields string[] fields that it reads, sorted
+---@field source string the generated Lua code
+---@field value fun(ev: Ev): number|integer64|string|nil its value, an integer64 for 64-bit types; nil after a division
+--- by zero, or if it reads beyond the record
 
 ---@class Services
----@field task_name fun(tid: integer, time: number): string as it is, not escaped
+---@field task_name fun(tid: integer, time: number): string not escaped
 ---@field symbol fun(address: integer|ffi.cdata*, with_offset?: boolean): string?
 ---@field kernel_string fun(address: ffi.cdata*): string?
 ---@field strings Keys of string keys
----@field expression_env table<string, function> what C expressions may call
+---@field expression_env table<string, function> functions that C expressions can call
 ---@field expression fun(event: Event, text: string, allow_system?: boolean): Expression
 ---@field number fun(event: Event, text: string, what?: string): fun(ev: ffi.cdata*): number? the value of an
---- expression as a Lua number, rounded beyond 2^53; what: it is called in messages
+--- expression as a Lua number, rounded beyond 2^53; what: its name in messages
 ---@field key_printer fun(event: Event): (fun(key: number|ffi.cdata*): string)?
----@field stack fun(e: ffi.cdata*): integer id of the event's stack; -1 where it was recorded without one
+---@field stack fun(e: ffi.cdata*): integer id of the event's stack; -1 if it was recorded without one
 ---@field part fun(e: ffi.cdata*, bit: integer): ffi.cdata* a part of the sample that is one number
----@field frames Frames of stacks
----@field keep fun(ev: ffi.cdata*): ffi.cdata* a copy of the event that lasts as long as it is referred to
----@field any ffi.ctype* what scripts get of events of several classes
+---@field frames Frames
+---@field keep fun(ev: ffi.cdata*): ffi.cdata* a copy of the event that lasts as long as it is referenced
+---@field any ffi.ctype* type of the events of several classes that scripts get
 ---@field warn fun(line: string)
 
---- The kernel symbol at an address: "name" or "name+0x1c"; nil where there is none.
-local function symbol(run, address, with_offset)
+--- Returns the kernel symbol at an address: "name" or "name+0x1c"; nil if there is none.
+local function symbol(session, address, with_offset)
   local start = ffi.new 'uint64_t[1]'
-  local name = C.formats_symbol(run.events:formats(), address, start)
+  local name = C.formats_symbol(events.formats(session), address, start)
   if name == nil then return end
   name = text.safe(ffi.string(name))
   return with_offset and ('%s+0x%x'):format(name, address - start[0]) or name
 end
 
---- A string of the kernel that a print format points to; nil where it is not known.
-local function kernel_string(run, address)
-  local s = C.formats_string(run.events:formats(), address)
+--- Returns a kernel string that a print format points to; nil if unknown.
+local function kernel_string(session, address)
+  local s = C.formats_string(events.formats(session), address)
   return s ~= nil and ffi.string(s) or nil
 end
 
-local function expression_env(run, self)
-  local strings, machine = self.strings, ffi.string(C.session_arch(run.session))
+local function expression_env(session, out, self)
+  local strings, machine = self.strings, ffi.string(C.session_arch(session))
   return {
     intern = function(bytes, length)
       if type(bytes) == 'string' then return strings.id(bytes) end
@@ -72,17 +72,17 @@ local function expression_env(run, self)
     ksymbol = function(address) return self.symbol(address) or ('0x%x'):format(address) end,
     printf = function(format, ...)
       local line = format:format(...)
-      run.out:write(line)
+      out:write(line)
       return #line
     end,
     system = function(format, ...)
-      run.out:flush() -- what was printed before the command comes before its output
+      out:flush() -- keeps the output in order
       return os.execute(format:format(...))
     end,
   }
 end
 
---- The function of an event that the compiled expression is.
+--- Returns a compiled expression as a function of an event.
 local function evaluator(self, event, compiled)
   local evaluate, view = expr.load(compiled, self.expression_env), event.view
   local payload, size, type, cast, istype = view.payload, view.size, view.type, ffi.cast, ffi.istype
@@ -109,7 +109,7 @@ local function number(self, event, source, what)
   return evaluator(self, event, events.compile(event, source, what or 'expression', 'number'))
 end
 
---- The function that the event's printkey= stands for, nil without: it prints the variable `key`.
+--- Returns the function of the event's printkey= expression, whose variable is `key`; nil without printkey=.
 local function key_printer(self, event)
   local source = event.attrs.printkey
   if not source then return end
@@ -144,40 +144,42 @@ local function keeper()
   end
 end
 
---- The view of an event of a class.
-local function view_of(run, self, class)
-  local event = run.events.list[class - C.EVENT_FIRST + 1]
+--- Returns the view of the events of a class.
+local function view_of(self, event_of, class)
+  local event = event_of(class)
   if event then return event.view end
   local name = class == C.EVENT_FILTERED and 'that is gone' or class == C.EVENT_EXIT and 'exit' or 'of a task'
   return views.new(name, {}, self)
 end
 
---- The services of a run, whose `session` and `out` exist and whose `events` will.
----@param run table the driver's
+---@param session ffi.cdata* struct session *
+---@param out Output
+---@param event_of fun(class: integer): Event? the run's event of a class
+---@param with_srcline? boolean frames get source lines
 ---@return Services
-function services.new(run)
-  local add_frame = run.opt.srcline and srcline.adder(run.session) or nil
-  local tasks, part_size = C.session_tasks(run.session), ffi.new 'uint32_t[1]'
-  local all_frames = frames.new(run.session, add_frame)
+function services.new(session, out, event_of, with_srcline)
+  local add_frame = with_srcline and srcline.adder(session) or nil
+  local tasks, part_size = C.session_tasks(session), ffi.new 'uint32_t[1]'
+  local all_frames = frames.new(session, add_frame)
   local self = {
     task_name = function(tid, time) return ffi.string(C.tasks_name(tasks, tid, time)) end,
-    symbol = function(address, with_offset) return symbol(run, address, with_offset) end,
-    kernel_string = function(address) return kernel_string(run, address) end,
+    symbol = function(address, with_offset) return symbol(session, address, with_offset) end,
+    kernel_string = function(address) return kernel_string(session, address) end,
     strings = intern.new(1, MAX_STRING_KEYS),
     stack = function(e)
-      if e.chain == nil or C.session_stacks(run.session) == nil then return -1 end
-      return C.session_stack(run.session, e)
+      if e.chain == nil or C.session_stacks(session) == nil then return -1 end
+      return C.session_stack(session, e)
     end,
     part = function(e, bit)
-      local words = C.session_sample_part(run.session, e, bit, part_size)
+      local words = C.session_sample_part(session, e, bit, part_size)
       return words ~= nil and words[0] or 0ULL
     end,
     frames = all_frames,
     keep = keeper(),
-    warn = function(line) run.out:warn(line) end,
+    warn = function(line) out:warn(line) end,
   }
-  self.any = views.any(function(class) return view_of(run, self, class) end)
-  self.expression_env = expression_env(run, self)
+  self.any = views.any(function(class) return view_of(self, event_of, class) end)
+  self.expression_env = expression_env(session, out, self)
   self.expression = function(event, source, allow_system) return expression(self, event, source, allow_system) end
   self.key_printer = function(event) return key_printer(self, event) end
   self.number = function(event, source, what) return number(self, event, source, what) end

@@ -1,17 +1,26 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The life of a session.
+--- Creates and frees the session of a run.
 local ffi = require 'ffi'
 local failure = require 'bindings.base.failure'
 
 local C = ffi.C
 local session = {}
 
---- Calls use(session, ...) with a new session, and frees it with the probes that it has made in the kernel,
---- however that ends.
+local function open_source(input)
+  local err = ffi.new 'struct error'
+  local source = input and C.recording_open(input, err) or not input and C.live_new(err)
+  if source == nil then failure.raise('%s', ffi.string(err.text)) end
+  return source
+end
+
+--- Calls use(session, ...) with a new session, and frees it afterwards with its probes in the kernel, also after an
+--- error.
+---@param input? string the recording; nil: live events
 ---@param use fun(session: ffi.cdata*, ...): integer
----@return integer what use() returned
-function session.with(use, ...)
-  local new = C.session_new()
+---@return integer result of use()
+function session.with(input, use, ...)
+  local new = C.session_new(open_source(input))
+  if new == nil then failure.raise 'out of memory' end
   local ok, result = xpcall(use, failure.traceback, new, ...)
   C.session_free(new)
   if not ok then error(result, 0) end

@@ -113,7 +113,7 @@ function session_api.new(instance)
   function api.own_count(event)
     check_start 'session.own_count'
     local real = public_event.one(event, 'session.own_count')
-    real.reads = C.READS_ITSELF
+    real.request.reads = C.READS_ITSELF
     return function(ev)
       local e = views.event(ev, 'what session.own_count() returned')
       if e.class ~= real.class or bit.band(e.flags, C.EVENT_KEPT) ~= 0 then
@@ -316,7 +316,7 @@ function session_api.new(instance)
   end
 
   --- Ends the run. Events that were read already are still handled.
-  function api.stop() run.stopped = true end
+  function api.stop() run:stop() end
 
   return setmetatable({}, {
     __index = function(_, name)

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- SIGUSR2: what the run is at, without ending it.
+--- Status report: prints on SIGUSR2 the resources used, the events and the statistics of the run.
 local ffi = require 'ffi'
 local dry_run = require 'bindings.run.dry_run'
 local stack_report = require 'bindings.run.stack_report'
@@ -9,11 +9,10 @@ local units = require 'bindings.base.units'
 local C = ffi.C
 local status_report = {}
 
---- Begins to listen to the signal.
+--- Returns a poller that prints the report when the signal has arrived.
 ---@param run Run
----@param words string[] the workload
----@return { poll: fun() } poller
-function status_report.new(run, words)
+---@return Consumer
+function status_report.new(run)
   local since, before = sys.now(), sys.usage()
   return { poll = function()
     if not C.signals_take_report() then return end
@@ -23,7 +22,7 @@ function status_report.new(run, words)
     run.out:tell(('%s CPU %%usr %.2f %%sys %.2f MAXRSS %dk, since %.1f s'):format(units.wall(sys.wall()),
       (used.user - before.user) / elapsed * 100, (used.system - before.system) / elapsed * 100, used.maxrss,
       elapsed / 1e9))
-    run.out:tell((dry_run.text(run, words):gsub('\n$', '')))
+    run.out:tell((dry_run.text(run):gsub('\n$', '')))
     run.out:tell(('profscript: %d events, %d lost, %d late'):format(tonumber(stats.events), tonumber(stats.lost),
       tonumber(stats.late)))
     stack_report.memory(run)

@@ -28,13 +28,12 @@ local public_event = {}
 ---@field filter? string
 ---@field kind? string of perf's own events: 'software', 'hardware', 'hw-cache', 'raw', 'pmu' or 'breakpoint'
 ---@field freq? number samples per second
----@field period? number a sample of every Nth event
 ---@field owner { name: string } the profiler that has asked for it
 local Event = {}
 
 local READABLE = {
-  name = true, alias = true, class = true, given = true, filter = true, kind = true, freq = true, period = true,
-  is_life = true,
+  name = true, alias = true, class = true, given = true, filter = true, kind = true, freq = true,
+  is_task_event = true,
 }
 
 local real_of = setmetatable({}, { __mode = 'k' })

@@ -1,14 +1,14 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Typed views: what a script sees of an event. For each event an `__index` function is made from the
---- fields of its format, so that `ev.next_pid` compiles to one load. The sample's own words have an
---- underscore (`ev._time`), because payloads have a `pid` and a `comm` of their own.
+--- Typed views: how scripts see an event. For each event an `__index` function is made from the fields of its
+--- format, so that `ev.next_pid` compiles to one load. Members of the sample itself start with an underscore
+--- (`ev._time`), because payloads have fields such as `pid` and `comm` too.
 ---
---- The functions are generated as chains of comparisons with the field names: in compiled code the
---- name is a constant, so the chain folds away and only the load is left.
+--- The functions are generated as chains of comparisons with the field names. The name is a constant in compiled
+--- code, so the chain folds away and only the load remains.
 ---
---- A script may keep an event beyond its handler by mistake. Its struct then holds another event or, behind
---- the last one of a batch, none (session_next() sees to that); so a field is read only where the payload
---- is as long as the fields of the view need.
+--- A script may keep an event beyond its handler by mistake. Its struct then holds another event or, after the
+--- last one of a batch, none (session_next() sees to that). So a field is read only if the payload is as long as
+--- the fields of the view need.
 local bit = require 'bit'
 local ffi = require 'ffi'
 local sampling = require 'bindings.view.sampling'
@@ -33,22 +33,22 @@ local FIELD = {
 local function has(field, flag) return bit.band(field.flags, FIELD[flag]) ~= 0 end
 views.has = has
 
---- Words of the sample that every event has, besides the methods.
+--- Members that every event has, besides the methods.
 views.SAMPLE_WORDS = { '_time', '_stack', '_pid', '_tid', '_cpu', '_comm', '_event', '_period', '_key' }
 views.METHODS = { 'keep', 'u64' }
 
 ---@class Field
 ---@field name string
----@field type string as the format spells it
+---@field type string as written in the format
 ---@field offset integer
 ---@field size integer
 ---@field elem_size integer
 ---@field count integer
 ---@field flags integer
 
---- The fields of a tracepoint as Lua tables, in the format's order and by name.
+--- Returns the fields of a tracepoint as Lua tables.
 ---@param tp ffi.cdata* struct tracepoint *
----@return Field[] list
+---@return Field[] list in the format's order
 ---@return table<string, Field> by_name
 function views.fields(tp)
   local list, by_name = {}, {}
@@ -91,7 +91,7 @@ end
 
 local INT = { [1] = 'int8_t', [2] = 'int16_t', [4] = 'int32_t', [8] = 'int64_t' }
 
---- C type of one element, nil where it is no integer.
+--- Returns the C type of one element, nil if it is not an integer.
 local function int_type(field)
   local t = INT[field.elem_size]
   return t and (has(field, 'SIGNED') and t or 'u' .. t)
@@ -102,7 +102,7 @@ local function is_array(field)
     and field.count > 0 and int_type(field) ~= nil
 end
 
---- A 64-bit integer: a number where that is exact, else the integer itself.
+--- Converts a 64-bit integer to a number if that is exact; otherwise returns it unchanged.
 local function i64(v)
   if v >= -9007199254740992LL and v <= 9007199254740992LL then return tonumber(v) end
   return v
@@ -111,9 +111,9 @@ local function u64(v)
   if v <= 9007199254740992ULL then return tonumber(v) end
   return v
 end
-local function same(v) return v end
+local function identity(v) return v end
 
---- Declaration of the field in the payload's struct.
+--- Returns the declaration of the field in the payload's struct.
 local function member(field)
   local name = field.name
   if has(field, 'DYNAMIC') then return 'uint32_t ' .. name end
@@ -125,8 +125,8 @@ end
 
 local function is_identifier(name) return name:match '^[%a_][%w_]*$' ~= nil end
 
---- Text of a packed struct with all fields at their offsets. Fields that overlap earlier ones, or
---- whose name C cannot spell, are left out.
+--- Returns the members of a packed struct with all fields at their offsets. Fields that overlap earlier
+--- ones, or whose names are not C identifiers, are left out.
 ---@param list Field[]
 ---@return string body
 local function payload_struct(list)
@@ -146,10 +146,10 @@ local function payload_struct(list)
   return #parts > 0 and table.concat(parts, ' ') or 'uint8_t _none;'
 end
 
---- A string in `room` bytes at p: up to its NUL.
-local function bounded_string(p, room) return ffi.string(p, C.strnlen(p, room)) end
+--- Returns the string at p, which ends at its NUL or after `size` bytes.
+local function bounded_string(p, size) return ffi.string(p, C.strnlen(p, size)) end
 
---- Where a dynamic field's bytes are: offset and length; length 0 where the record lies.
+--- Returns offset and length of a dynamic field's bytes; length 0 if they exceed the record.
 local function dynamic(word, base, raw_size)
   local offset, length = bit.band(word, 0xffff) + base, bit.rshift(word, 16)
   if offset + length > raw_size then return 0, 0 end
@@ -172,7 +172,7 @@ local event_pointer = ffi.typeof 'struct event *'
 local function gone() error('the event is gone: it lasts as long as its handler; ev:keep() gives one that stays', 2) end
 
 local address = ffi.typeof 'uintptr_t'
-local array_types = {} -- by what tells one from the others
+local array_types = {} -- by element type, count, offset and size
 local owners = setmetatable({}, { __mode = 'k' }) -- of arrays of kept events, which last as long
 
 --- Type of what a script gets of an array, which holds the event's address: `size` are the bytes of payload that
@@ -181,12 +181,12 @@ local function array_type(field, size)
   local key = ('%s %d %d %d'):format(int_type(field), field.count, field.offset, size)
   if array_types[key] then return array_types[key] end
   local offset, count = field.offset, field.count
-  local convert = field.elem_size == 8 and (has(field, 'SIGNED') and i64 or u64) or same
+  local convert = field.elem_size == 8 and (has(field, 'SIGNED') and i64 or u64) or identity
   local elements = ffi.typeof(('const %s *'):format(int_type(field)))
   array_types[key] = ffi.metatype('struct { const uintptr_t _event; }', {
     __index = function(array, i)
       if type(i) ~= 'number' or not (i >= 0 and i < count) then
-        error(('index %s is outside of 0..%d'):format(tostring(i), count - 1), 2)
+        error(('index %s is out of range 0..%d'):format(tostring(i), count - 1), 2)
       end
       local e = cast(event_pointer, array._event)
       if e.raw_size < size then return gone() end
@@ -207,15 +207,15 @@ end
 
 local pointer_types = {}
 
---- C type to read a field with.
+--- Returns the C type to read a field with.
 local function load_type(field)
   if has(field, 'DYNAMIC') then return 'uint32_t' end
   if has(field, 'STRING') or has(field, 'ARRAY') then return 'char' end
   return int_type(field) or 'char'
 end
 
---- Lua expression of what lies at the field's place. It goes by offset, not by a struct of all
---- fields: LuaJIT has room for 65536 C types, and a session may have thousands of events.
+--- Returns a Lua expression that loads the field. It uses the offset instead of a struct with all fields:
+--- LuaJIT is limited to 65536 C types, and a session can have thousands of events.
 local function load_code(field)
   local name = load_type(field)
   pointer_types[name] = pointer_types[name] or ffi.typeof(('const %s *'):format(name))
@@ -223,7 +223,7 @@ local function load_code(field)
   return name == 'char' and pointer or pointer .. '[0]'
 end
 
---- Lua expression that reads the field from the event.
+--- Returns a Lua expression for the value of the field of event e.
 local function reader(field)
   if is_array(field) then return ("array_of(arrays['%s'], ev, e)"):format(field.name) end
   local load = load_code(field)
@@ -271,8 +271,8 @@ end
 ---@field type ffi.ctype* of what scripts get
 ---@field index fun(ev: ffi.cdata*, k: string): any reads a field
 ---@field payload ffi.ctype* pointer to a struct of the payload's fields
----@field size integer bytes of payload that the fields need
----@field names string[] what a script may read of the event
+---@field size integer end of the last field: the payload has at least this many bytes
+---@field names string[] all names that scripts can read
 
 local serial = 0
 local is_view = {} -- by the number of the type
@@ -309,18 +309,18 @@ function views.event(ev, what)
   return e
 end
 
--- What the generated functions may use, as their upvalues: those are constants in compiled code.
+-- The upvalues of the generated functions. Compiled code treats them as constants.
 local UPVALUES = 'local cast, event, as_event, pointer, arrays, array_of, ffi_string, bounded_string, dynamic_string,'
   .. ' dynamic_bytes, i64, u64, task_name, stack, part, keep, u64_of, gone, unknown = ...\n'
 
---- The words of the sample that are read as they are.
+--- Members of the sample that are read directly.
 local WORDS = {
   { '_time', 'e.time' }, { '_pid', 'e.pid' }, { '_tid', 'e.tid' }, { '_cpu', 'e.cpu' },
   { '_comm', 'task_name(e.tid, e.time)' }, { '_stack', 'stack(e)' }, { '_period', 'u64(e.period)' },
   { '_key', 'i64(e.key)' }, { 'keep', 'keep' }, { 'u64', 'u64_of' },
 }
 
---- Body of a function(ev, k) that gives field k.
+--- Returns the body of a function(ev, k) that returns field k.
 local function index_source(view)
   local code = { '  local e = cast(event, ev)\n' }
   local function case(name, value, before)
@@ -335,7 +335,7 @@ local function index_source(view)
   return table.concat(code)
 end
 
---- Body of a function(ev, k) that gives all 64 bits of field k.
+--- Returns the body of a function(ev, k) that returns all 64 bits of field k.
 local function u64_source(view)
   local code = { "  local e = as_event(ev, 'ev:u64')\n" }
   for _, field in ipairs(view.list) do
@@ -347,7 +347,7 @@ local function u64_source(view)
   return table.concat(code) .. '  return ev[k] + 0ULL\n'
 end
 
---- What a view makes when it is asked for: most events of a glob are only printed.
+--- Members that a view creates at first use: a glob can select thousands of events, and most are only printed.
 local makers = {}
 
 function makers.type(view) return opaque(view.index) end
@@ -382,11 +382,11 @@ local View = {
   end,
 }
 
---- Makes the view of one class.
----@param name string the event's name, what `ev._event` gives
+--- Creates the view of one class.
+---@param name string the event's name, the value of `ev._event`
 ---@param list Field[] the payload's fields; empty for events without payload
 ---@param context Services
----@param sample? string[] what each sample has besides, see bindings/view/sampling.lua
+---@param sample? string[] optional parts of each sample, see bindings/view/sampling.lua
 ---@return View
 function views.new(name, list, context, sample)
   local names, size, parts = {}, 0, {}

@@ -3,14 +3,12 @@
 #include <errno.h>
 #include <math.h>
 #include <string.h>
-#include "live/bpf_ring.h"
 #include "decode/decoder.h"
 #include "error.h"
-#include "live/live.h"
 #include "formats/tracepoint.h"
-#include "recording/recording.h"
 #include "decode/records.h"
 #include "stacks/resolve.h"
+#include "os/cpus.h"
 #include "os/signals.h"
 #include "session/tasks.h"
 #include "os/threads.h"
@@ -20,7 +18,7 @@
 enum {
 	MAX_WAIT = 100000000,		/* ns */
 	EXIT_WAIT = 1000000,		/* ns */
-	MISC_LOST_SAMPLES_BPF = 1 << 15 /* not lost: a filter of perf's did not want them */
+	MISC_LOST_SAMPLES_BPF = 1 << 15 /* not lost: rejected by a BPF filter of perf */
 };
 
 void session_close_class(struct session *s, uint16_t class)
@@ -41,7 +39,7 @@ void session_set_base(struct session *s, uint64_t time)
 
 static bool counts_only(const struct session *s)
 {
-	return !s->recording && !s->nr_sampled;
+	return s->source->ops->read_counts && !s->nr_sampled;
 }
 
 void session_stop(struct session *s)
@@ -58,7 +56,7 @@ void session_stop(struct session *s)
 		s->stats.to = (double)(int64_t)(s->source->ops->now(s->source) - s->base);
 }
 
-/* Gets the next slots up to `until`. 0: none now. */
+/* Fetches the next slots up to `until`. Returns 0 if there are none now. */
 static int fetch(struct session *s, uint64_t until, int max, struct error *err)
 {
 	int n = s->source->ops->next(s->source, s->slots, max, until, err);
@@ -72,8 +70,7 @@ static int fetch(struct session *s, uint64_t until, int max, struct error *err)
 	return n;
 }
 
-/* In a recording nobody waits for intervals in which nothing happens: the next event says how
- * many to pass over. */
+/* Skips the empty intervals of a recording up to the next event. */
 static int skip_empty_intervals(struct session *s, struct error *err)
 {
 	int n = fetch(s, UINT64_MAX, 1, err);
@@ -84,15 +81,15 @@ static int skip_empty_intervals(struct session *s, struct error *err)
 	return n;
 }
 
-/* False: the loss is known already. */
+/* Counts a loss and completes its event. Returns false if it has been counted already. */
 static bool note_loss(struct session *s, const struct slot *slot, struct event *ev)
 {
 	const struct perf_event_header *rec = slot->rec;
 
 	uint64_t end;
 
-	/* What perf writes at the end of a recording are the sums of its counters: most of that
-	 * LOST records have told. */
+	/* perf writes the sums of its loss counters at the end of a recording. LOST records have
+	 * reported most of them. */
 	if (rec->type == PERF_RECORD_LOST_SAMPLES) {
 		if (rec->misc & MISC_LOST_SAMPLES_BPF)
 			return false;
@@ -116,11 +113,11 @@ static void note_task(struct session *s, const struct slot *slot, const struct e
 {
 	const int32_t *ids = (const int32_t *)ev->raw;
 	uint64_t addr;
-	const char *symbol = s->recording ? resolve_kernel_start(slot->rec, ev, &addr) : NULL;
+	const char *symbol = resolve_kernel_start(slot->rec, ev, &addr);
 	char name[16];
 
 	if (symbol)
-		formats_anchor_symbols(recording_formats(s->recording), symbol, addr);
+		formats_anchor_symbols(session_formats(s, NULL), symbol, addr);
 	if (s->resolve)
 		resolve_record(s->resolve, slot->rec, ev);
 	switch (ev->class) {
@@ -140,16 +137,17 @@ static void note_task(struct session *s, const struct slot *slot, const struct e
 	}
 }
 
-/* Whether a slot may be an event and no sample. What BPF programs write has no header. */
+/* Whether a slot is a record other than a sample that may be an event. A source's own records have
+ * no header. */
 static bool is_record(const struct session *s, const struct slot *slot)
 {
 	const struct perf_event_header *rec = slot->rec;
 
-	return s->records && slot->flags <= UINT16_MAX && rec->type != PERF_RECORD_SAMPLE;
+	return s->records && !(slot->flags >> SLOT_OWN_SHIFT) && rec->type != PERF_RECORD_SAMPLE;
 }
 
-/* A record that is no sample stands for what the session itself takes it for, if anything, and for
- * events of those that asked for such records. */
+/* Handles a record other than a sample. It updates the session's own state, if it concerns it, and
+ * is delivered as an event to those who requested such records. */
 static int complete_records(struct session *s, const struct slot *slot, struct event *ev, int n)
 {
 	int delivered = 0, first = ev->class < EVENT_FIRST;
@@ -159,8 +157,9 @@ static int complete_records(struct session *s, const struct slot *slot, struct e
 		note_task(s, slot, ev);
 		delivered = s->wanted >> ev->class & 1;
 	}
-	/* What perf writes of all that there was before it began has no time: it did not happen. */
-	if (n == first || (!s->recording && slot->time < s->first_time) ||
+	/* perf also writes records of the state before its start. They have no time and are not
+	 * events. */
+	if (n == first || slot->time < s->first_time ||
 	    !decoder_time(s->source->decoder, slot->rec, &time))
 		return delivered;
 	for (int i = first; i < n; i++) {
@@ -175,7 +174,7 @@ static int complete_records(struct session *s, const struct slot *slot, struct e
 	return delivered;
 }
 
-/* Completes the n events that a slot was decoded to, or says what became of it: the events to
+/* Completes the n events decoded from a slot; n can be an error. Returns the number of events to
  * deliver, or -ENOSPC. */
 static int complete_others(struct session *s, const struct slot *slot, struct event *ev, int n)
 {
@@ -191,7 +190,7 @@ static int complete_others(struct session *s, const struct slot *slot, struct ev
 		ev[i].flags = slot->flags;
 	}
 	if (ev->class == EVENT_LOST) {
-		/* Only names of tasks can be lost then. */
+		/* Only task records can be lost then. */
 		if (counts_only(s) && ev->period)
 			return 0;
 		return note_loss(s, slot, ev);
@@ -210,6 +209,7 @@ static int complete_others(struct session *s, const struct slot *slot, struct ev
 
 static int decode_slots(struct session *s, uint32_t *flags)
 {
+	const struct source_ops *ops = s->source->ops;
 	const struct decoder *d = s->source->decoder;
 	int n = 0;
 
@@ -220,14 +220,14 @@ static int decode_slots(struct session *s, uint32_t *flags)
 	while (s->next_slot < s->nr_slots) {
 		const struct slot *slot = &s->slots[s->next_slot];
 		int left = s->nr_slots - s->next_slot, got;
-		bool is_bpf = s->nr_outputs && slot->flags > UINT16_MAX;
+		bool is_own = slot->flags >> SLOT_OWN_SHIFT;
 
 		if (!s->has_base && slot->time)
 			session_set_base(s, slot->time);
 		if (left > MAX_BATCH - n)
 			left = MAX_BATCH - n;
-		got = is_bpf ? bpf_decode_run(s->outputs, slot, left, s->base, s->first_time,
-					      &s->batch[n])
+		got = is_own ? ops->decode_run(s->source, slot, left, s->base, s->first_time,
+					       &s->batch[n])
 			     : decoder_decode_run(d, slot, left, s->base, s->first_time,
 						  &s->batch[n]);
 		if (got) {
@@ -239,7 +239,7 @@ static int decode_slots(struct session *s, uint32_t *flags)
 		}
 		if (n == MAX_BATCH)
 			break;
-		got = is_bpf ? bpf_decode(s->outputs, slot, &s->batch[n])
+		got = is_own ? ops->decode(s->source, slot, &s->batch[n])
 			     : decoder_decode(d, slot->rec, &s->batch[n], MAX_BATCH - n);
 		got = complete_others(s, slot, &s->batch[n], got);
 		if (got == -ENOSPC)
@@ -252,13 +252,18 @@ static int decode_slots(struct session *s, uint32_t *flags)
 	return n;
 }
 
+static uint64_t hold(struct source *src)
+{
+	return src->ops->hold ? src->ops->hold(src) : 0;
+}
+
 static void wait_for_more(struct session *s)
 {
 	uint64_t now = s->source->ops->now(s->source), timeout = MAX_WAIT;
 	int ret;
 
 	if (s->tick_at && now != UINT64_MAX) {
-		uint64_t tick = s->tick_at + (counts_only(s) ? 0 : live_slack(s->source));
+		uint64_t tick = s->tick_at + (counts_only(s) ? 0 : hold(s->source));
 
 		if (tick < now + timeout)
 			timeout = tick > now ? tick - now : 1;
@@ -272,14 +277,14 @@ static void wait_for_more(struct session *s)
 	ret = s->source->ops->wait(s->source, timeout);
 	if (ret != -ESRCH)
 		return;
-	/* The status of a workload comes a little later than the end of its threads. */
+	/* The exit status of a workload arrives shortly after the end of its threads. */
 	if (s->workload)
 		s->threads_ended = true;
 	else
 		session_stop(s);
 }
 
-/* Ends the run with the threads that it is about, where no ring of theirs tells that they have. */
+/* Ends the run when its threads have ended, if there are no rings of these threads to report it. */
 static void watch_threads(struct session *s)
 {
 	uint64_t now = s->source->ops->now(s->source);
@@ -299,7 +304,7 @@ static void end_interval(struct session *s, struct batch *batch)
 	s->ticked = true;
 }
 
-/* Whether all has been delivered up to a time. What is only counted is not held back. */
+/* Whether all events up to a time have been delivered. Counts are never held back. */
 static bool has_reached(const struct session *s, uint64_t time)
 {
 	if (counts_only(s)) {
@@ -311,19 +316,20 @@ static bool has_reached(const struct session *s, uint64_t time)
 	return s->source->horizon >= time;
 }
 
-/* Whether the interval that is running ends before the stream does. At the end itself counters are
- * read anyway. */
+/* Whether the current interval ends before the stream. At the end of the stream, counts are read
+ * anyway. */
 static bool ends_with_tick(const struct session *s)
 {
 	return s->tick_at && (counts_only(s) ? s->tick_at < s->end_at : s->tick_at <= s->end_at);
 }
 
-/* Whether no more events are wanted, though the reader may not have come that far: what is counted
- * until it has would be more than what is delivered. */
+/* Whether the duration is over, although the reader may be behind. Events must stop now: otherwise
+ * more of them would be counted than delivered. */
 static bool is_over(const struct session *s)
 {
-	return s->end_at != UINT64_MAX && !s->recording && !s->stopped && !counts_only(s) &&
-	       s->source->ops->now(s->source) > s->end_at;
+	uint64_t now = s->source->ops->now(s->source);
+
+	return now != UINT64_MAX && now > s->end_at && !s->stopped && !counts_only(s);
 }
 
 static int next_batch(struct session *s, struct batch *batch, struct error *err)
@@ -338,7 +344,7 @@ static int next_batch(struct session *s, struct batch *batch, struct error *err)
 	if (!s->interrupted && signals_stop_requested()) {
 		s->interrupted = true;
 		session_stop(s);
-		if (s->recording)
+		if (s->source->info.is_recorded)
 			s->ended = true;
 	}
 	if (s->workload && workload_ended(s->workload, &s->stats.workload_status))
@@ -348,10 +354,10 @@ static int next_batch(struct session *s, struct batch *batch, struct error *err)
 	if (s->nr_tids && !s->per_thread && !s->workload && !s->stopped)
 		watch_threads(s);
 	if (s->next_slot == s->nr_slots && !s->ended) {
-		if (s->ticked && s->recording)
+		if (s->ticked && s->source->info.is_recorded)
 			n = skip_empty_intervals(s, err);
 		else
-			/* Where the first interval ends is known only with the time base. */
+			/* The end of the first interval is known only with the time base. */
 			n = fetch(s, until, s->has_base ? MAX_BATCH : 1, err);
 		if (n < 0)
 			return n;
@@ -395,7 +401,7 @@ void session_wake_after(struct session *s, uint64_t ns)
 
 void session_read_counts(struct session *s, struct counts *out)
 {
-	live_read_counts(s->source, out);
+	s->source->ops->read_counts(s->source, out);
 }
 
 struct tasks *session_tasks(struct session *s)
@@ -438,7 +444,7 @@ uint64_t session_own_count(const struct session *s, const struct event *ev)
 
 	if (!attr || !(attr->sample_type & PERF_SAMPLE_READ))
 		return 0;
-	if (!(attr->sample_type & PERF_SAMPLE_RAW)) /* its payload is what stands before */
+	if (!(attr->sample_type & PERF_SAMPLE_RAW)) /* its payload is the words before the count */
 		return *(const uint64_t *)(ev->raw + ev->raw_size);
 	return *sample_read_before(attr, ev->chain ? (const void *)ev->chain
 						   : ev->raw - sizeof(uint32_t));
@@ -453,11 +459,6 @@ uint64_t session_sample_registers(const struct session *s, uint16_t class, uint6
 	return bit == PERF_SAMPLE_REGS_USER ? attr->sample_regs_user : attr->sample_regs_intr;
 }
 
-uint64_t session_sample_type(const struct session_event *event)
-{
-	return live_sample_type(event->sample, event->freq, event->period);
-}
-
 bool session_read_resolve_stats(const struct session *s, struct resolve_stats *out)
 {
 	if (s->resolve)
@@ -468,7 +469,7 @@ bool session_read_resolve_stats(const struct session *s, struct resolve_stats *o
 void session_read_stats(const struct session *s, struct session_stats *out)
 {
 	*out = s->stats;
-	out->end_time = s->recording || !s->stopped || s->stop_time == UINT64_MAX
+	out->end_time = s->source->info.is_recorded || !s->stopped || s->stop_time == UINT64_MAX
 				? out->to
 				: (double)(int64_t)(s->stop_time - s->base);
 }
@@ -476,23 +477,27 @@ void session_read_stats(const struct session *s, struct session_stats *out)
 void session_read_clock(const struct session *s, struct session_clock *out)
 {
 	out->base = s->base;
-	out->wall_sec = s->wall_sec + floor(s->base / 1e9);
-	out->wall_nsec = s->wall_nsec + s->base % 1000000000;
+	out->wall_sec = s->source->info.wall_sec + floor(s->base / 1e9);
+	out->wall_nsec = s->source->info.wall_nsec + s->base % 1000000000;
 }
 
 const char *session_arch(const struct session *s)
 {
-	return s->recording ? recording_arch(s->recording) : "";
+	return s->source->info.arch ? s->source->info.arch : "";
 }
 
 int session_cache_sharer(const struct session *s, int level, int cpu)
 {
-	return s->recording ? recording_cache_sharer(s->recording, level, cpu) : -1;
+	const uint16_t *first = level >= 1 && level <= CACHE_LEVELS
+					? s->source->info.first_sharers[level - 1]
+					: NULL;
+
+	return first && cpu >= 0 && cpu < CPUS_MAX ? first[cpu] - 1 : -1;
 }
 
 const char *session_warning(const struct session *s)
 {
-	return s->recording ? recording_warning(s->recording) : NULL;
+	return s->source->warning.text[0] ? s->source->warning.text : NULL;
 }
 
 const char *session_take_notice(struct session *s)
@@ -504,7 +509,7 @@ const char *session_take_notice(struct session *s)
 
 int session_take_cpu(struct session *s)
 {
-	return live_take_cpu(s->source);
+	return s->source->ops->next_cpu ? s->source->ops->next_cpu(s->source) : -1;
 }
 
 const int32_t *session_threads(const struct session *s, uint32_t *n)

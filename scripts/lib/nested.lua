@@ -5,7 +5,7 @@ local calltree = require 'lib.calltree'
 local detail = require 'lib.detail'
 local heat = require 'lib.pair_heatmap'
 local latency = require 'lib.latency'
-local recall = require 'bindings.pairs.kept_events'
+local kept_events = require 'bindings.pairs.kept_events'
 local relation = require 'lib.relation'
 
 local nested = {}
@@ -49,7 +49,7 @@ end
 --- What a call's beginning is kept as until it ends, if it may be printed then: keep(ev) says as what,
 --- show(pair, ev) prints a call that has ended with ev, lose(pair, time) one whose end may be lost,
 --- drop(first) ends the keeping.
----@param consumer? Recall
+---@param consumer? KeptEvents
 ---@param details? Details
 local function keeper(settings, consumer, details)
   local than, out = settings.opt.than, settings.out
@@ -107,7 +107,7 @@ function nested.run(settings, detail_settings)
     { out = out, session = session, verbose = opt.verbose > 0,
       keyed_by_thread = not settings.key and session.per_thread })
   if details then
-    consumer = recall.new { events = kept, details = details, key = opt.key,
+    consumer = kept_events.new { events = kept, details = details, key = opt.key,
       oldest = function() return tree:oldest() end }
   end
   local keeping = keeper(settings, consumer, details)

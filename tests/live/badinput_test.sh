@@ -58,7 +58,7 @@ refused 'a path without file' 2 "no file './no/such.lua'" ./no/such.lua
 refused 'an unknown option' 2 "trace: unknown option '--intervall'; did you mean '--interval'\\?" trace --intervall 1
 refused 'an unknown global option' 2 "unknown option '--bogus'" --bogus
 refused 'a control character' 2 "no profiler '.x1b\\[31mx'" $'\e[31mx'
-refused 'no event' 2 'trace: no events: name some with -e' trace
+refused 'no event' 2 'trace: no events; select some with -e' trace
 refused 'a missing value' 2 "multi-trace: option '--than' needs a value" multi-trace --than
 refused 'a missing argument' 2 'exec: missing LUA' exec -e $switch
 refused 'a duration with a bad unit' 2 "multi-trace: option '--than': bad duration '1.5xs': unit 'xs' is none of" \
@@ -84,7 +84,7 @@ refused '--perfeval-cpus of counters' 2 "stat: option '--perfeval-cpus' does not
 refused '--period 0' 2 "trace: option '--period': '0' is not a time of at least 1ns" trace --period 0
 refused '--period x' 2 "trace: option '--period': bad duration 'x'" trace --period x
 refused '--lost x' 2 "trace: option '--lost': 'x' is not one of warn, error, ignore" trace --lost x
-partly '--lost error' 1 'trace: lost 1274 events, and --lost=error ends the run$' 'sys_exit' trace --input "$here/lost.data" --lost error
+partly '--lost error' 1 'trace: lost 1274 events, the run ends because of --lost=error$' 'sys_exit' trace --input "$here/lost.data" --lost error
 refused '--watermark 150' 2 "trace: option '--watermark': '150' is not a whole number from 0 to 100" trace --watermark 150
 refused '--format xml' 2 "trace: option '--format': 'xml' is not one of text, json, csv" trace --format xml
 refused '-C x' 2 "trace: option '-C': 'x' is not a CPU list" trace -C x
@@ -121,7 +121,7 @@ refused 'a key that one event lacks' 2 "bad key of $switch 'pid': unknown variab
 	multi-trace -e sched:sched_wakeup -e $switch -k pid
 refused 'a key for one of two' 2 "multi-trace: sched:sched_wakeup has a key and $switch has none: they never match" \
 	multi-trace -e sched:sched_wakeup//key=pid/ -e $switch
-refused 'keys of two types' 2 'the key of .* is a string and that of .* is a number' \
+refused 'keys of two types' 2 'the key of .* is a string but the key of .* is a number' \
 	multi-trace -e sched:sched_wakeup//key=comm/ -e $switch//key=next_pid/
 refused 'one stage' 2 'multi-trace: a latency needs two stages or more' multi-trace -e $switch
 refused 'nothing traced' 2 'multi-trace: -e number 1: all of its events are untraced' \
@@ -198,10 +198,10 @@ partly 'a stop that throws' 1 './stops.lua:1: late' '^part$' ./stops.lua --input
 
 # Recordings.
 refused 'no such file' 1 '/nonexistent: No such file or directory' trace --input /nonexistent
-refused 'text' 1 '/etc/passwd: no perf recording' trace --input /etc/passwd
-refused 'an empty file' 1 '/dev/null: no perf recording .empty.' trace --input /dev/null
-refused 'an empty pipe' 1 'standard input: no perf recording .empty.' trace --input -
-refused 'a directory as recording' 1 '/tmp: no perf recording .a directory.' trace --input /tmp
+refused 'text' 1 '/etc/passwd: not a perf recording' trace --input /etc/passwd
+refused 'an empty file' 1 '/dev/null: not a perf recording .empty.' trace --input /dev/null
+refused 'an empty pipe' 1 'standard input: not a perf recording .empty.' trace --input -
+refused 'a directory as recording' 1 '/tmp: not a perf recording .a directory.' trace --input /tmp
 refused 'an event that a profiler needs' 2 "oncpu: the recording has no event system 'sched'" \
 	oncpu --input "$TOP/tests/golden/syscalls.data"
 refused 'an event it does not have' 2 "trace: the recording has no event system 'irq'" trace -e irq:irq_handler_entry --input "$sched"
@@ -240,9 +240,9 @@ dead=$!
 wait $dead
 refused 'a dead process' 1 "no such process: $dead" trace -e $switch -p $dead
 refused 'a dead thread' 1 "no such thread: $dead" trace -e $switch -t $dead
-refused 'a cpu that is not there' 1 'CPU 99 is not online; .* 0' trace -e $switch -C 0,99
+refused 'a cpu that is not there' 1 'CPU 99 is not online .online: 0.*' trace -e $switch -C 0,99
 refused '--perfeval-pids of a dead process' 1 "trace: --perfeval-pids: no such process: $dead" trace -e $switch -i 1 --perfeval-pids $dead
-refused '--perfeval-cpus of no cpu' 1 'trace: --perfeval-cpus: CPU 99 is not online; .* 0' trace -e $switch -i 1 --perfeval-cpus 0,99
+refused '--perfeval-cpus of no cpu' 1 'trace: --perfeval-cpus: CPU 99 is not online .online: 0.*' trace -e $switch -i 1 --perfeval-cpus 0,99
 refused 'no such program' 1 "cannot execute '/no/such/program': No such file" trace -e $switch -- /no/such/program
 refused 'a program that is none' 1 "cannot execute '/etc/passwd': Permission denied" trace -e $switch -- /etc/passwd
 
@@ -265,7 +265,7 @@ else
 	skip 'no permission' 'kernel.perf_event_paranoid allows everything'
 fi
 under nomemory 'a ring without memory' 1 'cannot map rings of 262144 pages: Cannot allocate memory' trace -e $switch -m 262144
-under nofiles 'no descriptors' 1 '[0-9]+ file descriptors are needed but only 6 are allowed' trace -e $switch -N 1
+under nofiles 'no descriptors' 1 '[0-9]+ file descriptors needed, but only 6 allowed' trace -e $switch -N 1
 under notracefs 'no tracefs' 1 'tracefs is not mounted; mount it with: mount -t tracefs' trace -e $switch -N 1
 
 # Somebody else, who may read no tracefs.

@@ -150,11 +150,11 @@ check '--duration: three intervals' test "$(grep -c 'total' out)" -eq 3
 "$PROFSCRIPT" stat >out 2>err
 test $? -eq 2
 result $? 'without events it says so' err
-expect_line 'and how' 'no events: name some with -e' err
+expect_line 'and how' 'no events; select some with -e' err
 "$PROFSCRIPT" stat -e 'sched:sched_wakeup/pid<prio/' -N 1 >out 2>err
 test $? -eq 2
 result $? 'a filter that the kernel cannot evaluate' err
-expect_line 'is refused' "is only counted: .* it cannot 'pid<prio'" err
+expect_line 'is refused' "is only counted, .* it cannot evaluate 'pid<prio'" err
 check_status 'stacks of what is only counted' 2 "$PROFSCRIPT" stat -e sched:sched_switch -g -N 1
 check_status 'a frequency of what is only counted' 2 "$PROFSCRIPT" stat -e cs -F 10 -N 1
 

@@ -98,7 +98,7 @@ if [ -e /sys/bus/event_source/devices/breakpoint ] && gcc -O1 -no-pie -o watch w
 	counted 'on execution' 1
 	five=$(for i in 0 4 8 12 16; do printf 'mem:%d:w,' $((address + i)); done)
 	"$PROFSCRIPT" trace -e "${five%,}" -- ./watch >out 2>&1
-	expect_line 'more than the CPU has' "^profscript: this CPU has no breakpoint left for mem:$((address + 16)):w$" out
+	expect_line 'more than the CPU has' "^profscript: no free hardware breakpoint for mem:$((address + 16)):w$" out
 	"$PROFSCRIPT" breakpoint "$address/4" --exclude-kernel -- ./watch >out 2>&1
 	expect_line 'a line for each access' '^100$' <(grep -c ": breakpoint: $address/4:W ip main+0x" out)
 	expect_line 'with its registers' '^ +RIP: 0{10}[0-9a-f]{6} RSP: [0-9a-f]{16} RFLAGS:[0-9a-f]{8}$' out
@@ -121,7 +121,7 @@ if [ -e /sys/bus/event_source/devices/breakpoint ] && gcc -O1 -no-pie -o watch w
 	expect_line 'as triggers of reports, without their registers' '^3 1 0$' <(echo "$(grep -c ' breakpoint: ' triggered)" \
 		"$(grep -c 'start => end' triggered)" "$(grep -c 'RIP: ' triggered)")
 	expect_line 'one after the other' '^100$' <(grep -E '^ +RAX: ' out | sort -u | wc -l)
-	expect_line 'a bad one' "bad event 'mem:0x1000/3:w': '3' is no length" <("$PROFSCRIPT" breakpoint 4096/3 2>&1)
+	expect_line 'a bad one' "bad event 'mem:0x1000/3:w': invalid length '3'" <("$PROFSCRIPT" breakpoint 4096/3 2>&1)
 	expect_line 'too many' 'breakpoint: up to 4 breakpoints are supported' <("$PROFSCRIPT" breakpoint 1 2 3 4 5 2>&1)
 else
 	skip 'breakpoints' 'no hardware breakpoints, or no gcc'

@@ -1,0 +1,76 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Passes: the steps that process every batch, in the order of STAGES. A pass is a loop over the batch, compiled by
+--- dispatch.loop from branches, or a function that takes the batch as a whole.
+local dispatch = require 'bindings.view.dispatch'
+
+local passes = {}
+
+local STAGES = {
+  count = 1, -- counts all events, before any filter
+  filter = 2, -- rejects events by filters that the kernel cannot evaluate
+  target = 3, -- rejects events about other threads than the target's
+  limit = 4, -- ends sources and the run after N events
+  prepare = 5, -- lets consumers prepare, before the script's handlers see the events
+  handle = 6, -- calls the script's handlers
+  feed = 7, -- passes the events to consumers
+}
+
+--- A consumer of whole batches: an entry without a key among the handlers that a script returns. The functions are
+--- called in this order; feed or poll is required. The script itself finishes the consumer at the end.
+---@class Consumer
+---@field wants? integer[] classes of records besides samples: EVENT_COMM, EVENT_FORK, EVENT_EXIT
+---@field open? fun(self, run: Run) once, when the session has started
+---@field prepare? fun(self, list: ffi.cdata*, n: integer) each batch, before the handlers
+---@field keys? Branch[] set by open(): code that writes e.key and e.flags, run just before feed()
+---@field feed? fun(self, list: ffi.cdata*, n: integer) each batch, after the handlers
+---@field poll? fun(self): boolean? between batches, also empty ones; true ends the run
+
+--- Takes n events (struct event *) and may change their classes, keys and flags. flags are the batch's.
+--- Returns the number of events for the later passes; nil: all.
+---@alias Pass fun(list: ffi.cdata*, n: integer, flags: integer): integer?
+
+---@class Passes
+local Passes = {}
+Passes.__index = Passes
+
+---@return Passes
+function passes.new() return setmetatable({ _list = {} }, Passes) end
+
+--- Adds a pass after those of the same stage.
+---@param stage string key of STAGES
+---@param name string the loop's chunk name, for error messages
+---@param pass Branch[]|Pass|nil nil and an empty list add nothing
+function Passes:add(stage, name, pass)
+  if type(pass) == 'table' then pass = #pass > 0 and dispatch.loop(name, pass) or nil end
+  if pass then table.insert(self._list, { stage = STAGES[stage], place = #self._list, pass = pass }) end
+end
+
+--- Adds the passes of a consumer, which must be open.
+---@param consumer Consumer
+function Passes:add_consumer(consumer)
+  if consumer.prepare then
+    self:add('prepare', 'prepare', function(list, n) consumer:prepare(list, n) end)
+  end
+  self:add('feed', 'keys', consumer.keys)
+  if consumer.feed then
+    self:add('feed', 'feed', function(list, n) consumer:feed(list, n) end)
+  end
+end
+
+--- Returns a function that sends a batch through all passes.
+---@return Pass
+function Passes:compile()
+  table.sort(self._list, function(a, b)
+    if a.stage ~= b.stage then return a.stage < b.stage end
+    return a.place < b.place
+  end)
+  local list = {}
+  for i, entry in ipairs(self._list) do list[i] = entry.pass end
+  return function(events, n, flags)
+    for i = 1, #list do
+      n = list[i](events, n, flags) or n
+    end
+  end
+end
+
+return passes

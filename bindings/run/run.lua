@@ -1,0 +1,130 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Run: the data of one run, and the functions by which its parts change it. bindings/run/driver.lua drives it.
+local ffi = require 'ffi'
+local attach = require 'bindings.select.attach'
+local events = require 'bindings.select.events'
+local failure = require 'bindings.base.failure'
+local loss = require 'bindings.run.loss'
+local output = require 'bindings.print.output'
+local services = require 'bindings.run.services'
+local sources = require 'bindings.run.sources'
+
+local C = ffi.C
+local runs = {}
+
+---@class Run
+---@field name string the profiler's name
+---@field opt table parsed options
+---@field session ffi.cdata* struct session *
+---@field is_recorded boolean the events come from a recording
+---@field workload string[] command to start
+---@field everywhere boolean takes the events of all CPUs, even if the options name threads
+---@field per_thread boolean the options name threads
+---@field out Output
+---@field services Services
+---@field events table see bindings/select/events.lua
+---@field loss Loss
+---@field programs Bpf[] BPF objects of scripts
+---@field interval number ns; 0: no intervals
+---@field counts? Counts events that are only counted
+---@field marks? ffi.cdata* uint8_t *: target threads by tid, read by a BPF program
+---@field is_open boolean the session has started
+---@field own_exit_n? boolean the script itself ends the run after -N events
+---@field ended boolean the loop must end after this batch
+---@field report_time? number ns: time of the reports printed now
+local Run = {}
+Run.__index = Run
+
+--- Returns the wall time of the current report: the end of the interval, or the last event. If the source does not
+--- know the wall time, the time of its own clock.
+---@param run Run
+---@param at? number ns since the session's base
+---@return number sec
+---@return number ns
+---@return boolean is_wall
+local function report_clock(run, at)
+  local clock, stats = ffi.new 'struct session_clock', ffi.new 'struct session_stats'
+  C.session_read_clock(run.session, clock)
+  C.session_read_stats(run.session, stats)
+  local time = at or run.report_time or stats.to
+  if clock.wall_sec ~= clock.wall_sec then
+    local sec = math.floor(clock.base / 1e9)
+    return sec, clock.base - sec * 1e9 + time, false
+  end
+  return clock.wall_sec, clock.wall_nsec + time, true
+end
+
+---@param session ffi.cdata* struct session *
+---@param script { name: string, profiler: table }
+---@param opt table parsed options
+---@param words string[] the workload
+---@param found scripts.Scripts profilers that can be sources of events
+---@return Run
+function runs.new(session, script, opt, words, found)
+  local run = setmetatable({
+    name = script.name,
+    opt = opt,
+    session = session,
+    is_recorded = C.session_is_recorded(session),
+    workload = words,
+    everywhere = script.profiler.everywhere or false,
+    per_thread = attach.per_thread(opt, words),
+    programs = {},
+    interval = opt.interval or 0,
+    is_open = false,
+    ended = false,
+  }, Run)
+  local out, message = output.new {
+    file = opt.output,
+    format = opt.format,
+    clock = function(at) return report_clock(run, at) end,
+  }
+  if not out then failure.raise('%s', message) end
+  if opt.quiet then out.warn = function() end end
+  run.out = out
+  run.loss = loss.new(run.name, opt, out)
+  local function event_of(class) return run.events.list[class - C.EVENT_FIRST + 1] end
+  run.services = services.new(session, out, event_of, opt.srcline)
+  local inherits = not run.everywhere and attach.inherits(opt, words)
+  run.events = events.new(session, run.services, script, opt, inherits)
+  run.events.sources = sources.new(found)
+  return run
+end
+
+--- Ends the loop after the current batch.
+function Run:stop() self.ended = true end
+
+--- Sets the events that are counted instead of sampled, and read at the end of each interval.
+---@param counts Counts
+---@param interval? number ns, instead of -i
+function Run:count(counts, interval)
+  if self.counts then failure.raise('%s: session.count was called twice', self.name) end
+  self.counts, self.interval = counts, interval or self.interval
+end
+
+--- Sets where to mark the target threads for a BPF program.
+---@param marks ffi.cdata* uint8_t *, indexed by tid
+---@param anchor any owner of the marks, kept alive for the run
+function Run:mark_threads(marks, anchor) self.marks, self._marks_of = marks, anchor end
+
+--- Makes the run take the events of all CPUs.
+function Run:take_everywhere() self.everywhere = true end
+
+--- Calls report(...), whose output gets the given time instead of the batch's.
+---@param time number ns
+---@param report function
+function Run:report_at(time, report, ...)
+  self.report_time = time
+  report(...)
+  self.report_time = nil
+end
+
+--- Returns the process to exclude in the kernel: this one, unless the target is threads.
+---@return integer?
+function Run:own_pid()
+  local opt = self.opt
+  local ours = not self.is_recorded and not opt.self and not attach.per_thread(opt, self.workload, self.everywhere)
+  return ours and C.getpid() or nil
+end
+
+return runs
