@@ -39,16 +39,16 @@ FUZZERS     := $(patsubst tests/%.c,build/fuzz/%,$(wildcard tests/fuzz/*_fuzz.c)
 C_FILES     := $(shell find runtime native bindings bpf tests -name '*.[ch]')
 # What ffi.cdef reads: plain declarations only.
 FFI_HEADERS := $(addsuffix .h,$(addprefix runtime/,error event event_request nearest bpf/bpf decode/records \
-	decode/sample formats/formats formats/tracepoint live/count_sums live/live os/cpus os/signals os/splitlock \
-	os/support os/threads probes/binary probes/elf probes/probe probes/usdt recording/recording \
+	decode/sample formats/formats formats/tracepoint live/count_sums live/live os/cpus os/quit os/signals os/splitlock \
+	os/support os/threads os/watchdog probes/binary probes/elf probes/probe probes/usdt recording/recording \
 	relations/history relations/pairs relations/timeline session/session session/tasks stacks/demangle \
 	stacks/maps stacks/resolve stacks/srcline stacks/stacks stacks/symbols) \
-	$(addprefix native/,hist intern objects text))
+	$(addprefix native/,hist intern objects text) bindings/limits)
 # And these of the kernel's headers. (LuaJIT has no bit fields of 64 bits.)
 FFI_KERNEL   = struct.perf_event_attr enum.perf_type_id enum.perf_event_sample_format enum.bpf_map_type
 
 .DELETE_ON_ERROR:
-.PHONY: all deps demo test bench lint fuzz man install clean help programs FORCE
+.PHONY: all deps demo test bench lint fuzz api man install clean help programs FORCE
 
 all: $(PROGRAM) ## build ./profscript (the default); with ASAN=1 build/asan/profscript
 
@@ -76,7 +76,7 @@ endif
 
 include bpf/build.mk
 
-$(PROGRAM): $(BUILD)/bindings/main.o $(BUILD)/ffi_headers.o $(BUILD)/bpf/objects.o $(BYTECODE) $(ARCHIVES) | $(PERF_BUILT)
+$(PROGRAM): $(BUILD)/bindings/main.o $(BUILD)/bindings/limits.o $(BUILD)/ffi_headers.o $(BUILD)/bpf/objects.o $(BYTECODE) $(ARCHIVES) | $(PERF_BUILT)
 	$(call quiet,LINK)$(CC) $(SANITIZE) -Wl,-E -o $@ $(filter %.o,$^) -Wl,--whole-archive \
 		$(ARCHIVES) -Wl,--no-whole-archive $(LDFLAGS) $(filter-out $(ARCHIVES),$(LINKED))
 
@@ -88,10 +88,11 @@ $(ARCHIVES):
 $(BUILD)/%.o: %.c Makefile
 	$(call quiet,CC)mkdir -p $(@D) && $(COMPILE) -MMD -MP -c -o $@ $<
 
-# Only evset.c sees libperf's headers (they hide some of the system's), only main.c those of Lua.
+# Only evset.c sees libperf's headers (they hide some of the system's), only main.c and limits.c those of Lua.
 $(BUILD)/runtime/live/evset.o: EXTRA := $(PERF_CFLAGS)
 $(BUILD)/runtime/live/evset.o: | $(PERF_BUILT)
-$(BUILD)/bindings/main.o: EXTRA = $(call pkg,--cflags luajit) -DPROFSCRIPT_DATADIR='"$(datadir)"'
+$(BUILD)/bindings/main.o $(BUILD)/bindings/limits.o: EXTRA = $(call pkg,--cflags luajit)
+$(BUILD)/bindings/main.o: EXTRA += -DPROFSCRIPT_DATADIR='"$(datadir)"'
 $(BUILD)/bindings/main.o: $(BUILD)/datadir
 $(BUILD)/datadir: FORCE
 	@mkdir -p $(@D); echo '$(datadir)' | cmp -s - $@ || echo '$(datadir)' >$@
@@ -144,7 +145,7 @@ lint: deps ## formatting, cppcheck, luacheck, and headers that compile alone
 	cppcheck -q --std=c11 --language=c --error-exitcode=1 --inline-suppr -I. --enable=warning \
 		$(addprefix --suppress=,uninitvar arrayIndexThenCheck ctunullpointer) \
 		-D'perf_evlist__for_each_entry(l, e)=for (e = l; e;)' $(filter-out tests/unit/% bpf/%,$(C_FILES))
-	luacheck -q bindings scripts examples tests
+	luacheck -q bindings scripts examples tests docs
 	@set -e; for h in $(wildcard runtime/*.h runtime/*/*.h native/*.h); do \
 		$(COMPILE) -include $$h -fsyntax-only -xc /dev/null; done
 
@@ -154,6 +155,9 @@ fuzz: deps ## run every fuzz target for FUZZ_TIME seconds (30)
 	@set -e; for f in $(FUZZERS); do echo "  FUZZ    $$f"; mkdir -p $$f.corpus; \
 		$$f -verbosity=0 -print_final_stats=1 -max_total_time=$(or $(FUZZ_TIME),30) \
 			-artifact_prefix=$$f. $$f.corpus tests/golden tests/fuzz/corpus; done
+
+api: all ## docs/api.md, from the annotations in the code
+	./$(PROGRAM) --lua docs/api.lua >docs/api.md
 
 man: all ## the manual pages and the shell's completion, into build/share
 	@rm -rf build/share && mkdir -p build/share/man/man1 build/share/bash-completion/completions

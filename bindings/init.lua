@@ -71,6 +71,7 @@ local function main(words)
     io.stdout:write(require('bindings.command.help').overview(found:list()))
     return #rest == 0 and not global.help and 2 or 0
   end
+  require('bindings.run.memory').limit()
   local script, message = found:load(table.remove(rest, 1))
   if not script then failure.usage('%s', message) end
   local opt, workload = options.parse(script.spec, script.name, rest, global)

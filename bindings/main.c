@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The profscript command: starts LuaJIT, sets up the search path and the C declarations, and calls
- * bindings/init.lua, which runs the whole command. This is the only user of the Lua C API.
+ * bindings/init.lua, which runs the whole command. Only this file and limits.c use the Lua C API.
  *
  *   profscript ...                 runs bindings/init.lua
  *   profscript --lua FILE [ARG...] runs a Lua file in the same environment, for tests
  */
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include <lauxlib.h>
 #include <lua.h>
 #include <lualib.h>
+#include "limits.h"
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/lsan_interface.h>
 #endif
@@ -156,6 +158,7 @@ int main(int argc, char **argv)
 		fputs("profscript: cannot start LuaJIT: out of memory\n", stderr);
 		return 1;
 	}
+	limits_install(L);
 	luaL_openlibs(L);
 	status = run(L, argc, argv);
 	if (status) {

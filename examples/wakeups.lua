@@ -25,7 +25,6 @@ return {
       end,
       interval = print_and_clear,
       stop = print_and_clear,
-      lost = function(gap) out:warn(gap) end,
     }
   end,
 }

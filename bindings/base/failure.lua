@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- How the Lua side gives up: an error that carries the user's line and the exit code. Anything else
---- that reaches the top is a mistake in a script, and is shown with its place.
+--- that reaches the top is a mistake in a script, and is shown with the script's place.
 local failure = {}
 
 local Failure = {}
@@ -20,10 +20,37 @@ function failure.raise(message, ...) throw(1, message, ...) end
 ---@param message string format, or text when nothing follows
 function failure.usage(message, ...) throw(2, message, ...) end
 
+local scripts = {} -- by the name of their chunk: what messages call them
+debug.getregistry()['profscript.scripts'] = scripts -- for main.c, which looks whether one runs
+
+--- Code of a chunk with this name is a script's.
+---@param chunk string as load() takes it: '@PATH', '=NAME'
+function failure.add_script(chunk) scripts[chunk] = chunk:sub(2) end
+
+--- The message with the place in a script. An error that is raised in what the script has called, such as
+--- for a wrong argument, is at the line of that call; and Lua shortens long paths to "...".
+local function with_place(message)
+  local place, line, text = message:match '^(.-):(%d+): (.*)$'
+  if not place then return message end
+  local sources, script, script_line, level = {}, nil, nil, 3
+  local info = debug.getinfo(level, 'Sl')
+  while info do
+    sources[info.short_src] = info.source
+    if not script and scripts[info.source] then script, script_line = scripts[info.source], info.currentline end
+    level = level + 1
+    info = debug.getinfo(level, 'Sl')
+  end
+  local source = sources[place]
+  if not source or not script then return message end
+  if scripts[source] then script, script_line = scripts[source], line end
+  return ('%s:%s: %s'):format(script, script_line, text)
+end
+
 --- Message handler of xpcall: keeps failures as they are, and where a script went wrong.
 function failure.traceback(err)
   if failure.is(err) then return err end
-  return setmetatable({ code = 1, message = tostring(err), traceback = debug.traceback(tostring(err), 2) }, Failure)
+  local message = with_place(tostring(err))
+  return setmetatable({ code = 1, message = message, traceback = debug.traceback(message, 2) }, Failure)
 end
 
 ---@return boolean

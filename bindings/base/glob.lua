@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Names by shell patterns of *, ? and [...], or by a part of them.
+--- Shell patterns of *, ? and [...].
 local glob = {}
 
 local WILD = { ['*'] = '.*', ['?'] = '.' }
 
---- A Lua pattern for a whole name. A '[' without its ']' stands for itself.
+--- The Lua pattern that matches the same whole names. A '[' without its ']' stands for itself.
 ---@param text string
 ---@return string
 function glob.pattern(text)
@@ -23,7 +23,8 @@ function glob.pattern(text)
   return '^' .. table.concat(parts) .. '$'
 end
 
---- A function(name): whether the pattern matches all of the name, or the text is a part of it.
+--- A function that tells whether a name matches: as a whole if the text has wildcards, else whether the text is a
+--- part of it.
 ---@param text string
 ---@return fun(name: string): boolean
 function glob.matcher(text)

@@ -5,7 +5,7 @@ local ffi = require 'ffi'
 local C = ffi.C
 local nearest = {}
 
---- The string keys of a table in alphabetical order, as candidates for find().
+--- The string keys of a table, sorted, as candidates for find().
 ---@param t table
 ---@return string[]
 function nearest.keys(t)
@@ -17,11 +17,11 @@ function nearest.keys(t)
   return names
 end
 
---- The candidate closest to word, case ignored; nil when more than a third of word would have to
---- change, because then the proposal would mislead. The first of several equally close ones wins.
+--- The candidate that is nearest to a word; upper and lower case are the same. Of several equally near ones the
+--- first.
 ---@param word string
 ---@param names string[]
----@return string?
+---@return string? name nil where more than a third of the word would have to change: such a proposal would mislead
 function nearest.find(word, names)
   local search, found = ffi.new 'struct nearest', nil
   C.nearest_start(search, word)
@@ -31,7 +31,7 @@ function nearest.find(word, names)
   return found
 end
 
---- The tail of an error message: "; did you mean 'NAME'?", or nothing when no name is near.
+--- The end of an error message: "; did you mean 'NAME'?", or "" where no name is near.
 ---@param word string
 ---@param names string[]
 ---@return string

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Tables of a report: one spec, printed as aligned text, JSON or CSV by out:table(spec, rows).
+--- Columns of tables, which out:table() prints as aligned text, JSON or CSV.
 ---
 ---   local spec = tables.new('wakeups', {
 ---     { name = 'pid', width = 8 },
@@ -11,32 +11,32 @@ local units = require 'bindings.base.units'
 
 local tables = {}
 
----@class table.Column
----@field name string field of the rows; key in JSON and CSV
----@field title? string heading in text; default name
----@field width? integer least width in text; default: as wide as the widest cell
----@field align? 'left'|'right' default: left for strings, right for the rest
+---@class TableColumn
+---@field name string field of the rows, and key in JSON and CSV
+---@field title? string heading in text; the name if not given
+---@field width? integer least width in text
+---@field align? 'left'|'right' strings are left-aligned if not given, all else right-aligned
 ---@field format? string printf format of the value in text
 ---@field scale? number text shows value / scale
----@field text? fun(row: table): string the cell in text, instead of format
----@field sep? string what stands before the column in text, default one blank
----@field rule? integer dashes below the heading, default the width
+---@field text? fun(row: table): string gives the cell in text, in place of format
+---@field sep? string what separates the column from the one before, in text; one blank if not given
+---@field rule? integer number of dashes below the heading; the width if not given
 ---@field alert? boolean red on a terminal where the value is not 0
----@field show? boolean false: the column is left out everywhere
----@field data_only? boolean the column is left out of text
+---@field show? boolean false: leave the column out
+---@field data_only? boolean leave the column out of text
 
----@class table.Spec
+---@class TableSpec
 ---@field name string
----@field stamp boolean text starts with a line that holds the wall time
----@field columns table.Column[]
+---@field stamp boolean whether text starts with a line that holds the wall time
+---@field columns TableColumn[]
 
 local RESERVED = { table = true, time = true }
 
---- Checks the columns and leaves out those not shown.
+--- Checks the columns, and leaves out those that are not shown.
 ---@param name string of the table in JSON and CSV
----@param columns table.Column[]
----@param settings? { stamp?: boolean }
----@return table.Spec
+---@param columns TableColumn[]
+---@param settings? { stamp?: boolean } stamp: false: text has no line with the wall time
+---@return TableSpec
 function tables.new(name, columns, settings)
   local spec = { name = name, stamp = not settings or settings.stamp ~= false, columns = {} }
   local seen = {}
@@ -81,10 +81,10 @@ end
 
 local RED, NORMAL = '\27[31m', '\27[m'
 
---- The table as text: heading, dashes, rows.
----@param spec table.Spec
+--- The table as text.
+---@param spec TableSpec
 ---@param rows table[] at least one
----@param tty? boolean alerts may be coloured
+---@param tty? boolean whether alerts may be colored
 ---@return string
 function tables.render(spec, rows, tty)
   local lines, columns = {}, {}
@@ -120,9 +120,9 @@ local function us_column(name, width)
   return { name = name .. '_ns', title = name .. '(us)', width = width, format = '%.3f', scale = 1000 }
 end
 
---- The count of values over the threshold, and their share of `calls`.
----@param than? boolean false: not shown
----@return table.Column
+--- A column with the field `than`, a count, and its share of the field `calls`.
+---@param than? boolean false or nil: it is not shown
+---@return TableColumn
 function tables.than_column(than)
   return {
     name = 'than',
@@ -136,9 +136,9 @@ function tables.than_column(than)
   }
 end
 
---- The columns every latency table ends with; tables.latency_row fills them.
----@param than? boolean with the count of values over the threshold
----@return table.Column[]
+--- The columns that every table of latencies ends with. latency_row() fills them.
+---@param than? boolean with than_column()
+---@return TableColumn[]
 function tables.latency_columns(than)
   return {
     { name = 'calls', width = 8, align = 'right' },
@@ -152,9 +152,9 @@ function tables.latency_columns(than)
   }
 end
 
---- Puts the figures of a histogram of ns into row, under the names of latency_columns.
+--- Sets the fields of latency_columns() in a row.
 ---@param row table
----@param hist native.Hist
+---@param hist Hist of ns
 ---@return table row
 function tables.latency_row(row, hist)
   local s = hist:stats()

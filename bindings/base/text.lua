@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Escapes of outside strings (native/text.h): what every writer of text sends them through.
+--- Escapes strings from outside, so that they can be printed (native/text.h). out does so by itself.
 local ffi = require 'ffi'
 local C = ffi.C
 
@@ -15,8 +15,8 @@ local function escape(s, mode)
   return ffi.string(scratch, C.text_escape(scratch, s, #s, mode))
 end
 
---- For one cell or field of a line: control bytes and invalid UTF-8 become \xNN. A clean string is
---- returned as it is, for about 5 ns.
+--- Escapes a cell or a field of a line: control bytes and invalid UTF-8 become \xNN. A clean string is returned as
+--- it is, in about 5 ns.
 ---@param s string
 ---@return string
 function text.safe(s)
@@ -24,7 +24,7 @@ function text.safe(s)
   return escape(s, C.TEXT_CELL)
 end
 
---- The same for whole lines: newline and tab stay.
+--- The same for whole lines: newlines and tabs stay.
 ---@param s string
 ---@return string
 function text.lines(s)
@@ -32,7 +32,7 @@ function text.lines(s)
   return escape(s, C.TEXT_LINES)
 end
 
---- A JSON string, with its quotes. Bytes that are no UTF-8 become \\xNN.
+--- A JSON string with its quotes. Bytes that are not UTF-8 become \\xNN.
 ---@param s string
 ---@return string
 function text.json(s)

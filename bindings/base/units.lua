@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Units as users write and read them: durations, sizes, microseconds, powers of two, wall time.
+--- Durations, sizes, numbers and times, as users write and read them.
 local units = {}
 
 local MAX_EXACT = 2 ^ 53 -- above it a number is no longer exact
@@ -17,7 +17,7 @@ local function split_number(text)
   return text:match '^%d+$', ''
 end
 
---- Reads a duration: '10ms', '1.5ms', '2h'; a bare number is ns.
+--- Reads a duration: '10ms', '1.5ms', '2h'. A number without a unit is ns.
 ---@param text string
 ---@return number? ns nil: message says what is wrong
 ---@return string? message
@@ -36,7 +36,7 @@ function units.duration(text)
   return ns
 end
 
---- Reads a size: '4096', '4K', '1MiB', '1.5g'. K, M, G, T are powers of 1024.
+--- Reads a size: '4096', '4K', '1MiB', '1.5g'. K, M, G and T are powers of 1024.
 ---@param text string
 ---@return number? bytes nil: message says what is wrong
 ---@return string? message
@@ -51,9 +51,29 @@ function units.size(text)
   return bytes
 end
 
---- A number in the fewest digits that keep its value; all 64 bits of an integer cdata. Not for NaN
---- and infinity.
----@param n number|ffi.cdata*
+--- Reads an unsigned 64-bit number: '4096', or '0x1000' in hexadecimal.
+---@param text string
+---@return integer64? value nil: it is not one
+function units.unsigned(text)
+  local digits, base = text:match '^0[xX](%x+)$', 16
+  if not digits then
+    digits, base = text:match '^%d+$', 10
+  end
+  if not digits or #digits > (base == 16 and 16 or 19) then return nil end
+  local value = 0ULL
+  for digit in digits:gmatch '.' do
+    value = value * base + tonumber(digit, 16)
+  end
+  return value
+end
+
+--- ns as microseconds with three decimals: 1234567 is '1234.567'.
+---@param ns number
+---@return string
+function units.us(ns) return ('%.3f'):format(tonumber(ns) / 1000) end
+
+--- A number in as few digits as keep its value. NaN and infinity are not allowed.
+---@param n number|integer64
 ---@return string
 function units.number(n)
   if type(n) == 'cdata' then return (tostring(n):gsub('U?LL$', '')) end
@@ -70,9 +90,9 @@ function units.power2(exponent)
   return ('%d%s'):format(2 ^ (exponent % 10), ('KMGTPE'):sub(step, step))
 end
 
---- A time that is no wall time, as seconds with six decimals.
+--- A time that is not wall time, as seconds with six decimals.
 ---@param sec number
----@param ns number added to sec; may be more than a second
+---@param ns number is added; may be more than a second
 ---@return string
 function units.seconds(sec, ns)
   local us = math.floor(ns / 1000)
@@ -85,7 +105,7 @@ local last_second, last_text
 
 --- Local time as 'YYYY-MM-DD HH:MM:SS.uuuuuu'.
 ---@param sec number whole seconds since the epoch
----@param ns number added to sec; may be more than a second
+---@param ns number is added; may be more than a second
 ---@return string
 function units.wall(sec, ns)
   local us = math.floor(ns / 1000)

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Attaches the programs of a loaded BPF object to the target in their SEC(), or to one that the script names.
-local ffi = require 'ffi'
 local failure = require 'bindings.base.failure'
+local ffi = require 'ffi'
 local libbpf = require 'bindings.bpf.libbpf'
 local libc = require 'bindings.base.libc'
 local nearest = require 'bindings.base.nearest'
@@ -103,17 +103,18 @@ end
 
 --- An attached program. It stays attached until `link:detach()` or the end of the run.
 ---@class BpfLink
----@field lib ffi.namespace* libbpf
----@field links table<integer, ffi.cdata*> struct bpf_link *; for perf events on CPUs, by CPU
----@field follow? fun(cpu: integer) attaches to the perf event of a CPU that came online
+---@field package _lib ffi.namespace* libbpf
+---@field package _links table<integer, ffi.cdata*> struct bpf_link *; for perf events on CPUs, by CPU
+---@field package _follow? fun(cpu: integer) attaches to the perf event of a CPU that came online
 local Link = {}
 Link.__index = Link
 
+--- Ends it.
 function Link:detach()
-  for _, link in pairs(self.links) do
-    self.lib.bpf_link__destroy(link)
+  for _, link in pairs(self._links) do
+    self._lib.bpf_link__destroy(link)
   end
-  self.links, self.follow = {}, nil
+  self._links, self._follow = {}, nil
 end
 
 local function attach_perf(object, name, given, cpus)
@@ -121,7 +122,7 @@ local function attach_perf(object, name, given, cpus)
   if message then failure.raise('%s: attach %s: %s', object.name, name, message) end
   local lib, program = object.lib, object:find('program', name)
   local links = {}
-  local link = setmetatable({ lib = lib, links = links }, Link)
+  local link = setmetatable({ _lib = lib, _links = links }, Link)
   local target = ('perf event %s'):format(tostring(given.config))
   local function open(cpu)
     local fd = C.bpf_perf_open(attr, given.pid or -1, cpu)
@@ -144,7 +145,7 @@ local function attach_perf(object, name, given, cpus)
     end
   end
   if given.pid then return link end
-  function link.follow(cpu)
+  function link._follow(cpu)
     if cpus and not contains(wanted, cpu) then return end
     if links[cpu] then lib.bpf_link__destroy(links[cpu]) end
     links[cpu] = nil
@@ -161,7 +162,7 @@ end
 ---@param cpu integer
 function bpf_attach.follow(object, cpu)
   for _, link in ipairs(object.perf_links) do
-    if link.follow then link.follow(cpu) end
+    if link._follow then link._follow(cpu) end
   end
 end
 
@@ -198,7 +199,7 @@ local function attach_named(object, name, where)
     link = lib.bpf_program__attach_tracepoint(program, kind, rest)
   end
   if link == nil then fail_attach(object, name, where, ffi.errno()) end
-  return setmetatable({ lib = lib, links = { link } }, Link)
+  return setmetatable({ _lib = lib, _links = { link } }, Link)
 end
 
 --- Attaches a program.
@@ -217,7 +218,7 @@ function bpf_attach.attach(object, name, where, cpus)
     local code = ffi.errno()
     fail_attach(object, name, object:section(name), code)
   end
-  return setmetatable({ lib = lib, links = { link } }, Link)
+  return setmetatable({ _lib = lib, _links = { link } }, Link)
 end
 
 --- Runs an iterator program and returns its output.
@@ -226,7 +227,7 @@ end
 ---@return string
 function bpf_attach.iterate(object, name)
   local link = bpf_attach.attach(object, name)
-  local fd = object.lib.bpf_iter_create(object.lib.bpf_link__fd(link.links[1]))
+  local fd = object.lib.bpf_iter_create(object.lib.bpf_link__fd(link._links[1]))
   local code = ffi.errno()
   if fd < 0 then fail_attach(object, name, 'an iterator', code) end
   local buffer, parts = ffi.new 'char[8192]', {}

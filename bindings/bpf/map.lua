@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Maps of loaded BPF objects. Keys and values follow their BTF types: integers are numbers, char arrays are
 --- strings, structs are tables, arrays are tables from 0, per-CPU values are tables by CPU.
-local ffi = require 'ffi'
 local btf = require 'bindings.bpf.btf'
 local failure = require 'bindings.base.failure'
+local ffi = require 'ffi'
 local libc = require 'bindings.base.libc'
 local sys = require 'bindings.base.sys'
 
@@ -17,8 +17,8 @@ local IS_ARRAY = { [C.BPF_MAP_TYPE_ARRAY] = true, [C.BPF_MAP_TYPE_PERCPU_ARRAY] 
 
 local SLACK = 8 -- extra bytes after a buffer: bit fields are read as whole words
 
+--- A map of a BPF object.
 ---@class BpfMap
----@field name string
 local Map = {}
 Map.__index = Map
 
@@ -41,52 +41,52 @@ function bpf_map.new(object, name, frames)
   end
   local key, value = lib.bpf_map__btf_key_type_id(map), lib.bpf_map__btf_value_type_id(map)
   local self = {
-    name = ('%s: map %s'):format(object.name, name),
-    lib = lib,
-    fd = lib.bpf_map__fd(map),
-    kind = kind,
-    frames = frames,
-    max_entries = lib.bpf_map__max_entries(map),
-    key_codec = key > 0 and object.btf:codec(key) or btf.plain_codec(lib.bpf_map__key_size(map)),
-    codec = value > 0 and object.btf:codec(value) or btf.plain_codec(lib.bpf_map__value_size(map)),
-    nr_cpus = IS_PERCPU[kind] and lib.libbpf_num_possible_cpus() or 1,
+    _name = ('%s: map %s'):format(object.name, name),
+    _lib = lib,
+    _fd = lib.bpf_map__fd(map),
+    _kind = kind,
+    _frames = frames,
+    _max_entries = lib.bpf_map__max_entries(map),
+    _key_codec = key > 0 and object.btf:codec(key) or btf.plain_codec(lib.bpf_map__key_size(map)),
+    _codec = value > 0 and object.btf:codec(value) or btf.plain_codec(lib.bpf_map__value_size(map)),
+    _nr_cpus = IS_PERCPU[kind] and lib.libbpf_num_possible_cpus() or 1,
   }
-  self.value_size = IS_PERCPU[kind] and roundup(lib.bpf_map__value_size(map)) or lib.bpf_map__value_size(map)
-  self.key = ffi.new('uint8_t[?]', lib.bpf_map__key_size(map) + SLACK)
-  self.value = ffi.new('uint8_t[?]', self.value_size * self.nr_cpus + SLACK)
+  self._value_size = IS_PERCPU[kind] and roundup(lib.bpf_map__value_size(map)) or lib.bpf_map__value_size(map)
+  self._key = ffi.new('uint8_t[?]', lib.bpf_map__key_size(map) + SLACK)
+  self._value = ffi.new('uint8_t[?]', self._value_size * self._nr_cpus + SLACK)
   return setmetatable(self, Map)
 end
 
-function Map:fail(what, code) failure.raise('%s: %s: %s', self.name, what, sys.strerror(code)) end
+local function fail(self, what, code) failure.raise('%s: %s: %s', self._name, what, sys.strerror(code)) end
 
 --- Encodes a value for C. An invalid value raises an error at the script's line.
 local function encode(self, codec, buffer, size, value)
   ffi.fill(buffer, size)
   local ok, message = pcall(codec.write, buffer, value)
-  if not ok then error(('%s: %s'):format(self.name, message), 4) end
+  if not ok then error(('%s: %s'):format(self._name, message), 4) end
 end
 
-local function put_key(self, key) encode(self, self.key_codec, self.key, ffi.sizeof(self.key), key) end
+local function put_key(self, key) encode(self, self._key_codec, self._key, ffi.sizeof(self._key), key) end
 
 local function read_value(self)
-  if not IS_PERCPU[self.kind] then return self.codec.read(self.value) end
+  if not IS_PERCPU[self._kind] then return self._codec.read(self._value) end
   local values = {}
-  for cpu = 0, self.nr_cpus - 1 do
-    values[cpu] = self.codec.read(self.value + cpu * self.value_size)
+  for cpu = 0, self._nr_cpus - 1 do
+    values[cpu] = self._codec.read(self._value + cpu * self._value_size)
   end
   return values
 end
 
---- Looks up the key in self.key.
+--- Looks up the key in self._key.
 local function lookup(self)
-  local code = -self.lib.bpf_map_lookup_elem(self.fd, self.key, self.value)
+  local code = -self._lib.bpf_map_lookup_elem(self._fd, self._key, self._value)
   if code == 0 then return read_value(self) end
-  if code ~= libc.ENOENT then self:fail('reading', code) end
+  if code ~= libc.ENOENT then fail(self, 'reading', code) end
 end
 
---- Returns the value of a key, nil if there is none.
+--- Returns the value of a key.
 ---@param key any
----@return any
+---@return any value nil: there is none
 function Map:get(key)
   put_key(self, key)
   return lookup(self)
@@ -97,20 +97,20 @@ end
 ---@param value any
 function Map:set(key, value)
   put_key(self, key)
-  if IS_PERCPU[self.kind] then
-    ffi.fill(self.value, ffi.sizeof(self.value))
+  if IS_PERCPU[self._kind] then
+    ffi.fill(self._value, ffi.sizeof(self._value))
     for cpu, one in pairs(value) do
-      if type(cpu) ~= 'number' or cpu < 0 or cpu >= self.nr_cpus then
-        error(('%s: no CPU %s'):format(self.name, tostring(cpu)), 2)
+      if type(cpu) ~= 'number' or cpu < 0 or cpu >= self._nr_cpus then
+        error(('%s: no CPU %s'):format(self._name, tostring(cpu)), 2)
       end
-      local ok, message = pcall(self.codec.write, self.value + cpu * self.value_size, one)
-      if not ok then error(('%s: %s'):format(self.name, message), 2) end
+      local ok, message = pcall(self._codec.write, self._value + cpu * self._value_size, one)
+      if not ok then error(('%s: %s'):format(self._name, message), 2) end
     end
   else
-    encode(self, self.codec, self.value, ffi.sizeof(self.value), value)
+    encode(self, self._codec, self._value, ffi.sizeof(self._value), value)
   end
-  local code = -self.lib.bpf_map_update_elem(self.fd, self.key, self.value, 0)
-  if code ~= 0 then self:fail('writing', code) end
+  local code = -self._lib.bpf_map_update_elem(self._fd, self._key, self._value, 0)
+  if code ~= 0 then fail(self, 'writing', code) end
 end
 
 --- Removes a key.
@@ -118,21 +118,21 @@ end
 ---@return boolean whether the key existed
 function Map:delete(key)
   put_key(self, key)
-  local code = -self.lib.bpf_map_delete_elem(self.fd, self.key)
-  if code ~= 0 and code ~= libc.ENOENT then self:fail('deleting', code) end
+  local code = -self._lib.bpf_map_delete_elem(self._fd, self._key)
+  if code ~= 0 and code ~= libc.ENOENT then fail(self, 'deleting', code) end
   return code == 0
 end
 
 --- Returns all keys, as bytes. If a key is removed meanwhile, the kernel may start over: so duplicates are
 --- dropped, and the number of steps is limited to twice the size of the map.
 local function keys(self)
-  local size = ffi.sizeof(self.key) - SLACK
+  local size = ffi.sizeof(self._key) - SLACK
   local list, seen, key = {}, {}, nil
-  for _ = 1, 2 * self.max_entries + 1 do
-    local code = -self.lib.bpf_map_get_next_key(self.fd, key, self.key)
+  for _ = 1, 2 * self._max_entries + 1 do
+    local code = -self._lib.bpf_map_get_next_key(self._fd, key, self._key)
     if code == libc.ENOENT then break end
-    if code ~= 0 then self:fail('reading keys', code) end
-    local bytes = ffi.string(self.key, size)
+    if code ~= 0 then fail(self, 'reading keys', code) end
+    local bytes = ffi.string(self._key, size)
     if not seen[bytes] then
       seen[bytes] = true
       list[#list + 1] = bytes
@@ -150,11 +150,11 @@ function Map:pairs()
   return function()
     while i < #list do
       i = i + 1
-      ffi.copy(self.key, list[i], #list[i])
+      ffi.copy(self._key, list[i], #list[i])
       local value = lookup(self)
       if value ~= nil then
-        ffi.copy(self.key, list[i], #list[i])
-        return self.key_codec.read(self.key), value
+        ffi.copy(self._key, list[i], #list[i])
+        return self._key_codec.read(self._key), value
       end
     end
   end
@@ -163,29 +163,29 @@ end
 --- Removes all entries. Array entries become 0.
 function Map:clear()
   for _, bytes in ipairs(keys(self)) do
-    ffi.copy(self.key, bytes, #bytes)
-    if IS_ARRAY[self.kind] then
-      ffi.fill(self.value, ffi.sizeof(self.value))
-      self.lib.bpf_map_update_elem(self.fd, self.key, self.value, 0)
+    ffi.copy(self._key, bytes, #bytes)
+    if IS_ARRAY[self._kind] then
+      ffi.fill(self._value, ffi.sizeof(self._value))
+      self._lib.bpf_map_update_elem(self._fd, self._key, self._value, 0)
     else
-      self.lib.bpf_map_delete_elem(self.fd, self.key)
+      self._lib.bpf_map_delete_elem(self._fd, self._key)
     end
   end
 end
 
---- Returns the frames of a stack, innermost first; nil if there is none.
+--- Returns the frames of a stack in a stack trace map, innermost first.
 ---@param id integer as returned by bpf_get_stackid()
----@return Frame[]?
+---@return Frame[]? frames nil: there is none
 function Map:stack(id)
-  if self.kind ~= C.BPF_MAP_TYPE_STACK_TRACE then failure.raise('%s: not a stack trace map', self.name) end
-  ffi.cast('uint32_t *', self.key)[0] = id
-  if self.lib.bpf_map_lookup_elem(self.fd, self.key, self.value) ~= 0 then return nil end
-  local words, addresses = ffi.cast('uint64_t *', self.value), {}
-  for i = 0, self.value_size / 8 - 1 do
+  if self._kind ~= C.BPF_MAP_TYPE_STACK_TRACE then failure.raise('%s: not a stack trace map', self._name) end
+  ffi.cast('uint32_t *', self._key)[0] = id
+  if self._lib.bpf_map_lookup_elem(self._fd, self._key, self._value) ~= 0 then return nil end
+  local words, addresses = ffi.cast('uint64_t *', self._value), {}
+  for i = 0, self._value_size / 8 - 1 do
     if words[i] == 0 then break end
     addresses[#addresses + 1] = words[i]
   end
-  return self.frames(addresses)
+  return self._frames(addresses)
 end
 
 return bpf_map

@@ -1,13 +1,14 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- session.bpf: BPF programs of scripts, their maps, and their records as events of the stream.
-local ffi = require 'ffi'
 local attach = require 'bindings.bpf.attach'
 local bpf_map = require 'bindings.bpf.map'
 local btf = require 'bindings.bpf.btf'
 local failure = require 'bindings.base.failure'
+local ffi = require 'ffi'
 local nearest = require 'bindings.base.nearest'
 local Object = require 'bindings.bpf.object'
 local perf_events = require 'bindings.view.perf_events'
+local public_event = require 'bindings.view.public_event'
 local source = require 'bindings.bpf.source'
 local sys = require 'bindings.base.sys'
 local views = require 'bindings.view.views'
@@ -22,31 +23,38 @@ local PARAMETERS = { source = 'string', file = 'string', constants = 'table', na
 
 --- The parameter table of session.bpf, with either source or file.
 ---@class BpfParameters
----@field source? string C source, compiled by clang
+---@field source? string C source, compiled by clang once; the result is cached in ~/.cache/profscript
 ---@field file? string a C or object file, relative to the script
 ---@field constants? table<string, any> values of `const volatile` variables
 ---@field name? string name in messages
 
---- The BPF object of a script.
+--- The BPF object of a script. Keys and values of maps, variables and records follow their BTF types: integers are
+--- numbers, char arrays are strings, structs are tables, arrays are tables from 0, per-CPU values are tables by CPU.
+---
+---   local program = session.bpf { source = SOURCE, constants = { limit = 5 } } -- const volatile __u32 limit = 0;
+---   program:attach()
+---   return { [program:events 'ring'] = function(ev) out:print(ev._time, ev.size) end }
 ---@class Bpf
----@field owner Instance
----@field object BpfObject
+---@field package _owner Instance
+---@field package _object BpfObject
 local Bpf = {}
 Bpf.__index = Bpf
 
+local function refuse(format, ...) error(select('#', ...) > 0 and format:format(...) or format) end
+
 local function check(params)
-  if type(params) ~= 'table' then failure.raise('session.bpf takes a table, not a %s', type(params)) end
+  if type(params) ~= 'table' then refuse('session.bpf takes a table, not a %s', type(params)) end
   for name, value in pairs(params) do
     local expected = PARAMETERS[name]
     if not expected then
-      failure.raise("session.bpf: unknown parameter '%s'%s", tostring(name),
+      refuse("session.bpf: unknown parameter '%s'%s", tostring(name),
         nearest.hint(tostring(name), nearest.keys(PARAMETERS)))
     elseif type(value) ~= expected then
-      failure.raise('session.bpf: %s is a %s, not a %s', name, type(value), expected)
+      refuse('session.bpf: %s is a %s, not a %s', name, type(value), expected)
     end
   end
   if (params.source == nil) == (params.file == nil) then
-    failure.raise 'session.bpf: give either source or file'
+    refuse 'session.bpf: give either source or file'
   end
 end
 
@@ -103,29 +111,34 @@ function bpf.load(owner, params)
   end
   local object, run = open(params, owner.script.path), owner.run
   object:set_constants(params.constants or {})
-  local self = setmetatable({ owner = owner, object = object, record_types = take_record_types(object) }, Bpf)
+  local self = setmetatable({ _owner = owner, _object = object, _record_types = take_record_types(object) }, Bpf)
   object:load()
   table.insert(run.programs, self) -- keeps it alive for the run
   return self
 end
 
 --- Attaches a program; without a name, all programs whose SEC() names a target.
+---
+---   program:attach('count', { type = 'software', config = 'page-faults', sample_freq = 50 }) -- on each CPU
+---   program:attach('count', 'uprobe:malloc@/lib/x86_64-linux-gnu/libc.so.6')
 ---@param program? string
----@param where? table|string see bpf_attach.attach
----@return BpfLink?
+---@param where? table|string members of perf_event_attr (and `pid`); or 'sys:name' of a tracepoint,
+--- 'raw_tracepoint:NAME', 'kprobe:FUNC', 'kretprobe:FUNC', 'uprobe:FUNC@FILE', 'uretprobe:FUNC@FILE'; if not given,
+--- what SEC() says
+---@return BpfLink? link nil: all programs were attached
 function Bpf:attach(program, where)
-  if program then return attach.attach(self.object, program, where, self.owner.opt.cpus) end
-  for _, name in ipairs(nearest.keys(self.object.programs)) do
-    if self.object:section(name):match '/' and not self.object:section(name):match '^iter' then
-      attach.attach(self.object, name)
+  if program then return attach.attach(self._object, program, where, self._owner.opt.cpus) end
+  for _, name in ipairs(nearest.keys(self._object.programs)) do
+    if self._object:section(name):match '/' and not self._object:section(name):match '^iter' then
+      attach.attach(self._object, name)
     end
   end
 end
 
---- Runs an iterator program and returns its output.
+--- Runs an iterator program (SEC("iter/task")) and returns its output.
 ---@param program string
----@return string
-function Bpf:iterate(program) return attach.iterate(self.object, program) end
+---@return string text what it has written
+function Bpf:iterate(program) return attach.iterate(self._object, program) end
 
 --- Returns the frames of a kernel stack.
 local function kernel_frames(run, addresses)
@@ -148,16 +161,16 @@ end
 ---@param name string
 ---@return BpfMap
 function Bpf:map(name)
-  return bpf_map.new(self.object, name, function(addresses) return kernel_frames(self.owner.run, addresses) end)
+  return bpf_map.new(self._object, name, function(addresses) return kernel_frames(self._owner.run, addresses) end)
 end
 
 local VARIABLES = { '.bss', '.data' }
 
 --- Returns the value of a global variable.
 ---@param name string
----@return any
+---@return any value
 function Bpf:get(name)
-  local memory, codec = self.object:variable(name, VARIABLES)
+  local memory, codec = self._object:variable(name, VARIABLES)
   return codec.read(memory)
 end
 
@@ -165,7 +178,7 @@ end
 ---@param name string
 ---@param value any
 function Bpf:set(name, value)
-  local memory, codec = self.object:variable(name, VARIABLES)
+  local memory, codec = self._object:variable(name, VARIABLES)
   local ok, message = pcall(codec.write, memory, value)
   if not ok then error(('%s: %s'):format(name, message), 2) end
 end
@@ -188,14 +201,14 @@ end
 
 --- Returns the type id of a ring's records.
 local function record_type(self, name, struct)
-  local types = self.object.btf
-  local id = struct and types:find(struct:gsub('^struct%s+', ''), btf.KIND.STRUCT) or self.record_types[name]
-  if struct and not id then failure.raise("%s: no struct '%s'", self.object.name, struct) end
+  local types = self._object.btf
+  local id = struct and types:find(struct:gsub('^struct%s+', ''), btf.KIND.STRUCT) or self._record_types[name]
+  if struct and not id then failure.raise("%s: no struct '%s'", self._object.name, struct) end
   if not id or id == 0 then
-    failure.raise("%s: map '%s' does not declare its records; add __type(value, struct ...)", self.object.name, name)
+    failure.raise("%s: map '%s' does not declare its records; add __type(value, struct ...)", self._object.name, name)
   end
   local _, kind = types:resolve(id)
-  if kind ~= btf.KIND.STRUCT then failure.raise("%s: records of map '%s' are not structs", self.object.name, name) end
+  if kind ~= btf.KIND.STRUCT then failure.raise("%s: records of map '%s' are not structs", self._object.name, name) end
   return id
 end
 
@@ -205,14 +218,20 @@ local function offset_of(by_name, name, size)
   return field and field.size == size and field.offset or -1
 end
 
---- Returns the records of a ring buffer or perf event array as an event, for use as a key of the handlers.
---- Records of a ring buffer are ordered by their member `__u64 ktime`. Members `pid`, `tid` and `cpu` become
---- _pid, _tid and _cpu. A 64-bit variable MAP_lost counts the records that did not fit.
+--- Returns the records of a ring buffer or perf event array as an event, for use as a key of the handlers. The fields
+--- are the members of the struct that the map names by `__type(value, struct ...)`; members of structs within it are
+--- `outer_inner`, bit fields are left out.
+---
+--- - Records of a ring buffer are ordered by their member `__u64 ktime`, from bpf_ktime_get_ns(); without it, by the
+---   time they are read.
+--- - 32-bit members `pid`, `tid` and `cpu` become `ev._pid`, `ev._tid` and `ev._cpu`.
+--- - A 64-bit global variable MAP_lost, in which the program counts the records that did not fit, is reported as loss.
+---   The kernel counts the losses of perf event arrays.
 ---@param name string the map's name
 ---@param struct? string the struct of the records, unless the map declares it
 ---@return Event
 function Bpf:events(name, struct)
-  local object, lib = self.object, self.object.lib
+  local object, lib = self._object, self._object.lib
   local map = object:find('map', name)
   local kind = lib.bpf_map__type(map)
   if not bpf_map.is_ring(kind) then
@@ -224,7 +243,7 @@ function Bpf:events(name, struct)
     list = list, print_fmt = print_format(list),
     view_key = ('%s:%s:%s'):format(object.name, name, tostring(object)), system = 'bpf',
   }
-  local event = self.owner.set:add('bpf:' .. name, request, nil, 0)
+  local event = self._owner.set:add('bpf:' .. name, request, nil, 0)
   local tid_at = offset_of(event.fields, 'tid', 4)
   local pid_at = offset_of(event.fields, 'pid', 4)
   local has_lost, lost = pcall(object.variable, object, name .. '_lost', { '.bss' })
@@ -239,7 +258,7 @@ function Bpf:events(name, struct)
     cpu_at = offset_of(event.fields, 'cpu', 4),
     lost = has_lost and ffi.cast('const uint64_t *', lost) or nil,
   }
-  return event
+  return public_event.of(event)
 end
 
 --- Returns a poller that, between batches, attaches the programs on perf events to CPUs that came online.
@@ -249,7 +268,7 @@ function bpf.follower(run)
     local cpu = C.session_take_cpu(run.session)
     while cpu >= 0 do
       for _, loaded in ipairs(run.programs) do
-        local ok, problem = pcall(attach.follow, loaded.object, cpu)
+        local ok, problem = pcall(attach.follow, loaded._object, cpu)
         if not ok then
           run.out:warn(('%s: CPU #%d came online: %s'):format(run.name, cpu, tostring(problem)))
         end

@@ -2,6 +2,7 @@
 --- `profscript --check`: reports what this kernel and this user can trace, and how to enable the rest.
 local bit = require 'bit'
 local perf_events = require 'bindings.view.perf_events'
+local units = require 'bindings.base.units'
 
 local check = {}
 
@@ -43,7 +44,7 @@ local function first_line(text) return text and text:match '^[^\n]*' end
 --- Returns a function that tests for an effective capability by number.
 local function capabilities(world)
   local hex = (world.read '/proc/self/status' or ''):match 'CapEff:%s*(%x+)'
-  local mask = hex and perf_events.number('0x' .. hex) or 0ULL
+  local mask = hex and units.unsigned('0x' .. hex) or 0ULL
   return function(number)
     local function has(n) return bit.band(bit.rshift(mask, n), 1) ~= 0 end
     return has(number) or ((number == 38 or number == 39) and has(SYS_ADMIN))

@@ -1,18 +1,18 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- `profscript [NAME] -e EVENT help`: prints command lines that use these events, their attributes, and the fields
 --- of the events.
-local ffi = require 'ffi'
+local declarations = require 'bindings.options.declare'
 local events = require 'bindings.select.events'
+local ffi = require 'ffi'
 local instance = require 'bindings.run.instance'
 local nearest = require 'bindings.base.nearest'
-local declarations = require 'bindings.options.declare'
 local sampling = require 'bindings.view.sampling'
 local selector = require 'bindings.select.selector'
 local runs = require 'bindings.run.run'
 local sessions = require 'bindings.run.session'
 local shell = require 'bindings.base.shell'
-local views = require 'bindings.view.views'
 local tables = require 'bindings.base.table'
+local views = require 'bindings.view.views'
 
 local C = ffi.C
 local explain = {}
@@ -111,26 +111,6 @@ function explain.attributes(profiler)
   return own, common
 end
 
---- Describes the kind of a field.
----@param field Field
----@return string
-function explain.kind(field)
-  local words = {}
-  if views.has(field, 'STRING') then
-    words[1] = views.has(field, 'DYNAMIC') and 'string of any length' or 'string'
-  elseif views.has(field, 'DYNAMIC') then
-    words[1] = ('array of any length, %d bytes each'):format(field.elem_size)
-  elseif views.has(field, 'ARRAY') then
-    words[1] = ('array of %d, %d bytes each'):format(field.count, field.elem_size)
-  elseif views.has(field, 'POINTER') then
-    words[1] = 'pointer'
-  else
-    words[1] = views.has(field, 'SIGNED') and 'signed' or 'unsigned'
-  end
-  if views.has(field, 'COMMON') then words[2] = 'common' end
-  return table.concat(words, ', ')
-end
-
 local function fields_table(format)
   return tables.new('fields', {
     { name = 'event', show = format ~= 'text' },
@@ -156,7 +136,7 @@ function explain.rows(event)
           type = field.type,
           offset = field.offset,
           size = field.size,
-          what = explain.kind(field),
+          what = views.kind(field),
         }
       end
     end

@@ -123,6 +123,9 @@ local ENDING = [[
 .B PROFSCRIPT_PATH
 Folders with profilers, separated by colons. They are searched before ~/.config/profscript and
 the shipped profilers.
+.TP
+.B PROFSCRIPT_MEMORY
+How much memory a script may use, such as 512M; by default a third of what is available.
 .SH EXIT STATUS
 0: success; 1: failure; 2: invalid command line.
 ]]
@@ -157,7 +160,8 @@ end
 
 --- Returns the page of a profiler, or of the command.
 ---@param name? string the profiler; nil: the command
----@return string? page, string? message
+---@return string? page nil: message says why
+---@return string? message
 function man.page(name)
   local found = scripts.new(sys, arg.data_dir)
   if not name then return man.overview(found:load_all()) end

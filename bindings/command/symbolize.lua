@@ -2,6 +2,7 @@
 --- Symbolizes addresses from outside, and finds functions in a file: the protocol of pprof with the program that it
 --- runs with --symbols.
 local ffi = require 'ffi'
+local check = require 'bindings.base.check'
 local failure = require 'bindings.base.failure'
 local sys = require 'bindings.base.sys'
 local usdt = require 'bindings.select.usdt'
@@ -12,16 +13,18 @@ local symbolize = {}
 local MAX_EXACT = 2 ^ 53 -- user-space addresses are smaller
 
 ---@class Symbolizer
----@field _file ffi.cdata* the program's struct elf_file
----@field _path string
----@field _symbols ffi.cdata*
----@field _maps { first: number, last: number, offset: number, path: string }[]
+---@field package _file ffi.cdata* the program's struct elf_file
+---@field package _path string
+---@field package _symbols ffi.cdata*
+---@field package _maps { first: number, last: number, offset: number, path: string }[]
 local Symbolizer = {}
 Symbolizer.__index = Symbolizer
 
----@param program string path, or name in the current folder or $PATH
+--- Opens a program. Fails if it is not found.
+---@param program string path, 'pid:N', or name in the current folder or $PATH
 ---@return Symbolizer
 function symbolize.new(program)
+  check.is(program, 'string', 'symbolize.new takes the name of a file')
   local err = ffi.new 'struct error'
   -- The caller is usually run in the folder of the program.
   if not program:find '/' and sys.stat(program) then program = './' .. program end
@@ -38,8 +41,8 @@ function symbolize.new(program)
   }, Symbolizer)
 end
 
---- Parses a mapping, in the form of /proc/PID/maps or `START-END: PATH`.
----@param line string
+--- Adds a mapping.
+---@param line string as in /proc/PID/maps, or `START-END: PATH`
 ---@return boolean is_mapping
 function Symbolizer:add_mapping(line)
   local first, last, offset, path = line:match '^%s*(%x+)%-(%x+) +[%a-]+ +(%x+) +%x+:%x+ +%d+%s*(.-)%s*$'
@@ -94,9 +97,10 @@ function Symbolizer:_place(address)
 end
 
 --- Returns the function at an address, with the offset from its start.
----@param digits string hexadecimal
----@return string?
+---@param digits string the address in hexadecimal
+---@return string? symbol 'malloc+0x1c'; nil: not known
 function Symbolizer:symbol(digits)
+  check.self(self, Symbolizer, 'symbolizer:symbol')
   local address = tonumber(digits, 16)
   if not address or address >= MAX_EXACT then return end
   local path, offset = self:_place(address)
@@ -108,9 +112,10 @@ function Symbolizer:symbol(digits)
 end
 
 --- Returns the file offset of a function of the program.
----@param name string function, optionally with +OFFSET
----@return string?
+---@param name string function, optionally with +0xOFFSET
+---@return string? offset '0x1234'; nil: there is no such function
 function Symbolizer:offset(name)
+  check.self(self, Symbolizer, 'symbolizer:offset')
   local func, offset = name:match '^(.+)%+(0x%x+)$'
   local out, err = ffi.new 'uint64_t[1]', ffi.new 'struct error'
   if C.elf_file_function(self._file, func or name, tonumber(offset or 0), out, err) < 0 then return end

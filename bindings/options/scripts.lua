@@ -2,6 +2,8 @@
 --- Finds profiler files by name, loads them and checks the table they return. A file that is not
 --- right gives one line that says where; nothing a script does while loading ends the host.
 local bit = require 'bit'
+local environment = require 'bindings.options.environment'
+local failure = require 'bindings.base.failure'
 local nearest = require 'bindings.base.nearest'
 local options = require 'bindings.options.parser'
 local selector = require 'bindings.select.selector'
@@ -73,25 +75,6 @@ local function name_of(file)
     if stem == of then return name end
   end
   return stem
-end
-
---- The globals of one script: its own copy of the standard ones. Others may be neither set nor read,
---- so a forgotten `local` or a misspelt name is an error at its line.
----@return table
-local function environment()
-  local env = {}
-  for name, value in pairs(_G) do
-    env[name] = value
-  end
-  env._G = env
-  return setmetatable(env, {
-    __index = function(_, name)
-      error(("undeclared global '%s'%s"):format(tostring(name), nearest.hint(tostring(name), nearest.keys(env))), 2)
-    end,
-    __newindex = function(_, name)
-      error(("assignment to undeclared global '%s'; make it local"):format(tostring(name)), 2)
-    end,
-  })
 end
 
 --- One line of an error raised by the script, with the whole path: Lua shortens long ones to "...".
@@ -167,9 +150,10 @@ function scripts:load_file(path)
   local text, message = read(self, path)
   if not text then return nil, message end
   -- A "#!" line stays as a comment, so that lines keep their numbers.
-  local chunk, syntax = load(text:gsub('^#', '--', 1), '@' .. path, 't', environment())
+  failure.add_script('@' .. path)
+  local chunk, syntax = load(text:gsub('^#', '--', 1), '@' .. path, 't', environment.new())
   if not chunk then return nil, one_line(path, syntax) end
-  local ok, profiler = pcall(chunk)
+  local ok, profiler = xpcall(chunk, failure.traceback)
   if not ok then return nil, one_line(path, profiler) end
   message = check_table(profiler)
   if message then return nil, ('%s: %s'):format(path, message) end

@@ -2,6 +2,9 @@
 --- History: the recent events of the stream, which details show between the events of pairs
 --- (runtime/relations/history.h).
 local ffi = require 'ffi'
+local pair = require 'bindings.pairs.pair'
+local views = require 'bindings.view.views'
+
 local C = ffi.C
 
 ---@class History
@@ -36,7 +39,34 @@ end
 --- Keeps the events of a batch. copies[i] is then the copy of events[i], or NULL.
 ---@param list ffi.cdata* struct event *
 ---@param n integer
-function History:add(list, n) C.history_add(self._history, list, n, self.copies) end
+function History:add(list, n)
+  self._list, self._n = list, n
+  C.history_add(self._history, list, n, self.copies)
+end
+
+--- The copy of an event that a handler was given; the event itself where there was no room for one.
+---@param ev Ev
+---@return ffi.cdata* e struct event *
+---@return boolean is_copy
+function History:copy(ev)
+  local e = views.event(ev, 'what shows details')
+  local i = e - self._list
+  if not (i >= 0 and i < self._n and self._list + i == e) then
+    error('details are of an event whose handler runs, not of one that was kept', 3)
+  end
+  local copy = self.copies[i]
+  if copy == nil then return e, false end
+  return copy, true
+end
+
+--- The event that a pair began with; nil where it was not kept.
+---@param p Pair|{ first_event: ffi.cdata* }
+---@return ffi.cdata*? struct event *
+function History.first(_, p)
+  if type(p) == 'table' then return p.first_event end
+  local first = pair.of(p, 'what shows details').first_event
+  return first ~= nil and first or nil
+end
 
 ---@return integer number of kept events
 function History:count() return C.history_count(self._history) end

@@ -6,6 +6,7 @@ local ffi = require 'ffi'
 local libc = require 'bindings.base.libc'
 local histories = require 'bindings.pairs.history'
 local pair_keys = require 'bindings.pairs.keys'
+local public_event = require 'bindings.view.public_event'
 
 local C = ffi.C
 local kept_events = {}
@@ -14,7 +15,6 @@ local KEEP_BYTES = 256 * 2 ^ 20
 -- About a hundred thousand events per CPU. Touching new memory costs more than copying into it, so the limit is low.
 local HISTORY_BYTES = math.min(KEEP_BYTES, 16 * 2 ^ 20 * tonumber(libc.sysconf(libc.SC_NPROCESSORS_ONLN)))
 local MIN_HISTORY = 4096 -- events that are kept before feed() first checks which ones are needed
-local EVENT = ffi.typeof 'struct event *'
 
 ---@class KeptEvents
 ---@field history History
@@ -34,6 +34,7 @@ function kept_events.timeline() return ffi.gc(C.timeline_new(KEEP_BYTES), C.time
 ---@param config KeptEventsConfig
 ---@return KeptEvents
 function kept_events.new(config)
+  config.events = public_event.real(config.events)
   pair_keys.check_context(config, config.events, config.details.settings.key)
   return setmetatable({ config = config }, KeptEvents)
 end
@@ -50,27 +51,13 @@ function KeptEvents:open(run, timeline)
 end
 
 --- Copies the events of a batch before they are handled.
-function KeptEvents:prepare(list, n)
-  self.list = list
-  self.history:add(list, n)
-end
-
---- Returns the copy of event i of the batch, or the event itself if there was no room for a copy.
----@param i integer
----@return ffi.cdata* struct event *
-function KeptEvents:at(i)
-  local copy = self.history.copies[i]
-  return copy ~= nil and copy or self.list + i
-end
-
---- Like at(), for an event passed to a handler.
-function KeptEvents:of(ev) return self:at(ffi.cast(EVENT, ev) - self.list) end
+function KeptEvents:prepare(list, n) self.history:add(list, n) end
 
 --- Retains and returns the copy of an event passed to a handler; nil if there was no room for one.
----@return ffi.cdata? copy struct event *, valid until it is released
+---@return ffi.cdata*? copy struct event *, valid until it is released
 function KeptEvents:retain(ev)
-  local copy = self.history.copies[ffi.cast(EVENT, ev) - self.list]
-  if copy == nil then return end
+  local copy, is_copy = self.history:copy(ev)
+  if not is_copy then return end
   self.history:retain(copy)
   return copy
 end

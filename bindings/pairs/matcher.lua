@@ -1,13 +1,16 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Feeds batches to the C pair matcher (runtime/relations/pairs.h) and its pairs to Lua: one generated loop
 --- that writes the key column, one call, one loop over the pairs. Scripts use it through lib.pairs.
-local ffi = require 'ffi'
 local failure = require 'bindings.base.failure'
+local ffi = require 'ffi'
 local pair_keys = require 'bindings.pairs.keys'
 local kept_events = require 'bindings.pairs.kept_events'
+local pair_view = require 'bindings.pairs.pair'
+local public_event = require 'bindings.view.public_event'
 local views = require 'bindings.view.views'
 
 local C = ffi.C
+local cast = ffi.cast
 local pairs_ = {}
 
 local PAIR_SIZE = ffi.sizeof 'struct pair'
@@ -25,21 +28,33 @@ Feed.__index = Feed
 ---@field max_keys? integer maximum number of waiting starts
 ---@field others? Event[] events outside the stages
 ---@field details? Details all events are kept as long as it needs them, see lib/detail.lua
----@field pair? fun(pair: ffi.cdata*, second: ffi.cdata*) struct pair *, struct event *
----@field latencies? native.Hists receives the ns of each pair under its kind
----@field lost? fun(pair: ffi.cdata*, time: number) a start that is dropped by a loss at this time
----@field left? fun(pair: ffi.cdata*) a start that still waits at the end of the stream
+---@field pair? fun(p: Pair, second: Ev)
+---@field latencies? HistSet receives the ns of each pair under its kind
+---@field lost? fun(p: Pair, time: number) a start that is dropped by a loss at this time
+---@field left? fun(p: Pair) a start that still waits at the end of the stream
 ---@field triggers? Event[]
 ---@field triggered? fun(ev: any) called for each trigger, after all earlier events have been handled
 
 --- Stands for the end of a task in a stage. Its key is the thread.
-pairs_.TASK_END = {
-  name = 'exit', alias = 'exit', class = C.EVENT_EXIT, is_task_event = true, attrs = {}, fields = {},
+pairs_.TASK_END = public_event.of {
+  name = 'exit', alias = 'exit', class = tonumber(C.EVENT_EXIT), is_task_event = true, attrs = {}, fields = {},
 }
+
+--- Returns the configuration with the events of the host.
+local function with_real_events(config)
+  local own = {}
+  for name, value in pairs(config) do own[name] = value end
+  for _, name in ipairs { 'stages', 'others', 'triggers' } do own[name] = public_event.real(own[name]) end
+  if own.latencies and not ffi.istype('struct hist_set *', own.latencies) then
+    error('pairs.new: latencies are a set of lib.hist', 3)
+  end
+  return own
+end
 
 ---@param config FeedConfig
 ---@return Feed
 function pairs_.new(config)
+  config = with_real_events(config)
   local feed = setmetatable({ config = config, wants = {} }, Feed)
   for _, stage in ipairs(config.stages) do
     for _, event in ipairs(stage) do
@@ -124,7 +139,9 @@ function Feed:open(run)
     self.kept:open(run, self.timeline)
     C.pairs_use_copies(self.matcher, self.kept.history.copies)
   end
-  self.out = ffi.new('struct pair[?]', C.BATCH_MAX)
+  self.any = run.services.any
+  self.room = pair_view.room(C.BATCH_MAX + 1, self.any) -- the last is for those that wait
+  self.out = self.room.out
   self.kinds = ffi.cast('uint32_t *', ffi.cast('char *', self.out) + ffi.offsetof('struct pair', 'kind'))
   self.durations = ffi.cast('double *', ffi.cast('char *', self.out) + ffi.offsetof('struct pair', 'ns'))
   self.pauses = self:pauses_by_class()
@@ -149,20 +166,17 @@ end
 --- Feeds a part of a batch, in which only the first event may be a pause.
 function Feed:take(list, n)
   local config, kept, out = self.config, self.kept, self.out
-  local pair, latencies = config.pair, config.latencies
+  local pair, latencies, view, forget, any = config.pair, config.latencies, self.room.view, self.room.forget, self.any
   if kept then kept:prepare(list, n) end
   local found = C.pairs_feed(self.matcher, list, n, out)
   if found < 0 then failure.raise('out of memory for pairs') end
-  if latencies then latencies:add_column(self.kinds, self.durations, PAIR_SIZE, found) end
-  if pair and not kept then
+  if latencies and C.hist_set_add_column(latencies, self.kinds, self.durations, PAIR_SIZE, found) ~= 0 then
+    failure.raise('the set of histograms has no room for the latencies')
+  end
+  if pair then
     for i = 0, found - 1 do
-      local p = out + i
-      pair(p, list + p.second)
-    end
-  elseif pair then
-    for i = 0, found - 1 do
-      local p = out + i
-      pair(p, kept:at(p.second))
+      pair(view(i), cast(any, list + out[i].second))
+      forget(i)
     end
   end
   if kept then kept:feed(list, n) end
@@ -184,7 +198,7 @@ function Feed:feed(list, n)
 end
 
 --- Calls a function with each waiting start, oldest first.
----@param call fun(pair: ffi.cdata*, time?: number)
+---@param call fun(p: Pair, time?: number)
 ---@param time? number ns
 ---@param key? integer only starts with this key
 function Feed:each_stored(call, time, key)
@@ -199,7 +213,9 @@ function Feed:each_stored(call, time, key)
   end
   table.sort(order, function(a, b) return list[a].first_time < list[b].first_time end)
   for _, i in ipairs(order) do
-    call(list + i, time)
+    self.out[C.BATCH_MAX] = list[i]
+    call(self.room.view(C.BATCH_MAX), time)
+    self.room.forget(C.BATCH_MAX)
   end
 end
 

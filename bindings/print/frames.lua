@@ -11,12 +11,12 @@ local FRAME_JIT = tonumber(C.FRAME_JIT)
 local MANY_STACKS = 2 ^ 18 -- a quarter of the runtime's limit
 local MAX_TEXTS = 4096 -- number of stacks cached as text
 
---- A frame of a stack.
+--- A frame of a stack, or an address that was looked up.
 ---@class Frame
----@field address ffi.cdata* uint64_t
+---@field address integer64
 ---@field symbol? string
 ---@field symbol_offset number offset from the symbol's start, in bytes
----@field dso? string
+---@field dso? string the file, '[kernel.kallsyms]' or '[module]'
 ---@field offset number offset in that file
 ---@field in_kernel boolean
 ---@field is_jit boolean code generated at run time

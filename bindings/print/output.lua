@@ -5,7 +5,8 @@
 --- Formats: 'text' for people; 'json', one object per line; 'csv' with a heading line for each new set of
 --- columns (RFC 4180 quoting, lines end in LF). CSV fields that start with = + - or @ are not escaped: most of
 --- them are numbers. Import them as text into a spreadsheet.
-local buffer = require 'string.buffer'
+local buffer = require 'bindings.base.buffer'
+local check = require 'bindings.base.check'
 local ffi = require 'ffi'
 local libc = require 'bindings.base.libc'
 local sys = require 'bindings.base.sys'
@@ -13,6 +14,7 @@ local tables = require 'bindings.base.table'
 local terminal = require 'bindings.print.terminal'
 local text = require 'bindings.base.text'
 local units = require 'bindings.base.units'
+local views = require 'bindings.view.views'
 
 local output = { safe = text.safe }
 
@@ -20,11 +22,13 @@ local STDOUT, STDERR = 1, 2
 local FLUSH_SIZE = 65536
 local APPEND = libc.O_CLOEXEC + libc.O_APPEND + libc.O_CREAT + libc.O_WRONLY
 
+--- The output of a run: the only way to stdout, so that -o, --format json and --format csv work. Control characters
+--- are escaped.
 ---@class Output
 ---@field format 'text'|'json'|'csv'
 ---@field tty boolean whether stdout is a terminal
----@field clock fun(at?: number): number, number, boolean? the time now, or of an event's time: seconds, ns, false if
---- it is not wall time
+---@field clock fun(at?: number): number, number, boolean? the time now, or of an event's time (ns, as in `ev._time`):
+--- seconds, ns, false if it is not wall time
 local Output = {}
 Output.__index = Output
 
@@ -57,6 +61,12 @@ function output.new(settings)
   }, Output)
 end
 
+--- Opens another output of the same format, which is appended to a file.
+---@param path string
+---@return Output? out nil: message says why the file did not open
+---@return string? message
+function Output:open(path) return output.new { format = self.format, clock = self.clock, file = path } end
+
 --- Returns the current width of the terminal in characters; nil if stdout is not a terminal.
 ---@return integer?
 function Output:columns()
@@ -70,13 +80,14 @@ local function wait_writable(fd)
   libc.poll(pollfd, 1, -1)
 end
 
---- Writes the buffered text. After a failure all further output is dropped.
+--- Writes the buffered text, which the run does after each batch of events. After a failure all further output is
+--- dropped.
 ---@return boolean? ok nil: see message
 ---@return string? message 'EPIPE' if the reader has closed the pipe, which is not an error; else a line for the user
 function Output:flush()
   local pending = self._buffer
   while #pending > 0 and not self._failed do
-    local bytes, size = pending:ref()
+    local bytes, size = buffer.bytes(pending)
     local written = tonumber(libc.write(self._fd, bytes, size))
     local code = written < 0 and ffi.errno()
     if not code then
@@ -95,7 +106,7 @@ function Output:flush()
   return true
 end
 
---- Appends bytes unchanged. The caller has escaped them.
+--- Appends bytes unchanged, in all formats. The caller has escaped them.
 ---@param bytes string
 function Output:raw(bytes)
   self._buffer:put(bytes)
@@ -104,16 +115,21 @@ end
 
 --- Returns the buffer itself, for generated printers of text, which escape what they append.
 ---@return string.buffer
+---@package
 function Output:text_buffer() return self._buffer end
 
---- Writes text for people; nothing in JSON and CSV. Control bytes other than newline and tab are escaped.
+--- Writes text for people, which must contain its own newlines; nothing in JSON and CSV.
 ---@param s string
 function Output:write(s)
+  check.is(s, 'string', 'out:write takes text')
   if self.format == 'text' then self:raw(text.lines(s)) end
 end
 
+--- Writes formatted text for people, as string.format makes it; nothing in JSON and CSV.
 ---@param format string
+---@param ... any
 function Output:printf(format, ...)
+  check.is(format, 'string', 'out:printf takes a format')
   if self.format == 'text' then self:raw(text.lines(format:format(...))) end
 end
 
@@ -181,7 +197,7 @@ end
 local function encode(self, value) return self.format == 'csv' and csv_value(value) or json_value(value) end
 
 --- Writes the timestamp line of a text report: wall time, or seconds if the wall time is unknown.
----@param at? number time as in handlers; default: now
+---@param at? number time in ns, as in `ev._time`; default: now
 ---@param title? string text after the timestamp
 function Output:stamp(at, title)
   if self.format ~= 'text' then return end
@@ -198,11 +214,16 @@ function Output:stamp_line(line)
   self:raw(('%s %s\n'):format(is_wall == false and units.seconds(sec, ns) or units.wall(sec, ns), text.safe(line)))
 end
 
---- Prints the rows of a report. An empty report prints nothing.
----@param spec table.Spec
----@param rows table[]
----@param at? number time as in handlers; default: now
+--- Prints the rows of a report. An empty report prints nothing. In JSON and CSV each row is an object or a line.
+---
+---   local spec = tables.new('wakeups', { { name = 'comm' }, { name = 'count', width = 8 } })
+---   out:table(spec, { { comm = 'bash', count = 3 } })
+---@param spec TableSpec of lib.table
+---@param rows table[] values by the names of the columns
+---@param at? number time in ns, as in `ev._time`; default: now
 function Output:table(spec, rows, at)
+  check.is(spec, 'table', 'out:table takes what lib.table.new() gives')
+  check.is(rows, 'table', 'out:table takes a list of rows')
   if #rows == 0 then return end
   if self.format == 'text' then
     if spec.stamp then self:stamp(at) end
@@ -218,11 +239,13 @@ function Output:table(spec, rows, at)
   for _, row in ipairs(rows) do put_object(self, fixed, names, row) end
 end
 
---- Prints one object, such as an event. The hot path of `trace` uses generated printers instead.
+--- Prints one object: its fields as `name=value` in text.
 ---@param name string
 ---@param fields table<string, any>
 ---@param order? string[] field names; default: all, sorted
 function Output:record(name, fields, order)
+  check.is(name, 'string', 'out:record takes a name')
+  check.is(fields, 'table', 'out:record takes a table of fields')
   if not order then
     order = {}
     for field in pairs(fields) do order[#order + 1] = field end
@@ -241,7 +264,8 @@ function Output:record(name, fields, order)
   put_object(self, fixed, order, fields)
 end
 
---- Prints its arguments like Lua's print; as a record named 'print' in JSON and CSV.
+--- Prints its arguments like Lua's print; as a record named 'print' with the field `text` in JSON and CSV.
+---@param ... any
 function Output:print(...)
   local parts = { ... }
   for i = 1, select('#', ...) do
@@ -254,14 +278,32 @@ function Output:print(...)
   self:record('print', { text = line })
 end
 
---- Writes a line to stderr immediately; if the output is a text file, to that file.
----@param message any converted by tostring
-function Output:warn(message) self:tell(message) end
+--- Sets the printer that print_event() uses.
+---@param events Printer
+---@package
+function Output:print_events_with(events) self._events = events end
+
+--- Prints an event: a line, or an object in JSON and CSV, as described by the profiler that asked for it.
+---@param ev Ev
+---@param bare? boolean without the stack
+---@param prefix? string|true text instead of the wall time and the spaces after it; true: spaces
+---@param part? table<string, any> JSON and CSV: the values that lib.detail adds
+function Output:print_event(ev, bare, prefix, part)
+  self._events:print(views.event(ev, 'out:print_event'), bare, prefix, part)
+end
+
+--- Writes a line to stderr immediately; if the output is a text file, to that file. Nothing with -q.
+---@param message string
+function Output:warn(message)
+  check.is(message, 'string', 'out:warn takes a line')
+  self:tell(message)
+end
 
 --- Like warn(), for lines that the user asked for and that -q does not suppress.
----@param message any
+---@param message string
 function Output:tell(message)
-  local line = text.lines(tostring(message)) .. '\n'
+  check.is(message, 'string', 'out:tell takes a line')
+  local line = text.lines(message) .. '\n'
   if self._file and self.format == 'text' then
     self:raw(line)
     self:flush()
@@ -274,6 +316,7 @@ end
 --- Reopens the file, for log rotation; does nothing for stdout.
 ---@return boolean? ok nil: the old file stays in use, see message
 ---@return string? message
+---@package
 function Output:reopen()
   if not self._file then return true end
   local ok, message = self:flush()

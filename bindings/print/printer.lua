@@ -251,13 +251,12 @@ function Printer:make(class)
 end
 
 --- Prints an event passed to a handler or kept by a pair.
----@param ev ffi.cdata* struct event *, or a view of one
+---@param e ffi.cdata* struct event *
 ---@param bare? boolean without the stack
 ---@param prefix? string|true text instead of the wall time and the spaces after it; true: spaces if the wall time
 ---  is unknown
 ---@param part? table<string, any> JSON and CSV: values of DETAIL_FIELDS
-function Printer:print(ev, bare, prefix, part)
-  local e = ffi.cast('struct event *', ev)
+function Printer:print(e, bare, prefix, part)
   local print_line = self.printers[e.class] or self:make(e.class)
   print_line(e, bare, prefix, part)
 end

@@ -4,6 +4,7 @@
 local ffi = require 'ffi'
 local libc = require 'bindings.base.libc'
 
+local C = ffi.C
 local terminal = {}
 
 local STDIN, STDOUT = 0, 1
@@ -43,6 +44,7 @@ function Terminal:_enter()
   ffi.copy(keys, self._saved, TERMIOS_SIZE)
   local flags = ffi.cast('uint32_t *', keys)
   flags[LFLAG] = bit.band(flags[LFLAG], bit.bnot(ICANON_ECHO))
+  C.quit_set_terminal(self._saved, LEAVE)
   libc.tcsetattr(STDIN, 0, keys)
   self._on = true
   self._out:raw(ENTER)
@@ -61,6 +63,7 @@ function Terminal:leave()
   self._on = false
   self._out:raw(LEAVE)
   libc.tcsetattr(STDIN, 0, self._saved)
+  C.quit_set_terminal(nil, nil)
 end
 
 --- Returns the keys pressed since the last call: characters, and 'left', 'right', 'up', 'down'. Does not wait.

@@ -1,9 +1,12 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Counts: events that are only counted. Live, the kernel counts, and C reads all counts into one array at each
 --- interval. With a recording, the periods of the samples are added up. Scripts see no difference.
-local ffi = require 'ffi'
+local check = require 'bindings.base.check'
 local condition = require 'bindings.select.condition'
 local failure = require 'bindings.base.failure'
+local ffi = require 'ffi'
+local public_event = require 'bindings.view.public_event'
+local views = require 'bindings.view.views'
 
 local C = ffi.C
 local counts = {}
@@ -11,15 +14,22 @@ local counts = {}
 local MAX_GROUP = 256 -- events per group, which one read(2) reads
 local HARDWARE = { hardware = true, ['hw-cache'] = true, raw = true, pmu = true }
 
---- The result of session.count(). Rows and events are numbered from 1; a row is a CPU, or a thread with its
---- children.
+--- How session.count() counts.
+---@class CountSettings
+---@field every? integer ns between two reads, and two calls of `interval`, instead of -i
+---@field together? boolean hardware events are counted at the same times or not at all, so that their ratios are right
+---@field by? Event on CPUs: an event with the sample part 'read', whose samples contain the counts, for take()
+
+--- The result of session.count(), up to date when `interval` and `stop` are called. Rows and events are numbered
+--- from 1; a row is a CPU, or with -p, -t and workloads a thread with its children.
+---
+---   for row = 1, counts:rows() do
+---     local n, share = counts:get(row, 1)
+---     if n then out:printf('%s %d: %d\n', counts.title, counts:id(row), n) end
+---   end
 ---@class Counts
----@field events Event[]
----@field title 'CPU'|'THREAD'
----@field rows fun(self: Counts): integer current number of rows
----@field id fun(self: Counts, row: integer): integer number of the CPU or thread, ascending
----@field get fun(self: Counts, row: integer, event: integer): number?, number?
----@field take fun(self: Counts, ev: any): number?, number?
+---@field events Event[] what is counted
+---@field title 'CPU'|'THREAD' what a row is
 local Counts = {}
 Counts.__index = Counts
 
@@ -28,6 +38,8 @@ local function flatten(set, list, found)
   for _, one in ipairs(type(list) == 'table' and not list.class and list or { list }) do
     if type(one) == 'string' then
       flatten(set, set:select(one, 0), found)
+    elseif type(one) ~= 'table' then
+      error(('session.count takes events, not a %s'):format(type(one)))
     elseif one.class then
       found[#found + 1] = one
     else
@@ -60,7 +72,7 @@ end
 
 --- Sets up the rows of a recording, whose sample periods are added up here.
 local function recorded(self)
-  local sums, places, n = {}, {}, #self.events
+  local sums, places, n = {}, {}, #self._events
   self._sums = sums
   local function new_place(id)
     local at = 1
@@ -71,7 +83,7 @@ local function recorded(self)
     return places[id]
   end
   self.routes = {}
-  for i, event in ipairs(self.events) do
+  for i, event in ipairs(self._events) do
     self.routes[i] = {
       class = event.class,
       view = event.view,
@@ -88,31 +100,31 @@ end
 
 ---@param instance Instance
 ---@param list Event[]|string[] or lists of them
----@param settings? { every?: integer, together?: boolean, by?: Event } every: ns between two reads, instead of -i;
---- together: hardware events are counted at the same times or not at all; by: an event with the sample part 'read'
---- whose samples contain the counts, for take()
+---@param settings? CountSettings
 ---@return Counts
 function counts.new(instance, list, settings)
   settings = settings or {}
-  local run = instance.run
+  local run, by = instance.run, settings.by and public_event.one(settings.by, 'session.count: by')
+  local events = flatten(instance.set, public_event.real(list), {})
   local self = setmetatable({
-    events = flatten(instance.set, list, {}),
+    events = public_event.of(events),
+    _events = events,
     title = run.per_thread and 'THREAD' or 'CPU',
     _run = run,
     _session = run.session,
     _out = ffi.new 'struct counts',
     _ids = {},
   }, Counts)
-  self._delta = ffi.new('int64_t[?]', #self.events + 1) -- of take(); condition() needs it even without take()
-  if settings.by then settings.by.is_clock = true end
+  self._delta = ffi.new('int64_t[?]', #events + 1) -- of take(); condition() needs it even without take()
+  if by then by.is_clock = true end
   if instance.parent then return self end -- events of a source are sampled, not counted
   run:count(self, settings.every)
-  group(self.events, settings.together or settings.by)
-  if settings.by then
+  group(events, settings.together or by)
+  if by then
     if run.is_recorded or run.per_thread then
       failure.usage('%s: can only count on the CPUs of this machine, not in threads or recordings', instance.name)
     end
-    settings.by.request.reads = C.READS_COUNTED
+    by.request.reads = C.READS_COUNTED
     self._last, self._size = {}, ffi.new 'uint32_t[1]'
   end
   if run.is_recorded then recorded(self) end
@@ -120,28 +132,46 @@ function counts.new(instance, list, settings)
 end
 
 --- Updates the counts to those since the last call. Called by the driver.
+---@package
 function Counts:read()
+  check.self(self, Counts, 'counts:read')
+  if not self._run.is_open then return end
   if not self._sums then
     C.session_read_counts(self._session, self._out)
     return
   end
   self._values = self._values or {}
   for id, sums in pairs(self._sums) do
-    local values = self._values[id] or ffi.new('double[?]', #self.events)
+    local values = self._values[id] or ffi.new('double[?]', #self._events)
     ffi.copy(values, sums, ffi.sizeof(sums))
     ffi.fill(sums, ffi.sizeof(sums))
     self._values[id] = values
   end
 end
 
---- Takes the counts from a sample of `by`.
----@param ev any
+local function check_event(self, event, name)
+  if not self._events[event] then
+    error(('%s takes the number of an event, from 1 to %d, not %s'):format(name, #self._events, check.shown(event)), 3)
+  end
+end
+
+local function check_row(self, row, name)
+  if type(row) ~= 'number' or not (row >= 1 and row <= self:rows() and row == math.floor(row)) then
+    error(('%s takes the number of a row, from 1 to %d, not %s'):format(name, self:rows(), check.shown(row)), 3)
+  end
+end
+
+--- Takes the counts from a sample of `by`, in its handler.
+---@param ev Ev
 ---@return number? total count of `by` itself on this CPU; nil: the sample has no counts
 ---@return number? delta its count since its last sample
 function Counts:take(ev)
-  local words = C.session_sample_part(self._session, ffi.cast('struct event *', ev), C.PERF_SAMPLE_READ, self._size)
-  if words == nil or words[0] ~= #self.events + 1 then return nil end
-  local cpu, n, delta = ev._cpu, #self.events, self._delta
+  check.self(self, Counts, 'counts:take')
+  local e = views.event(ev, 'counts:take')
+  if not self._size then error('counts:take is for session.count(events, { by = event })', 2) end
+  local words = C.session_sample_part(self._session, e, C.PERF_SAMPLE_READ, self._size)
+  local cpu, n, delta = e.cpu, #self._events, self._delta
+  if words == nil or words[0] ~= n + 1 then return nil end
   local last = self._last[cpu]
   if not last then
     last = ffi.new('uint64_t[?]', n + 1)
@@ -158,13 +188,19 @@ end
 --- Returns the count of an event between the last two samples on the CPU of the last take().
 ---@param event integer
 ---@return number
-function Counts:delta(event) return tonumber(self._delta[event]) end
+function Counts:delta(event)
+  check.self(self, Counts, 'counts:delta')
+  check_event(self, event, 'counts:delta')
+  return tonumber(self._delta[event])
+end
 
 --- Whether the event is counted on this CPU.
 ---@param cpu integer
 ---@param event integer
 ---@return boolean
 function Counts:has(cpu, event)
+  check.self(self, Counts, 'counts:has')
+  check_event(self, event, 'counts:has')
   if self._out.nr_rows == 0 then self:read() end
   for row = 1, self:rows() do
     if self:id(row) == cpu then return self:get(row, event) ~= nil end
@@ -172,38 +208,50 @@ function Counts:has(cpu, event)
   return false
 end
 
---- Compiles a C expression over the counts of take(). Its variables are the events' names, and `period` for the
---- count of `by`.
+--- Compiles a C expression over the counts of take(). Its variables are the aliases of the events, and `period` for
+--- the count of `by`.
 ---@param text string
 ---@return fun(): boolean
 function Counts:condition(text)
+  check.self(self, Counts, 'counts:condition')
+  check.is(text, 'string', 'counts:condition takes a C expression')
   local names = { 'period' }
-  for i, event in ipairs(self.events) do names[i + 1] = event.alias end
+  for i, event in ipairs(self._events) do names[i + 1] = event.alias end
   return condition.compile(self._run.services, 'the counts', names, text, self._delta)
 end
 
+--- How many rows there are now.
+---@return integer
 function Counts:rows()
+  check.self(self, Counts, 'counts:rows')
   return self._sums and #self._ids or self._out.nr_rows
 end
 
+--- The number of the row's CPU or thread; rows are in their order.
+---@param row integer
+---@return integer
 function Counts:id(row)
+  check.self(self, Counts, 'counts:id')
+  check_row(self, row, 'counts:id')
   if self._sums then return self._ids[row] end
   return self._out.ids[row - 1]
 end
 
---- Returns the count of an event; nil if it is not counted on this CPU.
+--- Returns the count of an event since the last call of `interval`.
 ---@param row integer
 ---@param event integer
----@return number? value scaled up if the share is below 1
+---@return number? value scaled up if the share is below 1; nil: not counted on this CPU (cpus=)
 ---@return number? share share of the time in which it was counted; below 1 if there are too few hardware counters
 function Counts:get(row, event)
+  check.self(self, Counts, 'counts:get')
+  check_row(self, row, 'counts:get')
+  check_event(self, event, 'counts:get')
   if self._sums then
-    local values = self._values[self._ids[row]]
+    local values = self._values and self._values[self._ids[row]]
     return values and values[event - 1] or 0, 1
   end
   local out = self._out
-  if row > out.nr_rows then return nil end
-  local count = out.values[(row - 1) * out.nr_events + self.events[event].count_index]
+  local count = out.values[(row - 1) * out.nr_events + self._events[event].count_index]
   if count.share < 0 then return nil end
   return math.floor(count.value + 0.5), count.share
 end

@@ -1,16 +1,17 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Driver: runs one profiler. Sets up the run, pulls batches from the session, sends them through the passes, and
 --- ends the intervals and the run. All code that depends on the events is generated before the first one arrives.
-local bit = require 'bit'
-local ffi = require 'ffi'
 local attach = require 'bindings.select.attach'
+local bit = require 'bit'
 local bpf = require 'bindings.bpf.program'
 local dispatch = require 'bindings.view.dispatch'
 local dry_run = require 'bindings.run.dry_run'
 local event_filter = require 'bindings.select.event_filter'
 local expr = require 'bindings.expr.compile'
 local failure = require 'bindings.base.failure'
+local ffi = require 'ffi'
 local instance = require 'bindings.run.instance'
+local memory = require 'bindings.run.memory'
 local output = require 'bindings.print.output'
 local passes = require 'bindings.run.passes'
 local perfeval = require 'bindings.run.perfeval'
@@ -22,6 +23,7 @@ local stack_report = require 'bindings.run.stack_report'
 local status_report = require 'bindings.run.status_report'
 local target_filter = require 'bindings.run.target_filter'
 local usage = require 'bindings.run.usage'
+local values = require 'bindings.options.values'
 local views = require 'bindings.view.views'
 
 local C = ffi.C
@@ -109,7 +111,7 @@ end
 ---@param run Run
 ---@return Pass? pass
 local function limit(run)
-  local left = not run.counts and run.opt.exit_n or nil
+  local left = not (run.counts or run.own_exit_n) and run.opt.exit_n or nil
   return left and function(list, n)
     local samples
     n, samples = dispatch.limit(list, n, left)
@@ -242,7 +244,7 @@ end
 local function run_without_events(script, opt)
   local out, message = output.new { file = opt.output, format = opt.format }
   if not out then failure.raise('%s', message) end
-  local ok, problem, refusal = xpcall(script.profiler.start, failure.traceback, opt, out)
+  local ok, problem, refusal = xpcall(script.profiler.start, failure.traceback, values.new(opt, script.spec), out)
   flush(out)
   if not ok then error(problem, 0) end
   if problem == nil and refusal then failure.usage('%s: %s', script.name, tostring(refusal)) end
@@ -259,6 +261,7 @@ local function start_profiler(run, script)
   local handlers, refusal = profiler:start()
   if handlers == nil and refusal then failure.usage('%s: %s', script.name, tostring(refusal)) end
   local checked = profiler:check(handlers)
+  run.own_exit_n = profiler.wants.own_exit_n
   if #run.events.list == 0 and #run.programs == 0 then
     failure.usage('%s: no events; select some with -e, such as -e sched:sched_switch', script.name)
   end
@@ -279,7 +282,7 @@ local function start_session(run, checked, begin_target)
   C.session_set_duration(run.session, run.opt.duration or 0)
   run.events:open(run:own_pid())
   check(C.session_start(run.session, target, err), err)
-  run.anchors = anchors
+  run.is_open, run.anchors = true, anchors
   local threads = C.session_threads(run.session, n)
   for i = 1, n[0] do tids[i] = threads[i - 1] end
   if checked.life.targets then checked.life.targets(tids) end
@@ -306,9 +309,8 @@ local function run_with_events(session, script, opt, words, found)
   opt.mmap_pages = opt.mmap_pages or (type(opt.call_graph) == 'number' and DUMP_PAGES or DEFAULT_PAGES)
   opt.watermark = opt.watermark or DEFAULT_WATERMARK
   local run = runs.new(session, script, opt, words, found)
-  local lines = printer.new(run)
   local out = run.out
-  out.print_event = function(_, ev, bare, prefix, part) lines:print(ev, bare, prefix, part) end
+  out:print_events_with(printer.new(run))
 
   local checked = start_profiler(run, script)
   local all, watches = passes.new(), perfeval.new(run)
@@ -334,7 +336,10 @@ local function run_with_events(session, script, opt, words, found)
     pollers = pollers(run, checked) }, Loop)
 
   jit.on()
+  C.watchdog_begin(not opt.input and opt.duration or 0)
   local ok, problem = xpcall(loop.go, failure.traceback, loop)
+  C.watchdog_end()
+  if not ok then problem = memory.explain(problem, script.path) end
   C.session_stop(session)
   local finished, finish_problem = xpcall(loop.finish, failure.traceback, loop)
   out:flush()
@@ -354,7 +359,9 @@ end
 function driver.run(script, opt, words, found)
   if script.profiler.events == false then return run_without_events(script, opt) end
   attach.check(script.name, opt, words, script.profiler.options)
-  return sessions.with(opt.input, run_with_events, script, opt, words, found)
+  local ok, result = xpcall(sessions.with, failure.traceback, opt.input, run_with_events, script, opt, words, found)
+  if not ok then error(memory.explain(result, script.path), 0) end
+  return result
 end
 
 return driver

@@ -1,25 +1,17 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Instance: one profiler within a run, with its options, its events and the result of its start(). A run has one
 --- instance whose handlers are called, and one for each profiler that is a source of its events.
-local ffi = require 'ffi'
 local attach = require 'bindings.select.attach'
-local bpf = require 'bindings.bpf.program'
-local caches = require 'bindings.run.caches'
 local catalog = require 'bindings.select.catalog'
-local condition = require 'bindings.select.condition'
 local contract = require 'bindings.options.contract'
-local counts = require 'bindings.run.counts'
 local failure = require 'bindings.base.failure'
-local output = require 'bindings.print.output'
-local prev_state = require 'bindings.expr.prev_state'
-local recorded = require 'bindings.select.recorded'
+local public_event = require 'bindings.view.public_event'
 local sample_filter = require 'bindings.bpf.sample_filter'
 local sampling = require 'bindings.view.sampling'
-local sys = require 'bindings.base.sys'
+local session_api = require 'bindings.run.session_api'
 local task_filter = require 'bindings.bpf.task_filter'
+local values = require 'bindings.options.values'
 local views = require 'bindings.view.views'
-
-local C = ffi.C
 
 ---@class Instance
 ---@field run table a Run, or the explainer's stand-in: session, services, events, out, words
@@ -28,6 +20,8 @@ local C = ffi.C
 ---@field opt table its own options
 ---@field set table its set of events, see bindings/select/events.lua
 ---@field parent? Instance the profiler that uses it as a source
+---@field wants SessionWants
+---@field settled? boolean start() has returned, so that wants are final
 ---@field describe? fun(ev: any): string describes one of its events for printing
 ---@field left? integer number of events after which a source ends
 local Instance = {}
@@ -41,7 +35,9 @@ local instance = {}
 ---@param parent? Instance
 ---@return Instance
 function instance.new(run, script, opt, parent)
-  local self = setmetatable({ run = run, name = script.name, script = script, opt = opt, parent = parent }, Instance)
+  local self = setmetatable({
+    run = run, name = script.name, script = script, opt = opt, parent = parent, wants = {},
+  }, Instance)
   self.set = run.events:of(script, self)
   return self
 end
@@ -70,7 +66,7 @@ function Instance:open_event_options()
       if option.name == 'event' and #groups == 0 and self.run.is_recorded and not self.parent then
         groups[1] = self.set:add_recorded()
       end
-      opt[option.name] = groups
+      opt[option.name] = public_event.of(groups)
     end
   end
 end
@@ -82,68 +78,10 @@ function Instance:common_filter()
   return not (own and own.filter and own.filter.own) and self.opt.filter or nil
 end
 
---- Returns the time now, in ns since the session's base, on the clock of live events.
-local function time_now(run)
-  local clock = ffi.new 'struct session_clock'
-  C.session_read_clock(run.session, clock)
-  return sys.now(clock.base)
-end
-
---- Returns a function that evaluates a C expression of one unsigned number with this name.
-local function condition_of(run, name, text)
-  local value = ffi.new 'uint64_t[1]'
-  local is_true = condition.compile(run.services, 'the event', { name }, text, value)
-  return function(number)
-    value[0] = number
-    return is_true()
-  end
-end
-
 --- Calls the profiler's start().
 ---@return any handlers, any refusal
 function Instance:start()
-  local run, set, opt = self.run, self.set, self.opt
-  return self.script.profiler.start(opt, run.out, {
-    per_thread = attach.per_thread(run.opt, run.workload, run.everywhere),
-    named_threads = attach.names_threads(run.opt, run.workload),
-    inherits = attach.inherits(run.opt, run.workload),
-    task_name = function(tid) return output.safe(run.services.task_name(tid, math.huge)) end,
-    expression = run.services.expression,
-    only_threads = function() self.only_threads = true end,
-    bpf = function(params) return bpf.load(self, params) end,
-    stack = run.services.stack,
-    stack_text = run.services.frames.text,
-    view = function(event) return views.caster(event.view) end,
-    syscall_name = run.services.expression_env.syscall_name,
-    preempted_state = prev_state.preempted,
-    is_source = self.parent ~= nil,
-    condition = function(name, text) return condition_of(run, name, text) end,
-    now = function() return time_now(run) end,
-    time_base = function()
-      local clock = ffi.new 'struct session_clock'
-      C.session_read_clock(run.session, clock)
-      return clock.base
-    end,
-    event = function(params) return set:request(params) end,
-    supports = function(name) return set.catalog:supports(name) end,
-    recorded = function() return opt.input and recorded.perf_event_names(set.catalog.recorded) or nil end,
-    cache_sharers = function(level) return caches.sharers(run, level) end,
-    registers = function(ev, part) return sampling.registers(run.session, ev, part) end,
-    frames = run.services.frames.list,
-    frame_names = run.services.frames.names,
-    stack_lines = run.services.frames.lines,
-    forget_stacks = run.services.frames.forget,
-    address = run.services.address,
-    count = function(list, settings) return counts.new(self, list, settings) end,
-    own_count = function(event) -- of a live event on CPUs: its count on the CPU of `ev`, including `ev`
-      event.request.reads = C.READS_ITSELF
-      return function(ev) return tonumber(C.session_own_count(run.session, ffi.cast('struct event *', ev))) end
-    end,
-    stop = function() run:stop() end,
-    number = run.services.number,
-    key_printer = run.services.key_printer,
-    shelf = run.services.shelf,
-  })
+  return self.script.profiler.start(values.new(self.opt, self.script.spec), self.run.out, session_api.new(self))
 end
 
 --- Checks that each field that a handler reads exists in at least one of its events.
@@ -182,11 +120,13 @@ function Instance:check(handlers)
   })
   if not checked then failure.raise('%s', message) end
   for _, entry in ipairs(checked.events) do
-    entry.found = entry.event and { entry.event } or set:select(entry.selector, 0)
+    entry.found = entry.event and { public_event.one(entry.event, 'the key of a handler') }
+      or set:select(entry.selector, 0)
   end
   check_fields(checked.events)
   self.describe = checked.life.describe
   if self.describe then check_fields { { handler = self.describe, found = self:events() } } end
+  self.settled = true
   return checked
 end
 
@@ -195,9 +135,9 @@ function Instance:mark_events()
   local list = self:events()
   attach.restrict(self.name, self.opt, list)
   sampling.check_options(self.name, self.opt, list)
-  attach.stacks(self.name, self.opt, list)
+  attach.stacks(self.name, self.opt, list, self.wants.stacks)
   sample_filter.apply(self.name, self.opt, list, self.script.profiler.options)
-  if not self.only_threads then return end
+  if not self.wants.only_threads then return end
   local run = self.run
   local marks, anchor = task_filter.apply(run, list, attach.inherits(run.opt, run.workload))
   if marks then run:mark_threads(marks, anchor) end

@@ -29,6 +29,8 @@ local runs = {}
 ---@field interval number ns; 0: no intervals
 ---@field counts? Counts events that are only counted
 ---@field marks? ffi.cdata* uint8_t *: target threads by tid, read by a BPF program
+---@field is_open boolean the session has started
+---@field own_exit_n? boolean the script itself ends the run after -N events
 ---@field ended boolean the loop must end after this batch
 ---@field report_time? number ns: time of the reports printed now
 local Run = {}
@@ -70,6 +72,7 @@ function runs.new(session, script, opt, words, found)
     per_thread = attach.per_thread(opt, words),
     programs = {},
     interval = opt.interval or 0,
+    is_open = false,
     ended = false,
   }, Run)
   local out, message = output.new {
@@ -81,7 +84,8 @@ function runs.new(session, script, opt, words, found)
   if opt.quiet then out.warn = function() end end
   run.out = out
   run.loss = loss.new(run.name, opt, out)
-  run.services = services.new(session, out, opt.srcline)
+  local function event_of(class) return run.events.list[class - C.EVENT_FIRST + 1] end
+  run.services = services.new(session, out, event_of, opt.srcline)
   local inherits = not run.everywhere and attach.inherits(opt, words)
   run.events = events.new(session, run.services, script, opt, inherits)
   run.events.sources = sources.new(found)

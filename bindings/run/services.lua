@@ -1,53 +1,48 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Services: the session's functions for the parts of a run: task names, kernel symbols, stacks, C expressions,
 --- copies of events.
-local ffi = require 'ffi'
 local events = require 'bindings.select.events'
 local expr = require 'bindings.expr.compile'
 local failure = require 'bindings.base.failure'
+local ffi = require 'ffi'
 local frames = require 'bindings.print.frames'
+local intern = require 'bindings.base.intern'
 local libc = require 'bindings.base.libc'
 local names = require 'bindings.base.number_names'
-local native = require 'bindings.base.native'
 local nearest = require 'bindings.base.nearest'
 local srcline = require 'bindings.print.srcline'
 local text = require 'bindings.base.text'
+local views = require 'bindings.view.views'
 
 local C = ffi.C
 local services = {}
 
 local MAX_STRING_KEYS = 65536 -- distinct strings as keys; further ones share one key
 
---- A C expression over an event's fields, for scripts.
+--- A compiled C expression.
 ---@class Expression
 ---@field text string
----@field type string i32, u32, i64, u64 or string
+---@field type string 'i32', 'u32', 'i64', 'u64' or 'string'
 ---@field fields string[] fields that it reads, sorted
 ---@field source string the generated Lua code
----@field value fun(ev: ffi.cdata*): any a number; int64_t or uint64_t for 64-bit types; a string; nil
-
---- Copies of events by number. The numbers are not checked.
----@class Shelf
----@field put fun(i: integer, ev: ffi.cdata*) replaces the event that was there
----@field get fun(i: integer): ffi.cdata*? struct event *, for out:print_event()
----@field drop fun(i: integer)
+---@field value fun(ev: Ev): number|integer64|string|nil its value, an integer64 for 64-bit types; nil after a division
+--- by zero, or if it reads beyond the record
 
 ---@class Services
 ---@field task_name fun(tid: integer, time: number): string not escaped
 ---@field symbol fun(address: integer|ffi.cdata*, with_offset?: boolean): string?
 ---@field kernel_string fun(address: ffi.cdata*): string?
----@field strings native.Keys of string keys
+---@field strings Keys of string keys
 ---@field expression_env table<string, function> functions that C expressions can call
 ---@field expression fun(event: Event, text: string, allow_system?: boolean): Expression
 ---@field number fun(event: Event, text: string, what?: string): fun(ev: ffi.cdata*): number? the value of an
 --- expression as a Lua number, rounded beyond 2^53; what: its name in messages
 ---@field key_printer fun(event: Event): (fun(key: number|ffi.cdata*): string)?
----@field stack fun(ev: ffi.cdata*): integer id of the event's stack; -1 if no stacks are recorded
----@field part fun(ev: ffi.cdata*, bit: integer): ffi.cdata* a part of the sample that is one number
----@field address fun(ev: ffi.cdata*, address: ffi.cdata*|number): Frame? symbolizes an address of the event's process
+---@field stack fun(e: ffi.cdata*): integer id of the event's stack; -1 if it was recorded without one
+---@field part fun(e: ffi.cdata*, bit: integer): ffi.cdata* a part of the sample that is one number
 ---@field frames Frames
 ---@field keep fun(ev: ffi.cdata*): ffi.cdata* a copy of the event that lasts as long as it is referenced
----@field shelf fun(n: integer): Shelf
+---@field any ffi.ctype* type of the events of several classes that scripts get
 ---@field warn fun(line: string)
 
 --- Returns the formats of the session's source.
@@ -98,10 +93,13 @@ end
 
 --- Returns a compiled expression as a function of an event.
 local function evaluator(self, event, compiled)
-  local evaluate, payload = expr.load(compiled, self.expression_env), event.view.payload
+  local evaluate, view = expr.load(compiled, self.expression_env), event.view
+  local payload, size, type, cast, istype = view.payload, view.size, view.type, ffi.cast, ffi.istype
   return function(ev)
-    local e = ffi.cast('struct event *', ev)
-    return evaluate(e, ffi.cast(payload, e.raw), e.raw, e.raw_size)
+    -- The first is what it is nearly always, and costs compiled code nothing.
+    local e = istype(type, ev) and cast('struct event *', ev) or views.event(ev, 'an expression')
+    if e.raw_size < size then error(('the expression is of %s, which this event is not'):format(event.name), 2) end
+    return evaluate(e, cast(payload, e.raw), e.raw, e.raw_size)
   end
 end
 
@@ -147,7 +145,7 @@ end
 local function keeper()
   local timeline = ffi.gc(C.timeline_new(0), C.timeline_free)
   return function(ev)
-    local kept = C.timeline_keep(timeline, ffi.cast('struct event *', ev))
+    local kept = C.timeline_keep(timeline, views.event(ev, 'ev:keep'))
     if kept == nil then error('too many events are kept', 2) end
     return ffi.gc(ffi.cast(ffi.typeof(ev), kept), function(e)
       C.timeline_release(timeline, ffi.cast('struct event *', e))
@@ -155,31 +153,20 @@ local function keeper()
   end
 end
 
---- Keeps copies of up to n events, numbered from 0.
-local function shelf(n)
-  local timeline = ffi.gc(C.timeline_new(0), C.timeline_free)
-  local memory = ffi.gc(libc.calloc(n, ffi.sizeof 'struct event *'), libc.free)
-  local list = ffi.cast('struct event **', memory)
-  local function drop(i)
-    if list[i] ~= nil then C.timeline_release(timeline, list[i]) end
-    list[i] = nil
-  end
-  return {
-    put = function(i, ev)
-      drop(i)
-      list[i] = C.timeline_keep(timeline, ffi.cast('struct event *', ev))
-    end,
-    get = function(i) return list[i] ~= nil and list[i] or nil end,
-    drop = drop,
-    anchor = memory,
-  }
+--- Returns the view of the events of a class.
+local function view_of(self, event_of, class)
+  local event = event_of(class)
+  if event then return event.view end
+  local name = class == C.EVENT_FILTERED and 'that is gone' or class == C.EVENT_EXIT and 'exit' or 'of a task'
+  return views.new(name, {}, self)
 end
 
 ---@param session ffi.cdata* struct session *
 ---@param out Output
+---@param event_of fun(class: integer): Event? the run's event of a class
 ---@param with_srcline? boolean frames get source lines
 ---@return Services
-function services.new(session, out, with_srcline)
+function services.new(session, out, event_of, with_srcline)
   local add_frame = with_srcline and srcline.adder(session) or nil
   local tasks, part_size = C.session_tasks(session), ffi.new 'uint32_t[1]'
   local all_frames = frames.new(session, add_frame)
@@ -187,24 +174,20 @@ function services.new(session, out, with_srcline)
     task_name = function(tid, time) return ffi.string(C.tasks_name(tasks, tid, time)) end,
     symbol = function(address, with_offset) return symbol(session, address, with_offset) end,
     kernel_string = function(address) return kernel_string(session, address) end,
-    strings = native.keys(1, MAX_STRING_KEYS),
-    stack = function(ev)
-      if C.session_stacks(session) == nil then return -1 end
-      return C.session_stack(session, ffi.cast('struct event *', ev))
+    strings = intern.new(1, MAX_STRING_KEYS),
+    stack = function(e)
+      if e.chain == nil or C.session_stacks(session) == nil then return -1 end
+      return C.session_stack(session, e)
     end,
-    part = function(ev, bit)
-      local words = C.session_sample_part(session, ffi.cast('struct event *', ev), bit, part_size)
+    part = function(e, bit)
+      local words = C.session_sample_part(session, e, bit, part_size)
       return words ~= nil and words[0] or 0ULL
-    end,
-    address = function(ev, address)
-      if C.session_stacks(session) == nil then error('session.address needs resolve = true of an event', 2) end
-      return all_frames.list(C.session_address(session, ffi.cast('struct event *', ev), address))[1]
     end,
     frames = all_frames,
     keep = keeper(),
-    shelf = shelf,
     warn = function(line) out:warn(line) end,
   }
+  self.any = views.any(function(class) return view_of(self, event_of, class) end)
   self.expression_env = expression_env(session, out, self)
   self.expression = function(event, source, allow_system) return expression(self, event, source, allow_system) end
   self.key_printer = function(event) return key_printer(self, event) end

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- The attach options: what they exclude of each other, and struct session_target made of them.
-local ffi = require 'ffi'
 local failure = require 'bindings.base.failure'
+local ffi = require 'ffi'
 local processes = require 'bindings.select.processes'
 local sys = require 'bindings.base.sys'
 
@@ -101,7 +101,10 @@ end
 ---@param name string of the profiler
 ---@param opt table parsed options
 ---@param list Event[]
-function attach.stacks(name, opt, list)
+---@param wanted? boolean what the script says of all its events; nil: what -g says
+function attach.stacks(name, opt, list, wanted)
+  local all = opt.call_graph
+  if wanted ~= nil then all = wanted end
   local parts = (opt.kernel_callchain ~= false and C.STACK_KERNEL or 0)
     + (opt.user_callchain ~= false and C.STACK_USER or 0)
   if parts == 0 then
@@ -109,12 +112,12 @@ function attach.stacks(name, opt, list)
   end
   local sampled = #list == 0
   for _, event in ipairs(list) do sampled = sampled or event.request.counted == 0 end
-  if opt.call_graph and not sampled then
+  if all and not sampled then
     failure.usage('%s: -g records stacks of samples, and its events are only counted', name)
   end
   for _, event in ipairs(list) do
     local most = event.attrs['max-stack']
-    if opt.call_graph or event.attrs.stack or event.params.stack or most then
+    if all or event.attrs.stack or event.params.stack or most then
       local dump = opt.user_callchain ~= false and type(opt.call_graph) == 'number' and opt.call_graph or 0
       event.request.callchain = parts
       event.request.attr.sample_max_stack = type(most) == 'number' and most or 0

@@ -17,7 +17,7 @@ local catalog = {}
 
 ---@class CatalogEntry
 ---@field name string as -e takes it
----@field kind string
+---@field kind string 'software event', 'event of a PMU', 'probe'...
 
 ---@class Catalog
 ---@field recorded? RecordedEvent[] nil: the events are those of this machine
@@ -138,7 +138,7 @@ function catalog.can_sample(event)
   return is_there(C.support_open(event.type, event.config, 0))
 end
 
---- perf's own events that this machine can sample: software and hardware ones, then those of PMUs.
+--- The events of perf's own that this machine can sample: software and hardware events, then those that PMUs name.
 ---@return CatalogEntry[]
 function Catalog:perf_events()
   local list = {}

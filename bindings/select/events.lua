@@ -355,7 +355,7 @@ end
 function events:request(params)
   sampling.check(params)
   local one = self.is_recording and self.catalog:find_recorded(params[1])
-  if one then return self:add(one.name, one, nil, 0, params) end
+  if one and one.type ~= TRACEPOINT then return self:add(one.name, one, nil, 0, params) end
   local found = self:select(params[1], 0, params)
   if #found ~= 1 then failure.raise("session.event: '%s' is not one event", params[1]) end
   return found[1]

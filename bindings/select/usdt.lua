@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- USDT probes of ELF files, and the file that a word for a program or library means.
+--- USDT probes of ELF files, and the files that names of programs and libraries stand for.
 local ffi = require 'ffi'
+local check = require 'bindings.base.check'
 local failure = require 'bindings.base.failure'
 local libc = require 'bindings.base.libc'
 local nearest = require 'bindings.base.nearest'
@@ -10,33 +11,36 @@ local usdt = {}
 
 local PATH_SIZE, FETCH_SIZE = 4096, 512
 
---- One place of a USDT probe.
+--- A place of a USDT probe.
 ---@class Site
 ---@field path string
 ---@field provider string
 ---@field name string
----@field args string as the note has them
+---@field args string as the note in the file has them
 ---@field addr number as the note has it, like base and semaphore
 ---@field base number
 ---@field semaphore number 0: none
----@field offset number in the file, like semaphore_offset
+---@field offset number within the file, like semaphore_offset
 ---@field semaphore_offset number
 
---- The path of the file that `word` means: see runtime/probes/binary.h.
+--- The path of a program or library: 'libc.so.6', 'python3', 'pid:12'. It fails where there is none.
 ---@param word string
 ---@return string
 function usdt.find_binary(word)
+  check.is(word, 'string', 'usdt.find_binary takes the name of a file')
   local err, path = ffi.new 'struct error', ffi.new('char[?]', PATH_SIZE)
   if C.binary_find(word, path, PATH_SIZE, err) < 0 then failure.raise('%s', ffi.string(err.text)) end
   return ffi.string(path)
 end
 
+local notes = setmetatable({}, { __mode = 'k' }) -- by Site: the file that it is of, and its number there
 local SITE_NUMBERS = { 'addr', 'base', 'semaphore', 'offset', 'semaphore_offset' }
 
---- All places of all probes in a file, in the file's order.
+--- The places of all probes in a file, in the order of the file.
 ---@param path string
 ---@return Site[]
 function usdt.sites(path)
+  check.is(path, 'string', 'usdt.sites takes the path of a file')
   local err = ffi.new 'struct error'
   local file = C.usdt_open(path, err)
   if file == nil then failure.raise('%s', ffi.string(err.text)) end
@@ -45,8 +49,6 @@ function usdt.sites(path)
   for i = 0, C.usdt_count(file) - 1 do
     local p = C.usdt_probe(file, i)
     local site = {
-      file = file,
-      index = i,
       path = path,
       provider = ffi.string(p.provider),
       name = ffi.string(p.name),
@@ -55,17 +57,20 @@ function usdt.sites(path)
     for _, number in ipairs(SITE_NUMBERS) do
       site[number] = tonumber(p[number])
     end
-    sites[i + 1] = site
+    sites[i + 1], notes[site] = site, { file = file, index = i }
   end
   return sites
 end
 
---- What fetches the arguments of a place, as the kernel's uprobe_events has it.
+--- What fetches the arguments of a place, in the syntax of uprobe_events.
 ---@param site Site
----@param formats string words separated by blanks, the n-th for argument n: see usdt_fetch_arg()
+---@param formats string words separated by blanks, the n-th for argument n, in which %s stands for the operand:
+--- 'path=+0(%s):string flags=%s'
 ---@return string args
----@return string[] left_out what could not be translated, a line each
+---@return string[] left_out one line for each argument that could not be translated
 function usdt.fetch_args(site, formats)
+  local note = notes[site] or error('usdt.fetch_args takes what usdt.sites() gives', 2)
+  check.is(formats, 'string', 'usdt.fetch_args takes the formats of arguments')
   local err, out = ffi.new 'struct error', ffi.new('char[?]', FETCH_SIZE)
   local words, args, left_out = {}, {}, {}
   for word in formats:gmatch '%S+' do
@@ -73,7 +78,7 @@ function usdt.fetch_args(site, formats)
   end
   local n = 0
   while true do
-    local code = C.usdt_fetch_arg(site.file, site.index, n, words[n + 1], out, FETCH_SIZE, err)
+    local code = C.usdt_fetch_arg(note.file, note.index, n, words[n + 1], out, FETCH_SIZE, err)
     if code == -libc.ENOENT then break end
     if code == -libc.EINVAL then failure.usage('%s', ffi.string(err.text)) end
     local list = code == 0 and args or left_out
@@ -86,7 +91,7 @@ function usdt.fetch_args(site, formats)
   return table.concat(args, ' '), left_out
 end
 
---- The places that a name and an address select. It fails when there are none.
+--- The places with a name and an address. It fails where there are none.
 ---@param path string
 ---@param wanted { provider?: string, name?: string, addr?: number }
 ---@return Site[]
@@ -108,7 +113,7 @@ function usdt.select(path, wanted)
   return found
 end
 
---- The place as the kernel's uprobe_events has it.
+--- A place in the syntax of uprobe_events.
 ---@param site Site
 ---@return string
 function usdt.place(site)
@@ -116,10 +121,11 @@ function usdt.place(site)
   return ('%s:0x%x%s'):format(site.path, site.offset, semaphore)
 end
 
---- Gives the kernel a line for uprobe_events.
+--- Writes a line to uprobe_events.
 ---@param line string
----@return string? message what the kernel objects to
+---@return string? message why the kernel refuses it
 function usdt.write(line)
+  check.is(line, 'string', 'usdt.write takes a line')
   local err = ffi.new 'struct error'
   if C.probes_write(nil, C.PROBE_USER, line, err) < 0 then return ffi.string(err.text) end
 end

@@ -5,6 +5,7 @@
 local bit = require 'bit'
 local ffi = require 'ffi'
 local nearest = require 'bindings.base.nearest'
+local units = require 'bindings.base.units'
 
 local C = ffi.C
 local perf_events = {}
@@ -86,7 +87,7 @@ local LENGTHS = { ['1'] = 1, ['2'] = 2, ['4'] = 4, ['8'] = 8 }
 ---@return string? message
 function perf_events.breakpoint(name)
   local address, rest = name:match '^mem:(%w+)(.*)$'
-  local value = perf_events.number(address or '')
+  local value = units.unsigned(address or '')
   if not value then return nil, ("invalid address '%s'"):format(address or name:sub(5)) end
   local length, access = rest:match '^/(%w+)(.*)$'
   access = (access or rest):match '^:(%a+)$' or (access or rest) == '' and 'rw'
@@ -120,25 +121,9 @@ function perf_events.find(name)
   if name:find '^mem:' then return (perf_events.breakpoint(name)) end
   local raw = name:match '^r(%x+)$'
   if raw and #raw <= 16 then
-    return { name = name, kind = 'raw', type = TYPES.raw, config = perf_events.number('0x' .. raw), freq = FREQUENCY }
+    return { name = name, kind = 'raw', type = TYPES.raw, config = units.unsigned('0x' .. raw), freq = FREQUENCY }
   end
   return by_name[name]
-end
-
---- Parses an unsigned number of up to 64 bits, decimal or hexadecimal.
----@param text string
----@return ffi.cdata*? number nil if the text is not one
-function perf_events.number(text)
-  local digits, base = text:match '^0[xX](%x+)$', 16
-  if not digits then
-    digits, base = text:match '^%d+$', 10
-  end
-  if not digits or #digits > (base == 16 and 16 or 19) then return nil end
-  local value = 0ULL
-  for digit in digits:gmatch '.' do
-    value = value * base + tonumber(digit, 16)
-  end
-  return value
 end
 
 --- Stores a value in the bits that a format names ("config:0-7,32-35"), lowest bits first.
@@ -241,7 +226,7 @@ local function apply_term(event, pmu, name, text, depth)
     return
   end
   local format = pmu.read('format/' .. name)
-  local value = perf_events.number(text or '1')
+  local value = units.unsigned(text or '1')
   if text and (WORDS[name] or format) and not value then return ("invalid number '%s'"):format(text) end
   if WORDS[name] then
     if not text then return ("term '%s' needs a value"):format(name) end

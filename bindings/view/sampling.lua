@@ -2,8 +2,8 @@
 --- Sampling: how often events are sampled, what each sample contains, and what is excluded. Scripts set it
 --- with session.event, users with event attributes and with -F, --period and --exclude-*.
 local bit = require 'bit'
-local ffi = require 'ffi'
 local failure = require 'bindings.base.failure'
+local ffi = require 'ffi'
 local nearest = require 'bindings.base.nearest'
 local sys = require 'bindings.base.sys'
 
@@ -33,33 +33,40 @@ local PARAMETERS = {
 --- The parameter table of session.event.
 ---@class EventParameters
 ---@field [1] string the event, as -e takes it
----@field freq? number samples per second
----@field period? number sample every Nth event
----@field wakeup? number wake up after N samples instead of at the ring's watermark
----@field precise? number perf_event_attr.precise_ip
----@field sample? string[] keys of PARTS
+---@field freq? number samples per second; without freq and period, -F and --period decide
+---@field period? number sample every Nth event, or every N ns of a clock
+---@field exclude_user? boolean leave out user mode; the --exclude options of the user add to these
+---@field exclude_kernel? boolean leave out the kernel
+---@field exclude_host? boolean leave out the host of virtual machines
+---@field exclude_guest? boolean leave out guests
+---@field exclude_idle? boolean leave out the idle task
+---@field sample? string[] further parts of a sample: 'weight', 'data_src' and 'phys_addr', which are `ev._weight`
+--- and so on; 'regs_user' and 'regs_intr' for session.registers(); 'read' for session.count()
 ---@field stack? boolean record stacks, as -g does
----@field resolve? boolean prepare for calls of session.address
----@field exclude_idle? boolean this and the other exclude_* as in perf_event_attr
+---@field resolve? boolean session.address() will be called
+---@field wakeup? number deliver every N samples at once, instead of waiting until a ring fills up
+---@field precise? number perf_event_attr.precise_ip
+
+local function refuse(format, ...) error(select('#', ...) > 0 and format:format(...) or format) end
 
 --- Rejects invalid parameters of session.event.
 ---@param params EventParameters
 function sampling.check(params)
-  if type(params) ~= 'table' then failure.raise('session.event takes a table, not a %s', type(params)) end
-  if not params[1] then failure.raise "session.event: the event is missing: session.event { 'cpu-clock', ... }" end
+  if type(params) ~= 'table' then refuse('session.event takes a table, not a %s', type(params)) end
+  if not params[1] then refuse "session.event: the event is missing: session.event { 'cpu-clock', ... }" end
   for name, value in pairs(params) do
     local expected = PARAMETERS[name]
     if not expected then
-      failure.raise("session.event: unknown parameter '%s'%s", tostring(name),
+      refuse("session.event: unknown parameter '%s'%s", tostring(name),
         nearest.hint(tostring(name), nearest.keys(PARAMETERS)))
     elseif type(value) ~= expected then
-      failure.raise('session.event: %s is a %s, not a %s', tostring(name), type(value), expected)
+      refuse('session.event: %s is a %s, not a %s', tostring(name), type(value), expected)
     end
   end
-  if params.freq and params.period then failure.raise 'session.event: period and freq are mutually exclusive' end
+  if params.freq and params.period then refuse 'session.event: period and freq are mutually exclusive' end
   for _, part in ipairs(params.sample or {}) do
     if not PARTS[part] then
-      failure.raise("session.event: unknown sample '%s'%s", tostring(part),
+      refuse("session.event: unknown sample '%s'%s", tostring(part),
         nearest.hint(tostring(part), nearest.keys(PARTS)))
     end
   end
@@ -147,15 +154,16 @@ end
 
 --- Returns the registers of a sample whose event requested regs_user or regs_intr.
 ---@param session ffi.cdata*
----@param ev ffi.cdata*
+---@param e ffi.cdata* struct event *
 ---@param part? 'regs_user'|'regs_intr'
 ---@return { name: string, value: ffi.cdata* }[]? registers nil: the sample has none, as for kernel threads
-function sampling.registers(session, ev, part)
-  local e, flag, size = ffi.cast('struct event *', ev), PARTS[part or 'regs_user'], ffi.new 'uint32_t[1]'
+function sampling.registers(session, e, part)
+  local flag, size = PARTS[part or 'regs_user'], ffi.new 'uint32_t[1]'
   local words = C.session_sample_part(session, e, flag, size)
   if words == nil or words[0] == 0 then return nil end
   local list = {}
   for i, name in ipairs(register_names(C.session_sample_registers(session, e.class, flag))) do
+    if i >= size[0] then break end
     list[i] = { name = name, value = words[i] + 0ULL }
   end
   return list

@@ -1,17 +1,24 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Typed views: how scripts see an event. Each class gets a C type made from the fields of its format,
---- so that `ev.next_pid` compiles to one load. Members of the sample itself start with an underscore
+--- Typed views: how scripts see an event. For each event an `__index` function is made from the fields of its
+--- format, so that `ev.next_pid` compiles to one load. Members of the sample itself start with an underscore
 --- (`ev._time`), because payloads have fields such as `pid` and `comm` too.
 ---
---- The `__index` functions are generated as chains of comparisons with the field names. The name is a
---- constant in compiled code, so the chain folds away and only the load remains.
+--- The functions are generated as chains of comparisons with the field names. The name is a constant in compiled
+--- code, so the chain folds away and only the load remains.
+---
+--- A script may keep an event beyond its handler by mistake. Its struct then holds another event or, after the
+--- last one of a batch, none (session_next() sees to that). So a field is read only if the payload is as long as
+--- the fields of the view need.
 local bit = require 'bit'
 local ffi = require 'ffi'
 local libc = require 'bindings.base.libc'
 local sampling = require 'bindings.view.sampling'
 
 local C = ffi.C
+local band, cast, typeof = bit.band, ffi.cast, ffi.typeof
 local views = {}
+
+local KEPT, FILTERED = tonumber(C.EVENT_KEPT), tonumber(C.EVENT_FILTERED)
 
 local FIELD = {
   SIGNED = C.FIELD_SIGNED,
@@ -61,6 +68,26 @@ function views.fields(tp)
   return list, by_name
 end
 
+--- What a field is, in words.
+---@param field Field
+---@return string
+function views.kind(field)
+  local words = {}
+  if has(field, 'STRING') then
+    words[1] = has(field, 'DYNAMIC') and 'string of any length' or 'string'
+  elseif has(field, 'DYNAMIC') then
+    words[1] = ('array of any length, %d bytes each'):format(field.elem_size)
+  elseif has(field, 'ARRAY') then
+    words[1] = ('array of %d, %d bytes each'):format(field.count, field.elem_size)
+  elseif has(field, 'POINTER') then
+    words[1] = 'pointer'
+  else
+    words[1] = has(field, 'SIGNED') and 'signed' or 'unsigned'
+  end
+  if has(field, 'COMMON') then words[2] = 'common' end
+  return table.concat(words, ', ')
+end
+
 local INT = { [1] = 'int8_t', [2] = 'int16_t', [4] = 'int32_t', [8] = 'int64_t' }
 
 --- Returns the C type of one element, nil if it is not an integer.
@@ -85,36 +112,12 @@ local function u64(v)
 end
 local function identity(v) return v end
 
-local array_types = {}
-
---- Returns the name of the struct that holds a fixed-size array. Its indexing is checked: scripts must not
---- read arbitrary memory.
-local function array_type(field)
-  local element, count = int_type(field), field.count
-  local name = ('struct profscript_%s_%d'):format(element, count)
-  if not array_types[name] then
-    ffi.cdef(('%s { %s at[%d]; } __attribute__((packed));'):format(name, element, count))
-    local convert = field.elem_size == 8 and (has(field, 'SIGNED') and i64 or u64) or identity
-    ffi.metatype(name, {
-      __index = function(array, i)
-        if type(i) ~= 'number' or i < 0 or i >= count then
-          error(('index %s is out of range 0..%d'):format(tostring(i), count - 1), 2)
-        end
-        return convert(array.at[i])
-      end,
-      __len = function() return count end,
-    })
-    array_types[name] = true
-  end
-  return name
-end
-
 --- Returns the declaration of the field in the payload's struct.
 local function member(field)
   local name = field.name
   if has(field, 'DYNAMIC') then return 'uint32_t ' .. name end
   if has(field, 'STRING') then return ('char %s[%d]'):format(name, field.size) end
-  if is_array(field) then return ('%s %s'):format(array_type(field), name) end
+  if is_array(field) then return ('%s %s[%d]'):format(int_type(field), name, field.count) end
   if not has(field, 'ARRAY') and int_type(field) then return ('%s %s'):format(int_type(field), name) end
   return ('uint8_t %s[%d]'):format(name, field.size)
 end
@@ -153,36 +156,75 @@ local function dynamic(word, base, raw_size)
 end
 
 local function dynamic_string(e, word, base)
-  local offset, length = dynamic(word, base, e._raw_size)
-  return bounded_string(e._raw + offset, length)
+  local offset, length = dynamic(word, base, e.raw_size)
+  return bounded_string(e.raw + offset, length)
 end
 
 local function dynamic_bytes(e, word, base)
-  local offset, length = dynamic(word, base, e._raw_size)
-  return ffi.string(e._raw + offset, length)
+  local offset, length = dynamic(word, base, e.raw_size)
+  return ffi.string(e.raw + offset, length)
 end
+
+local event_pointer = ffi.typeof 'struct event *'
+
+--- The error of who reads an event that is over: what its batch pointed to may be another event, or nothing.
+local function gone() error('the event is gone: it lasts as long as its handler; ev:keep() gives one that stays', 2) end
+
+local address = ffi.typeof 'uintptr_t'
+local array_types = {} -- by element type, count, offset and size
+local owners = setmetatable({}, { __mode = 'k' }) -- of arrays of kept events, which last as long
+
+--- Type of what a script gets of an array, which holds the event's address: `size` are the bytes of payload that
+--- the event must have.
+local function array_type(field, size)
+  local key = ('%s %d %d %d'):format(int_type(field), field.count, field.offset, size)
+  if array_types[key] then return array_types[key] end
+  local offset, count = field.offset, field.count
+  local convert = field.elem_size == 8 and (has(field, 'SIGNED') and i64 or u64) or identity
+  local elements = ffi.typeof(('const %s *'):format(int_type(field)))
+  array_types[key] = ffi.metatype('struct { const uintptr_t _event; }', {
+    __index = function(array, i)
+      if type(i) ~= 'number' or not (i >= 0 and i < count) then
+        error(('index %s is out of range 0..%d'):format(tostring(i), count - 1), 2)
+      end
+      local e = cast(event_pointer, array._event)
+      if e.raw_size < size then return gone() end
+      return convert(cast(elements, e.raw + offset)[i])
+    end,
+    __newindex = function() error('the arrays of events cannot be changed', 2) end,
+    __len = function() return count end,
+  })
+  return array_types[key]
+end
+
+--- The array of an event; a copy of an event lives as long as its arrays do.
+local function array_of(array, ev, e)
+  local found = array(cast(address, e))
+  if band(e.flags, KEPT) ~= 0 then owners[found] = ev end
+  return found
+end
+
+local pointer_types = {}
 
 --- Returns the C type to read a field with.
 local function load_type(field)
   if has(field, 'DYNAMIC') then return 'uint32_t' end
-  if is_array(field) then return array_type(field) end
   if has(field, 'STRING') or has(field, 'ARRAY') then return 'char' end
   return int_type(field) or 'char'
 end
-
-local pointer_types = {}
 
 --- Returns a Lua expression that loads the field. It uses the offset instead of a struct with all fields:
 --- LuaJIT is limited to 65536 C types, and a session can have thousands of events.
 local function load_code(field)
   local name = load_type(field)
   pointer_types[name] = pointer_types[name] or ffi.typeof(('const %s *'):format(name))
-  local pointer = ("cast(pointer['%s'], e._raw + %d)"):format(name, field.offset)
+  local pointer = ("cast(pointer['%s'], e.raw + %d)"):format(name, field.offset)
   return name == 'char' and pointer or pointer .. '[0]'
 end
 
 --- Returns a Lua expression for the value of the field of event e.
 local function reader(field)
+  if is_array(field) then return ("array_of(arrays['%s'], ev, e)"):format(field.name) end
   local load = load_code(field)
   if has(field, 'DYNAMIC') then
     local base = has(field, 'RELATIVE') and field.offset + field.size or 0
@@ -190,8 +232,6 @@ local function reader(field)
     return ('%s(e, %s, %d)'):format(read, load, base)
   elseif has(field, 'STRING') then
     return ('bounded_string(%s, %d)'):format(load, field.size)
-  elseif is_array(field) then
-    return load
   elseif has(field, 'ARRAY') or not int_type(field) then
     return ('ffi_string(%s, %d)'):format(load, field.size)
   elseif field.elem_size == 8 then
@@ -200,69 +240,130 @@ local function reader(field)
   return load
 end
 
--- struct event with an underscore before each member's name, from the text of the header that declares it.
-ffi.cdef 'extern const char ffi_headers[];'
-local members = ffi.string(C.ffi_headers):match '\nstruct event {\n(.-)\n};':gsub('/%*.-%*/', '')
-ffi.cdef(('struct profscript_event_words { %s };'):format(members:gsub('([%w_]+)([,;])', '_%1%2')))
-assert(ffi.sizeof 'struct profscript_event_words' == ffi.sizeof 'struct event', 'struct event and its view differ')
+--- A sample or record, as a handler gets it. The fields of its format have the names that the format gives them
+--- (`ev.next_pid`); the sample's own words begin with an underscore. It is valid until the handler returns.
+---
+--- - Integers are numbers. A 64-bit one that is not exact as a number (beyond 2^53) is an integer64; `ev:u64
+---   'field'` always gives all 64 bits.
+--- - Text is a string. Arrays are indexed from 0: `ev.args[0]`, `#ev.args`.
+--- - A field whose name is a keyword of Lua is `ev['function']`.
+--- - A field that the event does not have is refused before the first event, with the nearest name.
+---@class Ev
+---@field _time number ns since the start of the run, or of the recording
+---@field _pid integer process; -1: unknown, as in events of a thread that has ended
+---@field _tid integer thread
+---@field _cpu integer -1: unknown
+---@field _comm string name of the thread at that time
+---@field _event string name of the event: 'sched:sched_switch'
+---@field _period number how many events, or ns of a clock, the sample stands for
+---@field _stack integer the same number for the same stack, for session.frames() and lib.stacks; -1: recorded
+--- without a stack
+---@field _key integer64 the key that lib.pairs has computed
+---@field _ip number of perf's own events: the instruction that was interrupted
+---@field _addr number of perf's own events: the address that the sample is about; 0: none
+---@field _weight number of an event that was asked for with sample = { 'weight' }; also _data_src and _phys_addr
+---@field _parent integer in the handler `fork`: the thread that has started the new one
+---@field u64 fun(self: Ev, field: string): integer64 all 64 bits of a field
+---@field keep fun(self: Ev): Ev a copy that lasts as long as the script refers to it
 
 ---@class View
----@field type ffi.ctype* pointer to the event
+---@field type ffi.ctype* of what scripts get
+---@field index fun(ev: ffi.cdata*, k: string): any reads a field
 ---@field payload ffi.ctype* pointer to a struct of the payload's fields
 ---@field size integer end of the last field: the payload has at least this many bytes
 ---@field names string[] all names that scripts can read
 
 local serial = 0
+local is_view = {} -- by the number of the type
+
+--- What a script gets of an event is a pointer to an opaque struct: it can neither be indexed by numbers nor
+--- moved nor written through, and all that is read goes through `index`.
+local function opaque(index)
+  serial = serial + 1
+  local name = 'struct profscript_event_' .. serial
+  ffi.cdef(name .. ';')
+  ffi.metatype(name, {
+    __index = index,
+    __newindex = function() error('events cannot be changed', 2) end,
+  })
+  local pointer = ffi.typeof(name .. ' *')
+  is_view[tonumber(pointer)] = true
+  return pointer
+end
+
+--- The event that a script has given. The error is at the line of who has called the caller.
+---@param ev any
+---@param what string that wants it: "out:print_event"
+---@return ffi.cdata* e struct event *
+function views.event(ev, what)
+  if type(ev) ~= 'cdata' or not is_view[tonumber(typeof(ev))] then
+    local kind = type(ev)
+    error(('%s takes an event, not %s'):format(what, kind == 'nil' and 'nil' or kind == 'cdata' and 'other C data'
+      or 'a ' .. kind), 3)
+  end
+  local e = cast(event_pointer, ev)
+  if e.class == FILTERED then
+    error(what .. ': the event is gone: it lasts as long as its handler; ev:keep() gives one that stays', 3)
+  end
+  return e
+end
 
 -- The upvalues of the generated functions. Compiled code treats them as constants.
-local UPVALUES = 'local cast, pointer, ffi_string, bounded_string, dynamic_string, dynamic_bytes, i64, u64,'
-  .. ' task_name, stack, part, keep, u64_of, unknown = ...\n'
+local UPVALUES = 'local cast, event, as_event, pointer, arrays, array_of, ffi_string, bounded_string, dynamic_string,'
+  .. ' dynamic_bytes, i64, u64, task_name, stack, part, keep, u64_of, gone, unknown = ...\n'
 
---- Returns the body of a function(e, k) that returns field k.
-local function index_source(name, list, parts)
-  local code = {}
-  for _, word in ipairs(parts) do
-    code[#code + 1] = ("  if k == '_%s' then return u64(part(e, %d)) end\n"):format(word, sampling.NUMBERS[word])
+--- Members of the sample that are read directly.
+local WORDS = {
+  { '_time', 'e.time' }, { '_pid', 'e.pid' }, { '_tid', 'e.tid' }, { '_cpu', 'e.cpu' },
+  { '_comm', 'task_name(e.tid, e.time)' }, { '_stack', 'stack(e)' }, { '_period', 'u64(e.period)' },
+  { '_key', 'i64(e.key)' }, { 'keep', 'keep' }, { 'u64', 'u64_of' },
+}
+
+--- Returns the body of a function(ev, k) that returns field k.
+local function index_source(view)
+  local code = { '  local e = cast(event, ev)\n' }
+  local function case(name, value, before)
+    code[#code + 1] = ("  if k == '%s' then %s return %s end\n"):format(name, before or '', value)
   end
-  for _, field in ipairs(list) do
-    code[#code + 1] = ("  if k == '%s' then return %s end\n"):format(field.name, reader(field))
-  end
-  code[#code + 1] = "  if k == '_comm' then return task_name(e._tid, e._time) end\n"
-  code[#code + 1] = "  if k == '_stack' then return stack(e) end\n"
-  code[#code + 1] = ("  if k == '_event' then return %q end\n"):format(name)
-  code[#code + 1] = "  if k == 'keep' then return keep end\n  if k == 'u64' then return u64_of end\n"
+  for _, word in ipairs(view.parts) do case('_' .. word, ('u64(part(e, %d))'):format(sampling.NUMBERS[word])) end
+  local check = ('if e.raw_size < %d then return gone() end'):format(view.size)
+  for _, field in ipairs(view.list) do case(field.name, reader(field), check) end
+  for _, word in ipairs(WORDS) do case(word[1], word[2]) end
+  case('_event', ('%q'):format(view.name))
   code[#code + 1] = '  return unknown(k)\n'
   return table.concat(code)
 end
 
---- Returns the body of a function(e, k) that returns all 64 bits of field k.
-local function u64_source(list)
-  local code = {}
-  for _, field in ipairs(list) do
+--- Returns the body of a function(ev, k) that returns all 64 bits of field k.
+local function u64_source(view)
+  local code = { "  local e = as_event(ev, 'ev:u64')\n" }
+  for _, field in ipairs(view.list) do
     if field.elem_size == 8 and not has(field, 'ARRAY') and not has(field, 'DYNAMIC') then
-      code[#code + 1] = ("  if k == '%s' then return %s + 0ULL end\n"):format(field.name, load_code(field))
+      code[#code + 1] = ("  if k == '%s' then if e.raw_size < %d then return gone() end return %s + 0ULL end\n")
+        :format(field.name, view.size, load_code(field))
     end
   end
-  return table.concat(code) .. '  return e[k] + 0ULL\n'
+  return table.concat(code) .. '  return ev[k] + 0ULL\n'
 end
 
 --- Members that a view creates at first use: a glob can select thousands of events, and most are only printed.
 local makers = {}
 
-function makers.type(view)
-  serial = serial + 1
-  local event_name = 'struct profscript_event_' .. serial
-  ffi.cdef(event_name .. ' { struct profscript_event_words; };')
-  local name, context = view.name, view.context
+function makers.type(view) return opaque(view.index) end
+
+function makers.index(view)
+  local name, context, arrays = view.name, view.context, {}
+  for _, field in ipairs(view.list) do
+    if is_array(field) then arrays[field.name] = array_type(field, view.size) end
+  end
   local function unknown(k) error(("event %s has no field '%s'"):format(name, tostring(k)), 2) end
   local function compile(text, u64_of)
-    local chunk = assert(loadstring(UPVALUES .. 'return function(e, k)\n' .. text .. 'end', '=view of ' .. name))
-    return chunk(ffi.cast, pointer_types, ffi.string, bounded_string, dynamic_string, dynamic_bytes, i64, u64,
-      context.task_name, context.stack, context.part, context.keep, u64_of, unknown)
+    local chunk = assert(loadstring(UPVALUES .. 'return function(ev, k)\n' .. text .. 'end', '=view of ' .. name))
+    return chunk(cast, event_pointer, views.event, pointer_types, arrays, array_of, ffi.string, bounded_string,
+      dynamic_string, dynamic_bytes, i64, u64, context.task_name, context.stack, context.part, context.keep, u64_of,
+      gone, unknown)
   end
-  local u64_of = compile(u64_source(view.list))
-  ffi.metatype(event_name, { __index = compile(index_source(name, view.list, view.parts), u64_of) })
-  return ffi.typeof(event_name .. ' *')
+  return compile(index_source(view), compile(u64_source(view)))
 end
 
 function makers.payload(view)
@@ -306,12 +407,18 @@ function views.new(name, list, context, sample)
   return setmetatable({ name = name, list = list, context = context, names = names, size = size, parts = parts }, View)
 end
 
---- Returns a function that casts a struct event, such as one kept by a pair, to what scripts see.
----@param view View
----@return fun(e: ffi.cdata*): any
-function views.caster(view)
-  local type = view.type
-  return function(e) return ffi.cast(type, e) end
+--- Type of what scripts get of events of several classes, such as the ends of pairs: each is read as what it is.
+---@param view_of fun(class: integer): View
+---@return ffi.ctype* type
+function views.any(view_of)
+  local readers = {} -- by class
+  local function find(ev, k)
+    local class = cast(event_pointer, ev).class
+    readers[class] = view_of(class).index
+    return readers[class](ev, k)
+  end
+  for class = 0, C.EVENT_CLASSES - 1 do readers[class] = find end -- an array, which compiled code reads fast
+  return opaque(function(ev, k) return readers[cast(event_pointer, ev).class](ev, k) end)
 end
 
 return views

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stddef.h>
 #include "os/clock.h"
+#include "os/watchdog.h"
 
 /* Signal handlers have no other place for their state. */
 static volatile sig_atomic_t stop_requested, reopen_requested, report_requested;
@@ -19,7 +20,9 @@ static void request_stop(int number)
 	if (!stop_requested) {
 		stopped_at = now;
 		stop_requested = 1;
+		watchdog_start();
 	} else if (now - stopped_at > TOGETHER) {
+		watchdog_give_up(number);
 		signal(number, SIG_DFL);
 		raise(number); /* blocked until the handler returns */
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * SIGINT and SIGTERM ask a run to end; another one, some time later, kills the process. Hooks do
- * not fire in compiled Lua, so the request is a flag that is checked between batches. SIGUSR1 asks
- * to reopen the output file, SIGUSR2 to report on the run.
+ * SIGINT and SIGTERM ask a run to end; another one, some time later, kills the process. The request
+ * is a flag that is checked between batches; where no batch ends, see watchdog.h. SIGUSR1 asks to
+ * reopen the output file, SIGUSR2 to report on the run.
  */
 #pragma once
 #include <stdbool.h>

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "error.h"
+#include "os/quit.h"
 #include "os/signals.h"
 
 enum { NAME_SIZE = 64, LINE_SIZE = 4096 }; /* both are the kernel's limits, including the NUL */
@@ -206,6 +207,44 @@ int probes_remove_stale(const char *tracefs, struct error *err)
 	return ret ? ret : removed;
 }
 
+/* Puts the texts behind each other; false where there is no room. */
+static bool join(char *out, size_t size, const char *const *texts)
+{
+	size_t at = 0, n;
+
+	for (; *texts; texts++) {
+		n = strlen(*texts);
+		if (at + n >= size)
+			return false;
+		memcpy(out + at, *texts, n);
+		at += n;
+	}
+	out[at] = 0;
+	return true;
+}
+
+/* The same as probes_free() where the process is about to end in a signal handler. */
+static void remove_at_once(void *arg)
+{
+	const struct probes *p = arg;
+	char path[256], line[2 * NAME_SIZE + 8];
+
+	for (uint32_t i = 0; i < p->count; i++) {
+		const struct probe *probe = &p->list[i];
+		const char *const file[] = {p->tracefs, "/", files[probe->target], NULL};
+		const char *const text[] = {"-:", p->group, "/", probe->name, "\n", NULL};
+		int fd = join(path, sizeof(path), file) && join(line, sizeof(line), text)
+				 ? open(path, O_WRONLY | O_APPEND | O_CLOEXEC)
+				 : -1;
+
+		if (fd < 0)
+			continue;
+		if (write(fd, line, strlen(line)) < 0)
+			line[0] = 0; /* another run finds it, and that this process is gone */
+		close(fd);
+	}
+}
+
 struct probes *probes_new(const char *tracefs, struct error *err)
 {
 	struct probes *p = calloc(1, sizeof(*p));
@@ -224,6 +263,7 @@ struct probes *probes_new(const char *tracefs, struct error *err)
 	snprintf(p->group, sizeof(p->group), "%s%ld_%llu", prefix, (long)getpid(),
 		 start_time(getpid()));
 	signals_install();
+	quit_set_cleanup(remove_at_once, p);
 	return p;
 }
 
@@ -233,6 +273,7 @@ void probes_free(struct probes *p)
 
 	if (!p)
 		return;
+	quit_set_cleanup(NULL, NULL);
 	for (uint32_t i = 0; i < p->count; i++) {
 		snprintf(line, sizeof(line), "-:%s/%s", p->group, p->list[i].name);
 		probes_write(p->tracefs, p->list[i].target, line, NULL);

@@ -12,6 +12,7 @@
 #include "os/signals.h"
 #include "session/tasks.h"
 #include "os/threads.h"
+#include "os/watchdog.h"
 #include "os/workload.h"
 
 enum {
@@ -331,11 +332,12 @@ static bool is_over(const struct session *s)
 	return now != UINT64_MAX && now > s->end_at && !s->stopped && !counts_only(s);
 }
 
-int session_next(struct session *s, struct batch *batch, struct error *err)
+static int next_batch(struct session *s, struct batch *batch, struct error *err)
 {
 	uint64_t until = ends_with_tick(s) ? s->tick_at - 1 : s->end_at;
 	int n = 0;
 
+	watchdog_returned();
 	batch->events = s->batch;
 	batch->n = 0;
 	batch->flags = 0;
@@ -378,6 +380,18 @@ int session_next(struct session *s, struct batch *batch, struct error *err)
 	if (s->source->notice.text[0])
 		batch->flags |= BATCH_NOTICE;
 	return 0;
+}
+
+int session_next(struct session *s, struct batch *batch, struct error *err)
+{
+	int ret = next_batch(s, batch, err);
+
+	/* Where a script has kept a pointer to an event of the last batch, and none of this one
+	 * stands there: it must not lead into memory that is gone. */
+	for (int i = ret < 0 ? 0 : batch->n; i < s->nr_batch; i++)
+		s->batch[i] = (struct event){.time = s->batch[i].time, .class = EVENT_FILTERED};
+	s->nr_batch = ret < 0 ? 0 : batch->n;
+	return ret;
 }
 
 void session_wake_after(struct session *s, uint64_t ns)

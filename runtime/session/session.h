@@ -109,7 +109,8 @@ int session_start(struct session *s, const struct session_target *target, struct
 void session_close_class(struct session *s, uint16_t class);
 
 /* Returns the next events, at most 1024. Waits up to 100 ms for them and may return none. Pointers
- * in the previous batch become invalid. Negative: failure, the stream has ended. */
+ * in the previous batch become invalid: its structs hold the events of this batch, or are of class
+ * EVENT_FILTERED without payload. Negative: failure, the stream has ended. */
 int session_next(struct session *s, struct batch *batch, struct error *err);
 /* Limits the wait of session_next() to ns from now. Call it again once they have passed. */
 void session_wake_after(struct session *s, uint64_t ns);

@@ -42,6 +42,7 @@ struct session {
 	struct session_stats stats;
 	uint64_t summed_losses; /* sum of the LOST_SAMPLES records so far */
 	struct event batch[BATCH_MAX];
+	int nr_batch; /* that were handed out */
 };
 
 /* Sets the time base (ns, source clock) of the events' times. */

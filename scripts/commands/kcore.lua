@@ -1,39 +1,38 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Prints memory of the kernel. It is longer than others because it has two forms of output, and says what is wrong
 --- with a place.
-local failure = require 'bindings.base.failure'
 local kcore = require 'lib.kcore'
-local nearest = require 'bindings.base.nearest'
-local perf_events = require 'bindings.view.perf_events'
-local text = require 'bindings.base.text'
+local nearest = require 'lib.nearest'
+local text = require 'lib.text'
+local units = require 'lib.units'
 
 local LINE = 16 -- bytes
 local CHUNK = 256
 local FORMAT = { [1] = '%02x', [2] = '%04x', [4] = '%08x', [8] = '%016x' }
 
---- An address in digits, or that of a symbol.
+--- An address in digits, or that of a symbol; nil and what is wrong with the place.
 local function address_of(place)
   if place:match '^%d' then
-    local address = perf_events.number(place)
-    return address or failure.usage("kcore: '%s' is no number of 64 bits", place)
+    local address = units.unsigned(place)
+    return address, not address and ("'%s' is no number of 64 bits"):format(place)
   end
   local names, hidden = {}, false
   for line in io.lines '/proc/kallsyms' do
     local digits, symbol = line:match '^(%x+) %a (%S+)'
     hidden = hidden or digits and digits:match '^0+$' and symbol == place
-    if symbol == place and not hidden then return perf_events.number('0x' .. digits) end
+    if symbol == place and not hidden then return units.unsigned('0x' .. digits) end
     names[#names + 1] = symbol
   end
   if hidden then error(("kcore: the address of '%s' is not known: /proc/kallsyms hides it"):format(place), 0) end
-  failure.usage("kcore: '%s' is neither a number nor a symbol of the kernel%s", place, nearest.hint(place, names))
+  return nil, ("'%s' is neither a number nor a symbol of the kernel%s"):format(place, nearest.hint(place, names))
 end
 
---- The size of an element, that one of -1, -2, -4 and -8 gives.
+--- The size of an element, that one of -1, -2, -4 and -8 gives; nil where there are several of these.
 local function size_of(opt)
   local size
   for name, bytes in pairs { bytes = 1, halves = 2, words = 4, longs = 8 } do
     if opt[name] then
-      if size then failure.usage 'kcore: one of -1, -2, -4 and -8 can be given' end
+      if size then return nil end
       size = bytes
     end
   end
@@ -102,9 +101,11 @@ Reads /proc/kcore, which a kernel may be built without. PLACE is an address, hex
 
   start = function(opt, out)
     local size = size_of(opt)
+    if not size then return nil, 'one of -1, -2, -4 and -8 can be given' end
     local count = tonumber(opt.count or 1)
-    if not count or count < 1 or count % 1 ~= 0 then failure.usage("kcore: '%s' is no count", opt.count) end
-    local address = address_of(opt.place)
+    if not count or count < 1 or count % 1 ~= 0 then return nil, ("'%s' is no count"):format(opt.count) end
+    local address, problem = address_of(opt.place)
+    if not address then return nil, problem end
     local core, message = kcore.open '/proc/kcore'
     if not core then error(('kcore: %s; it takes a kernel with CONFIG_PROC_KCORE, and root'):format(message), 0) end
     if not core:read(address, 1) then

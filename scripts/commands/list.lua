@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Lists the events of this kernel and machine.
-local catalog = require 'bindings.select.catalog'
+local catalog = require 'lib.catalog'
 local glob = require 'lib.glob'
 local tables = require 'lib.table'
 

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Prints a manual page.
-local man = require 'bindings.command.man'
+local man = require 'lib.man'
 
 return {
   summary = 'Print a manual page, made from the same declarations as the help',

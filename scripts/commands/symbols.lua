@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Answers on stdout what is asked on stdin: a filter, as pprof wants one.
-local symbolize = require 'bindings.command.symbolize'
+local symbolize = require 'lib.symbolize'
 
 local UNKNOWN = '??'
 local LINES = 256 -- between two looks whether somebody still reads

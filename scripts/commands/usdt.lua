@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- USDT probes: shows what a file has, and makes events of them that outlive this command. To trace
 --- them for one run, `-e usdt:PROVIDER:NAME@FILE` needs no preparation.
-local usdt = require 'bindings.select.usdt'
+local usdt = require 'lib.usdt'
 
 local EVENTS = '/sys/kernel/tracing/uprobe_events'
 

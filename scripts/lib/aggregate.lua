@@ -1,12 +1,13 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Aggregations by key that print themselves: count, sum, hist (power-of-two histograms) and
---- quantiles. A key is up to 4 numbers, 64-bit integers or strings; adding costs no garbage.
+--- Aggregations by key that print themselves: counts, sums, power-of-two histograms and quantiles. Adding to them
+--- allocates nothing.
 ---
 ---   local waits = aggregate.new('quantiles', { 'comm' })
 ---   waits:add(ns, ev.comm)
 ---   waits:print(out)
----
-local native = require 'bindings.base.native'
+local array = require 'lib.array'
+local hist = require 'lib.hist'
+local intern = require 'lib.intern'
 local tables = require 'lib.table'
 local text = require 'bindings.base.text'
 local units = require 'lib.units'
@@ -26,10 +27,10 @@ local KINDS = {
   quantiles = { max_keys = 4096, add = 'values:add(i, v)', values = 1, hists = true },
 }
 
---- Aggregation of one kind with one set of keys.
+--- An aggregation of one kind.
 ---@class Aggregate
----@field add fun(self: Aggregate, ...) count: (k...); the others: (v, k...)
----@field call fun(...) add without self
+---@field add fun(self: Aggregate, ...) takes the keys; of a sum, histogram or quantiles the value before them
+---@field call fun(...) the same as a function without self
 local Aggregate = {}
 Aggregate.__index = Aggregate
 
@@ -63,11 +64,13 @@ local function value_columns(kind, value)
   }
 end
 
+--- An aggregation. Beyond `max_keys` all keys share one entry, '(other)'.
 ---@param kind 'count'|'sum'|'hist'|'quantiles'
----@param keys string[] names of the key columns, at most 4
+---@param keys string[] names of the key columns, at most 4; keys are numbers, integer64s or strings
 ---@param settings? { name?: string, value?: string, max_keys?: integer, stacks?: table<string, boolean>,
----   stack_lines?: fun(id: integer): string[] } name: of the table in JSON and CSV; value: name of the column
----   with the count or sum; stacks: keys that are `ev._stack` and print as stacks, with session.stack_lines
+--- stack_lines?: fun(id: integer): string[] } name: of the table in JSON and CSV; value: name of the column of the
+--- count or sum; max_keys: 65536, of histograms 4096 if not given; stacks: the keys that are `ev._stack` and print
+--- as stacks, by session.stack_lines
 ---@return Aggregate
 function aggregate.new(kind, keys, settings)
   settings = settings or {}
@@ -80,13 +83,13 @@ function aggregate.new(kind, keys, settings)
     columns[#columns + 1] = column
   end
   local max_keys = settings.max_keys or how.max_keys
-  local values = (how.hists and native.hists or native.numbers)(max_keys + 1)
+  local values = (how.hists and hist.set or array.new)(max_keys + 1)
   local self = setmetatable({
     _kind = kind,
     _hists = how.hists,
     _names = keys,
     _values = values, -- by id
-    _keys = native.keys(#keys, max_keys),
+    _keys = intern.new(#keys, max_keys),
     _spec = tables.new(settings.name or kind, columns),
     _value = columns[#keys + 1].name,
     _stacks = settings.stacks or {},
@@ -97,7 +100,7 @@ function aggregate.new(kind, keys, settings)
   return self
 end
 
---- Starts anew. Histograms stay allocated for the next keys.
+--- Starts anew. The memory of histograms is kept for the next keys.
 function Aggregate:clear()
   if self._hists then
     self._values:clear()
@@ -246,9 +249,9 @@ local function add_rows(self, rows, entry, out)
   end
 end
 
---- Prints what was added, largest first; nothing if that is nothing.
+--- Prints all entries, the largest first; nothing where nothing was added.
 ---@param out Output
----@param settings? { limit?: integer } rows, or histograms, at most
+---@param settings? { limit?: integer } limit: print at most this many entries
 function Aggregate:print(out, settings)
   local list = entries(self, settings and settings.limit or math.huge)
   if self._kind == 'hist' and out.format == 'text' then

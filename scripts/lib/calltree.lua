@@ -1,8 +1,9 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Calls within calls: a stack of open calls for each key, and a tree of who calls whom with the time of
---- each. A call ends the youngest open one of the same function; what was called in between and did
---- not return stays open, and is the caller of what follows.
-local native = require 'bindings.base.native'
+--- Calls within calls: a stack of open calls for each key, and a tree of who calls whom with the time of each call.
+--- A return ends the youngest open call of the same function. Calls that were made in between and did not return
+--- stay open, and are the callers of what follows.
+local hist = require 'lib.hist'
+local intern = require 'lib.intern'
 local tables = require 'lib.table'
 
 local calltree = {}
@@ -13,8 +14,8 @@ local MAX_KEYS = 65536
 
 ---@class CallTree
 ---@field unstarted integer returns without a call
----@field dropped integer open calls that a loss has ended
----@field evicted integer open calls that were too many
+---@field dropped integer open calls that were ended by lost events
+---@field evicted integer open calls that were dropped because there were too many
 local CallTree = {}
 CallTree.__index = CallTree
 
@@ -24,10 +25,12 @@ end
 
 ---@class CallTreeSettings
 ---@field than? number ns; longer calls are counted
----@field ended? fun(f: integer, key: any, ns: number, first: any) called at each return: f is the function's number
---- from 1, first is what enter was given
----@field dropped? fun(key: any, time: number, first: any) called for each open call that is given up: when it began
+---@field ended? fun(f: integer, key: any, ns: number, first: any) called at each return: f is the number of the
+--- function, first is what enter() was given
+---@field dropped? fun(key: any, time: number, first: any) called for each open call that is dropped; time is when
+--- it began
 
+--- A tree without calls.
 ---@param settings CallTreeSettings
 ---@return CallTree
 function calltree.new(settings)
@@ -35,7 +38,7 @@ function calltree.new(settings)
     than = settings.than,
     ended = settings.ended,
     dropped_call = settings.dropped,
-    keys = native.keys(1, MAX_KEYS),
+    keys = intern.new(1, MAX_KEYS),
     stacks = {},
     root = new_node(0, nil, 0),
     nodes = {},
@@ -47,6 +50,8 @@ function calltree.new(settings)
   return self
 end
 
+--- The open calls of a key.
+---@package
 function CallTree:stack(key)
   local id = self.keys.id(key)
   local stack = self.stacks[id]
@@ -58,6 +63,7 @@ function CallTree:stack(key)
 end
 
 --- The node of f below a node: where f is above already, that one, which is then recursive.
+---@package
 function CallTree:below(node, f)
   local above = node
   while above and above.f ~= f do
@@ -67,7 +73,7 @@ function CallTree:below(node, f)
     above.recursive = true
   else
     above = new_node(f, node, node.depth + 1)
-    above.hist = native.hist(self.than)
+    above.hist = hist.new(self.than)
     self.nodes[#self.nodes + 1] = above
   end
   node.next[f] = above
@@ -89,7 +95,8 @@ local function forget(self, stack)
   return n
 end
 
---- When the oldest open call began, math.huge without one.
+--- When the oldest open call began.
+---@return number time ns; math.huge where no call is open
 function CallTree:oldest()
   local oldest = math.huge
   for _, stack in pairs(self.stacks) do
@@ -98,16 +105,19 @@ function CallTree:oldest()
   return oldest
 end
 
---- Drops what is open; only that of one key if it is given.
+--- Drops the open calls of a key, whose returns may be lost; without a key, all.
+---@param key? any
 function CallTree:lose(key)
   for _, stack in pairs(self.stacks) do
     if key == nil or stack.key == key then self.dropped = self.dropped + forget(self, stack) end
   end
 end
 
---- A function is called.
----@param f integer its number, from 1
----@param first? any what ended() gets
+--- Records that a function is called.
+---@param f integer number of the function, from 1
+---@param key any CPU, thread, or whatever keeps its own stack of calls
+---@param time number ns
+---@param first? any is passed to `ended` and `dropped`
 function CallTree:enter(f, key, time, first)
   local stack = self:stack(key)
   if stack.n >= MAX_DEPTH then self.evicted = self.evicted + forget(self, stack) end
@@ -126,7 +136,10 @@ function CallTree:enter(f, key, time, first)
   self.open = self.open + 1
 end
 
---- A function returns.
+--- Records that a function returns.
+---@param f integer
+---@param key any
+---@param time number ns
 function CallTree:leave(f, key, time)
   local stack = self:stack(key)
   local n = stack.n
@@ -156,8 +169,8 @@ function CallTree:leave(f, key, time)
   if self.ended then self.ended(f, key, ns, first) end
 end
 
---- Nodes with calls, or below which there are some, callers before what they call.
----@return { f: integer, depth: integer, calls: integer, own: number, hist: native.Hist, recursive?: boolean }[]
+--- The nodes of the tree that have calls, or below which some node has; callers come before what they call.
+---@return { f: integer, depth: integer, calls: integer, own: number, hist: Hist, recursive?: boolean }[]
 function CallTree:list()
   local children, busy = {}, {}
   for i = #self.nodes, 1, -1 do -- what is called was found after its caller
@@ -208,10 +221,10 @@ local function spec(width, than)
   return tables.new('calls', columns)
 end
 
---- Prints the tree; without times just who calls whom.
+--- Prints the tree.
 ---@param out Output
 ---@param names string[] of the functions
----@param times boolean
+---@param times boolean false: print only who calls whom
 function CallTree:print(out, names, times)
   local rows, width = {}, 20
   for i, node in ipairs(self:list()) do
@@ -231,7 +244,7 @@ function CallTree:print(out, names, times)
   end
 end
 
---- Sets all figures to nothing; what is open stays so.
+--- Resets the counts and times. Open calls stay open.
 function CallTree:clear()
   for _, node in ipairs(self.nodes) do
     node.calls, node.own = 0, 0

@@ -1,21 +1,23 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- A clock that samples CPUs, and prints those samples whose counts fulfil a condition.
+--- A clock that samples CPUs, and prints the samples at which a condition on event counts is true (hrtimer,
+--- irq-off).
 local condition = {}
 
---- Handlers of a profiler that prints such samples.
----@param name string of the profiler, which begins what it prints
----@param opt table with period (ns) or freq, and condition: a C expression
+--- The handlers of a profiler that prints such samples.
+---@param name string of the profiler; its lines begin with it
+---@param text string the condition, a C expression over the counts: see Counts:condition()
+---@param opt table options with period (ns) or freq
 ---@param out Output
----@param session table
+---@param session Session
 ---@return table handlers
-function condition.start(name, opt, out, session)
+function condition.start(name, text, opt, out, session)
   local clock = session.event {
     'cpu-clock',
     period = opt.period or math.floor(1e9 / opt.freq + 0.5),
     sample = { 'read' },
   }
   local counts = session.count(opt.event or {}, { by = clock })
-  local is_true = counts:condition(opt.condition)
+  local is_true = counts:condition(text)
   local left = opt.exit_n or math.huge
   local order = { 'time', 'cpu', 'pid', 'tid', 'comm', 'period' }
   for _, event in ipairs(counts.events) do order[#order + 1] = event.alias end

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- What the events between two others have to do with them: which of them matter, and what they say
---- about the thread that somebody waits for.
+--- What the events between two others have to do with them: which of them matter, and what they say about the
+--- thread that is waited for. Used by lib.detail.
 local band = require('bit').band
 
 local context = {}
@@ -45,22 +45,24 @@ local function names_one(ev, fields, value)
   return false
 end
 
+--- Which events matter.
 ---@class ContextTests
----@field cpu? boolean same cpu as either event, or as the tracked thread
----@field pid? boolean
----@field tid? boolean
----@field key? boolean
----@field first boolean the tests are about the first event
----@field second boolean and about the second one
+---@field cpu? boolean those of the same CPU as either event, or as the tracked thread
+---@field pid? boolean those of the same process
+---@field tid? boolean those of the same thread
+---@field key? boolean those with the same key
+---@field first boolean the tests apply to the first event
+---@field second boolean the tests apply to the second event
 
 ---@class Context
 local Context = {}
 Context.__index = Context
 
+--- A context. It takes one pair after the other.
 ---@param tests ContextTests
----@param keyed_by_thread boolean the key of pairs is the thread that they are about
----@param preempted fun(event: Event): integer bit of prev_state
----@param key_of fun(ev: any): any, boolean key of an event, and whether an expression gives it
+---@param keyed_by_thread boolean whether the key of a pair is the thread that it is about
+---@param preempted fun(event: Event): integer session.preempted_state
+---@param key_of fun(ev: Ev): any, boolean the key of an event, and whether an expression gives it
 ---@return Context
 function context.new(tests, keyed_by_thread, preempted, key_of)
   return setmetatable({
@@ -73,6 +75,8 @@ function context.new(tests, keyed_by_thread, preempted, key_of)
   }, Context)
 end
 
+--- What the events of one class tell.
+---@package
 function Context:kind(event)
   local kind = self.kinds[event]
   if not kind then
@@ -83,9 +87,9 @@ function Context:kind(event)
   return kind
 end
 
---- Begins with a pair: what is kept in mind are the thread, the cpu where it is or waits, and who
---- runs since when on the cpus that matter.
----@param pair { first: any, first_event: Event, second?: any, key: number }
+--- Begins with a pair. The context remembers the thread, the CPU on which it runs or waits, and who has run since
+--- when on the CPUs that matter.
+---@param pair { first: Ev, first_event: Event, second?: Ev, key: number }
 function Context:start(pair)
   local first = pair.first
   local thread = self.keyed_by_thread and pair.key or first._tid
@@ -97,7 +101,7 @@ function Context:start(pair)
   self.slots = {}
 end
 
---- The first event itself has been reached.
+--- Says that the events have reached the first one of the pair.
 function Context:reach_first()
   local pair = self.pair
   local kind = self:kind(pair.first_event)
@@ -113,6 +117,7 @@ end
 
 --- Where the thread is after an event, and what that means for it; nil if it does not concern it.
 ---@return string? note
+---@package
 function Context:track(ev, kind)
   local thread, is = self.thread, kind.is
   if not thread or not is then return end
@@ -135,8 +140,9 @@ function Context:track(ev, kind)
   end
 end
 
---- Which cpu an event shares with the thread or the pair's events; nil: none that matters.
+--- Which CPU an event shares with the thread or the pair's events; nil: none that matters.
 ---@return string? reason
+---@package
 function Context:same_cpu(ev, kind)
   local function on(cpu) return ev._cpu == cpu or names_one(ev, kind.cpus, cpu) end
   if self.cpu >= 0 and on(self.cpu) then return 'samecpu-track' end
@@ -148,6 +154,7 @@ end
 
 --- Which of the pair's events has an event's process or thread (word says which).
 ---@return '-1'|'-2'|nil
+---@package
 function Context:same_task(ev, kind, word, of_first)
   local function is(id) return id and id > 0 and (ev[word] == id or names_one(ev, kind.pids, id)) end
   local tests, second = self.tests, self.pair.second
@@ -155,7 +162,8 @@ function Context:same_task(ev, kind, word, of_first)
   if tests.second and second and not self.keyed_by_thread and is(second[word]) then return '-2' end
 end
 
---- What the cpu says about an event, see look().
+--- What the CPU says about an event, see look().
+---@package
 function Context:look_at_cpu(ev, kind)
   local note = self:track(ev, kind)
   if note then return note, self.cpu < 0 and 'cpu tracking end' or 'cpu tracking' end
@@ -166,10 +174,12 @@ function Context:look_at_cpu(ev, kind)
   return nil, self:same_cpu(ev, kind)
 end
 
---- Whether an event belongs to what is shown, what it says about the thread, and which test it met.
+--- Looks at the next event.
+---@param ev Ev
+---@param event Event what it is
 ---@return boolean shown
----@return string? note
----@return string? reason
+---@return string? note what it says about the thread: 'running', 'preempt', 'wakeup'...
+---@return string? reason the test that it has passed: 'samecpu-1'...
 function Context:look(ev, event)
   if not self.filters then return true end
   local tests, kind = self.tests, self:kind(event)
@@ -192,9 +202,11 @@ function Context:look(ev, event)
   return false
 end
 
---- Where a switch ends a task's run on a cpu that matters: how long it was, and the task's name.
----@return number? ns
----@return string? comm
+--- Looks whether a switch ends the run of a task on a CPU that matters.
+---@param ev Ev
+---@param event Event
+---@return number? ns how long the task has run
+---@return string? comm its name
 function Context:run(ev, event)
   local slots = self.slots
   if slots[3].cpu ~= self.cpu then slots[3] = { cpu = self.cpu } end

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Counter by key: the sum aggregation in the words of counting.
+--- Counters by key.
 ---
 ---   local count = counter.new { 'pid', 'comm' }
 ---   count:add(1, ev.pid, ev.comm)
@@ -9,9 +9,9 @@ local aggregate = require 'lib.aggregate'
 
 local counter = {}
 
---- add(n, k...) adds n under the keys; print and clear are those of an aggregation.
+--- A counter: the sum aggregation of lib.aggregate, whose add(n, ...) adds n under the keys.
 ---@param keys string[] names of the key columns, at most 4
----@param settings? { name?: string, value?: string, max_keys?: integer } see aggregate.new
+---@param settings? { name?: string, value?: string, max_keys?: integer } as aggregate.new() takes them
 ---@return Aggregate
 function counter.new(keys, settings)
   settings = settings or {}

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The word data_src of a sample of a memory access, in the words of perf script.
+--- The word `ev._data_src` of a sampled memory access as text, in the words of `perf script`.
 local datasrc = {}
 
 -- Each part is some bits of the word: where they begin, how many there are, and what each bit means.
@@ -45,9 +45,9 @@ local function level(word)
   return name .. outcome
 end
 
---- What the word says: level of memory, snoop, TLB, lock, what blocked the access.
----@param word number
----@return string such as "L1 hit|SNP None|TLB L1 or L2 hit|LCK No|BLK N/A"
+--- Decodes the word: level of memory, snoop, TLB, lock, what blocked the access.
+---@param word number `ev._data_src`
+---@return string text "L1 hit|SNP None|TLB L1 or L2 hit|LCK No|BLK N/A"
 function datasrc.text(word)
   local snoop, tlb, outcome = names(word, SNOOP), names(word, TLB)
   for _, name in ipairs((names(word, SNOOPX))) do snoop[#snoop + 1] = name end

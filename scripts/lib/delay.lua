@@ -1,20 +1,22 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The analysis of latencies: a table of their distribution, the events of those that are too long or
---- too short with all that came between, a file for a heat map. See lib.relation.
+--- The analysis of latencies, for profilers of pairs: a table of their distribution, the events of those that are
+--- too long or too short together with what happened in between, and a heat map. See lib.relation.
 local detail = require 'lib.detail'
 local heat = require 'lib.pair_heatmap'
 local latency = require 'lib.latency'
 local relation = require 'lib.relation'
+local values = require 'bindings.options.values'
 
 local delay = {}
 
+--- What the analyses of pairs take.
 ---@class DelaySettings
 ---@field name string of the profiler
----@field opt table with the options of lib.relation
+---@field opt table options, some of which are those of lib.relation
 ---@field out Output
----@field session table
+---@field session Session
 ---@field events RelatedEvents
----@field threads? boolean the key is a thread although an expression gives it
+---@field threads? boolean the key is a thread, although an expression gives it
 
 --- What the key column shows.
 local function key_column(key, threads, session, value)
@@ -32,17 +34,19 @@ local function printer(settings, details)
   local out = settings.out
   if details then return function(p, second) details:show(p, second) end end
   return function(p, second)
-    if p.first_event == nil then return end
-    out:print_event(p.first_event)
+    local first = p.first_event
+    if not first then return end
+    out:print_event(first)
     out:print_event(second)
   end
 end
 
+--- The handlers of the profiler.
 ---@param settings DelaySettings
----@return table? handlers
+---@return table? handlers nil: message says which option is wrong
 ---@return string? message
 function delay.run(settings)
-  local opt, found, session = settings.opt, settings.events, settings.session
+  local opt, found, session = values.optional(settings.opt), settings.events, settings.session
   local than = opt.only_than or opt.than
   local longest, shortest = than or math.huge, opt.lower or -1
   local prints = than ~= nil or opt.lower ~= nil

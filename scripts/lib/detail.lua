@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Details of a pair of events: what came before its first event, between the two and behind the
---- second. A profiler gives the details to its pairs, which then keep what is needed for them:
+--- Details of a pair of events: what happened before the first event, between the two, and after the second. A
+--- profiler gives the details to its pairs, which then keep the events that they need:
 ---
----   local details = detail.new('samecpu,-1ms', { out = out, session = session })
+---   local details = detail.new(assert(detail.parse 'samecpu,-1ms'), { out = out, session = session })
 ---   pairs.new { ..., others = untraced, details = details,
----     pair = function(p, second) if ... then details:show(p, second) end end }
+---     pair = function(p, second) if p.ns > limit then details:show(p, second) end end }
 local context = require 'lib.context'
 local units = require 'lib.units'
 
@@ -13,15 +13,16 @@ local detail = {}
 local NOTE_EVERY = 50 -- lines without a note until one tells the time
 
 ---@class DetailSettings : ContextTests
----@field before number ns
----@field after number ns
----@field hide number ns
+---@field before number show events that are up to this much (ns) older than the first
+---@field after number show events that are up to this much (ns) younger than the second
+---@field hide number count events that follow each other faster than this (ns), instead of showing them
 
 local WORDS = { samecpu = 'cpu', samepid = 'pid', sametid = 'tid', samekey = 'key', ['1'] = 'first', ['2'] = 'second' }
 
---- Reads what --detail is given.
----@param text string comma separated; may be empty
----@return DetailSettings? settings
+--- Reads the value of --detail.
+---@param text string words separated by commas: samecpu, samepid, sametid, samekey, 1, 2, hide<N, -N, +N; may be
+--- empty
+---@return DetailSettings? settings nil: message says what is wrong
 ---@return string? message
 function detail.parse(text)
   local s = { before = 0, after = 0, hide = 0 }
@@ -46,13 +47,13 @@ function detail.parse(text)
   return s
 end
 
---- What --detail asks for; nil where nothing would show it, which is said.
+--- Reads the option --detail, and warns where nothing would show details.
 ---@param name string of the profiler
 ---@param opt table
----@param untraced Event[] events that only details show
----@param prints boolean whether there is a limit that has some pairs printed
+---@param untraced Event[] the events that only details show
+---@param prints boolean whether some limit has pairs printed
 ---@param out Output
----@return DetailSettings? settings
+---@return DetailSettings? settings nil: there is nothing to show, or message says what is wrong
 ---@return string? message
 function detail.of_options(name, opt, untraced, prints, out)
   if not opt.detail then
@@ -73,9 +74,10 @@ end
 local Details = {}
 Details.__index = Details
 
+--- Details for lib.pairs.
 ---@param settings DetailSettings
----@param env { out: Output, session: table, keyed_by_thread?: boolean, verbose?: boolean } verbose: the
---- lines say why they are shown
+---@param env { out: Output, session: Session, keyed_by_thread?: boolean, verbose?: boolean } keyed_by_thread: the
+--- key of pairs is the thread that they are about; verbose: lines say why they are shown
 ---@return Details
 function detail.new(settings, env)
   local self = {
@@ -92,6 +94,7 @@ end
 --- Called when the events flow.
 ---@param history History
 ---@param key_of fun(ev: any): any, boolean
+---@package
 function Details:open(history, key_of)
   self.history = history
   self.context = context.new(self.settings, self.keyed_by_thread, self.session.preempted_state, key_of)
@@ -100,6 +103,7 @@ end
 --- From when on events are still needed, if pairs need them from `oldest` on.
 ---@param oldest number
 ---@return number
+---@package
 function Details:needs(oldest)
   for _, pair in ipairs(self.waiting) do
     oldest = math.min(oldest, pair.first_time)
@@ -109,6 +113,7 @@ end
 
 --- Shows what has waited until now.
 ---@param now number time of the youngest event
+---@package
 function Details:advance(now)
   local waiting = self.waiting
   while waiting[1] and waiting[1].second_time + self.settings.after <= now do
@@ -119,19 +124,20 @@ function Details:advance(now)
   end
 end
 
---- Shows a pair, now or when what follows it is known.
----@param p any struct pair
----@param second any its second event
+--- Shows a pair, in the function that pairs call: now, or when what follows it is known.
+---@param p Pair
+---@param second Ev its second event
 function Details:show(p, second)
-  if p.first_event == nil then return end
   local history = self.history
-  local _, found = history:index(second)
+  local first, last = history:first(p), history:copy(second)
+  if not first then return end
+  local _, found = history:index(last)
   local pair = {
     first_time = p.first_time,
     second_time = p.second_time,
     key = tonumber(p.key),
-    first_kept = p.first_event,
-    second_kept = second,
+    first_kept = first,
+    second_kept = last,
   }
   if self.settings.after > 0 and found then
     history:retain(pair.first_kept)
@@ -143,27 +149,32 @@ function Details:show(p, second)
 end
 
 --- Shows a first event whose second one may be lost.
----@param p any struct pair
+---@param p Pair
 ---@param time number when the loss begins
 function Details:show_lost(p, time)
-  if p.first_event == nil then return end
-  self:print { first_time = p.first_time, lost_time = time, key = tonumber(p.key), first_kept = p.first_event }
+  local first = self.history:first(p)
+  if not first then return end
+  self:print { first_time = p.first_time, lost_time = time, key = tonumber(p.key), first_kept = first }
 end
 
 -- Printing ---------------------------------------------------------------------------------------
 
 --- A line without an event; nothing in JSON and CSV, where the objects say it.
+---@package
 function Details:line(format, ...) self.out:printf(format .. '\n', ...) end
 
 --- An event's line with a margin instead of its wall time.
+---@package
 function Details:event(ev, margin, part)
   self.out:print_event(ev, false, margin and ('%-27s '):format(margin) or true, part)
 end
 
 local function us(ns) return ns / 1000 end
 
---- Events number from .. to-1 that are shown, outside of the two.
----@return number? first_time, number? last_time
+--- Prints the events number from .. to-1 that are shown, before or after the two.
+---@return number? first_time
+---@return number? last_time
+---@package
 function Details:outside(pair, from, to, part)
   local first, last
   for i = from, to - 1 do
@@ -197,10 +208,11 @@ local function margin_of(pair, item, printed, verbose)
   return verbose and item.reason and '| ' .. item.reason or '|'
 end
 
---- Events number from .. to-1 that are shown, between the two. Those that follow each other faster
---- than hide<N are counted instead, but for the last one before a gap.
+--- Prints the events number from .. to-1 that are shown, between the two. Those that follow each other faster than
+--- hide<N are counted instead, but for the last one before a gap.
 ---@return integer printed
 ---@return integer hidden at the end
+---@package
 function Details:between(pair, from, to)
   local history, look, hide = self.history, self.context, self.settings.hide
   local printed, hidden, last_time, last_hidden = 0, 0, nil, nil
@@ -235,12 +247,14 @@ function Details:between(pair, from, to)
 end
 
 --- Prints a pair with all that belongs to it; without second_kept its end is lost.
+---@package
 function Details:print(pair)
   local history, settings, look = self.history, self.settings, self.context
   local first_index, found = history:index(pair.first_kept)
   local second_index = pair.second_kept and history:index(pair.second_kept) or history:find(pair.lost_time)
   pair.first, pair.first_event = history:view(pair.first_kept)
-  pair.second = pair.second_kept and history:view(pair.second_kept)
+  local second_event
+  if pair.second_kept then pair.second, second_event = history:view(pair.second_kept) end
   look:start(pair)
   local from = pair.first_time - settings.before
   history:check()
@@ -258,7 +272,7 @@ function Details:print(pair)
   if printed == 0 then self:line('|+ %.3f us', us(delay)) end
   self:event(pair.second, nil, { part = 'second', offset_ns = delay, hidden = hidden > 0 and hidden or nil })
   if settings.after == 0 then return end
-  look:look(pair.second, history.classes[pair.second._class])
+  look:look(pair.second, second_event)
   local _, last = self:outside(pair, second_index + 1, history:find(pair.second_time + settings.after + 1), 'after')
   if last then self:line('`After %.3f us', us(last - pair.second_time)) end
 end

@@ -1,18 +1,18 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Flame graphs of what a profiler samples:
+--- Flame graphs of what a profiler samples.
 ---
----   options = flamegraph.options { than = ... }      -- its own options, and those of flame graphs
+---   options = flamegraph.options { than = ... }      -- adds --flame-graph and what belongs to it
 ---   local flame = flamegraph.new(opt, session, out)  -- nil without --flame-graph
 ---   flame:add(ev, 1)                                 -- for each event: how much its stack counts
----   flame:interval() flame:finish()                  -- each -i, and at the end
+---   flame:interval() flame:finish()                  -- in `interval` and `stop`
 ---
---- FILE.svg and FILE.html are pictures. Any other FILE gets folded stacks, one line for each with its
---- sum, in FILE.folded: `[DAY;TIME;]comm;user frames;kernel frames COUNT`, roots first. With -i each
---- interval's stacks begin with its time. Stacks are numbers until an interval ends; then each is
---- turned into names once.
+--- FILE.svg and FILE.html become pictures. Any other FILE becomes FILE.folded with one line for each stack:
+--- `[DAY;TIME;]comm;user frames;kernel frames COUNT`, the outermost frame first. With -i the stacks of each
+--- interval begin with its time.
+local array = require 'lib.array'
 local flamepicture = require 'lib.flamegraph_svg'
 local flametree = require 'lib.flamegraph_tree'
-local native = require 'bindings.base.native'
+local intern = require 'lib.intern'
 local picture = require 'lib.svg'
 local sys = require 'bindings.base.sys'
 local units = require 'lib.units'
@@ -23,9 +23,9 @@ local MAX_KEYS = 262144 -- different stacks before they are turned into names
 local ROOTS = { 'comm', 'pid', 'tid', 'cpu', 'none' }
 local REGULAR = 0x8000 -- of the mode's format, S_IFREG
 
---- How a graph looks; also options of `profscript flamegraph`.
----@param own table options
----@return table
+--- Adds the options that say how a graph looks, without --flame-graph itself.
+---@param own table<string, table> options of a profiler
+---@return table<string, table> own
 function flamegraph.looks(own)
   own.title = { type = 'string', help = 'title of the flame graph' }
   own.inverted = { type = 'flag', help = 'icicle graph: roots above' }
@@ -36,9 +36,9 @@ function flamegraph.looks(own)
   return own
 end
 
---- Adds the options to those of a profiler.
----@param own table its options
----@return table
+--- Adds the options of flame graphs to those of a profiler.
+---@param own table<string, table>
+---@return table<string, table> own
 function flamegraph.options(own)
   own.flame_graph = { type = 'string', argument = 'FILE',
     help = 'flame graph of the stacks: FILE.svg, FILE.html; else folded stacks to FILE.folded, "" is stdout' }
@@ -106,11 +106,13 @@ local function gather(self)
   session.forget_stacks()
 end
 
----@param opt table parsed options, of which some are those of flamegraph.options
----@param session table what start() got
+--- The flame graph that the options ask for; all events of the profiler then record stacks. It has a method
+--- `add(self, ev, value)`; in place of an event that takes a table with _stack, _comm, _pid, _tid and _cpu.
+---@param opt table options, some of which are those of flamegraph.options()
+---@param session Session
 ---@param out Output
----@param settings? { title?: string, unit?: string } unit: what the values count, "samples" if not given
----@return Flamegraph? nil: none is asked for
+---@param settings? { title?: string, unit?: string } unit: what the values count, 'samples' if not given
+---@return Flamegraph? flame nil: none is asked for
 function flamegraph.new(opt, session, out, settings)
   for _, name in ipairs { 'diff', 'title', 'inverted', 'reverse', 'annotate' } do
     if opt[name] and not opt.flame_graph then error(('--%s is for --flame-graph'):format(name), 0) end
@@ -121,14 +123,14 @@ function flamegraph.new(opt, session, out, settings)
     if opt[name] and not draws then error(('--%s is for pictures: name a FILE.svg or FILE.html'):format(name), 0) end
   end
   settings = settings or {}
-  opt.call_graph = opt.call_graph or true
-  local keys = native.keys(KEY_PARTS[opt.roots], MAX_KEYS)
+  session.want { stacks = true }
+  local keys = intern.new(KEY_PARTS[opt.roots], MAX_KEYS)
   local self = setmetatable({
     out = out,
     session = session,
     opt = opt,
     keys = keys,
-    sums = native.numbers(MAX_KEYS + 1),
+    sums = array.new(MAX_KEYS + 1),
     root_name = ROOT_NAME[opt.roots],
     settings = {
       title = opt.title or settings.title or 'Flame Graph',
@@ -180,7 +182,7 @@ local function finish_part(self, prefix)
   self.part = flametree.new()
 end
 
---- Ends an interval: its stacks get its time as roots.
+--- Ends an interval, whose time becomes the root of its stacks.
 function Flamegraph:interval()
   local sec, ns, is_wall = self.out.clock()
   if is_wall == false then
@@ -191,7 +193,7 @@ function Flamegraph:interval()
   end
 end
 
---- Ends the graph.
+--- Ends the graph, and writes it.
 function Flamegraph:finish()
   if self.opt.interval then self:interval() else finish_part(self, {}) end
   if self.tree then
@@ -209,8 +211,8 @@ function Flamegraph:finish()
   end
 end
 
---- Draws a tree. A graph to compare with is scaled to as many values as the tree has.
----@param path string
+--- Draws a tree. What it is compared with is scaled to the same sum.
+---@param path string FILE.svg or FILE.html
 ---@param tree FlameNode
 ---@param settings FlameSettings
 function flamegraph.draw(path, tree, settings)
@@ -238,9 +240,12 @@ local function open_stacks(path)
   return io.popen(("%s profile -q --input '%s' --flame-graph ''"):format(program, (path:gsub("'", [['\'']]))))
 end
 
---- Adds the stacks of a file to a tree, see flametree.read.
----@param path string of folded stacks or a recording; '-': folded stacks from stdin
----@return boolean had_two
+--- Adds the stacks of a file to a tree, see flamegraph_tree.read().
+---@param path string folded stacks or a recording; '-': folded stacks from standard input
+---@param tree FlameNode
+---@param as 'value'|'base' what the counts are
+---@param reverse? boolean
+---@return boolean had_two whether lines had two counts
 function flamegraph.read(path, tree, as, reverse)
   local file = open_stacks(path)
   local had_two = flametree.read(file, path, tree, as, reverse)

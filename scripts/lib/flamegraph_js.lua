@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- What a flame graph does in a browser: zoom at a click, search, fit the window. It works on the frames
---- that lib.flamegraph_svg draws: each a <g> whose data-s and data-n are where it begins and how much it is.
+--- The script of a flame graph in a browser: click to zoom, search, fit the window. It works on the frames that
+--- lib.flamegraph_svg draws, each a <g> with data-s (where it begins) and data-n (its value).
 return [[
 <script type="text/ecmascript"><![CDATA[
 (function () {

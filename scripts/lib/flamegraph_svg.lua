@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Draws flame graphs: a tree of frames as an SVG, or as a page with a table of the heaviest functions.
---- Without scripts each frame still tells its figures (title); with them a click zooms, Ctrl-F searches,
---- and the graph is as wide as its window.
+--- Draws flame graphs: a tree of frames as an SVG, or as a page with a table of the heaviest functions. Where
+--- scripts do not run, titles show the figures of each frame; where they do, a click zooms, Ctrl-F searches, and
+--- the graph fits its window.
 local bit = require 'bit'
 local flametree = require 'lib.flamegraph_tree'
 local picture = require 'lib.svg'
@@ -45,8 +45,8 @@ end
 ---@field title string
 ---@field unit string what the values count, such as "samples"
 ---@field reversed? boolean stacks begin with their innermost functions
----@field inverted? boolean roots above: an icicle graph
----@field difference? boolean colours say how it differs from the base
+---@field inverted? boolean the root is at the top: an icicle graph
+---@field difference? boolean colors show the difference from the base
 
 local function greatest_delta(node)
   local most = math.abs(node.self - node.base_self)

@@ -1,18 +1,18 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Stacks merged from their roots on, which is what a flame graph draws and what folded stacks tell.
+--- Stacks that share their outermost frames, as a tree: what a flame graph draws, and what folded stacks list.
 local text = require 'bindings.base.text'
 local units = require 'lib.units'
 
 local flametree = {}
 
---- A function called from somewhere, or what groups stacks.
+--- A function called from somewhere, or what stacks are grouped by.
 ---@class FlameNode
 ---@field name string
----@field kind string 'k' kernel, 'j' code made at run time, 'i' inlined, 'u' other functions, '?' only their file is
----  known, 'r' what groups stacks
----@field value number of the stacks that have it
----@field self number of those that end in it
----@field base number the same as value, of what is compared with
+---@field kind string 'k' kernel, 'j' code generated at run time, 'i' inlined, 'u' other functions, '?' only the
+--- file is known, 'r' what stacks are grouped by
+---@field value number of all stacks that go through it
+---@field self number of the stacks that end in it
+---@field base number value in the graph that this one is compared with
 ---@field base_self number
 ---@field children? table<string, FlameNode> by name
 
@@ -21,8 +21,8 @@ local function new_node(name, kind)
   return { name = name, kind = kind, value = 0, self = 0, base = 0, base_self = 0 }
 end
 
---- The root of all.
----@return FlameNode
+--- A tree without stacks.
+---@return FlameNode root
 function flametree.new() return new_node('all', 'r') end
 
 --- The child of a name, made at need.
@@ -40,15 +40,15 @@ local function child_of(node, name, kind)
   return child
 end
 
---- Adds a stack below what groups it.
----@param node FlameNode
+--- Adds a stack.
+---@param node FlameNode the root
 ---@param roots string[] what the stack is grouped by
 ---@param names string[] its functions, innermost first
----@param kinds string[] of each name
----@param n integer how many they are
+---@param kinds string[] the kind of each
+---@param n integer how many functions there are
 ---@param value number
----@param base number what it was in the graph to compare with
----@param reverse? boolean the innermost comes first
+---@param base number its value in the graph that this one is compared with
+---@param reverse? boolean the innermost function comes first in the tree
 function flametree.add(node, roots, names, kinds, n, value, base, reverse)
   node.value, node.base = node.value + value, node.base + base
   for i = 1, #roots do
@@ -64,8 +64,8 @@ function flametree.add(node, roots, names, kinds, n, value, base, reverse)
   node.self, node.base_self = node.self + value, node.base_self + base
 end
 
---- Moves a tree below what groups it in another one.
----@param node FlameNode
+--- Moves all of a tree below some roots of another one.
+---@param node FlameNode root of the other one
 ---@param roots string[]
 ---@param tree FlameNode
 function flametree.graft(node, roots, tree)
@@ -90,7 +90,7 @@ function flametree.graft(node, roots, tree)
   merge(node, tree)
 end
 
---- The children by name, as those who compare graphs expect.
+--- The children of a node, sorted by name.
 ---@param node FlameNode
 ---@return FlameNode[]
 function flametree.children(node)
@@ -108,10 +108,10 @@ local function folded_name(node, marked)
   return marked and kind ~= 'u' and kind ~= 'r' and ('%s_[%s]'):format(name, kind) or name
 end
 
---- Calls each(line) for each folded stack of a tree, sorted by name: roots first, then the value.
+--- Calls each(line) for each stack in folded form, sorted by name.
 ---@param tree FlameNode
----@param roots string[] stand in front of all
----@param marked boolean say which frames are not of plain user code
+---@param roots string[] come first in all lines
+---@param marked boolean mark frames of the kernel by _[k], of JIT code by _[j], inlined ones by _[i]
 ---@param each fun(line: string)
 function flametree.fold(tree, roots, marked, each)
   local path = {}
@@ -126,10 +126,10 @@ function flametree.fold(tree, roots, marked, each)
   visit(tree, #roots)
 end
 
---- Sums by function: what ends in it, and what goes through it, once for each stack; most of the former first.
+--- Sums by function: of the stacks that end in it, and of those that go through it.
 ---@param tree FlameNode
----@param reversed? boolean the innermost function of a stack is at the tree's root
----@return { name: string, self: number, total: number }[]
+---@param reversed? boolean the innermost functions are at the root of the tree
+---@return { name: string, self: number, total: number }[] list the largest self first
 function flametree.functions(tree, reversed)
   local list, found, open = {}, {}, {}
   local function visit(node, is_first)
@@ -168,10 +168,10 @@ for name in ([[entry_SYSCALL_64_after_hwframe ret_from_fork_asm ret_from_fork el
   IS_ENTRY[name] = true
 end
 
---- Splits a folded stack; its first frame is what groups it, behind a day and a time if it has them.
+--- Splits a folded stack. Its first frame is what it is grouped by, after a day and a time if it has them.
 ---@param stack string
 ---@return string[] roots
----@return string[] names innermost first, as flametree.add takes them
+---@return string[] names innermost first, as flamegraph_tree.add() takes them
 ---@return string[] kinds
 function flametree.parse(stack)
   local roots, outermost, kinds_of, in_kernel = {}, {}, {}, false
@@ -190,12 +190,12 @@ function flametree.parse(stack)
   return roots, names, kinds
 end
 
---- Adds folded stacks to a tree. A line may have two counts, as those of difffolded.pl: then the first one is
---- that of the base.
+--- Adds folded stacks to a tree. A line may have two counts, as difffolded.pl writes them: then the first is that
+--- of the base.
 ---@param file file*
 ---@param path string for messages
 ---@param tree FlameNode
----@param as 'value'|'base' what its counts are
+---@param as 'value'|'base' what the counts are
 ---@param reverse? boolean
 ---@return boolean had_two whether there were two counts
 function flametree.read(file, path, tree, as, reverse)

@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Counts in a grid of time: a report is a row of periods for each event, or for each event of each
---- CPU or thread.
+--- Counts by event and period of time, as `stat` and `hrcount` print them: a report is a row of periods for each
+--- event, or for each event of each CPU or thread.
 ---
----   local g = grid.new { name = 'stat', events = events, period = 100e6, interval = 1e9, out = out }
+---   local g = grid.new { name = 'stat', events = events, period = 1e8, interval = 1e9, out = out }
 ---   g:add(12, cpu, 1, 342)   -- period number 12 (from 0), event number 1
----   g:print(1)               -- the report that period 12 is in
+---   g:print(1)               -- the report that period 12 belongs to
 local tables = require 'lib.table'
 
 local grid = {}
@@ -19,10 +19,11 @@ Grid.__index = Grid
 ---@field name string of the table in JSON and CSV
 ---@field events Event[]
 ---@field period integer ns
----@field interval integer ns, of a report
----@field by? 'CPU'|'THREAD' a row for each of them
+---@field interval integer ns that a report covers
+---@field by? 'CPU'|'THREAD' a row for each of these
 ---@field out Output
 
+--- A grid without counts.
 ---@param settings GridSettings
 ---@return Grid
 function grid.new(settings)
@@ -45,15 +46,17 @@ function grid.new(settings)
   }, Grid)
 end
 
---- Number of the report that a period is in, from 0.
+--- The number of the report that a period belongs to, from 0.
+---@param period integer
+---@return integer
 function Grid:report_of(period) return math.floor(period / self.cells) end
 
 --- Adds a count to a period.
----@param period integer from 0
+---@param period integer number of the period, from 0
 ---@param id integer CPU or thread
----@param event integer from 1
+---@param event integer number of the event, from 1
 ---@param count number
----@param share? number of the time that it was counted
+---@param share? number of the time in which the event was counted
 function Grid:add(period, id, event, count, share)
   local number = self:report_of(period)
   local report = self.reports[number] or {}
@@ -170,11 +173,11 @@ local function rows_of(self, report, last)
   return rows
 end
 
---- Prints a report and forgets it; nothing where nothing was added to it.
+--- Prints a report and forgets it.
 ---@param number integer
----@param settings? { at?: number, last?: integer } at: its time, where it is not now; last: the period
---- that it ends with, where that is not its own last one
----@return boolean whether there was one
+---@param settings? { at?: number, last?: integer } at: its time, if not now; last: the period that it ends with,
+--- if not its own last one
+---@return boolean whether there was anything to print
 function Grid:print(number, settings)
   local report = self.reports[number]
   if not report then return false end

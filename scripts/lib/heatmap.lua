@@ -1,18 +1,18 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Latency heat maps: how many measurements there were, by time and by value.
+--- Heat maps of values over time, such as latencies.
 ---
----   local map = heatmap.new { file = opt.heatmap, title = 'wakeup to switch' } -- an option heatmap.option
+---   local map = heatmap.new { file = opt.heatmap, title = 'wakeup to switch' } -- opt.heatmap: heatmap.option
 ---   map:add(ev._time, ns)
 ---   map:write(out) -- at the end
 ---
---- A FILE that ends in .svg or .html becomes a picture. Any other gets the measurements themselves, as
---- FILE.lat with a line "TIME VALUE" for each, which `profscript heatmap` draws.
+--- FILE.svg and FILE.html become pictures. Any other FILE gets the measurements themselves, as FILE.lat with one
+--- line "TIME VALUE" for each, which `profscript heatmap` draws.
 local picture = require 'lib.svg'
 local units = require 'lib.units'
 
 local heatmap = {}
 
---- The option of a profiler that measures latencies.
+--- The declaration of the option --heatmap.
 heatmap.option = { type = 'string', argument = 'FILE',
   help = 'draw a heat map of the latencies over time: FILE.svg, FILE.html; else their figures to FILE.lat' }
 
@@ -33,9 +33,9 @@ local PALETTE = { 'fff3b8', 'fee391', 'fece65', 'feb441', 'fd9a32', 'f67b20', 'e
 local Heatmap = {}
 Heatmap.__index = Heatmap
 
---- A heat map; every add of one without a file does nothing.
----@param settings { file?: string, name?: string, title?: string, unit?: 'ns'|string, scale?: 'log'|'linear' }
----   name: stands in the file's name, where there are several; unit: of the values, 'ns' if not given
+--- A heat map. Without a file its methods do nothing.
+---@param settings { file?: string, name?: string, title?: string, unit?: string, scale?: 'log'|'linear' } name: is
+--- added to the name of the file, where there are several maps; unit: of the values, 'ns' if not given
 ---@return Heatmap
 function heatmap.new(settings)
   local path, self = settings.file, setmetatable({ title = settings.title or settings.name or '' }, Heatmap)
@@ -79,9 +79,9 @@ local function halve(self, what)
   self.cells, self[what] = new, self[what] * 2
 end
 
---- Adds one measurement.
----@param time number ns, as `ev._time`
----@param value number|ffi.cdata*
+--- Adds a measurement.
+---@param time number ns, such as `ev._time`
+---@param value number|integer64
 function Heatmap:add(time, value)
   value = tonumber(value)
   if not self.draws then
@@ -238,6 +238,7 @@ end
 
 --- The picture as parts of an <svg> element.
 ---@return string[]
+---@package
 function Heatmap:svg()
   local parts, area = {}, extent(self)
   local function put(format, ...) parts[#parts + 1] = format:format(...) end
@@ -279,7 +280,7 @@ function Heatmap:svg()
   return parts
 end
 
---- Writes the picture, or ends the file of figures. Nothing if nothing was added.
+--- Writes the picture, or completes the file of measurements. Does nothing where nothing was added.
 ---@param out Output
 function Heatmap:write(out)
   if not self.draws then

@@ -1,30 +1,30 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Reads the kernel's memory from /proc/kcore: a core file (ELF, 64 bits, little endian) whose segments are
---- what is mapped.
+--- The kernel's memory, read from /proc/kcore: an ELF core file (64 bits, little endian) whose segments are what is
+--- mapped.
 local kcore = {}
 
 local PT_LOAD = 1
 local HEADER = 64 -- bytes of an ELF header, 56 of each program header
 
---- The unsigned integer of 1 to 8 bytes at a place of some text, from 1.
+--- Reads an unsigned little-endian integer from a string.
 ---@param text string
----@param at integer
----@param size integer
----@return ffi.cdata*
+---@param at integer position, from 1
+---@param size integer bytes, 1 to 8
+---@return integer64
 function kcore.integer(text, at, size)
   local value = 0ULL
   for i = at + size - 1, at, -1 do value = value * 256 + text:byte(i) end
   return value
 end
 
---- Memory that can be read.
+--- An open core file.
 ---@class Kcore
 local Kcore = {}
 Kcore.__index = Kcore
 
 --- Opens a core file.
 ---@param path string
----@return Kcore? core
+---@return Kcore? core nil: message says why
 ---@return string? message
 function kcore.open(path)
   local file, message = io.open(path, 'rb')
@@ -51,10 +51,10 @@ function kcore.open(path)
   return setmetatable({ file = file, segments = segments }, Kcore)
 end
 
---- What is at an address: up to n bytes, fewer where the mapping ends; nil where nothing is mapped.
----@param address ffi.cdata*
----@param n integer
----@return string?
+--- Reads memory.
+---@param address integer64
+---@param n integer bytes
+---@return string? bytes fewer than n where the mapping ends; nil where nothing is mapped
 function Kcore:read(address, n)
   for _, segment in ipairs(self.segments) do
     local into = address - segment.from -- beyond the size also where the address lies below

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Latency distributions of pairs of events, and their table.
-local native = require 'bindings.base.native'
+--- Distributions of the latencies of pairs of events, and their table.
+local hist = require 'lib.hist'
+local intern = require 'lib.intern'
 local tables = require 'lib.table'
 
 local MAX_KEYS = 65536 -- rows beyond it share one, whose key prints as "other"
@@ -8,17 +9,21 @@ local MAX_KEYS = 65536 -- rows beyond it share one, whose key prints as "other"
 local latency = {}
 
 ---@class Latency
+---@field hists HistSet by kind of pair: without by_key, pairs can add to them by themselves (`latencies` of
+--- lib.pairs)
 local Latency = {}
 Latency.__index = Latency
 
 ---@class LatencySettings
----@field stages? Event[][]
----@field kinds? { start: string, stop: string }[] instead of stages: what the kinds of pairs are called
----@field than? number ns; longer ones are counted
+---@field stages? Event[][] the stages of the pairs
+---@field kinds? { start: string, stop: string }[] in place of stages: the names of the two events of each kind of
+--- pair
+---@field than? number ns; longer latencies are counted
 ---@field cycle? boolean
----@field by_key? { title: string, width: integer, value?: (fun(key: any): any), name?: (fun(key: any): string) }
+---@field by_key? { title: string, width: integer, value?: (fun(key: any): any), name?: (fun(key: any): string) } a
+--- row for each key; value: what the key column shows; name: gives the column comm
 
---- What the kinds of pairs are called, in the matcher's order.
+--- The kinds of pairs of some stages, in the order of `p.kind`.
 ---@param stages Event[][]
 ---@param cycle? boolean
 ---@return { start: string, stop: string }[]
@@ -34,23 +39,23 @@ function latency.kinds(stages, cycle)
   return kinds
 end
 
+--- A table without latencies.
 ---@param settings LatencySettings
---- by_key: a row for each key; value is what the key column shows, name gives the comm column
 ---@return Latency
 function latency.new(settings)
   local self = setmetatable({
     than = settings.than,
     by_key = settings.by_key,
-    keys = native.keys(1, MAX_KEYS),
+    keys = intern.new(1, MAX_KEYS),
     pairs = settings.kinds or latency.kinds(settings.stages, settings.cycle), -- by kind of the pairs
   }, Latency)
   -- By key id * kinds + kind.
-  self.hists = native.hists(#self.pairs * (self.by_key and MAX_KEYS + 1 or 1), settings.than)
+  self.hists = hist.set(#self.pairs * (self.by_key and MAX_KEYS + 1 or 1), settings.than)
   return self
 end
 
---- Adds a pair. Without by_key, pairs can add to self.hists by themselves.
----@param p any struct pair
+--- Adds a pair.
+---@param p Pair
 function Latency:add(p)
   local at = p.kind
   if self.by_key then at = self.keys.id(p.key + 0ULL) * #self.pairs + at end -- keys are unsigned
@@ -64,12 +69,13 @@ local function before(a, b)
 end
 
 --- Appends the rows of a key, given by its id.
+---@package
 function Latency:rows_of(id, rows)
   for i, kind in ipairs(self.pairs) do
     local at = id * #self.pairs + i - 1
-    local hist = self.hists:get(at)
-    if hist and hist:stats().count > 0 then
-      local row = tables.latency_row({ start = kind.start, stop = kind.stop, key = 0, order = at }, hist)
+    local found = self.hists:get(at)
+    if found and found:stats().count > 0 then
+      local row = tables.latency_row({ start = kind.start, stop = kind.stop, key = 0, order = at }, found)
       if self.by_key then
         row.key = id == self.keys.max and math.huge or self.keys:part(id, 1)
         row.comm = self.by_key.name and self.by_key.name(row.key)
@@ -81,6 +87,7 @@ end
 
 --- The rows of the table, in its order.
 ---@return table[]
+---@package
 function Latency:rows()
   local rows = {}
   for id = 0, self.by_key and self.keys:count() - 1 or 0 do
@@ -107,7 +114,7 @@ end
 
 --- Prints the table, unless it is empty.
 ---@param out Output
----@param only_over? number prints it only if some latency was longer (ns)
+---@param only_over? number print only if some latency was longer than this (ns)
 function Latency:print(out, only_over)
   local rows = self:rows()
   if only_over then
@@ -136,6 +143,7 @@ function Latency:print(out, only_over)
   out:table(tables.new('latency', columns), rows)
 end
 
+--- Forgets all latencies.
 function Latency:clear()
   self.hists:clear()
   self.keys:clear()

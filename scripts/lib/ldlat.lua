@@ -1,8 +1,9 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Sampled memory accesses: how long they took, in cycles, by where the data were.
+--- Sampled memory accesses (ldlat-loads, ldlat-stores): their latency in cycles, by where the data were.
 local datasrc = require 'lib.datasrc'
 local frame = require 'lib.frame'
-local native = require 'bindings.base.native'
+local hist = require 'lib.hist'
+local intern = require 'lib.intern'
 local tables = require 'lib.table'
 
 local MAX_ROWS = 4096
@@ -33,21 +34,22 @@ end
 ---@class LdlatSettings
 ---@field name string of the profiler
 ---@field terms string of the event, for the PMU of the CPU
----@field title string of the column that says where the data were
+---@field title string of the column that shows where the data were
 
+--- The handlers of such a profiler.
 ---@param settings LdlatSettings
----@param opt table with period, perins and, where there is one, than (cycles)
+---@param opt table options with period, perins and, where there is one, than (cycles)
 ---@param out Output
----@param session table
----@return table? handlers
----@return string? refusal
+---@param session Session
+---@return table? handlers nil: message says why not
+---@return string? message
 function ldlat.start(settings, opt, out, session)
   if opt.input then return nil, 'it samples the running machine, not recordings' end
   local event = session.event {
     ('%s/%s/'):format(pmu_of(settings.name), settings.terms), period = opt.period, precise = 3, resolve = true,
     sample = { 'weight', 'data_src', 'phys_addr' }, exclude_guest = true,
   }
-  local keys, hists = native.keys(2, MAX_ROWS), native.hists(MAX_ROWS + 1)
+  local keys, hists = intern.new(2, MAX_ROWS), hist.set(MAX_ROWS + 1)
   local than, perins, per_thread = opt.than or math.huge, opt.perins, session.per_thread
   local columns = {
     { name = 'instance', title = per_thread and '[THREAD]' or '[CPU]', show = perins or false },
@@ -94,9 +96,9 @@ function ldlat.start(settings, opt, out, session)
   }
 end
 
---- The options that both profilers have, and their own.
+--- Adds the options that both profilers have.
 ---@param own table<string, table>
----@return table<string, table>
+---@return table<string, table> own
 function ldlat.options(own)
   own.period = { type = 'integer', short = 'T', default = 1000, help = 'sample every so many' }
   own.perins = { type = 'flag', help = 'rows for each CPU, or with -p, -t each thread' }

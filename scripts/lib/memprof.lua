@@ -1,7 +1,9 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The analysis of memory: which stacks allocate it, and which free it. See lib.relation.
-local native = require 'bindings.base.native'
+--- The analysis of memory, for profilers of pairs: which stacks allocate it, and which free it. See lib.relation.
+local array = require 'lib.array'
+local intern = require 'lib.intern'
 local relation = require 'lib.relation'
+local values = require 'bindings.options.values'
 
 local memprof = {}
 
@@ -21,7 +23,7 @@ end
 
 --- Sums by key: each has its objects and bytes.
 local function sums(keys)
-  local objects, bytes = native.numbers(MAX_STACKS + 1), native.numbers(MAX_STACKS + 1)
+  local objects, bytes = array.new(MAX_STACKS + 1), array.new(MAX_STACKS + 1)
   local function add(id, size)
     objects[id] = objects[id] + 1
     bytes[id] = bytes[id] + size
@@ -46,11 +48,12 @@ local function before(a, b)
   return a.id < b.id
 end
 
+--- The handlers of the profiler. The first stage allocates, the second frees.
 ---@param settings DelaySettings
----@return table? handlers
+---@return table? handlers nil: message says which option is wrong
 ---@return string? message
 function memprof.run(settings)
-  local opt, out, session, found = settings.opt, settings.out, settings.session, settings.events
+  local opt, out, session, found = values.optional(settings.opt), settings.out, settings.session, settings.events
   if #found.stages ~= 2 then return nil, 'memory has two stages: -e the allocations, -e what frees them' end
   if opt.cycle then return nil, '--cycle is not for memory' end
   local allocs, frees = found.stages[1], found.stages[2]
@@ -71,22 +74,19 @@ function memprof.run(settings)
 
   -- Each pair counts under (kind, side, stack): side 1 is where it was allocated, 2 where freed. What
   -- is not freed counts under its class.
-  local keys, classes = native.keys(3, MAX_STACKS), native.keys(1, MAX_STACKS)
+  local keys, classes = intern.new(3, MAX_STACKS), intern.new(1, MAX_STACKS)
   local add, take = sums(keys)
   local add_left, take_left = sums(classes)
-  local function stack(e)
-    if e.chain == nil then return -1 end
-    return session.stack(e)
-  end
   local function pair(p, second)
-    if p.first_event == nil then return end
-    local size = tonumber(sizes[p.first_class](p.first_event)) or 0
-    add(keys.id(p.kind, 1, stack(p.first_event)), size)
-    add(keys.id(p.kind, 2, stack(second)), size)
+    local first = p.first_event
+    if not first then return end
+    local size = tonumber(sizes[p.first_class](first)) or 0
+    add(keys.id(p.kind, 1, first._stack), size)
+    add(keys.id(p.kind, 2, second._stack), size)
   end
   local function left(p)
-    if p.first_event == nil then return end
-    add_left(classes.id(p.first_class), tonumber(sizes[p.first_class](p.first_event)) or 0)
+    local first = p.first_event
+    if first then add_left(classes.id(p.first_class), tonumber(sizes[p.first_class](first)) or 0) end
   end
 
   local function say(record, lines)

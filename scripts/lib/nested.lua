@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The analysis of functions that call each other: a tree of calls, or a table of the functions, and
---- what lies within calls that take long.
+--- The analysis of functions that call each other (nested-trace): a tree of calls or a table of functions, and what
+--- happened within long calls.
 local calltree = require 'lib.calltree'
 local detail = require 'lib.detail'
 local heat = require 'lib.pair_heatmap'
 local latency = require 'lib.latency'
-local recall = require 'bindings.pairs.kept_events'
+local kept_events = require 'bindings.pairs.kept_events'
 local relation = require 'lib.relation'
 
 local nested = {}
@@ -14,10 +14,10 @@ local nested = {}
 ---@field name string of the profiler
 ---@field opt table
 ---@field out Output
----@field session table
----@field functions Event[][] the two events of each
----@field others Event[] untraced ones
----@field key? string what the key is called, nil: the cpu or thread
+---@field session Session
+---@field functions Event[][] the two events of each function
+---@field others Event[] events that only details show
+---@field key? string what the key is called; nil: it is the CPU or thread
 
 --- A function that gives an event's key; whether keys are strings.
 local function key_of(event, opt, session)
@@ -65,7 +65,7 @@ local function keeper(settings, consumer, details)
   end
   return {
     keep = function(ev) return consumer:retain(ev) end,
-    show = function(pair, last) details:show(pair, consumer:of(last)) end,
+    show = function(pair, last) details:show(pair, last) end,
     lose = function(pair, time)
       if time - pair.first_time > than then details:show_lost(pair, time) end
     end,
@@ -89,10 +89,10 @@ local function tell_losses(settings, tree, consumer, told)
   told.calls, told.events = calls, events
 end
 
---- Handlers for the functions' events.
+--- The handlers of the profiler.
 ---@param settings NestedSettings
 ---@param detail_settings? DetailSettings
----@return table
+---@return table handlers
 function nested.run(settings, detail_settings)
   local opt, out, session, functions = settings.opt, settings.out, settings.session, settings.functions
   local flat, kinds, names, kept = opt.impl == 'delay', {}, {}, {}
@@ -107,7 +107,7 @@ function nested.run(settings, detail_settings)
     { out = out, session = session, verbose = opt.verbose > 0,
       keyed_by_thread = not settings.key and session.per_thread })
   if details then
-    consumer = recall.new { events = kept, details = details, key = opt.key,
+    consumer = kept_events.new { events = kept, details = details, key = opt.key,
       oldest = function() return tree:oldest() end }
   end
   local keeping = keeper(settings, consumer, details)

@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Aggregations in the source of a one-liner: each call of count(k...), sum(v, k...), hist(v, k...)
---- or quantiles(v, k...) becomes an aggregation of its own, whose columns are named after the
---- expressions in the call. Only direct calls with parentheses are such calls.
+--- Aggregations in the source of a one-liner (exec): each call of count(k...), sum(v, k...), hist(v, k...) or
+--- quantiles(v, k...) becomes an aggregation of its own, whose columns are named after the expressions in the call.
+--- Only direct calls with parentheses count.
 ---
 ---   local program = oneliner.compile 'hist(ev.bytes, ev._comm)'
----   -- program.source: 'hist_1(ev.bytes, ev._comm)', program.env.hist_1 adds
+---   -- program.source: 'hist_1(ev.bytes, ev._comm)'; program.env.hist_1 adds to the aggregation
 ---   program:print(out)
 local aggregate = require 'lib.aggregate'
 
@@ -108,25 +108,27 @@ local function arguments_source(text, args)
 end
 
 ---@class oneliner.Program
----@field source string with the calls renamed; lines are as they were
+---@field source string with the calls renamed; line numbers are unchanged
 ---@field env table<string, function> what the renamed calls call
----@field has_stacks boolean some key is the event's stack
+---@field has_stacks boolean whether some key is the stack of the event
 local Program = {}
 Program.__index = Program
 
+--- Prints all aggregations.
 ---@param out Output
----@param settings? { limit?: integer }
+---@param settings? { limit?: integer } see Aggregate:print()
 function Program:print(out, settings)
   for _, aggregation in ipairs(self._list) do aggregation:print(out, settings) end
 end
 
+--- Clears all aggregations.
 function Program:clear()
   for _, aggregation in ipairs(self._list) do aggregation:clear() end
 end
 
 --- Finds and renames the calls.
 ---@param source string
----@param session? table what start() got
+---@param session? Session
 ---@return oneliner.Program? program nil: message says what is wrong with which call
 ---@return string? message
 function oneliner.compile(source, session)

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Heat maps of the latencies of pairs: one for each two events, see lib.heatmap.
+--- Heat maps of the latencies of pairs: one for each kind of pair. See lib.heatmap.
 local heatmap = require 'lib.heatmap'
 
 local heat = {}
@@ -8,9 +8,10 @@ local heat = {}
 local Heat = {}
 Heat.__index = Heat
 
----@param path string as --heatmap says
----@param kinds { start: string, stop: string }[] what the kinds of pairs are called
----@param session table
+--- Heat maps without latencies.
+---@param path string the value of --heatmap
+---@param kinds { start: string, stop: string }[] the kinds of pairs: latency.kinds()
+---@param session Session
 ---@return Heat
 function heat.new(path, kinds, session)
   local self = setmetatable({ by_kind = {}, list = {}, session = session }, Heat)
@@ -27,7 +28,8 @@ function heat.new(path, kinds, session)
   return self
 end
 
----@param p any struct pair
+--- Adds a pair.
+---@param p Pair
 function Heat:add(p)
   self.base = self.base or self.session.time_base()
   self.by_kind[p.kind]:add(self.base + p.second_time, p.ns)

@@ -1,10 +1,11 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The analysis of whether events are paired: how often each was followed by which, and which were
---- followed by none, whose lines are printed. See lib.relation.
+--- The analysis of whether events are paired: how often each event was followed by which other one, and which
+--- events were followed by none; their lines are printed. See lib.relation.
 local relation = require 'lib.relation'
 
 local paired = {}
 
+--- The handlers of the profiler.
 ---@param settings DelaySettings
 ---@return table handlers
 function paired.run(settings)
@@ -58,7 +59,8 @@ function paired.run(settings)
 
   local function left(p)
     unpaired[p.first_class] = unpaired[p.first_class] + 1
-    if p.first_event ~= nil then out:print_event(p.first_event) end
+    local first = p.first_event
+    if first then out:print_event(first) end
   end
   local handlers
   handlers, matcher = relation.run(settings.name, {

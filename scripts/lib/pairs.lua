@@ -1,38 +1,55 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Pairs of events: what lies between an event and the next one of a later stage that has the same
---- key. The result is put among a profiler's handlers:
+--- Pairs of events: an event and the next one of a later stage that has the same key. What new() returns is put
+--- among the handlers of a profiler:
 ---
 ---   local found = pairs.new {
----     stages = { { a }, { b } },              -- events, as an option of type event gives them
----     pair = function(p, second) ... end,     -- p.first_time, p.ns, p.key...; second: the event
+---     stages = { { a }, { b } },              -- events, as an option of type event holds them
+---     pair = function(p, second) ... end,     -- called for each pair
 ---   }
 ---   return { found, stop = function() ... end }
+---
+--- What waits for its end is bounded: two million starts, and 256 MiB of kept events.
 local feed = require 'bindings.pairs.matcher'
 
 local M = {}
 
---- One end of a pair, as the pair function sees the whole: p.first_time, p.second_time, p.ns
---- (ns), p.first_class, p.second_class, p.kind (which two events, from 0: by stage, then in the order of
---- the first's and of the second's stage), p.key, p.first_tid, p.first_cpu, p.first_event (with keep).
----@class PairsConfig
----@field stages Event[][] at least two, or one with cycle
----@field key? string C expression for events without key=; none at all: the cpu or thread is the key
----@field cycle? boolean the last stage is followed by the first
----@field keep? boolean first events are kept, so that out:print_event(p.first_event) works
----@field has? fun(key: integer): boolean which keys take part, where each is a field of its event
----@field others? Event[] events of no stage, which details show
----@field details? Details of lib.detail: what lies between the events is kept, so that they can show it
----@field lost? fun(p: any, time: number) starts that a loss drops, which begins at that time
----@field left? fun(p: any) starts that still wait at finish()
----@field triggers? Event[]
----@field triggered? fun(ev: any) called at each trigger, when all pairs before it have been seen
----@field pair? fun(p: any, second: any)
----@field latencies? native.Hists gets the ns of each pair under its kind: cheaper than a function
+--- A pair, as the functions of PairsConfig get it. It is valid until they return.
+---@class Pair
+---@field ns number from the first event to the second
+---@field key integer64
+---@field kind integer which two events, from 0: by stage, then in the order of the first stage, then of the second
+---@field first_time number
+---@field second_time number
+---@field first_class integer `class` of the first event
+---@field second_class integer
+---@field first_tid integer
+---@field first_cpu integer
+---@field first_event? Ev the first event, with `keep`; nil where there was no room for it
 
---- May stand in a stage: the end of a task, whose key is the thread.
+---@class PairsConfig
+---@field stages Event[][] at least two, or one with `cycle`; the events of a stage are alternatives
+---@field key? string C expression for the events without key=; where there is no key at all, it is the CPU or
+--- thread
+---@field cycle? boolean the last stage is followed by the first
+---@field keep? boolean keep first events, so that `p.first_event` is there
+---@field has? fun(key: integer): boolean which keys take part, where each key is a field of its event
+---@field others? Event[] events of no stage, which details show
+---@field details? Details of lib.detail: events are kept as long as it may show them
+---@field pair? fun(p: Pair, second: Ev) called for each pair
+---@field latencies? HistSet gets the ns of each pair under its kind; cheaper than a function
+---@field lost? fun(p: Pair, time: number) called for starts that are dropped by a loss, which begins at that time
+---@field left? fun(p: Pair) called by finish() for starts that still wait
+---@field triggers? Event[]
+---@field triggered? fun(ev: Ev) called at each trigger, after all pairs that were complete before
+
+--- The end of a task, to be put into a stage. Its key is the thread.
 M.task_end = feed.TASK_END
 
+--- Finds pairs. The result has the methods finish(), to be called at the start of `stop`; stats(), a table of
+--- counts (pairs, replaced, dropped, evicted, stored, unstarted, mismatched, unneeded, unkept); and
+--- key_value(p.key), which is what the user means by a key.
 ---@param config PairsConfig
+---@return Feed
 function M.new(config)
   local least = config.cycle and 1 or 2
   if #config.stages < least then

@@ -1,24 +1,27 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Tables of figures that are made of counts: a row for each CPU or thread at each interval.
+--- Tables of ratios of counts, such as instructions per cycle: a row for each CPU or thread at each interval.
 local tables = require 'lib.table'
 
 local figures = {}
 
---- A share in percent; nothing where there was nothing.
----@return number?
+--- A share in percent.
+---@param part number
+---@param all number
+---@return number? percent nil where there was nothing
 function figures.percent(part, all) return all > 0 and 100 * part / all or nil end
 
 ---@class Figures
 ---@field name string of the profiler
 ---@field events string[]
----@field columns table.Column[] behind the CPU or thread
----@field row fun(n: number[], share: number, ns: number): table the fields of a row from the counts of the
---- events, the least share of the time that they were counted, and the interval's length
+---@field columns TableColumn[] that follow the CPU or thread
+---@field row fun(n: number[], share: number, ns: number): table the fields of a row, from the counts of the
+--- events, the least share of the time in which one of them was counted, and the length of the interval
 
+--- The handlers of such a profiler.
 ---@param settings Figures
----@param opt table with exit_n
+---@param opt table options with exit_n
 ---@param out Output
----@param session table
+---@param session Session
 ---@return table handlers
 function figures.start(settings, opt, out, session)
   local counts = session.count(settings.events, { together = true })

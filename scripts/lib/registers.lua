@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The registers of a sample as a block of indented lines, three to a line.
+--- The registers of a sample as text.
 local registers = {}
 
 -- The flags and the segments are shorter than the others.
@@ -13,9 +13,9 @@ end
 LAYOUT[#LAYOUT + 1] = { 'LR', 'SP', 'PC' }
 local FORMAT = { RFLAGS = '%s:%08x', CS = '%3s: %04x', SS = '%3s: %04x' }
 
---- Those that this machine does not have are left out.
----@param list { name: string, value: ffi.cdata* }[] as session.registers gives it
----@return string lines, each with its newline
+--- Indented lines with three registers each. Registers that this machine does not have are left out.
+---@param list { name: string, value: integer64 }[] what session.registers() returns
+---@return string lines each with its newline
 function registers.block(list)
   local values, lines = {}, {}
   for _, register in ipairs(list) do values[register.name] = register.value end

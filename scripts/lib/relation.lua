@@ -1,21 +1,24 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- What the profilers of two related events have in common: their options, the sorting of their
---- events, and a run in which an analysis sees each pair. An analysis is a table:
+--- What profilers of related events have in common: their options, the sorting of their events, and a run in which
+--- an analysis sees each pair. An analysis is a table:
 ---
----   pair = function(p, second) ... end -- each pair; and latencies, both as in lib.pairs
+---   pair = function(p, second) ... end -- each pair; and latencies: both as in lib.pairs
 ---   report = function(out) ... end     -- at each interval and at the end
----   lost = function(p, time)           -- optional: starts that a loss drops, and
----   left = function(p)                 -- those that still wait at the end, as in lib.pairs
+---   lost = function(p, time) ... end   -- optional: starts that are dropped by a loss, and
+---   left = function(p) ... end         -- those that still wait at the end, as in lib.pairs
 ---   stop = function(out) ... end       -- optional: after the last report
 ---   keep = true                        -- optional: pair needs p.first_event
 ---   details = ...                      -- optional: of lib.detail
 local heatmap = require 'lib.heatmap'
 local pairs = require 'lib.pairs'
+local values = require 'bindings.options.values'
 
 local relation = {}
 
+--- The attributes of events that such a profiler declares.
 relation.attributes = { 'key', 'printkey', 'role', 'untraced', 'trigger' }
 
+--- The declarations of their options.
 relation.options = {
   than = { type = 'duration', help = 'print the events of longer latencies, and count them' },
   only_than = { type = 'duration', help = 'the same, and print the table only if there were any' },
@@ -33,8 +36,9 @@ relation.options = {
   cycle = { type = 'flag', help = 'the last stage is followed by the first' },
 }
 
---- Some of the common options.
+--- Some of the options.
 ---@param ... string names
+---@return table<string, table> options
 function relation.pick(...)
   local picked = {}
   for _, name in ipairs { ... } do
@@ -45,17 +49,20 @@ end
 
 ---@class RelatedEvents
 ---@field stages Event[][]
----@field others Event[] untraced ones
+---@field others Event[] events that only details show (untraced)
 ---@field triggers Event[]
+---@field default_key? string the key of events that have none of their own
 ---@field has? fun(key: integer): boolean which keys take part
----@field key? string what the key is called, nil: the cpu or thread
+---@field key? string what the key is called; nil: it is the CPU or thread
 
 --- Sorts the events of -e: each group is a stage.
----@param opt { event: Event[][], key?: string, cycle?: boolean }
----@return RelatedEvents? events
+---@param opt table
+---@param key? string the key of events that have none, where -k does not say
+---@return RelatedEvents? events nil: message says what is wrong
 ---@return string? message
-function relation.events(opt)
-  local found = { stages = {}, others = {}, triggers = {} }
+function relation.events(opt, key)
+  opt = values.optional(opt)
+  local found = { stages = {}, others = {}, triggers = {}, default_key = opt.key or key }
   local keyed, keyless
   for i, group in ipairs(opt.event) do
     found.stages[i] = {}
@@ -65,7 +72,7 @@ function relation.events(opt)
         table.insert(found.others, event)
       else
         table.insert(found.stages[i], event)
-        if event.attrs.key or opt.key then keyed = keyed or event else keyless = keyless or event end
+        if event.attrs.key or found.default_key then keyed = keyed or event else keyless = keyless or event end
       end
     end
     if #found.stages[i] == 0 then return nil, ('-e number %d: all of its events are untraced'):format(i) end
@@ -78,7 +85,7 @@ function relation.events(opt)
     return nil, ('%s has a key and %s has none: they never match; give all events one, with key= or -k')
       :format(keyed.name, keyless.name)
   end
-  found.key = keyed and (keyed.attrs.key or opt.key)
+  found.key = keyed and (keyed.attrs.key or found.default_key)
   return found
 end
 
@@ -99,7 +106,7 @@ local function tell_losses(name, out, stats, told)
 end
 
 --- Has each event printed before it is handled, as -vv asks for.
----@param handlers table
+---@param handlers table is changed
 ---@param events Event[]
 ---@param out Output
 function relation.print_each(handlers, events, out)
@@ -113,14 +120,16 @@ function relation.print_each(handlers, events, out)
   end
 end
 
---- Handlers that let an analysis see all pairs.
+--- The handlers of a profiler whose analysis sees all pairs.
 ---@param name string of the profiler
 ---@param analysis table see above
 ---@param found RelatedEvents
 ---@param opt table
 ---@param out Output
----@return table handlers, Feed matcher
+---@return table handlers
+---@return Feed matcher
 function relation.run(name, analysis, found, opt, out)
+  opt = values.optional(opt)
   local told = {}
   local matcher
   local function report()
@@ -130,7 +139,7 @@ function relation.run(name, analysis, found, opt, out)
   matcher = pairs.new {
     stages = found.stages,
     others = found.others,
-    key = opt.key,
+    key = found.default_key,
     cycle = opt.cycle,
     keep = analysis.keep,
     has = found.has,

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- A table that is printed again and again: on a terminal as a screen whose rows the user can sort by any
---- column, elsewhere as plain text, JSON or CSV. It stands among a profiler's handlers:
+--- A table that is printed again and again: on a terminal as a screen whose rows the user can sort by any column,
+--- elsewhere as text, JSON or CSV. It is put among the handlers of a profiler:
 ---
 ---   local pages = screen.new(out, spec, { 'calls', 'bytes' })
 ---   return { pages, interval = function() pages:report(rows, 'title') end, ... }
@@ -17,9 +17,10 @@ local MOVES = { ['<'] = -1, left = -1, ['>'] = 1, right = 1 }
 local Screen = {}
 Screen.__index = Screen
 
+--- A screen.
 ---@param out Output
----@param spec table.Spec of a table without stamp
----@param order string[] columns of numbers to sort by, most important first
+---@param spec TableSpec of a table without stamp
+---@param order string[] columns of numbers to sort by, the most important first
 ---@return Screen
 function screen.new(out, spec, order)
   local self = setmetatable({ _out = out, _spec = spec, _order = order, _rows = {}, _title = '' }, Screen)
@@ -78,10 +79,10 @@ function Screen._fit(_, line, columns)
   return text.safe(line:sub(1, at - 1))
 end
 
---- Shows the rows, or prints them. A row's `key` decides where all columns are equal.
+--- Shows the rows on the screen, or prints them. Where all columns are equal, rows are sorted by their field `key`.
 ---@param rows table[]
 ---@param title string
----@param is_last? boolean the run is over: the terminal is given back
+---@param is_last? boolean the run is over: the terminal is restored
 function Screen:report(rows, title, is_last)
   if self._terminal and is_last then
     self._terminal:leave()
@@ -97,6 +98,7 @@ end
 
 --- Called by the driver between batches. True ends the run.
 ---@return boolean?
+---@package
 function Screen:poll()
   if not self._terminal then return end
   local changed = false

@@ -1,13 +1,13 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Sums by stack and task: what is allocated where, who waits where and how long.
+--- Sums by stack and task: who allocates where, who waits where and for how long.
 ---
 ---   local sums = stacks.new(session, { 'bytes', 'calls' })
 ---   sums:add(ev._stack, ev._comm, ev.bytes_alloc, 1)
----   sums:print(out, { limit = 10 })   -- those with most bytes, with their stacks
+---   sums:print(out, { limit = 10 })   -- the ten stacks with the most bytes
 ---
---- A stack is a number that can be stored beside other things and looked up later. Names are looked up
---- only for what is printed.
-local native = require 'bindings.base.native'
+--- Names are looked up only for what is printed.
+local array = require 'lib.array'
+local intern = require 'lib.intern'
 local tables = require 'lib.table'
 local text = require 'bindings.base.text'
 local units = require 'lib.units'
@@ -19,7 +19,8 @@ local MAX_VALUES = 3
 local OTHER = '(other)'
 
 ---@class StackSums
----@field add fun(self: StackSums, stack: integer, comm: string, ...: number) as many numbers as there are names
+---@field add fun(self: StackSums, stack: integer, comm: string, ...: number) takes as many numbers as there are
+--- values
 local StackSums = {}
 StackSums.__index = StackSums
 
@@ -36,19 +37,21 @@ return function(_, stack, comm, %s) local i = id(stack, comm) %s end]]):format(t
     table.concat(code, ' '))
 end
 
----@param session table what start() got
----@param values string[] names of what is summed up, 1 to 3; the first is what is sorted by
----@param settings? { name?: string, max_keys?: integer } name: of the table in JSON and CSV
+--- Sums without entries. Beyond `max_keys` all stacks share one entry, '(other)'.
+---@param session Session
+---@param values string[] names of 1 to 3 values; entries are sorted by the first
+---@param settings? { name?: string, max_keys?: integer } name: of the table in JSON and CSV; max_keys: 65536 if
+--- not given
 ---@return StackSums
 function stacks.new(session, values, settings)
   settings = settings or {}
   if #values < 1 or #values > MAX_VALUES then error('stacks.new takes 1 to 3 names of values', 2) end
   local max_keys = settings.max_keys or MAX_KEYS
-  local self = setmetatable({ _session = session, _values = values, _sums = {}, _keys = native.keys(2, max_keys) },
+  local self = setmetatable({ _session = session, _values = values, _sums = {}, _keys = intern.new(2, max_keys) },
     StackSums)
   local columns = { { name = 'stack' }, { name = 'comm' } }
   for i, name in ipairs(values) do
-    self._sums[i] = native.numbers(max_keys + 1)
+    self._sums[i] = array.new(max_keys + 1)
     columns[#columns + 1] = { name = name, align = 'right' }
   end
   self._spec = tables.new(settings.name or 'stacks', columns)
@@ -65,8 +68,7 @@ function StackSums:clear()
   self._keys:clear()
 end
 
---- All sums, most of the first value first: { stack =, comm =, [name of a value] = ... }. What had no room
---- has '(other)' for stack and comm, and is the last.
+--- All entries, the largest first: { stack =, comm =, [name of a value] = ... }.
 ---@return table[]
 function StackSums:entries()
   local list = {}
@@ -87,8 +89,7 @@ function StackSums:entries()
   return list
 end
 
---- Subtracts the sums of another one of the same session and the same values: what has changed between
---- two intervals, more or less.
+--- Subtracts other sums of the same session and values: what is left has changed in between.
 ---@param before StackSums
 function StackSums:subtract(before)
   for _, entry in ipairs(before:entries()) do
@@ -100,10 +101,9 @@ function StackSums:subtract(before)
   end
 end
 
---- Prints the stacks with most of the first value; nothing if there are none. What is 0 again after
---- subtract is left out.
+--- Prints the entries with the most of the first value; none of which it is 0.
 ---@param out Output
----@param settings? { limit?: integer }
+---@param settings? { limit?: integer } limit: print at most this many
 function StackSums:print(out, settings)
   local limit, rows = settings and settings.limit or math.huge, {}
   for _, entry in ipairs(self:entries()) do

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- What the accesses to watched addresses have written there: their instructions are read from memory, or from the
---- file that they are of, and decoded (lib.x86store).
+--- What accesses have written to watched addresses (breakpoint): the instructions are read from memory or from
+--- their file, and decoded by lib.x86store.
 local kcore = require 'lib.kcore'
 local x86store = require 'lib.x86store'
 
@@ -22,21 +22,24 @@ end
 local Stores = {}
 Stores.__index = Stores
 
---- A change of what was there has a result only if all that writes there is seen.
----@param session table of the profiler
----@param sees_all { kernel: boolean, user: boolean } whether all writes to addresses of these halves are
+--- The result of a change (inc, or) is known only if all writes to the address are seen.
+---@param session Session
+---@param sees_all { kernel: boolean, user: boolean } whether all writes to addresses of the kernel, and of user
+--- space, are seen
 ---@return Stores
 function stores.new(session, sees_all)
   return setmetatable({ session = session, sees_all = sees_all, core = (kcore.open '/proc/kcore'), known = {} }, Stores)
 end
 
---- Memory of the kernel or of a process that still runs.
+--- Memory of the kernel, or of a process that still runs.
+---@package
 function Stores:memory(pid, address, n)
   if address >= KERNEL then return self.core and self.core:read(address, n) end
   return read_at(('/proc/%d/mem'):format(pid), tonumber(address), n)
 end
 
 --- The code before the address where the event's task goes on, and some that follows.
+---@package
 function Stores:code(ev, ip)
   local code = self:memory(ev._pid, ip - BEFORE, BEFORE + BEHIND)
   if not code and ip < KERNEL then
@@ -47,12 +50,12 @@ function Stores:code(ev, ip)
 end
 
 --- What an access has done.
----@param ev table event of a breakpoint on writes
----@param list { name: string, value: ffi.cdata* }[]? its registers, as session.registers gives them
+---@param ev Ev of a breakpoint on writes
+---@param list? { name: string, value: integer64 }[] its registers: session.registers()
 ---@param length integer bytes that are watched
----@param old? ffi.cdata* what was there
+---@param old? integer64 what was there before
 ---@return X86Instruction? instruction
----@return ffi.cdata*? value of the watched bytes; nil where it is not known
+---@return integer64? value of the watched bytes; nil: not known
 function Stores:look(ev, list, length, old)
   local watched, registers = ev:u64 '_addr', {}
   for _, register in ipairs(list or {}) do registers[register.name] = register.value end
@@ -62,9 +65,12 @@ function Stores:look(ev, list, length, old)
   return found, found and x86store.value(found, watched, length, old)
 end
 
---- The same, where all accesses are told in the order of time: what one has left is what the next finds.
+--- The same, where all accesses are passed in the order of time, so that the value before each is known.
+---@param ev Ev
+---@param list? { name: string, value: integer64 }[]
+---@param length integer
 ---@return X86Instruction? instruction
----@return ffi.cdata*? value
+---@return integer64? value
 function Stores:see(ev, list, length)
   local watched = ev:u64 '_addr'
   local half = watched >= KERNEL and 'kernel' or 'user'
@@ -81,12 +87,12 @@ function Stores:see(ev, list, length)
   return found, value
 end
 
---- Events were lost: what they have written is not known.
+--- Forgets the values, because events were lost.
 function Stores:forget() self.known = {} end
 
---- "INSN: 89 07 mov %eax,(%rdi) ADDR: 0x404028 DATA: 0x5".
+--- The line about an access: "INSN: 89 07 mov %eax,(%rdi) ADDR: 0x404028 DATA: 0x5".
 ---@param found X86Instruction
----@param value? ffi.cdata*
+---@param value? integer64
 ---@return string
 function stores.text(found, value)
   local bytes = found.code:gsub('.', function(byte) return ('%02x '):format(byte:byte()) end)

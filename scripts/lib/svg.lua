@@ -1,13 +1,13 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- What pictures have in common: text in XML, a page around an SVG, and files that are there whole or
---- not at all. A picture is one self-contained file that a browser shows, with or without scripts.
+--- What pictures have in common: escaping, a page around an SVG, and files that are replaced as a whole. A picture
+--- is one self-contained file that a browser shows, with or without scripts.
 local text = require 'bindings.base.text'
 
 local picture = {}
 
 local ENTITIES = { ['&'] = '&amp;', ['<'] = '&lt;', ['>'] = '&gt;', ['"'] = '&quot;', ["'"] = '&#39;' }
 
---- Any bytes as text of XML or HTML, also inside quotes.
+--- Escapes any bytes for XML and HTML, also within quotes.
 ---@param s string
 ---@return string
 function picture.escape(s)
@@ -15,7 +15,7 @@ function picture.escape(s)
   return (s:gsub('\239\191[\190\191]', '?')) -- U+FFFE and U+FFFF, which XML refuses
 end
 
---- Which picture a file name asks for.
+--- The kind of picture that a file name asks for.
 ---@param path string
 ---@return 'svg'|'html'|nil
 function picture.kind(path)
@@ -23,7 +23,7 @@ function picture.kind(path)
   return (suffix == 'svg' or suffix == 'html') and suffix or nil
 end
 
---- Refuses a place where no picture can be written, before there is one.
+--- Raises an error where no picture can be written, before there is one.
 ---@param path string
 function picture.check(path)
   local temporary = path .. '.tmp'
@@ -33,9 +33,9 @@ function picture.check(path)
   os.remove(temporary)
 end
 
---- Replaces a file by other content, at once.
+--- Replaces a file at once.
 ---@param path string
----@param parts string[]
+---@param parts string[] of the content
 function picture.save(path, parts)
   local temporary = path .. '.tmp'
   local file, message = io.open(temporary, 'w')
@@ -65,11 +65,11 @@ th { border-bottom: 1px solid #bbb; }
 </style></head><body>
 ]]
 
---- Writes an SVG as what the file's name says: a picture or a page.
----@param path string
+--- Writes an SVG as the kind of file that the name asks for.
+---@param path string FILE.svg or FILE.html
 ---@param title string
 ---@param svg string[] parts of the <svg> element
----@param below? string[] parts of what a page has below it, as HTML
+---@param below? string[] HTML that a page shows below the picture
 function picture.write(path, title, svg, below)
   local parts = {}
   if picture.kind(path) == 'html' then

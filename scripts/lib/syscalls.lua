@@ -1,12 +1,15 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The analysis of system calls: how long each takes, and how often it fails. A call that a task does
---- not return from, such as exit, lasts until the task's end. See lib.relation.
+--- The analysis of system calls: how long each takes, and how often it fails. A call that a task does not return
+--- from, such as exit, lasts until the task ends. See lib.relation.
+local array = require 'lib.array'
 local heat = require 'lib.pair_heatmap'
+local hist = require 'lib.hist'
+local intern = require 'lib.intern'
 local latency = require 'lib.latency'
-local native = require 'bindings.base.native'
 local pairs = require 'lib.pairs'
 local relation = require 'lib.relation'
 local tables = require 'lib.table'
+local values = require 'bindings.options.values'
 
 local syscalls = {}
 
@@ -42,23 +45,23 @@ local function columns(by_thread, than)
   }
 end
 
+--- The handlers of the profiler. Its stages are raw_syscalls:sys_enter and raw_syscalls:sys_exit.
 ---@param settings DelaySettings
----@return table? handlers
+---@return table? handlers nil: message says which option is wrong
 ---@return string? message
 function syscalls.run(settings)
-  local opt, out, session, found = settings.opt, settings.out, settings.session, settings.events
+  local opt, out, session, found = values.optional(settings.opt), settings.out, settings.session, settings.events
   if #found.stages ~= 2 or not is_only(found.stages[1], ENTER) or not is_only(found.stages[2], EXIT) then
     return nil, ('system calls are -e %s -e %s, with filters'):format(ENTER, EXIT)
   end
   if opt.cycle then return nil, '--cycle is not for system calls' end
-  local enter, exit = session.view(found.stages[1][1]), session.view(found.stages[2][1])
   table.insert(found.stages[2], pairs.task_end)
-  if not session.per_thread and not found.key then opt.key = 'common_pid' end
+  if not session.per_thread and not found.key then found.default_key = 'common_pid' end
 
   local by_thread, than = opt.perins, opt.only_than or opt.than
   local longest, shortest = than or math.huge, opt.lower or -1
-  local rows = native.keys(by_thread and 2 or 1, MAX_ROWS)
-  local hists, errors = native.hists(MAX_ROWS + 1, than), native.numbers(MAX_ROWS + 1)
+  local rows = intern.new(by_thread and 2 or 1, MAX_ROWS)
+  local hists, errors = hist.set(MAX_ROWS + 1, than), array.new(MAX_ROWS + 1)
   local map = opt.heatmap and heat.new(opt.heatmap, latency.kinds(found.stages), session)
   local spec = tables.new('syscalls', columns(by_thread, than ~= nil))
 
@@ -103,12 +106,12 @@ function syscalls.run(settings)
   end
 
   local function pair(p, second)
-    if p.first_event == nil then return end
-    local nr, failed = enter(p.first_event).id, 0
+    local first = p.first_event
+    if not first then return end
+    local nr, failed = first.id, 0
     if p.kind == 0 then
-      local ev = exit(second)
-      if ev.id ~= nr and ev.id ~= NO_NUMBER then return end
-      local ret = ev.ret
+      if second.id ~= nr and second.id ~= NO_NUMBER then return end
+      local ret = second.ret
       if ret < 0 and ret >= -MAX_ERRNO then failed = 1 end
     end
     local id
@@ -117,7 +120,7 @@ function syscalls.run(settings)
     errors[id] = errors[id] + failed
     if map then map:add(p) end
     if p.ns > longest or p.ns < shortest then
-      out:print_event(p.first_event)
+      out:print_event(first)
       out:print_event(second)
     end
   end

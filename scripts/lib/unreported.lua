@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Switches and wakeups that the kernel did not report: some kernels show no tracer what certain tasks do,
---- such as the idle task of a CPU, which wakes and switches to the others. A task that leaves a CPU without
---- having come there, or comes twice without having left, gives it away.
-local native = require 'bindings.base.native'
+--- Switches and wakeups that the kernel did not report: some kernels hide from tracers what certain tasks do, such
+--- as the idle task of a CPU, which wakes and switches to others. A task that leaves a CPU without having come
+--- there, or comes twice without having left, gives it away.
+local array = require 'lib.array'
 local threads = require 'lib.threads'
 
 local unreported = {}
@@ -13,15 +13,16 @@ local OFF, ON = 1, 2 -- where a task was last seen; 0: not known
 ---@field switches integer
 ---@field wakeups integer
 
+--- Counts of 0, for profilers that find such switches by themselves.
 ---@return Unreported
 function unreported.new() return { switches = 0, wakeups = 0 } end
 
---- Says how many there were and what became of the time.
+--- Warns about what was found.
 ---@param self Unreported
 ---@param out Output
 ---@param name string of the profiler
----@param switches string
----@param wakeups? string
+---@param switches string what becomes of the time before unreported switches
+---@param wakeups? string and before unreported wakeups
 function unreported.tell(self, out, name, switches, wakeups)
   local parts = {}
   if self.wakeups > 0 then parts[1] = ('%d wakeups (%s)'):format(self.wakeups, wakeups) end
@@ -29,15 +30,15 @@ function unreported.tell(self, out, name, switches, wakeups)
   if #parts > 0 then out:warn(('%s: the kernel did not report %s'):format(name, table.concat(parts, ' and '))) end
 end
 
---- Counts unreported switches, for who sees the tasks of each switch but keeps no state of them.
----@param some_leave? boolean not all that leave their CPU are seen
+--- Counts unreported switches, for profilers that see the tasks of each switch but keep no state of them.
+---@param some_leave? boolean not all tasks that leave their CPU are seen
 ---@return Unreported found
 ---@return fun(pid: integer, time: number) leaves
 ---@return fun(pid: integer, time: number) enters
----@return fun(gap: table) lost what was seen before the end of a hole says nothing of what comes behind it
+---@return fun(gap: table) lost is to be called in the handler `lost`
 function unreported.watch(some_leave)
   local self, max = unreported.new(), threads.MAX
-  local place, since, known_from = native.numbers(max), native.numbers(max), 0
+  local place, since, known_from = array.new(max), array.new(max), 0
 
   local function leaves(pid, time)
     if pid <= 0 or pid >= max then return end

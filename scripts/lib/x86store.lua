@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- What an instruction of x86-64 has just written: a watchpoint stops behind the instruction, whose code ends there and
---- whose operands are still in the registers. Code is not read backwards without doubt, so only an instruction counts
---- that ends at the right place and writes where the watchpoint is; the longest, which has all of its prefixes.
+--- What an x86-64 instruction has just written. A watchpoint stops after the instruction, so its code ends there
+--- and its operands are still in registers. Code cannot be read backwards without doubt: an instruction counts only
+--- if it ends at the right place and writes to the watched address; of several, the longest, which has all of its
+--- prefixes.
 local bit = require 'bit'
 
 local band, bor, bxor, bnot = bit.band, bit.bor, bit.bxor, bit.bnot
@@ -51,16 +52,17 @@ local SHIFTS = { [0] = 'rol', 'ror', 'rcl', 'rcr', 'shl', 'shr', 'shl', 'sar' }
 
 for i = 0, 7 do IS_SHIFT[SHIFTS[i]] = true end
 
---- An instruction as it is read, from the first of its bytes on.
+--- A decoded instruction.
 ---@class X86Instruction
----@field at integer of the next byte
+---@field at integer position of the next byte
 ---@field operand integer bytes of an operand
 ---@field rex integer
----@field name? string
+---@field code string its bytes
+---@field name? string its text
 ---@field size? integer bytes that it writes
----@field address? ffi.cdata* where
----@field value? ffi.cdata* what, if it tells that by itself
----@field by? ffi.cdata* operand of a change of what was there
+---@field address? integer64 where it writes
+---@field value? integer64 what it writes, if that is known without the value before
+---@field by? integer64 operand of a change of what was there
 ---@field segment? integer its address is beyond a base that nobody knows: alignment of that
 local Instruction = {}
 Instruction.__index = Instruction
@@ -297,12 +299,12 @@ local function at_segment(self, watched)
 end
 
 --- The instruction that has written to a watched address.
----@param code string what lies before the address to go on at, up to 15 bytes
----@param ahead string what lies there, some bytes
----@param registers table<string, ffi.cdata*> RAX, RIP and so on, behind the instruction
----@param watched ffi.cdata* address
----@param length integer bytes there
----@return X86Instruction? instruction with code: its bytes, name: its text
+---@param code string the bytes before the address where the task goes on, up to 15
+---@param ahead string some bytes from there on
+---@param registers table<string, integer64> RAX, RIP and so on, after the instruction
+---@param watched integer64 the address
+---@param length integer bytes that are watched
+---@return X86Instruction? instruction
 function x86store.decode(code, ahead, registers, watched, length)
   local function try(bytes)
     local instruction = setmetatable({ code = bytes, at = 1, rex = 0, registers = registers }, Instruction)
@@ -322,12 +324,12 @@ function x86store.decode(code, ahead, registers, watched, length)
   end
 end
 
---- What the watched bytes are behind an instruction; nil where that cannot be known.
+--- The watched bytes after an instruction.
 ---@param found X86Instruction
----@param watched ffi.cdata*
+---@param watched integer64
 ---@param length integer
----@param old? ffi.cdata* what they were before, if that is known
----@return ffi.cdata*?
+---@param old? integer64 what they were before, if that is known
+---@return integer64? value nil: it cannot be known
 function x86store.value(found, watched, length, old)
   local value, size = found.value, found.size
   local inside = found.address - watched -- huge where it begins before

@@ -1,7 +1,10 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- How long block requests take from one stage to the next.
-local native = require 'bindings.base.native'
-local sys = require 'bindings.base.sys'
+local array = require 'lib.array'
+local fs = require 'lib.fs'
+local hist = require 'lib.hist'
+local intern = require 'lib.intern'
+local objects = require 'lib.objects'
 local tables = require 'lib.table'
 
 local MAX_REQUESTS = 2 ^ 20
@@ -14,7 +17,7 @@ local STAGES = { 'block_getrq', 'block_rq_insert', 'block_rq_issue', 'block_rq_c
 local LAST = #STAGES
 
 local function read(name, file)
-  local text = sys.read(('%s/%s/%s'):format(BLOCK, name, file))
+  local text = fs.read(('%s/%s/%s'):format(BLOCK, name, file))
   return text and text:match '%S+'
 end
 
@@ -27,13 +30,13 @@ end
 --- Names of the devices by number, and of each partition the disk that it is on.
 local function devices()
   local names, disk_of = {}, {}
-  for _, name in ipairs(sys.readdir(BLOCK) or {}) do
+  for _, name in ipairs(fs.list(BLOCK) or {}) do
     local dev = number(name)
     if dev then
       names[dev], disk_of[dev] = name, dev
       if read(name, 'partition') then
-        for _, disk in ipairs(sys.readdir(BLOCK) or {}) do
-          if disk ~= name and sys.stat(('%s/%s/%s'):format(BLOCK, disk, name)) then disk_of[dev] = number(disk) end
+        for _, disk in ipairs(fs.list(BLOCK) or {}) do
+          if disk ~= name and fs.exists(('%s/%s/%s'):format(BLOCK, disk, name)) then disk_of[dev] = number(disk) end
         end
       end
     end
@@ -76,8 +79,8 @@ to issue at once. -d restricts it to a disk or a partition.]],
       end
     end
 
-    local requests = native.objects(MAX_REQUESTS)
-    local keys, hists, over = native.keys(3, MAX_ROWS), native.hists(MAX_ROWS + 1), native.numbers(MAX_ROWS + 1)
+    local requests = objects.new(MAX_REQUESTS)
+    local keys, hists, over = intern.new(3, MAX_ROWS), hist.set(MAX_ROWS + 1), array.new(MAX_ROWS + 1)
     local known_from, than, dropped = 0, opt.than or math.huge, 0
 
     local handlers = {}

@@ -1,15 +1,14 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- How long the exits of virtual machines take, each one event that a BPF program makes at the next entry:
 --- what is short never leaves the kernel. Half of this file is that program.
-local native = require 'bindings.base.native'
-local names = require 'bindings.base.number_names'
-local output = require 'bindings.print.output'
+local array = require 'lib.array'
+local hist = require 'lib.hist'
+local intern = require 'lib.intern'
+local kvm = require 'lib.kvm'
 local tables = require 'lib.table'
 local threads = require 'lib.threads'
 
 local MAX_ROWS = 4096
--- Reasons that wait for the guest to have something to do: isa (1 VMX, 2 SVM) and reason.
-local HALTS = { [1] = 12, [2] = 0x78 }
 
 local SOURCE = [[
 #include <linux/bpf.h>
@@ -141,7 +140,7 @@ local LONGEST = tables.new('bpf:kvm_exit-longest', {
 --- The longest exits of processes, for --output2; nil where it is not asked for.
 local function longest_exits(opt, out, session)
   if not opt.output2 then return nil end
-  local file, message = output.new { format = out.format, file = opt.output2, clock = out.clock }
+  local file, message = out:open(opt.output2)
   if not file then error('bpf:kvm_exit: ' .. message, 0) end
   local by_pid, rows = {}, {}
   return {
@@ -214,8 +213,8 @@ run and had no CPU (ns in lines, us in tables). Needs clang, as BPF programs of 
       },
     }
     program:attach()
-    local keys, hists = native.keys(4, MAX_ROWS), native.hists(MAX_ROWS + 1)
-    local waits, delays = native.numbers(MAX_ROWS + 1), native.numbers(MAX_ROWS + 1)
+    local keys, hists = intern.new(4, MAX_ROWS), hist.set(MAX_ROWS + 1)
+    local waits, delays = array.new(MAX_ROWS + 1), array.new(MAX_ROWS + 1)
     local longest = longest_exits(opt, out, session)
     local than, detail, ours = opt.than or math.huge, opt.detail, threads.new(session, opt)
 
@@ -238,7 +237,7 @@ run and had no CPU (ns in lines, us in tables). Needs clang, as BPF programs of 
       for id = 0, keys:count() - 1 do
         local isa, reason = keys:part(id, 3), keys:part(id, 4)
         local row = tables.latency_row({ pid = keys:part(id, 1), tid = keys:part(id, 2) }, hists:get(id))
-        row.exit_reason, row.halts = names.exit_reason(isa, reason), HALTS[isa] == reason
+        row.exit_reason, row.halts = kvm.exit_reason(isa, reason), kvm.is_halt(isa, reason)
         row.comm = detail and session.task_name(row.tid) or nil
         row.wait_ns, row.rundelay_ns = waits[id], delays[id]
         waits[id], delays[id] = 0, 0
@@ -264,11 +263,11 @@ run and had no CPU (ns in lines, us in tables). Needs clang, as BPF programs of 
         local id = keys.id(ev.pid, detail and ev.tid or 0, isa, reason)
         hists:add(id, ns)
         waits[id], delays[id] = waits[id] + ev.wait, delays[id] + delay
-        if longest then longest.add(ev.pid, tonumber(ns), tonumber(delay), HALTS[isa] == reason) end
-        if (HALTS[isa] == reason and delay or ns) > than then out:print_event(ev) end
+        if longest then longest.add(ev.pid, tonumber(ns), tonumber(delay), kvm.is_halt(isa, reason)) end
+        if (kvm.is_halt(isa, reason) and delay or ns) > than then out:print_event(ev) end
       end,
       describe = function(ev)
-        return ('bpf:kvm_exit: %s lat %d wait %d rundelay %d sw %d'):format(names.exit_reason(ev.isa, ev.exit_reason),
+        return ('bpf:kvm_exit: %s lat %d wait %d rundelay %d sw %d'):format(kvm.exit_reason(ev.isa, ev.exit_reason),
           ev.lat, ev.wait, ev.rundelay, ev.sw)
       end,
       interval = report,

@@ -86,7 +86,7 @@ it is not after a loss, nor with -C, -t, --exclude-kernel and the like, which le
     local with_block = not (opt.quiet or opt.count or opt.input or flame)
     local seen = (with_block or is_wanted) and stores.new(session, sees_all(opt, session))
     local left = is_wanted and opt.exit_n or math.huge
-    if is_wanted then opt.exit_n = nil end -- it is for those that pass
+    if is_wanted then session.want { own_exit_n = true } end -- it is for those that pass
     local shown, found, data -- the event that is printed, and what is known of it
 
     local function ip_of(ev) return frame.text(session.address(ev, ev._ip), ev._ip) end

@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Whether events get lost: what the kernel counted against what arrived. It is longer than most profilers
 --- because CPUs, threads and recordings tell it in three ways.
-local native = require 'bindings.base.native'
+local array = require 'lib.array'
+local intern = require 'lib.intern'
 local tables = require 'lib.table'
 local threads = require 'lib.threads'
 
@@ -68,17 +69,17 @@ recording nothing is counted: there is what was delivered, and what it says was 
     local tells_itself = not opt.input and not is_thread and not opt.cgroups and not session.is_source
     local counts = not opt.input and not tells_itself and session.count(twins_of(list, opt.filter)) or nil
     local size = (MAX_ROWS + 1) * #list
-    local delivered, counted, latest = native.numbers(size), native.numbers(size), native.numbers(size)
-    local keys, lost, last, late, left = native.keys(1, MAX_ROWS), 0, 0, 0, opt.exit_n or math.huge
+    local delivered, counted, latest = array.new(size), array.new(size), array.new(size)
+    local keys, lost, last, late, left = intern.new(1, MAX_ROWS), 0, 0, 0, opt.exit_n or math.huge
     -- What a thread has started is counted with it: by thread, the named one that it comes from.
-    local root = perins and is_thread and native.numbers(threads.MAX)
+    local root = perins and is_thread and array.new(threads.MAX)
 
     local handlers = {}
     for i, event in ipairs(list) do
       local own_count = tells_itself and session.own_count(event)
       handlers[event] = function(ev)
         local id
-        if is_thread then id = root and keys.id(root[ev._tid]) or 0 else id = keys.id(ev._cpu) end
+        if is_thread then id = root and keys.id(root[math.max(ev._tid, 0)]) or 0 else id = keys.id(ev._cpu) end
         local at = id * #list + i - 1
         delivered[at] = delivered[at] + 1
         if own_count then
@@ -97,7 +98,7 @@ recording nothing is counted: there is what was delivered, and what it says was 
       function handlers.targets(tids)
         for _, tid in ipairs(tids) do root[tid] = tid end
       end
-      function handlers.fork(ev) root[ev._tid] = root[ev._parent] end
+      function handlers.fork(ev) root[ev._tid] = root[math.max(ev._parent, 0)] end
     end
     handlers.lost = function(gap) lost = lost + gap.lost end
 

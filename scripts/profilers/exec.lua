@@ -23,14 +23,14 @@ Up to four keys; the key `stack` is the event's stack. Aggregations print themse
   start = function(opt, out, session)
     local program, message = oneliner.compile(opt.lua, session)
     if not program then return nil, message end
-    opt.call_graph = opt.call_graph or program.has_stacks
+    if program.has_stacks then session.want { stacks = true } end
     local env = setmetatable(program.env, { __index = _G })
     env.print = function(...) out:print(...) end
     env.printf = function(...) out:printf(...) end
-    local chunk, syntax = loadstring('return function(ev) ' .. program.source .. '\nend', '=exec')
+    local chunk, syntax = load('return function(ev) ' .. program.source .. '\nend', '=exec', 't', env)
     if not chunk then return nil, syntax end
     return {
-      [opt.event] = setfenv(chunk, env)(),
+      [opt.event] = chunk(),
       interval = function()
         program:print(out)
         program:clear()

@@ -1,7 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Shows what a C expression is over an event's fields, by compiling and evaluating it.
-local explain = require 'bindings.command.explain'
-
 local C_TYPES = { i32 = 'int', u32 = 'unsigned int', i64 = 'long', u64 = 'unsigned long', string = 'string' }
 
 --- The one event that the expression is about.
@@ -17,7 +15,7 @@ local function print_program(out, event, program, verbose)
   for _, name in ipairs(program.fields) do
     local field = event.fields[name]
     out:printf('  %-32s offset %d, %d bytes, %s\n', field.type .. ' ' .. name, field.offset, field.size,
-      explain.kind(field))
+      field.kind)
   end
   if verbose > 0 then out:printf('Lua:\n%s\n', program.source) end
 end

@@ -28,6 +28,6 @@ alias=, and `period`, its length in ns. Any value other than 0 is true. -g adds 
   start = function(opt, out, session)
     if not opt.period and not opt.freq then return nil, 'how often? give --period or -F' end
     if opt.period and opt.freq then return nil, 'either --period or -F can be given' end
-    return condition.start('hrtimer', opt, out, session)
+    return condition.start('hrtimer', opt.condition, opt, out, session)
   end,
 }

@@ -32,7 +32,6 @@ were off, or a hypervisor ran something else. The line and its stack (-g) are of
 
   start = function(opt, out, session)
     if opt.than <= opt.period then return nil, '--than must be more than --period, which passes anyway' end
-    opt.condition = ('period > %dL'):format(opt.than)
-    return condition.start('irq-off', opt, out, session)
+    return condition.start('irq-off', ('period > %dL'):format(opt.than), opt, out, session)
   end,
 }

@@ -1,10 +1,11 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Allocations that are not freed. It is longer than most profilers because objects come from several
 --- allocators of the kernel or of programs, and are reported one by one or by stack.
+local array = require 'lib.array'
 local flamegraph = require 'lib.flamegraph'
-local native = require 'bindings.base.native'
-local threads = require 'lib.threads'
+local objects = require 'lib.objects'
 local tables = require 'lib.table'
+local threads = require 'lib.threads'
 
 local MAX_OBJECTS = 2 ^ 22 -- some 300 MB
 
@@ -83,19 +84,18 @@ event of --size tells the bytes of the next allocation of its thread.
     local frees, none = events_of(opt.free, session)
     if not frees then return nil, none end
 
-    local objects = native.objects(MAX_OBJECTS)
-    local announced = native.numbers(threads.MAX) -- bytes of the next allocation of a thread
+    local live = objects.new(MAX_OBJECTS)
+    local announced = array.new(threads.MAX) -- bytes of the next allocation of a thread
     local allocated, freed = 0, 0
     local known_from = 0 -- the end of the last hole: what is older may have been freed in it
     local handlers, unsized, any_stack = {}, {}, false -- unsized: names of events whose bytes nobody tells
     local flame = flamegraph.new(opt, session, out, { title = 'leaked bytes', unit = 'bytes' })
-    local all_stacked = opt.call_graph
-    opt.call_graph = false -- where objects are freed is not asked for
+    session.want { stacks = false } -- where objects are freed is not asked for
 
     for kind, alloc in ipairs(allocs) do
       local ptr, is_user, size = alloc.ptr, alloc.is_user, size_of(alloc.event, session)
       local attrs = alloc.event.attrs
-      attrs.stack = attrs.stack or all_stacked
+      if opt.call_graph or flame then alloc.event:set { stack = true } end
       local stacked = attrs.stack or attrs['max-stack'] ~= nil
       any_stack = any_stack or stacked
       if not size and #opt.size == 0 then unsized[#unsized + 1] = alloc.event.name end
@@ -111,7 +111,7 @@ event of --size tells the bytes of the next allocation of its thread.
           announced[tid] = 0
         end
         local space, stack = is_user and ev._pid or 0, stacked and ev._stack or -1
-        objects:put_later(space, address, bytes, ev._time, tid, stack, kind)
+        live:put_later(space, address, bytes, ev._time, tid, stack, kind)
       end
     end
     for _, free in ipairs(frees) do
@@ -119,7 +119,7 @@ event of --size tells the bytes of the next allocation of its thread.
       handlers[free.event] = function(ev)
         local address = ptr(ev)
         freed = freed + 1
-        if address then objects:drop_later(is_user and ev._pid or 0, address) end
+        if address then live:drop_later(is_user and ev._pid or 0, address) end
       end
     end
     for _, group in ipairs(opt.size) do
@@ -137,7 +137,7 @@ event of --size tells the bytes of the next allocation of its thread.
     local function leaks(now)
       local groups, order = {}, {}
       local sum = { bytes = 0, objects = 0, doubtful_bytes = 0, doubtful = 0 }
-      objects:each(function(object)
+      live:each(function(object)
         if opt.than and now - object.time <= opt.than then return end
         local size = tonumber(object.size)
         if object.time < known_from then
@@ -193,7 +193,7 @@ event of --size tells the bytes of the next allocation of its thread.
 
     --- The flame graph: what is there now, by bytes; by objects where sizes are not known.
     local function draw(now)
-      objects:each(function(object)
+      live:each(function(object)
         local tid, is_young = object.tid, opt.than and now - object.time <= opt.than
         if object.time < known_from or is_young or object.stack >= 2 ^ 31 then return end
         flame:add({ _stack = object.stack, _comm = session.task_name(tid), _pid = object.space, _tid = tid, _cpu = -1 },
@@ -223,7 +223,7 @@ event of --size tells the bytes of the next allocation of its thread.
     local function report(now)
       if allocated == 0 then return end
       local list, sum = leaks(now)
-      local replaced, no_room = objects:stats()
+      local replaced, no_room = live:stats()
       if out.format == 'text' then
         print_text(list, sum)
       else

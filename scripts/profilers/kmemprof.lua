@@ -21,7 +21,8 @@ the attribute stack record), and at the end how much was not freed.]],
     for _, group in ipairs(opt.event) do
       for _, event in ipairs(group) do
         local attrs = event.attrs
-        attrs.key = attrs.ptr or attrs.key or not opt.key and event.fields.ptr and not attrs.untraced and 'ptr' or nil
+        local key = attrs.ptr or not (attrs.key or opt.key or attrs.untraced) and event.fields.ptr and 'ptr'
+        if key then event:set { key = key } end
       end
     end
     local found, message = relation.events(opt)

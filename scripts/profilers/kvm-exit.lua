@@ -1,15 +1,15 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- How long the exits of virtual machines take in the host, by reason.
+local array = require 'lib.array'
 local heatmap = require 'lib.heatmap'
-local names = require 'bindings.base.number_names'
-local native = require 'bindings.base.native'
+local hist = require 'lib.hist'
+local intern = require 'lib.intern'
+local kvm = require 'lib.kvm'
 local tables = require 'lib.table'
 local threads = require 'lib.threads'
 
 local MAX_ROWS = 4096
 local KERNEL = 0x8000000000000000ULL -- instructions of the guest's kernel lie above
--- Reasons that wait for the guest to have something to do: isa (1 VMX, 2 SVM) and reason.
-local HALTS = { [1] = 12, [2] = 0x78 }
 
 return {
   summary = 'How long exits of virtual machines take, by reason',
@@ -33,27 +33,28 @@ out of the guest's kernel. -p takes the process of a machine. --filter is for kv
 
   start = function(opt, out, session)
     local exit = opt.exit_event[1][1]
-    exit.filter = exit.filter and opt.filter and ('(%s) && (%s)'):format(exit.filter, opt.filter) or exit.filter
-      or opt.filter
+    if opt.filter then
+      exit:set { filter = exit.filter and ('(%s) && (%s)'):format(exit.filter, opt.filter) or opt.filter }
+    end
     if not exit.fields.exit_reason or not exit.fields.isa then
       return nil, ('%s of this kernel has no exit_reason and isa: it is that of another architecture'):format(exit.name)
     end
     -- Of each thread: when it left the guest (0: it did not), why, and whether from the guest's kernel.
-    local since, reasons, isas = native.numbers(threads.MAX), native.numbers(threads.MAX), native.numbers(threads.MAX)
-    local kernel = native.numbers(threads.MAX)
+    local since, reasons, isas = array.new(threads.MAX), array.new(threads.MAX), array.new(threads.MAX)
+    local kernel = array.new(threads.MAX)
     local known_from, dropped = -1, 0
-    local keys, hists = native.keys(3, MAX_ROWS), native.hists(MAX_ROWS + 1)
-    local over, of_kernel = native.numbers(MAX_ROWS + 1), native.numbers(MAX_ROWS + 1)
+    local keys, hists = intern.new(3, MAX_ROWS), hist.set(MAX_ROWS + 1)
+    local over, of_kernel = array.new(MAX_ROWS + 1), array.new(MAX_ROWS + 1)
     local than, perins, per_thread = opt.than or math.huge, opt.perins, session.per_thread
     local map = heatmap.new { file = opt.heatmap, title = 'kvm exits' }
-    local exits = opt.than and session.shelf(threads.MAX)
+    local exits = opt.than and session.slots(threads.MAX)
 
     local function leave(ev)
       local tid = ev._tid
       if tid < 0 or tid >= threads.MAX then return end
       since[tid], reasons[tid], isas[tid] = ev._time + 1, ev.exit_reason, ev.isa
       kernel[tid] = ev:u64 'guest_rip' >= KERNEL and 1 or 0
-      if exits then exits.put(tid, ev) end
+      if exits then exits:put(tid, ev) end
     end
 
     local function enter(ev)
@@ -72,8 +73,8 @@ out of the guest's kernel. -p takes the process of a machine. --filter is for kv
       map:add(ev._time, ns)
       if ns > than then
         over[id] = over[id] + 1
-        local exit_event = exits.get(tid)
-        if reason ~= HALTS[isa] and exit_event then
+        local exit_event = exits:get(tid)
+        if not kvm.is_halt(isa, reason) and exit_event then
           out:print_event(exit_event)
           out:print_event(ev)
         end
@@ -92,7 +93,7 @@ out of the guest's kernel. -p takes the process of a machine. --filter is for kv
       for id = 0, keys:count() - 1 do
         local isa, reason = keys:part(id, 2), keys:part(id, 3)
         local row = tables.latency_row({ instance = keys:part(id, 1), id = id }, hists:get(id))
-        row.exit_reason = names.exit_reason(isa, reason)
+        row.exit_reason = kvm.exit_reason(isa, reason)
         row.than, row.gsys_percent = over[id], 100 * of_kernel[id] / tonumber(row.total_ns)
         over[id], of_kernel[id] = 0, 0
         rows[id + 1] = row

@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- The page tables that KVM makes for its machines: made, found, zapped and there, by generation and level. It is
 --- longer than others because it keeps what is there, and has two tables.
-local native = require 'bindings.base.native'
+local array = require 'lib.array'
+local objects = require 'lib.objects'
 local tables = require 'lib.table'
 
 local MAX_PAGES = 1048576
@@ -36,9 +37,9 @@ page table event before.]],
   },
 
   start = function(opt, out)
-    local pages = native.objects(MAX_PAGES)
+    local pages = objects.new(MAX_PAGES)
     local counts = {} -- of COUNTS, by (generation, level)
-    for i in ipairs(COUNTS) do counts[i] = native.numbers(GENERATIONS * LEVELS) end
+    for i in ipairs(COUNTS) do counts[i] = array.new(GENERATIONS * LEVELS) end
     local get_page, created, zap_page, set_spte, mmio_spte = unpack(counts)
     local generation, unknown, again, lost = 0, 0, 0, false
 
@@ -136,7 +137,7 @@ page table event before.]],
 
     handlers.interval, handlers.stop = report, report
     function handlers.lost()
-      pages, lost = native.objects(MAX_PAGES), true
+      pages, lost = objects.new(MAX_PAGES), true
     end
     return handlers
   end,

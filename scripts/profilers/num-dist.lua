@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Distribution of a number that events carry.
 local heatmap = require 'lib.heatmap'
-local native = require 'bindings.base.native'
+local hist = require 'lib.hist'
+local intern = require 'lib.intern'
 local tables = require 'lib.table'
 
 local MAX_INSTANCES = 4096 -- CPUs or threads with a row of their own; all further ones share one
@@ -70,8 +71,8 @@ prints the events themselves whose number is greater.
     local list, problem = with_numbers(opt.event)
     if not list then return nil, problem end
     local instance = session.per_thread and '_tid' or '_cpu'
-    local keys = native.keys(1, MAX_INSTANCES)
-    local plus, minus = native.hists((MAX_INSTANCES + 1) * #list), native.hists((MAX_INSTANCES + 1) * #list)
+    local keys = intern.new(1, MAX_INSTANCES)
+    local plus, minus = hist.set((MAX_INSTANCES + 1) * #list), hist.set((MAX_INSTANCES + 1) * #list)
     local limit, without, huge, maps = opt.than or math.huge, 0, 0, {}
 
     local handlers = {}

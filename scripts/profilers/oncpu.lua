@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Who ran on each CPU and for how long; or, for some threads, on which CPUs they ran. It is longer than
 --- most profilers because these are two tables, with details or without, of what one event says.
-local native = require 'bindings.base.native'
+local array = require 'lib.array'
+local intern = require 'lib.intern'
 local tables = require 'lib.table'
 local task_filter = require 'lib.task_filter'
 local threads = require 'lib.threads'
@@ -92,10 +93,10 @@ What runs when an interval ends is counted up to there. JSON and CSV have a row 
     if by_thread and opt.only_comm then return nil, '--only-comm is for the tasks of CPUs, not the CPUs of threads' end
     local ours = threads.new(session, opt, not (opt.filter or opt.prio))
     -- Of each CPU: who runs (tid + 1; 0: not known) and since when; the end of its last hole.
-    local current, since, known_from = native.numbers(MAX_CPU), native.numbers(MAX_CPU), native.numbers(MAX_CPU)
+    local current, since, known_from = array.new(MAX_CPU), array.new(MAX_CPU), array.new(MAX_CPU)
     local names = {} -- by CPU, of who runs, with --only-comm
-    local keys = native.keys(2, MAX_ROWS)
-    local sums, runs, longest = native.numbers(MAX_ROWS + 1), native.numbers(MAX_ROWS + 1), native.numbers(MAX_ROWS + 1)
+    local keys = intern.new(2, MAX_ROWS)
+    local sums, runs, longest = array.new(MAX_ROWS + 1), array.new(MAX_ROWS + 1), array.new(MAX_ROWS + 1)
     local only_comm, has_prio = opt.only_comm, prio and prio.has
     -- With a filter of the user's nobody knows who runs between two switches that it lets through.
     local sees_all = not opt.filter

@@ -33,8 +33,7 @@ local function set_up(found, names, ours, session)
         stopped = ('prev_state == 0 || prev_state == %d'):format(session.preempted_state(event))
         tasks = tasks or 'prev_pid > 0'
       end
-      event.attrs.key = prefix .. 'pid'
-      event.filter = task_filter.all(tasks, stopped)
+      event:set { key = prefix .. 'pid', filter = task_filter.all(tasks, stopped) }
     end
   end
   if seen == 4 then return true end
@@ -86,8 +85,7 @@ tasks. --detail=samecpu shows the events of the CPU that the task waits for, whe
 
   start = function(opt, out, session)
     local ours = threads.new(session, opt)
-    opt.key = opt.key or 'pid'
-    local found, message = relation.events(opt)
+    local found, message = relation.events(opt, 'pid')
     if not found then return nil, message end
     local names, ok
     if opt.filter then

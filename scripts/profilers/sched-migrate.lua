@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- How often tasks move to another CPU, and whether a cache comes along.
+local array = require 'lib.array'
 local flamegraph = require 'lib.flamegraph'
-local native = require 'bindings.base.native'
 local tables = require 'lib.table'
 local task_filter = require 'lib.task_filter'
 local threads = require 'lib.threads'
@@ -10,7 +10,7 @@ local MAX_CPU = threads.MAX_CPUS
 
 --- For each CPU a number that those that share its cache of this level have too; 0 where nobody knows.
 local function cache_numbers(session, level)
-  local sharers, number = session.cache_sharers(level), native.numbers(MAX_CPU)
+  local sharers, number = session.cache_sharers(level), array.new(MAX_CPU)
   for cpu, first in pairs(sharers or {}) do number[cpu] = first + 1 end
   return number, sharers ~= nil
 end

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Which signals are sent, by whom and to whom.
-local native = require 'bindings.base.native'
+local array = require 'lib.array'
+local intern = require 'lib.intern'
 local tables = require 'lib.table'
 
 local NAMES = {
@@ -48,7 +49,7 @@ signal:signal_generate, such as comm ~ "x*" for those that tasks of a name recei
   },
 
   start = function(opt, out, session)
-    local keys, counts = native.keys(4, MAX_ROWS), native.numbers(MAX_ROWS + 1)
+    local keys, counts = intern.new(4, MAX_ROWS), array.new(MAX_ROWS + 1)
     local spec = tables.new('signals', {
       { name = 'signal', align = 'left' },
       { name = 'sender', align = 'right' },

@@ -1,8 +1,10 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Locked accesses that cross a cache line, by CPU or thread, and where some of them are.
+local array = require 'lib.array'
 local figures = require 'lib.ratios'
 local frame = require 'lib.frame'
-local native = require 'bindings.base.native'
+local intern = require 'lib.intern'
+local splitlock = require 'lib.splitlock'
 local tables = require 'lib.table'
 
 -- The raw event of each vendor's PMU.
@@ -19,8 +21,8 @@ end
 --- Adds to the handlers those that sample the event: a table of places, with -g or -v a line for each sample.
 local function sample(handlers, name, opt, out, session)
   local event = session.event { name, period = opt.period, resolve = true, stack = opt.call_graph }
-  local keys = native.keys(2, MAX_PLACES)
-  local samples = native.numbers(MAX_PLACES + 1)
+  local keys = intern.new(2, MAX_PLACES)
+  local samples = array.new(MAX_PLACES + 1)
   local places = {} -- texts, by id
   local lines = opt.call_graph or opt.verbose > 0
   local spec = tables.new('split-lock-samples', {
@@ -99,7 +101,7 @@ where, with -g or -v a line for each. Its figures and tables are tested with syn
       },
       row = function(n, share) return { split_locks = n[1], run = 100 * share } end,
     }, opt, out, session)
-    if opt.test and not native.make_split_locks() then
+    if opt.test and not splitlock.start() then
       error('split-lock: --test: this processor has no locked accesses across cache lines', 0)
     end
     return opt.period and sample(handlers, event, opt, out, session) or handlers

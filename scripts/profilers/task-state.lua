@@ -1,8 +1,10 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- How long tasks are in each of their states. It is longer than most profilers because who is looked at
 --- decides which events are opened and what the kernel may leave out of them.
+local array = require 'lib.array'
 local flamegraph = require 'lib.flamegraph'
-local native = require 'bindings.base.native'
+local hist = require 'lib.hist'
+local intern = require 'lib.intern'
 local tables = require 'lib.table'
 local task_filter = require 'lib.task_filter'
 local threads = require 'lib.threads'
@@ -19,7 +21,7 @@ local RUNNABLE = STATES + 1 -- at the start of the run: its next switch says whe
 -- sleep in D does not count as load (older kernels). Dead tasks have no state.
 local OF_BIT = { [0] = QUEUED, [1] = 2, [2] = 3, [4] = 4, [8] = 5, [128] = 6, [130] = 3, [64] = 7 }
 
-local of_bits = native.numbers(256)
+local of_bits = array.new(256)
 for bits, state in pairs(OF_BIT) do of_bits[bits] = state end
 
 --- Filters for the fields that name the task of an event, and for the states that are asked for.
@@ -85,13 +87,13 @@ takes names of tasks: java,python*. New threads and children of -p and of a work
     end
     local select_tasks, only_sleep = selection(opt, names, ours)
     local is_ours, slept = ours.has, { [2] = opt.interruptible, [3] = opt.uninterruptible }
-    local state, since = native.numbers(threads.MAX), native.numbers(threads.MAX)
+    local state, since = array.new(threads.MAX), array.new(threads.MAX)
     local known_from, dropped = 0, 0 -- what began before the end of a hole is not known
     local missed = unreported.new()
-    local keys = native.keys(1, MAX_ROWS)
-    local hists, over = native.hists((MAX_ROWS + 1) * STATES), native.numbers((MAX_ROWS + 1) * STATES)
+    local keys = intern.new(1, MAX_ROWS)
+    local hists, over = hist.set((MAX_ROWS + 1) * STATES), array.new((MAX_ROWS + 1) * STATES)
     local than, perins, all_but_s = opt.than or math.huge, opt.perins, opt.interruptible == false
-    local started = opt.than and session.shelf(threads.MAX)
+    local started = opt.than and session.slots(threads.MAX)
 
     local function tell(pid, what, ns, ev)
       local word, name = what == QUEUED and 'RUNDELAY' or 'WAIT', session.task_name(pid)
@@ -102,14 +104,14 @@ takes names of tasks: java,python*. New threads and children of -p and of a work
         out:record('task-state', { time = time, pid = pid, comm = name, state = NAMES[what], ns = ns },
           { 'time', 'pid', 'comm', 'state', 'ns' })
       end
-      local from = started.get(pid)
+      local from = started:get(pid)
       if from then out:print_event(from) end
       if ev then out:print_event(ev) end
     end
 
     -- By task: the stack that it was switched out with.
     local flame = flamegraph.new(opt, session, out, { title = 'time off the CPU', unit = 'ns' })
-    local stacks, sample = native.numbers(threads.MAX), { _stack = 0, _comm = '', _pid = 0, _tid = 0, _cpu = 0 }
+    local stacks, sample = array.new(threads.MAX), { _stack = 0, _comm = '', _pid = 0, _tid = 0, _cpu = 0 }
     local function draw(pid, ns, ev)
       sample._stack, sample._comm, sample._pid = stacks[pid], session.task_name(pid), pid
       sample._tid, sample._cpu = pid, ev and ev._cpu or -1
@@ -142,7 +144,7 @@ takes names of tasks: java,python*. New threads and children of -p and of a work
 
     local function become(pid, what, ev)
       state[pid], since[pid] = what, ev._time
-      if started then started.put(pid, ev) end
+      if started then started:put(pid, ev) end
     end
 
     local function leaves(pid, bits, ev)
@@ -239,9 +241,9 @@ takes names of tasks: java,python*. New threads and children of -p and of a work
 
     local function add_rows(rows, id, pid)
       for i, name in ipairs(NAMES) do
-        local hist = hists:get(id * STATES + i - 1)
-        if hist and hist:stats().count > 0 then
-          local row = tables.latency_row({ thread = pid or '(other)', state = name, order = i }, hist)
+        local times = hists:get(id * STATES + i - 1)
+        if times and times:stats().count > 0 then
+          local row = tables.latency_row({ thread = pid or '(other)', state = name, order = i }, times)
           row.than, row.comm = over[id * STATES + i - 1], pid and perins and session.task_name(pid) or ''
           rows[#rows + 1] = row
         end

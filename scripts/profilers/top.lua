@@ -2,22 +2,22 @@
 --- Counts events by key, as a table that sorts itself anew every second; on a terminal as a screen.
 --- It is longer than most profilers for the combinations of keys, names and columns that events may
 --- have, and for the screen.
-local native = require 'bindings.base.native'
+local array = require 'lib.array'
+local intern = require 'lib.intern'
 local screen = require 'lib.screen'
 local tables = require 'lib.table'
 
 local MAX_ROWS = 65536 -- all further keys share one row
 
---- What all events count by: nothing, and what is wrong, where they do not fit together.
+--- The first events with a key and with a name; nil and what is wrong where they do not fit together.
 local function check_keys(list, opt)
   local keyed, named
   for _, event in ipairs(list) do
-    event.key = event.attrs.key or opt.key
-    keyed = keyed or event.key and event
+    keyed = keyed or (event.attrs.key or opt.key) and event
     named = named or event.attrs.comm and event
   end
   for _, event in ipairs(list) do
-    if keyed and not event.key then
+    if keyed and not (event.attrs.key or opt.key) then
       return nil, ('%s has a key and %s has none: give all events one, with key= or -k'):format(keyed.name, event.name)
     end
     if opt.only_comm and (keyed or named) and not event.attrs.comm then
@@ -28,23 +28,23 @@ local function check_keys(list, opt)
   return true, keyed, named
 end
 
---- The columns of figures, in the order of the command line; each event gets those it adds to.
+--- The columns of figures, in the order of the command line, and by event those it adds to.
 local function figures(list, session)
-  local columns = {}
+  local columns, added = {}, {}
   local function add(event, text, is_first)
-    local title = #event.adds == 0 and event.attrs.alias or text or event.alias
+    local title = #added[event] == 0 and event.attrs.alias or text or event.alias
     local value = text and session.number(event, text)
     columns[#columns + 1] = { at = #columns, title = title:upper(), value = value, first = is_first }
-    table.insert(event.adds, columns[#columns])
+    table.insert(added[event], columns[#columns])
   end
   for _, event in ipairs(list) do
-    event.adds = {}
+    added[event] = {}
     for _, attr in ipairs(event.given) do
       if attr.name == 'top-by' or attr.name == 'top-add' then add(event, attr.value, attr.name == 'top-by') end
     end
-    if #event.adds == 0 then add(event, nil, false) end
+    if #added[event] == 0 then add(event, nil, false) end
   end
-  return columns
+  return columns, added
 end
 
 --- A function(ev, at) that adds what an event has to the row of figures at `at`.
@@ -120,16 +120,16 @@ is a screen: < and > (or the arrows) choose the column to sort by, r reverses, q
     end
     local ok, keyed, named = check_keys(list, opt)
     if not ok then return nil, keyed end
-    local columns, only_comm = figures(list, session), opt.only_comm
-    local width = #columns
-    local keys, values, names = native.keys(1, MAX_ROWS), native.numbers((MAX_ROWS + 1) * width), {}
+    local columns, added = figures(list, session)
+    local width, only_comm = #columns, opt.only_comm
+    local keys, values, names = intern.new(1, MAX_ROWS), array.new((MAX_ROWS + 1) * width), {}
     local print_key
     local seen, lost, without = 0, 0, 0
 
     local handlers = {}
     for _, event in ipairs(list) do
-      local add, id_of = adder(values, event.adds), keys.id
-      local key = event.key and session.expression(event, event.key).value
+      local add, id_of, text = adder(values, added[event]), keys.id, event.attrs.key or opt.key
+      local key = text and session.expression(event, text).value
       local comm = event.attrs.comm and session.expression(event, event.attrs.comm).value
       print_key = print_key or session.key_printer(event)
       local has_name = comm ~= nil or not keyed
@@ -158,7 +158,7 @@ is a screen: < and > (or the arrows) choose the column to sort by, r reverses, q
     end
 
     local comm_title = named and named.attrs.comm or 'comm'
-    local key_text, taken = keyed and keyed.key or 'pid', {}
+    local key_text, taken = keyed and (keyed.attrs.key or opt.key) or 'pid', {}
     local key_name, comm_name = unique(taken, key_text), unique(taken, comm_title)
     local shown = {
       { name = key_name, title = key_text:upper(), width = 8, align = 'right', show = not only_comm },

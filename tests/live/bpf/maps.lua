@@ -7,7 +7,7 @@ return {
 
   start = function(opt, out, session)
     local program = session.bpf {
-      constants = { wanted = opt.comm, getppid = jit.arch == 'x64' and 110 or 173 },
+      constants = { wanted = opt.comm, getppid = io.popen('uname -m'):read '*l' == 'x86_64' and 110 or 173 },
       source = [[
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>

@@ -23,7 +23,6 @@ end
 
 describe('ffi', function()
   require 'bindings.base.libc'
-  require 'bindings.view.views'
 
   it('declares all that Lua uses of C', function()
     local unknown, n = {}, 0
@@ -58,19 +57,6 @@ describe('ffi', function()
     assert.equal(2 ^ 16 + 2 ^ 20 + 2 ^ 34, tonumber(words[5]))
     assert.equal(7, tonumber(words[7]))
     assert.equal(48, ffi.offsetof('struct perf_event_attr', 'wakeup_events'))
-  end)
-
-  it('gives a view of an event the members of struct event', function()
-    local event = ffi.new('struct event', { time = 1.5, key = -3, raw_size = 7, pid = -1, tid = 2, cpu = 3,
-      class = 65535, flags = 5, ring = 2 ^ 32 - 1, period = 9 })
-    local words = ffi.cast('struct profscript_event_words *', event)
-    local n = 0
-    for _, name in ipairs { 'time', 'key', 'raw_size', 'pid', 'tid', 'cpu', 'class', 'flags', 'ring', 'period' } do
-      assert.equal(event[name], words['_' .. name], name)
-      assert.equal(ffi.offsetof('struct event', name), ffi.offsetof('struct profscript_event_words', '_' .. name))
-      n = n + 1
-    end
-    assert.equal(10, n)
   end)
 
   it('has the fields of records at their places', function()

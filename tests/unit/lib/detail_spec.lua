@@ -20,12 +20,11 @@ end
 
 --- A history of a list of events; each has a time, a name, and what else matters.
 local function fake_history(list)
-  local kinds, history = {}, { missing_until = -math.huge, released = 0, classes = {} }
+  local kinds, history = {}, { missing_until = -math.huge, released = 0 }
   for i, e in ipairs(list) do
     kinds[e.name] = kinds[e.name] or event_of(e.name)
     e._time, e._cpu, e._tid = e.time * 1000, e.cpu_ or 0, e.tid or 0
-    e._pid, e._class, e.index = e.process or e._tid, e.name, i - 1
-    history.classes[e.name] = kinds[e.name]
+    e._pid, e.index = e.process or e._tid, i - 1
   end
   function history.check() end
   function history.retain() end
@@ -41,6 +40,8 @@ local function fake_history(list)
   end
   function history.view(_, e) return e, kinds[e.name] end
   function history.index(_, e) return e.index, true end
+  function history.copy(_, e) return e, true end
+  function history.first(_, p) return p.first_event end
   return history
 end
 

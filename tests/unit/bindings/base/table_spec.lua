@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
-local native = require 'bindings.base.native'
+local hist = require 'bindings.base.hist'
 local tables = require 'lib.table'
 
 local function lines(...) return table.concat({ ... }, '\n') .. '\n' end
@@ -53,7 +53,7 @@ describe('a latency table', function()
   end)
 
   it('is filled from a histogram', function()
-    local h = native.hist(100)
+    local h = hist.new(100)
     for i = 1, 101 do h:add(i) end
     assert.same({ calls = 101, total_ns = 5151, min_ns = 1, p50_ns = 51, p95_ns = 96, p99_ns = 100, max_ns = 101,
       than = 1 }, tables.latency_row({}, h))

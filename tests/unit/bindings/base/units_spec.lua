@@ -108,3 +108,13 @@ describe('formatting', function()
     assert.equal(at(base) .. '.999999', units.wall(base + 1, -1))
   end)
 end)
+
+describe('unsigned numbers', function()
+  it('have up to 64 bits', function()
+    assert.equal(0xffffffffffffffffULL, units.unsigned '0xffffffffffffffff')
+    assert.equal(1234567890123456789ULL, units.unsigned '1234567890123456789')
+    for _, text in ipairs { '', '-1', '0x', '1.5', '0x11112222333344445', 'x' } do
+      assert.is_nil(units.unsigned(text), text)
+    end
+  end)
+end)

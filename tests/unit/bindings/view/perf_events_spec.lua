@@ -84,16 +84,6 @@ describe('a breakpoint', function()
   end
 end)
 
-describe('numbers', function()
-  it('have up to 64 bits', function()
-    assert.equal(0xffffffffffffffffULL, perf_events.number '0xffffffffffffffff')
-    assert.equal(1234567890123456789ULL, perf_events.number '1234567890123456789')
-    for _, text in ipairs { '', '-1', '0x', '1.5', '0x11112222333344445', 'x' } do
-      assert.is_nil(perf_events.number(text), text)
-    end
-  end)
-end)
-
 describe('terms of a PMU', function()
   it('are put where the formats say', function()
     local event = assert(perf_events.parse(cpu, 'event=0x3c,umask=0x1'))

@@ -1,0 +1,174 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Histograms of integers, usually ns. Quantiles are off by less than 1 % (native/hist.h).
+---
+---   local waits = hist.new()
+---   waits:add(ns)
+---   out:printf('%d waits, p99 %d ns\n', waits:stats().count, waits:quantile(0.99))
+local ffi = require 'ffi'
+local check = require 'bindings.base.check'
+local libc = require 'bindings.base.libc'
+
+local C = ffi.C
+local istype, type = ffi.istype, type
+local hist = {}
+
+local MAX = 2 ^ 28
+
+local HIST, SET = ffi.typeof 'struct hist *', ffi.typeof 'struct hist_set *'
+
+--- A number where that is exact, else the 64-bit value itself.
+local function exact(value)
+  local n = tonumber(value)
+  return n <= 2 ^ 53 and n or value
+end
+
+--- A threshold beyond 2^63, such as math.huge for "none", has no integer.
+local function limit_of(threshold, name)
+  if threshold == nil then return -1 end
+  if type(threshold) ~= 'number' then
+    error(('%s takes a threshold, a number, not %s'):format(name, check.shown(threshold)), 3)
+  end
+  return threshold < 2 ^ 63 and threshold or -1
+end
+
+local function own(self, type_of, method)
+  if not istype(type_of, self) then
+    error(('%s is a method: call it with a colon, not with %s'):format(method, check.shown(self)), 3)
+  end
+end
+
+local function check_value(value, method)
+  if type(value) ~= 'number' and type(value) ~= 'cdata' then
+    error(('%s takes a number, not %s'):format(method, check.shown(value)), 3)
+  end
+end
+
+--- A histogram.
+---@class Hist
+local Hist = {}
+
+--- Adds a value.
+---@param value number|integer64 is cut to an integer; a negative one counts as 0, and in `negative`
+function Hist:add(value)
+  own(self, HIST, 'hist:add')
+  check_value(value, 'hist:add')
+  if C.hist_add(self, value) ~= 0 then error('out of memory for a histogram', 2) end
+end
+
+--- Adds all values of another histogram.
+---@param from Hist
+function Hist:merge(from)
+  own(self, HIST, 'hist:merge')
+  if not istype(HIST, from) then error(('hist:merge takes a histogram, not %s'):format(check.shown(from)), 2) end
+  if C.hist_merge(self, from) ~= 0 then error('out of memory for a histogram', 2) end
+end
+
+--- Forgets all values.
+function Hist:clear()
+  own(self, HIST, 'hist:clear')
+  C.hist_clear(self)
+end
+
+--- The value that the fraction q of all values does not exceed.
+---@param q number 0 to 1; 0.5 is the median
+---@return number|integer64 value 0 where there are no values
+function Hist:quantile(q)
+  own(self, HIST, 'hist:quantile')
+  check.is(q, 'number', 'hist:quantile takes a fraction')
+  return exact(C.hist_quantile(self, q))
+end
+
+--- Exact figures. sum, min and max are integer64s where they exceed 2^53. `over` counts the values greater than the
+--- threshold.
+---@return { count: number, sum: number, min: number, max: number, over: number, negative: number }
+function Hist:stats()
+  own(self, HIST, 'hist:stats')
+  local s = ffi.new 'struct hist_stats'
+  C.hist_read(self, s)
+  return {
+    count = exact(s.count),
+    sum = exact(s.sum),
+    min = exact(s.min),
+    max = exact(s.max),
+    over = exact(s.over),
+    negative = exact(s.negative),
+  }
+end
+
+--- Counts by power of two, from the first to the last one that has values. Exponent e stands for the values from
+--- 2^e to 2^(e+1) - 1, 'zero' for 0, and 'negative' for all below.
+---@return { exponent: integer|'zero'|'negative', count: number }[]
+function Hist:log2()
+  own(self, HIST, 'hist:log2')
+  local counts = ffi.new ('uint64_t[?]', C.HIST_LOG2_ROWS)
+  C.hist_log2(self, counts)
+  local first, last = 0, C.HIST_LOG2_ROWS - 1
+  while first <= last and counts[first] == 0 do first = first + 1 end
+  while last > first and counts[last] == 0 do last = last - 1 end
+  local rows = {}
+  for i = first, last do
+    local exponent = i == 0 and 'negative' or i == 1 and 'zero' or i - 2
+    rows[#rows + 1] = { exponent = exponent, count = exact(counts[i]) }
+  end
+  return rows
+end
+
+ffi.metatype('struct hist', { __index = Hist })
+
+--- Histograms by number, such as the ids of lib.intern. Each takes memory when its first value is added.
+---@class HistSet
+local HistSet = {}
+
+local set_of = setmetatable({}, { __mode = 'k' }) -- of a histogram, which must not outlive it
+
+--- Adds a value to one of the histograms.
+---@param i integer number of the histogram, from 0
+---@param value number|integer64
+function HistSet:add(i, value)
+  own(self, SET, 'hists:add')
+  check_value(i, 'hists:add')
+  check_value(value, 'hists:add')
+  local ret = C.hist_set_add(self, i, value)
+  if ret == -libc.EINVAL then error(('there is no histogram number %s'):format(check.shown(i)), 2) end
+  if ret ~= 0 then error('out of memory for a histogram', 2) end
+end
+
+--- One of the histograms.
+---@param i integer
+---@return Hist? hist nil where nothing was ever added to it
+function HistSet:get(i)
+  own(self, SET, 'hists:get')
+  check_value(i, 'hists:get')
+  local h = C.hist_set_get(self, i)
+  if h == nil then return nil end
+  set_of[h] = self
+  return h
+end
+
+--- Forgets the values of all histograms.
+function HistSet:clear()
+  own(self, SET, 'hists:clear')
+  C.hist_set_clear(self)
+end
+
+ffi.metatype('struct hist_set', { __index = HistSet })
+
+--- A histogram.
+---@param threshold? number values greater than this are counted as `over`
+---@return Hist
+function hist.new(threshold)
+  local new = check.allocated(C.hist_new(limit_of(threshold, 'hist.new')), 'a histogram')
+  return ffi.gc(new, C.hist_free)
+end
+
+--- A set of n histograms.
+---@param n integer
+---@param threshold? number as in hist.new()
+---@return HistSet
+function hist.set(n, threshold)
+  check.whole(n, 1, MAX, 'hist.set takes the number of histograms')
+  local new = check.allocated(C.hist_set_new(n, limit_of(threshold, 'hist.set')), 'histograms')
+  return ffi.gc(new, C.hist_set_free)
+end
+
+return hist

@@ -1,0 +1,159 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- The globals of a script. They are copies, so that what a script changes of them is its own; they leave out
+--- what reaches into the host or beyond its memory (ffi, debug, bytecode), because a script's mistake must
+--- not end more than the script. It is no sandbox: a script may read files and run commands.
+require 'bindings.base.buffer'
+local failure = require 'bindings.base.failure'
+local nearest = require 'bindings.base.nearest'
+
+local environment = {}
+
+local PLAIN = {
+  'assert', 'collectgarbage', 'error', 'ipairs', 'next', 'pairs', 'pcall', 'print', 'rawequal', 'rawget', 'rawset',
+  'select', 'setmetatable', 'tonumber', 'tostring', 'type', 'unpack', 'xpcall', '_VERSION',
+}
+local LIBRARIES = { 'bit', 'coroutine', 'io', 'math', 'os', 'string', 'table' }
+-- Modules of LuaJIT that are of use to scripts and harmless.
+local EXTENSIONS = { ['string.buffer'] = true, ['table.new'] = true, ['table.clear'] = true }
+-- Where modules of others are looked for.
+local MODULES = '/usr/local/share/lua/5.1/?.lua;/usr/local/share/lua/5.1/?/init.lua;'
+  .. '/usr/share/lua/5.1/?.lua;/usr/share/lua/5.1/?/init.lua'
+
+local INSTEAD = {
+  ffi = 'lib.array, lib.intern, lib.hist and lib.objects are its data structures',
+  jit = 'the loop over the events is compiled without it',
+  debug = '-v shows where an error comes from',
+  package = 'require() finds lib.* and modules in pure Lua',
+  bindings = 'lib.*, session and out are what scripts use (docs/api.md)',
+}
+
+local function copy(t)
+  local new = {}
+  for key, value in pairs(t) do new[key] = value end
+  return new
+end
+
+local libraries = {} -- by name, as scripts get them
+
+--- A module of lib.* that scripts cannot change.
+local function library(name)
+  if libraries[name] then return libraries[name] end
+  if not package.searchpath(name, package.path) then error(("module '%s' not found"):format(name), 2) end
+  local module = require(name)
+  if type(module) ~= 'table' then return module end
+  libraries[name] = setmetatable({}, {
+    __index = function(_, key)
+      local value = module[key]
+      if value == nil then
+        error(("%s has no '%s'%s"):format(name, tostring(key), nearest.hint(tostring(key), nearest.keys(module))), 2)
+      end
+      return value
+    end,
+    __newindex = function() error(name .. ' cannot be changed', 2) end,
+  })
+  return libraries[name]
+end
+
+--- Refuses a module that scripts have no use for.
+---@param name string
+---@param from string what requires it
+local function check_name(name, from)
+  local room, rest = name:match '^([^.]+)%.?(.*)$'
+  local instead = INSTEAD[room]
+  if not instead then return end
+  local last = rest:match '[^.]*$'
+  if room == 'bindings' and package.searchpath('lib.' .. last, package.path) then
+    instead = ('lib.%s is what scripts use'):format(last)
+  end
+  error(("%s cannot use '%s': %s"):format(from, name, instead), 3)
+end
+
+--- require() of a script, and of what it requires.
+---@param globals table of the script, before it runs
+local function new_require(globals)
+  local loaded, require_from = {}, nil
+
+  --- Runs a module in pure Lua with globals of its own, which are those of the script at first.
+  local function load_module(name, from)
+    local path = package.searchpath(name, MODULES)
+    if not path then
+      if package.searchpath(name, package.cpath) then
+        error(("%s cannot use '%s': it is a module in C"):format(from, name), 3)
+      end
+      error(("module '%s' not found"):format(name), 3)
+    end
+    local env = setmetatable({ require = require_from(("module '%s'"):format(name)) }, { __index = globals })
+    env._G = env
+    local chunk, message = loadfile(path, 't', env)
+    if not chunk then error(message, 0) end
+    loaded[name] = true
+    local result = chunk(name)
+    if result ~= nil then loaded[name] = result end
+    return loaded[name]
+  end
+
+  function require_from(from)
+    return function(name)
+      if type(name) ~= 'string' then error(('require takes a name, not a %s'):format(type(name)), 2) end
+      if name:find '^lib%.' then return library(name) end
+      if EXTENSIONS[name] then return require(name) end
+      if loaded[name] ~= nil then return loaded[name] end
+      for _, standard in ipairs(LIBRARIES) do
+        if name == standard then return globals[name] end
+      end
+      check_name(name, from)
+      return (load_module(name, from))
+    end
+  end
+  return require_from 'a script'
+end
+
+--- load() and its relatives, which take text only: bytecode is not checked by anybody.
+local function add_loaders(env)
+  --- A chunk of the script's.
+  local function new_chunk(chunk, name, globals)
+    name = name or type(chunk) == 'string' and chunk or '=(load)'
+    failure.add_script(name)
+    return load(chunk, name, 't', globals or env)
+  end
+  env.load = function(chunk, name, _, globals) return new_chunk(chunk, name, globals) end
+  env.loadstring = function(text, name) return new_chunk(text, name) end
+  env.loadfile = function(path, _, globals)
+    failure.add_script('@' .. tostring(path))
+    return loadfile(path, 't', globals or env)
+  end
+  env.dofile = function(path) return assert(env.loadfile(path))() end
+end
+
+--- New globals. Others may be neither set nor read, so a forgotten `local` or a misspelt name is an error
+--- at its line.
+---@return table
+function environment.new()
+  local globals = {}
+  for _, name in ipairs(PLAIN) do globals[name] = _G[name] end
+  for _, name in ipairs(LIBRARIES) do globals[name] = copy(_G[name]) end
+  globals.string.dump = nil
+  globals.os.exit = function()
+    error('os.exit would leave probes and unwritten output behind: session.stop() ends the run', 2)
+  end
+  globals.os.setlocale = function() error('os.setlocale would change how the host prints numbers', 2) end
+  globals.getmetatable = function(value)
+    if type(value) ~= 'string' then return getmetatable(value) end -- that of strings is the host's, too
+  end
+
+  local env = copy(globals)
+  env._G = env
+  add_loaders(env)
+  for _, name in ipairs { 'load', 'loadstring', 'loadfile', 'dofile' } do globals[name] = env[name] end
+  env.require = new_require(globals)
+  return setmetatable(env, {
+    __index = function(_, name)
+      error(("undeclared global '%s'%s"):format(tostring(name), nearest.hint(tostring(name), nearest.keys(env))), 2)
+    end,
+    __newindex = function(_, name)
+      error(("assignment to undeclared global '%s'; make it local"):format(tostring(name)), 2)
+    end,
+  })
+end
+
+return environment

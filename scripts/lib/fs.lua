@@ -1,0 +1,34 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Files and directories, such as those of /proc and /sys.
+local check = require 'bindings.base.check'
+local sys = require 'bindings.base.sys'
+
+local fs = {}
+
+--- Reads a whole file.
+---@param path string
+---@return string? text nil: message says why
+---@return string? message
+function fs.read(path)
+  check.is(path, 'string', 'fs.read takes a path')
+  return sys.read(path)
+end
+
+--- The names in a directory, without "." and "..".
+---@param path string
+---@return string[]? names nil: message says why
+---@return string? message
+function fs.list(path)
+  check.is(path, 'string', 'fs.list takes a path')
+  return sys.readdir(path)
+end
+
+--- Whether there is a file or directory at a path.
+---@param path string
+---@return boolean
+function fs.exists(path)
+  check.is(path, 'string', 'fs.exists takes a path')
+  return sys.stat(path) ~= nil
+end
+
+return fs

@@ -1,0 +1,59 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+local hist = require 'bindings.base.hist'
+
+describe('histograms', function()
+  it('gives exact figures as numbers', function()
+    local h = hist.new(5)
+    for _, v in ipairs { 1, 5, 6, 7LL, 8ULL, -2 } do h:add(v) end
+    assert.same({ count = 6, sum = 27, min = 0, max = 8, over = 3, negative = 1 }, h:stats())
+    assert.equal(5, h:quantile(0.5))
+  end)
+
+  it('keeps 64-bit values that no number can hold', function()
+    local h = hist.new()
+    h:add(0x7fffffffffffffffLL)
+    assert.equal('9223372036854775807ULL', tostring(h:stats().max))
+  end)
+
+  it('knows no threshold by infinity', function()
+    local h = hist.new(math.huge)
+    h:add(0x7fffffffffffffffLL)
+    assert.equal(0, h:stats().over)
+  end)
+
+  it('lists powers of two from the first to the last', function()
+    local h = hist.new()
+    assert.same({}, h:log2())
+    for _, v in ipairs { 2, 3, 16 } do h:add(v) end
+    assert.same({
+      { exponent = 1, count = 2 },
+      { exponent = 2, count = 0 },
+      { exponent = 3, count = 0 },
+      { exponent = 4, count = 1 },
+    }, h:log2())
+    h:clear()
+    h:add(-1)
+    h:add(0)
+    assert.same({ { exponent = 'negative', count = 1 }, { exponent = 'zero', count = 1 } }, h:log2())
+  end)
+
+  it('merges', function()
+    local a, b = hist.new(), hist.new()
+    a:add(1)
+    b:add(3)
+    a:merge(b)
+    assert.equal(4, a:stats().sum)
+  end)
+end)
+
+describe('sets of histograms', function()
+  it('allocates what is added to', function()
+    local set = hist.set(2)
+    assert.is_nil(set:get(1))
+    set:add(1, 42)
+    assert.equal(42, set:get(1):stats().max)
+    assert.has_error(function() set:add(2, 1) end)
+    set:clear()
+    assert.equal(0, set:get(1):stats().count)
+  end)
+end)

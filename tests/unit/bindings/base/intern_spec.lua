@@ -1,0 +1,60 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+local intern = require 'bindings.base.intern'
+
+describe('interned keys', function()
+  it('gives equal keys equal ids, whatever their type', function()
+    local keys = intern.new(1, 100)
+    assert.equal(0, keys.id(5))
+    assert.equal(0, keys.id(5LL))
+    assert.equal(0, keys.id(5ULL))
+    assert.equal(1, keys.id '5')
+    assert.equal(2, keys.id(0xffffffffffffffffULL))
+    assert.equal(3, keys.id(-1))
+    assert.equal(2, keys.id(0xffffffffffffffffULL))
+    assert.equal(4, keys:count())
+  end)
+
+  it('reads keys back', function()
+    local keys = intern.new(4, 100)
+    local id = keys.id('a\0b', -7LL, 0xffff888000000000ULL, 0.5)
+    assert.equal('a\0b', keys:part(id, 1))
+    assert.equal(-7, keys:part(id, 2))
+    assert.equal('18446612682070032384ULL', tostring(keys:part(id, 3)))
+    assert.equal(0.5, keys:part(id, 4))
+    assert.is_nil(keys:part(id, 5))
+    assert.is_nil(keys:part(id + 1, 1))
+  end)
+
+  it('takes tuples of every length', function()
+    for arity = 0, 4 do
+      local keys = intern.new(arity, 100)
+      assert.equal(0, keys.id(1, 2, 3, 4))
+      assert.equal(arity > 0 and 1 or 0, keys.id(2, 2, 3, 4))
+      assert.equal(0, keys.id(1, 2, 3, 4))
+    end
+    assert.error_matches(function() intern.new(5, 1) end, 'takes the parts of a key, a whole number from 0 to 4, not 5')
+  end)
+
+  it('takes nil and booleans by name', function()
+    local keys = intern.new(2, 100)
+    local id = keys.id(nil, true)
+    assert.equal('nil', keys:part(id, 1))
+    assert.equal('true', keys:part(id, 2))
+  end)
+
+  it('refuses what has no value, and forgets the part before it', function()
+    local keys = intern.new(2, 100)
+    assert.error_matches(function() keys.id(1, {}) end, 'a table cannot be a key')
+    assert.equal(0, keys.id(7, 8))
+    assert.equal(7, keys:part(0, 1))
+  end)
+
+  it('counts what goes to the overflow bucket', function()
+    local keys = intern.new(1, 2)
+    for i = 1, 5 do assert.equal(math.min(i - 1, 2), keys.id(i)) end
+    assert.equal(3, keys:overflow())
+    keys:clear()
+    assert.equal(0, keys:overflow())
+    assert.equal(0, keys.id(5))
+  end)
+end)
