@@ -34,7 +34,7 @@ ARCHIVES     = $(BUILD)/libruntime.a $(BUILD)/libnative.a
 LINKED       = $(ARCHIVES) $(PERF_LIBS) $(LIBS) -liberty -lm -pthread
 WORKLOADS   := $(patsubst tests/%.c,build/%,$(wildcard tests/workloads/*.c))
 BENCHES     := $(patsubst tests/%.c,$(BUILD)/%,$(wildcard tests/bench/*.c))
-UNIT_TESTS  := $(patsubst tests/%.c,$(BUILD)/%,$(wildcard tests/unit/*/*_test.c tests/unit/*/*/*_test.c))
+UNIT_TESTS  := $(patsubst tests/%.c,$(BUILD)/%,$(shell find tests/unit -name '*_test.c'))
 FUZZERS     := $(patsubst tests/%.c,build/fuzz/%,$(wildcard tests/fuzz/*_fuzz.c))
 C_FILES     := $(shell find runtime native bindings bpf tests -name '*.[ch]')
 FFI_FIRST    = runtime/error.h runtime/event.h
@@ -143,7 +143,7 @@ fuzz: deps ## run every fuzz target for FUZZ_TIME seconds (30)
 	$(SUBMAKE) FUZZ=1 WERROR= $(FUZZERS)
 	@set -e; for f in $(FUZZERS); do echo "  FUZZ    $$f"; mkdir -p $$f.corpus; \
 		$$f -verbosity=0 -print_final_stats=1 -max_total_time=$(or $(FUZZ_TIME),30) \
-			-artifact_prefix=$$f. $$f.corpus tests/golden tests/fuzz/corpus; done
+			-artifact_prefix=$$f. $$f.corpus tests/recordings tests/fuzz/corpus; done
 
 man: all ## the manual pages and the shell's completion, into build/share
 	@rm -rf build/share && mkdir -p build/share/man/man1 build/share/bash-completion/completions

@@ -14,7 +14,7 @@ counts() {
 	expect_line "$name" "$regex" "$TMP/out"
 }
 
-check 'print formats' "$PROFSCRIPT" --lua "$(command -v busted)" tests/unit/printfmt_spec.lua
+check 'print formats' "$PROFSCRIPT" --lua "$(command -v busted)" tests/unit/bindings/print/printfmt_spec.lua
 
 counts 'system calls' '^syscalls +1000$' -e syscalls:sys_enter_getppid 'count(ev._comm)' \
 	-- build/workloads/syscalls 1000

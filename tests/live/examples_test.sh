@@ -18,9 +18,9 @@ done
 cd "$TMP" || exit 1
 printf 'int f(int x) { return x + 1; }\nint main(int n, char **v) { (void)v; return f(n) == 0; }\n' >program.c
 gcc -O0 -o program program.c 2>/dev/null || cp "$(command -v true)" program
-cp "$TOP/tests/golden/sched.data" perf.data
-cp "$TOP/tests/golden/hogs.data" new.data
-cp "$TOP/tests/golden/hogs.data" old.data
+cp "$TOP/tests/recordings/sched.data" perf.data
+cp "$TOP/tests/recordings/hogs.data" new.data
+cp "$TOP/tests/recordings/hogs.data" old.data
 lacking='needs a hardware PMU|needs an Intel processor|no kprobes|no uprobes|kvm|has no|no such event system'
 for profiler in $("$PROFSCRIPT" --help | awk '/^  [a-z]/ { print $1 }'); do
 	"$PROFSCRIPT" "$profiler" -h >help 2>&1

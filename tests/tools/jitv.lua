@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Runs the profscript command with LuaJIT's report of traces in a file, but for those of reports, which
 --- run once:
----   ./profscript --lua tests/jitv.lua OUT NAME ARG...
+---   ./profscript --lua tests/tools/jitv.lua OUT NAME ARG...
 local words = { ... }
 local attach = jit.attach
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # kcore on memory whose content the kernel also tells elsewhere.
-. "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/../../lib.sh"
 cd "$TOP" || exit 1
 [ -r /proc/kcore ] || skip_all 'no /proc/kcore'
 

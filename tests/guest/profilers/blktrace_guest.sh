@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # blktrace on a disk of null_blk: requests of dd, whose number is known, with and without a scheduler.
-. "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/../../lib.sh"
 cd "$TOP" || exit 1
 modprobe null_blk irqmode=0 2>"$TMP/err" || skip_all 'no null_blk'
 

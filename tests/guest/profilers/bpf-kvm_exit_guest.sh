@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # bpf:kvm_exit on a machine in the machine, which leaves a known number of times.
-. "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/../../lib.sh"
 cd "$TOP" || exit 1
 export XDG_CACHE_HOME=$TOP/build/cache
 { modprobe kvm_amd || modprobe kvm_intel; } 2>"$TMP/err"
 [ -e /dev/kvm ] || skip_all 'no KVM: the CPU of the guest has no SVM or VMX'
-[ -d "$XDG_CACHE_HOME/profscript/bpf" ] || skip_all 'no BPF programs: live/bpf_kvm_exit_test compiles them, on the host'
+[ -d "$XDG_CACHE_HOME/profscript/bpf" ] || skip_all 'no BPF programs: live/profilers/bpf-kvm_exit_test compiles them, on the host'
 
 ./profscript bpf:kvm_exit --threshold 0 --format csv -- build/workloads/vmexits 300 >"$TMP/out" 2>"$TMP/err"
 result $? 'a workload that is a machine' "$TMP/err"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # What is written to variables of the kernel, whose code is read from /proc/kcore.
-. "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/../../lib.sh"
 cd "$TOP" || exit 1
 [ -r /proc/kcore ] || skip_all 'no /proc/kcore'
 

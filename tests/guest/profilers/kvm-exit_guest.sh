@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # kvm-exit on a machine in the machine, which leaves a known number of times.
-. "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/../../lib.sh"
 cd "$TOP" || exit 1
 { modprobe kvm_amd || modprobe kvm_intel; } 2>"$TMP/err"
 [ -e /dev/kvm ] || skip_all 'no KVM: the CPU of the guest has no SVM or VMX'

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # What profscript says of lockups, while they last: CPUs of this guest do hang.
-. "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/../../lib.sh"
 cd "$TOP" || exit 1
 echo 1 >/proc/sys/kernel/watchdog_thresh
 
@@ -25,7 +25,7 @@ hard_lockup() {
 	wait_ready $tracer
 	sleep 1
 	check 'no lockup is seen where there is none' test ! -s "$TMP/out"
-	taskset 1 ./profscript tests/live/bpf/hang.lua --cpu 2 --time 4s --duration 6 >"$TMP/hang" 2>&1 &
+	taskset 1 ./profscript tests/scripts/bpf/hang.lua --cpu 2 --time 4s --duration 6 >"$TMP/hang" 2>&1 &
 	hanger=$!
 	# Told while it lasts: the hanging CPU does not answer yet.
 	check 'a hard lockup is told' wait_for 30 grep -q '^WILL: hard lockup - CPU#2 .*, seen by CPU#[13]$' "$TMP/out"
@@ -40,7 +40,7 @@ hard_lockup() {
 if [ -d "$XDG_CACHE_HOME/profscript/bpf" ]; then
 	hard_lockup
 else
-	skip 'a hard lockup' 'no BPF programs: live/bpf_script_test compiles them, on the host'
+	skip 'a hard lockup' 'no BPF programs: live/bindings/bpf/program_test compiles them, on the host'
 fi
 
 # A module computes hashes on CPU 2 for five seconds and more, without letting any other task run there.

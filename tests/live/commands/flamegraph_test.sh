@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # Pictures in a real browser: what a click, a search and the mouse do in a flame graph and a heat map.
-. "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/../../lib.sh"
 command -v chromium >/dev/null || skip_all 'no chromium'
 
 # dom PAGE: the page as it is when its scripts have run

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # --symbols: addresses of a process, and of a file, become what nm says; needs no tracing.
-. "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/../../lib.sh"
 cd "$TMP" || exit 1
 deep=$TOP/build/workloads/deep
 symbols=("$PROFSCRIPT" --symbols "$deep")

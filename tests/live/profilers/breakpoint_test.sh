@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # What breakpoints on writes say was written, by instructions of every kind, against what was there.
-. "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/../../lib.sh"
 cd "$TOP" || exit 1
 [ "$(uname -m)" = x86_64 ] || skip_all 'instructions are decoded on x86_64 only'
 perf stat -e mem:0x1000 true >/dev/null 2>&1 || skip_all 'no hardware breakpoints'

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Programs that do an exact number of things are seen doing just that, and what a tiny ring loses is
 # counted exactly.
-. "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter raw_syscalls:sys_exit sched:sched_waking sched:sched_wakeup \
 	sched:sched_process_fork sched:sched_process_exit
 case $(uname -m) in

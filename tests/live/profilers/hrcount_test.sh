@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Counts in the samples of a clock: all of a program's system calls are in some period, those of each event
 # stand at its name; and profilers that need what this machine lacks say so.
-. "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter sched:sched_switch sched:sched_stat_runtime
 case $(uname -m) in
 x86_64) getppid=110 ;;
@@ -114,4 +114,4 @@ else
 	done
 fi
 fails 2 '-g is for samples' split-lock -g
-fails 2 'not recordings' ldlat-loads --input "$TOP/tests/golden/sched.data"
+fails 2 'not recordings' ldlat-loads --input "$TOP/tests/recordings/sched.data"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # What the kernel reports besides samples, of BPF programs, cgroups and tasks that the test makes; live, in
 # recordings, and as events of other profilers.
-. "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/../../lib.sh"
 needs_tracepoint sched:sched_switch
 cd "$TMP" || exit 1
 cgroup2=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)

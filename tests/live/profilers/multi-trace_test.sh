@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Relations between live events of programs that do known things: a nap and what happened in it, the
 # memory a program takes and gives, functions within functions, wakeups.
-. "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter raw_syscalls:sys_exit sched:sched_switch sched:sched_wakeup
 PROGRAM=$TOP/build/workloads/relations
 

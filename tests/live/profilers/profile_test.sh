@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # profile and page-faults on a program whose shares are known, as lines, folded stacks and pictures.
-. "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/../../lib.sh"
 needs_tracepoint sched:sched_switch
 burn=$TOP/build/workloads/burn
 cd "$TMP" || exit 1

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Events that are only counted: programs that do an exact number of things are counted to do just that,
 # as often as perf stat says, at the price of one read per CPU and period.
-. "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter sched:sched_process_fork sched:sched_switch
 case $(uname -m) in
 x86_64) getppid=110 read=0 ;;
@@ -102,7 +102,7 @@ want=$(perf script -i cs.data -F event 2>/dev/null | grep -c cs)
 check 'stat: cs is context-switches' test "$want" -ge 100 -a "$(total cs)" = "$want"
 "$PROFSCRIPT" percpu-stat --input cs.data -i 100s --format csv >out
 expect_line 'percpu-stat: in its panel' ",ALL,$want\$" out
-check_status 'percpu-stat: none of it is recorded' 2 "$PROFSCRIPT" percpu-stat --input "$TOP/tests/golden/sched.data"
+check_status 'percpu-stat: none of it is recorded' 2 "$PROFSCRIPT" percpu-stat --input "$TOP/tests/recordings/sched.data"
 expect_line 'and it says where' 'the recording has none of its events' .check
 
 # percpu-stat: what cannot be counted is named, the row ALL is the sum of the others.

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # The profilers that list tasks and values, on programs that do a known number of things for a known time.
-. "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/../../lib.sh"
 needs_tracepoint sched:sched_switch sched:sched_wakeup sched:sched_wakeup_new sched:sched_process_fork \
 	sched:sched_migrate_task signal:signal_generate raw_syscalls:sys_enter
 states=$TOP/build/workloads/states
@@ -177,7 +177,7 @@ fi
 check_status 'oncpu --prio: no list' 2 "$PROFSCRIPT" oncpu --prio 7-3
 
 # The screen, in a pseudo-terminal.
-check 'top on a terminal' python3 "$TOP/tests/live/screen.py" "$PROFSCRIPT" "$states"
+check 'top on a terminal' python3 "$TOP/tests/tools/screen.py" "$PROFSCRIPT" "$states"
 
 # signal
 csv signal -- "$states" signal 40

@@ -2,15 +2,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # --perfeval-cpus, --perfeval-pids and --sampling-limit, on recordings: what they count is what tables of the same
 # intervals say.
-. "$(dirname "$0")/../lib.sh"
-here=$TOP/tests/golden
+. "$(dirname "$0")/../../../lib.sh"
 cd "$TMP" || exit 1
 
 # run KEY FILE ARG...: a table by KEY each millisecond, in out
 run() {
 	local key=$1 file=$2
 	shift 2
-	"$PROFSCRIPT" exec -e sched:sched_switch,sched:sched_wakeup "count($key)" --input "$here/$file" -i 1 --format csv "$@" >out
+	"$PROFSCRIPT" exec -e sched:sched_switch,sched:sched_wakeup "count($key)" --input "$DATA/$file" -i 1 --format csv "$@" >out
 }
 # by ID...: the rates that the tables in out say, in which only the IDs are watched
 by() {
@@ -53,7 +52,7 @@ run ev._cpu sched.data --perfeval-cpus 0 --filter 'common_pid == 4000000'
 check 'what a filter leaves out has been sampled' diff want <(rates cpus)
 
 # 4, 1, 1, 319 and 1 events in the intervals that have some, up to the last
-text() { "$PROFSCRIPT" exec -e sched:sched_switch,sched:sched_wakeup 'count()' --input "$here/sched.data" -i 1 --perfeval-cpus 0,1 "$@"; }
+text() { "$PROFSCRIPT" exec -e sched:sched_switch,sched:sched_wakeup 'count()' --input "$DATA/sched.data" -i 1 --perfeval-cpus 0,1 "$@"; }
 text | grep perfeval >out
 expect_line 'the line' '^3147\.412888 exec: perfeval cpus\(0,1\): sampled 319000 events matched 319000 on 2 instances$' out
 text --sampling-limit 159500 | grep perfeval >got

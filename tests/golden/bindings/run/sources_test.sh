@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # Profilers as sources of events of others, on recordings.
-. "$(dirname "$0")/../lib.sh"
-cd "$TOP/tests/golden" || exit 1
+. "$(dirname "$0")/../../../lib.sh"
+cd "$DATA" || exit 1
 
 mkdir "$TMP/scripts"
 export PROFSCRIPT_PATH=$TOP/examples:$TMP/scripts
@@ -118,3 +118,8 @@ expect_line 'help: its options' "^  -e 'woken/\\[-e EVENT\\] .*\\[--filter FILTE
 expect_line 'help: its options' "\\[--verb TEXT\\] \\[-N N\\]/ATTRIBUTE/.../'\$" "$TMP/help"
 expect_line 'help: its events' '^      its events: sched:sched_switch, sched:sched_wakeup$' "$TMP/help"
 expect_line 'help: their fields' '^prev_comm ' "$TMP/help"
+
+# Options of a source are its own.
+run exec -i 3 -e sched:sched_wakeup 'count()' --format csv >"$TMP/plain"
+run exec -i 3 -e 'sched:sched_wakeup,wakeups/-i 1 --top 1 -N 1 --filter pid<0/' 'count()' --format csv >"$TMP/with"
+check 'the interval of a source is not that of the run' diff "$TMP/plain" "$TMP/with"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # Control groups of both versions, here where mounting version 1's takes them away from nobody.
-. "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/../../../lib.sh"
 cd "$TOP" || exit 1
 
 # counts NAME N LIST: of calls in three cgroups of the hierarchy in $root

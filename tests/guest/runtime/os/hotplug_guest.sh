@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # CPUs go offline and come online while they are traced: what they do before and after is counted
 # exactly, and what nobody knows is said.
-. "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/../../../lib.sh"
 cd "$TOP" || exit 1
 
 CPU=/sys/devices/system/cpu/cpu
@@ -123,15 +123,15 @@ check 'a filter by BPF: of no other task' bash -c "! grep -E '^ *$plain ' '$TMP/
 # A ring buffer is that of all CPUs, whatever comes. Perf event arrays and perf events of scripts follow the CPUs.
 export XDG_CACHE_HOME=$TOP/build/cache
 [ -d "$XDG_CACHE_HOME/profscript/bpf" ] || {
-	skip 'records of BPF programs' 'no BPF programs: live/bpf_script_test compiles them, on the host'
+	skip 'records of BPF programs' 'no BPF programs: live/bindings/bpf/program_test compiles them, on the host'
 	exit
 }
-"$PROFSCRIPT" tests/live/bpf/records.lua --comm syscalls -m 1024 -- bash "$TMP/toggle" >"$TMP/out" 2>&1
+"$PROFSCRIPT" tests/scripts/bpf/records.lua --comm syscalls -m 1024 -- bash "$TMP/toggle" >"$TMP/out" 2>&1
 expect_line 'records of a ring buffer' '^ring	3100	' "$TMP/out"
 
 # follow ARGS...: a tracer of BPF programs
 follow() {
-	"$PROFSCRIPT" tests/live/bpf/hotplug.lua --comm syscalls -v "$@" >"$TMP/out" 2>"$TMP/err" &
+	"$PROFSCRIPT" tests/scripts/bpf/hotplug.lua --comm syscalls -v "$@" >"$TMP/out" 2>"$TMP/err" &
 	tracer=$!
 	wait_ready $tracer
 }
@@ -188,7 +188,7 @@ echo 1 >${CPU}2/online
 sleep 0.5
 taskset 4 build/workloads/syscalls 2000
 END
-"$PROFSCRIPT" tests/live/bpf/hotplug.lua --comm syscalls -- bash "$TMP/return" >"$TMP/out" 2>&1
+"$PROFSCRIPT" tests/scripts/bpf/hotplug.lua --comm syscalls -- bash "$TMP/return" >"$TMP/out" 2>&1
 expect_line 'a workload: a perf event array' '^calls	2	2000$' "$TMP/out"
 expect_line 'a workload: a perf event of a script' '^faults	2	[1-9]' "$TMP/out"
 expect_line 'a workload: what is missing is told' 'CPU #2 came online, its events before [0-9.]+ s are missing$' "$TMP/out"

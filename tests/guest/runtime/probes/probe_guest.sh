@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # kprobes, on a kernel that has them, with and without arguments.
-. "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/../../../lib.sh"
 LIST=/sys/kernel/tracing/kprobe_events
 [ -w $LIST ] || skip_all "no kprobe_events in tracefs (CONFIG_KPROBE_EVENTS)"
 cd "$TOP" || exit 1

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # BPF programs of scripts: where they attach, what their maps and records hold, and what is said when
 # something is wrong. What was compiled here is kept for guests, which have no compiler.
-. "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/../../../lib.sh"
 export XDG_CACHE_HOME=$TOP/build/cache
-here=$(dirname "$0")/bpf
+here=$TOP/tests/scripts/bpf
 # Programs see all of the machine: the workload has a name of its own.
 comm=bpf$$
 syscalls=$TMP/$comm
@@ -77,7 +77,7 @@ says 'a line' 0 '^20.* +[0-9]+ \.{5} \[---\] +[0-9]+\.[0-9]{6}: bpf:ring: ktime=
 says 'as JSON' 0 '"event":"bpf:ring".*"big":-5000000000,"text":"a.u0009b"' "$TMP/lines.lua" --format json -N 1 -- "$syscalls" 1
 
 # The way from a record to its handler is machine code.
-"$PROFSCRIPT" --lua "$TOP/tests/jitv.lua" "$TMP/report" "$here/count.lua" -- "$syscalls" 300000 >"$TMP/out" 2>&1
+"$PROFSCRIPT" --lua "$TOP/tests/tools/jitv.lua" "$TMP/report" "$here/count.lua" -- "$syscalls" 300000 >"$TMP/out" 2>&1
 expect_line 'records are dispatched by compiled code' '^\[TRACE +[0-9]+ dispatch:[0-9]+ loop\]$' "$TMP/report"
 given_up_traces dispatch "$TMP/report" >"$TMP/given_up"
 check 'nothing of it is left to the interpreter' diff /dev/null "$TMP/given_up"
@@ -232,4 +232,4 @@ START="program:attach('count', { config = 'cpu-clock' })" wrong 'no period' "^pr
 START="program:attach('count', 'sched:nothing')" wrong 'a tracepoint' "^profscript: wrong.lua: cannot attach program 'count' to sched:nothing"
 START='' PARAMETERS='constants = { limt = 1 },' wrong 'a constant' "^profscript: wrong.lua: no variable 'limt' in .rodata; did you mean 'limit'\?"
 PARAMETERS='sorce = 1,' wrong 'a parameter' "^profscript: .*session.bpf: unknown parameter 'sorce'; did you mean 'source'\?"
-says 'a recording' 2 'its BPF programs run in the live kernel: it cannot read a recording$' "$TMP/faults.lua" --input "$TOP/tests/golden/sched.data"
+says 'a recording' 2 'its BPF programs run in the live kernel: it cannot read a recording$' "$TMP/faults.lua" --input "$TOP/tests/recordings/sched.data"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Filters of samples by a BPF program: of busy tasks whose policy, priority and neighbours are known, just
 # those that an option means are sampled.
-. "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/../../../lib.sh"
 "$PROFSCRIPT" --check | grep -q '^ok  BPF filters' || skip_all "$("$PROFSCRIPT" --check | grep '^--  BPF filters')"
 
 # spin COMMAND...: starts a task that never sleeps on CPU 0, under this command; its pid is $SPINNER
@@ -89,7 +89,7 @@ kill "$SPINNER"
 refused 2 "^profscript: --prio: '1-' is no list of the kernel's priorities" -e cpu-clock --prio 1-
 refused 2 "^profscript: --prio: '140' is no list" -e cpu-clock --prio 140
 refused 2 '^profscript: trace: --irqs-disabled is for hardware, clock and memory events' -e sched:sched_switch --irqs_disabled
-refused 2 '^profscript: trace: --exclude-pid is only for live events$' --input "$TOP/tests/golden/sched.data" --exclude_pid 1
+refused 2 '^profscript: trace: --exclude-pid is only for live events$' --input "$TOP/tests/recordings/sched.data" --exclude_pid 1
 
 # What is missing is named, and costs only what needs it.
 without() {

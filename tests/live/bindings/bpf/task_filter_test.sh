@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # -p of profilers that need the switches of all CPUs: what is about other tasks is left out in the kernel, and
 # nothing else is. All that a process starts runs on CPU 0, where the kernel shows each switch.
-. "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint sched:sched_switch sched:sched_wakeup sched:sched_wakeup_new
 "$PROFSCRIPT" --check | grep -q '^ok  BPF filters' || skip_all "$("$PROFSCRIPT" --check | grep '^--  BPF filters')"
 workloads=$TOP/build/workloads

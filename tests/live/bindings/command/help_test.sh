@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # What profscript says about itself and the machine, the events of perf, and the shell's completion.
-. "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint sched:sched_switch raw_syscalls:sys_enter
 cd "$TMP" || exit 1
 
@@ -92,9 +92,9 @@ expect_line 'expr' '^  pid_t next_pid +offset [0-9]+, 4 bytes, signed$' out
 expect_line 'expr' '^result: 0xffffffffffffffff \(-1\)$' out
 expect_line 'expr of text' '^result: "[^"]+"$' <("$PROFSCRIPT" expr -e sched:sched_switch next_comm -N 1)
 expect_line 'expr of a recording' '^result: 0x78 \(120\)$' \
-	<("$PROFSCRIPT" expr -e sched:sched_wakeup prio --input "$TOP/tests/golden/sched.data")
+	<("$PROFSCRIPT" expr -e sched:sched_wakeup prio --input "$TOP/tests/recordings/sched.data")
 check 'expr takes five events' test \
-	"$("$PROFSCRIPT" expr -e sched:sched_wakeup pid --input "$TOP/tests/golden/sched.data" | grep -c ^result)" -eq 5
+	"$("$PROFSCRIPT" expr -e sched:sched_wakeup pid --input "$TOP/tests/recordings/sched.data" | grep -c ^result)" -eq 5
 fails 'expr of no field' 2 "did you mean 'next_pid'" expr -e sched:sched_switch nxt_pid
 
 # --dry-run

@@ -3,7 +3,7 @@
 # What this kernel's own events look like: perf records tracepoints of many shapes, and every line of trace
 # is what perf script says of it. Not among them, because libtraceevent is wrong where the kernel's own
 # trace file agrees with us: timer:timer_start (flags & (a | b)), block:block_bio_queue (names of classes).
-. "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint sched:sched_switch
 
 events=()
@@ -20,6 +20,6 @@ perf record -q -m 1024 -a -o "$TMP/data" "${events[@]}" -- sh -c 'ls /usr/includ
 perf script -i "$TMP/data" --ns -G -F +pid 2>/dev/null >"$TMP/peer"
 for format in text json csv; do
 	"$PROFSCRIPT" trace --input "$TMP/data" --format $format -q >"$TMP/ours"
-	check "$(wc -l <"$TMP/peer") events as $format" luajit "$TOP/tests/golden/compare.lua" $format "$TMP/peer" "$TMP/ours"
+	check "$(wc -l <"$TMP/peer") events as $format" luajit "$TOP/tests/tools/compare.lua" $format "$TMP/peer" "$TMP/ours"
 done
 check 'hundreds of events at once' "$PROFSCRIPT" trace -e 'ext4:*,sched:*,kmem:*' --duration 0.1 -o /dev/null

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # --srcline: file and line of frames, and the functions that were inlined, from debugging information in the
 # program itself and in a file of its own.
-. "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter
 [ "$(uname -m)" = x86_64 ] || skip_all 'stacks are unwound on x86-64 only'
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # The profilers that are meant as sources of others, beside threads: what happened between two events.
-. "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint sched:sched_switch sched:sched_wakeup raw_syscalls:sys_enter
 cd "$TMP" || exit 1
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # What a run costs: --usage-self tells what it takes itself, and does not add to it; --perfeval-* how many events
 # others have for it, --sampling-limit ends it.
-. "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint sched:sched_switch raw_syscalls:sys_enter
 cd "$TMP" || exit 1
 line='^[0-9-]{10} [0-9:]{8}\.[0-9]{6} CPU %usr [0-9]+\.[0-9]{2} %sys [0-9]+\.[0-9]{2} MAXRSS [0-9]+k$'
@@ -55,9 +55,9 @@ kill -INT $tracer
 kill -CONT $tracer
 wait $tracer
 check "what is told adds up to what is used ($told of $used ms)" test "$told" -le $((used + 30)) -a "$told" -ge $((used / 3))
-"$PROFSCRIPT" trace -e raw_syscalls:sys_enter --input "$TOP/tests/golden/zstd.data" >want
+"$PROFSCRIPT" trace -e raw_syscalls:sys_enter --input "$TOP/tests/recordings/zstd.data" >want
 expect_text 'a recording is printed as without' want "$PROFSCRIPT" trace -e raw_syscalls:sys_enter \
-	--input "$TOP/tests/golden/zstd.data" --usage-self 1
+	--input "$TOP/tests/recordings/zstd.data" --usage-self 1
 "$PROFSCRIPT" exec -q -e sched:sched_switch 'count()' --usage-self 100 --duration 0.55 2>err >out
 expect_line 'also with -q' "$line" err
 

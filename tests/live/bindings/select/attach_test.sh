@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # Where events are taken: what is attached to is counted exactly, and nothing else.
-. "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint syscalls:sys_enter_getppid raw_syscalls:sys_enter sched:sched_switch
 GETPPID=syscalls:sys_enter_getppid
 workloads=$TOP/build/workloads

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # Filters, expressions and probes on this kernel where size or names make them hard; whose words are whose.
-. "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter sched:sched_process_exec
 GETPPID=syscalls:sys_enter_getppid
 syscalls=$TOP/build/workloads/syscalls

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # The loops over the events become machine code: LuaJIT's own report of a run (jit.v) shows a loop trace for
 # each, and once that is there nothing on the way of an event is left to the interpreter.
-. "$(dirname "$0")/../lib.sh"
-here=$TOP/tests/golden
+. "$(dirname "$0")/../../../lib.sh"
+here=$TOP/tests/recordings
 
 # compiled NAME LOOP... -- ARG...: the run of ARGs compiles these loops
 compiled() {
@@ -14,7 +14,7 @@ compiled() {
 		shift
 	done
 	shift
-	"$PROFSCRIPT" --lua "$TOP/tests/jitv.lua" "$TMP/report" "$@" >"$TMP/out" 2>"$TMP/err"
+	"$PROFSCRIPT" --lua "$TOP/tests/tools/jitv.lua" "$TMP/report" "$@" >"$TMP/out" 2>"$TMP/err"
 	result $? "$name runs" "$TMP/err"
 	for loop in "${loops[@]}"; do
 		expect_line "$name" "^\[TRACE +[0-9]+ $loop:[0-9]+ loop\]\$" "$TMP/report"

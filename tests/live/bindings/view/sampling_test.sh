@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Events of perf's own that a script opens with parameters: what their samples hold, live and from a
 # recording, and what is refused.
-. "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint sched:sched_switch
 
 cat >"$TMP/faults.lua" <<'END'

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # uprobes, return probes and USDT on a program that passes them an exact number of times with known
 # arguments; and that nothing of them stays in the kernel, whatever ends the run.
-. "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/../../../lib.sh"
 LIST=/sys/kernel/tracing/uprobe_events
 PROGRAM=$TOP/build/workloads/probes
 N=1000

@@ -3,7 +3,7 @@
 # The function that makes a system call has its name, whatever became of the program: libraries that come and
 # go, programs that start others, files that are deleted or replaced, other roots and namespaces, code made at
 # run time, names of other languages.
-. "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter
 [ "$(uname -m)" = x86_64 ] || skip_all 'the programs are written for x86-64'
 

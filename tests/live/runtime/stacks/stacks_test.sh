@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Stacks of events: which frames a program of known functions has, in text and JSON, live and from a
 # recording of perf.
-. "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/../../../lib.sh"
 [ -r /sys/bus/event_source/devices/uprobe/type ] || skip_all 'the kernel has no uprobe PMU'
 needs_tracepoint sched:sched_switch
 

@@ -177,7 +177,7 @@ static void test_refused_caches(void **state)
 static void test_golden(void **state)
 {
 	struct error err;
-	struct recording *r = recording_open("tests/golden/migrate.data", &err);
+	struct recording *r = recording_open("tests/recordings/migrate.data", &err);
 
 	(void)state;
 	assert_non_null(r);
@@ -194,7 +194,7 @@ static void test_golden(void **state)
 	assert_int_equal(recording_cache_sharer(r, 1 << 30, 0), -1);
 	recording_close(r);
 
-	r = recording_open("tests/golden/pipe.data", &err);
+	r = recording_open("tests/recordings/pipe.data", &err);
 	assert_non_null(r);
 	assert_null(recording_warning(r));
 	recording_close(r);
