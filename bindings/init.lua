@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- The profscript command line: picks what to do and loads only what that takes. Returns a function
---- of the words that returns the exit code: 0, 1 for a failure, 2 for a usage error.
+--- of the words that returns the exit code: 0, or one of bindings/base/failure.lua, or that of the workload.
 require 'jit.opt'.start(
   'maxtrace=8000', -- many event classes make many side traces
   'maxrecord=16000', -- a view with many fields is a long chain of comparisons that folds away

@@ -6,12 +6,15 @@
 #   $PROFSCRIPT  the program under test      $TOP   the source tree
 #   $HERE        the folder of the test      $DATA  the recordings
 #   $TMP         removed at exit; $TMP/out and $TMP/err hold the output of the last run
+#   $GETPPID     the number of the system call that the workload `syscalls` makes
 set -u
 TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 HERE=$(cd "$(dirname "$0")" && pwd)
 DATA=$TOP/tests/recordings
 : "${PROFSCRIPT:=$TOP/profscript}"
 TMP=$(mktemp -d)
+GETPPID=173
+[ "$(uname -m)" != x86_64 ] || GETPPID=110
 tests_run=0 tests_failed=0 pulse=()
 trap finish EXIT
 
@@ -243,6 +246,54 @@ trace_workload() {
 	start "$@"
 	go
 	stop
+}
+
+# total_is_perfs COLUMN PROFILER ARG...: the sum of this column of the CSV, plus what was lost, is what perf stat
+# counts of the same threads at the same time: in rings that hold everything, and in rings that are too small
+total_is_perfs() {
+	local column=$1 pages lost want peer
+	shift
+	for pages in 4096 1; do
+		workload syscalls 100000
+		perf stat -x, -o "$TMP/perf.csv" -e raw_syscalls:sys_enter -p "$WORKLOAD" &
+		peer=$!
+		start "$1" --format csv -v -m $pages "${@:2}" -p "$WORKLOAD" -i 100s
+		wait_for 20 grep -q -E 'nanosleep|poll' /proc/$peer/wchan
+		go
+		wait $tracer $peer
+		want=$(sed -n 's/,,raw_syscalls.*//p' "$TMP/perf.csv")
+		lost=$(sed -n 's/^profscript: [0-9]* events, \([0-9]*\) lost.*/\1/p' "$TMP/err")
+		echo "seen $(total "$column"), lost $lost, perf stat $want" >"$TMP/sum"
+		[ "$want" -ge 100000 ] && [ $(($(total "$column") + lost)) -eq "$want" ] && [ $((lost > 0)) -eq $((pages == 1)) ]
+		result $? "-m $pages: the total and what was lost are what perf stat counts" "$TMP/sum"
+	done
+}
+
+# sum_of NAME: of the numbers of this name in the JSON in $TMP/out, into $TMP/sum
+sum_of() {
+	grep -o "\"$1\":[0-9]*" "$TMP/out" | awk -F: '{ sum += $2 } END { print sum + 0 }' >"$TMP/sum"
+}
+
+# go_until NAME N: the workload runs on CPU 0, and the tracer until it has printed N of what has this name in JSON.
+# Some kernels take no samples of a clock while a CPU other than the first is idle.
+go_until() {
+	taskset -cp 0 "$WORKLOAD" >/dev/null
+	go
+	# shellcheck disable=SC2317 # wait_for calls it
+	printed() { sum_of "$1" && [ "$(<"$TMP/sum")" -ge "$2" ]; }
+	wait_for 20 printed "$1" "$2"
+	stop
+	sum_of "$1"
+}
+
+# ends_on_ctrl_c PROFILER ARG...: its output is JSON up to the end, and has a table
+ends_on_ctrl_c() {
+	start "$@" -i 100s --format json
+	"$TOP/build/workloads/pingpong" -c 0 100
+	"$TOP/build/workloads/states" signal 1 migrate 2 fork 1
+	stop
+	check 'Ctrl-C ends it' bash -c "! grep -v '^{.*}\$' '$TMP/out'"
+	expect_line 'it reports at its end' '"table":' "$TMP/out"
 }
 
 # wait_for SECONDS COMMAND...: repeats the command until it succeeds

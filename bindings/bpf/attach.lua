@@ -91,16 +91,16 @@ end
 
 --- Why the kernel refused, in one line.
 local function refused(object, program, where, code)
-  local hint = ''
+  local fail, hint = failure.unavailable, ''
   if code == EPERM or code == EACCES then
     hint = ' (run as root or with CAP_BPF and CAP_PERFMON; this kernel may forbid it to all)'
-  elseif code == ENOENT then
-    hint = ' (this kernel has not got it)'
   elseif code == EOPNOTSUPP or code == ENOTSUPP then
     hint = ' (this kernel cannot do that)'
+  else -- a name may be misspelt
+    fail, hint = failure.raise, code == ENOENT and ' (this kernel has not got it)' or ''
   end
   local said = libbpf.last_message()
-  failure.raise("%s: cannot attach program '%s' to %s: %s%s%s", object.name, program, where,
+  fail("%s: cannot attach program '%s' to %s: %s%s%s", object.name, program, where,
     code == ENOTSUPP and 'not supported' or sys.strerror(code), hint, said and '; ' .. said or '')
 end
 

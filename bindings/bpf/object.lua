@@ -10,6 +10,7 @@ local sys = require 'bindings.base.sys'
 ffi.cdef 'void *bpf_object_mmap(void *at, size_t size, int prot, int flags, int fd, int64_t offset) __asm__("mmap");'
 
 local C = ffi.C
+local EPERM = 1
 local READ_WRITE, SHARED = 3, 1 -- of mmap(2)
 
 ---@class BpfObject
@@ -116,6 +117,7 @@ end
 function Object:load()
   C.bpf_log_take()
   local code = self.lib.bpf_object__load(self.object)
+  if code == -EPERM then failure.unavailable('%s', self:load_error(EPERM)) end
   if code < 0 then failure.raise('%s', self:load_error(-code)) end
   self.is_loaded = true
 end

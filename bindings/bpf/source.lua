@@ -88,7 +88,7 @@ function bpf_source.compile(place, source)
     if is_temporary then output_of('rm -rf ' .. quote(folder)) end
     if not bytes then
       if said:find 'clang: not found' or said:find 'clang: command not found' then
-        failure.raise('%s: C source of BPF programs needs clang (Debian: clang, libbpf-dev)', name)
+        failure.unavailable('%s: C source of BPF programs needs clang (Debian: clang, libbpf-dev)', name)
       end
       local lines = {}
       for line in said:gmatch '[^\n]+' do

@@ -124,7 +124,8 @@ local ENDING = [[
 Folders with profilers, separated by colons. They are searched before ~/.config/profscript and
 those that are shipped.
 .SH EXIT STATUS
-0: it ran; 1: it failed; 2: the command line cannot be meant.
+0: it ran; 1: it failed; 2: the command line is wrong; 3: this kernel or machine lacks or forbids what it takes, such as
+a tracepoint, a hardware PMU or BTF. With a workload that ended by itself: its exit status, as a shell gives it.
 ]]
 
 --- The page of the command.

@@ -49,7 +49,7 @@ local Run = {}
 Run.__index = Run
 
 local function check(ok, err)
-  if ok < 0 then failure.raise('%s', ffi.string(err.text)) end
+  if ok < 0 then failure.of(err) end
 end
 
 --- Writes out what was printed. False: nobody reads it any more.

@@ -55,6 +55,15 @@ function Instance:events()
   return list
 end
 
+--- Whether an option's events are those that the script names: the user has given no others.
+local function is_default(option, given)
+  if type(given) ~= 'table' then return given == option.default end
+  for i, text in ipairs(given) do
+    if type(option.default) ~= 'table' or text ~= option.default[i] then return false end
+  end
+  return true
+end
+
 --- Opens the events of the options that name some. The option's value becomes a list of groups, one
 --- for each time it was given, each a list of events.
 function Instance:open_event_options()
@@ -62,6 +71,7 @@ function Instance:open_event_options()
   for _, option in ipairs(self.script.spec.list) do
     local given = option.type == 'event' and opt[option.name]
     if given then
+      self.set.by_script = self.script.is_shipped and is_default(option, given)
       local groups = {}
       for i, text in ipairs(type(given) == 'table' and given or { given }) do
         groups[i] = self.set:select(text, i)
@@ -72,6 +82,7 @@ function Instance:open_event_options()
       opt[option.name] = groups
     end
   end
+  self.set.by_script = self.script.is_shipped
 end
 
 --- The filter that all of the profiler's events have, unless its --filter means something else.
@@ -173,7 +184,8 @@ function Instance:check(handlers)
   local set = self.set
   local checked, message = contract.check(self.script.profiler.start, handlers, {
     has = function(name)
-      if not set:has(name) and self.opt.input then set:find(name:match '^(.-):(.*)$') end -- which says so
+      -- which says what is missing
+      if not set:has(name) and (self.opt.input or set.by_script) then set:find(name:match '^(.-):(.*)$') end
       return set:has(name)
     end,
     names = function() return set:names() end,

@@ -97,7 +97,8 @@ function events.new(session, context, script, opt, inherits)
   }, events)
 end
 
---- The same events as another profiler names them.
+--- The same events as another profiler names them. `by_script` is set while a script that came with profscript names
+--- them itself: what is missing then is not misspelt.
 ---@param script { name: string, profiler: table }
 ---@param owner Instance
 function events:of(script, owner)
@@ -113,7 +114,7 @@ end
 function events:formats()
   local err = ffi.new 'struct error'
   local formats = C.session_formats(self.session, err)
-  if formats == nil then failure.raise(ffi.string(err.text)) end
+  if formats == nil then failure.unavailable('%s', ffi.string(err.text)) end
   return formats
 end
 
@@ -145,6 +146,9 @@ function events:find(system, name)
     -- What a damaged recording has lost is no mistake in the command line.
     local warning = C.session_warning(self.session)
     if warning ~= nil then failure.raise('%s', ffi.string(warning)) end
+    if self.by_script and not self.is_recording then
+      failure.unavailable("%s: this kernel has no event '%s:%s'", self.profiler, system, name)
+    end
     local message = ffi.string(err.text)
     if self.is_recording then message = message:gsub('^no such', self.profiler .. ': the recording has no') end
     failure.usage('%s', message)
@@ -312,10 +316,10 @@ local function check_machine(event)
   if events.supported(event) then return end
   for _, name in ipairs(sys.readdir(perf_events.DEVICES) or {}) do
     if name:match '^cpu' or name:match '^arm' then
-      failure.raise("the PMU '%s' of this machine does not count '%s'", name, event.name)
+      failure.unavailable("the PMU '%s' of this machine does not count '%s'", name, event.name)
     end
   end
-  failure.raise("'%s' needs a hardware PMU, and this machine has none: %s has no 'cpu'; cpu-clock samples by time",
+  failure.unavailable("'%s' needs a hardware PMU, and this machine has none: %s has no 'cpu'; cpu-clock samples by time",
     event.name, perf_events.DEVICES)
 end
 

@@ -43,6 +43,7 @@ int evlist_open_error(const struct evlist *p, const struct live_event *ev, int c
 	switch (code) {
 	case -EACCES:
 	case -EPERM:
+		error_unavailable(err);
 		f = fopen("/proc/sys/kernel/perf_event_paranoid", "re");
 		if (f) {
 			if (fgets(paranoid, sizeof(paranoid), f))
@@ -66,6 +67,7 @@ int evlist_open_error(const struct evlist *p, const struct live_event *ev, int c
 	case -ENOENT:
 	case -ENODEV:
 	case -EOPNOTSUPP:
+		error_unavailable(err);
 		return error_set(err, code, "this kernel or machine has no %s event", name);
 	case -ENOSPC:
 		return error_set(err, code, "this CPU has no breakpoint left for %s", name);
@@ -260,10 +262,12 @@ static int narrow(struct cpus *set, const char *list, const struct cpus *online,
 		return -EINVAL;
 	missing = wanted;
 	cpus_subtract(&missing, online);
-	if (cpus_next(&missing, -1) >= 0)
+	if (cpus_next(&missing, -1) >= 0) {
+		error_unavailable(err);
 		return error_set(err, -EINVAL, "%sCPU %s is not online; those that are: %s", what,
 				 cpus_text(&missing, some, sizeof(some)),
 				 cpus_text(online, have, sizeof(have)));
+	}
 	cpus_text(set, have, sizeof(have));
 	cpus_and(set, &wanted);
 	if (cpus_next(set, -1) < 0)

@@ -3,6 +3,7 @@
 local datasrc = require 'lib.datasrc'
 local native = require 'bindings.base.native'
 local tables = require 'lib.table'
+local unavailable = require 'lib.unavailable'
 
 local MAX_ROWS = 4096
 local DEVICES = '/sys/bus/event_source/devices/'
@@ -15,7 +16,7 @@ local function pmu_of(name)
   for line in io.lines '/proc/cpuinfo' do
     intel = intel or line:match '^vendor_id%s*:%s*GenuineIntel' ~= nil
   end
-  if not intel then error(name .. ': it needs an Intel processor, whose PEBS samples memory accesses', 0) end
+  if not intel then unavailable('%s: it needs an Intel processor, whose PEBS samples memory accesses', name) end
   for _, pmu in ipairs { 'cpu', 'cpu_core' } do
     local file = io.open(DEVICES .. pmu .. '/type')
     if file then
@@ -24,7 +25,7 @@ local function pmu_of(name)
     end
   end
   if not found then
-    error(("%s: it needs a hardware PMU, and this machine has none: %s has no 'cpu'"):format(name, DEVICES), 0)
+    unavailable("%s: it needs a hardware PMU, and this machine has none: %s has no 'cpu'", name, DEVICES)
   end
   return found
 end

@@ -6,6 +6,7 @@ local names = require 'bindings.base.number_names'
 local output = require 'bindings.print.output'
 local tables = require 'lib.table'
 local threads = require 'lib.threads'
+local unavailable = require 'lib.unavailable'
 
 local MAX_ROWS = 4096
 -- Reasons that wait for the guest to have something to do: isa (1 VMX, 2 SVM) and reason.
@@ -205,7 +206,7 @@ run and had no CPU (ns in lines, us in tables). Needs clang, as BPF programs of 
     if opt.input then return nil, 'it measures the running kernel, not recordings' end
     local at = offsets()
     if not at.exit_reason or not at.isa then
-      error('bpf:kvm_exit: no kvm:kvm_exit with exit_reason and isa here: KVM is not loaded, or not of x86', 0)
+      unavailable 'bpf:kvm_exit: no kvm:kvm_exit with exit_reason and isa here: KVM is not loaded, or not of x86'
     end
     local program = session.bpf {
       source = SOURCE,
