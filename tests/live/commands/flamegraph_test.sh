@@ -1,54 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# Pictures in a real browser: what a click, a search and the mouse do in a flame graph and a heat map.
+# flamegraph: what a click, a search and the mouse do in a flame graph, in a real browser.
 . "$(dirname "$0")/../../lib.sh"
-command -v chromium >/dev/null || skip_all 'no chromium'
-
-# dom PAGE: the page as it is when its scripts have run
-dom() {
-	timeout 90 chromium --headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking \
-		--disable-component-update --disable-sync --user-data-dir="$TMP/chromium" --window-size=1200,800 \
-		--virtual-time-budget=2000 --dump-dom "$1" 2>/dev/null
-}
-
-# in_browser NAME FILE SCRIPT: SCRIPT runs behind a page and calls check(NAME, CONDITION), each a test
-in_browser() {
-	local line
-	{
-		cat "$2"
-		cat <<'END'
-<pre id="results"></pre><script>
-var lines = [];
-function check(name, ok, seen) { lines.push((ok ? 'PASS ' : 'FAIL ') + name + (ok ? '' : ' -- ' + seen)); }
-function frame(name) {
-  return Array.prototype.find.call(document.querySelectorAll('#frames g'), function (g) {
-    return g.querySelector('title').textContent.indexOf(name + ' (') === 0;
-  });
-}
-function box(name) { return frame(name).querySelector('rect').getBoundingClientRect(); }
-function fire(type, element, more) {
-  element.dispatchEvent(new MouseEvent(type, Object.assign({ bubbles: true }, more)));
-}
-function hidden(name) { return getComputedStyle(frame(name)).display === 'none'; }
-function text(id) { return document.getElementById(id).textContent; }
-try {
-END
-		cat
-		echo '} catch (error) { check("no exception", false, error.stack); }'
-		echo "document.getElementById('results').textContent = lines.join('\\n');</script>"
-	} >"$TMP/page.html"
-	dom "file://$TMP/page.html" >"$TMP/dom"
-	sed -n '/<pre id="results">/,/<\/pre>/p' "$TMP/dom" | sed 's/<[^>]*>//g' >"$TMP/lines"
-	while read -r line; do
-		echo "$line" >"$TMP/line"
-		case $line in
-		PASS*) result 0 "$1: ${line#PASS }" ;;
-		FAIL*) result 1 "$1: ${line#FAIL }" "$TMP/line" ;;
-		esac
-	done <"$TMP/lines"
-	grep -q ^PASS "$TMP/lines"
-	result $? "$1: ran" "$TMP/dom"
-}
+. "$TOP/tests/tools/browser.sh"
 
 cat >"$TMP/cpu.folded" <<'END'
 app;main;parse;read_file 300
@@ -100,14 +54,4 @@ fire('click', frame('run').querySelector('rect'));
 check('zoom', hidden('parse') && !hidden('main') && !hidden('do_syscall_64'));
 END
 
-printf '1000000000 1000\n1500000000 1000\n2000000000 50000\n' | "$PROFSCRIPT" heatmap - "$TMP/heat.html"
-in_browser 'heat map' "$TMP/heat.html" <<'END'
-var cells = document.querySelectorAll('#cells rect');
-check('a cell for each', cells.length === 3, cells.length);
-check('later is right, longer is up', cells[2].getBoundingClientRect().left > cells[0].getBoundingClientRect().left
-  && cells[2].getBoundingClientRect().top < cells[0].getBoundingClientRect().top);
-fire('mouseover', cells[0]);
-check('the mouse shows figures', /939 ns to 1.02 µs: 1$/.test(document.querySelector('.details').textContent));
-END
-check 'pictures load nothing' sh -c '! grep -o "https\?://[^\" ]*" "$@" | grep -v :http://www.w3.org/2000/svg' - \
-	"$TMP/cpu.html" "$TMP/icicle.svg" "$TMP/heat.html"
+loads_nothing "$TMP/cpu.html" "$TMP/icicle.svg"

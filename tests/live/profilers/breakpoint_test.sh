@@ -59,12 +59,56 @@ result $? 'without the kernel, which may write too' "$TMP/out"
 "$PROFSCRIPT" trace -e 'breakpoint/"0x10000000/8"/' -- $stores 1 2>"$TMP/err" >"$TMP/out"
 expect_line 'as a source' 'INSN: 48 89 07 mov %rax,\(%rdi\) ADDR: 0x10000000  DATA: 0x1122334455667788$' "$TMP/out"
 
-# refused REGEX ARG...
-refused() {
-	local regex=$1
-	shift
-	expect_line "refused: $*" "$regex" <("$PROFSCRIPT" "$@" 2>&1)
+# A variable that a program writes 100 times.
+cd "$TMP" || exit 1
+cat >watch.c <<'C'
+volatile int watched;
+int main(void)
+{
+	for (int i = 0; i < 100; i++)
+		watched = i;
+	return watched != 99;
 }
-refused "--filter is for writes, and 0x1000:rw is none" breakpoint 0x1000:rw --filter 'data > 1'
-refused "unknown.* 'dta'" breakpoint 0x1000 --filter 'dta > 1'
-refused 'it has no --filter where it is a source' trace -e "breakpoint/\"0x1000 --filter data>1\"/"
+C
+if gcc -O1 -no-pie -o watch watch.c 2>/dev/null; then
+	address=0x$(nm watch | awk '$3 == "watched" { print $1 }')
+	"$PROFSCRIPT" exec -e "mem:$address/4:w" 'count(ev._pid)' --exclude-kernel -- ./watch >out 2>&1
+	expect_line 'a breakpoint on writes' '^ *[0-9]+ +100$' out
+	"$PROFSCRIPT" exec -e "mem:$address/4:rw" 'count(ev._pid)' --exclude-kernel -- ./watch >out 2>&1
+	expect_line 'on reads and writes' '^ *[0-9]+ +101$' out
+	"$PROFSCRIPT" exec -e "mem:0x$(nm watch | awk '$3 == "main" { print $1 }'):x" 'count(ev._pid)' -- ./watch >out 2>&1
+	expect_line 'on execution' '^ *[0-9]+ +1$' out
+	five=$(for i in 0 4 8 12 16; do printf 'mem:%d:w,' $((address + i)); done)
+	"$PROFSCRIPT" trace -e "${five%,}" -- ./watch >out 2>&1
+	expect_line 'more than the CPU has' "^profscript: this CPU has no breakpoint left for mem:$((address + 16)):w$" out
+	"$PROFSCRIPT" breakpoint "$address/4" --exclude-kernel -- ./watch >out 2>&1
+	expect_line 'a line for each access' '^100$' <(grep -c ": breakpoint: $address/4:W ip main+0x" out)
+	expect_line 'with its registers' '^ +RIP: 0{10}[0-9a-f]{6} RSP: [0-9a-f]{16} RFLAGS:[0-9a-f]{8}$' out
+	"$PROFSCRIPT" breakpoint "$address/4" --exclude-kernel -q -- ./watch >out 2>&1
+	expect_line 'or just the lines' '^100$' <(grep -c . out)
+	"$PROFSCRIPT" breakpoint "$address/4" --exclude-kernel --count -- ./watch >out 2>&1
+	expect_line 'or their number' "^$address/4:W +[0-9]+ watch +main\\+0x[0-9a-f]+ +100\$" out
+	"$PROFSCRIPT" trace -e "raw_syscalls:sys_enter/id==231/,breakpoint/\"$address/4:w -N 7 --exclude-kernel\"/" \
+		-- ./watch >out 2>&1
+	expect_line 'as a source of others' '^7$' <(grep -c ": breakpoint: $address/4:W ip main+0x" out)
+	expect_line 'in the order of time' 'sys_enter: NR 231 ' <(tail -n 1 out)
+	expect_line 'with its registers too' '^7$' <(grep -cE '^ +RIP: 0{10}[0-9a-f]{6} RSP: ' out)
+	"$PROFSCRIPT" multi-trace -e raw_syscalls:sys_exit -e "raw_syscalls:sys_enter/id==231/,breakpoint/\"$address/4:w --exclude-kernel\"/" \
+		--lower 100s --detail -- ./watch >out 2>&1
+	expect_line 'in details' '^100$' <(grep -cE "^\|.* watch .*: breakpoint: $address/4:W ip main\+0x" out)
+	expect_line 'with what the registers were then' '^100$' <(grep -E '^ +RIP: ' out | grep -cE 'RIP: 0{10}[0-9a-f]{6} RSP: ')
+	"$PROFSCRIPT" multi-trace -e raw_syscalls:sys_enter -e "raw_syscalls:sys_exit,breakpoint/\"$address/4:w\" --exclude-kernel -N 3 -q/trigger/" \
+		-- ./watch >triggered 2>&1
+	expect_line 'as triggers of reports, without their registers' '^3 1 0$' <(echo "$(grep -c ' breakpoint: ' triggered)" \
+		"$(grep -c 'start => end' triggered)" "$(grep -c 'RIP: ' triggered)")
+	expect_line 'one after the other' '^100$' <(grep -E '^ +RAX: ' out | sort -u | wc -l)
+else
+	skip 'a variable of a program' 'no gcc'
+fi
+
+refused '--filter of what is no write' 2 ".*--filter is for writes, and 0x1000:rw is none" breakpoint 0x1000:rw --filter 'data > 1'
+refused '--filter of no variable' 2 ".*unknown.* 'dta'" breakpoint 0x1000 --filter 'dta > 1'
+refused '--filter of a source' 2 '.*it has no --filter where it is a source' trace -e "breakpoint/\"0x1000 --filter data>1\"/"
+refused 'no place' 2 "breakpoint: 'no_such_symbol' is neither an address" breakpoint no_such_symbol
+refused 'a bad length' 2 "bad event 'mem:0x1000/3:w': '3' is no length" breakpoint 4096/3
+refused 'too many' 2 'breakpoint: up to 4 breakpoints are supported' breakpoint 1 2 3 4 5

@@ -8,19 +8,6 @@ cd "$TMP" || exit 1
 cgroup2=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)
 name=profscript-misc-$$
 
-# start ARG...: profscript in the background, until it waits for events: all are enabled; its pid is $tracer
-start() {
-	"$PROFSCRIPT" "$@" >out 2>err &
-	tracer=$!
-	wait_for 20 grep -q poll /proc/$tracer/wchan
-}
-
-# stop: ends it as Ctrl-C does
-stop() {
-	kill -INT $tracer
-	wait $tracer
-}
-
 # A program that filters samples is loaded for a moment, by a process that is known.
 load() {
 	"$PROFSCRIPT" profile --nr-running-min 1 -F 99 --duration 0.1 >load.out 2>&1 &

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# profile and page-faults on a program whose shares are known, as lines, folded stacks and pictures.
+# profile: a program whose shares are known, as lines, folded stacks and pictures.
 . "$(dirname "$0")/../../lib.sh"
 needs_tracepoint sched:sched_switch
 burn=$TOP/build/workloads/burn
@@ -10,7 +10,7 @@ cd "$TMP" || exit 1
 share() {
 	awk -v stack="$2" '/(^|;)burn;/ { all += $NF; if ($0 ~ stack) sum += $NF } END { print int(sum * 100 / all) }' "$1"
 }
-# between NAME LOW HIGH N
+# between NAME LOW HIGH N: some thousand samples make shares that are exact to two percent
 between() {
 	echo "$4 is not in $2..$3" >"$TMP/.between"
 	[ "$4" -ge "$2" ] && [ "$4" -le "$3" ]
@@ -81,32 +81,8 @@ expect_line 'as perf-prof prints them' \
 	'^[-0-9]{10} [0-9:.]{15} +burn +[0-9]+ \[[0-9]{3}\] [0-9]+\.[0-9]{6}: profile: [0-9]+ cpu-cycles$' lines
 "$PROFSCRIPT" profile -F 100 --than 50 -q -- sleep 1.2 >idle
 check 'an idle thread is below --than' test ! -s idle
-"$PROFSCRIPT" profile -F 100 --than 10 -q -- "$burn" 300 >busy
+"$PROFSCRIPT" profile -F 100 --than 10 -q -- nice -n -20 "$burn" 300 >busy
 expect_line 'a busy one is not' 'burn .*profile: ' busy
-"$PROFSCRIPT" page-faults -N 1 -g -- "$burn" 1 >fault
-expect_line 'a page fault' ' burn +[0-9]+ \[[0-9]{3}\] [0-9.]+: page-fault: addr [0-9a-f]{16} ip [^ ]+$' fault
-if [ "$(uname -m)" = x86_64 ]; then
-	expect_line 'its registers' '^      RIP: [0-9a-f]{16} RSP: [0-9a-f]{16} RFLAGS:[0-9a-f]{8}$' fault
-	"$PROFSCRIPT" page-faults -N 1 -g --exclude-user -- "$burn" 1 >fault
-	awk '/\(\[kernel\.kallsyms\]\)$/ { kernel++; late += registers } /^ +RIP: / { registers = kernel > 0 }
-		/^    0000/ { user += registers } END { exit !(registers && user && !late) }' fault
-	result $? 'those of a fault in the kernel stand between its frames and those of user space' fault
-fi
-"$PROFSCRIPT" trace -e page-faults --flame-graph faults -q -- "$burn" 1 >lines
-expect_line 'trace has flame graphs' '^burn;.* [0-9]+$' faults.folded
-check 'and prints no stacks then' sh -c '! grep -q "^ *[0-9a-f]\{16\}" lines'
-
-# Stacks as keys of one-liners: as the event has it, and as bpftrace writes it.
-for key in ev._stack stack 'stack()'; do
-	"$PROFSCRIPT" exec -e cpu-clock -F 997 "count($key, ev._comm)" -q -- "$burn" 20 >counts
-	expect_line "count($key, ...) heads a stack by its other keys" '^comm=burn: [0-9]+$' counts
-	expect_line 'and prints it' '^    [0-9a-f]{16} hot\+0x[0-9a-f]+ \(.*/burn\)$' counts
-done
-"$PROFSCRIPT" exec -e cpu-clock -F 997 'count(stack)' -q --format json -- "$burn" 20 >counts
-expect_line 'as a list of frames in JSON' '"stack":\["[0-9a-f]{16} hot\+0x[0-9a-f]+ .*\],"count":[0-9]+\}$' counts
-"$PROFSCRIPT" exec -e cpu-clock -F 997 'hist(ev._period, stack)' -i 100 -q -- "$burn" 20 >counts
-expect_line 'histograms by stack' '^hist\(ev._period, stack\):$' counts
-
 echo before >dry.folded
 check 'a dry run' "$PROFSCRIPT" profile --flame-graph dry --dry-run -- true
 expect_line 'touches no file' '^before$' dry.folded

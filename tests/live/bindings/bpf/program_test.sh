@@ -128,7 +128,7 @@ START="program:attach 'count'" program_for fentry fentry/do_nanosleep 0
 if "$PROFSCRIPT" --check | grep -q '^ok  BPF fentry'; then
 	says 'fentry' 0 '^calls	[1-9][0-9]*$' "$TMP/fentry.lua" -- sleep 0.1
 else
-	says 'fentry is refused' 1 "^profscript: fentry.lua: .* 'count' .*fentry/do_nanosleep.*: Operation not permitted .run as root" \
+	says 'fentry is refused' 3 "^profscript: fentry.lua: .* 'count' .*fentry/do_nanosleep.*: Operation not permitted .run as root" \
 		"$TMP/fentry.lua" -- sleep 0.1
 fi
 

@@ -22,7 +22,7 @@ sampled() {
 only() {
 	local name=$1 pid=$2 until=(-N 20 --duration 20)
 	shift 2
-	[ "$pid" != NONE ] || until=(--duration 0.5)
+	[ "$pid" != NONE ] || until=(--duration 0.2)
 	sampled "$TMP/only" -p "$spinners" "${until[@]}" "$@" &&
 		awk -v pid="$pid" '/^ *[0-9]+ +[0-9]+$/ { n += $2; bad += $1 != pid }
 			END { exit bad || n != (pid == "NONE" ? 0 : 20) }' "$TMP/only"
@@ -47,7 +47,7 @@ spin chrt -b 0 nice -n 5
 batch=$SPINNER
 
 spinners=$plain,$nice
-sampled "$TMP/all" -p "$spinners" -N 2000 --duration 2
+sampled "$TMP/all" -p "$spinners" -N 500 --duration 20
 check 'without a filter both are sampled' [ "$(grep -Ec "^ *($plain|$nice) +[0-9]+" "$TMP/all")" -eq 2 ]
 only '--exclude_pid' "$nice" --exclude_pid "$plain"
 only '--prio of nice 5' "$nice" --prio 125
@@ -72,7 +72,7 @@ switches() {
 	"$PROFSCRIPT" exec -e context-switches 'count("switches")' -p "$plain" -N 3 --duration "$1" "$2" | grep -c '^switches'
 }
 check '--irqs_disabled in a switch' [ "$(switches 20 --irqs_disabled)" -eq 1 ]
-check '--irqs_disabled=0 in a switch' [ "$(switches 0.5 --irqs_disabled=0)" -eq 0 ]
+check '--irqs_disabled=0 in a switch' [ "$(switches 0.2 --irqs_disabled=0)" -eq 0 ]
 
 # The tick finds that another task is due, and the clock's sample follows it in the same interrupt.
 sampled "$TMP/resched" -p "$plain" --tif_need_resched --duration 20 -N 3

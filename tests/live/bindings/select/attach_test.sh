@@ -3,7 +3,7 @@
 # Where events are taken: what is attached to is counted exactly, and nothing else.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint syscalls:sys_enter_getppid raw_syscalls:sys_enter sched:sched_switch
-GETPPID=syscalls:sys_enter_getppid
+event=syscalls:sys_enter_getppid
 workloads=$TOP/build/workloads
 
 # counted NAME N: $TMP/out says that the test's programs made N calls
@@ -18,7 +18,7 @@ counted() {
 counts() {
 	local name=$1 n=$2
 	shift 2
-	"$PROFSCRIPT" exec -e $GETPPID 'count(ev._comm)' "$@" >"$TMP/out" 2>&1
+	"$PROFSCRIPT" exec -e $event 'count(ev._comm)' "$@" >"$TMP/out" 2>&1
 	counted "$name" "$n"
 }
 
@@ -27,10 +27,8 @@ counts_running() {
 	local name=$1 n=$2 count=$3 tracer
 	shift 3
 	workload threads "$count"
-	wait_for 5 has_threads "$WORKLOAD" "$count"
-	"$PROFSCRIPT" exec -e $GETPPID 'count(ev._comm)' "${@//PID/$WORKLOAD}" >"$TMP/out" 2>&1 &
-	tracer=$!
-	wait_ready $tracer
+	wait_for 20 has_threads "$WORKLOAD" "$count"
+	start exec -e $event 'count(ev._comm)' "${@//PID/$WORKLOAD}"
 	go
 	wait $tracer
 	counted "$name" "$n"
@@ -76,8 +74,8 @@ counts_called() {
 		pids[i]=$!
 	done
 	exec {first}>"$TMP/go1" {second}>"$TMP/go2"
-	wait_for 5 has_threads "${pids[1]}" 10 && wait_for 5 has_threads "${pids[2]}" 10
-	"$PROFSCRIPT" exec -e $GETPPID 'count("threads")' -p "$1" >"$TMP/out" 2>&1 &
+	wait_for 20 has_threads "${pids[1]}" 10 && wait_for 20 has_threads "${pids[2]}" 10
+	"$PROFSCRIPT" exec -e $event 'count("threads")' -p "$1" >"$TMP/out" 2>&1 &
 	tracer=$!
 	wait_ready $tracer
 	echo >&"$first" && echo >&"$second"
@@ -95,17 +93,17 @@ chmod +x "$TMP/script_of_a_long_name$$"
 mkfifo "$TMP/script"
 "$TMP/script_of_a_long_name$$" <"$TMP/script" &
 exec {script}>"$TMP/script"
-wait_for 5 grep -q script "/proc/$!/comm"
-check 'a script by its name' "$PROFSCRIPT" trace -e $GETPPID -p "script_of_a_long_name$$" --dry-run
+wait_for 20 grep -q script "/proc/$!/comm"
+check 'a script by its name' "$PROFSCRIPT" trace -e $event -p "script_of_a_long_name$$" --dry-run
 exec {script}>&-
-refuses 1 "no such process: 'no/such'" -e $GETPPID -p no/such
+refuses 1 "no such process: 'no/such'" -e $event -p no/such
 cp "$workloads/threads" "$TMP/near$$"
 mkfifo "$TMP/near"
 "$TMP/near$$" -w 1 <"$TMP/near" &
 near=$!
 exec {near_go}>"$TMP/near"
-wait_for 5 grep -q near "/proc/$near/comm"
-refuses 1 "no such process: 'naer$$'; did you mean 'near$$'?" -e $GETPPID -p "naer$$"
+wait_for 20 grep -q near "/proc/$near/comm"
+refuses 1 "no such process: 'naer$$'; did you mean 'near$$'?" -e $event -p "naer$$"
 kill $near
 exec {near_go}>&-
 
@@ -120,25 +118,29 @@ expect_line 'cpus= of an event' 'sched_switch +0 ' "$TMP/out"
 check 'cpus= of one event only' bash -c "! grep -E 'sched_switch +[1-9]' '$TMP/out'"
 
 online=$(</sys/devices/system/cpu/online)
-refuses 1 "CPU 4000 is not online; those that are: $online" -e $GETPPID -C 4000
-refuses 1 "$GETPPID: CPU 4000-4001 is not online; those that are: $online" -e "$GETPPID//cpus=4000-4001/"
-[ "$(nproc)" -gt 1 ] && refuses 1 "$GETPPID: cpus=1 leaves nothing of the CPUs 0" -e "$GETPPID//cpus=1/" -C 0
-refuses 1 'no such process: 4194303' -e $GETPPID -p 4194303
-refuses 1 'no such thread: 4194303' -e $GETPPID -t 4194303
-refuses 1 "cannot execute '/no/such/program': No such file or directory" -e $GETPPID -- /no/such/program
-refuses 2 'trace: either a workload or -p and -t can be attached to' -e $GETPPID -p $$ -- true
-refuses 2 'trace: --inherit needs -p, -t or a workload to inherit from' -e $GETPPID --inherit
-refuses 2 'trace: --ptrace needs -p, -t or a workload to inherit from' -e $GETPPID --ptrace
-refuses 2 'trace: --ptrace and --no-inherit contradict each other' -e $GETPPID --ptrace --no-inherit -t $$
+refuses 3 "CPU 4000 is not online; those that are: $online" -e $event -C 4000
+refuses 3 "$event: CPU 4000-4001 is not online; those that are: $online" -e "$event//cpus=4000-4001/"
+[ "$(nproc)" -gt 1 ] && refuses 1 "$event: cpus=1 leaves nothing of the CPUs 0" -e "$event//cpus=1/" -C 0
+refuses 1 "cannot execute '/no/such/program': No such file or directory" -e $event -- /no/such/program
+refuses 2 'trace: either a workload or -p and -t can be attached to' -e $event -p $$ -- true
+refuses 2 'trace: --inherit needs -p, -t or a workload to inherit from' -e $event --inherit
+refuses 2 'trace: --ptrace needs -p, -t or a workload to inherit from' -e $event --ptrace
+refuses 2 'trace: --ptrace and --no-inherit contradict each other' -e $event --ptrace --no-inherit -t $$
 refuses 2 'trace: --cgroups selects among all processes: it does not go with -p, -t or a workload' \
-	-e $GETPPID -p $$ --cgroups a
+	-e $event -p $$ --cgroups a
 refuses 2 'trace: --exclude-user and --exclude-kernel leave nothing' -e cpu-clock --exclude-user --exclude-kernel
 refuses 2 'trace: --exclude-user is for hardware, clock and memory events, and there are none' \
-	-e $GETPPID --exclude-user
-check_status 'exit status of the workload' 3 "$PROFSCRIPT" trace -e $GETPPID -- sh -c 'exit 3'
-check_status 'signal of the workload' 137 "$PROFSCRIPT" trace -e $GETPPID -- sh -c 'kill -9 $$'
+	-e $event --exclude-user
+sleep 0 &
+dead=$!
+wait $dead
+refuses 1 "no such process: $dead" -e $event -p $dead
+refuses 1 "no such thread: $dead" -e $event -t $dead
+refuses 1 "cannot execute '/etc/passwd': Permission denied" -e $event -- /etc/passwd
+check_status 'exit status of the workload' 3 "$PROFSCRIPT" trace -e $event -- sh -c 'exit 3'
+check_status 'signal of the workload' 137 "$PROFSCRIPT" trace -e $event -- sh -c 'kill -9 $$'
 echo text >"$TMP/stdin"
-"$PROFSCRIPT" trace -e $GETPPID -- cat <"$TMP/stdin" >"$TMP/out"
+"$PROFSCRIPT" trace -e $event -- cat <"$TMP/stdin" >"$TMP/out"
 expect_line 'stdin is the workload'\''s' '^text$' "$TMP/out"
 
 # Our own process writes a line for each event: it would see nothing but itself.
@@ -169,7 +171,7 @@ if [ -n "$hierarchy" ] && mkdir -p "$group/a" "$group/b" 2>/dev/null &&
 	perf stat -a -e dummy -G "profscript-$$" true >/dev/null 2>&1; then
 	# in_groups NAME N LIST: a makes 100 calls, b makes 1000, somebody else 10000
 	in_groups() {
-		"$PROFSCRIPT" exec -e $GETPPID 'count(ev._comm)' -m 1024 --cgroups "${3//G/profscript-$$}" >"$TMP/out" 2>&1 &
+		"$PROFSCRIPT" exec -e $event 'count(ev._comm)' -m 1024 --cgroups "${3//G/profscript-$$}" >"$TMP/out" 2>&1 &
 		wait_ready $!
 		bash -c 'echo 0 >"$0/cgroup.procs"; exec "$1" 100' "$group/a" "$workloads/syscalls"
 		bash -c 'echo 0 >"$0/cgroup.procs"; exec "$1" 1000' "$group/b" "$workloads/syscalls"
@@ -182,8 +184,8 @@ if [ -n "$hierarchy" ] && mkdir -p "$group/a" "$group/b" 2>/dev/null &&
 	in_groups 'two cgroups' 1100 /G/a/,G/b
 	in_groups 'a cgroup with those in it' 1100 G,G/a
 	in_groups 'cgroups by expression' 1000 '^G/[^a]$'
-	refuses 1 "no cgroup 'profscript-$$/c'; did you mean 'profscript-$$/a'?" -e $GETPPID --cgroups "profscript-$$/c"
-	refuses 1 "no cgroup matches 'profscript-$$/c+'" -e $GETPPID --cgroups "profscript-$$/c+"
+	refuses 1 "no cgroup 'profscript-$$/c'; did you mean 'profscript-$$/a'?" -e $event --cgroups "profscript-$$/c"
+	refuses 1 "no cgroup matches 'profscript-$$/c+'" -e $event --cgroups "profscript-$$/c+"
 else
 	skip 'cgroups' 'no cgroup hierarchy with perf_event that can be written'
 fi

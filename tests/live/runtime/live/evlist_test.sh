@@ -20,13 +20,13 @@ under() {
 	PROFSCRIPT=$real
 }
 if [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -ge 2 ]; then
-	under nocaps 'no permission' 1 "no permission to open $switch: run as root or with CAP_PERFMON" trace -e $switch -N 1
+	under nocaps 'no permission' 3 "no permission to open $switch: run as root or with CAP_PERFMON" trace -e $switch -N 1
 else
 	skip 'no permission' 'kernel.perf_event_paranoid allows everything'
 fi
 under nomemory 'a ring without memory' 1 'cannot map rings of 262144 pages: Cannot allocate memory' trace -e $switch -m 262144
 under nofiles 'no descriptors' 1 '[0-9]+ file descriptors are needed but only 6 are allowed' trace -e $switch -N 1
-under notracefs 'no tracefs' 1 'tracefs is not mounted; mount it with: mount -t tracefs' trace -e $switch -N 1
+under notracefs 'no tracefs' 3 'tracefs is not mounted; mount it with: mount -t tracefs' trace -e $switch -N 1
 
 # Somebody else, who may read no tracefs.
 chmod 755 "$TMP"
@@ -36,7 +36,7 @@ chmod +x nobody
 if ! ./nobody -h >/dev/null 2>&1; then
 	skip 'as nobody' 'setpriv cannot become nobody'
 elif setpriv --reuid 65534 --regid 65534 --clear-groups cat /sys/kernel/tracing/events/sched/sched_switch/id >/dev/null 2>&1; then
-	under nobody 'as nobody' 1 "no permission to open $switch" trace -e $switch -N 1
+	under nobody 'as nobody' 3 "no permission to open $switch" trace -e $switch -N 1
 else
-	under nobody 'as nobody' 1 'tracefs is not readable for this user' trace -e $switch -N 1
+	under nobody 'as nobody' 3 'tracefs is not readable for this user' trace -e $switch -N 1
 fi

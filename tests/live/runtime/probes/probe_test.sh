@@ -3,56 +3,11 @@
 # uprobes, return probes and USDT on a program that passes them an exact number of times with known
 # arguments; and that nothing of them stays in the kernel, whatever ends the run.
 . "$(dirname "$0")/../../../lib.sh"
-LIST=/sys/kernel/tracing/uprobe_events
-PROGRAM=$TOP/build/workloads/probes
-N=1000
+. "$TOP/tests/tools/probes.sh"
 
-[ -d /sys/kernel/tracing/events ] || mount -t tracefs nodev /sys/kernel/tracing 2>/dev/null
-[ -w $LIST ] || skip_all "no writable uprobe_events in tracefs (CONFIG_UPROBE_EVENTS)"
-[ -r /sys/bus/event_source/devices/uprobe/type ] || skip_all "no uprobe PMU"
-
-# trace EVENTS ARG...: the lines go to $TMP/out, what the program prints to $TMP/seen
-trace() {
-	local events=$1
-	shift
-	rm -f "$TMP/out"
-	"$PROFSCRIPT" trace -o "$TMP/out" -e "$events" "$@" >"$TMP/seen" 2>"$TMP/err" || {
-		cat "$TMP/err"
-		return 1
-	}
-}
-
-# lines NAME COUNT EVENT [FIELDS]: so many lines of the event, the i-th has FIELDS, awk text with i
-lines() {
-	awk -v want="$2" -v event=" $3: " "
-		index(\$0, event) {
-			i++
-			fields = ${4:-\"\"}
-			if (fields != \"\" && substr(\$0, length(\$0) - length(fields)) != \" \" fields) {
-				print \"line \" i \" is not ... \" fields \": \" \$0
-				bad = 1
-				exit
-			}
-		}
-		END { if (i != want && !bad) print i + 0 \" lines\"; exit bad || i != want }" \
-		"$TMP/out" >"$TMP/.lines" 2>&1
-	result $? "$1" "$TMP/.lines"
-}
-
-left_over() {
-	grep -F "$PROGRAM" $LIST
-}
-
-nothing_left() {
-	left_over >"$TMP/.left"
-	result $((! $?)) "$1: nothing stays in uprobe_events" "$TMP/.left"
-}
-
-at="@\"$PROGRAM\""
 # the distance of a probe from its function's begin
 addr=$("$PROFSCRIPT" usdt -v list "lab:bare@$PROGRAM" | sed -n 's/.*Addr: \(0x[0-9a-f]*\),.*/\1/p')
 plus=$((addr - 0x$(nm "$PROGRAM" | awk '$3 == "probed_twice" { print $1 }')))
-text='(i % 2 ? "odd" : "even")'
 
 check 'a function and its return, without arguments' trace \
 	"uprobe:probed_twice$at,uretprobe:probed_twice$at,uprobe:probed_twice+$plus$at" -- "$PROGRAM" $N
@@ -101,7 +56,7 @@ attached() {
 	[ "$(find /proc/$tracer/fd -lname '*perf_event*' | wc -l)" -ge 2 ]
 }
 check 'attached to a running process' wait_for 10 attached
-sleep 0.3
+wait_ready $tracer
 go >"$TMP/seen"
 wait $tracer
 mv "$TMP/attached" "$TMP/out"
@@ -109,7 +64,7 @@ lines 'its probes with a semaphore are seen' $N usdt:lab:guarded '"arg1=" (-i) "
 lines 'its returns are seen' $N uretprobe:probed_twice
 nothing_left 'after the process has ended'
 
-# starts a run in the background that has probes in tracefs, until killed
+# start: a run in the background that has probes in tracefs, until it is killed
 start() {
 	"$PROFSCRIPT" trace -e "usdt:lab:plain$at,uprobe:probed_twice$at(i=%di)" >/dev/null 2>&1 &
 	tracer=$!
@@ -127,29 +82,20 @@ nothing_left 'a failed start'
 check_status 'a handler that fails' 1 "$PROFSCRIPT" exec -e "usdt:lab:plain$at" 'error("enough")' -- "$PROGRAM" 1
 nothing_left 'a failed handler'
 
-stale=0
-for delay in 0.01 0.02 0.04 0.06 0.08 0.1 0.12 0.15 0.2 0.4; do
+# Killed wherever it is, the last time when the probes are there.
+for delay in 0.01 0.02 0.04 0.06 0.08 0.1 0.12 0.15; do
 	start
 	sleep $delay
 	kill -KILL $tracer
 	wait $tracer 2>/dev/null
-	[ -n "$(left_over)" ] && stale=$((stale + 1))
 done
-result $((stale == 0)) "SIGKILL leaves probes now and then ($stale of 10)"
+start
+wait_for 10 left_over >"$TMP/left"
+kill -KILL $tracer
+wait $tracer 2>/dev/null
+check 'SIGKILL leaves probes' left_over
 check 'the run after SIGKILL' trace "usdt:lab:plain$at" -- "$PROGRAM" 1
 nothing_left 'the run after SIGKILL'
-
-check 'usdt list' "$PROFSCRIPT" usdt list "$PROGRAM"
-expect_line 'it names each probe once' '^5$' <("$PROFSCRIPT" usdt list "$PROGRAM" | grep -c '^lab:')
-check 'usdt add' "$PROFSCRIPT" usdt add "lab:plain@$PROGRAM number=%s text=+0(%s):string" "inlined@$PROGRAM"
-check 'added probes are events' trace lab:plain,lab:inlined -- "$PROGRAM" $N
-lines 'with the names given to arguments' $N lab:plain \
-	"\"number=\" i \" text=\\\"\" $text \"\\\" arg3=\" ((256 * i - i + 128) % 256 - 128)"
-lines 'in both places' $N lab:inlined
-check 'usdt del' "$PROFSCRIPT" usdt del "lab:plain@$PROGRAM" "lab:inlined@$PROGRAM"
-nothing_left 'usdt del'
-check_status 'usdt on a file that is not there' 1 "$PROFSCRIPT" usdt list /nonexistent
-expect_line 'says so' 'cannot read /nonexistent: No such file or directory' <("$PROFSCRIPT" usdt list /nonexistent 2>&1)
 
 # refused EVENTS REGEX: the line on stderr
 refused() {
