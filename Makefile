@@ -37,7 +37,7 @@ BENCHES     := $(patsubst tests/%.c,$(BUILD)/%,$(wildcard tests/bench/*.c))
 UNIT_TESTS  := $(patsubst tests/%.c,$(BUILD)/%,$(shell find tests/unit -name '*_test.c'))
 FUZZERS     := $(patsubst tests/%.c,build/fuzz/%,$(wildcard tests/fuzz/*_fuzz.c))
 C_FILES     := $(shell find runtime native bindings bpf tests -name '*.[ch]')
-FFI_FIRST    = runtime/error.h runtime/event.h
+FFI_FIRST    = runtime/error.h runtime/event.h runtime/event_request.h
 FFI_HEADERS := $(FFI_FIRST) $(filter-out $(FFI_FIRST),\
 	$(shell grep -l "read by C and by LuaJIT's ffi.cdef" runtime/*.h runtime/*/*.h native/*.h 2>/dev/null))
 

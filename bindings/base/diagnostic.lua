@@ -57,6 +57,19 @@ function diagnostic.caret(err)
   return ('%s\n  %s%s\n  %s^'):format(diagnostic.line(err), before, after, (' '):rep(width(before)))
 end
 
+--- The error for a name that does not exist.
+---@param kind string what the name should be: 'variable', 'field'
+---@param name string
+---@param names string[] those that exist; they get sorted
+---@return Diagnostic
+function diagnostic.unknown(what, text, column, kind, name, names)
+  table.sort(names)
+  local message = ("unknown %s '%s'"):format(kind, name)
+  local err = diagnostic.new(what, text, column, message, diagnostic.suggest(name, names))
+  err.available = names
+  return err
+end
+
 --- The hint for an unknown word, nil where no name is near.
 ---@param word string
 ---@param names string[]

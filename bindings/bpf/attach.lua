@@ -35,7 +35,7 @@ end
 ---@return ffi.cdata* attr
 ---@return string? message
 function bpf_attach.attr(given)
-  local attr = ffi.new('struct bpf_perf_attr', { size = ffi.sizeof 'struct bpf_perf_attr' })
+  local attr = ffi.new('struct perf_attr', { size = ffi.sizeof 'struct perf_attr' })
   local event = type(given.config) == 'string' and perf_events.find(given.config)
   if type(given.config) == 'string' and not event then
     return attr, ("no event '%s'%s"):format(given.config, nearest.hint(given.config, perf_events.names))

@@ -97,15 +97,14 @@ end
 ---@return Bpf
 function bpf.load(owner, params)
   check(params)
-  if owner.opt.input then
+  if owner.run.is_recorded then
     failure.usage('%s: its BPF programs run in the live kernel: it cannot read a recording', owner.name)
   end
   local object, run = open(params, owner.script.path), owner.run
   object:set_constants(params.constants or {})
   local self = setmetatable({ owner = owner, object = object, record_types = take_record_types(object) }, Bpf)
   object:load()
-  run.bpf = run.bpf or {}
-  table.insert(run.bpf, self) -- it lives as long as the run
+  table.insert(run.programs, self) -- it lives as long as the run
   return self
 end
 
@@ -226,12 +225,11 @@ function Bpf:events(name, struct)
   local tid_at = offset_of(event.fields, 'tid', 4)
   local pid_at = offset_of(event.fields, 'pid', 4)
   local has_lost, lost = pcall(object.variable, object, name .. '_lost', { '.bss' })
-  event.output = {
+  event.request.is_output = 1
+  event.request.output = {
     map = lib.bpf_map__fd(map),
     per_cpu = kind == RINGBUF and 0 or 1,
     size = kind == RINGBUF and lib.bpf_map__max_entries(map) or 0, -- as -m says
-    payload = event.view.size,
-    class = event.class,
     time_at = offset_of(event.fields, 'ktime', 8),
     pid_at = pid_at,
     tid_at = tid_at >= 0 and tid_at or pid_at,
@@ -247,7 +245,7 @@ function bpf.follower(run)
   return { poll = function()
     local cpu = C.session_take_cpu(run.session)
     while cpu >= 0 do
-      for _, loaded in ipairs(run.bpf) do
+      for _, loaded in ipairs(run.programs) do
         local ok, problem = pcall(attach.follow, loaded.object, cpu)
         if not ok then
           run.out:warn(('%s: CPU #%d came online, but: %s'):format(run.name, cpu, tostring(problem)))
@@ -256,17 +254,6 @@ function bpf.follower(run)
       cpu = C.session_take_cpu(run.session)
     end
   end }
-end
-
---- Registers the records of an event with the session.
----@param session ffi.cdata*
----@param event Event
----@param pages integer of each CPU's ring of a perf event array
-function bpf.add_output(session, event, pages)
-  local err = ffi.new 'struct error'
-  if event.output.per_cpu == 1 then event.output.size = pages end
-  local output = ffi.new('struct bpf_output', event.output)
-  if C.session_add_output(session, output, err) < 0 then failure.raise('%s', ffi.string(err.text)) end
 end
 
 return bpf

@@ -106,7 +106,7 @@ function sample_filter.apply(name, opt, list, own)
   object:set_constants(constants)
   object:load()
   for _, event in ipairs(filtered) do
-    event.program, event.program_of = object:program_fd 'filter', object -- which lives as long
+    event.request.program, event.program_of = object:program_fd 'filter', object -- which lives as long
   end
 end
 

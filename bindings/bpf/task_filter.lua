@@ -16,13 +16,14 @@ local PROGRAMS = {
   ['sched:sched_wakeup_new'] = { NEW, 'new_wakeups' },
 }
 
---- Loads the programs, and lets them write the events that there are programs for. It raises what fails.
+--- Loads the programs, and lets them write the events that there are programs for. Returns where threads are
+--- marked, and the object that is a part of. It raises what fails.
 local function open(run, list, inherits)
   local object = Object.open('the filter of threads', assert(libbpf.built_in 'threads'))
   local constants = { inherits = inherits and 1 or 0 }
   for _, event in ipairs(list) do
     if PROGRAMS[event.name] then
-      constants[event.name:match ':(.*)'] = { type = tonumber(event.config), size = event.view.size }
+      constants[event.name:match ':(.*)'] = { type = tonumber(event.request.attr.config), size = event.view.size }
     end
   end
   object:set_constants(constants)
@@ -37,20 +38,23 @@ local function open(run, list, inherits)
   local marks = object:variable('marks', { '.bss' })
   for _, event in ipairs(list) do
     local program = PROGRAMS[event.name]
-    if program then event.through = object.lib.bpf_map__fd(object:find('map', program[2])) end
+    if program then event.request.through = object.lib.bpf_map__fd(object:find('map', program[2])) end
   end
-  run.marks, run.marks_of = marks, object -- which lives as long
+  return marks, object
 end
 
 --- Has the kernel leave out what is about other threads than those that the run names, where it can.
 ---@param run Run
 ---@param list Event[] none of them twice
 ---@param inherits boolean new threads count too
+---@return ffi.cdata*? marks uint8_t *: to be set to 1 at the number of each thread that is meant; nil: all come
+---@return BpfObject? object that the marks are a part of
 function task_filter.apply(run, list, inherits)
-  local ok, message = pcall(open, run, list, inherits)
-  if not ok and run.opt.verbose >= 1 then
+  local ok, marks, object = pcall(open, run, list, inherits)
+  if ok then return marks, object end
+  if run.opt.verbose >= 1 then
     run.out:warn(('%s: all events of the scheduler come, no BPF program leaves any out: %s'):format(run.name,
-      tostring(message)))
+      tostring(marks)))
   end
 end
 

@@ -3,17 +3,14 @@
 --- with them, and what the events' fields are.
 local ffi = require 'ffi'
 local events = require 'bindings.select.events'
-local failure = require 'bindings.base.failure'
 local instance = require 'bindings.run.instance'
 local nearest = require 'bindings.base.nearest'
 local declarations = require 'bindings.options.declare'
-local output = require 'bindings.print.output'
 local sampling = require 'bindings.view.sampling'
 local selector = require 'bindings.select.selector'
-local services = require 'bindings.run.services'
+local runs = require 'bindings.run.run'
 local sessions = require 'bindings.run.session'
 local shell = require 'bindings.base.shell'
-local sources = require 'bindings.run.sources'
 local views = require 'bindings.view.views'
 local tables = require 'bindings.base.table'
 
@@ -169,9 +166,10 @@ end
 
 local function print_event(out, event, print_fmt)
   if event.tracepoint then
-    out:printf('\n%s: id %d\n', event.name, event.config)
+    out:printf('\n%s: id %d\n', event.name, tonumber(event.request.attr.config))
   else
-    out:printf('\n%s: type %d, config %s, %s%s\n', event.name, event.type, tostring(event.config):gsub('U?LL$', ''),
+    out:printf('\n%s: type %d, config %s, %s%s\n', event.name, event.request.attr.type,
+      tostring(event.request.attr.config):gsub('U?LL$', ''),
       sampling.describe(event), #event.list == 0 and '; it has no fields of its own' or '')
   end
   if #event.list == 0 then return end
@@ -243,16 +241,8 @@ local function takes(script, found)
 end
 
 local function look_up(session, script, scripts, opt)
-  local err = ffi.new 'struct error'
-  if opt.input and C.session_open_recording(session, opt.input, err) < 0 then
-    failure.raise('%s', ffi.string(err.text))
-  end
   local anything = { name = 'profscript', profiler = { attributes = nearest.keys(selector.attributes) } }
-  local out = assert(output.new { format = opt.format })
-  local run = { session = session, opt = opt, out = out, workload = {} }
-  run.services = services.new(run)
-  run.events = events.new(session, run.services, script or anything, opt)
-  run.events.sources = sources.new(scripts)
+  local run = runs.new(session, script or anything, opt, {}, scripts)
   local set = instance.new(run, script or anything, opt).set
   local found = {}
   for i, given in ipairs(opt.event) do
@@ -266,8 +256,8 @@ local function look_up(session, script, scripts, opt)
   for _, one in ipairs(script and {} or scripts:load_all()) do
     if takes(one, set.list) then list[#list + 1] = one end
   end
-  explain.print(out, list, opt.event, found, set.sources.list)
-  out:flush()
+  explain.print(run.out, list, opt.event, found, set.sources.list)
+  run.out:flush()
   return 0
 end
 
@@ -276,6 +266,6 @@ end
 ---@param scripts scripts.Scripts all profilers
 ---@param opt table parsed options
 ---@return integer exit code
-function explain.run(script, scripts, opt) return sessions.with(look_up, script, scripts, opt) end
+function explain.run(script, scripts, opt) return sessions.with(opt.input, look_up, script, scripts, opt) end
 
 return explain

@@ -1,23 +1,24 @@
 -- SPDX-License-Identifier: GPL-2.0-only
--- Methods of the code generator (expr_gen): function calls, and printf's formats.
+-- Methods of the code generator (codegen.lua): function calls and printf's formats.
 
 local diagnostic = require 'bindings.base.diagnostic'
+local types = require 'bindings.expr.types'
 local value_of = require 'bindings.expr.value'
 
 local NONE, OR, UNARY, ATOM = value_of.NONE, value_of.OR, value_of.UNARY, value_of.ATOM
 local merge, num, typed, wide = value_of.merge, value_of.num, value_of.typed, value_of.wide
 local str, literal, norm, as_wide = value_of.str, value_of.literal, value_of.norm, value_of.as_wide
-local widen, convert, common_type = value_of.widen, value_of.convert, value_of.common_type
-local I32 = value_of.TYPES.i32
+local widen, convert = value_of.widen, value_of.convert
+local I32 = types.INTEGERS.i32
 local is_string = value_of.is_string
 
 local calls = {}
 
--- What a conversion of printf takes, by its letter and length modifier.
+-- The argument of a printf conversion: its sign by the letter, its bits by the length modifier.
 local CONVERSIONS = { d = 'i', i = 'i', u = 'u', x = 'u', X = 'u', o = 'u', c = 'i' }
 local LENGTHS = { [''] = '32', l = '64', ll = '64', z = '64', j = '64', t = '64', h = '16', hh = '8' }
 
--- C's format as string.format() takes it, and the type of each argument.
+-- C's format in string.format's form, and the type of each argument.
 function calls:format(node)
   local text = node.value
   local parts, kinds, at = {}, {}, 1
@@ -50,18 +51,19 @@ end
 function calls:call_formatted(node)
   local format = node.args[1]
   if not format or format.op ~= 'str' then
-    self:fail(format and format.column or node.column, ("%s() starts with a format in quotes"):format(node.name))
+    self:fail(format and format.column or node.column,
+      ("the first argument of %s() must be a quoted format"):format(node.name))
   end
   local text, kinds = self:format(format)
   if #node.args - 1 ~= #kinds then
-    self:fail(node.column, ('%s() has %d arguments, its format takes %d'):format(node.name, #node.args - 1, #kinds))
+    self:fail(node.column, ('%s() has %d arguments but its format takes %d'):format(node.name, #node.args - 1, #kinds))
   end
   local args = { literal(text) }
   for i, kind in ipairs(kinds) do
     local arg = node.args[i + 1]
     local value = self:shallow(self:expression(arg), arg.column)
     if kind == 'string' then
-      if not is_string(value) then self:fail(arg.column, '%s takes a string') end
+      if not is_string(value) then self:fail(arg.column, '%s requires a string') end
       args[i + 1] = self:string(value, arg.column)
     else
       args[i + 1] = convert(self:integer(value, arg.column), kind)
@@ -71,7 +73,7 @@ function calls:call_formatted(node)
 end
 
 function calls:call_minmax(node, a, b)
-  local kind = common_type(a, b)
+  local kind = types.common(a, b)
   a, b = norm(widen(a, kind)), norm(widen(b, kind))
   local pick = node.name == 'min' and math.min or math.max
   if a.kind == 'num' and b.kind == 'num' then
@@ -87,12 +89,13 @@ function calls:call_minmax(node, a, b)
   return wide(kind, code, OR, a, b)
 end
 
--- Functions: the types of their arguments, and either `result`, the type of what the function of
--- that name in env returns, or `inline`, which makes the code. `time`: env's function also gets the
--- event's time.
+-- The functions: the types of their arguments, and either `result`, the type that the function of
+-- that name in env returns, or `inline`, which generates the code. `time`: env's function also gets
+-- the event's time.
 local FUNCTIONS = {
   printf = { formatted = true },
   system = { formatted = true },
+  strncmp = {}, -- takes strings, see call_strncmp()
   ksymbol = { 'u64', result = 'string' },
   comm_get = { 'i32', result = 'string', time = true },
   syscall_name = { 'i32', result = 'string' },
@@ -120,17 +123,13 @@ end
 
 function calls:call(node)
   local name = node.name
-  if name == 'strncmp' then return self:call_strncmp(node) end
   local spec = FUNCTIONS[name]
   if not spec then
-    local names = { 'strncmp' }
+    local names = {}
     for known in pairs(FUNCTIONS) do names[#names + 1] = known end
-    table.sort(names)
-    local err = diagnostic.new(self.what, self.text, node.column, ("unknown function '%s'"):format(name),
-      diagnostic.suggest(name, names))
-    err.available = names
-    error(err, 0)
+    error(diagnostic.unknown(self.what, self.text, node.column, 'function', name, names), 0)
   end
+  if name == 'strncmp' then return self:call_strncmp(node) end
   if name == 'system' and not self.allow_system then
     self:fail(node.column, 'system() runs commands and is not allowed', 'allow it with --allow-exec')
   end
@@ -160,7 +159,7 @@ function calls:call(node)
   self.calls[name] = true
   local code = ('env.%s(%s)'):format(name, table.concat(codes, ', '))
   local value = result == 'string' and str(code, from) or typed(result, code, ATOM, from)
-  return self:spill(value, node.column) -- here and now: calls have effects
+  return self:spill(value, node.column) -- a call has side effects, so it is made at its place
 end
 
 return calls

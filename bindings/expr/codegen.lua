@@ -1,49 +1,47 @@
 -- SPDX-License-Identifier: GPL-2.0-only
--- Code generator: a syntax tree of expr_parse to the source of a Lua function with C's integer
--- semantics. Statements are written out only where Lua's expressions do not reach (checks that may
--- fail, assignments, calls, branches that hold such); everything else becomes one expression.
--- Operands are described in expr_value.
+-- Code generator: turns a syntax tree of parse.lua into the source of a Lua function with C's integer
+-- semantics. Most of the tree becomes one Lua expression. Statements are generated only for what a Lua
+-- expression cannot do: checks that may fail, assignments, calls, and branches that contain them.
+-- value.lua describes the operands.
 
 local bit = require 'bit'
 local calls = require 'bindings.expr.calls'
 local diagnostic = require 'bindings.base.diagnostic'
 local has = require('bindings.view.views').has
 local memory = require 'bindings.expr.memory'
+local operators = require 'bindings.expr.operators'
+local types = require 'bindings.expr.types'
 local value_of = require 'bindings.expr.value'
 
-local TYPES, LIMIT, BITWISE, OR = value_of.TYPES, value_of.LIMIT, value_of.BITWISE, value_of.OR
-local AND, COMPARE, ADD, MUL = value_of.AND, value_of.COMPARE, value_of.ADD, value_of.MUL
-local UNARY, ATOM, merge, num = value_of.UNARY, value_of.ATOM, value_of.merge, value_of.num
-local constant, wide, load, bool = value_of.constant, value_of.wide, value_of.load, value_of.bool
-local str, literal, operand = value_of.str, value_of.literal, value_of.operand
-local in_range, norm, retyped = value_of.in_range, value_of.norm, value_of.retyped
-local as_wide, promote, widen = value_of.as_wide, value_of.promote, value_of.widen
-local convert, common_type, comparand = value_of.convert, value_of.common_type, value_of.comparand
-local number_arith, arith, bitwise = value_of.number_arith, value_of.arith, value_of.bitwise
-local is_string = value_of.is_string
-local I32 = TYPES.i32
+local TYPES, LIMIT, OR, AND = types.INTEGERS, value_of.LIMIT, value_of.OR, value_of.AND
+local COMPARE, ADD, UNARY, ATOM = value_of.COMPARE, value_of.ADD, value_of.UNARY, value_of.ATOM
+local merge, constant, wide, load = value_of.merge, value_of.constant, value_of.wide, value_of.load
+local bool, str, literal, operand = value_of.bool, value_of.str, value_of.literal, value_of.operand
+local norm, retyped, as_wide, promote = value_of.norm, value_of.retyped, value_of.as_wide, value_of.promote
+local widen, convert, comparand = value_of.widen, value_of.convert, value_of.comparand
+local arith, is_string = value_of.arith, value_of.is_string
 
 local gen = {}
 
 local MAX_TEMPS = 120 -- a Lua function has 200 local variables
 local MAX_ASSIGNED = 40
-local MAX_NESTING = 24 -- of generated code; LuaJIT's parser allows 200 in all
-local MAX_CODE = 2000 -- characters of one Lua expression; longer ones would be copied again and again
+local MAX_NESTING = 24 -- of generated code; LuaJIT's parser allows 200 levels in total
+local MAX_CODE = 2000 -- characters of one Lua expression: each operator copies its operands' code
 
 ---@class ExprGen
----@field what string for messages
----@field text string for messages
+---@field what string what error messages call the text
+---@field text string
 ---@field fields table<string, Field>
----@field variables table<string, table> variables that are no fields: type, code
+---@field variables table<string, ExprVariable> variables other than the fields
 ---@field assigned table<string, integer>
 ---@field allow_system boolean|nil
----@field used table<string, boolean> fields that are read
----@field calls table<string, boolean> functions of env that are called
+---@field used table<string, boolean> fields that the code reads
+---@field calls table<string, boolean> functions of env that the code calls
 ---@field out string[] statements
 local Gen = {}
 Gen.__index = Gen
 
-for _, methods in ipairs { memory, calls } do
+for _, methods in ipairs { memory, operators, calls } do
   for name, method in pairs(methods) do Gen[name] = method end
 end
 
@@ -55,7 +53,7 @@ function Gen:emit(format, ...)
   self.out[#self.out + 1] = select('#', ...) > 0 and format:format(...) or format
 end
 
--- Runs body with its statements collected apart; returns them before body's results.
+-- Runs body and collects its statements separately. Returns the statements and body's result.
 function Gen:collect(body)
   local outer = self.out
   self.out = {}
@@ -84,7 +82,7 @@ function Gen:release(value)
   for _, temp in ipairs(value.temps) do self.free[#self.free + 1] = temp end
 end
 
--- Writes the value to a temporary variable, so that its code can be used more than once.
+-- Assigns the value to a temporary variable, so that its code can be used more than once.
 function Gen:spill(value, column)
   if value.is_temp or (value.kind == 'num' and value.lo == value.hi) then return value end
   local code = value.code
@@ -108,9 +106,9 @@ end
 
 function Gen:integer(value, column)
   if is_string(value) then
-    self:fail(column, 'a string is no number', 'strings are compared with == != ~')
+    self:fail(column, 'a string is not a number', 'strings can be compared with == != ~')
   elseif value.kind == 'ptr' then
-    self:fail(column, 'an array is no number', 'name an element: [0]')
+    self:fail(column, 'an array is not a number', 'select an element: [0]')
   end
   return promote(value)
 end
@@ -125,111 +123,6 @@ function Gen:condition(value, column)
   return bool(comparand(value) .. ' ~= 0', COMPARE, value)
 end
 
--- Divides two numbers that may be negative: the quotient is cut toward zero.
-function Gen:signed_division(sign, a, b, kind, column)
-  a, b = self:spill(a, column), self:spill(b, column)
-  local code = ('%s / %s'):format(operand(a, MUL), operand(b, UNARY))
-  local quotient = self:spill(num(kind, code, MUL, -LIMIT, LIMIT), column)
-  self:emit('%s = %s < 0 and ceil(%s) or floor(%s)', quotient.code, quotient.code, quotient.code, quotient.code)
-  local most = math.max(math.abs(a.lo), math.abs(a.hi))
-  if sign == '/' then
-    self:release(a)
-    self:release(b)
-    quotient.lo, quotient.hi = -most, most
-    if b.lo > 0 then
-      quotient.lo, quotient.hi = a.lo < 0 and a.lo or 0, a.hi > 0 and a.hi or 0
-    end
-    quotient.negative_zero = true
-    return quotient
-  end
-  local rest = math.min(most, math.max(math.abs(b.lo), math.abs(b.hi)) - 1)
-  code = ('%s - %s * %s'):format(operand(a, ADD), quotient.code, operand(b, UNARY))
-  local value = num(kind, code, ADD, a.lo < 0 and -rest or 0, a.hi > 0 and rest or 0, a, b)
-  if value.lo ~= value.hi then value.temps = merge(value.temps, quotient.temps) else self:release(quotient) end
-  return value
-end
-
-function Gen:division(sign, a, b, column)
-  local kind = common_type(a, b)
-  a, b = norm(widen(a, kind)), norm(widen(b, kind))
-  if b.kind == 'wide' then
-    b = self:spill(b, column)
-    self:check(comparand(b) .. ' == 0')
-  elseif b.lo == 0 and b.hi == 0 then
-    self:fail(column, 'division by zero')
-  elseif b.lo <= 0 and b.hi >= 0 then
-    b = self:spill(b, column)
-    self:check(comparand(b) .. ' == 0')
-  end
-  if a.kind == 'wide' or b.kind == 'wide' then
-    local left, from_a = as_wide(a, kind)
-    local right, from_b = as_wide(b, kind)
-    return wide(kind, ('%s %s %s'):format(left, sign, right), MUL, from_a, from_b)
-  end
-  if a.lo < 0 or b.lo < 0 then return self:signed_division(sign, a, b, kind, column) end
-  local least = math.max(b.lo, 1)
-  if sign == '/' then
-    local code = ('floor(%s / %s)'):format(operand(a, MUL), operand(b, UNARY))
-    return num(kind, code, ATOM, math.floor(a.lo / b.hi), math.floor(a.hi / least), a, b)
-  end
-  local code = ('%s %% %s'):format(operand(a, MUL), operand(b, UNARY))
-  return num(kind, code, MUL, 0, math.min(a.hi, b.hi - 1), a, b)
-end
-
--- Shift counts are taken modulo the width, as the machine does.
-function Gen:shift(sign, a, b, column)
-  local kind = a.type
-  local limits = TYPES[kind]
-  local width = limits.size * 8
-  b = widen(b, 'i32')
-  local count = b.lo == b.hi and b.lo % width or nil
-  if count then b = constant('i32', count) end
-  if sign == '<<' then
-    local product = count and a.kind == 'num'
-      and (number_arith('*', a, constant(kind, 2 ^ count), kind)
-        or number_arith('*', norm(a), constant(kind, 2 ^ count), kind))
-    if product then return product end
-    if width == 32 then
-      return num(kind, ('lshift(%s, %s)'):format(a.code, b.code), ATOM, I32.lo, I32.hi, a, b)
-    end
-    local code, from = as_wide(a, kind)
-    return wide(kind, ('lshift(%s, %s)'):format(code, b.code), ATOM, from, b)
-  end
-
-  a = norm(a)
-  local shift = limits.signed and 'arshift' or 'rshift'
-  if a.kind == 'num' and count then
-    local lo, hi = math.floor(a.lo / 2 ^ count), math.floor(a.hi / 2 ^ count)
-    if count == 0 then return a end
-    if width == 32 then return num(kind, ('%s(%s, %d)'):format(shift, a.code, count), ATOM, lo, hi, a) end
-    return num(kind, ('floor(%s / %.0f)'):format(operand(a, MUL), 2 ^ count), ATOM, lo, hi, a)
-  end
-  if width == 32 then
-    local lo, hi = I32.lo, I32.hi
-    if in_range(a, lo, hi) then lo, hi = math.min(a.lo, 0), math.max(a.hi, 0) end
-    return num(kind, ('%s(%s, %s)'):format(shift, a.code, b.code), ATOM, lo, hi, a, b)
-  end
-  a = self:shallow(a, column)
-  -- Compiled code shifts constants wrongly (LuaJIT issue 1079); what zero[0] is added to is none.
-  local code, from = as_wide(a, kind)
-  return wide(kind, ('%s(%s + zero[0], %s)'):format(shift, code, b.code), ATOM, from, b)
-end
-
-function Gen:unary(node)
-  if node.sign == '!' then
-    local value = self:condition(self:expression(node.a), node.a.column)
-    return bool('not ' .. operand(value, UNARY), UNARY, value)
-  end
-  local value = self:integer(self:expression(node.a), node.a.column)
-  if node.sign == '+' then return value end
-  if node.sign == '-' then return arith('-', constant(value.type, 0), value) end
-  if value.kind == 'num' and (TYPES[value.type].size == 4 or value.type == 'i64') then
-    return arith('-', constant(value.type, -1), value)
-  end
-  local code, from = as_wide(value, value.type)
-  return wide(value.type, ('bnot(%s)'):format(code), ATOM, from)
-end
-
 function Gen:names()
   local names = {}
   for name in pairs(self.variables) do names[#names + 1] = name end
@@ -240,7 +133,6 @@ function Gen:names()
       names[#names + 1] = name .. '_len'
     end
   end
-  table.sort(names)
   return names
 end
 
@@ -263,25 +155,21 @@ function Gen:variable(node)
     local off, length = self:dynamic(stem, field)
     return retyped(part == 'len' and length or off, 'i32')
   end
-  local names = self:names()
-  local err = diagnostic.new(self.what, self.text, node.column, ("unknown variable '%s'"):format(name),
-    diagnostic.suggest(name, names))
-  err.available = names
-  error(err, 0)
+  error(diagnostic.unknown(self.what, self.text, node.column, 'variable', name, self:names()), 0)
 end
 
--- Variables that are assigned to live in a Lua variable of their own from the start.
+-- Declares a Lua variable for each variable that the expression assigns to.
 function Gen:declare_assigned()
   local names = {}
   for name in pairs(self.assigned) do names[#names + 1] = name end
   table.sort(names)
-  if #names > MAX_ASSIGNED then self:fail(self.assigned[names[1]], 'too many variables are assigned to') end
+  if #names > MAX_ASSIGNED then self:fail(self.assigned[names[1]], 'too many variables are assigned') end
   self.copies = {}
   for _, name in ipairs(names) do
     local column = self.assigned[name]
     local value = self:variable { name = name, column = column }
     if value.kind ~= 'num' and value.kind ~= 'wide' then
-      self:fail(column, ("'%s' cannot be assigned to"):format(name))
+      self:fail(column, ("cannot assign to '%s'"):format(name))
     end
     self:emit('local v_%s = %s', name, value.code)
     value.code, value.prec, value.narrow, value.product = 'v_' .. name, ATOM, true, value.kind == 'wide'
@@ -297,49 +185,7 @@ function Gen:assign(name, value)
   return copy
 end
 
-local COMPARE_SIGNS = { ['=='] = '==', ['!='] = '~=', ['<'] = '<', ['<='] = '<=', ['>'] = '>', ['>='] = '>=' }
-
-local function compare_numbers(sign, a, b)
-  local kind = common_type(a, b)
-  a, b = norm(widen(a, kind)), norm(widen(b, kind))
-  local left, right
-  if a.kind == 'wide' or b.kind == 'wide' then
-    left, right = as_wide(a, kind), as_wide(b, kind)
-  end
-  left, right = comparand(a, left), comparand(b, right)
-  return bool(('%s %s %s'):format(left, COMPARE_SIGNS[sign], right), COMPARE, a, b)
-end
-
-function Gen:binary_values(node, a, b)
-  local sign = node.sign
-  if sign == '~' then
-    if not (is_string(a) and b.kind == 'str' and b.literal) then
-      self:fail(node.column, "'~' takes a string and a glob in quotes")
-    end
-    return self:glob(a, b.literal, false, node.column)
-  end
-  if COMPARE_SIGNS[sign] then
-    if is_string(a) and is_string(b) then return self:compare_strings(sign, a, b, node) end
-    if a.kind == 'ptr' and b.kind == 'ptr' then return compare_numbers(sign, a.off, b.off) end
-  elseif sign == '+' or sign == '-' then
-    if a.kind == 'ptr' and b.kind == 'ptr' and sign == '-' then
-      local size = self:element(a, node.column).size
-      return self:division('/', arith('-', a.off, b.off), constant('i64', size), node.column)
-    elseif a.kind == 'ptr' then
-      return self:offset(a, b, sign, node.b.column)
-    elseif b.kind == 'ptr' and sign == '+' then
-      return self:offset(b, a, sign, node.a.column)
-    end
-  end
-  a, b = self:integer(a, node.a.column), self:integer(b, node.b.column)
-  if COMPARE_SIGNS[sign] then return compare_numbers(sign, a, b) end
-  if BITWISE[sign] then return bitwise(sign, a, b) end
-  if sign == '<<' or sign == '>>' then return self:shift(sign, a, b, node.column) end
-  if sign == '/' or sign == '%' then return self:division(sign, a, b, node.column) end
-  return arith(sign, a, b)
-end
-
--- a && b, a || b: one Lua condition where b needs no statements.
+-- a && b, a || b: one Lua condition if b needs no statements.
 function Gen:logic_values(node, a)
   local is_and = node.sign == '&&'
   a = self:condition(a, node.a.column)
@@ -362,7 +208,7 @@ function Gen:logic_values(node, a)
   return a
 end
 
--- Chains like a + b + c lean to the left and may be long: they are walked without recursion.
+-- Chains like a + b + c nest to the left and may be long, so this does not recurse.
 function Gen:chain(node)
   local spine = {}
   while node.op == 'binary' or node.op == 'logic' or node.op == 'comma' do
@@ -385,12 +231,12 @@ function Gen:chain(node)
   return value
 end
 
--- Both arms of ?: as operands of one kind and type.
+-- Returns a function that converts either arm of ?: to the common kind and type.
 function Gen:unify(a, b, node)
   if is_string(a) and is_string(b) then
     return function(value) return self:string(value, node.column) end
   end
-  local kind = common_type(self:integer(a, node.a.column), self:integer(b, node.b.column))
+  local kind = types.common(self:integer(a, node.a.column), self:integer(b, node.b.column))
   local function converted(value) return norm(widen(promote(value), kind)) end
   a, b = converted(a), converted(b)
   if a.kind == b.kind then return converted end
@@ -453,7 +299,7 @@ function Gen:sizeof(node)
   local field = a.op == 'var' and not self.variables[a.name] and self.fields[a.name]
   if field then return constant('u64', field.size) end
   local size
-  -- sizeof does not evaluate: what it reads, calls and checks is dropped
+  -- sizeof does not evaluate its operand, so the statements are dropped
   self:collect(function()
     local value = self:expression(a)
     size = a.op == 'str' and #a.value + 1 or (value.kind == 'ptr' or value.kind == 'str') and 8
@@ -538,7 +384,7 @@ function Gen:finish_key(value, column)
   return value.type
 end
 
--- Writes the end of the function and returns the type of the result.
+-- Generates the end of the function and returns the type of the result.
 function Gen:finish(value, form, column)
   if form == 'filter' then
     self:emit('return %s', self:condition(value, column).code)
@@ -562,7 +408,7 @@ end
 ---@param node table
 ---@param assigned table<string, integer>
 ---@param form 'value'|'key'|'number'|'filter'
----@param context table what, text, fields, variables, allow_system
+---@param context table the fields of ExprGen that the caller sets: what, text, fields, variables, allow_system
 ---@return string source
 ---@return string type of the result: i32, u32, i64, u64 or string
 ---@return table<string, boolean> fields_used

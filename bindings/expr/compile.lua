@@ -1,12 +1,12 @@
 -- SPDX-License-Identifier: GPL-2.0-only
--- C expressions and kernel filters over the fields of an event, compiled to Lua source that
--- LuaJIT turns into machine code.
+-- Compiles C expressions and kernel filters over the fields of an event to Lua source, which LuaJIT
+-- turns into machine code.
 --
 -- The semantics are C's: usual arithmetic conversions, wrapping integers of 8 to 64 bits, casts that
--- truncate, division toward zero, comparisons and && || ! that give 0 or 1. Differences: char is
--- signed everywhere; character arrays, dynamic strings and literals are strings, which == != ~ (glob)
--- compare by content; an address in the traced system is a plain unsigned long; shift counts are
--- taken modulo the width. A division by zero or an access outside of the record gives nil.
+-- truncate, division toward zero, comparisons and && || ! that give 0 or 1. There are differences:
+-- char is signed on all machines; character arrays, dynamic strings and literals are strings, which
+-- == != ~ (glob) compare by content; an address in the traced system is an unsigned long; shift
+-- counts are taken modulo the width. A division by zero or an access outside the record gives nil.
 
 local diagnostic = require 'bindings.base.diagnostic'
 local filter = require 'bindings.expr.filter'
@@ -18,26 +18,26 @@ local expr = {}
 
 ---@class ExprOptions
 ---@field form nil|'value'|'key'|'number'|'filter' what the function does with the result:
----  value (default): returns it: a Lua number where that is exact, int64_t, uint64_t or a string
----  key: stores it in e.key and returns true; a string goes through env.intern(address, room)
+---  value (default): returns it: a Lua number if that is exact, else int64_t or uint64_t; or a string
+---  key: stores it in e.key and returns true; env.intern(address, room) makes a number of a string
 ---  number: returns it as a Lua number (rounded beyond 2^53)
----  filter: returns whether it is not zero
----  Each returns nil where the expression has no value.
----@field what string|nil what messages call the text; default 'expression' or 'filter'
----@field variables table<string, ExprVariable>|nil instead of the sample's _cpu, _pid...
----@field allow_system boolean|nil whether system() may be called
+---  filter: returns whether it is nonzero
+---  Each returns nil if the expression has no value.
+---@field what string|nil what error messages call the text; default 'expression'
+---@field variables table<string, ExprVariable>|nil replace the sample's _cpu, _pid...
+---@field allow_system boolean|nil whether the expression may call system()
 
 ---@class ExprVariable
 ---@field type string i8 to i64, u8 to u64, string
----@field code string Lua code that reads it: int64_t or uint64_t for i64 and u64, else a number
----@field call string|nil function of env that the code calls
+---@field code string Lua code that reads it as int64_t or uint64_t for i64 and u64, else as a number
+---@field call string|nil the function of env that the code calls
 
 ---@class Compiled
----@field source string `function(e, p, raw, size) ... end`: e struct event *, p the payload as a struct
----  with the fields' names, raw its bytes, size their number. The fixed fields must lie within size.
+---@field source string `function(e, p, raw, size) ... end`: e is a struct event *, p the payload as a
+---  struct with the fields' names, raw its bytes, size their number. The fixed fields must fit in size.
 ---@field type string of the result: i32, u32, i64, u64, string
 ---@field fields_used table<string, boolean>
----@field calls table<string, boolean> functions that the env given to load() must have
+---@field calls table<string, boolean> the functions that load() needs in its env
 
 local SAMPLE = {
   _cpu = { type = 'i32', code = 'e.cpu' },
@@ -54,7 +54,7 @@ table.sort(HELPERS)
 for i, name in ipairs(HELPERS) do VALUES[i] = run[name] end
 local PRELUDE = ('local env, %s = ...\n'):format(table.concat(HELPERS, ', '))
 
--- Errors of the user's text are thrown as tables, to get out of the recursion.
+-- Errors in the user's text are thrown as tables, which unwinds the recursion.
 local function guarded(body)
   local ok, result = pcall(body)
   if ok then return result end
@@ -73,9 +73,9 @@ local function generate(what, text, node, assigned, fields, options, form)
     what = what, text = text, fields = fields, variables = options.variables or SAMPLE,
     allow_system = options.allow_system,
   })
-  -- LuaJIT has limits of its own: on jumps, registers, constants
+  -- LuaJIT limits jumps, registers and constants
   if not loadstring('return ' .. source) then
-    error(diagnostic.new(what, text, 1, 'too large to be compiled'), 0)
+    error(diagnostic.new(what, text, 1, 'too large to compile'), 0)
   end
   return { source = source, type = kind, fields_used = used, calls = calls }
 end
@@ -96,12 +96,12 @@ function expr.compile(text, fields, options)
   end)
 end
 
---- Compiles a filter of the kernel's tracepoint filter language; the form is always 'filter'.
+--- Compiles a filter in the kernel's tracepoint filter language. The form is always 'filter'.
 ---@param text string
 ---@param fields table<string, Field>
 ---@param options ExprOptions|nil
 ---@return Compiled|nil
----@return Diagnostic|nil error kernel_only is set where the kernel may accept it all the same
+---@return Diagnostic|nil error kernel_only: the kernel may still accept it
 function expr.compile_filter(text, fields, options)
   return guarded(function()
     check_size('filter', text)
@@ -112,7 +112,7 @@ end
 
 local MAX_KERNEL_FILTER = 4095 -- bytes, without the NUL
 
--- The terms of a top-level && chain as {from, to}; the whole text where it is none.
+-- The terms of a top-level && chain as {from, to}; one term if the text is something else.
 local function conjuncts(text)
   local terms, start, depth, at = {}, 1, 0, 1
   while true do
@@ -146,9 +146,9 @@ local function conjuncts(text)
   return terms
 end
 
---- Splits a filter: what the kernel can evaluate, as text (shortest terms first, up to its limit),
---- and the rest compiled. Either may be nil. Terms are kernel filters where they can be, else C
---- expressions.
+--- Splits a filter into the terms that the kernel evaluates (as text; the shortest first, up to the
+--- kernel's limit) and the rest (compiled). Either may be nil. A term that is not a kernel filter is
+--- compiled as a C expression.
 ---@param text string
 ---@param fields table<string, Field>
 ---@param options ExprOptions|nil
@@ -186,7 +186,7 @@ function expr.split_filter(text, fields, options)
     local room = MAX_KERNEL_FILTER
     local kernel, user, node = {}, {}, nil
     for _, term in ipairs(sorted) do
-      -- a term with || in it is the only one, so no parentheses are needed
+      -- a term that contains || is the only term, so it needs no parentheses
       local cost = #term.text + (#kernel > 0 and 4 or 0)
       if term.kernel and (cost <= room or not term.node) then
         kernel[#kernel + 1] = term.text
@@ -209,10 +209,10 @@ function expr.split_filter(text, fields, options)
   end)
 end
 
---- Makes the function of a compiled expression. env holds the functions that need the session:
----   printf(format, ...) and system(format, ...): string.format()'s arguments; give an integer
----   ksymbol(address), syscall_name(number), exit_reason_str(isa, reason), comm_get(tid, time): give
----   a string; intern(address, room): an integer for the string, which ends at its NUL if it has one
+--- Makes the function of a compiled expression. env contains the functions that need the session:
+---   printf(format, ...) and system(format, ...) take string.format()'s arguments and return an integer;
+---   ksymbol(address), syscall_name(number), exit_reason_str(isa, reason) and comm_get(tid, time) return
+---   a string; intern(address, room) returns an integer for the string, which may end with a NUL
 ---@param compiled Compiled
 ---@param env table<string, function>|nil
 ---@return fun(e, p, raw, size): any

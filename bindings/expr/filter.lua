@@ -1,15 +1,16 @@
 -- SPDX-License-Identifier: GPL-2.0-only
--- The filter language of the kernel's tracepoints as a syntax tree of expr_parse, so that a filter
--- means in user space what it means in the kernel: a value is cut to the width of its field, a
--- digit does for a number and quotes for a string, `&` tests bits, `!` negates what follows.
+-- The parser of the filter language of the kernel's tracepoints. It makes the syntax tree of
+-- parse.lua, so that a filter means the same in user space as in the kernel: a value is truncated to
+-- the width of its field, `&` tests bits, and `!` negates what follows.
 --
--- Two defects of the kernel are not repeated: `~ "*x"` on a fixed array or COMM there looks at the
--- end of the array instead of the end of the string, and `~ "1*"` (a digit first) is no glob at
--- all. A filter that holds one is marked, so that it is not left to the kernel. Neither are the
--- unquoted strings that perf-prof accepts (`filename ~ *touch`).
+-- It does not repeat two defects of the kernel: there, `~ "*x"` on a fixed array or COMM looks at the
+-- end of the array instead of the end of the string, and `~ "1*"` (with a leading digit) is not
+-- a glob. A filter with one of these is marked and not left to the kernel. Neither is one with an
+-- unquoted string, which perf-prof accepts (`filename ~ *touch`).
 
 local ffi = require 'ffi'
 local diagnostic = require 'bindings.base.diagnostic'
+local Lexer = require 'bindings.expr.lexer'
 local has = require('bindings.view.views').has
 
 local C = ffi.C
@@ -18,8 +19,10 @@ local filter = {}
 local MAX_DEPTH = 64
 local MAX_STRING = 256 -- the kernel's MAX_FILTER_STR_VAL
 
--- Longer ones first.
-local OPERATORS = { '~', '!=', '==', '<=', '<', '>=', '>', '&' }
+local COMPARISONS = {
+  ['~'] = true, ['!='] = true, ['=='] = true, ['<='] = true, ['<'] = true, ['>='] = true, ['>'] = true, ['&'] = true,
+}
+local DIGITS = { [8] = '^[0-7]+$', [10] = '^%d+$', [16] = '^%x+$' }
 
 local Parser = {}
 Parser.__index = Parser
@@ -34,7 +37,7 @@ function Parser:skip_blanks()
   self.at = self.text:find('%S', self.at) or #self.text + 1
 end
 
--- The field of the event, or the kernel's generic of that name (the event's own come first).
+-- The field of the event, or else the kernel's generic field of that name.
 function Parser:find_field()
   local column = self.at
   local name = self.text:match('^[%w_]+', column)
@@ -54,24 +57,17 @@ function Parser:find_field()
   end
   local names = {}
   for known in pairs(self.fields) do names[#names + 1] = known end
-  table.sort(names)
-  local err = diagnostic.new('filter', self.text, column, ("unknown field '%s'"):format(name),
-    diagnostic.suggest(name, names))
-  err.available = names
-  error(err, 0)
+  error(diagnostic.unknown('filter', self.text, column, 'field', name, names), 0)
 end
 
 function Parser:parse_operator()
-  for _, operator in ipairs(OPERATORS) do
-    if self.text:sub(self.at, self.at + #operator - 1) == operator then
-      self.at = self.at + #operator
-      return operator
-    end
-  end
-  self:fail(self.at, 'expected an operator: == != < <= > >= & ~')
+  local operator = Lexer.operator(self.text, self.at)
+  if not COMPARISONS[operator] then self:fail(self.at, 'expected an operator: == != < <= > >= & ~') end
+  self.at = self.at + #operator
+  return operator
 end
 
--- The number as the kernel's kstrtoll / kstrtoull read it, as a node of the field's own type.
+-- A number, read as the kernel's kstrtoll() and kstrtoull() do, as a node of the field's type.
 function Parser:parse_number(field)
   local column = self.at
   local word = self.text:match('^%-?%w*', column)
@@ -86,20 +82,12 @@ function Parser:parse_number(field)
   elseif digits:find('^0.') then
     base, body = 8, digits:sub(2)
   end
-  local pattern = base == 16 and '^%x+$' or base == 8 and '^[0-7]+$' or '^%d+$'
-  if not body:find(pattern) then self:fail(column, ("bad number '%s'"):format(word)) end
-  local value, limit = 0ULL, signed and 0x7fffffffffffffffULL or 0xffffffffffffffffULL
-  if signed and minus == '-' then limit = 0x8000000000000000ULL end
-  for digit in body:gmatch('.') do
-    local next_digit = tonumber(digit, 16)
-    if value > (limit - next_digit) / base then
-      self:fail(column, ("number '%s' does not fit into 64 bits"):format(word))
-    end
-    value = value * base + next_digit
-  end
+  if not body:find(DIGITS[base]) then self:fail(column, ("bad number '%s'"):format(word)) end
+  local value = Lexer.integer(body, base)
+  local limit = minus == '-' and 0x8000000000000000ULL or signed and 0x7fffffffffffffffULL or 0xffffffffffffffffULL
+  if not value or value > limit then self:fail(column, ("number '%s' does not fit in 64 bits"):format(word)) end
   self.at = column + #word
-  local node = { op = 'num', value = value <= 2 ^ 53 and tonumber(value) or value,
-    type = signed and 'i64' or 'u64', column = column }
+  local node = { op = 'num', value = value, type = signed and 'i64' or 'u64', column = column }
   if minus == '-' then node = { op = 'unary', sign = '-', a = node, column = column } end
   return { op = 'cast', type = (signed and 'i' or 'u') .. field.size * 8, pointer = 0, a = node, column = column }
 end
@@ -117,16 +105,16 @@ function Parser:parse_string()
     self.at = column + #value
     self.user_only = true
   end
-  if #value >= MAX_STRING then self:fail(column, ('strings end at %d characters'):format(MAX_STRING - 1)) end
+  if #value >= MAX_STRING then self:fail(column, ('longer than %d characters'):format(MAX_STRING - 1)) end
   return value
 end
 
 function Parser:match_string(variable, field, operator, column)
   if operator ~= '==' and operator ~= '!=' and operator ~= '~' then
-    self:fail(column, ("strings are compared by == != ~, not by '%s'"):format(operator))
+    self:fail(column, ("strings can be compared with == != ~, not with '%s'"):format(operator))
   end
   if has(field, 'POINTER') then
-    self:fail(variable.column, ("field '%s' points into the traced system's memory: only the kernel can compare it")
+    self:fail(variable.column, ("field '%s' points to the traced system's memory, which only the kernel can read")
       :format(field.name), nil, true)
   end
   local pattern = self:parse_string()
@@ -141,12 +129,12 @@ function Parser:match_string(variable, field, operator, column)
   return node
 end
 
--- field OP CPUS{list}: tests a cpu number against a set. As in the kernel, a set of one is a number.
+-- field OP CPUS{list}: tests a CPU number against a set. As in the kernel, a set of one is a number.
 function Parser:match_cpus(variable, field, operator, column)
   local list = self.text:match('^CPUS(%b{})', self.at)
   if not list then self:fail(self.at, 'expected CPUS{LIST}') end
   if has(field, 'DYNAMIC') or has(field, 'ARRAY') then
-    self:fail(variable.column, ("cpu mask '%s' can only be filtered by the kernel"):format(field.name), nil, true)
+    self:fail(variable.column, ("only the kernel can filter the CPU mask '%s'"):format(field.name), nil, true)
   end
   if operator ~= '==' and operator ~= '!=' and operator ~= '&' then
     self:fail(column, ("CPUS{} takes == != &, not '%s'"):format(operator))
@@ -161,7 +149,7 @@ function Parser:match_cpus(variable, field, operator, column)
     local first, last = part:match('^%s*(%d+)%-?(%d*)%s*$')
     local from, to = tonumber(first), tonumber(last ~= '' and last or first)
     if not from or (last == '') ~= not part:find('-', 1, true) or to < from or to > 2 ^ 20 then
-      self:fail(at, ("bad cpu list '%s'"):format(list:sub(2, -2)))
+      self:fail(at, ("invalid CPU list '%s'"):format(list:sub(2, -2)), 'expected e.g. 0-3,7')
     end
     at = at + #part + 1
     local term = from == to and compare('==', from)
@@ -171,7 +159,7 @@ function Parser:match_cpus(variable, field, operator, column)
   end
   self.at = self.at + 4 + #list
   if count > 1 and operator ~= '&' then
-    -- one cpu is never equal to a set of several
+    -- a CPU never equals a set of several
     return { op = 'num', value = operator == '!=' and 1 or 0, type = 'i32', column = column }
   end
   return operator == '!=' and { op = 'unary', sign = '!', a = node, column = column } or node
@@ -181,7 +169,7 @@ function Parser:parse_comparison()
   local variable, field = self:find_field()
   local suffix = self.text:match('^%.%w+', self.at)
   if suffix == '.ustring' or suffix == '.function' then
-    self:fail(self.at, ("'%s' can only be evaluated by the kernel"):format(suffix), nil, true)
+    self:fail(self.at, ("only the kernel can evaluate '%s'"):format(suffix), nil, true)
   end
   self:skip_blanks()
   local column = self.at
@@ -201,9 +189,9 @@ function Parser:parse_comparison()
     if text:find('^%-?%d', at) and operator ~= '~' then self:fail(at, 'expected a quoted string') end
     return self:match_string(variable, field, operator, column)
   end
-  if text:find('^["\']', at) then self:fail(at, ("field '%s' is no string"):format(field.name)) end
+  if text:find('^["\']', at) then self:fail(at, ("field '%s' is not a string"):format(field.name)) end
   if has(field, 'ARRAY') or has(field, 'DYNAMIC') or not (' 1 2 4 8 '):find(' ' .. field.size .. ' ') then
-    self:fail(variable.column, ("field '%s' is no single number"):format(field.name))
+    self:fail(variable.column, ("field '%s' is not a single number"):format(field.name))
   end
   if operator == '~' then self:fail(column, "'~' compares strings") end
   if not text:find('^%-?%d', at) then self:fail(at, 'expected a number') end
@@ -249,14 +237,14 @@ function Parser:parse_chain(sign)
   return node
 end
 
---- Parses the filter in text[first..last]. Errors are thrown as a Diagnostic; kernel_only is set in
---- it where the kernel may accept what cannot be evaluated here.
+--- Parses the filter in text[first..last]. Errors are thrown as a Diagnostic, with kernel_only set if
+--- the kernel may accept what cannot be evaluated here.
 ---@param text string
 ---@param fields table<string, Field>
 ---@param first integer|nil
 ---@param last integer|nil
 ---@return table node
----@return boolean user_only the kernel refuses it, or would not do what it says
+---@return boolean user_only the kernel rejects it or gets it wrong
 function filter.parse(text, fields, first, last)
   local parser = setmetatable({
     text = text:sub(1, last), at = first or 1, depth = 0, fields = fields, user_only = false,

@@ -1,12 +1,12 @@
 -- SPDX-License-Identifier: GPL-2.0-only
--- What the code of compiled expressions calls. Strings are (address, room): they end at their first
--- NUL or after room bytes. All of this compiles into the traces that use it; nothing allocates but
--- tostr().
+-- The functions that the code of compiled expressions calls. A string is (address, room): it ends at
+-- its first NUL or after room bytes. All functions compile into the traces that use them, and only
+-- tostr() allocates.
 
 local bit = require 'bit'
 local ffi = require 'ffi'
 
--- Under names of their own: other declarations of these functions have other argument types.
+-- Renamed, because other modules declare these functions with other argument types.
 ffi.cdef [[
 int profscript_expr_memcmp(const void *, const void *, size_t) __asm__("memcmp");
 size_t profscript_expr_strnlen(const void *, size_t) __asm__("strnlen");
@@ -20,7 +20,7 @@ local memcmp, bswap, rshift = C.profscript_expr_memcmp, bit.bswap, bit.rshift
 local little_endian = ffi.abi('le')
 local bytes_type = ffi.typeof('const uint8_t *')
 
--- fnmatch() wants a NUL behind the string; 64 KiB is the longest string of a record.
+-- fnmatch() needs a NUL after the string. A record's strings are shorter than 64 KiB.
 local MAX_STRING = 65535
 local buffer = ffi.new('char[?]', MAX_STRING + 1)
 
@@ -38,7 +38,7 @@ function run.tostr(s, room)
   return ffi.string(s, length(s, room))
 end
 
---- s is the text of n bytes, which holds no NUL.
+--- Whether the string is the text, which has n bytes and no NUL.
 function run.same(s, room, text, n)
   return n <= room and memcmp(s, text, n) == 0 and (n == room or s[n] == 0)
 end
@@ -69,7 +69,7 @@ function run.glob(s, room, pattern)
   return C.profscript_expr_fnmatch(pattern, buffer, 0) == 0
 end
 
---- -1, 0 or 1, as the first n characters compare.
+--- Compares the first n characters: -1, 0 or 1.
 function run.strncmp(a, a_room, b, b_room, n)
   if n < 0 then n = 2 ^ 32 end -- C's size_t
   local a_len, b_len = length(a, math.min(a_room, n)), length(b, math.min(b_room, n))
@@ -91,7 +91,7 @@ for _, name in ipairs { 'tobit', 'band', 'bor', 'bxor', 'bnot', 'lshift', 'rshif
 end
 run.floor, run.ceil, run.min, run.max, run.tonumber = math.floor, math.ceil, math.min, math.max, tonumber
 run.cast, run.i64, run.u64 = cast, ffi.typeof('int64_t'), ffi.typeof('uint64_t')
-run.zero, run.zero32 = ffi.new('int64_t[1]'), ffi.new('int32_t[1]') -- 0, which compiled code does not know
+run.zero, run.zero32 = ffi.new('int64_t[1]'), ffi.new('int32_t[1]') -- zeros that compiled code does not fold
 for bits = 3, 6 do
   local width = 2 ^ bits
   run['pi' .. width] = ffi.typeof(('const int%d_t *'):format(width))

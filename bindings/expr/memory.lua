@@ -1,11 +1,12 @@
 -- SPDX-License-Identifier: GPL-2.0-only
--- Methods of the code generator (expr_gen): fields, pointers into the payload, and strings. Whatever
--- address is computed is checked against the bytes it may lie in before it is read.
+-- Methods of the code generator (codegen.lua): fields, pointers into the payload, and strings. Every
+-- computed address is checked against its bounds before it is read.
 
 local has = require('bindings.view.views').has
 local value_of = require 'bindings.expr.value'
 
-local TYPES, NONE, COMPARE, ADD, MUL = value_of.TYPES, value_of.NONE, value_of.COMPARE, value_of.ADD, value_of.MUL
+local TYPES = require('bindings.expr.types').INTEGERS
+local NONE, COMPARE, ADD, MUL = value_of.NONE, value_of.COMPARE, value_of.ADD, value_of.MUL
 local UNARY, ATOM, merge, num = value_of.UNARY, value_of.ATOM, value_of.merge, value_of.num
 local constant, load, bool = value_of.constant, value_of.load, value_of.bool
 local str, literal, operand, norm = value_of.str, value_of.literal, value_of.operand, value_of.norm
@@ -28,7 +29,7 @@ local function member(name)
   return KEYWORDS[name] and ("p['%s']"):format(name) or 'p.' .. name
 end
 
--- Offset and length of a dynamic field's bytes, from the word that stands for them.
+-- Offset and length of a dynamic field's bytes, decoded from the field's 32-bit word.
 function memory.dynamic(_, name, field)
   local word = member(name)
   local base = has(field, 'RELATIVE') and field.offset + field.size or 0
@@ -41,7 +42,7 @@ end
 function memory:element(pointer, column)
   local limits = TYPES[pointer.elem or '']
   if not limits then
-    self:fail(column, ("the elements of '%s' are %d bytes wide: no numbers"):format(pointer.name, pointer.elem_size))
+    self:fail(column, ("'%s' has elements of %d bytes, which are not numbers"):format(pointer.name, pointer.elem_size))
   end
   return limits
 end
@@ -52,7 +53,7 @@ function memory:offset(pointer, index, sign, column)
   local size = self:element(pointer, column).size
   index = norm(self:integer(index, column))
   if index.kind == 'wide' then
-    -- beyond 2^53 it is not exact, and outside of any record all the same
+    -- beyond 2^53 it is not exact, but then it is outside of any record
     index = num('i64', ('tonumber(%s)'):format(index.code), ATOM, -2 ^ 63, 2 ^ 64, index)
   end
   local off = pointer.off
@@ -66,18 +67,18 @@ function memory:offset(pointer, index, sign, column)
   return moved
 end
 
--- Reads the element a pointer points to, inside the bytes it may point to.
+-- Reads the element at a pointer, after a check of the bounds.
 function memory:deref(pointer, column)
   if pointer.kind ~= 'ptr' then
-    self:fail(column, pointer.kind == 'str' and 'the characters of this string cannot be reached'
-      or "an address of the traced system: its memory is not in the record")
+    self:fail(column, pointer.kind == 'str' and 'the characters of this string cannot be read'
+      or "the record does not contain the traced system's memory")
   end
   local limits = self:element(pointer, column)
   local off, base, limit = pointer.off, pointer.base, pointer.limit
   if limit.lo == limit.hi and off.lo == off.hi then
     if off.lo < base.lo or off.lo + limits.size > limit.lo then
       local index = (off.lo - base.lo) / limits.size
-      self:fail(column, ("index %d is outside of '%s', which has %d elements"):format(index, pointer.name,
+      self:fail(column, ("index %d is out of bounds: '%s' has %d elements"):format(index, pointer.name,
         (limit.lo - base.lo) / limits.size))
     end
   elseif off.lo < base.hi or off.hi + limits.size > limit.lo then
@@ -114,7 +115,7 @@ function memory:field(name, field, column)
   end
   local kind = (has(field, 'SIGNED') and not has(field, 'POINTER') and 'i' or 'u') .. field.size * 8
   if not TYPES[kind] then
-    self:fail(column, ("field '%s' is %d bytes wide: no number"):format(name, field.size))
+    self:fail(column, ("field '%s' is %d bytes wide and not a number"):format(name, field.size))
   end
   return load(kind, member(name), ATOM)
 end
@@ -123,14 +124,14 @@ function memory:address(node)
   local a = node.a
   if a.op == 'deref' then
     local pointer = self:expression(a.a)
-    if pointer.kind ~= 'ptr' then self:fail(node.column, "'&' needs a field of the event") end
+    if pointer.kind ~= 'ptr' then self:fail(node.column, "'&' requires a field of the event") end
     return pointer
   end
   if a.op == 'index' then
     return self:offset(self:expression(a.a), self:expression(a.b), '+', a.b.column)
   end
   local field = a.op == 'var' and not self.variables[a.name] and self.fields[a.name]
-  if not field then self:fail(node.column, "'&' needs a field of the event") end
+  if not field then self:fail(node.column, "'&' requires a field of the event") end
   if has(field, 'ARRAY') or has(field, 'DYNAMIC') then return self:expression(a) end
   self.used[a.name] = true
   return {
@@ -141,14 +142,14 @@ function memory:address(node)
   }
 end
 
--- Address and room of a string: code of both, with the operand they come from.
+-- The code of a string's address and of its room, and the operand they come from.
 function memory:bytes(value, column)
   if value.kind == 'str' then
     value = self:spill(value, column)
     return ('bytes(%s)'):format(value.code), '#' .. value.code, value
   end
   if value.kind ~= 'ptr' or not TYPES[value.elem or ''] or TYPES[value.elem].size ~= 1 then
-    self:fail(column, 'a number is no string')
+    self:fail(column, 'a number is not a string')
   end
   local off, limit = value.off, value.limit
   if value.moved then
@@ -169,7 +170,7 @@ end
 
 function memory:compare_strings(sign, a, b, node)
   if sign ~= '==' and sign ~= '!=' then
-    self:fail(node.column, ("strings are compared by == != ~, not by '%s'"):format(sign))
+    self:fail(node.column, ("strings can be compared with == != ~, not with '%s'"):format(sign))
   end
   if a.kind == 'str' then a, b = b, a end
   local value
@@ -186,8 +187,8 @@ function memory:compare_strings(sign, a, b, node)
   return sign == '==' and value or bool('not ' .. operand(value, UNARY), UNARY, value)
 end
 
--- The glob in fnmatch(3)'s dialect. In the kernel's, only '!' negates a class, and a backslash in
--- a class is itself.
+-- The glob in fnmatch(3)'s syntax. In the kernel's, only '!' negates a class, and a backslash in a
+-- class is literal.
 local function fnmatch_pattern(pattern, kernel)
   if not kernel then return pattern end
   return (pattern:gsub('%[(!?)(%]?[^%]]*)%]', function(negate, class)
@@ -195,7 +196,8 @@ local function fnmatch_pattern(pattern, kernel)
   end))
 end
 
--- A glob splits into plain text at its start, end or anywhere, or goes to fnmatch(3).
+-- A glob that only tests how a string starts or ends, or what it contains, becomes that test; others
+-- go to fnmatch(3).
 function memory:glob(value, pattern, kernel, column)
   local function special(text) return text:find('[*?%[\\]') end
   local address, room, from = self:bytes(value, column)

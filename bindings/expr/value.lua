@@ -1,33 +1,27 @@
 -- SPDX-License-Identifier: GPL-2.0-only
--- Operands of the code generator (expr_gen), their conversions, and the arithmetic that is one Lua
+-- Operands of the code generator (codegen.lua), their conversions, and the arithmetic that is one Lua
 -- expression. An operand is a table:
---   kind 'num'   a Lua number that is exact; lo..hi bounds it. With a 32-bit type it may lie outside
---                of the type's range: it is then right modulo 2^32 only, until norm() wraps it.
+--   kind 'num'   an exact Lua number between lo and hi. An operand with a 32-bit type may exceed the
+--                range of the type; it is then only right modulo 2^32, until norm() wraps it.
 --   kind 'wide'  an int64_t or uint64_t
---   kind 'bool'  a Lua condition, 0 or 1 to C
---   kind 'str'   a Lua string; literal: its text where it is known
---   kind 'ptr'   bytes off..limit of the payload, as elements of type elem; starts at base
--- with code and prec (how tightly its outermost operator binds), depth (nesting of the code), type
--- (the C type), temps (temporary variables the code reads; they are free again once it was used).
+--   kind 'bool'  a Lua condition, which is 0 or 1 in C
+--   kind 'str'   a Lua string; literal: its text, if known
+--   kind 'ptr'   a pointer to elements of type elem at the offset off of the payload; base and limit
+--                are the bounds of what it may point to
+-- Each has code, prec (the precedence of the code's outermost operator), depth (nesting of the code),
+-- type (the C type), and temps (the temporary variables that the code reads; they are released when
+-- the code is used).
 --
--- LuaJIT's compiler gets some narrow and 64-bit integers wrong. What steps around that says so at
--- its place; tests/unit/expr_gcc_spec.lua looks for more.
+-- LuaJIT's compiler gets some narrow and 64-bit integers wrong. Comments mark the workarounds;
+-- tests/unit/bindings/expr/gcc_spec.lua searches for more such bugs.
 
 local bit = require 'bit'
+local types = require 'bindings.expr.types'
 
-local TYPES = {
-  i8 = { size = 1, signed = true, lo = -128, hi = 127 },
-  u8 = { size = 1, lo = 0, hi = 255 },
-  i16 = { size = 2, signed = true, lo = -32768, hi = 32767 },
-  u16 = { size = 2, lo = 0, hi = 65535 },
-  i32 = { size = 4, signed = true, lo = -2 ^ 31, hi = 2 ^ 31 - 1 },
-  u32 = { size = 4, lo = 0, hi = 2 ^ 32 - 1 },
-  i64 = { size = 8, signed = true },
-  u64 = { size = 8 },
-}
+local TYPES = types.INTEGERS
 local I32 = TYPES.i32
 
-local LIMIT = 2 ^ 51 -- LuaJIT's bit operations wrap numbers below this exactly
+local LIMIT = 2 ^ 51 -- LuaJIT's bit operations wrap smaller numbers exactly
 
 -- Lua's operator precedences.
 local OR, AND, COMPARE, ADD, MUL, UNARY, ATOM = 1, 2, 3, 5, 6, 7, 10
@@ -62,7 +56,7 @@ local function constant(kind, value)
   return num(kind, nil, nil, value, value)
 end
 
--- A number of a type of up to 32 bits, anywhere in the type's range.
+-- A number of a type of up to 32 bits; any value of the type is possible.
 local function typed(kind, code, prec, a, b)
   return num(kind, code, prec, TYPES[kind].lo, TYPES[kind].hi, a, b)
 end
@@ -76,7 +70,7 @@ local function wide(kind, code, prec, a, b)
   }
 end
 
--- A load from memory. narrow: compiled code may see that the value is one of less than 32 bits.
+-- A load from memory. narrow: compiled code may know that the value has fewer than 32 bits.
 local function load(kind, code, prec, from)
   if TYPES[kind].size == 8 then return wide(kind, code, prec, from) end
   local value = typed(kind, code, prec, from)
@@ -104,7 +98,7 @@ local function literal(text)
   return value
 end
 
--- The code as an operand of an operator that binds as tightly as prec.
+-- The code as an operand of an operator with the precedence prec.
 local function operand(value, prec)
   return value.prec < prec and '(' .. value.code .. ')' or value.code
 end
@@ -132,9 +126,8 @@ local function retyped(value, kind)
   return copy
 end
 
--- The code of a number as an int64_t. Compiled code sign-extends what it sees to come from an
--- uint32_t (LuaJIT issue 1492) and tests too many bits of an uint16_t; the 0.5 makes it convert
--- the number instead.
+-- The code of a number as an int64_t. Compiled code sign-extends values loaded as uint32_t (LuaJIT
+-- issue 1492) and tests too many bits of a uint16_t. Adding 0.5 makes it convert the number instead.
 local function int64(value)
   if in_range(value, I32.lo, I32.hi) and not value.narrow then return ('i64(%s)'):format(value.code) end
   local code = operand(value, ADD) .. ' + 0.5'
@@ -164,12 +157,12 @@ local function promote(value)
 end
 
 -- The code of a 32-bit operand of band(). Compiled code takes the sign of `band(byte, mask)` from
--- bit 7 of the byte where it has just loaded it: the sum makes it an int of its own.
+-- bit 7 of a byte that it has just loaded. Adding zero32[0] makes the byte an int first.
 local function band_operand(value)
   return value.narrow and operand(value, ADD) .. ' + zero32[0]' or value.code
 end
 
--- Converts a promoted value to a type of at least 32 bits; the value may stay to be wrapped.
+-- Converts a promoted value to a type of at least 32 bits. The result may still need norm().
 local function widen(value, kind)
   if value.type == kind then return value end
   if TYPES[kind].size == 4 then
@@ -197,22 +190,14 @@ local function convert(value, kind)
   return typed(kind, ('arshift(lshift(%s, %d), %d)'):format(value.code, shift, shift), ATOM, value)
 end
 
--- The usual arithmetic conversions.
-local function common_type(a, b)
-  if a.type == 'u64' or b.type == 'u64' then return 'u64' end
-  if a.type == 'i64' or b.type == 'i64' then return 'i64' end
-  if a.type == 'u32' or b.type == 'u32' then return 'u32' end
-  return 'i32'
-end
-
--- The code of an operand that is compared, perhaps with zero. Compiled code forgets to test a
--- product for zero (LuaJIT issue 1376): it is never compared itself.
+-- The code of an operand of a comparison, perhaps with zero. Compiled code does not test a product
+-- for zero (LuaJIT issue 1376), so products are not compared directly.
 local function comparand(value, code)
   if not value.product then return code or operand(value, ADD) end
   return ('bor(%s, %s[0])'):format(code or value.code, value.kind == 'wide' and 'zero' or 'zero32')
 end
 
--- + - * of two numbers of one type, nil where the result might not be exact.
+-- + - * of two numbers of one type; nil if the result might not be exact.
 local function number_arith(sign, a, b, kind)
   local lo, hi
   if sign == '+' then
@@ -242,7 +227,7 @@ local function wide_arith(sign, a, b, kind)
 end
 
 local function arith(sign, a, b)
-  local kind = common_type(a, b)
+  local kind = types.common(a, b)
   a, b = widen(a, kind), widen(b, kind)
   if a.kind == 'num' and b.kind == 'num' then
     return number_arith(sign, a, b, kind) or number_arith(sign, norm(a), norm(b), kind)
@@ -251,7 +236,7 @@ local function arith(sign, a, b)
   return wide_arith(sign, a, b, kind)
 end
 
--- The least 2^n - 1 that is not below value.
+-- The smallest 2^n - 1 that is at least value.
 local function all_ones(value)
   local ones = 0
   while ones < value do ones = ones * 2 + 1 end
@@ -259,7 +244,7 @@ local function all_ones(value)
 end
 
 local function bitwise(sign, a, b)
-  local kind = common_type(a, b)
+  local kind = types.common(a, b)
   a, b = widen(a, kind), widen(b, kind)
   local positive_a, positive_b = in_range(a, 0, I32.hi), in_range(b, 0, I32.hi)
   local narrow = in_range(a, I32.lo, I32.hi) and in_range(b, I32.lo, I32.hi)
@@ -275,7 +260,7 @@ local function bitwise(sign, a, b)
   elseif positive_a and positive_b then
     lo, hi = sign == '|' and math.max(a.lo, b.lo) or 0, all_ones(math.max(a.hi, b.hi))
   end
-  a, b = widen(a, 'i32'), widen(b, 'i32') -- the low 32 bits decide, and they are the result
+  a, b = widen(a, 'i32'), widen(b, 'i32') -- the result needs only the low 32 bits
   return num(kind, ('%s(%s, %s)'):format(BITWISE[sign], band_operand(a), band_operand(b)), ATOM, lo, hi, a, b)
 end
 
@@ -284,7 +269,6 @@ local function is_string(value)
 end
 
 return {
-  TYPES = TYPES,
   LIMIT = LIMIT,
   BITWISE = BITWISE,
   NONE = NONE,
@@ -312,7 +296,6 @@ return {
   promote = promote,
   widen = widen,
   convert = convert,
-  common_type = common_type,
   comparand = comparand,
   number_arith = number_arith,
   arith = arith,

@@ -3,7 +3,6 @@
 --- read that by itself, a loop is generated that writes the key column and the flags of a batch.
 local bit = require 'bit'
 local ffi = require 'ffi'
-local dispatch = require 'bindings.view.dispatch'
 local events = require 'bindings.select.events'
 local expr = require 'bindings.expr.compile'
 local failure = require 'bindings.base.failure'
@@ -207,15 +206,15 @@ local function wakeup_state(sees_switches)
   }
 end
 
---- The loop that fills the key column and says what each event may be, nil where the matcher needs
---- none. An event whose key has no value (a division by zero) takes no part.
+--- Branches that fill the key column and say what each event may be, as far as the matcher does not know by
+--- itself. An event whose key has no value (a division by zero) takes no part.
 ---@param config FeedConfig
 ---@param others Event[] of no stage, which may be switches
 ---@param instance 'cpu'|'tid' the key of events that have no other
 ---@param env table<string, function> what expressions may call
----@return (fun(events: ffi.cdata*, n: integer))? fill
+---@return Branch[]
 ---@return ffi.cdata* unneeded double[1]: wakeups that may start no pair
-function keys.filler(config, others, instance, env)
+function keys.branches(config, others, instance, env)
   local branches, wakeups = {}, false
   local state = wakeup_state(instance == 'cpu')
   local function add(event, i, code, bound, same)
@@ -261,7 +260,7 @@ function keys.filler(config, others, instance, env)
   if wakeups then
     branches[#branches + 1] = { class = C.EVENT_LOST, code = 'forget(e.cpu)', bound = { forget = state.forget } }
   end
-  return #branches > 0 and dispatch.loop('keys', branches) or nil, state.unneeded
+  return branches, state.unneeded
 end
 
 return keys

@@ -13,10 +13,7 @@ local pairs_ = {}
 local MAX_BATCH = 1024 -- what session_next() gives at most
 local PAIR_SIZE = ffi.sizeof 'struct pair'
 
----@class Feed
----@field wants integer[] classes besides the samples that take part
----@field open fun(self: Feed, run: table)
----@field feed fun(self: Feed, events: ffi.cdata*, n: integer)
+---@class Feed : Consumer
 local Feed = {}
 Feed.__index = Feed
 
@@ -101,7 +98,7 @@ function Feed:open(run)
     end
   end
   self.instance = C.session_per_thread(run.session) ~= 0 and 'tid' or 'cpu'
-  self.fill_keys, self.unneeded = pair_keys.filler(config, config.others or {}, self.instance, self.expression_env)
+  self.keys, self.unneeded = pair_keys.branches(config, config.others or {}, self.instance, self.expression_env)
   if config.keep or config.details then
     self.timeline = recall.timeline()
   end
@@ -143,9 +140,7 @@ function Feed:pauses_by_class()
   end
   for _, event in ipairs(config.triggers or {}) do
     pauses[event.class], any = function(e)
-      self.run.report_time = e.time
-      config.triggered(ffi.cast(event.view.type, e))
-      self.run.report_time = nil
+      self.run:report_at(e.time, config.triggered, ffi.cast(event.view.type, e))
     end, true
   end
   return any and pauses or nil
@@ -174,7 +169,6 @@ function Feed:take(list, n)
 end
 
 function Feed:feed(list, n)
-  if self.fill_keys then self.fill_keys(list, n) end
   local pauses, from = self.pauses, 0
   if pauses then
     for i = 0, n - 1 do

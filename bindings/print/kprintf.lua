@@ -1,14 +1,14 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- What the kernel's print formats can do beyond C's printf, as functions over a payload: strings,
---- names of values and flags, addresses, UUIDs, dumps. The code that printfmt generates calls them;
---- the texts are those of libtraceevent.
+--- What the kernel's print formats have beyond C's printf, as functions over a payload: strings,
+--- names of values and flags, addresses, UUIDs, dumps. The code that printfmt generates calls them.
+--- Their output is the same as libtraceevent's.
 ---
---- `raw` is a `const uint8_t *`, `size` the bytes behind it, `offset` counts from raw. Functions
---- without `size` are called with a place that was checked before; nothing outside of the payload
---- is ever read, whatever it says.
+--- `raw` is a `const uint8_t *` to `size` bytes, and `offset` counts from raw. The callers of functions
+--- without `size` check the offset first: whatever the payload says, nothing outside it is read.
 local bit = require 'bit'
 local ffi = require 'ffi'
 local new_buffer = require('string.buffer').new
+local INTEGERS = require('bindings.expr.types').INTEGERS
 
 ffi.cdef 'size_t strnlen(const char *s, size_t max);'
 
@@ -19,16 +19,16 @@ local i64, u64 = ffi.typeof 'int64_t', ffi.typeof 'uint64_t'
 
 local kprintf = {}
 
---- Stands for data that the payload does not hold.
+--- Printed instead of data outside the payload.
 kprintf.BAD = '(bad)'
 local BAD = kprintf.BAD
 
--- Distinct values one map remembers. Payloads choose them, so it is bounded: then it starts anew.
+-- Values that one map caches. Payloads choose the values, so a full cache is emptied.
 local CACHE_MAX = 4096
--- Above, a 64-bit integer may have no exact Lua number.
+-- Larger 64-bit integers may not be exact as Lua numbers.
 local EXACT = 2 ^ 53
 
---- Makes a function from integers to strings that computes each text once; text_of gets an uint64_t.
+--- Makes a function from integers to strings that caches its results; text_of gets a uint64_t.
 local function remember(text_of)
   local known, count = {}, 0
   local function miss(v, key)
@@ -45,7 +45,7 @@ local function remember(text_of)
   return function(v)
     local key = v
     if type(v) == 'cdata' then
-      key = tonumber(i64(v)) -- signed: kernel addresses are exact then
+      key = tonumber(i64(v)) -- as signed numbers, kernel addresses are exact
       if key >= EXACT or key <= -EXACT then return miss(v) end
     end
     return known[key] or miss(v, key)
@@ -64,7 +64,7 @@ function kprintf.symbolic(names)
   end)
 end
 
---- __print_flags: the names of the bits; what no name covers follows in hexadecimal.
+--- __print_flags: the names of the bits; bits without a name follow in hexadecimal.
 ---@param names { [1]: ffi.cdata*, [2]: string }[] uint64_t and name
 ---@param delim string
 ---@return fun(v: number|ffi.cdata*): string
@@ -90,7 +90,7 @@ function kprintf.pointer(v)
   return format('0x%x', v)
 end
 
---- A text in a column whose width the payload gives.
+--- Pads a text to a width that the payload gives.
 ---@param text string
 ---@param width integer negative: left aligned
 function kprintf.pad(text, width)
@@ -99,21 +99,21 @@ function kprintf.pad(text, width)
   return width < 0 and text .. (' '):rep(blanks) or (' '):rep(blanks) .. text
 end
 
---- The first n characters; all of them for a negative n, as C has it.
+--- The first n characters; all of them for a negative n, as in C.
 ---@param text string
 ---@param n integer
 function kprintf.cut(text, n) return n < 0 and text or text:sub(1, n) end
 
---- Functions that give text of outside origin, and so need the caller's services.
+--- The functions that print text from untrusted sources or need the caller's services.
 ---@param env PrintEnv
 function kprintf.bind(env)
   local safe, symbol_at, string_at = env.safe, env.symbol, env.string
   local bound = {}
 
-  --- Text of the format itself, where line breaks and tabs belong.
+  --- Text of the format itself, which may contain line breaks and tabs.
   function bound.literal(text) return (text:gsub('[^\n\t]+', safe)) end
 
-  --- Texts of %c by byte.
+  --- The texts of %c, by byte.
   bound.chars = setmetatable({}, {
     __index = function(chars, byte)
       chars[byte] = safe(string.char(byte))
@@ -121,13 +121,13 @@ function kprintf.bind(env)
     end,
   })
 
-  --- A string in at most `length` bytes.
+  --- A string of at most `length` bytes.
   function bound.fixed_string(raw, offset, length)
     local at = cast('const char *', raw + offset)
     return safe(ffi_string(at, C.strnlen(at, length)))
   end
 
-  --- The string that the word of a dynamic field tells; base is what its offset counts from.
+  --- The string of a dynamic field: word holds its length and its offset from base.
   function bound.dynamic_string(raw, size, word, base)
     local offset, length = band(word, 0xffff) + base, rshift(word, 16)
     if offset + length > size then return BAD end
@@ -156,7 +156,7 @@ function kprintf.bind(env)
   return bound
 end
 
---- Loads an element whose place the payload tells; outside of the payload there are zeros.
+--- Loads an element at an offset that the payload gives; zero outside the payload.
 local function loader(ctype, bytes, zero)
   return function(raw, size, offset)
     if offset < 0 or offset + bytes > size then return zero end
@@ -164,21 +164,17 @@ local function loader(ctype, bytes, zero)
   end
 end
 
--- By signedness and bytes. Not const: string.format takes no `const int64_t`.
+-- Pointers to the integer types. Not const: string.format takes no `const int64_t`.
 local TYPES = {}
-for bytes = 0, 3 do
-  local size = 2 ^ bytes
-  for sign, name in pairs { i = 'int%d_t *', u = 'uint%d_t *' } do
-    local ctype = ffi.typeof(name:format(8 * size))
-    TYPES[sign .. size] = ctype
-    kprintf['load_' .. sign .. size] = loader(ctype, size, size < 8 and 0 or sign == 'i' and 0LL or 0ULL)
-  end
+for name, limits in pairs(INTEGERS) do
+  TYPES[name] = ffi.typeof(name:gsub('i', 'int', 1):gsub('u', 'uint', 1) .. '_t *')
+  kprintf['load_' .. name] = loader(TYPES[name], limits.size, limits.size < 8 and 0 or limits.signed and 0LL or 0ULL)
 end
 kprintf.TYPES = TYPES
 
 local scratch = new_buffer()
 
---- count bytes of the `room` that are there, two digits each.
+--- The first count bytes of `room` bytes, two digits each.
 local function hex(raw, offset, room, count, delim)
   scratch:reset()
   for i = 0, math.min(count, room) - 1 do
@@ -190,7 +186,7 @@ kprintf.hex = hex
 
 --- __print_array: unsigned decimals.
 function kprintf.array(raw, offset, room, count, elem_size)
-  local ctype = TYPES['u' .. elem_size]
+  local ctype = TYPES['u' .. 8 * elem_size]
   if not ctype then return BAD end
   local elements = cast(ctype, raw + offset)
   scratch:reset()
@@ -200,7 +196,7 @@ function kprintf.array(raw, offset, room, count, elem_size)
   return scratch:get()
 end
 
---- A bit mask as the kernel's %*pb: the highest word first, a comma every 32 bits.
+--- A bit mask like the kernel's %*pb: the highest word first, a comma every 32 bits.
 function kprintf.bitmask(raw, offset, room)
   scratch:reset()
   for i = room - 1, 0, -1 do
@@ -209,7 +205,7 @@ function kprintf.bitmask(raw, offset, room)
   return scratch:get()
 end
 
---- A bit mask as the kernel's %*pbl: "0,2-5".
+--- A bit mask like the kernel's %*pbl: "0,2-5".
 function kprintf.bitlist(raw, offset, room)
   local from, delim = nil, ''
   scratch:reset()
@@ -247,7 +243,7 @@ function kprintf.ipv6(raw, offset, colons)
   )
 end
 
---- The longest run of at least two zero words among the first n; from is n without one.
+--- The longest run of at least two zero words among the first n; from is n if there is none.
 local function zero_run(raw, offset, n)
   local from, longest, run = n, 1, 0
   for i = 0, n - 1 do
@@ -261,7 +257,7 @@ end
 
 --- %pI6c: compressed; IPv4-mapped and ISATAP addresses end in dotted form.
 function kprintf.ipv6_short(raw, offset)
-  local words = cast(TYPES.u4, raw + offset)
+  local words = cast(TYPES.u32, raw + offset)
   local mapped = words[0] == 0 and words[1] == 0 and words[2] == 0xffff0000
   local isatap = bor(words[2], 2) == bit.tobit(0xfe5e0002)
   local n = (mapped or isatap) and 6 or 8
@@ -283,7 +279,7 @@ end
 
 --- %pIS and its forms: a sockaddr in `room` bytes.
 function kprintf.sockaddr(raw, offset, room, short, port, zeros)
-  local family = room >= 2 and cast(TYPES.u2, raw + offset)[0]
+  local family = room >= 2 and cast(TYPES.u16, raw + offset)[0]
   local v4, v6 = family == 2 and room >= 16, family == 10 and room >= 28
   if not v4 and not v6 then return family == 2 and 'INVALIDIPv4' or family == 10 and 'INVALIDIPv6' or '' end
   local tail = port and format(':%d', big_endian16(raw, offset + 2)) or ''

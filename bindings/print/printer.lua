@@ -138,7 +138,8 @@ function Printer:line_printer(event)
   local buf, stack, stack_text, halves = out:text_buffer(), services.stack, services.frames.text, services.frames.halves
   local body = body_printer(event, self.run)
   local floor = math.floor
-  local has_flags = not event.perf_event and not event.output and not event.is_life and not event.record
+  local has_flags = not event.is_life and event.request.perf_event == 0 and event.request.is_output == 0
+    and event.request.record == 0
   local has_column = has_flags or not event.owner.describe
   local base, wall_sec, wall_nsec = self.base, self.wall_sec, self.wall_nsec
   local last_sec, last_text = nil, ''
@@ -196,7 +197,7 @@ function Printer:record_printer(event)
       order[#order + 1] = key
     end
   end
-  if event.callchain then order[#order + 1] = 'stack' end
+  if event.request.callchain ~= 0 then order[#order + 1] = 'stack' end
   local order_with_part = { unpack(order) }
   for _, name in ipairs(PART) do
     order_with_part[#order_with_part + 1] = name
@@ -221,7 +222,7 @@ function Printer:record_printer(event)
       end
       record[name.key] = value
     end
-    if event.callchain and not bare then
+    if event.request.callchain ~= 0 and not bare then
       record.stack = {}
       for i, frame in ipairs(services.frames.list(services.stack(e))) do
         record.stack[i] = frames.text(frame)

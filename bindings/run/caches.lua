@@ -28,7 +28,7 @@ end
 ---@return table<integer, integer>?
 function caches.sharers(run, level)
   local first = {}
-  if run.opt.input then
+  if run.is_recorded then
     for cpu = 0, MAX_CPU - 1 do
       local sharer = C.session_cache_sharer(run.session, level, cpu)
       if sharer >= 0 then first[cpu] = sharer end

@@ -44,17 +44,17 @@ local function group(list, together)
   for _, event in ipairs(list) do
     if HARDWARE[event.kind] and not together then
       last = last + 1
-      event.count_group = last
+      event.request.group = last
     else
       if software % MAX_GROUP == 0 then
         last = last + 1
         list.group = last
       end
       software = software + 1
-      event.count_group = list.group
+      event.request.group = list.group
     end
-    if event.record then failure.usage('%s cannot be counted: the kernel only reports it', event.name) end
-    event.counted = true
+    if event.request.record ~= 0 then failure.usage('%s cannot be counted: the kernel only reports it', event.name) end
+    event.request.counted = 1
   end
 end
 
@@ -106,17 +106,16 @@ function counts.new(instance, list, settings)
   self._delta = ffi.new('int64_t[?]', #self.events + 1) -- of take(); condition() is asked for even where it is not
   if settings.by then settings.by.is_clock = true end
   if instance.parent then return self end -- as a source of events it has samples
-  if run.counts then failure.raise('%s: session.count was called twice', instance.name) end
-  run.counts, run.every = self, settings.every
+  run:count(self, settings.every)
   group(self.events, settings.together or settings.by)
   if settings.by then
-    if run.opt.input or run.per_thread then
+    if run.is_recorded or run.per_thread then
       failure.usage('%s: it counts on the CPUs of the running kernel, not of threads or recordings', instance.name)
     end
-    settings.by.reads = C.READS_COUNTED
+    settings.by.request.reads = C.READS_COUNTED
     self._last, self._size = {}, ffi.new 'uint32_t[1]'
   end
-  if run.opt.input then recorded(self) end
+  if run.is_recorded then recorded(self) end
   return self
 end
 

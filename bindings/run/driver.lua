@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Runs one profiler: opens its session, pulls batches, dispatches them, ends the intervals and the
---- run. Everything that depends on the events is made before the first of them arrives.
+--- Runs one profiler: opens its session, pulls batches, sends them through the passes, ends the intervals and
+--- the run. Everything that depends on the events is made before the first of them arrives.
 local bit = require 'bit'
 local ffi = require 'ffi'
 local attach = require 'bindings.select.attach'
@@ -12,21 +12,19 @@ local expr = require 'bindings.expr.compile'
 local failure = require 'bindings.base.failure'
 local instance = require 'bindings.run.instance'
 local output = require 'bindings.print.output'
-local own_threads = require 'bindings.run.target_filter'
+local passes = require 'bindings.run.passes'
 local perfeval = require 'bindings.run.perfeval'
 local printer = require 'bindings.print.printer'
-local services = require 'bindings.run.services'
+local runs = require 'bindings.run.run'
 local sessions = require 'bindings.run.session'
 local sources = require 'bindings.run.sources'
 local stack_report = require 'bindings.run.stack_report'
 local status_report = require 'bindings.run.status_report'
+local target_filter = require 'bindings.run.target_filter'
 local usage = require 'bindings.run.usage'
 local views = require 'bindings.view.views'
 
-ffi.cdef [[
-int getpid(void);
-void free(void *);
-]]
+ffi.cdef 'int getpid(void);'
 
 local C = ffi.C
 local driver = {}
@@ -39,15 +37,6 @@ local DEFAULT_WATERMARK = 50 -- percent
 local FORK_FIELDS = { { name = '_parent', type = 'pid_t', offset = 12, size = 4, elem_size = 4, count = 1,
   flags = C.FIELD_SIGNED } }
 
----@class Run
----@field name string of the profiler
----@field opt table
----@field session ffi.cdata*
----@field events table see bindings/select/events.lua
----@field out table
-local Run = {}
-Run.__index = Run
-
 local function check(ok, err)
   if ok < 0 then failure.of(err) end
 end
@@ -59,92 +48,51 @@ local function flush(out)
   return ok
 end
 
---- One line for the user about lost records, at most once a second, and at the end; or what else --lost says.
-function Run:note_loss(e)
-  local n = tonumber(e.period)
-  if n == 0 then
-    self.out:warn(('%s: CPU #%d came online, its events before %.3f s are missing'):format(self.name, e.cpu,
-      tonumber(e.key) / 1e9))
-  end
-  self.lost = self.lost + n
-  self.lost_untold = self.lost_untold + (self.opt.lost ~= 'ignore' and n or 0)
-  if n > 0 and self.opt.lost == 'error' then
-    failure.raise('%s: lost %d events, and --lost=error ends the run', self.name, n)
-  end
-  if self.opt.verbose >= 1 and n > 0 and self.opt.lost ~= 'ignore' then
-    self.out:warn(('%s: lost %d events on %s'):format(self.name, n,
-      e.cpu >= 0 and 'CPU #' .. e.cpu or e.tid >= 0 and 'thread #' .. e.tid or 'an unknown CPU'))
-  elseif e.time - (self.lost_told or -math.huge) >= 1e9 then
-    self.lost_told = e.time
-    self:tell_loss()
-  end
-  if self.on_lost then
-    self.on_lost {
-      lost = n,
-      from = e.time,
-      to = tonumber(e.key),
-      cpu = e.cpu >= 0 and e.cpu or nil,
-      tid = e.tid >= 0 and e.tid or nil,
-    }
-  end
-end
-
-function Run:tell_loss()
-  if self.lost_untold == 0 then return end
-  if self.opt.verbose < 1 then
-    self.out:warn(('%s: lost %d events (%d)'):format(self.name, self.lost_untold, self.lost))
-  end
-  self.lost_untold = 0
-end
-
---- Sorts the handlers by class.
+--- Sorts the handlers by class, and asks the session for the records that some are about.
+---@param run Run
 ---@param checked contract.Handlers
 ---@return Route[] routes
-function Run:route(checked)
+local function route(run, checked)
   local routes, by_class = {}, {}
   for _, entry in ipairs(checked.events) do
     for _, event in ipairs(entry.found) do
-      local route = by_class[event.class]
-      if not route then
-        route = { class = event.class, view = event.view, handlers = {} }
-        by_class[event.class] = route
-        routes[#routes + 1] = route
+      local known = by_class[event.class]
+      if not known then
+        known = { class = event.class, view = event.view, handlers = {} }
+        by_class[event.class] = known
+        routes[#routes + 1] = known
       end
-      route.handlers[#route.handlers + 1] = entry.handler
+      known.handlers[#known.handlers + 1] = entry.handler
     end
   end
   for name, class in pairs { comm = C.EVENT_COMM, fork = C.EVENT_FORK, exit = C.EVENT_EXIT } do
     local handler = checked.life[name]
     if handler then
-      C.session_want(self.session, class)
-      local view = views.new(name, name == 'fork' and FORK_FIELDS or {}, self.services)
+      C.session_want(run.session, class)
+      local view = views.new(name, name == 'fork' and FORK_FIELDS or {}, run.services)
       routes[#routes + 1] = { class = class, view = view, handlers = { handler } }
     end
   end
-  for _, route in ipairs(self.counts and self.counts.routes or {}) do
-    routes[#routes + 1] = route
+  for _, counted in ipairs(run.counts and run.counts.routes or {}) do
+    routes[#routes + 1] = counted
   end
-  self.life = checked.life
-  self.consumers, self.pollers = {}, {}
   for _, consumer in ipairs(checked.consumers) do
-    if consumer.feed then table.insert(self.consumers, consumer) end
-    if consumer.poll then table.insert(self.pollers, consumer) end
-    for _, class in ipairs(consumer.wants or {}) do C.session_want(self.session, class) end
+    for _, class in ipairs(consumer.wants or {}) do C.session_want(run.session, class) end
   end
-  self.on_lost = checked.life.lost
   return routes
 end
 
---- Filters that the kernel does not evaluate.
----@return function?
-function Run:compile_filters()
+--- Divides the filters of all events between the kernel and us.
+---@param run Run
+---@return Branch[] branches our part
+local function split_filters(run)
   local filters = {}
-  for _, event in ipairs(self.events.list) do
+  for _, event in ipairs(run.events.list) do
     local common = not event.is_clock and event.owner:common_filter() -- a clock has none of the fields
     if common then event.filter = event.filter and ('(%s) && (%s)'):format(event.filter, common) or common end
-    local split = events.split_filter(event, self.opt.input ~= nil or event.through ~= nil)
+    local split = events.split_filter(event, run.is_recorded or event.request.through ~= 0)
     event.kernel_filter, event.user_filter = split.kernel, split.user_text
-    if split.user and event.counted and not self.opt.input then
+    if split.user and event.request.counted == 1 and not run.is_recorded then
       failure.usage("%s is only counted: the kernel has to evaluate its filter, and it cannot '%s'", event.name,
         split.user_text)
     end
@@ -152,22 +100,43 @@ function Run:compile_filters()
       filters[#filters + 1] = {
         class = event.class,
         view = event.view,
-        keep = expr.load(split.user, self.services.expression_env),
+        keep = expr.load(split.user, run.services.expression_env),
       }
     end
   end
-  return dispatch.compile_filters(filters)
+  return dispatch.filters(filters)
 end
 
---- The process that the kernel leaves out: ours, unless somebody else is attached to.
----@return integer?
-function Run:own_pid(words)
-  local opt = self.opt
-  local ours = not opt.input and not opt.self and not attach.per_thread(opt, words, self.everywhere)
-  return ours and C.getpid() or nil
+--- Ends the run with the -N th event, the last one that is handled.
+---@param run Run
+---@return Pass? pass
+local function limit(run)
+  local left = not run.counts and run.opt.exit_n or nil
+  return left and function(list, n)
+    local samples
+    n, samples = dispatch.limit(list, n, left)
+    left = left - samples
+    if left == 0 then
+      run.report_time = list[n - 1].time
+      run:stop()
+    end
+    return n
+  end
 end
 
---- Opens the file of the output anew where SIGUSR1 asks for it, so that logs can be rotated.
+--- Calls the script's handlers. Where it has none, just losses are looked for, and only if there are any.
+---@param run Run
+---@param routes Route[]
+---@return Pass
+local function handlers_pass(run, routes)
+  local loop = dispatch.loop('dispatch', dispatch.routes(routes, function(e) run.loss:note(e) end))
+  if #routes > 0 then return loop end
+  return function(list, n, flags)
+    if bit.band(flags, C.BATCH_LOST) ~= 0 then loop(list, n) end
+  end
+end
+
+--- Opens the output's file anew where SIGUSR1 asks for it, so that logs can be rotated.
 local function rotation(out)
   return { poll = function()
     if not C.signals_take_reopen() then return end
@@ -176,139 +145,95 @@ local function rotation(out)
   end }
 end
 
---- Names the threads that the run is about to the script.
-function Run:tell_targets()
-  local n, tids = ffi.new 'uint32_t[1]', {}
-  local list = C.session_threads(self.session, n)
-  for i = 1, n[0] do tids[i] = list[i - 1] end
-  self.life.targets(tids)
-end
-
-function Run:start(words)
-  local opt = self.opt
-  local err = ffi.new 'struct error'
-  self.target, self.anchors = attach.target(opt, words, self.everywhere, self.marks)
-  C.session_set_interval(self.session, self.every or opt.interval or 0)
-  C.session_set_duration(self.session, opt.duration or 0)
-  self.events:open(self:own_pid(words))
-  check(C.session_start(self.session, self.target, err), err)
-  if self.life.targets then self:tell_targets() end
-  if self.begin_own_threads then self.begin_own_threads() end
-  for _, consumer in ipairs(self.consumers) do
-    if consumer.open then consumer:open(self) end
-  end
-end
+--- A run that is set up: what the loop calls.
+---@class Loop
+---@field run Run
+---@field pass Pass all passes
+---@field life table<string, function> the script's handlers that belong to no event
+---@field pollers Consumer[]
+---@field perfeval? Perfeval
+local Loop = {}
+Loop.__index = Loop
 
 --- Calls a handler of the script that belongs to no event.
-function Run:call(name, ...)
+function Loop:call(name, ...)
   local handler = self.life[name]
   if handler then handler(...) end
 end
 
---- Lets those that want to look around between batches. One of them may end the run.
-function Run:poll()
+function Loop:report(time)
+  self:call('interval', time)
+  if self.perfeval and self.perfeval:interval() then self.run:stop() end
+end
+
+--- The end of an interval: its reports.
+function Loop:tick(time)
+  local run = self.run
+  run.loss:report()
+  if run.counts then run.counts:read() end
+  run:report_at(time, self.report, self, time)
+end
+
+function Loop:poll()
   for _, poller in ipairs(self.pollers) do
-    self.stopped = poller:poll() or self.stopped
+    if poller:poll() then self.run:stop() end
   end
 end
 
---- Pulls and dispatches until the stream ends, -N is reached or nobody reads the output any more.
-function Run:loop(dispatch_events, filter_events, limit_sources, has_routes)
-  local batch = ffi.new 'struct batch'
-  local err = ffi.new 'struct error'
-  local left = not self.counts and self.opt.exit_n or nil
-  local consumers = self.consumers
+--- Pulls batches until the stream ends, the run is to end, or nobody reads the output any more.
+function Loop:go()
+  local run, pass = self.run, self.pass
+  local batch, err = ffi.new 'struct batch', ffi.new 'struct error'
+  local flags
   repeat
-    check(C.session_next(self.session, batch, err), err)
-    local n, list = batch.n, batch.events
-    if n > 0 then
-      if self.perfeval then self.perfeval.count(list, n) end
-      if filter_events then filter_events(list, n) end
-      if self.leave_others_out then self.leave_others_out(list, n) end
-      if limit_sources then limit_sources(list, n) end
-      if left then
-        local samples
-        n, samples = dispatch.limit(list, n, left)
-        left = left - samples
-        if left == 0 then self.report_time = list[n - 1].time end
-      end
-      for i = 1, #consumers do
-        if consumers[i].prepare then consumers[i]:prepare(list, n) end
-      end
-      if has_routes or bit.band(batch.flags, C.BATCH_LOST) ~= 0 then dispatch_events(list, n) end
-      for i = 1, #consumers do
-        consumers[i]:feed(list, n)
-      end
-    end
-    if bit.band(batch.flags, C.BATCH_TICK) ~= 0 then
-      self:tell_loss()
-      self.report_time = batch.tick_time
-      if self.counts then self.counts:read() end
-      self:call('interval', batch.tick_time)
-      if self.perfeval then self.ended = self.perfeval:interval() or self.ended end
-      self.report_time = nil
-    end
-    if bit.band(batch.flags, C.BATCH_NOTICE) ~= 0 then
-      local notice = ffi.string(C.session_take_notice(self.session))
-      if self.opt.verbose >= 1 then self.out:warn(('%s: %s'):format(self.name, notice)) end
+    check(C.session_next(run.session, batch, err), err)
+    flags = batch.flags
+    if batch.n > 0 then pass(batch.events, batch.n, flags) end
+    if bit.band(flags, C.BATCH_TICK) ~= 0 then self:tick(batch.tick_time) end
+    if bit.band(flags, C.BATCH_NOTICE) ~= 0 then
+      local notice = ffi.string(C.session_take_notice(run.session))
+      if run.opt.verbose >= 1 then run.out:warn(('%s: %s'):format(run.name, notice)) end
     end
     self:poll()
-    if not flush(self.out) then return end
-    self.interrupted = bit.band(batch.flags, C.BATCH_INTERRUPTED) ~= 0
-  until left == 0 or self.ended or self.stopped or bit.band(batch.flags, C.BATCH_END) ~= 0
-end
-
---- Wall time of what is reported now, as seconds and ns: the end of the interval, else that of the
---- last event. For a recording that does not know the wall time it is the time on its own clock.
----@param at? number ns since the session's base
-function Run:report_clock(at)
-  local clock, stats = ffi.new 'struct session_clock', ffi.new 'struct session_stats'
-  C.session_read_clock(self.session, clock)
-  C.session_read_stats(self.session, stats)
-  local time = at or self.report_time or stats.to
-  if clock.wall_sec ~= clock.wall_sec then
-    local sec = math.floor(clock.base / 1e9)
-    return sec, clock.base - sec * 1e9 + time, false
-  end
-  return clock.wall_sec, clock.wall_nsec + time, true
+    if not flush(run.out) then return end
+    self.interrupted = bit.band(flags, C.BATCH_INTERRUPTED) ~= 0
+  until run.ended or bit.band(flags, C.BATCH_END) ~= 0
 end
 
 --- What the script prints at the end, about all since the last interval, and the time of it: when the run
 --- ended, with -N the last of these events.
-function Run:end_report()
-  local stats = ffi.new 'struct session_stats'
-  if self.counts then self.counts:read() end
-  C.session_read_stats(self.session, stats)
-  self.report_time = self.report_time or stats.end_time
-  self:call('stop', self.report_time)
+function Loop:finish()
+  local run, stats = self.run, ffi.new 'struct session_stats'
+  if run.counts then run.counts:read() end
+  C.session_read_stats(run.session, stats)
+  run.report_time = run.report_time or stats.end_time
+  self:call('stop', run.report_time)
 end
 
 --- What is said when all is over.
-function Run:summary()
+---@param run Run
+local function print_summary(run)
   local stats = ffi.new 'struct session_stats'
-  C.session_read_stats(self.session, stats)
-  self:tell_loss()
-  if self.lost > 0 and self.opt.lost == 'warn' and not self.opt.input and not self.opt.quiet then
-    self.out:warn(('%s: larger rings (-m %d)%s or a filter would lose less'):format(self.name,
-      self.opt.mmap_pages * 4, self.opt.realtime and '' or ', -r 1'))
-  end
+  C.session_read_stats(run.session, stats)
+  run.loss:report()
+  if not run.is_recorded then run.loss:advise() end
   if tonumber(stats.bad) > 0 then
-    self.out:warn(('%s: %d damaged records were left out'):format(self.name, tonumber(stats.bad)))
+    run.out:warn(('%s: %d damaged records were left out'):format(run.name, tonumber(stats.bad)))
   end
-  if self.opt.verbose >= 1 then
-    self.out:warn(('profscript: %d events, %d lost, %d late'):format(tonumber(stats.events),
+  if run.opt.verbose >= 1 then
+    run.out:warn(('profscript: %d events, %d lost, %d late'):format(tonumber(stats.events),
       tonumber(stats.lost), tonumber(stats.late)))
   end
-  stack_report.print(self)
-  local warning = C.session_warning(self.session)
+  stack_report.print(run)
+  local warning = C.session_warning(run.session)
   if warning ~= nil then failure.raise('%s', ffi.string(warning)) end
 end
 
 --- The exit code of the workload, as a shell gives it, unless it was us who ended the run.
 ---@return integer
-function Run:exit_code()
+function Loop:exit_code()
   local stats = ffi.new 'struct session_stats'
-  C.session_read_stats(self.session, stats)
+  C.session_read_stats(self.run.session, stats)
   local status = self.interrupted and 0 or stats.workload_status
   local signal = bit.band(status, 0x7f)
   return signal ~= 0 and 128 + signal or bit.rshift(status, 8)
@@ -325,75 +250,100 @@ local function run_without_events(script, opt)
   return 0
 end
 
-local function run_with_events(session, script, opt, words, found)
-  local err = ffi.new 'struct error'
-  attach.check(script.name, opt, words, script.profiler.options)
-  if opt.input then check(C.session_open_recording(session, opt.input, err), err) end
-  opt.mmap_pages = opt.mmap_pages or (type(opt.call_graph) == 'number' and DUMP_PAGES or DEFAULT_PAGES)
-  opt.watermark = opt.watermark or DEFAULT_WATERMARK
-  local run = setmetatable({
-    name = script.name,
-    opt = opt,
-    session = session,
-    workload = words,
-    everywhere = script.profiler.everywhere,
-    lost = 0,
-    lost_untold = 0,
-  }, Run)
-  run.per_thread = attach.per_thread(opt, words)
-  local out, message = output.new {
-    file = opt.output,
-    format = opt.format,
-    clock = function(at) return run:report_clock(at) end,
-  }
-  if not out then failure.raise('%s', message) end
-  if opt.quiet then out.warn = function() end end
-  run.out = out
-  run.services = services.new(run)
-  local inherits = not run.everywhere and attach.inherits(opt, words)
-  run.events = events.new(session, run.services, script, opt, inherits)
-  run.events.sources = sources.new(found)
-  local lines = printer.new(run)
-  out.print_event = function(_, ev, bare, prefix, part) lines:print(ev, bare, prefix, part) end
-
-  local profiler = instance.new(run, script, opt)
+--- Has the profiler name its events and handlers, and the sources theirs.
+---@param run Run
+---@param script scripts.Script
+---@return contract.Handlers
+local function start_profiler(run, script)
+  local profiler = instance.new(run, script, run.opt)
   profiler:open_event_options()
   local handlers, refusal = profiler:start()
   if handlers == nil and refusal then failure.usage('%s: %s', script.name, tostring(refusal)) end
-  local routes = run:route(profiler:check(handlers))
-  if #run.events.list == 0 and not run.bpf then
+  local checked = profiler:check(handlers)
+  if #run.events.list == 0 and #run.programs == 0 then
     failure.usage("%s: no events: name some with -e, such as -e sched:sched_switch", script.name)
   end
-  run.events.sources:apply_options(opt)
+  run.events.sources:apply_options(run.opt)
   profiler:mark_events()
-  local filter_events = run:compile_filters()
-  run.leave_others_out, run.begin_own_threads = own_threads.compile(run)
-  local limit_sources = sources.compile_limits(session, run.events.list, function() run.ended = true end)
-  local dispatch_events = dispatch.compile(routes, function(e) run:note_loss(e) end)
-  run.perfeval = perfeval.new(run)
+  run.loss:call(checked.life.lost)
+  return checked
+end
+
+--- Opens the events and lets them begin.
+---@param run Run
+---@param checked contract.Handlers
+---@param begin_target? fun(tids: integer[]) the filter of the target gets its threads
+local function start_session(run, checked, begin_target)
+  local err, n, tids = ffi.new 'struct error', ffi.new 'uint32_t[1]', {}
+  local target, anchors = attach.target(run.opt, run.workload, run.everywhere, run.marks)
+  C.session_set_interval(run.session, run.interval)
+  C.session_set_duration(run.session, run.opt.duration or 0)
+  run.events:open(run:own_pid())
+  check(C.session_start(run.session, target, err), err)
+  run.anchors = anchors
+  local threads = C.session_threads(run.session, n)
+  for i = 1, n[0] do tids[i] = threads[i - 1] end
+  if checked.life.targets then checked.life.targets(tids) end
+  if begin_target then begin_target(tids) end
+end
+
+--- What looks around between batches.
+---@param run Run
+---@param checked contract.Handlers
+---@return Consumer[]
+local function pollers(run, checked)
+  local list = {}
+  for _, consumer in ipairs(checked.consumers) do
+    if consumer.poll then list[#list + 1] = consumer end
+  end
+  if run.opt.output then list[#list + 1] = rotation(run.out) end
+  list[#list + 1] = status_report.new(run)
+  if #run.programs > 0 then list[#list + 1] = bpf.follower(run) end
+  if run.opt.usage_self then list[#list + 1] = usage.new(run, run.opt.usage_self) end
+  return list
+end
+
+local function run_with_events(session, script, opt, words, found)
+  opt.mmap_pages = opt.mmap_pages or (type(opt.call_graph) == 'number' and DUMP_PAGES or DEFAULT_PAGES)
+  opt.watermark = opt.watermark or DEFAULT_WATERMARK
+  local run = runs.new(session, script, opt, words, found)
+  local lines = printer.new(run)
+  local out = run.out
+  out.print_event = function(_, ev, bare, prefix, part) lines:print(ev, bare, prefix, part) end
+
+  local checked = start_profiler(run, script)
+  local all, watches = passes.new(), perfeval.new(run)
+  local of_target, begin_target = target_filter.branches(run)
+  all:add('filter', 'filters', split_filters(run))
+  all:add('count', 'perfeval', watches and watches.branches)
+  all:add('target', 'own_threads', of_target)
+  all:add('limit', 'limits', sources.limits(session, run.events.list, function() run:stop() end))
+  all:add('limit', '-N', limit(run))
+  all:add('handle', 'dispatch', handlers_pass(run, route(run, checked)))
   if opt.dry_run then
-    out:raw(dry_run.text(run, words))
+    out:raw(dry_run.text(run))
     flush(out)
     return 0
   end
-  if opt.verbose >= 1 then out:warn((dry_run.text(run, words):gsub('\n$', ''))) end
-  run:start(words)
-  if opt.output then table.insert(run.pollers, rotation(out)) end
-  table.insert(run.pollers, status_report.new(run, words))
-  if run.bpf then table.insert(run.pollers, bpf.follower(run)) end
-  if opt.usage_self then table.insert(run.pollers, usage.new(run, opt.usage_self)) end
+  if opt.verbose >= 1 then out:warn((dry_run.text(run):gsub('\n$', ''))) end
+  start_session(run, checked, begin_target)
+  for _, consumer in ipairs(checked.consumers) do
+    if consumer.open then consumer:open(run) end
+    all:add_consumer(consumer)
+  end
+  local loop = setmetatable({ run = run, pass = all:compile(), life = checked.life, perfeval = watches,
+    pollers = pollers(run, checked) }, Loop)
 
   jit.on()
-  local ok, problem = xpcall(run.loop, failure.traceback, run, dispatch_events, filter_events, limit_sources,
-    #routes > 0)
+  local ok, problem = xpcall(loop.go, failure.traceback, loop)
   C.session_stop(session)
-  local stopped, stop_problem = xpcall(run.end_report, failure.traceback, run)
+  local finished, finish_problem = xpcall(loop.finish, failure.traceback, loop)
   out:flush()
   if not ok then error(problem, 0) end
-  if not stopped then error(stop_problem, 0) end
-  run:summary()
+  if not finished then error(finish_problem, 0) end
+  print_summary(run)
   flush(out)
-  return run:exit_code()
+  return loop:exit_code()
 end
 
 --- Runs a loaded profiler.
@@ -404,7 +354,8 @@ end
 ---@return integer exit code
 function driver.run(script, opt, words, found)
   if script.profiler.events == false then return run_without_events(script, opt) end
-  return sessions.with(run_with_events, script, opt, words, found)
+  attach.check(script.name, opt, words, script.profiler.options)
+  return sessions.with(opt.input, run_with_events, script, opt, words, found)
 end
 
 return driver

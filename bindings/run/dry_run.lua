@@ -15,17 +15,17 @@ local dry_run = {}
 ---@param recorded boolean
 ---@return string lines, each with its newline
 function dry_run.event(event, kernel_filter, user_filter, recorded)
-  local what = event.tracepoint and ('id %d'):format(event.config)
-    or ('type %d, config %s'):format(event.type, tostring(event.config):gsub('U?LL$', ''))
-  local sampled = event.counted and 'only counted' or sampling.describe(event)
+  local what = event.tracepoint and ('id %d'):format(tonumber(event.request.attr.config))
+    or ('type %d, config %s'):format(event.request.attr.type, tostring(event.request.attr.config):gsub('U?LL$', ''))
+  local sampled = event.request.counted == 1 and 'only counted' or sampling.describe(event)
   local lines = { ('  %s: %s%s'):format(event.name, what, recorded and '' or ', ' .. sampled) }
   local function add(title, value)
     if value then lines[#lines + 1] = ('    %s: %s'):format(title, value) end
   end
   add('filter in the kernel', kernel_filter)
   add('filter in profscript', user_filter)
-  add('left out in the kernel', event.through and 'what is not about the target, by a BPF program' or nil)
-  add('target', event.everywhere and 'all CPUs, and of that what is about the target below' or nil)
+  add('left out in the kernel', event.request.through ~= 0 and 'what is not about the target, by a BPF program' or nil)
+  add('target', event.request.everywhere == 1 and 'all CPUs, and of that what is about the target below' or nil)
   local attrs = {}
   for name, value in pairs(event.attrs) do
     attrs[#attrs + 1] = value == true and name or ('%s=%s'):format(name, value)
@@ -56,25 +56,24 @@ end
 
 local function all_counted(list)
   for _, event in ipairs(list) do
-    if not event.counted then return false end
+    if event.request.counted == 0 then return false end
   end
   return true
 end
 
 ---@param run Run
----@param words string[] the workload
 ---@return string lines
-function dry_run.text(run, words)
+function dry_run.text(run)
   local list, opt, parts = run.events.list, run.opt, {}
   parts[1] = ('%s: %d event%s\n'):format(run.name, #list, #list == 1 and '' or 's')
   for _, event in ipairs(list) do
-    local kernel_filter = run.events.kernel_filter(event, run:own_pid(words))
-    parts[#parts + 1] = dry_run.event(event, kernel_filter, event.user_filter, opt.input ~= nil)
+    local kernel_filter = run.events.kernel_filter(event, run:own_pid())
+    parts[#parts + 1] = dry_run.event(event, kernel_filter, event.user_filter, run.is_recorded)
   end
-  if opt.input then
+  if run.is_recorded then
     parts[#parts + 1] = ('source: the recording %s\n'):format(opt.input)
   else
-    local target, rings = dry_run.target(opt, words, run.everywhere)
+    local target, rings = dry_run.target(opt, run.workload, run.everywhere)
     parts[#parts + 1] = ('target: %s\n'):format(target)
     if not all_counted(list) then
       parts[#parts + 1] = ('rings: %s, %d pages (%d KiB) each, read when %d%% full\n'):format(rings, opt.mmap_pages,

@@ -76,7 +76,7 @@ function Instance:open_event_options()
       for i, text in ipairs(type(given) == 'table' and given or { given }) do
         groups[i] = self.set:select(text, i)
       end
-      if option.name == 'event' and #groups == 0 and opt.input and not self.parent then
+      if option.name == 'event' and #groups == 0 and self.run.is_recorded and not self.parent then
         groups[1] = self.set:add_recorded()
       end
       opt[option.name] = groups
@@ -147,10 +147,10 @@ function Instance:start()
     address = run.services.address,
     count = function(list, settings) return counts.new(self, list, settings) end,
     own_count = function(event) -- of a live event on CPUs: what it has counted on that of `ev`, with `ev`
-      event.reads = C.READS_ITSELF
+      event.request.reads = C.READS_ITSELF
       return function(ev) return tonumber(C.session_own_count(run.session, ffi.cast('struct event *', ev))) end
     end,
-    stop = function() run.stopped = true end,
+    stop = function() run:stop() end,
     number = run.services.number,
     key_printer = run.services.key_printer,
     shelf = run.services.shelf,
@@ -185,7 +185,7 @@ function Instance:check(handlers)
   local checked, message = contract.check(self.script.profiler.start, handlers, {
     has = function(name)
       -- which says what is missing
-      if not set:has(name) and (self.opt.input or set.by_script) then set:find(name:match '^(.-):(.*)$') end
+      if not set:has(name) and (self.run.is_recorded or set.by_script) then set:find(name:match '^(.-):(.*)$') end
       return set:has(name)
     end,
     names = function() return set:names() end,
@@ -208,7 +208,10 @@ function Instance:mark_events()
   sampling.check_options(self.name, self.opt, list)
   attach.stacks(self.name, self.opt, list)
   sample_filter.apply(self.name, self.opt, list, self.script.profiler.options)
-  if self.only_threads then task_filter.apply(self.run, list, attach.inherits(self.run.opt, self.run.workload)) end
+  if not self.only_threads then return end
+  local run = self.run
+  local marks, anchor = task_filter.apply(run, list, attach.inherits(run.opt, run.workload))
+  if marks then run:mark_threads(marks, anchor) end
 end
 
 return instance

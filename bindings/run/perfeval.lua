@@ -2,7 +2,6 @@
 --- --perfeval-cpus, --perfeval-pids and --sampling-limit: how many events the watched CPUs, or the threads of
 --- the watched processes, had in an interval, and the end of the run where that is too many. Each event costs
 --- the one it happens to, whether a filter wants it or not, so that all are counted that come out of the rings.
-local dispatch = require 'bindings.view.dispatch'
 local failure = require 'bindings.base.failure'
 local sys = require 'bindings.base.sys'
 
@@ -63,14 +62,14 @@ local function check(run, every)
     failure.usage('%s: --perfeval-%s needs -i, after which it counts', run.name, opt.perfeval_cpus and 'cpus' or 'pids')
   end
   for _, event in ipairs(run.events.list) do
-    if not event.counted then return end
+    if event.request.counted == 0 then return end
   end
   failure.usage('%s: there are no samples for --perfeval-%s: its events are only counted', run.name,
     opt.perfeval_cpus and 'cpus' or 'pids')
 end
 
---- A function(events, n) that counts events for all watches.
-local function compile(watches, list)
+--- Branches that count events for all watches.
+local function branches_of(watches, list)
   local code, bound = {}, {}
   for i, watch in ipairs(watches) do
     code[i] = ([[
@@ -83,14 +82,14 @@ local function compile(watches, list)
   for _, event in ipairs(list) do
     branches[#branches + 1] = { class = event.class, code = table.concat(code, '\n'), bound = bound, same = 'perfeval' }
   end
-  return dispatch.loop('perfeval', branches)
+  return branches
 end
 
 --- What the options ask for; nil without them.
 ---@param run Run
 ---@return Perfeval?
 function perfeval.new(run)
-  local opt, every, watches = run.opt, run.every or run.opt.interval, {}
+  local opt, every, watches = run.opt, run.interval > 0 and run.interval or nil, {}
   if not (opt.perfeval_cpus or opt.perfeval_pids or opt.sampling_limit) then return end
   check(run, every)
   local function watch(option, id, list, wanted)
@@ -98,13 +97,13 @@ function perfeval.new(run)
   end
   if opt.perfeval_cpus then
     local cpus = expand(opt.perfeval_cpus)
-    if not opt.input then check_online(run.name, cpus) end
+    if not run.is_recorded then check_online(run.name, cpus) end
     watch('cpus', 'cpu', opt.perfeval_cpus, cpus)
   end
   if opt.perfeval_pids then
-    watch('pids', 'tid', table.concat(opt.perfeval_pids, ','), processes(run.name, opt.perfeval_pids, opt.input ~= nil))
+    watch('pids', 'tid', table.concat(opt.perfeval_pids, ','), processes(run.name, opt.perfeval_pids, run.is_recorded))
   end
-  return setmetatable({ count = compile(watches, run.events.list), _watches = watches, _run = run,
+  return setmetatable({ branches = branches_of(watches, run.events.list), _watches = watches, _run = run,
     _every = every, _limit = opt.sampling_limit }, Perfeval)
 end
 

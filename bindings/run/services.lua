@@ -50,22 +50,22 @@ local MAX_STRING_KEYS = 65536 -- different strings as keys; all further ones are
 ---@field warn fun(line: string)
 
 --- The kernel symbol at an address: "name" or "name+0x1c"; nil where there is none.
-local function symbol(run, address, with_offset)
+local function symbol(session, address, with_offset)
   local start = ffi.new 'uint64_t[1]'
-  local name = C.formats_symbol(run.events:formats(), address, start)
+  local name = C.formats_symbol(events.formats(session), address, start)
   if name == nil then return end
   name = text.safe(ffi.string(name))
   return with_offset and ('%s+0x%x'):format(name, address - start[0]) or name
 end
 
 --- A string of the kernel that a print format points to; nil where it is not known.
-local function kernel_string(run, address)
-  local s = C.formats_string(run.events:formats(), address)
+local function kernel_string(session, address)
+  local s = C.formats_string(events.formats(session), address)
   return s ~= nil and ffi.string(s) or nil
 end
 
-local function expression_env(run, self)
-  local strings, machine = self.strings, ffi.string(C.session_arch(run.session))
+local function expression_env(session, out, self)
+  local strings, machine = self.strings, ffi.string(C.session_arch(session))
   return {
     intern = function(bytes, length)
       if type(bytes) == 'string' then return strings.id(bytes) end
@@ -77,11 +77,11 @@ local function expression_env(run, self)
     ksymbol = function(address) return self.symbol(address) or ('0x%x'):format(address) end,
     printf = function(format, ...)
       local line = format:format(...)
-      run.out:write(line)
+      out:write(line)
       return #line
     end,
     system = function(format, ...)
-      run.out:flush() -- what was printed before the command comes before its output
+      out:flush() -- what was printed before the command comes before its output
       return os.execute(format:format(...))
     end,
   }
@@ -166,36 +166,37 @@ local function shelf(n)
   }
 end
 
---- The services of a run, whose `session` and `out` exist and whose `events` will.
----@param run table the driver's
+---@param session ffi.cdata* struct session *
+---@param out Output
+---@param with_srcline? boolean frames of stacks have lines of source
 ---@return Services
-function services.new(run)
-  local add_frame = run.opt.srcline and srcline.adder(run.session) or nil
-  local tasks, part_size = C.session_tasks(run.session), ffi.new 'uint32_t[1]'
-  local all_frames = frames.new(run.session, add_frame)
+function services.new(session, out, with_srcline)
+  local add_frame = with_srcline and srcline.adder(session) or nil
+  local tasks, part_size = C.session_tasks(session), ffi.new 'uint32_t[1]'
+  local all_frames = frames.new(session, add_frame)
   local self = {
     task_name = function(tid, time) return ffi.string(C.tasks_name(tasks, tid, time)) end,
-    symbol = function(address, with_offset) return symbol(run, address, with_offset) end,
-    kernel_string = function(address) return kernel_string(run, address) end,
+    symbol = function(address, with_offset) return symbol(session, address, with_offset) end,
+    kernel_string = function(address) return kernel_string(session, address) end,
     strings = native.keys(1, MAX_STRING_KEYS),
     stack = function(ev)
-      if C.session_stacks(run.session) == nil then return -1 end
-      return C.session_stack(run.session, ffi.cast('struct event *', ev))
+      if C.session_stacks(session) == nil then return -1 end
+      return C.session_stack(session, ffi.cast('struct event *', ev))
     end,
     part = function(ev, bit)
-      local words = C.session_sample_part(run.session, ffi.cast('struct event *', ev), bit, part_size)
+      local words = C.session_sample_part(session, ffi.cast('struct event *', ev), bit, part_size)
       return words ~= nil and words[0] or 0ULL
     end,
     address = function(ev, address)
-      if C.session_stacks(run.session) == nil then error('session.address needs resolve = true of an event', 2) end
-      return all_frames.list(C.session_address(run.session, ffi.cast('struct event *', ev), address))[1]
+      if C.session_stacks(session) == nil then error('session.address needs resolve = true of an event', 2) end
+      return all_frames.list(C.session_address(session, ffi.cast('struct event *', ev), address))[1]
     end,
     frames = all_frames,
     keep = keeper(),
     shelf = shelf,
-    warn = function(line) run.out:warn(line) end,
+    warn = function(line) out:warn(line) end,
   }
-  self.expression_env = expression_env(run, self)
+  self.expression_env = expression_env(session, out, self)
   self.expression = function(event, source, allow_system) return expression(self, event, source, allow_system) end
   self.key_printer = function(event) return key_printer(self, event) end
   self.number = function(event, source, what) return number(self, event, source, what) end

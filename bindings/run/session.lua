@@ -6,12 +6,21 @@ local failure = require 'bindings.base.failure'
 local C = ffi.C
 local session = {}
 
+local function open_source(input)
+  local err = ffi.new 'struct error'
+  local source = input and C.recording_open(input, err) or not input and C.live_new(err)
+  if source == nil then failure.raise('%s', ffi.string(err.text)) end
+  return source
+end
+
 --- Calls use(session, ...) with a new session, and frees it with the probes that it has made in the kernel,
 --- however that ends.
+---@param input? string the recording that the events come from; nil: the kernel
 ---@param use fun(session: ffi.cdata*, ...): integer
 ---@return integer what use() returned
-function session.with(use, ...)
-  local new = C.session_new()
+function session.with(input, use, ...)
+  local new = C.session_new(open_source(input))
+  if new == nil then failure.raise 'out of memory' end
   local ok, result = xpcall(use, failure.traceback, new, ...)
   C.session_free(new)
   if not ok then error(result, 0) end

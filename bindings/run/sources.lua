@@ -4,7 +4,6 @@
 --- opened with the others and are of the same stream; the source's handlers and tables do not run.
 local ffi = require 'ffi'
 local diagnostic = require 'bindings.base.diagnostic'
-local dispatch = require 'bindings.view.dispatch'
 local failure = require 'bindings.base.failure'
 local instance = require 'bindings.run.instance'
 local declarations = require 'bindings.options.declare'
@@ -163,13 +162,13 @@ local function close(session, list, source)
   return not open
 end
 
---- A function(events, n) that counts the events of the sources with -N, and filters out those behind
---- the last; nil without such. ended() is called when no event is left.
+--- Branches that count the events of the sources with -N, and filter out those after the last one. ended()
+--- is called when no event is left.
 ---@param session ffi.cdata*
 ---@param list Event[] of the run
 ---@param ended fun()
----@return function?
-function sources.compile_limits(session, list, ended)
+---@return Branch[]
+function sources.limits(session, list, ended)
   local branches = {}
   for i, event in ipairs(list) do
     local bound, tests, counts, owner = {}, {}, {}, event.owner
@@ -191,7 +190,7 @@ function sources.compile_limits(session, list, ended)
       branches[#branches + 1] = { class = event.class, code = code, bound = bound }
     end
   end
-  return #branches > 0 and dispatch.loop('limits', branches) or nil
+  return branches
 end
 
 return sources

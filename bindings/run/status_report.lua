@@ -11,9 +11,8 @@ local status_report = {}
 
 --- Begins to listen to the signal.
 ---@param run Run
----@param words string[] the workload
----@return { poll: fun() } poller
-function status_report.new(run, words)
+---@return Consumer
+function status_report.new(run)
   local since, before = sys.now(), sys.usage()
   return { poll = function()
     if not C.signals_take_report() then return end
@@ -23,7 +22,7 @@ function status_report.new(run, words)
     run.out:tell(('%s CPU %%usr %.2f %%sys %.2f MAXRSS %dk, since %.1f s'):format(units.wall(sys.wall()),
       (used.user - before.user) / elapsed * 100, (used.system - before.system) / elapsed * 100, used.maxrss,
       elapsed / 1e9))
-    run.out:tell((dry_run.text(run, words):gsub('\n$', '')))
+    run.out:tell((dry_run.text(run):gsub('\n$', '')))
     run.out:tell(('profscript: %d events, %d lost, %d late'):format(tonumber(stats.events), tonumber(stats.lost),
       tonumber(stats.late)))
     stack_report.memory(run)

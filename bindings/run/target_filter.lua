@@ -3,11 +3,10 @@
 --- come from all CPUs: what happens to a thread is told by events of others, which name it in a field.
 local ffi = require 'ffi'
 local attach = require 'bindings.select.attach'
-local dispatch = require 'bindings.view.dispatch'
 local sys = require 'bindings.base.sys'
 
 local C = ffi.C
-local own_threads = {}
+local target_filter = {}
 
 local FIELDS = { 'pid', 'prev_pid', 'next_pid', 'child_pid', 'parent_pid' }
 
@@ -29,10 +28,10 @@ local function mark(run)
   local marked, list = 0, run.events.list
   for _, event in ipairs(list) do
     if is_of_all(run, event) then
-      event.everywhere, marked = not run.everywhere, marked + 1
+      event.request.everywhere, marked = run.everywhere and 0 or 1, marked + 1
     end
   end
-  run.everywhere = run.everywhere or marked == #list
+  if marked == #list then run:take_everywhere() end
   return marked > 0
 end
 
@@ -48,14 +47,14 @@ local function test(event, i)
   return table.concat(terms, ' or '), ('local p = cast(payload_%d, e.raw)\n'):format(i)
 end
 
---- A function(events, n) that filters out what is about other threads, and a function that names the
---- threads once the session has started; nil where there is nothing to filter.
+--- Branches that filter out what is about other threads, and a function that is to be called with the threads
+--- that the run names once the session has started; nil if there is nothing to filter.
 ---@param run Run
----@return function? filter
----@return fun()? begin
-function own_threads.compile(run)
+---@return Branch[]? branches
+---@return fun(tids: integer[])? begin
+function target_filter.branches(run)
   local opt = run.opt
-  if opt.input or not attach.names_threads(opt, run.workload) or not mark(run) then return end
+  if run.is_recorded or not attach.names_threads(opt, run.workload) or not mark(run) then return end
   local set = ffi.new('uint8_t[?]', sys.PID_END)
   local function has(tid) return tid > 0 and tid < sys.PID_END and set[tid] ~= 0 end
   local branches = {}
@@ -77,13 +76,11 @@ function own_threads.compile(run)
       }
     end
   end
-  return dispatch.loop('own_threads', branches), function()
-    local n = ffi.new 'uint32_t[1]'
-    local list = C.session_threads(run.session, n)
-    for i = 0, n[0] - 1 do
-      if list[i] > 0 and list[i] < sys.PID_END then set[list[i]] = 1 end
+  return branches, function(tids)
+    for _, tid in ipairs(tids) do
+      if tid > 0 and tid < sys.PID_END then set[tid] = 1 end
     end
   end
 end
 
-return own_threads
+return target_filter

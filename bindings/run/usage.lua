@@ -7,7 +7,7 @@ local units = require 'bindings.base.units'
 local C = ffi.C
 local usage = {}
 
----@class Usage a poller, as the driver calls it between batches
+---@class Usage : Consumer
 local Usage = {}
 Usage.__index = Usage
 

@@ -86,7 +86,7 @@ function attach.restrict(name, opt, list)
     local used = not opt[exclude]
     for _, event in ipairs(list) do
       if opt[exclude] and event.kind then
-        event[exclude] = 1
+        event.request.attr[exclude] = 1
         used = true
       end
     end
@@ -108,16 +108,17 @@ function attach.stacks(name, opt, list)
     failure.usage('%s: --no-user-callchain and --no-kernel-callchain leave nothing of stacks', name)
   end
   local sampled = #list == 0
-  for _, event in ipairs(list) do sampled = sampled or not event.counted end
+  for _, event in ipairs(list) do sampled = sampled or event.request.counted == 0 end
   if opt.call_graph and not sampled then
     failure.usage('%s: -g records stacks of samples, and its events are only counted', name)
   end
   for _, event in ipairs(list) do
     local most = event.attrs['max-stack']
     if opt.call_graph or event.attrs.stack or event.params.stack or most then
-      event.callchain = parts
-      event.max_stack = type(most) == 'number' and most or 0
-      event.stack_dump = opt.user_callchain ~= false and type(opt.call_graph) == 'number' and opt.call_graph or 0
+      local dump = opt.user_callchain ~= false and type(opt.call_graph) == 'number' and opt.call_graph or 0
+      event.request.callchain = parts
+      event.request.attr.sample_max_stack = type(most) == 'number' and most or 0
+      event.request.attr.sample_stack_user = dump
     end
   end
 end

@@ -3,7 +3,6 @@
 --- its fields, its typed view and, where asked for, a compiled key.
 local bit = require 'bit'
 local ffi = require 'ffi'
-local bpf = require 'bindings.bpf.program'
 local diagnostic = require 'bindings.base.diagnostic'
 local expr = require 'bindings.expr.compile'
 local failure = require 'bindings.base.failure'
@@ -26,42 +25,31 @@ local TYPE_TRACEPOINT = 2 -- PERF_TYPE_TRACEPOINT
 local EACCES, EPERM = 13, 1
 local IN_INTERRUPT = 0x18 -- TRACE_FLAG_HARDIRQ and TRACE_FLAG_SOFTIRQ of the kernel
 
---- An event that is asked for. Scripts may read name, alias and index.
+--- An event that is asked for. Scripts may read name, alias, freq and index.
 ---@class Event
 ---@field name string "sys:name", or as perf calls it
 ---@field alias string what tables call it
 ---@field class integer
+---@field request ffi.cdata* struct event_request: what is opened, and how. Its strings are set by open()
 ---@field system? string of a tracepoint
----@field type integer perf_event_attr.type
----@field config integer|ffi.cdata*
----@field config1? ffi.cdata*
----@field config2? ffi.cdata*|integer
----@field bp_type? integer of a breakpoint
----@field config1_text? string config1 is its address
----@field period? integer sample every so many
----@field freq? integer or about so many a second
+---@field config1_text? string
+---@field freq? integer samples a second
 ---@field kind? string of perf's own events: see PerfEvent
----@field exclude_user? integer 1: not what happens in user mode; and so on
----@field perf_event boolean no tracepoint and no probe: its payload is the sample's own words
----@field sample integer what its samples have besides: bits of sample_bits
 ---@field params EventParameters what a script gave for it
----@field program? integer descriptor of a BPF program that filters its samples
----@field output? table of a BPF program's records: struct bpf_output
+---@field program_of? BpfObject whose program filters its samples
 ---@field tracepoint? ffi.cdata* struct tracepoint *
----@field record? integer enum record_kind: its events are no samples
 ---@field print_fmt? string where it is not the tracepoint's
 ---@field list Field[]
 ---@field fields table<string, Field>
 ---@field view View
 ---@field filter? string
+---@field kernel_filter? string the part of it that the kernel evaluates
+---@field user_filter? string and the part that we do
 ---@field attrs table<string, string|boolean>
----@field counted? boolean without samples, see bindings/run/counts.lua
----@field count_group? integer
 ---@field count_index? integer from 0, among those that are counted
 ---@field given SelectorAttr[] the attributes in their order, for those that may be given more than once
 ---@field group integer which -e it came from, 0 for those of a script
 ---@field owner? Instance the profiler that named it
----@field everywhere? boolean of all threads, though the run names some
 ---@field closed? boolean its source has had all of its -N events
 
 --- What is read of the events' attributes: by everybody, and by this profiler.
@@ -90,7 +78,7 @@ function events.new(session, context, script, opt, inherits)
     profiler = script.name,
     attributes = events.known_attributes(script.profiler),
     opt = opt,
-    is_recording = opt.input ~= nil,
+    is_recording = C.session_is_recorded(session),
     inherits = inherits,
     list = {},
     views = {},
@@ -110,18 +98,20 @@ function events:of(script, owner)
   }, { __index = self })
 end
 
---- Formats of the running kernel or of the recording.
-function events:formats()
+--- Formats of the session's source: of the running kernel or of a recording.
+---@param session ffi.cdata*
+---@return ffi.cdata* formats struct formats *
+function events.formats(session)
   local err = ffi.new 'struct error'
-  local formats = C.session_formats(self.session, err)
-  if formats == nil then failure.unavailable('%s', ffi.string(err.text)) end
+  local formats = C.session_formats(session, err)
+  if formats == nil then failure.of(err) end
   return formats
 end
 
 --- All "sys:name", sorted.
 ---@return string[]
 function events:names()
-  local text = C.formats_names(self:formats())
+  local text = C.formats_names(events.formats(self.session))
   local names = {}
   for name in (text ~= nil and ffi.string(text) or ''):gmatch '[^\n]+' do
     names[#names + 1] = name
@@ -136,12 +126,12 @@ function events:has(name)
   local system, event = name:match '^(.-):(.*)$'
   if probes.is_probe(system) then return true end -- opening it says more
   if records.find(name) then return true end
-  return system ~= nil and C.tracepoint_find(self:formats(), system, event, nil) ~= nil
+  return system ~= nil and C.tracepoint_find(events.formats(self.session), system, event, nil) ~= nil
 end
 
 function events:find(system, name)
   local err = ffi.new 'struct error'
-  local tp = C.tracepoint_find(self:formats(), system, name, err)
+  local tp = C.tracepoint_find(events.formats(self.session), system, name, err)
   if tp == nil then
     -- What a damaged recording has lost is no mistake in the command line.
     local warning = C.session_warning(self.session)
@@ -156,53 +146,82 @@ function events:find(system, name)
   return tp
 end
 
+--- All registers of user mode, where their part is asked for.
+local function registers(bits, part)
+  return bit.band(bits, part) ~= 0 and C.sample_user_registers() or 0
+end
+
+--- The request for what was found, still without class, payload and rate.
+---@param found table as events:add() takes it
+---@param params EventParameters
+---@param bits integer of sample_bits
+---@return ffi.cdata* request struct event_request
+local function new_request(found, params, bits)
+  local request = ffi.new 'struct event_request'
+  local attr = request.attr
+  attr.type, attr.config = found.type, found.config
+  attr.config1, attr.config2 = found.config1 or 0, found.config2 or 0
+  attr.bp_type = found.bp_type or 0
+  attr.precise_ip = params.precise or 0
+  attr.wakeup_events = params.wakeup or 0
+  for _, exclude in ipairs { 'exclude_user', 'exclude_kernel', 'exclude_host', 'exclude_guest', 'exclude_idle' } do
+    attr[exclude] = (found[exclude] or params[exclude]) and 1 or 0
+  end
+  attr.sample_regs_user = registers(bits, C.SAMPLE_REGS_USER)
+  attr.sample_regs_intr = registers(bits, C.SAMPLE_REGS_INTR)
+  request.sample = bits
+  request.record = found.record or 0
+  request.resolve = params.resolve and 1 or 0
+  return request
+end
+
 --- Adds one event.
 ---@param full string its name
----@param request { type: integer, config: integer, tracepoint?: ffi.cdata*, system?: string } or a PerfEvent
+---@param found { type: integer, config: integer, tracepoint?: ffi.cdata*, system?: string } or a PerfEvent
 ---@param parsed? Selector
 ---@param group integer
 ---@param params? EventParameters
 ---@return Event
-function events:add(full, request, parsed, group, params)
+function events:add(full, found, parsed, group, params)
   params = params or {}
-  local list, by_name = request.list or {}, {}
-  local is_perf_event = not request.list and not request.tracepoint and request.name ~= 'bpf-output'
+  local list, by_name = found.list or {}, {}
+  local is_perf_event = not found.list and not found.tracepoint and found.name ~= 'bpf-output'
   local bits = sampling.bits(params)
+  local request = new_request(found, params, bits)
   if is_perf_event then
-    list = sampling.fields(self:sample_type(request, bits))
+    request.perf_event = 1
+    list = sampling.fields(C.session_sample_type(self.session, request))
   elseif bits ~= 0 then
     failure.raise('session.event: sample is for hardware, clock and memory events, not for %s', full)
-  elseif not request.list and request.tracepoint then
-    list = views.fields(request.tracepoint)
+  elseif not found.list and found.tracepoint then
+    list = views.fields(found.tracepoint)
   end
   for _, field in ipairs(list) do
     by_name[field.name] = field
   end
-  local key = (request.view_key or full) .. ':' .. bits
+  local key = (found.view_key or full) .. ':' .. bits
   local view = self.views[key] or views.new(full, list, self.context, params.sample)
   self.views[key] = view
   local attrs = {}
   for _, attr in ipairs(parsed and parsed.attrs or {}) do
     attrs[attr.name] = attr.value or true
   end
-  local period, freq = sampling.rate(full, request, attrs, params, self.opt)
+  local period, freq = sampling.rate(full, found, attrs, params, self.opt)
+  request.class = C.EVENT_FIRST + #self.list
+  request.payload = view.size
+  request.attr.freq = freq and 1 or 0
+  request.attr.sample_period = freq or period or 1 -- or its other name, sample_freq
   local event = {
     name = full,
     alias = attrs.alias or full:match '([^:]*)$',
-    class = C.EVENT_FIRST + #self.list,
-    system = request.system,
-    type = request.type,
-    config = request.config,
-    config1 = request.config1,
-    config2 = request.config2,
-    bp_type = request.bp_type,
-    config1_text = request.config1_text,
-    period = period,
+    class = request.class,
+    request = request,
+    system = found.system,
+    config1_text = found.config1_text,
     freq = freq,
-    kind = request.kind,
-    tracepoint = request.tracepoint,
-    record = request.record,
-    print_fmt = request.print_fmt,
+    kind = found.kind,
+    tracepoint = found.tracepoint,
+    print_fmt = found.print_fmt,
     list = list,
     fields = by_name,
     view = view,
@@ -210,29 +229,12 @@ function events:add(full, request, parsed, group, params)
     attrs = attrs,
     given = parsed and parsed.attrs or {},
     group = group,
-    perf_event = is_perf_event,
-    sample = bits,
     params = params,
     owner = self.owner,
   }
   if event.class >= C.EVENT_CLASSES then failure.usage('more than %d events', C.EVENT_CLASSES - C.EVENT_FIRST) end
   self.list[#self.list + 1] = event
   return event
-end
-
---- What the samples of one of perf's own events hold: sample_type.
-function events:sample_type(request, bits)
-  if not self.is_recording then
-    return C.session_sample_type(ffi.new('struct session_event', { sample = bits }))
-  end
-  local found
-  for _, one in ipairs(self:recorded()) do
-    if one.type == request.type and one.config == tonumber(request.config) then
-      if found and found ~= one.sample then return 0 end -- differently recorded: no place is the same in all
-      found = one.sample
-    end
-  end
-  return found or 0
 end
 
 function events:add_tracepoint(system, name, parsed, group, params)
@@ -242,12 +244,12 @@ function events:add_tracepoint(system, name, parsed, group, params)
 end
 
 --- The events that the recording has: name, type, config.
----@return { name: string, type: integer, config: integer, sample: integer }[]
+---@return { name: string, type: integer, config: integer }[]
 function events:recorded()
-  local list, out = {}, ffi.new 'struct session_event'
-  while C.session_recorded_event(self.session, #list, out) == 0 do
-    list[#list + 1] = { name = ffi.string(out.name), type = out.type, config = tonumber(out.config),
-      sample = tonumber(out.sample) }
+  local n, list = ffi.new 'uint32_t[1]', {}
+  local found = C.session_recorded_events(self.session, n)
+  for i = 0, n[0] - 1 do
+    list[i + 1] = { name = ffi.string(found[i].name), type = found[i].type, config = tonumber(found[i].config) }
   end
   return list
 end
@@ -535,67 +537,22 @@ function events.kernel_filter(event, own_pid)
   return filter
 end
 
-local function excludes(event, what)
-  return (event[what] or event.params[what]) and 1 or 0
-end
-
---- All registers of user mode, where their part is asked for.
-local function registers(event, part)
-  return bit.band(event.sample, part) ~= 0 and C.sample_user_registers() or 0
-end
-
 --- Registers all events with the session.
 ---@param own_pid? integer process to leave out, nil: none
 function events:open(own_pid)
   local err = ffi.new 'struct error'
   local counted = 0
   for _, event in ipairs(self.list) do
-    if event.counted then
+    local request = event.request
+    if request.counted == 1 then
       event.count_index = counted
       counted = counted + 1
     end
-    local request = ffi.new('struct session_event', {
-      name = event.name,
-      type = event.type,
-      config = event.config,
-      config1 = event.config1 or 0,
-      config2 = event.config2 or 0,
-      bp_type = event.bp_type or 0,
-      config1_text = event.config1_text,
-      period = event.period or 1,
-      freq = event.freq or 0,
-      filter = events.kernel_filter(event, own_pid),
-      cpus = event.attrs.cpus,
-      everywhere = event.everywhere and 1 or 0,
-      class = event.class,
-      callchain = event.callchain,
-      max_stack = event.max_stack,
-      stack_dump = event.stack_dump,
-      exclude_user = excludes(event, 'exclude_user'),
-      exclude_kernel = excludes(event, 'exclude_kernel'),
-      exclude_host = excludes(event, 'exclude_host'),
-      exclude_guest = excludes(event, 'exclude_guest'),
-      exclude_idle = excludes(event, 'exclude_idle'),
-      perf_event = event.perf_event and 1 or 0,
-      resolve = event.params.resolve and 1 or 0,
-      precise = event.params.precise or 0,
-      wakeup = event.params.wakeup or 0,
-      sample = event.sample,
-      regs_user = registers(event, C.SAMPLE_REGS_USER),
-      regs_intr = registers(event, C.SAMPLE_REGS_INTR),
-      program = event.program,
-      through = event.through,
-      payload = event.view.size,
-      counted = event.counted and 1 or 0,
-      reads = event.reads or 0,
-      record = event.record or 0,
-      group = event.count_group,
-    })
-    if event.output then
-      bpf.add_output(self.session, event, self.opt.mmap_pages)
-    elseif C.session_add_event(self.session, request, err) < 0 then
-      failure.raise('%s', ffi.string(err.text))
-    end
+    local filter = events.kernel_filter(event, own_pid)
+    request.name, request.config1_text, request.filter, request.cpus = event.name, event.config1_text, filter,
+      event.attrs.cpus
+    if request.output.per_cpu == 1 then request.output.size = self.opt.mmap_pages end
+    if C.session_add_event(self.session, request, err) < 0 then failure.raise('%s', ffi.string(err.text)) end
   end
 end
 

@@ -106,11 +106,11 @@ function dispatch.loop(name, branches)
   return assert(loadstring(LOOP:format(names, body), '=' .. name))(unpack(values))
 end
 
---- A function(events, n) that calls the handlers of n events in order.
+--- Branches that call the handlers of events.
 ---@param routes Route[]
 ---@param lost fun(e: ffi.cdata*) called with the struct event of each loss
----@return function
-function dispatch.compile(routes, lost)
+---@return Branch[]
+function dispatch.routes(routes, lost)
   local branches = { { class = C.EVENT_LOST, code = 'lost(e)', bound = { lost = lost } } }
   for i, route in ipairs(routes) do
     local bound, code = { ['type_' .. i] = route.view.type }, { ('local ev = cast(type_%d, e)'):format(i) }
@@ -121,14 +121,13 @@ function dispatch.compile(routes, lost)
     end
     branches[#branches + 1] = { class = route.class, code = table.concat(code, '\n'), bound = bound }
   end
-  return dispatch.loop('dispatch', branches)
+  return branches
 end
 
---- A function(events, n) that marks the samples that a filter rejects, or nil without filters.
+--- Branches that mark the samples that a filter rejects.
 ---@param filters { class: integer, view: View, keep: fun(e, p, raw, size): any }[]
----@return function?
-function dispatch.compile_filters(filters)
-  if #filters == 0 then return end
+---@return Branch[]
+function dispatch.filters(filters)
   local branches = {}
   for i, filter in ipairs(filters) do
     branches[i] = {
@@ -138,7 +137,7 @@ function dispatch.compile_filters(filters)
       bound = { ['payload_' .. i] = filter.view.payload, ['keep_' .. i] = filter.keep },
     }
   end
-  return dispatch.loop('filters', branches)
+  return branches
 end
 
 --- How many of the n events to take so that at most `left` samples are among them, and how many

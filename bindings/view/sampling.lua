@@ -98,7 +98,8 @@ function sampling.check_options(name, opt, list)
   local given = opt.freq and '--freq' or opt.period and '--period'
   if not given then return end
   for _, event in ipairs(list) do
-    if event.kind and not event.counted or event.counted and opt.period then return end
+    local counted = event.request.counted == 1
+    if event.kind and not counted or counted and opt.period then return end
   end
   failure.usage('%s: %s is for hardware, clock and memory events, and there are none', name, given)
 end
@@ -164,9 +165,11 @@ end
 ---@param event Event
 ---@return string
 function sampling.describe(event)
-  if event.freq then return ('sampled %d times a second'):format(event.freq) end
-  if (event.period or 1) == 1 then return 'every event' end
-  return ('every %dth event'):format(event.period)
+  local attr = event.request.attr
+  local period = tonumber(attr.sample_period)
+  if attr.freq == 1 then return ('sampled %d times a second'):format(period) end
+  if period == 1 then return 'every event' end
+  return ('every %dth event'):format(period)
 end
 
 return sampling

@@ -12,13 +12,7 @@
 
 enum { LOG_SIZE = 1 << 18, LOG_DEBUG = 2 };
 
-_Static_assert(offsetof(struct bpf_perf_attr, wakeup_events) ==
-		       offsetof(struct perf_event_attr, wakeup_events),
-	       "perf_event_attr differs");
-_Static_assert(offsetof(struct bpf_perf_attr, bp_len) == offsetof(struct perf_event_attr, bp_len),
-	       "perf_event_attr differs");
-
-int bpf_perf_open(const struct bpf_perf_attr *attr, int pid, int cpu)
+int bpf_perf_open(const struct perf_attr *attr, int pid, int cpu)
 {
 	int fd = syscall(SYS_perf_event_open, attr, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 

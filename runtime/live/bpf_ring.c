@@ -18,8 +18,7 @@
 #include "live/merge.h"
 #include "live/evlist.h"
 #include "live/ring.h"
-
-enum { MARK_SHIFT = 16 /* in the flags of a slot: number of its output, from 1 */ };
+#include "source.h"
 
 /* One ring: of a ring buffer map, or of a cpu's entry in a perf event array. */
 struct mapped {
@@ -32,7 +31,7 @@ struct mapped {
 };
 
 struct bpf_rings {
-	const struct bpf_output *outputs;
+	const struct bpf_output_class *outputs;
 	uint32_t nr_outputs, nr_rings;
 	struct mapped *rings;
 	int *layouts;	  /* of the decoder, for each output that is a perf event array */
@@ -67,13 +66,13 @@ static void unmap(const struct bpf_rings *b, const struct mapped *m)
 		munmap(m->base, m->base_size);
 	if (m->data != MAP_FAILED)
 		munmap(m->data, m->data_size);
-	if (b->outputs[m->output].per_cpu)
+	if (b->outputs[m->output].map.per_cpu)
 		close(m->fd);
 }
 
 static int open_ringbuf(struct bpf_rings *b, uint32_t index, struct error *err)
 {
-	const struct bpf_output *out = &b->outputs[index];
+	const struct bpf_output *out = &b->outputs[index].map;
 	struct mapped *m = add(b, index, -1, out->map, err);
 
 	if (!m)
@@ -111,7 +110,7 @@ static struct perf_event_attr output_attr(const struct bpf_rings *b, const struc
 static int open_cpu(struct bpf_rings *b, uint32_t index, int cpu, bool disabled,
 		    struct decoder *decoder, struct error *err)
 {
-	const struct bpf_output *out = &b->outputs[index];
+	const struct bpf_output *out = &b->outputs[index].map;
 	struct perf_event_attr attr = output_attr(b, out, disabled);
 	int fd = evlist_open_event(&attr, -1, cpu, -1, 0), ret;
 	struct mapped *m;
@@ -140,20 +139,21 @@ static int open_cpu(struct bpf_rings *b, uint32_t index, int cpu, bool disabled,
 static int open_cpus(struct bpf_rings *b, uint32_t index, const struct cpus *cpus,
 		     struct decoder *decoder, struct error *err)
 {
-	const struct bpf_output *out = &b->outputs[index];
+	const struct bpf_output *out = &b->outputs[index].map;
 	struct perf_event_attr attr = output_attr(b, out, true);
 	int ret;
 
 	b->layouts[index] = decoder_add_attr(decoder, &attr, err);
 	if (b->layouts[index] < 0)
 		return b->layouts[index];
-	ret = decoder_add_class(decoder, b->layouts[index], out->class, out->payload);
+	ret = decoder_add_class(decoder, b->layouts[index], b->outputs[index].class,
+				b->outputs[index].payload);
 	for (int cpu = -1; !ret && (cpu = cpus_next(cpus, cpu)) >= 0;)
 		ret = open_cpu(b, index, cpu, true, decoder, err);
 	return ret;
 }
 
-struct bpf_rings *bpf_rings_open(const struct bpf_output *outputs, uint32_t n,
+struct bpf_rings *bpf_rings_open(const struct bpf_output_class *outputs, uint32_t n,
 				 const struct cpus *cpus, bool has_lost, struct decoder *decoder,
 				 struct error *err)
 {
@@ -171,8 +171,8 @@ struct bpf_rings *bpf_rings_open(const struct bpf_output *outputs, uint32_t n,
 	b->nr_outputs = n;
 	b->has_lost = has_lost;
 	for (uint32_t i = 0; i < n && !ret; i++)
-		ret = outputs[i].per_cpu ? open_cpus(b, i, cpus, decoder, err)
-					 : open_ringbuf(b, i, err);
+		ret = outputs[i].map.per_cpu ? open_cpus(b, i, cpus, decoder, err)
+					     : open_ringbuf(b, i, err);
 	if (ret) {
 		bpf_rings_close(b);
 		return NULL;
@@ -186,7 +186,7 @@ int bpf_rings_come(struct bpf_rings *b, int cpu, struct decoder *decoder, struct
 	int ret = 0;
 
 	for (uint32_t i = 0; i < b->nr_outputs && !ret; i++)
-		if (b->outputs[i].per_cpu)
+		if (b->outputs[i].map.per_cpu)
 			ret = open_cpu(b, i, cpu, false, decoder, err);
 	while (ret && b->nr_rings > nr_before)
 		unmap(b, &b->rings[--b->nr_rings]);
@@ -208,11 +208,11 @@ int bpf_rings_add(struct bpf_rings *b, uint32_t i, struct merge *merge,
 		  const struct decoder *decoder)
 {
 	struct mapped *m = &b->rings[i];
-	const struct bpf_output *out = &b->outputs[m->output];
+	const struct bpf_output *out = &b->outputs[m->output].map;
 
 	m->ring = out->per_cpu ? ring_new(m->base, out->size, decoder)
 			       : ring_new_bpf(m->base, m->data, out->size, out->time_at,
-					      (m->output + 1) << MARK_SHIFT);
+					      (m->output + 1) << SLOT_OWN_SHIFT);
 	if (m->ring && !merge_add(merge, m->ring))
 		return 0;
 	ring_free(m->ring);
@@ -225,7 +225,7 @@ static uint64_t untold(const struct bpf_rings *b, const struct mapped *m)
 {
 	uint64_t value[2]; /* value, lost */
 
-	if (!b->has_lost || !m->ring || !b->outputs[m->output].per_cpu ||
+	if (!b->has_lost || !m->ring || !b->outputs[m->output].map.per_cpu ||
 	    read(m->fd, value, sizeof(value)) != sizeof(value))
 		return 0;
 	return value[1] - ring_lost(m->ring);
@@ -263,20 +263,20 @@ int bpf_rings_cpu(const struct bpf_rings *b, uint32_t i)
 bool bpf_rings_has_cpus(const struct bpf_rings *b)
 {
 	for (uint32_t i = 0; i < b->nr_outputs; i++)
-		if (b->outputs[i].per_cpu)
+		if (b->outputs[i].map.per_cpu)
 			return true;
 	return false;
 }
 
 bool bpf_rings_is_level(const struct bpf_rings *b, uint32_t i)
 {
-	return !b->outputs[b->rings[i].output].per_cpu;
+	return !b->outputs[b->rings[i].output].map.per_cpu;
 }
 
 int bpf_rings_enable(struct bpf_rings *b, struct error *err)
 {
 	for (uint32_t i = 0; i < b->nr_rings; i++)
-		if (b->outputs[b->rings[i].output].per_cpu &&
+		if (b->outputs[b->rings[i].output].map.per_cpu &&
 		    ioctl(b->rings[i].fd, PERF_EVENT_IOC_ENABLE, 0))
 			return error_set(err, -errno, "cannot start bpf-output: %s",
 					 strerror(errno));
@@ -286,7 +286,7 @@ int bpf_rings_enable(struct bpf_rings *b, struct error *err)
 void bpf_rings_stop(struct bpf_rings *b)
 {
 	for (uint32_t i = 0; i < b->nr_rings; i++) {
-		if (b->outputs[b->rings[i].output].per_cpu)
+		if (b->outputs[b->rings[i].output].map.per_cpu)
 			ioctl(b->rings[i].fd, PERF_EVENT_IOC_DISABLE, 0);
 		else
 			ring_freeze(b->rings[i].ring);
@@ -298,8 +298,8 @@ uint64_t bpf_rings_lost(struct bpf_rings *b)
 	uint64_t lost = 0, new;
 
 	for (uint32_t i = 0; i < b->nr_outputs; i++)
-		if (b->outputs[i].lost)
-			lost += __atomic_load_n(b->outputs[i].lost, __ATOMIC_RELAXED);
+		if (b->outputs[i].map.lost)
+			lost += __atomic_load_n(b->outputs[i].map.lost, __ATOMIC_RELAXED);
 	new = lost - b->told;
 	b->told = lost;
 	return new;
@@ -324,7 +324,8 @@ static int32_t word_at(const uint8_t *record, int32_t at)
 	return word;
 }
 
-static inline bool decode(const struct bpf_output *out, const struct slot *slot, struct event *ev)
+static inline bool decode(const struct bpf_output_class *out, const struct slot *slot,
+			  struct event *ev)
 {
 	const uint8_t *record = slot->rec;
 	uint32_t size;
@@ -337,29 +338,29 @@ static inline bool decode(const struct bpf_output *out, const struct slot *slot,
 	ev->raw_size = size;
 	ev->chain = NULL;
 	ev->key = 0;
-	ev->pid = word_at(record, out->pid_at);
-	ev->tid = word_at(record, out->tid_at);
-	ev->cpu = word_at(record, out->cpu_at);
+	ev->pid = word_at(record, out->map.pid_at);
+	ev->tid = word_at(record, out->map.tid_at);
+	ev->cpu = word_at(record, out->map.cpu_at);
 	ev->class = out->class;
 	ev->period = 1;
 	return true;
 }
 
-int bpf_decode(const struct bpf_output *outputs, const struct slot *slot, struct event *ev)
+int bpf_decode(const struct bpf_output_class *outputs, const struct slot *slot, struct event *ev)
 {
-	return decode(&outputs[(slot->flags >> MARK_SHIFT) - 1], slot, ev) ? 1 : -EBADMSG;
+	return decode(&outputs[(slot->flags >> SLOT_OWN_SHIFT) - 1], slot, ev) ? 1 : -EBADMSG;
 }
 
-int bpf_decode_run(const struct bpf_output *outputs, const struct slot *slots, int n, uint64_t base,
-		   uint64_t from, struct event *restrict ev)
+int bpf_decode_run(const struct bpf_output_class *outputs, const struct slot *slots, int n,
+		   uint64_t base, uint64_t from, struct event *restrict ev)
 {
 	int i;
 
 	for (i = 0; i < n; i++, ev++) {
 		const struct slot *slot = &slots[i];
-		uint32_t mark = slot->flags >> MARK_SHIFT;
+		uint32_t mark = slot->flags >> SLOT_OWN_SHIFT;
 
-		if (!mark || slot->flags & ((1 << MARK_SHIFT) - 1) || slot->time < from ||
+		if (!mark || slot->flags & ((1 << SLOT_OWN_SHIFT) - 1) || slot->time < from ||
 		    !decode(&outputs[mark - 1], slot, ev))
 			break;
 		ev->time = (double)(int64_t)(slot->time - base);

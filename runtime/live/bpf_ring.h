@@ -3,12 +3,11 @@
  * Records that BPF programs write, as rings of the merge: a ring buffer map is one, a perf event
  * array one for each cpu. A ring buffer's records are what the program wrote and no more; those of
  * a perf event array are samples like any other.
- *
- * This header is read by C and by LuaJIT's ffi.cdef: plain declarations only.
  */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
+#include "event_request.h"
 
 struct bpf_rings;
 struct cpus;
@@ -19,24 +18,17 @@ struct merge;
 struct ring;
 struct slot;
 
-/* A map whose records are the events of one class. The offsets are those of members in a ring
- * buffer's record, -1: it has none. */
-struct bpf_output {
-	int32_t map;	  /* descriptor */
-	uint32_t per_cpu; /* 1: a perf event array; 0: a ring buffer */
-	uint32_t size;	  /* bytes of a ring buffer; pages of each cpu's ring */
+/* A map whose records are the events of one class. */
+struct bpf_output_class {
+	struct bpf_output map;
 	uint32_t payload; /* bytes its fields take: shorter records are not delivered */
 	uint16_t class;
-	int32_t time_at; /* u64 of bpf_ktime_get_ns(); without, the time of reading orders records
-			  */
-	int32_t pid_at, tid_at, cpu_at; /* 32 bits each */
-	const uint64_t *lost;		/* where the program counts what did not fit; NULL */
 };
 
 /* cpus: those that get a ring of each perf event array. has_lost: the kernel counts what perf
  * events lose. Opens them, and adds the perf events' attributes and ids to the decoder. The outputs
  * must last as long. NULL with a message. */
-struct bpf_rings *bpf_rings_open(const struct bpf_output *outputs, uint32_t n,
+struct bpf_rings *bpf_rings_open(const struct bpf_output_class *outputs, uint32_t n,
 				 const struct cpus *cpus, bool has_lost, struct decoder *decoder,
 				 struct error *err);
 /* A cpu has come while records are being made: gives it a ring of each perf event array, as the
@@ -67,8 +59,8 @@ uint64_t bpf_rings_lost(struct bpf_rings *b);
 uint64_t bpf_rings_untold(const struct bpf_rings *b);
 
 /* Fills ev with the record of a ring buffer, but for time, ring and flags. 1, or -EBADMSG. */
-int bpf_decode(const struct bpf_output *outputs, const struct slot *slot, struct event *ev);
+int bpf_decode(const struct bpf_output_class *outputs, const struct slot *slot, struct event *ev);
 /* The same for a run of slots that are on time, from `from` on (ns). Their events are complete but
  * for the key; base is subtracted from the times. Returns how many of the n it decoded. */
-int bpf_decode_run(const struct bpf_output *outputs, const struct slot *slots, int n, uint64_t base,
-		   uint64_t from, struct event *ev);
+int bpf_decode_run(const struct bpf_output_class *outputs, const struct slot *slots, int n,
+		   uint64_t base, uint64_t from, struct event *ev);

@@ -49,7 +49,7 @@ static int open_counter(const struct counters *c, uint32_t event, int32_t target
 	attr.read_format = b->attr.read_format;
 	/* A member that was opened disabled would stay so when its leader is enabled. */
 	attr.disabled = group < 0;
-	attr.enable_on_exec = group < 0 && p->config.enable_on_exec;
+	attr.enable_on_exec = group < 0 && p->target.enable_on_exec;
 	attr.inherit = b->attr.inherit;
 	attr.use_clockid = b->attr.use_clockid;
 	attr.clockid = b->attr.clockid;
@@ -87,7 +87,7 @@ static int open_target(struct counters *c, const struct evset *evset, int32_t ta
 			return code;
 		}
 	}
-	c->ids[c->nr_targets++] = p->config.tids ? target : c->cpu;
+	c->ids[c->nr_targets++] = p->target.tids ? target : c->cpu;
 	return 0;
 }
 

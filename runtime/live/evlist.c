@@ -11,7 +11,7 @@
 #include "os/cgroups.h"
 #include "decode/decoder.h"
 #include "error.h"
-#include "live/live.h"
+#include "source.h"
 #include "decode/records.h"
 #include "decode/sample.h"
 #include "stacks/stacks.h"
@@ -32,7 +32,7 @@ int evlist_open_event(const struct perf_event_attr *attr, int target, int cpu, i
 	return fd >= 0 ? fd : -errno;
 }
 
-int evlist_open_error(const struct evlist *p, const struct live_event *ev, int code,
+int evlist_open_error(const struct evlist *p, const struct event_request *ev, int code,
 		      struct error *err)
 {
 	const char *name = ev ? ev->name : "task";
@@ -63,7 +63,7 @@ int evlist_open_error(const struct evlist *p, const struct live_event *ev, int c
 			"%llu file descriptors are needed but only %llu are allowed in "
 			"all: raise 'ulimit -n' or ask for fewer events, cpus or threads%s",
 			(unsigned long long)evlist_nr_files(p), (unsigned long long)limit.rlim_cur,
-			p->config.inherit ? ", or for --no-inherit" : "");
+			p->target.inherit ? ", or for --no-inherit" : "");
 	case -ENOENT:
 	case -ENODEV:
 	case -EOPNOTSUPP:
@@ -78,7 +78,7 @@ int evlist_open_error(const struct evlist *p, const struct live_event *ev, int c
 	}
 }
 
-int evlist_filter_error(const struct live_event *ev, int code, struct error *err)
+int evlist_filter_error(const struct event_request *ev, int code, struct error *err)
 {
 	return error_set(err, code, "the kernel rejects the filter '%s' of %s: %s", ev->filter,
 			 ev->name, strerror(-code));
@@ -135,50 +135,46 @@ static void fill_attr(const struct evlist *p, struct perf_event_attr *attr, uint
 }
 
 /* Whether one occurrence may count for more than 1: of the kernel's tracepoints only these do. */
-static bool counts_things(const struct live_event *ev)
+static bool counts_things(const struct event_request *ev)
 {
 	const char *those = "sched:sched_stat_";
 
-	return ev->type != PERF_TYPE_TRACEPOINT || !strncmp(ev->name, those, strlen(those));
+	return ev->attr.type != PERF_TYPE_TRACEPOINT || !strncmp(ev->name, those, strlen(those));
 }
 
 /* A tracepoint may count more than one thing (sched_stat_runtime: nanoseconds). Without PERIOD it
  * is sampled once for each; with it once, whatever the period asked for. */
-static uint64_t period_bit(uint64_t freq, uint64_t period)
+static uint64_t period_bit(const struct perf_attr *attr)
 {
-	return freq || period <= 1 ? PERF_SAMPLE_PERIOD : 0;
+	return attr->freq || attr->sample_period <= 1 ? PERF_SAMPLE_PERIOD : 0;
 }
 
-uint64_t live_sample_type(uint64_t sample, uint64_t freq, uint64_t period)
+uint64_t evlist_sample_type(const struct event_request *ev)
 {
-	return SAMPLE_TYPE | PERF_SAMPLE_IP | PERF_SAMPLE_ADDR | sample | period_bit(freq, period);
+	return SAMPLE_TYPE | PERF_SAMPLE_IP | PERF_SAMPLE_ADDR | ev->sample | period_bit(&ev->attr);
 }
 
-/* What is sampled or counted. */
-static struct perf_event_attr bare_attr(const struct live_event *ev)
+/* What the request asks to open. */
+static struct perf_event_attr requested_attr(const struct event_request *ev)
 {
-	return (struct perf_event_attr){
-		.type = ev->type,
-		.config = ev->config,
-		.config1 = ev->config1_text ? (uintptr_t)ev->config1_text : ev->config1,
-		.config2 = ev->config2,
-		.bp_type = ev->bp_type,
-		.exclude_user = ev->exclude_user,
-		.exclude_kernel = ev->exclude_kernel,
-		.exclude_host = ev->exclude_host,
-		.exclude_guest = ev->exclude_guest,
-		.exclude_idle = ev->exclude_idle,
-	};
+	struct perf_event_attr attr = {0};
+
+	memcpy(&attr, &ev->attr, sizeof(ev->attr));
+	if (ev->config1_text)
+		attr.config1 = (uintptr_t)ev->config1_text;
+	return attr;
 }
 
-static struct perf_event_attr counted_attr(const struct evlist *p, const struct live_event *ev)
+static struct perf_event_attr counted_attr(const struct evlist *p, const struct event_request *ev)
 {
-	struct perf_event_attr attr = bare_attr(ev);
+	struct perf_event_attr attr = requested_attr(ev);
 
 	attr.size = sizeof(attr);
+	attr.freq = 0;
+	attr.sample_period = 0;
 	attr.read_format =
 		PERF_FORMAT_GROUP | PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
-	attr.inherit = p->config.inherit;
+	attr.inherit = p->target.inherit;
 	if (p->has_clock) { /* that of the event whose samples may hold the counts */
 		attr.use_clockid = 1;
 		attr.clockid = CLOCK_MONOTONIC;
@@ -186,35 +182,26 @@ static struct perf_event_attr counted_attr(const struct evlist *p, const struct 
 	return attr;
 }
 
-static struct perf_event_attr event_attr(const struct evlist *p, const struct live_event *ev)
+static struct perf_event_attr event_attr(const struct evlist *p, const struct event_request *ev)
 {
-	struct perf_event_attr attr = bare_attr(ev);
+	struct perf_event_attr attr = requested_attr(ev);
 
-	attr.precise_ip = ev->precise;
-	attr.sample_regs_user = ev->regs_user;
-	attr.sample_regs_intr = ev->regs_intr;
-	attr.wakeup_events = ev->wakeup;
 	attr.sample_type = PERF_SAMPLE_RAW;
-	attr.sample_period = ev->period ? ev->period : 1;
-	if (ev->freq) {
-		attr.freq = 1;
-		attr.sample_freq = ev->freq;
-	}
-	/* Without it there is less to write and to read. */
-	if (ev->freq || counts_things(ev))
-		attr.sample_type |= period_bit(ev->freq, ev->period);
+	if (!attr.sample_period)
+		attr.sample_period = 1;
+	/* Without PERIOD there is less to write and to read. */
+	if (attr.freq || counts_things(ev))
+		attr.sample_type |= period_bit(&ev->attr);
 	if (ev->perf_event)
-		attr.sample_type = live_sample_type(ev->sample, ev->freq, ev->period);
+		attr.sample_type = evlist_sample_type(ev);
 	if (ev->callchain) {
 		attr.sample_type |= PERF_SAMPLE_CALLCHAIN;
-		attr.sample_max_stack = ev->max_stack;
 		attr.exclude_callchain_user = !(ev->callchain & STACK_USER);
 		attr.exclude_callchain_kernel = !(ev->callchain & STACK_KERNEL);
 	}
-	if (ev->stack_dump) {
+	if (attr.sample_stack_user) {
 		attr.sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
 		attr.sample_regs_user |= unwind_registers();
-		attr.sample_stack_user = ev->stack_dump;
 		attr.exclude_callchain_user = 1;
 	}
 	if (ev->through) { /* the record is the same */
@@ -222,8 +209,8 @@ static struct perf_event_attr event_attr(const struct evlist *p, const struct li
 		attr.config = PERF_COUNT_SW_BPF_OUTPUT;
 	}
 	records_ask(&attr, ev->record);
-	attr.write_backward = p->config.overwrite;
-	fill_attr(p, &attr, p->config.pages, p->config.watermark);
+	attr.write_backward = p->target.overwrite;
+	fill_attr(p, &attr, p->target.pages, p->target.watermark);
 	if (ev->reads == READS_ITSELF)
 		attr.sample_type |= PERF_SAMPLE_READ;
 	if (ev->reads == READS_COUNTED) {
@@ -243,8 +230,8 @@ static struct perf_event_attr task_attr(const struct evlist *p)
 				       .comm = 1,
 				       .comm_exec = 1};
 
-	for (uint32_t i = 0; i < p->config.nr_events; i++)
-		if (p->config.events[i].callchain || p->config.events[i].resolve)
+	for (uint32_t i = 0; i < p->nr_requests; i++)
+		if (p->requests[i].callchain || p->requests[i].resolve)
 			attr.mmap = attr.mmap2 = 1; /* what addresses of user space mean */
 	attr.ksymbol = attr.mmap && p->has_ksymbol; /* and some of the kernel's */
 	fill_attr(p, &attr, TASK_PAGES, 50);
@@ -277,8 +264,8 @@ static int narrow(struct cpus *set, const char *list, const struct cpus *online,
 }
 
 static int add_evsel(struct evlist *p, struct decoder *decoder, const struct perf_event_attr *attr,
-		     const struct live_event *ev, const struct cpus *cpus, enum evlist_group group,
-		     struct error *err)
+		     const struct event_request *ev, const struct cpus *cpus,
+		     enum evlist_group group, struct error *err)
 {
 	struct evsel *b = &p->evsels[p->nr_evsels++];
 
@@ -287,14 +274,14 @@ static int add_evsel(struct evlist *p, struct decoder *decoder, const struct per
 	b->cpus = *cpus;
 	b->group = group;
 	if (group == GROUP_EVENTS) {
-		b->attr.enable_on_exec = p->config.enable_on_exec;
-		b->attr.inherit = p->config.inherit;
+		b->attr.enable_on_exec = p->target.enable_on_exec;
+		b->attr.inherit = p->target.inherit;
 	}
 	b->index = decoder_add_attr(decoder, &b->attr, err);
 	return b->index < 0 ? b->index : 0;
 }
 
-static int add_records(struct decoder *decoder, int index, const struct live_event *ev)
+static int add_records(struct decoder *decoder, int index, const struct event_request *ev)
 {
 	const uint32_t *types = records_types(ev->record);
 	int ret = 0;
@@ -304,12 +291,12 @@ static int add_records(struct decoder *decoder, int index, const struct live_eve
 	return ret;
 }
 
-static int add_event(struct evlist *p, struct decoder *decoder, const struct live_event *ev,
+static int add_event(struct evlist *p, struct decoder *decoder, const struct event_request *ev,
 		     const struct cpus *cpus, struct error *err)
 {
 	struct perf_event_attr attr = event_attr(p, ev);
 	struct evsel *b = &p->evsels[p->nr_evsels];
-	bool everywhere = ev->everywhere && p->config.tids;
+	bool everywhere = ev->everywhere && p->target.tids;
 	int ret = add_evsel(p, decoder, &attr, ev, cpus,
 			    everywhere ? GROUP_EVERYWHERE : GROUP_EVENTS, err);
 	char what[256];
@@ -327,7 +314,7 @@ static int add_event(struct evlist *p, struct decoder *decoder, const struct liv
 	return narrow(&b->cpus, ev->cpus, &p->cpus, what, err);
 }
 
-static int add_counted(struct evlist *p, const struct live_event *ev, const struct cpus *cpus,
+static int add_counted(struct evlist *p, const struct event_request *ev, const struct cpus *cpus,
 		       struct error *err)
 {
 	uint32_t number = p->nr_counted++, leader = 0;
@@ -350,7 +337,7 @@ static int add_counted(struct evlist *p, const struct live_event *ev, const stru
 
 static int plan_events(struct evlist *p, struct decoder *decoder, struct error *err)
 {
-	const struct live_config *config = &p->config;
+	const struct source_target *target = &p->target;
 	struct perf_event_attr attr = task_attr(p);
 	struct cpus all, cpus;
 	bool everywhere = false;
@@ -360,27 +347,29 @@ static int plan_events(struct evlist *p, struct decoder *decoder, struct error *
 	memset(&all, 0xff, sizeof(all));
 	cpus = all;
 	ret = cpus_online(&p->cpus, err);
-	if (!ret && config->cpus)
-		ret = narrow(&cpus, config->cpus, &p->cpus, "", err);
+	if (!ret && target->cpus)
+		ret = narrow(&cpus, target->cpus, &p->cpus, "", err);
 	if (ret)
 		return ret;
-	p->evsels = calloc(config->nr_events + 1, sizeof(*p->evsels));
-	p->counted = calloc(config->nr_events + 1, sizeof(*p->counted));
+	p->evsels = calloc(p->nr_requests + 1, sizeof(*p->evsels));
+	p->counted = calloc(p->nr_requests + 1, sizeof(*p->counted));
 	if (!p->evsels || !p->counted)
 		return error_set(err, -ENOMEM, "out of memory");
-	p->per_thread = config->tids && !config->inherit && !config->cpus;
-	p->counts_threads = config->tids && !config->cpus;
+	p->per_thread = target->tids && !target->inherit && !target->cpus;
+	p->counts_threads = target->tids && !target->cpus;
 	p->sampler = -1;
-	for (uint32_t i = 0; i < config->nr_events && !ret; i++) {
-		const struct live_event *ev = &config->events[i];
+	for (uint32_t i = 0; i < p->nr_requests && !ret; i++) {
+		const struct event_request *ev = &p->requests[i];
 
+		if (ev->is_output)
+			continue;
 		if (ev->counted) {
 			ret = add_counted(p, ev, &cpus, err);
 			continue;
 		}
 		if (ev->reads == READS_COUNTED)
 			p->sampler = p->nr_evsels;
-		everywhere = everywhere || (ev->everywhere && config->tids);
+		everywhere = everywhere || (ev->everywhere && target->tids);
 		ret = add_event(p, decoder, ev, &cpus, err);
 	}
 	if (everywhere)
@@ -388,21 +377,21 @@ static int plan_events(struct evlist *p, struct decoder *decoder, struct error *
 	/* Tasks have rings of their own, for all of a cpu, unless just some threads matter. */
 	return ret ? ret
 		   : add_evsel(p, decoder, &attr, NULL, &all,
-			       config->tids && !everywhere ? GROUP_EVENTS : GROUP_TASKS, err);
+			       target->tids && !everywhere ? GROUP_EVENTS : GROUP_TASKS, err);
 }
 
 static int plan_targets(struct evlist *p, struct error *err)
 {
-	const struct live_config *config = &p->config;
+	const struct source_target *target = &p->target;
 
 	for (int i = 0; i < NR_GROUPS; i++)
 		p->targets[i] = (struct targets){.list = &anything, .n = 1};
-	if (config->tids)
+	if (target->tids)
 		p->targets[GROUP_EVENTS] =
-			(struct targets){.list = config->tids, .n = config->nr_tids};
-	if (!config->cgroups)
+			(struct targets){.list = target->tids, .n = target->nr_tids};
+	if (!target->cgroups)
 		return 0;
-	p->nr_cgroup_fds = cgroups_open(config->cgroups, &p->cgroup_fds, err);
+	p->nr_cgroup_fds = cgroups_open(target->cgroups, &p->cgroup_fds, err);
 	if (p->nr_cgroup_fds < 0)
 		return p->nr_cgroup_fds;
 	p->targets[GROUP_EVENTS] = (struct targets){
@@ -410,7 +399,8 @@ static int plan_targets(struct evlist *p, struct error *err)
 	return 0;
 }
 
-struct evlist *evlist_new(const struct live_config *config, struct decoder *decoder,
+struct evlist *evlist_new(const struct event_request *requests, uint32_t n,
+			  const struct source_target *target, struct decoder *decoder,
 			  struct error *err)
 {
 	struct evlist *p = calloc(1, sizeof(*p));
@@ -419,7 +409,9 @@ struct evlist *evlist_new(const struct live_config *config, struct decoder *deco
 		error_set(err, -ENOMEM, "out of memory");
 		return NULL;
 	}
-	p->config = *config;
+	p->requests = requests;
+	p->nr_requests = n;
+	p->target = *target;
 	probe_kernel(p);
 	if (plan_events(p, decoder, err) || plan_targets(p, err)) {
 		evlist_free(p);

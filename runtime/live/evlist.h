@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <linux/perf_event.h>
 #include "os/cpus.h"
-#include "live/live.h"
+#include "source.h"
 
 struct decoder;
 struct error;
@@ -21,7 +21,7 @@ enum evlist_group { GROUP_EVENTS, GROUP_TASKS, GROUP_EVERYWHERE, NR_GROUPS };
 /* An event as it is opened wherever it is. */
 struct evsel {
 	struct perf_event_attr attr;
-	const struct live_event *event; /* NULL: the one that reports names and ends of tasks */
+	const struct event_request *event; /* NULL: the one that reports names and ends of tasks */
 	struct cpus cpus;
 	enum evlist_group group;
 	int index;	 /* of the decoder; of a counted event nothing */
@@ -36,7 +36,9 @@ struct targets {
 };
 
 struct evlist {
-	struct live_config config;
+	const struct event_request *requests; /* outputs of BPF programs among them are left out */
+	uint32_t nr_requests;
+	struct source_target target;
 	struct evsel *evsels; /* the last one reports tasks */
 	uint32_t nr_evsels;
 	struct evsel *counted; /* events without samples */
@@ -56,21 +58,24 @@ struct evlist {
 	int nr_cgroup_fds;
 };
 
-/* Adds the attributes of all events to the decoder. The events and tids of config must last as long
- * as the evlist. NULL with a message. */
-struct evlist *evlist_new(const struct live_config *config, struct decoder *decoder,
+/* Adds the attributes of all events to the decoder. The requests and what target points to must
+ * last as long as the evlist. NULL with a message. */
+struct evlist *evlist_new(const struct event_request *requests, uint32_t n,
+			  const struct source_target *target, struct decoder *decoder,
 			  struct error *err);
 void evlist_free(struct evlist *p);
 
+/* perf_event_attr.sample_type of an event whose payload is the sample's words. */
+uint64_t evlist_sample_type(const struct event_request *ev);
 /* perf_event_open(2), with a negative errno. (libperf's takes no flags.) group: descriptor of its
  * leader, -1: none. */
 int evlist_open_event(const struct perf_event_attr *attr, int target, int cpu, int group,
 		      unsigned long flags);
 /* Says why the kernel refused to open an event (NULL: the one of tasks), or its filter. Returns
  * code. */
-int evlist_open_error(const struct evlist *p, const struct live_event *ev, int code,
+int evlist_open_error(const struct evlist *p, const struct event_request *ev, int code,
 		      struct error *err);
-int evlist_filter_error(const struct live_event *ev, int code, struct error *err);
+int evlist_filter_error(const struct event_request *ev, int code, struct error *err);
 /* Whether an event is to be opened on the cpu. */
 bool evlist_is_for(const struct evlist *p, const struct evsel *b, int cpu);
 /* File descriptors that all of it takes. */

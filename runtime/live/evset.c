@@ -90,7 +90,7 @@ static int open_target(const struct evlist *p, struct group *g, int cpu, int32_t
 
 	perf_evlist__for_each_entry(g->list, evsel)
 	{
-		const struct live_event *ev = g->evsels[i++]->event;
+		const struct event_request *ev = g->evsels[i++]->event;
 		int fd = evlist_open_event(&evsel->attr, target, cpu, -1, flags);
 
 		*fd_at(evsel, place) = fd;
@@ -201,7 +201,7 @@ static int open_group(const struct evlist *p, struct evset *u, enum evlist_group
 			continue;
 		ret = add_evsel(g, b, targets->n);
 		if (b->event)
-			g->pages = p->config.pages;
+			g->pages = p->target.pages;
 	}
 	if (ret)
 		return error_set(err, ret, "out of memory");
@@ -398,7 +398,7 @@ static void disable_group(const struct group *g, int class)
 
 	perf_evlist__for_each_entry(g->list, evsel)
 	{
-		const struct live_event *ev = g->evsels[i++]->event;
+		const struct event_request *ev = g->evsels[i++]->event;
 
 		if (class >= 0 && (!ev || ev->class != class))
 			continue;
@@ -434,7 +434,7 @@ static uint64_t group_lost(const struct group *g)
 
 	perf_evlist__for_each_entry(g->list, evsel)
 	{
-		const struct live_event *ev = g->evsels[i++]->event;
+		const struct event_request *ev = g->evsels[i++]->event;
 
 		if (!ev || ev->reads == READS_COUNTED)
 			continue;

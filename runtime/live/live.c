@@ -6,6 +6,9 @@
 #include <time.h>
 #include <unistd.h>
 #include "decode/decoder.h"
+#include "decode/records.h"
+#include "formats/tracepoint.h"
+#include "live/live.h"
 #include "os/hotplug.h"
 #include "live/ring.h"
 #include "os/clock.h"
@@ -140,7 +143,7 @@ static int live_next(struct source *src, struct slot *out, int max, uint64_t unt
 	int n;
 
 	merge_release(live->merge);
-	if (live->evlist->config.overwrite) {
+	if (live->evlist->target.overwrite) {
 		n = dump_rings(live, until, err);
 		if (n <= 0)
 			return n;
@@ -212,7 +215,7 @@ static int live_wait(struct source *src, int64_t timeout)
 	}
 	if (ret > 0 && is_level_ready)
 		nap(live, timeout);
-	return live->evlist->config.tids && live->nr_ended + live->nr_lasting == nr_rings ? -ESRCH
+	return live->evlist->target.tids && live->nr_ended + live->nr_lasting == nr_rings ? -ESRCH
 											  : 0;
 }
 
@@ -243,6 +246,159 @@ static uint64_t live_now(struct source *src)
 	return ((struct live *)src)->evlist->has_clock ? clock_monotonic() : UINT64_MAX;
 }
 
+static uint64_t live_hold(struct source *src)
+{
+	return merge_slack(((struct live *)src)->merge);
+}
+
+static void live_read_counts(struct source *src, struct counts *out)
+{
+	struct live *live = (struct live *)src;
+
+	for (uint32_t i = 0; i < live->nr_counters; i++)
+		counters_read(live->counters[i]);
+	count_sums_take(live->sums, out);
+}
+
+static int live_decode(struct source *src, const struct slot *slot, struct event *ev)
+{
+	return bpf_decode(((struct live *)src)->outputs, slot, ev);
+}
+
+static int live_decode_run(struct source *src, const struct slot *slots, int n, uint64_t base,
+			   uint64_t from, struct event *ev)
+{
+	return bpf_decode_run(((struct live *)src)->outputs, slots, n, base, from, ev);
+}
+
+static struct formats *live_formats(struct source *src, struct error *err)
+{
+	struct live *live = (struct live *)src;
+
+	if (!live->formats)
+		live->formats = formats_open_tracefs(err);
+	return live->formats;
+}
+
+static uint64_t live_sample_type(struct source *src, const struct event_request *req)
+{
+	(void)src;
+	return evlist_sample_type(req);
+}
+
+static bool live_has_records(struct source *src, uint32_t kind)
+{
+	(void)src;
+	return !records_support(kind);
+}
+
+static int live_add_event(struct source *src, const struct event_request *req, struct error *err)
+{
+	struct live *live = (struct live *)src;
+	struct event_request *grown =
+		reallocarray(live->requests, live->nr_requests + 1, sizeof(*grown));
+
+	if (!grown)
+		return error_set(err, -ENOMEM, "out of memory");
+	live->requests = grown;
+	if (event_request_copy(&grown[live->nr_requests], req))
+		return error_set(err, -ENOMEM, "out of memory");
+	live->nr_requests++;
+	return 0;
+}
+
+static void raise_file_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur == limit.rlim_max)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/* Opens the maps that BPF programs write to. */
+static int open_outputs(struct live *live, struct error *err)
+{
+	live->outputs = calloc(live->nr_requests, sizeof(*live->outputs));
+	if (!live->outputs)
+		return error_set(err, -ENOMEM, "out of memory");
+	for (uint32_t i = 0; i < live->nr_requests; i++) {
+		const struct event_request *req = &live->requests[i];
+
+		if (req->is_output)
+			live->outputs[live->nr_outputs++] = (struct bpf_output_class){
+				.map = req->output, .payload = req->payload, .class = req->class};
+	}
+	if (!live->nr_outputs)
+		return 0;
+	live->bpf = bpf_rings_open(live->outputs, live->nr_outputs, &live->evlist->cpus,
+				   live->evlist->has_lost, live->source.decoder, err);
+	return live->bpf ? 0 : -EINVAL;
+}
+
+static int watch_tasks(struct live *live, struct error *err)
+{
+	int ret = 0;
+
+	for (uint32_t i = 0; i < live->nr_attached && !ret; i++)
+		ret = evset_watch_tasks(live->attached[i]->evset, err);
+	return ret;
+}
+
+/* Opens everything, disabled but for the events that report tasks. */
+static int live_open(struct source *src, const struct source_target *target, struct error *err)
+{
+	struct live *live = (struct live *)src;
+	struct decoder *decoder = src->decoder;
+	int ret;
+
+	raise_file_limit();
+	live->evlist = evlist_new(live->requests, live->nr_requests, target, decoder, err);
+	if (!live->evlist)
+		return -EINVAL;
+	/* Watched before the list of CPUs is used. */
+	live->hotplug = hotplug_open();
+	live->watched = live->evlist->cpus;
+	live->merge = merge_new(live->evlist->has_clock);
+	live->sums = count_sums_new(live->evlist->nr_counted);
+	if (!live->merge || !live->sums)
+		return error_set(err, -ENOMEM, "out of memory");
+	ret = live_attach_all(live, err);
+	if (!ret)
+		ret = open_outputs(live, err);
+	if (!ret)
+		ret = decoder_check(decoder, err);
+	if (!ret)
+		ret = live_add_rings(live, err);
+	if (!ret)
+		ret = watch_tasks(live, err);
+	clock_wall_zero(&src->info.wall_sec, &src->info.wall_nsec);
+	return ret;
+}
+
+static int live_start(struct source *src, struct error *err)
+{
+	struct live *live = (struct live *)src;
+	bool on_exec = live->evlist->target.enable_on_exec;
+	int ret = 0;
+
+	for (uint32_t i = 0; i < live->nr_attached && !ret; i++) {
+		struct evset *evset = live->attached[i]->evset;
+
+		ret = on_exec ? evset_enable_everywhere(evset, err) : evset_enable(evset, err);
+	}
+	if (!ret && !on_exec)
+		ret = live_enable_counters(live, -1, err);
+	if (!ret && live->bpf)
+		ret = bpf_rings_enable(live->bpf, err);
+	/* From here on every ring counts; what single ones saw before is dropped by the session. */
+	if (!ret && live->evlist->has_clock)
+		src->start = clock_monotonic();
+	live->hotplug_checked = src->start;
+	return ret;
+}
+
 static void live_free(struct source *src)
 {
 	struct live *live = (struct live *)src;
@@ -261,6 +417,11 @@ static void live_free(struct source *src)
 	evlist_free(live->evlist);
 	if (live->hotplug >= 0)
 		close(live->hotplug);
+	for (uint32_t i = 0; i < live->nr_requests; i++)
+		event_request_clear(&live->requests[i]);
+	free(live->requests);
+	free(live->outputs);
+	formats_free(live->formats);
 	decoder_free(live->source.decoder);
 	free(live->holes);
 	free(live->poll);
@@ -270,126 +431,41 @@ static void live_free(struct source *src)
 }
 
 static const struct source_ops live_ops = {
+	.formats = live_formats,
+	.sample_type = live_sample_type,
+	.has_records = live_has_records,
+	.add_event = live_add_event,
+	.open = live_open,
+	.start = live_start,
 	.next = live_next,
 	.wait = live_wait,
 	.stop = live_stop,
 	.close_class = live_close_class,
 	.now = live_now,
+	.hold = live_hold,
+	.read_counts = live_read_counts,
+	.next_cpu = live_next_cpu,
+	.decode = live_decode,
+	.decode_run = live_decode_run,
 	.free = live_free,
 };
 
-static void raise_file_limit(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur == limit.rlim_max)
-		return;
-	limit.rlim_cur = limit.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &limit);
-}
-
-static int open_all(struct live *live, const struct live_config *config, struct error *err)
-{
-	struct decoder *decoder = decoder_new();
-	int ret;
-
-	live->source.decoder = decoder;
-	if (!decoder)
-		return error_set(err, -ENOMEM, "out of memory");
-	live->evlist = evlist_new(config, decoder, err);
-	if (!live->evlist)
-		return -EINVAL;
-	/* Watched before the list of cpus is used. */
-	live->hotplug = hotplug_open();
-	live->watched = live->evlist->cpus;
-	live->merge = merge_new(live->evlist->has_clock);
-	live->sums = count_sums_new(live->evlist->nr_counted);
-	if (!live->merge || !live->sums)
-		return error_set(err, -ENOMEM, "out of memory");
-	ret = live_attach_all(live, err);
-	if (!ret && config->nr_outputs) {
-		live->bpf = bpf_rings_open(config->outputs, config->nr_outputs, &live->evlist->cpus,
-					   live->evlist->has_lost, decoder, err);
-		ret = live->bpf ? 0 : -EINVAL;
-	}
-	if (!ret)
-		ret = decoder_check(decoder, err);
-	if (!ret)
-		ret = live_add_rings(live, err);
-	return ret;
-}
-
-struct source *live_open(const struct live_config *config, struct error *err)
+struct source *live_new(struct error *err)
 {
 	struct live *live = calloc(1, sizeof(*live));
 
-	if (!live) {
+	if (live)
+		live->source.decoder = decoder_new();
+	if (!live || !live->source.decoder) {
+		free(live);
 		error_set(err, -ENOMEM, "out of memory");
 		return NULL;
 	}
 	live->source.ops = &live_ops;
 	live->source.start = UINT64_MAX;
+	live->source.info.is_here = true;
+	live->source.info.own_kernel = true;
 	live->nap = NAP_MIN;
 	live->hotplug = -1;
-	raise_file_limit();
-	if (open_all(live, config, err)) {
-		live_free(&live->source);
-		return NULL;
-	}
 	return &live->source;
-}
-
-int live_watch_tasks(struct source *src, struct error *err)
-{
-	struct live *live = (struct live *)src;
-	int ret = 0;
-
-	for (uint32_t i = 0; i < live->nr_attached && !ret; i++)
-		ret = evset_watch_tasks(live->attached[i]->evset, err);
-	return ret;
-}
-
-int live_enable(struct source *src, struct error *err)
-{
-	struct live *live = (struct live *)src;
-
-	for (uint32_t i = 0; i < live->nr_attached; i++) {
-		struct evset *evset = live->attached[i]->evset;
-		int ret = live->evlist->config.enable_on_exec ? evset_enable_everywhere(evset, err)
-							      : evset_enable(evset, err);
-
-		if (ret)
-			return ret;
-	}
-	if (!live->evlist->config.enable_on_exec) {
-		int ret = live_enable_counters(live, -1, err);
-
-		if (ret)
-			return ret;
-	}
-	if (live->bpf) {
-		int ret = bpf_rings_enable(live->bpf, err);
-
-		if (ret)
-			return ret;
-	}
-	/* From here on every ring counts; what single ones saw before is dropped by the session. */
-	if (live->evlist->has_clock)
-		src->start = clock_monotonic();
-	live->hotplug_checked = src->start;
-	return 0;
-}
-
-void live_read_counts(struct source *src, struct counts *out)
-{
-	struct live *live = (struct live *)src;
-
-	for (uint32_t i = 0; i < live->nr_counters; i++)
-		counters_read(live->counters[i]);
-	count_sums_take(live->sums, out);
-}
-
-uint64_t live_slack(const struct source *src)
-{
-	return merge_slack(((const struct live *)src)->merge);
 }

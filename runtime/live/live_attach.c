@@ -195,7 +195,7 @@ static struct attached *attached_to(const struct live *live, int cpu)
 /* The events of threads outlast a cpu's absence. */
 static bool follows_evsets(const struct live *live)
 {
-	return !live->evlist->config.tids;
+	return !live->evlist->target.tids;
 }
 
 static bool follows_rings(const struct live *live)
@@ -376,7 +376,7 @@ void live_follow_cpus(struct live *live)
 	live->hotplug_next = live->hotplug_checked + HOTPLUG_PERIOD;
 }
 
-int live_take_cpu(struct source *src)
+int live_next_cpu(struct source *src)
 {
 	struct live *live = (struct live *)src;
 	int cpu = cpus_next(&live->came, -1);

@@ -48,6 +48,11 @@ struct origin {
 
 struct live {
 	struct source source;
+	struct formats *formats; /* NULL: nobody asked yet */
+	struct event_request *requests;
+	uint32_t nr_requests;
+	struct bpf_output_class *outputs; /* of BPF programs */
+	uint32_t nr_outputs;
 	struct evlist *evlist;
 	struct bpf_rings *bpf; /* NULL without */
 	struct merge *merge;   /* rings; poll, origins and ring_tid have one entry for each */
@@ -66,7 +71,7 @@ struct live {
 	int hotplug; /* descriptor; negative: cpus are not watched */
 	uint64_t hotplug_checked, hotplug_next;
 	struct cpus watched; /* online, and attached to as far as there is anything for cpus */
-	struct cpus came;    /* since live_take_cpu() was asked */
+	struct cpus came;    /* and not yet asked for by next_cpu() */
 	struct hole *holes;
 	uint32_t nr_holes;
 	uint64_t untold; /* what rings lost and did not tell before they were closed */
@@ -83,5 +88,7 @@ int live_enable_counters(struct live *live, int cpu, struct error *err);
 /* Attaches to cpus that have come and detaches from those that went. To be called when nothing that
  * was handed out is in use. */
 void live_follow_cpus(struct live *live);
-/* Records of a evset that were lost and that no record in its rings told of. */
+/* A CPU that came, once; -1: no more. */
+int live_next_cpu(struct source *src);
+/* Records of an evset that were lost and that no record in its rings told of. */
 uint64_t live_untold(const struct live *live, const struct evset *evset);

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "source.h"
 
 struct buildids;
 struct formats;
@@ -22,8 +23,7 @@ enum {
 	FEATURE_SAMPLE_TIME = 21,
 	FEATURE_DIR_FORMAT = 24,
 	FEATURE_CLOCK_DATA = 29,
-	FEATURES = 256,	 /* bits in a file's header */
-	CACHE_LEVELS = 4 /* of a machine, from 1 */
+	FEATURES = 256 /* bits in a file's header */
 };
 
 struct features {

@@ -13,8 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 #include "decode/decoder.h"
+#include "decode/records.h"
+#include "decode/sample.h"
 #include "error.h"
 #include "os/cpus.h"
 #include "recording/header.h"
@@ -22,6 +25,8 @@
 #include "source.h"
 #include "recording/stream.h"
 #include "formats/tracepoint.h"
+#include "stacks/buildids.h"
+#include "stacks/unwind.h"
 
 enum {
 	RECORD_USER = 64, /* from here on perf's own records, below the kernel's */
@@ -45,9 +50,8 @@ struct recording {
 	char *name;
 	struct stream *stream;
 	struct header header;
-	char **event_names; /* of each attribute */
-	char *all_names;
-	struct error warning;
+	struct recorded_event *events; /* of each attribute */
+	char *all_names;	       /* in one line */
 
 	struct sorter *sorter;
 	bool ended;
@@ -66,8 +70,8 @@ struct recording {
 /* The first warning is the one that explains the others. */
 static void warn(struct recording *r, const char *text)
 {
-	if (!r->warning.text[0] && text[0])
-		error_set(&r->warning, 0, "%s: %s", r->name, text);
+	if (!r->source.warning.text[0] && text[0])
+		error_set(&r->source.warning, 0, "%s: %s", r->name, text);
 }
 
 /* The name of a tracepoint by its number, to be freed; NULL where it is not in the formats. */
@@ -106,34 +110,43 @@ static char *name_event(struct recording *r, uint32_t index)
 	return name;
 }
 
-static int name_events(struct recording *r)
+/* perf adds this one to every recording, for its records that are no samples. */
+static bool is_dummy(const struct recorded_event *ev)
+{
+	return ev->type == PERF_TYPE_SOFTWARE && ev->config == PERF_COUNT_SW_DUMMY;
+}
+
+static int list_events(struct recording *r)
 {
 	struct decoder *d = r->source.decoder;
 	int nr = decoder_nr_attrs(d);
 	size_t size = 1;
 	char *end;
 
-	r->event_names = calloc(nr, sizeof(*r->event_names));
-	if (!r->event_names)
+	r->events = calloc(nr, sizeof(*r->events));
+	if (!r->events)
 		return -ENOMEM;
+	r->source.info.events = r->events;
 	for (int i = 0; i < nr; i++) {
-		r->event_names[i] = name_event(r, i);
-		if (!r->event_names[i])
+		const struct perf_event_attr *attr = decoder_attr(d, i);
+		char *name = name_event(r, i);
+
+		if (!name)
 			return -ENOMEM;
-		size += strlen(r->event_names[i]) + 2;
+		r->events[i] =
+			(struct recorded_event){name, attr->type, attr->config, attr->sample_type};
+		r->source.info.nr_events = i + 1;
+		size += strlen(name) + 2;
 	}
 	r->all_names = end = calloc(1, size);
 	if (!end)
 		return -ENOMEM;
 	for (int i = 0; i < nr; i++) {
-		const struct perf_event_attr *attr = decoder_attr(d, i);
-
-		/* perf adds this one to every recording, for its records that are no samples. */
-		if (attr->type == PERF_TYPE_SOFTWARE && attr->config == PERF_COUNT_SW_DUMMY)
+		if (is_dummy(&r->events[i]))
 			continue;
 		if (end != r->all_names)
 			end = stpcpy(end, ", ");
-		end = stpcpy(end, r->event_names[i]);
+		end = stpcpy(end, r->events[i].name);
 	}
 	return 0;
 }
@@ -278,23 +291,160 @@ static uint64_t recording_now(struct source *src)
 	return UINT64_MAX;
 }
 
+static struct formats *recording_formats(struct source *src, struct error *err)
+{
+	(void)err;
+	return ((struct recording *)src)->header.features.formats;
+}
+
+static uint64_t recording_sample_type(struct source *src, const struct event_request *req)
+{
+	const struct source_info *info = &src->info;
+	uint64_t found = 0;
+
+	for (uint32_t i = 0; i < info->nr_events; i++) {
+		const struct recorded_event *ev = &info->events[i];
+
+		if (ev->type != req->attr.type || ev->config != req->attr.config)
+			continue;
+		if (found && found != ev->sample_type)
+			return 0;
+		found = ev->sample_type;
+	}
+	return found;
+}
+
+static bool recording_has_records(struct source *src, uint32_t kind)
+{
+	for (int i = 0; i < decoder_nr_attrs(src->decoder); i++)
+		if (records_are_asked(decoder_attr(src->decoder, i), kind))
+			return true;
+	return false;
+}
+
+/* Records that are no samples have an attribute only in common. */
+static int add_records(struct source *src, const struct event_request *req, struct error *err)
+{
+	const uint32_t *types = records_types(req->record);
+
+	if (!recording_has_records(src, req->record))
+		return error_set(err, -ENOENT, "the recording contains no %s records", req->name);
+	for (int i = 0; types[i]; i++)
+		if (decoder_add_record(src->decoder, -1, types[i], req->class))
+			return error_set(err, -ENOMEM, "out of memory");
+	return 0;
+}
+
+static int recording_add_event(struct source *src, const struct event_request *req,
+			       struct error *err)
+{
+	struct decoder *d = src->decoder;
+	int found = 0;
+
+	if (req->record)
+		return add_records(src, req, err);
+	for (int i = 0; i < decoder_nr_attrs(d); i++) {
+		const struct perf_event_attr *attr = decoder_attr(d, i);
+
+		if (attr->type != req->attr.type || attr->config != req->attr.config)
+			continue;
+		if (req->attr.sample_stack_user && !unwind_is_for(attr))
+			return error_set(err, -ENODATA,
+					 "the recording of %s has no copies of stacks to unwind: "
+					 "perf record --call-graph dwarf makes them",
+					 req->name);
+		if (req->perf_event)
+			decoder_set_payload(d, i, sample_payload(req->sample));
+		if (decoder_add_class(d, i, req->class, req->payload))
+			return error_set(err, -E2BIG, "%s is asked for too many times", req->name);
+		found++;
+	}
+	if (!found)
+		return error_set(err, -ENOENT, "the recording has no samples of %s; it has %s",
+				 req->name, ((struct recording *)src)->all_names);
+	return 0;
+}
+
+static int recording_attach(struct source *src, const struct source_target *target,
+			    struct error *err)
+{
+	struct recording *r = (struct recording *)src;
+
+	(void)target;
+	if (src->info.own_kernel && formats_use_own_symbols(r->header.features.formats))
+		return error_set(err, -ENOMEM, "out of memory for symbols");
+	return decoder_check(src->decoder, err);
+}
+
 static void recording_free(struct source *src)
 {
-	recording_close((struct recording *)src);
+	struct recording *r = (struct recording *)src;
+
+	for (uint32_t i = 0; i < src->info.nr_events; i++)
+		free((char *)r->events[i].name);
+	free(r->events);
+	free(r->all_names);
+	free(r->ring_time);
+	features_clear(&r->header.features);
+	stream_free(r->stream);
+	sorter_free(r->sorter);
+	decoder_free(src->decoder);
+	close(r->fd);
+	free(r->name);
+	free(r);
 }
 
 static const struct source_ops file_ops = {
+	.formats = recording_formats,
+	.sample_type = recording_sample_type,
+	.has_records = recording_has_records,
+	.add_event = recording_add_event,
+	.open = recording_attach,
 	.next = recording_next,
 	.now = recording_now,
 	.free = recording_free,
 };
 
 static const struct source_ops pipe_ops = {
+	.formats = recording_formats,
+	.sample_type = recording_sample_type,
+	.has_records = recording_has_records,
+	.add_event = recording_add_event,
+	.open = recording_attach,
 	.next = recording_next,
 	.wait = recording_wait,
 	.now = recording_now,
 	.free = recording_free,
 };
+
+/* Whether it was made with the kernel that runs here: by its build id, or at least its release. */
+static bool is_own_kernel(const struct features *f)
+{
+	uint8_t theirs[BUILD_ID_MAX], ours[BUILD_ID_MAX];
+	uint32_t size = buildids_find(f->build_ids, BUILDIDS_KERNEL, theirs);
+	uint32_t our_size = buildids_own_kernel(ours);
+	struct utsname here;
+
+	if (size && our_size)
+		return size == our_size && memcmp(theirs, ours, size) == 0;
+	return f->release && !uname(&here) && strcmp(here.release, f->release) == 0;
+}
+
+static void fill_info(struct recording *r)
+{
+	const struct features *f = &r->header.features;
+	struct source_info *info = &r->source.info;
+	int64_t zero = f->wall_ns - f->clock_ns;
+
+	info->is_recorded = true;
+	info->own_kernel = is_own_kernel(f);
+	info->arch = f->arch;
+	info->build_ids = f->build_ids;
+	info->wall_sec = f->has_wall ? (double)(zero / 1000000000) : NAN;
+	info->wall_nsec = f->has_wall ? (double)(zero % 1000000000) : NAN;
+	for (int i = 0; i < CACHE_LEVELS; i++)
+		info->first_sharers[i] = f->first_sharers[i];
+}
 
 static int set_up(struct recording *r, struct error *err)
 {
@@ -314,8 +464,9 @@ static int set_up(struct recording *r, struct error *err)
 		ret = decoder_check(h->decoder, err);
 	if (ret)
 		return ret;
-	if (name_events(r))
+	if (list_events(r))
 		return error_set(err, -ENOMEM, "out of memory");
+	fill_info(r);
 	warn(r, h->warning.text);
 	r->time_word = decoder_time_word(h->decoder);
 	r->cpu_word = decoder_cpu_word(h->decoder);
@@ -328,7 +479,7 @@ static int set_up(struct recording *r, struct error *err)
 	return r->ring_time ? 0 : error_set(err, -ENOMEM, "out of memory");
 }
 
-struct recording *recording_open_fd(int fd, const char *name, struct error *err)
+struct source *recording_open_fd(int fd, const char *name, struct error *err)
 {
 	struct recording *r = calloc(1, sizeof(*r));
 	struct error why;
@@ -341,13 +492,13 @@ struct recording *recording_open_fd(int fd, const char *name, struct error *err)
 	r->fd = fd;
 	r->name = strdup(name);
 	if (r->name && !set_up(r, &why))
-		return r;
+		return &r->source;
 	error_set(err, -EINVAL, "%s: %s", name, r->name ? why.text : "out of memory");
-	recording_close(r);
+	recording_free(&r->source);
 	return NULL;
 }
 
-struct recording *recording_open(const char *path, struct error *err)
+struct source *recording_open(const char *path, struct error *err)
 {
 	struct stat st;
 	int fd;
@@ -370,80 +521,4 @@ struct recording *recording_open(const char *path, struct error *err)
 			  path);
 	close(fd);
 	return NULL;
-}
-
-void recording_close(struct recording *r)
-{
-	if (!r)
-		return;
-	for (int i = 0; r->event_names && i < decoder_nr_attrs(r->source.decoder); i++)
-		free(r->event_names[i]);
-	free(r->event_names);
-	free(r->all_names);
-	free(r->ring_time);
-	features_clear(&r->header.features);
-	stream_free(r->stream);
-	sorter_free(r->sorter);
-	decoder_free(r->source.decoder);
-	close(r->fd);
-	free(r->name);
-	free(r);
-}
-
-struct source *recording_source(struct recording *r)
-{
-	return &r->source;
-}
-
-struct formats *recording_formats(struct recording *r)
-{
-	return r->header.features.formats;
-}
-
-const char *recording_event_name(const struct recording *r, int index)
-{
-	return r->event_names[index];
-}
-
-const char *recording_event_names(const struct recording *r)
-{
-	return r->all_names;
-}
-
-const char *recording_arch(const struct recording *r)
-{
-	return r->header.features.arch ? r->header.features.arch : "";
-}
-
-const char *recording_release(const struct recording *r)
-{
-	return r->header.features.release ? r->header.features.release : "";
-}
-
-int recording_cache_sharer(const struct recording *r, int level, int cpu)
-{
-	const uint16_t *first = level >= 1 && level <= CACHE_LEVELS
-					? r->header.features.first_sharers[level - 1]
-					: NULL;
-
-	return first && cpu >= 0 && cpu < CPUS_MAX ? first[cpu] - 1 : -1;
-}
-
-const struct buildids *recording_build_ids(const struct recording *r)
-{
-	return r->header.features.build_ids;
-}
-
-void recording_wall_zero(const struct recording *r, double *sec, double *nsec)
-{
-	int64_t zero = r->header.features.wall_ns - r->header.features.clock_ns;
-	int64_t part = zero % 1000000000;
-
-	*sec = r->header.features.has_wall ? (double)(zero / 1000000000) : NAN;
-	*nsec = r->header.features.has_wall ? (double)part : NAN;
-}
-
-const char *recording_warning(const struct recording *r)
-{
-	return r->warning.text[0] ? r->warning.text : NULL;
 }

@@ -3,14 +3,12 @@
 #include <errno.h>
 #include <math.h>
 #include <string.h>
-#include "live/bpf_ring.h"
 #include "decode/decoder.h"
 #include "error.h"
-#include "live/live.h"
 #include "formats/tracepoint.h"
-#include "recording/recording.h"
 #include "decode/records.h"
 #include "stacks/resolve.h"
+#include "os/cpus.h"
 #include "os/signals.h"
 #include "session/tasks.h"
 #include "os/threads.h"
@@ -40,7 +38,7 @@ void session_set_base(struct session *s, uint64_t time)
 
 static bool counts_only(const struct session *s)
 {
-	return !s->recording && !s->nr_sampled;
+	return s->source->ops->read_counts && !s->nr_sampled;
 }
 
 void session_stop(struct session *s)
@@ -115,11 +113,11 @@ static void note_task(struct session *s, const struct slot *slot, const struct e
 {
 	const int32_t *ids = (const int32_t *)ev->raw;
 	uint64_t addr;
-	const char *symbol = s->recording ? resolve_kernel_start(slot->rec, ev, &addr) : NULL;
+	const char *symbol = resolve_kernel_start(slot->rec, ev, &addr);
 	char name[16];
 
 	if (symbol)
-		formats_anchor_symbols(recording_formats(s->recording), symbol, addr);
+		formats_anchor_symbols(session_formats(s, NULL), symbol, addr);
 	if (s->resolve)
 		resolve_record(s->resolve, slot->rec, ev);
 	switch (ev->class) {
@@ -139,12 +137,12 @@ static void note_task(struct session *s, const struct slot *slot, const struct e
 	}
 }
 
-/* Whether a slot may be an event and no sample. What BPF programs write has no header. */
+/* Whether a slot may be an event and no sample. A source's own records have no header. */
 static bool is_record(const struct session *s, const struct slot *slot)
 {
 	const struct perf_event_header *rec = slot->rec;
 
-	return s->records && slot->flags <= UINT16_MAX && rec->type != PERF_RECORD_SAMPLE;
+	return s->records && !(slot->flags >> SLOT_OWN_SHIFT) && rec->type != PERF_RECORD_SAMPLE;
 }
 
 /* A record that is no sample stands for what the session itself takes it for, if anything, and for
@@ -159,7 +157,7 @@ static int complete_records(struct session *s, const struct slot *slot, struct e
 		delivered = s->wanted >> ev->class & 1;
 	}
 	/* What perf writes of all that there was before it began has no time: it did not happen. */
-	if (n == first || (!s->recording && slot->time < s->first_time) ||
+	if (n == first || slot->time < s->first_time ||
 	    !decoder_time(s->source->decoder, slot->rec, &time))
 		return delivered;
 	for (int i = first; i < n; i++) {
@@ -209,6 +207,7 @@ static int complete_others(struct session *s, const struct slot *slot, struct ev
 
 static int decode_slots(struct session *s, uint32_t *flags)
 {
+	const struct source_ops *ops = s->source->ops;
 	const struct decoder *d = s->source->decoder;
 	int n = 0;
 
@@ -219,14 +218,14 @@ static int decode_slots(struct session *s, uint32_t *flags)
 	while (s->next_slot < s->nr_slots) {
 		const struct slot *slot = &s->slots[s->next_slot];
 		int left = s->nr_slots - s->next_slot, got;
-		bool is_bpf = s->nr_outputs && slot->flags > UINT16_MAX;
+		bool is_own = slot->flags >> SLOT_OWN_SHIFT;
 
 		if (!s->has_base && slot->time)
 			session_set_base(s, slot->time);
 		if (left > MAX_BATCH - n)
 			left = MAX_BATCH - n;
-		got = is_bpf ? bpf_decode_run(s->outputs, slot, left, s->base, s->first_time,
-					      &s->batch[n])
+		got = is_own ? ops->decode_run(s->source, slot, left, s->base, s->first_time,
+					       &s->batch[n])
 			     : decoder_decode_run(d, slot, left, s->base, s->first_time,
 						  &s->batch[n]);
 		if (got) {
@@ -238,7 +237,7 @@ static int decode_slots(struct session *s, uint32_t *flags)
 		}
 		if (n == MAX_BATCH)
 			break;
-		got = is_bpf ? bpf_decode(s->outputs, slot, &s->batch[n])
+		got = is_own ? ops->decode(s->source, slot, &s->batch[n])
 			     : decoder_decode(d, slot->rec, &s->batch[n], MAX_BATCH - n);
 		got = complete_others(s, slot, &s->batch[n], got);
 		if (got == -ENOSPC)
@@ -251,13 +250,18 @@ static int decode_slots(struct session *s, uint32_t *flags)
 	return n;
 }
 
+static uint64_t hold(struct source *src)
+{
+	return src->ops->hold ? src->ops->hold(src) : 0;
+}
+
 static void wait_for_more(struct session *s)
 {
 	uint64_t now = s->source->ops->now(s->source), timeout = MAX_WAIT;
 	int ret;
 
 	if (s->tick_at && now != UINT64_MAX) {
-		uint64_t tick = s->tick_at + (counts_only(s) ? 0 : live_slack(s->source));
+		uint64_t tick = s->tick_at + (counts_only(s) ? 0 : hold(s->source));
 
 		if (tick < now + timeout)
 			timeout = tick > now ? tick - now : 1;
@@ -321,8 +325,9 @@ static bool ends_with_tick(const struct session *s)
  * until it has would be more than what is delivered. */
 static bool is_over(const struct session *s)
 {
-	return s->end_at != UINT64_MAX && !s->recording && !s->stopped && !counts_only(s) &&
-	       s->source->ops->now(s->source) > s->end_at;
+	uint64_t now = s->source->ops->now(s->source);
+
+	return now != UINT64_MAX && now > s->end_at && !s->stopped && !counts_only(s);
 }
 
 int session_next(struct session *s, struct batch *batch, struct error *err)
@@ -336,7 +341,7 @@ int session_next(struct session *s, struct batch *batch, struct error *err)
 	if (!s->interrupted && signals_stop_requested()) {
 		s->interrupted = true;
 		session_stop(s);
-		if (s->recording)
+		if (s->source->info.is_recorded)
 			s->ended = true;
 	}
 	if (s->workload && workload_ended(s->workload, &s->stats.workload_status))
@@ -346,7 +351,7 @@ int session_next(struct session *s, struct batch *batch, struct error *err)
 	if (s->nr_tids && !s->per_thread && !s->workload && !s->stopped)
 		watch_threads(s);
 	if (s->next_slot == s->nr_slots && !s->ended) {
-		if (s->ticked && s->recording)
+		if (s->ticked && s->source->info.is_recorded)
 			n = skip_empty_intervals(s, err);
 		else
 			/* Where the first interval ends is known only with the time base. */
@@ -381,7 +386,7 @@ void session_wake_after(struct session *s, uint64_t ns)
 
 void session_read_counts(struct session *s, struct counts *out)
 {
-	live_read_counts(s->source, out);
+	s->source->ops->read_counts(s->source, out);
 }
 
 struct tasks *session_tasks(struct session *s)
@@ -439,11 +444,6 @@ uint64_t session_sample_registers(const struct session *s, uint16_t class, uint6
 	return bit == PERF_SAMPLE_REGS_USER ? attr->sample_regs_user : attr->sample_regs_intr;
 }
 
-uint64_t session_sample_type(const struct session_event *event)
-{
-	return live_sample_type(event->sample, event->freq, event->period);
-}
-
 bool session_read_resolve_stats(const struct session *s, struct resolve_stats *out)
 {
 	if (s->resolve)
@@ -454,7 +454,7 @@ bool session_read_resolve_stats(const struct session *s, struct resolve_stats *o
 void session_read_stats(const struct session *s, struct session_stats *out)
 {
 	*out = s->stats;
-	out->end_time = s->recording || !s->stopped || s->stop_time == UINT64_MAX
+	out->end_time = s->source->info.is_recorded || !s->stopped || s->stop_time == UINT64_MAX
 				? out->to
 				: (double)(int64_t)(s->stop_time - s->base);
 }
@@ -462,23 +462,27 @@ void session_read_stats(const struct session *s, struct session_stats *out)
 void session_read_clock(const struct session *s, struct session_clock *out)
 {
 	out->base = s->base;
-	out->wall_sec = s->wall_sec + floor(s->base / 1e9);
-	out->wall_nsec = s->wall_nsec + s->base % 1000000000;
+	out->wall_sec = s->source->info.wall_sec + floor(s->base / 1e9);
+	out->wall_nsec = s->source->info.wall_nsec + s->base % 1000000000;
 }
 
 const char *session_arch(const struct session *s)
 {
-	return s->recording ? recording_arch(s->recording) : "";
+	return s->source->info.arch ? s->source->info.arch : "";
 }
 
 int session_cache_sharer(const struct session *s, int level, int cpu)
 {
-	return s->recording ? recording_cache_sharer(s->recording, level, cpu) : -1;
+	const uint16_t *first = level >= 1 && level <= CACHE_LEVELS
+					? s->source->info.first_sharers[level - 1]
+					: NULL;
+
+	return first && cpu >= 0 && cpu < CPUS_MAX ? first[cpu] - 1 : -1;
 }
 
 const char *session_warning(const struct session *s)
 {
-	return s->recording ? recording_warning(s->recording) : NULL;
+	return s->source->warning.text[0] ? s->source->warning.text : NULL;
 }
 
 const char *session_take_notice(struct session *s)
@@ -490,7 +494,7 @@ const char *session_take_notice(struct session *s)
 
 int session_take_cpu(struct session *s)
 {
-	return live_take_cpu(s->source);
+	return s->source->ops->next_cpu ? s->source->ops->next_cpu(s->source) : -1;
 }
 
 const int32_t *session_threads(const struct session *s, uint32_t *n)

@@ -11,56 +11,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct bpf_output;
 struct counts;
 struct error;
 struct event;
+struct event_request;
 struct formats;
 struct probes;
 struct resolve_stats;
+struct recorded_event;
 struct session;
+struct source;
 struct srclines;
 struct stacks;
 struct tasks;
-
-/* What a selector resolved to. A recording delivers the records whose attribute has this type
- * and config; type and config are those of its own formats. */
-struct session_event {
-	const char *name; /* as the user knows it, for messages */
-	uint32_t type;	  /* perf_event_attr.type */
-	uint64_t config, config1, config2;
-	uint32_t bp_type; /* of PERF_TYPE_BREAKPOINT, whose config1 and 2 are address and length */
-	const char *config1_text; /* config1 is the address of a copy of it; NULL: config1 says */
-	uint64_t period;	  /* sample every period-th */
-	uint64_t freq;		  /* or about so many a second; 0: by period */
-	const char *filter;  /* for the kernel; NULL: none, or evaluated by the dispatch loop */
-	uint16_t class;	     /* >= EVENT_FIRST */
-	uint16_t callchain;  /* sample stacks: enum stack_parts, 0: none */
-	uint16_t max_stack;  /* frames at most, 0: as many as the kernel gives */
-	uint32_t stack_dump; /* bytes of user space's stack that are copied and unwound; 0: none */
-	/* What hardware, clock and memory events leave out. */
-	uint8_t exclude_user, exclude_kernel, exclude_host, exclude_guest, exclude_idle;
-	uint8_t perf_event; /* 1: its payload is the sample's own words, see sample.h */
-	uint8_t resolve;    /* 1: addresses are looked up, also without stacks */
-	uint8_t precise;    /* perf_event_attr.precise_ip */
-	uint32_t wakeup;    /* live: tell of every so many at once; 0: see the watermark */
-	uint64_t sample;    /* enum sample_bits that it is to have, besides the usual; of a
-			     * recording's event: all of its sample_type */
-	uint64_t regs_user, regs_intr; /* registers of these */
-	int32_t program;  /* descriptor of a BPF program that filters samples; 0: none */
-	int32_t through;  /* live: of a perf event array, which a BPF program writes the samples to;
-			   * 0:  the kernel writes them */
-	const char *cpus; /* live: only on those of this list; NULL: on all that are attached to */
-	uint8_t everywhere; /* live: of all threads, also where single ones are attached to */
-	uint32_t payload;   /* bytes its fields take: shorter payloads are not delivered */
-	uint8_t counted;    /* live: not sampled, session_read_counts() says how many there were */
-	uint8_t reads;	 /* live, on CPUs: enum sample_reads. READS_COUNTED: its samples hold those
-			  * counts instead, behind a word that is followed by its own */
-	uint32_t record; /* enum record_kind: its events are records that are no samples; 0: they
-			  * are samples */
-	uint16_t group;	 /* counted events of one number are read at once, and on hardware share
-			  * the time of its counters */
-};
 
 /* Where live events are taken. At most one of argv, cgroups and pids with tids is given. */
 struct session_target {
@@ -116,26 +79,26 @@ struct session_clock {
 	double wall_sec, wall_nsec;
 };
 
-struct session *session_new(void);
+/* Takes over the source, also when it fails: NULL, out of memory. */
+struct session *session_new(struct source *source);
 /* To be called at the end of a run, however it ends: the process's end would leave the probes
- * behind. */
+ * behind. Frees the source. */
 void session_free(struct session *s);
 
-/* Reads events from a recording ("-": standard input) instead of the kernel. */
-int session_open_recording(struct session *s, const char *path, struct error *err);
-/* Formats of the recording, or of the running kernel. */
+/* Whether the source is a recording or the like: its events are those of session_recorded_events(),
+ * and happened before. */
+bool session_is_recorded(const struct session *s);
+/* Formats of the source's tracepoints. */
 struct formats *session_formats(struct session *s, struct error *err);
-
-/* Event number index (from 0) of the recording: its name, type and config. -ENOENT beyond the last;
- * there are none without a recording. */
-int session_recorded_event(const struct session *s, uint32_t index, struct session_event *out);
-
-/* Whether this kernel, or the recording, has records of an enum record_kind. */
+/* The n events that a recorded source has. */
+const struct recorded_event *session_recorded_events(const struct session *s, uint32_t *n);
+/* sample_type of the samples that a perf_event would have; 0: they differ. */
+uint64_t session_sample_type(const struct session *s, const struct event_request *request);
+/* Whether the source has records of an enum record_kind. */
 bool session_has_records(const struct session *s, uint32_t kind);
 
-int session_add_event(struct session *s, const struct session_event *event, struct error *err);
-/* Live: a map whose records are events too, see bpf_ring.h. */
-int session_add_output(struct session *s, const struct bpf_output *output, struct error *err);
+/* The request is copied. */
+int session_add_event(struct session *s, const struct event_request *request, struct error *err);
 /* Side-band records of this class (EVENT_COMM, EVENT_FORK, EVENT_EXIT) are delivered too.
  * EVENT_LOST always is. */
 void session_want(struct session *s, uint16_t class);
@@ -145,7 +108,7 @@ void session_set_interval(struct session *s, uint64_t interval);
 /* The stream ends when so many ns of its own time have passed; 0: it does not. */
 void session_set_duration(struct session *s, uint64_t duration);
 
-/* Opens the events and starts them. Recordings take no target. */
+/* Opens the events and starts them. */
 int session_start(struct session *s, const struct session_target *target, struct error *err);
 
 /* Makes no more events of the class, where the source can stop that; some may still come. */
@@ -164,7 +127,7 @@ void session_stop(struct session *s);
 struct probes *session_probes(struct session *s, struct error *err);
 
 /* What the events that are only counted have counted since the last call, in the order they were
- * added; valid until the next one. After session_stop() it is final. Not for recordings. */
+ * added; valid until the next one. After session_stop() it is final. Not for recorded sources. */
 void session_read_counts(struct session *s, struct counts *out);
 struct tasks *session_tasks(struct session *s);
 /* NULL where no event was added with callchain. */
@@ -177,8 +140,6 @@ const uint64_t *session_sample_part(const struct session *s, const struct event 
 uint64_t session_own_count(const struct session *s, const struct event *ev);
 /* The bits of all registers that the parts REGS_USER or REGS_INTR of a class hold. */
 uint64_t session_sample_registers(const struct session *s, uint16_t class, uint64_t bit);
-/* sample_type of a live perf_event that asks for these bits. */
-uint64_t session_sample_type(const struct session_event *event);
 /* What an address of the event's process, or of the kernel, was at its time: a stack of one frame.
  * Needs callchain or resolve of an event. */
 uint32_t session_address(struct session *s, const struct event *ev, uint64_t address);
@@ -190,12 +151,12 @@ uint32_t session_stack(struct session *s, const struct event *ev);
 bool session_read_resolve_stats(const struct session *s, struct resolve_stats *out);
 void session_read_stats(const struct session *s, struct session_stats *out);
 void session_read_clock(const struct session *s, struct session_clock *out);
-/* Machine of the recording, as uname(2) calls it; "" live, or where it does not say. */
+/* Machine of a recorded source, as uname(2) calls it; "" for others, or if it does not say. */
 const char *session_arch(const struct session *s);
-/* Of the recording's machine: the first of the CPUs that share cpu's cache of this level; -1 live,
- * or where it does not say. */
+/* The first of the CPUs that share cpu's data cache of this level; -1 if the source does not say.
+ */
 int session_cache_sharer(const struct session *s, int level, int cpu);
-/* One line about a recording that ended early or is damaged, NULL otherwise. */
+/* One line about a source that ended early or is damaged; NULL: there is nothing to say. */
 const char *session_warning(const struct session *s);
 /* What happened to the source (a cpu went or came), one line; "" when that has been told. */
 const char *session_take_notice(struct session *s);

@@ -2,44 +2,34 @@
 /* A session until it starts: its recording or its events, what they are attached to, its end. */
 #include "session/session_state.h"
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/utsname.h>
-#include "live/bpf_ring.h"
-#include "stacks/buildids.h"
-#include "decode/decoder.h"
-#include "live/live.h"
 #include "os/priority.h"
 #include "probes/probe.h"
-#include "recording/recording.h"
 #include "decode/records.h"
 #include "stacks/resolve.h"
 #include "os/signals.h"
 #include "session/tasks.h"
 #include "os/threads.h"
-#include "formats/tracepoint.h"
-#include "stacks/unwind.h"
-#include "os/clock.h"
 #include "os/workload.h"
 
 enum { MAX_EXITED_TASKS = 65536 };
 
-struct session *session_new(void)
+struct session *session_new(struct source *source)
 {
 	struct session *s = aligned_alloc(64, (sizeof(*s) + 63) / 64 * 64);
 
-	if (!s)
-		return NULL;
-	memset(s, 0, sizeof(*s));
-	s->wall_sec = NAN;
-	s->end_at = UINT64_MAX;
-	s->tasks = tasks_new(MAX_EXITED_TASKS);
-	if (!s->tasks) {
-		free(s);
-		return NULL;
+	if (s) {
+		memset(s, 0, sizeof(*s));
+		s->source = source;
+		s->end_at = UINT64_MAX;
+		s->tasks = tasks_new(MAX_EXITED_TASKS);
+		if (s->tasks)
+			return s;
 	}
-	return s;
+	free(s);
+	source->ops->free(source);
+	return NULL;
 }
 
 void session_free(struct session *s)
@@ -47,183 +37,53 @@ void session_free(struct session *s)
 	if (!s)
 		return;
 	workload_free(s->workload);
-	if (s->recording)
-		recording_close(s->recording);
-	else if (s->source)
-		s->source->ops->free(s->source);
+	s->source->ops->free(s->source);
 	probes_free(s->probes); /* which no event may use then */
-	formats_free(s->formats);
 	tasks_free(s->tasks);
 	resolve_free(s->resolve);
 	records_free(s->records);
-	for (uint32_t i = 0; i < s->nr_events; i++) {
-		free((char *)s->events[i].name);
-		free((char *)s->events[i].config1_text);
-		free((char *)s->events[i].filter);
-		free((char *)s->events[i].cpus);
-	}
-	free(s->events);
-	free(s->outputs);
 	free(s->tids);
 	free(s->marked);
 	free(s);
 }
 
-int session_open_recording(struct session *s, const char *path, struct error *err)
+bool session_is_recorded(const struct session *s)
 {
-	s->recording = recording_open(path, err);
-	if (!s->recording)
-		return -EINVAL;
-	s->source = recording_source(s->recording);
-	return 0;
+	return s->source->info.is_recorded;
 }
 
 struct formats *session_formats(struct session *s, struct error *err)
 {
-	if (s->recording)
-		return recording_formats(s->recording);
-	if (!s->formats)
-		s->formats = formats_open_tracefs(err);
-	return s->formats;
+	return s->source->ops->formats(s->source, err);
 }
 
-int session_recorded_event(const struct session *s, uint32_t index, struct session_event *out)
+const struct recorded_event *session_recorded_events(const struct session *s, uint32_t *n)
 {
-	const struct perf_event_attr *attr;
-
-	if (!s->recording || index >= (uint32_t)decoder_nr_attrs(s->source->decoder))
-		return -ENOENT;
-	attr = decoder_attr(s->source->decoder, index);
-	memset(out, 0, sizeof(*out));
-	out->name = recording_event_name(s->recording, index);
-	out->type = attr->type;
-	out->config = attr->config;
-	out->sample = attr->sample_type;
-	return 0;
+	*n = s->source->info.nr_events;
+	return s->source->info.events;
 }
 
-/* Records that are no samples have an attribute only in common. */
-static int add_recorded_records(struct session *s, const struct session_event *event,
-				struct error *err)
+uint64_t session_sample_type(const struct session *s, const struct event_request *request)
 {
-	const uint32_t *types = records_types(event->record);
-
-	if (!session_has_records(s, event->record))
-		return error_set(err, -ENOENT, "the recording was not told of %s", event->name);
-	for (int i = 0; types[i]; i++)
-		if (decoder_add_record(s->source->decoder, -1, types[i], event->class))
-			return error_set(err, -ENOMEM, "out of memory");
-	return 0;
-}
-
-static int add_recorded(struct session *s, const struct session_event *event, struct error *err)
-{
-	struct decoder *d = s->source->decoder;
-	int found = 0;
-
-	if (event->record)
-		return add_recorded_records(s, event, err);
-
-	for (int i = 0; i < decoder_nr_attrs(d); i++) {
-		const struct perf_event_attr *attr = decoder_attr(d, i);
-
-		if (attr->type != event->type || attr->config != event->config)
-			continue;
-		if (event->stack_dump && !unwind_is_for(attr))
-			return error_set(err, -ENODATA,
-					 "the recording of %s has no copies of stacks to unwind: "
-					 "perf record --call-graph dwarf makes them",
-					 event->name);
-		if (event->perf_event)
-			decoder_set_payload(d, i, sample_payload(event->sample));
-		if (decoder_add_class(d, i, event->class, event->payload))
-			return error_set(err, -E2BIG, "%s is asked for too many times",
-					 event->name);
-		found++;
-	}
-	if (!found)
-		return error_set(err, -ENOENT, "the recording has no samples of %s; it has %s",
-				 event->name, recording_event_names(s->recording));
-	return 0;
+	return s->source->ops->sample_type(s->source, request);
 }
 
 bool session_has_records(const struct session *s, uint32_t kind)
 {
-	struct decoder *d = s->recording ? s->source->decoder : NULL;
-
-	for (int i = 0; d && i < decoder_nr_attrs(d); i++)
-		if (records_are_asked(decoder_attr(d, i), kind))
-			return true;
-	return !d && !records_support(kind);
+	return s->source->ops->has_records(s->source, kind);
 }
 
-int session_add_event(struct session *s, const struct session_event *event, struct error *err)
+int session_add_event(struct session *s, const struct event_request *request, struct error *err)
 {
-	struct live_event *grown;
-
-	if (event->record && !s->records) {
+	if (request->record && !s->records) {
 		s->records = records_new();
 		if (!s->records)
 			return error_set(err, -ENOMEM, "out of memory");
 	}
-	s->stack_parts |= event->callchain;
-	s->resolves |= event->callchain || event->resolve;
-	if (s->recording)
-		return add_recorded(s, event, err);
-	grown = realloc(s->events, (s->nr_events + 1) * sizeof(*grown));
-	if (!grown)
-		return error_set(err, -ENOMEM, "out of memory");
-	s->events = grown;
-	grown[s->nr_events++] = (struct live_event){
-		.name = strdup(event->name),
-		.type = event->type,
-		.config = event->config,
-		.config1 = event->config1,
-		.config2 = event->config2,
-		.bp_type = event->bp_type,
-		.config1_text = event->config1_text ? strdup(event->config1_text) : NULL,
-		.period = event->period,
-		.freq = event->freq,
-		.filter = event->filter ? strdup(event->filter) : NULL,
-		.class = event->class,
-		.cpus = event->cpus ? strdup(event->cpus) : NULL,
-		.everywhere = event->everywhere,
-		.callchain = event->callchain,
-		.max_stack = event->max_stack,
-		.stack_dump = event->stack_dump,
-		.exclude_user = event->exclude_user,
-		.exclude_kernel = event->exclude_kernel,
-		.exclude_host = event->exclude_host,
-		.exclude_guest = event->exclude_guest,
-		.exclude_idle = event->exclude_idle,
-		.perf_event = event->perf_event,
-		.resolve = event->resolve,
-		.precise = event->precise,
-		.wakeup = event->wakeup,
-		.sample = event->sample,
-		.regs_user = event->regs_user,
-		.regs_intr = event->regs_intr,
-		.program = event->program,
-		.through = event->through,
-		.payload = event->payload,
-		.counted = event->counted,
-		.reads = event->reads,
-		.record = event->record,
-		.group = event->group,
-	};
-	s->nr_sampled += !event->counted;
-	return 0;
-}
-
-int session_add_output(struct session *s, const struct bpf_output *output, struct error *err)
-{
-	struct bpf_output *grown = reallocarray(s->outputs, s->nr_outputs + 1, sizeof(*grown));
-
-	if (!grown)
-		return error_set(err, -ENOMEM, "out of memory");
-	s->outputs = grown;
-	grown[s->nr_outputs++] = *output;
-	return 0;
+	s->stack_parts |= request->callchain;
+	s->resolves |= request->callchain || request->resolve;
+	s->nr_sampled += !request->counted;
+	return s->source->ops->add_event(s->source, request, err);
 }
 
 void session_want(struct session *s, uint16_t class)
@@ -307,15 +167,20 @@ static int list_marked(struct session *s, const struct session_target *target, s
 	return 0;
 }
 
-static int open_live(struct session *s, const struct session_target *target, struct error *err)
+/* How soon this process gets a CPU when there is something to read. */
+static int set_priority(const struct session_target *target, struct error *err)
+{
+	if (target->realtime)
+		return priority_realtime(target->realtime, err);
+	priority_hurry();
+	return 0;
+}
+
+static int open_source(struct session *s, const struct session_target *target, struct error *err)
 {
 	int n = find_and_mark(s, target, err);
 	bool on_threads = n > 0 && !target->everywhere;
-	struct live_config config = {
-		.events = s->events,
-		.nr_events = s->nr_events,
-		.outputs = s->outputs,
-		.nr_outputs = s->nr_outputs,
+	struct source_target of_source = {
 		.cpus = target->cpus,
 		.tids = on_threads ? s->tids : NULL,
 		.nr_tids = on_threads ? n : 0,
@@ -331,83 +196,60 @@ static int open_live(struct session *s, const struct session_target *target, str
 		return n;
 	s->nr_tids = n;
 	s->per_thread = on_threads;
-	s->source = live_open(&config, err);
-	if (!s->source)
-		return -EINVAL;
-	if (target->realtime)
-		return priority_realtime(target->realtime, err);
-	priority_hurry();
-	return 0;
-}
-
-/* Whether the recording is of the kernel that runs here: by its build id, or at least its release.
- */
-static bool is_own_kernel(const struct recording *r)
-{
-	uint8_t theirs[BUILD_ID_MAX], ours[BUILD_ID_MAX];
-	uint32_t size = buildids_find(recording_build_ids(r), BUILDIDS_KERNEL, theirs);
-	uint32_t our_size = buildids_own_kernel(ours);
-	struct utsname here;
-
-	if (size && our_size)
-		return size == our_size && memcmp(theirs, ours, size) == 0;
-	return !uname(&here) && strcmp(here.release, recording_release(r)) == 0;
+	return s->source->ops->open(s->source, &of_source, err);
 }
 
 static int start_resolving(struct session *s, struct error *err)
 {
-	const struct buildids *ids = s->recording ? recording_build_ids(s->recording) : NULL;
+	const struct source_info *info = &s->source->info;
 
 	if (!s->resolves)
 		return 0;
-	s->resolve = resolve_new(ids, !ids || is_own_kernel(s->recording), s->stack_parts);
+	s->resolve = resolve_new(info->build_ids, info->own_kernel, s->stack_parts);
 	return s->resolve ? 0 : error_set(err, -ENOMEM, "out of memory for stacks");
+}
+
+/* Tasks and mappings as /proc has them now; from here on records tell of changes. */
+static void scan_tasks(struct session *s)
+{
+	tasks_scan(s->tasks);
+	if (s->resolve)
+		resolve_seed(s->resolve);
+}
+
+static int start_source(struct session *s, const struct session_target *target, struct error *err)
+{
+	int ret = 0;
+
+	if (s->source->ops->start)
+		ret = s->source->ops->start(s->source, err);
+	if (!ret && target->marks)
+		ret = list_marked(s, target, err);
+	if (!ret && s->workload)
+		ret = workload_start(s->workload, err);
+	if (ret || s->source->start == UINT64_MAX)
+		return ret;
+	session_set_base(s, s->source->start);
+	if (!s->source->info.is_recorded)
+		s->first_time = s->base;
+	return 0;
 }
 
 int session_start(struct session *s, const struct session_target *target, struct error *err)
 {
 	int ret = start_resolving(s, err);
 
-	if (ret)
-		return ret;
-	if (s->recording) {
-		ret = decoder_check(s->source->decoder, err);
-		if (ret)
-			return ret;
-		if (is_own_kernel(s->recording) &&
-		    formats_use_own_symbols(recording_formats(s->recording)))
-			return error_set(err, -ENOMEM, "out of memory for symbols");
-		recording_wall_zero(s->recording, &s->wall_sec, &s->wall_nsec);
-		/* A little late, should another cpu have had the first sample. */
-		if (s->source->start != UINT64_MAX) {
-			session_set_base(s, s->source->start);
-			s->first_time = s->base;
-		}
-	} else {
-		ret = open_live(s, target, err);
-		if (ret)
-			return ret;
-		ret = live_watch_tasks(s->source, err);
-		if (ret)
-			return ret;
-		tasks_scan(s->tasks);
-		if (s->resolve)
-			resolve_seed(s->resolve);
-		clock_wall_zero(&s->wall_sec, &s->wall_nsec);
-		ret = live_enable(s->source, err);
-		if (!ret && target->marks)
-			ret = list_marked(s, target, err);
-		if (!ret && s->workload)
-			ret = workload_start(s->workload, err);
-		if (ret)
-			return ret;
-		if (s->source->start != UINT64_MAX) {
-			session_set_base(s, s->source->start);
-			s->first_time = s->base;
-		}
-	}
-	signals_install();
-	return 0;
+	if (!ret)
+		ret = open_source(s, target, err);
+	if (!ret && !s->source->info.is_recorded)
+		ret = set_priority(target, err);
+	if (!ret && s->source->info.is_here)
+		scan_tasks(s);
+	if (!ret)
+		ret = start_source(s, target, err);
+	if (!ret)
+		signals_install();
+	return ret;
 }
 
 struct probes *session_probes(struct session *s, struct error *err)

@@ -14,9 +14,7 @@ enum { MAX_BATCH = 1024 };
 
 struct session {
 	struct source *source;
-	struct recording *recording; /* NULL: live */
-	struct formats *formats;     /* of the running kernel; a recording has its own */
-	struct probes *probes;	     /* NULL: none were needed */
+	struct probes *probes; /* NULL: none were needed */
 	struct workload *workload;
 	int32_t *tids; /* that are attached to, or end the run; NULL: cpus */
 	uint32_t nr_tids, nr_tids_ended;
@@ -26,15 +24,11 @@ struct session {
 	uint64_t watch_at; /* when to look again whether they have ended */
 	struct error notice;
 	struct tasks *tasks;
-	struct live_event *events; /* collected until the start */
-	uint32_t nr_events;
-	struct bpf_output *outputs; /* collected too */
-	uint32_t nr_outputs;
 	bool resolves;		 /* some event has a stack, or addresses to look up */
 	uint32_t stack_parts;	 /* that events ask for: enum stack_parts */
 	struct resolve *resolve; /* NULL: nothing is to be looked up */
 	struct records *records; /* NULL: none are events */
-	uint32_t nr_sampled;	 /* of them; the others are only counted */
+	uint32_t nr_sampled;	 /* events with samples; the others are only counted */
 	uint32_t wanted;	 /* bit set of side-band classes that are delivered */
 	bool threads_ended;	 /* but not their process */
 	bool stopped, ended, interrupted, per_thread, has_base;
@@ -46,7 +40,6 @@ struct session {
 	uint64_t tick_at;    /* end of the running interval, source clock; 0: not known yet */
 	uint64_t wake_at;    /* source clock; nobody waits beyond it. In the past: no bound */
 	bool ticked;	     /* the last thing delivered was the end of an interval */
-	double wall_sec, wall_nsec; /* of the source clock's zero */
 	struct slot slots[MAX_BATCH];
 	int nr_slots, next_slot;
 	struct session_stats stats;

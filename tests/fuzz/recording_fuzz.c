@@ -12,6 +12,7 @@
 #include "decode/decoder.h"
 #include "error.h"
 #include "event.h"
+#include "os/cpus.h"
 #include "recording/recording.h"
 #include "decode/records.h"
 #include "stacks/resolve.h"
@@ -110,18 +111,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint8_t mode = size && *data != 'P' ? *data : 0;
 	int skip = size && *data != 'P';
 	struct resolve *resolve;
-	struct recording *r;
+	struct source *r;
 	struct error err;
 
 	r = recording_open_fd(open_input(data + skip, size - skip, mode & 1), "input", &err);
 	if (!r)
 		return 0;
-	resolve = resolve_new(recording_build_ids(r), false, STACK_KERNEL | STACK_USER);
-	sink = drain(recording_source(r), resolve, 1 + mode / 4);
-	for (int level = 0; level < 6; level++)
-		for (int cpu = -1; cpu <= 8192; cpu++)
-			sink += recording_cache_sharer(r, level, cpu);
+	resolve = resolve_new(r->info.build_ids, false, STACK_KERNEL | STACK_USER);
+	sink = drain(r, resolve, 1 + mode / 4);
+	for (int level = 0; level < CACHE_LEVELS; level++)
+		for (int cpu = 0; r->info.first_sharers[level] && cpu < CPUS_MAX; cpu++)
+			sink += r->info.first_sharers[level][cpu];
 	resolve_free(resolve);
-	recording_close(r);
+	r->ops->free(r);
 	return 0;
 }

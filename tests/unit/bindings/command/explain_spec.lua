@@ -40,8 +40,17 @@ local function field(name, type, offset, size, flags, elem_size, count)
     count = count or 1 }
 end
 
+--- What opens an event: members of its attribute.
+local function request(attr)
+  local new = ffi.new 'struct event_request'
+  new.attr.sample_period = 1
+  for name, value in pairs(attr) do new.attr[name] = value end
+  return new
+end
+
 local wakeup = {
-  name = 'sched:sched_wakeup', config = 317, type = 2, tracepoint = true, attrs = { key = 'pid', stack = true },
+  name = 'sched:sched_wakeup', request = request { type = 2, config = 317 }, tracepoint = true,
+  attrs = { key = 'pid', stack = true },
   list = {
     field('common_type', 'unsigned short', 0, 2, C.FIELD_COMMON),
     field('comm', 'char[16]', 8, 16, C.FIELD_STRING + C.FIELD_ARRAY, 1, 16),
@@ -52,7 +61,9 @@ local wakeup = {
     field('where', 'void *', 88, 8, C.FIELD_POINTER),
   },
 }
-local clock = { name = 'cpu-clock', config = 0, type = 1, freq = 4000, attrs = {}, list = {} }
+local clock = {
+  name = 'cpu-clock', request = request { type = 1, freq = 1, sample_freq = 4000 }, attrs = {}, list = {},
+}
 
 it('the help of events is exact', function()
   local out = collector()
@@ -106,15 +117,16 @@ it('without a profiler all are shown, each attribute once', function()
 end)
 
 it('how often an event is taken', function()
-  assert.equal('every event', sampling.describe {})
-  assert.equal('every 10th event', sampling.describe { period = 10 })
-  assert.equal('sampled 99 times a second', sampling.describe { freq = 99 })
+  assert.equal('every event', sampling.describe { request = request {} })
+  assert.equal('every 10th event', sampling.describe { request = request { sample_period = 10 } })
+  assert.equal('sampled 99 times a second', sampling.describe { request = request { freq = 1, sample_freq = 99 } })
 end)
 
 it('a dry run shows what would be opened', function()
   local run = {
     name = 'trace',
     opt = { mmap_pages = 64, watermark = 50, cpus = '0-3' },
+    workload = {},
     own_pid = function() return 42 end,
     events = {
       list = { wakeup, clock },
@@ -131,15 +143,15 @@ trace: 2 events
   cpu-clock: type 1, config 0, sampled 4000 times a second
 target: CPUs 0-3
 rings: one per CPU, 64 pages (256 KiB) each, read when 50% full
-]], dry_run.text(run, {}))
+]], dry_run.text(run))
 
-  run.opt = { input = 'perf.data' }
+  run.opt, run.is_recorded = { input = 'perf.data' }, true
   run.events.list = { clock }
   assert.equal([[
 trace: 1 event
   cpu-clock: type 1, config 0
 source: the recording perf.data
-]], dry_run.text(run, {}))
+]], dry_run.text(run))
 end)
 
 it('a dry run names its target', function()

@@ -264,11 +264,11 @@ bad expression 'f_i32+1 garbage': unexpected 'garbage' at column 9
   f_i32+1 garbage
           ^]] },
   { '1.5+2', [[
-bad expression '1.5+2': bad number '1.5' at column 1; expressions are integer, as in C without floating point
+bad expression '1.5+2': bad number '1.5' at column 1; only integers are supported, no floating point
   1.5+2
   ^]] },
   { '1.5ns', [[
-bad expression '1.5ns': '1.5ns' is no whole number of nanoseconds at column 1
+bad expression '1.5ns': '1.5ns' is not a whole number of nanoseconds at column 1
   1.5ns
   ^]] },
   { '08', [[
@@ -276,7 +276,7 @@ bad expression '08': bad number '08' at column 1
   08
   ^]] },
   { '18446744073709551616', [[
-bad expression '18446744073709551616': number '18446744073709551616' does not fit into 64 bits at column 1
+bad expression '18446744073709551616': number '18446744073709551616' does not fit in 64 bits at column 1
   18446744073709551616
   ^]] },
   { 'comm == "bash', [[
@@ -284,7 +284,7 @@ bad expression 'comm == "bash': unclosed quote " at column 9
   comm == "bash
           ^]] },
   { "comm == 'bash'", [[
-bad expression 'comm == 'bash'': a character constant holds one character at column 9; strings take double quotes
+bad expression 'comm == 'bash'': a character constant holds one character at column 9; quote strings with "
   comm == 'bash'
           ^]] },
   { 'f_i3 > 1', [[
@@ -300,11 +300,11 @@ bad expression 'f_i32 / 0': division by zero at column 7
   f_i32 / 0
         ^]] },
   { 'args[6]', [[
-bad expression 'args[6]': index 6 is outside of 'args', which has 6 elements at column 6
+bad expression 'args[6]': index 6 is out of bounds: 'args' has 6 elements at column 6
   args[6]
        ^]] },
   { 'ints[-1]', [[
-bad expression 'ints[-1]': index -1 is outside of 'ints', which has 4 elements at column 6
+bad expression 'ints[-1]': index -1 is out of bounds: 'ints' has 4 elements at column 6
   ints[-1]
        ^]] },
   { 'f_i32[1]', [[
@@ -316,31 +316,31 @@ bad expression '&ints[2][3] - ints': only arrays have elements at column 10
   &ints[2][3] - ints
            ^]] },
   { '&5', [[
-bad expression '&5': '&' needs a field of the event at column 1
+bad expression '&5': '&' requires a field of the event at column 1
   &5
   ^]] },
   { 'args', [[
-bad expression 'args': an array is no number at column 1; name an element: [0]
+bad expression 'args': an array is not a number at column 1; select an element: [0]
   args
   ^]] },
   { 'big', [[
-bad expression 'big': field 'big' is 12 bytes wide: no number at column 1
+bad expression 'big': field 'big' is 12 bytes wide and not a number at column 1
   big
   ^]] },
   { '*addr', [[
-bad expression '*addr': an address of the traced system: its memory is not in the record at column 1
+bad expression '*addr': the record does not contain the traced system's memory at column 1
   *addr
   ^]] },
   { 'comm < "a"', [[
-bad expression 'comm < "a"': strings are compared by == != ~, not by '<' at column 6
+bad expression 'comm < "a"': strings can be compared with == != ~, not with '<' at column 6
   comm < "a"
        ^]] },
   { 'comm && 1', [[
-bad expression 'comm && 1': a string is no number at column 1; strings are compared with == != ~
+bad expression 'comm && 1': a string is not a number at column 1; strings can be compared with == != ~
   comm && 1
   ^]] },
   { 'comm ~ next_comm', [[
-bad expression 'comm ~ next_comm': '~' takes a string and a glob in quotes at column 6
+bad expression 'comm ~ next_comm': '~' requires a string and a quoted glob at column 6
   comm ~ next_comm
        ^]] },
   { '5 = f_i32', [[
@@ -348,7 +348,7 @@ bad expression '5 = f_i32': only a variable can be assigned to at column 3
   5 = f_i32
     ^]] },
   { 'comm = 3', [[
-bad expression 'comm = 3': 'comm' cannot be assigned to at column 1
+bad expression 'comm = 3': cannot assign to 'comm' at column 1
   comm = 3
   ^]] },
   { 'prntf("x")', [[
@@ -360,19 +360,19 @@ bad expression 'ksymbol()': ksymbol() takes 1 argument at column 1
   ksymbol()
   ^]] },
   { 'printf(comm)', [[
-bad expression 'printf(comm)': printf() starts with a format in quotes at column 8
+bad expression 'printf(comm)': the first argument of printf() must be a quoted format at column 8
   printf(comm)
          ^]] },
   { 'printf("%d")', [[
-bad expression 'printf("%d")': printf() has 0 arguments, its format takes 1 at column 1
+bad expression 'printf("%d")': printf() has 0 arguments but its format takes 1 at column 1
   printf("%d")
   ^]] },
   { 'printf("%s", f_i32)', [[
-bad expression 'printf("%s", f_i32)': %s takes a string at column 14
+bad expression 'printf("%s", f_i32)': %s requires a string at column 14
   printf("%s", f_i32)
                ^]] },
   { 'printf("%d", comm)', [[
-bad expression 'printf("%d", comm)': a string is no number at column 14; strings are compared with == != ~
+bad expression 'printf("%d", comm)': a string is not a number at column 14; strings can be compared with == != ~
   printf("%d", comm)
                ^]] },
   { 'printf("%f", 1)', [[
@@ -457,7 +457,7 @@ describe('expr.compile', function()
     assert.are.equal('true i32', value('f_i64', { form = 'filter' }))
     assert.are.equal('false i32', value('f_i32 & 8 && zero', { form = 'filter' }))
     assert.are.equal('nil i32', value('1 / zero', { form = 'filter' }))
-    assert.is_truthy(value('comm', { form = 'number' }):find('a string is no number', 1, true))
+    assert.is_truthy(value('comm', { form = 'number' }):find('a string is not a number', 1, true))
   end)
 
   it('takes other variables', function()
@@ -478,6 +478,7 @@ describe('expr.compile', function()
     assert.are.equal('-7 i32', value(('('):rep(30) .. 'f_i32' .. (')'):rep(30)))
     assert.is_truthy(value(('('):rep(5000) .. '1' .. (')'):rep(5000)):find('nested too deeply', 1, true))
     assert.is_truthy(value(('!'):rep(5000) .. '1'):find('nested too deeply', 1, true))
+    assert.is_truthy(value('args' .. ('[0]'):rep(20000)):find('nested too deeply', 1, true))
     assert.is_truthy(value('1' .. ('+1'):rep(40000)):find('longer than 65536 bytes', 1, true))
     assert.are.equal('9 i32', value(('zero ? 1 : '):rep(25) .. '9'))
   end)

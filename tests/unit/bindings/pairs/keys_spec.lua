@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 -- What the pair matcher is told of wakeups that no switch will follow.
 local ffi = require 'ffi'
+local dispatch = require 'bindings.view.dispatch'
 local pair_keys = require 'bindings.pairs.keys'
 
 local C = ffi.C
@@ -40,13 +41,18 @@ end
 local function wakeup(e, cpu, waker, pid, target) set(e, WAKEUP, cpu, 'struct pair_keys_wakeup', waker, pid, target) end
 local function switch(e, cpu, from, to) set(e, SWITCH, cpu, 'struct pair_keys_switch', from, from, to) end
 
+--- A function(events, n) that does what the matcher needs with the events of a batch.
+local function filler(config, instance)
+  return dispatch.loop('keys', (pair_keys.branches(config, {}, instance, {})))
+end
+
 --- Whether the last of the events, made by the functions, may start a pair.
 local function may_start(stages, instance, ...)
   local makers = { ... }
   local list = ffi.new('struct event[?]', #makers)
   for i, make in ipairs(makers) do make(list[i - 1]) end
-  local fill, unneeded = pair_keys.filler({ stages = stages }, {}, instance, {})
-  fill(list, #makers)
+  local branches, unneeded = pair_keys.branches({ stages = stages }, {}, instance, {})
+  dispatch.loop('keys', branches)(list, #makers)
   local flags = list[#makers - 1].flags
   assert.equal(flags == C.EVENT_NO_FIRST and 1 or 0, unneeded[0])
   return flags == 0
@@ -95,7 +101,7 @@ describe('wakeups', function()
     switch(list[4], 0, 7, 9)
     for i = 0, 4 do list[i].time = 100 * (i + 1) end
     list[1].time = 110
-    local fill = pair_keys.filler({ stages = { { wakeups() }, { switches() } } }, {}, 'cpu', {})
+    local fill = filler({ stages = { { wakeups() }, { switches() } } }, 'cpu')
     local config = ffi.new('struct pairs_config', { stages = 2 })
     local matcher, out = ffi.gc(C.pairs_new(config), C.pairs_free), ffi.new 'struct pair[5]'
     C.pairs_add_class(matcher, WAKEUP, 0)
@@ -115,20 +121,20 @@ describe('wakeups', function()
     local list = ffi.new 'struct event[1]'
     wakeup(list[0], 0, 6, 7, 1)
     local stages = { { wakeups { key = 'pid', role = 'pid == 7 ? 2 : 1' } }, { switches() } }
-    local fill = pair_keys.filler({ stages = stages }, {}, 'cpu', {})
+    local fill = filler({ stages = stages }, 'cpu')
     fill(list, 1)
     assert.equal(C.EVENT_NO_FIRST, list[0].flags)
   end)
 
   it('needs no loop where there are none', function()
-    assert.is_nil((pair_keys.filler({ stages = { { switches() }, { switches() } } }, {}, 'cpu', {})))
+    assert.same({}, (pair_keys.branches({ stages = { { switches() }, { switches() } } }, {}, 'cpu', {})))
   end)
 end)
 
 describe('keys that take part', function()
   it('are asked for', function()
     local stages = { { switches() }, { switches() } }
-    local fill = pair_keys.filler({ stages = stages, has = function(pid) return pid == 7 end }, {}, 'cpu', {})
+    local fill = filler({ stages = stages, has = function(pid) return pid == 7 end }, 'cpu')
     local list = ffi.new 'struct event[2]'
     switch(list[0], 0, 5, 7)
     switch(list[1], 0, 7, 5)

@@ -127,7 +127,7 @@ describe('printfmt', function()
       ['sizeof(u64) + sizeof(REC->a)'] = '12', ['sizeof(void *)'] = '8', ['(unsigned short)-1'] = '65535',
       ['__builtin_expect(!!(REC->b), 0) ? 3 : 4'] = '3', ["'A'"] = '65', ['010 + 0x10'] = '24',
       ['({ int x = (REC->a); int y = (3); x < y ? x : y; })'] = '-5', ['2147483647 * 2'] = '-2',
-      ['REC->a ^ 1'] = '-6', ['REC->b / 0'] = '0',
+      ['REC->a ^ 1'] = '-6', ['REC->b / 0'] = '0', ['(u8)(REC->a & 15)'] = '11', ['(REC)->b'] = '128',
     }
     for source, expected in pairs(cases) do
       assert.equal(source .. ' = ' .. expected,
@@ -281,10 +281,11 @@ describe('printfmt', function()
     assert.equal('%pV', reason({ 'int a' }, '"%pV", REC->a'))
     assert.equal('a number as a string', reason({ 'int a' }, '"%s", REC->a'))
     assert.equal('a member of a struct', reason({ 'int a' }, '"%u", REC->a.b'))
-    assert.equal("'end' where ')' belongs", reason({ 'int a' }, '"%u", (REC->a end'))
-    assert.equal("'' behind the arguments", (reason({ 'int a' }, '"%u", REC->a }'):gsub('}', '')))
-    assert.equal('a literal without its closing quote', reason({ 'int a' }, '"%u'))
-    assert.equal("'the end' where a string belongs", reason({ 'int a' }, ''))
+    assert.equal("expected ')', found 'end'", reason({ 'int a' }, '"%u", (REC->a end'))
+    assert.equal("unexpected '}'", reason({ 'int a' }, '"%u", REC->a }'))
+    assert.equal('unclosed quote "', reason({ 'int a' }, '"%u'))
+    assert.equal('the expression is empty', reason({ 'int a' }, ''))
+    assert.equal('no string literal', reason({ 'int a' }, 'REC->a'))
   end)
 
   it('survives hostile formats', function()
@@ -294,9 +295,11 @@ describe('printfmt', function()
     end
     doubled[#doubled + 1] = 'a; })'
     assert.equal('too long an expression', reason({ 'int a' }, '"%ld", ' .. table.concat(doubled)))
-    assert.equal('nested too deep', reason({ 'int a' }, '"%d", ' .. ('('):rep(5000) .. 'REC->a' .. (')'):rep(5000)))
-    assert.equal('nested too deep', reason({ 'int a' }, '"%d", ' .. ('~'):rep(30000) .. 'REC->a'))
-    assert.equal('nested too deep', reason({ 'int a' }, '"%d", ' .. ('1?1:'):rep(5000) .. '1'))
+    assert.equal('nested too deeply', reason({ 'int a' }, '"%d", ' .. ('('):rep(5000) .. 'REC->a' .. (')'):rep(5000)))
+    assert.equal('nested too deeply', reason({ 'int a' }, '"%d", ' .. ('~'):rep(30000) .. 'REC->a'))
+    assert.equal('nested too deeply', reason({ 'int a' }, '"%d", ' .. ('1?1:'):rep(5000) .. '1'))
+    assert.equal('nested too deeply', reason({ 'int a' }, '"%d", REC->a' .. ('[0]'):rep(20000)))
+    assert.equal('30001', render({}, '"%d", 1' .. ('+1'):rep(30000), ''))
     assert.equal('too long a format', reason({ 'int a' }, '"' .. ('x'):rep(70000) .. '"'))
     assert.truthy(reason({ 'int a' }, '"' .. ('%d'):rep(1000) .. '"' .. (', REC->a'):rep(1000)))
     assert.truthy(reason({ 'int a' }, '"%999999999d", REC->a'))

@@ -177,27 +177,23 @@ static void test_refused_caches(void **state)
 static void test_golden(void **state)
 {
 	struct error err;
-	struct recording *r = recording_open("tests/recordings/migrate.data", &err);
+	struct source *r = recording_open("tests/recordings/migrate.data", &err);
 
 	(void)state;
 	assert_non_null(r);
 	for (int cpu = 0; cpu < 8; cpu++) {
-		assert_int_equal(recording_cache_sharer(r, 1, cpu), cpu);
-		assert_int_equal(recording_cache_sharer(r, 2, cpu), cpu / 2 * 2);
-		assert_int_equal(recording_cache_sharer(r, 3, cpu), cpu / 4 * 4);
-		assert_int_equal(recording_cache_sharer(r, 4, cpu), -1);
+		assert_int_equal(r->info.first_sharers[0][cpu], cpu + 1);
+		assert_int_equal(r->info.first_sharers[1][cpu], cpu / 2 * 2 + 1);
+		assert_int_equal(r->info.first_sharers[2][cpu], cpu / 4 * 4 + 1);
+		assert_true(!r->info.first_sharers[3] || !r->info.first_sharers[3][cpu]);
 	}
-	assert_int_equal(recording_cache_sharer(r, 3, 8), -1);
-	assert_int_equal(recording_cache_sharer(r, 3, -1), -1);
-	assert_int_equal(recording_cache_sharer(r, 3, CPUS_MAX), -1);
-	assert_int_equal(recording_cache_sharer(r, 0, 0), -1);
-	assert_int_equal(recording_cache_sharer(r, 1 << 30, 0), -1);
-	recording_close(r);
+	assert_int_equal(r->info.first_sharers[2][8], 0);
+	r->ops->free(r);
 
 	r = recording_open("tests/recordings/pipe.data", &err);
 	assert_non_null(r);
-	assert_null(recording_warning(r));
-	recording_close(r);
+	assert_string_equal(r->warning.text, "");
+	r->ops->free(r);
 }
 
 int main(void)

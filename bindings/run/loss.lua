@@ -1,0 +1,78 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Lost events of a run: counts them, reports them to the user, and tells the script.
+local failure = require 'bindings.base.failure'
+
+local loss = {}
+
+local REPORT_EVERY = 1e9 -- ns of the stream between two lines
+
+---@class Loss
+---@field total integer records lost so far
+local Loss = {}
+Loss.__index = Loss
+
+---@param name string of the profiler
+---@param opt table parsed options
+---@param out Output
+---@return Loss
+function loss.new(name, opt, out)
+  return setmetatable({ total = 0, _name = name, _opt = opt, _out = out, _unreported = 0, _reported_at = -math.huge },
+    Loss)
+end
+
+--- Who else wants to know of each loss: the script's handler.
+---@param handler? fun(gap: { lost: integer, from: number, to: number, cpu?: integer, tid?: integer })
+function Loss:call(handler) self._handler = handler end
+
+local function where(e)
+  return e.cpu >= 0 and 'CPU #' .. e.cpu or e.tid >= 0 and 'thread #' .. e.tid or 'an unknown CPU'
+end
+
+--- Takes in a loss of the stream: reports it at once with -v, else with those of the same second.
+---@param e ffi.cdata* struct event *, an EVENT_LOST
+function Loss:note(e)
+  local n, opt = tonumber(e.period), self._opt
+  if n == 0 then
+    self._out:warn(('%s: CPU #%d came online, its events before %.3f s are missing'):format(self._name, e.cpu,
+      tonumber(e.key) / 1e9))
+  end
+  self.total = self.total + n
+  if opt.lost ~= 'ignore' then self._unreported = self._unreported + n end
+  if n > 0 and opt.lost == 'error' then
+    failure.raise('%s: lost %d events, and --lost=error ends the run', self._name, n)
+  end
+  if opt.verbose >= 1 and n > 0 and opt.lost ~= 'ignore' then
+    self._out:warn(('%s: lost %d events on %s'):format(self._name, n, where(e)))
+  elseif e.time - self._reported_at >= REPORT_EVERY then
+    self._reported_at = e.time
+    self:report()
+  end
+  if self._handler then
+    self._handler {
+      lost = n,
+      from = e.time,
+      to = tonumber(e.key),
+      cpu = e.cpu >= 0 and e.cpu or nil,
+      tid = e.tid >= 0 and e.tid or nil,
+    }
+  end
+end
+
+--- One line about what was lost since the last one, if anything was.
+function Loss:report()
+  if self._unreported == 0 then return end
+  if self._opt.verbose < 1 then
+    self._out:warn(('%s: lost %d events (%d)'):format(self._name, self._unreported, self.total))
+  end
+  self._unreported = 0
+end
+
+--- Says at the end of a live run that lost events what would lose fewer.
+function Loss:advise()
+  local opt = self._opt
+  if self.total == 0 or opt.lost ~= 'warn' or opt.quiet then return end
+  self._out:warn(('%s: larger rings (-m %d)%s or a filter would lose less'):format(self._name, opt.mmap_pages * 4,
+    opt.realtime and '' or ', -r 1'))
+end
+
+return loss

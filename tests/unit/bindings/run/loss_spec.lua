@@ -1,0 +1,76 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+-- What is said of lost events, and when.
+local ffi = require 'ffi'
+local loss = require 'bindings.run.loss'
+
+--- What is warned of after losses { time in s, n, cpu }.
+local function warnings(opt, losses, at_end)
+  local lines = {}
+  for name, value in pairs { lost = 'warn', verbose = 0, mmap_pages = 8 } do
+    if opt[name] == nil then opt[name] = value end
+  end
+  local l = loss.new('top', opt, { warn = function(_, line) lines[#lines + 1] = line end })
+  for _, one in ipairs(losses) do
+    local e = ffi.new 'struct event'
+    e.time, e.period, e.cpu, e.tid, e.key = one[1] * 1e9, one[2], one[3] or -1, one[4] or -1, one[1] * 1e9 + 5
+    l:note(e)
+  end
+  if at_end then at_end(l) end
+  return lines
+end
+
+describe('losses', function()
+  it('are reported once a second, with their sum', function()
+    assert.same({ 'top: lost 5 events (5)', 'top: lost 7 events (12)' },
+      warnings({}, { { 1, 5 }, { 1.5, 3 }, { 2, 4 } }))
+  end)
+
+  it('are reported at the end, if they were not', function()
+    assert.same({ 'top: lost 5 events (5)', 'top: lost 3 events (8)' },
+      warnings({}, { { 1, 5 }, { 1.5, 3 } }, function(l) l:report() l:report() end))
+  end)
+
+  it('are reported one by one with -v', function()
+    assert.same({ 'top: lost 5 events on CPU #2', 'top: lost 3 events on thread #7',
+      'top: lost 1 events on an unknown CPU' },
+      warnings({ verbose = 1 }, { { 1, 5, 2 }, { 1, 3, -1, 7 }, { 1, 1 } }, function(l) l:report() end))
+  end)
+
+  it('end the run with --lost=error', function()
+    local ok, problem = pcall(warnings, { lost = 'error' }, { { 1, 5 } })
+    assert.is_false(ok)
+    assert.equal('top: lost 5 events, and --lost=error ends the run', tostring(problem))
+  end)
+
+  it('are counted with --lost=ignore, and not mentioned', function()
+    local total
+    assert.same({}, warnings({ lost = 'ignore' }, { { 1, 5 } }, function(l)
+      l:report()
+      l:advise()
+      total = l.total
+    end))
+    assert.equal(5, total)
+  end)
+
+  it('of a CPU that came are not counted', function()
+    assert.same({ 'top: CPU #3 came online, its events before 1.000 s are missing' },
+      warnings({}, { { 1, 0, 3 } }))
+  end)
+
+  it('are told to the script', function()
+    local got
+    warnings({}, {}, function(l)
+      l:call(function(gap) got = gap end)
+      local e = ffi.new 'struct event'
+      e.time, e.period, e.cpu, e.tid, e.key = 10, 2, 1, -1, 20
+      l:note(e)
+    end)
+    assert.same({ lost = 2, from = 10, to = 20, cpu = 1 }, got)
+  end)
+
+  it('lead to advice', function()
+    assert.equal('top: larger rings (-m 32), -r 1 or a filter would lose less',
+      warnings({}, { { 1, 5 } }, function(l) l:advise() end)[2])
+    assert.same({}, warnings({}, {}, function(l) l:advise() end))
+  end)
+end)
