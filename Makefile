@@ -42,7 +42,7 @@ FFI_HEADERS := $(FFI_FIRST) $(filter-out $(FFI_FIRST),\
 	$(shell grep -l "read by C and by LuaJIT's ffi.cdef" runtime/*.h runtime/*/*.h native/*.h 2>/dev/null))
 
 .DELETE_ON_ERROR:
-.PHONY: all deps demo test bench lint fuzz man install clean help programs FORCE
+.PHONY: all deps demo test bench lint headers fuzz man install clean help programs FORCE
 
 all: $(PROGRAM) ## build ./profscript (the default); with ASAN=1 build/asan/profscript
 
@@ -117,7 +117,7 @@ demo: deps ## three seconds of live tracing (as root), or of a recording where t
 	$(SUBMAKE) ASAN= all $(WORKLOADS)
 	@tests/demo.sh
 
-test: DEPS += qemu-system-x86 busybox-static cpio kmod binutils libdebuginfod1 chromium
+test: DEPS += qemu-system-x86 busybox-static cpio kmod binutils libdebuginfod1 chromium groff-base python3
 test: deps ## all tests, plain and under ASan/UBSan; T='WORD...' selects by path
 	$(SUBMAKE) ASAN= programs
 	$(SUBMAKE) ASAN=1 programs
@@ -130,12 +130,14 @@ bench: deps ## one line each: name ours_ns peer_ns ratio; PERF_PROF=path adds a 
 
 lint: DEPS += clang-format cppcheck lua-check
 lint: deps ## formatting, cppcheck, luacheck, and headers that compile alone
-	clang-format --dry-run -Werror $(C_FILES)
-	cppcheck -q --std=c11 --language=c --error-exitcode=1 --inline-suppr -I. --enable=warning \
+	@echo '  LINT    clang-format'; clang-format --dry-run -Werror $(C_FILES)
+	@echo '  LINT    cppcheck'; cppcheck -q --std=c11 --language=c --error-exitcode=1 --inline-suppr -I. --enable=warning \
 		$(addprefix --suppress=,uninitvar arrayIndexThenCheck ctunullpointer) \
 		-D'perf_evlist__for_each_entry(l, e)=for (e = l; e;)' $(filter-out tests/unit/% bpf/%,$(C_FILES))
-	luacheck -q bindings scripts examples tests
-	@set -e; for h in $(wildcard runtime/*.h runtime/*/*.h native/*.h); do \
+	@echo '  LINT    luacheck'; luacheck -q bindings scripts examples tests
+	$(SUBMAKE) ASAN= headers
+headers:
+	@echo '  LINT    headers'; set -e; for h in $(wildcard runtime/*.h runtime/*/*.h native/*.h); do \
 		$(COMPILE) -include $$h -fsyntax-only -xc /dev/null; done
 
 fuzz: DEPS += clang libclang-rt-14-dev

@@ -96,8 +96,9 @@ local function refused(object, program, where, code)
     hint = ' (run as root or with CAP_BPF and CAP_PERFMON; this kernel may forbid it to all)'
   elseif code == EOPNOTSUPP or code == ENOTSUPP then
     hint = ' (this kernel cannot do that)'
-  else -- a name may be misspelt
-    fail, hint = failure.raise, code == ENOENT and ' (this kernel has not got it)' or ''
+  else
+    fail = failure.raise -- a name may be misspelt
+    if code == ENOENT then hint = ' (this kernel has not got it)' end
   end
   local said = libbpf.last_message()
   fail("%s: cannot attach program '%s' to %s: %s%s%s", object.name, program, where,

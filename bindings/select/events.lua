@@ -321,8 +321,9 @@ local function check_machine(event)
       failure.unavailable("the PMU '%s' of this machine does not count '%s'", name, event.name)
     end
   end
-  failure.unavailable("'%s' needs a hardware PMU, and this machine has none: %s has no 'cpu'; cpu-clock samples by time",
-    event.name, perf_events.DEVICES)
+  failure.unavailable(
+    "'%s' needs a hardware PMU, and this machine has none: %s has no 'cpu'; cpu-clock samples by time", event.name,
+    perf_events.DEVICES)
 end
 
 --- An event of perf in the recording; perf adds modifiers to the name, as in "cycles:u", and some events

@@ -91,7 +91,9 @@ where, with -g or -v a line for each. Its figures and tables are tested with syn
 
   start = function(opt, out, session)
     local event = EVENTS[vendor() or '']
-    if not event then unavailable 'split-lock: no event of this processor is known: it is neither of Intel nor of AMD' end
+    if not event then
+      unavailable 'split-lock: no event of this processor is known: it is neither of Intel nor of AMD'
+    end
     if opt.call_graph and not opt.period then return nil, '-g is for samples, which -T asks for' end
     local handlers = figures.start({
       name = 'split-lock',

@@ -49,5 +49,9 @@ else
 	skip 'pages' 'kmem:mm_page_alloc'
 fi
 
-check 'on a terminal' python3 "$TOP/tests/tools/screen.py" "$PROFSCRIPT" "$states"
+if command -v python3 >/dev/null; then
+	check 'on a terminal' python3 "$TOP/tests/tools/screen.py" "$PROFSCRIPT" "$states"
+else
+	skip 'on a terminal' 'python3 is not installed'
+fi
 ends_on_ctrl_c top -e sched:sched_switch

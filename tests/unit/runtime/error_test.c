@@ -77,10 +77,8 @@ static void stays_unavailable(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(returns_code_and_text),
-		cmocka_unit_test(escapes_control_bytes),
-		cmocka_unit_test(takes_its_own_text),
-		cmocka_unit_test(marks_what_is_cut),
+		cmocka_unit_test(returns_code_and_text), cmocka_unit_test(escapes_control_bytes),
+		cmocka_unit_test(takes_its_own_text),	 cmocka_unit_test(marks_what_is_cut),
 		cmocka_unit_test(stays_unavailable),
 	};
 

@@ -83,8 +83,10 @@ awk -F, '/^count/ {
 result $? 'tables are whole intervals of 100 ms apart' "$TMP/tables"
 
 # Nothing is left behind.
-start "${count[@]}" -- sleep 1234
-child=$(pgrep -P $tracer)
+# shellcheck disable=SC2016 # sh expands it
+start "${count[@]}" -- sh -c 'echo $$ >"$0"; exec sleep 1234' "$TMP/pid"
+wait_for 20 grep -q sleep "/proc/$(<"$TMP/pid")/comm"
+child=$(<"$TMP/pid")
 check 'the workload runs' test "$(cat "/proc/$child/comm")" = sleep
 stop
 gone() { ! [ -e /proc/$child ]; }
