@@ -134,7 +134,7 @@ lint: deps ## formatting, cppcheck, luacheck, and headers that compile alone
 	@echo '  LINT    cppcheck'; cppcheck -q --std=c11 --language=c --error-exitcode=1 --inline-suppr -I. --enable=warning \
 		$(addprefix --suppress=,uninitvar arrayIndexThenCheck ctunullpointer) \
 		-D'perf_evlist__for_each_entry(l, e)=for (e = l; e;)' $(filter-out tests/unit/% bpf/%,$(C_FILES))
-	@echo '  LINT    luacheck'; luacheck -q bindings scripts examples tests
+	@echo '  LINT    luacheck'; luacheck -q --no-color bindings scripts examples tests
 	$(SUBMAKE) ASAN= headers
 headers:
 	@echo '  LINT    headers'; set -e; for h in $(wildcard runtime/*.h runtime/*/*.h native/*.h); do \

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The profscript command: starts LuaJIT, tells it where the Lua files are and what the C headers
- * declare, and calls bindings/init.lua, which never comes back per event. All use of the
- * Lua C API is in this file.
+ * The profscript command: starts LuaJIT, sets up the search path and the C declarations, and calls
+ * bindings/init.lua, which runs the whole command. This is the only user of the Lua C API.
  *
- *   profscript ...                 bindings/init.lua decides
- *   profscript --lua FILE [ARG...] runs a Lua file in the same surroundings (tests use it)
+ *   profscript ...                 runs bindings/init.lua
+ *   profscript --lua FILE [ARG...] runs a Lua file in the same environment, for tests
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -19,21 +18,21 @@
 #include <sanitizer/lsan_interface.h>
 #endif
 
-/* The headers that ffi.cdef reads, in one text. */
+/* The headers for ffi.cdef, in one text. */
 extern const char ffi_headers[];
 
-/* bindings/ is linked in as bytecode (luaJIT_BC_* symbols), which require() finds first. */
+/* bindings/ is linked in as bytecode (luaJIT_BC_* symbols). require() looks there first. */
 #define START "return require('bindings.init')(...)"
 
 static int traceback(lua_State *L)
 {
-	/* A table is an error the Lua side has prepared for the user: it travels as it is. */
+	/* A table is an error prepared for the user by Lua: it is passed on unchanged. */
 	if (lua_type(L, 1) == LUA_TSTRING)
 		luaL_traceback(L, L, lua_tostring(L, 1), 1);
 	return 1;
 }
 
-/* The folder that holds scripts/: beside the executable in a source tree, else where
+/* Finds the folder that contains scripts/: next to the executable in a source tree, otherwise where
  * it was installed. */
 static void find_data_dir(char *dir, size_t size)
 {
@@ -55,7 +54,7 @@ static void find_data_dir(char *dir, size_t size)
 
 static void set_package_path(lua_State *L, const char *dir)
 {
-	/* Nothing is searched in the current directory: we usually run as root. */
+	/* Never search the current directory: the command usually runs as root. */
 	lua_getglobal(L, "package");
 	lua_pushfstring(L,
 			"%s/?.lua;%s/scripts/?.lua;/usr/local/share/lua/5.1/?.lua;"
@@ -66,7 +65,7 @@ static void set_package_path(lua_State *L, const char *dir)
 	lua_pop(L, 1);
 }
 
-/* arg as lua(1) sets it, and arg.data_dir. */
+/* Sets arg as lua(1) does, and arg.data_dir. */
 static void set_arg(lua_State *L, const char *file, const char *dir, char **args, int n)
 {
 	lua_createtable(L, n, 2);
@@ -110,8 +109,8 @@ static int run(lua_State *L, int argc, char **argv)
 	return lua_pcall(L, n, 1, 1);
 }
 
-/* Where stdin, stdout or stderr are closed, no other file must take their number. Nothing can be
- * written to what stands in, so that output does not get lost unnoticed. */
+/* If stdin, stdout or stderr is closed, no other file may get its descriptor. The replacement is
+ * read-only, so that output to it fails instead of getting lost silently. */
 static void fill_standard_files(void)
 {
 	int fd;
@@ -124,7 +123,7 @@ static void fill_standard_files(void)
 }
 
 #ifdef __SANITIZE_ADDRESS__
-/* A leak is what no pointer leads to: those in LuaJIT's memory are to be seen. */
+/* LuaJIT's memory comes from malloc() here, so that the leak checker sees the pointers in it. */
 static void *allocate(void *data, void *memory, size_t old_size, size_t size)
 {
 	(void)data, (void)old_size;
@@ -137,7 +136,7 @@ static void *allocate(void *data, void *memory, size_t old_size, size_t size)
 	return memory;
 }
 
-/* It loses a copy of a word where it cannot parse a format. */
+/* libtraceevent leaks a copy of a word if it cannot parse a format. */
 const char *__lsan_default_suppressions(void)
 {
 	return "leak:libtraceevent.so";
@@ -160,7 +159,7 @@ int main(int argc, char **argv)
 	luaL_openlibs(L);
 	status = run(L, argc, argv);
 	if (status) {
-		/* A file run by --lua may end with an error of its own making, or none to tell. */
+		/* A file run by --lua may fail with any value, also without a message. */
 		if (lua_tostring(L, -1))
 			fprintf(stderr, "profscript: %s\n", lua_tostring(L, -1));
 		status = 1;
@@ -171,7 +170,7 @@ int main(int argc, char **argv)
 #ifdef __SANITIZE_ADDRESS__
 	return status;
 #else
-	/* Closing the state would only give back what the process's end gives back faster. */
+	/* The end of the process frees memory faster than closing the state. */
 	_exit(status);
 #endif
 }

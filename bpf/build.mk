@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# The BPF programs, embedded in profscript. What the kernel's structures look like is found out when
-# a program is loaded (CO-RE), so neither headers of the kernel nor its BTF are needed here. Where
-# clang or libbpf's headers are missing, profscript is built without them, and says so when asked.
+# The BPF programs, embedded in profscript. The layout of kernel structures is looked up when a
+# program is loaded (CO-RE), so building needs neither kernel headers nor BTF. Without clang or
+# libbpf's headers, profscript is built without the programs; options that need them report it.
 
 DEPS       += clang libbpf-dev
 BPF_CFLAGS := -target bpf -g -O2 -Wall $(WERROR) -I/usr/include/$(shell $(CC) -print-multiarch) \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What --check loads to learn whether programs may run at functions of the kernel. */
+/* Loaded by --check to find out whether the kernel allows fentry programs. */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Filter of samples: 0 drops the sample before anything of it is recorded. The constants are set
- * before the program is loaded, so the verifier removes the tests that nobody asked for. */
+/* Sample filter: returning 0 drops the sample before it is recorded. The constants are set before
+ * the program is loaded, so that the verifier removes the unused tests. */
 #include <stdbool.h>
 #include "kernel.h"
 #include <linux/bpf.h>
@@ -32,25 +32,25 @@ static __always_inline bool interrupts_off(const struct bpf_perf_event_data *ctx
 #endif
 }
 
-/* The numbers of the flags are in no BTF. */
+/* BTF does not contain the flag numbers. */
 static __always_inline unsigned int need_resched_bit(void)
 {
 #if defined(__TARGET_ARCH_x86)
-	/* With 6.18 x86 takes the numbers that are common to architectures. */
+	/* Since 6.18 x86 uses the numbers of the generic thread_info flags. */
 	return LINUX_KERNEL_VERSION >= (6 << 16 | 18 << 8) ? 4 : 3;
 #else
 	return 1;
 #endif
 }
 
-static __always_inline bool prio_wanted(const struct task_struct *task)
+static __always_inline bool prio_matches(const struct task_struct *task)
 {
 	__u32 number = BPF_CORE_READ(task, prio);
 
 	return number < NR_PRIOS && prio[number];
 }
 
-static __always_inline bool runs_between(const struct task_struct *task)
+static __always_inline bool nr_running_matches(const struct task_struct *task)
 {
 	__u32 n = BPF_CORE_READ(task, se.cfs_rq, rq, nr_running);
 
@@ -69,11 +69,11 @@ int filter(struct bpf_perf_event_data *ctx)
 		return 0;
 	if (sched_policy != ANY && BPF_CORE_READ(task, policy) != sched_policy)
 		return 0;
-	if (has_prio && !prio_wanted(task))
+	if (has_prio && !prio_matches(task))
 		return 0;
 	if (exclude_pid && bpf_get_current_pid_tgid() >> 32 == exclude_pid)
 		return 0;
-	return (nr_running_min == 0 && nr_running_max == 0xffffffff) || runs_between(task);
+	return (nr_running_min == 0 && nr_running_max == 0xffffffff) || nr_running_matches(task);
 }
 
 char LICENSE[] SEC("license") = "GPL";

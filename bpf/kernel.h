@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the programs read of the kernel's structures, and no more: libbpf looks up where each field
- * is when it loads a program (CO-RE). A structure that has changed is declared once for each shape,
- * as NAME___SHAPE; bpf_core_field_exists() tells which one the kernel has.
+ * The members of kernel structures that the programs read. libbpf looks up their offsets when it
+ * loads a program (CO-RE). A structure that changed is declared once per layout, as NAME___LAYOUT;
+ * bpf_core_field_exists() tells which layout the kernel has.
  */
 #pragma once
 #include <linux/types.h>
 
 #define KERNEL __attribute__((preserve_access_index))
 
-/* Records of tracepoints, which tracers see too. */
+/* Tracepoint records, as tracers see them. */
 struct trace_event_raw_sched_switch {
 	int prev_pid, next_pid;
 } KERNEL;
@@ -19,7 +19,7 @@ struct trace_event_raw_sched_wakeup_template {
 } KERNEL;
 
 struct rq {
-	unsigned int nr_running; /* of all classes, the running one included */
+	unsigned int nr_running; /* of all classes, including the running task */
 } KERNEL;
 
 struct cfs_rq {

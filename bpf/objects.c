@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The compiled programs as bytes in profscript. The Makefile defines OBJECTS, as OBJECT(a)
- * OBJECT(b). */
+/* Embeds the compiled BPF programs. The Makefile defines OBJECTS as OBJECT(a) OBJECT(b)... */
 #include "bpf/bpf.h"
 
 #define OBJECT(name)                                                                     \

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Passes on the events of the scheduler that are about some threads, and nothing of the others: a
- * filter of a tracepoint knows only numbers that were given to it beforehand, and a program's
- * answer 0 would hide the event from all tracers. So the program writes the event's record itself,
- * as it is in the format; of what the kernel puts before the fields only type and pid are known
- * here. New threads are marked when they are woken for the first time. */
+/* Records scheduler events of marked threads only. A tracepoint filter cannot do that: its numbers
+ * are fixed when it is set. A program that returned 0 would hide the event from all tracers. So the
+ * programs write the event's record themselves, in the tracepoint's format; of the common fields
+ * only type and pid are known here. New threads are marked at their first wakeup. */
 #include "kernel.h"
 #include <linux/bpf.h>
 #include <bpf/bpf_core_read.h>
@@ -14,7 +13,7 @@ enum {
 	MAX_RECORD = 128
 };
 
-/* What trace_entry is in memory. */
+/* The kernel's struct trace_entry. */
 struct head {
 	__u16 type;
 	__u8 flags, preempt_count;
@@ -29,7 +28,7 @@ struct kind {
 const volatile struct kind sched_switch = {}, sched_wakeup = {}, sched_wakeup_new = {};
 const volatile __u8 inherits = 0;
 
-__u8 marks[NR_MARKS]; /* by thread; those that were named are marked before the events start */
+__u8 marks[NR_MARKS]; /* by tid; the target threads are marked before the events start */
 
 struct array {
 	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
@@ -39,11 +38,12 @@ struct array {
 
 static __always_inline __u8 mark_of(__u32 tid)
 {
-	barrier_var(tid); /* what is compared is what the verifier sees used */
+	barrier_var(
+		tid); /* makes the compiler compare and use the same register, for the verifier */
 	return tid < NR_MARKS ? marks[tid] : 0;
 }
 
-static __always_inline void pass_on(void *ctx, void *array, const volatile struct kind *kind)
+static __always_inline void write_record(void *ctx, void *array, const volatile struct kind *kind)
 {
 	union {
 		__u8 bytes[MAX_RECORD];
@@ -62,7 +62,7 @@ SEC("tracepoint/sched/sched_switch")
 int on_switch(struct trace_event_raw_sched_switch *ctx)
 {
 	if (mark_of(ctx->prev_pid) || mark_of(ctx->next_pid))
-		pass_on(ctx, &switches, &sched_switch);
+		write_record(ctx, &switches, &sched_switch);
 	return 1;
 }
 
@@ -70,13 +70,12 @@ SEC("tracepoint/sched/sched_wakeup")
 int on_wakeup(struct trace_event_raw_sched_wakeup_template *ctx)
 {
 	if (mark_of(ctx->pid))
-		pass_on(ctx, &wakeups, &sched_wakeup);
+		write_record(ctx, &wakeups, &sched_wakeup);
 	return 1;
 }
 
-/* It is the parent that wakes a new task for the first time, also where no fork is traced: of
- * threads that the kernel makes for a program. A number that was that of one of ours may no longer
- * be. */
+/* The first wakeup of a new task is by its parent, also for threads that the kernel creates for a
+ * program without a fork event. A reused tid may no longer belong to a target. */
 SEC("tracepoint/sched/sched_wakeup_new")
 int on_wakeup_new(struct trace_event_raw_sched_wakeup_template *ctx)
 {
@@ -86,7 +85,7 @@ int on_wakeup_new(struct trace_event_raw_sched_wakeup_template *ctx)
 	if (tid < NR_MARKS && was != is)
 		marks[tid] = is;
 	if (was || is)
-		pass_on(ctx, &new_wakeups, &sched_wakeup_new);
+		write_record(ctx, &new_wakeups, &sched_wakeup_new);
 	return 1;
 }
 

@@ -42,14 +42,14 @@ static bool copy_string(const char **to, const char *from)
 
 int event_request_copy(struct event_request *to, const struct event_request *from)
 {
-	bool all;
+	bool ok;
 
 	*to = *from;
-	all = copy_string(&to->name, from->name);
-	all &= copy_string(&to->config1_text, from->config1_text);
-	all &= copy_string(&to->filter, from->filter);
-	all &= copy_string(&to->cpus, from->cpus);
-	if (all)
+	ok = copy_string(&to->name, from->name);
+	ok &= copy_string(&to->config1_text, from->config1_text);
+	ok &= copy_string(&to->filter, from->filter);
+	ok &= copy_string(&to->cpus, from->cpus);
+	if (ok)
 		return 0;
 	event_request_clear(to);
 	return -ENOMEM;

@@ -223,15 +223,19 @@ stop() {
 	wait $tracer
 }
 
-# workload NAME ARG...: starts build/workloads/NAME, which waits for `go`; its pid is $WORKLOAD
+# workload [-C CPU] NAME ARG...: starts build/workloads/NAME, which waits for `go`; its pid is $WORKLOAD. -C: it has
+# been on this CPU only.
 workload() {
-	local name=$1
+	local on=() name
+	[ "$1" != -C ] || { on=(taskset -c "$2") && shift 2; }
+	name=$1
 	shift
 	rm -f "$TMP/go"
 	mkfifo "$TMP/go"
-	"$TOP/build/workloads/$name" -w "$@" <"$TMP/go" &
+	"${on[@]}" "$TOP/build/workloads/$name" -w "$@" <"$TMP/go" &
 	WORKLOAD=$!
 	exec {workload_go}>"$TMP/go"
+	wait_for 20 grep -qx "$name" "/proc/$WORKLOAD/comm"
 }
 
 # go: the workload begins; returns when it has ended
@@ -246,6 +250,15 @@ trace_workload() {
 	start "$@"
 	go
 	stop
+}
+
+# all_reported NAME: skips NAME where the kernel did not report all switches: then the run says so, and leaves out what it
+# cannot know
+all_reported() {
+	local missing
+	missing=$(grep -E 'did not report|lost [1-9]' "$TMP/err" | head -n 1)
+	[ -z "$missing" ] || skip "$1" "$missing"
+	[ -z "$missing" ]
 }
 
 # total_is_perfs COLUMN PROFILER ARG...: the sum of this column of the CSV, plus what was lost, is what perf stat

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Where programs of a loaded BPF object run: what their section says, or what a script names.
+--- Attaches the programs of a loaded BPF object to the target in their SEC(), or to one that the script names.
 local ffi = require 'ffi'
 local failure = require 'bindings.base.failure'
 local libbpf = require 'bindings.bpf.libbpf'
@@ -18,7 +18,7 @@ local bpf_attach = {}
 local TYPES = { hardware = 0, software = 1, tracepoint = 2, ['hw-cache'] = 3, raw = 4, breakpoint = 5 }
 local EACCES, EPERM, ENOENT, ENODEV, EOPNOTSUPP, EINVAL, ENOTSUPP = 13, 1, 2, 19, 95, 22, 524
 
---- Members of perf_event_attr that a table may give.
+--- Members of perf_event_attr that scripts can set.
 local MEMBERS = {
   'type', 'config', 'config1', 'config2', 'sample_period', 'sample_freq', 'disabled', 'inherit', 'pinned',
   'exclusive', 'exclude_user', 'exclude_kernel', 'exclude_hv', 'exclude_idle', 'freq', 'precise_ip', 'exclude_host',
@@ -29,8 +29,8 @@ for _, member in ipairs(MEMBERS) do
   NAMES[member] = true
 end
 
---- struct perf_event_attr of a table with the names of perf_event_open(2); type and config may be
---- perf's words, as in { type = 'software', config = 'page-faults', sample_freq = 50 }.
+--- Makes a struct perf_event_attr from a table with the names of perf_event_open(2). Type and config can
+--- be perf's names, as in { type = 'software', config = 'page-faults', sample_freq = 50 }.
 ---@param given table<string|integer, any>
 ---@return ffi.cdata* attr
 ---@return string? message
@@ -42,8 +42,8 @@ function bpf_attach.attr(given)
   end
   for name, value in pairs(given) do
     if name == 'type' and type(value) == 'string' then
-      local words = nearest.keys(TYPES)
-      if not TYPES[value] then return attr, ("no type '%s'%s"):format(value, nearest.hint(value, words)) end
+      local types = nearest.keys(TYPES)
+      if not TYPES[value] then return attr, ("no type '%s'%s"):format(value, nearest.hint(value, types)) end
       value = TYPES[value]
     elseif name == 'config' and event then
       value = event.config
@@ -61,7 +61,7 @@ function bpf_attach.attr(given)
   end
   if event and not given.type then attr.type = event.type end
   if event and attr.type ~= event.type then
-    return attr, ("'%s' is no event of type %s"):format(given.config, tostring(given.type))
+    return attr, ("'%s' is not an event of type %s"):format(given.config, tostring(given.type))
   end
   if given.sample_freq then attr.freq = 1 end
   if not given.sample_freq and not given.sample_period then
@@ -71,7 +71,7 @@ function bpf_attach.attr(given)
   return attr
 end
 
---- The numbers of a list as the kernel writes it, "0-3,7".
+--- Returns the numbers of a list in the kernel's form, "0-3,7".
 local function numbers(list)
   local all = {}
   for first, last in list:gmatch '(%d+)%-?(%d*)' do
@@ -89,27 +89,28 @@ local function contains(list, wanted)
   return false
 end
 
---- Why the kernel refused, in one line.
-local function refused(object, program, where, code)
+--- Fails with the reason why a program could not be attached.
+---@param code integer a positive errno
+local function fail_attach(object, program, where, code)
   local fail, hint = failure.unavailable, ''
   if code == EPERM or code == EACCES then
-    hint = ' (run as root or with CAP_BPF and CAP_PERFMON; this kernel may forbid it to all)'
+    hint = ' (needs root or CAP_BPF and CAP_PERFMON; the kernel may be configured to forbid it)'
   elseif code == EOPNOTSUPP or code == ENOTSUPP then
-    hint = ' (this kernel cannot do that)'
+    hint = ' (not supported by this kernel)'
   else
     fail = failure.raise -- a name may be misspelt
-    if code == ENOENT then hint = ' (this kernel has not got it)' end
+    if code == ENOENT then hint = ' (not available in this kernel)' end
   end
-  local said = libbpf.last_message()
+  local log = libbpf.last_message()
   fail("%s: cannot attach program '%s' to %s: %s%s%s", object.name, program, where,
-    code == ENOTSUPP and 'not supported' or sys.strerror(code), hint, said and '; ' .. said or '')
+    code == ENOTSUPP and 'not supported' or sys.strerror(code), hint, log and '; ' .. log or '')
 end
 
---- What a program is attached to. `link:detach()` ends it; else it lasts as long as the run.
+--- An attached program. It stays attached until `link:detach()` or the end of the run.
 ---@class BpfLink
 ---@field lib ffi.namespace* libbpf
----@field links table<integer, ffi.cdata*> of a perf event on CPUs by CPU
----@field follow? fun(cpu: integer) of such: attaches to its new perf event
+---@field links table<integer, ffi.cdata*> struct bpf_link *; for perf events on CPUs, by CPU
+---@field follow? fun(cpu: integer) attaches to the perf event of a CPU that came online
 local Link = {}
 Link.__index = Link
 
@@ -126,7 +127,7 @@ local function attach_perf(object, name, given, cpus)
   local lib, program = object.lib, object:find('program', name)
   local links = {}
   local link = setmetatable({ lib = lib, links = links }, Link)
-  local what = ('perf event %s'):format(tostring(given.config))
+  local target = ('perf event %s'):format(tostring(given.config))
   local function open(cpu)
     local fd = C.bpf_perf_open(attr, given.pid or -1, cpu)
     if fd < 0 then return -fd end
@@ -144,7 +145,7 @@ local function attach_perf(object, name, given, cpus)
     local code = open(cpu)
     if code ~= 0 then
       link:detach()
-      refused(object, name, what, code)
+      fail_attach(object, name, target, code)
     end
   end
   if given.pid then return link end
@@ -153,14 +154,14 @@ local function attach_perf(object, name, given, cpus)
     if links[cpu] then lib.bpf_link__destroy(links[cpu]) end
     links[cpu] = nil
     local code = open(cpu)
-    if code ~= 0 and code ~= ENODEV then refused(object, name, what, code) end -- ENODEV: it has gone again
+    if code ~= 0 and code ~= ENODEV then fail_attach(object, name, target, code) end -- ENODEV: offline again
   end
   object.perf_links[#object.perf_links + 1] = link
   return link
 end
 
---- Attaches programs that are attached to perf events of CPUs to those of a CPU that came online: what it had
---- before is gone for good.
+--- Attaches the programs on perf events again, on a CPU that came online: the kernel drops the perf events of a
+--- CPU that goes offline.
 ---@param object BpfObject
 ---@param cpu integer
 function bpf_attach.follow(object, cpu)
@@ -169,7 +170,7 @@ function bpf_attach.follow(object, cpu)
   end
 end
 
---- Ways to attach by "KIND:REST": function(lib, program, rest) gives a link, or nil and errno.
+--- Targets of the form "KIND:REST": function(lib, program, rest) returns a link, or nil with errno set.
 local BY_KIND = {
   raw_tracepoint = function(lib, program, rest) return lib.bpf_program__attach_raw_tracepoint(program, rest) end,
   kprobe = function(lib, program, rest) return lib.bpf_program__attach_kprobe(program, false, rest) end,
@@ -201,15 +202,15 @@ local function attach_named(object, name, where)
   else
     link = lib.bpf_program__attach_tracepoint(program, kind, rest)
   end
-  if link == nil then refused(object, name, where, ffi.errno()) end
+  if link == nil then fail_attach(object, name, where, ffi.errno()) end
   return setmetatable({ lib = lib, links = { link } }, Link)
 end
 
 --- Attaches a program.
 ---@param object BpfObject loaded
----@param name string of the program
----@param where? table|string attributes of a perf event; "sys:name", "uprobe:func@file"; nil: what SEC() says
----@param cpus? string list of the CPUs for a perf event, nil: all that are online
+---@param name string the program's name
+---@param where? table|string attributes of a perf event, "sys:name" or "uprobe:func@file"; nil: as in SEC()
+---@param cpus? string CPU list for a perf event; nil: all online CPUs
 ---@return BpfLink
 function bpf_attach.attach(object, name, where, cpus)
   local lib, program = object.lib, object:find('program', name)
@@ -219,20 +220,20 @@ function bpf_attach.attach(object, name, where, cpus)
   local link = lib.bpf_program__attach(program)
   if link == nil then
     local code = ffi.errno()
-    refused(object, name, object:section(name), code)
+    fail_attach(object, name, object:section(name), code)
   end
   return setmetatable({ lib = lib, links = { link } }, Link)
 end
 
---- What an iterator program writes.
+--- Runs an iterator program and returns its output.
 ---@param object BpfObject loaded
----@param name string of the program
+---@param name string the program's name
 ---@return string
 function bpf_attach.iterate(object, name)
   local link = bpf_attach.attach(object, name)
   local fd = object.lib.bpf_iter_create(object.lib.bpf_link__fd(link.links[1]))
   local code = ffi.errno()
-  if fd < 0 then refused(object, name, 'an iterator', code) end
+  if fd < 0 then fail_attach(object, name, 'an iterator', code) end
   local buffer, parts = ffi.new 'char[8192]', {}
   local n
   repeat

@@ -1,6 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Types as BTF describes them: how to read and write values of them, and a struct's members as the
---- fields of an event.
+--- BTF: reads and writes values by their BTF types, and turns the members of a struct into event fields.
 local bit = require 'bit'
 local ffi = require 'ffi'
 local nearest = require 'bindings.base.nearest'
@@ -32,17 +31,18 @@ local Btf = {}
 Btf.__index = Btf
 
 ---@param lib ffi.namespace* libbpf
----@param types ffi.cdata* struct btf *, which must live as long
+---@param types ffi.cdata* struct btf *; must outlive the result
 ---@return Btf
 function btf.new(lib, types) return setmetatable({ lib = lib, btf = types, codecs = {} }, Btf) end
 
 local function kind_of(t) return bit.band(bit.rshift(t.info, 24), 0x1f) end
 local function count_of(t) return bit.band(t.info, 0xffff) end
-local function behind(t, type) return ffi.cast('const struct ' .. type .. ' *', t + 1) end
+--- The data that follows a struct btf_type depends on its kind.
+local function data_of(t, type) return ffi.cast('const struct ' .. type .. ' *', t + 1) end
 
 function Btf:name_at(offset) return ffi.string(self.lib.btf__name_by_offset(self.btf, offset)) end
 
---- The type behind typedefs and qualifiers.
+--- Resolves typedefs and qualifiers.
 ---@param id integer
 ---@return ffi.cdata* type, integer kind, integer id
 function Btf:resolve(id)
@@ -54,7 +54,7 @@ function Btf:resolve(id)
   return t, kind_of(t), id
 end
 
---- The id of a type of this name, nil where there is none.
+--- Returns the id of the type with this name, nil if there is none.
 ---@param name string
 ---@param kind integer
 ---@return integer?
@@ -67,18 +67,18 @@ end
 ---@return integer bytes
 function Btf:size(id) return tonumber(self.lib.btf__resolve_size(self.btf, id)) end
 
---- Members of a struct or union, those of unnamed ones inside it as its own. Offsets are in bits; width
---- is that of a bit field, 0 for others.
----@param id integer of the struct itself
+--- Returns the members of a struct or union. Members of unnamed structs inside count as its own. Offsets and
+--- widths are in bits; the width is 0 unless the member is a bit field.
+---@param id integer type id, without typedefs
 ---@return { name: string, type: integer, offset: integer, width: integer }[]
 function Btf:members(id)
   local t, list = self.lib.btf__type_by_id(self.btf, id), {}
-  local has_fields = bit.band(t.info, 0x80000000) ~= 0
-  local member = behind(t, 'btf_member')
+  local has_bit_fields = bit.band(t.info, 0x80000000) ~= 0
+  local member = data_of(t, 'btf_member')
   for i = 0, count_of(t) - 1 do
     local m = member[i]
     local offset, width = m.offset, 0
-    if has_fields then
+    if has_bit_fields then
       offset, width = bit.band(offset, 0xffffff), bit.rshift(offset, 24)
     end
     local name = self:name_at(m.name_off)
@@ -95,14 +95,14 @@ function Btf:members(id)
   return list
 end
 
---- The variables of a section such as ".rodata".
+--- Returns the variables of a section such as ".rodata".
 ---@param section string
 ---@return table<string, { type: integer, offset: integer }>
 function Btf:variables(section)
   local id, found = self:find(section, KIND.DATASEC), {}
   if not id then return found end
   local t = self.lib.btf__type_by_id(self.btf, id)
-  local info = behind(t, 'btf_secinfo')
+  local info = data_of(t, 'btf_secinfo')
   for i = 0, count_of(t) - 1 do
     local variable = self.lib.btf__type_by_id(self.btf, info[i].type)
     found[self:name_at(variable.name_off)] = { type = variable.type, offset = info[i].offset }
@@ -112,7 +112,7 @@ end
 
 -- Values -----------------------------------------------------------------------------------------
 
---- How values of one type lie in memory; p is a uint8_t *.
+--- Reads and writes values of one type in memory; p is a uint8_t *.
 ---@class Codec
 ---@field size integer
 ---@field read fun(p: ffi.cdata*): any
@@ -130,7 +130,7 @@ local function number_codec(type, size)
     read = function(p) return exact(ffi.cast(pointer, p)[0]) end,
     write = function(p, value)
       if type ~= 'bool' and _G.type(value) ~= 'number' and _G.type(value) ~= 'cdata' then
-        error(('a %s is wanted, not a %s'):format(type, _G.type(value)), 0)
+        error(('expected a %s, not a %s'):format(type, _G.type(value)), 0)
       end
       ffi.cast(pointer, p)[0] = value
     end,
@@ -171,7 +171,7 @@ local function array_codec(element, count)
     write = function(p, list)
       for i in pairs(list) do
         if type(i) ~= 'number' or i < 0 or i >= count then
-          error(('index %s is outside of 0..%d'):format(tostring(i), count - 1), 0)
+          error(('index %s is out of range 0..%d'):format(tostring(i), count - 1), 0)
         end
       end
       for i = 0, count - 1 do
@@ -213,12 +213,12 @@ local function struct_codec(self, id, size)
       return value
     end,
     write = function(p, value)
-      if type(value) ~= 'table' then error(('a table is wanted, not a %s'):format(type(value)), 0) end
+      if type(value) ~= 'table' then error(('expected a table, not a %s'):format(type(value)), 0) end
       for name, one in pairs(value) do
         local m = members[name]
         if not m then
           local hint = nearest.hint(tostring(name), nearest.keys(members))
-          error(("there is no member '%s'%s"):format(tostring(name), hint), 0)
+          error(("no member '%s'%s"):format(tostring(name), hint), 0)
         end
         m.codec.write(p + m.offset, one)
       end
@@ -241,7 +241,7 @@ local function make_codec(self, id)
   elseif kind == KIND.FLOAT and (t.size == 4 or t.size == 8) then
     return number_codec(t.size == 4 and 'float' or 'double', t.size)
   elseif kind == KIND.ARRAY then
-    local array = behind(t, 'btf_array')
+    local array = data_of(t, 'btf_array')
     if self:is_char(array.type) then return string_codec(array.nelems) end
     return array_codec(self:codec(array.type), array.nelems)
   elseif kind == KIND.STRUCT or kind == KIND.UNION then
@@ -251,7 +251,7 @@ local function make_codec(self, id)
   return { size = size, read = function(p) return ffi.string(p, size) end, write = string_codec(size).write }
 end
 
---- Whether a type is `char`, of which arrays are text.
+--- Whether a type is `char`. Arrays of it are strings.
 function Btf:is_char(id)
   local t, kind = self:resolve(id)
   return kind == KIND.INT and self:name_at(t.name_off) == 'char'
@@ -265,7 +265,7 @@ function Btf:codec(id)
   return codec
 end
 
---- What values without BTF are: unsigned integers, or bytes.
+--- Returns the codec of values without BTF: unsigned integers, or bytes.
 ---@param size integer
 ---@return Codec
 function btf.plain_codec(size)
@@ -285,7 +285,7 @@ local function add_field(self, list, name, id, offset)
     end
     return
   elseif kind == KIND.ARRAY then
-    local array = behind(t, 'btf_array')
+    local array = data_of(t, 'btf_array')
     local element, element_kind = self:resolve(array.type)
     field.count, field.flags = array.nelems, C.FIELD_ARRAY
     field.elem_size = self:size(array.type)
@@ -303,8 +303,8 @@ local function add_field(self, list, name, id, offset)
   list[#list + 1] = field
 end
 
---- The members of a struct as fields of an event; those of structs inside it as outer_inner. Bit fields
---- are left out.
+--- Returns the members of a struct as event fields. Members of nested structs are named outer_inner; bit
+--- fields are left out.
 ---@param id integer
 ---@return Field[]
 function Btf:fields(id)

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- libbpf, which is loaded when a run needs it: profscript works without. Object files become loaded
---- programs here; what scripts see of them is in bindings/bpf/program.lua.
+--- libbpf: loads the library when a run needs it, opens object files and reports load errors. Scripts use it
+--- through bindings/bpf/program.lua. profscript works without libbpf.
 local ffi = require 'ffi'
 local failure = require 'bindings.base.failure'
 local sys = require 'bindings.base.sys'
@@ -73,7 +73,7 @@ local libbpf = {}
 local SONAME = 'libbpf.so.1'
 local loaded
 
---- The library.
+--- Loads the library at the first call.
 ---@return ffi.namespace*? lib, string? message
 function libbpf.open()
   if loaded then return loaded end
@@ -84,8 +84,8 @@ function libbpf.open()
   return lib
 end
 
---- The bytes of a program that was built in.
----@param name string of a file in bpf/
+--- Returns the object file of a built-in program.
+---@param name string NAME of bpf/NAME.bpf.c
 ---@return string? bytes, string? message
 function libbpf.built_in(name)
   local file = ffi.cast('const struct bpf_object_file *', C.bpf_object_files)
@@ -96,7 +96,7 @@ function libbpf.built_in(name)
   return nil, "profscript was built without clang or libbpf's headers (Debian: clang, libbpf-dev)"
 end
 
---- What libbpf and the kernel's verifier said, by line, without libbpf's own words around it.
+--- Takes the log of libbpf and the kernel's verifier, as lines without libbpf's decoration.
 local function log_lines()
   local lines = {}
   for line in ffi.string(C.bpf_log_take()):gmatch '[^\n]+' do
@@ -119,14 +119,14 @@ local function is_noise(line)
 end
 
 local EPERM = 1
-local LAST = 6 -- lines of the verifier's that are shown
+local MAX_LOG_LINES = 6
 
---- Says why a load failed: libbpf's message, or the end of what the verifier said with the line of the
---- source at which it gave up.
+--- Describes why a load failed: libbpf's message, or the end of the verifier's log with the source line that
+--- it rejected.
 ---@param name string
 ---@param code integer a positive errno
----@param sections table<string, string> SEC() of its programs
----@param source? { text: string, first: integer } to find the line in
+---@param sections table<string, string> SEC() by program
+---@param source? { text: string, first: integer } source text and its first line number
 ---@return string
 function libbpf.load_error(name, code, sections, source)
   local lines, at, program = {}, nil, nil
@@ -136,10 +136,10 @@ function libbpf.load_error(name, code, sections, source)
     if quoted then at = quoted end
     if not is_noise(line) then lines[#lines + 1] = line end
   end
-  local what = program and ("program '%s' (%s)"):format(program, sections[program]) or 'it'
-  local message = { ('%s: the kernel does not take %s: %s'):format(name, what, sys.strerror(code)) }
+  local what = program and ("program '%s' (%s)"):format(program, sections[program]) or 'the programs'
+  local message = { ('%s: the kernel rejects %s: %s'):format(name, what, sys.strerror(code)) }
   if code == EPERM then
-    message[1] = message[1] .. ' (run as root or with CAP_BPF and CAP_PERFMON; this kernel may forbid it to all)'
+    message[1] = message[1] .. ' (needs root or CAP_BPF and CAP_PERFMON; the kernel may be configured to forbid it)'
   end
   if at then
     local code_text, where = at:match '^(.-)%s*@ (%S+:%d+)$'
@@ -152,22 +152,22 @@ function libbpf.load_error(name, code, sections, source)
       end
       number = number + 1
     end
-    message[1] = ('%s: at %s: %s'):format(message[1], where or 'the line', code_text)
+    message[1] = ('%s: at %s: %s'):format(message[1], where or 'line', code_text)
   end
-  for i = math.max(1, #lines - LAST + 1), #lines do
+  for i = math.max(1, #lines - MAX_LOG_LINES + 1), #lines do
     message[#message + 1] = '  ' .. lines[i]
   end
   return table.concat(message, '\n')
 end
 
---- The last thing libbpf said, for failures that are no loads.
+--- Takes the log and returns its last line, for failures other than loads.
 ---@return string?
 function libbpf.last_message()
   local lines = log_lines()
   return lines[#lines]
 end
 
---- A list of what next(object, previous) gives.
+--- Collects the results of next(object, previous) in a list.
 local function collect(next, object)
   local list, one = {}, nil
   while true do
@@ -180,7 +180,7 @@ end
 --- Opens an object file without loading it.
 ---@param name string for messages
 ---@param bytes string
----@return ffi.cdata* object struct bpf_object *, closed when nothing refers to it
+---@return ffi.cdata* object struct bpf_object *, closed when it is garbage collected
 ---@return table<string, ffi.cdata*> programs
 ---@return table<string, ffi.cdata*> maps
 function libbpf.parse(name, bytes)

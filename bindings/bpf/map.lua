@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Maps of loaded BPF objects, with keys and values of the types that BTF gives them: integers are
---- numbers, char arrays strings, structs tables, arrays tables from 0, per-CPU values tables by CPU.
+--- Maps of loaded BPF objects. Keys and values follow their BTF types: integers are numbers, char arrays are
+--- strings, structs are tables, arrays are tables from 0, per-CPU values are tables by CPU.
 local ffi = require 'ffi'
 local btf = require 'bindings.bpf.btf'
 local failure = require 'bindings.base.failure'
@@ -8,14 +8,14 @@ local sys = require 'bindings.base.sys'
 
 local bpf_map = {}
 
--- The kernel's numbers of types.
+-- enum bpf_map_type
 local PERCPU_HASH, PERCPU_ARRAY, STACK_TRACE, LRU_PERCPU_HASH = 5, 6, 7, 10
 local PERF_EVENT_ARRAY, RINGBUF = 4, 27
 local IS_PERCPU = { [PERCPU_HASH] = true, [PERCPU_ARRAY] = true, [LRU_PERCPU_HASH] = true }
 local IS_ARRAY = { [2] = true, [PERCPU_ARRAY] = true }
 
 local ENOENT = 2
-local SLACK = 8 -- bytes behind a buffer: bit fields are read as whole words
+local SLACK = 8 -- extra bytes after a buffer: bit fields are read as whole words
 
 ---@class BpfMap
 ---@field name string
@@ -24,20 +24,20 @@ Map.__index = Map
 
 local function roundup(size) return math.ceil(size / 8) * 8 end
 
---- Whether a map holds records, not entries.
+--- Whether a map holds records instead of entries.
 ---@param kind integer
 function bpf_map.is_ring(kind) return kind == RINGBUF or kind == PERF_EVENT_ARRAY end
 
---- A loaded map.
+--- Opens a map of a loaded object.
 ---@param object BpfObject
 ---@param name string
----@param frames fun(addresses: ffi.cdata*[]): Frame[] of a kernel stack
+---@param frames fun(addresses: ffi.cdata*[]): Frame[] symbolizes a kernel stack
 ---@return BpfMap
 function bpf_map.new(object, name, frames)
   local lib, map = object.lib, object:find('map', name)
   local kind = lib.bpf_map__type(map)
   if bpf_map.is_ring(kind) then
-    failure.raise("%s: map '%s' holds records: they are events, see object:events", object.name, name)
+    failure.raise("%s: map '%s' holds records, not entries; use events('%s')", object.name, name, name)
   end
   local key, value = lib.bpf_map__btf_key_type_id(map), lib.bpf_map__btf_value_type_id(map)
   local self = {
@@ -59,7 +59,7 @@ end
 
 function Map:fail(what, code) failure.raise('%s: %s: %s', self.name, what, sys.strerror(code)) end
 
---- Writes a value as C has it; what it cannot be is the script's mistake, at its line.
+--- Encodes a value for C. An invalid value raises an error at the script's line.
 local function encode(self, codec, buffer, size, value)
   ffi.fill(buffer, size)
   local ok, message = pcall(codec.write, buffer, value)
@@ -84,7 +84,7 @@ local function lookup(self)
   if code ~= ENOENT then self:fail('reading', code) end
 end
 
---- The value of a key, nil where there is none.
+--- Returns the value of a key, nil if there is none.
 ---@param key any
 ---@return any
 function Map:get(key)
@@ -92,7 +92,7 @@ function Map:get(key)
   return lookup(self)
 end
 
---- Sets the value of a key. Per-CPU values are a table by CPU; CPUs it leaves out become 0.
+--- Sets the value of a key. Per-CPU values are a table by CPU; the other CPUs' values become 0.
 ---@param key any
 ---@param value any
 function Map:set(key, value)
@@ -101,7 +101,7 @@ function Map:set(key, value)
     ffi.fill(self.value, ffi.sizeof(self.value))
     for cpu, one in pairs(value) do
       if type(cpu) ~= 'number' or cpu < 0 or cpu >= self.nr_cpus then
-        error(('%s: there is no CPU %s'):format(self.name, tostring(cpu)), 2)
+        error(('%s: no CPU %s'):format(self.name, tostring(cpu)), 2)
       end
       local ok, message = pcall(self.codec.write, self.value + cpu * self.value_size, one)
       if not ok then error(('%s: %s'):format(self.name, message), 2) end
@@ -115,7 +115,7 @@ end
 
 --- Removes a key.
 ---@param key any
----@return boolean whether there was one
+---@return boolean whether the key existed
 function Map:delete(key)
   put_key(self, key)
   local code = -self.lib.bpf_map_delete_elem(self.fd, self.key)
@@ -123,8 +123,8 @@ function Map:delete(key)
   return code == 0
 end
 
---- All keys, as bytes. A key that is removed meanwhile may make the kernel begin again: keys are told
---- once, and not more than the map can have twice over.
+--- Returns all keys, as bytes. If a key is removed meanwhile, the kernel may start over: so duplicates are
+--- dropped, and the number of steps is limited to twice the size of the map.
 local function keys(self)
   local size = ffi.sizeof(self.key) - SLACK
   local list, seen, key = {}, {}, nil
@@ -142,8 +142,8 @@ local function keys(self)
   return list
 end
 
---- Iterates over the keys and values there are now: `for key, value in map:pairs() do`. Entries may be
---- changed and removed meanwhile.
+--- Iterates over the current keys and values: `for key, value in map:pairs() do`. Entries may be changed and
+--- removed meanwhile.
 ---@return fun(): any, any
 function Map:pairs()
   local list, i = keys(self), 0
@@ -160,7 +160,7 @@ function Map:pairs()
   end
 end
 
---- Removes all entries; those of arrays become 0.
+--- Removes all entries. Array entries become 0.
 function Map:clear()
   for _, bytes in ipairs(keys(self)) do
     ffi.copy(self.key, bytes, #bytes)
@@ -173,11 +173,11 @@ function Map:clear()
   end
 end
 
---- The frames of a stack that bpf_get_stackid() numbered, innermost first; nil where there is none.
----@param id integer
+--- Returns the frames of a stack, innermost first; nil if there is none.
+---@param id integer as returned by bpf_get_stackid()
 ---@return Frame[]?
 function Map:stack(id)
-  if self.kind ~= STACK_TRACE then failure.raise('%s: is no map of stacks', self.name) end
+  if self.kind ~= STACK_TRACE then failure.raise('%s: not a stack trace map', self.name) end
   ffi.cast('uint32_t *', self.key)[0] = id
   if self.lib.bpf_map_lookup_elem(self.fd, self.key, self.value) ~= 0 then return nil end
   local words, addresses = ffi.cast('uint64_t *', self.value), {}

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- A BPF object from its bytes to loaded programs: constants, loading, global variables.
+--- BPF objects: opens an object file, sets constants, loads the programs, gives access to global variables.
 local ffi = require 'ffi'
 local btf = require 'bindings.bpf.btf'
 local failure = require 'bindings.base.failure'
@@ -16,14 +16,14 @@ local READ_WRITE, SHARED = 3, 1 -- of mmap(2)
 ---@class BpfObject
 ---@field lib ffi.namespace* libbpf
 ---@field name string for messages
----@field source? { text: string, first: integer } it was compiled from, and its first line's number
+---@field source? { text: string, first: integer } source text and its first line number
 ---@field object ffi.cdata* struct bpf_object *
 ---@field btf Btf
 ---@field programs table<string, ffi.cdata*>
 ---@field maps table<string, ffi.cdata*>
 ---@field is_loaded? boolean
----@field perf_links BpfLink[] to perf events of CPUs
----@field memory table<string, ffi.cdata*> of loaded sections, mapped
+---@field perf_links BpfLink[] links to perf events of CPUs
+---@field memory table<string, ffi.cdata*> mapped sections, after loading
 local Object = {}
 Object.__index = Object
 
@@ -43,7 +43,7 @@ function Object.open(name, bytes, source)
   }, Object)
 end
 
---- One of programs or maps by its name.
+--- Returns a program or map by name.
 ---@param what 'program'|'map'
 ---@param name string
 function Object:find(what, name)
@@ -52,14 +52,14 @@ function Object:find(what, name)
   failure.raise("%s: no %s '%s'%s", self.name, what, tostring(name), nearest.hint(tostring(name), nearest.keys(all)))
 end
 
---- Where the variables of a section are, nil where it has none.
+--- Returns the memory of a section's variables, nil if there are none.
 local function section_memory(self, section)
   if self.memory[section] then return self.memory[section] end
   for name, map in pairs(self.maps) do
     if name:sub(-#section) == section and self.lib.bpf_map__is_internal(map) then
       local memory
       if self.is_loaded then
-        -- libbpf leaves it to skeletons to map the variables.
+        -- libbpf maps the variables only for skeletons.
         memory = C.bpf_object_mmap(nil, self.lib.bpf_map__value_size(map), READ_WRITE, SHARED,
           self.lib.bpf_map__fd(map), 0)
         if ffi.cast('intptr_t', memory) == -1 then
@@ -67,7 +67,7 @@ local function section_memory(self, section)
         end
         self.memory[section] = ffi.cast('uint8_t *', memory)
       else
-        memory = self.lib.bpf_map__initial_value(map, ffi.new 'size_t[1]') -- which older ones write to
+        memory = self.lib.bpf_map__initial_value(map, ffi.new 'size_t[1]') -- older versions write the size
       end
       return memory ~= nil and ffi.cast('uint8_t *', memory) or nil
     end
@@ -78,7 +78,7 @@ end
 ---@param name string
 ---@param sections string[]
 ---@return ffi.cdata* memory uint8_t *
----@return Codec
+---@return Codec codec
 function Object:variable(name, sections)
   local known = {}
   for _, section in ipairs(sections) do
@@ -92,7 +92,7 @@ function Object:variable(name, sections)
     nearest.hint(tostring(name), nearest.keys(known)))
 end
 
---- Sets `const volatile` variables, which the verifier takes for constants. Before load() only.
+--- Sets `const volatile` variables, which the verifier treats as constants. Call it before load().
 ---@param values table<string, any>
 function Object:set_constants(values)
   for name, value in pairs(values) do
@@ -102,7 +102,7 @@ function Object:set_constants(values)
   end
 end
 
---- Says why it could not be loaded.
+--- Describes why the object could not be loaded.
 ---@param code integer a positive errno
 ---@return string
 function Object:load_error(code)
@@ -113,7 +113,7 @@ function Object:load_error(code)
   return libbpf.load_error(self.name, code, sections, self.source)
 end
 
---- Loads all programs into the kernel. They are gone when the process is, however it ends.
+--- Loads all programs into the kernel. The kernel unloads them when the process ends, however it ends.
 function Object:load()
   C.bpf_log_take()
   local code = self.lib.bpf_object__load(self.object)
@@ -122,12 +122,12 @@ function Object:load()
   self.is_loaded = true
 end
 
---- The SEC() of a program.
+--- Returns the SEC() of a program.
 ---@param name string
 ---@return string
 function Object:section(name) return ffi.string(self.lib.bpf_program__section_name(self:find('program', name))) end
 
---- The descriptor of a loaded program.
+--- Returns the file descriptor of a loaded program.
 ---@param name string
 ---@return integer
 function Object:program_fd(name) return self.lib.bpf_program__fd(self:find('program', name)) end

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- session.bpf: a script's own BPF programs, their maps, and their records as events of the stream.
+--- session.bpf: BPF programs of scripts, their maps, and their records as events of the stream.
 local ffi = require 'ffi'
 local attach = require 'bindings.bpf.attach'
 local bpf_map = require 'bindings.bpf.map'
@@ -15,18 +15,18 @@ local C = ffi.C
 local bpf = {}
 
 local SOFTWARE, BPF_OUTPUT = 1, 10 -- perf_event_attr.type and config
-local RINGBUF = 27 -- type of a map
+local RINGBUF = 27 -- enum bpf_map_type
 
 local PARAMETERS = { source = 'string', file = 'string', constants = 'table', name = 'string' }
 
---- What session.bpf takes.
+--- The parameter table of session.bpf, with either source or file.
 ---@class BpfParameters
----@field source? string C, compiled by clang
----@field file? string or a file of C, or an object file; relative to the script
+---@field source? string C source, compiled by clang
+---@field file? string a C or object file, relative to the script
 ---@field constants? table<string, any> values of `const volatile` variables
----@field name? string what messages call it
+---@field name? string name in messages
 
---- A script's BPF object.
+--- The BPF object of a script.
 ---@class Bpf
 ---@field owner Instance
 ---@field object BpfObject
@@ -45,19 +45,19 @@ local function check(params)
     end
   end
   if (params.source == nil) == (params.file == nil) then
-    failure.raise 'session.bpf: either source or file is wanted'
+    failure.raise 'session.bpf: give either source or file'
   end
 end
 
---- Line of a script at which a text in it begins; 1 where it is not found.
-local function line_of(script, wanted)
+--- Returns the line at which a text starts in a script; 1 if it is not found.
+local function line_of(script, text)
   local all = sys.read(script) or ''
-  local at = all:find(wanted, 1, true)
+  local at = all:find(text, 1, true)
   local _, newlines = (at and all:sub(1, at - 1) or ''):gsub('\n', '')
   return newlines + 1
 end
 
---- Opens what the parameters name.
+--- Opens, and compiles if necessary, the source or file in the parameters.
 local function open(params, script)
   local folder = script:match '^(.*)/[^/]*$' or '.'
   local place = { name = script:match '[^/]*$', folder = folder, first = 1, include = folder }
@@ -76,8 +76,8 @@ local function open(params, script)
   return Object.open(name, source.compile(place, text), { text = text, first = place.first })
 end
 
---- Maps of records have no values for the kernel: what the source gives as their type is that of a
---- record. Returns those types by map.
+--- Returns the types of records by map. For the kernel, maps of records have no value types, so the source's
+--- __type(value, ...) is the record's type and must not reach the kernel.
 local function take_record_types(object)
   local types, lib = {}, object.lib
   for name, map in pairs(object.maps) do
@@ -91,24 +91,24 @@ local function take_record_types(object)
   return types
 end
 
---- Loads a script's programs. Nothing runs before it is attached.
+--- Loads the programs of a script. They do not run until they are attached.
 ---@param owner Instance
 ---@param params BpfParameters
 ---@return Bpf
 function bpf.load(owner, params)
   check(params)
   if owner.run.is_recorded then
-    failure.usage('%s: its BPF programs run in the live kernel: it cannot read a recording', owner.name)
+    failure.usage('%s: cannot read a recording, its BPF programs need the live kernel', owner.name)
   end
   local object, run = open(params, owner.script.path), owner.run
   object:set_constants(params.constants or {})
   local self = setmetatable({ owner = owner, object = object, record_types = take_record_types(object) }, Bpf)
   object:load()
-  table.insert(run.programs, self) -- it lives as long as the run
+  table.insert(run.programs, self) -- keeps it alive for the run
   return self
 end
 
---- Attaches a program; without one, all whose SEC() says to what.
+--- Attaches a program; without a name, all programs whose SEC() names a target.
 ---@param program? string
 ---@param where? table|string see bpf_attach.attach
 ---@return BpfLink?
@@ -121,12 +121,12 @@ function Bpf:attach(program, where)
   end
 end
 
---- What an iterator program writes.
+--- Runs an iterator program and returns its output.
 ---@param program string
 ---@return string
 function Bpf:iterate(program) return attach.iterate(self.object, program) end
 
---- Frames of a kernel stack.
+--- Returns the frames of a kernel stack.
 local function kernel_frames(run, addresses)
   local frames = {}
   for i, address in ipairs(addresses) do
@@ -143,7 +143,7 @@ local function kernel_frames(run, addresses)
   return frames
 end
 
---- A map.
+--- Opens a map.
 ---@param name string
 ---@return BpfMap
 function Bpf:map(name)
@@ -152,7 +152,7 @@ end
 
 local VARIABLES = { '.bss', '.data' }
 
---- The value of a global variable.
+--- Returns the value of a global variable.
 ---@param name string
 ---@return any
 function Bpf:get(name)
@@ -169,7 +169,7 @@ function Bpf:set(name, value)
   if not ok then error(('%s: %s'):format(name, message), 2) end
 end
 
---- A print format of all fields, for lines of the event.
+--- Returns a print format of all fields, for the event's lines.
 local function print_format(list)
   local formats, values = {}, {}
   for _, field in ipairs(list) do
@@ -185,37 +185,38 @@ local function print_format(list)
   return ('"%s"%s'):format(table.concat(formats, ' '), #values > 0 and ', ' .. table.concat(values, ', ') or '')
 end
 
---- The struct that a ring's records are.
+--- Returns the type id of a ring's records.
 local function record_type(self, name, struct)
   local types = self.object.btf
   local id = struct and types:find(struct:gsub('^struct%s+', ''), btf.KIND.STRUCT) or self.record_types[name]
-  if struct and not id then failure.raise("%s: there is no struct '%s'", self.object.name, struct) end
+  if struct and not id then failure.raise("%s: no struct '%s'", self.object.name, struct) end
   if not id or id == 0 then
-    failure.raise("%s: what are the records of '%s'? The map says it with __type(value, struct ...)", self.object.name,
-      name)
+    failure.raise("%s: map '%s' does not declare its records; add __type(value, struct ...)", self.object.name, name)
   end
   local _, kind = types:resolve(id)
-  if kind ~= btf.KIND.STRUCT then failure.raise("%s: records of '%s' are no structs", self.object.name, name) end
+  if kind ~= btf.KIND.STRUCT then failure.raise("%s: records of map '%s' are not structs", self.object.name, name) end
   return id
 end
 
---- Offset of a member of so many bytes, -1 where there is none.
+--- Returns the offset of the member with this name and size, -1 if there is none.
 local function offset_of(by_name, name, size)
   local field = by_name[name]
   return field and field.size == size and field.offset or -1
 end
 
---- The records of a ring buffer or perf event array as an event, to be a key among the handlers. A
---- ring buffer's record is ordered by its member `__u64 ktime`, and `pid`, `tid` and `cpu` are the event's
---- _pid, _tid and _cpu. A variable MAP_lost of 64 bits says how many did not fit.
----@param name string of the map
----@param struct? string of the records, where the map does not say
+--- Returns the records of a ring buffer or perf event array as an event, for use as a key of the handlers.
+--- Records of a ring buffer are ordered by their member `__u64 ktime`. Members `pid`, `tid` and `cpu` become
+--- _pid, _tid and _cpu. A 64-bit variable MAP_lost counts the records that did not fit.
+---@param name string the map's name
+---@param struct? string the struct of the records, unless the map declares it
 ---@return Event
 function Bpf:events(name, struct)
   local object, lib = self.object, self.object.lib
   local map = object:find('map', name)
   local kind = lib.bpf_map__type(map)
-  if not bpf_map.is_ring(kind) then failure.raise("%s: map '%s' holds no records", object.name, name) end
+  if not bpf_map.is_ring(kind) then
+    failure.raise("%s: map '%s' is neither a ring buffer nor a perf event array", object.name, name)
+  end
   local list = object.btf:fields(record_type(self, name, struct))
   local request = {
     name = 'bpf-output', type = SOFTWARE, config = BPF_OUTPUT, list = list, print_fmt = print_format(list),
@@ -229,7 +230,7 @@ function Bpf:events(name, struct)
   event.request.output = {
     map = lib.bpf_map__fd(map),
     per_cpu = kind == RINGBUF and 0 or 1,
-    size = kind == RINGBUF and lib.bpf_map__max_entries(map) or 0, -- as -m says
+    size = kind == RINGBUF and lib.bpf_map__max_entries(map) or 0, -- 0: as set by -m
     time_at = offset_of(event.fields, 'ktime', 8),
     pid_at = pid_at,
     tid_at = tid_at >= 0 and tid_at or pid_at,
@@ -239,7 +240,7 @@ function Bpf:events(name, struct)
   return event
 end
 
---- Looks between batches for CPUs that came online, for programs on perf events.
+--- Returns a poller that, between batches, attaches the programs on perf events to CPUs that came online.
 ---@param run Run
 function bpf.follower(run)
   return { poll = function()
@@ -248,7 +249,7 @@ function bpf.follower(run)
       for _, loaded in ipairs(run.programs) do
         local ok, problem = pcall(attach.follow, loaded.object, cpu)
         if not ok then
-          run.out:warn(('%s: CPU #%d came online, but: %s'):format(run.name, cpu, tostring(problem)))
+          run.out:warn(('%s: CPU #%d came online: %s'):format(run.name, cpu, tostring(problem)))
         end
       end
       cpu = C.session_take_cpu(run.session)

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Filters of samples that the kernel evaluates with a BPF program (bpf/filter.bpf.c): --irqs-disabled
---- and the like.
+--- Sample filters that a BPF program evaluates in the kernel (bpf/filter.bpf.c): --irqs-disabled and similar
+--- options.
 local ffi = require 'ffi'
 local btf = require 'bindings.bpf.btf'
 local failure = require 'bindings.base.failure'
@@ -13,7 +13,7 @@ local sample_filter = {}
 local MAX_PRIO = 139
 local NO_BTF = 'this kernel has no /sys/kernel/btf/vmlinux (CONFIG_DEBUG_INFO_BTF)'
 
---- The options, and the members of kernel structures that they cannot do without.
+--- The options and the member of a kernel structure that each one requires.
 local OPTIONS = {
   irqs_disabled = {},
   tif_need_resched = { 'task_struct', 'thread_info' },
@@ -27,7 +27,7 @@ local ORDER = {
   'irqs_disabled', 'tif_need_resched', 'nr_running_min', 'nr_running_max', 'exclude_pid', 'sched_policy', 'prio',
 }
 
---- The priorities that a list such as "1-99,120" names.
+--- Parses a list of priorities such as "1-99,120".
 local function priorities(list)
   local wanted = {}
   for part in list:gmatch '[^,]+' do
@@ -35,8 +35,7 @@ local function priorities(list)
     first = tonumber(first)
     last = tonumber(last) or first
     if not first or first > last or last > MAX_PRIO or part:match '%-%s*$' then
-      failure.usage("--prio: '%s' is no list of the kernel's priorities: 0-99 are real time, 100-139 nice -20 to 19",
-        list)
+      failure.usage("--prio: invalid priority list '%s' (0-99 are real-time, 100-139 are nice -20 to 19)", list)
     end
     for number = first, last do
       wanted[number] = 1
@@ -45,7 +44,7 @@ local function priorities(list)
   return wanted
 end
 
---- Refuses an option whose fields this kernel lacks.
+--- Rejects an option if this kernel lacks the structure member it needs.
 local function check_kernel(option, kernel)
   local struct, member = OPTIONS[option][1], OPTIONS[option][2]
   if not struct then return end
@@ -53,10 +52,10 @@ local function check_kernel(option, kernel)
   for _, one in ipairs(id and kernel:members(id) or {}) do
     if one.name == member then return end
   end
-  failure.unavailable('--%s: %s of this kernel has no %s', (option:gsub('_', '-')), struct, member)
+  failure.unavailable("--%s: this kernel's %s has no member %s", (option:gsub('_', '-')), struct, member)
 end
 
---- The program, with its constants set.
+--- Opens the program, after checking that this kernel supports the options.
 local function open(given)
   local option = '--' .. given[1]:gsub('_', '-')
   local bytes, missing = libbpf.built_in 'filter'
@@ -75,11 +74,11 @@ local function open(given)
   return Object.open(option, bytes)
 end
 
---- Loads the program that the options ask for, and marks the events that it filters.
----@param name string of the profiler
+--- Loads the program if an option needs it, and attaches it to the perf events of the list.
+---@param name string the profiler's name
 ---@param opt table parsed options
 ---@param list Event[]
----@param own? table options that the profiler declares, and so gives a meaning of its own
+---@param own? table options that the profiler declares itself, with its own meaning
 function sample_filter.apply(name, opt, list, own)
   local given, constants = {}, {}
   for _, option in ipairs(ORDER) do
@@ -95,7 +94,7 @@ function sample_filter.apply(name, opt, list, own)
   for _, event in ipairs(list) do
     if event.kind then filtered[#filtered + 1] = event end
   end
-  -- A program on a tracepoint drops its events for every tracer of the machine.
+  -- A program on a tracepoint would drop its events for all other tracers too.
   if #filtered == 0 then
     failure.usage('%s: --%s is for hardware, clock and memory events, and there are none', name, option)
   end
@@ -106,11 +105,11 @@ function sample_filter.apply(name, opt, list, own)
   object:set_constants(constants)
   object:load()
   for _, event in ipairs(filtered) do
-    event.request.program, event.program_of = object:program_fd 'filter', object -- which lives as long
+    event.request.program, event.program_of = object:program_fd 'filter', object -- keeps the object alive
   end
 end
 
---- What is missing on this machine to load a program that is built in, nil when nothing is.
+--- Returns the reason why a built-in program cannot be loaded on this machine, nil if it can.
 ---@param name string
 ---@return string?
 function sample_filter.missing(name)

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- C source of BPF programs to object files, by clang; each is compiled once and kept in the user's cache.
+--- Compiles C source of BPF programs with clang. Object files are kept in the user's cache.
 local bit = require 'bit'
 local ffi = require 'ffi'
 local failure = require 'bindings.base.failure'
@@ -15,7 +15,7 @@ local C = ffi.C
 local bpf_source = {}
 
 local OTHERS_WRITE = 18 -- mode bits g+w, o+w
-local MAX_LINES = 8 -- of clang's that are shown
+local MAX_LINES = 8 -- of clang's messages
 local ARCHS = {
   x64 = { target = 'x86', multiarch = 'x86_64-linux-gnu' },
   arm64 = { target = 'arm64', multiarch = 'aarch64-linux-gnu' },
@@ -26,7 +26,7 @@ local FLAGS = ('-g -O2 -Wall -D__TARGET_ARCH_%s -I/usr/include/%s'):format(ARCH.
 
 local function quote(word) return "'" .. word:gsub("'", "'\\''") .. "'" end
 
---- What a command prints.
+--- Runs a command and returns its output and messages.
 local function output_of(command)
   local pipe = io.popen(command .. ' 2>&1')
   local printed = pipe:read '*a'
@@ -34,7 +34,8 @@ local function output_of(command)
   return printed
 end
 
---- A folder that only this user may write, whose files can therefore be trusted; nil where there is none.
+--- Returns the cache folder, nil if there is none that only this user can write: only then are its files
+--- trustworthy.
 local function cache_folder()
   local base = sys.getenv 'XDG_CACHE_HOME'
   local home = sys.getenv 'HOME'
@@ -46,7 +47,8 @@ local function cache_folder()
   if st and st.uid == C.bpf_source_geteuid() and bit.band(st.mode, OTHERS_WRITE) == 0 then return folder end
 end
 
---- A name for a text: 64 bits of FNV-1a. The text is kept beside what was made of it, and compared.
+--- Returns a file name for a text: its 64-bit FNV-1a hash. Collisions are harmless, because the source is kept
+--- next to the object file and compared.
 local function hash(s)
   local h = 0xcbf29ce484222325ULL
   for i = 1, #s do
@@ -55,8 +57,8 @@ local function hash(s)
   return bit.tohex(h)
 end
 
---- Runs clang in the folder where it finds the lines that BTF is to quote. The object is moved into place
---- when it is complete.
+--- Runs clang in the source's folder, so that it finds the lines to quote in BTF, and returns its messages.
+--- The object file is moved into place when it is complete.
 local function run_clang(folder, base, source, include)
   local file, message = io.open(base .. '.c', 'wb')
   if not file then return message end
@@ -67,15 +69,15 @@ local function run_clang(folder, base, source, include)
     quote(include), part, quote(base .. '.c'), part, quote(base .. '.o')))
 end
 
---- Compiles a source.
----@param place { name: string, folder: string, first: integer, include: string } the file that has it, from which
----  folder, from which line on; folder for #include "..."
+--- Compiles a source text.
+---@param place { name: string, folder: string, first: integer, include: string } file and folder of the text, its
+---  first line number, and the folder for #include "..."
 ---@param source string
 ---@return string bytes of the object file
 function bpf_source.compile(place, source)
   local name = place.name
   source = ('#line %d "%s"\n%s'):format(place.first, name:gsub('[\\"]', '\\%0'), source)
-  -- What it includes of its own may change.
+  -- Sources that include files of their own are not cached: those files may change.
   local folder = not source:find '#%s*include%s*"' and cache_folder() or nil
   local is_temporary = not folder
   folder = folder or output_of('mktemp -d'):match '^[^\n]*'
@@ -83,15 +85,15 @@ function bpf_source.compile(place, source)
   local bytes = not is_temporary and sys.read(base .. '.c') == source and sys.read(base .. '.o')
   if not bytes then
     os.remove(base .. '.o')
-    local said = run_clang(place.folder, base, source, place.include)
+    local log = run_clang(place.folder, base, source, place.include)
     bytes = sys.read(base .. '.o')
     if is_temporary then output_of('rm -rf ' .. quote(folder)) end
     if not bytes then
-      if said:find 'clang: not found' or said:find 'clang: command not found' then
-        failure.unavailable('%s: C source of BPF programs needs clang (Debian: clang, libbpf-dev)', name)
+      if log:find 'clang: not found' or log:find 'clang: command not found' then
+        failure.unavailable('%s: compiling BPF programs needs clang (Debian: clang, libbpf-dev)', name)
       end
       local lines = {}
-      for line in said:gmatch '[^\n]+' do
+      for line in log:gmatch '[^\n]+' do
         if #lines < MAX_LINES and not line:match '^%d+ errors? generated' then lines[#lines + 1] = text.safe(line) end
       end
       failure.raise('%s', table.concat(lines, '\n'))

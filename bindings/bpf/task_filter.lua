@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Events of the scheduler about some threads only, rejected in the kernel by BPF programs (bpf/threads.bpf.c):
---- who is switched to, or woken by others, is known to no perf event of the thread itself, and all switches of the
---- machine are many. Without BPF they all come, and the profiler rejects.
+--- Task filter: restricts scheduler events to some threads with BPF programs (bpf/threads.bpf.c). A perf event of
+--- a thread misses switches to the thread and wakeups by others, and all switches of the machine are many.
+--- Without BPF all events are recorded, and the profiler drops those of other threads.
 local attach = require 'bindings.bpf.attach'
 local Object = require 'bindings.bpf.object'
 local libbpf = require 'bindings.bpf.libbpf'
@@ -9,17 +9,17 @@ local libbpf = require 'bindings.bpf.libbpf'
 local task_filter = {}
 
 local NEW = 'on_wakeup_new'
--- By tracepoint: the program, the array that it writes to.
+-- By tracepoint: the program and the perf event array that it writes to.
 local PROGRAMS = {
   ['sched:sched_switch'] = { 'on_switch', 'switches' },
   ['sched:sched_wakeup'] = { 'on_wakeup', 'wakeups' },
   ['sched:sched_wakeup_new'] = { NEW, 'new_wakeups' },
 }
 
---- Loads the programs, and lets them write the events that there are programs for. Returns where threads are
---- marked, and the object that is a part of. It raises what fails.
+--- Loads the programs and makes them the source of the events in PROGRAMS. Returns the marks of the threads and
+--- the object that owns them; raises errors.
 local function open(run, list, inherits)
-  local object = Object.open('the filter of threads', assert(libbpf.built_in 'threads'))
+  local object = Object.open('task filter', assert(libbpf.built_in 'threads'))
   local constants = { inherits = inherits and 1 or 0 }
   for _, event in ipairs(list) do
     if PROGRAMS[event.name] then
@@ -29,7 +29,7 @@ local function open(run, list, inherits)
   object:set_constants(constants)
   object:load()
   if not run.opt.dry_run then
-    attach.attach(object, NEW) -- which marks them
+    attach.attach(object, NEW) -- marks new threads, so it is attached even without its event
     for _, event in ipairs(list) do
       local program = PROGRAMS[event.name]
       if program and program[1] ~= NEW then attach.attach(object, program[1]) end
@@ -38,22 +38,22 @@ local function open(run, list, inherits)
   local marks = object:variable('marks', { '.bss' })
   for _, event in ipairs(list) do
     local program = PROGRAMS[event.name]
-    if program then event.request.through = object.lib.bpf_map__fd(object:find('map', program[2])) end
+    if program then event.request.bpf_array = object.lib.bpf_map__fd(object:find('map', program[2])) end
   end
   return marks, object
 end
 
---- Has the kernel leave out what is about other threads than those that the run names, where it can.
+--- Makes the kernel drop scheduler events of other threads than the targets, if BPF is available.
 ---@param run Run
----@param list Event[] none of them twice
----@param inherits boolean new threads count too
----@return ffi.cdata*? marks uint8_t *: to be set to 1 at the number of each thread that is meant; nil: all come
----@return BpfObject? object that the marks are a part of
+---@param list Event[] without duplicates
+---@param inherits boolean include new threads of the targets
+---@return ffi.cdata*? marks uint8_t *: set marks[tid] to 1 for each target thread; nil: nothing is dropped
+---@return BpfObject? object owner of the marks
 function task_filter.apply(run, list, inherits)
   local ok, marks, object = pcall(open, run, list, inherits)
   if ok then return marks, object end
   if run.opt.verbose >= 1 then
-    run.out:warn(('%s: all events of the scheduler come, no BPF program leaves any out: %s'):format(run.name,
+    run.out:warn(('%s: recording the scheduler events of all threads, without a BPF filter: %s'):format(run.name,
       tostring(marks)))
   end
 end

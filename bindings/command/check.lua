@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- `profscript --check`: what this kernel and this user can trace, and what to do about the rest.
+--- `profscript --check`: reports what this kernel and this user can trace, and how to enable the rest.
 local bit = require 'bit'
 local perf_events = require 'bindings.view.perf_events'
 
 local check = {}
 
---- What the checks ask. `open` is support_open() of runtime/os/support.h: 0 or a negative errno.
+--- The system as seen by the checks. `open` is support_open() of runtime/os/support.h: 0 or a negative errno.
 ---@class check.World
 ---@field read fun(path: string): string?
 ---@field exists fun(path: string): boolean
@@ -14,17 +14,17 @@ local check = {}
 ---@field error_text fun(code: integer): string of a positive errno
 ---@field bpf_missing fun(name: string): string? why a built-in BPF program does not load
 ---@field has_clang fun(): boolean
----@field remove_probes fun(): integer?, string? how many probes of dead runs were removed; message
+---@field remove_probes fun(): integer?, string? number of removed probes of killed runs; message
 
 ---@class check.Line
----@field state 'ok'|'no'|'--' works; is needed and missing; some things go without
+---@field state 'ok'|'no'|'--' works; required and missing; optional and missing
 ---@field what string
 ---@field detail string
 ---@field advice? string
 
 local SOFTWARE, TRACEPOINT, BREAKPOINT, HARDWARE = 1, 2, 5, 0
 local DUMMY, CYCLES = 9, 0
-local CAPABILITIES = { -- numbers of the kernel's, and what they are for
+local CAPABILITIES = { -- name, number, purpose
   { 'CAP_PERFMON', 38, 'trace other processes and the kernel' },
   { 'CAP_IPC_LOCK', 14, 'map large rings' },
   { 'CAP_SYSLOG', 34, 'see kernel addresses' },
@@ -40,7 +40,7 @@ end
 
 local function first_line(text) return text and text:match '^[^\n]*' end
 
---- The capabilities in effect, by number.
+--- Returns a function that tests for an effective capability by number.
 local function capabilities(world)
   local hex = (world.read '/proc/self/status' or ''):match 'CapEff:%s*(%x+)'
   local mask = hex and perf_events.number('0x' .. hex) or 0ULL
@@ -50,7 +50,7 @@ local function capabilities(world)
   end
 end
 
---- A limit of this process as /proc writes it; math.huge for "unlimited".
+--- Returns a soft limit of this process by its title in /proc; math.huge for "unlimited".
 local function limit(world, title)
   local text = (world.read '/proc/self/limits' or ''):match(title .. '%s+(%S+)')
   return text == 'unlimited' and math.huge or tonumber(text)
@@ -59,7 +59,7 @@ end
 local function check_tracefs(world)
   local names, message = world.tracepoints()
   if names then return line('ok', 'tracefs', ('%d tracepoints'):format(#names)) end
-  return line('no', 'tracefs', message) -- which says what to do
+  return line('no', 'tracefs', message) -- includes the advice
 end
 
 local function check_tracepoint(world)
@@ -68,17 +68,19 @@ local function check_tracepoint(world)
   if not id then return line('no', 'tracepoints', 'sched:sched_switch cannot be read', 'see tracefs') end
   local code = world.open(TRACEPOINT, id, { system = true })
   if code == 0 then return line('ok', 'tracepoints', 'sched:sched_switch opens') end
-  return line('no', 'tracepoints', ('sched:sched_switch is refused: %s'):format(world.error_text(-code)),
+  return line('no', 'tracepoints', ('cannot open sched:sched_switch: %s'):format(world.error_text(-code)),
     'run as root or with CAP_PERFMON, or lower kernel.perf_event_paranoid to -1')
 end
 
 local function check_paranoid(world, has)
   local level = first_line(world.read '/proc/sys/kernel/perf_event_paranoid')
-  if not level then return line('no', 'perf events', 'not in this kernel', 'it needs CONFIG_PERF_EVENTS') end
+  if not level then
+    return line('no', 'perf events', 'not supported by this kernel', 'the kernel needs CONFIG_PERF_EVENTS')
+  end
   local detail = 'kernel.perf_event_paranoid is ' .. level
-  if has(38) then return line('ok', 'perf events', detail .. ', which does not bind this user') end
+  if has(38) then return line('ok', 'perf events', detail .. ', which does not restrict this user') end
   if tonumber(level) == -1 then return line('ok', 'perf events', detail) end
-  return line('--', 'perf events', detail .. ', which leaves this user its own processes at most',
+  return line('--', 'perf events', detail .. ', which restricts this user to its own processes at most',
     'as root: sysctl kernel.perf_event_paranoid=-1')
 end
 
@@ -87,11 +89,11 @@ local function check_capabilities(has)
   for _, one in ipairs(CAPABILITIES) do
     if not has(one[2]) then missing[#missing + 1] = ('%s to %s'):format(one[1], one[3]) end
   end
-  if #missing == 0 then return line('ok', 'capabilities', 'all that tracing uses') end
-  return line('--', 'capabilities', 'missing ' .. table.concat(missing, ', '), 'run as root, or with these')
+  if #missing == 0 then return line('ok', 'capabilities', 'all capabilities for tracing') end
+  return line('--', 'capabilities', 'missing ' .. table.concat(missing, ', '), 'run as root or with these capabilities')
 end
 
---- One kind of event that may be missing without harm to the others.
+--- Checks for an optional kind of event.
 local function check_kind(world, what, type, config, with, missing, advice)
   local code = world.open(type, config, with)
   if code == 0 then return line('ok', what, 'works') end
@@ -99,8 +101,8 @@ local function check_kind(world, what, type, config, with, missing, advice)
 end
 
 local function check_pmu(world, what, name, option)
-  local is_there = world.exists(('%s/%s'):format(perf_events.DEVICES, name))
-  if is_there then return line('ok', what, 'there is a PMU ' .. name) end
+  local exists = world.exists(('%s/%s'):format(perf_events.DEVICES, name))
+  if exists then return line('ok', what, 'PMU ' .. name) end
   return line('--', what, 'no PMU ' .. name, 'the kernel needs ' .. option)
 end
 
@@ -111,14 +113,14 @@ local function check_bpf(world, what, program, works, missing)
 end
 
 local function check_clang(world)
-  if world.has_clang() then return line('ok', 'BPF from scripts', 'clang compiles it') end
-  return line('--', 'BPF from scripts', 'only as object files', 'C source needs clang and libbpf-dev')
+  if world.has_clang() then return line('ok', 'BPF from scripts', 'clang compiles C source') end
+  return line('--', 'BPF from scripts', 'object files only', 'C source needs clang and libbpf-dev')
 end
 
 local function check_symbols(world)
   local restrict = first_line(world.read '/proc/sys/kernel/kptr_restrict') or '?'
   local symbols = '\n' .. (world.read '/proc/kallsyms' or '')
-  -- The first ones may be of each CPU's part, which begins at 0.
+  -- The first symbols can be per-CPU offsets, which start at 0.
   if symbols:find '\n0*[1-9a-f]%x* ' then return line('ok', 'kernel symbols', 'readable') end
   return line('--', 'kernel symbols', ('hidden, kernel.kptr_restrict is %s'):format(restrict),
     'run as root or with CAP_SYSLOG, and set kernel.kptr_restrict to 0 or 1')
@@ -127,15 +129,15 @@ end
 local function check_memory(world, has)
   local kib = tonumber(world.read '/proc/sys/kernel/perf_event_mlock_kb') or 0
   local locked = limit(world, 'Max locked memory') or 0
-  if has(14) then return line('ok', 'ring memory', 'not limited') end
+  if has(14) then return line('ok', 'ring memory', 'unlimited') end
   return line(kib >= 516 and 'ok' or '--', 'ring memory',
-    ('%d KiB per CPU, and %s KiB in all beyond them'):format(kib, locked == math.huge and 'any number of'
-      or ('%d'):format(locked / 1024)), kib < 516 and 'as root: sysctl kernel.perf_event_mlock_kb=516' or nil)
+    ('%d KiB per CPU, plus %s in total'):format(kib, locked == math.huge and 'unlimited memory'
+      or ('%d KiB'):format(locked / 1024)), kib < 516 and 'as root: sysctl kernel.perf_event_mlock_kb=516' or nil)
 end
 
 local function check_files(world)
   local files = limit(world, 'Max open files') or 0
-  local detail = files == math.huge and 'not limited' or ('%d, one for each event on each CPU'):format(files)
+  local detail = files == math.huge and 'unlimited' or ('%d; each event needs one per CPU'):format(files)
   return line(files >= 1024 and 'ok' or '--', 'open files', detail, files < 1024 and "raise 'ulimit -n'" or nil)
 end
 
@@ -143,17 +145,17 @@ local function check_lockdown(world)
   local text = world.read '/sys/kernel/security/lockdown'
   local mode = text and text:match '%[(%w+)%]' or 'none'
   if mode == 'none' then return line('ok', 'lockdown', 'none') end
-  if mode == 'integrity' then return line('ok', 'lockdown', 'integrity, which leaves tracing alone') end
+  if mode == 'integrity' then return line('ok', 'lockdown', 'integrity, which allows tracing') end
   return line('no', 'lockdown', mode .. ' forbids tracing the kernel', 'boot without lockdown=' .. mode)
 end
 
-local function check_left_over(world)
+local function check_stale_probes(world)
   local removed, message = world.remove_probes()
-  if not removed then return line('--', 'left-over probes', message) end
-  return line('ok', 'left-over probes', removed == 0 and 'none' or ('%d removed'):format(removed))
+  if not removed then return line('--', 'stale probes', message) end
+  return line('ok', 'stale probes', removed == 0 and 'none' or ('removed %d'):format(removed))
 end
 
---- Makes all checks, and removes the probes that killed runs have left behind.
+--- Runs all checks, and removes the probes of killed runs.
 ---@param world check.World
 ---@return check.Line[]
 function check.lines(world)
@@ -164,32 +166,33 @@ function check.lines(world)
     check_paranoid(world, has),
     check_capabilities(has),
     check_kind(world, 'common clock', SOFTWARE, DUMMY, { clock = true },
-      'use_clockid is refused, so events come in the order of the rings', 'Linux 4.1 or newer has it'),
+      'no use_clockid, so events are not ordered between rings', 'needs Linux 4.1'),
     check_kind(world, 'loss counters', SOFTWARE, DUMMY, { lost = true },
-      'losses at the very end stay unnoticed', 'Linux 6.0 or newer has them'),
+      'losses at the very end are not detected', 'needs Linux 6.0'),
     check_pmu(world, 'kernel probes', 'kprobe', 'CONFIG_KPROBE_EVENTS'),
     check_pmu(world, 'user probes', 'uprobe', 'CONFIG_UPROBE_EVENTS'),
     check_kind(world, 'breakpoints', BREAKPOINT, 0, {}, 'no hardware breakpoints'),
-    check_kind(world, 'hardware PMU', HARDWARE, CYCLES, {}, 'cycles and the like cannot be sampled',
+    check_kind(world, 'hardware PMU', HARDWARE, CYCLES, {}, 'cannot sample cycles and other hardware events',
       'cpu-clock samples by time'),
     world.exists '/sys/kernel/btf/vmlinux' and line('ok', 'BTF', '/sys/kernel/btf/vmlinux')
-      or line('--', 'BTF', "no types of the kernel's structures", 'it needs CONFIG_DEBUG_INFO_BTF'),
-    check_bpf(world, 'BPF filters', 'filter', '--irqs-disabled and the like load', 'no --irqs-disabled and the like'),
-    check_bpf(world, 'BPF fentry', 'fentry', 'programs of scripts may run at functions of the kernel',
-      'no programs at functions of the kernel'),
+      or line('--', 'BTF', 'no types of kernel structures', 'the kernel needs CONFIG_DEBUG_INFO_BTF'),
+    check_bpf(world, 'BPF filters', 'filter', '--irqs-disabled and similar filters load',
+      'no --irqs-disabled and similar filters'),
+    check_bpf(world, 'BPF fentry', 'fentry', 'programs can attach to kernel functions',
+      'programs cannot attach to kernel functions'),
     check_clang(world),
     check_symbols(world),
     check_memory(world, has),
     check_files(world),
     check_lockdown(world),
-    check_left_over(world),
+    check_stale_probes(world),
   }
 end
 
---- The lines as text, and whether tracepoints work.
+--- Formats the lines.
 ---@param lines check.Line[]
----@return string
----@return boolean
+---@return string text
+---@return boolean works whether everything required works
 function check.render(lines)
   local parts, works = {}, true
   for i, one in ipairs(lines) do

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- What can stand at the cursor of a command line that is being typed: profilers, their options and
---- values, events, attributes and fields, all from the declarations that the parser uses.
+--- Completion of command lines: profilers, their options and values, events, attributes and fields, from the
+--- declarations that the parser uses.
 local nearest = require 'bindings.base.nearest'
 local declarations = require 'bindings.options.declare'
 local options = require 'bindings.options.parser'
@@ -10,18 +10,19 @@ local types = require('bindings.options.types').types
 
 local complete = {}
 
---- What the completion asks of the machine. Whatever cannot be found out is an empty list.
+--- The machine as seen by completion. Lists of unknown things are empty.
 ---@class complete.World
 ---@field profilers fun(): string[]
 ---@field sources fun(): string[] profilers that have events
 ---@field load fun(name: string): scripts.Script?
----@field events fun(): string[] names of tracepoints and of perf's own events
+---@field events fun(): string[] names of tracepoints and perf events
 ---@field pmus table<string, boolean>
 ---@field terms fun(pmu: string): string[]
----@field processes fun(): string[] their names
----@field fields fun(event: string): string[] nothing for an event that is not known
+---@field processes fun(): string[] process names
+---@field fields fun(event: string): string[]
 
---- What to offer. 'words' end with a blank, 'open' ones go on; 'files' and 'commands' the shell knows.
+--- The candidates. The shell adds a space after 'words' but not after 'open' ones, and completes 'files' and
+--- 'commands' itself.
 ---@class complete.Result
 ---@field mode 'words'|'open'|'files'|'commands'
 ---@field list string[]
@@ -35,8 +36,8 @@ local SAMPLE = { '_cpu', '_pid', '_tid', '_time', '_period', '_comm' }
 
 --- Splits a line as the shell does, up to the cursor.
 ---@param line string
----@return string[] words the last one is the one at the cursor, maybe empty
----@return boolean quoted the last one is inside of quotes
+---@return string[] words the last one is at the cursor and can be empty
+---@return boolean quoted whether the last one is inside quotes
 local function split(line)
   local words, _, unclosed, touches = shell.split(line)
   if not touches then words[#words + 1] = '' end
@@ -51,8 +52,8 @@ local function common_prefix(list)
   return prefix
 end
 
---- Candidates that begin with the typed text; where there are none, those that hold it, if the shell
---- would not take away what was typed when it puts their common beginning in its place.
+--- Returns the candidates that start with the typed text. If there are none, those that contain it, unless the shell
+--- would then replace the typed text by a common prefix without it.
 local function matching(typed, candidates)
   local list = {}
   for _, word in ipairs(candidates) do
@@ -75,8 +76,8 @@ local function offer(mode, prefix, typed, candidates)
   return { mode = mode, list = list }
 end
 
---- The last event of a selector list: where it begins, and where its slashes are. Commas between the
---- first two slashes of what `has_terms` are text.
+--- Finds the last event of a selector list: returns its start and the positions of its slashes. Commas between the
+--- first two slashes of names in `has_terms` do not separate events.
 local function last_event(text, has_terms)
   local start, slashes, depth, quote = 1, {}, 0, nil
   for i = 1, #text do
@@ -98,7 +99,7 @@ local function last_event(text, has_terms)
   return start, slashes
 end
 
---- The names of the events in a list of selectors, for their fields.
+--- Returns the names of the events in a list of selectors.
 local function event_names(text)
   local names, parsed = {}, selector.parse(text)
   for i, one in ipairs(parsed or {}) do
@@ -107,7 +108,7 @@ local function event_names(text)
   return names
 end
 
---- An identifier at the end of an expression or filter.
+--- Completes an identifier at the end of an expression or filter.
 local function complete_field(before, text, fields)
   local typed = text:match '[%a_][%w_]*$' or ''
   local candidates = {}
@@ -122,7 +123,7 @@ local function complete_field(before, text, fields)
   return offer('open', before .. text:sub(1, #text - #typed), typed, candidates)
 end
 
---- An event's name. Tracepoints come in two steps, system and name, for there are thousands.
+--- Completes the name of an event. Tracepoints are completed in two steps, system and name: there are thousands.
 local function complete_name(before, typed, world)
   local names = world.events()
   if not typed:find(':', 1, true) then
@@ -143,7 +144,7 @@ local function complete_name(before, typed, world)
     for _, word in ipairs(first) do
       if word:sub(1, #typed) == typed then list[#list + 1] = word end
     end
-    -- The only system that fits is not worth a key of its own.
+    -- If only one system matches, go on with its names.
     if #list > 1 or (list[1] and not list[1]:find ':$') then return offer('open', before, typed, list) end
   end
   return offer('open', before, typed, names)
@@ -166,7 +167,7 @@ end
 
 local complete_argument, scan
 
---- The options of a profiler that is a source, at the end of the text between its slashes.
+--- Completes the options of a source, at the end of the text between its slashes.
 local function complete_options(before, text, script, world)
   local words, columns, _, touches = shell.split(text)
   if not touches then words[#words + 1], columns[#columns + 1] = '', #text + 1 end
@@ -183,7 +184,7 @@ local function complete_options(before, text, script, world)
   return result
 end
 
---- What is followed by terms, or by options.
+--- Returns the names that are followed by terms (PMUs) or options (sources).
 local function with_terms(world)
   local names = {}
   for pmu in pairs(world.pmus) do
@@ -217,7 +218,7 @@ local function complete_event(before, text, world, profiler)
   return complete_field(before .. attribute .. '=', value, is_expression and world.fields(name) or {})
 end
 
---- The value of an option.
+--- Completes the value of an option.
 local function complete_value(before, text, option, given, world, profiler)
   if option.type == 'event' then return complete_event(before, text, world, profiler) end
   if option.type == 'enum' then return offer('words', before, text, option.values) end
@@ -241,7 +242,7 @@ local function complete_value(before, text, option, given, world, profiler)
   return { mode = 'words', list = {} }
 end
 
---- The option that a word names, when its value is still to come.
+--- Returns the option in a word if its value is the next word.
 local function wants_value(spec, word)
   local option = spec.long[(word:match '^%-%-([^=]+)$' or ''):gsub('_', '-') .. '']
   if not option and word:find '^%-%w' then
@@ -257,7 +258,7 @@ local function wants_value(spec, word)
   return option and not types[option.type].switch and option.optional_value == nil and option or nil
 end
 
---- Reads the words behind the profiler's name, but for the last one.
+--- Scans the words after the profiler's name, except the last one.
 ---@return { option: opt.Option?, events: string[], filled: integer, workload: boolean }
 function scan(spec, words)
   local state = { events = {}, filled = 0, workload = false }
@@ -286,9 +287,9 @@ end
 local function option_names(spec)
   local names = {}
   for _, option in ipairs(spec.list) do
-    local wants = not types[option.type].switch and option.optional_value == nil
+    local takes_value = not types[option.type].switch and option.optional_value == nil
     names[#names + 1] = '--' .. option.long
-    if wants and option.type == 'enum' then names[#names] = names[#names] .. '=' end
+    if takes_value and option.type == 'enum' then names[#names] = names[#names] .. '=' end
   end
   table.sort(names)
   return names
@@ -315,9 +316,9 @@ function complete_argument(typed, spec, state, world, profiler)
   return { mode = 'commands', list = matching(typed, { 'help' }) }
 end
 
---- The candidates for the word at the end of a line.
+--- Returns the candidates for the word at the end of a line.
 ---@param line string the command line up to the cursor
----@param breaks string characters at which the shell begins a new word: what is before them is not given
+---@param breaks string characters at which the shell splits words: the candidates omit the text up to the last one
 ---@param world complete.World
 ---@return complete.Result
 function complete.run(line, breaks, world)
@@ -336,13 +337,13 @@ function complete.run(line, breaks, world)
       result = offer('words', '', typed, world.profilers())
     end
   else
-    local spec, profiler, behind = options.explain_spec, {}, { unpack(words, 2) }
+    local spec, profiler, rest = options.explain_spec, {}, { unpack(words, 2) }
     if not has_no_name then
       local script = world.load(words[at])
       if not script then return { mode = 'words', list = {} } end
-      spec, profiler, behind = script.spec, script.profiler, { unpack(words, at + 1) }
+      spec, profiler, rest = script.spec, script.profiler, { unpack(words, at + 1) }
     end
-    result = complete_argument(typed, spec, scan(spec, behind), world, profiler)
+    result = complete_argument(typed, spec, scan(spec, rest), world, profiler)
   end
 
   local cut = 0

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- `profscript [NAME] -e EVENT help`: command lines that use these events, the attributes that go
---- with them, and what the events' fields are.
+--- `profscript [NAME] -e EVENT help`: prints command lines that use these events, their attributes, and the fields
+--- of the events.
 local ffi = require 'ffi'
 local events = require 'bindings.select.events'
 local instance = require 'bindings.run.instance'
@@ -20,7 +20,7 @@ local explain = {}
 local WIDTH = 100
 local PLACEHOLDERS = { expr = 'EXPR', string = 'TEXT', int = 'N', cpulist = 'LIST', uuid = 'UUID' }
 
---- How an attribute is written: "stack", "key=EXPR", "max-stack[=N]".
+--- Returns the syntax of an attribute: "stack", "key=EXPR", "max-stack[=N]".
 ---@param name string
 ---@return string
 function explain.attribute(name)
@@ -30,16 +30,16 @@ function explain.attribute(name)
   return attribute.optional and ('%s[=%s]'):format(name, value) or name .. '=' .. value
 end
 
---- What may follow the events on the command line: the options of some groups, and arguments.
+--- Returns what may follow the events on a command line: the options of some groups, and arguments.
 local function tail(spec, own, groups)
   local parts = {}
   for _, option in ipairs(spec.list) do
     if (groups[option.group] and option.name ~= 'key') or (option.name == 'key' and own.key) then
       local argument = declarations.argument(option)
       local name = option.short and '-' .. option.short or '--' .. option.long
-      local written = name .. (argument and ' ' .. argument or '')
-      if option.optional_value ~= nil then written = ('--%s[=%s]'):format(option.long, argument) end
-      parts[#parts + 1] = option.required and written or '[' .. written .. ']'
+      local syntax = name .. (argument and ' ' .. argument or '')
+      if option.optional_value ~= nil then syntax = ('--%s[=%s]'):format(option.long, argument) end
+      parts[#parts + 1] = option.required and syntax or '[' .. syntax .. ']'
     end
   end
   for _, option in ipairs(spec.positional) do
@@ -49,7 +49,7 @@ local function tail(spec, own, groups)
   return parts
 end
 
---- Parts of a command line, broken where the terminal ends.
+--- Joins the parts of a command line, broken into lines.
 ---@return string lines, each with its newline
 local function wrap(parts)
   local lines, line = {}, ' '
@@ -64,9 +64,9 @@ local function wrap(parts)
   return table.concat(lines, '\n') .. '\n'
 end
 
---- The command line of one profiler.
+--- Returns the command line of one profiler.
 ---@param script scripts.Script
----@param given string[] selectors as the user gave them, one for each -e
+---@param given string[] selectors as given by the user, one per -e
 ---@return string lines, each with its newline
 function explain.command(script, given)
   local parts = { 'profscript', script.name }
@@ -79,7 +79,7 @@ function explain.command(script, given)
   return wrap(parts)
 end
 
---- What a profiler is as a source: what it is for, its options and its events.
+--- Describes a profiler as a source: its summary, options and events.
 ---@param source Instance
 ---@return string lines, each with its newline
 function explain.source(source)
@@ -90,11 +90,11 @@ function explain.source(source)
   local parts = tail(script.spec, {}, { script = true, event = true })
   parts[#parts + 1] = "[-N N]/ATTRIBUTE/.../'"
   parts[1] = ("-e '%s/%s"):format(source.name, parts[1])
-  return ('\n%s, a profiler as a source of events: %s\n%s      its events: %s\n'):format(source.name,
+  return ('\n%s, a profiler as a source of events: %s\n%s      events: %s\n'):format(source.name,
     script.profiler.summary, wrap(parts), table.concat(names, ', '))
 end
 
---- The attributes that a profiler reads, its own first.
+--- Returns the attributes that a profiler reads, sorted.
 ---@param profiler { attributes?: string[] }
 ---@return string[] own
 ---@return string[] common
@@ -111,7 +111,7 @@ function explain.attributes(profiler)
   return own, common
 end
 
---- What a field is, in words.
+--- Describes the kind of a field.
 ---@param field Field
 ---@return string
 function explain.kind(field)
@@ -142,7 +142,7 @@ local function fields_table(format)
   }, { stamp = false })
 end
 
---- The rows of one event's fields, its own before the common ones.
+--- Returns the rows of one event's fields, its own before the common ones.
 ---@param event Event
 ---@return table[]
 function explain.rows(event)
@@ -185,26 +185,26 @@ local function print_attribute_help(out, names, intro)
   end
 end
 
---- Prints it all.
+--- Prints the help.
 ---@param out Output
----@param list scripts.Script[] the profilers that are explained
----@param given string[] selectors as the user gave them, one for each -e
+---@param list scripts.Script[] the profilers to explain
+---@param given string[] selectors as given by the user, one per -e
 ---@param found { event: Event, print_fmt: string }[]
----@param from? Instance[] the profilers among them
-function explain.print(out, list, given, found, from)
+---@param sources? Instance[] the profilers among the selectors
+function explain.print(out, list, given, found, sources)
   local used = {}
   for i, script in ipairs(list) do
     if i > 1 then out:write '\n' end
     out:printf('%s: %s\n', script.name, script.profiler.summary)
     out:write(explain.command(script, given))
     local own = explain.attributes(script.profiler)
-    local written = {}
+    local syntax = {}
     for j, name in ipairs(own) do
-      written[j], used[name] = explain.attribute(name), true
+      syntax[j], used[name] = explain.attribute(name), true
     end
-    if #own > 0 then out:printf('      attributes: %s\n', table.concat(written, ' ')) end
+    if #own > 0 then out:printf('      attributes: %s\n', table.concat(syntax, ' ')) end
   end
-  for _, source in ipairs(from or {}) do
+  for _, source in ipairs(sources or {}) do
     out:write(explain.source(source))
   end
   local own = {}
@@ -214,11 +214,11 @@ function explain.print(out, list, given, found, from)
   table.sort(own)
   local _, common = explain.attributes {}
   local whose = #list == 1 and list[1].name or 'some profilers'
-  local title = ('attributes of %s, written behind the filter: EVENT/FILTER/key=pid/'):format(whose)
+  local title = ('attributes of %s, after the filter: EVENT/FILTER/key=pid/'):format(whose)
   print_attribute_help(out, own, title)
-  print_attribute_help(out, common, #own > 0 and 'attributes of every profiler'
-    or 'attributes, written behind the filter: EVENT/FILTER/alias=wakeup/')
-  out:printf('\nwords of every event: %s\n', table.concat(views.SAMPLE_WORDS, ' '))
+  print_attribute_help(out, common, #own > 0 and 'attributes of all profilers'
+    or 'attributes, after the filter: EVENT/FILTER/alias=wakeup/')
+  out:printf('\nmembers of every event: %s\n', table.concat(views.SAMPLE_WORDS, ' '))
   local seen = {}
   for _, one in ipairs(found) do
     if not seen[one.event.name] then
@@ -228,7 +228,7 @@ function explain.print(out, list, given, found, from)
   end
 end
 
---- Whether a profiler reads all attributes that the user has given.
+--- Whether a profiler reads all attributes given by the user.
 local function takes(script, found)
   if not script.spec.long.event then return false end
   local known = events.known_attributes(script.profiler)
@@ -262,7 +262,7 @@ local function look_up(session, script, scripts, opt)
 end
 
 --- Looks the events up and prints the help.
----@param script? scripts.Script nil: every profiler that takes the events is explained
+---@param script? scripts.Script the profiler to explain; nil: all profilers that take the events
 ---@param scripts scripts.Scripts all profilers
 ---@param opt table parsed options
 ---@return integer exit code

@@ -1,17 +1,17 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Usage texts, generated from the declarations that the parser uses.
+--- Help texts, generated from the declarations that the parser uses.
 local declarations = require 'bindings.options.declare'
 local options = require 'bindings.options.parser'
 
 local help = {}
 
 local WIDTH = 80
-local COLUMN = 28 -- where the explanations begin
+local COLUMN = 28 -- of the explanations
 
---- Breaks a text at blanks so that its lines, indented by `indent`, fit the width.
+--- Breaks a text at spaces so that its lines, indented by `indent`, fit the width.
 ---@param text string
 ---@param indent integer
----@return string lines the first without indentation
+---@return string lines the first line is not indented
 local function wrap(text, indent)
   local lines, line = {}, nil
   for word in text:gmatch '%S+' do
@@ -28,7 +28,7 @@ local function wrap(text, indent)
   return table.concat(lines, '\n' .. (' '):rep(indent))
 end
 
---- A row of two columns; a wide left side puts the right one on the next line.
+--- Formats a row of two columns. After a wide left column the right one starts on the next line.
 ---@param left string
 ---@param right string
 ---@param column? integer
@@ -39,10 +39,10 @@ local function row(left, right, column)
   return left .. gap .. wrap(right, column) .. '\n'
 end
 
---- How an option is written, and what it does.
+--- Describes an option.
 ---@param option opt.Option
----@return string left such as "-F, --freq N"
----@return string text
+---@return string left its syntax, such as "-F, --freq N"
+---@return string text its help
 function help.option(option)
   local argument = declarations.argument(option)
   local negatable = option.type == 'flag' and (option.default or option.either) and not option.always
@@ -95,7 +95,7 @@ local function positional_name(option)
   return option.required and name or '[' .. name .. ']'
 end
 
---- The form of a profiler's command line.
+--- Returns the usage line of a profiler.
 ---@param name string
 ---@param spec opt.Spec
 ---@return string
@@ -108,9 +108,9 @@ function help.usage(name, spec)
   return table.concat(usage, ' ')
 end
 
---- The help of one profiler.
+--- Returns the help of one profiler.
 ---@param name string
----@param profiler table what its file returned
+---@param profiler table returned by its file
 ---@param spec opt.Spec
 ---@return string
 function help.profiler(name, profiler, spec)
@@ -134,7 +134,7 @@ function help.profiler(name, profiler, spec)
   return table.concat(parts)
 end
 
---- Usage and the profilers, for `profscript` alone.
+--- Returns the usage and the list of profilers, for `profscript` without arguments.
 ---@param entries { name: string, summary?: string, error?: string, is_tool?: boolean }[]
 ---@return string
 function help.overview(entries)
@@ -151,7 +151,7 @@ function help.overview(entries)
     for _, entry in ipairs(entries) do
       if entry.is_tool == is_tool then
         local summary = entry.summary and entry.summary .. (entry.also and ('; also called ' .. entry.also) or '')
-        parts[#parts + 1] = row('  ' .. entry.name, summary or 'cannot be loaded: ' .. entry.error, column)
+        parts[#parts + 1] = row('  ' .. entry.name, summary or 'cannot load: ' .. entry.error, column)
       end
     end
     if #parts == before then parts[#parts] = not is_tool and parts[#parts] .. '  none found\n' or '' end
@@ -160,7 +160,7 @@ function help.overview(entries)
   list('other commands', true)
   parts[#parts + 1] = option_groups(options.global_spec, 'profscript')
   parts[#parts + 1] = "\n'profscript NAME -h' explains one profiler and its options,\n"
-    .. "'profscript NAME -e EVENT help' what can be asked of an event.\n"
+    .. "'profscript NAME -e EVENT help' the fields and attributes of an event.\n"
   return table.concat(parts)
 end
 

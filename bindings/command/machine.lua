@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The running machine, as completion and --check ask about it. What cannot be read is not there.
+--- The running machine as seen by completion and --check. Anything unreadable counts as missing.
 local ffi = require 'ffi'
 local catalog = require 'bindings.select.catalog'
 local nearest = require 'bindings.base.nearest'
@@ -13,6 +13,7 @@ local views = require 'bindings.view.views'
 local C = ffi.C
 local machine = {}
 
+--- Returns the functions for completion.
 ---@param found scripts.Scripts
 ---@return complete.World
 function machine.completion(found)
@@ -81,7 +82,7 @@ function machine.completion(found)
   return self
 end
 
---- What --check asks.
+--- Returns the functions for --check.
 ---@return check.World
 function machine.checks()
   return {

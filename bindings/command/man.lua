@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Manual pages (roff, man macros), made from the declarations that the parser and --help use.
+--- Manual pages (roff, man macros), generated from the declarations that the parser and --help use.
 local declarations = require 'bindings.options.declare'
 local explain = require 'bindings.command.explain'
 local help = require 'bindings.command.help'
@@ -11,7 +11,7 @@ local version = require 'bindings.base.version'
 
 local man = {}
 
---- Text as roff prints it unchanged.
+--- Escapes a text for roff.
 ---@param text string
 ---@return string
 function man.escape(text)
@@ -29,12 +29,12 @@ end
 
 local function tagged(tag, text) return ('.TP\n.B %s\n%s\n'):format(tag, escape(text)) end
 
---- Paragraphs; one that has indented lines keeps its lines.
+--- Formats paragraphs. Paragraphs with indented lines are not filled.
 local function prose(text)
   local parts = {}
   for paragraph in (text:gsub('%s+$', '') .. '\n\n'):gmatch '(.-)\n%s*\n' do
-    local as_it_is = ('\n' .. paragraph):find '\n%s'
-    parts[#parts + 1] = as_it_is and ('.PP\n.nf\n%s\n.fi\n'):format(escape(paragraph))
+    local is_verbatim = ('\n' .. paragraph):find '\n%s'
+    parts[#parts + 1] = is_verbatim and ('.PP\n.nf\n%s\n.fi\n'):format(escape(paragraph))
       or ('.PP\n%s\n'):format(escape(paragraph))
   end
   return table.concat(parts)
@@ -74,7 +74,7 @@ local function attributes(names)
   return table.concat(parts)
 end
 
---- The page of one profiler.
+--- Returns the page of one profiler.
 ---@param script scripts.Script
 ---@return string
 function man.profiler(script)
@@ -90,7 +90,7 @@ function man.profiler(script)
   end
   local own = explain.attributes(profiler)
   if #own > 0 then
-    parts[#parts + 1] = heading 'attributes' .. '.PP\nOf events, besides those in\n.BR profscript (1):\n'
+    parts[#parts + 1] = heading 'attributes' .. '.PP\nEvent attributes in addition to those in\n.BR profscript (1):\n'
     parts[#parts + 1] = attributes(own)
   end
   parts[#parts + 1] = option_groups(spec, script.name)
@@ -100,35 +100,36 @@ function man.profiler(script)
 end
 
 local EVENTS = [[
-An event is written as NAME, NAME/FILTER/ or NAME/FILTER/ATTRIBUTE/ATTRIBUTE/...; several stand
-behind one -e with commas between them. A separator inside of quotes or parentheses is text.
+An event is written as NAME, NAME/FILTER/ or NAME/FILTER/ATTRIBUTE/ATTRIBUTE/.... One -e takes
+several events, separated by commas. Separators inside quotes or parentheses are ordinary text.
 
 NAME is
 
-  sys:name                a tracepoint; both may have the wildcards * ? [...]
-  page-faults, cycles...  an event of perf, see 'profscript list'
-  PMU/TERM,TERM.../       an event of a PMU, as 'perf list' prints it
-  mem:ADDRESS/LENGTH:rw   a breakpoint of the hardware, for reads (r), writes (w) or execution (x)
-  PROFILER/OPTIONS/       the events of another profiler, opened by its own options and printed as
-                          it does; its -N ends just these
+  sys:name                a tracepoint; both parts may contain the wildcards * ? [...]
+  page-faults, cycles...  a perf event, see 'profscript list'
+  PMU/TERM,TERM.../       an event of a PMU, as printed by 'perf list'
+  mem:ADDRESS/LENGTH:rw   a hardware breakpoint for reads (r), writes (w) or execution (x)
+  PROFILER/OPTIONS/       the events of another profiler, opened with its own options and printed
+                          in its form; its -N ends just these events
 
-FILTER keeps the events for which it is true: a filter of the kernel, or a C expression over the
-event's fields and _cpu, _pid, _tid, _time, _period and _comm. What the kernel can evaluate it does.
+FILTER keeps the events for which it is true. It is a kernel filter or a C expression over the
+event's fields and _cpu, _pid, _tid, _time, _period and _comm. The kernel evaluates what it can.
 
-ATTRIBUTE is one of these, or what the profiler adds. EXPR is a C expression.]]
+ATTRIBUTE is one of these or one of the profiler's own. EXPR is a C expression.]]
 
 local ENDING = [[
 .SH ENVIRONMENT
 .TP
 .B PROFSCRIPT_PATH
 Folders with profilers, separated by colons. They are searched before ~/.config/profscript and
-those that are shipped.
+the shipped profilers.
 .SH EXIT STATUS
-0: it ran; 1: it failed; 2: the command line is wrong; 3: this kernel or machine lacks or forbids what it takes, such as
-a tracepoint, a hardware PMU or BTF. With a workload that ended by itself: its exit status, as a shell gives it.
+0: success; 1: failure; 2: invalid command line; 3: this kernel or machine lacks or forbids what was
+asked for, such as a tracepoint, a hardware PMU or BTF. If a workload ended by itself, the exit status
+is the workload's, as a shell gives it.
 ]]
 
---- The page of the command.
+--- Returns the page of the command.
 ---@param list scripts.Script[]
 ---@return string
 function man.overview(list)
@@ -139,8 +140,8 @@ function man.overview(list)
     '.B profscript\n', escape('--symbols FILE'), '\n',
     heading 'description',
     prose [[
-NAME is a profiler below, or the path of a script. 'profscript NAME -h' explains its options;
-with -e EVENT and the word help it prints the event's fields and what can be asked of it.]],
+NAME is a profiler below or the path of a script. 'profscript NAME -h' explains its options;
+'profscript NAME -e EVENT help' prints the fields and attributes of an event.]],
     heading 'profilers',
   }
   local also = {}
@@ -156,8 +157,8 @@ with -e EVENT and the word help it prints the event's fields and what can be ask
   return table.concat(parts)
 end
 
---- The page of a profiler, or that of the command.
----@param name? string
+--- Returns the page of a profiler, or of the command.
+---@param name? string the profiler; nil: the command
 ---@return string? page, string? message
 function man.page(name)
   local found = scripts.new(sys, arg.data_dir)

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Symbols for addresses that others have gathered, and where functions are in a file: what pprof asks of
---- the program that it runs with --symbols.
+--- Symbolizes addresses from outside, and finds functions in a file: the protocol of pprof with the program that it
+--- runs with --symbols.
 local ffi = require 'ffi'
 local failure = require 'bindings.base.failure'
 local sys = require 'bindings.base.sys'
@@ -9,7 +9,7 @@ local usdt = require 'bindings.select.usdt'
 local C = ffi.C
 local symbolize = {}
 
-local MAX_EXACT = 2 ^ 53 -- programs have no addresses beyond it
+local MAX_EXACT = 2 ^ 53 -- user-space addresses are smaller
 
 ---@class Symbolizer
 ---@field _file ffi.cdata* the program's struct elf_file
@@ -19,13 +19,13 @@ local MAX_EXACT = 2 ^ 53 -- programs have no addresses beyond it
 local Symbolizer = {}
 Symbolizer.__index = Symbolizer
 
----@param word string the program, as a user names it
+---@param program string path, or name in the current folder or $PATH
 ---@return Symbolizer
-function symbolize.new(word)
+function symbolize.new(program)
   local err = ffi.new 'struct error'
-  -- Who pipes into us is where the program is.
-  if not word:find '/' and sys.stat(word) then word = './' .. word end
-  local path = usdt.find_binary(word)
+  -- The caller is usually run in the folder of the program.
+  if not program:find '/' and sys.stat(program) then program = './' .. program end
+  local path = usdt.find_binary(program)
   local file = C.elf_file_open(path, err)
   if file == nil then failure.raise('%s', ffi.string(err.text)) end
   local symbols = C.symbols_new(true, C.NAMES_SHORT)
@@ -38,9 +38,9 @@ function symbolize.new(word)
   }, Symbolizer)
 end
 
---- Takes a line of a list of mappings, as in /proc/PID/maps, or in short: `START-END: PATH`.
+--- Parses a mapping, in the form of /proc/PID/maps or `START-END: PATH`.
 ---@param line string
----@return boolean is_one
+---@return boolean is_mapping
 function Symbolizer:add_mapping(line)
   local first, last, offset, path = line:match '^%s*(%x+)%-(%x+) +[%a-]+ +(%x+) +%x+:%x+ +%d+%s*(.-)%s*$'
   if not first then
@@ -58,7 +58,7 @@ function Symbolizer:add_mapping(line)
   return true
 end
 
---- The mapping that has an address.
+--- Returns the mapping that contains an address.
 function Symbolizer:_find(address)
   local maps = self._maps
   if not self._is_sorted then
@@ -79,12 +79,12 @@ function Symbolizer:_find(address)
   end
 end
 
---- Where the byte at an address is: in what is mapped there, else in the program as it was linked.
+--- Returns file and offset of an address: in the mapping there, or in the program as linked.
 ---@return string? path, integer|ffi.cdata*|nil offset
 function Symbolizer:_place(address)
   local map = self:_find(address)
   if map then
-    -- What is at the path of a file that was deleted is another one.
+    -- The path of a deleted file may belong to another file now.
     local is_file = map.path:find '^/' and not map.path:find ' %(deleted%)$' or map.path == '[vdso]'
     if is_file then return map.path, address - map.first + map.offset end
     return
@@ -93,7 +93,7 @@ function Symbolizer:_place(address)
   if C.elf_file_offset(self._file, address, 1, offset) == 0 then return self._path, offset[0] end
 end
 
---- The function at an address, and how far behind its start that is.
+--- Returns the function at an address, with the offset from its start.
 ---@param digits string hexadecimal
 ---@return string?
 function Symbolizer:symbol(digits)
@@ -107,13 +107,13 @@ function Symbolizer:symbol(digits)
   return ('%s+0x%x'):format(ffi.string(symbol.name), tonumber(symbol.plus))
 end
 
---- Where a function of the program is in its file.
----@param name string maybe with +OFFSET
+--- Returns the file offset of a function of the program.
+---@param name string function, optionally with +OFFSET
 ---@return string?
 function Symbolizer:offset(name)
-  local func, plus = name:match '^(.+)%+(0x%x+)$'
+  local func, offset = name:match '^(.+)%+(0x%x+)$'
   local out, err = ffi.new 'uint64_t[1]', ffi.new 'struct error'
-  if C.elf_file_function(self._file, func or name, tonumber(plus or 0), out, err) < 0 then return end
+  if C.elf_file_function(self._file, func or name, tonumber(offset or 0), out, err) < 0 then return end
   return ('0x%x'):format(tonumber(out[0]))
 end
 

@@ -1,25 +1,26 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The events that lie between those of pairs, as scripts see them (runtime/relations/history.h).
+--- History: the recent events of the stream, which details show between the events of pairs
+--- (runtime/relations/history.h).
 local ffi = require 'ffi'
 local C = ffi.C
 
 ---@class History
----@field classes table<integer, Event> what is kept, by class
----@field missing_until number ns: of what is older, some is missing
+---@field classes table<integer, Event> the kept events, by class
+---@field missing_until number ns: events older than this may be missing
 local History = {}
 History.__index = History
 
 local history = {}
 
----@param timeline ffi.cdata* where the copies are
----@param list Event[] what is kept
----@param most integer events that are added at once
----@param max_bytes number beyond it the oldest leave
+---@param timeline ffi.cdata* holds the copies
+---@param list Event[] events to keep
+---@param max_batch integer largest number of events added at once
+---@param max_bytes number above it, the oldest events are evicted
 ---@return History
-function history.new(timeline, list, most, max_bytes)
+function history.new(timeline, list, max_batch, max_bytes)
   local self = setmetatable({
     classes = {},
-    copies = ffi.new('struct event *[?]', most),
+    copies = ffi.new('struct event *[?]', max_batch),
     timeline = timeline,
     missing_until = -math.huge,
     _history = ffi.gc(C.history_new(timeline, max_bytes), C.history_free),
@@ -32,31 +33,31 @@ function history.new(timeline, list, most, max_bytes)
   return self
 end
 
---- Keeps the events of a batch; copies[i] is then what events[i] became, or NULL.
+--- Keeps the events of a batch. copies[i] is then the copy of events[i], or NULL.
 ---@param list ffi.cdata* struct event *
 ---@param n integer
 function History:add(list, n) C.history_add(self._history, list, n, self.copies) end
 
----@return integer events kept
+---@return integer number of kept events
 function History:count() return C.history_count(self._history) end
 
----@param time number events older than this are not needed any more
+---@param time number ns: older events are not needed any more
 function History:forget(time) C.history_forget(self._history, time) end
 
---- Brings missing_until up to date.
----@return number evicted events that have left, or were not kept, for want of room
+--- Updates missing_until.
+---@return number evicted events dropped because there was no room
 function History:check()
   C.history_read_stats(self._history, self._stats)
   self.missing_until = self._stats.evicted_until
   return tonumber(self._stats.evicted)
 end
 
---- How many of the kept events are older than a time. They are numbered from 0 until some are forgotten.
+--- Returns the number of kept events older than a time. Events are numbered from 0, anew after each forget().
 ---@param time number
 ---@return integer
 function History:find(time) return C.history_find(self._history, time) end
 
---- Event number i as scripts see it, and what it is; nil beyond the youngest.
+--- Returns event number i as scripts see it; nil after the last one.
 ---@param i integer
 ---@return any ev
 ---@return Event? event
@@ -66,7 +67,7 @@ function History:at(i)
   return self:view(e)
 end
 
---- A kept event as scripts see it, and what it is.
+--- Returns a kept event as scripts see it.
 ---@param e ffi.cdata* struct event *
 ---@return any ev
 ---@return Event event
@@ -75,7 +76,7 @@ function History:view(e)
   return ffi.cast(event.view.type, e), event
 end
 
---- The number of a kept event; where it has left, of the oldest one that is not older.
+--- Returns the number of a kept event; if it was evicted, the number of the first event that is not older.
 ---@param e ffi.cdata* struct event *
 ---@return integer index
 ---@return boolean found
@@ -90,8 +91,8 @@ function History:index(e)
   return first, false
 end
 
---- The event stays until it is released, even if it is forgotten.
----@param e ffi.cdata* struct event *, kept
+--- Retains an event until it is released, even if it is forgotten.
+---@param e ffi.cdata* struct event *, a kept event
 function History:retain(e) C.timeline_retain(self.timeline, e) end
 
 ---@param e ffi.cdata* struct event *

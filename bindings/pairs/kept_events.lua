@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Keeps the events of a stream as long as details (lib.detail) may show them: while something that
---- began with one of them has not ended. It stands among a profiler's handlers, which then see each
---- event when all of its batch is kept.
+--- KeptEvents: keeps copies of events as long as details (lib.detail) may show them, that is until everything
+--- that started with one of them has ended. It is one of a profiler's handlers. The others see an event when
+--- its whole batch has been copied.
 local ffi = require 'ffi'
 local histories = require 'bindings.pairs.history'
 local pair_keys = require 'bindings.pairs.keys'
@@ -9,82 +9,80 @@ local pair_keys = require 'bindings.pairs.keys'
 ffi.cdef 'long sysconf(int name);'
 
 local C = ffi.C
-local recall = {}
+local kept_events = {}
 
-local MAX_BATCH = 1024 -- what session_next() gives at most
+local MAX_BATCH = 1024 -- the limit of session_next()
 local KEEP_BYTES = 256 * 2 ^ 20
--- What details may take: about a hundred thousand events of each cpu. Memory that is touched for the first time
--- costs more than the copies in it, so it is not more.
+-- About a hundred thousand events per CPU. Touching new memory costs more than copying into it, so the limit is low.
 local HISTORY_BYTES = math.min(KEEP_BYTES, 16 * 2 ^ 20 * tonumber(C.sysconf(84))) -- _SC_NPROCESSORS_ONLN
-local MIN_HISTORY = 4096 -- events that are kept without asking who needs them
+local MIN_HISTORY = 4096 -- events that are kept before feed() first checks which ones are needed
 local EVENT = ffi.typeof 'struct event *'
 
----@class Recall
+---@class KeptEvents
 ---@field history History
-local Recall = {}
-Recall.__index = Recall
+local KeptEvents = {}
+KeptEvents.__index = KeptEvents
 
----@class RecallConfig
----@field events Event[] what is kept
+---@class KeptEventsConfig
+---@field events Event[] events to keep
 ---@field details Details
----@field oldest fun(): number time of the oldest event whose end is waited for, math.huge without one
----@field key? string expression of events that have none of their own
+---@field oldest fun(): number time of the oldest unfinished start in ns, math.huge if there is none
+---@field key? string key expression of events without their own
 
---- Where copies of events are.
+--- Creates the timeline that holds the copies.
 ---@return ffi.cdata* struct timeline *
-function recall.timeline() return ffi.gc(C.timeline_new(KEEP_BYTES), C.timeline_free) end
+function kept_events.timeline() return ffi.gc(C.timeline_new(KEEP_BYTES), C.timeline_free) end
 
----@param config RecallConfig
----@return Recall
-function recall.new(config)
+---@param config KeptEventsConfig
+---@return KeptEvents
+function kept_events.new(config)
   pair_keys.check_context(config, config.events, config.details.settings.key)
-  return setmetatable({ config = config }, Recall)
+  return setmetatable({ config = config }, KeptEvents)
 end
 
 --- Called by the driver when the session has started.
 ---@param run table
----@param timeline? ffi.cdata* where others keep copies too
-function Recall:open(run, timeline)
+---@param timeline? ffi.cdata* an existing timeline to share
+function KeptEvents:open(run, timeline)
   local config = self.config
-  self.history = histories.new(timeline or recall.timeline(), config.events, MAX_BATCH, HISTORY_BYTES)
+  self.history = histories.new(timeline or kept_events.timeline(), config.events, MAX_BATCH, HISTORY_BYTES)
   local instance = C.session_per_thread(run.session) ~= 0 and 'tid' or 'cpu'
   config.details:open(self.history,
     pair_keys.reader(config, config.events, instance, run.services.expression_env))
 end
 
---- Keeps the events of a batch, before anybody handles them.
-function Recall:prepare(list, n)
+--- Copies the events of a batch before they are handled.
+function KeptEvents:prepare(list, n)
   self.list = list
   self.history:add(list, n)
 end
 
---- What an event of the batch is kept as, by its index; the event itself where there was no room.
+--- Returns the copy of event i of the batch, or the event itself if there was no room for a copy.
 ---@param i integer
 ---@return ffi.cdata* struct event *
-function Recall:at(i)
+function KeptEvents:at(i)
   local copy = self.history.copies[i]
   return copy ~= nil and copy or self.list + i
 end
 
---- The same of an event that a handler was given.
-function Recall:of(ev) return self:at(ffi.cast(EVENT, ev) - self.list) end
+--- Like at(), for an event passed to a handler.
+function KeptEvents:of(ev) return self:at(ffi.cast(EVENT, ev) - self.list) end
 
---- The copy of an event that a handler was given, which stays until it is released; nil where there was no
---- room for one.
----@return ffi.cdata? copy struct event *
-function Recall:retain(ev)
+--- Retains and returns the copy of an event passed to a handler; nil if there was no room for one.
+---@return ffi.cdata? copy struct event *, valid until it is released
+function KeptEvents:retain(ev)
   local copy = self.history.copies[ffi.cast(EVENT, ev) - self.list]
   if copy == nil then return end
   self.history:retain(copy)
   return copy
 end
 
-function Recall:release(copy) self.history:release(copy) end
+function KeptEvents:release(copy) self.history:release(copy) end
 
---- Called when the events of a batch have been handled: what neither something unfinished nor the details
---- need is forgotten. What is unfinished is asked for when there are twice as many events as were needed,
---- for all of it must be looked at.
-function Recall:feed(list, n)
+--- Called when a batch has been handled: forgets the events that neither an unfinished start nor the details
+--- need. Finding the oldest unfinished start takes a walk over all of them, so this happens only when twice as
+--- many events are kept as were needed the last time.
+function KeptEvents:feed(list, n)
   if n == 0 then return end
   local history, details, now = self.history, self.config.details, list[n - 1].time
   details:advance(now)
@@ -93,13 +91,13 @@ function Recall:feed(list, n)
   self.limit = math.max(2 * history:count(), MIN_HISTORY)
 end
 
---- To be called when the stream has ended: shows what waits for later events.
-function Recall:finish()
+--- Call this when the stream has ended: prints the details that waited for later events.
+function KeptEvents:finish()
   if self.history then self.config.details:advance(math.huge) end
 end
 
---- How many events could not be kept, or not long enough.
+--- Returns the number of events that could not be kept, or not long enough.
 ---@return integer
-function Recall:missing() return self.history and self.history:check() or 0 end
+function KeptEvents:missing() return self.history and self.history:check() or 0 end
 
-return recall
+return kept_events

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- What the pair matcher must know of each event: its key and what it may be. Where the matcher cannot
---- read that by itself, a loop is generated that writes the key column and the flags of a batch.
+--- Keys of events for the pair matcher, and whether an event may start or end a pair. The matcher reads integer
+--- fields itself. For other keys, generated branches write the key column and the flags of a batch.
 local bit = require 'bit'
 local ffi = require 'ffi'
 local events = require 'bindings.select.events'
@@ -14,17 +14,17 @@ local keys = {}
 
 local MAX_CPUS = 4096
 
---- The compiled key of an event, nil where its key is the instance.
+--- Compiles the key of an event. Returns nil if its key is the instance (its CPU or thread).
 ---@param config FeedConfig
 ---@param event Event
 ---@param form? string see ExprOptions
 ---@return Compiled?
 function keys.compile(config, event, form)
   local text = event.attrs.key or config.key
-  return text and not event.is_life and events.compile(event, text, 'key', form or 'key') or nil
+  return text and not event.is_task_event and events.compile(event, text, 'key', form or 'key') or nil
 end
 
---- The integer field that a key is, which the matcher reads by itself; nil for other expressions.
+--- Returns the field if the key is a plain integer field, which the matcher reads itself; nil otherwise.
 ---@return Field?
 function keys.plain_field(config, event)
   local field = event.fields[event.attrs.key or config.key]
@@ -33,14 +33,14 @@ function keys.plain_field(config, event)
   return (size == 1 or size == 2 or size == 4 or size == 8) and field or nil
 end
 
---- What an event may be, from its role= expression: 1 may start a pair, 2 may end one.
+--- Compiles the role= expression of an event. Bits of its value: 1 may start a pair, 2 may end one.
 ---@return Compiled?
 function keys.role(event)
   local text = event.attrs.role
   return text and events.compile(event, text, 'role', 'number')
 end
 
---- Flags of a role, by its two bits.
+--- Event flags by role.
 local ROLE_FLAGS = {
   [0] = C.EVENT_NO_FIRST + C.EVENT_NO_SECOND,
   [1] = C.EVENT_NO_SECOND,
@@ -48,9 +48,9 @@ local ROLE_FLAGS = {
   [3] = 0,
 }
 
---- Compiles all keys once, so that mistakes in them come up before anything is opened.
+--- Compiles all keys once, so that errors in them are reported before anything is opened.
 ---@param config FeedConfig
----@return boolean are_strings
+---@return boolean are_strings whether the keys are strings
 function keys.check(config)
   local strings, numbers
   for _, stage in ipairs(config.stages) do
@@ -65,13 +65,13 @@ function keys.check(config)
     end
   end
   if strings and numbers then
-    failure.usage('the key of %s is a string and that of %s is a number: they can never be equal', strings.name,
+    failure.usage('the key of %s is a string but the key of %s is a number, they cannot match', strings.name,
       numbers.name)
   end
   return strings ~= nil
 end
 
---- What tells keys that are read in the same way, though of different events, from others.
+--- Returns a text that is equal for keys of different events if they are read in the same way.
 local function key_identity(event, key)
   local parts = { key.source }
   for _, name in ipairs(nearest.keys(key.fields_used)) do
@@ -81,11 +81,11 @@ local function key_identity(event, key)
   return table.concat(parts, '\n')
 end
 
---- Statements that write e.key, and say what e may be; what they are bound to; Branch.same.
+--- Returns the statements that write e.key and the role flags, their bound values, and Branch.same.
 local function key_and_role(config, instance, env, event, i)
   local key, role = keys.compile(config, event), keys.role(event)
   local bound, code, same = { ['payload_' .. i] = event.view and event.view.payload }, {}, nil
-  if event.is_life then
+  if event.is_task_event then
     code[1] = 'e.key = e.tid'
   elseif key and not keys.plain_field(config, event) then
     code[1] = ('if not key_%d(e, cast(payload_%d, e.raw), e.raw, e.raw_size) then e.flags = bor(e.flags, %d) end')
@@ -110,9 +110,9 @@ local function key_and_role(config, instance, env, event, i)
   return code, bound, #code == 1 and same or nil
 end
 
---- Compiles the keys of events that only details show. Where these ask for events of the same key, those of
---- the profiler itself must have the one of all events: without it they would just never be shown. What
---- another profiler gives has it or not.
+--- Compiles the keys of events that only details show, to check them. With samekey, the profiler's own events
+--- must have the common key, because otherwise they would silently never be shown. Events of other profilers
+--- may lack it.
 ---@param config { key?: string }
 ---@param list Event[]
 ---@param samekey? boolean
@@ -123,12 +123,12 @@ function keys.check_context(config, list, samekey)
   end
 end
 
---- A function that gives the key of an event, and whether it is one of an expression. An event that lacks
---- the fields of a key that is not its own has that of its cpu or thread.
+--- Returns a function that returns the key of an event and whether it is the value of an expression. An event
+--- without the fields of the common key has its CPU or thread as key.
 ---@param config { key?: string }
 ---@param list Event[]
 ---@param instance 'cpu'|'tid'
----@param env table<string, function> what expressions may call
+---@param env table<string, function> functions that expressions can call
 ---@return fun(ev: any): any, boolean
 function keys.reader(config, list, instance, env)
   local by_class = {}
@@ -148,18 +148,18 @@ function keys.reader(config, list, instance, env)
   end
 end
 
---- A wakeup that no switch follows, because the task is running and about to notice, would stay
---- stored for long, and make a pair with the switch back to it after it was preempted. It is one where a task
---- wakes itself, or where the cpu that it is to run on runs it already, which is known where all switches are
---- seen; and it may be one between lost events and the next switch of that cpu.
+--- The wakeup of a task that is still running is not followed by a switch. If it started a pair, the pair would end
+--- at the switch back to the task after some later preemption. A wakeup is of this kind if the task wakes itself, or
+--- if the target CPU already runs the task (known if all switches are seen). Between lost events and the next
+--- switch of the CPU it is unknown.
 local WAKEUP = [[
 local w = cast(payload_%d, e.raw)
 local cpu = w.target_cpu
-local runs = cpu >= 0 and cpu < max_cpus and current[cpu]
-if w.pid == w.common_pid or runs == w.pid then
+local running = cpu >= 0 and cpu < max_cpus and current[cpu]
+if w.pid == w.common_pid or running == w.pid then
   e.flags = bor(e.flags, no_first)
   unneeded[0] = unneeded[0] + 1
-elseif runs == lost then
+elseif running == lost then
   e.flags = bor(e.flags, no_start)
 end]]
 local SWITCH = 'if e.cpu >= 0 and e.cpu < max_cpus then current[e.cpu] = cast(payload_%d, e.raw).next_pid end'
@@ -171,7 +171,7 @@ local function has_fields(event, ...)
   return true
 end
 
---- Code for wakeups and switches, nil for other events.
+--- Returns the code for wakeups and switches, nil for other events.
 local function wakeup_code(event, i, state)
   if event.name == 'sched:sched_wakeup' and has_fields(event, 'pid', 'target_cpu', 'common_pid') then
     return WAKEUP:format(i)
@@ -181,16 +181,16 @@ local function wakeup_code(event, i, state)
   end
 end
 
-local NOT_YET, LOST = -1, -2 -- instead of a task: none is known yet, or no more
+local NOT_YET, LOST = -1, -2 -- instead of a tid: not known yet, or no longer known
 
---- The task each cpu runs, as far as it is known, and how many wakeups were of no need.
+--- The running task of each CPU, if known, and the number of wakeups of running tasks.
 local function wakeup_state(sees_switches)
   local current = ffi.new('int32_t[?]', MAX_CPUS)
   ffi.fill(current, ffi.sizeof(current), 0xff) -- NOT_YET
   local function forget(cpu)
     local one = cpu >= 0 and cpu < MAX_CPUS
     for i = one and cpu or 0, one and cpu or MAX_CPUS - 1 do
-      -- Those of which no switch was ever seen may be none of ours.
+      -- A CPU without any switch so far may not be traced at all.
       if current[i] ~= NOT_YET then current[i] = LOST end
     end
   end
@@ -206,14 +206,14 @@ local function wakeup_state(sees_switches)
   }
 end
 
---- Branches that fill the key column and say what each event may be, as far as the matcher does not know by
---- itself. An event whose key has no value (a division by zero) takes no part.
+--- Returns the branches that write the key column and the role flags, unless the matcher reads them itself. An
+--- event whose key has no value (such as a division by zero) is ignored.
 ---@param config FeedConfig
----@param others Event[] of no stage, which may be switches
----@param instance 'cpu'|'tid' the key of events that have no other
----@param env table<string, function> what expressions may call
+---@param others Event[] events outside the stages, which may be switches
+---@param instance 'cpu'|'tid' the key of events without another one
+---@param env table<string, function> functions that expressions can call
 ---@return Branch[]
----@return ffi.cdata* unneeded double[1]: wakeups that may start no pair
+---@return ffi.cdata* unneeded double[1]: number of wakeups that cannot start a pair
 function keys.branches(config, others, instance, env)
   local branches, wakeups = {}, false
   local state = wakeup_state(instance == 'cpu')
@@ -251,7 +251,7 @@ function keys.branches(config, others, instance, env)
     wakeups = wakeups or one.is_wakeup
   end
   for _, one in ipairs(list) do
-    -- Who runs where is of interest for wakeups only.
+    -- The running tasks are needed only for wakeups.
     if #one.code > 0 and (wakeups or not (one.is_switch and one.only)) then
       branches[#branches + 1] = { class = one.class, code = table.concat(one.code, '\n'), bound = one.bound,
         same = one.same }

@@ -1,16 +1,16 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Feeds events to the C pair matcher (runtime/relations/pairs.h) and its pairs to Lua: one generated loop
+--- Feeds batches to the C pair matcher (runtime/relations/pairs.h) and its pairs to Lua: one generated loop
 --- that writes the key column, one call, one loop over the pairs. Scripts use it through lib.pairs.
 local ffi = require 'ffi'
 local failure = require 'bindings.base.failure'
 local pair_keys = require 'bindings.pairs.keys'
-local recall = require 'bindings.pairs.kept_events'
+local kept_events = require 'bindings.pairs.kept_events'
 local views = require 'bindings.view.views'
 
 local C = ffi.C
 local pairs_ = {}
 
-local MAX_BATCH = 1024 -- what session_next() gives at most
+local MAX_BATCH = 1024 -- the limit of session_next()
 local PAIR_SIZE = ffi.sizeof 'struct pair'
 
 ---@class Feed : Consumer
@@ -19,22 +19,24 @@ Feed.__index = Feed
 
 ---@class FeedConfig
 ---@field stages Event[][] events of each stage
----@field key? string expression of events that have none of their own
+---@field key? string key expression of events without their own
 ---@field cycle? boolean
----@field keep? boolean first events are kept, so that they can be printed
----@field has? fun(key: integer): boolean keys that take part, of events whose key is a field
----@field max_keys? integer starts that wait at most
----@field others? Event[] events of no stage
----@field details? Details keeps all events and is asked for its needs, see lib/detail.lua
+---@field keep? boolean keep first events, so that they can be printed
+---@field has? fun(key: integer): boolean selects keys, for events whose key is a field
+---@field max_keys? integer maximum number of waiting starts
+---@field others? Event[] events outside the stages
+---@field details? Details all events are kept as long as it needs them, see lib/detail.lua
 ---@field pair? fun(pair: ffi.cdata*, second: ffi.cdata*) struct pair *, struct event *
----@field latencies? native.Hists gets the ns of each pair under its kind
----@field lost? fun(pair: ffi.cdata*, time: number) a start that a loss drops, which begins at that time
----@field left? fun(pair: ffi.cdata*) a start that still waits when all is over
+---@field latencies? native.Hists receives the ns of each pair under its kind
+---@field lost? fun(pair: ffi.cdata*, time: number) a start that is dropped by a loss at this time
+---@field left? fun(pair: ffi.cdata*) a start that still waits at the end of the stream
 ---@field triggers? Event[]
----@field triggered? fun(ev: any) called at each of them, when all that was before has been seen
+---@field triggered? fun(ev: any) called for each trigger, after all earlier events have been handled
 
---- What may stand in a stage for the end of a task: its key is the thread.
-pairs_.TASK_END = { name = 'exit', alias = 'exit', class = C.EVENT_EXIT, is_life = true, attrs = {}, fields = {} }
+--- Stands for the end of a task in a stage. Its key is the thread.
+pairs_.TASK_END = {
+  name = 'exit', alias = 'exit', class = C.EVENT_EXIT, is_task_event = true, attrs = {}, fields = {},
+}
 
 ---@param config FeedConfig
 ---@return Feed
@@ -42,12 +44,12 @@ function pairs_.new(config)
   local feed = setmetatable({ config = config, wants = {} }, Feed)
   for _, stage in ipairs(config.stages) do
     for _, event in ipairs(stage) do
-      if event.is_life then feed.wants[#feed.wants + 1] = event.class end
+      if event.is_task_event then feed.wants[#feed.wants + 1] = event.class end
     end
   end
   feed.has_string_keys = pair_keys.check(config)
   if config.details then
-    feed.recall = recall.new { events = feed:events(), details = config.details, key = config.key,
+    feed.kept = kept_events.new { events = feed:events(), details = config.details, key = config.key,
       oldest = function() return C.pairs_oldest(feed.matcher) end }
   else
     pair_keys.check_context(config, config.others or {})
@@ -55,7 +57,7 @@ function pairs_.new(config)
   return feed
 end
 
---- All events, those of no stage last.
+--- Returns all events, those outside the stages last.
 ---@return Event[]
 function Feed:events()
   local list = {}
@@ -66,7 +68,7 @@ function Feed:events()
   return list
 end
 
---- Whether the key is the cpu or thread that an event came from: no event has another.
+--- Whether the key of all events is their CPU or thread.
 function Feed:per_instance()
   for _, stage in ipairs(self.config.stages) do
     for _, event in ipairs(stage) do
@@ -76,8 +78,7 @@ function Feed:per_instance()
   return true
 end
 
---- What the script's user meant by a key: what printkey= makes of it, the string where keys are
---- strings, else the number.
+--- Returns the printable value of a key: the result of printkey=, the string if keys are strings, or the number.
 ---@param key number|ffi.cdata*
 ---@return number|ffi.cdata*|string
 function Feed:key_value(key)
@@ -100,7 +101,7 @@ function Feed:open(run)
   self.instance = C.session_per_thread(run.session) ~= 0 and 'tid' or 'cpu'
   self.keys, self.unneeded = pair_keys.branches(config, config.others or {}, self.instance, self.expression_env)
   if config.keep or config.details then
-    self.timeline = recall.timeline()
+    self.timeline = kept_events.timeline()
   end
   self.loss_is_local = self:per_instance() and C.session_loss_is_local(run.session) ~= 0
   local c = ffi.new('struct pairs_config', {
@@ -120,9 +121,9 @@ function Feed:open(run)
       end
     end
   end
-  if self.recall then
-    self.recall:open(run, self.timeline)
-    C.pairs_use_copies(self.matcher, self.recall.history.copies)
+  if self.kept then
+    self.kept:open(run, self.timeline)
+    C.pairs_use_copies(self.matcher, self.kept.history.copies)
   end
   self.out = ffi.new('struct pair[?]', MAX_BATCH)
   self.kinds = ffi.cast('uint32_t *', ffi.cast('char *', self.out) + ffi.offsetof('struct pair', 'kind'))
@@ -130,8 +131,8 @@ function Feed:open(run)
   self.pauses = self:pauses_by_class()
 end
 
---- Classes at which a batch is cut in two, so that what they call sees all that was before them;
---- nil where there are none.
+--- Returns the functions to call at events of some classes, after all earlier events have been handled; nil if
+--- there are none. A batch is split at such events.
 ---@return table<integer, fun(e: ffi.cdata*)>?
 function Feed:pauses_by_class()
   local config, pauses, any = self.config, {}, false
@@ -146,9 +147,9 @@ function Feed:pauses_by_class()
   return any and pauses or nil
 end
 
---- Events of a batch, none of which is a pause unless it is the first.
+--- Feeds a part of a batch, in which only the first event may be a pause.
 function Feed:take(list, n)
-  local config, kept, out = self.config, self.recall, self.out
+  local config, kept, out = self.config, self.kept, self.out
   local pair, latencies = config.pair, config.latencies
   if kept then kept:prepare(list, n) end
   local found = C.pairs_feed(self.matcher, list, n, out)
@@ -183,10 +184,10 @@ function Feed:feed(list, n)
   self:take(list + from, n - from)
 end
 
---- Calls a function with each start that waits, oldest first.
+--- Calls a function with each waiting start, oldest first.
 ---@param call fun(pair: ffi.cdata*, time?: number)
 ---@param time? number ns
----@param key? integer only this one
+---@param key? integer only starts with this key
 function Feed:each_stored(call, time, key)
   local list, order, n = ffi.new('struct pair[?]', self:stats().stored + 1), {}, 0
   local at = C.pairs_next_stored(self.matcher, 0, list)
@@ -203,25 +204,25 @@ function Feed:each_stored(call, time, key)
   end
 end
 
---- The starts that a loss drops; the matcher drops them when it is fed the event.
+--- Passes the starts that a loss drops to config.lost. The matcher drops them when it is fed the EVENT_LOST.
 function Feed:lose(e)
   local instance = e.cpu >= 0 and e.cpu or e.tid
   self:each_stored(self.config.lost, e.time, self.loss_is_local and instance >= 0 and instance or nil)
 end
 
---- To be called when the stream has ended, before the last report.
+--- Call this when the stream has ended, before the last report.
 function Feed:finish()
   if not self.matcher then return end
-  if self.recall then self.recall:finish() end
+  if self.kept then self.kept:finish() end
   if self.config.left then self:each_stored(self.config.left) end
 end
 
---- Counters of the matcher so far.
----@return table<string, number> by the names of struct pairs_stats, with unneeded and unkept
+--- Returns the matcher's counters.
+---@return table<string, number> counters members of struct pairs_stats, with unneeded and unkept
 function Feed:stats()
   local s = ffi.new 'struct pairs_stats'
   C.pairs_read_stats(self.matcher, s)
-  local result = { unneeded = self.unneeded[0], unkept = self.recall and self.recall:missing() or 0 }
+  local result = { unneeded = self.unneeded[0], unkept = self.kept and self.kept:missing() or 0 }
   for _, name in ipairs { 'pairs', 'replaced', 'unstarted', 'mismatched', 'dropped', 'evicted', 'stored' } do
     result[name] = tonumber(s[name])
   end

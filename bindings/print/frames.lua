@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Stacks as text: what the frames of a stack are called, looked up when something is printed and not
---- when the stack is seen.
+--- Frames: the frames of stacks and their text. They are symbolized when a stack is printed, not when it is
+--- recorded.
 local ffi = require 'ffi'
 local text = require 'bindings.base.text'
 
@@ -8,31 +8,31 @@ local C = ffi.C
 local frames = {}
 
 local FRAME_JIT = tonumber(C.FRAME_JIT)
-local MANY_STACKS = 2 ^ 18 -- a quarter of what the runtime keeps
-local MAX_TEXTS = 4096 -- printed stacks that are kept as text
+local MANY_STACKS = 2 ^ 18 -- a quarter of the runtime's limit
+local MAX_TEXTS = 4096 -- number of stacks cached as text
 
 --- A frame of a stack.
 ---@class Frame
 ---@field address ffi.cdata* uint64_t
 ---@field symbol? string
----@field plus number bytes from the symbol's start
+---@field plus number offset from the symbol's start, in bytes
 ---@field dso? string
----@field offset number where in that file
+---@field offset number offset in that file
 ---@field in_kernel boolean
----@field is_jit boolean code that a process made for itself
----@field inlined? boolean a function that has no code of its own: it is part of the next frame
+---@field is_jit boolean code generated at run time
+---@field inlined? boolean function inlined into the next frame's
 ---@field source? string file and line, with --srcline
 
 ---@class Frames
 ---@field list fun(id: integer): Frame[] innermost first
----@field lines fun(id: integer): string[] the frames as a report prints them, with their addresses
----@field text fun(id: integer): string the same, as indented lines
----@field forget fun() makes room for other stacks if there are many; all ids so far are void then
----@field names fun(id: integer, names: string[], kinds: string[]): integer how many frames there are; their names,
----  innermost first, and kinds: 'k' kernel, 'j' JIT code, 'i' inlined, 'u' other; '?' where only the file is known:
----  '[libc.so.6]'
+---@field lines fun(id: integer): string[] the frames as printed in reports, with their addresses
+---@field text fun(id: integer): string the same as indented lines
+---@field forget fun() discards all stacks if there are many; earlier ids become invalid
+---@field names fun(id: integer, names: string[], kinds: string[]): integer stores the names and kinds of the frames,
+---  innermost first, and returns their number; kinds: 'k' kernel, 'j' JIT code, 'i' inlined, 'u' other, '?' only the
+---  file is known ('[libc.so.6]')
 
---- "symbol+0x1c (file)", "symbol (inlined)", both with the line of source where it is known.
+--- Formats a frame: "symbol+0x1c (file)" or "symbol (inlined)", followed by the source line if known.
 ---@param frame Frame
 ---@return string
 function frames.text(frame)
@@ -41,14 +41,14 @@ function frames.text(frame)
   return ('%s (%s)%s'):format(symbol, place, frame.source and ' ' .. frame.source or '')
 end
 
---- The frames of a session's stacks.
+--- Creates the access to the frames of a session's stacks.
 ---@param session ffi.cdata*
----@param add? fun(list: Frame[], frame: Frame, file: integer, offset: ffi.cdata*) puts a frame into the list, and
----  what is inlined there; nil: as it is
+---@param add? fun(list: Frame[], frame: Frame, file: integer, offset: ffi.cdata*) adds a frame and its inlined
+---  functions to the list; nil: just the frame is added
 ---@return Frames
 function frames.new(session, add)
   local frame = ffi.new 'struct frame'
-  local strings = {} -- by address: the runtime's texts stay where they are
+  local strings = {} -- by address: the runtime never moves or frees them
 
   local function string_at(s)
     if s == nil then return nil end
@@ -82,7 +82,7 @@ function frames.new(session, add)
     return list
   end
 
-  local files = {} -- by address of their path: '[libc.so.6]'
+  local files = {} -- '[libc.so.6]' by address of the path
   local function unknown_in(dso)
     if dso == nil then return 'Unknown' end
     local at = tonumber(ffi.cast('intptr_t', dso))
@@ -90,7 +90,7 @@ function frames.new(session, add)
     return files[at]
   end
 
-  --- The same as names, where frames may be more than those of the stack.
+  --- Like names(), if inlined functions may add frames.
   local function listed_names(id, names, kinds)
     local list = self.list(id)
     for i, one in ipairs(list) do
@@ -119,7 +119,7 @@ function frames.new(session, add)
     return n
   end
 
-  --- A line for each frame; in_kernel: only those of the kernel, or of user space.
+  --- Returns a line for each frame. in_kernel: true: only kernel frames, false: only user frames, nil: all.
   function self.lines(id, in_kernel)
     local lines = {}
     for _, one in ipairs(self.list(id)) do
@@ -132,7 +132,7 @@ function frames.new(session, add)
 
   local function indented(lines) return #lines > 0 and '    ' .. table.concat(lines, '\n    ') .. '\n' or '' end
 
-  --- The frames of the kernel, then those of user space, as text.
+  --- Returns the kernel frames and the user frames as two texts.
   function self.halves(id) return indented(self.lines(id, true)), indented(self.lines(id, false)) end
 
   local texts, nr_texts = {}, 0

@@ -1,11 +1,10 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The only writer of stdout. Text gathers in a buffer and leaves with write(2) when the driver
---- flushes, or beyond 64 KiB: one system call per batch, not per line.
+--- Output: the only writer of stdout. Text is buffered and written when the driver flushes, or above 64 KiB:
+--- one write(2) per batch, not per line.
 ---
---- Formats: 'text' for people; 'json', one object per line; 'csv' with a heading line for each new
---- set of columns (RFC 4180 quoting, lines end in LF). In CSV a text that begins with = + - or @ is
---- written as it is: such fields are mostly numbers, and whoever opens the file in a spreadsheet
---- must import them as text.
+--- Formats: 'text' for people; 'json', one object per line; 'csv' with a heading line for each new set of
+--- columns (RFC 4180 quoting, lines end in LF). CSV fields that start with = + - or @ are not escaped: most of
+--- them are numbers. Import them as text into a spreadsheet.
 local buffer = require 'string.buffer'
 local ffi = require 'ffi'
 local tables = require 'bindings.base.table'
@@ -13,7 +12,7 @@ local text = require 'bindings.base.text'
 local units = require 'bindings.base.units'
 local C = ffi.C
 
--- Names of our own, because another module may declare these functions with other types.
+-- Private names, because another module may declare these functions with other types.
 ffi.cdef [[
 intptr_t output_write(int fd, const void *bytes, size_t size) __asm__("write");
 int output_open(const char *path, int flags, ...) __asm__("open");
@@ -36,9 +35,9 @@ local TIOCGWINSZ = 0x5413
 
 ---@class Output
 ---@field format 'text'|'json'|'csv'
----@field tty boolean text goes to a terminal
----@field clock fun(at?: number): number, number, boolean? time of what is printed now, or that: seconds, ns, false if
---- it is no wall time
+---@field tty boolean whether stdout is a terminal
+---@field clock fun(at?: number): number, number, boolean? the time now, or of an event's time: seconds, ns, false if
+--- it is not wall time
 local Output = {}
 Output.__index = Output
 
@@ -56,9 +55,9 @@ local function open(path)
   return fd
 end
 
---- Opens an output. SIGPIPE must be ignored in this process, else a closed pipe ends it.
----@param settings? { format?: string, file?: string, clock?: function } file: appended to, instead of stdout
----@return Output? out nil: message says why the file did not open
+--- Opens an output. The process must ignore SIGPIPE, otherwise a closed pipe ends it.
+---@param settings? { format?: string, file?: string, clock?: function } file: append to it instead of stdout
+---@return Output? out nil if the file cannot be opened
 ---@return string? message
 function output.new(settings)
   settings = settings or {}
@@ -79,7 +78,7 @@ function output.new(settings)
   }, Output)
 end
 
---- Characters in a line of the terminal, as wide as it is now; nil where it is none.
+--- Returns the current width of the terminal in characters; nil if stdout is not a terminal.
 ---@return integer?
 function Output:columns()
   if not self.tty then return nil end
@@ -88,15 +87,15 @@ function Output:columns()
   return size[1]
 end
 
---- Waits until a descriptor that somebody has set to non-blocking takes more.
+--- Waits until a descriptor is writable: another process may have made it non-blocking.
 local function wait_writable(fd)
   local pollfd = ffi.new('struct { int fd; short events, revents; }', fd, POLLOUT)
   C.output_poll(pollfd, 1, -1)
 end
 
---- Writes what has gathered. After a failure everything further is dropped.
+--- Writes the buffered text. After a failure all further output is dropped.
 ---@return boolean? ok nil: see message
----@return string? message 'EPIPE' when the reader has gone, which is no error; else a line for the user
+---@return string? message 'EPIPE' if the reader has closed the pipe, which is not an error; else a line for the user
 function Output:flush()
   local pending = self._buffer
   while #pending > 0 and not self._failed do
@@ -119,18 +118,18 @@ function Output:flush()
   return true
 end
 
---- Appends bytes as they are: for callers that have escaped them already.
+--- Appends bytes unchanged. The caller has escaped them.
 ---@param bytes string
 function Output:raw(bytes)
   self._buffer:put(bytes)
   if #self._buffer >= FLUSH_SIZE then self:flush() end
 end
 
---- The buffer itself, for generated printers of text. What is put there must be escaped already.
+--- Returns the buffer itself, for generated printers of text, which escape what they append.
 ---@return string.buffer
 function Output:text_buffer() return self._buffer end
 
---- Prose for people: nothing in JSON and CSV. Control bytes other than newline and tab are escaped.
+--- Writes text for people; nothing in JSON and CSV. Control bytes other than newline and tab are escaped.
 ---@param s string
 function Output:write(s)
   if self.format == 'text' then self:raw(text.lines(s)) end
@@ -149,7 +148,7 @@ local function json_list(list)
   return '[' .. table.concat(parts, ',') .. ']'
 end
 
---- A value in JSON. 64-bit integers keep all digits; what JSON has no number for is null.
+--- Encodes a value in JSON. 64-bit integers keep all digits; infinities and NaN become null.
 function json_value(value)
   local kind = type(value)
   if kind == 'string' then return text.json(value) end
@@ -160,7 +159,7 @@ function json_value(value)
   return kind == 'nil' and 'null' or text.json(tostring(value))
 end
 
---- A value in text, also the inside of a CSV field. Nothing stands for what has no value.
+--- Encodes a value as text, also for the inside of a CSV field. No value becomes an empty string.
 local function plain_value(value)
   if type(value) == 'table' then
     local parts = {}
@@ -177,7 +176,7 @@ local function csv_value(value)
   return s:find '[,"]' and '"' .. s:gsub('"', '""') .. '"' or s
 end
 
---- Writes row's fields by names behind what is fixed: { name, encoded value, name, ... }.
+--- Writes the fixed fields { name, encoded value, name, ... }, then the fields of the row by names.
 local function put_object(self, fixed, names, row)
   local csv, parts = self.format == 'csv', {}
   local function put(name, encoded)
@@ -189,7 +188,7 @@ local function put_object(self, fixed, names, row)
   self:raw(csv and line .. '\n' or '{' .. line .. '}\n')
 end
 
---- CSV: writes the heading line, once for each set of columns of each table.
+--- Writes the CSV heading line, once for each set of columns of each table.
 local function put_heading(self, fixed, names)
   if self.format ~= 'csv' then return end
   local parts = {}
@@ -204,9 +203,9 @@ end
 
 local function encode(self, value) return self.format == 'csv' and csv_value(value) or json_value(value) end
 
---- The time that heads a report in text: wall time, or seconds where the clock says it knows none.
----@param at? number which time, as handlers know it; default: now
----@param title? string stands behind it
+--- Writes the timestamp line of a text report: wall time, or seconds if the wall time is unknown.
+---@param at? number time as in handlers; default: now
+---@param title? string text after the timestamp
 function Output:stamp(at, title)
   if self.format ~= 'text' then return end
   local sec, ns, is_wall = self.clock(at)
@@ -214,7 +213,7 @@ function Output:stamp(at, title)
   self:raw(('%s %s\n'):format(time, text.safe(title or '')))
 end
 
---- A line of text behind the time of the report.
+--- Writes a line of text after a timestamp.
 ---@param line string
 function Output:stamp_line(line)
   if self.format ~= 'text' then return end
@@ -225,7 +224,7 @@ end
 --- Prints the rows of a report. An empty report prints nothing.
 ---@param spec table.Spec
 ---@param rows table[]
----@param at? number its time, as handlers know it; default: now
+---@param at? number time as in handlers; default: now
 function Output:table(spec, rows, at)
   if #rows == 0 then return end
   if self.format == 'text' then
@@ -242,11 +241,10 @@ function Output:table(spec, rows, at)
   for _, row in ipairs(rows) do put_object(self, fixed, names, row) end
 end
 
---- Prints one object, such as an event. Not for the hot path of `trace`, whose printers are
---- generated.
+--- Prints one object, such as an event. The hot path of `trace` uses generated printers instead.
 ---@param name string
 ---@param fields table<string, any>
----@param order? string[] of the fields; default: all, by name
+---@param order? string[] field names; default: all, sorted
 function Output:record(name, fields, order)
   if not order then
     order = {}
@@ -266,7 +264,7 @@ function Output:record(name, fields, order)
   put_object(self, fixed, order, fields)
 end
 
---- Like Lua's print; a record named 'print' in JSON and CSV.
+--- Prints its arguments like Lua's print; as a record named 'print' in JSON and CSV.
 function Output:print(...)
   local parts = { ... }
   for i = 1, select('#', ...) do
@@ -279,11 +277,11 @@ function Output:print(...)
   self:record('print', { text = line })
 end
 
---- A line on stderr, at once; where the output is text in a file, in this file.
----@param message any what tostring makes a line of
+--- Writes a line to stderr immediately; if the output is a text file, to that file.
+---@param message any converted by tostring
 function Output:warn(message) self:tell(message) end
 
---- The same for what was asked for, so that it is also said with -q.
+--- Like warn(), for lines that the user asked for and that -q does not suppress.
 ---@param message any
 function Output:tell(message)
   local line = text.lines(tostring(message)) .. '\n'
@@ -296,8 +294,8 @@ function Output:tell(message)
   C.output_write(STDERR, line, #line)
 end
 
---- Closes and opens the file again, for log rotation; nothing for stdout.
----@return boolean? ok nil: the old file stays in use, message says why
+--- Reopens the file, for log rotation; does nothing for stdout.
+---@return boolean? ok nil: the old file stays in use, see message
 ---@return string? message
 function Output:reopen()
   if not self._file then return true end

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Event lines: wall time, task, flags, cpu, time, name, fields. For each class a printer is made
---- from the tracepoint's print format; where that does not translate, libtraceevent prints.
+--- Printer: the lines of events, with wall time, task, flags, CPU, time, name and fields. Each class has a
+--- printer compiled from the tracepoint's print format; libtraceevent prints formats that cannot be compiled.
 local bit = require 'bit'
 local ffi = require 'ffi'
 local frames = require 'bindings.print.frames'
@@ -10,18 +10,18 @@ local text = require 'bindings.base.text'
 local C = ffi.C
 local printer = {}
 
-local FALLBACK_SIZE = 16384 -- bytes of a line by libtraceevent
+local FALLBACK_SIZE = 16384 -- buffer for a line by libtraceevent
 
 local NO_TIME = (' '):rep(28) -- as wide as the wall time
 
--- What an object says of its event's place in the details of a pair (lib/detail.lua).
-local PART = { 'part', 'offset_ns', 'run_ns', 'note', 'hidden', 'reason' }
+-- JSON and CSV fields of an event in the details of a pair (lib/detail.lua).
+local DETAIL_FIELDS = { 'part', 'offset_ns', 'run_ns', 'note', 'hidden', 'reason' }
 
--- common_flags (kernel: enum trace_flag_type).
+-- common_flags (enum trace_flag_type of the kernel).
 local IRQS_OFF, NEED_RESCHED_LAZY, NEED_RESCHED, HARDIRQ = 0x01, 0x02, 0x04, 0x08
 local SOFTIRQ, PREEMPT_RESCHED, NMI, BH_OFF = 0x10, 0x20, 0x40, 0x80
 
---- The first three columns of flags as the kernel prints them: irqs, rescheduling, context.
+--- Returns the first three columns of flags as the kernel prints them: irqs, need-resched, context.
 local function irq_columns(flags)
   local function on(mask) return bit.band(flags, mask) ~= 0 end
   local irqs = on(IRQS_OFF) and (on(BH_OFF) and 'D' or 'd') or on(BH_OFF) and 'b' or '.'
@@ -43,7 +43,7 @@ local function irq_columns(flags)
   return irqs .. resched .. context
 end
 
---- The last two: preemption depth and migration-disable depth.
+--- Returns the last two columns: preemption depth and migration-disable depth.
 local function preempt_columns(count)
   local function depth(n) return n == 0 and '.' or ('%x'):format(n) end
   return depth(bit.band(count, 15)) .. depth(bit.rshift(count, 4))
@@ -54,7 +54,7 @@ for i = 0, 255 do
   IRQ_COLUMNS[i], PREEMPT_COLUMNS[i] = irq_columns(i), preempt_columns(i)
 end
 
---- A cpu's number as it is printed, made at its first event.
+--- CPU numbers as printed, created on demand.
 local CPU_TEXT = setmetatable({ [-1] = '---' }, {
   __index = function(texts, cpu)
     texts[cpu] = ('%03d'):format(cpu)
@@ -68,18 +68,18 @@ local CPU_TEXT = setmetatable({ [-1] = '---' }, {
 local Printer = {}
 Printer.__index = Printer
 
----@param run table the driver's
+---@param run Run
 ---@return Printer
 function printer.new(run)
   local self = { run = run, out = run.out, printers = {} }
   return setmetatable(self, Printer)
 end
 
---- A function(buf, e) that appends the rendered fields of struct event *e.
+--- Returns a function(buf, e) that appends the rendered fields of struct event *e.
 local function fields_printer(event, run)
   local tp = event.tracepoint
   local print_fmt = event.print_fmt or tp and ffi.string(C.tracepoint_print_fmt(tp))
-  if event.is_life then
+  if event.is_task_event then
     return function(buf, e) buf:putf('pid=%d tid=%d', e.pid, e.tid) end
   elseif not print_fmt then
     return function(buf, e) buf:putf('%d', e.period) end
@@ -98,21 +98,21 @@ local function fields_printer(event, run)
   })
   if not render then return fall_back end
   return function(buf, e)
-    if not render(buf, e.raw, e.raw_size) then fall_back(buf, e) end -- a short payload
+    if not render(buf, e.raw, e.raw_size) then fall_back(buf, e) end -- the payload is too short
   end
 end
 
---- A function(buf, e) that appends what an event is: as its profiler describes it, else its name and
---- its fields. It returns what else the profiler says of it, and whether that is about user space.
+--- Returns a function(buf, e) that appends the profiler's description of the event, or its name and fields. The
+--- function returns the further lines of the description and whether they belong to user space.
 local function body_printer(event, run)
   local name, fields = event.name, fields_printer(event, run)
   local describe, view = event.owner.describe, event.view.type
   return function(buf, e)
-    local description, block, of_user
-    if describe then description, block, of_user = describe(ffi.cast(view, e)) end
+    local description, block, is_user
+    if describe then description, block, is_user = describe(ffi.cast(view, e)) end
     if description then
       buf:put(text.safe(description))
-      return block and text.lines(block), of_user
+      return block and text.lines(block), is_user
     else
       buf:put(name, ': ')
       fields(buf, e)
@@ -120,7 +120,7 @@ local function body_printer(event, run)
   end
 end
 
---- Wall clock of the session, once events flow: seconds and ns of the time base; nil where unknown.
+--- Reads the session's time base and its wall time, nil if unknown. Call it after the first events.
 function Printer:read_clock()
   local clock = ffi.new 'struct session_clock'
   C.session_read_clock(self.run.session, clock)
@@ -130,15 +130,15 @@ function Printer:read_clock()
   end
 end
 
---- A function(e, bare, prefix) that prints the line of one class as text, bare without its stack, with prefix
---- instead of the wall time.
+--- Returns a function(e, bare, prefix) that prints an event of one class as text. bare: without the stack;
+--- prefix: printed instead of the wall time.
 function Printer:line_printer(event)
   local out, safe, task_name = self.out, text.safe, self.run.services.task_name
   local services = self.run.services
   local buf, stack, stack_text, halves = out:text_buffer(), services.stack, services.frames.text, services.frames.halves
   local body = body_printer(event, self.run)
   local floor = math.floor
-  local has_flags = not event.is_life and event.request.perf_event == 0 and event.request.is_output == 0
+  local has_flags = not event.is_task_event and event.request.perf_event == 0 and event.request.is_output == 0
     and event.request.record == 0
   local has_column = has_flags or not event.owner.describe
   local base, wall_sec, wall_nsec = self.base, self.wall_sec, self.wall_nsec
@@ -167,10 +167,10 @@ function Printer:line_printer(event)
     end
     buf:putf('%16s %6d %s%s%s[%s] %d.%06d: ', safe(task_name(e.tid, time)), e.tid, irq, preempt, blank, CPU_TEXT[e.cpu],
       sec, us - sec * 1e6)
-    local block, of_user = body(buf, e)
+    local block, is_user = body(buf, e)
     buf:put '\n'
     if bare then return end
-    if block and of_user and e.chain ~= nil then
+    if block and is_user and e.chain ~= nil then
       local kernel, user = halves(stack(e))
       buf:put(kernel, block, user)
       return
@@ -180,7 +180,8 @@ function Printer:line_printer(event)
   end
 end
 
---- A function(e, _, part) that prints one class as an object, for JSON and CSV, with the fields of part.
+--- Returns a function(e, bare, _, part) that prints an event of one class as an object, for JSON and CSV, with the
+--- fields of part.
 function Printer:record_printer(event)
   local out, view, services = self.out, event.view, self.run.services
   local task_name = services.task_name
@@ -188,7 +189,7 @@ function Printer:record_printer(event)
   local names = {}
   for _, field in ipairs(event.list) do
     if not field.name:match '^common_' then
-      -- A payload's own pid, cpu and comm stand beside the sample's.
+      -- The payload may have a pid, cpu or comm too.
       local key = field.name
       for i = 1, 5 do
         if order[i] == key then key = 'event_' .. key end
@@ -199,11 +200,11 @@ function Printer:record_printer(event)
   end
   if event.request.callchain ~= 0 then order[#order + 1] = 'stack' end
   local order_with_part = { unpack(order) }
-  for _, name in ipairs(PART) do
+  for _, name in ipairs(DETAIL_FIELDS) do
     order_with_part[#order_with_part + 1] = name
   end
   return function(e, bare, _, part)
-    local ev = not event.is_life and ffi.cast(view.type, e)
+    local ev = not event.is_task_event and ffi.cast(view.type, e)
     local record = {
       time = (self.base + e.time) / 1e9,
       cpu = e.cpu,
@@ -235,28 +236,29 @@ function Printer:record_printer(event)
   end
 end
 
---- What stands for a class that is no sample of an event.
-local function life_event(class)
+--- Returns a stand-in Event for the task records: exit, fork and comm.
+local function task_event(class)
   local name = class == C.EVENT_EXIT and 'exit' or class == C.EVENT_FORK and 'fork' or 'comm'
-  return { name = name, is_life = true, list = {}, fields = {}, owner = {}, view = {} }
+  return { name = name, is_task_event = true, list = {}, fields = {}, owner = {}, view = {} }
 end
 
---- Makes a class's printer at its first event: most runs print few of their classes.
+--- Creates the printer of a class at its first event: most runs print few of their classes.
 function Printer:make(class)
   jit.off() -- see bindings/init.lua
   if not self.base then self:read_clock() end
-  local event = self.run.events.list[class - C.EVENT_FIRST + 1] or life_event(class)
+  local event = self.run.events.list[class - C.EVENT_FIRST + 1] or task_event(class)
   local made = self.out.format == 'text' and self:line_printer(event) or self:record_printer(event)
   self.printers[class] = made
   jit.on()
   return made
 end
 
---- Prints an event: what a handler was given, or what a pair has kept.
+--- Prints an event passed to a handler or kept by a pair.
 ---@param ev ffi.cdata* struct event *, or a view of one
----@param bare? boolean without its stack
----@param prefix? string|true text: instead of the wall time and the blanks behind it; true: blanks, where there is none
----@param part? table<string, any> JSON and CSV: further fields, those of PART
+---@param bare? boolean without the stack
+---@param prefix? string|true text instead of the wall time and the spaces after it; true: spaces if the wall time
+---  is unknown
+---@param part? table<string, any> JSON and CSV: values of DETAIL_FIELDS
 function Printer:print(ev, bare, prefix, part)
   local e = ffi.cast('struct event *', ev)
   local print_line = self.printers[e.class] or self:make(e.class)

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Lines of source for the frames of stacks (--srcline), and the functions that were inlined there, which
---- become frames of their own. What was found is kept: stacks share most of their frames.
+--- Source lines of frames (--srcline), and inlined functions as additional frames. Results are cached: stacks
+--- share most of their frames.
 local ffi = require 'ffi'
 local text = require 'bindings.base.text'
 
@@ -8,7 +8,7 @@ local C = ffi.C
 local srcline = {}
 
 local MAX_INLINED = 16 -- functions at one address
-local MAX_KEPT = 65536 -- addresses
+local MAX_CACHED = 65536 -- addresses
 
 local function source(line)
   if line.path == nil then return nil end
@@ -16,8 +16,8 @@ local function source(line)
   return ('%s:%d'):format(path:match '[^/]+$' or path, line.line)
 end
 
---- What is known of an address: the functions inlined there, innermost first, and the line of each and of the
---- function they are in.
+--- Returns the functions inlined at an address, innermost first, then the function that contains them, each with
+--- its source line.
 local function find(lines, buffer, file, offset)
   local found = {}
   for i = 0, C.srclines_find(lines, file, offset, buffer, MAX_INLINED) - 1 do
@@ -30,28 +30,28 @@ local function find(lines, buffer, file, offset)
   return found
 end
 
---- A function that adds a frame to a list, behind those that were inlined in it.
+--- Returns a function that adds to a list the functions inlined in a frame, then the frame.
 ---@param session ffi.cdata*
 ---@return fun(list: Frame[], frame: Frame, file: integer, offset: ffi.cdata*)
 function srcline.adder(session)
   local buffer = ffi.new('struct srcline[?]', MAX_INLINED)
-  local kept, nr_kept = {}, 0
-  local lines -- there is none before the session has started
+  local cache, nr_cached = {}, 0
+  local lines -- NULL before the session has started
   return function(list, frame, file, offset)
     lines = lines or C.session_srclines(session)
-    local of_file = kept[file]
-    if not of_file then
-      of_file = {}
-      kept[file] = of_file
+    local by_offset = cache[file]
+    if not by_offset then
+      by_offset = {}
+      cache[file] = by_offset
     end
-    local found = of_file[tonumber(offset)]
+    local found = by_offset[tonumber(offset)]
     if not found then
-      if nr_kept == MAX_KEPT then
-        of_file = {}
-        kept, nr_kept = { [file] = of_file }, 0
+      if nr_cached == MAX_CACHED then
+        by_offset = {}
+        cache, nr_cached = { [file] = by_offset }, 0
       end
       found = lines ~= nil and file ~= 0 and find(lines, buffer, file, offset) or {}
-      of_file[tonumber(offset)], nr_kept = found, nr_kept + 1
+      by_offset[tonumber(offset)], nr_cached = found, nr_cached + 1
     end
     for i = 1, #found - 1 do
       list[#list + 1] = {

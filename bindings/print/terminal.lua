@@ -1,10 +1,9 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The terminal as a screen: its size, keys one by one, and the alternate buffer, which leaves what was
---- there before as it was.
+--- Terminal: shows pages in the alternate screen buffer, and reads single keys. leave() restores the previous
+--- screen.
 local ffi = require 'ffi'
 
--- The termios calls get a buffer that is larger than struct termios on any Linux, because only the C
--- library says what is in it: cfmakeraw() does the changes.
+-- The layout of struct termios differs between architectures. The buffer for it is larger than any of them.
 ffi.cdef [[
 struct terminal_winsize { unsigned short rows, columns, x, y; };
 int terminal_ioctl(int fd, unsigned long request, struct terminal_winsize *size) __asm__("ioctl");
@@ -23,7 +22,7 @@ local STDIN, STDOUT = 0, 1
 local TIOCGWINSZ = 0x5413
 local POLLIN = 1
 local TERMIOS_SIZE = 256
-local LFLAG, ICANON_ECHO = 3, 0x2 + 0x8 -- c_lflag is the fourth flag word; its bits, as on all but MIPS and Alpha
+local LFLAG, ICANON_ECHO = 3, 0x2 + 0x8 -- index of c_lflag and two of its bits, except on MIPS and Alpha
 local ENTER = '\27[?1049h\27[?25l' -- alternate buffer, no cursor
 local LEAVE = '\27[?25h\27[?1049l'
 local ARROWS = { A = 'up', B = 'down', C = 'right', D = 'left' }
@@ -32,7 +31,7 @@ local ARROWS = { A = 'up', B = 'down', C = 'right', D = 'left' }
 local Terminal = {}
 Terminal.__index = Terminal
 
---- A terminal that shows pages, or nil where keys and pages have no terminal to come from and go to.
+--- Opens the terminal. Returns nil unless both stdin and the output are one, and the output format is text.
 ---@param out Output
 ---@return Terminal?
 function terminal.new(out)
@@ -40,7 +39,7 @@ function terminal.new(out)
   return setmetatable({ _out = out, _saved = ffi.new('uint8_t[?]', TERMIOS_SIZE), _on = false }, Terminal)
 end
 
---- Rows and columns, now.
+--- Returns the current size.
 ---@return integer rows, integer columns
 function Terminal.size()
   local size = ffi.new 'struct terminal_winsize'
@@ -48,7 +47,7 @@ function Terminal.size()
   return size.rows, size.columns
 end
 
---- Ctrl-C and Ctrl-Z stay what they are: only echo and lines are switched off.
+--- Switches off echo and line mode. Ctrl-C and Ctrl-Z keep working.
 function Terminal:_enter()
   if self._on or C.terminal_get(STDIN, self._saved) ~= 0 then return end
   local keys = ffi.new('uint8_t[?]', TERMIOS_SIZE)
@@ -60,14 +59,14 @@ function Terminal:_enter()
   self._out:raw(ENTER)
 end
 
---- Shows a page: lines that are escaped and short enough.
+--- Shows a page. The lines must be escaped and fit the width.
 ---@param lines string[]
 function Terminal:show(lines)
   self:_enter()
   self._out:raw('\27[H' .. table.concat(lines, '\27[K\r\n') .. '\27[K\27[J')
 end
 
---- Gives the terminal back.
+--- Restores the terminal.
 function Terminal:leave()
   if not self._on then return end
   self._on = false
@@ -75,7 +74,7 @@ function Terminal:leave()
   C.terminal_set(STDIN, 0, self._saved)
 end
 
---- The keys pressed since the last call: characters, and 'left', 'right', 'up', 'down'. Does not wait.
+--- Returns the keys pressed since the last call: characters, and 'left', 'right', 'up', 'down'. Does not wait.
 ---@return string[]
 function Terminal:keys()
   local keys = {}

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Which CPUs share a cache: those of the running machine, or those of a recording's.
+--- Caches shared between CPUs, of this machine or the recording's.
 local ffi = require 'ffi'
 local sys = require 'bindings.base.sys'
 
@@ -10,19 +10,19 @@ local MAX_CPU = 8192 -- CPUS_MAX
 local CPUS = '/sys/devices/system/cpu'
 local CACHE = CPUS .. '/cpu%d/cache/index%d/%s'
 
---- The first of the CPUs that share a CPU's cache of this level on this machine.
-local function first_here(cpu, level)
+--- Returns the first of the CPUs that share a CPU's cache of this level on this machine.
+local function local_sharer(cpu, level)
   for index = 0, 9 do
-    local function read(what) return sys.read(CACHE:format(cpu, index, what)) or '' end
-    local of = tonumber(read 'level')
-    if not of then return end
-    if of == level and not read('type'):find '^Instruction' then
+    local function read(file) return sys.read(CACHE:format(cpu, index, file)) or '' end
+    local cache_level = tonumber(read 'level')
+    if not cache_level then return end
+    if cache_level == level and not read('type'):find '^Instruction' then
       return tonumber(read('shared_cpu_list'):match '^%d+')
     end
   end
 end
 
---- For each CPU the first of those that share its cache of this level; nil where nobody knows of any.
+--- Returns for each CPU the first CPU that shares its cache of this level; nil if none is known.
 ---@param run table
 ---@param level integer from 1
 ---@return table<integer, integer>?
@@ -36,7 +36,7 @@ function caches.sharers(run, level)
   else
     for _, name in ipairs(sys.readdir(CPUS) or {}) do
       local cpu = tonumber(name:match '^cpu(%d+)$')
-      if cpu then first[cpu] = first_here(cpu, level) end
+      if cpu then first[cpu] = local_sharer(cpu, level) end
     end
   end
   return next(first) and first or nil

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Events that are only counted. Live, the kernel counts and C reads all of it into one array at each
---- interval; in a recording the periods of the samples are added up. A script sees no difference.
+--- Counts: events that are only counted. Live, the kernel counts, and C reads all counts into one array at each
+--- interval. With a recording, the periods of the samples are added up. Scripts see no difference.
 local ffi = require 'ffi'
 local condition = require 'bindings.select.condition'
 local failure = require 'bindings.base.failure'
@@ -8,22 +8,22 @@ local failure = require 'bindings.base.failure'
 local C = ffi.C
 local counts = {}
 
-local MAX_GROUP = 256 -- events that the kernel is asked to read at once
+local MAX_GROUP = 256 -- events per group, which one read(2) reads
 local HARDWARE = { hardware = true, ['hw-cache'] = true, raw = true, pmu = true }
 
---- What a script gets from session.count(). Rows and events are numbered from 1; a row is a CPU, or a
---- thread with all that it has started.
+--- The result of session.count(). Rows and events are numbered from 1; a row is a CPU, or a thread with its
+--- children.
 ---@class Counts
 ---@field events Event[]
 ---@field title 'CPU'|'THREAD'
----@field rows fun(self: Counts): integer how many there are now
+---@field rows fun(self: Counts): integer current number of rows
 ---@field id fun(self: Counts, row: integer): integer number of the CPU or thread, ascending
 ---@field get fun(self: Counts, row: integer, event: integer): number?, number?
 ---@field take fun(self: Counts, ev: any): number?, number?
 local Counts = {}
 Counts.__index = Counts
 
---- All events of a list: events, lists of them as options hold them, and selectors.
+--- Returns all events of a list of events, lists of events (option values), and selectors.
 local function flatten(set, list, found)
   for _, one in ipairs(type(list) == 'table' and not list.class and list or { list }) do
     if type(one) == 'string' then
@@ -37,8 +37,8 @@ local function flatten(set, list, found)
   return found
 end
 
---- Numbers the groups: software events are read together, hardware ones share the few counters of
---- the machine in turn, unless their ratio is asked for.
+--- Assigns the events to groups. Software events are read together. Hardware events get groups of their own, so
+--- that the kernel can multiplex them on few counters, unless `together` is set.
 local function group(list, together)
   local software, last = 0, 0
   for _, event in ipairs(list) do
@@ -53,12 +53,12 @@ local function group(list, together)
       software = software + 1
       event.request.group = list.group
     end
-    if event.request.record ~= 0 then failure.usage('%s cannot be counted: the kernel only reports it', event.name) end
+    if event.request.record ~= 0 then failure.usage('%s cannot be counted, only recorded', event.name) end
     event.request.counted = 1
   end
 end
 
---- Rows that are added up here, from a recording.
+--- Sets up the rows of a recording, whose sample periods are added up here.
 local function recorded(self)
   local sums, places, n = {}, {}, #self.events
   self._sums = sums
@@ -88,9 +88,9 @@ end
 
 ---@param instance Instance
 ---@param list Event[]|string[] or lists of them
----@param settings? { every?: integer, together?: boolean, by?: Event } every: ns between two reads, in place
---- of -i; together: hardware events are counted at the same times or not at all; by: the event with the
---- sample 'read' whose samples hold the counts, for take()
+---@param settings? { every?: integer, together?: boolean, by?: Event } every: ns between two reads, instead of -i;
+--- together: hardware events are counted at the same times or not at all; by: an event with the sample part 'read'
+--- whose samples contain the counts, for take()
 ---@return Counts
 function counts.new(instance, list, settings)
   settings = settings or {}
@@ -103,14 +103,14 @@ function counts.new(instance, list, settings)
     _out = ffi.new 'struct counts',
     _ids = {},
   }, Counts)
-  self._delta = ffi.new('int64_t[?]', #self.events + 1) -- of take(); condition() is asked for even where it is not
+  self._delta = ffi.new('int64_t[?]', #self.events + 1) -- of take(); condition() needs it even without take()
   if settings.by then settings.by.is_clock = true end
-  if instance.parent then return self end -- as a source of events it has samples
+  if instance.parent then return self end -- events of a source are sampled, not counted
   run:count(self, settings.every)
   group(self.events, settings.together or settings.by)
   if settings.by then
     if run.is_recorded or run.per_thread then
-      failure.usage('%s: it counts on the CPUs of the running kernel, not of threads or recordings', instance.name)
+      failure.usage('%s: can only count on the CPUs of this machine, not in threads or recordings', instance.name)
     end
     settings.by.request.reads = C.READS_COUNTED
     self._last, self._size = {}, ffi.new 'uint32_t[1]'
@@ -119,25 +119,25 @@ function counts.new(instance, list, settings)
   return self
 end
 
---- Gets what was counted since it was called before. The driver does.
+--- Updates the counts to those since the last call. Called by the driver.
 function Counts:read()
   if not self._sums then
     C.session_read_counts(self._session, self._out)
     return
   end
-  self._told = self._told or {}
+  self._values = self._values or {}
   for id, sums in pairs(self._sums) do
-    local told = self._told[id] or ffi.new('double[?]', #self.events)
-    ffi.copy(told, sums, ffi.sizeof(sums))
+    local values = self._values[id] or ffi.new('double[?]', #self.events)
+    ffi.copy(values, sums, ffi.sizeof(sums))
     ffi.fill(sums, ffi.sizeof(sums))
-    self._told[id] = told
+    self._values[id] = values
   end
 end
 
---- Takes the counts that a sample of `by` holds.
+--- Takes the counts from a sample of `by`.
 ---@param ev any
----@return number? total what `by` itself has counted on this CPU; nil: it was the first sample there
----@return number? delta and since its last sample
+---@return number? total count of `by` itself on this CPU; nil: the sample has no counts
+---@return number? delta its count since its last sample
 function Counts:take(ev)
   local words = C.session_sample_part(self._session, ffi.cast('struct event *', ev), C.SAMPLE_READ, self._size)
   if words == nil or words[0] ~= #self.events + 1 then return nil end
@@ -147,7 +147,7 @@ function Counts:take(ev)
     last = ffi.new('uint64_t[?]', n + 1)
     self._last[cpu] = last
   end
-  for i = 0, n do -- words[0] says how many there are, each is followed by its event's id
+  for i = 0, n do -- words[0] is the number of values, each value is followed by its event's id
     local value = words[2 * i + 1]
     delta[i] = value - last[i]
     last[i] = value
@@ -155,7 +155,7 @@ function Counts:take(ev)
   return tonumber(words[1]), tonumber(delta[0])
 end
 
---- What the event has counted between the last two samples of the CPU that take() was called for.
+--- Returns the count of an event between the last two samples on the CPU of the last take().
 ---@param event integer
 ---@return number
 function Counts:delta(event) return tonumber(self._delta[event]) end
@@ -172,10 +172,10 @@ function Counts:has(cpu, event)
   return false
 end
 
---- Compiles a C expression over the counts of take(), by the events' names, and `period`, what `by`
---- counted.
+--- Compiles a C expression over the counts of take(). Its variables are the events' names, and `period` for the
+--- count of `by`.
 ---@param text string
----@return fun(): boolean whether it is true
+---@return fun(): boolean
 function Counts:condition(text)
   local names = { 'period' }
   for i, event in ipairs(self.events) do names[i + 1] = event.alias end
@@ -191,16 +191,15 @@ function Counts:id(row)
   return self._out.ids[row - 1]
 end
 
---- What the event counted, and which share of the time it was counted: less than 1 where hardware has
---- too few counters, and the count is an estimate. nil: it is not counted on this CPU.
+--- Returns the count of an event; nil if it is not counted on this CPU.
 ---@param row integer
 ---@param event integer
----@return number? value
----@return number? share
+---@return number? value scaled up if the share is below 1
+---@return number? share share of the time in which it was counted; below 1 if there are too few hardware counters
 function Counts:get(row, event)
   if self._sums then
-    local told = self._told[self._ids[row]]
-    return told and told[event - 1] or 0, 1
+    local values = self._values[self._ids[row]]
+    return values and values[event - 1] or 0, 1
   end
   local out = self._out
   if row > out.nr_rows then return nil end

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Runs one profiler: opens its session, pulls batches, sends them through the passes, ends the intervals and
---- the run. Everything that depends on the events is made before the first of them arrives.
+--- Driver: runs one profiler. Sets up the run, pulls batches from the session, sends them through the passes, and
+--- ends the intervals and the run. All code that depends on the events is generated before the first one arrives.
 local bit = require 'bit'
 local ffi = require 'ffi'
 local attach = require 'bindings.select.attach'
@@ -29,11 +29,11 @@ ffi.cdef 'int getpid(void);'
 local C = ffi.C
 local driver = {}
 
-local DEFAULT_PAGES = 128 -- 512 KiB per ring: loses nothing at a million events per second
-local DUMP_PAGES = 1024 -- where each event brings KiB of its stack
+local DEFAULT_PAGES = 128 -- 512 KiB per ring: no losses at a million events per second
+local DUMP_PAGES = 1024 -- if each event contains a copy of its user stack
 local DEFAULT_WATERMARK = 50 -- percent
 
--- Of PERF_RECORD_FORK: the thread that has started the new one.
+-- The parent thread in PERF_RECORD_FORK.
 local FORK_FIELDS = { { name = '_parent', type = 'pid_t', offset = 12, size = 4, elem_size = 4, count = 1,
   flags = C.FIELD_SIGNED } }
 
@@ -41,14 +41,14 @@ local function check(ok, err)
   if ok < 0 then failure.of(err) end
 end
 
---- Writes out what was printed. False: nobody reads it any more.
+--- Writes the buffered output. Returns nil if its reader has gone.
 local function flush(out)
   local ok, message = out:flush()
   if not ok and message ~= 'EPIPE' then failure.raise('%s', message) end
   return ok
 end
 
---- Sorts the handlers by class, and asks the session for the records that some are about.
+--- Groups the handlers by class, and requests the records that handlers and consumers need from the session.
 ---@param run Run
 ---@param checked contract.Handlers
 ---@return Route[] routes
@@ -82,19 +82,19 @@ local function route(run, checked)
   return routes
 end
 
---- Divides the filters of all events between the kernel and us.
+--- Splits the filters of all events into a kernel part and a user part.
 ---@param run Run
----@return Branch[] branches our part
+---@return Branch[] branches the user part
 local function split_filters(run)
   local filters = {}
   for _, event in ipairs(run.events.list) do
-    local common = not event.is_clock and event.owner:common_filter() -- a clock has none of the fields
+    local common = not event.is_clock and event.owner:common_filter() -- clocks do not have its fields
     if common then event.filter = event.filter and ('(%s) && (%s)'):format(event.filter, common) or common end
-    local split = events.split_filter(event, run.is_recorded or event.request.through ~= 0)
+    local split = events.split_filter(event, run.is_recorded or event.request.bpf_array ~= 0)
     event.kernel_filter, event.user_filter = split.kernel, split.user_text
     if split.user and event.request.counted == 1 and not run.is_recorded then
-      failure.usage("%s is only counted: the kernel has to evaluate its filter, and it cannot '%s'", event.name,
-        split.user_text)
+      failure.usage("%s is only counted, so the kernel must evaluate its filter, but it cannot evaluate '%s'",
+        event.name, split.user_text)
     end
     if split.user then
       filters[#filters + 1] = {
@@ -107,7 +107,7 @@ local function split_filters(run)
   return dispatch.filters(filters)
 end
 
---- Ends the run with the -N th event, the last one that is handled.
+--- Returns a pass that ends the run after N events (-N); nil without -N.
 ---@param run Run
 ---@return Pass? pass
 local function limit(run)
@@ -124,7 +124,8 @@ local function limit(run)
   end
 end
 
---- Calls the script's handlers. Where it has none, just losses are looked for, and only if there are any.
+--- Returns the pass that calls the script's handlers. Without handlers it only looks for losses, and only in batches
+--- that contain some.
 ---@param run Run
 ---@param routes Route[]
 ---@return Pass
@@ -136,7 +137,7 @@ local function handlers_pass(run, routes)
   end
 end
 
---- Opens the output's file anew where SIGUSR1 asks for it, so that logs can be rotated.
+--- Returns a poller that reopens the output file on SIGUSR1, for log rotation.
 local function rotation(out)
   return { poll = function()
     if not C.signals_take_reopen() then return end
@@ -145,17 +146,17 @@ local function rotation(out)
   end }
 end
 
---- A run that is set up: what the loop calls.
+--- The event loop of a run.
 ---@class Loop
 ---@field run Run
 ---@field pass Pass all passes
----@field life table<string, function> the script's handlers that belong to no event
+---@field life table<string, function> the script's handlers without an event: interval, stop...
 ---@field pollers Consumer[]
 ---@field perfeval? Perfeval
 local Loop = {}
 Loop.__index = Loop
 
---- Calls a handler of the script that belongs to no event.
+--- Calls a handler without an event, if the script has it.
 function Loop:call(name, ...)
   local handler = self.life[name]
   if handler then handler(...) end
@@ -166,7 +167,7 @@ function Loop:report(time)
   if self.perfeval and self.perfeval:interval() then self.run:stop() end
 end
 
---- The end of an interval: its reports.
+--- Prints the reports at the end of an interval.
 function Loop:tick(time)
   local run = self.run
   run.loss:report()
@@ -180,7 +181,7 @@ function Loop:poll()
   end
 end
 
---- Pulls batches until the stream ends, the run is to end, or nobody reads the output any more.
+--- Pulls batches until the stream or the run ends, or the reader of the output has gone.
 function Loop:go()
   local run, pass = self.run, self.pass
   local batch, err = ffi.new 'struct batch', ffi.new 'struct error'
@@ -200,8 +201,8 @@ function Loop:go()
   until run.ended or bit.band(flags, C.BATCH_END) ~= 0
 end
 
---- What the script prints at the end, about all since the last interval, and the time of it: when the run
---- ended, with -N the last of these events.
+--- Lets the script print its last report, about the time since the last interval. The report's time is the end of
+--- the run, or with -N the time of the last event.
 function Loop:finish()
   local run, stats = self.run, ffi.new 'struct session_stats'
   if run.counts then run.counts:read() end
@@ -210,7 +211,7 @@ function Loop:finish()
   self:call('stop', run.report_time)
 end
 
---- What is said when all is over.
+--- Prints losses, damaged records and statistics after the run, and fails if the session has a warning.
 ---@param run Run
 local function print_summary(run)
   local stats = ffi.new 'struct session_stats'
@@ -218,7 +219,7 @@ local function print_summary(run)
   run.loss:report()
   if not run.is_recorded then run.loss:advise() end
   if tonumber(stats.bad) > 0 then
-    run.out:warn(('%s: %d damaged records were left out'):format(run.name, tonumber(stats.bad)))
+    run.out:warn(('%s: skipped %d damaged records'):format(run.name, tonumber(stats.bad)))
   end
   if run.opt.verbose >= 1 then
     run.out:warn(('profscript: %d events, %d lost, %d late'):format(tonumber(stats.events),
@@ -229,7 +230,7 @@ local function print_summary(run)
   if warning ~= nil then failure.raise('%s', ffi.string(warning)) end
 end
 
---- The exit code of the workload, as a shell gives it, unless it was us who ended the run.
+--- Returns the exit code of the workload as a shell does, or 0 if the run was interrupted.
 ---@return integer
 function Loop:exit_code()
   local stats = ffi.new 'struct session_stats'
@@ -239,7 +240,7 @@ function Loop:exit_code()
   return signal ~= 0 and 128 + signal or bit.rshift(status, 8)
 end
 
---- Runs a profiler that says `events = false`: all of its work is done in start().
+--- Runs a script with `events = false`: start() does all of its work.
 local function run_without_events(script, opt)
   local out, message = output.new { file = opt.output, format = opt.format }
   if not out then failure.raise('%s', message) end
@@ -250,7 +251,7 @@ local function run_without_events(script, opt)
   return 0
 end
 
---- Has the profiler name its events and handlers, and the sources theirs.
+--- Starts the profiler and its sources, and checks their events and handlers.
 ---@param run Run
 ---@param script scripts.Script
 ---@return contract.Handlers
@@ -261,18 +262,18 @@ local function start_profiler(run, script)
   if handlers == nil and refusal then failure.usage('%s: %s', script.name, tostring(refusal)) end
   local checked = profiler:check(handlers)
   if #run.events.list == 0 and #run.programs == 0 then
-    failure.usage("%s: no events: name some with -e, such as -e sched:sched_switch", script.name)
+    failure.usage('%s: no events; select some with -e, such as -e sched:sched_switch', script.name)
   end
   run.events.sources:apply_options(run.opt)
   profiler:mark_events()
-  run.loss:call(checked.life.lost)
+  run.loss:set_handler(checked.life.lost)
   return checked
 end
 
---- Opens the events and lets them begin.
+--- Opens the events and starts the session.
 ---@param run Run
 ---@param checked contract.Handlers
----@param begin_target? fun(tids: integer[]) the filter of the target gets its threads
+---@param begin_target? fun(tids: integer[]) passes the target threads to the target filter
 local function start_session(run, checked, begin_target)
   local err, n, tids = ffi.new 'struct error', ffi.new 'uint32_t[1]', {}
   local target, anchors = attach.target(run.opt, run.workload, run.everywhere, run.marks)
@@ -287,7 +288,7 @@ local function start_session(run, checked, begin_target)
   if begin_target then begin_target(tids) end
 end
 
---- What looks around between batches.
+--- Returns the consumers to poll between batches.
 ---@param run Run
 ---@param checked contract.Handlers
 ---@return Consumer[]
@@ -313,10 +314,10 @@ local function run_with_events(session, script, opt, words, found)
 
   local checked = start_profiler(run, script)
   local all, watches = passes.new(), perfeval.new(run)
-  local of_target, begin_target = target_filter.branches(run)
+  local target_branches, begin_target = target_filter.branches(run)
   all:add('filter', 'filters', split_filters(run))
   all:add('count', 'perfeval', watches and watches.branches)
-  all:add('target', 'own_threads', of_target)
+  all:add('target', 'target_filter', target_branches)
   all:add('limit', 'limits', sources.limits(session, run.events.list, function() run:stop() end))
   all:add('limit', '-N', limit(run))
   all:add('handle', 'dispatch', handlers_pass(run, route(run, checked)))
@@ -350,7 +351,7 @@ end
 ---@param script scripts.Script
 ---@param opt table parsed options
 ---@param words string[] the workload
----@param found scripts.Scripts where sources of events are
+---@param found scripts.Scripts profilers that can be sources of events
 ---@return integer exit code
 function driver.run(script, opt, words, found)
   if script.profiler.events == false then return run_without_events(script, opt) end

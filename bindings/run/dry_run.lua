@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- What --dry-run prints, and -v before the run: the events that are opened, and where.
+--- The text of --dry-run, which -v also prints before the run: the events, the target and the rings.
 local ffi = require 'ffi'
 local attach = require 'bindings.select.attach'
 local sampling = require 'bindings.view.sampling'
@@ -24,8 +24,8 @@ function dry_run.event(event, kernel_filter, user_filter, recorded)
   end
   add('filter in the kernel', kernel_filter)
   add('filter in profscript', user_filter)
-  add('left out in the kernel', event.request.through ~= 0 and 'what is not about the target, by a BPF program' or nil)
-  add('target', event.request.everywhere == 1 and 'all CPUs, and of that what is about the target below' or nil)
+  add('dropped in the kernel', event.request.bpf_array ~= 0 and 'events of other threads, by a BPF program' or nil)
+  add('target', event.request.everywhere == 1 and 'all CPUs, restricted to events about the target below' or nil)
   local attrs = {}
   for name, value in pairs(event.attrs) do
     attrs[#attrs + 1] = value == true and name or ('%s=%s'):format(name, value)
@@ -37,11 +37,11 @@ end
 
 ---@param opt table parsed options
 ---@param words string[] the workload
----@param everywhere? boolean the profiler takes the events of all CPUs anyway
+---@param everywhere? boolean the profiler takes the events of all CPUs, even if the options name threads
 ---@return string target
----@return string rings how many of them
+---@return string rings number of rings
 function dry_run.target(opt, words, everywhere)
-  local cpus = opt.cpus and 'CPUs ' .. opt.cpus or 'all CPUs that are online'
+  local cpus = opt.cpus and 'CPUs ' .. opt.cpus or 'all online CPUs'
   if opt.cgroups then return ('cgroups %s on %s'):format(table.concat(opt.cgroups, ','), cpus), 'one per CPU' end
   if not attach.per_thread(opt, words, everywhere) then return cpus, 'one per CPU' end
   local what = {}
@@ -49,7 +49,7 @@ function dry_run.target(opt, words, everywhere)
   if opt.pids then what[#what + 1] = 'all threads of processes ' .. table.concat(opt.pids, ',') end
   if opt.tids then what[#what + 1] = 'threads ' .. table.concat(opt.tids, ',') end
   local target, inherits = table.concat(what, ' and '), attach.inherits(opt, words)
-  if inherits then target = target .. (#words > 0 and ', and what it starts' or ', and what they start') end
+  if inherits then target = target .. (#words > 0 and ', and its children' or ', and their children') end
   if opt.cpus then target = target .. ', on ' .. cpus end
   return target, (inherits or opt.cpus) and 'one per CPU' or 'one per thread'
 end
@@ -71,7 +71,7 @@ function dry_run.text(run)
     parts[#parts + 1] = dry_run.event(event, kernel_filter, event.user_filter, run.is_recorded)
   end
   if run.is_recorded then
-    parts[#parts + 1] = ('source: the recording %s\n'):format(opt.input)
+    parts[#parts + 1] = ('source: recording %s\n'):format(opt.input)
   else
     local target, rings = dry_run.target(opt, run.workload, run.everywhere)
     parts[#parts + 1] = ('target: %s\n'):format(target)

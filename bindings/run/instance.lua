@@ -1,7 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- One profiler within a run: its options, the events that it has opened, and what its start()
---- returned. A run has one whose handlers are called, and one for each profiler that is a source of
---- events for it.
+--- Instance: one profiler within a run, with its options, its events and the result of its start(). A run has one
+--- instance whose handlers are called, and one for each profiler that is a source of its events.
 local ffi = require 'ffi'
 local attach = require 'bindings.select.attach'
 local bpf = require 'bindings.bpf.program'
@@ -21,14 +20,14 @@ local C = ffi.C
 local CLOCK_MONOTONIC = 1
 
 ---@class Instance
----@field run table the driver's, or what explains an event: session, services, events, out, words
----@field name string of the profiler
+---@field run table a Run, or the explainer's stand-in: session, services, events, out, words
+---@field name string the profiler's name
 ---@field script scripts.Script
 ---@field opt table its own options
----@field set table where it names events, see bindings/select/events.lua
----@field parent? Instance whose source it is
----@field describe? fun(ev: any): string how it prints one of its events
----@field left? integer a source ends after so many more events
+---@field set table its set of events, see bindings/select/events.lua
+---@field parent? Instance the profiler that uses it as a source
+---@field describe? fun(ev: any): string describes one of its events for printing
+---@field left? integer number of events after which a source ends
 local Instance = {}
 Instance.__index = Instance
 
@@ -45,7 +44,7 @@ function instance.new(run, script, opt, parent)
   return self
 end
 
---- The events that are the profiler's, not those of its sources.
+--- Returns the profiler's own events, without those of its sources.
 ---@return Event[]
 function Instance:events()
   local list = {}
@@ -55,7 +54,7 @@ function Instance:events()
   return list
 end
 
---- Whether an option's events are those that the script names: the user has given no others.
+--- Whether an option has the events that the script names: the user gave no others.
 local function is_default(option, given)
   if type(given) ~= 'table' then return given == option.default end
   for i, text in ipairs(given) do
@@ -64,8 +63,8 @@ local function is_default(option, given)
   return true
 end
 
---- Opens the events of the options that name some. The option's value becomes a list of groups, one
---- for each time it was given, each a list of events.
+--- Opens the events named by options. The option's value becomes a list of groups, one per occurrence of the option;
+--- each group is a list of events.
 function Instance:open_event_options()
   local opt = self.opt
   for _, option in ipairs(self.script.spec.list) do
@@ -85,14 +84,14 @@ function Instance:open_event_options()
   self.set.by_script = self.script.is_shipped
 end
 
---- The filter that all of the profiler's events have, unless its --filter means something else.
+--- Returns the filter for all of the profiler's events (--filter); nil if the profiler gives --filter its own meaning.
 ---@return string?
 function Instance:common_filter()
   local own = self.script.profiler.options
   return not (own and own.filter and own.filter.own) and self.opt.filter or nil
 end
 
---- Time since the session's start now, on the clock of live events.
+--- Returns the time now, in ns since the session's base, on the clock of live events.
 local function time_now(run)
   local clock, now = ffi.new 'struct session_clock', ffi.new 'int64_t[2]'
   C.session_read_clock(run.session, clock)
@@ -100,7 +99,7 @@ local function time_now(run)
   return tonumber(now[0]) * 1e9 - clock.base + tonumber(now[1])
 end
 
---- A function that tells whether a C expression is true of an unsigned number with this name.
+--- Returns a function that evaluates a C expression of one unsigned number with this name.
 local function condition_of(run, name, text)
   local value = ffi.new 'uint64_t[1]'
   local is_true = condition.compile(run.services, 'the event', { name }, text, value)
@@ -146,7 +145,7 @@ function Instance:start()
     forget_stacks = run.services.frames.forget,
     address = run.services.address,
     count = function(list, settings) return counts.new(self, list, settings) end,
-    own_count = function(event) -- of a live event on CPUs: what it has counted on that of `ev`, with `ev`
+    own_count = function(event) -- of a live event on CPUs: its count on the CPU of `ev`, including `ev`
       event.request.reads = C.READS_ITSELF
       return function(ev) return tonumber(C.session_own_count(run.session, ffi.cast('struct event *', ev))) end
     end,
@@ -157,7 +156,7 @@ function Instance:start()
   })
 end
 
---- Fields that a handler reads must be those of one of its events at least.
+--- Checks that each field that a handler reads exists in at least one of its events.
 local function check_fields(entries)
   local by_handler, order = {}, {}
   for _, entry in ipairs(entries) do
@@ -184,7 +183,7 @@ function Instance:check(handlers)
   local set = self.set
   local checked, message = contract.check(self.script.profiler.start, handlers, {
     has = function(name)
-      -- which says what is missing
+      -- find() raises the error
       if not set:has(name) and (self.run.is_recorded or set.by_script) then set:find(name:match '^(.-):(.*)$') end
       return set:has(name)
     end,
@@ -201,7 +200,7 @@ function Instance:check(handlers)
   return checked
 end
 
---- Marks what the profiler's events leave out, and what they record of stacks, by its options.
+--- Applies the profiler's options to its events: exclusions, stacks, sample filters.
 function Instance:mark_events()
   local list = self:events()
   attach.restrict(self.name, self.opt, list)

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Lost events of a run: counts them, reports them to the user, and tells the script.
+--- Loss: counts the lost events of a run, reports them to the user and passes them to the script.
 local failure = require 'bindings.base.failure'
 
 local loss = {}
@@ -11,7 +11,7 @@ local REPORT_EVERY = 1e9 -- ns of the stream between two lines
 local Loss = {}
 Loss.__index = Loss
 
----@param name string of the profiler
+---@param name string the profiler's name
 ---@param opt table parsed options
 ---@param out Output
 ---@return Loss
@@ -20,15 +20,15 @@ function loss.new(name, opt, out)
     Loss)
 end
 
---- Who else wants to know of each loss: the script's handler.
+--- Sets the script's handler, called for each loss.
 ---@param handler? fun(gap: { lost: integer, from: number, to: number, cpu?: integer, tid?: integer })
-function Loss:call(handler) self._handler = handler end
+function Loss:set_handler(handler) self._handler = handler end
 
 local function where(e)
   return e.cpu >= 0 and 'CPU #' .. e.cpu or e.tid >= 0 and 'thread #' .. e.tid or 'an unknown CPU'
 end
 
---- Takes in a loss of the stream: reports it at once with -v, else with those of the same second.
+--- Counts a loss. It is reported immediately with -v, otherwise together with others of the same second.
 ---@param e ffi.cdata* struct event *, an EVENT_LOST
 function Loss:note(e)
   local n, opt = tonumber(e.period), self._opt
@@ -39,7 +39,7 @@ function Loss:note(e)
   self.total = self.total + n
   if opt.lost ~= 'ignore' then self._unreported = self._unreported + n end
   if n > 0 and opt.lost == 'error' then
-    failure.raise('%s: lost %d events, and --lost=error ends the run', self._name, n)
+    failure.raise('%s: lost %d events, the run ends because of --lost=error', self._name, n)
   end
   if opt.verbose >= 1 and n > 0 and opt.lost ~= 'ignore' then
     self._out:warn(('%s: lost %d events on %s'):format(self._name, n, where(e)))
@@ -58,21 +58,21 @@ function Loss:note(e)
   end
 end
 
---- One line about what was lost since the last one, if anything was.
+--- Prints a line about the losses since the last line, if there are any.
 function Loss:report()
   if self._unreported == 0 then return end
   if self._opt.verbose < 1 then
-    self._out:warn(('%s: lost %d events (%d)'):format(self._name, self._unreported, self.total))
+    self._out:warn(('%s: lost %d events (%d in total)'):format(self._name, self._unreported, self.total))
   end
   self._unreported = 0
 end
 
---- Says at the end of a live run that lost events what would lose fewer.
+--- Suggests how to lose fewer events, at the end of a live run with losses.
 function Loss:advise()
   local opt = self._opt
   if self.total == 0 or opt.lost ~= 'warn' or opt.quiet then return end
-  self._out:warn(('%s: larger rings (-m %d)%s or a filter would lose less'):format(self._name, opt.mmap_pages * 4,
-    opt.realtime and '' or ', -r 1'))
+  self._out:warn(('%s: to lose fewer events, use larger rings (-m %d)%s or a filter'):format(self._name,
+    opt.mmap_pages * 4, opt.realtime and '' or ', -r 1'))
 end
 
 return loss

@@ -1,33 +1,32 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The passes that every batch of events goes through, in the order of STAGES. A pass is a loop over the
---- batch that dispatch.loop compiles from branches, or a function that takes the batch as a whole.
+--- Passes: the steps that process every batch, in the order of STAGES. A pass is a loop over the batch, compiled by
+--- dispatch.loop from branches, or a function that takes the batch as a whole.
 local dispatch = require 'bindings.view.dispatch'
 
 local passes = {}
 
 local STAGES = {
-  count = 1, -- counts events as they came
-  filter = 2, -- rejects by filters that the kernel did not evaluate
-  target = 3, -- rejects what is not about the threads that the run names
-  limit = 4, -- ends sources, and the run, after so many events
-  prepare = 5, -- consumers get ready, before the script's handlers see the events
-  handle = 6, -- the script's handlers
-  feed = 7, -- consumers take the events
+  count = 1, -- counts all events, before any filter
+  filter = 2, -- rejects events by filters that the kernel cannot evaluate
+  target = 3, -- rejects events about other threads than the target's
+  limit = 4, -- ends sources and the run after N events
+  prepare = 5, -- lets consumers prepare, before the script's handlers see the events
+  handle = 6, -- calls the script's handlers
+  feed = 7, -- passes the events to consumers
 }
 
---- What takes the events of whole batches. It stands among the handlers that a script returns, without a
---- key, and is called in this order; all but one of feed and poll may be missing.
+--- A consumer of whole batches: an entry without a key among the handlers that a script returns. The functions are
+--- called in this order; feed or poll is required. The script itself finishes the consumer at the end.
 ---@class Consumer
----@field wants? integer[] classes of records that it takes besides samples: EVENT_COMM, EVENT_FORK, EVENT_EXIT
+---@field wants? integer[] classes of records besides samples: EVENT_COMM, EVENT_FORK, EVENT_EXIT
 ---@field open? fun(self, run: Run) once, when the session has started
 ---@field prepare? fun(self, list: ffi.cdata*, n: integer) each batch, before the handlers
----@field keys? Branch[] set by open(): what writes e.key and e.flags of each event, just before feed()
+---@field keys? Branch[] set by open(): code that writes e.key and e.flags, run just before feed()
 ---@field feed? fun(self, list: ffi.cdata*, n: integer) each batch, after the handlers
 ---@field poll? fun(self): boolean? between batches, also empty ones; true ends the run
---- The script itself calls what is to happen at the end.
 
---- Takes n events (struct event *) and may change their classes, keys and flags. flags: those of the batch.
---- Returns how many of them the later passes get; nil: all.
+--- Takes n events (struct event *) and may change their classes, keys and flags. flags are the batch's.
+--- Returns the number of events for the later passes; nil: all.
 ---@alias Pass fun(list: ffi.cdata*, n: integer, flags: integer): integer?
 
 ---@class Passes
@@ -37,16 +36,16 @@ Passes.__index = Passes
 ---@return Passes
 function passes.new() return setmetatable({ _list = {} }, Passes) end
 
---- Adds a pass behind those of the same stage.
----@param stage string of STAGES
----@param name string for messages of the loop
----@param what Branch[]|Pass|nil nothing is added for nil and for no branches
-function Passes:add(stage, name, what)
-  if type(what) == 'table' then what = #what > 0 and dispatch.loop(name, what) or nil end
-  if what then table.insert(self._list, { stage = STAGES[stage], place = #self._list, pass = what }) end
+--- Adds a pass after those of the same stage.
+---@param stage string key of STAGES
+---@param name string the loop's chunk name, for error messages
+---@param pass Branch[]|Pass|nil nil and an empty list add nothing
+function Passes:add(stage, name, pass)
+  if type(pass) == 'table' then pass = #pass > 0 and dispatch.loop(name, pass) or nil end
+  if pass then table.insert(self._list, { stage = STAGES[stage], place = #self._list, pass = pass }) end
 end
 
---- Adds what a consumer does with each batch. To be called when it is open.
+--- Adds the passes of a consumer, which must be open.
 ---@param consumer Consumer
 function Passes:add_consumer(consumer)
   if consumer.prepare then
@@ -58,7 +57,7 @@ function Passes:add_consumer(consumer)
   end
 end
 
---- A function that sends a batch through all passes.
+--- Returns a function that sends a batch through all passes.
 ---@return Pass
 function Passes:compile()
   table.sort(self._list, function(a, b)

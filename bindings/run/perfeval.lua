@@ -1,27 +1,27 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- --perfeval-cpus, --perfeval-pids and --sampling-limit: how many events the watched CPUs, or the threads of
---- the watched processes, had in an interval, and the end of the run where that is too many. Each event costs
---- the one it happens to, whether a filter wants it or not, so that all are counted that come out of the rings.
+--- --perfeval-cpus, --perfeval-pids and --sampling-limit: counts the events of the watched CPUs, or of the threads of
+--- the watched processes, per interval, and ends the run above the limit. Recording an event costs time even if a
+--- filter rejects it later, so all events from the rings are counted.
 local failure = require 'bindings.base.failure'
 local sys = require 'bindings.base.sys'
 
 local perfeval = {}
 
---- One of the two lists.
+--- The list of watched CPUs or processes.
 ---@class Watch
----@field option string
----@field id string what is counted apart: CPUs, threads
----@field list string as it is printed
+---@field option 'cpus'|'pids'
+---@field id 'cpu'|'tid' member of the event to count by
+---@field list string as printed
 ---@field wanted table<integer, boolean>
----@field seen table<integer, integer> events of each that had some
----@field sampled integer events of all
+---@field seen table<integer, integer> number of events by CPU or thread
+---@field sampled integer number of all events
 
 ---@class Perfeval
 ---@field count fun(events: ffi.cdata*, n: integer)
 local Perfeval = {}
 Perfeval.__index = Perfeval
 
---- The elements of a list such as "0-3,7", which may have a newline behind it.
+--- Parses a list such as "0-3,7".
 local function expand(list)
   local set = {}
   for first, last in list:gmatch '(%d+)%-?(%d*)' do
@@ -37,13 +37,12 @@ local function check_online(name, cpus)
   local set = online and expand(online) or cpus
   for cpu in pairs(cpus) do
     if not set[cpu] then
-      failure.unavailable('%s: --perfeval-cpus: CPU %d is not online; those that are: %s', name, cpu,
-        online:match '%S+')
+      failure.unavailable('%s: --perfeval-cpus: CPU %d is not online (online: %s)', name, cpu, online:match '%S+')
     end
   end
 end
 
---- The processes, where the user may have named them by any of their threads.
+--- Returns the set of processes. The user may give any of their threads.
 local function processes(name, pids, is_recorded)
   local set = {}
   for _, pid in ipairs(pids) do
@@ -54,22 +53,22 @@ local function processes(name, pids, is_recorded)
   return set
 end
 
-local function check(run, every)
+local function check(run, interval)
   local opt = run.opt
   if not (opt.perfeval_cpus or opt.perfeval_pids) then
-    failure.usage('%s: --sampling-limit needs --perfeval-cpus or --perfeval-pids, whose events it limits', run.name)
+    failure.usage('%s: --sampling-limit needs --perfeval-cpus or --perfeval-pids', run.name)
   end
-  if not every then
-    failure.usage('%s: --perfeval-%s needs -i, after which it counts', run.name, opt.perfeval_cpus and 'cpus' or 'pids')
+  if not interval then
+    failure.usage('%s: --perfeval-%s needs -i', run.name, opt.perfeval_cpus and 'cpus' or 'pids')
   end
   for _, event in ipairs(run.events.list) do
     if event.request.counted == 0 then return end
   end
-  failure.usage('%s: there are no samples for --perfeval-%s: its events are only counted', run.name,
+  failure.usage('%s: --perfeval-%s needs sampled events, and all events are only counted', run.name,
     opt.perfeval_cpus and 'cpus' or 'pids')
 end
 
---- Branches that count events for all watches.
+--- Returns the branches that count the events for all watches.
 local function branches_of(watches, list)
   local code, bound = {}, {}
   for i, watch in ipairs(watches) do
@@ -86,13 +85,13 @@ local function branches_of(watches, list)
   return branches
 end
 
---- What the options ask for; nil without them.
+--- Sets up the counting; returns nil without the options.
 ---@param run Run
 ---@return Perfeval?
 function perfeval.new(run)
-  local opt, every, watches = run.opt, run.interval > 0 and run.interval or nil, {}
+  local opt, interval, watches = run.opt, run.interval > 0 and run.interval or nil, {}
   if not (opt.perfeval_cpus or opt.perfeval_pids or opt.sampling_limit) then return end
-  check(run, every)
+  check(run, interval)
   local function watch(option, id, list, wanted)
     watches[#watches + 1] = { option = option, id = id, list = list, wanted = wanted, seen = {}, sampled = 0 }
   end
@@ -105,10 +104,10 @@ function perfeval.new(run)
     watch('pids', 'tid', table.concat(opt.perfeval_pids, ','), processes(run.name, opt.perfeval_pids, run.is_recorded))
   end
   return setmetatable({ branches = branches_of(watches, run.events.list), _watches = watches, _run = run,
-    _every = every, _limit = opt.sampling_limit }, Perfeval)
+    _interval = interval, _limit = opt.sampling_limit }, Perfeval)
 end
 
---- Prints a line, of what JSON and CSV have fields.
+--- Prints a line in text, the fields in JSON and CSV.
 local function print_line(run, line, fields, order)
   if run.out.format == 'text' then
     run.out:stamp_line(('%s: perfeval%s'):format(run.name, line))
@@ -117,7 +116,7 @@ local function print_line(run, line, fields, order)
   end
 end
 
---- What each of the watched had, where that was too much.
+--- Prints the number of events of each watched CPU or thread.
 function Perfeval:_print_each(watch)
   local ids = {}
   for id, n in pairs(watch.seen) do
@@ -130,17 +129,17 @@ function Perfeval:_print_each(watch)
   end
 end
 
---- Events a second of one watch, all and those of the watched, and how many of these had some.
+--- Returns for one watch the events per second, those of the watched CPUs or threads, and how many of them had any.
 function Perfeval:_rates(watch)
   local matched, instances = 0, 0
   for _, n in pairs(watch.seen) do
     matched, instances = matched + n, instances + (n > 0 and 1 or 0)
   end
-  return math.floor(watch.sampled * 1e9 / self._every), math.floor(matched * 1e9 / self._every), instances
+  return math.floor(watch.sampled * 1e9 / self._interval), math.floor(matched * 1e9 / self._interval), instances
 end
 
---- The end of an interval.
----@return boolean exceeded the run must end
+--- Prints the counts at the end of an interval and resets them.
+---@return boolean exceeded whether the limit was exceeded and the run must end
 function Perfeval:interval()
   local exceeded = false
   for _, watch in ipairs(self._watches) do
@@ -155,7 +154,7 @@ function Perfeval:interval()
     if is_over then self:_print_each(watch) end
     exceeded = exceeded or is_over
     watch.sampled = 0
-    -- What did nothing may be gone; for the others the loop need not be compiled for a first time again.
+    -- Drops idle entries, which may be gone. Keeping the others at 0 keeps the compiled loop on its path.
     for id, n in pairs(watch.seen) do watch.seen[id] = n > 0 and 0 or nil end
   end
   return exceeded

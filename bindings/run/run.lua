@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The data of one run, and what its parts may change of it. bindings/run/driver.lua drives it.
+--- Run: the data of one run, and the functions by which its parts change it. bindings/run/driver.lua drives it.
 local ffi = require 'ffi'
 local attach = require 'bindings.select.attach'
 local events = require 'bindings.select.events'
@@ -13,28 +13,28 @@ local C = ffi.C
 local runs = {}
 
 ---@class Run
----@field name string of the profiler
+---@field name string the profiler's name
 ---@field opt table parsed options
 ---@field session ffi.cdata* struct session *
----@field is_recorded boolean its events happened before
----@field workload string[] command that is started
----@field everywhere boolean it takes the events of all CPUs, whatever the options say
+---@field is_recorded boolean the events come from a recording
+---@field workload string[] command to start
+---@field everywhere boolean takes the events of all CPUs, even if the options name threads
 ---@field per_thread boolean the options name threads
 ---@field out Output
 ---@field services Services
 ---@field events table see bindings/select/events.lua
 ---@field loss Loss
----@field programs Bpf[] of scripts
----@field interval number ns between two ends of intervals; 0: there are none
----@field counts? Counts what is only counted
----@field marks? ffi.cdata* uint8_t *: where a BPF program looks up whether a thread is meant
----@field ended boolean the loop is to end, though the stream has more
----@field report_time? number ns: what reports that are made now are about
+---@field programs Bpf[] BPF objects of scripts
+---@field interval number ns; 0: no intervals
+---@field counts? Counts events that are only counted
+---@field marks? ffi.cdata* uint8_t *: target threads by tid, read by a BPF program
+---@field ended boolean the loop must end after this batch
+---@field report_time? number ns: time of the reports printed now
 local Run = {}
 Run.__index = Run
 
---- Wall time of what is reported now, as seconds and ns: the end of the interval, else that of the
---- last event. For a source that does not know the wall time it is the time on its own clock.
+--- Returns the wall time of the current report: the end of the interval, or the last event. If the source does not
+--- know the wall time, the time of its own clock.
 ---@param run Run
 ---@param at? number ns since the session's base
 ---@return number sec
@@ -87,26 +87,26 @@ function runs.new(session, script, opt, words, found)
   return run
 end
 
---- Ends the loop behind the batch that is being handled.
+--- Ends the loop after the current batch.
 function Run:stop() self.ended = true end
 
---- Has events counted instead of sampled, and read at the end of each interval.
+--- Sets the events that are counted instead of sampled, and read at the end of each interval.
 ---@param counts Counts
----@param interval? number ns, in place of -i
+---@param interval? number ns, instead of -i
 function Run:count(counts, interval)
   if self.counts then failure.raise('%s: session.count was called twice', self.name) end
   self.counts, self.interval = counts, interval or self.interval
 end
 
---- Has the threads of the target marked for a BPF program.
----@param marks ffi.cdata* uint8_t *, one for each possible thread
----@param anchor any what the marks are part of, kept as long as the run
+--- Sets where to mark the target threads for a BPF program.
+---@param marks ffi.cdata* uint8_t *, indexed by tid
+---@param anchor any owner of the marks, kept alive for the run
 function Run:mark_threads(marks, anchor) self.marks, self._marks_of = marks, anchor end
 
---- Takes the events of all CPUs.
+--- Makes the run take the events of all CPUs.
 function Run:take_everywhere() self.everywhere = true end
 
---- Calls report(...), whose output has the time of an event instead of that of the batch.
+--- Calls report(...), whose output gets the given time instead of the batch's.
 ---@param time number ns
 ---@param report function
 function Run:report_at(time, report, ...)
@@ -115,7 +115,7 @@ function Run:report_at(time, report, ...)
   self.report_time = nil
 end
 
---- The process that the kernel leaves out: ours, unless somebody else is attached to.
+--- Returns the process to exclude in the kernel: this one, unless the target is threads.
 ---@return integer?
 function Run:own_pid()
   local opt = self.opt

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- What the parts of one run ask of its session: names of tasks, kernel symbols, C expressions, events
---- that last.
+--- Services: the session's functions for the parts of a run: task names, kernel symbols, stacks, C expressions,
+--- copies of events.
 local ffi = require 'ffi'
 local events = require 'bindings.select.events'
 local expr = require 'bindings.expr.compile'
@@ -15,41 +15,41 @@ local text = require 'bindings.base.text'
 local C = ffi.C
 local services = {}
 
-local MAX_STRING_KEYS = 65536 -- different strings as keys; all further ones are one
+local MAX_STRING_KEYS = 65536 -- distinct strings as keys; further ones share one key
 
 --- A C expression over an event's fields, for scripts.
 ---@class Expression
 ---@field text string
 ---@field type string i32, u32, i64, u64 or string
----@field fields string[] that it reads, sorted
----@field source string the Lua code it became
----@field value fun(ev: ffi.cdata*): any a number; int64_t or uint64_t where the type is; a string; nil
+---@field fields string[] fields that it reads, sorted
+---@field source string the generated Lua code
+---@field value fun(ev: ffi.cdata*): any a number; int64_t or uint64_t for 64-bit types; a string; nil
 
---- Events that outlast their handler, one under each number. Nothing checks the numbers.
+--- Copies of events by number. The numbers are not checked.
 ---@class Shelf
----@field put fun(i: integer, ev: ffi.cdata*) in place of the one that was there
+---@field put fun(i: integer, ev: ffi.cdata*) replaces the event that was there
 ---@field get fun(i: integer): ffi.cdata*? struct event *, for out:print_event()
 ---@field drop fun(i: integer)
 
 ---@class Services
----@field task_name fun(tid: integer, time: number): string as it is, not escaped
+---@field task_name fun(tid: integer, time: number): string not escaped
 ---@field symbol fun(address: integer|ffi.cdata*, with_offset?: boolean): string?
 ---@field kernel_string fun(address: ffi.cdata*): string?
 ---@field strings native.Keys of string keys
----@field expression_env table<string, function> what C expressions may call
+---@field expression_env table<string, function> functions that C expressions can call
 ---@field expression fun(event: Event, text: string, allow_system?: boolean): Expression
 ---@field number fun(event: Event, text: string, what?: string): fun(ev: ffi.cdata*): number? the value of an
---- expression as a Lua number, rounded beyond 2^53; what: it is called in messages
+--- expression as a Lua number, rounded beyond 2^53; what: its name in messages
 ---@field key_printer fun(event: Event): (fun(key: number|ffi.cdata*): string)?
----@field stack fun(ev: ffi.cdata*): integer id of the event's stack; -1 where no stacks are recorded
+---@field stack fun(ev: ffi.cdata*): integer id of the event's stack; -1 if no stacks are recorded
 ---@field part fun(ev: ffi.cdata*, bit: integer): ffi.cdata* a part of the sample that is one number
----@field address fun(ev: ffi.cdata*, address: ffi.cdata*|number): Frame? what is there in the event's process
----@field frames Frames of stacks
----@field keep fun(ev: ffi.cdata*): ffi.cdata* a copy of the event that lasts as long as it is referred to
+---@field address fun(ev: ffi.cdata*, address: ffi.cdata*|number): Frame? symbolizes an address of the event's process
+---@field frames Frames
+---@field keep fun(ev: ffi.cdata*): ffi.cdata* a copy of the event that lasts as long as it is referenced
 ---@field shelf fun(n: integer): Shelf
 ---@field warn fun(line: string)
 
---- The kernel symbol at an address: "name" or "name+0x1c"; nil where there is none.
+--- Returns the kernel symbol at an address: "name" or "name+0x1c"; nil if there is none.
 local function symbol(session, address, with_offset)
   local start = ffi.new 'uint64_t[1]'
   local name = C.formats_symbol(events.formats(session), address, start)
@@ -58,7 +58,7 @@ local function symbol(session, address, with_offset)
   return with_offset and ('%s+0x%x'):format(name, address - start[0]) or name
 end
 
---- A string of the kernel that a print format points to; nil where it is not known.
+--- Returns a kernel string that a print format points to; nil if unknown.
 local function kernel_string(session, address)
   local s = C.formats_string(events.formats(session), address)
   return s ~= nil and ffi.string(s) or nil
@@ -81,13 +81,13 @@ local function expression_env(session, out, self)
       return #line
     end,
     system = function(format, ...)
-      out:flush() -- what was printed before the command comes before its output
+      out:flush() -- keeps the output in order
       return os.execute(format:format(...))
     end,
   }
 end
 
---- The function of an event that the compiled expression is.
+--- Returns a compiled expression as a function of an event.
 local function evaluator(self, event, compiled)
   local evaluate, payload = expr.load(compiled, self.expression_env), event.view.payload
   return function(ev)
@@ -111,7 +111,7 @@ local function number(self, event, source, what)
   return evaluator(self, event, events.compile(event, source, what or 'expression', 'number'))
 end
 
---- The function that the event's printkey= stands for, nil without: it prints the variable `key`.
+--- Returns the function of the event's printkey= expression, whose variable is `key`; nil without printkey=.
 local function key_printer(self, event)
   local source = event.attrs.printkey
   if not source then return end
@@ -146,7 +146,7 @@ local function keeper()
   end
 end
 
---- Events that are kept under the numbers below n, one at each.
+--- Keeps copies of up to n events, numbered from 0.
 local function shelf(n)
   local timeline = ffi.gc(C.timeline_new(0), C.timeline_free)
   local memory = ffi.gc(C.calloc(n, ffi.sizeof 'struct event *'), C.free)
@@ -168,7 +168,7 @@ end
 
 ---@param session ffi.cdata* struct session *
 ---@param out Output
----@param with_srcline? boolean frames of stacks have lines of source
+---@param with_srcline? boolean frames get source lines
 ---@return Services
 function services.new(session, out, with_srcline)
   local add_frame = with_srcline and srcline.adder(session) or nil

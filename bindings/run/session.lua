@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The life of a session.
+--- Creates and frees the session of a run.
 local ffi = require 'ffi'
 local failure = require 'bindings.base.failure'
 
@@ -13,11 +13,11 @@ local function open_source(input)
   return source
 end
 
---- Calls use(session, ...) with a new session, and frees it with the probes that it has made in the kernel,
---- however that ends.
----@param input? string the recording that the events come from; nil: the kernel
+--- Calls use(session, ...) with a new session, and frees it afterwards with its probes in the kernel, also after an
+--- error.
+---@param input? string the recording; nil: live events
 ---@param use fun(session: ffi.cdata*, ...): integer
----@return integer what use() returned
+---@return integer result of use()
 function session.with(input, use, ...)
   local new = C.session_new(open_source(input))
   if new == nil then failure.raise 'out of memory' end

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Profilers as sources of events of others: `-e 'PROFILER/OPTIONS/ATTRIBUTE/'`. A source is started
---- as on a command line of its own, but only to learn its events and how it prints one: they are
---- opened with the others and are of the same stream; the source's handlers and tables do not run.
+--- Profilers as sources of events of others: `-e 'PROFILER/OPTIONS/ATTRIBUTE/'`. A source is started as on its own
+--- command line, but only to get its events and how it prints them. They are opened with the others and arrive in
+--- the same stream; the source's handlers and tables do not run.
 local ffi = require 'ffi'
 local diagnostic = require 'bindings.base.diagnostic'
 local failure = require 'bindings.base.failure'
@@ -21,7 +21,7 @@ Sources.__index = Sources
 
 local sources = {}
 
-local MAX_DEPTH = 8 -- of sources within sources: a script may name itself
+local MAX_DEPTH = 8 -- of nested sources: a script may name itself
 
 ---@param found scripts.Scripts
 ---@return Sources
@@ -29,7 +29,7 @@ function sources.new(found)
   return setmetatable({ found = found, list = {} }, Sources)
 end
 
---- The profilers there are, by all of their names: not each is a source.
+--- Returns all profilers by all of their names. Not every one can be a source.
 ---@return table<string, string>
 function Sources:paths()
   self.known = self.known or self.found:names()
@@ -40,11 +40,11 @@ local function refuse(text, column, ...)
   failure.usage('%s', selector.caret(diagnostic.new('event', text, column, (...):format(select(2, ...)))))
 end
 
---- Parses the source's options, which are the text between its first two slashes.
+--- Parses the source's options, the text between its first two slashes.
 ---@param script scripts.Script
 ---@param text string the whole -e
 ---@param one Selector
----@param base table options of the profiler that the source is for
+---@param base table options of the profiler that uses the source
 ---@return table opt
 local function parse(script, text, one, base)
   local words, columns, unclosed = shell.split(one.filter or '')
@@ -59,7 +59,7 @@ local function parse(script, text, one, base)
   end
   for _, name in ipairs(declarations.OF_THE_RUN) do
     if given[name] then
-      refuse(text, first, '%s: --%s is not for a source: it is that of the whole run', script.name,
+      refuse(text, first, '%s: --%s is not for a source, it applies to the whole run', script.name,
         (name:gsub('_', '-')))
     end
     opt[name] = base[name]
@@ -68,12 +68,12 @@ local function parse(script, text, one, base)
   return opt
 end
 
---- Whether the events are context, not what the profiler is asked about: pairing them takes a key.
+--- Whether the events are context (untraced): the profiler analyzes them only if they have a key or role.
 local function is_untraced(set, attrs)
   return set.attributes.untraced and not (attrs.key or attrs.role)
 end
 
---- The attributes of the source's own events that hold for everybody, and those of the source.
+--- Combines the common attributes of a source's event with the attributes given to the source.
 local function merge_attributes(set, event, one)
   local attrs = {}
   for name, value in pairs(event.attrs) do
@@ -88,7 +88,7 @@ local function merge_attributes(set, event, one)
 end
 
 --- Opens a profiler as a source.
----@param set table the events of the profiler that it is for
+---@param set table the events of the profiler that uses it
 ---@param text string the whole -e
 ---@param one Selector
 ---@param group integer
@@ -107,7 +107,7 @@ function Sources:open(set, text, one, group)
   if depth > MAX_DEPTH then refuse(text, one.column, "'%s' is its own source", script.name) end
   for _, attr in ipairs(one.attrs) do
     if attr.name == 'period' or attr.name == 'freq' then
-      refuse(text, attr.column, "how often '%s' samples is said by its options", script.name)
+      refuse(text, attr.column, "set the sampling rate of '%s' with its options", script.name)
     end
   end
 
@@ -120,7 +120,7 @@ function Sources:open(set, text, one, group)
   if handlers == nil and refusal then refuse(text, one.column, '%s: %s', script.name, tostring(refusal)) end
   source:check(handlers)
   if #set.list == before then
-    refuse(text, one.column, "'%s' has no events of its own: name some, as in '%s/-e EVENT/'", script.name, one.name)
+    refuse(text, one.column, "'%s' has no events of its own; select some, as in '%s/-e EVENT/'", script.name, one.name)
   end
   self.list[#self.list + 1] = source
   local opened = {}
@@ -134,8 +134,8 @@ function Sources:open(set, text, one, group)
   return opened
 end
 
---- Has the options of the sources take effect on their events, and on the rings, which all share.
----@param opt table of the run
+--- Applies the options of the sources to their events, and to the rings, which all events share.
+---@param opt table options of the run
 function Sources:apply_options(opt)
   for _, source in ipairs(self.list) do
     source:mark_events()
@@ -144,7 +144,7 @@ function Sources:apply_options(opt)
   end
 end
 
---- Ends a source that has had its -N events; true when no event of the run is left.
+--- Ends a source after its -N events. Returns true if no event of the run is left open.
 local function close(session, list, source)
   local open = false
   source.closed = true
@@ -162,11 +162,10 @@ local function close(session, list, source)
   return not open
 end
 
---- Branches that count the events of the sources with -N, and filter out those after the last one. ended()
---- is called when no event is left.
+--- Returns the branches that count the events of sources with -N, and filter out those after the last one.
 ---@param session ffi.cdata*
----@param list Event[] of the run
----@param ended fun()
+---@param list Event[] all events of the run
+---@param ended fun() called when no event is left open
 ---@return Branch[]
 function sources.limits(session, list, ended)
   local branches = {}

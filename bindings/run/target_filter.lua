@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Which events of sources are about the threads that a run names (-p, -t, a workload), where they
---- come from all CPUs: what happens to a thread is told by events of others, which name it in a field.
+--- Target filter: if the events of a source come from all CPUs although the run names threads (-p, -t, a workload),
+--- keeps those about the named threads. Events of other threads can be about them: they name them in a field.
 local ffi = require 'ffi'
 local attach = require 'bindings.select.attach'
 local sys = require 'bindings.base.sys'
@@ -15,19 +15,20 @@ local FORK = [=[
 local ids = cast(fork_type, e.raw)
 if ids[2] > 0 and ids[2] < max then set[ids[2]] = ids[3] > 0 and ids[3] < max and set[ids[3]] or 0 end]=]
 
---- Whether an event needs to be looked at: it is of a source, and from all CPUs though threads are named.
-local function is_of_all(run, event)
+--- Whether an event needs the filter: it belongs to a source, and it is opened on all CPUs.
+local function needs_filter(run, event)
   local source = event.owner
   return source.parent and (run.everywhere or source.script.profiler.everywhere)
 end
 
---- Has events of sources that are `everywhere` opened so; the whole run, where there are no others.
+--- Marks the events of `everywhere` sources to be opened on all CPUs. If there are no other events, the whole run
+--- takes all CPUs.
 ---@param run Run
----@return boolean any
+---@return boolean any whether an event needs the filter
 local function mark(run)
   local marked, list = 0, run.events.list
   for _, event in ipairs(list) do
-    if is_of_all(run, event) then
+    if needs_filter(run, event) then
       event.request.everywhere, marked = run.everywhere and 0 or 1, marked + 1
     end
   end
@@ -35,8 +36,8 @@ local function mark(run)
   return marked > 0
 end
 
---- Code that looks for a task in the set: in the fields that name one, where there are such and the
---- profiler says that it takes all; else it is the task that the event is of.
+--- Returns the condition that an event is about a task of the set, and the code before it. For events of
+--- `everywhere` profilers with fields that name tasks, it tests these fields; for others the event's own task.
 local function test(event, i)
   local terms = {}
   for _, name in ipairs(event.owner.script.profiler.everywhere and FIELDS or {}) do
@@ -47,11 +48,10 @@ local function test(event, i)
   return table.concat(terms, ' or '), ('local p = cast(payload_%d, e.raw)\n'):format(i)
 end
 
---- Branches that filter out what is about other threads, and a function that is to be called with the threads
---- that the run names once the session has started; nil if there is nothing to filter.
+--- Returns the branches that filter out events about other threads; nil if there is nothing to filter.
 ---@param run Run
 ---@return Branch[]? branches
----@return fun(tids: integer[])? begin
+---@return fun(tids: integer[])? begin to be called with the named threads once the session has started
 function target_filter.branches(run)
   local opt = run.opt
   if run.is_recorded or not attach.names_threads(opt, run.workload) or not mark(run) then return end
@@ -67,7 +67,7 @@ function target_filter.branches(run)
     }
   end
   for i, event in ipairs(run.events.list) do
-    if is_of_all(run, event) then
+    if needs_filter(run, event) then
       local condition, before = test(event, i)
       branches[#branches + 1] = {
         class = event.class,

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- --usage-self: what this process itself takes, as a line on stderr every so often.
+--- --usage-self: prints CPU time and memory of this process to stderr at an interval.
 local ffi = require 'ffi'
 local sys = require 'bindings.base.sys'
 local units = require 'bindings.base.units'
@@ -11,14 +11,14 @@ local usage = {}
 local Usage = {}
 Usage.__index = Usage
 
---- Begins to measure.
+--- Starts measuring.
 ---@param run Run
----@param every number ns
+---@param interval number ns
 ---@return Usage
-function usage.new(run, every)
-  local self = setmetatable({ _run = run, _every = every, _since = sys.now(), _before = sys.usage() }, Usage)
-  self._due = self._since + every
-  C.session_wake_after(run.session, every)
+function usage.new(run, interval)
+  local self = setmetatable({ _run = run, _interval = interval, _since = sys.now(), _before = sys.usage() }, Usage)
+  self._due = self._since + interval
+  C.session_wake_after(run.session, interval)
   return self
 end
 
@@ -29,8 +29,8 @@ function Usage:poll()
   self._run.out:tell(('%s CPU %%usr %.2f %%sys %.2f MAXRSS %dk'):format(units.wall(sys.wall()),
     (used.user - before.user) / elapsed * 100, (used.system - before.system) / elapsed * 100, used.maxrss))
   self._since, self._before = now, used
-  -- What was missed is not made up for.
-  self._due = self._due + math.ceil((now - self._due + 1) / self._every) * self._every
+  -- Missed intervals are skipped.
+  self._due = self._due + math.ceil((now - self._due + 1) / self._interval) * self._interval
   C.session_wake_after(self._run.session, self._due - now)
 end
 

@@ -1,31 +1,31 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The dispatch loop: made for the events and handlers of one session, so that LuaJIT compiles
---- event -> typed view -> handler into one trace. Nothing is looked up by name per event.
+--- Dispatch: generates the loop over a batch for the events and handlers of one session, so that LuaJIT
+--- compiles event -> typed view -> handler into one trace. Nothing is looked up by name per event.
 local bit = require 'bit'
 local ffi = require 'ffi'
 
 local C = ffi.C
 local dispatch = {}
 
---- What is to be called for the samples of one class.
+--- The handlers of one class.
 ---@class Route
 ---@field class integer
 ---@field view View
 ---@field handlers function[]
 
--- LuaJIT's limits are 60 upvalues a function and 200 local variables: beyond them the classes are
--- divided into groups, each with a function of its own.
+-- LuaJIT allows 60 upvalues and 200 local variables per function. Larger sets of classes are split into
+-- groups, each with its own function.
 local MAX_BOUND = 40
 
---- What is to be done with the events of one class.
+--- The code that handles the events of one class.
 ---@class Branch
 ---@field class integer
----@field code string statements about `e`, a struct event *; cast is ffi.cast, bor is bit.bor
----@field bound table<string, any> what the code's other names stand for
----@field same? string two branches where this is equal do the same: one test does for neighbours, and
---- compiled code need not leave its loop for one of them
+---@field code string statements that use `e`, a struct event *; cast is ffi.cast, bor is bit.bor
+---@field bound table<string, any> values of the other names in the code
+---@field same? string branches with an equal `same` do the same: neighbors share one test, so that compiled
+--- code does not leave its loop for one of them
 
---- The if chain of some branches, and what it must be given: { name, ... }, { value, ... }.
+--- Returns the if chain for some branches, the names that it needs bound and their values.
 local function chain(branches)
   local names, values, tests = { 'cast', 'bor' }, { ffi.cast, bit.bor }, {}
   for i, branch in ipairs(branches) do
@@ -39,7 +39,7 @@ local function chain(branches)
   return table.concat(tests) .. 'end\n', table.concat(names, ', '), values
 end
 
---- Makes one branch of neighbours that do the same, each with the range class..last.
+--- Merges neighbors that do the same into one branch with the range class..last.
 local function merge(branches)
   table.sort(branches, function(a, b) return a.class < b.class end)
   local merged = {}
@@ -55,7 +55,7 @@ local function merge(branches)
   return merged
 end
 
---- Divides the branches into groups of neighbours that a function can hold.
+--- Splits the branches into groups of neighbors that fit into one function each.
 local function group(branches)
   local groups, bound = {}, math.huge
   for _, branch in ipairs(branches) do
@@ -82,8 +82,8 @@ return function(events, n)
 end
 ]]
 
---- A function(events, n) that does with n events, in order, what their classes' branches say.
----@param name string for messages
+--- Compiles a function(events, n) that runs the branch of its class for each of n events, in order.
+---@param name string chunk name, for error messages
 ---@param branches Branch[] at least one
 ---@return function
 function dispatch.loop(name, branches)
@@ -94,10 +94,10 @@ function dispatch.loop(name, branches)
     names, values = {}, {}
     local calls = {}
     for i, members in ipairs(groups) do
-      local code, bound, its_values = chain(members)
-      local source = ('local %s = ...\nreturn function(e, class)\n%send\n'):format(bound, code)
+      local code, bound_names, bound_values = chain(members)
+      local source = ('local %s = ...\nreturn function(e, class)\n%send\n'):format(bound_names, code)
       names[i] = 'group_' .. i
-      values[i] = assert(loadstring(source, '=' .. name))(unpack(its_values))
+      values[i] = assert(loadstring(source, '=' .. name))(unpack(bound_values))
       calls[i] = ('%s class <= %d then %s(e, class)\n'):format(i == 1 and 'if' or 'elseif',
         members[#members].last, names[i])
     end
@@ -106,9 +106,9 @@ function dispatch.loop(name, branches)
   return assert(loadstring(LOOP:format(names, body), '=' .. name))(unpack(values))
 end
 
---- Branches that call the handlers of events.
+--- Returns the branches that call the handlers of events.
 ---@param routes Route[]
----@param lost fun(e: ffi.cdata*) called with the struct event of each loss
+---@param lost fun(e: ffi.cdata*) called with the struct event of each EVENT_LOST
 ---@return Branch[]
 function dispatch.routes(routes, lost)
   local branches = { { class = C.EVENT_LOST, code = 'lost(e)', bound = { lost = lost } } }
@@ -124,7 +124,7 @@ function dispatch.routes(routes, lost)
   return branches
 end
 
---- Branches that mark the samples that a filter rejects.
+--- Returns the branches that mark samples rejected by a filter as EVENT_FILTERED.
 ---@param filters { class: integer, view: View, keep: fun(e, p, raw, size): any }[]
 ---@return Branch[]
 function dispatch.filters(filters)
@@ -140,9 +140,9 @@ function dispatch.filters(filters)
   return branches
 end
 
---- How many of the n events to take so that at most `left` samples are among them, and how many
---- samples those are.
----@return integer n, integer samples
+--- Limits a batch of n events to at most `left` samples.
+---@return integer n number of events to handle
+---@return integer samples number of samples among them
 function dispatch.limit(events, n, left)
   local samples = 0
   for i = 0, n - 1 do

@@ -1,18 +1,18 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- perf's own events: software and hardware ones by the names `perf list` prints, and those of a PMU
---- by its terms, as in `cpu/event=0x3c,umask=0x1/`. A PMU is described by files in sysfs, which are
---- read through what is passed in.
+--- perf events: software and hardware events by the names that `perf list` prints, and PMU events by
+--- terms, as in `cpu/event=0x3c,umask=0x1/`. The PMU descriptions in sysfs are read through functions
+--- that the caller passes in.
 local bit = require 'bit'
 local nearest = require 'bindings.base.nearest'
 
 local perf_events = {}
 
---- Where the kernel describes its PMUs, one folder each.
+--- The kernel's descriptions of its PMUs, one folder per PMU.
 perf_events.DEVICES = '/sys/bus/event_source/devices'
 
 -- perf_event_attr.type
 local SOFTWARE, HARDWARE, CACHE, RAW, BREAKPOINT = 0x1, 0x0, 0x3, 0x4, 0x5
-local FREQUENCY = 4000 -- Hz, what perf record samples with by itself
+local FREQUENCY = 4000 -- Hz, the default of perf record
 local KINDS = { [HARDWARE] = 'hardware', [SOFTWARE] = 'software', [CACHE] = 'hw-cache', [RAW] = 'raw' }
 
 ---@class PerfEvent
@@ -22,14 +22,14 @@ local KINDS = { [HARDWARE] = 'hardware', [SOFTWARE] = 'software', [CACHE] = 'hw-
 ---@field config integer|ffi.cdata*
 ---@field config1? ffi.cdata*
 ---@field config2? ffi.cdata*|integer
----@field bp_type? integer what a breakpoint waits for
----@field period? integer by default every so many
----@field freq? integer by default so many a second
+---@field bp_type? integer accesses that trigger a breakpoint
+---@field period? integer the default: sample every Nth event
+---@field freq? integer the default: samples per second
 
 local by_name, names = {}, {}
 
 local function add(name, type, config)
-  -- What happens seldom enough is taken each time, as is what the kernel never samples by time.
+  -- Rare events are sampled every time, and so are events that the kernel cannot sample by frequency.
   local counted = type == SOFTWARE and config > 1
   by_name[name] = {
     name = name,
@@ -42,7 +42,7 @@ local function add(name, type, config)
   names[#names + 1] = name
 end
 
--- In the order of their numbers from 0; names of the same event stand together.
+-- In the order of config, from 0. Commas separate events, spaces separate names of the same event.
 for type, list in pairs {
   [SOFTWARE] = [[cpu-clock, task-clock, page-faults faults, context-switches cs, cpu-migrations migrations,
     minor-faults, major-faults, alignment-faults, emulation-faults, dummy, bpf-output, cgroup-switches]],
@@ -67,30 +67,34 @@ for cache, title in ipairs { 'L1-dcache', 'L1-icache', 'LLC', 'dTLB', 'iTLB', 'b
 end
 table.sort(names)
 
---- The names of the software and hardware events, sorted; some are the same event.
+--- The names of the software and hardware events, sorted. Some events have two names.
 perf_events.names = names
 
 local ACCESS = { r = 1, w = 2, x = 4 } -- HW_BREAKPOINT_R, _W, _X
 local LENGTHS = { ['1'] = 1, ['2'] = 2, ['4'] = 4, ['8'] = 8 }
 
---- A hardware breakpoint, as perf writes it: "mem:0x401000/4:rw". Without a length it is one of 4 bytes
---- (instructions: 8), without an access one of reads and writes.
+--- Parses a hardware breakpoint in perf's form: "mem:0x401000/4:rw". The default length is 4 bytes (8 for
+--- execution), the default access is rw.
 ---@param name string
 ---@return PerfEvent? event
 ---@return string? message
 function perf_events.breakpoint(name)
   local address, rest = name:match '^mem:(%w+)(.*)$'
   local value = perf_events.number(address or '')
-  if not value then return nil, ("'%s' is no address"):format(address or name:sub(5)) end
+  if not value then return nil, ("invalid address '%s'"):format(address or name:sub(5)) end
   local length, access = rest:match '^/(%w+)(.*)$'
   access = (access or rest):match '^:(%a+)$' or (access or rest) == '' and 'rw'
   local bits = 0
   for letter in (access or '?'):gmatch '.' do
-    if not ACCESS[letter] then return nil, ("'%s': a breakpoint is for r, w, rw or x"):format(access or rest) end
+    if not ACCESS[letter] then
+      return nil, ("invalid access '%s' of a breakpoint (expected r, w, rw or x)"):format(access or rest)
+    end
     bits = bit.bor(bits, ACCESS[letter])
   end
-  if length and not LENGTHS[length] then return nil, ("'%s' is no length of 1, 2, 4 or 8 bytes"):format(length) end
-  if bits == ACCESS.r then bits = ACCESS.r + ACCESS.w end -- x86 has no other
+  if length and not LENGTHS[length] then
+    return nil, ("invalid length '%s' of a breakpoint (expected 1, 2, 4 or 8)"):format(length)
+  end
+  if bits == ACCESS.r then bits = ACCESS.r + ACCESS.w end -- x86 has no read-only breakpoints
   return {
     name = name,
     kind = 'breakpoint',
@@ -103,7 +107,7 @@ function perf_events.breakpoint(name)
   }
 end
 
---- A software or hardware event, or a raw one (`r1a8`: the hexadecimal config).
+--- Finds a software, hardware, breakpoint or raw event (`r1a8`: config in hexadecimal) by name.
 ---@param name string
 ---@return PerfEvent?
 function perf_events.find(name)
@@ -115,9 +119,9 @@ function perf_events.find(name)
   return by_name[name]
 end
 
---- An unsigned number of up to 64 bits, decimal or hexadecimal.
+--- Parses an unsigned number of up to 64 bits, decimal or hexadecimal.
 ---@param text string
----@return ffi.cdata*? nil where it is none
+---@return ffi.cdata*? number nil if the text is not one
 function perf_events.number(text)
   local digits, base = text:match '^0[xX](%x+)$', 16
   if not digits then
@@ -131,38 +135,38 @@ function perf_events.number(text)
   return value
 end
 
---- Puts a value into the bits that a format names ("config:0-7,32-35"), lowest first.
+--- Stores a value in the bits that a format names ("config:0-7,32-35"), lowest bits first.
 ---@param attr table<string, ffi.cdata*> config, config1, config2
 ---@param format string
 ---@param value ffi.cdata*
 ---@return string? message
 local function put_bits(attr, format, value)
   local word, ranges = format:match '^(config[123]?):([%d,-]+)'
-  if not word then return ("has a format that is not known: '%s'"):format(format) end
+  if not word then return ("has an unknown format: '%s'"):format(format) end
   local rest, width = value, 0
   for range in ranges:gmatch '[^,]+' do
     local first, last = range:match '^(%d+)%-?(%d*)$'
     first = tonumber(first) or 64
     last = tonumber(last) or first
-    if first > last or last > 63 then return ("has a format that is not known: '%s'"):format(format) end
+    if first > last or last > 63 then return ("has an unknown format: '%s'"):format(format) end
     local bits = last - first + 1
     local mask = bits == 64 and bit.bnot(0ULL) or bit.lshift(1ULL, bits) - 1
     attr[word] = bit.bor(attr[word] or 0ULL, bit.lshift(bit.band(rest, mask), first))
     rest = bits == 64 and 0ULL or bit.rshift(rest, bits)
     width = width + bits
   end
-  if rest ~= 0 then return ('has %d bits, which the value exceeds'):format(width) end
+  if rest ~= 0 then return ('has only %d bits; the value is too large'):format(width) end
 end
 
 --- One PMU of this machine.
 ---@class Pmu
 ---@field name string
----@field read fun(path: string): string? a file of it, without the final newline
----@field list fun(folder: string): string[] the files of "format" or "events", sorted
+---@field read fun(path: string): string? content of a file in its folder, trimmed
+---@field list fun(folder: string): string[] the files in "format" or "events", sorted
 
---- Opens a PMU. `fs` is what bindings/base/sys.lua has.
+--- Opens a PMU.
 ---@param name string
----@param fs { readdir: function, read: function }
+---@param fs { readdir: function, read: function } as bindings/base/sys.lua has them
 ---@return Pmu
 function perf_events.open_pmu(name, fs)
   local base = ('%s/%s/'):format(perf_events.DEVICES, name)
@@ -180,8 +184,8 @@ function perf_events.open_pmu(name, fs)
   }
 end
 
---- The PMUs that are described by terms. Those of tracepoints, probes, breakpoints and software events
---- are reached by other names.
+--- Returns the PMUs whose events are given by terms. Tracepoints, probes, breakpoints and software events
+--- have names of their own.
 ---@return table<string, boolean>
 function perf_events.pmus(fs)
   local found = {}
@@ -192,13 +196,13 @@ function perf_events.pmus(fs)
   return found
 end
 
---- The events that a PMU names, such as "tsc" of msr.
+--- Returns the events that a PMU names, such as "tsc" of msr.
 ---@param pmu Pmu
 ---@return string[]
 function perf_events.named(pmu)
   local found = {}
   for _, name in ipairs(pmu.list 'events') do
-    -- "x.scale" and "x.unit" say how to print counts of x.
+    -- "x.scale" and "x.unit" describe how to print counts of x.
     if not name:find('.', 1, true) then found[#found + 1] = name end
   end
   return found
@@ -206,7 +210,7 @@ end
 
 local WORDS = { config = true, config1 = true, config2 = true, period = true, freq = true, name = true }
 
---- What a term may be called, for messages and completion.
+--- Returns the valid names of terms, for messages and completion.
 ---@param pmu Pmu
 ---@return string[]
 function perf_events.term_names(pmu)
@@ -224,7 +228,7 @@ end
 
 local apply_terms
 
---- Adds one term; returns what is wrong with it.
+--- Adds one term to the event. Returns a message if the term is invalid.
 local function apply_term(event, pmu, name, text, depth)
   if name == 'name' and text then
     event.name = text
@@ -232,7 +236,7 @@ local function apply_term(event, pmu, name, text, depth)
   end
   local format = pmu.read('format/' .. name)
   local value = perf_events.number(text or '1')
-  if text and (WORDS[name] or format) and not value then return ("'%s' is no number"):format(text) end
+  if text and (WORDS[name] or format) and not value then return ("invalid number '%s'"):format(text) end
   if WORDS[name] then
     if not text then return ("term '%s' needs a value"):format(name) end
     if name == 'period' or name == 'freq' then
@@ -254,7 +258,7 @@ local function apply_term(event, pmu, name, text, depth)
   return ("PMU %s has no term '%s'%s"):format(pmu.name, name, hint)
 end
 
---- Adds all terms of a text. Returns a message and where in the text the term begins.
+--- Adds all terms of a text to the event. Returns a message and the column of the term if one is invalid.
 function apply_terms(event, pmu, terms, depth)
   for column, term in terms:gmatch '()([^,]+)' do
     local lead, name, value = term:match '^(%s*)([%w_-]+)%s*=%s*(.-)%s*$'
@@ -267,12 +271,12 @@ function apply_terms(event, pmu, terms, depth)
   end
 end
 
---- The event that terms of a PMU describe.
+--- Parses the terms of a PMU event.
 ---@param pmu Pmu
 ---@param terms string
 ---@return PerfEvent? event
 ---@return string? message
----@return integer? column of the term that is wrong
+---@return integer? column of the invalid term
 function perf_events.parse(pmu, terms)
   local event = {
     name = ('%s/%s/'):format(pmu.name, terms),

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- How events are sampled: how often, what each sample holds, what is left out. A script says so with
---- session.event, a user with attributes of an event and with -F, --period and --exclude-*.
+--- Sampling: how often events are sampled, what each sample contains, and what is excluded. Scripts set it
+--- with session.event, users with event attributes and with -F, --period and --exclude-*.
 local bit = require 'bit'
 local ffi = require 'ffi'
 local failure = require 'bindings.base.failure'
@@ -10,7 +10,7 @@ local sys = require 'bindings.base.sys'
 local C = ffi.C
 local sampling = {}
 
---- What session.event may ask for besides what each sample has.
+--- Optional parts of a sample that session.event can request.
 local PARTS = {
   read = C.SAMPLE_READ, -- the counts of session.count, for its take()
   regs_user = C.SAMPLE_REGS_USER,
@@ -20,29 +20,29 @@ local PARTS = {
   phys_addr = C.SAMPLE_PHYS_ADDR,
 }
 
---- Parts that are one number: `ev._weight`.
+--- Parts that are single numbers, such as `ev._weight`.
 sampling.NUMBERS = { weight = PARTS.weight, data_src = PARTS.data_src, phys_addr = PARTS.phys_addr }
 
---- Parameters of session.event, and the Lua type of each.
+--- Parameters of session.event and their Lua types.
 local PARAMETERS = {
   [1] = 'string', freq = 'number', period = 'number', wakeup = 'number', precise = 'number', sample = 'table',
   stack = 'boolean', resolve = 'boolean', exclude_idle = 'boolean', exclude_user = 'boolean',
   exclude_kernel = 'boolean', exclude_host = 'boolean', exclude_guest = 'boolean',
 }
 
---- An event as a script asks for it.
+--- The parameter table of session.event.
 ---@class EventParameters
----@field [1] string as -e takes it
----@field freq? number samples a second
----@field period? number sample every so many
----@field wakeup? number tell of every so many at once, not when a ring is filled
+---@field [1] string the event, as -e takes it
+---@field freq? number samples per second
+---@field period? number sample every Nth event
+---@field wakeup? number wake up after N samples instead of at the ring's watermark
 ---@field precise? number perf_event_attr.precise_ip
----@field sample? string[] parts of PARTS
+---@field sample? string[] keys of PARTS
 ---@field stack? boolean record stacks, as -g does
----@field resolve? boolean session.address is asked about addresses
----@field exclude_idle? boolean and so on: as perf_event_attr has them
+---@field resolve? boolean prepare for calls of session.address
+---@field exclude_idle? boolean this and the other exclude_* as in perf_event_attr
 
---- Refuses what session.event does not know.
+--- Rejects invalid parameters of session.event.
 ---@param params EventParameters
 function sampling.check(params)
   if type(params) ~= 'table' then failure.raise('session.event takes a table, not a %s', type(params)) end
@@ -56,7 +56,7 @@ function sampling.check(params)
       failure.raise('session.event: %s is a %s, not a %s', tostring(name), type(value), expected)
     end
   end
-  if params.freq and params.period then failure.raise 'session.event: either period or freq can be given' end
+  if params.freq and params.period then failure.raise 'session.event: period and freq are mutually exclusive' end
   for _, part in ipairs(params.sample or {}) do
     if not PARTS[part] then
       failure.raise("session.event: unknown sample '%s'%s", tostring(part),
@@ -65,8 +65,8 @@ function sampling.check(params)
   end
 end
 
---- How often an event is sampled: its attributes say it, else who asks for it, else the options for those
---- of perf's own events, else what its kind has by default.
+--- Returns the sampling period or frequency of an event. The first of these that sets one decides: the
+--- event's attributes, the script's parameters, the options (perf events only), the default of its kind.
 ---@param full string the event's name
 ---@param request PerfEvent
 ---@param attrs table
@@ -74,27 +74,27 @@ end
 ---@param opt table parsed options
 ---@return integer? period, integer? freq
 function sampling.rate(full, request, attrs, params, opt)
-  if attrs.period and attrs.freq then failure.usage('%s: either period or freq can be given', full) end
-  local most = tonumber(sys.read '/proc/sys/kernel/perf_event_max_sample_rate') or math.huge
+  if attrs.period and attrs.freq then failure.usage('%s: period and freq are mutually exclusive', full) end
+  local max = tonumber(sys.read '/proc/sys/kernel/perf_event_max_sample_rate') or math.huge
   local common = request.kind and opt or {}
   for _, given in ipairs { attrs, params, common } do
     if given.period then return given.period, nil end
     if given.freq then
-      if given.freq > most then
-        failure.usage('%s: freq=%d is above kernel.perf_event_max_sample_rate, which is %d', full, given.freq, most)
+      if given.freq > max then
+        failure.usage('%s: freq=%d exceeds kernel.perf_event_max_sample_rate (%d)', full, given.freq, max)
       end
       return nil, given.freq
     end
   end
-  return request.period, request.freq and math.min(request.freq, most)
+  return request.period, request.freq and math.min(request.freq, max)
 end
 
---- Refuses -F and --period where no event can be sampled so.
----@param name string of the profiler
+--- Rejects -F and --period if they apply to none of the events.
+---@param name string the profiler's name
 ---@param opt table parsed options
 ---@param list Event[]
 function sampling.check_options(name, opt, list)
-  if opt.freq and opt.period then failure.usage('%s: either -F or --period can be given', name) end
+  if opt.freq and opt.period then failure.usage('%s: -F and --period are mutually exclusive', name) end
   local given = opt.freq and '--freq' or opt.period and '--period'
   if not given then return end
   for _, event in ipairs(list) do
@@ -104,7 +104,7 @@ function sampling.check_options(name, opt, list)
   failure.usage('%s: %s is for hardware, clock and memory events, and there are none', name, given)
 end
 
---- The bits of the parts that a script asks for.
+--- Returns the SAMPLE_* bits of the requested parts.
 ---@param params EventParameters
 ---@return integer
 function sampling.bits(params)
@@ -115,8 +115,8 @@ function sampling.bits(params)
   return bits
 end
 
---- The fields that the first words of a sample are.
----@param sample_type integer
+--- Returns the fields of a sample's leading words: _ip and _addr, if the sample has them.
+---@param sample_type integer perf_event_attr.sample_type
 ---@return Field[]
 function sampling.fields(sample_type)
   local list = {}
@@ -131,7 +131,7 @@ function sampling.fields(sample_type)
   return list
 end
 
---- The names and bits of the registers of a mask, in the kernel's order.
+--- Returns the names of the registers of a mask, in the kernel's order.
 ---@param mask ffi.cdata*
 ---@return string[]
 local function register_names(mask)
@@ -145,29 +145,29 @@ local function register_names(mask)
   return names
 end
 
---- The registers of a sample whose event asked for regs_user or regs_intr.
+--- Returns the registers of a sample whose event requested regs_user or regs_intr.
 ---@param session ffi.cdata*
 ---@param ev ffi.cdata*
 ---@param part? 'regs_user'|'regs_intr'
----@return { name: string, value: ffi.cdata* }[]? nil: the kernel took none, as for a kernel thread
+---@return { name: string, value: ffi.cdata* }[]? registers nil: the sample has none, as for kernel threads
 function sampling.registers(session, ev, part)
-  local e, which, size = ffi.cast('struct event *', ev), PARTS[part or 'regs_user'], ffi.new 'uint32_t[1]'
-  local words = C.session_sample_part(session, e, which, size)
+  local e, flag, size = ffi.cast('struct event *', ev), PARTS[part or 'regs_user'], ffi.new 'uint32_t[1]'
+  local words = C.session_sample_part(session, e, flag, size)
   if words == nil or words[0] == 0 then return nil end
   local list = {}
-  for i, name in ipairs(register_names(C.session_sample_registers(session, e.class, which))) do
+  for i, name in ipairs(register_names(C.session_sample_registers(session, e.class, flag))) do
     list[i] = { name = name, value = words[i] + 0ULL }
   end
   return list
 end
 
---- How often an event of perf is sampled.
+--- Describes how often an event is sampled, for people.
 ---@param event Event
 ---@return string
 function sampling.describe(event)
   local attr = event.request.attr
   local period = tonumber(attr.sample_period)
-  if attr.freq == 1 then return ('sampled %d times a second'):format(period) end
+  if attr.freq == 1 then return ('%d samples per second'):format(period) end
   if period == 1 then return 'every event' end
   return ('every %dth event'):format(period)
 end

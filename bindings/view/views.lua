@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Typed views: what a script sees of an event. For each class a C type is made from the fields of
---- its format, so that `ev.next_pid` compiles to one load. The sample's own words have an
---- underscore (`ev._time`), because payloads have a `pid` and a `comm` of their own.
+--- Typed views: how scripts see an event. Each class gets a C type made from the fields of its format,
+--- so that `ev.next_pid` compiles to one load. Members of the sample itself start with an underscore
+--- (`ev._time`), because payloads have fields such as `pid` and `comm` too.
 ---
---- The `__index` functions are generated as chains of comparisons with the field names: in compiled
---- code the name is a constant, so the chain folds away and only the load is left.
+--- The `__index` functions are generated as chains of comparisons with the field names. The name is a
+--- constant in compiled code, so the chain folds away and only the load remains.
 local bit = require 'bit'
 local ffi = require 'ffi'
 local sampling = require 'bindings.view.sampling'
@@ -26,22 +26,22 @@ local FIELD = {
 local function has(field, flag) return bit.band(field.flags, FIELD[flag]) ~= 0 end
 views.has = has
 
---- Words of the sample that every event has, besides the methods.
+--- Members that every event has, besides the methods.
 views.SAMPLE_WORDS = { '_time', '_stack', '_pid', '_tid', '_cpu', '_comm', '_event', '_period', '_key' }
 views.METHODS = { 'keep', 'u64' }
 
 ---@class Field
 ---@field name string
----@field type string as the format spells it
+---@field type string as written in the format
 ---@field offset integer
 ---@field size integer
 ---@field elem_size integer
 ---@field count integer
 ---@field flags integer
 
---- The fields of a tracepoint as Lua tables, in the format's order and by name.
+--- Returns the fields of a tracepoint as Lua tables.
 ---@param tp ffi.cdata* struct tracepoint *
----@return Field[] list
+---@return Field[] list in the format's order
 ---@return table<string, Field> by_name
 function views.fields(tp)
   local list, by_name = {}, {}
@@ -64,7 +64,7 @@ end
 
 local INT = { [1] = 'int8_t', [2] = 'int16_t', [4] = 'int32_t', [8] = 'int64_t' }
 
---- C type of one element, nil where it is no integer.
+--- Returns the C type of one element, nil if it is not an integer.
 local function int_type(field)
   local t = INT[field.elem_size]
   return t and (has(field, 'SIGNED') and t or 'u' .. t)
@@ -75,7 +75,7 @@ local function is_array(field)
     and field.count > 0 and int_type(field) ~= nil
 end
 
---- A 64-bit integer: a number where that is exact, else the integer itself.
+--- Converts a 64-bit integer to a number if that is exact; otherwise returns it unchanged.
 local function i64(v)
   if v >= -9007199254740992LL and v <= 9007199254740992LL then return tonumber(v) end
   return v
@@ -84,22 +84,22 @@ local function u64(v)
   if v <= 9007199254740992ULL then return tonumber(v) end
   return v
 end
-local function same(v) return v end
+local function identity(v) return v end
 
 local array_types = {}
 
---- Name of the struct that holds a fixed array; indexing one is checked, because scripts never
---- index C memory themselves.
+--- Returns the name of the struct that holds a fixed-size array. Its indexing is checked: scripts must not
+--- read arbitrary memory.
 local function array_type(field)
   local element, count = int_type(field), field.count
   local name = ('struct profscript_%s_%d'):format(element, count)
   if not array_types[name] then
     ffi.cdef(('%s { %s at[%d]; } __attribute__((packed));'):format(name, element, count))
-    local convert = field.elem_size == 8 and (has(field, 'SIGNED') and i64 or u64) or same
+    local convert = field.elem_size == 8 and (has(field, 'SIGNED') and i64 or u64) or identity
     ffi.metatype(name, {
       __index = function(array, i)
         if type(i) ~= 'number' or i < 0 or i >= count then
-          error(('index %s is outside of 0..%d'):format(tostring(i), count - 1), 2)
+          error(('index %s is out of range 0..%d'):format(tostring(i), count - 1), 2)
         end
         return convert(array.at[i])
       end,
@@ -110,7 +110,7 @@ local function array_type(field)
   return name
 end
 
---- Declaration of the field in the payload's struct.
+--- Returns the declaration of the field in the payload's struct.
 local function member(field)
   local name = field.name
   if has(field, 'DYNAMIC') then return 'uint32_t ' .. name end
@@ -122,8 +122,8 @@ end
 
 local function is_identifier(name) return name:match '^[%a_][%w_]*$' ~= nil end
 
---- Text of a packed struct with all fields at their offsets. Fields that overlap earlier ones, or
---- whose name C cannot spell, are left out.
+--- Returns the members of a packed struct with all fields at their offsets. Fields that overlap earlier
+--- ones, or whose names are not C identifiers, are left out.
 ---@param list Field[]
 ---@return string body
 local function payload_struct(list)
@@ -143,10 +143,10 @@ local function payload_struct(list)
   return #parts > 0 and table.concat(parts, ' ') or 'uint8_t _none;'
 end
 
---- A string in `room` bytes at p: up to its NUL.
-local function bounded_string(p, room) return ffi.string(p, C.strnlen(p, room)) end
+--- Returns the string at p, which ends at its NUL or after `size` bytes.
+local function bounded_string(p, size) return ffi.string(p, C.strnlen(p, size)) end
 
---- Where a dynamic field's bytes are: offset and length; length 0 where the record lies.
+--- Returns offset and length of a dynamic field's bytes; length 0 if they exceed the record.
 local function dynamic(word, base, raw_size)
   local offset, length = bit.band(word, 0xffff) + base, bit.rshift(word, 16)
   if offset + length > raw_size then return 0, 0 end
@@ -163,7 +163,7 @@ local function dynamic_bytes(e, word, base)
   return ffi.string(e._raw + offset, length)
 end
 
---- C type to read a field with.
+--- Returns the C type to read a field with.
 local function load_type(field)
   if has(field, 'DYNAMIC') then return 'uint32_t' end
   if is_array(field) then return array_type(field) end
@@ -173,8 +173,8 @@ end
 
 local pointer_types = {}
 
---- Lua expression of what lies at the field's place. It goes by offset, not by a struct of all
---- fields: LuaJIT has room for 65536 C types, and a session may have thousands of events.
+--- Returns a Lua expression that loads the field. It uses the offset instead of a struct with all fields:
+--- LuaJIT is limited to 65536 C types, and a session can have thousands of events.
 local function load_code(field)
   local name = load_type(field)
   pointer_types[name] = pointer_types[name] or ffi.typeof(('const %s *'):format(name))
@@ -182,7 +182,7 @@ local function load_code(field)
   return name == 'char' and pointer or pointer .. '[0]'
 end
 
---- Lua expression that reads the field from the event e.
+--- Returns a Lua expression for the value of the field of event e.
 local function reader(field)
   local load = load_code(field)
   if has(field, 'DYNAMIC') then
@@ -219,16 +219,16 @@ assert(ffi.sizeof 'struct profscript_event_words' == ffi.sizeof 'struct event', 
 ---@class View
 ---@field type ffi.ctype* pointer to the event
 ---@field payload ffi.ctype* pointer to a struct of the payload's fields
----@field size integer bytes of payload that the fields need
----@field names string[] what a script may read of the event
+---@field size integer end of the last field: the payload has at least this many bytes
+---@field names string[] all names that scripts can read
 
 local serial = 0
 
--- What the generated functions may use, as their upvalues: those are constants in compiled code.
+-- The upvalues of the generated functions. Compiled code treats them as constants.
 local UPVALUES = 'local cast, pointer, ffi_string, bounded_string, dynamic_string, dynamic_bytes, i64, u64,'
   .. ' task_name, stack, part, keep, u64_of, unknown = ...\n'
 
---- Body of a function(e, k) that gives field k.
+--- Returns the body of a function(e, k) that returns field k.
 local function index_source(name, list, parts)
   local code = {}
   for _, word in ipairs(parts) do
@@ -245,7 +245,7 @@ local function index_source(name, list, parts)
   return table.concat(code)
 end
 
---- Body of a function(e, k) that gives all 64 bits of field k.
+--- Returns the body of a function(e, k) that returns all 64 bits of field k.
 local function u64_source(list)
   local code = {}
   for _, field in ipairs(list) do
@@ -256,7 +256,7 @@ local function u64_source(list)
   return table.concat(code) .. '  return e[k] + 0ULL\n'
 end
 
---- What a view makes when it is asked for: most events of a glob are only printed.
+--- Members that a view creates at first use: a glob can select thousands of events, and most are only printed.
 local makers = {}
 
 function makers.type(view)
@@ -290,11 +290,11 @@ local View = {
   end,
 }
 
---- Makes the view of one class.
----@param name string the event's name, what `ev._event` gives
+--- Creates the view of one class.
+---@param name string the event's name, the value of `ev._event`
 ---@param list Field[] the payload's fields; empty for events without payload
 ---@param context Services
----@param sample? string[] what each sample has besides, see bindings/view/sampling.lua
+---@param sample? string[] optional parts of each sample, see bindings/view/sampling.lua
 ---@return View
 function views.new(name, list, context, sample)
   local names, size, parts = {}, 0, {}
@@ -316,7 +316,7 @@ function views.new(name, list, context, sample)
   return setmetatable({ name = name, list = list, context = context, names = names, size = size, parts = parts }, View)
 end
 
---- A function that gives an event, such as one that a pair has kept, as scripts see it.
+--- Returns a function that casts a struct event, such as one kept by a pair, to what scripts see.
 ---@param view View
 ---@return fun(e: ffi.cdata*): any
 function views.caster(view)

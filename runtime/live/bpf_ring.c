@@ -20,13 +20,13 @@
 #include "live/ring.h"
 #include "source.h"
 
-/* One ring: of a ring buffer map, or of a cpu's entry in a perf event array. */
+/* A mapped ring: a ring buffer map, or a CPU's entry in a perf event array. */
 struct mapped {
-	void *base, *data; /* data: only of a ring buffer */
+	void *base, *data; /* data: only for ring buffers */
 	size_t base_size, data_size;
 	uint32_t output;
-	int cpu;	   /* -1: of all */
-	int fd;		   /* a perf event's own; a map's belongs to libbpf */
+	int cpu;	   /* -1: all CPUs */
+	int fd;		   /* owned if it is a perf event; a map's descriptor belongs to libbpf */
 	struct ring *ring; /* NULL: not yet added */
 };
 
@@ -34,10 +34,10 @@ struct bpf_rings {
 	const struct bpf_output_class *outputs;
 	uint32_t nr_outputs, nr_rings;
 	struct mapped *rings;
-	int *layouts;	  /* of the decoder, for each output that is a perf event array */
-	uint64_t told;	  /* losses so far */
-	uint64_t dropped; /* that were untold when their ring was closed */
-	bool has_lost;	  /* the kernel counts what perf events lose */
+	int *layouts;	   /* of the decoder, for each output that is a perf event array */
+	uint64_t reported; /* losses returned by bpf_rings_lost() so far */
+	uint64_t dropped;  /* unreported losses of closed rings */
+	bool has_lost;	   /* the kernel counts lost records of perf events */
 };
 
 static size_t page_size(void)
@@ -132,7 +132,7 @@ static int open_cpu(struct bpf_rings *b, uint32_t index, int cpu, bool disabled,
 	if (ret)
 		return error_set(err, ret, "cannot put a ring into a BPF map: %s", strerror(-ret));
 	if (ioctl(fd, PERF_EVENT_IOC_ID, &id) || decoder_add_id(decoder, id, b->layouts[index]))
-		return error_set(err, -EINVAL, "a perf event has no id");
+		return error_set(err, -EINVAL, "cannot get the id of bpf-output");
 	return 0;
 }
 
@@ -180,7 +180,7 @@ struct bpf_rings *bpf_rings_open(const struct bpf_output_class *outputs, uint32_
 	return b;
 }
 
-int bpf_rings_come(struct bpf_rings *b, int cpu, struct decoder *decoder, struct error *err)
+int bpf_rings_add_cpu(struct bpf_rings *b, int cpu, struct decoder *decoder, struct error *err)
 {
 	uint32_t nr_before = b->nr_rings;
 	int ret = 0;
@@ -220,8 +220,8 @@ int bpf_rings_add(struct bpf_rings *b, uint32_t i, struct merge *merge,
 	return -ENOMEM;
 }
 
-/* Records of a perf event that were lost and that no record in its ring told of. */
-static uint64_t untold(const struct bpf_rings *b, const struct mapped *m)
+/* Returns the number of lost records of a perf event that no record in its ring reported. */
+static uint64_t unreported(const struct bpf_rings *b, const struct mapped *m)
 {
 	uint64_t value[2]; /* value, lost */
 
@@ -238,7 +238,7 @@ void bpf_rings_drop(struct bpf_rings *b, const struct ring *ring)
 
 		if (m->ring != ring)
 			continue;
-		b->dropped += untold(b, m);
+		b->dropped += unreported(b, m);
 		unmap(b, m);
 		*m = b->rings[--b->nr_rings];
 		return;
@@ -300,17 +300,17 @@ uint64_t bpf_rings_lost(struct bpf_rings *b)
 	for (uint32_t i = 0; i < b->nr_outputs; i++)
 		if (b->outputs[i].map.lost)
 			lost += __atomic_load_n(b->outputs[i].map.lost, __ATOMIC_RELAXED);
-	new = lost - b->told;
-	b->told = lost;
+	new = lost - b->reported;
+	b->reported = lost;
 	return new;
 }
 
-uint64_t bpf_rings_untold(const struct bpf_rings *b)
+uint64_t bpf_rings_unreported(const struct bpf_rings *b)
 {
 	uint64_t n = b->dropped;
 
 	for (uint32_t i = 0; i < b->nr_rings; i++)
-		n += untold(b, &b->rings[i]);
+		n += unreported(b, &b->rings[i]);
 	return n;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Tally: what events that are only counted have counted, summed up by cpu or by thread. Counters
- * come and go with their cpus; the sums stays. Where the hardware had fewer counters than events,
- * counts are scaled up to the time that an event should have been counted.
+ * Count sums: the counts of counted events, summed up by CPU or by thread. Counters come and go
+ * with their CPUs; the sums stay. If the hardware has fewer counters than events, the kernel
+ * multiplexes them, and counts are scaled up to the enabled time.
  *
  * This header is read by C and by LuaJIT's ffi.cdef: plain declarations only.
  */
@@ -11,28 +11,30 @@
 
 struct count_sums;
 
-/* One event on one cpu, or of one thread, between two tellings. */
+/* The count of one event on one CPU or in one thread. */
 struct count {
 	double value; /* scaled */
-	double share; /* of the time that it was counted, 0 to 1; negative: it is not counted here
-		       */
+	double share; /* share of the time in which it was counted, 0 to 1; negative: not counted
+		       * on this CPU */
 };
 
 struct counts {
 	uint32_t nr_rows, nr_events;
-	const int32_t *ids;	    /* cpu or tid of each row, ascending */
+	const int32_t *ids;	    /* CPU or tid of each row, ascending */
 	const struct count *values; /* [row * nr_events + event] */
 };
 
 /* NULL: out of memory. */
 struct count_sums *count_sums_new(uint32_t nr_events);
-void count_sums_free(struct count_sums *t);
+void count_sums_free(struct count_sums *s);
 
-/* From here on the event is counted for this cpu or thread. 0 or -ENOMEM. */
-int count_sums_expect(struct count_sums *t, int32_t id, uint32_t event);
-/* Adds what a counter has counted since it was read before, and the ns in which it should have
- * counted and did. The event must be expected. */
-void count_sums_add(struct count_sums *t, int32_t id, uint32_t event, uint64_t value,
+/* Adds a row for the CPU or thread, if needed, and marks the event as counted there. Returns 0 or
+ * -ENOMEM. */
+int count_sums_expect(struct count_sums *s, int32_t id, uint32_t event);
+/* Adds the increments of a counter since its last read: its value and the enabled and running times
+ * in ns. Requires count_sums_expect() for the event. */
+void count_sums_add(struct count_sums *s, int32_t id, uint32_t event, uint64_t value,
 		    uint64_t enabled, uint64_t running);
-/* All that was added since the last telling; valid until the next call of any of these. */
-void count_sums_take(struct count_sums *t, struct counts *out);
+/* Returns the sums since the last call and resets them; valid until the next call of a function of
+ * this module. */
+void count_sums_take(struct count_sums *s, struct counts *out);

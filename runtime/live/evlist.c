@@ -21,7 +21,7 @@ enum {
 	SAMPLE_TYPE = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU
 };
 
-static const int32_t anything = -1;
+static const int32_t any_task = -1;
 
 int evlist_open_event(const struct perf_event_attr *attr, int target, int cpu, int group,
 		      unsigned long flags)
@@ -32,7 +32,7 @@ int evlist_open_event(const struct perf_event_attr *attr, int target, int cpu, i
 	return fd >= 0 ? fd : -errno;
 }
 
-int evlist_open_error(const struct evlist *p, const struct event_request *ev, int code,
+int evlist_open_error(const struct evlist *evlist, const struct event_request *ev, int code,
 		      struct error *err)
 {
 	const char *name = ev ? ev->name : "task";
@@ -58,21 +58,21 @@ int evlist_open_error(const struct evlist *p, const struct event_request *ev, in
 	case -EMFILE:
 	case -ENFILE:
 		getrlimit(RLIMIT_NOFILE, &limit);
-		return error_set(
-			err, code,
-			"%llu file descriptors are needed but only %llu are allowed in "
-			"all: raise 'ulimit -n' or ask for fewer events, cpus or threads%s",
-			(unsigned long long)evlist_nr_files(p), (unsigned long long)limit.rlim_cur,
-			p->target.inherit ? ", or for --no-inherit" : "");
+		return error_set(err, code,
+				 "%llu file descriptors needed, but only %llu allowed: "
+				 "raise 'ulimit -n' or use fewer events, CPUs or threads%s",
+				 (unsigned long long)evlist_nr_files(evlist),
+				 (unsigned long long)limit.rlim_cur,
+				 evlist->target.inherit ? ", or --no-inherit" : "");
 	case -ENOENT:
 	case -ENODEV:
 	case -EOPNOTSUPP:
 		error_unavailable(err);
 		return error_set(err, code, "this kernel or machine has no %s event", name);
 	case -ENOSPC:
-		return error_set(err, code, "this CPU has no breakpoint left for %s", name);
+		return error_set(err, code, "no free hardware breakpoint for %s", name);
 	case -EILSEQ:
-		return error_set(err, code, "no instruction begins at %s", name);
+		return error_set(err, code, "no instruction starts at %s", name);
 	default:
 		return error_set(err, code, "cannot open %s: %s", name, strerror(-code));
 	}
@@ -93,8 +93,8 @@ static bool accepts(const struct perf_event_attr *attr)
 	return fd >= 0;
 }
 
-/* What perf_event_open() of this kernel takes: older ones know neither clock nor loss counters. */
-static void probe_kernel(struct evlist *p)
+/* Probes for features of perf_event_open() that older kernels lack. */
+static void probe_kernel(struct evlist *evlist)
 {
 	struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE,
 				       .size = sizeof(attr),
@@ -104,16 +104,16 @@ static void probe_kernel(struct evlist *p)
 
 	attr.use_clockid = 1;
 	attr.clockid = CLOCK_MONOTONIC;
-	p->has_clock = accepts(&attr);
+	evlist->has_clock = accepts(&attr);
 	attr.use_clockid = 0;
 	attr.read_format = PERF_FORMAT_LOST;
-	p->has_lost = accepts(&attr);
+	evlist->has_lost = accepts(&attr);
 	attr.read_format = 0;
 	attr.ksymbol = 1;
-	p->has_ksymbol = accepts(&attr);
+	evlist->has_ksymbol = accepts(&attr);
 }
 
-static void fill_attr(const struct evlist *p, struct perf_event_attr *attr, uint32_t pages,
+static void fill_attr(const struct evlist *evlist, struct perf_event_attr *attr, uint32_t pages,
 		      uint32_t watermark)
 {
 	uint64_t bytes = (uint64_t)pages * sysconf(_SC_PAGESIZE) * watermark / 100;
@@ -121,29 +121,30 @@ static void fill_attr(const struct evlist *p, struct perf_event_attr *attr, uint
 	attr->size = sizeof(*attr);
 	attr->disabled = 1;
 	attr->sample_type |= SAMPLE_TYPE;
-	attr->read_format = PERF_FORMAT_ID | (p->has_lost ? PERF_FORMAT_LOST : 0);
+	attr->read_format = PERF_FORMAT_ID | (evlist->has_lost ? PERF_FORMAT_LOST : 0);
 	attr->sample_id_all = 1;
-	/* A wake-up per event would cost the traced task more than the event. */
+	/* A wakeup per event would cost the traced task more than the event. */
 	if (!attr->wakeup_events) {
 		attr->watermark = 1;
 		attr->wakeup_watermark = bytes ? bytes : 1;
 	}
-	if (p->has_clock) {
+	if (evlist->has_clock) {
 		attr->use_clockid = 1;
 		attr->clockid = CLOCK_MONOTONIC;
 	}
 }
 
-/* Whether one occurrence may count for more than 1: of the kernel's tracepoints only these do. */
-static bool counts_things(const struct event_request *ev)
+/* Whether one event may count as more than 1 (__perf_count() in the kernel). These are the only
+ * such tracepoints. */
+static bool has_perf_count(const struct event_request *ev)
 {
-	const char *those = "sched:sched_stat_";
+	const char *prefix = "sched:sched_stat_";
 
-	return ev->attr.type != PERF_TYPE_TRACEPOINT || !strncmp(ev->name, those, strlen(those));
+	return ev->attr.type != PERF_TYPE_TRACEPOINT || !strncmp(ev->name, prefix, strlen(prefix));
 }
 
-/* A tracepoint may count more than one thing (sched_stat_runtime: nanoseconds). Without PERIOD it
- * is sampled once for each; with it once, whatever the period asked for. */
+/* A tracepoint may count as more than one event (sched_stat_runtime: nanoseconds). Without PERIOD
+ * the kernel takes a sample for each of them; with PERIOD one sample, whatever the period is. */
 static uint64_t period_bit(const struct perf_attr *attr)
 {
 	return attr->freq || attr->sample_period <= 1 ? PERF_SAMPLE_PERIOD : 0;
@@ -154,7 +155,6 @@ uint64_t evlist_sample_type(const struct event_request *ev)
 	return SAMPLE_TYPE | PERF_SAMPLE_IP | PERF_SAMPLE_ADDR | ev->sample | period_bit(&ev->attr);
 }
 
-/* What the request asks to open. */
 static struct perf_event_attr requested_attr(const struct event_request *ev)
 {
 	struct perf_event_attr attr = {0};
@@ -165,7 +165,8 @@ static struct perf_event_attr requested_attr(const struct event_request *ev)
 	return attr;
 }
 
-static struct perf_event_attr counted_attr(const struct evlist *p, const struct event_request *ev)
+static struct perf_event_attr counted_attr(const struct evlist *evlist,
+					   const struct event_request *ev)
 {
 	struct perf_event_attr attr = requested_attr(ev);
 
@@ -174,23 +175,24 @@ static struct perf_event_attr counted_attr(const struct evlist *p, const struct 
 	attr.sample_period = 0;
 	attr.read_format =
 		PERF_FORMAT_GROUP | PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
-	attr.inherit = p->target.inherit;
-	if (p->has_clock) { /* that of the event whose samples may hold the counts */
+	attr.inherit = evlist->target.inherit;
+	if (evlist->has_clock) { /* the group's leader may be a sampled event with this clock */
 		attr.use_clockid = 1;
 		attr.clockid = CLOCK_MONOTONIC;
 	}
 	return attr;
 }
 
-static struct perf_event_attr event_attr(const struct evlist *p, const struct event_request *ev)
+static struct perf_event_attr event_attr(const struct evlist *evlist,
+					 const struct event_request *ev)
 {
 	struct perf_event_attr attr = requested_attr(ev);
 
 	attr.sample_type = PERF_SAMPLE_RAW;
 	if (!attr.sample_period)
 		attr.sample_period = 1;
-	/* Without PERIOD there is less to write and to read. */
-	if (attr.freq || counts_things(ev))
+	/* Without PERIOD, samples are smaller. */
+	if (attr.freq || has_perf_count(ev))
 		attr.sample_type |= period_bit(&ev->attr);
 	if (ev->perf_event)
 		attr.sample_type = evlist_sample_type(ev);
@@ -204,13 +206,13 @@ static struct perf_event_attr event_attr(const struct evlist *p, const struct ev
 		attr.sample_regs_user |= unwind_registers();
 		attr.exclude_callchain_user = 1;
 	}
-	if (ev->through) { /* the record is the same */
+	if (ev->bpf_array) { /* the records have the same layout */
 		attr.type = PERF_TYPE_SOFTWARE;
 		attr.config = PERF_COUNT_SW_BPF_OUTPUT;
 	}
 	records_ask(&attr, ev->record);
-	attr.write_backward = p->target.overwrite;
-	fill_attr(p, &attr, p->target.pages, p->target.watermark);
+	attr.write_backward = evlist->target.overwrite;
+	fill_attr(evlist, &attr, evlist->target.pages, evlist->target.watermark);
 	if (ev->reads == READS_ITSELF)
 		attr.sample_type |= PERF_SAMPLE_READ;
 	if (ev->reads == READS_COUNTED) {
@@ -220,8 +222,8 @@ static struct perf_event_attr event_attr(const struct evlist *p, const struct ev
 	return attr;
 }
 
-/* An event that counts nothing but makes the kernel report names, forks and ends of tasks. */
-static struct perf_event_attr task_attr(const struct evlist *p)
+/* Returns the attributes of a dummy event that makes the kernel report COMM, FORK and EXIT. */
+static struct perf_event_attr task_attr(const struct evlist *evlist)
 {
 	struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE,
 				       .config = PERF_COUNT_SW_DUMMY,
@@ -230,17 +232,17 @@ static struct perf_event_attr task_attr(const struct evlist *p)
 				       .comm = 1,
 				       .comm_exec = 1};
 
-	for (uint32_t i = 0; i < p->nr_requests; i++)
-		if (p->requests[i].callchain || p->requests[i].resolve)
-			attr.mmap = attr.mmap2 = 1; /* what addresses of user space mean */
-	attr.ksymbol = attr.mmap && p->has_ksymbol; /* and some of the kernel's */
-	fill_attr(p, &attr, TASK_PAGES, 50);
+	for (uint32_t i = 0; i < evlist->nr_requests; i++)
+		if (evlist->requests[i].callchain || evlist->requests[i].resolve)
+			attr.mmap = attr.mmap2 = 1;	 /* to symbolize user addresses */
+	attr.ksymbol = attr.mmap && evlist->has_ksymbol; /* and BPF programs in the kernel */
+	fill_attr(evlist, &attr, TASK_PAGES, 50);
 	return attr;
 }
 
-/* Narrows the set to a list of the user's. All of the list must be online. */
-static int narrow(struct cpus *set, const char *list, const struct cpus *online, const char *what,
-		  struct error *err)
+/* Restricts the set to a list given by the user, whose CPUs must all be online. */
+static int restrict_cpus(struct cpus *set, const char *list, const struct cpus *online,
+			 const char *what, struct error *err)
 {
 	struct cpus wanted, missing;
 	char some[256], have[256];
@@ -251,34 +253,34 @@ static int narrow(struct cpus *set, const char *list, const struct cpus *online,
 	cpus_subtract(&missing, online);
 	if (cpus_next(&missing, -1) >= 0) {
 		error_unavailable(err);
-		return error_set(err, -EINVAL, "%sCPU %s is not online; those that are: %s", what,
+		return error_set(err, -EINVAL, "%sCPU %s is not online (online: %s)", what,
 				 cpus_text(&missing, some, sizeof(some)),
 				 cpus_text(online, have, sizeof(have)));
 	}
 	cpus_text(set, have, sizeof(have));
 	cpus_and(set, &wanted);
 	if (cpus_next(set, -1) < 0)
-		return error_set(err, -EINVAL, "%scpus=%s leaves nothing of the CPUs %s", what,
-				 list, have);
+		return error_set(err, -EINVAL, "%scpus=%s contains none of the CPUs %s", what, list,
+				 have);
 	return 0;
 }
 
-static int add_evsel(struct evlist *p, struct decoder *decoder, const struct perf_event_attr *attr,
-		     const struct event_request *ev, const struct cpus *cpus,
-		     enum evlist_group group, struct error *err)
+static int add_evsel(struct evlist *evlist, struct decoder *decoder,
+		     const struct perf_event_attr *attr, const struct event_request *ev,
+		     const struct cpus *cpus, enum evlist_group group, struct error *err)
 {
-	struct evsel *b = &p->evsels[p->nr_evsels++];
+	struct evsel *sel = &evlist->evsels[evlist->nr_evsels++];
 
-	b->attr = *attr;
-	b->event = ev;
-	b->cpus = *cpus;
-	b->group = group;
+	sel->attr = *attr;
+	sel->event = ev;
+	sel->cpus = *cpus;
+	sel->group = group;
 	if (group == GROUP_EVENTS) {
-		b->attr.enable_on_exec = p->target.enable_on_exec;
-		b->attr.inherit = p->target.inherit;
+		sel->attr.enable_on_exec = evlist->target.enable_on_exec;
+		sel->attr.inherit = evlist->target.inherit;
 	}
-	b->index = decoder_add_attr(decoder, &b->attr, err);
-	return b->index < 0 ? b->index : 0;
+	sel->index = decoder_add_attr(decoder, &sel->attr, err);
+	return sel->index < 0 ? sel->index : 0;
 }
 
 static int add_records(struct decoder *decoder, int index, const struct event_request *ev)
@@ -291,111 +293,112 @@ static int add_records(struct decoder *decoder, int index, const struct event_re
 	return ret;
 }
 
-static int add_event(struct evlist *p, struct decoder *decoder, const struct event_request *ev,
+static int add_event(struct evlist *evlist, struct decoder *decoder, const struct event_request *ev,
 		     const struct cpus *cpus, struct error *err)
 {
-	struct perf_event_attr attr = event_attr(p, ev);
-	struct evsel *b = &p->evsels[p->nr_evsels];
-	bool everywhere = ev->everywhere && p->target.tids;
-	int ret = add_evsel(p, decoder, &attr, ev, cpus,
+	struct perf_event_attr attr = event_attr(evlist, ev);
+	struct evsel *sel = &evlist->evsels[evlist->nr_evsels];
+	bool everywhere = ev->everywhere && evlist->target.tids;
+	int ret = add_evsel(evlist, decoder, &attr, ev, cpus,
 			    everywhere ? GROUP_EVERYWHERE : GROUP_EVENTS, err);
 	char what[256];
 
 	if (ret)
 		return ret;
 	if (ev->perf_event)
-		decoder_set_payload(decoder, b->index, sample_payload(ev->sample));
-	ret = ev->record ? add_records(decoder, b->index, ev)
-			 : decoder_add_class(decoder, b->index, ev->class, ev->payload);
+		decoder_set_payload(decoder, sel->index, sample_payload(ev->sample));
+	ret = ev->record ? add_records(decoder, sel->index, ev)
+			 : decoder_add_class(decoder, sel->index, ev->class, ev->payload);
 	if (ret || !ev->cpus)
 		return ret;
 	snprintf(what, sizeof(what), "%s: ", ev->name);
-	p->per_thread = false;
-	return narrow(&b->cpus, ev->cpus, &p->cpus, what, err);
+	evlist->per_thread = false;
+	return restrict_cpus(&sel->cpus, ev->cpus, &evlist->cpus, what, err);
 }
 
-static int add_counted(struct evlist *p, const struct event_request *ev, const struct cpus *cpus,
-		       struct error *err)
+static int add_counted(struct evlist *evlist, const struct event_request *ev,
+		       const struct cpus *cpus, struct error *err)
 {
-	uint32_t number = p->nr_counted++, leader = 0;
-	struct evsel *b = &p->counted[number];
+	uint32_t number = evlist->nr_counted++, leader = 0;
+	struct evsel *sel = &evlist->counted[number];
 	char what[256];
 
-	while (p->counted[leader].event && p->counted[leader].event->group != ev->group)
+	while (evlist->counted[leader].event && evlist->counted[leader].event->group != ev->group)
 		leader++;
-	*b = (struct evsel){.event = ev,
-			    .attr = counted_attr(p, ev),
-			    .cpus = *cpus,
-			    .index = -1,
-			    .leader = leader};
+	*sel = (struct evsel){.event = ev,
+			      .attr = counted_attr(evlist, ev),
+			      .cpus = *cpus,
+			      .index = -1,
+			      .leader = leader};
 	if (!ev->cpus)
 		return 0;
 	snprintf(what, sizeof(what), "%s: ", ev->name);
-	p->counts_threads = false;
-	return narrow(&b->cpus, ev->cpus, &p->cpus, what, err);
+	evlist->counts_threads = false;
+	return restrict_cpus(&sel->cpus, ev->cpus, &evlist->cpus, what, err);
 }
 
-static int plan_events(struct evlist *p, struct decoder *decoder, struct error *err)
+static int init_events(struct evlist *evlist, struct decoder *decoder, struct error *err)
 {
-	const struct source_target *target = &p->target;
-	struct perf_event_attr attr = task_attr(p);
+	const struct source_target *target = &evlist->target;
+	struct perf_event_attr attr = task_attr(evlist);
 	struct cpus all, cpus;
 	bool everywhere = false;
 	int ret;
 
-	/* Without a list also those that come online later. */
+	/* Without a list, include CPUs that come online later. */
 	memset(&all, 0xff, sizeof(all));
 	cpus = all;
-	ret = cpus_online(&p->cpus, err);
+	ret = cpus_online(&evlist->cpus, err);
 	if (!ret && target->cpus)
-		ret = narrow(&cpus, target->cpus, &p->cpus, "", err);
+		ret = restrict_cpus(&cpus, target->cpus, &evlist->cpus, "", err);
 	if (ret)
 		return ret;
-	p->evsels = calloc(p->nr_requests + 1, sizeof(*p->evsels));
-	p->counted = calloc(p->nr_requests + 1, sizeof(*p->counted));
-	if (!p->evsels || !p->counted)
+	evlist->evsels = calloc(evlist->nr_requests + 1, sizeof(*evlist->evsels));
+	evlist->counted = calloc(evlist->nr_requests + 1, sizeof(*evlist->counted));
+	if (!evlist->evsels || !evlist->counted)
 		return error_set(err, -ENOMEM, "out of memory");
-	p->per_thread = target->tids && !target->inherit && !target->cpus;
-	p->counts_threads = target->tids && !target->cpus;
-	p->sampler = -1;
-	for (uint32_t i = 0; i < p->nr_requests && !ret; i++) {
-		const struct event_request *ev = &p->requests[i];
+	evlist->per_thread = target->tids && !target->inherit && !target->cpus;
+	evlist->counts_threads = target->tids && !target->cpus;
+	evlist->sampler = -1;
+	for (uint32_t i = 0; i < evlist->nr_requests && !ret; i++) {
+		const struct event_request *ev = &evlist->requests[i];
 
 		if (ev->is_output)
 			continue;
 		if (ev->counted) {
-			ret = add_counted(p, ev, &cpus, err);
+			ret = add_counted(evlist, ev, &cpus, err);
 			continue;
 		}
 		if (ev->reads == READS_COUNTED)
-			p->sampler = p->nr_evsels;
+			evlist->sampler = evlist->nr_evsels;
 		everywhere = everywhere || (ev->everywhere && target->tids);
-		ret = add_event(p, decoder, ev, &cpus, err);
+		ret = add_event(evlist, decoder, ev, &cpus, err);
 	}
 	if (everywhere)
-		p->per_thread = false;
-	/* Tasks have rings of their own, for all of a cpu, unless just some threads matter. */
+		evlist->per_thread = false;
+	/* Task records have their own rings, one per CPU, unless the target is threads. */
 	return ret ? ret
-		   : add_evsel(p, decoder, &attr, NULL, &all,
+		   : add_evsel(evlist, decoder, &attr, NULL, &all,
 			       target->tids && !everywhere ? GROUP_EVENTS : GROUP_TASKS, err);
 }
 
-static int plan_targets(struct evlist *p, struct error *err)
+static int init_targets(struct evlist *evlist, struct error *err)
 {
-	const struct source_target *target = &p->target;
+	const struct source_target *target = &evlist->target;
 
 	for (int i = 0; i < NR_GROUPS; i++)
-		p->targets[i] = (struct targets){.list = &anything, .n = 1};
+		evlist->targets[i] = (struct targets){.list = &any_task, .n = 1};
 	if (target->tids)
-		p->targets[GROUP_EVENTS] =
+		evlist->targets[GROUP_EVENTS] =
 			(struct targets){.list = target->tids, .n = target->nr_tids};
 	if (!target->cgroups)
 		return 0;
-	p->nr_cgroup_fds = cgroups_open(target->cgroups, &p->cgroup_fds, err);
-	if (p->nr_cgroup_fds < 0)
-		return p->nr_cgroup_fds;
-	p->targets[GROUP_EVENTS] = (struct targets){
-		.list = p->cgroup_fds, .n = p->nr_cgroup_fds, .flags = PERF_FLAG_PID_CGROUP};
+	evlist->nr_cgroup_fds = cgroups_open(target->cgroups, &evlist->cgroup_fds, err);
+	if (evlist->nr_cgroup_fds < 0)
+		return evlist->nr_cgroup_fds;
+	evlist->targets[GROUP_EVENTS] = (struct targets){.list = evlist->cgroup_fds,
+							 .n = evlist->nr_cgroup_fds,
+							 .flags = PERF_FLAG_PID_CGROUP};
 	return 0;
 }
 
@@ -403,43 +406,43 @@ struct evlist *evlist_new(const struct event_request *requests, uint32_t n,
 			  const struct source_target *target, struct decoder *decoder,
 			  struct error *err)
 {
-	struct evlist *p = calloc(1, sizeof(*p));
+	struct evlist *evlist = calloc(1, sizeof(*evlist));
 
-	if (!p) {
+	if (!evlist) {
 		error_set(err, -ENOMEM, "out of memory");
 		return NULL;
 	}
-	p->requests = requests;
-	p->nr_requests = n;
-	p->target = *target;
-	probe_kernel(p);
-	if (plan_events(p, decoder, err) || plan_targets(p, err)) {
-		evlist_free(p);
+	evlist->requests = requests;
+	evlist->nr_requests = n;
+	evlist->target = *target;
+	probe_kernel(evlist);
+	if (init_events(evlist, decoder, err) || init_targets(evlist, err)) {
+		evlist_free(evlist);
 		return NULL;
 	}
-	return p;
+	return evlist;
 }
 
-void evlist_free(struct evlist *p)
+void evlist_free(struct evlist *evlist)
 {
-	if (!p)
+	if (!evlist)
 		return;
-	for (int i = 0; i < p->nr_cgroup_fds; i++)
-		close(p->cgroup_fds[i]);
-	free(p->cgroup_fds);
-	free(p->evsels);
-	free(p->counted);
-	free(p);
+	for (int i = 0; i < evlist->nr_cgroup_fds; i++)
+		close(evlist->cgroup_fds[i]);
+	free(evlist->cgroup_fds);
+	free(evlist->evsels);
+	free(evlist->counted);
+	free(evlist);
 }
 
-bool evlist_is_for(const struct evlist *p, const struct evsel *b, int cpu)
+bool evlist_is_for(const struct evlist *evlist, const struct evsel *sel, int cpu)
 {
-	return p->per_thread || cpus_has(&b->cpus, cpu);
+	return evlist->per_thread || cpus_has(&sel->cpus, cpu);
 }
 
-static uint64_t nr_cpus(const struct evlist *p, const struct cpus *of)
+static uint64_t nr_cpus(const struct evlist *evlist, const struct cpus *of)
 {
-	struct cpus cpus = p->cpus;
+	struct cpus cpus = evlist->cpus;
 	uint64_t n = 0;
 
 	cpus_and(&cpus, of);
@@ -448,17 +451,17 @@ static uint64_t nr_cpus(const struct evlist *p, const struct cpus *of)
 	return n;
 }
 
-uint64_t evlist_nr_files(const struct evlist *p)
+uint64_t evlist_nr_files(const struct evlist *evlist)
 {
 	uint64_t n = 0;
 
-	for (uint32_t i = 0; i < p->nr_evsels; i++) {
-		const struct evsel *b = &p->evsels[i];
-		uint64_t targets = p->targets[b->group].n;
+	for (uint32_t i = 0; i < evlist->nr_evsels; i++) {
+		const struct evsel *sel = &evlist->evsels[i];
+		uint64_t targets = evlist->targets[sel->group].n;
 
-		n += targets * (p->per_thread ? 1 : nr_cpus(p, &b->cpus));
+		n += targets * (evlist->per_thread ? 1 : nr_cpus(evlist, &sel->cpus));
 	}
-	n += (uint64_t)p->nr_counted * p->targets[GROUP_EVENTS].n *
-	     (p->counts_threads ? 1 : nr_cpus(p, &p->cpus));
+	n += (uint64_t)evlist->nr_counted * evlist->targets[GROUP_EVENTS].n *
+	     (evlist->counts_threads ? 1 : nr_cpus(evlist, &evlist->cpus));
 	return n;
 }

@@ -22,11 +22,11 @@
 #include "error.h"
 #include "live/evlist.h"
 
-/* Events of a evset that share rings. */
+/* Events of an evset that share rings. */
 struct group {
 	struct perf_evlist *list;
-	const struct evsel **evsels; /* of each of its events */
-	int32_t *targets;	     /* where they could be opened */
+	const struct evsel **evsels; /* parallel to list */
+	int32_t *targets;	     /* targets on which they were opened */
 	uint32_t nr_targets, pages;
 };
 
@@ -45,7 +45,7 @@ static int ignore_libperf(enum libperf_print_level level, const char *fmt, va_li
 	return 0;
 }
 
-/* libperf has no public call for this; it frees the result with the evsel. */
+/* libperf has no public function for this; it frees the result with the perf_evsel. */
 static struct xyarray *new_fds(uint32_t n)
 {
 	struct xyarray *fds = calloc(1, sizeof(*fds) + n * sizeof(int));
@@ -80,9 +80,9 @@ static void close_target(struct group *g, uint32_t place)
 	}
 }
 
-/* Opens all events of a group for one target; libperf's own way gives up at the first thread that
- * has ended. -ESRCH, without a message: that thread has ended. */
-static int open_target(const struct evlist *p, struct group *g, int cpu, int32_t target,
+/* Opens all events of a group for one target. (libperf's own function fails if one thread has
+ * exited.) Returns -ESRCH, without a message, if the thread has exited. */
+static int open_target(const struct evlist *evlist, struct group *g, int cpu, int32_t target,
 		       unsigned long flags, struct error *err)
 {
 	uint32_t place = g->nr_targets, i = 0;
@@ -96,7 +96,7 @@ static int open_target(const struct evlist *p, struct group *g, int cpu, int32_t
 		*fd_at(evsel, place) = fd;
 		if (fd < 0) {
 			close_target(g, place);
-			return fd == -ESRCH ? fd : evlist_open_error(p, ev, fd, err);
+			return fd == -ESRCH ? fd : evlist_open_error(evlist, ev, fd, err);
 		}
 		if (ev && ev->filter && ioctl(fd, PERF_EVENT_IOC_SET_FILTER, ev->filter)) {
 			int code = -errno;
@@ -104,13 +104,12 @@ static int open_target(const struct evlist *p, struct group *g, int cpu, int32_t
 			close_target(g, place);
 			return evlist_filter_error(ev, code, err);
 		}
-		if (ev && ev->through) {
-			int code = bpf_put_entry(ev->through, cpu, fd);
+		if (ev && ev->bpf_array) {
+			int code = bpf_put_entry(ev->bpf_array, cpu, fd);
 
 			if (code) {
 				close_target(g, place);
-				return error_set(err, code,
-						 "%s: cannot take it from a BPF program: %s",
+				return error_set(err, code, "%s: cannot add it to a BPF map: %s",
 						 ev->name, strerror(-code));
 			}
 		}
@@ -118,8 +117,8 @@ static int open_target(const struct evlist *p, struct group *g, int cpu, int32_t
 			int code = -errno;
 
 			close_target(g, place);
-			return error_set(err, code, "%s takes no BPF program: %s", ev->name,
-					 strerror(-code));
+			return error_set(err, code, "%s: cannot attach the BPF filter: %s",
+					 ev->name, strerror(-code));
 		}
 	}
 	g->targets[g->nr_targets++] = target;
@@ -145,8 +144,8 @@ static int map_rings(struct group *g, int cpu, struct error *err)
 	perf_thread_map__put(threads);
 	if (ret)
 		error_set(err, ret, "cannot map rings of %u pages: %s%s", g->pages, strerror(-ret),
-			  ret == -EPERM ? " (beyond kernel.perf_event_mlock_kb without "
-					  "CAP_IPC_LOCK: use a smaller -m)"
+			  ret == -EPERM ? " (exceeds kernel.perf_event_mlock_kb: use a smaller -m "
+					  "or CAP_IPC_LOCK)"
 					: "");
 	return ret;
 }
@@ -158,91 +157,91 @@ static int add_ids(struct group *g, struct decoder *decoder, struct error *err)
 
 	perf_evlist__for_each_entry(g->list, evsel)
 	{
-		const struct evsel *b = g->evsels[at++];
+		const struct evsel *sel = g->evsels[at++];
 
 		for (uint32_t i = 0; i < evsel->ids; i++)
-			if (decoder_add_id(decoder, evsel->id[i], b->index))
+			if (decoder_add_id(decoder, evsel->id[i], sel->index))
 				return error_set(err, -ENOMEM, "out of memory");
 	}
 	return 0;
 }
 
-static int add_evsel(struct group *g, const struct evsel *b, uint32_t nr_targets)
+static int add_evsel(struct group *g, const struct evsel *sel, uint32_t nr_targets)
 {
-	struct perf_event_attr attr = b->attr;
+	struct perf_event_attr attr = sel->attr;
 	struct perf_evsel *evsel = perf_evsel__new(&attr);
 
 	if (!evsel)
 		return -ENOMEM;
-	g->evsels[g->list->nr_entries] = b;
+	g->evsels[g->list->nr_entries] = sel;
 	perf_evlist__add(g->list, evsel);
 	evsel->fd = new_fds(nr_targets);
 	return evsel->fd ? 0 : -ENOMEM;
 }
 
-/* Opens the events of a group that are for the cpu, if any. */
-static int open_group(const struct evlist *p, struct evset *u, enum evlist_group number, int cpu,
-		      struct error *err)
+/* Opens the events of a group on the CPU, if there are any. */
+static int open_group(const struct evlist *evlist, struct evset *set, enum evlist_group number,
+		      int cpu, struct error *err)
 {
-	const struct targets *targets = &p->targets[number];
-	struct group *g = &u->groups[number];
+	const struct targets *targets = &evlist->targets[number];
+	struct group *g = &set->groups[number];
 	int ret = 0;
 
 	g->pages = TASK_PAGES;
 	g->list = perf_evlist__new();
-	g->evsels = calloc(p->nr_evsels, sizeof(struct evsel *));
+	g->evsels = calloc(evlist->nr_evsels, sizeof(struct evsel *));
 	g->targets = calloc(targets->n, sizeof(*g->targets));
 	if (!g->list || !g->evsels || !g->targets)
 		ret = -ENOMEM;
-	for (uint32_t i = 0; i < p->nr_evsels && !ret; i++) {
-		const struct evsel *b = &p->evsels[i];
+	for (uint32_t i = 0; i < evlist->nr_evsels && !ret; i++) {
+		const struct evsel *sel = &evlist->evsels[i];
 
-		if (b->group != number || !evlist_is_for(p, b, cpu))
+		if (sel->group != number || !evlist_is_for(evlist, sel, cpu))
 			continue;
-		ret = add_evsel(g, b, targets->n);
-		if (b->event)
-			g->pages = p->target.pages;
+		ret = add_evsel(g, sel, targets->n);
+		if (sel->event)
+			g->pages = evlist->target.pages;
 	}
 	if (ret)
 		return error_set(err, ret, "out of memory");
 	if (!g->list->nr_entries)
 		return 0;
 	for (uint32_t i = 0; i < targets->n; i++) {
-		ret = open_target(p, g, cpu, targets->list[i], targets->flags, err);
+		ret = open_target(evlist, g, cpu, targets->list[i], targets->flags, err);
 		if (ret && ret != -ESRCH)
 			return ret;
 	}
 	if (!g->nr_targets)
-		return error_set(err, -ESRCH, "all threads to attach to have ended");
+		return error_set(err, -ESRCH, "all target threads have exited");
 	return map_rings(g, cpu, err);
 }
 
-static int open_groups(struct evset *u, int cpu, struct decoder *decoder, struct error *err)
+static int open_groups(struct evset *set, int cpu, struct decoder *decoder, struct error *err)
 {
 	int ret = 0;
 
 	for (int i = 0; i < NR_GROUPS && !ret; i++) {
-		ret = open_group(u->evlist, u, i, cpu, err);
+		ret = open_group(set->evlist, set, i, cpu, err);
 		if (!ret)
-			ret = add_ids(&u->groups[i], decoder, err);
+			ret = add_ids(&set->groups[i], decoder, err);
 	}
 	return ret;
 }
 
-/* Adds the rings of a group that the kernel overwrites, or those that it does not. */
-static void list_group_rings(struct evset *u, enum evlist_group group, bool is_backward)
+/* Lists the rings of a group that are overwritten, or those that are not. */
+static void list_group_rings(struct evset *set, enum evlist_group group, bool is_backward)
 {
-	const struct group *g = &u->groups[group];
+	const struct group *g = &set->groups[group];
 	uint32_t target = 0;
 	struct perf_mmap *map;
 
 	perf_evlist__for_each_mmap(g->list, map, is_backward)
 	{
-		u->rings[u->nr_rings++] = (struct evset_ring){
+		set->rings[set->nr_rings++] = (struct evset_ring){
 			.base = map->base,
 			.pages = g->pages,
 			.target = target,
-			.tid = u->evlist->per_thread ? g->targets[target] : -1,
+			.tid = set->evlist->per_thread ? g->targets[target] : -1,
 			.has_events = group != GROUP_TASKS,
 			.is_backward = is_backward,
 			.group = group,
@@ -251,44 +250,44 @@ static void list_group_rings(struct evset *u, enum evlist_group group, bool is_b
 	}
 }
 
-static int list_rings(struct evset *u, struct error *err)
+static int list_rings(struct evset *set, struct error *err)
 {
 	uint32_t n = 0;
 
 	for (int i = 0; i < NR_GROUPS; i++)
-		n += u->groups[i].list->nr_mmaps * 2;
-	u->rings = calloc(n, sizeof(*u->rings));
-	if (!u->rings)
+		n += set->groups[i].list->nr_mmaps * 2;
+	set->rings = calloc(n, sizeof(*set->rings));
+	if (!set->rings)
 		return error_set(err, -ENOMEM, "out of memory");
 	for (int i = 0; i < NR_GROUPS; i++) {
-		list_group_rings(u, i, false);
-		list_group_rings(u, i, true);
+		list_group_rings(set, i, false);
+		list_group_rings(set, i, true);
 	}
 	return 0;
 }
 
-struct evset *evset_open(const struct evlist *p, struct decoder *decoder, int cpu, int *code,
+struct evset *evset_open(const struct evlist *evlist, struct decoder *decoder, int cpu, int *code,
 			 struct error *err)
 {
-	struct evset *u = calloc(1, sizeof(*u));
+	struct evset *set = calloc(1, sizeof(*set));
 
-	if (!u) {
+	if (!set) {
 		*code = error_set(err, -ENOMEM, "out of memory");
 		return NULL;
 	}
 	libperf_init(ignore_libperf);
-	u->evlist = p;
-	*code = open_groups(u, cpu, decoder, err);
+	set->evlist = evlist;
+	*code = open_groups(set, cpu, decoder, err);
 	if (!*code)
-		*code = list_rings(u, err);
+		*code = list_rings(set, err);
 	if (*code) {
-		evset_close(u);
+		evset_close(set);
 		return NULL;
 	}
-	return u;
+	return set;
 }
 
-/* What libperf allocates for its events it does not free. */
+/* Frees the events and the parts of them that libperf forgets. */
 static void close_events(struct perf_evlist *list)
 {
 	struct perf_evsel *evsel;
@@ -304,52 +303,53 @@ static void close_events(struct perf_evlist *list)
 	perf_evlist__delete(list);
 }
 
-void evset_close(struct evset *u)
+void evset_close(struct evset *set)
 {
-	if (!u)
+	if (!set)
 		return;
 	for (int i = 0; i < NR_GROUPS; i++) {
-		close_events(u->groups[i].list);
-		free(u->groups[i].evsels);
-		free(u->groups[i].targets);
+		close_events(set->groups[i].list);
+		free(set->groups[i].evsels);
+		free(set->groups[i].targets);
 	}
-	free(u->rings);
-	free(u);
+	free(set->rings);
+	free(set);
 }
 
-bool evset_has_events(const struct evset *u)
+bool evset_has_events(const struct evset *set)
 {
-	return u->groups[GROUP_EVENTS].nr_targets > 0 || u->groups[GROUP_EVERYWHERE].nr_targets > 0;
+	return set->groups[GROUP_EVENTS].nr_targets > 0 ||
+	       set->groups[GROUP_EVERYWHERE].nr_targets > 0;
 }
 
-uint32_t evset_nr_rings(const struct evset *u)
+uint32_t evset_nr_rings(const struct evset *set)
 {
-	return u->nr_rings;
+	return set->nr_rings;
 }
 
-const struct evset_ring *evset_ring(const struct evset *u, uint32_t ring)
+const struct evset_ring *evset_ring(const struct evset *set, uint32_t ring)
 {
-	return &u->rings[ring];
+	return &set->rings[ring];
 }
 
-int evset_ring_fd(const struct evset *u, uint32_t ring, uint32_t number)
+int evset_ring_fd(const struct evset *set, uint32_t ring, uint32_t number)
 {
-	const struct group *g = &u->groups[u->rings[ring].group];
+	const struct group *g = &set->groups[set->rings[ring].group];
 
-	if (u->evlist->per_thread)
-		return number ? -1 : *fd_at(perf_evlist__first(g->list), u->rings[ring].target);
+	if (set->evlist->per_thread)
+		return number ? -1 : *fd_at(perf_evlist__first(g->list), set->rings[ring].target);
 	return number < g->nr_targets ? *fd_at(perf_evlist__first(g->list), number) : -1;
 }
 
-int evset_event_fd(const struct evset *u, int number, uint32_t target)
+int evset_event_fd(const struct evset *set, int number, uint32_t target)
 {
-	const struct group *g = &u->groups[GROUP_EVENTS];
+	const struct group *g = &set->groups[GROUP_EVENTS];
 	struct perf_evsel *evsel;
 	uint32_t i = 0;
 
 	perf_evlist__for_each_entry(g->list, evsel)
 	{
-		if (g->evsels[i++] == &u->evlist->evsels[number])
+		if (g->evsels[i++] == &set->evlist->evsels[number])
 			return *fd_at(evsel, target);
 	}
 	return -1;
@@ -371,26 +371,26 @@ static int enable_group(const struct group *g, struct error *err)
 	return 0;
 }
 
-int evset_watch_tasks(struct evset *u, struct error *err)
+int evset_enable_tasks(struct evset *set, struct error *err)
 {
-	return enable_group(&u->groups[GROUP_TASKS], err);
+	return enable_group(&set->groups[GROUP_TASKS], err);
 }
 
-int evset_enable_everywhere(struct evset *u, struct error *err)
+int evset_enable_everywhere(struct evset *set, struct error *err)
 {
-	return enable_group(&u->groups[GROUP_EVERYWHERE], err);
+	return enable_group(&set->groups[GROUP_EVERYWHERE], err);
 }
 
-int evset_enable(struct evset *u, struct error *err)
+int evset_enable(struct evset *set, struct error *err)
 {
-	int ret = evset_watch_tasks(u, err);
+	int ret = evset_enable_tasks(set, err);
 
 	if (!ret)
-		ret = evset_enable_everywhere(u, err);
-	return ret ? ret : enable_group(&u->groups[GROUP_EVENTS], err);
+		ret = evset_enable_everywhere(set, err);
+	return ret ? ret : enable_group(&set->groups[GROUP_EVENTS], err);
 }
 
-/* Stops the events of one class, -1: all. */
+/* Disables the events of one class, -1: all. */
 static void disable_group(const struct group *g, int class)
 {
 	struct perf_evsel *evsel;
@@ -407,23 +407,23 @@ static void disable_group(const struct group *g, int class)
 	}
 }
 
-void evset_disable(struct evset *u)
+void evset_disable(struct evset *set)
 {
-	disable_group(&u->groups[GROUP_EVENTS], -1);
-	disable_group(&u->groups[GROUP_EVERYWHERE], -1);
+	disable_group(&set->groups[GROUP_EVENTS], -1);
+	disable_group(&set->groups[GROUP_EVERYWHERE], -1);
 }
 
-void evset_pause(struct evset *u, bool paused)
+void evset_pause(struct evset *set, bool paused)
 {
-	for (uint32_t i = 0; i < u->nr_rings; i++)
-		if (u->rings[i].is_backward)
-			ioctl(evset_ring_fd(u, i, 0), PERF_EVENT_IOC_PAUSE_OUTPUT, paused);
+	for (uint32_t i = 0; i < set->nr_rings; i++)
+		if (set->rings[i].is_backward)
+			ioctl(evset_ring_fd(set, i, 0), PERF_EVENT_IOC_PAUSE_OUTPUT, paused);
 }
 
-void evset_disable_class(struct evset *u, uint16_t class)
+void evset_disable_class(struct evset *set, uint16_t class)
 {
-	disable_group(&u->groups[GROUP_EVENTS], class);
-	disable_group(&u->groups[GROUP_EVERYWHERE], class);
+	disable_group(&set->groups[GROUP_EVENTS], class);
+	disable_group(&set->groups[GROUP_EVERYWHERE], class);
 }
 
 static uint64_t group_lost(const struct group *g)
@@ -448,9 +448,9 @@ static uint64_t group_lost(const struct group *g)
 	return sum;
 }
 
-uint64_t evset_lost(const struct evset *u)
+uint64_t evset_lost(const struct evset *set)
 {
-	if (!u->evlist->has_lost)
+	if (!set->evlist->has_lost)
 		return 0;
-	return group_lost(&u->groups[GROUP_EVENTS]) + group_lost(&u->groups[GROUP_EVERYWHERE]);
+	return group_lost(&set->groups[GROUP_EVENTS]) + group_lost(&set->groups[GROUP_EVERYWHERE]);
 }

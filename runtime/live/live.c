@@ -18,24 +18,24 @@ enum {
 	NAP_MAX = 10000000 /* ns */
 };
 
-/* Hands out the holes that begin up to `until`. They are known only when the others have gone past
- * their beginning, so that they come late does not matter. */
-static int take_holes(struct live *live, struct slot *out, int max, uint64_t until)
+/* Delivers the gaps that start up to `until`. Gaps are always found later than they start, so their
+ * late delivery does not matter. */
+static int take_gaps(struct live *live, struct slot *out, int max, uint64_t until)
 {
 	int n = 0;
 
-	for (uint32_t i = 0; i < live->nr_holes && n < max; i++) {
-		struct hole *h = &live->holes[i];
+	for (uint32_t i = 0; i < live->nr_gaps && n < max; i++) {
+		struct gap *h = &live->gaps[i];
 
-		if (h->is_told || h->from > until)
+		if (h->is_reported || h->from > until)
 			continue;
-		h->is_told = true;
+		h->is_reported = true;
 		out[n++] = (struct slot){.time = h->from, .rec = &h->loss, .ring = UINT32_MAX};
 	}
 	return n;
 }
 
-/* What a program could not write is a hole that nobody knows the place of. */
+/* Delivers the losses of BPF ring buffers. Their time is unknown. */
 static int bpf_loss(struct live *live, struct slot *out)
 {
 	uint64_t lost = live->bpf ? bpf_rings_lost(live->bpf) : 0;
@@ -53,17 +53,17 @@ static int bpf_loss(struct live *live, struct slot *out)
 	return 1;
 }
 
-/* The kernel reports a loss with the next record that fits; what was lost behind the last one
- * only the counters know. */
+/* Delivers losses after the last record. The kernel reports a loss together with the next record
+ * that fits; these are known only from the counters. */
 static int final_loss(struct live *live, struct slot *out)
 {
-	uint64_t lost = live->untold;
+	uint64_t lost = live->unreported;
 
 	live->final_loss_sent = true;
 	for (uint32_t i = 0; i < live->nr_attached; i++)
-		lost += live_untold(live, live->attached[i]->evset);
+		lost += live_unreported(live, live->attached[i]->evset);
 	if (live->bpf)
-		lost += bpf_rings_untold(live->bpf);
+		lost += bpf_rings_unreported(live->bpf);
 	if (!lost)
 		return 0;
 	live->final_loss = (struct loss){
@@ -94,8 +94,8 @@ static bool has_dumped(const struct live *live)
 	return false;
 }
 
-/* Whether a ring that is not overwritten, such as that of the tasks' names, is to be read now. */
-static bool fills_up(const struct live *live)
+/* Whether a ring that is not overwritten, such as one of task records, must be read now. */
+static bool is_filling(const struct live *live)
 {
 	for (uint32_t i = 0; i < merge_nr_rings(live->merge); i++) {
 		struct ring *ring = merge_ring(live->merge, i);
@@ -106,7 +106,7 @@ static bool fills_up(const struct live *live)
 	return false;
 }
 
-/* Rings that are overwritten are read when an interval, or all, has ended. Returns 1 if there is
+/* Pauses and dumps overwritten rings at the end of an interval or of the run. Returns 1 if there is
  * something to read, 0 if not, or -ENOMEM. */
 static int dump_rings(struct live *live, uint64_t until, struct error *err)
 {
@@ -114,18 +114,18 @@ static int dump_rings(struct live *live, uint64_t until, struct error *err)
 
 	if (live->dumping && !has_dumped(live)) {
 		live->dumping = false;
-		merge_wait(live->merge, true);
+		merge_hold(live->merge, true);
 		if (!live->stopped)
 			set_paused(live, false);
 	}
 	if (live->dumping || live->dumped_last)
 		return 1;
 	if (!live->stopped && (until == live->dumped_until || clock_monotonic() <= until))
-		return until == live->dumped_until || fills_up(live);
+		return until == live->dumped_until || is_filling(live);
 	live->dumping = true;
 	live->dumped_until = until;
 	live->dumped_last = live->stopped;
-	merge_wait(live->merge, false);
+	merge_hold(live->merge, false);
 	set_paused(live, true);
 	for (uint32_t i = 0; i < merge_nr_rings(live->merge) && !ret; i++) {
 		struct ring *ring = merge_ring(live->merge, i);
@@ -133,7 +133,7 @@ static int dump_rings(struct live *live, uint64_t until, struct error *err)
 		if (ring_is_backward(ring))
 			ret = ring_dump(ring, live->stopped ? UINT64_MAX : until);
 	}
-	return ret ? error_set(err, ret, "out of memory for what the rings hold") : 1;
+	return ret ? error_set(err, ret, "out of memory for the records of the rings") : 1;
 }
 
 static int live_next(struct source *src, struct slot *out, int max, uint64_t until,
@@ -152,7 +152,7 @@ static int live_next(struct source *src, struct slot *out, int max, uint64_t unt
 		live_follow_cpus(live);
 	n = merge_next(live->merge, out, max, until, &src->horizon);
 	if (n < max)
-		n += take_holes(live, out + n, max - n, src->horizon);
+		n += take_gaps(live, out + n, max - n, src->horizon);
 	if (n < max)
 		n += bpf_loss(live, out + n);
 	if (n || !live->stopped)
@@ -164,7 +164,7 @@ static int live_next(struct source *src, struct slot *out, int max, uint64_t unt
 	return -ENODATA;
 }
 
-/* A thread has ended: the others that write to the ring wake through their own descriptors. */
+/* Polls the next descriptor of a ring, because the thread of the current one has ended. */
 static void poll_next(struct live *live, uint32_t ring)
 {
 	struct origin *o = &live->origins[ring];
@@ -173,8 +173,8 @@ static void poll_next(struct live *live, uint32_t ring)
 	live->nr_ended += live->poll[ring].fd < 0;
 }
 
-/* A ring that is ready from its first record on is left alone until it has some: as long as that
- * takes at the rate of the last time. */
+/* Sleeps to let level-triggered rings fill, which are ready from their first record on. The time is
+ * adapted to the rate of records. */
 static void nap(struct live *live, int64_t timeout)
 {
 	struct timespec ts = {.tv_nsec = timeout < live->nap ? timeout : live->nap};
@@ -317,7 +317,7 @@ static void raise_file_limit(void)
 	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/* Opens the maps that BPF programs write to. */
+/* Opens the maps to which BPF programs write. */
 static int open_outputs(struct live *live, struct error *err)
 {
 	live->outputs = calloc(live->nr_requests, sizeof(*live->outputs));
@@ -337,16 +337,16 @@ static int open_outputs(struct live *live, struct error *err)
 	return live->bpf ? 0 : -EINVAL;
 }
 
-static int watch_tasks(struct live *live, struct error *err)
+static int enable_tasks(struct live *live, struct error *err)
 {
 	int ret = 0;
 
 	for (uint32_t i = 0; i < live->nr_attached && !ret; i++)
-		ret = evset_watch_tasks(live->attached[i]->evset, err);
+		ret = evset_enable_tasks(live->attached[i]->evset, err);
 	return ret;
 }
 
-/* Opens everything, disabled but for the events that report tasks. */
+/* Opens all events; only those that report tasks are enabled. */
 static int live_open(struct source *src, const struct source_target *target, struct error *err)
 {
 	struct live *live = (struct live *)src;
@@ -357,7 +357,7 @@ static int live_open(struct source *src, const struct source_target *target, str
 	live->evlist = evlist_new(live->requests, live->nr_requests, target, decoder, err);
 	if (!live->evlist)
 		return -EINVAL;
-	/* Watched before the list of CPUs is used. */
+	/* Open this before the list of CPUs is used. */
 	live->hotplug = hotplug_open();
 	live->watched = live->evlist->cpus;
 	live->merge = merge_new(live->evlist->has_clock);
@@ -372,7 +372,7 @@ static int live_open(struct source *src, const struct source_target *target, str
 	if (!ret)
 		ret = live_add_rings(live, err);
 	if (!ret)
-		ret = watch_tasks(live, err);
+		ret = enable_tasks(live, err);
 	clock_wall_zero(&src->info.wall_sec, &src->info.wall_nsec);
 	return ret;
 }
@@ -392,7 +392,7 @@ static int live_start(struct source *src, struct error *err)
 		ret = live_enable_counters(live, -1, err);
 	if (!ret && live->bpf)
 		ret = bpf_rings_enable(live->bpf, err);
-	/* From here on every ring counts; what single ones saw before is dropped by the session. */
+	/* All rings are enabled now. The session drops earlier records of single rings. */
 	if (!ret && live->evlist->has_clock)
 		src->start = clock_monotonic();
 	live->hotplug_checked = src->start;
@@ -423,7 +423,7 @@ static void live_free(struct source *src)
 	free(live->outputs);
 	formats_free(live->formats);
 	decoder_free(live->source.decoder);
-	free(live->holes);
+	free(live->gaps);
 	free(live->poll);
 	free(live->origins);
 	free(live->ring_tid);
@@ -463,7 +463,7 @@ struct source *live_new(struct error *err)
 	}
 	live->source.ops = &live_ops;
 	live->source.start = UINT64_MAX;
-	live->source.info.is_here = true;
+	live->source.info.is_local = true;
 	live->source.info.own_kernel = true;
 	live->nap = NAP_MIN;
 	live->hotplug = -1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What a live source is attached to: cpus, which come and go, or threads; their rings and counters.
+/* The targets of a live source: CPUs, which come and go, or threads; with their rings and counters.
  */
 #include "live/live_state.h"
 #include <errno.h>
@@ -10,7 +10,7 @@
 
 enum { HOTPLUG_PERIOD = 100000000 /* ns */ };
 
-/* array: address of the pointer to the array. */
+/* Grows an array; `array` is the address of the pointer to it. */
 static int grow(void *array, uint32_t n, size_t size)
 {
 	void *grown = reallocarray(*(void **)array, n, size);
@@ -30,8 +30,8 @@ static int grow_for(struct live *live, uint32_t rings)
 		       : 0;
 }
 
-/* To be called when rings were added or removed. */
-static void tell_rings(struct live *live)
+/* Call this when rings were added or removed. */
+static void update_rings_info(struct live *live)
 {
 	live->source.nr_rings = merge_nr_rings(live->merge);
 	live->source.ring_tid = live->evlist->per_thread ? live->ring_tid : NULL;
@@ -58,17 +58,17 @@ static int add_ring(struct live *live, struct evset *evset, uint32_t number)
 	return 0;
 }
 
-/* Makes the rings of a evset readable. The decoder must know the ids by now. */
+/* Adds the rings of an evset to the merge. The decoder must know its ids. */
 static int add_rings(struct live *live, struct evset *evset, struct error *err)
 {
 	for (uint32_t i = 0; i < evset_nr_rings(evset); i++)
 		if (add_ring(live, evset, i))
 			return error_set(err, -ENOMEM, "out of memory");
-	tell_rings(live);
+	update_rings_info(live);
 	return 0;
 }
 
-/* Makes the rings that BPF programs write to readable, from number `first` of theirs on. */
+/* Adds the rings of BPF programs to the merge, from index `first` on. */
 static int add_bpf_rings(struct live *live, uint32_t first, struct error *err)
 {
 	for (uint32_t i = first; i < bpf_rings_nr(live->bpf); i++) {
@@ -84,25 +84,26 @@ static int add_bpf_rings(struct live *live, uint32_t first, struct error *err)
 		live->ring_tid[at] = -1;
 		live->nr_lasting++;
 	}
-	tell_rings(live);
+	update_rings_info(live);
 	return 0;
 }
 
-uint64_t live_untold(const struct live *live, const struct evset *evset)
+uint64_t live_unreported(const struct live *live, const struct evset *evset)
 {
-	uint64_t lost = evset_lost(evset), told = 0;
+	uint64_t lost = evset_lost(evset), reported = 0;
 
 	for (uint32_t i = 0; i < merge_nr_rings(live->merge); i++) {
 		const struct origin *o = &live->origins[i];
 
 		if (o->evset == evset && evset_ring(evset, o->ring)->has_events)
-			told += ring_lost(merge_ring(live->merge, i));
+			reported += ring_lost(merge_ring(live->merge, i));
 	}
-	return lost > told ? lost - told : 0;
+	return lost > reported ? lost - reported : 0;
 }
 
-/* Opens what is counted on a cpu, -1: of the threads. A negative errno with a message. */
-static int count(struct live *live, const struct evset *evset, int cpu, struct error *err)
+/* Opens the counters of a CPU; -1: of the threads. Returns 0, or a negative errno with a message.
+ */
+static int open_counters(struct live *live, const struct evset *evset, int cpu, struct error *err)
 {
 	uint32_t n = live->nr_counters;
 	int code = 0;
@@ -114,16 +115,16 @@ static int count(struct live *live, const struct evset *evset, int cpu, struct e
 	return code;
 }
 
-/* Whether any of what is counted is for the cpu. */
-static bool is_counted_on(const struct evlist *p, int cpu)
+/* Whether any event is counted on the CPU. */
+static bool is_counted_on(const struct evlist *evlist, int cpu)
 {
-	for (uint32_t i = 0; i < p->nr_counted; i++)
-		if (!p->counts_threads && cpus_has(&p->counted[i].cpus, cpu))
+	for (uint32_t i = 0; i < evlist->nr_counted; i++)
+		if (!evlist->counts_threads && cpus_has(&evlist->counted[i].cpus, cpu))
 			return true;
 	return false;
 }
 
-/* Opens the evset of a cpu, -1: of the threads. NULL with a message. */
+/* Opens the evset of a CPU; -1: of the threads. NULL with a message. */
 static struct attached *attach(struct live *live, int cpu, int *code, struct error *err)
 {
 	struct attached *a = calloc(1, sizeof(*a));
@@ -140,7 +141,7 @@ static struct attached *attach(struct live *live, int cpu, int *code, struct err
 		return NULL;
 	}
 	if (cpu >= 0 && is_counted_on(live->evlist, cpu)) {
-		*code = count(live, a->evset, cpu, err);
+		*code = open_counters(live, a->evset, cpu, err);
 		if (*code) {
 			evset_close(a->evset);
 			free(a);
@@ -159,14 +160,14 @@ static void remove_ring(struct live *live, uint32_t index)
 	live->poll[index] = live->poll[last];
 	live->origins[index] = live->origins[last];
 	live->ring_tid[index] = live->ring_tid[last];
-	tell_rings(live);
+	update_rings_info(live);
 }
 
 static void detach(struct live *live, uint32_t index)
 {
 	struct attached *a = live->attached[index];
 
-	live->untold += live_untold(live, a->evset);
+	live->unreported += live_unreported(live, a->evset);
 	for (uint32_t i = merge_nr_rings(live->merge); i-- > 0;)
 		if (live->origins[i].evset == a->evset)
 			remove_ring(live, i);
@@ -183,7 +184,7 @@ static void note(struct live *live, int cpu, const char *what)
 		  what);
 }
 
-/* NULL: nothing, or no more. */
+/* Returns the target of a CPU; NULL if it is not attached or went offline. */
 static struct attached *attached_to(const struct live *live, int cpu)
 {
 	for (uint32_t i = 0; i < live->nr_attached; i++)
@@ -192,7 +193,7 @@ static struct attached *attached_to(const struct live *live, int cpu)
 	return NULL;
 }
 
-/* The events of threads outlast a cpu's absence. */
+/* Whether events follow hotplug. Those of threads continue on other CPUs. */
 static bool follows_evsets(const struct live *live)
 {
 	return !live->evlist->target.tids;
@@ -208,8 +209,8 @@ static bool follows_cpus(const struct live *live)
 	return follows_evsets(live) || follows_rings(live);
 }
 
-/* The last counts of a cpu go to the sums. */
-static void uncount(struct live *live, int cpu)
+/* Adds the last counts of a CPU to the sums and closes its counters. */
+static void close_counters(struct live *live, int cpu)
 {
 	for (uint32_t i = live->nr_counters; i-- > 0;) {
 		if (counters_cpu(live->counters[i]) != cpu)
@@ -220,14 +221,14 @@ static void uncount(struct live *live, int cpu)
 	}
 }
 
-/* The cpu's events are gone for good, but what they wrote before is still to be read. */
-static void cpu_went(struct live *live, int cpu)
+/* The kernel has removed the CPU's events, but their rings must still be drained. */
+static void cpu_offline(struct live *live, int cpu)
 {
 	struct attached *a = follows_evsets(live) ? attached_to(live, cpu) : NULL;
 
 	if (a) {
 		a->gone = true;
-		uncount(live, cpu);
+		close_counters(live, cpu);
 	}
 	for (uint32_t i = 0; i < merge_nr_rings(live->merge); i++) {
 		struct origin *o = &live->origins[i];
@@ -262,7 +263,7 @@ static int attach_evset(struct live *live, int cpu, struct error *err)
 	if (!add_rings(live, a->evset, err) && !evset_enable(a->evset, err) &&
 	    !live_enable_counters(live, cpu, err))
 		return 0;
-	uncount(live, cpu);
+	close_counters(live, cpu);
 	detach(live, live->nr_attached - 1);
 	return -EINVAL;
 }
@@ -270,40 +271,40 @@ static int attach_evset(struct live *live, int cpu, struct error *err)
 static int attach_bpf(struct live *live, int cpu, struct error *err)
 {
 	uint32_t first = bpf_rings_nr(live->bpf);
-	int ret = bpf_rings_come(live->bpf, cpu, live->source.decoder, err);
+	int ret = bpf_rings_add_cpu(live->bpf, cpu, live->source.decoder, err);
 
 	return ret ? ret : add_bpf_rings(live, first, err);
 }
 
-/* What the cpu did before its events count is a hole in the stream. */
-static void add_hole(struct live *live, int cpu)
+/* Records that events of the CPU before now are missing from the stream. */
+static void add_gap(struct live *live, int cpu)
 {
-	if (grow(&live->holes, live->nr_holes + 1, sizeof(*live->holes)))
+	if (grow(&live->gaps, live->nr_gaps + 1, sizeof(*live->gaps)))
 		return;
-	live->holes[live->nr_holes++] = (struct hole){
+	live->gaps[live->nr_gaps++] = (struct gap){
 		.from = live->hotplug_checked,
 		.loss = {.header = {.type = PERF_RECORD_LOST, .size = sizeof(struct loss)},
 			 .time = clock_monotonic(),
 			 .cpu = cpu}};
 }
 
-static void cpu_came(struct live *live, int cpu)
+static void cpu_online(struct live *live, int cpu)
 {
 	struct error err = {0};
 	struct attached *a;
 	int code = 0;
 
-	cpus_add(&live->came, cpu);
+	cpus_add(&live->came_online, cpu);
 	if (!follows_cpus(live))
 		return;
 	if (follows_evsets(live))
 		code = attach_evset(live, cpu, &err);
 	if (!code && follows_rings(live))
 		code = attach_bpf(live, cpu, &err);
-	if (code == -ENODEV) /* it is offline again, which was announced too */
+	if (code == -ENODEV) /* offline again, which is reported separately */
 		return;
 	if (code) {
-		error_set(&err, 0, "came online, but: %s", err.text);
+		error_set(&err, 0, "came online: %s", err.text);
 		note(live, cpu, err.text);
 		return;
 	}
@@ -311,7 +312,7 @@ static void cpu_came(struct live *live, int cpu)
 	a = attached_to(live, cpu);
 	if (follows_rings(live) ||
 	    (a && (evset_has_events(a->evset) || is_counted_on(live->evlist, cpu))))
-		add_hole(live, cpu);
+		add_gap(live, cpu);
 }
 
 static bool is_drained(struct ring *ring)
@@ -341,27 +342,27 @@ static void drop_drained(struct live *live)
 		remove_ring(live, i);
 		live->nr_lasting--;
 	}
-	for (uint32_t i = live->nr_holes; i-- > 0;)
-		if (live->holes[i].is_told)
-			live->holes[i] = live->holes[--live->nr_holes];
+	for (uint32_t i = live->nr_gaps; i-- > 0;)
+		if (live->gaps[i].is_reported)
+			live->gaps[i] = live->gaps[--live->nr_gaps];
 }
 
 static void follow_changes(struct live *live, const struct cpus *changed)
 {
-	struct cpus online, came;
+	struct cpus online, came_online;
 
 	if (cpus_online(&online, NULL))
 		return;
 	for (int cpu = -1; (cpu = cpus_next(&live->watched, cpu)) >= 0;) {
 		if (!cpus_has(changed, cpu) && cpus_has(&online, cpu))
 			continue;
-		cpu_went(live, cpu);
+		cpu_offline(live, cpu);
 		cpus_remove(&live->watched, cpu);
 	}
-	came = online;
-	cpus_subtract(&came, &live->watched);
-	for (int cpu = -1; (cpu = cpus_next(&came, cpu)) >= 0;)
-		cpu_came(live, cpu);
+	came_online = online;
+	cpus_subtract(&came_online, &live->watched);
+	for (int cpu = -1; (cpu = cpus_next(&came_online, cpu)) >= 0;)
+		cpu_online(live, cpu);
 	live->watched = online;
 }
 
@@ -379,24 +380,25 @@ void live_follow_cpus(struct live *live)
 int live_next_cpu(struct source *src)
 {
 	struct live *live = (struct live *)src;
-	int cpu = cpus_next(&live->came, -1);
+	int cpu = cpus_next(&live->came_online, -1);
 
 	if (cpu >= 0)
-		cpus_remove(&live->came, cpu);
+		cpus_remove(&live->came_online, cpu);
 	return cpu;
 }
 
 int live_attach_all(struct live *live, struct error *err)
 {
-	const struct evlist *p = live->evlist;
+	const struct evlist *evlist = live->evlist;
 	int code = 0;
 
-	if (p->per_thread)
+	if (evlist->per_thread)
 		attach(live, -1, &code, err);
-	for (int cpu = -1; !p->per_thread && !code && (cpu = cpus_next(&p->cpus, cpu)) >= 0;)
+	for (int cpu = -1;
+	     !evlist->per_thread && !code && (cpu = cpus_next(&evlist->cpus, cpu)) >= 0;)
 		attach(live, cpu, &code, err);
-	if (!code && p->nr_counted && p->counts_threads)
-		code = count(live, NULL, -1, err);
+	if (!code && evlist->nr_counted && evlist->counts_threads)
+		code = open_counters(live, NULL, -1, err);
 	return code;
 }
 

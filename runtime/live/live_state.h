@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What live.c, the source, and live_attach.c, what it is attached to, know of it. For nobody else.
+ * The state of the live source, private to live.c (the source) and live_attach.c (its targets).
  */
 #pragma once
 #include <poll.h>
@@ -16,79 +16,79 @@
 #include "live/count_sums.h"
 #include "live/evset.h"
 
-/* A PERF_RECORD_LOST with the trailer that the attributes ask for. */
+/* A PERF_RECORD_LOST with the trailer selected by the attributes. */
 struct loss {
 	struct perf_event_header header;
 	uint64_t id, lost, tid, time, cpu, identifier;
 };
 
-/* What is attached to: one cpu, or all threads. */
+/* A target: one CPU, or all threads. */
 struct attached {
 	struct evset *evset;
 	int cpu;
-	bool gone; /* the cpu went offline, its rings are still to be read */
+	bool gone; /* the CPU went offline, its rings are not yet drained */
 };
 
-/* What a cpu did between coming online and being attached to. */
-struct hole {
+/* The time between a CPU coming online and being attached. */
+struct gap {
 	uint64_t from; /* ns */
-	bool is_told;
+	bool is_reported;
 	struct loss loss;
 };
 
-/* Where a ring of the merge comes from. */
+/* The origin of a ring of the merge. */
 struct origin {
 	struct evset *evset; /* NULL: a BPF program */
-	uint32_t ring;	     /* number within the evset */
-	uint32_t polled;     /* number of its descriptor that is polled */
-	bool is_level;	     /* which is ready as long as there is anything to read */
-	int bpf_cpu;	     /* of a BPF program's ring; -1: that of all */
-	bool bpf_gone;	     /* which went offline, the ring is still to be read */
+	uint32_t ring;	     /* index in the evset */
+	uint32_t polled;     /* index of the polled descriptor */
+	bool is_level;	     /* the descriptor is ready whenever the ring is not empty */
+	int bpf_cpu;	     /* CPU of a BPF program's ring; -1: all CPUs */
+	bool bpf_gone;	     /* that CPU went offline, the ring is not yet drained */
 };
 
 struct live {
 	struct source source;
-	struct formats *formats; /* NULL: nobody asked yet */
+	struct formats *formats; /* opened on demand */
 	struct event_request *requests;
 	uint32_t nr_requests;
 	struct bpf_output_class *outputs; /* of BPF programs */
 	uint32_t nr_outputs;
 	struct evlist *evlist;
-	struct bpf_rings *bpf; /* NULL without */
-	struct merge *merge;   /* rings; poll, origins and ring_tid have one entry for each */
-	struct pollfd *poll;   /* fd -1 when all that wrote to the ring has ended */
+	struct bpf_rings *bpf; /* NULL: no outputs */
+	struct merge *merge;   /* all rings; poll, origins and ring_tid have an entry per ring */
+	struct pollfd *poll;   /* fd is -1 when all writers of the ring have ended */
 	struct origin *origins;
 	int32_t *ring_tid;
 	struct attached **attached;
 	uint32_t nr_attached, nr_ended;
 	uint32_t nr_lasting;	    /* rings whose events do not end with the threads */
-	struct counters **counters; /* of each cpu that has some, or of the threads */
+	struct counters **counters; /* of CPUs, or of the threads */
 	uint32_t nr_counters;
 	struct count_sums *sums;
 	bool stopped, final_loss_sent;
-	bool dumping, dumped_last; /* rings that are overwritten are paused, until they are read */
+	bool dumping, dumped_last; /* overwritten rings are paused until they have been read */
 	uint64_t dumped_until;
-	int hotplug; /* descriptor; negative: cpus are not watched */
+	int hotplug; /* descriptor; negative: hotplug is not watched */
 	uint64_t hotplug_checked, hotplug_next;
-	struct cpus watched; /* online, and attached to as far as there is anything for cpus */
-	struct cpus came;    /* and not yet asked for by next_cpu() */
-	struct hole *holes;
-	uint32_t nr_holes;
-	uint64_t untold; /* what rings lost and did not tell before they were closed */
+	struct cpus watched;	 /* CPUs online at the last check */
+	struct cpus came_online; /* not yet returned by next_cpu() */
+	struct gap *gaps;
+	uint32_t nr_gaps;
+	uint64_t unreported; /* losses of closed rings that no record reported */
 	struct loss final_loss, bpf_loss;
-	int64_t nap; /* ns, between looks at rings that are ready as long as they are not empty */
+	int64_t nap; /* ns between checks of rings with level-triggered descriptors */
 };
 
-/* Attaches to all that the evlist names. 0, or a negative errno with a message. */
+/* Attaches to all targets of the evlist. Returns 0, or a negative errno with a message. */
 int live_attach_all(struct live *live, struct error *err);
-/* Makes the rings of all that is attached to readable. The decoder must know the ids by now. */
+/* Adds the rings of all targets to the merge. The decoder must know all ids. */
 int live_add_rings(struct live *live, struct error *err);
-/* Starts what is counted on a cpu, -1: on all of them, or the threads. */
+/* Enables the counters of a CPU; -1: of all CPUs, or the threads. */
 int live_enable_counters(struct live *live, int cpu, struct error *err);
-/* Attaches to cpus that have come and detaches from those that went. To be called when nothing that
- * was handed out is in use. */
+/* Attaches to CPUs that came online and detaches from those that went offline. No delivered record
+ * may be in use. */
 void live_follow_cpus(struct live *live);
-/* A CPU that came, once; -1: no more. */
+/* Returns each CPU that came online once; -1: no more. */
 int live_next_cpu(struct source *src);
-/* Records of an evset that were lost and that no record in its rings told of. */
-uint64_t live_untold(const struct live *live, const struct evset *evset);
+/* Returns the number of lost records of an evset that no record in its rings reported. */
+uint64_t live_unreported(const struct live *live, const struct evset *evset);

@@ -14,12 +14,12 @@ enum {
 
 struct merge {
 	struct ring **rings;
-	uint32_t *active; /* indexes of rings that have records of this pass */
+	uint32_t *active; /* indexes of the rings with records in this pass */
 	uint32_t nr_rings, nr_active;
 	struct sorted_runs *runs;
 	bool has_clock, stopped;
-	bool is_complete; /* nothing older than what is there will come */
-	uint64_t time;	  /* when the pass began */
+	bool is_complete; /* no older records will arrive: nothing is held back */
+	uint64_t time;	  /* start of the pass */
 	uint64_t delivered;
 	uint64_t slack;
 };
@@ -106,10 +106,10 @@ struct ring *merge_ring(const struct merge *m, uint32_t index)
 	return m->rings[index];
 }
 
-/* Snapshots all rings and lists those that have records. Returns the time up to
- * which records may go out: the clock is read before the heads, so all that was written with a
- * time before (less the slack) is seen. Without a clock, the ring that is snapshot first bounds:
- * what is older than its newest record has been written everywhere. */
+/* Takes a snapshot of all rings and lists those with records. Returns the time up to which records
+ * may be delivered. The clock is read before the heads, so all records older than that (less slack)
+ * are seen. Without a clock, the first ring is the bound: all records older than its newest one
+ * have been written to the other rings. */
 static uint64_t begin_pass(struct merge *m, uint32_t *bound_ring)
 {
 	uint64_t now = m->has_clock ? clock_monotonic() : 0, limit = now - m->slack;
@@ -135,14 +135,14 @@ static uint64_t begin_pass(struct merge *m, uint32_t *bound_ring)
 	return limit;
 }
 
-/* The n slots are in order among themselves. */
+/* Marks slots older than a delivered one as late, and adapts slack. The n slots are sorted. */
 static void mark_late(struct merge *m, struct slot *out, int n)
 {
 	for (int i = 0; i < n && out[i].time < m->delivered; i++) {
 		const struct perf_event_header *rec = out[i].rec;
 		uint64_t late = m->delivered - out[i].time;
 
-		/* A hole is often known only when others have gone past its beginning. */
+		/* A loss is often known only later than other records. */
 		if (rec->type == PERF_RECORD_LOST)
 			continue;
 		out[i].flags |= EVENT_LATE;
@@ -159,9 +159,9 @@ void merge_release(struct merge *m)
 		ring_release(m->rings[i]);
 }
 
-/* Lets the active rings look ahead and drops those that have no more. Returns the time of the
- * oldest record, UINT64_MAX without one; *sure becomes the time up to which all records are in the
- * rings' windows, but not more than the youngest of these. */
+/* Fills the windows of the active rings and drops rings without records. Returns the time of the
+ * oldest record, UINT64_MAX if there is none. *sure becomes the time up to which all records are in
+ * the windows, but at most the time of the newest record in them. */
 static uint64_t look(struct merge *m, uint32_t bound_ring, uint64_t *sure)
 {
 	uint64_t oldest = UINT64_MAX, newest = 0, bound = UINT64_MAX;
@@ -190,8 +190,8 @@ static uint64_t look(struct merge *m, uint32_t bound_ring, uint64_t *sure)
 	return oldest;
 }
 
-/* Moves records that are sure to be the next ones to out, in order; 0: there are none up to limit.
- */
+/* Moves the next records to out, as far as their order is certain. Returns 0 if there are none up
+ * to limit. */
 static int take(struct merge *m, struct slot *out, int max, uint64_t limit, uint32_t bound_ring)
 {
 	uint64_t sure, oldest = look(m, bound_ring, &sure);
@@ -225,9 +225,9 @@ int merge_next(struct merge *m, struct slot *out, int max, uint64_t until, uint6
 	return n;
 }
 
-void merge_wait(struct merge *m, bool wait)
+void merge_hold(struct merge *m, bool hold)
 {
-	m->is_complete = !wait;
+	m->is_complete = !hold;
 }
 
 void merge_stop(struct merge *m)

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Merge: one stream in time order out of many rings, without copies. Records go out once the clock
- * is `slack` past them, so that what other cpus are still writing is not overtaken; slack grows
- * when that happens all the same. Without a clock that can be read here, the rings bound each
- * other.
+ * Merge: merges many rings into one stream in time order, without copies. Records are held back for
+ * `slack`, because other CPUs may still be writing older ones. Slack grows when a record arrives
+ * late anyway. If the clock cannot be read, the rings bound each other.
  */
 #pragma once
 #include <stdbool.h>
@@ -18,30 +17,30 @@ struct merge *merge_new(bool has_clock);
 /* Frees the rings too. */
 void merge_free(struct merge *m);
 
-/* Takes over the ring, as number merge_nr_rings(). 0 or -ENOMEM. */
+/* Takes ownership of the ring, with number merge_nr_rings(). Returns 0 or -ENOMEM. */
 int merge_add(struct merge *m, struct ring *ring);
-/* Frees a ring; the last one takes its number. Nothing that was handed out may be in use. */
+/* Frees a ring; the last ring gets its number. No delivered record may be in use. */
 void merge_remove(struct merge *m, uint32_t index);
 uint32_t merge_nr_rings(const struct merge *m);
 struct ring *merge_ring(const struct merge *m, uint32_t index);
 
-/* Gives the space of all that was handed out back to the kernel. */
+/* Releases the space of all delivered records to the kernel. */
 void merge_release(struct merge *m);
-/* The next records with time <= until, oldest first; returns how many. When these are less than
- * max, *horizon becomes the time up to which that was all. */
+/* Writes the next records with time <= until to out, oldest first, and returns their number. If it
+ * is below max, *horizon becomes the time up to which the stream is complete. */
 int merge_next(struct merge *m, struct slot *out, int max, uint64_t until, uint64_t *horizon);
-/* Whether records are held back for a while, lest older ones come yet: they are, at first. */
-void merge_wait(struct merge *m, bool wait);
-/* No more records will be written: what there is need not be held back. */
+/* Sets whether records are held back by slack; initially they are. */
+void merge_hold(struct merge *m, bool hold);
+/* No more records will be written, so none are held back. */
 void merge_stop(struct merge *m);
-/* Whether the last merge_next() left nothing that it had seen. */
+/* Whether the last merge_next() delivered everything it had seen. */
 bool merge_drained(const struct merge *m);
 
-/* To be called when there is nothing to do: slack shrinks slowly, it grew for a reason. */
+/* Lets slack shrink slowly. Call this when idle. */
 void merge_relax(struct merge *m);
-/* Nanoseconds that records are held back at the moment. */
+/* Returns the current slack in ns. */
 uint64_t merge_slack(const struct merge *m);
-/* When the last merge_next() began; 0 without a clock. */
+/* Returns the time at which the last merge_next() started; 0 without a clock. */
 uint64_t merge_time(const struct merge *m);
-/* Time of the newest record that was handed out. */
+/* Returns the time of the newest delivered record. */
 uint64_t merge_delivered(const struct merge *m);

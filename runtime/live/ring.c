@@ -11,42 +11,42 @@
 
 enum {
 	WINDOW = 256,	 /* entries, a power of two */
-	LOOKAHEAD = 16,	 /* records that are looked at before the oldest of them goes out */
-	PREFETCH = 2048, /* bytes ahead of the record that is read */
+	LOOKAHEAD = 16,	 /* records scanned before the oldest of them is delivered */
+	PREFETCH = 2048, /* bytes ahead of the current record */
 	MAX_RECORD = 1 << 16
 };
 
 struct ring {
-	const uint64_t *head_at; /* the kernel's */
+	const uint64_t *head_at; /* written by the kernel */
 	uint64_t *tail_at;
 	const uint8_t *data;
 	uint64_t size;
 	uint64_t head; /* snapshot */
 	uint64_t pos;  /* scanned up to here */
 	uint64_t released;
-	uint64_t lost;	    /* by the LOST records that were scanned */
-	uint64_t scan_time; /* time of the last scanned record, for those without */
+	uint64_t lost;	    /* sum of the scanned LOST records */
+	uint64_t scan_time; /* time of the last scanned record, for records without a time */
 	const struct decoder *decoder;
-	uint8_t *wrapped; /* the one record that may lie across the end */
+	uint8_t *wrapped; /* copy of the record that wraps around the end */
 	int time_word;
 	uint32_t number;
 	bool is_bpf, is_frozen;
-	/* Written backward: pos, head and released are places in the list of what was dumped, the
-	 * oldest record is its last one. */
+	/* Written backward: pos, head and released are indexes into the dump, whose last entry is
+	 * the oldest record. */
 	bool is_backward;
-	uint32_t *dump;	    /* bytes behind dump_head */
-	uint32_t max_dump;  /* room in it */
+	uint32_t *dump;	    /* offsets of records from dump_head */
+	uint32_t max_dump;  /* capacity */
 	uint64_t dump_head; /* the kernel's head at the dump */
-	uint64_t dump_end;  /* where the newest record is that was dumped */
-	int32_t time_at;    /* in a BPF record; -1: nowhere */
+	uint64_t dump_end;  /* position of the newest dumped record */
+	int32_t time_at;    /* offset in a BPF record; -1: none */
 	uint32_t mark;	    /* flags of slots */
-	/* Entries first..end-1 are unread; they count on, entry i is window[i % WINDOW]. */
+	/* Entries first..end-1 are unread. The numbers only grow: entry i is window[i % WINDOW]. */
 	uint64_t first, end;
-	uint64_t peeked;  /* the first one when it was last looked at */
-	uint64_t full;	  /* entries up to this one are scanned for now */
-	uint64_t tangled; /* records from this entry on were written in the order of entries */
+	uint64_t peeked;   /* value of first at the last lookahead_end() */
+	uint64_t full;	   /* scanning stops at this entry */
+	uint64_t in_order; /* from this entry on, entries are in the order of writing */
 	struct slot window[WINDOW];
-	uint64_t pos_of[WINDOW]; /* where the window's records are in the stream of bytes */
+	uint64_t pos_of[WINDOW]; /* positions of the window's records in the ring */
 };
 
 static inline struct slot *entry(struct ring *r, uint64_t i)
@@ -161,7 +161,7 @@ void ring_release(struct ring *r)
 	for (uint64_t i = r->first; i < r->end; i++) {
 		if (r->pos_of[i % WINDOW] < tail)
 			tail = r->pos_of[i % WINDOW];
-		if (i >= r->tangled)
+		if (i >= r->in_order)
 			break;
 	}
 	if (tail == r->released)
@@ -171,8 +171,8 @@ void ring_release(struct ring *r)
 		__atomic_store_n(r->tail_at, tail, __ATOMIC_RELEASE);
 }
 
-/* The record at pos in one piece. At most one record between tail and head lies across the end of
- * the ring, so one buffer does: it is in use until the tail has passed it. */
+/* Returns the record at pos in one piece. At most one record between tail and head wraps around the
+ * end of the ring, so one buffer is enough. It is in use until the tail has passed the record. */
 static const struct perf_event_header *record_at(struct ring *r, uint64_t pos)
 {
 	uint64_t at = pos & (r->size - 1), left = r->size - at;
@@ -194,8 +194,8 @@ static uint64_t time_of(struct ring *r, const struct perf_event_header *rec)
 		return words[r->time_word];
 	if (rec->type == PERF_RECORD_LOST)
 		r->lost += words[1];
-	/* The hole begins behind the record before: there it belongs, so that nobody relies on
-	 * what lies in it. */
+	/* A gap starts after the previous record. It gets that record's time, so that readers see
+	 * it before any event inside the gap. */
 	if (rec->type == PERF_RECORD_LOST && r->scan_time)
 		return r->scan_time;
 	return decoder_time(r->decoder, rec, &time) ? time : r->scan_time;
@@ -216,7 +216,7 @@ static int add_to_dump(struct ring *r, uint32_t at)
 	return 0;
 }
 
-/* Newer than this, or at a time that it does not tell. */
+/* Whether a record is newer than `until`, or has no time. */
 static bool is_newer(struct ring *r, const struct perf_event_header *rec, uint64_t until)
 {
 	uint64_t time;
@@ -231,7 +231,7 @@ int ring_dump(struct ring *r, uint64_t until)
 
 	r->pos = r->released = r->head = 0;
 	r->dump_head = head;
-	/* From the newest on, up to the one that the newest has overwritten in part. */
+	/* From the newest record to the one that is partly overwritten. */
 	while (at != last) {
 		const struct perf_event_header *rec =
 			(const void *)(r->data + (at & (r->size - 1)));
@@ -255,13 +255,13 @@ static inline bool has_room(const struct ring *r)
 	return r->end < r->full;
 }
 
-/* Puts a record into the window, where its time wants it. */
+/* Inserts a record into the window by time. */
 static inline void put(struct ring *r, uint64_t time, const void *rec)
 {
 	uint64_t i = r->end++;
 
 	if (i > r->first && entry(r, i - 1)->time > time)
-		r->tangled = r->end;
+		r->in_order = r->end;
 	for (; i > r->first && entry(r, i - 1)->time > time; i--) {
 		*entry(r, i) = *entry(r, i - 1);
 		r->pos_of[i % WINDOW] = r->pos_of[(i - 1) % WINDOW];
@@ -270,7 +270,7 @@ static inline void put(struct ring *r, uint64_t time, const void *rec)
 	r->pos_of[i % WINDOW] = r->pos;
 }
 
-/* Records that are reserved but not yet written keep those behind them back. */
+/* Scans up to the first record that is reserved but not yet written. */
 static void scan_bpf(struct ring *r)
 {
 	while (has_room(r) && r->pos < r->head) {
@@ -292,7 +292,7 @@ static void scan_bpf(struct ring *r)
 	}
 }
 
-/* What was dumped, from its end. */
+/* Scans the dump from its end. */
 static void scan_backward(struct ring *r)
 {
 	for (; has_room(r) && r->pos < r->head; r->pos++) {
@@ -304,7 +304,7 @@ static void scan_backward(struct ring *r)
 	}
 }
 
-/* Nearly all records: samples in the order of time, none across the end of the ring. */
+/* The fast path for nearly all records: samples in time order that do not wrap around. */
 static void scan_samples(struct ring *r)
 {
 	const uint64_t head = r->head, mask = r->size - 1;
@@ -324,7 +324,7 @@ static void scan_samples(struct ring *r)
 		slot.time = ((const uint64_t *)(rec + 1))[time_word];
 		if (slot.time < last)
 			break;
-		/* The lines come from another cpu's cache, one after the other. */
+		/* The cache lines come from another CPU's cache. */
 		__builtin_prefetch(data + ((pos + PREFETCH) & mask));
 		__builtin_prefetch(data + ((pos + PREFETCH + 64) & mask));
 		slot.rec = rec;
@@ -349,7 +349,7 @@ static void scan_perf(struct ring *r)
 		if (!has_room(r) || r->pos >= r->head)
 			break;
 		rec = record_at(r, r->pos);
-		if (rec->size < sizeof(*rec)) { /* not the kernel's: what follows cannot be found */
+		if (rec->size < sizeof(*rec)) { /* corrupt: the next record cannot be found */
 			r->pos = r->head;
 			break;
 		}
@@ -359,8 +359,9 @@ static void scan_perf(struct ring *r)
 	}
 }
 
-/* Further ahead than will soon be taken only pushes out of the cache what is decoded first. */
-static uint64_t enough(struct ring *r)
+/* Returns the entry up to which to scan. Scanning much further ahead would evict records from the
+ * cache before they are decoded. */
+static uint64_t lookahead_end(struct ring *r)
 {
 	uint64_t ahead = 2 * (r->first - r->peeked) + 2 * LOOKAHEAD;
 
@@ -371,7 +372,7 @@ static uint64_t enough(struct ring *r)
 uint64_t ring_peek(struct ring *r)
 {
 	if (r->pos < r->head && r->first != r->peeked)
-		r->full = enough(r);
+		r->full = lookahead_end(r);
 	if (r->pos < r->head && has_room(r)) {
 		if (r->is_bpf)
 			scan_bpf(r);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Readers of the feature sections. All go through a cursor that never passes the section's end;
- * counts and sizes in it are believed only as far as the bytes reach. */
+/* Readers of the feature sections. They use a cursor that never passes the end of the section:
+ * counts and sizes in it are not trusted. */
 #include "recording/features.h"
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@ struct cursor {
 	const uint8_t *at, *end;
 };
 
-/* size bytes of the section; NULL beyond its end. */
+/* Returns the next size bytes of the section; NULL if it is shorter. */
 static const void *get(struct cursor *c, uint64_t size)
 {
 	const uint8_t *at = c->at;
@@ -42,7 +42,7 @@ static bool get_u64(struct cursor *c, uint64_t *value)
 	return get_value(c, value, sizeof(*value));
 }
 
-/* Text up to a NUL, which must be there. */
+/* Returns a NUL-terminated text; NULL if there is no NUL. */
 static const char *get_text(struct cursor *c)
 {
 	const uint8_t *nul = memchr(c->at, 0, c->end - c->at);
@@ -50,7 +50,8 @@ static const char *get_text(struct cursor *c)
 	return nul ? get(c, nul + 1 - c->at) : NULL;
 }
 
-/* perf's string: u32 size, text with NULs up to it. To be freed; NULL: damaged. */
+/* Reads a string in perf's form: u32 size, then the text padded with NULs. The caller frees it;
+ * NULL if it is damaged. */
 static char *get_string(struct cursor *c)
 {
 	const char *text;
@@ -110,8 +111,8 @@ static bool read_event_desc(struct features *f, struct cursor *c)
 	return true;
 }
 
-/* Records of type, misc and size; process, 24 bytes for the id, and the file. The id's size is
- * behind it if misc says so. */
+/* Reads records of header (type, misc, size), pid, 24 bytes with the id, and file name. With
+ * HAS_SIZE in misc, the byte after the id is its size. */
 static bool read_build_ids(struct features *f, struct cursor *c)
 {
 	enum { FIXED = 8 + 4 + 24, HAS_SIZE = 1 << 15, SIZE_AT = 8 + 4 + 20 };
@@ -151,10 +152,11 @@ static bool note_cache(struct features *f, uint32_t level, const char *list)
 	return true;
 }
 
-/* For each cache its level, three more figures, its type, its size and the CPUs that share it. */
+/* Reads for each cache its level, three more numbers, its type, its size and the CPUs that share
+ * it. */
 static bool read_cache(struct features *f, struct cursor *c)
 {
-	enum { PER_CPU = 8 /* more than any machine has */ };
+	enum { PER_CPU = 8 /* upper bound of caches per CPU */ };
 	uint32_t version, nr, level;
 
 	if (!get_u32(c, &version) || version != 1 || !get_u32(c, &nr) || nr > CPUS_MAX * PER_CPU)
@@ -199,7 +201,7 @@ static bool skip_sized(struct cursor *c)
 	return get_u64(c, &size) && get(c, size);
 }
 
-/* The formats of one system. */
+/* Reads the formats of one event system. */
 static bool read_system(struct features *f, struct cursor *c)
 {
 	const char *system = get_text(c), *text;
@@ -216,8 +218,8 @@ static bool read_system(struct features *f, struct cursor *c)
 	return true;
 }
 
-/* Copies of the files of tracefs: header_page, header_event, ftrace's own formats, the systems'
- * formats, kallsyms (mostly left empty), printk_formats, and more that is not needed. */
+/* Reads the copies of tracefs files: header_page, header_event, ftrace's own formats, the formats
+ * of all systems, kallsyms (usually empty) and printk_formats. The rest is not needed. */
 static bool read_tracing_data(struct features *f, struct cursor *c)
 {
 	static const char magic[10] = "\x17\x08\x44tracing";

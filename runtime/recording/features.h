@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Features: what perf notes about a recording besides the events: names, machine, clock, formats.
- * Each is a section of a file or a record of a pipe, with the same bytes in both.
+ * Features: the description of a recording by perf: event names, machine, clock, formats. Each
+ * feature is a section of a file or a record of a pipe, with the same bytes in both.
  */
 #pragma once
 #include <stdbool.h>
@@ -27,24 +27,24 @@ enum {
 };
 
 struct features {
-	struct formats *formats;    /* of the tracepoints that were recorded */
-	char *release, *arch;	    /* NULL: not said */
-	struct buildids *build_ids; /* of the files that ran */
-	char **names;		    /* of the events, by their attribute's index */
+	struct formats *formats;    /* of the recorded tracepoints */
+	char *release, *arch;	    /* NULL: missing */
+	struct buildids *build_ids; /* of the executed files */
+	char **names;		    /* of the events, by attribute index */
 	uint32_t nr_names;
-	uint32_t nr_cpus; /* 0: not said */
-	/* Of each level's caches of data, for each CPU of CPUS_MAX: the first one that shares its
-	 * cache, and 1; 0: not said. NULL: not said of any. */
+	uint32_t nr_cpus; /* 0: missing */
+	/* By cache level - 1, for each CPU below CPUS_MAX: 1 + the first CPU that shares its data
+	 * cache; 0: unknown. NULL: unknown for all CPUs. */
 	uint16_t *first_sharers[CACHE_LEVELS];
-	uint64_t first_time; /* ns, of the first sample; 0: not said */
-	bool has_wall;	     /* at clock_ns of the recording's clock it was wall_ns */
+	uint64_t first_time; /* of the first sample, ns; 0: missing */
+	bool has_wall;	     /* wall_ns is the wall time at clock_ns of the recording's clock */
 	uint64_t wall_ns, clock_ns;
 };
 
-/* False without memory. */
+/* Returns false without memory. */
 bool features_init(struct features *f);
 void features_clear(struct features *f);
 
-/* Takes in a feature. Those that are not of interest are passed over. False: it is damaged; what
- * could be read of it is kept. */
+/* Reads a feature; unused ones are skipped. Returns false if it is damaged; the readable part is
+ * kept. */
 bool features_read(struct features *f, uint64_t id, const void *data, size_t size);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A file starts with a table of contents and ends with its features; a pipe has the same as
- * records in front of the kernel's. A file that is cut behind its attributes, or whose writer was
- * killed, is read without features: its records are still worth having. */
+/* A file starts with a table of contents and ends with the features. A pipe contains the same as
+ * records before those of the kernel. A file that is truncated after its attributes, or whose
+ * writer was killed, is read without features: its records are still useful. */
 #include "recording/header.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -12,7 +12,7 @@
 #include "recording/stream.h"
 
 enum {
-	RECORD_USER = 64, /* from here on perf's own records, below the kernel's */
+	RECORD_USER = 64, /* first type of perf's own records; below are those of the kernel */
 	RECORD_ATTR = 64,
 	RECORD_TRACING_DATA = 66,
 	RECORD_FEATURE = 80,
@@ -21,7 +21,7 @@ enum {
 	MAX_ATTRS = 1 << 16
 };
 
-/* How a file starts. */
+/* The start of a file. */
 struct section {
 	uint64_t offset, size;
 };
@@ -34,7 +34,7 @@ struct contents {
 	uint64_t features[FEATURES / 64];
 };
 
-/* The first warning is the one that explains the others. */
+/* Keeps only the first warning, which explains the others. */
 static void __attribute__((format(printf, 2, 3))) warn(struct header *h, const char *fmt, ...)
 {
 	char text[256];
@@ -51,10 +51,10 @@ static void __attribute__((format(printf, 2, 3))) warn(struct header *h, const c
 static void read_feature(struct header *h, uint64_t id, const void *data, size_t size)
 {
 	if (!features_read(&h->features, id, data, size))
-		warn(h, "its feature %" PRIu64 " is damaged", id);
+		warn(h, "feature %" PRIu64 " is damaged", id);
 }
 
-/* An attribute of any version: what it lacks is 0, what we do not know is left out. */
+/* Adds an attribute of any version: missing members are 0, unknown ones are ignored. */
 static int add_attr(struct decoder *d, const void *bytes, size_t size, const uint8_t *ids,
 		    size_t nr_ids, struct error *err)
 {
@@ -98,7 +98,7 @@ static int read_attrs(struct header *h, const struct contents *c, const uint8_t 
 		int ret;
 
 		memcpy(&ids, attr + attr_size, sizeof(ids));
-		/* Sections that overlap could stand for far more ids than the file has room for. */
+		/* Overlapping sections could claim far more ids than the file has room for. */
 		if (!within(&ids, file_size) || ids.size / 8 > file_size / 8 - nr_ids)
 			return error_set(err, -EBADMSG, "damaged header (ids of event %" PRIu64 ")",
 					 i);
@@ -110,7 +110,7 @@ static int read_attrs(struct header *h, const struct contents *c, const uint8_t 
 	return 0;
 }
 
-/* Behind the data: a section for each feature of the contents. */
+/* Reads the features: after the data is a section for each feature in the contents. */
 static void read_features(struct header *h, const struct contents *c, const uint8_t *file,
 			  uint64_t file_size)
 {
@@ -122,7 +122,7 @@ static void read_features(struct header *h, const struct contents *c, const uint
 		if (!(c->features[id / 64] >> id % 64 & 1))
 			continue;
 		if (file_size - at < sizeof(s)) {
-			warn(h, "cut off behind its records: names and formats may be missing");
+			warn(h, "cut off after its records: names and formats may be missing");
 			return;
 		}
 		memcpy(&s, file + at, sizeof(s));
@@ -130,8 +130,7 @@ static void read_features(struct header *h, const struct contents *c, const uint
 		if (within(&s, file_size))
 			read_feature(h, id, file + s.offset, s.size);
 		else
-			warn(h, "cut off inside its feature %u: names and formats may be missing",
-			     id);
+			warn(h, "cut off inside feature %u: names and formats may be missing", id);
 	}
 }
 
@@ -144,15 +143,15 @@ static int read_file(struct header *h, struct stream *s, struct error *err)
 
 	if (!file)
 		return error_set(err, -ESPIPE,
-				 "a perf.data file cannot be read through a pipe: "
+				 "cannot read a perf.data file through a pipe: "
 				 "give its name");
 	if (size < sizeof(c))
 		return error_set(err, -EBADMSG, "cut off inside its header");
 	memcpy(&c, file, sizeof(c));
 	if (c.features[0] >> FEATURE_DIR_FORMAT & 1)
 		return error_set(err, -EOPNOTSUPP,
-				 "part of a directory that perf record --threads "
-				 "wrote, which cannot be read");
+				 "part of a directory written by perf record --threads, "
+				 "which is not supported");
 	ret = read_attrs(h, &c, file, size, err);
 	if (ret)
 		return ret;
@@ -160,10 +159,10 @@ static int read_file(struct header *h, struct stream *s, struct error *err)
 		return error_set(err, -EBADMSG, "cut off before its records");
 	end = c.data.offset + c.data.size;
 	if (!c.data.size) {
-		warn(h, "perf could not finish it: records, names and formats may be missing");
+		warn(h, "not finished by perf: records, names and formats may be missing");
 		end = size;
 	} else if (!within(&c.data, size)) {
-		warn(h, "cut off: %" PRIu64 " of %" PRIu64 " bytes of records are there",
+		warn(h, "cut off: contains %" PRIu64 " of %" PRIu64 " bytes of records",
 		     size - c.data.offset, c.data.size);
 		end = size;
 	} else {
@@ -244,12 +243,12 @@ static int read_pipe(struct header *h, struct stream *s, struct error *err)
 	return 0;
 }
 
-static int refuse_foreign(const uint8_t *start, struct error *err)
+static int reject_foreign(const uint8_t *start, struct error *err)
 {
 	static const struct {
 		const char *magic, *what;
 	} kinds[] = {
-		{"2ELIFREP", "recorded on a machine of the other byte order"},
+		{"2ELIFREP", "recorded on a machine with the other byte order"},
 		{"PERFFILE", "written by a perf older than Linux 3.0"},
 		{"\x17\x08\x44tracing", "a recording of trace-cmd"},
 		{"\177ELF", "an ELF file"},
@@ -261,10 +260,10 @@ static int refuse_foreign(const uint8_t *start, struct error *err)
 
 	for (unsigned int i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		if (!memcmp(start, kinds[i].magic, strlen(kinds[i].magic)))
-			return error_set(err, -EBADMSG, "no perf recording (%s)", kinds[i].what);
+			return error_set(err, -EBADMSG, "not a perf recording (%s)", kinds[i].what);
 	for (int i = 0; i < PIPE_HEADER; i++)
 		text &= start[i] >= ' ' || (start[i] >= '\t' && start[i] <= '\r');
-	return error_set(err, -EBADMSG, "no perf recording (%s)",
+	return error_set(err, -EBADMSG, "not a perf recording (%s)",
 			 text ? "text" : "unknown content");
 }
 
@@ -276,10 +275,10 @@ int header_read(struct header *h, struct stream *s, struct error *err)
 	if (!start && errno != ENODATA)
 		return error_set(err, -errno, "%s", strerror(errno));
 	if (!start)
-		return error_set(err, -EBADMSG, "no perf recording (%s)",
+		return error_set(err, -EBADMSG, "not a perf recording (%s)",
 				 stream_file(s, &size) ? "shorter than a header" : "empty");
 	if (memcmp(start, "PERFILE2", 8))
-		return refuse_foreign(start, err);
+		return reject_foreign(start, err);
 	memcpy(&size, start + 8, sizeof(size));
 	if (size == PIPE_HEADER)
 		return read_pipe(h, s, err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Header: everything in a recording that is no record of the kernel's: attributes and ids, which
- * go to the decoder, and features.
+ * Header: everything in a recording except kernel records: attributes and ids, which go to the
+ * decoder, and features.
  */
 #pragma once
 #include <linux/perf_event.h>
@@ -12,12 +12,12 @@ struct decoder;
 struct stream;
 
 struct header {
-	struct decoder *decoder; /* to be filled */
+	struct decoder *decoder; /* receives attributes and ids */
 	struct features features;
-	const struct perf_event_header *first; /* the record behind a pipe's header; NULL: none */
-	struct error warning; /* what is damaged in it though it can be read; "": nothing */
+	const struct perf_event_header *first; /* the record after a pipe's header; NULL: none */
+	struct error warning;		       /* damage that did not prevent reading; "": none */
 };
 
-/* Reads it from the start of the stream, which then stands at the first record (or behind
- * h->first). decoder and features are the caller's to set up and to free. */
+/* Reads the header from the start of the stream. The stream is then at the first record, or after
+ * h->first. The caller creates and frees decoder and features. */
 int header_read(struct header *h, struct stream *s, struct error *err);

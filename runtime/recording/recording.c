@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* perf dumps its rings one after the other and marks the end of each round. What a ring held when
- * round n ended is in the file by then, so at the end of round n + 1 nothing can follow that is
- * older than the youngest record of round n: up to there records go out in order. Rounds are often
- * a few records long; they are taken together, which costs nothing in order and less per record. */
+/* perf dumps its rings one after the other and marks the end of each round. At the end of round
+ * n + 1, all records older than the newest one of round n are in the file: they can be delivered in
+ * order. Rounds often contain only a few records; several of them are combined, which does not
+ * change the order and costs less per record. */
 #include "recording/recording.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -29,14 +29,14 @@
 #include "stacks/unwind.h"
 
 enum {
-	RECORD_USER = 64, /* from here on perf's own records, below the kernel's */
+	RECORD_USER = 64, /* first type of perf's own records; below are those of the kernel */
 	RECORD_FINISHED_ROUND = 68,
 	MAX_RINGS = 1 << 16,
 	MIN_ROUND = 1024,	  /* records */
-	MAX_ROUND = 512 * 1 << 20 /* bytes of memory; a round that takes more is cut */
+	MAX_ROUND = 512 * 1 << 20 /* bytes of memory; longer rounds are split */
 };
 
-/* The kernel's records that are handed out. */
+/* Bit set of the kernel records to deliver. */
 static const uint64_t delivered =
 	1 << PERF_RECORD_LOST | 1 << PERF_RECORD_COMM | 1 << PERF_RECORD_EXIT |
 	1 << PERF_RECORD_FORK | 1 << PERF_RECORD_SAMPLE | 1 << PERF_RECORD_LOST_SAMPLES |
@@ -50,31 +50,31 @@ struct recording {
 	char *name;
 	struct stream *stream;
 	struct header header;
-	struct recorded_event *events; /* of each attribute */
-	char *all_names;	       /* in one line */
+	struct recorded_event *events; /* by attribute */
+	char *all_names;	       /* of the events, comma separated */
 
 	struct sorter *sorter;
 	bool ended;
-	int time_word, cpu_word; /* where all samples have them; -1: it depends */
-	uint64_t last_scanned;	 /* time of the record before, for those without */
+	int time_word, cpu_word; /* word of time and CPU in all samples; -1: it differs */
+	uint64_t last_scanned;	 /* time of the previous record, for records without a time */
 	uint64_t *ring_time;	 /* of the last record of each ring */
-	uint64_t youngest;	 /* time, of all records so far */
-	uint64_t round_end;	 /* youngest when the last round ended */
-	uint64_t complete;	 /* everything up to this time is in the sorter once a round ends */
-	uint64_t released;	 /* everything up to this time may go out */
-	uint64_t last_out;	 /* time of the youngest record that went out */
+	uint64_t newest;	 /* time of the newest record so far */
+	uint64_t round_end;	 /* value of newest at the end of the last round */
+	uint64_t complete;	 /* all records up to this time are read when the round ends */
+	uint64_t released;	 /* all records up to this time may be delivered */
+	uint64_t last_out;	 /* time of the newest delivered record */
 	uint32_t round_records;	 /* since the last release */
 	size_t round_bytes;	 /* of memory */
 };
 
-/* The first warning is the one that explains the others. */
+/* Keeps only the first warning, which explains the others. */
 static void warn(struct recording *r, const char *text)
 {
 	if (!r->source.warning.text[0] && text[0])
 		error_set(&r->source.warning, 0, "%s: %s", r->name, text);
 }
 
-/* The name of a tracepoint by its number, to be freed; NULL where it is not in the formats. */
+/* Returns the name of a tracepoint by id, to be freed; NULL if the formats do not contain it. */
 static char *tracepoint_name(struct formats *f, uint64_t id)
 {
 	char *names = formats_names(f), *found = NULL, *rest, *name;
@@ -110,7 +110,7 @@ static char *name_event(struct recording *r, uint32_t index)
 	return name;
 }
 
-/* perf adds this one to every recording, for its records that are no samples. */
+/* perf adds a dummy event to every recording, for records other than samples. */
 static bool is_dummy(const struct recorded_event *ev)
 {
 	return ev->type == PERF_TYPE_SOFTWARE && ev->config == PERF_COUNT_SW_DUMMY;
@@ -151,7 +151,8 @@ static int list_events(struct recording *r)
 	return 0;
 }
 
-/* The bound moves on: what was complete when the round before ended may go out. */
+/* Advances the bounds at the end of a round: records complete at the end of the previous round may
+ * be delivered. */
 static void end_round(struct recording *r)
 {
 	if (r->complete > r->released)
@@ -180,19 +181,19 @@ static int add_record(struct recording *r, const struct perf_event_header *rec)
 	else
 		cpu = decoder_cpu(d, rec);
 	ring = (uint32_t)cpu < r->source.nr_rings ? cpu : 0;
-	/* The hole begins behind the record before it of its ring. */
+	/* A gap starts after the previous record of its ring. */
 	if (rec->type == PERF_RECORD_LOST && r->ring_time[ring])
 		time = r->ring_time[ring];
 	r->ring_time[ring] = time;
 	r->last_scanned = time;
-	if (time > r->youngest)
-		r->youngest = time;
+	if (time > r->newest)
+		r->newest = time;
 	r->round_records++;
 	r->round_bytes += sizeof(struct slot) + stream_keep(r->stream, rec, time);
 	return sorter_add(r->sorter, time, rec, ring);
 }
 
-/* The stream has no more records, now or at all. */
+/* Handles a stream without further records, for now or at its end. */
 static int end_of_stream(struct recording *r, int ret, struct error *err)
 {
 	if (ret == -EAGAIN || ret == -EINTR) {
@@ -204,7 +205,7 @@ static int end_of_stream(struct recording *r, int ret, struct error *err)
 	if (ret == -ENODATA)
 		warn(r, "ends inside a record");
 	else if (ret == -EBADMSG)
-		warn(r, "damaged: what follows its last readable record was left out");
+		warn(r, "damaged: skipped everything after the last readable record");
 	else if (ret == -ENOMEM)
 		return error_set(err, ret, "%s: out of memory", r->name);
 	else if (ret)
@@ -214,7 +215,7 @@ static int end_of_stream(struct recording *r, int ret, struct error *err)
 	return 0;
 }
 
-/* Reads on until more may go out. -EAGAIN: the pipe has nothing now. */
+/* Reads until more records may be delivered. Returns -EAGAIN if the pipe is empty now. */
 static int scan(struct recording *r, struct error *err)
 {
 	for (;;) {
@@ -229,9 +230,9 @@ static int scan(struct recording *r, struct error *err)
 				return error_set(err, -ENOMEM, "%s: out of memory", r->name);
 			if (r->round_bytes < MAX_ROUND)
 				continue;
-			r->round_end = r->youngest;
+			r->round_end = r->newest;
 		} else if (rec->type == RECORD_FINISHED_ROUND) {
-			r->round_end = r->youngest;
+			r->round_end = r->newest;
 			if (r->round_records < MIN_ROUND)
 				continue;
 		} else {
@@ -322,7 +323,7 @@ static bool recording_has_records(struct source *src, uint32_t kind)
 	return false;
 }
 
-/* Records that are no samples have an attribute only in common. */
+/* Records other than samples belong to no particular attribute. */
 static int add_records(struct source *src, const struct event_request *req, struct error *err)
 {
 	const uint32_t *types = records_types(req->record);
@@ -350,17 +351,18 @@ static int recording_add_event(struct source *src, const struct event_request *r
 			continue;
 		if (req->attr.sample_stack_user && !unwind_is_for(attr))
 			return error_set(err, -ENODATA,
-					 "the recording of %s has no copies of stacks to unwind: "
-					 "perf record --call-graph dwarf makes them",
+					 "the recording contains no stack copies of %s to unwind; "
+					 "use perf record --call-graph dwarf",
 					 req->name);
 		if (req->perf_event)
 			decoder_set_payload(d, i, sample_payload(req->sample));
 		if (decoder_add_class(d, i, req->class, req->payload))
-			return error_set(err, -E2BIG, "%s is asked for too many times", req->name);
+			return error_set(err, -E2BIG, "%s is selected too many times", req->name);
 		found++;
 	}
 	if (!found)
-		return error_set(err, -ENOENT, "the recording has no samples of %s; it has %s",
+		return error_set(err, -ENOENT,
+				 "the recording contains no samples of %s; it contains %s",
 				 req->name, ((struct recording *)src)->all_names);
 	return 0;
 }
@@ -417,7 +419,7 @@ static const struct source_ops pipe_ops = {
 	.free = recording_free,
 };
 
-/* Whether it was made with the kernel that runs here: by its build id, or at least its release. */
+/* Whether it was recorded on the running kernel: compares build ids, or releases without them. */
 static bool is_own_kernel(const struct features *f)
 {
 	uint8_t theirs[BUILD_ID_MAX], ours[BUILD_ID_MAX];
@@ -513,11 +515,11 @@ struct source *recording_open(const char *path, struct error *err)
 	if (!S_ISDIR(st.st_mode))
 		return recording_open_fd(fd, path, err);
 	if (faccessat(fd, "data", F_OK, 0))
-		error_set(err, -EISDIR, "%s: no perf recording (a directory)", path);
+		error_set(err, -EISDIR, "%s: not a perf recording (a directory)", path);
 	else
 		error_set(err, -EISDIR,
-			  "%s: a directory as `perf record --threads` writes it, "
-			  "which cannot be read",
+			  "%s: a directory written by perf record --threads, "
+			  "which is not supported",
 			  path);
 	close(fd);
 	return NULL;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Patience sort that can be drained at any time ("impatience sort"): a slot is appended to the
- * first run whose last time is not above its own, or starts a run. So the last times of the runs
- * fall from one run to the next, there are never more runs than the longest strictly falling
- * sequence of the input, and of equal times the one added first lies in the same or an earlier
- * run. Neighbours mostly belong to the same run: then adding costs two compares. */
+/* Patience sort that can be drained at any time ("impatience sort"). A slot is appended to the
+ * first run whose last time is not greater than its own, or starts a new run. So the last times
+ * decrease from run to run, the number of runs is at most the length of the longest strictly
+ * decreasing sequence of the input, and of equal times the first one is in the same or an earlier
+ * run. Consecutive slots mostly belong to the same run: then adding costs two comparisons. */
 #include "recording/sorter.h"
 #include <errno.h>
 #include <limits.h>
@@ -15,23 +15,23 @@
 enum {
 	MAX_RUNS = 1024,
 	FIRST_ROOM = 64,     /* slots */
-	SPARE_ROOM = 1 << 14 /* slots of memory that an unused run may keep */
+	SPARE_ROOM = 1 << 14 /* slots of memory kept by an unused run */
 };
 
 struct run {
 	struct slot *slots;
-	size_t first, end, room; /* slots[first..end) wait */
+	size_t first, end, room; /* slots[first..end) are not yet taken */
 };
 
 struct sorter {
-	unsigned int nr_runs, current; /* current: got the last slot */
+	unsigned int nr_runs, current; /* current: the run of the last added slot */
 	bool is_tidy;
 	struct sorted_runs *taking;
-	uint64_t tails[MAX_RUNS];  /* time of each run's last slot, falling */
+	uint64_t tails[MAX_RUNS];  /* time of each run's last slot, decreasing */
 	struct run runs[MAX_RUNS]; /* those from nr_runs on are empty, some with memory */
 };
 
-/* How many of a run's slots have time <= limit, at most max. */
+/* Returns the number of slots of a run with time <= limit, at most max. */
 static int count(void *places, uint32_t i, uint64_t limit, int max)
 {
 	const struct run *run = &((struct sorter *)places)->runs[i];
@@ -74,7 +74,7 @@ void sorter_free(struct sorter *s)
 	free(s);
 }
 
-/* Drops empty runs, keeping the order of the others, and moves what was taken out of the way. */
+/* Drops empty runs, keeping the order of the others, and reuses the space of taken slots. */
 static void tidy(struct sorter *s)
 {
 	unsigned int kept = 0;
@@ -111,8 +111,8 @@ static int compare_sizes(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Merges the shorter half of the runs into one. Taking the short ones keeps the whole at
- * n log n where the input is no interleaving of few runs (a ring dumped backwards, say). */
+/* Merges the shorter half of the runs into one. Choosing the short ones keeps the total cost at
+ * n log n if the input has many runs, such as a ring dumped backward. */
 static int merge_short_runs(struct sorter *s)
 {
 	size_t sizes[MAX_RUNS] = {}, total = 0, shortest;
@@ -138,7 +138,7 @@ static int merge_short_runs(struct sorter *s)
 
 		if (size > shortest)
 			continue;
-		/* The first of them has the highest tail, which is that of the merged run. */
+		/* The first of them has the highest tail, which is the tail of the merged run. */
 		if (!nr)
 			first = i;
 		move(s, i, from + end, size);
@@ -164,7 +164,7 @@ static int grow(struct run *run)
 	return 0;
 }
 
-/* The first run that ends at or before time; nr_runs without one. */
+/* Returns the first run that ends at or before time; nr_runs if there is none. */
 static unsigned int find_run(const struct sorter *s, uint64_t time)
 {
 	unsigned int low = 0, high = s->nr_runs;
@@ -180,7 +180,7 @@ static unsigned int find_run(const struct sorter *s, uint64_t time)
 	return low;
 }
 
-static int make_place(struct sorter *s)
+static int make_room(struct sorter *s)
 {
 	if (s->nr_runs < MAX_RUNS)
 		return 0;
@@ -188,15 +188,15 @@ static int make_place(struct sorter *s)
 	return s->nr_runs < MAX_RUNS ? 0 : merge_short_runs(s);
 }
 
-/* The run for a slot of this time, with room for it; NULL without memory. Not inlined, to keep
- * the common case of sorter_add() short. */
+/* Returns the run for a slot with this time, with room for it; NULL without memory. Not inlined, to
+ * keep the common case of sorter_add() short. */
 static struct run *__attribute__((noinline)) choose_run(struct sorter *s, uint64_t time)
 {
 	unsigned int i = find_run(s, time);
 	struct run *run;
 
 	if (i == s->nr_runs) {
-		if (make_place(s))
+		if (make_room(s))
 			return NULL;
 		i = s->nr_runs;
 	}
@@ -254,7 +254,7 @@ int sorter_take(struct sorter *s, struct slot *out, int max, uint64_t until)
 	if (!s->is_tidy)
 		tidy(s);
 	if (s->nr_runs && s->tails[0] < until)
-		until = s->tails[0]; /* the youngest there is */
+		until = s->tails[0]; /* the newest slot */
 	while (n < max && !is_empty(s) && sorter_oldest(s) <= until)
 		n += sorted_runs_take(s->taking, s->nr_runs, sorter_oldest(s), until, out + n,
 				      max - n);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Three places where a record may lie: the file or the chunk that the pipe was read into (packed
- * or not), the chunk it was decompressed into, and, for a record at an odd address behind a packed
- * one, a chunk it was copied into. A chunk whose records were kept is retired when it is full and
- * freed when the youngest of them is done with; one without is used again. */
+/* A record is in one of three places: the file, or the chunk into which the pipe was read
+ * (compressed or not); the chunk into which it was decompressed; or, if it is not aligned, a chunk
+ * into which it was copied. A full chunk with kept records is retired, and freed when the newest of
+ * them is released; a chunk without kept records is reused. */
 #include "recording/stream.h"
 #include <errno.h>
 #include <poll.h>
@@ -14,35 +14,35 @@
 #include <zstd.h>
 
 enum {
-	RECORD_USER = 64,	  /* from here on perf's own, below the kernel's */
-	RECORD_TRACING_DATA = 66, /* header, u32 size; the data padded to 8 bytes lies behind it */
-	RECORD_AUXTRACE = 71,	  /* header, u64 size, more; the data lies behind it */
+	RECORD_USER = 64,	  /* first type of perf's own records; below are the kernel's */
+	RECORD_TRACING_DATA = 66, /* header, u32 size; followed by data padded to 8 bytes */
+	RECORD_AUXTRACE = 71,	  /* header, u64 size, more; followed by data */
 	RECORD_COMPRESSED = 81,	  /* header, zstd data */
 	RECORD_COMPRESSED2 = 83,  /* header, u64 size, zstd data, padding */
 	CHUNK = 1 << 18,
 	MAX_RECORD = 1 << 16,
 	MARKS = 64,
 	MARK_STEP = 4 << 20, /* bytes */
-	AHEAD = 2048,	     /* bytes between a record and what is prefetched meanwhile */
+	AHEAD = 2048,	     /* bytes to prefetch ahead of a record */
 	MAX_BYTES = 1 << 28  /* for stream_bytes(): far above any table of contents */
 };
 
 struct chunk {
 	struct chunk *next;
-	uint64_t youngest; /* time of the youngest kept record */
+	uint64_t newest; /* time of the newest kept record */
 	bool kept;
 	_Alignas(8) uint8_t data[CHUNK];
 };
 
-/* Bytes in the file or in a chunk that were not handed out yet. */
+/* Undelivered bytes in the file or in a chunk. */
 struct span {
 	const uint8_t *at, *end;
 	struct chunk *chunk; /* NULL: the file */
 };
 
-/* What lies in the mapped file before offset has been read, and nothing in it is younger. */
+/* A position in the mapped file, and the time of the newest record before it. */
 struct mark {
-	uint64_t offset, youngest;
+	uint64_t offset, newest;
 };
 
 struct stream {
@@ -51,17 +51,17 @@ struct stream {
 	const uint8_t *file;
 	uint64_t file_size;
 	struct span outer, unpacked, aligned;
-	ZSTD_inBuffer packed; /* of the packed record that is being read */
-	bool unpacking;	      /* there may be more in it */
+	ZSTD_inBuffer packed; /* the current compressed record */
+	bool unpacking;	      /* packed may contain more */
 	ZSTD_DStream *zstd;
-	uint64_t payload;   /* bytes that lie between the last record and the next */
-	struct chunk *last; /* holds the last record; NULL: the file does */
+	uint64_t payload;   /* bytes between the last record and the next one */
+	struct chunk *last; /* contains the last record; NULL: it is in the file */
 	struct chunk *retired;
 	uint8_t *bytes;
-	struct mark marks[MARKS]; /* into the file, ascending */
+	struct mark marks[MARKS]; /* ascending */
 	unsigned int nr_marks;
-	uint64_t forgotten; /* bytes of the file that are no longer in memory because of us */
-	uint64_t youngest;  /* time of the records kept in the file so far */
+	uint64_t forgotten; /* bytes of the file already dropped from memory */
+	uint64_t newest;    /* time of the newest record kept in the file so far */
 };
 
 static int map_file(struct stream *s, uint64_t size)
@@ -140,7 +140,7 @@ static size_t left_in(const struct span *span)
 	return span->end - span->at;
 }
 
-/* Makes room behind the span's end for at least a record; what is unread stays in one piece. */
+/* Makes room after the span's end for at least one record. The unread bytes stay in one piece. */
 static int make_room(struct stream *s, struct span *span)
 {
 	struct chunk *chunk = span->chunk;
@@ -153,7 +153,7 @@ static int make_room(struct stream *s, struct span *span)
 		if (!chunk)
 			return -ENOMEM;
 		chunk->kept = false;
-		chunk->youngest = 0;
+		chunk->newest = 0;
 		if (span->chunk) {
 			span->chunk->next = s->retired;
 			s->retired = span->chunk;
@@ -167,7 +167,7 @@ static int make_room(struct stream *s, struct span *span)
 	return 0;
 }
 
-/* Reads more of the pipe. 1: there is more, 0: the end; else as stream_next(). */
+/* Reads more from the pipe. Returns 1, 0 at its end, or an error as stream_next(). */
 static int read_more(struct stream *s, bool wait)
 {
 	struct pollfd poll_fd = {.fd = s->fd, .events = POLLIN};
@@ -190,7 +190,7 @@ static int read_more(struct stream *s, bool wait)
 	return !!n;
 }
 
-/* The record in an aligned place of its own. */
+/* Copies a record to an aligned address. */
 static const void *align(struct stream *s, const uint8_t *rec, size_t size)
 {
 	void *copy;
@@ -204,7 +204,7 @@ static const void *align(struct stream *s, const uint8_t *rec, size_t size)
 	return copy;
 }
 
-/* The next record of the span. 0: it is not all there. */
+/* Takes the next record of the span. Returns 0 if it is not complete. */
 static int take(struct stream *s, struct span *span, const struct perf_event_header **rec)
 {
 	const uint8_t *at = span->at;
@@ -282,7 +282,7 @@ static uint64_t payload_of(const struct perf_event_header *rec)
 	return size;
 }
 
-/* Passes over the payload nobody asked for. False: not all of it is there yet. */
+/* Skips the payload of the last record. Returns false if it is not complete yet. */
 static bool skip_payload(struct stream *s)
 {
 	uint64_t n = left_in(&s->outer) < s->payload ? left_in(&s->outer) : s->payload;
@@ -292,7 +292,7 @@ static bool skip_payload(struct stream *s)
 	return !s->payload;
 }
 
-/* The next record that is not packed. 1, or else as stream_next(). */
+/* Reads the next uncompressed record. Returns as stream_next(). */
 static int next_outer(struct stream *s, bool wait, const struct perf_event_header **rec)
 {
 	for (;;) {
@@ -311,7 +311,7 @@ static int next_outer(struct stream *s, bool wait, const struct perf_event_heade
 	}
 }
 
-/* Any record, in any state of the stream. Not inlined, to keep the common case short. */
+/* Reads any record, in any state of the stream. Not inlined, to keep the common case short. */
 static int __attribute__((noinline))
 next_record(struct stream *s, bool wait, const struct perf_event_header **rec)
 {
@@ -342,9 +342,9 @@ int stream_next(struct stream *s, bool wait, const struct perf_event_header **re
 	const struct perf_event_header *at = (const void *)s->outer.at;
 	size_t left = left_in(&s->outer);
 
-	/* The common case: a record of the kernel's that can be handed out as it is. Where the one
-	 * behind it starts is known only when its size is there, which takes a trip to memory:
-	 * without the prefetch half of the time of a whole analysis is spent on that. */
+	/* The common case: a kernel record that can be delivered in place. The next record can only
+	 * be found after loading this one's size from memory. Without the prefetch, these loads
+	 * take half the time of a whole analysis. */
 	if (!s->payload && !s->unpacking && !left_in(&s->unpacked) && left >= sizeof(*at) &&
 	    !((uintptr_t)at & 7) && at->type < RECORD_USER && at->size >= sizeof(*at) &&
 	    at->size <= left) {
@@ -358,7 +358,7 @@ int stream_next(struct stream *s, bool wait, const struct perf_event_header **re
 	return next_record(s, wait, rec);
 }
 
-/* Collects size bytes of the pipe, which are not all in the chunk. */
+/* Collects size bytes of the pipe that are not all in one chunk. */
 static int collect(struct stream *s, size_t size)
 {
 	size_t room = 0;
@@ -367,7 +367,7 @@ static int collect(struct stream *s, size_t size)
 		size_t part = left_in(&s->outer) < size - n ? left_in(&s->outer) : size - n;
 		int ret;
 
-		/* Memory grows with what is there, not with what the size claims. */
+		/* Memory grows with the data read, because the size may be wrong. */
 		while (n + part > room) {
 			uint8_t *bytes = realloc(s->bytes, room ? room * 2 : CHUNK);
 
@@ -413,25 +413,25 @@ const void *stream_payload(struct stream *s, size_t *size)
 	return stream_bytes(s, *size);
 }
 
-/* Every so many bytes of the file a mark, as long as there is room. */
+/* Adds a mark every MARK_STEP bytes of the file, as long as there is room. */
 static void mark_file(struct stream *s, const struct perf_event_header *rec, uint64_t time)
 {
 	uint64_t offset = (const uint8_t *)rec - s->file;
 	uint64_t before = s->nr_marks ? s->marks[s->nr_marks - 1].offset : s->forgotten;
 
 	if (offset >= before + MARK_STEP && s->nr_marks < MARKS)
-		s->marks[s->nr_marks++] = (struct mark){offset & ~(uint64_t)4095, s->youngest};
-	if (time > s->youngest)
-		s->youngest = time;
+		s->marks[s->nr_marks++] = (struct mark){offset & ~(uint64_t)4095, s->newest};
+	if (time > s->newest)
+		s->newest = time;
 }
 
-/* Gives back the memory of the part of the file that is done with: it can be read again, but a run
- * should not grow with its recording. */
+/* Drops the released part of the file from memory, so that memory does not grow with the size of
+ * the recording. */
 static void forget_file(struct stream *s, uint64_t oldest)
 {
 	unsigned int done = 0;
 
-	while (done < s->nr_marks && s->marks[done].youngest < oldest)
+	while (done < s->nr_marks && s->marks[done].newest < oldest)
 		done++;
 	if (!done)
 		return;
@@ -449,8 +449,8 @@ size_t stream_keep(struct stream *s, const struct perf_event_header *rec, uint64
 		return 0;
 	}
 	s->last->kept = true;
-	if (time > s->last->youngest)
-		s->last->youngest = time;
+	if (time > s->last->newest)
+		s->last->newest = time;
 	return rec->size;
 }
 
@@ -463,7 +463,7 @@ void stream_release(struct stream *s, uint64_t oldest)
 	for (struct chunk **at = &s->retired; *at;) {
 		struct chunk *chunk = *at;
 
-		if (chunk->youngest >= oldest) {
+		if (chunk->newest >= oldest) {
 			at = &chunk->next;
 			continue;
 		}
@@ -473,9 +473,9 @@ void stream_release(struct stream *s, uint64_t oldest)
 	for (int i = 0; i < 3; i++) {
 		struct chunk *chunk = spans[i]->chunk;
 
-		if (chunk && chunk->youngest < oldest) {
+		if (chunk && chunk->newest < oldest) {
 			chunk->kept = false;
-			chunk->youngest = 0;
+			chunk->newest = 0;
 		}
 	}
 }

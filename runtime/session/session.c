@@ -17,7 +17,7 @@
 enum {
 	MAX_WAIT = 100000000,		/* ns */
 	EXIT_WAIT = 1000000,		/* ns */
-	MISC_LOST_SAMPLES_BPF = 1 << 15 /* not lost: a filter of perf's did not want them */
+	MISC_LOST_SAMPLES_BPF = 1 << 15 /* not lost: rejected by a BPF filter of perf */
 };
 
 void session_close_class(struct session *s, uint16_t class)
@@ -55,7 +55,7 @@ void session_stop(struct session *s)
 		s->stats.to = (double)(int64_t)(s->source->ops->now(s->source) - s->base);
 }
 
-/* Gets the next slots up to `until`. 0: none now. */
+/* Fetches the next slots up to `until`. Returns 0 if there are none now. */
 static int fetch(struct session *s, uint64_t until, int max, struct error *err)
 {
 	int n = s->source->ops->next(s->source, s->slots, max, until, err);
@@ -69,8 +69,7 @@ static int fetch(struct session *s, uint64_t until, int max, struct error *err)
 	return n;
 }
 
-/* In a recording nobody waits for intervals in which nothing happens: the next event says how
- * many to pass over. */
+/* Skips the empty intervals of a recording up to the next event. */
 static int skip_empty_intervals(struct session *s, struct error *err)
 {
 	int n = fetch(s, UINT64_MAX, 1, err);
@@ -81,15 +80,15 @@ static int skip_empty_intervals(struct session *s, struct error *err)
 	return n;
 }
 
-/* False: the loss is known already. */
+/* Counts a loss and completes its event. Returns false if it has been counted already. */
 static bool note_loss(struct session *s, const struct slot *slot, struct event *ev)
 {
 	const struct perf_event_header *rec = slot->rec;
 
 	uint64_t end;
 
-	/* What perf writes at the end of a recording are the sums of its counters: most of that
-	 * LOST records have told. */
+	/* perf writes the sums of its loss counters at the end of a recording. LOST records have
+	 * reported most of them. */
 	if (rec->type == PERF_RECORD_LOST_SAMPLES) {
 		if (rec->misc & MISC_LOST_SAMPLES_BPF)
 			return false;
@@ -137,7 +136,8 @@ static void note_task(struct session *s, const struct slot *slot, const struct e
 	}
 }
 
-/* Whether a slot may be an event and no sample. A source's own records have no header. */
+/* Whether a slot is a record other than a sample that may be an event. A source's own records have
+ * no header. */
 static bool is_record(const struct session *s, const struct slot *slot)
 {
 	const struct perf_event_header *rec = slot->rec;
@@ -145,8 +145,8 @@ static bool is_record(const struct session *s, const struct slot *slot)
 	return s->records && !(slot->flags >> SLOT_OWN_SHIFT) && rec->type != PERF_RECORD_SAMPLE;
 }
 
-/* A record that is no sample stands for what the session itself takes it for, if anything, and for
- * events of those that asked for such records. */
+/* Handles a record other than a sample. It updates the session's own state, if it concerns it, and
+ * is delivered as an event to those who requested such records. */
 static int complete_records(struct session *s, const struct slot *slot, struct event *ev, int n)
 {
 	int delivered = 0, first = ev->class < EVENT_FIRST;
@@ -156,7 +156,8 @@ static int complete_records(struct session *s, const struct slot *slot, struct e
 		note_task(s, slot, ev);
 		delivered = s->wanted >> ev->class & 1;
 	}
-	/* What perf writes of all that there was before it began has no time: it did not happen. */
+	/* perf also writes records of the state before its start. They have no time and are not
+	 * events. */
 	if (n == first || slot->time < s->first_time ||
 	    !decoder_time(s->source->decoder, slot->rec, &time))
 		return delivered;
@@ -172,7 +173,7 @@ static int complete_records(struct session *s, const struct slot *slot, struct e
 	return delivered;
 }
 
-/* Completes the n events that a slot was decoded to, or says what became of it: the events to
+/* Completes the n events decoded from a slot; n can be an error. Returns the number of events to
  * deliver, or -ENOSPC. */
 static int complete_others(struct session *s, const struct slot *slot, struct event *ev, int n)
 {
@@ -188,7 +189,7 @@ static int complete_others(struct session *s, const struct slot *slot, struct ev
 		ev[i].flags = slot->flags;
 	}
 	if (ev->class == EVENT_LOST) {
-		/* Only names of tasks can be lost then. */
+		/* Only task records can be lost then. */
 		if (counts_only(s) && ev->period)
 			return 0;
 		return note_loss(s, slot, ev);
@@ -275,14 +276,14 @@ static void wait_for_more(struct session *s)
 	ret = s->source->ops->wait(s->source, timeout);
 	if (ret != -ESRCH)
 		return;
-	/* The status of a workload comes a little later than the end of its threads. */
+	/* The exit status of a workload arrives shortly after the end of its threads. */
 	if (s->workload)
 		s->threads_ended = true;
 	else
 		session_stop(s);
 }
 
-/* Ends the run with the threads that it is about, where no ring of theirs tells that they have. */
+/* Ends the run when its threads have ended, if there are no rings of these threads to report it. */
 static void watch_threads(struct session *s)
 {
 	uint64_t now = s->source->ops->now(s->source);
@@ -302,7 +303,7 @@ static void end_interval(struct session *s, struct batch *batch)
 	s->ticked = true;
 }
 
-/* Whether all has been delivered up to a time. What is only counted is not held back. */
+/* Whether all events up to a time have been delivered. Counts are never held back. */
 static bool has_reached(const struct session *s, uint64_t time)
 {
 	if (counts_only(s)) {
@@ -314,15 +315,15 @@ static bool has_reached(const struct session *s, uint64_t time)
 	return s->source->horizon >= time;
 }
 
-/* Whether the interval that is running ends before the stream does. At the end itself counters are
- * read anyway. */
+/* Whether the current interval ends before the stream. At the end of the stream, counts are read
+ * anyway. */
 static bool ends_with_tick(const struct session *s)
 {
 	return s->tick_at && (counts_only(s) ? s->tick_at < s->end_at : s->tick_at <= s->end_at);
 }
 
-/* Whether no more events are wanted, though the reader may not have come that far: what is counted
- * until it has would be more than what is delivered. */
+/* Whether the duration is over, although the reader may be behind. Events must stop now: otherwise
+ * more of them would be counted than delivered. */
 static bool is_over(const struct session *s)
 {
 	uint64_t now = s->source->ops->now(s->source);
@@ -354,7 +355,7 @@ int session_next(struct session *s, struct batch *batch, struct error *err)
 		if (s->ticked && s->source->info.is_recorded)
 			n = skip_empty_intervals(s, err);
 		else
-			/* Where the first interval ends is known only with the time base. */
+			/* The end of the first interval is known only with the time base. */
 			n = fetch(s, until, s->has_base ? MAX_BATCH : 1, err);
 		if (n < 0)
 			return n;
@@ -429,7 +430,7 @@ uint64_t session_own_count(const struct session *s, const struct event *ev)
 
 	if (!attr || !(attr->sample_type & PERF_SAMPLE_READ))
 		return 0;
-	if (!(attr->sample_type & PERF_SAMPLE_RAW)) /* its payload is what stands before */
+	if (!(attr->sample_type & PERF_SAMPLE_RAW)) /* its payload is the words before the count */
 		return *(const uint64_t *)(ev->raw + ev->raw_size);
 	return *sample_read_before(attr, ev->chain ? (const void *)ev->chain
 						   : ev->raw - sizeof(uint32_t));

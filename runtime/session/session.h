@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Session: one run over one stream of events. It opens the source (live or a recording), decodes
- * what the source hands out in time order, keeps the task table, counts losses and late events,
- * cuts the stream at the interval's boundaries and ends when its targets have. Lua pulls batches;
- * nothing here calls back.
+ * its records, keeps the task table, counts losses and late events, cuts the stream at the ends of
+ * intervals, and ends when its targets have ended. Lua pulls batches; nothing here calls back.
  *
  * This header is read by C and by LuaJIT's ffi.cdef: plain declarations only.
  */
@@ -25,38 +24,37 @@ struct srclines;
 struct stacks;
 struct tasks;
 
-/* Where live events are taken. At most one of argv, cgroups and pids with tids is given. */
+/* The target of live events. At most one of argv, cgroups, and pids with tids is set. */
 struct session_target {
-	const char *cpus;	    /* only on these: list as "0-3,7"; NULL: all that are online */
+	const char *cpus;	    /* CPU list such as "0-3,7"; NULL: all online CPUs */
 	const int32_t *pids, *tids; /* processes with all their threads; threads */
 	uint32_t nr_pids, nr_tids;
-	/* Threads say only when the run ends: the events are those of all cpus. */
+	/* 1: the events are those of all CPUs; the threads only determine the end of the run. */
 	uint32_t everywhere;
-	uint32_t inherit; /* new threads and processes of pids, tids and argv are attached to too */
-	char *const *argv;	    /* NULL-ended command that is started and attached to */
-	const char *const *cgroups; /* NULL-ended names and expressions, see runtime/os/cgroups.h */
+	uint32_t inherit;	    /* include new threads and processes of pids, tids and argv */
+	char *const *argv;	    /* NULL-terminated command to start as the target */
+	const char *const *cgroups; /* NULL-terminated names and expressions, see os/cgroups.h */
 	uint32_t pages;
 	uint32_t watermark; /* percent */
-	/* Where a BPF program looks up whether a thread is meant, by its number: those of the
-	 * target get a 1 before the events start, more may come by the program. NULL: there is
-	 * none. */
+	/* Marks by tid, read by a BPF program: the session sets them to 1 for the target threads
+	 * before the events start, the program for new threads. NULL: no marks. */
 	uint8_t *marks;
 	uint32_t nr_marks;
-	/* Rings keep the last records; they come at the end of each interval and of the run. */
+	/* Rings keep the newest records, delivered at the end of each interval and of the run. */
 	uint32_t overwrite;
-	uint32_t realtime; /* SCHED_FIFO's priority for this process; 0: none */
+	uint32_t realtime; /* SCHED_FIFO priority for this process; 0: none */
 };
 
 enum batch_flags {
-	BATCH_TICK = 1,	       /* an interval has passed after these events: tick_time is its end */
+	BATCH_TICK = 1,	       /* an interval ended after these events, at tick_time */
 	BATCH_END = 2,	       /* the stream has ended, nothing follows */
 	BATCH_INTERRUPTED = 4, /* with END: by a signal */
-	BATCH_LOST = 8,	       /* there are EVENT_LOST among the events */
-	BATCH_NOTICE = 16      /* session_take_notice() has something to say */
+	BATCH_LOST = 8,	       /* the batch contains EVENT_LOST */
+	BATCH_NOTICE = 16      /* call session_take_notice() */
 };
 
 struct batch {
-	struct event *events; /* the same address for the session's life */
+	struct event *events; /* the same address for the whole session */
 	int32_t n;
 	uint32_t flags;
 	double tick_time; /* ns since the time base */
@@ -65,108 +63,105 @@ struct batch {
 struct session_stats {
 	uint64_t events;	 /* samples delivered */
 	uint64_t lost;		 /* records the kernel or the recorder lost */
-	uint64_t late;		 /* events delivered after a younger one */
+	uint64_t late;		 /* events delivered after a later one */
 	uint64_t bad;		 /* records that could not be decoded */
 	double to;		 /* time of the last event, ns since the base */
-	double end_time;	 /* when the events were stopped; of a recording as to */
-	int32_t workload_status; /* as wait(2) gives it; 0 while it runs, or without */
+	double end_time;	 /* when the events were stopped; for a recording equal to `to` */
+	int32_t workload_status; /* as in wait(2); 0 while it runs, or without a workload */
 };
 
-/* The time base of events, on the source's clock and as wall time (wall_sec is NAN where it is not
- * known: a recording that does not say). Known from the first batch with events on. */
+/* The time base of events, on the source's clock and as wall time (wall_sec is NAN if a recording
+ * does not contain it). Valid from the first batch with events. */
 struct session_clock {
 	double base; /* ns */
 	double wall_sec, wall_nsec;
 };
 
-/* Takes over the source, also when it fails: NULL, out of memory. */
+/* Takes ownership of the source, also on failure (NULL: out of memory). */
 struct session *session_new(struct source *source);
-/* To be called at the end of a run, however it ends: the process's end would leave the probes
- * behind. Frees the source. */
+/* Must be called at the end of every run: probes would outlive the process. Frees the source. */
 void session_free(struct session *s);
 
-/* Whether the source is a recording or the like: its events are those of session_recorded_events(),
- * and happened before. */
+/* Whether the source is recorded: its events are in the past, see session_recorded_events(). */
 bool session_is_recorded(const struct session *s);
-/* Formats of the source's tracepoints. */
+/* Returns the formats of the source's tracepoints; NULL with a message. */
 struct formats *session_formats(struct session *s, struct error *err);
-/* The n events that a recorded source has. */
+/* Returns the n events of a recorded source. */
 const struct recorded_event *session_recorded_events(const struct session *s, uint32_t *n);
-/* sample_type of the samples that a perf_event would have; 0: they differ. */
+/* Returns the sample_type of a perf_event's samples; 0: they differ. */
 uint64_t session_sample_type(const struct session *s, const struct event_request *request);
 /* Whether the source has records of an enum record_kind. */
 bool session_has_records(const struct session *s, uint32_t kind);
 
-/* The request is copied. */
+/* Adds an event; the request is copied. */
 int session_add_event(struct session *s, const struct event_request *request, struct error *err);
-/* Side-band records of this class (EVENT_COMM, EVENT_FORK, EVENT_EXIT) are delivered too.
- * EVENT_LOST always is. */
+/* Also delivers side-band records of this class (EVENT_COMM, EVENT_FORK, EVENT_EXIT). EVENT_LOST is
+ * always delivered. */
 void session_want(struct session *s, uint16_t class);
-/* The stream is cut every so many ns of its own time; 0: never. */
+/* Cuts the stream at intervals of its own time, in ns; 0: never. */
 void session_set_interval(struct session *s, uint64_t interval);
 
-/* The stream ends when so many ns of its own time have passed; 0: it does not. */
+/* Ends the stream after a duration of its own time, in ns; 0: never. */
 void session_set_duration(struct session *s, uint64_t duration);
 
-/* Opens the events and starts them. */
+/* Opens and starts the events. */
 int session_start(struct session *s, const struct session_target *target, struct error *err);
 
-/* Makes no more events of the class, where the source can stop that; some may still come. */
+/* Stops the events of a class, if the source can; some may still be delivered. */
 void session_close_class(struct session *s, uint16_t class);
 
-/* The next events, at most 1024; waits for them up to 100 ms and may return none. What the last
- * batch pointed to is gone. Negative: failure, the stream has ended. */
+/* Returns the next events, at most 1024. Waits up to 100 ms for them and may return none. Pointers
+ * in the previous batch become invalid. Negative: failure, the stream has ended. */
 int session_next(struct session *s, struct batch *batch, struct error *err);
-/* session_next() does not wait beyond so many ns from now. To be repeated once they have passed. */
+/* Limits the wait of session_next() to ns from now. Call it again once they have passed. */
 void session_wake_after(struct session *s, uint64_t ns);
-/* Stops making events; session_next() still delivers what exists up to BATCH_END. */
+/* Stops the events; session_next() still delivers existing ones up to BATCH_END. */
 void session_stop(struct session *s);
 
-/* The session's own probes, none yet at the first call. NULL with a message where there can be
- * none. */
+/* Returns the session's own probes, created at the first call; NULL with a message if probes are
+ * not available. */
 struct probes *session_probes(struct session *s, struct error *err);
 
-/* What the events that are only counted have counted since the last call, in the order they were
- * added; valid until the next one. After session_stop() it is final. Not for recorded sources. */
+/* Returns the counts of counted events since the last call, in the order they were added; valid
+ * until the next call. Final after session_stop(). Not for recorded sources. */
 void session_read_counts(struct session *s, struct counts *out);
 struct tasks *session_tasks(struct session *s);
-/* NULL where no event was added with callchain. */
+/* NULL if no event has callchain or resolve set. */
 struct stacks *session_stacks(struct session *s);
-/* A part of the sample of a perf_event, as long as the event is valid; see sample_part(). */
+/* Returns a part of the sample of a perf_event, valid as long as the event; see sample_part(). */
 const uint64_t *session_sample_part(const struct session *s, const struct event *ev, uint64_t bit,
 				    uint32_t *size);
-/* What an event that READS_ITSELF has counted on its CPU, with this one; no perf_event that has
- * parts. */
+/* Returns the count of an event with READS_ITSELF on its CPU, including this sample. Not for a
+ * perf_event with other parts. */
 uint64_t session_own_count(const struct session *s, const struct event *ev);
-/* The bits of all registers that the parts REGS_USER or REGS_INTR of a class hold. */
+/* Returns the mask of registers in the parts REGS_USER or REGS_INTR of a class. */
 uint64_t session_sample_registers(const struct session *s, uint16_t class, uint64_t bit);
-/* What an address of the event's process, or of the kernel, was at its time: a stack of one frame.
- * Needs callchain or resolve of an event. */
+/* Symbolizes an address of the event's process or of the kernel at the event's time: returns the id
+ * of a stack with one frame. Requires callchain or resolve of an event. */
 uint32_t session_address(struct session *s, const struct event *ev, uint64_t address);
-/* The same for lines of source; NULL also without memory. */
+/* NULL as session_stacks(), or out of memory. */
 struct srclines *session_srclines(struct session *s);
-/* Id of the event's stack, see stacks.h; it must not be asked for without stacks. */
+/* Returns the id of the event's stack, see stacks.h. Requires session_stacks(). */
 uint32_t session_stack(struct session *s, const struct event *ev);
-/* What stacks took so far; false where there are none. */
+/* Reads the memory used by stacks; false without stacks. */
 bool session_read_resolve_stats(const struct session *s, struct resolve_stats *out);
 void session_read_stats(const struct session *s, struct session_stats *out);
 void session_read_clock(const struct session *s, struct session_clock *out);
-/* Machine of a recorded source, as uname(2) calls it; "" for others, or if it does not say. */
+/* Returns the machine of a recorded source as in uname(2); "" for other sources or if unknown. */
 const char *session_arch(const struct session *s);
-/* The first of the CPUs that share cpu's data cache of this level; -1 if the source does not say.
- */
+/* Returns the first CPU that shares cpu's data cache of this level; -1 if unknown. */
 int session_cache_sharer(const struct session *s, int level, int cpu);
-/* One line about a source that ended early or is damaged; NULL: there is nothing to say. */
+/* Returns a line about a source that ended early or is damaged; NULL if there is none. */
 const char *session_warning(const struct session *s);
-/* What happened to the source (a cpu went or came), one line; "" when that has been told. */
+/* Takes the line about the latest change, such as a CPU that came online; "" if there is none. */
 const char *session_take_notice(struct session *s);
-/* A cpu that came online during the run, once; -1: no more. Live only. */
+/* Returns each CPU that came online during the run once; -1: no more. Live only. */
 int session_take_cpu(struct session *s);
-/* The threads of the target when the run began, and with marks those that had them then; none
- * where it is cpus. */
+/* Returns the target threads at the start of the run, or with marks the threads marked then; none
+ * if the target is CPUs. */
 const int32_t *session_threads(const struct session *s, uint32_t *n);
-/* 1: the targets are threads (-p, -t, workload), 0: cpus or a recording. */
+/* 1: the targets are threads (-p, -t, workload); 0: CPUs or a recording. */
 int32_t session_per_thread(const struct session *s);
-/* 1: what a ring loses concerns only the thread, or cpu, that is its target; 0: the rings are those
- * of cpus but the targets threads. */
+/* 1: losses of a ring affect only its own thread or CPU; 0: the rings belong to CPUs but the
+ * targets are threads. */
 int32_t session_loss_is_local(const struct session *s);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A session until it starts: its recording or its events, what they are attached to, its end. */
+/* Set-up and end of a session: its source, events, target and priority. */
 #include "session/session_state.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -38,7 +38,7 @@ void session_free(struct session *s)
 		return;
 	workload_free(s->workload);
 	s->source->ops->free(s->source);
-	probes_free(s->probes); /* which no event may use then */
+	probes_free(s->probes); /* after the events that use them */
 	tasks_free(s->tasks);
 	resolve_free(s->resolve);
 	records_free(s->records);
@@ -101,7 +101,7 @@ void session_set_duration(struct session *s, uint64_t duration)
 	s->duration = duration;
 }
 
-/* The threads of the target; none: it is cpus or cgroups. */
+/* Finds the target threads and returns their number; 0: the target is CPUs or cgroups. */
 static int find_threads(struct session *s, const struct session_target *target, struct error *err)
 {
 	if (target->argv) {
@@ -118,7 +118,7 @@ static int find_threads(struct session *s, const struct session_target *target, 
 			    err);
 }
 
-/* Whether one of the threads had no mark. */
+/* Marks the threads. Returns whether one of them had no mark before. */
 static bool mark(const struct session_target *target, const int32_t *tids, int n)
 {
 	bool any = false;
@@ -132,8 +132,9 @@ static bool mark(const struct session_target *target, const int32_t *tids, int n
 	return any;
 }
 
-/* What a thread with a mark starts gets one by the BPF program: only threads that were started
- * before are still to be found. */
+/* Finds and marks the target threads. The BPF program marks new threads of marked ones. A process
+ * may have created threads before it was marked, so the search is repeated until it finds no more.
+ */
 static int find_and_mark(struct session *s, const struct session_target *target, struct error *err)
 {
 	int n = find_threads(s, target, err);
@@ -146,7 +147,7 @@ static int find_and_mark(struct session *s, const struct session_target *target,
 	return n;
 }
 
-/* Threads that begin from here on are told by events. */
+/* Lists the marked threads. Events report threads that start later. */
 static int list_marked(struct session *s, const struct session_target *target, struct error *err)
 {
 	const uint8_t *end = target->marks + target->nr_marks, *at = target->marks;
@@ -167,7 +168,7 @@ static int list_marked(struct session *s, const struct session_target *target, s
 	return 0;
 }
 
-/* How soon this process gets a CPU when there is something to read. */
+/* Sets the scheduling of this process, so that it reads its rings in time. */
 static int set_priority(const struct session_target *target, struct error *err)
 {
 	if (target->realtime)
@@ -180,7 +181,7 @@ static int open_source(struct session *s, const struct session_target *target, s
 {
 	int n = find_and_mark(s, target, err);
 	bool on_threads = n > 0 && !target->everywhere;
-	struct source_target of_source = {
+	struct source_target source_target = {
 		.cpus = target->cpus,
 		.tids = on_threads ? s->tids : NULL,
 		.nr_tids = on_threads ? n : 0,
@@ -196,7 +197,7 @@ static int open_source(struct session *s, const struct session_target *target, s
 		return n;
 	s->nr_tids = n;
 	s->per_thread = on_threads;
-	return s->source->ops->open(s->source, &of_source, err);
+	return s->source->ops->open(s->source, &source_target, err);
 }
 
 static int start_resolving(struct session *s, struct error *err)
@@ -209,7 +210,7 @@ static int start_resolving(struct session *s, struct error *err)
 	return s->resolve ? 0 : error_set(err, -ENOMEM, "out of memory for stacks");
 }
 
-/* Tasks and mappings as /proc has them now; from here on records tell of changes. */
+/* Reads tasks and mappings from /proc. From here on, records report changes. */
 static void scan_tasks(struct session *s)
 {
 	tasks_scan(s->tasks);
@@ -243,7 +244,7 @@ int session_start(struct session *s, const struct session_target *target, struct
 		ret = open_source(s, target, err);
 	if (!ret && !s->source->info.is_recorded)
 		ret = set_priority(target, err);
-	if (!ret && s->source->info.is_here)
+	if (!ret && s->source->info.is_local)
 		scan_tasks(s);
 	if (!ret)
 		ret = start_source(s, target, err);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What session.c, the run, and session_setup.c, all that comes before it, know of a session. For
- * nobody else.
+ * The state of a session, private to session.c (the run) and session_setup.c (everything before).
  */
 #pragma once
 #include <stdbool.h>
@@ -14,38 +13,38 @@ enum { MAX_BATCH = 1024 };
 
 struct session {
 	struct source *source;
-	struct probes *probes; /* NULL: none were needed */
+	struct probes *probes; /* NULL: no probes so far */
 	struct workload *workload;
-	int32_t *tids; /* that are attached to, or end the run; NULL: cpus */
+	int32_t *tids; /* target threads, or threads whose end is the end of the run; NULL: CPUs */
 	uint32_t nr_tids, nr_tids_ended;
-	int32_t *marked; /* threads that the target's marks had at the start; NULL: it has none */
+	int32_t *marked; /* threads marked at the start; NULL: the target has no marks */
 	uint32_t nr_marked;
 	uint64_t stop_time;
-	uint64_t watch_at; /* when to look again whether they have ended */
+	uint64_t watch_at; /* when to check again whether the threads have ended */
 	struct error notice;
 	struct tasks *tasks;
-	bool resolves;		 /* some event has a stack, or addresses to look up */
-	uint32_t stack_parts;	 /* that events ask for: enum stack_parts */
-	struct resolve *resolve; /* NULL: nothing is to be looked up */
-	struct records *records; /* NULL: none are events */
-	uint32_t nr_sampled;	 /* events with samples; the others are only counted */
-	uint32_t wanted;	 /* bit set of side-band classes that are delivered */
-	bool threads_ended;	 /* but not their process */
+	bool resolves;		 /* an event has stacks, or addresses to symbolize */
+	uint32_t stack_parts;	 /* enum stack_parts of all events */
+	struct resolve *resolve; /* NULL: nothing to symbolize */
+	struct records *records; /* NULL: no events are records */
+	uint32_t nr_sampled;	 /* sampled events; the others are only counted */
+	uint32_t wanted;	 /* bit set of side-band classes to deliver */
+	bool threads_ended;	 /* all threads have ended, but not yet their process */
 	bool stopped, ended, interrupted, per_thread, has_base;
 	uint64_t base;	     /* source clock, ns */
-	uint64_t first_time; /* samples before it are from rings that counted before all did */
+	uint64_t first_time; /* earlier samples are dropped: not all rings were enabled then */
 	uint64_t interval;   /* ns; 0: none */
-	uint64_t duration;   /* ns; 0: no end */
-	uint64_t end_at;     /* source clock; UINT64_MAX: not known, or no end */
-	uint64_t tick_at;    /* end of the running interval, source clock; 0: not known yet */
-	uint64_t wake_at;    /* source clock; nobody waits beyond it. In the past: no bound */
-	bool ticked;	     /* the last thing delivered was the end of an interval */
+	uint64_t duration;   /* ns; 0: unlimited */
+	uint64_t end_at;     /* source clock; UINT64_MAX: unlimited, or not known yet */
+	uint64_t tick_at;    /* end of the current interval, source clock; 0: not known yet */
+	uint64_t wake_at;    /* limit of waiting, source clock; in the past: no limit */
+	bool ticked;	     /* an interval ended after the last events */
 	struct slot slots[MAX_BATCH];
 	int nr_slots, next_slot;
 	struct session_stats stats;
-	uint64_t summed_losses; /* by the LOST_SAMPLES records so far */
+	uint64_t summed_losses; /* sum of the LOST_SAMPLES records so far */
 	struct event batch[MAX_BATCH];
 };
 
-/* The time (ns, source clock) that the times of events are counted from. */
+/* Sets the time base (ns, source clock) of the events' times. */
 void session_set_base(struct session *s, uint64_t time);

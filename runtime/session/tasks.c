@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Task table: two levels of arrays indexed by tid (the kernel keeps tids below 4 Mi, others are
- * not believed), so that finding a task is two loads whatever a recording contains. A task has its
- * names in order of time; the lives of a reused tid follow each other in the same history.
+ * Task table: two levels of arrays indexed by tid, so that finding a task takes two loads. Tids of
+ * 4 Mi and above are invalid in the kernel and ignored. A task has its names in time order; tasks
+ * that reuse a tid share one history.
  */
 #include "session/tasks.h"
 
@@ -21,11 +21,11 @@ enum {
 	MAX_TIDS = 4 << 20, /* PID_MAX_LIMIT of the kernel */
 	PAGE_TASKS = 512,
 	NAME_BYTES = 16, /* TASK_COMM_LEN */
-	NAMES = 9	 /* of one task: the oldest and the newest 8 */
+	NAMES = 9	 /* kept per task: the oldest and the newest 8 */
 };
 
 struct name {
-	double time; /* from when on it holds */
+	double time; /* valid from */
 	int32_t pid;
 	char text[NAME_BYTES];
 };
@@ -34,8 +34,8 @@ struct task {
 	int32_t tid;
 	uint16_t nr_names, max_names;
 	struct name *names;
-	double exit_time;	    /* of the last life; INFINITY while it lasts */
-	struct task *older, *newer; /* in the list of those that ended */
+	double exit_time;	    /* INFINITY while it runs */
+	struct task *older, *newer; /* in the list of ended tasks */
 };
 
 struct page {
@@ -45,7 +45,7 @@ struct page {
 
 struct tasks {
 	struct page *pages[MAX_TIDS / PAGE_TASKS];
-	struct task ended; /* head of the list: newer is the task that ended first */
+	struct task ended; /* list head: ended.newer is the task that ended first */
 	uint32_t nr_tasks, nr_ended, max_ended;
 };
 
@@ -72,7 +72,7 @@ static struct task *find_task(const struct tasks *t, int32_t tid)
 	return page ? page->tasks[tid % PAGE_TASKS] : NULL;
 }
 
-/* The task of tid, made when there is none; NULL for an impossible tid or without memory. */
+/* Finds or creates the task of tid; NULL for an invalid tid or without memory. */
 static struct task *get_task(struct tasks *t, int32_t tid)
 {
 	struct task *task = find_task(t, tid);
@@ -101,8 +101,8 @@ static bool has_ended(const struct task *task)
 	return task->older;
 }
 
-/* A task that had ended is in use again, or leaves the table. */
-static void leave_ended(struct tasks *t, struct task *task)
+/* Removes a task from the list of ended tasks: its tid is in use again, or it is forgotten. */
+static void remove_ended(struct tasks *t, struct task *task)
 {
 	task->older->newer = task->newer;
 	task->newer->older = task->older;
@@ -116,7 +116,7 @@ static void forget(struct tasks *t, struct task *task)
 	struct page **page = &t->pages[task->tid / PAGE_TASKS];
 
 	if (has_ended(task))
-		leave_ended(t, task);
+		remove_ended(t, task);
 	(*page)->tasks[task->tid % PAGE_TASKS] = NULL;
 	if (!--(*page)->nr_tasks) {
 		free(*page);
@@ -144,7 +144,7 @@ void tasks_free(struct tasks *t)
 	free(t);
 }
 
-/* Index of the name that holds at time; -1 before the first. */
+/* Returns the index of the name that is valid at time; -1 before the first. */
 static int name_at(const struct task *task, double time)
 {
 	int i = task->nr_names - 1;
@@ -154,9 +154,9 @@ static int name_at(const struct task *task, double time)
 	return i;
 }
 
-/* Opens a place for one more name behind index; may give up the second oldest for it. Returns the
- * place, NULL without memory or when the name would be the one to give up. */
-static struct name *open_place(struct task *task, int index)
+/* Makes room for a name after index, if necessary by dropping the second oldest. Returns its place;
+ * NULL without memory, or if the new name would be the one to drop. */
+static struct name *make_room(struct task *task, int index)
 {
 	if (task->nr_names == NAMES) {
 		if (index < 1)
@@ -191,7 +191,7 @@ static void add_name(struct tasks *t, int32_t pid, int32_t tid, const char *text
 		return;
 	memcpy(name.text, text, strnlen(text, NAME_BYTES - 1));
 	if (has_ended(task) && time > task->exit_time)
-		leave_ended(t, task);
+		remove_ended(t, task);
 	i = name_at(task, time);
 	if (i >= 0 && task->names[i].time == time) {
 		task->names[i] = name;
@@ -199,7 +199,7 @@ static void add_name(struct tasks *t, int32_t pid, int32_t tid, const char *text
 	}
 	if (i >= 0 && task->names[i].pid == pid && !strcmp(task->names[i].text, name.text))
 		return;
-	place = open_place(task, i);
+	place = make_room(task, i);
 	if (place)
 		*place = name;
 	else if (!task->nr_names)
@@ -214,9 +214,9 @@ void tasks_set(struct tasks *t, int32_t pid, int32_t tid, const char *name, doub
 void tasks_fork(struct tasks *t, int32_t pid, int32_t tid, int32_t parent_tid, double time)
 {
 	const struct task *task = find_task(t, tid);
-	char name[NAME_BYTES]; /* a copy: adding a name may move the others of the same task */
+	char name[NAME_BYTES]; /* a copy: adding a name may move the task's other names */
 
-	/* What /proc told about the child is better than what nobody knows about its parent. */
+	/* If the parent is unknown, keep the child's name from /proc. */
 	if (parent_tid && !find_task(t, parent_tid) && task && !has_ended(task))
 		return;
 	strcpy(name, tasks_name(t, parent_tid, time));
@@ -274,7 +274,7 @@ uint32_t tasks_count(const struct tasks *t)
 	return t->nr_tasks;
 }
 
-/* The number that is the whole of a directory entry's name, else 0. */
+/* Returns the number if a directory entry's name is one, otherwise 0. */
 static int32_t entry_number(const char *name)
 {
 	char *end;
@@ -286,8 +286,8 @@ static int32_t entry_number(const char *name)
 	return *end || n >= MAX_TIDS ? 0 : n;
 }
 
-/* /proc shows a kernel worker's name with what it works on behind it ("kworker/0:1-events"), which
- * no event would ever correct: cuts that off. "kworker/R-..." is the whole name of a rescuer. */
+/* Removes the work queue that /proc appends to the name of a kernel worker ("kworker/0:1-events"):
+ * it changes without any event. "kworker/R-..." is the full name of a rescuer. */
 static void cut_work(char *name)
 {
 	static const char worker[] = "kworker/";
@@ -297,7 +297,7 @@ static void cut_work(char *name)
 	name[strcspn(name, "-+")] = '\0';
 }
 
-/* Reads the file path (relative to dir) that holds a task's name; false when the task is gone. */
+/* Reads a task's name from path, relative to dir. Returns false if the task has gone. */
 static bool scan_task(struct tasks *t, int dir, const char *path, int32_t pid, int32_t tid)
 {
 	char name[64];
@@ -325,7 +325,7 @@ static int scan_process(struct tasks *t, int proc, int32_t pid)
 	int fd, n = 0;
 	DIR *dir;
 
-	/* "task" has two links and one for each thread: most processes need no more than that. */
+	/* The link count of "task" is 2 + the number of threads: most processes have only one. */
 	snprintf(path, sizeof(path), "%d/task", pid);
 	if (fstatat(proc, path, &st, 0))
 		return 0;

@@ -49,7 +49,7 @@ end
 --- What a call's beginning is kept as until it ends, if it may be printed then: keep(ev) says as what,
 --- show(pair, ev) prints a call that has ended with ev, lose(pair, time) one whose end may be lost,
 --- drop(first) ends the keeping.
----@param consumer? Recall
+---@param consumer? KeptEvents
 ---@param details? Details
 local function keeper(settings, consumer, details)
   local than, out = settings.opt.than, settings.out

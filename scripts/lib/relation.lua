@@ -109,7 +109,7 @@ function relation.print_each(handlers, events, out)
       out:print_event(ev)
       if handle then handle(ev) end
     end
-    if not event.is_life then handlers[event] = print_and_handle end
+    if not event.is_task_event then handlers[event] = print_and_handle end
   end
 end
 

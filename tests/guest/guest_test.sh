@@ -58,8 +58,9 @@ done
 for name in "${names[@]}"; do
 	[[ -n ${GUEST_KERNEL-} || $ON_OLD != *" $name "* ]] || names+=("$name@old")
 done
+# One more than there are CPUs: guests sleep now and then.
 for name in "${names[@]}"; do
-	while [ "$(jobs -rp | wc -l)" -ge "$(nproc)" ]; do wait -n; done
+	while [ "$(jobs -rp | wc -l)" -gt "$(nproc)" ]; do wait -n; done
 	boot "$name" &
 done
 wait

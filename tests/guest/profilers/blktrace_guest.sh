@@ -9,13 +9,10 @@ modprobe null_blk irqmode=0 2>"$TMP/err" || skip_all 'no null_blk'
 stages() {
 	local name=$1
 	shift
-	./profscript blktrace --format csv "$@" >"$TMP/out" 2>"$TMP/err" &
-	tracer=$!
-	wait_ready $tracer
+	start blktrace --format csv "$@"
 	dd if=/dev/zero of=/dev/nullb0 bs=4k count=50 oflag=direct 2>/dev/null
 	dd if=/dev/nullb0 of=/dev/null bs=4k count=30 iflag=direct skip=100 2>/dev/null
-	kill -INT $tracer
-	wait $tracer
+	stop
 	result $? "$name ends" "$TMP/err"
 	awk -F, 'NR > 1 && $3 == "nullb0" { print $4, $5, $6 }' "$TMP/out" | sort >"$TMP/rows"
 }

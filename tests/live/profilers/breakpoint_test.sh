@@ -80,7 +80,7 @@ if gcc -O1 -no-pie -o watch watch.c 2>/dev/null; then
 	expect_line 'on execution' '^ *[0-9]+ +1$' out
 	five=$(for i in 0 4 8 12 16; do printf 'mem:%d:w,' $((address + i)); done)
 	"$PROFSCRIPT" trace -e "${five%,}" -- ./watch >out 2>&1
-	expect_line 'more than the CPU has' "^profscript: this CPU has no breakpoint left for mem:$((address + 16)):w$" out
+	expect_line 'more than the CPU has' "^profscript: no free hardware breakpoint for mem:$((address + 16)):w$" out
 	"$PROFSCRIPT" breakpoint "$address/4" --exclude-kernel -- ./watch >out 2>&1
 	expect_line 'a line for each access' '^100$' <(grep -c ": breakpoint: $address/4:W ip main+0x" out)
 	expect_line 'with its registers' '^ +RIP: 0{10}[0-9a-f]{6} RSP: [0-9a-f]{16} RFLAGS:[0-9a-f]{8}$' out
@@ -110,5 +110,5 @@ refused '--filter of what is no write' 2 ".*--filter is for writes, and 0x1000:r
 refused '--filter of no variable' 2 ".*unknown.* 'dta'" breakpoint 0x1000 --filter 'dta > 1'
 refused '--filter of a source' 2 '.*it has no --filter where it is a source' trace -e "breakpoint/\"0x1000 --filter data>1\"/"
 refused 'no place' 2 "breakpoint: 'no_such_symbol' is neither an address" breakpoint no_such_symbol
-refused 'a bad length' 2 "bad event 'mem:0x1000/3:w': '3' is no length" breakpoint 4096/3
+refused 'a bad length' 2 "bad event 'mem:0x1000/3:w': invalid length '3'" breakpoint 4096/3
 refused 'too many' 2 'breakpoint: up to 4 breakpoints are supported' breakpoint 1 2 3 4 5

@@ -7,8 +7,8 @@ needs_tracepoint sched:sched_migrate_task
 
 # migrations ARG...: CSV of the 20 moves, the first of which is from CPU 0. The start of the program is over then.
 migrations() {
-	workload states migrate 20
-	taskset -cp 0 $WORKLOAD >/dev/null
+	workload -C 0 states migrate 20
+	taskset -cp "$(</sys/devices/system/cpu/online)" $WORKLOAD >/dev/null
 	trace_workload sched-migrate -m 1024 -i 100s --format csv -p $WORKLOAD "$@"
 }
 migrations

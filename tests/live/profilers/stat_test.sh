@@ -107,8 +107,8 @@ rm -f file
 check '-o and -N 3: three reports' test "$(grep -c 'total' file)" -eq 3
 "$PROFSCRIPT" stat -e sched:sched_switch -i 100 --duration 0.3 >out
 check '--duration: three intervals' test "$(grep -c 'total' out)" -eq 3
-refused 'without events it says so' 2 'stat: no events: name some with -e' stat
-refused 'a filter that the kernel cannot evaluate' 2 ".*is only counted: .* it cannot 'pid<prio'" \
+refused 'without events it says so' 2 'stat: no events; select some with -e' stat
+refused 'a filter that the kernel cannot evaluate' 2 ".*is only counted, .* it cannot evaluate 'pid<prio'" \
 	stat -e 'sched:sched_wakeup/pid<prio/' -N 1
 check_status 'stacks of what is only counted' 2 "$PROFSCRIPT" stat -e sched:sched_switch -g -N 1
 check_status 'a frequency of what is only counted' 2 "$PROFSCRIPT" stat -e cs -F 10 -N 1

@@ -25,13 +25,6 @@ states_of() {
 	main=$(<"$TMP/main")
 }
 
-# all_reported NAME: skips NAME where the kernel did not report all switches, which are then left out
-all_reported() {
-	local missing
-	missing=$(grep -E 'did not report|lost [1-9]' "$TMP/err") && skip "$1" "$missing"
-	[ -z "$missing" ]
-}
-
 # at_least NAME STATE MS: the program was in this state for so long
 at_least() {
 	all_reported "$1" && rows "$1" "c[\"thread\"] == $main && c[\"state\"] == \"$2\" && c[\"total_ns\"] >= ($3 - 1) * $ms"

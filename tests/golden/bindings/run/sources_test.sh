@@ -103,10 +103,10 @@ refused 'what is of the whole run' 'wakeups: --pids is not for a source' 9 'wake
 refused 'a workload' "wakeups: a source takes options only, not 'ls'" 14 'wakeups/-N 3 ls/'
 refused 'a tool' "'list' has no events" 1 'list'
 refused 'another tool' "'usdt' has no events" 20 'sched:sched_wakeup,usdt'
-refused 'one that is told none' "'exec' has no events of its own: name some" 1 "exec/'count(1)'/"
+refused 'one that is told none' "'exec' has no events of its own; select some" 1 "exec/'count(1)'/"
 refused 'a misspelt other name' "nor a profiler; did you mean 'event-care'\\?" '' event-car
 refused 'a misspelt name' "nor a profiler; did you mean 'wakeups'\\?" '' wakeup
-refused 'how often' "how often 'wakeups' samples is said by its options" 10 'wakeups//period=3/'
+refused 'how often' "set the sampling rate of 'wakeups' with its options" 10 'wakeups//period=3/'
 refused 'an attribute that the target does not read' "trace does not use the attribute 'key'" 10 'wakeups//key=pid/'
 echo "return { summary = 'x', options = { event = { default = { 'loop' } } }, start = function() return {} end }" \
 	>"$TMP/scripts/loop.lua"
@@ -116,7 +116,7 @@ refused 'a source of itself' "'loop' is its own source" '' loop
 expect_line 'help: what it is' '^woken, a profiler as a source of events: Says who is woken$' "$TMP/help"
 expect_line 'help: its options' "^  -e 'woken/\\[-e EVENT\\] .*\\[--filter FILTER\\] .*\\[-g " "$TMP/help"
 expect_line 'help: its options' "\\[--verb TEXT\\] \\[-N N\\]/ATTRIBUTE/.../'\$" "$TMP/help"
-expect_line 'help: its events' '^      its events: sched:sched_switch, sched:sched_wakeup$' "$TMP/help"
+expect_line 'help: its events' '^      events: sched:sched_switch, sched:sched_wakeup$' "$TMP/help"
 expect_line 'help: their fields' '^prev_comm ' "$TMP/help"
 
 # Options of a source are its own.

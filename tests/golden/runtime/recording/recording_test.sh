@@ -6,10 +6,10 @@ sched=$DATA/sched.data
 cd "$TMP" || exit 1
 
 refused 'no such file' 1 '/nonexistent: No such file or directory' trace --input /nonexistent
-refused 'text' 1 '/etc/passwd: no perf recording' trace --input /etc/passwd
-refused 'an empty file' 1 '/dev/null: no perf recording .empty.' trace --input /dev/null
-refused 'an empty pipe' 1 'standard input: no perf recording .empty.' trace --input -
-refused 'a directory as recording' 1 '/tmp: no perf recording .a directory.' trace --input /tmp
+refused 'text' 1 '/etc/passwd: not a perf recording' trace --input /etc/passwd
+refused 'an empty file' 1 '/dev/null: not a perf recording .empty.' trace --input /dev/null
+refused 'an empty pipe' 1 'standard input: not a perf recording .empty.' trace --input -
+refused 'a directory as recording' 1 '/tmp: not a perf recording .a directory.' trace --input /tmp
 refused 'an event that a profiler needs' 2 "oncpu: the recording has no event system 'sched'" \
 	oncpu --input "$DATA/syscalls.data"
 refused 'an event it does not have' 2 "trace: the recording has no event system 'irq'" trace -e irq:irq_handler_entry --input "$sched"

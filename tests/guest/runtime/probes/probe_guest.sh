@@ -43,13 +43,10 @@ expect_line 'a place inside' '^inside +1000$' "$TMP/out"
 
 if modprobe null_blk irqmode=0 2>"$TMP/err"; then
 	# A kernel thread may call it, so all CPUs are looked at.
-	{
-		sleep 2
-		dd if=/dev/zero of=/dev/nullb0 bs=4k count=100 oflag=direct 2>/dev/null
-	} &
-	counts 'functions of a module, with and without arguments' '^kprobe:null_blk:null_queue_rq +200$' --duration 4 \
-		-e 'kprobe:null_blk:null_queue_rq(hctx=%di),kprobe:null_blk:null_queue_rq' 'count(ev._event)'
-	wait
+	start exec -e 'kprobe:null_blk:null_queue_rq(hctx=%di),kprobe:null_blk:null_queue_rq' 'count(ev._event)'
+	dd if=/dev/zero of=/dev/nullb0 bs=4k count=100 oflag=direct 2>/dev/null
+	stop
+	expect_line 'functions of a module, with and without arguments' '^kprobe:null_blk:null_queue_rq +200$' "$TMP/out"
 	refused kprobe:null_blk:null_queue_rp "no function 'null_queue_rp' in the kernel's module 'null_blk'"
 else
 	skip 'functions of a module' 'no null_blk'

@@ -87,7 +87,7 @@ check 'nothing of it is left to the interpreter' diff /dev/null "$TMP/given_up"
 expect_line 'records and perf events by CPU' '^calls	0	1000$' "$TMP/out"
 expect_line 'records and perf events by CPU' '^faults	0	[1-9]' "$TMP/out"
 timeout 30 "$PROFSCRIPT" "$here/hang.lua" --duration 0.1 >"$TMP/out" 2>&1
-if grep -q 'does not take program' "$TMP/out"; then
+if grep -q 'rejects program' "$TMP/out"; then
 	skip 'what hangs a CPU of guests' 'no bpf_loop() before 5.17'
 else
 	expect_line 'what hangs a CPU of guests' '^hung	0$' "$TMP/out"
@@ -128,7 +128,7 @@ START="program:attach 'count'" program_for fentry fentry/do_nanosleep 0
 if "$PROFSCRIPT" --check | grep -q '^ok  BPF fentry'; then
 	says 'fentry' 0 '^calls	[1-9][0-9]*$' "$TMP/fentry.lua" -- sleep 0.1
 else
-	says 'fentry is refused' 3 "^profscript: fentry.lua: .* 'count' .*fentry/do_nanosleep.*: Operation not permitted .run as root" \
+	says 'fentry is refused' 3 "^profscript: fentry.lua: .* 'count' .*fentry/do_nanosleep.*: Operation not permitted .needs root" \
 		"$TMP/fentry.lua" -- sleep 0.1
 fi
 
@@ -205,7 +205,7 @@ int unchecked(void *ctx)
 }
 C
 line=$(grep -n '\*value += 1' "$TMP/unchecked.lua" | cut -d: -f1)
-says 'verification fails at a line' 1 "^profscript: unchecked.lua: the kernel does not take program 'unchecked' .raw_tp/sys_enter.: .*: at unchecked.lua:$line: \*value \+= 1;" "$TMP/unchecked.lua"
+says 'verification fails at a line' 1 "^profscript: unchecked.lua: the kernel rejects program 'unchecked' .raw_tp/sys_enter.: .*: at unchecked.lua:$line: \*value \+= 1;" "$TMP/unchecked.lua"
 expect_line 'with what the verifier says' "invalid mem access 'map_value_or_null'" "$TMP/out"
 if command -v clang >/dev/null; then
 	program syntax <<<'int broken(void { return 0; }'
@@ -220,10 +220,10 @@ wrong() {
 }
 REST="[program:events 'ring'] = function(ev) return ev.pidd end" wrong 'a field' "wrong.lua:[0-9]+: event bpf:ring has no field 'pidd'; did you mean 'pid'\?"
 REST="[program:events 'rng'] = function() end" wrong 'a map' "^profscript: wrong.lua: no map 'rng'; did you mean 'ring'\?"
-REST="[program:events 'hash'] = function() end" wrong 'a map without records' "^profscript: wrong.lua: map 'hash' holds no records"
+REST="[program:events 'hash'] = function() end" wrong 'a map without records' "^profscript: wrong.lua: map 'hash' is neither a ring buffer nor a perf event array"
 REST=''
 START="program:map 'ring'" wrong 'a map of records' "^profscript: wrong.lua: map 'ring' holds records"
-START="program:map 'hash':get 'x'" wrong 'a key' "^profscript: .*wrong.lua:8: wrong.lua: map hash: a uint32_t is wanted, not a string"
+START="program:map 'hash':get 'x'" wrong 'a key' "^profscript: .*wrong.lua:8: wrong.lua: map hash: expected a uint32_t, not a string"
 START="program:get 'cals'" wrong 'a variable' "^profscript: wrong.lua: no variable 'cals' in .bss or .data; did you mean 'calls'\?"
 START="program:attach('cont')" wrong 'a program' "^profscript: wrong.lua: no program 'cont'; did you mean 'count'\?"
 START="program:attach('count', { config = 'cpu-clok', sample_freq = 1 })" wrong 'an event' "^profscript: wrong.lua: attach count: no event 'cpu-clok'; did you mean 'cpu-clock'\?"
@@ -232,4 +232,4 @@ START="program:attach('count', { config = 'cpu-clock' })" wrong 'no period' "^pr
 START="program:attach('count', 'sched:nothing')" wrong 'a tracepoint' "^profscript: wrong.lua: cannot attach program 'count' to sched:nothing"
 START='' PARAMETERS='constants = { limt = 1 },' wrong 'a constant' "^profscript: wrong.lua: no variable 'limt' in .rodata; did you mean 'limit'\?"
 PARAMETERS='sorce = 1,' wrong 'a parameter' "^profscript: .*session.bpf: unknown parameter 'sorce'; did you mean 'source'\?"
-says 'a recording' 2 'its BPF programs run in the live kernel: it cannot read a recording$' "$TMP/faults.lua" --input "$TOP/tests/recordings/sched.data"
+says 'a recording' 2 'cannot read a recording, its BPF programs need the live kernel$' "$TMP/faults.lua" --input "$TOP/tests/recordings/sched.data"

@@ -103,7 +103,7 @@ during=(true)
 at_once "$workloads/forker 20" task-state --perins --no-inherit
 agree 'task-state --no-inherit' 0
 "$PROFSCRIPT" task-state --dry-run -p $$ >"$TMP/out"
-expect_line '--dry-run says it' 'left out in the kernel: what is not about the target, by a BPF program$' "$TMP/out"
+expect_line '--dry-run says it' 'dropped in the kernel: events of other threads, by a BPF program$' "$TMP/out"
 
 # Stacks are those of the switches.
 "$PROFSCRIPT" task-state --flame-graph "$TMP/flame" -- taskset -c 0 "$workloads/states" sleep 50 2>"$TMP/err"

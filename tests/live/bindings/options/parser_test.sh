@@ -12,7 +12,7 @@ refused 'a path without file' 2 "no file './no/such.lua'" ./no/such.lua
 refused 'an unknown option' 2 "trace: unknown option '--intervall'; did you mean '--interval'\\?" trace --intervall 1
 refused 'an unknown global option' 2 "unknown option '--bogus'" --bogus
 refused 'a control character' 2 "no profiler '.x1b\\[31mx'" $'\e[31mx'
-refused 'no event' 2 'trace: no events: name some with -e' trace
+refused 'no event' 2 'trace: no events; select some with -e' trace
 refused 'a missing value' 2 "multi-trace: option '--than' needs a value" multi-trace --than
 refused 'a missing argument' 2 'exec: missing LUA' exec -e $switch
 refused 'a duration with a bad unit' 2 "multi-trace: option '--than': bad duration '1.5xs': unit 'xs' is none of" \
@@ -38,7 +38,7 @@ refused '--perfeval-cpus of counters' 2 "stat: option '--perfeval-cpus' does not
 refused '--period 0' 2 "trace: option '--period': '0' is not a time of at least 1ns" trace --period 0
 refused '--period x' 2 "trace: option '--period': bad duration 'x'" trace --period x
 refused '--lost x' 2 "trace: option '--lost': 'x' is not one of warn, error, ignore" trace --lost x
-partly '--lost error' 1 'trace: lost 1274 events, and --lost=error ends the run$' 'sys_exit' trace --input "$DATA/lost.data" --lost error
+partly '--lost error' 1 'trace: lost 1274 events, the run ends because of --lost=error$' 'sys_exit' trace --input "$DATA/lost.data" --lost error
 refused '--watermark 150' 2 "trace: option '--watermark': '150' is not a whole number from 0 to 100" trace --watermark 150
 refused '--format xml' 2 "trace: option '--format': 'xml' is not one of text, json, csv" trace --format xml
 refused '-C x' 2 "trace: option '-C': 'x' is not a CPU list" trace -C x

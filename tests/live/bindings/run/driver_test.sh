@@ -129,7 +129,7 @@ start "${count[@]}" --json
 kill -USR2 $tracer
 check 'SIGUSR2 is answered' wait_for 20 grep -q '^profscript: [0-9]* events, [0-9]* lost, [0-9]* late$' "$TMP/err"
 expect_line 'with what it takes' ' CPU %usr [0-9.]+ %sys [0-9.]+ MAXRSS [0-9]+k, since [0-9.]+ s$' "$TMP/err"
-expect_line 'and what is traced' '^target: all CPUs that are online$' "$TMP/err"
+expect_line 'and what is traced' '^target: all online CPUs$' "$TMP/err"
 stop
 check 'and the run goes on' test $? -eq 0
 expect_line 'to its report' '^[{]"table":' "$TMP/out"

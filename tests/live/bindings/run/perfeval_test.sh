@@ -43,5 +43,5 @@ dead=$!
 wait $dead
 refused 'a process that has ended' 1 "trace: --perfeval-pids: no such process: $dead" \
 	trace -e sched:sched_switch -i 1 --perfeval-pids $dead
-refused 'a CPU that is not there' 3 'trace: --perfeval-cpus: CPU 99 is not online; .* 0' \
+refused 'a CPU that is not there' 3 'trace: --perfeval-cpus: CPU 99 is not online .online: 0.*' \
 	trace -e sched:sched_switch -i 1 --perfeval-cpus 0,99

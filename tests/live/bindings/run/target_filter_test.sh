@@ -115,4 +115,4 @@ check 'all about the process' awk -v me=$$ '!($0 ~ "pid=" me " ") { exit 1 }' ou
 
 "$PROFSCRIPT" trace -e 'raw_syscalls:sys_enter,task-state' --dry-run -p $$ >out 2>&1
 in_order 'a dry run tells where each event is taken' '^  raw_syscalls:sys_enter:' '^  sched:sched_switch:' \
-	'^    target: all CPUs, and of that what is about the target below$' "^target: all threads of processes $$"
+	'^    target: all CPUs, restricted to events about the target below$' "^target: all threads of processes $$"

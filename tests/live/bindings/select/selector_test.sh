@@ -31,7 +31,7 @@ refused 'a key that one event lacks' 2 "bad key of $switch 'pid': unknown variab
 	multi-trace -e sched:sched_wakeup -e $switch -k pid
 refused 'a key for one of two' 2 "multi-trace: sched:sched_wakeup has a key and $switch has none: they never match" \
 	multi-trace -e sched:sched_wakeup//key=pid/ -e $switch
-refused 'keys of two types' 2 'the key of .* is a string and that of .* is a number' \
+refused 'keys of two types' 2 'the key of .* is a string but the key of .* is a number' \
 	multi-trace -e sched:sched_wakeup//key=comm/ -e $switch//key=next_pid/
 refused 'one stage' 2 'multi-trace: a latency needs two stages or more' multi-trace -e $switch
 refused 'nothing traced' 2 'multi-trace: -e number 1: all of its events are untraced' \

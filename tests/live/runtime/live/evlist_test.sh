@@ -25,7 +25,7 @@ else
 	skip 'no permission' 'kernel.perf_event_paranoid allows everything'
 fi
 under nomemory 'a ring without memory' 1 'cannot map rings of 262144 pages: Cannot allocate memory' trace -e $switch -m 262144
-under nofiles 'no descriptors' 1 '[0-9]+ file descriptors are needed but only 6 are allowed' trace -e $switch -N 1
+under nofiles 'no descriptors' 1 '[0-9]+ file descriptors needed, but only 6 allowed' trace -e $switch -N 1
 under notracefs 'no tracefs' 3 'tracefs is not mounted; mount it with: mount -t tracefs' trace -e $switch -N 1
 
 # Somebody else, who may read no tracefs.

@@ -34,7 +34,7 @@ it('refuses what there is not', function()
   for expected, given in pairs {
     ["no type 'softwar'; did you mean 'software'?"] = { type = 'softwar', config = 0, sample_period = 1 },
     ["no event 'page-fault'; did you mean 'page-faults'?"] = { config = 'page-fault' },
-    ["'cycles' is no event of type software"] = { type = 'software', config = 'cycles', sample_period = 1 },
+    ["'cycles' is not an event of type software"] = { type = 'software', config = 'cycles', sample_period = 1 },
     ["perf_event_attr has no 'sample_perod'; did you mean 'sample_period'?"] = { config = 0, sample_perod = 1 },
     ['sample_period is a string, not a number'] = { config = 0, sample_period = '1' },
     ['sample_period or sample_freq is missing'] = { type = 1, config = 0 },
@@ -71,8 +71,8 @@ describe('an object', function()
     local object = Object.open('filter', bytes)
     for expected, given in pairs {
       ["filter: no variable 'pri' in .rodata; did you mean 'prio'?"] = { pri = 1 },
-      ['filter: constant prio: index 140 is outside of 0..139'] = { prio = { [140] = 1 } },
-      ['filter: constant exclude_pid: a uint32_t is wanted, not a string'] = { exclude_pid = 'x' },
+      ['filter: constant prio: index 140 is out of range 0..139'] = { prio = { [140] = 1 } },
+      ['filter: constant exclude_pid: expected a uint32_t, not a string'] = { exclude_pid = 'x' },
     } do
       local ok, err = pcall(object.set_constants, object, given)
       assert.is_false(ok)
@@ -98,6 +98,6 @@ describe('an object', function()
     assert.equal(-5, task.prio)
     assert.equal(3, task.policy)
     assert.equal(2 ^ 40, task.thread_info.flags)
-    assert.has_error(function() codec.write(memory, { pri = 1 }) end, "there is no member 'pri'; did you mean 'prio'?")
+    assert.has_error(function() codec.write(memory, { pri = 1 }) end, "no member 'pri'; did you mean 'prio'?")
   end)
 end)

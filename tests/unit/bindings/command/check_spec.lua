@@ -37,23 +37,23 @@ it('root on a kernel with everything has nothing to do', function()
   assert.equal([[
 ok  tracefs: 2 tracepoints
 ok  tracepoints: sched:sched_switch opens
-ok  perf events: kernel.perf_event_paranoid is 2, which does not bind this user
-ok  capabilities: all that tracing uses
+ok  perf events: kernel.perf_event_paranoid is 2, which does not restrict this user
+ok  capabilities: all capabilities for tracing
 ok  common clock: works
 ok  loss counters: works
-ok  kernel probes: there is a PMU kprobe
-ok  user probes: there is a PMU uprobe
+ok  kernel probes: PMU kprobe
+ok  user probes: PMU uprobe
 ok  breakpoints: works
 ok  hardware PMU: works
 ok  BTF: /sys/kernel/btf/vmlinux
-ok  BPF filters: --irqs-disabled and the like load
-ok  BPF fentry: programs of scripts may run at functions of the kernel
-ok  BPF from scripts: clang compiles it
+ok  BPF filters: --irqs-disabled and similar filters load
+ok  BPF fentry: programs can attach to kernel functions
+ok  BPF from scripts: clang compiles C source
 ok  kernel symbols: readable
-ok  ring memory: not limited
-ok  open files: 20000, one for each event on each CPU
+ok  ring memory: unlimited
+ok  open files: 20000; each event needs one per CPU
 ok  lockdown: none
-ok  left-over probes: none
+ok  stale probes: none
 ]], text)
   assert.is_true(works)
 end)
@@ -78,24 +78,24 @@ it('others are told what to do', function()
   }))
   assert.equal([[
 no  tracefs: tracefs is not mounted
-no  tracepoints: sched:sched_switch is refused: error 2 (run as root or with CAP_PERFMON, or lower kernel.perf_event_paranoid to -1)
---  perf events: kernel.perf_event_paranoid is 2, which leaves this user its own processes at most (as root: sysctl kernel.perf_event_paranoid=-1)
---  capabilities: missing CAP_PERFMON to trace other processes and the kernel, CAP_IPC_LOCK to map large rings, CAP_SYSLOG to see kernel addresses, CAP_SYS_PTRACE to read the maps of other users' processes, CAP_SYS_RESOURCE to raise the limit of open files, CAP_BPF to load BPF programs (run as root, or with these)
---  common clock: use_clockid is refused, so events come in the order of the rings: error 22 (Linux 4.1 or newer has it)
---  loss counters: losses at the very end stay unnoticed: error 2 (Linux 6.0 or newer has them)
+no  tracepoints: cannot open sched:sched_switch: error 2 (run as root or with CAP_PERFMON, or lower kernel.perf_event_paranoid to -1)
+--  perf events: kernel.perf_event_paranoid is 2, which restricts this user to its own processes at most (as root: sysctl kernel.perf_event_paranoid=-1)
+--  capabilities: missing CAP_PERFMON to trace other processes and the kernel, CAP_IPC_LOCK to map large rings, CAP_SYSLOG to see kernel addresses, CAP_SYS_PTRACE to read the maps of other users' processes, CAP_SYS_RESOURCE to raise the limit of open files, CAP_BPF to load BPF programs (run as root or with these capabilities)
+--  common clock: no use_clockid, so events are not ordered between rings: error 22 (needs Linux 4.1)
+--  loss counters: losses at the very end are not detected: error 2 (needs Linux 6.0)
 --  kernel probes: no PMU kprobe (the kernel needs CONFIG_KPROBE_EVENTS)
-ok  user probes: there is a PMU uprobe
+ok  user probes: PMU uprobe
 ok  breakpoints: works
---  hardware PMU: cycles and the like cannot be sampled: error 2 (cpu-clock samples by time)
---  BTF: no types of the kernel's structures (it needs CONFIG_DEBUG_INFO_BTF)
---  BPF filters: no --irqs-disabled and the like: libbpf.so.1 is not installed
---  BPF fentry: no programs at functions of the kernel: libbpf.so.1 is not installed
---  BPF from scripts: only as object files (C source needs clang and libbpf-dev)
+--  hardware PMU: cannot sample cycles and other hardware events: error 2 (cpu-clock samples by time)
+--  BTF: no types of kernel structures (the kernel needs CONFIG_DEBUG_INFO_BTF)
+--  BPF filters: no --irqs-disabled and similar filters: libbpf.so.1 is not installed
+--  BPF fentry: programs cannot attach to kernel functions: libbpf.so.1 is not installed
+--  BPF from scripts: object files only (C source needs clang and libbpf-dev)
 --  kernel symbols: hidden, kernel.kptr_restrict is 2 (run as root or with CAP_SYSLOG, and set kernel.kptr_restrict to 0 or 1)
---  ring memory: 128 KiB per CPU, and 64 KiB in all beyond them (as root: sysctl kernel.perf_event_mlock_kb=516)
---  open files: 256, one for each event on each CPU (raise 'ulimit -n')
+--  ring memory: 128 KiB per CPU, plus 64 KiB in total (as root: sysctl kernel.perf_event_mlock_kb=516)
+--  open files: 256; each event needs one per CPU (raise 'ulimit -n')
 no  lockdown: confidentiality forbids tracing the kernel (boot without lockdown=confidentiality)
---  left-over probes: not allowed
+--  stale probes: not allowed
 ]], text)
   assert.is_false(works)
 end)
@@ -104,7 +104,7 @@ it('only what is needed decides', function()
   local _, works = check.render(check.lines(machine { open = function(type) return type == 0 and -2 or 0 end }))
   assert.is_true(works)
   local text = check.render(check.lines(machine { remove_probes = function() return 3 end }))
-  assert.truthy(text:find('ok  left-over probes: 3 removed\n', 1, true))
+  assert.truthy(text:find('ok  stale probes: removed 3\n', 1, true))
   _, works = check.render(check.lines(machine { files = { ['/proc/sys/kernel/perf_event_paranoid'] = false } }))
   assert.is_false(works)
 end)

@@ -77,11 +77,11 @@ waits: Measure waits
       [--detail[=WHAT]] [--than T] -w TEXT [FILE]
       attributes: key=EXPR untraced
 
-attributes of waits, written behind the filter: EVENT/FILTER/key=pid/
+attributes of waits, after the filter: EVENT/FILTER/key=pid/
   key=EXPR         what tells apart or brings together events
   untraced         show the event in details only
 
-attributes of every profiler
+attributes of all profilers
   alias=TEXT       what tables call the event
   cpus=LIST        only on these CPUs
   freq=N           take about so many a second
@@ -89,7 +89,7 @@ attributes of every profiler
   period=N         take every so many
   stack            record stacks of this event
 
-words of every event: _time _stack _pid _tid _cpu _comm _event _period _key
+members of every event: _time _stack _pid _tid _cpu _comm _event _period _key
 
 sched:sched_wakeup: id 317
 field       type              offset size what
@@ -103,7 +103,7 @@ where       void *                88    8 pointer
 common_type unsigned short         0    2 unsigned, common
 print format: "comm=%s", REC->comm
 
-cpu-clock: type 1, config 0, sampled 4000 times a second; it has no fields of its own
+cpu-clock: type 1, config 0, 4000 samples per second; it has no fields of its own
 ]=], out.text())
 end)
 
@@ -112,14 +112,14 @@ it('without a profiler all are shown, each attribute once', function()
   explain.print(out, { trace, waits }, { 'cpu-clock' }, { { event = clock }, { event = clock } })
   local text = out.text()
   assert.truthy(text:find('trace: Print events\n  profscript trace -e cpu-clock\n\nwaits: Measure waits\n', 1, true))
-  assert.truthy(text:find('\nattributes of some profilers, written', 1, true))
+  assert.truthy(text:find('\nattributes of some profilers, after', 1, true))
   assert.equal(1, select(2, text:gsub('cpu%-clock: type', '')))
 end)
 
 it('how often an event is taken', function()
   assert.equal('every event', sampling.describe { request = request {} })
   assert.equal('every 10th event', sampling.describe { request = request { sample_period = 10 } })
-  assert.equal('sampled 99 times a second', sampling.describe { request = request { freq = 1, sample_freq = 99 } })
+  assert.equal('99 samples per second', sampling.describe { request = request { freq = 1, sample_freq = 99 } })
 end)
 
 it('a dry run shows what would be opened', function()
@@ -140,7 +140,7 @@ trace: 2 events
     filter in the kernel: common_pid != 42
     filter in profscript: pid + 1 > 2
     attributes: key=pid, stack
-  cpu-clock: type 1, config 0, sampled 4000 times a second
+  cpu-clock: type 1, config 0, 4000 samples per second
 target: CPUs 0-3
 rings: one per CPU, 64 pages (256 KiB) each, read when 50% full
 ]], dry_run.text(run))
@@ -150,18 +150,18 @@ rings: one per CPU, 64 pages (256 KiB) each, read when 50% full
   assert.equal([[
 trace: 1 event
   cpu-clock: type 1, config 0
-source: the recording perf.data
+source: recording perf.data
 ]], dry_run.text(run))
 end)
 
 it('a dry run names its target', function()
   local function target(opt, words) return table.concat({ dry_run.target(opt, words or {}) }, '; ') end
-  assert.equal('all CPUs that are online; one per CPU', target {})
+  assert.equal('all online CPUs; one per CPU', target {})
   assert.equal('threads 3,4; one per thread', target { tids = { 3, 4 } })
-  assert.equal('threads 3, and what they start; one per CPU', target { tids = { 3 }, inherit = true })
+  assert.equal('threads 3, and their children; one per CPU', target { tids = { 3 }, inherit = true })
   assert.equal('threads 3, on CPUs 0-1; one per CPU', target { tids = { 3 }, cpus = '0-1' })
-  assert.equal('all threads of processes 5, and what they start; one per CPU', target { pids = { 5 } })
+  assert.equal('all threads of processes 5, and their children; one per CPU', target { pids = { 5 } })
   assert.equal('all threads of processes 5; one per thread', target { pids = { 5 }, inherit = false })
-  assert.equal('the workload ls -l, and what it starts; one per CPU', target({}, { 'ls', '-l' }))
-  assert.equal('cgroups a,b on all CPUs that are online; one per CPU', target { cgroups = { 'a', 'b' } })
+  assert.equal('the workload ls -l, and its children; one per CPU', target({}, { 'ls', '-l' }))
+  assert.equal('cgroups a,b on all online CPUs; one per CPU', target { cgroups = { 'a', 'b' } })
 end)

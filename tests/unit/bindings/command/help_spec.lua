@@ -185,7 +185,7 @@ describe('help without a profiler', function()
 usage: profscript [-v] [-q] NAME [options] [--] [workload...]
 
 profilers:
-  broken       cannot be loaded: /home/u/broken.lua:3: '=' expected near 'x'
+  broken       cannot load: /home/u/broken.lua:3: '=' expected near 'x'
   multi-trace  Latency between two events
 
 other commands:
@@ -197,7 +197,7 @@ profscript options:
 ]] .. general .. [[
 
 'profscript NAME -h' explains one profiler and its options,
-'profscript NAME -e EVENT help' what can be asked of an event.
+'profscript NAME -e EVENT help' the fields and attributes of an event.
 ]], text)
   end)
 

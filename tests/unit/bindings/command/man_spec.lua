@@ -35,7 +35,7 @@ As in
 where\ewhat
 .SH ATTRIBUTES
 .PP
-Of events, besides those in
+Event attributes in addition to those in
 .BR profscript (1):
 .TP
 .B key=EXPR

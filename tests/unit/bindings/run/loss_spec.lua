@@ -21,12 +21,12 @@ end
 
 describe('losses', function()
   it('are reported once a second, with their sum', function()
-    assert.same({ 'top: lost 5 events (5)', 'top: lost 7 events (12)' },
+    assert.same({ 'top: lost 5 events (5 in total)', 'top: lost 7 events (12 in total)' },
       warnings({}, { { 1, 5 }, { 1.5, 3 }, { 2, 4 } }))
   end)
 
   it('are reported at the end, if they were not', function()
-    assert.same({ 'top: lost 5 events (5)', 'top: lost 3 events (8)' },
+    assert.same({ 'top: lost 5 events (5 in total)', 'top: lost 3 events (8 in total)' },
       warnings({}, { { 1, 5 }, { 1.5, 3 } }, function(l) l:report() l:report() end))
   end)
 
@@ -39,7 +39,7 @@ describe('losses', function()
   it('end the run with --lost=error', function()
     local ok, problem = pcall(warnings, { lost = 'error' }, { { 1, 5 } })
     assert.is_false(ok)
-    assert.equal('top: lost 5 events, and --lost=error ends the run', tostring(problem))
+    assert.equal('top: lost 5 events, the run ends because of --lost=error', tostring(problem))
   end)
 
   it('are counted with --lost=ignore, and not mentioned', function()
@@ -60,7 +60,7 @@ describe('losses', function()
   it('are told to the script', function()
     local got
     warnings({}, {}, function(l)
-      l:call(function(gap) got = gap end)
+      l:set_handler(function(gap) got = gap end)
       local e = ffi.new 'struct event'
       e.time, e.period, e.cpu, e.tid, e.key = 10, 2, 1, -1, 20
       l:note(e)
@@ -69,7 +69,7 @@ describe('losses', function()
   end)
 
   it('lead to advice', function()
-    assert.equal('top: larger rings (-m 32), -r 1 or a filter would lose less',
+    assert.equal('top: to lose fewer events, use larger rings (-m 32), -r 1 or a filter',
       warnings({}, { { 1, 5 } }, function(l) l:advise() end)[2])
     assert.same({}, warnings({}, {}, function(l) l:advise() end))
   end)

@@ -226,11 +226,11 @@ bad event 'a:b//cpus="0-"/': bad cpu list '0-' at column 12; expected like '0-3,
   a:b//cpus="0-"/
              ^]] },
   { 'a:b,mem:0x12/3:w', [[
-bad event 'a:b,mem:0x12/3:w': '3' is no length of 1, 2, 4 or 8 bytes at column 9
+bad event 'a:b,mem:0x12/3:w': invalid length '3' of a breakpoint (expected 1, 2, 4 or 8) at column 9
   a:b,mem:0x12/3:w
           ^]] },
   { 'mem:here', [[
-bad event 'mem:here': 'here' is no address at column 5
+bad event 'mem:here': invalid address 'here' at column 5
   mem:here
       ^]] },
   { 'a:b//vm=1234/', [[

@@ -70,11 +70,11 @@ describe('a breakpoint', function()
     { 'mem:0x401000/1:r', '401000 1 3' },
     { 'mem:4096/2:x', '1000 8 4' },
     { 'mem:0xffffffffc2cc004a:x', 'ffffffffc2cc004a 8 4' },
-    { 'mem:x', "'x' is no address" },
-    { 'mem:', "'' is no address" },
-    { 'mem:0x1/16', "'16' is no length of 1, 2, 4 or 8 bytes" },
-    { 'mem:0x1:q', "'q': a breakpoint is for r, w, rw or x" },
-    { 'mem:0x1:', "':': a breakpoint is for r, w, rw or x" },
+    { 'mem:x', "invalid address 'x'" },
+    { 'mem:', "invalid address ''" },
+    { 'mem:0x1/16', "invalid length '16' of a breakpoint (expected 1, 2, 4 or 8)" },
+    { 'mem:0x1:q', "invalid access 'q' of a breakpoint (expected r, w, rw or x)" },
+    { 'mem:0x1:', "invalid access ':' of a breakpoint (expected r, w, rw or x)" },
   }
   for _, case in ipairs(CASES) do
     it(case[1], function()
@@ -125,11 +125,11 @@ describe('terms of a PMU', function()
       return ('%d: %s'):format(column, message)
     end
     assert.equal("9: PMU cpu has no term 'umsak'; did you mean 'umask'?", refusal 'event=1,umsak=1')
-    assert.equal("1: term 'umask' has 8 bits, which the value exceeds", refusal 'umask=0x100')
-    assert.equal("1: 'x' is no number", refusal 'umask=x')
+    assert.equal("1: term 'umask' has only 8 bits; the value is too large", refusal 'umask=0x100')
+    assert.equal("1: invalid number 'x'", refusal 'umask=x')
     assert.equal("1: term 'config' needs a value", refusal 'config')
     assert.equal("1: 'freq' must be more than 0", refusal 'freq=0')
-    assert.equal("1: term 'odd' has a format that is not known: 'config:3-99'", refusal 'odd=1')
+    assert.equal("1: term 'odd' has an unknown format: 'config:3-99'", refusal 'odd=1')
     assert.equal("1: bad term '../type'", refusal '../type')
     assert.equal("1: PMU cpu has no term 'loop'", refusal 'loop')
   end)

@@ -113,17 +113,17 @@ static void cpus_that_are_not_there(void **state)
 
 	(void)state;
 	target.cpus = "0,4000";
-	refuse(&request, &target, "CPU 4000 is not online; those that are: 0", true);
+	refuse(&request, &target, "CPU 4000 is not online (online: 0", true);
 	target.cpus = "x";
 	refuse(&request, &target, "", false);
 	target.cpus = NULL;
 	request.cpus = "4000-4001";
-	refuse(&request, &target, "page-faults: CPU 4000-4001 is not online; ", true);
+	refuse(&request, &target, "page-faults: CPU 4000-4001 is not online (online: ", true);
 	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
 		return;
 	target.cpus = "0";
 	request.cpus = "1";
-	refuse(&request, &target, "page-faults: cpus=1 leaves nothing of the CPUs 0", false);
+	refuse(&request, &target, "page-faults: cpus=1 contains none of the CPUs 0", false);
 }
 
 /* Rings are those of threads only where nothing wants a CPU's. */
@@ -280,8 +280,8 @@ static void why_an_event_is_refused(void **state)
 		{-EACCES, "no permission to open cycles: run as root or with CAP_PERFMON", 1},
 		{-ENOENT, "this kernel or machine has no cycles event", 1},
 		{-EOPNOTSUPP, "this kernel or machine has no cycles event", 1},
-		{-EMFILE, "6 file descriptors are needed but only ", 0},
-		{-ENOSPC, "this CPU has no breakpoint left for cycles", 0},
+		{-EMFILE, "6 file descriptors needed, but only ", 0},
+		{-ENOSPC, "no free hardware breakpoint for cycles", 0},
 		{-EINVAL, "cannot open cycles: Invalid argument", 0},
 	};
 	struct event_request request = software("cycles", 8);

@@ -218,7 +218,7 @@ static void threads_that_have_ended_are_left_out(void **state)
 	o = open_for(&faults, 1, &target, -1);
 	assert_null(o.set);
 	assert_int_equal(o.code, -ESRCH);
-	assert_string_equal(o.err.text, "all threads to attach to have ended");
+	assert_string_equal(o.err.text, "all target threads have exited");
 	close_all(&o);
 }
 

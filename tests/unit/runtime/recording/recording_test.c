@@ -511,7 +511,7 @@ static void test_unfinished(void **state)
 	assert_int_equal(drain(r).samples, 236);
 	assert_string_equal(r->info.events[0].name, "2:443");
 	assert_string_equal(warning(r),
-			    "FILE: perf could not finish it: records, names and formats may be "
+			    "FILE: not finished by perf: records, names and formats may be "
 			    "missing");
 	r->ops->free(r);
 	free(b.at);
@@ -546,12 +546,13 @@ static void test_foreign(void **state)
 	static const struct {
 		const char *start, *why;
 	} foreign[] = {
-		{"\177ELF.............", "FILE: no perf recording (an ELF file)"},
-		{"\x1f\x8b..............", "FILE: no perf recording (compressed by gzip)"},
-		{"#include <a.h>\n\n", "FILE: no perf recording (text)"},
-		{"\1\2\3\4\5\6\7\1\2\3\4\5\6\7\1\2", "FILE: no perf recording (unknown content)"},
+		{"\177ELF.............", "FILE: not a perf recording (an ELF file)"},
+		{"\x1f\x8b..............", "FILE: not a perf recording (compressed by gzip)"},
+		{"#include <a.h>\n\n", "FILE: not a perf recording (text)"},
+		{"\1\2\3\4\5\6\7\1\2\3\4\5\6\7\1\2",
+		 "FILE: not a perf recording (unknown content)"},
 		{"2ELIFREP........",
-		 "FILE: no perf recording (recorded on a machine of the other byte order)"},
+		 "FILE: not a perf recording (recorded on a machine with the other byte order)"},
 	};
 	struct bytes b = read_golden("sched.data");
 	struct error err = {};
@@ -559,16 +560,17 @@ static void test_foreign(void **state)
 	(void)state;
 	for (unsigned int i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++)
 		refused(file_of(foreign[i].start, 16), foreign[i].why);
-	refused(file_of("", 0), "FILE: no perf recording (empty)");
-	refused(file_of("hello\n", 6), "FILE: no perf recording (shorter than a header)");
+	refused(file_of("", 0), "FILE: not a perf recording (empty)");
+	refused(file_of("hello\n", 6), "FILE: not a perf recording (shorter than a header)");
 	refused(file_of(b.at, 50), "FILE: cut off inside its header");
 	refused(pipe_of(&b, 4096),
-		"FILE: a perf.data file cannot be read through a pipe: give its name");
+		"FILE: cannot read a perf.data file through a pipe: give its name");
 	((uint64_t *)b.at)[9] |= 1 << 24;
-	refused(file_of(b.at, b.size), "FILE: part of a directory that perf record --threads "
-				       "wrote, which cannot be read");
+	refused(file_of(b.at, b.size),
+		"FILE: part of a directory written by perf record --threads, "
+		"which is not supported");
 	assert_null(recording_open("tests", &err));
-	assert_string_equal(err.text, "tests: no perf recording (a directory)");
+	assert_string_equal(err.text, "tests: not a perf recording (a directory)");
 	assert_null(recording_open("tests/none", &err));
 	assert_string_equal(err.text, "tests/none: No such file or directory");
 	free(b.at);
