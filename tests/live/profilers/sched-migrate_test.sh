@@ -5,10 +5,9 @@
 needs_tracepoint sched:sched_migrate_task
 [ "$(nproc)" -gt 1 ] || skip_all 'there is one CPU'
 
-# migrations ARG...: CSV of the 20 moves, the first of which is from CPU 0. The start of the program is over then.
+# migrations ARG...: CSV of the 20 moves, the first of which is from CPU 0, where the program was started
 migrations() {
 	workload -C 0 states migrate 20
-	taskset -cp "$(</sys/devices/system/cpu/online)" $WORKLOAD >/dev/null
 	trace_workload sched-migrate -m 1024 -i 100s --format csv -p $WORKLOAD "$@"
 }
 migrations
