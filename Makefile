@@ -34,7 +34,7 @@ ARCHIVES     = $(BUILD)/libruntime.a $(BUILD)/libnative.a
 LINKED       = $(ARCHIVES) $(PERF_LIBS) $(LIBS) -liberty -lm -pthread
 WORKLOADS   := $(patsubst tests/%.c,build/%,$(wildcard tests/workloads/*.c))
 BENCHES     := $(patsubst tests/%.c,$(BUILD)/%,$(wildcard tests/bench/*.c))
-UNIT_TESTS  := $(patsubst tests/%.c,$(BUILD)/%,$(wildcard tests/unit/*/*_test.c tests/unit/*/*/*_test.c))
+UNIT_TESTS  := $(patsubst tests/%.c,$(BUILD)/%,$(shell find tests/unit -name '*_test.c'))
 FUZZERS     := $(patsubst tests/%.c,build/fuzz/%,$(wildcard tests/fuzz/*_fuzz.c))
 C_FILES     := $(shell find runtime native bindings bpf tests -name '*.[ch]')
 # What ffi.cdef reads: plain declarations only.
@@ -48,7 +48,7 @@ FFI_HEADERS := $(addsuffix .h,$(addprefix runtime/,error event event_request nea
 FFI_KERNEL   = struct.perf_event_attr enum.perf_type_id enum.perf_event_sample_format enum.bpf_map_type
 
 .DELETE_ON_ERROR:
-.PHONY: all deps demo test bench lint fuzz api man install clean help programs FORCE
+.PHONY: all deps demo test bench lint headers fuzz api man install clean help programs FORCE
 
 all: $(PROGRAM) ## build ./profscript (the default); with ASAN=1 build/asan/profscript
 
@@ -128,7 +128,7 @@ demo: deps ## three seconds of live tracing (as root), or of a recording where t
 	$(SUBMAKE) ASAN= all $(WORKLOADS)
 	@tests/demo.sh
 
-test: DEPS += qemu-system-x86 busybox-static cpio kmod binutils libdebuginfod1 chromium
+test: DEPS += qemu-system-x86 busybox-static cpio kmod binutils libdebuginfod1 chromium groff-base python3
 test: deps ## all tests, plain and under ASan/UBSan; T='WORD...' selects by path
 	$(SUBMAKE) ASAN= programs
 	$(SUBMAKE) ASAN=1 programs
@@ -141,12 +141,14 @@ bench: deps ## one line each: name ours_ns peer_ns ratio; PERF_PROF=path adds a 
 
 lint: DEPS += clang-format cppcheck lua-check
 lint: deps ## formatting, cppcheck, luacheck, and headers that compile alone
-	clang-format --dry-run -Werror $(C_FILES)
-	cppcheck -q --std=c11 --language=c --error-exitcode=1 --inline-suppr -I. --enable=warning \
+	@echo '  LINT    clang-format'; clang-format --dry-run -Werror $(C_FILES)
+	@echo '  LINT    cppcheck'; cppcheck -q --std=c11 --language=c --error-exitcode=1 --inline-suppr -I. --enable=warning \
 		$(addprefix --suppress=,uninitvar arrayIndexThenCheck ctunullpointer) \
 		-D'perf_evlist__for_each_entry(l, e)=for (e = l; e;)' $(filter-out tests/unit/% bpf/%,$(C_FILES))
-	luacheck -q bindings scripts examples tests docs
-	@set -e; for h in $(wildcard runtime/*.h runtime/*/*.h native/*.h); do \
+	@echo '  LINT    luacheck'; luacheck -q --no-color bindings scripts examples tests docs
+	$(SUBMAKE) ASAN= headers
+headers:
+	@echo '  LINT    headers'; set -e; for h in $(wildcard runtime/*.h runtime/*/*.h native/*.h bindings/*.h); do \
 		$(COMPILE) -include $$h -fsyntax-only -xc /dev/null; done
 
 fuzz: DEPS += clang libclang-rt-14-dev
@@ -154,7 +156,7 @@ fuzz: deps ## run every fuzz target for FUZZ_TIME seconds (30)
 	$(SUBMAKE) FUZZ=1 WERROR= $(FUZZERS)
 	@set -e; for f in $(FUZZERS); do echo "  FUZZ    $$f"; mkdir -p $$f.corpus; \
 		$$f -verbosity=0 -print_final_stats=1 -max_total_time=$(or $(FUZZ_TIME),30) \
-			-artifact_prefix=$$f. $$f.corpus tests/golden tests/fuzz/corpus; done
+			-artifact_prefix=$$f. $$f.corpus tests/recordings tests/fuzz/corpus; done
 
 api: all ## docs/api.md, from the annotations in the code
 	./$(PROGRAM) --lua docs/api.lua >docs/api.md

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- The profscript command line: selects the command and loads only the modules that it needs. Returns a function
---- that takes the arguments and returns the exit code: 0, 1 for a failure, 2 for a usage error.
+--- that takes the arguments and returns the exit code: 0, one of bindings/base/failure.lua, or that of the workload.
 require 'jit.opt'.start(
   'maxtrace=8000', -- many event classes make many side traces
   'maxrecord=16000', -- views with many fields are long chains of comparisons, which fold away

@@ -57,3 +57,9 @@ int error_set(struct error *err, int code, const char *fmt, ...)
 		strcpy(err->text + sizeof(err->text) - sizeof("..."), "...");
 	return code;
 }
+
+void error_unavailable(struct error *err)
+{
+	if (err)
+		err->unavailable = 1;
+}

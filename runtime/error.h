@@ -8,6 +8,7 @@
 
 struct error {
 	char text[1024]; /* one line without newline; "" if nothing was said */
+	int unavailable; /* this kernel or machine lacks or forbids what was asked for */
 };
 
 /* Formats the line and returns code, so that `return error_set(err, -EINVAL, ...)` reads well.
@@ -16,3 +17,6 @@ struct error {
  * words before it. */
 int error_set(struct error *err, int code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+/* Says that this kernel or machine is to blame. It stays said when a line is set, also another one,
+ * so that layers above may put words before it. err may be NULL. */
+void error_unavailable(struct error *err);

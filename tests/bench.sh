@@ -223,7 +223,7 @@ stacks() {
 # bpf_cpu EVERY TRACEPOINT: leaves ns of CPU per record in $each, per pass in $pass
 bpf_cpu() {
 	local cpu records passes
-	cpu=$(live_cpu $profscript tests/live/bpf/count.lua --every "$1" --tracepoint "$2" -o "$tmp/bpf" -v)
+	cpu=$(live_cpu $profscript tests/scripts/bpf/count.lua --every "$1" --tracepoint "$2" -o "$tmp/bpf" -v)
 	read -r _ records _ passes _ < <(grep '^records' "$tmp/bpf")
 	rm -f "$tmp/bpf"
 	[ "${records:-0}" -gt 0 ] || return

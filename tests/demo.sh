@@ -24,7 +24,7 @@ else
 fi
 if [ $status -ne 0 ]; then
 	echo 'Live tracing is not possible here (it needs root, tracefs and perf_event_open): a recording instead.'
-	show "${command[@]}" --input tests/golden/sched.data
+	show "${command[@]}" --input tests/recordings/sched.data
 	status=$?
 fi
 exit $status

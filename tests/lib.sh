@@ -1,13 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash
-# What a shell test needs; it starts with `. "$(dirname "$0")/../lib.sh"`. Results are TAP lines,
-# the plan is printed at exit. A test that wants to can be run by itself, without tests/run.sh.
+# What shell tests share. A test sources this file first. Results are TAP lines; the plan is printed at exit.
+# Each test also runs on its own, without tests/run.sh.
 #
-#   $PROFSCRIPT  the program under test    $TOP  the source tree    $TMP  removed at exit
+#   $PROFSCRIPT  the program under test      $TOP   the source tree
+#   $HERE        the folder of the test      $DATA  the recordings
+#   $TMP         removed at exit; $TMP/out and $TMP/err hold the output of the last run
+#   $GETPPID     the number of the system call that the workload `syscalls` makes
 set -u
 TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+HERE=$(cd "$(dirname "$0")" && pwd)
+DATA=$TOP/tests/recordings
 : "${PROFSCRIPT:=$TOP/profscript}"
 TMP=$(mktemp -d)
+GETPPID=173
+[ "$(uname -m)" != x86_64 ] || GETPPID=110
 tests_run=0 tests_failed=0 pulse=()
 trap finish EXIT
 
@@ -21,6 +28,8 @@ finish() {
 	[ $status -eq 0 ] && [ $tests_failed -gt 0 ] && status=1
 	exit $status
 }
+
+# --- results --------------------------------------------------------------------------------------
 
 # result STATUS NAME [FILE]: FILE says what went wrong
 result() {
@@ -43,7 +52,7 @@ check() {
 	result $? "$name" "$TMP/.check"
 }
 
-# check_status NAME STATUS COMMAND...: the command ends with this exit status
+# check_status NAME STATUS COMMAND...: the command exits with this status
 check_status() {
 	local name=$1 want=$2 status
 	shift 2
@@ -53,14 +62,14 @@ check_status() {
 	result $((status != want)) "$name" "$TMP/.check"
 }
 
-# expect_line NAME REGEX [FILE]: a line of FILE (or of stdin) matches the extended REGEX
+# expect_line NAME REGEX [FILE]: a line of FILE (default: stdin) matches the extended REGEX
 expect_line() {
 	cat -- "${3:--}" >"$TMP/.lines"
 	grep -Eq -- "$2" "$TMP/.lines"
 	result $? "$1: $2" "$TMP/.lines"
 }
 
-# expect_text NAME EXPECTED_FILE COMMAND...: the command succeeds and prints just this to stdout
+# expect_text NAME EXPECTED_FILE COMMAND...: the command succeeds and prints exactly this to stdout
 expect_text() {
 	local name=$1 expected=$2 status
 	shift 2
@@ -71,15 +80,121 @@ expect_text() {
 	result $status "$name" "$TMP/.diff"
 }
 
-# skip NAME REASON: REASON names the kernel feature that is missing
+# expect_output NAME RECORDING PROFILER ARG...: on this recording the profiler prints NAME.expect, which is
+# beside the test. UPDATE=1 writes that file anew.
+expect_output() {
+	local name=$1 command=("$PROFSCRIPT" "$3" --input "$DATA/$2.data" "${@:4}")
+	[ -z "${UPDATE-}" ] || TZ=UTC "${command[@]}" >"$HERE/$name.expect"
+	expect_text "$name.expect" "$HERE/$name.expect" env TZ=UTC "${command[@]}"
+}
+
+# expect_outputs NAME RECORDING PROFILER ARG...: the same as text, JSON (NAME-json.expect) and CSV (NAME-csv.expect)
+expect_outputs() {
+	local form
+	for form in '' -json -csv; do
+		expect_output "$1$form" "$2" "${@:3}" ${form:+-$form}
+	done
+}
+
+# one_line STATUS WANT REGEX: what is wrong with $TMP/err, which should be one line that matches, and with the
+# exit status. A caret below the quoted text and a line `try profscript ... -h` may follow.
+one_line() {
+	[ "$1" -eq "$2" ] || echo "exit status $1, expected $2"
+	head -n 1 "$TMP/err" | grep -Eq -- "^profscript: $3" || echo "the message does not match: $3"
+	grep -Eq 'stack traceback|attempt to|internal error' "$TMP/err" && echo 'the message shows internals'
+	awk 'NR == 1 { next }
+		/^try .profscript.* -h.$/ { next }
+		/^ +\^$/ && NR == 3 { next }
+		/^  / && NR == 2 { next }
+		{ print "more than one line" }' "$TMP/err"
+	LC_ALL=C grep -q $'[\001-\010\013-\037]' "$TMP/err" && echo 'control characters'
+}
+
+# refused NAME STATUS REGEX ARG...: profscript exits with this status, prints such a line and nothing else
+refused() {
+	local name=$1 want=$2 regex=$3 status
+	shift 3
+	timeout 20 "$PROFSCRIPT" "$@" >"$TMP/out" 2>"$TMP/err" </dev/null
+	status=$?
+	{
+		one_line $status "$want" "$regex"
+		[ -s "$TMP/out" ] && echo 'something was printed'
+	} >"$TMP/.wrong"
+	[ -s "$TMP/.wrong" ] && cat "$TMP/err" >>"$TMP/.wrong"
+	[ ! -s "$TMP/.wrong" ]
+	result $? "$name" "$TMP/.wrong"
+}
+
+# partly NAME STATUS REGEX OUT_REGEX ARG...: the same, but what was found before is printed and matches
+partly() {
+	local name=$1 want=$2 regex=$3 out=$4 status
+	shift 4
+	timeout 20 "$PROFSCRIPT" "$@" >"$TMP/out" 2>"$TMP/err" </dev/null
+	status=$?
+	{
+		one_line $status "$want" "$regex"
+		grep -Eq -- "$out" "$TMP/out" || echo "no partial result matches $out"
+	} >"$TMP/.wrong"
+	[ -s "$TMP/.wrong" ] && cat "$TMP/err" "$TMP/out" >>"$TMP/.wrong"
+	[ ! -s "$TMP/.wrong" ]
+	result $? "$name" "$TMP/.wrong"
+}
+
+# skip NAME REASON: REASON names what is missing
 skip() {
 	tests_run=$((tests_run + 1))
 	echo "ok $tests_run - $1 # SKIP $2"
 }
 
-# needs_tracepoint SYSTEM:NAME...: without them, all of this test program is skipped.
-# From then on each CPU has system calls, wake-ups and switches 20 times a second: a machine that does
-# nothing else may have none for seconds.
+skip_all() {
+	skip "$(basename "$0" .sh)" "$1"
+	exit 0
+}
+
+# unavailable STATUS NAME: if this is the status of what a machine cannot do, skips NAME with the reason in
+# $TMP/err
+unavailable() {
+	[ "$1" -eq 3 ] && skip "$2" "$(sed -n '1s/^profscript: //p' "$TMP/err")"
+}
+
+# --- tables ---------------------------------------------------------------------------------------
+
+# csv ARG...: runs profscript with CSV into $TMP/out
+csv() {
+	"$PROFSCRIPT" "$1" --format csv "${@:2}" >"$TMP/out" 2>"$TMP/err"
+}
+
+# column NAME: the values of this column of the CSV in $TMP/out
+column() {
+	awk -F, -v name="$1" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) at = i; next } { print $at }' "$TMP/out"
+}
+
+# total COLUMN: its sum
+total() { column "$1" | awk '{ n += $1 } END { print n + 0 }'; }
+
+# rows NAME EXPRESSION: awk's EXPRESSION holds for a row of the CSV in $TMP/out. c["NAME"] is a column.
+rows() {
+	awk -F, -v OFS=, 'NR == 1 { split($0, name); next } { for (i in name) c[name[i]] = $i; if ('"$2"') found = 1 }
+		END { exit !found }' "$TMP/out"
+	result $? "$1: $2" "$TMP/out"
+}
+
+# table RECORDING PROFILER ARG...: the rows of its CSV go to $TMP/got, without the head, the table's name and the time
+table() {
+	csv "$2" --input "$DATA/$1.data" "${@:3}"
+	tail -n +2 "$TMP/out" | cut -d, -f3- >"$TMP/got"
+}
+
+# perf_text RECORDING: what perf script says of it, as "CPU TIME_NS EVENT: FIELDS"
+perf_text() {
+	perf script -i "$DATA/$1.data" --ns -G -F cpu,time,event,trace 2>/dev/null |
+		sed -E 's/^ *\[0*([0-9]+)\] +([0-9]+)\.([0-9]+): +/\1 \2\3 /'
+}
+
+# --- live runs ------------------------------------------------------------------------------------
+
+# needs_tracepoint SYSTEM:NAME...: without them, this whole test is skipped. From then on each CPU has system
+# calls, wakeups and switches 20 times a second: an idle machine may have none for seconds.
 needs_tracepoint() {
 	local event events=/sys/kernel/tracing/events
 	[ -d $events ] || mount -t tracefs nodev /sys/kernel/tracing 2>/dev/null
@@ -95,27 +210,103 @@ needs_tracepoint() {
 	done
 }
 
-skip_all() {
-	skip "$(basename "$0" .sh)" "$1"
-	exit 0
+# start ARG...: runs profscript in the background, and returns when all events are enabled; its pid is $tracer
+start() {
+	"$PROFSCRIPT" "$@" >"$TMP/out" 2>"$TMP/err" &
+	tracer=$!
+	wait_ready $tracer
 }
 
-# workload NAME ARG...: starts build/workloads/NAME, which waits for `go`; its pid is $WORKLOAD
+# stop: ends it as Ctrl-C does
+stop() {
+	kill -INT $tracer 2>/dev/null
+	wait $tracer
+}
+
+# workload [-C CPU] NAME ARG...: starts build/workloads/NAME, which waits for `go`; its pid is $WORKLOAD. -C: it has
+# been on this CPU only.
 workload() {
-	local name=$1
+	local on=() name
+	[ "$1" != -C ] || { on=(taskset -c "$2") && shift 2; }
+	name=$1
 	shift
 	rm -f "$TMP/go"
 	mkfifo "$TMP/go"
-	"$TOP/build/workloads/$name" -w "$@" <"$TMP/go" &
+	"${on[@]}" "$TOP/build/workloads/$name" -w "$@" <"$TMP/go" &
 	WORKLOAD=$!
 	exec {workload_go}>"$TMP/go"
+	wait_for 20 grep -qx "$name" "/proc/$WORKLOAD/comm"
 }
 
-# Lets the workload begin and waits for its end.
+# go: the workload begins; returns when it has ended
 go() {
 	echo >&"$workload_go"
 	exec {workload_go}>&-
 	wait "$WORKLOAD"
+}
+
+# trace_workload ARG...: runs profscript while the workload runs
+trace_workload() {
+	start "$@"
+	go
+	stop
+}
+
+# all_reported NAME: skips NAME where the kernel did not report all switches: then the run says so, and leaves out what it
+# cannot know
+all_reported() {
+	local missing
+	missing=$(grep -E 'did not report|lost [1-9]' "$TMP/err" | head -n 1)
+	[ -z "$missing" ] || skip "$1" "$missing"
+	[ -z "$missing" ]
+}
+
+# total_is_perfs COLUMN PROFILER ARG...: the sum of this column of the CSV, plus what was lost, is what perf stat
+# counts of the same threads at the same time: in rings that hold everything, and in rings that are too small
+total_is_perfs() {
+	local column=$1 pages lost want peer
+	shift
+	for pages in 4096 1; do
+		workload syscalls 100000
+		perf stat -x, -o "$TMP/perf.csv" -e raw_syscalls:sys_enter -p "$WORKLOAD" &
+		peer=$!
+		start "$1" --format csv -v -m $pages "${@:2}" -p "$WORKLOAD" -i 100s
+		wait_for 20 grep -q -E 'nanosleep|poll' /proc/$peer/wchan
+		go
+		wait $tracer $peer
+		want=$(sed -n 's/,,raw_syscalls.*//p' "$TMP/perf.csv")
+		lost=$(sed -n 's/^profscript: [0-9]* events, \([0-9]*\) lost.*/\1/p' "$TMP/err")
+		echo "seen $(total "$column"), lost $lost, perf stat $want" >"$TMP/sum"
+		[ "$want" -ge 100000 ] && [ $(($(total "$column") + lost)) -eq "$want" ] && [ $((lost > 0)) -eq $((pages == 1)) ]
+		result $? "-m $pages: the total and what was lost are what perf stat counts" "$TMP/sum"
+	done
+}
+
+# sum_of NAME: of the numbers of this name in the JSON in $TMP/out, into $TMP/sum
+sum_of() {
+	grep -o "\"$1\":[0-9]*" "$TMP/out" | awk -F: '{ sum += $2 } END { print sum + 0 }' >"$TMP/sum"
+}
+
+# go_until NAME N: the workload runs on CPU 0, and the tracer until it has printed N of what has this name in JSON.
+# Some kernels take no samples of a clock while a CPU other than the first is idle.
+go_until() {
+	taskset -cp 0 "$WORKLOAD" >/dev/null
+	go
+	# shellcheck disable=SC2317 # wait_for calls it
+	printed() { sum_of "$1" && [ "$(<"$TMP/sum")" -ge "$2" ]; }
+	wait_for 20 printed "$1" "$2"
+	stop
+	sum_of "$1"
+}
+
+# ends_on_ctrl_c PROFILER ARG...: its output is JSON up to the end, and has a table
+ends_on_ctrl_c() {
+	start "$@" -i 100s --format json
+	"$TOP/build/workloads/pingpong" -c 0 100
+	"$TOP/build/workloads/states" signal 1 migrate 2 fork 1
+	stop
+	check 'Ctrl-C ends it' bash -c "! grep -v '^{.*}\$' '$TMP/out'"
+	expect_line 'it reports at its end' '"table":' "$TMP/out"
 }
 
 # wait_for SECONDS COMMAND...: repeats the command until it succeeds
@@ -128,15 +319,15 @@ wait_for() {
 	done
 }
 
-# wait_ready PID: until that profscript waits for events: all are enabled, and signals end it
+# wait_ready PID: until profscript waits for events: all are enabled then, and signals end it
 wait_ready() {
 	wait_for 60 grep -q poll "/proc/$1/wchan"
 }
 
-# given_up_traces LOOP FILE: what a report of jit.v says was given up, once there is a trace of a loop
-# at LOOP: side traces of loops, and traces that begin anew. A function may get hot before the loop
-# around it and be tried alone; what becomes of that does not matter, for the loop is compiled with
-# the function in it. Nor does what returns to a lower frame: there the loop has ended, once a batch.
+# given_up_traces LOOP FILE: the traces in a report of jit.v that were given up after the loop at LOOP had been
+# compiled: side traces of loops, and traces that start over. Before that, a function may get hot before the loop
+# around it and be tried alone; that does not matter, because the loop is compiled with the function in it. Nor
+# do returns to a lower frame: there the loop has ended, once a batch.
 given_up_traces() {
 	awk -v loop=" $1:[0-9]+ loop]$" '
 		{

@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # Usage: tests/run.sh [WORD...]
-# Runs every test program whose label contains one of the WORDs (default: all) and counts the TAP
-# lines it prints. A program that crashes, hangs, is silent, or prints another number of results
-# than it planned counts as failed. The last line is the sum; the exit status is 1 if any failed.
-# Live and guest tests share the machine with what else it does: those that fail are shown and, if they
-# are three or fewer, run once more at the end. The second result counts; a line says that it was one.
-# TEST_TIMEOUT: seconds that one program may take (120; a live one 240, all guests together 900).
+# Runs every test program whose label contains one of the WORDs (default: all). Folders may be left out of a
+# WORD: live/jit is live/bindings/view/jit_test, too. Counts the TAP lines that the programs print. A program
+# fails as a whole if it crashes, hangs, prints nothing, or prints fewer or more results than it planned. The last
+# line is the sum; the exit status is 1 if anything failed.
+# Unit and golden tests run in parallel, one for each CPU, and live tests alone. The output has the same order in
+# each run.
+# TEST_TIMEOUT: seconds that one program may take (120; a live test 240; all guests together 900).
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
 words=("$@")
 passed=0 failed=0 skipped=0
-again=() again_failed=0 # labels of live and guest tests that failed, and how many of their results
 log=$(mktemp -d)
 trap 'rm -rf "$log"' EXIT
 export CMOCKA_MESSAGE_OUTPUT=TAP
@@ -22,7 +22,8 @@ wanted() {
 	local word
 	[ ${#words[@]} -eq 0 ] && return
 	for word in "${words[@]}"; do
-		[[ $1 == *"$word"* ]] && return
+		# shellcheck disable=SC2053 # each / of the word stands for any folders
+		[[ $1 == *${word//\//\/*}* ]] && return
 	done
 	return 1
 }
@@ -34,82 +35,98 @@ count_tap='
 /^1\.\.[0-9]/ { planned += substr($1, 4) }
 END { print ok + 0, bad + 0, skip + 0, planned + 0 }'
 
-# run LABEL COMMAND...
+# The tests to run are numbered from 0: labels[N], commands[N], limits[N] in seconds.
+labels=() commands=() limits=()
+next=0 # the first that is not reported yet
+
+# add LIMIT LABEL COMMAND...
+add() {
+	wanted "$2" || return 0
+	labels+=("$2") limits+=("${TEST_TIMEOUT:-$1}")
+	shift 2
+	commands+=("$(printf '%q ' "$@")")
+}
+
+# run N
 run() {
-	local label=$1 limit=${TEST_TIMEOUT:-120} status ok bad skip planned problem=
-	shift
-	wanted "$label" || return 0
-	{ timeout -k 5 "$limit" "$@" >"$log/out" 2>"$log/err" </dev/null; } 2>/dev/null
-	status=$?
-	read -r ok bad skip planned < <(awk "$count_tap" "$log/out")
-	if [ $status -eq 124 ] || [ $status -eq 137 ]; then
-		problem="took more than $limit s"
+	{ eval "timeout -k 5 ${limits[$1]} ${commands[$1]}" >"$log/$1.out" 2>"$log/$1.err" </dev/null; } 2>/dev/null
+	echo $? >"$log/$1.tmp"
+	mv "$log/$1.tmp" "$log/$1.status"
+}
+
+# report N: prints the result of a test that has ended
+report() {
+	local label=${labels[$1]} out=$log/$1.out status ok bad skip planned problem=
+	read -r status <"$log/$1.status"
+	read -r ok bad skip planned < <(awk "$count_tap" "$out")
+	if [ "$status" -eq 124 ] || [ "$status" -eq 137 ]; then
+		problem="took more than ${limits[$1]} s"
 	elif [ $((ok + bad + skip + planned)) -eq 0 ]; then
 		problem="printed no results, exit status $status"
 	elif [ $((ok + bad + skip)) -ne "$planned" ]; then
 		problem="printed $((ok + bad + skip)) of $planned results, exit status $status"
-	elif [ $status -ne 0 ] && [ "$bad" -eq 0 ]; then
+	elif [ "$status" -ne 0 ] && [ "$bad" -eq 0 ]; then
 		problem="exit status $status"
 	fi
 	[ -n "$problem" ] && bad=$((bad + 1))
-	printf '  TEST    %-36s %3d ok%s%s\n' "$label" "$ok" "${problem:+, $problem}" \
+	printf '  TEST    %-44s %3d ok%s%s\n' "$label" "$ok" "${problem:+, $problem}" \
 		"$([ "$bad" -gt 0 ] && echo ", FAILED")"
-	grep -i '# *skip' "$log/out"
+	grep -i '# *skip' "$out"
 	if [ "$bad" -gt 0 ]; then
-		grep -Ev '^ok |^1\.\.' "$log/out"
-		cat "$log/err"
-	fi
-	if [ "$bad" -gt 0 ] && [[ -z ${second-} && $label =~ ^(live|guest)/ ]]; then
-		again+=("$label") again_failed=$((again_failed + bad))
-		return
+		grep -Ev '^ok |^1\.\.' "$out"
+		cat "$log/$1.err"
 	fi
 	passed=$((passed + ok)) failed=$((failed + bad)) skipped=$((skipped + skip))
 }
 
-# The failed live and guest tests once more.
-run_again() {
-	local label second=yes
-	if [ ${#again[@]} -gt 3 ]; then
-		failed=$((failed + again_failed))
-		return
-	fi
-	for label in "${again[@]}"; do
-		echo "  AGAIN   $label, which failed"
-		kernel_test "$label"
+# Prints the results that are there, up to the first test that still runs.
+report_ended() {
+	while [ -e "$log/$next.status" ]; do
+		report $next
+		next=$((next + 1))
 	done
 }
 
-# kernel_test LABEL: live/NAME or guest/NAME
-kernel_test() {
-	local limit=240
-	[[ $1 == guest/* ]] && limit=900
-	PROFSCRIPT=$PWD/profscript TEST_TIMEOUT=${TEST_TIMEOUT:-$limit} run "$1" bash "tests/$1.sh"
-}
-
-# suite BUILD_DIR PROGRAM SUFFIX: what needs no particular kernel
-suite() {
-	local file label
-	export PROFSCRIPT=$PWD/$2
-	for file in tests/unit/*/*_test.c tests/unit/*/*/*_test.c; do
-		file=${file#tests/} file=${file%.c}
-		run "$file$3" "$1/$file"
+# run_all PARALLEL: all tests that were added
+run_all() {
+	local i
+	for ((i = next; i < ${#labels[@]}; i++)); do
+		while [ "$(jobs -rp | wc -l)" -ge "$1" ]; do wait -n; done
+		report_ended
+		run $i &
 	done
-	for file in tests/unit/*/*_spec.lua tests/unit/*/*/*_spec.lua; do
-		label=${file#tests/}
-		run "${label%.lua}$3" "$PROFSCRIPT" --lua /usr/bin/busted -o TAP "$file"
-	done
-	for file in tests/golden/*_test.sh; do
-		[ -e "$file" ] && run "golden/$(basename "$file" .sh)$3" bash "$file"
+	while [ $next -lt ${#labels[@]} ]; do
+		wait -n
+		report_ended
 	done
 }
 
-suite build profscript ''
-for file in tests/{live,guest}/*_test.sh; do
-	label=${file#tests/}
-	[ -e "$file" ] && kernel_test "${label%.sh}"
+# add_suite BUILD_DIR PROGRAM SUFFIX: what needs no particular kernel
+add_suite() {
+	local file label program=$PWD/$2
+	for file in $(find tests/unit -name '*_test.c' | LC_ALL=C sort); do
+		label=${file#tests/} label=${label%.c}
+		add 120 "$label$3" env "PROFSCRIPT=$program" "$1/$label"
+	done
+	for file in $(find tests/unit -name '*_spec.lua' | LC_ALL=C sort); do
+		label=${file#tests/} label=${label%.lua}
+		add 120 "$label$3" env "PROFSCRIPT=$program" "$program" --lua /usr/bin/busted -o TAP "$file"
+	done
+	for file in $(find tests/golden -name '*_test.sh' | LC_ALL=C sort); do
+		label=${file#tests/} label=${label%.sh}
+		add 120 "$label$3" env "PROFSCRIPT=$program" bash "$file"
+	done
+}
+
+add_suite build profscript ''
+add_suite build/asan build/asan/profscript ' (asan)'
+run_all "$(nproc)"
+for file in $(find tests/live -name '*_test.sh' | LC_ALL=C sort) tests/guest/guest_test.sh; do
+	label=${file#tests/} label=${label%.sh} limit=240
+	[[ $label != guest/* ]] || limit=900
+	add $limit "$label" env "PROFSCRIPT=$PWD/profscript" "TEST_TIMEOUT=${TEST_TIMEOUT:-$limit}" bash "$file"
 done
-suite build/asan build/asan/profscript ' (asan)'
-run_again
+run_all 1
 
 [ $((passed + failed + skipped)) -gt 0 ] || { echo "no test program is called ${words[*]}"; failed=1; }
 echo "$passed passed, $failed failed, $skipped skipped"

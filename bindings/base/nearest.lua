@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The nearest valid name to a misspelt one, for "did you mean" in messages (runtime/nearest.h).
+--- The nearest valid name to a misspelled one, for "did you mean" in messages (runtime/nearest.h).
 local ffi = require 'ffi'
 
 local C = ffi.C

@@ -88,16 +88,17 @@ end
 --- Fails with the reason why a program could not be attached.
 ---@param code integer a positive errno
 local function fail_attach(object, program, where, code)
-  local hint = ''
+  local fail, hint = failure.unavailable, ''
   if code == libc.EPERM or code == libc.EACCES then
     hint = ' (needs root or CAP_BPF and CAP_PERFMON; the kernel may be configured to forbid it)'
-  elseif code == libc.ENOENT then
-    hint = ' (not available in this kernel)'
   elseif code == libc.EOPNOTSUPP or code == ENOTSUPP then
     hint = ' (not supported by this kernel)'
+  else
+    fail = failure.raise -- a name may be misspelled
+    if code == libc.ENOENT then hint = ' (not available in this kernel)' end
   end
   local log = libbpf.last_message()
-  failure.raise("%s: cannot attach program '%s' to %s: %s%s%s", object.name, program, where,
+  fail("%s: cannot attach program '%s' to %s: %s%s%s", object.name, program, where,
     code == ENOTSUPP and 'not supported' or sys.strerror(code), hint, log and '; ' .. log or '')
 end
 

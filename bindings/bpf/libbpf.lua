@@ -185,7 +185,7 @@ end
 ---@return table<string, ffi.cdata*> maps
 function libbpf.parse(name, bytes)
   local lib, missing = libbpf.open()
-  if not lib then failure.raise('%s: %s', name, missing) end
+  if not lib then failure.unavailable('%s: %s', name, missing) end
   C.bpf_log_take()
   local opts = ffi.new('struct bpf_object_open_opts', { object_name = name })
   opts.sz = ffi.sizeof(opts)

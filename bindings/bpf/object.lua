@@ -114,6 +114,7 @@ end
 function Object:load()
   C.bpf_log_take()
   local code = self.lib.bpf_object__load(self.object)
+  if code == -libc.EPERM then failure.unavailable('%s', self:load_error(libc.EPERM)) end
   if code < 0 then failure.raise('%s', self:load_error(-code)) end
   self.is_loaded = true
 end

@@ -35,19 +35,19 @@ local function check_kernel(option, kernel)
   for _, one in ipairs(id and kernel:members(id) or {}) do
     if one.name == member then return end
   end
-  failure.raise("--%s: this kernel's %s has no member %s", (option:gsub('_', '-')), struct, member)
+  failure.unavailable("--%s: this kernel's %s has no member %s", (option:gsub('_', '-')), struct, member)
 end
 
 --- Opens the program, after checking that this kernel supports the options.
 local function open(given)
   local option = '--' .. given[1]:gsub('_', '-')
   local bytes, missing = libbpf.built_in 'filter'
-  if not bytes then failure.raise('%s: %s', option, missing) end
+  if not bytes then failure.unavailable('%s: %s', option, missing) end
   local lib, no_lib = libbpf.open()
-  if not lib then failure.raise('%s needs BPF: %s', option, no_lib) end
+  if not lib then failure.unavailable('%s needs BPF: %s', option, no_lib) end
   local types = lib.btf__load_vmlinux_btf()
   if types == nil then
-    failure.raise('%s needs BTF: %s', option, NO_BTF)
+    failure.unavailable('%s needs BTF: %s', option, NO_BTF)
   end
   local kernel = btf.new(lib, types)
   for _, name in ipairs(given) do

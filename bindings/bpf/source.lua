@@ -85,7 +85,7 @@ function bpf_source.compile(place, source)
     if is_temporary then output_of('rm -rf ' .. quote(folder)) end
     if not bytes then
       if log:find 'clang: not found' or log:find 'clang: command not found' then
-        failure.raise('%s: compiling BPF programs needs clang (Debian: clang, libbpf-dev)', name)
+        failure.unavailable('%s: compiling BPF programs needs clang (Debian: clang, libbpf-dev)', name)
       end
       local lines = {}
       for line in log:gmatch '[^\n]+' do

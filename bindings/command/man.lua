@@ -127,7 +127,9 @@ the shipped profilers.
 .B PROFSCRIPT_MEMORY
 How much memory a script may use, such as 512M; by default a third of what is available.
 .SH EXIT STATUS
-0: success; 1: failure; 2: invalid command line.
+0: success; 1: failure; 2: invalid command line; 3: this kernel or machine lacks or forbids what was
+asked for, such as a tracepoint, a hardware PMU or BTF. If a workload ended by itself, the exit status
+is the workload's, as a shell gives it.
 ]]
 
 --- Returns the page of the command.

@@ -125,7 +125,7 @@ local function add_loaders(env)
   env.dofile = function(path) return assert(env.loadfile(path))() end
 end
 
---- New globals. Others may be neither set nor read, so a forgotten `local` or a misspelt name is an error
+--- New globals. Others may be neither set nor read, so a forgotten `local` or a misspelled name is an error
 --- at its line.
 ---@return table
 function environment.new()

@@ -101,7 +101,7 @@ local function long_matches(spec, name)
   return matches
 end
 
---- Why an option is not known: dropped by this profiler, out of place, or misspelt.
+--- Why an option is not known: dropped by this profiler, out of place, or misspelled.
 ---@param spec opt.Spec
 ---@param shown string
 ---@param is_it fun(option: opt.Option): boolean

@@ -19,11 +19,13 @@ local selector = require 'bindings.select.selector'
 ---@field name string
 ---@field path string
 ---@field profiler table what the file returned
+---@field is_shipped boolean it came with profscript: the events that it names are spelled right
 ---@field spec opt.Spec
 
 ---@class scripts.Scripts
 ---@field sys scripts.Sys
 ---@field dirs string[] in search order
+---@field shipped string what the paths of those begin with that come with profscript
 local scripts = {}
 scripts.__index = scripts
 
@@ -63,7 +65,7 @@ function scripts.new(sys, datadir)
   end
   dirs[#dirs + 1] = datadir .. '/scripts/profilers'
   dirs[#dirs + 1] = datadir .. '/scripts/commands'
-  return setmetatable({ sys = sys, dirs = dirs }, scripts)
+  return setmetatable({ sys = sys, dirs = dirs, shipped = datadir .. '/scripts/' }, scripts)
 end
 
 --- The name of the profiler that a file holds.
@@ -160,7 +162,13 @@ function scripts:load_file(path)
   local spec
   spec, message = options.declare(profiler)
   if not spec then return nil, ('%s: %s'):format(path, message) end
-  return { name = name_of(path:match '[^/]*$'), path = path, profiler = profiler, spec = spec }
+  return {
+    name = name_of(path:match '[^/]*$'),
+    path = path,
+    profiler = profiler,
+    spec = spec,
+    is_shipped = path:sub(1, #self.shipped) == self.shipped,
+  }
 end
 
 --- The profilers that the name of their file can reach: name -> path, the first directory wins.

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- The values of options as start() gets them: to be read only, and only those that are declared, so that a
---- misspelt one is an error.
+--- misspelled one is an error.
 local declarations = require 'bindings.options.declare'
 local nearest = require 'bindings.base.nearest'
 

@@ -38,7 +38,7 @@ local FORK_FIELDS = { { name = '_parent', type = 'pid_t', offset = 12, size = 4,
   flags = C.FIELD_SIGNED } }
 
 local function check(ok, err)
-  if ok < 0 then failure.raise('%s', ffi.string(err.text)) end
+  if ok < 0 then failure.of(err) end
 end
 
 --- Writes the buffered output. Returns nil if its reader has gone.

@@ -52,6 +52,15 @@ function Instance:events()
   return list
 end
 
+--- Whether an option has the events that the script names: the user gave no others.
+local function is_default(option, given)
+  if type(given) ~= 'table' then return given == option.default end
+  for i, text in ipairs(given) do
+    if type(option.default) ~= 'table' or text ~= option.default[i] then return false end
+  end
+  return true
+end
+
 --- Opens the events named by options. The option's value becomes a list of groups, one per occurrence of the option;
 --- each group is a list of events.
 function Instance:open_event_options()
@@ -59,6 +68,7 @@ function Instance:open_event_options()
   for _, option in ipairs(self.script.spec.list) do
     local given = option.type == 'event' and opt[option.name]
     if given then
+      self.set.by_script = self.script.is_shipped and is_default(option, given)
       local groups = {}
       for i, text in ipairs(type(given) == 'table' and given or { given }) do
         groups[i] = self.set:select(text, i)
@@ -69,6 +79,7 @@ function Instance:open_event_options()
       opt[option.name] = public_event.of(groups)
     end
   end
+  self.set.by_script = self.script.is_shipped
 end
 
 --- Returns the filter for all of the profiler's events (--filter); nil if the profiler gives --filter its own meaning.
@@ -112,7 +123,8 @@ function Instance:check(handlers)
   local checked, message = contract.check(self.script.profiler.start, handlers, {
     has = function(name)
       local has = set.catalog:has(name)
-      if not has and self.run.is_recorded then set:find(name:match '^(.-):(.*)$') end -- raises the error
+      -- find() raises the error
+      if not has and (self.run.is_recorded or set.by_script) then set:find(name:match '^(.-):(.*)$') end
       return has
     end,
     names = function() return set.catalog:names() end,

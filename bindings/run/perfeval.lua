@@ -37,7 +37,7 @@ local function check_online(name, cpus)
   local set = online and expand(online) or cpus
   for cpu in pairs(cpus) do
     if not set[cpu] then
-      failure.raise('%s: --perfeval-cpus: CPU %d is not online (online: %s)', name, cpu, online:match '%S+')
+      failure.unavailable('%s: --perfeval-cpus: CPU %d is not online (online: %s)', name, cpu, online:match '%S+')
     end
   end
 end

@@ -58,7 +58,7 @@ function Slots:get(i)
   check_slot(self, i, 'slots:get')
   local timeline, e = self._timeline, self._list[i]
   if e == nil then return nil end
-  C.timeline_retain(timeline, e)
+  C.timeline_retain(e)
   return ffi.gc(cast(self._any, e), function(kept) C.timeline_release(timeline, cast('struct event *', kept)) end)
 end
 

@@ -54,12 +54,14 @@ function catalog.of_session(session)
 end
 
 --- The formats of the tracepoints.
----@return ffi.cdata*? formats, string? message
+---@return ffi.cdata*? formats
+---@return string? message
+---@return ffi.cdata*? err struct error
 function Catalog:formats()
   if not self._formats then
     local err = ffi.new 'struct error'
     local formats = self._open(err)
-    if formats == nil then return nil, ffi.string(err.text) end
+    if formats == nil then return nil, ffi.string(err.text), err end
     self._formats = formats
   end
   return self._formats

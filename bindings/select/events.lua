@@ -85,7 +85,8 @@ function events.new(session, context, script, opt, inherits)
   }, events)
 end
 
---- The same events as another profiler names them.
+--- The same events as another profiler names them. `by_script` is set while a script that came with profscript names
+--- them itself: what is missing then is not misspelled.
 ---@param script { name: string, profiler: table }
 ---@param owner Instance
 function events:of(script, owner)
@@ -99,8 +100,8 @@ end
 
 --- Returns the formats of the source: of the running kernel or of a recording.
 function events:formats()
-  local formats, message = self.catalog:formats()
-  if not formats then failure.raise('%s', message) end
+  local formats, _, err = self.catalog:formats()
+  if not formats then failure.of(err) end
   return formats
 end
 
@@ -113,6 +114,9 @@ function events:find(system, name)
     -- What a damaged recording has lost is no mistake in the command line.
     local warning = C.session_warning(self.session)
     if warning ~= nil then failure.raise('%s', ffi.string(warning)) end
+    if self.by_script and not self.is_recording then
+      failure.unavailable("%s: this kernel has no event '%s:%s'", self.profiler, system, name)
+    end
     if self.is_recording then message = message:gsub('^no such', self.profiler .. ': the recording has no') end
     failure.usage('%s', message)
   end
@@ -257,11 +261,12 @@ local function check_machine(event)
   if catalog.can_sample(event) then return end
   for _, name in ipairs(sys.readdir(perf_events.DEVICES) or {}) do
     if name:match '^cpu' or name:match '^arm' then
-      failure.raise("the PMU '%s' of this machine does not count '%s'", name, event.name)
+      failure.unavailable("the PMU '%s' of this machine does not count '%s'", name, event.name)
     end
   end
-  failure.raise("'%s' needs a hardware PMU, and this machine has none: %s has no 'cpu'; cpu-clock samples by time",
-    event.name, perf_events.DEVICES)
+  failure.unavailable(
+    "'%s' needs a hardware PMU, and this machine has none: %s has no 'cpu'; cpu-clock samples by time", event.name,
+    perf_events.DEVICES)
 end
 
 --- Adds an event of perf: of a PMU, or one that has a name of its own.

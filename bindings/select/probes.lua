@@ -202,7 +202,7 @@ end
 local function tracefs_request(events, what, kind, place)
   local err, event = ffi.new 'struct error', ffi.new 'char[64]'
   local own = C.session_probes(events.session, err)
-  if own == nil then failure.raise('%s: %s', what, ffi.string(err.text)) end
+  if own == nil then failure.unavailable('%s: %s', what, ffi.string(err.text)) end
   local code = C.probes_add(own, TARGETS[kind.pmu], kind.returns and 1 or 0, place.name, place.text, place.args,
     event, 64, err)
   if code < 0 then failure.raise('%s: %s', what, ffi.string(err.text)) end
@@ -231,11 +231,11 @@ function probes.requests(events, parsed)
     failure.usage('%s: probes are set in the running kernel; a recording has the events it was made of', what)
   end
   local pmu, in_tracefs = find_pmu(kind.pmu), has_tracefs_list(kind.pmu)
-  if not pmu and not in_tracefs then failure.raise('%s: %s', what, LACKING[kind.pmu]) end
+  if not pmu and not in_tracefs then failure.unavailable('%s: %s', what, LACKING[kind.pmu]) end
   -- An inherited event is made anew for each child, and the kernel then looks for the probe's path
   -- in the memory of the task that forks: its fork() fails. Only tracefs' events can be inherited.
   if events.inherits and not in_tracefs then
-    failure.raise('%s: following children of what is traced needs tracefs here; leave it with --no-inherit', what)
+    failure.unavailable('%s: following children of what is traced needs tracefs here; leave it with --no-inherit', what)
   end
   local args = blank_separated(parsed.args or '')
   local places

@@ -125,7 +125,8 @@ function records.add(set, full, parsed, group, params)
     failure.usage("no event '%s'%s", full, nearest.hint(full, records.names))
   end
   if not set.catalog.has_record(request.record) then
-    failure.raise('%s has no %s', set.is_recording and 'the recording' or 'this kernel', full)
+    if set.is_recording then failure.raise('the recording has no %s', full) end
+    failure.unavailable('this kernel has no %s', full)
   end
   for _, attr in ipairs(parsed and parsed.attrs or {}) do
     if OF_SAMPLES[attr.name] then

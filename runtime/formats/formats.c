@@ -77,6 +77,8 @@ struct formats *formats_open_tracefs(struct error *err)
 		if (errno != ENOENT)
 			code = errno;
 	}
+	if (code != ENOMEM)
+		error_unavailable(err);
 	if (code == ENOENT)
 		error_set(err, -code,
 			  "tracefs is not mounted; mount it with: "

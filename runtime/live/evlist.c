@@ -43,6 +43,7 @@ int evlist_open_error(const struct evlist *evlist, const struct event_request *e
 	switch (code) {
 	case -EACCES:
 	case -EPERM:
+		error_unavailable(err);
 		f = fopen("/proc/sys/kernel/perf_event_paranoid", "re");
 		if (f) {
 			if (fgets(paranoid, sizeof(paranoid), f))
@@ -66,6 +67,7 @@ int evlist_open_error(const struct evlist *evlist, const struct event_request *e
 	case -ENOENT:
 	case -ENODEV:
 	case -EOPNOTSUPP:
+		error_unavailable(err);
 		return error_set(err, code, "this kernel or machine has no %s event", name);
 	case -ENOSPC:
 		return error_set(err, code, "no free hardware breakpoint for %s", name);
@@ -248,10 +250,12 @@ static int restrict_cpus(struct cpus *set, const char *list, const struct cpus *
 		return -EINVAL;
 	missing = wanted;
 	cpus_subtract(&missing, online);
-	if (cpus_next(&missing, -1) >= 0)
+	if (cpus_next(&missing, -1) >= 0) {
+		error_unavailable(err);
 		return error_set(err, -EINVAL, "%sCPU %s is not online (online: %s)", what,
 				 cpus_text(&missing, some, sizeof(some)),
 				 cpus_text(online, have, sizeof(have)));
+	}
 	cpus_text(set, have, sizeof(have));
 	cpus_and(set, &wanted);
 	if (cpus_next(set, -1) < 0)

@@ -38,6 +38,8 @@ int priority_realtime(uint32_t priority, struct error *err)
 
 	if (!set(&attr))
 		return 0;
+	if (errno == EPERM)
+		error_unavailable(err);
 	return error_set(err, -errno, "--realtime %u: %s%s", priority, strerror(errno),
 			 errno == EPERM ? ": it needs root or CAP_SYS_NICE" : "");
 }

@@ -4,6 +4,7 @@
 local kcore = require 'lib.kcore'
 local nearest = require 'lib.nearest'
 local text = require 'lib.text'
+local failure = require 'lib.failure'
 local units = require 'lib.units'
 
 local LINE = 16 -- bytes
@@ -23,7 +24,7 @@ local function address_of(place)
     if symbol == place and not hidden then return units.unsigned('0x' .. digits) end
     names[#names + 1] = symbol
   end
-  if hidden then error(("kcore: the address of '%s' is not known: /proc/kallsyms hides it"):format(place), 0) end
+  if hidden then failure.unavailable("kcore: the address of '%s' is not known: /proc/kallsyms hides it", place) end
   return nil, ("'%s' is neither a number nor a symbol of the kernel%s"):format(place, nearest.hint(place, names))
 end
 
@@ -107,7 +108,7 @@ Reads /proc/kcore, which a kernel may be built without. PLACE is an address, hex
     local address, problem = address_of(opt.place)
     if not address then return nil, problem end
     local core, message = kcore.open '/proc/kcore'
-    if not core then error(('kcore: %s; it takes a kernel with CONFIG_PROC_KCORE, and root'):format(message), 0) end
+    if not core then failure.unavailable('kcore: %s; it takes a kernel with CONFIG_PROC_KCORE, and root', message) end
     if not core:read(address, 1) then
       core:close()
       error(('kcore: 0x%016x is not mapped by the kernel'):format(address), 0)

@@ -29,7 +29,7 @@ stand alone on their lines; the other events have their kind behind them.
   },
 
   start = function(opt, out)
-    local all, message = catalog.machine():entries()
+    local all, message = catalog.entries()
     local wanted, found = glob.matcher(opt.pattern or ''), {}
     if message then out:warn(message) end
     for _, entry in ipairs(all) do

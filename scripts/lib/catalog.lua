@@ -1,3 +1,12 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- All events that -e takes on this machine: bindings/select/catalog.lua under its public name.
-return require 'bindings.select.catalog'
+--- The events that -e takes on this machine.
+local machine = require('bindings.select.catalog').machine()
+
+local catalog = {}
+
+--- All of them. Probes and breakpoints are listed as forms: 'kprobe:FUNCTION'.
+---@return { name: string, kind: string }[] entries kind: 'tracepoint', 'software event', 'event of a PMU'...
+---@return string? message why there are no tracepoints
+function catalog.entries() return machine:entries() end
+
+return catalog

@@ -5,6 +5,7 @@ local frame = require 'lib.frame'
 local hist = require 'lib.hist'
 local intern = require 'lib.intern'
 local tables = require 'lib.table'
+local failure = require 'lib.failure'
 
 local MAX_ROWS = 4096
 local DEVICES = '/sys/bus/event_source/devices/'
@@ -17,7 +18,7 @@ local function pmu_of(name)
   for line in io.lines '/proc/cpuinfo' do
     intel = intel or line:match '^vendor_id%s*:%s*GenuineIntel' ~= nil
   end
-  if not intel then error(name .. ': it needs an Intel processor, whose PEBS samples memory accesses', 0) end
+  if not intel then failure.unavailable('%s: it needs an Intel processor, whose PEBS samples memory accesses', name) end
   for _, pmu in ipairs { 'cpu', 'cpu_core' } do
     local file = io.open(DEVICES .. pmu .. '/type')
     if file then
@@ -26,7 +27,7 @@ local function pmu_of(name)
     end
   end
   if not found then
-    error(("%s: it needs a hardware PMU, and this machine has none: %s has no 'cpu'"):format(name, DEVICES), 0)
+    failure.unavailable("%s: it needs a hardware PMU, and this machine has none: %s has no 'cpu'", name, DEVICES)
   end
   return found
 end

@@ -7,6 +7,7 @@ local intern = require 'lib.intern'
 local kvm = require 'lib.kvm'
 local tables = require 'lib.table'
 local threads = require 'lib.threads'
+local failure = require 'lib.failure'
 
 local MAX_ROWS = 4096
 
@@ -204,7 +205,7 @@ run and had no CPU (ns in lines, us in tables). Needs clang, as BPF programs of 
     if opt.input then return nil, 'it measures the running kernel, not recordings' end
     local at = offsets()
     if not at.exit_reason or not at.isa then
-      error('bpf:kvm_exit: no kvm:kvm_exit with exit_reason and isa here: KVM is not loaded, or not of x86', 0)
+      failure.unavailable 'bpf:kvm_exit: no kvm:kvm_exit with exit_reason and isa: KVM is not loaded, or not of x86'
     end
     local program = session.bpf {
       source = SOURCE,

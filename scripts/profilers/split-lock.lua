@@ -6,6 +6,7 @@ local frame = require 'lib.frame'
 local intern = require 'lib.intern'
 local splitlock = require 'lib.splitlock'
 local tables = require 'lib.table'
+local failure = require 'lib.failure'
 
 -- The raw event of each vendor's PMU.
 local EVENTS = { GenuineIntel = 'r10f4', AuthenticAMD = 'r125' }
@@ -90,7 +91,9 @@ where, with -g or -v a line for each. Its figures and tables are tested with syn
 
   start = function(opt, out, session)
     local event = EVENTS[vendor() or '']
-    if not event then error('split-lock: no event of this processor is known: it is neither of Intel nor of AMD', 0) end
+    if not event then
+      failure.unavailable 'split-lock: no event of this processor is known: it is neither of Intel nor of AMD'
+    end
     if opt.call_graph and not opt.period then return nil, '-g is for samples, which -T asks for' end
     local handlers = figures.start({
       name = 'split-lock',
@@ -102,7 +105,7 @@ where, with -g or -v a line for each. Its figures and tables are tested with syn
       row = function(n, share) return { split_locks = n[1], run = 100 * share } end,
     }, opt, out, session)
     if opt.test and not splitlock.start() then
-      error('split-lock: --test: this processor has no locked accesses across cache lines', 0)
+      failure.unavailable 'split-lock: --test: this processor has no locked accesses across cache lines'
     end
     return opt.period and sample(handlers, event, opt, out, session) or handlers
   end,

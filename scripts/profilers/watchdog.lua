@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Tells of a hard or soft lockup before the kernel's watchdog does: its own timer and thread are watched
 --- with a shorter limit. It is longer than others because it asks what the kernel's watchdog is set to.
+local failure = require 'lib.failure'
 
 local SLACK = 2e8 -- ns that the timer may be late
 local AGAIN = 1e8 -- ns between two lines about one CPU by others
@@ -57,8 +58,8 @@ in time, but without a stack. -v tells each check.]],
     local thresh = tonumber(line_of '/proc/sys/kernel/watchdog_thresh')
     local timer = address_of 'watchdog_timer_fn'
     if opt.input or session.per_thread then return nil, 'it watches the CPUs of the running kernel' end
-    if not thresh or thresh == 0 then error('watchdog: kernel.watchdog_thresh is not there or 0: none runs', 0) end
-    if not timer then error('watchdog: the address of watchdog_timer_fn is not known: /proc/kallsyms hides it', 0) end
+    if not thresh or thresh == 0 then failure.unavailable 'watchdog: kernel.watchdog_thresh is missing or 0' end
+    if not timer then failure.unavailable 'watchdog: /proc/kallsyms hides the address of watchdog_timer_fn' end
     local period = thresh * 2e9 / 5
     local look = session.event {
       session.supports 'cycles' and 'cycles' or 'cpu-clock', freq = opt.freq, stack = opt.call_graph,

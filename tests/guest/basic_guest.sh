@@ -14,7 +14,7 @@ counts() {
 	expect_line "$name" "$regex" "$TMP/out"
 }
 
-check 'print formats' "$PROFSCRIPT" --lua "$(command -v busted)" tests/unit/printfmt_spec.lua
+check 'print formats' "$PROFSCRIPT" --lua "$(command -v busted)" tests/unit/bindings/print/printfmt_spec.lua
 
 counts 'system calls' '^syscalls +1000$' -e syscalls:sys_enter_getppid 'count(ev._comm)' \
 	-- build/workloads/syscalls 1000
@@ -34,14 +34,11 @@ expect_line 'dynamic strings' 'mkdir .*cgroup:cgroup_mkdir: root=0 id=[0-9]+ lev
 	"$TMP/out"
 
 # Tracing changes the kernel's code where it is switched on.
-"$PROFSCRIPT" misc >"$TMP/out" 2>"$TMP/err" &
-tracer=$!
-sleep 1.5
+start misc
 echo 1 >/sys/kernel/tracing/events/sched/sched_switch/enable
 echo 0 >/sys/kernel/tracing/events/sched/sched_switch/enable
 mkdir /sys/fs/cgroup/misc_lab
-kill -INT $tracer
-wait $tracer
+stop
 expect_line 'records: code is changed' \
 	'bash .* misc:text_poke: ffffffff[0-9a-f]{8} ([0-9a-f]{2})+ => ([0-9a-f]{2})+ __schedule\+0x' "$TMP/out"
 expect_line 'records: a cgroup is made' 'mkdir .* misc:cgroup: id [0-9]+ /misc_lab$' "$TMP/out"
@@ -49,14 +46,10 @@ check 'records: this kernel has them all' test ! -s "$TMP/err"
 
 echo 1 >/proc/sys/kernel/sched_schedstats
 # A task on its way to sleep does not trace it: its waker does.
-"$PROFSCRIPT" exec -e 'sched:sched_stat_sleep/comm=="usleep"/' \
-	'if ev.delay >= 3e8 then count(ev.comm, tonumber(ev.delay) < 2e9) end' >"$TMP/out" &
-tracer=$!
-wait_ready $tracer
+start exec -e 'sched:sched_stat_sleep/comm=="usleep"/' 'if ev.delay >= 299e6 then count(ev.comm) end'
 for _ in 1 2 3; do usleep 300000; done
-kill -INT $tracer
-wait $tracer
-expect_line 'schedstat events' '^usleep +true +3$' "$TMP/out"
+stop
+expect_line 'schedstat events' '^usleep +3$' "$TMP/out"
 
 echo 'p:lab/open do_sys_openat2 file=+0(%si):ustring' >>/sys/kernel/tracing/kprobe_events
 "$PROFSCRIPT" trace -e lab:open -- cat /proc/version >"$TMP/out" 2>&1
@@ -76,12 +69,9 @@ counts 'block requests' '^WS +100$' -e block:block_getrq 'count(ev.rwbs)' \
 	-- dd if=/dev/zero of=/dev/nullb0 bs=4k count=100 oflag=direct
 modprobe -r null_blk
 modprobe null_blk irqmode=2 completion_nsec=2000000
-"$PROFSCRIPT" examples/block-latency.lua --format csv >"$TMP/out" &
-tracer=$!
-wait_ready $tracer
+start examples/block-latency.lua --format csv
 dd if=/dev/zero of=/dev/nullb0 bs=4k count=100 oflag=direct 2>/dev/null
-kill -INT $tracer
-wait $tracer
+stop
 expect_line 'latency of block requests, each of them' '^100$' \
 	<(awk -F, '/^latency/ { n += $NF } END { print n }' "$TMP/out")
 

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # Usage: tests/guest/guest_test.sh [WORD...]
-# Runs the *_guest.sh beside it whose names contain one of the WORDs (default: all), each in a guest
-# of its own: they may change what they like there, and a kernel that dies fails only one of them.
-# Their results become this program's. Those that depend most on the kernel run on an older one too.
-# GUEST_KERNEL: all on this one only, as lab.sh -k takes it.
+# Runs the *_guest.sh in this folder and below whose names contain one of the WORDs (default: all), each in a
+# guest of its own: there it may change what it likes, and a kernel that dies fails only one of them. Their results
+# become this program's. The tests that depend most on the kernel run on an older one, too.
+# GUEST_KERNEL: all run on this one only; see lab.sh -k.
 . "$(dirname "$0")/../lib.sh"
 cd "$TOP" || exit 1
 OLD_KERNEL=bullseye/cloud-amd64 # 5.10, the oldest that BPF programs are for
-ON_OLD=' bpf_filter bpf_kvm bpf_script kprobe '
+ON_OLD=' bindings/bpf/program bindings/bpf/sample_filter profilers/bpf-kvm_exit runtime/probes/probe '
 MODULES=null_blk,kvm_amd,tcrypt
 LIMIT=$((${TEST_TIMEOUT:-240} / 2)) # seconds for one guest
 TIMED_OUT=124 DIED=125 UNAVAILABLE=126
@@ -17,6 +17,7 @@ TIMED_OUT=124 DIED=125 UNAVAILABLE=126
 boot() {
 	local kernel=${GUEST_KERNEL:-cloud-amd64}
 	[[ $1 != *@old ]] || kernel=$OLD_KERNEL
+	mkdir -p "$(dirname "$TMP/$1")"
 	tests/guest/lab.sh -k "$kernel" -m "$MODULES" -t "$LIMIT" \
 		"bash tests/guest/${1%@old}_guest.sh" >"$TMP/$1.out" 2>"$TMP/$1.err"
 	echo $? >"$TMP/$1.status"
@@ -48,8 +49,8 @@ merge() {
 
 [ "$(uname -m)" = x86_64 ] || skip_all 'the lab has only guests of x86_64'
 names=()
-for file in tests/guest/*_guest.sh; do
-	name=$(basename "$file" _guest.sh)
+for file in $(find tests/guest -name '*_guest.sh' | LC_ALL=C sort); do
+	name=${file#tests/guest/} name=${name%_guest.sh}
 	for word in "${@:-}"; do
 		[[ $name != *"$word"* ]] || { names+=("$name") && break; }
 	done
@@ -57,8 +58,9 @@ done
 for name in "${names[@]}"; do
 	[[ -n ${GUEST_KERNEL-} || $ON_OLD != *" $name "* ]] || names+=("$name@old")
 done
+# One more than there are CPUs: guests sleep now and then.
 for name in "${names[@]}"; do
-	while [ "$(jobs -rp | wc -l)" -ge "$(nproc)" ]; do wait -n; done
+	while [ "$(jobs -rp | wc -l)" -gt "$(nproc)" ]; do wait -n; done
 	boot "$name" &
 done
 wait

@@ -101,7 +101,7 @@ add_system() {
 	files+=(/usr/share/lua/5.1 /usr/share/luajit-2.1* /usr/lib/*/lua/5.1)
 	# Loaded at run time.
 	files+=(/usr/lib/*/libbpf.so.1)
-	mapfile -t libraries < <(ldd "${files[@]}" "$TOP/profscript" "$TOP"/build/{unit,workloads}/* \
+	mapfile -t libraries < <(ldd "${files[@]}" "$TOP/profscript" "$TOP"/build/workloads/* \
 		/usr/lib/*/lua/5.1/*.so 2>/dev/null | sed -n 's:^\t[^/]*\(/[^ ]*\) .*:\1:p' | sort -u)
 	add "${files[@]}" "${libraries[@]}"
 }
@@ -121,8 +121,7 @@ make_root() {
 	ln -s usr/bin usr/sbin "$root"
 	add_system
 	[ -z "$modules" ] || add_modules
-	(cd "$TOP" && cp -r --parents -t "$root/profscript" profscript bindings scripts examples \
-		tests build/workloads build/unit)
+	(cd "$TOP" && cp -r --parents -t "$root/profscript" profscript bindings scripts examples tests build/workloads)
 	# BPF programs of tests that were compiled here.
 	[ ! -d "$TOP/build/cache" ] || cp -r "$TOP/build/cache" "$root/profscript/build"
 	cp "$TOP/tests/guest/init" "$root/init"

@@ -13,10 +13,15 @@ while read -r line; do
 	line=${line//sudo /}
 	line=${line//\/tmp\//$TMP/}
 	line=${line//.\/profscript/$PROFSCRIPT}
-	# Some end by themselves, the others with Ctrl-C.
-	limit=60
-	[[ $line != *' -i '* ]] || limit=5
-	timeout --preserve-status -s INT $limit bash -c "$line" >"$TMP/out" 2>"$TMP/err" </dev/null
+	if [[ $line == *' -i '* ]]; then # it goes on until Ctrl-C
+		: >"$TMP/out"
+		bash -c "exec $line" >"$TMP/out" 2>"$TMP/err" </dev/null &
+		wait_for 60 test -s "$TMP/out"
+		kill -INT $!
+		wait $!
+	else
+		timeout 60 bash -c "$line" >"$TMP/out" 2>"$TMP/err" </dev/null
+	fi
 	status=$?
 	[[ -s $TMP/out || $line == *' -o '*.data* ]] || { status=1; echo 'printed nothing' >>"$TMP/err"; }
 	result $status "${line//$TMP/\/tmp}" "$TMP/err"

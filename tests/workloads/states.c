@@ -1,23 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * states VERB N...: does what each verb says, one after the other:
+ * states [-w] VERB N...: does what each verb says, one after the other:
  *
- *   run MS      uses so much time of a CPU       sleep MS   sleeps, which is state S
- *   vfork MS    waits in D for a child of that   migrate N  moves to the other CPU N times
- *   signal N    sends itself SIGUSR1 N times     fork N     has N children, which end at once
- *   pin CPU     stays on that CPU                thread MS  has a thread that sleeps so long
- *   wait 0      waits for a line, as with -w of the others
+ *   run MS      uses that much CPU time          sleep MS   sleeps, which is state S
+ *   vfork MS    waits in D for a child that      migrate N  moves to the other CPU N times
+ *               sleeps                           fork N     has N children, which end at once
+ *   signal N    sends itself SIGUSR1 N times     thread MS  has a thread that sleeps
+ *   pin CPU     stays on that CPU
  */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
+#include "go.h"
 
 static void sleep_ms(long ms)
 {
@@ -88,14 +84,6 @@ static void have_thread(long ms)
 	pthread_join(thread, NULL);
 }
 
-static void wait_for_line(void)
-{
-	char line[64];
-
-	if (read(STDIN_FILENO, line, sizeof(line)) < 0)
-		exit(1);
-}
-
 static void on_signal(int signal)
 {
 	(void)signal;
@@ -103,8 +91,11 @@ static void on_signal(int signal)
 
 int main(int argc, char **argv)
 {
+	struct workload w = {.wait = argc > 1 && !strcmp(argv[1], "-w")};
+
 	signal(SIGUSR1, on_signal);
-	for (int i = 1; i + 1 < argc; i += 2) {
+	workload_wait(&w);
+	for (int i = 1 + w.wait; i + 1 < argc; i += 2) {
 		const char *verb = argv[i];
 		long n = atol(argv[i + 1]);
 
@@ -120,8 +111,6 @@ int main(int argc, char **argv)
 			have_children(n);
 		else if (!strcmp(verb, "thread"))
 			have_thread(n);
-		else if (!strcmp(verb, "wait"))
-			wait_for_line();
 		for (long k = 0; k < n && !strcmp(verb, "signal"); k++)
 			raise(SIGUSR1);
 		for (long k = 0; k < n && !strcmp(verb, "migrate"); k++)

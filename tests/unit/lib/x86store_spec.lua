@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
--- Instructions whose operands no test can bring about on this machine; tests/live/breakpoint_test.sh runs the others.
+-- Instructions whose operands no test can bring about on this machine; live/profilers/breakpoint_test.sh runs others.
 local x86store = require 'lib.x86store'
 
 local AT = 0x1000ULL

@@ -60,13 +60,26 @@ static void marks_what_is_cut(void **state)
 	assert_null(strchr(err.text, '\n'));
 }
 
+static void stays_unavailable(void **state)
+{
+	struct error err = {0};
+
+	(void)state;
+	error_set(&err, -1, "no such PMU");
+	assert_false(err.unavailable);
+	error_unavailable(&err);
+	error_set(&err, -1, "cycles: %s", err.text);
+	assert_true(err.unavailable);
+	assert_string_equal(err.text, "cycles: no such PMU");
+	error_unavailable(NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(returns_code_and_text),
-		cmocka_unit_test(escapes_control_bytes),
-		cmocka_unit_test(takes_its_own_text),
-		cmocka_unit_test(marks_what_is_cut),
+		cmocka_unit_test(returns_code_and_text), cmocka_unit_test(escapes_control_bytes),
+		cmocka_unit_test(takes_its_own_text),	 cmocka_unit_test(marks_what_is_cut),
+		cmocka_unit_test(stays_unavailable),
 	};
 
 	return cmocka_run_group_tests_name("error", tests, NULL, NULL);

@@ -70,7 +70,15 @@ describe('scripts', function()
       assert.equal(path, script.path)
       assert.equal('Count', script.profiler.summary)
       assert.truthy(script.spec.long.interval)
+      assert.is_true(script.is_shipped)
     end
+  end)
+
+  it('are those of a user where they are not in the folder of the program', function()
+    write('a/wakeups.lua', good 'Count')
+    assert.is_false(assert(loaded():load 'wakeups').is_shipped)
+    local path = write('data/scripts2/wakeups.lua', good 'Count')
+    assert.is_false(assert(loaded():load(path)).is_shipped)
   end)
 
   it('are searched in the path, the configuration and the shipped directory', function()

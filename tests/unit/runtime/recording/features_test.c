@@ -177,7 +177,7 @@ static void test_refused_caches(void **state)
 static void test_golden(void **state)
 {
 	struct error err;
-	struct source *r = recording_open("tests/golden/migrate.data", &err);
+	struct source *r = recording_open("tests/recordings/migrate.data", &err);
 
 	(void)state;
 	assert_non_null(r);
@@ -190,7 +190,7 @@ static void test_golden(void **state)
 	assert_int_equal(r->info.first_sharers[2][8], 0);
 	r->ops->free(r);
 
-	r = recording_open("tests/golden/pipe.data", &err);
+	r = recording_open("tests/recordings/pipe.data", &err);
 	assert_non_null(r);
 	assert_string_equal(r->warning.text, "");
 	r->ops->free(r);

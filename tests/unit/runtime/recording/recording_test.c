@@ -53,7 +53,7 @@ static struct bytes read_golden(const char *name)
 	size_t n;
 	FILE *f;
 
-	snprintf(path, sizeof(path), "tests/golden/%s", name);
+	snprintf(path, sizeof(path), "tests/recordings/%s", name);
 	f = fopen(path, "r");
 	assert_non_null(f);
 	while ((n = fread(part, 1, sizeof(part), f)))
@@ -208,7 +208,7 @@ static void test_golden(void **state)
 		struct content c;
 		char path[128];
 
-		snprintf(path, sizeof(path), "tests/golden/%s", g->name);
+		snprintf(path, sizeof(path), "tests/recordings/%s", g->name);
 		r = recording_open(path, &err);
 		assert_non_null(r);
 		assert_string_equal(names(r), g->events);
@@ -229,7 +229,7 @@ static void test_golden(void **state)
 static void test_names_formats_clock(void **state)
 {
 	struct error err;
-	struct source *r = recording_open("tests/golden/syscalls.data", &err);
+	struct source *r = recording_open("tests/recordings/syscalls.data", &err);
 	struct tracepoint *t;
 	double sec, nsec;
 
@@ -245,7 +245,7 @@ static void test_names_formats_clock(void **state)
 	assert_true(fabs(sec - 1795329711 + 3136 + (nsec - 808970000 + 744869565) / 1e9) < 1e-6);
 	r->ops->free(r);
 
-	r = recording_open("tests/golden/sched.data", &err);
+	r = recording_open("tests/recordings/sched.data", &err);
 	assert_non_null(r);
 	sec = r->info.wall_sec;
 	nsec = r->info.wall_nsec;

@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+# exec: counts and sums against perf script's text, the texts against *.expect files.
+. "$(dirname "$0")/../../lib.sh"
+
+one_liner() {
+	"$PROFSCRIPT" exec --input "$DATA/$1.data" "${@:3}" "$2"
+}
+perf script -i "$DATA/sched.data" -F trace 2>/dev/null | sed -n 's/.*next_comm=\(.*\) next_pid.*/\1/p' | sort |
+	uniq -c | awk '{ n = $1; sub(/^ *[0-9]+ /, ""); print $0 "," n }' | sort >"$TMP/want"
+one_liner sched 'count(ev.next_comm)' -e sched:sched_switch --format csv | tail -n +2 | cut -d, -f3- | sort >"$TMP/got"
+check 'exec: count by a name' diff "$TMP/want" "$TMP/got"
+perf script -i "$DATA/syscalls.data" -F trace 2>/dev/null |
+	awk '$1 == "NR" && $3 == "=" && $4 > 0 && $4 < 100000 { sum[$2] += $4 } END { for (i in sum) print i "," sum[i] }' |
+	sort >"$TMP/want"
+one_liner syscalls 'if ev.ret > 0 and ev.ret < 100000 then sum(ev.ret, ev.id) end' -e raw_syscalls:sys_exit \
+	--format csv | tail -n +2 | sed 's/^".*",//' | cut -d, -f2- | sort >"$TMP/got"
+check 'exec: sum by a number' diff "$TMP/want" "$TMP/got"
+expect_output exec-count sched exec -e sched:sched_switch 'count(ev.next_comm, ev.next_pid)'
+expect_output exec-hist syscalls exec -e raw_syscalls:sys_exit 'hist(ev.ret)'
+expect_output exec-quantiles zstd exec -e raw_syscalls:sys_exit 'quantiles(ev.ret, ev.id)'
+expect_output exec-sum syscalls exec -e raw_syscalls:sys_exit 'if ev.id == 0 then sum(ev.ret, ev._comm) end'
+expect_output exec-print pipe exec -N 5 'print(ev._event, ev._tid, ev.id) printf("%d\n", ev._cpu)'
+expect_output exec-interval sched exec -i 4ms -e sched:sched_wakeup 'count()'
+
+# Mistakes in one-liners.
+switch=sched:sched_switch
+on_sched() { refused "$@" --input "$DATA/sched.data"; }
+on_sched 'Lua that does not parse' 2 "exec: exec:1: unexpected symbol near '='" exec -e $switch 'x = = 1'
+on_sched 'Lua that does not end' 2 "exec: exec:.*'end' expected" exec -e $switch 'if true then'
+on_sched 'too many keys' 2 'exec: line 1: count takes 0 to 4 arguments' exec -e $switch 'count(1,2,3,4,5)'
+on_sched 'a field in Lua' 1 "exec:1: event $switch has no field 'prev_pdi'; did you mean 'prev_pid'" \
+	exec -e $switch 'count(ev.prev_pdi)'
+on_sched 'an undeclared name' 1 "exec:1: undeclared global 'coun'" exec 'coun(1)'
+on_sched 'a name that is computed' 1 "exec:1: event .* has no field 'x1'" exec 'local n = "x" .. 1  print(ev[n])'
+on_sched 'a key that is none' 1 'exec:1: a table cannot be a key' exec 'count({})'
+on_sched 'a sum of text' 1 'exec:1: sum takes numbers, not a string' exec 'sum("a")'
+on_sched 'a histogram of nothing' 1 'exec:1: hist takes numbers, not a nil' exec 'hist(nil)'
+partly 'an error in between' 1 'exec:1: boom$' '^ +48$' exec --input "$DATA/sched.data" 'count() if ev._time > 7.6e6 then error("boom") end'

@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+# stat: samples against perf script's text, the text against an *.expect file.
+. "$(dirname "$0")/../../lib.sh"
+
+# Samples are counted by period and CPU; each is in one place.
+for data in sched zstd; do
+	"$PROFSCRIPT" stat --period 1ms -i 3 --perins --input "$DATA/$data.data" --format json >"$TMP/json"
+	perf script -i "$DATA/$data.data" -F event 2>/dev/null | sort | uniq -c | awk '{ print $2, $1 }' | LC_ALL=C sort >"$TMP/want"
+	luajit "$TOP/tests/tools/counts.lua" "$TMP/json" >"$TMP/got"
+	check "stat $data: all samples of perf script" diff "$TMP/want" "$TMP/got"
+done
+expect_output stat sched stat -e sched:sched_switch,sched:sched_wakeup --period 1ms -i 3 --perins

@@ -1,0 +1,7 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+# task-state: the texts against *.expect files.
+. "$(dirname "$0")/../../lib.sh"
+
+expect_output task-state sched task-state --perins
+expect_output task-state-than sched task-state --than 100us

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+# Control groups of both versions, here where mounting version 1's takes them away from nobody.
+. "$(dirname "$0")/../../../lib.sh"
+cd "$TOP" || exit 1
+
+# counts NAME N LIST: of calls in three cgroups of the hierarchy in $root
+counts() {
+	local tracer
+	"$PROFSCRIPT" exec -e syscalls:sys_enter_getppid/common_pid!=$$/ 'if ev._comm == "syscalls" then count() end' \
+		--cgroups "$3" >"$TMP/out" 2>&1 &
+	tracer=$!
+	wait_ready $tracer
+	calls one/inner 1
+	calls one 10
+	calls two 100
+	calls . 1000
+	kill -INT $tracer
+	wait $tracer
+	expect_line "$1" "^ *$2$" "$TMP/out"
+}
+
+calls() {
+	bash -c 'echo 0 >"$0/cgroup.procs"; exec build/workloads/syscalls "$1"' "$root/$1" "$2"
+}
+
+# What holds in any of the hierarchies
+check_hierarchy() {
+	mkdir -p "$root/one/inner" "$root/two"
+	counts "$1: a group with those in it" 11 one
+	counts "$1: a group in a group" 1 one/inner
+	counts "$1: two groups" 111 one,two
+	counts "$1: an expression" 101 '^(two|one/.*)$'
+	counts "$1: the root" 1111 ''
+	check_status "$1: no such group" 1 "$PROFSCRIPT" trace -e sched:sched_switch --cgroups tow
+	expect_line "$1: no such group" "^profscript: no cgroup 'tow'; did you mean 'two'\\?$" "$TMP/.check"
+	echo 0 >"$root/cgroup.procs"
+	rmdir "$root/one/inner" "$root/one" "$root/two"
+}
+
+root=/sys/fs/cgroup
+# On a hierarchy that nobody has used yet, perf events do not tell groups apart.
+echo +pids >$root/cgroup.subtree_control
+check_hierarchy 'version 2'
+
+sleep 1 # cgroups die a little after they were removed
+root=$TMP/perf_event
+mkdir "$root"
+if mount -t cgroup -o perf_event none "$root"; then
+	check_hierarchy 'version 1'
+	umount "$root"
+else
+	skip 'version 1' 'the kernel has no cgroup version 1 with perf_event'
+fi

@@ -1,0 +1,110 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+# -p of profilers that need the switches of all CPUs: what is about other tasks is left out in the kernel, and
+# nothing else is. All that a process starts runs on CPU 0, before other tasks: some kernels do not report the switches
+# of idle tasks on other CPUs, and of tasks that watch the machine.
+. "$(dirname "$0")/../../../lib.sh"
+needs_tracepoint sched:sched_switch sched:sched_wakeup sched:sched_wakeup_new
+"$PROFSCRIPT" --check | grep -q '^ok  BPF filters' || skip_all "$("$PROFSCRIPT" --check | grep '^--  BPF filters')"
+workloads=$TOP/build/workloads
+
+first=()
+chrt -f 1 true 2>/dev/null && first=(chrt -f 1)
+
+# family COMMAND: a shell that runs it at `go`, and waits then
+family() {
+	rm -f "$TMP/go"
+	mkfifo "$TMP/go"
+	"${first[@]}" taskset -c 0 bash -c "read -r; $1; echo >'$TMP/done'; read -r" <"$TMP/go" &
+	FAMILY=$!
+	rm -f "$TMP/done"
+	exec {family_go}>"$TMP/go"
+	wait_for 20 grep -q bash "/proc/$FAMILY/comm"
+}
+
+# traced NAME ARGS...: a tracer that is there, writing to $TMP/NAME
+traced() {
+	"$PROFSCRIPT" "${@:2}" -m 4096 -v >"$TMP/$1" 2>"$TMP/$1.err" &
+	tracers+=($!)
+	wait_ready $!
+}
+
+# at_once COMMAND TRACER...: what the family does, by all switches of the machine and by those of the family
+at_once() {
+	tracers=()
+	family "$1"
+	traced all exec --format csv -e sched:sched_switch 'count(ev.prev_pid)'
+	traced ours "${@:2}" -p "$FAMILY" --format csv
+	"${during[@]}" &
+	echo >&"$family_go"
+	wait_for 60 test -s "$TMP/done"
+	wait $!
+	kill -INT "${tracers[@]}"
+	wait "${tracers[@]}"
+	exec {family_go}>&-
+	wait "$FAMILY"
+}
+
+# agree NAME N: N tasks were started, and each was switched out as often as $TMP/ours says. Skips NAME where events are
+# missing.
+agree() {
+	local missing
+	missing=$(grep -Eh 'lost [1-9]|[1-9][0-9]* lost|not report' "$TMP/all.err" "$TMP/ours.err" | head -n 1)
+	if [ -n "$missing" ]; then
+		skip "$1: $2 tasks" "$missing"
+		return
+	fi
+	awk -F, -v family="$FAMILY" -v want="$2" '
+		FNR == 1 { file++; for (i = 1; i <= NF; i++) at[$i] = i; next }
+		file == 1 { out[$(NF - 1)] = $NF }
+		file == 2 && !("state" in at) { calls[$at["tid"]] += $at["runs"] }
+		file == 2 && "state" in at && $at["state"] == "R" { calls[$at["thread"]] += $at["calls"] }
+		END {
+			for (tid in calls) {
+				if (tid == family) continue
+				n++
+				if (calls[tid] != out[tid]) print tid ": " calls[tid] ", not " out[tid]
+			}
+			if (n != want) print n " tasks, not " want
+		}' "$TMP/all" "$TMP/ours" >"$TMP/differ"
+	cat "$TMP/ours.err" >>"$TMP/ours"
+	check "$1: $2 tasks" test ! -s "$TMP/differ"
+	[ ! -s "$TMP/differ" ] || head -n 30 "$TMP/differ" "$TMP/ours" | sed 's/^/# /'
+}
+
+# few NAME: less than the switches of the others came
+few() {
+	local n
+	n=$(sed -n 's/^profscript: \([0-9]*\) events.*/\1/p' "$TMP/ours.err")
+	echo "# $n events" >>"$TMP/ours"
+	check "$1: those of others do not come" test "${n:-1000000}" -lt 50000
+}
+
+during=(taskset -c 1 "$workloads/yields" -c 1 100000)
+[ "$(nproc)" -gt 1 ] || during=("$workloads/yields" 100000)
+at_once "$workloads/threads 20" task-state --perins
+agree 'task-state: threads and a child' 42
+few 'task-state: threads and a child'
+at_once "$workloads/forker 300" task-state --perins
+agree 'task-state: children' 301
+few 'task-state: children'
+at_once "$workloads/threads 20" oncpu -i 100s
+agree 'oncpu: threads and a child' 42
+few 'oncpu: threads and a child'
+
+# Without BPF, here because events are to be printed, the same.
+at_once "$workloads/threads 20" task-state --perins --than 1h
+agree 'task-state, all events' 42
+check 'task-state, all events: those of others come' test \
+	"$(sed -n 's/^profscript: \([0-9]*\) events.*/\1/p' "$TMP/ours.err")" -gt 100000
+
+# A thread that is named is no more than itself; what a process starts can be left out.
+during=(true)
+at_once "$workloads/forker 20" task-state --perins --no-inherit
+agree 'task-state --no-inherit' 0
+"$PROFSCRIPT" task-state --dry-run -p $$ >"$TMP/out"
+expect_line '--dry-run says it' 'dropped in the kernel: events of other threads, by a BPF program$' "$TMP/out"
+
+# Stacks are those of the switches.
+"$PROFSCRIPT" task-state --flame-graph "$TMP/flame" -- taskset -c 0 "$workloads/states" sleep 50 2>"$TMP/err"
+expect_line 'stacks' '^states;.*nanosleep;.*schedule' "$TMP/flame.folded"

@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+# Manual pages are without mistakes of their form.
+. "$(dirname "$0")/../../../lib.sh"
+cd "$TMP" || exit 1
+
+for page in '' trace expr list; do
+	"$PROFSCRIPT" man $page >page.1
+	check "man $page" test -s page.1
+	if command -v groff >/dev/null; then
+		groff -Tutf8 -man -ww page.1 2>&1 >/dev/null | tee warnings >/dev/null
+		check "man $page: groff has no complaint" test ! -s warnings
+	else
+		skip "man $page: groff has no complaint" 'groff is not installed'
+	fi
+done

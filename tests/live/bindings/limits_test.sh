@@ -1,0 +1,108 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+# A script that does not return ends after Ctrl-C: where Lua interprets it with its line and its results, where
+# it is compiled at once; and nothing is left in the kernel.
+. "$(dirname "$0")/../../lib.sh"
+sched=$DATA/sched.data
+uprobes=/sys/kernel/tracing/uprobe_events
+cd "$TMP" || exit 1
+
+# loop NAME BODY [STOP]: a script whose handler says that it has begun
+loop() {
+	printf '%s\n' "return { summary = 's', start = function(opt, out)" 'local n = 0' \
+		"return { [opt.event] = function() if n == 0 then out:print('begun') out:flush() end n = n + 1" "$2" \
+		"end, stop = function() out:print('printed') ${3-} end } end }" >"$1.lua"
+}
+loop interpreted 'while true do local f = function() return n end f() end'
+loop compiled 'while true do n = n + 1 end'
+loop catches 'while true do pcall(function() while true do local f = function() return n end f() end end) end'
+loop returns '' "out:flush() while true do n = n + 1 end"
+
+# begin ARG...: starts it, and waits until its handler has begun
+begin() {
+	rm -f out
+	"$PROFSCRIPT" "$@" >out 2>err &
+	pid=$!
+	wait_for 20 grep -q begun out
+}
+
+# ended NAME STATUS SECONDS: it ends with this status in so many seconds
+ended() {
+	local begun=$SECONDS
+	wait $pid
+	local status=$?
+	{
+		[ $status -eq "$2" ] || echo "exit status $status, expected $2"
+		[ $((SECONDS - begun)) -le "$3" ] || echo "it took $((SECONDS - begun)) s"
+	} >wrong
+	[ -s wrong ] && cat err >>wrong
+	[ ! -s wrong ]
+	result $? "$1" wrong
+}
+
+begin ./interpreted.lua --input "$sched"
+kill -INT $pid
+ended 'an interpreted loop ends after Ctrl-C' 1 15
+expect_line 'at its line' '^profscript: ./interpreted.lua:4: the script does not return: interrupted$' err
+expect_line 'with its results' '^printed$' out
+
+begin ./compiled.lua --input "$sched"
+kill -INT $pid
+ended 'a compiled loop ends after Ctrl-C' 1 20
+expect_line 'and says why' '^profscript: the script does not return: ended without its results$' err
+
+begin ./catches.lua --input "$sched"
+kill -TERM $pid
+ended 'a loop that catches errors ends' 1 30
+expect_line 'like a compiled one' '^profscript: the script does not return: ended' err
+
+begin ./compiled.lua --input "$sched"
+kill -INT $pid
+sleep 0.4
+kill -INT $pid
+ended 'the second Ctrl-C ends it at once' 130 5
+
+begin ./returns.lua --input "$sched"
+wait_for 20 grep -q printed out
+kill -INT $pid
+sleep 0.4
+kill -INT $pid
+ended 'also at the end of the run' 130 5
+
+# A handler that works for long but returns is not interrupted, nor one that waits.
+loop works 'local t = os.clock() while os.clock() - t < 0.02 do n = n + 1 end'
+begin ./works.lua --input "$sched" -N 20
+kill -INT $pid
+ended 'handlers that return are left alone' 0 15
+expect_line 'with their results' '^printed$' out
+loop waits "io.popen('sleep 3'):read '*a'"
+begin ./waits.lua --input "$sched" -N 1
+kill -INT $pid
+ended 'one that waits, too' 0 15
+expect_line 'with its results' '^printed$' out
+
+needs_tracepoint sched:sched_switch
+begin ./interpreted.lua -e sched:sched_switch --duration 0.5
+ended '--duration ends an interpreted loop' 1 20
+expect_line 'at its line' '^profscript: ./interpreted.lua:4: the script does not return' err
+begin ./compiled.lua -e sched:sched_switch --duration 0.5
+ended '--duration ends a compiled loop' 1 20
+
+if [ ! -w $uprobes ]; then
+	skip 'probes are removed' 'no uprobes in tracefs'
+	exit
+fi
+probe='uprobe:malloc@libc.so.6(bytes=%di)'
+for kind in interpreted compiled; do
+	begin ./$kind.lua -m 16 -e "$probe"
+	check "$kind: there is a probe" grep -q "profscript_${pid}_" $uprobes
+	kill -INT $pid
+	ended "$kind: Ctrl-C ends the loop" 1 20
+	check "$kind: the probe is gone" test "$(grep -c "profscript_${pid}_" $uprobes)" -eq 0
+done
+begin ./compiled.lua -m 16 -e "$probe"
+kill -INT $pid
+sleep 0.4
+kill -INT $pid
+ended 'a second Ctrl-C with a probe' 130 10
+check 'the probe is gone' test "$(grep -c "profscript_${pid}_" $uprobes)" -eq 0

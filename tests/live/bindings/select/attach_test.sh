@@ -1,0 +1,193 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+# Where events are taken: what is attached to is counted exactly, and nothing else.
+. "$(dirname "$0")/../../../lib.sh"
+needs_tracepoint syscalls:sys_enter_getppid raw_syscalls:sys_enter sched:sched_switch
+event=syscalls:sys_enter_getppid
+workloads=$TOP/build/workloads
+
+# counted NAME N: $TMP/out says that the test's programs made N calls
+counted() {
+	local sum
+	sum=$(awk '$1 == "syscalls" || $1 == "threads" { sum += $2 } END { print sum + 0 }' "$TMP/out")
+	echo "counted $sum" >>"$TMP/out"
+	result $((sum != $2)) "$1: $2 calls" "$TMP/out"
+}
+
+# counts NAME N ARGS...: exec counts N getppid calls
+counts() {
+	local name=$1 n=$2
+	shift 2
+	"$PROFSCRIPT" exec -e $event 'count(ev._comm)' "$@" >"$TMP/out" 2>&1
+	counted "$name" "$n"
+}
+
+# counts_running NAME N COUNT ARGS...: the same of `threads COUNT`, which begins when all is attached
+counts_running() {
+	local name=$1 n=$2 count=$3 tracer
+	shift 3
+	workload threads "$count"
+	wait_for 20 has_threads "$WORKLOAD" "$count"
+	start exec -e $event 'count(ev._comm)' "${@//PID/$WORKLOAD}"
+	go
+	wait $tracer
+	counted "$name" "$n"
+}
+
+# has_threads PID N: more than N
+has_threads() {
+	local tasks=("/proc/$1/task/"*)
+	[ ${#tasks[@]} -gt "$2" ]
+}
+
+# refuses STATUS MESSAGE ARGS...: trace prints just this line
+refuses() {
+	local status=$1 message=$2 got
+	shift 2
+	"$PROFSCRIPT" trace "$@" >"$TMP/out" 2>&1
+	got=$?
+	echo "profscript: $message" | diff - "$TMP/out" >"$TMP/diff" && [ $got -eq "$status" ]
+	result $? "refuses $* ($got)" "$TMP/diff"
+}
+
+counts 'a workload' 1000 -- "$workloads/syscalls" 1000
+counts 'a workload by threads' 1000 --no-inherit -- "$workloads/syscalls" 1000
+counts 'all that a workload starts' $((21 * 10)) -- "$workloads/threads" 10
+counts 'a workload alone' 0 --no-inherit -- "$workloads/threads" 10
+counts 'nested processes' 3000 -- bash -c "(exec $workloads/syscalls 1000) & (exec $workloads/syscalls 2000) & wait"
+counts_running 'all threads of a process, and later ones' $((21 * 10)) 10 -p PID
+counts_running 'the threads of a process' $((10 * 10)) 10 -p PID --no-inherit
+counts_running 'a thread and all that it starts' $((11 * 10)) 10 -t PID --inherit
+counts_running 'the same by --ptrace' $((11 * 10)) 10 -t PID --ptrace
+counts_running 'a thread' 0 10 -t PID
+counts_running 'a process and one of its threads' $((21 * 10)) 10 -p PID -t PID
+counts_running 'threads on all CPUs' $((10 * 10)) 10 -p PID --no-inherit -C "$(</sys/devices/system/cpu/online)"
+
+# counts_called NAME: the calls of both processes of this name, and of no other
+counts_called() {
+	local i pids=() tracer
+	cp "$workloads/threads" "$TMP/$1"
+	workload threads 10
+	for i in 1 2; do
+		mkfifo "$TMP/go$i"
+		"$TMP/$1" -w 10 <"$TMP/go$i" &
+		pids[i]=$!
+	done
+	exec {first}>"$TMP/go1" {second}>"$TMP/go2"
+	wait_for 20 has_threads "${pids[1]}" 10 && wait_for 20 has_threads "${pids[2]}" 10
+	"$PROFSCRIPT" exec -e $event 'count("threads")' -p "$1" >"$TMP/out" 2>&1 &
+	tracer=$!
+	wait_ready $tracer
+	echo >&"$first" && echo >&"$second"
+	go
+	wait $tracer
+	exec {first}>&- {second}>&-
+	rm "$TMP/go1" "$TMP/go2"
+	counted "processes called $1" $((2 * 21 * 10))
+}
+
+counts_called "called$$"
+counts_called "called_by_a_long_name$$"
+printf '#!/bin/sh\nread line\n' >"$TMP/script_of_a_long_name$$"
+chmod +x "$TMP/script_of_a_long_name$$"
+mkfifo "$TMP/script"
+"$TMP/script_of_a_long_name$$" <"$TMP/script" &
+exec {script}>"$TMP/script"
+wait_for 20 grep -q script "/proc/$!/comm"
+check 'a script by its name' "$PROFSCRIPT" trace -e $event -p "script_of_a_long_name$$" --dry-run
+exec {script}>&-
+refuses 1 "no such process: 'no/such'" -e $event -p no/such
+cp "$workloads/threads" "$TMP/near$$"
+mkfifo "$TMP/near"
+"$TMP/near$$" -w 1 <"$TMP/near" &
+near=$!
+exec {near_go}>"$TMP/near"
+wait_for 20 grep -q near "/proc/$near/comm"
+refuses 1 "no such process: 'naer$$'; did you mean 'near$$'?" -e $event -p "naer$$"
+kill $near
+exec {near_go}>&-
+
+"$PROFSCRIPT" exec -e sched:sched_process_exit 'count(ev._comm)' -- "$workloads/forker" 50 >"$TMP/out"
+expect_line 'names of children' '^forker +51$' "$TMP/out"
+
+"$PROFSCRIPT" exec -e sched:sched_switch 'count(ev._cpu)' -C 0 --duration 0.3 >"$TMP/out" 2>&1
+check 'only one CPU' awk '/^ *[0-9]+ +[0-9]+$/ { n[$1]++ } END { exit !(n[0] && length(n) == 1) }' "$TMP/out"
+"$PROFSCRIPT" exec -e sched:sched_switch//cpus=0/,sched:sched_waking 'count(ev._event, ev._cpu)' \
+	--duration 0.3 >"$TMP/out" 2>&1
+expect_line 'cpus= of an event' 'sched_switch +0 ' "$TMP/out"
+check 'cpus= of one event only' bash -c "! grep -E 'sched_switch +[1-9]' '$TMP/out'"
+
+online=$(</sys/devices/system/cpu/online)
+refuses 3 "CPU 4000 is not online (online: $online)" -e $event -C 4000
+refuses 3 "$event: CPU 4000-4001 is not online (online: $online)" -e "$event//cpus=4000-4001/"
+[ "$(nproc)" -gt 1 ] && refuses 1 "$event: cpus=1 contains none of the CPUs 0" -e "$event//cpus=1/" -C 0
+refuses 1 "cannot execute '/no/such/program': No such file or directory" -e $event -- /no/such/program
+refuses 2 'trace: either a workload or -p and -t can be attached to' -e $event -p $$ -- true
+refuses 2 'trace: --inherit needs -p, -t or a workload to inherit from' -e $event --inherit
+refuses 2 'trace: --ptrace needs -p, -t or a workload to inherit from' -e $event --ptrace
+refuses 2 'trace: --ptrace and --no-inherit contradict each other' -e $event --ptrace --no-inherit -t $$
+refuses 2 'trace: --cgroups selects among all processes: it does not go with -p, -t or a workload' \
+	-e $event -p $$ --cgroups a
+refuses 2 'trace: --exclude-user and --exclude-kernel leave nothing' -e cpu-clock --exclude-user --exclude-kernel
+refuses 2 'trace: --exclude-user is for hardware, clock and memory events, and there are none' \
+	-e $event --exclude-user
+sleep 0 &
+dead=$!
+wait $dead
+refuses 1 "no such process: $dead" -e $event -p $dead
+refuses 1 "no such thread: $dead" -e $event -t $dead
+refuses 1 "cannot execute '/etc/passwd': Permission denied" -e $event -- /etc/passwd
+check_status 'exit status of the workload' 3 "$PROFSCRIPT" trace -e $event -- sh -c 'exit 3'
+check_status 'signal of the workload' 137 "$PROFSCRIPT" trace -e $event -- sh -c 'kill -9 $$'
+echo text >"$TMP/stdin"
+"$PROFSCRIPT" trace -e $event -- cat <"$TMP/stdin" >"$TMP/out"
+expect_line 'stdin is the workload'\''s' '^text$' "$TMP/out"
+
+# Our own process writes a line for each event: it would see nothing but itself.
+# without_us NAME SELECTOR: others' system calls are counted, ours are not
+without_us() {
+	local other
+	"$workloads/syscalls" 10000 1000 & # an idle machine makes none
+	other=$!
+	"$PROFSCRIPT" exec -e "$2" 'count(ev._pid)' -m 1024 --duration 0.5 >"$TMP/out" 2>&1 &
+	wait $!
+	echo "status $?, pid $!" >>"$TMP/out"
+	grep -Eq "^ *$other +" "$TMP/out" && ! grep -Eq "^ *$! +" "$TMP/out"
+	result $? "$1" "$TMP/out"
+	kill $other
+}
+without_us 'own system calls are left out' raw_syscalls:sys_enter
+without_us 'with a filter of the user, too' 'raw_syscalls:sys_enter/id>=0/'
+"$PROFSCRIPT" exec -e raw_syscalls:sys_enter 'count(ev._pid)' -m 1024 --self --duration 0.5 >"$TMP/out" 2>&1 &
+wait $!
+expect_line '--self has them' "^ *$! +" "$TMP/out"
+
+# Where no hierarchy has perf events there is nothing to test. (Mounting version 1's would take them
+# away from version 2's.)
+hierarchy=$(awk '$3 == "cgroup" && $4 ~ /perf_event/ { v1 = $2 } $3 == "cgroup2" { v2 = $2 }
+	END { print v1 ? v1 : v2 }' /proc/self/mounts)
+group=$hierarchy/profscript-$$
+if [ -n "$hierarchy" ] && mkdir -p "$group/a" "$group/b" 2>/dev/null &&
+	perf stat -a -e dummy -G "profscript-$$" true >/dev/null 2>&1; then
+	# in_groups NAME N LIST: a makes 100 calls, b makes 1000, somebody else 10000
+	in_groups() {
+		"$PROFSCRIPT" exec -e $event 'count(ev._comm)' -m 1024 --cgroups "${3//G/profscript-$$}" >"$TMP/out" 2>&1 &
+		wait_ready $!
+		bash -c 'echo 0 >"$0/cgroup.procs"; exec "$1" 100' "$group/a" "$workloads/syscalls"
+		bash -c 'echo 0 >"$0/cgroup.procs"; exec "$1" 1000' "$group/b" "$workloads/syscalls"
+		"$workloads/syscalls" 10000
+		kill -INT $!
+		wait $!
+		counted "$1" "$2"
+	}
+	in_groups 'a cgroup' 100 G/a
+	in_groups 'two cgroups' 1100 /G/a/,G/b
+	in_groups 'a cgroup with those in it' 1100 G,G/a
+	in_groups 'cgroups by expression' 1000 '^G/[^a]$'
+	refuses 1 "no cgroup 'profscript-$$/c'; did you mean 'profscript-$$/a'?" -e $event --cgroups "profscript-$$/c"
+	refuses 1 "no cgroup matches 'profscript-$$/c+'" -e $event --cgroups "profscript-$$/c+"
+else
+	skip 'cgroups' 'no cgroup hierarchy with perf_event that can be written'
+fi
+rmdir "$group/a" "$group/b" "$group" 2>/dev/null
+true

@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+# The loops over the events become machine code: LuaJIT's own report of a run (jit.v) shows a loop trace for
+# each, and once that is there nothing on the way of an event is left to the interpreter.
+. "$(dirname "$0")/../../../lib.sh"
+here=$TOP/tests/recordings
+
+# compiled NAME LOOP... -- ARG...: the run of ARGs compiles these loops
+compiled() {
+	local name=$1 loops=()
+	shift
+	while [ "$1" != -- ]; do
+		loops+=("$1")
+		shift
+	done
+	shift
+	"$PROFSCRIPT" --lua "$TOP/tests/tools/jitv.lua" "$TMP/report" "$@" >"$TMP/out" 2>"$TMP/err"
+	result $? "$name runs" "$TMP/err"
+	for loop in "${loops[@]}"; do
+		expect_line "$name" "^\[TRACE +[0-9]+ $loop:[0-9]+ loop\]\$" "$TMP/report"
+	done
+	given_up_traces "${loops[-1]}" "$TMP/report" >"$TMP/given_up"
+	check "$name: nothing is left to the interpreter" diff /dev/null "$TMP/given_up"
+}
+
+calls=(-e raw_syscalls:sys_enter -e raw_syscalls:sys_exit)
+compiled trace dispatch -- trace --input "$here/zstd.data"
+compiled 'trace of two events' dispatch -- trace --input "$here/sched.data"
+compiled 'trace with a filter' filters dispatch -- trace -e 'raw_syscalls:sys_exit/ret>0/' --input "$here/zstd.data"
+compiled multi-trace 'matcher.lua' -- multi-trace "${calls[@]}" -k common_pid --perins --input "$here/zstd.data"
+compiled 'multi-trace with an expression' keys -- multi-trace "${calls[@]}" -k 'common_pid * 2' \
+	--input "$here/zstd.data"
+compiled 'multi-trace with details' keys 'matcher.lua' -- multi-trace "${calls[@]}" --than 1s --detail \
+	--input "$here/zstd.data"
+compiled 'multi-trace --perins --than' keys 'matcher.lua' -- multi-trace "${calls[@]}" --perins --than 10us \
+	--input "$here/zstd.data"
+compiled 'multi-trace of wakeups' keys -- multi-trace -e sched:sched_wakeup//key=pid/ -e sched:sched_switch//key=next_pid/ \
+	--input "$here/sched.data"
+compiled 'rundelay' keys -- rundelay --input "$here/hogs.data"
+compiled 'syscalls' keys 'matcher.lua' -- syscalls --input "$here/zstd.data"
+compiled 'nested-trace' dispatch -- nested-trace -e raw_syscalls:sys_enter,raw_syscalls:sys_exit -k common_pid \
+	--input "$here/zstd.data"
+compiled 'nested-trace with details' dispatch -- nested-trace -e raw_syscalls:sys_enter,raw_syscalls:sys_exit -k common_pid \
+	--than 1s --detail --input "$here/zstd.data"
+compiled 'count' dispatch -- exec -e raw_syscalls:sys_exit 'count(ev.id)' --input "$here/zstd.data"
+compiled 'count by names' dispatch -- exec -e sched:sched_switch 'count(ev.prev_comm, ev.next_pid)' \
+	--input "$here/sched.data"
+compiled 'hist, sum and quantiles' dispatch -- exec -e raw_syscalls:sys_exit \
+	'hist(ev.ret, ev._comm) sum(ev.ret) quantiles(ev._cpu)' --input "$here/zstd.data"
+compiled 'count by stack' dispatch -- exec -e sched:sched_switch 'count(stack, ev.next_pid)' --input "$here/sched.data"
+compiled 'flame graph' dispatch -- trace -e sched:sched_switch --flame-graph "$TMP/x.svg" --input "$here/sched.data"
+compiled 'arrays' dispatch -- exec -e raw_syscalls:sys_enter 'sum(ev.args[0] % 7, ev.id)' --input "$here/zstd.data"
+compiled 'wakeups.lua' dispatch -- "$TOP/examples/wakeups.lua" --input "$here/sched.data"
+compiled 'sources with -N' limits dispatch -- exec \
+	-e 'trace/-e raw_syscalls:sys_exit -N 4000/,trace/-e raw_syscalls:sys_enter -N 9000/' 'count(ev.id)' --input "$here/zstd.data"
+compiled perfeval perfeval dispatch -- exec -e raw_syscalls:sys_enter,raw_syscalls:sys_exit 'count(ev.id)' -i 1 \
+	--perfeval-cpus 0-3 --perfeval-pids "$("$PROFSCRIPT" trace --format json --input "$here/zstd.data" -N 1 | sed 's/.*"pid"://; s/,.*//')" \
+	--input "$here/zstd.data"
+cat >"$TMP/tells.lua" <<'LUA'
+return { summary = 'tells', start = function()
+  return { ['raw_syscalls:sys_exit'] = function() end, describe = function(ev) return ev._comm end }
+end }
+LUA
+compiled 'a source that describes' dispatch -- trace -e "\"$TMP/tells.lua\"" --input "$here/zstd.data"
+
+# Lists, on recordings that are long enough for all of their ways to get hot.
+compiled top dispatch -- top -e raw_syscalls:sys_enter//key=id/,raw_syscalls:sys_exit//key=id/top-by=ret/ \
+	--input "$here/zstd.data"
+compiled num-dist dispatch -- num-dist -e raw_syscalls:sys_exit//num=ret/ --perins --input "$here/zstd.data"
+perf record -q -m 1024 -a -e sched:sched_switch,sched:sched_wakeup,sched:sched_wakeup_new -o "$TMP/sched" -- \
+	perf bench sched pipe -l 20000 >/dev/null 2>&1
+compiled task-state dispatch -- task-state --input "$TMP/sched"
+compiled oncpu dispatch -- oncpu -i 100s --input "$TMP/sched"
+perf record -q -m 1024 -a -e kmem:kmalloc,kmem:kfree -o "$TMP/kmem" -- perf bench sched messaging -g 2 -l 20 \
+	>/dev/null 2>&1
+compiled kmemleak dispatch -- kmemleak --alloc kmem:kmalloc --free kmem:kfree --input "$TMP/kmem"

@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+# Events of perf's own that a script opens with parameters: what their samples hold, live and from a
+# recording, and what is refused.
+. "$(dirname "$0")/../../../lib.sh"
+needs_tracepoint sched:sched_switch
+
+cat >"$TMP/faults.lua" <<'END'
+return { summary = 'page faults', unsupported = { 'event' },
+  start = function(opt, out, session)
+    local fault = session.event {
+      'page-faults', period = 1, exclude_kernel = true, resolve = true,
+      sample = not opt.input and { 'regs_user', 'weight' } or nil,
+    }
+    return { [fault] = function(ev)
+      local kept = ev:keep()
+      local ip, regs = 'none', session.registers(kept)
+      for _, register in ipairs(regs or {}) do
+        if register.name == 'RIP' or register.name == 'PC' then ip = tonumber(register.value) end
+      end
+      local frame = session.address(ev, ev._ip)
+      out:printf('%d %d %s %s %d\n', tonumber(ev._addr), ev._period, frame and frame.symbol or '?',
+        tostring(ip == 'none' or ip == tonumber(kept._ip)), regs and 1 or 0)
+    end }
+  end }
+END
+cat >"$TMP/touch.c" <<'END'
+#include <stdio.h>
+#include <sys/mman.h>
+__attribute__((noinline)) void touch(volatile char *p) { for (int i = 0; i < 64; i++) p[i * 4096] = 1; }
+int main(void)
+{
+	char *p = mmap(NULL, 64 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	madvise(p, 64 * 4096, MADV_NOHUGEPAGE);
+	fprintf(stderr, "%ld\n", (long)p);
+	touch(p);
+	return 0;
+}
+END
+gcc -O1 -o "$TMP/touch" "$TMP/touch.c" || exit 1
+
+# The 64 pages that touch() wrote to, each as an address of its own.
+pages() { # FILE OF OUTPUT
+	local base
+	base=$(cat "$TMP/base")
+	awk -v base="$base" '$1 >= base && $1 < base + 64 * 4096 { n++; if ($3 == "touch") in_touch++ }
+		END { print n + 0, in_touch + 0 }' "$1"
+}
+check 'a script of its own events' "$PROFSCRIPT" "$TMP/faults.lua" -o "$TMP/out" -- sh -c 'exec "$0" 2>"$1"' "$TMP/touch" "$TMP/base"
+expect_line 'all 64 faults have their address and their function' '^64 64$' <(pages "$TMP/out")
+check 'the registers are those of the fault' awk '$4 != "true" || $5 != 1 { exit 1 }' "$TMP/out"
+
+perf record -q -d -e page-faults:u -c 1 -o "$TMP/data" -- sh -c 'exec "$0" 2>"$1"' "$TMP/touch" "$TMP/base"
+check 'the same script on a recording' "$PROFSCRIPT" "$TMP/faults.lua" --input "$TMP/data" -o "$TMP/out2"
+expect_line 'recorded addresses' '^64 64$' <(pages "$TMP/out2")
+perf record -q -e page-faults:u -c 1 -o "$TMP/plain" -- "$TMP/touch" 2>/dev/null
+check_status 'a recording without addresses is refused' 1 "$PROFSCRIPT" "$TMP/faults.lua" --input "$TMP/plain"
+expect_line 'and says which field' "no field '_addr'" "$TMP/.check"
+
+# One-liners and filters see the words too.
+"$PROFSCRIPT" exec -e page-faults/_addr==1/ 'count()' -q -- "$TMP/touch" >"$TMP/out" 2>/dev/null
+expect_line 'a filter over the address' '^$' <(cat "$TMP/out"; echo)
+"$PROFSCRIPT" exec -e cpu-clock -F 200 --exclude-user 'if ev._ip < 2^63 then print "user" end count()' --duration 0.2 >"$TMP/out"
+check '--exclude-user samples the kernel only' sh -c '! grep -q user "$0"' "$TMP/out"
+"$PROFSCRIPT" exec -e context-switches --period 1 'print(ev._period)' -N 1 >"$TMP/out"
+expect_line '--period is that of the event' '^1$' "$TMP/out"
+
+for bad in "{ 'cpu-clock', frequency = 1 }|unknown parameter 'frequency'" "{ 'cpu-clock', freq = '1' }|freq is a string" \
+	"{ 'cpu-clock', freq = 1, period = 1 }|period and freq are mutually exclusive" "{ freq = 1 }|the event is missing" \
+	"{ 'cpu-clock', sample = { 'regs' } }|unknown sample 'regs'" "{ 'cpu-clock,page-faults' }|is not one event" \
+	"{ 'sched:sched_switch', sample = { 'weight' } }|not for sched:sched_switch" "{ 'cpu-cloc' }|cannot trace 'cpu-cloc'"; do
+	echo "return { summary = 'x', start = function(o, out, session) return { [session.event ${bad%|*}] = print } end }" >"$TMP/bad.lua"
+	"$PROFSCRIPT" "$TMP/bad.lua" >"$TMP/out" 2>&1
+	expect_line "refused: ${bad%|*}" "${bad##*|}" "$TMP/out"
+done
+check_status '-F without an event to sample' 2 "$PROFSCRIPT" trace -e sched:sched_switch -F 99

@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+# heatmap: where the cells of a heat map are, and what the mouse does, in a real browser.
+. "$(dirname "$0")/../../lib.sh"
+. "$TOP/tests/tools/browser.sh"
+
+printf '1000000000 1000\n1500000000 1000\n2000000000 50000\n' | "$PROFSCRIPT" heatmap - "$TMP/heat.html"
+in_browser 'heat map' "$TMP/heat.html" <<'END'
+var cells = document.querySelectorAll('#cells rect');
+check('a cell for each', cells.length === 3, cells.length);
+check('later is right, longer is up', cells[2].getBoundingClientRect().left > cells[0].getBoundingClientRect().left
+  && cells[2].getBoundingClientRect().top < cells[0].getBoundingClientRect().top);
+fire('mouseover', cells[0]);
+check('the mouse shows figures', /939 ns to 1.02 µs: 1$/.test(document.querySelector('.details').textContent));
+END
+loads_nothing "$TMP/heat.html"

@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+# ldlat-loads and ldlat-stores say what they miss.
+. "$(dirname "$0")/../../lib.sh"
+
+if [ -d /sys/bus/event_source/devices/cpu ]; then
+	skip 'without their events' 'this machine has a hardware PMU'
+else
+	for name in ldlat-loads ldlat-stores; do
+		refused "$name" 3 "$name: it needs (an Intel processor|a hardware PMU)" $name
+	done
+fi
+refused 'a recording' 2 'ldlat-loads: .*not recordings' ldlat-loads --input "$DATA/sched.data"

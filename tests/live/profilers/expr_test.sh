@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+# expr: what an expression is for an event.
+. "$(dirname "$0")/../../lib.sh"
+needs_tracepoint sched:sched_switch
+cd "$TMP" || exit 1
+
+"$PROFSCRIPT" expr -e sched:sched_switch '(next_pid << 1) - (next_pid * 2) - 1' -N 1 >out
+expect_line 'expr' '^type: int$' out
+expect_line 'expr' '^  pid_t next_pid +offset [0-9]+, 4 bytes, signed$' out
+expect_line 'expr' '^result: 0xffffffffffffffff \(-1\)$' out
+expect_line 'expr of text' '^result: "[^"]+"$' <("$PROFSCRIPT" expr -e sched:sched_switch next_comm -N 1)
+expect_line 'expr of a recording' '^result: 0x78 \(120\)$' \
+	<("$PROFSCRIPT" expr -e sched:sched_wakeup prio --input "$DATA/sched.data")
+check 'expr takes five events' test \
+	"$("$PROFSCRIPT" expr -e sched:sched_wakeup pid --input "$DATA/sched.data" | grep -c ^result)" -eq 5
+refused 'expr of no field' 2 ".*did you mean 'next_pid'" expr -e sched:sched_switch nxt_pid

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+# rundelay: two programs that want one CPU, and two threads that wake each other.
+. "$(dirname "$0")/../../lib.sh"
+needs_tracepoint sched:sched_switch sched:sched_wakeup
+
+# Each has to wait while the other one runs, without ever being woken.
+mkfifo "$TMP/both"
+for i in 1 2; do
+	taskset -c 0 "$TOP/build/workloads/states" -w run 200 <"$TMP/both" &
+	hogs[i]=$!
+done
+exec 7>"$TMP/both"
+start rundelay -m 1024 --perins --format csv -p "${hogs[1]},${hogs[2]}" 7>&-
+exec 7>&- # the end of the pipe lets both go
+wait $tracer
+awk -F, '$5 == "sched_switch" && $7 >= 10 && $8 >= 100e6 { n++ } END { exit n != 2 }' "$TMP/out"
+result $? 'both wait for long' "$TMP/out"
+"$PROFSCRIPT" rundelay -m 512 --perins --than 1s --format csv --filter 'no such*' --duration 0.2 >"$TMP/out"
+check '--filter of none' diff /dev/null "$TMP/out"
+workload pingpong -c 0 2000
+trace_workload rundelay -m 1024 -p $WORKLOAD --format csv
+awk -F, '$3 == "sched_wakeup" { n = $5 } END { exit !(n >= 4000 && n <= 4010) }' "$TMP/out"
+result $? '-p: 4000 wakeups of two threads' "$TMP/out"
+refused '--filter without a name' 2 'rundelay: --filter needs names of tasks' rundelay --filter ,
+refused '--filter with a quote' 2 'rundelay: a name with a quote' rundelay --filter 'a"b'

@@ -1,0 +1,128 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+# task-state: a program whose states are known, threads that are there already, and frozen ones. A state lasts at least
+# as long as the program asks for, less what passes from the call to the switch (1 ms here). How much longer depends on
+# the machine, so the events of the run itself say it.
+. "$(dirname "$0")/../../lib.sh"
+needs_tracepoint sched:sched_switch sched:sched_wakeup sched:sched_wakeup_new
+states=$TOP/build/workloads/states
+ms=1000000
+# Everything is on CPU 0, also what starts the program: some kernels do not report the switches of idle tasks on others.
+# Real-time priorities keep other tasks from getting between. The program's number is in $TMP/main.
+on=(taskset -c 0) soon=()
+chrt -f 1 true 2>/dev/null && on+=(chrt -f 1) soon=(-r 2)
+
+# states_of ARG... -- VERB...: runs task-state as CSV
+states_of() {
+	local args=()
+	while [ "$1" != -- ]; do
+		args+=("$1")
+		shift
+	done
+	# shellcheck disable=SC2016 # sh expands it
+	"${on[@]}" "$PROFSCRIPT" task-state -m 4096 "${soon[@]}" --format csv "${args[@]}" -- \
+		sh -c 'echo $$ >"$0"; exec "$@"' "$TMP/main" "$states" "${@:2}" >"$TMP/out" 2>"$TMP/err"
+	main=$(<"$TMP/main")
+}
+
+# at_least NAME STATE MS: the program was in this state for so long
+at_least() {
+	all_reported "$1" && rows "$1" "c[\"thread\"] == $main && c[\"state\"] == \"$2\" && c[\"total_ns\"] >= ($3 - 1) * $ms"
+}
+began=${EPOCHREALTIME/./}
+states_of --perins -- run 300 sleep 200 vfork 100 thread 50
+took=$((${EPOCHREALTIME/./} - began))
+at_least R R 300
+at_least 'S, and the wait for a thread' S 249
+at_least D D 100
+sum=$(awk -F, -v main="$main" '$3 == main { sum += $7 } END { print int(sum / 1000) }' "$TMP/out")
+check "no more than the run took: $sum of $took us" test "$sum" -le "$took"
+rows 'a new thread' "c[\"thread\"] != $main && c[\"state\"] == \"S\" && c[\"calls\"] == 1 && c[\"total_ns\"] >= 49 * $ms"
+states_of -D --perins -- vfork 60
+at_least '-D' D 60
+check '-D: nothing else' bash -c "! grep -v '^table\|,D,' '$TMP/out'"
+states_of --filter 'stat*' -S -- sleep 70
+rows '--filter -S' "c[\"state\"] == \"S\" && c[\"max_ns\"] >= 69 * $ms"
+
+# Of each wait --than prints how long it was and the events where it began and ended. The table has their sums.
+states_of --perins --than 1ns -- sleep 70 vfork 30 thread 10
+awk -F, '
+	function ns(time) { split(time, t, "."); return t[1] * 1e9 + substr(t[2] "000000000", 1, 9) }
+	$1 == "table" { for (i = 1; i <= NF; i++) at[$i] = i; next }
+	$1 == "event" { next }
+	$1 == "task-state" && NF == 6 { # the record of a wait: its end, who, which state, how long
+		waits++
+		key = $3 " " $5
+		sum[key] += $6
+		want = $6
+		ended = ns($2)
+		lines = 0
+		next
+	}
+	$1 ~ /^sched:/ {
+		if (++lines == 1)
+			from = ns($2)
+		else if (ns($2) - from != want || ns($2) != ended)
+			print "a wait of " want " ns between " from " and " ns($2)
+		next
+	}
+	$1 == "task-state" && $at["state"] != "R" { total[$at["thread"] " " $at["state"]] = $at["total_ns"] }
+	END {
+		for (key in total) if (total[key] != sum[key]) print key ": " total[key] " in the table, " sum[key] " in waits"
+		for (key in sum) if (!(key in total)) print key ": not in the table"
+		if (waits < 6) print waits + 0 " waits"
+	}' "$TMP/out" >"$TMP/differ"
+check '--than: each wait lies between its events; the table adds them up' diff /dev/null "$TMP/differ"
+long=("${on[@]}" "$PROFSCRIPT" task-state -m 4096 "${soon[@]}" -S --than 60ms --filter states)
+"${long[@]}" -- "$states" sleep 70 >"$TMP/out" 2>"$TMP/err"
+expect_line '--than: who' 'task-state: [0-9]+ states WAIT [0-9]{2,}\.[0-9]{3} ms' "$TMP/out"
+expect_line '--than: from' 'sched_switch: prev_comm=states .* prev_state=S' "$TMP/out"
+expect_line '--than: to' 'sched_wakeup: comm=states ' "$TMP/out"
+began=$(cut -d. -f1 /proc/uptime)
+"${long[@]}" --format json -- "$states" sleep 70 >"$TMP/out" 2>"$TMP/err"
+check '--than: when' test "$(sed -n 's/^{"event":"task-state","time":\([0-9]*\).*/\1/p' "$TMP/out" | head -n 1)" -ge "$began"
+
+# The states of a thread that is there already fill the time of the run.
+"$states" sleep 300000 &
+sleeper=$!
+csv task-state -p $sleeper --filter nosuch --duration 0.1
+check '--filter and -p: not of another name' test ! -s "$TMP/out"
+csv task-state -p $sleeper --filter 'st?tes' --duration 0.1
+rows '--filter and -p: of this name' "c[\"state\"] == \"S\" && c[\"total_ns\"] == 100 * $ms"
+csv task-state -t $sleeper --duration 0.5
+rows '-t: a sleep longer than the run' "c[\"state\"] == \"S\" && c[\"total_ns\"] == 500 * $ms"
+kill $sleeper
+"${on[@]}" "$states" run 200 sleep 20 run 300000 &
+busy=$!
+csv task-state -m 4096 "${soon[@]}" -p $busy --duration 1 --perins
+total total_ns >"$TMP/sum"
+all_reported '-p: all of the time' && expect_line '-p: all of the time' "^$((1000 * ms))\$" "$TMP/sum"
+# Its end ends the run.
+start task-state -p $busy
+kill $busy
+check '-p: its end ends the run' wait_for 20 bash -c "! kill -0 $tracer"
+
+# A task that is frozen in its cgroup is in D; before and after it runs.
+freezer=$(awk '$3 == "cgroup" && $4 ~ /(^|,)freezer(,|$)/ { print $2; exit }' /proc/mounts)/profscript-test-$$
+if mkdir "$freezer" 2>/dev/null; then
+	taskset -c 0 "$states" run 200000 &
+	frozen=$!
+	echo $frozen >"$freezer/cgroup.procs"
+	start task-state -m 1024 -p $frozen --perins --format csv
+	sleep 0.2
+	echo FROZEN >"$freezer/freezer.state"
+	check 'the kernel has frozen it' wait_for 20 grep -q FROZEN "$freezer/freezer.state"
+	sleep 0.3
+	echo THAWED >"$freezer/freezer.state"
+	sleep 0.2
+	kill $frozen
+	wait $tracer
+	rows 'frozen is D' "c[\"thread\"] == $frozen && c[\"state\"] == \"D\" && c[\"calls\"] == 1 && c[\"total_ns\"] >= 300 * $ms"
+	rows 'before and after it runs' "c[\"thread\"] == $frozen && c[\"state\"] == \"R\" && c[\"total_ns\"] > 0"
+	wait_for 20 rmdir "$freezer"
+else
+	skip 'frozen is D' 'the freezer of cgroup v1 (that of v2 leaves tasks in S)'
+fi
+ends_on_ctrl_c task-state
+refused '--filter without a name' 2 'task-state: --filter needs names of tasks' task-state --filter ,
+refused '--filter with a quote' 2 'task-state: a name with a quote' task-state --filter 'a"b'

@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+# What the system refuses is said in one line: permissions, memory, descriptors, tracefs.
+. "$(dirname "$0")/../../../lib.sh"
+switch=sched:sched_switch
+needs_tracepoint $switch
+cd "$TMP" || exit 1
+
+# under WORLD NAME ...: refused, run by a wrapper
+printf '#!/bin/sh\nexec setpriv --bounding-set -perfmon,-sys_admin,-sys_ptrace "%s" "$@"\n' "$PROFSCRIPT" >nocaps
+printf '#!/bin/sh\nulimit -v %s; exec "%s" "$@"\n' 1000000 "$PROFSCRIPT" >nomemory
+printf '#!/bin/sh\nulimit -n 6; exec "%s" "$@"\n' "$PROFSCRIPT" >nofiles
+printf '#!/bin/sh\nexec unshare -m sh -c '\''mount -t tmpfs none /sys/kernel && exec "$@"'\'' - "%s" "$@"\n' "$PROFSCRIPT" >notracefs
+chmod +x nocaps nomemory nofiles notracefs
+under() {
+	local world=$1 real=$PROFSCRIPT
+	shift
+	PROFSCRIPT=$TMP/$world
+	refused "$@"
+	PROFSCRIPT=$real
+}
+if [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -ge 2 ]; then
+	under nocaps 'no permission' 3 "no permission to open $switch: run as root or with CAP_PERFMON" trace -e $switch -N 1
+else
+	skip 'no permission' 'kernel.perf_event_paranoid allows everything'
+fi
+under nomemory 'a ring without memory' 1 'cannot map rings of 262144 pages: Cannot allocate memory' trace -e $switch -m 262144
+under nofiles 'no descriptors' 1 '[0-9]+ file descriptors needed, but only 6 allowed' trace -e $switch -N 1
+under notracefs 'no tracefs' 3 'tracefs is not mounted; mount it with: mount -t tracefs' trace -e $switch -N 1
+
+# Somebody else, who may read no tracefs.
+chmod 755 "$TMP"
+cp -r "$TOP/bindings" "$TOP/scripts" "$PROFSCRIPT" "$TMP" 2>/dev/null
+printf '#!/bin/sh\nexec setpriv --reuid 65534 --regid 65534 --clear-groups "%s/profscript" "$@"\n' "$TMP" >nobody
+chmod +x nobody
+if ! ./nobody -h >/dev/null 2>&1; then
+	skip 'as nobody' 'setpriv cannot become nobody'
+elif setpriv --reuid 65534 --regid 65534 --clear-groups cat /sys/kernel/tracing/events/sched/sched_switch/id >/dev/null 2>&1; then
+	under nobody 'as nobody' 3 "no permission to open $switch" trace -e $switch -N 1
+else
+	under nobody 'as nobody' 3 'tracefs is not readable for this user' trace -e $switch -N 1
+fi

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash
+# Pictures in a real browser, for tests that source it after tests/lib.sh: they are skipped where there is none.
+command -v chromium >/dev/null || skip_all 'no chromium'
+
+# dom PAGE: the page as it is when its scripts have run
+dom() {
+	timeout 90 chromium --headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking \
+		--disable-component-update --disable-sync --user-data-dir="$TMP/chromium" --window-size=1200,800 \
+		--virtual-time-budget=2000 --dump-dom "$1" 2>/dev/null
+}
+
+# in_browser NAME FILE SCRIPT: SCRIPT runs after the page's own and calls check(NAME, CONDITION), each a test
+in_browser() {
+	local line
+	{
+		cat "$2"
+		cat <<'END'
+<pre id="results"></pre><script>
+var lines = [];
+function check(name, ok, seen) { lines.push((ok ? 'PASS ' : 'FAIL ') + name + (ok ? '' : ' -- ' + seen)); }
+function frame(name) {
+  return Array.prototype.find.call(document.querySelectorAll('#frames g'), function (g) {
+    return g.querySelector('title').textContent.indexOf(name + ' (') === 0;
+  });
+}
+function box(name) { return frame(name).querySelector('rect').getBoundingClientRect(); }
+function fire(type, element, more) {
+  element.dispatchEvent(new MouseEvent(type, Object.assign({ bubbles: true }, more)));
+}
+function hidden(name) { return getComputedStyle(frame(name)).display === 'none'; }
+function text(id) { return document.getElementById(id).textContent; }
+try {
+END
+		cat
+		echo '} catch (error) { check("no exception", false, error.stack); }'
+		echo "document.getElementById('results').textContent = lines.join('\\n');</script>"
+	} >"$TMP/page.html"
+	dom "file://$TMP/page.html" >"$TMP/dom"
+	sed -n '/<pre id="results">/,/<\/pre>/p' "$TMP/dom" | sed 's/<[^>]*>//g' >"$TMP/lines"
+	while read -r line; do
+		echo "$line" >"$TMP/line"
+		case $line in
+		PASS*) result 0 "$1: ${line#PASS }" ;;
+		FAIL*) result 1 "$1: ${line#FAIL }" "$TMP/line" ;;
+		esac
+	done <"$TMP/lines"
+	grep -q ^PASS "$TMP/lines"
+	result $? "$1: ran" "$TMP/dom"
+}
+
+# loads_nothing FILE...: the pictures name no other address than that of SVG
+loads_nothing() {
+	check 'pictures load nothing' sh -c '! grep -Ho "https\?://[^\" ]*" "$@" | grep -v :http://www.w3.org/2000/svg' - "$@"
+}

@@ -1,0 +1,26 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Runs the profscript command with LuaJIT's report of traces in a file, but for those of reports, which
+--- run once:
+---   ./profscript --lua tests/tools/jitv.lua OUT NAME ARG...
+local words = { ... }
+local attach = jit.attach
+
+--- Whether the driver has called an interval's or the end's handler.
+local function is_report()
+  local level = 3
+  repeat
+    local info = debug.getinfo(level, 'nS')
+    if info and info.name == 'call' and info.source:find 'bindings/run/driver%.lua$' then return true end
+    level = level + 1
+  until not info
+end
+
+jit.attach = function(callback, what) -- luacheck: ignore 122
+  if what ~= 'trace' then return attach(callback, what) end
+  return attach(function(...)
+    if not is_report() then callback(...) end
+  end, what)
+end
+
+require('jit.v').on(table.remove(words, 1))
+return require 'bindings.init'(unpack(words))
