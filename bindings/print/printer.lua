@@ -107,7 +107,7 @@ end
 --- Returns a function(buf, e) that appends the profiler's description of the event, or its name and fields. The
 --- function returns the further lines of the description and whether they belong to user space.
 local function body_printer(event, run)
-  local name, fields = event.name, fields_printer(event, run)
+  local name, fields = text.safe(event.name), fields_printer(event, run)
   local describe, view = event.owner.describe, event.view.type
   return function(buf, e)
     local description, block, is_user

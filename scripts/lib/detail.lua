@@ -6,6 +6,7 @@
 ---   pairs.new { ..., others = untraced, details = details,
 ---     pair = function(p, second) if p.ns > limit then details:show(p, second) end end }
 local context = require 'lib.context'
+local safe = require('lib.text').safe
 local units = require 'lib.units'
 
 local detail = {}
@@ -200,7 +201,7 @@ local function margin_of(pair, item, printed, verbose)
       or ('|+ %.3f us'):format(us(pair.second_time - pair.first_time))
     return verbose and item.reason and whole .. ' ' .. item.reason or whole
   elseif item.run then
-    return ('| %12.3f %s'):format(us(item.run), item.comm:sub(1, 11))
+    return ('| %12.3f %s'):format(us(item.run), safe(item.comm:sub(1, 11)))
   elseif item.note then
     return ('| %12.3f [%s]'):format(us(item.offset), item.note)
   end

@@ -171,7 +171,7 @@ local function finish_part(self, prefix)
     if self.path and not self.file then open_folded(self) end
     flametree.fold(self.part, prefix, self.opt.annotate, function(line)
       if not self.file then
-        self.out:raw(line)
+        self.out:append(line)
       elseif ok then
         ok, message = self.file:write(line)
       end
