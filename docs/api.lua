@@ -109,9 +109,9 @@ local function comments_of(path)
     else
       local comment = parse_comment(lines)
       comment.line, comment.has_text = at, #lines > 0
-      comment.owner, comment.separator, comment.name, comment.args = rest:match '^function (%w+)([.:])([%w_]+)(%b())'
+      comment.owner, comment.separator, comment.name, comment.args = rest:match '^function ([%w_]+)([.:])([%w_]+)(%b())'
       if not comment.owner then
-        comment.owner, comment.name = rest:match '^(%w+)%.([%w_]+) = '
+        comment.owner, comment.name = rest:match '^([%w_]+)%.([%w_]+) = '
         comment.is_value = comment.owner ~= nil
       end
       comment.is_indented = indent ~= ''
