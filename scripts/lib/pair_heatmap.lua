@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Heat maps of the latencies of pairs: one for each kind of pair. See lib.heatmap.
+--- Heat maps of latencies, one for each kind of pair. See lib.heatmap.
 local heatmap = require 'lib.heatmap'
 
 local heat = {}
@@ -8,7 +8,7 @@ local heat = {}
 local Heat = {}
 Heat.__index = Heat
 
---- Heat maps without latencies.
+--- Creates empty heat maps.
 ---@param path string the value of --heatmap
 ---@param kinds { start: string, stop: string }[] the kinds of pairs: latency.kinds()
 ---@param session Session
