@@ -271,10 +271,16 @@ function Feed:finish()
   if self.config.left then self:each_stored(self.config.left) end
 end
 
---- Returns the counters of the run so far: `pairs`; starts that were `replaced` by a later one with their key,
---- `dropped` because of lost events, or `evicted` because too many waited; starts that are `stored`, which still
---- wait; ends that found no start (`unstarted`) or one they make no pair with (`mismatched`); `unneeded` wakeups,
---- which no switch follows; and `unkept` events, which are missing from details.
+--- Returns the counters of the run so far:
+--- - `pairs`: pairs found
+--- - `replaced`: starts replaced by a later one with the same key
+--- - `dropped`: starts dropped because of lost events
+--- - `evicted`: starts dropped because too many waited
+--- - `stored`: starts that still wait
+--- - `unstarted`: ends that found no start
+--- - `mismatched`: ends that removed a start they make no pair with
+--- - `unneeded`: wakeups that no switch follows, because the task was already running
+--- - `unkept`: events missing from details
 ---@return table<string, number> counters
 function Feed:stats()
   local s = ffi.new 'struct pairs_stats'

@@ -18,6 +18,7 @@ local MAX_DEPTH = 1024 -- open calls of a key
 local MAX_OPEN = 2 ^ 20 -- open calls of all keys
 local MAX_KEYS = 65536
 
+--- A call tree. Open calls have not returned yet.
 ---@class CallTree
 ---@field unstarted integer returns without a call
 ---@field dropped integer open calls dropped because of lost events

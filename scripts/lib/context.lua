@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Selection of the events that concern a pair, for lib.detail, with notes about the thread that the pair is about.
+--- Selection of the events that concern a pair (lib.detail). It adds notes about the thread that the pair is about.
 local band = require('bit').band
 
 local context = {}
@@ -44,21 +44,12 @@ local function has_value(ev, fields, value)
   return false
 end
 
---- The events to select.
----@class ContextTests
----@field cpu? boolean events on the CPU of either event, or of the tracked thread
----@field pid? boolean events of the same process
----@field tid? boolean events of the same thread
----@field key? boolean events with the same key
----@field first boolean compare with the first event
----@field second boolean compare with the second event
-
 ---@class Context
 local Context = {}
 Context.__index = Context
 
 --- Creates a context, which is used for one pair after the other.
----@param tests ContextTests
+---@param tests DetailSettings
 ---@param keyed_by_thread boolean whether the key of a pair is the thread that it is about
 ---@param preempted fun(event: Event): integer session.preempted_state
 ---@param key_of fun(ev: Ev): any, boolean returns the key of an event, and whether it is the value of an expression

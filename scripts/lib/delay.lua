@@ -47,7 +47,7 @@ end
 
 --- Returns the handlers of the profiler.
 ---@param settings DelaySettings
----@return table? handlers nil: message says which option is wrong
+---@return table? handlers nil: see message
 ---@return string? message
 function delay.run(settings)
   local opt, found, session = values.optional(settings.opt), settings.events, settings.session

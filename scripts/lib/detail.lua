@@ -12,7 +12,13 @@ local detail = {}
 
 local TIME_EVERY = 50 -- every 50th line shows its offset even without a note
 
----@class DetailSettings : ContextTests
+---@class DetailSettings
+---@field cpu? boolean show only events on the CPU of either event, or of the thread that the pair is about
+---@field pid? boolean show only events of the same process
+---@field tid? boolean show only events of the same thread
+---@field key? boolean show only events with the same key
+---@field first boolean these tests compare with the first event
+---@field second boolean these tests compare with the second event
 ---@field before number show events up to this time (ns) before the first event
 ---@field after number show events up to this time (ns) after the second event
 ---@field hide number count events that follow each other faster than this (ns) instead of showing them
@@ -23,7 +29,7 @@ local EXPECTED = 'samecpu, samepid, sametid, samekey, 1, 2, hide<N, -N or +N'
 --- Parses the value of --detail.
 ---@param text string words separated by commas: samecpu, samepid, sametid, samekey, 1, 2, hide<N, -N, +N; may be
 --- empty
----@return DetailSettings? settings nil: message says what is wrong
+---@return DetailSettings? settings nil: see message
 ---@return string? message
 function detail.parse(text)
   local s = { before = 0, after = 0, hide = 0 }
@@ -71,6 +77,7 @@ function detail.of_options(name, opt, untraced, prints, out)
   out:warn(('%s: --detail shows nothing without a limit such as --than'):format(name))
 end
 
+--- Prints pairs with their details.
 ---@class Details
 local Details = {}
 Details.__index = Details

@@ -37,7 +37,7 @@ function flamegraph.looks(own)
 end
 
 --- Adds the options of flame graphs to those of a profiler.
----@param own table<string, table>
+---@param own table<string, table> options of a profiler
 ---@return table<string, table> own
 function flamegraph.options(own)
   own.flame_graph = { type = 'string', argument = 'FILE',
@@ -67,7 +67,10 @@ local ROOT_NAME = {
   none = function() end,
 }
 
+--- A flame graph.
 ---@class Flamegraph
+---@field add fun(self: Flamegraph, ev: Ev|table, value: number) adds a value to the stack of an event, or of a table
+--- with _stack, _comm, _pid, _tid and _cpu
 local Flamegraph = {}
 Flamegraph.__index = Flamegraph
 
@@ -107,8 +110,7 @@ local function symbolize(self)
   session.forget_stacks()
 end
 
---- Creates the flame graph that the options ask for, and makes all events of the profiler record stacks. Its method
---- `add(self, ev, value)` takes an event, or a table with _stack, _comm, _pid, _tid and _cpu.
+--- Creates the flame graph that the options ask for, and makes all events of the profiler record stacks.
 ---@param opt table options of the profiler, with those of flamegraph.options()
 ---@param session Session
 ---@param out Output
@@ -213,6 +215,13 @@ function Flamegraph:finish()
     end
   end
 end
+
+---@class FlameSettings
+---@field title string
+---@field unit string unit of the values, such as 'samples'
+---@field reversed? boolean the innermost functions are at the root
+---@field inverted? boolean the root is at the top (icicle graph)
+---@field difference? boolean colors show the difference from the base
 
 --- Draws a tree to a file. The base of a comparison is scaled to the same total.
 ---@param path string FILE.svg or FILE.html

@@ -40,13 +40,6 @@ local function difference_color(delta, max)
   return delta > 0 and rgb(255, pale, pale) or rgb(pale, pale, 255)
 end
 
----@class FlameSettings
----@field title string
----@field unit string unit of the values, such as 'samples'
----@field reversed? boolean the innermost functions are at the root
----@field inverted? boolean the root is at the top (icicle graph)
----@field difference? boolean colors show the difference from the base
-
 local function max_delta(node)
   local max = math.abs(node.self - node.base_self)
   for _, child in pairs(node.children or {}) do max = math.max(max, max_delta(child)) end

@@ -11,6 +11,7 @@ local grid = {}
 
 local MAX_PACKED = 5 -- with at most this many periods, events are columns on a terminal
 
+--- The reports that are not printed yet.
 ---@class Grid
 local Grid = {}
 Grid.__index = Grid

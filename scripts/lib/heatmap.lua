@@ -29,6 +29,7 @@ local MAX_DRAWN_COLUMNS, MAX_DRAWN_ROWS = 240, 96
 local PALETTE = { 'fff3b8', 'fee391', 'fece65', 'feb441', 'fd9a32', 'f67b20', 'e85f10', 'd04606', 'ac3405', '852704',
   '5c1a03', '360d02' }
 
+--- A heat map.
 ---@class Heatmap
 local Heatmap = {}
 Heatmap.__index = Heatmap

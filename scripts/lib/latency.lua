@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Latency tables of pairs: a row for each kind of pair, or for each key.
 ---
----   local table_ = latency.new { stages = stages, than = opt.than }
----   table_:add(p)        -- in the function `pair` of lib.pairs
----   table_:print(out)
+---   local latencies = latency.new { stages = stages, than = opt.than }
+---   latencies:add(p)        -- in the function `pair` of lib.pairs
+---   latencies:print(out)
 local hist = require 'lib.hist'
 local intern = require 'lib.intern'
 local tables = require 'lib.table'
@@ -12,6 +12,7 @@ local MAX_KEYS = 65536 -- further keys share the row '(other)'
 
 local latency = {}
 
+--- A latency table.
 ---@class Latency
 ---@field hists HistSet without by_key: histograms by kind of pair, for `latencies` of lib.pairs, which replaces add()
 local Latency = {}

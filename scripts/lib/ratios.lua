@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Tables of ratios of counts, such as instructions per cycle, with a row for each CPU or thread. A profiler is this:
+--- Tables of ratios of counts, such as instructions per cycle. They have a row for each CPU or thread.
 ---
 ---   start = function(opt, out, session)
 ---     return ratios.start({

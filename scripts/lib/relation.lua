@@ -38,7 +38,7 @@ relation.options = {
   cycle = { type = 'flag', help = 'let the first stage follow the last' },
 }
 
---- Returns some of the options.
+--- Returns some of the common options: `options = relation.pick('than', 'detail')`.
 ---@param ... string names of the options
 ---@return table<string, table> options
 function relation.pick(...)

@@ -13,6 +13,7 @@ local screen = {}
 local TITLE_AND_HEADING = 3 -- lines above the rows
 local MOVES = { ['<'] = -1, left = -1, ['>'] = 1, right = 1 }
 
+--- A live table.
 ---@class Screen
 local Screen = {}
 Screen.__index = Screen

@@ -18,6 +18,7 @@ local MAX_KEYS = 65536 -- of stack and task
 local MAX_VALUES = 3
 local OTHER = '(other)'
 
+--- Sums by stack and task.
 ---@class StackSums
 ---@field add fun(self: StackSums, stack: integer, comm: string, ...: number) adds a number to each value
 local StackSums = {}

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Target threads of a run (-p, -t, a workload), for profilers that record all CPUs (`everywhere`) because events about
---- a thread, such as its wakeup, also happen while other threads run.
+--- Target threads of a run: those of -p, -t or a workload. They are for profilers that record all CPUs (`everywhere`)
+--- because events about a thread, such as its wakeup, also happen while other threads run.
 ---
 ---   local targets = threads.new(session, opt)
 ---   return targets.follow {
