@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Heat maps of values over time, such as latencies.
 ---
----   local map = heatmap.new { file = opt.heatmap, title = 'wakeup to switch' } -- opt.heatmap: heatmap.option
+---   options = { heatmap = heatmap.option }
+---   local map = heatmap.new { file = opt.heatmap, title = 'wakeup to switch' }
 ---   map:add(ev._time, ns)
 ---   map:write(out) -- at the end
 ---

@@ -3,7 +3,9 @@
 ---
 ---   start = function(opt, out, session)
 ---     return ratios.start({
----       name = 'ipc', events = { 'instructions', 'cycles' }, columns = { { name = 'ipc', format = '%.2f' } },
+---       name = 'ipc',
+---       events = { 'instructions', 'cycles' },
+---       columns = { { name = 'ipc', format = '%.2f' } },
 ---       row = function(n) return { ipc = n[1] / n[2] } end,
 ---     }, opt, out, session)
 ---   end

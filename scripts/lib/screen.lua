@@ -63,7 +63,7 @@ function Screen:_draw()
   for i = 1, math.min(#self._rows, rows - TITLE_AND_HEADING) do shown[i] = self._rows[i] end
   local sorted = self._column or self._order[1]
   local lines = { ('\27[7m%s\27[m'):format(self:_fit(('%s - sorted by %s%s'):format(self._title, sorted,
-    self._reverse and ', least first' or ''), columns)) }
+    self._reverse and ', smallest first' or ''), columns)) }
   if #shown > 0 then
     for line in tables.render(self._spec, shown):gmatch '[^\n]+' do lines[#lines + 1] = self:_fit(line, columns) end
   end

@@ -2,7 +2,8 @@
 --- Filters of tasks by name or priority, as kernel filter text and as a function.
 ---
 ---   local filter = task_filter.names(opt.filter)
----   return { [task_filter.select('sched:sched_switch', filter.text 'next_comm')] = function(ev) ... end }
+---   local key = task_filter.select('sched:sched_switch', filter.text 'next_comm')
+---   return { [key] = function(ev) ... end }
 local glob = require 'lib.glob'
 local priorities = require 'bindings.base.priorities'
 

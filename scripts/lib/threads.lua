@@ -31,10 +31,10 @@ local NEW = 'sched:sched_wakeup_new'
 --- Creates the targets of a run.
 ---@param session Session
 ---@param opt table
----@param only_ours? boolean the kernel may leave out events about other threads; only if the events have no filters of
---- the user's and are not printed
+---@param only_targets? boolean the kernel may leave out events about other threads; only if the user's filters do
+--- not apply to the events and they are not printed
 ---@return Threads
-function threads.new(session, opt, only_ours)
+function threads.new(session, opt, only_targets)
   local everyone, inherits = not session.named_threads, session.inherits
   local wanted, max = array.new(threads.MAX), threads.MAX
   local self = {}
@@ -58,7 +58,7 @@ function threads.new(session, opt, only_ours)
   end
 
   function self.follow(handlers, begin)
-    if only_ours and not (everyone or session.is_source or self.filter 'pid') then
+    if only_targets and not (everyone or session.is_source or self.filter 'pid') then
       session.want { only_threads = true }
     end
     if inherits and not everyone and not handlers[NEW] and session.supports(NEW) then handlers[NEW] = self.born end
