@@ -203,7 +203,7 @@ What runs when an interval ends is counted up to there. JSON and CSV have a row 
         if unknown > 0 and sees_all then
           out:warn(('oncpu: for %.0f ms of CPU time lost events hide who ran'):format(unknown / 1e6))
         end
-        unreported.tell(missed, out, 'oncpu', 'what ran up to them is left out')
+        unreported.warn(missed, out, 'oncpu', 'what ran up to them is left out')
       end,
     }
   end,

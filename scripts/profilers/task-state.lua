@@ -275,7 +275,7 @@ takes names of tasks: java,python*. New threads and children of -p and of a work
       if session.named_threads then settle(time) end
       print_and_clear()
       if flame then flame:finish() end
-      unreported.tell(missed, out, 'task-state', 'the time before them is left out',
+      unreported.warn(missed, out, 'task-state', 'the time before them is left out',
         only_sleep and 'these sleeps are left out' or 'these sleeps last until the task ran')
       if dropped > 0 then
         out:warn(('task-state: %d states left out: their ends may be among the lost events'):format(dropped))
