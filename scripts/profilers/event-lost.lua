@@ -37,7 +37,7 @@ local function counted_events(list, common_filter)
 end
 
 return {
-  summary = 'Check whether events are lost or late (alias event-care)',
+  summary = 'Check whether events are lost or late',
   description = [[
 Compares how often each event happened with how often it was delivered:
 

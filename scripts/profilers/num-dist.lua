@@ -135,7 +135,9 @@ each event.
       out:table(spec, rows)
       positive:clear()
       negative:clear()
-      if without > 0 then out:warn(('num-dist: ignored %d events without a number (division by zero)'):format(without)) end
+      if without > 0 then
+        out:warn(('num-dist: ignored %d events without a number (division by zero)'):format(without))
+      end
       if huge > 0 then out:warn(('num-dist: %d numbers of 2^63 or more count as 2^63'):format(huge)) end
       without, huge = 0, 0
     end

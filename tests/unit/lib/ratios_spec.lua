@@ -102,7 +102,7 @@ describe('figures of counts', function()
       { sampled_rip = 'vmalloc+0xc8', samples = 1, mode = 'host-kernel' } }, opt.tables['split-lock-samples'])
     assert.equal(3, #opt.printed)
     opt = { call_graph = true, verbose = 0 }
-    assert.has_error(function() run('split-lock', {}, 1, false, opt) end, '-g is for samples, which -T asks for')
+    assert.has_error(function() run('split-lock', {}, 1, false, opt) end, '-g needs samples; select them with -T')
   end)
 
   it('cpu-util', function()
