@@ -83,10 +83,11 @@ are reported at each interval.
   },
 
   start = function(opt, out, session)
-    local allocs, no_ptr = events_of(opt.alloc, session)
-    if not allocs then return nil, no_ptr end
-    local frees, none = events_of(opt.free, session)
-    if not frees then return nil, none end
+    local allocs, message = events_of(opt.alloc, session)
+    if not allocs then return nil, message end
+    local frees
+    frees, message = events_of(opt.free, session)
+    if not frees then return nil, message end
 
     local live = objects.new(MAX_OBJECTS)
     local next_size = array.new(threads.MAX) -- by thread, from --size events

@@ -31,9 +31,9 @@ local function print_text(out, cells, by_thread, opt, name_of)
   for i, group in ipairs(order) do
     local parts = {}
     for j, cell in ipairs(group) do
-      local what = by_thread and tostring(cell.cpu) or opt.only_comm and cell.comm or cell.comm .. ':' .. cell.tid
+      local label = by_thread and tostring(cell.cpu) or opt.only_comm and cell.comm or cell.comm .. ':' .. cell.tid
       local detail = opt.detail and ('/%d/%s'):format(cell.runs, ms(cell.longest)) or ''
-      parts[j] = ('%s(%s%s)'):format(what, ms(cell.ns), detail)
+      parts[j] = ('%s(%s%s)'):format(label, ms(cell.ns), detail)
     end
     rows[i] = {
       key = by_thread and group.key or ('%03d'):format(group.key),

@@ -62,10 +62,10 @@ printed only if --than is given.]],
 
     --- Whether the current second was already busy enough at this sample.
     local function is_busy(ev)
-      local where = per_thread and ev._tid or ev._cpu
-      if not since[where] or ev._time - since[where] >= 1e9 then since[where], count[where] = ev._time, 0 end
-      count[where] = count[where] + 1
-      return count[where] > 1 and count[where] >= enough
+      local id = per_thread and ev._tid or ev._cpu
+      if not since[id] or ev._time - since[id] >= 1e9 then since[id], count[id] = ev._time, 0 end
+      count[id] = count[id] + 1
+      return count[id] > 1 and count[id] >= enough
     end
 
     local function sample(ev)

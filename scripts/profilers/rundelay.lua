@@ -13,7 +13,7 @@ options.event = {
 options.filter = { own = true, argument = 'COMM,...', help = 'only tasks with these names; * and ? are wildcards' }
 
 -- The events of each stage, and the prefix of the fields of the task that they are about.
-local ROLES = {
+local TASK_PREFIXES = {
   { ['sched:sched_wakeup'] = '', ['sched:sched_wakeup_new'] = '', ['sched:sched_switch'] = 'prev_' },
   { ['sched:sched_switch'] = 'next_' },
 }
@@ -24,7 +24,7 @@ local function set_up(found, names, ours, session)
   local seen = 0
   for i, stage in ipairs(found.stages) do
     for _, event in ipairs(stage) do
-      local prefix = ROLES[i] and ROLES[i][event.name]
+      local prefix = TASK_PREFIXES[i] and TASK_PREFIXES[i][event.name]
       if not prefix then
         return nil, ("-e number %d: %s belongs to no stage; mark it 'untraced'"):format(i, event.name)
       end

@@ -33,8 +33,8 @@ local function sample(handlers, name, opt, out, session)
   })
 
   local function mode_of(found)
-    local half = found and found.in_kernel and 'kernel' or 'user'
-    return (opt.exclude_host and 'guest-' or 'host-') .. half
+    local mode = found and found.in_kernel and 'kernel' or 'user'
+    return (opt.exclude_host and 'guest-' or 'host-') .. mode
   end
   handlers[event] = function(ev)
     local found = session.address(ev, ev._ip)

@@ -97,7 +97,7 @@ fewer events.
     end
     local select_tasks, only_sleep = selection(opt, names, ours)
     local is_ours, slept = ours.has, { [2] = opt.interruptible, [3] = opt.uninterruptible }
-    local state, since = array.new(threads.MAX), array.new(threads.MAX)
+    local states, since = array.new(threads.MAX), array.new(threads.MAX)
     local known_from, dropped = 0, 0 -- the end of the last loss: states that began before it are unknown
     local missed = unreported.new()
     local keys = intern.new(1, MAX_ROWS)
@@ -105,13 +105,13 @@ fewer events.
     local than, perins, all_but_s = opt.than or math.huge, opt.perins, opt.interruptible == false
     local started = opt.than and session.slots(threads.MAX)
 
-    local function print_state(pid, what, ns, ev)
-      local word, name = what == QUEUED and 'RUNDELAY' or 'WAIT', session.task_name(pid)
+    local function print_state(pid, state, ns, ev)
+      local word, name = state == QUEUED and 'RUNDELAY' or 'WAIT', session.task_name(pid)
       if out.format == 'text' then
         out:stamp(nil, (' task-state: %d %s %s %.3f ms'):format(pid, name, word, ns / 1e6))
       else
         local time = (session.time_base() + (ev and ev._time or session.now())) / 1e9
-        out:record('task-state', { time = time, pid = pid, comm = name, state = NAMES[what], ns = ns },
+        out:record('task-state', { time = time, pid = pid, comm = name, state = NAMES[state], ns = ns },
           { 'time', 'pid', 'comm', 'state', 'ns' })
       end
       local from = started:get(pid)
@@ -129,42 +129,42 @@ fewer events.
     end
 
     --- Counts a state of the task that has ended.
-    local function add(pid, what, ns, ev)
-      if all_but_s and what == 2 then return end
-      local row = what - 1
+    local function add(pid, state, ns, ev)
+      if all_but_s and state == 2 then return end
+      local row = state - 1
       if perins then row = keys.id(pid) * STATES + row end
       hists:add(row, ns)
-      if flame and what ~= ON_CPU and what ~= QUEUED then draw(pid, ns, ev) end
+      if flame and state ~= ON_CPU and state ~= QUEUED then draw(pid, ns, ev) end
       if ns > than then
         over[row] = over[row] + 1
-        if what ~= ON_CPU then print_state(pid, what, ns, ev) end
+        if state ~= ON_CPU then print_state(pid, state, ns, ev) end
       end
     end
 
     --- Returns the current state of the task, 0 if it is unknown.
     local function current(pid)
-      local what = state[pid]
-      if what ~= 0 and since[pid] < known_from then
+      local state = states[pid]
+      if state ~= 0 and since[pid] < known_from then
         dropped = dropped + 1
-        state[pid] = 0
+        states[pid] = 0
         return 0
       end
-      return what
+      return state
     end
 
-    local function set_state(pid, what, ev)
-      state[pid], since[pid] = what, ev._time
+    local function set_state(pid, state, ev)
+      states[pid], since[pid] = state, ev._time
       if started then started:put(pid, ev) end
     end
 
     local function leaves(pid, bits, ev)
       if not is_ours(pid) then return end
-      local what = current(pid)
-      if what == ON_CPU or what == RUNNABLE then
+      local state = current(pid)
+      if state == ON_CPU or state == RUNNABLE then
         add(pid, ON_CPU, ev._time - since[pid], ev)
-      elseif what ~= 0 and not only_sleep then -- the switch to it was not reported
+      elseif state ~= 0 and not only_sleep then -- the switch to it was not reported
         missed.switches = missed.switches + 1
-      elseif what ~= 0 then
+      elseif state ~= 0 then
         missed.wakeups = missed.wakeups + 1
       end
       set_state(pid, state_of[bits % 256], ev)
@@ -172,23 +172,23 @@ fewer events.
     end
     local function enters(pid, ev)
       if not is_ours(pid) then return end
-      local what = current(pid)
-      if what == QUEUED or what == RUNNABLE then
+      local state = current(pid)
+      if state == QUEUED or state == RUNNABLE then
         add(pid, QUEUED, ev._time - since[pid], ev)
-      elseif what == ON_CPU then
+      elseif state == ON_CPU then
         missed.switches = missed.switches + 1
-      elseif what ~= 0 then
+      elseif state ~= 0 then
         missed.wakeups = missed.wakeups + 1
-        add(pid, what, ev._time - since[pid], ev)
+        add(pid, state, ev._time - since[pid], ev)
       end
       set_state(pid, ON_CPU, ev)
     end
     local function wakeup(ev)
       local pid = ev.pid
       if not is_ours(pid) then return end
-      local what = current(pid)
-      if what ~= ON_CPU and what ~= QUEUED then
-        if what ~= 0 and what ~= RUNNABLE then add(pid, what, ev._time - since[pid], ev) end
+      local state = current(pid)
+      if state ~= ON_CPU and state ~= QUEUED then
+        if state ~= 0 and state ~= RUNNABLE then add(pid, state, ev._time - since[pid], ev) end
         set_state(pid, only_sleep and 0 or QUEUED, ev)
       end
     end
@@ -206,17 +206,17 @@ fewer events.
         local comm, letter = (file and file:read '*a' or ''):match '%((.*)%) (%a)'
         if file then file:close() end
         if comm and names and not names.has(comm) then letter = nil end
-        if letter == 'R' and not only_sleep then state[tid] = RUNNABLE end
-        for what = 2, QUEUED - 1 do
-          if NAMES[what] == letter and (not only_sleep or slept[what]) then state[tid] = what end
+        if letter == 'R' and not only_sleep then states[tid] = RUNNABLE end
+        for state = 2, QUEUED - 1 do
+          if NAMES[state] == letter and (not only_sleep or slept[state]) then states[tid] = state end
         end
       end
     end
     local function count_current(time)
       for pid = 1, threads.MAX - 1 do
-        local what = state[pid]
-        if what ~= 0 and what ~= RUNNABLE and since[pid] >= known_from and time > since[pid] then
-          add(pid, what, time - since[pid])
+        local state = states[pid]
+        if state ~= 0 and state ~= RUNNABLE and since[pid] >= known_from and time > since[pid] then
+          add(pid, state, time - since[pid])
         end
       end
     end

@@ -73,20 +73,20 @@ each check.]],
     local expired, ran = {}, {} -- by CPU: when the timer last expired, when the thread last ran
     local overdue = {} -- by CPU: when other CPUs first found it overdue, later when that was last printed
 
-    local function check(ev, what, since, limit)
+    local function check(ev, kind, since, limit)
       local cpu = ev._cpu
       local passed = ev._time - since
       if passed > limit then
         if out.format == 'text' then
-          out:printf('WILL: %s - CPU#%d [%d > %d]\n', what, cpu, passed, limit)
+          out:printf('WILL: %s - CPU#%d [%d > %d]\n', kind, cpu, passed, limit)
           out:print_event(ev)
         else
           local task = { time = ev._time, cpu = cpu, pid = ev._pid, comm = ev._comm }
           task.passed, task.limit = passed, limit
-          out:record(what, task)
+          out:record(kind, task)
         end
       elseif opt.verbose > 0 then
-        out:warn(('DEBUG: %s - CPU#%d [%d <= %d]'):format(what, cpu, passed, limit))
+        out:warn(('DEBUG: %s - CPU#%d [%d <= %d]'):format(kind, cpu, passed, limit))
       end
     end
 
