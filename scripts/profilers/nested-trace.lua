@@ -33,7 +33,7 @@ local function sort_events(opt)
   end
   if #found.functions == 0 then return nil, 'no functions; select one with -e ENTRY,EXIT' end
   if keyed and keyless then
-    return nil, ('%s has a key and %s has none; give all a key, with key= or -k')
+    return nil, ('%s has a key and %s has none; give all events a key with key= or -k')
       :format(keyed.name, keyless.name)
   end
   found.key = keyed and (keyed.attrs.key or opt.key)

@@ -17,7 +17,7 @@ local function check_keys(list, opt)
   end
   for _, event in ipairs(list) do
     if keyed and not (event.attrs.key or opt.key) then
-      return nil, ('%s has a key and %s has none; give all a key, with key= or -k'):format(keyed.name, event.name)
+      return nil, ('%s has a key and %s has none; give all events a key with key= or -k'):format(keyed.name, event.name)
     end
     if opt.only_comm and (keyed or named) and not event.attrs.comm then
       return nil, ('--only-comm: %s has no comm='):format(event.name)
