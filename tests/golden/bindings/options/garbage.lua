@@ -103,7 +103,7 @@ return {
     end
 
     local plain = {
-      -1, 0, 1.5, 1e9, 1e13, 0 / 0, math.huge, -2 ^ 63, 5LL, 2 ^ 64 - 1, 0xffffffffffffffffULL, '', 'x', 'regs_user',
+      -1, 0, 1.5, 1e6, 1e13, 0 / 0, math.huge, -2 ^ 63, 5LL, 2 ^ 64 - 1, 0xffffffffffffffffULL, '', 'x', 'regs_user',
       true, {}, { 1 }, { class = 8 }, print, out, session, event, hist.new(), hist.set(2), new_intern(), objects.new(5),
       array.new(3), slots, coroutine.create(print), io.stderr,
     }
