@@ -263,6 +263,6 @@ describe('--detail', function()
     assert.equal("--detail: 'samecpus' is none of samecpu samepid sametid samekey 1 2 hide<N -N +N", message)
     ok, message = detail.parse '-3x'
     assert.falsy(ok)
-    assert.truthy(message:match 'bad duration')
+    assert.truthy(message:match 'invalid duration')
   end)
 end)
