@@ -52,7 +52,7 @@ flame graph no lines are printed, unless --than asks for some.]],
       return nil, '--than counts samples a second: it goes with -F, not with --period or a recording'
     end
     local events, name = samples(opt, out, session)
-    if #events == 0 then return nil, 'the recording has no samples of hardware or clock events' end
+    if #events == 0 then return nil, 'the recording contains no samples of hardware or clock events' end
     local flame = flamegraph.new(opt, session, out, { title = ('profile: %s'):format(name) })
     local print_lines = not flame or opt.than ~= nil
     local enough = opt.than and math.ceil((opt.freq or RATE) * opt.than / 100) or 0
