@@ -96,7 +96,7 @@ refused() {
 	[ -z "$3" ] || expect_line "$1: caret" "^ {$(($3 + 1))}\\^\$" "$TMP/refused"
 }
 refused 'an option that it lacks' "wakeups: unknown option '--topp'; did you mean '--top'\\?" 9 'wakeups/--topp 3/'
-refused 'a value that is none' "wakeups: option '--top': 'x' is not a whole number" 21 'wakeups/-N 5 --top  x/'
+refused 'a value that is none' "wakeups: option '--top': 'x' is not an integer" 21 'wakeups/-N 5 --top  x/'
 refused 'a value that is missing' "option '--top' needs a value" 9 'wakeups/--top/'
 refused 'an unclosed quote' 'unclosed quote' 14 "woken/--verb '/"
 refused 'what is of the whole run' 'wakeups: --pids is not for a source' 9 'wakeups/-p 1/'
@@ -104,8 +104,8 @@ refused 'a workload' "wakeups: a source takes options only, not 'ls'" 14 'wakeup
 refused 'a tool' "'list' has no events" 1 'list'
 refused 'another tool' "'usdt' has no events" 20 'sched:sched_wakeup,usdt'
 refused 'one that is told none' "'exec' has no events of its own; select some" 1 "exec/'count(1)'/"
-refused 'a misspelt other name' "nor a profiler; did you mean 'event-care'\\?" '' event-car
-refused 'a misspelt name' "nor a profiler; did you mean 'wakeups'\\?" '' wakeup
+refused 'a misspelt other name' "perf event or profiler; did you mean 'event-care'\\?" '' event-car
+refused 'a misspelt name' "perf event or profiler; did you mean 'wakeups'\\?" '' wakeup
 refused 'how often' "set the sampling rate of 'wakeups' with its options" 10 'wakeups//period=3/'
 refused 'an attribute that the target does not read' "trace does not use the attribute 'key'" 10 'wakeups//key=pid/'
 echo "return { summary = 'x', options = { event = { default = { 'loop' } } }, start = function() return {} end }" \
