@@ -21,7 +21,7 @@ contract.LIFE = {
   fork = 'a task was created',
   exit = 'a task exited',
   stop = 'at the end of the run',
-  targets = 'the set of target threads changed',
+  targets = 'once at the start, with the tids of the target threads',
 }
 
 --- The names of events that a session knows.

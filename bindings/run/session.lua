@@ -13,8 +13,7 @@ local function open_source(input)
   return source
 end
 
---- Calls use(session, ...) with a new session, and frees it afterwards with its probes in the kernel, also after an
---- error.
+--- Calls use(session, ...) with a new session. Afterwards frees the session and removes its probes, also on errors.
 ---@param input? string the recording; nil: live events
 ---@param use fun(session: ffi.cdata*, ...): integer
 ---@return integer result of use()

@@ -54,8 +54,8 @@ ends 'too large an array' 'array.new takes the number of elements \(an integer f
 ends 'a histogram of nothing' 'hist:add takes a number, not nil' 'hist.new():add(nil)'
 ends 'a dot for a colon' 'hist:add is a method: call it with a colon, not with nil' 'hist.new().add(nil, 5)'
 ends 'a histogram that is not in its set' 'hists:add: no histogram 3 in this set' 'hist.set(3):add(3, 1)'
-ends 'slots beyond their end' 'slot 4 is outside of 0..3' 'session.slots(4):put(4, 1)'
-ends 'a negative slot' 'slot -1 is outside of 0..3' 'session.slots(4):get(-1)'
+ends 'slots beyond their end' 'slot 4 is out of range 0..3' 'session.slots(4):put(4, 1)'
+ends 'a negative slot' 'slot -1 is out of range 0..3' 'session.slots(4):get(-1)'
 ends 'no slots' 'session.slots takes the number of slots \(an integer from 1 to [0-9]+\), not -1' 'session.slots(-1)'
 ends 'a slot of nothing' 'slots:put takes an event, not nil' 'session.slots(4):put(1, nil)'
 
@@ -74,12 +74,12 @@ in_handler 'an event changed' 'events are read-only' 'ev._time = 5'
 ends 'an event of its own time, in stop' 'out:print_event: the event is only valid in its handler' \
 	"local last return { ['sched:sched_switch'] = function(ev) last = last or ev end, stop = function() out:print_event(last) end }"
 ends 'a warning that is no text' 'out:warn takes a line \(a string\), not a table' 'out:warn {}'
-ends 'an expression of another event' 'the expression is of sched:sched_switch, which this event is not' \
+ends 'an expression of another event' 'the expression is for sched:sched_switch, not for this event' \
 	"local e = session.expression(session.event { 'sched:sched_switch' }, 'next_pid') return { ['sched:sched_wakeup'] = function(ev) e.value(ev) end }"
 ends 'a pair that is none' 'what shows details takes a pair, not a number' \
 	"local d = require('lib.detail').new({ before = 0, after = 0, hide = 0 }, { out = out, session = session }) return { pairs_of.new { stages = opt.event, cycle = true, details = d, pair = function(_, second) d:show(5, second) end } }"
 ends 'a directory that is nil' 'fs.list takes a path \(a string\), not nil' "require('lib.fs').list(nil)"
-ends 'counts of no row' 'counts:get takes the number of a row, from 1 to 0, not 1000000000' 'session.count({ opt.event }):get(1e9, 1)'
+ends 'counts of no row' 'counts:get takes the index of a row \(1 to 0\), not 1000000000' 'session.count({ opt.event }):get(1e9, 1)'
 
 # What is asked for is asked for, not written.
 ends 'an option written' 'opt.call_graph cannot be set' 'opt.call_graph = true'
@@ -87,8 +87,8 @@ ends 'an option misspelt' "no such option 'tpo'; did you mean 'top'" 'return opt
 ends 'an event written' 'events are read-only: use event:set\(\)' 'opt.event[1][1].filter = 5'
 ends 'a field of events that there is none of' "events have no 'nam'; did you mean 'name'" 'return opt.event[1][1].nam'
 ends 'an unknown setting' "event:set: unknown setting 'fliter'; did you mean 'filter'" "opt.event[1][1]:set { fliter = 'x' }"
-ends 'an unknown want' "session.want: there is no 'stack'; did you mean 'stacks'" 'session.want { stack = true }'
-ends 'a want too late' 'session.want is for start\(\)' \
+ends 'an unknown want' "session.want: unknown setting 'stack'; did you mean 'stacks'" 'session.want { stack = true }'
+ends 'a want too late' 'session.want: only valid in start\(\)' \
 	"return { ['sched:sched_switch'] = function() session.want { stacks = true } end }"
 ends 'a member of the session' "session has no 'tsak_name'; did you mean 'task_name'" 'return session.tsak_name'
 ends 'a library changed' 'lib.array is read-only' 'array.new = 5'

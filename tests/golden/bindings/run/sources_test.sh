@@ -99,8 +99,8 @@ refused 'an option that it lacks' "wakeups: unknown option '--topp'; did you mea
 refused 'a value that is none' "wakeups: option '--top': 'x' is not an integer" 21 'wakeups/-N 5 --top  x/'
 refused 'a value that is missing' "option '--top' needs a value" 9 'wakeups/--top/'
 refused 'an unclosed quote' 'unclosed quote' 14 "woken/--verb '/"
-refused 'what is of the whole run' 'wakeups: --pids is not for a source' 9 'wakeups/-p 1/'
-refused 'a workload' "wakeups: a source takes options only, not 'ls'" 14 'wakeups/-N 3 ls/'
+refused 'what is of the whole run' 'wakeups: --pids is not valid for a source' 9 'wakeups/-p 1/'
+refused 'a workload' "wakeups: a source only takes options, not 'ls'" 14 'wakeups/-N 3 ls/'
 refused 'a tool' "'list' has no events" 1 'list'
 refused 'another tool' "'usdt' has no events" 20 'sched:sched_wakeup,usdt'
 refused 'one that is told none' "'exec' has no events of its own; select some" 1 "exec/'count(1)'/"

@@ -25,20 +25,20 @@ refused '-m 3' 2 "trace: option '-m': '3' is not a power of two; the nearest are
 refused '-m 0' 2 "trace: option '-m': '0' is not a power of two from 1" trace -m 0
 refused '--usage-self 0' 2 "trace: option '--usage-self': '0' is not a duration >= 1ms" trace --usage-self 0
 refused '--usage-self soon' 2 "trace: option '--usage-self': invalid duration 'soon'" trace --usage-self soon
-refused '--usage-self of a source' 2 "bad event .*profile: --usage-self is not for a source" trace -e 'profile/--usage-self 1/'
-refused '--overwrite of a source' 2 'bad event .*trace: --overwrite is not for a source' exec -e 'trace/-e sched:sched_switch --overwrite/' 'count()'
-refused '--perfeval-cpus without -i' 2 'trace: --perfeval-cpus needs -i' trace --input "$sched" --perfeval-cpus 0
-refused '--perfeval-pids without -i' 2 'trace: --perfeval-pids needs -i' trace --input "$sched" --perfeval-pids 1
+refused '--usage-self of a source' 2 "bad event .*profile: --usage-self is not valid for a source" trace -e 'profile/--usage-self 1/'
+refused '--overwrite of a source' 2 'bad event .*trace: --overwrite is not valid for a source' exec -e 'trace/-e sched:sched_switch --overwrite/' 'count()'
+refused '--perfeval-cpus without -i' 2 'trace: --perfeval-cpus requires -i' trace --input "$sched" --perfeval-cpus 0
+refused '--perfeval-pids without -i' 2 'trace: --perfeval-pids requires -i' trace --input "$sched" --perfeval-pids 1
 refused '--perfeval-cpus x' 2 "trace: option '--perfeval-cpus': invalid CPU list 'x'" trace --perfeval-cpus x
 refused '--perfeval-pids 0' 2 "trace: option '--perfeval-pids': invalid id list '0'" trace --perfeval-pids 0
 refused '--sampling-limit 0' 2 "trace: option '--sampling-limit': '0' is not an integer >= 1" trace --sampling-limit 0
-refused '--sampling-limit of nothing' 2 'trace: --sampling-limit needs --perfeval-cpus or --perfeval-pids' \
+refused '--sampling-limit of nothing' 2 'trace: --sampling-limit requires --perfeval-cpus or --perfeval-pids' \
 	trace --input "$sched" -i 1 --sampling-limit 1
 refused '--perfeval-cpus of counters' 2 "stat: option '--perfeval-cpus' does not apply to this profiler" stat -e $switch --perfeval-cpus 0
 refused '--period 0' 2 "trace: option '--period': '0' is not a duration >= 1ns" trace --period 0
 refused '--period x' 2 "trace: option '--period': invalid duration 'x'" trace --period x
 refused '--lost x' 2 "trace: option '--lost': 'x' is not one of warn, error, ignore" trace --lost x
-partly '--lost error' 1 'trace: lost 1274 events, the run ends because of --lost=error$' 'sys_exit' trace --input "$DATA/lost.data" --lost error
+partly '--lost error' 1 'trace: lost 1274 events; stopped because of --lost=error$' 'sys_exit' trace --input "$DATA/lost.data" --lost error
 refused '--watermark 150' 2 "trace: option '--watermark': '150' is not an integer from 0 to 100" trace --watermark 150
 refused '--format xml' 2 "trace: option '--format': 'xml' is not one of text, json, csv" trace --format xml
 refused '-C x' 2 "trace: option '-C': invalid CPU list 'x'" trace -C x
