@@ -76,7 +76,7 @@ ends 'an event of its own time, in stop' 'out:print_event: the event is only val
 ends 'a warning that is no text' 'out:warn takes a line \(a string\), not a table' 'out:warn {}'
 ends 'an expression of another event' 'the expression is for sched:sched_switch, not for this event' \
 	"local e = session.expression(session.event { 'sched:sched_switch' }, 'next_pid') return { ['sched:sched_wakeup'] = function(ev) e.value(ev) end }"
-ends 'a pair that is none' 'what shows details takes a pair, not a number' \
+ends 'a pair that is none' 'details:show takes a pair, not a number' \
 	"local d = require('lib.detail').new({ before = 0, after = 0, hide = 0 }, { out = out, session = session }) return { pairs_of.new { stages = opt.event, cycle = true, details = d, pair = function(_, second) d:show(5, second) end } }"
 ends 'a directory that is nil' 'fs.list takes a path \(a string\), not nil' "require('lib.fs').list(nil)"
 ends 'counts of no row' 'counts:get takes the index of a row \(1 to 0\), not 1000000000' 'session.count({ opt.event }):get(1e9, 1)'
