@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Interning: small integer ids for keys of up to four parts, to index arrays and sets of histograms
---- (native/intern.h). Equal keys get the same id. New keys are numbered from 0.
+--- Small integer ids for keys of up to four parts (interning). Use them to index arrays and sets of histograms. Equal
+--- keys get the same id. New keys are numbered from 0. See native/intern.h.
 ---
 ---   local keys, bytes = intern.new(2, MAX_KEYS), array.new(MAX_KEYS + 1)
 ---   local id = keys.id(ev.pid, ev.comm)

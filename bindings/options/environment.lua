@@ -58,11 +58,11 @@ end
 ---@param name string
 ---@param from string the module or script that requires it
 local function check_name(name, from)
-  local room, rest = name:match '^([^.]+)%.?(.*)$'
-  local instead = INSTEAD[room]
+  local package_name, rest = name:match '^([^.]+)%.?(.*)$'
+  local instead = INSTEAD[package_name]
   if not instead then return end
   local last = rest:match '[^.]*$'
-  if room == 'bindings' and package.searchpath('lib.' .. last, package.path) then
+  if package_name == 'bindings' and package.searchpath('lib.' .. last, package.path) then
     instead = ('use lib.%s'):format(last)
   end
   error(("%s cannot use '%s': %s"):format(from, name, instead), 3)
