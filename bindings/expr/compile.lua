@@ -7,7 +7,8 @@
 -- - char is signed on all machines.
 -- - Character arrays, dynamic strings and literals are strings, which == != ~ (glob) compare by content.
 -- - An address in the traced system is an unsigned long.
--- - Shift counts are taken modulo the width.
+-- - Shifting a 32-bit value by a constant of 32 or more shifts it as a 64-bit value. Other shift counts are taken
+--   modulo the width.
 -- - The value of a division by zero or an access outside the record is nil.
 
 local diagnostic = require 'bindings.base.diagnostic'

@@ -14,10 +14,12 @@ local function open_source(input)
 end
 
 --- Calls use(session, ...) with a new session. Afterwards frees the session and removes its probes, also on errors.
+--- Removes probes left by killed runs.
 ---@param input? string the recording; nil: live events
 ---@param use fun(session: ffi.cdata*, ...): integer
 ---@return integer result of use()
 function session.with(input, use, ...)
+  C.probes_sweep(nil)
   local new = C.session_new(open_source(input))
   if new == nil then failure.raise 'out of memory' end
   local ok, result = xpcall(use, failure.traceback, new, ...)

@@ -149,6 +149,8 @@ run and output options:
                             output format (default text)
       --json                same as --format json
       --csv                 same as --format csv
+      --raw-fields          print events as the kernel does, without the plugins
+                            of libtraceevent
 
 ring buffer options:
   -m, --mmap-pages N        size of each ring buffer in pages, a power of two
