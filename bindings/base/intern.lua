@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Small integers for keys of up to four parts (interning), which index arrays and sets of histograms
---- (native/intern.h). Equal keys get the same id. The first key gets 0, the next new one 1, and so on.
+--- Small integer ids for keys of up to four parts (interning). Use them to index arrays and sets of histograms. Equal
+--- keys get the same id. New keys are numbered from 0. See native/intern.h.
 ---
 ---   local keys, bytes = intern.new(2, MAX_KEYS), array.new(MAX_KEYS + 1)
 ---   local id = keys.id(ev.pid, ev.comm)
@@ -16,20 +16,20 @@ local intern = {}
 
 local MAX = 2 ^ 30 -- keys
 
---- A number where that is exact, else the 64-bit value itself.
+--- Converts a 64-bit value to a number if that is exact; otherwise returns it unchanged.
 local function exact(value)
   local n = tonumber(value)
   return n <= 2 ^ 53 and n >= -2 ^ 53 and n or value
 end
 
-local DIRECT = 2 ^ 22 -- keys that are whole numbers below it, as pids are, are found without a hash
+local DIRECT = 2 ^ 22 -- integer keys below it, such as pids, index an array instead of being hashed
 
 local function direct_ids()
   local memory = check.allocated(libc.calloc(DIRECT, ffi.sizeof 'int32_t'), 'keys')
   return ffi.gc(ffi.cast('int32_t *', memory), libc.free)
 end
 
---- Appends one part to the pushed key. Each branch is a type, so a compiled caller has only its own.
+--- Appends one part to the key. There is one branch per type, so a compiled caller contains only its own.
 local function push(t, k)
   local kind = type(k)
   if kind == 'number' then
@@ -50,7 +50,7 @@ local function push(t, k)
   end
 end
 
--- One function per number of parts: varargs would keep the caller from being compiled.
+-- One function per number of parts, because LuaJIT does not compile callers of varargs.
 local function id_function(t, arity, max, direct)
   local commit = C.intern_commit
   if arity == 0 then return function() return commit(t) end end
@@ -95,39 +95,39 @@ end
 
 --- A table of keys.
 ---@class Keys
----@field id fun(...): integer the id of a key; takes as many parts as a key has: numbers, integer64s, strings, nil
---- or booleans. It is a function, not a method
----@field max integer the id that all keys beyond the limit share
+---@field id fun(...): integer returns the id of a key, given all its parts: numbers, integer64s, strings, booleans
+--- or nil. It is a function, not a method
+---@field max integer the common id of all keys beyond the limit
 local Keys = {}
 Keys.__index = Keys
 
---- A table of keys.
+--- Returns an empty table of keys.
 ---@param parts integer number of parts of a key, 0 to 4
----@param max integer number of keys; all further keys get the id `max`
+---@param max integer maximum number of keys; all further keys get the id `max`
 ---@return Keys
 function intern.new(parts, max)
-  check.whole(parts, 0, tonumber(C.INTERN_PARTS), 'intern.new takes the parts of a key')
-  check.whole(max, 1, MAX, 'intern.new takes the number of keys at most')
+  check.whole(parts, 0, tonumber(C.INTERN_PARTS), 'intern.new takes the number of parts')
+  check.whole(max, 1, MAX, 'intern.new takes the maximum number of keys')
   local t = ffi.gc(check.allocated(C.intern_new(max), 'keys'), C.intern_free)
   local direct = parts == 1 and direct_ids() or nil
   return setmetatable({ _table = t, _direct = direct, max = max, id = id_function(t, parts, max, direct) }, Keys)
 end
 
---- How many keys there are.
+--- Returns the number of keys.
 ---@return integer
 function Keys:count()
   check.self(self, Keys, 'keys:count')
   return C.intern_count(self._table)
 end
 
---- How often the id `max` was given since the last clear().
+--- Returns how many times id() returned `max` since the last clear().
 ---@return number
 function Keys:overflow()
   check.self(self, Keys, 'keys:overflow')
   return tonumber(C.intern_overflow(self._table))
 end
 
---- Forgets all keys. Ids start at 0 again.
+--- Removes all keys. Ids start at 0 again.
 function Keys:clear()
   check.self(self, Keys, 'keys:clear')
   local direct = self._direct
@@ -140,14 +140,14 @@ end
 
 local part = ffi.new 'struct intern_part'
 
---- A part of a key.
+--- Returns a part of a key.
 ---@param id integer
----@param i integer number of the part, from 1
----@return number|string|integer64|nil part nil where there is none
+---@param i integer index of the part, from 1
+---@return number|string|integer64|nil part nil if the key or part does not exist
 function Keys:part(id, i)
   check.self(self, Keys, 'keys:part')
-  check.is(id, 'number', 'keys:part takes the number of a key')
-  check.is(i, 'number', 'keys:part takes the number of a part')
+  check.is(id, 'number', 'keys:part takes the id of a key')
+  check.is(i, 'number', 'keys:part takes the index of a part')
   if C.intern_part(self._table, id, i - 1, part) == 0 then return nil end
   if part.kind == C.INTERN_STRING then return ffi.string(part.bytes, part.size) end
   if part.kind == C.INTERN_DOUBLE then return part.d end

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The functions and numbers of the C library that Lua uses: all of them are declared here, and only
---- here. `libc.read(fd, ...)` is ffi.C.read; ffi.errno() says why it failed.
+--- The functions and constants of the C library that Lua code uses, declared in this one place. `libc.read(fd, ...)`
+--- is ffi.C.read; after a failure ffi.errno() returns errno.
 local ffi = require 'ffi'
 
 ffi.cdef [[

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- libbpf: loads the library when a run needs it, opens object files and reports load errors. Scripts use it
---- through bindings/bpf/program.lua. profscript works without libbpf.
+--- libbpf: loads the library when a run needs it, opens object files and reports load errors. Scripts use it through
+--- bindings/bpf/program.lua. Everything else works without libbpf.
 local ffi = require 'ffi'
 local failure = require 'bindings.base.failure'
 local libc = require 'bindings.base.libc'
@@ -74,7 +74,7 @@ local libbpf = {}
 local SONAME = 'libbpf.so.1'
 local loaded
 
---- Loads the library at the first call.
+--- Loads the library on the first call.
 ---@return ffi.namespace*? lib, string? message
 function libbpf.open()
   if loaded then return loaded end
@@ -97,7 +97,7 @@ function libbpf.built_in(name)
   return nil, "profscript was built without clang or libbpf's headers (Debian: clang, libbpf-dev)"
 end
 
---- Takes the log of libbpf and the kernel's verifier, as lines without libbpf's decoration.
+--- Takes the log of libbpf and the kernel's verifier as lines, without libbpf's decoration.
 local function log_lines()
   local lines = {}
   for line in ffi.string(C.bpf_log_take()):gmatch '[^\n]+' do
@@ -121,8 +121,8 @@ end
 
 local MAX_LOG_LINES = 6
 
---- Describes why a load failed: libbpf's message, or the end of the verifier's log with the source line that
---- it rejected.
+--- Describes why loading failed: libbpf's message, or the end of the verifier's log with the source line that it
+--- rejected.
 ---@param name string
 ---@param code integer a positive errno
 ---@param sections table<string, string> SEC() by program
@@ -160,7 +160,7 @@ function libbpf.load_error(name, code, sections, source)
   return table.concat(message, '\n')
 end
 
---- Takes the log and returns its last line, for failures other than loads.
+--- Takes the log and returns its last line, for failures other than loading.
 ---@return string?
 function libbpf.last_message()
   local lines = log_lines()

@@ -15,7 +15,7 @@ local IS_PERCPU = {
 }
 local IS_ARRAY = { [C.BPF_MAP_TYPE_ARRAY] = true, [C.BPF_MAP_TYPE_PERCPU_ARRAY] = true }
 
-local SLACK = 8 -- extra bytes after a buffer: bit fields are read as whole words
+local SLACK = 8 -- extra bytes after a buffer, because bit fields are read as whole words
 
 --- A map of a BPF object.
 ---@class BpfMap
@@ -24,7 +24,7 @@ Map.__index = Map
 
 local function roundup(size) return math.ceil(size / 8) * 8 end
 
---- Whether a map holds records instead of entries.
+--- Returns whether a map contains records instead of entries.
 ---@param kind integer
 function bpf_map.is_ring(kind) return kind == C.BPF_MAP_TYPE_RINGBUF or kind == C.BPF_MAP_TYPE_PERF_EVENT_ARRAY end
 
@@ -37,7 +37,7 @@ function bpf_map.new(object, name, frames)
   local lib, map = object.lib, object:find('map', name)
   local kind = lib.bpf_map__type(map)
   if bpf_map.is_ring(kind) then
-    failure.raise("%s: map '%s' holds records, not entries; use events('%s')", object.name, name, name)
+    failure.raise("%s: map '%s' contains records, not entries; use events('%s')", object.name, name, name)
   end
   local key, value = lib.bpf_map__btf_key_type_id(map), lib.bpf_map__btf_value_type_id(map)
   local self = {
@@ -86,7 +86,7 @@ end
 
 --- Returns the value of a key.
 ---@param key any
----@return any value nil: there is none
+---@return any value nil if the key does not exist
 function Map:get(key)
   put_key(self, key)
   return lookup(self)
@@ -123,8 +123,8 @@ function Map:delete(key)
   return code == 0
 end
 
---- Returns all keys, as bytes. If a key is removed meanwhile, the kernel may start over: so duplicates are
---- dropped, and the number of steps is limited to twice the size of the map.
+--- Returns all keys as bytes. If a key is removed meanwhile, the kernel may start over: therefore drops duplicates and
+--- limits the number of steps to twice the size of the map.
 local function keys(self)
   local size = ffi.sizeof(self._key) - SLACK
   local list, seen, key = {}, {}, nil
@@ -175,7 +175,7 @@ end
 
 --- Returns the frames of a stack in a stack trace map, innermost first.
 ---@param id integer as returned by bpf_get_stackid()
----@return Frame[]? frames nil: there is none
+---@return Frame[]? frames nil if the id does not exist
 function Map:stack(id)
   if self._kind ~= C.BPF_MAP_TYPE_STACK_TRACE then failure.raise('%s: not a stack trace map', self._name) end
   ffi.cast('uint32_t *', self._key)[0] = id

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- `profscript [NAME] -e EVENT help`: prints command lines that use these events, their attributes, and the fields
---- of the events.
+--- `profscript [NAME] -e EVENT help`: prints command lines that use the events, the valid attributes, and the fields of
+--- the events.
 local declarations = require 'bindings.options.declare'
 local events = require 'bindings.select.events'
 local ffi = require 'ffi'
@@ -30,7 +30,7 @@ function explain.attribute(name)
   return attribute.optional and ('%s[=%s]'):format(name, value) or name .. '=' .. value
 end
 
---- Returns what may follow the events on a command line: the options of some groups, and arguments.
+--- Returns the rest of a command line after the events: the options of some groups, and arguments.
 local function tail(spec, own, groups)
   local parts = {}
   for _, option in ipairs(spec.list) do
@@ -90,7 +90,7 @@ function explain.source(source)
   local parts = tail(script.spec, {}, { script = true, event = true })
   parts[#parts + 1] = "[-N N]/ATTRIBUTE/.../'"
   parts[1] = ("-e '%s/%s"):format(source.name, parts[1])
-  return ('\n%s, a profiler as a source of events: %s\n%s      events: %s\n'):format(source.name,
+  return ('\n%s, a profiler as an event source: %s\n%s      events: %s\n'):format(source.name,
     script.profiler.summary, wrap(parts), table.concat(names, ', '))
 end
 
@@ -208,7 +208,7 @@ function explain.print(out, list, given, found, sources)
   end
 end
 
---- Whether a profiler reads all attributes given by the user.
+--- Returns whether a profiler reads all attributes given by the user.
 local function takes(script, found)
   if not script.spec.long.event then return false end
   local known = events.known_attributes(script.profiler)

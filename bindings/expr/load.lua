@@ -1,7 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
--- The functions that the code of compiled expressions calls. A string is (address, room): it ends at
--- its first NUL or after room bytes. All functions compile into the traces that use them, and only
--- tostr() allocates.
+-- Functions called by the code of compiled expressions. A string is (address, room): it ends at its first NUL or after
+-- room bytes. All functions are compiled into the traces that use them, and only tostr() allocates.
 
 local bit = require 'bit'
 local ffi = require 'ffi'
@@ -30,7 +29,7 @@ function run.tostr(s, room)
   return ffi.string(s, length(s, room))
 end
 
---- Whether the string is the text, which has n bytes and no NUL.
+--- Returns whether the string equals the text, which has n bytes and no NUL.
 function run.same(s, room, text, n)
   return n <= room and memcmp(s, text, n) == 0 and (n == room or s[n] == 0)
 end
@@ -61,7 +60,7 @@ function run.glob(s, room, pattern)
   return libc.fnmatch(pattern, buffer, 0) == 0
 end
 
---- Compares the first n characters: -1, 0 or 1.
+--- Compares the first n characters. Returns -1, 0 or 1.
 function run.strncmp(a, a_room, b, b_room, n)
   if n < 0 then n = 2 ^ 32 end -- C's size_t
   local a_len, b_len = length(a, math.min(a_room, n)), length(b, math.min(b_room, n))

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The globals of a script. They are copies, so that what a script changes of them is its own; they leave out
---- what reaches into the host or beyond its memory (ffi, debug, bytecode), because a script's mistake must
---- not end more than the script. It is no sandbox: a script may read files and run commands.
+--- The globals of a script. They are copies, so a script's changes affect only itself. They exclude everything that
+--- can corrupt the host (ffi, debug, bytecode): a bug in a script must not crash the host. This is not a sandbox: a
+--- script can read files and run commands.
 require 'bindings.base.buffer'
 local failure = require 'bindings.base.failure'
 local nearest = require 'bindings.base.nearest'
@@ -13,18 +13,18 @@ local PLAIN = {
   'select', 'setmetatable', 'tonumber', 'tostring', 'type', 'unpack', 'xpcall', '_VERSION',
 }
 local LIBRARIES = { 'bit', 'coroutine', 'io', 'math', 'os', 'string', 'table' }
--- Modules of LuaJIT that are of use to scripts and harmless.
+-- Modules of LuaJIT that are useful and harmless.
 local EXTENSIONS = { ['string.buffer'] = true, ['table.new'] = true, ['table.clear'] = true }
--- Where modules of others are looked for.
+-- Search path of third-party modules.
 local MODULES = '/usr/local/share/lua/5.1/?.lua;/usr/local/share/lua/5.1/?/init.lua;'
   .. '/usr/share/lua/5.1/?.lua;/usr/share/lua/5.1/?/init.lua'
 
 local INSTEAD = {
-  ffi = 'lib.array, lib.intern, lib.hist and lib.objects are its data structures',
-  jit = 'the loop over the events is compiled without it',
-  debug = '-v shows where an error comes from',
-  package = 'require() finds lib.* and modules in pure Lua',
-  bindings = 'lib.*, session and out are what scripts use (docs/api.md)',
+  ffi = 'use lib.array, lib.intern, lib.hist or lib.objects',
+  jit = 'the event loop is compiled anyway',
+  debug = 'use -v to print a traceback',
+  package = 'require() finds lib.* and pure Lua modules',
+  bindings = 'use lib.*, session and out (docs/api.md)',
 }
 
 local function copy(t)
@@ -33,9 +33,9 @@ local function copy(t)
   return new
 end
 
-local libraries = {} -- by name, as scripts get them
+local libraries = {} -- read-only modules for scripts, by name
 
---- A module of lib.* that scripts cannot change.
+--- Returns a module of lib.* that scripts cannot change.
 local function library(name)
   if libraries[name] then return libraries[name] end
   if not package.searchpath(name, package.path) then error(("module '%s' not found"):format(name), 2) end
@@ -49,36 +49,36 @@ local function library(name)
       end
       return value
     end,
-    __newindex = function() error(name .. ' cannot be changed', 2) end,
+    __newindex = function() error(name .. ' is read-only', 2) end,
   })
   return libraries[name]
 end
 
---- Refuses a module that scripts have no use for.
+--- Raises an error for a module that scripts must not use.
 ---@param name string
----@param from string what requires it
+---@param from string the module or script that requires it
 local function check_name(name, from)
-  local room, rest = name:match '^([^.]+)%.?(.*)$'
-  local instead = INSTEAD[room]
+  local package_name, rest = name:match '^([^.]+)%.?(.*)$'
+  local instead = INSTEAD[package_name]
   if not instead then return end
   local last = rest:match '[^.]*$'
-  if room == 'bindings' and package.searchpath('lib.' .. last, package.path) then
-    instead = ('lib.%s is what scripts use'):format(last)
+  if package_name == 'bindings' and package.searchpath('lib.' .. last, package.path) then
+    instead = ('use lib.%s'):format(last)
   end
   error(("%s cannot use '%s': %s"):format(from, name, instead), 3)
 end
 
---- require() of a script, and of what it requires.
----@param globals table of the script, before it runs
+--- Returns the require() of a script and of the modules that it requires.
+---@param globals table the script's globals, before it runs
 local function new_require(globals)
   local loaded, require_from = {}, nil
 
-  --- Runs a module in pure Lua with globals of its own, which are those of the script at first.
+  --- Runs a pure Lua module with its own globals, which inherit the script's initial ones.
   local function load_module(name, from)
     local path = package.searchpath(name, MODULES)
     if not path then
       if package.searchpath(name, package.cpath) then
-        error(("%s cannot use '%s': it is a module in C"):format(from, name), 3)
+        error(("%s cannot use '%s': it is a C module"):format(from, name), 3)
       end
       error(("module '%s' not found"):format(name), 3)
     end
@@ -108,9 +108,8 @@ local function new_require(globals)
   return require_from 'a script'
 end
 
---- load() and its relatives, which take text only: bytecode is not checked by anybody.
+--- Adds load() and its relatives. They accept only text, because nothing verifies bytecode.
 local function add_loaders(env)
-  --- A chunk of the script's.
   local function new_chunk(chunk, name, globals)
     name = name or type(chunk) == 'string' and chunk or '=(load)'
     failure.add_script(name)
@@ -125,8 +124,8 @@ local function add_loaders(env)
   env.dofile = function(path) return assert(env.loadfile(path))() end
 end
 
---- New globals. Others may be neither set nor read, so a forgotten `local` or a misspelled name is an error
---- at its line.
+--- Returns new globals. Reading or assigning any other global raises an error, so a forgotten `local` or a misspelled
+--- name is reported at its line.
 ---@return table
 function environment.new()
   local globals = {}
@@ -134,11 +133,13 @@ function environment.new()
   for _, name in ipairs(LIBRARIES) do globals[name] = copy(_G[name]) end
   globals.string.dump = nil
   globals.os.exit = function()
-    error('os.exit would leave probes and unwritten output behind: session.stop() ends the run', 2)
+    error('os.exit is not allowed: it would leave probes and unwritten output behind; use session.stop()', 2)
   end
-  globals.os.setlocale = function() error('os.setlocale would change how the host prints numbers', 2) end
+  globals.os.setlocale = function()
+    error('os.setlocale is not allowed: it would change how the host prints numbers', 2)
+  end
   globals.getmetatable = function(value)
-    if type(value) ~= 'string' then return getmetatable(value) end -- that of strings is the host's, too
+    if type(value) ~= 'string' then return getmetatable(value) end -- the host shares the metatable of strings
   end
 
   local env = copy(globals)

@@ -41,7 +41,7 @@ local function check(ok, err)
   if ok < 0 then failure.of(err) end
 end
 
---- Writes the buffered output. Returns nil if its reader has gone.
+--- Writes the buffered output. Returns nil if its reader is gone.
 local function flush(out)
   local ok, message = out:flush()
   if not ok and message ~= 'EPIPE' then failure.raise('%s', message) end
@@ -124,8 +124,8 @@ local function limit(run)
   end
 end
 
---- Returns the pass that calls the script's handlers. Without handlers it only looks for losses, and only in batches
---- that contain some.
+--- Returns the pass that calls the script's handlers. Without handlers it only processes losses, and only in batches
+--- that contain any.
 ---@param run Run
 ---@param routes Route[]
 ---@return Pass
@@ -156,7 +156,7 @@ end
 local Loop = {}
 Loop.__index = Loop
 
---- Calls a handler without an event, if the script has it.
+--- Calls a handler without an event if the script has one.
 function Loop:call(name, ...)
   local handler = self.life[name]
   if handler then handler(...) end
@@ -181,7 +181,7 @@ function Loop:poll()
   end
 end
 
---- Pulls batches until the stream or the run ends, or the reader of the output has gone.
+--- Pulls batches until the stream or the run ends, or the reader of the output is gone.
 function Loop:go()
   local run, pass = self.run, self.pass
   local batch, err = ffi.new 'struct batch', ffi.new 'struct error'
@@ -201,8 +201,8 @@ function Loop:go()
   until run.ended or bit.band(flags, C.BATCH_END) ~= 0
 end
 
---- Lets the script print its last report, about the time since the last interval. The report's time is the end of
---- the run, or with -N the time of the last event.
+--- Calls the script's `stop`, which prints the last report. The report's time is the end of the run, or with -N the
+--- time of the last event.
 function Loop:finish()
   local run, stats = self.run, ffi.new 'struct session_stats'
   if run.counts then run.counts:read() end
@@ -240,7 +240,7 @@ function Loop:exit_code()
   return signal ~= 0 and 128 + signal or bit.rshift(status, 8)
 end
 
---- Runs a script with `events = false`: start() does all of its work.
+--- Runs a script with `events = false`, whose start() does all the work.
 local function run_without_events(script, opt)
   local out, message = output.new { file = opt.output, format = opt.format }
   if not out then failure.raise('%s', message) end
@@ -354,7 +354,7 @@ end
 ---@param script scripts.Script
 ---@param opt table parsed options
 ---@param words string[] the workload
----@param found scripts.Scripts profilers that can be sources of events
+---@param found scripts.Scripts profilers that can be event sources
 ---@return integer exit code
 function driver.run(script, opt, words, found)
   if script.profiler.events == false then return run_without_events(script, opt) end

@@ -4,7 +4,7 @@ local failure = require 'bindings.base.failure'
 
 local loss = {}
 
-local REPORT_EVERY = 1e9 -- ns of the stream between two lines
+local REPORT_EVERY = 1e9 -- ns of event time between two lines
 
 ---@class Loss
 ---@field total integer records lost so far
@@ -24,25 +24,27 @@ end
 ---@param handler? fun(gap: { lost: integer, from: number, to: number, cpu?: integer, tid?: integer })
 function Loss:set_handler(handler) self._handler = handler end
 
+local function events_text(n) return ('%d event%s'):format(n, n == 1 and '' or 's') end
+
 local function where(e)
   return e.cpu >= 0 and 'CPU #' .. e.cpu or e.tid >= 0 and 'thread #' .. e.tid or 'an unknown CPU'
 end
 
---- Counts a loss. It is reported immediately with -v, otherwise together with others of the same second.
+--- Counts a loss. With -v it is reported immediately, otherwise together with others of the same second.
 ---@param e ffi.cdata* struct event *, an EVENT_LOST
 function Loss:note(e)
   local n, opt = tonumber(e.period), self._opt
   if n == 0 then
-    self._out:warn(('%s: CPU #%d came online, its events before %.3f s are missing'):format(self._name, e.cpu,
+    self._out:warn(('%s: CPU #%d came online; its events before %.3f s are missing'):format(self._name, e.cpu,
       tonumber(e.key) / 1e9))
   end
   self.total = self.total + n
   if opt.lost ~= 'ignore' then self._unreported = self._unreported + n end
   if n > 0 and opt.lost == 'error' then
-    failure.raise('%s: lost %d events, the run ends because of --lost=error', self._name, n)
+    failure.raise('%s: lost %s; stopped because of --lost=error', self._name, events_text(n))
   end
   if opt.verbose >= 1 and n > 0 and opt.lost ~= 'ignore' then
-    self._out:warn(('%s: lost %d events on %s'):format(self._name, n, where(e)))
+    self._out:warn(('%s: lost %s on %s'):format(self._name, events_text(n), where(e)))
   elseif e.time - self._reported_at >= REPORT_EVERY then
     self._reported_at = e.time
     self:report()
@@ -62,7 +64,7 @@ end
 function Loss:report()
   if self._unreported == 0 then return end
   if self._opt.verbose < 1 then
-    self._out:warn(('%s: lost %d events (%d in total)'):format(self._name, self._unreported, self.total))
+    self._out:warn(('%s: lost %s (%d in total)'):format(self._name, events_text(self._unreported), self.total))
   end
   self._unreported = 0
 end
@@ -71,7 +73,7 @@ end
 function Loss:advise()
   local opt = self._opt
   if self.total == 0 or opt.lost ~= 'warn' or opt.quiet then return end
-  self._out:warn(('%s: to lose fewer events, use larger rings (-m %d)%s or a filter'):format(self._name,
+  self._out:warn(('%s: to lose fewer events, use larger ring buffers (-m %d)%s or a filter'):format(self._name,
     opt.mmap_pages * 4, opt.realtime and '' or ', -r 1'))
 end
 

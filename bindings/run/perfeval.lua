@@ -7,10 +7,10 @@ local sys = require 'bindings.base.sys'
 
 local perfeval = {}
 
---- The list of watched CPUs or processes.
+--- A list of watched CPUs or processes.
 ---@class Watch
 ---@field option 'cpus'|'pids'
----@field id 'cpu'|'tid' member of the event to count by
+---@field id 'cpu'|'tid' member of struct event by which events are counted
 ---@field list string as printed
 ---@field wanted table<integer, boolean>
 ---@field seen table<integer, integer> number of events by CPU or thread
@@ -42,7 +42,7 @@ local function check_online(name, cpus)
   end
 end
 
---- Returns the set of processes. The user may give any of their threads.
+--- Returns the set of processes. The ids may be those of any of their threads.
 local function processes(name, pids, is_recorded)
   local set = {}
   for _, pid in ipairs(pids) do
@@ -56,15 +56,15 @@ end
 local function check(run, interval)
   local opt = run.opt
   if not (opt.perfeval_cpus or opt.perfeval_pids) then
-    failure.usage('%s: --sampling-limit needs --perfeval-cpus or --perfeval-pids', run.name)
+    failure.usage('%s: --sampling-limit requires --perfeval-cpus or --perfeval-pids', run.name)
   end
   if not interval then
-    failure.usage('%s: --perfeval-%s needs -i', run.name, opt.perfeval_cpus and 'cpus' or 'pids')
+    failure.usage('%s: --perfeval-%s requires -i', run.name, opt.perfeval_cpus and 'cpus' or 'pids')
   end
   for _, event in ipairs(run.events.list) do
     if event.request.counted == 0 then return end
   end
-  failure.usage('%s: --perfeval-%s needs sampled events, and all events are only counted', run.name,
+  failure.usage('%s: --perfeval-%s requires sampled events, but all events are only counted', run.name,
     opt.perfeval_cpus and 'cpus' or 'pids')
 end
 
@@ -129,7 +129,8 @@ function Perfeval:_print_each(watch)
   end
 end
 
---- Returns for one watch the events per second, those of the watched CPUs or threads, and how many of them had any.
+--- Returns for one watch all events per second, the events per second of the watched CPUs or threads, and the number of
+--- CPUs or threads with events.
 function Perfeval:_rates(watch)
   local matched, instances = 0, 0
   for _, n in pairs(watch.seen) do
@@ -139,7 +140,7 @@ function Perfeval:_rates(watch)
 end
 
 --- Prints the counts at the end of an interval and resets them.
----@return boolean exceeded whether the limit was exceeded and the run must end
+---@return boolean exceeded whether the run must end because the limit was exceeded
 function Perfeval:interval()
   local exceeded = false
   for _, watch in ipairs(self._watches) do
@@ -147,14 +148,14 @@ function Perfeval:interval()
     local is_over = self._limit ~= nil and instances > 0 and matched > self._limit * instances
     if watch.sampled > 0 then
       print_line(self._run, (' %s(%s): sampled %d events matched %d on %d instances%s'):format(watch.option, watch.list,
-        sampled, matched, instances, is_over and ', exceeds the limit, exit' or ''),
+        sampled, matched, instances, is_over and ', limit exceeded, stopping' or ''),
         { by = watch.option, list = watch.list, sampled = sampled, matched = matched, instances = instances,
           exceeds = is_over }, { 'by', 'list', 'sampled', 'matched', 'instances', 'exceeds' })
     end
     if is_over then self:_print_each(watch) end
     exceeded = exceeded or is_over
     watch.sampled = 0
-    -- Drops idle entries, which may be gone. Keeping the others at 0 keeps the compiled loop on its path.
+    -- Drop idle entries, whose threads may be gone. Keep the others at 0, so that the compiled loop stays on its path.
     for id, n in pairs(watch.seen) do watch.seen[id] = n > 0 and 0 or nil end
   end
   return exceeded

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Run: the data of one run, and the functions by which its parts change it. bindings/run/driver.lua drives it.
+--- Run: the state of one run, and the functions by which its parts change it. bindings/run/driver.lua drives it.
 local ffi = require 'ffi'
 local attach = require 'bindings.select.attach'
 local events = require 'bindings.select.events'
@@ -19,7 +19,7 @@ local runs = {}
 ---@field session ffi.cdata* struct session *
 ---@field is_recorded boolean the events come from a recording
 ---@field workload string[] command to start
----@field everywhere boolean takes the events of all CPUs, even if the options name threads
+---@field everywhere boolean uses the events of all CPUs, even if the options name threads
 ---@field per_thread boolean the options name threads
 ---@field out Output
 ---@field services Services
@@ -32,12 +32,12 @@ local runs = {}
 ---@field is_open boolean the session has started
 ---@field own_exit_n? boolean the script itself ends the run after -N events
 ---@field ended boolean the loop must end after this batch
----@field report_time? number ns: time of the reports printed now
+---@field report_time? number ns, time of the current report
 local Run = {}
 Run.__index = Run
 
---- Returns the wall time of the current report: the end of the interval, or the last event. If the source does not
---- know the wall time, the time of its own clock.
+--- Returns the wall time of the current report: the end of the interval, or the last event. If the source has no wall
+--- time, returns the time of its own clock.
 ---@param run Run
 ---@param at? number ns since the session's base
 ---@return number sec
@@ -59,7 +59,7 @@ end
 ---@param script { name: string, profiler: table }
 ---@param opt table parsed options
 ---@param words string[] the workload
----@param found scripts.Scripts profilers that can be sources of events
+---@param found scripts.Scripts profilers that can be event sources
 ---@return Run
 function runs.new(session, script, opt, words, found)
   local run = setmetatable({
@@ -95,7 +95,7 @@ end
 --- Ends the loop after the current batch.
 function Run:stop() self.ended = true end
 
---- Sets the events that are counted instead of sampled, and read at the end of each interval.
+--- Sets the events that are only counted, and read at the end of each interval.
 ---@param counts Counts
 ---@param interval? number ns, instead of -i
 function Run:count(counts, interval)
@@ -103,15 +103,15 @@ function Run:count(counts, interval)
   self.counts, self.interval = counts, interval or self.interval
 end
 
---- Sets where to mark the target threads for a BPF program.
+--- Sets the array in which the target threads are marked for a BPF program.
 ---@param marks ffi.cdata* uint8_t *, indexed by tid
----@param anchor any owner of the marks, kept alive for the run
+---@param anchor any owner of the array, kept alive for the run
 function Run:mark_threads(marks, anchor) self.marks, self._marks_of = marks, anchor end
 
---- Makes the run take the events of all CPUs.
+--- Makes the run use the events of all CPUs.
 function Run:take_everywhere() self.everywhere = true end
 
---- Calls report(...), whose output gets the given time instead of the batch's.
+--- Calls report(...) with the given time as the report's time.
 ---@param time number ns
 ---@param report function
 function Run:report_at(time, report, ...)

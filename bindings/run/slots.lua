@@ -1,6 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Events that outlast their handler, at most one under each of the numbers below a bound. Slots that
---- are not used cost no memory.
+--- Slots: an array of kept events. Unused slots cost no memory.
 local ffi = require 'ffi'
 local check = require 'bindings.base.check'
 local libc = require 'bindings.base.libc'
@@ -12,7 +11,7 @@ local slots = {}
 
 local MAX = 2 ^ 26
 
---- What session.slots() returns.
+--- An array of kept events, from session.slots(). Indexes start at 0.
 ---@class Slots
 local Slots = {}
 Slots.__index = Slots
@@ -20,12 +19,12 @@ Slots.__index = Slots
 local function check_slot(self, i, method)
   if getmetatable(self) ~= Slots then check.self(self, Slots, method) end
   if type(i) ~= 'number' or not (i >= 0 and i < self._n) then
-    error(('slot %s is outside of 0..%d'):format(check.shown(i), self._n - 1), 3)
+    error(('slot %s is out of range 0..%d'):format(check.shown(i), self._n - 1), 3)
   end
 end
 
 ---@param n integer
----@param any ffi.ctype* what scripts get of an event
+---@param any ffi.ctype* view type for events of any class
 ---@return Slots
 function slots.new(n, any)
   check.whole(n, 1, MAX, 'session.slots takes the number of slots')
@@ -40,8 +39,8 @@ function slots.new(n, any)
   }, Slots)
 end
 
---- Keeps a copy of an event, in place of the one that was there. The slot is empty where there is no room for it:
---- slots keep 256 MiB at most.
+--- Stores a copy of an event in a slot, replacing the previous one. The slot stays empty if the slots already hold
+--- 256 MiB.
 ---@param i integer
 ---@param ev Ev
 function Slots:put(i, ev)
@@ -51,9 +50,9 @@ function Slots:put(i, ev)
   list[i] = C.timeline_keep(self._timeline, e)
 end
 
---- The event of a slot. It lasts as long as the script refers to it.
+--- Returns the event in a slot. It is valid as long as the script references it.
 ---@param i integer
----@return Ev? ev nil: the slot is empty
+---@return Ev? ev nil if the slot is empty
 function Slots:get(i)
   check_slot(self, i, 'slots:get')
   local timeline, e = self._timeline, self._list[i]

@@ -6,7 +6,7 @@ local ffi = require 'ffi'
 local C = ffi.C
 local stack_report = {}
 
-local MIN_STACKS = 20 -- below it, shares mean nothing
+local MIN_STACKS = 20 -- with fewer stacks, shares are meaningless
 local SHORT_SHARE = 0.3 -- share of short stacks that indicates missing frame pointers
 local CUT_SHARE = 0.1 -- share of truncated stacks that is reported even without -v
 
@@ -20,7 +20,7 @@ local function print_unwound(self, stats)
   local many = cut > CUT_SHARE * stacks
   if stacks == 0 or not (many or self.opt.verbose >= 1) then return end
   local hint = many and ' (--call-graph dwarf,SIZE copies more)' or ''
-  self.out:warn(('%s: unwound %d stacks: %d are longer than the copy%s, %d end at an unknown address')
+  self.out:warn(('%s: unwound %d stacks: %d exceed the copied size%s, %d end at an unknown address')
     :format(self.name, stacks, cut, hint, lost))
 end
 
@@ -35,7 +35,7 @@ local function print_short(self, stats)
     .. '--call-graph dwarf'):format(self.name, short, all))
 end
 
---- Prints the memory used by stacks and symbols, if there are any.
+--- Prints the memory used by stacks and symbols, if the run has any.
 ---@param self table the run
 function stack_report.memory(self)
   local stats = ffi.new 'struct resolve_stats'

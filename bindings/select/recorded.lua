@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The events that a recording has, as its attributes say.
+--- The events of a recording, according to its attributes.
 local ffi = require 'ffi'
 local perf_events = require 'bindings.view.perf_events'
 
@@ -14,7 +14,7 @@ local DUMMY = perf_events.find 'dummy'
 ---@field type integer perf_event_attr.type
 ---@field config integer
 
---- All of them, in the recording's order; one may be there several times.
+--- Returns all events in the recording's order. An event may occur several times.
 ---@param session ffi.cdata* struct session *
 ---@return RecordedEvent[]
 function recorded.list(session)
@@ -26,11 +26,11 @@ function recorded.list(session)
   return list
 end
 
---- Whether perf added the event for names and mappings, as it does to each recording.
+--- Returns whether this is the dummy event that perf adds to each recording for task names and mappings.
 ---@param one RecordedEvent
 function recorded.is_dummy(one) return one.type == DUMMY.type and one.config == DUMMY.config end
 
---- An event of perf; perf adds modifiers to the name, as in "cycles:u", and some events have two names.
+--- Finds one of perf's own events. perf adds modifiers to the name, as in "cycles:u", and some events have two names.
 ---@param list RecordedEvent[]
 ---@param name string
 ---@return RecordedEvent?
@@ -42,7 +42,7 @@ function recorded.find(list, name)
   end
 end
 
---- The names of perf's own events.
+--- Returns the names of perf's own events.
 ---@param list RecordedEvent[]
 ---@return string[]
 function recorded.perf_event_names(list)

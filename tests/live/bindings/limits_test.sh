@@ -43,18 +43,18 @@ ended() {
 begin ./interpreted.lua --input "$sched"
 kill -INT $pid
 ended 'an interpreted loop ends after Ctrl-C' 1 15
-expect_line 'at its line' '^profscript: ./interpreted.lua:4: the script does not return: interrupted$' err
+expect_line 'at its line' '^profscript: ./interpreted.lua:4: the script does not return; interrupted$' err
 expect_line 'with its results' '^printed$' out
 
 begin ./compiled.lua --input "$sched"
 kill -INT $pid
 ended 'a compiled loop ends after Ctrl-C' 1 20
-expect_line 'and says why' '^profscript: the script does not return: ended without its results$' err
+expect_line 'and says why' '^profscript: the script does not return; terminated without results$' err
 
 begin ./catches.lua --input "$sched"
 kill -TERM $pid
 ended 'a loop that catches errors ends' 1 30
-expect_line 'like a compiled one' '^profscript: the script does not return: ended' err
+expect_line 'like a compiled one' '^profscript: the script does not return; terminated' err
 
 begin ./compiled.lua --input "$sched"
 kill -INT $pid

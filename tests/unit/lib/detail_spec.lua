@@ -264,6 +264,6 @@ describe('--detail', function()
       .. 'samecpu, samepid, sametid, samekey, 1, 2, hide<N, -N or +N)', message)
     ok, message = detail.parse '-3x'
     assert.falsy(ok)
-    assert.truthy(message:match 'bad duration')
+    assert.truthy(message:match 'invalid duration')
   end)
 end)

@@ -29,7 +29,7 @@ describe('task_filter', function()
     it(("refuses '%s' as priorities"):format(text), function()
       local list, message = task_filter.priorities(text)
       assert.is_nil(list)
-      assert.truthy(message:find(("invalid list of priorities '%s'"):format(text), 1, true))
+      assert.truthy(message:find(("invalid priority list '%s'"):format(text), 1, true))
     end)
   end
 

@@ -46,17 +46,17 @@ done
 result $? 'garbage, a pipe whose chunks are gone at the end' err
 
 # Data structures.
-ends 'an array beyond its end' 'index 1000000000 is outside of the array, which has elements 0 to 3' 'array.new(4)[1e9] = 1'
-ends 'below its start' 'index -1 is outside of the array' 'return array.new(4)[-1]'
-ends 'an index that is no number' "index 'x' is outside of the array" "return array.new(4).x + array.new(4)['x']"
+ends 'an array beyond its end' 'index 1000000000 is out of range 0..3' 'array.new(4)[1e9] = 1'
+ends 'below its start' 'index -1 is out of range 0..3' 'return array.new(4)[-1]'
+ends 'an index that is no number' "index 'x' is out of range 0..3" "return array.new(4).x + array.new(4)['x']"
 ends 'a text in an array' "an array holds numbers, not 'x'" "array.new(4)[0] = 'x'"
-ends 'too large an array' 'array.new takes the number of elements, a whole number from 1 to 2147483647, not 10000000000000' 'array.new(1e13)'
+ends 'too large an array' 'array.new takes the number of elements \(an integer from 1 to 2147483647\), not 10000000000000' 'array.new(1e13)'
 ends 'a histogram of nothing' 'hist:add takes a number, not nil' 'hist.new():add(nil)'
 ends 'a dot for a colon' 'hist:add is a method: call it with a colon, not with nil' 'hist.new().add(nil, 5)'
-ends 'a histogram that is not in its set' 'there is no histogram number 3' 'hist.set(3):add(3, 1)'
-ends 'slots beyond their end' 'slot 4 is outside of 0..3' 'session.slots(4):put(4, 1)'
-ends 'a negative slot' 'slot -1 is outside of 0..3' 'session.slots(4):get(-1)'
-ends 'no slots' 'session.slots takes the number of slots, a whole number from 1 to [0-9]+, not -1' 'session.slots(-1)'
+ends 'a histogram that is not in its set' 'hists:add: no histogram 3 in this set' 'hist.set(3):add(3, 1)'
+ends 'slots beyond their end' 'slot 4 is out of range 0..3' 'session.slots(4):put(4, 1)'
+ends 'a negative slot' 'slot -1 is out of range 0..3' 'session.slots(4):get(-1)'
+ends 'no slots' 'session.slots takes the number of slots \(an integer from 1 to [0-9]+\), not -1' 'session.slots(-1)'
 ends 'a slot of nothing' 'slots:put takes an event, not nil' 'session.slots(4):put(1, nil)'
 
 # Functions that take an event.
@@ -70,38 +70,38 @@ in_handler 'a stack that is nil' 'session.frames takes a stack, such as ev._stac
 in_handler 'a method with a dot' 'ev:keep takes an event, not nil' 'ev.keep(nil)'
 in_handler 'a plain pointer' "event sched:sched_switch has no field '_raw'" "local name = '_raw' return ev[name][1e9]"
 in_handler 'events behind an event' 'size of C type is unknown' 'return ev[1e9]._cpu'
-in_handler 'an event changed' 'events cannot be changed' 'ev._time = 5'
-ends 'an event of its own time, in stop' 'out:print_event: the event is gone' \
+in_handler 'an event changed' 'events are read-only' 'ev._time = 5'
+ends 'an event of its own time, in stop' 'out:print_event: the event is only valid in its handler' \
 	"local last return { ['sched:sched_switch'] = function(ev) last = last or ev end, stop = function() out:print_event(last) end }"
-ends 'a warning that is no text' 'out:warn takes a line, a string, not a table' 'out:warn {}'
-ends 'an expression of another event' 'the expression is of sched:sched_switch, which this event is not' \
+ends 'a warning that is no text' 'out:warn takes a line \(a string\), not a table' 'out:warn {}'
+ends 'an expression of another event' 'the expression is for sched:sched_switch, not for this event' \
 	"local e = session.expression(session.event { 'sched:sched_switch' }, 'next_pid') return { ['sched:sched_wakeup'] = function(ev) e.value(ev) end }"
-ends 'a pair that is none' 'what shows details takes a pair, not a number' \
+ends 'a pair that is none' 'details:show takes a pair, not a number' \
 	"local d = require('lib.detail').new({ before = 0, after = 0, hide = 0 }, { out = out, session = session }) return { pairs_of.new { stages = opt.event, cycle = true, details = d, pair = function(_, second) d:show(5, second) end } }"
-ends 'a directory that is nil' 'fs.list takes a path, a string, not nil' "require('lib.fs').list(nil)"
-ends 'counts of no row' 'counts:get takes the number of a row, from 1 to 0, not 1000000000' 'session.count({ opt.event }):get(1e9, 1)'
+ends 'a directory that is nil' 'fs.list takes a path \(a string\), not nil' "require('lib.fs').list(nil)"
+ends 'counts of no row' 'counts:get takes the index of a row \(1 to 0\), not 1000000000' 'session.count({ opt.event }):get(1e9, 1)'
 
 # What is asked for is asked for, not written.
 ends 'an option written' 'opt.call_graph cannot be set' 'opt.call_graph = true'
-ends 'an option misspelt' "there is no option 'tpo'; did you mean 'top'" 'return opt.tpo'
-ends 'an event written' 'events are read only: event:set\(\)' 'opt.event[1][1].filter = 5'
+ends 'an option misspelt' "no such option 'tpo'; did you mean 'top'" 'return opt.tpo'
+ends 'an event written' 'events are read-only: use event:set\(\)' 'opt.event[1][1].filter = 5'
 ends 'a field of events that there is none of' "events have no 'nam'; did you mean 'name'" 'return opt.event[1][1].nam'
 ends 'an unknown setting' "event:set: unknown setting 'fliter'; did you mean 'filter'" "opt.event[1][1]:set { fliter = 'x' }"
-ends 'an unknown want' "session.want: there is no 'stack'; did you mean 'stacks'" 'session.want { stack = true }'
-ends 'a want too late' 'session.want is for start\(\)' \
+ends 'an unknown want' "session.want: unknown setting 'stack'; did you mean 'stacks'" 'session.want { stack = true }'
+ends 'a want too late' 'session.want: only valid in start\(\)' \
 	"return { ['sched:sched_switch'] = function() session.want { stacks = true } end }"
 ends 'a member of the session' "session has no 'tsak_name'; did you mean 'task_name'" 'return session.tsak_name'
-ends 'a library changed' 'lib.array cannot be changed' 'array.new = 5'
+ends 'a library changed' 'lib.array is read-only' 'array.new = 5'
 ends 'a function of a library' "lib.hist has no 'nwe'; did you mean 'new'" 'return hist.nwe()'
 
 # require(), and the globals.
-for what in "bindings.base.array: lib.array is what scripts use" "ffi: lib.array, lib.intern" "jit.util: the loop" \
-	"jit: the loop" "debug: -v shows" "package: require\\(\\) finds" "bindings.run.driver: lib.\\*, session and out"; do
+for what in "bindings.base.array: use lib.array" "ffi: use lib.array, lib.intern" "jit.util: the event loop" \
+	"jit: the event loop" "debug: use -v" "package: require\\(\\) finds" "bindings.run.driver: use lib.\\*, session and out"; do
 	module=${what%%:*}
 	ends "require '$module'" "a script cannot use '$module': ${what#*: }" "local m = require '$module' return m"
 done
 ends 'a module that there is none of' "module 'nosuch' not found" "local m = require 'nosuch' return m"
-ends 'os.exit' 'os.exit would leave probes .* behind: session.stop\(\) ends the run' 'os.exit(0)'
+ends 'os.exit' 'os.exit is not allowed: it would leave probes .* behind; use session.stop\(\)' 'os.exit(0)'
 for name in debug package jit getfenv newproxy ffi; do
 	ends "the global $name" "undeclared global '$name'" "return $name"
 done
@@ -139,4 +139,4 @@ expect_line 'with the name of the script' '^profscript: ./s.lua:?[0-9]*: out of 
 expect_line 'and its results' '^1 seen$' out
 PROFSCRIPT_MEMORY=x "$PROFSCRIPT" trace --input "$sched" >out 2>err
 check 'no size of memory' test $? -eq 2
-expect_line 'is said' "^profscript: PROFSCRIPT_MEMORY: bad size 'x'" err
+expect_line 'is said' "^profscript: PROFSCRIPT_MEMORY: invalid size 'x'" err

@@ -60,7 +60,7 @@ check 'at the limit the run goes on' diff out got
 text --sampling-limit 159499 >got
 tail -n 3 got >end
 cat >want <<'END'
-3147.412888 exec: perfeval cpus(0,1): sampled 319000 events matched 319000 on 2 instances, exceeds the limit, exit
+3147.412888 exec: perfeval cpus(0,1): sampled 319000 events matched 319000 on 2 instances, limit exceeded, stopping
 3147.412888 exec: perfeval: cpu 0 sampled 318 events
 3147.412888 exec: perfeval: cpu 1 sampled 1 events
 END

@@ -96,16 +96,16 @@ refused() {
 	[ -z "$3" ] || expect_line "$1: caret" "^ {$(($3 + 1))}\\^\$" "$TMP/refused"
 }
 refused 'an option that it lacks' "wakeups: unknown option '--topp'; did you mean '--top'\\?" 9 'wakeups/--topp 3/'
-refused 'a value that is none' "wakeups: option '--top': 'x' is not a whole number" 21 'wakeups/-N 5 --top  x/'
+refused 'a value that is none' "wakeups: option '--top': 'x' is not an integer" 21 'wakeups/-N 5 --top  x/'
 refused 'a value that is missing' "option '--top' needs a value" 9 'wakeups/--top/'
 refused 'an unclosed quote' 'unclosed quote' 14 "woken/--verb '/"
-refused 'what is of the whole run' 'wakeups: --pids is not for a source' 9 'wakeups/-p 1/'
-refused 'a workload' "wakeups: a source takes options only, not 'ls'" 14 'wakeups/-N 3 ls/'
+refused 'what is of the whole run' 'wakeups: --pids is not valid for a source' 9 'wakeups/-p 1/'
+refused 'a workload' "wakeups: a source only takes options, not 'ls'" 14 'wakeups/-N 3 ls/'
 refused 'a tool' "'list' has no events" 1 'list'
 refused 'another tool' "'usdt' has no events" 20 'sched:sched_wakeup,usdt'
 refused 'one that is told none' "'exec' has no events of its own; select some" 1 "exec/'count(1)'/"
-refused 'a misspelt other name' "nor a profiler; did you mean 'event-care'\\?" '' event-car
-refused 'a misspelt name' "nor a profiler; did you mean 'wakeups'\\?" '' wakeup
+refused 'a misspelt other name' "perf event or profiler; did you mean 'event-care'\\?" '' event-car
+refused 'a misspelt name' "perf event or profiler; did you mean 'wakeups'\\?" '' wakeup
 refused 'how often' "set the sampling rate of 'wakeups' with its options" 10 'wakeups//period=3/'
 refused 'an attribute that the target does not read' "trace does not use the attribute 'key'" 10 'wakeups//key=pid/'
 echo "return { summary = 'x', options = { event = { default = { 'loop' } } }, start = function() return {} end }" \
@@ -113,7 +113,7 @@ echo "return { summary = 'x', options = { event = { default = { 'loop' } } }, st
 refused 'a source of itself' "'loop' is its own source" '' loop
 
 "$PROFSCRIPT" trace -e woken help --input sched.data >"$TMP/help"
-expect_line 'help: what it is' '^woken, a profiler as a source of events: Says who is woken$' "$TMP/help"
+expect_line 'help: what it is' '^woken, a profiler as an event source: Says who is woken$' "$TMP/help"
 expect_line 'help: its options' "^  -e 'woken/\\[-e EVENT\\] .*\\[--filter FILTER\\] .*\\[-g " "$TMP/help"
 expect_line 'help: its options' "\\[--verb TEXT\\] \\[-N N\\]/ATTRIBUTE/.../'\$" "$TMP/help"
 expect_line 'help: its events' '^      events: sched:sched_switch, sched:sched_wakeup$' "$TMP/help"

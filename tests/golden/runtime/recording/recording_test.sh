@@ -10,9 +10,9 @@ refused 'text' 1 '/etc/passwd: not a perf recording' trace --input /etc/passwd
 refused 'an empty file' 1 '/dev/null: not a perf recording .empty.' trace --input /dev/null
 refused 'an empty pipe' 1 'standard input: not a perf recording .empty.' trace --input -
 refused 'a directory as recording' 1 '/tmp: not a perf recording .a directory.' trace --input /tmp
-refused 'an event that a profiler needs' 2 "oncpu: the recording has no event system 'sched'" \
+refused 'an event that a profiler needs' 2 "oncpu: the recording contains no event system 'sched'" \
 	oncpu --input "$DATA/syscalls.data"
-refused 'an event it does not have' 2 "trace: the recording has no event system 'irq'" trace -e irq:irq_handler_entry --input "$sched"
+refused 'an event it does not have' 2 "trace: the recording contains no event system 'irq'" trace -e irq:irq_handler_entry --input "$sched"
 
 # Cut anywhere: what is there is printed, it is a beginning of the whole (but for the wall time, which
 # may be cut off), and one line says so.

@@ -43,7 +43,7 @@ counted 'offline and online again' 2 3000
 counted 'the others meanwhile' 1 100
 expect_line 'it is told' '^exec: CPU #2 went offline$' "$TMP/out"
 expect_line 'it is told' '^exec: CPU #2 came online$' "$TMP/out"
-expect_line 'what is missing is told' '^exec: CPU #2 came online, its events before [0-9.]+ s are missing$' "$TMP/out"
+expect_line 'what is missing is told' '^exec: CPU #2 came online; its events before [0-9.]+ s are missing$' "$TMP/out"
 
 start
 for _ in 1 2 3; do
@@ -88,7 +88,7 @@ sleep 0.5
 calls 2 1000
 kill %1
 finish_tracer
-expect_line 'under load' '^exec: CPU #2 came online, ' "$TMP/out"
+expect_line 'under load' '^exec: CPU #2 came online; ' "$TMP/out"
 
 cat >"$TMP/toggle" <<END
 taskset 4 build/workloads/syscalls 1000
@@ -155,7 +155,7 @@ calls 1 500
 finish_tracer
 expect_line 'a perf event array: before and after' '^calls	2	3000$' "$TMP/out"
 expect_line 'a perf event array: the others' '^calls	1	500$' "$TMP/out"
-expect_line 'what is missing is told' 'CPU #2 came online, its events before [0-9.]+ s are missing$' "$TMP/out"
+expect_line 'what is missing is told' 'CPU #2 came online; its events before [0-9.]+ s are missing$' "$TMP/out"
 
 follow
 away 0.3
@@ -191,4 +191,4 @@ END
 "$PROFSCRIPT" tests/scripts/bpf/hotplug.lua --comm syscalls -- bash "$TMP/return" >"$TMP/out" 2>&1
 expect_line 'a workload: a perf event array' '^calls	2	2000$' "$TMP/out"
 expect_line 'a workload: a perf event of a script' '^faults	2	[1-9]' "$TMP/out"
-expect_line 'a workload: what is missing is told' 'CPU #2 came online, its events before [0-9.]+ s are missing$' "$TMP/out"
+expect_line 'a workload: what is missing is told' 'CPU #2 came online; its events before [0-9.]+ s are missing$' "$TMP/out"

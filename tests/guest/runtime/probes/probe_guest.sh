@@ -57,7 +57,7 @@ refused "kprobe:$twice" "the kernel has [0-9]+ functions '$twice'"
 refused kprobe:vfs_raed "no function 'vfs_raed' in the kernel; did you mean 'vfs_read'\?"
 refused 'kprobe:vfs_read(a=%zz)' "kprobe:vfs_read: .*: '%zz'"
 refused kprobe:exc_int3 '^profscript: .*kprobe:exc_int3: '
-refused kretprobe:vfs_read+1 'a return has no offset'
+refused kretprobe:vfs_read+1 'a return probe takes no offset'
 nothing_left 'after refusals'
 
 "$PROFSCRIPT" trace -e 'kprobe:vfs_read(a=%di)' >/dev/null 2>&1 &

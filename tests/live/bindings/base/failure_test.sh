@@ -31,4 +31,4 @@ return { summary = 'x', start = function() require('lib.failure').unavailable('n
 END
 refused 'what a script says is missing' 3 'no such device$' ./lacks.lua
 refused 'a tracepoint that is misspelt' 2 "no such event 'sched:sched_swich'; did you mean" trace -e sched:sched_swich
-refused 'a profiler that is misspelt' 2 "no profiler 'tak-state'; did you mean" tak-state
+refused 'a profiler that is misspelt' 2 "no such profiler 'tak-state'; did you mean" tak-state

@@ -86,9 +86,9 @@ only '--sched_policy FIFO' "$SPINNER" --sched_policy 1
 only '--prio of a real-time task' "$SPINNER" --prio 98
 kill "$SPINNER"
 
-refused 2 "^profscript: --prio: invalid list of priorities '1-': 0-99 are real-time" -e cpu-clock --prio 1-
-refused 2 "^profscript: --prio: invalid list of priorities '140'" -e cpu-clock --prio 140
-refused 2 '^profscript: trace: --irqs-disabled is for hardware, clock and memory events' -e sched:sched_switch --irqs_disabled
+refused 2 "^profscript: --prio: invalid priority list '1-' \\(0-99: real-time" -e cpu-clock --prio 1-
+refused 2 "^profscript: --prio: invalid priority list '140'" -e cpu-clock --prio 140
+refused 2 '^profscript: trace: --irqs-disabled applies to hardware, clock and memory events' -e sched:sched_switch --irqs_disabled
 refused 2 '^profscript: trace: --exclude-pid is only for live events$' --input "$TOP/tests/recordings/sched.data" --exclude_pid 1
 
 # What is missing is named, and costs only what needs it.

@@ -18,6 +18,6 @@ expect_line 'every profiler that takes events' '^  profscript multi-trace -e cs$
 check 'only profilers that read the attributes' bash -c '! grep -q "^  profscript trace" help'
 expect_line 'help of a profiler' '^usage: profscript trace ' <("$PROFSCRIPT" help trace)
 refused 'help of no event' 2 ".*did you mean 'sched:sched_switch'" trace -e sched:sched_swich help
-refused 'an attribute that is not read' 2 ".*does not use the attribute 'key' at column 21; it knows alias, " \
+refused 'an attribute that is not read' 2 ".*does not use the attribute 'key' at column 21; valid attributes: alias, " \
 	trace -e sched:sched_switch//key=pid/
 refused 'an attribute that is misspelt' 2 ".*did you mean 'stack'" trace -e sched:sched_switch//stak/

@@ -29,7 +29,7 @@ start exec -m 1024 -e raw_syscalls:sys_enter 'count()' -p "$WORKLOAD" --duration
 echo >&"$workload_go"
 wait $tracer
 check 'the limit ends the run' test $? -eq 0
-expect_line 'the limit' "^[0-9-]+ [0-9:.]+ exec: $of_pids: sampled [0-9]+ events matched [0-9]+ on 1 instances, exceeds the limit, exit\$" out
+expect_line 'the limit' "^[0-9-]+ [0-9:.]+ exec: $of_pids: sampled [0-9]+ events matched [0-9]+ on 1 instances, limit exceeded, stopping\$" out
 expect_line 'the thread' "^[0-9-]+ [0-9:.]+ exec: perfeval: tid $WORKLOAD sampled [0-9]+ events\$" out
 check 'the workload runs on' kill -0 "$WORKLOAD"
 kill "$WORKLOAD"

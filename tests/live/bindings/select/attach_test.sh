@@ -122,14 +122,14 @@ refuses 3 "CPU 4000 is not online (online: $online)" -e $event -C 4000
 refuses 3 "$event: CPU 4000-4001 is not online (online: $online)" -e "$event//cpus=4000-4001/"
 [ "$(nproc)" -gt 1 ] && refuses 1 "$event: cpus=1 contains none of the CPUs 0" -e "$event//cpus=1/" -C 0
 refuses 1 "cannot execute '/no/such/program': No such file or directory" -e $event -- /no/such/program
-refuses 2 'trace: either a workload or -p and -t can be attached to' -e $event -p $$ -- true
-refuses 2 'trace: --inherit needs -p, -t or a workload to inherit from' -e $event --inherit
-refuses 2 'trace: --ptrace needs -p, -t or a workload to inherit from' -e $event --ptrace
-refuses 2 'trace: --ptrace and --no-inherit contradict each other' -e $event --ptrace --no-inherit -t $$
-refuses 2 'trace: --cgroups selects among all processes: it does not go with -p, -t or a workload' \
+refuses 2 'trace: a workload cannot be combined with -p or -t' -e $event -p $$ -- true
+refuses 2 'trace: --inherit requires -p, -t or a workload' -e $event --inherit
+refuses 2 'trace: --ptrace requires -p, -t or a workload' -e $event --ptrace
+refuses 2 'trace: --ptrace and --no-inherit are mutually exclusive' -e $event --ptrace --no-inherit -t $$
+refuses 2 'trace: --cgroups cannot be combined with -p, -t or a workload' \
 	-e $event -p $$ --cgroups a
-refuses 2 'trace: --exclude-user and --exclude-kernel leave nothing' -e cpu-clock --exclude-user --exclude-kernel
-refuses 2 'trace: --exclude-user is for hardware, clock and memory events, and there are none' \
+refuses 2 'trace: --exclude-user and --exclude-kernel together exclude everything' -e cpu-clock --exclude-user --exclude-kernel
+refuses 2 'trace: --exclude-user applies to hardware, clock and memory events only; none are selected' \
 	-e $event --exclude-user
 sleep 0 &
 dead=$!

@@ -9,15 +9,15 @@ refused 'an unknown event' 2 "no such event 'sched:sched_swich'; did you mean 's
 refused 'an unknown system' 2 "no such event system 'shced'; did you mean 'sched'\\?" trace -e shced:sched_switch
 refused 'an event without system' 2 "cannot trace 'sched_switch'" trace -e sched_switch
 refused 'a glob without match' 2 "no event matches 'sched:nosu\\*'" trace -e 'sched:nosu*'
-refused 'no event at all' 2 "bad event '': event name is missing at column 1" trace -e ''
-refused 'an empty event' 2 "bad event 'sched:sched_switch,,': event name is missing at column 20" trace -e "$switch,,"
+refused 'no event at all' 2 "bad event '': missing event name at column 1" trace -e ''
+refused 'an empty event' 2 "bad event 'sched:sched_switch,,': missing event name at column 20" trace -e "$switch,,"
 refused 'an unknown attribute' 2 "bad event .*unknown attribute 'kye' at column 21; did you mean 'key'\\?" \
 	multi-trace -e $switch//kye=next_pid/
 expect_line 'with a caret' '^ {22}\^$' "$TMP/err"
 refused 'an attribute for others' 2 ".*trace does not use the attribute 'key'" trace -e $switch//key=next_pid/
 refused 'a field in a filter' 2 "bad filter 'prev_pdi==1': .*'prev_pdi' at column 1; did you mean 'prev_pid'\\?" \
 	trace -e $switch/prev_pdi==1/
-refused 'an attribute for a filter' 2 "bad filter .*'stack'.*; attributes stand behind the filter: $switch//stack/" \
+refused 'an attribute for a filter' 2 "bad filter .*'stack'.*; attributes follow the filter: $switch//stack/" \
 	trace -e $switch/stack/
 refused 'a filter that ends early' 2 "bad filter 'prev_pid==': expected a value, found the end at column 11" \
 	trace -e $switch/prev_pid==/

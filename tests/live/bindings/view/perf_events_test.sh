@@ -40,7 +40,7 @@ expect_line 'the period is printed' ': cpu-clock: 1000000$' \
 	<("$PROFSCRIPT" trace -e cpu-clock/period=1000000/ -N 3 -- "${spin[@]}")
 expect_line 'a period of time' ': cpu-clock: 2000000$' \
 	<("$PROFSCRIPT" trace -e cpu-clock --period 2ms -N 3 -- "${spin[@]}")
-refused 'no such event' 2 ".*neither a tracepoint.*did you mean 'cpu-clock'" trace -e cpu-clok
+refused 'no such event' 2 ".*not a tracepoint.*did you mean 'cpu-clock'" trace -e cpu-clok
 refused 'too fast' 2 '.*exceeds kernel.perf_event_max_sample_rate' trace -e cpu-clock//freq=900000000/
 refused 'either' 2 '.*period and freq are mutually exclusive' trace -e cpu-clock//freq=9/period=9/
 if compgen -G '/sys/bus/event_source/devices/cpu*' || compgen -G '/sys/bus/event_source/devices/arm*'; then

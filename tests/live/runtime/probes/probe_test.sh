@@ -35,7 +35,7 @@ lines 'memory, constants and a variable as arguments' $N usdt:lab:guarded \
 	'"arg1=" (-i) " arg2=7 arg3=-8 arg4=" 39 + i'
 check 'the semaphore is up while it is traced' grep -qx $N "$TMP/seen"
 expect_line 'an argument that cannot be fetched is named' \
-	'cannot fetch argument 5 of lab:guarded \(8f@.*\): it is left out' "$TMP/out"
+	'cannot fetch argument 5 of lab:guarded \(8f@.*\): skipped' "$TMP/out"
 
 check 'USDT with a semaphore and no arguments' trace "usdt:lab:silent$at" -- "$PROGRAM" $N
 lines 'the PMU raises the semaphore too' $N usdt:lab:silent
@@ -107,7 +107,7 @@ refused "uprobe:probed_twice$at(i=%zz)" "uprobe:probed_twice: .*: '%zz'"
 refused 'uprobe:mallok@libc' "no function 'mallok' in /.*libc.so.6; did you mean 'malloc'\?"
 refused 'uprobe:malloc@bash' "only imports 'malloc'"
 refused 'uprobe:malloc@absent.so' "no library or program 'absent.so'"
-refused "uretprobe:probed_twice+1$at" 'a return has no offset'
+refused "uretprobe:probed_twice+1$at" 'a return probe takes no offset'
 if [ ! -e /sys/bus/event_source/devices/kprobe ] && [ ! -e /sys/kernel/tracing/kprobe_events ]; then
 	refused kprobe:vfs_read 'this kernel has no kprobes \(CONFIG_KPROBES\)'
 fi

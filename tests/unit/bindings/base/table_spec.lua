@@ -95,7 +95,8 @@ describe('columns', function()
   end)
 
   it('cannot have one name twice', function()
-    assert.error_matches(function() tables.new('t', { { name = 'a' }, { name = 'a' } }) end, "second column 'a'")
-    assert.error_matches(function() tables.new('t', { { name = 'time' } }) end, "table 't' cannot have")
+    assert.error_matches(function() tables.new('t', { { name = 'a' }, { name = 'a' } }) end,
+      "table 't' already has a column 'a'")
+    assert.error_matches(function() tables.new('t', { { name = 'time' } }) end, "table 't' already has")
   end)
 end)

@@ -32,12 +32,12 @@ end)
 
 it('refuses what there is not', function()
   for expected, given in pairs {
-    ["no type 'softwar'; did you mean 'software'?"] = { type = 'softwar', config = 0, sample_period = 1 },
-    ["no event 'page-fault'; did you mean 'page-faults'?"] = { config = 'page-fault' },
+    ["unknown type 'softwar'; did you mean 'software'?"] = { type = 'softwar', config = 0, sample_period = 1 },
+    ["no such event 'page-fault'; did you mean 'page-faults'?"] = { config = 'page-fault' },
     ["'cycles' is not an event of type software"] = { type = 'software', config = 'cycles', sample_period = 1 },
     ["perf_event_attr has no 'sample_perod'; did you mean 'sample_period'?"] = { config = 0, sample_perod = 1 },
     ['sample_period is a string, not a number'] = { config = 0, sample_period = '1' },
-    ['sample_period or sample_freq is missing'] = { type = 1, config = 0 },
+    ['missing sample_period or sample_freq'] = { type = 1, config = 0 },
   } do
     local _, message = attach.attr(given)
     assert.equal(expected, message)

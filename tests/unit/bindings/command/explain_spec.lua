@@ -78,16 +78,16 @@ waits: Measure waits
       attributes: key=EXPR untraced
 
 attributes of waits, after the filter: EVENT/FILTER/key=pid/
-  key=EXPR         what tells apart or brings together events
-  untraced         show the event in details only
+  key=EXPR         value by which events are grouped or paired
+  untraced         print the event only in details
 
 attributes of all profilers
-  alias=TEXT       what tables call the event
+  alias=TEXT       name of the event in tables
   cpus=LIST        only on these CPUs
-  freq=N           take about so many a second
-  max-stack[=N]    record stacks of at most so many frames
-  period=N         take every so many
-  stack            record stacks of this event
+  freq=N           take N samples per second
+  max-stack[=N]    record stacks of at most N frames
+  period=N         sample every Nth event
+  stack            record the stack of each event
 
 members of every event: _time _stack _pid _tid _cpu _comm _event _period _key
 

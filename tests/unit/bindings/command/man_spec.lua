@@ -39,7 +39,7 @@ Event attributes in addition to those in
 .BR profscript (1):
 .TP
 .B key=EXPR
-what tells apart or brings together events
+value by which events are grouped or paired
 .SH OPTIONS
 .SS "waits options"
 .TP
@@ -48,7 +48,7 @@ longer ones, not 'all' (ns)
 .SS "general options"
 .TP
 .B \-v, \-\-verbose
-say more; may be repeated
+be more verbose; may be repeated
 .TP
 .B \-q, \-\-quiet
 print results only

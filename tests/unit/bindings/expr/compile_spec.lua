@@ -271,7 +271,7 @@ bad expression 'f_i32+1 garbage': unexpected 'garbage' at column 9
   f_i32+1 garbage
           ^]] },
   { '1.5+2', [[
-bad expression '1.5+2': bad number '1.5' at column 1; only integers are supported, no floating point
+bad expression '1.5+2': invalid number '1.5' at column 1; floating point is not supported
   1.5+2
   ^]] },
   { '1.5ns', [[
@@ -279,7 +279,7 @@ bad expression '1.5ns': '1.5ns' is not a whole number of nanoseconds at column 1
   1.5ns
   ^]] },
   { '08', [[
-bad expression '08': bad number '08' at column 1
+bad expression '08': invalid number '08' at column 1
   08
   ^]] },
   { '18446744073709551616', [[
@@ -291,7 +291,7 @@ bad expression 'comm == "bash': unclosed quote " at column 9
   comm == "bash
           ^]] },
   { "comm == 'bash'", [[
-bad expression 'comm == 'bash'': a character constant holds one character at column 9; quote strings with "
+bad expression 'comm == 'bash'': a character constant must have exactly one character at column 9; quote strings with "
   comm == 'bash'
           ^]] },
   { 'f_i3 > 1', [[
@@ -387,7 +387,7 @@ bad expression 'printf("%f", 1)': unknown conversion '%f' in the format at colum
   printf("%f", 1)
          ^]] },
   { 'system("ls")', [[
-bad expression 'system("ls")': system() runs commands and is not allowed at column 1; allow it with --allow-exec
+bad expression 'system("ls")': system() is not allowed because it runs commands at column 1; allow it with --allow-exec
   system("ls")
   ^]] },
   { '(unsigned char int)1', [[

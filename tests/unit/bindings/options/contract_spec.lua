@@ -82,7 +82,7 @@ describe('handlers', function()
   it('with a wrong name are refused where they are defined', function()
     assert.equal("demo.lua:3: unknown handler 'intervall'; did you mean 'interval'?",
       refusal(run 'return {\n  stop = function() end,\n  intervall = function() end,\n}'))
-    assert.equal("demo.lua:1: no event 'sched:sched_swich'; did you mean 'sched:sched_switch'?",
+    assert.equal("demo.lua:1: no such event 'sched:sched_swich'; did you mean 'sched:sched_switch'?",
       refusal(run "return { ['sched:sched_swich'] = function() end }"))
     assert.equal("demo.lua:1: unknown handler 'task-stat'; did you mean 'task-state'?",
       refusal(run "return { ['task-stat'] = function() end }"))
@@ -92,9 +92,9 @@ describe('handlers', function()
     local here = ('%s:%d'):format(debug.getinfo(start, 'S').source:sub(2), debug.getinfo(start, 'S').linedefined)
     assert.equal(here .. ": handler 'lost' is a boolean, not a function", refusal { lost = true })
     assert.equal(here .. ": handler 'a:a' is a table, not a function", refusal { [{ class = 8, name = 'a:a' }] = {} })
-    assert.equal(here .. ': entry 1 of the handlers is a function that names no event and takes none',
+    assert.equal(here .. ': entry 1 of the handlers is a function, but has no event as its key',
       refusal { function() end })
-    assert.equal(here .. ': a handler is named by a boolean, not by an event', refusal { [true] = function() end })
+    assert.equal(here .. ': the key of a handler is a boolean, not an event', refusal { [true] = function() end })
     assert.equal(here .. ': start returned a nil, not a table of handlers', refusal(nil))
   end)
 end)

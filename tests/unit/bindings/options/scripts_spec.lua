@@ -100,10 +100,10 @@ describe('scripts', function()
     write('a/wakeups.lua', good())
     local path, message = loaded():find 'wakeup'
     assert.is_nil(path)
-    assert.equal("profscript: no profiler 'wakeup'; did you mean 'wakeups'?\ntry 'profscript -h'", message)
+    assert.equal("profscript: no such profiler 'wakeup'; did you mean 'wakeups'?\ntry 'profscript -h'", message)
     path, message = loaded():find './no/such'
     assert.is_nil(path)
-    assert.equal("profscript: no file './no/such'", message)
+    assert.equal("profscript: no such file './no/such'", message)
   end)
 
   it('may have another name, but for a file of that name', function()
@@ -156,7 +156,7 @@ describe('scripts', function()
   end)
 
   it('may not be bytecode', function()
-    assert.equal(': is bytecode; scripts are text', refusal(string.dump(function() end)))
+    assert.equal(': is bytecode, not Lua source', refusal(string.dump(function() end)))
   end)
 
   it('neither set nor read undeclared globals', function()
@@ -177,17 +177,17 @@ describe('scripts', function()
 
   it('return a table with valid keys and types', function()
     assert.equal(': the file returns a nil, not a table with summary and start', refusal '')
-    assert.equal(": 'start' is missing", refusal 'return { summary = "S" }')
-    assert.equal(": 'summary' is missing", refusal 'return { start = function() end }')
+    assert.equal(": missing 'start'", refusal 'return { summary = "S" }')
+    assert.equal(": missing 'summary'", refusal 'return { start = function() end }')
     assert.equal(": unknown key 'sumary'; did you mean 'summary'?", refusal 'return { sumary = "S" }')
     assert.equal(": unknown key '1'", refusal 'return { "S" }')
     assert.equal(": 'summary' is a number, not a string", refusal 'return { summary = 1 }')
     assert.equal(": 'start' is a table, not a function", refusal 'return { summary = "S", start = {} }')
-    assert.equal(": attributes: events have no attribute 'kye'; did you mean 'key'?",
+    assert.equal(": attributes: unknown event attribute 'kye'; did you mean 'key'?",
       refusal "return { summary = 'S', attributes = { 'kye' }, start = print }")
     assert.equal(": 'summary' is more than one line",
       refusal 'return { summary = "S\\nT", start = function() end }')
-    assert.equal(": example 1 is not { 'command', 'what it shows' }",
+    assert.equal(": example 1 is not a table { 'command', 'description' }",
       refusal 'return { summary = "S", examples = { "x" }, start = function() end }')
     assert.equal(": option 'top': unknown type 'intger'; did you mean 'integer'?",
       refusal 'return { summary = "S", options = { top = { type = "intger", help = "h" } }, start = function() end }')
@@ -198,7 +198,7 @@ describe('scripts', function()
     modes[path] = tonumber('100666', 8)
     local script, message = loaded():load(path)
     assert.is_nil(script)
-    assert.equal(("%s: refused, anyone may write it; 'chmod o-w %s' allows it"):format(path, path), message)
+    assert.equal(("%s: refused because it is world-writable; run 'chmod o-w %s'"):format(path, path), message)
     modes[path] = tonumber('100664', 8)
     assert(loaded():load(path))
   end)

@@ -285,7 +285,7 @@ describe('printfmt', function()
     assert.equal("unexpected '}'", reason({ 'int a' }, '"%u", REC->a }'))
     assert.equal('unclosed quote "', reason({ 'int a' }, '"%u'))
     assert.equal('the expression is empty', reason({ 'int a' }, ''))
-    assert.equal('no string literal', reason({ 'int a' }, 'REC->a'))
+    assert.equal('not a string literal', reason({ 'int a' }, 'REC->a'))
   end)
 
   it('survives hostile formats', function()

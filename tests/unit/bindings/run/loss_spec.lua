@@ -32,14 +32,14 @@ describe('losses', function()
 
   it('are reported one by one with -v', function()
     assert.same({ 'top: lost 5 events on CPU #2', 'top: lost 3 events on thread #7',
-      'top: lost 1 events on an unknown CPU' },
+      'top: lost 1 event on an unknown CPU' },
       warnings({ verbose = 1 }, { { 1, 5, 2 }, { 1, 3, -1, 7 }, { 1, 1 } }, function(l) l:report() end))
   end)
 
   it('end the run with --lost=error', function()
     local ok, problem = pcall(warnings, { lost = 'error' }, { { 1, 5 } })
     assert.is_false(ok)
-    assert.equal('top: lost 5 events, the run ends because of --lost=error', tostring(problem))
+    assert.equal('top: lost 5 events; stopped because of --lost=error', tostring(problem))
   end)
 
   it('are counted with --lost=ignore, and not mentioned', function()
@@ -53,7 +53,7 @@ describe('losses', function()
   end)
 
   it('of a CPU that came are not counted', function()
-    assert.same({ 'top: CPU #3 came online, its events before 1.000 s are missing' },
+    assert.same({ 'top: CPU #3 came online; its events before 1.000 s are missing' },
       warnings({}, { { 1, 0, 3 } }))
   end)
 
@@ -69,7 +69,7 @@ describe('losses', function()
   end)
 
   it('lead to advice', function()
-    assert.equal('top: to lose fewer events, use larger rings (-m 32), -r 1 or a filter',
+    assert.equal('top: to lose fewer events, use larger ring buffers (-m 32), -r 1 or a filter',
       warnings({}, { { 1, 5 } }, function(l) l:advise() end)[2])
     assert.same({}, warnings({}, {}, function(l) l:advise() end))
   end)

@@ -116,27 +116,27 @@ local GOOD = {
 
 local BAD = {
   { '', [[
-bad event '': event name is missing at column 1
+bad event '': missing event name at column 1
 
   ^]] },
   { 'a:b,,c:d', [[
-bad event 'a:b,,c:d': event name is missing at column 5
+bad event 'a:b,,c:d': missing event name at column 5
   a:b,,c:d
       ^]] },
   { 'a:b,', [[
-bad event 'a:b,': event name is missing at column 5
+bad event 'a:b,': missing event name at column 5
   a:b,
       ^]] },
   { '/x/', [[
-bad event '/x/': event name is missing at column 1
+bad event '/x/': missing event name at column 1
   /x/
   ^]] },
   { 'sched:', [[
-bad event 'sched:': event name is missing at column 7
+bad event 'sched:': missing event name at column 7
   sched:
         ^]] },
   { ':b', [[
-bad event ':b': event system before ':' is missing at column 1
+bad event ':b': missing event system before ':' at column 1
   :b
   ^]] },
   { 'sched:x/comm=="a', [[
@@ -204,27 +204,27 @@ bad event 'a:b//=1/': unknown attribute '' at column 6
   a:b//=1/
        ^]] },
   { 'a:b//max-stack=x/', [[
-bad event 'a:b//max-stack=x/': 'x' is no integer at column 16
+bad event 'a:b//max-stack=x/': 'x' is not an integer >= 0 at column 16
   a:b//max-stack=x/
                  ^]] },
   { 'a:b//max-stack=-1/', [[
-bad event 'a:b//max-stack=-1/': '-1' is no integer at column 16
+bad event 'a:b//max-stack=-1/': '-1' is not an integer >= 0 at column 16
   a:b//max-stack=-1/
                  ^]] },
   { 'a:b//cpus=3-1/', [[
-bad event 'a:b//cpus=3-1/': bad cpu range 3-1 at column 11
+bad event 'a:b//cpus=3-1/': invalid CPU range 3-1 at column 11
   a:b//cpus=3-1/
             ^]] },
   { 'a:b//cpus="0-3,x"/', [[
-bad event 'a:b//cpus="0-3,x"/': bad cpu list '0-3,x' at column 16; expected like '0-3,5'
+bad event 'a:b//cpus="0-3,x"/': invalid CPU list '0-3,x' at column 16; expected e.g. 0-3,5
   a:b//cpus="0-3,x"/
                  ^]] },
   { 'a:b//cpus="0-"/', [[
-bad event 'a:b//cpus="0-"/': bad cpu list '0-' at column 12; expected like '0-3,5'
+bad event 'a:b//cpus="0-"/': invalid CPU list '0-' at column 12; expected e.g. 0-3,5
   a:b//cpus="0-"/
              ^]] },
   { 'a:b,mem:0x12/3:w', [[
-bad event 'a:b,mem:0x12/3:w': invalid length '3' of a breakpoint (expected 1, 2, 4 or 8) at column 9
+bad event 'a:b,mem:0x12/3:w': invalid breakpoint length '3' (expected 1, 2, 4 or 8) at column 9
   a:b,mem:0x12/3:w
           ^]] },
   { 'mem:here', [[
@@ -236,19 +236,19 @@ bad event 'a:b//vm=1234/': unknown attribute 'vm' at column 6
   a:b//vm=1234/
        ^]] },
   { 'uprobe:func@/usr/lib/x.so', [[
-bad event 'uprobe:func@/usr/lib/x.so': a path ends at its first slash at column 13; quote it: @"/path"
+bad event 'uprobe:func@/usr/lib/x.so': an unquoted path ends at its first slash at column 13; quote it: @"/path"
   uprobe:func@/usr/lib/x.so
               ^]] },
   { 'uprobe:func', [[
-bad event 'uprobe:func': uprobe needs a file at column 12; write NAME@"/path"
+bad event 'uprobe:func': uprobe needs a file at column 12; use NAME@"/path"
   uprobe:func
              ^]] },
   { 'uprobe:func@', [[
-bad event 'uprobe:func@': file after '@' is missing at column 12
+bad event 'uprobe:func@': missing file after '@' at column 12
   uprobe:func@
              ^]] },
   { 'kprobe:', [[
-bad event 'kprobe:': event name is missing at column 8
+bad event 'kprobe:': missing event name at column 8
   kprobe:
          ^]] },
   { 'a:b\1//stak/', [[

@@ -72,9 +72,9 @@ describe('a breakpoint', function()
     { 'mem:0xffffffffc2cc004a:x', 'ffffffffc2cc004a 8 4' },
     { 'mem:x', "invalid address 'x'" },
     { 'mem:', "invalid address ''" },
-    { 'mem:0x1/16', "invalid length '16' of a breakpoint (expected 1, 2, 4 or 8)" },
-    { 'mem:0x1:q', "invalid access 'q' of a breakpoint (expected r, w, rw or x)" },
-    { 'mem:0x1:', "invalid access ':' of a breakpoint (expected r, w, rw or x)" },
+    { 'mem:0x1/16', "invalid breakpoint length '16' (expected 1, 2, 4 or 8)" },
+    { 'mem:0x1:q', "invalid breakpoint access 'q' (expected r, w, rw or x)" },
+    { 'mem:0x1:', "invalid breakpoint access ':' (expected r, w, rw or x)" },
   }
   for _, case in ipairs(CASES) do
     it(case[1], function()
@@ -115,12 +115,12 @@ describe('terms of a PMU', function()
       return ('%d: %s'):format(column, message)
     end
     assert.equal("9: PMU cpu has no term 'umsak'; did you mean 'umask'?", refusal 'event=1,umsak=1')
-    assert.equal("1: term 'umask' has only 8 bits; the value is too large", refusal 'umask=0x100')
+    assert.equal("1: term 'umask' has only 8 bits: value too large", refusal 'umask=0x100')
     assert.equal("1: invalid number 'x'", refusal 'umask=x')
     assert.equal("1: term 'config' needs a value", refusal 'config')
-    assert.equal("1: 'freq' must be more than 0", refusal 'freq=0')
-    assert.equal("1: term 'odd' has an unknown format: 'config:3-99'", refusal 'odd=1')
-    assert.equal("1: bad term '../type'", refusal '../type')
+    assert.equal("1: 'freq' must be greater than 0", refusal 'freq=0')
+    assert.equal("1: term 'odd' has an unsupported format 'config:3-99'", refusal 'odd=1')
+    assert.equal("1: invalid term '../type'", refusal '../type')
     assert.equal("1: PMU cpu has no term 'loop'", refusal 'loop')
   end)
 
@@ -153,7 +153,7 @@ describe('a selector', function()
   it('has a period or a frequency', function()
     assert.equal(1000000, parse('cycles//period=1000000/')[1].attrs[1].value)
     assert.equal([[
-bad event 'cycles//freq=0/': '0' is no integer of at least 1 at column 14
+bad event 'cycles//freq=0/': '0' is not an integer >= 1 at column 14
   cycles//freq=0/
                ^]], parse 'cycles//freq=0/')
   end)
