@@ -309,6 +309,30 @@ ends_on_ctrl_c() {
 	expect_line 'it reports at its end' '"table":' "$TMP/out"
 }
 
+# page_commands FILE: the indented commands of a page in Markdown succeed and print something. They run in the current
+# folder; their /tmp is $TMP.
+page_commands() {
+	local name line status
+	while read -r name; do
+		line=${name//sudo /}
+		line=${line//\/tmp\//$TMP/}
+		line=${line//.\/profscript/$PROFSCRIPT}
+		line=${line//tests\/tools/$TOP/tests/tools}
+		if [[ $line == *' -i '* ]]; then # runs until Ctrl-C
+			: >"$TMP/out"
+			bash -c "exec $line" >"$TMP/out" 2>"$TMP/err" </dev/null &
+			wait_for 60 test -s "$TMP/out"
+			kill -INT $!
+			wait $!
+		else
+			timeout 60 bash -c "$line" >"$TMP/out" 2>"$TMP/err" </dev/null
+		fi
+		status=$?
+		[[ -s $TMP/out || $line == *' -o '*.data* ]] || { status=1; echo 'printed nothing' >>"$TMP/err"; }
+		unavailable $status "$name" || result $status "$name" "$TMP/err"
+	done < <(grep -E '^    .*(\./profscript|perf record)' "$1")
+}
+
 # wait_for SECONDS COMMAND...: repeats the command until it succeeds
 wait_for() {
 	local end=$((SECONDS + $1))
