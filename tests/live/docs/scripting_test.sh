@@ -4,6 +4,7 @@
 # run them.
 . "$(dirname "$0")/../../lib.sh"
 page=$TOP/docs/scripting.md
+export XDG_CACHE_HOME=$TOP/build/cache # of compiled BPF programs
 needs_tracepoint sched:sched_switch raw_syscalls:sys_exit
 cd "$TMP" || exit 1
 awk '
