@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# kmemleak: what is left at the end against perf script's text.
+# kmemleak: the memory left at the end, compared with perf script's text.
 . "$(dirname "$0")/../../lib.sh"
 
-# What kmemleak says is there at the end is what perf script's text says.
+# The allocations that remain are those that perf script's text leaves unfreed.
 perf script -i "$DATA/kmem.data" --ns -F event,trace 2>/dev/null | awk '
 	{ for (i = 1; i <= NF; i++) if ($i ~ /^ptr=/) ptr = $i; else if ($i ~ /^bytes_alloc=/) bytes = substr($i, 13) }
 	/kmalloc:/ { there[ptr] = bytes; allocs++ } /kfree:/ { delete there[ptr]; frees++ }

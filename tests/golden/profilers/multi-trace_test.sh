@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# multi-trace with all of its options: the figures against ones computed from perf script's text, the texts against
+# multi-trace with all of its options: numbers compared with those computed from perf script's text, outputs with
 # *.expect files.
 . "$(dirname "$0")/../../lib.sh"
 export TZ=UTC
@@ -8,9 +8,9 @@ wakeups=(-e sched:sched_wakeup//key=pid/ -e sched:sched_switch//key=next_pid/)
 calls=(-e raw_syscalls:sys_enter -e raw_syscalls:sys_exit)
 softirqs=(-e irq:softirq_entry -e irq:softirq_exit)
 wakeup_stages=(sched:sched_wakeup:pid sched:sched_switch:next_pid)
-declare -A peers # perf script's text of a recording
+declare -A peers # perf script's text by recording
 
-# figures NAME DATA "SETTING..." ARG... -- STAGE...: the same command's figures are right
+# figures NAME DATA "SETTING..." ARG... -- STAGE...: the numbers of the command are right
 figures() {
 	local name=$1 data=$2 settings=$3 args=()
 	shift 3
@@ -29,7 +29,7 @@ figures() {
 	expect_output "multi-trace-$name" "$data" multi-trace "${args[@]}"
 }
 
-# --- figures --------------------------------------------------------------------------------------
+# --- numbers --------------------------------------------------------------------------------------
 figures wakeups sched '' "${wakeups[@]}" -- "${wakeup_stages[@]}"
 figures wakeups-perins sched perins "${wakeups[@]}" --perins -- "${wakeup_stages[@]}"
 figures wakeups-interval sched interval=2000000 "${wakeups[@]}" -i 2ms -- "${wakeup_stages[@]}"
@@ -47,7 +47,7 @@ figures syscalls-zstd zstd perins "${calls[@]}" -k _tid --perins -- raw_syscalls
 figures syscalls-by-cpu zstd perins "${calls[@]}" --perins -- raw_syscalls:sys_enter:CPU \
 	raw_syscalls:sys_exit:CPU
 
-# The lines that thresholds print are those of trace, in their order, in front of the table.
+# The lines printed because of thresholds are those of trace, in order, before the table.
 "$PROFSCRIPT" trace --input "$DATA/sched.data" >"$TMP/lines"
 for threshold in than=50000 lower=600; do
 	luajit "$TOP/tests/tools/latency.lua" "${peers[sched]}" "$TMP/lines" print $threshold "${wakeup_stages[@]}" >"$TMP/want"
@@ -58,13 +58,13 @@ done
 grep -c . "$TMP/want" >"$TMP/n"
 check 'some pairs were below the threshold' test "$(cat "$TMP/n")" -ge 20
 
-# --only-than: no table where nothing was longer, the same one where something was.
+# --only-than: no table if no latency was longer, otherwise the same table.
 expect_text '--only-than 1s prints nothing' /dev/null \
 	"$PROFSCRIPT" multi-trace "${wakeups[@]}" --only-than 1s --input "$DATA/sched.data"
 expect_text '--only-than 50us is --than 50us' "$HERE/multi-trace-wakeups-than.expect" \
 	"$PROFSCRIPT" multi-trace "${wakeups[@]}" --only-than 50us --input "$DATA/sched.data"
 
-# -N counts events, not pairs; -o and stdout are the same.
+# -N counts events, not pairs; -o writes what stdout gets.
 "$PROFSCRIPT" multi-trace "${wakeups[@]}" -N 60 --input "$DATA/sched.data" --format json >"$TMP/json"
 head -n 60 "${peers[sched]}" >"$TMP/first"
 check '-N 60' luajit "$TOP/tests/tools/latency.lua" "$TMP/first" "$TMP/json" "${wakeup_stages[@]}"
@@ -80,7 +80,7 @@ expect_output multi-trace-detail-sametid nap "${nap[@]}" --than 20ms --detail=sa
 expect_output multi-trace-detail-samekey nap "${nap[@]}" --than 20ms --detail=samekey,+30us
 expect_output multi-trace-detail-hide nap "${nap[@]}" --than 20ms --detail='hide<1ms'
 expect_output multi-trace-detail-lower nap "${nap[@]}" --lower 1us --detail
-# With -v each line says why it is shown: what runs, waits or is moved is followed to its cpu.
+# With -v each line says why it is shown: the task that runs, waits or migrates is followed to its CPU.
 expect_output multi-trace-detail-reasons nap "${nap[@]}" --than 20ms --detail=samecpu,sametid,samekey,-30us,+30us -v
 "$PROFSCRIPT" "${nap[@]}" --than 20ms --detail=sametid --format json --input "$DATA/nap.data" 2>/dev/null |
 	sed -nE 's/.*"pid":([0-9]+).*"part":"between".*"reason":"([a-z]+-[12])".*/\1 \2/p' >"$TMP/got"
@@ -91,7 +91,7 @@ expect_line 'why: the thread that is waited for goes away' '^\|\+ .* us cpu trac
 expect_line 'why: it waits for this cpu' '^\| samecpu-track  ' "$HERE/multi-trace-detail-reasons.expect"
 expect_line 'why: the cpu of the first event' '^\| samecpu-1  ' "$HERE/multi-trace-detail-reasons.expect"
 check 'no reasons without -v' test "$(grep -cE '^\| same' "$HERE/multi-trace-detail-samecpu.expect")" -eq 0
-# An untraced event without the key of -k would just never be of the same key.
+# An untraced event without the key of -k would never match.
 keyed=(multi-trace -e sched:sched_wakeup -e 'sched:sched_switch//key=next_pid/,sched:sched_switch//untraced/' -k pid --than 9ms)
 check_status 'samekey: an untraced event without the key' 2 "$PROFSCRIPT" "${keyed[@]}" --detail=samekey --input "$DATA/hogs.data"
 expect_line 'samekey: is named' "bad key of sched:sched_switch 'pid'" "$TMP/.check"
@@ -102,7 +102,7 @@ check_status 'samekey: events of others have the key or not' 0 "$PROFSCRIPT" "${
 	--detail=samekey --input "$DATA/hogs.data"
 expect_output multi-trace-detail-json nap "${nap[@]}" --than 20ms --detail=sametid,-50us --format json
 
-# Without a selection all that lies between the two is shown: what trace prints, but for the margin.
+# Without a selection everything between the two events is shown: the output of trace, except for the margin.
 "$PROFSCRIPT" trace --input "$DATA/nap.data" | cut -c29- >"$TMP/all"
 cut -c29- "$HERE/multi-trace-detail-all.expect" | grep ' \[[0-9]*\] ' >"$TMP/shown"
 first=$(grep -nFx "$(head -n 1 "$TMP/shown")" "$TMP/all" | cut -d: -f1)
@@ -111,7 +111,7 @@ sed -n "${first},${last}p" "$TMP/all" >"$TMP/want"
 check 'details are all events between the two' diff "$TMP/want" "$TMP/shown"
 check 'and some there are' test "$(wc -l <"$TMP/shown")" -ge 30
 
-# The 20 ms of the nap: it sleeps, is woken and waits for the cpu.
+# The nap of 20 ms: the task sleeps, is woken and waits for the CPU.
 expect_line 'the nap sleeps' '^\|\+ 305[0-9]{2}\.[0-9]{3} us .*prev_comm=sleep .* prev_state=S ' "$HERE/multi-trace-detail-sametid.expect"
 expect_line 'is woken after 20 ms' '^\| .*sched_wakeup: comm=sleep ' "$HERE/multi-trace-detail-sametid.expect"
 expect_line 'with its time on the tracked cpu' '^\|    200[0-9]{2}\.[0-9]{3} \[wakeup\] ' "$HERE/multi-trace-detail-samecpu.expect"
@@ -119,13 +119,13 @@ expect_line 'and runs' '^\| .*==> next_comm=sleep ' "$HERE/multi-trace-detail-sa
 expect_line 'the events before' '^-Previous -[0-9]+\.[0-9]{3} us$' "$HERE/multi-trace-detail-sametid.expect"
 expect_line 'the events after' '^`After [0-9]+\.[0-9]{3} us$' "$HERE/multi-trace-detail-sametid.expect"
 
-# A pair whose start is hidden by loss is shown as far as it is known.
+# A pair whose start is hidden by a loss is shown as far as it is known.
 check 'a recording that loses events' luajit "$TOP/tests/tools/lose.lua" "$DATA/hogs.data" "$TMP/hogs10.data" 10 1
 "$PROFSCRIPT" multi-trace "${wakeups[@]}" --than 100us --detail=samecpu --input "$TMP/hogs10.data" >"$TMP/out" 2>"$TMP/err"
 expect_line 'a start whose end may be lost' '^\| >= +[0-9]+\.[0-9]{3} us, event2 may be lost\.$' "$TMP/out"
 expect_line 'dropped starts are told' '^multi-trace: [0-9]+ starts dropped: the events that end them may be lost$' "$TMP/err"
 
-# --- what multi-trace can do besides --------------------------------------------------------------
+# --- other features of multi-trace ----------------------------------------------------------------
 expect_output multi-trace-pair timers multi-trace "${softirqs[@]}" --impl pair
 expect_output multi-trace-pair-left nap multi-trace -e sched:sched_wakeup//key=pid/ -e sched:sched_migrate_task//key=pid/ --impl pair
 awk '/ unpaired / { n += $NF } / paired / { n += $NF } / replaced by / { n += $3 } END { print n }' "$HERE/multi-trace-pair-left.expect" >"$TMP/got"
@@ -140,7 +140,7 @@ expect_output multi-trace-trigger nap multi-trace -e raw_syscalls:sys_enter -e \
 expect_output multi-trace-printkey hogs multi-trace -e 'sched:sched_wakeup//key=pid/printkey=printf("task %d",key)/' \
 	-e 'sched:sched_switch//key=next_pid/' --perins
 
-# role and --cycle: the time of tasks on a cpu, from one switch of the cpu to the next, without idling.
+# role and --cycle: the time of tasks on a CPU, from one switch of the CPU to the next, without the idle task.
 perf_text hogs | awk '$3 == "sched:sched_switch:" {
 		prev = next_ = 0
 		for (i = 4; i <= NF; i++) {
@@ -155,7 +155,7 @@ perf_text hogs | awk '$3 == "sched:sched_switch:" {
 	--input "$DATA/hogs.data" | awk -F, 'NR == 2 { print $5, $6 }' >"$TMP/got"
 check 'role and --cycle: figures' diff "$TMP/want" "$TMP/got"
 
-# A picture, and one for each two events.
+# One picture for each two events.
 "$PROFSCRIPT" multi-trace "${softirqs[@]}" --heatmap "$TMP/map.svg" --input "$DATA/timers.data" >"$TMP/out"
 grep -oE '<title>' "$TMP/map-softirq_entry-softirq_exit.svg" | wc -l >"$TMP/n"
 check '--heatmap FILE.svg draws' test "$(cat "$TMP/n")" -ge 50
@@ -164,7 +164,7 @@ check '--heatmap leaves the table' diff <(tail -n +2 "$TMP/out") <("$PROFSCRIPT"
 check_status '--heatmap where nothing can be written' 1 "$PROFSCRIPT" multi-trace "${softirqs[@]}" \
 	--heatmap "$TMP/none/map" --input "$DATA/timers.data"
 
-# -v says what is opened, and -vv prints every event, of all stages and none, as trace does.
+# -v prints what is opened, and -vv every event, of all stages and of none, as trace does.
 "$PROFSCRIPT" trace --input "$DATA/nap.data" >"$TMP/want"
 "$PROFSCRIPT" "${nap[@]}" --detail -vv --input "$DATA/nap.data" 2>"$TMP/err" | grep -E '^20.* (raw_syscalls|sched):' >"$TMP/got"
 check 'multi-trace -vv: every event' diff "$TMP/want" "$TMP/got"

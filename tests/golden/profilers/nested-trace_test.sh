@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# nested-trace: the figures against ones computed from perf script's text, the texts against *.expect files.
+# nested-trace: numbers compared with those computed from perf script's text, outputs with *.expect files.
 . "$(dirname "$0")/../../lib.sh"
 export TZ=UTC
 
@@ -18,8 +18,8 @@ perf_text timers | awk '
 "$PROFSCRIPT" "${nested[@]}" --input "$DATA/timers.data" --format csv | tail -n +2 | cut -d, -f3,6-8 >"$TMP/got"
 check 'nested-trace: figures' diff "$TMP/want" "$TMP/got"
 
-# Details of calls: those within them, on the same cpu. Each call of more than 20 us is shown with all
-# events of its cpu from its beginning to its end.
+# Details of calls: the events within them, on the same CPU. Each call of more than 20 us is shown with all
+# events of its CPU from its start to its end.
 expect_output nested-trace-detail timers "${nested[@]}" --than 20us --detail=samecpu,-20us,+10us
 perf_text timers | awk '
 	{ line[$1, ++n[$1]] = $3; time[$1, n[$1]] = $2 }
@@ -49,7 +49,7 @@ check 'a recording that loses half of it' luajit "$TOP/tests/tools/lose.lua" "$D
 expect_line 'nested-trace: a call whose end may be lost' '^\| >= +[0-9]+\.[0-9]{3} us, event2 may be lost\.$' "$TMP/out"
 expect_line 'nested-trace: dropped calls are told' '^nested-trace: [0-9]+ calls dropped: ' "$TMP/err"
 
-# The heat maps hold each call once: as many, and as long in all, as the table says.
+# The heat maps contain each call once: their count and total time are those of the table.
 "$PROFSCRIPT" "${nested[@]}" --heatmap "$TMP/nest" --format csv --input "$DATA/timers.data" 2>/dev/null |
 	awk -F, 'NR > 1 { print $3, $6, $7 }' | sed 's/timer_expire_entry/& timer_expire_exit/; s/softirq_entry/& softirq_exit/' >"$TMP/want"
 for pair in 'softirq_entry softirq_exit' 'timer_expire_entry timer_expire_exit'; do

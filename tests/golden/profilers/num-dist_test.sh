@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# num-dist: the text against an *.expect file, and numbers that are too large.
+# num-dist: the output compared with an *.expect file, and numbers that are too large.
 . "$(dirname "$0")/../../lib.sh"
 
 check_status 'num-dist: numbers that are too large' 0 "$PROFSCRIPT" num-dist --input "$DATA/sched.data" \

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# percpu-stat: figures against what is known of the recorded programs or against
-# perf script's text, the texts against *.expect files.
+# percpu-stat: numbers compared with those of the recorded programs or with perf script's text, outputs with
+# *.expect files.
 . "$(dirname "$0")/../../lib.sh"
 
-# CPU and column of what perf has; a period of idleness is two events.
+# CPU and column of perf's events; an idle period is two events.
 perf script -i "$DATA/panel.data" -F cpu,event 2>/dev/null | awk '
 	BEGIN {
 		split("sys_enter context-switches cpu-migrations minor-faults softirq_entry hrtimer_expire_entry " \

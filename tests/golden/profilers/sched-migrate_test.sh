@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# sched-migrate: figures against what is known of the recorded programs or against
-# perf script's text, the texts against *.expect files.
+# sched-migrate: numbers compared with those of the recorded programs or with perf script's text, outputs with
+# *.expect files.
 . "$(dirname "$0")/../../lib.sh"
 
-# Of that machine each two CPUs share an L2 cache, each four an L3 cache.
+# On that machine two CPUs share an L2 cache, and four an L3 cache.
 table migrate sched-migrate
 check 'sched-migrate: all, and those within a cache' test "$(cut -d, -f1,2,4 "$TMP/got")" = 12,9,5
 perf script -i "$DATA/migrate.data" -F trace 2>/dev/null | sed -nE 's/.*orig_cpu=([0-9]) dest_cpu=([0-9])$/\1 \2/p' |

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# signal: figures against what is known of the recorded programs or against
-# perf script's text, the texts against *.expect files.
+# signal: numbers compared with those of the recorded programs or with perf script's text, outputs with
+# *.expect files.
 . "$(dirname "$0")/../../lib.sh"
 
 table signal signal

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# syscalls: the figures against ones computed from perf script's text, the texts against *.expect files.
+# syscalls: numbers compared with those computed from perf script's text, outputs with *.expect files.
 . "$(dirname "$0")/../../lib.sh"
 export TZ=UTC
 calls=(-e raw_syscalls:sys_enter -e raw_syscalls:sys_exit)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# top: the figures against perf script's text, the texts against *.expect files.
+# top: numbers compared with perf script's text, outputs with *.expect files.
 . "$(dirname "$0")/../../lib.sh"
 
 perf script -i "$DATA/sched.data" --ns -F comm,tid,cpu,time,event,trace 2>/dev/null >"$TMP/script"

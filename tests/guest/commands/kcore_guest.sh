@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# kcore on memory whose content the kernel also tells elsewhere.
+# kcore on memory whose contents the kernel also shows elsewhere.
 . "$(dirname "$0")/../../lib.sh"
 cd "$TOP" || exit 1
 [ -r /proc/kcore ] || skip_all 'no /proc/kcore'

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# What is only counted is exact while CPUs go offline and come back, and for cgroups.
+# Counts stay exact while CPUs go offline and come back, and for cgroups.
 . "$(dirname "$0")/../../lib.sh"
 cd "$TOP" || exit 1
 CPU=/sys/devices/system/cpu/cpu

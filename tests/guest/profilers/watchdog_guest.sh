@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# What profscript says of lockups, while they last: CPUs of this guest do hang.
+# Reports of lockups while they last: CPUs of this guest really hang.
 . "$(dirname "$0")/../../lib.sh"
 cd "$TOP" || exit 1
 echo 1 >/proc/sys/kernel/watchdog_thresh
 
-# A CPU that goes offline has no timer any more: that is no lockup.
+# An offline CPU has no timer: that is not a lockup.
 taskset 1 ./profscript watchdog -F 10 >"$TMP/out" 2>"$TMP/err" &
 tracer=$!
 wait_ready $tracer
@@ -17,7 +17,7 @@ wait $tracer
 check 'a CPU that goes offline' bash -c "! grep WILL '$TMP/out'"
 echo 1 >/sys/devices/system/cpu/cpu3/online
 
-# Interrupts are off on CPU 2, by a BPF program. The kernel itself does not see that here, for want of an NMI.
+# A BPF program disables interrupts on CPU 2. The kernel cannot see that here, because there is no NMI.
 export XDG_CACHE_HOME=$TOP/build/cache
 hard_lockup() {
 	taskset 1 ./profscript watchdog -F 10 -C 1-3 >"$TMP/out" 2>"$TMP/err" &
@@ -27,7 +27,7 @@ hard_lockup() {
 	check 'no lockup is seen where there is none' test ! -s "$TMP/out"
 	taskset 1 ./profscript tests/scripts/bpf/hang.lua --cpu 2 --time 4s --duration 6 >"$TMP/hang" 2>&1 &
 	hanger=$!
-	# Told while it lasts: the hanging CPU does not answer yet.
+	# Reported while it lasts: the hanging CPU does not answer yet.
 	check 'a hard lockup is told' wait_for 30 grep -q '^WILL: hard lockup - CPU#2 .*, seen by CPU#[13]$' "$TMP/out"
 	sed -n 's/^WILL: hard lockup - CPU#2 \[\([0-9]*\) .*/\1/p' "$TMP/out" | head -n 1 >"$TMP/first"
 	check 'before it ends' test "$(cat "$TMP/first")" -lt 4000000000
@@ -43,7 +43,7 @@ else
 	skip 'a hard lockup' 'no BPF programs: live/bindings/bpf/program_test compiles them, on the host'
 fi
 
-# A module computes hashes on CPU 2 for five seconds and more, without letting any other task run there.
+# A module computes hashes on CPU 2 for at least five seconds, without letting any other task run there.
 dmesg -c >/dev/null
 taskset 1 ./profscript watchdog -F 10 -g -C 1-3 >"$TMP/out" 2>"$TMP/err" &
 tracer=$!

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# No script breaks the host: what it must not do ends it with one line that has its own file and line, never
-# with a crash; and what it changes of its globals is its own.
+# No script breaks the host. What it must not do is an error of one line with its file and line, never a
+# crash. Changes of its globals stay private to it.
 . "$(dirname "$0")/../../../lib.sh"
 
 sched=$DATA/sched.data
@@ -14,7 +14,7 @@ script() {
 		"start = function(opt, out, session)" "local _ = array, hist, pairs_of" "$1" 'end }' >s.lua
 }
 
-# ends NAME REGEX TEXT [ARG...]: the script ends with this line, which names line 5 of it
+# ends NAME REGEX TEXT [ARG...]: the script fails with this message, which names its line 5
 ends() {
 	local name=$1 regex=$2 status
 	script "$3"
@@ -31,12 +31,12 @@ ends() {
 	result $? "$name" wrong
 }
 
-# in_handler NAME REGEX TEXT: the same of a handler of sched_switch
+# in_handler NAME REGEX TEXT: the same in a handler of sched_switch
 in_handler() {
 	ends "$1" "$2" "return { ['sched:sched_switch'] = function(ev) $3 end }"
 }
 
-# Everything with garbage.
+# Every function, with garbage.
 for data in sched hogs mixed; do
 	"$PROFSCRIPT" "$HERE/garbage.lua" --top "$TOP" --input "$DATA/$data.data" >/dev/null 2>err
 	result $? "garbage, $data.data" err
@@ -81,7 +81,7 @@ ends 'a pair that is none' 'what shows details takes a pair, not a number' \
 ends 'a directory that is nil' 'fs.list takes a path, a string, not nil' "require('lib.fs').list(nil)"
 ends 'counts of no row' 'counts:get takes the number of a row, from 1 to 0, not 1000000000' 'session.count({ opt.event }):get(1e9, 1)'
 
-# What is asked for is asked for, not written.
+# Events and options are read only.
 ends 'an option written' 'opt.call_graph cannot be set' 'opt.call_graph = true'
 ends 'an option misspelt' "there is no option 'tpo'; did you mean 'top'" 'return opt.tpo'
 ends 'an event written' 'events are read only: event:set\(\)' 'opt.event[1][1].filter = 5'
@@ -94,7 +94,7 @@ ends 'a member of the session' "session has no 'tsak_name'; did you mean 'task_n
 ends 'a library changed' 'lib.array cannot be changed' 'array.new = 5'
 ends 'a function of a library' "lib.hist has no 'nwe'; did you mean 'new'" 'return hist.nwe()'
 
-# require(), and the globals.
+# require() and the globals.
 for what in "bindings.base.array: lib.array is what scripts use" "ffi: lib.array, lib.intern" "jit.util: the loop" \
 	"jit: the loop" "debug: -v shows" "package: require\\(\\) finds" "bindings.run.driver: lib.\\*, session and out"; do
 	module=${what%%:*}
@@ -115,7 +115,7 @@ return { ['sched:sched_switch'] = function() end, stop = function() out:table(re
 result $? "its own string and table" err
 expect_line 'the host has others' '^1.5$' out
 
-# Examples, on a recording with losses.
+# The examples, on a recording with losses.
 check 'a recording that loses events' luajit "$TOP/tests/tools/lose.lua" "$DATA/hogs.data" lossy.data 10 1
 for example in wakeups runqlat; do
 	"$PROFSCRIPT" "$TOP/examples/$example.lua" --input lossy.data >out 2>err

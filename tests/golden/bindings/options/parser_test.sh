@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# Nothing that is given on the command line is ignored.
+# No option is silently ignored.
 . "$(dirname "$0")/../../../lib.sh"
 wakeups=(-e sched:sched_wakeup//key=pid/ -e sched:sched_switch//key=next_pid/)
 cd "$DATA" || exit 1

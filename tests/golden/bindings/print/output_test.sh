@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# Where the output cannot go, one line says why.
+# Output that cannot be written is reported in one line.
 . "$(dirname "$0")/../../../lib.sh"
 sched=$DATA/sched.data
 

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# Profilers as sources of events of others, on recordings.
+# Profilers as sources of events for others, on recordings.
 . "$(dirname "$0")/../../../lib.sh"
 cd "$DATA" || exit 1
 
 mkdir "$TMP/scripts"
 export PROFSCRIPT_PATH=$TOP/examples:$TMP/scripts
 
-# A source that prints its wake-ups in a way of its own; its handlers must not run.
+# A source that describes its wakeups in its own way; its handlers must not run.
 cat >"$TMP/scripts/woken.lua" <<'LUA'
 return {
   summary = 'Says who is woken',
@@ -77,7 +77,7 @@ run multi-trace -e sched:sched_wakeup//key=pid/ -e sched:sched_switch//key=next_
 check 'but one with a key is paired' diff "$TMP/plain" "$TMP/keyed"
 run multi-trace -e wakeups//key=pid/alias=woken/ -e sched:sched_switch//key=next_pid/ >"$TMP/alias"
 expect_line 'and may have an alias' '^ *woken => sched_switch ' "$TMP/alias"
-# A name that perf-prof has for one is as good.
+# perf-prof's name for a profiler works too.
 lines "event-lost/-e sched:sched_wakeup/" >"$TMP/event-lost"
 expect_text 'a source by its other name' "$TMP/event-lost" lines 'event-care/-e sched:sched_wakeup/'
 check 'which has events' cmp "$TMP/wakeups" "$TMP/event-lost"
@@ -88,7 +88,7 @@ expect_line 'any profiler takes sources' 'sched:sched_switch +1$' "$TMP/counted"
 lines "trace/-e 'trace/-e sched:sched_switch -N 9/' -N 2/,wakeups/-N 1/" | wc -l >"$TMP/n"
 expect_line 'a source may have sources' '^3$' "$TMP/n"
 
-# refused NAME LINE CARET_COLUMN SELECTOR: the selector is refused with this line and caret.
+# refused NAME LINE CARET_COLUMN SELECTOR: the selector is refused with this line and caret
 refused() {
 	check_status "$1" 2 run trace -e "$4"
 	run trace -e "$4" 2>"$TMP/refused"
@@ -119,7 +119,7 @@ expect_line 'help: its options' "\\[--verb TEXT\\] \\[-N N\\]/ATTRIBUTE/.../'\$"
 expect_line 'help: its events' '^      events: sched:sched_switch, sched:sched_wakeup$' "$TMP/help"
 expect_line 'help: their fields' '^prev_comm ' "$TMP/help"
 
-# Options of a source are its own.
+# The options of a source are private to it.
 run exec -i 3 -e sched:sched_wakeup 'count()' --format csv >"$TMP/plain"
 run exec -i 3 -e 'sched:sched_wakeup,wakeups/-i 1 --top 1 -N 1 --filter pid<0/' 'count()' --format csv >"$TMP/with"
 check 'the interval of a source is not that of the run' diff "$TMP/plain" "$TMP/with"

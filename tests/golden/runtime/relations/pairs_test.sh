@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# The rules by which events are paired, against pairing.lua, where they are in their simplest form: random
-# stages, keys, roles and --cycle on a recording. And for all analyses on recordings that have lost events:
-# what is left of the pairs is part of those of the whole.
+# The rules of pairing, compared with pairing.lua, which has them in their simplest form: random stages, keys,
+# roles and --cycle on a recording. For all analyses, on recordings with lost events: the pairs that are left are
+# some of those of the whole recording.
 . "$(dirname "$0")/../../../lib.sh"
 export TZ=UTC
 perf script -i "$DATA/hogs.data" --ns -G -F tid,cpu,time,event,trace 2>/dev/null |
 	sed -E 's/^ *([0-9]+) +\[0*([0-9]+)\] +([0-9]+)\.([0-9]+): +/\1 \2 \3\4 /' >"$TMP/text"
 
-# latencies DATA PROFILER ARG...: "TIME LATENCY" of what is measured, sorted
+# latencies DATA PROFILER ARG...: the sorted measurements as "TIME LATENCY"
 latencies() {
 	local data=$1
 	shift
@@ -17,7 +17,7 @@ latencies() {
 	cat "$TMP"/map-* /dev/null 2>/dev/null | sort
 }
 
-# same NAME WANT GOT: what differs goes to $TMP/wrong with the options
+# same NAME WANT GOT: differences go to $TMP/wrong with the options
 same() {
 	cmp -s "$2" "$3" || { echo "$1: ${args[*]}" && diff "$2" "$3" | head -5; } >>"$TMP/wrong"
 }
@@ -50,7 +50,7 @@ check 'there are pairs' test $pairs -ge 1000
 check '40 random relations without some of the events: no false pair' diff /dev/null "$TMP/wrong-lossy"
 check 'some are left' test $kept -ge 100 -a $kept -lt $pairs
 
-# The other analyses: what is measured in what is left of a recording is what was measured in all of it.
+# The other analyses: the measurements from the rest of a recording are among those of the whole.
 # lossy NAME DATA PROFILER ARG...
 lossy() {
 	local name=$1 data=$DATA/$2.data kept=0 seed
@@ -74,7 +74,7 @@ lossy 'syscalls' nap syscalls
 lossy 'rundelay' hogs rundelay
 lossy 'memory' allocs multi-trace -e kmem:kmalloc -e kmem:kfree -k ptr
 
-# The bytes and objects of kmemprof are those of these pairs: the allocation's size is in the whole recording.
+# The bytes and objects of kmemprof are those of these pairs: the size of the allocation is in the whole recording.
 perf script -i "$DATA/allocs.data" --ns -G -F time,event,trace 2>/dev/null |
 	sed -nE 's/^ *([0-9]+)\.([0-9]+): +kmem:kmalloc: .* bytes_alloc=([0-9]+) .*/\1\2 \3/p' >"$TMP/sizes"
 : >"$TMP/wrong"
