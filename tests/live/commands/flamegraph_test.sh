@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# flamegraph: what a click, a search and the mouse do in a flame graph, in a real browser.
+# flamegraph: clicks, a search and the mouse in a flame graph, in a real browser.
 . "$(dirname "$0")/../../lib.sh"
 . "$TOP/tests/tools/browser.sh"
 

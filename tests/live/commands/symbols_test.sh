@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# --symbols: addresses of a process, and of a file, become what nm says; needs no tracing.
+# --symbols: addresses of a process and of a file are symbolized as nm does; needs no tracing.
 . "$(dirname "$0")/../../lib.sh"
 cd "$TMP" || exit 1
 deep=$TOP/build/workloads/deep
@@ -21,9 +21,9 @@ while read -r address name; do echo "$name+0x3"; done <functions >want
 expect_text 'and three bytes on' want "${symbols[@]}" < <(
 	while read -r address name; do printf '0x%X\n' $((0x$address + 3)); done <functions)
 
-# A process: what is mapped decides. The listing is short, too, as profiles have it.
+# A process: its mappings decide. They may be short, as in profiles.
 workload deep 1
-wait_for 20 grep -q pipe "/proc/$WORKLOAD/wchan" # all is loaded when it waits
+wait_for 20 grep -q pipe "/proc/$WORKLOAD/wchan" # everything is loaded when it waits
 cp "/proc/$WORKLOAD/maps" maps
 go
 base=$(awk -v path="$deep" '$6 == path && $3 == "00000000" { split($1, a, "-"); print a[1]; exit }' maps)
@@ -43,7 +43,7 @@ expect_text 'a file that was deleted gives no other names' want "${symbols[@]}" 
 	< <(sed 's/$/ (deleted)/' maps; ask | head -n 1)
 expect_text 'nor does anonymous memory' want "${symbols[@]}" < <(cat maps; awk '/\[stack\]/ { split($1, a, "-"); print "0x" a[1] }' maps)
 
-# Each line is answered by one, whatever it is.
+# Each line has one answer.
 printf '%s\n' '' ' ' 0x 0xg 0xffffffffffffffff 0x1 no_such_function 'main extra' -1 $'\e[31m' 0123 % >odd
 sed 's/.*/??/' odd >want
 expect_text 'what is not known' want "${symbols[@]}" <odd

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# What breakpoints on writes say was written, by instructions of every kind, against what was there.
+# Breakpoints on writes: the reported values, for instructions of every kind, compared with the memory.
 . "$(dirname "$0")/../../lib.sh"
 cd "$TOP" || exit 1
 [ "$(uname -m)" = x86_64 ] || skip_all 'instructions are decoded on x86_64 only'
 perf stat -e mem:0x1000 true >/dev/null 2>&1 || skip_all 'no hardware breakpoints'
 stores=build/workloads/stores
 
-# data FILE: what was there behind each instruction
+# data FILE: the value in memory after each instruction
 data() {
 	sed -n 's/.* DATA: //p' "$1"
 }
@@ -15,7 +15,7 @@ data() {
 $stores 1 >"$TMP/real"
 "$PROFSCRIPT" breakpoint 0x10000000/8 -- $stores 1 2>"$TMP/err" >"$TMP/out"
 expect_line 'an instruction each' '^40$' <(grep -c ' INSN: ' "$TMP/out")
-# Those that samples do not tell: xadd, xchg, a vector register.
+# Those whose samples do not contain the value: xadd, xchg, a vector register.
 awk 'NR == FNR { real[NR] = $0; next } $0 == "unknown" { unknown++; next } $0 != real[FNR] { print FNR, $0, real[FNR] }
 	END { if (unknown != 3) print unknown, "unknown" }' "$TMP/real" <(data "$TMP/out") >"$TMP/wrong"
 check 'what was written' test ! -s "$TMP/wrong"
@@ -37,7 +37,7 @@ for place in 0x10000004/4 0x10000002/1; do
 	check "a part of it: $place" test ! -s "$TMP/wrong" -a "$(data "$TMP/out" | grep -c 0x)" -ge 5
 done
 
-# A count goes on from what was there: it is known from the second time on, if it was looked at between them.
+# A counter continues from its value, which is known from the second access on, if all accesses in between were seen.
 "$PROFSCRIPT" breakpoint 0x10000000/8 -- $stores 20 20 2>"$TMP/err" >"$TMP/out"
 data "$TMP/out" | awk '$0 == "unknown" { next } { known++ } $0 != sprintf("0x%x", NR) { print NR, $0 }
 	END { if (NR != 20 || !known) print NR, "of which are known:", known + 0 }' >"$TMP/wrong"
@@ -51,7 +51,7 @@ expect_line '--filter: what is not known is shown' '^3$' <(data "$TMP/out" | gre
 expect_line '--filter: what is counted, and what is not known' '^5$' <(grep -c ' main+0x[0-9a-f]* *50$' "$TMP/out")
 "$PROFSCRIPT" breakpoint 0x10000000/8 --filter 'data == 0x9' -N 5 -q -- $stores 50 2>"$TMP/err" >"$TMP/out"
 expect_line '--filter: -N counts what passes' '^5$' <(grep -c breakpoint: "$TMP/out")
-# Who else writes is not seen: what follows from the value before is not said.
+# Writes by others are not seen: values that depend on the one before are not printed.
 "$PROFSCRIPT" breakpoint 0x10000000/8 --exclude-kernel -- $stores 1 2>"$TMP/err" >"$TMP/out"
 awk 'NR == FNR { real[NR] = $0; next } $0 == "unknown" { n++; next } $0 != real[FNR] { bad++ } END { exit bad || n < 10 }' \
 	"$TMP/real" <(data "$TMP/out")

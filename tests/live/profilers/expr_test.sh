@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# expr: what an expression is for an event.
+# expr: the values of an expression for an event.
 . "$(dirname "$0")/../../lib.sh"
 needs_tracepoint sched:sched_switch
 cd "$TMP" || exit 1

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# hrtimer: counts in the samples of a clock. All of a program's system calls are in some period, and each event's
-# counts are at its name.
+# hrtimer: counts in the samples of a clock. Each system call of a program is in some period, and the counts of each
+# event are next to its name.
 . "$(dirname "$0")/../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter sched:sched_switch
 
@@ -21,7 +21,7 @@ began=$(cut -d. -f1 /proc/uptime)
 expect_line 'stacks in JSON' '"sched_switch":[0-9]+,"stack":\["[0-9a-f]{16} ' "$TMP/out"
 check 'and the time of the kernel' test "$(sed 's/.*"time":\([0-9]*\).*/\1/' "$TMP/out")" -ge "$began"
 
-# Its clock is no event of another profiler, but is printed with the events.
+# As a source: its clock is printed with the events.
 "$PROFSCRIPT" trace -e 'hrtimer/-F 20 -e sched:sched_switch 1/' --duration 0.3 >"$TMP/out"
 expect_line 'as a source: its events' ': sched:sched_switch: prev_comm=' "$TMP/out"
 expect_line 'as a source: its clock' ': hrtimer: cpu-clock$' "$TMP/out"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# irq-off: a clock whose samples come late.
+# irq-off: a clock whose samples are late.
 . "$(dirname "$0")/../../lib.sh"
 needs_tracepoint sched:sched_switch
 

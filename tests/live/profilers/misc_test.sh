@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# What the kernel reports besides samples, of BPF programs, cgroups and tasks that the test makes; live, in
-# recordings, and as events of other profilers.
+# Kernel records about BPF programs, cgroups and tasks that the test creates; live, in recordings, and as events of
+# other profilers.
 . "$(dirname "$0")/../../lib.sh"
 needs_tracepoint sched:sched_switch
 cd "$TMP" || exit 1
 cgroup2=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)
 name=profscript-misc-$$
 
-# A program that filters samples is loaded for a moment, by a process that is known.
+# A known process loads a program that filters samples, for a moment.
 load() {
 	"$PROFSCRIPT" profile --nr-running-min 1 -F 99 --duration 0.1 >load.out 2>&1 &
 	loader=$!
@@ -66,7 +66,7 @@ else
 	skip cgroups 'a cgroup2 that can be written to'
 fi
 
-# Tasks: a workload's own.
+# Tasks: the workload's own.
 "$PROFSCRIPT" misc --records comm,fork,exit,mmap,namespaces -- sh -c '/bin/true; exit 0' >out 2>err
 expect_line 'a name' ' misc:comm: true [0-9]+/[0-9]+ exec$' out
 expect_line 'a fork' ' misc:fork: ([0-9]+)/\1 by ([0-9]+)/\2$' out
@@ -81,13 +81,13 @@ else
 	skip 'namespaces' 'unshare -u'
 fi
 
-# In the table of a task are the names that it had, whether or not its records are events too.
+# The table of a task contains the names that it had, whether or not its records are events too.
 perf record -q -e sched:sched_process_exit -o tasks.data -- sh -c '/bin/true; exit 0' 2>/dev/null
 "$PROFSCRIPT" trace -e sched:sched_process_exit,misc:comm --input tasks.data >out
 expect_line 'names of a recording that are events' '^.* true +[0-9]+ .* sched:sched_process_exit: comm=true ' out
 check 'each record once' test "$(grep -c 'misc:comm: true [0-9/]* exec$' out)" = 1
 
-# What is not there.
+# Records that do not exist.
 check_status 'a recording without them' 1 "$PROFSCRIPT" misc --records text_poke --input tasks.data
 check_status 'no such record' 2 "$PROFSCRIPT" misc --records namespace
 expect_line 'and what there is' "'namespace' is none of namespaces, " .check

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# profile: a program whose shares are known, as lines, folded stacks and pictures.
+# profile: a program with known shares, as lines, folded stacks and pictures.
 . "$(dirname "$0")/../../lib.sh"
 needs_tracepoint sched:sched_switch
 burn=$TOP/build/workloads/burn
@@ -44,7 +44,7 @@ expect_line 'roots by thread' '^burn/[0-9]+;.*hot [0-9]+$' t.folded
 "$PROFSCRIPT" profile -F 997 --annotate --flame-graph k -q -- dd if=/dev/zero of=/dev/null bs=1 count=300000 2>/dev/null
 expect_line 'marks of the kernel' '_\[k\] [0-9]+$' k.folded
 
-# A recording: sums and names of what the test knows are those of perf.
+# A recording: sums and names of known functions match perf's.
 perf record -q -g -F 1997 -e cpu-clock:u -o data -- "$burn" 60 2>/dev/null
 check 'a recording' "$PROFSCRIPT" profile --input data --flame-graph rec
 perf script -i data -F ip,sym 2>/dev/null | awk 'BEGIN { first = 1 }
@@ -87,7 +87,7 @@ echo before >dry.folded
 check 'a dry run' "$PROFSCRIPT" profile --flame-graph dry --dry-run -- true
 expect_line 'touches no file' '^before$' dry.folded
 
-# What cannot be meant.
+# Invalid combinations.
 check_status '--diff without a graph' 1 "$PROFSCRIPT" profile --diff rec.folded -- true
 check_status 'a picture without samples' 0 "$PROFSCRIPT" profile -F 1 --flame-graph none.svg -- true
 check 'is not there' test ! -e none.svg

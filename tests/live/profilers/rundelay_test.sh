@@ -12,7 +12,7 @@ for i in 1 2; do
 done
 exec 7>"$TMP/both"
 start rundelay -m 1024 --perins --format csv -p "${hogs[1]},${hogs[2]}" 7>&-
-exec 7>&- # the end of the pipe lets both go
+exec 7>&- # closing the pipe lets both go
 wait $tracer
 awk -F, '$5 == "sched_switch" && $7 >= 10 && $8 >= 100e6 { n++ } END { exit n != 2 }' "$TMP/out"
 result $? 'both wait for long' "$TMP/out"

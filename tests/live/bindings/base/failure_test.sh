@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# Exit status 3: this machine lacks or forbids what a right command line asks for. A name that is misspelt is 2.
+# Exit status 3: this machine lacks or forbids what a valid command line asks for. A misspelled name is status 2.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint sched:sched_switch
 cd "$TMP" || exit 1
@@ -8,7 +8,7 @@ cd "$TMP" || exit 1
 if ! unshare -m true 2>/dev/null; then
 	skip_all 'no unshare or no mount namespaces'
 fi
-# without SYSTEM: makes a profscript for which the kernel has no events of this system
+# without SYSTEM: creates a profscript for which the kernel has no events of this system
 without() {
 	printf '#!/bin/sh\nexec unshare -m sh -c '\''mount -t tmpfs none /sys/kernel/tracing/events/%s && exec "$@"'\'' - "%s" "$@"\n' \
 		"$1" "$profscript" >lacking

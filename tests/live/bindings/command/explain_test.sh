@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# -e EVENT help: what the format file says of an event, and which profilers take it.
+# -e EVENT help: the format of an event, and the profilers that take it.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint sched:sched_switch
 cd "$TMP" || exit 1

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# Manual pages are without mistakes of their form.
+# The manual pages are well formed.
 . "$(dirname "$0")/../../../lib.sh"
 cd "$TMP" || exit 1
 

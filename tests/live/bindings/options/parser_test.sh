@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# What is wrong with the command line is said in one line that says what and where, with exit status 2; never with
-# a traceback, a crash, or half an output.
+# An invalid command line is reported in one line that says what is wrong and where, with exit status 2; never with a
+# traceback, a crash or partial output.
 . "$(dirname "$0")/../../../lib.sh"
 sched=$DATA/sched.data
 switch=sched:sched_switch

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# What is wrong with a script is said in one line with its file and line.
+# An invalid script is reported in one line with its file and line.
 . "$(dirname "$0")/../../../lib.sh"
 sched=$DATA/sched.data
 switch=sched:sched_switch

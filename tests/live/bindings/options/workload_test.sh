@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# The words of a workload are its own, and so is standard input.
+# The words after the workload belong to it, and so does standard input.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint syscalls:sys_enter_getppid
 event=syscalls:sys_enter_getppid

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# A task's name is shown, not obeyed.
+# Control characters in a task's name are escaped.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint raw_syscalls:sys_exit
 cd "$TMP" || exit 1

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# How a run begins and ends: signals, the end of its targets, -N, --duration, readers that go away, full
-# disks; and that it leaves nothing behind and stays small.
+# How a run starts and ends: signals, the end of its targets, -N, --duration, readers that go away, full disks. It
+# leaves nothing behind and its memory stays small.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint sched:sched_switch raw_syscalls:sys_enter
 count=(exec -m 1024 -e sched:sched_switch --format csv 'count()')
@@ -34,7 +34,7 @@ end }
 END
 "$PROFSCRIPT" "$TMP/stuck.lua" 2>"$TMP/err" &
 tracer=$!
-stuck() { [ "$(awk '{ print $14 + $15 }' /proc/$tracer/stat)" -gt 30 ]; } # ticks of cpu time
+stuck() { [ "$(awk '{ print $14 + $15 }' /proc/$tracer/stat)" -gt 30 ]; } # ticks of CPU time
 wait_for 20 stuck
 kill -INT $tracer
 sleep 0.3
@@ -44,7 +44,7 @@ wait $tracer 2>/dev/null
 test $? -eq 130
 result $? 'a second SIGINT kills'
 
-# Ends by itself.
+# Runs that end by themselves.
 check_status '-N ends it' 0 timeout 20 "$PROFSCRIPT" trace -e sched:sched_switch -N 3
 "$PROFSCRIPT" trace -e sched:sched_switch -N 3 >"$TMP/out"
 check '-N 3 prints three lines' test "$(wc -l <"$TMP/out")" -eq 3
@@ -72,7 +72,7 @@ check_status 'the end of the workload ends it' 0 timeout 20 "$PROFSCRIPT" "${cou
 check_status "the workload's status is ours" 7 timeout 20 "$PROFSCRIPT" "${count[@]}" -- sh -c 'exit 7'
 check_status 'so is the signal that ends it' 143 timeout 20 "$PROFSCRIPT" "${count[@]}" -- sh -c 'kill $$'
 
-# There is a table each interval, if something happened, with the time of its end; and one at the end.
+# A table after each interval with events, with the time of its end, and one at the end.
 "$PROFSCRIPT" "${count[@]}" -i 100 --duration 1.05 >"$TMP/out"
 awk -F, '/^count/ {
 		if (n > 1 && (d < 0.9 || d - int(d + 0.5) > 0.001 || int(d + 0.5) - d > 0.001)) { print "after " d / 10 " s"; bad = 1 }
@@ -95,9 +95,9 @@ timeout 20 "$PROFSCRIPT" trace -e "raw_syscalls:sys_enter/id==$GETPPID&&common_p
 	bash -c 'sleep 4321 & echo $$ $! >"$1"; "$0" 1; wait' "$TOP/build/workloads/syscalls" "$TMP/pids" >/dev/null 2>&1
 read -r child grandchild <"$TMP/pids"
 check 'nor does it run on after -N' wait_for 5 gone
-kill "$grandchild" # the workload's own child is its own affair
+kill "$grandchild" # the workload's child belongs to the workload
 
-# A reader that goes away is no error.
+# A reader that goes away is not an error.
 timeout 20 "$PROFSCRIPT" trace -e sched:sched_switch 2>"$TMP/err" | head -n 1 >"$TMP/out"
 status=("${PIPESTATUS[@]}")
 check 'head -n 1 ends it' test "${status[0]}" -eq 0
@@ -107,7 +107,7 @@ timeout 20 "$PROFSCRIPT" trace -e sched:sched_switch -N 5 >&- 2>"$TMP/err"
 check 'a closed stdout is an error' test $? -eq 1
 expect_line 'that says so' 'cannot write the output: Bad file descriptor' "$TMP/err"
 
-# -o takes what is said besides, too, and the file can be another one from SIGUSR1 on.
+# -o also gets the warnings, and SIGUSR1 reopens the file.
 start "${count[@]}" -v -i 100 -o "$TMP/log"
 rows() { [ "$(grep -c ^count "$1" 2>/dev/null)" -ge 2 ]; }
 wait_for 20 rows "$TMP/log"
@@ -124,7 +124,7 @@ expect_line 'with the table' '^count$' "$TMP/text"
 check 'a table of CSV has no warnings' bash -c '! grep -v "^table,\|^count" "$0"' "$TMP/log"
 expect_line 'they are on stderr' '^profscript: [0-9]+ events' "$TMP/err.csv"
 
-# SIGUSR2 is answered, and the run goes on.
+# SIGUSR2 prints the status, and the run continues.
 start "${count[@]}" --json
 kill -USR2 $tracer
 check 'SIGUSR2 is answered' wait_for 20 grep -q '^profscript: [0-9]* events, [0-9]* lost, [0-9]* late$' "$TMP/err"
@@ -163,7 +163,7 @@ check 'four times as many pairs take no more memory' test "$large" -le $((small 
 echo "$small KiB, $large KiB, $(calls) pairs" >"$TMP/n"
 expect_line 'enough pairs were seen' '[0-9]{7} pairs' "$TMP/n"
 
-# The rings are read soon where all CPUs are taken: short turns, or a real-time priority that no child has.
+# The rings are read in time even if all CPUs are busy: short time slices, or a real-time priority that children lack.
 start trace -e sched:sched_process_exec
 if [ "$(uname -r | awk -F. '{ print $1 * 100 + $2 }')" -ge 612 ] && grep -q '^se.slice' /proc/$tracer/sched 2>/dev/null; then
 	expect_line 'the turns are short' '^se.slice +: +100000$' /proc/$tracer/sched

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# --dry-run: what would be opened, and which part of a filter the kernel evaluates.
+# --dry-run: the events that would be opened, and the part of a filter that the kernel evaluates.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter
 

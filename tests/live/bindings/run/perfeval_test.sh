@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# --perfeval-* tells how many events others have for a run, --sampling-limit ends it.
+# --perfeval-* prints how many events others have during a run, --sampling-limit ends it.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint sched:sched_switch raw_syscalls:sys_enter
 cd "$TMP" || exit 1
 
-# The kernel's own counts: the calls that a thread makes, seen among those of all.
+# The kernel's own counts: the calls of a thread among all calls.
 workload syscalls 5000
 start exec -m 1024 -e raw_syscalls:sys_enter 'count()' --filter "id == $GETPPID" -i 500 --perfeval-pids "$WORKLOAD" \
 	--perfeval-cpus "$(</sys/devices/system/cpu/online)"
@@ -17,11 +17,11 @@ wait_for 20 all
 stop
 check "all calls of a thread are counted ($(matched))" test "$(matched)" -eq 5000
 check 'nothing else is said' test ! -s err
-# getppid is nobody else's: what the processes had is what the CPUs had.
+# Nothing else calls getppid: the count of the processes is that of the CPUs.
 check 'by CPU they are as many' test "$(sed -En 's/.* perfeval cpus\(.*matched ([0-9]+) on .*/\1/p' out | awk '{ sum += $1 } END { print sum / 2 }')" \
 	-ge 5000
 
-# More than the limit: the run ends by itself, with what it has found, and says which thread it was.
+# Above the limit the run ends by itself, with its results, and names the thread.
 workload syscalls 100000000
 of_pids="perfeval pids\\($WORKLOAD\\)"
 start exec -m 1024 -e raw_syscalls:sys_enter 'count()' -p "$WORKLOAD" --duration 60 -i 200 --perfeval-pids "$WORKLOAD" \

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# Profilers as sources of events of others, on this kernel.
+# Profilers as sources of events for others, on this kernel.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint sched:sched_wakeup raw_syscalls:sys_enter
 export PROFSCRIPT_PATH=$TOP/examples
@@ -48,12 +48,12 @@ else
 	skip 'sources that sample' 'no gcc'
 fi
 
-# Flame graphs that begin anew at each interval, of events that record stacks.
+# Flame graphs that start again at each interval, of events that record stacks.
 "$PROFSCRIPT" trace -e raw_syscalls:sys_enter -g --flame-graph "$TMP/calls" -i 20 -N 300 -q >"$TMP/out" 2>"$TMP/err"
 expect_line 'trace -g --flame-graph -i' '^0$' <(echo $?)
 expect_line 'has stacks' ';.* [0-9]+$' "$TMP/calls.folded"
 
-# What a long system call does: samples between its beginning and its end.
+# Samples during a long system call, from its start to its end.
 cat >"$TMP/fill.c" <<'C'
 #define _GNU_SOURCE
 #include <sys/mman.h>

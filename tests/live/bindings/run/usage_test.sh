@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# --usage-self tells what a run takes itself, and does not add to it.
+# --usage-self prints what a run itself uses, and does not add to it.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint sched:sched_switch raw_syscalls:sys_enter
 cd "$TMP" || exit 1
 
 line='^[0-9-]{10} [0-9:]{8}\.[0-9]{6} CPU %usr [0-9]+\.[0-9]{2} %sys [0-9]+\.[0-9]{2} MAXRSS [0-9]+k$'
 
-# A thread that sleeps has no events: what wakes the run are its own polls and the lines.
+# A sleeping thread has no events: only the run's own polls and lines wake it.
 sleep 1000 &
 switches() { awk '/^voluntary/ { print $2 }' /proc/$tracer/status; }
 start trace -e raw_syscalls:sys_enter -t $! --usage-self 25
@@ -15,7 +15,7 @@ lines=$(wc -l <err)
 woken=$(switches)
 sleep 1
 woken=$(($(switches) - woken))
-lines=$(($(wc -l <err) - lines)) # of a longer time
+lines=$(($(wc -l <err) - lines)) # for a longer time
 check "nothing else wakes it ($woken times, $lines lines)" test $woken -le $((lines + 5))
 peak=$(awk '/VmHWM/ { print $2 }' /proc/$tracer/status)
 stop
@@ -28,7 +28,7 @@ check 'nothing is said elsewhere' test ! -s out
 told=$(tail -n 1 err | sed 's/.*MAXRSS \([0-9]*\)k/\1/')
 check "MAXRSS is the kernel's ($told, $peak KiB)" test "$told" -ge $((peak * 3 / 4)) -a "$told" -le $((peak + 16384))
 
-# What is told adds up to what was used, here half of the time.
+# The printed values add up to what was used, here half of the time.
 cat >spin.lua <<'LUA'
 return { summary = 'spins', start = function(_, _, session)
   local function spin(ns)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# Functions of a library that is not executable, as C++ has their names.
+# Functions of a library that is not executable, with C++ names.
 . "$(dirname "$0")/../../../lib.sh"
 cd "$TMP" || exit 1
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# What is wrong with events, their attributes, filters and keys is said in one line, with the nearest name.
+# Errors in events, their attributes, filters and keys are reported in one line, with the nearest name.
 . "$(dirname "$0")/../../../lib.sh"
 switch=sched:sched_switch
 needs_tracepoint $switch

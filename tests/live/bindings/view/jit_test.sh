@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# The loops over the events become machine code: LuaJIT's own report of a run (jit.v) shows a loop trace for
-# each, and once that is there nothing on the way of an event is left to the interpreter.
+# The loops over the events are compiled: LuaJIT's own report of a run (jit.v) shows a loop trace for each. From then on
+# nothing on the path of an event runs in the interpreter.
 . "$(dirname "$0")/../../../lib.sh"
 here=$TOP/tests/recordings
 
@@ -63,7 +63,7 @@ end }
 LUA
 compiled 'a source that describes' dispatch -- trace -e "\"$TMP/tells.lua\"" --input "$here/zstd.data"
 
-# Lists, on recordings that are long enough for all of their ways to get hot.
+# Lists, on recordings that are long enough for all paths to get hot.
 compiled top dispatch -- top -e raw_syscalls:sys_enter//key=id/,raw_syscalls:sys_exit//key=id/top-by=ret/ \
 	--input "$here/zstd.data"
 compiled num-dist dispatch -- num-dist -e raw_syscalls:sys_exit//num=ret/ --perins --input "$here/zstd.data"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# What a tiny ring loses is counted exactly: what was seen and what was lost make what was done.
+# The losses of a tiny ring are counted exactly: seen and lost events add up to those that happened.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter raw_syscalls:sys_exit
 enter=raw_syscalls:sys_enter/id==$GETPPID/

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# uprobes, return probes and USDT on a program that passes them an exact number of times with known
-# arguments; and that nothing of them stays in the kernel, whatever ends the run.
+# uprobes, return probes and USDT probes of a program that passes them an exact number of times with known arguments.
+# None of them stays in the kernel, however the run ends.
 . "$(dirname "$0")/../../../lib.sh"
 . "$TOP/tests/tools/probes.sh"
 
-# the distance of a probe from its function's begin
+# the distance of a probe from the start of its function
 addr=$("$PROFSCRIPT" usdt -v list "lab:bare@$PROGRAM" | sed -n 's/.*Addr: \(0x[0-9a-f]*\),.*/\1/p')
 plus=$((addr - 0x$(nm "$PROGRAM" | awk '$3 == "probed_twice" { print $1 }')))
 
@@ -64,7 +64,7 @@ lines 'its probes with a semaphore are seen' $N usdt:lab:guarded '"arg1=" (-i) "
 lines 'its returns are seen' $N uretprobe:probed_twice
 nothing_left 'after the process has ended'
 
-# start: a run in the background that has probes in tracefs, until it is killed
+# start: a background run with probes in tracefs, until it is killed
 start() {
 	"$PROFSCRIPT" trace -e "usdt:lab:plain$at,uprobe:probed_twice$at(i=%di)" >/dev/null 2>&1 &
 	tracer=$!
@@ -82,7 +82,7 @@ nothing_left 'a failed start'
 check_status 'a handler that fails' 1 "$PROFSCRIPT" exec -e "usdt:lab:plain$at" 'error("enough")' -- "$PROGRAM" 1
 nothing_left 'a failed handler'
 
-# Killed wherever it is, the last time when the probes are there.
+# Killed at any point, the last time when the probes exist.
 for delay in 0.01 0.02 0.04 0.06 0.08 0.1 0.12 0.15; do
 	start
 	sleep $delay
@@ -97,7 +97,7 @@ check 'SIGKILL leaves probes' left_over
 check 'the run after SIGKILL' trace "usdt:lab:plain$at" -- "$PROGRAM" 1
 nothing_left 'the run after SIGKILL'
 
-# refused EVENTS REGEX: the line on stderr
+# refused EVENTS REGEX: stderr has this line
 refused() {
 	expect_line "refused: $1" "$2" <("$PROFSCRIPT" trace -e "$1" -- true 2>&1)
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# Files of a recording are those with the recorded build id, wherever they are by now: replaced where they
-# were, in perf's cache, or on a server. Another file of the same name gives no names.
+# The files of a recording are those with the recorded build id, wherever they are now: replaced in place, in perf's
+# cache, or on a server. Another file of the same name gives no names.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter
 [ "$(uname -m)" = x86_64 ] || skip_all 'stacks are unwound on x86-64 only'
@@ -35,7 +35,7 @@ cp "$TMP/other_name" "$TMP/prog"
 check 'another file at the same inode' test "$(names "$TMP/empty")" = 'Unknown '
 rm "$TMP/prog"
 
-# A server, asked only where the variable names one.
+# A server, which is asked only if the variable names one.
 mkdir -p "$TMP/server/buildid/$id"
 cp "$TMP/first_name" "$TMP/server/buildid/$id/executable"
 check 'nothing is asked for by itself' test "$(names "$TMP/empty")" = 'Unknown '
