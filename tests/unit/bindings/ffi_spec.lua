@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: GPL-2.0-only
--- What Lua and C share: that Lua calls only what is declared, and that what stands in both is the same.
+-- What Lua and C share: Lua calls only declared functions, and constants that both define are equal.
 local ffi = require 'ffi'
 
--- Libraries that are loaded at run time have declarations of their own.
+-- Libraries that are loaded at run time have their own declarations.
 local MODULES_OF_LIBRARIES = { 'bindings/base/number_names.lua', 'bindings/bpf/libbpf.lua' }
 
 local function read(path)

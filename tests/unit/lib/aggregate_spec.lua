@@ -3,7 +3,7 @@ local ffi = require 'ffi'
 local aggregate = require 'lib.aggregate'
 local counter = require 'lib.counter'
 
---- An output that only remembers: the rows of tables, the text of the rest.
+--- An output that records: the rows of tables, the text of the rest.
 local function recorder(format)
   local out = { format = format or 'json', rows = {}, text = {}, warnings = {} }
   function out:table(spec, rows)

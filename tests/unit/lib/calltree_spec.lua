@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
--- Calls are written as in "1:F 3:G 7:g 9:f": a capital letter begins a function, a small one ends it.
+-- Calls are written as in "1:F 3:G 7:g 9:f": a capital letter enters a function, a small one leaves it.
 local calltree = require 'lib.calltree'
 
 local F = 6 -- number of the function F

@@ -18,7 +18,7 @@ local function event_of(name)
   return { name = name, fields = fields }
 end
 
---- A history of a list of events; each has a time, a name, and what else matters.
+--- A history of a list of events; each has a time, a name, and other members that matter.
 local function fake_history(list)
   local kinds, history = {}, { missing_until = -math.huge, released = 0 }
   for i, e in ipairs(list) do
@@ -183,7 +183,7 @@ describe('details of a pair', function()
       '* ' .. wakeup,
       '|+ 15.000 us ' .. switch,
       '|        5.000 [migrate] ' .. migrate,
-      '| ' .. switch, -- it is not known since when 4 has run
+      '| ' .. switch, -- the start of the run of 4 is unknown
       '|        3.000 a name that ' .. switch,
       '| x:cpu_and_pid',
       '* ' .. switch,
@@ -214,7 +214,7 @@ describe('details of a pair', function()
       '|        1.000 seven ' .. switch,
       '* exit',
     }, (show('samecpu', list, 1, 9, { preempted = 512 })))
-    -- Without a known run the states show.
+    -- Without a known run the states are shown.
     for _, e in ipairs(list) do
       if e.next_pid == 7 then e.next_pid = 6 end
     end

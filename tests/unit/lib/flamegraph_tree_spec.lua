@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- What is added to a tree comes out of it, as folded stacks, as sums by function and as a picture.
+--- Everything that is added to a tree is in its folded stacks, in its sums by function and in its picture.
 local flametree = require 'lib.flamegraph_tree'
 local flamepicture = require 'lib.flamegraph_svg'
 

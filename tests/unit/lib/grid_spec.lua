@@ -6,7 +6,7 @@ local events = {
   { name = 'sched:sched_switch', alias = 'sw', attrs = { alias = 'sw' } },
 }
 
---- An output of text that remembers it, on a terminal of so many columns or none.
+--- A text output that records, on a terminal with this many columns or none.
 local function new_out(columns)
   return {
     format = 'text',

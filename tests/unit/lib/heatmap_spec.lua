@@ -15,7 +15,7 @@ local function draw(settings, measurements)
   return svg
 end
 
---- What the titles of the cells say: from, to in s, low and high as text, count.
+--- The contents of the titles of the cells: from, to in s, low and high as text, count.
 local function cells(svg)
   local list = {}
   for title in svg:gmatch '<rect class="c%d+"[^>]*><title>(.-)</title>' do

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 local oneliner = require 'lib.oneliner'
 
---- The columns and names of the tables a program prints.
+--- The columns and names of the tables that a program prints.
 local function tables_of(program)
   local list = {}
   program:print {

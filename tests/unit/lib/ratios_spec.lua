@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
--- Profilers whose counters this machine may lack, on counts that are made up here.
+-- Profilers whose counters this machine may lack, on made-up counts.
 
 --- Runs a profiler over one interval of a second; counts are { [cpu] = { count of each event } }.
 ---@return table[] rows that it printed

@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Sums by stack: what was added comes out once, largest first, whatever the session calls the stacks.
+--- Sums by stack: each stack is printed once with its sum, largest first, whatever its number in the session.
 local stacks = require 'lib.stacks'
 
 local session = { stack_lines = function(id) return { ('addr%d f%d'):format(id, id), 'addr0 main' } end }
 
---- An output that gathers what it is given.
+--- An output that collects what it gets.
 local function gather(format)
   local out = { format = format or 'text', text = '', rows = nil }
   function out:write(s) self.text = self.text .. s end

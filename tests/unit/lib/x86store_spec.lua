@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: GPL-2.0-only
--- Instructions whose operands no test can bring about on this machine; live/profilers/breakpoint_test.sh runs others.
+-- Instructions whose operands no test can produce on this machine; live/profilers/breakpoint_test.sh runs others.
 local x86store = require 'lib.x86store'
 
 local AT = 0x1000ULL
 
---- What is found in code given in hexadecimal, with some registers; the others are 0.
+--- The result for code given in hexadecimal, with some registers; the others are 0.
 local function decode(code, registers, length, ahead)
   local function bytes(hex)
     return (hex:gsub('(%x%x) ?', function(digits) return string.char(tonumber(digits, 16)) end))

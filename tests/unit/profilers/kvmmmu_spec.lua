@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
--- The profiler kvmmmu on made-up events of tables that come and go.
+-- The profiler kvmmmu on made-up events of page tables.
 local ROLE = 0x3780 -- direct, all access; its low bits are the level
 
 local function start(opt)
@@ -35,7 +35,7 @@ describe('kvmmmu', function()
     mmu.get(1, 512, true)
     mmu.get(1, 512, false)
     mmu.get(1, 1024, true)
-    mmu.zap(1, 512, ROLE + 0x800) -- invalid by now
+    mmu.zap(1, 512, ROLE + 0x800) -- already invalid
     mmu.zap(4, 0, ROLE, 1) -- in use
     mmu.handlers.interval()
     assert.same({ row(0, 1, 3, 2, 1, 1), row(0, 4, 1, 1, 1, 1) }, mmu.printed.kvmmmu)

@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: GPL-2.0-only
--- Sampled memory accesses, on samples that are made up here: what they hold has been seen elsewhere.
+-- Sampled memory accesses, on made-up samples with values seen on real machines.
 local datasrc = require 'lib.datasrc'
 
 describe('data_src', function()
-  -- Words of real processors, and what perf script printed for them.
+  -- Words of real processors, and the output of perf script for them.
   for word, wanted in pairs {
     [0x51080242] = 'LFB/MAB hit|SNP N/A|TLB L2 miss|LCK N/A|BLK N/A', -- AMD IBS
     [0x49080142] = 'L1 hit|SNP N/A|TLB L2 hit|LCK N/A|BLK N/A',

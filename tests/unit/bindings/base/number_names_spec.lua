@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
--- System calls by the machine they were made on.
+-- System calls by machine.
 local names = require 'bindings.base.number_names'
 
 describe('names of system calls', function()

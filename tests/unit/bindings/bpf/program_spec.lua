@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
--- What of BPF needs no kernel: attributes of perf events, and the types and constants of an object.
+-- The parts of BPF that need no kernel: attributes of perf events, and the types and constants of an object.
 local ffi = require 'ffi'
 local attach = require 'bindings.bpf.attach'
 local btf = require 'bindings.bpf.btf'
@@ -15,7 +15,7 @@ it('attributes of perf events by their names', function()
   assert.equal(1, attr.freq)
   assert.equal(1, attr.exclude_user)
   assert.equal(0, attr.exclude_kernel)
-  assert.equal(ffi.sizeof(attr), attr.size) -- the kernel knows by it which members there are
+  assert.equal(ffi.sizeof(attr), attr.size) -- tells the kernel which members exist
 end)
 
 it('attributes by numbers', function()
@@ -90,7 +90,7 @@ describe('an object', function()
     end
     assert.equal(8, fields.sample_period.size)
     assert.is_true(fields.addr.offset == fields.sample_period.offset + 8)
-    assert.is_nil(fields.regs) -- a struct is its members
+    assert.is_nil(fields.regs) -- a struct is flattened into its members
     local codec = types:codec(types:find('task_struct', btf.KIND.STRUCT))
     local memory = ffi.new('uint8_t[?]', codec.size + 8)
     codec.write(memory, { prio = -5, policy = 3, thread_info = { flags = 2 ^ 40 } })

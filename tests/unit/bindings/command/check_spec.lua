@@ -2,7 +2,7 @@
 -- luacheck: no max string line length
 local check = require 'bindings.command.check'
 
---- A machine where everything works for root, changed by what is given.
+--- A machine where everything works for root, with the given changes.
 local function machine(changes)
   local files = {
     ['/proc/self/status'] = 'Name:\tx\nCapEff:\t000001ffffffffff\n',

@@ -137,7 +137,7 @@ local VALUES = {
   { 'zero && 10 / zero', '0 i32' },
   { 'f_i32 || 10 / zero', '1 i32' },
   { 'zero ? 10 / zero : 5', '5 i32' },
-  -- casts cut
+  -- casts truncate
   { '(char)f_u8', '-56 i32' },
   { '(unsigned char)f_i8', '253 i32' },
   { '(short)f_u16', '-5536 i32' },
@@ -492,7 +492,7 @@ describe('expr.compile', function()
     }
     local aborted = {}
     local function on_trace(what, _, func, _, reason)
-      -- a root trace that starts in the callee is given up when it returns to the loop: no harm
+      -- a root trace that starts in the callee is aborted when it returns to the loop: harmless
       if what ~= 'abort' or require('jit.vmdef').traceerr[reason]:find('^leaving loop') then return end
       local info = require('jit.util').funcinfo(func)
       if info.source == '=expression' or (info.source or ''):find('expr_run') then

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
--- Filters: what they are for an event, what is wrong with bad ones, and which part the kernel evaluates.
+-- Filters: their value for an event, errors in them, and the part that the kernel evaluates.
 local event = require 'tests.unit.bindings.expr.expr_event'
 local expr = require 'bindings.expr.compile'
 

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 local contract = require 'bindings.options.contract'
 
---- Runs a chunk as a script file of that name would be, so that messages have its lines.
+--- Runs a chunk as a script file of that name, so that messages have its lines.
 local function run(text)
   return assert(load(text, '@demo.lua'))()
 end

@@ -7,7 +7,7 @@ local function flag(short)
   return { type = 'flag', short = short, help = 'h' }
 end
 
--- Declarations in the manner of perf-prof's profilers, with their letters and meanings.
+-- Declarations like those of perf-prof's profilers, with their letters and meanings.
 local detail = { type = 'string', optional_value = '', help = 'h' }
 local than = { type = 'duration', help = 'h' }
 local profilers = {
@@ -106,9 +106,9 @@ local function parse(line)
   return options.parse(spec, name, words)
 end
 
--- Command line, what must be parsed, the workload. Keys that are not listed are not compared.
+-- Command line, expected result, workload. Keys that are not listed are not compared.
 local accepted = {
-  -- Values, stuck and separate, letters bundled.
+  -- Values, attached and separate, letters bundled.
   { 'trace -i1000', { interval = S } },
   { 'trace -i 1000', { interval = S } },
   { 'trace -i 1s', { interval = S } },
@@ -155,7 +155,7 @@ local accepted = {
   { 'blktrace -d /dev/a -d/dev/b', { device = { '/dev/a', '/dev/b' } } },
   -- Files and the form of the output.
   { 'trace --input - -o out --format json', { input = '-', output = 'out', format = 'json' } },
-  -- Optional values need "=" or stick to the letter.
+  -- Optional values need "=" or are attached to the letter.
   { 'multi-trace --detail', { detail = '' } },
   { 'multi-trace --detail=samecpu,-1ms', { detail = 'samecpu,-1ms' } },
   { 'multi-trace --detail samecpu', { detail = '' }, { 'samecpu' } },
@@ -195,7 +195,7 @@ local accepted = {
   { 'breakpoint -- 0x10 0x20 -- ls', { address = { '0x10', '0x20' } }, { 'ls' } },
   { 'hrtimer -F 20 -- ls', { expression = 'ls' } },
   { 'hrtimer -F 20 -- -- ls', {}, { 'ls' } },
-  -- Command lines that perf-prof's guide teaches.
+  -- Command lines from perf-prof's guide.
   { "multi-trace -e 'sched:sched_wakeup*,sched:sched_switch' -e 'sched:sched_switch,profile/-F 500 --watermark 50 "
     .. "-g/untraced/' --filter python -i 1000 --than 100ms --detail=samecpu",
     { event = { 'sched:sched_wakeup*,sched:sched_switch',
@@ -246,7 +246,7 @@ local accepted = {
     { event = { 'uprobe:f@"BIN"', 'uretprobe:f@"BIN"' } } },
 }
 
--- Command line, first line of the message behind "profscript NAME: ".
+-- Command line, first line of the message after "profscript NAME: ".
 local NO_STACKS = "option '--call-graph': '%s' is not fp, dwarf, or dwarf,SIZE with bytes up to 65528"
 local refused = {
   { 'multi-trace --thann 5', "unknown option '--thann'; did you mean '--than'?" },

@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 local scripts = require 'bindings.options.scripts'
 
-local root -- a directory of its own for each test
-local modes -- file mode by path, 0644 when not set
+local root -- a separate directory for each test
+local modes -- file mode by path, 0644 if not set
 local environment
 
---- stat and readdir on top of what Lua has: a file can be opened, a directory can be listed.
+--- stat and readdir with Lua's functions: a file can be opened, a directory can be listed.
 local sys = {
   getenv = function(name) return environment[name] end,
   readdir = function(path)
@@ -35,7 +35,7 @@ local function write(path, text)
   return path
 end
 
---- A profiler that is in order.
+--- A valid profiler.
 local function good(summary)
   return ("return { summary = '%s', start = function() return {} end }\n"):format(summary or 'S')
 end
@@ -44,7 +44,7 @@ local function loaded()
   return scripts.new(sys, root .. '/data')
 end
 
---- Loads a text as a script: its message, with the path left out.
+--- Loads a text as a script: returns its message without the path.
 local function refusal(text)
   local path = write('x.lua', text)
   local script, message = loaded():load(path)

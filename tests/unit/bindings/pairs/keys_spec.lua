@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
--- What the pair matcher is told of wakeups that no switch will follow.
+-- Flags for the pair matcher: wakeups that no switch will follow.
 local ffi = require 'ffi'
 local dispatch = require 'bindings.view.dispatch'
 local pair_keys = require 'bindings.pairs.keys'
@@ -41,7 +41,7 @@ end
 local function wakeup(e, cpu, waker, pid, target) set(e, WAKEUP, cpu, 'struct pair_keys_wakeup', waker, pid, target) end
 local function switch(e, cpu, from, to) set(e, SWITCH, cpu, 'struct pair_keys_switch', from, from, to) end
 
---- A function(events, n) that does what the matcher needs with the events of a batch.
+--- A function(events, n) that prepares the events of a batch for the matcher.
 local function filler(config, instance)
   return dispatch.loop('keys', (pair_keys.branches(config, {}, instance, {})))
 end
@@ -85,7 +85,7 @@ describe('wakeups', function()
       local function loses(e) e.class, e.cpu = C.EVENT_LOST, cpu end
       assert.is_false(may_start(stages, 'cpu', runs, loses, woken))
       assert.is_true(may_start(stages, 'cpu', runs, loses, function(e) switch(e, 0, 9, 7) end, woken))
-      -- Who is on a cpu that has never switched is not known either, but may never be.
+      -- A CPU that has never switched may not be traced at all.
       assert.is_true(may_start(stages, 'cpu', loses, woken))
       assert.is_true(may_start({ { wakeups() }, { switches 'next_pid > 0' } }, 'cpu', runs, loses, woken))
     end
@@ -95,7 +95,7 @@ describe('wakeups', function()
   it('would last too long, if the task was preempted', function()
     local list = ffi.new 'struct event[5]'
     switch(list[0], 0, 5, 7)
-    list[1].class, list[1].cpu, list[1].key, list[1].period = C.EVENT_LOST, 0, 150, 1 -- 9 comes
+    list[1].class, list[1].cpu, list[1].key, list[1].period = C.EVENT_LOST, 0, 150, 1 -- 9 follows
     wakeup(list[2], 1, 3, 9, 0)
     switch(list[3], 0, 9, 7)
     switch(list[4], 0, 7, 9)

@@ -152,7 +152,7 @@ wakeups,1795190086.227953,18446744073709551615,,=x\x1b\xff
     assert.is_true(out:reopen())
     out:table(SPEC, { ROWS[1] })
     out:flush()
-    assert.equal(first, read()) -- with a heading of its own
+    assert.equal(first, read()) -- with its own heading
     out = new 'csv'
     out:table(SPEC, { ROWS[1] })
     out:flush()

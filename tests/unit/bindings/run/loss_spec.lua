@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: GPL-2.0-only
--- What is said of lost events, and when.
+-- The messages about lost events, and when they are printed.
 local ffi = require 'ffi'
 local loss = require 'bindings.run.loss'
 
---- What is warned of after losses { time in s, n, cpu }.
+--- The warnings after losses { time in s, n, cpu }.
 local function warnings(opt, losses, at_end)
   local lines = {}
   for name, value in pairs { lost = 'warn', verbose = 0, mmap_pages = 8 } do

@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: GPL-2.0-only
--- The order in which a batch goes through the passes, and who gets how much of it.
+-- The order in which a batch goes through the passes, and how many of its events each gets.
 local ffi = require 'ffi'
 local passes = require 'bindings.run.passes'
 
 local C = ffi.C
 
---- Sends n events of the first class through, and returns what log() was given.
+--- Sends n events of the first class through, and returns what log() got.
 local function run(add, n, flags)
   local all, seen = passes.new(), {}
   add(all, function(...) seen[#seen + 1] = table.concat({ ... }, ' ') end)

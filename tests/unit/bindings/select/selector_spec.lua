@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 local selector = require 'bindings.select.selector'
 
--- One selector as a line: kind system|name, then what else is set.
+-- One selector as a line: kind system|name, then the other members that are set.
 local function show_one(sel)
   local parts = { ('%s %s|%s'):format(sel.kind, sel.system or '-', sel.name) }
   local function add(name, value) if value then parts[#parts + 1] = name .. '=' .. tostring(value) end end
@@ -83,7 +83,7 @@ local GOOD = {
   { 'uprobe:f@"/bin/x (1)"(a=+0(%di):string, b4@0/32)/a=="x"/',
     'event uprobe|f path=/bin/x (1) args=a=+0(%di):string, b4@0/32 filter=a=="x"' },
   { 'uprobe:"f@/bin/x(a=%di)"', 'event uprobe|f path=/bin/x args=a=%di' },
-  -- perf's own events, profilers as sources
+  -- perf events, profilers as sources
   { 'cycles,cpu-clock', 'event hardware|cycles\nevent software|cpu-clock' },
   { 'LLC-load-misses', 'event hw-cache|LLC-load-misses' },
   { 'page-faults', 'event software|page-faults' },

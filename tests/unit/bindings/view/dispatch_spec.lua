@@ -2,7 +2,7 @@
 local ffi = require 'ffi'
 local dispatch = require 'bindings.view.dispatch'
 
---- What a loop over branches does with events of these classes: the classes as they were seen, and by whom.
+--- Runs a loop over branches on events of these classes; returns the classes that it saw, and the branch.
 local function run(branches, classes)
   local list, seen = ffi.new('struct event[?]', #classes), {}
   for i, class in ipairs(classes) do list[i - 1].class = class end
