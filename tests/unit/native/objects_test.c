@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* native/objects.c: what is put can be taken once, in any order, up to the bound. */
+/* native/objects.c: an object that was put can be taken once, in any order, up to the limit. */
 #include "native/objects.h"
 
 #include <errno.h>
@@ -92,7 +92,7 @@ static void the_bound_holds(void **state)
 	objects_free(o);
 }
 
-/* Against an array of flags, with few different addresses, so that removals fall into long runs. */
+/* Compared with an array of flags, with few different addresses, so that removals hit long runs. */
 static void like_an_array(void **state)
 {
 	enum { ADDRESSES = 3000, STEPS = 400000 };
@@ -110,7 +110,7 @@ static void like_an_array(void **state)
 
 		seed = seed * 1103515245 + 12345;
 		i = (seed >> 8) % ADDRESSES;
-		if (step % 5000 < 2500) { /* the same, put off */
+		if (step % 5000 < 2500) { /* the same, deferred */
 			if (seed >> 31)
 				objects_put_later(o, i % 3, (i + 1) * 64, step, 0, 0, 0, 0);
 			else

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A sample with all parts is built in the kernel's order; each part must be found, in each cut of
- * it only those that are whole. */
+/* A sample with all parts is built in the kernel's order. Each part must be found, in each
+ * truncated sample only the parts that are whole. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -90,7 +90,7 @@ static void each_part(void **state)
 {
 	(void)state;
 	for (uint32_t words = 0; words <= WORDS; words++) {
-		uint64_t *cut = malloc(words * 8 + 1); /* of just this size, for the sanitizers */
+		uint64_t *cut = malloc(words * 8 + 1); /* exactly this size, for the sanitizers */
 
 		memcpy(cut, sample, words * 8);
 		for (int i = 0; i < PARTS; i++) {
@@ -127,7 +127,7 @@ static void lengths_that_lie(void **state)
 		}
 }
 
-/* A task without user mode has no registers: one word says so. */
+/* A task without user mode has no registers, which one word says. */
 static void no_registers(void **state)
 {
 	static const struct perf_event_attr regs = {.sample_type = PERF_SAMPLE_REGS_USER |

@@ -16,7 +16,7 @@
 
 enum { MAX = 64, SECOND = 1000000000 };
 
-/* Threads that wait until they may cause their faults, then end. */
+/* Threads that wait for permission to cause their faults, then end. */
 struct worker {
 	pthread_t thread;
 	int32_t tid;
@@ -41,7 +41,7 @@ struct run {
 	pthread_barrier_t begin;
 	struct source *src;
 	struct error err;
-	/* What came: */
+	/* The records read: */
 	int samples, caused, late, exits;
 	uint64_t lost, last_time;
 };
@@ -52,7 +52,7 @@ static void check(struct run *r, int ret)
 		fail_msg("%d: %s", ret, r->err.text);
 }
 
-/* A source of these events, attached to n threads that are about to cause faults, and started. */
+/* A started source of these events, attached to n threads that are about to cause faults. */
 static void begin(struct run *r, int n, int faults_each, const struct event_request *requests,
 		  int nr_requests, uint32_t pages, bool overwrite)
 {
@@ -99,7 +99,7 @@ static void take(struct run *r, const struct slot *slot)
 	const struct perf_event_header *rec = slot->rec;
 	struct event ev;
 
-	if (rec->type == PERF_RECORD_LOST) /* its time is that of the hole's begin */
+	if (rec->type == PERF_RECORD_LOST) /* its time is the start of the gap */
 		r->lost += ((const uint64_t *)rec)[2];
 	else if (slot->flags & EVENT_LATE)
 		r->late++;
@@ -116,7 +116,7 @@ static void take(struct run *r, const struct slot *slot)
 	r->caused += was_caused(r->src->decoder, &ev);
 }
 
-/* Reads up to this time, until the source says that there is no more. */
+/* Reads up to this time, until the source has no more. */
 static int drain(struct run *r, uint64_t until)
 {
 	struct slot slots[MAX];

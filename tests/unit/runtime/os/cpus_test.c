@@ -109,7 +109,7 @@ static void test_uevents(void **state)
 	(void)state;
 	assert_int_equal(cpu_of(whole, sizeof(whole)), 12);
 	assert_int_equal(cpu_of("online@/devices/system/cpu/cpu0", 32), 0);
-	assert_int_equal(cpu_of("online@/devices/system/cpu/cpu17", 31), 1); /* no NUL: cut */
+	assert_int_equal(cpu_of("online@/devices/system/cpu/cpu17", 31), 1); /* no NUL: truncated */
 	assert_int_equal(cpu_of("online@/devices/system/cpu/cpu1/cache", 38), -1);
 	assert_int_equal(cpu_of("online@/devices/system/cpu/cpu", 31), -1);
 	assert_int_equal(cpu_of("online@/devices/system/cpu/cpu8192", 35), -1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Locked additions across cache lines are made, as many as asked for. */
+/* Makes locked additions across cache lines, as many as requested. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

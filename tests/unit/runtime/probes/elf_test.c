@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The files are made by gcc. A function's place is right when the file has the function's bytes
+ * The files are made by gcc. The place of a function is right if the file has the function's bytes
  * there: these begin with a text.
  */
 #include <setjmp.h>
@@ -233,7 +233,7 @@ static void test_no_elf_file(void **state)
 	assert_not_opened(in_folder("fifo"), "is not a regular file");
 }
 
-/* Nothing is asserted but that it comes back: the sanitizers watch. */
+/* Nothing is asserted except that it returns: the sanitizers watch. */
 static void try_file(const char *path)
 {
 	struct elf_file *f = elf_file_open(path, NULL);
@@ -265,7 +265,7 @@ static void test_damaged_files(void **state)
 		memcpy(copy, text, size);
 		for (int j = 0; j < 4; j++) {
 			random = random * 1103515245 + 12345;
-			/* where the headers are: at the begin and at the end */
+			/* the place of the headers: at the start and at the end */
 			copy[(i & 1 ? random >> 8 : size - 1 - (random >> 8) % 2048) % size] =
 				random >> 3;
 		}

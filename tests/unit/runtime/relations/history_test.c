@@ -118,7 +118,7 @@ static void oldest_leave_when_full(void **state)
 	timeline_free(tl);
 }
 
-/* More events than the ring of pointers has at first, none forgotten; then all but the last. */
+/* More events than fit into the initial ring of pointers, none forgotten; then all but the last. */
 static void grows(void **state)
 {
 	struct timeline *tl = timeline_new(0);
@@ -142,7 +142,7 @@ static void grows(void **state)
 	timeline_free(tl);
 }
 
-/* Memory that others hold leaves a history that must stay small some events all the same. */
+/* A history that must stay small because others hold its memory still keeps some events. */
 static void small_beside_others(void **state)
 {
 	static uint8_t raw[1000];

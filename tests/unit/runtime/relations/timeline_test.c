@@ -47,7 +47,7 @@ static void keeps_events_without_payload(void **state)
 	timeline_free(tl);
 }
 
-/* Short payloads are copied in another way than long ones. */
+/* Short payloads are copied in a different way than long ones. */
 static void copies_payloads_of_any_size(void **state)
 {
 	enum { MOST = 600 };
@@ -68,7 +68,7 @@ static void copies_payloads_of_any_size(void **state)
 	timeline_free(tl);
 }
 
-/* A chunk stays as long as one of its events is referenced, whatever becomes of the others. */
+/* A chunk stays while one of its events is referenced, whatever happens to the others. */
 static void one_reference_holds_a_chunk(void **state)
 {
 	enum { EVENTS = 5000 };
@@ -169,7 +169,7 @@ static void tiny_bound_still_holds_a_chunk(void **state)
 	timeline_free(tl);
 }
 
-/* Any order of keeping and releasing, all sizes: contents stay and everything comes back. */
+/* Keeping and releasing in any order, all sizes: contents stay, and all memory is released. */
 static void survives_any_order(void **state)
 {
 	enum { SLOTS = 500, STEPS = 50000 };

@@ -82,7 +82,7 @@ static void ids_are_dense(void **state)
 	stacks_read_stats(f->stacks, &stats);
 	assert_int_equal(stats.stacks, MAX);
 	assert_int_equal(stats.overflow, 0);
-	/* No more: all new ones are one. */
+	/* The table is full: all new stacks are one. */
 	assert_int_equal(intern(f, CHAIN(KERNEL, 5)), MAX);
 	assert_int_equal(intern(f, CHAIN(KERNEL, 6)), MAX);
 	assert_int_equal(intern(f, CHAIN(KERNEL, KADDR + 7, KADDR)), 7);
@@ -143,7 +143,7 @@ static void chains_of_any_shape(void **state)
 	check_words(f, CHAIN(KERNEL, KADDR, KERNEL, KADDR), BOTH, 2, CHAIN(KADDR, KADDR));
 	check_words(f, CHAIN(USER, 0x1000, KERNEL, KADDR, 3), BOTH, 0, CHAIN(0x1000));
 	check_words(f, CHAIN(USER, 0x1000, 0, 0), BOTH, 0, CHAIN(0x1000, 0, 0));
-	/* Where frame pointers were text: the rest is not believed. */
+	/* The frame pointers were text: the rest is not trusted. */
 	check_words(f, CHAIN(KERNEL, KADDR, USER, 0x1000, 0x203e2d2064616572, 0x2000), BOTH, 1,
 		    CHAIN(KADDR, 0x1000));
 	for (uint64_t i = 2; i < 2002; i++)
@@ -269,21 +269,21 @@ static void code_that_came_later(void **state)
 	assert_string_equal(frame.dso, "[bpf]");
 	assert_int_equal(frame.symbol_offset, 0x3f);
 	assert_int_equal(frame.kind, FRAME_KERNEL);
-	/* Between them, and before, is what the kernel lists. */
+	/* Addresses between and before them belong to the kernel's own list. */
 	assert_true(stacks_frame(f->stacks, intern(f, CHAIN(KERNEL, base + 0x40)), 0, &frame));
 	assert_string_equal(frame.symbol, "of_module");
 	assert_string_equal(frame.dso, "[mod]");
-	/* What was removed may still be in stacks. */
+	/* Removed code may still be in stacks. */
 	record_ksymbol(f, base, 0x40, PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER, "bpf_one");
 	assert_true(stacks_frame(f->stacks, intern(f, CHAIN(KERNEL, base)), 0, &frame));
 	assert_string_equal(frame.symbol, "bpf_one");
-	/* Until something else is there. */
+	/* Until other code takes its place. */
 	record_ksymbol(f, base + 0x20, 0x80, 0, "bpf_three");
 	assert_true(stacks_frame(f->stacks, intern(f, CHAIN(KERNEL, base + 0x9f)), 0, &frame));
 	assert_string_equal(frame.symbol, "bpf_three");
 	assert_true(stacks_frame(f->stacks, intern(f, CHAIN(KERNEL, base)), 0, &frame));
 	assert_string_equal(frame.symbol, "of_module");
-	/* Records that lie. */
+	/* Invalid records. */
 	record_ksymbol(f, UINT64_MAX - 1, 0x40, 0, "beyond");
 	record_ksymbol(f, base, 0, 0, "empty");
 	record_ksymbol(f, base, 1, 0, "");
@@ -310,7 +310,7 @@ static void hidden_addresses(void **state)
 	assert_true(addresses_hidden(f->kernel));
 }
 
-/* A recording of the same kernel, before it was started anew at another address. */
+/* A recording of the same kernel before a reboot, at another address. */
 static void kernel_that_moved(void **state)
 {
 	struct fixture *f = *state;
@@ -323,7 +323,7 @@ static void kernel_that_moved(void **state)
 	assert_int_equal(frame.symbol_offset, 0);
 	assert_true(stacks_frame(f->stacks, intern(f, CHAIN(KERNEL, KADDR)), 0, &frame));
 	assert_null(frame.symbol);
-	/* Where the modules were is not known. */
+	/* The addresses of the modules are unknown. */
 	assert_true(
 		stacks_frame(f->stacks, intern(f, CHAIN(KERNEL, 0xffffffffc0000000)), 0, &frame));
 	assert_null(frame.symbol);
