@@ -24,7 +24,7 @@ end
 describe('ffi', function()
   require 'bindings.base.libc'
 
-  it('declares all that Lua uses of C', function()
+  it('declares every C function that Lua uses', function()
     local unknown, n = {}, 0
     for _, path in ipairs(sources()) do
       local text = read(path):gsub('%-%-[^\n]*', '')
@@ -59,7 +59,7 @@ describe('ffi', function()
     assert.equal(48, ffi.offsetof('struct perf_event_attr', 'wakeup_events'))
   end)
 
-  it('has the fields of records at their places', function()
+  it('has the fields of records in their places', function()
     local records = require 'bindings.select.records'
     local STRUCTS = { fork = 'struct record_task', exit = 'struct record_task' }
     for _, name in ipairs(records.names) do

@@ -42,7 +42,7 @@ describe('folders', function()
     end
   end)
 
-  it('of bindings/ do not know the scripts', function()
+  it('of bindings/ do not use the scripts', function()
     for _, use in ipairs(grep("require *\\(?'[a-z_0-9.]*", 'bindings')) do
       assert.falsy(use.match:match "'lib%.", ('%s: %s'):format(use.file, use.match))
     end
@@ -58,7 +58,7 @@ describe('folders', function()
     end
   end)
 
-  it('of C do not know Lua', function()
+  it('in C do not use Lua', function()
     for _, use in ipairs(grep('#include .[a-z_0-9/]*', 'runtime native')) do
       assert.falsy(use.match:match '[<"]l?u?a?[ux]?lib?$' or use.match:match '[<"]lua', use.file)
     end

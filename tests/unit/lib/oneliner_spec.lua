@@ -45,7 +45,7 @@ describe('oneliner.compile', function()
     }, tables_of(program))
   end)
 
-  it('leaves alone what is no such call', function()
+  it('ignores other calls', function()
     for _, source in ipairs {
       'x.count(1)', 'x:count(1)', "print('count(1)')",
       'print "say \\"count(1)"', '-- count(1)', '--[[ count(1)\n]] f()',

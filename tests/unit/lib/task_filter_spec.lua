@@ -10,7 +10,7 @@ describe('task_filter', function()
     assert.is_false(names.has 'javac')
   end)
 
-  it('refuses names that a filter cannot hold', function()
+  it('refuses names that a filter cannot contain', function()
     assert.same({ nil, 'a name with a quote or a backslash: a"b' }, { task_filter.names 'java,a"b' })
     assert.same({ nil, 'a name with a quote or a backslash: a\\' }, { task_filter.names 'a\\' })
     assert.same({ nil, '--filter needs names of tasks, such as java,python*' }, { task_filter.names ',' })

@@ -29,7 +29,7 @@ local function row(gen, level, get_page, created, zap_page, live)
 end
 
 describe('kvmmmu', function()
-  it('counts by level, and what is left', function()
+  it('counts by level, and the pages that remain', function()
     local mmu = start { detail = true }
     mmu.get(4, 0, true)
     mmu.get(1, 512, true)
@@ -48,7 +48,7 @@ describe('kvmmmu', function()
     assert.same({}, mmu.warnings)
   end)
 
-  it('tells generations apart, and pages that it did not see', function()
+  it('distinguishes generations, and pages that it did not see', function()
     local mmu = start {}
     mmu.get(2, 0, true, 0)
     mmu.get(2, 0, true, 1)
@@ -59,7 +59,7 @@ describe('kvmmmu', function()
     assert.same({ 'kvmmmu: 1 pages zapped that were made before the start, 0 made again' }, mmu.warnings)
   end)
 
-  it('counts entries where it was told to', function()
+  it('counts entries if asked to', function()
     local mmu = start { spte = true, mmio = true }
     mmu.get(1, 0, true, 1)
     for _, level in ipairs { 1, 2, 1 } do mmu.handlers['kvmmmu:kvm_mmu_set_spte'] { level = level } end

@@ -21,7 +21,7 @@ end
 local function at(cpu, time) return { _cpu = cpu, _time = time, _pid = 1, _comm = 'x' } end
 
 describe('watchdog', function()
-  it('tells of a timer that does not expire, on its own CPU', function()
+  it('reports a timer that does not expire, on its own CPU', function()
     local by, printed = start()
     by.look(at(0, 10 * PERIOD)) -- nothing is known yet
     by.timer(at(0, 10 * PERIOD))
@@ -38,7 +38,7 @@ describe('watchdog', function()
     assert.equal(1, #printed)
   end)
 
-  it('tells of a timer that does not expire, on other CPUs', function()
+  it('reports a timer that does not expire, on other CPUs', function()
     local by, printed = start()
     by.timer(at(0, 0))
     by.timer(at(1, 0))
@@ -55,7 +55,7 @@ describe('watchdog', function()
     assert.equal(0, of_1)
   end)
 
-  it('forgets what it knew where events were lost', function()
+  it('forgets its state after lost events', function()
     local by, printed = start()
     by.timer(at(0, 0))
     by.lost {}
@@ -63,7 +63,7 @@ describe('watchdog', function()
     assert.same({}, printed)
   end)
 
-  it('tells of a thread that does not run', function()
+  it('reports a thread that does not run', function()
     local by, printed = start()
     by.timer(at(1, 0))
     by.thread(at(1, 10))

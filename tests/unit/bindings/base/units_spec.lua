@@ -25,7 +25,7 @@ describe('units.duration', function()
     assert.equal(90e9, units.duration '1.50min')
   end)
 
-  it('names the text it cannot read', function()
+  it('names the invalid text', function()
     local bad = {
       [''] = "bad duration '': not a number with a unit, such as 1.5ms",
       ms = "bad duration 'ms': not a number with a unit, such as 1.5ms",
@@ -62,7 +62,7 @@ describe('units.size', function()
     for text, bytes in pairs(expected) do assert.equal(bytes, units.size(text), text) end
   end)
 
-  it('names the text it cannot read', function()
+  it('names the invalid text', function()
     local bad = {
       [''] = "bad size '': not bytes, or such as 64K, 1MiB",
       ['4X'] = "bad size '4X': not bytes, or such as 64K, 1MiB",

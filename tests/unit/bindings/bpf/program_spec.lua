@@ -30,7 +30,7 @@ it('attributes by numbers', function()
   assert.equal(0, attr.freq)
 end)
 
-it('refuses what there is not', function()
+it('refuses unknown names', function()
   for expected, given in pairs {
     ["no type 'softwar'; did you mean 'software'?"] = { type = 'softwar', config = 0, sample_period = 1 },
     ["no event 'page-fault'; did you mean 'page-faults'?"] = { config = 'page-fault' },
@@ -44,7 +44,7 @@ it('refuses what there is not', function()
   end
 end)
 
-describe('an object', function()
+describe('an object file', function()
   local bytes, no_bytes = libbpf.built_in 'filter'
   local lib, no_lib = libbpf.open()
   if not bytes or not lib then
@@ -52,7 +52,7 @@ describe('an object', function()
     return
   end
 
-  it('has constants of their types', function()
+  it('has constants of the right types', function()
     local object = Object.open('filter', bytes)
     object:set_constants { irqs_disabled = -1, nr_running_max = 4294967295, prio = { [0] = 1, [139] = 7 } }
     local memory, codec = object:variable('prio', { '.rodata' })
@@ -67,7 +67,7 @@ describe('an object', function()
     assert.equal(-1, codec.read(memory))
   end)
 
-  it('refuses constants that it has not, or that do not fit', function()
+  it('refuses unknown constants, and values that do not fit', function()
     local object = Object.open('filter', bytes)
     for expected, given in pairs {
       ["filter: no variable 'pri' in .rodata; did you mean 'prio'?"] = { pri = 1 },

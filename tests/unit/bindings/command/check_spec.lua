@@ -58,7 +58,7 @@ ok  stale probes: none
   assert.is_true(works)
 end)
 
-it('others are told what to do', function()
+it('others get advice', function()
   local text, works = check.render(check.lines(machine {
     files = {
       ['/proc/self/status'] = 'CapEff:\t0000000000000000\n',

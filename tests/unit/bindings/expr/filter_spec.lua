@@ -145,7 +145,7 @@ describe('expr.split_filter', function()
     assert.are.equal('true', run(parts.user))
   end)
 
-  it('tells the column in the whole text', function()
+  it('reports the column in the whole text', function()
     local _, err = expr.split_filter('f_u8 == 200 && f_i3 < zero', event.fields)
     assert.are.equal([[
 bad filter 'f_u8 == 200 && f_i3 < zero': unknown variable 'f_i3' at column 16; did you mean 'f_i32'?

@@ -162,7 +162,7 @@ describe('printfmt', function()
     assert.equal('a= b= c= d=no', render(decls, print, ('\0'):rep(12)))
   end)
 
-  it('prints what is only text', function()
+  it('prints formats without arguments', function()
     assert.equal('a\tb\\c"d\nE', render({}, [["a\tb\\c\"d\n\x45"]], ''))
     assert.equal('none', render({}, [["%s", "no" "ne"]], ''))
     assert.equal('?[2J', render({}, [["\033[2J"]], ''))

@@ -21,7 +21,7 @@ local function branches(log, name)
 end
 
 describe('passes', function()
-  it('go by stage, then in the order they were added', function()
+  it('are ordered by stage, then as they were added', function()
     local seen = run(function(all, log)
       for _, stage in ipairs { 'feed', 'handle', 'limit', 'count', 'filter', 'prepare', 'target' } do
         all:add(stage, stage, function(_, n) log(stage, n) end)
@@ -32,7 +32,7 @@ describe('passes', function()
       seen)
   end)
 
-  it('of branches are loops, none of nothing', function()
+  it('with branches are loops, without branches nothing', function()
     local seen = run(function(all, log)
       all:add('handle', 'handle', branches(log, 'handle'))
       all:add('count', 'count', branches(log, 'count'))
@@ -51,7 +51,7 @@ describe('passes', function()
     assert.same({ 'count 0', 'count 1', 'handle 0' }, seen)
   end)
 
-  it('are told the flags of the batch', function()
+  it('get the flags of the batch', function()
     local seen = run(function(all, log) all:add('handle', 'handle', function(_, _, flags) log(flags) end) end, 1,
       C.BATCH_LOST)
     assert.same({ tostring(tonumber(C.BATCH_LOST)) }, seen)

@@ -269,7 +269,7 @@ describe('selector.parse', function()
     end)
   end
 
-  it('asks for the value of each attribute that has one, and refuses one of each that has none', function()
+  it('requires the value of each attribute that has one, and refuses one for the others', function()
     local with_value = 0
     for name, attribute in pairs(selector.attributes) do
       local wants = attribute.kind ~= 'flag'
@@ -288,14 +288,14 @@ describe('selector.parse', function()
     assert.is_true(with_value >= 13)
   end)
 
-  it('tells where filters and attributes are', function()
+  it('returns the columns of filters and attributes', function()
     local sel = selector.parse('x:y, a:b/ "pid>1"/key= "p"/stack/')[2]
     assert.are.same({ 6, 12 }, { sel.column, sel.filter_column })
     assert.are.same({ 19, 28 }, { sel.attrs[1].column, sel.attrs[2].column })
     assert.are.equal('a:b/ "pid>1"/key= "p"/stack/', sel.text)
   end)
 
-  it('shows the neighbourhood of an error in a long text', function()
+  it('shows the surroundings of an error in a long text', function()
     local text = ('a:b/x/,'):rep(100) .. 'a:b//stak/,' .. ('c:d,'):rep(100)
     local _, err = selector.parse(text)
     local caret = selector.caret(err)

@@ -229,7 +229,7 @@ static int decode_with(const struct perf_event_attr *attr, unsigned int at, uint
 	return ret;
 }
 
-static void sizes_that_lie(void **state)
+static void wrong_sizes(void **state)
 {
 	struct perf_event_attr chain = {.sample_type = PERF_SAMPLE_TIME | PERF_SAMPLE_CALLCHAIN |
 						       PERF_SAMPLE_RAW};
@@ -328,7 +328,7 @@ static void side_band(void **state)
 	}
 }
 
-static void other_records_are_nothing(void **state)
+static void other_records_are_ignored(void **state)
 {
 	struct perf_event_attr attr = {.sample_type = PERF_SAMPLE_TIME, .sample_id_all = 1};
 	struct decoder *d = decoder_of(&attr);
@@ -349,7 +349,7 @@ static void other_records_are_nothing(void **state)
 
 /* The kernel adds the size of a trailer twice to a record for two readers: the words after the
  * first trailer are not a trailer. */
-static void records_that_are_too_long(void **state)
+static void long_records(void **state)
 {
 	struct perf_event_attr attr = {.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TIME,
 				       .sample_id_all = 1};
@@ -452,7 +452,7 @@ static void several_attributes(void **state)
 	}
 }
 
-static void payload_that_is_too_short(void **state)
+static void short_payload(void **state)
 {
 	struct perf_event_attr attrs[] = {
 		{.sample_type =
@@ -580,12 +580,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_sample_types),
-		cmocka_unit_test(sizes_that_lie),
+		cmocka_unit_test(wrong_sizes),
 		cmocka_unit_test(side_band),
-		cmocka_unit_test(other_records_are_nothing),
+		cmocka_unit_test(other_records_are_ignored),
 		cmocka_unit_test(several_attributes),
-		cmocka_unit_test(records_that_are_too_long),
-		cmocka_unit_test(payload_that_is_too_short),
+		cmocka_unit_test(long_records),
+		cmocka_unit_test(short_payload),
 		cmocka_unit_test(check_refuses),
 		cmocka_unit_test(runs_are_the_same_as_records),
 	};

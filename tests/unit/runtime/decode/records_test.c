@@ -121,7 +121,7 @@ static void names(void **state)
 }
 
 /* Records of all sizes of all types, also with wrong lengths: never a read beyond the end. */
-static void lies(void **state)
+static void wrong_lengths(void **state)
 {
 	struct records *r = records_new();
 	uint32_t accepted = 0;
@@ -154,7 +154,7 @@ static void lies(void **state)
 	records_free(r);
 }
 
-static void what_is_asked_for(void **state)
+static void requested_kinds(void **state)
 {
 	(void)state;
 	for (int asked = RECORD_NONE; asked < RECORD_KINDS; asked++) {
@@ -176,11 +176,9 @@ static void what_is_asked_for(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(payloads),
-		cmocka_unit_test(mappings_of_both_kinds),
-		cmocka_unit_test(names),
-		cmocka_unit_test(lies),
-		cmocka_unit_test(what_is_asked_for),
+		cmocka_unit_test(payloads),	   cmocka_unit_test(mappings_of_both_kinds),
+		cmocka_unit_test(names),	   cmocka_unit_test(wrong_lengths),
+		cmocka_unit_test(requested_kinds),
 	};
 
 	return cmocka_run_group_tests_name("records", tests, NULL, NULL);

@@ -109,7 +109,7 @@ static void each_part(void **state)
 	}
 }
 
-static void lengths_that_lie(void **state)
+static void wrong_lengths(void **state)
 {
 	static const uint32_t lengths[] = {4, 9, 14, 22};
 	static const uint64_t lies[] = {1000,	    UINT32_MAX,	      1ull << 32,
@@ -173,7 +173,7 @@ static void payloads(void **state)
 	assert_int_equal(sample_payload(PERF_SAMPLE_IP | PERF_SAMPLE_REGS_USER), PAYLOAD_SAMPLE);
 }
 
-static void what_it_counted(void **state)
+static void recorded_counts(void **state)
 {
 	const struct perf_event_attr own = {.sample_type = PERF_SAMPLE_READ | PERF_SAMPLE_RAW,
 					    .read_format = PERF_FORMAT_ID};
@@ -186,9 +186,9 @@ static void what_it_counted(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(first_words),	    cmocka_unit_test(each_part),
-		cmocka_unit_test(lengths_that_lie), cmocka_unit_test(no_registers),
-		cmocka_unit_test(payloads),	    cmocka_unit_test(what_it_counted),
+		cmocka_unit_test(first_words),	 cmocka_unit_test(each_part),
+		cmocka_unit_test(wrong_lengths), cmocka_unit_test(no_registers),
+		cmocka_unit_test(payloads),	 cmocka_unit_test(recorded_counts),
 	};
 
 	return cmocka_run_group_tests_name("sample", tests, NULL, NULL);

@@ -36,7 +36,7 @@ static void rows_are_sorted_and_stay(void **state)
 	count_sums_free(t);
 }
 
-static void what_was_told_is_not_told_again(void **state)
+static void counts_are_reported_once(void **state)
 {
 	struct count_sums *t = count_sums_new(1);
 	struct counts c;
@@ -75,7 +75,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rows_are_sorted_and_stay),
-		cmocka_unit_test(what_was_told_is_not_told_again),
+		cmocka_unit_test(counts_are_reported_once),
 		cmocka_unit_test(shared_counters_are_scaled),
 	};
 

@@ -126,7 +126,7 @@ static void a_cpu_has_a_ring_for_events_and_one_for_tasks(void **state)
 	close_all(&o);
 }
 
-static void files_are_as_many_as_planned_and_are_closed(void **state)
+static void files_are_opened_as_planned_and_closed(void **state)
 {
 	struct event_request list[] = {faults, faults, faults};
 	int32_t self = gettid();
@@ -186,7 +186,7 @@ static void thread_end(struct thread *t)
 		usleep(100);
 }
 
-static void threads_that_have_ended_are_left_out(void **state)
+static void ended_threads_are_left_out(void **state)
 {
 	struct thread a, b;
 	int32_t tids[2];
@@ -222,7 +222,7 @@ static void threads_that_have_ended_are_left_out(void **state)
 	close_all(&o);
 }
 
-static void samples_come_while_it_is_enabled(void **state)
+static void samples_arrive_while_it_is_enabled(void **state)
 {
 	int32_t self = gettid();
 	struct source_target target = {.pages = 64, .watermark = 50, .tids = &self, .nr_tids = 1};
@@ -269,7 +269,7 @@ static void one_class_is_stopped(void **state)
 }
 
 /* The kernel counts all faults, and all are in the ring or lost. */
-static void what_a_small_ring_loses_is_counted(void **state)
+static void losses_of_a_small_ring_are_counted(void **state)
 {
 	int32_t self = gettid();
 	struct source_target target = {.pages = 1, .watermark = 50, .tids = &self, .nr_tids = 1};
@@ -295,7 +295,7 @@ static void what_a_small_ring_loses_is_counted(void **state)
 	close_all(&o);
 }
 
-static void a_ring_that_is_overwritten_rests_while_paused(void **state)
+static void an_overwritten_ring_rests_while_paused(void **state)
 {
 	int32_t self = gettid();
 	struct source_target target = {
@@ -346,12 +346,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_cpu_has_a_ring_for_events_and_one_for_tasks),
-		cmocka_unit_test(files_are_as_many_as_planned_and_are_closed),
-		cmocka_unit_test(threads_that_have_ended_are_left_out),
-		cmocka_unit_test(samples_come_while_it_is_enabled),
+		cmocka_unit_test(files_are_opened_as_planned_and_closed),
+		cmocka_unit_test(ended_threads_are_left_out),
+		cmocka_unit_test(samples_arrive_while_it_is_enabled),
 		cmocka_unit_test(one_class_is_stopped),
-		cmocka_unit_test(what_a_small_ring_loses_is_counted),
-		cmocka_unit_test(a_ring_that_is_overwritten_rests_while_paused),
+		cmocka_unit_test(losses_of_a_small_ring_are_counted),
+		cmocka_unit_test(an_overwritten_ring_rests_while_paused),
 		cmocka_unit_test(a_filter_that_the_kernel_rejects),
 	};
 

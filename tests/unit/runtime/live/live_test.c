@@ -163,7 +163,7 @@ static void each_fault_is_a_sample_in_time_order(void **state)
 }
 
 /* Rings of one page: each fault is in a ring once, or lost once. */
-static void losses_and_samples_are_what_was_counted(void **state)
+static void losses_and_samples_add_up_to_the_count(void **state)
 {
 	struct event_request list[] = {faults, faults};
 	struct counts counts;
@@ -190,7 +190,7 @@ static void losses_and_samples_are_what_was_counted(void **state)
 	r.src->ops->free(r.src);
 }
 
-static void what_is_overwritten_is_the_oldest(void **state)
+static void the_oldest_records_are_overwritten(void **state)
 {
 	struct run r = {0};
 	int ret;
@@ -209,7 +209,7 @@ static void what_is_overwritten_is_the_oldest(void **state)
 	r.src->ops->free(r.src);
 }
 
-static void nothing_comes_after_stop_or_of_a_closed_class(void **state)
+static void no_events_after_stop_or_of_a_closed_class(void **state)
 {
 	struct run r = {0};
 
@@ -231,7 +231,7 @@ static void nothing_comes_after_stop_or_of_a_closed_class(void **state)
 	r.src->ops->free(r.src);
 }
 
-static void what_cannot_be_opened_is_said(void **state)
+static void a_failure_to_open_is_reported(void **state)
 {
 	static const char *const cgroups[] = {"no/such/cgroup", NULL};
 	struct source_target target = {.pages = 4, .watermark = 50, .cpus = "4000"};
@@ -258,10 +258,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_fault_is_a_sample_in_time_order),
-		cmocka_unit_test(losses_and_samples_are_what_was_counted),
-		cmocka_unit_test(what_is_overwritten_is_the_oldest),
-		cmocka_unit_test(nothing_comes_after_stop_or_of_a_closed_class),
-		cmocka_unit_test(what_cannot_be_opened_is_said),
+		cmocka_unit_test(losses_and_samples_add_up_to_the_count),
+		cmocka_unit_test(the_oldest_records_are_overwritten),
+		cmocka_unit_test(no_events_after_stop_or_of_a_closed_class),
+		cmocka_unit_test(a_failure_to_open_is_reported),
 	};
 
 	return cmocka_run_group_tests_name("live", tests, map_pages, NULL);

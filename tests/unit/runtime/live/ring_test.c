@@ -125,7 +125,7 @@ static int take(struct ring *r, uint64_t limit, struct slot *out, int max)
 }
 
 /* The records of an interrupt precede the older record that it interrupted. */
-static void sorts_what_is_nearly_sorted(void **state)
+static void sorts_nearly_sorted_records(void **state)
 {
 	static const uint64_t times[] = {10, 30, 20, 40, 70, 60, 50, 80, 80, 75};
 	static const uint64_t sorted[] = {10, 20, 30, 40, 50, 60, 70, 75, 80, 80};
@@ -166,7 +166,7 @@ static void sorts_what_is_nearly_sorted(void **state)
 }
 
 /* The tail passes a record only when it and all records written before it have been taken. */
-static void releases_what_was_taken(void **state)
+static void releases_taken_records(void **state)
 {
 	enum { SIZE = sizeof(struct sample) };
 	struct decoder *d = make_decoder();
@@ -271,7 +271,7 @@ static void places_losses(void **state)
 }
 
 /* A ring whose bytes are not records is abandoned, not read forever. */
-static void survives_nonsense(void **state)
+static void survives_invalid_records(void **state)
 {
 	struct decoder *d = make_decoder();
 	struct slot out[MAX];
@@ -300,8 +300,8 @@ struct world {
 	int nr_rings;
 	struct producer producers[MAX_RINGS];
 	struct merge *merge;
-	uint64_t now, written, lost, told; /* written: samples, each has its number */
-	uint64_t times[SAMPLES];	   /* by number; 0: lost */
+	uint64_t now, written, lost, reported; /* written: samples, each has its number */
+	uint64_t times[SAMPLES];	       /* by number; 0: lost */
 	uint8_t seen[SAMPLES];
 	uint64_t nr_seen, nr_late, last;
 };
@@ -374,7 +374,7 @@ static int take_all(struct world *w)
 			const struct perf_event_header *rec = out[i].rec;
 
 			if (rec->type == PERF_RECORD_LOST) {
-				w->told += ((const struct lost_record *)rec)->lost;
+				w->reported += ((const struct lost_record *)rec)->lost;
 				continue;
 			}
 			check_intact(&out[i]);
@@ -398,8 +398,8 @@ static void check_world(struct world *w)
 	for (uint64_t i = 0; i < w->written; i++)
 		assert_int_equal(w->seen[i], w->times[i] != 0);
 	for (int i = 0; i < w->nr_rings; i++)
-		w->told += w->producers[i].lost; /* after the last record */
-	assert_int_equal(w->told, w->lost);
+		w->reported += w->producers[i].lost; /* after the last record */
+	assert_int_equal(w->reported, w->lost);
 }
 
 /* If no CPU is in the middle of writing when rings are read, the result is a full sort. */
@@ -580,11 +580,11 @@ static void bpf_records(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sorts_what_is_nearly_sorted),
-		cmocka_unit_test(releases_what_was_taken),
+		cmocka_unit_test(sorts_nearly_sorted_records),
+		cmocka_unit_test(releases_taken_records),
 		cmocka_unit_test(wraps),
 		cmocka_unit_test(places_losses),
-		cmocka_unit_test(survives_nonsense),
+		cmocka_unit_test(survives_invalid_records),
 		cmocka_unit_test(merge_is_a_sort),
 		cmocka_unit_test(late_ones_are_marked),
 		cmocka_unit_test(late_in_a_batch),

@@ -77,7 +77,7 @@ static void test_sets(void **state)
 	assert_string_equal(cpus_text(&a, buf, sizeof(buf)), "none");
 }
 
-static void test_text_is_cut(void **state)
+static void test_text_is_truncated(void **state)
 {
 	struct cpus set = {0};
 	char buf[12];
@@ -122,7 +122,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_lists),  cmocka_unit_test(test_bad_lists),
-		cmocka_unit_test(test_sets),   cmocka_unit_test(test_text_is_cut),
+		cmocka_unit_test(test_sets),   cmocka_unit_test(test_text_is_truncated),
 		cmocka_unit_test(test_online), cmocka_unit_test(test_uevents),
 	};
 

@@ -99,7 +99,7 @@ static void test_program_headers_decide(void **state)
 	}
 }
 
-static void test_what_is_no_place(void **state)
+static void test_invalid_places(void **state)
 {
 	const char *path = compile("wrong", "-shared -fPIC", PROGRAM);
 
@@ -115,7 +115,7 @@ static void test_what_is_no_place(void **state)
 	assert_refused(path, "_start", 0, -ENOENT, "has no symbols");
 }
 
-static void test_two_of_a_name(void **state)
+static void test_two_with_one_name(void **state)
 {
 	char options[256];
 	const char *other =
@@ -281,8 +281,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_names_as_in_the_source),
 		cmocka_unit_test(test_program_headers_decide),
-		cmocka_unit_test(test_what_is_no_place),
-		cmocka_unit_test(test_two_of_a_name),
+		cmocka_unit_test(test_invalid_places),
+		cmocka_unit_test(test_two_with_one_name),
 		cmocka_unit_test(test_versions),
 		cmocka_unit_test(test_addresses),
 		cmocka_unit_test(test_large_offsets),

@@ -100,7 +100,7 @@ static void test_caches(void **state)
 }
 
 /* Truncated anywhere it is damaged, and the caches before that are known. */
-static void test_cut_caches(void **state)
+static void test_truncated_caches(void **state)
 {
 	struct bytes b = new_caches(1, 3);
 	size_t second, third;
@@ -199,7 +199,7 @@ static void test_golden(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_caches),	       cmocka_unit_test(test_cut_caches),
+		cmocka_unit_test(test_caches),	       cmocka_unit_test(test_truncated_caches),
 		cmocka_unit_test(test_damaged_caches), cmocka_unit_test(test_refused_caches),
 		cmocka_unit_test(test_golden),
 	};

@@ -470,7 +470,7 @@ static void test_live_pipe(void **state)
 	free(file.at);
 }
 
-static void test_cut(void **state)
+static void test_truncated(void **state)
 {
 	(void)state;
 	for (int i = 0; i < NR_GOLDENS; i++) {
@@ -582,16 +582,11 @@ static void test_foreign(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_golden),
-		cmocka_unit_test(test_names_formats_clock),
-		cmocka_unit_test(test_pipe_equals_file),
-		cmocka_unit_test(test_order),
-		cmocka_unit_test(test_backwards),
-		cmocka_unit_test(test_live_pipe),
-		cmocka_unit_test(test_cut),
-		cmocka_unit_test(test_unfinished),
-		cmocka_unit_test(test_damaged_record),
-		cmocka_unit_test(test_foreign),
+		cmocka_unit_test(test_golden),		 cmocka_unit_test(test_names_formats_clock),
+		cmocka_unit_test(test_pipe_equals_file), cmocka_unit_test(test_order),
+		cmocka_unit_test(test_backwards),	 cmocka_unit_test(test_live_pipe),
+		cmocka_unit_test(test_truncated),	 cmocka_unit_test(test_unfinished),
+		cmocka_unit_test(test_damaged_record),	 cmocka_unit_test(test_foreign),
 	};
 
 	return cmocka_run_group_tests_name("recording", tests, NULL, NULL);

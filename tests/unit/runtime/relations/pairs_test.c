@@ -174,7 +174,7 @@ static void refuses_bad_classes(void **state)
 	pairs_free(p);
 }
 
-static void pair_tells_both_events(void **state)
+static void pair_has_both_events(void **state)
 {
 	struct pairs *p = two_stages(0, NULL);
 	struct event events[] = {
@@ -196,7 +196,7 @@ static void pair_tells_both_events(void **state)
 	pairs_free(p);
 }
 
-static void a_hole_of_a_thread(void **state)
+static void a_gap_of_a_thread(void **state)
 {
 	struct pairs *p = pairs_new(&(struct pairs_config){.stages = 2, .per_instance = 1});
 	struct event events[] = {
@@ -545,8 +545,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(worked_traces),
 		cmocka_unit_test(refuses_bad_classes),
-		cmocka_unit_test(pair_tells_both_events),
-		cmocka_unit_test(a_hole_of_a_thread),
+		cmocka_unit_test(pair_has_both_events),
+		cmocka_unit_test(a_gap_of_a_thread),
 		cmocka_unit_test(oldest_is_evicted),
 		cmocka_unit_test(restored_is_young),
 		cmocka_unit_test(full_timeline_evicts),

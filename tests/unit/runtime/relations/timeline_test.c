@@ -104,7 +104,7 @@ static void lives_until_the_last_release(void **state)
 	timeline_free(tl);
 }
 
-static void memory_follows_what_is_needed(void **state)
+static void memory_follows_demand(void **state)
 {
 	enum { WINDOW = 1000, EVENTS = 200000 };
 	uint8_t raw[64] = {0};
@@ -127,7 +127,7 @@ static void memory_follows_what_is_needed(void **state)
 	timeline_free(tl);
 }
 
-static void refuses_beyond_its_bound(void **state)
+static void refuses_beyond_its_limit(void **state)
 {
 	static uint8_t raw[65536];
 	uint64_t chain[1] = {UINT64_MAX};
@@ -213,8 +213,8 @@ int main(void)
 		cmocka_unit_test(copies_payloads_of_any_size),
 		cmocka_unit_test(one_reference_holds_a_chunk),
 		cmocka_unit_test(lives_until_the_last_release),
-		cmocka_unit_test(memory_follows_what_is_needed),
-		cmocka_unit_test(refuses_beyond_its_bound),
+		cmocka_unit_test(memory_follows_demand),
+		cmocka_unit_test(refuses_beyond_its_limit),
 		cmocka_unit_test(tiny_bound_still_holds_a_chunk),
 		cmocka_unit_test(survives_any_order),
 	};

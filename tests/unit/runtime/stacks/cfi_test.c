@@ -209,7 +209,7 @@ static void expressions(void **state)
 	assert_int_equal(step(ABSURD, &f, &is_signal), CFI_UNREADABLE);
 }
 
-static void what_is_not_there(void **state)
+static void unknown_and_unreadable(void **state)
 {
 	struct cfi_frame f = top(), before;
 	bool is_signal;
@@ -244,7 +244,7 @@ static void many_addresses(void **state)
 	assert_int_equal(cfi_bytes(cfi), grown);
 }
 
-static void what_is_no_program(void **state)
+static void invalid_programs(void **state)
 {
 	struct cfi_frame f = top();
 	const char *path = in_folder("text");
@@ -270,9 +270,9 @@ int main(void)
 		cmocka_unit_test(ends_and_signals),
 		cmocka_unit_test(registers_move_and_get_lost),
 		cmocka_unit_test(expressions),
-		cmocka_unit_test(what_is_not_there),
+		cmocka_unit_test(unknown_and_unreadable),
 		cmocka_unit_test(many_addresses),
-		cmocka_unit_test(what_is_no_program),
+		cmocka_unit_test(invalid_programs),
 	};
 
 	return cmocka_run_group_tests_name("cfi", tests, make_program, remove_program);

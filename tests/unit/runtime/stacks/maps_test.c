@@ -135,7 +135,7 @@ static void exec_fork_and_exit(void **state)
 }
 
 /* Records are applied before the events between them are looked at. */
-static void what_was_there_before(void **state)
+static void earlier_mappings(void **state)
 {
 	struct history h = new_history(false);
 
@@ -416,7 +416,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(exec_fork_and_exit),
-		cmocka_unit_test(what_was_there_before),
+		cmocka_unit_test(earlier_mappings),
 		cmocka_unit_test(a_space_keeps_its_meaning),
 		cmocka_unit_test(records_of_any_shape),
 		cmocka_unit_test(build_ids_in_records),

@@ -256,7 +256,7 @@ static void record_ksymbol(struct fixture *f, uint64_t addr, uint32_t len, uint1
 	ksymbols_record(f->ksymbols, &record, offsetof(typeof(record), name) + strlen(name) + 1);
 }
 
-static void code_that_came_later(void **state)
+static void later_code(void **state)
 {
 	struct fixture *f = *state;
 	const uint64_t base = 0xffffffffc0000100;
@@ -311,7 +311,7 @@ static void hidden_addresses(void **state)
 }
 
 /* A recording of the same kernel before a reboot, at another address. */
-static void kernel_that_moved(void **state)
+static void moved_kernel(void **state)
 {
 	struct fixture *f = *state;
 	struct frame frame;
@@ -338,7 +338,7 @@ static void write_text(const char *path, const char *text)
 	fclose(file);
 }
 
-static void modules_that_come_later(void **state)
+static void later_modules(void **state)
 {
 	char symbols[] = "/tmp/profscript-symbols-XXXXXX",
 	     modules[] = "/tmp/profscript-modules-XXXXXX";
@@ -383,11 +383,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(chains_of_any_shape, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(kernel_frames, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(user_frames, set_up, tear_down),
-		cmocka_unit_test(modules_that_come_later),
+		cmocka_unit_test(later_modules),
 		cmocka_unit_test_setup_teardown(jit_frames, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(code_that_came_later, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(later_code, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(hidden_addresses, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(kernel_that_moved, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(moved_kernel, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests_name("stacks", tests, NULL, NULL);

@@ -148,7 +148,7 @@ static void one_of_several_names_is_taken(void **state)
 	symtab_free(t.symtab);
 }
 
-static void a_version_is_no_part_of_a_name(void **state)
+static void a_version_is_not_part_of_a_name(void **state)
 {
 	struct table t = {0};
 	const char *path = make_layout("versions.so", "-shared");
@@ -232,7 +232,7 @@ static struct table open_memory(char *bytes, size_t size)
 	return t;
 }
 
-static void names_in_memory_and_names_that_lie(void **state)
+static void names_in_memory_and_invalid_names(void **state)
 {
 	const char *path = make_layout("full.so", "-shared");
 	char *bytes;
@@ -302,10 +302,10 @@ int main(void)
 		cmocka_unit_test(the_innermost_function_has_a_byte),
 		cmocka_unit_test(a_label_without_size_goes_up_to_the_next),
 		cmocka_unit_test(one_of_several_names_is_taken),
-		cmocka_unit_test(a_version_is_no_part_of_a_name),
+		cmocka_unit_test(a_version_is_not_part_of_a_name),
 		cmocka_unit_test(two_files_make_one_table),
 		cmocka_unit_test(descriptors_are_closed_if_they_are_owned),
-		cmocka_unit_test(names_in_memory_and_names_that_lie),
+		cmocka_unit_test(names_in_memory_and_invalid_names),
 		cmocka_unit_test(stubs_of_the_linker_have_names),
 	};
 

@@ -145,7 +145,7 @@ static void own_stack(void **state)
 	unwind_forget_chains(f->unwind);
 }
 
-static void copies_that_are_too_short(void **state)
+static void short_copies(void **state)
 {
 	struct fixture *f = *state;
 	struct unwind_stats stats;
@@ -167,7 +167,7 @@ static void copies_that_are_too_short(void **state)
 	assert_int_equal(stats.lost, 0);
 }
 
-static void samples_that_lie(void **state)
+static void invalid_samples(void **state)
 {
 	struct fixture *f = *state;
 	uint64_t registers[NR_REGISTERS];
@@ -240,8 +240,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(own_stack, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(copies_that_are_too_short, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(samples_that_lie, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(short_copies, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(invalid_samples, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(counts_stay_in_front, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(memory_is_bounded, set_up, tear_down),
 	};
