@@ -276,7 +276,7 @@ total_is_perfs() {
 		lost=$(sed -n 's/^profscript: [0-9]* events, \([0-9]*\) lost.*/\1/p' "$TMP/err")
 		echo "seen $(total "$column"), lost $lost, perf stat $want" >"$TMP/sum"
 		[ "$want" -ge 100000 ] && [ $(($(total "$column") + lost)) -eq "$want" ] && [ $((lost > 0)) -eq $((pages == 1)) ]
-		result $? "-m $pages: the total and what was lost are what perf stat counts" "$TMP/sum"
+		result $? "-m $pages: the total and the losses add up to perf stat's count" "$TMP/sum"
 	done
 }
 

@@ -20,7 +20,7 @@ counts 'system calls' '^syscalls +1000$' -e syscalls:sys_enter_getppid 'count(ev
 	-- build/workloads/syscalls 1000
 counts 'forks' '^forker +forker +20$' -e sched:sched_process_fork \
 	'count(ev.parent_comm, ev.child_comm)' -- build/workloads/forker 20
-counts 'wake-ups' '^ping +pong +1 +500$' -e sched:sched_waking \
+counts 'wakeups' '^ping +pong +1 +500$' -e sched:sched_waking \
 	'count(ev._comm, ev.comm, ev.target_cpu)' -- build/workloads/pingpong -c 1 500
 counts 'kernel filters' '^pong +500$' -e 'sched:sched_waking/comm=="pong"/' 'count(ev.comm)' \
 	-- build/workloads/pingpong -c 1,2 500
@@ -39,9 +39,9 @@ echo 1 >/sys/kernel/tracing/events/sched/sched_switch/enable
 echo 0 >/sys/kernel/tracing/events/sched/sched_switch/enable
 mkdir /sys/fs/cgroup/misc_lab
 stop
-expect_line 'records: code is changed' \
+expect_line 'records: code is patched' \
 	'bash .* misc:text_poke: ffffffff[0-9a-f]{8} ([0-9a-f]{2})+ => ([0-9a-f]{2})+ __schedule\+0x' "$TMP/out"
-expect_line 'records: a cgroup is made' 'mkdir .* misc:cgroup: id [0-9]+ /misc_lab$' "$TMP/out"
+expect_line 'records: a cgroup is created' 'mkdir .* misc:cgroup: id [0-9]+ /misc_lab$' "$TMP/out"
 check 'records: this kernel has them all' test ! -s "$TMP/err"
 
 echo 1 >/proc/sys/kernel/sched_schedstats
@@ -53,7 +53,7 @@ expect_line 'schedstat events' '^usleep +3$' "$TMP/out"
 
 echo 'p:lab/open do_sys_openat2 file=+0(%si):ustring' >>/sys/kernel/tracing/kprobe_events
 "$PROFSCRIPT" trace -e lab:open -- cat /proc/version >"$TMP/out" 2>&1
-expect_line 'probes made by hand' 'cat .* lab:open: \(ffffffff[0-9a-f]+\) file="/proc/version"$' \
+expect_line 'probes created by hand' 'cat .* lab:open: \(ffffffff[0-9a-f]+\) file="/proc/version"$' \
 	"$TMP/out"
 
 # A kernel that reports all switches: no profiler misses one.
@@ -61,7 +61,7 @@ for profiler in oncpu rundelay task-state; do
 	build/workloads/pingpong -c 0,3 2000 &
 	"$PROFSCRIPT" $profiler -m 1024 --duration 1 >"$TMP/out" 2>"$TMP/err"
 	wait $!
-	check "$profiler misses nothing" test ! -s "$TMP/err"
+	check "$profiler misses no switch" test ! -s "$TMP/err"
 done
 
 modprobe null_blk irqmode=0

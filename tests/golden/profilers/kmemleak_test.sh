@@ -10,7 +10,7 @@ perf script -i "$DATA/kmem.data" --ns -F event,trace 2>/dev/null | awk '
 	END { for (p in there) { n++; sum += there[p] } print allocs + 0, frees + 0, sum + 0, n + 0 }' >"$TMP/want"
 "$PROFSCRIPT" kmemleak --alloc kmem:kmalloc --free kmem:kfree --input "$DATA/kmem.data" |
 	awk '/^TOTAL/ { a = $3; f = $5 } /^LEAKED [0-9]/ { print a, f, $2, $5 }' >"$TMP/got"
-check 'kmemleak: what is left' diff "$TMP/want" "$TMP/got"
+check 'kmemleak: the allocations that remain' diff "$TMP/want" "$TMP/got"
 expect_text 'kmemleak --filter' /dev/null "$PROFSCRIPT" kmemleak --alloc kmem:kmalloc --free kmem:kfree \
 	--filter 'common_pid == -1' --input "$DATA/kmem.data"
 expect_output kmemleak kmem kmemleak --alloc kmem:kmalloc --free kmem:kfree

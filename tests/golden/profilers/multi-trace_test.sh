@@ -25,7 +25,7 @@ figures() {
 	fi
 	"$PROFSCRIPT" multi-trace "${args[@]}" --input "$DATA/$data.data" --format json >"$TMP/json"
 	# shellcheck disable=SC2086 # settings are words
-	check "$name: figures" luajit "$TOP/tests/tools/latency.lua" "${peers[$data]}" "$TMP/json" $settings "$@"
+	check "$name: numbers" luajit "$TOP/tests/tools/latency.lua" "${peers[$data]}" "$TMP/json" $settings "$@"
 	expect_output "multi-trace-$name" "$data" multi-trace "${args[@]}"
 }
 
@@ -56,7 +56,7 @@ for threshold in than=50000 lower=600; do
 	check "--$threshold: the events of the pairs" diff "$TMP/want" "$TMP/got"
 done
 grep -c . "$TMP/want" >"$TMP/n"
-check 'some pairs were below the threshold' test "$(cat "$TMP/n")" -ge 20
+check 'some pairs are below the threshold' test "$(cat "$TMP/n")" -ge 20
 
 # --only-than: no table if no latency was longer, otherwise the same table.
 expect_text '--only-than 1s prints nothing' /dev/null \
@@ -69,7 +69,7 @@ expect_text '--only-than 50us is --than 50us' "$HERE/multi-trace-wakeups-than.ex
 head -n 60 "${peers[sched]}" >"$TMP/first"
 check '-N 60' luajit "$TOP/tests/tools/latency.lua" "$TMP/first" "$TMP/json" "${wakeup_stages[@]}"
 "$PROFSCRIPT" multi-trace "${wakeups[@]}" --input "$DATA/sched.data" -o "$TMP/out"
-check '-o FILE is the same' cmp "$HERE/multi-trace-wakeups.expect" "$TMP/out"
+check '-o FILE gets the same' cmp "$HERE/multi-trace-wakeups.expect" "$TMP/out"
 
 # --- details --------------------------------------------------------------------------------------
 nap=(multi-trace -e raw_syscalls:sys_enter//key=common_pid/
@@ -84,21 +84,21 @@ expect_output multi-trace-detail-lower nap "${nap[@]}" --lower 1us --detail
 expect_output multi-trace-detail-reasons nap "${nap[@]}" --than 20ms --detail=samecpu,sametid,samekey,-30us,+30us -v
 "$PROFSCRIPT" "${nap[@]}" --than 20ms --detail=sametid --format json --input "$DATA/nap.data" 2>/dev/null |
 	sed -nE 's/.*"pid":([0-9]+).*"part":"between".*"reason":"([a-z]+-[12])".*/\1 \2/p' >"$TMP/got"
-expect_line 'why: the thread is that of the first event' '^[0-9]+ sametid-1$' "$TMP/got"
+expect_line 'why: the thread of the first event' '^[0-9]+ sametid-1$' "$TMP/got"
 "$PROFSCRIPT" "${nap[@]}" --than 20ms --detail=sametid,2 -v --input "$DATA/nap.data" >"$TMP/out" 2>/dev/null
-expect_line 'why: that of the second one' '^\| sametid-2  ' "$TMP/out"
-expect_line 'why: the thread that is waited for goes away' '^\|\+ .* us cpu tracking end  ' "$HERE/multi-trace-detail-reasons.expect"
-expect_line 'why: it waits for this cpu' '^\| samecpu-track  ' "$HERE/multi-trace-detail-reasons.expect"
-expect_line 'why: the cpu of the first event' '^\| samecpu-1  ' "$HERE/multi-trace-detail-reasons.expect"
+expect_line 'why: the thread of the second event' '^\| sametid-2  ' "$TMP/out"
+expect_line 'why: the tracked thread is switched out' '^\|\+ .* us cpu tracking end  ' "$HERE/multi-trace-detail-reasons.expect"
+expect_line 'why: it waits for this CPU' '^\| samecpu-track  ' "$HERE/multi-trace-detail-reasons.expect"
+expect_line 'why: the CPU of the first event' '^\| samecpu-1  ' "$HERE/multi-trace-detail-reasons.expect"
 check 'no reasons without -v' test "$(grep -cE '^\| same' "$HERE/multi-trace-detail-samecpu.expect")" -eq 0
 # An untraced event without the key of -k would never match.
 keyed=(multi-trace -e sched:sched_wakeup -e 'sched:sched_switch//key=next_pid/,sched:sched_switch//untraced/' -k pid --than 9ms)
 check_status 'samekey: an untraced event without the key' 2 "$PROFSCRIPT" "${keyed[@]}" --detail=samekey --input "$DATA/hogs.data"
 expect_line 'samekey: is named' "bad key of sched:sched_switch 'pid'" "$TMP/.check"
-check_status 'which may be without it where it does not matter' 0 "$PROFSCRIPT" "${keyed[@]}" --detail=samecpu --input "$DATA/hogs.data"
+check_status 'which may lack it if it does not matter' 0 "$PROFSCRIPT" "${keyed[@]}" --detail=samecpu --input "$DATA/hogs.data"
 "$PROFSCRIPT" "${keyed[@]/untraced/key=prev_pid/untraced}" --detail=samekey,+20ms --input "$DATA/hogs.data" >"$TMP/out"
-expect_line 'samekey: with a key of its own' '^\|.* sched:sched_switch: prev_comm=timeout ' "$TMP/out"
-check_status 'samekey: events of others have the key or not' 0 "$PROFSCRIPT" "${keyed[@]/sched:sched_switch\/\/untraced\//task-state\/\/untraced\/}" \
+expect_line 'samekey: with its own key' '^\|.* sched:sched_switch: prev_comm=timeout ' "$TMP/out"
+check_status 'samekey: events of others may lack the key' 0 "$PROFSCRIPT" "${keyed[@]/sched:sched_switch\/\/untraced\//task-state\/\/untraced\/}" \
 	--detail=samekey --input "$DATA/hogs.data"
 expect_output multi-trace-detail-json nap "${nap[@]}" --than 20ms --detail=sametid,-50us --format json
 
@@ -108,13 +108,13 @@ cut -c29- "$HERE/multi-trace-detail-all.expect" | grep ' \[[0-9]*\] ' >"$TMP/sho
 first=$(grep -nFx "$(head -n 1 "$TMP/shown")" "$TMP/all" | cut -d: -f1)
 last=$(grep -nFx "$(tail -n 1 "$TMP/shown")" "$TMP/all" | cut -d: -f1)
 sed -n "${first},${last}p" "$TMP/all" >"$TMP/want"
-check 'details are all events between the two' diff "$TMP/want" "$TMP/shown"
-check 'and some there are' test "$(wc -l <"$TMP/shown")" -ge 30
+check 'the details are all events between the two' diff "$TMP/want" "$TMP/shown"
+check 'and there are some' test "$(wc -l <"$TMP/shown")" -ge 30
 
 # The nap of 20 ms: the task sleeps, is woken and waits for the CPU.
 expect_line 'the nap sleeps' '^\|\+ 305[0-9]{2}\.[0-9]{3} us .*prev_comm=sleep .* prev_state=S ' "$HERE/multi-trace-detail-sametid.expect"
 expect_line 'is woken after 20 ms' '^\| .*sched_wakeup: comm=sleep ' "$HERE/multi-trace-detail-sametid.expect"
-expect_line 'with its time on the tracked cpu' '^\|    200[0-9]{2}\.[0-9]{3} \[wakeup\] ' "$HERE/multi-trace-detail-samecpu.expect"
+expect_line 'with its time on the tracked CPU' '^\|    200[0-9]{2}\.[0-9]{3} \[wakeup\] ' "$HERE/multi-trace-detail-samecpu.expect"
 expect_line 'and runs' '^\| .*==> next_comm=sleep ' "$HERE/multi-trace-detail-sametid.expect"
 expect_line 'the events before' '^-Previous -[0-9]+\.[0-9]{3} us$' "$HERE/multi-trace-detail-sametid.expect"
 expect_line 'the events after' '^`After [0-9]+\.[0-9]{3} us$' "$HERE/multi-trace-detail-sametid.expect"
@@ -123,7 +123,7 @@ expect_line 'the events after' '^`After [0-9]+\.[0-9]{3} us$' "$HERE/multi-trace
 check 'a recording that loses events' luajit "$TOP/tests/tools/lose.lua" "$DATA/hogs.data" "$TMP/hogs10.data" 10 1
 "$PROFSCRIPT" multi-trace "${wakeups[@]}" --than 100us --detail=samecpu --input "$TMP/hogs10.data" >"$TMP/out" 2>"$TMP/err"
 expect_line 'a start whose end may be lost' '^\| >= +[0-9]+\.[0-9]{3} us, event2 may be lost\.$' "$TMP/out"
-expect_line 'dropped starts are told' '^multi-trace: [0-9]+ starts dropped: the events that end them may be lost$' "$TMP/err"
+expect_line 'dropped starts are reported' '^multi-trace: [0-9]+ starts dropped: the events that end them may be lost$' "$TMP/err"
 
 # --- other features of multi-trace ----------------------------------------------------------------
 expect_output multi-trace-pair timers multi-trace "${softirqs[@]}" --impl pair
@@ -131,7 +131,7 @@ expect_output multi-trace-pair-left nap multi-trace -e sched:sched_wakeup//key=p
 awk '/ unpaired / { n += $NF } / paired / { n += $NF } / replaced by / { n += $3 } END { print n }' "$HERE/multi-trace-pair-left.expect" >"$TMP/got"
 perf_text nap | grep -c ' sched:sched_wakeup: ' >"$TMP/want"
 check 'pair: each start is accounted for' diff "$TMP/want" "$TMP/got"
-check_status 'an option that the analysis has no use for' 2 "$PROFSCRIPT" multi-trace "${softirqs[@]}" --impl pair --than 1ms \
+check_status 'an option that the analysis does not use' 2 "$PROFSCRIPT" multi-trace "${softirqs[@]}" --impl pair --than 1ms \
 	--input "$DATA/timers.data"
 expect_line 'is named' '^profscript: multi-trace: --than has no meaning with --impl pair$' "$TMP/.check"
 expect_output multi-trace-cycle hogs multi-trace -e 'sched:sched_switch//role="(next_pid?1:0)|(prev_pid?2:0)"/' --cycle
@@ -153,15 +153,15 @@ perf_text hogs | awk '$3 == "sched:sched_switch:" {
 	} END { print n, sum }' >"$TMP/want"
 "$PROFSCRIPT" multi-trace -e 'sched:sched_switch//role="(next_pid?1:0)|(prev_pid?2:0)"/' --cycle --format csv \
 	--input "$DATA/hogs.data" | awk -F, 'NR == 2 { print $5, $6 }' >"$TMP/got"
-check 'role and --cycle: figures' diff "$TMP/want" "$TMP/got"
+check 'role and --cycle: numbers' diff "$TMP/want" "$TMP/got"
 
 # One picture for each two events.
 "$PROFSCRIPT" multi-trace "${softirqs[@]}" --heatmap "$TMP/map.svg" --input "$DATA/timers.data" >"$TMP/out"
 grep -oE '<title>' "$TMP/map-softirq_entry-softirq_exit.svg" | wc -l >"$TMP/n"
 check '--heatmap FILE.svg draws' test "$(cat "$TMP/n")" -ge 50
-check '--heatmap leaves the table' diff <(tail -n +2 "$TMP/out") <("$PROFSCRIPT" multi-trace "${softirqs[@]}" \
+check '--heatmap also prints the table' diff <(tail -n +2 "$TMP/out") <("$PROFSCRIPT" multi-trace "${softirqs[@]}" \
 	--input "$DATA/timers.data" | tail -n +2)
-check_status '--heatmap where nothing can be written' 1 "$PROFSCRIPT" multi-trace "${softirqs[@]}" \
+check_status '--heatmap that cannot be written' 1 "$PROFSCRIPT" multi-trace "${softirqs[@]}" \
 	--heatmap "$TMP/none/map" --input "$DATA/timers.data"
 
 # -v prints what is opened, and -vv every event, of all stages and of none, as trace does.

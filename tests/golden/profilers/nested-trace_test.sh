@@ -16,7 +16,7 @@ perf_text timers | awk '
 	$3 == "irq:softirq_exit:" && $1 in at { n++; sum += $2 - at[$1]; own += $2 - at[$1] - timer[$1]; delete at[$1] }
 	END { print "softirq_entry," n "," sum "," own; print "timer_expire_entry," timers "," all "," all }' >"$TMP/want"
 "$PROFSCRIPT" "${nested[@]}" --input "$DATA/timers.data" --format csv | tail -n +2 | cut -d, -f3,6-8 >"$TMP/got"
-check 'nested-trace: figures' diff "$TMP/want" "$TMP/got"
+check 'nested-trace: numbers' diff "$TMP/want" "$TMP/got"
 
 # Details of calls: the events within them, on the same CPU. Each call of more than 20 us is shown with all
 # events of its CPU from its start to its end.
@@ -38,16 +38,16 @@ expect_line 'nested-trace --detail: as JSON' '"event":"timer:timer_expire_entry"
 "$PROFSCRIPT" nested-trace -e irq:softirq_entry,irq:softirq_exit,timer:timer_expire_entry//untraced/ --than 20us --detail=samecpu \
 	--input "$DATA/timers.data" >"$TMP/out" 2>"$TMP/err"
 expect_line 'nested-trace: untraced events' '^\|.* timer:timer_expire_entry: ' "$TMP/out"
-check 'nested-trace: which are no calls' test "$(grep -cE '^ *\|-' "$TMP/out")" -eq 0
-check 'nested-trace: nothing to warn of' diff /dev/null "$TMP/err"
-check_status 'nested-trace: a word that --detail does not have' 2 "$PROFSCRIPT" "${nested[@]}" --than 1us --detail=samecup \
+check 'nested-trace: which are not calls' test "$(grep -cE '^ *\|-' "$TMP/out")" -eq 0
+check 'nested-trace: no warnings' diff /dev/null "$TMP/err"
+check_status 'nested-trace: an unknown word of --detail' 2 "$PROFSCRIPT" "${nested[@]}" --than 1us --detail=samecup \
 	--input "$DATA/timers.data"
 "$PROFSCRIPT" "${nested[@]}" --detail --input "$DATA/timers.data" 2>&1 >/dev/null | grep -c 'shows nothing without' >"$TMP/n"
-check 'nested-trace: --detail without --than is told' test "$(cat "$TMP/n")" -eq 1
+check 'nested-trace: --detail without --than is reported' test "$(cat "$TMP/n")" -eq 1
 check 'a recording that loses half of it' luajit "$TOP/tests/tools/lose.lua" "$DATA/timers.data" "$TMP/timers50.data" 50 1
 "$PROFSCRIPT" "${nested[@]}" --than 2us --detail=samecpu --input "$TMP/timers50.data" >"$TMP/out" 2>"$TMP/err"
 expect_line 'nested-trace: a call whose end may be lost' '^\| >= +[0-9]+\.[0-9]{3} us, event2 may be lost\.$' "$TMP/out"
-expect_line 'nested-trace: dropped calls are told' '^nested-trace: [0-9]+ calls dropped: ' "$TMP/err"
+expect_line 'nested-trace: dropped calls are reported' '^nested-trace: [0-9]+ calls dropped: ' "$TMP/err"
 
 # The heat maps contain each call once: their count and total time are those of the table.
 "$PROFSCRIPT" "${nested[@]}" --heatmap "$TMP/nest" --format csv --input "$DATA/timers.data" 2>/dev/null |

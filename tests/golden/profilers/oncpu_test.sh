@@ -16,5 +16,5 @@ awk '{ cpu = $3; gsub(/[][]/, "", cpu); time = $4; sub(":", "", time); split(tim
 		for (key in sum) print key, sum[key] }' "$TMP/script" | sort >"$TMP/want"
 "$PROFSCRIPT" oncpu --input "$DATA/sched.data" -i 100s --format csv | awk -F, 'NR > 1 { print $3, $4, $6 }' |
 	sort >"$TMP/got"
-check 'oncpu adds as the text says' diff "$TMP/want" "$TMP/got"
+check 'oncpu: the sums of perf script' diff "$TMP/want" "$TMP/got"
 expect_output oncpu sched oncpu -i 100s --detail

@@ -27,7 +27,7 @@ perf script -i "$DATA/panel.data" -F cpu,event 2>/dev/null | awk '
 		print line
 	}' >"$TMP/want"
 table panel percpu-stat --syscalls
-check 'percpu-stat: what perf counts' diff "$TMP/want" "$TMP/got"
+check 'percpu-stat: the counts of perf' diff "$TMP/want" "$TMP/got"
 check 'percpu-stat: the calls of the program' diff <(cut -d, -f1,2 "$TMP/got") - <<-'END'
 	0,0
 	1,5

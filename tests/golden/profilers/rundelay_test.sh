@@ -24,9 +24,9 @@ perf script -i "$DATA/hogs.data" --ns -G -F tid,cpu,time,event,trace 2>/dev/null
 			runs[$2] = next_ }
 		END { for (k in n) { name = k; gsub(/sched:|:$/, "", name); print name "," n[k] "," sum[k] } }' | sort >"$TMP/want"
 "$PROFSCRIPT" rundelay --input "$DATA/hogs.data" --format csv | tail -n +2 | cut -d, -f3,5,6 | sort >"$TMP/got"
-check 'rundelay: figures' diff "$TMP/want" "$TMP/got"
-expect_line 'rundelay: it sees who could run but had to stop' '^sched_switch,[0-9]{2,},' "$TMP/got"
-check_status 'rundelay: an event without a part in it' 2 "$PROFSCRIPT" rundelay -e sched:sched_wakeup -e sched:sched_migrate_task \
+check 'rundelay: numbers' diff "$TMP/want" "$TMP/got"
+expect_line 'rundelay: tasks that could run but had to stop' '^sched_switch,[0-9]{2,},' "$TMP/got"
+check_status 'rundelay: an event of another kind' 2 "$PROFSCRIPT" rundelay -e sched:sched_wakeup -e sched:sched_migrate_task \
 	--input "$DATA/hogs.data"
 check_status 'rundelay: too few events' 2 "$PROFSCRIPT" rundelay -e sched:sched_wakeup -e sched:sched_switch \
 	--input "$DATA/hogs.data"

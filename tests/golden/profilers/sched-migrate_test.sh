@@ -9,7 +9,7 @@ table migrate sched-migrate
 check 'sched-migrate: all, and those within a cache' test "$(cut -d, -f1,2,4 "$TMP/got")" = 12,9,5
 perf script -i "$DATA/migrate.data" -F trace 2>/dev/null | sed -nE 's/.*orig_cpu=([0-9]) dest_cpu=([0-9])$/\1 \2/p' |
 	awk '{ llc += int($1 / 4) == int($2 / 4); l2 += int($1 / 2) == int($2 / 2) } END { print NR "," llc "," l2 }' >"$TMP/want"
-check 'sched-migrate: as perf has them' diff "$TMP/want" <(cut -d, -f1,2,4 "$TMP/got")
+check 'sched-migrate: the migrations of perf script' diff "$TMP/want" <(cut -d, -f1,2,4 "$TMP/got")
 "$PROFSCRIPT" sched-migrate --detail --input "$DATA/migrate.data" | sed -nE 's/.*orig_cpu=([0-9]) dest_cpu=([0-9])$/\1 \2/p' >"$TMP/got"
 check 'sched-migrate --detail: from one L3 cache to another' diff <(printf '%s\n' '0 4' '6 2' '1 5') "$TMP/got"
 table nap sched-migrate

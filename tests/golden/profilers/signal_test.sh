@@ -5,7 +5,7 @@
 . "$(dirname "$0")/../../lib.sh"
 
 table signal signal
-check 'signal: who sent how many, to whom' diff <(cut -d, -f1,3,5- "$TMP/got") - <<-'END'
+check 'signal: senders, receivers and counts' diff <(cut -d, -f1,3,5- "$TMP/got") - <<-'END'
 	USR1,states,states,delivered,12
 	USR1,states,states,delivered,5
 	TERM,sh,sleep,delivered,1

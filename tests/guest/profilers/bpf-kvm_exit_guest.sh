@@ -9,11 +9,11 @@ export XDG_CACHE_HOME=$TOP/build/cache
 [ -d "$XDG_CACHE_HOME/profscript/bpf" ] || skip_all 'no BPF programs: live/profilers/bpf-kvm_exit_test compiles them, on the host'
 
 ./profscript bpf:kvm_exit --threshold 0 --format csv -- build/workloads/vmexits 300 >"$TMP/out" 2>"$TMP/err"
-result $? 'a workload that is a machine' "$TMP/err"
+result $? 'a workload that is a virtual machine' "$TMP/err"
 # The last exit, a halt, is not followed by an entry; each port access is.
 expect_line 'exits by port' '^bpf:kvm_exit,[0-9.]+,[0-9]+,IO(IO|_INSTRUCTION)?,300,' "$TMP/out"
 ./profscript bpf:kvm_exit --threshold 10s -- build/workloads/vmexits 300 >"$TMP/out" 2>"$TMP/err"
-check 'none is as long as --threshold' test ! -s "$TMP/out"
+check 'no exit is as long as --threshold' test ! -s "$TMP/out"
 ./profscript bpf:kvm_exit --threshold 0 --than 1ns --detail -- build/workloads/vmexits 20 >"$TMP/out" 2>"$TMP/err"
 check '--than prints each' test "$(grep -Ec 'bpf:kvm_exit: IO[A-Z_]* lat [0-9]+ wait [0-9]+ rundelay [0-9]+ sw [0-9]+$' "$TMP/out")" = 20
 expect_line '--detail: threads' '^ *[0-9]+ +[0-9]+ vmexits +IO' "$TMP/out"

@@ -7,10 +7,10 @@ cd "$TOP" || exit 1
 [ -e /dev/kvm ] || skip_all 'no KVM: the CPU of the guest has no SVM or VMX'
 
 ./profscript kvm-exit --format csv -- build/workloads/vmexits 300 >"$TMP/out" 2>"$TMP/err"
-result $? 'a workload that is a machine' "$TMP/err"
+result $? 'a workload that is a virtual machine' "$TMP/err"
 # The last exit, a halt, is not followed by an entry; each port access is.
 expect_line 'exits by port' '^kvm-exit,[0-9.]+,IO(IO|_INSTRUCTION)?,300,' "$TMP/out"
-check 'no HLT, which ends it' bash -c "! grep -q HLT '$TMP/out'"
+check 'no HLT, which ends the machine' bash -c "! grep -q HLT '$TMP/out'"
 ./profscript kvm-exit --perins --than 1ns --format csv -- build/workloads/vmexits 20 >"$TMP/out" 2>"$TMP/err"
 check '--than prints exits and entries' test "$(grep -c '^kvm:kvm_exit,.*' "$TMP/out")" -ge 20
 ./profscript kvm-exit --filter 'exit_reason == 1' -- build/workloads/vmexits 20 >"$TMP/out" 2>"$TMP/err"

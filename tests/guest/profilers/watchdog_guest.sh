@@ -24,11 +24,11 @@ hard_lockup() {
 	tracer=$!
 	wait_ready $tracer
 	sleep 1
-	check 'no lockup is seen where there is none' test ! -s "$TMP/out"
+	check 'no lockup is reported without one' test ! -s "$TMP/out"
 	taskset 1 ./profscript tests/scripts/bpf/hang.lua --cpu 2 --time 4s --duration 6 >"$TMP/hang" 2>&1 &
 	hanger=$!
 	# Reported while it lasts: the hanging CPU does not answer yet.
-	check 'a hard lockup is told' wait_for 30 grep -q '^WILL: hard lockup - CPU#2 .*, seen by CPU#[13]$' "$TMP/out"
+	check 'a hard lockup is reported' wait_for 30 grep -q '^WILL: hard lockup - CPU#2 .*, seen by CPU#[13]$' "$TMP/out"
 	sed -n 's/^WILL: hard lockup - CPU#2 \[\([0-9]*\) .*/\1/p' "$TMP/out" | head -n 1 >"$TMP/first"
 	check 'before it ends' test "$(cat "$TMP/first")" -lt 4000000000
 	wait $hanger
@@ -56,8 +56,8 @@ kill -0 $hasher 2>/dev/null || skip_all "tcrypt does not run: $(<"$TMP/modprobe"
 kill -INT $tracer
 check_status 'SIGINT ends it' 0 wait $tracer
 dmesg | sed -n 's/^\[ *\([0-9.]*\)\].*soft lockup - CPU#2 stuck.*/\1/p' | head -n 1 >"$TMP/kernel"
-expect_line 'the kernel tells of a soft lockup' '^[0-9]+\.[0-9]+$' "$TMP/kernel"
+expect_line 'the kernel reports a soft lockup' '^[0-9]+\.[0-9]+$' "$TMP/kernel"
 grep -A 1 '^WILL: soft lockup - CPU#2 ' "$TMP/out" | sed -n 's/.*\[002\] \([0-9.]*\): timer:.*/\1/p' | head -n 1 >"$TMP/ours"
 expect_line 'so does profscript' '^[0-9]+\.[0-9]+$' "$TMP/ours"
 check 'before the kernel' awk 'NR == 1 { ours = $1 } NR == 2 { exit !(ours < $1) }' "$TMP/ours" "$TMP/kernel"
-expect_line 'with the stack of what keeps the CPU' 'test_ahash_speed.* \(\[tcrypt\]\)$' "$TMP/out"
+expect_line 'with the stack of the task on the CPU' 'test_ahash_speed.* \(\[tcrypt\]\)$' "$TMP/out"

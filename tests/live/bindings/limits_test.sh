@@ -67,18 +67,18 @@ wait_for 20 grep -q printed out
 kill -INT $pid
 sleep 0.4
 kill -INT $pid
-ended 'also at the end of the run' 130 5
+ended 'also in the handler stop' 130 5
 
 # A handler that works for a long time but returns is not interrupted, nor is one that waits.
 loop works 'local t = os.clock() while os.clock() - t < 0.02 do n = n + 1 end'
 begin ./works.lua --input "$sched" -N 20
 kill -INT $pid
-ended 'handlers that return are left alone' 0 15
+ended 'handlers that return are not interrupted' 0 15
 expect_line 'with their results' '^printed$' out
 loop waits "io.popen('sleep 3'):read '*a'"
 begin ./waits.lua --input "$sched" -N 1
 kill -INT $pid
-ended 'one that waits, too' 0 15
+ended 'nor is one that waits' 0 15
 expect_line 'with its results' '^printed$' out
 
 needs_tracepoint sched:sched_switch

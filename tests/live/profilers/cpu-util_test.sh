@@ -16,8 +16,8 @@ wait $tracer $peer
 sum_of busy_ns
 ours=$(<"$TMP/sum")
 perfs=$(awk -F, '/task-clock/ { print int($1 * 1e6) }' "$TMP/perf.csv")
-check "as much as the program used: $ours ns" test "$ours" -ge 299000000
-check "as much as perf stat says: $perfs ns" test $((ours - perfs)) -lt 3000000 -a $((perfs - ours)) -lt 3000000
+check "the CPU time of the program: $ours ns" test "$ours" -ge 299000000
+check "the CPU time of perf stat: $perfs ns" test $((ours - perfs)) -lt 3000000 -a $((perfs - ours)) -lt 3000000
 
 # A CPU that belongs to the program from its start to its end.
 workload states pin 0 run 300
@@ -26,5 +26,5 @@ trace_workload cpu-util -C 0 --format json -i 100s
 took=$((${EPOCHREALTIME/./} - began))
 sum_of busy_ns
 busy=$(<"$TMP/sum")
-check "-C 0: what the program used of it: $busy ns" test "$busy" -ge 299000000
-check '-C 0: no more than there was' test "$busy" -le $((took * 1000))
+check "-C 0: the time of the program on it: $busy ns" test "$busy" -ge 299000000
+check '-C 0: not more than the elapsed time' test "$busy" -le $((took * 1000))

@@ -10,15 +10,15 @@ csv event-care -m 1024 -e "$calls" -- "$syscalls" 3000 # as in perf-prof's comma
 rows 'nothing is lost' 'c["counted"] == 3000 && c["delivered"] == 3000 && c["missing"] == 0'
 "$PROFSCRIPT" event-lost -m 1 -e "$calls" -- "$syscalls" 200000 >"$TMP/out" 2>"$TMP/err"
 all_lost='^lost [1-9][0-9]*( \([0-9]+ of them no events\))?, missing without a word 0, late 0$'
-expect_line 'all that is missing was lost' "$all_lost" "$TMP/out"
+expect_line 'all missing events were lost' "$all_lost" "$TMP/out"
 children() { echo "for i in 1 2 3; do $syscalls $1; done; :"; }
 for args in '' --perins; do
 	csv event-lost -m 1024 $args -e "$calls" -- sh -c "$(children 1000)"
-	rows "$args: what children did is delivered" \
+	rows "$args: the events of children are delivered" \
 		'c["counted"] >= 3000 && c["delivered"] == c["counted"] && c["missing"] == 0'
 done
 "$PROFSCRIPT" event-lost -m 1 -e "$calls" -- sh -c "$(children 100000)" >"$TMP/out" 2>"$TMP/err"
-expect_line 'what children lost' "$all_lost" "$TMP/out"
+expect_line 'the losses of children' "$all_lost" "$TMP/out"
 # On CPUs each event says how many there were before: nothing seems lost at either end, or between reports.
 workload syscalls 100000
 taskset -cp 0 $WORKLOAD >/dev/null
@@ -30,9 +30,9 @@ if [ "$(nproc)" -gt 1 ]; then
 	taskset -c 0 "$syscalls" 1000
 	taskset -c 1 "$syscalls" 2000
 	stop
-	rows 'cpus= holds for what is counted, too' 'c["counted"] >= 1000 && c["counted"] < 2000 && c["missing"] == 0'
+	rows 'cpus= also applies to counts' 'c["counted"] >= 1000 && c["counted"] < 2000 && c["missing"] == 0'
 else
-	skip 'cpus= holds for what is counted, too' 'there is one CPU'
+	skip 'cpus= also applies to counts' 'there is one CPU'
 fi
 taskset -c 0 "$syscalls" 1000000000 &
 busy=$!
@@ -42,7 +42,7 @@ echo "# missing $(total missing), lost ${lost:-none}" >>"$TMP/out"
 [ "$(total missing)" -gt 0 ] && [ "$(total missing)" -le "${lost:-0}" ]
 result $? 'on CPUs: what is missing was lost' "$TMP/out"
 kill $busy
-check_status 'what counts something else' 2 "$PROFSCRIPT" event-lost -e sched:sched_stat_runtime
+check_status 'an event that counts something else' 2 "$PROFSCRIPT" event-lost -e sched:sched_stat_runtime
 
 # The count ends with the last delivered event, although nothing wakes the tracer then. The ticker cannot run while a
 # tracer of real-time priority on the same CPU disables its events; each of its rounds is about eight calls.

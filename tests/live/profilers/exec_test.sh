@@ -20,7 +20,7 @@ trace_workload exec -m 1024 -e "$enter" --format csv 'count()' -t $WORKLOAD
 counted 'exec -t' 20000
 workload syscalls 20000
 trace_workload exec -m 1024 -e "raw_syscalls:sys_enter/id==$GETPPID&&common_pid==$WORKLOAD/" --format csv 'count()'
-counted 'exec on all cpus' 20000
+counted 'exec on all CPUs' 20000
 
 # Wakeups between two pinned threads.
 workload pingpong -c 0 3000
@@ -39,7 +39,7 @@ if [ "$(nproc)" -gt 1 ]; then
 		expect_line "two cpus: waking of $name" ",$name,3000\$" "$TMP/out"
 	done
 else
-	skip 'two cpus: waking' 'there is one cpu'
+	skip 'two CPUs: waking' 'there is one cpu'
 fi
 
 # Children.

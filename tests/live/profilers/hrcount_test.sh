@@ -10,7 +10,7 @@ for period in 1ms 10ms; do
 		--period $period -i 50 --perins --format json
 	go_until total 20000
 	expect_line "--period $period: N system calls" '^20000$' "$TMP/sum"
-	check 'in rows of an interval' awk -F'[][]' -v cells=$((50 / ${period%ms})) '
+	check 'in the rows of an interval' awk -F'[][]' -v cells=$((50 / ${period%ms})) '
 		split($2, n, ",") > cells { exit 1 }' "$TMP/out"
 done
 "$PROFSCRIPT" hrcount -e sched:sched_switch -i 20 --period 2ms -N 3 >"$TMP/out"
@@ -19,7 +19,7 @@ expect_line 'ten periods' '^sched:sched_switch +([0-9]+\| *){9}[0-9]+ \| total [
 "$PROFSCRIPT" hrcount -e sched:sched_switch -i 20 -N 2 --filter 'prev_pid == -1' >"$TMP/out"
 expect_line '--filter: of what is counted, not of its clock' '^sched:sched_switch 0 \| total 0$' "$TMP/out"
 "$PROFSCRIPT" hrcount -e sched:sched_switch -C 0 --duration 0.1 >"$TMP/out" 2>"$TMP/err" # its period is a second
-expect_line 'less than a period is not known' 'gave no period of CPU 0: what they counted is not known$' "$TMP/err"
+expect_line 'less than a period is unknown' 'gave no period of CPU 0: what they counted is not known$' "$TMP/err"
 
 refused 'no events' 2 'hrcount: no events: name some with -e' hrcount -N 1
 for args in '-p 1' '--input x' -g '-F 9' '--prio 100'; do

@@ -9,7 +9,7 @@ workload syscalls 20000
 start hrtimer -e "sched:sched_switch//cpus=0/alias=zero/,raw_syscalls:sys_enter/id==$GETPPID&&common_pid==$WORKLOAD/alias=calls/" \
 	--period 5ms 'calls > 0' --format json
 go_until calls 20000
-expect_line 'all calls are in periods that have some' '^20000$' "$TMP/sum"
+expect_line 'all calls are in periods with calls' '^20000$' "$TMP/sum"
 check 'an event of CPU 0 is on CPU 0' awk '/"cpu":0/ != /"zero":[0-9]/ { exit 1 }' "$TMP/out"
 "$PROFSCRIPT" hrtimer -e sched:sched_switch -F 100 'sched_switch * 0 + 2' -N 3 >"$TMP/out"
 check 'every value but 0 is true' test "$(grep -c 'hrtimer: cpu-clock [0-9]* ns' "$TMP/out")" -eq 3

@@ -15,4 +15,4 @@ for what in alloc free; do
 	expect_line "all of $what" "\"what\":\"$what\",\"bytes\":30000,\"objects\":300,\"stack\":null" "$TMP/out"
 	expect_line "the stack of $what" "\"what\":\"$what\",\"bytes\":30000,\"objects\":300,\"stack\":\\[\"[0-9a-f]{16} (take|give)\+0x" "$TMP/out"
 done
-expect_line 'what is not freed' '"what":"left","bytes":10000,"objects":100,' "$TMP/out"
+expect_line 'memory that is not freed' '"what":"left","bytes":10000,"objects":100,' "$TMP/out"

@@ -45,7 +45,7 @@ for pages in 4096 1; do
 	rows "-C 0 -m $pages: who has the CPU" "c[\"tid\"] == $busy && c[\"runtime_ns\"] > 0"
 done
 kill $busy
-expect_line 'some is hidden' '^oncpu: for [1-9][0-9]* ms of CPU time lost events hide who ran$' "$TMP/err"
+expect_line 'some time is hidden' '^oncpu: for [1-9][0-9]* ms of CPU time lost events hide who ran$' "$TMP/err"
 
 "$states" pin 0 run 200000 &
 hog=$!
@@ -61,13 +61,13 @@ if chrt -f 7 true 2>/dev/null; then
 		workload states pin 0 run 50
 		chrt -f -p 7 "$WORKLOAD"
 		trace_workload oncpu -m 4096 --prio $prio -i 100s --format csv -p $WORKLOAD
-		[ $prio = 92 ] || check '--prio: not of other priorities' test ! -s "$TMP/out"
+		[ $prio = 92 ] || check '--prio: no other priorities' test ! -s "$TMP/out"
 	done
 	all_reported '--prio: of real time' &&
 		rows '--prio: of real time' "c[\"comm\"] == \"states\" && c[\"runtime_ns\"] >= 49 * $ms"
 else
 	skip '--prio' 'chrt -f, real-time scheduling'
 fi
-check_status '--prio: no list' 2 "$PROFSCRIPT" oncpu --prio 7-3
+check_status '--prio: an invalid list' 2 "$PROFSCRIPT" oncpu --prio 7-3
 ends_on_ctrl_c oncpu
 refused 'an open range of priorities' 2 "oncpu: --prio: invalid list of priorities '5-'" oncpu --prio 5-

@@ -31,7 +31,7 @@ expect_line '-p: their sum' '^ *\[ALL\] +3[0-9]{4} ' out
 "$PROFSCRIPT" exec -e "raw_syscalls:sys_enter/id==$read/" --format csv \
 	"if ev.args[2] == $(((3 + $(<columns)) * 8)) then count() end" -- \
 	"$PROFSCRIPT" percpu-stat --syscalls -q -i 20 -N 12 -o /dev/null >reads
-expect_line 'for its whole panel, too' ",$((13 * $(nproc)))\$" reads
+expect_line 'for the whole panel, too' ",$((13 * $(nproc)))\$" reads
 
 # A recording of a counter.
 perf record -q -c 1 -e cs -o cs.data -- "$programs/pingpong" -c 0 50 2>/dev/null

@@ -49,7 +49,7 @@ workload threads 20
 start stat -e "$enter" -p $WORKLOAD --perins --format csv
 go
 wait $tracer
-counted 'a row for each thread holds what it started' 820
+counted 'the row of a thread includes its children' 820
 cut -d, -f3 out | sort -u | grep -c '^[0-9]' >rows
 expect_line 'rows of 21 threads' '^21$' rows
 
@@ -65,7 +65,7 @@ for cpu in $(taskset -cp $$ | sed 's/.*: //; s/[,-].*//' ) ; do
 done
 "$PROFSCRIPT" stat -e "sched:sched_switch//cpus=0/alias=zero/,sched:sched_switch" --perins --format csv -N 2 -i 50 >out
 cut -d, -f3,4 out | grep zero | sort -u >cpus
-check 'cpus= counts there and nowhere else' diff - cpus <<<'0,zero'
+check 'cpus= counts only there' diff - cpus <<<'0,zero'
 
 # The same as perf stat, of the same threads at the same time.
 workload pingpong -c 0 2000
@@ -100,18 +100,18 @@ for signal in INT TERM; do
 	"$programs/pingpong" -c 0 100
 	kill -$signal $tracer
 	check_status "$signal ends it" 0 wait $tracer
-	expect_line "what was counted until $signal" '"event":"sched:sched_switch","total":[1-9]' out
+	expect_line "the counts until $signal" '"event":"sched:sched_switch","total":[1-9]' out
 done
 rm -f file
 "$PROFSCRIPT" stat -e sched:sched_switch -i 50 -N 3 -o file
 check '-o and -N 3: three reports' test "$(grep -c 'total' file)" -eq 3
 "$PROFSCRIPT" stat -e sched:sched_switch -i 100 --duration 0.3 >out
 check '--duration: three intervals' test "$(grep -c 'total' out)" -eq 3
-refused 'without events it says so' 2 'stat: no events; select some with -e' stat
+refused 'without events there is a message' 2 'stat: no events; select some with -e' stat
 refused 'a filter that the kernel cannot evaluate' 2 ".*is only counted, .* it cannot evaluate 'pid<prio'" \
 	stat -e 'sched:sched_wakeup/pid<prio/' -N 1
-check_status 'stacks of what is only counted' 2 "$PROFSCRIPT" stat -e sched:sched_switch -g -N 1
-check_status 'a frequency of what is only counted' 2 "$PROFSCRIPT" stat -e cs -F 10 -N 1
+check_status 'stacks of counted events' 2 "$PROFSCRIPT" stat -e sched:sched_switch -g -N 1
+check_status 'a frequency of counted events' 2 "$PROFSCRIPT" stat -e cs -F 10 -N 1
 
 # A terminal shows columns if they fit, and follows changes of its width.
 if command -v python3 >/dev/null; then

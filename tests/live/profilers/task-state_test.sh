@@ -36,7 +36,7 @@ at_least R R 300
 at_least 'S, and the wait for a thread' S 249
 at_least D D 100
 sum=$(awk -F, -v main="$main" '$3 == main { sum += $7 } END { print int(sum / 1000) }' "$TMP/out")
-check "no more than the run took: $sum of $took us" test "$sum" -le "$took"
+check "not more than the run took: $sum of $took us" test "$sum" -le "$took"
 rows 'a new thread' "c[\"thread\"] != $main && c[\"state\"] == \"S\" && c[\"calls\"] == 1 && c[\"total_ns\"] >= 49 * $ms"
 states_of -D --perins -- vfork 60
 at_least '-D' D 60
@@ -86,9 +86,9 @@ check '--than: when' test "$(sed -n 's/^{"event":"task-state","time":\([0-9]*\).
 "$states" sleep 300000 &
 sleeper=$!
 csv task-state -p $sleeper --filter nosuch --duration 0.1
-check '--filter and -p: not of another name' test ! -s "$TMP/out"
+check '--filter and -p: not another name' test ! -s "$TMP/out"
 csv task-state -p $sleeper --filter 'st?tes' --duration 0.1
-rows '--filter and -p: of this name' "c[\"state\"] == \"S\" && c[\"total_ns\"] == 100 * $ms"
+rows '--filter and -p: this name' "c[\"state\"] == \"S\" && c[\"total_ns\"] == 100 * $ms"
 csv task-state -t $sleeper --duration 0.5
 rows '-t: a sleep longer than the run' "c[\"state\"] == \"S\" && c[\"total_ns\"] == 500 * $ms"
 kill $sleeper
@@ -96,7 +96,7 @@ kill $sleeper
 busy=$!
 csv task-state -m 4096 "${soon[@]}" -p $busy --duration 1 --perins
 total total_ns >"$TMP/sum"
-all_reported '-p: all of the time' && expect_line '-p: all of the time' "^$((1000 * ms))\$" "$TMP/sum"
+all_reported '-p: all of the time' && expect_line '-p: the whole time' "^$((1000 * ms))\$" "$TMP/sum"
 # Its end ends the run.
 start task-state -p $busy
 kill $busy

@@ -33,8 +33,8 @@ if [ -d /sys/kernel/tracing/events/kmem/kmalloc ]; then
 	perf script -i "$TMP/kmalloc.data" -F trace 2>/dev/null | names >"$TMP/want"
 	"$PROFSCRIPT" top --input "$TMP/kmalloc.data" -i 100s --only-comm --format csv \
 		-e 'kmem:kmalloc//comm=ksymbol(call_site)/alias=n/' | awk -F, 'NR > 1 { print $4 "," $3 }' | sort >"$TMP/got"
-	check 'names of where a recording allocates' diff "$TMP/want" "$TMP/got"
-	check 'there are some' test -s "$TMP/want"
+	check 'the names of the places where a recording allocates' diff "$TMP/want" "$TMP/got"
+	check 'there are some rows' test -s "$TMP/want"
 	check 'trace has the same' diff "$TMP/want" <("$PROFSCRIPT" trace --input "$TMP/kmalloc.data" | names)
 else
 	skip 'names in a recording' 'kmem:kmalloc'

@@ -26,7 +26,7 @@ check '--overwrite: in the order of time' sort -c -s -k1,2 <(cut -c1-26 "$TMP/ou
 workload syscalls 300000
 trace_workload trace --overwrite -i 10 -v -m 4096 -e "$enter" -p $WORKLOAD
 read -r seen lost < <(sed -n "s/^profscript: \([0-9]*\) events, \([0-9]*\) lost, 0 late$/\1 \2/p" "$TMP/err")
-expect_line '--overwrite -i: those and the lost are all' '^300000$' <(echo $((seen + lost)))
+expect_line '--overwrite -i: printed and lost events are all events' '^300000$' <(echo $((seen + lost)))
 
 # Flame graphs.
 "$PROFSCRIPT" trace -e page-faults --flame-graph "$TMP/faults" -q -- "$TOP/build/workloads/burn" 1 >"$TMP/lines"

@@ -22,11 +22,11 @@ lines() {
 # Text from the user is never a format.
 run trace -e 'sched:sched_wak*u*//exec=printf("P=%d %s\n",pid,comm)/' >"$TMP/exec"
 sed 's/.*comm=\(.*\) pid=\([0-9]*\) .*/P=\2 \1/' "$TMP/wakeups" >"$TMP/want"
-check 'a glob hands its attributes on as they are' diff "$TMP/want" <(grep ^P= "$TMP/exec")
+check 'a glob passes its attributes on unchanged' diff "$TMP/want" <(grep ^P= "$TMP/exec")
 lines 'a filter that looks like a format' 0 -e 'sched:sched_wake*/comm~"%s%s%s%s%n%n%n%n"/'
 lines 'an alias too' "$wakeups" -e 'sched:sched_wake*//alias="%s%n%d"/'
 run multi-trace -e 'sched:sched_wakeup//key=pid/alias="%s%n"/' -e 'sched:sched_switch//key=next_pid/' >"$TMP/out"
-expect_line 'which is printed as it is' '^ *%s%n => sched_switch +[0-9]' "$TMP/out"
+expect_line 'which is printed unchanged' '^ *%s%n => sched_switch +[0-9]' "$TMP/out"
 
 # Character arrays are text, whether the format declares them as char or unsigned char.
 perf=$(grep -c 'prev_comm=perf ' "$TMP/all")
@@ -47,7 +47,7 @@ expect_line 'a division by zero has no value' '^result: none: a division by zero
 lines 'it is no filter that holds' 0 -e 'sched:sched_wakeup/"pid / (prio - prio) || 1"/'
 run multi-trace -e 'sched:sched_wakeup//key="pid / (prio - prio)"/' -e sched:sched_switch//key=next_pid/ >"$TMP/out"
 check 'and no key' test ! -s "$TMP/out"
-check_status 'no address is followed' 2 run expr -e sched:sched_wakeup '*(int *)0'
+check_status 'no address is dereferenced' 2 run expr -e sched:sched_wakeup '*(int *)0'
 run multi-trace -e sched:sched_wakeup//key=0-1/ -e sched:sched_switch//key=0-1/ >"$TMP/minus"
 run multi-trace -e sched:sched_wakeup//key=7/ -e sched:sched_switch//key=7/ >"$TMP/seven"
 check '-1 is a key like any other' diff "$TMP/seven" "$TMP/minus"

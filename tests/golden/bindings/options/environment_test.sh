@@ -40,10 +40,10 @@ in_handler() {
 for data in sched hogs mixed; do
 	"$PROFSCRIPT" "$HERE/garbage.lua" --top "$TOP" --input "$DATA/$data.data" >/dev/null 2>err
 	result $? "garbage, $data.data" err
-	expect_line 'all of it was called' 'called enough|[0-9]{4} calls' err
+	expect_line 'all functions were called' 'called enough|[0-9]{4} calls' err
 done
 "$PROFSCRIPT" "$HERE/garbage.lua" --top "$TOP" --input - -e raw_syscalls:sys_enter,raw_syscalls:sys_exit <"$DATA/pipe.data" >/dev/null 2>err
-result $? 'garbage, a pipe whose chunks are gone at the end' err
+result $? 'garbage, a pipe whose chunks are freed at the end' err
 
 # Data structures.
 ends 'an array beyond its end' 'index 1000000000 is outside of the array, which has elements 0 to 3' 'array.new(4)[1e9] = 1'
@@ -120,7 +120,7 @@ check 'a recording that loses events' luajit "$TOP/tests/tools/lose.lua" "$DATA/
 for example in wakeups runqlat; do
 	"$PROFSCRIPT" "$TOP/examples/$example.lua" --input lossy.data >out 2>err
 	check "$example.lua" test $? -eq 0 -a -s out
-	expect_line 'losses are told by the host alone' "^$example: lost [0-9]+ events" err
+	expect_line 'only the host reports losses' "^$example: lost [0-9]+ events" err
 	check 'and nothing else' test "$(grep -cv ': lost ' err)" -eq 0
 done
 
@@ -129,14 +129,14 @@ eat="local t, n = {}, 0
 return { ['sched:sched_switch'] = function(ev) n = n + 1 GROW end, stop = function() out:printf('%d seen\\n', n) end }"
 script "${eat/GROW/"t[n] = ('x'):rep(2 ^ 20) .. n"}"
 PROFSCRIPT_MEMORY=64M timeout 60 "$PROFSCRIPT" ./s.lua --input "$sched" >out 2>err
-check 'memory eaten event by event ends the run' test $? -eq 1
+check 'memory exhausted by handlers ends the run' test $? -eq 1
 expect_line 'at its line' '^profscript: ./s.lua:6: out of memory: the script uses 64 MiB' err
 expect_line 'with its results' '^[1-9][0-9]+ seen$' out
 script "${eat/GROW/while true do t[#t + 1] = \{ n \} end}"
 PROFSCRIPT_MEMORY=64M timeout 60 "$PROFSCRIPT" ./s.lua --input "$sched" >out 2>err
-check 'memory eaten in compiled code ends the run' test $? -eq 1
+check 'memory exhausted in compiled code ends the run' test $? -eq 1
 expect_line 'with the name of the script' '^profscript: ./s.lua:?[0-9]*: out of memory' err
 expect_line 'and its results' '^1 seen$' out
 PROFSCRIPT_MEMORY=x "$PROFSCRIPT" trace --input "$sched" >out 2>err
-check 'no size of memory' test $? -eq 2
-expect_line 'is said' "^profscript: PROFSCRIPT_MEMORY: bad size 'x'" err
+check 'an invalid memory size' test $? -eq 2
+expect_line 'is reported' "^profscript: PROFSCRIPT_MEMORY: bad size 'x'" err

@@ -34,7 +34,7 @@ for file in sched.data hogs.data nap.data; do
 	run ev._cpu $file --perfeval-cpus 1
 	by 1 >want
 	same "$file: one of them" cpus
-	check 'there are some' test "$(wc -l <want)" -ge 4
+	check 'there are some rows' test "$(wc -l <want)" -ge 4
 done
 # Two processes of the scheduler benchmark, with one thread each; there are no other pids.
 run ev._tid sched.data
@@ -45,11 +45,11 @@ same 'threads of processes' pids
 run ev._cpu sched.data
 cp out plain
 run ev._cpu sched.data --perfeval-cpus 0
-check 'the tables are as without' diff <(grep ^count, plain) <(grep ^count, out)
+check 'the tables are unchanged' diff <(grep ^count, plain) <(grep ^count, out)
 run ev._cpu sched.data --perfeval-cpus 0
 rates cpus >want
 run ev._cpu sched.data --perfeval-cpus 0 --filter 'common_pid == 4000000'
-check 'what a filter leaves out has been sampled' diff want <(rates cpus)
+check 'filtered events have been sampled' diff want <(rates cpus)
 
 # 4, 1, 1, 319 and 1 events in the intervals with events, up to the last
 text() { "$PROFSCRIPT" exec -e sched:sched_switch,sched:sched_wakeup 'count()' --input "$DATA/sched.data" -i 1 --perfeval-cpus 0,1 "$@"; }
@@ -65,7 +65,7 @@ cat >want <<'END'
 3147.412888 exec: perfeval: cpu 1 sampled 1 events
 END
 check 'above it the run ends, with the interval' diff want end
-expect_line 'whose table is there' '^  319$' got
+expect_line 'and prints its table' '^  319$' got
 text --sampling-limit 159499 --format json | tail -n 3 >end
 cat >want <<'END'
 {"event":"perfeval","by":"cpus","list":"0,1","sampled":319000,"matched":319000,"instances":2,"exceeds":true}

@@ -45,9 +45,9 @@ for seed in {1..40}; do
 	[ -s "$TMP/false" ] && { echo "$seed: ${args[*]}" && head -3 "$TMP/false"; } >>"$TMP/wrong-lossy"
 	kept=$((kept + $(wc -l <"$TMP/lossy")))
 done
-check '40 random relations pair what the rules say, and count the rest' diff /dev/null "$TMP/wrong"
+check '40 random relations pair by the rules, and count the rest' diff /dev/null "$TMP/wrong"
 check 'there are pairs' test $pairs -ge 1000
-check '40 random relations without some of the events: no false pair' diff /dev/null "$TMP/wrong-lossy"
+check '40 random relations with lost events: no false pair' diff /dev/null "$TMP/wrong-lossy"
 check 'some are left' test $kept -ge 100 -a $kept -lt $pairs
 
 # The other analyses: the measurements from the rest of a recording are among those of the whole.
@@ -64,8 +64,8 @@ lossy() {
 		comm -13 "$TMP/whole" "$TMP/lossy" >>"$TMP/wrong"
 		kept=$((kept + $(wc -l <"$TMP/lossy")))
 	done
-	check "$name without some of the events: nothing that was not" diff /dev/null "$TMP/wrong"
-	check "$name: some are left, of those that were" test $kept -ge 30 -a $kept -lt $((8 * $(wc -l <"$TMP/whole")))
+	check "$name with lost events: no false measurement" diff /dev/null "$TMP/wrong"
+	check "$name: some of the measurements are left" test $kept -ge 30 -a $kept -lt $((8 * $(wc -l <"$TMP/whole")))
 }
 lossy 'multi-trace of wakeups' hogs multi-trace -e sched:sched_wakeup//key=pid/ -e sched:sched_switch//key=next_pid/
 lossy 'multi-trace of softirqs' timers multi-trace -e irq:softirq_entry -e irq:softirq_exit
@@ -88,5 +88,5 @@ for seed in {1..8}; do
 	args=("kmemprof")
 	same "seed $seed" "$TMP/want" "$TMP/got"
 done
-check 'kmemprof without some of the events: the bytes of what was allocated and freed' diff /dev/null "$TMP/wrong"
-expect_line 'which are some' '^alloc [1-9][0-9]+ [1-9]' "$TMP/want"
+check 'kmemprof with lost events: the bytes of the remaining pairs' diff /dev/null "$TMP/wrong"
+expect_line 'and there are some' '^alloc [1-9][0-9]+ [1-9]' "$TMP/want"

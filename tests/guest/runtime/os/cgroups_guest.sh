@@ -27,7 +27,7 @@ calls() {
 # True in every hierarchy
 check_hierarchy() {
 	mkdir -p "$root/one/inner" "$root/two"
-	counts "$1: a group with those in it" 11 one
+	counts "$1: a group with its subgroups" 11 one
 	counts "$1: a group in a group" 1 one/inner
 	counts "$1: two groups" 111 one,two
 	counts "$1: an expression" 101 '^(two|one/.*)$'

@@ -41,9 +41,9 @@ calls 2 2000
 finish_tracer
 counted 'offline and online again' 2 3000
 counted 'the others meanwhile' 1 100
-expect_line 'it is told' '^exec: CPU #2 went offline$' "$TMP/out"
-expect_line 'it is told' '^exec: CPU #2 came online$' "$TMP/out"
-expect_line 'what is missing is told' '^exec: CPU #2 came online, its events before [0-9.]+ s are missing$' "$TMP/out"
+expect_line 'it is reported' '^exec: CPU #2 went offline$' "$TMP/out"
+expect_line 'it is reported' '^exec: CPU #2 came online$' "$TMP/out"
+expect_line 'the gap is reported' '^exec: CPU #2 came online, its events before [0-9.]+ s are missing$' "$TMP/out"
 
 start
 for _ in 1 2 3; do
@@ -117,8 +117,8 @@ plain=$!
 sleep 2
 kill $nice $plain
 finish_tracer
-expect_line 'a filter by BPF: samples of the CPU that is back' "^ *$nice +2 +[1-9][0-9]*\$" "$TMP/out"
-check 'a filter by BPF: of no other task' bash -c "! grep -E '^ *$plain ' '$TMP/out'"
+expect_line 'a BPF filter: samples of the CPU that is back' "^ *$nice +2 +[1-9][0-9]*\$" "$TMP/out"
+check 'a BPF filter: no other task' bash -c "! grep -E '^ *$plain ' '$TMP/out'"
 
 # A BPF ring buffer belongs to all CPUs. Perf event arrays and perf events of scripts follow the CPUs.
 export XDG_CACHE_HOME=$TOP/build/cache
@@ -150,12 +150,12 @@ files=$(ls /proc/$tracer/fd | wc -l)
 for _ in 1 2 3 4; do away 0; done
 away 0.3
 calls 2 2000
-result $(($(ls /proc/$tracer/fd | wc -l) != files)) 'the rings of CPUs that went are closed'
+result $(($(ls /proc/$tracer/fd | wc -l) != files)) 'the rings of offline CPUs are closed'
 calls 1 500
 finish_tracer
 expect_line 'a perf event array: before and after' '^calls	2	3000$' "$TMP/out"
 expect_line 'a perf event array: the others' '^calls	1	500$' "$TMP/out"
-expect_line 'what is missing is told' 'CPU #2 came online, its events before [0-9.]+ s are missing$' "$TMP/out"
+expect_line 'the gap is reported' 'CPU #2 came online, its events before [0-9.]+ s are missing$' "$TMP/out"
 
 follow
 away 0.3
@@ -177,7 +177,7 @@ follow -C 0-1
 away 0.3
 calls 2 2000
 finish_tracer
-expect_line 'not in the list: records are those of all CPUs' '^calls	2	2000$' "$TMP/out"
+expect_line 'not in the list: records of all CPUs' '^calls	2	2000$' "$TMP/out"
 check 'not in the list: no perf event' bash -c "! grep '^faults	2' '$TMP/out'"
 
 # With a workload, only BPF programs belong to CPUs.
@@ -191,4 +191,4 @@ END
 "$PROFSCRIPT" tests/scripts/bpf/hotplug.lua --comm syscalls -- bash "$TMP/return" >"$TMP/out" 2>&1
 expect_line 'a workload: a perf event array' '^calls	2	2000$' "$TMP/out"
 expect_line 'a workload: a perf event of a script' '^faults	2	[1-9]' "$TMP/out"
-expect_line 'a workload: what is missing is told' 'CPU #2 came online, its events before [0-9.]+ s are missing$' "$TMP/out"
+expect_line 'a workload: the gap is reported' 'CPU #2 came online, its events before [0-9.]+ s are missing$' "$TMP/out"

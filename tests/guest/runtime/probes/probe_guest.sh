@@ -62,7 +62,7 @@ nothing_left 'after refusals'
 
 "$PROFSCRIPT" trace -e 'kprobe:vfs_read(a=%di)' >/dev/null 2>&1 &
 tracer=$!
-check 'probes are there while they are traced' wait_for 20 grep -q "profscript_${tracer}_" $LIST
+check 'probes exist while they are traced' wait_for 20 grep -q "profscript_${tracer}_" $LIST
 kill -KILL $tracer
 wait $tracer 2>/dev/null
 check 'SIGKILL leaves them' grep -q "profscript_${tracer}_" $LIST

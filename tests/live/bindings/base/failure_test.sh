@@ -19,7 +19,7 @@ profscript=$PROFSCRIPT
 without sched
 cp "$TOP/examples/wakeups.lua" .
 refused 'events that a profiler names' 3 "task-state: this kernel has no event 'sched:sched_switch'$" task-state
-refused 'also where it is a source' 3 "task-state: this kernel has no event 'sched:sched_switch'$" trace -e task-state
+refused 'also if it is a source' 3 "task-state: this kernel has no event 'sched:sched_switch'$" trace -e task-state
 refused 'events that are the default of an option' 3 "rundelay: this kernel has no event 'sched:sched_wakeup'$" rundelay
 refused 'events that the user names' 2 "no such event 'sched:sched_switch'" trace -e sched:sched_switch
 refused 'also for such an option' 2 "no such event 'sched:sched_wakeup'" \
@@ -29,6 +29,6 @@ PROFSCRIPT=$profscript
 cat >lacks.lua <<'END'
 return { summary = 'x', start = function() require('lib.failure').unavailable('no such %s', 'device') end }
 END
-refused 'what a script says is missing' 3 'no such device$' ./lacks.lua
-refused 'a tracepoint that is misspelt' 2 "no such event 'sched:sched_swich'; did you mean" trace -e sched:sched_swich
-refused 'a profiler that is misspelt' 2 "no profiler 'tak-state'; did you mean" tak-state
+refused 'a script that reports a missing feature' 3 'no such device$' ./lacks.lua
+refused 'a misspelled tracepoint' 2 "no such event 'sched:sched_swich'; did you mean" trace -e sched:sched_swich
+refused 'a misspelled profiler' 2 "no profiler 'tak-state'; did you mean" tak-state

@@ -80,7 +80,7 @@ says 'as JSON' 0 '"event":"bpf:ring".*"big":-5000000000,"text":"a.u0009b"' "$TMP
 "$PROFSCRIPT" --lua "$TOP/tests/tools/jitv.lua" "$TMP/report" "$here/count.lua" -- "$syscalls" 300000 >"$TMP/out" 2>&1
 expect_line 'records are dispatched by compiled code' '^\[TRACE +[0-9]+ dispatch:[0-9]+ loop\]$' "$TMP/report"
 given_up_traces dispatch "$TMP/report" >"$TMP/given_up"
-check 'nothing of it is left to the interpreter' diff /dev/null "$TMP/given_up"
+check 'nothing runs in the interpreter' diff /dev/null "$TMP/given_up"
 
 # Programs for guests, which cannot compile; the verifier here checks them too.
 "$PROFSCRIPT" "$here/hotplug.lua" --comm $comm -- taskset 1 "$syscalls" 1000 >"$TMP/out" 2>&1
@@ -88,9 +88,9 @@ expect_line 'records and perf events by CPU' '^calls	0	1000$' "$TMP/out"
 expect_line 'records and perf events by CPU' '^faults	0	[1-9]' "$TMP/out"
 timeout 30 "$PROFSCRIPT" "$here/hang.lua" --duration 0.1 >"$TMP/out" 2>&1
 if grep -q 'rejects program' "$TMP/out"; then
-	skip 'what hangs a CPU of guests' 'no bpf_loop() before 5.17'
+	skip 'the program that hangs a CPU of guests' 'no bpf_loop() before 5.17'
 else
-	expect_line 'what hangs a CPU of guests' '^hung	0$' "$TMP/out"
+	expect_line 'the program that hangs a CPU of guests' '^hung	0$' "$TMP/out"
 fi
 
 # Maps -----------------------------------------------------------------------------------------------
@@ -167,7 +167,7 @@ listed() {
 }
 "$PROFSCRIPT" "$TMP/left_over.lua" 2>/dev/null &
 killed=$!
-check 'a program is there while it runs' wait_for 10 listed
+check 'a program exists while it runs' wait_for 10 listed
 kill -KILL $killed
 wait $killed 2>/dev/null
 not_listed() { ! listed; }
@@ -185,7 +185,7 @@ kill $reader
 expect_line 'high-sys.lua: stacks of the moments' ';vfs_read;.* [0-9]+$' "$TMP/folded"
 "$PROFSCRIPT" flamegraph - "$TMP/sys.svg" <"$TMP/folded"
 expect_line 'high-sys.lua: as a flame graph' 'vfs_read' "$TMP/sys.svg"
-check 'high-sys.lua: of no others' awk '/^CPU 0: [0-9]+ % in the kernel/ { n++; bad += $3 <= 10; sum += $3; next } { bad++ }
+check 'high-sys.lua: no other stacks' awk '/^CPU 0: [0-9]+ % in the kernel/ { n++; bad += $3 <= 10; sum += $3; next } { bad++ }
 	END { exit bad || !n }' "$TMP/moments"
 check 'high-sys.lua: all of their samples' [ "$(awk '{ sum += $NF } END { print sum }' "$TMP/folded")" -eq \
 	"$(awk '{ sum += $3 } END { print sum }' "$TMP/moments")" ]
@@ -206,10 +206,10 @@ int unchecked(void *ctx)
 C
 line=$(grep -n '\*value += 1' "$TMP/unchecked.lua" | cut -d: -f1)
 says 'verification fails at a line' 1 "^profscript: unchecked.lua: the kernel rejects program 'unchecked' .raw_tp/sys_enter.: .*: at unchecked.lua:$line: \*value \+= 1;" "$TMP/unchecked.lua"
-expect_line 'with what the verifier says' "invalid mem access 'map_value_or_null'" "$TMP/out"
+expect_line "with the verifier's message" "invalid mem access 'map_value_or_null'" "$TMP/out"
 if command -v clang >/dev/null; then
 	program syntax <<<'int broken(void { return 0; }'
-	says 'C that is no C' 1 '^profscript: syntax.lua:5:[0-9]+: error: ' "$TMP/syntax.lua"
+	says 'invalid C' 1 '^profscript: syntax.lua:5:[0-9]+: error: ' "$TMP/syntax.lua"
 fi
 RING='struct r { __u64 ktime; __u32 pid; }; struct { __uint(type, BPF_MAP_TYPE_RINGBUF); __uint(max_entries, 4096); __type(value, struct r); } ring SEC(".maps");'
 HASH='struct { __uint(type, BPF_MAP_TYPE_HASH); __uint(max_entries, 4); __type(key, __u32); __type(value, __u64); } hash SEC(".maps");'

@@ -52,8 +52,8 @@ check 'without a filter both are sampled' [ "$(grep -Ec "^ *($plain|$nice) +[0-9
 only '--exclude_pid' "$nice" --exclude_pid "$plain"
 only '--prio of nice 5' "$nice" --prio 125
 only '--prio in a range' "$plain" --prio 0-99,118-121
-only '--prio of nobody' NONE --prio 0-99,130
-only '--sched_policy of nobody' NONE --sched_policy 2
+only '--prio of no task' NONE --prio 0-99,130
+only '--sched_policy of no task' NONE --sched_policy 2
 only 'two options' "$nice" --sched_policy 0 --exclude_pid "$plain"
 spinners=$plain,$batch
 only '--sched_policy batch' "$batch" --sched_policy 3

@@ -77,7 +77,7 @@ few() {
 	local n
 	n=$(sed -n 's/^profscript: \([0-9]*\) events.*/\1/p' "$TMP/ours.err")
 	echo "# $n events" >>"$TMP/ours"
-	check "$1: those of others do not come" test "${n:-1000000}" -lt 50000
+	check "$1: events of others do not arrive" test "${n:-1000000}" -lt 50000
 }
 
 during=(taskset -c 1 "$workloads/yields" -c 1 100000)
@@ -95,7 +95,7 @@ few 'oncpu: threads and a child'
 # The same without BPF, which printing the events prevents.
 at_once "$workloads/threads 20" task-state --perins --than 1h
 agree 'task-state, all events' 42
-check 'task-state, all events: those of others come' test \
+check 'task-state, all events: events of others arrive' test \
 	"$(sed -n 's/^profscript: \([0-9]*\) events.*/\1/p' "$TMP/ours.err")" -gt 100000
 
 # A named thread does not include others; the children of a process can be left out.
@@ -103,7 +103,7 @@ during=(true)
 at_once "$workloads/forker 20" task-state --perins --no-inherit
 agree 'task-state --no-inherit' 0
 "$PROFSCRIPT" task-state --dry-run -p $$ >"$TMP/out"
-expect_line '--dry-run says it' 'dropped in the kernel: events of other threads, by a BPF program$' "$TMP/out"
+expect_line '--dry-run shows it' 'dropped in the kernel: events of other threads, by a BPF program$' "$TMP/out"
 
 # Stacks are those of the switches.
 "$PROFSCRIPT" task-state --flame-graph "$TMP/flame" -- taskset -c 0 "$workloads/states" sleep 50 2>"$TMP/err"

@@ -21,4 +21,4 @@ cp /bin/true "$deep/true"
 "$PROFSCRIPT" trace -e 'sched:sched_process_exec/filename ~ "*eee/true" && pid*1>0/' -- "$deep/true" >out 2>&1
 expect_line 'an expression on a long payload' "filename=$deep/true pid=" out
 "$PROFSCRIPT" exec -e sched:sched_process_exec 'print(#ev.filename)' -- "$deep/true" >out 2>&1
-expect_line 'all of it is there' "^$((${#deep} + 5))\$" out
+expect_line 'every byte is read' "^$((${#deep} + 5))\$" out

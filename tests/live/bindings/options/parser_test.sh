@@ -17,8 +17,8 @@ refused 'a missing value' 2 "multi-trace: option '--than' needs a value" multi-t
 refused 'a missing argument' 2 'exec: missing LUA' exec -e $switch
 refused 'a duration with a bad unit' 2 "multi-trace: option '--than': bad duration '1.5xs': unit 'xs' is none of" \
 	multi-trace --than 1.5xs
-refused 'no duration' 2 "trace: option '--duration': bad duration 'soon'" trace --duration soon
-refused 'an interval of nothing' 2 "trace: option '-i': '0' is not a time of at least 1ms" trace -i 0
+refused 'an invalid duration' 2 "trace: option '--duration': bad duration 'soon'" trace --duration soon
+refused 'an empty interval' 2 "trace: option '-i': '0' is not a time of at least 1ms" trace -i 0
 refused '-N 0' 2 "trace: option '-N': '0' is not a whole number of at least 1" trace -N 0
 refused '-N 1.5' 2 "trace: option '-N': '1.5' is not a whole number" trace -N 1.5
 refused '-m 3' 2 "trace: option '-m': '3' is not a power of two; the nearest are 2 and 4" trace -m 3
@@ -44,6 +44,6 @@ refused '--format xml' 2 "trace: option '--format': 'xml' is not one of text, js
 refused '-C x' 2 "trace: option '-C': 'x' is not a CPU list" trace -C x
 refused '-C 1-0' 2 "trace: option '-C': '1-0' is not a CPU list" trace -C 1-0
 refused '-p 12,0' 2 "trace: option '-p': '12,0' is not a list of processes" trace -e $switch -p 12,0
-refused '-p of a name that nobody has' 1 "no such process: 'a.x1bb'" trace -e $switch -p $'a\x1bb'
+refused '-p of a name without process' 1 "no such process: 'a.x1bb'" trace -e $switch -p $'a\x1bb'
 refused 'a recording and a target' 2 'trace: a recording is read as it is' trace --input "$sched" -p 1
 refused 'a recording and a workload' 2 'trace: a recording is read as it is' trace --input "$sched" -- true

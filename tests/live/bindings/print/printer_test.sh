@@ -9,6 +9,6 @@ for format in text json csv; do
 	"$PROFSCRIPT" trace -m 512 -e raw_syscalls:sys_exit --format $format -- \
 		bash -c 'printf "\033[31mX\n" >/proc/$$/comm; kill -0 $$' >out 2>err
 	LC_ALL=C grep -q $'\033' out
-	check "$format: no escape character of a task's name" test $? -ne 0
+	check "$format: no escape character from a task's name" test $? -ne 0
 	expect_line "$format: its name" 'x1b\[31mX|u001b\[31mX' out
 done

@@ -46,7 +46,7 @@ cp "$TMP/prog" "$TMP/whole"
 (cd "$TMP" && objcopy --only-keep-debug prog prog.debug && strip prog && objcopy --add-gnu-debuglink=prog.debug prog)
 expect_text 'from a debug file' "$TMP/expected" frames "$TMP/prog" --srcline
 rm "$TMP/prog.debug"
-expect_text 'nothing where there is none' "$TMP/nothing" frames "$TMP/prog" --srcline
+expect_text 'nothing without debugging information' "$TMP/nothing" frames "$TMP/prog" --srcline
 
 # The same as addr2line for every frame of a program with debugging information.
 deep=$TOP/build/workloads/deep

@@ -17,7 +17,7 @@ ends_by() {
 for signal in INT TERM HUP; do
 	start "${count[@]}"
 	ends_by $signal 0
-	expect_line 'the last table is there' '^count\(\),[0-9.]+,[1-9][0-9]*$' "$TMP/out"
+	expect_line 'the last table is printed' '^count\(\),[0-9.]+,[1-9][0-9]*$' "$TMP/out"
 done
 
 # Two at once are one request: timeout(1) sends its signal to its child and to the child's process group.
@@ -80,7 +80,7 @@ awk -F, '/^count/ {
 		last = $2
 		n++
 	} END { print n " tables"; exit bad || n < 2 || n > 11 }' "$TMP/out" >"$TMP/tables"
-result $? 'tables are whole intervals of 100 ms apart' "$TMP/tables"
+result $? 'the tables are multiples of 100 ms apart' "$TMP/tables"
 
 # Nothing is left behind.
 # shellcheck disable=SC2016 # sh expands it
@@ -90,7 +90,7 @@ child=$(<"$TMP/pid")
 check 'the workload runs' test "$(cat "/proc/$child/comm")" = sleep
 stop
 gone() { ! [ -e /proc/$child ]; }
-check 'it ends with the tracer and is no zombie' wait_for 5 gone
+check 'it ends with the tracer and is not a zombie' wait_for 5 gone
 timeout 20 "$PROFSCRIPT" trace -e "raw_syscalls:sys_enter/id==$GETPPID&&common_pid!=$$/" -N 1 -- \
 	bash -c 'sleep 4321 & echo $$ $! >"$1"; "$0" 1; wait' "$TOP/build/workloads/syscalls" "$TMP/pids" >/dev/null 2>&1
 read -r child grandchild <"$TMP/pids"
@@ -113,12 +113,12 @@ rows() { [ "$(grep -c ^count "$1" 2>/dev/null)" -ge 2 ]; }
 wait_for 20 rows "$TMP/log"
 mv "$TMP/log" "$TMP/log.1"
 kill -USR1 $tracer
-check 'SIGUSR1 opens the file of -o anew' wait_for 20 rows "$TMP/log"
+check 'SIGUSR1 reopens the file of -o' wait_for 20 rows "$TMP/log"
 stop
 cp "$TMP/err" "$TMP/err.csv"
 text=(exec -v -m 1024 -e sched:sched_switch 'count()' --duration 0.1 -o "$TMP/text")
 "$PROFSCRIPT" "${text[@]}" >"$TMP/out" 2>"$TMP/err"
-check 'nothing is said but in the file of -o' test ! -s "$TMP/out" -a ! -s "$TMP/err"
+check 'all messages are in the file of -o' test ! -s "$TMP/out" -a ! -s "$TMP/err"
 expect_line 'the warnings are there' '^profscript: [0-9]+ events, 0 lost, [0-9]+ late$' "$TMP/text"
 expect_line 'with the table' '^count$' "$TMP/text"
 check 'a table of CSV has no warnings' bash -c '! grep -v "^table,\|^count" "$0"' "$TMP/log"
@@ -128,10 +128,10 @@ expect_line 'they are on stderr' '^profscript: [0-9]+ events' "$TMP/err.csv"
 start "${count[@]}" --json
 kill -USR2 $tracer
 check 'SIGUSR2 is answered' wait_for 20 grep -q '^profscript: [0-9]* events, [0-9]* lost, [0-9]* late$' "$TMP/err"
-expect_line 'with what it takes' ' CPU %usr [0-9.]+ %sys [0-9.]+ MAXRSS [0-9]+k, since [0-9.]+ s$' "$TMP/err"
+expect_line 'with its CPU and memory use' ' CPU %usr [0-9.]+ %sys [0-9.]+ MAXRSS [0-9]+k, since [0-9.]+ s$' "$TMP/err"
 expect_line 'and what is traced' '^target: all online CPUs$' "$TMP/err"
 stop
-check 'and the run goes on' test $? -eq 0
+check 'and the run continues' test $? -eq 0
 expect_line 'to its report' '^[{]"table":' "$TMP/out"
 
 # A full disk is one line and status 1.
@@ -166,21 +166,21 @@ expect_line 'enough pairs were seen' '[0-9]{7} pairs' "$TMP/n"
 # The rings are read in time even if all CPUs are busy: short time slices, or a real-time priority that children lack.
 start trace -e sched:sched_process_exec
 if [ "$(uname -r | awk -F. '{ print $1 * 100 + $2 }')" -ge 612 ] && grep -q '^se.slice' /proc/$tracer/sched 2>/dev/null; then
-	expect_line 'the turns are short' '^se.slice +: +100000$' /proc/$tracer/sched
+	expect_line 'the time slices are short' '^se.slice +: +100000$' /proc/$tracer/sched
 else
-	skip 'the turns are short' 'se.slice that a process may choose (6.12, CONFIG_SCHED_DEBUG)'
+	skip 'the time slices are short' 'se.slice that a process may choose (6.12, CONFIG_SCHED_DEBUG)'
 fi
 stop
 if chrt -f 7 true 2>/dev/null; then
 	"$PROFSCRIPT" trace -q -e sched:sched_process_exec --realtime 7 -- sh -c 'chrt -p $PPID; chrt -p $$' \
 		>"$TMP/out" 2>"$TMP/err"
 	expect_line '--realtime is a priority of SCHED_FIFO' 'scheduling policy: SCHED_FIFO' "$TMP/out"
-	expect_line 'the one that is asked for' 'scheduling priority: 7$' "$TMP/out"
+	expect_line 'the requested one' 'scheduling priority: 7$' "$TMP/out"
 	expect_line 'the workload keeps its own' 'scheduling policy: SCHED_OTHER$' "$TMP/out"
 	setpriv --bounding-set=-sys_nice --inh-caps=-sys_nice "$PROFSCRIPT" trace -e sched:sched_process_exec -r 1 -N 1 \
 		>"$TMP/out" 2>"$TMP/err"
-	check '--realtime without the right to it is status 3' test $? -eq 3
-	expect_line 'and says which that is' '^profscript: --realtime 1: .*CAP_SYS_NICE$' "$TMP/err"
+	check '--realtime without the permission is status 3' test $? -eq 3
+	expect_line 'and names the missing permission' '^profscript: --realtime 1: .*CAP_SYS_NICE$' "$TMP/err"
 else
 	skip '--realtime' 'chrt -f, real-time scheduling'
 fi

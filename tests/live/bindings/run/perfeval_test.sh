@@ -16,9 +16,9 @@ all() { [ "$(matched)" -ge 5000 ]; }
 wait_for 20 all
 stop
 check "all calls of a thread are counted ($(matched))" test "$(matched)" -eq 5000
-check 'nothing else is said' test ! -s err
+check 'no other messages' test ! -s err
 # Nothing else calls getppid: the count of the processes is that of the CPUs.
-check 'by CPU they are as many' test "$(sed -En 's/.* perfeval cpus\(.*matched ([0-9]+) on .*/\1/p' out | awk '{ sum += $1 } END { print sum / 2 }')" \
+check 'by CPU there are as many' test "$(sed -En 's/.* perfeval cpus\(.*matched ([0-9]+) on .*/\1/p' out | awk '{ sum += $1 } END { print sum / 2 }')" \
 	-ge 5000
 
 # Above the limit the run ends by itself, with its results, and names the thread.
@@ -36,12 +36,12 @@ kill "$WORKLOAD"
 check_status 'a limit that is not reached ends nothing' 0 timeout 60 "$PROFSCRIPT" exec -e sched:sched_switch 'count()' -i 100 \
 	--perfeval-cpus 0 --sampling-limit 1000000000 --duration 0.5
 grep -q exceeds "$TMP/.check"
-check 'nor says so' test $? -eq 1
+check 'nor is it reported' test $? -eq 1
 
 sleep 0 &
 dead=$!
 wait $dead
 refused 'a process that has ended' 1 "trace: --perfeval-pids: no such process: $dead" \
 	trace -e sched:sched_switch -i 1 --perfeval-pids $dead
-refused 'a CPU that is not there' 3 'trace: --perfeval-cpus: CPU 99 is not online .online: 0.*' \
+refused 'a CPU that does not exist' 3 'trace: --perfeval-cpus: CPU 99 is not online .online: 0.*' \
 	trace -e sched:sched_switch -i 1 --perfeval-cpus 0,99

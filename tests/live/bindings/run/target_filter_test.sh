@@ -71,9 +71,9 @@ if traced "$test" trace -e 'raw_syscalls:sys_enter/id==230/,raw_syscalls:sys_exi
 	in_order "$test" "$name .* raw_syscalls:sys_enter: NR 230 " \
 		"prev_comm=$name .* prev_state=S ==> " "sched_wakeup: comm=$name " "==> next_comm=$name " \
 		"$name .* raw_syscalls:sys_exit: NR 230 = 0"
-	check 'and nothing of other threads' \
+	check 'and no events of other threads' \
 		awk -v ours="comm=($name|taskset|profscript)" '/sched_switch|sched_wakeup/ && $0 !~ ours { exit 1 }' out
-	check 'all in the order of time' sort -c -s -k1,2 <(cut -c1-26 out)
+	check 'all in time order' sort -c -s -k1,2 <(cut -c1-26 out)
 fi
 
 for _ in {1..8}; do
@@ -81,7 +81,7 @@ for _ in {1..8}; do
 	told all >>all_told
 	told out >>own_told
 done
-check 'what is taken from all CPUs is what a filter by name takes' diff all_told own_told
+check 'the events selected from all CPUs are those selected by name' diff all_told own_told
 check 'which is some' grep -q "prev_comm=$name" own_told
 
 test='multi-trace: the details of a pair'

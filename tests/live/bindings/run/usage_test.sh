@@ -23,8 +23,8 @@ expect_line 'the line' "$line" err
 check 'it is the only one' bash -c "! grep -Ev '$line' err"
 awk '{ split($2, t, ":"); now = t[1] * 3600 + t[2] * 60 + t[3]; if (NR == 1) first = now }
 	END { exit NR < 3 || NR > (now - first) / 0.025 + 2 }' err
-result $? 'as often as asked, never more' err
-check 'nothing is said elsewhere' test ! -s out
+result $? 'at the requested interval, not more often' err
+check 'no messages elsewhere' test ! -s out
 told=$(tail -n 1 err | sed 's/.*MAXRSS \([0-9]*\)k/\1/')
 check "MAXRSS is the kernel's ($told, $peak KiB)" test "$told" -ge $((peak * 3 / 4)) -a "$told" -le $((peak + 16384))
 
@@ -51,7 +51,7 @@ kill -CONT $tracer
 wait $tracer
 check "what is told adds up to what is used ($told of $used ms)" test "$told" -le $((used + 30)) -a "$told" -ge $((used / 3))
 "$PROFSCRIPT" trace -e raw_syscalls:sys_enter --input "$DATA/zstd.data" >want
-expect_text 'a recording is printed as without' want "$PROFSCRIPT" trace -e raw_syscalls:sys_enter \
+expect_text 'a recording is printed as without the option' want "$PROFSCRIPT" trace -e raw_syscalls:sys_enter \
 	--input "$DATA/zstd.data" --usage-self 1
 "$PROFSCRIPT" exec -q -e sched:sched_switch 'count()' --usage-self 100 --duration 0.55 2>err >out
 expect_line 'also with -q' "$line" err

@@ -160,7 +160,7 @@ without_us 'own system calls are left out' raw_syscalls:sys_enter
 without_us 'with a filter of the user, too' 'raw_syscalls:sys_enter/id>=0/'
 "$PROFSCRIPT" exec -e raw_syscalls:sys_enter 'count(ev._pid)' -m 1024 --self --duration 0.5 >"$TMP/out" 2>&1 &
 wait $!
-expect_line '--self has them' "^ *$! +" "$TMP/out"
+expect_line '--self includes them' "^ *$! +" "$TMP/out"
 
 # If no hierarchy has perf events there is nothing to test. (Mounting version 1's would take them away from version
 # 2's.)

@@ -20,7 +20,7 @@ compiled() {
 		expect_line "$name" "^\[TRACE +[0-9]+ $loop:[0-9]+ loop\]\$" "$TMP/report"
 	done
 	given_up_traces "${loops[-1]}" "$TMP/report" >"$TMP/given_up"
-	check "$name: nothing is left to the interpreter" diff /dev/null "$TMP/given_up"
+	check "$name: nothing runs in the interpreter" diff /dev/null "$TMP/given_up"
 }
 
 calls=(-e raw_syscalls:sys_enter -e raw_syscalls:sys_exit)

@@ -47,8 +47,8 @@ pages() { # FILE OF OUTPUT
 	awk -v base="$base" '$1 >= base && $1 < base + 64 * 4096 { n++; if ($3 == "touch") in_touch++ }
 		END { print n + 0, in_touch + 0 }' "$1"
 }
-check 'a script of its own events' "$PROFSCRIPT" "$TMP/faults.lua" -o "$TMP/out" -- sh -c 'exec "$0" 2>"$1"' "$TMP/touch" "$TMP/base"
-expect_line 'all 64 faults have their address and their function' '^64 64$' <(pages "$TMP/out")
+check 'a script with its own events' "$PROFSCRIPT" "$TMP/faults.lua" -o "$TMP/out" -- sh -c 'exec "$0" 2>"$1"' "$TMP/touch" "$TMP/base"
+expect_line 'all 64 faults have their address and function' '^64 64$' <(pages "$TMP/out")
 check 'the registers are those of the fault' awk '$4 != "true" || $5 != 1 { exit 1 }' "$TMP/out"
 
 perf record -q -d -e page-faults:u -c 1 -o "$TMP/data" -- sh -c 'exec "$0" 2>"$1"' "$TMP/touch" "$TMP/base"

@@ -28,7 +28,7 @@ lines 'arguments of a USDT probe' $N usdt:lab:plain \
 	"\"i=\" i \" text=\\\"\" $text \"\\\" arg3=\" ((256 * i - i + 128) % 256 - 128)"
 lines 'a USDT probe without arguments' $N usdt:lab:bare
 lines 'a USDT probe in two places' $N usdt:inlined '"arg1=" (i % 2 ? i : -i)'
-check 'a semaphore nobody asked for stays down' grep -qx 0 "$TMP/seen"
+check 'the semaphore of an untraced probe stays down' grep -qx 0 "$TMP/seen"
 
 check 'USDT with a semaphore' trace "usdt:lab:guarded$at" -- "$PROGRAM" $N
 lines 'memory, constants and a variable as arguments' $N usdt:lab:guarded \
@@ -71,13 +71,13 @@ start() {
 }
 for signal in INT TERM; do
 	start
-	check "SIG$signal: the probes are there before" wait_for 10 left_over
+	check "SIG$signal: the probes exist before" wait_for 10 left_over
 	kill -$signal $tracer
 	wait $tracer
 	nothing_left "SIG$signal"
 done
 
-check_status 'a second event that is not there' 1 trace "usdt:lab:plain$at,uprobe:absent$at" -- "$PROGRAM" 1
+check_status 'a second event that does not exist' 1 trace "usdt:lab:plain$at,uprobe:absent$at" -- "$PROGRAM" 1
 nothing_left 'a failed start'
 check_status 'a handler that fails' 1 "$PROFSCRIPT" exec -e "usdt:lab:plain$at" 'error("enough")' -- "$PROGRAM" 1
 nothing_left 'a failed handler'

@@ -148,7 +148,7 @@ if unshare -mpf true 2>/dev/null; then
 	expect_callers 'code made in a container' '1 made_here' \
 		unshare -mpf sh -c "mkdir $TMP/tmp && mount -t tmpfs none $TMP/tmp && cp $TMP/jit $TMP/tmp/ && mount --bind $TMP/tmp /tmp && /tmp/jit"
 else
-	skip 'code made in a container' 'unshare -mpf is not allowed'
+	skip 'code generated in a container' 'unshare -mpf is not allowed'
 fi
 
 # Names as Go, Rust and C++ write them.

@@ -25,9 +25,9 @@ expect_line 'without stacks it is -1' '^ +-1 +50$' "$TMP/count"
 # The kernel half alone, and a limited number of frames.
 switch=sched:sched_switch/prev_pid\>0/max-stack=2/
 "$PROFSCRIPT" trace -e "$switch" --no-user-callchain -N 20 >"$TMP/kernel"
-check 'max-stack bounds the frames' test "$(grep -c '^    ' "$TMP/kernel")" -le 40
+check 'max-stack limits the frames' test "$(grep -c '^    ' "$TMP/kernel")" -le 40
 check 'only kernel frames' test "$(grep '^    ' "$TMP/kernel" | grep -cv 'kernel.kallsyms\|\[[a-z0-9_]*\])$')" = 0
-check_status 'nothing left of stacks' 2 "$PROFSCRIPT" trace -e sched:sched_switch -g --no-user-callchain --no-kernel-callchain
+check_status 'no half of the stacks is left' 2 "$PROFSCRIPT" trace -e sched:sched_switch -g --no-user-callchain --no-kernel-callchain
 
 # A process that has ended, and one that has since executed another program, keep their names.
 "$PROFSCRIPT" trace -e "$event" -g --watermark 90 -- bash -c "$probes 5; exec $probes 5" >"$TMP/ended"
@@ -78,12 +78,12 @@ same_as_perf() { # NAME EVENT RECORD_ARG...
 	all=$(wc -l <"$TMP/perf")
 	same=$((all - $(grep -c '^<' "$TMP/differ")))
 	check "$name: perf has frames" test "$all" -ge 500
-	check "$name: $same of $all frames are those of perf" test $((same * 100)) -ge $((all * 99))
+	check "$name: $same of $all frames match perf's" test $((same * 100)) -ge $((all * 99))
 }
 # An address of the kernel may have several names, such as that of a system call.
 same_as_perf 'switches' sched:sched_switch -- "$TOP/build/workloads/yields" 500
 check 'perf has frames of the system call' test "$(grep -c sched_yield "$TMP/perf")" -ge 100
-check 'the kernel frames are those of perf' diff <(grep kallsyms "$TMP/perf") <(grep kallsyms "$TMP/ours")
+check "the kernel frames match perf's" diff <(grep kallsyms "$TMP/perf") <(grep kallsyms "$TMP/ours")
 same_as_perf 'system calls of shells' raw_syscalls:sys_enter -- \
 	bash -c 'for i in 1 2 3 4 5; do ls -l /usr/bin >/dev/null; x=$(date); done'
 same_as_perf 'samples' cpu-clock -F 4000 -- \

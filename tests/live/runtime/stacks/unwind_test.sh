@@ -33,10 +33,10 @@ expect_line 'flame graphs have it' ';main;deep_9;deep_8;deep_7;deep_6;deep_5;dee
 
 # 256 bytes are not enough for ten frames, which is reported.
 "$PROFSCRIPT" trace -e "$event" --call-graph dwarf,256 -- "$deep" 10 >"$TMP/cut" 2>"$TMP/err"
-expect_line 'stacks that were cut' '^trace: unwound 10 stacks: 10 are longer than the copy' "$TMP/err"
+expect_line 'truncated stacks' '^trace: unwound 10 stacks: 10 are longer than the copy' "$TMP/err"
 "$PROFSCRIPT" trace -v -e "$event" --call-graph dwarf -- "$deep" 10 >"$TMP/whole" 2>"$TMP/err"
-expect_line 'with -v also when none was' '^trace: unwound 10 stacks: 0 are longer.*, 0 end' "$TMP/err"
-expect_line 'and what memory it took' '^profscript: stacks: [0-9]+ distinct, .* unwind tables: [0-9.]+ MiB' "$TMP/err"
+expect_line 'with -v also if none was truncated' '^trace: unwound 10 stacks: 0 are longer.*, 0 end' "$TMP/err"
+expect_line 'and the memory used' '^profscript: stacks: [0-9]+ distinct, .* unwind tables: [0-9.]+ MiB' "$TMP/err"
 
 # perf's frames, as far as it gets: it stops where the dynamic linker or a program without symbols is not the file that
 # it has read last.
@@ -77,5 +77,5 @@ if perf record -q --call-graph dwarf -o "$TMP/data" -e raw_syscalls:sys_enter --
 	check 'the user half' test "$(of_recording --no-kernel-callchain)" = 4
 	perf record -q -g -o "$TMP/data" -e raw_syscalls:sys_enter -- "$deep" 4 2>/dev/null
 	check_status 'no copies of stacks' 1 "$PROFSCRIPT" trace -e "$event" --call-graph dwarf --input "$TMP/data"
-	expect_line 'that is said' 'contains no stack copies of .* to unwind; use perf record --call-graph dwarf$' "$TMP/.check"
+	expect_line 'that is reported' 'contains no stack copies of .* to unwind; use perf record --call-graph dwarf$' "$TMP/.check"
 fi
