@@ -29,7 +29,7 @@ perf_text timers | awk '
 		delete at[$1] }' >"$TMP/want"
 "$PROFSCRIPT" "${nested[@]}" --than 20us --detail=samecpu --input "$DATA/timers.data" |
 	grep -oE '(irq:softirq|timer:timer)_(expire_)?(entry|exit):' >"$TMP/got"
-check 'nested-trace --detail: what lies within long calls' diff "$TMP/want" "$TMP/got"
+check 'nested-trace --detail: the events within long calls' diff "$TMP/want" "$TMP/got"
 check 'nested-trace --detail: calls within them' grep -q timer_expire_exit "$TMP/got"
 expect_line 'nested-trace: the events before' '^-Previous -[0-9]+\.[0-9]{3} us$' "$HERE/nested-trace-detail.expect"
 expect_line 'and after' '^`After [0-9]+\.[0-9]{3} us$' "$HERE/nested-trace-detail.expect"

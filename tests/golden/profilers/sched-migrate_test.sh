@@ -17,6 +17,6 @@ check 'sched-migrate: another machine, whose CPUs share the L3 cache only' test 
 "$PROFSCRIPT" sched-migrate --csv --input - <"$DATA/migrate.data" >"$TMP/got"
 expect_text 'sched-migrate: on standard input' "$HERE/sched-migrate-csv.expect" cat "$TMP/got"
 table migrate sched-migrate --filter 'dest_cpu < 4'
-check 'sched-migrate --filter: as many as perf has' test "$(cut -d, -f1 "$TMP/got")" = \
+check 'sched-migrate --filter: the count of perf script' test "$(cut -d, -f1 "$TMP/got")" = \
 	"$(perf script -i "$DATA/migrate.data" -F trace 2>/dev/null | grep -c 'dest_cpu=[0-3]$')"
 expect_outputs sched-migrate migrate sched-migrate

@@ -40,7 +40,7 @@ csv event-lost -m 1 --perins --duration 0.3 -e raw_syscalls:sys_enter/common_pid
 lost=$(sed -n 's/^lost,\([0-9]*\),0,0$/\1/p' "$TMP/out")
 echo "# missing $(total missing), lost ${lost:-none}" >>"$TMP/out"
 [ "$(total missing)" -gt 0 ] && [ "$(total missing)" -le "${lost:-0}" ]
-result $? 'on CPUs: what is missing was lost' "$TMP/out"
+result $? 'on CPUs: all missing events were lost' "$TMP/out"
 kill $busy
 check_status 'an event that counts something else' 2 "$PROFSCRIPT" event-lost -e sched:sched_stat_runtime
 

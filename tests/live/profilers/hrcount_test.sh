@@ -17,7 +17,7 @@ done
 check '-N 3: three reports' test "$(grep -c 'total' "$TMP/out")" -eq 3
 expect_line 'ten periods' '^sched:sched_switch +([0-9]+\| *){9}[0-9]+ \| total [0-9]+$' "$TMP/out"
 "$PROFSCRIPT" hrcount -e sched:sched_switch -i 20 -N 2 --filter 'prev_pid == -1' >"$TMP/out"
-expect_line '--filter: of what is counted, not of its clock' '^sched:sched_switch 0 \| total 0$' "$TMP/out"
+expect_line '--filter: of the counted event, not of its clock' '^sched:sched_switch 0 \| total 0$' "$TMP/out"
 "$PROFSCRIPT" hrcount -e sched:sched_switch -C 0 --duration 0.1 >"$TMP/out" 2>"$TMP/err" # its period is a second
 expect_line 'less than a period is unknown' 'gave no period of CPU 0: what they counted is not known$' "$TMP/err"
 

@@ -63,8 +63,8 @@ if chrt -f 7 true 2>/dev/null; then
 		trace_workload oncpu -m 4096 --prio $prio -i 100s --format csv -p $WORKLOAD
 		[ $prio = 92 ] || check '--prio: no other priorities' test ! -s "$TMP/out"
 	done
-	all_reported '--prio: of real time' &&
-		rows '--prio: of real time' "c[\"comm\"] == \"states\" && c[\"runtime_ns\"] >= 49 * $ms"
+	all_reported '--prio: real-time tasks' &&
+		rows '--prio: real-time tasks' "c[\"comm\"] == \"states\" && c[\"runtime_ns\"] >= 49 * $ms"
 else
 	skip '--prio' 'chrt -f, real-time scheduling'
 fi

@@ -96,7 +96,7 @@ kill $sleeper
 busy=$!
 csv task-state -m 4096 "${soon[@]}" -p $busy --duration 1 --perins
 total total_ns >"$TMP/sum"
-all_reported '-p: all of the time' && expect_line '-p: the whole time' "^$((1000 * ms))\$" "$TMP/sum"
+all_reported '-p: the whole time' && expect_line '-p: the whole time' "^$((1000 * ms))\$" "$TMP/sum"
 # Its end ends the run.
 start task-state -p $busy
 kill $busy

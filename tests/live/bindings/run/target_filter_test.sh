@@ -41,9 +41,9 @@ watched() {
 	! grep -q ' lost [0-9]* events' err
 }
 
-# told FILE: the events of the workload up to the end of its sleep; when it ends, the run may end before it is switched
-# out
-told() {
+# reported FILE: the events of the workload up to the end of its sleep; when it ends, the run may end before it is
+# switched out
+reported() {
 	grep -E "comm=$name " "$1" | grep -v 'prev_state=[XZ]' | grep -o ' sched:sched_.*' |
 		awk -v back="next_comm=$name " '{ print } /prev_state=S/ { slept = 1 } slept && $0 ~ back { exit }'
 }
@@ -52,7 +52,7 @@ told() {
 traced() {
 	if ! watched "${@:2}"; then
 		skip "$1" 'events were lost'
-	elif told all | tr -d '\n' | grep -q "prev_state=S.*sched_wakeup.*next_comm=$name"; then
+	elif reported all | tr -d '\n' | grep -q "prev_state=S.*sched_wakeup.*next_comm=$name"; then
 		return 0
 	else
 		skip "$1" 'the kernel did not report a switch or a wakeup'
@@ -78,11 +78,11 @@ fi
 
 for _ in {1..8}; do
 	watched trace -e task-state -- "$TMP/$name" 0.05 || continue
-	told all >>all_told
-	told out >>own_told
+	reported all >>all_reported_lines
+	reported out >>own_reported_lines
 done
-check 'the events selected from all CPUs are those selected by name' diff all_told own_told
-check 'which is some' grep -q "prev_comm=$name" own_told
+check 'the events selected from all CPUs are those selected by name' diff all_reported_lines own_reported_lines
+check 'which is some' grep -q "prev_comm=$name" own_reported_lines
 
 test='multi-trace: the details of a pair'
 if traced "$test" multi-trace -e raw_syscalls:sys_enter -e 'raw_syscalls:sys_exit,task-state//untraced/' --order --than 20ms \

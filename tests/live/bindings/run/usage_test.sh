@@ -25,8 +25,8 @@ awk '{ split($2, t, ":"); now = t[1] * 3600 + t[2] * 60 + t[3]; if (NR == 1) fir
 	END { exit NR < 3 || NR > (now - first) / 0.025 + 2 }' err
 result $? 'at the requested interval, not more often' err
 check 'no messages elsewhere' test ! -s out
-told=$(tail -n 1 err | sed 's/.*MAXRSS \([0-9]*\)k/\1/')
-check "MAXRSS is the kernel's ($told, $peak KiB)" test "$told" -ge $((peak * 3 / 4)) -a "$told" -le $((peak + 16384))
+reported=$(tail -n 1 err | sed 's/.*MAXRSS \([0-9]*\)k/\1/')
+check "MAXRSS is the kernel's ($reported, $peak KiB)" test "$reported" -ge $((peak * 3 / 4)) -a "$reported" -le $((peak + 16384))
 
 # The printed values add up to what was used, here half of the time.
 cat >spin.lua <<'LUA'
@@ -43,13 +43,13 @@ used() { awk -v hz="$(getconf CLK_TCK)" '{ print int(($14 + $15) * 1000 / hz) }'
 eight() { [ "$(wc -l <err)" -ge 8 ]; }
 wait_for 30 eight
 kill -STOP $tracer
-told=$(awk '{ split($2, t, ":"); now = t[1] * 3600 + t[2] * 60 + t[3]; if (NR > 1) sum += ($5 + $7) / 100 * (now - last); last = now }
+reported=$(awk '{ split($2, t, ":"); now = t[1] * 3600 + t[2] * 60 + t[3]; if (NR > 1) sum += ($5 + $7) / 100 * (now - last); last = now }
 	END { print int(sum * 1000) }' err)
 used=$(used)
 kill -INT $tracer
 kill -CONT $tracer
 wait $tracer
-check "what is told adds up to what is used ($told of $used ms)" test "$told" -le $((used + 30)) -a "$told" -ge $((used / 3))
+check "the reported values add up to what is used ($reported of $used ms)" test "$reported" -le $((used + 30)) -a "$reported" -ge $((used / 3))
 "$PROFSCRIPT" trace -e raw_syscalls:sys_enter --input "$DATA/zstd.data" >want
 expect_text 'a recording is printed as without the option' want "$PROFSCRIPT" trace -e raw_syscalls:sys_enter \
 	--input "$DATA/zstd.data" --usage-self 1

@@ -56,12 +56,12 @@ compiled 'sources with -N' limits dispatch -- exec \
 compiled perfeval perfeval dispatch -- exec -e raw_syscalls:sys_enter,raw_syscalls:sys_exit 'count(ev.id)' -i 1 \
 	--perfeval-cpus 0-3 --perfeval-pids "$("$PROFSCRIPT" trace --format json --input "$here/zstd.data" -N 1 | sed 's/.*"pid"://; s/,.*//')" \
 	--input "$here/zstd.data"
-cat >"$TMP/tells.lua" <<'LUA'
-return { summary = 'tells', start = function()
+cat >"$TMP/describes.lua" <<'LUA'
+return { summary = 'describes', start = function()
   return { ['raw_syscalls:sys_exit'] = function() end, describe = function(ev) return ev._comm end }
 end }
 LUA
-compiled 'a source that describes' dispatch -- trace -e "\"$TMP/tells.lua\"" --input "$here/zstd.data"
+compiled 'a source that describes' dispatch -- trace -e "\"$TMP/describes.lua\"" --input "$here/zstd.data"
 
 # Lists, on recordings that are long enough for all paths to get hot.
 compiled top dispatch -- top -e raw_syscalls:sys_enter//key=id/,raw_syscalls:sys_exit//key=id/top-by=ret/ \
