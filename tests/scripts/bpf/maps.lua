@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Maps of every kind that scripts read: each counts the getppid() calls of the workload.
+--- Maps of every kind that scripts can read: each counts the getppid() calls of the workload.
 return {
   summary = 'Maps of BPF programs',
 

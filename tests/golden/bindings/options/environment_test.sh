@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# No script breaks the host: what it must not do ends it with one line that has its own file and line, never
-# with a crash; and what it changes of its globals is its own.
+# No script breaks the host. What it must not do is an error of one line with its file and line, never a
+# crash. Changes of its globals stay private to it.
 . "$(dirname "$0")/../../../lib.sh"
 
 sched=$DATA/sched.data
@@ -14,7 +14,7 @@ script() {
 		"start = function(opt, out, session)" "local _ = array, hist, pairs_of" "$1" 'end }' >s.lua
 }
 
-# ends NAME REGEX TEXT [ARG...]: the script ends with this line, which names line 5 of it
+# ends NAME REGEX TEXT [ARG...]: the script fails with this message, which names its line 5
 ends() {
 	local name=$1 regex=$2 status
 	script "$3"
@@ -31,19 +31,19 @@ ends() {
 	result $? "$name" wrong
 }
 
-# in_handler NAME REGEX TEXT: the same of a handler of sched_switch
+# in_handler NAME REGEX TEXT: the same in a handler of sched_switch
 in_handler() {
 	ends "$1" "$2" "return { ['sched:sched_switch'] = function(ev) $3 end }"
 }
 
-# Everything with garbage.
+# Every function, with garbage.
 for data in sched hogs mixed; do
 	"$PROFSCRIPT" "$HERE/garbage.lua" --top "$TOP" --input "$DATA/$data.data" >/dev/null 2>err
 	result $? "garbage, $data.data" err
-	expect_line 'all of it was called' 'called enough|[0-9]{4} calls' err
+	expect_line 'all functions were called' 'called enough|[0-9]{4} calls' err
 done
 "$PROFSCRIPT" "$HERE/garbage.lua" --top "$TOP" --input - -e raw_syscalls:sys_enter,raw_syscalls:sys_exit <"$DATA/pipe.data" >/dev/null 2>err
-result $? 'garbage, a pipe whose chunks are gone at the end' err
+result $? 'garbage, a pipe whose chunks are freed at the end' err
 
 # Data structures.
 ends 'an array beyond its end' 'index 1000000000 is out of range 0..3' 'array.new(4)[1e9] = 1'
@@ -81,7 +81,7 @@ ends 'a pair that is none' 'details:show takes a pair, not a number' \
 ends 'a directory that is nil' 'fs.list takes a path \(a string\), not nil' "require('lib.fs').list(nil)"
 ends 'counts of no row' 'counts:get takes the index of a row \(1 to 0\), not 1000000000' 'session.count({ opt.event }):get(1e9, 1)'
 
-# What is asked for is asked for, not written.
+# Events and options are read only.
 ends 'an option written' 'opt.call_graph cannot be set' 'opt.call_graph = true'
 ends 'an option misspelt' "no such option 'tpo'; did you mean 'top'" 'return opt.tpo'
 ends 'an event written' 'events are read-only: use event:set\(\)' 'opt.event[1][1].filter = 5'
@@ -94,7 +94,7 @@ ends 'a member of the session' "session has no 'tsak_name'; did you mean 'task_n
 ends 'a library changed' 'lib.array is read-only' 'array.new = 5'
 ends 'a function of a library' "lib.hist has no 'nwe'; did you mean 'new'" 'return hist.nwe()'
 
-# require(), and the globals.
+# require() and the globals.
 for what in "bindings.base.array: use lib.array" "ffi: use lib.array, lib.intern" "jit.util: the event loop" \
 	"jit: the event loop" "debug: use -v" "package: require\\(\\) finds" "bindings.run.driver: use lib.\\*, session and out"; do
 	module=${what%%:*}
@@ -115,12 +115,12 @@ return { ['sched:sched_switch'] = function() end, stop = function() out:table(re
 result $? "its own string and table" err
 expect_line 'the host has others' '^1.5$' out
 
-# Examples, on a recording with losses.
+# The examples, on a recording with losses.
 check 'a recording that loses events' luajit "$TOP/tests/tools/lose.lua" "$DATA/hogs.data" lossy.data 10 1
 for example in wakeups runqlat; do
 	"$PROFSCRIPT" "$TOP/examples/$example.lua" --input lossy.data >out 2>err
 	check "$example.lua" test $? -eq 0 -a -s out
-	expect_line 'losses are told by the host alone' "^$example: lost [0-9]+ events" err
+	expect_line 'only the host reports losses' "^$example: lost [0-9]+ events" err
 	check 'and nothing else' test "$(grep -cv ': lost ' err)" -eq 0
 done
 
@@ -129,14 +129,14 @@ eat="local t, n = {}, 0
 return { ['sched:sched_switch'] = function(ev) n = n + 1 GROW end, stop = function() out:printf('%d seen\\n', n) end }"
 script "${eat/GROW/"t[n] = ('x'):rep(2 ^ 20) .. n"}"
 PROFSCRIPT_MEMORY=64M timeout 60 "$PROFSCRIPT" ./s.lua --input "$sched" >out 2>err
-check 'memory eaten event by event ends the run' test $? -eq 1
+check 'memory exhausted by handlers ends the run' test $? -eq 1
 expect_line 'at its line' '^profscript: ./s.lua:6: out of memory: the script uses 64 MiB' err
 expect_line 'with its results' '^[1-9][0-9]+ seen$' out
 script "${eat/GROW/while true do t[#t + 1] = \{ n \} end}"
 PROFSCRIPT_MEMORY=64M timeout 60 "$PROFSCRIPT" ./s.lua --input "$sched" >out 2>err
-check 'memory eaten in compiled code ends the run' test $? -eq 1
+check 'memory exhausted in compiled code ends the run' test $? -eq 1
 expect_line 'with the name of the script' '^profscript: ./s.lua:?[0-9]*: out of memory' err
 expect_line 'and its results' '^1 seen$' out
 PROFSCRIPT_MEMORY=x "$PROFSCRIPT" trace --input "$sched" >out 2>err
-check 'no size of memory' test $? -eq 2
-expect_line 'is said' "^profscript: PROFSCRIPT_MEMORY: invalid size 'x'" err
+check 'an invalid memory size' test $? -eq 2
+expect_line 'is reported' "^profscript: PROFSCRIPT_MEMORY: invalid size 'x'" err

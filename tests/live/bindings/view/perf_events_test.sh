@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# Events of perf's own: what they count and sample, and what is said of those that are not there.
+# Software, hardware and clock events: what they count and sample, and the messages about those that do not exist.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint sched:sched_switch
 cd "$TMP" || exit 1
@@ -23,7 +23,7 @@ if gcc -O1 -o touch touch.c 2>/dev/null; then
 	n=$(tail -n 1 out | sed 's/.*,//')
 	check "every tenth ($n)" test "$n" -ge 100 -a "$n" -lt 150
 fi
-# The periods of the samples add up to the time that the program has used, but for the last one. perf counts the same.
+# The periods of the samples add up to the time that the program used, except for the last one. perf counts the same.
 workload states run 300
 perf stat -x, -o perf.csv -e task-clock -p $WORKLOAD &
 peer=$!

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
--- Filters: what they are for an event, what is wrong with bad ones, and which part the kernel evaluates.
+-- Filters: their value for an event, errors in them, and the part that the kernel evaluates.
 local event = require 'tests.unit.bindings.expr.expr_event'
 local expr = require 'bindings.expr.compile'
 
@@ -145,7 +145,7 @@ describe('expr.split_filter', function()
     assert.are.equal('true', run(parts.user))
   end)
 
-  it('tells the column in the whole text', function()
+  it('reports the column in the whole text', function()
     local _, err = expr.split_filter('f_u8 == 200 && f_i3 < zero', event.fields)
     assert.are.equal([[
 bad filter 'f_u8 == 200 && f_i3 < zero': unknown variable 'f_i3' at column 16; did you mean 'f_i32'?
