@@ -8,6 +8,7 @@
 --- so that is parsed too. The check never guesses: a handler that assigns to its parameter, or names
 --- a field at run time, is left alone.
 local bit = require 'bit'
+local facade = require 'bindings.base.facade'
 local util = require 'jit.util'
 local nearest = require 'bindings.base.nearest'
 
@@ -112,6 +113,17 @@ local function add(result, name, handler, known)
   end
 end
 
+--- Returns the consumer that an entry without a key stands for; nil if it is none. Only those of the library see
+--- whole batches: these are pointers, which scripts must not get.
+---@param handler any
+---@return Consumer?
+local function consumer(handler)
+  local object = facade.object(handler)
+  if object then return (object.feed or object.poll) and object or nil end
+  if type(handler) ~= 'table' or type(handler.poll) ~= 'function' then return end
+  return { poll = function() return handler:poll() end }
+end
+
 --- Checks and sorts the table that start() returned. A key is the selector of an event, an event or a
 --- list of them as an option holds it, or a name of LIFE. Without a key stand consumers, which have
 --- a method feed, poll or both.
@@ -128,7 +140,8 @@ function contract.check(start, handlers, known)
   for _, key in ipairs(sorted_keys(handlers)) do
     local handler = handlers[key]
     if type(key) == 'number' then
-      if type(handler) ~= 'table' or not (handler.feed or handler.poll) then
+      result.consumers[key] = consumer(handler)
+      if not result.consumers[key] then
         return refuse('entry %s of the handlers is a %s that names no event and takes none', key, type(handler))
       end
     else
@@ -144,9 +157,6 @@ function contract.check(start, handlers, known)
         if message then return nil, ('%s: %s'):format(where(handler), message) end
       end
     end
-  end
-  for i, consumer in ipairs(handlers) do
-    result.consumers[i] = consumer
   end
   return result
 end

@@ -44,6 +44,9 @@ function History:add(list, n)
   C.history_add(self._history, list, n, self.copies)
 end
 
+--- Ends the batch: its copies may be dropped from now on.
+function History:end_batch() self._n = 0 end
+
 --- The copy of an event that a handler was given; the event itself where there was no room for one.
 ---@param ev Ev
 ---@return ffi.cdata* e struct event *

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Feeds batches to the C pair matcher (runtime/relations/pairs.h) and its pairs to Lua: one generated loop
 --- that writes the key column, one call, one loop over the pairs. Scripts use it through lib.pairs.
+local facade = require 'bindings.base.facade'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
 local pair_keys = require 'bindings.pairs.keys'
@@ -51,8 +52,10 @@ local function with_real_events(config)
   return own
 end
 
+local public -- creates the facade of a feed
+
 ---@param config FeedConfig
----@return Feed
+---@return Feed facade
 function pairs_.new(config)
   config = with_real_events(config)
   local feed = setmetatable({ config = config, wants = {} }, Feed)
@@ -68,7 +71,7 @@ function pairs_.new(config)
   else
     pair_keys.check_context(config, config.others or {})
   end
-  return feed
+  return public(feed)
 end
 
 --- Returns all events, those outside the stages last.
@@ -235,6 +238,7 @@ end
 --- Returns the matcher's counters.
 ---@return table<string, number> counters members of struct pairs_stats, with unneeded and unkept
 function Feed:stats()
+  if not self.matcher then error('pairs:stats: the events have not started', 3) end
   local s = ffi.new 'struct pairs_stats'
   C.pairs_read_stats(self.matcher, s)
   local result = { unneeded = self.unneeded[0], unkept = self.kept and self.kept:missing() or 0 }
@@ -243,5 +247,7 @@ function Feed:stats()
   end
   return result
 end
+
+public = facade.class('pairs', Feed, { 'finish', 'key_value', 'stats' })
 
 return pairs_

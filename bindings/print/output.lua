@@ -281,7 +281,9 @@ end
 --- Sets the printer that print_event() uses.
 ---@param events Printer
 ---@package
-function Output:print_events_with(events) self._events = events end
+function Output:print_events_with(events)
+  self._print = function(e, bare, prefix, part) events:print(e, bare, prefix, part) end
+end
 
 --- Prints an event: a line, or an object in JSON and CSV, as described by the profiler that asked for it.
 ---@param ev Ev
@@ -289,7 +291,7 @@ function Output:print_events_with(events) self._events = events end
 ---@param prefix? string|true text instead of the wall time and the spaces after it; true: spaces
 ---@param part? table<string, any> JSON and CSV: the values that lib.detail adds
 function Output:print_event(ev, bare, prefix, part)
-  self._events:print(views.event(ev, 'out:print_event'), bare, prefix, part)
+  self._print(views.event(ev, 'out:print_event'), bare, prefix, part)
 end
 
 --- Writes a line to stderr immediately; if the output is a text file, to that file. Nothing with -q.

@@ -3,6 +3,7 @@
 --- interval. With a recording, the periods of the samples are added up. Scripts see no difference.
 local check = require 'bindings.base.check'
 local condition = require 'bindings.select.condition'
+local facade = require 'bindings.base.facade'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
 local public_event = require 'bindings.view.public_event'
@@ -98,6 +99,8 @@ local function recorded(self)
   end
 end
 
+local public -- creates the facade of counts
+
 ---@param instance Instance
 ---@param list Event[]|string[] or lists of them
 ---@param settings? CountSettings
@@ -107,9 +110,7 @@ function counts.new(instance, list, settings)
   local run, by = instance.run, settings.by and public_event.one(settings.by, 'session.count: by')
   local events = flatten(instance.set, public_event.real(list), {})
   local self = setmetatable({
-    events = public_event.of(events),
     _events = events,
-    title = run.per_thread and 'THREAD' or 'CPU',
     _run = run,
     _session = run.session,
     _out = ffi.new 'struct counts',
@@ -117,7 +118,8 @@ function counts.new(instance, list, settings)
   }, Counts)
   self._delta = ffi.new('int64_t[?]', #events + 1) -- of take(); condition() needs it even without take()
   if by then by.is_clock = true end
-  if instance.parent then return self end -- events of a source are sampled, not counted
+  local new = public(self, { events = public_event.of(events), title = run.per_thread and 'THREAD' or 'CPU' })
+  if instance.parent then return new end -- events of a source are sampled, not counted
   run:count(self, settings.every)
   group(events, settings.together or by)
   if by then
@@ -128,13 +130,12 @@ function counts.new(instance, list, settings)
     self._last, self._size = {}, ffi.new 'uint32_t[1]'
   end
   if run.is_recorded then recorded(self) end
-  return self
+  return new
 end
 
 --- Updates the counts to those since the last call. Called by the driver.
 ---@package
 function Counts:read()
-  check.self(self, Counts, 'counts:read')
   if not self._run.is_open then return end
   if not self._sums then
     C.session_read_counts(self._session, self._out)
@@ -166,7 +167,6 @@ end
 ---@return number? total count of `by` itself on this CPU; nil: the sample has no counts
 ---@return number? delta its count since its last sample
 function Counts:take(ev)
-  check.self(self, Counts, 'counts:take')
   local e = views.event(ev, 'counts:take')
   if not self._size then error('counts:take is for session.count(events, { by = event })', 2) end
   local words = C.session_sample_part(self._session, e, C.PERF_SAMPLE_READ, self._size)
@@ -189,7 +189,6 @@ end
 ---@param event integer
 ---@return number
 function Counts:delta(event)
-  check.self(self, Counts, 'counts:delta')
   check_event(self, event, 'counts:delta')
   return tonumber(self._delta[event])
 end
@@ -199,7 +198,6 @@ end
 ---@param event integer
 ---@return boolean
 function Counts:has(cpu, event)
-  check.self(self, Counts, 'counts:has')
   check_event(self, event, 'counts:has')
   if self._out.nr_rows == 0 then self:read() end
   for row = 1, self:rows() do
@@ -213,7 +211,6 @@ end
 ---@param text string
 ---@return fun(): boolean
 function Counts:condition(text)
-  check.self(self, Counts, 'counts:condition')
   check.is(text, 'string', 'counts:condition takes a C expression')
   local names = { 'period' }
   for i, event in ipairs(self._events) do names[i + 1] = event.alias end
@@ -223,7 +220,6 @@ end
 --- How many rows there are now.
 ---@return integer
 function Counts:rows()
-  check.self(self, Counts, 'counts:rows')
   return self._sums and #self._ids or self._out.nr_rows
 end
 
@@ -231,7 +227,6 @@ end
 ---@param row integer
 ---@return integer
 function Counts:id(row)
-  check.self(self, Counts, 'counts:id')
   check_row(self, row, 'counts:id')
   if self._sums then return self._ids[row] end
   return self._out.ids[row - 1]
@@ -243,7 +238,6 @@ end
 ---@return number? value scaled up if the share is below 1; nil: not counted on this CPU (cpus=)
 ---@return number? share share of the time in which it was counted; below 1 if there are too few hardware counters
 function Counts:get(row, event)
-  check.self(self, Counts, 'counts:get')
   check_row(self, row, 'counts:get')
   check_event(self, event, 'counts:get')
   if self._sums then
@@ -255,5 +249,7 @@ function Counts:get(row, event)
   if count.share < 0 then return nil end
   return math.floor(count.value + 0.5), count.share
 end
+
+public = facade.class('counts', Counts, { 'condition', 'delta', 'get', 'has', 'id', 'rows', 'take' })
 
 return counts

@@ -6,6 +6,7 @@
 ---   pairs.new { ..., others = untraced, details = details,
 ---     pair = function(p, second) if p.ns > limit then details:show(p, second) end end }
 local context = require 'lib.context'
+local facade = require 'bindings.base.facade'
 local units = require 'lib.units'
 
 local detail = {}
@@ -73,6 +74,7 @@ end
 ---@class Details
 local Details = {}
 Details.__index = Details
+local public -- creates the facade of details
 
 --- Details for lib.pairs.
 ---@param settings DetailSettings
@@ -88,7 +90,7 @@ function detail.new(settings, env)
     verbose = env.verbose,
     waiting = {}, -- for the time behind their second event to pass
   }
-  return setmetatable(self, Details)
+  return public(setmetatable(self, Details))
 end
 
 --- Called when the events flow.
@@ -276,5 +278,7 @@ function Details:print(pair)
   local _, last = self:outside(pair, second_index + 1, history:find(pair.second_time + settings.after + 1), 'after')
   if last then self:line('`After %.3f us', us(last - pair.second_time)) end
 end
+
+public = facade.class('details', Details, { 'show', 'show_lost' })
 
 return detail
