@@ -116,7 +116,7 @@ function bpf.load(owner, params)
   object:set_constants(params.constants or {})
   local self = setmetatable({ _owner = owner, _object = object, _record_types = take_record_types(object) }, Bpf)
   object:load()
-  table.insert(run.programs, self) -- keeps it alive for the run
+  run:add_program(self)
   return public(self)
 end
 

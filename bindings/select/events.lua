@@ -70,7 +70,8 @@ end
 ---@param script { name: string, profiler: table } whose events they are
 ---@param opt table parsed options
 ---@param inherits? boolean children of what is attached to have them too
-function events.new(session, context, script, opt, inherits)
+---@param sources? Sources the profilers that can be sources of events
+function events.new(session, context, script, opt, inherits, sources)
   return setmetatable({
     session = session,
     catalog = catalog.of_session(session),
@@ -78,6 +79,7 @@ function events.new(session, context, script, opt, inherits)
     profiler = script.name,
     attributes = events.known_attributes(script.profiler),
     opt = opt,
+    sources = sources,
     is_recording = C.session_is_recorded(session),
     inherits = inherits,
     list = {},

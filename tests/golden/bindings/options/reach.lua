@@ -24,7 +24,7 @@ return {
     end
 
     local details = require('lib.detail').new({ before = 0, after = 1e9, hide = 0 }, { out = out, session = session })
-    local shown, found = 0, nil
+    local shown = 0
     local things = {
       opt = opt, out = out, session = session, event = event, fields = event.fields,
       counts = session.count { event }, slots = session.slots(4),
@@ -34,7 +34,7 @@ return {
       stores = require('lib.stores').new(session, true), symbolizer = require('lib.symbolize').new '/proc/self/exe',
       screen = require('lib.screen').new(out, { columns = {} }, { 'a' }),
     }
-    found = require('lib.pairs').new {
+    local found = require('lib.pairs').new {
       stages = opt.event, cycle = true, keep = true, details = details,
       pair = function(p, second)
         shown = shown + 1
