@@ -1,32 +1,46 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Makes docs/api.md of the annotations in the code, which are those of LuaLS:
+--- Generates docs/api.md from the LuaLS annotations in the source:
 ---   ./profscript --lua docs/api.lua >docs/api.md     (make api)
 ---
---- On the page are functions and classes with a comment. What has none, in a file that is on the page, is a
---- mistake unless its name begins with an underscore or it is marked @package.
+--- The page contains functions and classes with a comment. A function without one is a mistake, unless its name
+--- starts with an underscore or it is marked @package. So is a class that types name but the page does not contain.
 
---- What the page holds before the modules of lib.*: classes of a file, with the table that has a class's methods
---- and how they are called.
+local WIDTH = 100
+
+--- What scripts reach without require: files with their classes, { class, table of its methods, prefix of calls }.
+--- The first class of a part is described below the title.
 local PARTS = {
-  { title = 'The event: `ev`', file = 'bindings/view/views.lua', classes = { 'Ev' } },
-  { title = 'The session: `session`', file = 'bindings/run/session_api.lua', functions = { api = 'session.' },
-    classes = { 'Session', 'SessionWants' }, merge = 'Session' },
-  { title = 'The output: `out`', file = 'bindings/print/output.lua', classes = { 'Output' },
-    methods = { Output = { 'Output', 'out:' } } },
-  { title = 'Events that are asked for', file = 'bindings/view/public_event.lua', classes = { 'Event', 'EventField' },
-    methods = { Event = { 'Event', 'event:' } } },
-  { file = 'bindings/view/sampling.lua', classes = { 'EventParameters' } },
-  { title = 'Counts', file = 'bindings/run/counts.lua', classes = { 'CountSettings', 'Counts' },
-    methods = { Counts = { 'Counts', 'counts:' } } },
-  { title = 'Slots', file = 'bindings/run/slots.lua', classes = { 'Slots' },
-    methods = { Slots = { 'Slots', 'slots:' } } },
-  { title = 'Expressions and frames', file = 'bindings/run/services.lua', classes = { 'Expression' } },
-  { file = 'bindings/print/frames.lua', classes = { 'Frame' } },
-  { title = 'BPF programs', file = 'bindings/bpf/program.lua', classes = { 'BpfParameters', 'Bpf' },
-    methods = { Bpf = { 'Bpf', 'program:' } } },
-  { file = 'bindings/bpf/attach.lua', classes = { 'BpfLink' }, methods = { BpfLink = { 'Link', 'link:' } } },
-  { file = 'bindings/bpf/map.lua', classes = { 'BpfMap' }, methods = { BpfMap = { 'Map', 'map:' } } },
+  { title = 'The event: `ev`', file = 'bindings/view/views.lua', { 'Ev' } },
+  { title = 'The session: `session`', file = 'bindings/run/session_api.lua', { 'Session', 'api', 'session.' },
+    { 'SessionWants' } },
+  { title = 'The output: `out`', file = 'bindings/print/output.lua', { 'Output', 'Output', 'out:' } },
+  { title = 'Event objects', file = 'bindings/view/public_event.lua', { 'Event', 'Event', 'event:' },
+    { 'EventField' } },
+  { file = 'bindings/view/sampling.lua', { 'EventParameters' } },
+  { title = 'Counts', file = 'bindings/run/counts.lua', { 'Counts', 'Counts', 'counts:' }, { 'CountSettings' } },
+  { title = 'Slots', file = 'bindings/run/slots.lua', { 'Slots', 'Slots', 'slots:' } },
+  { title = 'Expressions and frames', file = 'bindings/run/services.lua', { 'Expression' } },
+  { file = 'bindings/print/frames.lua', { 'Frame' } },
+  { title = 'BPF programs', file = 'bindings/bpf/program.lua', { 'Bpf', 'Bpf', 'program:' }, { 'BpfParameters' } },
+  { file = 'bindings/bpf/attach.lua', { 'BpfLink', 'Link', 'link:' } },
+  { file = 'bindings/bpf/map.lua', { 'BpfMap', 'Map', 'map:' } },
 }
+
+--- The modules of lib.* by purpose.
+local GROUPS = {
+  { 'Data structures', 'array', 'intern', 'hist', 'objects' },
+  { 'Aggregation and reports', 'counter', 'aggregate', 'stacks', 'calltree', 'grid', 'ratios', 'table', 'screen' },
+  { 'Relations between events', 'pairs', 'relation', 'delay', 'pairing', 'syscalls', 'memprof', 'detail', 'latency' },
+  { 'Pictures', 'flamegraph', 'flamegraph_tree', 'heatmap', 'pair_heatmap', 'svg' },
+  { 'System and text', 'threads', 'task_filter', 'unreported', 'failure', 'fs', 'units', 'text', 'glob', 'nearest',
+    'frame', 'registers', 'datasrc', 'kvm' },
+}
+--- Modules that are written for one profiler or command. The page names them only.
+local INTERNAL = { 'catalog', 'condition', 'context', 'flamegraph_js', 'flamegraph_svg', 'kcore', 'ldlat', 'man',
+  'nested', 'oneliner', 'splitlock', 'stores', 'symbolize', 'usdt', 'x86store' }
+
+--- The variable of a module in examples, if it is not the module's name.
+local VARIABLE = { table = 'tables' } -- table is a global of Lua
 
 local function read(path)
   local file = assert(io.open(path))
@@ -37,10 +51,10 @@ end
 
 -- Reading ----------------------------------------------------------------------------------------
 
---- A comment: its text, and what its tags say.
+--- Parses the lines of a comment into its text and tags.
 local function parse_comment(lines)
   local comment = { text = {}, params = {}, returns = {}, fields = {} }
-  local tag -- that the next line goes on with
+  local tag -- continued by the next line
   for _, line in ipairs(lines) do
     local name, rest = line:match '^%-%-%-@(%w+)%s*(.*)$'
     local text = line:match '^%-%-%- ?(.*)$'
@@ -75,7 +89,7 @@ end
 
 local CLOSE = { ['('] = ')', ['{'] = '}', ['<'] = '>', ['['] = ']' }
 
---- Where the type at the beginning of a text ends: blanks within brackets are of it, and around '|' and ':'.
+--- Returns the end of the type that a text starts with. It may have blanks within brackets and after ':' and ','.
 local function type_end(text)
   local open, at = {}, 1
   while at <= #text do
@@ -92,13 +106,13 @@ local function type_end(text)
   return #text
 end
 
---- The type of a tag, and the words behind it.
+--- Returns the type and the description of a tag.
 local function split_type(text)
   local stop = type_end(text)
   return text:sub(1, stop), text:sub(stop + 1):match '^%s*(.-)%s*$'
 end
 
---- The comments of a file, each with what it is about: `owner` and `name` of a function or value.
+--- Returns the comments of a file, with the `owner` and `name` of the function or value that follows.
 local function comments_of(path)
   local list, lines, at = {}, {}, 0
   for line in read(path):gmatch '([^\n]*)\n' do
@@ -109,9 +123,9 @@ local function comments_of(path)
     else
       local comment = parse_comment(lines)
       comment.line, comment.has_text = at, #lines > 0
-      comment.owner, comment.separator, comment.name, comment.args = rest:match '^function (%w+)([.:])([%w_]+)(%b())'
+      comment.owner, comment.separator, comment.name, comment.args = rest:match '^function ([%w_]+)([.:])([%w_]+)(%b())'
       if not comment.owner then
-        comment.owner, comment.name = rest:match '^(%w+)%.([%w_]+) = '
+        comment.owner, comment.name = rest:match '^([%w_]+)%.([%w_]+) = '
         comment.is_value = comment.owner ~= nil
       end
       comment.is_indented = indent ~= ''
@@ -124,14 +138,50 @@ end
 
 -- Writing ----------------------------------------------------------------------------------------
 
-local out = {}
+local out, used_anchors
+local anchors = {} -- of classes
+local mistakes
+
 local function put(format, ...) out[#out + 1] = select('#', ...) > 0 and format:format(...) or format end
 
---- Text of a comment as Markdown: lines that are indented are code, but for those that go on with an item of a list.
+local function fail(path, comment, what)
+  mistakes[#mistakes + 1] = ('%s:%d: %s %s\n'):format(path, comment.line, comment.name or comment.class or '', what)
+end
+
+local function anchor_of(heading) return (heading:lower():gsub('[^%w_ -]', ''):gsub(' ', '-')) end
+
+--- Puts a heading. If it is that of a class, types link to it.
+local function put_heading(level, text, class)
+  put('%s %s\n\n', ('#'):rep(level), text)
+  local anchor = anchor_of(text)
+  local n = used_anchors[anchor]
+  used_anchors[anchor] = (n or 0) + 1
+  if class then anchors[class] = n and ('%s-%d'):format(anchor, n) or anchor end
+end
+
+--- Puts a text in lines of at most WIDTH characters. Words that would start a list or heading do not start a line.
+local function put_wrapped(first, indent, text)
+  local line, is_empty = first, true
+  for word in text:gmatch '%S+' do
+    local is_markup = word:find '^[-+*#>=|]' or word:find '^%d+[.)]$'
+    if not is_empty and not is_markup and #line + 1 + #word > WIDTH then
+      put('%s\n', line)
+      line, is_empty = indent, true
+    end
+    line, is_empty = line .. (is_empty and '' or ' ') .. word, false
+  end
+  put('%s\n', line)
+end
+
+--- Puts the text of a comment. Indented lines are code, unless they continue an item of a list. Returns whether it
+--- ends with a list, which needs a line before the next list.
 local function put_text(lines)
   local code, is_item, paragraph = false, false, {}
   local function end_paragraph()
-    if #paragraph > 0 then put('%s\n%s', table.concat(paragraph, ' '), is_item and '' or '\n') end
+    if #paragraph > 0 then
+      put_wrapped('', is_item and '  ' or '', table.concat(paragraph, ' '))
+      if not is_item then put '\n' end
+    end
     paragraph = {}
   end
   for i, line in ipairs(lines) do
@@ -161,61 +211,128 @@ local function put_text(lines)
   if code then put '```\n\n' end
   end_paragraph()
   if is_item then put '\n' end
+  return is_item
 end
 
 local function code(text) return '`' .. text .. '`' end
 
---- "- `name` (`type`, optional): text".
-local function put_item(tag)
-  local kind, text = split_type(tag.rest)
-  put('- %s (%s%s)%s\n', code(tag.name:gsub('%?$', '')), code(kind), tag.name:find '%?$' and ', optional' or '',
-    text ~= '' and ': ' .. text or '')
+--- Returns a type as Markdown, with a link if it is a class. Classes must be on the page.
+local function type_text(kind, comment, path)
+  for name in kind:gsub("'[^']*'", ''):gmatch '%f[%w]%u%w*' do
+    if not anchors[name] then fail(path, comment, ('has the type %s, which is not on the page'):format(name)) end
+  end
+  local class = kind:match '^(%u%w*)[%[%]?]*$'
+  return class and ('[%s](#%s)'):format(code(kind), anchors[class] or '') or code(kind)
 end
 
--- What begins the text of a result that has no name.
-local NO_NAME = { whether = true, the = true, how = true, ['nil'] = true, what = true, as = true, of = true }
+--- Splits a text at a separator that is not within brackets.
+local function split(text, separator)
+  local list, start, open = {}, 1, {}
+  for at = 1, #text do
+    local char = text:sub(at, at)
+    if CLOSE[char] then
+      open[#open + 1] = CLOSE[char]
+    elseif char == open[#open] then
+      open[#open] = nil
+    elseif char == separator and #open == 0 then
+      list[#list + 1] = text:sub(start, at - 1):match '^%s*(.-)%s*$'
+      start = at + 1
+    end
+  end
+  list[#list + 1] = text:sub(start):match '^%s*(.-)%s*$'
+  return list
+end
 
-local function put_result(result)
+--- Returns the members of a type '{ a: T, b?: U }' as tags, with their descriptions from 'text; a: text; b: text',
+--- and the text before those; nil if no member has one.
+local function members(kind, text)
+  local list, by_name, found = {}, {}, false
+  if not kind:find '^%b{}$' then return end
+  for i, member in ipairs(split(kind:sub(2, -2), ',')) do
+    local name, rest = member:match '^([%w_]+%??):%s*(.*)$'
+    if not name then return end
+    list[i] = { name = name, kind = rest }
+    by_name[name:gsub('%?$', '')] = list[i]
+  end
+  local lead, last = nil, nil
+  for _, part in ipairs(split(text, ';')) do
+    local name, rest = part:match '^([%w_]+):%s*(.*)$'
+    if by_name[name] then
+      last, found = by_name[name], true
+      last.text = rest
+    elseif last then
+      last.text = last.text .. '; ' .. part
+    else
+      lead = lead and lead .. '; ' .. part or part
+    end
+  end
+  return found and list, lead
+end
+
+--- Puts '- `name` (`type`, optional): text', with the members of a table as a list below.
+local function put_item(tag, comment, path)
+  local kind, text = split_type(tag.rest)
+  local list, lead = members(kind, text)
+  local function put_one(indent, name, type_of, description)
+    put_wrapped(indent .. '- ', indent .. '  ', ('%s (%s%s)%s'):format(code(name:gsub('%?$', '')), type_of,
+      name:find '%?$' and ', optional' or '', description and description ~= '' and ': ' .. description or ''))
+  end
+  put_one('', tag.name, list and 'table' or type_text(kind, comment, path), list and (lead or '') or text)
+  for _, member in ipairs(list or {}) do
+    put_one('  ', member.name, type_text(member.kind, comment, path), member.text)
+  end
+end
+
+-- First words of the description of a result without a name.
+local NO_NAME = {}
+for word in ('a an as call each false how in is nil of one that the true what whether'):gmatch '%l+' do
+  NO_NAME[word] = true
+end
+
+local function put_result(result, comment, path)
   local kind, text = split_type(result.rest)
   local name, rest = text:match '^([%l_]+) ?(.*)$'
   if not name or NO_NAME[name] then name, rest = nil, text end
-  put('- returns %s%s%s\n', code(kind), name and ' ' .. code(name) or '', rest ~= '' and ': ' .. rest or '')
+  put_wrapped('- ', '  ', ('returns %s%s%s'):format(type_text(kind, comment, path), name and ' ' .. code(name) or '',
+    rest ~= '' and ': ' .. rest or ''))
 end
 
-local function put_tags(comment)
-  for _, param in ipairs(comment.params) do put_item(param) end
-  for _, result in ipairs(comment.returns) do put_result(result) end
+--- Puts the text, parameters and results of a function.
+local function put_function(comment, path)
+  if put_text(comment.text) then put 'Parameters and results:\n\n' end
+  for _, param in ipairs(comment.params) do put_item(param, comment, path) end
+  for _, result in ipairs(comment.returns) do put_result(result, comment, path) end
   if #comment.params + #comment.returns > 0 then put '\n' end
 end
 
-local function put_fields(comment)
-  local some = false
+--- Puts the text and the fields of a class.
+local function put_class(comment, path)
+  local is_list, some = put_text(comment.text), false
   for _, field in ipairs(comment.fields) do
     if not field.is_private then
-      put_item(field)
+      if is_list and not some then put 'Fields:\n\n' end
+      put_item(field, comment, path)
       some = true
     end
   end
   if some then put '\n' end
 end
 
-local mistakes = 0
-
-local function fail(path, comment, what)
-  io.stderr:write(('%s:%d: %s %s\n'):format(path, comment.line, comment.name or comment.class or '', what))
-  mistakes = mistakes + 1
-end
-
---- The functions that belong to `owner`, as `prefix` calls them.
-local function put_functions(path, comments, owner, prefix)
+--- Calls each(comment) for the public functions and values of `owner`.
+local function each_function(path, comments, owner, each)
   for _, comment in ipairs(comments) do
     if owner and comment.owner == owner and comment.name:sub(1, 1) ~= '_' and not comment.is_private then
       if not comment.has_text then fail(path, comment, 'has no comment') end
-      put('### `%s%s%s`\n\n', prefix, comment.name, comment.is_value and '' or comment.args)
-      put_text(comment.text)
-      put_tags(comment)
+      each(comment)
     end
   end
+end
+
+local function put_functions(level, path, comments, owner, prefix)
+  each_function(path, comments, owner, function(comment)
+    put_heading(level, code(prefix .. comment.name .. (comment.is_value and '' or comment.args)))
+    put_function(comment, path)
+  end)
 end
 
 local function find_class(path, comments, name)
@@ -227,37 +344,38 @@ end
 
 local function put_part(part)
   local comments = comments_of(part.file)
-  if part.title then put('## %s\n\n', part.title) end
-  for _, name in ipairs(part.classes) do
+  for i, entry in ipairs(part) do
+    local name, owner, prefix = unpack(entry)
     local class = find_class(part.file, comments, name)
-    if name ~= part.merge and (not part.title or #part.classes > 1) then put('### %s\n\n', name) end
-    put_text(class.text)
-    put_fields(class)
-    local methods = (part.methods or {})[name]
-    if methods then put_functions(part.file, comments, methods[1], methods[2]) end
-    if name == part.merge then
-      for owner, prefix in pairs(part.functions) do put_functions(part.file, comments, owner, prefix) end
-    end
+    if i == 1 and part.title then put_heading(2, part.title, name) else put_heading(3, name, name) end
+    put_class(class, part.file)
+    if owner then put_functions(3, part.file, comments, owner, prefix) end
   end
 end
 
---- The file that a module of lib.* is in: some are those of bindings/ under a public name.
+--- Returns the file of a module of lib.*, which may be a module of bindings/ under a public name.
 local function file_of(name)
   local path = ('scripts/lib/%s.lua'):format(name)
   local module = read(path):match "\nreturn require 'bindings%.([%w_.]+)'\n$"
   return module and ('bindings/%s.lua'):format((module:gsub('%.', '/'))) or path
 end
 
---- What a file calls the table that it returns.
+--- Returns the local name of the table that a file returns.
 local function table_of(path) return read(path):match '\nreturn ([%w_]+)\n$' end
 
-local function modules()
-  local list = {}
+--- Fails if a module of lib.* is not in exactly one group.
+local function check_groups()
+  local groups = {}
+  for _, group in ipairs(GROUPS) do
+    for i = 2, #group do groups[group[i]] = (groups[group[i]] or 0) + 1 end
+  end
+  for _, name in ipairs(INTERNAL) do groups[name] = (groups[name] or 0) + 1 end
   local pipe = assert(io.popen 'ls scripts/lib')
-  for file in pipe:lines() do list[#list + 1] = file:match '^(.*)%.lua$' end
+  for file in pipe:lines() do
+    local name = file:match '^(.*)%.lua$'
+    if groups[name] ~= 1 then error(('docs/api.lua: lib.%s must be in one group'):format(name), 0) end
+  end
   pipe:close()
-  table.sort(list)
-  return list
 end
 
 local function head_of(path)
@@ -269,47 +387,81 @@ local function head_of(path)
   return lines
 end
 
---- The first sentence of a text.
+--- Returns the text up to the first '.' or ':'.
 local function first_sentence(lines)
   local text = table.concat(lines, ' ')
-  return text:match '^(.-[.:])%s' and text:match('^(.-)[.:]%s') or text:gsub('[.:]$', '')
+  return text:match '^(.-)[.:]%s' or text:gsub('[.:]$', '')
 end
 
 local function put_module(name)
   local path = file_of(name)
   local comments, own = comments_of(path), table_of(path)
-  put('## lib.%s\n\n', name)
+  put_heading(3, 'lib.' .. name)
   put_text(head_of(path))
-  put_functions(path, comments, own, name .. '.')
+  put_functions(4, path, comments, own, (VARIABLE[name] or name) .. '.')
   for _, comment in ipairs(comments) do
     if comment.class and not comment.is_private then
-      put('### %s\n\n', comment.class)
-      put_text(comment.text)
-      put_fields(comment)
-      if comment.class ~= own then put_functions(path, comments, comment.class, comment.class .. ':') end
+      put_heading(4, comment.class, comment.class)
+      put_class(comment, path)
+      if comment.class ~= own then put_functions(4, path, comments, comment.class, comment.class .. ':') end
     end
   end
 end
 
-put [[
-# The API of scripts
-
-What a script reaches: `ev` in its handlers, `session` and `out` of `start(opt, out, session)`, and the modules of
-`lib.*` by `require`. [scripting.md](scripting.md) says how a script is made of them. This page is generated from the
-annotations in the code (`make api`).
-
-An `integer64` is a 64-bit integer: it prints, compares and computes, but must not be the key of a Lua table. A wrong
-argument, an index out of range and an event that is gone raise an error, which has the line of the script.
-
-| module | for |
-|---|---|
-]]
-for _, name in ipairs(modules()) do
-  put('| [`lib.%s`](#lib%s) | %s |\n', name, name, first_sentence(head_of(file_of(name))))
+local function put_row(name, is_linked)
+  local title = code('lib.' .. name)
+  if is_linked then title = ('[%s](#lib%s)'):format(title, name) end
+  put('| %s | %s |\n', title, first_sentence(head_of(file_of(name))))
 end
-put '\n'
-for _, part in ipairs(PARTS) do put_part(part) end
-for _, name in ipairs(modules()) do put_module(name) end
+
+local INTRO = [[
+# Script API
+
+A script reaches the host through `ev` in its handlers, through `session` and `out`, which
+`start(opt, out, session)` gets, and through the modules `lib.*`, which it requires.
+[scripting.md](scripting.md) explains how to write scripts. `make api` generates this page from the
+annotations in the source.
+
+- Times and durations are numbers in ns, unless a description says otherwise.
+- `integer64` is a 64-bit integer. It prints, compares and computes like a number, but must not be
+  the key of a Lua table.
+- `T?` is a T or nil, `T[]` is a list, and `fun(a: T): R` is a function.
+- A wrong argument, an index out of range and an event that is no longer valid raise an error with
+  the line of the script.
+
+]]
+
+local function put_page()
+  out, used_anchors, mistakes = {}, {}, {}
+  put(INTRO)
+  for _, part in ipairs(PARTS) do
+    if part.title then put('- [%s](#%s)\n', part.title, anchor_of(part.title)) end
+  end
+  for _, group in ipairs(GROUPS) do
+    put('\n| %s | |\n|---|---|\n', group[1])
+    for i = 2, #group do put_row(group[i], true) end
+  end
+  put '\n'
+  for _, part in ipairs(PARTS) do put_part(part) end
+  for _, group in ipairs(GROUPS) do
+    put_heading(2, group[1])
+    for i = 2, #group do put_module(group[i]) end
+  end
+  put_heading(2, 'Used by shipped profilers and commands')
+  put_text { 'Each of these modules is written for one profiler, command or module, and changes with it. Their'
+    .. ' functions are documented in their source.' }
+  put '| module | |\n|---|---|\n'
+  for _, name in ipairs(INTERNAL) do
+    put_row(name)
+    local path = file_of(name)
+    each_function(path, comments_of(path), table_of(path), function() end)
+  end
+end
+
+check_groups()
+put_page() -- finds the anchors of classes
+put_page()
+io.stderr:write(table.concat(mistakes))
 local text = table.concat(out):gsub('\n\n\n+', '\n\n'):gsub('\n+$', '\n')
 io.stdout:write(text)
-return mistakes > 0 and 1 or 0
+return #mistakes > 0 and 1 or 0

@@ -1,14 +1,15 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- How long block requests take from issue to completion.
+--- Prints the latency of block requests, from issue to completion, as a histogram.
+---
 ---   profscript examples/block-latency.lua -i 1s
 local aggregate = require 'lib.aggregate'
 local pairs = require 'lib.pairs'
 
 return {
-  summary = 'Block request latency from issue to completion',
+  summary = 'Print the latency of block requests, from issue to completion',
   options = {
-    issue = { type = 'event', default = 'block:block_rq_issue', help = 'where a request begins' },
-    complete = { type = 'event', default = 'block:block_rq_complete', help = 'where it ends' },
+    issue = { type = 'event', default = 'block:block_rq_issue', help = 'event that starts a request' },
+    complete = { type = 'event', default = 'block:block_rq_complete', help = 'event that ends a request' },
   },
 
   start = function(opt, out)
@@ -21,7 +22,7 @@ return {
       pairs.new {
         stages = { opt.issue[1], opt.complete[1] },
         key = '(long)dev << 32 ^ sector',
-        pair = function(p) latency:add(p.second_time - p.first_time) end,
+        pair = function(p) latency:add(p.ns) end,
       },
       interval = print_and_clear,
       stop = print_and_clear,

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Catch the moments in which a CPU's time in the kernel jumps, and the stacks of just those.
+--- Captures kernel stacks of the moments when a CPU spends much of its time in the kernel.
 ---
---- A BPF program samples all CPUs, and looks at each CPU's last 100 ms by itself: only where the kernel
---- had more than its share of them, it hands out the stacks. Until then nothing wakes this process.
+--- A BPF program samples all CPUs. Every 100 ms it sends the stacks of a CPU, but only if more than --than percent of
+--- its samples are in the kernel. This process sleeps until then.
 ---
 ---   profscript examples/high-sys.lua --than 30 --duration 1h | profscript flamegraph - sys.svg
 local SOURCE = [[
@@ -15,7 +15,7 @@ enum { STACKS = 128 };
 struct moment {
 	__u64 ktime;
 	__u32 cpu, samples, nr_stacks;
-	__s32 stacks[STACKS]; /* of the samples in the kernel */
+	__s32 stacks[STACKS]; /* IDs of the kernel stacks */
 };
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -35,7 +35,7 @@ struct {
 	__type(value, struct moment);
 } moments SEC(".maps");
 __u64 moments_lost;
-const volatile __u32 window = 100, than = 30; /* samples; percent of them */
+const volatile __u32 window = 100, than = 30; /* samples; percent */
 
 SEC("perf_event")
 int sample(struct bpf_perf_event_data *ctx)
@@ -46,7 +46,7 @@ int sample(struct bpf_perf_event_data *ctx)
 
 	if (!m)
 		return 0;
-	/* Fails in user mode. Numbers are given again, so a moment's stacks are to be read at once. */
+	/* Fails in user mode. IDs are reused, so user space must read the stacks at once. */
 	if (bpf_get_current_pid_tgid()) /* not idle */
 		stack = bpf_get_stackid(ctx, &stacks, BPF_F_REUSE_STACKID);
 	if (stack >= 0 && m->nr_stacks < STACKS)
@@ -67,8 +67,10 @@ char LICENSE[] SEC("license") = "GPL";
 ]]
 
 return {
-  summary = 'Stacks of the moments when a CPU was busy in the kernel',
-  options = { than = { type = 'integer', default = 30, min = 0, max = 99, unit = '%', help = 'share of the kernel' } },
+  summary = 'Print kernel stacks of the moments when a CPU is busy in the kernel',
+  options = {
+    than = { type = 'integer', default = 30, min = 0, max = 99, unit = '%', help = 'threshold of kernel time' },
+  },
 
   start = function(opt, out, session)
     local program = session.bpf { source = SOURCE, constants = { window = 100, than = opt.than } }
@@ -85,7 +87,7 @@ return {
 
     return {
       [program:events 'moments'] = function(ev)
-        out:warn(('CPU %d: %d %% in the kernel during 0.1 s'):format(ev.cpu, ev.nr_stacks))
+        out:warn(('CPU %d: %d %% in the kernel in 0.1 s'):format(ev.cpu, ev.nr_stacks))
         for i = 0, ev.nr_stacks - 1 do
           local stack = folded(ev.stacks[i])
           counts[stack] = (counts[stack] or 0) + 1

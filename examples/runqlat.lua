@@ -1,19 +1,20 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- How long runnable tasks wait for a CPU, as one histogram per command or for all.
+--- Prints how long runnable tasks wait for a CPU, as a histogram of all tasks or of each command.
+---
 ---   profscript examples/runqlat.lua -i 1s
 ---   profscript examples/runqlat.lua --by comm --duration 5
 local aggregate = require 'lib.aggregate'
 
-local PREEMPTED = 256 -- prev_state of a task that was switched out while it could go on (since 4.14)
+local PREEMPTED = 256 -- prev_state of a preempted task since Linux 4.14
 
 return {
-  summary = 'Run-queue latency histogram',
+  summary = 'Print run-queue latency as a histogram',
   options = {
-    by = { type = 'enum', values = { 'all', 'comm' }, default = 'all', help = 'one for all, or one per command' },
+    by = { type = 'enum', values = { 'all', 'comm' }, default = 'all', help = 'one histogram, or one per command' },
   },
 
   start = function(opt, out)
-    local since = {} -- pid -> when it became runnable; an entry exists only while the task waits
+    local since = {} -- [pid] = time when the task became runnable, while it waits
     local waits = aggregate.new('hist', { 'comm' }, { name = 'wait (ns)' })
 
     local function runnable(ev) since[ev.pid] = ev._time end
@@ -36,7 +37,7 @@ return {
       end,
       interval = print_and_clear,
       stop = print_and_clear,
-      lost = function() since = {} end, -- after a hole a wakeup could pair with the wrong switch
+      lost = function() since = {} end, -- with lost events a wakeup could pair with the wrong switch
     }
   end,
 }

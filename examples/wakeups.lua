@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Count wakeups per task.
+--- Counts wakeups per task.
 ---
----   profscript examples/wakeups.lua -i 1s         a table every second
----   profscript examples/wakeups.lua --top 5       one table at the end (Ctrl-C)
+---   profscript examples/wakeups.lua -i 1s         prints a table every second
+---   profscript examples/wakeups.lua --top 5       prints one table at the end (Ctrl-C)
 local counter = require 'lib.counter'
 
 return {

@@ -8,12 +8,29 @@
 
 /* Returns true if one of 8 bytes is below 0x20 or above 0x7e. A borrow may also mark the byte above
  * such a byte, which does not change the result. */
-static int has_special(uint64_t w)
+static int has_special(const uint8_t *p)
 {
-	uint64_t control = (w - BYTES(0x20)) & ~w;
-	uint64_t del = ((w ^ BYTES(0x7f)) - BYTES(1)) & ~(w ^ BYTES(0x7f));
+	uint64_t w, control, del;
 
+	memcpy(&w, p, 8);
+	control = (w - BYTES(0x20)) & ~w;
+	del = ((w ^ BYTES(0x7f)) - BYTES(1)) & ~(w ^ BYTES(0x7f));
 	return ((control | del | w) & BYTES(0x80)) != 0;
+}
+
+/* Bytes that are compared at once: GCC makes SIMD instructions of it if there are some. */
+typedef uint8_t block __attribute__((vector_size(16)));
+
+/* The same for a block in which newlines and tabs are allowed. */
+static int lines_have_special(const uint8_t *p)
+{
+	uint64_t w[sizeof(block) / sizeof(uint64_t)];
+	block b;
+
+	memcpy(&b, p, sizeof(b));
+	b = (block)((b - 0x20 >= 0x5f) & (b != '\n') & (b != '\t'));
+	memcpy(w, &b, sizeof(b));
+	return (w[0] | w[1]) != 0;
 }
 
 /* Returns the length of the valid UTF-8 sequence at s, 0 if there is none, and its code point in
@@ -53,17 +70,19 @@ int text_clean(const char *s, size_t n, enum text_mode mode)
 {
 	const uint8_t *p = (const uint8_t *)s, *end = p + n;
 	uint32_t code;
-	uint64_t w;
 
 	while (p < end) {
-		if (mode != TEXT_JSON && end - p >= 8) {
-			memcpy(&w, p, 8);
-			if (!has_special(w)) {
-				p += 8;
-				continue;
-			}
+		size_t left = (size_t)(end - p);
+
+		if (mode == TEXT_LINES && left >= sizeof(block) && !lines_have_special(p)) {
+			p += sizeof(block);
+			continue;
 		}
-		size_t len = utf8_decode(p, (size_t)(end - p), &code);
+		if (mode != TEXT_JSON && left >= 8 && !has_special(p)) {
+			p += 8;
+			continue;
+		}
+		size_t len = utf8_decode(p, left, &code);
 
 		if (!len || needs_escape(code, mode))
 			return 0;

@@ -12,6 +12,7 @@ TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 HERE=$(cd "$(dirname "$0")" && pwd)
 DATA=$TOP/tests/recordings
 : "${PROFSCRIPT:=$TOP/profscript}"
+export TRACEEVENT_PLUGIN_DIR= # no plugins of libtraceevent, which may be installed here or not
 TMP=$(mktemp -d)
 GETPPID=173
 [ "$(uname -m)" != x86_64 ] || GETPPID=110

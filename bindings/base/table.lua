@@ -93,7 +93,7 @@ function tables.render(spec, rows, tty)
     if not column.data_only then columns[#columns + 1] = column end
   end
   for at, column in ipairs(columns) do
-    local title = column.title or column.name
+    local title = text.safe(column.title or column.name)
     local width = math.max(column.width or 0, display_width(title))
     local cells = {}
     for i, row in ipairs(rows) do

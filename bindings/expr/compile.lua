@@ -5,8 +5,9 @@
 -- The semantics are C's: usual arithmetic conversions, wrapping integers of 8 to 64 bits, casts that
 -- truncate, division toward zero, comparisons and && || ! that give 0 or 1. There are differences:
 -- char is signed on all machines; character arrays, dynamic strings and literals are strings, which
--- == != ~ (glob) compare by content; an address in the traced system is an unsigned long; shift
--- counts are taken modulo the width. A division by zero or an access outside the record gives nil.
+-- == != ~ (glob) compare by content; an address in the traced system is an unsigned long; a
+-- constant shift count of 32 and more makes a 64-bit value of a 32-bit one; other shift counts are
+-- taken modulo the width. A division by zero or an access outside the record gives nil.
 
 local diagnostic = require 'bindings.base.diagnostic'
 local filter = require 'bindings.expr.filter'

@@ -67,12 +67,17 @@ function operators:division(sign, a, b, column)
   return num(kind, code, MUL, 0, math.min(a.hi, b.hi - 1), a, b)
 end
 
--- Shift counts are taken modulo the width, as CPUs do.
+-- Constant counts of 32 and more, which C leaves undefined for 32-bit values, shift the value as a 64-bit
+-- one: keys such as `(_cpu << 32) | vec` are written without a cast. Other counts are taken modulo the
+-- width, as CPUs do.
 function operators:shift(sign, a, b, column)
+  b = widen(b, 'i32')
+  if TYPES[a.type].size == 4 and b.lo == b.hi and b.lo >= 32 then
+    a = widen(a, TYPES[a.type].signed and 'i64' or 'u64')
+  end
   local kind = a.type
   local limits = TYPES[kind]
   local width = limits.size * 8
-  b = widen(b, 'i32')
   local count = b.lo == b.hi and b.lo % width or nil
   if count then b = constant('i32', count) end
   if sign == '<<' then

@@ -137,6 +137,8 @@ local COMMON = {
     help = 'the same as --format json' },
   { group = 'run', name = 'csv', type = 'flag', always = true, stands_for = 'format=csv',
     help = 'the same as --format csv' },
+  { group = 'run', name = 'raw_fields', type = 'flag', always = true,
+    help = 'print events as the kernel does, without the plugins of libtraceevent' },
 
   { group = 'ring', name = 'mmap_pages', short = 'm', type = 'pages', min = 1, max = 2 ^ 20,
     help = 'size of each ring buffer in pages, a power of two' },
@@ -159,8 +161,8 @@ local COMMON = {
 declarations.common = COMMON
 --- What a profiler that is a source of events has no say in: it is that of the whole run.
 declarations.OF_THE_RUN = {
-  'pids', 'tids', 'cgroups', 'inherit', 'ptrace', 'input', 'overwrite', 'output', 'format', 'json', 'csv', 'duration',
-  'usage_self', 'perfeval_cpus', 'perfeval_pids', 'sampling_limit', 'realtime', 'lost', 'dry_run',
+  'pids', 'tids', 'cgroups', 'inherit', 'ptrace', 'input', 'overwrite', 'output', 'format', 'json', 'csv', 'raw_fields',
+  'duration', 'usage_self', 'perfeval_cpus', 'perfeval_pids', 'sampling_limit', 'realtime', 'lost', 'dry_run',
   'help', 'version', 'verbose',
 }
 

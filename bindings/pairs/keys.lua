@@ -13,7 +13,7 @@ local C = ffi.C
 local keys = {}
 
 --- Compiles the key of an event. Returns nil if its key is the instance (its CPU or thread).
----@param config FeedConfig
+---@param config PairsConfig
 ---@param event Event
 ---@param form? string see ExprOptions
 ---@return Compiled?
@@ -47,7 +47,7 @@ local ROLE_FLAGS = {
 }
 
 --- Compiles all keys once, so that errors in them are reported before anything is opened.
----@param config FeedConfig
+---@param config PairsConfig
 ---@return boolean are_strings whether the keys are strings
 function keys.check(config)
   local strings, numbers
@@ -206,7 +206,7 @@ end
 
 --- Returns the branches that write the key column and the role flags, unless the matcher reads them itself. An
 --- event whose key has no value (such as a division by zero) is ignored.
----@param config FeedConfig
+---@param config PairsConfig
 ---@param others Event[] events outside the stages, which may be switches
 ---@param instance 'cpu'|'tid' the key of events without another one
 ---@param env table<string, function> functions that expressions can call

@@ -1,6 +1,16 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Feeds batches to the C pair matcher (runtime/relations/pairs.h) and its pairs to Lua: one generated loop
---- that writes the key column, one call, one loop over the pairs. Scripts use it through lib.pairs.
+--- Pairs of events: an event and the next event of a later stage that has the same key.
+---
+---   local matcher = pairs.new {
+---     stages = { { issue }, { complete } },
+---     pair = function(p, second) ... end, -- called for each pair
+---   }
+---   return { matcher, stop = function() matcher:finish() end }
+---
+--- Memory is bounded: at most two million starts wait for their end, and 256 MiB of kept events.
+
+-- Each batch takes one generated loop that writes the key column, one call of the C matcher
+-- (runtime/relations/pairs.h), and one loop over the pairs that it has found.
 local facade = require 'bindings.base.facade'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
@@ -16,28 +26,43 @@ local pairs_ = {}
 
 local PAIR_SIZE = ffi.sizeof 'struct pair'
 
+--- A pair. It is valid until the function that it was passed to returns.
+---@class Pair
+---@field ns number time from the first event to the second
+---@field key integer64
+---@field kind integer which two events, from 0: ordered by stage, then by first event, then by second event
+---@field first_time number ns
+---@field second_time number ns
+---@field first_class integer `class` of the first event
+---@field second_class integer
+---@field first_tid integer
+---@field first_cpu integer
+---@field first_event? Ev the first event, with `keep`; nil if there was no room to keep it
+
+---@class PairsConfig
+---@field stages Event[][] at least two, or one with `cycle`; the events of a stage are alternatives
+---@field key? string C expression for events without key=; default: the CPU or thread, if no event has a key
+---@field cycle? boolean the first stage follows the last
+---@field keep? boolean keep first events for `p.first_event`
+---@field has? fun(key: integer): boolean selects keys; only if the key of each event is one of its fields
+---@field max_keys? integer maximum number of waiting starts
+---@field others? Event[] events outside the stages, for details
+---@field details? Details of lib.detail: keeps the events that it can still show
+---@field pair? fun(p: Pair, second: Ev) called for each pair
+---@field latencies? HistSet receives the ns of each pair at the index p.kind; cheaper than a function
+---@field lost? fun(p: Pair, time: number) called for each start dropped because of lost events; time is when the loss
+--- begins
+---@field left? fun(p: Pair) called by finish() for each start that still waits
+---@field triggers? Event[]
+---@field triggered? fun(ev: Ev) called at each trigger, after all pairs completed before it
+
+--- Finds pairs. A script returns it as a list entry of its handlers.
 ---@class Feed : Consumer
 local Feed = {}
 Feed.__index = Feed
 
----@class FeedConfig
----@field stages Event[][] events of each stage
----@field key? string key expression of events without their own
----@field cycle? boolean
----@field keep? boolean keep first events, so that they can be printed
----@field has? fun(key: integer): boolean selects keys, for events whose key is a field
----@field max_keys? integer maximum number of waiting starts
----@field others? Event[] events outside the stages
----@field details? Details all events are kept as long as it needs them, see lib/detail.lua
----@field pair? fun(p: Pair, second: Ev)
----@field latencies? HistSet receives the ns of each pair under its kind
----@field lost? fun(p: Pair, time: number) a start that is dropped by a loss at this time
----@field left? fun(p: Pair) a start that still waits at the end of the stream
----@field triggers? Event[]
----@field triggered? fun(ev: any) called for each trigger, after all earlier events have been handled
-
---- Stands for the end of a task in a stage. Its key is the thread.
-pairs_.TASK_END = public_event.of {
+--- The end of a task, to be put into a stage. Its key is the thread.
+pairs_.task_end = public_event.of {
   name = 'exit', alias = 'exit', class = tonumber(C.EVENT_EXIT), is_task_event = true, attrs = {}, fields = {},
 }
 
@@ -54,9 +79,14 @@ end
 
 local public -- creates the facade of a feed
 
----@param config FeedConfig
----@return Feed facade
+--- Creates a matcher.
+---@param config PairsConfig
+---@return Feed
 function pairs_.new(config)
+  local min = config.cycle and 1 or 2
+  if #config.stages < min then
+    error(('pairs.new takes at least %d stages, not %d'):format(min, #config.stages), 2)
+  end
   config = with_real_events(config)
   local feed = setmetatable({ config = config, wants = {} }, Feed)
   for _, stage in ipairs(config.stages) do
@@ -76,6 +106,7 @@ end
 
 --- Returns all events, those outside the stages last.
 ---@return Event[]
+---@package
 function Feed:events()
   local list = {}
   for _, stage in ipairs(self.config.stages) do
@@ -86,6 +117,7 @@ function Feed:events()
 end
 
 --- Whether the key of all events is their CPU or thread.
+---@package
 function Feed:per_instance()
   for _, stage in ipairs(self.config.stages) do
     for _, event in ipairs(stage) do
@@ -96,8 +128,8 @@ function Feed:per_instance()
 end
 
 --- Returns the printable value of a key: the result of printkey=, the string if keys are strings, or the number.
----@param key number|ffi.cdata*
----@return number|ffi.cdata*|string
+---@param key integer64 `p.key`
+---@return number|integer64|string
 function Feed:key_value(key)
   if self.print_key then return self.print_key(key) end
   if self.has_string_keys then return self.strings:part(tonumber(key), 1) or '(other)' end
@@ -105,6 +137,7 @@ function Feed:key_value(key)
 end
 
 --- Called by the driver when the session has started.
+---@package
 function Feed:open(run)
   local config = self.config
   self.run = run
@@ -153,6 +186,7 @@ end
 --- Returns the functions to call at events of some classes, after all earlier events have been handled; nil if
 --- there are none. A batch is split at such events.
 ---@return table<integer, fun(e: ffi.cdata*)>?
+---@package
 function Feed:pauses_by_class()
   local config, pauses, any = self.config, {}, false
   if config.lost then
@@ -167,6 +201,7 @@ function Feed:pauses_by_class()
 end
 
 --- Feeds a part of a batch, in which only the first event may be a pause.
+---@package
 function Feed:take(list, n)
   local config, kept, out = self.config, self.kept, self.out
   local pair, latencies, view, forget, any = config.pair, config.latencies, self.room.view, self.room.forget, self.any
@@ -185,6 +220,8 @@ function Feed:take(list, n)
   if kept then kept:feed(list, n) end
 end
 
+--- Called by the driver with each batch.
+---@package
 function Feed:feed(list, n)
   local pauses, from = self.pauses, 0
   if pauses then
@@ -204,6 +241,7 @@ end
 ---@param call fun(p: Pair, time?: number)
 ---@param time? number ns
 ---@param key? integer only starts with this key
+---@package
 function Feed:each_stored(call, time, key)
   local list, order, n = ffi.new('struct pair[?]', self:stats().stored + 1), {}, 0
   local at = C.pairs_next_stored(self.matcher, 0, list)
@@ -223,20 +261,30 @@ function Feed:each_stored(call, time, key)
 end
 
 --- Passes the starts that a loss drops to config.lost. The matcher drops them when it is fed the EVENT_LOST.
+---@package
 function Feed:lose(e)
   local instance = e.cpu >= 0 and e.cpu or e.tid
   self:each_stored(self.config.lost, e.time, self.loss_is_local and instance >= 0 and instance or nil)
 end
 
---- Call this when the stream has ended, before the last report.
+--- Shows the details that still wait and passes waiting starts to `left`. Call it at the start of `stop`.
 function Feed:finish()
   if not self.matcher then return end
   if self.kept then self.kept:finish() end
   if self.config.left then self:each_stored(self.config.left) end
 end
 
---- Returns the matcher's counters.
----@return table<string, number> counters members of struct pairs_stats, with unneeded and unkept
+--- Returns the counters of the run so far:
+--- - `pairs`: pairs found
+--- - `replaced`: starts replaced by a later one with the same key
+--- - `dropped`: starts dropped because of lost events
+--- - `evicted`: starts dropped because too many waited
+--- - `stored`: starts that still wait
+--- - `unstarted`: ends that found no start
+--- - `mismatched`: ends that removed a start they make no pair with
+--- - `unneeded`: wakeups that no switch follows, because the task was already running
+--- - `unkept`: events missing from details
+---@return table<string, number> counters
 function Feed:stats()
   if not self.matcher then error('pairs:stats: the events have not started', 3) end
   local s = ffi.new 'struct pairs_stats'

@@ -16,6 +16,7 @@ local text = require 'bindings.base.text'
 local units = require 'bindings.base.units'
 local views = require 'bindings.view.views'
 
+local C = ffi.C
 local output = { safe = text.safe }
 
 local STDOUT, STDERR = 1, 2
@@ -57,6 +58,7 @@ function output.new(settings)
     _fd = fd,
     _file = settings.file,
     _buffer = buffer.new(FLUSH_SIZE),
+    _escaped = 0, -- bytes at the head of _buffer that are ready to be written
     _headings = {},
   }, Output)
 end
@@ -80,12 +82,25 @@ local function wait_writable(fd)
   libc.poll(pollfd, 1, -1)
 end
 
+--- Escapes the control characters of what was appended since the last time. It is the only gate to the output, so
+--- that nobody who appends text from outside can forget it; in clean text it costs about 0.1 ns per byte.
+local function escape_appended(self)
+  local pending, n = self._buffer, self._escaped
+  local bytes, size = buffer.bytes(pending)
+  if size > n and C.text_clean(bytes + n, size - n, C.TEXT_LINES) == 0 then
+    local head, tail = ffi.string(bytes, n), text.lines(ffi.string(bytes + n, size - n))
+    pending:reset():put(head, tail)
+  end
+  self._escaped = #pending
+end
+
 --- Writes the buffered text, which the run does after each batch of events. After a failure all further output is
 --- dropped.
 ---@return boolean? ok nil: see message
 ---@return string? message 'EPIPE' if the reader has closed the pipe, which is not an error; else a line for the user
 function Output:flush()
   local pending = self._buffer
+  escape_appended(self)
   while #pending > 0 and not self._failed do
     local bytes, size = buffer.bytes(pending)
     local written = tonumber(libc.write(self._fd, bytes, size))
@@ -102,18 +117,30 @@ function Output:flush()
     end
   end
   pending:reset()
+  self._escaped = 0
   if self._failed then return nil, self._failed end
   return true
 end
 
---- Appends bytes unchanged, in all formats. The caller has escaped them.
----@param bytes string
-function Output:raw(bytes)
-  self._buffer:put(bytes)
+--- Appends text, in all formats.
+---@param s string
+---@package
+function Output:append(s)
+  self._buffer:put(s)
   if #self._buffer >= FLUSH_SIZE then self:flush() end
 end
 
---- Returns the buffer itself, for generated printers of text, which escape what they append.
+--- Appends bytes unchanged, in all formats: those that control the terminal.
+---@param bytes string
+---@package
+function Output:raw(bytes)
+  escape_appended(self)
+  self._buffer:put(bytes)
+  self._escaped = #self._buffer
+  if self._escaped >= FLUSH_SIZE then self:flush() end
+end
+
+--- Returns the buffer itself, for generated printers of text.
 ---@return string.buffer
 ---@package
 function Output:text_buffer() return self._buffer end
@@ -122,7 +149,7 @@ function Output:text_buffer() return self._buffer end
 ---@param s string
 function Output:write(s)
   check.is(s, 'string', 'out:write takes text')
-  if self.format == 'text' then self:raw(text.lines(s)) end
+  if self.format == 'text' then self:append(s) end
 end
 
 --- Writes formatted text for people, as string.format makes it; nothing in JSON and CSV.
@@ -130,7 +157,7 @@ end
 ---@param ... any
 function Output:printf(format, ...)
   check.is(format, 'string', 'out:printf takes a format')
-  if self.format == 'text' then self:raw(text.lines(format:format(...))) end
+  if self.format == 'text' then self:append(format:format(...)) end
 end
 
 local json_value
@@ -178,7 +205,7 @@ local function put_object(self, fixed, names, row)
   for i = 1, #fixed, 2 do put(fixed[i], fixed[i + 1]) end
   for _, name in ipairs(names) do put(name, csv and csv_value(row[name]) or json_value(row[name])) end
   local line = table.concat(parts, ',')
-  self:raw(csv and line .. '\n' or '{' .. line .. '}\n')
+  self:append(csv and line .. '\n' or '{' .. line .. '}\n')
 end
 
 --- Writes the CSV heading line, once for each set of columns of each table.
@@ -191,7 +218,7 @@ local function put_heading(self, fixed, names)
   local key = fixed[2] .. '\n' .. line
   if self._headings[key] then return end
   self._headings[key] = true
-  self:raw(line .. '\n')
+  self:append(line .. '\n')
 end
 
 local function encode(self, value) return self.format == 'csv' and csv_value(value) or json_value(value) end
@@ -203,7 +230,7 @@ function Output:stamp(at, title)
   if self.format ~= 'text' then return end
   local sec, ns, is_wall = self.clock(at)
   local time = is_wall == false and units.seconds(sec, ns) or units.wall(sec, ns)
-  self:raw(('%s %s\n'):format(time, text.safe(title or '')))
+  self:append(('%s %s\n'):format(time, text.safe(title or '')))
 end
 
 --- Writes a line of text after a timestamp.
@@ -211,7 +238,7 @@ end
 function Output:stamp_line(line)
   if self.format ~= 'text' then return end
   local sec, ns, is_wall = self.clock()
-  self:raw(('%s %s\n'):format(is_wall == false and units.seconds(sec, ns) or units.wall(sec, ns), text.safe(line)))
+  self:append(('%s %s\n'):format(is_wall == false and units.seconds(sec, ns) or units.wall(sec, ns), text.safe(line)))
 end
 
 --- Prints the rows of a report. An empty report prints nothing. In JSON and CSV each row is an object or a line.
@@ -227,7 +254,8 @@ function Output:table(spec, rows, at)
   if #rows == 0 then return end
   if self.format == 'text' then
     if spec.stamp then self:stamp(at) end
-    self:raw(tables.render(spec, rows, self.tty))
+    local shown = tables.render(spec, rows, self.tty)
+    if self.tty then self:raw(shown) else self:append(shown) end -- with colors on a terminal
     return
   end
   local sec, ns = self.clock(at)
@@ -256,7 +284,7 @@ function Output:record(name, fields, order)
     for _, field in ipairs(order) do
       parts[#parts + 1] = field .. '=' .. plain_value(fields[field])
     end
-    self:raw(table.concat(parts, ' ') .. '\n')
+    self:append(table.concat(parts, ' ') .. '\n')
     return
   end
   local fixed = { 'event', encode(self, name) }
@@ -307,7 +335,7 @@ function Output:tell(message)
   check.is(message, 'string', 'out:tell takes a line')
   local line = text.lines(message) .. '\n'
   if self._file and self.format == 'text' then
-    self:raw(line)
+    self:append(line)
     self:flush()
     return
   end

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Printer: the lines of events, with wall time, task, flags, CPU, time, name and fields. Each class has a
---- printer compiled from the tracepoint's print format; libtraceevent prints formats that cannot be compiled.
+--- printer compiled from the tracepoint's print format. libtraceevent prints formats that cannot be compiled,
+--- and events for which it has a plugin.
 local bit = require 'bit'
 local ffi = require 'ffi'
 local frames = require 'bindings.print.frames'
@@ -82,10 +83,9 @@ local function fields_printer(event, run)
     return function(buf, e) buf:putf('%d', e.period) end
   end
   local scratch = ffi.new('char[?]', FALLBACK_SIZE)
+  local function put_scratch(buf, n) buf:put(text.safe(ffi.string(scratch, math.min(n, FALLBACK_SIZE - 1)))) end
   local function fall_back(buf, e)
-    if not tp then return end
-    local n = C.tracepoint_print(tp, e.raw, e.raw_size, scratch, FALLBACK_SIZE)
-    buf:put(text.safe(ffi.string(scratch, math.min(n, FALLBACK_SIZE - 1))))
+    if tp then put_scratch(buf, C.tracepoint_print(tp, e.raw, e.raw_size, scratch, FALLBACK_SIZE)) end
   end
   local format = { print_fmt = print_fmt, fields = event.fields }
   local render = printfmt.compile(format, {
@@ -93,16 +93,21 @@ local function fields_printer(event, run)
     symbol = function(address, with_offset) return run.services.symbol(address, with_offset) end,
     string = function(address) return run.services.kernel_string(address) end,
   })
-  if not render then return fall_back end
-  return function(buf, e)
+  local by_format = render and function(buf, e)
     if not render(buf, e.raw, e.raw_size) then fall_back(buf, e) end -- the payload is too short
+  end or fall_back
+  if not tp or run.opt.raw_fields or not C.tracepoint_has_plugin(tp) then return by_format end
+  local more = ffi.new 'bool[1]'
+  return function(buf, e)
+    put_scratch(buf, C.tracepoint_print_plugin(tp, e.raw, e.raw_size, more, scratch, FALLBACK_SIZE))
+    if more[0] then by_format(buf, e) end
   end
 end
 
 --- Returns a function(buf, e) that appends the profiler's description of the event, or its name and fields. The
 --- function returns the further lines of the description and whether they belong to user space.
 local function body_printer(event, run)
-  local name, fields = event.name, fields_printer(event, run)
+  local name, fields = text.safe(event.name), fields_printer(event, run)
   local describe, view = event.owner.describe, event.view.type
   return function(buf, e)
     local description, block, is_user

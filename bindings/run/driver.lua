@@ -319,7 +319,7 @@ local function run_with_events(session, script, opt, words, found)
   all:add('limit', '-N', limit(run, wants.own_exit_n))
   all:add('handle', 'dispatch', handlers_pass(run, route(run, checked)))
   if opt.dry_run then
-    out:raw(dry_run.text(run))
+    out:append(dry_run.text(run))
     flush(out)
     return 0
   end

@@ -14,11 +14,12 @@ local function open_source(input)
 end
 
 --- Calls use(session, ...) with a new session, and frees it afterwards with its probes in the kernel, also after an
---- error.
+--- error. Removes probes that a killed run has left.
 ---@param input? string the recording; nil: live events
 ---@param use fun(session: ffi.cdata*, ...): integer
 ---@return integer result of use()
 function session.with(input, use, ...)
+  C.probes_sweep(nil)
   local new = C.session_new(open_source(input))
   if new == nil then failure.raise 'out of memory' end
   local ok, result = xpcall(use, failure.traceback, new, ...)

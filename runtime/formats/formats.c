@@ -17,6 +17,7 @@
 #include "error.h"
 #include "formats/addresses.h"
 #include "formats/format.h"
+#include "formats/printer.h"
 #include "formats/tracefs.h"
 #include "formats/tracepoint.h"
 #include "nearest.h"
@@ -27,6 +28,7 @@ struct formats {
 	char *events; /* the directory in tracefs; NULL: of a recording */
 	struct addresses *symbols;
 	struct addresses *strings;
+	struct printers printers;
 	struct tracepoint **list; /* by key, "system:name" */
 	size_t count;
 };
@@ -44,6 +46,7 @@ static struct formats *new_set(const char *dir)
 	f->strings = addresses_new(ADDRESSES_STRINGS, dir ? path : NULL);
 	if (dir && asprintf(&f->events, "%s/events", dir) < 0)
 		f->events = NULL;
+	f->printers.symbols = f->symbols;
 	if (!f->symbols || !f->strings || (dir && !f->events)) {
 		formats_free(f);
 		return NULL;
@@ -100,6 +103,8 @@ void formats_free(struct formats *f)
 	for (size_t i = 0; i < f->count; i++)
 		tracepoint_free(f->list[i]);
 	free(f->list);
+	printer_free(f->printers.of_formats);
+	printer_free(f->printers.of_plugins);
 	addresses_free(f->symbols);
 	addresses_free(f->strings);
 	free(f->events);
@@ -140,7 +145,7 @@ static int insert(struct formats *f, const char *key, char *text, size_t size)
 		free(text);
 		return -EEXIST;
 	}
-	t = tracepoint_new(key, text, size, f->events != NULL, f->symbols);
+	t = tracepoint_new(key, text, size, f->events != NULL, &f->printers);
 	more = realloc(f->list, (f->count + 1) * sizeof(*more));
 	if (more)
 		f->list = more;

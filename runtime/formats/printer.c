@@ -5,21 +5,24 @@
  */
 #include "formats/printer.h"
 
-#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <traceevent/event-parse.h>
 
 #include "formats/addresses.h"
 #include "formats/format.h"
+#include "formats/tracepoint.h"
 
 /* The end of a field, a relative offset and a length, up to 64 KiB each, and one more to
  * terminate. */
 enum { SCRATCH = 4 * FORMAT_PAYLOAD_MAX };
 
 struct printer {
-	struct tep_handle *tep; /* one per format: the ids of different formats cannot collide */
-	struct tep_event *event;
+	struct tep_handle *tep;
+	struct tep_plugin_list *plugins;
+	int nr_added; /* by printer_add_fields(), which are numbered here: the ids of a recording
+		       * need not be unique */
 	struct trace_seq seq;
 	struct addresses *symbols;
 	uint8_t *scratch; /* zeros after used */
@@ -45,10 +48,10 @@ static bool tame(const char *text)
 	return !strstr(text, "__print_hex") && !strstr(text, "__print_array");
 }
 
-struct printer *printer_new(const char *system, const char *text, size_t size,
-			    struct addresses *symbols)
+struct printer *printer_new(struct addresses *symbols, bool plugins)
 {
-	struct printer *p = tame(text) ? calloc(1, sizeof(*p)) : NULL;
+	struct printer *p = calloc(1, sizeof(*p));
+	const char *dir = getenv("TRACEEVENT_PLUGIN_DIR");
 
 	if (!p)
 		return NULL;
@@ -60,12 +63,10 @@ struct printer *printer_new(const char *system, const char *text, size_t size,
 		goto fail;
 	tep_set_loglevel(TEP_LOG_NONE);
 	tep_set_long_size(p->tep, sizeof(long));
-	if (tep_set_function_resolver(p->tep, resolve, p) < 0 ||
-	    tep_parse_event(p->tep, text, size, system) != TEP_ERRNO__SUCCESS)
+	if (tep_set_function_resolver(p->tep, resolve, p) < 0)
 		goto fail;
-	p->event = tep_get_event(p->tep, 0);
-	if (!p->event || p->event->flags & (int)TEP_EVENT_FL_FAILED)
-		goto fail;
+	if (plugins && !(dir && !*dir))
+		p->plugins = tep_load_plugins(p->tep);
 	return p;
 fail:
 	printer_free(p);
@@ -76,25 +77,90 @@ void printer_free(struct printer *p)
 {
 	if (!p)
 		return;
+	if (p->plugins)
+		tep_unload_plugins(p->plugins, p->tep);
 	tep_free(p->tep);
 	trace_seq_destroy(&p->seq);
 	free(p->scratch);
 	free(p);
 }
 
+struct tep_event *printer_add_text(struct printer *p, const char *system, uint32_t id,
+				   const char *text, size_t size)
+{
+	struct tep_event *event;
+
+	if (!tame(text) || tep_parse_event(p->tep, text, size, system) != TEP_ERRNO__SUCCESS)
+		return NULL;
+	event = tep_find_event(p->tep, (int)id);
+	return event && !(event->flags & (int)TEP_EVENT_FL_FAILED) ? event : NULL;
+}
+
+/* Writes the declaration of a field as the kernel would, for the size that it has. */
+static void declare(FILE *out, const struct field *f)
+{
+	static const char *const types[] = {[1] = "char", [2] = "short", [4] = "int", [8] = "long"};
+	const char *type = f->elem_size <= 8 && types[f->elem_size] ? types[f->elem_size] : "char";
+
+	fprintf(out, "\tfield:");
+	if (f->flags & FIELD_DYNAMIC)
+		fprintf(out, "%s %s[] %s", f->flags & FIELD_RELATIVE ? "__rel_loc" : "__data_loc",
+			type, f->name);
+	else if (f->flags & FIELD_ARRAY)
+		fprintf(out, "%s %s[%u]", type, f->name, f->count);
+	else
+		fprintf(out, "%s %s", type, f->name);
+	fprintf(out, ";\toffset:%u;\tsize:%u;\tsigned:%d;\n", f->offset, f->size,
+		(f->flags & FIELD_SIGNED) != 0);
+}
+
+struct tep_event *printer_add_fields(struct printer *p, const char *system, const char *name,
+				     const struct field *fields, uint32_t nr_fields)
+{
+	struct tep_event *event;
+	int id = p->nr_added + 1;
+	bool common = true;
+	char *text;
+	size_t size;
+	FILE *out;
+
+	if (!p->plugins || id > UINT16_MAX)
+		return NULL;
+	out = open_memstream(&text, &size);
+	if (!out)
+		return NULL;
+	fprintf(out, "name: %s\nID: %d\nformat:\n", name, id);
+	for (uint32_t i = 0; i < nr_fields; i++) {
+		if (common && !(fields[i].flags & FIELD_COMMON))
+			fputc('\n', out); /* it ends the common fields */
+		common = fields[i].flags & FIELD_COMMON;
+		declare(out, &fields[i]);
+	}
+	fprintf(out, "%s\nprint fmt: \"\"\n", common ? "\n" : "");
+	if (fclose(out))
+		return NULL;
+	p->nr_added = id;
+	event = tep_parse_event(p->tep, text, size, system) == TEP_ERRNO__SUCCESS
+			? tep_find_event(p->tep, id)
+			: NULL;
+	free(text);
+	return event && event->handler ? event : NULL;
+}
+
 /* The library finds the event by the payload's common_type, which may be missing in a relayed or
  * cut payload. */
-static void write_type(struct printer *p)
+static void write_type(struct printer *p, const struct tep_event *event)
 {
-	struct tep_format_field *type = tep_find_common_field(p->event, "common_type");
-	uint16_t id = (uint16_t)p->event->id;
+	struct tep_format_field *type =
+		tep_find_common_field((struct tep_event *)event, "common_type");
+	uint16_t id = (uint16_t)event->id;
 
 	if (type && type->size == sizeof(id))
 		memcpy(p->scratch + type->offset, &id, sizeof(id));
 }
 
-size_t printer_print(struct printer *p, const uint8_t *raw, uint32_t raw_size, char *buf,
-		     size_t size)
+size_t printer_print(struct printer *p, const struct tep_event *event, const uint8_t *raw,
+		     uint32_t raw_size, bool *more, char *buf, size_t size)
 {
 	struct tep_record record = {.data = p->scratch, .size = FORMAT_PAYLOAD_MAX};
 
@@ -104,10 +170,17 @@ size_t printer_print(struct printer *p, const uint8_t *raw, uint32_t raw_size, c
 	if (raw_size < p->used)
 		memset(p->scratch + raw_size, 0, p->used - raw_size);
 	p->used = raw_size < sizeof(uint64_t) ? sizeof(uint64_t) : raw_size;
-	write_type(p);
+	write_type(p, event);
 
 	trace_seq_reset(&p->seq);
-	tep_print_event(p->tep, &p->seq, &record, "%s", TEP_PRINT_INFO);
+	*more = false;
+	if (event->handler) {
+		record.size = (int)p->used; /* the payload's end is up to the plugin */
+		*more = event->handler(&p->seq, &record, (struct tep_event *)event,
+				       event->context) > 0;
+	} else {
+		tep_print_event(p->tep, &p->seq, &record, "%s", TEP_PRINT_INFO);
+	}
 	trace_seq_terminate(&p->seq);
 	if (p->seq.state != TRACE_SEQ__GOOD) {
 		/* An allocation failed: this line is lost, the next one starts afresh. */

@@ -15,14 +15,14 @@ struct tracepoint {
 	size_t size;
 	struct format format;
 	bool parsed;
-	bool trusted; /* the running kernel's own text */
-	bool no_printer;
-	struct printer *printer; /* made by the first tracepoint_print() */
-	struct addresses *symbols;
+	bool trusted;				/* the running kernel's own text */
+	bool added, plugin_added;		/* to the printers */
+	struct tep_event *event, *plugin_event; /* NULL: it was not accepted */
+	struct printers *printers;
 };
 
 struct tracepoint *tracepoint_new(const char *key, char *text, size_t size, bool trusted,
-				  struct addresses *symbols)
+				  struct printers *printers)
 {
 	struct tracepoint *t = calloc(1, sizeof(*t));
 
@@ -33,7 +33,7 @@ struct tracepoint *tracepoint_new(const char *key, char *text, size_t size, bool
 	t->text = text;
 	t->size = size;
 	t->trusted = trusted;
-	t->symbols = symbols;
+	t->printers = printers;
 	t->key = strdup(key);
 	if (!t->key) {
 		tracepoint_free(t);
@@ -46,7 +46,6 @@ void tracepoint_free(struct tracepoint *t)
 {
 	if (!t)
 		return;
-	printer_free(t->printer);
 	format_release(&t->format);
 	free(t->key);
 	free(t->text);
@@ -92,17 +91,63 @@ const char *tracepoint_print_fmt(const struct tracepoint *t)
 	return t->format.print_fmt;
 }
 
+/* The key without the event's name. The caller frees it. */
+static char *system_of(const struct tracepoint *t)
+{
+	return strndup(t->key, strcspn(t->key, ":"));
+}
+
+static void add_to_printer(struct tracepoint *t)
+{
+	struct printers *printers = t->printers;
+	char *system = system_of(t);
+
+	t->added = true;
+	if (!printers->of_formats)
+		printers->of_formats = printer_new(printers->symbols, false);
+	if (system && printers->of_formats)
+		t->event = printer_add_text(printers->of_formats, system, t->format.id, t->text,
+					    t->size);
+	free(system);
+}
+
 int tracepoint_print(struct tracepoint *t, const uint8_t *raw, uint32_t raw_size, char *buf,
 		     uint32_t size)
 {
-	if (t->trusted && !t->printer && !t->no_printer) {
-		char *system = strndup(t->key, strcspn(t->key, ":"));
+	bool more;
 
-		t->printer = system ? printer_new(system, t->text, t->size, t->symbols) : NULL;
-		t->no_printer = !t->printer;
-		free(system);
-	}
-	return t->printer ? (int)printer_print(t->printer, raw, raw_size, buf, size)
-			  : (int)payload_print(t->format.fields, t->format.nr_fields, raw, raw_size,
-					       buf, size);
+	if (t->trusted && !t->added)
+		add_to_printer(t);
+	return t->event ? (int)printer_print(t->printers->of_formats, t->event, raw, raw_size,
+					     &more, buf, size)
+			: (int)payload_print(t->format.fields, t->format.nr_fields, raw, raw_size,
+					     buf, size);
+}
+
+bool tracepoint_has_plugin(struct tracepoint *t)
+{
+	struct printers *printers = t->printers;
+	char *system;
+
+	if (t->plugin_added)
+		return t->plugin_event != NULL;
+	t->plugin_added = true;
+	if (!printers->of_plugins)
+		printers->of_plugins = printer_new(printers->symbols, true);
+	system = system_of(t);
+	/* The library's plugin writes kvm_emulate_insn's bytes, as many as the payload says, into
+	 * an array of 15: the kernel's are never more, a recording's can be. */
+	if (system && printers->of_plugins &&
+	    (t->trusted || strcmp(t->key, "kvm:kvm_emulate_insn") != 0))
+		t->plugin_event = printer_add_fields(printers->of_plugins, system, t->format.name,
+						     t->format.fields, t->format.nr_fields);
+	free(system);
+	return t->plugin_event != NULL;
+}
+
+int tracepoint_print_plugin(struct tracepoint *t, const uint8_t *raw, uint32_t raw_size, bool *more,
+			    char *buf, uint32_t size)
+{
+	return (int)printer_print(t->printers->of_plugins, t->plugin_event, raw, raw_size, more,
+				  buf, size);
 }

@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct addresses;
 struct error;
+struct printers;
 struct tracepoint;
 
 enum field_flags {
@@ -31,10 +31,10 @@ struct field {
 	uint32_t flags;	    /* enum field_flags */
 };
 
-/* For formats.c. Takes over text, also on failure. trusted: it is the running kernel's. symbols
- * answers %pS and must outlive the tracepoint. Returns NULL without memory. */
+/* For formats.c. Takes over text, also on failure. trusted: it is the running kernel's. printers
+ * must outlive the tracepoint. Returns NULL without memory. */
 struct tracepoint *tracepoint_new(const char *key, char *text, size_t size, bool trusted,
-				  struct addresses *symbols);
+				  struct printers *printers);
 void tracepoint_free(struct tracepoint *t);
 /* Parses the text, once. Everything below needs it. */
 int tracepoint_parse(struct tracepoint *t, struct error *err);
@@ -54,3 +54,8 @@ const char *tracepoint_print_fmt(const struct tracepoint *t);
  * is >= size, the text is cut. */
 int tracepoint_print(struct tracepoint *t, const uint8_t *raw, uint32_t raw_size, char *buf,
 		     uint32_t size);
+/* Returns whether a plugin of libtraceevent prints the event. The first call loads the plugins. */
+bool tracepoint_has_plugin(struct tracepoint *t);
+/* The same as tracepoint_print() with the plugin. *more: the text of the print format follows. */
+int tracepoint_print_plugin(struct tracepoint *t, const uint8_t *raw, uint32_t raw_size, bool *more,
+			    char *buf, uint32_t size);

@@ -6,6 +6,7 @@
 #include "probes/probe.h"
 
 #include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -135,23 +136,33 @@ int probes_write(const char *tracefs, enum probe_target target, const char *line
 			 strerror(code));
 }
 
-/* Splits a line "p:GROUP/EVENT ..." of a list. Returns false if it is not a probe of some run. */
-static bool parse_listed(char *line, char **event, long *pid, unsigned long long *start)
+/* Returns whether a name starts with the group of a run whose process does not exist any more, and
+ * ends or goes on with a slash. */
+static bool is_stale(const char *name)
 {
-	char *group = strchr(line, ':'), *end;
+	unsigned long long start;
+	char *end;
+	long pid;
 
-	if (!group)
+	if (strncmp(name, prefix, strlen(prefix)) != 0)
 		return false;
-	group++;
-	group[strcspn(group, " \n")] = '\0';
-	*event = group;
-	if (strncmp(group, prefix, strlen(prefix)) != 0)
+	pid = strtol(name + strlen(prefix), &end, 10);
+	if (pid <= 0 || *end != '_')
 		return false;
-	*pid = strtol(group + strlen(prefix), &end, 10);
-	if (*pid <= 0 || *end != '_')
-		return false;
-	*start = strtoull(end + 1, &end, 10);
-	return *end == '/';
+	start = strtoull(end + 1, &end, 10);
+	return (*end == '/' || !*end) && start_time(pid) != start;
+}
+
+/* Returns "GROUP/EVENT" of a line "p:GROUP/EVENT ..." of a list, NULL if it has none. */
+static char *listed_event(char *line)
+{
+	char *event = strchr(line, ':');
+
+	if (!event)
+		return NULL;
+	event++;
+	event[strcspn(event, " \n")] = '\0';
+	return strchr(event, '/') ? event : NULL;
 }
 
 /* Removes the probes of one list whose process does not exist any more. */
@@ -161,8 +172,6 @@ static int remove_stale(const char *tracefs, enum probe_target target, int *remo
 	char path[256], *line = NULL, *event;
 	char **events = NULL;
 	size_t room = 0, count = 0;
-	unsigned long long start;
-	long pid;
 	FILE *file;
 
 	snprintf(path, sizeof(path), "%s/%s", tracefs, files[target]);
@@ -174,7 +183,8 @@ static int remove_stale(const char *tracefs, enum probe_target target, int *remo
 	while (getline(&line, &room, file) > 0) {
 		char **grown;
 
-		if (!parse_listed(line, &event, &pid, &start) || start_time(pid) == start)
+		event = listed_event(line);
+		if (!event || !is_stale(event))
 			continue;
 		grown = realloc(events, (count + 1) * sizeof(*grown));
 		if (!grown)
@@ -207,7 +217,25 @@ int probes_remove_stale(const char *tracefs, struct error *err)
 	return ret ? ret : removed;
 }
 
-/* Puts the texts behind each other; false where there is no room. */
+void probes_sweep(const char *tracefs)
+{
+	char path[256];
+	struct dirent *entry;
+	bool found = false;
+	DIR *dir;
+
+	tracefs = find_tracefs(tracefs);
+	snprintf(path, sizeof(path), "%s/events", tracefs);
+	dir = opendir(path);
+	while (dir && !found && (entry = readdir(dir)))
+		found = is_stale(entry->d_name);
+	if (dir)
+		closedir(dir);
+	if (found)
+		probes_remove_stale(tracefs, NULL);
+}
+
+/* Concatenates the texts. Returns false if there is no room. */
 static bool join(char *out, size_t size, const char *const *texts)
 {
 	size_t at = 0, n;

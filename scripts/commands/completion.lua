@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Prints the shell's part of the completion. The rest is in the program, which the shell asks at each
---- key, so it knows the profilers and events that are there at that time.
+--- Prints the shell function for completion. It calls `profscript --complete`, which knows the current profilers and
+--- events.
 local BASH = [=[
-# Completion of profscript: the program itself says what fits.
+# Completion of profscript: the candidates come from the program itself.
 _profscript() {
 	local mode='' line
 	COMPREPLY=()
@@ -25,14 +25,14 @@ complete -F _profscript profscript
 ]=]
 
 return {
-  summary = 'Print the completion for a shell',
+  summary = 'Print the completion script of a shell',
   examples = {
-    { 'source <(profscript completion bash)', 'in ~/.bashrc, where it is not installed' },
+    { 'source <(profscript completion bash)', 'in ~/.bashrc, if completion is not installed' },
   },
   events = false,
   unsupported = { 'event', 'attach', 'run', 'ring' },
   positional = {
-    { name = 'shell', type = 'enum', values = { 'bash', 'zsh' }, help = 'which shell: bash or zsh' },
+    { name = 'shell', type = 'enum', values = { 'bash', 'zsh' }, help = 'bash or zsh' },
   },
 
   start = function(opt, out)

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Draws folded stacks: those of --flame-graph, of perf-prof, or of the stackcollapse programs; and recordings.
+--- Draws folded stacks (from --flame-graph, perf-prof or the stackcollapse programs) or a recording.
 local flamegraph = require 'lib.flamegraph'
 local flametree = require 'lib.flamegraph_tree'
 local picture = require 'lib.svg'
@@ -7,31 +7,31 @@ local picture = require 'lib.svg'
 return {
   summary = 'Draw a flame graph from folded stacks or a recording',
   description = [[
-A line of folded stacks is the frames, roots first, joined by ';', and behind a blank how often they were
-seen. With two numbers in each line (difffolded.pl) or with --diff the graph is as wide as the new stacks
-are, and its colours say what has changed.]],
+A line of folded stacks has the frames from the root on, joined by ';', a blank and the number of samples.
+With two numbers per line (difffolded.pl) or with --diff, widths are those of the new stacks and colors
+show the change.]],
   examples = {
-    { 'profscript flamegraph cpu.folded cpu.svg', 'a picture for a browser' },
-    { 'grep "15:46:33" cpu.folded | profscript flamegraph - slice.svg', 'one interval of a run with -i' },
-    { 'profscript flamegraph --diff before.folded after.folded diff.html', 'what has changed' },
-    { 'profscript flamegraph --diff old.data new.data diff.svg', 'between two recordings' },
+    { 'profscript flamegraph cpu.folded cpu.svg', 'draw a picture for the browser' },
+    { 'grep "15:46:33" cpu.folded | profscript flamegraph - slice.svg', 'draw one interval of a run with -i' },
+    { 'profscript flamegraph --diff before.folded after.folded diff.html', 'show what has changed' },
+    { 'profscript flamegraph --diff old.data new.data diff.svg', 'compare two recordings' },
   },
   events = false,
   unsupported = { 'event', 'attach', 'run', 'ring' },
   options = flamegraph.looks {
-    unit = { type = 'string', default = 'samples', help = 'what is counted' },
+    unit = { type = 'string', default = 'samples', help = 'unit of the counts' },
   },
   positional = {
-    { name = 'stacks', help = 'file of folded stacks (- is stdin), or a recording' },
+    { name = 'stacks', help = 'file of folded stacks (-: stdin), or recording' },
     { name = 'picture', help = 'FILE.svg or FILE.html' },
   },
 
   start = function(opt)
-    if not picture.kind(opt.picture) then error(("'%s' ends neither in .svg nor in .html"):format(opt.picture), 0) end
+    if not picture.kind(opt.picture) then error(("'%s' must end in .svg or .html"):format(opt.picture), 0) end
     local tree = flametree.new()
     if opt.diff then flamegraph.read(opt.diff, tree, 'base', opt.reverse) end
     local had_two = flamegraph.read(opt.stacks, tree, 'value', opt.reverse)
-    if tree.value == 0 then error(('%s: there is nothing to draw'):format(opt.stacks), 0) end
+    if tree.value == 0 then error(('%s: no stacks to draw'):format(opt.stacks), 0) end
     flamegraph.draw(opt.picture, tree, {
       title = opt.title or opt.stacks:match '[^/]*$',
       unit = opt.unit,

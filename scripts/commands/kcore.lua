@@ -1,21 +1,20 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Prints memory of the kernel. It is longer than others because it has two forms of output, and says what is wrong
---- with a place.
+--- Prints kernel memory.
 local kcore = require 'lib.kcore'
 local nearest = require 'lib.nearest'
 local text = require 'lib.text'
 local failure = require 'lib.failure'
 local units = require 'lib.units'
 
-local LINE = 16 -- bytes
-local CHUNK = 256
+local LINE = 16 -- bytes per line
+local CHUNK = 256 -- bytes of a string to read at once
 local FORMAT = { [1] = '%02x', [2] = '%04x', [4] = '%08x', [8] = '%016x' }
 
---- An address in digits, or that of a symbol; nil and what is wrong with the place.
+--- Returns the address of a place, which is a number or a symbol; nil and a message if it is neither.
 local function address_of(place)
   if place:match '^%d' then
     local address = units.unsigned(place)
-    return address, not address and ("'%s' is no number of 64 bits"):format(place)
+    return address, not address and ("'%s' is not a 64-bit number"):format(place)
   end
   local names, hidden = {}, false
   for line in io.lines '/proc/kallsyms' do
@@ -24,11 +23,11 @@ local function address_of(place)
     if symbol == place and not hidden then return units.unsigned('0x' .. digits) end
     names[#names + 1] = symbol
   end
-  if hidden then failure.unavailable("kcore: the address of '%s' is not known: /proc/kallsyms hides it", place) end
+  if hidden then failure.unavailable("kcore: /proc/kallsyms hides the address of '%s'", place) end
   return nil, ("'%s' is neither a number nor a symbol of the kernel%s"):format(place, nearest.hint(place, names))
 end
 
---- The size of an element, that one of -1, -2, -4 and -8 gives; nil where there are several of these.
+--- Returns the element size of -1, -2, -4 or -8; nil if more than one is given.
 local function size_of(opt)
   local size
   for name, bytes in pairs { bytes = 1, halves = 2, words = 4, longs = 8 } do
@@ -40,7 +39,7 @@ local function size_of(opt)
   return size or 8
 end
 
---- The text up to a zero, each of its lines behind its address.
+--- Prints the string at an address, each line after its address.
 local function print_string(core, address, out)
   local found, line_at = {}, address
   local at = address
@@ -57,7 +56,7 @@ local function print_string(core, address, out)
   end
 end
 
---- Elements in hexadecimal, and their bytes as text.
+--- Prints elements in hexadecimal and as characters.
 local function print_elements(core, address, size, count, out)
   local left = size * count
   while left > 0 do
@@ -78,40 +77,40 @@ local function print_elements(core, address, size, count, out)
 end
 
 return {
-  summary = 'Print memory of the kernel',
+  summary = 'Print kernel memory',
   description = [[
-Reads /proc/kcore, which a kernel may be built without. PLACE is an address, hexadecimal behind 0x, or a symbol of
-/proc/kallsyms; COUNT is of elements of 8 bytes, or those of -1, -2 and -4.]],
+Reads /proc/kcore, which requires a kernel with CONFIG_PROC_KCORE. PLACE is an address (hexadecimal with 0x) or a symbol
+of /proc/kallsyms. COUNT is a number of elements, which have 8 bytes unless -1, -2 or -4 is given.]],
   examples = {
-    { 'profscript kcore --string linux_banner', 'the text of /proc/version' },
-    { 'profscript kcore -4 jiffies 2', 'two elements of 4 bytes' },
+    { 'profscript kcore --string linux_banner', 'print the text of /proc/version' },
+    { 'profscript kcore -4 jiffies 2', 'print two 4-byte elements' },
   },
   events = false,
   unsupported = { 'event', 'attach', 'run', 'ring' },
   options = {
-    bytes = { type = 'flag', short = '1', help = 'elements of one byte' },
-    halves = { type = 'flag', short = '2', help = 'elements of 2 bytes' },
-    words = { type = 'flag', short = '4', help = 'elements of 4 bytes' },
-    longs = { type = 'flag', short = '8', help = 'elements of 8 bytes, the default' },
-    string = { type = 'flag', help = 'text up to a zero' },
+    bytes = { type = 'flag', short = '1', help = 'print 1-byte elements' },
+    halves = { type = 'flag', short = '2', help = 'print 2-byte elements' },
+    words = { type = 'flag', short = '4', help = 'print 4-byte elements' },
+    longs = { type = 'flag', short = '8', help = 'print 8-byte elements (default)' },
+    string = { type = 'flag', help = 'print a NUL-terminated string' },
   },
   positional = {
     { name = 'place', help = 'address or symbol' },
-    { name = 'count', help = 'how many elements, 1 without it', required = false },
+    { name = 'count', help = 'number of elements (default: 1)', required = false },
   },
 
   start = function(opt, out)
     local size = size_of(opt)
-    if not size then return nil, 'one of -1, -2, -4 and -8 can be given' end
+    if not size then return nil, '-1, -2, -4 and -8 are mutually exclusive' end
     local count = tonumber(opt.count or 1)
-    if not count or count < 1 or count % 1 ~= 0 then return nil, ("'%s' is no count"):format(opt.count) end
+    if not count or count < 1 or count % 1 ~= 0 then return nil, ("invalid count '%s'"):format(opt.count) end
     local address, problem = address_of(opt.place)
     if not address then return nil, problem end
     local core, message = kcore.open '/proc/kcore'
-    if not core then failure.unavailable('kcore: %s; it takes a kernel with CONFIG_PROC_KCORE, and root', message) end
+    if not core then failure.unavailable('kcore: %s (requires root and a kernel with CONFIG_PROC_KCORE)', message) end
     if not core:read(address, 1) then
       core:close()
-      error(('kcore: 0x%016x is not mapped by the kernel'):format(address), 0)
+      error(('kcore: 0x%016x is not mapped'):format(address), 0)
     end
     if opt.string then print_string(core, address, out) else print_elements(core, address, size, count, out) end
     core:close()

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Lists the events of this kernel and machine.
+--- Lists the events of this machine.
 local catalog = require 'lib.catalog'
 local glob = require 'lib.glob'
 local tables = require 'lib.table'
@@ -7,8 +7,8 @@ local tables = require 'lib.table'
 return {
   summary = 'List the events that can be traced here',
   description = [=[
-PATTERN is a part of the name, or a glob such as sched:*wak* that all of it matches. Names of tracepoints
-stand alone on their lines; the other events have their kind behind them.
+PATTERN is a part of the name, or a glob such as sched:*wak* that matches the whole name. Tracepoints are
+printed without a kind, other events are followed by their kind.
 
   $ profscript list faults
   alignment-faults                         [software event]
@@ -18,14 +18,14 @@ stand alone on their lines; the other events have their kind behind them.
   minor-faults                             [software event]
   page-faults                              [software event]]=],
   examples = {
-    { 'profscript list sched_wak', 'events with this in their name' },
-    { "profscript list 'block:*'", 'all events of a system' },
+    { 'profscript list sched_wak', 'list the events with sched_wak in their names' },
+    { "profscript list 'block:*'", 'list all events of a subsystem' },
   },
   events = false,
   unsupported = { 'event', 'attach', 'run', 'ring' },
   options = { output = {}, format = {} },
   positional = {
-    { name = 'pattern', required = false, help = 'which events; all without it' },
+    { name = 'pattern', required = false, help = 'list only matching events' },
   },
 
   start = function(opt, out)
@@ -39,7 +39,7 @@ stand alone on their lines; the other events have their kind behind them.
     if out.format ~= 'text' then
       out:table(tables.new('events', { { name = 'name' }, { name = 'kind' } }), found)
     end
-    for _, entry in ipairs(found) do -- names stand alone on their lines, for other programs to read
+    for _, entry in ipairs(found) do -- the lines of tracepoints are plain names, for use by other programs
       out:write(entry.kind == 'tracepoint' and entry.name .. '\n' or ('%-40s [%s]\n'):format(entry.name, entry.kind))
     end
   end,

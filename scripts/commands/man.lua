@@ -3,14 +3,14 @@
 local man = require 'lib.man'
 
 return {
-  summary = 'Print a manual page, made from the same declarations as the help',
+  summary = 'Print the manual page of a profiler or command',
   examples = {
-    { 'profscript man trace | man -l -', 'read the page of trace' },
+    { 'profscript man trace | man -l -', 'show the manual page of trace' },
   },
   events = false,
   unsupported = { 'event', 'attach', 'run', 'ring' },
   positional = {
-    { name = 'name', required = false, help = 'a profiler; without it the page of profscript itself' },
+    { name = 'name', required = false, help = 'profiler or command (default: profscript itself)' },
   },
 
   start = function(opt, out)

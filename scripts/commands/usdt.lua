@@ -1,11 +1,10 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- USDT probes: shows what a file has, and makes events of them that outlive this command. To trace
---- them for one run, `-e usdt:PROVIDER:NAME@FILE` needs no preparation.
+--- Lists USDT probes of files, and adds persistent events for them.
 local usdt = require 'lib.usdt'
 
 local EVENTS = '/sys/kernel/tracing/uprobe_events'
 
---- "[[PROVIDER:]NAME@]FILE[@ADDR][ FORMATS]"
+--- Parses '[[PROVIDER:]NAME@]FILE[@ADDR][ FORMATS]'.
 local function parse(spec)
   local place, formats = spec:match '^%s*(%S+)%s*(.-)%s*$'
   if not place then error('a probe is missing', 0) end
@@ -21,7 +20,7 @@ local function parse(spec)
   }
 end
 
---- Calls each(site, title, first): first says that no place of this probe came before.
+--- Calls each(site, title, first) with each site; first is true at the first site of a probe.
 local function each_site(wanted, each)
   local seen = {}
   for _, site in ipairs(usdt.select(usdt.find_binary(wanted.file), wanted)) do
@@ -31,11 +30,11 @@ local function each_site(wanted, each)
   end
 end
 
---- The line that makes an event of a place. What cannot be fetched is said on stderr.
+--- Returns the uprobe_events line of a site. Warns about arguments that cannot be fetched.
 local function definition(site, wanted, out)
   local args, left_out = usdt.fetch_args(site, wanted.formats)
   for _, message in ipairs(left_out) do
-    out:warn(('usdt: %s: it is left out'):format(message))
+    out:warn(('usdt: %s: left out'):format(message))
   end
   local place = ('p:%s/%s %s'):format(site.provider, site.name, usdt.place(site))
   return args == '' and place or place .. ' ' .. args
@@ -75,24 +74,24 @@ function actions.del(wanted, verbose, out)
 end
 
 return {
-  summary = 'List the USDT probes of a file, or make events of them',
+  summary = 'List the USDT probes of a file, or add events for them',
   description = [[
-PROBE is [[PROVIDER:]NAME@]FILE[@ADDRESS][ FORMATS]. Without a name it means all probes of the file.
-FILE is a path, or the name of a library or program. An added probe is the event PROVIDER:NAME with
-the fields arg1, arg2...; it stays until it is deleted. FORMATS are words for the arguments in their
-order, in which %s stands for the operand: 'path=+0(%s):string flags=%s'.]],
+PROBE is [[PROVIDER:]NAME@]FILE[@ADDRESS][ FORMATS]. Without NAME it stands for all probes of the file.
+FILE is a path, or the name of a library or program. An added probe is the event PROVIDER:NAME with the
+fields arg1, arg2... It stays until it is deleted. FORMATS has a word for each argument, with %s for its
+operand: 'path=+0(%s):string flags=%s'. To trace probes in one run only, use -e usdt:PROVIDER:NAME@FILE.]],
   examples = {
-    { 'profscript usdt list libc.so.6', 'the probes of the C library' },
-    { 'profscript usdt -v list python3', 'the same of Python, with addresses and arguments' },
+    { 'profscript usdt list libc.so.6', 'list the probes of the C library' },
+    { 'profscript usdt -v list python3', 'list the probes of Python with addresses and arguments' },
     { "profscript usdt add 'python:function__entry@python3 file=+0(%s):string func=+0(%s):string'",
-      'make an event of one, whose fields have names' },
-    { 'profscript usdt del python:function__entry@python3', 'and remove it' },
+      'add an event with named fields' },
+    { 'profscript usdt del python:function__entry@python3', 'delete it' },
   },
   events = false,
   unsupported = { 'event', 'attach', 'run', 'ring' },
   positional = {
-    { name = 'action', type = 'enum', values = { 'list', 'add', 'del' }, help = 'what to do' },
-    { name = 'probe', multiple = true, help = 'which probes' },
+    { name = 'action', type = 'enum', values = { 'list', 'add', 'del' }, help = 'list, add or delete' },
+    { name = 'probe', multiple = true, help = 'probes to list, add or delete' },
   },
 
   start = function(opt, out)

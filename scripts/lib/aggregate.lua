@@ -1,6 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Aggregations by key that print themselves: counts, sums, power-of-two histograms and quantiles. Adding to them
---- allocates nothing.
+--- Counts, sums, histograms and quantiles by key. Adding to them allocates no memory, and they print themselves.
 ---
 ---   local waits = aggregate.new('quantiles', { 'comm' })
 ---   waits:add(ns, ev.comm)
@@ -15,11 +14,11 @@ local units = require 'lib.units'
 local aggregate = {}
 
 local MAX_PARTS = 4
-local BAR = 52 -- characters of a histogram's longest bar
-local OTHER = '(other)' -- key of everything beyond the bound on keys
+local BAR = 52 -- width of a histogram's longest bar
+local OTHER = '(other)' -- the entry of all keys beyond max_keys
 
---- What differs between the kinds. add: source of the statement that adds v to the value of id i.
---- A histogram takes some 4 KiB, hence fewer keys.
+--- add: source of the statement that adds v to the value of id i; values: number of arguments before the keys.
+--- A histogram takes about 4 KiB, hence the lower limit.
 local KINDS = {
   count = { max_keys = 65536, add = 'values[i] = values[i] + 1', values = 0 },
   sum = { max_keys = 65536, add = 'values[i] = values[i] + tonumber(v)', values = 1 },
@@ -29,12 +28,12 @@ local KINDS = {
 
 --- An aggregation of one kind.
 ---@class Aggregate
----@field add fun(self: Aggregate, ...) takes the keys; of a sum, histogram or quantiles the value before them
----@field call fun(...) the same as a function without self
+---@field add fun(self: Aggregate, ...) takes the keys; sums, histograms and quantiles take the value before them
+---@field call fun(...) add() without self
 local Aggregate = {}
 Aggregate.__index = Aggregate
 
---- Source of add and call with exactly the arguments they take: varargs would not be compiled.
+--- Returns the source of add and call with a fixed number of arguments: LuaJIT does not compile varargs.
 local function add_source(kind, parts)
   local names = {}
   for i = 1, parts do names[i] = 'k' .. i end
@@ -49,7 +48,7 @@ local id, values, refuse = ...
 return function(%s) %s end, function(%s) %s end]]):format(table.concat(names, ', '), body, args, body)
 end
 
---- Columns of the figures behind the keys; add_rows fills the row fields of these names.
+--- Returns the columns after the keys. add_rows() fills the fields of these names.
 local function value_columns(kind, value)
   if kind == 'count' or kind == 'sum' then return { { name = value or kind } } end
   if kind == 'hist' then return { { name = 'low' }, { name = 'high' }, { name = 'count' } } end
@@ -64,13 +63,13 @@ local function value_columns(kind, value)
   }
 end
 
---- An aggregation. Beyond `max_keys` all keys share one entry, '(other)'.
+--- Creates an aggregation. Keys beyond `max_keys` share one entry, '(other)'.
 ---@param kind 'count'|'sum'|'hist'|'quantiles'
 ---@param keys string[] names of the key columns, at most 4; keys are numbers, integer64s or strings
 ---@param settings? { name?: string, value?: string, max_keys?: integer, stacks?: table<string, boolean>,
---- stack_lines?: fun(id: integer): string[] } name: of the table in JSON and CSV; value: name of the column of the
---- count or sum; max_keys: 65536, of histograms 4096 if not given; stacks: the keys that are `ev._stack` and print
---- as stacks, by session.stack_lines
+--- stack_lines?: fun(id: integer): string[] } name: name of the table in JSON and CSV; value: name of the column of
+--- the count or sum; max_keys: default 65536, for histograms and quantiles 4096; stacks: the keys that are
+--- `ev._stack` and are printed as stacks; stack_lines: session.stack_lines, required for stacks
 ---@return Aggregate
 function aggregate.new(kind, keys, settings)
   settings = settings or {}
@@ -100,7 +99,7 @@ function aggregate.new(kind, keys, settings)
   return self
 end
 
---- Starts anew. The memory of histograms is kept for the next keys.
+--- Removes all entries. The memory of histograms is reused.
 function Aggregate:clear()
   if self._hists then
     self._values:clear()
@@ -111,22 +110,22 @@ function Aggregate:clear()
   self._keys:clear()
 end
 
---- The number or the histogram of an id.
+--- Returns the number or histogram of an id.
 local function value_of(self, id)
   if self._hists then return self._values:get(id) end
   return self._values[id]
 end
 
---- What entries are sorted by.
+--- Returns the value that entries are sorted by.
 local function weight(self, id)
   local value = value_of(self, id)
   if self._hists then return value:stats().count end
   return value == value and value or -math.huge
 end
 
---- The weight that the limit-th entry has: lighter ones need not be looked at. With 65536 keys this
---- takes a tenth of the time of sorting rows.
-local function least_weight(self, n, limit)
+--- Returns the weight of the limit-th entry, below which entries are skipped. With 65536 keys this takes a tenth of
+--- the time of sorting all entries.
+local function min_weight(self, n, limit)
   if n <= limit then return -math.huge end
   local weights = {}
   for id = 0, n - 1 do weights[id + 1] = weight(self, id) end
@@ -148,13 +147,13 @@ local function by_weight_then_key(a, b)
   return false
 end
 
---- The heaviest entries, heaviest first: { key = {...}, weight, value }; what had no room comes last.
+--- Returns the heaviest entries, heaviest first: { key = {...}, weight, value }. '(other)' is the last.
 local function entries(self, limit)
   local n, list = self._keys:count(), {}
-  local least = least_weight(self, n, limit)
+  local min = min_weight(self, n, limit)
   for id = 0, n - 1 do
     local w = weight(self, id)
-    if w >= least then
+    if w >= min then
       local key = {}
       for part = 1, #self._names do key[part] = self._keys:part(id, part) end
       list[#list + 1] = { key = key, weight = w, value = value_of(self, id) }
@@ -170,7 +169,7 @@ local function entries(self, limit)
   return list
 end
 
---- One row of a histogram: its bounds and how the range is written.
+--- Returns the bounds and the label of a histogram bucket.
 local function bucket(exponent)
   if exponent == 'negative' then return nil, 0, '(..., 0)' end
   if exponent == 'zero' then return 0, 1, '[0]' end
@@ -178,7 +177,7 @@ local function bucket(exponent)
   return 2 ^ exponent, 2 ^ (exponent + 1), label
 end
 
---- What heads the entry of a histogram or a stack: its other keys, and the indented lines of its stacks.
+--- Returns the title of a histogram or stack entry, made of its keys, and the indented lines of its stacks.
 local function heading(self, entry)
   local title, lines = {}, {}
   for i, name in ipairs(self._names) do
@@ -194,35 +193,35 @@ local function heading(self, entry)
   return text.safe(#title == 0 and self._spec.name or table.concat(title, ' ')), lines
 end
 
---- An entry with a stack, as text: its figures, then the stack.
+--- Returns the text of an entry with a stack: its values, then the stack.
 local function stack_lines(self, row, entry)
-  local figures = {}
+  local values = {}
   for _, column in ipairs(self._spec.columns) do
     if row[column.name] and column.align == 'right' then
-      figures[#figures + 1] = column.name == self._value and #figures == 0 and units.number(row[column.name])
+      values[#values + 1] = column.name == self._value and #values == 0 and units.number(row[column.name])
         or ('%s %s'):format(column.name, units.number(row[column.name]))
     end
   end
   local title, lines = heading(self, entry)
-  table.insert(lines, 1, ('%s: %s'):format(title, table.concat(figures, ', ')))
+  table.insert(lines, 1, ('%s: %s'):format(title, table.concat(values, ', ')))
   return table.concat(lines, '\n') .. '\n'
 end
 
 local function hist_lines(self, entry)
-  local most = 0
+  local max = 0
   local buckets = entry.value:log2()
-  for _, b in ipairs(buckets) do most = math.max(most, b.count) end
+  for _, b in ipairs(buckets) do max = math.max(max, b.count) end
   local title, lines = heading(self, entry)
   table.insert(lines, 1, title .. ':')
   for _, b in ipairs(buckets) do
     local _, _, label = bucket(b.exponent)
-    local bar = ('@'):rep(math.floor(b.count * BAR / most))
+    local bar = ('@'):rep(math.floor(b.count * BAR / max))
     lines[#lines + 1] = ('%-16s %8d |%-52s|'):format(label, b.count, bar)
   end
   return table.concat(lines, '\n') .. '\n\n'
 end
 
---- Rows for out:table of one entry.
+--- Appends the rows of an entry for out:table().
 local function add_rows(self, rows, entry, out)
   local function new_row()
     local row = {}
@@ -243,13 +242,13 @@ local function add_rows(self, rows, entry, out)
     local row, s, h = new_row(), entry.value:stats(), entry.value
     row.count, row.total, row.min, row.max = s.count, s.sum, s.min, s.max
     row.p50, row.p95, row.p99 = h:quantile(0.50), h:quantile(0.95), h:quantile(0.99)
-    if s.negative > 0 then out:warn(('%s: took %d negative values as 0'):format(self._spec.name, s.negative)) end
+    if s.negative > 0 then out:warn(('%s: counted %d negative values as 0'):format(self._spec.name, s.negative)) end
   else
     new_row()[self._value] = entry.value
   end
 end
 
---- Prints all entries, the largest first; nothing where nothing was added.
+--- Prints all entries, largest first. Prints nothing if there are none.
 ---@param out Output
 ---@param settings? { limit?: integer } limit: print at most this many entries
 function Aggregate:print(out, settings)

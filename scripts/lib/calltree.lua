@@ -1,7 +1,13 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Calls within calls: a stack of open calls for each key, and a tree of who calls whom with the time of each call.
---- A return ends the youngest open call of the same function. Calls that were made in between and did not return
---- stay open, and are the callers of what follows.
+--- Call trees with the time of each call. Each key (a CPU or thread) has its own stack of open calls.
+---
+---   local tree = calltree.new {}
+---   tree:enter(1, ev._tid, ev._time)   -- function 1 is called
+---   tree:leave(1, ev._tid, ev._time)   -- function 1 returns
+---   tree:print(out, { 'read' }, true)
+---
+--- A return ends the youngest open call of the same function. Calls made in between that did not return stay open,
+--- and are the callers of later calls.
 local hist = require 'lib.hist'
 local intern = require 'lib.intern'
 local tables = require 'lib.table'
@@ -9,13 +15,14 @@ local tables = require 'lib.table'
 local calltree = {}
 
 local MAX_DEPTH = 1024 -- open calls of a key
-local MAX_OPEN = 2 ^ 20 -- and of all keys together
+local MAX_OPEN = 2 ^ 20 -- open calls of all keys
 local MAX_KEYS = 65536
 
+--- A call tree. Open calls have not returned yet.
 ---@class CallTree
 ---@field unstarted integer returns without a call
----@field dropped integer open calls that were ended by lost events
----@field evicted integer open calls that were dropped because there were too many
+---@field dropped integer open calls dropped because of lost events
+---@field evicted integer open calls dropped because there were too many
 local CallTree = {}
 CallTree.__index = CallTree
 
@@ -24,13 +31,13 @@ local function new_node(f, parent, depth)
 end
 
 ---@class CallTreeSettings
----@field than? number ns; longer calls are counted
----@field ended? fun(f: integer, key: any, ns: number, first: any) called at each return: f is the number of the
---- function, first is what enter() was given
----@field dropped? fun(key: any, time: number, first: any) called for each open call that is dropped; time is when
---- it began
+---@field than? number threshold in ns; longer calls are counted
+---@field ended? fun(f: integer, key: any, ns: number, first: any) called at each return; f: number of the function;
+--- first: the argument of enter()
+---@field dropped? fun(key: any, time: number, first: any) called for each open call that is dropped; time: start of
+--- the call
 
---- A tree without calls.
+--- Creates an empty tree.
 ---@param settings CallTreeSettings
 ---@return CallTree
 function calltree.new(settings)
@@ -50,7 +57,7 @@ function calltree.new(settings)
   return self
 end
 
---- The open calls of a key.
+--- Returns the open calls of a key.
 ---@package
 function CallTree:stack(key)
   local id = self.keys.id(key)
@@ -62,32 +69,33 @@ function CallTree:stack(key)
   return stack
 end
 
---- The node of f below a node: where f is above already, that one, which is then recursive.
+--- Returns the node of a call of f from `node`. If f is among the callers the call is recursive and gets their node.
 ---@package
-function CallTree:below(node, f)
-  local above = node
-  while above and above.f ~= f do
-    above = above.parent
+function CallTree:callee(node, f)
+  local callee = node
+  while callee and callee.f ~= f do
+    callee = callee.parent
   end
-  if above then
-    above.recursive = true
+  if callee then
+    callee.recursive = true
   else
-    above = new_node(f, node, node.depth + 1)
-    above.hist = hist.new(self.than)
-    self.nodes[#self.nodes + 1] = above
+    callee = new_node(f, node, node.depth + 1)
+    callee.hist = hist.new(self.than)
+    self.nodes[#self.nodes + 1] = callee
   end
-  node.next[f] = above
-  return above
+  node.next[f] = callee
+  return callee
 end
 
---- Marks a node that is open already: what a recursive function calls is found below its first call.
-local function mark(stack, node)
+--- Marks a node as recursive if it is open. Calls of a recursive function are below its outermost call.
+local function mark_recursive(stack, node)
   for i = 1, stack.n do
     if stack.node[i] == node then node.recursive = true end
   end
 end
 
-local function forget(self, stack)
+--- Drops the open calls of a stack. Returns their number.
+local function drop(self, stack)
   self.open = self.open - stack.n
   local n = stack.n
   for i = 1, self.dropped_call and n or 0 do self.dropped_call(stack.key, stack.time[i], stack.first[i]) end
@@ -95,8 +103,8 @@ local function forget(self, stack)
   return n
 end
 
---- When the oldest open call began.
----@return number time ns; math.huge where no call is open
+--- Returns the start time of the oldest open call.
+---@return number time ns; math.huge if no call is open
 function CallTree:oldest()
   local oldest = math.huge
   for _, stack in pairs(self.stacks) do
@@ -105,38 +113,38 @@ function CallTree:oldest()
   return oldest
 end
 
---- Drops the open calls of a key, whose returns may be lost; without a key, all.
----@param key? any
+--- Drops the open calls of a key, because their returns may be lost.
+---@param key? any default: all keys
 function CallTree:lose(key)
   for _, stack in pairs(self.stacks) do
-    if key == nil or stack.key == key then self.dropped = self.dropped + forget(self, stack) end
+    if key == nil or stack.key == key then self.dropped = self.dropped + drop(self, stack) end
   end
 end
 
---- Records that a function is called.
+--- Records a call of a function.
 ---@param f integer number of the function, from 1
----@param key any CPU, thread, or whatever keeps its own stack of calls
+---@param key any CPU or thread whose stack the call is on
 ---@param time number ns
----@param first? any is passed to `ended` and `dropped`
+---@param first? any passed to `ended` and `dropped`
 function CallTree:enter(f, key, time, first)
   local stack = self:stack(key)
-  if stack.n >= MAX_DEPTH then self.evicted = self.evicted + forget(self, stack) end
+  if stack.n >= MAX_DEPTH then self.evicted = self.evicted + drop(self, stack) end
   if self.open >= MAX_OPEN then
     for _, other in pairs(self.stacks) do
-      self.evicted = self.evicted + forget(self, other)
+      self.evicted = self.evicted + drop(self, other)
     end
   end
   local n = stack.n + 1
   local caller = n > 1 and stack.node[n - 1] or self.root
-  local node = caller.next[f] or self:below(caller, f)
-  if node.depth < n and not node.recursive then mark(stack, node) end
+  local node = caller.next[f] or self:callee(caller, f)
+  if node.depth < n and not node.recursive then mark_recursive(stack, node) end
   node.calls = node.calls + 1
   stack.f[n], stack.time[n], stack.node[n], stack.inner[n], stack.first[n] = f, time, node, 0, first
   stack.n = n
   self.open = self.open + 1
 end
 
---- Records that a function returns.
+--- Records the return of a function.
 ---@param f integer
 ---@param key any
 ---@param time number ns
@@ -151,8 +159,8 @@ function CallTree:leave(f, key, time)
     self.unstarted = self.unstarted + 1
     return
   end
-  local began, node, inner, first = stack.time[i], stack.node[i], stack.inner[i], stack.first[i]
-  local ns = time - began
+  local start, node, inner, first = stack.time[i], stack.node[i], stack.inner[i], stack.first[i]
+  local ns = time - start
   for at = i, n - 1 do
     stack.f[at], stack.time[at], stack.node[at] = stack.f[at + 1], stack.time[at + 1], stack.node[at + 1]
     stack.inner[at], stack.first[at] = stack.inner[at + 1], stack.first[at + 1]
@@ -160,7 +168,7 @@ function CallTree:leave(f, key, time)
   stack.n, stack.first[n] = n - 1, nil
   self.open = self.open - 1
   if ns < 0 then
-    if self.dropped_call then self.dropped_call(key, began, first) end
+    if self.dropped_call then self.dropped_call(key, start, first) end
     return
   end
   node.hist:add(ns)
@@ -169,11 +177,11 @@ function CallTree:leave(f, key, time)
   if self.ended then self.ended(f, key, ns, first) end
 end
 
---- The nodes of the tree that have calls, or below which some node has; callers come before what they call.
+--- Returns the nodes that have calls or whose descendants do, callers before callees.
 ---@return { f: integer, depth: integer, calls: integer, own: number, hist: Hist, recursive?: boolean }[]
 function CallTree:list()
   local children, busy = {}, {}
-  for i = #self.nodes, 1, -1 do -- what is called was found after its caller
+  for i = #self.nodes, 1, -1 do -- callees were created after their callers
     local node = self.nodes[i]
     if node.calls > 0 or node.hist:stats().count > 0 or busy[node] then
       busy[node.parent] = true
@@ -184,20 +192,20 @@ function CallTree:list()
   local list = {}
   local function add(node)
     if node.depth > 0 then list[#list + 1] = node end
-    local below = children[node] or {}
+    local callees = children[node] or {}
     local total = {}
-    for _, child in ipairs(below) do total[child] = tonumber(child.hist:stats().sum) end
-    table.sort(below, function(a, b)
+    for _, child in ipairs(callees) do total[child] = tonumber(child.hist:stats().sum) end
+    table.sort(callees, function(a, b)
       if total[a] ~= total[b] then return total[a] > total[b] end
       return a.f < b.f
     end)
-    for _, child in ipairs(below) do add(child) end
+    for _, child in ipairs(callees) do add(child) end
   end
   add(self.root)
   return list
 end
 
---- "  |   |-name" for a function called by one that is called by one.
+--- Returns the name with its indentation: at depth 3 "  |   |-name".
 local function indented(depth, name) return depth == 1 and name or ('  | '):rep(depth - 2) .. '  |-' .. name end
 
 local function spec(width, than)
@@ -223,8 +231,8 @@ end
 
 --- Prints the tree.
 ---@param out Output
----@param names string[] of the functions
----@param times boolean false: print only who calls whom
+---@param names string[] names of the functions
+---@param times boolean false: print only the callers and callees
 function CallTree:print(out, names, times)
   local rows, width = {}, 20
   for i, node in ipairs(self:list()) do
@@ -244,7 +252,7 @@ function CallTree:print(out, names, times)
   end
 end
 
---- Resets the counts and times. Open calls stay open.
+--- Resets counts and times. Open calls stay open.
 function CallTree:clear()
   for _, node in ipairs(self.nodes) do
     node.calls, node.own = 0, 0

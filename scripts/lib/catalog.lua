@@ -1,12 +1,12 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The events that -e takes on this machine.
+--- The events of this machine, as `profscript list` prints them.
 local machine = require('bindings.select.catalog').machine()
 
 local catalog = {}
 
---- All of them. Probes and breakpoints are listed as forms: 'kprobe:FUNCTION'.
+--- Returns all events. Probes and breakpoints are listed by their syntax: 'kprobe:FUNCTION'.
 ---@return { name: string, kind: string }[] entries kind: 'tracepoint', 'software event', 'event of a PMU'...
----@return string? message why there are no tracepoints
+---@return string? message the reason if there are no tracepoints
 function catalog.entries() return machine:entries() end
 
 return catalog

@@ -1,11 +1,10 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- A clock that samples CPUs, and prints the samples at which a condition on event counts is true (hrtimer,
---- irq-off).
+--- Clock samples at which a condition on event counts is true (hrtimer, irq-off).
 local condition = {}
 
---- The handlers of a profiler that prints such samples.
----@param name string of the profiler; its lines begin with it
----@param text string the condition, a C expression over the counts: see Counts:condition()
+--- Returns the handlers of a profiler that prints such samples.
+---@param name string name of the profiler, which its lines start with
+---@param text string the condition, a C expression over the counts, see counts:condition()
 ---@param opt table options with period (ns) or freq
 ---@param out Output
 ---@param session Session
@@ -22,12 +21,12 @@ function condition.start(name, text, opt, out, session)
   local order = { 'time', 'cpu', 'pid', 'tid', 'comm', 'period' }
   for _, event in ipairs(counts.events) do order[#order + 1] = event.alias end
   if opt.call_graph then order[#order + 1] = 'stack' end
-  local passed
+  local period
 
   local function print_fields(ev)
     local fields = {
-      time = (session.time_base() + ev._time) / 1e9, -- as trace has it
-      cpu = ev._cpu, pid = ev._pid, tid = ev._tid, comm = ev._comm, period = passed,
+      time = (session.time_base() + ev._time) / 1e9, -- as in the output of trace
+      cpu = ev._cpu, pid = ev._pid, tid = ev._tid, comm = ev._comm, period = period,
     }
     for i, event in ipairs(counts.events) do
       fields[event.alias] = counts:has(ev._cpu, i) and counts:delta(i) or nil
@@ -39,11 +38,11 @@ function condition.start(name, text, opt, out, session)
   return {
     describe = function(ev)
       if ev._event ~= clock.name then return end
-      return passed and ('%s: cpu-clock %d ns'):format(name, passed) or name .. ': cpu-clock'
+      return period and ('%s: cpu-clock %d ns'):format(name, period) or name .. ': cpu-clock'
     end,
     [clock] = function(ev)
       local total
-      total, passed = counts:take(ev)
+      total, period = counts:take(ev)
       if not total or left == 0 or not is_true() then return end
       if out.format == 'text' then
         out:print_event(ev)

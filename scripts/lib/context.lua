@@ -1,11 +1,10 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- What the events between two others have to do with them: which of them matter, and what they say about the
---- thread that is waited for. Used by lib.detail.
+--- Selection of the events that concern a pair (lib.detail). It adds notes about the thread that the pair is about.
 local band = require('bit').band
 
 local context = {}
 
--- Events whose fields name cpus and tasks, beside those that any event may have.
+-- Fields that name CPUs and tasks. In other events these are `cpu` and `pid`.
 local FIELDS = {
   ['sched:sched_wakeup'] = { is = 'wakeup', cpus = { 'target_cpu' } },
   ['sched:sched_waking'] = { is = 'wakeup', cpus = { 'target_cpu' } },
@@ -24,7 +23,7 @@ local function existing(event, names)
   return found
 end
 
---- What the events of one class tell.
+--- Returns the CPU and task fields of an event, and whether it is a wakeup, switch or migration.
 ---@return { is?: string, cpus: string[], pids: string[] }
 local function kind_of(event)
   local known = FIELDS[event.name] or {}
@@ -38,31 +37,22 @@ local function kind_of(event)
   return kind
 end
 
-local function names_one(ev, fields, value)
+local function has_value(ev, fields, value)
   for i = 1, #fields do
     if ev[fields[i]] == value then return true end
   end
   return false
 end
 
---- Which events matter.
----@class ContextTests
----@field cpu? boolean those of the same CPU as either event, or as the tracked thread
----@field pid? boolean those of the same process
----@field tid? boolean those of the same thread
----@field key? boolean those with the same key
----@field first boolean the tests apply to the first event
----@field second boolean the tests apply to the second event
-
 ---@class Context
 local Context = {}
 Context.__index = Context
 
---- A context. It takes one pair after the other.
----@param tests ContextTests
+--- Creates a context, which is used for one pair after the other.
+---@param tests DetailSettings
 ---@param keyed_by_thread boolean whether the key of a pair is the thread that it is about
 ---@param preempted fun(event: Event): integer session.preempted_state
----@param key_of fun(ev: Ev): any, boolean the key of an event, and whether an expression gives it
+---@param key_of fun(ev: Ev): any, boolean returns the key of an event, and whether it is the value of an expression
 ---@return Context
 function context.new(tests, keyed_by_thread, preempted, key_of)
   return setmetatable({
@@ -75,7 +65,7 @@ function context.new(tests, keyed_by_thread, preempted, key_of)
   }, Context)
 end
 
---- What the events of one class tell.
+--- Returns the cached kind of an event, see kind_of().
 ---@package
 function Context:kind(event)
   local kind = self.kinds[event]
@@ -87,8 +77,8 @@ function Context:kind(event)
   return kind
 end
 
---- Begins with a pair. The context remembers the thread, the CPU on which it runs or waits, and who has run since
---- when on the CPUs that matter.
+--- Starts a pair. The context tracks the thread, the CPU on which it runs or waits, and the task that runs on each
+--- CPU of the pair.
 ---@param pair { first: Ev, first_event: Event, second?: Ev, key: number }
 function Context:start(pair)
   local first = pair.first
@@ -101,7 +91,7 @@ function Context:start(pair)
   self.slots = {}
 end
 
---- Says that the events have reached the first one of the pair.
+--- Call this at the first event of the pair.
 function Context:reach_first()
   local pair = self.pair
   local kind = self:kind(pair.first_event)
@@ -115,7 +105,7 @@ function Context:reach_first()
   }
 end
 
---- Where the thread is after an event, and what that means for it; nil if it does not concern it.
+--- Updates the CPU of the thread. Returns what the event means for the thread; nil if it does not concern it.
 ---@return string? note
 ---@package
 function Context:track(ev, kind)
@@ -140,11 +130,11 @@ function Context:track(ev, kind)
   end
 end
 
---- Which CPU an event shares with the thread or the pair's events; nil: none that matters.
+--- Returns which CPU an event shares with the thread or with the events of the pair; nil if none.
 ---@return string? reason
 ---@package
 function Context:same_cpu(ev, kind)
-  local function on(cpu) return ev._cpu == cpu or names_one(ev, kind.cpus, cpu) end
+  local function on(cpu) return ev._cpu == cpu or has_value(ev, kind.cpus, cpu) end
   if self.cpu >= 0 and on(self.cpu) then return 'samecpu-track' end
   if self.keyed_by_thread then return end
   local tests, pair = self.tests, self.pair
@@ -152,17 +142,18 @@ function Context:same_cpu(ev, kind)
   if tests.second and pair.second and on(pair.second._cpu) then return 'samecpu-2' end
 end
 
---- Which of the pair's events has an event's process or thread (word says which).
+--- Returns which event of the pair has the same process or thread as an event.
+---@param field '_pid'|'_tid'
 ---@return '-1'|'-2'|nil
 ---@package
-function Context:same_task(ev, kind, word, of_first)
-  local function is(id) return id and id > 0 and (ev[word] == id or names_one(ev, kind.pids, id)) end
+function Context:same_task(ev, kind, field, first_id)
+  local function is(id) return id and id > 0 and (ev[field] == id or has_value(ev, kind.pids, id)) end
   local tests, second = self.tests, self.pair.second
-  if tests.first and is(of_first) then return '-1' end
-  if tests.second and second and not self.keyed_by_thread and is(second[word]) then return '-2' end
+  if tests.first and is(first_id) then return '-1' end
+  if tests.second and second and not self.keyed_by_thread and is(second[field]) then return '-2' end
 end
 
---- What the CPU says about an event, see look().
+--- Returns the note and the reason of look() that follow from the CPU of an event.
 ---@package
 function Context:look_at_cpu(ev, kind)
   local note = self:track(ev, kind)
@@ -174,12 +165,12 @@ function Context:look_at_cpu(ev, kind)
   return nil, self:same_cpu(ev, kind)
 end
 
---- Looks at the next event.
+--- Tests the next event.
 ---@param ev Ev
----@param event Event what it is
+---@param event Event the event of ev
 ---@return boolean shown
----@return string? note what it says about the thread: 'running', 'preempt', 'wakeup'...
----@return string? reason the test that it has passed: 'samecpu-1'...
+---@return string? note what the event means for the thread: 'running', 'preempt', 'wakeup'...
+---@return string? reason the test that the event has passed: 'samecpu-1'...
 function Context:look(ev, event)
   if not self.filters then return true end
   local tests, kind = self.tests, self:kind(event)
@@ -202,11 +193,11 @@ function Context:look(ev, event)
   return false
 end
 
---- Looks whether a switch ends the run of a task on a CPU that matters.
+--- Returns the run time of the task that a switch takes off a CPU of the pair.
 ---@param ev Ev
----@param event Event
----@return number? ns how long the task has run
----@return string? comm its name
+---@param event Event the event of ev
+---@return number? ns nil: not such a switch, or the task's start was not seen
+---@return string? comm name of the task
 function Context:run(ev, event)
   local slots = self.slots
   if slots[3].cpu ~= self.cpu then slots[3] = { cpu = self.cpu } end

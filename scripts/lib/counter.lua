@@ -9,9 +9,9 @@ local aggregate = require 'lib.aggregate'
 
 local counter = {}
 
---- A counter: the sum aggregation of lib.aggregate, whose add(n, ...) adds n under the keys.
+--- Creates counters: an aggregation of lib.aggregate whose add(n, ...) adds n to the counter of the given keys.
 ---@param keys string[] names of the key columns, at most 4
----@param settings? { name?: string, value?: string, max_keys?: integer } as aggregate.new() takes them
+---@param settings? { name?: string, value?: string, max_keys?: integer } as in aggregate.new()
 ---@return Aggregate
 function counter.new(keys, settings)
   settings = settings or {}

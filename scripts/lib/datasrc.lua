@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The word `ev._data_src` of a sampled memory access as text, in the words of `perf script`.
+--- Text of `ev._data_src`, the source of a sampled memory access, as `perf script` prints it.
 local datasrc = {}
 
--- Each part is some bits of the word: where they begin, how many there are, and what each bit means.
+-- Bit fields of the word: first bit, number of bits, meaning of each bit.
 local LEVEL = { 5, 14, { 'N/A', 'hit', 'miss', 'L1', 'LFB/MAB', 'L2', 'L3', 'Local RAM', 'Remote RAM (1 hop)',
   'Remote RAM (2 hops)', 'Remote Cache (1 hop)', 'Remote Cache (2 hops)', 'I/O', 'Uncached' } }
 local SNOOP = { 19, 5, { 'N/A', 'None', 'Hit', 'Miss', 'HitM' } }
@@ -10,19 +10,19 @@ local LOCK = { 24, 2, { 'N/A', 'Yes' } }
 local TLB = { 26, 7, { 'N/A', 'hit', 'miss', 'L1', 'L2', 'Walker', 'Fault' } }
 local SNOOPX = { 38, 2, { 'Fwd', 'Peer' } }
 local BLOCK = { 40, 3, { 'N/A', 'Data', 'Addr' } }
--- These are numbers.
+-- Bit fields that hold numbers: first bit, number of bits.
 local LEVEL_NUMBER, REMOTE, HOPS = { 33, 4 }, { 37, 1 }, { 43, 3 }
 local LEVELS = { 'L1', 'L2', 'L3', 'L4', 'L2 MHB', 'MemSide Cache', nil, 'Uncached', 'CXL', 'I/O', 'Any cache',
   'LFB/MAB', 'RAM', 'PMEM' }
 local DISTANCES = { 'core, same node', 'node, same socket', 'socket, same board', 'board' }
 
---- The number that a part holds. The word is a number: what is defined of it has 46 bits.
-local function value(word, part) return math.floor(word / 2 ^ part[1]) % 2 ^ part[2] end
+--- Returns the value of a bit field. The defined bits, 46, are exact in a Lua number.
+local function value(word, field) return math.floor(word / 2 ^ field[1]) % 2 ^ field[2] end
 
---- The names of the bits of a part that are set, without hit and miss; and these.
-local function names(word, part)
-  local found, outcome, bits = {}, '', value(word, part)
-  for i, name in ipairs(part[3]) do
+--- Returns the names of the bits that are set, except hit and miss, which are the second result.
+local function names(word, field)
+  local found, outcome, bits = {}, '', value(word, field)
+  for i, name in ipairs(field[3]) do
     if math.floor(bits / 2 ^ (i - 1)) % 2 == 1 then
       if name == 'hit' or name == 'miss' then outcome = outcome .. ' ' .. name else found[#found + 1] = name end
     end
@@ -45,7 +45,7 @@ local function level(word)
   return name .. outcome
 end
 
---- Decodes the word: level of memory, snoop, TLB, lock, what blocked the access.
+--- Decodes the memory level, snoop, TLB, lock and block bits.
 ---@param word number `ev._data_src`
 ---@return string text "L1 hit|SNP None|TLB L1 or L2 hit|LCK No|BLK N/A"
 function datasrc.text(word)

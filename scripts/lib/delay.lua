@@ -1,6 +1,10 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The analysis of latencies, for profilers of pairs: a table of their distribution, the events of those that are
---- too long or too short together with what happened in between, and a heat map. See lib.relation.
+--- Latency analysis, for profilers of pairs. It prints a table of latencies, the pairs that took too long or too
+--- short with details, and writes a heat map. The options are those of lib.relation.
+---
+---   local found, message = relation.events(opt)
+---   if not found then return nil, message end
+---   return delay.run { name = 'requests', opt = opt, out = out, session = session, events = found }
 local detail = require 'lib.detail'
 local heat = require 'lib.pair_heatmap'
 local latency = require 'lib.latency'
@@ -9,16 +13,16 @@ local values = require 'bindings.options.values'
 
 local delay = {}
 
---- What the analyses of pairs take.
+--- The settings of all analyses of pairs.
 ---@class DelaySettings
----@field name string of the profiler
----@field opt table options, some of which are those of lib.relation
+---@field name string name of the profiler
+---@field opt table options of the profiler, which include options of lib.relation
 ---@field out Output
 ---@field session Session
 ---@field events RelatedEvents
----@field threads? boolean the key is a thread, although an expression gives it
+---@field threads? boolean the key is a thread ID, although it is the value of an expression
 
---- What the key column shows.
+--- Returns the settings of the key column.
 local function key_column(key, threads, session, value)
   local title = threads and 'THREAD' or key or 'CPU'
   return {
@@ -29,7 +33,7 @@ local function key_column(key, threads, session, value)
   }
 end
 
---- A function(p, second) that prints a pair's events.
+--- Returns a function(p, second) that prints the events of a pair.
 local function printer(settings, details)
   local out = settings.out
   if details then return function(p, second) details:show(p, second) end end
@@ -41,9 +45,9 @@ local function printer(settings, details)
   end
 end
 
---- The handlers of the profiler.
+--- Returns the handlers of the profiler.
 ---@param settings DelaySettings
----@return table? handlers nil: message says which option is wrong
+---@return table? handlers nil: see message
 ---@return string? message
 function delay.run(settings)
   local opt, found, session = values.optional(settings.opt), settings.events, settings.session

@@ -1,29 +1,37 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Details of a pair of events: what happened before the first event, between the two, and after the second. A
---- profiler gives the details to its pairs, which then keep the events that they need:
+--- Details of pairs: the events before, between and after the two events of a pair. They are given to lib.pairs,
+--- which then keeps the events that may be shown:
 ---
 ---   local details = detail.new(assert(detail.parse 'samecpu,-1ms'), { out = out, session = session })
 ---   pairs.new { ..., others = untraced, details = details,
 ---     pair = function(p, second) if p.ns > limit then details:show(p, second) end end }
 local context = require 'lib.context'
 local facade = require 'bindings.base.facade'
+local safe = require('lib.text').safe
 local units = require 'lib.units'
 
 local detail = {}
 
-local NOTE_EVERY = 50 -- lines without a note until one tells the time
+local TIME_EVERY = 50 -- every 50th line shows its offset even without a note
 
----@class DetailSettings : ContextTests
----@field before number show events that are up to this much (ns) older than the first
----@field after number show events that are up to this much (ns) younger than the second
----@field hide number count events that follow each other faster than this (ns), instead of showing them
+---@class DetailSettings
+---@field cpu? boolean show only events on the CPU of either event, or of the thread that the pair is about
+---@field pid? boolean show only events of the same process
+---@field tid? boolean show only events of the same thread
+---@field key? boolean show only events with the same key
+---@field first boolean these tests compare with the first event
+---@field second boolean these tests compare with the second event
+---@field before number show events up to this time (ns) before the first event
+---@field after number show events up to this time (ns) after the second event
+---@field hide number count events that follow each other faster than this (ns) instead of showing them
 
 local WORDS = { samecpu = 'cpu', samepid = 'pid', sametid = 'tid', samekey = 'key', ['1'] = 'first', ['2'] = 'second' }
+local EXPECTED = 'samecpu, samepid, sametid, samekey, 1, 2, hide<N, -N or +N'
 
---- Reads the value of --detail.
+--- Parses the value of --detail.
 ---@param text string words separated by commas: samecpu, samepid, sametid, samekey, 1, 2, hide<N, -N, +N; may be
 --- empty
----@return DetailSettings? settings nil: message says what is wrong
+---@return DetailSettings? settings nil: see message
 ---@return string? message
 function detail.parse(text)
   local s = { before = 0, after = 0, hide = 0 }
@@ -37,7 +45,7 @@ function detail.parse(text)
       local ns, message = units.duration(hide or duration)
       if not ns then
         if not (hide or duration:match '^%d') then
-          message = ("--detail: '%s' is none of samecpu samepid sametid samekey 1 2 hide<N -N +N"):format(word)
+          message = ("--detail: unknown word '%s' (expected %s)"):format(word, EXPECTED)
         end
         return nil, message
       end
@@ -48,13 +56,13 @@ function detail.parse(text)
   return s
 end
 
---- Reads the option --detail, and warns where nothing would show details.
----@param name string of the profiler
+--- Parses the option --detail, and warns if details are asked for but never shown.
+---@param name string name of the profiler
 ---@param opt table
 ---@param untraced Event[] the events that only details show
----@param prints boolean whether some limit has pairs printed
+---@param prints boolean whether the options have a limit, such as --than, that makes pairs print
 ---@param out Output
----@return DetailSettings? settings nil: there is nothing to show, or message says what is wrong
+---@return DetailSettings? settings nil: no details, or an error if there is a message
 ---@return string? message
 function detail.of_options(name, opt, untraced, prints, out)
   if not opt.detail then
@@ -71,15 +79,16 @@ function detail.of_options(name, opt, untraced, prints, out)
   out:warn(('%s: --detail shows nothing without a limit such as --than'):format(name))
 end
 
+--- Prints pairs with their details.
 ---@class Details
 local Details = {}
 Details.__index = Details
 local public -- creates the facade of details
 
---- Details for lib.pairs.
+--- Creates details for lib.pairs.
 ---@param settings DetailSettings
 ---@param env { out: Output, session: Session, keyed_by_thread?: boolean, verbose?: boolean } keyed_by_thread: the
---- key of pairs is the thread that they are about; verbose: lines say why they are shown
+--- key of a pair is the thread that it is about; verbose: print the reason why each event is shown
 ---@return Details
 function detail.new(settings, env)
   local self = {
@@ -88,12 +97,12 @@ function detail.new(settings, env)
     session = env.session,
     keyed_by_thread = env.keyed_by_thread or false,
     verbose = env.verbose,
-    waiting = {}, -- for the time behind their second event to pass
+    waiting = {}, -- pairs to print when the events up to `after` have arrived
   }
   return public(setmetatable(self, Details))
 end
 
---- Called when the events flow.
+--- Called by lib.pairs when the session has started.
 ---@param history History
 ---@param key_of fun(ev: any): any, boolean
 ---@package
@@ -102,7 +111,7 @@ function Details:open(history, key_of)
   self.context = context.new(self.settings, self.keyed_by_thread, self.session.preempted_state, key_of)
 end
 
---- From when on events are still needed, if pairs need them from `oldest` on.
+--- Returns the time from which on events must be kept, given the first time that pairs need.
 ---@param oldest number
 ---@return number
 ---@package
@@ -113,8 +122,8 @@ function Details:needs(oldest)
   return oldest - self.settings.before
 end
 
---- Shows what has waited until now.
----@param now number time of the youngest event
+--- Prints the waiting pairs that are complete.
+---@param now number time of the latest event
 ---@package
 function Details:advance(now)
   local waiting = self.waiting
@@ -126,9 +135,9 @@ function Details:advance(now)
   end
 end
 
---- Shows a pair, in the function that pairs call: now, or when what follows it is known.
+--- Prints a pair, now or when the events after it have arrived. Call it in the function `pair` of lib.pairs.
 ---@param p Pair
----@param second Ev its second event
+---@param second Ev second event of the pair
 function Details:show(p, second)
   local history = self.history
   local first, last = history:first(p), history:copy(second)
@@ -150,9 +159,9 @@ function Details:show(p, second)
   end
 end
 
---- Shows a first event whose second one may be lost.
+--- Prints a first event whose second event may be lost.
 ---@param p Pair
----@param time number when the loss begins
+---@param time number start of the loss, ns
 function Details:show_lost(p, time)
   local first = self.history:first(p)
   if not first then return end
@@ -161,11 +170,11 @@ end
 
 -- Printing ---------------------------------------------------------------------------------------
 
---- A line without an event; nothing in JSON and CSV, where the objects say it.
+--- Prints a line that is not an event; nothing in JSON and CSV, where the events have the same values.
 ---@package
 function Details:line(format, ...) self.out:printf(format .. '\n', ...) end
 
---- An event's line with a margin instead of its wall time.
+--- Prints an event with a margin instead of its wall time.
 ---@package
 function Details:event(ev, margin, part)
   self.out:print_event(ev, false, margin and ('%-27s '):format(margin) or true, part)
@@ -173,7 +182,7 @@ end
 
 local function us(ns) return ns / 1000 end
 
---- Prints the events number from .. to-1 that are shown, before or after the two.
+--- Prints the selected events of numbers from .. to-1, which are before or after the pair.
 ---@return number? first_time
 ---@return number? last_time
 ---@package
@@ -194,26 +203,26 @@ function Details:outside(pair, from, to, part)
   return first, last
 end
 
---- The margin of an event between the two.
----@param verbose? boolean with the reason why it is shown
+--- Returns the margin of an event between the two.
+---@param verbose? boolean with the reason why the event is shown
 local function margin_of(pair, item, printed, verbose)
   if printed == 1 then
     local whole = pair.lost_time and ('| >= %.3f us'):format(us(pair.lost_time - pair.first_time))
       or ('|+ %.3f us'):format(us(pair.second_time - pair.first_time))
     return verbose and item.reason and whole .. ' ' .. item.reason or whole
   elseif item.run then
-    return ('| %12.3f %s'):format(us(item.run), item.comm:sub(1, 11))
+    return ('| %12.3f %s'):format(us(item.run), safe(item.comm:sub(1, 11)))
   elseif item.note then
     return ('| %12.3f [%s]'):format(us(item.offset), item.note)
   end
-  if printed % NOTE_EVERY == 0 then return ('|- %.3f us'):format(us(item.offset)) end
+  if printed % TIME_EVERY == 0 then return ('|- %.3f us'):format(us(item.offset)) end
   return verbose and item.reason and '| ' .. item.reason or '|'
 end
 
---- Prints the events number from .. to-1 that are shown, between the two. Those that follow each other faster than
---- hide<N are counted instead, but for the last one before a gap.
+--- Prints the selected events of numbers from .. to-1, which are between the two. Events that follow each other faster
+--- than hide<N are counted instead, except for the last one before a gap.
 ---@return integer printed
----@return integer hidden at the end
+---@return integer hidden number of hidden events after the last printed one
 ---@package
 function Details:between(pair, from, to)
   local history, look, hide = self.history, self.context, self.settings.hide
@@ -248,7 +257,7 @@ function Details:between(pair, from, to)
   return printed, hidden
 end
 
---- Prints a pair with all that belongs to it; without second_kept its end is lost.
+--- Prints a pair with its details. Without second_kept its second event is lost.
 ---@package
 function Details:print(pair)
   local history, settings, look = self.history, self.settings, self.context
@@ -263,7 +272,7 @@ function Details:print(pair)
   if settings.before > 0 then self:outside(pair, history:find(from), first_index, 'before') end
   look:reach_first()
   self:event(pair.first, nil, { part = 'first', offset_ns = 0 })
-  if history.missing_until >= from then self:line '| events are missing here, there were too many to keep' end
+  if history.missing_until >= from then self:line '| events are missing here: there were too many to keep' end
   local printed, hidden = self:between(pair, found and first_index + 1 or first_index, second_index)
   if hidden > 0 then self:line('| %17d hidden', hidden) end
   if pair.lost_time then

@@ -1,14 +1,14 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Flame graphs of what a profiler samples.
+--- Flame graphs of sampled stacks.
 ---
----   options = flamegraph.options { than = ... }      -- adds --flame-graph and what belongs to it
+---   options = flamegraph.options { than = ... }      -- adds --flame-graph and its options
 ---   local flame = flamegraph.new(opt, session, out)  -- nil without --flame-graph
----   flame:add(ev, 1)                                 -- for each event: how much its stack counts
+---   flame:add(ev, 1)                                 -- for each event: adds 1 to its stack
 ---   flame:interval() flame:finish()                  -- in `interval` and `stop`
 ---
---- FILE.svg and FILE.html become pictures. Any other FILE becomes FILE.folded with one line for each stack:
---- `[DAY;TIME;]comm;user frames;kernel frames COUNT`, the outermost frame first. With -i the stacks of each
---- interval begin with its time.
+--- FILE.svg and FILE.html are pictures. With any other name, folded stacks are written to FILE.folded, a line for
+--- each: `[DAY;TIME;]comm;user frames;kernel frames COUNT`, outermost frame first. With -i the stacks of each
+--- interval start with its time.
 local array = require 'lib.array'
 local flamepicture = require 'lib.flamegraph_svg'
 local flametree = require 'lib.flamegraph_tree'
@@ -19,38 +19,38 @@ local units = require 'lib.units'
 
 local flamegraph = {}
 
-local MAX_KEYS = 262144 -- different stacks before they are turned into names
+local MAX_KEYS = 262144 -- number of distinct stacks after which they are symbolized
 local ROOTS = { 'comm', 'pid', 'tid', 'cpu', 'none' }
 local REGULAR = 0x8000 -- of the mode's format, S_IFREG
 
---- Adds the options that say how a graph looks, without --flame-graph itself.
+--- Adds the options for the appearance of a graph, without --flame-graph itself.
 ---@param own table<string, table> options of a profiler
 ---@return table<string, table> own
 function flamegraph.looks(own)
   own.title = { type = 'string', help = 'title of the flame graph' }
-  own.inverted = { type = 'flag', help = 'icicle graph: roots above' }
-  own.reverse = { type = 'flag', help = 'merge stacks from their leaves: who calls the hot functions' }
+  own.inverted = { type = 'flag', help = 'draw an icicle graph, with the roots at the top' }
+  own.reverse = { type = 'flag', help = 'merge stacks from their leaves, to see the callers of hot functions' }
   own.diff = { type = 'string', argument = 'FILE',
-    help = 'colour by the difference to these folded stacks, or those of a recording: red is more, blue is less' }
+    help = 'color by the difference from these folded stacks, or from a recording: red is more, blue is less' }
   for _, name in ipairs { 'title', 'inverted', 'reverse', 'diff' } do own[name].group = 'flame' end
   return own
 end
 
 --- Adds the options of flame graphs to those of a profiler.
----@param own table<string, table>
+---@param own table<string, table> options of a profiler
 ---@return table<string, table> own
 function flamegraph.options(own)
   own.flame_graph = { type = 'string', argument = 'FILE',
-    help = 'flame graph of the stacks: FILE.svg, FILE.html; else folded stacks to FILE.folded, "" is stdout' }
-  own.roots = { type = 'enum', values = ROOTS, default = 'comm', help = 'what stacks are grouped by' }
+    help = 'draw a flame graph to FILE.svg or FILE.html; else write folded stacks to FILE.folded ("" is stdout)' }
+  own.roots = { type = 'enum', values = ROOTS, default = 'comm', help = 'group stacks by' }
   own.annotate = { type = 'flag',
-    help = 'mark folded frames of the kernel by _[k], of JIT code by _[j], inlined by _[i]' }
+    help = 'mark folded kernel frames with _[k], JIT frames with _[j], inlined frames with _[i]' }
   own.flame_graph.group, own.roots.group, own.annotate.group = 'flame', 'flame', 'flame'
   return flamegraph.looks(own)
 end
 
---- What an event is counted under: a function(ev) that gives the id of its key, and what makes the name of
---- the stack's root of one.
+--- For each value of --roots: a function(ev) that returns the key id of an event, and a function that returns the
+--- root's name for a key id.
 local KEY_OF = {
   comm = function(ids) return function(ev) return ids(ev._stack, ev._comm) end end,
   pid = function(ids) return function(ev) return ids(ev._stack, ev._comm, ev._pid) end end,
@@ -67,11 +67,14 @@ local ROOT_NAME = {
   none = function() end,
 }
 
+--- A flame graph.
 ---@class Flamegraph
+---@field add fun(self: Flamegraph, ev: Ev|table, value: number) adds a value to the stack of an event, or of a table
+--- with _stack, _comm, _pid, _tid and _cpu
 local Flamegraph = {}
 Flamegraph.__index = Flamegraph
 
---- The name of the file for folded stacks; of a terminal or a pipe it is the one given.
+--- Returns the name of the file for folded stacks. Terminals and pipes get no suffix.
 ---@return string path, boolean is_regular
 local function folded_path(path)
   local st = sys.stat(path)
@@ -79,15 +82,16 @@ local function folded_path(path)
   return path:match '%.folded$' and path or path .. '.folded', true
 end
 
---- Opens that file when there is something to write, not when the command line is only looked at.
+--- Opens the file for folded stacks. This happens at the first write, because --dry-run must not create it.
 local function open_folded(self)
   if self.is_regular and sys.stat(self.path) then os.rename(self.path, self.path .. '.old') end
   local file, message = io.open(self.path, 'w')
   self.file = file or error(('cannot write %s'):format(message), 0)
 end
 
---- Turns what has gathered into names, and forgets it. What a script has kept of `ev._stack` is void then.
-local function gather(self)
+--- Symbolizes the stacks so far and moves them to the tree of this interval. Values of `ev._stack` from before are
+--- invalid afterwards.
+local function symbolize(self)
   local session, keys, sums, root_name = self.session, self.keys, self.sums, self.root_name
   local reverse, tree = self.opt.reverse, self.part
   local roots, names, kinds, is_compared = {}, {}, {}, self.opt.diff ~= nil
@@ -106,21 +110,22 @@ local function gather(self)
   session.forget_stacks()
 end
 
---- The flame graph that the options ask for; all events of the profiler then record stacks. It has a method
---- `add(self, ev, value)`; in place of an event that takes a table with _stack, _comm, _pid, _tid and _cpu.
----@param opt table options, some of which are those of flamegraph.options()
+--- Creates the flame graph that the options ask for, and makes all events of the profiler record stacks.
+---@param opt table options of the profiler, with those of flamegraph.options()
 ---@param session Session
 ---@param out Output
----@param settings? { title?: string, unit?: string } unit: what the values count, 'samples' if not given
----@return Flamegraph? flame nil: none is asked for
+---@param settings? { title?: string, unit?: string } unit: unit of the values, default 'samples'
+---@return Flamegraph? flame nil without --flame-graph
 function flamegraph.new(opt, session, out, settings)
   for _, name in ipairs { 'diff', 'title', 'inverted', 'reverse', 'annotate' } do
-    if opt[name] and not opt.flame_graph then error(('--%s is for --flame-graph'):format(name), 0) end
+    if opt[name] and not opt.flame_graph then error(('--%s requires --flame-graph'):format(name), 0) end
   end
   if not opt.flame_graph then return end
   local draws = picture.kind(opt.flame_graph)
   for _, name in ipairs { 'diff', 'title', 'inverted', 'reverse' } do
-    if opt[name] and not draws then error(('--%s is for pictures: name a FILE.svg or FILE.html'):format(name), 0) end
+    if opt[name] and not draws then
+      error(('--%s requires a --flame-graph FILE that ends in .svg or .html'):format(name), 0)
+    end
   end
   settings = settings or {}
   session.want { stacks = true }
@@ -145,7 +150,7 @@ function flamegraph.new(opt, session, out, settings)
   function self.add(_, ev, value)
     local id = id_of(ev)
     if id == MAX_KEYS then
-      gather(self)
+      symbolize(self)
       id = id_of(ev)
     end
     sums[id] = sums[id] + value
@@ -161,9 +166,9 @@ function flamegraph.new(opt, session, out, settings)
   return self
 end
 
---- Ends what has gathered since the last time; prefix: roots of all its stacks.
+--- Adds the stacks since the last call to the graph or file. prefix: names of the roots of these stacks.
 local function finish_part(self, prefix)
-  gather(self)
+  symbolize(self)
   if self.tree then
     flametree.graft(self.tree, prefix, self.part)
   else
@@ -171,7 +176,7 @@ local function finish_part(self, prefix)
     if self.path and not self.file then open_folded(self) end
     flametree.fold(self.part, prefix, self.opt.annotate, function(line)
       if not self.file then
-        self.out:raw(line)
+        self.out:append(line)
       elseif ok then
         ok, message = self.file:write(line)
       end
@@ -182,7 +187,7 @@ local function finish_part(self, prefix)
   self.part = flametree.new()
 end
 
---- Ends an interval, whose time becomes the root of its stacks.
+--- Ends an interval. Its time becomes the root of its stacks.
 function Flamegraph:interval()
   local sec, ns, is_wall = self.out.clock()
   if is_wall == false then
@@ -193,12 +198,12 @@ function Flamegraph:interval()
   end
 end
 
---- Ends the graph, and writes it.
+--- Ends the last interval and writes the graph.
 function Flamegraph:finish()
   if self.opt.interval then self:interval() else finish_part(self, {}) end
   if self.tree then
     if self.tree.value == 0 then
-      self.out:warn 'flame graph: there were no samples, nothing is drawn'
+      self.out:warn 'flame graph: no samples, nothing to draw'
       return
     end
     flamegraph.draw(self.opt.flame_graph, self.tree, self.settings)
@@ -211,7 +216,14 @@ function Flamegraph:finish()
   end
 end
 
---- Draws a tree. What it is compared with is scaled to the same sum.
+---@class FlameSettings
+---@field title string
+---@field unit string unit of the values, such as 'samples'
+---@field reversed? boolean the innermost functions are at the root
+---@field inverted? boolean the root is at the top (icicle graph)
+---@field difference? boolean colors show the difference from the base
+
+--- Draws a tree to a file. The base of a comparison is scaled to the same total.
 ---@param path string FILE.svg or FILE.html
 ---@param tree FlameNode
 ---@param settings FlameSettings
@@ -225,7 +237,7 @@ function flamegraph.draw(path, tree, settings)
   flamepicture.write(path, tree, settings)
 end
 
---- The folded stacks of a file. Those of a recording are made by another run of this program.
+--- Opens a file of folded stacks. The stacks of a recording come from `profscript profile` in a child process.
 local function open_stacks(path)
   if path == '-' then return io.stdin end
   local file, message = io.open(path, 'rb')
@@ -241,9 +253,9 @@ local function open_stacks(path)
 end
 
 --- Adds the stacks of a file to a tree, see flamegraph_tree.read().
----@param path string folded stacks or a recording; '-': folded stacks from standard input
+---@param path string file of folded stacks, or recording; '-': folded stacks from stdin
 ---@param tree FlameNode
----@param as 'value'|'base' what the counts are
+---@param as 'value'|'base' meaning of the counts
 ---@param reverse? boolean
 ---@return boolean had_two whether lines had two counts
 function flamegraph.read(path, tree, as, reverse)

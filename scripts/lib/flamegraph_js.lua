@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The script of a flame graph in a browser: click to zoom, search, fit the window. It works on the frames that
---- lib.flamegraph_svg draws, each a <g> with data-s (where it begins) and data-n (its value).
+--- JavaScript of a flame graph: zoom, search and resizing. It works on the frames that lib.flamegraph_svg draws, each
+--- a <g> with data-s (its start) and data-n (its value).
 return [[
 <script type="text/ecmascript"><![CDATA[
 (function () {
@@ -28,10 +28,10 @@ return [[
     frame.text.textContent = room < 3 ? '' : name.length <= room ? name : name.slice(0, room - 2) + '..';
   }
 
-  // Draws what is in the range of the zoomed frame; what is below it (its callers) gets the whole width.
+  // Draws the frames in the range of the zoomed frame. Its callers get the whole width.
   function layout() {
     var from = zoomed.start, size = zoomed.size, to = from + size;
-    var down = frames.length > 1 && frames[1].y > frames[0].y ? -1 : 1; // an icicle's roots are above
+    var down = frames.length > 1 && frames[1].y > frames[0].y ? -1 : 1; // -1: icicle graph
     frames.forEach(function (frame) {
       var caller = (frame.y - zoomed.y) * down > 0, end = frame.start + frame.size;
       var visible = caller ? frame.start <= from && end >= to : frame.start >= from && end <= to;
@@ -62,7 +62,7 @@ return [[
     layout();
   }
 
-  // Matches inside of matches are counted once.
+  // Sums up the matching frames. Those within other matching frames are not counted again.
   function countMatches() {
     if (!expression) {
       matched.textContent = ' ';

@@ -1,7 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Draws flame graphs: a tree of frames as an SVG, or as a page with a table of the heaviest functions. Where
---- scripts do not run, titles show the figures of each frame; where they do, a click zooms, Ctrl-F searches, and
---- the graph fits its window.
+--- Drawing of flame graphs: a tree of frames as an SVG, or as a page with a table of the hottest functions. Tooltips
+--- show the value of each frame. With JavaScript a click zooms, Ctrl-F searches, and the graph fits the window.
 local bit = require 'bit'
 local flametree = require 'lib.flamegraph_tree'
 local picture = require 'lib.svg'
@@ -11,11 +10,11 @@ local script = require 'lib.flamegraph_js'
 local flamepicture = {}
 
 local WIDTH, PAD, TOP, BOTTOM, ROW = 1200, 10, 58, 34, 16
-local CHAR = 6.9 -- pixels of a character of 12 px monospace
-local LEAST = 0.1 -- pixels of the narrowest frame that is drawn
+local CHAR = 6.9 -- width of a 12 px monospace character in pixels
+local MIN_WIDTH = 0.1 -- pixels; narrower frames are not drawn
 local TABLE_ROWS = 100
 
---- A number from 0 to 1 that a name always has, so that a function has one colour in all graphs.
+--- Returns a number from 0 to 1 that depends on the name only, so that a function has the same color in all graphs.
 local function hash(name)
   local h = 5381
   for i = 1, #name do h = bit.band(h * 33 + name:byte(i), 0xffffff) end
@@ -24,7 +23,7 @@ end
 
 local function rgb(r, g, b) return ('rgb(%d,%d,%d)'):format(r, g, b) end
 
---- The hues that flame graphs are known by: user red, C++ yellow, kernel orange, JIT green, inlined aqua.
+--- The usual hues of flame graphs: user red, C++ yellow, kernel orange, JIT green, inlined aqua.
 local HUES = {
   u = function(v) return rgb(205 + 50 * v, 60 + 80 * v, 55 + 60 * v) end,
   cpp = function(v) return rgb(185 + 55 * v, 175 + 50 * v, 50 + 30 * v) end,
@@ -34,35 +33,28 @@ local HUES = {
   r = function(v) return rgb(196 + 24 * v, 196 + 24 * v, 204 + 24 * v) end,
 }
 
---- Of a differential graph: red where there is more than in the base, blue where there is less.
-local function difference_colour(delta, most)
-  if delta == 0 or most == 0 then return rgb(236, 236, 236) end
-  local pale = 90 + 135 * (1 - math.abs(delta) / most)
+--- Returns the color of a differential graph: red for more than in the base, blue for less.
+local function difference_color(delta, max)
+  if delta == 0 or max == 0 then return rgb(236, 236, 236) end
+  local pale = 90 + 135 * (1 - math.abs(delta) / max)
   return delta > 0 and rgb(255, pale, pale) or rgb(pale, pale, 255)
 end
 
----@class FlameSettings
----@field title string
----@field unit string what the values count, such as "samples"
----@field reversed? boolean stacks begin with their innermost functions
----@field inverted? boolean the root is at the top: an icicle graph
----@field difference? boolean colors show the difference from the base
-
-local function greatest_delta(node)
-  local most = math.abs(node.self - node.base_self)
-  for _, child in pairs(node.children or {}) do most = math.max(most, greatest_delta(child)) end
-  return most
+local function max_delta(node)
+  local max = math.abs(node.self - node.base_self)
+  for _, child in pairs(node.children or {}) do max = math.max(max, max_delta(child)) end
+  return max
 end
 
-local function depth_of(node, least)
-  local most = 0
+local function depth_of(node, min_value)
+  local max = 0
   for _, child in pairs(node.children or {}) do
-    if child.value >= least then most = math.max(most, depth_of(child, least)) end
+    if child.value >= min_value then max = math.max(max, depth_of(child, min_value)) end
   end
-  return most + 1
+  return max + 1
 end
 
---- What is said of a frame: its share of all, and how that has changed.
+--- Returns the tooltip of a frame: name, value, share of the total and its change.
 local function title_of(node, tree, settings)
   local text = ('%s (%s %s, %.2f%%'):format(node.name, units.number(node.value), settings.unit,
     node.value * 100 / tree.value)
@@ -73,7 +65,7 @@ local function title_of(node, tree, settings)
   return text .. ')'
 end
 
---- A name as far as it fits into so many pixels; nothing where that says nothing.
+--- Returns the name, shortened to a width in pixels; '' if not even three characters fit.
 local function fitting(name, pixels)
   local room = math.floor((pixels - 6) / CHAR)
   if room < 3 then return '' end
@@ -91,7 +83,7 @@ text { font: 12px ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace; 
 </style>
 ]]
 
---- The picture as parts of an <svg> element.
+--- Returns the picture as parts of an <svg> element.
 ---@param tree FlameNode
 ---@param settings FlameSettings
 ---@return string[]
@@ -99,10 +91,10 @@ function flamepicture.svg(tree, settings)
   local parts = {}
   local function put(format, ...) parts[#parts + 1] = format:format(...) end
   local inner = WIDTH - 2 * PAD
-  local least = tree.value * LEAST / inner
-  local depth = depth_of(tree, least)
+  local min_value = tree.value * MIN_WIDTH / inner
+  local depth = depth_of(tree, min_value)
   local height = TOP + depth * ROW + BOTTOM
-  local most = settings.difference and greatest_delta(tree) or 0
+  local max = settings.difference and max_delta(tree) or 0
 
   put('<svg version="1.1" xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d">\n', WIDTH,
     height, WIDTH, height)
@@ -120,15 +112,15 @@ function flamepicture.svg(tree, settings)
     local y = settings.inverted and TOP + level * ROW or height - BOTTOM - (level + 1) * ROW
     local share, name = node.value / tree.value, node.name
     local hue = node.kind == 'u' and name:find('::', 1, true) and 'cpp' or node.kind
-    local colour = settings.difference and difference_colour(node.self - node.base_self, most)
+    local color = settings.difference and difference_color(node.self - node.base_self, max)
       or (HUES[hue] or HUES.u)(hash(name))
     put('<g data-s="%s" data-n="%s"><title>%s</title>'
       .. '<rect x="%.4f%%" y="%d" width="%.4f%%" height="%d" fill="%s" rx="1"/>'
       .. '<text x="%.4f%%" dx="3" y="%d">%s</text></g>\n', units.number(start), units.number(node.value),
-      picture.escape(title_of(node, tree, settings)), start * 100 / tree.value, y, share * 100, ROW - 1, colour,
+      picture.escape(title_of(node, tree, settings)), start * 100 / tree.value, y, share * 100, ROW - 1, color,
       start * 100 / tree.value, y + 12, picture.escape(fitting(name, share * inner)))
     for _, child in ipairs(flametree.children(node)) do
-      if child.value >= least and child.value > 0 then draw(child, start, level + 1) end
+      if child.value >= min_value and child.value > 0 then draw(child, start, level + 1) end
       start = start + child.value
     end
   end
@@ -139,7 +131,7 @@ function flamepicture.svg(tree, settings)
   return parts
 end
 
---- The table below the graph on a page.
+--- Returns the table below the graph on a page.
 local function function_table(tree, reversed)
   local parts = { '<table><tr><th>self</th><th>total</th><th>function</th></tr>\n' }
   for i, entry in ipairs(flametree.functions(tree, reversed)) do
@@ -151,7 +143,7 @@ local function function_table(tree, reversed)
   return parts
 end
 
---- Writes a tree to FILE.svg or FILE.html.
+--- Draws a tree to FILE.svg or FILE.html.
 ---@param path string
 ---@param tree FlameNode
 ---@param settings FlameSettings

@@ -1,19 +1,19 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Stacks that share their outermost frames, as a tree: what a flame graph draws, and what folded stacks list.
+--- Trees of stacks, merged from the outermost frames: the data of a flame graph.
 local text = require 'bindings.base.text'
 local units = require 'lib.units'
 
 local flametree = {}
 
---- A function called from somewhere, or what stacks are grouped by.
+--- A frame, or a name that stacks are grouped by.
 ---@class FlameNode
 ---@field name string
----@field kind string 'k' kernel, 'j' code generated at run time, 'i' inlined, 'u' other functions, '?' only the
---- file is known, 'r' what stacks are grouped by
----@field value number of all stacks that go through it
----@field self number of the stacks that end in it
----@field base number value in the graph that this one is compared with
----@field base_self number
+---@field kind string 'k' kernel, 'j' JIT code, 'i' inlined, 'u' other user code, '?' only the file is known,
+--- 'r' a name that stacks are grouped by
+---@field value number sum of all stacks that contain the frame
+---@field self number sum of the stacks that end in the frame
+---@field base number `value` in the base of a comparison
+---@field base_self number `self` in the base of a comparison
 ---@field children? table<string, FlameNode> by name
 
 ---@return FlameNode
@@ -21,11 +21,11 @@ local function new_node(name, kind)
   return { name = name, kind = kind, value = 0, self = 0, base = 0, base_self = 0 }
 end
 
---- A tree without stacks.
+--- Creates an empty tree.
 ---@return FlameNode root
 function flametree.new() return new_node('all', 'r') end
 
---- The child of a name, made at need.
+--- Returns the child with a name. Adds it if there is none.
 local function child_of(node, name, kind)
   local children = node.children
   if not children then
@@ -42,13 +42,13 @@ end
 
 --- Adds a stack.
 ---@param node FlameNode the root
----@param roots string[] what the stack is grouped by
----@param names string[] its functions, innermost first
----@param kinds string[] the kind of each
----@param n integer how many functions there are
+---@param roots string[] names that the stack is grouped by
+---@param names string[] functions, innermost first
+---@param kinds string[] kind of each function, see FlameNode
+---@param n integer number of functions
 ---@param value number
----@param base number its value in the graph that this one is compared with
----@param reverse? boolean the innermost function comes first in the tree
+---@param base number value in the base of a comparison
+---@param reverse? boolean put the innermost function at the root
 function flametree.add(node, roots, names, kinds, n, value, base, reverse)
   node.value, node.base = node.value + value, node.base + base
   for i = 1, #roots do
@@ -64,10 +64,10 @@ function flametree.add(node, roots, names, kinds, n, value, base, reverse)
   node.self, node.base_self = node.self + value, node.base_self + base
 end
 
---- Moves all of a tree below some roots of another one.
----@param node FlameNode root of the other one
----@param roots string[]
----@param tree FlameNode
+--- Moves the stacks of a tree to another tree.
+---@param node FlameNode root of the target tree
+---@param roots string[] names in the target tree to add the stacks under
+---@param tree FlameNode must not be used any more
 function flametree.graft(node, roots, tree)
   node.value, node.base = node.value + tree.value, node.base + tree.base
   for i = 1, #roots do
@@ -90,7 +90,7 @@ function flametree.graft(node, roots, tree)
   merge(node, tree)
 end
 
---- The children of a node, sorted by name.
+--- Returns the children of a node, sorted by name.
 ---@param node FlameNode
 ---@return FlameNode[]
 function flametree.children(node)
@@ -100,7 +100,7 @@ function flametree.children(node)
   return list
 end
 
---- A name within a folded stack: no separators, no control bytes.
+--- Returns a name for folded stacks, without separators and control characters.
 local function folded_name(node, marked)
   local name, kind = node.name, node.kind
   if kind == '?' then return 'Unknown' end
@@ -108,10 +108,10 @@ local function folded_name(node, marked)
   return marked and kind ~= 'u' and kind ~= 'r' and ('%s_[%s]'):format(name, kind) or name
 end
 
---- Calls each(line) for each stack in folded form, sorted by name.
+--- Calls each(line) with each stack in folded form, sorted by name.
 ---@param tree FlameNode
----@param roots string[] come first in all lines
----@param marked boolean mark frames of the kernel by _[k], of JIT code by _[j], inlined ones by _[i]
+---@param roots string[] first names of each line
+---@param marked boolean mark kernel frames with _[k], JIT frames with _[j], inlined frames with _[i]
 ---@param each fun(line: string)
 function flametree.fold(tree, roots, marked, each)
   local path = {}
@@ -126,10 +126,10 @@ function flametree.fold(tree, roots, marked, each)
   visit(tree, #roots)
 end
 
---- Sums by function: of the stacks that end in it, and of those that go through it.
+--- Returns the functions of a tree, with the sums of the stacks that end in them and of those that contain them.
 ---@param tree FlameNode
 ---@param reversed? boolean the innermost functions are at the root of the tree
----@return { name: string, self: number, total: number }[] list the largest self first
+---@return { name: string, self: number, total: number }[] list largest `self` first
 function flametree.functions(tree, reversed)
   local list, found, open = {}, {}, {}
   local function visit(node, is_first)
@@ -161,17 +161,17 @@ function flametree.functions(tree, reversed)
   return list
 end
 
--- What the kernel's stacks begin with; folded stacks need not say which frames are the kernel's.
+-- Outermost kernel functions: with them kernel frames are found in folded stacks without annotations.
 local IS_ENTRY = {}
 for name in ([[entry_SYSCALL_64_after_hwframe ret_from_fork_asm ret_from_fork el0t_64_sync el0_svc common_startup_64
   secondary_startup_64 secondary_startup_64_no_verify start_kernel]]):gmatch '%S+' do
   IS_ENTRY[name] = true
 end
 
---- Splits a folded stack. Its first frame is what it is grouped by, after a day and a time if it has them.
+--- Splits a folded stack. Its roots are the first name, with the day and time before it if there are any.
 ---@param stack string
 ---@return string[] roots
----@return string[] names innermost first, as flamegraph_tree.add() takes them
+---@return string[] names innermost first, as in flamegraph_tree.add()
 ---@return string[] kinds
 function flametree.parse(stack)
   local roots, outermost, kinds_of, in_kernel = {}, {}, {}, false
@@ -190,14 +190,13 @@ function flametree.parse(stack)
   return roots, names, kinds
 end
 
---- Adds folded stacks to a tree. A line may have two counts, as difffolded.pl writes them: then the first is that
---- of the base.
+--- Adds folded stacks to a tree. Lines with two counts, which difffolded.pl writes, have the base first.
 ---@param file file*
 ---@param path string for messages
 ---@param tree FlameNode
----@param as 'value'|'base' what the counts are
----@param reverse? boolean
----@return boolean had_two whether there were two counts
+---@param as 'value'|'base' meaning of the counts
+---@param reverse? boolean put the innermost functions at the root
+---@return boolean had_two whether lines had two counts
 function flametree.read(file, path, tree, as, reverse)
   local number, had_two = 0, false
   for line in file:lines() do
@@ -212,7 +211,7 @@ function flametree.read(file, path, tree, as, reverse)
       if as == 'base' then value, base = 0, value end
       flametree.add(tree, roots, names, kinds, #names, value, base or 0, reverse)
     elseif line:find '%S' then
-      error(("%s:%d: no folded stack: '%s'"):format(path, number, line:sub(1, 80)), 0)
+      error(("%s:%d: invalid folded stack '%s'"):format(path, number, line:sub(1, 80)), 0)
     end
   end
   return had_two

@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Frames, as session.address() and session.frames() give them, as text.
+--- Text of frames, which session.address() and session.frames() return.
 local frame = {}
 
---- "symbol+0x1c", or the address where no symbol is known.
+--- Returns 'symbol+0x1c', or the address if it has no symbol.
 ---@param found? Frame
----@param address ffi.cdata*|number
+---@param address number|integer64
 ---@return string
 function frame.text(found, address)
   if not found or not found.symbol then return ('%016x'):format(address) end

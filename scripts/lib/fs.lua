@@ -7,23 +7,23 @@ local fs = {}
 
 --- Reads a whole file.
 ---@param path string
----@return string? text nil: message says why
+---@return string? text nil: see message
 ---@return string? message
 function fs.read(path)
   check.is(path, 'string', 'fs.read takes a path')
   return sys.read(path)
 end
 
---- The names in a directory, without "." and "..".
+--- Returns the names in a directory, without '.' and '..'.
 ---@param path string
----@return string[]? names nil: message says why
+---@return string[]? names nil: see message
 ---@return string? message
 function fs.list(path)
   check.is(path, 'string', 'fs.list takes a path')
   return sys.readdir(path)
 end
 
---- Whether there is a file or directory at a path.
+--- Returns whether a file or directory exists.
 ---@param path string
 ---@return boolean
 function fs.exists(path)

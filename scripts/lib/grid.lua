@@ -1,29 +1,30 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Counts by event and period of time, as `stat` and `hrcount` print them: a report is a row of periods for each
---- event, or for each event of each CPU or thread.
+--- Counts by event and period, as `stat` and `hrcount` print them. A report has a row of periods for each event, or for
+--- each event of each CPU or thread.
 ---
 ---   local g = grid.new { name = 'stat', events = events, period = 1e8, interval = 1e9, out = out }
 ---   g:add(12, cpu, 1, 342)   -- period number 12 (from 0), event number 1
----   g:print(1)               -- the report that period 12 belongs to
+---   g:print(1)               -- the report with the periods 10 to 19
 local tables = require 'lib.table'
 
 local grid = {}
 
-local MAX_PACKED = 5 -- periods that a terminal shows in columns of the events
+local MAX_PACKED = 5 -- with at most this many periods, events are columns on a terminal
 
+--- The reports that are not printed yet.
 ---@class Grid
 local Grid = {}
 Grid.__index = Grid
 
 ---@class GridSettings
----@field name string of the table in JSON and CSV
+---@field name string name of the table in JSON and CSV
 ---@field events Event[]
----@field period integer ns
----@field interval integer ns that a report covers
----@field by? 'CPU'|'THREAD' a row for each of these
+---@field period integer length of a period in ns
+---@field interval integer length of a report in ns
+---@field by? 'CPU'|'THREAD' print a row for each CPU or thread
 ---@field out Output
 
---- A grid without counts.
+--- Creates an empty grid.
 ---@param settings GridSettings
 ---@return Grid
 function grid.new(settings)
@@ -31,7 +32,7 @@ function grid.new(settings)
     { name = settings.by == 'THREAD' and 'tid' or 'cpu', show = settings.by ~= nil },
     { name = 'event' },
     { name = 'total' },
-    { name = 'share' }, -- of the time that it was counted
+    { name = 'share' }, -- of the time in which the event was counted
     { name = 'counts' },
   }
   return setmetatable({
@@ -41,13 +42,13 @@ function grid.new(settings)
     out = settings.out,
     events = settings.events,
     reports = {}, -- [number][id][event] = { total, counted, samples, [cell] = count }
-    width = 0, -- of the widest count so far
+    width = 0, -- digits of the largest count so far
     spec = tables.new(settings.name, columns),
   }, Grid)
 end
 
---- The number of the report that a period belongs to, from 0.
----@param period integer
+--- Returns the number of the report, from 0, that contains a period.
+---@param period integer number of the period, from 0
 ---@return integer
 function Grid:report_of(period) return math.floor(period / self.cells) end
 
@@ -56,7 +57,7 @@ function Grid:report_of(period) return math.floor(period / self.cells) end
 ---@param id integer CPU or thread
 ---@param event integer number of the event, from 1
 ---@param count number
----@param share? number of the time in which the event was counted
+---@param share? number share of the time in which the event was counted; default: 1
 function Grid:add(period, id, event, count, share)
   local number = self:report_of(period)
   local report = self.reports[number] or {}
@@ -79,7 +80,7 @@ local function sorted_ids(report)
   return ids
 end
 
---- The counts of a row, from its first period to the last one there was.
+--- Returns the counts of a row up to the period `last`.
 local function counts_of(row, last)
   local list = {}
   for cell = 0, last do list[cell + 1] = row[cell] or 0 end
@@ -97,7 +98,7 @@ local function label(self, id)
   return self.by and (self.by == 'CPU' and '[%03d] ' or '[%6d] '):format(id) or ''
 end
 
---- One line for each event: `[000] sched:sched_wakeup 17|23|19 | total 59`.
+--- Returns the report with a line for each event: `[000] sched:sched_wakeup 17|23|19 | total 59`.
 local function direct(self, report, last)
   local lines, names, width = {}, {}, 0
   for i, event in ipairs(self.events) do
@@ -119,7 +120,7 @@ local function direct(self, report, last)
   return table.concat(lines, '\n') .. '\n'
 end
 
---- A column for each event; nil where it is too wide for the terminal.
+--- Returns the report with a column for each event; nil if it does not fit the terminal.
 local function packed(self, report, last)
   local columns = self.out:columns()
   if not columns or self.cells > MAX_PACKED then return end
@@ -173,11 +174,11 @@ local function rows_of(self, report, last)
   return rows
 end
 
---- Prints a report and forgets it.
----@param number integer
----@param settings? { at?: number, last?: integer } at: its time, if not now; last: the period that it ends with,
---- if not its own last one
----@return boolean whether there was anything to print
+--- Prints a report and removes it.
+---@param number integer number of the report, from 0
+---@param settings? { at?: number, last?: integer } at: time of the report, default: now; last: the period to end with,
+--- default: the last one of the report
+---@return boolean printed false: the report is empty
 function Grid:print(number, settings)
   local report = self.reports[number]
   if not report then return false end

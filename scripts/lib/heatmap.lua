@@ -1,12 +1,13 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Heat maps of values over time, such as latencies.
 ---
----   local map = heatmap.new { file = opt.heatmap, title = 'wakeup to switch' } -- opt.heatmap: heatmap.option
+---   options = { heatmap = heatmap.option }
+---   local map = heatmap.new { file = opt.heatmap, title = 'wakeup to switch' }
 ---   map:add(ev._time, ns)
 ---   map:write(out) -- at the end
 ---
---- FILE.svg and FILE.html become pictures. Any other FILE gets the measurements themselves, as FILE.lat with one
---- line "TIME VALUE" for each, which `profscript heatmap` draws.
+--- FILE.svg and FILE.html are pictures. With any other name, the values are written to FILE.lat, a line "TIME VALUE"
+--- for each, which `profscript heatmap` draws.
 local picture = require 'lib.svg'
 local units = require 'lib.units'
 
@@ -14,28 +15,29 @@ local heatmap = {}
 
 --- The declaration of the option --heatmap.
 heatmap.option = { type = 'string', argument = 'FILE',
-  help = 'draw a heat map of the latencies over time: FILE.svg, FILE.html; else their figures to FILE.lat' }
+  help = 'draw a heat map of latencies over time to FILE.svg or FILE.html; else write the latencies to FILE.lat' }
 
-local COLUMNS = 480 -- in memory; twice as wide ones when there are more, so half of them are drawn at least
-local OCTAVE = 8 -- rows of the values from 2^n to 2^(n+1)
-local ROWS = 64 * OCTAVE + 1 -- row 0: less than 1
-local LINEAR_ROWS = 256 -- in memory, twice as high ones when there are more
-local FIRST_WIDTH = 1e6 -- ns of a column at the start
+local COLUMNS = 480 -- in memory; when they are full, columns become twice as wide
+local OCTAVE = 8 -- rows per power of two
+local ROWS = 64 * OCTAVE + 1 -- row 0: values less than 1
+local LINEAR_ROWS = 256 -- in memory; when they are full, rows become twice as high
+local FIRST_WIDTH = 1e6 -- initial width of a column in ns
 
 local WIDTH, LEFT, RIGHT, TOP, BOTTOM = 1200, 76, 24, 56, 64
 local MAX_DRAWN_COLUMNS, MAX_DRAWN_ROWS = 240, 96
 
---- From few to many: the order of brightness is that of the counts, also for who sees no colours.
+--- From few to many. Brightness follows the count, so that the map can be read without seeing colors.
 local PALETTE = { 'fff3b8', 'fee391', 'fece65', 'feb441', 'fd9a32', 'f67b20', 'e85f10', 'd04606', 'ac3405', '852704',
   '5c1a03', '360d02' }
 
+--- A heat map.
 ---@class Heatmap
 local Heatmap = {}
 Heatmap.__index = Heatmap
 
---- A heat map. Without a file its methods do nothing.
----@param settings { file?: string, name?: string, title?: string, unit?: string, scale?: 'log'|'linear' } name: is
---- added to the name of the file, where there are several maps; unit: of the values, 'ns' if not given
+--- Creates a heat map. Without a file its methods do nothing.
+---@param settings { file?: string, name?: string, title?: string, unit?: string, scale?: 'log'|'linear' } name: added
+--- to the file name, for one of several maps; unit: unit of the values, default 'ns'
 ---@return Heatmap
 function heatmap.new(settings)
   local path, self = settings.file, setmetatable({ title = settings.title or settings.name or '' }, Heatmap)
@@ -59,33 +61,34 @@ function heatmap.new(settings)
   return self
 end
 
---- Opens the file of figures at the first one.
-local function open_figures(self)
+--- Opens the .lat file, at the first value.
+local function open_values(self)
   local file, message = io.open(self.path, 'w')
   self.file = file or error(('cannot write %s'):format(message), 0)
   file:setvbuf('full', 65536)
 end
 
---- Halves the number of columns, or of rows, by adding each to its neighbour.
-local function halve(self, what)
+--- Halves the number of columns or rows by adding each to its neighbor.
+---@param dimension 'width'|'height'
+local function halve(self, dimension)
   local new, rows = {}, self.rows
   for i = 1, COLUMNS * rows do new[i] = 0 end
   for i = 1, COLUMNS * rows do
     local column, row = math.floor((i - 1) / rows), (i - 1) % rows
-    if what == 'width' then column = math.floor(column / 2) else row = math.floor(row / 2) end
+    if dimension == 'width' then column = math.floor(column / 2) else row = math.floor(row / 2) end
     local at = column * rows + row + 1
     new[at] = new[at] + self.cells[i]
   end
-  self.cells, self[what] = new, self[what] * 2
+  self.cells, self[dimension] = new, self[dimension] * 2
 end
 
---- Adds a measurement.
+--- Adds a value.
 ---@param time number ns, such as `ev._time`
 ---@param value number|integer64
 function Heatmap:add(time, value)
   value = tonumber(value)
   if not self.draws then
-    if not self.file then open_figures(self) end
+    if not self.file then open_values(self) end
     self.file:write(('%d %d\n'):format(time, value))
     return
   end
@@ -110,7 +113,7 @@ function Heatmap:add(time, value)
   self.total = self.total + 1
 end
 
---- A value with three digits and the unit that suits: 1500000 ns is '1.5 ms'.
+--- Formats a value with three digits and a suitable unit: 1500000 ns is '1.5 ms'.
 local function value_text(value, unit)
   if unit ~= 'ns' then
     local s = ('%.3g'):format(value)
@@ -125,29 +128,29 @@ local function value_text(value, unit)
   return ('%.3g ns'):format(value)
 end
 
---- The least value of a row.
+--- Returns the lower bound of a row.
 local function low_of(self, row)
   if self.linear then return row * self.height end
   return row <= 0 and 0 or 2 ^ ((row - 1) / OCTAVE)
 end
 
---- The row, with its fraction, that a value lies at.
+--- Returns the row of a value as a fractional number.
 local function row_of(self, value)
   if self.linear then return value / self.height end
   return value < 1 and 0 or math.log(value) / math.log(2) * OCTAVE + 1
 end
 
---- 1, 2 or 5 times a power of ten, so that `most` of them cover a range.
-local function step_of(range, most)
-  local step = 10 ^ math.floor(math.log10(range / most))
+--- Returns the distance of ticks: 1, 2 or 5 times a power of ten, so that at most `max_ticks` cover the range.
+local function step_of(range, max_ticks)
+  local step = 10 ^ math.floor(math.log10(range / max_ticks))
   for _, times in ipairs { 1, 2, 5, 10 } do
-    if step * times * most >= range then return step * times end
+    if step * times * max_ticks >= range then return step * times end
   end
 end
 
---- What is drawn: the columns and rows that hold something, at most so many of each.
+--- Returns the area to draw: the columns and rows with values, merged to at most MAX_DRAWN_COLUMNS and MAX_DRAWN_ROWS.
 local function extent(self)
-  local first, last, columns, most = self.rows, 0, 0, 0
+  local first, last, columns, max = self.rows, 0, 0, 0
   for i = 1, #self.cells do
     if self.cells[i] > 0 then
       local row = (i - 1) % self.rows
@@ -166,17 +169,17 @@ local function extent(self)
       local column = math.floor(math.floor((i - 1) / self.rows) / wide)
       local at = column * area.rows + math.floor(((i - 1) % self.rows - first) / high)
       area.counts[at] = (area.counts[at] or 0) + self.cells[i]
-      most = math.max(most, area.counts[at])
+      max = math.max(max, area.counts[at])
     end
   end
-  area.most = most
+  area.max = max
   return area
 end
 
---- Class of a count: counts differ by powers, so do colours.
-local function shade(count, most)
-  if most == 1 then return #PALETTE end
-  return 1 + math.floor(math.log(count) / math.log(most) * (#PALETTE - 1) + 0.5)
+--- Returns the color of a count as an index of PALETTE, on a logarithmic scale.
+local function shade(count, max)
+  if max == 1 then return #PALETTE end
+  return 1 + math.floor(math.log(count) / math.log(max) * (#PALETTE - 1) + 0.5)
 end
 
 local STYLE = [[
@@ -233,10 +236,10 @@ local function legend(area, put, y)
   for i = 1, #PALETTE do
     put('<rect class="c%d" x="%d" y="%d" width="16" height="14"/>', i, LEFT + 4 + i * 16, y)
   end
-  put('<text x="%d" y="%d">%s in one cell</text>\n', LEFT + 28 + #PALETTE * 16, y + 11, units.number(area.most))
+  put('<text x="%d" y="%d">%s in one cell</text>\n', LEFT + 28 + #PALETTE * 16, y + 11, units.number(area.max))
 end
 
---- The picture as parts of an <svg> element.
+--- Returns the picture as parts of an <svg> element.
 ---@return string[]
 ---@package
 function Heatmap:svg()
@@ -252,7 +255,7 @@ function Heatmap:svg()
   put('<svg version="1.1" xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d">\n',
     WIDTH, bottom + BOTTOM, WIDTH, bottom + BOTTOM)
   parts[#parts + 1] = STYLE
-  for i, colour in ipairs(PALETTE) do put('.c%d { fill: #%s; }', i, colour) end
+  for i, color in ipairs(PALETTE) do put('.c%d { fill: #%s; }', i, color) end
   put('</style>\n<rect width="100%%" height="100%%" fill="#fff"/>\n')
   put('<text class="title mid" x="%d" y="28">%s</text>\n', WIDTH / 2, picture.escape(self.title))
   put('<text class="mid" x="%d" y="46">%s measurements</text>\n', WIDTH / 2, units.number(self.total))
@@ -266,7 +269,7 @@ function Heatmap:svg()
         local low = low_of(self, area.first + row * area.high)
         local high = low_of(self, area.first + (row + 1) * area.high)
         put('<rect class="c%d" x="%.1f" y="%.1f" width="%.1f" height="%.1f"><title>%s</title></rect>\n',
-          shade(count, area.most), LEFT + column * cell_width, bottom - (row + 1) * cell_height,
+          shade(count, area.max), LEFT + column * cell_width, bottom - (row + 1) * cell_height,
           cell_width, cell_height, picture.escape(('%.6g to %.6g s, %s to %s: %d'):format(column * column_ns / 1e9,
           (column + 1) * column_ns / 1e9, value_text(low, self.unit), value_text(high, self.unit), count)))
       end
@@ -280,7 +283,7 @@ function Heatmap:svg()
   return parts
 end
 
---- Writes the picture, or completes the file of measurements. Does nothing where nothing was added.
+--- Writes the picture, or closes the .lat file. Does nothing if no value was added.
 ---@param out Output
 function Heatmap:write(out)
   if not self.draws then

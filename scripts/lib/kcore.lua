@@ -1,10 +1,9 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The kernel's memory, read from /proc/kcore: an ELF core file (64 bits, little endian) whose segments are what is
---- mapped.
+--- Kernel memory, read from /proc/kcore. This is a little-endian 64-bit ELF core file whose segments are the mappings.
 local kcore = {}
 
 local PT_LOAD = 1
-local HEADER = 64 -- bytes of an ELF header, 56 of each program header
+local HEADER = 64 -- bytes of an ELF header; a program header has 56
 
 --- Reads an unsigned little-endian integer from a string.
 ---@param text string
@@ -24,22 +23,22 @@ Kcore.__index = Kcore
 
 --- Opens a core file.
 ---@param path string
----@return Kcore? core nil: message says why
+---@return Kcore? core nil: see message
 ---@return string? message
 function kcore.open(path)
   local file, message = io.open(path, 'rb')
   if not file then return nil, message end
-  file:setvbuf 'no' -- what is behind the end of a segment cannot be read
+  file:setvbuf 'no' -- reading ahead beyond the end of a segment would fail
   local head = file:read(HEADER)
   if not head or #head < HEADER or head:sub(1, 6) ~= '\127ELF\2\1' then
-    return nil, path .. ': it is no ELF file of 64 bits'
+    return nil, path .. ': not a 64-bit ELF file'
   end
   local at, size = tonumber(kcore.integer(head, 33, 8)), tonumber(kcore.integer(head, 55, 2))
   local segments = {}
   file:seek('set', at)
   for _ = 1, tonumber(kcore.integer(head, 57, 2)) do
     local entry = file:read(size)
-    if not entry or #entry < 56 then return nil, path .. ': its program headers are cut off' end
+    if not entry or #entry < 56 then return nil, path .. ': cut off inside its program headers' end
     if kcore.integer(entry, 1, 4) == PT_LOAD then
       segments[#segments + 1] = {
         offset = tonumber(kcore.integer(entry, 9, 8)),
@@ -54,13 +53,13 @@ end
 --- Reads memory.
 ---@param address integer64
 ---@param n integer bytes
----@return string? bytes fewer than n where the mapping ends; nil where nothing is mapped
+---@return string? bytes fewer than n at the end of a mapping; nil: not mapped
 function Kcore:read(address, n)
   for _, segment in ipairs(self.segments) do
-    local into = address - segment.from -- beyond the size also where the address lies below
-    if into < segment.size then
-      if segment.size - into < n then n = tonumber(segment.size - into) end
-      return self.file:seek('set', segment.offset + tonumber(into)) and self.file:read(n)
+    local offset = address - segment.from -- unsigned: huge if the address is below the segment
+    if offset < segment.size then
+      if segment.size - offset < n then n = tonumber(segment.size - offset) end
+      return self.file:seek('set', segment.offset + tonumber(offset)) and self.file:read(n)
     end
   end
 end

@@ -1,29 +1,32 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Distributions of the latencies of pairs of events, and their table.
+--- Latency tables of pairs: a row for each kind of pair, or for each key.
+---
+---   local latencies = latency.new { stages = stages, than = opt.than }
+---   latencies:add(p)        -- in the function `pair` of lib.pairs
+---   latencies:print(out)
 local hist = require 'lib.hist'
 local intern = require 'lib.intern'
 local tables = require 'lib.table'
 
-local MAX_KEYS = 65536 -- rows beyond it share one, whose key prints as "other"
+local MAX_KEYS = 65536 -- further keys share the row '(other)'
 
 local latency = {}
 
+--- A latency table.
 ---@class Latency
----@field hists HistSet by kind of pair: without by_key, pairs can add to them by themselves (`latencies` of
---- lib.pairs)
+---@field hists HistSet without by_key: histograms by kind of pair, for `latencies` of lib.pairs, which replaces add()
 local Latency = {}
 Latency.__index = Latency
 
 ---@class LatencySettings
 ---@field stages? Event[][] the stages of the pairs
----@field kinds? { start: string, stop: string }[] in place of stages: the names of the two events of each kind of
---- pair
----@field than? number ns; longer latencies are counted
----@field cycle? boolean
----@field by_key? { title: string, width: integer, value?: (fun(key: any): any), name?: (fun(key: any): string) } a
---- row for each key; value: what the key column shows; name: gives the column comm
+---@field kinds? { start: string, stop: string }[] instead of stages: names of the two events of each kind of pair
+---@field than? number threshold in ns; longer latencies are counted
+---@field cycle? boolean the first stage follows the last
+---@field by_key? { title: string, width: integer, value?: (fun(key: any): any), name?: (fun(key: any): string) } print
+--- a row for each key; value: returns the printed key; name: returns the text of an additional column `comm`
 
---- The kinds of pairs of some stages, in the order of `p.kind`.
+--- Returns the kinds of pairs of some stages, in the order of `p.kind`.
 ---@param stages Event[][]
 ---@param cycle? boolean
 ---@return { start: string, stop: string }[]
@@ -39,7 +42,7 @@ function latency.kinds(stages, cycle)
   return kinds
 end
 
---- A table without latencies.
+--- Creates an empty table.
 ---@param settings LatencySettings
 ---@return Latency
 function latency.new(settings)
@@ -47,9 +50,9 @@ function latency.new(settings)
     than = settings.than,
     by_key = settings.by_key,
     keys = intern.new(1, MAX_KEYS),
-    pairs = settings.kinds or latency.kinds(settings.stages, settings.cycle), -- by kind of the pairs
+    pairs = settings.kinds or latency.kinds(settings.stages, settings.cycle), -- by kind
   }, Latency)
-  -- By key id * kinds + kind.
+  -- Indexed by key id * number of kinds + kind.
   self.hists = hist.set(#self.pairs * (self.by_key and MAX_KEYS + 1 or 1), settings.than)
   return self
 end
@@ -68,7 +71,7 @@ local function before(a, b)
   return a.order < b.order
 end
 
---- Appends the rows of a key, given by its id.
+--- Appends the rows of a key.
 ---@package
 function Latency:rows_of(id, rows)
   for i, kind in ipairs(self.pairs) do
@@ -85,7 +88,7 @@ function Latency:rows_of(id, rows)
   end
 end
 
---- The rows of the table, in its order.
+--- Returns the sorted rows of the table.
 ---@return table[]
 ---@package
 function Latency:rows()
@@ -105,16 +108,17 @@ function Latency:rows()
   return rows
 end
 
-local function width_of(list, field, least)
+local function width_of(list, field, min)
+  local width = min
   for _, pair in ipairs(list) do
-    least = math.max(least, #pair[field])
+    width = math.max(width, #pair[field])
   end
-  return least
+  return width
 end
 
---- Prints the table, unless it is empty.
+--- Prints the table unless it is empty.
 ---@param out Output
----@param only_over? number print only if some latency was longer than this (ns)
+---@param only_over? number print only if a latency was longer than this (ns)
 function Latency:print(out, only_over)
   local rows = self:rows()
   if only_over then
@@ -143,7 +147,7 @@ function Latency:print(out, only_over)
   out:table(tables.new('latency', columns), rows)
 end
 
---- Forgets all latencies.
+--- Removes all latencies.
 function Latency:clear()
   self.hists:clear()
   self.keys:clear()

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Sampled memory accesses (ldlat-loads, ldlat-stores): their latency in cycles, by where the data were.
+--- Latency of sampled memory accesses, by data source (ldlat-loads, ldlat-stores).
 local datasrc = require 'lib.datasrc'
 local frame = require 'lib.frame'
 local hist = require 'lib.hist'
@@ -12,13 +12,13 @@ local DEVICES = '/sys/bus/event_source/devices/'
 
 local ldlat = {}
 
---- The PMU that samples memory accesses. On hybrid processors that of their fast cores.
+--- Returns the PMU that samples memory accesses. On hybrid processors this is the PMU of the performance cores.
 local function pmu_of(name)
   local intel, found = false, nil
   for line in io.lines '/proc/cpuinfo' do
     intel = intel or line:match '^vendor_id%s*:%s*GenuineIntel' ~= nil
   end
-  if not intel then failure.unavailable('%s: it needs an Intel processor, whose PEBS samples memory accesses', name) end
+  if not intel then failure.unavailable('%s: needs an Intel processor, whose PEBS samples memory accesses', name) end
   for _, pmu in ipairs { 'cpu', 'cpu_core' } do
     local file = io.open(DEVICES .. pmu .. '/type')
     if file then
@@ -27,25 +27,25 @@ local function pmu_of(name)
     end
   end
   if not found then
-    failure.unavailable("%s: it needs a hardware PMU, and this machine has none: %s has no 'cpu'", name, DEVICES)
+    failure.unavailable("%s: needs a hardware PMU, and this machine has none (no 'cpu' in %s)", name, DEVICES)
   end
   return found
 end
 
 ---@class LdlatSettings
----@field name string of the profiler
----@field terms string of the event, for the PMU of the CPU
----@field title string of the column that shows where the data were
+---@field name string name of the profiler
+---@field terms string terms of the PMU event
+---@field title string title of the data source column
 
---- The handlers of such a profiler.
+--- Returns the handlers of such a profiler.
 ---@param settings LdlatSettings
----@param opt table options with period, perins and, where there is one, than (cycles)
+---@param opt table options with period, perins and optionally than (cycles)
 ---@param out Output
 ---@param session Session
----@return table? handlers nil: message says why not
+---@return table? handlers nil: see message
 ---@return string? message
 function ldlat.start(settings, opt, out, session)
-  if opt.input then return nil, 'it samples the running machine, not recordings' end
+  if opt.input then return nil, 'recordings are not supported' end
   local event = session.event {
     ('%s/%s/'):format(pmu_of(settings.name), settings.terms), period = opt.period, precise = 3, resolve = true,
     sample = { 'weight', 'data_src', 'phys_addr' }, exclude_guest = true,
@@ -97,12 +97,12 @@ function ldlat.start(settings, opt, out, session)
   }
 end
 
---- Adds the options that both profilers have.
+--- Adds the options that both profilers share.
 ---@param own table<string, table>
 ---@return table<string, table> own
 function ldlat.options(own)
-  own.period = { type = 'integer', short = 'T', default = 1000, help = 'sample every so many' }
-  own.perins = { type = 'flag', help = 'rows for each CPU, or with -p, -t each thread' }
+  own.period = { type = 'integer', short = 'T', default = 1000, help = 'sample every Nth access' }
+  own.perins = { type = 'flag', help = 'print rows per CPU, or per thread with -p and -t' }
   return own
 end
 

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The analysis of memory, for profilers of pairs: which stacks allocate it, and which free it. See lib.relation.
+--- Allocation analysis, for profilers of pairs: the stacks that allocate memory and that free it. See lib.relation.
 local array = require 'lib.array'
 local intern = require 'lib.intern'
 local relation = require 'lib.relation'
@@ -7,28 +7,28 @@ local values = require 'bindings.options.values'
 
 local memprof = {}
 
-local MAX_STACKS = 65536 -- of both kinds, that are told apart
-local TOP = 10 -- stacks that a report shows
+local MAX_STACKS = 65536 -- distinct stacks that allocate or free
+local TOP = 10 -- stacks per report
 
---- The bytes of an allocation: size=, else the field bytes_alloc.
+--- Returns a function that returns the bytes of an allocation: the value of size=, else the field bytes_alloc.
 ---@return (fun(ev: any): any)? size
 ---@return string? message
 local function size_of(event, session)
   local text = event.attrs.size or event.fields.bytes_alloc and 'bytes_alloc'
   if not text then
-    return nil, ('%s needs size=EXPR, the bytes of what it allocates: it has no field bytes_alloc'):format(event.name)
+    return nil, ('%s has no field bytes_alloc: give the allocated bytes with size=EXPR'):format(event.name)
   end
   return session.expression(event, text).value
 end
 
---- Sums by key: each has its objects and bytes.
+--- Returns functions that sum up objects and bytes by key: add(id, size) and take().
 local function sums(keys)
   local objects, bytes = array.new(MAX_STACKS + 1), array.new(MAX_STACKS + 1)
   local function add(id, size)
     objects[id] = objects[id] + 1
     bytes[id] = bytes[id] + size
   end
-  --- Ids with something in them, and sets all to nothing.
+  --- Returns the sums that are not 0, and resets all.
   local function take()
     local list = {}
     for id = 0, math.min(keys:count(), MAX_STACKS) do
@@ -48,14 +48,14 @@ local function before(a, b)
   return a.id < b.id
 end
 
---- The handlers of the profiler. The first stage allocates, the second frees.
+--- Returns the handlers of the profiler. The first stage allocates, the second frees.
 ---@param settings DelaySettings
----@return table? handlers nil: message says which option is wrong
+---@return table? handlers nil: see message
 ---@return string? message
 function memprof.run(settings)
   local opt, out, session, found = values.optional(settings.opt), settings.out, settings.session, settings.events
-  if #found.stages ~= 2 then return nil, 'memory has two stages: -e the allocations, -e what frees them' end
-  if opt.cycle then return nil, '--cycle is not for memory' end
+  if #found.stages ~= 2 then return nil, 'two -e are required: the events that allocate, then those that free' end
+  if opt.cycle then return nil, '--cycle is not supported for allocations' end
   local allocs, frees = found.stages[1], found.stages[2]
   local sizes = {}
   for _, event in ipairs(allocs) do
@@ -66,14 +66,14 @@ function memprof.run(settings)
   for i, stage in ipairs(found.stages) do
     for _, event in ipairs(stage) do
       if not (event.attrs.stack or event.attrs['max-stack'] or opt.call_graph) then
-        out:warn(('%s: %s records no stacks (//stack/): it is not told where memory is %s'):format(settings.name,
+        out:warn(('%s: %s records no stacks: add //stack/ or -g to see where memory is %s'):format(settings.name,
           event.name, i == 1 and 'allocated' or 'freed'))
       end
     end
   end
 
-  -- Each pair counts under (kind, side, stack): side 1 is where it was allocated, 2 where freed. What
-  -- is not freed counts under its class.
+  -- Pairs are summed up by (kind, side, stack); side 1 is the allocation, side 2 the free. Allocations that are not
+  -- freed are summed up by class.
   local keys, classes = intern.new(3, MAX_STACKS), intern.new(1, MAX_STACKS)
   local add, take = sums(keys)
   local add_left, take_left = sums(classes)
@@ -89,7 +89,7 @@ function memprof.run(settings)
     if first then add_left(classes.id(p.first_class), tonumber(sizes[p.first_class](first)) or 0) end
   end
 
-  local function say(record, lines)
+  local function print_sum(record, lines)
     if out.format ~= 'text' then
       out:record('kmemprof', record, { 'start', 'end', 'what', 'bytes', 'objects', 'stack' })
     else
@@ -97,21 +97,21 @@ function memprof.run(settings)
     end
   end
 
-  --- One side of a pair of events: its sum, then the stacks.
+  --- Prints one side of a kind of pair: its total, then the stacks.
   local function report_side(names, what, list)
     local bytes, objects = 0, 0
     for _, one in ipairs(list) do
       bytes, objects = bytes + one.bytes, objects + one.objects
     end
     local is_alloc = what == 'alloc'
-    say({ start = names[1], ['end'] = names[2], what = what, bytes = bytes, objects = objects },
+    print_sum({ start = names[1], ['end'] = names[2], what = what, bytes = bytes, objects = objects },
       ('%s total %s %d bytes on %d objects\n'):format(names[is_alloc and 1 or 2], what, bytes, objects))
     table.sort(list, before)
     local shown = 0
     for _, one in ipairs(list) do
       if one.stack >= 0 and (shown < TOP or out.format ~= 'text') then
         shown = shown + 1
-        say({ start = names[1], ['end'] = names[2], what = what, bytes = one.bytes, objects = one.objects,
+        print_sum({ start = names[1], ['end'] = names[2], what = what, bytes = one.bytes, objects = one.objects,
           stack = session.stack_lines(one.stack) },
           ('%s %d (%.1f%%) bytes on %d (%.1f%%) objects:\n%s'):format(is_alloc and 'Allocate' or 'Free', one.bytes,
             100 * one.bytes / math.max(bytes, 1), one.objects, 100 * one.objects / objects,
@@ -149,7 +149,7 @@ function memprof.run(settings)
       local class = classes:part(one.id, 1)
       for _, event in ipairs(allocs) do
         if event.class == class then
-          say({ start = event.name, what = 'left', bytes = one.bytes, objects = one.objects },
+          print_sum({ start = event.name, what = 'left', bytes = one.bytes, objects = one.objects },
             ('%s total alloc %d bytes on %d objects but not freed\n'):format(event.name, one.bytes, one.objects))
         end
       end

@@ -1,6 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The analysis of functions that call each other (nested-trace): a tree of calls or a table of functions, and what
---- happened within long calls.
+--- Nested call analysis (nested-trace): a call tree or a table of functions, with details of long calls.
 local calltree = require 'lib.calltree'
 local detail = require 'lib.detail'
 local heat = require 'lib.pair_heatmap'
@@ -11,15 +10,15 @@ local relation = require 'lib.relation'
 local nested = {}
 
 ---@class NestedSettings
----@field name string of the profiler
+---@field name string name of the profiler
 ---@field opt table
 ---@field out Output
 ---@field session Session
----@field functions Event[][] the two events of each function
+---@field functions Event[][] call and return event of each function
 ---@field others Event[] events that only details show
----@field key? string what the key is called; nil: it is the CPU or thread
+---@field key? string title of the key; nil: the key is the CPU or thread
 
---- A function that gives an event's key; whether keys are strings.
+--- Returns a function that returns an event's key, and whether keys are strings.
 local function key_of(event, opt, session)
   local text = event.attrs.key or opt.key
   if text then
@@ -30,7 +29,7 @@ local function key_of(event, opt, session)
   return function(ev) return ev._cpu end
 end
 
---- The table of --impl delay.
+--- Returns the table of --impl delay.
 local function new_table(settings, kinds, value)
   local opt, session, is_thread = settings.opt, settings.session, not settings.key and settings.session.per_thread
   local title = settings.key or is_thread and 'THREAD' or 'CPU'
@@ -46,9 +45,9 @@ local function new_table(settings, kinds, value)
   }
 end
 
---- What a call's beginning is kept as until it ends, if it may be printed then: keep(ev) says as what,
---- show(pair, ev) prints a call that has ended with ev, lose(pair, time) one whose end may be lost,
---- drop(first) ends the keeping.
+--- Returns the functions that keep call events until they may be printed: keep(ev) returns the kept event,
+--- show(pair, ev) prints a call that returned with ev, lose(pair, time) prints a call whose return may be lost,
+--- drop(first) releases a kept event.
 ---@param consumer? KeptEvents
 ---@param details? Details
 local function keeper(settings, consumer, details)
@@ -75,21 +74,21 @@ local function keeper(settings, consumer, details)
   }
 end
 
---- Says what has been given up since the last time.
-local function tell_losses(settings, tree, consumer, told)
+--- Warns about calls and events dropped since the last call.
+local function report_losses(settings, tree, consumer, reported)
   local calls, events = tree.dropped + tree.evicted, consumer and consumer:missing() or 0
-  if calls > told.calls then
-    settings.out:warn(('%s: %d calls dropped: %d for lost events, %d because too many were open'):format(settings.name,
-      calls - told.calls, tree.dropped, tree.evicted))
+  if calls > reported.calls then
+    settings.out:warn(('%s: %d calls dropped (in total %d because of lost events, %d because too many were open)')
+      :format(settings.name, calls - reported.calls, tree.dropped, tree.evicted))
   end
-  if events > told.events then
+  if events > reported.events then
     settings.out:warn(('%s: %d events are missing from details: there were too many to keep'):format(settings.name,
-      events - told.events))
+      events - reported.events))
   end
-  told.calls, told.events = calls, events
+  reported.calls, reported.events = calls, events
 end
 
---- The handlers of the profiler.
+--- Returns the handlers of the profiler.
 ---@param settings NestedSettings
 ---@param detail_settings? DetailSettings
 ---@return table handlers
@@ -133,7 +132,7 @@ function nested.run(settings, detail_settings)
     end,
   }
 
-  local told = { calls = 0, events = 0 }
+  local reported = { calls = 0, events = 0 }
   local function report()
     if flat then
       table_:print(out)
@@ -142,10 +141,10 @@ function nested.run(settings, detail_settings)
       tree:print(out, names, opt.impl == 'call-delay')
     end
     tree:clear()
-    tell_losses(settings, tree, consumer, told)
+    report_losses(settings, tree, consumer, reported)
   end
 
-  local hole_end = -math.huge
+  local loss_end = -math.huge
   local handlers = {
     consumer and kept_events.handler(consumer),
     interval = report,
@@ -154,7 +153,7 @@ function nested.run(settings, detail_settings)
       report()
       if map then map:write(out) end
       if opt.verbose > 0 then
-        out:warn(('%s: %d calls still open; %d ends without a beginning'):format(settings.name, tree.open,
+        out:warn(('%s: %d calls still open; %d returns without a call'):format(settings.name, tree.open,
           tree.unstarted))
       end
     end,
@@ -163,20 +162,20 @@ function nested.run(settings, detail_settings)
       lost_at = gap.from
       tree:lose(instance or nil)
       lost_at = nil
-      if not instance then hole_end = math.max(hole_end, gap.to) end
+      if not instance then loss_end = math.max(loss_end, gap.to) end
     end,
   }
   for f, events in ipairs(functions) do
-    local begin_key, end_key = key_of(events[1], opt, session), key_of(events[2], opt, session)
+    local call_key, return_key = key_of(events[1], opt, session), key_of(events[2], opt, session)
     local keep = keeping.keep
     handlers[events[1]] = function(ev)
-      local key = begin_key(ev)
-      if key ~= nil and ev._time >= hole_end then tree:enter(f, key, ev._time, keep(ev)) end
+      local key = call_key(ev)
+      if key ~= nil and ev._time >= loss_end then tree:enter(f, key, ev._time, keep(ev)) end
     end
     handlers[events[2]] = function(ev)
-      local key = end_key(ev)
+      local key = return_key(ev)
       last = ev
-      if key ~= nil and ev._time >= hole_end then tree:leave(f, key, ev._time) end
+      if key ~= nil and ev._time >= loss_end then tree:leave(f, key, ev._time) end
     end
   end
   if opt.verbose > 1 then relation.print_each(handlers, kept, out) end

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Aggregations in the source of a one-liner (exec): each call of count(k...), sum(v, k...), hist(v, k...) or
---- quantiles(v, k...) becomes an aggregation of its own, whose columns are named after the expressions in the call.
---- Only direct calls with parentheses count.
+--- Aggregations in one-liners (exec). Each call of count(k...), sum(v, k...), hist(v, k...) or quantiles(v, k...)
+--- in the source becomes an aggregation, whose columns are named after the expressions in the call. Calls must be
+--- direct and have parentheses.
 ---
 ---   local program = oneliner.compile 'hist(ev.bytes, ev._comm)'
 ---   -- program.source: 'hist_1(ev.bytes, ev._comm)'; program.env.hist_1 adds to the aggregation
@@ -16,8 +16,8 @@ local CLOSE = { ['('] = ')', ['['] = ']', ['{'] = '}' }
 local TAKEN = { table = true, time = true, low = true, high = true, total = true, min = true, max = true, p50 = true,
   p95 = true, p99 = true, count = true, sum = true }
 
---- Position behind the token at `at`, and the token if it is a word or a sign. Comments, strings and
---- white space have no token: nothing in them is a call.
+--- Returns the position after the token at `at`, and the token if it is a word or a sign. For comments, strings and
+--- white space, which contain no calls, the token is nil.
 local function next_token(source, at)
   local level = source:match('^%-%-%[(=*)%[', at) or source:match('^%[(=*)%[', at)
   if level then
@@ -39,8 +39,7 @@ local function next_token(source, at)
   return at + #token, token
 end
 
---- The texts of the arguments of the call whose '(' is at `at`, and the position behind its ')'; nil if it
---- does not end.
+--- Returns the arguments of the call whose '(' is at `at`, and the position after its ')'; nil if there is no ')'.
 local function arguments(source, at)
   local list, open = {}, {}
   local start = at + 1
@@ -66,7 +65,7 @@ local function arguments(source, at)
   end
 end
 
---- A column name for an expression: 'ev._comm' is 'comm', 'ev:filename()' is 'filename'.
+--- Returns a column name for an expression: 'comm' for 'ev._comm', 'filename' for 'ev:filename()'.
 local function column_name(expression, used)
   local short = expression:match '^ev[.:]_*([%a][%w_]*)' or expression
   if expression:find '^ev[.:]_*[%w_]+%(?%)?$' and not TAKEN[short] and not used[short] then return short end
@@ -78,7 +77,7 @@ local function column_name(expression, used)
   return name
 end
 
---- Whether a key is the event's stack: as scripts write it, or as those who know bpftrace do.
+--- Keys that are the stack of the event, as in scripts or as in bpftrace.
 local IS_STACK = { ['ev._stack'] = true, stack = true, ['stack()'] = true }
 
 local function new_aggregation(kind, args, session)
@@ -96,7 +95,7 @@ local function new_aggregation(kind, args, session)
   }), next(stacks) ~= nil
 end
 
---- The text of a call's arguments, in which `stack` is the event's.
+--- Returns the source of a call's arguments with `stack` replaced by ev._stack.
 local function arguments_source(text, args)
   local short = false
   for _, arg in ipairs(args) do short = short or arg == 'stack' or arg == 'stack()' end
@@ -108,9 +107,9 @@ local function arguments_source(text, args)
 end
 
 ---@class oneliner.Program
----@field source string with the calls renamed; line numbers are unchanged
----@field env table<string, function> what the renamed calls call
----@field has_stacks boolean whether some key is the stack of the event
+---@field source string the source with the calls renamed; line numbers are unchanged
+---@field env table<string, function> the functions of the renamed calls
+---@field has_stacks boolean whether a key is the stack of the event
 local Program = {}
 Program.__index = Program
 
@@ -129,7 +128,7 @@ end
 --- Finds and renames the calls.
 ---@param source string
 ---@param session? Session
----@return oneliner.Program? program nil: message says what is wrong with which call
+---@return oneliner.Program? program nil: a call is wrong, see message
 ---@return string? message
 function oneliner.compile(source, session)
   local program = setmetatable({ env = {}, _list = {}, has_stacks = false }, Program)
@@ -138,19 +137,19 @@ function oneliner.compile(source, session)
     local after, token = next_token(source, at)
     local paren = VALUES[token or ''] and source:match('^%s*()%(', after)
     if paren and before ~= '.' and before ~= ':' and before ~= 'function' then
-      local args, behind = arguments(source, paren)
-      local least, most = VALUES[token], VALUES[token] + MAX_KEYS
-      if not args or #args < least or #args > most then
+      local args, args_end = arguments(source, paren)
+      local min, max = VALUES[token], VALUES[token] + MAX_KEYS
+      if not args or #args < min or #args > max then
         local _, line = source:sub(1, at):gsub('\n', '')
-        return nil, ('line %d: %s takes %d to %d arguments'):format(line + 1, token, least, most)
+        return nil, ('line %d: %s takes %d to %d arguments'):format(line + 1, token, min, max)
       end
       local aggregation, has_stacks = new_aggregation(token, args, session)
       program._list[#program._list + 1] = aggregation
       program.has_stacks = program.has_stacks or has_stacks
       local name = ('%s_%d'):format(token, #program._list)
       program.env[name] = program._list[#program._list].call
-      parts[#parts + 1] = source:sub(copied, at - 1) .. name .. arguments_source(source:sub(paren, behind - 1), args)
-      copied, after = behind, behind
+      parts[#parts + 1] = source:sub(copied, at - 1) .. name .. arguments_source(source:sub(paren, args_end - 1), args)
+      copied, after = args_end, args_end
     end
     before, at = token or before, after
   end

@@ -1,20 +1,21 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Heat maps of the latencies of pairs: one for each kind of pair. See lib.heatmap.
+--- Heat maps of latencies, one for each kind of pair. See lib.heatmap.
 local heatmap = require 'lib.heatmap'
 
-local heat = {}
+local pair_heatmap = {}
 
----@class Heat
-local Heat = {}
-Heat.__index = Heat
+--- The heat maps of a run.
+---@class PairHeatmap
+local PairHeatmap = {}
+PairHeatmap.__index = PairHeatmap
 
---- Heat maps without latencies.
+--- Creates empty heat maps.
 ---@param path string the value of --heatmap
 ---@param kinds { start: string, stop: string }[] the kinds of pairs: latency.kinds()
 ---@param session Session
----@return Heat
-function heat.new(path, kinds, session)
-  local self = setmetatable({ by_kind = {}, list = {}, session = session }, Heat)
+---@return PairHeatmap
+function pair_heatmap.new(path, kinds, session)
+  local self = setmetatable({ by_kind = {}, list = {}, session = session }, PairHeatmap)
   local by_name = {}
   for i, kind in ipairs(kinds) do
     local name = ('%s-%s'):format(kind.start, kind.stop)
@@ -30,17 +31,17 @@ end
 
 --- Adds a pair.
 ---@param p Pair
-function Heat:add(p)
+function PairHeatmap:add(p)
   self.base = self.base or self.session.time_base()
   self.by_kind[p.kind]:add(self.base + p.second_time, p.ns)
 end
 
 --- Writes all files.
 ---@param out Output
-function Heat:write(out)
+function PairHeatmap:write(out)
   for _, map in ipairs(self.list) do
     map:write(out)
   end
 end
 
-return heat
+return pair_heatmap

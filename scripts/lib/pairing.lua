@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The analysis of whether events are paired: how often each event was followed by which other one, and which
---- events were followed by none; their lines are printed. See lib.relation.
+--- Pairing analysis, for profilers of pairs: how often each event was followed by each event of the next stage. Events
+--- that no event followed are printed. See lib.relation.
 local relation = require 'lib.relation'
 
 local paired = {}
 
---- The handlers of the profiler.
+--- Returns the handlers of the profiler.
 ---@param settings DelaySettings
 ---@return table handlers
 function paired.run(settings)
@@ -23,34 +23,34 @@ function paired.run(settings)
   end
 
   local matcher
-  local told = { replaced = 0, unstarted = 0 }
+  local reported = { replaced = 0, unstarted = 0 }
 
-  --- What no pair could show: starts that another one with their key pushed out, ends that had no start.
+  --- Prints the number of starts replaced by a later start with the same key, and of ends without a start.
   local function report_unmatched()
     local stats = matcher:stats()
-    local replaced, unstarted = stats.replaced - told.replaced, stats.unstarted - told.unstarted
-    told = stats
+    local replaced, unstarted = stats.replaced - reported.replaced, stats.unstarted - reported.unstarted
+    reported = stats
     if replaced + unstarted == 0 then return end
     if out.format ~= 'text' then
       return out:record('unmatched', { replaced = replaced, unstarted = unstarted }, { 'replaced', 'unstarted' })
     end
-    out:stamp_line(('%d replaced by a later one with their key, %d ends without a beginning'):format(replaced,
+    out:stamp_line(('%d replaced by a later one with the same key, %d ends without a start'):format(replaced,
       unstarted))
   end
 
   local function report()
     local text = out.format == 'text'
-    local function say(row)
+    local function print_row(row)
       if not text then return out:record('pair', row, { 'start', 'end', 'count' }) end
       out:stamp_line(row['end'] and ('%s %s paired %d'):format(row.start, row['end'], row.count)
         or ('%s unpaired %d'):format(row.start, row.count))
     end
     for _, one in ipairs(order) do
       local class = one.first.class
-      say { start = one.first.name, count = unpaired[class] }
+      print_row { start = one.first.name, count = unpaired[class] }
       unpaired[class] = 0
       for _, second in ipairs(one.seconds) do
-        say { start = one.first.name, ['end'] = second.name, count = counts[class][second.class] }
+        print_row { start = one.first.name, ['end'] = second.name, count = counts[class][second.class] }
         counts[class][second.class] = 0
       end
     end

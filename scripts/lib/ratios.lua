@@ -1,29 +1,38 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Tables of ratios of counts, such as instructions per cycle: a row for each CPU or thread at each interval.
+--- Tables of ratios of counts, such as instructions per cycle. They have a row for each CPU or thread.
+---
+---   start = function(opt, out, session)
+---     return ratios.start({
+---       name = 'ipc',
+---       events = { 'instructions', 'cycles' },
+---       columns = { { name = 'ipc', format = '%.2f' } },
+---       row = function(n) return { ipc = n[1] / n[2] } end,
+---     }, opt, out, session)
+---   end
 local tables = require 'lib.table'
 
-local figures = {}
+local ratios = {}
 
---- A share in percent.
+--- Returns a share in percent.
 ---@param part number
----@param all number
----@return number? percent nil where there was nothing
-function figures.percent(part, all) return all > 0 and 100 * part / all or nil end
+---@param total number
+---@return number? percent nil if the total is 0
+function ratios.percent(part, total) return total > 0 and 100 * part / total or nil end
 
----@class Figures
----@field name string of the profiler
----@field events string[]
----@field columns TableColumn[] that follow the CPU or thread
----@field row fun(n: number[], share: number, ns: number): table the fields of a row, from the counts of the
---- events, the least share of the time in which one of them was counted, and the length of the interval
+---@class RatioSettings
+---@field name string name of the profiler
+---@field events string[] events to count, as in -e
+---@field columns TableColumn[] columns after the CPU or thread
+---@field row fun(n: number[], share: number, ns: number): table returns the fields of a row; n: counts of the events;
+--- share: smallest share of the time in which an event was counted; ns: length of the interval
 
---- The handlers of such a profiler.
----@param settings Figures
+--- Returns the handlers of such a profiler.
+---@param settings RatioSettings
 ---@param opt table options with exit_n
 ---@param out Output
 ---@param session Session
 ---@return table handlers
-function figures.start(settings, opt, out, session)
+function ratios.start(settings, opt, out, session)
   local counts = session.count(settings.events, { together = true })
   local id = counts.title == 'CPU' and 'cpu' or 'tid'
   local columns = {
@@ -40,14 +49,14 @@ function figures.start(settings, opt, out, session)
     if left == 0 then return end
     local rows = {}
     for row = 1, counts:rows() do
-      local n, least, missing = {}, 1, false
+      local n, min_share, missing = {}, 1, false
       for i = 1, #counts.events do
         local share
         n[i], share = counts:get(row, i)
-        least, missing = math.min(least, share or 0), missing or not n[i]
+        min_share, missing = math.min(min_share, share or 0), missing or not n[i]
       end
-      if not missing then -- else this CPU does not count them all
-        local one = settings.row(n, least, time - before)
+      if not missing then -- a CPU need not have all events
+        local one = settings.row(n, min_share, time - before)
         one[id] = counts:id(row)
         rows[#rows + 1] = one
       end
@@ -60,4 +69,4 @@ function figures.start(settings, opt, out, session)
   return { interval = print_rows, stop = print_rows }
 end
 
-return figures
+return ratios

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The registers of a sample as text.
+--- Text of the registers of a sample.
 local registers = {}
 
--- The flags and the segments are shorter than the others.
+-- Flags and segments are shorter than other registers.
 local LAYOUT = {
   { 'RIP', 'RSP', 'RFLAGS' }, { 'RAX', 'RBX', 'RCX' }, { 'RDX', 'RSI', 'RDI' }, { 'RBP', 'R8', 'R9' },
   { 'R10', 'R11', 'R12' }, { 'R13', 'R14', 'R15' }, { 'CS', 'SS' },
@@ -13,9 +13,9 @@ end
 LAYOUT[#LAYOUT + 1] = { 'LR', 'SP', 'PC' }
 local FORMAT = { RFLAGS = '%s:%08x', CS = '%3s: %04x', SS = '%3s: %04x' }
 
---- Indented lines with three registers each. Registers that this machine does not have are left out.
----@param list { name: string, value: integer64 }[] what session.registers() returns
----@return string lines each with its newline
+--- Formats registers as indented lines of three. Registers of other architectures are left out.
+---@param list { name: string, value: integer64 }[] result of session.registers()
+---@return string lines with their newlines
 function registers.block(list)
   local values, lines = {}, {}
   for _, register in ipairs(list) do values[register.name] = register.value end

@@ -1,43 +1,45 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- What profilers of related events have in common: their options, the sorting of their events, and a run in which
---- an analysis sees each pair. An analysis is a table:
+--- Options and runs of profilers of pairs, such as multi-trace. A run passes pairs to an analysis, which is a table:
 ---
----   pair = function(p, second) ... end -- each pair; and latencies: both as in lib.pairs
----   report = function(out) ... end     -- at each interval and at the end
----   lost = function(p, time) ... end   -- optional: starts that are dropped by a loss, and
----   left = function(p) ... end         -- those that still wait at the end, as in lib.pairs
----   stop = function(out) ... end       -- optional: after the last report
----   keep = true                        -- optional: pair needs p.first_event
----   details = ...                      -- optional: of lib.detail
+---   report = function(out) ... end     -- called at each interval and at the end
+---   stop = function(out) ... end       -- optional: called after the last report
+---   pair = function(p, second) ... end -- optional, as the following: see PairsConfig of lib.pairs
+---   latencies = hists
+---   lost = function(p, time) ... end
+---   left = function(p) ... end
+---   keep = true
+---   details = details
+---
+--- Ready-made analyses are lib.delay, lib.pairing, lib.memprof and lib.syscalls.
 local heatmap = require 'lib.heatmap'
 local pairs = require 'lib.pairs'
 local values = require 'bindings.options.values'
 
 local relation = {}
 
---- The attributes of events that such a profiler declares.
+--- The event attributes that such a profiler declares.
 relation.attributes = { 'key', 'printkey', 'role', 'untraced', 'trigger' }
 
---- The declarations of their options.
+--- The declarations of the common options: than, only_than, lower, perins, detail, heatmap and cycle.
 relation.options = {
   than = { type = 'duration', help = 'print the events of longer latencies, and count them' },
-  only_than = { type = 'duration', help = 'the same, and print the table only if there were any' },
+  only_than = { type = 'duration', help = 'like --than, but print the table only if there are longer latencies' },
   lower = { type = 'duration', help = 'print the events of shorter latencies' },
-  perins = { type = 'flag', help = 'a row for each key, CPU or thread' },
+  perins = { type = 'flag', help = 'print a row per key, CPU or thread' },
   detail = {
     type = 'string',
     argument = 'LIST',
     optional_value = '',
-    help = 'with these events also those between them, or what LIST says: -N before the first, +N after the second,'
-      .. ' samecpu, samepid, sametid or samekey of both (or of 1 or 2), hide<N those that follow fast;'
-      .. ' with -v the lines say which of these they are',
+    help = 'with --than or --lower also print the events between the two. LIST: samecpu, samepid, sametid, samekey:'
+      .. ' only those that share it with the first or second event (1 or 2: with this one); -N, +N: also those up to N'
+      .. ' before the first or after the second; hide<N: count those that follow within N. -v prints why each is shown',
   },
   heatmap = heatmap.option,
-  cycle = { type = 'flag', help = 'the last stage is followed by the first' },
+  cycle = { type = 'flag', help = 'let the first stage follow the last' },
 }
 
---- Some of the options.
----@param ... string names
+--- Returns some of the common options: `options = relation.pick('than', 'detail')`.
+---@param ... string names of the options
 ---@return table<string, table> options
 function relation.pick(...)
   local picked = {}
@@ -49,16 +51,16 @@ end
 
 ---@class RelatedEvents
 ---@field stages Event[][]
----@field others Event[] events that only details show (untraced)
----@field triggers Event[]
----@field default_key? string the key of events that have none of their own
----@field has? fun(key: integer): boolean which keys take part
----@field key? string what the key is called; nil: it is the CPU or thread
+---@field others Event[] events that only details show (attribute untraced)
+---@field triggers Event[] events with the attribute trigger
+---@field default_key? string key of the events without key=
+---@field has? fun(key: integer): boolean selects keys, as in lib.pairs
+---@field key? string title of the key; nil: the key is the CPU or thread
 
---- Sorts the events of -e: each group is a stage.
+--- Returns the events of -e by their role. Each -e is a stage.
 ---@param opt table
----@param key? string the key of events that have none, where -k does not say
----@return RelatedEvents? events nil: message says what is wrong
+---@param key? string key of the events without key= if there is no -k
+---@return RelatedEvents? events nil: see message
 ---@return string? message
 function relation.events(opt, key)
   opt = values.optional(opt)
@@ -75,14 +77,13 @@ function relation.events(opt, key)
         if event.attrs.key or found.default_key then keyed = keyed or event else keyless = keyless or event end
       end
     end
-    if #found.stages[i] == 0 then return nil, ('-e number %d: all of its events are untraced'):format(i) end
+    if #found.stages[i] == 0 then return nil, ('-e number %d: all events are untraced'):format(i) end
   end
-  local least = opt.cycle and 1 or 2
-  if #found.stages < least then
-    return nil, ('a latency needs two stages or more, and there is %d -e'):format(#found.stages)
+  if #found.stages < (opt.cycle and 1 or 2) then
+    return nil, ('a latency needs two stages or more, not %d: give an -e for each'):format(#found.stages)
   end
   if keyed and keyless then
-    return nil, ('%s has a key and %s has none: they never match; give all events one, with key= or -k')
+    return nil, ('%s has a key and %s has none: they never match; give all events a key with key= or -k')
       :format(keyed.name, keyless.name)
   end
   found.key = keyed and (keyed.attrs.key or found.default_key)
@@ -91,21 +92,21 @@ end
 
 local COUNTS = {
   { 'dropped', '%d starts dropped: the events that end them may be lost' },
-  { 'evicted', '%d starts dropped: too many wait for the events that end them' },
+  { 'evicted', '%d starts dropped: too many were waiting for their end' },
   { 'unkept', '%d events are missing from details: there were too many to keep' },
 }
 
---- Says what has been given up since the last time.
-local function tell_losses(name, out, stats, told)
+--- Warns about starts and events dropped since the last call.
+local function report_losses(name, out, stats, reported)
   for _, count in ipairs(COUNTS) do
-    local what, format = count[1], count[2]
-    local n = stats[what] - (told[what] or 0)
+    local counter, format = count[1], count[2]
+    local n = stats[counter] - (reported[counter] or 0)
     if n > 0 then out:warn(('%s: ' .. format):format(name, n)) end
-    told[what] = stats[what]
+    reported[counter] = stats[counter]
   end
 end
 
---- Has each event printed before it is handled, as -vv asks for.
+--- Makes handlers print each event first, for -vv.
 ---@param handlers table is changed
 ---@param events Event[]
 ---@param out Output
@@ -120,8 +121,8 @@ function relation.print_each(handlers, events, out)
   end
 end
 
---- The handlers of a profiler whose analysis sees all pairs.
----@param name string of the profiler
+--- Returns the handlers of a profiler, which pass all pairs to an analysis.
+---@param name string name of the profiler
 ---@param analysis table see above
 ---@param found RelatedEvents
 ---@param opt table
@@ -130,11 +131,11 @@ end
 ---@return Feed matcher
 function relation.run(name, analysis, found, opt, out)
   opt = values.optional(opt)
-  local told = {}
+  local reported = {}
   local matcher
   local function report()
     analysis.report(out)
-    tell_losses(name, out, matcher:stats(), told)
+    report_losses(name, out, matcher:stats(), reported)
   end
   matcher = pairs.new {
     stages = found.stages,

@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- A table that is printed again and again: on a terminal as a screen whose rows the user can sort by any column,
---- elsewhere as text, JSON or CSV. It is put among the handlers of a profiler:
+--- Live tables, as in top. On a terminal the user can sort the rows by any column with the arrow keys; other outputs
+--- get a table per report.
 ---
----   local pages = screen.new(out, spec, { 'calls', 'bytes' })
----   return { pages, interval = function() pages:report(rows, 'title') end, ... }
+---   local view = screen.new(out, spec, { 'calls', 'bytes' })
+---   return { view, interval = function() view:report(rows, 'title') end, ... }
 local facade = require 'bindings.base.facade'
 local tables = require 'lib.table'
 local terminal = require 'bindings.print.terminal'
@@ -14,14 +14,15 @@ local screen = {}
 local TITLE_AND_HEADING = 3 -- lines above the rows
 local MOVES = { ['<'] = -1, left = -1, ['>'] = 1, right = 1 }
 
+--- A live table.
 ---@class Screen
 local Screen = {}
 Screen.__index = Screen
 local public -- creates the facade of a screen
 
---- A screen.
+--- Creates a screen. It must be a list entry of the handlers that the script returns.
 ---@param out Output
----@param spec TableSpec of a table without stamp
+---@param spec TableSpec created with stamp = false
 ---@param order string[] columns of numbers to sort by, the most important first
 ---@return Screen
 function screen.new(out, spec, order)
@@ -30,7 +31,7 @@ function screen.new(out, spec, order)
   return public(self)
 end
 
---- What rows are compared by: numbers before text, each in its own order.
+--- Orders numbers before strings.
 local function less(a, b)
   local text_a, text_b = type(a) == 'string', type(b) == 'string'
   if text_a ~= text_b then return text_b end
@@ -38,7 +39,7 @@ local function less(a, b)
   return a < b
 end
 
---- Sorts by the chosen column, then by the order of the columns, each largest first, then by the key.
+--- Sorts by the chosen column, then by `order`, largest first, then by the key.
 function Screen:_sort(rows)
   local order = { unpack(self._order) }
   if self._column then table.insert(order, 1, self._column) end
@@ -64,14 +65,14 @@ function Screen:_draw()
   for i = 1, math.min(#self._rows, rows - TITLE_AND_HEADING) do shown[i] = self._rows[i] end
   local sorted = self._column or self._order[1]
   local lines = { ('\27[7m%s\27[m'):format(self:_fit(('%s - sorted by %s%s'):format(self._title, sorted,
-    self._reverse and ', least first' or ''), columns)) }
+    self._reverse and ', smallest first' or ''), columns)) }
   if #shown > 0 then
     for line in tables.render(self._spec, shown):gmatch '[^\n]+' do lines[#lines + 1] = self:_fit(line, columns) end
   end
   self._terminal:show(lines)
 end
 
---- The line, cut between two characters: the last column would be wiped out with the rest of the line.
+--- Cuts a line to the width of the terminal minus 1, because clearing the rest of a full line clears its last column.
 function Screen._fit(_, line, columns)
   local width, at = 0, 1
   while at <= #line and width < columns - 1 do
@@ -81,10 +82,10 @@ function Screen._fit(_, line, columns)
   return text.safe(line:sub(1, at - 1))
 end
 
---- Shows the rows on the screen, or prints them. Where all columns are equal, rows are sorted by their field `key`.
+--- Shows the rows on the screen, or prints them. Rows that are equal in all columns are sorted by their field `key`.
 ---@param rows table[]
 ---@param title string
----@param is_last? boolean the run is over: the terminal is restored
+---@param is_last? boolean true at the end of the run: restores the terminal
 function Screen:report(rows, title, is_last)
   if self._terminal and is_last then
     self._terminal:leave()

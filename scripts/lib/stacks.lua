@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Sums by stack and task: who allocates where, who waits where and for how long.
+--- Sums by stack and task, such as bytes allocated or time waited.
 ---
 ---   local sums = stacks.new(session, { 'bytes', 'calls' })
 ---   sums:add(ev._stack, ev._comm, ev.bytes_alloc, 1)
 ---   sums:print(out, { limit = 10 })   -- the ten stacks with the most bytes
 ---
---- Names are looked up only for what is printed.
+--- Only printed stacks are symbolized.
 local array = require 'lib.array'
 local intern = require 'lib.intern'
 local tables = require 'lib.table'
@@ -14,17 +14,17 @@ local units = require 'lib.units'
 
 local stacks = {}
 
-local MAX_KEYS = 65536 -- pairs of stack and task; further ones are summed up as one
+local MAX_KEYS = 65536 -- of stack and task
 local MAX_VALUES = 3
 local OTHER = '(other)'
 
+--- Sums by stack and task.
 ---@class StackSums
----@field add fun(self: StackSums, stack: integer, comm: string, ...: number) takes as many numbers as there are
---- values
+---@field add fun(self: StackSums, stack: integer, comm: string, ...: number) adds a number to each value
 local StackSums = {}
 StackSums.__index = StackSums
 
---- Source of add with exactly the arguments it takes: varargs would not be compiled.
+--- Returns the source of add with a fixed number of arguments: LuaJIT does not compile varargs.
 local function add_source(n)
   local names, code = {}, {}
   for i = 1, n do
@@ -37,11 +37,11 @@ return function(_, stack, comm, %s) local i = id(stack, comm) %s end]]):format(t
     table.concat(code, ' '))
 end
 
---- Sums without entries. Beyond `max_keys` all stacks share one entry, '(other)'.
+--- Creates empty sums. Stacks beyond `max_keys` share one entry, '(other)'.
 ---@param session Session
 ---@param values string[] names of 1 to 3 values; entries are sorted by the first
----@param settings? { name?: string, max_keys?: integer } name: of the table in JSON and CSV; max_keys: 65536 if
---- not given
+---@param settings? { name?: string, max_keys?: integer } name: name of the table in JSON and CSV; max_keys: default
+--- 65536
 ---@return StackSums
 function stacks.new(session, values, settings)
   settings = settings or {}
@@ -59,7 +59,7 @@ function stacks.new(session, values, settings)
   return self
 end
 
---- Starts anew.
+--- Removes all entries.
 function StackSums:clear()
   for _, sums in ipairs(self._sums) do
     for id = 0, self._keys:count() - 1 do sums[id] = 0 end
@@ -68,7 +68,7 @@ function StackSums:clear()
   self._keys:clear()
 end
 
---- All entries, the largest first: { stack =, comm =, [name of a value] = ... }.
+--- Returns all entries, largest first: { stack =, comm =, [name of a value] = ... }.
 ---@return table[]
 function StackSums:entries()
   local list = {}
@@ -89,7 +89,7 @@ function StackSums:entries()
   return list
 end
 
---- Subtracts other sums of the same session and values: what is left has changed in between.
+--- Subtracts earlier sums with the same values, which leaves the change since then.
 ---@param before StackSums
 function StackSums:subtract(before)
   for _, entry in ipairs(before:entries()) do
@@ -101,9 +101,9 @@ function StackSums:subtract(before)
   end
 end
 
---- Prints the entries with the most of the first value; none of which it is 0.
+--- Prints the entries, largest first value first. Entries whose first value is 0 are left out.
 ---@param out Output
----@param settings? { limit?: integer } limit: print at most this many
+---@param settings? { limit?: integer } limit: print at most this many entries
 function StackSums:print(out, settings)
   local limit, rows = settings and settings.limit or math.huge, {}
   for _, entry in ipairs(self:entries()) do
@@ -116,9 +116,9 @@ function StackSums:print(out, settings)
   if out.format ~= 'text' then return out:table(self._spec, rows) end
   if #rows > 0 then out:stamp() end
   for _, row in ipairs(rows) do
-    local figures = {}
-    for i, name in ipairs(self._values) do figures[i] = ('%s %s'):format(name, units.number(row[name])) end
-    out:write(('%s: %s\n'):format(text.safe(row.comm), table.concat(figures, ', ')))
+    local values = {}
+    for i, name in ipairs(self._values) do values[i] = ('%s %s'):format(name, units.number(row[name])) end
+    out:write(('%s: %s\n'):format(text.safe(row.comm), table.concat(values, ', ')))
     for _, line in ipairs(row.stack) do out:write('    ' .. line .. '\n') end
   end
 end

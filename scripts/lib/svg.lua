@@ -1,29 +1,29 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- What pictures have in common: escaping, a page around an SVG, and files that are replaced as a whole. A picture
---- is one self-contained file that a browser shows, with or without scripts.
+--- Picture files: escaping, pages and atomic writes. A picture is one self-contained SVG or HTML file, which works with
+--- and without JavaScript.
 local text = require 'bindings.base.text'
 
 local picture = {}
 
 local ENTITIES = { ['&'] = '&amp;', ['<'] = '&lt;', ['>'] = '&gt;', ['"'] = '&quot;', ["'"] = '&#39;' }
 
---- Escapes any bytes for XML and HTML, also within quotes.
+--- Escapes any bytes for XML and HTML text and attributes.
 ---@param s string
 ---@return string
 function picture.escape(s)
   s = text.safe(s):gsub('[&<>"\']', ENTITIES)
-  return (s:gsub('\239\191[\190\191]', '?')) -- U+FFFE and U+FFFF, which XML refuses
+  return (s:gsub('\239\191[\190\191]', '?')) -- U+FFFE and U+FFFF are invalid in XML
 end
 
---- The kind of picture that a file name asks for.
+--- Returns the kind of picture of a file name.
 ---@param path string
----@return 'svg'|'html'|nil
+---@return 'svg'|'html'|nil kind nil: not a picture
 function picture.kind(path)
   local suffix = path:match '%.(%w+)$'
   return (suffix == 'svg' or suffix == 'html') and suffix or nil
 end
 
---- Raises an error where no picture can be written, before there is one.
+--- Raises an error if a file cannot be written. Call this at the start of a run.
 ---@param path string
 function picture.check(path)
   local temporary = path .. '.tmp'
@@ -33,9 +33,9 @@ function picture.check(path)
   os.remove(temporary)
 end
 
---- Replaces a file at once.
+--- Replaces a file atomically.
 ---@param path string
----@param parts string[] of the content
+---@param parts string[] parts of the content
 function picture.save(path, parts)
   local temporary = path .. '.tmp'
   local file, message = io.open(temporary, 'w')
@@ -65,11 +65,11 @@ th { border-bottom: 1px solid #bbb; }
 </style></head><body>
 ]]
 
---- Writes an SVG as the kind of file that the name asks for.
----@param path string FILE.svg or FILE.html
+--- Writes an SVG to FILE.svg or FILE.html.
+---@param path string
 ---@param title string
 ---@param svg string[] parts of the <svg> element
----@param below? string[] HTML that a page shows below the picture
+---@param below? string[] HTML to show below the picture of FILE.html
 function picture.write(path, title, svg, below)
   local parts = {}
   if picture.kind(path) == 'html' then

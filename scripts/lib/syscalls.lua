@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The analysis of system calls: how long each takes, and how often it fails. A call that a task does not return
---- from, such as exit, lasts until the task ends. See lib.relation.
+--- System call analysis, for profilers of pairs: latencies and errors of each call. A call that does not return, such
+--- as exit, ends when the task ends. See lib.relation.
 local array = require 'lib.array'
 local heat = require 'lib.pair_heatmap'
 local hist = require 'lib.hist'
@@ -14,9 +14,9 @@ local values = require 'bindings.options.values'
 local syscalls = {}
 
 local ENTER, EXIT = 'raw_syscalls:sys_enter', 'raw_syscalls:sys_exit'
-local MAX_ROWS = 65536 -- calls, with --perins of each thread, that have a row of their own
+local MAX_ROWS = 65536 -- further calls share the row '(other)'
 local MAX_ERRNO = 4095
-local NO_NUMBER = -1 -- what sys_exit says behind rt_sigreturn
+local NO_NUMBER = -1 -- the number in the sys_exit of rt_sigreturn
 
 local function is_only(stage, name) return #stage == 1 and stage[1].name == name end
 
@@ -45,16 +45,16 @@ local function columns(by_thread, than)
   }
 end
 
---- The handlers of the profiler. Its stages are raw_syscalls:sys_enter and raw_syscalls:sys_exit.
+--- Returns the handlers of the profiler. Its stages are raw_syscalls:sys_enter and raw_syscalls:sys_exit.
 ---@param settings DelaySettings
----@return table? handlers nil: message says which option is wrong
+---@return table? handlers nil: see message
 ---@return string? message
 function syscalls.run(settings)
   local opt, out, session, found = values.optional(settings.opt), settings.out, settings.session, settings.events
   if #found.stages ~= 2 or not is_only(found.stages[1], ENTER) or not is_only(found.stages[2], EXIT) then
-    return nil, ('system calls are -e %s -e %s, with filters'):format(ENTER, EXIT)
+    return nil, ('the events must be -e %s -e %s, optionally with filters'):format(ENTER, EXIT)
   end
-  if opt.cycle then return nil, '--cycle is not for system calls' end
+  if opt.cycle then return nil, '--cycle is not supported for system calls' end
   table.insert(found.stages[2], pairs.task_end)
   if not session.per_thread and not found.key then found.default_key = 'common_pid' end
 

@@ -1,3 +1,3 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Columns for out:table: bindings/base/table.lua under its public name.
+--- Tables for out:table(): bindings/base/table.lua under its public name.
 return require 'bindings.base.table'

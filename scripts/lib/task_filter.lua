@@ -1,25 +1,31 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Filters that select tasks, by name or by priority, as text for the kernel and as a question about one task.
+--- Filters of tasks by name or priority, as kernel filter text and as a function.
+---
+---   local filter = task_filter.names(opt.filter)
+---   local key = task_filter.select('sched:sched_switch', filter.text 'next_comm')
+---   return { [key] = function(ev) ... end }
 local glob = require 'lib.glob'
 local priorities = require 'bindings.base.priorities'
 
 local task_filter = {}
 
 ---@class TaskFilter
----@field text fun(field: string): string the filter of an event whose field is the name, or the priority
----@field has fun(value: string|integer): boolean whether a task of this name, or priority, passes
+---@field text fun(field: string): string returns the kernel filter for a field that is a task's name or priority
+---@field has fun(value: string|integer): boolean returns whether a name or priority passes
 
---- Tasks by name, as --filter takes them: "java,python*".
----@param names string separated by commas; each may have *, ? and [...]
----@return TaskFilter? filter
+--- Creates a filter from names: 'java,python*'.
+---@param names string separated by commas; may contain *, ? and [...]
+---@return TaskFilter? filter nil: see message
 ---@return string? message
 function task_filter.names(names)
   local list, patterns = {}, {}
   for name in names:gmatch '[^,]+' do
-    if name:find '["\\]' then return nil, ('a name with a quote or a backslash: %s'):format(name) end
+    if name:find '["\\]' then
+      return nil, ("'%s': task names with quotes or backslashes are not supported"):format(name)
+    end
     list[#list + 1], patterns[#patterns + 1] = name, glob.pattern(name)
   end
-  if #list == 0 then return nil, '--filter needs names of tasks, such as java,python*' end
+  if #list == 0 then return nil, '--filter requires task names, such as java,python*' end
   return {
     text = function(field)
       local terms = {}
@@ -37,9 +43,9 @@ function task_filter.names(names)
   }
 end
 
---- Tasks by the kernel's priorities, as --prio takes them: "0-99,120".
+--- Creates a filter from kernel priorities: '0-99,120'.
 ---@param text string
----@return TaskFilter? filter
+---@return TaskFilter? filter nil: see message
 ---@return string? message
 function task_filter.priorities(text)
   local list, message = priorities.parse(text)
@@ -57,8 +63,8 @@ function task_filter.priorities(text)
   }
 end
 
---- The filter that lets through what passes all of the filters, of which each may be nil.
----@param ... string?
+--- Combines kernel filters with a logical and.
+---@param ... string? may be nil, which passes everything
 ---@return string?
 function task_filter.all(...)
   local terms = {}
@@ -67,9 +73,9 @@ function task_filter.all(...)
   return '(' .. table.concat(terms, ') && (') .. ')'
 end
 
---- The key of a handler for the events that pass all of the filters.
+--- Returns the handler key of an event with filters.
 ---@param event string
----@param ... string?
+---@param ... string? kernel filters, of which all must pass
 ---@return string
 function task_filter.select(event, ...)
   local filter = task_filter.all(...)

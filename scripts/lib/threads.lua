@@ -1,47 +1,47 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The tasks that -p, -t and a workload mean, for profilers that take the events of all CPUs (`everywhere`),
---- because events about a task also happen while others run:
+--- Target threads of a run: those of -p, -t or a workload. They are for profilers that record all CPUs (`everywhere`)
+--- because events about a thread, such as its wakeup, also happen while other threads run.
 ---
----   local ours = threads.new(session, opt)
----   ... if ours.has(ev.prev_pid) then ...
----   return ours.follow { ['sched:sched_switch'] = ... }
+---   local targets = threads.new(session, opt)
+---   return targets.follow {
+---     ['sched:sched_wakeup'] = function(ev) if targets.has(ev.pid) then ... end end,
+---   }
 local array = require 'lib.array'
 local sys = require 'bindings.base.sys'
 
 local threads = {}
 
---- All pids and tids are below it.
+--- The bound of thread IDs: all are less.
 threads.MAX = sys.PIDS_MAX
---- All CPU numbers are below it.
+--- The bound of CPU numbers: all are less.
 threads.MAX_CPUS = sys.CPUS_MAX
 
 local NEW = 'sched:sched_wakeup_new'
 
---- Its functions need no colon.
+--- The functions are called with a dot.
 ---@class Threads
----@field has fun(pid: integer): boolean whether the task is meant; never the idle task. What it accepts is an
---- index below threads.MAX
----@field filter fun(...: string): string? a filter for the kernel: one of these fields is a task that is meant;
---- nil where only has() can tell
----@field born fun(ev: Ev) is to be called with each sched_wakeup_new; follow() adds such a handler where there is
---- none
----@field follow fun(handlers: table, begin?: fun(tids: integer[])): table adds the handlers that has() needs;
---- begin is called with the threads that the user has named
+---@field has fun(pid: integer): boolean returns whether a thread is a target; false for the idle task and for numbers
+--- from threads.MAX
+---@field filter fun(...: string): string? returns a kernel filter for events with a target in one of these fields;
+--- nil if the kernel cannot know all targets
+---@field born fun(ev: Ev) follows new threads; call it in your handler of sched_wakeup_new, if you have one
+---@field follow fun(handlers: table, begin?: fun(tids: integer[])): table adds the handlers that has() needs and
+--- returns the table; begin is called with the threads that the user has named
 
---- The tasks of a run.
+--- Creates the targets of a run.
 ---@param session Session
 ---@param opt table
----@param only_ours? boolean the kernel may leave out events about other threads: they have no filters of the
---- user's and are not printed
+---@param only_targets? boolean the kernel may leave out events about other threads; only if the user's filters do
+--- not apply to the events and they are not printed
 ---@return Threads
-function threads.new(session, opt, only_ours)
+function threads.new(session, opt, only_targets)
   local everyone, inherits = not session.named_threads, session.inherits
   local wanted, max = array.new(threads.MAX), threads.MAX
   local self = {}
 
   function self.has(pid) return pid > 0 and pid < max and (everyone or wanted[pid] ~= 0) end
 
-  -- New threads are found by looking at all tasks: the kernel's filters know only numbers.
+  -- A kernel filter is a fixed list of thread IDs, which would miss new threads.
   function self.filter(...)
     if everyone or inherits or not opt.tids or opt.pids then return end
     local terms = {}
@@ -52,13 +52,13 @@ function threads.new(session, opt, only_ours)
   end
 
   function self.born(ev)
-    local pid, parent = ev.pid, ev._tid -- it is its parent that wakes a new task
+    local pid, parent = ev.pid, ev._tid -- a new task is woken by its parent
     if everyone or pid <= 0 or pid >= max then return end
     wanted[pid] = inherits and parent > 0 and parent < max and wanted[parent] or 0
   end
 
   function self.follow(handlers, begin)
-    if only_ours and not (everyone or session.is_source or self.filter 'pid') then
+    if only_targets and not (everyone or session.is_source or self.filter 'pid') then
       session.want { only_threads = true }
     end
     if inherits and not everyone and not handlers[NEW] and session.supports(NEW) then handlers[NEW] = self.born end

@@ -1,54 +1,54 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Switches and wakeups that the kernel did not report: some kernels hide from tracers what certain tasks do, such
---- as the idle task of a CPU, which wakes and switches to others. A task that leaves a CPU without having come
---- there, or comes twice without having left, gives it away.
+--- Detection of switches and wakeups that the kernel did not report. Some kernels do not report events of certain
+--- tasks, such as the idle task. A switch is missing if a task leaves a CPU that it did not enter, or enters one twice
+--- without leaving.
 local array = require 'lib.array'
 local threads = require 'lib.threads'
 
 local unreported = {}
 
-local OFF, ON = 1, 2 -- where a task was last seen; 0: not known
+local OFF, ON = 1, 2 -- whether the task was last seen on a CPU; 0: not seen
 
 ---@class Unreported
----@field switches integer
----@field wakeups integer
+---@field switches integer number of unreported switches
+---@field wakeups integer number of unreported wakeups
 
---- Counts of 0, for profilers that find such switches by themselves.
+--- Creates counters, for profilers that detect unreported switches by themselves.
 ---@return Unreported
 function unreported.new() return { switches = 0, wakeups = 0 } end
 
---- Warns about what was found.
+--- Warns about unreported switches and wakeups.
 ---@param self Unreported
 ---@param out Output
----@param name string of the profiler
----@param switches string what becomes of the time before unreported switches
----@param wakeups? string and before unreported wakeups
-function unreported.tell(self, out, name, switches, wakeups)
+---@param name string name of the profiler
+---@param switches string effect of unreported switches on the report: 'their time is left out'
+---@param wakeups? string effect of unreported wakeups
+function unreported.warn(self, out, name, switches, wakeups)
   local parts = {}
   if self.wakeups > 0 then parts[1] = ('%d wakeups (%s)'):format(self.wakeups, wakeups) end
   if self.switches > 0 then parts[#parts + 1] = ('%d switches (%s)'):format(self.switches, switches) end
   if #parts > 0 then out:warn(('%s: the kernel did not report %s'):format(name, table.concat(parts, ' and '))) end
 end
 
---- Counts unreported switches, for profilers that see the tasks of each switch but keep no state of them.
----@param some_leave? boolean not all tasks that leave their CPU are seen
+--- Counts unreported switches, for profilers that keep no state of tasks.
+---@param some_leave? boolean the profiler does not see all tasks that leave a CPU
 ---@return Unreported found
----@return fun(pid: integer, time: number) leaves
----@return fun(pid: integer, time: number) enters
----@return fun(gap: table) lost is to be called in the handler `lost`
+---@return fun(pid: integer, time: number) leaves call this when a task leaves a CPU
+---@return fun(pid: integer, time: number) enters call this when a task enters a CPU
+---@return fun(gap: table) lost call this in the handler `lost`
 function unreported.watch(some_leave)
   local self, max = unreported.new(), threads.MAX
-  local place, since, known_from = array.new(max), array.new(max), 0
+  local state, since, known_from = array.new(max), array.new(max), 0
 
   local function leaves(pid, time)
     if pid <= 0 or pid >= max then return end
-    if place[pid] == OFF and since[pid] >= known_from then self.switches = self.switches + 1 end
-    place[pid], since[pid] = OFF, time
+    if state[pid] == OFF and since[pid] >= known_from then self.switches = self.switches + 1 end
+    state[pid], since[pid] = OFF, time
   end
   local function enters(pid, time)
     if pid <= 0 or pid >= max then return end
-    if place[pid] == ON and since[pid] >= known_from and not some_leave then self.switches = self.switches + 1 end
-    place[pid], since[pid] = ON, time
+    if state[pid] == ON and since[pid] >= known_from and not some_leave then self.switches = self.switches + 1 end
+    state[pid], since[pid] = ON, time
   end
   local function lost(gap) known_from = math.max(known_from, gap.to) end
   return self, leaves, enters, lost

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- What an x86-64 instruction has just written. A watchpoint stops after the instruction, so its code ends there
---- and its operands are still in registers. Code cannot be read backwards without doubt: an instruction counts only
---- if it ends at the right place and writes to the watched address; of several, the longest, which has all of its
---- prefixes.
+--- Decoder of x86-64 store instructions, for watchpoints. A watchpoint traps after the instruction, so its code is
+--- before the instruction pointer and its operands are still in registers. x86 code cannot be decoded backwards
+--- unambiguously: a candidate must end at the instruction pointer and write to the watched address. Of several the
+--- longest is chosen, because shorter ones miss prefixes.
 local bit = require 'bit'
 
 local band, bor, bxor, bnot = bit.band, bit.bor, bit.bxor, bit.bnot
@@ -10,7 +10,7 @@ local lshift, rshift, arshift = bit.lshift, bit.rshift, bit.arshift
 local x86store = {}
 
 local LONGEST = 15
--- stos and movs that are repeated: after each time but the last they are what comes next.
+-- Repeated stos and movs. After each iteration but the last the instruction pointer is still at the instruction.
 local REPEATED = '^[\242\243][\64-\79]?[\164\165\170\171]'
 local MASK = { [1] = 0xffULL, [2] = 0xffffULL, [4] = 0xffffffffULL, [8] = 0xffffffffffffffffULL }
 local NAMES = { [0] = 'RAX', 'RCX', 'RDX', 'RBX', 'RSP', 'RBP', 'RSI', 'RDI' }
@@ -19,13 +19,13 @@ local BYTES = { [0] = 'al', 'cl', 'dl', 'bl', 'ah', 'ch', 'dh', 'bh' }
 local REX_BYTES = { [4] = 'spl', [5] = 'bpl', [6] = 'sil', [7] = 'dil' }
 local SUFFIX = { [1] = 'b', [2] = 'w', [4] = 'l', [8] = 'q' }
 local CONDITIONS = { [0] = 'o', 'no', 'b', 'ae', 'e', 'ne', 'be', 'a', 's', 'ns', 'p', 'np', 'l', 'ge', 'le', 'g' }
--- Stores of vector registers, which samples do not have, by the second byte of their code.
+-- Stores of vector registers by the second byte of the opcode. Samples do not contain vector registers.
 local VECTORS = {
   [0x11] = 'movups', [0x13] = 'movlps', [0x17] = 'movhps', [0x29] = 'movaps', [0x2b] = 'movntps', [0x7e] = 'movq',
   [0x7f] = 'movdqu', [0xd6] = 'movq', [0xe7] = 'movntdq',
 }
 local VECTOR_SIZE = { movlps = 8, movhps = 8, movq = 8 }
--- What becomes of the old value and the operand. Low bits depend on low bits only, but for shr.
+-- The results of read-modify-write instructions. Except for shr, low bits depend on low bits only.
 local OPERATIONS = {
   add = function(old, by) return old + by end,
   ['or'] = function(old, by) return bor(old, by) end,
@@ -54,33 +54,33 @@ for i = 0, 7 do IS_SHIFT[SHIFTS[i]] = true end
 
 --- A decoded instruction.
 ---@class X86Instruction
----@field at integer position of the next byte
----@field operand integer bytes of an operand
----@field rex integer
----@field code string its bytes
----@field name? string its text
----@field size? integer bytes that it writes
----@field address? integer64 where it writes
----@field value? integer64 what it writes, if that is known without the value before
----@field by? integer64 operand of a change of what was there
----@field segment? integer its address is beyond a base that nobody knows: alignment of that
+---@field at integer position of the next byte to decode
+---@field operand integer operand size in bytes
+---@field rex integer REX prefix; 0: none
+---@field code string bytes of the instruction
+---@field name? string text of the instruction
+---@field size? integer number of bytes written
+---@field address? integer64 address written to
+---@field value? integer64 value written, if it does not depend on the old value
+---@field by? integer64 operand of a read-modify-write instruction
+---@field segment? integer alignment of the unknown segment base, if the address is relative to one
 local Instruction = {}
 Instruction.__index = Instruction
 
 function Instruction:byte()
   local value = self.code:byte(self.at)
   self.at = self.at + 1
-  return value or error(false, 0) -- the code ends: it is not this instruction
+  return value or error(false, 0) -- the code ends within the instruction: not this one
 end
 
---- A constant, its sign extended.
+--- Reads a sign-extended constant.
 function Instruction:constant(size)
   local value, sign = 0ULL, lshift(1ULL, 8 * size - 1)
   for i = 0, size - 1 do value = bor(value, lshift(self:byte() + 0ULL, 8 * i)) end
   return bxor(value, sign) - sign
 end
 
---- Name and content of a register.
+--- Returns the name and the value of a register.
 function Instruction:register(number, size)
   local high = size == 1 and self.rex == 0 and number >= 4 and number < 8
   local value = self.registers[NAMES[high and number - 4 or number]]
@@ -100,12 +100,12 @@ local function signed(value)
   return ('%s0x%x'):format(below and '-' or '', below and 0ULL - value or value)
 end
 
---- The operand that is memory: its address and text; the other's number is returned, or its part of the opcode.
+--- Decodes the memory operand. Returns the reg field of the ModRM byte: a register or a part of the opcode.
 function Instruction:memory()
   local modrm = self:byte()
   local mode, rm = rshift(modrm, 6), band(modrm, 7)
   if mode == 3 then error(false, 0) end
-  local address, text, inside = 0ULL, '', nil
+  local address, text, displacement = 0ULL, '', nil
   if rm == 4 then
     local sib = self:byte()
     local index, base = band(rshift(sib, 3), 7) + (band(self.rex, 2) ~= 0 and 8 or 0), band(sib, 7)
@@ -117,19 +117,20 @@ function Instruction:memory()
       local scale = lshift(1, rshift(sib, 6))
       text, address = ('%s,%s,%d'):format(text, name, scale), address + value * scale
     end
-    inside = base == 5 and mode == 0 and self:constant(4) or nil
+    displacement = base == 5 and mode == 0 and self:constant(4) or nil
   elseif rm == 5 and mode == 0 then
-    inside, text, address = self:constant(4), '%rip', self.registers.RIP
+    displacement, text, address = self:constant(4), '%rip', self.registers.RIP
   else
     text, address = self:register(rm + (band(self.rex, 1) ~= 0 and 8 or 0), 8)
   end
-  inside = inside or mode > 0 and self:constant(mode == 1 and 1 or 4)
-  self.address = address + (inside or 0ULL)
-  self.where = (self.prefix or '') .. (inside and signed(inside) or '') .. (text ~= '' and '(' .. text .. ')' or '')
+  displacement = displacement or mode > 0 and self:constant(mode == 1 and 1 or 4)
+  self.address = address + (displacement or 0ULL)
+  self.where = (self.prefix or '') .. (displacement and signed(displacement) or '')
+    .. (text ~= '' and '(' .. text .. ')' or '')
   return band(rshift(modrm, 3), 7) + (band(self.rex, 4) ~= 0 and 8 or 0)
 end
 
---- It writes a value; nil: one that samples do not have.
+--- Sets the text, size and value of a store. A nil value is unknown.
 function Instruction:writes(name, size, operand, value)
   self.size, self.value = size, value
   self.name = table.concat({ operand or self.where, operand and self.where }, ',')
@@ -137,7 +138,7 @@ function Instruction:writes(name, size, operand, value)
   return true
 end
 
---- It makes something else of what is there, by a value.
+--- Sets the text and operation of a read-modify-write instruction.
 function Instruction:changes(name, size, operand, by)
   self.operation, self.by = OPERATIONS[name], by
   local is_shift = IS_SHIFT[name]
@@ -146,16 +147,16 @@ function Instruction:changes(name, size, operand, by)
   return self:writes(is_plain and name or name .. SUFFIX[size], size, operand)
 end
 
---- The register that a ModRM byte names, beside memory.
+--- Decodes a memory operand and returns the register operand.
 function Instruction:source(size) return self:register(self:memory(), size) end
 
---- A constant behind the other operand, which may be shorter than what it stands for.
+--- Reads an immediate of some bytes, for an operand of `size` bytes. Returns its text and value.
 function Instruction:immediate(bytes, size)
   local value = self:constant(bytes)
   return ('$0x%x'):format(band(value, MASK[size])), value
 end
 
---- Instructions whose second operand is in the opcode.
+--- Decodes opcodes that the reg field of the ModRM byte extends.
 function Instruction:group(code, size)
   local number = band(self:memory(), 7)
   if code == 0xc6 or code == 0xc7 then
@@ -178,7 +179,7 @@ function Instruction:push(operand, value)
   return self:writes('push', 8, operand, value)
 end
 
---- Opcodes of one byte; nil: it writes no memory, or is not known.
+--- Decodes one-byte opcodes. Returns nil if the instruction does not write memory or is unknown.
 function Instruction:one(code)
   local size = band(code, 1) == 0 and 1 or self.operand
   if code < 0x38 and band(code, 7) < 2 then
@@ -203,7 +204,7 @@ function Instruction:one(code)
   end
 end
 
---- stos and movs: the address has moved on already.
+--- Decodes stos and movs. RDI has already been advanced.
 function Instruction:string(code, size)
   self.address, self.where = self.registers.RDI - size, '%es:(%rdi)'
   self.takes_repeat = true
@@ -212,7 +213,7 @@ function Instruction:string(code, size)
   return self:writes(name, size, self:register(0, size))
 end
 
---- Whether a condition is true; instructions that ask for one change no flags.
+--- Returns whether a condition was true. Instructions with conditions do not change the flags.
 local function holds(condition, flags)
   local function flag(number) return band(flags, lshift(1ULL, number)) ~= 0 end
   local less = flag(7) ~= flag(11)
@@ -220,7 +221,7 @@ local function holds(condition, flags)
   return is[rshift(condition, 1)] ~= (band(condition, 1) == 1)
 end
 
---- Opcodes behind 0f.
+--- Decodes two-byte opcodes, which start with 0f.
 function Instruction:two(code)
   local size = band(code, 1) == 0 and 1 or self.operand
   if VECTORS[code] then
@@ -238,7 +239,7 @@ function Instruction:two(code)
     return self:writes('xadd', size, (self:source(size)))
   elseif code == 0xb0 or code == 0xb1 then
     local operand, value = self:source(size)
-    local _, old = self:register(0, size) -- also what was found there
+    local _, old = self:register(0, size) -- after a failure it contains the value in memory
     self.takes_lock = true
     return self:writes('cmpxchg', size, operand, holds(4, self.registers.RFLAGS) and value or old)
   elseif code == 0xc7 then
@@ -255,7 +256,7 @@ function Instruction:two(code)
   end
 end
 
---- A bit whose number is in a register: it may lie far from the operand.
+--- Decodes bit operations whose bit number is in a register, which may be outside of the operand.
 function Instruction:bit(name, operand, number)
   local size, sign = self.operand, lshift(1ULL, 8 * self.operand - 1)
   number = bxor(number, sign) - sign
@@ -282,7 +283,7 @@ function Instruction:read()
   end
   local found
   if code == 0x0f then found = self:two(self:byte()) else found = self:one(code) end
-  -- A prefix that has no meaning here is the end of what comes before.
+  -- A prefix that does not apply to the instruction is the end of the instruction before.
   if not found or self.at <= #self.code or lock and not self.takes_lock or self.is_repeated and not self.takes_repeat
     or (is_16 or self.operand == 8) and self.size == 1 or is_16 and self.operand == 8 then
     return
@@ -291,28 +292,29 @@ function Instruction:read()
   return self
 end
 
---- Where a segment's base is not known, but what it is a multiple of, the place that is meant.
-local function at_segment(self, watched)
-  local beyond = band(self.address - watched, self.segment - 1ULL)
-  if beyond >= self.segment / 2 then beyond = beyond - self.segment end
-  self.address = watched + beyond
+--- Adds the segment base to the address. Only the alignment of the base is known, so it is chosen such that the address
+--- is next to the watched one.
+local function add_segment_base(self, watched)
+  local distance = band(self.address - watched, self.segment - 1ULL)
+  if distance >= self.segment / 2 then distance = distance - self.segment end
+  self.address = watched + distance
 end
 
---- The instruction that has written to a watched address.
----@param code string the bytes before the address where the task goes on, up to 15
----@param ahead string some bytes from there on
+--- Decodes the instruction that has written to a watched address.
+---@param code string up to 15 bytes before the instruction pointer
+---@param ahead string some bytes from the instruction pointer on
 ---@param registers table<string, integer64> RAX, RIP and so on, after the instruction
----@param watched integer64 the address
----@param length integer bytes that are watched
----@return X86Instruction? instruction
+---@param watched integer64 watched address
+---@param length integer number of watched bytes
+---@return X86Instruction? instruction nil: none found
 function x86store.decode(code, ahead, registers, watched, length)
   local function try(bytes)
     local instruction = setmetatable({ code = bytes, at = 1, rex = 0, registers = registers }, Instruction)
     local ok, found = pcall(instruction.read, instruction)
     if not ok and found then error(found, 0) end
     if not ok or not found then return end
-    if found.segment then at_segment(found, watched) end
-    -- They overlap: one begins within the other.
+    if found.segment then add_segment_base(found, watched) end
+    -- The written and the watched bytes overlap if one range starts within the other.
     return (found.address - watched < length or watched - found.address < found.size) and found or nil
   end
   local repeated = ahead:match(REPEATED)
@@ -324,19 +326,19 @@ function x86store.decode(code, ahead, registers, watched, length)
   end
 end
 
---- The watched bytes after an instruction.
+--- Returns the value of the watched bytes after an instruction.
 ---@param found X86Instruction
----@param watched integer64
----@param length integer
----@param old? integer64 what they were before, if that is known
----@return integer64? value nil: it cannot be known
+---@param watched integer64 watched address
+---@param length integer number of watched bytes
+---@param old? integer64 value before the instruction; nil: unknown
+---@return integer64? value nil: unknown
 function x86store.value(found, watched, length, old)
   local value, size = found.value, found.size
-  local inside = found.address - watched -- huge where it begins before
-  local is_inside = inside < length
-  local low = is_inside and 8 * tonumber(inside) or 0
+  local offset = found.address - watched -- unsigned: huge if the write starts before the watched bytes
+  local is_inside = offset < length
+  local low = is_inside and 8 * tonumber(offset) or 0
   if found.operation and old and is_inside and size <= 8
-    and (inside + size <= length or inside == 0 and found.operation ~= OPERATIONS.shr) then
+    and (offset + size <= length or offset == 0 and found.operation ~= OPERATIONS.shr) then
     value = found.operation(band(rshift(old, low), MASK[size]), found.by)
   end
   if not value or size > 8 then return nil end
@@ -345,7 +347,7 @@ function x86store.value(found, watched, length, old)
     local left = size - before
     if left >= length then return band(rshift(value, 8 * before), MASK[length]) end
     value, size = rshift(band(value, MASK[size]), 8 * before), left
-  elseif inside == 0 and size >= length then
+  elseif offset == 0 and size >= length then
     return band(value, MASK[length])
   end
   if not old then return nil end

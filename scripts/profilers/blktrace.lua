@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- How long block requests take from one stage to the next.
+--- Latency of block requests between consecutive stages.
 local array = require 'lib.array'
 local fs = require 'lib.fs'
 local hist = require 'lib.hist'
@@ -10,9 +10,9 @@ local tables = require 'lib.table'
 local MAX_REQUESTS = 2 ^ 20
 local MAX_ROWS = 4096
 local BLOCK = '/sys/class/block'
-local NO_SECTOR = 2 ^ 53 -- of a request without data, such as a flush: -1 as u64
+local NO_SECTOR = 2 ^ 53 -- and above: a request without data, such as a flush, has sector -1 as u64
 
--- Stages in their order; their numbers are what a tracked request remembers.
+-- In order. A tracked request stores the number of its stage.
 local STAGES = { 'block_getrq', 'block_rq_insert', 'block_rq_issue', 'block_rq_complete' }
 local LAST = #STAGES
 
@@ -21,13 +21,13 @@ local function read(name, file)
   return text and text:match '%S+'
 end
 
---- The kernel's number of a device: as events have it.
+--- Returns the kernel's number of a device, as in the events' field dev.
 local function number(name)
   local major, minor = (read(name, 'dev') or ''):match '^(%d+):(%d+)$'
   return major and major * 2 ^ 20 + minor
 end
 
---- Names of the devices by number, and of each partition the disk that it is on.
+--- Returns the names of the devices by number, and the disk of each device: of a partition the disk it is on.
 local function devices()
   local names, disk_of = {}, {}
   for _, name in ipairs(fs.list(BLOCK) or {}) do
@@ -45,21 +45,26 @@ local function devices()
 end
 
 return {
-  summary = 'How long block requests take from stage to stage',
+  summary = 'Latency of block requests between stages',
   description = [[
-  block_getrq        a request is made          block_rq_issue     it goes to the driver
-  block_rq_insert    the scheduler gets it      block_rq_complete  the device has done it
-There is a row for each two stages that follow each other: without a scheduler requests go from getrq
-to issue at once. -d restricts it to a disk or a partition.]],
+The stages of a block request are:
+
+  block_getrq        the request is allocated
+  block_rq_insert    it is queued in the I/O scheduler
+  block_rq_issue     it is issued to the driver
+  block_rq_complete  the device has completed it
+
+Each row is the latency between two consecutive stages. Without an I/O
+scheduler, requests go straight from block_getrq to block_rq_issue.]],
   examples = {
     { 'profscript blktrace -i 1000', 'all disks, every second' },
-    { 'profscript blktrace -d /dev/vda --than 10ms', 'the slow requests of a disk' },
+    { 'profscript blktrace -d /dev/vda --than 10ms', 'slow requests of one disk' },
   },
   unsupported = { 'event' },
   options = {
-    device = { type = 'string', short = 'd', argument = 'DEVICE', help = 'only this disk or partition' },
-    than = { type = 'duration', help = 'print the events that end longer stages, and count them' },
-    call_graph = { help = 'record stacks, for --than' },
+    device = { type = 'string', short = 'd', argument = 'DEVICE', help = 'trace only this disk or partition' },
+    than = { type = 'duration', help = 'print the end event of stages longer than T, and count them' },
+    call_graph = { help = 'record the stacks of the events that --than prints' },
     user_callchain = {},
     kernel_callchain = {},
   },
@@ -130,7 +135,7 @@ to issue at once. -d restricts it to a disk or a partition.]],
       out:table(spec, rows)
       hists:clear()
       keys:clear()
-      if dropped > 0 then out:warn(('blktrace: %d stages left out: events were lost in between'):format(dropped)) end
+      if dropped > 0 then out:warn(('blktrace: dropped %d stages: events were lost in between'):format(dropped)) end
       dropped = 0
     end
     handlers.interval, handlers.stop = report, report

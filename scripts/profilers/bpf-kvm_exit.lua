@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- How long the exits of virtual machines take, each one event that a BPF program makes at the next entry:
---- what is short never leaves the kernel. Half of this file is that program.
+--- VM exit latency, measured by a BPF program that emits one event per exit, at the next entry. Short exits never
+--- leave the kernel. Half of this file is the program.
 local array = require 'lib.array'
 local hist = require 'lib.hist'
 local intern = require 'lib.intern'
@@ -25,8 +25,8 @@ struct task_struct {
 	struct sched_info sched_info;
 } __attribute__((preserve_access_index));
 
-struct exit { /* what is known of a thread since it left its guest; since 0: it is in there */
-	__u64 since, run_delay, switches, out_since, out;
+struct exit { /* the current exit of a thread; since is 0 while the thread runs its guest */
+	__u64 since, run_delay, switches, off_since, off_cpu;
 	__u32 reason, isa;
 };
 struct {
@@ -50,13 +50,13 @@ __u64 exits_lost;
 const volatile __u32 reason_at, isa_at; /* offsets in the tracepoint's record */
 const volatile __u64 threshold;
 
-static void account(struct task_struct *task, __u64 *delay, __u64 *switches)
+static void read_sched_stats(struct task_struct *task, __u64 *delay, __u64 *switches)
 {
 	*delay = BPF_CORE_READ(task, sched_info.run_delay);
 	*switches = BPF_CORE_READ(task, nvcsw) + BPF_CORE_READ(task, nivcsw);
 }
 
-/* A program must return 1, or nobody else sees the event. */
+/* Returning 0 from a program on a tracepoint would hide the event from all other tracers. */
 SEC("tp/kvm/kvm_exit")
 int on_exit(void *ctx)
 {
@@ -71,8 +71,8 @@ int on_exit(void *ctx)
 		return 1;
 	bpf_probe_read_kernel(&e->reason, sizeof(e->reason), ctx + reason_at);
 	bpf_probe_read_kernel(&e->isa, sizeof(e->isa), ctx + isa_at);
-	account((void *)bpf_get_current_task(), &e->run_delay, &e->switches);
-	e->out = e->out_since = 0;
+	read_sched_stats((void *)bpf_get_current_task(), &e->run_delay, &e->switches);
+	e->off_cpu = e->off_since = 0;
 	e->since = bpf_ktime_get_ns();
 	return 1;
 }
@@ -80,8 +80,8 @@ int on_exit(void *ctx)
 SEC("tp/kvm/kvm_entry")
 int on_entry(void *ctx)
 {
-	__u64 both = bpf_get_current_pid_tgid(), now = bpf_ktime_get_ns(), delay, switches;
-	__u32 tid = both;
+	__u64 pid_tgid = bpf_get_current_pid_tgid(), now = bpf_ktime_get_ns(), delay, switches;
+	__u32 tid = pid_tgid;
 	struct exit *e = bpf_map_lookup_elem(&threads, &tid);
 	struct done *d;
 
@@ -90,12 +90,12 @@ int on_entry(void *ctx)
 	if (now - e->since >= threshold) {
 		d = bpf_ringbuf_reserve(&exits, sizeof(*d), 0);
 		if (d) {
-			account((void *)bpf_get_current_task(), &delay, &switches);
+			read_sched_stats((void *)bpf_get_current_task(), &delay, &switches);
 			d->ktime = now;
 			d->lat = now - e->since;
 			d->rundelay = delay - e->run_delay;
-			d->wait = e->out > d->rundelay ? e->out - d->rundelay : 0;
-			d->pid = both >> 32;
+			d->wait = e->off_cpu > d->rundelay ? e->off_cpu - d->rundelay : 0;
+			d->pid = pid_tgid >> 32;
 			d->tid = tid;
 			d->cpu = bpf_get_smp_processor_id();
 			d->exit_reason = e->reason;
@@ -119,11 +119,11 @@ int on_switch(struct bpf_raw_tracepoint_args *ctx)
 
 	e = prev ? bpf_map_lookup_elem(&threads, &prev) : NULL;
 	if (e && e->since)
-		e->out_since = now;
+		e->off_since = now;
 	e = next ? bpf_map_lookup_elem(&threads, &next) : NULL;
-	if (e && e->since && e->out_since) {
-		e->out += now - e->out_since;
-		e->out_since = 0;
+	if (e && e->since && e->off_since) {
+		e->off_cpu += now - e->off_since;
+		e->off_since = 0;
 	}
 	return 0;
 }
@@ -138,7 +138,7 @@ local LONGEST = tables.new('bpf:kvm_exit-longest', {
   { name = 'hlt_rundelay_ns', title = 'HLT rundelay(us)', width = 16, format = '%.3f', scale = 1000 },
 })
 
---- The longest exits of processes, for --output2; nil where it is not asked for.
+--- The longest exit of each process, for --output2; nil without the option.
 local function longest_exits(opt, out, session)
   if not opt.output2 then return nil end
   local file, message = out:open(opt.output2)
@@ -165,7 +165,7 @@ local function longest_exits(opt, out, session)
   }
 end
 
---- Where the fields of kvm:kvm_exit are, in this kernel.
+--- Returns the offsets of the fields of kvm:kvm_exit on this kernel.
 local function offsets()
   local found = {}
   for _, folder in ipairs { '/sys/kernel/tracing', '/sys/kernel/debug/tracing' } do
@@ -180,32 +180,38 @@ local function offsets()
 end
 
 return {
-  summary = 'How long exits of virtual machines take, and what of it they wait, measured in BPF',
+  summary = 'VM exit latency and off-CPU time, measured in BPF',
   description = [[
-The time from kvm:kvm_exit to the next kvm:kvm_entry of a thread. Where kvm-exit reads both events, a BPF program makes
-one of those that take at least --threshold. WAIT is how much of it the thread slept, RUNDELAY how much it could
-run and had no CPU (ns in lines, us in tables). Needs clang, as BPF programs of scripts do, and kernel 5.8.]],
+Measures the time from kvm:kvm_exit to the next kvm:kvm_entry of a thread. Where
+kvm-exit reads both events of every exit, here a BPF program emits one event for
+each exit that takes at least --threshold.
+
+  wait      the time that the thread slept during the exit
+  rundelay  the time that it was runnable and waited for a CPU
+
+Both are in ns in lines and in us in tables. Needs clang, as all scripts with
+BPF programs do, and Linux 5.8.]],
   examples = {
-    { 'profscript bpf:kvm_exit -i 1000', 'exits of 1 ms and more, of all machines' },
-    { 'profscript bpf:kvm_exit -p 1234 --threshold 0', 'all exits of one' },
+    { 'profscript bpf:kvm_exit -i 1000', 'exits of at least 1 ms, of all VMs' },
+    { 'profscript bpf:kvm_exit -p 1234 --threshold 0', 'all exits of one VM' },
     { "profscript trace -e 'sched:sched_migrate_task,bpf:kvm_exit/--threshold 100us/'",
-      'each as an event among others' },
+      'exits and migrations, in time order' },
   },
   unsupported = { 'event' },
   everywhere = true,
   options = {
-    threshold = { type = 'duration', default = '1ms', help = 'leave shorter exits in the kernel' },
-    than = { type = 'duration', help = 'print longer exits, but for HLT, where it is the time without a CPU' },
-    detail = { type = 'flag', help = 'rows for each thread' },
+    threshold = { type = 'duration', default = '1ms', help = 'drop exits shorter than T in the kernel' },
+    than = { type = 'duration', help = 'print exits longer than T; of HLT, those with a longer rundelay' },
+    detail = { type = 'flag', help = 'print rows per thread' },
     output2 = { type = 'string', argument = 'FILE',
-      help = 'append the longest exit of each process, and the longest time without a CPU in HLT, to FILE' },
+      help = 'append the longest exit and the longest rundelay in HLT of each process to FILE' },
   },
 
   start = function(opt, out, session)
-    if opt.input then return nil, 'it measures the running kernel, not recordings' end
+    if opt.input then return nil, 'recordings are not supported: it measures the running kernel' end
     local at = offsets()
     if not at.exit_reason or not at.isa then
-      failure.unavailable 'bpf:kvm_exit: no kvm:kvm_exit with exit_reason and isa: KVM is not loaded, or not of x86'
+      failure.unavailable 'bpf:kvm_exit: no event kvm:kvm_exit with exit_reason and isa: KVM is not loaded, or not x86'
     end
     local program = session.bpf {
       source = SOURCE,
@@ -245,7 +251,7 @@ run and had no CPU (ns in lines, us in tables). Needs clang, as BPF programs of 
         rows[id + 1] = row
       end
       table.sort(rows, function(a, b)
-        if a.halts ~= b.halts then return b.halts end -- the time of a guest that has nothing to do
+        if a.halts ~= b.halts then return b.halts end -- last: idle time of the guest
         if a.total_ns ~= b.total_ns then return a.total_ns > b.total_ns end
         if a.pid ~= b.pid then return a.pid < b.pid end
         return a.exit_reason < b.exit_reason

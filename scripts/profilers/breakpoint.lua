@@ -1,20 +1,20 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Who reads, writes or executes an address, by the CPU's breakpoints. It is longer than others because an address is
---- written in several ways, and because of what --filter is not for.
+--- Reads, writes or executions of an address, reported by hardware breakpoints. Longer than most profilers because
+--- an address has several notations, and --filter does not work with every option.
 local counter = require 'lib.counter'
 local flamegraph = require 'lib.flamegraph'
 local frame = require 'lib.frame'
 local registers = require 'lib.registers'
 local stores = require 'lib.stores'
 
-local MOST = 4 -- what x86 has
--- Options after which it sees a part of the accesses.
-local PART = {
+local MAX_BREAKPOINTS = 4 -- of an x86 CPU
+-- Options that hide some of the accesses.
+local PARTIAL = {
   'exclude_user', 'exclude_kernel', 'exclude_host', 'exclude_guest', 'cpus', 'cgroups', 'exclude_pid', 'prio',
   'sched_policy', 'irqs_disabled', 'tif_need_resched', 'nr_running_min', 'nr_running_max',
 }
 
---- The digits of an address: in decimal or hexadecimal, or the name of a symbol of the kernel.
+--- Returns the hexadecimal digits of an address, given in decimal, hexadecimal or as a kernel symbol.
 local function digits_of(place)
   if place:match '^0[xX]%x+$' then return place:sub(3):lower() end
   if place:match '^%d+$' then return ('%x'):format(tonumber(place)) end
@@ -24,16 +24,15 @@ local function digits_of(place)
   end
 end
 
---- The event that one word of the command line stands for, and how its lines call it; nil and what is
---- wrong with it.
+--- Parses one argument of the command line: its event, and its title in lines.
 local function parse(word)
   local place, length, access = word:match '^([%w_.]+)/?(%w*):?(%w*)$'
   local digits = place and digits_of(place)
   if not digits then
-    return nil, ("'%s' is neither an address, such as 0x401000/4:w, nor a symbol of the kernel"):format(word)
+    return nil, ("'%s' is neither an address, such as 0x401000/4:w, nor a kernel symbol"):format(word)
   end
   if access == '' then access = 'w' end
-  if access == 'r' then access = 'rw' end -- x86 has no other
+  if access == 'r' then access = 'rw' end -- x86 cannot watch reads only
   if access == 'x' then length = '8' elseif length == '' then length = '1' end
   return {
     event = ('mem:0x%s/%s:%s'):format(digits, length, access),
@@ -42,52 +41,58 @@ local function parse(word)
   }
 end
 
---- Whether all that writes to the kernel's memory is seen, and to that of the processes that are.
+--- Whether all writes to kernel memory are seen, and all writes to the memory of the traced processes.
 local function sees_all(opt, session)
   local all = not session.per_thread or session.inherits and not opt.tids
-  for _, name in ipairs(PART) do all = all and not opt[name] end
+  for _, name in ipairs(PARTIAL) do all = all and not opt[name] end
   return { kernel = all and not session.per_thread, user = all }
 end
 
 return {
-  summary = 'Print each access to an address, by hardware breakpoints',
+  summary = 'Print accesses to an address, using hardware breakpoints',
   description = [[
-Each address, or symbol of the kernel, is followed by a length of 1, 2, 4 or 8 bytes (default 1) and by
-what is waited for: w (writes, the default), r or rw (reads and writes), x (execution). A CPU has few
-breakpoints: 4 on x86. Below each line are the registers at the access, unless -q is given, and for w on x86
-the instruction that wrote (INSN), its address (ADDR) and what is there now (DATA, LENGTH bytes).
---filter is a C expression of `data`, which is that number, without sign; what is not known passes it.
-Not known are vector registers and what xadd and xchg write; where a value follows from the one before (inc, or),
-it is not after a loss, nor with -C, -t, --exclude-kernel and the like, which leave out who else writes.]],
+ADDRESS is a number or a kernel symbol. LENGTH is 1, 2, 4 or 8 bytes (default
+1). The access is w (write, the default), r or rw (read or write) or x
+(execute). A CPU has few breakpoints: 4 on x86.
+
+Each line is followed by the registers at the access, unless -q is given. On
+x86, a w breakpoint also prints the instruction that wrote (INSN), the address
+written to (ADDR) and the LENGTH bytes there after the write (DATA).
+
+--filter is a C expression of `data`, the bytes after the write as an unsigned
+integer. A write passes the filter if its data is unknown: if the value comes
+from a vector register, xadd or xchg, or if it depends on the previous value
+(inc, or) and other writes may have been missed. That is so after lost events,
+and with -C, -t, --exclude-kernel and other options that hide writes.]],
   examples = {
-    { 'profscript breakpoint 0x404028/4:w -- ./program', 'who writes a variable of a program' },
-    { 'profscript breakpoint vfs_read:x -C 0 -g -N 1', 'who calls a function of the kernel' },
-    { 'profscript breakpoint 0x404028/4:rw -p 1 --count -i 1000', 'which instructions use it, every second' },
-    { "profscript breakpoint 0x404028/4:w --filter 'data > 100' -g -- ./program", 'who makes it so large' },
+    { 'profscript breakpoint 0x404028/4:w -- ./program', 'writes to a variable of a program' },
+    { 'profscript breakpoint vfs_read:x -C 0 -g -N 1', 'who calls a kernel function' },
+    { 'profscript breakpoint 0x404028/4:rw -p 1 --count -i 1000', 'which instructions access it, every second' },
+    { "profscript breakpoint 0x404028/4:w --filter 'data > 100' -g -- ./program", 'who writes values above 100' },
     { "profscript trace -e 'raw_syscalls:sys_enter,breakpoint/\"0x404028/4:w -g\"/' -- ./program",
-      'between its system calls' },
+      'writes between the system calls of a program' },
   },
   unsupported = { 'event' },
   options = flamegraph.options {
-    count = { type = 'flag', help = 'count the accesses by task and instruction instead' },
+    count = { type = 'flag', help = 'count accesses by task and instruction instead of printing them' },
     call_graph = {}, user_callchain = {}, kernel_callchain = {}, self = {},
-    filter = { own = true, help = 'only the writes after which this C expression of data is true' },
+    filter = { own = true, help = 'only writes after which this C expression of data is true' },
   },
   positional = {
     { name = 'where', argument = 'ADDRESS[/LENGTH][:rwx]', required = true, multiple = true,
-      help = ('up to %d of them; -- ends the list'):format(MOST) },
+      help = ('up to %d addresses; -- ends the list'):format(MAX_BREAKPOINTS) },
   },
 
   start = function(opt, out, session)
-    if #opt.where > MOST then return nil, ('up to %d breakpoints are supported'):format(MOST) end
+    if #opt.where > MAX_BREAKPOINTS then return nil, ('up to %d breakpoints are supported'):format(MAX_BREAKPOINTS) end
     local flame = flamegraph.new(opt, session, out, { title = 'breakpoint', unit = 'accesses' })
     local by_event, handlers, count = {}, {}, counter.new { 'breakpoint', 'pid', 'comm', 'ip' }
     local is_wanted = opt.filter and session.condition('data', opt.filter)
     local with_block = not (opt.quiet or opt.count or opt.input or flame)
     local seen = (with_block or is_wanted) and stores.new(session, sees_all(opt, session))
     local left = is_wanted and opt.exit_n or math.huge
-    if is_wanted then session.want { own_exit_n = true } end -- it is for those that pass
-    local shown, found, data -- the event that is printed, and what is known of it
+    if is_wanted then session.want { own_exit_n = true } end -- counts accesses that pass
+    local shown, found, data -- the event that is being printed, its store and the data written
 
     local function ip_of(ev) return frame.text(session.address(ev, ev._ip), ev._ip) end
     local function show(ev)
@@ -105,12 +110,14 @@ it is not after a loss, nor with -C, -t, --exclude-kernel and the like, which le
     for _, word in ipairs(opt.where) do
       local place, message = parse(word)
       if not place then return nil, message end
-      if is_wanted and not place.written then return nil, ('--filter is for writes, and %s is none'):format(word) end
+      if is_wanted and not place.written then
+        return nil, ('--filter needs w breakpoints, and %s is not one'):format(word)
+      end
       local event = session.event { place.event, resolve = true, sample = seen and { 'regs_intr' } or nil }
       by_event[event.name], handlers[event] = place, show
     end
-    if is_wanted and session.is_source then return nil, 'it has no --filter where it is a source of others' end
-    if is_wanted and opt.input then return nil, '--filter is for live events: recordings have no registers' end
+    if is_wanted and session.is_source then return nil, '--filter is not supported in a source of events' end
+    if is_wanted and opt.input then return nil, '--filter needs live events; recordings contain no registers' end
 
     function handlers.describe(ev)
       local place, block = by_event[ev._event], nil

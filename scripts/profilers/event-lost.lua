@@ -1,23 +1,23 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Whether events get lost: what the kernel counted against what arrived. It is longer than most profilers
---- because CPUs, threads and recordings tell it in three ways.
+--- Lost events: compares how many events the kernel counted with how many arrived. Longer than most profilers
+--- because CPUs, threads and recordings are counted in three ways.
 local array = require 'lib.array'
 local intern = require 'lib.intern'
 local tables = require 'lib.table'
 local threads = require 'lib.threads'
 
 local MAX_ROWS = 4096
-local RESTART = 1000 -- so much less than before: its CPU was offline, and it counts anew
+local RESTART = 1000 -- a count that drops by more than this has restarted, because its CPU was offline
 
---- All events of the command line, in its order; nil and what is wrong with them.
-local function to_be_judged(groups, is_recorded)
+--- Returns all events of the command line, in order.
+local function list_events(groups, is_recorded)
   local list = {}
   for _, group in ipairs(groups) do
     for _, event in ipairs(group) do
       if event.freq and not is_recorded then
-        return nil, ('%s is sampled by time: it cannot be counted against'):format(event.name)
+        return nil, ('%s is sampled at a frequency: its missing samples cannot be counted'):format(event.name)
       elseif event.name:find '^sched:sched_stat_' and not is_recorded then
-        return nil, ('%s counts ns, not how often it happens'):format(event.name)
+        return nil, ('%s counts ns, not occurrences'):format(event.name)
       end
       list[#list + 1] = event
     end
@@ -25,58 +25,67 @@ local function to_be_judged(groups, is_recorded)
   return list
 end
 
---- The same events, to be counted only.
-local function twins_of(list, common_filter)
-  local twins = {}
+--- Returns selectors of the same events, to count them.
+local function counted_events(list, common_filter)
+  local selectors = {}
   for i, event in ipairs(list) do
     local filter, cpus = event.filter or common_filter, event.attrs.cpus
     filter = filter and ('"%s"'):format(filter:gsub('["\\]', '\\%0')) or ''
-    twins[i] = ('%s/%s/%s'):format(event.name, filter, cpus and ('cpus=%s/'):format(cpus) or '')
+    selectors[i] = ('%s/%s/%s'):format(event.name, filter, cpus and ('cpus=%s/'):format(cpus) or '')
   end
-  return twins
+  return selectors
 end
 
 return {
-  summary = 'Whether events are lost or late: what was counted, delivered, lost',
+  summary = 'Check whether events are lost or late',
   description = [[
-It is also called event-care, as in perf-prof. Each event is counted where it is recorded; `missing` is what
-was counted and not delivered. The last line says how much of it the kernel had no room for. The rest is
-without a word: some kernels do not deliver what certain tasks do. `late` came after a younger one.
-On CPUs each event tells how many there were before it: what is lost behind the last one is in the last line
-only. Events of threads (-p, -t, a workload) are counted a second time, which may begin and end a little
-earlier or later; their rings also tell of names and ends of tasks, which are no events but can be lost. In a
-recording nothing is counted: there is what was delivered, and what it says was lost.
+Compares how often each event happened with how often it was delivered:
+
+  counted      events that the kernel counted
+  delivered    events that profscript read
+  missing      counted, but not delivered
+  lost         missing because a ring buffer was full, as reported by the kernel
+  unexplained  missing, but not reported as lost; some kernels hide the events of
+               certain tasks from tracers
+  late         delivered after a later event
+
+On CPUs, each event carries the count so far, so events lost after the last
+delivered one are only in the last line. Events of threads (-p, -t or a
+workload) are counted a second time, by counters that may start and stop
+slightly earlier or later; their ring buffers also hold names and exits of
+tasks, which can be lost but are not events. A recording has no counts, only
+delivered and lost events.
 
   $ profscript event-lost -q -m 1 -e raw_syscalls:sys_enter -- find /usr -name x.y
   2026-11-22 11:29:44.126967
   event          counted    delivered      missing
   --------- ------------ ------------ ------------
   sys_enter       263095         3526       259569
-  lost 259569, missing without a word 0, late 0]],
+  lost 259569, unexplained 0, late 0]],
   examples = {
-    { 'profscript event-lost -e sched:sched_wakeup,sched:sched_switch -m 64 --duration 10', 'with small rings' },
-    { 'profscript event-lost -e raw_syscalls:sys_enter -- ls -R /usr', 'of a command' },
+    { 'profscript event-lost -e sched:sched_wakeup,sched:sched_switch -m 64 --duration 10', 'with small ring buffers' },
+    { 'profscript event-lost -e raw_syscalls:sys_enter -- ls -R /usr', 'events of a command' },
   },
   options = {
-    perins = { type = 'flag', help = 'rows for each CPU or thread' },
+    perins = { type = 'flag', help = 'print rows per CPU or thread' },
     exit_n = { help = 'stop soon after this many events' },
   },
 
   start = function(opt, out, session)
-    local list, problem = to_be_judged(opt.event, opt.input)
+    local list, problem = list_events(opt.event, opt.input)
     if not list then return nil, problem end
     local is_thread, perins = session.per_thread, opt.perins
-    local tells_itself = not opt.input and not is_thread and not opt.cgroups and not session.is_source
-    local counts = not opt.input and not tells_itself and session.count(twins_of(list, opt.filter)) or nil
+    local samples_count = not opt.input and not is_thread and not opt.cgroups and not session.is_source
+    local counts = not opt.input and not samples_count and session.count(counted_events(list, opt.filter)) or nil
     local size = (MAX_ROWS + 1) * #list
     local delivered, counted, latest = array.new(size), array.new(size), array.new(size)
     local keys, lost, last, late, left = intern.new(1, MAX_ROWS), 0, 0, 0, opt.exit_n or math.huge
-    -- What a thread has started is counted with it: by thread, the named one that it comes from.
+    -- For each thread, the traced thread that it descends from, with which it is counted.
     local root = perins and is_thread and array.new(threads.MAX)
 
     local handlers = {}
     for i, event in ipairs(list) do
-      local own_count = tells_itself and session.own_count(event)
+      local own_count = samples_count and session.own_count(event)
       handlers[event] = function(ev)
         local id
         if is_thread then id = root and keys.id(root[math.max(ev._tid, 0)]) or 0 else id = keys.id(ev._cpu) end
@@ -109,7 +118,7 @@ recording nothing is counted: there is what was delivered, and what it says was 
       { name = 'delivered', width = 12, align = 'right' },
       { name = 'missing', width = 12, align = 'right', alert = true, show = not opt.input },
     })
-    --- The CPUs or threads that rows are about, and which of the counts' rows they are.
+    --- Returns the CPUs or threads of the table, each with its row of the counts or the id of its key.
     local function instances()
       local found = {}
       if counts then
@@ -131,7 +140,7 @@ recording nothing is counted: there is what was delivered, and what it says was 
           local id = one.id or (root or not is_thread) and keys.id(one.name) or 0
           local at = id * #list + i - 1
           local n = delivered[at]
-          if counts then n = counts:get(one.row, i) elseif tells_itself then n = counted[at] end
+          if counts then n = counts:get(one.row, i) elseif samples_count then n = counted[at] end
           if n then
             local row = sums[i]
             if perins then
@@ -158,9 +167,9 @@ recording nothing is counted: there is what was delivered, and what it says was 
       elseif opt.input then
         out:printf('lost %d, late %d\n', lost, late)
       else
-        local others = lost > missing and (tells_itself and ' (%d of them behind the last one, or no events)'
-          or ' (%d of them no events)'):format(lost - missing) or ''
-        out:printf('lost %d%s, missing without a word %d, late %d\n', lost, others, silent, late)
+        local others = lost > missing and (samples_count and ' (%d of them after the last event, or other records)'
+          or ' (%d of them other records)'):format(lost - missing) or ''
+        out:printf('lost %d%s, unexplained %d, late %d\n', lost, others, silent, late)
       end
       lost, late = 0, 0
     end

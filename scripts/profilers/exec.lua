@@ -1,23 +1,29 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- One-liners: runs a piece of Lua for each event.
+--- One-liners: runs Lua code for each event.
 local oneliner = require 'lib.oneliner'
 
 return {
-  summary = 'Run a piece of Lua for each event; its aggregations print themselves',
+  summary = 'Run Lua code for each event: count, sum, histogram or print',
   description = [[
-LUA sees the event as `ev` and has
-  count(k...)         counts by key            sum(v, k...)        sums up v by key
-  hist(v, k...)       power-of-two histogram   quantiles(v, k...)  calls, total, p50, p95, p99, max
-  print(...)          prints values            printf(format, ...) prints formatted
-Up to four keys; the key `stack` is the event's stack. Aggregations print themselves at each interval and at the end.]],
+The code runs with the event as `ev` and these functions:
+
+  count(k...)          count events by key
+  sum(v, k...)         sum v by key
+  hist(v, k...)        power-of-two histogram of v by key
+  quantiles(v, k...)   calls, total, p50, p95, p99 and max of v by key
+  print(...)           print values
+  printf(format, ...)  print formatted text
+
+There can be up to four keys; the key `stack` is the event's stack. Aggregations
+are printed at each interval and at the end.]],
   examples = {
-    { "profscript exec -e raw_syscalls:sys_exit 'hist(ev.ret)' -- ls -R /usr", 'what system calls return' },
+    { "profscript exec -e raw_syscalls:sys_exit 'hist(ev.ret)' -- ls -R /usr", 'return values of system calls' },
     { "profscript exec -e sched:sched_switch 'count(ev.next_comm)' -i 1000", 'switches by task, every second' },
-    { "profscript exec -e sched:sched_switch 'count(stack, ev._comm)' --duration 1", 'where tasks are switched' },
+    { "profscript exec -e sched:sched_switch 'count(stack, ev._comm)' --duration 1", 'stacks of context switches' },
     { "profscript exec -e raw_syscalls:sys_enter 'if ev.id == 59 then print(ev._comm) end'", 'who starts programs' },
   },
   positional = {
-    { name = 'lua', type = 'string', required = true, help = 'what to do with each event' },
+    { name = 'lua', type = 'string', required = true, help = 'Lua code to run for each event' },
   },
 
   start = function(opt, out, session)

@@ -1,11 +1,10 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Shows what a C expression is over an event's fields, by compiling and evaluating it.
+--- Compiles a C expression over the fields of an event, and evaluates it.
 local C_TYPES = { i32 = 'int', u32 = 'unsigned int', i64 = 'long', u64 = 'unsigned long', string = 'string' }
 
---- The one event that the expression is about.
-local function only_event(groups)
+local function single_event(groups)
   local event = groups[1] and groups[1][1]
-  if not event or groups[2] or groups[1][2] then error('expr takes one event: name it with -e', 0) end
+  if not event or groups[2] or groups[1][2] then error('expr: select one event with -e', 0) end
   return event
 end
 
@@ -20,22 +19,23 @@ local function print_program(out, event, program, verbose)
   if verbose > 0 then out:printf('Lua:\n%s\n', program.source) end
 end
 
---- An integer in hexadecimal and signed decimal, as C's long shows it.
+--- Formats an integer in hexadecimal and signed decimal, as C's long.
 local function result_text(value)
-  if value == nil then return 'none: a division by zero, or beyond the record' end
+  if value == nil then return 'none: division by zero, or beyond the end of the record' end
   if type(value) == 'string' then return ('"%s"'):format(value) end
   return ('0x%x (%d)'):format(value, value)
 end
 
 return {
-  summary = 'Compile a C expression, and evaluate it for a few events',
+  summary = 'Compile a C expression and evaluate it for a few events',
   description = [[
-Prints the expression's type and the fields it reads, then each event and the expression's value.
-Filters and the attributes key=, role= and the like are such expressions. With --dry-run nothing is
-evaluated; with -v the Lua code that the expression became is printed.]],
+Prints the type of the expression and the fields it reads, then each event and
+the value of the expression. Filters and attributes such as key= and role= are
+expressions of this kind. --dry-run compiles without evaluating. -v prints the
+Lua code that the expression is compiled to.]],
   examples = {
-    { "profscript expr -e sched:sched_wakeup 'pid + prio'", 'the value for five wake-ups' },
-    { "profscript expr -e sched:sched_switch 'prev_state & 3' --dry-run -v", 'what it compiles to' },
+    { "profscript expr -e sched:sched_wakeup 'pid + prio'", 'the value for five wakeups' },
+    { "profscript expr -e sched:sched_switch 'prev_state & 3' --dry-run -v", 'what the expression compiles to' },
   },
   options = {
     exit_n = { default = 5 },
@@ -45,7 +45,7 @@ evaluated; with -v the Lua code that the expression became is printed.]],
   },
 
   start = function(opt, out, session)
-    local event = only_event(opt.event)
+    local event = single_event(opt.event)
     local program = session.expression(event, opt.expression)
     print_program(out, event, program, opt.verbose)
     return {

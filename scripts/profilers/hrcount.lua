@@ -1,13 +1,15 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Counts events in periods down to 10 us: a clock of the kernel samples the counts on each CPU, nobody
---- wakes up for it.
+--- Counts events in periods down to 10 us. A kernel clock samples the counts on each CPU, so profscript need not
+--- wake up for each period.
 local grid = require 'lib.grid'
 
 return {
-  summary = 'Count events in periods of microseconds, on CPUs',
+  summary = 'Count events per CPU in periods of microseconds',
   description = [[
-A high-resolution clock samples the counts on each CPU; a line shows the periods of one interval. A period that
-the clock missed (it was throttled, or interrupts were off) is 0 and its counts are in the next one; -v tells it.
+A high-resolution clock samples the counts on each CPU. A line shows the periods
+of one interval. If the clock misses a period, because it was throttled or
+interrupts were off, that period is 0 and its counts are in the next one; -v
+reports it.
 
   $ profscript hrcount -e sched:sched_switch,raw_syscalls:sys_enter --period 1ms -i 10 --perins -N 1
   2026-11-22 10:45:08.804743
@@ -16,22 +18,23 @@ the clock missed (it was throttled, or interrupts were off) is 0 and its counts 
   [001]     sched:sched_switch   1|  0|  2|  0|  0|  0|  1|  0|  0|  0 | total 4
   [001] raw_syscalls:sys_enter  40| 54| 28|105| 38|  0|  4| 39| 57| 48 | total 413]],
   examples = {
-    { 'profscript hrcount -e sched:sched_switch --period 1ms -i 10 -C 0 -N 3', 'ten milliseconds of CPU 0, by 1 ms' },
-    { 'profscript hrcount -e raw_syscalls:sys_enter,irq:softirq_entry --period 50us -i 1 --perins', 'twenty periods' },
+    { 'profscript hrcount -e sched:sched_switch --period 1ms -i 10 -C 0 -N 3', 'ten periods of 1 ms, on CPU 0' },
+    { 'profscript hrcount -e raw_syscalls:sys_enter,irq:softirq_entry --period 50us -i 1 --perins',
+      'twenty periods of 50 us per line' },
   },
   attributes = { 'alias', 'cpus' },
-  unsupported = { 'samples', 'modes', 'threads', 'input' }, -- what is sampled is its clock
+  unsupported = { 'samples', 'modes', 'threads', 'input' }, -- only the clock is sampled
   options = {
     interval = { default = '1s' },
     exit_n = { help = 'stop after this many reports' },
     perfeval_cpus = {},
     sampling_limit = {},
-    period = { type = 'duration', min = 1e4, help = 'sample the counts so often; the default is the interval' },
-    perins = { type = 'flag', help = 'a line for each CPU' },
+    period = { type = 'duration', min = 1e4, help = 'sample the counts every T; the default is the interval' },
+    perins = { type = 'flag', help = 'print a line per CPU' },
   },
 
   start = function(opt, out, session)
-    if #opt.event == 0 then return nil, 'no events: name some with -e, such as -e sched:sched_switch' end
+    if #opt.event == 0 then return nil, 'no events; select some with -e, such as -e sched:sched_switch' end
     local period = math.min(opt.period or opt.interval, opt.interval)
     local clock = session.event { 'cpu-clock', period = period, sample = { 'read' } }
     local counts = session.count(opt.event, { by = clock })
@@ -44,7 +47,7 @@ the clock missed (it was throttled, or interrupts were off) is 0 and its counts 
       out = out,
     }
     local current, left = 0, opt.exit_n or math.huge
-    local shift, reached = {}, {} -- by CPU: periods that its clock began late; the last period it has left
+    local shift, reached = {}, {} -- by CPU: periods by which its clock started late; its last complete period
 
     local function print_report(last)
       if left == 0 then return end
@@ -53,11 +56,11 @@ the clock missed (it was throttled, or interrupts were off) is 0 and its counts 
       if left == 0 then session.stop() end
     end
 
-    --- Prints what all CPUs have left behind.
+    --- Prints the reports that all CPUs have completed.
     local function print_complete()
-      local least = math.huge
-      for row = 1, counts:rows() do least = math.min(least, reached[counts:id(row)] or 0) end
-      while least < math.huge and cells:report_of(least) > current and left > 0 do print_report() end
+      local slowest = math.huge
+      for row = 1, counts:rows() do slowest = math.min(slowest, reached[counts:id(row)] or 0) end
+      while slowest < math.huge and cells:report_of(slowest) > current and left > 0 do print_report() end
     end
 
     return {
@@ -66,7 +69,7 @@ the clock missed (it was throttled, or interrupts were off) is 0 and its counts 
         if not total or left == 0 then return end
         local cpu, ticks = ev._cpu, math.floor(total / period + 0.5)
         shift[cpu] = shift[cpu] or math.floor(ev._time / period + 0.5) - ticks
-        -- What comes after its report is counted in the next one.
+        -- A sample that arrives after its report was printed counts in the next one.
         local at = math.max(ticks + shift[cpu] - 1, current * cells.cells)
         if opt.verbose > 0 and passed >= 2 * period then
           out:warn(('hrcount: CPU #%d: cpu-clock: %d ns'):format(cpu, passed))
@@ -74,11 +77,11 @@ the clock missed (it was throttled, or interrupts were off) is 0 and its counts 
         for i = 1, #counts.events do
           if counts:has(cpu, i) then cells:add(at, cpu, i, counts:delta(i)) end
         end
-        local new = cells:report_of(at) > cells:report_of(reached[cpu] or 0)
+        local is_next_report = cells:report_of(at) > cells:report_of(reached[cpu] or 0)
         reached[cpu] = at
-        if new then print_complete() end
+        if is_next_report then print_complete() end
       end,
-      interval = function(time) -- a CPU that has gone is not waited for
+      interval = function(time) -- do not wait for CPUs that went offline
         while current < math.floor(time / opt.interval) - 2 and left > 0 do print_report() end
       end,
       stop = function()
@@ -93,7 +96,7 @@ the clock missed (it was throttled, or interrupts were off) is 0 and its counts 
           if not reached[counts:id(row)] then silent[#silent + 1] = counts:id(row) end
         end
         if #silent > 0 then
-          out:warn(('hrcount: the clock gave no period of CPU %s: what they counted is not known'):format(
+          out:warn(('hrcount: no samples from CPU %s: its counts are unknown'):format(
             table.concat(silent, ', ')))
         end
       end,

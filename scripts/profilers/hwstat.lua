@@ -1,18 +1,18 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Cycles and instructions by CPU or thread.
-local figures = require 'lib.ratios'
+--- Cycles and instructions per CPU or thread.
+local ratios = require 'lib.ratios'
 
 return {
-  summary = 'Count cycles and instructions, and how many of these a cycle has',
+  summary = 'Count cycles, instructions and instructions per cycle',
   description = [[
-Needs a hardware PMU. RUN% is how much of the time the counters were there; counts are scaled up where it is less
-than 100. Its figures are tested with synthetic counts only.]],
-  examples = { { 'profscript hwstat -i 1000', 'every second, each CPU' } },
+Needs a hardware PMU. RUN% is the share of the time that the counters were
+running; below 100, the counts are scaled up. Tested with synthetic counts only.]],
+  examples = { { 'profscript hwstat -i 1000', 'each CPU, every second' } },
   unsupported = { 'event', 'ring', 'samples' },
   options = { interval = { default = '1s' }, exit_n = { help = 'stop after this many reports' } },
 
   start = function(opt, out, session)
-    return figures.start({
+    return ratios.start({
       name = 'hwstat',
       events = { 'cycles', 'instructions' },
       columns = {

@@ -1,12 +1,13 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Finds where interrupts were off for long: a clock's interrupt that came late tells of it.
+--- Long periods with interrupts off, detected by clock interrupts that arrive late.
 local condition = require 'lib.condition'
 
 return {
-  summary = 'Find where interrupts are off for longer than a limit',
+  summary = 'Find code that keeps interrupts off for longer than a limit',
   description = [[
-A clock interrupts each CPU every --period. When more than --than has passed between two of its interrupts, they
-were off, or a hypervisor ran something else. The line and its stack (-g) are of the place where they came on again.
+A clock interrupts each CPU every --period. If two of its interrupts are more
+than --than apart, interrupts were off, or a hypervisor ran something else on
+the CPU. The line and its stack (-g) show where interrupts were enabled again.
 
   $ profscript irq-off --period 1ms --than 2ms -g -N 1
   2026-11-22 10:45:12.205902        sched-pipe  32535 [000] 6054.304326: irq-off: cpu-clock 4018647 ns
@@ -22,16 +23,16 @@ were off, or a hypervisor ran something else. The line and its stack (-g) are of
       0000563645fb4183 Unknown (/usr/bin/perf)
       00007f8733c4524a __libc_start_call_main+0x7a (/usr/lib/x86_64-linux-gnu/libc.so.6)]],
   examples = {
-    { 'profscript irq-off --period 1ms --than 5ms -g', 'interrupts off, or a stolen CPU, for 5 ms' },
+    { 'profscript irq-off --period 1ms --than 5ms -g', 'interrupts off, or CPU stolen, for 5 ms' },
   },
   options = {
     exit_n = { help = 'stop after this many lines' },
-    period = { type = 'duration', min = 1e4, default = '10ms', help = 'interrupt each CPU so often' },
-    than = { type = 'duration', required = true, help = 'the limit' },
+    period = { type = 'duration', min = 1e4, default = '10ms', help = 'interrupt each CPU every T' },
+    than = { type = 'duration', required = true, help = 'report if two interrupts are more than T apart' },
   },
 
   start = function(opt, out, session)
-    if opt.than <= opt.period then return nil, '--than must be more than --period, which passes anyway' end
+    if opt.than <= opt.period then return nil, '--than must be longer than --period' end
     return condition.start('irq-off', ('period > %dL'):format(opt.than), opt, out, session)
   end,
 }

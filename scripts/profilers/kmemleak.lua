@@ -1,26 +1,26 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Allocations that are not freed. It is longer than most profilers because objects come from several
---- allocators of the kernel or of programs, and are reported one by one or by stack.
+--- Allocations that are not freed. Longer than most profilers because objects come from several allocators, of the
+--- kernel or of programs, and because of the report by stack.
 local array = require 'lib.array'
 local flamegraph = require 'lib.flamegraph'
 local objects = require 'lib.objects'
 local tables = require 'lib.table'
 local threads = require 'lib.threads'
 
-local MAX_OBJECTS = 2 ^ 22 -- some 300 MB
+local MAX_OBJECTS = 2 ^ 22 -- about 300 MB
 
---- The events of the option's groups, each with the function that gives the object's address.
+--- Returns the events of an option, each with the function that returns the address of its object.
 local function events_of(groups, session)
   local list = {}
   for _, group in ipairs(groups) do
     for _, event in ipairs(group) do
       local ptr = event.attrs.ptr or event.fields.ptr and 'ptr'
       if not ptr then
-        return nil, ('%s has no field ptr: say where the address is, with ptr='):format(event.name)
+        return nil, ('%s has no field ptr; give the address of the object with ptr='):format(event.name)
       end
       list[#list + 1] = {
         event = event,
-        -- What a program allocates is only known within its process.
+        -- User addresses are only unique within a process.
         is_user = event.name:match '^u%w+:' ~= nil,
         ptr = session.expression(event, ptr).value,
       }
@@ -35,13 +35,17 @@ local function size_of(event, session)
 end
 
 return {
-  summary = 'Allocations that are not freed, by stack',
+  summary = 'Find allocations that are not freed, by stack',
   description = [[
---alloc and --free name the events of one allocator, or of several. ptr= of each is the object's
-address (a field ptr, if there is one), size= of --alloc its bytes (else a field bytes_alloc). What
-is there at the end was not freed within the run: run for long, or use --than, to see what really
-leaks. With -i what is there is reported again and again. For the memory of programs use probes; an
-event of --size tells the bytes of the next allocation of its thread.
+--alloc and --free select the events of one or more allocators. ptr= of each
+event is the address of the object (default: the field ptr). size= of an --alloc
+event is the size in bytes (default: the field bytes_alloc). To trace the
+allocators of programs, use probes; a --size event has the size of the next
+allocation of its thread.
+
+Objects that are not freed by the end of the run are reported. To tell leaks
+from objects in use, run for a long time or use --than. With -i, unfreed objects
+are reported at each interval.
 
   $ profscript kmemleak --size 'uprobe:malloc@libc.so.6(n=%di)//size=n/' \
       --alloc 'uretprobe:malloc@libc.so.6(p=$retval)//ptr=p/' \
@@ -69,9 +73,9 @@ event of --size tells the bytes of the next allocation of its thread.
   options = flamegraph.options {
     alloc = { type = 'event', multiple = true, required = true, help = 'events that allocate' },
     free = { type = 'event', multiple = true, required = true, help = 'events that free' },
-    size = { type = 'event', multiple = true, help = 'events whose size= is that of their next allocation' },
-    than = { type = 'duration', help = 'only what is older than this' },
-    comm = { type = 'flag', help = 'and which tasks allocated it' },
+    size = { type = 'event', multiple = true, help = 'events whose size= is the size of the next allocation' },
+    than = { type = 'duration', help = 'report only objects older than T' },
+    comm = { type = 'flag', help = 'print which tasks allocated the objects' },
     call_graph = { help = 'record stacks of allocations' },
     user_callchain = {},
     kernel_callchain = {},
@@ -79,18 +83,19 @@ event of --size tells the bytes of the next allocation of its thread.
   },
 
   start = function(opt, out, session)
-    local allocs, no_ptr = events_of(opt.alloc, session)
-    if not allocs then return nil, no_ptr end
-    local frees, none = events_of(opt.free, session)
-    if not frees then return nil, none end
+    local allocs, message = events_of(opt.alloc, session)
+    if not allocs then return nil, message end
+    local frees
+    frees, message = events_of(opt.free, session)
+    if not frees then return nil, message end
 
     local live = objects.new(MAX_OBJECTS)
-    local announced = array.new(threads.MAX) -- bytes of the next allocation of a thread
+    local next_size = array.new(threads.MAX) -- by thread, from --size events
     local allocated, freed = 0, 0
-    local known_from = 0 -- the end of the last hole: what is older may have been freed in it
-    local handlers, unsized, any_stack = {}, {}, false -- unsized: names of events whose bytes nobody tells
+    local known_from = 0 -- the end of the last loss: lost events may have freed older objects
+    local handlers, unsized, any_stack = {}, {}, false -- unsized: names of events without size=
     local flame = flamegraph.new(opt, session, out, { title = 'leaked bytes', unit = 'bytes' })
-    session.want { stacks = false } -- where objects are freed is not asked for
+    session.want { stacks = false } -- -g is for allocations only
 
     for kind, alloc in ipairs(allocs) do
       local ptr, is_user, size = alloc.ptr, alloc.is_user, size_of(alloc.event, session)
@@ -107,8 +112,8 @@ event of --size tells the bytes of the next allocation of its thread.
         if size then
           bytes = size(ev) or 0
         elseif tid >= 0 and tid < threads.MAX then
-          bytes = announced[tid]
-          announced[tid] = 0
+          bytes = next_size[tid]
+          next_size[tid] = 0
         end
         local space, stack = is_user and ev._pid or 0, stacked and ev._stack or -1
         live:put_later(space, address, bytes, ev._time, tid, stack, kind)
@@ -128,20 +133,20 @@ event of --size tells the bytes of the next allocation of its thread.
         if not size then return nil, ('--size: %s has no size='):format(event.name) end
         handlers[event] = function(ev)
           local tid = ev._tid
-          if tid >= 0 and tid < threads.MAX then announced[tid] = size(ev) or 0 end
+          if tid >= 0 and tid < threads.MAX then next_size[tid] = size(ev) or 0 end
         end
       end
     end
 
-    --- What is there now, by stack; without stacks by event. Most bytes first.
+    --- Returns the live objects by stack, or by event if they have no stack. Most bytes first.
     local function leaks(now)
       local groups, order = {}, {}
-      local sum = { bytes = 0, objects = 0, doubtful_bytes = 0, doubtful = 0 }
+      local sum = { bytes = 0, objects = 0, uncertain_bytes = 0, uncertain = 0 }
       live:each(function(object)
         if opt.than and now - object.time <= opt.than then return end
         local size = tonumber(object.size)
         if object.time < known_from then
-          sum.doubtful, sum.doubtful_bytes = sum.doubtful + 1, sum.doubtful_bytes + size
+          sum.uncertain, sum.uncertain_bytes = sum.uncertain + 1, sum.uncertain_bytes + size
           return
         end
         sum.objects, sum.bytes = sum.objects + 1, sum.bytes + size
@@ -191,7 +196,7 @@ event of --size tells the bytes of the next allocation of its thread.
       { name = 'stack' },
     })
 
-    --- The flame graph: what is there now, by bytes; by objects where sizes are not known.
+    --- Draws the live objects as a flame graph of bytes, or of objects if not all sizes are known.
     local function draw(now)
       live:each(function(object)
         local tid, is_young = object.tid, opt.than and now - object.time <= opt.than
@@ -233,20 +238,20 @@ event of --size tells the bytes of the next allocation of its thread.
         end
         out:table(spec, list)
       end
-      if sum.doubtful > 0 then
-        out:warn(('kmemleak: %d objects (%d bytes) more are left out: they may have been freed by lost events'):format(
-          sum.doubtful, sum.doubtful_bytes))
+      if sum.uncertain > 0 then
+        out:warn(('kmemleak: ignored %d objects (%d bytes): lost events may have freed them'):format(
+          sum.uncertain, sum.uncertain_bytes))
       end
       if no_room > 0 then
-        out:warn(('kmemleak: %d allocations were not followed: there were more than %d objects'):format(no_room,
+        out:warn(('kmemleak: did not track %d allocations: more than %d live objects'):format(no_room,
           MAX_OBJECTS))
       end
       if #unsized > 0 and #list > 0 then
-        out:warn(('kmemleak: no size= of %s: what it allocates counts 0 bytes'):format(table.concat(unsized, ', ')))
+        out:warn(('kmemleak: no size= for %s: its allocations count as 0 bytes'):format(table.concat(unsized, ', ')))
       end
       if opt.verbose > 0 then
-        out:warn(('kmemleak: %d allocations at an address that was not free'):format(replaced))
-        if not any_stack then out:warn 'kmemleak: -g says where from' end
+        out:warn(('kmemleak: %d allocations at an address already in use'):format(replaced))
+        if not any_stack then out:warn 'kmemleak: use -g to record the stacks of allocations' end
       end
     end
     handlers.interval = report

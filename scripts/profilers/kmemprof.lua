@@ -1,17 +1,19 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Which stacks allocate memory, and which free it.
+--- Memory by the stacks that allocate and free it.
 local memprof = require 'lib.memprof'
 local relation = require 'lib.relation'
 
 return {
-  summary = 'Memory by the stacks that allocate and free it',
+  summary = 'Profile memory by the stacks that allocate and free it',
   description = [[
-The first -e are the allocations, the second what frees them. size= is the bytes of an allocation
-(default: the field bytes_alloc), the key is the object: ptr= or key= of an event, else -k, else the
-field ptr. Shown is memory that was allocated and freed again, by the stacks of both (which events with
-the attribute stack record), and at the end how much was not freed.]],
+The first -e selects the allocations, the second -e the frees. size= of an
+allocation is its size in bytes (default: the field bytes_alloc). The key
+identifies the object: ptr= or key= of an event, else -k, else the field ptr.
+
+Reports memory that was allocated and freed, by the stacks of both; the
+attribute stack records them. At the end, it reports how much was not freed.]],
   examples = {
-    { 'profscript kmemprof -e kmem:kmalloc//stack/ -e kmem:kfree//stack/ -i 1000', 'what kmalloc allocates' },
+    { 'profscript kmemprof -e kmem:kmalloc//stack/ -e kmem:kfree//stack/ -i 1000', 'kmalloc memory' },
     { [[profscript kmemprof -e 'kmem:mm_page_alloc//size=4096<<order/key=pfn/stack/']]
         .. ' -e kmem:mm_page_free//key=pfn/stack/ -m 256', 'pages' },
   },

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- How long the exits of virtual machines take in the host, by reason.
+--- VM exit latency by exit reason.
 local array = require 'lib.array'
 local heatmap = require 'lib.heatmap'
 local hist = require 'lib.hist'
@@ -9,26 +9,27 @@ local tables = require 'lib.table'
 local threads = require 'lib.threads'
 
 local MAX_ROWS = 4096
-local KERNEL = 0x8000000000000000ULL -- instructions of the guest's kernel lie above
+local KERNEL = 0x8000000000000000ULL -- the guest's kernel is above this address
 
 return {
-  summary = 'How long exits of virtual machines take, by reason',
+  summary = 'VM exit latency by exit reason',
   description = [[
-The time from kvm:kvm_exit to the next kvm:kvm_entry of the thread; %gsys is the part of it after exits
-out of the guest's kernel. -p takes the process of a machine. --filter is for kvm_exit.]],
+Measures the time from kvm:kvm_exit to the next kvm:kvm_entry of the thread.
+%gsys is the share of that time after exits from the guest's kernel. To select a
+VM, give its process with -p.]],
   examples = {
-    { 'profscript kvm-exit -i 1000', 'all machines, every second' },
-    { "profscript kvm-exit -p 1 --perins --filter 'exit_reason != 12'", 'by virtual CPU, without HLT of VMX' },
-    { 'profscript kvm-exit --than 1ms --heatmap exits.svg', 'the long ones, and a picture of all' },
+    { 'profscript kvm-exit -i 1000', 'all VMs, every second' },
+    { "profscript kvm-exit -p 1 --perins --filter 'exit_reason != 12'", 'per vCPU, without HLT on VMX' },
+    { 'profscript kvm-exit --than 1ms --heatmap exits.svg', 'print long exits, and draw a heat map of all' },
   },
   unsupported = { 'event' },
   options = {
-    than = { type = 'duration', help = 'print the events around longer exits, but for HLT, and count them' },
-    perins = { type = 'flag', help = 'rows for each CPU, or with -p, -t each thread' },
-    filter = { own = true, help = 'only the exits this filter of kvm:kvm_exit matches' },
+    than = { type = 'duration', help = 'print exit and entry of exits longer than T, except HLT, and count them' },
+    perins = { type = 'flag', help = 'print rows per CPU, or per thread with -p or -t' },
+    filter = { own = true, help = 'only exits whose kvm:kvm_exit matches this filter' },
     heatmap = heatmap.option,
-    exit_event = { type = 'event', default = 'kvm:kvm_exit', help = 'where the guest leaves' },
-    entry_event = { type = 'event', default = 'kvm:kvm_entry', help = 'where it goes on' },
+    exit_event = { type = 'event', default = 'kvm:kvm_exit', help = 'event when a vCPU leaves the guest' },
+    entry_event = { type = 'event', default = 'kvm:kvm_entry', help = 'event when a vCPU enters the guest' },
   },
 
   start = function(opt, out, session)
@@ -37,9 +38,9 @@ out of the guest's kernel. -p takes the process of a machine. --filter is for kv
       exit:set { filter = exit.filter and ('(%s) && (%s)'):format(exit.filter, opt.filter) or opt.filter }
     end
     if not exit.fields.exit_reason or not exit.fields.isa then
-      return nil, ('%s of this kernel has no exit_reason and isa: it is that of another architecture'):format(exit.name)
+      return nil, ('%s of this kernel has no fields exit_reason and isa; only x86 is supported'):format(exit.name)
     end
-    -- Of each thread: when it left the guest (0: it did not), why, and whether from the guest's kernel.
+    -- By thread: the time of its current exit + 1 (0: none), the reason, and whether it left the guest's kernel.
     local since, reasons, isas = array.new(threads.MAX), array.new(threads.MAX), array.new(threads.MAX)
     local kernel = array.new(threads.MAX)
     local known_from, dropped = -1, 0
@@ -106,7 +107,7 @@ out of the guest's kernel. -p takes the process of a machine. --filter is for kv
       out:table(spec, rows)
       hists:clear()
       keys:clear()
-      if dropped > 0 then out:warn(('kvm-exit: %d exits left out: events were lost in between'):format(dropped)) end
+      if dropped > 0 then out:warn(('kvm-exit: dropped %d exits: events were lost in between'):format(dropped)) end
       dropped = 0
     end
     return {

@@ -1,39 +1,46 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The page tables that KVM makes for its machines: made, found, zapped and there, by generation and level. It is
---- longer than others because it keeps what is there, and has two tables.
+--- KVM MMU pages, the page tables of guests: lookups, creations, zaps and live pages, by generation and level. Longer
+--- than most profilers because it tracks the live pages and prints two tables.
 local array = require 'lib.array'
 local objects = require 'lib.objects'
 local tables = require 'lib.table'
 
 local MAX_PAGES = 1048576
-local LEVELS = 6 -- 1 to 5, and what is none of them
-local SIZES = { '2M', '1G', '512G', '256T', '128P' } -- of what a page of a level maps
+local LEVELS = 6 -- 1 to 5; 0 is for all others
+local SIZES = { '2M', '1G', '512G', '256T', '128P' } -- mapped by a page of each level
 local GENERATIONS = 16
-local INVALID = 0x800 -- of a role: the page is dead, and only waits for its last user
-local SPACE = 0x4000000 -- roles are below: the generation is what a space of pages is numbered by beside its role
--- What is counted, of each generation and level.
+local INVALID = 0x800 -- role bit: the page is zapped, but still in use
+local SPACE = 0x4000000 -- above all roles: a page is tracked in the space generation * SPACE + role
+-- Counted by generation and level.
 local COUNTS = { 'get_page', 'created', 'zap_page', 'set_spte', 'mmio_spte' }
 
 return {
-  summary = 'Count the page tables that KVM makes for its machines',
+  summary = 'Count the page tables that KVM creates and zaps for VMs',
   description = [[
-Pages of the tables by generation and level (1: its entries map pages of 4 KiB): how often one was asked for, how
-many were made for that and zapped, and LIVE, those made since the start that are not zapped yet. Of all machines
-together, whatever -p, -t and a workload say: any thread may zap. The root of a machine with two-dimensional paging (TDP
-MMU) is freed without an event and stays in LIVE. Entries have no generation: they are counted in that of the
-page table event before.]],
+Counts MMU pages (page tables) by generation and level; entries of level 1 map 4
+KiB pages:
+
+  GET_PAGE  lookups
+  CREATED   pages created by lookups
+  ZAP_PAGE  pages zapped
+  LIVE      pages created since the start of the run and not yet zapped
+
+All VMs are counted together, even with -p, -t or a workload, because any thread
+can zap a page. The root page of a VM with two-dimensional paging (TDP MMU) is
+freed without an event and stays in LIVE. Events of page table entries carry no
+generation; they count in the generation of the page event before them.]],
   examples = {
-    { 'profscript kvmmmu -i 1000', 'every second' },
-    { 'profscript kvmmmu --spte --detail', 'with the entries set, and at the end the pages that are left' },
-    { 'profscript kvmmmu -e kvm:kvm_page_fault', 'and a line for each fault of a guest' },
+    { 'profscript kvmmmu -i 1000', 'all VMs, every second' },
+    { 'profscript kvmmmu --spte --detail', 'also count entries set, and list the live pages at the end' },
+    { 'profscript kvmmmu -e kvm:kvm_page_fault', 'also print a line for each guest page fault' },
   },
   unsupported = { 'event' },
   everywhere = true,
   options = {
     print = { type = 'event', short = 'e', multiple = true, help = 'events to print between the reports' },
-    spte = { type = 'flag', help = 'count the entries that are set (kvmmmu:kvm_mmu_set_spte)' },
-    mmio = { type = 'flag', help = 'count those for MMIO (kvmmmu:mark_mmio_spte)' },
-    detail = { type = 'flag', help = 'list the live pages with each report' },
+    spte = { type = 'flag', help = 'count page table entries that are set (kvmmmu:kvm_mmu_set_spte)' },
+    mmio = { type = 'flag', help = 'count page table entries for MMIO (kvmmmu:mark_mmio_spte)' },
+    detail = { type = 'flag', help = 'list the live pages in each report' },
   },
 
   start = function(opt, out)
@@ -41,7 +48,7 @@ page table event before.]],
     local counts = {} -- of COUNTS, by (generation, level)
     for i in ipairs(COUNTS) do counts[i] = array.new(GENERATIONS * LEVELS) end
     local get_page, created, zap_page, set_spte, mmio_spte = unpack(counts)
-    local generation, unknown, again, lost = 0, 0, 0, false
+    local generation, unknown, duplicates, lost = 0, 0, 0, false
 
     local function slot(level) return generation * LEVELS + (level <= 5 and level or 0) end
     local function space_of(role) return role % SPACE - (role % (2 * INVALID) >= INVALID and INVALID or 0) end
@@ -55,14 +62,14 @@ page table event before.]],
         if not ev.created then return end
         created[at] = created[at] + 1
         local was = pages:put(generation * SPACE + space_of(role), ev.gfn + 1, 0, ev._time, ev._tid, 0, role)
-        if was == 1 then again = again + 1 end
+        if was == 1 then duplicates = duplicates + 1 end
       end,
       ['kvmmmu:kvm_mmu_prepare_zap_page'] = function(ev)
         generation = ev.mmu_valid_gen % GENERATIONS
         local role = ev.role
         local at = slot(role % 16)
         zap_page[at] = zap_page[at] + 1
-        if ev.root_count > 0 then return end -- it goes with its last user
+        if ev.root_count > 0 then return end -- still in use
         if not pages:take(generation * SPACE + space_of(role), ev.gfn + 1) then unknown = unknown + 1 end
       end,
     }
@@ -128,11 +135,12 @@ page table event before.]],
         end)
         out:table(page_spec, list)
       end
-      if opt.verbose > 0 and unknown + again > 0 then
-        out:warn(('kvmmmu: %d pages zapped that were made before the start, %d made again'):format(unknown, again))
+      if opt.verbose > 0 and unknown + duplicates > 0 then
+        out:warn(('kvmmmu: %d zapped pages were created before the start, %d pages were created twice'):format(unknown,
+          duplicates))
       end
-      if lost then out:warn 'kvmmmu: events were lost: LIVE is of pages that were made since' end
-      unknown, again, lost = 0, 0, false
+      if lost then out:warn 'kvmmmu: events were lost: LIVE counts only pages created since then' end
+      unknown, duplicates, lost = 0, 0, false
     end
 
     handlers.interval, handlers.stop = report, report

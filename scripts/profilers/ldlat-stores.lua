@@ -1,12 +1,13 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Stores to memory, by where they went.
+--- Stores by data source.
 local ldlat = require 'lib.ldlat'
 
 return {
-  summary = 'Sample stores to memory, by where they went',
+  summary = 'Sample memory stores by data source',
   description = [[
-Needs an Intel processor: its PEBS samples one of every -T stores. Before Alder Lake and Sapphire Rapids it measures no
-latency of stores, and the cycles are 0. Tested with synthetic samples only, never on such a processor.]],
+Needs an Intel processor: its PEBS samples one in every -T stores. Before Alder
+Lake and Sapphire Rapids it does not measure store latency, and the cycles are
+0. Tested with synthetic samples only, never on such a processor.]],
   examples = { { 'profscript ldlat-stores -i 1000', 'all CPUs, every second' } },
   unsupported = { 'event' },
   options = ldlat.options {},

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Functions that call each other, each given by an event where it begins and one where it ends.
+--- Call tree and times of nested functions, each given by two events: its entry and its exit.
 local detail = require 'lib.detail'
 local nested = require 'lib.nested'
 local relation = require 'lib.relation'
@@ -9,10 +9,10 @@ options.impl = {
   type = 'enum',
   values = { 'call', 'call-delay', 'delay' },
   default = 'call-delay',
-  help = 'the tree of calls, the same with their times, or the times of each function alone',
+  help = 'print the call tree, the call tree with times, or a table of times by function',
 }
 
---- The pair of events of each -e, and the untraced ones.
+--- Sorts the events of -e into the two of each function, and the untraced ones.
 ---@return { functions: Event[][], others: Event[], key?: string }? found
 ---@return string? message
 local function sort_events(opt)
@@ -23,7 +23,7 @@ local function sort_events(opt)
       table.insert(event.attrs.untraced and found.others or traced, event)
     end
     if #traced ~= 2 then
-      return nil, ('-e number %d: a function is two events, where it begins and where it ends, not %d')
+      return nil, ('-e number %d: a function needs two events, its entry and its exit, not %d')
         :format(i, #traced)
     end
     for _, event in ipairs(traced) do
@@ -31,9 +31,9 @@ local function sort_events(opt)
     end
     found.functions[i] = traced
   end
-  if #found.functions == 0 then return nil, 'name a function with -e BEGIN,END' end
+  if #found.functions == 0 then return nil, 'no functions; select one with -e ENTRY,EXIT' end
   if keyed and keyless then
-    return nil, ('%s has a key and %s has none: give all events one, with key= or -k')
+    return nil, ('%s has a key and %s has none; give all events a key with key= or -k')
       :format(keyed.name, keyless.name)
   end
   found.key = keyed and (keyed.attrs.key or opt.key)
@@ -41,21 +41,22 @@ local function sort_events(opt)
 end
 
 return {
-  summary = 'Functions that call each other: call tree and times',
+  summary = 'Call tree and times of nested functions',
   description = [[
-Each -e is a function: the event where it begins, then the one where it ends. What begins before another
-has ended is called by that. The calls of a CPU or thread, or with the same key, belong together. R marks
-a function that calls itself, directly or not: its calls count where it was first called. self is the
-time of a function without that of those that it calls.]],
+Each -e is a function: its entry event, then its exit event. A function that is
+entered while another one runs is called by it. Calls are nested per CPU or
+thread, or per key if there is one. R marks recursive functions, direct or
+indirect: their calls count where the function was first called. self is the
+time of a function without the functions it calls.]],
   examples = {
     { 'profscript nested-trace -e irq:softirq_entry,irq:softirq_exit'
         .. ' -e timer:timer_expire_entry,timer:timer_expire_exit -i 1000', 'timers within softirqs' },
     { 'profscript nested-trace -e irq:softirq_entry,irq:softirq_exit'
         .. ' -e timer:timer_expire_entry,timer:timer_expire_exit --than 1ms --detail=samecpu',
-      'all that happened within softirqs of more than 1 ms' },
+      'what happened on the CPU during softirqs of more than 1 ms' },
     { [[profscript nested-trace --impl call -e 'uprobe:main@"./program",uretprobe:main@"./program"']]
         .. [[ -e 'uprobe:f@"./program",uretprobe:f@"./program"' -- ./program]],
-      'which functions of a program call which' },
+      'call tree of a program' },
   },
   attributes = { 'key', 'printkey', 'untraced' },
   options = options,

@@ -1,21 +1,21 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Distribution of a number that events carry.
+--- Distribution of a number computed from each event.
 local heatmap = require 'lib.heatmap'
 local hist = require 'lib.hist'
 local intern = require 'lib.intern'
 local tables = require 'lib.table'
 
-local MAX_INSTANCES = 4096 -- CPUs or threads with a row of their own; all further ones share one
-local LARGEST = 2 ^ 63 - 1024 -- of what a histogram takes; larger unsigned numbers count as this
+local MAX_INSTANCES = 4096 -- CPUs or threads with a row of their own; all others share one
+local LARGEST = 2 ^ 63 - 1024 -- that a histogram can hold; larger unsigned numbers count as this
 
---- All events in the order in which they were given; nil and what is wrong with them.
+--- Returns all events in the order of the command line.
 local function with_numbers(groups)
   local list = {}
   for _, group in ipairs(groups) do
     for _, event in ipairs(group) do
       if not event.attrs.num then
-        return nil, ('%s has no num=, the expression whose values are to be counted; the time between events is'
-          .. ' what multi-trace measures'):format(event.name)
+        return nil, ('%s has no num=, the expression to count; for the time between events, use multi-trace')
+          :format(event.name)
       end
       list[#list + 1] = event
     end
@@ -23,29 +23,29 @@ local function with_numbers(groups)
   return list
 end
 
---- The value that the fraction q of all does not exceed. Of a histogram of negative numbers there are the sizes.
-local function quantile(plus, minus, q)
-  local n_plus, n_minus = plus and plus:stats().count or 0, minus and minus:stats().count or 0
-  local rank = math.max(1, math.ceil(q * (n_plus + n_minus)))
-  if rank > n_minus then return plus:quantile((rank - n_minus) / n_plus) end
-  return -minus:quantile((n_minus - rank + 1) / n_minus)
+--- Returns the quantile q of both histograms. The histogram of negative numbers holds absolute values.
+local function quantile(positive, negative, q)
+  local n_positive, n_negative = positive and positive:stats().count or 0, negative and negative:stats().count or 0
+  local rank = math.max(1, math.ceil(q * (n_positive + n_negative)))
+  if rank > n_negative then return positive:quantile((rank - n_negative) / n_positive) end
+  return -negative:quantile((n_negative - rank + 1) / n_negative)
 end
 
-local function fill(row, plus, minus)
-  local p, m = plus and plus:stats(), minus and minus:stats()
-  row.calls = (p and p.count or 0) + (m and m.count or 0)
-  row.total = (p and p.sum or 0) - (m and m.sum or 0)
-  row.min, row.max = m and -m.max or p.min, p and p.max or -m.min
+local function fill(row, positive, negative)
+  local p, n = positive and positive:stats(), negative and negative:stats()
+  row.calls = (p and p.count or 0) + (n and n.count or 0)
+  row.total = (p and p.sum or 0) - (n and n.sum or 0)
+  row.min, row.max = n and -n.max or p.min, p and p.max or -n.min
   row.avg = math.floor(tonumber(row.total) / row.calls)
-  row.p99 = quantile(plus, minus, 0.99)
+  row.p99 = quantile(positive, negative, 0.99)
   return row
 end
 
 return {
-  summary = 'Distribution of a number that events carry',
+  summary = 'Distribution of an event field or expression',
   description = [[
-num= of each event is a C expression over its fields; the table has a row for each event. --than
-prints the events themselves whose number is greater.
+num= of each event is a C expression over its fields. The table has a row for
+each event.
 
   $ profscript num-dist -e kmem:kmalloc//num=bytes_alloc/,sched:sched_stat_runtime//num=runtime/ --duration 1
   2026-11-22 11:29:40.606862
@@ -55,16 +55,16 @@ prints the events themselves whose number is greater.
   sched_stat_runtime     6552       1877921452         2133       286618      3981312      4013870]],
   examples = {
     { 'profscript num-dist -e kmem:kmalloc//num=bytes_alloc/,kmem:kmalloc//num=bytes_alloc-bytes_req/alias=waste/',
-      'how large allocations are, and what rounding them up wastes' },
+      'sizes of allocations, and bytes wasted by rounding up' },
     { 'profscript num-dist -e sched:sched_stat_runtime//num=runtime/ --than 10000000 --perins',
-      'long turns on each CPU' },
-    { 'profscript num-dist -e raw_syscalls:sys_exit//num=ret/ -- ls', 'what system calls return' },
+      'runtimes per CPU, with each of more than 10 ms' },
+    { 'profscript num-dist -e raw_syscalls:sys_exit//num=ret/ -- ls', 'return values of system calls' },
   },
   attributes = { 'num' },
   options = {
-    than = { type = 'number', help = 'print the events with a greater number' },
+    than = { type = 'number', help = 'print events whose number is greater than N' },
     heatmap = heatmap.option,
-    perins = { type = 'flag', help = 'a row for each CPU or thread' },
+    perins = { type = 'flag', help = 'print a row per CPU or thread' },
   },
 
   start = function(opt, out, session)
@@ -72,7 +72,7 @@ prints the events themselves whose number is greater.
     if not list then return nil, problem end
     local instance = session.per_thread and '_tid' or '_cpu'
     local keys = intern.new(1, MAX_INSTANCES)
-    local plus, minus = hist.set((MAX_INSTANCES + 1) * #list), hist.set((MAX_INSTANCES + 1) * #list)
+    local positive, negative = hist.set((MAX_INSTANCES + 1) * #list), hist.set((MAX_INSTANCES + 1) * #list)
     local limit, without, huge, maps = opt.than or math.huge, 0, 0, {}
 
     local handlers = {}
@@ -87,11 +87,11 @@ prints the events themselves whose number is greater.
           local slot = at
           if perins then slot = keys.id(ev[instance]) * #list + at end
           if n < 0 then
-            minus:add(slot, -n)
+            negative:add(slot, -n)
           elseif n < LARGEST then
-            plus:add(slot, n)
+            positive:add(slot, n)
           else
-            plus:add(slot, LARGEST)
+            positive:add(slot, LARGEST)
             huge = huge + 1
           end
           map:add(ev._time, n)
@@ -118,11 +118,11 @@ prints the events themselves whose number is greater.
         for i, event in ipairs(list) do
           local is_rest = opt.perins and id == keys:count()
           local slot = (is_rest and keys.max or id) * #list + i - 1
-          local p, m = plus:get(slot), minus:get(slot)
-          p, m = p and p:stats().count > 0 and p, m and m:stats().count > 0 and m
-          if p or m then
+          local p, n = positive:get(slot), negative:get(slot)
+          p, n = p and p:stats().count > 0 and p, n and n:stats().count > 0 and n
+          if p or n then
             local name = is_rest and '(other)' or keys:part(id, 1)
-            rows[#rows + 1] = fill({ instance = name, event = event.alias, order = i }, p, m)
+            rows[#rows + 1] = fill({ instance = name, event = event.alias, order = i }, p, n)
           end
         end
       end
@@ -133,10 +133,12 @@ prints the events themselves whose number is greater.
         end)
       end
       out:table(spec, rows)
-      plus:clear()
-      minus:clear()
-      if without > 0 then out:warn(('num-dist: %d events gave no number (a division by zero)'):format(without)) end
-      if huge > 0 then out:warn(('num-dist: %d numbers are 2^63 or more, and count as that'):format(huge)) end
+      positive:clear()
+      negative:clear()
+      if without > 0 then
+        out:warn(('num-dist: ignored %d events without a number (division by zero)'):format(without))
+      end
+      if huge > 0 then out:warn(('num-dist: %d numbers of 2^63 or more count as 2^63'):format(huge)) end
       without, huge = 0, 0
     end
 

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Who ran on each CPU and for how long; or, for some threads, on which CPUs they ran. It is longer than
---- most profilers because these are two tables, with details or without, of what one event says.
+--- On-CPU time of the tasks of each CPU, or of threads on each CPU. Longer than most profilers because these are two
+--- tables, each with and without details.
 local array = require 'lib.array'
 local intern = require 'lib.intern'
 local tables = require 'lib.table'
@@ -13,7 +13,7 @@ local MAX_ROWS = 65536
 
 local function ms(ns) return ('%.1fms'):format(ns / 1e6) end
 
---- The tasks of each CPU, or the CPUs of each thread: one line of text for each group.
+--- Prints a line for each CPU with its tasks, or for each thread with its CPUs.
 local function print_text(out, cells, by_thread, opt, name_of)
   local groups, order = {}, {}
   for _, cell in ipairs(cells) do
@@ -31,9 +31,9 @@ local function print_text(out, cells, by_thread, opt, name_of)
   for i, group in ipairs(order) do
     local parts = {}
     for j, cell in ipairs(group) do
-      local what = by_thread and tostring(cell.cpu) or opt.only_comm and cell.comm or cell.comm .. ':' .. cell.tid
+      local label = by_thread and tostring(cell.cpu) or opt.only_comm and cell.comm or cell.comm .. ':' .. cell.tid
       local detail = opt.detail and ('/%d/%s'):format(cell.runs, ms(cell.longest)) or ''
-      parts[j] = ('%s(%s%s)'):format(what, ms(cell.ns), detail)
+      parts[j] = ('%s(%s%s)'):format(label, ms(cell.ns), detail)
     end
     rows[i] = {
       key = by_thread and group.key or ('%03d'):format(group.key),
@@ -53,11 +53,13 @@ local function print_text(out, cells, by_thread, opt, name_of)
 end
 
 return {
-  summary = 'Who ran on each CPU, or on which CPUs some threads ran',
+  summary = 'On-CPU time of tasks per CPU, or of threads on each CPU',
   description = [[
-Without -p, -t or a workload there is a line for each CPU: how long tasks ran on it, and which. With
-them there is a line for each thread: on which CPUs it ran. New threads and children are followed.
-What runs when an interval ends is counted up to there. JSON and CSV have a row for each task and CPU.
+Without -p, -t or a workload, prints a line for each CPU: the time that tasks
+ran on it, and which tasks. With them, prints a line for each thread: the CPUs
+that it ran on. New threads and children are followed. A task that is running
+when an interval ends is counted up to that time. JSON and CSV have a row for
+each task and CPU.
 
   $ profscript oncpu -- sh -c 'sleep 0.1; gzip -c /usr/bin/perf >/dev/null'
   2026-11-22 11:29:09.771127
@@ -67,17 +69,17 @@ What runs when an interval ends is counted up to there. JSON and CSV have a row 
    14248 sleep            1       0(1.1ms)
    14289 gzip             319     0(319.0ms)]],
   examples = {
-    { 'profscript oncpu -C 0-1', 'who runs on these CPUs, every second' },
-    { 'profscript oncpu -p 1 --detail', 'where the threads of a process run, how often, and how long at once' },
-    { 'profscript oncpu --prio 0-99', 'tasks of real-time priority only' },
+    { 'profscript oncpu -C 0-1', 'tasks running on these CPUs, every second' },
+    { 'profscript oncpu -p 1 --detail', 'CPUs of the threads of a process, with the number of runs and the longest' },
+    { 'profscript oncpu --prio 0-99', 'real-time tasks only' },
   },
   everywhere = true,
   unsupported = { 'event' },
   options = {
     interval = { default = '1s' },
-    detail = { type = 'flag', help = 'and how many runs there were, and the longest' },
-    only_comm = { type = 'flag', help = 'tasks of one name are one' },
-    filter = { own = true, help = 'only the switches this filter matches' },
+    detail = { type = 'flag', help = 'also print the number of runs and the longest run' },
+    only_comm = { type = 'flag', help = 'merge tasks of the same name' },
+    filter = { own = true, help = 'only switches that match this filter' },
     prio = { type = 'string', argument = 'LIST', help = 'only tasks of these priorities; 0-99 is real-time' },
   },
 
@@ -87,23 +89,23 @@ What runs when an interval ends is counted up to there. JSON and CSV have a row 
       local problem
       prio, problem = task_filter.priorities(opt.prio)
       if not prio then return nil, problem end
-      if opt.filter then return nil, 'either --filter or --prio can be given' end
+      if opt.filter then return nil, '--filter and --prio are mutually exclusive' end
     end
     local by_thread = session.named_threads
-    if by_thread and opt.only_comm then return nil, '--only-comm is for the tasks of CPUs, not the CPUs of threads' end
+    if by_thread and opt.only_comm then return nil, '--only-comm does not work with -p, -t or a workload' end
     local ours = threads.new(session, opt, not (opt.filter or opt.prio))
-    -- Of each CPU: who runs (tid + 1; 0: not known) and since when; the end of its last hole.
+    -- By CPU: the running thread (tid + 1; 0: unknown), the time it started to run, the end of the last loss.
     local current, since, known_from = array.new(MAX_CPU), array.new(MAX_CPU), array.new(MAX_CPU)
-    local names = {} -- by CPU, of who runs, with --only-comm
+    local names = {} -- of the running threads by CPU, for --only-comm
     local keys = intern.new(2, MAX_ROWS)
     local sums, runs, longest = array.new(MAX_ROWS + 1), array.new(MAX_ROWS + 1), array.new(MAX_ROWS + 1)
     local only_comm, has_prio = opt.only_comm, prio and prio.has
-    -- With a filter of the user's nobody knows who runs between two switches that it lets through.
+    -- With --filter, the thread that runs between two matching switches is unknown.
     local sees_all = not opt.filter
     local from_start = sees_all and not opt.input
-    local unknown = 0 -- ns of CPUs behind holes, until the next switch tells who runs
+    local unknown = 0 -- ns of CPUs from a loss to the next switch
     local missed, leaves, enters, forget = unreported.watch()
-    local judges = sees_all and not prio -- a priority may change while a task runs
+    local checks_switches = sees_all and not prio -- a priority may change while a task runs
 
     local function credit(cpu, tid, comm, ns, complete)
       if not ours.has(tid) then return end
@@ -117,7 +119,7 @@ What runs when an interval ends is counted up to there. JSON and CSV have a row 
     local function switch(ev)
       local cpu, pid = ev._cpu, ev.prev_pid
       if cpu < 0 or cpu >= MAX_CPU then return end
-      if judges then
+      if checks_switches then
         if ours.has(pid) then leaves(pid, ev._time) end
         if ours.has(ev.next_pid) then enters(ev.next_pid, ev._time) end
       end
@@ -136,8 +138,8 @@ What runs when an interval ends is counted up to there. JSON and CSV have a row 
       if only_comm then names[cpu] = ev.next_comm end
     end
 
-    --- Counts what runs up to this time.
-    local function settle(time)
+    --- Counts the running threads up to this time.
+    local function count_running(time)
       if not sees_all then return end
       for cpu = 0, MAX_CPU - 1 do
         if current[cpu] > 1 and since[cpu] >= known_from[cpu] and time > since[cpu] then
@@ -157,7 +159,7 @@ What runs when an interval ends is counted up to there. JSON and CSV have a row 
     }
     local flat = tables.new('oncpu', columns)
     local function report(time)
-      settle(time)
+      count_running(time)
       local cells = {}
       for id = 0, keys.max do
         if id == keys:count() then break end
@@ -171,7 +173,7 @@ What runs when an interval ends is counted up to there. JSON and CSV have a row 
         sums[id], runs[id], longest[id] = 0, 0, 0
       end
       if keys:overflow() > 0 then
-        out:warn(('oncpu: %.0f ms of more than %d tasks are left out'):format(sums[keys.max] / 1e6, MAX_ROWS))
+        out:warn(('oncpu: %.0f ms are not shown: more than %d tasks'):format(sums[keys.max] / 1e6, MAX_ROWS))
         sums[keys.max] = 0
       end
       keys:clear()
@@ -201,9 +203,9 @@ What runs when an interval ends is counted up to there. JSON and CSV have a row 
       stop = function(time)
         report(time)
         if unknown > 0 and sees_all then
-          out:warn(('oncpu: for %.0f ms of CPU time lost events hide who ran'):format(unknown / 1e6))
+          out:warn(('oncpu: %.0f ms of CPU time are unknown due to lost events'):format(unknown / 1e6))
         end
-        unreported.tell(missed, out, 'oncpu', 'what ran up to them is left out')
+        unreported.warn(missed, out, 'oncpu', 'the time before them is not counted')
       end,
     }
   end,

@@ -1,18 +1,18 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Page faults, one line each: the address that was touched and the instruction that did.
+--- Page faults, one line each: the faulting address and the instruction.
 local flamegraph = require 'lib.flamegraph'
 local frame = require 'lib.frame'
 local registers = require 'lib.registers'
 
 return {
-  summary = 'Print each page fault: the address and who touched it',
+  summary = 'Print page faults: address, instruction and task',
   examples = {
-    { 'profscript page-faults -N 100 -- ls', 'the first 100 of a command' },
-    { 'profscript page-faults -p 1234 -g -N 1', 'with the registers and the stack' },
-    { 'profscript page-faults --exclude-kernel --flame-graph faults.svg -- make', 'who causes page faults' },
+    { 'profscript page-faults -N 100 -- ls', 'the first 100 page faults of a command' },
+    { 'profscript page-faults -p 1234 -g -N 1', 'one page fault with registers and stack' },
+    { 'profscript page-faults --exclude-kernel --flame-graph faults.svg -- make', 'user page faults by stack' },
   },
   unsupported = { 'event' },
-  options = flamegraph.options { period = { type = 'integer', help = 'sample every so many' }, call_graph = {},
+  options = flamegraph.options { period = { type = 'integer', help = 'sample every Nth page fault' }, call_graph = {},
     user_callchain = {}, kernel_callchain = {}, filter = {}, self = {} },
 
   start = function(opt, out, session)
@@ -21,7 +21,7 @@ return {
     local function describe(ev)
       local values = with_registers and session.registers(ev)
       return ('page-fault: addr %016x ip %s'):format(ev._addr, frame.text(session.address(ev, ev._ip), ev._ip)),
-        values and registers.block(values), 'of user space'
+        values and registers.block(values), true -- registers of user space
     end
     local fault = session.event {
       'page-faults', resolve = true, sample = with_registers and { 'regs_user' } or nil,

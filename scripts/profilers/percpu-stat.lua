@@ -1,10 +1,9 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- A fixed panel of what the kernel does, counted by CPU. Longer than most: the panel is a list of twenty events.
--- luacheck: ignore 631 (the help shows a table as wide as it is)
+--- A fixed panel of kernel activity per CPU. Longer than most profilers because the panel is a list of twenty events.
+-- luacheck: ignore 631 (the help shows a wide table)
 local tables = require 'lib.table'
 
--- Columns in the order of the table; a blank line is a gap between subjects. half: enter and exit
--- are the same event.
+-- The columns of the table. gap: a new group of columns; half: the event happens at entry and exit.
 local PANEL = {
   { 'raw_syscalls:sys_enter', 'syscalls', title = 'SYSCALLS', only = 'syscalls' },
   { 'context-switches', 'csw', title = 'SOFT csw' },
@@ -29,7 +28,7 @@ local PANEL = {
   { 'power:cpu_idle', 'idle', gap = true, half = true },
 }
 
---- The part of the panel that there are events for, and the names of those there are not.
+--- Returns the columns whose events exist, and the names of the missing events.
 local function available(opt, session)
   local panel, missing = {}, {}
   for _, column in ipairs(PANEL) do
@@ -43,10 +42,11 @@ local function available(opt, session)
 end
 
 return {
-  summary = 'Count a panel of kernel activity by CPU',
+  summary = 'Count kernel activity per CPU: scheduling, IRQs, memory, I/O',
   description = [[
-Scheduling, faults, interrupts, timers, KVM, network, memory, page cache and idle periods in one table, with
-a row [ALL] for the sum. Events that this kernel lacks are named once and their columns left out.
+Counts scheduling, faults, interrupts, timers, KVM, network, memory, page cache
+and idle periods in one table; the row [ALL] is the sum. Events that this kernel
+lacks are reported once and have no column.
 
   $ profscript percpu-stat -q -i 1000 -N 1
   2026-11-22 10:45:10.995969
@@ -57,18 +57,20 @@ a row [ALL] for the sum. Events that this kernel lacks are named once and their 
   [ALL]   144557      19  20490     15       54     701     686        35         0         0    0   0     20516       0       0       0         409         0     0]],
   examples = {
     { 'profscript percpu-stat', 'every second, all CPUs' },
-    { 'profscript percpu-stat -C 0 -i 100 --syscalls', 'CPU 0 ten times a second, with system calls' },
+    { 'profscript percpu-stat -C 0 -i 100 --syscalls', 'CPU 0 every 100 ms, with system calls' },
   },
   unsupported = { 'event', 'ring', 'samples' },
   options = {
     interval = { default = '1s' },
     exit_n = { help = 'stop after this many reports' },
-    syscalls = { type = 'flag', help = 'count system calls too' },
+    syscalls = { type = 'flag', help = 'also count system calls' },
   },
 
   start = function(opt, out, session)
     local panel, missing = available(opt, session)
-    if #panel == 0 then return nil, (opt.input and 'the recording' or 'this kernel') .. ' has none of its events' end
+    if #panel == 0 then
+      return nil, (opt.input and 'the recording contains' or 'this kernel has') .. ' none of its events'
+    end
     if #missing > 0 and not opt.input then
       out:warn('percpu-stat: this kernel has no ' .. table.concat(missing, ', '))
     end

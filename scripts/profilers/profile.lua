@@ -1,18 +1,18 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Where the CPUs spend their time: samples what runs so many times a second.
+--- CPU profiler: samples what the CPUs run, at a fixed rate.
 local flamegraph = require 'lib.flamegraph'
 
-local RATE = 997 -- Hz; not a divisor of what runs every ms
+local RATE = 997 -- Hz; not in step with timers of 1 ms
 
---- The events to sample by, with their name: cycles, or time where the machine has no counter for them; of
---- a recording all that perf sampled by.
+--- Returns the events to sample by, and their name: cycles, or cpu-clock without a hardware PMU; of a recording, the
+--- events that perf sampled by.
 local function samples(opt, out, session)
   local recorded, list = session.recorded(), {}
   for i, name in ipairs(recorded or {}) do list[i] = session.event { name } end
   if recorded then return list, 'samples' end
   local name = session.supports 'cycles' and 'cycles' or 'cpu-clock'
   if name == 'cpu-clock' then
-    out:warn 'profile: this machine has no cycles to count (no hardware PMU): sampling by cpu-clock'
+    out:warn 'profile: cannot count cycles (no hardware PMU); sampling by cpu-clock'
   end
   list[1] = session.event { name, freq = not opt.period and (opt.freq or RATE) or nil, exclude_idle = true }
   return list, name
@@ -21,21 +21,22 @@ end
 return {
   summary = 'Sample what the CPUs run, as lines or as a flame graph',
   description = [[
-Each sample is a line: the task, and how many cycles (of cpu-clock: ns) it stands for. With --than only
-the samples of a CPU, or thread, are printed that is busier than so many percent of a second. With a
-flame graph no lines are printed, unless --than asks for some.]],
+Prints a line for each sample: the task, and the cycles that the sample stands
+for (ns if sampled by cpu-clock). --than prints only samples of CPUs or threads
+that are busy for more than PCT of a second. With a flame graph, lines are
+printed only if --than is given.]],
   examples = {
     { 'profscript profile -F 997 -g --flame-graph cpu.svg -- make', 'flame graph of a command' },
     { 'profscript profile -F 99 -C 0-3 --exclude-user -g --flame-graph cpu -i 600000',
-      'folded stacks of the kernel, every ten minutes' },
+      'folded kernel stacks, every ten minutes' },
     { 'profscript profile -F 500 --than 90 -g', 'stacks of CPUs that are more than 90 % busy' },
-    { 'profscript profile --input perf.data --flame-graph cpu.html', 'of a recording' },
+    { 'profscript profile --input perf.data --flame-graph cpu.html', 'flame graph of a recording' },
     { 'profscript profile --input new.data --diff old.data --flame-graph diff.svg',
-      'what is different from another one' },
+      'differential flame graph of two recordings' },
   },
   unsupported = { 'event' },
   options = flamegraph.options {
-    freq = { default = nil, help = ('samples a second and CPU (default %d)'):format(RATE) },
+    freq = { default = nil, help = ('samples per second and CPU (default %d)'):format(RATE) },
     period = {},
     call_graph = {},
     srcline = {},
@@ -44,27 +45,27 @@ flame graph no lines are printed, unless --than asks for some.]],
     filter = {},
     self = {},
     than = { type = 'number', min = 0, max = 100, unit = '%', argument = 'PCT',
-      help = 'print only samples of CPUs (threads) that are busier than this within a second' },
+      help = 'print only samples of CPUs (threads) that are busy for more than this share of a second' },
   },
 
   start = function(opt, out, session)
     if opt.than and (opt.period or opt.input) then
-      return nil, '--than counts samples a second: it goes with -F, not with --period or a recording'
+      return nil, '--than needs a sampling frequency: it does not work with --period or a recording'
     end
     local events, name = samples(opt, out, session)
-    if #events == 0 then return nil, 'the recording has no samples of hardware or clock events' end
+    if #events == 0 then return nil, 'the recording contains no samples of hardware or clock events' end
     local flame = flamegraph.new(opt, session, out, { title = ('profile: %s'):format(name) })
     local print_lines = not flame or opt.than ~= nil
     local enough = opt.than and math.ceil((opt.freq or RATE) * opt.than / 100) or 0
-    local since, count = {}, {} -- of each CPU or thread: start of its second, samples in it
+    local since, count = {}, {} -- by CPU or thread: start of the current second, samples in it
     local per_thread = session.per_thread
 
-    --- Whether this sample belongs to a second that was busy enough before it.
+    --- Whether the current second was already busy enough at this sample.
     local function is_busy(ev)
-      local where = per_thread and ev._tid or ev._cpu
-      if not since[where] or ev._time - since[where] >= 1e9 then since[where], count[where] = ev._time, 0 end
-      count[where] = count[where] + 1
-      return count[where] > 1 and count[where] >= enough
+      local id = per_thread and ev._tid or ev._cpu
+      if not since[id] or ev._time - since[id] >= 1e9 then since[id], count[id] = ev._time, 0 end
+      count[id] = count[id] + 1
+      return count[id] > 1 and count[id] >= enough
     end
 
     local function sample(ev)

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- How long tasks that could run wait for a CPU.
+--- Runqueue latency: the time that runnable tasks wait for a CPU.
 local delay = require 'lib.delay'
 local relation = require 'lib.relation'
 local task_filter = require 'lib.task_filter'
@@ -10,26 +10,28 @@ local options = relation.pick('than', 'only_than', 'lower', 'perins', 'detail', 
 options.event = {
   default = { 'sched:sched_wakeup,sched:sched_wakeup_new,sched:sched_switch', 'sched:sched_switch' },
 }
-options.filter = { own = true, argument = 'COMM,...', help = 'only tasks of these names, which may hold * and ?' }
+options.filter = { own = true, argument = 'COMM,...', help = 'only tasks with these names; * and ? are wildcards' }
 
--- What each event must be there for once, in the stage it must be of, and the fields that name its task.
-local ROLES = {
+-- The events of each stage, and the prefix of the fields of the task that they are about.
+local TASK_PREFIXES = {
   { ['sched:sched_wakeup'] = '', ['sched:sched_wakeup_new'] = '', ['sched:sched_switch'] = 'prev_' },
   { ['sched:sched_switch'] = 'next_' },
 }
 
---- Sets the keys and filters of the four events.
+--- Sets the key and filter of each of the four events.
 ---@param names? TaskFilter
 local function set_up(found, names, ours, session)
   local seen = 0
   for i, stage in ipairs(found.stages) do
     for _, event in ipairs(stage) do
-      local prefix = ROLES[i] and ROLES[i][event.name]
-      if not prefix then return nil, ('%s of -e number %d takes no part: add untraced'):format(event.name, i) end
+      local prefix = TASK_PREFIXES[i] and TASK_PREFIXES[i][event.name]
+      if not prefix then
+        return nil, ("-e number %d: %s belongs to no stage; mark it 'untraced'"):format(i, event.name)
+      end
       seen = seen + 1
       local tasks, stopped = names and names.text(prefix .. 'comm') or ours.filter(prefix .. 'pid'), nil
       if prefix == 'prev_' then
-        -- It could go on but does not run: because it yields or its time is over, or because it is preempted.
+        -- Switched out while runnable: it yielded, its time slice was over, or it was preempted.
         stopped = ('prev_state == 0 || prev_state == %d'):format(session.preempted_state(event))
         tasks = tasks or 'prev_pid > 0'
       end
@@ -37,12 +39,12 @@ local function set_up(found, names, ours, session)
     end
   end
   if seen == 4 then return true end
-  return nil, 'it takes -e sched:sched_wakeup,sched:sched_wakeup_new,sched:sched_switch -e sched:sched_switch'
-    .. (', each once, and %d are there'):format(seen)
+  return nil, ('needs these 4 events, not %d: -e sched:sched_wakeup,sched:sched_wakeup_new,sched:sched_switch'
+    .. ' -e sched:sched_switch'):format(seen)
 end
 
---- Adds handlers that find out whether the kernel has reported all switches to these tasks.
-local function judge(handlers, found, ours, out)
+--- Adds handlers that detect switches of these tasks that the kernel did not report.
+local function detect_unreported(handlers, found, ours, out)
   local outgoing, incoming
   for _, event in ipairs(found.stages[1]) do
     if event.name == 'sched:sched_switch' then outgoing = event end
@@ -54,30 +56,33 @@ local function judge(handlers, found, ours, out)
     if sees_all and ours.has(ev.prev_pid) then leaves(ev.prev_pid, ev._time) end
     if ours.has(ev.next_pid) then enters(ev.next_pid, ev._time) end
   end
-  -- Of tasks that are selected, only those that could go on are seen to stop.
+  -- With a filter, only tasks that stay runnable are seen to be switched out.
   if not sees_all then handlers[outgoing] = function(ev) leaves(ev.prev_pid, ev._time) end end
   handlers.lost = forget
   local stop = handlers.stop
   handlers.stop = function(time)
     stop(time)
-    unreported.tell(missed, out, 'rundelay', 'the waits before them are left out')
+    unreported.warn(missed, out, 'rundelay', 'the waits before them are not counted')
   end
   return handlers
 end
 
 return {
-  summary = 'Time that tasks wait for a CPU',
+  summary = 'Runqueue latency: time that runnable tasks wait for a CPU',
   description = [[
-Measures from a task's wakeup, and from when it stopped running although it could go on, until it
-runs. The events need not be given; if they are, to add untraced ones for --detail or attributes,
-their keys and filters are set all the same. Without -p, -t, a workload or --filter it is about all
-tasks. --detail=samecpu shows the events of the CPU that the task waits for, wherever it is moved.]],
+Measures the time from when a task becomes runnable until it runs: from its
+wakeup, or from when it is switched out while runnable. Without -p, -t, a
+workload or --filter, measures all tasks.
+
+-e is optional; give it to add attributes, or untraced events for --detail. Keys
+and filters of the events are set in any case. --detail=samecpu shows the events
+of the CPU that the task waits for, even if it is migrated.]],
   examples = {
-    { 'profscript rundelay -i 1000', 'of all tasks, every second' },
-    { 'profscript rundelay --perins --filter "python*,java" -i 1000', 'of each thread of these names' },
-    { 'profscript rundelay -p 1 --than 4ms --detail=samecpu', 'who ran while the threads of process 1 had to wait' },
+    { 'profscript rundelay -i 1000', 'all tasks, every second' },
+    { 'profscript rundelay --perins --filter "python*,java" -i 1000', 'each thread with these names' },
+    { 'profscript rundelay -p 1 --than 4ms --detail=samecpu', 'what ran while threads of process 1 waited' },
     { [[profscript rundelay -e 'sched:sched_wakeup*,sched:sched_switch' -e 'sched:sched_switch,]]
-        .. [[sched:sched_migrate_task//untraced/stack/' --than 20ms --detail=samecpu]], 'and why they were moved' },
+        .. [[sched:sched_migrate_task//untraced/stack/' --than 20ms --detail=samecpu]], 'with stacks of migrations' },
   },
   attributes = relation.attributes,
   options = options,
@@ -99,6 +104,6 @@ tasks. --detail=samecpu shows the events of the CPU that the task waits for, whe
     local handlers
     handlers, message = delay.run { name = 'rundelay', opt = opt, out = out, session = session, events = found,
       threads = true }
-    return handlers and ours.follow(judge(handlers, found, ours, out)), message
+    return handlers and ours.follow(detect_unreported(handlers, found, ours, out)), message
   end,
 }

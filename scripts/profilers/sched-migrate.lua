@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- How often tasks move to another CPU, and whether a cache comes along.
+--- Task migrations, and whether they stay within a shared cache.
 local array = require 'lib.array'
 local flamegraph = require 'lib.flamegraph'
 local tables = require 'lib.table'
@@ -8,7 +8,7 @@ local threads = require 'lib.threads'
 
 local MAX_CPU = threads.MAX_CPUS
 
---- For each CPU a number that those that share its cache of this level have too; 0 where nobody knows.
+--- Returns a cache number for each CPU, the same for CPUs that share a cache of this level; 0 if unknown.
 local function cache_numbers(session, level)
   local sharers, number = session.cache_sharers(level), array.new(MAX_CPU)
   for cpu, first in pairs(sharers or {}) do number[cpu] = first + 1 end
@@ -16,11 +16,12 @@ local function cache_numbers(session, level)
 end
 
 return {
-  summary = 'How often tasks migrate to another CPU, and whether the caches come along',
+  summary = 'Count task migrations, and those within a shared cache',
   description = [[
-Counts sched:sched_migrate_task, and how many of the moves were between CPUs that share the last-level
-cache, and the L2 cache, as this machine's sysfs tells, or the recording. --detail prints the others.
--p, -t and a workload mean the tasks that are moved, new threads and children too.
+Counts task migrations (sched:sched_migrate_task), and those between CPUs that
+share the last-level cache or the L2 cache, according to sysfs or the recording.
+-p, -t and a workload select the tasks that are migrated, with new threads and
+children.
 
   $ profscript sched-migrate -- sh -c 'perf bench sched messaging >/dev/null'
   2026-11-22 11:29:11.185559
@@ -29,14 +30,14 @@ cache, and the L2 cache, as this machine's sysfs tells, or the recording. --deta
          975        975  100.0          0    0.0]],
   examples = {
     { 'profscript sched-migrate -i 1000', 'every second' },
-    { 'profscript sched-migrate --detail -g -p 1', 'when threads of a process leave their last-level cache, and why' },
+    { 'profscript sched-migrate --detail -g -p 1', 'migrations of a process out of the last-level cache, with stacks' },
   },
   everywhere = true,
   unsupported = { 'event' },
   options = flamegraph.options {
-    detail = { type = 'flag', help = 'print the migrations out of the last-level cache' },
-    call_graph = { help = 'record stacks, for --detail' },
-    filter = { own = true, help = 'only the migrations this filter matches' },
+    detail = { type = 'flag', help = 'print migrations out of the last-level cache' },
+    call_graph = { help = 'record the stacks of the migrations that --detail prints' },
+    filter = { own = true, help = 'only migrations that match this filter' },
     user_callchain = {},
     kernel_callchain = {},
   },

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Which signals are sent, by whom and to whom.
+--- Signals by sender and receiver.
 local array = require 'lib.array'
 local intern = require 'lib.intern'
 local tables = require 'lib.table'
@@ -20,10 +20,11 @@ local function name_of(number)
 end
 
 return {
-  summary = 'Count the signals that are sent, by sender and receiver; or print them',
+  summary = 'Count signals by sender and receiver, or print them',
   description = [[
-With -p, -t or a workload: the signals that these threads send. --filter takes a filter of
-signal:signal_generate, such as comm ~ "x*" for those that tasks of a name receive.
+With -p, -t or a workload, counts only signals that these threads send. --filter
+is a filter of signal:signal_generate; for example, comm ~ "x*" selects signals
+to tasks whose name starts with x.
 
   $ profscript signal -- timeout -s USR1 0.1 sleep 9
   2026-11-22 11:29:11.414848
@@ -37,13 +38,13 @@ signal:signal_generate, such as comm ~ "x*" for those that tasks of a name recei
   examples = {
     { 'profscript signal -i 1000', 'who signals whom, every second' },
     { "profscript signal --filter 'sig == 9 || sig == 15' --print", 'each SIGKILL and SIGTERM' },
-    { 'profscript signal -- sh -c "kill -USR1 \\$\\$"', 'what a command sends' },
+    { 'profscript signal -- sh -c "kill -USR1 \\$\\$"', 'signals that a command sends' },
   },
   unsupported = { 'event' },
   options = {
     print = { type = 'flag', help = 'print each signal instead of a table' },
-    call_graph = { help = 'record stacks, for --print' },
-    filter = { help = 'only the signals this filter matches' },
+    call_graph = { help = 'record the stacks of the signals that --print prints' },
+    filter = { help = 'only signals that match this filter' },
     user_callchain = {},
     kernel_callchain = {},
   },

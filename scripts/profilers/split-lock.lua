@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Locked accesses that cross a cache line, by CPU or thread, and where some of them are.
+--- Split locks (locked accesses that cross a cache line) per CPU or thread, and the addresses of sampled ones.
 local array = require 'lib.array'
-local figures = require 'lib.ratios'
+local ratios = require 'lib.ratios'
 local frame = require 'lib.frame'
 local intern = require 'lib.intern'
 local splitlock = require 'lib.splitlock'
@@ -19,12 +19,12 @@ local function vendor()
   end
 end
 
---- Adds to the handlers those that sample the event: a table of places, with -g or -v a line for each sample.
+--- Adds the handlers that sample the event: a table of addresses, and with -g or -v a line for each sample.
 local function sample(handlers, name, opt, out, session)
   local event = session.event { name, period = opt.period, resolve = true, stack = opt.call_graph }
   local keys = intern.new(2, MAX_PLACES)
   local samples = array.new(MAX_PLACES + 1)
-  local places = {} -- texts, by id
+  local places = {} -- texts of addresses, by id
   local lines = opt.call_graph or opt.verbose > 0
   local spec = tables.new('split-lock-samples', {
     { name = 'sampled_rip', title = 'SAMPLED_RIP', align = 'left' },
@@ -33,8 +33,8 @@ local function sample(handlers, name, opt, out, session)
   })
 
   local function mode_of(found)
-    local half = found and found.in_kernel and 'kernel' or 'user'
-    return (opt.exclude_host and 'guest-' or 'host-') .. half
+    local mode = found and found.in_kernel and 'kernel' or 'user'
+    return (opt.exclude_host and 'guest-' or 'host-') .. mode
   end
   handlers[event] = function(ev)
     local found = session.address(ev, ev._ip)
@@ -72,30 +72,32 @@ local function sample(handlers, name, opt, out, session)
 end
 
 return {
-  summary = 'Count locked accesses that cross a cache line, and sample where they are',
+  summary = 'Count and sample split locks (across cache lines)',
   description = [[
-Needs the hardware PMU of an Intel or AMD processor. It counts; with -T also every so many are sampled, and a table says
-where, with -g or -v a line for each. Its figures and tables are tested with synthetic counts and samples only.]],
+Counts split locks: locked memory accesses that cross a cache line. -T also
+samples them and prints a table of their addresses; -g or -v adds a line for
+each sample. Needs the hardware PMU of an Intel or AMD processor. Tested with
+synthetic counts and samples only.]],
   examples = {
-    { 'profscript split-lock -i 1000', 'every second, each CPU' },
-    { 'profscript split-lock -T 100 -g', 'and who does one of every 100' },
-    { 'profscript split-lock --test -N 1', 'whether they are counted: a thread of its own makes them' },
+    { 'profscript split-lock -i 1000', 'each CPU, every second' },
+    { 'profscript split-lock -T 100 -g', 'also the stack of every 100th split lock' },
+    { 'profscript split-lock --test -N 1', 'check that split locks are counted' },
   },
   unsupported = { 'event' },
   options = {
     interval = { default = '1s' }, exit_n = { help = 'stop after this many reports' },
-    test = { type = 'flag', help = 'make some; a kernel with split_lock_detect=fatal ends profscript for it' },
-    period = { type = 'integer', short = 'T', help = 'sample every so many' },
+    test = { type = 'flag', help = 'cause split locks in a thread of profscript; split_lock_detect=fatal kills it' },
+    period = { type = 'integer', short = 'T', help = 'sample every Nth split lock' },
     call_graph = {}, user_callchain = {}, kernel_callchain = {},
   },
 
   start = function(opt, out, session)
     local event = EVENTS[vendor() or '']
     if not event then
-      failure.unavailable 'split-lock: no event of this processor is known: it is neither of Intel nor of AMD'
+      failure.unavailable 'split-lock: no event is known for this processor; only Intel and AMD are supported'
     end
-    if opt.call_graph and not opt.period then return nil, '-g is for samples, which -T asks for' end
-    local handlers = figures.start({
+    if opt.call_graph and not opt.period then return nil, '-g needs samples; select them with -T' end
+    local handlers = ratios.start({
       name = 'split-lock',
       events = { event },
       columns = {
@@ -105,7 +107,7 @@ where, with -g or -v a line for each. Its figures and tables are tested with syn
       row = function(n, share) return { split_locks = n[1], run = 100 * share } end,
     }, opt, out, session)
     if opt.test and not splitlock.start() then
-      failure.unavailable 'split-lock: --test: this processor has no locked accesses across cache lines'
+      failure.unavailable 'split-lock: --test: this processor does not support split locks'
     end
     return opt.period and sample(handlers, event, opt, out, session) or handlers
   end,

@@ -1,12 +1,13 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Counts events, without a record of each: the kernel adds them up, and each period reads the sums.
+--- Counts events without recording them: the kernel counts, and profscript reads the counts after each period.
 local grid = require 'lib.grid'
 
 return {
-  summary = 'Count events, by interval and by period',
+  summary = 'Count events per interval, without recording them',
   description = [[
-The kernel counts; nothing is recorded of a single event. With --period the counts of each period of
-an interval stand in one line. A terminal that is wide enough shows up to five periods in columns.
+The kernel counts the events without recording them. With --period, a line shows
+the count of each period of an interval. On a wide terminal, intervals of up to
+five periods are shown as columns.
 
   $ profscript stat -e sched:sched_switch,raw_syscalls:sys_enter --period 100ms -i 500 --perins -N 1
   2026-11-22 10:45:08.562981
@@ -15,18 +16,18 @@ an interval stand in one line. A terminal that is wide enough shows up to five p
   [001]     sched:sched_switch   14|   2|  37|  52|  35 | total 140
   [001] raw_syscalls:sys_enter 4459|4628| 565|1168| 360 | total 11180]],
   examples = {
-    { 'profscript stat -e sched:sched_wakeup,sched:sched_switch,raw_syscalls:sys_enter', 'events a second' },
-    { 'profscript stat -e sched:sched_switch --period 100ms -i 1000 --perins', 'ten periods a line, by CPU' },
+    { 'profscript stat -e sched:sched_wakeup,sched:sched_switch,raw_syscalls:sys_enter', 'events per second' },
+    { 'profscript stat -e sched:sched_switch --period 100ms -i 1000 --perins', 'ten periods per line, for each CPU' },
     { "profscript stat -e 'sched:sched_wakeup/target_cpu==0/cpus=0/,sched:sched_switch//cpus=1/' --perins",
-      'each event on its own CPUs' },
+      'different CPUs for each event' },
   },
   attributes = { 'alias', 'cpus' },
   unsupported = { 'ring', 'samples' },
   options = {
     interval = { default = '1s' },
     exit_n = { help = 'stop after this many reports' },
-    period = { type = 'duration', min = 1e6, help = 'read the counts so often; the default is the interval' },
-    perins = { type = 'flag', help = 'a line for each CPU or thread' },
+    period = { type = 'duration', min = 1e6, help = 'read the counts every T; the default is the interval' },
+    perins = { type = 'flag', help = 'print a line per CPU or thread' },
   },
 
   start = function(opt, out, session)

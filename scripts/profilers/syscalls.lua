@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- How long system calls take, and how often they fail.
+--- System call latency and errors.
 local relation = require 'lib.relation'
 local syscalls = require 'lib.syscalls'
 
@@ -7,16 +7,17 @@ local options = relation.pick('than', 'only_than', 'lower', 'perins', 'heatmap')
 options.event = { default = { 'raw_syscalls:sys_enter', 'raw_syscalls:sys_exit' } }
 
 return {
-  summary = 'System calls: time and errors',
+  summary = 'System call latency and errors',
   description = [[
-A row for each system call, with --perins for each of each thread. err counts the calls that returned
-an error. A call that does not return, such as exit_group, lasts until its task's end. The events may
-be given with filters: both must let the same calls through.]],
+Prints a row for each system call; with --perins, for each system call of each
+thread. err is the number of calls that returned an error. A call that does not
+return, such as exit_group, lasts until its task exits. -e can add filters; both
+events must select the same calls.]],
   examples = {
-    { 'profscript syscalls -i 1000', 'of all tasks, every second' },
+    { 'profscript syscalls -i 1000', 'all tasks, every second' },
     { 'profscript syscalls --perins --than 100ms -p 1',
-      'of each thread of a process; those of more than 100 ms are printed' },
-    { 'profscript syscalls -- ls -R /usr/share', 'of a command' },
+      'each thread of a process, with each call of more than 100 ms' },
+    { 'profscript syscalls -- ls -R /usr/share', 'system calls of a command' },
     { [[profscript syscalls -e 'raw_syscalls:sys_enter/id==0/' -e 'raw_syscalls:sys_exit/id==0/' -i 1000]],
       'only read(2)' },
   },

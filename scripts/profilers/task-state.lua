@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- How long tasks are in each of their states. It is longer than most profilers because who is looked at
---- decides which events are opened and what the kernel may leave out of them.
+--- The time that tasks spend in each state. Longer than most profilers because the selected tasks and states decide
+--- which events are opened and how the kernel filters them.
 local array = require 'lib.array'
 local flamegraph = require 'lib.flamegraph'
 local hist = require 'lib.hist'
@@ -12,22 +12,22 @@ local unreported = require 'lib.unreported'
 
 local MAX_ROWS = 65536
 
--- What a task is doing: 0 where that is not known. The order is that of the table.
+-- States, in the order of the table; 0 is unknown.
 local ON_CPU, QUEUED = 1, 8
 local NAMES = { 'R', 'S', 'D', 'T', 't', 'I', 'P', 'RD' }
 local STATES = #NAMES
-local RUNNABLE = STATES + 1 -- at the start of the run: its next switch says whether it was on a CPU
--- By the bits of prev_state. 256 says that a runnable task was preempted; 2 and 128 together that a
--- sleep in D does not count as load (older kernels). Dead tasks have no state.
-local OF_BIT = { [0] = QUEUED, [1] = 2, [2] = 3, [4] = 4, [8] = 5, [128] = 6, [130] = 3, [64] = 7 }
+local RUNNABLE = STATES + 1 -- at the start of the run: R or RD, which the next switch tells
+-- By prev_state. Bit 256 is set for preempted tasks. Older kernels set 2 and 128 for a sleep in D that does not
+-- count as load. Dead tasks have no state.
+local BY_PREV_STATE = { [0] = QUEUED, [1] = 2, [2] = 3, [4] = 4, [8] = 5, [128] = 6, [130] = 3, [64] = 7 }
 
-local of_bits = array.new(256)
-for bits, state in pairs(OF_BIT) do of_bits[bits] = state end
+local state_of = array.new(256)
+for bits, state in pairs(BY_PREV_STATE) do state_of[bits] = state end
 
---- Filters for the fields that name the task of an event, and for the states that are asked for.
+--- Returns a function that adds the filters for the selected tasks and states to an event.
 ---@param names? TaskFilter
 ---@return fun(event: string, field: string, with_states: boolean): string selector of the event
----@return boolean some states are not asked for
+---@return boolean only_sleep only some states are selected
 local function selection(opt, names, ours)
   local states = {}
   if opt.interruptible then states[1] = 'prev_state == 1' end
@@ -40,14 +40,23 @@ local function selection(opt, names, ours)
 end
 
 return {
-  summary = 'How long tasks run, wait for a CPU, and sleep, by state',
+  summary = 'Time that tasks run, wait for a CPU and sleep, by state',
   description = [[
-  R   on a CPU                           RD  runnable, waiting for a CPU
-  S   interruptible sleep                D   uninterruptible sleep
-  T   stopped    t  traced               I   idle kernel thread    P  parked
-A state counts when it ends; that of a thread that was named also at the end of the run. --filter
-takes names of tasks: java,python*. New threads and children of -p and of a workload are followed.
--S and -D measure these sleeps only, with fewer events.
+The states of a task are:
+
+  R   running on a CPU
+  RD  runnable, waiting for a CPU
+  S   interruptible sleep
+  D   uninterruptible sleep
+  T   stopped
+  t   traced
+  I   idle kernel thread
+  P   parked
+
+A state is counted when it ends. States of threads selected with -p, -t or a
+workload are also counted at the end of the run. New threads and children of -p
+and of a workload are followed. -S and -D measure only these sleeps and need
+fewer events.
 
   $ profscript task-state -q -m 1024 -- find /usr -name x.y
   2026-11-22 11:29:08.800323
@@ -57,25 +66,26 @@ takes names of tasks: java,python*. New threads and children of -p and of a work
   D      7623       580078.631        4.426       59.648      185.344      280.576     4124.559
   RD     7647       212692.427        1.442        3.600       16.512      626.688     4803.315]],
   examples = {
-    { 'profscript task-state --perins -- ls -lR /usr/share', 'what a command spends its time with' },
+    { 'profscript task-state --perins -- ls -lR /usr/share', 'where a command spends its time' },
     { 'profscript task-state -p 1 -i 1000', 'a process, every second' },
-    { 'profscript task-state -D --than 20ms -g', 'who sleeps in D for long: where, and who wakes it' },
-    { 'profscript task-state -p 1 --flame-graph off.svg', 'where a process sleeps: an off-CPU flame graph' },
-    { "profscript task-state --filter 'java,python*' -S --perins", 'how long tasks of these names sleep' },
+    { 'profscript task-state -D --than 20ms -g', 'long sleeps in D: the stack, and who wakes the task' },
+    { 'profscript task-state -p 1 --flame-graph off.svg', 'off-CPU flame graph of a process' },
+    { "profscript task-state --filter 'java,python*' -S --perins", 'sleep times of tasks with these names' },
   },
   everywhere = true,
   unsupported = { 'event' },
   options = flamegraph.options {
-    filter = { own = true, help = 'only tasks of these names, with * and ?', argument = 'NAMES' },
-    call_graph = { help = 'record stacks, for --than' },
+    filter = { own = true, help = 'only tasks with these names; * and ? are wildcards', argument = 'NAMES' },
+    call_graph = { help = 'record the stacks of the events that --than prints' },
     user_callchain = {},
     kernel_callchain = {},
-    interruptible = { type = 'flag', short = 'S', either = true, help = 'only sleep in S; --no-...: all but that' },
-    uninterruptible = { type = 'flag', short = 'D', help = 'only sleep in D' },
-    than = { type = 'duration', help = 'print the events around longer states, and count them; not for R' },
-    perins = { type = 'flag', help = 'rows for each thread' },
+    interruptible = { type = 'flag', short = 'S', either = true,
+      help = 'measure only sleep in S; --no-...: all states but S' },
+    uninterruptible = { type = 'flag', short = 'D', help = 'measure only sleep in D' },
+    than = { type = 'duration', help = 'print the events around states longer than T, except R, and count them' },
+    perins = { type = 'flag', help = 'print rows per thread' },
     mmap_pages = { default = 512 },
-    ptrace = { type = 'flag', help = 'accepted for perf-prof command lines: new threads are followed without it' },
+    ptrace = { type = 'flag', help = 'accepted for perf-prof command lines: new threads are always followed' },
   },
 
   start = function(opt, out, session)
@@ -87,21 +97,21 @@ takes names of tasks: java,python*. New threads and children of -p and of a work
     end
     local select_tasks, only_sleep = selection(opt, names, ours)
     local is_ours, slept = ours.has, { [2] = opt.interruptible, [3] = opt.uninterruptible }
-    local state, since = array.new(threads.MAX), array.new(threads.MAX)
-    local known_from, dropped = 0, 0 -- what began before the end of a hole is not known
+    local states, since = array.new(threads.MAX), array.new(threads.MAX)
+    local known_from, dropped = 0, 0 -- the end of the last loss: states that began before it are unknown
     local missed = unreported.new()
     local keys = intern.new(1, MAX_ROWS)
     local hists, over = hist.set((MAX_ROWS + 1) * STATES), array.new((MAX_ROWS + 1) * STATES)
     local than, perins, all_but_s = opt.than or math.huge, opt.perins, opt.interruptible == false
     local started = opt.than and session.slots(threads.MAX)
 
-    local function tell(pid, what, ns, ev)
-      local word, name = what == QUEUED and 'RUNDELAY' or 'WAIT', session.task_name(pid)
+    local function print_state(pid, state, ns, ev)
+      local word, name = state == QUEUED and 'RUNDELAY' or 'WAIT', session.task_name(pid)
       if out.format == 'text' then
         out:stamp(nil, (' task-state: %d %s %s %.3f ms'):format(pid, name, word, ns / 1e6))
       else
         local time = (session.time_base() + (ev and ev._time or session.now())) / 1e9
-        out:record('task-state', { time = time, pid = pid, comm = name, state = NAMES[what], ns = ns },
+        out:record('task-state', { time = time, pid = pid, comm = name, state = NAMES[state], ns = ns },
           { 'time', 'pid', 'comm', 'state', 'ns' })
       end
       local from = started:get(pid)
@@ -109,110 +119,110 @@ takes names of tasks: java,python*. New threads and children of -p and of a work
       if ev then out:print_event(ev) end
     end
 
-    -- By task: the stack that it was switched out with.
     local flame = flamegraph.new(opt, session, out, { title = 'time off the CPU', unit = 'ns' })
-    local stacks, sample = array.new(threads.MAX), { _stack = 0, _comm = '', _pid = 0, _tid = 0, _cpu = 0 }
+    local stacks = array.new(threads.MAX) -- by task, of its last switch out
+    local sample = { _stack = 0, _comm = '', _pid = 0, _tid = 0, _cpu = 0 }
     local function draw(pid, ns, ev)
       sample._stack, sample._comm, sample._pid = stacks[pid], session.task_name(pid), pid
       sample._tid, sample._cpu = pid, ev and ev._cpu or -1
       flame:add(sample, ns)
     end
 
-    --- The task's state ends now.
-    local function add(pid, what, ns, ev)
-      if all_but_s and what == 2 then return end
-      local row = what - 1
+    --- Counts a state of the task that has ended.
+    local function add(pid, state, ns, ev)
+      if all_but_s and state == 2 then return end
+      local row = state - 1
       if perins then row = keys.id(pid) * STATES + row end
       hists:add(row, ns)
-      if flame and what ~= ON_CPU and what ~= QUEUED then draw(pid, ns, ev) end
+      if flame and state ~= ON_CPU and state ~= QUEUED then draw(pid, ns, ev) end
       if ns > than then
         over[row] = over[row] + 1
-        if what ~= ON_CPU then tell(pid, what, ns, ev) end
+        if state ~= ON_CPU then print_state(pid, state, ns, ev) end
       end
     end
 
-    --- The state that the task has been in, 0 where that is not known.
-    local function before(pid)
-      local what = state[pid]
-      if what ~= 0 and since[pid] < known_from then
+    --- Returns the current state of the task, 0 if it is unknown.
+    local function current(pid)
+      local state = states[pid]
+      if state ~= 0 and since[pid] < known_from then
         dropped = dropped + 1
-        state[pid] = 0
+        states[pid] = 0
         return 0
       end
-      return what
+      return state
     end
 
-    local function become(pid, what, ev)
-      state[pid], since[pid] = what, ev._time
+    local function set_state(pid, state, ev)
+      states[pid], since[pid] = state, ev._time
       if started then started:put(pid, ev) end
     end
 
     local function leaves(pid, bits, ev)
       if not is_ours(pid) then return end
-      local what = before(pid)
-      if what == ON_CPU or what == RUNNABLE then
+      local state = current(pid)
+      if state == ON_CPU or state == RUNNABLE then
         add(pid, ON_CPU, ev._time - since[pid], ev)
-      elseif what ~= 0 and not only_sleep then -- it stops without having started
+      elseif state ~= 0 and not only_sleep then -- the switch to it was not reported
         missed.switches = missed.switches + 1
-      elseif what ~= 0 then
+      elseif state ~= 0 then
         missed.wakeups = missed.wakeups + 1
       end
-      become(pid, of_bits[bits % 256], ev)
+      set_state(pid, state_of[bits % 256], ev)
       if flame then stacks[pid] = ev._stack end
     end
     local function enters(pid, ev)
       if not is_ours(pid) then return end
-      local what = before(pid)
-      if what == QUEUED or what == RUNNABLE then
+      local state = current(pid)
+      if state == QUEUED or state == RUNNABLE then
         add(pid, QUEUED, ev._time - since[pid], ev)
-      elseif what == ON_CPU then
+      elseif state == ON_CPU then
         missed.switches = missed.switches + 1
-      elseif what ~= 0 then
+      elseif state ~= 0 then
         missed.wakeups = missed.wakeups + 1
-        add(pid, what, ev._time - since[pid], ev)
+        add(pid, state, ev._time - since[pid], ev)
       end
-      become(pid, ON_CPU, ev)
+      set_state(pid, ON_CPU, ev)
     end
     local function wakeup(ev)
       local pid = ev.pid
       if not is_ours(pid) then return end
-      local what = before(pid)
-      if what ~= ON_CPU and what ~= QUEUED then
-        if what ~= 0 and what ~= RUNNABLE then add(pid, what, ev._time - since[pid], ev) end
-        become(pid, only_sleep and 0 or QUEUED, ev)
+      local state = current(pid)
+      if state ~= ON_CPU and state ~= QUEUED then
+        if state ~= 0 and state ~= RUNNABLE then add(pid, state, ev._time - since[pid], ev) end
+        set_state(pid, only_sleep and 0 or QUEUED, ev)
       end
     end
     local function wakeup_new(ev)
       local pid = ev.pid
       ours.born(ev)
-      if is_ours(pid) then become(pid, only_sleep and 0 or QUEUED, ev) end
+      if is_ours(pid) then set_state(pid, only_sleep and 0 or QUEUED, ev) end
     end
 
-    -- Threads that were named are known to be in a state from the start of the run to its end, whether or
-    -- not that state began or ended in between.
-    local function seed(tids)
+    -- Threads selected with -p, -t or a workload count from the start of the run to its end, even if their state
+    -- neither begins nor ends in between.
+    local function read_states(tids)
       for _, tid in ipairs(tids) do
         local file = io.open(('/proc/%d/stat'):format(tid))
         local comm, letter = (file and file:read '*a' or ''):match '%((.*)%) (%a)'
         if file then file:close() end
         if comm and names and not names.has(comm) then letter = nil end
-        if letter == 'R' and not only_sleep then state[tid] = RUNNABLE end
-        for what = 2, QUEUED - 1 do
-          if NAMES[what] == letter and (not only_sleep or slept[what]) then state[tid] = what end
+        if letter == 'R' and not only_sleep then states[tid] = RUNNABLE end
+        for state = 2, QUEUED - 1 do
+          if NAMES[state] == letter and (not only_sleep or slept[state]) then states[tid] = state end
         end
       end
     end
-    local function settle(time)
+    local function count_current(time)
       for pid = 1, threads.MAX - 1 do
-        local what = state[pid]
-        if what ~= 0 and what ~= RUNNABLE and since[pid] >= known_from and time > since[pid] then
-          add(pid, what, time - since[pid])
+        local state = states[pid]
+        if state ~= 0 and state ~= RUNNABLE and since[pid] >= known_from and time > since[pid] then
+          add(pid, state, time - since[pid])
         end
       end
     end
 
     local handlers = { [select_tasks('sched:sched_wakeup', '', false)] = wakeup }
-    if session.supports 'sched:sched_wakeup_new' then -- a recording may do without
+    if session.supports 'sched:sched_wakeup_new' then -- a recording may lack it
       handlers[select_tasks('sched:sched_wakeup_new', '', false)] = wakeup_new
     end
     local switch = 'sched:sched_switch'
@@ -272,15 +282,15 @@ takes names of tasks: java,python*. New threads and children of -p and of a work
       if flame then flame:interval() end
     end
     handlers.stop = function(time)
-      if session.named_threads then settle(time) end
+      if session.named_threads then count_current(time) end
       print_and_clear()
       if flame then flame:finish() end
-      unreported.tell(missed, out, 'task-state', 'the time before them is left out',
-        only_sleep and 'these sleeps are left out' or 'these sleeps last until the task ran')
+      unreported.warn(missed, out, 'task-state', 'the time before them is not counted',
+        only_sleep and 'these sleeps are not counted' or 'these sleeps are counted until the task ran')
       if dropped > 0 then
-        out:warn(('task-state: %d states left out: their ends may be among the lost events'):format(dropped))
+        out:warn(('task-state: dropped %d states: the events that end them may be lost'):format(dropped))
       end
     end
-    return ours.follow(handlers, seed)
+    return ours.follow(handlers, read_states)
   end,
 }

@@ -1,7 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Counts events by key, as a table that sorts itself anew every second; on a terminal as a screen.
---- It is longer than most profilers for the combinations of keys, names and columns that events may
---- have, and for the screen.
+--- Event counts by key, as a sorted table at each interval; on a terminal, as a screen. Longer than most profilers
+--- because of the combinations of keys, names and columns that events may have, and the screen.
 local array = require 'lib.array'
 local intern = require 'lib.intern'
 local screen = require 'lib.screen'
@@ -9,7 +8,7 @@ local tables = require 'lib.table'
 
 local MAX_ROWS = 65536 -- all further keys share one row
 
---- The first events with a key and with a name; nil and what is wrong where they do not fit together.
+--- Returns true and the first events with a key and with comm=; nil and a message if they do not fit together.
 local function check_keys(list, opt)
   local keyed, named
   for _, event in ipairs(list) do
@@ -18,7 +17,7 @@ local function check_keys(list, opt)
   end
   for _, event in ipairs(list) do
     if keyed and not (event.attrs.key or opt.key) then
-      return nil, ('%s has a key and %s has none: give all events one, with key= or -k'):format(keyed.name, event.name)
+      return nil, ('%s has a key and %s has none; give all events a key with key= or -k'):format(keyed.name, event.name)
     end
     if opt.only_comm and (keyed or named) and not event.attrs.comm then
       return nil, ('--only-comm: %s has no comm='):format(event.name)
@@ -28,8 +27,8 @@ local function check_keys(list, opt)
   return true, keyed, named
 end
 
---- The columns of figures, in the order of the command line, and by event those it adds to.
-local function figures(list, session)
+--- Returns the columns of values, in the order of the command line, and for each event its columns.
+local function value_columns(list, session)
   local columns, added = {}, {}
   local function add(event, text, is_first)
     local title = #added[event] == 0 and event.attrs.alias or text or event.alias
@@ -47,7 +46,7 @@ local function figures(list, session)
   return columns, added
 end
 
---- A function(ev, at) that adds what an event has to the row of figures at `at`.
+--- Returns a function(ev, row) that adds the values of an event to the row that starts at values[row].
 local function adder(values, columns)
   local after
   for i = #columns, 1, -1 do
@@ -64,7 +63,7 @@ local function adder(values, columns)
   return after
 end
 
---- A name for each column that no other has, as JSON and CSV need.
+--- Returns a unique name for a column, for JSON and CSV.
 local function unique(names, wanted)
   local name, n = wanted:lower(), 1
   while names[name] or name == 'table' or name == 'time' do
@@ -76,17 +75,21 @@ local function unique(names, wanted)
 end
 
 return {
-  summary = 'Count events by key, in a table that shows the largest first',
+  summary = 'Count events by key, sorted, like top(1)',
   description = [[
-Rows are the values of key= (or -k), columns the numbers of events, or the sums of top-by= and
-top-add=. Without a key the row is the thread in whose context the event happened.
+Rows are the values of key= (or -k). Columns are the numbers of events, or the
+sums of top-by= and top-add=. Without a key, a row is the thread in whose
+context the event happened:
+
   key   comm  a row is
   no    no    a thread, and its name
   no    yes   a thread; with --only-comm a comm
   yes   no    a key
   yes   yes   a key, with the comm of its first event; with --only-comm a comm
-Rows are sorted by the top-by= columns, then by the others, then by the key. On a terminal the table
-is a screen: < and > (or the arrows) choose the column to sort by, r reverses, q ends.
+
+Rows are sorted by the top-by= columns, then by the others, then by the key. On
+a terminal the table is a screen: < and > (or the arrow keys) select the column
+to sort by, r reverses the order, q quits.
 
   $ profscript top -m 1024 -e sched:sched_stat_runtime//key=pid/comm=comm/top-by=runtime/ --duration 1
   2026-11-22 11:29:41.855395 profscript top - sample 11673 events
@@ -100,16 +103,17 @@ is a screen: < and > (or the arrows) choose the column to sort by, r reverses, q
   ...]],
   examples = {
     { 'profscript top -e sched:sched_wakeup//key=pid/comm=comm/,sched:sched_switch//key=prev_pid/comm=prev_comm/',
-      'who is woken and switched how often' },
-    { 'profscript top -e sched:sched_stat_runtime//key=pid/comm=comm/top-by=runtime/ -i 5000', 'who runs how many ns' },
-    { 'profscript top -e raw_syscalls:sys_enter -k id --duration 5', 'which system calls' },
-    { "profscript top -e 'kmem:kmalloc//top-by=bytes_alloc/comm=ksymbol(call_site)/' --only-comm", 'who allocates' },
+      'wakeups and switches by task' },
+    { 'profscript top -e sched:sched_stat_runtime//key=pid/comm=comm/top-by=runtime/ -i 5000', 'runtime by task (ns)' },
+    { 'profscript top -e raw_syscalls:sys_enter -k id --duration 5', 'system calls by number' },
+    { "profscript top -e 'kmem:kmalloc//top-by=bytes_alloc/comm=ksymbol(call_site)/' --only-comm",
+      'bytes allocated, by function' },
     { [[profscript top -e irq:softirq_entry//printkey='printf("cpu%d vec%d",key>>16,key&0xffff)'/ -k '(_cpu<<16)|vec']],
-      'a key of two parts' },
+      'a key of two values' },
   },
   attributes = { 'key', 'comm', 'printkey', 'top-by', 'top-add' },
   options = {
-    only_comm = { type = 'flag', help = 'a row for each comm, whatever the key' },
+    only_comm = { type = 'flag', help = 'print a row per comm, whatever the key' },
     interval = { default = '1s' },
   },
 
@@ -120,7 +124,7 @@ is a screen: < and > (or the arrows) choose the column to sort by, r reverses, q
     end
     local ok, keyed, named = check_keys(list, opt)
     if not ok then return nil, keyed end
-    local columns, added = figures(list, session)
+    local columns, added = value_columns(list, session)
     local width, only_comm = #columns, opt.only_comm
     local keys, values, names = intern.new(1, MAX_ROWS), array.new((MAX_ROWS + 1) * width), {}
     local print_key
@@ -147,7 +151,7 @@ is a screen: < and > (or the arrows) choose the column to sort by, r reverses, q
         elseif ev._tid >= 0 then
           id = id_of(ev._tid)
         else
-          return -- the kernel has no thread for it any more
+          return -- the thread has exited
         end
         seen = seen + 1
         add(ev, id * width)
@@ -209,7 +213,7 @@ is a screen: < and > (or the arrows) choose the column to sort by, r reverses, q
     handlers.interval = function() report(false) end
     handlers.stop = function()
       report(true)
-      if without > 0 then out:warn(('top: %d events gave no key (a division by zero)'):format(without)) end
+      if without > 0 then out:warn(('top: ignored %d events without a key (division by zero)'):format(without)) end
     end
     handlers.lost = function(gap) lost = lost + gap.lost end
     handlers[1] = pages

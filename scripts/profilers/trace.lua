@@ -5,17 +5,17 @@ local flamegraph = require 'lib.flamegraph'
 return {
   summary = 'Print events, one line each, in time order',
   examples = {
-    { 'profscript trace -e sched:sched_wakeup,sched:sched_switch -N 100', 'the next 100 wake-ups and switches' },
+    { 'profscript trace -e sched:sched_wakeup,sched:sched_switch -N 100', 'the next 100 wakeups and switches' },
     { "profscript trace -e 'raw_syscalls:sys_enter/id==59/'", 'who starts programs' },
-    { "profscript trace -e 'sched:*' --overwrite -m 256", 'at Ctrl-C what was last: a flight recorder' },
-    { 'profscript trace -e sched:sched_switch --input perf.data', 'the same from a recording of perf' },
-    { [[profscript trace -e 'sched:sched_wakeup//exec=printf("prio %d\n", prio)/']], 'each line followed by one more' },
+    { "profscript trace -e 'sched:*' --overwrite -m 256", 'flight recorder: Ctrl-C prints the newest events' },
+    { 'profscript trace -e sched:sched_switch --input perf.data', 'events of a recording' },
+    { [[profscript trace -e 'sched:sched_wakeup//exec=printf("prio %d\n", prio)/']], 'an extra line for each event' },
   },
 
   attributes = { 'exec' },
   options = flamegraph.options {
     overwrite = { type = 'flag',
-      help = 'rings keep what is newest; it is printed at the end, with -i after each interval' },
+      help = 'ring buffers keep the newest events; print them at the end, or with -i after each interval' },
     allow_exec = { type = 'flag', help = 'let exec= expressions call system()' },
   },
 

@@ -48,7 +48,7 @@ def main(profscript, states):
         os.write(fd, b">")
         text = read_until(fd, "", r"sorted by 2")
         os.write(fd, b"\x1b[Dr")
-        text = read_until(fd, "", r"sorted by forks, least first")
+        text = read_until(fd, "", r"sorted by forks, smallest first")
         resize(fd, 5, 30)
         read_until(fd, "", r"\x1b\[7m.{29}\x1b\[m")
         os.write(fd, b"q")

@@ -133,7 +133,7 @@ perf_text nap | grep -c ' sched:sched_wakeup: ' >"$TMP/want"
 check 'pair: each start is accounted for' diff "$TMP/want" "$TMP/got"
 check_status 'an option that the analysis has no use for' 2 "$PROFSCRIPT" multi-trace "${softirqs[@]}" --impl pair --than 1ms \
 	--input "$DATA/timers.data"
-expect_line 'is named' '^profscript: multi-trace: --than has no meaning with --impl pair$' "$TMP/.check"
+expect_line 'is named' '^profscript: multi-trace: --than does not work with --impl pair$' "$TMP/.check"
 expect_output multi-trace-cycle hogs multi-trace -e 'sched:sched_switch//role="(next_pid?1:0)|(prev_pid?2:0)"/' --cycle
 expect_output multi-trace-trigger nap multi-trace -e raw_syscalls:sys_enter -e \
 	'raw_syscalls:sys_exit,sched:sched_switch/prev_comm=="sleep"/trigger/untraced/' -k common_pid

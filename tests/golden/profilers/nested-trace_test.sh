@@ -47,7 +47,7 @@ check 'nested-trace: --detail without --than is told' test "$(cat "$TMP/n")" -eq
 check 'a recording that loses half of it' luajit "$TOP/tests/tools/lose.lua" "$DATA/timers.data" "$TMP/timers50.data" 50 1
 "$PROFSCRIPT" "${nested[@]}" --than 2us --detail=samecpu --input "$TMP/timers50.data" >"$TMP/out" 2>"$TMP/err"
 expect_line 'nested-trace: a call whose end may be lost' '^\| >= +[0-9]+\.[0-9]{3} us, event2 may be lost\.$' "$TMP/out"
-expect_line 'nested-trace: dropped calls are told' '^nested-trace: [0-9]+ calls dropped: ' "$TMP/err"
+expect_line 'nested-trace: dropped calls are told' '^nested-trace: [0-9]+ calls dropped \(' "$TMP/err"
 
 # The heat maps hold each call once: as many, and as long in all, as the table says.
 "$PROFSCRIPT" "${nested[@]}" --heatmap "$TMP/nest" --format csv --input "$DATA/timers.data" 2>/dev/null |

@@ -5,6 +5,6 @@
 
 check_status 'num-dist: numbers that are too large' 0 "$PROFSCRIPT" num-dist --input "$DATA/sched.data" \
 	-e 'sched:sched_switch//num="0xffffffff00000000+(prev_pid&1)"/'
-expect_line 'are told' '^num-dist: [1-9][0-9]* numbers are 2\^63 or more, and count as that$' "$TMP/.check"
+expect_line 'are told' '^num-dist: [1-9][0-9]* numbers of 2\^63 or more count as 2\^63$' "$TMP/.check"
 expect_output num-dist syscalls num-dist -e raw_syscalls:sys_exit//num=ret/,raw_syscalls:sys_enter//num=id/ \
 	--than 1000000000000000000

@@ -15,7 +15,7 @@ expect_output top sched top -i 100s \
 	-e sched:sched_wakeup//key=pid/comm=comm/,sched:sched_switch//key=prev_pid/comm=prev_comm/
 check_status 'top: a key that some events have not' 0 "$PROFSCRIPT" top --input "$DATA/sched.data" -i 100s \
 	-e sched:sched_switch -k '1/(prev_pid!=0)'
-expect_line 'is told' '^top: [1-9][0-9]* events gave no key \(a division by zero\)$' "$TMP/.check"
+expect_line 'is told' '^top: ignored [1-9][0-9]* events without a key \(division by zero\)$' "$TMP/.check"
 check 'and has no row' bash -c "! grep -q nil '$TMP/.check'"
 expect_output top-only-comm sched top -i 100s -e sched:sched_switch//comm=prev_comm/top-by=prev_prio/ \
 	--only-comm

@@ -106,9 +106,9 @@ else
 	skip 'a variable of a program' 'no gcc'
 fi
 
-refused '--filter of what is no write' 2 ".*--filter is for writes, and 0x1000:rw is none" breakpoint 0x1000:rw --filter 'data > 1'
+refused '--filter of what is no write' 2 ".*--filter needs w breakpoints, and 0x1000:rw is not one" breakpoint 0x1000:rw --filter 'data > 1'
 refused '--filter of no variable' 2 ".*unknown.* 'dta'" breakpoint 0x1000 --filter 'dta > 1'
-refused '--filter of a source' 2 '.*it has no --filter where it is a source' trace -e "breakpoint/\"0x1000 --filter data>1\"/"
+refused '--filter of a source' 2 '.*--filter is not supported in a source of events' trace -e "breakpoint/\"0x1000 --filter data>1\"/"
 refused 'no place' 2 "breakpoint: 'no_such_symbol' is neither an address" breakpoint no_such_symbol
 refused 'a bad length' 2 "bad event 'mem:0x1000/3:w': invalid length '3'" breakpoint 4096/3
 refused 'too many' 2 'breakpoint: up to 4 breakpoints are supported' breakpoint 1 2 3 4 5

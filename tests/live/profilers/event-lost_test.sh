@@ -9,7 +9,7 @@ calls=raw_syscalls:sys_enter/id==$GETPPID/
 csv event-care -m 1024 -e "$calls" -- "$syscalls" 3000 # as perf-prof calls it
 rows 'nothing is lost' 'c["counted"] == 3000 && c["delivered"] == 3000 && c["missing"] == 0'
 "$PROFSCRIPT" event-lost -m 1 -e "$calls" -- "$syscalls" 200000 >"$TMP/out" 2>"$TMP/err"
-all_lost='^lost [1-9][0-9]*( \([0-9]+ of them no events\))?, missing without a word 0, late 0$'
+all_lost='^lost [1-9][0-9]*( \([0-9]+ of them other records\))?, unexplained 0, late 0$'
 expect_line 'all that is missing was lost' "$all_lost" "$TMP/out"
 children() { echo "for i in 1 2 3; do $syscalls $1; done; :"; }
 for args in '' --perins; do

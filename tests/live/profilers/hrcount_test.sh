@@ -19,9 +19,9 @@ expect_line 'ten periods' '^sched:sched_switch +([0-9]+\| *){9}[0-9]+ \| total [
 "$PROFSCRIPT" hrcount -e sched:sched_switch -i 20 -N 2 --filter 'prev_pid == -1' >"$TMP/out"
 expect_line '--filter: of what is counted, not of its clock' '^sched:sched_switch 0 \| total 0$' "$TMP/out"
 "$PROFSCRIPT" hrcount -e sched:sched_switch -C 0 --duration 0.1 >"$TMP/out" 2>"$TMP/err" # its period is a second
-expect_line 'less than a period is not known' 'gave no period of CPU 0: what they counted is not known$' "$TMP/err"
+expect_line 'less than a period is not known' 'no samples from CPU 0: its counts are unknown$' "$TMP/err"
 
-refused 'no events' 2 'hrcount: no events: name some with -e' hrcount -N 1
+refused 'no events' 2 'hrcount: no events; select some with -e' hrcount -N 1
 for args in '-p 1' '--input x' -g '-F 9' '--prio 100'; do
 	# shellcheck disable=SC2086 # an option and its value
 	refused "it has no $args" 2 "hrcount: option '${args% *}' does not apply to this profiler" \

@@ -25,4 +25,4 @@ check 'and the time of the kernel' test "$(sed 's/.*"time":\([0-9]*\).*/\1/' "$T
 "$PROFSCRIPT" trace -e 'hrtimer/-F 20 -e sched:sched_switch 1/' --duration 0.3 >"$TMP/out"
 expect_line 'as a source: its events' ': sched:sched_switch: prev_comm=' "$TMP/out"
 expect_line 'as a source: its clock' ': hrtimer: cpu-clock$' "$TMP/out"
-refused 'no clock' 2 'hrtimer: .*give --period or -F' hrtimer -e sched:sched_switch 1
+refused 'no clock' 2 'hrtimer: .*--period or -F' hrtimer -e sched:sched_switch 1

@@ -6,4 +6,4 @@ needs_tracepoint sched:sched_switch
 
 timeout 20 "$PROFSCRIPT" irq-off --period 1ms --than 1000001ns -N 2 >"$TMP/out" # any jitter is more than 1 ns
 check 'it prints what is late' test "$(grep -c 'irq-off: cpu-clock [0-9]* ns' "$TMP/out")" -eq 2
-refused 'nothing can be late' 2 '.*--than must be more than --period' irq-off --than 1ms
+refused 'nothing can be late' 2 '.*--than must be longer than --period' irq-off --than 1ms

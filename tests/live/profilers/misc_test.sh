@@ -90,7 +90,7 @@ check 'each record once' test "$(grep -c 'misc:comm: true [0-9/]* exec$' out)" =
 # What is not there.
 check_status 'a recording without them' 1 "$PROFSCRIPT" misc --records text_poke --input tasks.data
 check_status 'no such record' 2 "$PROFSCRIPT" misc --records namespace
-expect_line 'and what there is' "'namespace' is none of namespaces, " .check
+expect_line 'and what there is' "'namespace' is not one of namespaces, " .check
 check_status 'no such event' 2 "$PROFSCRIPT" trace -e misc:cgruop
 expect_line 'the nearest' "did you mean 'misc:cgroup'" .check
 check_status 'they have no stack' 2 "$PROFSCRIPT" trace -e misc:cgroup//stack/

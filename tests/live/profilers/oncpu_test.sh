@@ -23,7 +23,7 @@ covered() {
 		skip "$1" "$(grep 'did not report' "$TMP/err")"
 		return
 	fi
-	awk -F, -v hidden="$(sed -n 's/^oncpu: for \([0-9]*\) ms of CPU time lost events hide who ran$/\1/p' "$TMP/err")" '
+	awk -F, -v hidden="$(sed -n 's/^oncpu: \([0-9]*\) ms of CPU time are unknown due to lost events$/\1/p' "$TMP/err")" '
 		NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
 		{
 			known += $at["runtime_ns"] / 1e6
@@ -45,7 +45,7 @@ for pages in 4096 1; do
 	rows "-C 0 -m $pages: who has the CPU" "c[\"tid\"] == $busy && c[\"runtime_ns\"] > 0"
 done
 kill $busy
-expect_line 'some is hidden' '^oncpu: for [1-9][0-9]* ms of CPU time lost events hide who ran$' "$TMP/err"
+expect_line 'some is hidden' '^oncpu: [1-9][0-9]* ms of CPU time are unknown due to lost events$' "$TMP/err"
 
 "$states" pin 0 run 200000 &
 hog=$!

@@ -39,4 +39,4 @@ want=$(perf script -i cs.data -F event 2>/dev/null | grep -c cs)
 "$PROFSCRIPT" percpu-stat --input cs.data -i 100s --format csv >out
 expect_line "it is in the panel" ",ALL,$want\$" out
 check_status 'none of it is recorded' 2 "$PROFSCRIPT" percpu-stat --input "$DATA/sched.data"
-expect_line 'and it says where' 'the recording has none of its events' .check
+expect_line 'and it says where' 'the recording contains none of its events' .check

@@ -22,5 +22,5 @@ workload pingpong -c 0 2000
 trace_workload rundelay -m 1024 -p $WORKLOAD --format csv
 awk -F, '$3 == "sched_wakeup" { n = $5 } END { exit !(n >= 4000 && n <= 4010) }' "$TMP/out"
 result $? '-p: 4000 wakeups of two threads' "$TMP/out"
-refused '--filter without a name' 2 'rundelay: --filter needs names of tasks' rundelay --filter ,
-refused '--filter with a quote' 2 'rundelay: a name with a quote' rundelay --filter 'a"b'
+refused '--filter without a name' 2 'rundelay: --filter requires task names' rundelay --filter ,
+refused '--filter with a quote' 2 "rundelay: 'a\"b': task names with quotes" rundelay --filter 'a"b'

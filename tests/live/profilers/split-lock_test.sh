@@ -6,6 +6,6 @@
 if [ -d /sys/bus/event_source/devices/cpu ]; then
 	skip 'without its event' 'this machine has a hardware PMU'
 else
-	refused 'without its event' 3 "(split-lock: no event of this processor is known|'r[0-9a-f]+' needs a hardware PMU)" split-lock
+	refused 'without its event' 3 "(split-lock: no event is known for this processor|'r[0-9a-f]+' needs a hardware PMU)" split-lock
 fi
-refused '-g' 2 '.*-g is for samples' split-lock -g
+refused '-g' 2 '.*-g needs samples' split-lock -g

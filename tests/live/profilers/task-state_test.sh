@@ -124,5 +124,5 @@ else
 	skip 'frozen is D' 'the freezer of cgroup v1 (that of v2 leaves tasks in S)'
 fi
 ends_on_ctrl_c task-state
-refused '--filter without a name' 2 'task-state: --filter needs names of tasks' task-state --filter ,
-refused '--filter with a quote' 2 'task-state: a name with a quote' task-state --filter 'a"b'
+refused '--filter without a name' 2 'task-state: --filter requires task names' task-state --filter ,
+refused '--filter with a quote' 2 "task-state: 'a\"b': task names with quotes" task-state --filter 'a"b'

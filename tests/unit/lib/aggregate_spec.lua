@@ -107,7 +107,7 @@ describe('aggregate', function()
     q:add(-1, 'b')
     local rows, out = rows_of(q)
     assert.same({ k = 'a', count = 100, total = 5050, min = 1, p50 = 50, p95 = 95, p99 = 99, max = 100 }, rows[1])
-    assert.same({ 'quantiles: took 1 negative values as 0' }, out.warnings)
+    assert.same({ 'quantiles: counted 1 negative values as 0' }, out.warnings)
   end)
 
   it('draws histograms', function()

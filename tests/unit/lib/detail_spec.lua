@@ -261,7 +261,8 @@ describe('--detail', function()
   it('refuses what it does not know', function()
     local ok, message = detail.parse 'samecpus'
     assert.falsy(ok)
-    assert.equal("--detail: 'samecpus' is none of samecpu samepid sametid samekey 1 2 hide<N -N +N", message)
+    assert.equal("--detail: unknown word 'samecpus' (expected "
+      .. 'samecpu, samepid, sametid, samekey, 1, 2, hide<N, -N or +N)', message)
     ok, message = detail.parse '-3x'
     assert.falsy(ok)
     assert.truthy(message:match 'bad duration')

@@ -82,7 +82,7 @@ describe('figures of counts', function()
     assert.equal('amd_l3/event=0x4,umask=0xff/cpus="0,8"/', asked[1])
     assert.same({ { cpu = 0, references = 1000, misses = 250, hit = 75, run = 100, miss_latency = 100 },
       { cpu = 8, references = 10, misses = 0, hit = 100, run = 100 } }, rows)
-    assert.has_error(function() run('llcstat', counts, 1, true) end, 'the PMU amd_l3 counts by cache, not threads')
+    assert.has_error(function() run('llcstat', counts, 1, true) end, 'the PMU amd_l3 counts per cache, not per thread')
     assert.equal('cache-references', select(3, run('llcstat', counts, 1, true, { input = 'perf.data' }))[1])
   end)
 
@@ -102,7 +102,7 @@ describe('figures of counts', function()
       { sampled_rip = 'vmalloc+0xc8', samples = 1, mode = 'host-kernel' } }, opt.tables['split-lock-samples'])
     assert.equal(3, #opt.printed)
     opt = { call_graph = true, verbose = 0 }
-    assert.has_error(function() run('split-lock', {}, 1, false, opt) end, '-g is for samples, which -T asks for')
+    assert.has_error(function() run('split-lock', {}, 1, false, opt) end, '-g needs samples; select them with -T')
   end)
 
   it('cpu-util', function()

@@ -56,7 +56,7 @@ describe('kvmmmu', function()
     mmu.zap(3, 0, ROLE, 0, 0)
     mmu.handlers.interval()
     assert.same({ row(0, 2, 1, 1, 1, 0), row(0, 3, 0, 0, 1, 0), row(1, 2, 1, 1, 0, 1) }, mmu.printed.kvmmmu)
-    assert.same({ 'kvmmmu: 1 pages zapped that were made before the start, 0 made again' }, mmu.warnings)
+    assert.same({ 'kvmmmu: 1 zapped pages were created before the start, 0 pages were created twice' }, mmu.warnings)
   end)
 
   it('counts entries where it was told to', function()

@@ -94,8 +94,8 @@ describe('ldlat', function()
 
   it('needs an Intel processor, and its PMU', function()
     assert.has_error(function() start('ldlat-loads', { ldlat = 3 }, 'AuthenticAMD') end,
-      'ldlat-loads: it needs an Intel processor, whose PEBS samples memory accesses')
+      'ldlat-loads: needs an Intel processor, whose PEBS samples memory accesses')
     assert.error_matches(function() start('ldlat-stores', {}, 'GenuineIntel') end,
-      'ldlat%-stores: it needs a hardware PMU, and this machine has none')
+      'ldlat%-stores: needs a hardware PMU, and this machine has none')
   end)
 end)

@@ -34,5 +34,5 @@ refused 'a key for one of two' 2 "multi-trace: sched:sched_wakeup has a key and 
 refused 'keys of two types' 2 'the key of .* is a string but the key of .* is a number' \
 	multi-trace -e sched:sched_wakeup//key=comm/ -e $switch//key=next_pid/
 refused 'one stage' 2 'multi-trace: a latency needs two stages or more' multi-trace -e $switch
-refused 'nothing traced' 2 'multi-trace: -e number 1: all of its events are untraced' \
+refused 'nothing traced' 2 'multi-trace: -e number 1: all events are untraced' \
 	multi-trace -e sched:sched_wakeup//untraced/ -e $switch

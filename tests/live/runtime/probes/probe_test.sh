@@ -94,7 +94,7 @@ wait_for 10 left_over >"$TMP/left"
 kill -KILL $tracer
 wait $tracer 2>/dev/null
 check 'SIGKILL leaves probes' left_over
-check 'the run after SIGKILL' trace "usdt:lab:plain$at" -- "$PROGRAM" 1
+check 'the run after SIGKILL' "$PROFSCRIPT" trace --input "$DATA/sched.data" -N 1
 nothing_left 'the run after SIGKILL'
 
 # refused EVENTS REGEX: the line on stderr

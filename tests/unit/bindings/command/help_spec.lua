@@ -148,6 +148,8 @@ run and output options:
                             form of the output (default text)
       --json                the same as --format json
       --csv                 the same as --format csv
+      --raw-fields          print events as the kernel does, without the plugins
+                            of libtraceevent
 
 ring buffer options:
   -m, --mmap-pages N        size of each ring buffer in pages, a power of two

@@ -54,6 +54,21 @@ describe('output', function()
 ]], read())
   end)
 
+  it('escapes what reaches it unescaped, whichever way', function()
+    local out = new 'text'
+    local names = tables.new('x', { { name = 'n', title = 'a\27[1mb' } })
+    out:text_buffer():put 'one\27]0;title\7\n'
+    out:raw '\27[H'
+    out:text_buffer():put 'two\x9b31m\tß\n'
+    out:append 'three\r\n'
+    out:table(names, { { n = 1 } })
+    assert.is_true(out:flush())
+    out:printf('four\127%s\n', '\8')
+    assert.is_true(out:flush())
+    assert.equal('one\\x1b]0;title\\x07\n\27[Htwo\\x9b31m\tß\nthree\\x0d\n' .. STAMP
+      .. 'a\\x1b[1mb\n---------\n        1\nfour\\x7f\\x08\n', read())
+  end)
+
   it('prints a table as JSON that reads back exactly', function()
     local out = new 'json'
     out:table(SPEC, ROWS)

@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -36,6 +37,16 @@ static void assert_list(const char *file, const char *expected)
 	memcpy(copy, text, size);
 	free(text);
 	assert_string_equal(copy, expected);
+}
+
+/* Makes the folder of a group of events. */
+static void add_group(const char *name)
+{
+	char path[96];
+
+	mkdir(in_folder("events"), 0755);
+	snprintf(path, sizeof(path), "events/%s", name);
+	assert_int_equal(mkdir(in_folder(path), 0755), 0);
 }
 
 static struct probes *new_probes(void)
@@ -120,7 +131,7 @@ static void test_names_fit(void **state)
 
 static void test_stale(void **state)
 {
-	char user[1024], expected[2048];
+	char user[1024], expected[2048], own[64], group[64];
 	long dead = dead_pid();
 	struct probes *p;
 	struct error err = {0};
@@ -128,6 +139,7 @@ static void test_stale(void **state)
 	(void)state;
 	set_lists("", "");
 	p = new_probes();
+	snprintf(own, sizeof(own), "%s", probes_group(p));
 	/* Ours, one of the same process number but older, a dead one's, and what is not a run's. */
 	snprintf(user, sizeof(user),
 		 "p:%s/a_1 /bin/x:0x10\np:profscript_%d_5/b_1 /bin/x:0x10 a=%%di\n"
@@ -144,7 +156,22 @@ static void test_stale(void **state)
 	assert_list("kprobe_events", "");
 	probes_free(p);
 
-	/* The next run does it first. */
+	/* A run without probes looks for groups first. */
+	snprintf(user, sizeof(user), "p:profscript_%ld_77/c_1 vfs_read\n", dead);
+	set_lists(user, "");
+	probes_sweep(folder);
+	assert_list("kprobe_events", user);
+	add_group("profscript_x");
+	add_group(own);
+	probes_sweep(folder);
+	assert_list("kprobe_events", user);
+	snprintf(group, sizeof(group), "profscript_%ld_77", dead);
+	add_group(group);
+	probes_sweep(folder);
+	snprintf(expected, sizeof(expected), "%s-:profscript_%ld_77/c_1\n", user, dead);
+	assert_list("kprobe_events", expected);
+
+	/* The next run with probes removes them first. */
 	snprintf(user, sizeof(user), "p:profscript_%ld_77/c_1 vfs_read\n", dead);
 	set_lists(user, "");
 	probes_free(new_probes());
