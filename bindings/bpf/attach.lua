@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Attaches programs of a loaded BPF object to the target in their SEC() or to a target given by the script.
+local facade = require 'bindings.base.facade'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
 local libbpf = require 'bindings.bpf.libbpf'
@@ -117,6 +118,10 @@ function Link:detach()
   end
   self._links, self._follow = {}, nil
 end
+
+--- Returns what scripts get of a link.
+---@type fun(link: BpfLink): any
+bpf_attach.public = facade.class('link', Link, { 'detach' })
 
 local function attach_perf(object, name, given, cpus)
   local attr, message = bpf_attach.attr(given)

@@ -48,6 +48,13 @@ describe('folders', function()
     end
   end)
 
+  it('of bindings/ leave the fields of a run to run.lua', function()
+    local writes = grep("\\brun\\.([a-z_.]+, run\\.)*[a-z_.]+ = ", 'bindings scripts')
+    for _, write in ipairs(writes) do
+      assert(write.file == 'bindings/run/run.lua', ('%s: %s'):format(write.file, write.match))
+    end
+  end)
+
   it('of runtime/ use only those below them', function()
     local at = places(C_FOLDERS)
     check_all_are_ranked('runtime', at)

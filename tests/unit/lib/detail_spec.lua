@@ -2,6 +2,7 @@
 -- Details of pairs over events that are written as tables: no kernel, no recording. Times in these
 -- tests are us.
 local detail = require 'lib.detail'
+local facade = require 'bindings.base.facade'
 
 local FIELDS = {
   ['sched:sched_switch'] = { 'prev_pid', 'next_pid', 'prev_state', 'prev_comm' },
@@ -55,11 +56,11 @@ local function show(text, list, first, second, env)
       lines[#lines + 1] = margin == true and '* ' .. ev.name or margin:gsub(' *$', '') .. ' ' .. ev.name
     end,
   }
-  local details = detail.new(assert(detail.parse(text)), {
+  local details = facade.object(detail.new(assert(detail.parse(text)), {
     out = out,
     keyed_by_thread = env.keyed_by_thread,
     session = { preempted_state = function() return env.preempted or 256 end },
-  })
+  }))
   local history = fake_history(list)
   details:open(history, function(ev) return ev.key or ev._cpu, ev.key ~= nil end)
   local a, b = list[first], list[second]

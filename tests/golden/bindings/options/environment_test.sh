@@ -45,6 +45,20 @@ done
 "$PROFSCRIPT" "$HERE/garbage.lua" --top "$TOP" --input - -e raw_syscalls:sys_enter,raw_syscalls:sys_exit <"$DATA/pipe.data" >/dev/null 2>err
 result $? 'garbage, a pipe whose chunks are freed at the end' err
 
+# Memory of C.
+"$PROFSCRIPT" "$HERE/reach.lua" --input "$sched" >out 2>err
+check 'no pointer is in reach' test $? -eq 0 -a ! -s out
+expect_line 'of what was looked at' '^[1-9][0-9]{2,} tables$' err
+ends 'statistics of pairs too early' 'pairs:stats: the events have not started' \
+	'pairs_of.new({ stages = opt.event, cycle = true }):stats()'
+script 'return { { feed = function(_, list) return list[1e9].time end } }'
+"$PROFSCRIPT" ./s.lua --input "$sched" >out 2>err
+check 'whole batches' test $? -eq 1
+expect_line 'are not for scripts' 'entry 1 of the handlers is a table that names no event and takes none' err
+ends 'a run' '5' "return { { open = function(_, run) error(run and 'a run' or 5) end, poll = function() error(5) end } }"
+ends 'the pairs of a batch' "attempt to index field 'out'" \
+	"local p p = pairs_of.new { stages = opt.event, cycle = true, pair = function() p.out[1e9].key = 5 end } return { p }"
+
 # Data structures.
 ends 'an array beyond its end' 'index 1000000000 is out of range 0..3' 'array.new(4)[1e9] = 1'
 ends 'below its start' 'index -1 is out of range 0..3' 'return array.new(4)[-1]'
@@ -55,6 +69,7 @@ ends 'a histogram of nothing' 'hist:add takes a number, not nil' 'hist.new():add
 ends 'a dot for a colon' 'hist:add is a method: call it with a colon, not with nil' 'hist.new().add(nil, 5)'
 ends 'a histogram that is not in its set' 'hists:add: no histogram 3 in this set' 'hist.set(3):add(3, 1)'
 ends 'slots beyond their end' 'slot 4 is out of range 0..3' 'session.slots(4):put(4, 1)'
+ends 'counts with a dot' 'counts:rows is a method: call it with a colon, not with nil' 'session.count({ opt.event }).rows()'
 ends 'a negative slot' 'slot -1 is out of range 0..3' 'session.slots(4):get(-1)'
 ends 'no slots' 'session.slots takes the number of slots \(an integer from 1 to [0-9]+\), not -1' 'session.slots(-1)'
 ends 'a slot of nothing' 'slots:put takes an event, not nil' 'session.slots(4):put(1, nil)'

@@ -53,6 +53,9 @@ return {
       { objects.new(100), 'bindings/base/objects.lua', 'Objects' },
       { session.slots(100), 'bindings/run/slots.lua', 'Slots' },
       { counts, 'bindings/run/counts.lua', 'Counts' },
+      { pairs_of.new { stages = opt.event, cycle = true }, 'bindings/pairs/matcher.lua', 'Feed' },
+      { require('lib.detail').new({ before = 0, after = 0, hide = 0 }, { out = out, session = session }),
+        'scripts/lib/detail.lua', 'Details' },
       { event, 'bindings/view/public_event.lua', 'Event' },
     }
     local owners = { table = 'tables' }

@@ -98,6 +98,7 @@ fi
 "$PROFSCRIPT" "$here/maps.lua" --comm $comm -- "$syscalls" 1000 >"$TMP/maps" 2>&1
 for line in 'hash	even	500	0	1000	-7	5	17' 'hash	odd	500	0	1000	-7	5	17' 'pairs	2	3	true	false' \
 	'array	0	1000' 'cleared	0' 'percpu_hash	1000' 'percpu_array	1000' 'percpu_array	5	5' \
+	'between CPUs	no CPU 0.5' \
 	'lru	-7	0	1000' 'lru_percpu	1000' 'stack	syscall'; do
 	expect_line 'maps' "^$line\$" "$TMP/maps"
 done

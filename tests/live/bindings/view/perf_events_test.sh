@@ -42,6 +42,7 @@ expect_line 'a period of time' ': cpu-clock: 2000000$' \
 	<("$PROFSCRIPT" trace -e cpu-clock --period 2ms -N 3 -- "${spin[@]}")
 refused 'no such event' 2 ".*not a tracepoint.*did you mean 'cpu-clock'" trace -e cpu-clok
 refused 'too fast' 2 '.*exceeds kernel.perf_event_max_sample_rate' trace -e cpu-clock//freq=900000000/
+refused 'never' 2 ".*'freq' must be more than 0" trace -e cpu-clock/freq=0/
 refused 'either' 2 '.*period and freq are mutually exclusive' trace -e cpu-clock//freq=9/period=9/
 if compgen -G '/sys/bus/event_source/devices/cpu*' || compgen -G '/sys/bus/event_source/devices/arm*'; then
 	skip 'events without their PMU' 'this machine has a hardware PMU'

@@ -413,12 +413,6 @@ describe('expr.compile', function()
     end)
   end
 
-  it('names the known values in the error', function()
-    local _, err = expr.compile('nosuch', event.fields)
-    local all = table.concat(err.available, ' ')
-    assert.is_truthy(all:find('_tid', 1, true) and all:find('f_i16', 1, true) and all:find('name_len', 1, true))
-  end)
-
   it('prints with the conversions of C', function()
     assert.are.equal('51 i32', value([[printf("%d %u %x %5d|%-4s|%c %ld %lu %p %hhd %% %08lx\n",
       f_i32, f_i32, f_i8, 7, "ab", 'A', f_i64, f_u8, 255, f_u8, 1)]]):gsub('^%d+', '51'))

@@ -1,5 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 local contract = require 'bindings.options.contract'
+local facade = require 'bindings.base.facade'
+local nearest = require 'bindings.base.nearest'
 
 --- Runs a chunk as a script file of that name, so that messages have its lines.
 local function run(text)
@@ -68,9 +70,17 @@ describe('handlers', function()
 
   it('work together with consumers of whole batches', function()
     local first, second = { feed = function() end }, { feed = function() end }
-    local result = assert(contract.check(start, { first, second, stop = start }, known))
+    local public = facade.class('consumer', {}, {})
+    local result = assert(contract.check(start, { public(first), public(second), stop = start }, known))
     assert.same({ first, second }, result.consumers)
     assert.same({}, result.events)
+  end)
+
+  it("of a script are polled, and see neither batches nor the run", function()
+    local mine = { open = function() end, feed = function() end, poll = function(self) return self.done end, done = 5 }
+    local result = assert(contract.check(start, { mine }, known))
+    assert.same({ 'poll' }, nearest.keys(result.consumers[1]))
+    assert.equal(5, result.consumers[1].poll())
   end)
 
   it('leave filters, globs and lists to the selector parser', function()

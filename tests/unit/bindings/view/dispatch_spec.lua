@@ -35,4 +35,13 @@ describe('a loop over events', function()
     end
     assert.equal(table.concat(expected, ', '), run(branches, classes))
   end)
+
+  it('is divided again where there are thousands', function()
+    local branches, classes, expected = {}, {}, {}
+    for i = 1, 5000 do
+      branches[i], classes[i], expected[i] = { class = 7 + 2 * i }, 7 + 2 * i, ('see_%d %d'):format(i, 7 + 2 * i)
+    end
+    assert.equal(table.concat(expected, ', '), run(branches, classes))
+    assert.equal('', run(branches, { 0, 8, 5000, 10008, 20000 }))
+  end)
 end)
