@@ -26,6 +26,15 @@ begin() {
 	wait_for 20 grep -q begun out
 }
 
+# again: a second Ctrl-C, later than a double press. The process is stopped meanwhile: it does not get further, however
+# long this takes.
+again() {
+	kill -STOP $pid
+	sleep 0.4
+	kill -INT $pid
+	kill -CONT $pid
+}
+
 # ended NAME STATUS SECONDS: it exits with this status within SECONDS
 ended() {
 	local begun=$SECONDS
@@ -58,15 +67,13 @@ expect_line 'like a compiled one' '^profscript: the script does not return; term
 
 begin ./compiled.lua --input "$sched"
 kill -INT $pid
-sleep 0.4
-kill -INT $pid
+again
 ended 'the second Ctrl-C ends it at once' 130 5
 
 begin ./returns.lua --input "$sched"
 wait_for 20 grep -q printed out
 kill -INT $pid
-sleep 0.4
-kill -INT $pid
+again
 ended 'also in the handler stop' 130 5
 
 # A handler that works for a long time but returns is not interrupted, nor is one that waits.
@@ -102,7 +109,6 @@ for kind in interpreted compiled; do
 done
 begin ./compiled.lua -m 16 -e "$probe"
 kill -INT $pid
-sleep 0.4
-kill -INT $pid
+again
 ended 'a second Ctrl-C with a probe' 130 10
 check 'the probe is gone' test "$(grep -c "profscript_${pid}_" $uprobes)" -eq 0

@@ -37,9 +37,11 @@ tracer=$!
 stuck() { [ "$(awk '{ print $14 + $15 }' /proc/$tracer/stat)" -gt 30 ]; } # ticks of CPU time
 wait_for 20 stuck
 kill -INT $tracer
+kill -STOP $tracer # it does not get further, however long this takes
 sleep 0.3
 check 'one SIGINT waits for the handler' kill -0 $tracer
 kill -INT $tracer
+kill -CONT $tracer
 wait $tracer 2>/dev/null
 test $? -eq 130
 result $? 'a second SIGINT kills'

@@ -56,7 +56,7 @@ local FILTERS = {
   { 'cpu == CPUS{2-3}', 'false' },
   { 'cpu != CPUS{2-3}', 'true' },
   { 'cpu != CPUS{3}', 'false' },
-  { 'f_u16 & CPUS{60000}', 'true' },
+  { 'f_u16 & CPUS{6000}', 'false' },
   { 'common_type == 17', 'true' },
 }
 
@@ -84,6 +84,7 @@ local BAD_FILTERS = {
   { 'comm.ustring == "x"', "only the kernel can evaluate '.ustring' at column 5" },
   { 'addr.function == foo', "only the kernel can evaluate '.function' at column 5" },
   { 'cpu & CPUS{3', "expected CPUS{LIST} at column 7" },
+  { 'cpu & CPUS{8192}', "invalid CPU list '8192' at column 12; expected e.g. 0-3,7" },
   { 'cpu & CPUS{3-1}', "invalid CPU list '3-1' at column 12; expected e.g. 0-3,7" },
   { 'cpu < CPUS{3}', "CPUS{} takes == != &, not '<' at column 5" },
 }

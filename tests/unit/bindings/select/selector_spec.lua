@@ -212,15 +212,15 @@ bad event 'a:b//max-stack=-1/': '-1' is not an integer >= 0 at column 16
   a:b//max-stack=-1/
                  ^]] },
   { 'a:b//cpus=3-1/', [[
-bad event 'a:b//cpus=3-1/': invalid CPU range 3-1 at column 11
+bad event 'a:b//cpus=3-1/': invalid CPU list '3-1' at column 11; expected e.g. 0-3,7
   a:b//cpus=3-1/
             ^]] },
   { 'a:b//cpus="0-3,x"/', [[
-bad event 'a:b//cpus="0-3,x"/': invalid CPU list '0-3,x' at column 16; expected e.g. 0-3,5
+bad event 'a:b//cpus="0-3,x"/': invalid CPU list '0-3,x' at column 16; expected e.g. 0-3,7
   a:b//cpus="0-3,x"/
                  ^]] },
   { 'a:b//cpus="0-"/', [[
-bad event 'a:b//cpus="0-"/': invalid CPU list '0-' at column 12; expected e.g. 0-3,5
+bad event 'a:b//cpus="0-"/': invalid CPU list '0-' at column 12; expected e.g. 0-3,7
   a:b//cpus="0-"/
              ^]] },
   { 'a:b,mem:0x12/3:w', [[
