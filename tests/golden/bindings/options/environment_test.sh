@@ -109,6 +109,28 @@ ends 'a member of the session' "session has no 'tsak_name'; did you mean 'task_n
 ends 'a library changed' 'lib.array is read-only' 'array.new = 5'
 ends 'a function of a library' "lib.hist has no 'nwe'; did you mean 'new'" 'return hist.nwe()'
 
+# Every error has a line.
+ends 'an error that is a table' 'error\(\) was called with a table, not with text' 'error {}'
+ends 'that is nil' 'error\(\) was called with nil, not with text' 'error()'
+ends 'whose text fails' 'error\(\) was called with a table' "error(setmetatable({}, { __tostring = function() error 'x' end }))"
+ends 'a text of its own' 'mine$' "error(setmetatable({}, { __tostring = function() return 'mine' end }))"
+ends 'in a coroutine' 'mine$' "coroutine.wrap(function() error 'mine' end)()"
+ends 'in a handler that is a coroutine' 'mine$' "return { ['sched:sched_switch'] = coroutine.wrap(function() error 'mine' end) }"
+script 'local function f() return 1 + f() end f()'
+"$PROFSCRIPT" ./s.lua --input "$sched" >out 2>err
+check 'endless recursion ends the run' test $? -eq 1
+expect_line 'with the name of the script' '^profscript: ./s.lua:?[0-9]*: stack overflow$' err
+# The C stack is shorter than that of Lua.
+ends 'through gsub' 'stack overflow$' "local function f() return (('x'):gsub('x', f)) end f()"
+ends 'through a table of gsub' 'stack overflow$' "local t t = setmetatable({}, { __index = function(_, k) return (k:gsub('.', t)) end }) return t.x"
+ends 'through coroutines' 'stack overflow$' 'local function f() return coroutine.wrap(f)() end f()'
+ends 'gsub checks its arguments' "bad argument #3 to 'gsub'" "local s = 'x' s:gsub 'x'"
+
+# The metatables of the host.
+ends 'the metatable of out' 'the metatable of an object of the host is read-only' 'setmetatable(out, nil)'
+ends 'a script sees its own metatables' 'right$' "assert(not getmetatable(out) and not getmetatable(io.stdout) and not getmetatable 'x')
+local mine = {} assert(getmetatable(setmetatable({}, mine)) == mine) error('./s.lua:5: right', 0)"
+
 # require() and the globals.
 for what in "bindings.base.array: use lib.array" "ffi: use lib.array, lib.intern" "jit.util: the event loop" \
 	"jit: the event loop" "debug: use -v" "package: require\\(\\) finds" "bindings.run.driver: use lib.\\*, session and out"; do

@@ -146,7 +146,7 @@ describe('scripts', function()
 
   it('report an error while loading in one line', function()
     assert.equal(":1: module 'lib.nosuch' not found", refusal "local x = require 'lib.nosuch'\nreturn x\n")
-    assert.equal(':1: error() was called with a table, not with a text', refusal 'error({})')
+    assert.equal(':1: error() was called with a table, not with text', refusal 'error({})')
   end)
 
   it('may begin with #!', function()
