@@ -15,6 +15,7 @@ loop() {
 }
 loop interpreted 'while true do local f = function() return n end f() end'
 loop compiled 'while true do n = n + 1 end'
+loop calls 'local h = require("lib.hist").new() while true do h:add(n) end'
 loop catches 'while true do pcall(function() while true do local f = function() return n end f() end end) end'
 loop returns '' "out:flush() while true do n = n + 1 end"
 
@@ -59,6 +60,11 @@ begin ./compiled.lua --input "$sched"
 kill -INT $pid
 ended 'a compiled loop ends after Ctrl-C' 1 20
 expect_line 'and says why' '^profscript: the script does not return; terminated without results$' err
+
+begin ./calls.lua --input "$sched"
+kill -INT $pid
+ended 'one that calls C most of the time ends' 1 30
+expect_line 'like one that does not' '^profscript: the script does not return: ended' err
 
 begin ./catches.lua --input "$sched"
 kill -TERM $pid
