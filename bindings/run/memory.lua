@@ -38,11 +38,14 @@ end
 local PLACELESS = { ['stack overflow'] = 'stack overflow', ['error in error handling'] = 'stack overflow' }
 
 --- Replaces LuaJIT's own errors without a line: out of memory in compiled code, and stack overflow.
+--- Also the errors of a handler's tail call, which LuaJIT places in the event loop.
 ---@param problem any
 ---@param path string of the script
 ---@return any problem
 function memory.explain(problem, path)
   local message = failure.is(problem) and problem.message or problem
+  local text = type(message) == 'string' and message:match '^dispatch:%d+: (.*)$'
+  if text then return ('%s: %s'):format(path, text) end
   if PLACELESS[message] then return ('%s: %s'):format(path, PLACELESS[message]) end
   if message ~= 'not enough memory' then return problem end
   C.limits_allow_more_memory()

@@ -120,6 +120,9 @@ script 'local function f() return 1 + f() end f()'
 "$PROFSCRIPT" ./s.lua --input "$sched" >out 2>err
 check 'endless recursion ends the run' test $? -eq 1
 expect_line 'with the name of the script' '^profscript: ./s.lua:?[0-9]*: stack overflow$' err
+script "return { ['sched:sched_switch'] = function() return error 'mine' end }"
+"$PROFSCRIPT" ./s.lua --input "$sched" >out 2>err
+expect_line 'the tail call of a handler has the name of the script' '^profscript: ./s.lua: mine$' err
 # The C stack is shorter than that of Lua.
 ends 'through gsub' 'stack overflow$' "local function f() return (('x'):gsub('x', f)) end f()"
 ends 'through a table of gsub' 'stack overflow$' "local t t = setmetatable({}, { __index = function(_, k) return (k:gsub('.', t)) end }) return t.x"
