@@ -41,6 +41,17 @@ function check.self(self, class, method)
   error(('%s is a method: call it with a colon, not with %s'):format(method, check.shown(self)), 3)
 end
 
+--- Returns the private part of an object whose method was called.
+---@param inner table<table, table> by object
+---@param self any
+---@param method string for the message: "keys:count"
+---@return table found
+function check.inner(inner, self, method)
+  local found = inner[self]
+  if found then return found end
+  error(('%s is a method: call it with a colon, not with %s'):format(method, check.shown(self)), 4)
+end
+
 --- Raises an error if a C function could not allocate an object.
 ---@param object any
 ---@param what string what the memory is for: "an array"

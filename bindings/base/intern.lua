@@ -24,8 +24,6 @@ end
 
 local DIRECT = 2 ^ 22 -- integer keys below it, such as pids, index an array instead of being hashed
 
-local direct_of = setmetatable({}, { __mode = 'k' }) -- by the table of keys
-
 local function direct_ids()
   local memory = check.allocated(libc.calloc(DIRECT, ffi.sizeof 'int32_t'), 'keys')
   return ffi.gc(ffi.cast('int32_t *', memory), libc.free)
@@ -103,6 +101,10 @@ end
 local Keys = {}
 Keys.__index = Keys
 
+local inner = setmetatable({}, { __mode = 'k' }) -- the private part of keys: scripts must not reach the pointers
+
+local function checked(self, method) return check.inner(inner, self, method) end
+
 --- Returns an empty table of keys.
 ---@param parts integer number of parts of a key, 0 to 4
 ---@param max integer maximum number of keys; all further keys get the id `max`
@@ -112,34 +114,32 @@ function intern.new(parts, max)
   check.whole(max, 1, MAX, 'intern.new takes the maximum number of keys')
   local t = ffi.gc(check.allocated(C.intern_new(max), 'keys'), C.intern_free)
   local direct = parts == 1 and direct_ids() or nil
-  local new = setmetatable({ _table = t, max = max, id = id_function(t, parts, max, direct) }, Keys)
-  direct_of[new] = direct
+  local new = setmetatable({ max = max, id = id_function(t, parts, max, direct) }, Keys)
+  inner[new] = { table = t, direct = direct }
   return new
 end
 
 --- Returns the number of keys.
 ---@return integer
 function Keys:count()
-  check.self(self, Keys, 'keys:count')
-  return C.intern_count(self._table)
+  return C.intern_count(checked(self, 'keys:count').table)
 end
 
 --- Returns how many times id() returned `max` since the last clear().
 ---@return number
 function Keys:overflow()
-  check.self(self, Keys, 'keys:overflow')
-  return tonumber(C.intern_overflow(self._table))
+  return tonumber(C.intern_overflow(checked(self, 'keys:overflow').table))
 end
 
 --- Removes all keys. Ids start at 0 again.
 function Keys:clear()
-  check.self(self, Keys, 'keys:clear')
-  local direct = direct_of[self]
-  for id = 0, direct and self:count() - 1 or -1 do
-    local key = self:part(id, 1)
+  local found = checked(self, 'keys:clear')
+  local direct = found.direct
+  for id = 0, direct and Keys.count(self) - 1 or -1 do
+    local key = Keys.part(self, id, 1)
     if type(key) == 'number' and key >= 0 and key < DIRECT then direct[key] = 0 end
   end
-  C.intern_clear(self._table)
+  C.intern_clear(found.table)
 end
 
 local part = ffi.new 'struct intern_part'
@@ -149,10 +149,10 @@ local part = ffi.new 'struct intern_part'
 ---@param i integer index of the part, from 1
 ---@return number|string|integer64|nil part nil if the key or part does not exist
 function Keys:part(id, i)
-  check.self(self, Keys, 'keys:part')
+  local found = checked(self, 'keys:part')
   check.is(id, 'number', 'keys:part takes the id of a key')
   check.is(i, 'number', 'keys:part takes the index of a part')
-  if C.intern_part(self._table, id, i - 1, part) == 0 then return nil end
+  if C.intern_part(found.table, id, i - 1, part) == 0 then return nil end
   if part.kind == C.INTERN_STRING then return ffi.string(part.bytes, part.size) end
   if part.kind == C.INTERN_DOUBLE then return part.d end
   if part.kind == C.INTERN_UINT then return exact(ffi.cast(uint64_t, part.i)) end

@@ -13,6 +13,8 @@ local nearest = require 'bindings.base.nearest'
 
 local contract = {}
 
+local MAX_DEPTH = 8 -- of lists of events: a script's list may contain itself
+
 --- Names of handlers that are not events. LIFE[name] describes when they are called.
 contract.LIFE = {
   describe = 'one of its events is printed',
@@ -67,17 +69,27 @@ local function check_name(key, known)
   return ("unknown handler '%s'%s"):format(key, nearest.hint(key, names))
 end
 
+local function class_of(event) return event.class end
+
+--- Whether a table is an event. Some tables, such as opt, raise an error for a field that they do not have.
+local function is_event(t)
+  local ok, class = pcall(class_of, t)
+  return ok and type(class) == 'number'
+end
+
 --- Appends a key, or all elements of a list, recursively: the events of an option are lists of lists.
 ---@param key any
 ---@param names any[]
----@return any[] names
-local function flatten(key, names)
-  if type(key) ~= 'table' or key.class then
+---@param depth? integer
+---@return any[] names false stands for a table that is not an event
+local function flatten(key, names, depth)
+  depth = depth or 0
+  if type(key) ~= 'table' or is_event(key) then
     names[#names + 1] = key
-    return names
-  end
-  for _, element in ipairs(key) do
-    flatten(element, names)
+  elseif depth > MAX_DEPTH or rawget(key, 1) == nil and (next(key) ~= nil or getmetatable(key)) then
+    names[#names + 1] = false
+  else
+    for _, element in ipairs(key) do flatten(element, names, depth + 1) end
   end
   return names
 end
@@ -143,6 +155,7 @@ function contract.check(start, handlers, known)
       end
     else
       for _, name in ipairs(flatten(key, {})) do
+        if name == false then return refuse 'the key of a handler is a table, not an event' end
         local shown = type(name) == 'table' and name.name or tostring(name)
         if type(name) ~= 'table' and type(name) ~= 'string' then
           return refuse('the key of a handler is a %s, not an event', type(name))

@@ -19,6 +19,8 @@ loop calls 'local h = require("lib.hist").new() while true do h:add(n) end'
 loop catches 'while true do pcall(function() while true do local f = function() return n end f() end end) end'
 loop returns '' "out:flush() while true do n = n + 1 end"
 
+cpu_ticks() { awk '{ print $14 + $15 }' /proc/$pid/stat; }
+
 # begin ARG...: starts it, and waits until its handler has started
 begin() {
 	rm -f out
@@ -27,9 +29,12 @@ begin() {
 	wait_for 20 grep -q begun out
 }
 
-# again: a second Ctrl-C, later than a double press. The process is stopped meanwhile: it does not get further, however
-# long this takes.
+# again: a second Ctrl-C, later than a double press. Once the first one has been handled, the process is stopped: it does
+# not get further, however long this takes.
 again() {
+	local ticks
+	ticks=$(cpu_ticks)
+	wait_for 20 eval "[ \$(cpu_ticks) -gt $((ticks + 2)) ]"
 	kill -STOP $pid
 	sleep 0.4
 	kill -INT $pid
@@ -64,7 +69,7 @@ expect_line 'and says why' '^profscript: the script does not return; terminated 
 begin ./calls.lua --input "$sched"
 kill -INT $pid
 ended 'one that calls C most of the time ends' 1 30
-expect_line 'like one that does not' '^profscript: the script does not return: ended' err
+expect_line 'like one that does not' '^profscript: the script does not return; terminated' err
 
 begin ./catches.lua --input "$sched"
 kill -TERM $pid

@@ -74,6 +74,21 @@ ends 'a negative slot' 'slot -1 is out of range 0..3' 'session.slots(4):get(-1)'
 ends 'no slots' 'session.slots takes the number of slots \(an integer from 1 to [0-9]+\), not -1' 'session.slots(-1)'
 ends 'a slot of nothing' 'slots:put takes an event, not nil' 'session.slots(4):put(1, nil)'
 
+ends 'the private part of keys' 'attempt to index field .* \(a nil value\)' \
+	"local k = require('lib.intern').new(1, 5) for name in ('_table _direct table direct'):gmatch '%S+' do assert(not k[name]) end return k._direct[2^33]"
+ends 'keys without a private part' 'keys:count is a method: call it with a colon' \
+	"local k = require('lib.intern').new(1, 5) k.count(setmetatable({}, { __index = k }))"
+ends 'the private part of slots' 'attempt to index field .* \(a nil value\)' 'return session.slots(5)._list[2^33]'
+returned() {
+	script "$2"
+	timeout 60 "$PROFSCRIPT" ./s.lua --input "$sched" >out 2>err
+	check "$1 ends the run" test $? -eq 1
+	expect_line 'at the line of start' "^profscript: ./s.lua:3: $3" err
+}
+returned 'a key that contains itself' 'local t = {} t[1] = t return { [t] = function() end }' 'the key of a handler is a table, not an event'
+returned 'the options as a key' 'return { [opt] = function() end }' 'the key of a handler is a table, not an event'
+returned 'an invented event' 'return { [{ class = {} }] = function() end }' 'the key of a handler is a table, not an event'
+
 # Functions that take an event.
 in_handler 'an event that is nil' 'out:print_event takes an event, not nil' 'out:print_event(nil)'
 in_handler 'a number' 'out:print_event takes an event, not a number' 'out:print_event(5)'

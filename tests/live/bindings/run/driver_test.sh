@@ -37,6 +37,9 @@ tracer=$!
 stuck() { [ "$(awk '{ print $14 + $15 }' /proc/$tracer/stat)" -gt 30 ]; } # ticks of CPU time
 wait_for 20 stuck
 kill -INT $tracer
+handled=$(awk '{ print $14 + $15 + 2 }' /proc/$tracer/stat)
+went_on() { [ "$(awk '{ print $14 + $15 }' /proc/$tracer/stat)" -gt "$handled" ]; }
+wait_for 20 went_on
 kill -STOP $tracer # it does not get further, however long this takes
 sleep 0.3
 check 'one SIGINT waits for the handler' kill -0 $tracer
