@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include <lauxlib.h>
 #include <lua.h>
@@ -118,6 +119,28 @@ void limits_set_memory(uint64_t bytes)
 	memory.end = bytes + bytes / 2;
 }
 
+/* Below it the stack is short. */
+static uintptr_t stack_end;
+
+enum { MAX_STACK = 64 << 20 }; /* where there is no limit: other memory is mapped far below */
+
+bool limits_stack_is_short(void)
+{
+	return (uintptr_t)__builtin_frame_address(0) < stack_end;
+}
+
+/* Half is for such calls. The rest is for what the last of them calls. */
+static void measure_stack(void)
+{
+	uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+	struct rlimit limit;
+	uint64_t size = MAX_STACK;
+
+	if (!getrlimit(RLIMIT_STACK, &limit) && limit.rlim_cur < MAX_STACK)
+		size = limit.rlim_cur;
+	stack_end = here - size / 2;
+}
+
 static void give_up(int number)
 {
 	static const char line[] =
@@ -137,6 +160,7 @@ void limits_install(struct lua_State *L)
 	struct watchdog_ops ops = {interrupt, give_up, (const void *)lua_sethook};
 
 	main_state = L;
+	measure_stack();
 	watchdog_init(&ops);
 	memory.allocate = lua_getallocf(L, &memory.data);
 	memory.used = (size_t)lua_gc(L, LUA_GCCOUNT, 0) << 10;

@@ -5,6 +5,7 @@
  * static because signal handlers must find the Lua state.
  */
 #pragma once
+#include <stdbool.h>
 #include <stdint.h>
 
 struct lua_State;
@@ -13,5 +14,8 @@ struct lua_State;
 void limits_install(struct lua_State *L);
 /* Limits the memory of Lua, in bytes. Compiled code may exceed the limit by half. */
 void limits_set_memory(uint64_t bytes);
+/* Returns whether little of the C stack is left: Lua functions that call each other through C each
+ * take some of it. */
+bool limits_stack_is_short(void);
 /* Raises the limit, so that a script that has reached it can print its results. */
 void limits_allow_more_memory(void);

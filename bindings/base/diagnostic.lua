@@ -12,7 +12,6 @@ local diagnostic = {}
 ---@field column integer byte in the text, from 1
 ---@field message string
 ---@field hint string|nil how to fix it
----@field available string[]|nil for an unknown name: the valid names, sorted
 
 local MAX_QUOTED = 60 -- characters of the text in the first line
 local MAX_MESSAGE = 160 -- characters; messages quote words of the text
@@ -64,9 +63,7 @@ end
 function diagnostic.unknown(what, text, column, kind, name, names)
   table.sort(names)
   local message = ("unknown %s '%s'"):format(kind, name)
-  local err = diagnostic.new(what, text, column, message, diagnostic.suggest(name, names))
-  err.available = names
-  return err
+  return diagnostic.new(what, text, column, message, diagnostic.suggest(name, names))
 end
 
 --- Returns the hint for an unknown word, nil if no name is near.

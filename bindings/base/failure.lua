@@ -31,17 +31,37 @@ function failure.unavailable(message, ...) throw(3, message, ...) end
 function failure.of(err) throw(err.unavailable ~= 0 and 3 or 1, '%s', ffi.string(err.text)) end
 
 local scripts = {} -- names for messages, by chunk name
+local names = {} -- the set of these names
 debug.getregistry()['profscript.scripts'] = scripts -- limits.c checks whether one of them is running
 
 --- Marks a chunk as a script.
 ---@param chunk string as load() takes it: '@PATH', '=NAME'
-function failure.add_script(chunk) scripts[chunk] = chunk:sub(2) end
+function failure.add_script(chunk)
+  local name = chunk:sub(2)
+  scripts[chunk], names[name] = name, true
+end
+
+--- Returns a message without the places that coroutine.wrap() and error() put in front of the first one.
+local function innermost(message)
+  local rest = message:match '^[^\n]-:%d+: (.*)$'
+  while rest and names[rest:match '^([^\n]-):%d+: ' or ''] do
+    message, rest = rest, rest:match '^[^\n]-:%d+: (.*)$'
+  end
+  return message
+end
 
 --- Puts the script's file and line in front of a message. An error raised in a function that the script called, such
 --- as for an invalid argument, is reported at that call. The path is in full, where Lua shortens it to "...".
-local function with_place(message)
+---@param message string
+---@param is_placeless boolean the message has no place: it gets that of the running line
+local function with_place(message, is_placeless)
+  message = innermost(message)
   local place, line, text = message:match '^(.-):(%d+): (.*)$'
-  if not place then return message end
+  if is_placeless then
+    text = message
+  elseif not place then
+    return message
+  end
   local sources, script, script_line, level = {}, nil, nil, 3
   local info = debug.getinfo(level, 'Sl')
   while info do
@@ -51,15 +71,25 @@ local function with_place(message)
     info = debug.getinfo(level, 'Sl')
   end
   local source = sources[place]
-  if not source or not script then return message end
-  if scripts[source] then script, script_line = scripts[source], line end
+  if not script or not source and not is_placeless then return message end
+  if source and scripts[source] then script, script_line = scripts[source], line end
   return ('%s:%s: %s'):format(script, script_line, text)
+end
+
+--- Returns what a script raised as text. error() accepts any value, and its __tostring may fail.
+---@return string message
+---@return boolean is_placeless
+local function text_of(err)
+  if type(err) == 'string' then return err, false end
+  local ok, text = pcall(tostring, err)
+  if type(err) == 'table' and ok and type(text) == 'string' and not text:find '^table: 0x' then return text, true end
+  return ('error() was called with %s, not with text'):format(err == nil and 'nil' or 'a ' .. type(err)), true
 end
 
 --- Message handler for xpcall: returns failures unchanged, and adds the script's line to any other error.
 function failure.traceback(err)
   if failure.is(err) then return err end
-  local message = with_place(tostring(err))
+  local message = with_place(text_of(err))
   return setmetatable({ code = 1, message = message, traceback = debug.traceback(message, 2) }, Failure)
 end
 

@@ -24,6 +24,8 @@ end
 
 local DIRECT = 2 ^ 22 -- integer keys below it, such as pids, index an array instead of being hashed
 
+local direct_of = setmetatable({}, { __mode = 'k' }) -- by the table of keys
+
 local function direct_ids()
   local memory = check.allocated(libc.calloc(DIRECT, ffi.sizeof 'int32_t'), 'keys')
   return ffi.gc(ffi.cast('int32_t *', memory), libc.free)
@@ -110,7 +112,9 @@ function intern.new(parts, max)
   check.whole(max, 1, MAX, 'intern.new takes the maximum number of keys')
   local t = ffi.gc(check.allocated(C.intern_new(max), 'keys'), C.intern_free)
   local direct = parts == 1 and direct_ids() or nil
-  return setmetatable({ _table = t, _direct = direct, max = max, id = id_function(t, parts, max, direct) }, Keys)
+  local new = setmetatable({ _table = t, max = max, id = id_function(t, parts, max, direct) }, Keys)
+  direct_of[new] = direct
+  return new
 end
 
 --- Returns the number of keys.
@@ -130,7 +134,7 @@ end
 --- Removes all keys. Ids start at 0 again.
 function Keys:clear()
   check.self(self, Keys, 'keys:clear')
-  local direct = self._direct
+  local direct = direct_of[self]
   for id = 0, direct and self:count() - 1 or -1 do
     local key = self:part(id, 1)
     if type(key) == 'number' and key >= 0 and key < DIRECT then direct[key] = 0 end

@@ -1,5 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Attaches programs of a loaded BPF object to the target in their SEC() or to a target given by the script.
+local cpu_list = require 'bindings.base.cpu_list'
+local facade = require 'bindings.base.facade'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
 local libbpf = require 'bindings.bpf.libbpf'
@@ -67,17 +69,6 @@ function bpf_attach.attr(given)
   return attr
 end
 
---- Returns the numbers in a list such as "0-3,7".
-local function numbers(list)
-  local all = {}
-  for first, last in list:gmatch '(%d+)%-?(%d*)' do
-    for number = tonumber(first), tonumber(last) or tonumber(first) do
-      all[#all + 1] = number
-    end
-  end
-  return all
-end
-
 local function contains(list, wanted)
   for _, number in ipairs(list) do
     if number == wanted then return true end
@@ -118,6 +109,10 @@ function Link:detach()
   self._links, self._follow = {}, nil
 end
 
+--- Returns what scripts get of a link.
+---@type fun(link: BpfLink): any
+bpf_attach.public = facade.class('link', Link, { 'detach' })
+
 local function attach_perf(object, name, given, cpus)
   local attr, message = bpf_attach.attr(given)
   if message then failure.raise('%s: attach %s: %s', object.name, name, message) end
@@ -137,7 +132,7 @@ local function attach_perf(object, name, given, cpus)
     links[cpu] = one
     return 0
   end
-  local wanted = given.pid and { -1 } or numbers(cpus or sys.read '/sys/devices/system/cpu/online')
+  local wanted = given.pid and { -1 } or cpu_list.numbers(cpus or sys.read '/sys/devices/system/cpu/online')
   for _, cpu in ipairs(wanted) do
     local code = open(cpu)
     if code ~= 0 then

@@ -2,6 +2,7 @@
 --- Maps of loaded BPF objects. Keys and values follow their BTF types: integers are numbers, char arrays are
 --- strings, structs are tables, arrays are tables from 0, per-CPU values are tables by CPU.
 local btf = require 'bindings.bpf.btf'
+local facade = require 'bindings.base.facade'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
 local libc = require 'bindings.base.libc'
@@ -21,6 +22,8 @@ local SLACK = 8 -- extra bytes after a buffer, because bit fields are read as wh
 ---@class BpfMap
 local Map = {}
 Map.__index = Map
+
+local public -- creates the facade of a map
 
 local function roundup(size) return math.ceil(size / 8) * 8 end
 
@@ -54,7 +57,7 @@ function bpf_map.new(object, name, frames)
   self._value_size = IS_PERCPU[kind] and roundup(lib.bpf_map__value_size(map)) or lib.bpf_map__value_size(map)
   self._key = ffi.new('uint8_t[?]', lib.bpf_map__key_size(map) + SLACK)
   self._value = ffi.new('uint8_t[?]', self._value_size * self._nr_cpus + SLACK)
-  return setmetatable(self, Map)
+  return public(setmetatable(self, Map))
 end
 
 local function fail(self, what, code) failure.raise('%s: %s: %s', self._name, what, sys.strerror(code)) end
@@ -100,7 +103,7 @@ function Map:set(key, value)
   if IS_PERCPU[self._kind] then
     ffi.fill(self._value, ffi.sizeof(self._value))
     for cpu, one in pairs(value) do
-      if type(cpu) ~= 'number' or cpu < 0 or cpu >= self._nr_cpus then
+      if type(cpu) ~= 'number' or not (cpu >= 0 and cpu < self._nr_cpus and cpu == math.floor(cpu)) then
         error(('%s: no CPU %s'):format(self._name, tostring(cpu)), 2)
       end
       local ok, message = pcall(self._codec.write, self._value + cpu * self._value_size, one)
@@ -187,5 +190,7 @@ function Map:stack(id)
   end
   return self._frames(addresses)
 end
+
+public = facade.class('map', Map, { 'clear', 'delete', 'get', 'pairs', 'set', 'stack' })
 
 return bpf_map

@@ -3,6 +3,7 @@
 local attach = require 'bindings.bpf.attach'
 local bpf_map = require 'bindings.bpf.map'
 local btf = require 'bindings.bpf.btf'
+local facade = require 'bindings.base.facade'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
 local nearest = require 'bindings.base.nearest'
@@ -39,6 +40,8 @@ local PARAMETERS = { source = 'string', file = 'string', constants = 'table', na
 ---@field package _object BpfObject
 local Bpf = {}
 Bpf.__index = Bpf
+
+local public -- creates the facade of a Bpf
 
 local function refuse(format, ...) error(select('#', ...) > 0 and format:format(...) or format) end
 
@@ -113,8 +116,8 @@ function bpf.load(owner, params)
   object:set_constants(params.constants or {})
   local self = setmetatable({ _owner = owner, _object = object, _record_types = take_record_types(object) }, Bpf)
   object:load()
-  table.insert(run.programs, self) -- keeps it alive for the run
-  return self
+  run:add_program(self)
+  return public(self)
 end
 
 --- Attaches a program; without a name, all programs whose SEC() names a target.
@@ -127,7 +130,7 @@ end
 --- target in SEC()
 ---@return BpfLink? link nil if called without a name
 function Bpf:attach(program, where)
-  if program then return attach.attach(self._object, program, where, self._owner.opt.cpus) end
+  if program then return attach.public(attach.attach(self._object, program, where, self._owner.opt.cpus)) end
   for _, name in ipairs(nearest.keys(self._object.programs)) do
     if self._object:section(name):match '/' and not self._object:section(name):match '^iter' then
       attach.attach(self._object, name)
@@ -260,6 +263,8 @@ function Bpf:events(name, struct)
   }
   return public_event.of(event)
 end
+
+public = facade.class('bpf', Bpf, { 'attach', 'events', 'get', 'iterate', 'map', 'set' })
 
 --- Returns a poller that attaches the programs on perf events to CPUs that came online.
 ---@param run Run

@@ -15,7 +15,7 @@ local diagnostic = require 'bindings.base.diagnostic'
 local filter = require 'bindings.expr.filter'
 local gen = require 'bindings.expr.codegen'
 local parse = require 'bindings.expr.parse'
-local run = require 'bindings.expr.load'
+local helpers = require 'bindings.expr.load'
 
 local expr = {}
 
@@ -52,9 +52,9 @@ local SAMPLE = {
 }
 
 local HELPERS, VALUES = {}, {}
-for name in pairs(run) do HELPERS[#HELPERS + 1] = name end
+for name in pairs(helpers) do HELPERS[#HELPERS + 1] = name end
 table.sort(HELPERS)
-for i, name in ipairs(HELPERS) do VALUES[i] = run[name] end
+for i, name in ipairs(HELPERS) do VALUES[i] = helpers[name] end
 local PRELUDE = ('local env, %s = ...\n'):format(table.concat(HELPERS, ', '))
 
 -- Catches errors in the user's text, which are thrown as tables to unwind the recursion.

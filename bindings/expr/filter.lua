@@ -9,6 +9,7 @@
 -- (`filename ~ *touch`).
 
 local ffi = require 'ffi'
+local cpu_list = require 'bindings.base.cpu_list'
 local diagnostic = require 'bindings.base.diagnostic'
 local Lexer = require 'bindings.expr.lexer'
 local has = require('bindings.view.views').has
@@ -143,19 +144,16 @@ function Parser:match_cpus(variable, field, operator, column)
     local number = { op = 'num', value = value, type = 'i32', column = self.at }
     return { op = 'binary', sign = sign, a = variable, b = number, column = column }
   end
+  local ranges, wrong = cpu_list.parse(list:sub(2, -2))
+  if not ranges then
+    self:fail(self.at + 4 + wrong, ("invalid CPU list '%s'"):format(list:sub(2, -2)), 'expected e.g. 0-3,7')
+  end
   local node, count = nil, 0
-  local at = self.at + 5
-  for part in (list:sub(2, -2) .. ','):gmatch('([^,]*),') do
-    local first, last = part:match('^%s*(%d+)%-?(%d*)%s*$')
-    local from, to = tonumber(first), tonumber(last ~= '' and last or first)
-    if not from or (last == '') ~= not part:find('-', 1, true) or to < from or to > 2 ^ 20 then
-      self:fail(at, ("invalid CPU list '%s'"):format(list:sub(2, -2)), 'expected e.g. 0-3,7')
-    end
-    at = at + #part + 1
-    local term = from == to and compare('==', from)
-      or { op = 'logic', sign = '&&', a = compare('>=', from), b = compare('<=', to), column = column }
+  for _, range in ipairs(ranges) do
+    local term = range.first == range.last and compare('==', range.first)
+      or { op = 'logic', sign = '&&', a = compare('>=', range.first), b = compare('<=', range.last), column = column }
     node = node and { op = 'logic', sign = '||', a = node, b = term, column = column } or term
-    count = count + to - from + 1
+    count = count + range.last - range.first + 1
   end
   self.at = self.at + 4 + #list
   if count > 1 and operator ~= '&' then

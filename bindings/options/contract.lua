@@ -7,6 +7,7 @@
 --- one is recorded only in the dump of a function, so the dump is parsed, too. The check never guesses: it skips
 --- handlers that assign to their parameter, and fields whose names are computed at run time.
 local bit = require 'bit'
+local facade = require 'bindings.base.facade'
 local util = require 'jit.util'
 local nearest = require 'bindings.base.nearest'
 
@@ -110,6 +111,17 @@ local function add(result, name, handler, known)
   end
 end
 
+--- Returns the consumer that an entry without a key stands for; nil if it is none. Only those of the library see
+--- whole batches: these are pointers, which scripts must not get.
+---@param handler any
+---@return Consumer?
+local function consumer(handler)
+  local object = facade.object(handler)
+  if object then return (object.feed or object.poll) and object or nil end
+  if type(handler) ~= 'table' or type(handler.poll) ~= 'function' then return end
+  return { poll = function() return handler:poll() end }
+end
+
 --- Checks and sorts the table that start() returned. A key is the selector of an event, an event or a list of events
 --- as in an option, or a name in LIFE. Entries without a key are consumers, which have a method feed, poll or both.
 ---@param start function the profiler's, for messages about the whole table
@@ -125,7 +137,8 @@ function contract.check(start, handlers, known)
   for _, key in ipairs(sorted_keys(handlers)) do
     local handler = handlers[key]
     if type(key) == 'number' then
-      if type(handler) ~= 'table' or not (handler.feed or handler.poll) then
+      result.consumers[key] = consumer(handler)
+      if not result.consumers[key] then
         return refuse('entry %s of the handlers is a %s, but has no event as its key', key, type(handler))
       end
     else
@@ -141,9 +154,6 @@ function contract.check(start, handlers, known)
         if message then return nil, ('%s: %s'):format(where(handler), message) end
       end
     end
-  end
-  for i, consumer in ipairs(handlers) do
-    result.consumers[i] = consumer
   end
   return result
 end

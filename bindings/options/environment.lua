@@ -3,14 +3,16 @@
 --- can corrupt the host (ffi, debug, bytecode): a bug in a script must not crash the host. This is not a sandbox: a
 --- script can read files and run commands.
 require 'bindings.base.buffer'
+local ffi = require 'ffi'
 local failure = require 'bindings.base.failure'
 local nearest = require 'bindings.base.nearest'
 
+local C = ffi.C
 local environment = {}
 
 local PLAIN = {
   'assert', 'collectgarbage', 'error', 'ipairs', 'next', 'pairs', 'pcall', 'print', 'rawequal', 'rawget', 'rawset',
-  'select', 'setmetatable', 'tonumber', 'tostring', 'type', 'unpack', 'xpcall', '_VERSION',
+  'select', 'tonumber', 'tostring', 'type', 'unpack', 'xpcall', '_VERSION',
 }
 local LIBRARIES = { 'bit', 'coroutine', 'io', 'math', 'os', 'string', 'table' }
 -- Modules of LuaJIT that are useful and harmless.
@@ -52,6 +54,33 @@ local function library(name)
     __newindex = function() error(name .. ' is read-only', 2) end,
   })
   return libraries[name]
+end
+
+local function check_stack()
+  if C.limits_stack_is_short() then error('stack overflow', 3) end
+end
+
+-- LuaJIT does not check the C stack, which these functions use to call those of the script. gsub is replaced for
+-- everyone, because it is also a method of strings.
+local gsub, resume, wrap = string.gsub, coroutine.resume, coroutine.wrap
+
+function string.gsub(s, pattern, with, n) -- luacheck: ignore 122
+  if type(with) ~= 'string' then check_stack() end
+  local text, count = gsub(s, pattern, with, n)
+  return text, count
+end
+
+local function checked_resume(...)
+  check_stack()
+  return resume(...)
+end
+
+local function checked_wrap(f)
+  local run = wrap(f)
+  return function(...)
+    check_stack()
+    return run(...)
+  end
 end
 
 --- Raises an error for a module that scripts must not use.
@@ -108,6 +137,23 @@ local function new_require(globals)
   return require_from 'a script'
 end
 
+--- Adds getmetatable() and setmetatable(), which only handle the script's own metatables: those of strings, files and
+--- the host's objects belong to the host.
+local function add_metatables(globals)
+  local own = setmetatable({}, { __mode = 'k' })
+  globals.getmetatable = function(value)
+    local found = getmetatable(value)
+    if type(found) ~= 'table' or own[found] then return found end
+  end
+  globals.setmetatable = function(t, new)
+    local old = getmetatable(t)
+    if type(old) == 'table' and not own[old] then error('the metatable of an object of the host is read-only', 2) end
+    if type(new) == 'table' then own[new] = true end
+    local changed = setmetatable(t, new)
+    return changed
+  end
+end
+
 --- Adds load() and its relatives. They accept only text, because nothing verifies bytecode.
 local function add_loaders(env)
   local function new_chunk(chunk, name, globals)
@@ -121,7 +167,11 @@ local function add_loaders(env)
     failure.add_script('@' .. tostring(path))
     return loadfile(path, 't', globals or env)
   end
-  env.dofile = function(path) return assert(env.loadfile(path))() end
+  env.dofile = function(path)
+    local chunk, message = env.loadfile(path)
+    if not chunk then error(message, message:find '^.-:%d+: ' and 0 or 2) end
+    return chunk()
+  end
 end
 
 --- Returns new globals. Reading or assigning any other global raises an error, so a forgotten `local` or a misspelled
@@ -132,15 +182,14 @@ function environment.new()
   for _, name in ipairs(PLAIN) do globals[name] = _G[name] end
   for _, name in ipairs(LIBRARIES) do globals[name] = copy(_G[name]) end
   globals.string.dump = nil
+  globals.coroutine.resume, globals.coroutine.wrap = checked_resume, checked_wrap
   globals.os.exit = function()
     error('os.exit is not allowed: it would leave probes and unwritten output behind; use session.stop()', 2)
   end
   globals.os.setlocale = function()
     error('os.setlocale is not allowed: it would change how the host prints numbers', 2)
   end
-  globals.getmetatable = function(value)
-    if type(value) ~= 'string' then return getmetatable(value) end -- the host shares the metatable of strings
-  end
+  add_metatables(globals)
 
   local env = copy(globals)
   env._G = env

@@ -2,12 +2,12 @@
 --- Types of option values. Conversion is strict: an invalid value is rejected with the expected form, never truncated
 --- or clamped.
 local bit = require 'bit'
+local cpu_list = require 'bindings.base.cpu_list'
 local nearest = require 'bindings.base.nearest'
 local sys = require 'bindings.base.sys'
 local units = require 'bindings.base.units'
 
 local MAX_EXACT = 2 ^ 53 -- largest integer that is exact as a Lua number
-local MAX_CPU = 65535
 local DUMP, MAX_DUMP = 8192, 65528 -- bytes of a stack copy; samples are smaller than 64 KiB
 local NS = { ns = 1, us = 1e3, ms = 1e6, s = 1e9, min = 60e9, h = 3600e9 }
 
@@ -124,12 +124,7 @@ local function split(text)
 end
 
 local function parse_cpus(text)
-  for _, word in ipairs(split(text)) do
-    local first, last = word:match '^(%d+)%-(%d+)$'
-    first = tonumber(first or word:match '^%d+$')
-    last = tonumber(last) or first
-    if not first or first > last or last > MAX_CPU then return invalid('CPU list', text, 'e.g. 0-3,7') end
-  end
+  if not cpu_list.parse(text) then return invalid('CPU list', text, 'e.g. 0-3,7') end
   return text
 end
 

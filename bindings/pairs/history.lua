@@ -44,6 +44,9 @@ function History:add(list, n)
   C.history_add(self._history, list, n, self.copies)
 end
 
+--- Ends the batch: its copies may be dropped from now on.
+function History:end_batch() self._n = 0 end
+
 --- Returns the copy of a handler's event; the event itself if it could not be copied.
 ---@param ev Ev
 ---@return ffi.cdata* e struct event *

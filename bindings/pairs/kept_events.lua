@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- KeptEvents: keeps copies of events as long as details (lib.detail) may print them, that is until everything that
 --- started with one of them has ended. It is a consumer. Handlers see an event after its whole batch has been copied.
+local facade = require 'bindings.base.facade'
 local ffi = require 'ffi'
 local libc = require 'bindings.base.libc'
 local histories = require 'bindings.pairs.history'
@@ -34,6 +35,7 @@ function kept_events.timeline() return ffi.gc(C.timeline_new(KEEP_BYTES), C.time
 ---@return KeptEvents
 function kept_events.new(config)
   config.events = public_event.real(config.events)
+  config.details = facade.object(config.details) or error('details are those of lib.detail', 3)
   pair_keys.check_context(config, config.events, config.details.settings.key)
   return setmetatable({ config = config }, KeptEvents)
 end
@@ -69,6 +71,7 @@ function KeptEvents:release(copy) self.history:release(copy) end
 function KeptEvents:feed(list, n)
   if n == 0 then return end
   local history, details, now = self.history, self.config.details, list[n - 1].time
+  history:end_batch()
   details:advance(now)
   if history:count() < (self.limit or 0) then return end
   history:forget(details:needs(math.min(self.config.oldest(), now)))
@@ -83,5 +86,9 @@ end
 --- Returns the number of events that could not be kept, or not long enough.
 ---@return integer
 function KeptEvents:missing() return self.history and self.history:check() or 0 end
+
+--- Returns what a profiler puts among its handlers.
+---@type fun(kept: KeptEvents): any
+kept_events.handler = facade.class('kept', KeptEvents, {})
 
 return kept_events

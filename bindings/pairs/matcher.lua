@@ -11,6 +11,7 @@
 
 -- Each batch takes one generated loop that writes the key column, one call of the C matcher
 -- (runtime/relations/pairs.h), and one loop over the pairs that it has found.
+local facade = require 'bindings.base.facade'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
 local pair_keys = require 'bindings.pairs.keys'
@@ -76,6 +77,8 @@ local function with_real_events(config)
   return own
 end
 
+local public -- creates the facade of a feed
+
 --- Creates a matcher.
 ---@param config PairsConfig
 ---@return Feed
@@ -98,7 +101,7 @@ function pairs_.new(config)
   else
     pair_keys.check_context(config, config.others or {})
   end
-  return feed
+  return public(feed)
 end
 
 --- Returns all events, those outside the stages last.
@@ -284,6 +287,7 @@ end
 --- - `unkept`: events missing from details
 ---@return table<string, number> counters
 function Feed:stats()
+  if not self.matcher then error('pairs:stats: the events have not started', 3) end
   local s = ffi.new 'struct pairs_stats'
   C.pairs_read_stats(self.matcher, s)
   local result = { unneeded = self.unneeded[0], unkept = self.kept and self.kept:missing() or 0 }
@@ -292,5 +296,7 @@ function Feed:stats()
   end
   return result
 end
+
+public = facade.class('pairs', Feed, { 'finish', 'key_value', 'stats' })
 
 return pairs_

@@ -310,7 +310,9 @@ end
 --- Sets the printer that print_event() uses.
 ---@param events Printer
 ---@package
-function Output:print_events_with(events) self._events = events end
+function Output:print_events_with(events)
+  self._print = function(e, bare, prefix, part) events:print(e, bare, prefix, part) end
+end
 
 --- Prints an event as a line, or as an object in JSON and CSV. The profiler that requested the event describes it.
 ---@param ev Ev
@@ -318,7 +320,7 @@ function Output:print_events_with(events) self._events = events end
 ---@param prefix? string|true text instead of the wall time and the spaces after it; true: spaces
 ---@param part? table<string, any> JSON and CSV: additional values from lib.detail
 function Output:print_event(ev, bare, prefix, part)
-  self._events:print(views.event(ev, 'out:print_event'), bare, prefix, part)
+  self._print(views.event(ev, 'out:print_event'), bare, prefix, part)
 end
 
 --- Writes a line to stderr immediately, or to the output file if it is text. Suppressed by -q.

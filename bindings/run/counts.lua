@@ -3,6 +3,7 @@
 --- interval. With a recording, the periods of the samples are added up. Scripts see no difference.
 local check = require 'bindings.base.check'
 local condition = require 'bindings.select.condition'
+local facade = require 'bindings.base.facade'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
 local public_event = require 'bindings.view.public_event'
@@ -97,6 +98,8 @@ local function set_up_recorded(self)
   end
 end
 
+local public -- creates the facade of counts
+
 ---@param instance Instance
 ---@param list Event[]|string[] or lists of them
 ---@param settings? CountSettings
@@ -106,9 +109,7 @@ function counts.new(instance, list, settings)
   local run, by = instance.run, settings.by and public_event.one(settings.by, 'session.count: by')
   local events = flatten(instance.set, public_event.real(list), {})
   local self = setmetatable({
-    events = public_event.of(events),
     _events = events,
-    title = run.per_thread and 'THREAD' or 'CPU',
     _run = run,
     _session = run.session,
     _out = ffi.new 'struct counts',
@@ -116,7 +117,8 @@ function counts.new(instance, list, settings)
   }, Counts)
   self._delta = ffi.new('int64_t[?]', #events + 1) -- written by take(), but condition() always needs it
   if by then by.is_clock = true end
-  if instance.parent then return self end -- events of a source are sampled, not counted
+  local new = public(self, { events = public_event.of(events), title = run.per_thread and 'THREAD' or 'CPU' })
+  if instance.parent then return new end -- events of a source are sampled, not counted
   run:count(self, settings.every)
   group(events, settings.together or by)
   if by then
@@ -127,13 +129,12 @@ function counts.new(instance, list, settings)
     self._last, self._size = {}, ffi.new 'uint32_t[1]'
   end
   if run.is_recorded then set_up_recorded(self) end
-  return self
+  return new
 end
 
 --- Replaces the counts by those since the last call. Called by the driver.
 ---@package
 function Counts:read()
-  check.self(self, Counts, 'counts:read')
   if not self._run.is_open then return end
   if not self._sums then
     C.session_read_counts(self._session, self._out)
@@ -165,7 +166,6 @@ end
 ---@return number? total count of `by` itself on this CPU; nil: the sample contains no counts
 ---@return number? delta count of `by` since its last sample
 function Counts:take(ev)
-  check.self(self, Counts, 'counts:take')
   local e = views.event(ev, 'counts:take')
   if not self._size then error('counts:take requires session.count(events, { by = event })', 2) end
   local words = C.session_sample_part(self._session, e, C.PERF_SAMPLE_READ, self._size)
@@ -188,7 +188,6 @@ end
 ---@param event integer
 ---@return number
 function Counts:delta(event)
-  check.self(self, Counts, 'counts:delta')
   check_event(self, event, 'counts:delta')
   return tonumber(self._delta[event])
 end
@@ -198,7 +197,6 @@ end
 ---@param event integer
 ---@return boolean
 function Counts:has(cpu, event)
-  check.self(self, Counts, 'counts:has')
   check_event(self, event, 'counts:has')
   if self._out.nr_rows == 0 then self:read() end
   for row = 1, self:rows() do
@@ -212,7 +210,6 @@ end
 ---@param text string
 ---@return fun(): boolean
 function Counts:condition(text)
-  check.self(self, Counts, 'counts:condition')
   check.is(text, 'string', 'counts:condition takes a C expression')
   local names = { 'period' }
   for i, event in ipairs(self._events) do names[i + 1] = event.alias end
@@ -222,7 +219,6 @@ end
 --- Returns the current number of rows.
 ---@return integer
 function Counts:rows()
-  check.self(self, Counts, 'counts:rows')
   return self._sums and #self._ids or self._out.nr_rows
 end
 
@@ -230,7 +226,6 @@ end
 ---@param row integer
 ---@return integer
 function Counts:id(row)
-  check.self(self, Counts, 'counts:id')
   check_row(self, row, 'counts:id')
   if self._sums then return self._ids[row] end
   return self._out.ids[row - 1]
@@ -242,7 +237,6 @@ end
 ---@return number? value scaled up if share < 1; nil: not counted on this CPU (cpus=)
 ---@return number? share fraction of the time in which it was counted; below 1 if there are too few hardware counters
 function Counts:get(row, event)
-  check.self(self, Counts, 'counts:get')
   check_row(self, row, 'counts:get')
   check_event(self, event, 'counts:get')
   if self._sums then
@@ -254,5 +248,7 @@ function Counts:get(row, event)
   if count.share < 0 then return nil end
   return math.floor(count.value + 0.5), count.share
 end
+
+public = facade.class('counts', Counts, { 'condition', 'delta', 'get', 'has', 'id', 'rows', 'take' })
 
 return counts

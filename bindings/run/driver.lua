@@ -109,17 +109,15 @@ end
 
 --- Returns a pass that ends the run after N events (-N); nil without -N.
 ---@param run Run
+---@param by_script? boolean the script itself ends the run
 ---@return Pass? pass
-local function limit(run)
-  local left = not (run.counts or run.own_exit_n) and run.opt.exit_n or nil
+local function limit(run, by_script)
+  local left = not (run.counts or by_script) and run.opt.exit_n or nil
   return left and function(list, n)
     local samples
     n, samples = dispatch.limit(list, n, left)
     left = left - samples
-    if left == 0 then
-      run.report_time = list[n - 1].time
-      run:stop()
-    end
+    if left == 0 then run:stop(list[n - 1].time) end
     return n
   end
 end
@@ -207,8 +205,7 @@ function Loop:finish()
   local run, stats = self.run, ffi.new 'struct session_stats'
   if run.counts then run.counts:read() end
   C.session_read_stats(run.session, stats)
-  run.report_time = run.report_time or stats.end_time
-  self:call('stop', run.report_time)
+  self:call('stop', run:last_report(stats.end_time))
 end
 
 --- Prints losses, damaged records and statistics after the run, and fails if the session has a warning.
@@ -255,20 +252,20 @@ end
 ---@param run Run
 ---@param script scripts.Script
 ---@return contract.Handlers
+---@return SessionWants
 local function start_profiler(run, script)
   local profiler = instance.new(run, script, run.opt)
   profiler:open_event_options()
   local handlers, refusal = profiler:start()
   if handlers == nil and refusal then failure.usage('%s: %s', script.name, tostring(refusal)) end
   local checked = profiler:check(handlers)
-  run.own_exit_n = profiler.wants.own_exit_n
   if #run.events.list == 0 and #run.programs == 0 then
     failure.usage('%s: no events; select some with -e, such as -e sched:sched_switch', script.name)
   end
   run.events.sources:apply_options(run.opt)
   profiler:mark_events()
   run.loss:set_handler(checked.life.lost)
-  return checked
+  return checked, profiler.wants
 end
 
 --- Opens the events and starts the session.
@@ -282,7 +279,7 @@ local function start_session(run, checked, begin_target)
   C.session_set_duration(run.session, run.opt.duration or 0)
   run.events:open(run:own_pid())
   check(C.session_start(run.session, target, err), err)
-  run.is_open, run.anchors = true, anchors
+  run:opened(anchors)
   local threads = C.session_threads(run.session, n)
   for i = 1, n[0] do tids[i] = threads[i - 1] end
   if checked.life.targets then checked.life.targets(tids) end
@@ -312,14 +309,14 @@ local function run_with_events(session, script, opt, words, found)
   local out = run.out
   out:print_events_with(printer.new(run))
 
-  local checked = start_profiler(run, script)
+  local checked, wants = start_profiler(run, script)
   local all, watches = passes.new(), perfeval.new(run)
   local target_branches, begin_target = target_filter.branches(run)
   all:add('filter', 'filters', split_filters(run))
   all:add('count', 'perfeval', watches and watches.branches)
   all:add('target', 'target_filter', target_branches)
   all:add('limit', 'limits', sources.limits(session, run.events.list, function() run:stop() end))
-  all:add('limit', '-N', limit(run))
+  all:add('limit', '-N', limit(run, wants.own_exit_n))
   all:add('handle', 'dispatch', handlers_pass(run, route(run, checked)))
   if opt.dry_run then
     out:append(dry_run.text(run))

@@ -34,12 +34,19 @@ function memory.limit()
   if bytes < math.huge then C.limits_set_memory(math.max(bytes, MIN_LIMIT)) end
 end
 
---- Replaces LuaJIT's own out-of-memory error, which compiled code raises without a line.
+-- LuaJIT's errors if its stack has no room left to find the line.
+local PLACELESS = { ['stack overflow'] = 'stack overflow', ['error in error handling'] = 'stack overflow' }
+
+--- Replaces LuaJIT's own errors without a line: out of memory in compiled code, and stack overflow.
+--- Also the errors of a handler's tail call, which LuaJIT places in the event loop.
 ---@param problem any
 ---@param path string of the script
 ---@return any problem
 function memory.explain(problem, path)
   local message = failure.is(problem) and problem.message or problem
+  local text = type(message) == 'string' and message:match '^dispatch:%d+: (.*)$'
+  if text then return ('%s: %s'):format(path, text) end
+  if PLACELESS[message] then return ('%s: %s'):format(path, PLACELESS[message]) end
   if message ~= 'not enough memory' then return problem end
   C.limits_allow_more_memory()
   collectgarbage()

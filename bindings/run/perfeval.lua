@@ -2,6 +2,7 @@
 --- --perfeval-cpus, --perfeval-pids and --sampling-limit: counts the events of the watched CPUs, or of the threads of
 --- the watched processes, per interval, and ends the run above the limit. Recording an event costs time even if a
 --- filter rejects it later, so all events from the rings are counted.
+local cpu_list = require 'bindings.base.cpu_list'
 local failure = require 'bindings.base.failure'
 local sys = require 'bindings.base.sys'
 
@@ -21,14 +22,10 @@ local perfeval = {}
 local Perfeval = {}
 Perfeval.__index = Perfeval
 
---- Parses a list such as "0-3,7".
+--- Returns the set of the CPUs in a list.
 local function expand(list)
   local set = {}
-  for first, last in list:gmatch '(%d+)%-?(%d*)' do
-    for cpu = tonumber(first), tonumber(last) or tonumber(first) do
-      set[cpu] = true
-    end
-  end
+  for _, cpu in ipairs(cpu_list.numbers(list)) do set[cpu] = true end
   return set
 end
 

@@ -30,7 +30,6 @@ local runs = {}
 ---@field counts? Counts events that are only counted
 ---@field marks? ffi.cdata* uint8_t *: target threads by tid, read by a BPF program
 ---@field is_open boolean the session has started
----@field own_exit_n? boolean the script itself ends the run after -N events
 ---@field ended boolean the loop must end after this batch
 ---@field report_time? number ns, time of the current report
 local Run = {}
@@ -87,13 +86,23 @@ function runs.new(session, script, opt, words, found)
   local function event_of(class) return run.events.list[class - C.EVENT_FIRST + 1] end
   run.services = services.new(session, out, event_of, opt.srcline)
   local inherits = not run.everywhere and attach.inherits(opt, words)
-  run.events = events.new(session, run.services, script, opt, inherits)
-  run.events.sources = sources.new(found)
+  run.events = events.new(session, run.services, script, opt, inherits, sources.new(found))
   return run
 end
 
 --- Ends the loop after the current batch.
-function Run:stop() self.ended = true end
+---@param time? number ns: time of the last report; default: the end of the events
+function Run:stop(time)
+  self.ended, self.report_time = true, time or self.report_time
+end
+
+--- Notes that the session has started.
+---@param anchors any owners of memory that the session uses
+function Run:opened(anchors) self.is_open, self._anchors = true, anchors end
+
+--- Adds the BPF object of a script, which is kept alive for the run.
+---@param program Bpf
+function Run:add_program(program) table.insert(self.programs, program) end
 
 --- Sets the events that are only counted, and read at the end of each interval.
 ---@param counts Counts
@@ -118,6 +127,14 @@ function Run:report_at(time, report, ...)
   self.report_time = time
   report(...)
   self.report_time = nil
+end
+
+--- Returns the time of the last report, which becomes the current one.
+---@param end_time number ns: the end of the events
+---@return number time
+function Run:last_report(end_time)
+  self.report_time = self.report_time or end_time
+  return self.report_time
 end
 
 --- Returns the process to exclude in the kernel: this one, unless the target is threads.

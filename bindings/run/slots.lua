@@ -10,6 +10,7 @@ local cast, getmetatable, type = ffi.cast, getmetatable, type
 local slots = {}
 
 local MAX = 2 ^ 26
+local EVENTS = ffi.typeof 'struct event **'
 
 --- An array of kept events, from session.slots(). Indexes start at 0.
 ---@class Slots
@@ -35,7 +36,7 @@ function slots.new(n, any)
     _any = any,
     _timeline = ffi.gc(timeline, C.timeline_free),
     _memory = ffi.gc(memory, libc.free),
-    _list = cast('struct event **', memory),
+    _at = cast('uintptr_t', memory), -- not a pointer, which could be indexed
   }, Slots)
 end
 
@@ -45,7 +46,7 @@ end
 ---@param ev Ev
 function Slots:put(i, ev)
   check_slot(self, i, 'slots:put')
-  local e, list = views.event(ev, 'slots:put'), self._list
+  local e, list = views.event(ev, 'slots:put'), cast(EVENTS, self._at)
   if list[i] ~= nil then C.timeline_release(self._timeline, list[i]) end
   list[i] = C.timeline_keep(self._timeline, e)
 end
@@ -55,7 +56,7 @@ end
 ---@return Ev? ev nil if the slot is empty
 function Slots:get(i)
   check_slot(self, i, 'slots:get')
-  local timeline, e = self._timeline, self._list[i]
+  local timeline, e = self._timeline, cast(EVENTS, self._at)[i]
   if e == nil then return nil end
   C.timeline_retain(e)
   return ffi.gc(cast(self._any, e), function(kept) C.timeline_release(timeline, cast('struct event *', kept)) end)
@@ -65,7 +66,7 @@ end
 ---@param i integer
 function Slots:drop(i)
   check_slot(self, i, 'slots:drop')
-  local list = self._list
+  local list = cast(EVENTS, self._at)
   if list[i] == nil then return end
   C.timeline_release(self._timeline, list[i])
   list[i] = nil

@@ -70,7 +70,8 @@ end
 ---@param script { name: string, profiler: table } the profiler that requests the events
 ---@param opt table parsed options
 ---@param inherits? boolean child tasks inherit the events
-function events.new(session, context, script, opt, inherits)
+---@param sources? Sources the profilers that can be sources of events
+function events.new(session, context, script, opt, inherits, sources)
   return setmetatable({
     session = session,
     catalog = catalog.of_session(session),
@@ -78,6 +79,7 @@ function events.new(session, context, script, opt, inherits)
     profiler = script.name,
     attributes = events.known_attributes(script.profiler),
     opt = opt,
+    sources = sources,
     is_recording = C.session_is_recorded(session),
     inherits = inherits,
     list = {},
@@ -280,6 +282,9 @@ function events:add_perf_event(text, one, group, params)
     event = perf_events.find(one.name)
     local word, number = (one.filter or ''):match '^(%a+)=(%d+)$'
     if word == 'period' or word == 'freq' then -- perf's syntax
+      if tonumber(number) == 0 then
+        refuse(text, (one.filter_column or one.column) + #word + 1, ("'%s' must be more than 0"):format(word))
+      end
       one.filter = nil
       one.attrs[#one.attrs + 1] = { name = word, value = tonumber(number) }
     end

@@ -10,6 +10,7 @@
 -- The names of the machine's PMUs distinguish `PMU/TERMS/` (perf's syntax) from `PROFILER/OPTIONS/`. In both, commas
 -- between the first two slashes are plain text.
 
+local cpu_list = require 'bindings.base.cpu_list'
 local diagnostic = require 'bindings.base.diagnostic'
 local perf_events = require 'bindings.view.perf_events'
 
@@ -146,20 +147,9 @@ local function content(text, from, to)
 end
 
 local function check_cpulist(text, value, column)
-  local at = 1
-  repeat
-    local first, last, stop = value:match('^%s*(%d+)%s*%-?%s*(%d*)%s*()', at)
-    local after = first and value:sub(stop, stop)
-    local single = first and not value:sub(at, stop - 1):find('-', 1, true)
-    if not first or (after ~= ',' and after ~= '') or #first > 6 or #last > 6
-      or single ~= (last == '') then
-      fail(text, column + at - 1, ("invalid CPU list '%s'"):format(value), 'expected e.g. 0-3,5')
-    end
-    if not single and tonumber(last) < tonumber(first) then
-      fail(text, column + at - 1, ('invalid CPU range %s-%s'):format(first, last))
-    end
-    at = stop + 1
-  until after == ''
+  local ranges, at = cpu_list.parse(value)
+  if ranges then return end
+  fail(text, column + at - 1, ("invalid CPU list '%s'"):format(value), 'expected e.g. 0-3,7')
 end
 
 ---@type table<string, fun(text: string, value: string, column: integer, attribute: table): any>

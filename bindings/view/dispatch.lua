@@ -71,6 +71,13 @@ local function group(branches)
   return groups
 end
 
+--- Returns the branch that calls the function of a group.
+local function group_branch(i, members, call)
+  local name = 'group_' .. i
+  return { class = members[1].class, last = members[#members].last, code = name .. '(e, class)',
+    bound = { [name] = call } }
+end
+
 local LOOP = [[
 local %s = ...
 return function(events, n)
@@ -89,20 +96,16 @@ end
 function dispatch.loop(name, branches)
   branches = merge(branches)
   local groups = group(branches)
-  local body, names, values = chain(branches)
-  if #groups > 1 then
-    names, values = {}, {}
-    local calls = {}
+  while #groups > 1 do
     for i, members in ipairs(groups) do
-      local code, bound_names, bound_values = chain(members)
-      local source = ('local %s = ...\nreturn function(e, class)\n%send\n'):format(bound_names, code)
-      names[i] = 'group_' .. i
-      values[i] = assert(loadstring(source, '=' .. name))(unpack(bound_values))
-      calls[i] = ('%s class <= %d then %s(e, class)\n'):format(i == 1 and 'if' or 'elseif',
-        members[#members].last, names[i])
+      local code, names, values = chain(members)
+      local source = ('local %s = ...\nreturn function(e, class)\n%send\n'):format(names, code)
+      branches[i] = group_branch(i, members, assert(loadstring(source, '=' .. name))(unpack(values)))
     end
-    body, names = table.concat(calls) .. 'end\n', table.concat(names, ', ')
+    for i = #groups + 1, #branches do branches[i] = nil end
+    groups = group(branches)
   end
+  local body, names, values = chain(branches)
   return assert(loadstring(LOOP:format(names, body), '=' .. name))(unpack(values))
 end
 

@@ -146,7 +146,7 @@ function nested.run(settings, detail_settings)
 
   local loss_end = -math.huge
   local handlers = {
-    consumer,
+    consumer and kept_events.handler(consumer),
     interval = report,
     stop = function()
       if consumer then consumer:finish() end

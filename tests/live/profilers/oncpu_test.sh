@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# oncpu: programs that use a known time of a CPU, and CPUs that are never idle.
+# oncpu: programs that use a known CPU time, and CPUs that are never idle.
 . "$(dirname "$0")/../../lib.sh"
 needs_tracepoint sched:sched_switch
 states=$TOP/build/workloads/states
 ms=1000000
 
-# Everything is on CPU 0, also what starts the program; real-time priorities keep other tasks from getting between. A
-# task has a CPU for at least the CPU time it uses; the two clocks may differ by a millisecond.
+# Everything is on CPU 0, including what starts the program; real-time priorities keep other tasks from running in
+# between. A task has a CPU for at least the CPU time that it uses; the two clocks may differ by a millisecond.
 on=(taskset -c 0) soon=()
 chrt -f 1 true 2>/dev/null && on+=(chrt -f 1) soon=(-r 2)
 "${on[@]}" "$PROFSCRIPT" oncpu -m 4096 "${soon[@]}" -i 100s --format csv -- "$states" run 300 sleep 100 >"$TMP/out" 2>"$TMP/err"
@@ -15,9 +15,9 @@ all_reported 'the time' &&
 	rows 'the time' "c[\"comm\"] == \"states\" && c[\"cpu\"] == 0 && c[\"runtime_ns\"] >= 299 * $ms"
 check 'on no other CPU' test "$(column cpu | sort -u)" = 0
 
-# After the first interval it is known what a CPU does: where it is never idle, tasks and what losses hide add up to
-# the time from then on. What is hidden after the last switch that was seen is not told.
-# covered NAME: from the first table to the one before the last that has switches, by the times of the tables
+# After the first interval it is known what each CPU runs: if it is never idle, tasks and losses add up to the time from
+# then on. Losses after the last switch that was seen are not reported.
+# covered NAME: from the first table to the last but one with switches, by the times of the tables
 covered() {
 	if grep -q 'did not report' "$TMP/err"; then
 		skip "$1" "$(grep 'did not report' "$TMP/err")"
@@ -45,7 +45,7 @@ for pages in 4096 1; do
 	rows "-C 0 -m $pages: who has the CPU" "c[\"tid\"] == $busy && c[\"runtime_ns\"] > 0"
 done
 kill $busy
-expect_line 'some is hidden' '^oncpu: [1-9][0-9]* ms of CPU time are unknown due to lost events$' "$TMP/err"
+expect_line 'some time is hidden' '^oncpu: [1-9][0-9]* ms of CPU time are unknown due to lost events$' "$TMP/err"
 
 "$states" pin 0 run 200000 &
 hog=$!
@@ -61,13 +61,13 @@ if chrt -f 7 true 2>/dev/null; then
 		workload states pin 0 run 50
 		chrt -f -p 7 "$WORKLOAD"
 		trace_workload oncpu -m 4096 --prio $prio -i 100s --format csv -p $WORKLOAD
-		[ $prio = 92 ] || check '--prio: not of other priorities' test ! -s "$TMP/out"
+		[ $prio = 92 ] || check '--prio: no other priorities' test ! -s "$TMP/out"
 	done
-	all_reported '--prio: of real time' &&
-		rows '--prio: of real time' "c[\"comm\"] == \"states\" && c[\"runtime_ns\"] >= 49 * $ms"
+	all_reported '--prio: real-time tasks' &&
+		rows '--prio: real-time tasks' "c[\"comm\"] == \"states\" && c[\"runtime_ns\"] >= 49 * $ms"
 else
 	skip '--prio' 'chrt -f, real-time scheduling'
 fi
-check_status '--prio: no list' 2 "$PROFSCRIPT" oncpu --prio 7-3
+check_status '--prio: an invalid list' 2 "$PROFSCRIPT" oncpu --prio 7-3
 ends_on_ctrl_c oncpu
 refused 'an open range of priorities' 2 "oncpu: --prio: invalid priority list '5-'" oncpu --prio 5-

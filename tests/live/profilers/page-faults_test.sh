@@ -13,5 +13,5 @@ if [ "$(uname -m)" = x86_64 ]; then
 	"$PROFSCRIPT" page-faults -N 1 -g --exclude-user -- "$burn" 1 >fault
 	awk '/\(\[kernel\.kallsyms\]\)$/ { kernel++; late += registers } /^ +RIP: / { registers = kernel > 0 }
 		/^    0000/ { user += registers } END { exit !(registers && user && !late) }' fault
-	result $? 'those of a fault in the kernel stand between its frames and those of user space' fault
+	result $? 'those of a fault in the kernel are between its frames and those of user space' fault
 fi

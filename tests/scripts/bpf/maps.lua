@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Maps of every kind that scripts read: each counts the getppid() calls of the workload.
+--- Maps of every kind that scripts can read: each counts the getppid() calls of the workload.
 return {
   summary = 'Maps of BPF programs',
 
@@ -136,6 +136,7 @@ char LICENSE[] SEC("license") = "GPL";
         local percpu = program:map 'percpu_array'
         percpu:set(0, { [0] = 5 })
         out:print('percpu_array', percpu:get(0)[0], sum(percpu:get(0)))
+        out:print('between CPUs', (select(2, pcall(percpu.set, percpu, 0, { [0.5] = 5 })):match 'no CPU 0.5'))
         local keys, total = {}, 0
         for key, value in program:map 'lru':pairs() do
           keys[#keys + 1], total = key, total + value

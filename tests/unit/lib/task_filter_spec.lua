@@ -10,7 +10,7 @@ describe('task_filter', function()
     assert.is_false(names.has 'javac')
   end)
 
-  it('refuses names that a filter cannot hold', function()
+  it('refuses names that a filter cannot contain', function()
     local problem = 'task names with quotes or backslashes are not supported'
     assert.same({ nil, "'a\"b': " .. problem }, { task_filter.names 'java,a"b' })
     assert.same({ nil, "'a\\': " .. problem }, { task_filter.names 'a\\' })

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# What is no recording is refused; of a recording that is cut off, the part that is there is printed.
+# A file that is not a recording is refused. A truncated recording is printed as far as it goes.
 . "$(dirname "$0")/../../../lib.sh"
 sched=$DATA/sched.data
 cd "$TMP" || exit 1
@@ -12,10 +12,10 @@ refused 'an empty pipe' 1 'standard input: not a perf recording .empty.' trace -
 refused 'a directory as recording' 1 '/tmp: not a perf recording .a directory.' trace --input /tmp
 refused 'an event that a profiler needs' 2 "oncpu: the recording contains no event system 'sched'" \
 	oncpu --input "$DATA/syscalls.data"
-refused 'an event it does not have' 2 "trace: the recording contains no event system 'irq'" trace -e irq:irq_handler_entry --input "$sched"
+refused 'an event that it does not have' 2 "trace: the recording contains no event system 'irq'" trace -e irq:irq_handler_entry --input "$sched"
 
-# Cut anywhere: what is there is printed, it is a beginning of the whole (but for the wall time, which
-# may be cut off), and one line says so.
+# Truncated anywhere: the output is a prefix of the whole (except for the wall time, which may be cut off), and
+# one line says that the recording is truncated.
 no_wall='s/^[0-9][-0-9]* [0-9:.]*  //'
 for data in sched syscalls zstd pipe lost; do
 	"$PROFSCRIPT" trace --input "$DATA/$data.data" -q | sed "$no_wall" >whole
@@ -31,7 +31,7 @@ for data in sched syscalls zstd pipe lost; do
 		[ -s this ] && { echo "cut at $at:"; cat this err; } >>wrong
 	done
 	[ ! -s wrong ]
-	result $? "$data.data, cut anywhere" wrong
+	result $? "$data.data, truncated anywhere" wrong
 done
 head -c $(($(stat -c %s "$DATA/pipe.data") * 90 / 100 | 1)) "$DATA/pipe.data" >cut.data
-partly 'a pipe cut near its end' 1 'cut.data: ends inside a record' 'sys_enter: NR 12 ' trace --input cut.data
+partly 'a pipe truncated near its end' 1 'cut.data: ends inside a record' 'sys_enter: NR 12 ' trace --input cut.data

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# What is wrong with the command line is said in one line that says what and where, with exit status 2; never with
-# a traceback, a crash, or half an output.
+# An invalid command line is reported in one line that says what is wrong and where, with exit status 2; never with a
+# traceback, a crash or partial output.
 . "$(dirname "$0")/../../../lib.sh"
 sched=$DATA/sched.data
 switch=sched:sched_switch
@@ -17,8 +17,8 @@ refused 'a missing value' 2 "multi-trace: option '--than' needs a value" multi-t
 refused 'a missing argument' 2 'exec: missing LUA' exec -e $switch
 refused 'a duration with a bad unit' 2 "multi-trace: option '--than': invalid duration '1.5xs': unknown unit 'xs'" \
 	multi-trace --than 1.5xs
-refused 'no duration' 2 "trace: option '--duration': invalid duration 'soon'" trace --duration soon
-refused 'an interval of nothing' 2 "trace: option '-i': '0' is not a duration >= 1ms" trace -i 0
+refused 'an invalid duration' 2 "trace: option '--duration': invalid duration 'soon'" trace --duration soon
+refused 'an empty interval' 2 "trace: option '-i': '0' is not a duration >= 1ms" trace -i 0
 refused '-N 0' 2 "trace: option '-N': '0' is not an integer >= 1" trace -N 0
 refused '-N 1.5' 2 "trace: option '-N': '1.5' is not an integer" trace -N 1.5
 refused '-m 3' 2 "trace: option '-m': '3' is not a power of two; the nearest are 2 and 4" trace -m 3
@@ -44,6 +44,6 @@ refused '--format xml' 2 "trace: option '--format': 'xml' is not one of text, js
 refused '-C x' 2 "trace: option '-C': invalid CPU list 'x'" trace -C x
 refused '-C 1-0' 2 "trace: option '-C': invalid CPU list '1-0'" trace -C 1-0
 refused '-p 12,0' 2 "trace: option '-p': invalid process list '12,0'" trace -e $switch -p 12,0
-refused '-p of a name that nobody has' 1 "no such process: 'a.x1bb'" trace -e $switch -p $'a\x1bb'
+refused '-p of a name without process' 1 "no such process: 'a.x1bb'" trace -e $switch -p $'a\x1bb'
 refused 'a recording and a target' 2 'trace: --input cannot be combined with' trace --input "$sched" -p 1
 refused 'a recording and a workload' 2 'trace: --input cannot be combined with' trace --input "$sched" -- true

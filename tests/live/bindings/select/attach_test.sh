@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# Where events are taken: what is attached to is counted exactly, and nothing else.
+# Attaching: the events of the targets are counted exactly, and no others.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint syscalls:sys_enter_getppid raw_syscalls:sys_enter sched:sched_switch
 event=syscalls:sys_enter_getppid
 workloads=$TOP/build/workloads
 
-# counted NAME N: $TMP/out says that the test's programs made N calls
+# counted NAME N: $TMP/out reports N calls of the test's programs
 counted() {
 	local sum
 	sum=$(awk '$1 == "syscalls" || $1 == "threads" { sum += $2 } END { print sum + 0 }' "$TMP/out")
@@ -22,7 +22,7 @@ counts() {
 	counted "$name" "$n"
 }
 
-# counts_running NAME N COUNT ARGS...: the same of `threads COUNT`, which begins when all is attached
+# counts_running NAME N COUNT ARGS...: the same for `threads COUNT`, which starts when all events are open
 counts_running() {
 	local name=$1 n=$2 count=$3 tracer
 	shift 3
@@ -63,7 +63,7 @@ counts_running 'a thread' 0 10 -t PID
 counts_running 'a process and one of its threads' $((21 * 10)) 10 -p PID -t PID
 counts_running 'threads on all CPUs' $((10 * 10)) 10 -p PID --no-inherit -C "$(</sys/devices/system/cpu/online)"
 
-# counts_called NAME: the calls of both processes of this name, and of no other
+# counts_called NAME: the calls of both processes of this name, and of no other process
 counts_called() {
 	local i pids=() tracer
 	cp "$workloads/threads" "$TMP/$1"
@@ -143,8 +143,8 @@ echo text >"$TMP/stdin"
 "$PROFSCRIPT" trace -e $event -- cat <"$TMP/stdin" >"$TMP/out"
 expect_line 'stdin is the workload'\''s' '^text$' "$TMP/out"
 
-# Our own process writes a line for each event: it would see nothing but itself.
-# without_us NAME SELECTOR: others' system calls are counted, ours are not
+# Our own process writes a line per event: it would see nothing but itself.
+# without_us NAME SELECTOR: system calls of others are counted, ours are not
 without_us() {
 	local other
 	"$workloads/syscalls" 10000 1000 & # an idle machine makes none
@@ -160,16 +160,16 @@ without_us 'own system calls are left out' raw_syscalls:sys_enter
 without_us 'with a filter of the user, too' 'raw_syscalls:sys_enter/id>=0/'
 "$PROFSCRIPT" exec -e raw_syscalls:sys_enter 'count(ev._pid)' -m 1024 --self --duration 0.5 >"$TMP/out" 2>&1 &
 wait $!
-expect_line '--self has them' "^ *$! +" "$TMP/out"
+expect_line '--self includes them' "^ *$! +" "$TMP/out"
 
-# Where no hierarchy has perf events there is nothing to test. (Mounting version 1's would take them
-# away from version 2's.)
+# If no hierarchy has perf events there is nothing to test. (Mounting version 1's would take them away from version
+# 2's.)
 hierarchy=$(awk '$3 == "cgroup" && $4 ~ /perf_event/ { v1 = $2 } $3 == "cgroup2" { v2 = $2 }
 	END { print v1 ? v1 : v2 }' /proc/self/mounts)
 group=$hierarchy/profscript-$$
 if [ -n "$hierarchy" ] && mkdir -p "$group/a" "$group/b" 2>/dev/null &&
 	perf stat -a -e dummy -G "profscript-$$" true >/dev/null 2>&1; then
-	# in_groups NAME N LIST: a makes 100 calls, b makes 1000, somebody else 10000
+	# in_groups NAME N LIST: a makes 100 calls, b makes 1000, another process 10000
 	in_groups() {
 		"$PROFSCRIPT" exec -e $event 'count(ev._comm)' -m 1024 --cgroups "${3//G/profscript-$$}" >"$TMP/out" 2>&1 &
 		wait_ready $!

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# What is wrong with events, their attributes, filters and keys is said in one line, with the nearest name.
+# Errors in events, their attributes, filters and keys are reported in one line, with the nearest name.
 . "$(dirname "$0")/../../../lib.sh"
 switch=sched:sched_switch
 needs_tracepoint $switch
@@ -29,7 +29,7 @@ refused 'a key that ends early' 2 "bad key of $switch 'next_pid\\+': expected a 
 	multi-trace -e sched:sched_wakeup//key=pid/ -e $switch//key=next_pid+/
 refused 'a key that one event lacks' 2 "bad key of $switch 'pid': unknown variable 'pid'" \
 	multi-trace -e sched:sched_wakeup -e $switch -k pid
-refused 'a key for one of two' 2 "multi-trace: sched:sched_wakeup has a key and $switch has none: they never match" \
+refused 'a key for one of two events' 2 "multi-trace: sched:sched_wakeup has a key and $switch has none: they never match" \
 	multi-trace -e sched:sched_wakeup//key=pid/ -e $switch
 refused 'keys of two types' 2 'the key of .* is a string but the key of .* is a number' \
 	multi-trace -e sched:sched_wakeup//key=comm/ -e $switch//key=next_pid/

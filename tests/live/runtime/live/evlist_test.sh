@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# What the system refuses is said in one line: permissions, memory, descriptors, tracefs.
+# What the system refuses is reported in one line: permissions, memory, descriptors, tracefs.
 . "$(dirname "$0")/../../../lib.sh"
 switch=sched:sched_switch
 needs_tracepoint $switch
@@ -28,7 +28,7 @@ under nomemory 'a ring without memory' 1 'cannot map rings of 262144 pages: Cann
 under nofiles 'no descriptors' 1 '[0-9]+ file descriptors needed, but only 6 allowed' trace -e $switch -N 1
 under notracefs 'no tracefs' 3 'tracefs is not mounted; mount it with: mount -t tracefs' trace -e $switch -N 1
 
-# Somebody else, who may read no tracefs.
+# Another user, who may not read tracefs.
 chmod 755 "$TMP"
 cp -r "$TOP/bindings" "$TOP/scripts" "$PROFSCRIPT" "$TMP" 2>/dev/null
 printf '#!/bin/sh\nexec setpriv --reuid 65534 --regid 65534 --clear-groups "%s/profscript" "$@"\n' "$TMP" >nobody

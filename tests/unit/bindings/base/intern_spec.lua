@@ -42,14 +42,14 @@ describe('interned keys', function()
     assert.equal('true', keys:part(id, 2))
   end)
 
-  it('refuses what has no value, and forgets the part before it', function()
+  it('refuses parts without a value, and forgets the part before', function()
     local keys = intern.new(2, 100)
     assert.error_matches(function() keys.id(1, {}) end, 'a table cannot be a key')
     assert.equal(0, keys.id(7, 8))
     assert.equal(7, keys:part(0, 1))
   end)
 
-  it('counts what goes to the overflow bucket', function()
+  it('counts values in the overflow bucket', function()
     local keys = intern.new(1, 2)
     for i = 1, 5 do assert.equal(math.min(i - 1, 2), keys.id(i)) end
     assert.equal(3, keys:overflow())

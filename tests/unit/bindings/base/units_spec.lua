@@ -25,7 +25,7 @@ describe('units.duration', function()
     assert.equal(90e9, units.duration '1.50min')
   end)
 
-  it('names the text it cannot read', function()
+  it('names the invalid text', function()
     local bad = {
       [''] = "invalid duration '' (expected a number and a unit, e.g. 1.5ms)",
       ms = "invalid duration 'ms' (expected a number and a unit, e.g. 1.5ms)",
@@ -62,7 +62,7 @@ describe('units.size', function()
     for text, bytes in pairs(expected) do assert.equal(bytes, units.size(text), text) end
   end)
 
-  it('names the text it cannot read', function()
+  it('names the invalid text', function()
     local bad = {
       [''] = "invalid size '' (expected e.g. 4096, 64K or 1MiB)",
       ['4X'] = "invalid size '4X' (expected e.g. 4096, 64K or 1MiB)",

@@ -7,7 +7,7 @@ local sampling = require 'bindings.view.sampling'
 local tables = require 'lib.table'
 local C = ffi.C
 
---- An output that keeps what it is given.
+--- An output that keeps what it gets.
 local function collector()
   local parts = {}
   local out = { format = 'text' }
@@ -40,7 +40,7 @@ local function field(name, type, offset, size, flags, elem_size, count)
     count = count or 1 }
 end
 
---- What opens an event: members of its attribute.
+--- The parameters of an event: members of its attribute.
 local function request(attr)
   local new = ffi.new 'struct event_request'
   new.attr.sample_period = 1

@@ -13,7 +13,7 @@ local profiler = {
   examples = { { 'profscript waits --than 1ms', 'the long ones' } },
 }
 
-it('a page is made from the declarations', function()
+it('a page is generated from the declarations', function()
   local script = { name = 'waits', profiler = profiler, spec = assert(options.declare(profiler)) }
   assert.equal(([[
 .TH "PROFSCRIPT\-WAITS" 1 "" "profscript VERSION" "profscript"
@@ -72,7 +72,7 @@ profscript waits \-\-than 1ms
 ]]):gsub('VERSION', version), man.profiler(script))
 end)
 
-it('a line never begins with what roff takes for a command', function()
+it('a line never starts like a roff command', function()
   assert.equal("\\&.x\n\\&'y\nz", man.escape ".x\n'y\nz")
 end)
 

@@ -7,7 +7,7 @@ local function flag(short)
   return { type = 'flag', short = short, help = 'h' }
 end
 
--- Declarations in the manner of perf-prof's profilers, with their letters and meanings.
+-- Declarations like those of perf-prof's profilers, with their letters and meanings.
 local detail = { type = 'string', optional_value = '', help = 'h' }
 local than = { type = 'duration', help = 'h' }
 local profilers = {
@@ -106,9 +106,9 @@ local function parse(line)
   return options.parse(spec, name, words)
 end
 
--- Command line, what must be parsed, the workload. Keys that are not listed are not compared.
+-- Command line, expected result, workload. Keys that are not listed are not compared.
 local accepted = {
-  -- Values, stuck and separate, letters bundled.
+  -- Values, attached and separate, letters bundled.
   { 'trace -i1000', { interval = S } },
   { 'trace -i 1000', { interval = S } },
   { 'trace -i 1s', { interval = S } },
@@ -155,7 +155,7 @@ local accepted = {
   { 'blktrace -d /dev/a -d/dev/b', { device = { '/dev/a', '/dev/b' } } },
   -- Files and the form of the output.
   { 'trace --input - -o out --format json', { input = '-', output = 'out', format = 'json' } },
-  -- Optional values need "=" or stick to the letter.
+  -- Optional values need "=" or are attached to the letter.
   { 'multi-trace --detail', { detail = '' } },
   { 'multi-trace --detail=samecpu,-1ms', { detail = 'samecpu,-1ms' } },
   { 'multi-trace --detail samecpu', { detail = '' }, { 'samecpu' } },
@@ -195,7 +195,7 @@ local accepted = {
   { 'breakpoint -- 0x10 0x20 -- ls', { address = { '0x10', '0x20' } }, { 'ls' } },
   { 'hrtimer -F 20 -- ls', { expression = 'ls' } },
   { 'hrtimer -F 20 -- -- ls', {}, { 'ls' } },
-  -- Command lines that perf-prof's guide teaches.
+  -- Command lines from perf-prof's guide.
   { "multi-trace -e 'sched:sched_wakeup*,sched:sched_switch' -e 'sched:sched_switch,profile/-F 500 --watermark 50 "
     .. "-g/untraced/' --filter python -i 1000 --than 100ms --detail=samecpu",
     { event = { 'sched:sched_wakeup*,sched:sched_switch',
@@ -246,7 +246,7 @@ local accepted = {
     { event = { 'uprobe:f@"BIN"', 'uretprobe:f@"BIN"' } } },
 }
 
--- Command line, first line of the message behind "profscript NAME: ".
+-- Command line, first line of the message after "profscript NAME: ".
 local NO_STACKS = "option '--call-graph': invalid call graph mode '%s' (expected fp, dwarf or dwarf,SIZE with at most "
   .. '65528 bytes)'
 local refused = {
@@ -344,7 +344,7 @@ describe('command lines', function()
 end)
 
 describe('a flag with more than a default', function()
-  it('tells whether it was given', function()
+  it('shows whether it was given', function()
     assert.is_nil(parse('trace').inherit)
   end)
 end)
@@ -419,14 +419,14 @@ describe('declarations', function()
       refusal { positional = { { name = 'a', help = 'h', multiple = true }, { name = 'b', help = 'h' } } })
   end)
 
-  it('of a common option change what they name, and bring it back from a dropped group', function()
+  it('of a common option change only what they state, and bring it back from a dropped group', function()
     local spec = assert(options.declare { options = { filter = { help = 'commands' } }, unsupported = { 'event' } })
     assert.equal('commands', spec.long.filter.help)
     assert.equal('string', spec.long.filter.type)
     assert.is_nil(spec.long.event)
   end)
 
-  it('drop single options, and those about one thing', function()
+  it('drop single options, and sets of them', function()
     local spec = assert(options.declare { unsupported = { 'input', 'samples', 'threads' }, options = { prio = {} } })
     for _, name in ipairs { 'input', 'call-graph', 'sampling-limit', 'pids', 'ptrace', 'key' } do
       assert.is_nil(spec.long[name], name)

@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 local scripts = require 'bindings.options.scripts'
 
-local root -- a directory of its own for each test
-local modes -- file mode by path, 0644 when not set
+local root -- a separate directory for each test
+local modes -- file mode by path, 0644 if not set
 local environment
 
---- stat and readdir on top of what Lua has: a file can be opened, a directory can be listed.
+--- stat and readdir with Lua's functions: a file can be opened, a directory can be listed.
 local sys = {
   getenv = function(name) return environment[name] end,
   readdir = function(path)
@@ -35,7 +35,7 @@ local function write(path, text)
   return path
 end
 
---- A profiler that is in order.
+--- A valid profiler.
 local function good(summary)
   return ("return { summary = '%s', start = function() return {} end }\n"):format(summary or 'S')
 end
@@ -44,7 +44,7 @@ local function loaded()
   return scripts.new(sys, root .. '/data')
 end
 
---- Loads a text as a script: its message, with the path left out.
+--- Loads a text as a script: returns its message without the path.
 local function refusal(text)
   local path = write('x.lua', text)
   local script, message = loaded():load(path)
@@ -74,7 +74,7 @@ describe('scripts', function()
     end
   end)
 
-  it('are those of a user where they are not in the folder of the program', function()
+  it('come from the user\'s folder if the program has none', function()
     write('a/wakeups.lua', good 'Count')
     assert.is_false(assert(loaded():load 'wakeups').is_shipped)
     local path = write('data/scripts2/wakeups.lua', good 'Count')
@@ -96,7 +96,7 @@ describe('scripts', function()
     assert.equal(root .. '/a/top.lua', loaded():find 'top')
   end)
 
-  it('are proposed when the name is nearly right', function()
+  it('are suggested for similar names', function()
     write('a/wakeups.lua', good())
     local path, message = loaded():find 'wakeup'
     assert.is_nil(path)
@@ -106,7 +106,7 @@ describe('scripts', function()
     assert.equal("profscript: no such file './no/such'", message)
   end)
 
-  it('may have another name, but for a file of that name', function()
+  it('may have another name, unless a file has it', function()
     local lost = write('a/event-lost.lua', good 'Lost')
     assert.equal(lost, loaded():find 'event-care')
     assert.equal(lost, loaded():names()['event-care'])
@@ -146,7 +146,7 @@ describe('scripts', function()
 
   it('report an error while loading in one line', function()
     assert.equal(":1: module 'lib.nosuch' not found", refusal "local x = require 'lib.nosuch'\nreturn x\n")
-    assert.equal(': table: ', (refusal 'error({})'):match '^: table: ')
+    assert.equal(':1: error() was called with a table, not with text', refusal 'error({})')
   end)
 
   it('may begin with #!', function()
@@ -168,7 +168,7 @@ describe('scripts', function()
     assert.equal(path .. ":2: assignment to undeclared global 'total'; make it local", message)
   end)
 
-  it('do not see changes that others make to the standard globals', function()
+  it('do not see changes of the standard globals by others', function()
     local first = write('x.lua', 'print = nil\nmath = 1\n' .. good())
     assert(loaded():load(first))
     local second = write('y.lua', 'assert(type(print) == "function" and math.huge)\n' .. good())

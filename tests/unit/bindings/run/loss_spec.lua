@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: GPL-2.0-only
--- What is said of lost events, and when.
+-- The messages about lost events, and when they are printed.
 local ffi = require 'ffi'
 local loss = require 'bindings.run.loss'
 
---- What is warned of after losses { time in s, n, cpu }.
+--- The warnings after losses { time in s, n, cpu }.
 local function warnings(opt, losses, at_end)
   local lines = {}
   for name, value in pairs { lost = 'warn', verbose = 0, mmap_pages = 8 } do
@@ -25,7 +25,7 @@ describe('losses', function()
       warnings({}, { { 1, 5 }, { 1.5, 3 }, { 2, 4 } }))
   end)
 
-  it('are reported at the end, if they were not', function()
+  it('are reported at the end, if not before', function()
     assert.same({ 'top: lost 5 events (5 in total)', 'top: lost 3 events (8 in total)' },
       warnings({}, { { 1, 5 }, { 1.5, 3 } }, function(l) l:report() l:report() end))
   end)
@@ -52,12 +52,12 @@ describe('losses', function()
     assert.equal(5, total)
   end)
 
-  it('of a CPU that came are not counted', function()
+  it('of a CPU that came online are not counted', function()
     assert.same({ 'top: CPU #3 came online; its events before 1.000 s are missing' },
       warnings({}, { { 1, 0, 3 } }))
   end)
 
-  it('are told to the script', function()
+  it('are passed to the script', function()
     local got
     warnings({}, {}, function(l)
       l:set_handler(function(gap) got = gap end)

@@ -87,7 +87,7 @@ static void reused_tid_has_two_lives(void **state)
 	assert_string_equal(tasks_name(t, 50, 15), "first");
 	assert_string_equal(tasks_name(t, 50, 32), "init");
 	assert_string_equal(tasks_name(t, 50, 40), "second");
-	/* An exit that comes late must not end the second life. */
+	/* A late exit must not end the second life. */
 	tasks_exit(t, 50, 20);
 	for (int tid = 100; tid < 120; tid++) {
 		tasks_fork(t, tid, 1, tid);
@@ -112,7 +112,8 @@ static void ended_tasks_are_forgotten_oldest_first(void **state)
 	assert_string_equal(tasks_name(t, 14, 50), "<...>");
 	assert_string_equal(tasks_name(t, 13, 50), "parent");
 	assert_string_equal(tasks_name(t, 11, 50), "parent");
-	/* A name given after the end says that the tid lives again: it is no longer evicted. */
+	/* A name given after the end shows that the tid is in use again: it is no longer evicted.
+	 */
 	tasks_set(t, 13, "again", 50);
 	tasks_exit(t, 10, 60);
 	tasks_exit(t, 1, 61);
@@ -152,7 +153,7 @@ static void history_is_bounded(void **state)
 		snprintf(name, sizeof(name), "name%d", i);
 		assert_string_equal(tasks_name(t, 7, i + 0.5), name);
 	}
-	/* Too old to be worth a place; then one that is. */
+	/* Too old for a place; then one that is not. */
 	tasks_set(t, 7, "late", 50);
 	assert_string_equal(tasks_name(t, 7, 60), "name0");
 	tasks_set(t, 7, "late", 95.5);
@@ -218,7 +219,7 @@ static void scan_finds_us(void **state)
 	assert_string_equal(tasks_name(t, other.tid, 0), "other thread");
 	pthread_barrier_wait(&other.done);
 	pthread_join(thread, NULL);
-	/* What a worker of the kernel is busy with is not part of its name. */
+	/* The work item of a kernel worker is not part of its name. */
 	prctl(PR_SET_NAME, "kworker/7:1-eve");
 	tasks_scan(t);
 	assert_string_equal(tasks_name(t, getpid(), 0), "kworker/7:1");
