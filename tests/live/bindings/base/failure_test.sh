@@ -24,7 +24,7 @@ refused 'events that are the default of an option' 3 "rundelay: this kernel has 
 refused 'events that the user names' 2 "no such event 'sched:sched_switch'" trace -e sched:sched_switch
 refused 'also for such an option' 2 "no such event 'sched:sched_wakeup'" \
 	rundelay -e sched:sched_wakeup -e sched:sched_switch -e sched:sched_switch//untraced/
-refused "events that a user's script names" 1 "./wakeups.lua:[0-9]+: no event 'sched:sched_wakeup'" ./wakeups.lua
+refused "events that a user's script names" 1 "./wakeups.lua:[0-9]+: no such event 'sched:sched_wakeup'" ./wakeups.lua
 PROFSCRIPT=$profscript
 cat >lacks.lua <<'END'
 return { summary = 'x', start = function() require('lib.failure').unavailable('no such %s', 'device') end }

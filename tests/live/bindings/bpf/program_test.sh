@@ -223,7 +223,7 @@ REST="[program:events 'ring'] = function(ev) return ev.pidd end" wrong 'a field'
 REST="[program:events 'rng'] = function() end" wrong 'a map' "^profscript: wrong.lua: no map 'rng'; did you mean 'ring'\?"
 REST="[program:events 'hash'] = function() end" wrong 'a map without records' "^profscript: wrong.lua: map 'hash' is neither a ring buffer nor a perf event array"
 REST=''
-START="program:map 'ring'" wrong 'a map of records' "^profscript: wrong.lua: map 'ring' holds records"
+START="program:map 'ring'" wrong 'a map of records' "^profscript: wrong.lua: map 'ring' contains records"
 START="program:map 'hash':get 'x'" wrong 'a key' "^profscript: .*wrong.lua:8: wrong.lua: map hash: expected a uint32_t, not a string"
 START="program:get 'cals'" wrong 'a variable' "^profscript: wrong.lua: no variable 'cals' in .bss or .data; did you mean 'calls'\?"
 START="program:attach('cont')" wrong 'a program' "^profscript: wrong.lua: no program 'cont'; did you mean 'count'\?"

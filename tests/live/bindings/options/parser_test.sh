@@ -20,7 +20,7 @@ refused 'a duration with a bad unit' 2 "multi-trace: option '--than': invalid du
 refused 'an invalid duration' 2 "trace: option '--duration': invalid duration 'soon'" trace --duration soon
 refused 'an empty interval' 2 "trace: option '-i': '0' is not a duration >= 1ms" trace -i 0
 refused '-N 0' 2 "trace: option '-N': '0' is not an integer >= 1" trace -N 0
-refused '-N 1.5' 2 "trace: option '-N': '1.5' is not a whole number" trace -N 1.5
+refused '-N 1.5' 2 "trace: option '-N': '1.5' is not an integer" trace -N 1.5
 refused '-m 3' 2 "trace: option '-m': '3' is not a power of two; the nearest are 2 and 4" trace -m 3
 refused '-m 0' 2 "trace: option '-m': '0' is not a power of two from 1" trace -m 0
 refused '--usage-self 0' 2 "trace: option '--usage-self': '0' is not a duration >= 1ms" trace --usage-self 0

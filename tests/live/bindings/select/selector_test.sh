@@ -7,7 +7,7 @@ needs_tracepoint $switch
 
 refused 'an unknown event' 2 "no such event 'sched:sched_swich'; did you mean 'sched:sched_switch'\\?" trace -e sched:sched_swich
 refused 'an unknown system' 2 "no such event system 'shced'; did you mean 'sched'\\?" trace -e shced:sched_switch
-refused 'an event without system' 2 "cannot trace 'sched_switch'" trace -e sched_switch
+refused 'an event without system' 2 "unknown event 'sched_switch'" trace -e sched_switch
 refused 'a glob without match' 2 "no event matches 'sched:nosu\\*'" trace -e 'sched:nosu*'
 refused 'no event at all' 2 "bad event '': missing event name at column 1" trace -e ''
 refused 'an empty event' 2 "bad event 'sched:sched_switch,,': missing event name at column 20" trace -e "$switch,,"
