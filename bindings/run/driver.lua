@@ -338,7 +338,9 @@ local function run_with_events(session, script, opt, words, found)
   C.watchdog_end()
   if not ok then problem = memory.explain(problem, script.path) end
   C.session_stop(session)
+  C.watchdog_begin(0) -- for a Ctrl-C from now on: stop() may take long after the one that ended the run
   local finished, finish_problem = xpcall(loop.finish, failure.traceback, loop)
+  C.watchdog_end()
   out:flush()
   if not ok then error(problem, 0) end
   if not finished then error(finish_problem, 0) end

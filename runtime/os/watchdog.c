@@ -19,12 +19,11 @@ enum {
 static struct watchdog_ops ops;
 static timer_t tick_timer, limit_timer;
 static volatile sig_atomic_t ready, running;
-/* In Lua since the script has returned; of these since the interpreter was interrupted. */
+/* Ticks in Lua since the script returned, and since the interpreter was interrupted. */
 static volatile sig_atomic_t ticks, ticks_since, interrupts;
 static volatile sig_atomic_t calls; /* ticks in C since the last one in Lua, up to CALLS */
 
-/* Finds out which file the interpreter's code is of, and that of the code that runs: compiled Lua
- * is of none. */
+/* The files of the interpreter's code and of the running code; compiled Lua has none. */
 struct place {
 	uintptr_t pc;
 	char interpreter[PATH_SIZE], code[PATH_SIZE];

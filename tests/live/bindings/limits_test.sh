@@ -87,6 +87,13 @@ kill -INT $pid
 again
 ended 'also in the handler stop' 130 5
 
+loop stops '' "out:flush() while true do local f = function() return n end f() end"
+begin ./stops.lua --input "$sched"
+wait_for 20 grep -q printed out
+kill -INT $pid
+ended 'the first Ctrl-C in the handler stop' 1 20
+expect_line 'at its line' '^profscript: ./stops.lua:[0-9]*: the script does not return; interrupted$' err
+
 # A handler that works for a long time but returns is not interrupted, nor is one that waits.
 loop works 'local t = os.clock() while os.clock() - t < 0.02 do n = n + 1 end'
 begin ./works.lua --input "$sched" -N 20
