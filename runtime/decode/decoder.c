@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include "decode/group_reads.h"
 #include "error.h"
 
 enum { AHEAD = 8 };
@@ -24,6 +25,7 @@ void decoder_free(struct decoder *d)
 	id_table_clear(&d->ids);
 	free(d->quick);
 	free(d->records);
+	group_reads_free(d->group_reads);
 	free(d);
 }
 
@@ -157,6 +159,12 @@ int decoder_add_record(struct decoder *d, int index, uint32_t type, uint16_t cla
 	return 0;
 }
 
+int decoder_split_groups(struct decoder *d)
+{
+	d->group_reads = group_reads_new();
+	return d->group_reads ? 0 : -ENOMEM;
+}
+
 const struct perf_event_attr *decoder_attr_of_class(const struct decoder *d, uint16_t class)
 {
 	for (int i = 0; i < d->nr_layouts; i++)
@@ -238,7 +246,9 @@ int decoder_check(struct decoder *d, struct error *err)
 	if (d->nr_layouts == 1)
 		d->id_word = ABSENT;
 	id_table_index(&d->ids);
-	return list_quick(d) ? error_set(err, -ENOMEM, "out of memory") : 0;
+	if (list_quick(d) || (d->group_reads && group_reads_reserve(d->group_reads, d)))
+		return error_set(err, -ENOMEM, "out of memory");
+	return 0;
 }
 
 static __always_inline const struct layout *by_id(const struct decoder *d, uint64_t id)
@@ -388,8 +398,8 @@ static bool decode_variable(const struct layout *l, const uint64_t *w, unsigned 
 	return true;
 }
 
-static bool decode_general(const struct layout *l, const uint64_t *w, unsigned int n,
-			   struct event *ev)
+bool decoder_read_sample(const struct layout *l, const uint64_t *w, unsigned int n,
+			 struct event *ev)
 {
 	if (n < l->fixed_words)
 		return false;
@@ -411,9 +421,13 @@ static inline int decode_sample(const struct decoder *d, const struct perf_event
 	const uint64_t *w = words_of(rec);
 	unsigned int n = nr_words(rec);
 
-	if (!l || !l->nr_classes)
+	if (!l)
 		return 0;
-	if (!decode_general(l, w, n, ev))
+	if (d->group_reads && group_reads_are_in(l))
+		return group_reads_decode(d->group_reads, d, l, w, n, ev, max);
+	if (!l->nr_classes)
+		return 0;
+	if (!decoder_read_sample(l, w, n, ev))
 		return -EBADMSG;
 	ev->class = l->classes[0];
 	if (l->nr_classes == 1)

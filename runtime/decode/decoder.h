@@ -45,6 +45,9 @@ int decoder_add_record(struct decoder *d, int index, uint32_t type, uint16_t cla
 /* Sets what the payload of an attribute's samples is, see sample.h. The default is RAW. */
 void decoder_set_payload(struct decoder *d, int index, enum payload payload);
 
+/* Splits samples with the counts of a group into one event per member, see group_reads.h. */
+int decoder_split_groups(struct decoder *d);
+
 /* Returns the (first) attribute of a class; NULL if there is none. */
 const struct perf_event_attr *decoder_attr_of_class(const struct decoder *d, uint16_t class);
 

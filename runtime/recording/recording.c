@@ -460,7 +460,8 @@ static int set_up(struct recording *r, struct error *err)
 		return error_set(err, -errno, "%s", strerror(errno));
 	r->source.decoder = h->decoder = decoder_new();
 	r->sorter = sorter_new();
-	if (!h->decoder || !r->sorter || !features_init(&h->features))
+	if (!h->decoder || !r->sorter || !features_init(&h->features) ||
+	    decoder_split_groups(h->decoder))
 		return error_set(err, -ENOMEM, "out of memory");
 	ret = header_read(h, r->stream, err);
 	if (!ret)
