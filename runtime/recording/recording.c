@@ -287,6 +287,15 @@ static int recording_wait(struct source *src, int64_t timeout)
 	return ppoll(&poll_fd, 1, &ts, NULL) < 0 && errno != EINTR ? -errno : 0;
 }
 
+/* What was read is delivered, without waiting for what the other rings may have had before it. */
+static void recording_stop(struct source *src)
+{
+	struct recording *r = (struct recording *)src;
+
+	r->ended = true;
+	r->released = UINT64_MAX;
+}
+
 static uint64_t recording_now(struct source *src)
 {
 	(void)src;
@@ -416,6 +425,7 @@ static const struct source_ops pipe_ops = {
 	.open = recording_attach,
 	.next = recording_next,
 	.wait = recording_wait,
+	.stop = recording_stop,
 	.now = recording_now,
 	.free = recording_free,
 };

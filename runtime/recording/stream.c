@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zstd.h>
+#include "os/signals.h"
 
 enum {
 	RECORD_USER = 64,	  /* first type of perf's own records; below are the kernel's */
@@ -24,7 +25,8 @@ enum {
 	MARKS = 64,
 	MARK_STEP = 4 << 20, /* bytes */
 	AHEAD = 2048,	     /* bytes to prefetch ahead of a record */
-	MAX_BYTES = 1 << 28  /* for stream_bytes(): far above any table of contents */
+	WAIT_MS = 100,
+	MAX_BYTES = 1 << 28 /* for stream_bytes(): far above any table of contents */
 };
 
 struct chunk {
@@ -179,9 +181,11 @@ static int read_more(struct stream *s, bool wait)
 	ret = make_room(s, &s->outer);
 	if (ret)
 		return ret;
-	ret = poll(&poll_fd, 1, wait ? -1 : 0);
+	do
+		ret = poll(&poll_fd, 1, wait ? WAIT_MS : 0);
+	while (ret <= 0 && wait && (!ret || errno == EINTR) && !signals_must_end());
 	if (ret <= 0)
-		return wait ? -errno : -EAGAIN;
+		return wait ? -EINTR : -EAGAIN;
 	n = read(s->fd, (uint8_t *)s->outer.end, s->outer.chunk->data + CHUNK - s->outer.end);
 	if (n < 0)
 		return -errno;

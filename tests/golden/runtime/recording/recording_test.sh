@@ -35,3 +35,40 @@ for data in sched syscalls zstd pipe lost; do
 done
 head -c $(($(stat -c %s "$DATA/pipe.data") * 90 / 100 | 1)) "$DATA/pipe.data" >cut.data
 partly 'a pipe cut near its end' 1 'cut.data: ends inside a record' 'sys_enter: NR 12 ' trace --input cut.data
+
+# A pipe is read to its end after Ctrl-C, which also ends the perf that writes it. A second Ctrl-C, or SIGTERM
+# after a second, ends it with what was read so far.
+catches_sigint() { (((0x$(awk '$1 == "SigCgt:" { print $2 }' "/proc/$reader/status") & 2) != 0)); }
+read_pipe() {
+	mkfifo pipe
+	"$PROFSCRIPT" trace --input - <pipe >out 2>err &
+	reader=$!
+	exec {pipe}>pipe
+	head -c 12000 "$DATA/pipe.data" >&$pipe
+	wait_for 20 catches_sigint
+}
+close_pipe() {
+	exec {pipe}>&-
+	rm pipe
+}
+"$PROFSCRIPT" trace --input "$DATA/pipe.data" >whole
+read_pipe
+kill -INT $reader
+sleep 0.3
+check 'after Ctrl-C it waits for the end of the pipe' kill -0 $reader
+tail -c +12001 "$DATA/pipe.data" >&$pipe
+close_pipe
+wait $reader
+check 'and ends well' test $? -eq 0 -a ! -s err
+check 'it has printed all events' cmp whole out
+for signal in TERM INT; do
+	read_pipe
+	kill -$signal $reader
+	[ $signal = TERM ] || { sleep 0.3; kill -INT $reader; }
+	wait_for 20 test -s err
+	wait $reader
+	check "SIG$signal, the end has not come: status 1" test $? -eq 1
+	expect_line 'says so' '^profscript: interrupted before the end of the recording$' err
+	check 'with the events that were read' bash -c 'test -s out && head -c "$(stat -c %s out)" whole | cmp - out'
+	close_pipe
+done
