@@ -16,6 +16,7 @@ local text = require 'bindings.base.text'
 local units = require 'bindings.base.units'
 local views = require 'bindings.view.views'
 
+local C = ffi.C
 local output = { safe = text.safe }
 
 local STDOUT, STDERR = 1, 2
@@ -44,7 +45,7 @@ end
 ---@return string? message
 function output.new(settings)
   settings = settings or {}
-  local fd = STDOUT
+  local fd = C.output_open(STDOUT)
   if settings.file then
     local message
     fd, message = open(settings.file)
@@ -74,12 +75,6 @@ function Output:columns()
   return (select(2, terminal.size(self._fd)))
 end
 
---- Waits until a descriptor is writable: another process may have made it non-blocking.
-local function wait_writable(fd)
-  local pollfd = ffi.new('struct pollfd', fd, libc.POLLOUT)
-  libc.poll(pollfd, 1, -1)
-end
-
 --- Writes the buffered text, which the run does after each batch of events. After a failure all further output is
 --- dropped.
 ---@return boolean? ok nil: see message
@@ -88,22 +83,43 @@ function Output:flush()
   local pending = self._buffer
   while #pending > 0 and not self._failed do
     local bytes, size = buffer.bytes(pending)
-    local written = tonumber(libc.write(self._fd, bytes, size))
-    local code = written < 0 and ffi.errno()
-    if not code then
+    local written = tonumber(C.output_write(self._fd, bytes, size))
+    if written >= 0 then
       pending:skip(written)
-    elseif code == libc.EAGAIN then
-      wait_writable(self._fd)
-    elseif code == libc.EPIPE then
+    elseif written == -libc.EAGAIN then
+      if self._on_wait then self._on_wait() end
+      if C.signals_must_end() then
+        self._failed = ('dropped %d bytes of output: its reader does not read'):format(size)
+      end
+    elseif written == -libc.EPIPE then
       self._failed = 'EPIPE'
-    elseif code ~= libc.EINTR then
+    else
       local where = self._file and ("'%s'"):format(self._file) or 'the output'
-      self._failed = ('cannot write %s: %s'):format(where, sys.strerror(code))
+      self._failed = ('cannot write %s: %s'):format(where, sys.strerror(-written))
     end
   end
   pending:reset()
   if self._failed then return nil, self._failed end
   return true
+end
+
+--- Sets what to do now and then while the reader of the output does not read.
+---@param action fun()
+---@package
+function Output:on_wait(action) self._on_wait = action end
+
+--- Writes a line to stderr, unless the run must end and nobody reads it.
+---@param line string
+function output.complain(line)
+  local fd, at = C.output_open(STDERR), ffi.cast('const char *', line)
+  local left = #line
+  while left > 0 do
+    local written = tonumber(C.output_write(fd, at, left))
+    if written < 0 and (written ~= -libc.EAGAIN or C.signals_must_end()) then break end
+    written = math.max(written, 0)
+    at, left = at + written, left - written
+  end
+  if fd ~= STDERR then libc.close(fd) end
 end
 
 --- Appends bytes unchanged, in all formats. The caller has escaped them.
@@ -310,7 +326,7 @@ function Output:tell(message)
     return
   end
   if self.tty then self:flush() end
-  libc.write(STDERR, line, #line)
+  output.complain(line)
 end
 
 --- Reopens the file, for log rotation; does nothing for stdout.
