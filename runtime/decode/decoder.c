@@ -10,7 +10,10 @@
 #include "decode/group_reads.h"
 #include "error.h"
 
-enum { AHEAD = 8 };
+enum {
+	AHEAD = 8,
+	COMMON_PID = 4 /* offset of common_pid in the payload of all tracepoints */
+};
 
 struct decoder *decoder_new(void)
 {
@@ -411,7 +414,13 @@ bool decoder_read_sample(const struct layout *l, const uint64_t *w, unsigned int
 	ev->tid = l->tid != ABSENT ? (int32_t)(w[l->tid] >> 32) : -1;
 	ev->cpu = l->cpu != ABSENT ? (int32_t)w[l->cpu] : -1;
 	ev->period = l->period != ABSENT ? w[l->period] : l->fixed_period;
-	return decode_variable(l, w, n, ev) && ev->raw_size >= l->payload;
+	if (!decode_variable(l, w, n, ev) || ev->raw_size < l->payload)
+		return false;
+	/* The kernel has no ids for a task that has ended but still runs. The payload has. */
+	if (ev->tid == -1 && l->attr.type == PERF_TYPE_TRACEPOINT && l->raw_is == PAYLOAD_RAW &&
+	    ev->raw_size >= COMMON_PID + sizeof(ev->tid))
+		memcpy(&ev->tid, ev->raw + COMMON_PID, sizeof(ev->tid));
+	return true;
 }
 
 static inline int decode_sample(const struct decoder *d, const struct perf_event_header *rec,
@@ -490,12 +499,14 @@ int decoder_decode_run(const struct decoder *restrict d, const struct slot *slot
 		memcpy(&size, w + fixed, sizeof(size));
 		if (!q->class || size > rec->size - least || size < q->payload)
 			break;
+		memcpy(&ev->pid, &w[d->quick_tid], 8); /* pid and tid */
+		if (ev->tid == -1)
+			break;
 		ev->time = (double)(int64_t)(slot->time - base);
 		ev->raw = (const uint8_t *)(w + fixed) + sizeof(size);
 		ev->chain = NULL;
 		ev->key = 0;
 		ev->raw_size = size;
-		memcpy(&ev->pid, &w[d->quick_tid], 8); /* pid and tid */
 		ev->cpu = (int32_t)w[d->quick_cpu];
 		ev->class = q->class;
 		ev->flags = 0;

@@ -132,7 +132,7 @@ static void note_task(struct session *s, const struct slot *slot, const struct e
 		tasks_fork(s->tasks, ev->tid, ids[3], ev->time);
 		break;
 	case EVENT_EXIT:
-		tasks_exit(s->tasks, ev->tid, ev->time);
+		tasks_exit(s->tasks, ev->pid, ev->tid, ev->time);
 		break;
 	}
 }
@@ -199,6 +199,8 @@ static int complete_others(struct session *s, const struct slot *slot, struct ev
 		return complete_records(s, slot, ev, n);
 	if (slot->time < s->first_time)
 		return 0;
+	for (int i = 0; ev->pid < 0 && ev->tid > 0 && i < n; i++)
+		ev[n - 1 - i].pid = tasks_pid_of_ended(s->tasks, ev->tid);
 	if (s->resolve)
 		resolve_unwind(s->resolve, s->source->decoder, slot->rec, ev, n);
 	s->stats.to = ev->time;

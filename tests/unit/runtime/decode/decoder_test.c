@@ -478,6 +478,37 @@ static void payload_that_is_too_short(void **state)
 	}
 }
 
+/* A task that has ended has the ids -1, but the payload of a tracepoint has its thread. */
+static void task_that_has_ended(void **state)
+{
+	struct perf_event_attr attr = {.type = PERF_TYPE_TRACEPOINT,
+				       .sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
+						      PERF_SAMPLE_CPU | PERF_SAMPLE_RAW};
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct builder b = {.n = 0};
+		struct perf_event_header *rec;
+		struct decoder *d;
+		struct event ev, run;
+		struct slot slot = {.time = when};
+		int32_t common_pid;
+
+		attr.type = i ? PERF_TYPE_RAW : PERF_TYPE_TRACEPOINT;
+		d = decoder_of(&attr);
+		put_sample(&b, &attr);
+		b.words[0] = UINT64_MAX;
+		slot.rec = rec = record(PERF_RECORD_SAMPLE, &b, b.n);
+		assert_int_equal(decoder_decode_run(d, &slot, 1, 0, 0, &run), 0);
+		assert_int_equal(decoder_decode(d, rec, &ev, 1), 1);
+		memcpy(&common_pid, payload + 4, sizeof(common_pid));
+		assert_int_equal(ev.pid, -1);
+		assert_int_equal(ev.tid, i ? -1 : common_pid);
+		free(rec);
+		decoder_free(d);
+	}
+}
+
 static void check_refuses(void **state)
 {
 	struct perf_event_attr with_id = {.sample_type = PERF_SAMPLE_IDENTIFIER};
@@ -586,6 +617,7 @@ int main(void)
 		cmocka_unit_test(several_attributes),
 		cmocka_unit_test(records_that_are_too_long),
 		cmocka_unit_test(payload_that_is_too_short),
+		cmocka_unit_test(task_that_has_ended),
 		cmocka_unit_test(check_refuses),
 		cmocka_unit_test(runs_are_the_same_as_records),
 	};
