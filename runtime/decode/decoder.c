@@ -139,6 +139,12 @@ int decoder_add_id(struct decoder *d, uint64_t id, int index)
 	return id_table_add(&d->ids, id, index);
 }
 
+void decoder_note_shared(struct decoder *d, int index)
+{
+	d->nr_shared++;
+	d->shared = index;
+}
+
 int decoder_add_class(struct decoder *d, int index, uint16_t class, uint32_t payload)
 {
 	struct layout *l = &d->layouts[index];
@@ -269,8 +275,12 @@ static __always_inline const struct layout *layout_of(const struct decoder *d,
 
 	if (d->id_word == ABSENT)
 		return &d->layouts[0];
-	if (rec->type == PERF_RECORD_SAMPLE)
-		return d->id_word < n ? by_id(d, words_of(rec)[d->id_word]) : NULL;
+	if (rec->type == PERF_RECORD_SAMPLE) {
+		const struct layout *known =
+			d->id_word < n ? by_id(d, words_of(rec)[d->id_word]) : NULL;
+
+		return known || d->nr_shared != 1 ? known : &d->layouts[d->shared];
+	}
 	n = nr_side_band_words(d, rec);
 	if (d->id_end_word == ABSENT || d->id_end_word > n)
 		return &d->layouts[0];
@@ -431,7 +441,7 @@ static inline int decode_sample(const struct decoder *d, const struct perf_event
 	unsigned int n = nr_words(rec);
 
 	if (!l)
-		return 0;
+		return d->nr_shared > 1 ? -EBADMSG : 0;
 	if (d->group_reads && group_reads_are_in(l))
 		return group_reads_decode(d->group_reads, d, l, w, n, ev, max);
 	if (!l->nr_classes)

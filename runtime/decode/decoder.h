@@ -28,6 +28,12 @@ const struct perf_event_attr *decoder_attr(const struct decoder *d, int index);
 /* Records with this id belong to the attribute with this index. */
 int decoder_add_id(struct decoder *d, uint64_t id, int index);
 
+/* Says that samples of an attribute may have the id of another reader's event. When a software
+ * event such as page-faults occurs, the kernel (6.18 too) fills the id once for all readers. If
+ * only one attribute is such an event, samples with an unknown id belong to it; with several, they
+ * are malformed. */
+void decoder_note_shared(struct decoder *d, int index);
+
 /* Returns the attribute that a record belongs to; NULL if it cannot be known. */
 const struct perf_event_attr *decoder_attr_of(const struct decoder *d,
 					      const struct perf_event_header *rec);

@@ -49,6 +49,7 @@ struct decoder {
 	struct quick *quick;		  /* by layout */
 	uint8_t quick_tid, quick_cpu, quick_period, quick_words; /* the same in all these layouts */
 	uint8_t trailer_words;	      /* the same in all layouts, or ABSENT */
+	int nr_shared, shared;	      /* see decoder_note_shared() */
 	struct record_class *records; /* those that are events */
 	uint32_t nr_records;
 	struct group_reads *group_reads; /* NULL: groups are not split */

@@ -264,6 +264,14 @@ static int restrict_cpus(struct cpus *set, const char *list, const struct cpus *
 	return 0;
 }
 
+/* Whether the kernel counts the event where it happens, for all its readers at once. */
+static bool is_shared(const struct perf_event_attr *attr)
+{
+	return attr->type == PERF_TYPE_SOFTWARE && attr->config != PERF_COUNT_SW_CPU_CLOCK &&
+	       attr->config != PERF_COUNT_SW_TASK_CLOCK && attr->config != PERF_COUNT_SW_DUMMY &&
+	       attr->config != PERF_COUNT_SW_BPF_OUTPUT;
+}
+
 static int add_evsel(struct evlist *evlist, struct decoder *decoder,
 		     const struct perf_event_attr *attr, const struct event_request *ev,
 		     const struct cpus *cpus, enum evlist_group group, struct error *err)
@@ -279,6 +287,8 @@ static int add_evsel(struct evlist *evlist, struct decoder *decoder,
 		sel->attr.inherit = evlist->target.inherit;
 	}
 	sel->index = decoder_add_attr(decoder, &sel->attr, err);
+	if (sel->index >= 0 && is_shared(&sel->attr))
+		decoder_note_shared(decoder, sel->index);
 	return sel->index < 0 ? sel->index : 0;
 }
 

@@ -509,6 +509,34 @@ static void task_that_has_ended(void **state)
 	}
 }
 
+/* The kernel may give a sample of a software event the id of another reader's event. */
+static void ids_of_other_readers(void **state)
+{
+	struct perf_event_attr attr = {.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID};
+	struct decoder *d = decoder_new();
+	struct builder b = {.n = 0};
+	struct perf_event_header *rec;
+	struct event ev;
+
+	(void)state;
+	put_sample(&b, &attr);
+	rec = record(PERF_RECORD_SAMPLE, &b, b.n);
+	for (int i = 0; i < 3; i++) {
+		decoder_add_attr(d, &attr, NULL);
+		decoder_add_id(d, id + 1 + i, i);
+		decoder_add_class(d, i, CLASS + i, 0);
+	}
+	assert_int_equal(decoder_check(d, NULL), 0);
+	assert_int_equal(decoder_decode(d, rec, &ev, 1), 0);
+	decoder_note_shared(d, 1);
+	assert_int_equal(decoder_decode(d, rec, &ev, 1), 1);
+	assert_int_equal(ev.class, CLASS + 1);
+	decoder_note_shared(d, 2);
+	assert_int_equal(decoder_decode(d, rec, &ev, 1), -EBADMSG);
+	free(rec);
+	decoder_free(d);
+}
+
 static void check_refuses(void **state)
 {
 	struct perf_event_attr with_id = {.sample_type = PERF_SAMPLE_IDENTIFIER};
@@ -618,6 +646,7 @@ int main(void)
 		cmocka_unit_test(records_that_are_too_long),
 		cmocka_unit_test(payload_that_is_too_short),
 		cmocka_unit_test(task_that_has_ended),
+		cmocka_unit_test(ids_of_other_readers),
 		cmocka_unit_test(check_refuses),
 		cmocka_unit_test(runs_are_the_same_as_records),
 	};
