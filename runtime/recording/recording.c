@@ -45,6 +45,8 @@ static const uint64_t delivered =
 	1 << PERF_RECORD_BPF_EVENT | 1 << PERF_RECORD_CGROUP | 1 << PERF_RECORD_TEXT_POKE |
 	1 << PERF_RECORD_NAMESPACES;
 
+static const char truncated[] = "truncated while it was read: the events after that are missing";
+
 struct recording {
 	struct source source;
 	int fd;
@@ -206,7 +208,9 @@ static int end_of_stream(struct recording *r, int ret, struct error *err)
 	if (ret == -ENODATA)
 		warn(r, "ends inside a record");
 	else if (ret == -EBADMSG)
-		warn(r, "damaged: skipped everything after the last readable record");
+		warn(r, stream_is_cut(r->stream)
+				? truncated
+				: "damaged: skipped everything after the last readable record");
 	else if (ret == -ENOMEM)
 		return error_set(err, ret, "%s: out of memory", r->name);
 	else if (ret)
@@ -251,6 +255,10 @@ static int recording_next(struct source *src, struct slot *out, int max, uint64_
 	uint64_t certain;
 	int n = 0, ret = 0;
 
+	if (stream_is_cut(r->stream)) {
+		warn(r, truncated);
+		return -ENODATA;
+	}
 	stream_release(r->stream, sorter_oldest(r->sorter));
 	for (;;) {
 		certain = until < r->released ? until : r->released;

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zstd.h>
+#include "os/bus.h"
 #include "os/signals.h"
 
 enum {
@@ -76,6 +77,7 @@ static int map_file(struct stream *s, uint64_t size)
 	if (file == MAP_FAILED)
 		return -errno;
 	madvise(file, size, MADV_SEQUENTIAL);
+	bus_guard(file, size);
 	s->file = file;
 	s->file_size = size;
 	s->outer.at = file;
@@ -120,8 +122,10 @@ void stream_free(struct stream *s)
 	free(s->aligned.chunk);
 	free(s->bytes);
 	ZSTD_freeDStream(s->zstd);
-	if (s->file)
+	if (s->file) {
+		bus_guard(NULL, 0);
 		munmap((void *)s->file, s->file_size);
+	}
 	free(s);
 }
 
@@ -135,6 +139,14 @@ void stream_limit(struct stream *s, uint64_t from, uint64_t to)
 {
 	s->outer.at = s->file + from;
 	s->outer.end = s->file + to;
+}
+
+bool stream_is_cut(const struct stream *s)
+{
+	struct stat st;
+
+	return s->file &&
+	       (bus_failed() || (!fstat(s->fd, &st) && (uint64_t)st.st_size < s->file_size));
 }
 
 static size_t left_in(const struct span *span)

@@ -72,3 +72,21 @@ for signal in TERM INT; do
 	check 'with the events that were read' bash -c 'test -s out && head -c "$(stat -c %s out)" whole | cmp - out'
 	close_pipe
 done
+
+# A file that is truncated while it is read: the run is at an event when its output has filled the pipe.
+cp "$sched" shrinking.data
+mkfifo output
+"$PROFSCRIPT" exec -e sched:sched_switch 'print(ev.next_comm, ("x"):rep(4000))' --input shrinking.data >output 2>err &
+reader=$!
+exec {output}<>output
+is_full() { ! timeout 0.2 dd if=/dev/zero of=output bs=4096 count=1 status=none; }
+wait_for 20 is_full
+truncate -s 100 shrinking.data
+cat <&$output >out &
+cat=$!
+wait $reader
+check 'a file that is truncated while it is read: status 1' test $? -eq 1
+kill $cat
+exec {output}<&-
+expect_line 'says so' '^profscript: shrinking.data: truncated while it was read: the events after that are missing$' err
+expect_line 'the events before are there' '^(migration/0|sched-pipe|perf|swapper).*xxxx' out
