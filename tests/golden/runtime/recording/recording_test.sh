@@ -90,3 +90,19 @@ kill $cat
 exec {output}<&-
 expect_line 'says so' '^profscript: shrinking.data: truncated while it was read: the events after that are missing$' err
 expect_line 'the events before are there' '^(migration/0|sched-pipe|perf|swapper).*xxxx' out
+
+# Without formats, which are at the end of a file, the events that have none are printed.
+head -c 15000 "$DATA/mixed.data" >cut.data
+"$PROFSCRIPT" trace --input cut.data >out 2>err
+check 'formats that were cut off: status 1' test $? -eq 1
+"$PROFSCRIPT" trace -e cpu-clock --input cut.data 2>/dev/null >clocks
+check 'the events without formats are there' bash -c 'test -s out && cmp clocks out'
+expect_line 'it names the others' '^trace: the recording lacks the formats of its tracepoints .[0-9:, ]+.: their events are left out$' err
+expect_line 'and says what is cut off' '^profscript: cut.data: cut off inside feature' err
+# The attributes and records of a file, without the features after them.
+{ head -c 72 "$sched"; head -c 32 /dev/zero; tail -c +105 "$sched"; } >cut.data
+for event in '' '-e sched:sched_switch'; do
+	# shellcheck disable=SC2086 # an option and its value
+	refused "no formats at all${event:+, $event}" 1 \
+		'trace: the recording lacks the formats of its tracepoints' trace $event --input cut.data
+done
