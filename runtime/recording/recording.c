@@ -532,15 +532,14 @@ struct source *recording_open(const char *path, struct error *err)
 		error_set(err, -errno, "%s: %s", path, strerror(errno));
 		return NULL;
 	}
-	if (!S_ISDIR(st.st_mode))
+	if (S_ISDIR(st.st_mode)) { /* the other files are not needed, or the header says so */
+		int dir = fd;
+
+		fd = openat(dir, "data", O_RDONLY | O_CLOEXEC);
+		close(dir);
+	}
+	if (fd >= 0)
 		return recording_open_fd(fd, path, err);
-	if (faccessat(fd, "data", F_OK, 0))
-		error_set(err, -EISDIR, "%s: not a perf recording (a directory)", path);
-	else
-		error_set(err, -EISDIR,
-			  "%s: a directory written by perf record --threads, "
-			  "which is not supported",
-			  path);
-	close(fd);
+	error_set(err, -EISDIR, "%s: not a perf recording (a directory)", path);
 	return NULL;
 }

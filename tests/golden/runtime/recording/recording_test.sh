@@ -106,3 +106,9 @@ for event in '' '-e sched:sched_switch'; do
 	refused "no formats at all${event:+, $event}" 1 \
 		'trace: the recording lacks the formats of its tracepoints' trace $event --input cut.data
 done
+
+# A directory of perf record --kcore has the recording in its file `data`.
+mkdir kcore
+cp "$sched" kcore/data
+"$PROFSCRIPT" trace --input "$sched" >whole
+expect_text 'a directory of perf record --kcore' whole "$PROFSCRIPT" trace --input kcore
