@@ -54,9 +54,9 @@ static void request_report(int signal)
 
 void signals_install_requests(void)
 {
-	/* No SA_RESTART: a sleeping poll() must return. */
-	struct sigaction reopen = {.sa_handler = request_reopen};
-	struct sigaction report = {.sa_handler = request_report};
+	/* poll() returns all the same, and nothing else has to. */
+	struct sigaction reopen = {.sa_handler = request_reopen, .sa_flags = SA_RESTART};
+	struct sigaction report = {.sa_handler = request_report, .sa_flags = SA_RESTART};
 
 	sigaction(SIGUSR1, &reopen, NULL);
 	sigaction(SIGUSR2, &report, NULL);
@@ -64,6 +64,7 @@ void signals_install_requests(void)
 
 void signals_install(void)
 {
+	/* No SA_RESTART: a write() that waits for its reader must return. */
 	struct sigaction stop = {.sa_handler = request_stop};
 	struct sigaction ignore = {.sa_handler = SIG_IGN};
 
