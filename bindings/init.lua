@@ -96,7 +96,7 @@ return function(...)
   if ok then return result end
   io.stdout:flush()
   local message = require('bindings.base.text').lines((result.message:gsub('^profscript:? ', '')))
-  io.stderr:write('profscript: ', message, '\n')
-  if verbose and result.traceback then io.stderr:write(result.traceback, '\n') end
+  local trace = verbose and result.traceback and result.traceback .. '\n' or ''
+  require('bindings.print.output').complain(('profscript: %s\n%s'):format(message, trace))
   return result.code
 end

@@ -16,6 +16,7 @@
 #include <lua.h>
 #include <lualib.h>
 #include "limits.h"
+#include "os/signals.h"
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/lsan_interface.h>
 #endif
@@ -152,6 +153,7 @@ int main(int argc, char **argv)
 	lua_State *L;
 	int status;
 
+	signals_install_requests();
 	fill_standard_files();
 	L = luaL_newstate();
 	if (!L) {

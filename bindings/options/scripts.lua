@@ -33,6 +33,7 @@ local ALIASES = { ['event-care'] = 'event-lost' } -- perf-prof's names
 local FILE_OF = { ['bpf:kvm_exit'] = 'bpf-kvm_exit' } -- for names that are not portable file names
 
 local WORLD_WRITABLE = 2 -- mode bit o+w
+local MAX_SIZE = 16 * 1024 * 1024 -- bytes
 
 -- The valid keys of a profiler's table, and the required ones.
 local KEYS = {
@@ -138,9 +139,11 @@ local function read(self, path)
   local file, message = io.open(path, 'rb')
   if not file then return nil, message end
   local text
-  text, message = file:read '*a'
+  text, message = file:read(MAX_SIZE + 1) -- a device may never end
   file:close()
-  if not text then return nil, ('%s: %s'):format(path, message) end
+  if message then return nil, ('%s: %s'):format(path, message) end
+  text = text or ''
+  if #text > MAX_SIZE then return nil, ('%s: longer than a script may be (16 MiB)'):format(path) end
   if text:sub(1, 1) == '\27' then return nil, path .. ': is bytecode, not Lua source' end
   return text
 end

@@ -45,7 +45,7 @@ end
 ---@return string? message
 function output.new(settings)
   settings = settings or {}
-  local fd = STDOUT
+  local fd = C.output_open(STDOUT)
   if settings.file then
     local message
     fd, message = open(settings.file)
@@ -76,12 +76,6 @@ function Output:columns()
   return (select(2, terminal.size(self._fd)))
 end
 
---- Waits until a descriptor is writable: another process may have made it non-blocking.
-local function wait_writable(fd)
-  local pollfd = ffi.new('struct pollfd', fd, libc.POLLOUT)
-  libc.poll(pollfd, 1, -1)
-end
-
 --- Escapes control characters in the text that was appended since the last call. All output passes through here, so
 --- no caller can forget to escape untrusted text. Costs about 0.1 ns per byte of clean text.
 local function escape_appended(self)
@@ -104,23 +98,44 @@ function Output:flush()
   escape_appended(self)
   while #pending > 0 and not self._failed do
     local bytes, size = buffer.bytes(pending)
-    local written = tonumber(libc.write(self._fd, bytes, size))
-    local code = written < 0 and ffi.errno()
-    if not code then
+    local written = tonumber(C.output_write(self._fd, bytes, size))
+    if written >= 0 then
       pending:skip(written)
-    elseif code == libc.EAGAIN then
-      wait_writable(self._fd)
-    elseif code == libc.EPIPE then
+    elseif written == -libc.EAGAIN then
+      if self._on_wait then self._on_wait() end
+      if C.signals_must_end() then
+        self._failed = ('dropped %d bytes of output: its reader does not read'):format(size)
+      end
+    elseif written == -libc.EPIPE then
       self._failed = 'EPIPE'
-    elseif code ~= libc.EINTR then
+    else
       local where = self._file and ("'%s'"):format(self._file) or 'the output'
-      self._failed = ('cannot write %s: %s'):format(where, sys.strerror(code))
+      self._failed = ('cannot write %s: %s'):format(where, sys.strerror(-written))
     end
   end
   pending:reset()
   self._escaped = 0
   if self._failed then return nil, self._failed end
   return true
+end
+
+--- Sets what to do now and then while the reader of the output does not read.
+---@param action fun()
+---@package
+function Output:on_wait(action) self._on_wait = action end
+
+--- Writes a line to stderr, unless the run must end and nobody reads it.
+---@param line string
+function output.complain(line)
+  local fd, at = C.output_open(STDERR), ffi.cast('const char *', line)
+  local left = #line
+  while left > 0 do
+    local written = tonumber(C.output_write(fd, at, left))
+    if written < 0 and (written ~= -libc.EAGAIN or C.signals_must_end()) then break end
+    written = math.max(written, 0)
+    at, left = at + written, left - written
+  end
+  if fd ~= STDERR then libc.close(fd) end
 end
 
 --- Appends text, in all formats.
@@ -341,7 +356,7 @@ function Output:tell(message)
     return
   end
   if self.tty then self:flush() end
-  libc.write(STDERR, line, #line)
+  output.complain(line)
 end
 
 --- Reopens the file, for log rotation; does nothing for stdout.

@@ -308,6 +308,7 @@ local function run_with_events(session, script, opt, words, found)
   local run = runs.new(session, script, opt, words, found)
   local out = run.out
   out:print_events_with(printer.new(run))
+  out:on_wait(function() C.session_check_end(session) end)
 
   local checked, wants = start_profiler(run, script)
   local all, watches = passes.new(), perfeval.new(run)

@@ -2,6 +2,7 @@
 --- Reports problems with stacks at the end of a run: missing symbols and truncated stacks. With -v also the memory
 --- that stacks and symbols use.
 local ffi = require 'ffi'
+local sys = require 'bindings.base.sys'
 
 local C = ffi.C
 local stack_report = {}
@@ -47,14 +48,23 @@ function stack_report.memory(self)
       mib(stats.unwind_bytes)))
 end
 
+--- Returns why the kernel hides the addresses of its functions.
+local function why_hidden()
+  local restrict = (sys.read '/proc/sys/kernel/kptr_restrict' or '?'):match '%S+'
+  if restrict == '0' or restrict == '1' then
+    return ('their addresses are hidden from this user; use CAP_SYSLOG%s'):format(
+      restrict == '0' and ', or set kernel.perf_event_paranoid to 1' or '')
+  end
+  return 'kernel.kptr_restrict hides their addresses; set it to 0, or to 1 and use CAP_SYSLOG'
+end
+
 --- Prints the report, if there is anything to report.
 ---@param self table the run
 function stack_report.print(self)
   local stats = ffi.new 'struct resolve_stats'
   if not C.session_read_resolve_stats(self.session, stats) then return end
   if stats.kernel_hidden ~= 0 then
-    self.out:warn(('%s: no symbols for kernel functions, because kernel.kptr_restrict hides their addresses; set it to '
-      .. '0, or to 1 and use CAP_SYSLOG'):format(self.name))
+    self.out:warn(('%s: no symbols for kernel functions, because %s'):format(self.name, why_hidden()))
   end
   if tonumber(stats.overflow) > 0 then
     self.out:warn(('%s: counted %d stacks as one, because there are too many distinct ones'):format(self.name,

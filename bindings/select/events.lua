@@ -107,6 +107,24 @@ function events:formats()
   return formats
 end
 
+--- Returns the names of the recording's tracepoints that have no format, as a list and as a set.
+---@return string[]
+function events:formatless()
+  local names = {}
+  for _, one in ipairs(self.catalog.recorded) do
+    local system, name = one.name:match '^([^:]+):([^:]+)$'
+    if one.type == TRACEPOINT and system and not names[one.name] and not self.catalog:tracepoint(system, name) then
+      names[#names + 1], names[one.name] = one.name, true
+    end
+  end
+  return names
+end
+
+function events:lacks_formats(names)
+  local list = table.concat(names, ', ')
+  return ('%s: the recording lacks the formats of its tracepoints (%s)'):format(self.profiler, list)
+end
+
 --- Returns a tracepoint, or fails if it does not exist.
 ---@return ffi.cdata* tp struct tracepoint *
 function events:find(system, name)
@@ -119,6 +137,8 @@ function events:find(system, name)
     if self.by_script and not self.is_recording then
       failure.unavailable("%s: this kernel has no event '%s:%s'", self.profiler, system, name)
     end
+    local formatless = self.is_recording and #self.catalog:tracepoints() == 0 and self:formatless() or {}
+    if #formatless > 0 then failure.raise('%s', self:lacks_formats(formatless)) end
     if self.is_recording then message = message:gsub('^no such', self.profiler .. ': the recording contains no') end
     failure.usage('%s', message)
   end
@@ -222,13 +242,13 @@ function events:add_tracepoint(system, name, parsed, group, params)
   return self:add(system .. ':' .. name, request, parsed, group, params)
 end
 
---- Adds all events of the recording as one group.
+--- Adds all events of the recording whose fields are known, as one group.
 ---@return Event[]
 function events:add_recorded()
-  local found, seen = {}, {}
+  local found, seen, formatless = {}, {}, self:formatless()
   for _, one in ipairs(self.catalog.recorded) do
     local key = one.type .. ':' .. one.config
-    if not seen[key] and not recorded.is_dummy(one) then
+    if not seen[key] and not recorded.is_dummy(one) and not formatless[one.name] then
       seen[key] = true
       local system, name = one.name:match '^([^:]+):([^:]+)$'
       if one.type == TRACEPOINT and system then
@@ -238,6 +258,12 @@ function events:add_recorded()
       end
     end
   end
+  if #formatless == 0 then return found end
+  local warning = C.session_warning(self.session)
+  if #found == 0 then
+    failure.raise('%s', warning ~= nil and ffi.string(warning) or self:lacks_formats(formatless))
+  end
+  self.context.warn(self:lacks_formats(formatless) .. ': their events are left out')
   return found
 end
 

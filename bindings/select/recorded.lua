@@ -14,6 +14,16 @@ local DUMMY = perf_events.find 'dummy'
 ---@field type integer perf_event_attr.type
 ---@field config integer
 
+--- Returns perf's name of an event that has no name in the recording, which is TYPE:CONFIG then.
+local function name_of(one)
+  local name = ffi.string(one.name)
+  for _, known in ipairs(name:match '^%d+:%d+$' and perf_events.names or {}) do
+    local event = perf_events.find(known)
+    if event.type == one.type and event.config == tonumber(one.config) then return known end
+  end
+  return name
+end
+
 --- Returns all events in the recording's order. An event may occur several times.
 ---@param session ffi.cdata* struct session *
 ---@return RecordedEvent[]
@@ -21,7 +31,7 @@ function recorded.list(session)
   local n, list = ffi.new 'uint32_t[1]', {}
   local found = C.session_recorded_events(session, n)
   for i = 0, n[0] - 1 do
-    list[i + 1] = { name = ffi.string(found[i].name), type = found[i].type, config = tonumber(found[i].config) }
+    list[i + 1] = { name = name_of(found[i]), type = found[i].type, config = tonumber(found[i].config) }
   end
   return list
 end

@@ -9,6 +9,7 @@ peer() {
 }
 
 for data in "$DATA"/*.data; do
+	[[ $data != */groups.data ]] || continue # perf prints the leader's fields as those of the members
 	peer "$data"
 	for format in text json csv; do
 		"$PROFSCRIPT" trace --input "$data" --format $format >"$TMP/ours" 2>"$TMP/err"

@@ -34,6 +34,8 @@ script needs 'return require "nosuch"'
 refused 'a missing module' 2 "./needs.lua:1: module 'nosuch' not found|./needs.lua: module 'nosuch' not found" ./needs.lua
 printf '\033LJ\002' >bytecode.lua
 refused 'bytecode' 2 './bytecode.lua: is bytecode, not Lua source' ./bytecode.lua
+head -c 17000000 /dev/zero >long.lua
+refused 'a file without end' 2 './long.lua: longer than a script may be .16 MiB.' ./long.lua
 start loose 'return {}'
 chmod o+w loose.lua
 refused 'a world-writable file' 2 './loose.lua: refused because it is world-writable' ./loose.lua

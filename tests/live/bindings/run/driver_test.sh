@@ -129,6 +129,16 @@ expect_line 'with the table' '^count$' "$TMP/text"
 check 'a table of CSV has no warnings' bash -c '! grep -v "^table,\|^count" "$0"' "$TMP/log"
 expect_line 'they are on stderr' '^profscript: [0-9]+ events' "$TMP/err.csv"
 
+# SIGUSR1 and SIGUSR2 do not kill, even before a run begins.
+mkfifo "$TMP/lua"
+"$PROFSCRIPT" --lua "$TMP/lua" &
+tracer=$!
+exec {lua}>"$TMP/lua" # returns when profscript opens it
+kill -USR1 $tracer
+kill -USR2 $tracer
+exec {lua}>&-
+check_status 'SIGUSR1 and SIGUSR2 before the run' 0 wait $tracer
+
 # SIGUSR2 prints the status, and the run continues.
 start "${count[@]}" --json
 kill -USR2 $tracer

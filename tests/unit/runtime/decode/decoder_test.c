@@ -478,6 +478,65 @@ static void short_payload(void **state)
 	}
 }
 
+/* A task that has ended has the ids -1, but the payload of a tracepoint has its thread. */
+static void task_that_has_ended(void **state)
+{
+	struct perf_event_attr attr = {.type = PERF_TYPE_TRACEPOINT,
+				       .sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
+						      PERF_SAMPLE_CPU | PERF_SAMPLE_RAW};
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct builder b = {.n = 0};
+		struct perf_event_header *rec;
+		struct decoder *d;
+		struct event ev, run;
+		struct slot slot = {.time = when};
+		int32_t common_pid;
+
+		attr.type = i ? PERF_TYPE_RAW : PERF_TYPE_TRACEPOINT;
+		d = decoder_of(&attr);
+		put_sample(&b, &attr);
+		b.words[0] = UINT64_MAX;
+		slot.rec = rec = record(PERF_RECORD_SAMPLE, &b, b.n);
+		assert_int_equal(decoder_decode_run(d, &slot, 1, 0, 0, &run), 0);
+		assert_int_equal(decoder_decode(d, rec, &ev, 1), 1);
+		memcpy(&common_pid, payload + 4, sizeof(common_pid));
+		assert_int_equal(ev.pid, -1);
+		assert_int_equal(ev.tid, i ? -1 : common_pid);
+		free(rec);
+		decoder_free(d);
+	}
+}
+
+/* The kernel may give a sample of a software event the id of another reader's event. */
+static void ids_of_other_readers(void **state)
+{
+	struct perf_event_attr attr = {.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID};
+	struct decoder *d = decoder_new();
+	struct builder b = {.n = 0};
+	struct perf_event_header *rec;
+	struct event ev;
+
+	(void)state;
+	put_sample(&b, &attr);
+	rec = record(PERF_RECORD_SAMPLE, &b, b.n);
+	for (int i = 0; i < 3; i++) {
+		decoder_add_attr(d, &attr, NULL);
+		decoder_add_id(d, id + 1 + i, i);
+		decoder_add_class(d, i, CLASS + i, 0);
+	}
+	assert_int_equal(decoder_check(d, NULL), 0);
+	assert_int_equal(decoder_decode(d, rec, &ev, 1), 0);
+	decoder_note_shared(d, 1);
+	assert_int_equal(decoder_decode(d, rec, &ev, 1), 1);
+	assert_int_equal(ev.class, CLASS + 1);
+	decoder_note_shared(d, 2);
+	assert_int_equal(decoder_decode(d, rec, &ev, 1), -EBADMSG);
+	free(rec);
+	decoder_free(d);
+}
+
 static void check_refuses(void **state)
 {
 	struct perf_event_attr with_id = {.sample_type = PERF_SAMPLE_IDENTIFIER};
@@ -586,6 +645,8 @@ int main(void)
 		cmocka_unit_test(several_attributes),
 		cmocka_unit_test(long_records),
 		cmocka_unit_test(short_payload),
+		cmocka_unit_test(task_that_has_ended),
+		cmocka_unit_test(ids_of_other_readers),
 		cmocka_unit_test(check_refuses),
 		cmocka_unit_test(runs_are_the_same_as_records),
 	};

@@ -579,6 +579,28 @@ static void test_foreign(void **state)
 		;
 }
 
+/* The file of perf record --kcore has all records; that directory's format is 0. */
+static void test_kcore_directory(void **state)
+{
+	struct bytes b = read_golden("sched.data");
+	uint64_t *contents = (uint64_t *)b.at, *section;
+	struct error err = {};
+	struct source *s;
+
+	(void)state;
+	assert_int_equal(contents[9] >> 24 & 3, 2); /* the section of 25 becomes that of 24 */
+	contents[9] ^= 3 << 24;
+	section = (uint64_t *)(b.at + contents[5] + contents[6]) +
+		  2 * __builtin_popcountll(contents[9] & ((1 << 24) - 1));
+	section[1] = 8;
+	memset(b.at + section[0], 0, 8);
+	s = recording_open_fd(file_of(b.at, b.size), "FILE", &err);
+	assert_string_equal(err.text, "");
+	assert_non_null(s);
+	s->ops->free(s);
+	free(b.at);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -587,6 +609,7 @@ int main(void)
 		cmocka_unit_test(test_backwards),	 cmocka_unit_test(test_live_pipe),
 		cmocka_unit_test(test_truncated),	 cmocka_unit_test(test_unfinished),
 		cmocka_unit_test(test_damaged_record),	 cmocka_unit_test(test_foreign),
+		cmocka_unit_test(test_kcore_directory),
 	};
 
 	return cmocka_run_group_tests_name("recording", tests, NULL, NULL);

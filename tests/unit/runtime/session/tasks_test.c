@@ -25,8 +25,8 @@ static void unknown_and_idle(void **state)
 	tasks_set(t, -5, "x", 1);
 	tasks_set(t, 0, "x", 1);
 	tasks_set(t, 1 << 22, "x", 1);
-	tasks_exit(t, -5, 1);
-	tasks_exit(t, 77, 1);
+	tasks_exit(t, 7, -5, 1);
+	tasks_exit(t, 7, 77, 1);
 	assert_string_equal(tasks_name(t, -5, 1), "<...>");
 	assert_string_equal(tasks_name(t, 1 << 22, 1), "<...>");
 	assert_string_equal(tasks_name(t, 0, 1), "swapper");
@@ -80,7 +80,7 @@ static void reused_tid_has_two_lives(void **state)
 	(void)state;
 	tasks_set(t, 1, "init", 0);
 	tasks_set(t, 50, "first", 10);
-	tasks_exit(t, 50, 20);
+	tasks_exit(t, 7, 50, 20);
 	assert_string_equal(tasks_name(t, 50, 25), "first");
 	tasks_fork(t, 50, 1, 30);
 	tasks_set(t, 50, "second", 35);
@@ -88,10 +88,10 @@ static void reused_tid_has_two_lives(void **state)
 	assert_string_equal(tasks_name(t, 50, 32), "init");
 	assert_string_equal(tasks_name(t, 50, 40), "second");
 	/* A late exit must not end the second life. */
-	tasks_exit(t, 50, 20);
+	tasks_exit(t, 7, 50, 20);
 	for (int tid = 100; tid < 120; tid++) {
 		tasks_fork(t, tid, 1, tid);
-		tasks_exit(t, tid, tid + 0.5);
+		tasks_exit(t, 7, tid, tid + 0.5);
 	}
 	assert_string_equal(tasks_name(t, 50, 200), "second");
 	tasks_free(t);
@@ -106,8 +106,8 @@ static void ended_tasks_are_forgotten_oldest_first(void **state)
 	for (int tid = 10; tid < 16; tid++)
 		tasks_fork(t, tid, 1, 1);
 	for (int tid = 15; tid > 10; tid--)
-		tasks_exit(t, tid, 20 - tid);
-	tasks_exit(t, 11, 99);
+		tasks_exit(t, 7, tid, 20 - tid);
+	tasks_exit(t, 7, 11, 99);
 	assert_string_equal(tasks_name(t, 15, 50), "<...>");
 	assert_string_equal(tasks_name(t, 14, 50), "<...>");
 	assert_string_equal(tasks_name(t, 13, 50), "parent");
@@ -115,10 +115,13 @@ static void ended_tasks_are_forgotten_oldest_first(void **state)
 	/* A name given after the end shows that the tid is in use again: it is no longer evicted.
 	 */
 	tasks_set(t, 13, "again", 50);
-	tasks_exit(t, 10, 60);
-	tasks_exit(t, 1, 61);
+	tasks_exit(t, 7, 10, 60);
+	tasks_exit(t, 7, 1, 61);
 	assert_string_equal(tasks_name(t, 13, 70), "again");
 	assert_string_equal(tasks_name(t, 12, 70), "<...>");
+	assert_int_equal(tasks_pid_of_ended(t, 10), 7);
+	assert_int_equal(tasks_pid_of_ended(t, 13), -1);
+	assert_int_equal(tasks_pid_of_ended(t, -1), -1);
 	tasks_free(t);
 }
 
@@ -131,7 +134,7 @@ static void nothing_is_kept_of_the_ended(void **state)
 		int tid = 1 + i % (1 << 22);
 
 		tasks_set(t, tid, "x", i);
-		tasks_exit(t, tid, i);
+		tasks_exit(t, 7, tid, i);
 		assert_string_equal(tasks_name(t, tid, i), "<...>");
 	}
 	tasks_free(t);

@@ -136,6 +136,10 @@ static void chains_of_any_shape(void **state)
 	check_words(f, both, STACK_KERNEL, 2, CHAIN(KADDR, KADDR + 1));
 	check_words(f, both, STACK_USER, 0, CHAIN(0x1000, 0x2000));
 	check_words(f, both, 0, 0, &none);
+	/* A word that is no address ends it, unless it was called. */
+	check_words(f, CHAIN(USER, 0x1000, 0x2000, 1), BOTH, 0, CHAIN(0x1000, 0x2000));
+	check_words(f, CHAIN(KERNEL, KADDR, USER, 0), BOTH, 1, CHAIN(KADDR, 0));
+	check_words(f, CHAIN(USER, 0, 0x2000), BOTH, 0, CHAIN(0, 0x2000));
 	/* Without marks, of a guest, two kernels, zeros. */
 	check_words(f, CHAIN(0x1000, 0x2000), BOTH, 0, CHAIN(0x1000, 0x2000));
 	check_words(f, CHAIN(KADDR), BOTH, 1, CHAIN(KADDR));
@@ -209,7 +213,7 @@ static void user_frames(void **state)
 {
 	struct fixture *f = *state;
 	uint64_t two = (uintptr_t)known_two;
-	uint32_t id = intern(f, CHAIN(KERNEL, KADDR, USER, two, two, two + 1, 0x10));
+	uint32_t id = intern(f, CHAIN(KERNEL, KADDR, USER, two, two, two + 1, 0x1010));
 	struct frame frame;
 
 	check_frame(f, id, 1, FRAME_USER, "known_two", 0, "stacks_test");
