@@ -7,8 +7,6 @@ local threads = require 'lib.threads'
 
 local unreported = {}
 
-local OFF, ON = 1, 2 -- where a task was last seen; 0: not known
-
 ---@class Unreported
 ---@field switches integer
 ---@field wakeups integer
@@ -38,19 +36,20 @@ end
 ---@return fun(gap: table) lost is to be called in the handler `lost`
 function unreported.watch(some_leave)
   local self, max = unreported.new(), threads.MAX
-  local place, since, known_from = array.new(max), array.new(max), 0
+  -- By task: 1 + the time when it came to a CPU, or -1 - the time when it left one; 0: not known.
+  local seen, known_from = array.new(max), 1
 
   local function leaves(pid, time)
     if pid <= 0 or pid >= max then return end
-    if place[pid] == OFF and since[pid] >= known_from then self.switches = self.switches + 1 end
-    place[pid], since[pid] = OFF, time
+    if seen[pid] <= -known_from then self.switches = self.switches + 1 end
+    seen[pid] = -1 - time
   end
   local function enters(pid, time)
     if pid <= 0 or pid >= max then return end
-    if place[pid] == ON and since[pid] >= known_from and not some_leave then self.switches = self.switches + 1 end
-    place[pid], since[pid] = ON, time
+    if seen[pid] >= known_from and not some_leave then self.switches = self.switches + 1 end
+    seen[pid] = 1 + time
   end
-  local function lost(gap) known_from = math.max(known_from, gap.to) end
+  local function lost(gap) known_from = math.max(known_from, 1 + gap.to) end
   return self, leaves, enters, lost
 end
 
