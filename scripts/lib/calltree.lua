@@ -25,8 +25,8 @@ end
 
 ---@class CallTreeSettings
 ---@field than? number ns; longer calls are counted
----@field ended? fun(f: integer, key: any, ns: number, first: any) called at each return: f is the number of the
---- function, first is what enter() was given
+---@field ended? fun(f: integer, key: any, ns: number, first: any, last: any) called at each return: f is the
+--- number of the function, first is what enter() was given, last what leave() was
 ---@field dropped? fun(key: any, time: number, first: any) called for each open call that is dropped; time is when
 --- it began
 
@@ -140,7 +140,8 @@ end
 ---@param f integer
 ---@param key any
 ---@param time number ns
-function CallTree:leave(f, key, time)
+---@param last? any is passed to `ended`
+function CallTree:leave(f, key, time, last)
   local stack = self:stack(key)
   local n = stack.n
   local i = n
@@ -166,7 +167,7 @@ function CallTree:leave(f, key, time)
   node.hist:add(ns)
   node.own = node.own + ns - inner
   if i > 1 then stack.inner[i - 1] = stack.inner[i - 1] + ns end
-  if self.ended then self.ended(f, key, ns, first) end
+  if self.ended then self.ended(f, key, ns, first, last) end
 end
 
 --- The nodes of the tree that have calls, or below which some node has; callers come before what they call.
