@@ -10,8 +10,87 @@ local unreported = require 'lib.unreported'
 
 local MAX_CPU = threads.MAX_CPUS
 local MAX_ROWS = 65536
+local NR_PRIOS = 140 -- all priorities of the kernel are below it
 
 local function ms(ns) return ('%.1fms'):format(ns / 1e6) end
+
+-- Options that are about single switches, so that they must be read one by one.
+local NEEDS_EVENTS = {
+  'input', 'filter', 'exit_n', 'cgroups', 'exclude_user', 'exclude_kernel', 'exclude_host', 'exclude_guest',
+  'exclude_pid', 'irqs_disabled', 'tif_need_resched', 'nr_running_min', 'nr_running_max', 'sched_policy',
+  'perfeval_cpus', 'perfeval_pids',
+}
+
+local function needs_events(opt, session)
+  for _, name in ipairs(NEEDS_EVENTS) do
+    if opt[name] then return true end
+  end
+  return session.named_threads or session.is_source or opt.verbose > 1
+end
+
+--- The order of rows: by CPU and time, of threads by time.
+local function sort(cells, by_thread)
+  table.sort(cells, function(a, b)
+    if a.cpu ~= b.cpu and (a.ns == b.ns or not by_thread) then return a.cpu < b.cpu end
+    if a.ns ~= b.ns then return a.ns > b.ns end
+    if a.tid ~= b.tid then return a.tid < b.tid end
+    return a.comm < b.comm
+  end)
+end
+
+--- The handlers where a BPF program adds up the times (bpf/oncpu.bpf.c).
+---@param program Bpf
+---@param print_cells fun(cells: table[])
+local function sums_handlers(program, opt, out, session, print_cells)
+  local maps, writes = { [0] = program:map 'sums_0', program:map 'sums_1' }, 0
+
+  local function report()
+    local map = maps[writes]
+    writes = 1 - writes
+    program:set('map', writes)
+    program:run 'settle'
+    local cells = {}
+    for _, entry in ipairs(map:take()) do
+      local row, sum = entry.key, entry.value
+      cells[#cells + 1] = {
+        cpu = row.cpu, tid = not opt.only_comm and row.tid or nil,
+        comm = opt.only_comm and row.comm or session.task_name(row.tid),
+        ns = sum.ns, runs = sum.runs, longest = sum.longest,
+      }
+    end
+    print_cells(cells)
+    local left_out = program:get 'left_out'
+    if left_out > 0 then
+      out:warn(('oncpu: %.0f ms of more than %d tasks are left out'):format(left_out / 1e6, MAX_ROWS))
+      program:set('left_out', 0)
+    end
+  end
+
+  return {
+    targets = function() program:run 'settle' end, -- the events are about to begin
+    interval = report,
+    stop = function()
+      report()
+      local found = unreported.new()
+      found.switches = program:get 'unreported'
+      unreported.tell(found, out, 'oncpu', 'what ran up to them is left out')
+    end,
+  }
+end
+
+--- Loads the program that adds up the times; nil where this kernel or machine cannot run it.
+---@return Bpf?
+local function load_program(session, opt, prio, out)
+  local numbers = {}
+  for priority = 0, NR_PRIOS - 1 do numbers[priority] = prio and prio.has(priority) and 1 or 0 end
+  local ok, program = pcall(session.bpf, {
+    built_in = 'oncpu',
+    constants = { only_comm = opt.only_comm and 1 or 0, has_prio = prio and 1 or 0, prio = numbers },
+  })
+  if ok then ok, program = pcall(function() program:attach() return program end) end
+  if ok then return program end
+  if opt.verbose > 0 then out:warn('oncpu: reading each switch, without a BPF program: ' .. tostring(program)) end
+end
 
 --- The tasks of each CPU, or the CPUs of each thread: one line of text for each group.
 local function print_text(out, cells, by_thread, opt, name_of)
@@ -58,6 +137,8 @@ return {
 Without -p, -t or a workload there is a line for each CPU: how long tasks ran on it, and which. With
 them there is a line for each thread: on which CPUs it ran. New threads and children are followed.
 What runs when an interval ends is counted up to there. JSON and CSV have a row for each task and CPU.
+A BPF program adds up the times of CPUs, if the kernel can run it. With --filter or -N, or for threads,
+each switch is read.
 
   $ profscript oncpu -- sh -c 'sleep 0.1; gzip -c /usr/bin/perf >/dev/null'
   2026-11-22 11:29:09.771127
@@ -89,15 +170,36 @@ What runs when an interval ends is counted up to there. JSON and CSV have a row 
       if not prio then return nil, problem end
       if opt.filter then return nil, 'either --filter or --prio can be given' end
     end
-    local by_thread = session.named_threads
+    local by_thread, only_comm = session.named_threads, opt.only_comm
     if by_thread and opt.only_comm then return nil, '--only-comm is for the tasks of CPUs, not the CPUs of threads' end
+
+    local flat = tables.new('oncpu', {
+      { name = 'cpu' },
+      { name = 'tid', show = not only_comm },
+      { name = 'comm' },
+      { name = 'runtime_ns' },
+      { name = 'runs' },
+      { name = 'longest_ns' },
+    })
+    local function print_cells(cells)
+      sort(cells, by_thread)
+      if out.format == 'text' then
+        print_text(out, cells, by_thread, opt, session.task_name)
+      else
+        for _, cell in ipairs(cells) do cell.runtime_ns, cell.longest_ns = cell.ns, cell.longest end
+        out:table(flat, cells)
+      end
+    end
+    local program = not needs_events(opt, session) and load_program(session, opt, prio, out)
+    if program then return sums_handlers(program, opt, out, session, print_cells) end
+
     local ours = threads.new(session, opt, not (opt.filter or opt.prio))
     -- Of each CPU: who runs (tid + 1; 0: not known) and since when; the end of its last hole.
     local current, since, known_from = array.new(MAX_CPU), array.new(MAX_CPU), array.new(MAX_CPU)
     local names = {} -- by CPU, of who runs, with --only-comm
     local keys = intern.new(2, MAX_ROWS)
     local sums, runs, longest = array.new(MAX_ROWS + 1), array.new(MAX_ROWS + 1), array.new(MAX_ROWS + 1)
-    local only_comm, has_prio = opt.only_comm, prio and prio.has
+    local has_prio = prio and prio.has
     -- With a filter of the user's nobody knows who runs between two switches that it lets through.
     local sees_all = not opt.filter
     local from_start = sees_all and not opt.input
@@ -147,15 +249,6 @@ What runs when an interval ends is counted up to there. JSON and CSV have a row 
       end
     end
 
-    local columns = {
-      { name = 'cpu' },
-      { name = 'tid', show = not only_comm },
-      { name = 'comm' },
-      { name = 'runtime_ns' },
-      { name = 'runs' },
-      { name = 'longest_ns' },
-    }
-    local flat = tables.new('oncpu', columns)
     local function report(time)
       settle(time)
       local cells = {}
@@ -166,7 +259,7 @@ What runs when an interval ends is counted up to there. JSON and CSV have a row 
           cpu = cpu,
           tid = not only_comm and who or nil,
           comm = only_comm and who or session.task_name(who),
-          ns = sums[id], runtime_ns = sums[id], runs = runs[id], longest = longest[id], longest_ns = longest[id],
+          ns = sums[id], runs = runs[id], longest = longest[id],
         }
         sums[id], runs[id], longest[id] = 0, 0, 0
       end
@@ -175,17 +268,7 @@ What runs when an interval ends is counted up to there. JSON and CSV have a row 
         sums[keys.max] = 0
       end
       keys:clear()
-      table.sort(cells, function(a, b)
-        if a.cpu ~= b.cpu and (a.ns == b.ns or not by_thread) then return a.cpu < b.cpu end
-        if a.ns ~= b.ns then return a.ns > b.ns end
-        if a.tid ~= b.tid then return a.tid < b.tid end
-        return a.comm < b.comm
-      end)
-      if out.format == 'text' then
-        print_text(out, cells, by_thread, opt, session.task_name)
-      else
-        out:table(flat, cells)
-      end
+      print_cells(cells)
     end
 
     local filter = prio and prio.text 'prev_prio' .. ' || ' .. prio.text 'next_prio' or opt.filter
