@@ -136,7 +136,7 @@ test: deps ## all tests, plain and under ASan/UBSan; T='WORD...' selects by path
 	@tests/run.sh $(T)
 programs: all $(UNIT_TESTS) $(WORKLOADS) $(BENCHES)
 
-bench: deps ## one line each: name ours_ns peer_ns ratio; PERF_PROF=path adds a peer
+bench: deps ## one line each: name ours_ns peer_ns ratio; PERF_PROF=path adds those with perf-prof
 	$(SUBMAKE) ASAN= all $(WORKLOADS) $(BENCHES)
 	@tests/bench.sh
 

@@ -5,12 +5,13 @@
 ---   local keys, bytes = intern.new(2, MAX_KEYS), array.new(MAX_KEYS + 1)
 ---   local id = keys.id(ev.pid, ev.comm)
 ---   bytes[id] = bytes[id] + ev.bytes_alloc
+local bit = require 'bit'
 local check = require 'bindings.base.check'
 local ffi = require 'ffi'
 local libc = require 'bindings.base.libc'
 
 local C = ffi.C
-local type, istype, floor = type, ffi.istype, math.floor
+local type, istype, floor, band = type, ffi.istype, math.floor, bit.band
 local int64_t, uint64_t = ffi.typeof 'int64_t', ffi.typeof 'uint64_t'
 local intern = {}
 
@@ -28,6 +29,10 @@ local function direct_ids()
   local memory = check.allocated(libc.calloc(DIRECT, ffi.sizeof 'int32_t'), 'keys')
   return ffi.gc(ffi.cast('int32_t *', memory), libc.free)
 end
+
+-- A direct-mapped cache of keys of two numbers.
+local RECENT = 4096
+local recent_keys = ffi.typeof('struct { double a, b; int32_t next_id; }[$]', RECENT)
 
 --- Appends one part to the key. There is one branch per type, so a compiled caller contains only its own.
 local function push(t, k)
@@ -51,7 +56,7 @@ local function push(t, k)
 end
 
 -- One function per number of parts, because LuaJIT does not compile callers of varargs.
-local function id_function(t, arity, max, direct)
+local function id_function(t, arity, max, direct, recent)
   local commit = C.intern_commit
   if arity == 0 then return function() return commit(t) end end
   if arity == 1 then
@@ -71,9 +76,18 @@ local function id_function(t, arity, max, direct)
   end
   if arity == 2 then
     return function(a, b)
+      if type(a) ~= 'number' or type(b) ~= 'number' then
+        push(t, a)
+        push(t, b)
+        return commit(t)
+      end
+      local found = recent[band(a * 31 + b, RECENT - 1)]
+      if found.next_id ~= 0 and found.a == a and found.b == b then return found.next_id - 1 end
       push(t, a)
       push(t, b)
-      return commit(t)
+      local id = commit(t)
+      if id ~= max then found.a, found.b, found.next_id = a, b, id + 1 end
+      return id
     end
   end
   if arity == 3 then
@@ -114,8 +128,9 @@ function intern.new(parts, max)
   check.whole(max, 1, MAX, 'intern.new takes the maximum number of keys')
   local t = ffi.gc(check.allocated(C.intern_new(max), 'keys'), C.intern_free)
   local direct = parts == 1 and direct_ids() or nil
-  local new = setmetatable({ max = max, id = id_function(t, parts, max, direct) }, Keys)
-  inner[new] = { table = t, direct = direct }
+  local recent = parts == 2 and recent_keys() or nil
+  local new = setmetatable({ max = max, id = id_function(t, parts, max, direct, recent) }, Keys)
+  inner[new] = { table = t, direct = direct, recent = recent }
   return new
 end
 
@@ -139,6 +154,7 @@ function Keys:clear()
     local key = Keys.part(self, id, 1)
     if type(key) == 'number' and key >= 0 and key < DIRECT then direct[key] = 0 end
   end
+  if found.recent then ffi.fill(found.recent, ffi.sizeof(found.recent)) end
   C.intern_clear(found.table)
 end
 

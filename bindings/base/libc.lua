@@ -5,7 +5,7 @@ local ffi = require 'ffi'
 
 ffi.cdef [[
 enum {
-  EPERM = 1, ENOENT = 2, EINTR = 4, EAGAIN = 11, EACCES = 13, ENODEV = 19, EINVAL = 22, EPIPE = 32,
+  EPERM = 1, ENOENT = 2, EINTR = 4, ENXIO = 6, EAGAIN = 11, EACCES = 13, ENODEV = 19, EINVAL = 22, EPIPE = 32,
   EOPNOTSUPP = 95
 };
 enum { CLOCK_REALTIME = 0, CLOCK_MONOTONIC = 1 };

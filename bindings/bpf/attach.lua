@@ -217,6 +217,26 @@ function bpf_attach.attach(object, name, where, cpus)
   return setmetatable({ _lib = lib, _links = { link } }, Link)
 end
 
+local ON_CPU = 1 -- BPF_F_TEST_RUN_ON_CPU
+
+--- Runs a program once on each CPU that is online.
+---@param object BpfObject loaded
+---@param name string the program's name
+---@param cpus? string CPU list; nil: all online CPUs
+function bpf_attach.run(object, name, cpus)
+  local lib, fd = object.lib, object:program_fd(name)
+  local opts = ffi.new 'struct bpf_test_run_opts'
+  opts.sz, opts.flags = ffi.sizeof(opts), ON_CPU
+  for _, cpu in ipairs(cpu_list.numbers(cpus or sys.read '/sys/devices/system/cpu/online')) do
+    opts.cpu = cpu
+    local code = -lib.bpf_prog_test_run_opts(fd, opts)
+    if code ~= 0 and code ~= libc.ENXIO then -- ENXIO: the CPU has gone offline
+      failure.unavailable("%s: cannot run program '%s' on CPU %d: %s", object.name, name, cpu,
+        code == ENOTSUPP and 'not supported' or sys.strerror(code))
+    end
+  end
+end
+
 --- Runs an iterator program and returns its output.
 ---@param object BpfObject loaded
 ---@param name string the program's name

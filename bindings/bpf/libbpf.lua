@@ -41,6 +41,14 @@ int bpf_link__fd(const struct bpf_link *);
 int bpf_link__destroy(struct bpf_link *);
 int bpf_iter_create(int link);
 
+struct bpf_test_run_opts {
+  size_t sz;
+  const void *data_in; void *data_out; uint32_t data_size_in, data_size_out;
+  const void *ctx_in; void *ctx_out; uint32_t ctx_size_in, ctx_size_out;
+  uint32_t retval; int repeat; uint32_t duration, flags, cpu;
+};
+int bpf_prog_test_run_opts(int program, struct bpf_test_run_opts *);
+
 const char *bpf_map__name(const struct bpf_map *);
 int bpf_map__fd(const struct bpf_map *);
 int bpf_map__type(const struct bpf_map *);
@@ -57,6 +65,8 @@ void *bpf_map__initial_value(struct bpf_map *, size_t *size);
 int bpf_map_lookup_elem(int fd, const void *key, void *value);
 int bpf_map_update_elem(int fd, const void *key, const void *value, uint64_t flags);
 int bpf_map_delete_elem(int fd, const void *key);
+int bpf_map_lookup_and_delete_batch(int fd, void *in_batch, void *out_batch, void *keys, void *values,
+  uint32_t *count, const void *opts);
 int bpf_map_get_next_key(int fd, const void *key, void *next);
 
 struct btf *btf__load_vmlinux_btf(void);

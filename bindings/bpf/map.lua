@@ -16,6 +16,7 @@ local IS_PERCPU = {
 }
 local IS_ARRAY = { [C.BPF_MAP_TYPE_ARRAY] = true, [C.BPF_MAP_TYPE_PERCPU_ARRAY] = true }
 
+local BATCH = 4096 -- entries that take() gets at once
 local SLACK = 8 -- extra bytes after a buffer, because bit fields are read as whole words
 
 --- A map of a BPF object.
@@ -71,11 +72,11 @@ end
 
 local function put_key(self, key) encode(self, self._key_codec, self._key, ffi.sizeof(self._key), key) end
 
-local function read_value(self)
-  if not IS_PERCPU[self._kind] then return self._codec.read(self._value) end
+local function read_value(self, bytes)
+  if not IS_PERCPU[self._kind] then return self._codec.read(bytes) end
   local values = {}
   for cpu = 0, self._nr_cpus - 1 do
-    values[cpu] = self._codec.read(self._value + cpu * self._value_size)
+    values[cpu] = self._codec.read(bytes + cpu * self._value_size)
   end
   return values
 end
@@ -83,7 +84,7 @@ end
 --- Looks up the key in self._key.
 local function lookup(self)
   local code = -self._lib.bpf_map_lookup_elem(self._fd, self._key, self._value)
-  if code == 0 then return read_value(self) end
+  if code == 0 then return read_value(self, self._value) end
   if code ~= libc.ENOENT then fail(self, 'reading', code) end
 end
 
@@ -130,7 +131,7 @@ end
 --- limits the number of steps to twice the size of the map.
 local function keys(self)
   local size = ffi.sizeof(self._key) - SLACK
-  local list, seen, key = {}, {}, nil
+  local list, seen, previous, key = {}, {}, ffi.new('uint8_t[?]', size), nil
   for _ = 1, 2 * self._max_entries + 1 do
     local code = -self._lib.bpf_map_get_next_key(self._fd, key, self._key)
     if code == libc.ENOENT then break end
@@ -140,7 +141,8 @@ local function keys(self)
       seen[bytes] = true
       list[#list + 1] = bytes
     end
-    key = ffi.new('uint8_t[?]', size, bytes)
+    ffi.copy(previous, bytes, size)
+    key = previous
   end
   return list
 end
@@ -161,6 +163,28 @@ function Map:pairs()
       end
     end
   end
+end
+
+--- Removes all entries of a hash and returns them, with few system calls. Needs kernel 5.6.
+---@return { key: any, value: any }[] entries
+function Map:take()
+  local key_size, value_size = ffi.sizeof(self._key) - SLACK, self._value_size * self._nr_cpus
+  local max = math.min(self._max_entries, BATCH)
+  local key_bytes = ffi.new('uint8_t[?]', max * key_size + SLACK)
+  local value_bytes = ffi.new('uint8_t[?]', max * value_size + SLACK)
+  local place, n, list, code = ffi.new 'uint64_t[1]', ffi.new 'uint32_t[1]', {}, nil
+  repeat
+    n[0] = max
+    local after = code and place or nil
+    code = -self._lib.bpf_map_lookup_and_delete_batch(self._fd, after, place, key_bytes, value_bytes, n, nil)
+    if code ~= 0 and code ~= libc.ENOENT then fail(self, 'taking the entries', code) end
+    for i = 0, n[0] - 1 do
+      list[#list + 1] = {
+        key = self._key_codec.read(key_bytes + i * key_size), value = read_value(self, value_bytes + i * value_size),
+      }
+    end
+  until code == libc.ENOENT
+  return list
 end
 
 --- Removes all entries. Array entries become 0.

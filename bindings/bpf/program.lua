@@ -6,6 +6,7 @@ local btf = require 'bindings.bpf.btf'
 local facade = require 'bindings.base.facade'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
+local libbpf = require 'bindings.bpf.libbpf'
 local nearest = require 'bindings.base.nearest'
 local Object = require 'bindings.bpf.object'
 local perf_events = require 'bindings.view.perf_events'
@@ -20,12 +21,24 @@ local bpf = {}
 local BPF_OUTPUT = perf_events.find 'bpf-output'
 local RINGBUF = C.BPF_MAP_TYPE_RINGBUF
 
-local PARAMETERS = { source = 'string', file = 'string', constants = 'table', name = 'string' }
+--- Describes the programs of a script in one line, for --dry-run.
+---@param program Bpf
+---@return string
+function bpf.describe(program)
+  local object, parts = program._object, {}
+  for _, name in ipairs(nearest.keys(object.programs)) do
+    parts[#parts + 1] = ('%s (%s)'):format(name, object:section(name))
+  end
+  return ('%s: %s'):format(object.name, table.concat(parts, ', '))
+end
 
---- The parameter table of session.bpf, with either source or file.
+local PARAMETERS = { source = 'string', file = 'string', built_in = 'string', constants = 'table', name = 'string' }
+
+--- The parameter table of session.bpf, with one of source, file and built_in.
 ---@class BpfParameters
 ---@field source? string C source, compiled by clang and cached in ~/.cache/profscript
 ---@field file? string a C or object file, relative to the script
+---@field built_in? string one of the programs of profscript, such as 'oncpu'
 ---@field constants? table<string, any> values of `const volatile` variables
 ---@field name? string name in messages
 
@@ -56,8 +69,8 @@ local function check(params)
       refuse('session.bpf: %s is a %s, not a %s', name, type(value), expected)
     end
   end
-  if (params.source == nil) == (params.file == nil) then
-    refuse 'session.bpf requires either source or file'
+  if (params.source and 1 or 0) + (params.file and 1 or 0) + (params.built_in and 1 or 0) ~= 1 then
+    refuse 'session.bpf requires one of source, file and built_in'
   end
 end
 
@@ -71,6 +84,11 @@ end
 
 --- Compiles the source if necessary, and opens the object file.
 local function open(params, script)
+  if params.built_in then
+    local bytes, message = libbpf.built_in(params.built_in)
+    if not bytes then failure.unavailable('session.bpf: %s', message) end
+    return Object.open(params.name or params.built_in, bytes)
+  end
   local folder = script:match '^(.*)/[^/]*$' or '.'
   local place = { name = script:match '[^/]*$', folder = folder, first = 1, include = folder }
   local name, text = params.name or place.name, params.source
@@ -137,6 +155,10 @@ function Bpf:attach(program, where)
     end
   end
 end
+
+--- Runs a program (SEC("raw_tp")) once on each online CPU, or those of -C, with interrupts disabled.
+---@param program string
+function Bpf:run(program) attach.run(self._object, program, self._owner.opt.cpus) end
 
 --- Runs an iterator program (SEC("iter/task")) and returns its output.
 ---@param program string

@@ -96,12 +96,14 @@ fi
 # Maps -----------------------------------------------------------------------------------------------
 
 "$PROFSCRIPT" "$here/maps.lua" --comm $comm -- "$syscalls" 1000 >"$TMP/maps" 2>&1
-for line in 'hash	even	500	0	1000	-7	5	17' 'hash	odd	500	0	1000	-7	5	17' 'pairs	2	3	true	false' \
+for line in 'hash	even	500	0	1000	-7	5	17' 'hash	odd	500	0	1000	-7	5	17' 'pairs	2	3	true	false' 'taken	3	500	0' 'runs	true' \
 	'array	0	1000' 'cleared	0' 'percpu_hash	1000' 'percpu_array	1000' 'percpu_array	5	5' \
 	'between CPUs	no CPU 0.5' \
 	'lru	-7	0	1000' 'lru_percpu	1000' 'stack	syscall'; do
 	expect_line 'maps' "^$line\$" "$TMP/maps"
 done
+"$PROFSCRIPT" "$here/maps.lua" --comm $comm -C 0 -- "$syscalls" 1000 >"$TMP/maps" 2>&1
+expect_line 'a program that runs on CPU 0' '^runs	true$' "$TMP/maps"
 
 # Attaching ------------------------------------------------------------------------------------------
 

@@ -42,6 +42,27 @@ describe('interned keys', function()
     assert.equal('true', keys:part(id, 2))
   end)
 
+  it('tells pairs of numbers apart, also those that take the same place in its cache', function()
+    local keys = intern.new(2, 1e6)
+    local values = { 0, 1, 2, 31, 4095, 4096, 8192, -1, 0.25, 1.5, 1e15, -1e300, math.huge }
+    for _ = 1, 2 do
+      local ids, n = {}, 0
+      for round = 1, 3 do
+        for _, a in ipairs(values) do
+          for _, b in ipairs(values) do
+            local name = ('%.17g %.17g'):format(a, b)
+            if round == 1 then ids[name], n = n, n + 1 end
+            assert.equal(ids[name], keys.id(a, b))
+          end
+        end
+      end
+      assert.equal(n, keys:count())
+      keys:clear()
+    end
+    assert.equal(0, keys.id('1', 2))
+    assert.equal(1, keys.id(1, 2))
+  end)
+
   it('refuses parts without a value, and forgets the part before', function()
     local keys = intern.new(2, 100)
     assert.error_matches(function() keys.id(1, {}) end, 'a table cannot be a key')

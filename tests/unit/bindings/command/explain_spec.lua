@@ -129,6 +129,7 @@ it('a dry run shows what would be opened', function()
     workload = {},
     own_pid = function() return 42 end,
     events = { list = { wakeup, clock } },
+    programs = {},
   }
   wakeup.kernel_filter = 'pid > 1'
   wakeup.user_filter = 'pid + 1 > 2'
