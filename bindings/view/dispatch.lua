@@ -14,7 +14,7 @@ local dispatch = {}
 ---@field handlers function[]
 
 -- LuaJIT allows 60 upvalues and 200 local variables per function. Larger sets of classes are split into
--- groups, each with its own function.
+-- groups, each with its own function, and many groups into groups of groups.
 local MAX_BOUND = 40
 
 --- The code that handles the events of one class.
@@ -82,27 +82,30 @@ return function(events, n)
 end
 ]]
 
+--- Returns branches that fit into one function: each of them stands for a group of the given ones, which a
+--- function of its own handles.
+local function nest(name, branches)
+  local groups = group(branches)
+  if #groups == 1 then return branches end
+  local nested = {}
+  for i, members in ipairs(groups) do
+    local code, names, values = chain(members)
+    local source = ('local %s = ...\nreturn function(e, class)\n%send\n'):format(names, code)
+    nested[i] = {
+      class = members[1].class, last = members[#members].last,
+      code = ('group_%d(e, class)'):format(i),
+      bound = { ['group_' .. i] = assert(loadstring(source, '=' .. name))(unpack(values)) },
+    }
+  end
+  return nest(name, nested)
+end
+
 --- Compiles a function(events, n) that runs the branch of its class for each of n events, in order.
 ---@param name string chunk name, for error messages
 ---@param branches Branch[] at least one
 ---@return function
 function dispatch.loop(name, branches)
-  branches = merge(branches)
-  local groups = group(branches)
-  local body, names, values = chain(branches)
-  if #groups > 1 then
-    names, values = {}, {}
-    local calls = {}
-    for i, members in ipairs(groups) do
-      local code, bound_names, bound_values = chain(members)
-      local source = ('local %s = ...\nreturn function(e, class)\n%send\n'):format(bound_names, code)
-      names[i] = 'group_' .. i
-      values[i] = assert(loadstring(source, '=' .. name))(unpack(bound_values))
-      calls[i] = ('%s class <= %d then %s(e, class)\n'):format(i == 1 and 'if' or 'elseif',
-        members[#members].last, names[i])
-    end
-    body, names = table.concat(calls) .. 'end\n', table.concat(names, ', ')
-  end
+  local body, names, values = chain(nest(name, merge(branches)))
   return assert(loadstring(LOOP:format(names, body), '=' .. name))(unpack(values))
 end
 
