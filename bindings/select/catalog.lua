@@ -101,17 +101,25 @@ function Catalog:names()
   return names
 end
 
---- The names that a glob matches: of tracepoints, or of the records that there are.
+--- Tracepoints that nobody can sample: those of ftrace describe what the tracers write; the interrupt of irq_work is
+--- the one by which a sample wakes its reader.
+local function is_never_sampled(name) return name:find '^ftrace:' ~= nil or name == 'irq_vectors:irq_work_exit' end
+
+--- The names that a glob matches: of tracepoints, or of the records that there are. Those that nobody can sample are
+--- left out, unless there is nothing else.
 ---@param system string
 ---@param name string
 ---@return string[]
 function Catalog:matching(system, name)
-  local pattern, found = glob.pattern(system .. ':' .. name), {}
+  local pattern, found, never = glob.pattern(system .. ':' .. name), {}, {}
   for _, one in ipairs(system == records.SYSTEM and records.names or self:tracepoints() or {}) do
     local record = one:match(pattern) and records.find(one)
-    if one:match(pattern) and (not record or self.has_record(record.record)) then found[#found + 1] = one end
+    if one:match(pattern) and (not record or self.has_record(record.record)) then
+      local list = not self.recorded and is_never_sampled(one) and never or found
+      list[#list + 1] = one
+    end
   end
-  return found
+  return #found > 0 and found or never
 end
 
 --- The PMUs that take terms. A profiler goes before a PMU of its name.

@@ -36,3 +36,10 @@ refused 'keys of two types' 2 'the key of .* is a string but the key of .* is a 
 refused 'one stage' 2 'multi-trace: a latency needs two stages or more' multi-trace -e $switch
 refused 'nothing traced' 2 'multi-trace: -e number 1: all events are untraced' \
 	multi-trace -e sched:sched_wakeup//untraced/ -e $switch
+
+# Not p*: other tests set and remove probes of profscript at the same time.
+"$PROFSCRIPT" trace -e '[a-o]*:*,[q-z]*:*' --dry-run >"$TMP/out" 2>"$TMP/err"
+check 'all events at once' test $? -eq 0
+check 'but none that nobody can sample' test "$(grep -cE '^  (ftrace:|irq_vectors:irq_work_exit)' "$TMP/out")" -eq 0
+"$PROFSCRIPT" trace -e 'ftrace:*' --dry-run >"$TMP/out" 2>"$TMP/err"
+check 'unless they alone are named' grep -q '^  ftrace:' "$TMP/out"
