@@ -84,10 +84,10 @@ end
 run.floor, run.ceil, run.min, run.max, run.tonumber = math.floor, math.ceil, math.min, math.max, tonumber
 run.cast, run.i64, run.u64 = cast, ffi.typeof('int64_t'), ffi.typeof('uint64_t')
 run.zero, run.zero32 = ffi.new('int64_t[1]'), ffi.new('int32_t[1]') -- zeros that compiled code does not fold
-for bits = 3, 6 do
+for bits = 3, 6 do -- string.format() takes no `const int64_t`
   local width = 2 ^ bits
-  run['pi' .. width] = ffi.typeof(('const int%d_t *'):format(width))
-  run['pu' .. width] = ffi.typeof(('const uint%d_t *'):format(width))
+  run['pi' .. width] = ffi.typeof(('int%d_t *'):format(width))
+  run['pu' .. width] = ffi.typeof(('uint%d_t *'):format(width))
 end
 
 return run
