@@ -280,6 +280,7 @@ function events:add_perf_event(text, one, group, params)
     event = perf_events.find(one.name)
     local word, number = (one.filter or ''):match '^(%a+)=(%d+)$'
     if word == 'period' or word == 'freq' then -- as perf writes it
+      if tonumber(number) == 0 then refuse(text, one.filter_column, word .. ' must be at least 1') end
       one.filter = nil
       one.attrs[#one.attrs + 1] = { name = word, value = tonumber(number) }
     end

@@ -36,6 +36,9 @@ refused 'keys of two types' 2 'the key of .* is a string but the key of .* is a 
 refused 'one stage' 2 'multi-trace: a latency needs two stages or more' multi-trace -e $switch
 refused 'nothing traced' 2 'multi-trace: -e number 1: all events are untraced' \
 	multi-trace -e sched:sched_wakeup//untraced/ -e $switch
+refused 'no samples a second' 2 "bad event 'cpu-clock/freq=0/': freq must be at least 1 at column 11" \
+	trace -e cpu-clock/freq=0/ -N 1
+refused 'every 0th event' 2 ".*period must be at least 1" trace -e cpu-clock/period=0/ -N 1
 
 # Not p*: other tests set and remove probes of profscript at the same time.
 "$PROFSCRIPT" trace -e '[a-o]*:*,[q-z]*:*' --dry-run >"$TMP/out" 2>"$TMP/err"
