@@ -4,6 +4,7 @@
 local bit = require 'bit'
 local environment = require 'bindings.options.environment'
 local failure = require 'bindings.base.failure'
+local globals = require 'bindings.options.globals'
 local nearest = require 'bindings.base.nearest'
 local options = require 'bindings.options.parser'
 local selector = require 'bindings.select.selector'
@@ -153,8 +154,11 @@ function scripts:load_file(path)
   if not text then return nil, message end
   -- A "#!" line stays as a comment, so that lines keep their numbers.
   failure.add_script('@' .. path)
-  local chunk, syntax = load(text:gsub('^#', '--', 1), '@' .. path, 't', environment.new())
+  local env = environment.new()
+  local chunk, syntax = load(text:gsub('^#', '--', 1), '@' .. path, 't', env)
   if not chunk then return nil, one_line(path, syntax) end
+  message = globals.check(path, chunk, env)
+  if message then return nil, message end
   local ok, profiler = xpcall(chunk, failure.traceback)
   if not ok then return nil, one_line(path, profiler) end
   message = check_table(profiler)

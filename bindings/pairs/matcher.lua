@@ -217,8 +217,9 @@ function Feed:take(list, n)
     failure.raise('the set of histograms has no room for the latencies')
   end
   if pair then
+    local stopped = self.run.stopped
     for i = 0, found - 1 do
-      pair(view(i), cast(any, list + out[i].second))
+      if stopped[0] == 0 then pair(view(i), cast(any, list + out[i].second)) end
       forget(i)
     end
   end

@@ -130,7 +130,7 @@ end
 ---@param routes Route[]
 ---@return Pass
 local function handlers_pass(run, routes)
-  local loop = dispatch.loop('dispatch', dispatch.routes(routes, function(e) run.loss:note(e) end))
+  local loop = dispatch.loop('dispatch', dispatch.routes(routes, function(e) run.loss:note(e) end), run.stopped)
   if #routes > 0 then return loop end
   return function(list, n, flags)
     if bit.band(flags, C.BATCH_LOST) ~= 0 then loop(list, n) end

@@ -32,6 +32,7 @@ local runs = {}
 ---@field is_open boolean the session has started
 ---@field own_exit_n? boolean the script itself ends the run after -N events
 ---@field ended boolean the loop must end after this batch
+---@field stopped ffi.cdata* int32_t[1]: the script has ended the run, so its handlers get no more events
 ---@field report_time? number ns: time of the reports printed now
 local Run = {}
 Run.__index = Run
@@ -74,6 +75,7 @@ function runs.new(session, script, opt, words, found)
     interval = opt.interval or 0,
     is_open = false,
     ended = false,
+    stopped = ffi.new 'int32_t[1]',
   }, Run)
   local out, message = output.new {
     file = opt.output,

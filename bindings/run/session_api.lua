@@ -313,8 +313,11 @@ function session_api.new(instance)
     return clock.base
   end
 
-  --- Ends the run. Events that were read already are still handled.
-  function api.stop() run:stop() end
+  --- Ends the run: handlers get no more events, only `stop` is called.
+  function api.stop()
+    run:stop()
+    run.stopped[0] = 1
+  end
 
   return setmetatable({}, {
     __index = function(_, name)

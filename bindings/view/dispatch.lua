@@ -78,9 +78,11 @@ return function(events, n)
     local e = events + i
     local class = e.class
     %s
+    %s
   end
 end
 ]]
+local STOP = 'if stop[0] ~= 0 then return i + 1 end'
 
 --- Returns branches that fit into one function: each of them stands for a group of the given ones, which a
 --- function of its own handles.
@@ -103,10 +105,14 @@ end
 --- Compiles a function(events, n) that runs the branch of its class for each of n events, in order.
 ---@param name string chunk name, for error messages
 ---@param branches Branch[] at least one
+---@param stop? ffi.cdata* int32_t[1]: a branch that sets it is the last one; the loop returns the number of events
+--- so far
 ---@return function
-function dispatch.loop(name, branches)
+function dispatch.loop(name, branches, stop)
   local body, names, values = chain(nest(name, merge(branches)))
-  return assert(loadstring(LOOP:format(names, body), '=' .. name))(unpack(values))
+  local source = LOOP:format(stop and names .. ', stop' or names, body, stop and STOP or '')
+  values[#values + 1] = stop
+  return assert(loadstring(source, '=' .. name))(unpack(values))
 end
 
 --- Returns the branches that call the handlers of events.

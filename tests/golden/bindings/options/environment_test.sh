@@ -14,7 +14,7 @@ script() {
 		"start = function(opt, out, session)" "local _ = array, hist, pairs_of" "$1" 'end }' >s.lua
 }
 
-# ends NAME REGEX TEXT [ARG...]: the script ends with this line, which names line 5 of it
+# ends NAME REGEX TEXT [ARG...]: the script ends with this line, which names line 5 of it; want=2: before it begins
 ends() {
 	local name=$1 regex=$2 status
 	script "$3"
@@ -22,7 +22,7 @@ ends() {
 	timeout 60 "$PROFSCRIPT" ./s.lua --input "$sched" "$@" >out 2>err </dev/null
 	status=$?
 	{
-		[ $status -eq 1 ] || echo "exit status $status, expected 1"
+		[ $status -eq "${want:-1}" ] || echo "exit status $status, expected ${want:-1}"
 		grep -Eq -- "^profscript: ./s.lua:5: $regex" err || echo "the message does not match: $regex"
 		[ "$(wc -l <err)" -eq 1 ] || echo 'more than one line'
 	} >wrong
@@ -103,7 +103,7 @@ done
 ends 'a module that there is none of' "module 'nosuch' not found" "local m = require 'nosuch' return m"
 ends 'os.exit' 'os.exit would leave probes .* behind: session.stop\(\) ends the run' 'os.exit(0)'
 for name in debug package jit getfenv newproxy ffi; do
-	ends "the global $name" "undeclared global '$name'" "return $name"
+	want=2 ends "the global $name" "undeclared global '$name'" "return $name"
 done
 ends 'bytecode' 'attempt to call a nil value' "load('\\27LJ\\2')()"
 script "string.format, table.concat, math.floor = nil, nil, nil
@@ -123,6 +123,25 @@ for example in wakeups runqlat; do
 	expect_line 'losses are told by the host alone' "^$example: lost [0-9]+ events" err
 	check 'and nothing else' test "$(grep -cv ': lost ' err)" -eq 0
 done
+
+want=2 ends 'a global in a branch that is never taken' "undeclared global 'pritn'; did you mean 'print'\\?" \
+	"return { stop = function() if opt.verbose > 9 then pritn(1) end end }"
+want=2 ends 'a global that is set there' "assignment to undeclared global 'total'; make it local" \
+	"return { stop = function() if opt.verbose > 9 then total = 1 end end }"
+script "rawset(_G, 'total', 5) return { stop = function() out:printf('%d\\n', total) end, ['sched:sched_switch'] = function() end }"
+expect_line 'a global that the script declares itself' '^5$' <("$PROFSCRIPT" ./s.lua --input "$sched")
+in_handler 'a member of the name of the event' "ev._event is the event's name, a string: it has no 'name'" \
+	"if ev._event.name == 'x' then out:print(1) end"
+in_handler 'also in a function inside' "ev._event is the event's name, a string: it has no 'id'" \
+	'return function() return ev._event.id end'
+
+# session.stop() is exact.
+script "local n = 0 return { ['sched:sched_switch'] = function(ev) n = n + 1 if n == 5 then session.stop() end end,
+['sched:sched_wakeup'] = function() n = n + (n >= 5 and 1 or 0) end, stop = function() out:printf('%d\\n', n) end }"
+expect_line 'no handler gets an event after session.stop()' '^5$' <("$PROFSCRIPT" ./s.lua --input "$sched")
+script "local n = 0 return { pairs_of.new { stages = { { session.event { 'sched:sched_wakeup' } },
+{ session.event { 'sched:sched_switch' } } }, key = '_cpu', pair = function() n = n + 1 session.stop() end }, stop = function() out:printf('%d\\n', n) end }"
+expect_line 'nor a function for pairs' '^1$' <("$PROFSCRIPT" ./s.lua --input "$sched")
 
 # Memory.
 eat="local t, n = {}, 0
