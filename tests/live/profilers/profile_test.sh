@@ -78,7 +78,7 @@ check_status 'a recording that is none' 1 sh -c 'head -c 200 data >cut.data; exe
 "$PROFSCRIPT" profile -F 997 -N 3 -q -- "$burn" 20 >lines
 check 'three lines' test "$(wc -l <lines)" = 3
 expect_line 'as perf-prof prints them' \
-	'^[-0-9]{10} [0-9:.]{15} +burn +[0-9]+ \[[0-9]{3}\] [0-9]+\.[0-9]{6}: profile: [0-9]+ cpu-cycles$' lines
+	'^[-0-9]{10} [0-9:.]{15} +burn +[0-9]+ \[[0-9]{3}\] [0-9]+\.[0-9]{6}: profile: [0-9]+ (cpu-cycles|ns)$' lines
 "$PROFSCRIPT" profile -F 100 --than 50 -q -- sleep 1.2 >idle
 check 'an idle thread is below --than' test ! -s idle
 "$PROFSCRIPT" profile -F 100 --than 10 -q -- nice -n -20 "$burn" 300 >busy
