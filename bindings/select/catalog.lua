@@ -2,6 +2,7 @@
 --- What events there are: those of this kernel and machine, or those of a recording. Everything that
 --- lists events, completes their names or proposes one asks here.
 local ffi = require 'ffi'
+local failure = require 'bindings.base.failure'
 local glob = require 'bindings.base.glob'
 local libc = require 'bindings.base.libc'
 local nearest = require 'bindings.base.nearest'
@@ -227,6 +228,18 @@ end
 --- An event of perf in the recording.
 ---@return RecordedEvent?
 function Catalog:find_recorded(name) return recorded.find(self.recorded, name) end
+
+--- Fails where the recording has no such event.
+---@param event PerfEvent|RecordedEvent
+function Catalog:check_recorded(event)
+  local names = {}
+  for i, one in ipairs(self.recorded) do
+    if one.type == event.type and one.config == event.config then return end
+    names[i] = one.name
+  end
+  failure.raise('the recording contains no samples of %s; it contains %s', event.name,
+    #names > 0 and table.concat(names, ', ') or 'none of any event')
+end
 
 --- The names of the fields of a tracepoint or record, none where there is no such event.
 ---@param name string

@@ -287,6 +287,7 @@ function events:add_perf_event(text, one, group, params)
   end
   if self.is_recording then
     event = self.catalog:find_recorded(event.name) or event
+    self.catalog:check_recorded(event)
   else
     check_machine(event)
   end
@@ -295,6 +296,11 @@ end
 
 --- Refuses a name that is no event.
 function events:refuse_name(one)
+  for _, name in ipairs(self.catalog:tracepoints() or {}) do
+    if name:match ':(.*)$' == one.name then
+      failure.usage("cannot trace '%s': a tracepoint is written as system:name; did you mean '%s'?", one.text, name)
+    end
+  end
   local words = catalog.words(self:profilers())
   for name in pairs(self.catalog:pmus()) do words[name] = true end
   failure.usage("cannot trace '%s': it is neither a tracepoint, written as system:name, nor an event of perf,"

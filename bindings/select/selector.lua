@@ -13,6 +13,7 @@
 
 local diagnostic = require 'bindings.base.diagnostic'
 local perf_events = require 'bindings.view.perf_events'
+local sys = require 'bindings.base.sys'
 
 local selector = {}
 
@@ -156,6 +157,9 @@ local function check_cpulist(text, value, column)
       or single ~= (last == '') then
       fail(text, column + at - 1, ("bad cpu list '%s'"):format(value), "expected like '0-3,5'")
     end
+    if math.max(tonumber(first), tonumber(last) or 0) >= sys.CPUS_MAX then
+      fail(text, column + at - 1, ('a CPU number is below %d'):format(sys.CPUS_MAX))
+    end
     if not single and tonumber(last) < tonumber(first) then
       fail(text, column + at - 1, ("bad cpu range %s-%s"):format(first, last))
     end
@@ -292,7 +296,7 @@ local function parse_event(text, from, to, pmus)
   local breakpoint = find_breakpoint(text, from)
   local slash = find(text, breakpoint or from, to, '/')
   if slash then
-    local probe = text:sub(from, slash - 1):match('^(%w+):.*@%s*$')
+    local probe = text:sub(from, slash - 1):match('^(%w+):.*@%s*%.?%.?$')
     if probe and PROBES[probe] then
       fail(text, slash, 'a path ends at its first slash', 'quote it: @"/path"')
     end
