@@ -59,7 +59,10 @@ function failure.of(err) throw(err.unavailable ~= 0 and 3 or 1, '%s', ffi.string
 function failure.traceback(err)
   if failure.is(err) then return err end
   local message = with_place(tostring(err))
-  return setmetatable({ code = 1, message = message, traceback = debug.traceback(message, 2) }, Failure)
+  -- What is raised without a place, as error(message, 0) does, is about the input: where is of no interest.
+  local has_place = message:find '^[^\n]-:%d+: ' ~= nil or message == 'not enough memory'
+  local traceback = has_place and debug.traceback('', 2):sub(2) or nil
+  return setmetatable({ code = 1, message = message, traceback = traceback }, Failure)
 end
 
 ---@return boolean

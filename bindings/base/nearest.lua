@@ -17,18 +17,37 @@ function nearest.keys(t)
   return names
 end
 
+local LEAST_STEM = 4 -- letters
+local MAX_TIME = 0.05 -- seconds: nobody waits for a proposal
+local CHECK_EVERY = 1024 -- names
+
+--- The one name that goes on where the word ends, or ends where the word goes on: 'freq' for 'frequency'.
+local function longer_or_shorter(word, names)
+  local found
+  word = word:lower()
+  for _, name in ipairs(names) do
+    local stem = name:lower():sub(1, #word)
+    if #stem >= LEAST_STEM and word:sub(1, #stem) == stem then
+      if found then return end
+      found = name
+    end
+  end
+  return found
+end
+
 --- The candidate that is nearest to a word; upper and lower case are the same. Of several equally near ones the
 --- first.
 ---@param word string
----@param names string[]
+---@param names string[] only the first of very many are searched
 ---@return string? name nil where more than a third of the word would have to change: such a proposal would mislead
 function nearest.find(word, names)
-  local search, found = ffi.new 'struct nearest', nil
+  local search, found, start = ffi.new 'struct nearest', nil, os.clock()
   C.nearest_start(search, word)
-  for _, name in ipairs(names) do
+  for i, name in ipairs(names) do
     if C.nearest_try(search, name, #name) then found = name end
+    if i % CHECK_EVERY == 0 and os.clock() - start > MAX_TIME then return found end
   end
-  return found
+  return found or longer_or_shorter(word, names)
 end
 
 --- The end of an error message: "; did you mean 'NAME'?", or "" where no name is near.

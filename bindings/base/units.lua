@@ -82,6 +82,14 @@ function units.number(n)
   return tonumber(short) == n and short or ('%.17g'):format(n)
 end
 
+--- A number in at most 12 digits, for people: 0.1 + 0.2 is '0.3'. Whole numbers keep all of theirs.
+---@param n number|integer64
+---@return string
+function units.short(n)
+  if type(n) == 'cdata' or n == math.floor(n) then return units.number(n) end
+  return ('%.12g'):format(n)
+end
+
 --- 2^exponent in short: 10 is '1K', 21 is '2M'.
 ---@param exponent integer 0 to 63
 ---@return string

@@ -19,6 +19,7 @@ local selector = require 'bindings.select.selector'
 ---@class scripts.Script
 ---@field name string
 ---@field path string
+---@field given? string how the user named the file, if by its path
 ---@field profiler table what the file returned
 ---@field is_shipped boolean it came with profscript: the events that it names are spelled right
 ---@field spec opt.Spec
@@ -213,8 +214,13 @@ function scripts:find(given)
   end
   local paths = self:names()
   if paths[name] then return paths[name] end
-  return nil, ("profscript: no profiler '%s'%s\ntry 'profscript -h'"):format(given,
-    nearest.hint(name, nearest.keys(paths)))
+  local hint = nearest.hint(name, nearest.keys(paths))
+  local here = {}
+  for _, file in ipairs(self.sys.readdir '.' or {}) do here[#here + 1] = file:match '^([^.].*)%.lua$' end
+  table.sort(here)
+  local near_here = nearest.find(name, here)
+  if near_here and (near_here == name or hint == '') then hint = ("; did you mean './%s.lua'?"):format(near_here) end
+  return nil, ("profscript: no profiler '%s'%s\ntry 'profscript -h'"):format(given, hint)
 end
 
 --- Finds and loads a profiler.
@@ -223,7 +229,10 @@ end
 function scripts:load(given)
   local path, message = self:find(given)
   if not path then return nil, message end
-  return self:load_file(path)
+  local script
+  script, message = self:load_file(path)
+  if script and (given == path or given:find '/') then script.given = given end
+  return script, message
 end
 
 --- The profilers that load, by name.

@@ -6,7 +6,7 @@ local nearest = require 'bindings.base.nearest'
 
 local values = {}
 
-local hidden = setmetatable({}, { __mode = 'k' }) -- by what a script has: { names that may be read, values }
+local hidden = setmetatable({}, { __mode = 'k' }) -- by what a script has: reads any option, declared or not
 
 local function refuse_writing(_, name)
   error(("opt.%s cannot be set: options are what the user says; session.want() asks for more"):format(
@@ -25,8 +25,9 @@ end
 ---@param opt table parsed options
 ---@param spec opt.Spec
 ---@return table
+---@return table<string, boolean> read the options that have been looked at
 function values.new(opt, spec)
-  local known, copied = {}, {}
+  local known, copied, read = {}, {}, {}
   for _, list in ipairs { declarations.common, spec.list, spec.positional } do
     for _, option in ipairs(list) do known[option.name] = true end
   end
@@ -34,6 +35,7 @@ function values.new(opt, spec)
   local public = setmetatable({}, {
     __index = function(_, name)
       local value = copied[name]
+      read[name] = true
       if value == nil and not known[name] then
         local hint = nearest.hint(tostring(name), nearest.keys(known))
         error(("there is no option '%s'%s"):format(tostring(name), hint), 2)
@@ -42,8 +44,11 @@ function values.new(opt, spec)
     end,
     __newindex = refuse_writing,
   })
-  hidden[public] = copied
-  return public
+  hidden[public] = function(_, name)
+    read[name] = true
+    return copied[name]
+  end
+  return public, read
 end
 
 --- The same for a library, whose options a profiler may declare or not: those that it does not are nil.

@@ -87,6 +87,11 @@ function pairs_.new(config)
   if #config.stages < min then
     error(('pairs.new takes at least %d stages, not %d'):format(min, #config.stages), 2)
   end
+  for i, stage in ipairs(config.stages) do
+    if type(stage) ~= 'table' or stage.class then
+      error(('pairs.new: stage %d is not a list of events: stages = { { first }, { second } }'):format(i), 2)
+    end
+  end
   config = with_real_events(config)
   local feed = setmetatable({ config = config, wants = {} }, Feed)
   for _, stage in ipairs(config.stages) do

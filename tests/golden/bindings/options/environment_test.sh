@@ -135,6 +135,40 @@ in_handler 'a member of the name of the event' "ev._event is the event's name, a
 in_handler 'also in a function inside' "ev._event is the event's name, a string: it has no 'id'" \
 	'return function() return ev._event.id end'
 
+# Mistakes in the arguments of the library.
+ends 'a kind of aggregation that there is not' "aggregate.new: there is no kind 'histogram'; it is one of count, hist," \
+	"require('lib.aggregate').new('histogram', { 'a' })"
+ends 'its keys without a list' "aggregate.new takes a list of the names of keys, .* not a string" \
+	"require('lib.aggregate').new('count', 'a')"
+ends "a counter's arguments for a count" 'count takes \(pid\): there is an argument too many' \
+	"require('lib.aggregate').new('count', { 'pid' }):add(1, 5)"
+ends 'a key too many' 'sum takes \(value, pid\): there is an argument too many' \
+	"require('lib.aggregate').new('sum', { 'pid' }):add(1, 5, 6)"
+ends 'stages that are no lists' 'pairs.new: stage 1 is not a list of events' \
+	"local a = session.event { 'sched:sched_switch' } pairs_of.new { stages = { a, a } }"
+ends 'a table without its columns' 'out:table takes what lib.table.new\(\) gives' 'out:table({}, { { a = 1 } })'
+ends 'a column without a name' "table 'x': column 1 is not a table with a name" "require('lib.table').new('x', { 'a' })"
+ends 'a description that is no text' 'describe returned a number, not text' \
+	"return { ['sched:sched_switch'] = function(ev) out:print_event(ev) end, describe = function() return 5 end }"
+ends 'a longer name of a parameter' "session.event: unknown parameter 'frequency'; did you mean 'freq'?" \
+	"session.event { 'cpu-clock', frequency = 5 }"
+ends 'no samples at all' 'session.event: freq is a whole number of at least 1, not 0' "session.event { 'cpu-clock', freq = 0 }"
+ends 'a part of samples that there is not' "session.event: unknown sample 'cgroup'; there are data_src, phys_addr" \
+	"session.event { 'cpu-clock', sample = { 'cgroup' } }"
+script "return { ['sched:sched_switch'] = function() end }"
+check_status '-e for a script without use for it' 2 "$PROFSCRIPT" ./s.lua --input "$sched" -e sched:sched_wakeup
+expect_line 'says so' '^profscript: s: it has no use for -e: its script never reads opt.event$' "$TMP/.check"
+script "local sums = require('lib.stacks').new(session, { 'ms' })
+return { ['sched:sched_switch'] = function() sums:add(-1, 'x', 0.1) end, stop = function() sums:print(out) end }"
+expect_line 'sums show no rounding errors' '^x: ms [0-9]+\.[0-9]$' <("$PROFSCRIPT" ./s.lua --input "$sched")
+expect_line 'help names a script as the user did' '^usage: profscript ./s.lua ' <("$PROFSCRIPT" ./s.lua -h)
+expect_line 'and how to get it' "^try 'profscript ./s.lua -h'$" <("$PROFSCRIPT" ./s.lua -z 2>&1)
+cp s.lua runqlat.lua
+for name in runqlat runqlt; do
+	expect_line "a script in this folder: $name" "^profscript: no profiler '$name'; did you mean './runqlat.lua'\\?$" \
+		<("$PROFSCRIPT" $name 2>&1)
+done
+
 # session.stop() is exact.
 script "local n = 0 return { ['sched:sched_switch'] = function(ev) n = n + 1 if n == 5 then session.stop() end end,
 ['sched:sched_wakeup'] = function() n = n + (n >= 5 and 1 or 0) end, stop = function() out:printf('%d\\n', n) end }"
