@@ -142,7 +142,8 @@ local function rotation(out)
   return { poll = function()
     if not C.signals_take_reopen() then return end
     local ok, message = out:reopen()
-    if not ok then out:warn(message) end
+    -- A warning would go to the file that has been moved away.
+    if not ok then io.stderr:write('profscript: ', message, '\n') end
   end }
 end
 

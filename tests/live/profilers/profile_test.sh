@@ -88,7 +88,7 @@ check 'a dry run' "$PROFSCRIPT" profile --flame-graph dry --dry-run -- true
 expect_line 'touches no file' '^before$' dry.folded
 
 # What cannot be meant.
-check_status '--diff without a graph' 1 "$PROFSCRIPT" profile --diff rec.folded -- true
+check_status '--diff without a graph' 2 "$PROFSCRIPT" profile --diff rec.folded -- true
 check_status 'a picture without samples' 0 "$PROFSCRIPT" profile -F 1 --flame-graph none.svg -- true
 check 'is not there' test ! -e none.svg
 check_status 'a folder that is not there' 1 "$PROFSCRIPT" profile --flame-graph no/where/x -- true
