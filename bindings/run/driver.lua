@@ -128,7 +128,7 @@ end
 ---@param routes Route[]
 ---@return Pass
 local function handlers_pass(run, routes)
-  local loop = dispatch.loop('dispatch', dispatch.routes(routes, function(e) run.loss:note(e) end))
+  local loop = dispatch.loop('dispatch', dispatch.routes(routes, function(e) run.loss:note(e) end), run.stopped)
   if #routes > 0 then return loop end
   return function(list, n, flags)
     if bit.band(flags, C.BATCH_LOST) ~= 0 then loop(list, n) end
@@ -140,7 +140,8 @@ local function rotation(out)
   return { poll = function()
     if not C.signals_take_reopen() then return end
     local ok, message = out:reopen()
-    if not ok then out:warn(message) end
+    -- A warning would go to the file that has been moved away.
+    if not ok then io.stderr:write('profscript: ', message, '\n') end
   end }
 end
 

@@ -26,8 +26,9 @@ struct session {
 	struct resolve *resolve; /* NULL: nothing to symbolize */
 	struct records *records; /* NULL: no events are records */
 	uint32_t nr_sampled;	 /* sampled events; the others are only counted */
-	uint32_t wanted;	 /* bit set of side-band classes to deliver */
-	bool threads_ended;	 /* all threads have ended, but not yet their process */
+	uint32_t nr_tracepoints;
+	uint32_t wanted;    /* bit set of side-band classes to deliver */
+	bool threads_ended; /* all threads have ended, but not yet their process */
 	bool stopped, ended, interrupted, per_thread, has_base;
 	uint64_t base;	     /* source clock, ns */
 	uint64_t first_time; /* earlier samples are dropped: not all rings were enabled then */
