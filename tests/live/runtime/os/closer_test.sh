@@ -8,9 +8,7 @@ now() { date +%s%N; }
 gone() { ! pgrep -x 'closing events' >"$TMP/closers"; }
 
 wait_for 60 gone
-start=$(now)
 lines=$("$PROFSCRIPT" trace -e 'syscalls:sys_exit_*' -N 5 2>"$TMP/err" | wc -l)
-ended=$(now)
 gone
 check 'a run with all system calls prints its events' test "$lines" -eq 5
 check 'it ends' wait_for 120 gone
@@ -20,3 +18,7 @@ check 'neither the run nor the reader of its output waits for it' test $((closed
 
 "$PROFSCRIPT" trace -e sched:sched_switch -N 1 >"$TMP/out" 2>"$TMP/err"
 check 'a run with few events closes them itself' gone
+
+# Nor does a run that cannot have all of them open them first.
+bash -c 'ulimit -n 100; exec "$@"' - "$PROFSCRIPT" trace -e 'syscalls:sys_exit_*' 2>"$TMP/err"
+expect_line 'too few file descriptors' '^profscript: [0-9]+ file descriptors needed, but only 100 allowed' "$TMP/err"
