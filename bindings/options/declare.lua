@@ -92,7 +92,7 @@ local COMMON = {
   { group = 'attach', name = 'inherit', type = 'flag', either = true,
     help = 'and new threads and children of these; the default for -p and a workload' },
   { group = 'attach', name = 'ptrace', type = 'flag', always = true,
-    help = 'the same as --inherit, for perf-prof command lines' },
+    help = 'like --inherit, and go on until all of them have exited, daemons too' },
   { group = 'attach', name = 'cgroups', type = 'words',
     help = 'only in these cgroups: names from the root of the hierarchy, or regular expressions' },
   { group = 'attach', name = 'exclude_user', type = 'flag', always = true, help = 'only the kernel mode' },

@@ -25,12 +25,20 @@ function attach.per_thread(opt, words, everywhere)
   return not everywhere and attach.names_threads(opt, words)
 end
 
+--- Whether the workload is the target. Beside -p and -t it only ends the run.
+---@param opt table parsed options
+---@param words string[] the workload
+---@return boolean
+function attach.is_target(opt, words)
+  return #words > 0 and not opt.pids and not opt.tids
+end
+
 --- Whether new threads and processes are attached to as well. Who names a process means all that it
 --- does; who names a thread means that thread.
 ---@return boolean
 function attach.inherits(opt, words)
   if opt.inherit ~= nil then return opt.inherit end
-  return opt.ptrace or #words > 0 or opt.pids ~= nil
+  return opt.ptrace or attach.is_target(opt, words) or opt.pids ~= nil
 end
 
 local EXCLUDES = { 'exclude_user', 'exclude_kernel', 'exclude_host', 'exclude_guest' }
@@ -53,7 +61,6 @@ function attach.check(name, opt, words, own)
       if opt[exclude] and not is_own then refuse('--%s is only for live events', (exclude:gsub('_', '-'))) end
     end
   end
-  if #words > 0 and (opt.pids or opt.tids) then refuse 'either a workload or -p and -t can be attached to' end
   if opt.pids then processes.pids(opt.pids) end -- those that begin until all is opened are found then
   if opt.cgroups and per_thread then
     refuse '--cgroups selects among all processes: it does not go with -p, -t or a workload'
@@ -162,6 +169,7 @@ function attach.target(opt, words, everywhere, marks)
     nr_tids = nr_tids,
     inherit = attach.inherits(opt, words) and 1 or 0,
     argv = argv,
+    follow = opt.ptrace and 1 or 0,
     everywhere = everywhere and 1 or 0,
     cgroups = cgroups,
     pages = opt.mmap_pages,

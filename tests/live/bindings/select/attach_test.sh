@@ -63,6 +63,55 @@ counts_running 'a thread' 0 10 -t PID
 counts_running 'a process and one of its threads' $((21 * 10)) 10 -p PID -t PID
 counts_running 'threads on all CPUs' $((10 * 10)) 10 -p PID --no-inherit -C "$(</sys/devices/system/cpu/online)"
 
+# exits NAME N ARGS...: N lines of CSV are exits of the workload `daemon`
+exits() {
+	local name=$1 n=$2 got
+	shift 2
+	csv trace -e sched:sched_process_exit "$@"
+	got=$(grep -c '^sched:sched_process_exit,[^,]*,[^,]*,[^,]*,[^,]*,daemon,' "$TMP/out")
+	echo "$got exits" >>"$TMP/out"
+	result $((got != n)) "$name: $n exits" "$TMP/out"
+}
+
+# A daemon runs on when the workload has ended: it and its 10 children are followed by --ptrace only.
+exits 'a workload without its daemon' 2 -- "$workloads/daemon" 10
+exits 'a workload and its daemon' 13 --ptrace -- "$workloads/daemon" 10
+exits 'a workload and its daemon beside events of all CPUs' 13 --ptrace -e task-state// -- "$workloads/daemon" 10
+workload daemon 10
+start trace -e sched:sched_process_exit --ptrace -p "$WORKLOAD" --csv
+go
+wait $tracer
+check 'a daemon of a process' [ "$(column comm | grep -cx daemon)" -eq 13 ]
+csv oncpu --ptrace -- "$workloads/daemon" 10
+check 'a daemon among the events of all CPUs' [ "$(column comm | grep -cx daemon)" -ge 13 ]
+csv stat -e sched:sched_process_exit --ptrace -- "$workloads/daemon" 10
+check 'counts of a daemon' [ "$(total total)" -eq 13 ]
+
+# Nothing is stopped or killed with the tracer.
+"$PROFSCRIPT" exec -e sched:sched_process_exit 'count(ev._comm)' --csv --duration 5 >"$TMP/out" 2>"$TMP/err" &
+watcher=$!
+wait_ready $watcher
+workload daemon 10
+"$PROFSCRIPT" trace -e sched:sched_process_exit --ptrace -p "$WORKLOAD" >/dev/null &
+tracer=$!
+wait_ready $tracer
+go
+{ kill -KILL $tracer && wait $tracer; } 2>/dev/null
+wait_for 20 eval '! pgrep -x daemon >/dev/null'
+kill -INT $watcher
+wait $watcher
+check 'a daemon goes on without its tracer' grep -q 'daemon,13$' "$TMP/out"
+
+# Beside -p and -t a workload only ends the run.
+sleep 60 &
+sleeper=$!
+csv exec -e $event 'count(ev._comm)' -p $sleeper -- "$workloads/syscalls" 1000
+check 'the calls of a workload beside -p are not counted' [ "$(total count)" -eq 0 ]
+check_status 'a workload beside -p ends the run' 3 timeout 20 "$PROFSCRIPT" trace -e $event -p $sleeper -- sh -c 'exit 3'
+check_status 'and beside -t --ptrace' 3 timeout 20 "$PROFSCRIPT" trace -e $event -t $sleeper --ptrace -- sh -c 'exit 3'
+check_status 'and where all CPUs are traced' 3 timeout 20 "$PROFSCRIPT" task-state -p $sleeper -- sh -c 'exit 3'
+kill $sleeper
+
 # counts_called NAME: the calls of both processes of this name, and of no other
 counts_called() {
 	local i pids=() tracer
@@ -122,7 +171,6 @@ refuses 3 "CPU 4000 is not online (online: $online)" -e $event -C 4000
 refuses 3 "$event: CPU 4000-4001 is not online (online: $online)" -e "$event//cpus=4000-4001/"
 [ "$(nproc)" -gt 1 ] && refuses 1 "$event: cpus=1 contains none of the CPUs 0" -e "$event//cpus=1/" -C 0
 refuses 1 "cannot execute '/no/such/program': No such file or directory" -e $event -- /no/such/program
-refuses 2 'trace: either a workload or -p and -t can be attached to' -e $event -p $$ -- true
 refuses 2 'trace: --inherit needs -p, -t or a workload to inherit from' -e $event --inherit
 refuses 2 'trace: --ptrace needs -p, -t or a workload to inherit from' -e $event --ptrace
 refuses 2 'trace: --ptrace and --no-inherit contradict each other' -e $event --ptrace --no-inherit -t $$

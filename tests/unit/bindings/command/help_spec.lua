@@ -107,7 +107,8 @@ attach options:
   -t, --tids LIST           only these threads
       --[no-]inherit        and new threads and children of these; the default
                             for -p and a workload
-      --ptrace              the same as --inherit, for perf-prof command lines
+      --ptrace              like --inherit, and go on until all of them have
+                            exited, daemons too
       --cgroups LIST        only in these cgroups: names from the root of the
                             hierarchy, or regular expressions
       --exclude-user        only the kernel mode
