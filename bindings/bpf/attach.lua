@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Attaches the programs of a loaded BPF object to the target in their SEC(), or to one that the script names.
+local cpulist = require 'bindings.base.cpulist'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
 local libbpf = require 'bindings.bpf.libbpf'
@@ -67,17 +68,6 @@ function bpf_attach.attr(given)
   return attr
 end
 
---- Returns the numbers of a list in the kernel's form, "0-3,7".
-local function numbers(list)
-  local all = {}
-  for first, last in list:gmatch '(%d+)%-?(%d*)' do
-    for number = tonumber(first), tonumber(last) or tonumber(first) do
-      all[#all + 1] = number
-    end
-  end
-  return all
-end
-
 local function contains(list, wanted)
   for _, number in ipairs(list) do
     if number == wanted then return true end
@@ -137,7 +127,7 @@ local function attach_perf(object, name, given, cpus)
     links[cpu] = one
     return 0
   end
-  local wanted = given.pid and { -1 } or numbers(cpus or sys.read '/sys/devices/system/cpu/online')
+  local wanted = given.pid and { -1 } or cpulist.numbers(cpus or sys.read '/sys/devices/system/cpu/online')
   for _, cpu in ipairs(wanted) do
     local code = open(cpu)
     if code ~= 0 then

@@ -311,6 +311,7 @@ local function run_with_events(session, script, opt, words, found)
   local run = runs.new(session, script, opt, words, found)
   local out = run.out
   out:print_events_with(printer.new(run))
+  if opt.cpus then opt.cpus = attach.online(run.name, opt.cpus, run.services.warn) end
 
   local checked = start_profiler(run, script)
   local all, watches = passes.new(), perfeval.new(run)

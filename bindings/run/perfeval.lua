@@ -2,6 +2,7 @@
 --- --perfeval-cpus, --perfeval-pids and --sampling-limit: counts the events of the watched CPUs, or of the threads of
 --- the watched processes, per interval, and ends the run above the limit. Recording an event costs time even if a
 --- filter rejects it later, so all events from the rings are counted.
+local cpulist = require 'bindings.base.cpulist'
 local failure = require 'bindings.base.failure'
 local sys = require 'bindings.base.sys'
 
@@ -21,20 +22,9 @@ local perfeval = {}
 local Perfeval = {}
 Perfeval.__index = Perfeval
 
---- Parses a list such as "0-3,7".
-local function expand(list)
-  local set = {}
-  for first, last in list:gmatch '(%d+)%-?(%d*)' do
-    for cpu = tonumber(first), tonumber(last) or tonumber(first) do
-      set[cpu] = true
-    end
-  end
-  return set
-end
-
 local function check_online(name, cpus)
   local online = sys.read '/sys/devices/system/cpu/online'
-  local set = online and expand(online) or cpus
+  local set = online and cpulist.set(online) or cpus
   for cpu in pairs(cpus) do
     if not set[cpu] then
       failure.unavailable('%s: --perfeval-cpus: CPU %d is not online (online: %s)', name, cpu, online:match '%S+')
@@ -96,7 +86,7 @@ function perfeval.new(run)
     watches[#watches + 1] = { option = option, id = id, list = list, wanted = wanted, seen = {}, sampled = 0 }
   end
   if opt.perfeval_cpus then
-    local cpus = expand(opt.perfeval_cpus)
+    local cpus = cpulist.set(opt.perfeval_cpus)
     if not run.is_recorded then check_online(run.name, cpus) end
     watch('cpus', 'cpu', opt.perfeval_cpus, cpus)
   end

@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- The attach options: what they exclude of each other, and struct session_target made of them.
+local cpulist = require 'bindings.base.cpulist'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
 local processes = require 'bindings.select.processes'
@@ -79,14 +80,32 @@ function attach.check(name, opt, words, own)
   end
 end
 
+--- Returns the CPUs of a list that are online, with a warning about the others. A list without any stays as it is:
+--- opening the events fails, and names the CPUs that are online.
+---@param what string the option or event, for the warning
+---@param list string
+---@param warn fun(line: string)
+---@return string
+function attach.online(what, list, warn)
+  local here, missing = cpulist.split(list)
+  if missing == '' or here == '' then return list end
+  warn(('%s: CPU %s is not online, tracing CPU %s'):format(what, missing, here))
+  return here
+end
+
 --- Marks what the events leave out. Tracepoints and probes have no such thing.
 ---@param name string of the profiler
 ---@param opt table parsed options
 ---@param list Event[]
-function attach.restrict(name, opt, list)
+---@param warn fun(line: string)
+function attach.restrict(name, opt, list, warn)
+  local online = {} -- a glob gives its list to many events, and is warned about once
   for _, event in ipairs(list) do
-    if opt.input and event.attrs.cpus then
-      failure.usage('%s: cpus= of %s is only for live events', name, event.name)
+    local cpus = event.attrs.cpus
+    if opt.input and cpus then failure.usage('%s: cpus= of %s is only for live events', name, event.name) end
+    if cpus then
+      online[cpus] = online[cpus] or attach.online(event.name, cpus, warn)
+      event.attrs.cpus = online[cpus]
     end
   end
   for _, exclude in ipairs(EXCLUDES) do

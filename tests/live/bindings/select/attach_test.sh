@@ -167,6 +167,12 @@ expect_line 'cpus= of an event' 'sched_switch +0 ' "$TMP/out"
 check 'cpus= of one event only' bash -c "! grep -E 'sched_switch +[1-9]' '$TMP/out'"
 
 online=$(</sys/devices/system/cpu/online)
+csv exec -e sched:sched_switch 'count(ev._cpu)' -C 0,4000-4001 --duration 0.3
+expect_line 'CPUs that are not there' '^exec: CPU 4000-4001 is not online, tracing CPU 0$' "$TMP/err"
+check 'and those that are' [ "$(column cpu | sort -u)" = 0 ]
+csv exec -e 'sched:sched_switch//cpus="0,4000"/' 'count(ev._cpu)' --duration 0.3
+expect_line 'CPUs of an event that are not there' '^sched:sched_switch: CPU 4000 is not online, tracing CPU 0$' "$TMP/err"
+check 'and those that are, of an event' [ "$(column cpu | sort -u)" = 0 ]
 refuses 3 "CPU 4000 is not online (online: $online)" -e $event -C 4000
 refuses 3 "$event: CPU 4000-4001 is not online (online: $online)" -e "$event//cpus=4000-4001/"
 [ "$(nproc)" -gt 1 ] && refuses 1 "$event: cpus=1 contains none of the CPUs 0" -e "$event//cpus=1/" -C 0
