@@ -153,7 +153,7 @@ local COMMON = {
   { group = 'ring', name = 'order_mem', type = 'size',
     help = 'accepted for perf-prof command lines: ordering copies nothing' },
 
-  { group = 'verbosity', name = 'verbose', short = 'v', type = 'count', help = 'say more; may be repeated' },
+  { group = 'verbosity', name = 'verbose', short = 'v', type = 'count', help = 'say more; -vv also prints each event' },
   { group = 'verbosity', name = 'quiet', short = 'q', type = 'flag', always = true, help = 'print results only' },
   { group = 'verbosity', name = 'version', short = 'V', type = 'flag', always = true, help = 'print the version' },
   { group = 'verbosity', name = 'help', short = 'h', type = 'flag', always = true, help = 'print this help' },

@@ -54,16 +54,21 @@ end
 ---@return Route[] routes
 local function route(run, checked)
   local routes, by_class = {}, {}
-  for _, entry in ipairs(checked.events) do
-    for _, event in ipairs(entry.found) do
-      local known = by_class[event.class]
-      if not known then
-        known = { class = event.class, view = event.view, handlers = {} }
-        by_class[event.class] = known
-        routes[#routes + 1] = known
-      end
-      known.handlers[#known.handlers + 1] = entry.handler
+  local function add(event, handler)
+    local known = by_class[event.class]
+    if not known then
+      known = { class = event.class, view = event.view, handlers = {} }
+      by_class[event.class] = known
+      routes[#routes + 1] = known
     end
+    known.handlers[#known.handlers + 1] = handler
+  end
+  if run.prints_events then
+    local function print_event(ev) run.out:print_event(ev) end
+    for _, event in ipairs(run.events.list) do add(event, print_event) end
+  end
+  for _, entry in ipairs(checked.events) do
+    for _, event in ipairs(entry.found) do add(event, entry.handler) end
   end
   for name, class in pairs { comm = C.EVENT_COMM, fork = C.EVENT_FORK, exit = C.EVENT_EXIT } do
     local handler = checked.life[name]
@@ -262,6 +267,7 @@ local function start_profiler(run, script)
   if handlers == nil and refusal then failure.usage('%s: %s', script.name, tostring(refusal)) end
   local checked = profiler:check(handlers)
   run.own_exit_n = profiler.wants.own_exit_n
+  run.prints_events = run.opt.verbose > 1 and not profiler.wants.prints_events
   if #run.events.list == 0 and #run.programs == 0 then
     failure.usage('%s: no events; select some with -e, such as -e sched:sched_switch', script.name)
   end

@@ -31,6 +31,7 @@ local runs = {}
 ---@field marks? ffi.cdata* uint8_t *: target threads by tid, read by a BPF program
 ---@field is_open boolean the session has started
 ---@field own_exit_n? boolean the script itself ends the run after -N events
+---@field prints_events? boolean each event is printed before the handlers see it (-vv)
 ---@field ended boolean the loop must end after this batch
 ---@field report_time? number ns: time of the reports printed now
 local Run = {}

@@ -22,7 +22,7 @@ local C = ffi.C
 local session_api = {}
 
 --- What session.want() takes, and the Lua type of each.
-local WANTS = { stacks = 'boolean', only_threads = 'boolean', own_exit_n = 'boolean' }
+local WANTS = { stacks = 'boolean', only_threads = 'boolean', own_exit_n = 'boolean', prints_events = 'boolean' }
 
 --- Its functions need no colon: `session.now()`.
 ---@class Session
@@ -335,5 +335,6 @@ end
 ---@field only_threads? boolean for a profiler that is `everywhere`: the kernel may leave out events that are not
 --- about the threads that the user has named. The events must have no filters, and must not be printed
 ---@field own_exit_n? boolean -N is left to the script: the run goes on until it calls session.stop()
+---@field prints_events? boolean the script prints each event itself, so -vv need not
 
 return session_api

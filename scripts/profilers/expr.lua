@@ -48,6 +48,7 @@ Lua code that the expression is compiled to.]],
     local event = single_event(opt.event)
     local program = session.expression(event, opt.expression)
     print_program(out, event, program, opt.verbose)
+    session.want { prints_events = true }
     return {
       [event] = function(ev)
         out:print_event(ev)

@@ -18,6 +18,7 @@ return {
   start = function(opt, out, session)
     local flame = flamegraph.new(opt, session, out, { title = 'page faults', unit = 'faults' })
     local with_registers = opt.call_graph and not opt.input and not flame
+    session.want { prints_events = not flame }
     local function describe(ev)
       local values = with_registers and session.registers(ev)
       return ('page-fault: addr %016x ip %s'):format(ev._addr, frame.text(session.address(ev, ev._ip), ev._ip)),

@@ -26,6 +26,7 @@ local function sample(handlers, name, opt, out, session)
   local samples = array.new(MAX_PLACES + 1)
   local places = {} -- texts of addresses, by id
   local lines = opt.call_graph or opt.verbose > 0
+  session.want { prints_events = lines and true or false }
   local spec = tables.new('split-lock-samples', {
     { name = 'sampled_rip', title = 'SAMPLED_RIP', align = 'left' },
     { name = 'samples', title = 'SAMPLES', align = 'right' },

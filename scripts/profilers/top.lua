@@ -202,7 +202,7 @@ to sort by, r reverses the order, q quits.
       names = {}
     end
 
-    local pages = screen.new(out, spec, order)
+    local pages = screen.new(out, spec, order, opt.verbose > 1) -- -vv prints events between the tables
     local function title()
       return ('profscript top - sample %d events'):format(seen) .. (lost > 0 and (', %d lost'):format(lost) or '')
     end

@@ -20,6 +20,7 @@ return {
   },
 
   start = function(opt, out, session)
+    session.want { prints_events = true }
     local flame = flamegraph.new(opt, session, out, { title = 'trace', unit = 'events' })
     local handlers = {
       interval = flame and function() flame:interval() end,

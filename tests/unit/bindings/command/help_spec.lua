@@ -5,7 +5,7 @@ local options = require 'bindings.options.parser'
 local general = [[
 
 general options:
-  -v, --verbose             say more; may be repeated
+  -v, --verbose             say more; -vv also prints each event
   -q, --quiet               print results only
   -V, --version             print the version
   -h, --help                print this help

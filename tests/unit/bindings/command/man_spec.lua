@@ -48,7 +48,7 @@ longer ones, not 'all' (ns)
 .SS "general options"
 .TP
 .B \-v, \-\-verbose
-say more; may be repeated
+say more; \-vv also prints each event
 .TP
 .B \-q, \-\-quiet
 print results only
