@@ -127,6 +127,8 @@ local COMMON = {
     help = 'print after each -i how many events the threads of these processes had a second' },
   { group = 'run', name = 'sampling_limit', type = 'integer', min = 1,
     help = 'end when --perfeval-* counts more than N events a second for each CPU or thread that had some' },
+  { group = 'run', name = 'allow_exec', type = 'flag', always = true,
+    help = 'let exec= and other expressions call system()' },
   { group = 'run', name = 'dry_run', type = 'flag', always = true, help = 'print what would be opened, and end' },
   { group = 'run', name = 'input', type = 'string', argument = 'FILE', help = 'read a recording, - is stdin' },
   { group = 'run', name = 'output', short = 'o', type = 'string', argument = 'FILE',
@@ -162,8 +164,8 @@ declarations.common = COMMON
 --- What a profiler that is a source of events has no say in: it is that of the whole run.
 declarations.OF_THE_RUN = {
   'pids', 'tids', 'cgroups', 'inherit', 'ptrace', 'input', 'overwrite', 'output', 'format', 'json', 'csv', 'raw_fields',
-  'duration', 'usage_self', 'perfeval_cpus', 'perfeval_pids', 'sampling_limit', 'realtime', 'lost', 'dry_run',
-  'help', 'version', 'verbose',
+  'duration', 'usage_self', 'allow_exec', 'perfeval_cpus', 'perfeval_pids', 'sampling_limit', 'realtime', 'lost',
+  'dry_run', 'help', 'version', 'verbose',
 }
 
 local common_by_name = {}

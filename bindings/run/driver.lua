@@ -70,6 +70,17 @@ local function route(run, checked)
   for _, entry in ipairs(checked.events) do
     for _, event in ipairs(entry.found) do add(event, entry.handler) end
   end
+  for _, counted in ipairs(run.counts and run.counts.routes or {}) do
+    for _, handler in ipairs(counted.handlers) do add(counted, handler) end
+  end
+  for _, event in ipairs(run.events.list) do
+    local exec = event.attrs.exec
+    if exec and event.request.counted == 1 and not run.is_recorded then
+      run.out:warn(('%s: exec= has no effect on %s, which is only counted'):format(run.name, event.name))
+    elseif exec then
+      add(event, run.services.expression(event, exec, run.opt.allow_exec).value)
+    end
+  end
   for name, class in pairs { comm = C.EVENT_COMM, fork = C.EVENT_FORK, exit = C.EVENT_EXIT } do
     local handler = checked.life[name]
     if handler then
@@ -77,9 +88,6 @@ local function route(run, checked)
       local view = views.new(name, name == 'fork' and FORK_FIELDS or {}, run.services)
       routes[#routes + 1] = { class = class, view = view, handlers = { handler } }
     end
-  end
-  for _, counted in ipairs(run.counts and run.counts.routes or {}) do
-    routes[#routes + 1] = counted
   end
   for _, consumer in ipairs(checked.consumers) do
     for _, class in ipairs(consumer.wants or {}) do C.session_want(run.session, class) end

@@ -47,7 +47,7 @@ local ATTRIBUTES = {
   ['freq'] = { kind = 'int', least = 1, common = true, help = 'take about so many a second' },
   ['untraced'] = { kind = 'flag', help = 'show the event in details only' },
   ['trigger'] = { kind = 'flag', help = 'the event makes a report' },
-  ['exec'] = { kind = 'expr', help = 'evaluate behind the event' },
+  ['exec'] = { kind = 'expr', common = true, help = 'evaluate for each event; may print with printf()' },
   ['top-by'] = { kind = 'expr', repeats = true, help = 'a column, and what to sort by' },
   ['top-add'] = { kind = 'expr', repeats = true, help = 'a column' },
   ['comm'] = { kind = 'expr', help = 'text that stands with the key' },

@@ -46,7 +46,7 @@ Lua code that the expression is compiled to.]],
 
   start = function(opt, out, session)
     local event = single_event(opt.event)
-    local program = session.expression(event, opt.expression)
+    local program = session.expression(event, opt.expression, opt.allow_exec)
     print_program(out, event, program, opt.verbose)
     session.want { prints_events = true }
     return {

@@ -84,6 +84,7 @@ attributes of waits, after the filter: EVENT/FILTER/key=pid/
 attributes of all profilers
   alias=TEXT       what tables call the event
   cpus=LIST        only on these CPUs
+  exec=EXPR        evaluate for each event; may print with printf()
   freq=N           take about so many a second
   max-stack[=N]    record stacks of at most so many frames
   period=N         take every so many

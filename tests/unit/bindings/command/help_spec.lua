@@ -141,6 +141,7 @@ run and output options:
                             these processes had a second
       --sampling-limit N    end when --perfeval-* counts more than N events a
                             second for each CPU or thread that had some
+      --allow-exec          let exec= and other expressions call system()
       --dry-run             print what would be opened, and end
       --input FILE          read a recording, - is stdin
   -o, --output FILE         append the output to FILE, text with the warnings;
