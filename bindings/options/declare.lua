@@ -26,6 +26,7 @@ local declarations = {}
 ---@field always? boolean a flag without a negated form
 ---@field own? boolean a common option that means what the script makes of it, and nothing else
 ---@field either? boolean a flag that is nil when it is not given
+---@field is_ignored? boolean the value is not stored
 ---@field stands_for? string another option and its value, as on the command line without dashes
 ---@field group string
 
@@ -36,6 +37,7 @@ local declarations = {}
 ---@field short table<string, opt.Option>
 ---@field positional opt.Option[]
 ---@field dropped table<string, boolean> groups, other sets and single options the profiler has no use for
+---@field ignored opt.Spec options without a meaning for the profiler that it takes anyway, with a warning
 ---@field workload boolean whether it takes a command to run
 ---@field global? boolean the options before the name of a profiler
 
@@ -61,6 +63,12 @@ local ABOUT = {
   },
   threads = { 'pids', 'tids', 'inherit', 'ptrace' }, -- and a workload
   modes = { 'exclude_user', 'exclude_kernel', 'exclude_host', 'exclude_guest' },
+}
+
+-- How samples are read and bounded: nothing changes if a profiler that only counts ignores it.
+local IGNORED = {
+  samples = { 'perfeval_cpus', 'perfeval_pids', 'sampling_limit' },
+  ring = { 'mmap_pages', 'watermark', 'realtime', 'lost', 'order', 'order_mem' },
 }
 
 local COMMON = {
@@ -323,6 +331,23 @@ local function dropped_by(profiler)
   return dropped
 end
 
+--- Adds the options that the profiler ignores: perf-prof's profilers all take them. Commands that trace nothing have
+--- none.
+local function add_ignored(spec)
+  local ignored = { list = {}, long = {}, short = {} }
+  for about, names in pairs(IGNORED) do
+    for _, name in ipairs(spec.dropped[about] and not spec.dropped.attach and names or {}) do
+      local option = { is_ignored = true }
+      for key, value in pairs(common_by_name[name]) do option[key] = value end
+      if not spec.long[option.long] then
+        ignored.list[#ignored.list + 1], ignored.long[option.long] = option, option
+        if option.short and not spec.short[option.short] then ignored.short[option.short] = option end
+      end
+    end
+  end
+  spec.ignored = ignored
+end
+
 --- Builds what a profiler accepts: the common options minus those in `unsupported`, by group or one by
 --- one, and its own. A script that names a common option changes just what it gives (its default, its
 --- help), and so also gets single options of a dropped group back. -k is for those with the attribute.
@@ -356,6 +381,7 @@ function declarations.declare(profiler)
   end
   local message = add_positionals(spec, profiler.positional or {})
   if message then return nil, message end
+  add_ignored(spec)
   return spec
 end
 

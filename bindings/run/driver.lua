@@ -325,6 +325,9 @@ local function run_with_events(session, script, opt, words, found)
   local run = runs.new(session, script, opt, words, found)
   local out = run.out
   out:print_events_with(printer.new(run))
+  for _, name in ipairs(opt.ignored or {}) do
+    out:warn(('%s: --%s has no effect, because the events are only counted'):format(run.name, name))
+  end
   if opt.cpus then opt.cpus = attach.online(run.name, opt.cpus, run.services.warn) end
 
   local checked = start_profiler(run, script)
