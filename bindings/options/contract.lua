@@ -22,6 +22,7 @@ contract.LIFE = {
   fork = 'a task began',
   exit = 'a task ended',
   stop = 'the end of the run',
+  status = 'SIGUSR1',
   targets = 'the threads that the run is about',
 }
 

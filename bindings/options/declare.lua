@@ -38,6 +38,7 @@ local declarations = {}
 ---@field positional opt.Option[]
 ---@field dropped table<string, boolean> groups, other sets and single options the profiler has no use for
 ---@field ignored opt.Spec options without a meaning for the profiler that it takes anyway, with a warning
+---@field takes_events? boolean an option selects events
 ---@field workload boolean whether it takes a command to run
 ---@field global? boolean the options before the name of a profiler
 
@@ -382,6 +383,9 @@ function declarations.declare(profiler)
   local message = add_positionals(spec, profiler.positional or {})
   if message then return nil, message end
   add_ignored(spec)
+  for _, option in ipairs(spec.list) do
+    spec.takes_events = spec.takes_events or option.type == 'event'
+  end
   return spec
 end
 

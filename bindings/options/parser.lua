@@ -219,7 +219,7 @@ local function take_all(p)
     if word == '--' then
       p.at = p.at + 1
       return take_rest(p), p.at
-    elseif word == 'help' and p.spec.long.event then
+    elseif word == 'help' and p.spec.takes_events then
       p.opts.explain = true
       p.at = p.at + 1
     elseif word:sub(1, 1) == '-' and word ~= '-' then

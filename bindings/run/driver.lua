@@ -150,12 +150,17 @@ local function handlers_pass(run, routes)
   end
 end
 
---- Returns a poller that reopens the output file on SIGUSR1, for log rotation.
-local function rotation(out)
+--- Returns a poller that on SIGUSR1 reopens the output file, for log rotation, and calls the script's handler.
+---@param run Run
+---@param status? fun()
+local function on_usr1(run, status)
   return { poll = function()
     if not C.signals_take_reopen() then return end
-    local ok, message = out:reopen()
-    if not ok then out:warn(message) end
+    if run.opt.output then
+      local ok, message = run.out:reopen()
+      if not ok then run.out:warn(message) end
+    end
+    if status then status() end
   end }
 end
 
@@ -312,7 +317,7 @@ local function pollers(run, checked)
   for _, consumer in ipairs(checked.consumers) do
     if consumer.poll then list[#list + 1] = consumer end
   end
-  if run.opt.output then list[#list + 1] = rotation(run.out) end
+  if run.opt.output or checked.life.status then list[#list + 1] = on_usr1(run, checked.life.status) end
   list[#list + 1] = status_report.new(run)
   if #run.programs > 0 then list[#list + 1] = bpf.follower(run) end
   if run.opt.usage_self then list[#list + 1] = usage.new(run, run.opt.usage_self) end
