@@ -84,7 +84,11 @@ function runs.new(session, script, opt, words, found)
   if not out then failure.raise('%s', message) end
   if opt.quiet then out.warn = function() end end
   run.out = out
-  run.loss = loss.new(run.name, opt, out)
+  run.loss = loss.new(run.name, opt, out, function()
+    local clock = ffi.new 'struct session_clock'
+    C.session_read_clock(session, clock)
+    return clock.base
+  end)
   local function event_of(class) return run.events.list[class - C.EVENT_FIRST + 1] end
   run.services = services.new(session, out, event_of, opt.srcline)
   local inherits = not run.everywhere and attach.inherits(opt, words)

@@ -78,6 +78,6 @@ check '-q does not mention them' test ! -s "$TMP/err"
 # --lost: the events are the same, and something is said or not.
 lost=(trace --input "$DATA/lost.data")
 "$PROFSCRIPT" "${lost[@]}" >"$TMP/want" 2>"$TMP/err"
-expect_line 'losses are told' '^trace: lost 1784 events \(3058 in total\)$' "$TMP/err"
+expect_line 'losses are told' '^trace: lost 1784 events on CPU #0 between 3140\.359991 and 3140\.385007 s \(3058 in total\)$' "$TMP/err"
 expect_text '--lost=ignore: the same events' "$TMP/want" "$PROFSCRIPT" "${lost[@]}" --lost=ignore
 check 'and no word' test ! -s "$TMP/.err"
