@@ -123,7 +123,8 @@ end
 ---   program:attach('count', 'uprobe:malloc@/lib/x86_64-linux-gnu/libc.so.6')
 ---@param program? string
 ---@param where? table|string members of perf_event_attr (and `pid`); or 'sys:name' of a tracepoint,
---- 'raw_tracepoint:NAME', 'kprobe:FUNC', 'kretprobe:FUNC', 'uprobe:FUNC@FILE', 'uretprobe:FUNC@FILE'; if not given,
+--- 'raw_tracepoint:NAME', 'kprobe:FUNC', 'kretprobe:FUNC', 'uprobe:FUNC@FILE', 'uretprobe:FUNC@FILE',
+--- 'usdt:PROVIDER:NAME@FILE', 'ksyscall:NAME', 'kretsyscall:NAME'; if not given,
 --- what SEC() says
 ---@return BpfLink? link nil: all programs were attached
 function Bpf:attach(program, where)
