@@ -76,8 +76,9 @@ local function main(words)
   if not script then failure.usage('%s', message) end
   local opt, workload = options.parse(script.spec, script.name, rest, global, script.given)
   if not opt then failure.usage('%s', workload) end
-  if opt.explain and #opt.event > 0 then
-    return require('bindings.command.explain').run(script, found, opt)
+  local explain = opt.explain and require 'bindings.command.explain'
+  if explain and #explain.given(script.spec, opt) > 0 then
+    return explain.run(script, found, opt)
   elseif opt.help or opt.explain then
     io.stdout:write(require('bindings.command.help').profiler(script.given or script.name, script.profiler,
       script.spec))

@@ -136,7 +136,9 @@ function tables.than_column(than)
     align = 'right',
     alert = true,
     show = than == true,
-    text = function(row) return ('%6d (%3d%%)'):format(row.than, math.floor(100 * row.than / row.calls)) end,
+    text = function(row)
+      return ('%6d (%3d%%)'):format(row.than, row.than > 0 and math.floor(100 * row.than / row.calls) or 0)
+    end,
   }
 end
 

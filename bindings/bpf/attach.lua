@@ -181,6 +181,22 @@ for kind, is_return in pairs { uprobe = false, uretprobe = true } do
   end
 end
 
+for kind, is_return in pairs { ksyscall = false, kretsyscall = true } do
+  BY_KIND[kind] = function(lib, program, rest)
+    local opts = ffi.new('struct bpf_ksyscall_opts', { retprobe = is_return })
+    opts.sz = ffi.sizeof(opts)
+    return lib.bpf_program__attach_ksyscall(program, rest, opts)
+  end
+end
+function BY_KIND.usdt(lib, program, rest)
+  local provider, name, file = rest:match '^([^:@]+):([^@]+)@(.+)$'
+  if not provider then
+    ffi.errno(libc.EINVAL)
+    return nil
+  end
+  return lib.bpf_program__attach_usdt(program, -1, file, provider, name, nil)
+end
+
 local function attach_named(object, name, where)
   local lib, program = object.lib, object:find('program', name)
   local kind, rest = where:match '^([%w_-]+):(.+)$'
@@ -201,7 +217,8 @@ end
 --- Attaches a program.
 ---@param object BpfObject loaded
 ---@param name string the program's name
----@param where? table|string attributes of a perf event, "sys:name" or "uprobe:func@file"; nil: as in SEC()
+---@param where? table|string attributes of a perf event, "sys:name", or "KIND:NAME" with a key of BY_KIND;
+--- nil: as in SEC()
 ---@param cpus? string CPU list for a perf event; nil: all online CPUs
 ---@return BpfLink
 function bpf_attach.attach(object, name, where, cpus)

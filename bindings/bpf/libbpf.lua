@@ -37,6 +37,11 @@ struct bpf_uprobe_opts {
 };
 struct bpf_link *bpf_program__attach_uprobe_opts(const struct bpf_program *, int pid, const char *path, size_t offset,
   const struct bpf_uprobe_opts *);
+struct bpf_link *bpf_program__attach_usdt(const struct bpf_program *, int pid, const char *path, const char *provider,
+  const char *name, const void *opts);
+struct bpf_ksyscall_opts { size_t sz; uint64_t bpf_cookie; bool retprobe; size_t rest; };
+struct bpf_link *bpf_program__attach_ksyscall(const struct bpf_program *, const char *name,
+  const struct bpf_ksyscall_opts *);
 int bpf_link__fd(const struct bpf_link *);
 int bpf_link__destroy(struct bpf_link *);
 int bpf_iter_create(int link);

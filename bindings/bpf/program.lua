@@ -144,8 +144,8 @@ end
 ---   program:attach('count', 'uprobe:malloc@/lib/x86_64-linux-gnu/libc.so.6')
 ---@param program? string
 ---@param where? table|string members of perf_event_attr (and `pid`); or 'sys:name' of a tracepoint,
---- 'raw_tracepoint:NAME', 'kprobe:FUNC', 'kretprobe:FUNC', 'uprobe:FUNC@FILE', 'uretprobe:FUNC@FILE'; default: the
---- target in SEC()
+--- 'raw_tracepoint:NAME', 'kprobe:FUNC', 'kretprobe:FUNC', 'uprobe:FUNC@FILE', 'uretprobe:FUNC@FILE',
+--- 'usdt:PROVIDER:NAME@FILE', 'ksyscall:NAME', 'kretsyscall:NAME'; default: the target in SEC()
 ---@return BpfLink? link nil if called without a name
 function Bpf:attach(program, where)
   if program then return attach.public(attach.attach(self._object, program, where, self._owner.opt.cpus)) end

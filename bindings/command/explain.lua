@@ -6,6 +6,7 @@ local events = require 'bindings.select.events'
 local ffi = require 'ffi'
 local instance = require 'bindings.run.instance'
 local nearest = require 'bindings.base.nearest'
+local options = require 'bindings.options.parser'
 local sampling = require 'bindings.view.sampling'
 local selector = require 'bindings.select.selector'
 local runs = require 'bindings.run.run'
@@ -30,16 +31,19 @@ function explain.attribute(name)
   return attribute.optional and ('%s[=%s]'):format(name, value) or name .. '=' .. value
 end
 
---- Returns the rest of a command line after the events: the options of some groups, and arguments.
-local function tail(spec, own, groups)
+--- Returns the option as on the command line.
+local function flag_of(option) return option.short and '-' .. option.short or '--' .. option.long end
+
+--- Returns the rest of a command line after the events: the options of some groups, except those given, and arguments.
+local function tail(spec, own, groups, given)
   local parts = {}
   for _, option in ipairs(spec.list) do
     if (groups[option.group] and option.name ~= 'key') or (option.name == 'key' and own.key) then
       local argument = declarations.argument(option)
-      local name = option.short and '-' .. option.short or '--' .. option.long
+      local name = flag_of(option)
       local syntax = name .. (argument and ' ' .. argument or '')
       if option.optional_value ~= nil then syntax = ('--%s[=%s]'):format(option.long, argument) end
-      parts[#parts + 1] = option.required and syntax or '[' .. syntax .. ']'
+      if not (given and given[name]) then parts[#parts + 1] = option.required and syntax or '[' .. syntax .. ']' end
     end
   end
   for _, option in ipairs(spec.positional) do
@@ -64,16 +68,36 @@ local function wrap(parts)
   return table.concat(lines, '\n') .. '\n'
 end
 
+---@class GivenEvents
+---@field option string as on the command line: '-e', '--alloc'
+---@field text string the selectors
+
+--- Returns the event selectors that the user has given.
+---@param spec opt.Spec
+---@param opt table parsed options
+---@return GivenEvents[]
+function explain.given(spec, opt)
+  local given = {}
+  for _, option in ipairs(spec.list) do
+    local texts = option.type == 'event' and opt[option.name]
+    for _, text in ipairs(type(texts) == 'table' and texts or { texts or nil }) do
+      given[#given + 1] = { option = flag_of(option), text = text }
+    end
+  end
+  return given
+end
+
 --- Returns the command line of one profiler.
 ---@param script scripts.Script
----@param given string[] selectors as given by the user, one per -e
+---@param given GivenEvents[]
 ---@return string lines, each with its newline
 function explain.command(script, given)
-  local parts = { 'profscript', script.name }
-  for _, selected in ipairs(given) do
-    parts[#parts + 1] = '-e ' .. shell.quote(selected)
+  local parts, used = { 'profscript', script.name }, {}
+  for _, one in ipairs(given) do
+    parts[#parts + 1] = one.option .. ' ' .. shell.quote(one.text)
+    used[one.option] = true
   end
-  for _, part in ipairs(tail(script.spec, events.known_attributes(script.profiler), { script = true })) do
+  for _, part in ipairs(tail(script.spec, events.known_attributes(script.profiler), { script = true }, used)) do
     parts[#parts + 1] = part
   end
   return wrap(parts)
@@ -168,7 +192,7 @@ end
 --- Prints the help.
 ---@param out Output
 ---@param list scripts.Script[] the profilers to explain
----@param given string[] selectors as given by the user, one per -e
+---@param given GivenEvents[]
 ---@param found { event: Event, print_fmt: string }[]
 ---@param sources? Instance[] the profilers among the selectors
 function explain.print(out, list, given, found, sources)
@@ -210,7 +234,8 @@ end
 
 --- Returns whether a profiler reads all attributes given by the user.
 local function takes(script, found)
-  if not script.spec.long.event then return false end
+  local option = script.spec.long.event
+  if not option or option.type ~= 'event' then return false end
   local known = events.known_attributes(script.profiler)
   for _, event in ipairs(found) do
     for name in pairs(event.attrs) do
@@ -224,10 +249,8 @@ local function look_up(session, script, scripts, opt)
   local anything = { name = 'profscript', profiler = { attributes = nearest.keys(selector.attributes) } }
   local run = runs.new(session, script or anything, opt, {}, scripts)
   local set = instance.new(run, script or anything, opt).set
-  local found = {}
-  for i, given in ipairs(opt.event) do
-    set:select(given, i)
-  end
+  local found, given = {}, explain.given(script and script.spec or options.explain_spec, opt)
+  for i, one in ipairs(given) do set:select(one.text, i) end
   for i, event in ipairs(set.list) do
     local tp = event.tracepoint
     found[i] = { event = event, print_fmt = event.print_fmt or tp and ffi.string(C.tracepoint_print_fmt(tp)) }
@@ -236,7 +259,7 @@ local function look_up(session, script, scripts, opt)
   for _, one in ipairs(script and {} or scripts:load_all()) do
     if takes(one, set.list) then list[#list + 1] = one end
   end
-  explain.print(run.out, list, opt.event, found, set.sources.list)
+  explain.print(run.out, list, given, found, set.sources.list)
   run.out:flush()
   return 0
 end

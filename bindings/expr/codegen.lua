@@ -13,7 +13,8 @@ local types = require 'bindings.expr.types'
 local value_of = require 'bindings.expr.value'
 
 local TYPES, LIMIT, OR, AND = types.INTEGERS, value_of.LIMIT, value_of.OR, value_of.AND
-local COMPARE, ADD, UNARY, ATOM = value_of.COMPARE, value_of.ADD, value_of.UNARY, value_of.ATOM
+local COMPARE, ADD, MUL = value_of.COMPARE, value_of.ADD, value_of.MUL
+local UNARY, ATOM = value_of.UNARY, value_of.ATOM
 local merge, constant, wide, load = value_of.merge, value_of.constant, value_of.wide, value_of.load
 local bool, str, literal, operand = value_of.bool, value_of.str, value_of.literal, value_of.operand
 local norm, retyped, as_wide, promote = value_of.norm, value_of.retyped, value_of.as_wide, value_of.promote
@@ -384,7 +385,8 @@ function Gen:finish_key(value, column)
 end
 
 -- Generates the end of the function and returns the type of the result.
-function Gen:finish(value, form, column)
+function Gen:finish(value, form, node)
+  local column, is_address = node.column, node.op == 'address' or node.op == 'cast'
   if form == 'filter' then
     self:emit('return %s', self:condition(value, column).code)
     return 'i32'
@@ -395,6 +397,9 @@ function Gen:finish(value, form, column)
   elseif form == 'value' and is_string(value) then
     self:emit('return %s', self:string(value, column).code)
     return 'string'
+  elseif form == 'value' and value.kind == 'ptr' and is_address then
+    self:emit('return cast(u64, raw + %s)', operand(value.off, MUL)) -- where the record is now
+    return 'u64'
   end
   value = norm(self:integer(value, column))
   local code = value.negative_zero and operand(value, ADD) .. ' + 0' or value.code
@@ -419,7 +424,7 @@ function gen.generate(node, assigned, form, context)
     out = {}, free = {}, temps = 0, used = {}, calls = {}, copies = {},
   }, Gen)
   self:declare_assigned()
-  local kind = self:finish(self:expression(node), form, node.column)
+  local kind = self:finish(self:expression(node), form, node)
   local head = 'function(e, p, raw, size)\n'
   if self.temps > 0 then
     local names = {}

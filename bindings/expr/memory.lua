@@ -196,6 +196,13 @@ local function fnmatch_pattern(pattern, kernel)
   end))
 end
 
+-- A glob that is not known before it is evaluated, such as another field.
+function memory:glob_of(value, pattern, column)
+  local address, room, from = self:bytes(value, column)
+  pattern = self:string(pattern, column)
+  return bool(('glob(%s, %s, %s)'):format(address, room, pattern.code), ATOM, from, pattern)
+end
+
 -- Generates a glob match: a comparison of the start or end or a substring search if that is sufficient, otherwise a
 -- call of fnmatch(3).
 function memory:glob(value, pattern, kernel, column)

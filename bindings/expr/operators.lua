@@ -142,10 +142,9 @@ end
 function operators:binary_values(node, a, b)
   local sign = node.sign
   if sign == '~' then
-    if not (is_string(a) and b.kind == 'str' and b.literal) then
-      self:fail(node.column, "'~' requires a string and a quoted glob")
-    end
-    return self:glob(a, b.literal, false, node.column)
+    if not (is_string(a) and is_string(b)) then self:fail(node.column, "'~' requires a string and a glob") end
+    if b.kind == 'str' and b.literal then return self:glob(a, b.literal, false, node.column) end
+    return self:glob_of(a, b, node.column)
   end
   if COMPARE_SIGNS[sign] then
     if is_string(a) and is_string(b) then return self:compare_strings(sign, a, b, node) end

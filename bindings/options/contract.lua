@@ -24,6 +24,7 @@ contract.LIFE = {
   fork = 'a task was created',
   exit = 'a task exited',
   stop = 'at the end of the run',
+  status = 'on SIGUSR1',
   targets = 'once at the start, with the tids of the target threads',
 }
 

@@ -26,6 +26,7 @@ local declarations = {}
 ---@field always? boolean a flag without a negated form
 ---@field own? boolean a common option that only the script interprets
 ---@field either? boolean a flag that is nil if not given
+---@field is_ignored? boolean the value is not stored
 ---@field stands_for? string another option and its value, as on the command line without dashes
 ---@field group string
 
@@ -36,6 +37,8 @@ local declarations = {}
 ---@field short table<string, opt.Option>
 ---@field positional opt.Option[]
 ---@field dropped table<string, boolean> groups, other sets and single options that the profiler does not support
+---@field ignored opt.Spec options without effect that the profiler accepts anyway, with a warning
+---@field takes_events? boolean an option selects events
 ---@field workload boolean whether it takes a command to run
 ---@field global? boolean the options before the name of a profiler
 
@@ -61,6 +64,12 @@ local SETS = {
   },
   threads = { 'pids', 'tids', 'inherit', 'ptrace' }, -- and a workload
   modes = { 'exclude_user', 'exclude_kernel', 'exclude_host', 'exclude_guest' },
+}
+
+-- How samples are read and bounded: nothing changes if a profiler that only counts ignores it.
+local IGNORED = {
+  samples = { 'perfeval_cpus', 'perfeval_pids', 'sampling_limit' },
+  ring = { 'mmap_pages', 'watermark', 'realtime', 'lost', 'order', 'order_mem' },
 }
 
 local COMMON = {
@@ -92,7 +101,7 @@ local COMMON = {
   { group = 'attach', name = 'inherit', type = 'flag', either = true,
     help = 'also new threads and child processes (default for -p and a workload)' },
   { group = 'attach', name = 'ptrace', type = 'flag', always = true,
-    help = 'same as --inherit, for perf-prof command lines' },
+    help = 'like --inherit, and go on until all of them have exited, daemons too' },
   { group = 'attach', name = 'cgroups', type = 'words',
     help = 'only these cgroups: paths from the root of the hierarchy, or regular expressions' },
   { group = 'attach', name = 'exclude_user', type = 'flag', always = true, help = 'exclude user mode' },
@@ -128,6 +137,8 @@ local COMMON = {
     help = 'at each -i, print the events per second of the threads of these processes' },
   { group = 'run', name = 'sampling_limit', type = 'integer', min = 1,
     help = 'stop if --perfeval-* counts more than N events per second for each CPU or thread with events' },
+  { group = 'run', name = 'allow_exec', type = 'flag', always = true,
+    help = 'let exec= and other expressions call system()' },
   { group = 'run', name = 'dry_run', type = 'flag', always = true, help = 'print what would be opened and exit' },
   { group = 'run', name = 'input', type = 'string', argument = 'FILE', help = 'read a recording; - is stdin' },
   { group = 'run', name = 'output', short = 'o', type = 'string', argument = 'FILE',
@@ -154,7 +165,8 @@ local COMMON = {
   { group = 'ring', name = 'order_mem', type = 'size',
     help = 'accepted for perf-prof command lines; ordering copies nothing' },
 
-  { group = 'verbosity', name = 'verbose', short = 'v', type = 'count', help = 'be more verbose; may be repeated' },
+  { group = 'verbosity', name = 'verbose', short = 'v', type = 'count',
+    help = 'be more verbose; -vv also prints each event' },
   { group = 'verbosity', name = 'quiet', short = 'q', type = 'flag', always = true, help = 'print results only' },
   { group = 'verbosity', name = 'version', short = 'V', type = 'flag', always = true, help = 'print the version' },
   { group = 'verbosity', name = 'help', short = 'h', type = 'flag', always = true, help = 'print this help' },
@@ -163,8 +175,8 @@ declarations.common = COMMON
 --- Options of the whole run, which are invalid for a profiler that is an event source.
 declarations.OF_THE_RUN = {
   'pids', 'tids', 'cgroups', 'inherit', 'ptrace', 'input', 'overwrite', 'output', 'format', 'json', 'csv', 'raw_fields',
-  'duration', 'usage_self', 'perfeval_cpus', 'perfeval_pids', 'sampling_limit', 'realtime', 'lost', 'dry_run',
-  'help', 'version', 'verbose',
+  'duration', 'usage_self', 'allow_exec', 'perfeval_cpus', 'perfeval_pids', 'sampling_limit', 'realtime', 'lost',
+  'dry_run', 'help', 'version', 'verbose',
 }
 
 local common_by_name = {}
@@ -322,6 +334,23 @@ local function dropped_by(profiler)
   return dropped
 end
 
+--- Adds the options that the profiler ignores: perf-prof's profilers all take them. Commands that trace nothing have
+--- none.
+local function add_ignored(spec)
+  local ignored = { list = {}, long = {}, short = {} }
+  for about, names in pairs(IGNORED) do
+    for _, name in ipairs(spec.dropped[about] and not spec.dropped.attach and names or {}) do
+      local option = { is_ignored = true }
+      for key, value in pairs(common_by_name[name]) do option[key] = value end
+      if not spec.long[option.long] then
+        ignored.list[#ignored.list + 1], ignored.long[option.long] = option, option
+        if option.short and not spec.short[option.short] then ignored.short[option.short] = option end
+      end
+    end
+  end
+  spec.ignored = ignored
+end
+
 --- Builds the spec of a profiler: the common options without those in `unsupported`, plus its own. If the profiler
 --- declares a common option, its keys (such as default and help) override the common ones, and the option is kept even
 --- if its group is dropped. -k exists only for profilers with the attribute `key`.
@@ -355,6 +384,10 @@ function declarations.declare(profiler)
   end
   local message = add_positionals(spec, profiler.positional or {})
   if message then return nil, message end
+  add_ignored(spec)
+  for _, option in ipairs(spec.list) do
+    spec.takes_events = spec.takes_events or option.type == 'event'
+  end
   return spec
 end
 

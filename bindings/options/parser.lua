@@ -15,6 +15,7 @@ local options = { declare = declarations.declare }
 ---@field opts table<string, any>
 ---@field given table<string, boolean> options seen on this command line
 ---@field filled integer number of positionals that have a value
+---@field ignored string[] options taken without effect
 
 --- Stores a value given by the user. The first use replaces the default. Later uses of a list append.
 ---@param p opt.Parser
@@ -22,6 +23,10 @@ local options = { declare = declarations.declare }
 ---@param value any
 local function store(p, option, value)
   local name, kind = option.name, types[option.type]
+  if option.is_ignored then
+    p.ignored[#p.ignored + 1] = option.long
+    return
+  end
   if kind.list or option.multiple then
     local list = p.given[name] and p.opts[name] or {}
     local seen = {}
@@ -124,6 +129,7 @@ local function take_long(p, word)
   if not word:find('=', 1, true) then attached = nil end
   local name = typed:gsub('_', '-')
   local matches = name ~= '' and long_matches(p.spec, name) or {}
+  if #matches == 0 and name ~= '' then matches = long_matches(p.spec.ignored, name) end
   if #matches > 1 then
     return ("ambiguous option '--%s': --%s or --%s"):format(typed, matches[1].long, matches[2].long)
   end
@@ -155,7 +161,7 @@ local function take_short(p, word)
   local i = 2
   while i <= #word do
     local letter = word:sub(i, i)
-    local option = p.spec.short[letter]
+    local option = p.spec.short[letter] or p.spec.ignored.short[letter]
     local message
     if not option then
       message = unknown(p.spec, '-' .. letter, function(common) return common.short == letter end)
@@ -213,7 +219,7 @@ local function take_all(p)
     if word == '--' then
       p.at = p.at + 1
       return take_rest(p), p.at
-    elseif word == 'help' and p.spec.long.event then
+    elseif word == 'help' and p.spec.takes_events then
       p.opts.explain = true
       p.at = p.at + 1
     elseif word:sub(1, 1) == '-' and word ~= '-' then
@@ -264,11 +270,12 @@ end
 ---@param spec opt.Spec
 ---@param words string[]
 ---@param base? table parsed global options, initial values of verbose and quiet
----@return table? opts by name, with defaults; `explain` is set if the word help was given
+---@return table? opts by name, with defaults; `explain` is set if the word help was given; `ignored`: options
+--- without effect
 ---@return string[]|string workload the remaining words, or the message
 ---@return table<string, boolean>|integer? given the options on this line, or the index of the invalid word
 function options.parse_words(spec, words, base)
-  local p = { spec = spec, words = words, at = 1, opts = {}, given = {}, filled = 0 }
+  local p = { spec = spec, words = words, at = 1, opts = {}, given = {}, filled = 0, ignored = {} }
   for _, list in ipairs { spec.list, spec.positional } do
     for _, option in ipairs(list) do
       p.opts[option.name] = copy(option.default)
@@ -281,6 +288,7 @@ function options.parse_words(spec, words, base)
   local message, at = take_all(p)
   if not message and not (p.opts.help or p.opts.version or p.opts.explain) then message = check_whole(p) end
   if message then return nil, message, at end
+  if #p.ignored > 0 then p.opts.ignored = p.ignored end
   local rest = {}
   for i = p.at, #words do
     rest[#rest + 1] = words[i]

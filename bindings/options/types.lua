@@ -62,8 +62,10 @@ local function parse_integer(text, option)
   return refuse(text, 'an integer' .. range_text(option, number_text))
 end
 
+--- A number; without a unit of its own, also a time, in ns.
 local function parse_number(text, option)
   local n = text:match '^[+-]?%.?%d[%d.eE+-]*$' and tonumber(text)
+  if not n and not option.unit and text:find '^[%d.]+%a+$' then n = units.duration(text) end
   if n and math.abs(n) < math.huge and in_range(n, option) then return n end
   return refuse(text, 'a number' .. range_text(option, number_text))
 end

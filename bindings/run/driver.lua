@@ -51,18 +51,35 @@ end
 --- Groups the handlers by class, and requests the records that handlers and consumers need from the session.
 ---@param run Run
 ---@param checked contract.Handlers
+---@param prints_events boolean each event is printed before its handlers see it
 ---@return Route[] routes
-local function route(run, checked)
+local function route(run, checked, prints_events)
   local routes, by_class = {}, {}
+  local function add(event, handler)
+    local known = by_class[event.class]
+    if not known then
+      known = { class = event.class, view = event.view, handlers = {} }
+      by_class[event.class] = known
+      routes[#routes + 1] = known
+    end
+    known.handlers[#known.handlers + 1] = handler
+  end
+  if prints_events then
+    local function print_event(ev) run.out:print_event(ev) end
+    for _, event in ipairs(run.events.list) do add(event, print_event) end
+  end
   for _, entry in ipairs(checked.events) do
-    for _, event in ipairs(entry.found) do
-      local known = by_class[event.class]
-      if not known then
-        known = { class = event.class, view = event.view, handlers = {} }
-        by_class[event.class] = known
-        routes[#routes + 1] = known
-      end
-      known.handlers[#known.handlers + 1] = entry.handler
+    for _, event in ipairs(entry.found) do add(event, entry.handler) end
+  end
+  for _, counted in ipairs(run.counts and run.counts.routes or {}) do
+    for _, handler in ipairs(counted.handlers) do add(counted, handler) end
+  end
+  for _, event in ipairs(run.events.list) do
+    local exec = event.attrs.exec
+    if exec and event.request.counted == 1 and not run.is_recorded then
+      run.out:warn(('%s: exec= has no effect on %s, which is only counted'):format(run.name, event.name))
+    elseif exec then
+      add(event, run.services.expression(event, exec, run.opt.allow_exec).value)
     end
   end
   for name, class in pairs { comm = C.EVENT_COMM, fork = C.EVENT_FORK, exit = C.EVENT_EXIT } do
@@ -72,9 +89,6 @@ local function route(run, checked)
       local view = views.new(name, name == 'fork' and FORK_FIELDS or {}, run.services)
       routes[#routes + 1] = { class = class, view = view, handlers = { handler } }
     end
-  end
-  for _, counted in ipairs(run.counts and run.counts.routes or {}) do
-    routes[#routes + 1] = counted
   end
   for _, consumer in ipairs(checked.consumers) do
     for _, class in ipairs(consumer.wants or {}) do C.session_want(run.session, class) end
@@ -135,13 +149,18 @@ local function handlers_pass(run, routes)
   end
 end
 
---- Returns a poller that reopens the output file on SIGUSR1, for log rotation.
-local function rotation(out)
+--- Returns a poller that on SIGUSR1 reopens the output file, for log rotation, and calls the script's handler.
+---@param run Run
+---@param status? fun()
+local function on_usr1(run, status)
   return { poll = function()
     if not C.signals_take_reopen() then return end
-    local ok, message = out:reopen()
-    -- A warning would go to the file that has been moved away.
-    if not ok then io.stderr:write('profscript: ', message, '\n') end
+    if run.opt.output then
+      local ok, message = run.out:reopen()
+      -- A warning would go to the file that has been moved away.
+      if not ok then io.stderr:write('profscript: ', message, '\n') end
+    end
+    if status then status() end
   end }
 end
 
@@ -296,7 +315,7 @@ local function pollers(run, checked)
   for _, consumer in ipairs(checked.consumers) do
     if consumer.poll then list[#list + 1] = consumer end
   end
-  if run.opt.output then list[#list + 1] = rotation(run.out) end
+  if run.opt.output or checked.life.status then list[#list + 1] = on_usr1(run, checked.life.status) end
   list[#list + 1] = status_report.new(run)
   if #run.programs > 0 then list[#list + 1] = bpf.follower(run) end
   if run.opt.usage_self then list[#list + 1] = usage.new(run, run.opt.usage_self) end
@@ -310,6 +329,10 @@ local function run_with_events(session, script, opt, words, found)
   local out = run.out
   out:print_events_with(printer.new(run))
   out:on_wait(function() C.session_check_end(session) end)
+  for _, name in ipairs(opt.ignored or {}) do
+    out:warn(('%s: --%s has no effect, because the events are only counted'):format(run.name, name))
+  end
+  if opt.cpus then opt.cpus = attach.online(run.name, opt.cpus, run.services.warn) end
 
   local checked, wants = start_profiler(run, script)
   local all, watches = passes.new(), perfeval.new(run)
@@ -319,7 +342,7 @@ local function run_with_events(session, script, opt, words, found)
   all:add('target', 'target_filter', target_branches)
   all:add('limit', 'limits', sources.limits(session, run.events.list, function() run:stop() end))
   all:add('limit', '-N', limit(run, wants.own_exit_n))
-  all:add('handle', 'dispatch', handlers_pass(run, route(run, checked)))
+  all:add('handle', 'dispatch', handlers_pass(run, route(run, checked, opt.verbose > 1 and not wants.prints_events)))
   if opt.dry_run then
     out:append(dry_run.text(run))
     flush(out)

@@ -45,12 +45,14 @@ function dry_run.target(opt, words, everywhere)
   if opt.cgroups then return ('cgroups %s on %s'):format(table.concat(opt.cgroups, ','), cpus), 'one per CPU' end
   if not attach.per_thread(opt, words, everywhere) then return cpus, 'one per CPU' end
   local what = {}
-  if #words > 0 then what[1] = 'the workload ' .. table.concat(words, ' ') end
+  local is_target, workload = attach.is_target(opt, words), table.concat(words, ' ')
+  if is_target then what[1] = 'the workload ' .. workload end
   if opt.pids then what[#what + 1] = 'all threads of processes ' .. table.concat(opt.pids, ',') end
   if opt.tids then what[#what + 1] = 'threads ' .. table.concat(opt.tids, ',') end
   local target, inherits = table.concat(what, ' and '), attach.inherits(opt, words)
-  if inherits then target = target .. (#words > 0 and ', and its children' or ', and their children') end
+  if inherits then target = target .. (is_target and ', and its children' or ', and their children') end
   if opt.cpus then target = target .. ', on ' .. cpus end
+  if #words > 0 and not is_target then target = ('%s, until %s ends'):format(target, workload) end
   return target, (inherits or opt.cpus) and 'one per CPU' or 'one per thread'
 end
 

@@ -4,7 +4,8 @@ local failure = require 'bindings.base.failure'
 
 local loss = {}
 
-local REPORT_EVERY = 1e9 -- ns of event time between two lines
+local REPORT_EVERY = 1e9 -- ns of event time between two reports
+local MAX_LINES = 4 -- of a report, for the CPUs or threads that lost most
 
 ---@class Loss
 ---@field total integer records lost so far
@@ -14,10 +15,11 @@ Loss.__index = Loss
 ---@param name string the profiler's name
 ---@param opt table parsed options
 ---@param out Output
+---@param time_base fun(): number ns that the events' times count from, on the clock that is printed with them
 ---@return Loss
-function loss.new(name, opt, out)
-  return setmetatable({ total = 0, _name = name, _opt = opt, _out = out, _unreported = 0, _reported_at = -math.huge },
-    Loss)
+function loss.new(name, opt, out, time_base)
+  return setmetatable({ total = 0, _name = name, _opt = opt, _out = out, _time_base = time_base, _places = {},
+    _reported_at = -math.huge }, Loss)
 end
 
 --- Sets the script's handler, called for each loss.
@@ -30,6 +32,26 @@ local function where(e)
   return e.cpu >= 0 and 'CPU #' .. e.cpu or e.tid >= 0 and 'thread #' .. e.tid or 'an unknown CPU'
 end
 
+--- Returns the line about the losses of one place.
+function Loss:_line(place)
+  local base = self._time_base()
+  local from, to = (base + place.from) / 1e9, (base + place.to) / 1e9
+  local when = to > from and ('between %.6f and %.6f s'):format(from, to) or ('at %.6f s'):format(from)
+  return ('%s: lost %s on %s %s'):format(self._name, events_text(place.lost), place.where, when)
+end
+
+--- Adds a loss to those that the next report is about.
+function Loss:_keep(gap)
+  local places = self._places
+  local known = places[gap.where]
+  if known then
+    known.lost = known.lost + gap.lost
+    known.from, known.to = math.min(known.from, gap.from), math.max(known.to, gap.to)
+  else
+    places[gap.where], places[#places + 1] = gap, gap
+  end
+end
+
 --- Counts a loss. With -v it is reported immediately, otherwise together with others of the same second.
 ---@param e ffi.cdata* struct event *, an EVENT_LOST
 function Loss:note(e)
@@ -39,13 +61,14 @@ function Loss:note(e)
       tonumber(e.key) / 1e9))
   end
   self.total = self.total + n
-  if opt.lost ~= 'ignore' then self._unreported = self._unreported + n end
   if n > 0 and opt.lost == 'error' then
     failure.raise('%s: lost %s; stopped because of --lost=error', self._name, events_text(n))
   end
-  if opt.verbose >= 1 and n > 0 and opt.lost ~= 'ignore' then
-    self._out:warn(('%s: lost %s on %s'):format(self._name, events_text(n), where(e)))
-  elseif e.time - self._reported_at >= REPORT_EVERY then
+  if n > 0 and opt.lost ~= 'ignore' then
+    local gap = { where = where(e), lost = n, from = e.time, to = tonumber(e.key) }
+    if opt.verbose >= 1 then self._out:warn(self:_line(gap)) else self:_keep(gap) end
+  end
+  if e.time - self._reported_at >= REPORT_EVERY then
     self._reported_at = e.time
     self:report()
   end
@@ -60,13 +83,24 @@ function Loss:note(e)
   end
 end
 
---- Prints a line about the losses since the last line, if there are any.
+--- Prints the losses since the last report, if there are any: a line for each CPU or thread, and one for the rest.
 function Loss:report()
-  if self._unreported == 0 then return end
-  if self._opt.verbose < 1 then
-    self._out:warn(('%s: lost %s (%d in total)'):format(self._name, events_text(self._unreported), self.total))
+  local places = self._places
+  if #places == 0 then return end
+  table.sort(places, function(a, b)
+    if a.lost ~= b.lost then return a.lost > b.lost end
+    return a.where < b.where
+  end)
+  local lines = {}
+  for i = 1, math.min(#places, MAX_LINES) do lines[i] = self:_line(places[i]) end
+  local rest = 0
+  for i = MAX_LINES + 1, #places do rest = rest + places[i].lost end
+  if rest > 0 then
+    lines[#lines + 1] = ('%s: lost %d events on %d other CPUs or threads'):format(self._name, rest, #places - MAX_LINES)
   end
-  self._unreported = 0
+  lines[#lines] = ('%s (%d in total)'):format(lines[#lines], self.total)
+  for _, line in ipairs(lines) do self._out:warn(line) end
+  self._places = {}
 end
 
 --- Suggests how to lose fewer events, at the end of a live run with losses.

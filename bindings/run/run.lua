@@ -30,6 +30,7 @@ local runs = {}
 ---@field counts? Counts events that are only counted
 ---@field marks? ffi.cdata* uint8_t *: target threads by tid, read by a BPF program
 ---@field is_open boolean the session has started
+---@field prints_events? boolean each event is printed before the handlers see it (-vv)
 ---@field ended boolean the loop must end after this batch
 ---@field stopped ffi.cdata* int32_t[1]: the script has ended the run, so its handlers get no more events
 ---@field report_time? number ns, time of the current report
@@ -84,7 +85,11 @@ function runs.new(session, script, opt, words, found)
   if not out then failure.raise('%s', message) end
   if opt.quiet then out.warn = function() end end
   run.out = out
-  run.loss = loss.new(run.name, opt, out)
+  run.loss = loss.new(run.name, opt, out, function()
+    local clock = ffi.new 'struct session_clock'
+    C.session_read_clock(session, clock)
+    return clock.base
+  end)
   local function event_of(class) return run.events.list[class - C.EVENT_FIRST + 1] end
   run.services = services.new(session, out, event_of, opt.srcline)
   local inherits = not run.everywhere and attach.inherits(opt, words)

@@ -22,7 +22,7 @@ local C = ffi.C
 local session_api = {}
 
 --- The settings of session.want() and their Lua types.
-local WANTS = { stacks = 'boolean', only_threads = 'boolean', own_exit_n = 'boolean' }
+local WANTS = { stacks = 'boolean', only_threads = 'boolean', own_exit_n = 'boolean', prints_events = 'boolean' }
 
 --- Functions are called without a colon: `session.now()`.
 ---@class Session
@@ -336,5 +336,6 @@ end
 ---@field only_threads? boolean for a profiler that is `everywhere`: the kernel may drop events that are not about the
 --- threads named by the user. The events must have no filters and must not be printed
 ---@field own_exit_n? boolean the script implements -N: the run continues until it calls session.stop()
+---@field prints_events? boolean the script prints each event itself, so -vv need not
 
 return session_api

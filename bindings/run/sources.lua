@@ -57,8 +57,9 @@ local function parse(script, text, one, base)
     refuse(text, first + (columns[opt.explain and 1 or at] or 1) - 1, "%s: a source only takes options, not '%s'",
       script.name, rest[1] or 'help')
   end
+  base.ptrace = base.ptrace or given.ptrace -- follows the threads of the run, which are the source's, too
   for _, name in ipairs(declarations.OF_THE_RUN) do
-    if given[name] then
+    if given[name] and name ~= 'ptrace' then
       refuse(text, first, '%s: --%s is not valid for a source: it applies to the whole run', script.name,
         (name:gsub('_', '-')))
     end

@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Attach options: checks their combinations and builds struct session_target.
+local cpu_list = require 'bindings.base.cpu_list'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
 local processes = require 'bindings.select.processes'
@@ -25,12 +26,20 @@ function attach.per_thread(opt, words, everywhere)
   return not everywhere and attach.names_threads(opt, words)
 end
 
+--- Returns whether the workload is the target. Beside -p and -t it only ends the run.
+---@param opt table parsed options
+---@param words string[] the workload
+---@return boolean
+function attach.is_target(opt, words)
+  return #words > 0 and not opt.pids and not opt.tids
+end
+
 --- Returns whether new threads and processes are attached to as well. The default is yes for -p and a workload, and
 --- no for -t.
 ---@return boolean
 function attach.inherits(opt, words)
   if opt.inherit ~= nil then return opt.inherit end
-  return opt.ptrace or #words > 0 or opt.pids ~= nil
+  return opt.ptrace or attach.is_target(opt, words) or opt.pids ~= nil
 end
 
 local EXCLUDES = { 'exclude_user', 'exclude_kernel', 'exclude_host', 'exclude_guest' }
@@ -53,7 +62,6 @@ function attach.check(name, opt, words, own)
       if opt[exclude] and not is_own then refuse('--%s is only for live events', (exclude:gsub('_', '-'))) end
     end
   end
-  if #words > 0 and (opt.pids or opt.tids) then refuse 'a workload cannot be combined with -p or -t' end
   if opt.pids then processes.pids(opt.pids) end -- only to fail early; target() looks again
   if opt.cgroups and per_thread then refuse '--cgroups cannot be combined with -p, -t or a workload' end
   for _, follow in ipairs { 'inherit', 'ptrace' } do
@@ -70,14 +78,32 @@ function attach.check(name, opt, words, own)
   end
 end
 
+--- Returns the CPUs of a list that are online, with a warning about the others. A list without any stays as it is:
+--- opening the events fails, and names the CPUs that are online.
+---@param what string the option or event, for the warning
+---@param list string
+---@param warn fun(line: string)
+---@return string
+function attach.online(what, list, warn)
+  local here, missing = cpu_list.split(list)
+  if missing == '' or here == '' then return list end
+  warn(('%s: CPU %s is not online, tracing CPU %s'):format(what, missing, here))
+  return here
+end
+
 --- Applies the --exclude options to the events. They have no effect on tracepoints and probes.
 ---@param name string the profiler's name
 ---@param opt table parsed options
 ---@param list Event[]
-function attach.restrict(name, opt, list)
+---@param warn fun(line: string)
+function attach.restrict(name, opt, list, warn)
+  local online = {} -- a glob gives its list to many events, and is warned about once
   for _, event in ipairs(list) do
-    if opt.input and event.attrs.cpus then
-      failure.usage('%s: %s: cpus= is only for live events', name, event.name)
+    local cpus = event.attrs.cpus
+    if opt.input and cpus then failure.usage('%s: %s: cpus= is only for live events', name, event.name) end
+    if cpus then
+      online[cpus] = online[cpus] or attach.online(event.name, cpus, warn)
+      event.attrs.cpus = online[cpus]
     end
   end
   for _, exclude in ipairs(EXCLUDES) do
@@ -160,6 +186,7 @@ function attach.target(opt, words, everywhere, marks)
     nr_tids = nr_tids,
     inherit = attach.inherits(opt, words) and 1 or 0,
     argv = argv,
+    follow = opt.ptrace and 1 or 0,
     everywhere = everywhere and 1 or 0,
     cgroups = cgroups,
     pages = opt.mmap_pages,

@@ -78,6 +78,7 @@ function events.new(session, context, script, opt, inherits, sources)
     context = context,
     profiler = script.name,
     attributes = events.known_attributes(script.profiler),
+    unused = {},
     opt = opt,
     sources = sources,
     is_recording = C.session_is_recorded(session),
@@ -95,6 +96,7 @@ function events:of(script, owner)
   return setmetatable({
     profiler = script.name,
     attributes = events.known_attributes(script.profiler),
+    unused = {},
     opt = owner.opt,
     owner = owner,
   }, { __index = self })
@@ -271,17 +273,19 @@ local function refuse(text, column, message, hint)
   failure.usage('%s', selector.caret(diagnostic.new('event', text, column, message, hint)))
 end
 
---- Fails for attributes that the profiler does not read, which would silently have no effect.
-function events:check_attributes(text, parsed)
+--- Removes attributes that the profiler does not read, with one warning for each name: a list of events can be used
+--- for several profilers.
+function events:drop_attributes(parsed)
+  local kept = {}
   for _, attr in ipairs(parsed.attrs) do
-    if not self.attributes[attr.name] then
-      local names = nearest.keys(self.attributes)
-      local message = ("%s does not use the attribute '%s'"):format(self.profiler, attr.name)
-      local hint = diagnostic.suggest(attr.name, names)
-      local known = 'valid attributes: ' .. table.concat(names, ', ')
-      refuse(text, attr.column, message, hint and hint .. ' ' .. known or known)
+    if self.attributes[attr.name] then
+      kept[#kept + 1] = attr
+    elseif not self.unused[attr.name] then
+      self.unused[attr.name] = true
+      self.context.warn(("%s: the attribute '%s' has no effect on this profiler"):format(self.profiler, attr.name))
     end
   end
+  parsed.attrs = kept
 end
 
 --- Fails if this machine cannot sample an event.
@@ -362,7 +366,7 @@ function events:select(text, group, params)
   if not parsed then failure.usage('%s', selector.caret(err)) end
   local found = {}
   for _, one in ipairs(parsed) do
-    self:check_attributes(text, one)
+    self:drop_attributes(one)
     if probes.is_probe(one.system) then
       local name, requests = probes.requests(self, one)
       for _, request in ipairs(requests) do

@@ -47,7 +47,7 @@ local ATTRIBUTES = {
   ['freq'] = { kind = 'int', min = 1, common = true, help = 'take N samples per second' },
   ['untraced'] = { kind = 'flag', help = 'print the event only in details' },
   ['trigger'] = { kind = 'flag', help = 'print a report at this event' },
-  ['exec'] = { kind = 'expr', help = 'evaluate after printing the event' },
+  ['exec'] = { kind = 'expr', common = true, help = 'evaluate for each event; may print with printf()' },
   ['top-by'] = { kind = 'expr', repeats = true, help = 'add a column and sort by it' },
   ['top-add'] = { kind = 'expr', repeats = true, help = 'add a column' },
   ['comm'] = { kind = 'expr', help = 'string to print with the key' },

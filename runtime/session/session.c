@@ -10,6 +10,7 @@
 #include "stacks/resolve.h"
 #include "os/cpus.h"
 #include "os/signals.h"
+#include "session/family.h"
 #include "session/tasks.h"
 #include "os/threads.h"
 #include "os/watchdog.h"
@@ -130,9 +131,13 @@ static void note_task(struct session *s, const struct slot *slot, const struct e
 		break;
 	case EVENT_FORK: /* pid, parent pid, tid, parent tid */
 		tasks_fork(s->tasks, ev->tid, ids[3], ev->time);
+		if (s->family)
+			family_fork(s->family, ids[3], ev->tid);
 		break;
 	case EVENT_EXIT:
 		tasks_exit(s->tasks, ev->pid, ev->tid, ev->time);
+		if (s->family)
+			family_exit(s->family, ev->tid);
 		break;
 	}
 }
@@ -259,6 +264,15 @@ static uint64_t hold(struct source *src)
 	return src->ops->hold ? src->ops->hold(src) : 0;
 }
 
+/* All target threads have ended. The exit status of a workload arrives shortly after that. */
+static void end_with_threads(struct session *s)
+{
+	if (s->is_target)
+		s->threads_ended = true;
+	else
+		session_stop(s);
+}
+
 static void wait_for_more(struct session *s)
 {
 	uint64_t now = s->source->ops->now(s->source), timeout = MAX_WAIT;
@@ -277,13 +291,20 @@ static void wait_for_more(struct session *s)
 	if (s->threads_ended && timeout > EXIT_WAIT)
 		timeout = EXIT_WAIT;
 	ret = s->source->ops->wait(s->source, timeout);
-	if (ret != -ESRCH)
-		return;
-	/* The exit status of a workload arrives shortly after the end of its threads. */
-	if (s->workload)
-		s->threads_ended = true;
-	else
-		session_stop(s);
+	if (ret == -ESRCH)
+		end_with_threads(s);
+}
+
+/* Whether the family has ended. The records of its last forks may not have been read yet, so the
+ * answer counts only once all records up to its time have been. */
+static bool has_died_out(struct session *s, uint64_t now)
+{
+	if (!family_ended(s->family))
+		s->childless_at = 0;
+	else if (!s->childless_at)
+		s->childless_at = now;
+	return s->childless_at && s->source->horizon >= s->childless_at &&
+	       s->next_slot == s->nr_slots;
 }
 
 /* Ends the run when its threads have ended, if there are no rings of these threads to report it. */
@@ -294,8 +315,9 @@ static void watch_threads(struct session *s)
 	if (now < s->watch_at)
 		return;
 	s->watch_at = now + MAX_WAIT;
-	if (threads_ended(s->tids, s->nr_tids, &s->nr_tids_ended))
-		session_stop(s);
+	if (s->family ? has_died_out(s, now)
+		      : threads_ended(s->tids, s->nr_tids, &s->nr_tids_ended))
+		end_with_threads(s);
 }
 
 static void end_interval(struct session *s, struct batch *batch)
@@ -369,11 +391,12 @@ static int next_batch(struct session *s, struct batch *batch, struct error *err)
 	batch->flags = 0;
 	if (signals_stop_requested())
 		interrupt(s);
-	if (s->workload && workload_ended(s->workload, &s->stats.workload_status))
+	if (s->workload && workload_ended(s->workload, &s->stats.workload_status) &&
+	    (!s->follows || s->threads_ended))
 		session_stop(s);
 	if (is_over(s))
 		session_stop(s);
-	if (s->nr_tids && !s->per_thread && !s->workload && !s->stopped)
+	if (s->nr_tids && !s->per_thread && (!s->is_target || s->family) && !s->stopped)
 		watch_threads(s);
 	if (s->next_slot == s->nr_slots && !s->ended) {
 		if (s->ticked && s->source->info.is_recorded)

@@ -22,15 +22,19 @@ struct srclines;
 struct stacks;
 struct tasks;
 
-/* The target of live events. At most one of argv, cgroups, and pids with tids is set. */
+/* The target of live events. At most one of cgroups, and pids with tids is set. */
 struct session_target {
 	const char *cpus;	    /* CPU list such as "0-3,7"; NULL: all online CPUs */
 	const int32_t *pids, *tids; /* processes with all their threads; threads */
 	uint32_t nr_pids, nr_tids;
 	/* 1: the events are those of all CPUs; the threads only determine the end of the run. */
 	uint32_t everywhere;
-	uint32_t inherit;	    /* include new threads and processes of pids, tids and argv */
-	char *const *argv;	    /* NULL-terminated command to start as the target */
+	uint32_t inherit; /* include new threads and processes of pids, tids and argv */
+	/* NULL-terminated command to start. It is the target, unless pids or tids are set: then it
+	 * only ends the run. */
+	char *const *argv;
+	/* 1: the run goes on until all that the target starts has ended, too. */
+	uint32_t follow;
 	const char *const *cgroups; /* NULL-terminated names and expressions, see os/cgroups.h */
 	uint32_t pages;
 	uint32_t watermark; /* percent */

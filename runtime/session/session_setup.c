@@ -10,6 +10,7 @@
 #include "decode/records.h"
 #include "stacks/resolve.h"
 #include "os/signals.h"
+#include "session/family.h"
 #include "session/tasks.h"
 #include "os/threads.h"
 #include "os/workload.h"
@@ -52,6 +53,7 @@ void session_free(struct session *s)
 	if (!s)
 		return;
 	workload_free(s->workload);
+	family_free(s->family);
 	free_source(s);
 	tasks_free(s->tasks);
 	resolve_free(s->resolve);
@@ -119,11 +121,10 @@ void session_set_duration(struct session *s, uint64_t duration)
 /* Finds the target threads and returns their number; 0: the target is CPUs or cgroups. */
 static int find_threads(struct session *s, const struct session_target *target, struct error *err)
 {
-	if (target->argv) {
-		s->workload = workload_new(target->argv, err);
-		s->tids = s->workload ? malloc(sizeof(*s->tids)) : NULL;
+	if (s->is_target) {
+		s->tids = malloc(sizeof(*s->tids));
 		if (!s->tids)
-			return s->workload ? error_set(err, -ENOMEM, "out of memory") : -EINVAL;
+			return error_set(err, -ENOMEM, "out of memory");
 		s->tids[0] = workload_pid(s->workload);
 		return 1;
 	}
@@ -192,6 +193,18 @@ static int set_priority(const struct session_target *target, struct error *err)
 	return 0;
 }
 
+/* Starts the workload, which waits until all is open. */
+static int prepare_workload(struct session *s, const struct session_target *target,
+			    struct error *err)
+{
+	if (!target->argv)
+		return 0;
+	s->workload = workload_new(target->argv, err);
+	s->is_target = !target->nr_pids && !target->nr_tids;
+	s->follows = s->is_target && target->follow;
+	return s->workload ? 0 : -EINVAL;
+}
+
 static int open_source(struct session *s, const struct session_target *target, struct error *err)
 {
 	int n = find_and_mark(s, target, err);
@@ -202,7 +215,7 @@ static int open_source(struct session *s, const struct session_target *target, s
 		.nr_tids = on_threads ? n : 0,
 		.cgroups = target->cgroups,
 		.inherit = on_threads && target->inherit,
-		.enable_on_exec = on_threads && target->argv,
+		.enable_on_exec = on_threads && s->is_target,
 		.pages = target->pages,
 		.watermark = target->watermark,
 		.overwrite = target->overwrite,
@@ -212,6 +225,11 @@ static int open_source(struct session *s, const struct session_target *target, s
 		return n;
 	s->nr_tids = n;
 	s->per_thread = on_threads;
+	if (n && target->follow && !on_threads) {
+		s->family = family_new(s->tids, n);
+		if (!s->family)
+			return error_set(err, -ENOMEM, "out of memory");
+	}
 	return s->source->ops->open(s->source, &source_target, err);
 }
 
@@ -255,6 +273,8 @@ int session_start(struct session *s, const struct session_target *target, struct
 {
 	int ret = start_resolving(s, err);
 
+	if (!ret)
+		ret = prepare_workload(s, target, err);
 	if (!ret)
 		ret = open_source(s, target, err);
 	if (!ret && !s->source->info.is_recorded)

@@ -39,7 +39,7 @@ end
 
 --- Returns the handlers of such a profiler.
 ---@param settings LdlatSettings
----@param opt table options with period, perins and optionally than (cycles)
+---@param opt table options of ldlat.options()
 ---@param out Output
 ---@param session Session
 ---@return table? handlers nil: see message
@@ -47,7 +47,8 @@ end
 function ldlat.start(settings, opt, out, session)
   if opt.input then return nil, 'recordings are not supported' end
   local event = session.event {
-    ('%s/%s/'):format(pmu_of(settings.name), settings.terms), period = opt.period, precise = 3, resolve = true,
+    ('%s/%s/'):format(pmu_of(settings.name), settings.terms),
+    period = opt.trigger ~= 0 and opt.trigger or opt.period, precise = 3, resolve = true,
     sample = { 'weight', 'data_src', 'phys_addr' }, exclude_guest = true,
   }
   local keys, hists = intern.new(2, MAX_ROWS), hist.set(MAX_ROWS + 1)
@@ -101,7 +102,9 @@ end
 ---@param own table<string, table>
 ---@return table<string, table> own
 function ldlat.options(own)
-  own.period = { type = 'integer', short = 'T', default = 1000, help = 'sample every Nth access' }
+  own.period = { type = 'integer', min = 1, default = 1000, help = 'sample every Nth access' }
+  own.trigger = { type = 'integer', short = 'T', min = 0, help = 'the same as --period; 0: its default' }
+  own.than = { type = 'integer', min = 0, unit = 'cycles', help = 'print sampled accesses that take longer' }
   own.perins = { type = 'flag', help = 'print rows per CPU, or per thread with -p and -t' }
   return own
 end

@@ -5,7 +5,6 @@ local detail = require 'lib.detail'
 local heat = require 'lib.pair_heatmap'
 local latency = require 'lib.latency'
 local kept_events = require 'bindings.pairs.kept_events'
-local relation = require 'lib.relation'
 
 local nested = {}
 
@@ -177,7 +176,6 @@ function nested.run(settings, detail_settings)
       if key ~= nil and ev._time >= loss_end then tree:leave(f, key, ev._time, ev) end
     end
   end
-  if opt.verbose > 1 then relation.print_each(handlers, kept, out) end
   return handlers
 end
 

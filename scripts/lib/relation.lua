@@ -107,21 +107,6 @@ local function report_losses(name, out, stats, reported)
   end
 end
 
---- Makes handlers print each event first, for -vv.
----@param handlers table is changed
----@param events Event[]
----@param out Output
-function relation.print_each(handlers, events, out)
-  for _, event in ipairs(events) do
-    local handle = handlers[event]
-    local function print_and_handle(ev)
-      out:print_event(ev)
-      if handle then handle(ev) end
-    end
-    if not event.is_task_event then handlers[event] = print_and_handle end
-  end
-end
-
 --- Returns the handlers of a profiler, which pass all pairs to an analysis.
 ---@param name string name of the profiler
 ---@param analysis table see above
@@ -169,10 +154,6 @@ function relation.run(name, analysis, found, opt, out)
     end
   end
   local handlers = { matcher, interval = report, stop = stop }
-  if opt.verbose > 1 then
-    for _, stage in ipairs(found.stages) do relation.print_each(handlers, stage, out) end
-    relation.print_each(handlers, found.others, out)
-  end
   return handlers, matcher
 end
 

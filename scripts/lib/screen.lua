@@ -24,10 +24,11 @@ local public -- creates the facade of a screen
 ---@param out Output
 ---@param spec TableSpec created with stamp = false
 ---@param order string[] columns of numbers to sort by, the most important first
+---@param is_plain? boolean print tables on a terminal, too
 ---@return Screen
-function screen.new(out, spec, order)
+function screen.new(out, spec, order, is_plain)
   local self = setmetatable({ _out = out, _spec = spec, _order = order, _rows = {}, _title = '' }, Screen)
-  self._terminal = terminal.new(out)
+  self._terminal = not is_plain and terminal.new(out) or nil
   return public(self)
 end
 

@@ -63,17 +63,18 @@ scheduler, requests go straight from block_getrq to block_rq_issue.]],
   unsupported = { 'event' },
   options = {
     device = { type = 'string', short = 'd', argument = 'DEVICE', help = 'trace only this disk or partition' },
-    than = { type = 'duration', help = 'print the end event of stages longer than T, and count them' },
+    than = { type = 'duration', help = 'print stages longer than T with the event that ends them, and count them' },
     call_graph = { help = 'record the stacks of the events that --than prints' },
     user_callchain = {},
     kernel_callchain = {},
   },
 
-  start = function(opt, out)
+  start = function(opt, out, session)
     local names, disk_of = devices()
-    local filter = ''
+    local filter, only = '', nil
     if opt.device then
       local name = opt.device:match '([^/]+)$'
+      only = name
       local dev = name and number(name)
       if not dev then return nil, ("no block device '%s' in %s"):format(opt.device, BLOCK) end
       filter = ('/dev == %d/'):format(dev)
@@ -87,6 +88,18 @@ scheduler, requests go straight from block_getrq to block_rq_issue.]],
     local requests = objects.new(MAX_REQUESTS)
     local keys, hists, over = intern.new(3, MAX_ROWS), hist.set(MAX_ROWS + 1), array.new(MAX_ROWS + 1)
     local known_from, than, dropped = 0, opt.than or math.huge, 0
+
+    local function print_slow(ev, dev, from, to, ns)
+      local device = names[dev] or tostring(dev)
+      if out.format == 'text' then
+        out:stamp(ev._time, (' blktrace: %s %s => %s %.3f us'):format(device, STAGES[from], STAGES[to], ns / 1e3))
+      else
+        local time = (session.time_base() + ev._time) / 1e9
+        out:record('blktrace', { time = time, device = device, start = STAGES[from], stop = STAGES[to], ns = ns },
+          { 'time', 'device', 'start', 'stop', 'ns' })
+      end
+      out:print_event(ev)
+    end
 
     local handlers = {}
     for stage, name in ipairs(STAGES) do
@@ -102,7 +115,7 @@ scheduler, requests go straight from block_getrq to block_rq_issue.]],
             hists:add(id, ns)
             if ns > than then
               over[id] = over[id] + 1
-              out:print_event(ev)
+              print_slow(ev, dev, before.kind, stage, ns)
             end
           else
             dropped = dropped + 1
@@ -127,6 +140,14 @@ scheduler, requests go straight from block_getrq to block_rq_issue.]],
         row.order = to * 8 + from
         rows[id + 1] = tables.latency_row(row, hists:get(id))
         row.than, over[id] = over[id], 0
+      end
+      if #rows == 0 and out.format == 'text' then
+        for to = 2, LAST do
+          local row = { device = only or 'all', start = STAGES[to - 1], stop = STAGES[to], order = to }
+          row.calls, row.than = 0, 0
+          for _, name in ipairs { 'total', 'min', 'p50', 'p95', 'p99', 'max' } do row[name .. '_ns'] = 0 end
+          rows[to - 1] = row
+        end
       end
       table.sort(rows, function(a, b)
         if a.device ~= b.device then return a.device < b.device end

@@ -203,6 +203,7 @@ BPF programs do, and Linux 5.8.]],
     threshold = { type = 'duration', default = '1ms', help = 'drop exits shorter than T in the kernel' },
     than = { type = 'duration', help = 'print exits longer than T; of HLT, those with a longer rundelay' },
     detail = { type = 'flag', help = 'print rows per thread' },
+    perins = { type = 'flag', help = 'the same as --detail' },
     output2 = { type = 'string', argument = 'FILE',
       help = 'append the longest exit and the longest rundelay in HLT of each process to FILE' },
   },
@@ -223,7 +224,7 @@ BPF programs do, and Linux 5.8.]],
     local keys, hists = intern.new(4, MAX_ROWS), hist.set(MAX_ROWS + 1)
     local waits, delays = array.new(MAX_ROWS + 1), array.new(MAX_ROWS + 1)
     local longest = longest_exits(opt, out, session)
-    local than, detail, ours = opt.than or math.huge, opt.detail, threads.new(session, opt)
+    local than, detail, ours = opt.than or math.huge, opt.detail or opt.perins, threads.new(session, opt)
 
     local columns = {
       { name = 'pid', title = 'PID' },

@@ -87,6 +87,7 @@ and with -C, -t, --exclude-kernel and other options that hide writes.]],
     if #opt.where > MAX_BREAKPOINTS then return nil, ('up to %d breakpoints are supported'):format(MAX_BREAKPOINTS) end
     local flame = flamegraph.new(opt, session, out, { title = 'breakpoint', unit = 'accesses' })
     local by_event, handlers, count = {}, {}, counter.new { 'breakpoint', 'pid', 'comm', 'ip' }
+    session.want { prints_events = not (opt.count or flame) }
     local is_wanted = opt.filter and session.condition('data', opt.filter)
     local with_block = not (opt.quiet or opt.count or opt.input or flame)
     local seen = (with_block or is_wanted) and stores.new(session, sees_all(opt, session))

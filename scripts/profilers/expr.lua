@@ -46,8 +46,9 @@ Lua code that the expression is compiled to.]],
 
   start = function(opt, out, session)
     local event = single_event(opt.event)
-    local program = session.expression(event, opt.expression)
+    local program = session.expression(event, opt.expression, opt.allow_exec)
     print_program(out, event, program, opt.verbose)
+    session.want { prints_events = true }
     return {
       [event] = function(ev)
         out:print_event(ev)

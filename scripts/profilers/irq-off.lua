@@ -28,11 +28,15 @@ the CPU. The line and its stack (-g) show where interrupts were enabled again.
   options = {
     exit_n = { help = 'stop after this many lines' },
     period = { type = 'duration', min = 1e4, default = '10ms', help = 'interrupt each CPU every T' },
-    than = { type = 'duration', required = true, help = 'report if two interrupts are more than T apart' },
+    precise = { type = 'flag', help = 'accepted for perf-prof command lines: times are exact to the ns anyway' },
+    than = { type = 'duration', help = 'report if two interrupts are more than T apart' },
+    latency = { type = 'duration', short = 'L', unit = 'us', help = 'the same as --than, in us without a unit' },
   },
 
   start = function(opt, out, session)
-    if opt.than <= opt.period then return nil, '--than must be longer than --period' end
-    return condition.start('irq-off', ('period > %dL'):format(opt.than), opt, out, session)
+    local than = opt.than or opt.latency
+    if not than then return nil, "option '--than T' is required" end
+    if than <= opt.period then return nil, '--than must be longer than --period' end
+    return condition.start('irq-off', ('period > %dL'):format(than), opt, out, session)
   end,
 }

@@ -45,7 +45,7 @@ allocation of its thread.
 
 Objects that are not freed by the end of the run are reported. To tell leaks
 from objects in use, run for a long time or use --than. With -i, unfreed objects
-are reported at each interval.
+are reported at each interval. SIGUSR1 prints how many objects there are now.
 
   $ profscript kmemleak --size 'uprobe:malloc@libc.so.6(n=%di)//size=n/' \
       --alloc 'uretprobe:malloc@libc.so.6(p=$retval)//ptr=p/' \
@@ -71,6 +71,8 @@ are reported at each interval.
   attributes = { 'ptr', 'size' },
   unsupported = { 'event' },
   options = flamegraph.options {
+    event = { type = 'string', multiple = true, argument = 'EVENT',
+      help = 'accepted for perf-prof command lines: the events are those of --alloc and --free' },
     alloc = { type = 'event', multiple = true, required = true, help = 'events that allocate' },
     free = { type = 'event', multiple = true, required = true, help = 'events that free' },
     size = { type = 'event', multiple = true, help = 'events whose size= is the size of the next allocation' },
@@ -83,6 +85,7 @@ are reported at each interval.
   },
 
   start = function(opt, out, session)
+    if #opt.event > 0 then out:warn 'kmemleak: -e has no effect; select events with --alloc and --free' end
     local allocs, message = events_of(opt.alloc, session)
     if not allocs then return nil, message end
     local frees
@@ -255,6 +258,18 @@ are reported at each interval.
       end
     end
     handlers.interval = report
+    function handlers.status()
+      local n, bytes = 0, 0
+      live:each(function(object) n, bytes = n + 1, bytes + tonumber(object.size) end)
+      if out.format == 'text' then
+        out:stamp()
+        out:printf('KMEMLEAK STATS:\nALLOC LIST num %d mem %d\n', n, bytes)
+        out:printf('TOTAL alloc %d free %d\n', allocated, freed)
+      else
+        out:record('status', { objects = n, bytes = bytes, alloc = allocated, free = freed },
+          { 'objects', 'bytes', 'alloc', 'free' })
+      end
+    end
     handlers.stop = function(now)
       report(now)
       if flame then draw(now) end

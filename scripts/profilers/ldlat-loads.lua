@@ -18,7 +18,6 @@ a processor.]],
   options = ldlat.options {
     ldlat = { type = 'integer', default = 3, min = 1, max = 65535, unit = 'cycles',
       help = 'sample only loads with at least this latency' },
-    than = { type = 'integer', min = 0, unit = 'cycles', help = 'print sampled loads that take longer' },
   },
 
   start = function(opt, out, session)

@@ -35,6 +35,7 @@ requested: ksymbol and bpf_event always, the others with --all-cgroups and
   },
 
   start = function(opt, out, session)
+    session.want { prints_events = true }
     local handlers, missing = {}, {}
     local function show(ev) out:print_event(ev) end
     for _, kind in ipairs(opt.records or {}) do

@@ -62,7 +62,7 @@ each event.
   },
   attributes = { 'num' },
   options = {
-    than = { type = 'number', help = 'print events whose number is greater than N' },
+    than = { type = 'number', help = 'print events whose number is greater than N; 3ms is 3000000' },
     heatmap = heatmap.option,
     perins = { type = 'flag', help = 'print a row per CPU or thread' },
   },

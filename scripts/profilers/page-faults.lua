@@ -6,6 +6,10 @@ local registers = require 'lib.registers'
 
 return {
   summary = 'Print page faults: address, instruction and task',
+  description = [[
+Another profiler takes these events as -e page-faults/OPTIONS/ with at least one
+option, such as trace -e 'page-faults/-N 10/'. Without options, page-faults is
+perf's event of that name, which has no address.]],
   examples = {
     { 'profscript page-faults -N 100 -- ls', 'the first 100 page faults of a command' },
     { 'profscript page-faults -p 1234 -g -N 1', 'one page fault with registers and stack' },
@@ -18,6 +22,7 @@ return {
   start = function(opt, out, session)
     local flame = flamegraph.new(opt, session, out, { title = 'page faults', unit = 'faults' })
     local with_registers = opt.call_graph and not opt.input and not flame
+    session.want { prints_events = not flame }
     local function describe(ev)
       local values = with_registers and session.registers(ev)
       return ('page-fault: addr %016x ip %s'):format(ev._addr, frame.text(session.address(ev, ev._ip), ev._ip)),

@@ -57,6 +57,7 @@ printed only if --than is given.]],
     if #events == 0 then return nil, 'the recording contains no samples of hardware or clock events' end
     local flame = flamegraph.new(opt, session, out, { title = ('profile: %s'):format(name) })
     local print_lines = not flame or opt.than ~= nil
+    session.want { prints_events = print_lines and not opt.than }
     local enough = opt.than and math.ceil((opt.freq or RATE) * opt.than / 100) or 0
     local since, count = {}, {} -- by CPU or thread: start of the current second, samples in it
     local per_thread = session.per_thread

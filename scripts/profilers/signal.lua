@@ -3,6 +3,7 @@
 local array = require 'lib.array'
 local intern = require 'lib.intern'
 local tables = require 'lib.table'
+local task_filter = require 'lib.task_filter'
 
 local NAMES = {
   'HUP', 'INT', 'QUIT', 'ILL', 'TRAP', 'ABRT', 'BUS', 'FPE', 'KILL', 'USR1', 'SEGV', 'USR2', 'PIPE', 'ALRM', 'TERM',
@@ -23,8 +24,8 @@ return {
   summary = 'Count signals by sender and receiver, or print them',
   description = [[
 With -p, -t or a workload, counts only signals that these threads send. --filter
-is a filter of signal:signal_generate; for example, comm ~ "x*" selects signals
-to tasks whose name starts with x.
+takes the names of receiving tasks, or a filter of signal:signal_generate, such
+as 'sig == 9'.
 
   $ profscript signal -- timeout -s USR1 0.1 sleep 9
   2026-11-22 11:29:11.414848
@@ -38,18 +39,25 @@ to tasks whose name starts with x.
   examples = {
     { 'profscript signal -i 1000', 'who signals whom, every second' },
     { "profscript signal --filter 'sig == 9 || sig == 15' --print", 'each SIGKILL and SIGTERM' },
+    { "profscript signal --filter 'java,nginx*'", 'signals to tasks with these names' },
     { 'profscript signal -- sh -c "kill -USR1 \\$\\$"', 'signals that a command sends' },
   },
   unsupported = { 'event' },
   options = {
     print = { type = 'flag', help = 'print each signal instead of a table' },
     call_graph = { help = 'record the stacks of the signals that --print prints' },
-    filter = { help = 'only signals that match this filter' },
+    filter = { own = true, help = 'only signals to tasks with these names, or that match this filter' },
     user_callchain = {},
     kernel_callchain = {},
   },
 
   start = function(opt, out, session)
+    local filter = opt.filter
+    if filter and not filter:find '[=<>~!&|()]' then
+      local names, message = task_filter.names(filter)
+      if not names then return nil, message end
+      filter = names.text 'comm'
+    end
     local keys, counts = intern.new(4, MAX_ROWS), array.new(MAX_ROWS + 1)
     local spec = tables.new('signals', {
       { name = 'signal', align = 'left' },
@@ -81,7 +89,7 @@ to tasks whose name starts with x.
       keys:clear()
     end
     return {
-      ['signal:signal_generate'] = function(ev)
+      [task_filter.select('signal:signal_generate', filter)] = function(ev)
         if opt.print then
           out:print_event(ev)
         else

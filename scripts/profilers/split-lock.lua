@@ -20,12 +20,13 @@ local function vendor()
 end
 
 --- Adds the handlers that sample the event: a table of addresses, and with -g or -v a line for each sample.
-local function sample(handlers, name, opt, out, session)
-  local event = session.event { name, period = opt.period, resolve = true, stack = opt.call_graph }
+local function sample(handlers, name, period, opt, out, session)
+  local event = session.event { name, period = period, resolve = true, stack = opt.call_graph }
   local keys = intern.new(2, MAX_PLACES)
   local samples = array.new(MAX_PLACES + 1)
   local places = {} -- texts of addresses, by id
   local lines = opt.call_graph or opt.verbose > 0
+  session.want { prints_events = lines and true or false }
   local spec = tables.new('split-lock-samples', {
     { name = 'sampled_rip', title = 'SAMPLED_RIP', align = 'left' },
     { name = 'samples', title = 'SAMPLES', align = 'right' },
@@ -87,7 +88,9 @@ synthetic counts and samples only.]],
   options = {
     interval = { default = '1s' }, exit_n = { help = 'stop after this many reports' },
     test = { type = 'flag', help = 'cause split locks in a thread of profscript; split_lock_detect=fatal kills it' },
-    period = { type = 'integer', short = 'T', help = 'sample every Nth split lock' },
+    period = { type = 'integer', min = 1, help = 'sample every Nth split lock' },
+    trigger = { type = 'integer', short = 'T', min = 0, help = 'the same as --period; 0: do not sample' },
+    perins = { type = 'flag', help = 'accepted for perf-prof command lines: rows are per CPU or thread anyway' },
     call_graph = {}, user_callchain = {}, kernel_callchain = {},
   },
 
@@ -96,7 +99,8 @@ synthetic counts and samples only.]],
     if not event then
       failure.unavailable 'split-lock: no event is known for this processor; only Intel and AMD are supported'
     end
-    if opt.call_graph and not opt.period then return nil, '-g needs samples; select them with -T' end
+    local period = opt.period or opt.trigger ~= 0 and opt.trigger or nil
+    if opt.call_graph and not period then return nil, '-g needs samples; select them with -T' end
     local handlers = ratios.start({
       name = 'split-lock',
       events = { event },
@@ -109,6 +113,6 @@ synthetic counts and samples only.]],
     if opt.test and not splitlock.start() then
       failure.unavailable 'split-lock: --test: this processor does not support split locks'
     end
-    return opt.period and sample(handlers, event, opt, out, session) or handlers
+    return period and sample(handlers, event, period, opt, out, session) or handlers
   end,
 }

@@ -85,7 +85,7 @@ fewer events.
     than = { type = 'duration', help = 'print the events around states longer than T, except R, and count them' },
     perins = { type = 'flag', help = 'print rows per thread' },
     mmap_pages = { default = 512 },
-    ptrace = { type = 'flag', help = 'accepted for perf-prof command lines: new threads are always followed' },
+    ptrace = { type = 'flag', help = 'go on until all that a workload starts has exited, daemons too' },
   },
 
   start = function(opt, out, session)

@@ -9,15 +9,16 @@ local tables = require 'lib.table'
 local MAX_ROWS = 65536 -- all further keys share one row
 
 --- Returns true and the first events with a key and with comm=; nil and a message if they do not fit together.
-local function check_keys(list, opt)
+local function check_keys(list, opt, out)
   local keyed, named
   for _, event in ipairs(list) do
     keyed = keyed or (event.attrs.key or opt.key) and event
     named = named or event.attrs.comm and event
   end
+  local key = keyed and (keyed.attrs.key or opt.key)
   for _, event in ipairs(list) do
-    if keyed and not (event.attrs.key or opt.key) then
-      return nil, ('%s has a key and %s has none; give all events a key with key= or -k'):format(keyed.name, event.name)
+    if keyed and not (event.attrs.key or opt.key) and not key:match '[pt]id$' then
+      out:warn(('top: %s has no key= and is counted by thread, but %s by %s'):format(event.name, keyed.name, key))
     end
     if opt.only_comm and (keyed or named) and not event.attrs.comm then
       return nil, ('--only-comm: %s has no comm='):format(event.name)
@@ -87,6 +88,9 @@ context the event happened:
   yes   no    a key
   yes   yes   a key, with the comm of its first event; with --only-comm a comm
 
+An event without a key among events with one is counted for its thread, so the
+keys of the others should be threads, too.
+
 Rows are sorted by the top-by= columns, then by the others, then by the key. On
 a terminal the table is a screen: < and > (or the arrow keys) select the column
 to sort by, r reverses the order, q quits.
@@ -122,7 +126,7 @@ to sort by, r reverses the order, q quits.
     for _, group in ipairs(opt.event) do
       for _, event in ipairs(group) do list[#list + 1] = event end
     end
-    local ok, keyed, named = check_keys(list, opt)
+    local ok, keyed, named = check_keys(list, opt, out)
     if not ok then return nil, keyed end
     local columns, added = value_columns(list, session)
     local width, only_comm = #columns, opt.only_comm
@@ -136,7 +140,7 @@ to sort by, r reverses the order, q quits.
       local key = text and session.expression(event, text).value
       local comm = event.attrs.comm and session.expression(event, event.attrs.comm).value
       print_key = print_key or session.key_printer(event)
-      local has_name = comm ~= nil or not keyed
+      local has_name = comm ~= nil or not key
       handlers[event] = function(ev)
         local id
         if only_comm then
@@ -202,7 +206,7 @@ to sort by, r reverses the order, q quits.
       names = {}
     end
 
-    local pages = screen.new(out, spec, order)
+    local pages = screen.new(out, spec, order, opt.verbose > 1) -- -vv prints events between the tables
     local function title()
       return ('profscript top - sample %d events'):format(seen) .. (lost > 0 and (', %d lost'):format(lost) or '')
     end

@@ -12,14 +12,13 @@ return {
     { [[profscript trace -e 'sched:sched_wakeup//exec=printf("prio %d\n", prio)/']], 'an extra line for each event' },
   },
 
-  attributes = { 'exec' },
   options = flamegraph.options {
     overwrite = { type = 'flag',
       help = 'ring buffers keep the newest events; print them at the end, or with -i after each interval' },
-    allow_exec = { type = 'flag', help = 'let exec= expressions call system()' },
   },
 
   start = function(opt, out, session)
+    session.want { prints_events = true }
     local flame = flamegraph.new(opt, session, out, { title = 'trace', unit = 'events' })
     local handlers = {
       interval = flame and function() flame:interval() end,
@@ -27,11 +26,9 @@ return {
     }
     for _, group in ipairs(opt.event) do
       for _, event in ipairs(group) do
-        local program = event.attrs.exec and session.expression(event, event.attrs.exec, opt.allow_exec)
         handlers[event] = function(ev)
           out:print_event(ev, flame ~= nil)
           if flame then flame:add(ev, 1) end
-          if program then program.value(ev) end
         end
       end
     end

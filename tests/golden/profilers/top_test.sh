@@ -19,3 +19,17 @@ expect_line 'is reported' '^top: ignored [1-9][0-9]* events without a key \(divi
 check 'and has no row' bash -c "! grep -q nil '$TMP/.check'"
 expect_output top-only-comm sched top -i 100s -e sched:sched_switch//comm=prev_comm/top-by=prev_prio/ \
 	--only-comm
+
+# An event without a key counts for its thread, in the rows of those that have one, and names them.
+"$PROFSCRIPT" top --input "$DATA/sched.data" -i 100s --format csv \
+	-e sched:sched_wakeup//key=pid/comm=comm/,sched:sched_switch 2>"$TMP/err" |
+	awk -F, 'NR > 1 { print $3, $4, $5 }' | sort >"$TMP/got"
+"$PROFSCRIPT" top --input "$DATA/sched.data" -i 100s --format csv \
+	-e sched:sched_wakeup//key=pid/comm=comm/,sched:sched_switch//key=prev_pid/comm=prev_comm/ |
+	awk -F, 'NR > 1 { print $3, $4, $5 }' | sort >"$TMP/want"
+check 'top: an event with a key and one without' diff "$TMP/want" "$TMP/got"
+check 'without a warning' test ! -s "$TMP/err"
+"$PROFSCRIPT" top --input "$DATA/sched.data" -i 100s -e sched:sched_wakeup//key=prio/,sched:sched_switch \
+	>/dev/null 2>"$TMP/err"
+expect_line 'a warning where the keys differ in kind' \
+	'^top: sched:sched_switch has no key= and is counted by thread, but sched:sched_wakeup by prio$' "$TMP/err"

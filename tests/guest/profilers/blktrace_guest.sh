@@ -40,5 +40,7 @@ wait_ready $tracer
 dd if=/dev/zero of=/dev/nullb0 bs=4k count=5 oflag=direct 2>/dev/null
 wait $tracer
 check '--than prints the slow ones' test "$(grep -c 'block_rq_complete: ' "$TMP/out")" = 5
+expect_line '--than says which stage took how long' \
+	'blktrace: nullb0 block_rq_issue => block_rq_complete [0-9.]+ us$' "$TMP/out"
 expect_line '--than counts them' 'block_rq_issue => block_rq_complete +5 .* 5 \(100%\)$' "$TMP/out"
 check_status 'no such device' 2 ./profscript blktrace -d /dev/zork

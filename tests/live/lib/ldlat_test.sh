@@ -7,7 +7,7 @@ if [ -d /sys/bus/event_source/devices/cpu ]; then
 	skip 'without their events' 'this machine has a hardware PMU'
 else
 	for name in ldlat-loads ldlat-stores; do
-		refused "$name" 3 "$name: needs (an Intel processor|a hardware PMU)" $name
+		refused "$name" 3 "$name: needs (an Intel processor|a hardware PMU)" $name --trigger 10 --than 30
 	done
 fi
 refused 'a recording' 2 'ldlat-loads: .*recordings are not supported' ldlat-loads --input "$DATA/sched.data"

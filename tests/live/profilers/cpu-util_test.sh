@@ -28,3 +28,22 @@ sum_of busy_ns
 busy=$(<"$TMP/sum")
 check "-C 0: the time of the program on it: $busy ns" test "$busy" -ge 299000000
 check '-C 0: not more than the elapsed time' test "$busy" -le $((took * 1000))
+
+# in_mode NAME USER|KERNEL COMMAND...: the command spends most of its time in this mode
+in_mode() {
+	local name=$1 mode=$2 other
+	shift 2
+	for other in user kernel; do
+		csv cpu-util --exclude-$other -i 100s -- "$@"
+		total busy_ns >"$TMP/without_$other"
+	done
+	other=user
+	[ "$mode" != user ] || other=kernel
+	echo "$(<"$TMP/without_$other") ns in $mode mode, $(<"$TMP/without_$mode") ns in $other mode" >"$TMP/modes"
+	[ "$(<"$TMP/without_$other")" -ge 50000000 ] && [ "$(<"$TMP/without_$other")" -gt $((3 * $(<"$TMP/without_$mode"))) ]
+	result $? "$name" "$TMP/modes"
+}
+in_mode '--exclude-kernel' user bash -c 'for ((i = 0; i < 300000; i++)); do :; done'
+in_mode '--exclude-user' kernel dd if=/dev/zero of=/dev/null bs=16M count=200
+csv cpu-util --exclude-user -i 100 -N 2
+check '-N reports' test "$(column time | sort -u | grep -c .)" -le 2 -a -s "$TMP/out"

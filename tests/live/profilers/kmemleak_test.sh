@@ -33,5 +33,15 @@ if [ "$(uname -m)" = x86_64 ] && [ -e /sys/bus/event_source/devices/uprobe ]; th
 else
 	skip 'malloc and calloc' 'the uprobe PMU, or x86_64 registers'
 fi
+start kmemleak --alloc kmem:kmalloc --free kmem:kfree -e sched:sched_switch -m 1024
+# shellcheck disable=SC2317 # wait_for calls it
+counts() { kill -USR1 $tracer && grep -Eq '^TOTAL alloc [1-9][0-9]* free [1-9][0-9]*$' "$TMP/out"; }
+check 'SIGUSR1 prints what was allocated and freed' wait_for 20 counts
+expect_line 'and what there is' '^ALLOC LIST num [0-9]+ mem [0-9]+$' "$TMP/out"
+stop
+expect_line '-e' '^kmemleak: -e has no effect; select events with --alloc and --free$' "$TMP/err"
+"$PROFSCRIPT" kmemleak --alloc kmem:kmalloc//ptr=ptr/ --free kmem:kfree help >"$TMP/out"
+expect_line 'help: the command line' '^  profscript kmemleak --alloc kmem:kmalloc//ptr=ptr/ --free kmem:kfree ' "$TMP/out"
+expect_line 'help: the fields' '^bytes_alloc ' "$TMP/out"
 check_status 'it needs an address' 2 "$PROFSCRIPT" kmemleak --alloc sched:sched_switch --free kmem:kfree -- true
 ends_on_ctrl_c kmemleak --alloc kmem:kmalloc --free kmem:kfree

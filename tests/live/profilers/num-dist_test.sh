@@ -15,6 +15,13 @@ csv num-dist -e "$call/num=id/" --perins -- "$syscalls" 10
 rows '--perins: the thread' 'c["instance"] > 1 && c["calls"] == 10'
 "$PROFSCRIPT" num-dist -e "$call/num=id/" --than $((GETPPID - 1)) -- "$syscalls" 7 >"$TMP/out"
 check '--than prints the events' test "$(grep -c "sys_enter: NR $GETPPID" "$TMP/out")" = 7
+for than in 5ms 5000000; do
+	"$PROFSCRIPT" num-dist -e "$call/num='id+5000000'/" --than $than -- "$syscalls" 7 >"$TMP/out"
+	check "--than $than" test "$(grep -c "sys_enter: NR $GETPPID" "$TMP/out")" = 7
+done
+"$PROFSCRIPT" num-dist -e "$call/num='id+5000000'/" --than 6ms -- "$syscalls" 7 >"$TMP/out"
+check '--than 6ms' test "$(grep -c "sys_enter: NR $GETPPID" "$TMP/out")" = 0
+refused '--than with a wrong unit' 2 "num-dist: option '--than': '5mm' is not a number" num-dist -e "$call/num=id/" --than 5mm
 total_is_perfs calls num-dist -e raw_syscalls:sys_enter//num=id/
 check_status 'it needs num=' 2 "$PROFSCRIPT" num-dist -e sched:sched_switch -- true
 check_status 'it needs a number' 2 "$PROFSCRIPT" num-dist -e sched:sched_switch//num=next_comm/ -- true

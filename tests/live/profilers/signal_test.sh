@@ -12,4 +12,8 @@ rows 'all of them' \
 check '--print' test "$(grep -c 'signal_generate: sig=10 .*comm=states' "$TMP/out")" = 3
 csv signal --filter 'sig == 9' -- "$states" signal 3
 check '--filter: and no others' test ! -s "$TMP/out"
+csv signal --filter 'st?tes,nobody' -- "$states" signal 4
+rows '--filter with names' 'c["signal"] == "USR1" && c["count"] == 4 && c["receiver_comm"] == "states"'
+csv signal --filter nobody -- "$states" signal 3
+check '--filter with a name of no task' test ! -s "$TMP/out"
 ends_on_ctrl_c signal

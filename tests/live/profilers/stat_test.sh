@@ -133,3 +133,8 @@ if [ -d /sys/kernel/tracing/events/kmem/mm_page_alloc ]; then
 else
 	skip 'N pages are allocated' 'kmem:mm_page_alloc'
 fi
+
+"$PROFSCRIPT" stat -e sched:sched_switch -m 64 --order --perfeval-cpus 0 --sampling-limit 1 --duration 0.2 \
+	>"$TMP/out" 2>"$TMP/err"
+result $? 'options about samples do not stop a run' "$TMP/err"
+expect_line 'and are said to have no effect' '^stat: --mmap-pages has no effect, because the events are only counted$' "$TMP/err"

@@ -20,7 +20,6 @@ csv top -m 1024 -e "$call/key=id/,raw_syscalls:sys_exit/id==$GETPPID/key=id/" --
 rows 'two events' 'c["sys_enter"] == 100 && c["sys_exit"] == 100'
 csv top -e "$call/key=id/printkey='printf(\"call-%d\",key)'/" -- "$syscalls" 10
 rows 'printkey' "c[\"id\"] == \"call-$GETPPID\""
-check_status 'either all events have a key or none' 2 "$PROFSCRIPT" top -e "$call/key=id/,raw_syscalls:sys_exit" -- true
 check_status '--only-comm needs comm=' 2 "$PROFSCRIPT" top -e "$call/key=id/" --only-comm -- true
 csv top -m 4096 -e sched:sched_process_fork//key=parent_pid/comm=parent_comm/ -i 100s -- "$states" fork 25
 rows 'forks' 'c["parent_comm"] == "states" && c["sched_process_fork"] == 25'

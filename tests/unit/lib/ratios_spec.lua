@@ -25,6 +25,7 @@ local function run(name, counts, share, per_thread, opt)
     supports = function() return true end,
     stop = function() stopped = true end,
     event = function() return 'sampled' end,
+    want = function() end,
     address = function(_, ip)
       return { symbol = ip > 100 and 'vmalloc' or 'main', symbol_offset = ip, in_kernel = ip > 100 }
     end,

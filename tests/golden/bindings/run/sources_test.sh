@@ -107,7 +107,6 @@ refused 'a profiler without events' "'exec' has no events of its own; select som
 refused 'a misspelled perf-prof name' "perf event or profiler; did you mean 'event-care'\\?" '' event-car
 refused 'a misspelled name' "perf event or profiler; did you mean 'wakeups'\\?" '' wakeup
 refused 'a sampling rate' "set the sampling rate of 'wakeups' with its options" 10 'wakeups//period=3/'
-refused 'an attribute that the target does not read' "trace does not use the attribute 'key'" 10 'wakeups//key=pid/'
 echo "return { summary = 'x', options = { event = { default = { 'loop' } } }, start = function() return {} end }" \
 	>"$TMP/scripts/loop.lua"
 refused 'a source of itself' "'loop' is its own source" '' loop

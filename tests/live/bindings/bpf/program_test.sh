@@ -123,6 +123,23 @@ START="program:attach('count', 'uprobe:probed_twice@$TOP/build/workloads/probes'
 says 'a uprobe' 0 '^calls	500$' "$TMP/uprobe.lua" -- "$TOP/build/workloads/probes" 500
 START="program:attach('count', 'uretprobe:probed_twice@$TOP/build/workloads/probes')" program_for uretprobe uprobe
 says 'a uretprobe' 0 '^calls	500$' "$TMP/uretprobe.lua" -- "$TOP/build/workloads/probes" 500
+START="program:attach('count', 'usdt:lab:plain@$TOP/build/workloads/probes')" REST=$PRINT program usdt <<C
+#include <stdbool.h>
+#include <linux/ptrace.h>
+#include <bpf/usdt.bpf.h>
+$COUNT SEC("usdt") int count(struct pt_regs *ctx) ${BODY/RETURN/0}
+C
+says 'a usdt probe' 0 '^calls	500$' "$TMP/usdt.lua" -- "$TOP/build/workloads/probes" 500
+START="program:attach('count', 'usdt:plain@$TOP/build/workloads/probes')" program_for plain_usdt usdt
+says 'a usdt probe without its provider' 1 'cannot attach program .count. to usdt:plain@' "$TMP/plain_usdt.lua"
+for kind in ksyscall kretsyscall; do
+	START="program:attach('count', '$kind:getppid')" program_for $kind kprobe 0
+	if [ -e /sys/bus/event_source/devices/kprobe ]; then
+		says "a $kind" 0 '^calls	[1-9][0-9]*$' "$TMP/$kind.lua" -- "$syscalls" 500
+	else
+		says "a $kind, on a kernel without kprobes" 1 "cannot attach program 'count' to $kind:getppid: " "$TMP/$kind.lua"
+	fi
+done
 START="program:attach('count', 'raw_tracepoint:sched_process_exec')" program_for raw raw_tp
 says 'a raw tracepoint' 0 '^calls	[1-9][0-9]*$' "$TMP/raw.lua" -- /bin/true
 START="program:attach('count', 'sched:sched_process_exec'):detach()" program_for detached tracepoint

@@ -34,7 +34,6 @@ refused '--perfeval-pids 0' 2 "trace: option '--perfeval-pids': invalid id list 
 refused '--sampling-limit 0' 2 "trace: option '--sampling-limit': '0' is not an integer >= 1" trace --sampling-limit 0
 refused '--sampling-limit of nothing' 2 'trace: --sampling-limit requires --perfeval-cpus or --perfeval-pids' \
 	trace --input "$sched" -i 1 --sampling-limit 1
-refused '--perfeval-cpus of counters' 2 "stat: option '--perfeval-cpus' does not apply to this profiler" stat -e $switch --perfeval-cpus 0
 refused '--period 0' 2 "trace: option '--period': '0' is not a duration >= 1ns" trace --period 0
 refused '--period x' 2 "trace: option '--period': invalid duration 'x'" trace --period x
 refused '--lost x' 2 "trace: option '--lost': 'x' is not one of warn, error, ignore" trace --lost x

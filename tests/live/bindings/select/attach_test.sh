@@ -63,6 +63,56 @@ counts_running 'a thread' 0 10 -t PID
 counts_running 'a process and one of its threads' $((21 * 10)) 10 -p PID -t PID
 counts_running 'threads on all CPUs' $((10 * 10)) 10 -p PID --no-inherit -C "$(</sys/devices/system/cpu/online)"
 
+# exits NAME LEAST MOST ARGS...: so many lines of CSV are exits of the workload `daemon`
+exits() {
+	local name=$1 least=$2 most=$3 got
+	shift 3
+	csv trace -e sched:sched_process_exit "$@"
+	got=$(grep -c '^sched:sched_process_exit,[^,]*,[^,]*,[^,]*,[^,]*,daemon,' "$TMP/out")
+	echo "$got exits" >>"$TMP/out"
+	result $((got < least || got > most)) "$name: $most exits" "$TMP/out"
+}
+
+# A daemon runs on when the workload has ended: it and its 10 children are followed by --ptrace only.
+exits 'a workload without its daemon' 1 2 -- "$workloads/daemon" 10
+exits 'a workload and its daemon' 13 13 --ptrace -- "$workloads/daemon" 10
+exits 'a workload and its daemon beside events of all CPUs' 13 13 --ptrace -e task-state// -- "$workloads/daemon" 10
+exits '--ptrace of a source' 13 13 -e task-state/--ptrace/ -- "$workloads/daemon" 10
+workload daemon 10
+start trace -e sched:sched_process_exit --ptrace -p "$WORKLOAD" --csv
+go
+wait $tracer
+check 'a daemon of a process' [ "$(column comm | grep -cx daemon)" -eq 13 ]
+csv oncpu --ptrace -- "$workloads/daemon" 10
+check 'a daemon among the events of all CPUs' [ "$(column comm | grep -cx daemon)" -ge 13 ]
+csv stat -e sched:sched_process_exit --ptrace -- "$workloads/daemon" 10
+check 'counts of a daemon' [ "$(total total)" -eq 13 ]
+
+# Nothing is stopped or killed with the tracer.
+"$PROFSCRIPT" exec -e sched:sched_process_exit 'count(ev._comm)' --csv --duration 5 >"$TMP/out" 2>"$TMP/err" &
+watcher=$!
+wait_ready $watcher
+workload daemon 10
+"$PROFSCRIPT" trace -e sched:sched_process_exit --ptrace -p "$WORKLOAD" >/dev/null &
+tracer=$!
+wait_ready $tracer
+go
+{ kill -KILL $tracer && wait $tracer; } 2>/dev/null
+wait_for 20 eval '! pgrep -x daemon >/dev/null'
+kill -INT $watcher
+wait $watcher
+check 'a daemon goes on without its tracer' grep -q 'daemon,13$' "$TMP/out"
+
+# Beside -p and -t a workload only ends the run.
+sleep 60 &
+sleeper=$!
+csv exec -e $event 'count(ev._comm)' -p $sleeper -- "$workloads/syscalls" 1000
+check 'the calls of a workload beside -p are not counted' [ "$(total count)" -eq 0 ]
+check_status 'a workload beside -p ends the run' 3 timeout 20 "$PROFSCRIPT" trace -e $event -p $sleeper -- sh -c 'exit 3'
+check_status 'and beside -t --ptrace' 3 timeout 20 "$PROFSCRIPT" trace -e $event -t $sleeper --ptrace -- sh -c 'exit 3'
+check_status 'and where all CPUs are traced' 3 timeout 20 "$PROFSCRIPT" task-state -p $sleeper -- sh -c 'exit 3'
+kill $sleeper
+
 # counts_called NAME: the calls of both processes of this name, and of no other process
 counts_called() {
 	local i pids=() tracer
@@ -118,11 +168,16 @@ expect_line 'cpus= of an event' 'sched_switch +0 ' "$TMP/out"
 check 'cpus= of one event only' bash -c "! grep -E 'sched_switch +[1-9]' '$TMP/out'"
 
 online=$(</sys/devices/system/cpu/online)
+csv exec -e sched:sched_switch 'count(ev._cpu)' -C 0,4000-4001 --duration 0.3
+expect_line 'CPUs that are not there' '^exec: CPU 4000-4001 is not online, tracing CPU 0$' "$TMP/err"
+check 'and those that are' [ "$(column cpu | sort -u)" = 0 ]
+csv exec -e 'sched:sched_switch//cpus="0,4000"/' 'count(ev._cpu)' --duration 0.3
+expect_line 'CPUs of an event that are not there' '^sched:sched_switch: CPU 4000 is not online, tracing CPU 0$' "$TMP/err"
+check 'and those that are, of an event' [ "$(column cpu | sort -u)" = 0 ]
 refuses 3 "CPU 4000 is not online (online: $online)" -e $event -C 4000
 refuses 3 "$event: CPU 4000-4001 is not online (online: $online)" -e "$event//cpus=4000-4001/"
 [ "$(nproc)" -gt 1 ] && refuses 1 "$event: cpus=1 contains none of the CPUs 0" -e "$event//cpus=1/" -C 0
 refuses 1 "cannot execute '/no/such/program': No such file or directory" -e $event -- /no/such/program
-refuses 2 'trace: a workload cannot be combined with -p or -t' -e $event -p $$ -- true
 refuses 2 'trace: --inherit requires -p, -t or a workload' -e $event --inherit
 refuses 2 'trace: --ptrace requires -p, -t or a workload' -e $event --ptrace
 refuses 2 'trace: --ptrace and --no-inherit are mutually exclusive' -e $event --ptrace --no-inherit -t $$

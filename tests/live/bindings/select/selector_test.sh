@@ -14,7 +14,6 @@ refused 'an empty event' 2 "bad event 'sched:sched_switch,,': missing event name
 refused 'an unknown attribute' 2 "bad event .*unknown attribute 'kye' at column 21; did you mean 'key'\\?" \
 	multi-trace -e $switch//kye=next_pid/
 expect_line 'with a caret' '^ {22}\^$' "$TMP/err"
-refused 'an attribute for others' 2 ".*trace does not use the attribute 'key'" trace -e $switch//key=next_pid/
 refused 'a field in a filter' 2 "bad filter of $switch 'prev_pdi==1': .*'prev_pdi' at column 1; did you mean 'prev_pid'\\?" \
 	trace -e $switch/prev_pdi==1/
 refused 'an attribute for a filter' 2 "bad filter .*'stack'.*; attributes follow the filter: $switch//stack/" \

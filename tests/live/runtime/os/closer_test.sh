@@ -8,7 +8,9 @@ now() { date +%s%N; }
 gone() { ! pgrep -x 'closing events' >"$TMP/closers"; }
 
 wait_for 60 gone
+start=$(now)
 lines=$("$PROFSCRIPT" trace -e 'syscalls:sys_exit_*' -N 5 2>"$TMP/err" | wc -l)
+ended=$(now)
 gone
 check 'a run with all system calls prints its events' test "$lines" -eq 5
 check 'it ends' wait_for 120 gone

@@ -65,9 +65,11 @@ local clock = {
   name = 'cpu-clock', request = request { type = 1, freq = 1, sample_freq = 4000 }, attrs = {}, list = {},
 }
 
+local function given(text) return { option = '-e', text = text } end
+
 it('the help of events is exact', function()
   local out = collector()
-  explain.print(out, { waits }, { 'sched:sched_wakeup//key=pid/', "a:b/c == 'd'/" }, {
+  explain.print(out, { waits }, { given 'sched:sched_wakeup//key=pid/', given "a:b/c == 'd'/" }, {
     { event = wakeup, print_fmt = '"comm=%s", REC->comm' },
     { event = clock },
   })
@@ -84,6 +86,7 @@ attributes of waits, after the filter: EVENT/FILTER/key=pid/
 attributes of all profilers
   alias=TEXT       name of the event in tables
   cpus=LIST        only on these CPUs
+  exec=EXPR        evaluate for each event; may print with printf()
   freq=N           take N samples per second
   max-stack[=N]    record stacks of at most N frames
   period=N         sample every Nth event
@@ -109,7 +112,7 @@ end)
 
 it('without a profiler all are shown, each attribute once', function()
   local out = collector()
-  explain.print(out, { trace, waits }, { 'cpu-clock' }, { { event = clock }, { event = clock } })
+  explain.print(out, { trace, waits }, { given 'cpu-clock' }, { { event = clock }, { event = clock } })
   local text = out.text()
   assert.truthy(text:find('trace: Print events\n  profscript trace -e cpu-clock\n\nwaits: Measure waits\n', 1, true))
   assert.truthy(text:find('\nattributes of some profilers, after', 1, true))

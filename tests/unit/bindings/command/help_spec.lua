@@ -5,7 +5,7 @@ local options = require 'bindings.options.parser'
 local general = [[
 
 general options:
-  -v, --verbose             be more verbose; may be repeated
+  -v, --verbose             be more verbose; -vv also prints each event
   -q, --quiet               print results only
   -V, --version             print the version
   -h, --help                print this help
@@ -108,7 +108,8 @@ attach options:
   -t, --tids LIST           only these threads
       --[no-]inherit        also new threads and child processes (default for -p
                             and a workload)
-      --ptrace              same as --inherit, for perf-prof command lines
+      --ptrace              like --inherit, and go on until all of them have
+                            exited, daemons too
       --cgroups LIST        only these cgroups: paths from the root of the
                             hierarchy, or regular expressions
       --exclude-user        exclude user mode
@@ -141,6 +142,7 @@ run and output options:
                             threads of these processes
       --sampling-limit N    stop if --perfeval-* counts more than N events per
                             second for each CPU or thread with events
+      --allow-exec          let exec= and other expressions call system()
       --dry-run             print what would be opened and exit
       --input FILE          read a recording; - is stdin
   -o, --output FILE         append the output to FILE, in text format also the

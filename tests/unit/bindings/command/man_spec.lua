@@ -48,7 +48,7 @@ longer ones, not 'all' (ns)
 .SS "general options"
 .TP
 .B \-v, \-\-verbose
-be more verbose; may be repeated
+be more verbose; \-vv also prints each event
 .TP
 .B \-q, \-\-quiet
 print results only

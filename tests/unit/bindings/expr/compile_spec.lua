@@ -224,6 +224,10 @@ local VALUES = {
   { '(comm + 2) == "sh"', '1 i32' },
   { '(comm + 17) == "x"', 'nil i32' },
   { 'comm ~ "ba*"', '1 i32' },
+  { 'comm ~ comm', '1 i32' },
+  { 'comm ~ next_comm', '0 i32' },
+  { 'comm_get(7) ~ comm_get(7)', '1 i32' },
+  { 'comm ~ comm_get(7)', '0 i32' },
   { 'comm ~ "*sh"', '1 i32' },
   { 'comm ~ "*as*"', '1 i32' },
   { 'comm ~ "as*"', '0 i32' },
@@ -346,9 +350,9 @@ bad expression 'comm < "a"': strings can be compared with == != ~, not with '<' 
 bad expression 'comm && 1': a string is not a number at column 1; strings can be compared with == != ~
   comm && 1
   ^]] },
-  { 'comm ~ next_comm', [[
-bad expression 'comm ~ next_comm': '~' requires a string and a quoted glob at column 6
-  comm ~ next_comm
+  { 'comm ~ f_i32', [[
+bad expression 'comm ~ f_i32': '~' requires a string and a glob at column 6
+  comm ~ f_i32
        ^]] },
   { '5 = f_i32', [[
 bad expression '5 = f_i32': only a variable can be assigned to at column 3
@@ -459,6 +463,13 @@ describe('expr.compile', function()
     assert.are.equal('false i32', value('f_i32 & 8 && zero', { form = 'filter' }))
     assert.are.equal('nil i32', value('1 / zero', { form = 'filter' }))
     assert.is_truthy(value('comm', { form = 'number' }):find('a string is not a number', 1, true))
+  end)
+
+  it('gives the addresses of fields', function()
+    local at = assert(value('&f_i32'):match '^(%d+)ULL u64$')
+    assert.equal(at .. 'ULL u64', value '(int *)&f_i32')
+    assert.equal(at .. 'ULL u64', value '(unsigned long *)&f_i32')
+    assert.matches('^[1-9]%d+ULL u64$', value '(unsigned long *)comm')
   end)
 
   it('takes other variables', function()

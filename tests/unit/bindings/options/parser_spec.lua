@@ -426,6 +426,19 @@ describe('declarations', function()
     assert.is_nil(spec.long.event)
   end)
 
+  it('are taken without effect where events are only counted', function()
+    local spec = assert(options.declare { unsupported = { 'ring', 'samples' } })
+    local words = { '-m', '64', '--order', '--water', '50', '--perfeval_cpus=0', '--sampling-limit', '9', 'ls' }
+    local opt, rest = assert(options.parse(spec, 'x', words))
+    assert.same({ 'mmap-pages', 'order', 'watermark', 'perfeval-cpus', 'sampling-limit' }, opt.ignored)
+    assert.same({ 'ls' }, rest)
+    assert.is_nil(opt.sampling_limit)
+    local bad, message = options.parse(spec, 'x', { '-m', '3' })
+    assert.is_nil(bad)
+    assert.matches("'3' is not a power of two", message)
+    assert.is_nil(assert(options.parse(spec, 'x', { '-v' })).ignored)
+  end)
+
   it('drop single options, and sets of them', function()
     local spec = assert(options.declare { unsupported = { 'input', 'samples', 'threads' }, options = { prio = {} } })
     for _, name in ipairs { 'input', 'call-graph', 'sampling-limit', 'pids', 'ptrace', 'key' } do

@@ -9,10 +9,12 @@ local function warnings(opt, losses, at_end)
   for name, value in pairs { lost = 'warn', verbose = 0, mmap_pages = 8 } do
     if opt[name] == nil then opt[name] = value end
   end
-  local l = loss.new('top', opt, { warn = function(_, line) lines[#lines + 1] = line end })
+  local l = loss.new('top', opt, { warn = function(_, line) lines[#lines + 1] = line end },
+    function() return 10e9 end)
   for _, one in ipairs(losses) do
     local e = ffi.new 'struct event'
-    e.time, e.period, e.cpu, e.tid, e.key = one[1] * 1e9, one[2], one[3] or -1, one[4] or -1, one[1] * 1e9 + 5
+    e.time, e.period, e.cpu, e.tid, e.key = one[1] * 1e9, one[2], one[3] or -1, one[4] or -1,
+      one[1] * 1e9 + 5e3
     l:note(e)
   end
   if at_end then at_end(l) end
@@ -21,18 +23,31 @@ end
 
 describe('losses', function()
   it('are reported once a second, with their sum', function()
-    assert.same({ 'top: lost 5 events (5 in total)', 'top: lost 7 events (12 in total)' },
-      warnings({}, { { 1, 5 }, { 1.5, 3 }, { 2, 4 } }))
+    assert.same({ 'top: lost 5 events on CPU #0 between 11.000000 and 11.000005 s (5 in total)',
+      'top: lost 7 events on CPU #0 between 11.500000 and 12.000005 s (12 in total)' },
+      warnings({}, { { 1, 5, 0 }, { 1.5, 3, 0 }, { 2, 4, 0 } }))
+  end)
+
+  it('are reported for the CPUs that lost most', function()
+    local losses = { { 1, 1, 9 } }
+    for cpu = 0, 6 do losses[#losses + 1] = { 1.5, 10 + cpu, cpu } end
+    local lines = warnings({}, losses, function(l) l:report() end)
+    assert.equal(6, #lines)
+    assert.equal('top: lost 16 events on CPU #6 between 11.500000 and 11.500005 s', lines[2])
+    assert.equal('top: lost 13 events on CPU #3 between 11.500000 and 11.500005 s', lines[5])
+    assert.equal('top: lost 33 events on 3 other CPUs or threads (92 in total)', lines[6])
   end)
 
   it('are reported at the end, if not before', function()
-    assert.same({ 'top: lost 5 events (5 in total)', 'top: lost 3 events (8 in total)' },
+    assert.same({ 'top: lost 5 events on an unknown CPU between 11.000000 and 11.000005 s (5 in total)',
+      'top: lost 3 events on an unknown CPU between 11.500000 and 11.500005 s (8 in total)' },
       warnings({}, { { 1, 5 }, { 1.5, 3 } }, function(l) l:report() l:report() end))
   end)
 
   it('are reported one by one with -v', function()
-    assert.same({ 'top: lost 5 events on CPU #2', 'top: lost 3 events on thread #7',
-      'top: lost 1 event on an unknown CPU' },
+    local at = ' between 11.000000 and 11.000005 s'
+    assert.same({ 'top: lost 5 events on CPU #2' .. at, 'top: lost 3 events on thread #7' .. at,
+      'top: lost 1 event on an unknown CPU' .. at },
       warnings({ verbose = 1 }, { { 1, 5, 2 }, { 1, 3, -1, 7 }, { 1, 1 } }, function(l) l:report() end))
   end)
 

@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+# blktrace on the disks of this machine; a guest has one whose requests are known.
+. "$(dirname "$0")/../../lib.sh"
+needs_tracepoint block:block_rq_issue block:block_rq_complete
+cd "$TMP" || exit 1
+
+# A device without a medium has no requests.
+idle=
+for disk in /sys/class/block/*; do
+	[ "$(<"$disk/size")" != 0 ] || idle=${disk##*/}
+done
+if [ -n "$idle" ]; then
+	"$PROFSCRIPT" blktrace -d "/dev/$idle" --duration 0.2 --than 1ms >out 2>err
+	check 'a table of zeros' test "$(grep -Ec "^$idle +block_.* => block_[a-z_]+ +0 +0\.000 .* 0 \( +0%\)\$" out)" -eq 3
+	"$PROFSCRIPT" blktrace -d "/dev/$idle" --duration 0.2 --json >out 2>err
+	check 'no rows in JSON' test ! -s out
+else
+	skip 'an idle disk' 'no block device without a medium'
+fi
+
+disk=$(df --output=source . | sed -n '2s|^/dev/||p')
+if [ -e "/sys/class/block/$disk" ] && dd if=/dev/zero of=blocks bs=4k count=1 oflag=direct 2>/dev/null; then
+	start blktrace -d "/dev/$disk" --than 1ns
+	dd if=/dev/zero of=blocks bs=4k count=20 oflag=direct conv=notrunc,fsync 2>/dev/null
+	stop
+	check 'a line with stage and latency before each event' awk -v disk="$disk" '
+		/ block:block_rq_complete: / { if (last !~ " blktrace: " disk " block_rq_issue => block_rq_complete [0-9.]+ us$") bad++; n++ }
+		{ last = $0 } END { exit !n || bad }' out
+else
+	skip 'slow stages' 'the file system is on no disk'
+fi
