@@ -4,6 +4,7 @@
 . "$(dirname "$0")/../../lib.sh"
 export XDG_CACHE_HOME=$TOP/build/cache # of compiled BPF programs
 needs_tracepoint sched:sched_switch raw_syscalls:sys_exit
+[ "$(uname -m)" = x86_64 ] || skip_all 'the pages have system call numbers and registers of x86-64'
 cd "$TOP" || exit 1
 
 # shown COMMAND: prints the headings, the events and the labels of the output that $page shows for this command
@@ -17,7 +18,7 @@ shown() {
 			for (i = 1; i <= fields; i++) if (heading[i] != "...") print heading[i]
 		}
 		match($0, /[a-z_]+:[a-z_]+: /) { print substr($0, RSTART, RLENGTH) }
-		/^[ A-Za-z]+:/ { print substr($0, 1, index($0, ":")) }
+		/^[ A-Za-z-]+:/ { print substr($0, 1, index($0, ":")) }
 		{ fields = split($0, heading) }' "$page" | sort -u
 }
 
@@ -41,7 +42,7 @@ for page in docs/guide/*.md; do
 		check "$page: $mode starts" wait_for 10 grep -qx service /proc/$service/comm
 	fi
 	page_commands "$page" as_shown
-	[ -z "$mode" ] || { kill $service && wait $service; } 2>/dev/null
+	[ -z "$mode" ] || { kill "$service" && wait "$service"; } 2>/dev/null
 done
 check 'all pages are in the index' bash -c 'cd docs/guide && for page in [a-z]*.md; do grep -qF "($page)" README.md; done'
 check 'all modes are in a page' bash -c '
