@@ -89,7 +89,7 @@ local function main(words)
   return require('bindings.run.driver').run(script, opt, workload, found)
 end
 
-local MAX_WORD = 300 -- bytes of a word in a message: a value of a megabyte helps nobody
+local MAX_WORD = 300 -- bytes of a word in a message; longer words are cut
 
 --- Shortens very long words, such as a value that a message repeats.
 local function shorten(message)

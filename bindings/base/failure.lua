@@ -90,7 +90,7 @@ end
 function failure.traceback(err)
   if failure.is(err) then return err end
   local message = with_place(text_of(err))
-  -- What is raised without a place, as error(message, 0) does, is about the input: where is of no interest.
+  -- An error without a place, as error(message, 0) raises it, is about the input: a traceback does not help.
   local has_place = message:find '^[^\n]-:%d+: ' ~= nil or message == 'not enough memory'
   local traceback = has_place and debug.traceback('', 2):sub(2) or nil
   return setmetatable({ code = 1, message = message, traceback = traceback }, Failure)

@@ -18,7 +18,7 @@ function nearest.keys(t)
 end
 
 local LEAST_STEM = 4 -- letters
-local MAX_TIME = 0.05 -- seconds: nobody waits for a proposal
+local MAX_TIME = 0.05 -- seconds to search for a suggestion
 local CHECK_EVERY = 1024 -- names
 
 --- The one name that goes on where the word ends, or ends where the word goes on: 'freq' for 'frequency'.

@@ -124,8 +124,8 @@ local function add(result, name, handler, known)
   end
 end
 
---- Returns the consumer that an entry without a key stands for; nil if it is none. Only those of the library see
---- whole batches: these are pointers, which scripts must not get.
+--- Returns the consumer of an entry without a key; nil if it is not one. Only consumers of the library get whole
+--- batches: these are pointers, which scripts must not get.
 ---@param handler any
 ---@return Consumer?
 local function consumer(handler)

@@ -124,7 +124,7 @@ end
 ---@package
 function Output:on_wait(action) self._on_wait = action end
 
---- Writes a line to stderr, unless the run must end and nobody reads it.
+--- Writes a line to stderr. Gives up if the run must end and the reader does not read.
 ---@param line string
 function output.complain(line)
   local fd, at = C.output_open(STDERR), ffi.cast('const char *', line)

@@ -32,8 +32,8 @@ int evlist_open_event(const struct perf_event_attr *attr, int target, int cpu, i
 	return fd >= 0 ? fd : -errno;
 }
 
-/* Whether this user may sample events of the kernel on all CPUs: then it is not the user who lacks
- * a permission. */
+/* Returns whether this user may sample kernel events on all CPUs. If so, a refusal is not about the
+ * user's permissions. */
 static bool may_sample_kernel(void)
 {
 	struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Bus errors: reading a mapped file fails with SIGBUS where the file has been truncated since. The
- * guard puts zeros there instead, and tells.
+ * guard puts zeros there instead, and reports it.
  */
 #pragma once
 #include <stdbool.h>

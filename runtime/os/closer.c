@@ -11,7 +11,8 @@ struct closer {
 	int until; /* the closer waits until this end of a pipe is closed */
 };
 
-/* Closes everything but perf events and one file: nobody shall wait for a pipe or a lock. */
+/* Closes everything but perf events and one file, so that no reader of a pipe or owner of a lock
+ * waits for this process. */
 static void keep_perf_events(int other)
 {
 	DIR *dir = opendir("/proc/self/fd");

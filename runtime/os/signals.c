@@ -54,7 +54,7 @@ static void request_report(int signal)
 
 void signals_install_requests(void)
 {
-	/* poll() returns all the same, and nothing else has to. */
+	/* poll() returns anyway; no other call needs to. */
 	struct sigaction reopen = {.sa_handler = request_reopen, .sa_flags = SA_RESTART};
 	struct sigaction report = {.sa_handler = request_report, .sa_flags = SA_RESTART};
 

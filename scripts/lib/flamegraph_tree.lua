@@ -5,7 +5,7 @@ local units = require 'lib.units'
 
 local flametree = {}
 
-local MAX_DEPTH = 4096 -- frames of a stack that is read; the kernel records at most 1024 unless told otherwise
+local MAX_DEPTH = 4096 -- frames of a stack in a file; the kernel records at most 1024 by default
 
 --- A frame, or a name that stacks are grouped by.
 ---@class FlameNode
