@@ -39,7 +39,7 @@ FUZZERS     := $(patsubst tests/%.c,build/fuzz/%,$(wildcard tests/fuzz/*_fuzz.c)
 C_FILES     := $(shell find runtime native bindings bpf tests -name '*.[ch]')
 # What ffi.cdef reads: plain declarations only.
 FFI_HEADERS := $(addsuffix .h,$(addprefix runtime/,error event event_request nearest bpf/bpf decode/records \
-	decode/sample formats/formats formats/tracepoint live/count_sums live/live os/cpus os/quit os/signals os/splitlock \
+	decode/sample formats/formats formats/tracepoint live/count_sums live/live os/cpus os/output os/quit os/signals os/splitlock \
 	os/support os/threads os/watchdog probes/binary probes/elf probes/probe probes/usdt recording/recording \
 	relations/history relations/pairs relations/timeline session/session session/tasks stacks/demangle \
 	stacks/maps stacks/resolve stacks/srcline stacks/stacks stacks/symbols) \
@@ -136,7 +136,7 @@ test: deps ## all tests, plain and under ASan/UBSan; T='WORD...' selects by path
 	@tests/run.sh $(T)
 programs: all $(UNIT_TESTS) $(WORKLOADS) $(BENCHES)
 
-bench: deps ## one line each: name ours_ns peer_ns ratio; PERF_PROF=path adds a peer
+bench: deps ## one line each: name ours_ns peer_ns ratio; PERF_PROF=path adds those with perf-prof
 	$(SUBMAKE) ASAN= all $(WORKLOADS) $(BENCHES)
 	@tests/bench.sh
 

@@ -1,15 +1,15 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The profscript command line: selects the command and loads only the modules that it needs. Returns a function
---- that takes the arguments and returns the exit code: 0, one of bindings/base/failure.lua, or that of the workload.
+--- The profscript command line: selects the command and loads only the modules that it needs. Returns a function that
+--- takes the arguments and returns the exit code: 0, a code of bindings/base/failure.lua, or that of the workload.
 require 'jit.opt'.start(
   'maxtrace=8000', -- many event classes make many side traces
-  'maxrecord=16000', -- views with many fields are long chains of comparisons, which fold away
+  'maxrecord=16000', -- views with many fields are long chains of comparisons
   'maxirconst=2000',
   'maxside=1000',
   'maxmcode=65536'
 )
 
--- Compiling code that runs once costs more than it saves. The driver switches the compiler on for the event loop.
+-- Compiling code that runs only once is not worth it. The driver turns the compiler on for the event loop.
 jit.off()
 
 local failure = require 'bindings.base.failure'
@@ -19,7 +19,7 @@ local function version()
   return 0
 end
 
---- `profscript -e EVENT help`, without a profiler. Returns nil if the arguments are something else.
+--- Runs `profscript -e EVENT help`, without a profiler. Returns nil for any other arguments.
 local function explain_events(words, found)
   local asked = false
   for _, word in ipairs(words) do
@@ -32,7 +32,7 @@ local function explain_events(words, found)
   return require('bindings.command.explain').run(nil, found, opt)
 end
 
---- `profscript --complete LINE POINT BREAKS`, run by the shell's completion: prints the completion mode, then one
+--- Runs `profscript --complete LINE POINT BREAKS` for the shell's completion: prints the completion mode, then one
 --- candidate per line.
 local function print_completion(words, found)
   local complete, machine = require 'bindings.command.complete', require 'bindings.command.machine'
@@ -45,7 +45,7 @@ local function print_completion(words, found)
   return 0
 end
 
---- `profscript --check`. The exit code is 0 if tracepoints work.
+--- Runs `profscript --check`. The exit code is 0 if tracepoints work.
 local function print_check()
   local check, machine = require 'bindings.command.check', require 'bindings.command.machine'
   local lines, works = check.render(check.lines(machine.checks()))
@@ -97,7 +97,7 @@ return function(...)
   if ok then return result end
   io.stdout:flush()
   local message = require('bindings.base.text').lines((result.message:gsub('^profscript:? ', '')))
-  io.stderr:write('profscript: ', message, '\n')
-  if verbose and result.traceback then io.stderr:write(result.traceback, '\n') end
+  local trace = verbose and result.traceback and result.traceback .. '\n' or ''
+  require('bindings.print.output').complain(('profscript: %s\n%s'):format(message, trace))
   return result.code
 end

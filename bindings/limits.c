@@ -3,17 +3,18 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include <lauxlib.h>
 #include <lua.h>
 #include "os/quit.h"
 #include "os/watchdog.h"
 
-/* What signal handlers and the allocator need to find. */
+/* For signal handlers and the allocator. */
 static lua_State *main_state;
 
-/* Whether code of a script runs, or what it has called for its own sake: then the place is pushed.
- * The host's code ends by itself. */
+/* If a script or a library function that it called is running, pushes "FILE:LINE" and returns true.
+ * Code of the host is not interrupted: it always returns. */
 static bool push_place(lua_State *L)
 {
 	lua_Debug ar;
@@ -35,7 +36,8 @@ static bool push_place(lua_State *L)
 	return false;
 }
 
-/* At the next instruction after interrupt(). Without a script's code the watchdog tries again. */
+/* Runs at the next instruction after interrupt(). If no script is running, the watchdog tries
+ * again. */
 static void raise_interrupt(lua_State *L, lua_Debug *ar)
 {
 	(void)ar;
@@ -43,19 +45,19 @@ static void raise_interrupt(lua_State *L, lua_Debug *ar)
 	lua_sethook(L, NULL, 0, 0);
 	if (!push_place(L))
 		return;
-	lua_pushliteral(L, ": the script does not return: interrupted");
+	lua_pushliteral(L, ": the script does not return; interrupted");
 	lua_concat(L, 2);
 	lua_error(L);
 }
 
-/* As lua(1) does it: this is all that may be called in a signal handler. */
+/* As in lua(1): no other Lua function may be called in a signal handler. */
 static void interrupt(void)
 {
 	lua_sethook(main_state, raise_interrupt, LUA_MASKCALL | LUA_MASKRET | LUA_MASKCOUNT, 1);
 }
 
-/* What Lua has allocated. Beyond `limit` the interpreter is asked to raise an error, which has the
- * script's line; compiled code may go on up to `end`, where there is no more. */
+/* Memory of Lua. Above `limit`, a hook makes the interpreter raise an error with the script's line.
+ * Compiled code does not run hooks: it continues until allocation fails at `end`. */
 static struct {
 	lua_Alloc allocate;
 	void *data;
@@ -82,9 +84,9 @@ static void raise_memory(lua_State *L, lua_Debug *ar)
 		return;
 	}
 	limits_allow_more_memory();
-	lua_pushfstring(L,
-			": out of memory: the script uses %d MiB (PROFSCRIPT_MEMORY allows more)",
-			(int)mib);
+	lua_pushfstring(
+		L, ": out of memory: the script uses %d MiB (set PROFSCRIPT_MEMORY to allow more)",
+		(int)mib);
 	lua_concat(L, 2);
 	lua_error(L);
 }
@@ -99,7 +101,7 @@ static void *allocate_limited(void *data, void *block, size_t old_size, size_t s
 			return NULL;
 		if (!memory.asked) {
 			memory.asked = true;
-			lua_gc(main_state, LUA_GCSETPAUSE, 100); /* garbage is not to count */
+			lua_gc(main_state, LUA_GCSETPAUSE, 100); /* do not count garbage */
 			lua_gc(main_state, LUA_GCSETSTEPMUL, 1000);
 			lua_sethook(main_state, raise_memory,
 				    LUA_MASKCALL | LUA_MASKRET | LUA_MASKCOUNT, 1);
@@ -117,10 +119,32 @@ void limits_set_memory(uint64_t bytes)
 	memory.end = bytes + bytes / 2;
 }
 
+/* Below it the stack is short. */
+static uintptr_t stack_end;
+
+enum { MAX_STACK = 64 << 20 }; /* where there is no limit: other memory is mapped far below */
+
+bool limits_stack_is_short(void)
+{
+	return (uintptr_t)__builtin_frame_address(0) < stack_end;
+}
+
+/* Half is for such calls. The rest is for what the last of them calls. */
+static void measure_stack(void)
+{
+	uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+	struct rlimit limit;
+	uint64_t size = MAX_STACK;
+
+	if (!getrlimit(RLIMIT_STACK, &limit) && limit.rlim_cur < MAX_STACK)
+		size = limit.rlim_cur;
+	stack_end = here - size / 2;
+}
+
 static void give_up(int number)
 {
 	static const char line[] =
-		"profscript: the script does not return: ended without its results\n";
+		"profscript: the script does not return; terminated without results\n";
 
 	if (write(STDERR_FILENO, line, sizeof(line) - 1) < 0)
 		number = 0;
@@ -128,7 +152,7 @@ static void give_up(int number)
 	if (!number)
 		_exit(1);
 	signal(number, SIG_DFL);
-	raise(number); /* it is blocked until the handler returns */
+	raise(number); /* blocked until the handler returns */
 }
 
 void limits_install(struct lua_State *L)
@@ -136,6 +160,7 @@ void limits_install(struct lua_State *L)
 	struct watchdog_ops ops = {interrupt, give_up, (const void *)lua_sethook};
 
 	main_state = L;
+	measure_stack();
 	watchdog_init(&ops);
 	memory.allocate = lua_getallocf(L, &memory.data);
 	memory.used = (size_t)lua_gc(L, LUA_GCCOUNT, 0) << 10;

@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Limits of scripts: one that does not return once the run was asked to end is interrupted (see
- * os/watchdog.h), and one that uses too much memory gets an error at the line that asked for more.
- * There is one Lua state, and signal handlers must find it: hence the static data.
+ * Limits of scripts: interrupts a script that does not return after the run was asked to end (see
+ * os/watchdog.h), and raises an error in a script that allocates too much memory. The data is
+ * static because signal handlers must find the Lua state.
  */
 #pragma once
+#include <stdbool.h>
 #include <stdint.h>
 
 struct lua_State;
 
-/* Call it once, before Lua runs. */
+/* Must be called once before Lua runs. */
 void limits_install(struct lua_State *L);
-/* Limits what Lua allocates, in bytes. Compiled code may use half as much again. */
+/* Limits the memory of Lua, in bytes. Compiled code may exceed the limit by half. */
 void limits_set_memory(uint64_t bytes);
-/* Raises the limit by a little, so that a script that has reached it can print its results. */
+/* Returns whether little of the C stack is left: Lua functions that call each other through C each
+ * take some of it. */
+bool limits_stack_is_short(void);
+/* Raises the limit, so that a script that has reached it can print its results. */
 void limits_allow_more_memory(void);

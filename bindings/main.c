@@ -16,26 +16,27 @@
 #include <lua.h>
 #include <lualib.h>
 #include "limits.h"
+#include "os/signals.h"
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/lsan_interface.h>
 #endif
 
-/* The headers for ffi.cdef, in one text. */
+/* All headers for ffi.cdef. */
 extern const char ffi_headers[];
 
-/* bindings/ is linked in as bytecode (luaJIT_BC_* symbols). require() looks there first. */
+/* bindings/ is linked in as bytecode (luaJIT_BC_* symbols), which require() searches first. */
 #define START "return require('bindings.init')(...)"
 
 static int traceback(lua_State *L)
 {
-	/* A table is an error prepared for the user by Lua: it is passed on unchanged. */
+	/* A table is a Failure (bindings/base/failure.lua): pass it on unchanged. */
 	if (lua_type(L, 1) == LUA_TSTRING)
 		luaL_traceback(L, L, lua_tostring(L, 1), 1);
 	return 1;
 }
 
-/* Finds the folder that contains scripts/: next to the executable in a source tree, otherwise where
- * it was installed. */
+/* Finds the directory that contains scripts/: that of the executable in a source tree, otherwise
+ * the installed one. */
 static void find_data_dir(char *dir, size_t size)
 {
 	char probe[4200];
@@ -111,8 +112,8 @@ static int run(lua_State *L, int argc, char **argv)
 	return lua_pcall(L, n, 1, 1);
 }
 
-/* If stdin, stdout or stderr is closed, no other file may get its descriptor. The replacement is
- * read-only, so that output to it fails instead of getting lost silently. */
+/* If stdin, stdout or stderr is closed, occupies its descriptor, so that no other file gets it. The
+ * replacement is read-only, so that writes fail instead of being lost silently. */
 static void fill_standard_files(void)
 {
 	int fd;
@@ -125,7 +126,7 @@ static void fill_standard_files(void)
 }
 
 #ifdef __SANITIZE_ADDRESS__
-/* LuaJIT's memory comes from malloc() here, so that the leak checker sees the pointers in it. */
+/* Allocates LuaJIT's memory with malloc(), so that the leak checker sees the pointers in it. */
 static void *allocate(void *data, void *memory, size_t old_size, size_t size)
 {
 	(void)data, (void)old_size;
@@ -152,6 +153,7 @@ int main(int argc, char **argv)
 	lua_State *L;
 	int status;
 
+	signals_install_requests();
 	fill_standard_files();
 	L = luaL_newstate();
 	if (!L) {
@@ -162,7 +164,7 @@ int main(int argc, char **argv)
 	luaL_openlibs(L);
 	status = run(L, argc, argv);
 	if (status) {
-		/* A file run by --lua may fail with any value, also without a message. */
+		/* A file run by --lua may fail with any value, even without a message. */
 		if (lua_tostring(L, -1))
 			fprintf(stderr, "profscript: %s\n", lua_tostring(L, -1));
 		status = 1;
@@ -173,7 +175,7 @@ int main(int argc, char **argv)
 #ifdef __SANITIZE_ADDRESS__
 	return status;
 #else
-	/* The end of the process frees memory faster than closing the state. */
+	/* Exiting frees memory faster than closing the state. */
 	_exit(status);
 #endif
 }

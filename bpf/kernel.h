@@ -39,4 +39,6 @@ struct task_struct {
 	struct sched_entity se;
 	unsigned int policy;
 	int prio;
+	int pid; /* the thread */
+	char comm[16];
 } KERNEL;

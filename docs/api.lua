@@ -32,8 +32,8 @@ local GROUPS = {
   { 'Aggregation and reports', 'counter', 'aggregate', 'stacks', 'calltree', 'grid', 'ratios', 'table', 'screen' },
   { 'Relations between events', 'pairs', 'relation', 'delay', 'pairing', 'syscalls', 'memprof', 'detail', 'latency' },
   { 'Pictures', 'flamegraph', 'flamegraph_tree', 'heatmap', 'pair_heatmap', 'svg' },
-  { 'System and text', 'threads', 'task_filter', 'unreported', 'failure', 'fs', 'units', 'text', 'glob', 'nearest',
-    'frame', 'registers', 'datasrc', 'kvm' },
+  { 'System and text', 'threads', 'task_filter', 'cpu_list', 'unreported', 'failure', 'fs', 'units', 'text', 'glob',
+    'nearest', 'frame', 'registers', 'datasrc', 'kvm' },
 }
 --- Modules that are written for one profiler or command. The page names them only.
 local INTERNAL = { 'catalog', 'condition', 'context', 'flamegraph_js', 'flamegraph_svg', 'kcore', 'ldlat', 'man',

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Prints one line per benchmark: name, ours and the peer's in ns of CPU per event (attach: ns of
 # time), and ours / peer. All lines come from this one run on this machine; needs root and perf.
+# If $PERF_PROF is the program of perf-prof, the lines of tests/bench/perf_prof.sh follow.
 #
 #   live_pairs    sys_enter -> sys_exit paired by thread during `perf bench sched pipe`; the peer is
-#                 $PERF_PROF if set (perf-prof's own binary), else the goal of 30 ns
+#                 the goal of 30 ns
 #   over_floor    the same; the peer is a reader that does nothing but look at each record's header
 #                 and time: what the machine's caches charge for records another CPU has written
 #   live_details  the same with --than and --detail, so that all events are kept for a while; the peer
@@ -26,7 +27,7 @@
 #   bpf_reject    a program that rejects 99 % of sched_switch, per switch; the peer is counting all of them
 #   top, num_dist, task_state, kmemleak
 #                 these profilers during the same, kmemleak during `perf bench sched messaging`; the peer is
-#                 $PERF_PROF, else the goal
+#                 the goal
 #   merge_many    the records of 64 CPUs brought into the order of time and decoded; the peer is one CPU's,
 #                 which are in order
 #   attach        from exec until two tracepoints are open; the peer is `perf record`
@@ -34,16 +35,11 @@
 # BENCH_LOOPS: loops of the pipe benchmark, each about eight events (300000).
 set -u
 cd "$(dirname "$0")/.." || exit 1
-
-profscript=./profscript
-loops=${BENCH_LOOPS:-300000}
-tmp=$(mktemp -d)
+. tests/bench/lib.sh
 trap 'rm -rf "$tmp"' EXIT
 pair=(-e raw_syscalls:sys_enter -e raw_syscalls:sys_exit)
-failed=0
 load=pipe_bench # what runs while live_cpu() looks
 pages=1024 # of each ring
-[ -d /sys/kernel/tracing/events ] || mount -t tracefs nodev /sys/kernel/tracing 2>/dev/null
 
 messaging_bench() {
 	perf bench sched messaging -g 4 -l $((loops / 2000)) >/dev/null
@@ -53,40 +49,11 @@ pipe_bench() {
 	taskset -c 0 perf bench sched pipe -l "$loops" >/dev/null
 }
 
-# row NAME OURS PEER
-row() {
-	awk -v name="$1" -v ours="$2" -v peer="$3" 'BEGIN {
-		printf "%-14s %12.1f %12s %8s\n", name, ours,
-			peer == "-" ? peer : sprintf("%.1f", peer),
-			peer == "-" ? peer : sprintf("%.3f", ours / peer) }'
-}
-
-fail() {
-	echo "$1: failed: $(tail -n 1 "$tmp/err")" >&2
-	failed=1
-}
-
-per_event() {
-	awk -v cpu="$1" -v n="$2" 'BEGIN { print cpu / n }'
-}
-
-# ns of CPU that a process has used: exact where the kernel keeps that, else in ticks
-process_cpu() {
-	awk '$1 > 0 { print $1; found = 1 } END { exit !found }' "/proc/$1/schedstat" 2>/dev/null ||
-		sed 's/.*) //' "/proc/$1/stat" |
-		awk -v hz="$(getconf CLK_TCK)" '{ print ($12 + $13) * 1e9 / hz }'
-}
-
 # ns of CPU that the command uses from start to end
 command_cpu() {
 	local TIMEFORMAT='%U %S'
 	{ time "$@" >/dev/null 2>"$tmp/err"; } 2>"$tmp/time" || return
 	awk '{ print ($1 + $2) * 1e9 }' "$tmp/time"
-}
-
-# The N of the summary that -v puts on stderr: `profscript: N events, N lost, N late`
-events() {
-	sed -n 's/^profscript: \([0-9]*\) events, .*/\1/p' "$tmp/err" | tail -n 1
 }
 
 # ns of CPU of a live tracer for the events of the load, which runs twice: the first time it compiles what
@@ -116,17 +83,13 @@ relative() {
 }
 
 live_pairs() {
-	local cpu n ours peer=30
+	local cpu n ours
 	cpu=$(live_cpu $profscript multi-trace "${pair[@]}" -k common_pid -m 1024 -v)
 	n=$(events)
 	[ "${n:-0}" -gt 0 ] || { fail live_pairs; return; }
 	grep '^profscript: .* events,' "$tmp/err" | tail -n 1 >&2
 	ours=$(per_event "$cpu" "$n")
-	if [ -n "${PERF_PROF-}" ]; then
-		cpu=$(live_cpu "$PERF_PROF" multi-trace "${pair[@]}" -k common_pid -m 1024 --order)
-		peer=$(per_event "$cpu" "$n")
-	fi
-	row live_pairs "$ours" "$peer"
+	row live_pairs "$ours" 30
 	relative live_details "$ours" multi-trace "${pair[@]}" -k common_pid --than 100s --detail
 	relative live_syscalls "$ours" syscalls
 	relative live_rundelay "$ours" rundelay
@@ -137,29 +100,25 @@ live_pairs() {
 	row over_floor "$ours" "$(awk '{ print $2 }' "$tmp/floor")"
 }
 
-# lists NAME GOAL ARGS PEER_ARGS: a profiler, and perf-prof's with the same work
+# lists NAME GOAL ARGS: a profiler
 lists() {
-	local cpu n peer=$2
+	local cpu n
 	# shellcheck disable=SC2086 # words
 	cpu=$(live_cpu $profscript $3 -m $pages -v)
 	n=$(events)
 	[ "${n:-0}" -gt 0 ] || { fail "$1"; return; }
-	if [ -n "${PERF_PROF-}" ]; then
-		# shellcheck disable=SC2086
-		peer=$(per_event "$(live_cpu "$PERF_PROF" $4 -m $pages)" "$n")
-	fi
-	row "$1" "$(per_event "$cpu" "$n")" "$peer"
+	row "$1" "$(per_event "$cpu" "$n")" "$2"
 }
 
 all_lists() {
 	local woken='sched:sched_wakeup//key=pid/comm=comm/,sched:sched_switch//key=prev_pid/comm=prev_comm/'
 	local number='raw_syscalls:sys_enter//num=id/'
 	local alloc='kmem:kmalloc,kmem:kmem_cache_alloc' free='kmem:kfree,kmem:kmem_cache_free'
-	lists top 28 "top -e $woken -i 1000" "top -e $woken -i 1000"
-	lists num_dist 28 "num-dist -e $number" "num-dist -e $number"
-	lists task_state 42 task-state 'task-state --order'
+	lists top 28 "top -e $woken -i 1000"
+	lists num_dist 28 "num-dist -e $number"
+	lists task_state 42 task-state
 	load=messaging_bench pages=16384 # the CPUs have no time left: what is lost is never freed
-	lists kmemleak 60 "kmemleak --alloc $alloc --free $free" "kmemleak --alloc $alloc --free $free --order"
+	lists kmemleak 60 "kmemleak --alloc $alloc --free $free"
 	load=pipe_bench pages=1024
 }
 
@@ -299,4 +258,5 @@ flame_graph
 stacks
 bpf
 attach
+[ -z "${PERF_PROF-}" ] || tests/bench/perf_prof.sh || failed=1
 exit $failed

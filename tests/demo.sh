@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# What `make demo` shows: scheduling latency, live for three seconds while two threads wake each
-# other; where the kernel does not let us trace, the same from a recording.
+# What `make demo` shows: scheduling latency, live for three seconds while two threads wake each other, or
+# from a recording if the kernel does not permit tracing.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash
-# What shell tests share. A test sources this file first. Results are TAP lines; the plan is printed at exit.
-# Each test also runs on its own, without tests/run.sh.
+# Functions for shell tests. A test sources this file first. It prints TAP lines, and the plan at exit. Each test
+# also runs alone, without tests/run.sh.
 #
 #   $PROFSCRIPT  the program under test      $TOP   the source tree
 #   $HERE        the folder of the test      $DATA  the recordings
@@ -32,7 +32,7 @@ finish() {
 
 # --- results --------------------------------------------------------------------------------------
 
-# result STATUS NAME [FILE]: FILE says what went wrong
+# result STATUS NAME [FILE]: FILE has the details of a failure
 result() {
 	tests_run=$((tests_run + 1))
 	if [ "$1" -eq 0 ]; then
@@ -81,8 +81,8 @@ expect_text() {
 	result $status "$name" "$TMP/.diff"
 }
 
-# expect_output NAME RECORDING PROFILER ARG...: on this recording the profiler prints NAME.expect, which is
-# beside the test. UPDATE=1 writes that file anew.
+# expect_output NAME RECORDING PROFILER ARG...: on this recording the profiler prints NAME.expect, which is next to
+# the test. UPDATE=1 rewrites that file.
 expect_output() {
 	local name=$1 command=("$PROFSCRIPT" "$3" --input "$DATA/$2.data" "${@:4}")
 	[ -z "${UPDATE-}" ] || TZ=UTC "${command[@]}" >"$HERE/$name.expect"
@@ -97,8 +97,8 @@ expect_outputs() {
 	done
 }
 
-# one_line STATUS WANT REGEX: what is wrong with $TMP/err, which should be one line that matches, and with the
-# exit status. A caret below the quoted text and a line `try profscript ... -h` may follow.
+# one_line STATUS WANT REGEX: prints what is wrong with the exit status and with $TMP/err, which must be one matching
+# line. A caret below the quoted text and a line `try profscript ... -h` may follow.
 one_line() {
 	[ "$1" -eq "$2" ] || echo "exit status $1, expected $2"
 	head -n 1 "$TMP/err" | grep -Eq -- "^profscript: $3" || echo "the message does not match: $3"
@@ -111,7 +111,7 @@ one_line() {
 	LC_ALL=C grep -q $'[\001-\010\013-\037]' "$TMP/err" && echo 'control characters'
 }
 
-# refused NAME STATUS REGEX ARG...: profscript exits with this status, prints such a line and nothing else
+# refused NAME STATUS REGEX ARG...: profscript exits with this status and prints only a matching line
 refused() {
 	local name=$1 want=$2 regex=$3 status
 	shift 3
@@ -126,7 +126,7 @@ refused() {
 	result $? "$name" "$TMP/.wrong"
 }
 
-# partly NAME STATUS REGEX OUT_REGEX ARG...: the same, but what was found before is printed and matches
+# partly NAME STATUS REGEX OUT_REGEX ARG...: the same, but it also prints partial results, which match
 partly() {
 	local name=$1 want=$2 regex=$3 out=$4 status
 	shift 4
@@ -152,8 +152,7 @@ skip_all() {
 	exit 0
 }
 
-# unavailable STATUS NAME: if this is the status of what a machine cannot do, skips NAME with the reason in
-# $TMP/err
+# unavailable STATUS NAME: skips NAME with the reason in $TMP/err if the status says that this machine lacks something
 unavailable() {
 	[ "$1" -eq 3 ] && skip "$2" "$(sed -n '1s/^profscript: //p' "$TMP/err")"
 }
@@ -180,13 +179,13 @@ rows() {
 	result $? "$1: $2" "$TMP/out"
 }
 
-# table RECORDING PROFILER ARG...: the rows of its CSV go to $TMP/got, without the head, the table's name and the time
+# table RECORDING PROFILER ARG...: the rows of its CSV go to $TMP/got, without the header, the table's name and the time
 table() {
 	csv "$2" --input "$DATA/$1.data" "${@:3}"
 	tail -n +2 "$TMP/out" | cut -d, -f3- >"$TMP/got"
 }
 
-# perf_text RECORDING: what perf script says of it, as "CPU TIME_NS EVENT: FIELDS"
+# perf_text RECORDING: the output of perf script, as "CPU TIME_NS EVENT: FIELDS"
 perf_text() {
 	perf script -i "$DATA/$1.data" --ns -G -F cpu,time,event,trace 2>/dev/null |
 		sed -E 's/^ *\[0*([0-9]+)\] +([0-9]+)\.([0-9]+): +/\1 \2\3 /'
@@ -194,8 +193,8 @@ perf_text() {
 
 # --- live runs ------------------------------------------------------------------------------------
 
-# needs_tracepoint SYSTEM:NAME...: without them, this whole test is skipped. From then on each CPU has system
-# calls, wakeups and switches 20 times a second: an idle machine may have none for seconds.
+# needs_tracepoint SYSTEM:NAME...: skips the whole test without them. From then on each CPU has system calls, wakeups
+# and switches 20 times per second: an idle machine may have none for seconds.
 needs_tracepoint() {
 	local event events=/sys/kernel/tracing/events
 	[ -d $events ] || mount -t tracefs nodev /sys/kernel/tracing 2>/dev/null
@@ -211,21 +210,21 @@ needs_tracepoint() {
 	done
 }
 
-# start ARG...: runs profscript in the background, and returns when all events are enabled; its pid is $tracer
+# start ARG...: runs profscript in the background and returns when all events are enabled; its pid is $tracer
 start() {
 	"$PROFSCRIPT" "$@" >"$TMP/out" 2>"$TMP/err" &
 	tracer=$!
 	wait_ready $tracer
 }
 
-# stop: ends it as Ctrl-C does
+# stop: ends the tracer as Ctrl-C does
 stop() {
 	kill -INT $tracer 2>/dev/null
 	wait $tracer
 }
 
-# workload [-C CPU] NAME ARG...: starts build/workloads/NAME, which waits for `go`; its pid is $WORKLOAD. -C: it has
-# been on this CPU only.
+# workload [-C CPU] NAME ARG...: starts build/workloads/NAME, which waits for `go`; its pid is $WORKLOAD. -C: it runs
+# only on this CPU, from its start.
 workload() {
 	local on=() name
 	[ "$1" != -C ] || { on=(taskset -c "$2") && shift 2; }
@@ -239,7 +238,7 @@ workload() {
 	wait_for 20 grep -qx "$name" "/proc/$WORKLOAD/comm"
 }
 
-# go: the workload begins; returns when it has ended
+# go: lets the workload run, and returns when it has ended
 go() {
 	echo >&"$workload_go"
 	exec {workload_go}>&-
@@ -253,8 +252,7 @@ trace_workload() {
 	stop
 }
 
-# all_reported NAME: skips NAME where the kernel did not report all switches: then the run says so, and leaves out what it
-# cannot know
+# all_reported NAME: skips NAME if the run says that the kernel did not report all switches, or that events were lost
 all_reported() {
 	local missing
 	missing=$(grep -E 'did not report|lost [1-9]' "$TMP/err" | head -n 1)
@@ -262,8 +260,8 @@ all_reported() {
 	[ -z "$missing" ]
 }
 
-# total_is_perfs COLUMN PROFILER ARG...: the sum of this column of the CSV, plus what was lost, is what perf stat
-# counts of the same threads at the same time: in rings that hold everything, and in rings that are too small
+# total_is_perfs COLUMN PROFILER ARG...: the sum of this column of the CSV plus the lost events is what perf stat counts
+# in the same threads at the same time, with rings that hold everything and with rings that are too small
 total_is_perfs() {
 	local column=$1 pages lost want peer
 	shift
@@ -279,17 +277,17 @@ total_is_perfs() {
 		lost=$(sed -n 's/^profscript: [0-9]* events, \([0-9]*\) lost.*/\1/p' "$TMP/err")
 		echo "seen $(total "$column"), lost $lost, perf stat $want" >"$TMP/sum"
 		[ "$want" -ge 100000 ] && [ $(($(total "$column") + lost)) -eq "$want" ] && [ $((lost > 0)) -eq $((pages == 1)) ]
-		result $? "-m $pages: the total and what was lost are what perf stat counts" "$TMP/sum"
+		result $? "-m $pages: the total and the losses add up to perf stat's count" "$TMP/sum"
 	done
 }
 
-# sum_of NAME: of the numbers of this name in the JSON in $TMP/out, into $TMP/sum
+# sum_of NAME: writes the sum of the numbers with this name in the JSON in $TMP/out to $TMP/sum
 sum_of() {
 	grep -o "\"$1\":[0-9]*" "$TMP/out" | awk -F: '{ sum += $2 } END { print sum + 0 }' >"$TMP/sum"
 }
 
-# go_until NAME N: the workload runs on CPU 0, and the tracer until it has printed N of what has this name in JSON.
-# Some kernels take no samples of a clock while a CPU other than the first is idle.
+# go_until NAME N: runs the workload on CPU 0, and the tracer until the numbers of this name in its JSON add up to N.
+# Some kernels take no clock samples while a CPU other than the first is idle.
 go_until() {
 	taskset -cp 0 "$WORKLOAD" >/dev/null
 	go
@@ -300,7 +298,7 @@ go_until() {
 	sum_of "$1"
 }
 
-# ends_on_ctrl_c PROFILER ARG...: its output is JSON up to the end, and has a table
+# ends_on_ctrl_c PROFILER ARG...: its output is complete JSON and has a table
 ends_on_ctrl_c() {
 	start "$@" -i 100s --format json
 	"$TOP/build/workloads/pingpong" -c 0 100
@@ -308,6 +306,30 @@ ends_on_ctrl_c() {
 	stop
 	check 'Ctrl-C ends it' bash -c "! grep -v '^{.*}\$' '$TMP/out'"
 	expect_line 'it reports at its end' '"table":' "$TMP/out"
+}
+
+# page_commands FILE: the indented commands of a page in Markdown succeed and print something. They run in the current
+# folder; their /tmp is $TMP.
+page_commands() {
+	local name line status
+	while read -r name; do
+		line=${name//sudo /}
+		line=${line//\/tmp\//$TMP/}
+		line=${line//.\/profscript/$PROFSCRIPT}
+		line=${line//tests\/tools/$TOP/tests/tools}
+		if [[ $line == *' -i '* ]]; then # runs until Ctrl-C
+			: >"$TMP/out"
+			bash -c "exec $line" >"$TMP/out" 2>"$TMP/err" </dev/null &
+			wait_for 60 test -s "$TMP/out"
+			kill -INT $!
+			wait $!
+		else
+			timeout 60 bash -c "$line" >"$TMP/out" 2>"$TMP/err" </dev/null
+		fi
+		status=$?
+		[[ -s $TMP/out || $line == *' -o '*.data* ]] || { status=1; echo 'printed nothing' >>"$TMP/err"; }
+		unavailable $status "$name" || result $status "$name" "$TMP/err"
+	done < <(grep -E '^    .*(\./profscript|perf record)' "$1")
 }
 
 # wait_for SECONDS COMMAND...: repeats the command until it succeeds
@@ -320,15 +342,15 @@ wait_for() {
 	done
 }
 
-# wait_ready PID: until profscript waits for events: all are enabled then, and signals end it
+# wait_ready PID: waits until profscript waits for events; then all are enabled, and signals end it
 wait_ready() {
 	wait_for 60 grep -q poll "/proc/$1/wchan"
 }
 
-# given_up_traces LOOP FILE: the traces in a report of jit.v that were given up after the loop at LOOP had been
-# compiled: side traces of loops, and traces that start over. Before that, a function may get hot before the loop
-# around it and be tried alone; that does not matter, because the loop is compiled with the function in it. Nor
-# do returns to a lower frame: there the loop has ended, once a batch.
+# given_up_traces LOOP FILE: the traces in a report of jit.v that were aborted after the loop at LOOP was compiled: side
+# traces of loops, and traces that start over. Earlier aborts do not matter: a function may get hot before the loop
+# around it and be tried alone, but the loop is compiled with the function in it. Nor do returns to a lower frame:
+# there the loop ends, once per batch.
 given_up_traces() {
 	awk -v loop=" $1:[0-9]+ loop]$" '
 		{

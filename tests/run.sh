@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # Usage: tests/run.sh [WORD...]
-# Runs every test program whose label contains one of the WORDs (default: all). Folders may be left out of a
-# WORD: live/jit is live/bindings/view/jit_test, too. Counts the TAP lines that the programs print. A program
-# fails as a whole if it crashes, hangs, prints nothing, or prints fewer or more results than it planned. The last
-# line is the sum; the exit status is 1 if anything failed.
-# Unit and golden tests run in parallel, one for each CPU, and live tests alone. The output has the same order in
-# each run.
-# TEST_TIMEOUT: seconds that one program may take (120; a live test 240; all guests together 900).
+# Runs every test program whose label contains one of the WORDs (default: all). Folders may be left out of a WORD:
+# live/jit also matches live/bindings/view/jit_test. Counts the TAP lines of the programs. A program fails as a whole
+# if it crashes, hangs, prints nothing, or prints fewer or more results than it planned. The last line is the sum. The
+# exit status is 1 if anything failed.
+# Unit and golden tests run in parallel, one per CPU, and live tests alone. The order of the output is always the same.
+# TEST_TIMEOUT: seconds per program (120; a live test 240; all guests together 900).
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
@@ -22,7 +21,7 @@ wanted() {
 	local word
 	[ ${#words[@]} -eq 0 ] && return
 	for word in "${words[@]}"; do
-		# shellcheck disable=SC2053 # each / of the word stands for any folders
+		# shellcheck disable=SC2053 # each / of the word also matches folders in between
 		[[ $1 == *${word//\//\/*}* ]] && return
 	done
 	return 1
@@ -37,7 +36,7 @@ END { print ok + 0, bad + 0, skip + 0, planned + 0 }'
 
 # The tests to run are numbered from 0: labels[N], commands[N], limits[N] in seconds.
 labels=() commands=() limits=()
-next=0 # the first that is not reported yet
+next=0 # the first test that is not reported yet
 
 # add LIMIT LABEL COMMAND...
 add() {
@@ -79,7 +78,7 @@ report() {
 	passed=$((passed + ok)) failed=$((failed + bad)) skipped=$((skipped + skip))
 }
 
-# Prints the results that are there, up to the first test that still runs.
+# Prints the results of the tests that have ended, up to the first one that still runs.
 report_ended() {
 	while [ -e "$log/$next.status" ]; do
 		report $next
@@ -87,7 +86,7 @@ report_ended() {
 	done
 }
 
-# run_all PARALLEL: all tests that were added
+# run_all PARALLEL: runs all tests that were added
 run_all() {
 	local i
 	for ((i = next; i < ${#labels[@]}; i++)); do
@@ -101,7 +100,7 @@ run_all() {
 	done
 }
 
-# add_suite BUILD_DIR PROGRAM SUFFIX: what needs no particular kernel
+# add_suite BUILD_DIR PROGRAM SUFFIX: adds the tests that need no particular kernel
 add_suite() {
 	local file label program=$PWD/$2
 	for file in $(find tests/unit -name '*_test.c' | LC_ALL=C sort); do

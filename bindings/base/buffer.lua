@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- string.buffer for the host and for scripts: its methods that hand out or take plain pointers are taken away
---- from the buffers, because a script could call them.
+--- string.buffer without the methods that take or return raw pointers, because scripts use the same buffers. The
+--- host calls the one that it needs as bytes().
 local buffer = require 'string.buffer'
 
 local methods = debug.getmetatable(buffer.new()).__index

@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Checks of what scripts pass to the library: the error is at the line of the caller's caller.
+--- Checks of arguments that scripts pass. Errors point at the line of the caller's caller.
 local floor, getmetatable = math.floor, getmetatable
 local check = {}
 
---- How messages show a value.
+--- Formats a value for a message.
 ---@param value any
 ---@return string
 function check.shown(value)
@@ -13,26 +13,26 @@ function check.shown(value)
   return kind == 'cdata' and tonumber(value) and tostring(value):gsub('U?LL$', '') or 'a ' .. kind
 end
 
---- A whole number from `least` to `most`.
+--- Checks for an integer from `min` to `max`.
 ---@param value any
----@param least number
----@param most number
----@param what string for the message: "array.new takes the number of elements"
-function check.whole(value, least, most, what)
-  if type(value) == 'number' and value >= least and value <= most and value == floor(value) then return end
-  error(('%s, a whole number from %.0f to %.0f, not %s'):format(what, least, most, check.shown(value)), 3)
+---@param min number
+---@param max number
+---@param what string start of the message: "array.new takes the number of elements"
+function check.whole(value, min, max, what)
+  if type(value) == 'number' and value >= min and value <= max and value == floor(value) then return end
+  error(('%s (an integer from %.0f to %.0f), not %s'):format(what, min, max, check.shown(value)), 3)
 end
 
---- A value of some Lua type.
+--- Checks the Lua type of a value.
 ---@param value any
 ---@param kind string
----@param what string for the message: "out:printf takes a format"
+---@param what string start of the message: "out:printf takes a format"
 function check.is(value, kind, what)
   if type(value) == kind then return end
-  error(('%s, a %s, not %s'):format(what, kind, check.shown(value)), 3)
+  error(('%s (a %s), not %s'):format(what, kind, check.shown(value)), 3)
 end
 
---- The object that a method was called with: a dot in place of a colon gives it another.
+--- Checks the object that a method was called with. It is wrong if the script wrote a dot instead of a colon.
 ---@param self any
 ---@param class table
 ---@param method string for the message: "keys:count"
@@ -41,9 +41,20 @@ function check.self(self, class, method)
   error(('%s is a method: call it with a colon, not with %s'):format(method, check.shown(self)), 3)
 end
 
---- What C has allocated.
+--- Returns the private part of an object whose method was called.
+---@param inner table<table, table> by object
+---@param self any
+---@param method string for the message: "keys:count"
+---@return table found
+function check.inner(inner, self, method)
+  local found = inner[self]
+  if found then return found end
+  error(('%s is a method: call it with a colon, not with %s'):format(method, check.shown(self)), 4)
+end
+
+--- Raises an error if a C function could not allocate an object.
 ---@param object any
----@param what string for the message
+---@param what string what the memory is for: "an array"
 ---@return any object
 function check.allocated(object, what)
   if object == nil then error('out of memory for ' .. what, 3) end

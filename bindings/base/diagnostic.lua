@@ -1,21 +1,20 @@
 -- SPDX-License-Identifier: GPL-2.0-only
--- Errors in texts that users type (event selectors, filters, expressions): one clear line that says
--- what and where, then the text with a caret below the place.
+-- Errors in event selectors, filters and expressions: one line with the error and its column, then the text with a
+-- caret below that column.
 
 local nearest = require 'bindings.base.nearest'
 
 local diagnostic = {}
 
 ---@class Diagnostic
----@field what string what the text is: 'event', 'filter', 'expression'
+---@field what string kind of text: 'event', 'filter', 'expression'
 ---@field text string the whole text, as typed
----@field column integer byte of the text the error is at, from 1
+---@field column integer byte in the text, from 1
 ---@field message string
----@field hint string|nil what to do instead
----@field available string[]|nil for an unknown name: the sorted names that exist
+---@field hint string|nil how to fix it
 
 local MAX_QUOTED = 60 -- characters of the text in the first line
-local MAX_MESSAGE = 160 -- characters: messages quote words of the text
+local MAX_MESSAGE = 160 -- characters; messages quote words of the text
 local WINDOW = 72 -- characters of the text above the caret
 
 ---@return Diagnostic
@@ -27,17 +26,17 @@ local function printable(text)
   return (text:gsub('%c', function(char) return ('\\x%02x'):format(char:byte()) end))
 end
 
-local function cut(text, most)
+local function cut(text, max)
   text = printable(text)
-  return #text > most and text:sub(1, most - 3) .. '...' or text
+  return #text > max and text:sub(1, max - 3) .. '...' or text
 end
 
--- Characters a terminal shows for printable text: UTF-8 continuation bytes take no column.
+-- Returns the columns that a text takes on a terminal. UTF-8 continuation bytes take none.
 local function width(text)
   return select(2, text:gsub('[^\128-\191]', ''))
 end
 
---- The error as one line, without the caret.
+--- Formats the error as one line, without the caret.
 ---@param err Diagnostic
 ---@return string
 function diagnostic.line(err)
@@ -46,9 +45,9 @@ function diagnostic.line(err)
   return err.hint and line .. '; ' .. err.hint or line
 end
 
---- The error as one line, the text around it, and a caret line.
+--- Formats the error as one line, followed by the text around it and a caret.
 ---@param err Diagnostic
----@return string three lines, without a final newline
+---@return string three lines without a final newline
 function diagnostic.caret(err)
   local first = math.max(1, err.column - math.floor(WINDOW * 2 / 3))
   local before = printable(err.text:sub(first, err.column - 1))
@@ -56,20 +55,18 @@ function diagnostic.caret(err)
   return ('%s\n  %s%s\n  %s^'):format(diagnostic.line(err), before, after, (' '):rep(width(before)))
 end
 
---- The error for a name that does not exist.
----@param kind string what the name should be: 'variable', 'field'
+--- Returns the error for an unknown name.
+---@param kind string 'variable', 'field'
 ---@param name string
----@param names string[] those that exist; they get sorted
+---@param names string[] the valid names; sorted in place
 ---@return Diagnostic
 function diagnostic.unknown(what, text, column, kind, name, names)
   table.sort(names)
   local message = ("unknown %s '%s'"):format(kind, name)
-  local err = diagnostic.new(what, text, column, message, diagnostic.suggest(name, names))
-  err.available = names
-  return err
+  return diagnostic.new(what, text, column, message, diagnostic.suggest(name, names))
 end
 
---- The hint for an unknown word, nil where no name is near.
+--- Returns the hint for an unknown word, nil if no name is near.
 ---@param word string
 ---@param names string[]
 ---@return string|nil

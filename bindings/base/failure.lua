@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- How the Lua side gives up: an error that carries the user's line and the exit code. Anything else
---- that reaches the top is a mistake in a script, and is shown with the script's place.
+--- Failure: an error that carries a message for the user and the exit code. Any other error that reaches the top is
+--- a bug in a script, and is printed with its file and line.
 local ffi = require 'ffi'
 
 local failure = {}
@@ -14,26 +14,54 @@ local function throw(code, message, ...)
   error(setmetatable({ code = code, message = message }, Failure), 0)
 end
 
---- What was asked for did not work: exit code 1.
----@param message string format, or text when nothing follows
+--- Fails with exit code 1: the command is valid but did not work.
+---@param message string a format, or plain text if no arguments follow
 function failure.raise(message, ...) throw(1, message, ...) end
 
---- The command line is wrong: exit code 2.
----@param message string format, or text when nothing follows
+--- Fails with exit code 2: the command line is invalid.
+---@param message string a format, or plain text if no arguments follow
 function failure.usage(message, ...) throw(2, message, ...) end
 
-local scripts = {} -- by the name of their chunk: what messages call them
-debug.getregistry()['profscript.scripts'] = scripts -- for main.c, which looks whether one runs
+--- Fails with exit code 3: the command line is valid, but this kernel or machine lacks or forbids what it needs.
+---@param message string a format, or plain text if no arguments follow
+function failure.unavailable(message, ...) throw(3, message, ...) end
 
---- Code of a chunk with this name is a script's.
+--- Fails with the error of a C function: exit code 1, or 3 if the error is marked as unavailable.
+---@param err ffi.cdata* struct error
+function failure.of(err) throw(err.unavailable ~= 0 and 3 or 1, '%s', ffi.string(err.text)) end
+
+local scripts = {} -- names for messages, by chunk name
+local names = {} -- the set of these names
+debug.getregistry()['profscript.scripts'] = scripts -- limits.c checks whether one of them is running
+
+--- Marks a chunk as a script.
 ---@param chunk string as load() takes it: '@PATH', '=NAME'
-function failure.add_script(chunk) scripts[chunk] = chunk:sub(2) end
+function failure.add_script(chunk)
+  local name = chunk:sub(2)
+  scripts[chunk], names[name] = name, true
+end
 
---- The message with the place in a script. An error that is raised in what the script has called, such as
---- for a wrong argument, is at the line of that call; and Lua shortens long paths to "...".
-local function with_place(message)
+--- Returns a message without the places that coroutine.wrap() and error() put in front of the first one.
+local function innermost(message)
+  local rest = message:match '^[^\n]-:%d+: (.*)$'
+  while rest and names[rest:match '^([^\n]-):%d+: ' or ''] do
+    message, rest = rest, rest:match '^[^\n]-:%d+: (.*)$'
+  end
+  return message
+end
+
+--- Puts the script's file and line in front of a message. An error raised in a function that the script called, such
+--- as for an invalid argument, is reported at that call. The path is in full, where Lua shortens it to "...".
+---@param message string
+---@param is_placeless boolean the message has no place: it gets that of the running line
+local function with_place(message, is_placeless)
+  message = innermost(message)
   local place, line, text = message:match '^(.-):(%d+): (.*)$'
-  if not place then return message end
+  if is_placeless then
+    text = message
+  elseif not place then
+    return message
+  end
   local sources, script, script_line, level = {}, nil, nil, 3
   local info = debug.getinfo(level, 'Sl')
   while info do
@@ -43,22 +71,25 @@ local function with_place(message)
     info = debug.getinfo(level, 'Sl')
   end
   local source = sources[place]
-  if not source or not script then return message end
-  if scripts[source] then script, script_line = scripts[source], line end
+  if not script or not source and not is_placeless then return message end
+  if source and scripts[source] then script, script_line = scripts[source], line end
   return ('%s:%s: %s'):format(script, script_line, text)
 end
---- The command line is right, but this kernel or machine lacks or forbids what it takes: exit code 3.
----@param message string format, or text when nothing follows
-function failure.unavailable(message, ...) throw(3, message, ...) end
 
---- A C function failed: exit code 1, or 3 if it said that the machine is to blame.
----@param err ffi.cdata* struct error
-function failure.of(err) throw(err.unavailable ~= 0 and 3 or 1, '%s', ffi.string(err.text)) end
+--- Returns what a script raised as text. error() accepts any value, and its __tostring may fail.
+---@return string message
+---@return boolean is_placeless
+local function text_of(err)
+  if type(err) == 'string' then return err, false end
+  local ok, text = pcall(tostring, err)
+  if type(err) == 'table' and ok and type(text) == 'string' and not text:find '^table: 0x' then return text, true end
+  return ('error() was called with %s, not with text'):format(err == nil and 'nil' or 'a ' .. type(err)), true
+end
 
---- Message handler of xpcall: keeps failures as they are, and where a script went wrong.
+--- Message handler for xpcall: returns failures unchanged, and adds the script's line to any other error.
 function failure.traceback(err)
   if failure.is(err) then return err end
-  local message = with_place(tostring(err))
+  local message = with_place(text_of(err))
   return setmetatable({ code = 1, message = message, traceback = debug.traceback(message, 2) }, Failure)
 end
 

@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Shell patterns of *, ? and [...].
+--- Shell patterns: *, ? and [...].
 local glob = {}
 
 local WILD = { ['*'] = '.*', ['?'] = '.' }
 
---- The Lua pattern that matches the same whole names. A '[' without its ']' stands for itself.
+--- Converts a shell pattern to a Lua pattern that matches whole names. A '[' without ']' is a plain character.
 ---@param text string
 ---@return string
 function glob.pattern(text)
@@ -23,8 +23,8 @@ function glob.pattern(text)
   return '^' .. table.concat(parts) .. '$'
 end
 
---- A function that tells whether a name matches: as a whole if the text has wildcards, else whether the text is a
---- part of it.
+--- Returns a function that matches names: a text with wildcards matches whole names, any other text matches
+--- substrings.
 ---@param text string
 ---@return fun(name: string): boolean
 function glob.matcher(text)

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Histograms of integers, usually ns. Quantiles are off by less than 1 % (native/hist.h).
+--- Histograms of integers, usually ns. The error of a quantile is less than 1 % (native/hist.h).
 ---
 ---   local waits = hist.new()
 ---   waits:add(ns)
@@ -16,23 +16,23 @@ local MAX = 2 ^ 28
 
 local HIST, SET = ffi.typeof 'struct hist *', ffi.typeof 'struct hist_set *'
 
---- A number where that is exact, else the 64-bit value itself.
+--- Converts a 64-bit value to a number if that is exact; otherwise returns it unchanged.
 local function exact(value)
   local n = tonumber(value)
   return n <= 2 ^ 53 and n or value
 end
 
---- A threshold beyond 2^63, such as math.huge for "none", has no integer.
-local function limit_of(threshold, name)
+--- Converts a threshold for C. One beyond 2^63, such as math.huge, means no threshold.
+local function c_threshold(threshold, name)
   if threshold == nil then return -1 end
   if type(threshold) ~= 'number' then
-    error(('%s takes a threshold, a number, not %s'):format(name, check.shown(threshold)), 3)
+    error(('%s takes a threshold (a number), not %s'):format(name, check.shown(threshold)), 3)
   end
   return threshold < 2 ^ 63 and threshold or -1
 end
 
-local function own(self, type_of, method)
-  if not istype(type_of, self) then
+local function check_self(self, ctype, method)
+  if not istype(ctype, self) then
     error(('%s is a method: call it with a colon, not with %s'):format(method, check.shown(self)), 3)
   end
 end
@@ -48,9 +48,9 @@ end
 local Hist = {}
 
 --- Adds a value.
----@param value number|integer64 is cut to an integer; a negative one counts as 0, and in `negative`
+---@param value number|integer64 truncated to an integer; a negative value counts as 0, and in `negative`
 function Hist:add(value)
-  own(self, HIST, 'hist:add')
+  check_self(self, HIST, 'hist:add')
   check_value(value, 'hist:add')
   if C.hist_add(self, value) ~= 0 then error('out of memory for a histogram', 2) end
 end
@@ -58,31 +58,31 @@ end
 --- Adds all values of another histogram.
 ---@param from Hist
 function Hist:merge(from)
-  own(self, HIST, 'hist:merge')
+  check_self(self, HIST, 'hist:merge')
   if not istype(HIST, from) then error(('hist:merge takes a histogram, not %s'):format(check.shown(from)), 2) end
   if C.hist_merge(self, from) ~= 0 then error('out of memory for a histogram', 2) end
 end
 
---- Forgets all values.
+--- Removes all values.
 function Hist:clear()
-  own(self, HIST, 'hist:clear')
+  check_self(self, HIST, 'hist:clear')
   C.hist_clear(self)
 end
 
---- The value that the fraction q of all values does not exceed.
+--- Returns a quantile: the value that the fraction q of all values does not exceed.
 ---@param q number 0 to 1; 0.5 is the median
----@return number|integer64 value 0 where there are no values
+---@return number|integer64 value 0 if the histogram is empty
 function Hist:quantile(q)
-  own(self, HIST, 'hist:quantile')
+  check_self(self, HIST, 'hist:quantile')
   check.is(q, 'number', 'hist:quantile takes a fraction')
   return exact(C.hist_quantile(self, q))
 end
 
---- Exact figures. sum, min and max are integer64s where they exceed 2^53. `over` counts the values greater than the
+--- Returns exact statistics. sum, min and max are integer64s if they exceed 2^53. `over` counts the values above the
 --- threshold.
 ---@return { count: number, sum: number, min: number, max: number, over: number, negative: number }
 function Hist:stats()
-  own(self, HIST, 'hist:stats')
+  check_self(self, HIST, 'hist:stats')
   local s = ffi.new 'struct hist_stats'
   C.hist_read(self, s)
   return {
@@ -95,11 +95,11 @@ function Hist:stats()
   }
 end
 
---- Counts by power of two, from the first to the last one that has values. Exponent e stands for the values from
---- 2^e to 2^(e+1) - 1, 'zero' for 0, and 'negative' for all below.
+--- Returns counts by power of two, from the first to the last that is not 0. Exponent e covers the values from 2^e to
+--- 2^(e+1) - 1, 'zero' covers 0, and 'negative' the values below 0.
 ---@return { exponent: integer|'zero'|'negative', count: number }[]
 function Hist:log2()
-  own(self, HIST, 'hist:log2')
+  check_self(self, HIST, 'hist:log2')
   local counts = ffi.new ('uint64_t[?]', C.HIST_LOG2_ROWS)
   C.hist_log2(self, counts)
   local first, last = 0, C.HIST_LOG2_ROWS - 1
@@ -115,29 +115,30 @@ end
 
 ffi.metatype('struct hist', { __index = Hist })
 
---- Histograms by number, such as the ids of lib.intern. Each takes memory when its first value is added.
+--- A set of histograms, indexed by small integers such as ids of lib.intern. A histogram is allocated when its first
+--- value is added.
 ---@class HistSet
 local HistSet = {}
 
-local set_of = setmetatable({}, { __mode = 'k' }) -- of a histogram, which must not outlive it
+local set_of = setmetatable({}, { __mode = 'k' }) -- keeps the set as long as a histogram of it
 
---- Adds a value to one of the histograms.
----@param i integer number of the histogram, from 0
+--- Adds a value to histogram i.
+---@param i integer from 0
 ---@param value number|integer64
 function HistSet:add(i, value)
-  own(self, SET, 'hists:add')
+  check_self(self, SET, 'hists:add')
   check_value(i, 'hists:add')
   check_value(value, 'hists:add')
   local ret = C.hist_set_add(self, i, value)
-  if ret == -libc.EINVAL then error(('there is no histogram number %s'):format(check.shown(i)), 2) end
+  if ret == -libc.EINVAL then error(('hists:add: no histogram %s in this set'):format(check.shown(i)), 2) end
   if ret ~= 0 then error('out of memory for a histogram', 2) end
 end
 
---- One of the histograms.
+--- Returns histogram i.
 ---@param i integer
----@return Hist? hist nil where nothing was ever added to it
+---@return Hist? hist nil if no value was ever added to it
 function HistSet:get(i)
-  own(self, SET, 'hists:get')
+  check_self(self, SET, 'hists:get')
   check_value(i, 'hists:get')
   local h = C.hist_set_get(self, i)
   if h == nil then return nil end
@@ -145,29 +146,29 @@ function HistSet:get(i)
   return h
 end
 
---- Forgets the values of all histograms.
+--- Removes the values of all histograms.
 function HistSet:clear()
-  own(self, SET, 'hists:clear')
+  check_self(self, SET, 'hists:clear')
   C.hist_set_clear(self)
 end
 
 ffi.metatype('struct hist_set', { __index = HistSet })
 
---- A histogram.
----@param threshold? number values greater than this are counted as `over`
+--- Returns a new histogram.
+---@param threshold? number values above it are counted as `over`
 ---@return Hist
 function hist.new(threshold)
-  local new = check.allocated(C.hist_new(limit_of(threshold, 'hist.new')), 'a histogram')
+  local new = check.allocated(C.hist_new(c_threshold(threshold, 'hist.new')), 'a histogram')
   return ffi.gc(new, C.hist_free)
 end
 
---- A set of n histograms.
+--- Returns a set of n histograms.
 ---@param n integer
 ---@param threshold? number as in hist.new()
 ---@return HistSet
 function hist.set(n, threshold)
   check.whole(n, 1, MAX, 'hist.set takes the number of histograms')
-  local new = check.allocated(C.hist_set_new(n, limit_of(threshold, 'hist.set')), 'histograms')
+  local new = check.allocated(C.hist_set_new(n, c_threshold(threshold, 'hist.set')), 'histograms')
   return ffi.gc(new, C.hist_set_free)
 end
 

@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The functions and numbers of the C library that Lua uses: all of them are declared here, and only
---- here. `libc.read(fd, ...)` is ffi.C.read; ffi.errno() says why it failed.
+--- The functions and constants of the C library that Lua code uses, declared in this one place. `libc.read(fd, ...)`
+--- is ffi.C.read; after a failure ffi.errno() returns errno.
 local ffi = require 'ffi'
 
 ffi.cdef [[
 enum {
-  EPERM = 1, ENOENT = 2, EINTR = 4, EAGAIN = 11, EACCES = 13, ENODEV = 19, EINVAL = 22, EPIPE = 32,
+  EPERM = 1, ENOENT = 2, EINTR = 4, ENXIO = 6, EAGAIN = 11, EACCES = 13, ENODEV = 19, EINVAL = 22, EPIPE = 32,
   EOPNOTSUPP = 95
 };
 enum { CLOCK_REALTIME = 0, CLOCK_MONOTONIC = 1 };

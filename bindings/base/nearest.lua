@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The nearest valid name to a misspelled one, for "did you mean" in messages (runtime/nearest.h).
+--- Finds the valid name nearest to a misspelled one, for "did you mean" in messages (runtime/nearest.h).
 local ffi = require 'ffi'
 
 local C = ffi.C
 local nearest = {}
 
---- The string keys of a table, sorted, as candidates for find().
+--- Returns the string keys of a table, sorted, as candidates for find().
 ---@param t table
 ---@return string[]
 function nearest.keys(t)
@@ -17,11 +17,10 @@ function nearest.keys(t)
   return names
 end
 
---- The candidate that is nearest to a word; upper and lower case are the same. Of several equally near ones the
---- first.
+--- Returns the candidate nearest to a word, ignoring case; the first one on a tie.
 ---@param word string
 ---@param names string[]
----@return string? name nil where more than a third of the word would have to change: such a proposal would mislead
+---@return string? name nil if more than a third of the word differs: such a suggestion would mislead
 function nearest.find(word, names)
   local search, found = ffi.new 'struct nearest', nil
   C.nearest_start(search, word)
@@ -31,7 +30,7 @@ function nearest.find(word, names)
   return found
 end
 
---- The end of an error message: "; did you mean 'NAME'?", or "" where no name is near.
+--- Returns the end of an error message: "; did you mean 'NAME'?", or "" if no name is near.
 ---@param word string
 ---@param names string[]
 ---@return string

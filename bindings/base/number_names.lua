@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Names of numbers that the kernel and the hardware define: system calls, VM exit reasons.
+--- Names of system calls and VM exit reasons.
 local ffi = require 'ffi'
 local libc = require 'bindings.base.libc'
 
@@ -10,15 +10,15 @@ uint32_t seccomp_arch_resolve_name(const char *name);
 char *seccomp_syscall_resolve_num_arch(uint32_t arch, int nr);
 ]]
 
-local NATIVE = 0 -- SCMP_ARCH_NATIVE, and "no such machine" of seccomp_arch_resolve_name()
+local NATIVE = 0 -- SCMP_ARCH_NATIVE; seccomp_arch_resolve_name() returns the same for an unknown machine
 local has_seccomp, seccomp = pcall(ffi.load, 'libseccomp.so.2')
 local syscalls = {}
 
--- What uname(2) calls machines for which libseccomp has other words.
+-- Machine names of uname(2) that libseccomp spells differently.
 local MACHINES = { armv6l = 'arm', armv7l = 'arm', armv8l = 'arm', i386 = 'x86', i486 = 'x86', i586 = 'x86',
   i686 = 'x86', mips64 = 'mipsel64' }
 
---- libseccomp's number of a machine; nil where it does not know it.
+--- Returns libseccomp's number of a machine, nil if it is unknown.
 local function token(machine)
   if machine == '' then return NATIVE end
   local found = seccomp.seccomp_arch_resolve_name(MACHINES[machine] or machine)
@@ -34,9 +34,9 @@ local function resolve(nr, machine)
   return name
 end
 
---- The name of a system call; the number where it has none or libseccomp is missing.
+--- Returns the name of a system call, or its number if it is unknown or libseccomp is missing.
 ---@param nr integer
----@param machine? string as uname(2) calls it; else this one
+---@param machine? string as uname(2) spells it; default: this machine
 ---@return string
 function names.syscall(nr, machine)
   nr, machine = tonumber(nr), machine or ''

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Lists of the kernel's priorities, such as "0-99,120", as --prio takes them.
+--- Lists of kernel priorities for --prio, such as "0-99,120".
 local priorities = {}
 
 priorities.MAX = 139
@@ -19,7 +19,7 @@ function priorities.parse(text)
     first = tonumber(first or part:match '^%s*(%d+)%s*$')
     last = tonumber(last) or first
     if not first or first > last or last > priorities.MAX then
-      return nil, ("--prio: invalid list of priorities '%s': 0-99 are real-time, 100-139 nice -20 to 19"):format(text)
+      return nil, ("--prio: invalid priority list '%s' (0-99: real-time, 100-139: nice -20 to 19)"):format(text)
     end
     table.insert(list.ranges, { first, last })
     for priority = first, last do list.has[priority] = true end

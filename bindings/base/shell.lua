@@ -1,13 +1,13 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Words as a shell divides a line into them, and as it must be given them.
+--- Shell words: splitting and quoting.
 local shell = {}
 
---- Divides a line. An unclosed quote ends with the line.
+--- Splits a line into words as a shell does. The end of the line closes an open quote.
 ---@param line string
 ---@return string[] words
 ---@return integer[] columns of the words' first characters
----@return integer? unclosed column of the quote that is not closed
----@return boolean touches the last word ends where the line ends
+---@return integer? unclosed column of an unclosed quote
+---@return boolean touches whether the last word ends at the end of the line
 function shell.split(line)
   local words, columns = {}, {}
   local word, begin, quote, quoted_at
@@ -32,7 +32,7 @@ function shell.split(line)
   return words, columns, quote and quoted_at, word ~= nil
 end
 
---- A word as the shell must see it.
+--- Quotes a word for the shell if necessary.
 ---@param word string
 ---@return string
 function shell.quote(word)

@@ -1,25 +1,22 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The system calls Lua lacks.
+--- System calls that Lua lacks.
 local bit = require 'bit'
 local ffi = require 'ffi'
 local libc = require 'bindings.base.libc'
 
 local sys = { getenv = os.getenv }
 
---- Every pid and tid is smaller.
-sys.PIDS_MAX = ffi.C.PIDS_MAX
+sys.PIDS_MAX = ffi.C.PIDS_MAX -- all pids and tids are smaller
+sys.CPUS_MAX = ffi.C.CPUS_MAX -- all CPU numbers are smaller
 
---- Every CPU's number is smaller.
-sys.CPUS_MAX = ffi.C.CPUS_MAX
-
---- The words for a positive errno.
+--- Returns the message for a positive errno.
 ---@param code integer
 ---@return string
 function sys.strerror(code) return ffi.string(libc.strerror(code)) end
 
 local function error_text() return sys.strerror(ffi.errno()) end
 
---- Names in a directory, without "." and "..".
+--- Returns the names in a directory, without "." and "..".
 ---@param path string
 ---@return string[]? names, string? message
 function sys.readdir(path)
@@ -44,7 +41,7 @@ function sys.stat(path)
   return { mode = st.mode, uid = st.uid, isdir = bit.band(st.mode, libc.S_IFMT) == libc.S_IFDIR }
 end
 
---- The content of a file, such as those in /proc and /sys.
+--- Returns the contents of a file.
 ---@param path string
 ---@return string? text, string? message
 function sys.read(path)
@@ -56,8 +53,8 @@ function sys.read(path)
   return text, message
 end
 
---- A clock that only goes forward: that of live events.
----@param base? number ns to subtract, from which the difference is exact
+--- Returns the monotonic time, which is also the clock of live events.
+---@param base? number ns to subtract before the result loses precision
 ---@return number ns
 function sys.now(base)
   local now = ffi.new 'int64_t[2]'
@@ -65,7 +62,7 @@ function sys.now(base)
   return tonumber(now[0]) * 1e9 - (base or 0) + tonumber(now[1])
 end
 
---- The time of day.
+--- Returns the wall time.
 ---@return number sec since the epoch, number ns
 function sys.wall()
   local now = ffi.new 'int64_t[2]'
@@ -73,7 +70,7 @@ function sys.wall()
   return tonumber(now[0]), tonumber(now[1])
 end
 
---- What this process has used.
+--- Returns the CPU time and memory that this process has used.
 ---@return { user: number, system: number, maxrss: integer } usage times in ns, memory in KiB
 function sys.usage()
   local usage = ffi.new 'struct rusage'

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Columns of tables, which out:table() prints as aligned text, JSON or CSV.
+--- Columns of tables. out:table() prints a table as aligned text, JSON or CSV.
 ---
 ---   local spec = tables.new('wakeups', {
 ---     { name = 'pid', width = 8 },
@@ -13,29 +13,29 @@ local tables = {}
 
 ---@class TableColumn
 ---@field name string field of the rows, and key in JSON and CSV
----@field title? string heading in text; the name if not given
----@field width? integer least width in text
----@field align? 'left'|'right' strings are left-aligned if not given, all else right-aligned
+---@field title? string heading in text; default: the name
+---@field width? integer minimum width in text
+---@field align? 'left'|'right' default: strings left, all others right
 ---@field format? string printf format of the value in text
 ---@field scale? number text shows value / scale
----@field text? fun(row: table): string gives the cell in text, in place of format
----@field sep? string what separates the column from the one before, in text; one blank if not given
----@field rule? integer number of dashes below the heading; the width if not given
----@field alert? boolean red on a terminal where the value is not 0
----@field show? boolean false: leave the column out
----@field data_only? boolean leave the column out of text
+---@field text? fun(row: table): string returns the cell in text, instead of format
+---@field sep? string separator before the column in text; default: one space
+---@field rule? integer number of dashes below the heading; default: the width
+---@field alert? boolean red on a terminal if the value is not 0
+---@field show? boolean false: omit the column
+---@field data_only? boolean omit the column from text
 
 ---@class TableSpec
 ---@field name string
----@field stamp boolean whether text starts with a line that holds the wall time
+---@field stamp boolean whether text starts with a line with the wall time
 ---@field columns TableColumn[]
 
 local RESERVED = { table = true, time = true }
 
---- Checks the columns, and leaves out those that are not shown.
+--- Checks the columns and returns the spec of a table. Columns with show = false are omitted.
 ---@param name string of the table in JSON and CSV
 ---@param columns TableColumn[]
----@param settings? { stamp?: boolean } stamp: false: text has no line with the wall time
+---@param settings? { stamp?: boolean } stamp = false: text has no line with the wall time
 ---@return TableSpec
 function tables.new(name, columns, settings)
   local spec = { name = name, stamp = not settings or settings.stamp ~= false, columns = {} }
@@ -43,7 +43,7 @@ function tables.new(name, columns, settings)
   for _, column in ipairs(columns) do
     if column.show ~= false then
       if RESERVED[column.name] or seen[column.name] then
-        error(("table '%s' cannot have a second column '%s'"):format(name, column.name), 2)
+        error(("table '%s' already has a column '%s'"):format(name, column.name), 2)
       end
       seen[column.name] = true
       spec.columns[#spec.columns + 1] = column
@@ -63,10 +63,10 @@ local function cell(column, row)
   return text.safe(tostring(value))
 end
 
---- Columns that a terminal needs for s: one per character of UTF-8.
+--- Returns the columns that a string takes on a terminal: one per UTF-8 character.
 local function display_width(s)
-  local _, continued = s:gsub('[\128-\191]', '')
-  return #s - continued
+  local _, continuation_bytes = s:gsub('[\128-\191]', '')
+  return #s - continuation_bytes
 end
 
 local function pad(s, width, align)
@@ -81,7 +81,7 @@ end
 
 local RED, NORMAL = '\27[31m', '\27[m'
 
---- The table as text.
+--- Formats the table as text.
 ---@param spec TableSpec
 ---@param rows table[] at least one
 ---@param tty? boolean whether alerts may be colored
@@ -101,7 +101,7 @@ function tables.render(spec, rows, tty)
       width = math.max(width, display_width(cells[i]))
     end
     local align = is_left(column, rows) and 'left' or 'right'
-    local fill = align == 'left' and at == #columns and 0 or width -- no blanks at the line's end
+    local fill = align == 'left' and at == #columns and 0 or width -- no trailing blanks
     local sep = column.sep or ' '
     if at == 1 then sep = '' end
     lines[1][at] = sep .. pad(title, fill, align)
@@ -120,8 +120,8 @@ local function us_column(name, width)
   return { name = name .. '_ns', title = name .. '(us)', width = width, format = '%.3f', scale = 1000 }
 end
 
---- A column with the field `than`, a count, and its share of the field `calls`.
----@param than? boolean false or nil: it is not shown
+--- Returns a column with the field `than`, a count, and its percentage of the field `calls`.
+---@param than? boolean false or nil: omit the column
 ---@return TableColumn
 function tables.than_column(than)
   return {
@@ -138,8 +138,8 @@ function tables.than_column(than)
   }
 end
 
---- The columns that every table of latencies ends with. latency_row() fills them.
----@param than? boolean with than_column()
+--- Returns the columns that every latency table ends with. latency_row() sets their fields.
+---@param than? boolean whether to include than_column()
 ---@return TableColumn[]
 function tables.latency_columns(than)
   return {

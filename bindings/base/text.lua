@@ -1,22 +1,22 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Escapes strings from outside, so that they can be printed (native/text.h). out does so by itself.
+--- Escapes untrusted strings for printing (native/text.h). The methods of `out` do this themselves.
 local ffi = require 'ffi'
 local C = ffi.C
 
 local text = {}
 
-local room, scratch = 0, nil
+local capacity, scratch = 0, nil
 
 local function escape(s, mode)
-  if 6 * #s > room then
-    room = 6 * #s
-    scratch = ffi.new('char[?]', room)
+  if 6 * #s > capacity then
+    capacity = 6 * #s
+    scratch = ffi.new('char[?]', capacity)
   end
   return ffi.string(scratch, C.text_escape(scratch, s, #s, mode))
 end
 
---- Escapes a cell or a field of a line: control bytes and invalid UTF-8 become \xNN. A clean string is returned as
---- it is, in about 5 ns.
+--- Escapes a table cell or a field of a line: control bytes and invalid UTF-8 become \xNN. A clean string is returned
+--- unchanged, in about 5 ns.
 ---@param s string
 ---@return string
 function text.safe(s)
@@ -24,7 +24,7 @@ function text.safe(s)
   return escape(s, C.TEXT_CELL)
 end
 
---- The same for whole lines: newlines and tabs stay.
+--- Escapes whole lines: the same, but newlines and tabs stay.
 ---@param s string
 ---@return string
 function text.lines(s)
@@ -32,7 +32,7 @@ function text.lines(s)
   return escape(s, C.TEXT_LINES)
 end
 
---- A JSON string with its quotes. Bytes that are not UTF-8 become \\xNN.
+--- Returns a JSON string with its quotes. Bytes that are not UTF-8 become \\xNN.
 ---@param s string
 ---@return string
 function text.json(s)

@@ -1,14 +1,14 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Durations, sizes, numbers and times, as users write and read them.
+--- Parses and formats durations, sizes, numbers and times.
 local units = {}
 
-local MAX_EXACT = 2 ^ 53 -- above it a number is no longer exact
+local MAX_EXACT = 2 ^ 53 -- integers above it are no longer exact
 
 local NS = { ns = 1, us = 1e3, ['µs'] = 1e3, ms = 1e6, s = 1e9, min = 60e9, h = 3600e9, d = 86400e9 }
-local FRACTION = { ns = 0, us = 3, ['µs'] = 3, ms = 6 } -- digits that are not finer than 1 ns; else 9
+local FRACTION = { ns = 0, us = 3, ['µs'] = 3, ms = 6 } -- decimals down to 1 ns; 9 for larger units
 local BYTES = { [''] = 0, k = 1, m = 2, g = 3, t = 4 } -- powers of 1024
 
---- '1.5' as whole, fraction: '1', '5'; nothing if text is no plain decimal number.
+--- Splits '1.5' into '1' and '5'. Returns nil if the text is not a plain decimal number.
 local function split_number(text)
   local whole, fraction = text:match '^(%d+)%.(%d+)$'
   if whole then return whole, fraction end
@@ -17,43 +17,45 @@ local function split_number(text)
   return text:match '^%d+$', ''
 end
 
---- Reads a duration: '10ms', '1.5ms', '2h'. A number without a unit is ns.
+--- Parses a duration: '10ms', '1.5ms', '2h'. A number without a unit is ns.
 ---@param text string
----@return number? ns nil: message says what is wrong
+---@return number? ns nil if invalid
 ---@return string? message
 function units.duration(text)
   local number, unit = text:match '^([%d.]+)(.-)$'
   local whole, fraction = split_number(number or '')
-  if not whole then return nil, ("bad duration '%s': not a number with a unit, such as 1.5ms"):format(text) end
+  if not whole then return nil, ("invalid duration '%s' (expected a number and a unit, e.g. 1.5ms)"):format(text) end
   unit = unit == '' and 'ns' or unit:lower()
   local factor = NS[unit]
-  if not factor then return nil, ("bad duration '%s': unit '%s' is none of ns us ms s min h d"):format(text, unit) end
+  if not factor then
+    return nil, ("invalid duration '%s': unknown unit '%s' (expected ns, us, ms, s, min, h or d)"):format(text, unit)
+  end
   if #fraction:gsub('0+$', '') > (FRACTION[unit] or 9) then
-    return nil, ("bad duration '%s': finer than 1 ns"):format(text)
+    return nil, ("invalid duration '%s': finer than 1 ns"):format(text)
   end
   local ns = math.floor(tonumber(number) * factor + 0.5)
-  if ns > MAX_EXACT then return nil, ("bad duration '%s': longer than 104 days"):format(text) end
+  if ns > MAX_EXACT then return nil, ("invalid duration '%s': longer than 104 days"):format(text) end
   return ns
 end
 
---- Reads a size: '4096', '4K', '1MiB', '1.5g'. K, M, G and T are powers of 1024.
+--- Parses a size: '4096', '4K', '1MiB', '1.5g'. K, M, G and T are powers of 1024.
 ---@param text string
----@return number? bytes nil: message says what is wrong
+---@return number? bytes nil if invalid
 ---@return string? message
 function units.size(text)
   local number, unit = text:match '^([%d.]+)(%a*)$'
   local whole = split_number(number or '')
   local power = unit and BYTES[unit:lower():gsub('i?b$', '')]
-  if not whole or not power then return nil, ("bad size '%s': not bytes, or such as 64K, 1MiB"):format(text) end
+  if not whole or not power then return nil, ("invalid size '%s' (expected e.g. 4096, 64K or 1MiB)"):format(text) end
   local bytes = tonumber(number) * 1024 ^ power
-  if bytes ~= math.floor(bytes) then return nil, ("bad size '%s': not a whole number of bytes"):format(text) end
-  if bytes > MAX_EXACT then return nil, ("bad size '%s': too large"):format(text) end
+  if bytes ~= math.floor(bytes) then return nil, ("invalid size '%s': not a whole number of bytes"):format(text) end
+  if bytes > MAX_EXACT then return nil, ("invalid size '%s': too large"):format(text) end
   return bytes
 end
 
---- Reads an unsigned 64-bit number: '4096', or '0x1000' in hexadecimal.
+--- Parses an unsigned 64-bit number: '4096', or '0x1000' in hexadecimal.
 ---@param text string
----@return integer64? value nil: it is not one
+---@return integer64? value nil if invalid
 function units.unsigned(text)
   local digits, base = text:match '^0[xX](%x+)$', 16
   if not digits then
@@ -67,12 +69,12 @@ function units.unsigned(text)
   return value
 end
 
---- ns as microseconds with three decimals: 1234567 is '1234.567'.
+--- Formats ns as microseconds with three decimals: 1234567 is '1234.567'.
 ---@param ns number
 ---@return string
 function units.us(ns) return ('%.3f'):format(tonumber(ns) / 1000) end
 
---- A number in as few digits as keep its value. NaN and infinity are not allowed.
+--- Formats a number with as few digits as possible without losing precision. NaN and infinity are not allowed.
 ---@param n number|integer64
 ---@return string
 function units.number(n)
@@ -82,7 +84,7 @@ function units.number(n)
   return tonumber(short) == n and short or ('%.17g'):format(n)
 end
 
---- 2^exponent in short: 10 is '1K', 21 is '2M'.
+--- Formats 2^exponent: 10 is '1K', 21 is '2M'.
 ---@param exponent integer 0 to 63
 ---@return string
 function units.power2(exponent)
@@ -90,9 +92,9 @@ function units.power2(exponent)
   return ('%d%s'):format(2 ^ (exponent % 10), ('KMGTPE'):sub(step, step))
 end
 
---- A time that is not wall time, as seconds with six decimals.
+--- Formats a time that is not wall time as seconds with six decimals.
 ---@param sec number
----@param ns number is added; may be more than a second
+---@param ns number added to sec; may exceed a second
 ---@return string
 function units.seconds(sec, ns)
   local us = math.floor(ns / 1000)
@@ -100,12 +102,12 @@ function units.seconds(sec, ns)
   return ('%d.%06d'):format(sec + carry, us - carry * 1e6)
 end
 
--- One second's text is reused: os.date costs as much as ten lines.
+-- The text of the last second is cached: os.date costs as much as ten lines.
 local last_second, last_text
 
---- Local time as 'YYYY-MM-DD HH:MM:SS.uuuuuu'.
+--- Formats wall time as local time: 'YYYY-MM-DD HH:MM:SS.uuuuuu'.
 ---@param sec number whole seconds since the epoch
----@param ns number is added; may be more than a second
+---@param ns number added to sec; may exceed a second
 ---@return string
 function units.wall(sec, ns)
   local us = math.floor(ns / 1000)

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Attaches the programs of a loaded BPF object to the target in their SEC(), or to one that the script names.
-local cpulist = require 'bindings.base.cpulist'
+--- Attaches programs of a loaded BPF object to the target in their SEC() or to a target given by the script.
+local cpu_list = require 'bindings.base.cpu_list'
+local facade = require 'bindings.base.facade'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
 local libbpf = require 'bindings.bpf.libbpf'
@@ -13,7 +14,7 @@ local C = ffi.C
 local bpf_attach = {}
 
 local TYPES = perf_events.TYPES
-local ENOTSUPP = 524 -- the kernel's own
+local ENOTSUPP = 524 -- internal to the kernel, but bpf(2) returns it
 
 --- Members of perf_event_attr that scripts can set.
 local MEMBERS = {
@@ -26,8 +27,8 @@ for _, member in ipairs(MEMBERS) do
   NAMES[member] = true
 end
 
---- Makes a struct perf_event_attr from a table with the names of perf_event_open(2). Type and config can
---- be perf's names, as in { type = 'software', config = 'page-faults', sample_freq = 50 }.
+--- Builds a struct perf_event_attr from a table with the names of perf_event_open(2). Type and config can be perf's
+--- names, as in { type = 'software', config = 'page-faults', sample_freq = 50 }.
 ---@param given table<string|integer, any>
 ---@return ffi.cdata* attr
 ---@return string? message
@@ -35,12 +36,12 @@ function bpf_attach.attr(given)
   local attr = ffi.new('struct perf_event_attr', { size = ffi.sizeof 'struct perf_event_attr' })
   local event = type(given.config) == 'string' and perf_events.find(given.config)
   if type(given.config) == 'string' and not event then
-    return attr, ("no event '%s'%s"):format(given.config, nearest.hint(given.config, perf_events.names))
+    return attr, ("no such event '%s'%s"):format(given.config, nearest.hint(given.config, perf_events.names))
   end
   for name, value in pairs(given) do
     if name == 'type' and type(value) == 'string' then
       local types = nearest.keys(TYPES)
-      if not TYPES[value] then return attr, ("no type '%s'%s"):format(value, nearest.hint(value, types)) end
+      if not TYPES[value] then return attr, ("unknown type '%s'%s"):format(value, nearest.hint(value, types)) end
       value = TYPES[value]
     elseif name == 'config' and event then
       value = event.config
@@ -63,7 +64,7 @@ function bpf_attach.attr(given)
   if given.sample_freq then attr.freq = 1 end
   if not given.sample_freq and not given.sample_period then
     attr.sample_period = event and event.period or 0
-    if attr.sample_period == 0 then return attr, 'sample_period or sample_freq is missing' end
+    if attr.sample_period == 0 then return attr, 'missing sample_period or sample_freq' end
   end
   return attr
 end
@@ -84,7 +85,7 @@ local function fail_attach(object, program, where, code)
   elseif code == libc.EOPNOTSUPP or code == ENOTSUPP then
     hint = ' (not supported by this kernel)'
   else
-    fail = failure.raise -- a name may be misspelled
+    fail = failure.raise -- may be a misspelled name
     if code == libc.ENOENT then hint = ' (not available in this kernel)' end
   end
   local log = libbpf.last_message()
@@ -96,17 +97,21 @@ end
 ---@class BpfLink
 ---@field package _lib ffi.namespace* libbpf
 ---@field package _links table<integer, ffi.cdata*> struct bpf_link *; for perf events on CPUs, by CPU
----@field package _follow? fun(cpu: integer) attaches to the perf event of a CPU that came online
+---@field package _follow? fun(cpu: integer) attaches the program on a CPU that came online
 local Link = {}
 Link.__index = Link
 
---- Ends it.
+--- Detaches the program.
 function Link:detach()
   for _, link in pairs(self._links) do
     self._lib.bpf_link__destroy(link)
   end
   self._links, self._follow = {}, nil
 end
+
+--- Returns what scripts get of a link.
+---@type fun(link: BpfLink): any
+bpf_attach.public = facade.class('link', Link, { 'detach' })
 
 local function attach_perf(object, name, given, cpus)
   local attr, message = bpf_attach.attr(given)
@@ -127,7 +132,7 @@ local function attach_perf(object, name, given, cpus)
     links[cpu] = one
     return 0
   end
-  local wanted = given.pid and { -1 } or cpulist.numbers(cpus or sys.read '/sys/devices/system/cpu/online')
+  local wanted = given.pid and { -1 } or cpu_list.numbers(cpus or sys.read '/sys/devices/system/cpu/online')
   for _, cpu in ipairs(wanted) do
     local code = open(cpu)
     if code ~= 0 then
@@ -147,8 +152,8 @@ local function attach_perf(object, name, given, cpus)
   return link
 end
 
---- Attaches the programs on perf events again, on a CPU that came online: the kernel drops the perf events of a
---- CPU that goes offline.
+--- Attaches the programs on perf events to a CPU that came online. The kernel removes the perf events of a CPU when it
+--- goes offline.
 ---@param object BpfObject
 ---@param cpu integer
 function bpf_attach.follow(object, cpu)
@@ -157,7 +162,7 @@ function bpf_attach.follow(object, cpu)
   end
 end
 
---- Targets of the form "KIND:REST": function(lib, program, rest) returns a link, or nil with errno set.
+--- Attach functions for targets "KIND:REST": function(lib, program, rest) returns a link, or nil with errno set.
 local BY_KIND = {
   raw_tracepoint = function(lib, program, rest) return lib.bpf_program__attach_raw_tracepoint(program, rest) end,
   kprobe = function(lib, program, rest) return lib.bpf_program__attach_kprobe(program, false, rest) end,
@@ -196,8 +201,8 @@ local function attach_named(object, name, where)
   local lib, program = object.lib, object:find('program', name)
   local kind, rest = where:match '^([%w_-]+):(.+)$'
   if not kind then
-    failure.raise("%s: attach %s: '%s' is not KIND:NAME, where KIND is a tracepoint's system or one of %s", object.name,
-      name, where, table.concat(nearest.keys(BY_KIND), ', '))
+    failure.raise("%s: attach %s: invalid target '%s' (expected KIND:NAME; KIND is a tracepoint system or one of %s)",
+      object.name, name, where, table.concat(nearest.keys(BY_KIND), ', '))
   end
   local link
   if BY_KIND[kind] then
@@ -227,6 +232,26 @@ function bpf_attach.attach(object, name, where, cpus)
     fail_attach(object, name, object:section(name), code)
   end
   return setmetatable({ _lib = lib, _links = { link } }, Link)
+end
+
+local ON_CPU = 1 -- BPF_F_TEST_RUN_ON_CPU
+
+--- Runs a program once on each CPU that is online.
+---@param object BpfObject loaded
+---@param name string the program's name
+---@param cpus? string CPU list; nil: all online CPUs
+function bpf_attach.run(object, name, cpus)
+  local lib, fd = object.lib, object:program_fd(name)
+  local opts = ffi.new 'struct bpf_test_run_opts'
+  opts.sz, opts.flags = ffi.sizeof(opts), ON_CPU
+  for _, cpu in ipairs(cpu_list.numbers(cpus or sys.read '/sys/devices/system/cpu/online')) do
+    opts.cpu = cpu
+    local code = -lib.bpf_prog_test_run_opts(fd, opts)
+    if code ~= 0 and code ~= libc.ENXIO then -- ENXIO: the CPU has gone offline
+      failure.unavailable("%s: cannot run program '%s' on CPU %d: %s", object.name, name, cpu,
+        code == ENOTSUPP and 'not supported' or sys.strerror(code))
+    end
+  end
 end
 
 --- Runs an iterator program and returns its output.

@@ -38,7 +38,7 @@ function btf.new(lib, types) return setmetatable({ lib = lib, btf = types, codec
 
 local function kind_of(t) return bit.band(bit.rshift(t.info, 24), 0x1f) end
 local function count_of(t) return bit.band(t.info, 0xffff) end
---- The data that follows a struct btf_type depends on its kind.
+--- Returns the data after a struct btf_type, whose type depends on its kind.
 local function data_of(t, type) return ffi.cast('const struct ' .. type .. ' *', t + 1) end
 
 function Btf:name_at(offset) return ffi.string(self.lib.btf__name_by_offset(self.btf, offset)) end
@@ -68,8 +68,8 @@ end
 ---@return integer bytes
 function Btf:size(id) return tonumber(self.lib.btf__resolve_size(self.btf, id)) end
 
---- Returns the members of a struct or union. Members of unnamed structs inside count as its own. Offsets and
---- widths are in bits; the width is 0 unless the member is a bit field.
+--- Returns the members of a struct or union, including those of anonymous structs in it. Offsets and widths are in
+--- bits. The width is 0 unless the member is a bit field.
 ---@param id integer type id, without typedefs
 ---@return { name: string, type: integer, offset: integer, width: integer }[]
 function Btf:members(id)
@@ -252,7 +252,7 @@ local function make_codec(self, id)
   return { size = size, read = function(p) return ffi.string(p, size) end, write = string_codec(size).write }
 end
 
---- Whether a type is `char`. Arrays of it are strings.
+--- Returns whether a type is `char`. Arrays of it are strings.
 function Btf:is_char(id)
   local t, kind = self:resolve(id)
   return kind == KIND.INT and self:name_at(t.name_off) == 'char'
@@ -304,8 +304,8 @@ local function add_field(self, list, name, id, offset)
   list[#list + 1] = field
 end
 
---- Returns the members of a struct as event fields. Members of nested structs are named outer_inner; bit
---- fields are left out.
+--- Returns the members of a struct as event fields. Members of nested structs are named outer_inner. Bit fields are
+--- omitted.
 ---@param id integer
 ---@return Field[]
 function Btf:fields(id)

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- libbpf: loads the library when a run needs it, opens object files and reports load errors. Scripts use it
---- through bindings/bpf/program.lua. profscript works without libbpf.
+--- libbpf: loads the library when a run needs it, opens object files and reports load errors. Scripts use it through
+--- bindings/bpf/program.lua. Everything else works without libbpf.
 local ffi = require 'ffi'
 local failure = require 'bindings.base.failure'
 local libc = require 'bindings.base.libc'
@@ -46,6 +46,14 @@ int bpf_link__fd(const struct bpf_link *);
 int bpf_link__destroy(struct bpf_link *);
 int bpf_iter_create(int link);
 
+struct bpf_test_run_opts {
+  size_t sz;
+  const void *data_in; void *data_out; uint32_t data_size_in, data_size_out;
+  const void *ctx_in; void *ctx_out; uint32_t ctx_size_in, ctx_size_out;
+  uint32_t retval; int repeat; uint32_t duration, flags, cpu;
+};
+int bpf_prog_test_run_opts(int program, struct bpf_test_run_opts *);
+
 const char *bpf_map__name(const struct bpf_map *);
 int bpf_map__fd(const struct bpf_map *);
 int bpf_map__type(const struct bpf_map *);
@@ -62,6 +70,8 @@ void *bpf_map__initial_value(struct bpf_map *, size_t *size);
 int bpf_map_lookup_elem(int fd, const void *key, void *value);
 int bpf_map_update_elem(int fd, const void *key, const void *value, uint64_t flags);
 int bpf_map_delete_elem(int fd, const void *key);
+int bpf_map_lookup_and_delete_batch(int fd, void *in_batch, void *out_batch, void *keys, void *values,
+  uint32_t *count, const void *opts);
 int bpf_map_get_next_key(int fd, const void *key, void *next);
 
 struct btf *btf__load_vmlinux_btf(void);
@@ -79,7 +89,7 @@ local libbpf = {}
 local SONAME = 'libbpf.so.1'
 local loaded
 
---- Loads the library at the first call.
+--- Loads the library on the first call.
 ---@return ffi.namespace*? lib, string? message
 function libbpf.open()
   if loaded then return loaded end
@@ -102,7 +112,7 @@ function libbpf.built_in(name)
   return nil, "profscript was built without clang or libbpf's headers (Debian: clang, libbpf-dev)"
 end
 
---- Takes the log of libbpf and the kernel's verifier, as lines without libbpf's decoration.
+--- Takes the log of libbpf and the kernel's verifier as lines, without libbpf's decoration.
 local function log_lines()
   local lines = {}
   for line in ffi.string(C.bpf_log_take()):gmatch '[^\n]+' do
@@ -126,8 +136,8 @@ end
 
 local MAX_LOG_LINES = 6
 
---- Describes why a load failed: libbpf's message, or the end of the verifier's log with the source line that
---- it rejected.
+--- Describes why loading failed: libbpf's message, or the end of the verifier's log with the source line that it
+--- rejected.
 ---@param name string
 ---@param code integer a positive errno
 ---@param sections table<string, string> SEC() by program
@@ -165,7 +175,7 @@ function libbpf.load_error(name, code, sections, source)
   return table.concat(message, '\n')
 end
 
---- Takes the log and returns its last line, for failures other than loads.
+--- Takes the log and returns its last line, for failures other than loading.
 ---@return string?
 function libbpf.last_message()
   local lines = log_lines()

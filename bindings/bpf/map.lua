@@ -2,6 +2,7 @@
 --- Maps of loaded BPF objects. Keys and values follow their BTF types: integers are numbers, char arrays are
 --- strings, structs are tables, arrays are tables from 0, per-CPU values are tables by CPU.
 local btf = require 'bindings.bpf.btf'
+local facade = require 'bindings.base.facade'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
 local libc = require 'bindings.base.libc'
@@ -15,16 +16,19 @@ local IS_PERCPU = {
 }
 local IS_ARRAY = { [C.BPF_MAP_TYPE_ARRAY] = true, [C.BPF_MAP_TYPE_PERCPU_ARRAY] = true }
 
-local SLACK = 8 -- extra bytes after a buffer: bit fields are read as whole words
+local BATCH = 4096 -- entries that take() gets at once
+local SLACK = 8 -- extra bytes after a buffer, because bit fields are read as whole words
 
 --- A map of a BPF object.
 ---@class BpfMap
 local Map = {}
 Map.__index = Map
 
+local public -- creates the facade of a map
+
 local function roundup(size) return math.ceil(size / 8) * 8 end
 
---- Whether a map holds records instead of entries.
+--- Returns whether a map contains records instead of entries.
 ---@param kind integer
 function bpf_map.is_ring(kind) return kind == C.BPF_MAP_TYPE_RINGBUF or kind == C.BPF_MAP_TYPE_PERF_EVENT_ARRAY end
 
@@ -37,7 +41,7 @@ function bpf_map.new(object, name, frames)
   local lib, map = object.lib, object:find('map', name)
   local kind = lib.bpf_map__type(map)
   if bpf_map.is_ring(kind) then
-    failure.raise("%s: map '%s' holds records, not entries; use events('%s')", object.name, name, name)
+    failure.raise("%s: map '%s' contains records, not entries; use events('%s')", object.name, name, name)
   end
   local key, value = lib.bpf_map__btf_key_type_id(map), lib.bpf_map__btf_value_type_id(map)
   local self = {
@@ -54,7 +58,7 @@ function bpf_map.new(object, name, frames)
   self._value_size = IS_PERCPU[kind] and roundup(lib.bpf_map__value_size(map)) or lib.bpf_map__value_size(map)
   self._key = ffi.new('uint8_t[?]', lib.bpf_map__key_size(map) + SLACK)
   self._value = ffi.new('uint8_t[?]', self._value_size * self._nr_cpus + SLACK)
-  return setmetatable(self, Map)
+  return public(setmetatable(self, Map))
 end
 
 local function fail(self, what, code) failure.raise('%s: %s: %s', self._name, what, sys.strerror(code)) end
@@ -68,11 +72,11 @@ end
 
 local function put_key(self, key) encode(self, self._key_codec, self._key, ffi.sizeof(self._key), key) end
 
-local function read_value(self)
-  if not IS_PERCPU[self._kind] then return self._codec.read(self._value) end
+local function read_value(self, bytes)
+  if not IS_PERCPU[self._kind] then return self._codec.read(bytes) end
   local values = {}
   for cpu = 0, self._nr_cpus - 1 do
-    values[cpu] = self._codec.read(self._value + cpu * self._value_size)
+    values[cpu] = self._codec.read(bytes + cpu * self._value_size)
   end
   return values
 end
@@ -80,13 +84,13 @@ end
 --- Looks up the key in self._key.
 local function lookup(self)
   local code = -self._lib.bpf_map_lookup_elem(self._fd, self._key, self._value)
-  if code == 0 then return read_value(self) end
+  if code == 0 then return read_value(self, self._value) end
   if code ~= libc.ENOENT then fail(self, 'reading', code) end
 end
 
 --- Returns the value of a key.
 ---@param key any
----@return any value nil: there is none
+---@return any value nil if the key does not exist
 function Map:get(key)
   put_key(self, key)
   return lookup(self)
@@ -100,7 +104,7 @@ function Map:set(key, value)
   if IS_PERCPU[self._kind] then
     ffi.fill(self._value, ffi.sizeof(self._value))
     for cpu, one in pairs(value) do
-      if type(cpu) ~= 'number' or cpu < 0 or cpu >= self._nr_cpus then
+      if type(cpu) ~= 'number' or not (cpu >= 0 and cpu < self._nr_cpus and cpu == math.floor(cpu)) then
         error(('%s: no CPU %s'):format(self._name, tostring(cpu)), 2)
       end
       local ok, message = pcall(self._codec.write, self._value + cpu * self._value_size, one)
@@ -123,11 +127,11 @@ function Map:delete(key)
   return code == 0
 end
 
---- Returns all keys, as bytes. If a key is removed meanwhile, the kernel may start over: so duplicates are
---- dropped, and the number of steps is limited to twice the size of the map.
+--- Returns all keys as bytes. If a key is removed meanwhile, the kernel may start over: therefore drops duplicates and
+--- limits the number of steps to twice the size of the map.
 local function keys(self)
   local size = ffi.sizeof(self._key) - SLACK
-  local list, seen, key = {}, {}, nil
+  local list, seen, previous, key = {}, {}, ffi.new('uint8_t[?]', size), nil
   for _ = 1, 2 * self._max_entries + 1 do
     local code = -self._lib.bpf_map_get_next_key(self._fd, key, self._key)
     if code == libc.ENOENT then break end
@@ -137,7 +141,8 @@ local function keys(self)
       seen[bytes] = true
       list[#list + 1] = bytes
     end
-    key = ffi.new('uint8_t[?]', size, bytes)
+    ffi.copy(previous, bytes, size)
+    key = previous
   end
   return list
 end
@@ -160,6 +165,28 @@ function Map:pairs()
   end
 end
 
+--- Removes all entries of a hash and returns them, with few system calls. Needs kernel 5.6.
+---@return { key: any, value: any }[] entries
+function Map:take()
+  local key_size, value_size = ffi.sizeof(self._key) - SLACK, self._value_size * self._nr_cpus
+  local max = math.min(self._max_entries, BATCH)
+  local key_bytes = ffi.new('uint8_t[?]', max * key_size + SLACK)
+  local value_bytes = ffi.new('uint8_t[?]', max * value_size + SLACK)
+  local place, n, list, code = ffi.new 'uint64_t[1]', ffi.new 'uint32_t[1]', {}, nil
+  repeat
+    n[0] = max
+    local after = code and place or nil
+    code = -self._lib.bpf_map_lookup_and_delete_batch(self._fd, after, place, key_bytes, value_bytes, n, nil)
+    if code ~= 0 and code ~= libc.ENOENT then fail(self, 'taking the entries', code) end
+    for i = 0, n[0] - 1 do
+      list[#list + 1] = {
+        key = self._key_codec.read(key_bytes + i * key_size), value = read_value(self, value_bytes + i * value_size),
+      }
+    end
+  until code == libc.ENOENT
+  return list
+end
+
 --- Removes all entries. Array entries become 0.
 function Map:clear()
   for _, bytes in ipairs(keys(self)) do
@@ -175,7 +202,7 @@ end
 
 --- Returns the frames of a stack in a stack trace map, innermost first.
 ---@param id integer as returned by bpf_get_stackid()
----@return Frame[]? frames nil: there is none
+---@return Frame[]? frames nil if the id does not exist
 function Map:stack(id)
   if self._kind ~= C.BPF_MAP_TYPE_STACK_TRACE then failure.raise('%s: not a stack trace map', self._name) end
   ffi.cast('uint32_t *', self._key)[0] = id
@@ -187,5 +214,7 @@ function Map:stack(id)
   end
   return self._frames(addresses)
 end
+
+public = facade.class('map', Map, { 'clear', 'delete', 'get', 'pairs', 'set', 'stack' })
 
 return bpf_map

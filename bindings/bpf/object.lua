@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- BPF objects: opens an object file, sets constants, loads the programs, gives access to global variables.
+--- BPF object: opens an object file, sets constants, loads the programs and accesses global variables.
 local ffi = require 'ffi'
 local btf = require 'bindings.bpf.btf'
 local failure = require 'bindings.base.failure'
@@ -20,7 +20,7 @@ local C = ffi.C
 ---@field maps table<string, ffi.cdata*>
 ---@field is_loaded? boolean
 ---@field perf_links BpfLink[] links to perf events of CPUs
----@field memory table<string, ffi.cdata*> mapped sections, after loading
+---@field memory table<string, ffi.cdata*> sections mapped after loading
 local Object = {}
 Object.__index = Object
 
@@ -49,7 +49,7 @@ function Object:find(what, name)
   failure.raise("%s: no %s '%s'%s", self.name, what, tostring(name), nearest.hint(tostring(name), nearest.keys(all)))
 end
 
---- Returns the memory of a section's variables, nil if there are none.
+--- Returns the memory of a section's variables, nil if the object has no such section.
 local function section_memory(self, section)
   if self.memory[section] then return self.memory[section] end
   for name, map in pairs(self.maps) do
@@ -64,7 +64,7 @@ local function section_memory(self, section)
         end
         self.memory[section] = ffi.cast('uint8_t *', memory)
       else
-        memory = self.lib.bpf_map__initial_value(map, ffi.new 'size_t[1]') -- older versions write the size
+        memory = self.lib.bpf_map__initial_value(map, ffi.new 'size_t[1]') -- older versions always write the size
       end
       return memory ~= nil and ffi.cast('uint8_t *', memory) or nil
     end
@@ -89,7 +89,7 @@ function Object:variable(name, sections)
     nearest.hint(tostring(name), nearest.keys(known)))
 end
 
---- Sets `const volatile` variables, which the verifier treats as constants. Call it before load().
+--- Sets `const volatile` variables, which the verifier treats as constants. Must be called before load().
 ---@param values table<string, any>
 function Object:set_constants(values)
   for name, value in pairs(values) do
@@ -110,7 +110,7 @@ function Object:load_error(code)
   return libbpf.load_error(self.name, code, sections, self.source)
 end
 
---- Loads all programs into the kernel. The kernel unloads them when the process ends, however it ends.
+--- Loads all programs into the kernel. The kernel unloads them when the process exits, even if it is killed.
 function Object:load()
   C.bpf_log_take()
   local code = self.lib.bpf_object__load(self.object)

@@ -3,8 +3,10 @@
 local attach = require 'bindings.bpf.attach'
 local bpf_map = require 'bindings.bpf.map'
 local btf = require 'bindings.bpf.btf'
+local facade = require 'bindings.base.facade'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
+local libbpf = require 'bindings.bpf.libbpf'
 local nearest = require 'bindings.base.nearest'
 local Object = require 'bindings.bpf.object'
 local perf_events = require 'bindings.view.perf_events'
@@ -19,17 +21,29 @@ local bpf = {}
 local BPF_OUTPUT = perf_events.find 'bpf-output'
 local RINGBUF = C.BPF_MAP_TYPE_RINGBUF
 
-local PARAMETERS = { source = 'string', file = 'string', constants = 'table', name = 'string' }
+--- Describes the programs of a script in one line, for --dry-run.
+---@param program Bpf
+---@return string
+function bpf.describe(program)
+  local object, parts = program._object, {}
+  for _, name in ipairs(nearest.keys(object.programs)) do
+    parts[#parts + 1] = ('%s (%s)'):format(name, object:section(name))
+  end
+  return ('%s: %s'):format(object.name, table.concat(parts, ', '))
+end
 
---- The parameter table of session.bpf, with either source or file.
+local PARAMETERS = { source = 'string', file = 'string', built_in = 'string', constants = 'table', name = 'string' }
+
+--- The parameter table of session.bpf, with one of source, file and built_in.
 ---@class BpfParameters
----@field source? string C source, compiled by clang once; the result is cached in ~/.cache/profscript
+---@field source? string C source, compiled by clang and cached in ~/.cache/profscript
 ---@field file? string a C or object file, relative to the script
+---@field built_in? string one of the programs of profscript, such as 'oncpu'
 ---@field constants? table<string, any> values of `const volatile` variables
 ---@field name? string name in messages
 
---- The BPF object of a script. Keys and values of maps, variables and records follow their BTF types: integers are
---- numbers, char arrays are strings, structs are tables, arrays are tables from 0, per-CPU values are tables by CPU.
+--- A script's BPF object. The types of keys, values, variables and record fields follow BTF: integers are numbers, char
+--- arrays are strings, structs are tables, arrays are tables indexed from 0, per-CPU values are tables indexed by CPU.
 ---
 ---   local program = session.bpf { source = SOURCE, constants = { limit = 5 } } -- const volatile __u32 limit = 0;
 ---   program:attach()
@@ -39,6 +53,8 @@ local PARAMETERS = { source = 'string', file = 'string', constants = 'table', na
 ---@field package _object BpfObject
 local Bpf = {}
 Bpf.__index = Bpf
+
+local public -- creates the facade of a Bpf
 
 local function refuse(format, ...) error(select('#', ...) > 0 and format:format(...) or format) end
 
@@ -53,8 +69,8 @@ local function check(params)
       refuse('session.bpf: %s is a %s, not a %s', name, type(value), expected)
     end
   end
-  if (params.source == nil) == (params.file == nil) then
-    refuse 'session.bpf: give either source or file'
+  if (params.source and 1 or 0) + (params.file and 1 or 0) + (params.built_in and 1 or 0) ~= 1 then
+    refuse 'session.bpf requires one of source, file and built_in'
   end
 end
 
@@ -66,8 +82,13 @@ local function line_of(script, text)
   return newlines + 1
 end
 
---- Opens, and compiles if necessary, the source or file in the parameters.
+--- Compiles the source if necessary, and opens the object file.
 local function open(params, script)
+  if params.built_in then
+    local bytes, message = libbpf.built_in(params.built_in)
+    if not bytes then failure.unavailable('session.bpf: %s', message) end
+    return Object.open(params.name or params.built_in, bytes)
+  end
   local folder = script:match '^(.*)/[^/]*$' or '.'
   local place = { name = script:match '[^/]*$', folder = folder, first = 1, include = folder }
   local name, text = params.name or place.name, params.source
@@ -85,8 +106,8 @@ local function open(params, script)
   return Object.open(name, source.compile(place, text), { text = text, first = place.first })
 end
 
---- Returns the types of records by map. For the kernel, maps of records have no value types, so the source's
---- __type(value, ...) is the record's type and must not reach the kernel.
+--- Returns the types of records by map, which the source declares with __type(value, ...). To the kernel such maps have
+--- no values of that type, so this also resets their key and value sizes.
 local function take_record_types(object)
   local types, lib = {}, object.lib
   for name, map in pairs(object.maps) do
@@ -107,14 +128,14 @@ end
 function bpf.load(owner, params)
   check(params)
   if owner.run.is_recorded then
-    failure.usage('%s: cannot read a recording, its BPF programs need the live kernel', owner.name)
+    failure.usage('%s: BPF programs need live events; --input is not supported', owner.name)
   end
   local object, run = open(params, owner.script.path), owner.run
   object:set_constants(params.constants or {})
   local self = setmetatable({ _owner = owner, _object = object, _record_types = take_record_types(object) }, Bpf)
   object:load()
-  table.insert(run.programs, self) -- keeps it alive for the run
-  return self
+  run:add_program(self)
+  return public(self)
 end
 
 --- Attaches a program; without a name, all programs whose SEC() names a target.
@@ -124,11 +145,10 @@ end
 ---@param program? string
 ---@param where? table|string members of perf_event_attr (and `pid`); or 'sys:name' of a tracepoint,
 --- 'raw_tracepoint:NAME', 'kprobe:FUNC', 'kretprobe:FUNC', 'uprobe:FUNC@FILE', 'uretprobe:FUNC@FILE',
---- 'usdt:PROVIDER:NAME@FILE', 'ksyscall:NAME', 'kretsyscall:NAME'; if not given,
---- what SEC() says
----@return BpfLink? link nil: all programs were attached
+--- 'usdt:PROVIDER:NAME@FILE', 'ksyscall:NAME', 'kretsyscall:NAME'; default: the target in SEC()
+---@return BpfLink? link nil if called without a name
 function Bpf:attach(program, where)
-  if program then return attach.attach(self._object, program, where, self._owner.opt.cpus) end
+  if program then return attach.public(attach.attach(self._object, program, where, self._owner.opt.cpus)) end
   for _, name in ipairs(nearest.keys(self._object.programs)) do
     if self._object:section(name):match '/' and not self._object:section(name):match '^iter' then
       attach.attach(self._object, name)
@@ -136,9 +156,13 @@ function Bpf:attach(program, where)
   end
 end
 
+--- Runs a program (SEC("raw_tp")) once on each online CPU, or those of -C, with interrupts disabled.
+---@param program string
+function Bpf:run(program) attach.run(self._object, program, self._owner.opt.cpus) end
+
 --- Runs an iterator program (SEC("iter/task")) and returns its output.
 ---@param program string
----@return string text what it has written
+---@return string text
 function Bpf:iterate(program) return attach.iterate(self._object, program) end
 
 --- Returns the frames of a kernel stack.
@@ -184,7 +208,7 @@ function Bpf:set(name, value)
   if not ok then error(('%s: %s'):format(name, message), 2) end
 end
 
---- Returns a print format of all fields, for the event's lines.
+--- Returns a print format with all fields.
 local function print_format(list)
   local formats, values = {}, {}
   for _, field in ipairs(list) do
@@ -219,17 +243,17 @@ local function offset_of(by_name, name, size)
   return field and field.size == size and field.offset or -1
 end
 
---- Returns the records of a ring buffer or perf event array as an event, for use as a key of the handlers. The fields
---- are the members of the struct that the map names by `__type(value, struct ...)`; members of structs within it are
---- `outer_inner`, bit fields are left out.
+--- Returns the records of a ring buffer or perf event array as an event, to be used as the key of a handler. The fields
+--- are the members of the struct that the map declares with `__type(value, struct ...)`. Members of nested structs are
+--- named `outer_inner`. Bit fields are omitted.
 ---
 --- - Records of a ring buffer are ordered by their member `__u64 ktime`, from bpf_ktime_get_ns(); without it, by the
----   time they are read.
+---   time at which they are read.
 --- - 32-bit members `pid`, `tid` and `cpu` become `ev._pid`, `ev._tid` and `ev._cpu`.
---- - A 64-bit global variable MAP_lost, in which the program counts the records that did not fit, is reported as loss.
----   The kernel counts the losses of perf event arrays.
+--- - If there is a 64-bit global variable MAP_lost, in which the program counts records that it could not write, these
+---   are reported as lost. The kernel counts the lost records of perf event arrays.
 ---@param name string the map's name
----@param struct? string the struct of the records, unless the map declares it
+---@param struct? string the struct of the records, if the map does not declare it
 ---@return Event
 function Bpf:events(name, struct)
   local object, lib = self._object, self._object.lib
@@ -262,7 +286,9 @@ function Bpf:events(name, struct)
   return public_event.of(event)
 end
 
---- Returns a poller that, between batches, attaches the programs on perf events to CPUs that came online.
+public = facade.class('bpf', Bpf, { 'attach', 'events', 'get', 'iterate', 'map', 'set' })
+
+--- Returns a poller that attaches the programs on perf events to CPUs that came online.
 ---@param run Run
 function bpf.follower(run)
   return { poll = function()

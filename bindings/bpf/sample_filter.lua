@@ -1,6 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Sample filters that a BPF program evaluates in the kernel (bpf/filter.bpf.c): --irqs-disabled and similar
---- options.
+--- Sample filters that a BPF program evaluates in the kernel (bpf/filter.bpf.c): --irqs-disabled and similar options.
 local ffi = require 'ffi'
 local btf = require 'bindings.bpf.btf'
 local failure = require 'bindings.base.failure'
@@ -13,7 +12,7 @@ local sample_filter = {}
 
 local NO_BTF = 'this kernel has no /sys/kernel/btf/vmlinux (CONFIG_DEBUG_INFO_BTF)'
 
---- The options and the member of a kernel structure that each one requires.
+--- The options, and the structure member of the kernel that each requires.
 local OPTIONS = {
   irqs_disabled = {},
   tif_need_resched = { 'task_struct', 'thread_info' },
@@ -27,7 +26,7 @@ local ORDER = {
   'irqs_disabled', 'tif_need_resched', 'nr_running_min', 'nr_running_max', 'exclude_pid', 'sched_policy', 'prio',
 }
 
---- Rejects an option if this kernel lacks the structure member it needs.
+--- Fails if this kernel lacks the structure member that an option requires.
 local function check_kernel(option, kernel)
   local struct, member = OPTIONS[option][1], OPTIONS[option][2]
   if not struct then return end
@@ -61,7 +60,7 @@ end
 ---@param name string the profiler's name
 ---@param opt table parsed options
 ---@param list Event[]
----@param own? table options that the profiler declares itself, with its own meaning
+---@param own? table options that the profiler declares itself and may use in its own way
 function sample_filter.apply(name, opt, list, own)
   local given, constants = {}, {}
   for _, option in ipairs(ORDER) do
@@ -77,9 +76,9 @@ function sample_filter.apply(name, opt, list, own)
   for _, event in ipairs(list) do
     if event.kind then filtered[#filtered + 1] = event end
   end
-  -- A program on a tracepoint would drop its events for all other tracers too.
+  -- A program on a tracepoint would drop its events for all other tracers, too.
   if #filtered == 0 then
-    failure.usage('%s: --%s is for hardware, clock and memory events, and there are none', name, option)
+    failure.usage('%s: --%s applies to hardware, clock and memory events only; none are selected', name, option)
   end
   if constants.prio then
     local wanted, message = priorities.parse(opt.prio)

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Compiles C source of BPF programs with clang. Object files are kept in the user's cache.
+--- Compiles the C source of BPF programs with clang. Object files are kept in the user's cache.
 local bit = require 'bit'
 local ffi = require 'ffi'
 local failure = require 'bindings.base.failure'
@@ -29,8 +29,7 @@ local function output_of(command)
   return printed
 end
 
---- Returns the cache folder, nil if there is none that only this user can write: only then are its files
---- trustworthy.
+--- Returns the cache directory, nil if others can write to it, because then its files are not trustworthy.
 local function cache_folder()
   local base = sys.getenv 'XDG_CACHE_HOME'
   local home = sys.getenv 'HOME'
@@ -42,8 +41,8 @@ local function cache_folder()
   if st and st.uid == libc.geteuid() and bit.band(st.mode, OTHERS_WRITE) == 0 then return folder end
 end
 
---- Returns a file name for a text: its 64-bit FNV-1a hash. Collisions are harmless, because the source is kept
---- next to the object file and compared.
+--- Returns a file name for a text: its 64-bit FNV-1a hash. Collisions are harmless, because the source is stored next
+--- to the object file and compared.
 local function hash(s)
   local h = 0xcbf29ce484222325ULL
   for i = 1, #s do
@@ -52,7 +51,7 @@ local function hash(s)
   return bit.tohex(h)
 end
 
---- Runs clang in the source's folder, so that it finds the lines to quote in BTF, and returns its messages.
+--- Runs clang and returns its messages. It runs in the source's directory, where it finds the lines to quote in BTF.
 --- The object file is moved into place when it is complete.
 local function run_clang(folder, base, source, include)
   local file, message = io.open(base .. '.c', 'wb')
@@ -65,14 +64,14 @@ local function run_clang(folder, base, source, include)
 end
 
 --- Compiles a source text.
----@param place { name: string, folder: string, first: integer, include: string } file and folder of the text, its
----  first line number, and the folder for #include "..."
+---@param place { name: string, folder: string, first: integer, include: string } file and directory of the text, its
+--- first line number, and the directory for #include "..."
 ---@param source string
 ---@return string bytes of the object file
 function bpf_source.compile(place, source)
   local name = place.name
   source = ('#line %d "%s"\n%s'):format(place.first, name:gsub('[\\"]', '\\%0'), source)
-  -- Sources that include files of their own are not cached: those files may change.
+  -- Sources that include their own files are not cached, because those files may change.
   local folder = not source:find '#%s*include%s*"' and cache_folder() or nil
   local is_temporary = not folder
   folder = folder or output_of('mktemp -d'):match '^[^\n]*'

@@ -13,7 +13,7 @@ local check = {}
 ---@field tracepoints fun(): string[]?, string? names, message
 ---@field open fun(type: integer, config: integer, with: { system?: boolean, clock?: boolean, lost?: boolean }): integer
 ---@field error_text fun(code: integer): string of a positive errno
----@field bpf_missing fun(name: string): string? why a built-in BPF program does not load
+---@field bpf_missing fun(name: string): string? why a built-in BPF program cannot be loaded
 ---@field has_clang fun(): boolean
 ---@field remove_probes fun(): integer?, string? number of removed probes of killed runs; message
 

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Completion of command lines: profilers, their options and values, events, attributes and fields, from the
---- declarations that the parser uses.
+--- Completion of command lines: profilers, their options and values, events, attributes and fields. It uses the same
+--- declarations as the parser.
 local nearest = require 'bindings.base.nearest'
 local declarations = require 'bindings.options.declare'
 local options = require 'bindings.options.parser'
@@ -10,7 +10,7 @@ local types = require('bindings.options.types').types
 
 local complete = {}
 
---- The machine as seen by completion. Lists of unknown things are empty.
+--- The machine as seen by completion. Lists are empty if unknown.
 ---@class complete.World
 ---@field profilers fun(): string[]
 ---@field sources fun(): string[] profilers that have events
@@ -36,7 +36,7 @@ local SAMPLE = { '_cpu', '_pid', '_tid', '_time', '_period', '_comm' }
 
 --- Splits a line as the shell does, up to the cursor.
 ---@param line string
----@return string[] words the last one is at the cursor and can be empty
+---@return string[] words the last one ends at the cursor and may be empty
 ---@return boolean quoted whether the last one is inside quotes
 local function split(line)
   local words, _, unclosed, touches = shell.split(line)
@@ -76,7 +76,7 @@ local function offer(mode, prefix, typed, candidates)
   return { mode = mode, list = list }
 end
 
---- Finds the last event of a selector list: returns its start and the positions of its slashes. Commas between the
+--- Returns the start of the last event in a list of selectors and the positions of its slashes. Commas between the
 --- first two slashes of names in `has_terms` do not separate events.
 local function last_event(text, has_terms)
   local start, slashes, depth, quote = 1, {}, 0, nil
@@ -123,7 +123,8 @@ local function complete_field(before, text, fields)
   return offer('open', before .. text:sub(1, #text - #typed), typed, candidates)
 end
 
---- Completes the name of an event. Tracepoints are completed in two steps, system and name: there are thousands.
+--- Completes the name of an event. Tracepoints, of which there are thousands, are completed in two steps: system and
+--- name.
 local function complete_name(before, typed, world)
   local names = world.events()
   if not typed:find(':', 1, true) then
@@ -144,7 +145,7 @@ local function complete_name(before, typed, world)
     for _, word in ipairs(first) do
       if word:sub(1, #typed) == typed then list[#list + 1] = word end
     end
-    -- If only one system matches, go on with its names.
+    -- If only one system matches, continue with its names.
     if #list > 1 or (list[1] and not list[1]:find ':$') then return offer('open', before, typed, list) end
   end
   return offer('open', before, typed, names)

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- `profscript [NAME] -e EVENT help`: prints command lines that use these events, their attributes, and the fields
---- of the events.
+--- `profscript [NAME] -e EVENT help`: prints command lines that use the events, the valid attributes, and the fields of
+--- the events.
 local declarations = require 'bindings.options.declare'
 local events = require 'bindings.select.events'
 local ffi = require 'ffi'
@@ -34,8 +34,7 @@ end
 --- Returns the option as on the command line.
 local function flag_of(option) return option.short and '-' .. option.short or '--' .. option.long end
 
---- Returns what may follow the events on a command line: the options of some groups, without those given, and
---- arguments.
+--- Returns the rest of a command line after the events: the options of some groups, except those given, and arguments.
 local function tail(spec, own, groups, given)
   local parts = {}
   for _, option in ipairs(spec.list) do
@@ -115,7 +114,7 @@ function explain.source(source)
   local parts = tail(script.spec, {}, { script = true, event = true })
   parts[#parts + 1] = "[-N N]/ATTRIBUTE/.../'"
   parts[1] = ("-e '%s/%s"):format(source.name, parts[1])
-  return ('\n%s, a profiler as a source of events: %s\n%s      events: %s\n'):format(source.name,
+  return ('\n%s, a profiler as an event source: %s\n%s      events: %s\n'):format(source.name,
     script.profiler.summary, wrap(parts), table.concat(names, ', '))
 end
 
@@ -233,7 +232,7 @@ function explain.print(out, list, given, found, sources)
   end
 end
 
---- Whether a profiler reads all attributes given by the user.
+--- Returns whether a profiler reads all attributes given by the user.
 local function takes(script, found)
   local option = script.spec.long.event
   if not option or option.type ~= 'event' then return false end

@@ -1,12 +1,12 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Help texts, generated from the declarations that the parser uses.
+--- Help texts, generated from the same declarations as the parser uses.
 local declarations = require 'bindings.options.declare'
 local options = require 'bindings.options.parser'
 
 local help = {}
 
 local WIDTH = 80
-local COLUMN = 28 -- of the explanations
+local COLUMN = 28 -- start of the right column
 
 --- Breaks a text at spaces so that its lines, indented by `indent`, fit the width.
 ---@param text string

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The running machine as seen by completion and --check. Anything unreadable counts as missing.
+--- This machine as seen by completion and --check. Anything unreadable counts as missing.
 local ffi = require 'ffi'
 local catalog = require 'bindings.select.catalog'
 local nearest = require 'bindings.base.nearest'

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Manual pages (roff, man macros), generated from the declarations that the parser and --help use.
+--- Manual pages (roff, man macros), generated from the same declarations as the parser and --help use.
 local declarations = require 'bindings.options.declare'
 local explain = require 'bindings.command.explain'
 local help = require 'bindings.command.help'
@@ -107,29 +107,30 @@ NAME is
 
   sys:name                a tracepoint; both parts may contain the wildcards * ? [...]
   page-faults, cycles...  a perf event, see 'profscript list'
-  PMU/TERM,TERM.../       an event of a PMU, as printed by 'perf list'
+  PMU/TERM,TERM.../       a PMU event, as printed by 'perf list'
   mem:ADDRESS/LENGTH:rw   a hardware breakpoint for reads (r), writes (w) or execution (x)
   PROFILER/OPTIONS/       the events of another profiler, opened with its own options and printed
-                          in its form; its -N ends just these events
+                          in its format; its -N applies only to these events
 
-FILTER keeps the events for which it is true. It is a kernel filter or a C expression over the
-event's fields and _cpu, _pid, _tid, _time, _period and _comm. The kernel evaluates what it can.
+FILTER selects the events for which it is true. It is a kernel filter or a C expression over the
+event's fields and _cpu, _pid, _tid, _time, _period and _comm. The kernel evaluates as much of it as
+possible.
 
-ATTRIBUTE is one of these or one of the profiler's own. EXPR is a C expression.]]
+ATTRIBUTE is one of the following or one of the profiler's own. EXPR is a C expression.]]
 
 local ENDING = [[
 .SH ENVIRONMENT
 .TP
 .B PROFSCRIPT_PATH
-Folders with profilers, separated by colons. They are searched before ~/.config/profscript and
+Directories with profilers, separated by colons. They are searched before ~/.config/profscript and
 the shipped profilers.
 .TP
 .B PROFSCRIPT_MEMORY
-How much memory a script may use, such as 512M; by default a third of what is available.
+Memory limit of a script, such as 512M. The default is a third of the available memory.
 .SH EXIT STATUS
-0: success; 1: failure; 2: invalid command line; 3: this kernel or machine lacks or forbids what was
-asked for, such as a tracepoint, a hardware PMU or BTF. If a workload ended by itself, the exit status
-is the workload's, as a shell gives it.
+0: success; 1: failure; 2: invalid command line; 3: this kernel or machine lacks or forbids something
+that the command needs, such as a tracepoint, a hardware PMU or BTF. If a workload ends by itself, the
+exit status is that of the workload, as in a shell.
 ]]
 
 --- Returns the page of the command.
@@ -162,7 +163,7 @@ end
 
 --- Returns the page of a profiler, or of the command.
 ---@param name? string the profiler; nil: the command
----@return string? page nil: message says why
+---@return string? page nil if the profiler cannot be loaded
 ---@return string? message
 function man.page(name)
   local found = scripts.new(sys, arg.data_dir)

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Symbolizes addresses from outside, and finds functions in a file: the protocol of pprof with the program that it
---- runs with --symbols.
+--- Symbolizes addresses from other tools and finds functions in a file. Implements --symbols, which speaks pprof's
+--- symbolizer protocol.
 local ffi = require 'ffi'
 local check = require 'bindings.base.check'
 local failure = require 'bindings.base.failure'
@@ -21,12 +21,12 @@ local Symbolizer = {}
 Symbolizer.__index = Symbolizer
 
 --- Opens a program. Fails if it is not found.
----@param program string path, 'pid:N', or name in the current folder or $PATH
+---@param program string path, 'pid:N', or name in the current directory or $PATH
 ---@return Symbolizer
 function symbolize.new(program)
   check.is(program, 'string', 'symbolize.new takes the name of a file')
   local err = ffi.new 'struct error'
-  -- The caller is usually run in the folder of the program.
+  -- The caller usually runs in the directory of the program.
   if not program:find '/' and sys.stat(program) then program = './' .. program end
   local path = usdt.find_binary(program)
   local file = C.elf_file_open(path, err)
@@ -82,12 +82,12 @@ function Symbolizer:_find(address)
   end
 end
 
---- Returns file and offset of an address: in the mapping there, or in the program as linked.
+--- Returns the file and offset of an address: from its mapping, or from the program as linked.
 ---@return string? path, integer|ffi.cdata*|nil offset
 function Symbolizer:_place(address)
   local map = self:_find(address)
   if map then
-    -- The path of a deleted file may belong to another file now.
+    -- The path of a deleted file may now belong to another file.
     local is_file = map.path:find '^/' and not map.path:find ' %(deleted%)$' or map.path == '[vdso]'
     if is_file then return map.path, address - map.first + map.offset end
     return
@@ -98,7 +98,7 @@ end
 
 --- Returns the function at an address, with the offset from its start.
 ---@param digits string the address in hexadecimal
----@return string? symbol 'malloc+0x1c'; nil: not known
+---@return string? symbol 'malloc+0x1c'; nil if unknown
 function Symbolizer:symbol(digits)
   check.self(self, Symbolizer, 'symbolizer:symbol')
   local address = tonumber(digits, 16)
@@ -113,7 +113,7 @@ end
 
 --- Returns the file offset of a function of the program.
 ---@param name string function, optionally with +0xOFFSET
----@return string? offset '0x1234'; nil: there is no such function
+---@return string? offset '0x1234'; nil if there is no such function
 function Symbolizer:offset(name)
   check.self(self, Symbolizer, 'symbolizer:offset')
   local func, offset = name:match '^(.+)%+(0x%x+)$'

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
--- Methods of the code generator (codegen.lua): function calls and printf's formats.
+-- Methods of the code generator (codegen.lua): function calls and printf formats.
 
 local diagnostic = require 'bindings.base.diagnostic'
 local types = require 'bindings.expr.types'
@@ -14,11 +14,11 @@ local is_string = value_of.is_string
 
 local calls = {}
 
--- The argument of a printf conversion: its sign by the letter, its bits by the length modifier.
+-- The type of a printf argument: its sign by conversion letter, its bits by length modifier.
 local CONVERSIONS = { d = 'i', i = 'i', u = 'u', x = 'u', X = 'u', o = 'u', c = 'i' }
 local LENGTHS = { [''] = '32', l = '64', ll = '64', z = '64', j = '64', t = '64', h = '16', hh = '8' }
 
--- C's format in string.format's form, and the type of each argument.
+-- Returns a C format for string.format, and the types of its arguments.
 function calls:format(node)
   local text = node.value
   local parts, kinds, at = {}, {}, 1
@@ -89,9 +89,8 @@ function calls:call_minmax(node, a, b)
   return wide(kind, code, OR, a, b)
 end
 
--- The functions: the types of their arguments, and either `result`, the type that the function of
--- that name in env returns, or `inline`, which generates the code. `time`: env's function also gets
--- the event's time.
+-- The functions: the types of their arguments, and either `result`, the type returned by the function of that name in
+-- env, or `inline`, which generates the code. `time`: the function in env also takes the event's time.
 local FUNCTIONS = {
   printf = { formatted = true },
   system = { formatted = true },
@@ -131,7 +130,7 @@ function calls:call(node)
   end
   if name == 'strncmp' then return self:call_strncmp(node) end
   if name == 'system' and not self.allow_system then
-    self:fail(node.column, 'system() runs commands and is not allowed', 'allow it with --allow-exec')
+    self:fail(node.column, 'system() is not allowed because it runs commands', 'allow it with --allow-exec')
   end
 
   local args, result
@@ -159,7 +158,7 @@ function calls:call(node)
   self.calls[name] = true
   local code = ('env.%s(%s)'):format(name, table.concat(codes, ', '))
   local value = result == 'string' and str(code, from) or typed(result, code, ATOM, from)
-  return self:spill(value, node.column) -- a call has side effects, so it is made at its place
+  return self:spill(value, node.column) -- a call has side effects and must not be moved
 end
 
 return calls

@@ -1,8 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
--- Code generator: turns a syntax tree of parse.lua into the source of a Lua function with C's integer
--- semantics. Most of the tree becomes one Lua expression. Statements are generated only for what a Lua
--- expression cannot do: checks that may fail, assignments, calls, and branches that contain them.
--- value.lua describes the operands.
+-- Code generator: turns a syntax tree of parse.lua into the source of a Lua function with C's integer semantics. Most
+-- of the tree becomes one Lua expression. Statements are generated only where a Lua expression is not sufficient: for
+-- checks that may fail, assignments, calls, and branches that contain these. value.lua describes the operands.
 
 local bit = require 'bit'
 local calls = require 'bindings.expr.calls'
@@ -27,10 +26,10 @@ local gen = {}
 local MAX_TEMPS = 120 -- a Lua function has 200 local variables
 local MAX_ASSIGNED = 40
 local MAX_NESTING = 24 -- of generated code; LuaJIT's parser allows 200 levels in total
-local MAX_CODE = 2000 -- characters of one Lua expression: each operator copies its operands' code
+local MAX_CODE = 2000 -- characters of one Lua expression; each operator copies the code of its operands
 
 ---@class ExprGen
----@field what string what error messages call the text
+---@field what string name of the text in error messages
 ---@field text string
 ---@field fields table<string, Field>
 ---@field variables table<string, ExprVariable> variables other than the fields
@@ -114,7 +113,7 @@ function Gen:integer(value, column)
   return promote(value)
 end
 
--- The value as a Lua condition.
+-- Converts the value to a Lua condition.
 function Gen:condition(value, column)
   if value.kind == 'bool' then return value end
   value = norm(self:integer(value, column))
@@ -186,7 +185,7 @@ function Gen:assign(name, value)
   return copy
 end
 
--- a && b, a || b: one Lua condition if b needs no statements.
+-- Generates a && b, a || b: one Lua condition if b needs no statements.
 function Gen:logic_values(node, a)
   local is_and = node.sign == '&&'
   a = self:condition(a, node.a.column)
@@ -209,7 +208,7 @@ function Gen:logic_values(node, a)
   return a
 end
 
--- Chains like a + b + c nest to the left and may be long, so this does not recurse.
+-- Generates chains like a + b + c, which nest to the left. They may be long, so this does not recurse.
 function Gen:chain(node)
   local spine = {}
   while node.op == 'binary' or node.op == 'logic' or node.op == 'comma' do
@@ -232,7 +231,7 @@ function Gen:chain(node)
   return value
 end
 
--- Returns a function that converts either arm of ?: to the common kind and type.
+-- Returns a function that converts either operand of ?: to the common kind and type.
 function Gen:unify(a, b, node)
   if is_string(a) and is_string(b) then
     return function(value) return self:string(value, node.column) end
@@ -409,11 +408,11 @@ function Gen:finish(value, form, node)
   return value.type
 end
 
---- Generates the function's source. Errors are thrown as a Diagnostic.
+--- Generates the source of the function. Errors are thrown as a Diagnostic.
 ---@param node table
 ---@param assigned table<string, integer>
 ---@param form 'value'|'key'|'number'|'filter'
----@param context table the fields of ExprGen that the caller sets: what, text, fields, variables, allow_system
+---@param context table initial fields of ExprGen: what, text, fields, variables, allow_system
 ---@return string source
 ---@return string type of the result: i32, u32, i64, u64 or string
 ---@return table<string, boolean> fields_used

@@ -1,42 +1,44 @@
 -- SPDX-License-Identifier: GPL-2.0-only
--- Compiles C expressions and kernel filters over the fields of an event to Lua source, which LuaJIT
--- turns into machine code.
+-- Compiles C expressions and kernel filters over the fields of an event to Lua source, which LuaJIT turns into machine
+-- code.
 --
--- The semantics are C's: usual arithmetic conversions, wrapping integers of 8 to 64 bits, casts that
--- truncate, division toward zero, comparisons and && || ! that give 0 or 1. There are differences:
--- char is signed on all machines; character arrays, dynamic strings and literals are strings, which
--- == != ~ (glob) compare by content; an address in the traced system is an unsigned long; a
--- constant shift count of 32 and more makes a 64-bit value of a 32-bit one; other shift counts are
--- taken modulo the width. A division by zero or an access outside the record gives nil.
+-- The semantics are those of C: usual arithmetic conversions, wrapping integers of 8 to 64 bits, truncating casts,
+-- division toward zero, comparisons and && || ! with the values 0 and 1. Differences:
+-- - char is signed on all machines.
+-- - Character arrays, dynamic strings and literals are strings, which == != ~ (glob) compare by content.
+-- - An address in the traced system is an unsigned long.
+-- - Shifting a 32-bit value by a constant of 32 or more shifts it as a 64-bit value. Other shift counts are taken
+--   modulo the width.
+-- - The value of a division by zero or an access outside the record is nil.
 
 local diagnostic = require 'bindings.base.diagnostic'
 local filter = require 'bindings.expr.filter'
 local gen = require 'bindings.expr.codegen'
 local parse = require 'bindings.expr.parse'
-local run = require 'bindings.expr.load'
+local helpers = require 'bindings.expr.load'
 
 local expr = {}
 
 ---@class ExprOptions
 ---@field form nil|'value'|'key'|'number'|'filter' what the function does with the result:
----  value (default): returns it: a Lua number if that is exact, else int64_t or uint64_t; or a string
----  key: stores it in e.key and returns true; env.intern(address, room) makes a number of a string
+---  value (default): returns it: a Lua number if that is exact, otherwise int64_t or uint64_t; or a string
+---  key: stores it in e.key and returns true; env.intern(address, room) converts a string to a number
 ---  number: returns it as a Lua number (rounded beyond 2^53)
 ---  filter: returns whether it is nonzero
 ---  Each returns nil if the expression has no value.
----@field what string|nil what error messages call the text; default 'expression'
+---@field what string|nil name of the text in error messages; default: 'expression'
 ---@field variables table<string, ExprVariable>|nil replace the sample's _cpu, _pid...
----@field allow_system boolean|nil whether the expression may call system()
+---@field allow_system boolean|nil allow calls of system()
 
 ---@class ExprVariable
 ---@field type string i8 to i64, u8 to u64, string
----@field code string Lua code that reads it as int64_t or uint64_t for i64 and u64, else as a number
+---@field code string Lua code that reads it: as int64_t or uint64_t for i64 and u64, otherwise as a number
 ---@field call string|nil the function of env that the code calls
 
 ---@class Compiled
----@field source string `function(e, p, raw, size) ... end`: e is a struct event *, p the payload as a
----  struct with the fields' names, raw its bytes, size their number. The fixed fields must fit in size.
----@field type string of the result: i32, u32, i64, u64, string
+---@field source string `function(e, p, raw, size) ... end`: e is a struct event *, p the payload as a struct with the
+---  names of the fields, raw its bytes, size their number. The fixed fields must fit in size.
+---@field type string type of the result: i32, u32, i64, u64, string
 ---@field fields_used table<string, boolean>
 ---@field calls table<string, boolean> the functions that load() needs in its env
 
@@ -50,12 +52,12 @@ local SAMPLE = {
 }
 
 local HELPERS, VALUES = {}, {}
-for name in pairs(run) do HELPERS[#HELPERS + 1] = name end
+for name in pairs(helpers) do HELPERS[#HELPERS + 1] = name end
 table.sort(HELPERS)
-for i, name in ipairs(HELPERS) do VALUES[i] = run[name] end
+for i, name in ipairs(HELPERS) do VALUES[i] = helpers[name] end
 local PRELUDE = ('local env, %s = ...\n'):format(table.concat(HELPERS, ', '))
 
--- Errors in the user's text are thrown as tables, which unwinds the recursion.
+-- Catches errors in the user's text, which are thrown as tables to unwind the recursion.
 local function guarded(body)
   local ok, result = pcall(body)
   if ok then return result end
@@ -74,7 +76,7 @@ local function generate(what, text, node, assigned, fields, options, form)
     what = what, text = text, fields = fields, variables = options.variables or SAMPLE,
     allow_system = options.allow_system,
   })
-  -- LuaJIT limits jumps, registers and constants
+  -- LuaJIT limits jumps, registers and constants.
   if not loadstring('return ' .. source) then
     error(diagnostic.new(what, text, 1, 'too large to compile'), 0)
   end
@@ -113,7 +115,7 @@ end
 
 local MAX_KERNEL_FILTER = 4095 -- bytes, without the NUL
 
--- The terms of a top-level && chain as {from, to}; one term if the text is something else.
+-- Returns the terms of a top-level && chain as {from, to}; a single term for any other text.
 local function conjuncts(text)
   local terms, start, depth, at = {}, 1, 0, 1
   while true do
@@ -140,16 +142,15 @@ local function conjuncts(text)
       or (char == '=' and text:find('^[!<>]', at - 1)) then
       at = at + (text:find('^==', at) and 2 or 1)
     else
-      return { { 1, #text } } -- binds less tightly than &&
+      return { { 1, #text } } -- binds weaker than &&
     end
   end
   terms[#terms + 1] = { start, #text }
   return terms
 end
 
---- Splits a filter into the terms that the kernel evaluates (as text; the shortest first, up to the
---- kernel's limit) and the rest (compiled). Either may be nil. A term that is not a kernel filter is
---- compiled as a C expression.
+--- Splits a filter into terms that the kernel evaluates (as text, the shortest first, up to the kernel's limit) and the
+--- rest (compiled). Either may be nil. A term that is not a kernel filter is compiled as a C expression.
 ---@param text string
 ---@param fields table<string, Field>
 ---@param options ExprOptions|nil
@@ -187,7 +188,7 @@ function expr.split_filter(text, fields, options)
     local room = MAX_KERNEL_FILTER
     local kernel, user, node = {}, {}, nil
     for _, term in ipairs(sorted) do
-      -- a term that contains || is the only term, so it needs no parentheses
+      -- A term that contains || is the only term, so it needs no parentheses.
       local cost = #term.text + (#kernel > 0 and 4 or 0)
       if term.kernel and (cost <= room or not term.node) then
         kernel[#kernel + 1] = term.text
@@ -210,17 +211,17 @@ function expr.split_filter(text, fields, options)
   end)
 end
 
---- Makes the function of a compiled expression. env contains the functions that need the session:
----   printf(format, ...) and system(format, ...) take string.format()'s arguments and return an integer;
----   ksymbol(address), syscall_name(number), exit_reason_str(isa, reason) and comm_get(tid, time) return
----   a string; intern(address, room) returns an integer for the string, which may end with a NUL
+--- Loads the function of a compiled expression. env contains the functions that need the session:
+---   printf(format, ...) and system(format, ...) take the arguments of string.format() and return an integer;
+---   ksymbol(address), syscall_name(number), exit_reason_str(isa, reason) and comm_get(tid, time) return a string;
+---   intern(address, room) returns an integer for the string, which ends at its first NUL or after room bytes
 ---@param compiled Compiled
 ---@param env table<string, function>|nil
 ---@return fun(e, p, raw, size): any
 function expr.load(compiled, env)
   env = env or {}
   for name in pairs(compiled.calls) do
-    if not env[name] then error(("the expression calls '%s', which env does not have"):format(name), 2) end
+    if not env[name] then error(("the expression calls '%s', which is not in env"):format(name), 2) end
   end
   local chunk = assert(loadstring(PRELUDE .. 'return ' .. compiled.source, '=expression'))
   return chunk(env, unpack(VALUES))

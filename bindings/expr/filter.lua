@@ -1,14 +1,15 @@
 -- SPDX-License-Identifier: GPL-2.0-only
--- The parser of the filter language of the kernel's tracepoints. It makes the syntax tree of
--- parse.lua, so that a filter means the same in user space as in the kernel: a value is truncated to
--- the width of its field, `&` tests bits, and `!` negates what follows.
+-- Parser of the kernel's tracepoint filter language. It builds the syntax tree of parse.lua such that a filter has the
+-- same meaning in user space as in the kernel: a value is truncated to the width of its field, `&` tests bits, and `!`
+-- negates the following term.
 --
--- It does not repeat two defects of the kernel: there, `~ "*x"` on a fixed array or COMM looks at the
--- end of the array instead of the end of the string, and `~ "1*"` (with a leading digit) is not
--- a glob. A filter with one of these is marked and not left to the kernel. Neither is one with an
--- unquoted string, which perf-prof accepts (`filename ~ *touch`).
+-- It does not reproduce two bugs of the kernel: `~ "*x"` on a fixed array or COMM matches at the end of the array
+-- instead of the end of the string, and `~ "1*"` (with a leading digit) is not a glob. Filters with one of these are
+-- marked and evaluated in user space. So are filters with an unquoted string, which perf-prof accepts
+-- (`filename ~ *touch`).
 
 local ffi = require 'ffi'
+local cpu_list = require 'bindings.base.cpu_list'
 local diagnostic = require 'bindings.base.diagnostic'
 local Lexer = require 'bindings.expr.lexer'
 local has = require('bindings.view.views').has
@@ -37,13 +38,13 @@ function Parser:skip_blanks()
   self.at = self.text:find('%S', self.at) or #self.text + 1
 end
 
--- The field of the event, or else the kernel's generic field of that name.
+-- Parses a field of the event, or the kernel's generic field of that name.
 function Parser:find_field()
   local column = self.at
   local name = self.text:match('^[%w_]+', column)
   if not name then
     local found = self.text:sub(column, column)
-    self:fail(column, found == '' and 'a comparison is missing'
+    self:fail(column, found == '' and 'missing comparison'
       or ("expected a field name, found '%s'"):format(found))
   end
   self.at = column + #name
@@ -67,7 +68,7 @@ function Parser:parse_operator()
   return operator
 end
 
--- A number, read as the kernel's kstrtoll() and kstrtoull() do, as a node of the field's type.
+-- Parses a number as the kernel's kstrtoll() and kstrtoull() do, and returns a node of the field's type.
 function Parser:parse_number(field)
   local column = self.at
   local word = self.text:match('^%-?%w*', column)
@@ -82,7 +83,7 @@ function Parser:parse_number(field)
   elseif digits:find('^0.') then
     base, body = 8, digits:sub(2)
   end
-  if not body:find(DIGITS[base]) then self:fail(column, ("bad number '%s'"):format(word)) end
+  if not body:find(DIGITS[base]) then self:fail(column, ("invalid number '%s'"):format(word)) end
   local value = Lexer.integer(body, base)
   local limit = minus == '-' and 0x8000000000000000ULL or signed and 0x7fffffffffffffffULL or 0xffffffffffffffffULL
   if not value or value > limit then self:fail(column, ("number '%s' does not fit in 64 bits"):format(word)) end
@@ -129,7 +130,7 @@ function Parser:match_string(variable, field, operator, column)
   return node
 end
 
--- field OP CPUS{list}: tests a CPU number against a set. As in the kernel, a set of one is a number.
+-- Parses field OP CPUS{list}, which compares a CPU number with a set. As in the kernel, a set of one CPU is a number.
 function Parser:match_cpus(variable, field, operator, column)
   local list = self.text:match('^CPUS(%b{})', self.at)
   if not list then self:fail(self.at, 'expected CPUS{LIST}') end
@@ -143,23 +144,20 @@ function Parser:match_cpus(variable, field, operator, column)
     local number = { op = 'num', value = value, type = 'i32', column = self.at }
     return { op = 'binary', sign = sign, a = variable, b = number, column = column }
   end
+  local ranges, wrong = cpu_list.parse(list:sub(2, -2))
+  if not ranges then
+    self:fail(self.at + 4 + wrong, ("invalid CPU list '%s'"):format(list:sub(2, -2)), 'expected e.g. 0-3,7')
+  end
   local node, count = nil, 0
-  local at = self.at + 5
-  for part in (list:sub(2, -2) .. ','):gmatch('([^,]*),') do
-    local first, last = part:match('^%s*(%d+)%-?(%d*)%s*$')
-    local from, to = tonumber(first), tonumber(last ~= '' and last or first)
-    if not from or (last == '') ~= not part:find('-', 1, true) or to < from or to > 2 ^ 20 then
-      self:fail(at, ("invalid CPU list '%s'"):format(list:sub(2, -2)), 'expected e.g. 0-3,7')
-    end
-    at = at + #part + 1
-    local term = from == to and compare('==', from)
-      or { op = 'logic', sign = '&&', a = compare('>=', from), b = compare('<=', to), column = column }
+  for _, range in ipairs(ranges) do
+    local term = range.first == range.last and compare('==', range.first)
+      or { op = 'logic', sign = '&&', a = compare('>=', range.first), b = compare('<=', range.last), column = column }
     node = node and { op = 'logic', sign = '||', a = node, b = term, column = column } or term
-    count = count + to - from + 1
+    count = count + range.last - range.first + 1
   end
   self.at = self.at + 4 + #list
   if count > 1 and operator ~= '&' then
-    -- a CPU never equals a set of several
+    -- A CPU never equals a set of several CPUs.
     return { op = 'num', value = operator == '!=' and 1 or 0, type = 'i32', column = column }
   end
   return operator == '!=' and { op = 'unary', sign = '!', a = node, column = column } or node
@@ -180,7 +178,7 @@ function Parser:parse_comparison()
     or (has(field, 'POINTER') and (field.type or ''):find('^c?o?n?s?t?%s*char %*$') ~= nil)
 
   if text:find('^CPUS{', at) then return self:match_cpus(variable, field, operator, column) end
-  if at > #text then self:fail(at, 'a value is missing') end
+  if at > #text then self:fail(at, 'missing value') end
   if is_string then
     if has(field, 'POINTER') and not text:find('^["\']', at) then
       self:fail(at, 'expected a quoted string')
@@ -237,14 +235,14 @@ function Parser:parse_chain(sign)
   return node
 end
 
---- Parses the filter in text[first..last]. Errors are thrown as a Diagnostic, with kernel_only set if
---- the kernel may accept what cannot be evaluated here.
+--- Parses the filter in text[first..last]. Errors are thrown as a Diagnostic, with kernel_only set if the filter cannot
+--- be evaluated here but may be valid for the kernel.
 ---@param text string
 ---@param fields table<string, Field>
 ---@param first integer|nil
 ---@param last integer|nil
 ---@return table node
----@return boolean user_only the kernel rejects it or gets it wrong
+---@return boolean user_only the kernel rejects it or evaluates it incorrectly
 function filter.parse(text, fields, first, last)
   local parser = setmetatable({
     text = text:sub(1, last), at = first or 1, depth = 0, fields = fields, user_only = false,

@@ -1,13 +1,12 @@
 -- SPDX-License-Identifier: GPL-2.0-only
--- The lexer of C expressions. It holds the current token:
+-- Lexer of C expressions. Its state is the current token:
 --   kind    value
---   num     a Lua number below 2^53, else a uint64_t; `type` is its C type
+--   num     a Lua number below 2^53, otherwise a uint64_t; `type` is its C type
 --   str     the characters, with escapes resolved
 --   name    the identifier, keywords included
 --   op      the operator
 --   eof     'the end'
--- and its `column`. Beyond C, it reads `#` comments and takes durations and sizes as numbers
--- (10ms, 4KiB).
+-- and its `column`. In addition to C, it accepts `#` comments, and durations and sizes as numbers (10ms, 4KiB).
 
 local diagnostic = require 'bindings.base.diagnostic'
 local types = require 'bindings.expr.types'
@@ -31,7 +30,7 @@ for operator in ([[<<= >>= << >> <= >= == != && || ++ -- += -= *= /= %= &= |= ^=
 end
 
 ---@class Lexer
----@field what string what the text is, for error messages
+---@field what string name of the text in error messages
 ---@field text string
 ---@field at integer position after the current token
 ---@field column integer position of the current token
@@ -46,7 +45,7 @@ end
 
 local MAX = 0xffffffffffffffffULL
 
---- The value of digits: a Lua number below 2^53, else a uint64_t; nil if 64 bits do not hold it.
+--- Returns the value of digits: a Lua number below 2^53, otherwise a uint64_t; nil if it does not fit in 64 bits.
 ---@param digits string
 ---@param base integer 8, 10 or 16
 ---@return number|ffi.cdata*|nil
@@ -62,7 +61,7 @@ function Lexer.integer(digits, base)
   return wide
 end
 
---- The longest operator at a position, nil where there is none.
+--- Returns the longest operator at a position, nil if there is none.
 ---@param text string
 ---@param at integer
 ---@return string|nil
@@ -94,7 +93,7 @@ function Lexer:scan_number(at)
   local whole, fraction, unit = word:match('^(%d+)%.?(%d*)(%a+)$')
   if not UNITS[unit] then
     local float = word:find('^%d*%.%d*[fF]?$') or word:find('^%d+[eE]%d*$')
-    self:fail(at, ("bad number '%s'"):format(word), float and 'only integers are supported, no floating point' or nil)
+    self:fail(at, ("invalid number '%s'"):format(word), float and 'floating point is not supported' or nil)
   end
   local value = tonumber(whole .. '.' .. fraction .. '0') * UNITS[unit]
   if value ~= math.floor(value) or value > 2 ^ 53 then
@@ -103,7 +102,7 @@ function Lexer:scan_number(at)
   self.value, self.type = value, 'i64'
 end
 
--- The characters up to the closing quote.
+-- Returns the characters up to the closing quote.
 function Lexer:scan_quoted(quote, at)
   local text, parts = self.text, {}
   at = at + 1
@@ -138,7 +137,7 @@ end
 function Lexer:scan_character(at)
   local value = self:scan_quoted("'", at)
   if #value ~= 1 then
-    self:fail(at, 'a character constant holds one character', 'quote strings with "')
+    self:fail(at, 'a character constant must have exactly one character', 'quote strings with "')
   end
   local byte = value:byte()
   self.kind, self.value, self.type = 'num', byte > 127 and byte - 256 or byte, 'i32'
@@ -163,7 +162,7 @@ for byte = 0, 127 do
   if char:find('%a') then SCANNERS[char] = Lexer.scan_name end
 end
 
---- Goes on to the next token.
+--- Advances to the next token.
 function Lexer:advance()
   local text = self.text
   local at, char = text:match('^%s*()(.?)', self.at)

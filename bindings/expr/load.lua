@@ -1,7 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
--- The functions that the code of compiled expressions calls. A string is (address, room): it ends at
--- its first NUL or after room bytes. All functions compile into the traces that use them, and only
--- tostr() allocates.
+-- Functions called by the code of compiled expressions. A string is (address, room): it ends at its first NUL or after
+-- room bytes. All functions are compiled into the traces that use them, and only tostr() allocates.
 
 local bit = require 'bit'
 local ffi = require 'ffi'
@@ -16,44 +15,44 @@ local bytes_type = ffi.typeof('const uint8_t *')
 local MAX_STRING = 65535
 local buffer = ffi.new('char[?]', MAX_STRING + 1)
 
-local run = {}
+local helpers = {}
 
 local function length(s, room)
   return tonumber(libc.strnlen(s, room))
 end
 
-function run.bytes(text)
+function helpers.bytes(text)
   return cast(bytes_type, text)
 end
 
-function run.tostr(s, room)
+function helpers.tostr(s, room)
   return ffi.string(s, length(s, room))
 end
 
---- Whether the string is the text, which has n bytes and no NUL.
-function run.same(s, room, text, n)
+--- Returns whether the string equals the text, which has n bytes and no NUL.
+function helpers.same(s, room, text, n)
   return n <= room and memcmp(s, text, n) == 0 and (n == room or s[n] == 0)
 end
 
-function run.equal(a, a_room, b, b_room)
+function helpers.equal(a, a_room, b, b_room)
   local n = length(a, a_room)
   return n == length(b, b_room) and memcmp(a, b, n) == 0
 end
 
-function run.starts(s, room, text, n)
+function helpers.starts(s, room, text, n)
   return n <= room and memcmp(s, text, n) == 0
 end
 
-function run.ends(s, room, text, n)
+function helpers.ends(s, room, text, n)
   local len = length(s, room)
   return n <= len and memcmp(s + (len - n), text, n) == 0
 end
 
-function run.contains(s, room, text, n)
+function helpers.contains(s, room, text, n)
   return libc.memmem(s, length(s, room), text, n) ~= nil
 end
 
-function run.glob(s, room, pattern)
+function helpers.glob(s, room, pattern)
   local n = length(s, room)
   if n > MAX_STRING then return false end
   copy(buffer, s, n)
@@ -61,8 +60,8 @@ function run.glob(s, room, pattern)
   return libc.fnmatch(pattern, buffer, 0) == 0
 end
 
---- Compares the first n characters: -1, 0 or 1.
-function run.strncmp(a, a_room, b, b_room, n)
+--- Compares the first n characters. Returns -1, 0 or 1.
+function helpers.strncmp(a, a_room, b, b_room, n)
   if n < 0 then n = 2 ^ 32 end -- C's size_t
   local a_len, b_len = length(a, math.min(a_room, n)), length(b, math.min(b_room, n))
   local order = memcmp(a, b, math.min(a_len, b_len))
@@ -70,24 +69,25 @@ function run.strncmp(a, a_room, b, b_room, n)
   return order < 0 and -1 or order > 0 and 1 or 0
 end
 
-function run.ntohl(value)
+function helpers.ntohl(value)
   return little_endian and bswap(value) or value
 end
 
-function run.ntohs(value)
+function helpers.ntohs(value)
   return little_endian and rshift(bswap(value), 16) or value
 end
 
 for _, name in ipairs { 'tobit', 'band', 'bor', 'bxor', 'bnot', 'lshift', 'rshift', 'arshift' } do
-  run[name] = bit[name]
+  helpers[name] = bit[name]
 end
-run.floor, run.ceil, run.min, run.max, run.tonumber = math.floor, math.ceil, math.min, math.max, tonumber
-run.cast, run.i64, run.u64 = cast, ffi.typeof('int64_t'), ffi.typeof('uint64_t')
-run.zero, run.zero32 = ffi.new('int64_t[1]'), ffi.new('int32_t[1]') -- zeros that compiled code does not fold
+helpers.floor, helpers.ceil, helpers.min, helpers.max = math.floor, math.ceil, math.min, math.max
+helpers.tonumber = tonumber
+helpers.cast, helpers.i64, helpers.u64 = cast, ffi.typeof('int64_t'), ffi.typeof('uint64_t')
+helpers.zero, helpers.zero32 = ffi.new('int64_t[1]'), ffi.new('int32_t[1]') -- zeros that compiled code does not fold
 for bits = 3, 6 do
   local width = 2 ^ bits
-  run['pi' .. width] = ffi.typeof(('const int%d_t *'):format(width))
-  run['pu' .. width] = ffi.typeof(('const uint%d_t *'):format(width))
+  helpers['pi' .. width] = ffi.typeof(('const int%d_t *'):format(width))
+  helpers['pu' .. width] = ffi.typeof(('const uint%d_t *'):format(width))
 end
 
-return run
+return helpers

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
--- Methods of the code generator (codegen.lua): fields, pointers into the payload, and strings. Every
--- computed address is checked against its bounds before it is read.
+-- Methods of the code generator (codegen.lua): fields, pointers into the payload, and strings. Every computed address
+-- is checked against its bounds before it is read.
 
 local has = require('bindings.view.views').has
 local value_of = require 'bindings.expr.value'
@@ -29,7 +29,7 @@ local function member(name)
   return KEYWORDS[name] and ("p['%s']"):format(name) or 'p.' .. name
 end
 
--- Offset and length of a dynamic field's bytes, decoded from the field's 32-bit word.
+-- Returns offset and length of a dynamic field, decoded from its 32-bit word.
 function memory.dynamic(_, name, field)
   local word = member(name)
   local base = has(field, 'RELATIVE') and field.offset + field.size or 0
@@ -47,13 +47,13 @@ function memory:element(pointer, column)
   return limits
 end
 
--- Moves the pointer by some elements.
+-- Moves the pointer by a number of elements.
 function memory:offset(pointer, index, sign, column)
   if pointer.kind ~= 'ptr' then self:fail(column, 'only arrays have elements') end
   local size = self:element(pointer, column).size
   index = norm(self:integer(index, column))
   if index.kind == 'wide' then
-    -- beyond 2^53 it is not exact, but then it is outside of any record
+    -- Beyond 2^53 it is not exact, but then it is outside any record.
     index = num('i64', ('tonumber(%s)'):format(index.code), ATOM, -2 ^ 63, 2 ^ 64, index)
   end
   local off = pointer.off
@@ -67,7 +67,7 @@ function memory:offset(pointer, index, sign, column)
   return moved
 end
 
--- Reads the element at a pointer, after a check of the bounds.
+-- Reads the element at a pointer after checking the bounds.
 function memory:deref(pointer, column)
   if pointer.kind ~= 'ptr' then
     self:fail(column, pointer.kind == 'str' and 'the characters of this string cannot be read'
@@ -142,7 +142,7 @@ function memory:address(node)
   }
 end
 
--- The code of a string's address and of its room, and the operand they come from.
+-- Returns the code of a string's address and room, and the operand that they come from.
 function memory:bytes(value, column)
   if value.kind == 'str' then
     value = self:spill(value, column)
@@ -161,7 +161,7 @@ function memory:bytes(value, column)
   return 'raw + ' .. operand(off, MUL), room.code, { depth = off.depth, temps = merge(off.temps, value.temps) }
 end
 
--- The value as a Lua string.
+-- Converts the value to a Lua string.
 function memory:string(value, column)
   if value.kind == 'str' then return value end
   local address, room, from = self:bytes(value, column)
@@ -187,8 +187,8 @@ function memory:compare_strings(sign, a, b, node)
   return sign == '==' and value or bool('not ' .. operand(value, UNARY), UNARY, value)
 end
 
--- The glob in fnmatch(3)'s syntax. In the kernel's, only '!' negates a class, and a backslash in a
--- class is literal.
+-- Converts a glob to fnmatch(3)'s syntax. In the kernel's globs, only '!' negates a class, and a backslash in a class
+-- is literal.
 local function fnmatch_pattern(pattern, kernel)
   if not kernel then return pattern end
   return (pattern:gsub('%[(!?)(%]?[^%]]*)%]', function(negate, class)
@@ -203,8 +203,8 @@ function memory:glob_of(value, pattern, column)
   return bool(('glob(%s, %s, %s)'):format(address, room, pattern.code), ATOM, from, pattern)
 end
 
--- A glob that only tests how a string starts or ends, or what it contains, becomes that test; others
--- go to fnmatch(3).
+-- Generates a glob match: a comparison of the start or end or a substring search if that is sufficient, otherwise a
+-- call of fnmatch(3).
 function memory:glob(value, pattern, kernel, column)
   local function special(text) return text:find('[*?%[\\]') end
   local address, room, from = self:bytes(value, column)

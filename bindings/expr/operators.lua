@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
--- Methods of the code generator (codegen.lua): unary and binary operators. value.lua has the
--- arithmetic that needs no statements.
+-- Methods of the code generator (codegen.lua): unary and binary operators. Arithmetic that needs no statements is in
+-- value.lua.
 
 local types = require 'bindings.expr.types'
 local value_of = require 'bindings.expr.value'
@@ -22,18 +22,18 @@ function operators:signed_division(sign, a, b, kind, column)
   local code = ('%s / %s'):format(operand(a, MUL), operand(b, UNARY))
   local quotient = self:spill(num(kind, code, MUL, -LIMIT, LIMIT), column)
   self:emit('%s = %s < 0 and ceil(%s) or floor(%s)', quotient.code, quotient.code, quotient.code, quotient.code)
-  local most = math.max(math.abs(a.lo), math.abs(a.hi))
+  local max = math.max(math.abs(a.lo), math.abs(a.hi))
   if sign == '/' then
     self:release(a)
     self:release(b)
-    quotient.lo, quotient.hi = -most, most
+    quotient.lo, quotient.hi = -max, max
     if b.lo > 0 then
       quotient.lo, quotient.hi = a.lo < 0 and a.lo or 0, a.hi > 0 and a.hi or 0
     end
     quotient.negative_zero = true
     return quotient
   end
-  local rest = math.min(most, math.max(math.abs(b.lo), math.abs(b.hi)) - 1)
+  local rest = math.min(max, math.max(math.abs(b.lo), math.abs(b.hi)) - 1)
   code = ('%s - %s * %s'):format(operand(a, ADD), quotient.code, operand(b, UNARY))
   local value = num(kind, code, ADD, a.lo < 0 and -rest or 0, a.hi > 0 and rest or 0, a, b)
   if value.lo ~= value.hi then value.temps = merge(value.temps, quotient.temps) else self:release(quotient) end
@@ -58,18 +58,18 @@ function operators:division(sign, a, b, column)
     return wide(kind, ('%s %s %s'):format(left, sign, right), MUL, from_a, from_b)
   end
   if a.lo < 0 or b.lo < 0 then return self:signed_division(sign, a, b, kind, column) end
-  local least = math.max(b.lo, 1)
+  local min_divisor = math.max(b.lo, 1)
   if sign == '/' then
     local code = ('floor(%s / %s)'):format(operand(a, MUL), operand(b, UNARY))
-    return num(kind, code, ATOM, math.floor(a.lo / b.hi), math.floor(a.hi / least), a, b)
+    return num(kind, code, ATOM, math.floor(a.lo / b.hi), math.floor(a.hi / min_divisor), a, b)
   end
   local code = ('%s %% %s'):format(operand(a, MUL), operand(b, UNARY))
   return num(kind, code, MUL, 0, math.min(a.hi, b.hi - 1), a, b)
 end
 
--- Constant counts of 32 and more, which C leaves undefined for 32-bit values, shift the value as a 64-bit
--- one: keys such as `(_cpu << 32) | vec` are written without a cast. Other counts are taken modulo the
--- width, as CPUs do.
+-- Generates a shift. Constant counts of 32 or more, which are undefined in C for 32-bit values, shift the value as a
+-- 64-bit one, so that keys such as `(_cpu << 32) | vec` need no cast. Other counts are taken modulo the width, as CPUs
+-- do.
 function operators:shift(sign, a, b, column)
   b = widen(b, 'i32')
   if TYPES[a.type].size == 4 and b.lo == b.hi and b.lo >= 32 then
@@ -106,7 +106,7 @@ function operators:shift(sign, a, b, column)
     return num(kind, ('%s(%s, %s)'):format(shift, a.code, b.code), ATOM, lo, hi, a, b)
   end
   a = self:shallow(a, column)
-  -- Compiled code shifts constants wrongly (LuaJIT issue 1079). Adding zero[0] makes it a variable.
+  -- Compiled code shifts constants incorrectly (LuaJIT issue 1079). Adding zero[0] makes it a variable.
   local code, from = as_wide(a, kind)
   return wide(kind, ('%s(%s + zero[0], %s)'):format(shift, code, b.code), ATOM, from, b)
 end

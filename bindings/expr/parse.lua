@@ -1,28 +1,28 @@
 -- SPDX-License-Identifier: GPL-2.0-only
--- The parser of C expressions: those that users type, and those of tracepoints' print formats. The
--- syntax tree consists of nodes with `op` and `column`:
+-- Parser of C expressions: those of users, and those of tracepoints' print formats. The syntax tree consists of nodes
+-- with `op` and `column`:
 --   num {value: number | uint64_t, type}       str {value}             var {name}
 --   unary {sign, a}   deref {a}   address {a}   binary {sign, a, b}     logic {sign: && ||, a, b}
 --   comma {a, b}      choose {cond, a, b}       assign {target, b, sign|nil for op=}
 --   step {target, delta, prefix}                call {name, args}       index {a, b}
 --   cast {type, pointer, a}                     sizeof {type, pointer | a}
--- A type is i8 to u64, and `pointer` its number of stars. Only users' expressions have
+-- A type is i8 to u64, and `pointer` its number of stars. Only in users' expressions:
 --   binary with the sign ~, which matches a string against a glob
---   match {a, pattern, glob, negate}            (made by the filter parser)
--- and only print formats have
+--   match {a, pattern, glob, negate}            (built by the filter parser)
+-- Only in print formats:
 --   member {a, name}: a.name, a->name           list {items}: { a, b }
 --   block {steps: {name, type, pointer, a}...}: ({ type name = a; ...; a; })
 --   the type 'void', which also stands for structs
--- The code generator of print formats (print/printfmt_codegen.lua) rejects the nodes it does not know.
+-- The code generator of print formats (print/printfmt_codegen.lua) rejects unknown nodes.
 
 local Lexer = require 'bindings.expr.lexer'
 local types = require 'bindings.expr.types'
 
 local parse = {}
 
-local MAX_DEPTH = 100 -- of nested subexpressions: what walks the tree recurses as deeply
+local MAX_DEPTH = 100 -- nesting of subexpressions, which limits recursion over the tree
 
--- Binding strengths. Binary operators are left associative.
+-- Binding strengths. Binary operators are left-associative.
 local COMMA, ASSIGN, CHOOSE, FIRST_BINARY = 1, 2, 3, 4
 local STRENGTH = {
   [','] = COMMA, ['?'] = CHOOSE,
@@ -43,10 +43,10 @@ local TYPE_WORDS = { char = true, short = true, int = true, long = true, unsigne
 local TAGS = { struct = true, union = true, enum = true }
 
 ---@class ExprParser: Lexer
----@field types table<string, string> names of types that are one word; `char` and the tags may be among them
+---@field types table<string, string> one-word type names, possibly including `char` and the tags
 ---@field print_format boolean|nil
 ---@field depth integer
----@field assigned table<string, integer> variables that are assigned to: column of the first time
+---@field assigned table<string, integer> assigned variables: column of the first assignment
 local Parser = {}
 Parser.__index = Parser
 for name, method in pairs(Lexer) do Parser[name] = method end
@@ -69,7 +69,7 @@ function Parser:assigned_target(node, column)
   return node
 end
 
--- The type that C's own words make; words counts each.
+-- Returns the type specified by C keywords; words contains their counts.
 local function integer_type(words, char)
   local size = words.char and char or words.short and 'i16' or words.long and 'i64' or 'i32'
   local sizes = (words.char or 0) + (words.short or 0) + (words.long and 1 or 0)
@@ -80,7 +80,7 @@ local function integer_type(words, char)
   return words.unsigned and 'u' .. size:sub(2) or words.signed and 'i' .. size:sub(2) or size
 end
 
--- A type and its number of stars; nil, with nothing consumed, where there is none.
+-- Parses a type and its stars. Returns nil, without consuming anything, if there is none.
 function Parser:parse_type()
   local column, words, named = self.column, {}, nil
   while self.kind == 'name' do
@@ -105,7 +105,7 @@ function Parser:parse_type()
   return kind, pointer
 end
 
--- Expressions with commas between, up to the closing bracket.
+-- Parses expressions separated by commas, up to the closing bracket.
 function Parser:parse_list(close)
   local items = {}
   if not self:accept(close) then
@@ -117,7 +117,7 @@ function Parser:parse_list(close)
   return items
 end
 
--- The steps of a block, after its '({'.
+-- Parses the steps of a block, after its '({'.
 function Parser:parse_block(column)
   local steps = {}
   repeat
@@ -131,7 +131,7 @@ function Parser:parse_block(column)
   return { op = 'block', steps = steps, column = column }
 end
 
--- What is in parentheses: a cast with its operand, an expression, or a block.
+-- Parses the rest of a parenthesis: a cast with its operand, an expression, or a block.
 function Parser:parse_parenthesized(column)
   if self.print_format and self:accept('{') then return self:parse_block(column) end
   local kind, pointer = self:parse_type()
@@ -188,7 +188,7 @@ function Parser:parse_postfix()
   return node
 end
 
--- The rest of sizeof.
+-- Parses the operand of sizeof.
 function Parser:parse_sizeof(column)
   if not self:accept('(') then return { op = 'sizeof', a = self:parse_unary(), column = column } end
   local kind, pointer = self:parse_type()
@@ -219,7 +219,7 @@ function Parser:parse_unary()
   return node
 end
 
--- An expression of operators that bind at least as tightly as min.
+-- Parses an expression of operators that bind at least as tightly as min.
 function Parser:parse_expression(min)
   self:enter(self.column)
   local node = self:parse_unary()
@@ -247,7 +247,7 @@ function Parser:parse_expression(min)
   return node
 end
 
--- A parser at the first token of the text, which must not be empty.
+-- Returns a parser at the first token of the text, which must not be empty.
 local function start(what, text, at, names)
   local parser = setmetatable({ what = what, text = text, at = at, types = names, depth = 0, assigned = {} }, Parser)
   parser:advance()
@@ -256,12 +256,12 @@ local function start(what, text, at, names)
 end
 
 --- Parses a user's expression in text[first..last]. Errors are thrown as a Diagnostic.
----@param what string what error messages call the text
+---@param what string name of the text in error messages
 ---@param text string
 ---@param first integer|nil
 ---@param last integer|nil
 ---@return table node
----@return table<string, integer> assigned the variables that are assigned to
+---@return table<string, integer> assigned see ExprParser
 function parse.expression(what, text, first, last)
   local parser = start(what, text:sub(1, last), first or 1, types.NAMES)
   local node = parser:parse_expression(COMMA)
@@ -271,7 +271,7 @@ end
 
 --- Parses a print format: "format", argument, ... Errors are thrown as a Diagnostic.
 ---@param text string
----@param names table<string, string> types that are one word, `char`, and what the tags stand for
+---@param names table<string, string> one-word type names, `char`, and the tags
 ---@return table[] nodes
 function parse.print_format(text, names)
   local parser, nodes = start('print format', text, 1, names), {}

@@ -1,6 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The meaning of prev_state in sched:sched_switch. The bits differ between kernels, so they are read
---- from the event's print format.
+--- prev_state of sched:sched_switch. Its bits differ between kernels, so they are read from the event's print format.
 local ffi = require 'ffi'
 local expr = require 'bindings.expr.compile'
 
@@ -10,7 +9,7 @@ local function print_format(event)
   return event.print_fmt or event.tracepoint and ffi.string(ffi.C.tracepoint_print_fmt(event.tracepoint)) or ''
 end
 
---- The bit for a preempted task, which prints as "+"; 0 if the print format has none.
+--- Returns the bit that marks a preempted task, which is printed as "+"; 0 if the print format has none.
 ---@param event Event sched:sched_switch
 ---@return integer
 function prev_state.preempted(event)

@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Shortens lists of numbers in filters, such as the threads of a large process: the kernel limits
---- filters to 4095 bytes, so `pid==7 || pid==8 || pid==9` becomes `pid>=7 && pid<=9`.
+--- Shortens lists of numbers in filters, such as the threads of a large process, because the kernel limits filters to
+--- 4095 bytes: `pid==7 || pid==8 || pid==9` becomes `pid>=7 && pid<=9`.
 local fold = {}
 
---- The field and the numbers of a chain `field==N || field==N ...`; nil for any other filter.
+--- Returns the field and the numbers of a chain `field==N || field==N ...`; nil for any other filter.
 ---@param text string
 ---@return string? field
 ---@return integer[]? numbers
@@ -18,7 +18,7 @@ local function numbers_of(text)
   return field, numbers
 end
 
---- The same filter with consecutive numbers as ranges; nil if it is not such a list or does not get
+--- Returns the same filter with consecutive numbers as ranges; nil if it is not such a list or would not become
 --- shorter.
 ---@param text string
 ---@return string?

@@ -1,14 +1,13 @@
 -- SPDX-License-Identifier: GPL-2.0-only
--- C's integer types, named i8 to i64 and u8 to u64 (int is i32, long is i64), and the rules that
--- give literals and operators their types.
+-- C's integer types, named i8 to i64 and u8 to u64 (int is i32, long is i64), and the types of literals and operators.
 
 local types = {}
 
 ---@class IntegerType
 ---@field size integer bytes
 ---@field signed boolean|nil
----@field lo number|nil the smallest value of a type of up to 32 bits
----@field hi number|nil the largest one
+---@field lo number|nil minimum of a type of up to 32 bits
+---@field hi number|nil maximum of a type of up to 32 bits
 
 ---@type table<string, IntegerType>
 types.INTEGERS = {
@@ -22,7 +21,7 @@ types.INTEGERS = {
   u64 = { size = 8 },
 }
 
---- The names of types that are one word, beside C's own.
+--- One-word type names in addition to C's own.
 ---@type table<string, string>
 types.NAMES = { size_t = 'u64', ssize_t = 'i64', uintptr_t = 'u64', intptr_t = 'i64', pid_t = 'i32' }
 for _, bits in ipairs { '8', '16', '32', '64' } do
@@ -33,7 +32,7 @@ for _, bits in ipairs { '8', '16', '32', '64' } do
   end
 end
 
---- The type of an integer literal: the first of C's list that holds the value.
+--- Returns the type of an integer literal: the first in C's list that can represent the value.
 ---@param value number|ffi.cdata*
 ---@param suffix string u, l, ll and their combinations
 ---@param decimal boolean
@@ -50,7 +49,7 @@ end
 
 local RANK = { i32 = 1, u32 = 2, i64 = 3, u64 = 4 }
 
---- The usual arithmetic conversions: the common type of two promoted operands.
+--- Returns the common type of two promoted operands (the usual arithmetic conversions).
 ---@param a { type: string }
 ---@param b { type: string }
 ---@return string

@@ -1,18 +1,16 @@
 -- SPDX-License-Identifier: GPL-2.0-only
--- Operands of the code generator (codegen.lua), their conversions, and the arithmetic that is one Lua
--- expression. An operand is a table:
---   kind 'num'   an exact Lua number between lo and hi. An operand with a 32-bit type may exceed the
---                range of the type; it is then only right modulo 2^32, until norm() wraps it.
+-- Operands of the code generator (codegen.lua), their conversions, and arithmetic that is a single Lua expression. An
+-- operand is a table:
+--   kind 'num'   an exact Lua number between lo and hi. An operand with a 32-bit type may exceed the range of the type:
+--                it is then only correct modulo 2^32, until norm() wraps it.
 --   kind 'wide'  an int64_t or uint64_t
 --   kind 'bool'  a Lua condition, which is 0 or 1 in C
 --   kind 'str'   a Lua string; literal: its text, if known
---   kind 'ptr'   a pointer to elements of type elem at the offset off of the payload; base and limit
---                are the bounds of what it may point to
--- Each has code, prec (the precedence of the code's outermost operator), depth (nesting of the code),
--- type (the C type), and temps (the temporary variables that the code reads; they are released when
--- the code is used).
+--   kind 'ptr'   a pointer to elements of type elem at the offset off of the payload, with the bounds base and limit
+-- All have code, prec (the precedence of the code's outermost operator), depth (nesting of the code), type (the C
+-- type), and temps (the temporary variables that the code reads; they are released when the code is used).
 --
--- LuaJIT's compiler gets some narrow and 64-bit integers wrong. Comments mark the workarounds;
+-- LuaJIT miscompiles some operations on narrow and 64-bit integers. Comments mark the workarounds.
 -- tests/unit/bindings/expr/gcc_spec.lua searches for more such bugs.
 
 local bit = require 'bit'
@@ -56,7 +54,7 @@ local function constant(kind, value)
   return num(kind, nil, nil, value, value)
 end
 
--- A number of a type of up to 32 bits; any value of the type is possible.
+-- Returns a number of a type of up to 32 bits, which may have any value of the type.
 local function typed(kind, code, prec, a, b)
   return num(kind, code, prec, TYPES[kind].lo, TYPES[kind].hi, a, b)
 end
@@ -70,7 +68,7 @@ local function wide(kind, code, prec, a, b)
   }
 end
 
--- A load from memory. narrow: compiled code may know that the value has fewer than 32 bits.
+-- Returns a load from memory. narrow: compiled code may know that the value has fewer than 32 bits.
 local function load(kind, code, prec, from)
   if TYPES[kind].size == 8 then return wide(kind, code, prec, from) end
   local value = typed(kind, code, prec, from)
@@ -98,7 +96,7 @@ local function literal(text)
   return value
 end
 
--- The code as an operand of an operator with the precedence prec.
+-- Returns the code as an operand of an operator with precedence prec.
 local function operand(value, prec)
   return value.prec < prec and '(' .. value.code .. ')' or value.code
 end
@@ -126,15 +124,15 @@ local function retyped(value, kind)
   return copy
 end
 
--- The code of a number as an int64_t. Compiled code sign-extends values loaded as uint32_t (LuaJIT
--- issue 1492) and tests too many bits of a uint16_t. Adding 0.5 makes it convert the number instead.
+-- Returns the code of a number as an int64_t. Compiled code sign-extends values loaded as uint32_t (LuaJIT issue 1492)
+-- and tests too many bits of a uint16_t. Adding 0.5 makes it convert the number instead.
 local function int64(value)
   if in_range(value, I32.lo, I32.hi) and not value.narrow then return ('i64(%s)'):format(value.code) end
   local code = operand(value, ADD) .. ' + 0.5'
   return (value.lo >= 0 and 'i64(%s)' or 'i64(floor(%s))'):format(code)
 end
 
--- The code of the value as a 64-bit integer; kind is i64 or u64.
+-- Returns the code of the value as a 64-bit integer. kind is i64 or u64.
 local function as_wide(value, kind)
   if value.kind == 'wide' then
     if value.type == kind then return operand(value, UNARY), value end
@@ -148,7 +146,7 @@ local function as_wide(value, kind)
   return kind == 'i64' and int64(value) or ('u64(%s)'):format(int64(value)), value
 end
 
--- A condition becomes 0 or 1, types below int become int.
+-- Promotes conditions to 0 or 1, and types below int to int.
 local function promote(value)
   if value.kind == 'bool' then
     return num('i32', operand(value, AND) .. ' and 1 or 0', OR, 0, 1, value)
@@ -156,8 +154,8 @@ local function promote(value)
   return TYPES[value.type].size < 4 and retyped(value, 'i32') or value
 end
 
--- The code of a 32-bit operand of band(). Compiled code takes the sign of `band(byte, mask)` from
--- bit 7 of a byte that it has just loaded. Adding zero32[0] makes the byte an int first.
+-- Returns the code of a 32-bit operand of band(). Compiled code takes the sign of `band(byte, mask)` from bit 7 if it
+-- has just loaded the byte. Adding zero32[0] converts the byte to an int first.
 local function band_operand(value)
   return value.narrow and operand(value, ADD) .. ' + zero32[0]' or value.code
 end
@@ -176,7 +174,7 @@ local function widen(value, kind)
   return wide(kind, as_wide(value, kind), ATOM, value)
 end
 
--- C's conversion to any integer type.
+-- Converts a value to any integer type, as C does.
 local function convert(value, kind)
   value = promote(value)
   local limits = TYPES[kind]
@@ -190,14 +188,14 @@ local function convert(value, kind)
   return typed(kind, ('arshift(lshift(%s, %d), %d)'):format(value.code, shift, shift), ATOM, value)
 end
 
--- The code of an operand of a comparison, perhaps with zero. Compiled code does not test a product
--- for zero (LuaJIT issue 1376), so products are not compared directly.
+-- Returns the code of an operand of a comparison, possibly with zero. Compiled code does not test a product for zero
+-- (LuaJIT issue 1376), so products are not compared directly.
 local function comparand(value, code)
   if not value.product then return code or operand(value, ADD) end
   return ('bor(%s, %s[0])'):format(code or value.code, value.kind == 'wide' and 'zero' or 'zero32')
 end
 
--- + - * of two numbers of one type; nil if the result might not be exact.
+-- Returns + - * of two numbers of the same type; nil if the result might not be exact.
 local function number_arith(sign, a, b, kind)
   local lo, hi
   if sign == '+' then
@@ -236,7 +234,7 @@ local function arith(sign, a, b)
   return wide_arith(sign, a, b, kind)
 end
 
--- The smallest 2^n - 1 that is at least value.
+-- Returns the smallest 2^n - 1 that is >= value.
 local function all_ones(value)
   local ones = 0
   while ones < value do ones = ones * 2 + 1 end

@@ -1,47 +1,49 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Checks what a profiler's start() returned, before the first event: the names of its handlers, and
---- the fields that each handler reads of its event.
+--- Contract: checks the table that a profiler's start() returned before the run begins: the names of the handlers, and
+--- the event fields that each handler reads.
 ---
---- The second check reads the handler's bytecode. The event is the first parameter, so it lives in
---- slot 0, and `ev.NAME` is one instruction with the name as a constant. A closure in the handler
---- reads the event through an upvalue; which one is recorded only in the dumped form of a function,
---- so that is parsed too. The check never guesses: a handler that assigns to its parameter, or names
---- a field at run time, is left alone.
+--- The second check reads the handler's bytecode. The event is the first parameter, so it is in slot 0, and `ev.NAME`
+--- is one instruction with the name as a constant. A closure in the handler reads the event through an upvalue. Which
+--- one is recorded only in the dump of a function, so the dump is parsed, too. The check never guesses: it skips
+--- handlers that assign to their parameter, and fields whose names are computed at run time.
 local bit = require 'bit'
+local facade = require 'bindings.base.facade'
 local util = require 'jit.util'
 local nearest = require 'bindings.base.nearest'
 
 local contract = {}
 
---- Names of handlers that are no events: LIFE[name] says what calls them.
+local MAX_DEPTH = 8 -- of lists of events: a script's list may contain itself
+
+--- Names of handlers that are not events. LIFE[name] describes when they are called.
 contract.LIFE = {
   describe = 'one of its events is printed',
-  interval = 'each interval',
+  interval = 'at each interval',
   lost = 'records were lost',
-  comm = 'a task got a name',
-  fork = 'a task began',
-  exit = 'a task ended',
-  stop = 'the end of the run',
-  status = 'SIGUSR1',
-  targets = 'the threads that the run is about',
+  comm = 'a task changed its name',
+  fork = 'a task was created',
+  exit = 'a task exited',
+  stop = 'at the end of the run',
+  status = 'on SIGUSR1',
+  targets = 'once at the start, with the tids of the target threads',
 }
 
---- What the session knows of events.
+--- The names of events that a session knows.
 ---@class contract.Known
 ---@field has fun(event: string): boolean whether an event `sys:name` exists
----@field names fun(): string[] the events that exist, to propose one
+---@field names fun(): string[] all events, for suggestions
 ---@field words? table<string, any> keys: aliases, and profilers that can be sources
 
 ---@class contract.Handlers
 ---@field events { selector?: string, event?: Event, handler: function }[] in the same order in each run
----@field consumers table[] what takes whole batches, in the script's order
+---@field consumers table[] objects that process whole batches, in the script's order
 ---@field life table<string, function>
 
 local function source(info)
   return (info.source:gsub('^[@=]', ''))
 end
 
---- Where a function was defined.
+--- Returns where a function was defined.
 ---@param fn function
 ---@return string FILE:LINE
 local function where(fn)
@@ -49,15 +51,15 @@ local function where(fn)
   return ('%s:%d'):format(source(info), info.linedefined)
 end
 
---- Checks a key that is a plain name. Selectors with filters, globs or probes are left to their parser,
---- which reports with a column.
+--- Checks a key that is a plain name. Selectors with filters, globs or probes are left to their parser, which reports
+--- columns.
 ---@param key string
 ---@param known contract.Known
 ---@return string? message
 local function check_name(key, known)
   if key:match '^[%w_]+:[%w_.-]+$' then
     if known.has(key) then return end
-    return ("no event '%s'%s"):format(key, nearest.hint(key, known.names()))
+    return ("no such event '%s'%s"):format(key, nearest.hint(key, known.names()))
   end
   local words = known.words or {}
   if not key:match '^[%w_-]+$' or words[key] then return end
@@ -68,23 +70,32 @@ local function check_name(key, known)
   return ("unknown handler '%s'%s"):format(key, nearest.hint(key, names))
 end
 
---- What a key names: itself, or all that is in a list. An option's events are lists of lists.
+local function class_of(event) return event.class end
+
+--- Whether a table is an event. Some tables, such as opt, raise an error for a field that they do not have.
+local function is_event(t)
+  local ok, class = pcall(class_of, t)
+  return ok and type(class) == 'number'
+end
+
+--- Appends a key, or all elements of a list, recursively: the events of an option are lists of lists.
 ---@param key any
----@param names any[] is appended to
----@return any[] names strings, events, and what is neither
-local function flatten(key, names)
-  if type(key) ~= 'table' or key.class then
+---@param names any[]
+---@param depth? integer
+---@return any[] names false stands for a table that is not an event
+local function flatten(key, names, depth)
+  depth = depth or 0
+  if type(key) ~= 'table' or is_event(key) then
     names[#names + 1] = key
-    return names
-  end
-  for _, element in ipairs(key) do
-    flatten(element, names)
+  elseif depth > MAX_DEPTH or rawget(key, 1) == nil and (next(key) ~= nil or getmetatable(key)) then
+    names[#names + 1] = false
+  else
+    for _, element in ipairs(key) do flatten(element, names, depth + 1) end
   end
   return names
 end
 
---- The keys that name handlers, in an order that is the same in each run: strings, then events by
---- their class.
+--- Returns the keys of handlers in an order that is the same in each run: strings, then events by class.
 local function sorted_keys(handlers)
   local keys, rank = {}, {}
   for key in pairs(handlers) do
@@ -96,9 +107,9 @@ local function sorted_keys(handlers)
   return keys
 end
 
---- Sorts one handler into the result.
+--- Adds one handler to the result.
 ---@param result contract.Handlers
----@param name any one that a key stands for
+---@param name any an element of its key
 ---@param handler function
 ---@param known contract.Known
 ---@return string? message
@@ -113,9 +124,19 @@ local function add(result, name, handler, known)
   end
 end
 
---- Checks and sorts the table that start() returned. A key is the selector of an event, an event or a
---- list of them as an option holds it, or a name of LIFE. Without a key stand consumers, which have
---- a method feed, poll or both.
+--- Returns the consumer that an entry without a key stands for; nil if it is none. Only those of the library see
+--- whole batches: these are pointers, which scripts must not get.
+---@param handler any
+---@return Consumer?
+local function consumer(handler)
+  local object = facade.object(handler)
+  if object then return (object.feed or object.poll) and object or nil end
+  if type(handler) ~= 'table' or type(handler.poll) ~= 'function' then return end
+  return { poll = function() return handler:poll() end }
+end
+
+--- Checks and sorts the table that start() returned. A key is the selector of an event, an event or a list of events
+--- as in an option, or a name in LIFE. Entries without a key are consumers, which have a method feed, poll or both.
 ---@param start function the profiler's, for messages about the whole table
 ---@param handlers any
 ---@param known contract.Known
@@ -129,14 +150,16 @@ function contract.check(start, handlers, known)
   for _, key in ipairs(sorted_keys(handlers)) do
     local handler = handlers[key]
     if type(key) == 'number' then
-      if type(handler) ~= 'table' or not (handler.feed or handler.poll) then
-        return refuse('entry %s of the handlers is a %s that names no event and takes none', key, type(handler))
+      result.consumers[key] = consumer(handler)
+      if not result.consumers[key] then
+        return refuse('entry %s of the handlers is a %s, but has no event as its key', key, type(handler))
       end
     else
       for _, name in ipairs(flatten(key, {})) do
+        if name == false then return refuse 'the key of a handler is a table, not an event' end
         local shown = type(name) == 'table' and name.name or tostring(name)
         if type(name) ~= 'table' and type(name) ~= 'string' then
-          return refuse('a handler is named by a %s, not by an event', type(name))
+          return refuse('the key of a handler is a %s, not an event', type(name))
         end
         if type(handler) ~= 'function' then
           return refuse("handler '%s' is a %s, not a function", shown, type(handler))
@@ -145,9 +168,6 @@ function contract.check(start, handlers, known)
         if message then return nil, ('%s: %s'):format(where(handler), message) end
       end
     end
-  end
-  for i, consumer in ipairs(handlers) do
-    result.consumers[i] = consumer
   end
   return result
 end
@@ -174,25 +194,25 @@ local function field_d(ins)
   return bit.rshift(ins, 16)
 end
 
---- Opcodes are numbered differently in each LuaJIT; these are read off functions that hold them.
+--- The numbers of opcodes differ between LuaJIT versions. Take them from functions that contain them.
 local TGETS = opcode(util.funcbc(function(ev) return ev.name end, 1))
 local UGET = opcode(util.funcbc(function() return util.name end, 1))
 local MOV = opcode(util.funcbc(function(ev) local other = ev return other, ev end, 1))
 
-local MODE_A, WRITES_A = 7, 1 -- bits of an instruction's mode: operand A is a slot it writes
+local MODE_A, WRITES_A = 7, 1 -- bits of an instruction's mode: operand A is the slot that it writes
 
 local UV_LOCAL, UV_IMMUTABLE, UV_INDEX = 0x8000, 0x4000, 0xff -- bits of an upvalue description
 
---- Whether an upvalue is the local variable in a slot of the enclosing function.
+--- Returns whether an upvalue is the local variable in a slot of the enclosing function.
 local function captures(uv, slot)
   return bit.band(uv, UV_LOCAL) ~= 0 and bit.band(uv, UV_INDEX) == slot
 end
 
---- Upvalue descriptions of a function and those inside it, children before their parent.
+--- Returns the upvalue descriptions of a function and its inner functions, children before their parent.
 ---@param fn function
 ---@return integer[][]
 local function upvalues(fn)
-  local dump, at = string.dump(fn), 5 -- behind the magic and the version
+  local dump, at = string.dump(fn), 5 -- after the magic and the version
   local function uleb()
     local value, shift = 0, 1
     repeat
@@ -230,7 +250,7 @@ local function upvalues(fn)
   end
 end
 
---- The functions created inside one, in the order of their dump.
+--- Returns the inner functions of a function, in the order of the dump.
 ---@param fn function|userdata function or prototype
 ---@return userdata[]
 local function children(fn)
@@ -255,11 +275,11 @@ end
 
 --- Calls found(name, line) for each field that a function or prototype reads of the event.
 ---@param fn function|userdata
----@param slot? integer where the event is, nil if nowhere
----@param captured table<integer, boolean> upvalues that are the event
+---@param slot? integer slot of the event, nil if it is in none
+---@param captured table<integer, boolean> upvalues that hold the event
 ---@param found fun(name: string, line: integer)
 local function reads(fn, slot, captured, found)
-  local loaded -- slot an UGET has just filled with the event
+  local loaded -- slot into which a UGET has just loaded the event
   for pc = 1, util.funcinfo(fn).bytecodes - 1 do
     local ins = util.funcbc(fn, pc)
     local op = opcode(ins)
@@ -268,21 +288,20 @@ local function reads(fn, slot, captured, found)
     end
     if op == UGET and captured[field_d(ins)] then
       loaded = field_a(ins)
-    elseif op ~= MOV or field_a(ins) == loaded then -- a method call copies the event to its arguments first
+    elseif op ~= MOV or field_a(ins) == loaded then -- a method call first copies the event to its arguments
       loaded = nil
     end
   end
 end
 
---- Calls found(name, line) for all fields of the first parameter that a handler reads.
+--- Calls found(name, line) for each field of its first parameter that a handler reads.
 ---@param fn function
 ---@param found fun(name: string, line: integer)
 local function field_reads(fn, found)
   if util.funcinfo(fn).params == 0 or reassigns(fn) then return end
   local descriptions, nth = upvalues(fn), 0
 
-  -- Depth first, as the dump is. Returns what the parent needs: the description of the function's
-  -- upvalues comes only behind its children.
+  -- Depth first, in the order of the dump: the upvalues of a function follow its children.
   local function number(proto)
     local node = { proto = proto, children = {} }
     for i, child in ipairs(children(proto)) do
@@ -312,12 +331,11 @@ local function field_reads(fn, found)
   visit(root, 0, {})
 end
 
---- Reports the fields that a handler reads and its events lack. A handler of several events may read
---- what any of them has.
+--- Reports fields that a handler reads but that none of its events has.
 ---@param handler function
 ---@param events { name: string, fields: string[] }[]
----@param methods string[] names valid on every event
----@return string? message one line for each wrong name
+---@param methods string[] names that are valid for every event
+---@return string? message one line per invalid name
 function contract.check_fields(handler, events, methods)
   local info = debug.getinfo(handler, 'S')
   if info.what ~= 'Lua' then return end

@@ -1,30 +1,32 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The globals of a script. They are copies, so that what a script changes of them is its own; they leave out
---- what reaches into the host or beyond its memory (ffi, debug, bytecode), because a script's mistake must
---- not end more than the script. It is no sandbox: a script may read files and run commands.
+--- The globals of a script. They are copies, so a script's changes affect only itself. They exclude everything that
+--- can corrupt the host (ffi, debug, bytecode): a bug in a script must not crash the host. This is not a sandbox: a
+--- script can read files and run commands.
 require 'bindings.base.buffer'
+local ffi = require 'ffi'
 local failure = require 'bindings.base.failure'
 local nearest = require 'bindings.base.nearest'
 
+local C = ffi.C
 local environment = {}
 
 local PLAIN = {
   'assert', 'collectgarbage', 'error', 'ipairs', 'next', 'pairs', 'pcall', 'print', 'rawequal', 'rawget', 'rawset',
-  'select', 'setmetatable', 'tonumber', 'tostring', 'type', 'unpack', 'xpcall', '_VERSION',
+  'select', 'tonumber', 'tostring', 'type', 'unpack', 'xpcall', '_VERSION',
 }
 local LIBRARIES = { 'bit', 'coroutine', 'io', 'math', 'os', 'string', 'table' }
--- Modules of LuaJIT that are of use to scripts and harmless.
+-- Modules of LuaJIT that are useful and harmless.
 local EXTENSIONS = { ['string.buffer'] = true, ['table.new'] = true, ['table.clear'] = true }
--- Where modules of others are looked for.
+-- Search path of third-party modules.
 local MODULES = '/usr/local/share/lua/5.1/?.lua;/usr/local/share/lua/5.1/?/init.lua;'
   .. '/usr/share/lua/5.1/?.lua;/usr/share/lua/5.1/?/init.lua'
 
 local INSTEAD = {
-  ffi = 'lib.array, lib.intern, lib.hist and lib.objects are its data structures',
-  jit = 'the loop over the events is compiled without it',
-  debug = '-v shows where an error comes from',
-  package = 'require() finds lib.* and modules in pure Lua',
-  bindings = 'lib.*, session and out are what scripts use (docs/api.md)',
+  ffi = 'use lib.array, lib.intern, lib.hist or lib.objects',
+  jit = 'the event loop is compiled anyway',
+  debug = 'use -v to print a traceback',
+  package = 'require() finds lib.* and pure Lua modules',
+  bindings = 'use lib.*, session and out (docs/api.md)',
 }
 
 local function copy(t)
@@ -33,9 +35,9 @@ local function copy(t)
   return new
 end
 
-local libraries = {} -- by name, as scripts get them
+local libraries = {} -- read-only modules for scripts, by name
 
---- A module of lib.* that scripts cannot change.
+--- Returns a module of lib.* that scripts cannot change.
 local function library(name)
   if libraries[name] then return libraries[name] end
   if not package.searchpath(name, package.path) then error(("module '%s' not found"):format(name), 2) end
@@ -49,36 +51,63 @@ local function library(name)
       end
       return value
     end,
-    __newindex = function() error(name .. ' cannot be changed', 2) end,
+    __newindex = function() error(name .. ' is read-only', 2) end,
   })
   return libraries[name]
 end
 
---- Refuses a module that scripts have no use for.
+local function check_stack()
+  if C.limits_stack_is_short() then error('stack overflow', 3) end
+end
+
+-- LuaJIT does not check the C stack, which these functions use to call those of the script. gsub is replaced for
+-- everyone, because it is also a method of strings.
+local gsub, resume, wrap = string.gsub, coroutine.resume, coroutine.wrap
+
+function string.gsub(s, pattern, with, n) -- luacheck: ignore 122
+  if type(with) ~= 'string' then check_stack() end
+  local text, count = gsub(s, pattern, with, n)
+  return text, count
+end
+
+local function checked_resume(...)
+  check_stack()
+  return resume(...)
+end
+
+local function checked_wrap(f)
+  local run = wrap(f)
+  return function(...)
+    check_stack()
+    return run(...)
+  end
+end
+
+--- Raises an error for a module that scripts must not use.
 ---@param name string
----@param from string what requires it
+---@param from string the module or script that requires it
 local function check_name(name, from)
-  local room, rest = name:match '^([^.]+)%.?(.*)$'
-  local instead = INSTEAD[room]
+  local package_name, rest = name:match '^([^.]+)%.?(.*)$'
+  local instead = INSTEAD[package_name]
   if not instead then return end
   local last = rest:match '[^.]*$'
-  if room == 'bindings' and package.searchpath('lib.' .. last, package.path) then
-    instead = ('lib.%s is what scripts use'):format(last)
+  if package_name == 'bindings' and package.searchpath('lib.' .. last, package.path) then
+    instead = ('use lib.%s'):format(last)
   end
   error(("%s cannot use '%s': %s"):format(from, name, instead), 3)
 end
 
---- require() of a script, and of what it requires.
----@param globals table of the script, before it runs
+--- Returns the require() of a script and of the modules that it requires.
+---@param globals table the script's globals, before it runs
 local function new_require(globals)
   local loaded, require_from = {}, nil
 
-  --- Runs a module in pure Lua with globals of its own, which are those of the script at first.
+  --- Runs a pure Lua module with its own globals, which inherit the script's initial ones.
   local function load_module(name, from)
     local path = package.searchpath(name, MODULES)
     if not path then
       if package.searchpath(name, package.cpath) then
-        error(("%s cannot use '%s': it is a module in C"):format(from, name), 3)
+        error(("%s cannot use '%s': it is a C module"):format(from, name), 3)
       end
       error(("module '%s' not found"):format(name), 3)
     end
@@ -108,9 +137,25 @@ local function new_require(globals)
   return require_from 'a script'
 end
 
---- load() and its relatives, which take text only: bytecode is not checked by anybody.
+--- Adds getmetatable() and setmetatable(), which only handle the script's own metatables: those of strings, files and
+--- the host's objects belong to the host.
+local function add_metatables(globals)
+  local own = setmetatable({}, { __mode = 'k' })
+  globals.getmetatable = function(value)
+    local found = getmetatable(value)
+    if type(found) ~= 'table' or own[found] then return found end
+  end
+  globals.setmetatable = function(t, new)
+    local old = getmetatable(t)
+    if type(old) == 'table' and not own[old] then error('the metatable of an object of the host is read-only', 2) end
+    if type(new) == 'table' then own[new] = true end
+    local changed = setmetatable(t, new)
+    return changed
+  end
+end
+
+--- Adds load() and its relatives. They accept only text, because nothing verifies bytecode.
 local function add_loaders(env)
-  --- A chunk of the script's.
   local function new_chunk(chunk, name, globals)
     name = name or type(chunk) == 'string' and chunk or '=(load)'
     failure.add_script(name)
@@ -122,24 +167,29 @@ local function add_loaders(env)
     failure.add_script('@' .. tostring(path))
     return loadfile(path, 't', globals or env)
   end
-  env.dofile = function(path) return assert(env.loadfile(path))() end
+  env.dofile = function(path)
+    local chunk, message = env.loadfile(path)
+    if not chunk then error(message, message:find '^.-:%d+: ' and 0 or 2) end
+    return chunk()
+  end
 end
 
---- New globals. Others may be neither set nor read, so a forgotten `local` or a misspelled name is an error
---- at its line.
+--- Returns new globals. Reading or assigning any other global raises an error, so a forgotten `local` or a misspelled
+--- name is reported at its line.
 ---@return table
 function environment.new()
   local globals = {}
   for _, name in ipairs(PLAIN) do globals[name] = _G[name] end
   for _, name in ipairs(LIBRARIES) do globals[name] = copy(_G[name]) end
   globals.string.dump = nil
+  globals.coroutine.resume, globals.coroutine.wrap = checked_resume, checked_wrap
   globals.os.exit = function()
-    error('os.exit would leave probes and unwritten output behind: session.stop() ends the run', 2)
+    error('os.exit is not allowed: it would leave probes and unwritten output behind; use session.stop()', 2)
   end
-  globals.os.setlocale = function() error('os.setlocale would change how the host prints numbers', 2) end
-  globals.getmetatable = function(value)
-    if type(value) ~= 'string' then return getmetatable(value) end -- that of strings is the host's, too
+  globals.os.setlocale = function()
+    error('os.setlocale is not allowed: it would change how the host prints numbers', 2)
   end
+  add_metatables(globals)
 
   local env = copy(globals)
   env._G = env

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The command line parser, with the rules of perf's: values stuck or separate, bundled letters,
---- unambiguous abbreviations. An underscore in a declared name is a dash on the command line
---- (`only_than` is `--only-than`, and `--only_than` is understood). Times are ns when parsed.
+--- Command line parser with perf's rules: attached or separate values, bundled letters, unambiguous abbreviations. An
+--- underscore in a declared name is a dash on the command line: `only_than` is `--only-than`, and `--only_than` works,
+--- too. Parsed times are in ns.
 local declarations = require 'bindings.options.declare'
 local nearest = require 'bindings.base.nearest'
 local types = require('bindings.options.types').types
@@ -14,10 +14,10 @@ local options = { declare = declarations.declare }
 ---@field at integer index of the next word
 ---@field opts table<string, any>
 ---@field given table<string, boolean> options seen on this command line
----@field filled integer positionals that have a value
+---@field filled integer number of positionals that have a value
 ---@field ignored string[] options taken without effect
 
---- Stores a value that the user gave. The first use replaces a default, later uses of a list append.
+--- Stores a value given by the user. The first use replaces the default. Later uses of a list append.
 ---@param p opt.Parser
 ---@param option opt.Option
 ---@param value any
@@ -46,7 +46,7 @@ local function store(p, option, value)
   p.opts[name] = value
 end
 
---- Whether the next word is meant as the value of a switch that may have one.
+--- Returns whether the next word is the value of a switch with an optional value.
 ---@param p opt.Parser
 ---@param kind table
 ---@return boolean
@@ -57,25 +57,25 @@ local function claims_next(p, kind)
   return false
 end
 
---- Takes one option, and its value from behind the letter or the '=' (stuck) or from the next word.
+--- Parses one option. Its value is attached to the letter or follows '=', or is the next word.
 ---@param p opt.Parser
 ---@param option opt.Option
----@param shown string as the user wrote it
----@param stuck? string
+---@param shown string as written by the user
+---@param attached? string
 ---@return string? message
-local function take(p, option, shown, stuck)
+local function take(p, option, shown, attached)
   local kind, is_long = types[option.type], shown:sub(1, 2) == '--'
   shown = ("option '%s'"):format(shown)
-  if kind.switch and not (kind.claims and is_long and (stuck or claims_next(p, kind))) then
-    if stuck then return ('%s takes no value'):format(shown) end
+  if kind.switch and not (kind.claims and is_long and (attached or claims_next(p, kind))) then
+    if attached then return ('%s takes no value'):format(shown) end
     store(p, option, option.type == 'count' and p.opts[option.name] + 1 or true)
     return
   end
-  if not stuck and option.optional_value ~= nil then
+  if not attached and option.optional_value ~= nil then
     store(p, option, option.optional_value)
     return
   end
-  local text = stuck
+  local text = attached
   if not text then
     text = p.words[p.at]
     if not text then return ('%s needs a value (%s)'):format(shown, declarations.argument(option)) end
@@ -86,9 +86,9 @@ local function take(p, option, shown, stuck)
   store(p, option, value)
 end
 
---- The options a long name may stand for: itself, a negated flag, or what it abbreviates.
+--- Returns the options that a long name can mean: an exact match, a negated flag, or all options that it abbreviates.
 ---@param spec opt.Spec
----@param name string without dashes in front
+---@param name string without leading dashes
 ---@return { option: opt.Option, negated: boolean, long: string }[]
 local function long_matches(spec, name)
   local matches = {}
@@ -106,15 +106,15 @@ local function long_matches(spec, name)
   return matches
 end
 
---- Why an option is not known: dropped by this profiler, out of place, or misspelled.
+--- Returns the message for an unknown option: not supported by this profiler, misplaced, or misspelled.
 ---@param spec opt.Spec
 ---@param shown string
----@param is_it fun(option: opt.Option): boolean
+---@param matches fun(option: opt.Option): boolean
 ---@return string
-local function unknown(spec, shown, is_it)
+local function unknown(spec, shown, matches)
   for _, option in ipairs(declarations.common) do
-    if is_it(option) then
-      return spec.global and ("option '%s' goes behind the profiler's name"):format(shown)
+    if matches(option) then
+      return spec.global and ("option '%s' must follow the profiler's name"):format(shown)
         or ("option '%s' does not apply to this profiler"):format(shown)
     end
   end
@@ -125,8 +125,8 @@ end
 ---@param word string starts with two dashes
 ---@return string? message
 local function take_long(p, word)
-  local typed, stuck = word:match '^%-%-([^=]*)=?(.*)$'
-  if not word:find('=', 1, true) then stuck = nil end
+  local typed, attached = word:match '^%-%-([^=]*)=?(.*)$'
+  if not word:find('=', 1, true) then attached = nil end
   local name = typed:gsub('_', '-')
   local matches = name ~= '' and long_matches(p.spec, name) or {}
   if #matches == 0 and name ~= '' then matches = long_matches(p.spec.ignored, name) end
@@ -136,26 +136,26 @@ local function take_long(p, word)
   local match = matches[1]
   if not match then
     local message = unknown(p.spec, '--' .. typed, function(option) return option.long == name end)
-    local proposal = message:find '^unknown' and nearest.find(name, nearest.keys(p.spec.long))
-    return proposal and ("%s; did you mean '--%s'?"):format(message, proposal) or message
+    local suggestion = message:find '^unknown' and nearest.find(name, nearest.keys(p.spec.long))
+    return suggestion and ("%s; did you mean '--%s'?"):format(message, suggestion) or message
   end
   local stands_for = match.option.stands_for
-  if stands_for and not stuck then return take_long(p, '--' .. stands_for) end
+  if stands_for and not attached then return take_long(p, '--' .. stands_for) end
   if match.negated then
-    if stuck then return ("option '--%s' takes no value"):format(match.long) end
+    if attached then return ("option '--%s' takes no value"):format(match.long) end
     store(p, match.option, false)
     return
   end
-  return take(p, match.option, '--' .. match.long, stuck)
+  return take(p, match.option, '--' .. match.long, attached)
 end
 
---- Takes a word of letters: switches may be bundled, the value of another option fills the rest.
+--- Parses a word of option letters: switches may be bundled, and the value of an option is the rest of the word.
 ---@param p opt.Parser
 ---@param word string starts with one dash
 ---@return string? message
 local function take_short(p, word)
   local long = word:match('^%-([^=]*)'):gsub('_', '-')
-  if #long > 1 and p.spec.long[long] then -- else -order would write to a file "rder"
+  if #long > 1 and p.spec.long[long] then -- otherwise -order would write to a file "rder"
     return ("unknown option '-%s'; did you mean '--%s'?"):format(long, long)
   end
   local i = 2
@@ -168,8 +168,8 @@ local function take_short(p, word)
     elseif types[option.type].switch then
       message = take(p, option, '-' .. letter)
     else
-      local stuck = i < #word and word:sub(i + 1) or nil
-      message = take(p, option, '-' .. letter, stuck)
+      local attached = i < #word and word:sub(i + 1) or nil
+      message = take(p, option, '-' .. letter, attached)
       i = #word
     end
     if message then return message end
@@ -177,10 +177,10 @@ local function take_short(p, word)
   end
 end
 
---- Takes a word as the next positional.
+--- Parses a word as the next positional.
 ---@param p opt.Parser
 ---@param word string
----@return boolean taken false when the script has no more of them
+---@return boolean taken false if all positionals have a value
 ---@return string? message
 local function take_positional(p, word)
   local option = p.spec.positional[p.filled + 1]
@@ -196,7 +196,7 @@ local function take_positional(p, word)
   return true
 end
 
---- Behind "--" there are no options: first the positionals still missing, up to a second "--".
+--- Parses the words after "--": the positionals that are still missing, up to an optional second "--".
 ---@param p opt.Parser
 ---@return string? message
 local function take_rest(p)
@@ -211,7 +211,7 @@ end
 
 ---@param p opt.Parser
 ---@return string? message
----@return integer? at the word that is wrong
+---@return integer? at index of the invalid word
 local function take_all(p)
   while p.words[p.at] do
     local word, first = p.words[p.at], p.at
@@ -235,7 +235,7 @@ local function take_all(p)
   end
 end
 
---- What only the whole command line shows: missing options and words, words nobody takes.
+--- Checks the complete command line: missing options and positionals, unexpected words.
 ---@param p opt.Parser
 ---@return string? message
 local function check_whole(p)
@@ -265,15 +265,15 @@ local function copy(value)
   return list
 end
 
---- Parses the words behind a profiler's name. Parsing stops at the first word that is neither an
---- option nor a positional: it begins the workload, whose own options stay its own.
+--- Parses the words after a profiler's name. Parsing stops at the first word that is neither an option nor a
+--- positional: it is the beginning of the workload.
 ---@param spec opt.Spec
 ---@param words string[]
----@param base? table parsed global options, the start of verbose and quiet
----@return table? opts by name, defaults filled in; `explain` where the word help is among the words; `ignored`: options
+---@param base? table parsed global options, initial values of verbose and quiet
+---@return table? opts by name, with defaults; `explain` is set if the word help was given; `ignored`: options
 --- without effect
----@return string[]|string workload the words left, or the message: what is wrong
----@return table<string, boolean>|integer? given the options on this line, or which word is wrong
+---@return string[]|string workload the remaining words, or the message
+---@return table<string, boolean>|integer? given the options on this line, or the index of the invalid word
 function options.parse_words(spec, words, base)
   local p = { spec = spec, words = words, at = 1, opts = {}, given = {}, filled = 0, ignored = {} }
   for _, list in ipairs { spec.list, spec.positional } do
@@ -296,7 +296,7 @@ function options.parse_words(spec, words, base)
   return p.opts, rest, p.given
 end
 
---- The same for a command line: the message is a line what is wrong and a line where help is.
+--- Parses the same words of a command line. The message has a second line that points to the help.
 ---@param spec opt.Spec
 ---@param name? string the profiler, for messages
 ---@param words string[]
@@ -313,15 +313,15 @@ end
 local global_spec = assert(declarations.declare {
   unsupported = { 'event', 'attach', 'run', 'ring' },
   options = {
-    check = { type = 'flag', help = 'say what this kernel and this user can trace' },
-    symbols = { type = 'string', argument = 'FILE', help = 'give addresses from stdin their symbols' },
+    check = { type = 'flag', help = 'print what this kernel and this user can trace' },
+    symbols = { type = 'string', argument = 'FILE', help = 'symbolize addresses read from stdin' },
   },
 })
-global_spec.workload = true -- the profiler and all of its words
+global_spec.workload = true -- the profiler and its words
 global_spec.global = true
 options.global_spec = global_spec
 
---- What `profscript -e EVENT help` takes.
+--- The options of `profscript -e EVENT help`.
 options.explain_spec = assert(declarations.declare {
   unsupported = { 'attach', 'run', 'ring' },
   options = { input = {}, format = {}, json = {}, csv = {} },
@@ -330,7 +330,7 @@ options.explain_spec = assert(declarations.declare {
 --- Parses a whole command line up to the profiler's name: `[-v] [-q] [-V] [-h] NAME ...`.
 ---@param words string[]
 ---@return table? opts verbose, quiet, version, help, check, symbols
----@return string[]|string rest NAME and what follows it, or the message
+---@return string[]|string rest NAME and the words after it, or the message
 function options.parse_global(words)
   return options.parse(global_spec, nil, words)
 end

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Finds profiler files by name, loads them and checks the table they return. A file that is not
---- right gives one line that says where; nothing a script does while loading ends the host.
+--- Finds profiler files by name, loads them and checks the tables that they return. An error in a file is one line
+--- with its location.
 local bit = require 'bit'
 local environment = require 'bindings.options.environment'
 local failure = require 'bindings.base.failure'
@@ -8,7 +8,7 @@ local nearest = require 'bindings.base.nearest'
 local options = require 'bindings.options.parser'
 local selector = require 'bindings.select.selector'
 
---- The system calls Lua lacks, passed in by the host.
+--- System calls that Lua lacks, passed by the host.
 ---@class scripts.Sys
 ---@field readdir fun(path: string): string[]?, string? names in a directory
 ---@field stat fun(path: string): { mode: integer, uid: integer, isdir: boolean }?, string?
@@ -18,23 +18,24 @@ local selector = require 'bindings.select.selector'
 ---@class scripts.Script
 ---@field name string
 ---@field path string
----@field profiler table what the file returned
----@field is_shipped boolean it came with profscript: the events that it names are spelled right
+---@field profiler table the table returned by the file
+---@field is_shipped boolean it ships with profscript, so its event names are spelled correctly
 ---@field spec opt.Spec
 
 ---@class scripts.Scripts
 ---@field sys scripts.Sys
 ---@field dirs string[] in search order
----@field shipped string what the paths of those begin with that come with profscript
+---@field shipped string path prefix of the scripts that ship with profscript
 local scripts = {}
 scripts.__index = scripts
 
-local ALSO = { ['event-care'] = 'event-lost' } -- perf-prof's names for some
-local FILE_OF = { ['bpf:kvm_exit'] = 'bpf-kvm_exit' } -- names that a portable file name cannot hold
+local ALIASES = { ['event-care'] = 'event-lost' } -- perf-prof's names
+local FILE_OF = { ['bpf:kvm_exit'] = 'bpf-kvm_exit' } -- for names that are not portable file names
 
 local WORLD_WRITABLE = 2 -- mode bit o+w
+local MAX_SIZE = 16 * 1024 * 1024 -- bytes
 
--- What a profiler's table may hold, and what it must.
+-- The valid keys of a profiler's table, and the required ones.
 local KEYS = {
   summary = 'string',
   description = 'string',
@@ -43,14 +44,14 @@ local KEYS = {
   positional = 'table',
   unsupported = 'table',
   attributes = 'table',
-  everywhere = 'boolean', -- -p, -t and a workload choose among the events of all CPUs
-  events = 'boolean', -- false: start() does all of the work and returns nothing
+  everywhere = 'boolean', -- attach to all CPUs; -p, -t and a workload select from their events
+  events = 'boolean', -- false: start() does all the work and returns nothing
   start = 'function',
 }
 local REQUIRED = { 'summary', 'start' }
 
 ---@param sys scripts.Sys
----@param datadir string where the shipped scripts are
+---@param datadir string directory of the shipped scripts
 ---@return scripts.Scripts
 function scripts.new(sys, datadir)
   local dirs = {}
@@ -68,8 +69,8 @@ function scripts.new(sys, datadir)
   return setmetatable({ sys = sys, dirs = dirs, shipped = datadir .. '/scripts/' }, scripts)
 end
 
---- The name of the profiler that a file holds.
----@param file string without its folders
+--- Returns the name of the profiler in a file.
+---@param file string without its directory
 ---@return string
 local function name_of(file)
   local stem = file:gsub('%.lua$', '')
@@ -79,7 +80,7 @@ local function name_of(file)
   return stem
 end
 
---- One line of an error raised by the script, with the whole path: Lua shortens long ones to "...".
+--- Returns the first line of a script's error, with the full path, which Lua may have shortened to "...".
 ---@param path string
 ---@param message any
 ---@return string
@@ -92,7 +93,7 @@ local function one_line(path, message)
 end
 
 ---@param profiler any
----@return string? message what is wrong with the table
+---@return string? message if the table is invalid
 local function check_table(profiler)
   if type(profiler) ~= 'table' then
     return ('the file returns a %s, not a table with summary and start'):format(type(profiler))
@@ -108,23 +109,23 @@ local function check_table(profiler)
     if type(key) ~= 'string' then return ("unknown key '%s'"):format(tostring(key)) end
   end
   for _, key in ipairs(REQUIRED) do
-    if profiler[key] == nil then return ("'%s' is missing"):format(key) end
+    if profiler[key] == nil then return ("missing '%s'"):format(key) end
   end
   for _, name in ipairs(profiler.attributes or {}) do
     if not selector.attributes[name] then
-      return ("attributes: events have no attribute '%s'%s"):format(tostring(name),
+      return ("attributes: unknown event attribute '%s'%s"):format(tostring(name),
         nearest.hint(tostring(name), nearest.keys(selector.attributes)))
     end
   end
   if profiler.summary:find '\n' then return "'summary' is more than one line" end
   for i, example in ipairs(profiler.examples or {}) do
     if type(example) ~= 'table' or type(example[1]) ~= 'string' or type(example[2]) ~= 'string' then
-      return ("example %d is not { 'command', 'what it shows' }"):format(i)
+      return ("example %d is not a table { 'command', 'description' }"):format(i)
     end
   end
 end
 
---- The text of a script that may be run: anyone could have written a world-writable one.
+--- Returns the text of a script. Refuses world-writable files, which any user may have changed.
 ---@param self scripts.Scripts
 ---@param path string
 ---@return string? text, string? message
@@ -133,15 +134,17 @@ local function read(self, path)
   if not st then return nil, ('%s: %s'):format(path, err) end
   if st.isdir then return nil, path .. ': is a directory' end
   if bit.band(st.mode, WORLD_WRITABLE) ~= 0 then
-    return nil, ("%s: refused, anyone may write it; 'chmod o-w %s' allows it"):format(path, path)
+    return nil, ("%s: refused because it is world-writable; run 'chmod o-w %s'"):format(path, path)
   end
   local file, message = io.open(path, 'rb')
   if not file then return nil, message end
   local text
-  text, message = file:read '*a'
+  text, message = file:read(MAX_SIZE + 1) -- a device may never end
   file:close()
-  if not text then return nil, ('%s: %s'):format(path, message) end
-  if text:sub(1, 1) == '\27' then return nil, path .. ': is bytecode; scripts are text' end
+  if message then return nil, ('%s: %s'):format(path, message) end
+  text = text or ''
+  if #text > MAX_SIZE then return nil, ('%s: longer than a script may be (16 MiB)'):format(path) end
+  if text:sub(1, 1) == '\27' then return nil, path .. ': is bytecode, not Lua source' end
   return text
 end
 
@@ -151,7 +154,7 @@ end
 function scripts:load_file(path)
   local text, message = read(self, path)
   if not text then return nil, message end
-  -- A "#!" line stays as a comment, so that lines keep their numbers.
+  -- Make a "#!" line a comment, to keep the line numbers.
   failure.add_script('@' .. path)
   local chunk, syntax = load(text:gsub('^#', '--', 1), '@' .. path, 't', environment.new())
   if not chunk then return nil, one_line(path, syntax) end
@@ -171,7 +174,7 @@ function scripts:load_file(path)
   }
 end
 
---- The profilers that the name of their file can reach: name -> path, the first directory wins.
+--- Returns the paths of all profilers by name. The first directory wins.
 ---@return table<string, string>
 function scripts:paths()
   local paths = {}
@@ -184,18 +187,17 @@ function scripts:paths()
   return paths
 end
 
---- The same with the other names that some have.
+--- Returns the same, with aliases.
 ---@return table<string, string>
 function scripts:names()
   local paths = self:paths()
-  for also, name in pairs(ALSO) do
-    paths[also] = paths[also] or paths[name]
+  for alias, name in pairs(ALIASES) do
+    paths[alias] = paths[alias] or paths[name]
   end
   return paths
 end
 
---- Where a profiler is. `given` is a path, or the name of a file in a search directory; both with or
---- without ".lua".
+--- Finds a profiler. `given` is a path, or the name of a file in a search directory, with or without ".lua".
 ---@param given string
 ---@return string? path, string? message
 function scripts:find(given)
@@ -205,11 +207,11 @@ function scripts:find(given)
       local st = self.sys.stat(path)
       if st and not st.isdir then return path end
     end
-    if given:find '/' then return nil, ("profscript: no file '%s'"):format(given) end
+    if given:find '/' then return nil, ("profscript: no such file '%s'"):format(given) end
   end
   local paths = self:names()
   if paths[name] then return paths[name] end
-  return nil, ("profscript: no profiler '%s'%s\ntry 'profscript -h'"):format(given,
+  return nil, ("profscript: no such profiler '%s'%s\ntry 'profscript -h'"):format(given,
     nearest.hint(name, nearest.keys(paths)))
 end
 
@@ -222,7 +224,7 @@ function scripts:load(given)
   return self:load_file(path)
 end
 
---- The profilers that load, by name.
+--- Loads all profilers, sorted by name. Omits those that fail to load.
 ---@return scripts.Script[]
 function scripts:load_all()
   local loaded = {}
@@ -233,7 +235,7 @@ function scripts:load_all()
   return loaded
 end
 
---- All profilers by name, for help and completion. A file that does not load is listed with its error.
+--- Lists all profilers by name, for help and completion. A file that fails to load is listed with its error.
 ---@return { name: string, also?: string, path: string, summary?: string, is_tool?: boolean, error?: string }[]
 function scripts:list()
   local entries = {}
@@ -247,8 +249,8 @@ function scripts:list()
       is_tool = script and script.profiler.events == false or nil,
       error = message,
     }
-    for also, other in pairs(ALSO) do
-      if other == name and not paths[also] then entries[i].also = also end
+    for alias, other in pairs(ALIASES) do
+      if other == name and not paths[alias] then entries[i].also = alias end
     end
   end
   return entries

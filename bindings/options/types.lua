@@ -1,22 +1,22 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The types of option values: strict conversion of what the user typed. A value is taken whole or
---- refused with what was wanted; nothing is cut off or clamped.
+--- Types of option values. Conversion is strict: an invalid value is rejected with the expected form, never truncated
+--- or clamped.
 local bit = require 'bit'
+local cpu_list = require 'bindings.base.cpu_list'
 local nearest = require 'bindings.base.nearest'
 local sys = require 'bindings.base.sys'
 local units = require 'bindings.base.units'
 
-local MAX_EXACT = 2 ^ 53 -- integers up to here are exact Lua numbers
-local MAX_CPU = 65535
-local DUMP, MAX_DUMP = 8192, 65528 -- bytes of a stack; the kernel's samples end below 64 KiB
+local MAX_EXACT = 2 ^ 53 -- largest integer that is exact as a Lua number
+local DUMP, MAX_DUMP = 8192, 65528 -- bytes of a stack copy; samples are smaller than 64 KiB
 local NS = { ns = 1, us = 1e3, ms = 1e6, s = 1e9, min = 60e9, h = 3600e9 }
 
---- A number without loss: '1000', not '1e+03'.
+--- Formats a number without loss of precision: '1000', not '1e+03'.
 local function number_text(n)
   return ('%.15g'):format(n)
 end
 
---- A time in the largest unit that shows it with at most three decimals: '1.5s' for 1.5e9.
+--- Formats a time in the largest unit that needs at most three decimals: '1.5s' for 1.5e9.
 ---@param ns number
 ---@return string
 local function duration_text(ns)
@@ -26,11 +26,16 @@ local function duration_text(ns)
   return number_text(ns) .. 'ns'
 end
 
---- The refusal of a text that should have been something else.
 ---@return nil
 ---@return string message
-local function refuse(text, what, hint)
-  return nil, ("'%s' is not %s%s"):format(text, what, hint or '')
+local function refuse(text, expected, hint)
+  return nil, ("'%s' is not %s%s"):format(text, expected, hint or '')
+end
+
+---@return nil
+---@return string message
+local function invalid(what, text, expected)
+  return nil, ("invalid %s '%s' (expected %s)"):format(what, text, expected)
 end
 
 local function in_range(n, option)
@@ -42,8 +47,8 @@ end
 ---@return string such as " from 0 to 100"
 local function range_text(option, show)
   if option.min and option.max then return (' from %s to %s'):format(show(option.min), show(option.max)) end
-  if option.min then return (' of at least %s'):format(show(option.min)) end
-  return option.max and (' of at most %s'):format(show(option.max)) or ''
+  if option.min then return (' >= %s'):format(show(option.min)) end
+  return option.max and (' <= %s'):format(show(option.max)) or ''
 end
 
 local function parse_whole(text)
@@ -54,7 +59,7 @@ end
 local function parse_integer(text, option)
   local n = parse_whole(text)
   if n and in_range(n, option) then return n end
-  return refuse(text, 'a whole number' .. range_text(option, number_text))
+  return refuse(text, 'an integer' .. range_text(option, number_text))
 end
 
 --- A number; without a unit of its own, also a time, in ns.
@@ -80,7 +85,7 @@ local function parse_duration(text, option)
   local ns, message = units.duration(bare and text .. (option.unit or 'ns') or text)
   if not ns then return nil, message end
   if in_range(ns, option) then return ns end
-  return refuse(text, 'a time' .. range_text(option, duration_text))
+  return refuse(text, 'a duration' .. range_text(option, duration_text))
 end
 
 local function parse_size(text, option)
@@ -97,12 +102,12 @@ local function parse_enum(text, option)
   return refuse(text, 'one of ' .. table.concat(option.values, ', '), nearest.hint(text, option.values))
 end
 
---- true: by frame pointers; a number: the bytes of stack that are copied and unwound.
+--- Returns true for frame pointers, or the number of bytes of stack to copy and unwind.
 local function parse_call_graph(text)
   if text == 'fp' then return true end
   local size = text == 'dwarf' and DUMP or parse_whole(text:match '^dwarf,(.+)$' or '')
   if not size or size < 8 or size > MAX_DUMP then
-    return refuse(text, 'fp, dwarf, or dwarf,SIZE with bytes up to ' .. MAX_DUMP)
+    return invalid('call graph mode', text, ('fp, dwarf or dwarf,SIZE with at most %d bytes'):format(MAX_DUMP))
   end
   return math.ceil(size / 8) * 8
 end
@@ -111,7 +116,7 @@ local function parse_text(text)
   return text
 end
 
---- The elements of "a,b,c"; an empty text has one empty element.
+--- Splits "a,b,c". An empty text has one empty element.
 local function split(text)
   local words = {}
   for word in (text .. ','):gmatch '([^,]*),' do
@@ -121,12 +126,7 @@ local function split(text)
 end
 
 local function parse_cpus(text)
-  for _, word in ipairs(split(text)) do
-    local first, last = word:match '^(%d+)%-(%d+)$'
-    first = tonumber(first or word:match '^%d+$')
-    last = tonumber(last) or first
-    if not first or first > last or last > MAX_CPU then return refuse(text, 'a CPU list such as 0-3,7') end
-  end
+  if not cpu_list.parse(text) then return invalid('CPU list', text, 'e.g. 0-3,7') end
   return text
 end
 
@@ -134,19 +134,19 @@ local function parse_ids(text)
   local ids = {}
   for _, word in ipairs(split(text)) do
     local id = word:match '^%d+$' and tonumber(word)
-    if not id or id < 1 or id >= sys.PIDS_MAX then return refuse(text, 'a list of positive ids such as 12,345') end
+    if not id or id < 1 or id >= sys.PIDS_MAX then return invalid('id list', text, 'e.g. 12,345') end
     ids[#ids + 1] = id
   end
   return ids
 end
 
---- Numbers and names; which processes have them is for later to find out.
+--- Parses pids and names. Names are looked up later.
 local function parse_processes(text)
   local list = {}
   for _, word in ipairs(split(text)) do
     local id = word:match '^%d+$' and tonumber(word)
     if word == '' or word:sub(1, 1) == '-' or id and (id < 1 or id >= sys.PIDS_MAX) then
-      return refuse(text, 'a list of processes, by number or name, such as 12,java')
+      return invalid('process list', text, 'pids or names, e.g. 12,java')
     end
     list[#list + 1] = id or word
   end
@@ -158,11 +158,14 @@ local function is_before(a, b)
   return type(a) == 'number'
 end
 
---- parse(text, option) gives the value, or nil and a message.
---- `lua` is the Lua type a default must have. A `list` type yields an array, and repeated use appends to
---- it (a `sorted` one, in that order, holds each element once), a `joined` one is a text that repeated use prolongs; a
---- `switch` takes no value, except one that stands behind its long name and is like `claims`; `argument`
---- is its name in help.
+--- Properties of types:
+--- - lua: Lua type of the default
+--- - parse(text, option): returns the value, or nil and a message
+--- - argument: name of the value in help
+--- - list: the value is an array to which repeated options append; with `sorted` it is kept in that order, without
+---   duplicates
+--- - joined: the value is text to which repeated options append
+--- - switch: takes no value, except after its long name a value that matches one of `claims`
 local types = {
   flag     = { lua = 'boolean', switch = true, negatable = true },
   stacks   = { lua = 'boolean', switch = true, negatable = true, argument = 'fp|dwarf[,SIZE]',

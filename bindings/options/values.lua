@@ -1,19 +1,18 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The values of options as start() gets them: to be read only, and only those that are declared, so that a
---- misspelled one is an error.
+--- The option values that start() receives: read-only, and only declared options, so that a misspelled name is an
+--- error.
 local declarations = require 'bindings.options.declare'
 local nearest = require 'bindings.base.nearest'
 
 local values = {}
 
-local hidden = setmetatable({}, { __mode = 'k' }) -- by what a script has: { names that may be read, values }
+local values_of = setmetatable({}, { __mode = 'k' }) -- by the script's table
 
 local function refuse_writing(_, name)
-  error(("opt.%s cannot be set: options are what the user says; session.want() asks for more"):format(
-    tostring(name)), 2)
+  error(('opt.%s cannot be set: options are read-only; see session.want()'):format(tostring(name)), 2)
 end
 
---- Lists are copied: what a script does to its own changes nothing.
+--- Copies lists, so that a script can modify its own.
 local function copy(value)
   if type(value) ~= 'table' or getmetatable(value) then return value end
   local list = {}
@@ -21,7 +20,7 @@ local function copy(value)
   return list
 end
 
---- What start() gets.
+--- Returns the table for start().
 ---@param opt table parsed options
 ---@param spec opt.Spec
 ---@return table
@@ -36,21 +35,21 @@ function values.new(opt, spec)
       local value = copied[name]
       if value == nil and not known[name] then
         local hint = nearest.hint(tostring(name), nearest.keys(known))
-        error(("there is no option '%s'%s"):format(tostring(name), hint), 2)
+        error(("no such option '%s'%s"):format(tostring(name), hint), 2)
       end
       return value
     end,
     __newindex = refuse_writing,
   })
-  hidden[public] = copied
+  values_of[public] = copied
   return public
 end
 
---- The same for a library, whose options a profiler may declare or not: those that it does not are nil.
+--- Returns the same for a library that reads options which a profiler may not have declared: these are nil.
 ---@param opt table
 ---@return table
 function values.optional(opt)
-  local copied = hidden[opt]
+  local copied = values_of[opt]
   return copied and setmetatable({}, { __index = copied, __newindex = refuse_writing }) or opt
 end
 

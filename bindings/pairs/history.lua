@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- History: the recent events of the stream, which details show between the events of pairs
+--- History: the recent events of the stream, which details print between the events of pairs
 --- (runtime/relations/history.h).
 local ffi = require 'ffi'
 local pair = require 'bindings.pairs.pair'
@@ -17,8 +17,8 @@ local history = {}
 
 ---@param timeline ffi.cdata* holds the copies
 ---@param list Event[] events to keep
----@param max_batch integer largest number of events added at once
----@param max_bytes number above it, the oldest events are evicted
+---@param max_batch integer maximum number of events added at once
+---@param max_bytes number limit above which the oldest events are evicted
 ---@return History
 function history.new(timeline, list, max_batch, max_bytes)
   local self = setmetatable({
@@ -44,50 +44,54 @@ function History:add(list, n)
   C.history_add(self._history, list, n, self.copies)
 end
 
---- The copy of an event that a handler was given; the event itself where there was no room for one.
+--- Ends the batch: its copies may be dropped from now on.
+function History:end_batch() self._n = 0 end
+
+--- Returns the copy of a handler's event; the event itself if it could not be copied.
 ---@param ev Ev
 ---@return ffi.cdata* e struct event *
 ---@return boolean is_copy
 function History:copy(ev)
-  local e = views.event(ev, 'what shows details')
+  local e = views.event(ev, 'details:show')
   local i = e - self._list
   if not (i >= 0 and i < self._n and self._list + i == e) then
-    error('details are of an event whose handler runs, not of one that was kept', 3)
+    error('details:show takes the event of the running handler, not a kept one', 3)
   end
   local copy = self.copies[i]
   if copy == nil then return e, false end
   return copy, true
 end
 
---- The event that a pair began with; nil where it was not kept.
+--- Returns the first event of a pair; nil if it was not kept.
 ---@param p Pair|{ first_event: ffi.cdata* }
 ---@return ffi.cdata*? struct event *
 function History.first(_, p)
   if type(p) == 'table' then return p.first_event end
-  local first = pair.of(p, 'what shows details').first_event
+  local first = pair.of(p, 'details:show').first_event
   return first ~= nil and first or nil
 end
 
 ---@return integer number of kept events
 function History:count() return C.history_count(self._history) end
 
----@param time number ns: older events are not needed any more
+---@param time number ns; older events are no longer needed
 function History:forget(time) C.history_forget(self._history, time) end
 
 --- Updates missing_until.
----@return number evicted events dropped because there was no room
+---@return number evicted events dropped because of the limit
 function History:check()
   C.history_read_stats(self._history, self._stats)
   self.missing_until = self._stats.evicted_until
   return tonumber(self._stats.evicted)
 end
 
---- Returns the number of kept events older than a time. Events are numbered from 0, anew after each forget().
+--- Returns the number of kept events that are older than a time, which is the index of the first one that is not.
+--- forget() changes the indexes.
 ---@param time number
 ---@return integer
 function History:find(time) return C.history_find(self._history, time) end
 
---- Returns event number i as scripts see it; nil after the last one.
+--- Returns kept event i as a view, from 0; nil after the last one.
 ---@param i integer
 ---@return any ev
 ---@return Event? event
@@ -97,7 +101,7 @@ function History:at(i)
   return self:view(e)
 end
 
---- Returns a kept event as scripts see it.
+--- Returns a kept event as a view.
 ---@param e ffi.cdata* struct event *
 ---@return any ev
 ---@return Event event
@@ -106,7 +110,7 @@ function History:view(e)
   return ffi.cast(event.view.type, e), event
 end
 
---- Returns the number of a kept event; if it was evicted, the number of the first event that is not older.
+--- Returns the index of a kept event; if it was evicted, the index of the first event that is not older.
 ---@param e ffi.cdata* struct event *
 ---@return integer index
 ---@return boolean found

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Keys of events for the pair matcher, and whether an event may start or end a pair. The matcher reads integer
---- fields itself. For other keys, generated branches write the key column and the flags of a batch.
+--- Keys of events for the pair matcher, and whether an event may start or end a pair. The matcher itself reads keys
+--- that are integer fields. For other keys, generated branches write the key column and the flags of a batch.
 local bit = require 'bit'
 local ffi = require 'ffi'
 local events = require 'bindings.select.events'
@@ -63,7 +63,7 @@ function keys.check(config)
     end
   end
   if strings and numbers then
-    failure.usage('the key of %s is a string but the key of %s is a number, they cannot match', strings.name,
+    failure.usage('the key of %s is a string but the key of %s is a number; they cannot match', strings.name,
       numbers.name)
   end
   return strings ~= nil
@@ -108,9 +108,8 @@ local function key_and_role(config, instance, env, event, i)
   return code, bound, #code == 1 and same or nil
 end
 
---- Compiles the keys of events that only details show, to check them. With samekey, the profiler's own events
---- must have the common key, because otherwise they would silently never be shown. Events of other profilers
---- may lack it.
+--- Compiles the keys of events that only details print, to check them. With samekey, the profiler's own events must
+--- have the common key, because otherwise they would silently never be printed. Events of other profilers may lack it.
 ---@param config { key?: string }
 ---@param list Event[]
 ---@param samekey? boolean
@@ -121,8 +120,8 @@ function keys.check_context(config, list, samekey)
   end
 end
 
---- Returns a function that returns the key of an event and whether it is the value of an expression. An event
---- without the fields of the common key has its CPU or thread as key.
+--- Returns a function that returns the key of an event and whether it is the value of an expression. The key of an
+--- event without the fields of the common key is its CPU or thread.
 ---@param config { key?: string }
 ---@param list Event[]
 ---@param instance 'cpu'|'tid'
@@ -146,10 +145,10 @@ function keys.reader(config, list, instance, env)
   end
 end
 
---- The wakeup of a task that is still running is not followed by a switch. If it started a pair, the pair would end
---- at the switch back to the task after some later preemption. A wakeup is of this kind if the task wakes itself, or
---- if the target CPU already runs the task (known if all switches are seen). Between lost events and the next
---- switch of the CPU it is unknown.
+--- The wakeup of a task that is still running is not followed by a switch to it. If it started a pair, the pair would
+--- end at the switch back to the task after some later preemption. A task is still running if it wakes itself, or if
+--- the target CPU is already running it (known if all switches are traced). Between lost events and the next switch on
+--- the CPU this is unknown.
 local WAKEUP = [[
 local w = cast(payload_%d, e.raw)
 local cpu = w.target_cpu
@@ -179,9 +178,9 @@ local function wakeup_code(event, i, state)
   end
 end
 
-local NOT_YET, LOST = -1, -2 -- instead of a tid: not known yet, or no longer known
+local NOT_YET, LOST = -1, -2 -- instead of a tid: not yet known, no longer known
 
---- The running task of each CPU, if known, and the number of wakeups of running tasks.
+--- Returns the running task of each CPU, if known, and the number of wakeups of running tasks.
 local function wakeup_state(sees_switches)
   local current = ffi.new('int32_t[?]', C.CPUS_MAX)
   ffi.fill(current, ffi.sizeof(current), 0xff) -- NOT_YET
@@ -204,11 +203,11 @@ local function wakeup_state(sees_switches)
   }
 end
 
---- Returns the branches that write the key column and the role flags, unless the matcher reads them itself. An
---- event whose key has no value (such as a division by zero) is ignored.
+--- Returns the branches that write the role flags and, unless the matcher reads it, the key column. An event whose key
+--- has no value (such as a division by zero) is ignored.
 ---@param config PairsConfig
 ---@param others Event[] events outside the stages, which may be switches
----@param instance 'cpu'|'tid' the key of events without another one
+---@param instance 'cpu'|'tid' default key
 ---@param env table<string, function> functions that expressions can call
 ---@return Branch[]
 ---@return ffi.cdata* unneeded double[1]: number of wakeups that cannot start a pair

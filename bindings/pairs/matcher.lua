@@ -11,6 +11,7 @@
 
 -- Each batch takes one generated loop that writes the key column, one call of the C matcher
 -- (runtime/relations/pairs.h), and one loop over the pairs that it has found.
+local facade = require 'bindings.base.facade'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
 local pair_keys = require 'bindings.pairs.keys'
@@ -60,21 +61,23 @@ local PAIR_SIZE = ffi.sizeof 'struct pair'
 local Feed = {}
 Feed.__index = Feed
 
---- The end of a task, to be put into a stage. Its key is the thread.
+--- The exit of a task as an event of a stage. Its key is the thread.
 pairs_.task_end = public_event.of {
   name = 'exit', alias = 'exit', class = tonumber(C.EVENT_EXIT), is_task_event = true, attrs = {}, fields = {},
 }
 
---- Returns the configuration with the events of the host.
+--- Returns a copy of the configuration with the host's events.
 local function with_real_events(config)
   local own = {}
   for name, value in pairs(config) do own[name] = value end
   for _, name in ipairs { 'stages', 'others', 'triggers' } do own[name] = public_event.real(own[name]) end
   if own.latencies and not ffi.istype('struct hist_set *', own.latencies) then
-    error('pairs.new: latencies are a set of lib.hist', 3)
+    error('pairs.new: latencies must be a set of lib.hist', 3)
   end
   return own
 end
+
+local public -- creates the facade of a feed
 
 --- Creates a matcher.
 ---@param config PairsConfig
@@ -98,7 +101,7 @@ function pairs_.new(config)
   else
     pair_keys.check_context(config, config.others or {})
   end
-  return feed
+  return public(feed)
 end
 
 --- Returns all events, those outside the stages last.
@@ -113,7 +116,7 @@ function Feed:events()
   return list
 end
 
---- Whether the key of all events is their CPU or thread.
+--- Returns whether the key of all events is their CPU or thread.
 ---@package
 function Feed:per_instance()
   for _, stage in ipairs(self.config.stages) do
@@ -133,7 +136,7 @@ function Feed:key_value(key)
   return key
 end
 
---- Called by the driver when the session has started.
+--- Called by the driver after the session has started.
 ---@package
 function Feed:open(run)
   local config = self.config
@@ -173,8 +176,8 @@ function Feed:open(run)
     C.pairs_use_copies(self.matcher, self.kept.history.copies)
   end
   self.any = run.services.any
-  self.room = pair_view.room(C.BATCH_MAX + 1, self.any) -- the last is for those that wait
-  self.out = self.room.out
+  self.buffer = pair_view.buffer(C.BATCH_MAX + 1, self.any) -- the last element is for each_stored()
+  self.out = self.buffer.out
   self.kinds = ffi.cast('uint32_t *', ffi.cast('char *', self.out) + ffi.offsetof('struct pair', 'kind'))
   self.durations = ffi.cast('double *', ffi.cast('char *', self.out) + ffi.offsetof('struct pair', 'ns'))
   self.pauses = self:pauses_by_class()
@@ -201,17 +204,18 @@ end
 ---@package
 function Feed:take(list, n)
   local config, kept, out = self.config, self.kept, self.out
-  local pair, latencies, view, forget, any = config.pair, config.latencies, self.room.view, self.room.forget, self.any
+  local pair, latencies, any = config.pair, config.latencies, self.any
+  local view, expire = self.buffer.view, self.buffer.expire
   if kept then kept:prepare(list, n) end
   local found = C.pairs_feed(self.matcher, list, n, out)
   if found < 0 then failure.raise('out of memory for pairs') end
   if latencies and C.hist_set_add_column(latencies, self.kinds, self.durations, PAIR_SIZE, found) ~= 0 then
-    failure.raise('the set of histograms has no room for the latencies')
+    failure.raise('cannot add latencies: the set of histograms is too small, or out of memory')
   end
   if pair then
     for i = 0, found - 1 do
       pair(view(i), cast(any, list + out[i].second))
-      forget(i)
+      expire(i)
     end
   end
   if kept then kept:feed(list, n) end
@@ -252,19 +256,19 @@ function Feed:each_stored(call, time, key)
   table.sort(order, function(a, b) return list[a].first_time < list[b].first_time end)
   for _, i in ipairs(order) do
     self.out[C.BATCH_MAX] = list[i]
-    call(self.room.view(C.BATCH_MAX), time)
-    self.room.forget(C.BATCH_MAX)
+    call(self.buffer.view(C.BATCH_MAX), time)
+    self.buffer.expire(C.BATCH_MAX)
   end
 end
 
---- Passes the starts that a loss drops to config.lost. The matcher drops them when it is fed the EVENT_LOST.
+--- Passes the starts that a loss invalidates to config.lost. The matcher drops them when it is fed the EVENT_LOST.
 ---@package
 function Feed:lose(e)
   local instance = e.cpu >= 0 and e.cpu or e.tid
   self:each_stored(self.config.lost, e.time, self.loss_is_local and instance >= 0 and instance or nil)
 end
 
---- Shows the details that still wait and passes waiting starts to `left`. Call it at the start of `stop`.
+--- Prints the details that still wait and passes waiting starts to `left`. Must be called at the start of `stop`.
 function Feed:finish()
   if not self.matcher then return end
   if self.kept then self.kept:finish() end
@@ -283,6 +287,7 @@ end
 --- - `unkept`: events missing from details
 ---@return table<string, number> counters
 function Feed:stats()
+  if not self.matcher then error('pairs:stats: the events have not started', 3) end
   local s = ffi.new 'struct pairs_stats'
   C.pairs_read_stats(self.matcher, s)
   local result = { unneeded = self.unneeded[0], unkept = self.kept and self.kept:missing() or 0 }
@@ -291,5 +296,7 @@ function Feed:stats()
   end
   return result
 end
+
+public = facade.class('pairs', Feed, { 'finish', 'key_value', 'stats' })
 
 return pairs_

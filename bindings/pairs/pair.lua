@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Pairs as scripts see them (struct pair of runtime/relations/pairs.h): opaque like events, so that a
---- script that keeps one reads another pair or none, but no memory that is gone.
+--- Views of pairs for scripts (struct pair in runtime/relations/pairs.h). They are opaque like events: a script that
+--- keeps one by mistake may read another pair, but never freed memory.
 local ffi = require 'ffi'
 
 local C = ffi.C
@@ -10,11 +10,11 @@ local pair = {}
 local PAIR, EVENT_SIZE, FILTERED = typeof 'struct pair *', ffi.sizeof 'struct event', C.EVENT_FILTERED
 
 local serial = 0
-local is_pair = {} -- by the number of the type
+local is_pair = {} -- by ctype id
 
---- The pair as C has it.
----@param p any what a script was given as a pair
----@param what string that wants it, for the message
+--- Returns the struct pair that a script passed. Errors point at the line of the caller's caller.
+---@param p any
+---@param what string the function that was called
 ---@return ffi.cdata* struct pair *
 function pair.of(p, what)
   if type(p) ~= 'cdata' or not is_pair[tonumber(typeof(p))] then
@@ -23,18 +23,18 @@ function pair.of(p, what)
   return cast(PAIR, p)
 end
 
---- Room for pairs, and what scripts get of them.
----@class PairRoom
----@field out ffi.cdata* struct pair[], of which the script sees element i as view(i)
----@field view fun(i: integer): ffi.cdata*
----@field forget fun(i: integer) the script has seen it: what it has kept of the first event leads nowhere
+--- An array of pairs and their views.
+---@class PairBuffer
+---@field out ffi.cdata* struct pair[]
+---@field view fun(i: integer): ffi.cdata* returns the view of element i
+---@field expire fun(i: integer) invalidates the script's references to the first event of element i
 
----@param most integer
----@param any ffi.ctype* what scripts get of an event
----@return PairRoom
-function pair.room(most, any)
-  local out = ffi.new('struct pair[?]', most)
-  local firsts = ffi.new('struct event[?]', most) -- of those that the script has asked for
+---@param max integer
+---@param any ffi.ctype* view type for events of any class
+---@return PairBuffer
+function pair.buffer(max, any)
+  local out = ffi.new('struct pair[?]', max)
+  local firsts = ffi.new('struct event[?]', max) -- filled when the script reads first_event
   serial = serial + 1
   local name = 'struct profscript_pair_' .. serial
   ffi.cdef(name .. ';')
@@ -56,14 +56,14 @@ function pair.room(most, any)
       copy(first, q.first_event, EVENT_SIZE)
       return cast(any, first)
     end,
-    __newindex = function() error('pairs cannot be changed', 2) end,
+    __newindex = function() error('pairs are read-only', 2) end,
   })
   local view = typeof(name .. ' *')
   is_pair[tonumber(view)] = true
   return {
     out = out,
     view = function(i) return cast(view, out + i) end,
-    forget = function(i)
+    expire = function(i)
       local first = firsts[i]
       first.class, first.raw_size, first.raw, first.chain = FILTERED, 0, nil, nil
       out[i].first_event = nil

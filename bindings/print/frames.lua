@@ -1,6 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Frames: the frames of stacks and their text. They are symbolized when a stack is printed, not when it is
---- recorded.
+--- Frames: the frames of stacks and their text. They are symbolized when a stack is printed, not when it is recorded.
 local ffi = require 'ffi'
 local text = require 'bindings.base.text'
 
@@ -19,15 +18,15 @@ local MAX_TEXTS = 4096 -- number of stacks cached as text
 ---@field dso? string the file, '[kernel.kallsyms]' or '[module]'
 ---@field offset number offset in that file
 ---@field in_kernel boolean
----@field is_jit boolean code generated at run time
----@field inlined? boolean function inlined into the next frame's
+---@field is_jit boolean JIT-compiled code
+---@field inlined? boolean inlined into the function of the next frame
 ---@field source? string file and line, with --srcline
 
 ---@class Frames
 ---@field list fun(id: integer): Frame[] innermost first
 ---@field lines fun(id: integer): string[] the frames as printed in reports, with their addresses
 ---@field text fun(id: integer): string the same as indented lines
----@field forget fun() discards all stacks if there are many; earlier ids become invalid
+---@field forget fun() discards all stacks if there are many; ids become invalid
 ---@field names fun(id: integer, names: string[], kinds: string[]): integer stores the names and kinds of the frames,
 ---  innermost first, and returns their number; kinds: 'k' kernel, 'j' JIT code, 'i' inlined, 'u' other, '?' only the
 ---  file is known ('[libc.so.6]')
@@ -41,14 +40,14 @@ function frames.text(frame)
   return ('%s (%s)%s'):format(symbol, place, frame.source and ' ' .. frame.source or '')
 end
 
---- Creates the access to the frames of a session's stacks.
+--- Creates the functions that access the frames of a session's stacks.
 ---@param session ffi.cdata*
 ---@param add? fun(list: Frame[], frame: Frame, file: integer, offset: ffi.cdata*) adds a frame and its inlined
----  functions to the list; nil: just the frame is added
+---  functions to the list; nil: only frames are added
 ---@return Frames
 function frames.new(session, add)
   local frame = ffi.new 'struct frame'
-  local strings = {} -- by address: the runtime never moves or frees them
+  local strings = {} -- by address; the runtime never moves or frees them
 
   local function string_at(s)
     if s == nil then return nil end
@@ -90,7 +89,7 @@ function frames.new(session, add)
     return files[at]
   end
 
-  --- Like names(), if inlined functions may add frames.
+  --- Implements names() if inlined functions may add frames.
   local function listed_names(id, names, kinds)
     local list = self.list(id)
     for i, one in ipairs(list) do

@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Output: the only writer of stdout. Text is buffered and written when the driver flushes, or above 64 KiB:
---- one write(2) per batch, not per line.
+--- Output: the only writer of stdout. Text is buffered, and written when the driver flushes or when it exceeds 64 KiB:
+--- one write(2) per batch instead of one per line.
 ---
---- Formats: 'text' for people; 'json', one object per line; 'csv' with a heading line for each new set of
---- columns (RFC 4180 quoting, lines end in LF). CSV fields that start with = + - or @ are not escaped: most of
---- them are numbers. Import them as text into a spreadsheet.
+--- Formats: 'text'; 'json' with one object per line; 'csv' with a heading line for each new set of columns (RFC 4180
+--- quoting, lines end in LF). CSV fields that start with = + - or @ are not escaped, because most of them are numbers.
+--- Import them into a spreadsheet as text.
 local buffer = require 'bindings.base.buffer'
 local check = require 'bindings.base.check'
 local ffi = require 'ffi'
@@ -28,8 +28,8 @@ local APPEND = libc.O_CLOEXEC + libc.O_APPEND + libc.O_CREAT + libc.O_WRONLY
 ---@class Output
 ---@field format 'text'|'json'|'csv'
 ---@field tty boolean whether stdout is a terminal
----@field clock fun(at?: number): number, number, boolean? the time now, or of an event's time (ns, as in `ev._time`):
---- seconds, ns, false if it is not wall time
+---@field clock fun(at?: number): number, number, boolean? converts a time (ns, as in `ev._time`; default: now) to
+--- seconds and ns, and returns false as the third result if it is not wall time
 local Output = {}
 Output.__index = Output
 
@@ -39,13 +39,13 @@ local function open(path)
   return fd
 end
 
---- Opens an output. The process must ignore SIGPIPE, otherwise a closed pipe ends it.
----@param settings? { format?: string, file?: string, clock?: function } file: append to it instead of stdout
+--- Opens an output. The process must ignore SIGPIPE, or else a closed pipe kills it.
+---@param settings? { format?: string, file?: string, clock?: function } file: append to this file instead of stdout
 ---@return Output? out nil if the file cannot be opened
 ---@return string? message
 function output.new(settings)
   settings = settings or {}
-  local fd = STDOUT
+  local fd = C.output_open(STDOUT)
   if settings.file then
     local message
     fd, message = open(settings.file)
@@ -63,9 +63,9 @@ function output.new(settings)
   }, Output)
 end
 
---- Opens another output of the same format, which is appended to a file.
+--- Opens another output of the same format, which appends to a file.
 ---@param path string
----@return Output? out nil: message says why the file did not open
+---@return Output? out nil if the file cannot be opened
 ---@return string? message
 function Output:open(path) return output.new { format = self.format, clock = self.clock, file = path } end
 
@@ -76,14 +76,8 @@ function Output:columns()
   return (select(2, terminal.size(self._fd)))
 end
 
---- Waits until a descriptor is writable: another process may have made it non-blocking.
-local function wait_writable(fd)
-  local pollfd = ffi.new('struct pollfd', fd, libc.POLLOUT)
-  libc.poll(pollfd, 1, -1)
-end
-
---- Escapes the control characters of what was appended since the last time. It is the only gate to the output, so
---- that nobody who appends text from outside can forget it; in clean text it costs about 0.1 ns per byte.
+--- Escapes control characters in the text that was appended since the last call. All output passes through here, so
+--- no caller can forget to escape untrusted text. Costs about 0.1 ns per byte of clean text.
 local function escape_appended(self)
   local pending, n = self._buffer, self._escaped
   local bytes, size = buffer.bytes(pending)
@@ -94,32 +88,54 @@ local function escape_appended(self)
   self._escaped = #pending
 end
 
---- Writes the buffered text, which the run does after each batch of events. After a failure all further output is
+--- Writes the buffered text. The run does this after each batch of events. After a failure all further output is
 --- dropped.
----@return boolean? ok nil: see message
----@return string? message 'EPIPE' if the reader has closed the pipe, which is not an error; else a line for the user
+---@return boolean? ok nil after a failure
+---@return string? message 'EPIPE' if the reader has closed the pipe, which is not an error; otherwise a line for the
+--- user
 function Output:flush()
   local pending = self._buffer
   escape_appended(self)
   while #pending > 0 and not self._failed do
     local bytes, size = buffer.bytes(pending)
-    local written = tonumber(libc.write(self._fd, bytes, size))
-    local code = written < 0 and ffi.errno()
-    if not code then
+    local written = tonumber(C.output_write(self._fd, bytes, size))
+    if written >= 0 then
       pending:skip(written)
-    elseif code == libc.EAGAIN then
-      wait_writable(self._fd)
-    elseif code == libc.EPIPE then
+    elseif written == -libc.EAGAIN then
+      if self._on_wait then self._on_wait() end
+      if C.signals_must_end() then
+        self._failed = ('dropped %d bytes of output: its reader does not read'):format(size)
+      end
+    elseif written == -libc.EPIPE then
       self._failed = 'EPIPE'
-    elseif code ~= libc.EINTR then
+    else
       local where = self._file and ("'%s'"):format(self._file) or 'the output'
-      self._failed = ('cannot write %s: %s'):format(where, sys.strerror(code))
+      self._failed = ('cannot write %s: %s'):format(where, sys.strerror(-written))
     end
   end
   pending:reset()
   self._escaped = 0
   if self._failed then return nil, self._failed end
   return true
+end
+
+--- Sets what to do now and then while the reader of the output does not read.
+---@param action fun()
+---@package
+function Output:on_wait(action) self._on_wait = action end
+
+--- Writes a line to stderr, unless the run must end and nobody reads it.
+---@param line string
+function output.complain(line)
+  local fd, at = C.output_open(STDERR), ffi.cast('const char *', line)
+  local left = #line
+  while left > 0 do
+    local written = tonumber(C.output_write(fd, at, left))
+    if written < 0 and (written ~= -libc.EAGAIN or C.signals_must_end()) then break end
+    written = math.max(written, 0)
+    at, left = at + written, left - written
+  end
+  if fd ~= STDERR then libc.close(fd) end
 end
 
 --- Appends text, in all formats.
@@ -130,7 +146,7 @@ function Output:append(s)
   if #self._buffer >= FLUSH_SIZE then self:flush() end
 end
 
---- Appends bytes unchanged, in all formats: those that control the terminal.
+--- Appends bytes unchanged, in all formats: control sequences for the terminal.
 ---@param bytes string
 ---@package
 function Output:raw(bytes)
@@ -140,19 +156,19 @@ function Output:raw(bytes)
   if self._escaped >= FLUSH_SIZE then self:flush() end
 end
 
---- Returns the buffer itself, for generated printers of text.
+--- Returns the buffer for generated printers of text.
 ---@return string.buffer
 ---@package
 function Output:text_buffer() return self._buffer end
 
---- Writes text for people, which must contain its own newlines; nothing in JSON and CSV.
+--- Writes text, which must include newlines. Only in text format.
 ---@param s string
 function Output:write(s)
   check.is(s, 'string', 'out:write takes text')
   if self.format == 'text' then self:append(s) end
 end
 
---- Writes formatted text for people, as string.format makes it; nothing in JSON and CSV.
+--- Writes text formatted with string.format. Only in text format.
 ---@param format string
 ---@param ... any
 function Output:printf(format, ...)
@@ -168,7 +184,7 @@ local function json_list(list)
   return '[' .. table.concat(parts, ',') .. ']'
 end
 
---- Encodes a value in JSON. 64-bit integers keep all digits; infinities and NaN become null.
+--- Encodes a value as JSON. 64-bit integers keep all digits. Infinities and NaN become null.
 function json_value(value)
   local kind = type(value)
   if kind == 'string' then return text.json(value) end
@@ -179,7 +195,7 @@ function json_value(value)
   return kind == 'nil' and 'null' or text.json(tostring(value))
 end
 
---- Encodes a value as text, also for the inside of a CSV field. No value becomes an empty string.
+--- Encodes a value as text, also for the contents of a CSV field. nil, NaN and infinities become an empty string.
 local function plain_value(value)
   if type(value) == 'table' then
     local parts = {}
@@ -241,15 +257,15 @@ function Output:stamp_line(line)
   self:append(('%s %s\n'):format(is_wall == false and units.seconds(sec, ns) or units.wall(sec, ns), text.safe(line)))
 end
 
---- Prints the rows of a report. An empty report prints nothing. In JSON and CSV each row is an object or a line.
+--- Prints the rows of a report. Prints nothing if there are no rows. In JSON and CSV each row is an object or a line.
 ---
 ---   local spec = tables.new('wakeups', { { name = 'comm' }, { name = 'count', width = 8 } })
 ---   out:table(spec, { { comm = 'bash', count = 3 } })
----@param spec TableSpec of lib.table
----@param rows table[] values by the names of the columns
+---@param spec TableSpec from lib.table
+---@param rows table[] values by column name
 ---@param at? number time in ns, as in `ev._time`; default: now
 function Output:table(spec, rows, at)
-  check.is(spec, 'table', 'out:table takes what lib.table.new() gives')
+  check.is(spec, 'table', 'out:table takes a spec from lib.table.new()')
   check.is(rows, 'table', 'out:table takes a list of rows')
   if #rows == 0 then return end
   if self.format == 'text' then
@@ -261,13 +277,13 @@ function Output:table(spec, rows, at)
   local sec, ns = self.clock(at)
   local names = {}
   for i, column in ipairs(spec.columns) do names[i] = column.name end
-  -- time: seconds since the epoch, to the microsecond like the stamp
+  -- time: seconds since the epoch, in microsecond precision like the stamp
   local fixed = { 'table', encode(self, spec.name), 'time', ('%.6f'):format(sec + math.floor(ns / 1000) / 1e6) }
   put_heading(self, fixed, names)
   for _, row in ipairs(rows) do put_object(self, fixed, names, row) end
 end
 
---- Prints one object: its fields as `name=value` in text.
+--- Prints one object. In text its fields are printed as `name=value`.
 ---@param name string
 ---@param fields table<string, any>
 ---@param order? string[] field names; default: all, sorted
@@ -292,7 +308,7 @@ function Output:record(name, fields, order)
   put_object(self, fixed, order, fields)
 end
 
---- Prints its arguments like Lua's print; as a record named 'print' with the field `text` in JSON and CSV.
+--- Prints its arguments like Lua's print. In JSON and CSV prints a record named 'print' with the field `text`.
 ---@param ... any
 function Output:print(...)
   local parts = { ... }
@@ -309,25 +325,27 @@ end
 --- Sets the printer that print_event() uses.
 ---@param events Printer
 ---@package
-function Output:print_events_with(events) self._events = events end
-
---- Prints an event: a line, or an object in JSON and CSV, as described by the profiler that asked for it.
----@param ev Ev
----@param bare? boolean without the stack
----@param prefix? string|true text instead of the wall time and the spaces after it; true: spaces
----@param part? table<string, any> JSON and CSV: the values that lib.detail adds
-function Output:print_event(ev, bare, prefix, part)
-  self._events:print(views.event(ev, 'out:print_event'), bare, prefix, part)
+function Output:print_events_with(events)
+  self._print = function(e, bare, prefix, part) events:print(e, bare, prefix, part) end
 end
 
---- Writes a line to stderr immediately; if the output is a text file, to that file. Nothing with -q.
+--- Prints an event as a line, or as an object in JSON and CSV. The profiler that requested the event describes it.
+---@param ev Ev
+---@param bare? boolean omit the stack
+---@param prefix? string|true text instead of the wall time and the spaces after it; true: spaces
+---@param part? table<string, any> JSON and CSV: additional values from lib.detail
+function Output:print_event(ev, bare, prefix, part)
+  self._print(views.event(ev, 'out:print_event'), bare, prefix, part)
+end
+
+--- Writes a line to stderr immediately, or to the output file if it is text. Suppressed by -q.
 ---@param message string
 function Output:warn(message)
   check.is(message, 'string', 'out:warn takes a line')
   self:tell(message)
 end
 
---- Like warn(), for lines that the user asked for and that -q does not suppress.
+--- Like warn(), but not suppressed by -q, for lines that the user requested.
 ---@param message string
 function Output:tell(message)
   check.is(message, 'string', 'out:tell takes a line')
@@ -338,11 +356,11 @@ function Output:tell(message)
     return
   end
   if self.tty then self:flush() end
-  libc.write(STDERR, line, #line)
+  output.complain(line)
 end
 
 --- Reopens the file, for log rotation; does nothing for stdout.
----@return boolean? ok nil: the old file stays in use, see message
+---@return boolean? ok nil after a failure: the old file stays in use
 ---@return string? message
 ---@package
 function Output:reopen()

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Printer: the lines of events, with wall time, task, flags, CPU, time, name and fields. Each class has a
---- printer compiled from the tracepoint's print format. libtraceevent prints formats that cannot be compiled,
---- and events for which it has a plugin.
+--- Printer: prints events as lines with wall time, task, flags, CPU, time, name and fields. Each class has a printer
+--- compiled from the tracepoint's print format. libtraceevent prints formats that cannot be compiled, and events for
+--- which it has a plugin.
 local bit = require 'bit'
 local ffi = require 'ffi'
 local frames = require 'bindings.print.frames'
@@ -12,7 +12,7 @@ local trace_flags = require 'bindings.view.trace_flags'
 local C = ffi.C
 local printer = {}
 
-local FALLBACK_SIZE = 16384 -- buffer for a line by libtraceevent
+local FALLBACK_SIZE = 16384 -- buffer for a line from libtraceevent
 
 local NO_TIME = (' '):rep(28) -- as wide as the wall time
 
@@ -73,7 +73,7 @@ function printer.new(run)
   return setmetatable(self, Printer)
 end
 
---- Returns a function(buf, e) that appends the rendered fields of struct event *e.
+--- Returns a function(buf, e) that appends the formatted fields of struct event *e.
 local function fields_printer(event, run)
   local tp = event.tracepoint
   local print_fmt = event.print_fmt or tp and ffi.string(C.tracepoint_print_fmt(tp))
@@ -104,8 +104,8 @@ local function fields_printer(event, run)
   end
 end
 
---- Returns a function(buf, e) that appends the profiler's description of the event, or its name and fields. The
---- function returns the further lines of the description and whether they belong to user space.
+--- Returns a function(buf, e) that appends the profiler's description of the event, or its name and fields. That
+--- function returns additional lines of the description and whether they belong to user space.
 local function body_printer(event, run)
   local name, fields = text.safe(event.name), fields_printer(event, run)
   local describe, view = event.owner.describe, event.view.type
@@ -122,7 +122,7 @@ local function body_printer(event, run)
   end
 end
 
---- Reads the session's time base and its wall time, nil if unknown. Call it after the first events.
+--- Reads the session's time base and its wall time, nil if unknown. Must be called after the first events.
 function Printer:read_clock()
   local clock = ffi.new 'struct session_clock'
   C.session_read_clock(self.run.session, clock)
@@ -132,8 +132,8 @@ function Printer:read_clock()
   end
 end
 
---- Returns a function(e, bare, prefix) that prints an event of one class as text. bare: without the stack;
---- prefix: printed instead of the wall time.
+--- Returns a function(e, bare, prefix) that prints an event of one class as text. bare: omit the stack; prefix: printed
+--- instead of the wall time.
 function Printer:line_printer(event)
   local out, safe, task_name = self.out, text.safe, self.run.services.task_name
   local services = self.run.services
@@ -182,8 +182,8 @@ function Printer:line_printer(event)
   end
 end
 
---- Returns a function(e, bare, _, part) that prints an event of one class as an object, for JSON and CSV, with the
---- fields of part.
+--- Returns a function(e, bare, _, part) that prints an event of one class as a JSON or CSV object, with the fields of
+--- part.
 function Printer:record_printer(event)
   local out, view, services = self.out, event.view, self.run.services
   local task_name = services.task_name
@@ -191,7 +191,7 @@ function Printer:record_printer(event)
   local names = {}
   for _, field in ipairs(event.list) do
     if not field.name:match '^common_' then
-      -- The payload may have a pid, cpu or comm too.
+      -- The payload may also have a pid, cpu or comm.
       local key = field.name
       for i = 1, 5 do
         if order[i] == key then key = 'event_' .. key end
@@ -238,13 +238,13 @@ function Printer:record_printer(event)
   end
 end
 
---- Returns a stand-in Event for the task records: exit, fork and comm.
+--- Returns a substitute Event for the task records exit, fork and comm.
 local function task_event(class)
   local name = class == C.EVENT_EXIT and 'exit' or class == C.EVENT_FORK and 'fork' or 'comm'
   return { name = name, is_task_event = true, list = {}, fields = {}, owner = {}, view = {} }
 end
 
---- Creates the printer of a class at its first event: most runs print few of their classes.
+--- Creates the printer of a class at its first event, because most runs print few of their classes.
 function Printer:make(class)
   jit.off() -- see bindings/init.lua
   if not self.base then self:read_clock() end
@@ -257,9 +257,9 @@ end
 
 --- Prints an event passed to a handler or kept by a pair.
 ---@param e ffi.cdata* struct event *
----@param bare? boolean without the stack
+---@param bare? boolean omit the stack
 ---@param prefix? string|true text instead of the wall time and the spaces after it; true: spaces if the wall time
----  is unknown
+--- is unknown
 ---@param part? table<string, any> JSON and CSV: values of DETAIL_FIELDS
 function Printer:print(e, bare, prefix, part)
   local print_line = self.printers[e.class] or self:make(e.class)

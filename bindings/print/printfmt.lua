@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Compiler of tracepoints' print formats: from the text after "print fmt:" to a Lua function
---- that appends the rendered fields to a string.buffer.
+--- Compiles the print formats of tracepoints: from the text after "print fmt:" to a Lua function that appends the
+--- formatted fields to a string.buffer.
 ---
---- The output is the same as libtraceevent's, except where libtraceevent departs from C: it reads
---- narrow fields without their sign, parses a-b-c as a-(b-c), and does not print %c.
+--- The output is the same as libtraceevent's, except where libtraceevent deviates from C: it reads narrow fields as
+--- unsigned, parses a-b-c as a-(b-c), and does not print %c.
 local c = require 'bindings.print.printfmt_value'
 local codegen = require 'bindings.print.printfmt_codegen'
 local kprintf = require 'bindings.print.kprintf'
@@ -14,7 +14,7 @@ local convert, give_up = c.convert, c.give_up
 local printfmt = {}
 
 ---@class PrintEnv services of the caller
----@field safe fun(s: string): string makes a string from an untrusted source safe to print
+---@field safe fun(s: string): string escapes an untrusted string
 ---@field symbol? fun(address: ffi.cdata*, with_offset: boolean): string? the kernel symbol at a uint64_t
 ---@field string? fun(address: ffi.cdata*): string? the printk string at a uint64_t
 
@@ -33,14 +33,14 @@ local LENGTHS = { hh = 8, h = 16, [''] = 32, l = 64, ll = 64, L = 64, q = 64, z 
 ---@field length string
 ---@field kind string the conversion character
 
---- An integer argument as the conversion reads it.
+--- Returns the code of an integer argument, converted to the type of the conversion.
 local function integer(conv, n)
   local bits = LENGTHS[conv.length] or give_up("length '%s'", conv.length)
   if bits == 64 then return c.number(n).code end
   return convert(n, ((conv.kind == 'd' or conv.kind == 'i') and 'i' or 'u') .. bits).code
 end
 
---- %ph, %phC, %phD, %phN: a hex dump; the width is the number of bytes.
+--- %ph, %phC, %phD, %phN: a hex dump. The width is the number of bytes.
 local function dump(t, conv, n, extension)
   local count = conv.star and conv.star.code or tonumber(conv.width) or 1
   local delim = ({ C = ':', D = '-', N = '' })[extension:sub(2, 2)] or ' '
@@ -64,8 +64,7 @@ local function mac(t, n, extension)
   return t:at_bytes('mac', n, '6', delim, tostring(extension:find 'R' ~= nil))
 end
 
---- The extensions of %p, each with the function that makes its code: (translator, conversion,
---- argument, extension).
+--- The extensions of %p and the functions that generate their code: (translator, conversion, argument, extension).
 local POINTERS = {
   { '^[SFB][Rb]?', function(t, _, n) return ('%s(%s)'):format(t:helper 'symbol_offset', convert(n, 'u64').code) end },
   { '^[sf]', function(t, _, n) return ('%s(%s)'):format(t:helper 'symbol', convert(n, 'u64').code) end },
@@ -80,7 +79,7 @@ local POINTERS = {
   end },
   { '^h[CDN]?', dump },
   { '^bl?', function(t, conv, n, extension)
-    -- The width is the number of bits; the whole field is printed whatever it says.
+    -- The width is the number of bits. It is ignored: the whole field is printed.
     conv.width, conv.star = '', nil
     return t:at_room(extension == 'bl' and 'bitlist' or 'bitmask', n)
   end },
@@ -90,7 +89,7 @@ local POINTERS = {
   end },
 }
 
---- %p: rest is the format after the p. Returns the code of the text and the length of the extension.
+--- Translates %p. rest is the format after the p. Returns the code of the text and the length of the extension.
 local function pointer(t, conv, n, rest)
   for _, entry in ipairs(POINTERS) do
     local extension = rest:match(entry[1])
@@ -101,7 +100,7 @@ local function pointer(t, conv, n, rest)
   give_up('%%p%s', rest:match '^%w*')
 end
 
---- The conversion in string.format's form, the argument's code, and the length of %p's extension.
+--- Returns the conversion for string.format, the argument's code, and the length of %p's extension.
 local function convert_argument(t, conv, n, rest)
   local taken, spec = 0, 's'
   local code
@@ -135,7 +134,7 @@ end
 
 local function is_width(text) return text == '' or text == '*' or (tonumber(text) or WIDTH_MAX + 1) <= WIDTH_MAX end
 
---- The format string in string.format's form, and the code of its arguments.
+--- Returns the format for string.format, and the code of its arguments.
 local function format_code(t, format, args)
   local parts, codes, at, used = {}, {}, 1, 0
   local function next_argument()
@@ -191,9 +190,9 @@ local function generate(tp, env)
   return table.concat(lines), t.values
 end
 
---- Compiles a tracepoint's print format. The function appends the text of one payload to buf and
---- returns true. If the payload is shorter than the fields, it returns false and leaves buf alone.
---- A format with a construct that is not translated gives nil and the reason.
+--- Compiles a tracepoint's print format. The function appends the text of a payload to buf and returns true. If the
+--- payload is too short for the fields, it returns false and does not change buf. Returns nil and the reason if the
+--- format contains an unsupported construct.
 ---@param tp { print_fmt: string, fields: table<string, Field> }
 ---@param env PrintEnv
 ---@return FieldsPrinter? printer
@@ -205,7 +204,7 @@ function printfmt.compile(tp, env)
     error(source, 0)
   end
   local chunk, message = loadstring(source, '=printfmt')
-  if not chunk then return nil, message end -- too many values or levels for one Lua function
+  if not chunk then return nil, message end -- too many values or nesting levels for a Lua function
   return chunk(require 'bit', require 'ffi', values)
 end
 

@@ -1,11 +1,10 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Code generator for print formats: turns the syntax trees of bindings/expr/parse.lua into Lua source.
---- Only printfmt.lua uses it.
+--- Code generator for print formats: turns the syntax trees of bindings/expr/parse.lua into Lua source. Only
+--- printfmt.lua uses it.
 ---
---- A value of the type `bytes` is a part of the payload. `code` is its offset and `room` its size, both
---- as Lua source, and `elem` the type of its elements. A fixed field also has them as numbers, `offset`
---- and `bytes`; a dynamic field has `word`, the code of its 32-bit word, and `base`, from which the
---- offset in that word counts.
+--- A value of type `bytes` is a part of the payload. `code` is its offset and `room` its size, both as Lua source, and
+--- `elem` is the type of its elements. A fixed field also has `offset` and `bytes`, both as numbers. A dynamic field
+--- has `word`, the code of its 32-bit word, and `base`, to which the offset in that word is relative.
 local ffi = require 'ffi'
 local has = require('bindings.view.views').has
 local kprintf = require 'bindings.print.kprintf'
@@ -18,7 +17,7 @@ local constant, convert, give_up, number = c.constant, c.convert, c.give_up, c.n
 
 local codegen = {}
 
---- The types that formats cast to, besides C's own. In the kernel, char is unsigned.
+--- The types that formats cast to, in addition to C's own. In the kernel, char is unsigned.
 codegen.TYPES = setmetatable({}, { __index = types.NAMES })
 for name, words in pairs {
   void = 'void struct union',
@@ -47,15 +46,15 @@ local CONSTANTS = {
 
 ---@class Translator
 ---@field fields table<string, Field>
----@field bound table<string, function> of kprintf.bind()
----@field need integer bytes of payload that the code reads without a check
+---@field bound table<string, function> from kprintf.bind()
+---@field need integer bytes of payload that the code reads without further checks
 ---@field values any[] upvalues of the code
 ---@field names table<any, string> the names of the upvalues, by value
 ---@field locals table<string, PrintValue>
 local Translator = {}
 Translator.__index = Translator
 
---- Makes a Lua value an upvalue of the code; returns its name.
+--- Makes a Lua value an upvalue of the code, and returns its name.
 function Translator:use(value, prefix)
   local name = self.names[value]
   if not name then
@@ -66,10 +65,10 @@ function Translator:use(value, prefix)
   return name
 end
 
---- The name of a kprintf function in the code.
+--- Returns the name of a kprintf function in the code.
 function Translator:helper(name) return self:use(self.bound[name] or kprintf[name], name) end
 
---- Loads an integer at a fixed offset. The size check at the start of the code covers it.
+--- Returns a load of an integer at a fixed offset. The size check at the start of the code covers it.
 function Translator:load(elem, offset)
   local function code(type)
     if type == 'u8' then return ('raw[%d]'):format(offset) end
@@ -86,7 +85,7 @@ function Translator:load(elem, offset)
   return n
 end
 
---- The type of a field's elements.
+--- Returns the type of a field's elements.
 local function elem_of(field)
   local elem = (has(field, 'SIGNED') and 'i' or 'u') .. 8 * field.elem_size
   return INTEGERS[elem] and elem or give_up('a field of %d bytes', field.elem_size)
@@ -101,7 +100,7 @@ end
 
 local function is_record_field(node) return node.op == 'member' and node.a.op == 'var' and node.a.name == 'REC' end
 
---- REC->name.
+--- Translates REC->name.
 function Translator:member(node)
   if not is_record_field(node) then give_up 'a member of a struct' end
   local field = self:field(node.name)
@@ -117,7 +116,7 @@ function Translator:member(node)
   }
 end
 
---- The bytes of a dynamic field: __get_str(name), __get_dynamic_array(name) and their __rel forms.
+--- Returns the bytes of a dynamic field: __get_str(name), __get_dynamic_array(name) and their __rel variants.
 function Translator:dynamic_field(node)
   local field = self:field(node.op == 'var' and node.name or give_up 'a field without a name')
   if not has(field, 'DYNAMIC') then give_up 'a fixed field as a dynamic one' end
@@ -133,7 +132,7 @@ function Translator:dynamic_field(node)
   }
 end
 
---- An element of an array.
+--- Returns an element of an array.
 function Translator:element(array, index)
   if array.type ~= 'bytes' then give_up 'an index into a number' end
   local bytes = INTEGERS[array.elem].size
@@ -149,7 +148,7 @@ function Translator:element(array, index)
   return n
 end
 
---- The code of a value's text for %s.
+--- Returns the code of a value's text for %s.
 function Translator:text(n)
   if n.type == 'string' then return n.code end
   if n.type == 'u64' then return ('%s(%s)'):format(self:helper 'kernel_string', n.code) end
@@ -158,7 +157,7 @@ function Translator:text(n)
   return ('%s(raw, %s, %s)'):format(self:helper 'fixed_string', n.code, n.room)
 end
 
---- A call of a helper that takes (raw, offset, ...) and reads `bytes` bytes.
+--- Returns a call of a helper that takes (raw, offset, ...) and reads `bytes` bytes.
 function Translator:at_bytes(helper, n, bytes, ...)
   if n.type ~= 'bytes' then give_up('%s of a number', helper) end
   local call = ('%s(raw, %s)'):format(self:helper(helper), table.concat({ n.code, ... }, ', '))
@@ -167,7 +166,7 @@ function Translator:at_bytes(helper, n, bytes, ...)
   return ('(%s + %s <= size and %s or %q)'):format(n.code, bytes, call, kprintf.BAD)
 end
 
---- A call of a helper that takes (raw, offset, room, ...).
+--- Returns a call of a helper that takes (raw, offset, room, ...).
 function Translator:at_room(helper, n, ...)
   if n.type ~= 'bytes' then give_up('%s of a number', helper) end
   local call = ('%s(raw, %s)'):format(self:helper(helper), table.concat({ n.code, n.room, ... }, ', '))
@@ -175,13 +174,13 @@ function Translator:at_room(helper, n, ...)
   return ('(%s + %s <= size and %s or %q)'):format(n.code, n.room, call, kprintf.BAD)
 end
 
---- The text of a string literal, safe to print.
+--- Returns the escaped text of a string literal.
 function Translator:literal(node)
-  return self.bound.literal(node.op == 'str' and node.value or give_up 'no string literal')
+  return self.bound.literal(node.op == 'str' and node.value or give_up 'not a string literal')
 end
 
---- The value of an entry in a list of names; nil if it contains a name that the format does not define.
---- Such an entry never matches, so its value prints as a number.
+--- Returns the value of an entry in a list of names; nil if it contains a name that the format does not define. Such an
+--- entry never matches, so its value is printed as a number.
 function Translator:entry_value(node)
   if node.op == 'num' then return u64(i64(node.value)) end
   local ok, n = pcall(function() return convert(self:expression(node), 'u64') end)
@@ -189,8 +188,8 @@ function Translator:entry_value(node)
   if type(n) ~= 'table' or not n.unknown then error(n, 0) end
 end
 
---- The list of names { value, "name" }, ... that starts at the argument `first`. The last entry may be
---- empty or have a null pointer for its name.
+--- Returns the list of names { value, "name" }, ... that starts at the argument `first`. The last entry may be empty or
+--- have a null pointer as its name.
 function Translator:names_list(args, first)
   local list = {}
   for i = first, #args do
@@ -210,8 +209,7 @@ end
 
 local function text(code) return { type = 'string', code = code } end
 
---- The functions of print formats: the number of arguments, whether a list of names follows them, and
---- the code generator.
+--- The functions of print formats: the number of arguments, whether a list of names follows, and the code generator.
 local FUNCTIONS = {}
 
 local function symbolic(self, args)
@@ -271,7 +269,7 @@ function Translator:call(node)
   return f[3](self, args)
 end
 
---- (type) expression.
+--- Translates (type) expression.
 function Translator:cast(node)
   local n = self:expression(node.a)
   if node.pointer == 0 then
@@ -279,7 +277,7 @@ function Translator:cast(node)
     return convert(n, node.type)
   end
   if n.type == 'string' then return n end
-  -- The base of an array in the kernel. The format does not tell it, so addresses print relative to it.
+  -- The base of an array in the kernel. The format does not contain it, so addresses are printed relative to it.
   if n.type == 'unknown' then return constant('u64', 0) end
   if n.type ~= 'bytes' then return convert(n, 'u64') end
   local copy = {}
@@ -290,7 +288,7 @@ function Translator:cast(node)
   return copy
 end
 
---- A statement expression, to which min() and max() expand.
+--- Translates a statement expression, to which min() and max() expand.
 function Translator:block(node)
   local outer, result = self.locals, nil
   self.locals = setmetatable({}, { __index = outer })
@@ -322,11 +320,11 @@ function Translator:variable(node)
   if self.locals[name] then return self.locals[name] end
   if CONSTANTS[name] then return constant('i32', CONSTANTS[name]) end
   if name == 'REC' then give_up 'the address of the record' end
-  -- A cast to a pointer accepts it, and nothing else.
+  -- Only valid as the operand of a cast to a pointer.
   return { type = 'unknown', name = name }
 end
 
---- condition ? a : b
+--- Translates condition ? a : b.
 function Translator:choose(node)
   local n, a, b = self:expression(node.cond), self:expression(node.a), self:expression(node.b)
   if a.type ~= 'string' and b.type ~= 'string' and a.type ~= 'bytes' and b.type ~= 'bytes' then
@@ -335,7 +333,7 @@ function Translator:choose(node)
   return text(c.sized(('(%s and %s or %s)'):format(c.condition(n).code, self:text(a), self:text(b))))
 end
 
---- Chains like a + b + c nest to the left and may be long, so this does not recurse.
+--- Translates chains like a + b + c, which nest to the left. They may be long, so this does not recurse.
 function Translator:chain(node)
   local chain = {}
   while node.op == 'binary' or node.op == 'logic' do
@@ -374,7 +372,7 @@ function Translator:expression(node)
 end
 
 ---@param fields table<string, Field>
----@param bound table<string, function> of kprintf.bind()
+---@param bound table<string, function> from kprintf.bind()
 ---@return Translator
 function codegen.new(fields, bound)
   return setmetatable({ fields = fields, bound = bound, need = 0, values = {}, names = {}, locals = {} }, Translator)

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The values in print formats: C's integer arithmetic as Lua source, with C's types, conversions and
---- wraparound. Integers of up to 32 bits are Lua numbers and 64-bit integers are cdata, so all values
---- are exact. The code uses the functions of `bit` by name, and i64 and u64 as constructors.
+--- Values in print formats: C's integer arithmetic as Lua source, with C's types, conversions and wraparound. Integers
+--- of up to 32 bits are Lua numbers and 64-bit integers are cdata, so all values are exact. The code calls the
+--- functions of `bit` by name, and i64 and u64 as constructors.
 local bit = require 'bit'
 local ffi = require 'ffi'
 local types = require 'bindings.expr.types'
@@ -10,14 +10,14 @@ local types = require 'bindings.expr.types'
 ---@field type 'i32'|'u32'|'i64'|'u64'|'bool'|'string'|'bytes'|'unknown' pointers are u64; the code of a
 ---  bool is a Lua condition; see printfmt_codegen.lua for bytes
 ---@field code string Lua source
----@field constant number|boolean|ffi.cdata*|nil the value, if it is known
----@field small number|nil an upper bound of a nonnegative i32 or u32, if one below 2^31 is known
+---@field constant number|boolean|ffi.cdata*|nil the value, if known
+---@field small number|nil an upper bound below 2^31 of a nonnegative i32 or u32, if known
 ---@field flip string|nil the code of an i32 load as u32, or the reverse
 ---@field name string|nil the name of an unknown value
 
-local CODE_MAX = 16384 -- bytes: each local variable can double the code
+local CODE_MAX = 16384 -- bytes; each local variable can double the code
 
---- Ends the compilation at a construct that is not translated.
+--- Aborts the compilation at an unsupported construct.
 local function give_up(...) error({ message = string.format(...) }, 0) end
 
 local FOLD_ENV = {
@@ -29,20 +29,19 @@ for _, name in ipairs { 'band', 'bor', 'bxor', 'bnot', 'lshift', 'rshift', 'arsh
   FOLD_ENV[name] = bit[name]
 end
 
---- A constant.
 local function constant(type, v)
   if FOLD_ENV[type] then v = FOLD_ENV[type](v) end
   local code = _G.type(v) == 'number' and ('%d'):format(v) or tostring(v)
   return { type = type, code = code:find '^-' and '(' .. code .. ')' or code, constant = v }
 end
 
---- Checks that the code does not get too long.
+--- Checks that the code is not too long.
 local function sized(code)
   if #code > CODE_MAX then give_up 'too long an expression' end
   return code
 end
 
---- A value whose code is made from that of up to three operands. If these are constant, it is too.
+--- Returns a value whose code is built from up to three operands. If they are constant, so is the value.
 local function value(type, code, a, b, c)
   if a.constant == nil or b and b.constant == nil or c and c.constant == nil then
     return { type = type, code = sized(code) }
@@ -50,7 +49,7 @@ local function value(type, code, a, b, c)
   return constant(type, setfenv(loadstring('return ' .. sized(code)), FOLD_ENV)())
 end
 
---- The value as an operand of arithmetic.
+--- Returns the value as an arithmetic operand.
 local function number(n)
   if n.type == 'bool' then return value('i32', '(' .. n.code .. ' and 1 or 0)', n) end
   if n.type == 'unknown' then error({ message = ("unknown name '%s'"):format(n.name), unknown = true }, 0) end
@@ -59,7 +58,7 @@ local function number(n)
   return n
 end
 
---- The value converted to an integer of at least 32 bits.
+--- Converts the value to an integer of at least 32 bits.
 local function convert_wide(n, type)
   n = number(n)
   if n.type == type then return n end
@@ -79,7 +78,7 @@ local function convert_wide(n, type)
   return value(type, code, n)
 end
 
---- The value converted to any integer type. The result of a conversion to less than 32 bits is an i32.
+--- Converts the value to any integer type. The result of a conversion to fewer than 32 bits is an i32.
 local function convert(n, type)
   local limits = types.INTEGERS[type]
   if limits.size >= 4 then return convert_wide(n, type) end
@@ -94,7 +93,7 @@ local function convert(n, type)
   return result
 end
 
---- The value as an operand of a condition.
+--- Converts the value to a condition.
 local function condition(n)
   if n.type == 'bool' then return n end
   if n.type == 'bytes' or n.type == 'string' then return constant('bool', true) end
@@ -102,7 +101,7 @@ local function condition(n)
   return value('bool', '(' .. n.code .. ' ~= 0)', n)
 end
 
---- Both operands converted to their common type, and that type.
+--- Returns both operands converted to their common type, and that type.
 local function converted(a, b)
   a, b = number(a), number(b)
   local type = types.common(a, b)
@@ -118,7 +117,7 @@ local function arithmetic(sign, a, b)
   local code = ('(%s %s %s)'):format(a.code, sign, b.code)
   if type == 'i64' or type == 'u64' then return value(type, code, a, b) end
   if sign == '+' or sign == '-' then return value(type, wrap(type, code), a, b) end
-  -- Products need more than 53 bits and quotients need C's rounding; int64_t does both.
+  -- Products need more than 53 bits, and quotients need C's rounding. int64_t provides both.
   code = ('tobit(i64(%s) %s i64(%s))'):format(a.code, sign, b.code)
   return value(type, type == 'u32' and wrap(type, code) or code, a, b)
 end

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Source lines of frames (--srcline), and inlined functions as additional frames. Results are cached: stacks
+--- Source lines of frames (--srcline), and inlined functions as additional frames. Results are cached, because stacks
 --- share most of their frames.
 local ffi = require 'ffi'
 local text = require 'bindings.base.text'
@@ -7,7 +7,7 @@ local text = require 'bindings.base.text'
 local C = ffi.C
 local srcline = {}
 
-local MAX_INLINED = 16 -- functions at one address
+local MAX_INLINED = 16 -- functions per address
 local MAX_CACHED = 65536 -- addresses
 
 local function source(line)
@@ -30,7 +30,7 @@ local function find(lines, buffer, file, offset)
   return found
 end
 
---- Returns a function that adds to a list the functions inlined in a frame, then the frame.
+--- Returns a function that adds the functions inlined in a frame, then the frame, to a list.
 ---@param session ffi.cdata*
 ---@return fun(list: Frame[], frame: Frame, file: integer, offset: ffi.cdata*)
 function srcline.adder(session)

@@ -1,6 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Terminal: shows pages in the alternate screen buffer, and reads single keys. leave() restores the previous
---- screen.
+--- Terminal: shows pages in the alternate screen buffer and reads single keys. leave() restores the previous screen.
 local ffi = require 'ffi'
 local libc = require 'bindings.base.libc'
 
@@ -8,7 +7,7 @@ local C = ffi.C
 local terminal = {}
 
 local STDIN, STDOUT = 0, 1
-local TERMIOS_SIZE = 256 -- larger than struct termios of any architecture, whose layouts differ
+local TERMIOS_SIZE = 256 -- larger than struct termios on any architecture
 local LFLAG, ICANON_ECHO = 3, 0x2 + 0x8 -- index of c_lflag and two of its bits, except on MIPS and Alpha
 local ENTER = '\27[?1049h\27[?25l' -- alternate buffer, no cursor
 local LEAVE = '\27[?25h\27[?1049l'
@@ -19,7 +18,7 @@ local Terminal = {}
 Terminal.__index = Terminal
 
 --- Returns the current size; 24 rows and 80 columns if it is unknown.
----@param fd? integer stdout by default
+---@param fd? integer default: stdout
 ---@return integer rows, integer columns
 function terminal.size(fd)
   local size = ffi.new 'struct winsize'
@@ -29,7 +28,7 @@ end
 
 Terminal.size = terminal.size
 
---- Opens the terminal. Returns nil unless both stdin and the output are one, and the output format is text.
+--- Opens the terminal. Returns nil unless stdin and the output are terminals and the output format is text.
 ---@param out Output
 ---@return Terminal?
 function terminal.new(out)
@@ -37,7 +36,7 @@ function terminal.new(out)
   return setmetatable({ _out = out, _saved = ffi.new('uint8_t[?]', TERMIOS_SIZE), _on = false }, Terminal)
 end
 
---- Switches off echo and line mode. Ctrl-C and Ctrl-Z keep working.
+--- Turns off echo and line mode. Ctrl-C and Ctrl-Z still work.
 function Terminal:_enter()
   if self._on or libc.tcgetattr(STDIN, self._saved) ~= 0 then return end
   local keys = ffi.new('uint8_t[?]', TERMIOS_SIZE)
@@ -66,7 +65,7 @@ function Terminal:leave()
   C.quit_set_terminal(nil, nil)
 end
 
---- Returns the keys pressed since the last call: characters, and 'left', 'right', 'up', 'down'. Does not wait.
+--- Returns the keys pressed since the last call: characters, or 'left', 'right', 'up', 'down'. Does not wait.
 ---@return string[]
 function Terminal:keys()
   local keys = {}

@@ -9,7 +9,7 @@ local caches = {}
 local CPUS = '/sys/devices/system/cpu'
 local CACHE = CPUS .. '/cpu%d/cache/index%d/%s'
 
---- Returns the first of the CPUs that share a CPU's cache of this level on this machine.
+--- Returns the first of the CPUs that share a CPU's cache at a level on this machine.
 local function local_sharer(cpu, level)
   for index = 0, 9 do
     local function read(file) return sys.read(CACHE:format(cpu, index, file)) or '' end
@@ -21,7 +21,7 @@ local function local_sharer(cpu, level)
   end
 end
 
---- Returns for each CPU the first CPU that shares its cache of this level; nil if none is known.
+--- Returns for each CPU the first CPU that shares its cache at a level; nil if none is known.
 ---@param run table
 ---@param level integer from 1
 ---@return table<integer, integer>?

@@ -3,6 +3,7 @@
 --- interval. With a recording, the periods of the samples are added up. Scripts see no difference.
 local check = require 'bindings.base.check'
 local condition = require 'bindings.select.condition'
+local facade = require 'bindings.base.facade'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
 local public_event = require 'bindings.view.public_event'
@@ -11,29 +12,29 @@ local views = require 'bindings.view.views'
 local C = ffi.C
 local counts = {}
 
-local MAX_GROUP = 256 -- events per group, which one read(2) reads
+local MAX_GROUP = 256 -- events per group, all read by one read(2)
 local HARDWARE = { hardware = true, ['hw-cache'] = true, raw = true, pmu = true }
 
 --- How session.count() counts.
 ---@class CountSettings
----@field every? integer ns between two reads, and two calls of `interval`, instead of -i
----@field together? boolean hardware events are counted at the same times or not at all, so that their ratios are right
----@field by? Event on CPUs: an event with the sample part 'read', whose samples contain the counts, for take()
+---@field every? integer interval in ns between reads and between calls of `interval`, instead of -i
+---@field together? boolean count hardware events at the same times or not at all, so that their ratios are correct
+---@field by? Event only on CPUs: an event with the sample part 'read', whose samples contain the counts for take()
 
---- The result of session.count(), up to date when `interval` and `stop` are called. Rows and events are numbered
---- from 1; a row is a CPU, or with -p, -t and workloads a thread with its children.
+--- The result of session.count(), up to date when `interval` and `stop` are called. Indexes of rows and events start
+--- at 1. A row is a CPU, or with -p, -t and workloads a thread and its children.
 ---
 ---   for row = 1, counts:rows() do
 ---     local n, share = counts:get(row, 1)
 ---     if n then out:printf('%s %d: %d\n', counts.title, counts:id(row), n) end
 ---   end
 ---@class Counts
----@field events Event[] what is counted
----@field title 'CPU'|'THREAD' what a row is
+---@field events Event[] the counted events
+---@field title 'CPU'|'THREAD' kind of the rows
 local Counts = {}
 Counts.__index = Counts
 
---- Returns all events of a list of events, lists of events (option values), and selectors.
+--- Returns all events of a list of events, lists of events (option values) and selectors.
 local function flatten(set, list, found)
   for _, one in ipairs(type(list) == 'table' and not list.class and list or { list }) do
     if type(one) == 'string' then
@@ -65,22 +66,21 @@ local function group(list, together)
       software = software + 1
       event.request.group = list.group
     end
-    if event.request.record ~= 0 then failure.usage('%s cannot be counted, only recorded', event.name) end
+    if event.request.record ~= 0 then failure.usage('%s cannot be counted', event.name) end
     event.request.counted = 1
   end
 end
 
---- Sets up the rows of a recording, whose sample periods are added up here.
-local function recorded(self)
-  local sums, places, n = {}, {}, #self._events
+--- Sets up the rows of a recording, for which sample periods are added up in Lua.
+local function set_up_recorded(self)
+  local sums, n = {}, #self._events
   self._sums = sums
-  local function new_place(id)
+  local function new_row(id)
     local at = 1
     while self._ids[at] and self._ids[at] < id do at = at + 1 end
     table.insert(self._ids, at, id)
-    places[id] = ffi.new('double[?]', n)
-    sums[id] = places[id]
-    return places[id]
+    sums[id] = ffi.new('double[?]', n)
+    return sums[id]
   end
   self.routes = {}
   for i, event in ipairs(self._events) do
@@ -90,13 +90,15 @@ local function recorded(self)
       handlers = {
         function(ev)
           local cpu = ev._cpu
-          local place = places[cpu] or new_place(cpu)
-          place[i - 1] = place[i - 1] + tonumber(ev._period)
+          local row = sums[cpu] or new_row(cpu)
+          row[i - 1] = row[i - 1] + tonumber(ev._period)
         end,
       },
     }
   end
 end
+
+local public -- creates the facade of counts
 
 ---@param instance Instance
 ---@param list Event[]|string[] or lists of them
@@ -107,34 +109,32 @@ function counts.new(instance, list, settings)
   local run, by = instance.run, settings.by and public_event.one(settings.by, 'session.count: by')
   local events = flatten(instance.set, public_event.real(list), {})
   local self = setmetatable({
-    events = public_event.of(events),
     _events = events,
-    title = run.per_thread and 'THREAD' or 'CPU',
     _run = run,
     _session = run.session,
     _out = ffi.new 'struct counts',
     _ids = {},
   }, Counts)
-  self._delta = ffi.new('int64_t[?]', #events + 1) -- of take(); condition() needs it even without take()
+  self._delta = ffi.new('int64_t[?]', #events + 1) -- written by take(), but condition() always needs it
   if by then by.is_clock = true end
-  if instance.parent then return self end -- events of a source are sampled, not counted
+  local new = public(self, { events = public_event.of(events), title = run.per_thread and 'THREAD' or 'CPU' })
+  if instance.parent then return new end -- events of a source are sampled, not counted
   run:count(self, settings.every)
   group(events, settings.together or by)
   if by then
     if run.is_recorded or run.per_thread then
-      failure.usage('%s: can only count on the CPUs of this machine, not in threads or recordings', instance.name)
+      failure.usage('%s: can only count on the CPUs of this machine, not for threads or recordings', instance.name)
     end
     by.request.reads = C.READS_COUNTED
     self._last, self._size = {}, ffi.new 'uint32_t[1]'
   end
-  if run.is_recorded then recorded(self) end
-  return self
+  if run.is_recorded then set_up_recorded(self) end
+  return new
 end
 
---- Updates the counts to those since the last call. Called by the driver.
+--- Replaces the counts by those since the last call. Called by the driver.
 ---@package
 function Counts:read()
-  check.self(self, Counts, 'counts:read')
   if not self._run.is_open then return end
   if not self._sums then
     C.session_read_counts(self._session, self._out)
@@ -151,24 +151,23 @@ end
 
 local function check_event(self, event, name)
   if not self._events[event] then
-    error(('%s takes the number of an event, from 1 to %d, not %s'):format(name, #self._events, check.shown(event)), 3)
+    error(('%s takes the index of an event (1 to %d), not %s'):format(name, #self._events, check.shown(event)), 3)
   end
 end
 
 local function check_row(self, row, name)
   if type(row) ~= 'number' or not (row >= 1 and row <= self:rows() and row == math.floor(row)) then
-    error(('%s takes the number of a row, from 1 to %d, not %s'):format(name, self:rows(), check.shown(row)), 3)
+    error(('%s takes the index of a row (1 to %d), not %s'):format(name, self:rows(), check.shown(row)), 3)
   end
 end
 
---- Takes the counts from a sample of `by`, in its handler.
+--- Reads the counts in a sample of `by`, in its handler.
 ---@param ev Ev
----@return number? total count of `by` itself on this CPU; nil: the sample has no counts
----@return number? delta its count since its last sample
+---@return number? total count of `by` itself on this CPU; nil: the sample contains no counts
+---@return number? delta count of `by` since its last sample
 function Counts:take(ev)
-  check.self(self, Counts, 'counts:take')
   local e = views.event(ev, 'counts:take')
-  if not self._size then error('counts:take is for session.count(events, { by = event })', 2) end
+  if not self._size then error('counts:take requires session.count(events, { by = event })', 2) end
   local words = C.session_sample_part(self._session, e, C.PERF_SAMPLE_READ, self._size)
   local cpu, n, delta = e.cpu, #self._events, self._delta
   if words == nil or words[0] ~= n + 1 then return nil end
@@ -177,7 +176,7 @@ function Counts:take(ev)
     last = ffi.new('uint64_t[?]', n + 1)
     self._last[cpu] = last
   end
-  for i = 0, n do -- words[0] is the number of values, each value is followed by its event's id
+  for i = 0, n do -- words[0] is the number of values; each value is followed by its event's id
     local value = words[2 * i + 1]
     delta[i] = value - last[i]
     last[i] = value
@@ -189,17 +188,15 @@ end
 ---@param event integer
 ---@return number
 function Counts:delta(event)
-  check.self(self, Counts, 'counts:delta')
   check_event(self, event, 'counts:delta')
   return tonumber(self._delta[event])
 end
 
---- Whether the event is counted on this CPU.
+--- Returns whether the event is counted on this CPU.
 ---@param cpu integer
 ---@param event integer
 ---@return boolean
 function Counts:has(cpu, event)
-  check.self(self, Counts, 'counts:has')
   check_event(self, event, 'counts:has')
   if self._out.nr_rows == 0 then self:read() end
   for row = 1, self:rows() do
@@ -213,25 +210,22 @@ end
 ---@param text string
 ---@return fun(): boolean
 function Counts:condition(text)
-  check.self(self, Counts, 'counts:condition')
   check.is(text, 'string', 'counts:condition takes a C expression')
   local names = { 'period' }
   for i, event in ipairs(self._events) do names[i + 1] = event.alias end
   return condition.compile(self._run.services, 'the counts', names, text, self._delta)
 end
 
---- How many rows there are now.
+--- Returns the current number of rows.
 ---@return integer
 function Counts:rows()
-  check.self(self, Counts, 'counts:rows')
   return self._sums and #self._ids or self._out.nr_rows
 end
 
---- The number of the row's CPU or thread; rows are in their order.
+--- Returns the CPU or thread id of a row. Rows are sorted by id.
 ---@param row integer
 ---@return integer
 function Counts:id(row)
-  check.self(self, Counts, 'counts:id')
   check_row(self, row, 'counts:id')
   if self._sums then return self._ids[row] end
   return self._out.ids[row - 1]
@@ -240,10 +234,9 @@ end
 --- Returns the count of an event since the last call of `interval`.
 ---@param row integer
 ---@param event integer
----@return number? value scaled up if the share is below 1; nil: not counted on this CPU (cpus=)
----@return number? share share of the time in which it was counted; below 1 if there are too few hardware counters
+---@return number? value scaled up if share < 1; nil: not counted on this CPU (cpus=)
+---@return number? share fraction of the time in which it was counted; below 1 if there are too few hardware counters
 function Counts:get(row, event)
-  check.self(self, Counts, 'counts:get')
   check_row(self, row, 'counts:get')
   check_event(self, event, 'counts:get')
   if self._sums then
@@ -255,5 +248,7 @@ function Counts:get(row, event)
   if count.share < 0 then return nil end
   return math.floor(count.value + 0.5), count.share
 end
+
+public = facade.class('counts', Counts, { 'condition', 'delta', 'get', 'has', 'id', 'rows', 'take' })
 
 return counts

@@ -41,7 +41,7 @@ local function check(ok, err)
   if ok < 0 then failure.of(err) end
 end
 
---- Writes the buffered output. Returns nil if its reader has gone.
+--- Writes the buffered output. Returns nil if its reader is gone.
 local function flush(out)
   local ok, message = out:flush()
   if not ok and message ~= 'EPIPE' then failure.raise('%s', message) end
@@ -51,8 +51,9 @@ end
 --- Groups the handlers by class, and requests the records that handlers and consumers need from the session.
 ---@param run Run
 ---@param checked contract.Handlers
+---@param prints_events boolean each event is printed before its handlers see it
 ---@return Route[] routes
-local function route(run, checked)
+local function route(run, checked, prints_events)
   local routes, by_class = {}, {}
   local function add(event, handler)
     local known = by_class[event.class]
@@ -63,7 +64,7 @@ local function route(run, checked)
     end
     known.handlers[#known.handlers + 1] = handler
   end
-  if run.prints_events then
+  if prints_events then
     local function print_event(ev) run.out:print_event(ev) end
     for _, event in ipairs(run.events.list) do add(event, print_event) end
   end
@@ -122,23 +123,21 @@ end
 
 --- Returns a pass that ends the run after N events (-N); nil without -N.
 ---@param run Run
+---@param by_script? boolean the script itself ends the run
 ---@return Pass? pass
-local function limit(run)
-  local left = not (run.counts or run.own_exit_n) and run.opt.exit_n or nil
+local function limit(run, by_script)
+  local left = not (run.counts or by_script) and run.opt.exit_n or nil
   return left and function(list, n)
     local samples
     n, samples = dispatch.limit(list, n, left)
     left = left - samples
-    if left == 0 then
-      run.report_time = list[n - 1].time
-      run:stop()
-    end
+    if left == 0 then run:stop(list[n - 1].time) end
     return n
   end
 end
 
---- Returns the pass that calls the script's handlers. Without handlers it only looks for losses, and only in batches
---- that contain some.
+--- Returns the pass that calls the script's handlers. Without handlers it only processes losses, and only in batches
+--- that contain any.
 ---@param run Run
 ---@param routes Route[]
 ---@return Pass
@@ -174,7 +173,7 @@ end
 local Loop = {}
 Loop.__index = Loop
 
---- Calls a handler without an event, if the script has it.
+--- Calls a handler without an event if the script has one.
 function Loop:call(name, ...)
   local handler = self.life[name]
   if handler then handler(...) end
@@ -199,7 +198,7 @@ function Loop:poll()
   end
 end
 
---- Pulls batches until the stream or the run ends, or the reader of the output has gone.
+--- Pulls batches until the stream or the run ends, or the reader of the output is gone.
 function Loop:go()
   local run, pass = self.run, self.pass
   local batch, err = ffi.new 'struct batch', ffi.new 'struct error'
@@ -219,14 +218,13 @@ function Loop:go()
   until run.ended or bit.band(flags, C.BATCH_END) ~= 0
 end
 
---- Lets the script print its last report, about the time since the last interval. The report's time is the end of
---- the run, or with -N the time of the last event.
+--- Calls the script's `stop`, which prints the last report. The report's time is the end of the run, or with -N the
+--- time of the last event.
 function Loop:finish()
   local run, stats = self.run, ffi.new 'struct session_stats'
   if run.counts then run.counts:read() end
   C.session_read_stats(run.session, stats)
-  run.report_time = run.report_time or stats.end_time
-  self:call('stop', run.report_time)
+  self:call('stop', run:last_report(stats.end_time))
 end
 
 --- Prints losses, damaged records and statistics after the run, and fails if the session has a warning.
@@ -258,7 +256,7 @@ function Loop:exit_code()
   return signal ~= 0 and 128 + signal or bit.rshift(status, 8)
 end
 
---- Runs a script with `events = false`: start() does all of its work.
+--- Runs a script with `events = false`, whose start() does all the work.
 local function run_without_events(script, opt)
   local out, message = output.new { file = opt.output, format = opt.format }
   if not out then failure.raise('%s', message) end
@@ -273,21 +271,20 @@ end
 ---@param run Run
 ---@param script scripts.Script
 ---@return contract.Handlers
+---@return SessionWants
 local function start_profiler(run, script)
   local profiler = instance.new(run, script, run.opt)
   profiler:open_event_options()
   local handlers, refusal = profiler:start()
   if handlers == nil and refusal then failure.usage('%s: %s', script.name, tostring(refusal)) end
   local checked = profiler:check(handlers)
-  run.own_exit_n = profiler.wants.own_exit_n
-  run.prints_events = run.opt.verbose > 1 and not profiler.wants.prints_events
   if #run.events.list == 0 and #run.programs == 0 then
     failure.usage('%s: no events; select some with -e, such as -e sched:sched_switch', script.name)
   end
   run.events.sources:apply_options(run.opt)
   profiler:mark_events()
   run.loss:set_handler(checked.life.lost)
-  return checked
+  return checked, profiler.wants
 end
 
 --- Opens the events and starts the session.
@@ -301,7 +298,7 @@ local function start_session(run, checked, begin_target)
   C.session_set_duration(run.session, run.opt.duration or 0)
   run.events:open(run:own_pid())
   check(C.session_start(run.session, target, err), err)
-  run.is_open, run.anchors = true, anchors
+  run:opened(anchors)
   local threads = C.session_threads(run.session, n)
   for i = 1, n[0] do tids[i] = threads[i - 1] end
   if checked.life.targets then checked.life.targets(tids) end
@@ -330,20 +327,21 @@ local function run_with_events(session, script, opt, words, found)
   local run = runs.new(session, script, opt, words, found)
   local out = run.out
   out:print_events_with(printer.new(run))
+  out:on_wait(function() C.session_check_end(session) end)
   for _, name in ipairs(opt.ignored or {}) do
     out:warn(('%s: --%s has no effect, because the events are only counted'):format(run.name, name))
   end
   if opt.cpus then opt.cpus = attach.online(run.name, opt.cpus, run.services.warn) end
 
-  local checked = start_profiler(run, script)
+  local checked, wants = start_profiler(run, script)
   local all, watches = passes.new(), perfeval.new(run)
   local target_branches, begin_target = target_filter.branches(run)
   all:add('filter', 'filters', split_filters(run))
   all:add('count', 'perfeval', watches and watches.branches)
   all:add('target', 'target_filter', target_branches)
   all:add('limit', 'limits', sources.limits(session, run.events.list, function() run:stop() end))
-  all:add('limit', '-N', limit(run))
-  all:add('handle', 'dispatch', handlers_pass(run, route(run, checked)))
+  all:add('limit', '-N', limit(run, wants.own_exit_n))
+  all:add('handle', 'dispatch', handlers_pass(run, route(run, checked, opt.verbose > 1 and not wants.prints_events)))
   if opt.dry_run then
     out:append(dry_run.text(run))
     flush(out)
@@ -364,7 +362,9 @@ local function run_with_events(session, script, opt, words, found)
   C.watchdog_end()
   if not ok then problem = memory.explain(problem, script.path) end
   C.session_stop(session)
+  C.watchdog_begin(0) -- for a Ctrl-C from now on: stop() may take long after the one that ended the run
   local finished, finish_problem = xpcall(loop.finish, failure.traceback, loop)
+  C.watchdog_end()
   out:flush()
   if not ok then error(problem, 0) end
   if not finished then error(finish_problem, 0) end
@@ -377,7 +377,7 @@ end
 ---@param script scripts.Script
 ---@param opt table parsed options
 ---@param words string[] the workload
----@param found scripts.Scripts profilers that can be sources of events
+---@param found scripts.Scripts profilers that can be event sources
 ---@return integer exit code
 function driver.run(script, opt, words, found)
   if script.profiler.events == false then return run_without_events(script, opt) end

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The text of --dry-run, which -v also prints before the run: the events, the target and the rings.
+--- Output of --dry-run, also printed by -v before the run: the events, the target and the ring buffers.
 local attach = require 'bindings.select.attach'
+local bpf = require 'bindings.bpf.program'
 local event_filter = require 'bindings.select.event_filter'
 local libc = require 'bindings.base.libc'
 local sampling = require 'bindings.view.sampling'
@@ -36,9 +37,9 @@ end
 
 ---@param opt table parsed options
 ---@param words string[] the workload
----@param everywhere? boolean the profiler takes the events of all CPUs, even if the options name threads
+---@param everywhere? boolean the profiler uses the events of all CPUs, even if the options name threads
 ---@return string target
----@return string rings number of rings
+---@return string rings number of ring buffers
 function dry_run.target(opt, words, everywhere)
   local cpus = opt.cpus and 'CPUs ' .. opt.cpus or 'all online CPUs'
   if opt.cgroups then return ('cgroups %s on %s'):format(table.concat(opt.cgroups, ','), cpus), 'one per CPU' end
@@ -71,6 +72,7 @@ function dry_run.text(run)
     local kernel_filter = event_filter.for_kernel(event, run:own_pid())
     parts[#parts + 1] = dry_run.event(event, kernel_filter, event.user_filter, run.is_recorded)
   end
+  for _, program in ipairs(run.programs) do parts[#parts + 1] = ('  BPF: %s\n'):format(bpf.describe(program)) end
   if run.is_recorded then
     parts[#parts + 1] = ('source: recording %s\n'):format(opt.input)
   else

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Instance: one profiler within a run, with its options, its events and the result of its start(). A run has one
---- instance whose handlers are called, and one for each profiler that is a source of its events.
+--- Instance: one profiler in a run, with its options, its events and the result of its start(). A run has one instance
+--- whose handlers are called, and one for each profiler that is an event source.
 local attach = require 'bindings.select.attach'
 local catalog = require 'bindings.select.catalog'
 local contract = require 'bindings.options.contract'
@@ -18,10 +18,10 @@ local views = require 'bindings.view.views'
 ---@field name string the profiler's name
 ---@field script scripts.Script
 ---@field opt table its own options
----@field set table its set of events, see bindings/select/events.lua
+---@field set table its event set (bindings/select/events.lua)
 ---@field parent? Instance the profiler that uses it as a source
 ---@field wants SessionWants
----@field settled? boolean start() has returned, so that wants are final
+---@field settled? boolean start() has returned, so wants are final
 ---@field describe? fun(ev: any): string describes one of its events for printing
 ---@field left? integer number of events after which a source ends
 local Instance = {}
@@ -52,7 +52,7 @@ function Instance:events()
   return list
 end
 
---- Whether an option has the events that the script names: the user gave no others.
+--- Returns whether an option of type event has its default value.
 local function is_default(option, given)
   if type(given) ~= 'table' then return given == option.default end
   for i, text in ipairs(given) do
@@ -61,8 +61,8 @@ local function is_default(option, given)
   return true
 end
 
---- Opens the events named by options. The option's value becomes a list of groups, one per occurrence of the option;
---- each group is a list of events.
+--- Opens the events named by options. The value of such an option becomes a list of groups, one per occurrence on the
+--- command line. Each group is a list of events.
 function Instance:open_event_options()
   local opt = self.opt
   for _, option in ipairs(self.script.spec.list) do
@@ -95,7 +95,7 @@ function Instance:start()
   return self.script.profiler.start(values.new(self.opt, self.script.spec), self.run.out, session_api.new(self))
 end
 
---- Checks that each field that a handler reads exists in at least one of its events.
+--- Checks that each field read by a handler exists in at least one of its events.
 local function check_fields(entries)
   local by_handler, order = {}, {}
   for _, entry in ipairs(entries) do

@@ -4,7 +4,7 @@ local failure = require 'bindings.base.failure'
 
 local loss = {}
 
-local REPORT_EVERY = 1e9 -- ns of the stream between two reports
+local REPORT_EVERY = 1e9 -- ns of event time between two reports
 local MAX_LINES = 4 -- of a report, for the CPUs or threads that lost most
 
 ---@class Loss
@@ -26,6 +26,8 @@ end
 ---@param handler? fun(gap: { lost: integer, from: number, to: number, cpu?: integer, tid?: integer })
 function Loss:set_handler(handler) self._handler = handler end
 
+local function events_text(n) return ('%d event%s'):format(n, n == 1 and '' or 's') end
+
 local function where(e)
   return e.cpu >= 0 and 'CPU #' .. e.cpu or e.tid >= 0 and 'thread #' .. e.tid or 'an unknown CPU'
 end
@@ -35,7 +37,7 @@ function Loss:_line(place)
   local base = self._time_base()
   local from, to = (base + place.from) / 1e9, (base + place.to) / 1e9
   local when = to > from and ('between %.6f and %.6f s'):format(from, to) or ('at %.6f s'):format(from)
-  return ('%s: lost %d events on %s %s'):format(self._name, place.lost, place.where, when)
+  return ('%s: lost %s on %s %s'):format(self._name, events_text(place.lost), place.where, when)
 end
 
 --- Adds a loss to those that the next report is about.
@@ -50,17 +52,17 @@ function Loss:_keep(gap)
   end
 end
 
---- Counts a loss. It is reported immediately with -v, otherwise together with others of the same second.
+--- Counts a loss. With -v it is reported immediately, otherwise together with others of the same second.
 ---@param e ffi.cdata* struct event *, an EVENT_LOST
 function Loss:note(e)
   local n, opt = tonumber(e.period), self._opt
   if n == 0 then
-    self._out:warn(('%s: CPU #%d came online, its events before %.3f s are missing'):format(self._name, e.cpu,
+    self._out:warn(('%s: CPU #%d came online; its events before %.3f s are missing'):format(self._name, e.cpu,
       tonumber(e.key) / 1e9))
   end
   self.total = self.total + n
   if n > 0 and opt.lost == 'error' then
-    failure.raise('%s: lost %d events, the run ends because of --lost=error', self._name, n)
+    failure.raise('%s: lost %s; stopped because of --lost=error', self._name, events_text(n))
   end
   if n > 0 and opt.lost ~= 'ignore' then
     local gap = { where = where(e), lost = n, from = e.time, to = tonumber(e.key) }
@@ -105,7 +107,7 @@ end
 function Loss:advise()
   local opt = self._opt
   if self.total == 0 or opt.lost ~= 'warn' or opt.quiet then return end
-  self._out:warn(('%s: to lose fewer events, use larger rings (-m %d)%s or a filter'):format(self._name,
+  self._out:warn(('%s: to lose fewer events, use larger ring buffers (-m %d)%s or a filter'):format(self._name,
     opt.mmap_pages * 4, opt.realtime and '' or ', -r 1'))
 end
 

@@ -7,25 +7,25 @@ local passes = {}
 
 local STAGES = {
   count = 1, -- counts all events, before any filter
-  filter = 2, -- rejects events by filters that the kernel cannot evaluate
-  target = 3, -- rejects events about other threads than the target's
+  filter = 2, -- evaluates filters that the kernel cannot
+  target = 3, -- drops events that are not about target threads
   limit = 4, -- ends sources and the run after N events
-  prepare = 5, -- lets consumers prepare, before the script's handlers see the events
+  prepare = 5, -- calls consumers before the script's handlers
   handle = 6, -- calls the script's handlers
   feed = 7, -- passes the events to consumers
 }
 
---- A consumer of whole batches: an entry without a key among the handlers that a script returns. The functions are
---- called in this order; feed or poll is required. The script itself finishes the consumer at the end.
+--- A consumer of whole batches: an entry without a key in the table of handlers that a script returns. Its functions
+--- are called in this order; feed or poll is required. The script itself finishes the consumer at the end.
 ---@class Consumer
----@field wants? integer[] classes of records besides samples: EVENT_COMM, EVENT_FORK, EVENT_EXIT
----@field open? fun(self, run: Run) once, when the session has started
----@field prepare? fun(self, list: ffi.cdata*, n: integer) each batch, before the handlers
+---@field wants? integer[] classes of records other than samples: EVENT_COMM, EVENT_FORK, EVENT_EXIT
+---@field open? fun(self, run: Run) once, after the session has started
+---@field prepare? fun(self, list: ffi.cdata*, n: integer) for each batch, before the handlers
 ---@field keys? Branch[] set by open(): code that writes e.key and e.flags, run just before feed()
----@field feed? fun(self, list: ffi.cdata*, n: integer) each batch, after the handlers
----@field poll? fun(self): boolean? between batches, also empty ones; true ends the run
+---@field feed? fun(self, list: ffi.cdata*, n: integer) for each batch, after the handlers
+---@field poll? fun(self): boolean? after each batch, even an empty one; true ends the run
 
---- Takes n events (struct event *) and may change their classes, keys and flags. flags are the batch's.
+--- Processes n events (struct event *) and may change their classes, keys and flags. flags are those of the batch.
 --- Returns the number of events for the later passes; nil: all.
 ---@alias Pass fun(list: ffi.cdata*, n: integer, flags: integer): integer?
 
@@ -39,7 +39,7 @@ function passes.new() return setmetatable({ _list = {} }, Passes) end
 --- Adds a pass after those of the same stage.
 ---@param stage string key of STAGES
 ---@param name string the loop's chunk name, for error messages
----@param pass Branch[]|Pass|nil nil and an empty list add nothing
+---@param pass Branch[]|Pass|nil nil or an empty list adds nothing
 function Passes:add(stage, name, pass)
   if type(pass) == 'table' then pass = #pass > 0 and dispatch.loop(name, pass) or nil end
   if pass then table.insert(self._list, { stage = STAGES[stage], place = #self._list, pass = pass }) end

@@ -2,16 +2,16 @@
 --- --perfeval-cpus, --perfeval-pids and --sampling-limit: counts the events of the watched CPUs, or of the threads of
 --- the watched processes, per interval, and ends the run above the limit. Recording an event costs time even if a
 --- filter rejects it later, so all events from the rings are counted.
-local cpulist = require 'bindings.base.cpulist'
+local cpu_list = require 'bindings.base.cpu_list'
 local failure = require 'bindings.base.failure'
 local sys = require 'bindings.base.sys'
 
 local perfeval = {}
 
---- The list of watched CPUs or processes.
+--- A list of watched CPUs or processes.
 ---@class Watch
 ---@field option 'cpus'|'pids'
----@field id 'cpu'|'tid' member of the event to count by
+---@field id 'cpu'|'tid' member of struct event by which events are counted
 ---@field list string as printed
 ---@field wanted table<integer, boolean>
 ---@field seen table<integer, integer> number of events by CPU or thread
@@ -22,9 +22,16 @@ local perfeval = {}
 local Perfeval = {}
 Perfeval.__index = Perfeval
 
+--- Returns the set of the CPUs in a list.
+local function expand(list)
+  local set = {}
+  for _, cpu in ipairs(cpu_list.numbers(list)) do set[cpu] = true end
+  return set
+end
+
 local function check_online(name, cpus)
   local online = sys.read '/sys/devices/system/cpu/online'
-  local set = online and cpulist.set(online) or cpus
+  local set = online and expand(online) or cpus
   for cpu in pairs(cpus) do
     if not set[cpu] then
       failure.unavailable('%s: --perfeval-cpus: CPU %d is not online (online: %s)', name, cpu, online:match '%S+')
@@ -32,7 +39,7 @@ local function check_online(name, cpus)
   end
 end
 
---- Returns the set of processes. The user may give any of their threads.
+--- Returns the set of processes. The ids may be those of any of their threads.
 local function processes(name, pids, is_recorded)
   local set = {}
   for _, pid in ipairs(pids) do
@@ -46,15 +53,15 @@ end
 local function check(run, interval)
   local opt = run.opt
   if not (opt.perfeval_cpus or opt.perfeval_pids) then
-    failure.usage('%s: --sampling-limit needs --perfeval-cpus or --perfeval-pids', run.name)
+    failure.usage('%s: --sampling-limit requires --perfeval-cpus or --perfeval-pids', run.name)
   end
   if not interval then
-    failure.usage('%s: --perfeval-%s needs -i', run.name, opt.perfeval_cpus and 'cpus' or 'pids')
+    failure.usage('%s: --perfeval-%s requires -i', run.name, opt.perfeval_cpus and 'cpus' or 'pids')
   end
   for _, event in ipairs(run.events.list) do
     if event.request.counted == 0 then return end
   end
-  failure.usage('%s: --perfeval-%s needs sampled events, and all events are only counted', run.name,
+  failure.usage('%s: --perfeval-%s requires sampled events, but all events are only counted', run.name,
     opt.perfeval_cpus and 'cpus' or 'pids')
 end
 
@@ -86,7 +93,7 @@ function perfeval.new(run)
     watches[#watches + 1] = { option = option, id = id, list = list, wanted = wanted, seen = {}, sampled = 0 }
   end
   if opt.perfeval_cpus then
-    local cpus = cpulist.set(opt.perfeval_cpus)
+    local cpus = expand(opt.perfeval_cpus)
     if not run.is_recorded then check_online(run.name, cpus) end
     watch('cpus', 'cpu', opt.perfeval_cpus, cpus)
   end
@@ -119,7 +126,8 @@ function Perfeval:_print_each(watch)
   end
 end
 
---- Returns for one watch the events per second, those of the watched CPUs or threads, and how many of them had any.
+--- Returns for one watch all events per second, the events per second of the watched CPUs or threads, and the number of
+--- CPUs or threads with events.
 function Perfeval:_rates(watch)
   local matched, instances = 0, 0
   for _, n in pairs(watch.seen) do
@@ -129,7 +137,7 @@ function Perfeval:_rates(watch)
 end
 
 --- Prints the counts at the end of an interval and resets them.
----@return boolean exceeded whether the limit was exceeded and the run must end
+---@return boolean exceeded whether the run must end because the limit was exceeded
 function Perfeval:interval()
   local exceeded = false
   for _, watch in ipairs(self._watches) do
@@ -137,14 +145,14 @@ function Perfeval:interval()
     local is_over = self._limit ~= nil and instances > 0 and matched > self._limit * instances
     if watch.sampled > 0 then
       print_line(self._run, (' %s(%s): sampled %d events matched %d on %d instances%s'):format(watch.option, watch.list,
-        sampled, matched, instances, is_over and ', exceeds the limit, exit' or ''),
+        sampled, matched, instances, is_over and ', limit exceeded, stopping' or ''),
         { by = watch.option, list = watch.list, sampled = sampled, matched = matched, instances = instances,
           exceeds = is_over }, { 'by', 'list', 'sampled', 'matched', 'instances', 'exceeds' })
     end
     if is_over then self:_print_each(watch) end
     exceeded = exceeded or is_over
     watch.sampled = 0
-    -- Drops idle entries, which may be gone. Keeping the others at 0 keeps the compiled loop on its path.
+    -- Drop idle entries, whose threads may be gone. Keep the others at 0, so that the compiled loop stays on its path.
     for id, n in pairs(watch.seen) do watch.seen[id] = n > 0 and 0 or nil end
   end
   return exceeded

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Run: the data of one run, and the functions by which its parts change it. bindings/run/driver.lua drives it.
+--- Run: the state of one run, and the functions by which its parts change it. bindings/run/driver.lua drives it.
 local ffi = require 'ffi'
 local attach = require 'bindings.select.attach'
 local events = require 'bindings.select.events'
@@ -19,7 +19,7 @@ local runs = {}
 ---@field session ffi.cdata* struct session *
 ---@field is_recorded boolean the events come from a recording
 ---@field workload string[] command to start
----@field everywhere boolean takes the events of all CPUs, even if the options name threads
+---@field everywhere boolean uses the events of all CPUs, even if the options name threads
 ---@field per_thread boolean the options name threads
 ---@field out Output
 ---@field services Services
@@ -30,15 +30,13 @@ local runs = {}
 ---@field counts? Counts events that are only counted
 ---@field marks? ffi.cdata* uint8_t *: target threads by tid, read by a BPF program
 ---@field is_open boolean the session has started
----@field own_exit_n? boolean the script itself ends the run after -N events
----@field prints_events? boolean each event is printed before the handlers see it (-vv)
 ---@field ended boolean the loop must end after this batch
----@field report_time? number ns: time of the reports printed now
+---@field report_time? number ns, time of the current report
 local Run = {}
 Run.__index = Run
 
---- Returns the wall time of the current report: the end of the interval, or the last event. If the source does not
---- know the wall time, the time of its own clock.
+--- Returns the wall time of the current report: the end of the interval, or the last event. If the source has no wall
+--- time, returns the time of its own clock.
 ---@param run Run
 ---@param at? number ns since the session's base
 ---@return number sec
@@ -60,7 +58,7 @@ end
 ---@param script { name: string, profiler: table }
 ---@param opt table parsed options
 ---@param words string[] the workload
----@param found scripts.Scripts profilers that can be sources of events
+---@param found scripts.Scripts profilers that can be event sources
 ---@return Run
 function runs.new(session, script, opt, words, found)
   local run = setmetatable({
@@ -92,15 +90,25 @@ function runs.new(session, script, opt, words, found)
   local function event_of(class) return run.events.list[class - C.EVENT_FIRST + 1] end
   run.services = services.new(session, out, event_of, opt.srcline)
   local inherits = not run.everywhere and attach.inherits(opt, words)
-  run.events = events.new(session, run.services, script, opt, inherits)
-  run.events.sources = sources.new(found)
+  run.events = events.new(session, run.services, script, opt, inherits, sources.new(found))
   return run
 end
 
 --- Ends the loop after the current batch.
-function Run:stop() self.ended = true end
+---@param time? number ns: time of the last report; default: the end of the events
+function Run:stop(time)
+  self.ended, self.report_time = true, time or self.report_time
+end
 
---- Sets the events that are counted instead of sampled, and read at the end of each interval.
+--- Notes that the session has started.
+---@param anchors any owners of memory that the session uses
+function Run:opened(anchors) self.is_open, self._anchors = true, anchors end
+
+--- Adds the BPF object of a script, which is kept alive for the run.
+---@param program Bpf
+function Run:add_program(program) table.insert(self.programs, program) end
+
+--- Sets the events that are only counted, and read at the end of each interval.
 ---@param counts Counts
 ---@param interval? number ns, instead of -i
 function Run:count(counts, interval)
@@ -108,21 +116,29 @@ function Run:count(counts, interval)
   self.counts, self.interval = counts, interval or self.interval
 end
 
---- Sets where to mark the target threads for a BPF program.
+--- Sets the array in which the target threads are marked for a BPF program.
 ---@param marks ffi.cdata* uint8_t *, indexed by tid
----@param anchor any owner of the marks, kept alive for the run
+---@param anchor any owner of the array, kept alive for the run
 function Run:mark_threads(marks, anchor) self.marks, self._marks_of = marks, anchor end
 
---- Makes the run take the events of all CPUs.
+--- Makes the run use the events of all CPUs.
 function Run:take_everywhere() self.everywhere = true end
 
---- Calls report(...), whose output gets the given time instead of the batch's.
+--- Calls report(...) with the given time as the report's time.
 ---@param time number ns
 ---@param report function
 function Run:report_at(time, report, ...)
   self.report_time = time
   report(...)
   self.report_time = nil
+end
+
+--- Returns the time of the last report, which becomes the current one.
+---@param end_time number ns: the end of the events
+---@return number time
+function Run:last_report(end_time)
+  self.report_time = self.report_time or end_time
+  return self.report_time
 end
 
 --- Returns the process to exclude in the kernel: this one, unless the target is threads.

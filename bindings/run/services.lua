@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Services: the session's functions for the parts of a run: task names, kernel symbols, stacks, C expressions,
---- copies of events.
+--- Services: functions of the session that other modules use: task names, kernel symbols, stacks, C expressions, copies
+--- of events.
 local events = require 'bindings.select.events'
 local expr = require 'bindings.expr.compile'
 local failure = require 'bindings.base.failure'
@@ -17,7 +17,7 @@ local views = require 'bindings.view.views'
 local C = ffi.C
 local services = {}
 
-local MAX_STRING_KEYS = 65536 -- distinct strings as keys; further ones share one key
+local MAX_STRING_KEYS = 65536 -- distinct strings used as keys; all others share one key
 
 --- A compiled C expression.
 ---@class Expression
@@ -25,24 +25,24 @@ local MAX_STRING_KEYS = 65536 -- distinct strings as keys; further ones share on
 ---@field type string 'i32', 'u32', 'i64', 'u64' or 'string'
 ---@field fields string[] fields that it reads, sorted
 ---@field source string the generated Lua code
----@field value fun(ev: Ev): number|integer64|string|nil its value, an integer64 for 64-bit types; nil after a division
---- by zero, or if it reads beyond the record
+---@field value fun(ev: Ev): number|integer64|string|nil evaluates it; an integer64 for 64-bit types; nil after a
+--- division by zero or a read beyond the record
 
 ---@class Services
 ---@field task_name fun(tid: integer, time: number): string not escaped
 ---@field symbol fun(address: integer|ffi.cdata*, with_offset?: boolean): string?
 ---@field kernel_string fun(address: ffi.cdata*): string?
----@field strings Keys of string keys
+---@field strings Keys ids of strings that are used as keys
 ---@field expression_env table<string, function> functions that C expressions can call
 ---@field expression fun(event: Event, text: string, allow_system?: boolean): Expression
----@field number fun(event: Event, text: string, what?: string): fun(ev: ffi.cdata*): number? the value of an
---- expression as a Lua number, rounded beyond 2^53; what: its name in messages
+---@field number fun(event: Event, text: string, what?: string): fun(ev: ffi.cdata*): number? compiles an expression
+--- whose value is a Lua number, rounded beyond 2^53; what: its name in messages
 ---@field key_printer fun(event: Event): (fun(key: number|ffi.cdata*): string)?
 ---@field stack fun(e: ffi.cdata*): integer id of the event's stack; -1 if it was recorded without one
----@field part fun(e: ffi.cdata*, bit: integer): ffi.cdata* a part of the sample that is one number
+---@field part fun(e: ffi.cdata*, bit: integer): ffi.cdata* a part of the sample that is a single number
 ---@field frames Frames
----@field keep fun(ev: ffi.cdata*): ffi.cdata* a copy of the event that lasts as long as it is referenced
----@field any ffi.ctype* type of the events of several classes that scripts get
+---@field keep fun(ev: ffi.cdata*): ffi.cdata* returns a copy of the event that is valid as long as it is referenced
+---@field any ffi.ctype* view type for events of several classes
 ---@field warn fun(line: string)
 
 --- Returns the formats of the session's source.
@@ -62,7 +62,7 @@ local function symbol(session, address, with_offset)
   return with_offset and ('%s+0x%x'):format(name, address - start[0]) or name
 end
 
---- Returns a kernel string that a print format points to; nil if unknown.
+--- Returns the kernel string at an address in a print format; nil if unknown.
 local function kernel_string(session, address)
   local s = C.formats_string(formats(session), address)
   return s ~= nil and ffi.string(s) or nil
@@ -96,9 +96,9 @@ local function evaluator(self, event, compiled)
   local evaluate, view = expr.load(compiled, self.expression_env), event.view
   local payload, size, type, cast, istype = view.payload, view.size, view.type, ffi.cast, ffi.istype
   return function(ev)
-    -- The first is what it is nearly always, and costs compiled code nothing.
+    -- The first case is the usual one, and costs compiled code nothing.
     local e = istype(type, ev) and cast('struct event *', ev) or views.event(ev, 'an expression')
-    if e.raw_size < size then error(('the expression is of %s, which this event is not'):format(event.name), 2) end
+    if e.raw_size < size then error(('the expression is for %s, not for this event'):format(event.name), 2) end
     return evaluate(e, cast(payload, e.raw), e.raw, e.raw_size)
   end
 end
@@ -118,7 +118,8 @@ local function number(self, event, source, what)
   return evaluator(self, event, events.compile(event, source, what or 'expression', 'number'))
 end
 
---- Returns the function of the event's printkey= expression, whose variable is `key`; nil without printkey=.
+--- Returns a function that evaluates the event's printkey= expression for a key, its variable `key`; nil without
+--- printkey=.
 local function key_printer(self, event)
   local source = event.attrs.printkey
   if not source then return end
@@ -146,7 +147,7 @@ local function keeper()
   local timeline = ffi.gc(C.timeline_new(0), C.timeline_free)
   return function(ev)
     local kept = C.timeline_keep(timeline, views.event(ev, 'ev:keep'))
-    if kept == nil then error('too many events are kept', 2) end
+    if kept == nil then error('ev:keep: too many kept events', 2) end
     return ffi.gc(ffi.cast(ffi.typeof(ev), kept), function(e)
       C.timeline_release(timeline, ffi.cast('struct event *', e))
     end)
@@ -157,14 +158,14 @@ end
 local function view_of(self, event_of, class)
   local event = event_of(class)
   if event then return event.view end
-  local name = class == C.EVENT_FILTERED and 'that is gone' or class == C.EVENT_EXIT and 'exit' or 'of a task'
+  local name = class == C.EVENT_FILTERED and '(expired)' or class == C.EVENT_EXIT and 'exit' or '(task)'
   return views.new(name, {}, self)
 end
 
 ---@param session ffi.cdata* struct session *
 ---@param out Output
 ---@param event_of fun(class: integer): Event? the run's event of a class
----@param with_srcline? boolean frames get source lines
+---@param with_srcline? boolean add source lines to frames
 ---@return Services
 function services.new(session, out, event_of, with_srcline)
   local add_frame = with_srcline and srcline.adder(session) or nil

@@ -13,8 +13,8 @@ local function open_source(input)
   return source
 end
 
---- Calls use(session, ...) with a new session, and frees it afterwards with its probes in the kernel, also after an
---- error. Removes probes that a killed run has left.
+--- Calls use(session, ...) with a new session. Afterwards frees the session and removes its probes, also on errors.
+--- Removes probes left by killed runs.
 ---@param input? string the recording; nil: live events
 ---@param use fun(session: ffi.cdata*, ...): integer
 ---@return integer result of use()

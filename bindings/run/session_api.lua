@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- What start() gets as its third argument: the run that a script takes part in.
+--- The third argument of start(): a script's access to its run.
 local ffi = require 'ffi'
 local attach = require 'bindings.select.attach'
 local bit = require 'bit'
@@ -21,18 +21,16 @@ local views = require 'bindings.view.views'
 local C = ffi.C
 local session_api = {}
 
---- What session.want() takes, and the Lua type of each.
+--- The settings of session.want() and their Lua types.
 local WANTS = { stacks = 'boolean', only_threads = 'boolean', own_exit_n = 'boolean', prints_events = 'boolean' }
 
---- Its functions need no colon: `session.now()`.
+--- Functions are called without a colon: `session.now()`.
 ---@class Session
----@field per_thread boolean the events are those of threads (-p, -t, a workload), not those of CPUs
----@field named_threads boolean the user has named threads, even if the profiler is `everywhere`
----@field inherits boolean new threads and children of these are followed
----@field is_source boolean the profiler is a source of events for another one: of its handlers only `describe` is
---- called
+---@field per_thread boolean events are attached to threads (-p, -t, a workload) instead of CPUs
+---@field named_threads boolean the user named threads, even if the profiler is `everywhere`
+---@field inherits boolean new threads and child processes are followed
+---@field is_source boolean the profiler is an event source of another one, and only its handler `describe` is called
 
---- The functions, which need no colon: session.now().
 ---@param instance Instance
 ---@return Session
 function session_api.new(instance)
@@ -46,14 +44,14 @@ function session_api.new(instance)
     is_source = instance.parent ~= nil,
   }
 
-  --- What decides about what is opened comes too late in a handler.
+  --- Raises an error in handlers, because the events are already open.
   local function check_start(name)
-    if instance.settled then error(name .. ' is for start(): the run has begun', 3) end
+    if instance.settled then error(name .. ': only valid in start()', 3) end
   end
 
   -- Events ---------------------------------------------------------------------------------------
 
-  --- Asks for an event that the profiler needs besides those of `-e`.
+  --- Requests an event in addition to those of `-e`. Only valid in start().
   ---
   ---   local clock = session.event { 'cpu-clock', freq = 99, exclude_idle = true, stack = true }
   ---   return { [clock] = function(ev) ... end }
@@ -64,7 +62,7 @@ function session_api.new(instance)
     return public_event.of(set:request(params))
   end
 
-  --- Whether this kernel and machine, or the recording, has an event.
+  --- Returns whether an event is available on this machine or in the recording.
   ---@param name string 'cycles', 'sched:sched_switch'
   ---@return boolean
   function api.supports(name)
@@ -72,11 +70,11 @@ function session_api.new(instance)
     return set.catalog:supports(name)
   end
 
-  --- The names of perf's own events in the recording, such as 'cycles:u'.
-  ---@return string[]? names nil: the events are live
+  --- Returns the names of perf's own events in the recording, such as 'cycles:u'.
+  ---@return string[]? names nil for live events
   function api.recorded() return set.catalog.recorded and recorded.perf_event_names(set.catalog.recorded) or nil end
 
-  --- Asks for more than the options say. Only in start().
+  --- Requests settings beyond the options. Only valid in start().
   ---
   ---   session.want { stacks = true }
   ---@param wants SessionWants
@@ -86,7 +84,7 @@ function session_api.new(instance)
     for name, value in pairs(wants) do
       local expected = WANTS[name]
       if not expected then
-        error(("session.want: there is no '%s'%s"):format(tostring(name),
+        error(("session.want: unknown setting '%s'%s"):format(tostring(name),
           nearest.hint(tostring(name), nearest.keys(WANTS))), 2)
       elseif type(value) ~= expected then
         error(('session.want: %s is a %s, not a %s'):format(name, type(value), expected), 2)
@@ -95,10 +93,10 @@ function session_api.new(instance)
     end
   end
 
-  --- Lets the kernel count events, instead of recording each of them. They need no handlers.
+  --- Makes the kernel count events instead of recording each of them. They need no handlers. Only valid in start().
   ---
   ---   local counts = session.count(opt.event, { every = 1e8 })
-  ---@param events Event[]|Event[][]|string[] events, as options hold them too, or what -e takes
+  ---@param events Event[]|Event[][]|string[] events, values of options, or texts as -e takes them
   ---@param settings? CountSettings
   ---@return Counts
   function api.count(events, settings)
@@ -106,24 +104,24 @@ function session_api.new(instance)
     return counts.new(instance, events, settings)
   end
 
-  --- Lets each sample of an event say how many events were counted on its CPU so far, itself included: their
-  --- difference to the samples that have arrived were lost. Only for live events of CPUs.
+  --- Makes each sample of an event contain the number of these events on its CPU so far, including itself. Subtract the
+  --- number of received samples to get the number of lost ones. Only for live events on CPUs. Only valid in start().
   ---@param event Event
-  ---@return fun(ev: Ev): number count
+  ---@return fun(ev: Ev): number count returns that number
   function api.own_count(event)
     check_start 'session.own_count'
     local real = public_event.one(event, 'session.own_count')
     real.request.reads = C.READS_ITSELF
     return function(ev)
-      local e = views.event(ev, 'what session.own_count() returned')
+      local e = views.event(ev, 'the function of session.own_count()')
       if e.class ~= real.class or bit.band(e.flags, C.EVENT_KEPT) ~= 0 then
-        error(('this is no sample of %s whose handler runs'):format(real.name), 2)
+        error(('this is not a sample of %s in its handler'):format(real.name), 2)
       end
       return tonumber(C.session_own_count(session, e))
     end
   end
 
-  --- Loads BPF programs, which are unloaded when the run ends. Only for live events.
+  --- Loads BPF programs, which are unloaded when the run ends. Only for live events. Only valid in start().
   ---@param params BpfParameters
   ---@return Bpf
   function api.bpf(params)
@@ -131,7 +129,7 @@ function session_api.new(instance)
     return bpf.load(instance, params)
   end
 
-  --- Keeps events beyond their handlers, at most one under each number below n. Slots that are not used cost no
+  --- Returns an array of n slots, each of which can keep an event after its handler has returned. Unused slots cost no
   --- memory.
   ---
   ---   local started = session.slots(threads.MAX)
@@ -143,13 +141,13 @@ function session_api.new(instance)
 
   -- Expressions ----------------------------------------------------------------------------------
 
-  --- Compiles a C expression over the fields of an event, such as those of the attributes key= and num=.
+  --- Compiles a C expression over the fields of an event, such as the value of the attributes key= and num=.
   ---
   ---   local key = session.expression(event, 'dev << 32 | sector')
   ---   count:add(1, key.value(ev))
   ---@param event Event
   ---@param text string
-  ---@param allow_system? boolean whether system() may be called
+  ---@param allow_system? boolean allow calls of system()
   ---@return Expression
   function api.expression(event, text, allow_system)
     local real = public_event.one(event, 'session.expression')
@@ -160,7 +158,7 @@ function session_api.new(instance)
   --- Compiles a C expression whose value is a number.
   ---@param event Event
   ---@param text string
-  ---@param what? string what messages call it, such as 'num'
+  ---@param what? string its name in messages, such as 'num'
   ---@return fun(ev: Ev): number? value rounded beyond 2^53; nil after a division by zero
   function api.number(event, text, what)
     local real = public_event.one(event, 'session.number')
@@ -171,7 +169,7 @@ function session_api.new(instance)
   --- Compiles a C expression over one unsigned 64-bit number.
   ---
   ---   local is_large = session.condition('data', 'data > 4096')
-  ---@param name string of the number in the expression
+  ---@param name string name of the number in the expression
   ---@param text string
   ---@return fun(number: number|integer64): boolean
   function api.condition(name, text)
@@ -185,41 +183,42 @@ function session_api.new(instance)
     end
   end
 
-  --- A function that prints keys as the attribute printkey= of an event says.
+  --- Returns a function that formats keys according to the attribute printkey= of an event.
   ---@param event Event
   ---@return (fun(key: number|integer64): string)? print nil: the event has no printkey=
   function api.key_printer(event) return services.key_printer(public_event.one(event, 'session.key_printer')) end
 
-  --- The bit of prev_state that says that a task was preempted. It differs between kernels.
+  --- Returns the bit of prev_state that marks a preempted task. It differs between kernels.
   ---@param event Event sched:sched_switch
-  ---@return integer bit 0: the kernel does not tell
+  ---@return integer bit 0: the kernel does not report preemption
   function api.preempted_state(event)
     return prev_state.preempted(public_event.one(event, 'session.preempted_state'))
   end
 
   -- Names, addresses and stacks ------------------------------------------------------------------
 
-  --- The last name of a thread, also of one that has ended.
+  --- Returns the last name of a thread, which may have exited.
   ---@param tid integer
-  ---@return string name '<...>': not known
+  ---@return string name '<...>' if unknown
   function api.task_name(tid)
-    check.is(tid, 'number', 'session.task_name takes the number of a thread')
+    check.is(tid, 'number', 'session.task_name takes a thread id')
     return output.safe(services.task_name(tid, math.huge))
   end
 
-  --- The name of a system call of this machine, or of that of the recording.
+  --- Returns the name of a system call on this machine or the recording's.
   ---@param nr integer
-  ---@return string name the number where it has no name
+  ---@return string name the number if it is unknown
   function api.syscall_name(nr)
     check.is(tonumber(nr), 'number', 'session.syscall_name takes the number of a system call')
     return services.expression_env.syscall_name(nr)
   end
 
-  --- The registers of a sample. Its event was asked for with sample = { 'regs_user' } or { 'regs_intr' }.
+  --- Returns the registers of a sample. Its event must have been requested with sample = { 'regs_user' } or
+  --- { 'regs_intr' }.
   ---@param ev Ev
-  ---@param part? 'regs_user'|'regs_intr' 'regs_user' if not given
-  ---@return { name: string, value: integer64 }[]? list in the order of the machine; nil: the kernel took none, as
-  --- for a kernel thread
+  ---@param part? 'regs_user'|'regs_intr' default: 'regs_user'
+  ---@return { name: string, value: integer64 }[]? list in the kernel's order; nil if the sample has none, as for kernel
+  --- threads
   function api.registers(ev, part)
     if part ~= nil and part ~= 'regs_user' and part ~= 'regs_intr' then
       error(("session.registers takes 'regs_user' or 'regs_intr', not %s"):format(check.shown(part)), 2)
@@ -227,17 +226,17 @@ function session_api.new(instance)
     return sampling.registers(session, views.event(ev, 'session.registers'), part)
   end
 
-  --- Looks up an address, in the process of the event at its time, or in the kernel. Some event must record stacks,
-  --- or have been asked for with resolve = true.
+  --- Looks up an address in the kernel, or in the event's process at the time of the event. At least one event must
+  --- record stacks or have been requested with resolve = true.
   ---@param ev Ev
   ---@param address number|integer64
-  ---@return Frame? frame nil: nothing is known
+  ---@return Frame? frame nil if unknown
   function api.address(ev, address)
     local e = views.event(ev, 'session.address')
     if type(address) ~= 'number' and not tonumber(address) then
       error(('session.address takes an address, not %s'):format(check.shown(address)), 2)
     end
-    if C.session_stacks(session) == nil then error('session.address needs resolve = true of an event', 2) end
+    if C.session_stacks(session) == nil then error('session.address requires an event with resolve = true', 2) end
     return services.frames.list(C.session_address(session, e, address))[1]
   end
 
@@ -247,7 +246,7 @@ function session_api.new(instance)
     end
   end
 
-  --- The frames of a stack, innermost first; those of the kernel come before those of user space.
+  --- Returns the frames of a stack, innermost first: kernel frames, then user frames.
   ---@param stack integer `ev._stack`
   ---@return Frame[]
   function api.frames(stack)
@@ -255,7 +254,7 @@ function session_api.new(instance)
     return services.frames.list(stack)
   end
 
-  --- The frames of a stack as lines: '000055784e09c1de main+0x10e (/tmp/leak)'.
+  --- Returns the frames of a stack as lines: '000055784e09c1de main+0x10e (/tmp/leak)'.
   ---@param stack integer
   ---@return string[]
   function api.stack_lines(stack)
@@ -263,7 +262,7 @@ function session_api.new(instance)
     return services.frames.lines(stack)
   end
 
-  --- The same as one text of indented lines.
+  --- Returns the same as one text of indented lines.
   ---@param stack integer
   ---@return string
   function api.stack_text(stack)
@@ -271,26 +270,26 @@ function session_api.new(instance)
     return services.frames.text(stack)
   end
 
-  --- The names of the frames of a stack, for scripts that look at very many: the tables are used again.
+  --- Stores the names of the frames of a stack in tables that the caller reuses, for scripts that read many stacks.
   ---@param stack integer
-  ---@param names string[] gets the names, innermost first; '[libc.so.6]' where only the file is known
-  ---@param kinds string[] gets 'k' kernel, 'j' code generated at run time, 'i' inlined, 'u' other; '?' where only
-  --- the file is known
+  ---@param names string[] receives the names, innermost first; '[libc.so.6]' if only the file is known
+  ---@param kinds string[] receives 'k' for kernel, 'j' for JIT-compiled code, 'i' for inlined, 'u' for other functions;
+  --- '?' if only the file is known
   ---@return integer n number of frames
   function api.frame_names(stack, names, kinds)
     check_stack(stack, 'session.frame_names')
     return services.frames.names(stack, names, kinds)
   end
 
-  --- Makes room where there have been very many different stacks. What the script has kept of `ev._stack` is void
-  --- then.
+  --- Frees all stacks if there are too many distinct ones. Values of `ev._stack` that the script has kept are then
+  --- invalid.
   function api.forget_stacks() services.frames.forget() end
 
-  --- For each CPU, the first one of those that share its cache of a level, on this machine or that of the recording.
+  --- Returns for each CPU the first CPU that shares its cache at a level, on this machine or the recording's.
   ---@param level integer from 1
-  ---@return table<integer, integer>? first by CPU; nil: not known
+  ---@return table<integer, integer>? first by CPU; nil if unknown
   function api.cache_sharers(level)
-    check.is(level, 'number', 'session.cache_sharers takes the level of a cache')
+    check.is(level, 'number', 'session.cache_sharers takes a cache level')
     return caches.sharers(run, level)
   end
 
@@ -298,22 +297,21 @@ function session_api.new(instance)
 
   local clock = ffi.new 'struct session_clock'
 
-  --- The time now, to be compared with `ev._time`. Only for live events.
+  --- Returns the current time on the scale of `ev._time`. Only for live events.
   ---@return number ns
   function api.now()
     C.session_read_clock(session, clock)
     return sys.now(clock.base)
   end
 
-  --- What `ev._time` counts from, on the clock of the events, as perf prints it. It is known once the first event has
-  --- come.
+  --- Returns the zero of `ev._time` on the clock of the events, as printed by perf. It is known after the first event.
   ---@return number ns
   function api.time_base()
     C.session_read_clock(session, clock)
     return clock.base
   end
 
-  --- Ends the run. Events that were read already are still handled.
+  --- Ends the run after the current batch of events.
   function api.stop() run:stop() end
 
   return setmetatable({}, {
@@ -324,17 +322,17 @@ function session_api.new(instance)
       end
       return member
     end,
-    __newindex = function() error('session cannot be changed', 2) end,
+    __newindex = function() error('session is read-only', 2) end,
   })
 end
 
---- What session.want() takes.
+--- Settings of session.want().
 ---@class SessionWants
----@field stacks? boolean true: all events of the profiler record stacks, as with -g; false: only those do for
---- which event:set { stack = true } or an attribute asks, even with -g
----@field only_threads? boolean for a profiler that is `everywhere`: the kernel may leave out events that are not
---- about the threads that the user has named. The events must have no filters, and must not be printed
----@field own_exit_n? boolean -N is left to the script: the run goes on until it calls session.stop()
+---@field stacks? boolean true: all events of the profiler record stacks, as with -g; false: even with -g, only events
+--- with event:set { stack = true } or the attribute `stack` do
+---@field only_threads? boolean for a profiler that is `everywhere`: the kernel may drop events that are not about the
+--- threads named by the user. The events must have no filters and must not be printed
+---@field own_exit_n? boolean the script implements -N: the run continues until it calls session.stop()
 ---@field prints_events? boolean the script prints each event itself, so -vv need not
 
 return session_api

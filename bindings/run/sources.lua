@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Profilers as sources of events of others: `-e 'PROFILER/OPTIONS/ATTRIBUTE/'`. A source is started as on its own
---- command line, but only to get its events and how it prints them. They are opened with the others and arrive in
---- the same stream; the source's handlers and tables do not run.
+--- Sources: profilers as event sources of others: `-e 'PROFILER/OPTIONS/ATTRIBUTE/'`. A source is started as on its own
+--- command line, but only for its events and its `describe`. Its events are opened with the others and arrive in the
+--- same stream. Its other handlers are not called.
 local ffi = require 'ffi'
 local diagnostic = require 'bindings.base.diagnostic'
 local failure = require 'bindings.base.failure'
@@ -29,7 +29,7 @@ function sources.new(found)
   return setmetatable({ found = found, list = {} }, Sources)
 end
 
---- Returns all profilers by all of their names. Not every one can be a source.
+--- Returns the paths of all profilers by name and alias. Not all of them can be sources.
 ---@return table<string, string>
 function Sources:paths()
   self.known = self.known or self.found:names()
@@ -54,13 +54,13 @@ local function parse(script, text, one, base)
   if not opt then refuse(text, first + (columns[given or 1] or 1) - 1, '%s: %s', script.name, rest) end
   if rest[1] or opt.explain then
     local at = #words - #rest + 1
-    refuse(text, first + (columns[opt.explain and 1 or at] or 1) - 1, "%s: a source takes options only, not '%s'",
+    refuse(text, first + (columns[opt.explain and 1 or at] or 1) - 1, "%s: a source only takes options, not '%s'",
       script.name, rest[1] or 'help')
   end
   base.ptrace = base.ptrace or given.ptrace -- follows the threads of the run, which are the source's, too
   for _, name in ipairs(declarations.OF_THE_RUN) do
     if given[name] and name ~= 'ptrace' then
-      refuse(text, first, '%s: --%s is not for a source, it applies to the whole run', script.name,
+      refuse(text, first, '%s: --%s is not valid for a source: it applies to the whole run', script.name,
         (name:gsub('_', '-')))
     end
     opt[name] = base[name]
@@ -69,7 +69,8 @@ local function parse(script, text, one, base)
   return opt
 end
 
---- Whether the events are context (untraced): the profiler analyzes them only if they have a key or role.
+--- Returns whether a source's events are only context (untraced): the profiler analyzes them only if they have a key or
+--- role.
 local function is_untraced(set, attrs)
   return set.attributes.untraced and not (attrs.key or attrs.role)
 end
@@ -89,7 +90,7 @@ local function merge_attributes(set, event, one)
 end
 
 --- Opens a profiler as a source.
----@param set table the events of the profiler that uses it
+---@param set table the event set of the profiler that uses it
 ---@param text string the whole -e
 ---@param one Selector
 ---@param group integer
@@ -135,7 +136,7 @@ function Sources:open(set, text, one, group)
   return opened
 end
 
---- Applies the options of the sources to their events, and to the rings, which all events share.
+--- Applies the options of the sources to their events and to the ring buffers, which all events share.
 ---@param opt table options of the run
 function Sources:apply_options(opt)
   for _, source in ipairs(self.list) do
@@ -145,7 +146,7 @@ function Sources:apply_options(opt)
   end
 end
 
---- Ends a source after its -N events. Returns true if no event of the run is left open.
+--- Ends a source after its -N events. Returns whether all events of the run are now closed.
 local function close(session, list, source)
   local open = false
   source.closed = true
@@ -163,10 +164,10 @@ local function close(session, list, source)
   return not open
 end
 
---- Returns the branches that count the events of sources with -N, and filter out those after the last one.
+--- Returns the branches that count the events of sources with -N and drop those after the last one.
 ---@param session ffi.cdata*
 ---@param list Event[] all events of the run
----@param ended fun() called when no event is left open
+---@param ended fun() called when all events are closed
 ---@return Branch[]
 function sources.limits(session, list, ended)
   local branches = {}

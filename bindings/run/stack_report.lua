@@ -2,11 +2,12 @@
 --- Reports problems with stacks at the end of a run: missing symbols and truncated stacks. With -v also the memory
 --- that stacks and symbols use.
 local ffi = require 'ffi'
+local sys = require 'bindings.base.sys'
 
 local C = ffi.C
 local stack_report = {}
 
-local MIN_STACKS = 20 -- below it, shares mean nothing
+local MIN_STACKS = 20 -- with fewer stacks, shares are meaningless
 local SHORT_SHARE = 0.3 -- share of short stacks that indicates missing frame pointers
 local CUT_SHARE = 0.1 -- share of truncated stacks that is reported even without -v
 
@@ -20,7 +21,7 @@ local function print_unwound(self, stats)
   local many = cut > CUT_SHARE * stacks
   if stacks == 0 or not (many or self.opt.verbose >= 1) then return end
   local hint = many and ' (--call-graph dwarf,SIZE copies more)' or ''
-  self.out:warn(('%s: unwound %d stacks: %d are longer than the copy%s, %d end at an unknown address')
+  self.out:warn(('%s: unwound %d stacks: %d exceed the copied size%s, %d end at an unknown address')
     :format(self.name, stacks, cut, hint, lost))
 end
 
@@ -35,7 +36,7 @@ local function print_short(self, stats)
     .. '--call-graph dwarf'):format(self.name, short, all))
 end
 
---- Prints the memory used by stacks and symbols, if there are any.
+--- Prints the memory used by stacks and symbols, if the run has any.
 ---@param self table the run
 function stack_report.memory(self)
   local stats = ffi.new 'struct resolve_stats'
@@ -47,14 +48,23 @@ function stack_report.memory(self)
       mib(stats.unwind_bytes)))
 end
 
+--- Returns why the kernel hides the addresses of its functions.
+local function why_hidden()
+  local restrict = (sys.read '/proc/sys/kernel/kptr_restrict' or '?'):match '%S+'
+  if restrict == '0' or restrict == '1' then
+    return ('their addresses are hidden from this user; use CAP_SYSLOG%s'):format(
+      restrict == '0' and ', or set kernel.perf_event_paranoid to 1' or '')
+  end
+  return 'kernel.kptr_restrict hides their addresses; set it to 0, or to 1 and use CAP_SYSLOG'
+end
+
 --- Prints the report, if there is anything to report.
 ---@param self table the run
 function stack_report.print(self)
   local stats = ffi.new 'struct resolve_stats'
   if not C.session_read_resolve_stats(self.session, stats) then return end
   if stats.kernel_hidden ~= 0 then
-    self.out:warn(('%s: no symbols for kernel functions, because kernel.kptr_restrict hides their addresses; set it to '
-      .. '0, or to 1 and use CAP_SYSLOG'):format(self.name))
+    self.out:warn(('%s: no symbols for kernel functions, because %s'):format(self.name, why_hidden()))
   end
   if tonumber(stats.overflow) > 0 then
     self.out:warn(('%s: counted %d stacks as one, because there are too many distinct ones'):format(self.name,

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Status report: prints on SIGUSR2 the resources used, the events and the statistics of the run.
+--- Status report: on SIGUSR2, prints the resource usage, the events and the statistics of the run.
 local ffi = require 'ffi'
 local dry_run = require 'bindings.run.dry_run'
 local stack_report = require 'bindings.run.stack_report'
@@ -9,7 +9,7 @@ local units = require 'bindings.base.units'
 local C = ffi.C
 local status_report = {}
 
---- Returns a poller that prints the report when the signal has arrived.
+--- Returns a poller that prints the report after the signal has arrived.
 ---@param run Run
 ---@return Consumer
 function status_report.new(run)

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Target filter: if the events of a source come from all CPUs although the run names threads (-p, -t, a workload),
---- keeps those about the named threads. Events of other threads can be about them: they name them in a field.
+--- Target filter: if a run names threads (-p, -t, a workload) but the events of a source come from all CPUs, keeps the
+--- events about the named threads. An event in another thread is about them if a field names one of them.
 local ffi = require 'ffi'
 local attach = require 'bindings.select.attach'
 local sys = require 'bindings.base.sys'
@@ -15,14 +15,14 @@ local FORK = [=[
 local ids = cast(fork_type, e.raw)
 if ids[2] > 0 and ids[2] < max then set[ids[2]] = ids[3] > 0 and ids[3] < max and set[ids[3]] or 0 end]=]
 
---- Whether an event needs the filter: it belongs to a source, and it is opened on all CPUs.
+--- Returns whether an event needs the filter: it belongs to a source and is opened on all CPUs.
 local function needs_filter(run, event)
   local source = event.owner
   return source.parent and (run.everywhere or source.script.profiler.everywhere)
 end
 
---- Marks the events of `everywhere` sources to be opened on all CPUs. If there are no other events, the whole run
---- takes all CPUs.
+--- Marks the events of `everywhere` sources to be opened on all CPUs. If there are no other events, the whole run uses
+--- all CPUs.
 ---@param run Run
 ---@return boolean any whether an event needs the filter
 local function mark(run)
@@ -36,8 +36,8 @@ local function mark(run)
   return marked > 0
 end
 
---- Returns the condition that an event is about a task of the set, and the code before it. For events of
---- `everywhere` profilers with fields that name tasks, it tests these fields; for others the event's own task.
+--- Returns the condition that an event is about a thread in the set, and the code before it. The condition tests the
+--- fields that name threads if the event belongs to an `everywhere` profiler and has any, otherwise its own thread.
 local function test(event, i)
   local terms = {}
   for _, name in ipairs(event.owner.script.profiler.everywhere and FIELDS or {}) do
@@ -48,10 +48,10 @@ local function test(event, i)
   return table.concat(terms, ' or '), ('local p = cast(payload_%d, e.raw)\n'):format(i)
 end
 
---- Returns the branches that filter out events about other threads; nil if there is nothing to filter.
+--- Returns the branches that drop events about other threads; nil if there is nothing to filter.
 ---@param run Run
 ---@return Branch[]? branches
----@return fun(tids: integer[])? begin to be called with the named threads once the session has started
+---@return fun(tids: integer[])? begin must be called with the named threads after the session has started
 function target_filter.branches(run)
   local opt = run.opt
   if run.is_recorded or not attach.names_threads(opt, run.workload) or not mark(run) then return end

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- --usage-self: prints CPU time and memory of this process to stderr at an interval.
+--- --usage-self: prints the CPU time and memory of this process to stderr at an interval.
 local ffi = require 'ffi'
 local sys = require 'bindings.base.sys'
 local units = require 'bindings.base.units'
@@ -29,7 +29,7 @@ function Usage:poll()
   self._run.out:tell(('%s CPU %%usr %.2f %%sys %.2f MAXRSS %dk'):format(units.wall(sys.wall()),
     (used.user - before.user) / elapsed * 100, (used.system - before.system) / elapsed * 100, used.maxrss))
   self._since, self._before = now, used
-  -- Missed intervals are skipped.
+  -- Skip missed intervals.
   self._due = self._due + math.ceil((now - self._due + 1) / self._interval) * self._interval
   C.session_wake_after(self._run.session, self._due - now)
 end

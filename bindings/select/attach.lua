@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The attach options: what they exclude of each other, and struct session_target made of them.
-local cpulist = require 'bindings.base.cpulist'
+--- Attach options: checks their combinations and builds struct session_target.
+local cpu_list = require 'bindings.base.cpu_list'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
 local processes = require 'bindings.select.processes'
@@ -9,7 +9,7 @@ local sys = require 'bindings.base.sys'
 local C = ffi.C
 local attach = {}
 
---- Whether the run is about some threads.
+--- Returns whether the run is limited to some threads.
 ---@param opt table parsed options
 ---@param words string[] the workload
 ---@return boolean
@@ -17,16 +17,16 @@ function attach.names_threads(opt, words)
   return #words > 0 or opt.pids ~= nil or opt.tids ~= nil
 end
 
---- Whether single threads are attached to, not CPUs.
+--- Returns whether events are attached to threads instead of CPUs.
 ---@param opt table parsed options
 ---@param words string[] the workload
----@param everywhere? boolean the profiler takes the events of all CPUs anyway
+---@param everywhere? boolean the profiler needs the events of all CPUs anyway
 ---@return boolean
 function attach.per_thread(opt, words, everywhere)
   return not everywhere and attach.names_threads(opt, words)
 end
 
---- Whether the workload is the target. Beside -p and -t it only ends the run.
+--- Returns whether the workload is the target. Beside -p and -t it only ends the run.
 ---@param opt table parsed options
 ---@param words string[] the workload
 ---@return boolean
@@ -34,8 +34,8 @@ function attach.is_target(opt, words)
   return #words > 0 and not opt.pids and not opt.tids
 end
 
---- Whether new threads and processes are attached to as well. Who names a process means all that it
---- does; who names a thread means that thread.
+--- Returns whether new threads and processes are attached to as well. The default is yes for -p and a workload, and
+--- no for -t.
 ---@return boolean
 function attach.inherits(opt, words)
   if opt.inherit ~= nil then return opt.inherit end
@@ -45,37 +45,35 @@ end
 local EXCLUDES = { 'exclude_user', 'exclude_kernel', 'exclude_host', 'exclude_guest' }
 local LIVE_ONLY = { 'freq', 'period', 'exclude_user', 'exclude_kernel', 'exclude_host', 'exclude_guest' }
 
---- Refuses options that contradict each other.
----@param name string of the profiler
+--- Fails if options contradict each other.
+---@param name string the profiler's name
 ---@param opt table parsed options
 ---@param words string[] the workload
----@param own? table options that the profiler declares, and so gives a meaning of its own
+---@param own? table options that the profiler declares itself and may use in its own way
 function attach.check(name, opt, words, own)
   local function refuse(...) failure.usage('%s: %s', name, (...):format(select(2, ...))) end
   local per_thread = attach.names_threads(opt, words)
   if opt.input then
     if per_thread or opt.cpus or opt.cgroups then
-      refuse 'a recording is read as it is: it takes no CPUs, processes, cgroups or workload'
+      refuse '--input cannot be combined with -C, -p, -t, --cgroups or a workload'
     end
     for _, exclude in ipairs(LIVE_ONLY) do
       local is_own = own and own[exclude]
       if opt[exclude] and not is_own then refuse('--%s is only for live events', (exclude:gsub('_', '-'))) end
     end
   end
-  if opt.pids then processes.pids(opt.pids) end -- those that begin until all is opened are found then
-  if opt.cgroups and per_thread then
-    refuse '--cgroups selects among all processes: it does not go with -p, -t or a workload'
-  end
+  if opt.pids then processes.pids(opt.pids) end -- only to fail early; target() looks again
+  if opt.cgroups and per_thread then refuse '--cgroups cannot be combined with -p, -t or a workload' end
   for _, follow in ipairs { 'inherit', 'ptrace' } do
     if opt[follow] and not per_thread and not (own and own[follow]) then
-      refuse('--%s needs -p, -t or a workload to inherit from', follow)
+      refuse('--%s requires -p, -t or a workload', follow)
     end
   end
-  if opt.ptrace and opt.inherit == false then refuse '--ptrace and --no-inherit contradict each other' end
+  if opt.ptrace and opt.inherit == false then refuse '--ptrace and --no-inherit are mutually exclusive' end
   for i = 1, #EXCLUDES, 2 do
     local one, other = EXCLUDES[i], EXCLUDES[i + 1]
     if opt[one] and opt[other] then
-      refuse('--%s and --%s leave nothing', (one:gsub('_', '-')), (other:gsub('_', '-')))
+      refuse('--%s and --%s together exclude everything', (one:gsub('_', '-')), (other:gsub('_', '-')))
     end
   end
 end
@@ -87,14 +85,14 @@ end
 ---@param warn fun(line: string)
 ---@return string
 function attach.online(what, list, warn)
-  local here, missing = cpulist.split(list)
+  local here, missing = cpu_list.split(list)
   if missing == '' or here == '' then return list end
   warn(('%s: CPU %s is not online, tracing CPU %s'):format(what, missing, here))
   return here
 end
 
---- Marks what the events leave out. Tracepoints and probes have no such thing.
----@param name string of the profiler
+--- Applies the --exclude options to the events. They have no effect on tracepoints and probes.
+---@param name string the profiler's name
 ---@param opt table parsed options
 ---@param list Event[]
 ---@param warn fun(line: string)
@@ -102,7 +100,7 @@ function attach.restrict(name, opt, list, warn)
   local online = {} -- a glob gives its list to many events, and is warned about once
   for _, event in ipairs(list) do
     local cpus = event.attrs.cpus
-    if opt.input and cpus then failure.usage('%s: cpus= of %s is only for live events', name, event.name) end
+    if opt.input and cpus then failure.usage('%s: %s: cpus= is only for live events', name, event.name) end
     if cpus then
       online[cpus] = online[cpus] or attach.online(event.name, cpus, warn)
       event.attrs.cpus = online[cpus]
@@ -117,36 +115,36 @@ function attach.restrict(name, opt, list, warn)
       end
     end
     if not used then
-      failure.usage('%s: --%s is for hardware, clock and memory events, and there are none', name,
+      failure.usage('%s: --%s applies to hardware, clock and memory events only; none are selected', name,
         (exclude:gsub('_', '-')))
     end
   end
 end
 
---- Marks what events record of stacks.
----@param name string of the profiler
+--- Enables the recording of stacks for events.
+---@param name string the profiler's name
 ---@param opt table parsed options
 ---@param list Event[]
----@param wanted? boolean what the script says of all its events; nil: what -g says
+---@param wanted? boolean the script's setting for all its events; nil: -g decides
 function attach.stacks(name, opt, list, wanted)
   local all = opt.call_graph
   if wanted ~= nil then all = wanted end
   local parts = (opt.kernel_callchain ~= false and C.STACK_KERNEL or 0)
     + (opt.user_callchain ~= false and C.STACK_USER or 0)
   if parts == 0 then
-    failure.usage('%s: --no-user-callchain and --no-kernel-callchain leave nothing of stacks', name)
+    failure.usage('%s: --no-user-callchain and --no-kernel-callchain together leave no callchain', name)
   end
   local sampled = #list == 0
   for _, event in ipairs(list) do sampled = sampled or event.request.counted == 0 end
   if all and not sampled then
-    failure.usage('%s: -g records stacks of samples, and its events are only counted', name)
+    failure.usage('%s: -g requires sampled events, but all events are only counted', name)
   end
   for _, event in ipairs(list) do
-    local most = event.attrs['max-stack']
-    if all or event.attrs.stack or event.params.stack or most then
+    local max = event.attrs['max-stack']
+    if all or event.attrs.stack or event.params.stack or max then
       local dump = opt.user_callchain ~= false and type(opt.call_graph) == 'number' and opt.call_graph or 0
       event.request.callchain = parts
-      event.request.attr.sample_max_stack = type(most) == 'number' and most or 0
+      event.request.attr.sample_max_stack = type(max) == 'number' and max or 0
       event.request.attr.sample_stack_user = dump
     end
   end
@@ -157,7 +155,7 @@ local function ids(list)
   return n > 0 and ffi.new('int32_t[?]', n, list) or nil, n
 end
 
---- NULL-ended array of strings, which are anchored by the list itself.
+--- Returns a NULL-terminated array of strings, which is valid as long as the list.
 ---@param type string
 ---@param list? string[]
 local function strings(type, list)
@@ -169,13 +167,13 @@ local function strings(type, list)
   return array
 end
 
---- The target in C's form, and what it points to, which must live as long.
+--- Builds the target for C.
 ---@param opt table parsed options
 ---@param words string[] the workload
----@param everywhere? boolean threads choose among the events of all CPUs
----@param marks? ffi.cdata* where a BPF program looks up whether a thread is meant
+---@param everywhere? boolean attach to all CPUs and select the threads' events from them
+---@param marks? ffi.cdata* array in which a BPF program looks up whether a thread is a target
 ---@return ffi.cdata* target struct session_target
----@return table anchors
+---@return table anchors memory that the target points to; must live as long as the target
 function attach.target(opt, words, everywhere, marks)
   local pids, nr_pids = ids(opt.pids and processes.pids(opt.pids))
   local tids, nr_tids = ids(opt.tids)

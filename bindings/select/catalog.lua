@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- What events there are: those of this kernel and machine, or those of a recording. Everything that
---- lists events, completes their names or proposes one asks here.
+--- Catalog: the available events of this machine or of a recording. All code that lists events, completes or suggests
+--- names uses it.
 local ffi = require 'ffi'
 local glob = require 'bindings.base.glob'
 local libc = require 'bindings.base.libc'
@@ -17,20 +17,20 @@ local catalog = {}
 
 ---@class CatalogEntry
 ---@field name string as -e takes it
----@field kind string 'software event', 'event of a PMU', 'probe'...
+---@field kind string 'software event', 'PMU event', 'probe'...
 
 ---@class Catalog
----@field recorded? RecordedEvent[] nil: the events are those of this machine
+---@field recorded? RecordedEvent[] nil: the catalog of this machine
 ---@field _open fun(err: ffi.cdata*): ffi.cdata* opens the formats of the tracepoints
----@field has_record fun(kind: integer): boolean whether the kernel, or the recording, has records of enum record_kind
+---@field has_record fun(kind: integer): boolean whether records of a kind (enum record_kind) are available
 local Catalog = {}
 Catalog.__index = Catalog
 
---- Whether a code of the kernel means that there is such an event; what only this user may not open is
---- there too.
-local function is_there(code) return code == 0 or code == -libc.EACCES or code == -libc.EPERM end
+--- Returns whether a result of perf_event_open() means that the event exists. It may exist without permission to
+--- open it.
+local function exists(code) return code == 0 or code == -libc.EACCES or code == -libc.EPERM end
 
---- What this kernel and machine have.
+--- Returns the catalog of this machine.
 ---@return Catalog
 function catalog.machine()
   return setmetatable({
@@ -38,11 +38,11 @@ function catalog.machine()
       local formats = C.formats_open_tracefs(err)
       return formats ~= nil and ffi.gc(formats, C.formats_free) or formats
     end,
-    has_record = function(kind) return is_there(C.records_support(kind)) end,
+    has_record = function(kind) return exists(C.records_support(kind)) end,
   }, Catalog)
 end
 
---- What a session can have: of this machine, or of the recording that it reads.
+--- Returns the catalog of a session: of this machine, or of the recording that it reads.
 ---@param session ffi.cdata* struct session *
 ---@return Catalog
 function catalog.of_session(session)
@@ -53,7 +53,7 @@ function catalog.of_session(session)
   }, Catalog)
 end
 
---- The formats of the tracepoints.
+--- Returns the formats of the tracepoints.
 ---@return ffi.cdata*? formats
 ---@return string? message
 ---@return ffi.cdata*? err struct error
@@ -67,9 +67,9 @@ function Catalog:formats()
   return self._formats
 end
 
---- A tracepoint.
+--- Finds a tracepoint.
 ---@return ffi.cdata*? tp struct tracepoint *
----@return string? message which holds the nearest name
+---@return string? message with the nearest name
 function Catalog:tracepoint(system, name)
   local formats, message = self:formats()
   if not formats then return nil, message end
@@ -79,7 +79,7 @@ function Catalog:tracepoint(system, name)
   return tp
 end
 
---- The names of all tracepoints, sorted.
+--- Returns the names of all tracepoints, sorted.
 ---@return string[]? names, string? message
 function Catalog:tracepoints()
   local formats, message = self:formats()
@@ -93,7 +93,7 @@ function Catalog:tracepoints()
   return names
 end
 
---- The names with a colon that are no probes: of tracepoints and records.
+--- Returns the names of all tracepoints and records.
 ---@return string[]
 function Catalog:names()
   local names = self:tracepoints() or {}
@@ -101,7 +101,7 @@ function Catalog:names()
   return names
 end
 
---- The names that a glob matches: of tracepoints, or of the records that there are.
+--- Returns the names of the tracepoints or available records that match a glob.
 ---@param system string
 ---@param name string
 ---@return string[]
@@ -114,7 +114,7 @@ function Catalog:matching(system, name)
   return found
 end
 
---- The PMUs that take terms. A profiler goes before a PMU of its name.
+--- Returns the PMUs whose events are specified by terms. A profiler hides a PMU of the same name.
 ---@param profilers? table<string, any> by name
 ---@return table<string, boolean>
 function Catalog:pmus(profilers)
@@ -123,7 +123,7 @@ function Catalog:pmus(profilers)
   return self._pmus
 end
 
---- The names without a colon: of perf's own events and of profilers, the sources of events.
+--- Returns the event names without a colon: perf's own events and profilers.
 ---@param profilers table<string, any> by name
 ---@return table<string, boolean>
 function catalog.words(profilers)
@@ -133,19 +133,19 @@ function catalog.words(profilers)
   return words
 end
 
---- Whether this machine can sample one of perf's own events.
+--- Returns whether this machine can sample one of perf's own events.
 ---@param event PerfEvent
 function catalog.can_sample(event)
   if event.kind == 'software' or event.kind == 'pmu' or event.kind == 'breakpoint' then return true end
-  return is_there(C.support_open(event.type, event.config, 0))
+  return exists(C.support_open(event.type, event.config, 0))
 end
 
---- The events of perf's own that this machine can sample: software and hardware events, then those that PMUs name.
+--- Returns perf's own events that this machine can sample: software and hardware events, then named PMU events.
 ---@return CatalogEntry[]
 function Catalog:perf_events()
   local list = {}
   local function add(event, name, kind)
-    if is_there(C.support_open(event.type, event.config, 0)) then list[#list + 1] = { name = name, kind = kind } end
+    if exists(C.support_open(event.type, event.config, 0)) then list[#list + 1] = { name = name, kind = kind } end
   end
   for _, name in ipairs(perf_events.names) do
     local event = perf_events.find(name)
@@ -155,13 +155,13 @@ function Catalog:perf_events()
     local pmu = perf_events.open_pmu(device, sys)
     for _, name in ipairs(perf_events.named(pmu)) do
       local event = perf_events.parse(pmu, name)
-      if event then add(event, event.name, 'event of a PMU') end
+      if event then add(event, event.name, 'PMU event') end
     end
   end
   return list
 end
 
---- How to write the probes and breakpoints that the kernel has a PMU for.
+--- Returns the syntax of the probes and breakpoints that the kernel supports.
 ---@return CatalogEntry[]
 local function probe_forms()
   local list = {}
@@ -178,7 +178,7 @@ local function probe_forms()
   return list
 end
 
---- Everything that -e takes on this machine, probes as the way to write them.
+--- Returns all events that -e takes on this machine, and the syntax of probes.
 ---@return CatalogEntry[] entries
 ---@return string? message why there are no tracepoints
 function Catalog:entries()
@@ -196,7 +196,7 @@ function Catalog:entries()
   return all, message
 end
 
---- Whether there is a tracepoint, record or probe of this name. Of probes only setting them says more.
+--- Returns whether a tracepoint or record exists. True for all probes: only setting one shows whether it is valid.
 ---@param name string "sys:name"
 function Catalog:has(name)
   local system, event = name:match '^(.-):(.*)$'
@@ -204,7 +204,7 @@ function Catalog:has(name)
     and (probes.is_probe(system) or records.find(name) ~= nil or self:tracepoint(system, event) ~= nil)
 end
 
---- Whether an event can be had: from this kernel and machine, or from the recording.
+--- Returns whether an event is available on this machine or in the recording.
 ---@param name string
 ---@return boolean
 function Catalog:supports(name)
@@ -216,11 +216,11 @@ function Catalog:supports(name)
   return event ~= nil and catalog.can_sample(event)
 end
 
---- An event of perf in the recording.
+--- Finds one of perf's own events in the recording.
 ---@return RecordedEvent?
 function Catalog:find_recorded(name) return recorded.find(self.recorded, name) end
 
---- The names of the fields of a tracepoint or record, none where there is no such event.
+--- Returns the field names of a tracepoint or record; an empty list if it does not exist.
 ---@param name string
 ---@return string[]
 function Catalog:fields(name)

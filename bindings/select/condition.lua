@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- C expressions over numbers that a script has, in place of an event's fields.
+--- C expressions over named numbers of a script instead of the fields of an event.
 local ffi = require 'ffi'
 local events = require 'bindings.select.events'
 local expr = require 'bindings.expr.compile'
@@ -10,11 +10,11 @@ local condition = {}
 
 --- Compiles an expression over 64-bit integers.
 ---@param services Services
----@param what string what they are, for messages: 'the counts'
+---@param what string what the numbers are, for messages: 'the counts'
 ---@param names string[]
 ---@param text string
----@param values ffi.cdata* int64_t[] or uint64_t[], one for each name
----@return fun(): boolean whether it is true of the values
+---@param values ffi.cdata* int64_t[] or uint64_t[], one per name
+---@return fun(): boolean evaluates the expression for the current values
 function condition.compile(services, what, names, text, values)
   local list, by_name, is_signed = {}, {}, ffi.istype('int64_t', values[0])
   for i, name in ipairs(names) do

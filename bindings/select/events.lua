@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Events of a session: turns what the user or a script names into classes of the stream, each with
---- its fields, its typed view and, where asked for, a compiled key.
+--- Event set of a session: turns selectors of the user or a script into classes of the stream, each with its fields
+--- and typed view.
 local bit = require 'bit'
 local ffi = require 'ffi'
 local catalog = require 'bindings.select.catalog'
@@ -24,34 +24,34 @@ events.__index = events
 
 local TRACEPOINT = perf_events.TYPES.tracepoint
 
---- An event that is asked for. Scripts may read name, alias, freq and index.
+--- A requested event. Scripts see it as a public event (bindings/view/public_event.lua).
 ---@class Event
----@field name string "sys:name", or as perf calls it
----@field alias string what tables call it
+---@field name string "sys:name", or perf's name
+---@field alias string name in tables
 ---@field class integer
----@field request ffi.cdata* struct event_request: what is opened, and how. Its strings are set by open()
+---@field request ffi.cdata* struct event_request. open() sets its strings
 ---@field system? string of a tracepoint
 ---@field config1_text? string
----@field freq? integer samples a second
----@field kind? string of perf's own events: see PerfEvent
----@field params EventParameters what a script gave for it
----@field program_of? BpfObject whose program filters its samples
+---@field freq? integer samples per second
+---@field kind? string for perf's own events, see PerfEvent
+---@field params EventParameters parameters given by a script
+---@field program_of? BpfObject the object whose program filters its samples
 ---@field tracepoint? ffi.cdata* struct tracepoint *
----@field print_fmt? string where it is not the tracepoint's
+---@field print_fmt? string overrides the tracepoint's
 ---@field list Field[]
 ---@field fields table<string, Field>
 ---@field view View
 ---@field filter? string
----@field kernel_filter? string the part of it that the kernel evaluates
----@field user_filter? string and the part that we do
+---@field kernel_filter? string the part of the filter that the kernel evaluates
+---@field user_filter? string the part that the dispatch loop evaluates
 ---@field attrs table<string, string|boolean>
----@field count_index? integer from 0, among those that are counted
----@field given SelectorAttr[] the attributes in their order, for those that may be given more than once
----@field group integer which -e it came from, 0 for those of a script
----@field owner? Instance the profiler that named it
----@field closed? boolean its source has had all of its -N events
+---@field count_index? integer index among the counted events, from 0
+---@field given SelectorAttr[] the attributes as given, in order, including repeated ones
+---@field group integer number of its -e, 0 for events of a script
+---@field owner? Instance the profiler that requested it
+---@field closed? boolean its source has reached its -N limit
 
---- What is read of the events' attributes: by everybody, and by this profiler.
+--- Returns the attributes that have an effect: the common ones and those that this profiler reads.
 ---@param profiler { attributes?: string[] }
 ---@return table<string, boolean>
 function events.known_attributes(profiler)
@@ -67,10 +67,11 @@ end
 
 ---@param session ffi.cdata* struct session *
 ---@param context table see views.new()
----@param script { name: string, profiler: table } whose events they are
+---@param script { name: string, profiler: table } the profiler that requests the events
 ---@param opt table parsed options
----@param inherits? boolean children of what is attached to have them too
-function events.new(session, context, script, opt, inherits)
+---@param inherits? boolean child tasks inherit the events
+---@param sources? Sources the profilers that can be sources of events
+function events.new(session, context, script, opt, inherits, sources)
   return setmetatable({
     session = session,
     catalog = catalog.of_session(session),
@@ -79,6 +80,7 @@ function events.new(session, context, script, opt, inherits)
     attributes = events.known_attributes(script.profiler),
     unused = {},
     opt = opt,
+    sources = sources,
     is_recording = C.session_is_recorded(session),
     inherits = inherits,
     list = {},
@@ -86,8 +88,8 @@ function events.new(session, context, script, opt, inherits)
   }, events)
 end
 
---- The same events as another profiler names them. `by_script` is set while a script that came with profscript names
---- them itself: what is missing then is not misspelled.
+--- Returns the same event set for the requests of another profiler. `by_script` is set while a script that ships with
+--- profscript requests events: if one is missing, it is not a spelling mistake.
 ---@param script { name: string, profiler: table }
 ---@param owner Instance
 function events:of(script, owner)
@@ -100,40 +102,60 @@ function events:of(script, owner)
   }, { __index = self })
 end
 
---- Returns the formats of the source: of the running kernel or of a recording.
+--- Returns the formats of the running kernel or of the recording.
 function events:formats()
   local formats, _, err = self.catalog:formats()
   if not formats then failure.of(err) end
   return formats
 end
 
---- Returns a tracepoint that the user or a script names.
+--- Returns the names of the recording's tracepoints that have no format, as a list and as a set.
+---@return string[]
+function events:formatless()
+  local names = {}
+  for _, one in ipairs(self.catalog.recorded) do
+    local system, name = one.name:match '^([^:]+):([^:]+)$'
+    if one.type == TRACEPOINT and system and not names[one.name] and not self.catalog:tracepoint(system, name) then
+      names[#names + 1], names[one.name] = one.name, true
+    end
+  end
+  return names
+end
+
+function events:lacks_formats(names)
+  local list = table.concat(names, ', ')
+  return ('%s: the recording lacks the formats of its tracepoints (%s)'):format(self.profiler, list)
+end
+
+--- Returns a tracepoint, or fails if it does not exist.
 ---@return ffi.cdata* tp struct tracepoint *
 function events:find(system, name)
   self:formats() -- raises the error if there are none
   local tp, message = self.catalog:tracepoint(system, name)
   if not tp then
-    -- What a damaged recording has lost is no mistake in the command line.
+    -- An event missing from a damaged recording is not a mistake in the command line.
     local warning = C.session_warning(self.session)
     if warning ~= nil then failure.raise('%s', ffi.string(warning)) end
     if self.by_script and not self.is_recording then
       failure.unavailable("%s: this kernel has no event '%s:%s'", self.profiler, system, name)
     end
-    if self.is_recording then message = message:gsub('^no such', self.profiler .. ': the recording has no') end
+    local formatless = self.is_recording and #self.catalog:tracepoints() == 0 and self:formatless() or {}
+    if #formatless > 0 then failure.raise('%s', self:lacks_formats(formatless)) end
+    if self.is_recording then message = message:gsub('^no such', self.profiler .. ': the recording contains no') end
     failure.usage('%s', message)
   end
   return tp
 end
 
---- All registers of user mode, where their part is asked for.
+--- Returns the mask of all user registers if the part is requested, else 0.
 local function registers(bits, part)
   return bit.band(bits, part) ~= 0 and C.sample_user_registers() or 0
 end
 
---- The request for what was found, still without class, payload and rate.
+--- Returns the request for an event, still without class, payload and rate.
 ---@param found table as events:add() takes it
 ---@param params EventParameters
----@param bits integer of sample_bits
+---@param bits integer see sampling.bits()
 ---@return ffi.cdata* request struct event_request
 local function new_request(found, params, bits)
   local request = ffi.new 'struct event_request'
@@ -154,7 +176,7 @@ local function new_request(found, params, bits)
   return request
 end
 
---- Adds one event.
+--- Adds an event.
 ---@param full string its name
 ---@param found { type: integer, config: integer, tracepoint?: ffi.cdata*, system?: string } or a PerfEvent
 ---@param parsed? Selector
@@ -171,7 +193,7 @@ function events:add(full, found, parsed, group, params)
     request.perf_event = 1
     list = sampling.fields(C.session_sample_type(self.session, request))
   elseif bits ~= 0 then
-    failure.raise('session.event: sample is for hardware, clock and memory events, not for %s', full)
+    failure.raise('session.event: %s: sample applies to hardware, clock and memory events only', full)
   elseif not found.list and found.tracepoint then
     list = views.fields(found.tracepoint)
   end
@@ -189,7 +211,7 @@ function events:add(full, found, parsed, group, params)
   request.class = C.EVENT_FIRST + #self.list
   request.payload = view.size
   request.attr.freq = freq and 1 or 0
-  request.attr.sample_period = freq or period or 1 -- or its other name, sample_freq
+  request.attr.sample_period = freq or period or 1 -- a union with sample_freq
   local event = {
     name = full,
     alias = attrs.alias or full:match '([^:]*)$',
@@ -222,13 +244,13 @@ function events:add_tracepoint(system, name, parsed, group, params)
   return self:add(system .. ':' .. name, request, parsed, group, params)
 end
 
---- Adds all events of the recording, as one group.
+--- Adds all events of the recording whose fields are known, as one group.
 ---@return Event[]
 function events:add_recorded()
-  local found, seen = {}, {}
+  local found, seen, formatless = {}, {}, self:formatless()
   for _, one in ipairs(self.catalog.recorded) do
     local key = one.type .. ':' .. one.config
-    if not seen[key] and not recorded.is_dummy(one) then
+    if not seen[key] and not recorded.is_dummy(one) and not formatless[one.name] then
       seen[key] = true
       local system, name = one.name:match '^([^:]+):([^:]+)$'
       if one.type == TRACEPOINT and system then
@@ -238,6 +260,12 @@ function events:add_recorded()
       end
     end
   end
+  if #formatless == 0 then return found end
+  local warning = C.session_warning(self.session)
+  if #found == 0 then
+    failure.raise('%s', warning ~= nil and ffi.string(warning) or self:lacks_formats(formatless))
+  end
+  self.context.warn(self:lacks_formats(formatless) .. ': their events are left out')
   return found
 end
 
@@ -260,20 +288,20 @@ function events:drop_attributes(parsed)
   parsed.attrs = kept
 end
 
---- Says which PMU an event needs that this machine lacks.
+--- Fails if this machine cannot sample an event.
 local function check_machine(event)
   if catalog.can_sample(event) then return end
   for _, name in ipairs(sys.readdir(perf_events.DEVICES) or {}) do
     if name:match '^cpu' or name:match '^arm' then
-      failure.unavailable("the PMU '%s' of this machine does not count '%s'", name, event.name)
+      failure.unavailable("'%s' is not supported by the PMU '%s' of this machine", event.name, name)
     end
   end
   failure.unavailable(
-    "'%s' needs a hardware PMU, and this machine has none: %s has no 'cpu'; cpu-clock samples by time", event.name,
-    perf_events.DEVICES)
+    "'%s' needs a hardware PMU, and this machine has none (no 'cpu' in %s); use cpu-clock to sample by time",
+    event.name, perf_events.DEVICES)
 end
 
---- Adds an event of perf: of a PMU, or one that has a name of its own.
+--- Adds one of perf's own events: a PMU event or a named one.
 function events:add_perf_event(text, one, group, params)
   local event, message, column
   if one.kind == 'pmu' then
@@ -283,7 +311,10 @@ function events:add_perf_event(text, one, group, params)
   else
     event = perf_events.find(one.name)
     local word, number = (one.filter or ''):match '^(%a+)=(%d+)$'
-    if word == 'period' or word == 'freq' then -- as perf writes it
+    if word == 'period' or word == 'freq' then -- perf's syntax
+      if tonumber(number) == 0 then
+        refuse(text, (one.filter_column or one.column) + #word + 1, ("'%s' must be more than 0"):format(word))
+      end
       one.filter = nil
       one.attrs[#one.attrs + 1] = { name = word, value = tonumber(number) }
     end
@@ -296,21 +327,21 @@ function events:add_perf_event(text, one, group, params)
   return self:add(event.name, event, one, group, params)
 end
 
---- Refuses a name that is no event.
+--- Fails for an unknown name.
 function events:refuse_name(one)
   local words = catalog.words(self:profilers())
   for name in pairs(self.catalog:pmus()) do words[name] = true end
-  failure.usage("cannot trace '%s': it is neither a tracepoint, written as system:name, nor an event of perf,"
-    .. ' nor a profiler%s', one.text, nearest.hint(one.name, nearest.keys(words)))
+  failure.usage("unknown event '%s': not a tracepoint (system:name), perf event or profiler%s", one.text,
+    nearest.hint(one.name, nearest.keys(words)))
 end
 
---- The profilers that may be sources, by name.
+--- Returns the profilers that may be event sources, by name.
 ---@return table<string, any>
 function events:profilers()
   return self.sources and self.sources:paths() or {}
 end
 
---- Whether a profiler is meant: by its name, or by the path of its file.
+--- Returns whether a selector is a profiler, given by name or by the path of its file.
 function events:is_source(one)
   if not self.sources then return false end
   local name = one.system and one.system .. ':' .. one.name or one.name
@@ -318,7 +349,7 @@ function events:is_source(one)
   return self:profilers()[name] ~= nil and not self.catalog:has(name)
 end
 
---- Adds the events that one selector text names ("sys:a,sys:b/filter/attr/").
+--- Adds the events of a selector ("sys:a,sys:b/filter/attr/").
 ---@param text string
 ---@param group integer
 ---@param params? EventParameters
@@ -358,7 +389,7 @@ function events:select(text, group, params)
   return found
 end
 
---- Adds the one event that a script asks for.
+--- Adds the event of a session.event() call.
 ---@param params EventParameters
 ---@return Event
 function events:request(params)
@@ -366,7 +397,7 @@ function events:request(params)
   local one = self.is_recording and self.catalog:find_recorded(params[1])
   if one and one.type ~= TRACEPOINT then return self:add(one.name, one, nil, 0, params) end
   local found = self:select(params[1], 0, params)
-  if #found ~= 1 then failure.raise("session.event: '%s' is not one event", params[1]) end
+  if #found ~= 1 then failure.raise("session.event: '%s' is not a single event", params[1]) end
   return found[1]
 end
 
@@ -375,8 +406,8 @@ end
 ---@param text string
 ---@param what string for messages, such as "key"
 ---@param form? string see ExprOptions
+---@param allow_system? boolean allow calls of system()
 ---@return Compiled
----@param allow_system? boolean whether system() may be called
 function events.compile(event, text, what, form, allow_system)
   local compiled, err = expr.compile(text, event.fields, {
     form = form,
@@ -388,7 +419,7 @@ function events.compile(event, text, what, form, allow_system)
 end
 
 --- Registers all events with the session.
----@param own_pid? integer process to leave out, nil: none
+---@param own_pid? integer process to exclude, nil: none
 function events:open(own_pid)
   local err = ffi.new 'struct error'
   local counted = 0

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Dynamic probes as events: kprobe:, kretprobe:, uprobe:, uretprobe:, usdt:. Plain ones are opened
---- on the kernel's probe PMUs, where they live as long as their file descriptors. Those that fetch
---- arguments, and all where such a PMU is missing, become events in tracefs that the session removes.
+--- Dynamic probes as events: kprobe:, kretprobe:, uprobe:, uretprobe:, usdt:. A probe without arguments is opened on
+--- the kernel's probe PMU and removed with its file descriptor. A probe with arguments, or one whose PMU is missing,
+--- is created in tracefs and removed by the session.
 local bit = require 'bit'
 local ffi = require 'ffi'
 local failure = require 'bindings.base.failure'
@@ -14,7 +14,7 @@ local C = ffi.C
 local probes = {}
 
 ---@class ProbeKind
----@field pmu string name of the PMU, and of the tracefs list without "_events"
+---@field pmu string name of the PMU, and of the tracefs file without "_events"
 ---@field returns boolean
 local KINDS = {
   kprobe = { pmu = 'kprobe', returns = false },
@@ -25,17 +25,17 @@ local KINDS = {
 }
 
 local TARGETS = { kprobe = C.PROBE_KERNEL, uprobe = C.PROBE_USER }
-local LACKING = {
+local UNAVAILABLE = {
   kprobe = 'this kernel has no kprobes (CONFIG_KPROBES)',
   uprobe = 'this kernel has no uprobes (CONFIG_UPROBE_EVENTS)',
 }
 local MAX_SEMAPHORE = 2 ^ 32 -- the PMU's ref_ctr_offset has 32 bits
 
---- Whether selectors of this system are probes.
+--- Returns whether a system is one of the kinds of probes.
 ---@param system string
 function probes.is_probe(system) return KINDS[system] ~= nil end
 
--- Fields that the PMUs' records have: there is no format file for them.
+-- Fields of the records of the PMUs, which have no format file.
 local function field(name, type, offset, size, flags)
   return { name = name, type = type, offset = offset, size = size, elem_size = size, count = 1, flags = flags }
 end
@@ -59,7 +59,7 @@ local RECORDS = {
   },
 }
 
---- The PMU: its type, and its config for a return probe and for a semaphore at a file offset.
+--- Returns a probe PMU: its type, and the bits of config for a return probe and for the file offset of a semaphore.
 ---@return { type: integer, retprobe: integer, semaphore_shift?: integer }?
 local function find_pmu(name)
   local pmu = perf_events.open_pmu(name, sys)
@@ -69,14 +69,14 @@ local function find_pmu(name)
   return type and retprobe and { type = type, retprobe = retprobe, semaphore_shift = shift }
 end
 
-local function has_tracefs_list(name)
+local function has_tracefs_file(name)
   for _, dir in ipairs { '/sys/kernel/tracing/', '/sys/kernel/debug/tracing/' } do
     if sys.stat(dir .. name .. '_events') then return true end
   end
   return false
 end
 
---- Fails unless the kernel has just one function of this name. Which one it would probe otherwise
+--- Fails unless the kernel has exactly one function of this name. If it has several, the one that it would probe
 --- depends on its version.
 local function check_kernel_function(what, name, module)
   local text = sys.read '/proc/kallsyms'
@@ -99,14 +99,14 @@ local function check_kernel_function(what, name, module)
     module and ("the kernel's module '%s'"):format(module) or 'the kernel', nearest.hint(name, names))
 end
 
---- func+off: the offset in decimal or as 0x...
+--- Splits func+off. The offset is decimal or 0x...
 local function split_offset(name)
   local func, offset = name:match '^(.+)%+(0x%x+)$'
   if not func then func, offset = name:match '^(.+)%+(%d+)$' end
   return func or name, tonumber(offset or 0)
 end
 
---- Arguments as the user separates them, by commas or blanks, separated as the kernel wants it.
+--- Converts arguments separated by commas or blanks to the kernel's syntax, separated by blanks.
 local function blank_separated(args)
   local depth = 0
   return (args:gsub('.', function(char)
@@ -115,9 +115,9 @@ local function blank_separated(args)
   end):gsub('%s+', ' '):gsub('^ ', ''):gsub(' $', ''))
 end
 
---- Where one probe is.
+--- The location of a probe.
 ---@class ProbePlace
----@field name string what the private event's name begins with
+---@field name string prefix of the event's name in tracefs
 ---@field symbol string function or path, for the PMU
 ---@field offset number for the PMU
 ---@field semaphore number file offset, 0: none
@@ -129,7 +129,7 @@ local function kernel_places(what, parsed, args, returns)
   local func, offset = split_offset(parsed.name)
   local module, name = func:match '^([^:]+):(.+)$'
   if returns and offset > 0 then
-    failure.usage('%s: a return has no offset: write kretprobe:%s', what, func)
+    failure.usage('%s: a return probe takes no offset: use kretprobe:%s', what, func)
   end
   check_kernel_function(what, name or func, module)
   local text = offset > 0 and ('%s+%d'):format(func, offset) or func
@@ -150,7 +150,7 @@ local function user_places(what, parsed, args, returns)
     local code = C.elf_file_function(file, func, inside, out, err)
     if code < 0 then failure.raise('%s: %s', what, ffi.string(err.text)) end
     if returns and inside > 0 then
-      failure.usage('%s: a return has no offset: write uretprobe:%s', what, func)
+      failure.usage('%s: a return probe takes no offset: use uretprobe:%s', what, func)
     end
     offset = tonumber(out[0])
   end
@@ -164,9 +164,9 @@ local function usdt_places(what, parsed, formats, warn)
   local provider, name = parsed.name:match '^([^:]+):(.+)$'
   local wanted = { provider = provider, name = name or parsed.name }
   for i, site in ipairs(usdt.select(usdt.find_binary(parsed.path), wanted)) do
-    local args, left_out = usdt.fetch_args(site, formats)
-    for _, line in ipairs(left_out) do
-      if warn and not warned[line] then warn(('%s: %s: it is left out'):format(what, line)) end
+    local args, skipped = usdt.fetch_args(site, formats)
+    for _, line in ipairs(skipped) do
+      if warn and not warned[line] then warn(('%s: %s: skipped'):format(what, line)) end
       warned[line] = true
     end
     places[i] = {
@@ -181,7 +181,7 @@ local function usdt_places(what, parsed, formats, warn)
   return places
 end
 
---- An event of the PMU.
+--- Returns the request for a probe on the PMU.
 local function pmu_request(pmu, kind, place)
   local config = kind.returns and bit.lshift(1ULL, pmu.retprobe) or 0ULL
   if place.semaphore > 0 then
@@ -198,7 +198,7 @@ local function pmu_request(pmu, kind, place)
   }
 end
 
---- An event in tracefs.
+--- Creates a probe in tracefs and returns the request for it.
 local function tracefs_request(events, what, kind, place)
   local err, event = ffi.new 'struct error', ffi.new 'char[64]'
   local own = C.session_probes(events.session, err)
@@ -207,7 +207,7 @@ local function tracefs_request(events, what, kind, place)
     event, 64, err)
   if code < 0 then failure.raise('%s: %s', what, ffi.string(err.text)) end
   local tp = events:find(ffi.string(C.probes_group(own)), ffi.string(event))
-  -- The kernel prints a return's addresses in one order and describes them in the other.
+  -- The kernel prints the addresses of a return probe in the opposite order of its own print format.
   local print_fmt = ffi.string(C.tracepoint_print_fmt(tp))
     :gsub('REC%->__probe_func, REC%->__probe_ret_ip', 'REC->__probe_ret_ip, REC->__probe_func')
   return {
@@ -219,7 +219,7 @@ local function tracefs_request(events, what, kind, place)
   }
 end
 
---- What opens the events of one probe selector: a request for each place.
+--- Returns the requests for a probe selector, one per location.
 ---@param events table see bindings/select/events.lua
 ---@param parsed Selector
 ---@return string name
@@ -228,14 +228,14 @@ function probes.requests(events, parsed)
   local kind = KINDS[parsed.system]
   local what = parsed.system .. ':' .. parsed.name
   if events.is_recording then
-    failure.usage('%s: probes are set in the running kernel; a recording has the events it was made of', what)
+    failure.usage('%s: cannot set probes in a recording', what)
   end
-  local pmu, in_tracefs = find_pmu(kind.pmu), has_tracefs_list(kind.pmu)
-  if not pmu and not in_tracefs then failure.unavailable('%s: %s', what, LACKING[kind.pmu]) end
-  -- An inherited event is made anew for each child, and the kernel then looks for the probe's path
-  -- in the memory of the task that forks: its fork() fails. Only tracefs' events can be inherited.
+  local pmu, in_tracefs = find_pmu(kind.pmu), has_tracefs_file(kind.pmu)
+  if not pmu and not in_tracefs then failure.unavailable('%s: %s', what, UNAVAILABLE[kind.pmu]) end
+  -- Events of the PMU cannot be inherited. For each child the kernel would read the probe's path from the memory of
+  -- the task that forks, and its fork() would fail.
   if events.inherits and not in_tracefs then
-    failure.unavailable('%s: following children of what is traced needs tracefs here; leave it with --no-inherit', what)
+    failure.unavailable('%s: without tracefs, probes cannot follow child processes; use --no-inherit', what)
   end
   local args = blank_separated(parsed.args or '')
   local places

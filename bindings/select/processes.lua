@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Processes by name, as -p takes them: the name that ps -o comm shows. The kernel keeps 15 bytes of it; what is
---- longer must also be the file name of one of the first words of the process's command line.
+--- Processes by name, for -p. The name is that of `ps -o comm`, of which the kernel keeps 15 bytes. A longer name must
+--- also be the file name of the program or its script in the process's command line.
 local failure = require 'bindings.base.failure'
 local libc = require 'bindings.base.libc'
 local nearest = require 'bindings.base.nearest'
@@ -10,9 +10,9 @@ local text = require 'bindings.base.text'
 local processes = {}
 
 local MAX_COMM = 15 -- TASK_COMM_LEN - 1
-local MAX_WORDS = 2 -- the interpreter, and its script
+local MAX_WORDS = 2 -- the interpreter and its script
 
---- Name and number of each process but this one.
+--- Returns the pids and names of all processes except this one.
 local function all()
   local list = {}
   for _, entry in ipairs(sys.readdir '/proc' or {}) do
@@ -35,7 +35,7 @@ local function is_called(process, name)
   return false
 end
 
---- The names of all processes, each once and in alphabetical order, without those that no terminal should get.
+--- Returns the names of all processes, sorted and without duplicates. Omits names that are unsafe for a terminal.
 ---@return string[]
 function processes.names()
   local seen = {}
@@ -45,9 +45,9 @@ function processes.names()
   return nearest.keys(seen)
 end
 
---- The numbers of the processes that are there now. A name that no process has ends the run.
----@param list (integer|string)[] numbers and names
----@return integer[] pids each once, in order
+--- Returns the pids of the processes that exist now. Fails if no process has a name.
+---@param list (integer|string)[] pids and names
+---@return integer[] pids sorted, without duplicates
 function processes.pids(list)
   local seen, pids, running = {}, {}, nil
   local function add(pid)

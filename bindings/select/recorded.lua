@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The events that a recording has, as its attributes say.
+--- The events of a recording, according to its attributes.
 local ffi = require 'ffi'
 local perf_events = require 'bindings.view.perf_events'
 
@@ -14,23 +14,33 @@ local DUMMY = perf_events.find 'dummy'
 ---@field type integer perf_event_attr.type
 ---@field config integer
 
---- All of them, in the recording's order; one may be there several times.
+--- Returns perf's name of an event that has no name in the recording, which is TYPE:CONFIG then.
+local function name_of(one)
+  local name = ffi.string(one.name)
+  for _, known in ipairs(name:match '^%d+:%d+$' and perf_events.names or {}) do
+    local event = perf_events.find(known)
+    if event.type == one.type and event.config == tonumber(one.config) then return known end
+  end
+  return name
+end
+
+--- Returns all events in the recording's order. An event may occur several times.
 ---@param session ffi.cdata* struct session *
 ---@return RecordedEvent[]
 function recorded.list(session)
   local n, list = ffi.new 'uint32_t[1]', {}
   local found = C.session_recorded_events(session, n)
   for i = 0, n[0] - 1 do
-    list[i + 1] = { name = ffi.string(found[i].name), type = found[i].type, config = tonumber(found[i].config) }
+    list[i + 1] = { name = name_of(found[i]), type = found[i].type, config = tonumber(found[i].config) }
   end
   return list
 end
 
---- Whether perf added the event for names and mappings, as it does to each recording.
+--- Returns whether this is the dummy event that perf adds to each recording for task names and mappings.
 ---@param one RecordedEvent
 function recorded.is_dummy(one) return one.type == DUMMY.type and one.config == DUMMY.config end
 
---- An event of perf; perf adds modifiers to the name, as in "cycles:u", and some events have two names.
+--- Finds one of perf's own events. perf adds modifiers to the name, as in "cycles:u", and some events have two names.
 ---@param list RecordedEvent[]
 ---@param name string
 ---@return RecordedEvent?
@@ -42,7 +52,7 @@ function recorded.find(list, name)
   end
 end
 
---- The names of perf's own events.
+--- Returns the names of perf's own events.
 ---@param list RecordedEvent[]
 ---@return string[]
 function recorded.perf_event_names(list)

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- What the kernel reports besides samples, as events `misc:NAME`: code that it got, BPF programs, cgroups,
---- namespaces, and what happens to tasks. runtime/decode/records.h has their fields.
+--- Records: the kernel's reports other than samples, as events `misc:NAME`: new kernel code, BPF programs, cgroups,
+--- namespaces and task changes. Their fields are in runtime/decode/records.h.
 local ffi = require 'ffi'
 local failure = require 'bindings.base.failure'
 local nearest = require 'bindings.base.nearest'
@@ -9,15 +9,15 @@ local perf_events = require 'bindings.view.perf_events'
 local C = ffi.C
 local records = {}
 
---- The system that these events are of.
+--- The system of these events.
 records.SYSTEM = 'misc'
 
--- Attributes that have no meaning here.
+-- Attributes that only apply to samples.
 local OF_SAMPLES = { period = true, freq = true, stack = true, ['max-stack'] = true }
 
-local DUMMY = perf_events.find 'dummy' -- the event that reports them
+local DUMMY = perf_events.find 'dummy' -- the event that enables these records
 
--- C type of a member: its size and flags. A text is a word as __data_loc has it.
+-- C type of a member: its size and flags. A text is a __data_loc word.
 local TYPES = {
   u16 = { 2, 0 }, u32 = { 4, 0 }, u64 = { 8, 0 }, s32 = { 4, C.FIELD_SIGNED }, pid_t = { 4, C.FIELD_SIGNED },
   pointer = { 8, C.FIELD_POINTER }, text = { 4, C.FIELD_ARRAY + C.FIELD_DYNAMIC + C.FIELD_STRING },
@@ -26,10 +26,10 @@ local TYPES = {
 local TASK = 'pid_t pid, pid_t ppid, pid_t tid, pid_t ptid'
 local KSYM = '__print_symbolic(REC->ksym_type, { 1, "bpf" }, { 2, "ool" })'
 
--- The fields of each kind, as records.h has them, and how they are printed.
+-- The fields of each kind, as in records.h, and their print format.
 local KINDS = {
   ksymbol = {
-    kind = C.RECORD_KSYMBOL, struct = 'struct record_ksymbol', help = 'the kernel got code, or gave it up',
+    kind = C.RECORD_KSYMBOL, struct = 'struct record_ksymbol', help = 'kernel code was added or removed',
     fields = 'pointer addr, u32 len, u16 ksym_type, u16 flags, text name',
     print = '"%s %s %lx/%u %s", ' .. KSYM .. ', REC->flags & 1 ? "unreg" : "reg", REC->addr, REC->len, __get_str(name)',
   },
@@ -40,7 +40,7 @@ local KINDS = {
       .. ' __get_str(tag)',
   },
   cgroup = {
-    kind = C.RECORD_CGROUP, struct = 'struct record_cgroup', help = 'a cgroup was made',
+    kind = C.RECORD_CGROUP, struct = 'struct record_cgroup', help = 'a cgroup was created',
     fields = 'u64 id, text path',
     print = '"id %lu %s", REC->id, __get_str(path)',
   },
@@ -50,33 +50,33 @@ local KINDS = {
     print = '"%lx %s => %s %pS", REC->addr, __get_str(old_bytes), __get_str(new_bytes), (void *)REC->addr',
   },
   namespaces = {
-    kind = C.RECORD_NAMESPACES, struct = 'struct record_namespaces', help = 'a task has other namespaces, or began',
+    kind = C.RECORD_NAMESPACES, struct = 'struct record_namespaces', help = 'a task started or changed its namespaces',
     fields = 'pid_t pid, pid_t tid, u64 nr, u64 net_dev, u64 net, u64 uts_dev, u64 uts, u64 ipc_dev, u64 ipc,'
       .. ' u64 pid_dev, u64 pid_ns, u64 user_dev, u64 user, u64 mnt_dev, u64 mnt, u64 cgroup_dev, u64 cgroup',
     print = '"pid %d/%d net %lu uts %lu ipc %lu pid %lu user %lu mnt %lu cgroup %lu", REC->pid, REC->tid, REC->net,'
       .. ' REC->uts, REC->ipc, REC->pid_ns, REC->user, REC->mnt, REC->cgroup',
   },
   comm = {
-    kind = C.RECORD_COMM, struct = 'struct record_comm', help = 'a task got a name',
+    kind = C.RECORD_COMM, struct = 'struct record_comm', help = 'a task changed its name',
     fields = 'pid_t pid, pid_t tid, text comm, u32 exec',
     print = '"%s %d/%d%s", __get_str(comm), REC->pid, REC->tid, REC->exec ? " exec" : ""',
   },
   fork = {
-    kind = C.RECORD_FORK, struct = 'struct record_task', help = 'a task began',
+    kind = C.RECORD_FORK, struct = 'struct record_task', help = 'a task was created',
     fields = TASK, print = '"%d/%d by %d/%d", REC->pid, REC->tid, REC->ppid, REC->ptid',
   },
   exit = {
-    kind = C.RECORD_EXIT, struct = 'struct record_task', help = 'a task ended',
+    kind = C.RECORD_EXIT, struct = 'struct record_task', help = 'a task exited',
     fields = TASK, print = '"%d/%d of %d/%d", REC->pid, REC->tid, REC->ppid, REC->ptid',
   },
   mmap = {
-    kind = C.RECORD_MMAP, struct = 'struct record_mmap', help = 'a task mapped code',
+    kind = C.RECORD_MMAP, struct = 'struct record_mmap', help = 'a task mapped executable memory',
     fields = 'pid_t pid, pid_t tid, pointer addr, u64 len, u64 pgoff, text filename',
     print = '"%d/%d %lx/%lx @ %lx %s", REC->pid, REC->tid, REC->addr, REC->len, REC->pgoff, __get_str(filename)',
   },
 }
 
---- The names of these events, with their system, sorted.
+--- The full names of these events, sorted.
 records.names = {}
 for _, name in ipairs(nearest.keys(KINDS)) do records.names[#records.names + 1] = records.SYSTEM .. ':' .. name end
 
@@ -94,9 +94,9 @@ local function field_list(kind)
   return list
 end
 
---- What makes an event of records, for bindings/select/events.lua.
+--- Finds the event for a kind of records, as events:add() takes it.
 ---@param full string "misc:NAME"
----@return table? nil: there is no such event
+---@return table? event nil if there is no such event
 function records.find(full)
   local kind = KINDS[full:match('^' .. records.SYSTEM .. ':(.+)$') or '']
   return kind and {
@@ -105,8 +105,8 @@ function records.find(full)
   }
 end
 
---- The names of its fields, in their order.
----@param event table that find() gave
+--- Returns the names of the fields, in order.
+---@param event table from find()
 ---@return string[]
 function records.field_names(event)
   local names = {}
@@ -114,24 +114,23 @@ function records.field_names(event)
   return names
 end
 
---- Adds such an event.
+--- Adds an event for records to the set.
 ---@param set table see bindings/select/events.lua
 ---@param full string "SYSTEM:NAME"
----@return Event? nil: it is of another system
+---@return Event? event nil if the name belongs to another system
 function records.add(set, full, parsed, group, params)
   local request = records.find(full)
   if not request then
     if not full:find('^' .. records.SYSTEM .. ':') then return nil end
-    failure.usage("no event '%s'%s", full, nearest.hint(full, records.names))
+    failure.usage("no such event '%s'%s", full, nearest.hint(full, records.names))
   end
   if not set.catalog.has_record(request.record) then
-    if set.is_recording then failure.raise('the recording has no %s', full) end
-    failure.unavailable('this kernel has no %s', full)
+    if set.is_recording then failure.raise('the recording contains no %s records', full) end
+    failure.unavailable('this kernel has no %s records', full)
   end
   for _, attr in ipairs(parsed and parsed.attrs or {}) do
     if OF_SAMPLES[attr.name] then
-      failure.usage("%s: '%s' is for events that are sampled: the kernel tells of each of these, without a stack", full,
-        attr.name)
+      failure.usage("%s: attribute '%s' applies to sampled events only", full, attr.name)
     end
   end
   return set:add(full, request, parsed, group, params)

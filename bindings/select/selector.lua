@@ -1,16 +1,16 @@
 -- SPDX-License-Identifier: GPL-2.0-only
--- Event selectors: `NAME[/FILTER[/ATTR[/...]]]`, separated by commas, as text into tables. Nothing is
--- looked up here: whether an event exists, what its filter means and what its attributes evaluate
--- to is the caller's business.
+-- Parser of event selectors: `NAME[/FILTER[/ATTR[/...]]]`, separated by commas. It does not check whether the events
+-- exist, and does not interpret filters and attributes.
 --
--- A separator inside quotes or parentheses is text. Inside quotes a backslash makes a quote or a
--- backslash text; before anything else it stays, so that "printf(\"a\n\")" reaches the expression
--- compiler with its \n. One pair of quotes around a whole name, path, filter or value is removed,
--- also where those inside of it are not escaped, as in "printf("a\n")".
+-- A separator inside quotes or parentheses is plain text. Inside quotes, a backslash escapes a quote or a backslash.
+-- Before any other character it is kept, so that "printf(\"a\n\")" reaches the expression compiler with its \n. One
+-- pair of quotes around a whole name, path, filter or value is removed, even if the quotes inside are not escaped, as
+-- in "printf("a\n")".
 --
--- `PMU/TERMS/` (perf's syntax) is told from `PROFILER/OPTIONS/` by the names of the machine's PMUs;
--- commas between the first two slashes of both are text.
+-- The names of the machine's PMUs distinguish `PMU/TERMS/` (perf's syntax) from `PROFILER/OPTIONS/`. In both, commas
+-- between the first two slashes are plain text.
 
+local cpu_list = require 'bindings.base.cpu_list'
 local diagnostic = require 'bindings.base.diagnostic'
 local perf_events = require 'bindings.view.perf_events'
 
@@ -18,45 +18,45 @@ local selector = {}
 
 ---@class SelectorAttr
 ---@field name string canonical: 'top-by' for top_by
----@field value string|integer|boolean true for a flag, a number for an integer, text for the rest
+---@field value string|integer|boolean true for a flag, a number for an integer, otherwise text
 ---@field column integer of the name
 
 ---@class Selector
----@field kind 'event'|'pmu'|'profiler' an 'event' `a:b` may still turn out to be a profiler of that name
+---@field kind 'event'|'pmu'|'profiler' an 'event' `a:b` may still be a profiler of that name
 ---@field system string|nil tracepoint system; kprobe, kretprobe, uprobe, uretprobe, usdt; software,
 ---  hardware, hw-cache, raw, breakpoint; nil for a glob without colon, a PMU and a profiler
 ---@field name string tracepoint, glob, event, PMU or profiler name; `[module:]func[+off]` of a probe;
 ---  `provider:name` of usdt
----@field path string|nil what follows the '@' of a uprobe or usdt probe
----@field args string|nil what the parentheses at a probe's end hold
----@field glob boolean name (or system) holds `*`, `?` or `[`
+---@field path string|nil text after the '@' of a uprobe or usdt probe
+---@field args string|nil text in the parentheses at the end of a probe
+---@field glob boolean the name or system contains `*`, `?` or `[`
 ---@field text string the whole selector as typed
 ---@field column integer
 ---@field filter string|nil filter of an event, terms of a PMU, options of a profiler
 ---@field filter_column integer|nil
 ---@field attrs SelectorAttr[]
 
--- kind: flag (no value), expr (C expression), string, int, cpulist. optional: the value may be
--- missing. repeats: may be given more than once. common: every profiler understands it.
+-- kind: flag (no value), expr (C expression), string, int, cpulist. optional: the value may be omitted.
+-- repeats: may be given more than once. common: valid for all profilers. min: minimum value.
 local ATTRIBUTES = {
-  ['stack'] = { kind = 'flag', common = true, help = 'record stacks of this event' },
-  ['max-stack'] = { kind = 'int', optional = true, common = true, help = 'record stacks of at most so many frames' },
-  ['alias'] = { kind = 'string', common = true, help = 'what tables call the event' },
+  ['stack'] = { kind = 'flag', common = true, help = 'record the stack of each event' },
+  ['max-stack'] = { kind = 'int', optional = true, common = true, help = 'record stacks of at most N frames' },
+  ['alias'] = { kind = 'string', common = true, help = 'name of the event in tables' },
   ['cpus'] = { kind = 'cpulist', common = true, help = 'only on these CPUs' },
-  ['period'] = { kind = 'int', least = 1, common = true, help = 'take every so many' },
-  ['freq'] = { kind = 'int', least = 1, common = true, help = 'take about so many a second' },
-  ['untraced'] = { kind = 'flag', help = 'show the event in details only' },
-  ['trigger'] = { kind = 'flag', help = 'the event makes a report' },
+  ['period'] = { kind = 'int', min = 1, common = true, help = 'sample every Nth event' },
+  ['freq'] = { kind = 'int', min = 1, common = true, help = 'take N samples per second' },
+  ['untraced'] = { kind = 'flag', help = 'print the event only in details' },
+  ['trigger'] = { kind = 'flag', help = 'print a report at this event' },
   ['exec'] = { kind = 'expr', common = true, help = 'evaluate for each event; may print with printf()' },
-  ['top-by'] = { kind = 'expr', repeats = true, help = 'a column, and what to sort by' },
-  ['top-add'] = { kind = 'expr', repeats = true, help = 'a column' },
-  ['comm'] = { kind = 'expr', help = 'text that stands with the key' },
-  ['key'] = { kind = 'expr', help = 'what tells apart or brings together events' },
-  ['printkey'] = { kind = 'expr', help = 'how to print the key, which is called key' },
-  ['role'] = { kind = 'expr', help = 'bit 0: may be the first of a pair; bit 1: may be the second' },
-  ['num'] = { kind = 'expr', help = 'the value' },
+  ['top-by'] = { kind = 'expr', repeats = true, help = 'add a column and sort by it' },
+  ['top-add'] = { kind = 'expr', repeats = true, help = 'add a column' },
+  ['comm'] = { kind = 'expr', help = 'string to print with the key' },
+  ['key'] = { kind = 'expr', help = 'value by which events are grouped or paired' },
+  ['printkey'] = { kind = 'expr', help = "expression that prints the key, given as 'key'" },
+  ['role'] = { kind = 'expr', help = 'bit 0: can be the first event of a pair; bit 1: can be the second' },
+  ['num'] = { kind = 'expr', help = 'value to aggregate' },
   ['ptr'] = { kind = 'expr', help = 'address of the allocation' },
-  ['size'] = { kind = 'expr', help = 'bytes of the allocation' },
+  ['size'] = { kind = 'expr', help = 'size of the allocation in bytes' },
 }
 selector.attributes = ATTRIBUTES
 
@@ -72,7 +72,7 @@ local function fail(text, column, message, hint)
   error(diagnostic.new('event', text, column, message, hint), 0)
 end
 
--- The position behind the quoted run that starts at i.
+-- Returns the position after the quoted string that starts at i.
 local function skip_quotes(text, i)
   local quote = text:sub(i, i)
   local at = i + 1
@@ -84,8 +84,8 @@ local function skip_quotes(text, i)
   end
 end
 
--- The first separator in text[i..stop] outside quotes and parentheses, nil where there is none.
--- The search halts at every separator, so that it does not run on far beyond stop.
+-- Returns the position of the first separator in text[i..stop] outside quotes and parentheses, nil if there is none.
+-- The pattern matches all separators, so that the search never runs far beyond stop.
 local function find(text, i, stop, separator)
   local open = {}
   while true do
@@ -109,11 +109,11 @@ local function find(text, i, stop, separator)
   return nil
 end
 
--- Calls each(from, to) for every part of text[i..stop]; an empty part has to < from. behind(i) may say
--- how far the part that begins at i goes at least.
-local function split(text, i, stop, separator, each, behind)
+-- Calls each(from, to) for every part of text[i..stop]. An empty part has to < from. skip(i) may return a position
+-- before which the part that begins at i cannot end.
+local function split(text, i, stop, separator, each, skip)
   while true do
-    local at = find(text, behind and behind(i) or i, stop, separator)
+    local at = find(text, skip and skip(i) or i, stop, separator)
     each(i, (at or stop + 1) - 1)
     if not at then return end
     i = at + 1
@@ -126,50 +126,39 @@ local function trim(text, from, to)
   return from, to
 end
 
--- Whether the quoted run at `from` opens parentheses that it does not close: it is no text then, but
--- the beginning of an expression that is quoted as a whole.
-local function is_unbalanced(text, from, behind)
-  local run = text:sub(from, behind - 1)
-  return select(2, run:gsub('%(', '')) > select(2, run:gsub('%)', ''))
+-- Returns whether the quoted string text[from..after - 1] has unclosed parentheses. It is then not a string, but the
+-- beginning of an expression that is quoted as a whole.
+local function is_unbalanced(text, from, after)
+  local quoted = text:sub(from, after - 1)
+  return select(2, quoted:gsub('%(', '')) > select(2, quoted:gsub('%)', ''))
 end
 
--- The text in [from, to] without the blanks and the one pair of quotes around it, and its column.
+-- Returns text[from..to] without the blanks and the pair of quotes around it, and its column.
 local function content(text, from, to)
   from, to = trim(text, from, to)
   local quote = text:match('^[\'"]', from)
-  local behind = quote and from < to and skip_quotes(text, from)
-  if behind == to + 1 then
+  local after = quote and from < to and skip_quotes(text, from)
+  if after == to + 1 then
     return (text:sub(from + 1, to - 1):gsub('\\([\\' .. quote .. '])', '%1')), from + 1
-  elseif behind and text:sub(to, to) == quote and is_unbalanced(text, from, behind) then
+  elseif after and text:sub(to, to) == quote and is_unbalanced(text, from, after) then
     return text:sub(from + 1, to - 1), from + 1
   end
   return text:sub(from, to), from
 end
 
 local function check_cpulist(text, value, column)
-  local at = 1
-  repeat
-    local first, last, stop = value:match('^%s*(%d+)%s*%-?%s*(%d*)%s*()', at)
-    local after = first and value:sub(stop, stop)
-    local single = first and not value:sub(at, stop - 1):find('-', 1, true)
-    if not first or (after ~= ',' and after ~= '') or #first > 6 or #last > 6
-      or single ~= (last == '') then
-      fail(text, column + at - 1, ("bad cpu list '%s'"):format(value), "expected like '0-3,5'")
-    end
-    if not single and tonumber(last) < tonumber(first) then
-      fail(text, column + at - 1, ("bad cpu range %s-%s"):format(first, last))
-    end
-    at = stop + 1
-  until after == ''
+  local ranges, at = cpu_list.parse(value)
+  if ranges then return end
+  fail(text, column + at - 1, ("invalid CPU list '%s'"):format(value), 'expected e.g. 0-3,7')
 end
 
 ---@type table<string, fun(text: string, value: string, column: integer, attribute: table): any>
 local CHECKS = {
   cpulist = check_cpulist,
   int = function(text, value, column, attribute)
-    local least = attribute.least or 0
-    if not value:find('^%d+$') or #value > 12 or tonumber(value) < least then
-      fail(text, column, ("'%s' is no integer%s"):format(value, least > 0 and ' of at least ' .. least or ''))
+    local min = attribute.min or 0
+    if not value:find('^%d+$') or #value > 12 or tonumber(value) < min then
+      fail(text, column, ("'%s' is not an integer >= %d"):format(value, min))
     end
     return tonumber(value)
   end,
@@ -216,25 +205,25 @@ local function parse_attr(text, from, to, attrs)
   attr.value = check and check(text, value, column, spec) or value
 end
 
--- Takes "(args)" off the end of text[from..to]; returns the new end. A quoted path may hold some too.
+-- Cuts "(args)" off the end of text[from..to] and returns the new end. A quoted path may contain parentheses, too.
 local function cut_args(text, sel, from, to)
   local quote = text:match('^%s*()["\']', from)
-  local behind = quote and skip_quotes(text, quote) or from
-  local open, args = text:sub(1, to):match('^[^(]*()(%b())%s*$', behind)
+  local after = quote and skip_quotes(text, quote) or from
+  local open, args = text:sub(1, to):match('^[^(]*()(%b())%s*$', after)
   if not open then return to end
   sel.args = args:sub(2, -2)
   return open - 1
 end
 
--- func@path(args), and func(args) of the kernel. A '(' before the '@' belongs to the name (C++ signatures).
+-- Parses func@path(args), and func(args) of a kprobe. A '(' before the '@' belongs to the name (C++ signatures).
 local function parse_probe(text, sel, from, to)
   local at = find(text, from, to, '@')
   if at then
     sel.path = content(text, at + 1, cut_args(text, sel, at + 1, to))
     to = at - 1
-    if sel.path == '' then fail(text, at, "file after '@' is missing") end
+    if sel.path == '' then fail(text, at, "missing file after '@'") end
   elseif sel.system ~= 'kprobe' and sel.system ~= 'kretprobe' then
-    fail(text, to + 1, ('%s needs a file'):format(sel.system), 'write NAME@"/path"')
+    fail(text, to + 1, ('%s needs a file'):format(sel.system), 'use NAME@"/path"')
   end
   if sel.system == 'kprobe' or sel.system == 'kretprobe' then to = cut_args(text, sel, from, to) end
   sel.name = content(text, from, to)
@@ -242,7 +231,7 @@ end
 
 local function parse_name(text, sel, from, to)
   local typed = text:sub(from, to)
-  -- "func@path" may be quoted as a whole: uprobe:"func@path"
+  -- "func@path" may be quoted as a whole: uprobe:"func@path".
   local system, start = typed:match('^([%w_-]+):()')
   if system and PROBES[system] then
     sel.system = system
@@ -257,10 +246,10 @@ local function parse_name(text, sel, from, to)
     sel.glob = name:find('[*?[]') ~= nil
     if system then
       sel.system, sel.name = system, name:sub(start)
-      if system == '' then fail(text, from, "event system before ':' is missing") end
+      if system == '' then fail(text, from, "missing event system before ':'") end
     else
       sel.name = name
-      -- page-faults is an event of perf and a profiler: with options, or as context, it is the profiler
+      -- page-faults is a perf event and a profiler. With options or 'untraced' it is the profiler.
       local options = sel.filter and sel.filter:find('^%s*%-')
       for _, attr in ipairs(sel.attrs) do
         options = options or attr.name == 'untraced'
@@ -270,31 +259,31 @@ local function parse_name(text, sel, from, to)
       if not sel.system and not sel.glob then sel.kind = 'profiler' end
     end
   end
-  if sel.name == '' then fail(text, from + (start or 1) - 1, 'event name is missing') end
+  if sel.name == '' then fail(text, from + (start or 1) - 1, 'missing event name') end
 end
 
--- The PMU whose terms begin at i, and the position of the slash behind them.
+-- Returns the PMU whose terms begin at i, and the position of the slash after them.
 local function find_terms(text, i, pmus)
   local name, slash = text:match('^%s*([%w_.-]+)%s*()/', i)
   if name and pmus[name] then return name, text:find('/', slash + 1, true) or #text end
 end
 
--- The position behind the "mem:ADDRESS[/LENGTH][:ACCESS]" that begins at i; nil where none does.
+-- Returns the position after a "mem:ADDRESS[/LENGTH][:ACCESS]" that begins at i, nil if there is none.
 local function find_breakpoint(text, i)
-  local behind = text:match('^mem:%w+/%d+()', i) or text:match('^mem:%w+()', i)
-  return behind and (text:match('^:%a+()', behind) or behind)
+  local after = text:match('^mem:%w+/%d+()', i) or text:match('^mem:%w+()', i)
+  return after and (text:match('^:%a+()', after) or after)
 end
 
 local function parse_event(text, from, to, pmus)
   from, to = trim(text, from, to)
-  if to < from then fail(text, math.min(from, #text + 1), 'event name is missing') end
+  if to < from then fail(text, math.min(from, #text + 1), 'missing event name') end
   local sel = { kind = 'event', glob = false, text = text:sub(from, to), column = from, attrs = {} }
   local breakpoint = find_breakpoint(text, from)
   local slash = find(text, breakpoint or from, to, '/')
   if slash then
     local probe = text:sub(from, slash - 1):match('^(%w+):.*@%s*$')
     if probe and PROBES[probe] then
-      fail(text, slash, 'a path ends at its first slash', 'quote it: @"/path"')
+      fail(text, slash, 'an unquoted path ends at its first slash', 'quote it: @"/path"')
     end
     local part = 0
     split(text, slash + 1, to, '/', function(first, last)
@@ -302,13 +291,13 @@ local function parse_event(text, from, to, pmus)
       if part == 1 then
         local filter, column = content(text, first, last)
         if filter ~= '' then sel.filter, sel.filter_column = filter, column end
-      elseif last < to or first <= last then -- the last slash closes, it starts nothing
+      elseif last < to or first <= last then -- nothing follows the closing slash
         parse_attr(text, first, last, sel.attrs)
       end
     end)
   end
   local _, name_end = trim(text, from, (slash or to + 1) - 1)
-  if name_end < from then fail(text, from, 'event name is missing') end
+  if name_end < from then fail(text, from, 'missing event name') end
   local pmu = find_terms(text, from, pmus)
   if pmu then
     sel.kind, sel.name = 'pmu', pmu
@@ -323,7 +312,7 @@ local function parse_event(text, from, to, pmus)
   return sel
 end
 
--- The position of the slash behind the options of the profiler at i.
+-- Returns the position of the slash after the options of the profiler at i.
 local function find_options(text, i, profilers)
   local name, slash = text:match('^%s*([%w_.-]+)%s*()/', i)
   if name and profilers[name] then return find(text, slash + 1, #text, '/') end
@@ -331,17 +320,17 @@ end
 
 --- Parses a list of event selectors.
 ---@param text string
----@param pmus? table<string, boolean> the machine's
+---@param pmus? table<string, boolean> by name
 ---@param profilers? table<string, any> by name
 ---@return Selector[]|nil
 ---@return Diagnostic|nil error
 function selector.parse(text, pmus, profilers)
   local list = {}
   pmus, profilers = pmus or {}, profilers or {}
-  local function behind(i) return select(2, find_terms(text, i, pmus)) or find_options(text, i, profilers) end
+  local function skip(i) return select(2, find_terms(text, i, pmus)) or find_options(text, i, profilers) end
   local ok, err = pcall(split, text, 1, #text, ',', function(from, to)
     list[#list + 1] = parse_event(text, from, to, pmus)
-  end, behind)
+  end, skip)
   if ok then return list end
   if type(err) ~= 'table' then error(err, 0) end
   return nil, err

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- USDT probes of ELF files, and the files that names of programs and libraries stand for.
+--- USDT probes of ELF files, and lookup of programs and libraries by name.
 local ffi = require 'ffi'
 local check = require 'bindings.base.check'
 local failure = require 'bindings.base.failure'
@@ -11,19 +11,19 @@ local usdt = {}
 
 local PATH_SIZE, FETCH_SIZE = 4096, 512
 
---- A place of a USDT probe.
+--- A location of a USDT probe.
 ---@class Site
 ---@field path string
 ---@field provider string
 ---@field name string
----@field args string as the note in the file has them
----@field addr number as the note has it, like base and semaphore
----@field base number
----@field semaphore number 0: none
----@field offset number within the file, like semaphore_offset
----@field semaphore_offset number
+---@field args string as in the ELF note
+---@field addr number as in the ELF note
+---@field base number as in the ELF note
+---@field semaphore number as in the ELF note, 0: none
+---@field offset number offset of addr in the file
+---@field semaphore_offset number offset of the semaphore in the file
 
---- The path of a program or library: 'libc.so.6', 'python3', 'pid:12'. It fails where there is none.
+--- Returns the path of a program or library: 'libc.so.6', 'python3', 'pid:12'. Fails if it is not found.
 ---@param word string
 ---@return string
 function usdt.find_binary(word)
@@ -33,10 +33,10 @@ function usdt.find_binary(word)
   return ffi.string(path)
 end
 
-local notes = setmetatable({}, { __mode = 'k' }) -- by Site: the file that it is of, and its number there
+local notes = setmetatable({}, { __mode = 'k' }) -- by Site: its file and its index there
 local SITE_NUMBERS = { 'addr', 'base', 'semaphore', 'offset', 'semaphore_offset' }
 
---- The places of all probes in a file, in the order of the file.
+--- Returns the locations of all probes in a file, in the file's order.
 ---@param path string
 ---@return Site[]
 function usdt.sites(path)
@@ -62,17 +62,17 @@ function usdt.sites(path)
   return sites
 end
 
---- What fetches the arguments of a place, in the syntax of uprobe_events.
+--- Translates the arguments of a probe to the syntax of uprobe_events.
 ---@param site Site
----@param formats string words separated by blanks, the n-th for argument n, in which %s stands for the operand:
+---@param formats string formats separated by blanks, one per argument, in which %s is replaced by the operand:
 --- 'path=+0(%s):string flags=%s'
 ---@return string args
----@return string[] left_out one line for each argument that could not be translated
+---@return string[] skipped a message for each argument that could not be translated
 function usdt.fetch_args(site, formats)
-  local note = notes[site] or error('usdt.fetch_args takes what usdt.sites() gives', 2)
-  check.is(formats, 'string', 'usdt.fetch_args takes the formats of arguments')
+  local note = notes[site] or error('usdt.fetch_args takes a site from usdt.sites()', 2)
+  check.is(formats, 'string', 'usdt.fetch_args takes argument formats')
   local err, out = ffi.new 'struct error', ffi.new('char[?]', FETCH_SIZE)
-  local words, args, left_out = {}, {}, {}
+  local words, args, skipped = {}, {}, {}
   for word in formats:gmatch '%S+' do
     words[#words + 1] = word
   end
@@ -81,17 +81,17 @@ function usdt.fetch_args(site, formats)
     local code = C.usdt_fetch_arg(note.file, note.index, n, words[n + 1], out, FETCH_SIZE, err)
     if code == -libc.ENOENT then break end
     if code == -libc.EINVAL then failure.usage('%s', ffi.string(err.text)) end
-    local list = code == 0 and args or left_out
+    local list = code == 0 and args or skipped
     list[#list + 1] = ffi.string(code == 0 and out or err.text)
     n = n + 1
   end
   if #words > n then
-    failure.usage("%s:%s has %d arguments: '%s' is for none of them", site.provider, site.name, n, words[n + 1])
+    failure.usage("%s:%s has %d arguments: no argument for '%s'", site.provider, site.name, n, words[n + 1])
   end
-  return table.concat(args, ' '), left_out
+  return table.concat(args, ' '), skipped
 end
 
---- The places with a name and an address. It fails where there are none.
+--- Returns the probes in a file with a given provider, name and address. Fails if there are none.
 ---@param path string
 ---@param wanted { provider?: string, name?: string, addr?: number }
 ---@return Site[]
@@ -106,14 +106,14 @@ function usdt.select(path, wanted)
   end
   if #found == 0 and (wanted.name or wanted.addr) then
     local name = (wanted.provider and wanted.provider .. ':' or '') .. (wanted.name or '')
-    if #sites == 0 then failure.raise('%s has no USDT probes', path) end
+    if #sites == 0 then failure.raise('no USDT probes in %s', path) end
     failure.raise("no USDT probe '%s'%s in %s%s", name, wanted.addr and (' at 0x%x'):format(wanted.addr) or '', path,
       nearest.hint(name, names))
   end
   return found
 end
 
---- A place in the syntax of uprobe_events.
+--- Returns the location in the syntax of uprobe_events.
 ---@param site Site
 ---@return string
 function usdt.place(site)
@@ -123,7 +123,7 @@ end
 
 --- Writes a line to uprobe_events.
 ---@param line string
----@return string? message why the kernel refuses it
+---@return string? message if the kernel rejects it
 function usdt.write(line)
   check.is(line, 'string', 'usdt.write takes a line')
   local err = ffi.new 'struct error'

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Dispatch: generates the loop over a batch for the events and handlers of one session, so that LuaJIT
---- compiles event -> typed view -> handler into one trace. Nothing is looked up by name per event.
+--- Dispatch: generates the loop over a batch of events for one session, so that LuaJIT compiles event -> typed view
+--- -> handler into one trace. The loop looks up nothing by name.
 local bit = require 'bit'
 local ffi = require 'ffi'
 
@@ -13,19 +13,19 @@ local dispatch = {}
 ---@field view View
 ---@field handlers function[]
 
--- LuaJIT allows 60 upvalues and 200 local variables per function. Larger sets of classes are split into
--- groups, each with its own function.
+-- LuaJIT allows 60 upvalues and 200 local variables per function. Larger sets of classes are split into groups with
+-- a function each.
 local MAX_BOUND = 40
 
 --- The code that handles the events of one class.
 ---@class Branch
 ---@field class integer
----@field code string statements that use `e`, a struct event *; cast is ffi.cast, bor is bit.bor
+---@field code string statements that use `e` (a struct event *), `cast` (ffi.cast) and `bor` (bit.bor)
 ---@field bound table<string, any> values of the other names in the code
----@field same? string branches with an equal `same` do the same: neighbors share one test, so that compiled
---- code does not leave its loop for one of them
+---@field same? string branches with an equal `same` run the same code; adjacent ones share one test, which keeps
+--- compiled code in its loop
 
---- Returns the if chain for some branches, the names that it needs bound and their values.
+--- Returns an if chain for the branches, the names of its upvalues and their values.
 local function chain(branches)
   local names, values, tests = { 'cast', 'bor' }, { ffi.cast, bit.bor }, {}
   for i, branch in ipairs(branches) do
@@ -39,7 +39,7 @@ local function chain(branches)
   return table.concat(tests) .. 'end\n', table.concat(names, ', '), values
 end
 
---- Merges neighbors that do the same into one branch with the range class..last.
+--- Merges adjacent branches with the same code into one for the range class..last.
 local function merge(branches)
   table.sort(branches, function(a, b) return a.class < b.class end)
   local merged = {}
@@ -55,7 +55,7 @@ local function merge(branches)
   return merged
 end
 
---- Splits the branches into groups of neighbors that fit into one function each.
+--- Splits the branches into groups of adjacent branches that fit into one function each.
 local function group(branches)
   local groups, bound = {}, math.huge
   for _, branch in ipairs(branches) do
@@ -71,6 +71,13 @@ local function group(branches)
   return groups
 end
 
+--- Returns the branch that calls the function of a group.
+local function group_branch(i, members, call)
+  local name = 'group_' .. i
+  return { class = members[1].class, last = members[#members].last, code = name .. '(e, class)',
+    bound = { [name] = call } }
+end
+
 local LOOP = [[
 local %s = ...
 return function(events, n)
@@ -82,27 +89,23 @@ return function(events, n)
 end
 ]]
 
---- Compiles a function(events, n) that runs the branch of its class for each of n events, in order.
----@param name string chunk name, for error messages
+--- Compiles a function(events, n) that runs, for each of n events, the branch of its class.
+---@param name string chunk name for error messages
 ---@param branches Branch[] at least one
 ---@return function
 function dispatch.loop(name, branches)
   branches = merge(branches)
   local groups = group(branches)
-  local body, names, values = chain(branches)
-  if #groups > 1 then
-    names, values = {}, {}
-    local calls = {}
+  while #groups > 1 do
     for i, members in ipairs(groups) do
-      local code, bound_names, bound_values = chain(members)
-      local source = ('local %s = ...\nreturn function(e, class)\n%send\n'):format(bound_names, code)
-      names[i] = 'group_' .. i
-      values[i] = assert(loadstring(source, '=' .. name))(unpack(bound_values))
-      calls[i] = ('%s class <= %d then %s(e, class)\n'):format(i == 1 and 'if' or 'elseif',
-        members[#members].last, names[i])
+      local code, names, values = chain(members)
+      local source = ('local %s = ...\nreturn function(e, class)\n%send\n'):format(names, code)
+      branches[i] = group_branch(i, members, assert(loadstring(source, '=' .. name))(unpack(values)))
     end
-    body, names = table.concat(calls) .. 'end\n', table.concat(names, ', ')
+    for i = #groups + 1, #branches do branches[i] = nil end
+    groups = group(branches)
   end
+  local body, names, values = chain(branches)
   return assert(loadstring(LOOP:format(names, body), '=' .. name))(unpack(values))
 end
 
@@ -141,7 +144,7 @@ function dispatch.filters(filters)
 end
 
 --- Limits a batch of n events to at most `left` samples.
----@return integer n number of events to handle
+---@return integer n number of events to process
 ---@return integer samples number of samples among them
 function dispatch.limit(events, n, left)
   local samples = 0

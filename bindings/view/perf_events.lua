@@ -1,7 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- perf events: software and hardware events by the names that `perf list` prints, and PMU events by
---- terms, as in `cpu/event=0x3c,umask=0x1/`. The PMU descriptions in sysfs are read through functions
---- that the caller passes in.
+--- perf events: software and hardware events by the names that `perf list` prints, and PMU events by terms, as in
+--- `cpu/event=0x3c,umask=0x1/`. The caller passes the functions that read sysfs.
 local bit = require 'bit'
 local ffi = require 'ffi'
 local nearest = require 'bindings.base.nearest'
@@ -10,7 +9,7 @@ local units = require 'bindings.base.units'
 local C = ffi.C
 local perf_events = {}
 
---- The kernel's descriptions of its PMUs, one folder per PMU.
+--- One directory per PMU.
 perf_events.DEVICES = '/sys/bus/event_source/devices'
 
 --- perf_event_attr.type
@@ -30,13 +29,13 @@ local FREQUENCY = 4000 -- Hz, the default of perf record
 ---@field config1? ffi.cdata*
 ---@field config2? ffi.cdata*|integer
 ---@field bp_type? integer accesses that trigger a breakpoint
----@field period? integer the default: sample every Nth event
----@field freq? integer the default: samples per second
+---@field period? integer default: sample every Nth event
+---@field freq? integer default: samples per second
 
 local by_name, names = {}, {}
 
 local function add(name, kind, config)
-  -- Rare events are sampled every time, and so are events that the kernel cannot sample by frequency.
+  -- Sample each event of those that are rare, or that the kernel cannot sample by frequency.
   local counted = kind == 'software' and config > 1
   by_name[name] = {
     name = name,
@@ -49,7 +48,7 @@ local function add(name, kind, config)
   names[#names + 1] = name
 end
 
--- In the order of config, from 0. Commas separate events, spaces separate names of the same event.
+-- In the order of config, from 0. Commas separate events, spaces separate aliases.
 for kind, list in pairs {
   software = [[cpu-clock, task-clock, page-faults faults, context-switches cs, cpu-migrations migrations,
     minor-faults, major-faults, alignment-faults, emulation-faults, dummy, bpf-output, cgroup-switches]],
@@ -74,14 +73,14 @@ for cache, title in ipairs { 'L1-dcache', 'L1-icache', 'LLC', 'dTLB', 'iTLB', 'b
 end
 table.sort(names)
 
---- The names of the software and hardware events, sorted. Some events have two names.
+--- The names of the software and hardware events, including aliases, sorted.
 perf_events.names = names
 
 local ACCESS = { r = 1, w = 2, x = 4 } -- HW_BREAKPOINT_R, _W, _X
 local LENGTHS = { ['1'] = 1, ['2'] = 2, ['4'] = 4, ['8'] = 8 }
 
---- Parses a hardware breakpoint in perf's form: "mem:0x401000/4:rw". The default length is 4 bytes (8 for
---- execution), the default access is rw.
+--- Parses a hardware breakpoint in perf's syntax: "mem:0x401000/4:rw". The default length is 4 bytes (8 for
+--- execution). The default access is rw.
 ---@param name string
 ---@return PerfEvent? event
 ---@return string? message
@@ -94,12 +93,12 @@ function perf_events.breakpoint(name)
   local bits = 0
   for letter in (access or '?'):gmatch '.' do
     if not ACCESS[letter] then
-      return nil, ("invalid access '%s' of a breakpoint (expected r, w, rw or x)"):format(access or rest)
+      return nil, ("invalid breakpoint access '%s' (expected r, w, rw or x)"):format(access or rest)
     end
     bits = bit.bor(bits, ACCESS[letter])
   end
   if length and not LENGTHS[length] then
-    return nil, ("invalid length '%s' of a breakpoint (expected 1, 2, 4 or 8)"):format(length)
+    return nil, ("invalid breakpoint length '%s' (expected 1, 2, 4 or 8)"):format(length)
   end
   if bits == ACCESS.r then bits = ACCESS.r + ACCESS.w end -- x86 has no read-only breakpoints
   return {
@@ -114,7 +113,7 @@ function perf_events.breakpoint(name)
   }
 end
 
---- Finds a software, hardware, breakpoint or raw event (`r1a8`: config in hexadecimal) by name.
+--- Finds a software, hardware, breakpoint or raw event (`r1a8`: hexadecimal config) by name.
 ---@param name string
 ---@return PerfEvent?
 function perf_events.find(name)
@@ -126,38 +125,38 @@ function perf_events.find(name)
   return by_name[name]
 end
 
---- Stores a value in the bits that a format names ("config:0-7,32-35"), lowest bits first.
+--- Stores a value in the bits of a format ("config:0-7,32-35"), lowest bits first.
 ---@param attr table<string, ffi.cdata*> config, config1, config2
 ---@param format string
 ---@param value ffi.cdata*
 ---@return string? message
 local function put_bits(attr, format, value)
   local word, ranges = format:match '^(config[123]?):([%d,-]+)'
-  if not word then return ("has an unknown format: '%s'"):format(format) end
+  if not word then return ("has an unsupported format '%s'"):format(format) end
   local rest, width = value, 0
   for range in ranges:gmatch '[^,]+' do
     local first, last = range:match '^(%d+)%-?(%d*)$'
     first = tonumber(first) or 64
     last = tonumber(last) or first
-    if first > last or last > 63 then return ("has an unknown format: '%s'"):format(format) end
+    if first > last or last > 63 then return ("has an unsupported format '%s'"):format(format) end
     local bits = last - first + 1
     local mask = bits == 64 and bit.bnot(0ULL) or bit.lshift(1ULL, bits) - 1
     attr[word] = bit.bor(attr[word] or 0ULL, bit.lshift(bit.band(rest, mask), first))
     rest = bits == 64 and 0ULL or bit.rshift(rest, bits)
     width = width + bits
   end
-  if rest ~= 0 then return ('has only %d bits; the value is too large'):format(width) end
+  if rest ~= 0 then return ('has only %d bits: value too large'):format(width) end
 end
 
 --- One PMU of this machine.
 ---@class Pmu
 ---@field name string
----@field read fun(path: string): string? content of a file in its folder, trimmed
+---@field read fun(path: string): string? contents of a file in its directory, trimmed
 ---@field list fun(folder: string): string[] the files in "format" or "events", sorted
 
---- Opens a PMU.
+--- Returns an accessor of one PMU.
 ---@param name string
----@param fs { readdir: function, read: function } as bindings/base/sys.lua has them
+---@param fs { readdir: function, read: function } usually bindings/base/sys.lua
 ---@return Pmu
 function perf_events.open_pmu(name, fs)
   local base = ('%s/%s/'):format(perf_events.DEVICES, name)
@@ -175,8 +174,7 @@ function perf_events.open_pmu(name, fs)
   }
 end
 
---- Returns the PMUs whose events are given by terms. Tracepoints, probes, breakpoints and software events
---- have names of their own.
+--- Returns the PMUs whose events are specified by terms. Probes have a syntax of their own.
 ---@return table<string, boolean>
 function perf_events.pmus(fs)
   local found = {}
@@ -187,13 +185,13 @@ function perf_events.pmus(fs)
   return found
 end
 
---- Returns the events that a PMU names, such as "tsc" of msr.
+--- Returns the named events of a PMU, such as "tsc" of msr.
 ---@param pmu Pmu
 ---@return string[]
 function perf_events.named(pmu)
   local found = {}
   for _, name in ipairs(pmu.list 'events') do
-    -- "x.scale" and "x.unit" describe how to print counts of x.
+    -- "x.scale" and "x.unit" are not events: they describe how to print counts of x.
     if not name:find('.', 1, true) then found[#found + 1] = name end
   end
   return found
@@ -201,7 +199,7 @@ end
 
 local WORDS = { config = true, config1 = true, config2 = true, period = true, freq = true, name = true }
 
---- Returns the valid names of terms, for messages and completion.
+--- Returns the valid term names, for messages and completion.
 ---@param pmu Pmu
 ---@return string[]
 function perf_events.term_names(pmu)
@@ -219,7 +217,7 @@ end
 
 local apply_terms
 
---- Adds one term to the event. Returns a message if the term is invalid.
+--- Adds a term to the event. Returns a message if the term is invalid.
 local function apply_term(event, pmu, name, text, depth)
   if name == 'name' and text then
     event.name = text
@@ -231,7 +229,7 @@ local function apply_term(event, pmu, name, text, depth)
   if WORDS[name] then
     if not text then return ("term '%s' needs a value"):format(name) end
     if name == 'period' or name == 'freq' then
-      if value == 0 then return ("'%s' must be more than 0"):format(name) end
+      if value == 0 then return ("'%s' must be greater than 0"):format(name) end
       event.period, event.freq = nil, nil
       event[name] = tonumber(value)
     else
@@ -256,7 +254,7 @@ function apply_terms(event, pmu, terms, depth)
     if not name then
       lead, name = term:match '^(%s*)([%w_-]+)%s*$'
     end
-    if not name then return ("bad term '%s'"):format(term), column end
+    if not name then return ("invalid term '%s'"):format(term), column end
     local message = apply_term(event, pmu, name, value, depth)
     if message then return message, column + #lead end
   end

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- An event that is asked for, as scripts see it: the key of a handler, what an option of type event holds.
---- The table of the host (bindings/select/events.lua) stays behind it.
+--- Public event: a script's read-only view of a requested event, used as the key of a handler and as the value of an
+--- option of type event. It hides the host's table (bindings/select/events.lua).
 local nearest = require 'bindings.base.nearest'
 local views = require 'bindings.view.views'
 
@@ -9,26 +9,25 @@ local public_event = {}
 --- A field of an event.
 ---@class EventField
 ---@field name string
----@field type string as the format spells it
+---@field type string as in the format file
 ---@field kind string 'signed', 'string', 'array of 6, 8 bytes each'...
 ---@field offset integer
 ---@field size integer bytes
 ---@field count integer elements of an array
 
---- What the user or a script has asked for: `[event] = function(ev) ... end` is its handler. It can be read only;
+--- An event that the user or a script requested: `[event] = function(ev) ... end` is its handler. It is read-only;
 --- event:set() changes it.
 ---@class Event
 ---@field name string 'sched:sched_switch', 'cpu-clock'
----@field alias string the attribute alias=, else the name without its system
----@field class integer a number that no other event of the run has
+---@field alias string the attribute alias=, or else the name without its system
+---@field class integer unique within the run
 ---@field attrs table<string, string|number|boolean> attributes by name; true: given without a value
----@field given { name: string, value?: string|number }[] the attributes in their order, with those that are given
---- more than once
+---@field given { name: string, value?: string|number }[] the attributes as given, in order, including repeated ones
 ---@field fields table<string, EventField> by name
 ---@field filter? string
----@field kind? string of perf's own events: 'software', 'hardware', 'hw-cache', 'raw', 'pmu' or 'breakpoint'
+---@field kind? string for perf's own events: 'software', 'hardware', 'hw-cache', 'raw', 'pmu' or 'breakpoint'
 ---@field freq? number samples per second
----@field owner { name: string } the profiler that has asked for it
+---@field owner { name: string } the profiler that requested it
 local Event = {}
 
 local READABLE = {
@@ -39,20 +38,19 @@ local READABLE = {
 local real_of = setmetatable({}, { __mode = 'k' })
 local public_of = setmetatable({}, { __mode = 'k' })
 
-local function refuse_writing() error('events are read only: event:set() changes what is asked for', 2) end
+local function refuse_writing() error('events are read-only: use event:set() to change them', 2) end
 
---- Text of a C expression, such as a filter.
-local function check_text(name, value)
+local function check_string(name, value)
   if type(value) ~= 'string' then error(('event:set: %s is a %s, not a string'):format(name, type(value)), 3) end
 end
 
 local SETTINGS = {
   filter = function(event, value)
-    check_text('filter', value)
+    check_string('filter', value)
     event.filter = value ~= '' and value or nil
   end,
   key = function(event, value)
-    check_text('key', value)
+    check_string('key', value)
     event.attrs.key = value
   end,
   stack = function(event, value)
@@ -61,14 +59,14 @@ local SETTINGS = {
   end,
 }
 
---- Changes what is asked for. Only in start().
+--- Changes the request. Only valid in start().
 ---@param settings { filter?: string, key?: string, stack?: boolean } filter: replaces the filter, '' removes it;
 --- key: replaces the attribute key=; stack: whether samples have stacks
 function Event:set(settings)
   local event = real_of[self]
   if not event then error('event:set is a method of events: call it with a colon', 2) end
   if type(settings) ~= 'table' then error(('event:set takes a table, not a %s'):format(type(settings)), 2) end
-  if event.owner and event.owner.settled then error('event:set is for start(): the run has begun', 2) end
+  if event.owner and event.owner.settled then error('event:set: only valid in start()', 2) end
   for name, value in pairs(settings) do
     local set = SETTINGS[name]
     if not set then
@@ -79,8 +77,8 @@ function Event:set(settings)
   end
 end
 
---- What a script gets of tables behind an event.
-local MADE = {
+--- Members that are built on first access, so that scripts do not get the host's own tables.
+local BUILT = {
   attrs = function(event)
     return setmetatable({}, { __index = function(_, name) return event.attrs[name] end, __newindex = refuse_writing })
   end,
@@ -104,18 +102,18 @@ local Public = {
   __index = function(self, name)
     if READABLE[name] then return real_of[self][name] end
     if name == 'set' then return Event.set end
-    if not MADE[name] then
+    if not BUILT[name] then
       error(("events have no '%s'%s"):format(tostring(name), nearest.hint(tostring(name), names)), 2)
     end
-    local made = MADE[name](real_of[self])
-    rawset(self, name, made)
-    return made
+    local value = BUILT[name](real_of[self])
+    rawset(self, name, value)
+    return value
   end,
   __newindex = refuse_writing,
   __tostring = function(self) return 'event ' .. real_of[self].name end,
 }
 
---- What scripts see of an event, or of a list of events or lists.
+--- Returns the public event for an event, or a list of them for a list, recursively. Returns any other value unchanged.
 ---@generic T
 ---@param event T
 ---@return T
@@ -133,7 +131,8 @@ function public_event.of(event)
   return public_of[event]
 end
 
---- The event that a script has given, or the list of events.
+--- Returns the host's event for a public one, or a list of them for a list, recursively. Returns any other value
+--- unchanged.
 ---@param event any
 ---@return any
 function public_event.real(event)
@@ -145,14 +144,14 @@ function public_event.real(event)
   return list
 end
 
---- The one event that a script has given. The error is at the line of who has called the caller.
+--- Returns the host's event for a script's argument. Errors point at the line of the caller's caller.
 ---@param event any
----@param what string that wants it: "session.expression"
+---@param what string the function that was called: "session.expression"
 ---@return table
 function public_event.one(event, what)
   local real = type(event) == 'table' and (real_of[event] or public_of[event] and event)
   if not real then
-    error(('%s takes an event, such as session.event() gives, not a %s'):format(what, type(event)), 3)
+    error(('%s takes an event, as returned by session.event(), not a %s'):format(what, type(event)), 3)
   end
   return real
 end

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Sampling: how often events are sampled, what each sample contains, and what is excluded. Scripts set it
---- with session.event, users with event attributes and with -F, --period and --exclude-*.
+--- Sampling parameters: the sampling rate, the contents of each sample, and excluded modes. Scripts set them with
+--- session.event, users with event attributes, -F, --period and --exclude-*.
 local bit = require 'bit'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
@@ -12,7 +12,7 @@ local sampling = {}
 
 --- Optional parts of a sample that session.event can request.
 local PARTS = {
-  read = C.PERF_SAMPLE_READ, -- the counts of session.count, for its take()
+  read = C.PERF_SAMPLE_READ, -- counts for session.count():take()
   regs_user = C.PERF_SAMPLE_REGS_USER,
   regs_intr = C.PERF_SAMPLE_REGS_INTR,
   weight = C.PERF_SAMPLE_WEIGHT,
@@ -33,27 +33,27 @@ local PARAMETERS = {
 --- The parameter table of session.event.
 ---@class EventParameters
 ---@field [1] string the event, as -e takes it
----@field freq? number samples per second; without freq and period, -F and --period decide
+---@field freq? number samples per second; default: -F or --period
 ---@field period? number sample every Nth event, or every N ns of a clock
----@field exclude_user? boolean leave out user mode; the --exclude options of the user add to these
----@field exclude_kernel? boolean leave out the kernel
----@field exclude_host? boolean leave out the host of virtual machines
----@field exclude_guest? boolean leave out guests
----@field exclude_idle? boolean leave out the idle task
----@field sample? string[] further parts of a sample: 'weight', 'data_src' and 'phys_addr', which are `ev._weight`
---- and so on; 'regs_user' and 'regs_intr' for session.registers(); 'read' for session.count()
+---@field exclude_user? boolean exclude user mode; the user's --exclude options also apply
+---@field exclude_kernel? boolean exclude the kernel
+---@field exclude_host? boolean exclude the host of virtual machines
+---@field exclude_guest? boolean exclude guests
+---@field exclude_idle? boolean exclude the idle task
+---@field sample? string[] additional parts of a sample: 'weight', 'data_src' and 'phys_addr' for `ev._weight` etc.;
+--- 'regs_user' and 'regs_intr' for session.registers(); 'read' for session.count()
 ---@field stack? boolean record stacks, as -g does
----@field resolve? boolean session.address() will be called
----@field wakeup? number deliver every N samples at once, instead of waiting until a ring fills up
+---@field resolve? boolean load symbols for session.address()
+---@field wakeup? number wake up after every N samples instead of waiting for the watermark
 ---@field precise? number perf_event_attr.precise_ip
 
 local function refuse(format, ...) error(select('#', ...) > 0 and format:format(...) or format) end
 
---- Rejects invalid parameters of session.event.
+--- Raises an error for invalid parameters of session.event.
 ---@param params EventParameters
 function sampling.check(params)
   if type(params) ~= 'table' then refuse('session.event takes a table, not a %s', type(params)) end
-  if not params[1] then refuse "session.event: the event is missing: session.event { 'cpu-clock', ... }" end
+  if not params[1] then refuse "session.event: no event name (expected e.g. session.event { 'cpu-clock' })" end
   for name, value in pairs(params) do
     local expected = PARAMETERS[name]
     if not expected then
@@ -66,14 +66,14 @@ function sampling.check(params)
   if params.freq and params.period then refuse 'session.event: period and freq are mutually exclusive' end
   for _, part in ipairs(params.sample or {}) do
     if not PARTS[part] then
-      refuse("session.event: unknown sample '%s'%s", tostring(part),
+      refuse("session.event: unknown part of a sample '%s'%s", tostring(part),
         nearest.hint(tostring(part), nearest.keys(PARTS)))
     end
   end
 end
 
---- Returns the sampling period or frequency of an event. The first of these that sets one decides: the
---- event's attributes, the script's parameters, the options (perf events only), the default of its kind.
+--- Returns the sampling period or frequency of an event. In order of precedence: the event's attributes, the script's
+--- parameters, the options (perf events only), the default for the kind of event.
 ---@param full string the event's name
 ---@param request PerfEvent
 ---@param attrs table
@@ -96,7 +96,7 @@ function sampling.rate(full, request, attrs, params, opt)
   return request.period, request.freq and math.min(request.freq, max)
 end
 
---- Rejects -F and --period if they apply to none of the events.
+--- Raises an error if -F or --period is given but applies to none of the events.
 ---@param name string the profiler's name
 ---@param opt table parsed options
 ---@param list Event[]
@@ -108,7 +108,7 @@ function sampling.check_options(name, opt, list)
     local counted = event.request.counted == 1
     if event.kind and not counted or counted and opt.period then return end
   end
-  failure.usage('%s: %s is for hardware, clock and memory events, and there are none', name, given)
+  failure.usage('%s: %s applies to hardware, clock and memory events only; none are selected', name, given)
 end
 
 --- Returns the SAMPLE_* bits of the requested parts.
@@ -122,7 +122,7 @@ function sampling.bits(params)
   return bits
 end
 
---- Returns the fields of a sample's leading words: _ip and _addr, if the sample has them.
+--- Returns the fields _ip and _addr, if the sample has them.
 ---@param sample_type integer perf_event_attr.sample_type
 ---@return Field[]
 function sampling.fields(sample_type)
@@ -138,7 +138,7 @@ function sampling.fields(sample_type)
   return list
 end
 
---- Returns the names of the registers of a mask, in the kernel's order.
+--- Returns the names of the registers in a mask, in the kernel's order.
 ---@param mask ffi.cdata*
 ---@return string[]
 local function register_names(mask)
@@ -156,7 +156,7 @@ end
 ---@param session ffi.cdata*
 ---@param e ffi.cdata* struct event *
 ---@param part? 'regs_user'|'regs_intr'
----@return { name: string, value: ffi.cdata* }[]? registers nil: the sample has none, as for kernel threads
+---@return { name: string, value: ffi.cdata* }[]? registers nil if the sample has none, as for kernel threads
 function sampling.registers(session, e, part)
   local flag, size = PARTS[part or 'regs_user'], ffi.new 'uint32_t[1]'
   local words = C.session_sample_part(session, e, flag, size)
@@ -169,7 +169,7 @@ function sampling.registers(session, e, part)
   return list
 end
 
---- Describes how often an event is sampled, for people.
+--- Formats the sampling rate of an event for output.
 ---@param event Event
 ---@return string
 function sampling.describe(event)

@@ -1,14 +1,14 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Typed views: how scripts see an event. For each event an `__index` function is made from the fields of its
+--- Typed views: how scripts access an event. An `__index` function is generated from the fields of the event's
 --- format, so that `ev.next_pid` compiles to one load. Members of the sample itself start with an underscore
---- (`ev._time`), because payloads have fields such as `pid` and `comm` too.
+--- (`ev._time`), because payloads also have fields such as `pid` and `comm`.
 ---
---- The functions are generated as chains of comparisons with the field names. The name is a constant in compiled
---- code, so the chain folds away and only the load remains.
+--- The function is a chain of comparisons with the field names. The name is a constant in compiled code, so the chain
+--- folds away and only the load remains.
 ---
---- A script may keep an event beyond its handler by mistake. Its struct then holds another event or, after the
---- last one of a batch, none (session_next() sees to that). So a field is read only if the payload is as long as
---- the fields of the view need.
+--- A script may keep a reference to an event after its handler has returned. The struct then holds another event, or
+--- none after the last one of a batch (see session_next()). So a read first checks that the payload is long enough for
+--- all fields of the view.
 local bit = require 'bit'
 local ffi = require 'ffi'
 local libc = require 'bindings.base.libc'
@@ -38,7 +38,7 @@ views.METHODS = { 'keep', 'u64' }
 
 ---@class Field
 ---@field name string
----@field type string as written in the format
+---@field type string as in the format file
 ---@field offset integer
 ---@field size integer
 ---@field elem_size integer
@@ -68,7 +68,7 @@ function views.fields(tp)
   return list, by_name
 end
 
---- What a field is, in words.
+--- Describes the type of a field in words.
 ---@param field Field
 ---@return string
 function views.kind(field)
@@ -124,8 +124,8 @@ end
 
 local function is_identifier(name) return name:match '^[%a_][%w_]*$' ~= nil end
 
---- Returns the members of a packed struct with all fields at their offsets. Fields that overlap earlier
---- ones, or whose names are not C identifiers, are left out.
+--- Returns the members of a packed struct with all fields at their offsets. Omits fields that overlap earlier ones or
+--- whose names are not C identifiers.
 ---@param list Field[]
 ---@return string body
 local function payload_struct(list)
@@ -145,10 +145,10 @@ local function payload_struct(list)
   return #parts > 0 and table.concat(parts, ' ') or 'uint8_t _none;'
 end
 
---- Returns the string at p, which ends at its NUL or after `size` bytes.
+--- Returns the string at p, up to its NUL or `size` bytes.
 local function bounded_string(p, size) return ffi.string(p, libc.strnlen(p, size)) end
 
---- Returns offset and length of a dynamic field's bytes; length 0 if they exceed the record.
+--- Returns offset and length of a dynamic field. The length is 0 if the field exceeds the record.
 local function dynamic(word, base, raw_size)
   local offset, length = bit.band(word, 0xffff) + base, bit.rshift(word, 16)
   if offset + length > raw_size then return 0, 0 end
@@ -167,15 +167,17 @@ end
 
 local event_pointer = ffi.typeof 'struct event *'
 
---- The error of who reads an event that is over: what its batch pointed to may be another event, or nothing.
-local function gone() error('the event is gone: it lasts as long as its handler; ev:keep() gives one that stays', 2) end
+local EXPIRED = 'the event is only valid in its handler; use ev:keep() to keep a copy'
+
+local function expired() error(EXPIRED, 2) end
 
 local address = ffi.typeof 'uintptr_t'
 local array_types = {} -- by element type, count, offset and size
-local owners = setmetatable({}, { __mode = 'k' }) -- of arrays of kept events, which last as long
+local owners = setmetatable({}, { __mode = 'k' }) -- keeps kept events as long as their arrays
 
---- Type of what a script gets of an array, which holds the event's address: `size` are the bytes of payload that
---- the event must have.
+--- Returns the type of an array field, which holds the event's address.
+---@param field Field
+---@param size integer bytes of payload that the event must have
 local function array_type(field, size)
   local key = ('%s %d %d %d'):format(int_type(field), field.count, field.offset, size)
   if array_types[key] then return array_types[key] end
@@ -188,33 +190,33 @@ local function array_type(field, size)
         error(('index %s is out of range 0..%d'):format(tostring(i), count - 1), 2)
       end
       local e = cast(event_pointer, array._event)
-      if e.raw_size < size then return gone() end
+      if e.raw_size < size then return expired() end
       return convert(cast(elements, e.raw + offset)[i])
     end,
-    __newindex = function() error('the arrays of events cannot be changed', 2) end,
+    __newindex = function() error('arrays of events are read-only', 2) end,
     __len = function() return count end,
   })
   return array_types[key]
 end
 
---- The array of an event; a copy of an event lives as long as its arrays do.
-local function array_of(array, ev, e)
-  local found = array(cast(address, e))
-  if band(e.flags, KEPT) ~= 0 then owners[found] = ev end
-  return found
+--- Returns an array field of an event. The array keeps a kept event alive.
+local function array_of(new_array, ev, e)
+  local array = new_array(cast(address, e))
+  if band(e.flags, KEPT) ~= 0 then owners[array] = ev end
+  return array
 end
 
 local pointer_types = {}
 
---- Returns the C type to read a field with.
+--- Returns the C type to load a field with.
 local function load_type(field)
   if has(field, 'DYNAMIC') then return 'uint32_t' end
   if has(field, 'STRING') or has(field, 'ARRAY') then return 'char' end
   return int_type(field) or 'char'
 end
 
---- Returns a Lua expression that loads the field. It uses the offset instead of a struct with all fields:
---- LuaJIT is limited to 65536 C types, and a session can have thousands of events.
+--- Returns a Lua expression that loads the field by offset. There is no struct with all fields, because LuaJIT is
+--- limited to 65536 C types and a session can have thousands of events.
 local function load_code(field)
   local name = load_type(field)
   pointer_types[name] = pointer_types[name] or ffi.typeof(('const %s *'):format(name))
@@ -240,60 +242,60 @@ local function reader(field)
   return load
 end
 
---- A sample or record, as a handler gets it. The fields of its format have the names that the format gives them
---- (`ev.next_pid`); the sample's own words begin with an underscore. It is valid until the handler returns.
+--- A sample or record, the argument of a handler. It is valid until the handler returns. Payload fields have the names
+--- of the format file (`ev.next_pid`). Members of the sample itself start with an underscore.
 ---
---- - Integers are numbers. A 64-bit one that is not exact as a number (beyond 2^53) is an integer64; `ev:u64
----   'field'` always gives all 64 bits.
+--- - Integers are numbers. A 64-bit value that a number cannot hold exactly (beyond 2^53) is an integer64. `ev:u64
+---   'field'` always returns all 64 bits.
 --- - Text is a string. Arrays are indexed from 0: `ev.args[0]`, `#ev.args`.
---- - A field whose name is a keyword of Lua is `ev['function']`.
---- - A field that the event does not have is refused before the first event, with the nearest name.
+--- - A field whose name is a Lua keyword is `ev['function']`.
+--- - Access to a field that the event does not have is reported before the run starts, with the nearest name.
 ---@class Ev
 ---@field _time number ns since the start of the run, or of the recording
----@field _pid integer process; -1: unknown, as in events of a thread that has ended
+---@field _pid integer process; -1: unknown, as in events of an exited thread
 ---@field _tid integer thread
 ---@field _cpu integer -1: unknown
 ---@field _comm string name of the thread at that time
 ---@field _event string name of the event: 'sched:sched_switch'
----@field _period number how many events, or ns of a clock, the sample stands for
----@field _stack integer the same number for the same stack, for session.frames() and lib.stacks; -1: recorded
---- without a stack
----@field _key integer64 the key that lib.pairs has computed
----@field _ip number of perf's own events: the instruction that was interrupted
----@field _addr number of perf's own events: the address that the sample is about; 0: none
----@field _weight number of an event that was asked for with sample = { 'weight' }; also _data_src and _phys_addr
----@field _parent integer in the handler `fork`: the thread that has started the new one
+---@field _period number number of events, or ns of a clock, that the sample represents
+---@field _stack integer id of the callchain, for session.frames() and lib.stacks: equal callchains have equal ids;
+--- -1: no callchain was recorded
+---@field _key integer64 the key computed by lib.pairs
+---@field _ip number only in perf's own events: address of the interrupted instruction
+---@field _addr number only in perf's own events: the sampled data address; 0: none
+---@field _weight number only if requested with sample = { 'weight' }; likewise _data_src and _phys_addr
+---@field _parent integer only in the handler `fork`: the thread that created the new one
 ---@field u64 fun(self: Ev, field: string): integer64 all 64 bits of a field
----@field keep fun(self: Ev): Ev a copy that lasts as long as the script refers to it
+---@field keep fun(self: Ev): Ev a copy that is valid as long as the script references it
 
 ---@class View
----@field type ffi.ctype* of what scripts get
+---@field type ffi.ctype* type of the script's argument
 ---@field index fun(ev: ffi.cdata*, k: string): any reads a field
 ---@field payload ffi.ctype* pointer to a struct of the payload's fields
 ---@field size integer end of the last field: the payload has at least this many bytes
 ---@field names string[] all names that scripts can read
 
 local serial = 0
-local is_view = {} -- by the number of the type
+local is_view = {} -- by ctype id
 
---- What a script gets of an event is a pointer to an opaque struct: it can neither be indexed by numbers nor
---- moved nor written through, and all that is read goes through `index`.
+--- Returns a pointer to an opaque struct as the type that scripts see: LuaJIT refuses to index it by number, to do
+--- arithmetic with it or to write through it, and all reads go through `index`.
 local function opaque(index)
   serial = serial + 1
   local name = 'struct profscript_event_' .. serial
   ffi.cdef(name .. ';')
   ffi.metatype(name, {
     __index = index,
-    __newindex = function() error('events cannot be changed', 2) end,
+    __newindex = function() error('events are read-only', 2) end,
   })
   local pointer = ffi.typeof(name .. ' *')
   is_view[tonumber(pointer)] = true
   return pointer
 end
 
---- The event that a script has given. The error is at the line of who has called the caller.
+--- Returns the event that a script passed. Errors point at the line of the caller's caller.
 ---@param ev any
----@param what string that wants it: "out:print_event"
+---@param what string the function that was called: "out:print_event"
 ---@return ffi.cdata* e struct event *
 function views.event(ev, what)
   if type(ev) ~= 'cdata' or not is_view[tonumber(typeof(ev))] then
@@ -303,30 +305,30 @@ function views.event(ev, what)
   end
   local e = cast(event_pointer, ev)
   if e.class == FILTERED then
-    error(what .. ': the event is gone: it lasts as long as its handler; ev:keep() gives one that stays', 3)
+    error(what .. ': ' .. EXPIRED, 3)
   end
   return e
 end
 
 -- The upvalues of the generated functions. Compiled code treats them as constants.
 local UPVALUES = 'local cast, event, as_event, pointer, arrays, array_of, ffi_string, bounded_string, dynamic_string,'
-  .. ' dynamic_bytes, i64, u64, task_name, stack, part, keep, u64_of, gone, unknown = ...\n'
+  .. ' dynamic_bytes, i64, u64, task_name, stack, part, keep, u64_of, expired, unknown = ...\n'
 
---- Members of the sample that are read directly.
+--- Members of the sample and methods, with the Lua code to read them.
 local WORDS = {
   { '_time', 'e.time' }, { '_pid', 'e.pid' }, { '_tid', 'e.tid' }, { '_cpu', 'e.cpu' },
   { '_comm', 'task_name(e.tid, e.time)' }, { '_stack', 'stack(e)' }, { '_period', 'u64(e.period)' },
   { '_key', 'i64(e.key)' }, { 'keep', 'keep' }, { 'u64', 'u64_of' },
 }
 
---- Returns the body of a function(ev, k) that returns field k.
+--- Returns the body of a function(ev, k) that reads member k.
 local function index_source(view)
   local code = { '  local e = cast(event, ev)\n' }
   local function case(name, value, before)
     code[#code + 1] = ("  if k == '%s' then %s return %s end\n"):format(name, before or '', value)
   end
   for _, word in ipairs(view.parts) do case('_' .. word, ('u64(part(e, %d))'):format(sampling.NUMBERS[word])) end
-  local check = ('if e.raw_size < %d then return gone() end'):format(view.size)
+  local check = ('if e.raw_size < %d then return expired() end'):format(view.size)
   for _, field in ipairs(view.list) do case(field.name, reader(field), check) end
   for _, word in ipairs(WORDS) do case(word[1], word[2]) end
   case('_event', ('%q'):format(view.name))
@@ -334,19 +336,20 @@ local function index_source(view)
   return table.concat(code)
 end
 
---- Returns the body of a function(ev, k) that returns all 64 bits of field k.
+--- Returns the body of a function(ev, k) that reads all 64 bits of field k.
 local function u64_source(view)
   local code = { "  local e = as_event(ev, 'ev:u64')\n" }
   for _, field in ipairs(view.list) do
     if field.elem_size == 8 and not has(field, 'ARRAY') and not has(field, 'DYNAMIC') then
-      code[#code + 1] = ("  if k == '%s' then if e.raw_size < %d then return gone() end return %s + 0ULL end\n")
+      code[#code + 1] = ("  if k == '%s' then if e.raw_size < %d then return expired() end return %s + 0ULL end\n")
         :format(field.name, view.size, load_code(field))
     end
   end
   return table.concat(code) .. '  return ev[k] + 0ULL\n'
 end
 
---- Members that a view creates at first use: a glob can select thousands of events, and most are only printed.
+--- Members of a view that are created on first use: a glob can select thousands of events, most of which are only
+--- printed.
 local makers = {}
 
 function makers.type(view) return opaque(view.index) end
@@ -361,7 +364,7 @@ function makers.index(view)
     local chunk = assert(loadstring(UPVALUES .. 'return function(ev, k)\n' .. text .. 'end', '=view of ' .. name))
     return chunk(cast, event_pointer, views.event, pointer_types, arrays, array_of, ffi.string, bounded_string,
       dynamic_string, dynamic_bytes, i64, u64, context.task_name, context.stack, context.part, context.keep, u64_of,
-      gone, unknown)
+      expired, unknown)
   end
   return compile(index_source(view), compile(u64_source(view)))
 end
@@ -385,7 +388,7 @@ local View = {
 ---@param name string the event's name, the value of `ev._event`
 ---@param list Field[] the payload's fields; empty for events without payload
 ---@param context Services
----@param sample? string[] optional parts of each sample, see bindings/view/sampling.lua
+---@param sample? string[] optional parts of each sample (see bindings/view/sampling.lua)
 ---@return View
 function views.new(name, list, context, sample)
   local names, size, parts = {}, 0, {}
@@ -407,7 +410,8 @@ function views.new(name, list, context, sample)
   return setmetatable({ name = name, list = list, context = context, names = names, size = size, parts = parts }, View)
 end
 
---- Type of what scripts get of events of several classes, such as the ends of pairs: each is read as what it is.
+--- Returns a view type for events of several classes, such as the second events of pairs. Each event is read with the
+--- view of its own class.
 ---@param view_of fun(class: integer): View
 ---@return ffi.ctype* type
 function views.any(view_of)
@@ -417,7 +421,7 @@ function views.any(view_of)
     readers[class] = view_of(class).index
     return readers[class](ev, k)
   end
-  for class = 0, C.EVENT_CLASSES - 1 do readers[class] = find end -- an array, which compiled code reads fast
+  for class = 0, C.EVENT_CLASSES - 1 do readers[class] = find end -- filled completely so that it stays an array
   return opaque(function(ev, k) return readers[cast(event_pointer, ev).class](ev, k) end)
 end
 

@@ -7,9 +7,13 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include "decode/group_reads.h"
 #include "error.h"
 
-enum { AHEAD = 8 };
+enum {
+	AHEAD = 8,
+	COMMON_PID = 4 /* offset of common_pid in the payload of all tracepoints */
+};
 
 struct decoder *decoder_new(void)
 {
@@ -24,6 +28,7 @@ void decoder_free(struct decoder *d)
 	id_table_clear(&d->ids);
 	free(d->quick);
 	free(d->records);
+	group_reads_free(d->group_reads);
 	free(d);
 }
 
@@ -134,6 +139,12 @@ int decoder_add_id(struct decoder *d, uint64_t id, int index)
 	return id_table_add(&d->ids, id, index);
 }
 
+void decoder_note_shared(struct decoder *d, int index)
+{
+	d->nr_shared++;
+	d->shared = index;
+}
+
 int decoder_add_class(struct decoder *d, int index, uint16_t class, uint32_t payload)
 {
 	struct layout *l = &d->layouts[index];
@@ -155,6 +166,12 @@ int decoder_add_record(struct decoder *d, int index, uint32_t type, uint16_t cla
 	d->records = grown;
 	grown[d->nr_records++] = (struct record_class){type, index, class};
 	return 0;
+}
+
+int decoder_split_groups(struct decoder *d)
+{
+	d->group_reads = group_reads_new();
+	return d->group_reads ? 0 : -ENOMEM;
 }
 
 const struct perf_event_attr *decoder_attr_of_class(const struct decoder *d, uint16_t class)
@@ -238,7 +255,9 @@ int decoder_check(struct decoder *d, struct error *err)
 	if (d->nr_layouts == 1)
 		d->id_word = ABSENT;
 	id_table_index(&d->ids);
-	return list_quick(d) ? error_set(err, -ENOMEM, "out of memory") : 0;
+	if (list_quick(d) || (d->group_reads && group_reads_reserve(d->group_reads, d)))
+		return error_set(err, -ENOMEM, "out of memory");
+	return 0;
 }
 
 static __always_inline const struct layout *by_id(const struct decoder *d, uint64_t id)
@@ -256,8 +275,12 @@ static __always_inline const struct layout *layout_of(const struct decoder *d,
 
 	if (d->id_word == ABSENT)
 		return &d->layouts[0];
-	if (rec->type == PERF_RECORD_SAMPLE)
-		return d->id_word < n ? by_id(d, words_of(rec)[d->id_word]) : NULL;
+	if (rec->type == PERF_RECORD_SAMPLE) {
+		const struct layout *known =
+			d->id_word < n ? by_id(d, words_of(rec)[d->id_word]) : NULL;
+
+		return known || d->nr_shared != 1 ? known : &d->layouts[d->shared];
+	}
 	n = nr_side_band_words(d, rec);
 	if (d->id_end_word == ABSENT || d->id_end_word > n)
 		return &d->layouts[0];
@@ -388,8 +411,8 @@ static bool decode_variable(const struct layout *l, const uint64_t *w, unsigned 
 	return true;
 }
 
-static bool decode_general(const struct layout *l, const uint64_t *w, unsigned int n,
-			   struct event *ev)
+bool decoder_read_sample(const struct layout *l, const uint64_t *w, unsigned int n,
+			 struct event *ev)
 {
 	if (n < l->fixed_words)
 		return false;
@@ -401,7 +424,13 @@ static bool decode_general(const struct layout *l, const uint64_t *w, unsigned i
 	ev->tid = l->tid != ABSENT ? (int32_t)(w[l->tid] >> 32) : -1;
 	ev->cpu = l->cpu != ABSENT ? (int32_t)w[l->cpu] : -1;
 	ev->period = l->period != ABSENT ? w[l->period] : l->fixed_period;
-	return decode_variable(l, w, n, ev) && ev->raw_size >= l->payload;
+	if (!decode_variable(l, w, n, ev) || ev->raw_size < l->payload)
+		return false;
+	/* The kernel has no ids for a task that has ended but still runs. The payload has. */
+	if (ev->tid == -1 && l->attr.type == PERF_TYPE_TRACEPOINT && l->raw_is == PAYLOAD_RAW &&
+	    ev->raw_size >= COMMON_PID + sizeof(ev->tid))
+		memcpy(&ev->tid, ev->raw + COMMON_PID, sizeof(ev->tid));
+	return true;
 }
 
 static inline int decode_sample(const struct decoder *d, const struct perf_event_header *rec,
@@ -411,9 +440,13 @@ static inline int decode_sample(const struct decoder *d, const struct perf_event
 	const uint64_t *w = words_of(rec);
 	unsigned int n = nr_words(rec);
 
-	if (!l || !l->nr_classes)
+	if (!l)
+		return d->nr_shared > 1 ? -EBADMSG : 0;
+	if (d->group_reads && group_reads_are_in(l))
+		return group_reads_decode(d->group_reads, d, l, w, n, ev, max);
+	if (!l->nr_classes)
 		return 0;
-	if (!decode_general(l, w, n, ev))
+	if (!decoder_read_sample(l, w, n, ev))
 		return -EBADMSG;
 	ev->class = l->classes[0];
 	if (l->nr_classes == 1)
@@ -476,12 +509,14 @@ int decoder_decode_run(const struct decoder *restrict d, const struct slot *slot
 		memcpy(&size, w + fixed, sizeof(size));
 		if (!q->class || size > rec->size - least || size < q->payload)
 			break;
+		memcpy(&ev->pid, &w[d->quick_tid], 8); /* pid and tid */
+		if (ev->tid == -1)
+			break;
 		ev->time = (double)(int64_t)(slot->time - base);
 		ev->raw = (const uint8_t *)(w + fixed) + sizeof(size);
 		ev->chain = NULL;
 		ev->key = 0;
 		ev->raw_size = size;
-		memcpy(&ev->pid, &w[d->quick_tid], 8); /* pid and tid */
 		ev->cpu = (int32_t)w[d->quick_cpu];
 		ev->class = q->class;
 		ev->flags = 0;

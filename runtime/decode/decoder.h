@@ -28,6 +28,12 @@ const struct perf_event_attr *decoder_attr(const struct decoder *d, int index);
 /* Records with this id belong to the attribute with this index. */
 int decoder_add_id(struct decoder *d, uint64_t id, int index);
 
+/* Says that samples of an attribute may have the id of another reader's event. When a software
+ * event such as page-faults occurs, the kernel (6.18 too) fills the id once for all readers. If
+ * only one attribute is such an event, samples with an unknown id belong to it; with several, they
+ * are malformed. */
+void decoder_note_shared(struct decoder *d, int index);
+
 /* Returns the attribute that a record belongs to; NULL if it cannot be known. */
 const struct perf_event_attr *decoder_attr_of(const struct decoder *d,
 					      const struct perf_event_header *rec);
@@ -44,6 +50,9 @@ int decoder_add_record(struct decoder *d, int index, uint32_t type, uint16_t cla
 
 /* Sets what the payload of an attribute's samples is, see sample.h. The default is RAW. */
 void decoder_set_payload(struct decoder *d, int index, enum payload payload);
+
+/* Splits samples with the counts of a group into one event per member, see group_reads.h. */
+int decoder_split_groups(struct decoder *d);
 
 /* Returns the (first) attribute of a class; NULL if there is none. */
 const struct perf_event_attr *decoder_attr_of_class(const struct decoder *d, uint16_t class);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The inside of a decoder, shared by decoder.c, which reads samples, and side_band.c, which reads
- * all other records.
+ * The inside of a decoder, shared by decoder.c, which reads samples, group_reads.c, which splits
+ * those of groups, and side_band.c, which reads all other records.
  */
 #pragma once
 #include <stdbool.h>
@@ -49,8 +49,10 @@ struct decoder {
 	struct quick *quick;		  /* by layout */
 	uint8_t quick_tid, quick_cpu, quick_period, quick_words; /* the same in all these layouts */
 	uint8_t trailer_words;	      /* the same in all layouts, or ABSENT */
+	int nr_shared, shared;	      /* see decoder_note_shared() */
 	struct record_class *records; /* those that are events */
 	uint32_t nr_records;
+	struct group_reads *group_reads; /* NULL: groups are not split */
 };
 
 static inline unsigned int nr_words(const struct perf_event_header *rec)
@@ -80,3 +82,7 @@ static inline unsigned int nr_side_band_words(const struct decoder *d,
 
 /* Returns the layout of any record; NULL if it cannot be known. */
 const struct layout *decoder_layout(const struct decoder *d, const struct perf_event_header *rec);
+/* Fills an event, except for its class, from a sample of n words. Returns false if the sample is
+ * malformed. */
+bool decoder_read_sample(const struct layout *l, const uint64_t *w, unsigned int n,
+			 struct event *ev);

@@ -32,6 +32,23 @@ int evlist_open_event(const struct perf_event_attr *attr, int target, int cpu, i
 	return fd >= 0 ? fd : -errno;
 }
 
+/* Whether this user may sample events of the kernel on all CPUs: then it is not the user who lacks
+ * a permission. */
+static bool may_sample_kernel(void)
+{
+	struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE,
+				       .size = sizeof(attr),
+				       .config = PERF_COUNT_SW_CPU_CLOCK,
+				       .sample_period = 1000000,
+				       .sample_type = PERF_SAMPLE_RAW,
+				       .disabled = 1};
+	int fd = evlist_open_event(&attr, -1, 0, -1, 0);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
 int evlist_open_error(const struct evlist *evlist, const struct event_request *ev, int code,
 		      struct error *err)
 {
@@ -44,6 +61,9 @@ int evlist_open_error(const struct evlist *evlist, const struct event_request *e
 	case -EACCES:
 	case -EPERM:
 		error_unavailable(err);
+		if (!(ev && ev->config1_text) && may_sample_kernel())
+			return error_set(err, code, "the kernel allows nobody to sample %s (%s)",
+					 name, strerror(-code));
 		f = fopen("/proc/sys/kernel/perf_event_paranoid", "re");
 		if (f) {
 			if (fgets(paranoid, sizeof(paranoid), f))
@@ -227,6 +247,7 @@ static struct perf_event_attr task_attr(const struct evlist *evlist)
 	struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE,
 				       .config = PERF_COUNT_SW_DUMMY,
 				       .sample_period = 1,
+				       .exclude_kernel = 1, /* any user may open it then */
 				       .task = 1,
 				       .comm = 1,
 				       .comm_exec = 1};
@@ -264,6 +285,14 @@ static int restrict_cpus(struct cpus *set, const char *list, const struct cpus *
 	return 0;
 }
 
+/* Whether the kernel counts the event where it happens, for all its readers at once. */
+static bool is_shared(const struct perf_event_attr *attr)
+{
+	return attr->type == PERF_TYPE_SOFTWARE && attr->config != PERF_COUNT_SW_CPU_CLOCK &&
+	       attr->config != PERF_COUNT_SW_TASK_CLOCK && attr->config != PERF_COUNT_SW_DUMMY &&
+	       attr->config != PERF_COUNT_SW_BPF_OUTPUT;
+}
+
 static int add_evsel(struct evlist *evlist, struct decoder *decoder,
 		     const struct perf_event_attr *attr, const struct event_request *ev,
 		     const struct cpus *cpus, enum evlist_group group, struct error *err)
@@ -279,6 +308,8 @@ static int add_evsel(struct evlist *evlist, struct decoder *decoder,
 		sel->attr.inherit = evlist->target.inherit;
 	}
 	sel->index = decoder_add_attr(decoder, &sel->attr, err);
+	if (sel->index >= 0 && is_shared(&sel->attr))
+		decoder_note_shared(decoder, sel->index);
 	return sel->index < 0 ? sel->index : 0;
 }
 

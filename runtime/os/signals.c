@@ -7,21 +7,33 @@
 
 /* Signal handlers have no other place for their state. */
 static volatile sig_atomic_t stop_requested, reopen_requested, report_requested;
-static volatile uint64_t stopped_at; /* time of the first one */
+static volatile sig_atomic_t waiting; /* for this many other programs */
+static volatile sig_atomic_t must_end, must_end_soon;
+static volatile uint64_t stopped_at; /* time of the latest request */
 
-/* A request may arrive as two signals: timeout(1) signals its child and then the process group.
- * Signals this close together count as one. */
-enum { TOGETHER = 200000000 }; /* ns */
+enum {
+	/* A request may arrive as two signals: timeout(1) signals its child and then the process
+	 * group. Signals this close together count as one. */
+	TOGETHER = 200000000, /* ns */
+	GRACE = 1000000000    /* ns to wait for others after SIGTERM and SIGHUP */
+};
 
 static void request_stop(int number)
 {
 	uint64_t now = clock_monotonic();
 
+	if (number != SIGINT)
+		must_end_soon = 1;
 	if (!stop_requested) {
 		stopped_at = now;
 		stop_requested = 1;
 		watchdog_start();
-	} else if (now - stopped_at > TOGETHER) {
+	} else if (now - stopped_at <= TOGETHER) {
+		return;
+	} else if (waiting && !must_end) {
+		stopped_at = now;
+		must_end = 1;
+	} else {
 		watchdog_give_up(number);
 		signal(number, SIG_DFL);
 		raise(number); /* blocked until the handler returns */
@@ -40,19 +52,25 @@ static void request_report(int signal)
 	report_requested = 1;
 }
 
+void signals_install_requests(void)
+{
+	/* poll() returns all the same, and nothing else has to. */
+	struct sigaction reopen = {.sa_handler = request_reopen, .sa_flags = SA_RESTART};
+	struct sigaction report = {.sa_handler = request_report, .sa_flags = SA_RESTART};
+
+	sigaction(SIGUSR1, &reopen, NULL);
+	sigaction(SIGUSR2, &report, NULL);
+}
+
 void signals_install(void)
 {
-	/* No SA_RESTART: a sleeping poll() must return. */
+	/* No SA_RESTART: a write() that waits for its reader must return. */
 	struct sigaction stop = {.sa_handler = request_stop};
-	struct sigaction reopen = {.sa_handler = request_reopen};
-	struct sigaction report = {.sa_handler = request_report};
 	struct sigaction ignore = {.sa_handler = SIG_IGN};
 
 	sigaction(SIGINT, &stop, NULL);
 	sigaction(SIGTERM, &stop, NULL);
 	sigaction(SIGHUP, &stop, NULL);
-	sigaction(SIGUSR1, &reopen, NULL);
-	sigaction(SIGUSR2, &report, NULL);
 	/* A closed pipe is reported by write(2). */
 	sigaction(SIGPIPE, &ignore, NULL);
 }
@@ -60,6 +78,18 @@ void signals_install(void)
 bool signals_stop_requested(void)
 {
 	return stop_requested;
+}
+
+void signals_wait_for_others(bool waits)
+{
+	waiting += waits ? 1 : -1;
+}
+
+bool signals_must_end(void)
+{
+	if (stop_requested && must_end_soon && clock_monotonic() - stopped_at > GRACE)
+		must_end = 1;
+	return must_end;
 }
 
 bool signals_take_reopen(void)

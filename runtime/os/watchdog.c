@@ -11,6 +11,7 @@
 enum {
 	TICK = 100000000, /* ns of CPU time between two looks */
 	PATIENCE = 10, /* ticks in Lua before it is interrupted, and again before it is given up */
+	CALLS = 4,     /* ticks in C that count with the next one in Lua, which has called it */
 	MAX_INTERRUPTS = 20, /* of a script that catches all errors */
 	PATH_SIZE = 256
 };
@@ -18,11 +19,11 @@ enum {
 static struct watchdog_ops ops;
 static timer_t tick_timer, limit_timer;
 static volatile sig_atomic_t ready, running;
-/* In Lua since the script has returned; of these since the interpreter was interrupted. */
+/* Ticks in Lua since the script returned, and since the interpreter was interrupted. */
 static volatile sig_atomic_t ticks, ticks_since, interrupts;
+static volatile sig_atomic_t calls; /* ticks in C since the last one in Lua, up to CALLS */
 
-/* Finds out which file the interpreter's code is of, and that of the code that runs: compiled Lua
- * is of none. */
+/* The files of the interpreter's code and of the running code; compiled Lua has none. */
 struct place {
 	uintptr_t pc;
 	char interpreter[PATH_SIZE], code[PATH_SIZE];
@@ -70,6 +71,8 @@ static void arm(timer_t timer, uint64_t first, uint64_t interval)
 
 static void on_tick(int number, siginfo_t *info, void *context)
 {
+	int step;
+
 	(void)number;
 	if (!running)
 		return;
@@ -77,9 +80,22 @@ static void on_tick(int number, siginfo_t *info, void *context)
 		watchdog_start();
 		return;
 	}
-	if (!is_in_lua(context) || ++ticks < PATIENCE)
+	if (!is_in_lua(context)) {
+		/* One long call ends by itself. A loop of short ones is in Lua now and then. */
+		if (calls < CALLS)
+			calls++;
 		return;
-	if (++ticks_since > PATIENCE || ++interrupts > MAX_INTERRUPTS)
+	}
+	step = 1 + calls;
+	calls = 0;
+	if (ticks < PATIENCE) {
+		ticks += step;
+		if (ticks < PATIENCE)
+			return;
+		step = 1;
+	}
+	ticks_since += step;
+	if (ticks_since > PATIENCE || ++interrupts > MAX_INTERRUPTS)
 		ops.give_up(0);
 	ops.interrupt();
 }
@@ -113,7 +129,7 @@ void watchdog_start(void)
 
 void watchdog_returned(void)
 {
-	ticks = ticks_since = interrupts = 0;
+	ticks = ticks_since = interrupts = calls = 0;
 }
 
 void watchdog_reached(void)

@@ -87,6 +87,17 @@ static bool read_nr_cpus(struct features *f, struct cursor *c)
 	return get_u32(c, &f->nr_cpus);
 }
 
+/* perf record --kcore (0) and --threads (1) write directories. */
+static bool read_dir_format(struct features *f, struct cursor *c)
+{
+	uint64_t version;
+
+	if (!get_u64(c, &version))
+		return false;
+	f->is_single = !version;
+	return true;
+}
+
 static bool read_event_desc(struct features *f, struct cursor *c)
 {
 	uint32_t nr, attr_size, nr_ids;
@@ -261,6 +272,7 @@ static bool (*const readers[])(struct features *f, struct cursor *c) = {
 	[FEATURE_EVENT_DESC] = read_event_desc,
 	[FEATURE_CACHE] = read_cache,
 	[FEATURE_SAMPLE_TIME] = read_sample_time,
+	[FEATURE_DIR_FORMAT] = read_dir_format,
 	[FEATURE_CLOCK_DATA] = read_clock_data,
 };
 

@@ -33,6 +33,7 @@ struct features {
 	char **names;		    /* of the events, by attribute index */
 	uint32_t nr_names;
 	uint32_t nr_cpus; /* 0: missing */
+	bool is_single;	  /* of a recording in a directory: all its records are in this file */
 	/* By cache level - 1, for each CPU below CPUS_MAX: 1 + the first CPU that shares its data
 	 * cache; 0: unknown. NULL: unknown for all CPUs. */
 	uint16_t *first_sharers[CACHE_LEVELS];

@@ -148,10 +148,6 @@ static int read_file(struct header *h, struct stream *s, struct error *err)
 	if (size < sizeof(c))
 		return error_set(err, -EBADMSG, "cut off inside its header");
 	memcpy(&c, file, sizeof(c));
-	if (c.features[0] >> FEATURE_DIR_FORMAT & 1)
-		return error_set(err, -EOPNOTSUPP,
-				 "part of a directory written by perf record --threads, "
-				 "which is not supported");
 	ret = read_attrs(h, &c, file, size, err);
 	if (ret)
 		return ret;
@@ -168,6 +164,10 @@ static int read_file(struct header *h, struct stream *s, struct error *err)
 	} else {
 		read_features(h, &c, file, size);
 	}
+	if (c.features[0] >> FEATURE_DIR_FORMAT & 1 && !h->features.is_single)
+		return error_set(err, -EOPNOTSUPP,
+				 "part of a directory written by perf record --threads, "
+				 "which is not supported");
 	stream_limit(s, c.data.offset, end);
 	return 0;
 }

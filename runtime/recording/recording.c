@@ -45,6 +45,8 @@ static const uint64_t delivered =
 	1 << PERF_RECORD_BPF_EVENT | 1 << PERF_RECORD_CGROUP | 1 << PERF_RECORD_TEXT_POKE |
 	1 << PERF_RECORD_NAMESPACES;
 
+static const char truncated[] = "truncated while it was read: the events after that are missing";
+
 struct recording {
 	struct source source;
 	int fd;
@@ -206,7 +208,9 @@ static int end_of_stream(struct recording *r, int ret, struct error *err)
 	if (ret == -ENODATA)
 		warn(r, "ends inside a record");
 	else if (ret == -EBADMSG)
-		warn(r, "damaged: skipped everything after the last readable record");
+		warn(r, stream_is_cut(r->stream)
+				? truncated
+				: "damaged: skipped everything after the last readable record");
 	else if (ret == -ENOMEM)
 		return error_set(err, ret, "%s: out of memory", r->name);
 	else if (ret)
@@ -251,6 +255,10 @@ static int recording_next(struct source *src, struct slot *out, int max, uint64_
 	uint64_t certain;
 	int n = 0, ret = 0;
 
+	if (stream_is_cut(r->stream)) {
+		warn(r, truncated);
+		return -ENODATA;
+	}
 	stream_release(r->stream, sorter_oldest(r->sorter));
 	for (;;) {
 		certain = until < r->released ? until : r->released;
@@ -285,6 +293,15 @@ static int recording_wait(struct source *src, int64_t timeout)
 	struct timespec ts = {.tv_sec = timeout / 1000000000, .tv_nsec = timeout % 1000000000};
 
 	return ppoll(&poll_fd, 1, &ts, NULL) < 0 && errno != EINTR ? -errno : 0;
+}
+
+/* What was read is delivered, without waiting for what the other rings may have had before it. */
+static void recording_stop(struct source *src)
+{
+	struct recording *r = (struct recording *)src;
+
+	r->ended = true;
+	r->released = UINT64_MAX;
 }
 
 static uint64_t recording_now(struct source *src)
@@ -416,6 +433,7 @@ static const struct source_ops pipe_ops = {
 	.open = recording_attach,
 	.next = recording_next,
 	.wait = recording_wait,
+	.stop = recording_stop,
 	.now = recording_now,
 	.free = recording_free,
 };
@@ -460,7 +478,8 @@ static int set_up(struct recording *r, struct error *err)
 		return error_set(err, -errno, "%s", strerror(errno));
 	r->source.decoder = h->decoder = decoder_new();
 	r->sorter = sorter_new();
-	if (!h->decoder || !r->sorter || !features_init(&h->features))
+	if (!h->decoder || !r->sorter || !features_init(&h->features) ||
+	    decoder_split_groups(h->decoder))
 		return error_set(err, -ENOMEM, "out of memory");
 	ret = header_read(h, r->stream, err);
 	if (!ret)
@@ -513,15 +532,14 @@ struct source *recording_open(const char *path, struct error *err)
 		error_set(err, -errno, "%s: %s", path, strerror(errno));
 		return NULL;
 	}
-	if (!S_ISDIR(st.st_mode))
+	if (S_ISDIR(st.st_mode)) { /* the other files are not needed, or the header says so */
+		int dir = fd;
+
+		fd = openat(dir, "data", O_RDONLY | O_CLOEXEC);
+		close(dir);
+	}
+	if (fd >= 0)
 		return recording_open_fd(fd, path, err);
-	if (faccessat(fd, "data", F_OK, 0))
-		error_set(err, -EISDIR, "%s: not a perf recording (a directory)", path);
-	else
-		error_set(err, -EISDIR,
-			  "%s: a directory written by perf record --threads, "
-			  "which is not supported",
-			  path);
-	close(fd);
+	error_set(err, -EISDIR, "%s: not a perf recording (a directory)", path);
 	return NULL;
 }

@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zstd.h>
+#include "os/bus.h"
+#include "os/signals.h"
 
 enum {
 	RECORD_USER = 64,	  /* first type of perf's own records; below are the kernel's */
@@ -24,7 +26,8 @@ enum {
 	MARKS = 64,
 	MARK_STEP = 4 << 20, /* bytes */
 	AHEAD = 2048,	     /* bytes to prefetch ahead of a record */
-	MAX_BYTES = 1 << 28  /* for stream_bytes(): far above any table of contents */
+	WAIT_MS = 100,
+	MAX_BYTES = 1 << 28 /* for stream_bytes(): far above any table of contents */
 };
 
 struct chunk {
@@ -74,6 +77,7 @@ static int map_file(struct stream *s, uint64_t size)
 	if (file == MAP_FAILED)
 		return -errno;
 	madvise(file, size, MADV_SEQUENTIAL);
+	bus_guard(file, size);
 	s->file = file;
 	s->file_size = size;
 	s->outer.at = file;
@@ -118,8 +122,10 @@ void stream_free(struct stream *s)
 	free(s->aligned.chunk);
 	free(s->bytes);
 	ZSTD_freeDStream(s->zstd);
-	if (s->file)
+	if (s->file) {
+		bus_guard(NULL, 0);
 		munmap((void *)s->file, s->file_size);
+	}
 	free(s);
 }
 
@@ -133,6 +139,14 @@ void stream_limit(struct stream *s, uint64_t from, uint64_t to)
 {
 	s->outer.at = s->file + from;
 	s->outer.end = s->file + to;
+}
+
+bool stream_is_cut(const struct stream *s)
+{
+	struct stat st;
+
+	return s->file &&
+	       (bus_failed() || (!fstat(s->fd, &st) && (uint64_t)st.st_size < s->file_size));
 }
 
 static size_t left_in(const struct span *span)
@@ -179,9 +193,11 @@ static int read_more(struct stream *s, bool wait)
 	ret = make_room(s, &s->outer);
 	if (ret)
 		return ret;
-	ret = poll(&poll_fd, 1, wait ? -1 : 0);
+	do
+		ret = poll(&poll_fd, 1, wait ? WAIT_MS : 0);
+	while (ret <= 0 && wait && (!ret || errno == EINTR) && !signals_must_end());
 	if (ret <= 0)
-		return wait ? -errno : -EAGAIN;
+		return wait ? -EINTR : -EAGAIN;
 	n = read(s->fd, (uint8_t *)s->outer.end, s->outer.chunk->data + CHUNK - s->outer.end);
 	if (n < 0)
 		return -errno;

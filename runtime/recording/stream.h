@@ -19,6 +19,8 @@ void stream_free(struct stream *s);
 
 /* Returns the mapped file; NULL for a pipe. */
 const uint8_t *stream_file(const struct stream *s, uint64_t *size);
+/* Returns whether the mapped file has become shorter: the part that is gone reads as zeros. */
+bool stream_is_cut(const struct stream *s);
 /* Sets the range of the records in the mapped file; by default all of it. */
 void stream_limit(struct stream *s, uint64_t from, uint64_t to);
 

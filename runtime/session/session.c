@@ -135,7 +135,7 @@ static void note_task(struct session *s, const struct slot *slot, const struct e
 			family_fork(s->family, ids[3], ev->tid);
 		break;
 	case EVENT_EXIT:
-		tasks_exit(s->tasks, ev->tid, ev->time);
+		tasks_exit(s->tasks, ev->pid, ev->tid, ev->time);
 		if (s->family)
 			family_exit(s->family, ev->tid);
 		break;
@@ -204,6 +204,8 @@ static int complete_others(struct session *s, const struct slot *slot, struct ev
 		return complete_records(s, slot, ev, n);
 	if (slot->time < s->first_time)
 		return 0;
+	for (int i = 0; ev->pid < 0 && ev->tid > 0 && i < n; i++)
+		ev[n - 1 - i].pid = tasks_pid_of_ended(s->tasks, ev->tid);
 	if (s->resolve)
 		resolve_unwind(s->resolve, s->source->decoder, slot->rec, ev, n);
 	s->stats.to = ev->time;
@@ -354,6 +356,30 @@ static bool is_over(const struct session *s)
 	return now != UINT64_MAX && now > s->end_at && !s->stopped && !counts_only(s);
 }
 
+/* The user asked the run to end. Ctrl-C also ends the perf that writes a pipe, so the pipe is read
+ * to its end, if that comes in time. */
+static void interrupt(struct session *s)
+{
+	bool is_pipe = s->source->info.is_recorded && s->source->ops->wait;
+
+	if (!s->interrupted && is_pipe)
+		signals_wait_for_others(true);
+	s->interrupted = true;
+	if (s->stopped || (is_pipe && !signals_must_end()))
+		return;
+	session_stop(s);
+	if (is_pipe && !s->ended)
+		error_set(&s->source->warning, 0, "interrupted before the end of the recording");
+	if (s->source->info.is_recorded && !is_pipe)
+		s->ended = true;
+}
+
+void session_check_end(struct session *s)
+{
+	if (is_over(s) || (signals_stop_requested() && !s->source->info.is_recorded))
+		session_stop(s);
+}
+
 static int next_batch(struct session *s, struct batch *batch, struct error *err)
 {
 	uint64_t until = ends_with_tick(s) ? s->tick_at - 1 : s->end_at;
@@ -363,12 +389,8 @@ static int next_batch(struct session *s, struct batch *batch, struct error *err)
 	batch->events = s->batch;
 	batch->n = 0;
 	batch->flags = 0;
-	if (!s->interrupted && signals_stop_requested()) {
-		s->interrupted = true;
-		session_stop(s);
-		if (s->source->info.is_recorded)
-			s->ended = true;
-	}
+	if (signals_stop_requested())
+		interrupt(s);
 	if (s->workload && workload_ended(s->workload, &s->stats.workload_status) &&
 	    (!s->follows || s->threads_ended))
 		session_stop(s);

@@ -116,6 +116,8 @@ void session_close_class(struct session *s, uint16_t class);
  * in the previous batch become invalid: its structs hold the events of this batch, or are of class
  * EVENT_FILTERED without payload. Negative: failure, the stream has ended. */
 int session_next(struct session *s, struct batch *batch, struct error *err);
+/* Stops the events if the run is to end: for when session_next() cannot be called for long. */
+void session_check_end(struct session *s);
 /* Limits the wait of session_next() to ns from now. Call it again once they have passed. */
 void session_wake_after(struct session *s, uint64_t ns);
 /* Stops the events; session_next() still delivers existing ones up to BATCH_END. */

@@ -32,6 +32,7 @@ struct name {
 
 struct task {
 	int32_t tid;
+	int32_t pid; /* once it has ended */
 	uint16_t nr_names, max_names;
 	struct name *names;
 	double exit_time;	    /* of the last life; INFINITY while it lasts */
@@ -221,19 +222,27 @@ void tasks_fork(struct tasks *t, int32_t tid, int32_t parent_tid, double time)
 	add_name(t, tid, name, time);
 }
 
-void tasks_exit(struct tasks *t, int32_t tid, double time)
+void tasks_exit(struct tasks *t, int32_t pid, int32_t tid, double time)
 {
 	struct task *task = find_task(t, tid);
 
 	if (!task || has_ended(task) || task->names[task->nr_names - 1].time > time)
 		return;
 	task->exit_time = time;
+	task->pid = pid;
 	task->older = t->ended.older;
 	task->newer = &t->ended;
 	task->older->newer = task;
 	t->ended.older = task;
 	if (++t->nr_ended > t->max_ended)
 		forget(t, t->ended.newer);
+}
+
+int32_t tasks_pid_of_ended(const struct tasks *t, int32_t tid)
+{
+	const struct task *task = find_task(t, tid);
+
+	return task && has_ended(task) ? task->pid : -1;
 }
 
 const char *tasks_name(struct tasks *t, int32_t tid, double time)

@@ -22,7 +22,10 @@ int tasks_scan(struct tasks *t);
 void tasks_set(struct tasks *t, int32_t tid, const char *name, double time);
 /* tid was created by parent_tid: it inherits that name. */
 void tasks_fork(struct tasks *t, int32_t tid, int32_t parent_tid, double time);
-void tasks_exit(struct tasks *t, int32_t tid, double time);
+void tasks_exit(struct tasks *t, int32_t pid, int32_t tid, double time);
+
+/* Process of a thread that has ended; -1: unknown. */
+int32_t tasks_pid_of_ended(const struct tasks *t, int32_t tid);
 
 /* Name of tid at time, "swapper" for 0, "<...>" where unknown. Valid until the next change. */
 const char *tasks_name(struct tasks *t, int32_t tid, double time);

@@ -17,6 +17,7 @@
 #include "stacks/symbols.h"
 
 #define NO_STACK     UINT32_MAX
+#define USER_START   4096 /* vm.mmap_min_addr: nothing is mapped below */
 #define USER_END     (1ULL << 48)
 #define KERNEL_START (1ULL << 63)
 
@@ -164,6 +165,11 @@ static void read_chain(struct stacks *s, const uint64_t *chain, uint32_t parts, 
 			s->scratch[n++] = chain[i++];
 		if (part == STACK_KERNEL)
 			nr_kernel = n;
+		/* What calls main() may have no frame pointer. Then the kernel takes what is on the
+		 * stack there for an address, such as argc in 32-bit programs. */
+		else if (i > nr && n > nr_kernel + 1 && s->scratch[n - 1] < USER_START &&
+			 s->scratch[n - 1])
+			n--;
 	}
 	out->nr_kernel = (uint16_t)nr_kernel;
 	out->nr_user = (uint16_t)(n - nr_kernel);

@@ -2,7 +2,7 @@
 --- Draws folded stacks (from --flame-graph, perf-prof or the stackcollapse programs) or a recording.
 local flamegraph = require 'lib.flamegraph'
 local flametree = require 'lib.flamegraph_tree'
-local picture = require 'lib.svg'
+local svg = require 'lib.svg'
 
 return {
   summary = 'Draw a flame graph from folded stacks or a recording',
@@ -27,7 +27,7 @@ show the change.]],
   },
 
   start = function(opt)
-    if not picture.kind(opt.picture) then error(("'%s' must end in .svg or .html"):format(opt.picture), 0) end
+    if not svg.kind(opt.picture) then error(("'%s' must end in .svg or .html"):format(opt.picture), 0) end
     local tree = flametree.new()
     if opt.diff then flamegraph.read(opt.diff, tree, 'base', opt.reverse) end
     local had_two = flamegraph.read(opt.stacks, tree, 'value', opt.reverse)

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Draws a file that --heatmap FILE has written.
 local heatmap = require 'lib.heatmap'
-local picture = require 'lib.svg'
+local svg = require 'lib.svg'
 
 return {
   summary = 'Draw a heat map of the latencies in a .lat file',
@@ -25,7 +25,7 @@ latency from bottom to top, and the number of latencies as colors.]],
   },
 
   start = function(opt)
-    if not picture.kind(opt.picture) then error(("'%s' must end in .svg or .html"):format(opt.picture), 0) end
+    if not svg.kind(opt.picture) then error(("'%s' must end in .svg or .html"):format(opt.picture), 0) end
     local file, message = io.stdin, nil
     if opt.values ~= '-' then file, message = io.open(opt.values) end
     if not file then error(message, 0) end

@@ -34,7 +34,7 @@ end
 local function definition(site, wanted, out)
   local args, left_out = usdt.fetch_args(site, wanted.formats)
   for _, message in ipairs(left_out) do
-    out:warn(('usdt: %s: left out'):format(message))
+    out:warn(('usdt: %s: skipped'):format(message))
   end
   local place = ('p:%s/%s %s'):format(site.provider, site.name, usdt.place(site))
   return args == '' and place or place .. ' ' .. args

@@ -32,8 +32,8 @@ end
 
 ---@class CallTreeSettings
 ---@field than? number threshold in ns; longer calls are counted
----@field ended? fun(f: integer, key: any, ns: number, first: any) called at each return; f: number of the function;
---- first: the argument of enter()
+---@field ended? fun(f: integer, key: any, ns: number, first: any, last: any) called at each return; f: number of the
+--- function; first and last: the arguments of enter() and leave()
 ---@field dropped? fun(key: any, time: number, first: any) called for each open call that is dropped; time: start of
 --- the call
 
@@ -148,7 +148,8 @@ end
 ---@param f integer
 ---@param key any
 ---@param time number ns
-function CallTree:leave(f, key, time)
+---@param last? any passed to `ended`
+function CallTree:leave(f, key, time, last)
   local stack = self:stack(key)
   local n = stack.n
   local i = n
@@ -174,7 +175,7 @@ function CallTree:leave(f, key, time)
   node.hist:add(ns)
   node.own = node.own + ns - inner
   if i > 1 then stack.inner[i - 1] = stack.inner[i - 1] + ns end
-  if self.ended then self.ended(f, key, ns, first) end
+  if self.ended then self.ended(f, key, ns, first, last) end
 end
 
 --- Returns the nodes that have calls or whose descendants do, callers before callees.

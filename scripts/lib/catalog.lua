@@ -5,7 +5,7 @@ local machine = require('bindings.select.catalog').machine()
 local catalog = {}
 
 --- Returns all events. Probes and breakpoints are listed by their syntax: 'kprobe:FUNCTION'.
----@return { name: string, kind: string }[] entries kind: 'tracepoint', 'software event', 'event of a PMU'...
+---@return { name: string, kind: string }[] entries kind: 'tracepoint', 'software event', 'PMU event'...
 ---@return string? message the reason if there are no tracepoints
 function catalog.entries() return machine:entries() end
 

@@ -6,6 +6,7 @@
 ---   pairs.new { ..., others = untraced, details = details,
 ---     pair = function(p, second) if p.ns > limit then details:show(p, second) end end }
 local context = require 'lib.context'
+local facade = require 'bindings.base.facade'
 local safe = require('lib.text').safe
 local units = require 'lib.units'
 
@@ -82,6 +83,7 @@ end
 ---@class Details
 local Details = {}
 Details.__index = Details
+local public -- creates the facade of details
 
 --- Creates details for lib.pairs.
 ---@param settings DetailSettings
@@ -97,7 +99,7 @@ function detail.new(settings, env)
     verbose = env.verbose,
     waiting = {}, -- pairs to print when the events up to `after` have arrived
   }
-  return setmetatable(self, Details)
+  return public(setmetatable(self, Details))
 end
 
 --- Called by lib.pairs when the session has started.
@@ -285,5 +287,7 @@ function Details:print(pair)
   local _, last = self:outside(pair, second_index + 1, history:find(pair.second_time + settings.after + 1), 'after')
   if last then self:line('`After %.3f us', us(last - pair.second_time)) end
 end
+
+public = facade.class('details', Details, { 'show', 'show_lost' })
 
 return detail

@@ -13,7 +13,7 @@ local array = require 'lib.array'
 local flamepicture = require 'lib.flamegraph_svg'
 local flametree = require 'lib.flamegraph_tree'
 local intern = require 'lib.intern'
-local picture = require 'lib.svg'
+local svg = require 'lib.svg'
 local sys = require 'bindings.base.sys'
 local units = require 'lib.units'
 
@@ -121,7 +121,7 @@ function flamegraph.new(opt, session, out, settings)
     if opt[name] and not opt.flame_graph then error(('--%s requires --flame-graph'):format(name), 0) end
   end
   if not opt.flame_graph then return end
-  local draws = picture.kind(opt.flame_graph)
+  local draws = svg.kind(opt.flame_graph)
   for _, name in ipairs { 'diff', 'title', 'inverted', 'reverse' } do
     if opt[name] and not draws then
       error(('--%s requires a --flame-graph FILE that ends in .svg or .html'):format(name), 0)
@@ -156,12 +156,12 @@ function flamegraph.new(opt, session, out, settings)
     sums[id] = sums[id] + value
   end
   if draws then
-    picture.check(opt.flame_graph)
+    svg.check(opt.flame_graph)
     self.tree = flametree.new()
     if opt.diff then flamegraph.read(opt.diff, self.tree, 'base', opt.reverse) end
   elseif opt.flame_graph ~= '' then
     self.path, self.is_regular = folded_path(opt.flame_graph)
-    if self.is_regular then picture.check(self.path) end
+    if self.is_regular then svg.check(self.path) end
   end
   return self
 end
@@ -210,8 +210,8 @@ function Flamegraph:finish()
   elseif self.file then
     self.file:close()
     if self.is_regular then
-      local svg = self.path:gsub('%.folded$', '.svg')
-      self.out:warn(('To draw the flame graph, run: profscript flamegraph %s %s'):format(self.path, svg))
+      local image = self.path:gsub('%.folded$', '.svg')
+      self.out:warn(('To draw the flame graph, run: profscript flamegraph %s %s'):format(self.path, image))
     end
   end
 end

@@ -3,11 +3,11 @@
 --- show the value of each frame. With JavaScript a click zooms, Ctrl-F searches, and the graph fits the window.
 local bit = require 'bit'
 local flametree = require 'lib.flamegraph_tree'
-local picture = require 'lib.svg'
+local svg = require 'lib.svg'
 local units = require 'lib.units'
 local script = require 'lib.flamegraph_js'
 
-local flamepicture = {}
+local flamegraph_svg = {}
 
 local WIDTH, PAD, TOP, BOTTOM, ROW = 1200, 10, 58, 34, 16
 local CHAR = 6.9 -- width of a 12 px monospace character in pixels
@@ -87,7 +87,7 @@ text { font: 12px ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace; 
 ---@param tree FlameNode
 ---@param settings FlameSettings
 ---@return string[]
-function flamepicture.svg(tree, settings)
+function flamegraph_svg.svg(tree, settings)
   local parts = {}
   local function put(format, ...) parts[#parts + 1] = format:format(...) end
   local inner = WIDTH - 2 * PAD
@@ -100,7 +100,7 @@ function flamepicture.svg(tree, settings)
     height, WIDTH, height)
   parts[#parts + 1] = STYLE
   put('<rect width="100%%" height="100%%" fill="#fbfaf7"/>\n')
-  put('<text class="title" x="50%%" y="26">%s</text>\n', picture.escape(settings.title))
+  put('<text class="title" x="50%%" y="26">%s</text>\n', svg.escape(settings.title))
   put('<text id="unzoom" class="button hidden" x="%d" y="26">Reset Zoom</text>\n', PAD)
   put('<text id="search" class="button end hidden" x="100%%" dx="-%d" y="26">Search</text>\n', PAD + 28)
   put('<text id="ignorecase" class="button end hidden" x="100%%" dx="-%d" y="26">ic</text>\n', PAD)
@@ -117,8 +117,8 @@ function flamepicture.svg(tree, settings)
     put('<g data-s="%s" data-n="%s"><title>%s</title>'
       .. '<rect x="%.4f%%" y="%d" width="%.4f%%" height="%d" fill="%s" rx="1"/>'
       .. '<text x="%.4f%%" dx="3" y="%d">%s</text></g>\n', units.number(start), units.number(node.value),
-      picture.escape(title_of(node, tree, settings)), start * 100 / tree.value, y, share * 100, ROW - 1, color,
-      start * 100 / tree.value, y + 12, picture.escape(fitting(name, share * inner)))
+      svg.escape(title_of(node, tree, settings)), start * 100 / tree.value, y, share * 100, ROW - 1, color,
+      start * 100 / tree.value, y + 12, svg.escape(fitting(name, share * inner)))
     for _, child in ipairs(flametree.children(node)) do
       if child.value >= min_value and child.value > 0 then draw(child, start, level + 1) end
       start = start + child.value
@@ -137,7 +137,7 @@ local function function_table(tree, reversed)
   for i, entry in ipairs(flametree.functions(tree, reversed)) do
     if i > TABLE_ROWS or entry.self == 0 then break end
     parts[#parts + 1] = ('<tr><td>%.2f%%</td><td>%.2f%%</td><td>%s</td></tr>\n'):format(entry.self * 100 / tree.value,
-      entry.total * 100 / tree.value, picture.escape(entry.name))
+      entry.total * 100 / tree.value, svg.escape(entry.name))
   end
   parts[#parts + 1] = '</table>\n'
   return parts
@@ -147,8 +147,8 @@ end
 ---@param path string
 ---@param tree FlameNode
 ---@param settings FlameSettings
-function flamepicture.write(path, tree, settings)
-  picture.write(path, settings.title, flamepicture.svg(tree, settings), function_table(tree, settings.reversed))
+function flamegraph_svg.write(path, tree, settings)
+  svg.write(path, settings.title, flamegraph_svg.svg(tree, settings), function_table(tree, settings.reversed))
 end
 
-return flamepicture
+return flamegraph_svg

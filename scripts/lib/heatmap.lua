@@ -8,7 +8,7 @@
 ---
 --- FILE.svg and FILE.html are pictures. With any other name, the values are written to FILE.lat, a line "TIME VALUE"
 --- for each, which `profscript heatmap` draws.
-local picture = require 'lib.svg'
+local svg = require 'lib.svg'
 local units = require 'lib.units'
 
 local heatmap = {}
@@ -48,7 +48,7 @@ function heatmap.new(settings)
   end
   self.unit, self.linear = settings.unit or 'ns', settings.scale == 'linear'
   local suffix = settings.name and '-' .. settings.name:gsub('[/%z]', '_') or ''
-  self.draws = picture.kind(path) ~= nil
+  self.draws = svg.kind(path) ~= nil
   if self.draws then
     self.path = path:gsub('(%.%w+)$', function(kind) return suffix .. kind end)
     self.rows = self.linear and LINEAR_ROWS or ROWS
@@ -57,7 +57,7 @@ function heatmap.new(settings)
   else
     self.path = ('%s%s.lat'):format(path, suffix)
   end
-  picture.check(self.path)
+  svg.check(self.path)
   return self
 end
 
@@ -216,7 +216,7 @@ local function value_axis(self, area, put, y_of, bottom)
     local y = y_of(value)
     if y < TOP - 1 or y > bottom + 1 then return end
     put('<line class="grid" x1="%d" x2="%d" y1="%.1f" y2="%.1f"/>', LEFT, WIDTH - RIGHT, y, y)
-    put('<text class="end" x="%d" y="%.1f">%s</text>\n', LEFT - 8, y + 4, picture.escape(value_text(value, self.unit)))
+    put('<text class="end" x="%d" y="%.1f">%s</text>\n', LEFT - 8, y + 4, svg.escape(value_text(value, self.unit)))
   end
   local top = low_of(self, area.first + area.rows * area.high)
   if self.linear then
@@ -257,7 +257,7 @@ function Heatmap:svg()
   parts[#parts + 1] = STYLE
   for i, color in ipairs(PALETTE) do put('.c%d { fill: #%s; }', i, color) end
   put('</style>\n<rect width="100%%" height="100%%" fill="#fff"/>\n')
-  put('<text class="title mid" x="%d" y="28">%s</text>\n', WIDTH / 2, picture.escape(self.title))
+  put('<text class="title mid" x="%d" y="28">%s</text>\n', WIDTH / 2, svg.escape(self.title))
   put('<text class="mid" x="%d" y="46">%s measurements</text>\n', WIDTH / 2, units.number(self.total))
   time_axis(self, area, put, x_of, bottom)
   value_axis(self, area, put, y_of, bottom)
@@ -270,7 +270,7 @@ function Heatmap:svg()
         local high = low_of(self, area.first + (row + 1) * area.high)
         put('<rect class="c%d" x="%.1f" y="%.1f" width="%.1f" height="%.1f"><title>%s</title></rect>\n',
           shade(count, area.max), LEFT + column * cell_width, bottom - (row + 1) * cell_height,
-          cell_width, cell_height, picture.escape(('%.6g to %.6g s, %s to %s: %d'):format(column * column_ns / 1e9,
+          cell_width, cell_height, svg.escape(('%.6g to %.6g s, %s to %s: %d'):format(column * column_ns / 1e9,
           (column + 1) * column_ns / 1e9, value_text(low, self.unit), value_text(high, self.unit), count)))
       end
     end
@@ -292,7 +292,7 @@ function Heatmap:write(out)
     if not ok then error(('cannot write %s: %s'):format(self.path, message), 0) end
     out:warn(('To draw the heat map, run: profscript heatmap %s FILE.svg'):format(self.path))
   elseif self.total > 0 then
-    picture.write(self.path, self.title, self:svg())
+    svg.write(self.path, self.title, self:svg())
   end
 end
 

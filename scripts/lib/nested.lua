@@ -113,10 +113,10 @@ function nested.run(settings, detail_settings)
   local table_ = flat and new_table(settings, kinds,
     has_names and function(id) return tree.keys:part(id, 1) end or nil)
   local map = opt.heatmap and heat.new(opt.heatmap, kinds, session)
-  local pair, longest, last, lost_at = { kind = 0, key = 0, ns = 0 }, opt.than or math.huge, nil, nil
+  local pair, longest, lost_at = { kind = 0, key = 0, ns = 0 }, opt.than or math.huge, nil
   tree = calltree.new {
     than = opt.than,
-    ended = (flat or opt.than or map) and function(f, key, ns, first)
+    ended = (flat or opt.than or map) and function(f, key, ns, first, last)
       pair.kind, pair.key, pair.ns = f - 1, has_names and tree.keys.id(key) or key, ns
       pair.first_time, pair.second_time, pair.first_event = last._time - ns, last._time, first
       if flat then table_:add(pair) end
@@ -145,7 +145,7 @@ function nested.run(settings, detail_settings)
 
   local loss_end = -math.huge
   local handlers = {
-    consumer,
+    consumer and kept_events.handler(consumer),
     interval = report,
     stop = function()
       if consumer then consumer:finish() end
@@ -173,8 +173,7 @@ function nested.run(settings, detail_settings)
     end
     handlers[events[2]] = function(ev)
       local key = return_key(ev)
-      last = ev
-      if key ~= nil and ev._time >= loss_end then tree:leave(f, key, ev._time) end
+      if key ~= nil and ev._time >= loss_end then tree:leave(f, key, ev._time, ev) end
     end
   end
   return handlers

@@ -3,12 +3,12 @@
 --- that no event followed are printed. See lib.relation.
 local relation = require 'lib.relation'
 
-local paired = {}
+local pairing = {}
 
 --- Returns the handlers of the profiler.
 ---@param settings DelaySettings
 ---@return table handlers
-function paired.run(settings)
+function pairing.run(settings)
   local opt, out, stages = settings.opt, settings.out, settings.events.stages
   local unpaired, counts, order = {}, {}, {}
   for i = 1, opt.cycle and #stages or #stages - 1 do
@@ -76,4 +76,4 @@ function paired.run(settings)
   return handlers
 end
 
-return paired
+return pairing

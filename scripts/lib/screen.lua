@@ -4,6 +4,7 @@
 ---
 ---   local view = screen.new(out, spec, { 'calls', 'bytes' })
 ---   return { view, interval = function() view:report(rows, 'title') end, ... }
+local facade = require 'bindings.base.facade'
 local tables = require 'lib.table'
 local terminal = require 'bindings.print.terminal'
 local text = require 'bindings.base.text'
@@ -17,6 +18,7 @@ local MOVES = { ['<'] = -1, left = -1, ['>'] = 1, right = 1 }
 ---@class Screen
 local Screen = {}
 Screen.__index = Screen
+local public -- creates the facade of a screen
 
 --- Creates a screen. It must be a list entry of the handlers that the script returns.
 ---@param out Output
@@ -27,7 +29,7 @@ Screen.__index = Screen
 function screen.new(out, spec, order, is_plain)
   local self = setmetatable({ _out = out, _spec = spec, _order = order, _rows = {}, _title = '' }, Screen)
   self._terminal = not is_plain and terminal.new(out) or nil
-  return self
+  return public(self)
 end
 
 --- Orders numbers before strings.
@@ -128,5 +130,7 @@ function Screen:_move(step)
   end
   self._column = list[(at - 1 + step) % #list + 1].name
 end
+
+public = facade.class('screen', Screen, { 'report' })
 
 return screen

@@ -3,14 +3,14 @@
 --- and without JavaScript.
 local text = require 'bindings.base.text'
 
-local picture = {}
+local svg = {}
 
 local ENTITIES = { ['&'] = '&amp;', ['<'] = '&lt;', ['>'] = '&gt;', ['"'] = '&quot;', ["'"] = '&#39;' }
 
 --- Escapes any bytes for XML and HTML text and attributes.
 ---@param s string
 ---@return string
-function picture.escape(s)
+function svg.escape(s)
   s = text.safe(s):gsub('[&<>"\']', ENTITIES)
   return (s:gsub('\239\191[\190\191]', '?')) -- U+FFFE and U+FFFF are invalid in XML
 end
@@ -18,14 +18,14 @@ end
 --- Returns the kind of picture of a file name.
 ---@param path string
 ---@return 'svg'|'html'|nil kind nil: not a picture
-function picture.kind(path)
+function svg.kind(path)
   local suffix = path:match '%.(%w+)$'
   return (suffix == 'svg' or suffix == 'html') and suffix or nil
 end
 
 --- Raises an error if a file cannot be written. Call this at the start of a run.
 ---@param path string
-function picture.check(path)
+function svg.check(path)
   local temporary = path .. '.tmp'
   local file, message = io.open(temporary, 'w')
   if not file then error(('cannot write %s'):format(message), 0) end
@@ -36,7 +36,7 @@ end
 --- Replaces a file atomically.
 ---@param path string
 ---@param parts string[] parts of the content
-function picture.save(path, parts)
+function svg.save(path, parts)
   local temporary = path .. '.tmp'
   local file, message = io.open(temporary, 'w')
   if not file then error(('cannot write %s'):format(message), 0) end
@@ -68,22 +68,22 @@ th { border-bottom: 1px solid #bbb; }
 --- Writes an SVG to FILE.svg or FILE.html.
 ---@param path string
 ---@param title string
----@param svg string[] parts of the <svg> element
+---@param elements string[] parts of the <svg> element
 ---@param below? string[] HTML to show below the picture of FILE.html
-function picture.write(path, title, svg, below)
+function svg.write(path, title, elements, below)
   local parts = {}
-  if picture.kind(path) == 'html' then
-    parts[1] = PAGE:format(picture.escape(title))
+  if svg.kind(path) == 'html' then
+    parts[1] = PAGE:format(svg.escape(title))
   else
     parts[1] = '<?xml version="1.0" encoding="UTF-8" standalone="no"?>\n'
   end
-  for _, list in ipairs { svg, picture.kind(path) == 'html' and below or {} } do
+  for _, list in ipairs { elements, svg.kind(path) == 'html' and below or {} } do
     for _, part in ipairs(list) do
       parts[#parts + 1] = part
     end
   end
-  if picture.kind(path) == 'html' then parts[#parts + 1] = '</body></html>\n' end
-  picture.save(path, parts)
+  if svg.kind(path) == 'html' then parts[#parts + 1] = '</body></html>\n' end
+  svg.save(path, parts)
 end
 
-return picture
+return svg

@@ -7,8 +7,6 @@ local threads = require 'lib.threads'
 
 local unreported = {}
 
-local OFF, ON = 1, 2 -- whether the task was last seen on a CPU; 0: not seen
-
 ---@class Unreported
 ---@field switches integer number of unreported switches
 ---@field wakeups integer number of unreported wakeups
@@ -38,19 +36,20 @@ end
 ---@return fun(gap: table) lost call this in the handler `lost`
 function unreported.watch(some_leave)
   local self, max = unreported.new(), threads.MAX
-  local state, since, known_from = array.new(max), array.new(max), 0
+  -- By task: 1 + the time when it entered a CPU, or -1 - the time when it left one; 0: unknown.
+  local seen, known_from = array.new(max), 1
 
   local function leaves(pid, time)
     if pid <= 0 or pid >= max then return end
-    if state[pid] == OFF and since[pid] >= known_from then self.switches = self.switches + 1 end
-    state[pid], since[pid] = OFF, time
+    if seen[pid] <= -known_from then self.switches = self.switches + 1 end
+    seen[pid] = -1 - time
   end
   local function enters(pid, time)
     if pid <= 0 or pid >= max then return end
-    if state[pid] == ON and since[pid] >= known_from and not some_leave then self.switches = self.switches + 1 end
-    state[pid], since[pid] = ON, time
+    if seen[pid] >= known_from and not some_leave then self.switches = self.switches + 1 end
+    seen[pid] = 1 + time
   end
-  local function lost(gap) known_from = math.max(known_from, gap.to) end
+  local function lost(gap) known_from = math.max(known_from, 1 + gap.to) end
   return self, leaves, enters, lost
 end
 

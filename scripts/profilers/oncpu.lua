@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- On-CPU time of the tasks of each CPU, or of threads on each CPU. Longer than most profilers because these are two
---- tables, each with and without details.
+--- tables, each with and without details, and because a BPF program can add up the times.
 local array = require 'lib.array'
 local intern = require 'lib.intern'
 local tables = require 'lib.table'
@@ -10,8 +10,87 @@ local unreported = require 'lib.unreported'
 
 local MAX_CPU = threads.MAX_CPUS
 local MAX_ROWS = 65536
+local NR_PRIOS = 140 -- MAX_PRIO of the kernel
 
 local function ms(ns) return ('%.1fms'):format(ns / 1e6) end
+
+-- Options that need each switch as an event.
+local NEEDS_EVENTS = {
+  'input', 'filter', 'exit_n', 'cgroups', 'exclude_user', 'exclude_kernel', 'exclude_host', 'exclude_guest',
+  'exclude_pid', 'irqs_disabled', 'tif_need_resched', 'nr_running_min', 'nr_running_max', 'sched_policy',
+  'perfeval_cpus', 'perfeval_pids',
+}
+
+local function needs_events(opt, session)
+  for _, name in ipairs(NEEDS_EVENTS) do
+    if opt[name] then return true end
+  end
+  return session.named_threads or session.is_source or opt.verbose > 1
+end
+
+--- Sorts rows by CPU and time; rows of threads by time.
+local function sort(cells, by_thread)
+  table.sort(cells, function(a, b)
+    if a.cpu ~= b.cpu and (a.ns == b.ns or not by_thread) then return a.cpu < b.cpu end
+    if a.ns ~= b.ns then return a.ns > b.ns end
+    if a.tid ~= b.tid then return a.tid < b.tid end
+    return a.comm < b.comm
+  end)
+end
+
+--- Returns the handlers if a BPF program adds up the times (bpf/oncpu.bpf.c).
+---@param program Bpf
+---@param print_cells fun(cells: table[])
+local function sums_handlers(program, opt, out, session, print_cells)
+  local maps, writes = { [0] = program:map 'sums_0', program:map 'sums_1' }, 0
+
+  local function report()
+    local map = maps[writes]
+    writes = 1 - writes
+    program:set('map', writes)
+    program:run 'settle'
+    local cells = {}
+    for _, entry in ipairs(map:take()) do
+      local row, sum = entry.key, entry.value
+      cells[#cells + 1] = {
+        cpu = row.cpu, tid = not opt.only_comm and row.tid or nil,
+        comm = opt.only_comm and row.comm or session.task_name(row.tid),
+        ns = sum.ns, runs = sum.runs, longest = sum.longest,
+      }
+    end
+    print_cells(cells)
+    local left_out = program:get 'left_out'
+    if left_out > 0 then
+      out:warn(('oncpu: %.0f ms are not shown: more than %d tasks'):format(left_out / 1e6, MAX_ROWS))
+      program:set('left_out', 0)
+    end
+  end
+
+  return {
+    targets = function() program:run 'settle' end, -- the events start now
+    interval = report,
+    stop = function()
+      report()
+      local found = unreported.new()
+      found.switches = program:get 'unreported'
+      unreported.warn(found, out, 'oncpu', 'the time before them is not counted')
+    end,
+  }
+end
+
+--- Loads the program that adds up the times. Returns nil if this kernel or machine cannot run it.
+---@return Bpf?
+local function load_program(session, opt, prio, out)
+  local numbers = {}
+  for priority = 0, NR_PRIOS - 1 do numbers[priority] = prio and prio.has(priority) and 1 or 0 end
+  local ok, program = pcall(session.bpf, {
+    built_in = 'oncpu',
+    constants = { only_comm = opt.only_comm and 1 or 0, has_prio = prio and 1 or 0, prio = numbers },
+  })
+  if ok then ok, program = pcall(function() program:attach() return program end) end
+  if ok then return program end
+  if opt.verbose > 0 then out:warn('oncpu: reading each switch, without a BPF program: ' .. tostring(program)) end
+end
 
 --- Prints a line for each CPU with its tasks, or for each thread with its CPUs.
 local function print_text(out, cells, by_thread, opt, name_of)
@@ -59,7 +138,8 @@ Without -p, -t or a workload, prints a line for each CPU: the time that tasks
 ran on it, and which tasks. With them, prints a line for each thread: the CPUs
 that it ran on. New threads and children are followed. A task that is running
 when an interval ends is counted up to that time. JSON and CSV have a row for
-each task and CPU.
+each task and CPU. A BPF program adds up the times of CPUs if the kernel can run
+it; with --filter or -N, and for threads, each switch is read as an event.
 
   $ profscript oncpu -- sh -c 'sleep 0.1; gzip -c /usr/bin/perf >/dev/null'
   2026-11-22 11:29:09.771127
@@ -91,15 +171,36 @@ each task and CPU.
       if not prio then return nil, problem end
       if opt.filter then return nil, '--filter and --prio are mutually exclusive' end
     end
-    local by_thread = session.named_threads
+    local by_thread, only_comm = session.named_threads, opt.only_comm
     if by_thread and opt.only_comm then return nil, '--only-comm does not work with -p, -t or a workload' end
+
+    local flat = tables.new('oncpu', {
+      { name = 'cpu' },
+      { name = 'tid', show = not only_comm },
+      { name = 'comm' },
+      { name = 'runtime_ns' },
+      { name = 'runs' },
+      { name = 'longest_ns' },
+    })
+    local function print_cells(cells)
+      sort(cells, by_thread)
+      if out.format == 'text' then
+        print_text(out, cells, by_thread, opt, session.task_name)
+      else
+        for _, cell in ipairs(cells) do cell.runtime_ns, cell.longest_ns = cell.ns, cell.longest end
+        out:table(flat, cells)
+      end
+    end
+    local program = not needs_events(opt, session) and load_program(session, opt, prio, out)
+    if program then return sums_handlers(program, opt, out, session, print_cells) end
+
     local ours = threads.new(session, opt, not (opt.filter or opt.prio))
     -- By CPU: the running thread (tid + 1; 0: unknown), the time it started to run, the end of the last loss.
     local current, since, known_from = array.new(MAX_CPU), array.new(MAX_CPU), array.new(MAX_CPU)
     local names = {} -- of the running threads by CPU, for --only-comm
     local keys = intern.new(2, MAX_ROWS)
     local sums, runs, longest = array.new(MAX_ROWS + 1), array.new(MAX_ROWS + 1), array.new(MAX_ROWS + 1)
-    local only_comm, has_prio = opt.only_comm, prio and prio.has
+    local has_prio = prio and prio.has
     -- With --filter, the thread that runs between two matching switches is unknown.
     local sees_all = not opt.filter
     local from_start = sees_all and not opt.input
@@ -149,15 +250,6 @@ each task and CPU.
       end
     end
 
-    local columns = {
-      { name = 'cpu' },
-      { name = 'tid', show = not only_comm },
-      { name = 'comm' },
-      { name = 'runtime_ns' },
-      { name = 'runs' },
-      { name = 'longest_ns' },
-    }
-    local flat = tables.new('oncpu', columns)
     local function report(time)
       count_running(time)
       local cells = {}
@@ -168,7 +260,7 @@ each task and CPU.
           cpu = cpu,
           tid = not only_comm and who or nil,
           comm = only_comm and who or session.task_name(who),
-          ns = sums[id], runtime_ns = sums[id], runs = runs[id], longest = longest[id], longest_ns = longest[id],
+          ns = sums[id], runs = runs[id], longest = longest[id],
         }
         sums[id], runs[id], longest[id] = 0, 0, 0
       end
@@ -177,17 +269,7 @@ each task and CPU.
         sums[keys.max] = 0
       end
       keys:clear()
-      table.sort(cells, function(a, b)
-        if a.cpu ~= b.cpu and (a.ns == b.ns or not by_thread) then return a.cpu < b.cpu end
-        if a.ns ~= b.ns then return a.ns > b.ns end
-        if a.tid ~= b.tid then return a.tid < b.tid end
-        return a.comm < b.comm
-      end)
-      if out.format == 'text' then
-        print_text(out, cells, by_thread, opt, session.task_name)
-      else
-        out:table(flat, cells)
-      end
+      print_cells(cells)
     end
 
     local filter = prio and prio.text 'prev_prio' .. ' || ' .. prio.text 'next_prio' or opt.filter

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Predicts hard and soft lockups before the kernel's watchdog reports them: it watches the timer and the thread of
 --- that watchdog with a shorter limit. Longer than most profilers because it reads the watchdog's configuration.
+local cpu_list = require 'lib.cpu_list'
 local failure = require 'lib.failure'
 
 local SLACK = 2e8 -- ns that the timer may be late
@@ -25,8 +26,8 @@ local function line_of(path)
 end
 
 local function has_cpu(list, cpu)
-  for from, to in (list or ''):gmatch '(%d+)%-?(%d*)' do
-    if cpu >= tonumber(from) and cpu <= (tonumber(to) or tonumber(from)) then return true end
+  for _, range in ipairs(list and cpu_list.parse(list) or {}) do
+    if cpu >= range.first and cpu <= range.last then return true end
   end
   return false
 end

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * merge_many RINGS: what it costs to bring the records of many CPUs into the order of time and to
- * decode them. Rings in plain memory are filled with samples of a random CPU every 50 ns, then read
- * as a session does; prints the least CPU time per record (ns) of a few times.
+ * merge_many RINGS: the cost of merging the records of many CPUs by time and of decoding them.
+ * Fills rings in plain memory with samples of a random CPU every 50 ns, then reads them as a
+ * session does. Prints the least CPU time per record (ns) of a few runs.
  */
 #include <stddef.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 
 enum { PAGE = 4096, ALL = 64 << 20, BATCH = BATCH_MAX, EVENTS = 2, TIMES = 5 };
 
-/* As perf_event_attr below wants it, with a payload of the size of sched_switch's. */
+/* With the perf_event_attr below, and a payload of the size of sched_switch's. */
 struct sample {
 	struct perf_event_header header;
 	uint64_t id;
@@ -56,7 +56,7 @@ static struct decoder *make_decoder(void)
 	return decoder_check(d, NULL) ? NULL : d;
 }
 
-/* False: there is no space. */
+/* Returns false if there is no space. */
 static bool write_sample(struct perf_event_mmap_page *page, int ring, uint64_t time)
 {
 	struct sample s = {
@@ -82,7 +82,7 @@ static bool write_sample(struct perf_event_mmap_page *page, int ring, uint64_t t
 	return true;
 }
 
-/* Reads all there is; returns how many records, 0: they did not come in order. */
+/* Reads everything; returns the number of records, or 0 if they were out of order. */
 static uint64_t read_all(struct merge *merge, const struct decoder *d)
 {
 	static struct slot slots[BATCH];

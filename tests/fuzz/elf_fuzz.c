@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Whatever a file holds: its functions and USDT probes are found, or it is refused with a line.
+ * For any file, its functions and USDT probes are found, or it is refused with a message.
  */
 #include <errno.h>
 #include <stdint.h>

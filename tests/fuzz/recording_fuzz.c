@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The recording reader with the decoder behind it: a first byte chooses between a mapped file and
- * a pipe and how many slots are asked for at a time, the rest is the recording. Seeds without that
- * byte are read as files. */
+/* The recording reader and the decoder. The first byte selects a mapped file or a pipe, and how
+ * many slots are requested at a time; the rest is the recording. Seeds without that byte are read
+ * as files. */
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What traced processes can leave in our way. The first byte chooses: a mangled name, a list of
- * compiled code, records of mappings, otherwise an ELF file with everything that is read of one.
- * Seeds without that byte are read as ELF files. */
+/* Data that traced processes control. The first byte selects a mangled name, a list of compiled
+ * code, records of mappings, or an ELF file, of which all parts are read. Seeds without that byte
+ * are read as ELF files. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ static volatile uint64_t sink;
 
 const char *__lsan_default_suppressions(void);
 
-/* libelf 0.188 loses the bytes of a section of names that it then refuses. */
+/* libelf 0.188 leaks the bytes of a section of names that it then refuses. */
 const char *__lsan_default_suppressions(void)
 {
 	return "leak:elf_strptr\nleak:libelf.so";
@@ -55,7 +55,7 @@ static bool read_word(const struct cfi_memory *m, uint64_t addr, uint64_t *word)
 	return addr % 3;
 }
 
-/* The tables that say how to get out of functions. */
+/* The tables for unwinding functions. */
 static void read_tables(const uint8_t *data, size_t size)
 {
 	const struct cfi_memory memory = {read_word};
@@ -111,7 +111,7 @@ static void read_jit_map(struct maps *m, const uint8_t *data, size_t size)
 	unlink(path);
 }
 
-/* Each record: type, misc, size, then as many bytes. */
+/* Each record: type, misc, size, then size bytes. */
 static void read_records(struct maps *m, const uint8_t *data, size_t size)
 {
 	struct place place;

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# The profilers on a distribution's kernel with four CPUs: what it traces is not what the build
-# machine's kernel does, and in a guest exact counts are possible where nothing else runs.
+# The profilers on a distribution's kernel with four CPUs, whose events differ from those of the host's kernel. In a
+# guest exact counts are possible because nothing else runs.
 . "$(dirname "$0")/../lib.sh"
 cd "$TOP" || exit 1
 echo "# $(uname -r)"
@@ -20,7 +20,7 @@ counts 'system calls' '^syscalls +1000$' -e syscalls:sys_enter_getppid 'count(ev
 	-- build/workloads/syscalls 1000
 counts 'forks' '^forker +forker +20$' -e sched:sched_process_fork \
 	'count(ev.parent_comm, ev.child_comm)' -- build/workloads/forker 20
-counts 'wake-ups' '^ping +pong +1 +500$' -e sched:sched_waking \
+counts 'wakeups' '^ping +pong +1 +500$' -e sched:sched_waking \
 	'count(ev._comm, ev.comm, ev.target_cpu)' -- build/workloads/pingpong -c 1 500
 counts 'kernel filters' '^pong +500$' -e 'sched:sched_waking/comm=="pong"/' 'count(ev.comm)' \
 	-- build/workloads/pingpong -c 1,2 500
@@ -33,19 +33,19 @@ expect_line 'pairs of system calls' '^sys_enter => sys_exit +1000 ' "$TMP/out"
 expect_line 'dynamic strings' 'mkdir .*cgroup:cgroup_mkdir: root=0 id=[0-9]+ level=1 path=/lab$' \
 	"$TMP/out"
 
-# Tracing changes the kernel's code where it is switched on.
+# Tracing patches the kernel's code when it is switched on.
 start misc
 echo 1 >/sys/kernel/tracing/events/sched/sched_switch/enable
 echo 0 >/sys/kernel/tracing/events/sched/sched_switch/enable
 mkdir /sys/fs/cgroup/misc_lab
 stop
-expect_line 'records: code is changed' \
+expect_line 'records: code is patched' \
 	'bash .* misc:text_poke: ffffffff[0-9a-f]{8} ([0-9a-f]{2})+ => ([0-9a-f]{2})+ __schedule\+0x' "$TMP/out"
-expect_line 'records: a cgroup is made' 'mkdir .* misc:cgroup: id [0-9]+ /misc_lab$' "$TMP/out"
+expect_line 'records: a cgroup is created' 'mkdir .* misc:cgroup: id [0-9]+ /misc_lab$' "$TMP/out"
 check 'records: this kernel has them all' test ! -s "$TMP/err"
 
 echo 1 >/proc/sys/kernel/sched_schedstats
-# A task on its way to sleep does not trace it: its waker does.
+# A task that goes to sleep does not trace it: its waker does.
 start exec -e 'sched:sched_stat_sleep/comm=="usleep"/' 'if ev.delay >= 299e6 then count(ev.comm) end'
 for _ in 1 2 3; do usleep 300000; done
 stop
@@ -53,15 +53,15 @@ expect_line 'schedstat events' '^usleep +3$' "$TMP/out"
 
 echo 'p:lab/open do_sys_openat2 file=+0(%si):ustring' >>/sys/kernel/tracing/kprobe_events
 "$PROFSCRIPT" trace -e lab:open -- cat /proc/version >"$TMP/out" 2>&1
-expect_line 'probes made by hand' 'cat .* lab:open: \(ffffffff[0-9a-f]+\) file="/proc/version"$' \
+expect_line 'probes created by hand' 'cat .* lab:open: \(ffffffff[0-9a-f]+\) file="/proc/version"$' \
 	"$TMP/out"
 
-# A kernel that reports all: nobody misses a switch.
+# A kernel that reports all switches: no profiler misses one.
 for profiler in oncpu rundelay task-state; do
 	build/workloads/pingpong -c 0,3 2000 &
 	"$PROFSCRIPT" $profiler -m 1024 --duration 1 >"$TMP/out" 2>"$TMP/err"
 	wait $!
-	check "$profiler misses nothing" test ! -s "$TMP/err"
+	check "$profiler misses no switch" test ! -s "$TMP/err"
 done
 
 modprobe null_blk irqmode=0

@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # Usage: tests/guest/guest_test.sh [WORD...]
-# Runs the *_guest.sh in this folder and below whose names contain one of the WORDs (default: all), each in a
-# guest of its own: there it may change what it likes, and a kernel that dies fails only one of them. Their results
-# become this program's. The tests that depend most on the kernel run on an older one, too.
-# GUEST_KERNEL: all run on this one only; see lab.sh -k.
+# Runs the *_guest.sh in this folder and below whose names contain one of the WORDs (default: all), each in its own
+# guest, where it may change anything, and where a kernel that dies fails only one test. Reports their results as its
+# own. The tests that depend most on the kernel also run on an older one.
+# GUEST_KERNEL: run all of them on this kernel only; see lab.sh -k.
 . "$(dirname "$0")/../lib.sh"
 cd "$TOP" || exit 1
-OLD_KERNEL=bullseye/cloud-amd64 # 5.10, the oldest that BPF programs are for
+OLD_KERNEL=bullseye/cloud-amd64 # 5.10, the oldest kernel that BPF programs support
 ON_OLD=' bindings/bpf/program bindings/bpf/sample_filter profilers/bpf-kvm_exit runtime/probes/probe '
 MODULES=null_blk,kvm_amd,tcrypt
 LIMIT=$((${TEST_TIMEOUT:-240} / 2)) # seconds for one guest
 TIMED_OUT=124 DIED=125 UNAVAILABLE=126
 
-# boot NAME[@old]: leaves what it printed in $TMP/NAME[@old].out, .err and .status
+# boot NAME[@old]: leaves the output in $TMP/NAME[@old].out, .err and .status
 boot() {
 	local kernel=${GUEST_KERNEL:-cloud-amd64}
 	[[ $1 != *@old ]] || kernel=$OLD_KERNEL
@@ -23,7 +23,7 @@ boot() {
 	echo $? >"$TMP/$1.status"
 }
 
-# merge NAME[@old]: the results of its guest, and a failure where these are not all
+# merge NAME[@old]: adds the results of its guest, and a failure if some are missing
 merge() {
 	local name=$1 line status seen=0 planned=none failed=$tests_failed problem=
 	read -r status <"$TMP/$name.status"
@@ -58,7 +58,7 @@ done
 for name in "${names[@]}"; do
 	[[ -n ${GUEST_KERNEL-} || $ON_OLD != *" $name "* ]] || names+=("$name@old")
 done
-# One more than there are CPUs: guests sleep now and then.
+# One more than there are CPUs, because guests sleep now and then.
 for name in "${names[@]}"; do
 	while [ "$(jobs -rp | wc -l)" -gt "$(nproc)" ]; do wait -n; done
 	boot "$name" &

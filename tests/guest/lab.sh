@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # Usage: tests/guest/lab.sh [-k KERNEL] [-m MODULE,...] [-t SECONDS] COMMAND...
-# Boots a Debian kernel in QEMU, without a disk image: its root file system is an initramfs of bash,
-# busybox, perf, busted, and this source tree as it is built now, in /profscript. There it runs the
-# bash COMMAND as root, and returns what that printed (stdout and stderr) and its exit status.
+# Boots a Debian kernel in QEMU, without a disk image: its root file system is an initramfs of bash, busybox,
+# perf, busted and this source tree as it is built now, in /profscript. There it runs the bash COMMAND as root,
+# prints its output (stdout and stderr) and returns its exit status.
 #
-#   -k  the end of a package's name, linux-image-KERNEL; default: cloud-amd64, the distribution's
-#       current one. 6.12-cloud-amd64 is a newer one, 6.1.0-56-cloud-amd64 a certain one,
-#       bullseye/cloud-amd64 that of another release of Debian
-#   -m  kernel modules that COMMAND can modprobe; those they need come along
-#   -t  the guest is killed after this time (100)
+#   -k  the end of a package's name, linux-image-KERNEL; default: cloud-amd64, the distribution's current kernel.
+#       6.12-cloud-amd64 is a newer one, 6.1.0-56-cloud-amd64 an exact version, bullseye/cloud-amd64 that of
+#       another release of Debian
+#   -m  kernel modules that COMMAND can modprobe, with their dependencies
+#   -t  kill the guest after this time (100)
 #
-# Exit status 124: the time was over; 125: the guest died (in both cases the end of its console is
-# on stderr); 126: there is no guest (stderr says why). Kernels are kept in build/guest/.
+# Exit status 124: timeout; 125: the guest died (in both cases the end of its console is on stderr); 126: no guest
+# can run here (stderr says why). Kernels are kept in build/guest/.
 set -u
 TOP=$(cd "$(dirname "$0")/../.." && pwd)
 CACHE=$TOP/build/guest
@@ -37,8 +37,8 @@ unavailable() {
 	exit $UNAVAILABLE
 }
 
-# Lists of packages of another release, from the same mirrors, beside those of this system; they are
-# taken once.
+# Uses the package lists of another release, from the same mirrors, in addition to those of this system. They are
+# downloaded once.
 use_release() {
 	local apt=$CACHE/apt/$1
 	mkdir -p "$apt"/{lists,cache/archives}/partial
@@ -57,7 +57,7 @@ use_release() {
 	[ -n "$(find "$apt/lists" -name '*_Packages*')" ] || apt-get update -q=2
 }
 
-# A meta package depends on the version that is current.
+# A meta package depends on the current version.
 version_of() {
 	local version
 	version=$(apt-cache depends "linux-image-$1" 2>/dev/null |
@@ -66,7 +66,7 @@ version_of() {
 	[[ $version == *.*.* ]] && echo "$version"
 }
 
-# Leaves the package in $CACHE/$version, not installed.
+# Unpacks the package into $CACHE/$version, without installing it.
 unpack() {
 	local new
 	new=$(mktemp -d "$CACHE/new.XXXXXX")
@@ -83,16 +83,16 @@ fetch() {
 	flock "$lock"
 	[ -z "$release" ] || use_release "$release"
 	version=$(version_of "$kernel") && { [ -d "$CACHE/$version" ] || unpack; } && return
-	# The lists of packages are missing, or so old that their version has gone.
+	# The package lists are missing, or so old that their version no longer exists.
 	apt-get update -q=2 && version=$(version_of "$kernel") && unpack
 }
 
-# add FILE...: at the same place in the guest
+# add FILE...: copies files to the same place in the guest
 add() {
 	cp -rL --parents -t "$root" "$@"
 }
 
-# Programs and Lua modules, with the shared libraries they are linked with.
+# Programs and Lua modules, with their shared libraries.
 add_system() {
 	local program files=() libraries
 	for program in bash busybox busted chrt modprobe nice perf; do
@@ -122,7 +122,7 @@ make_root() {
 	add_system
 	[ -z "$modules" ] || add_modules
 	(cd "$TOP" && cp -r --parents -t "$root/profscript" profscript bindings scripts examples tests build/workloads)
-	# BPF programs of tests that were compiled here.
+	# BPF programs that tests compiled on the host.
 	[ ! -d "$TOP/build/cache" ] || cp -r "$TOP/build/cache" "$root/profscript/build"
 	cp "$TOP/tests/guest/init" "$root/init"
 	echo 'root:x:0:0:root:/:/bin/sh' >"$root/etc/passwd"
@@ -130,8 +130,8 @@ make_root() {
 	(cd "$root" && find . | cpio -o -H newc --quiet -R 0:0) >"$tmp/initramfs"
 }
 
-# One host thread for all virtual CPUs: with one each, the kernel dies sooner or later of patching
-# its own code, as it does when a tracepoint is enabled.
+# One host thread for all virtual CPUs. With one thread each, the kernel sooner or later dies while it patches its
+# own code, which enabling a tracepoint does.
 boot() {
 	timeout --foreground -k 5 "$limit" qemu-system-x86_64 -nodefaults -no-user-config -no-reboot \
 		-display none -machine q35,hpet=off,i8042=off -accel tcg,thread=single -cpu max -smp 4 \
@@ -153,7 +153,7 @@ make_root "$@"
 boot
 status=$?
 read -r result <"$tmp/status" && exit "$result"
-# Without the guesses among the stack's frames, the reason is in these lines.
+# The stack without the guessed frames: these lines show the reason.
 { cat "$tmp/qemu" && grep -v '  ? ' "$tmp/console" | tail -n 40; } >&2
 [ $status -eq $TIMED_OUT ] && exit $TIMED_OUT
 exit $DIED

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# Every example script runs, and every example of -h can be opened. Exit status 3 says that this machine lacks what one
-# takes; anything else is a failure.
+# Every example script runs, and the events of every example of -h can be opened. Exit status 3 means that this machine
+# lacks what one needs; any other failure is an error.
 . "$(dirname "$0")/../lib.sh"
 export PROFSCRIPT
 needs_tracepoint sched:sched_wakeup
@@ -13,7 +13,7 @@ for example in "$TOP"/examples/*.lua; do
 	unavailable $status "$name" || result $status "$name" "$TMP/err"
 done
 
-# The examples of -h as dry runs, which open their events. The files that they name are there.
+# The examples of -h as dry runs, which open their events. The files that they name exist.
 cd "$TMP" || exit 1
 printf 'int f(int x) { return x + 1; }\nint main(int n, char **v) { (void)v; return f(n) == 0; }\n' >program.c
 gcc -O0 -o program program.c 2>/dev/null || cp "$(command -v true)" program
@@ -21,7 +21,7 @@ cp "$DATA/mixed.data" perf.data
 cp "$DATA/mixed.data" new.data
 cp "$DATA/mixed.data" old.data
 
-# not_loaded: what $TMP/err misses are events of a module that is not loaded; only a user knows that these exist
+# not_loaded: $TMP/err reports missing events of a module that is not loaded; only a user knows that these exist
 not_loaded() {
 	local system
 	system=$(sed -nE "1s/^profscript: no such event( system)? '(kvm|kvmmmu)[:'].*/\2/p" "$TMP/err")

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash
-# Pictures in a real browser, for tests that source it after tests/lib.sh: they are skipped where there is none.
+# Pictures in a real browser, for tests that source this after tests/lib.sh. Skips them if there is no browser.
 command -v chromium >/dev/null || skip_all 'no chromium'
 
-# dom PAGE: the page as it is when its scripts have run
+# dom PAGE: the page after its scripts have run
 dom() {
 	timeout 90 chromium --headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking \
 		--disable-component-update --disable-sync --user-data-dir="$TMP/chromium" --window-size=1200,800 \
 		--virtual-time-budget=2000 --dump-dom "$1" 2>/dev/null
 }
 
-# in_browser NAME FILE SCRIPT: SCRIPT runs after the page's own and calls check(NAME, CONDITION), each a test
+# in_browser NAME FILE SCRIPT: SCRIPT runs after the page's own script and calls check(NAME, CONDITION), each a test
 in_browser() {
 	local line
 	{
@@ -49,7 +49,7 @@ END
 	result $? "$1: ran" "$TMP/dom"
 }
 
-# loads_nothing FILE...: the pictures name no other address than that of SVG
+# loads_nothing FILE...: the pictures contain no address except that of SVG
 loads_nothing() {
 	check 'pictures load nothing' sh -c '! grep -Ho "https\?://[^\" ]*" "$@" | grep -v :http://www.w3.org/2000/svg' - "$@"
 }

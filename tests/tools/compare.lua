@@ -1,17 +1,17 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Compares what `profscript trace` prints of a recording with what `perf script` says of it.
+--- Compares the output of `profscript trace` for a recording with that of `perf script`.
 ---   luajit compare.lua text|json|csv PEER OURS
---- PEER: output of `perf script --ns -G -F +pid`; OURS: of trace in that format. Both become lists of
---- { time (ns, text), comm, pid, tid, cpu, event, fields }, which must be the same in the same order. Ends
---- with exit status 1 and the first differences on stdout.
+--- PEER: output of `perf script --ns -G -F +pid`; OURS: output of trace in that format. Both become lists of
+--- { time (ns, text), comm, pid, tid, cpu, event, fields }, which must be equal and in the same order. Otherwise
+--- prints the first differences and exits with status 1.
 ---
---- Differences that are meant:
----   - perf prints no name for a task it does not know, but ":TID"; we print "<...>".
----   - perf calls the idle task "swapper" and pads names to 16; we do too, but padding is cut here.
+--- Intended differences:
+---   - perf prints ":TID" for a task without a known name; we print "<...>".
+---   - perf calls the idle task "swapper" and pads names to 16; so do we, but padding is removed here.
 ---   - text rounds times to us, perf script --ns prints all digits: they are rounded here.
----   - perf prints the address where a sample without payload was taken; we print its period only.
----   - perf looks kernel addresses up in the running kernel, which need not be the one that was
----     recorded; we print the address.
+---   - perf prints the address at which a sample without payload was taken; we print only its period.
+---   - perf looks kernel addresses up in the running kernel, which need not be the recorded one; we
+---     print the address.
 local bit = require 'bit'
 local ffi = require 'ffi'
 
@@ -42,7 +42,7 @@ local function peer_event(line)
   return e
 end
 
---- Whether our fields say what perf's say, but for symbols.
+--- Whether our fields match perf's, except for symbols.
 local function same_fields(theirs, ours)
   if theirs == ours then return true end
   local next_ours = ours:gmatch '%S+'
@@ -64,7 +64,7 @@ local function rounded(e)
   return ('%d.%06d'):format(e.sec + math.floor(us / 1e6), us % 1e6)
 end
 
--- Each format: ours(line) gives a list of words, peer(e) what they must be.
+-- For each format: ours(line) returns a list of words, peer(e) their expected values.
 local formats = {}
 
 formats.text = {
@@ -81,7 +81,7 @@ formats.text = {
   end,
 }
 
---- The fields of a record as perf renders them, from their values. Only what the recordings have.
+--- The fields of a record as perf renders them, from their values. Only those in the recordings.
 local render = {}
 
 local STATES = { [0] = 'R', [1] = 'S', [2] = 'D', [4] = 'T', [8] = 't', [16] = 'X', [32] = 'Z', [64] = 'P',
@@ -108,7 +108,7 @@ render['raw_syscalls:sys_enter'] = function(f)
 end
 render['raw_syscalls:sys_exit'] = function(f) return ('NR %s = %s'):format(f.id, f.ret) end
 
---- Of an event without renderer the numbers that its text has as name=NUMBER: text, where they are ours.
+--- For an event without renderer: the numbers that its text shows as name=NUMBER, as text, if they match ours.
 local function same_numbers(f, text)
   local wrong = {}
   for name, value in text:gmatch '([%w_]+)=(%S+)' do
@@ -151,7 +151,7 @@ formats.json = {
   end,
 }
 
--- A heading line stands in front of the first row of its event.
+-- A heading line precedes the first row of its event.
 local headings, heading = {}, nil
 
 formats.csv = {
@@ -172,8 +172,8 @@ formats.csv = {
   end,
 }
 
---- perf's events in the order of time, those of one time as they came: what reached the file more than a
---- round late perf prints late.
+--- perf's events by time, those of the same time in their order: perf prints events late that reached the file more
+--- than a round late.
 local function peer_events(path)
   local list = {}
   for _, line in ipairs(lines(path)) do

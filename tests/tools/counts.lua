@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
--- luajit counts.lua JSON: adds up the counts that stat printed, by event, in the form of `uniq -c` turned
--- round; fails where the counts of a row are not its total.
+-- luajit counts.lua JSON: adds up the counts that stat printed, by event, as `uniq -c` prints them, with
+-- the columns swapped. Fails if the counts of a row do not add up to its total.
 local sums, lines = {}, {}
 for line in io.lines(arg[1]) do
   local event, total, sum = line:match '"event":"(.-)"', tonumber(line:match '"total":(%d+)'), 0

@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Runs the profscript command with LuaJIT's report of traces in a file, but for those of reports, which
+--- Runs the profscript command with LuaJIT's report of traces (jit.v) in a file, without the traces of reports, which
 --- run once:
 ---   ./profscript --lua tests/tools/jitv.lua OUT NAME ARG...
 local words = { ... }
 local attach = jit.attach
 
---- Whether the driver has called an interval's or the end's handler.
+--- Whether the driver has called the handler of an interval or of the end.
 local function is_report()
   local level = 3
   repeat

@@ -1,11 +1,10 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- What `multi-trace` must say of a recording, computed from the text of `perf script --ns -G -F +pid`.
+--- The expected output of `multi-trace` for a recording, computed from the text of `perf script --ns -G -F +pid`.
 ---   luajit latency.lua PEER OURS [interval=NS] [perins] [than=NS] [wall] EVENT:KEY...
 --- EVENT:KEY is a stage; KEY is the name of a number in the event's text, or TID, or CPU. OURS is the
---- output of multi-trace --format json. Counts, totals, minima, maxima and the counts of than are the
---- same; quantiles lie within 1 % of the values next to their rank. wall: the reports bear the wall
---- time, which PEER does not say. Exit status 1 with the first
---- difference on stdout.
+--- output of multi-trace --format json. Counts, totals, minima, maxima and the counts of than are equal;
+--- quantiles are within 1 % of the values next to their rank. wall: the reports have the wall time, which
+--- PEER does not contain. Prints the first difference and exits with status 1.
 ---   luajit latency.lua PEER OURS print (than=NS | lower=NS) EVENT:KEY...
 --- OURS is the output of `trace`: prints the lines of the pairs beyond the threshold.
 local cjson = require 'cjson'

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Makes of a recording one that has lost events: luajit lose.lua IN OUT PERCENT SEED. In runs of up to 20
---- samples of one cpu, about PERCENT of all samples are left out, and where a run ends stands the
---- PERF_RECORD_LOST that the kernel would have written before the next record of that cpu. The last
---- sample of a cpu stays: nobody hears of a loss after which nothing comes.
+--- Makes a recording with lost events from another one: luajit lose.lua IN OUT PERCENT SEED. Removes about PERCENT of
+--- all samples, in runs of up to 20 samples of one CPU. After each run it writes the PERF_RECORD_LOST that the
+--- kernel would have written before the next record of that CPU. The last sample of a CPU stays: a loss after
+--- which nothing follows is never reported.
 --- For recordings whose samples are of the type IP|TID|TIME|CPU|PERIOD|RAW|IDENTIFIER.
 local bit = require 'bit'
 local ffi = require 'ffi'
@@ -39,7 +39,7 @@ local data_at, data_end = tonumber(header.data_at), tonumber(header.data_at + he
 
 local parts, cpus, dropped, kept = {}, {}, 0, 0
 
---- The record that tells of what a cpu has lost, for the front of the next one of it; '' without loss.
+--- The record that reports the losses of a CPU, to precede its next record; '' without loss.
 local function tell_loss(of)
   local cpu = cpus[of.cpu]
   if not cpu or cpu.lost == 0 then return '' end
@@ -57,7 +57,7 @@ local function tell_loss(of)
   return ffi.string(lost, ffi.sizeof(lost))
 end
 
-local last = {} -- where each cpu's last sample is
+local last = {} -- the index of each CPU's last sample
 local at = data_at
 while at < data_end do
   local sample = ffi.cast('const struct sample *', bytes + at)
@@ -73,7 +73,7 @@ while at < data_end do
     local sample = ffi.cast('const struct sample *', head)
     local cpu = cpus[sample.cpu] or { left = 0, lost = 0 }
     cpus[sample.cpu] = cpu
-    -- A run is 10.5 long; it begins so often that its samples are that part of all.
+    -- A run has 10.5 samples on average. Runs are so frequent that their samples are that percentage of all.
     if cpu.left == 0 and cpu.lost == 0 and math.random() * 10.5 * (100 - percent) < percent then
       cpu.left = math.random(20)
     end
@@ -94,7 +94,7 @@ while at < data_end do
 end
 local data = table.concat(parts)
 
--- Behind the data stands where each feature is.
+-- The data is followed by the place of each feature.
 local delta = #data - (data_end - data_at)
 local features = 0
 for i = 0, 3 do

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- What multi-trace pairs, by the rules in their simplest form: luajit pairing.lua SEED TEXT DIR. By the seed
---- it chooses stages, keys, roles and --cycle for the scheduler's events in TEXT, whose lines are
---- "TID CPU TIME_NS EVENT: FIELDS". DIR/args gets the options, one a line, DIR/pairs "TIME LATENCY" of each
---- pair, DIR/counts "FIRST SECOND N" of each two events, "FIRST N" of starts that are left, and
+--- The pairs of multi-trace, by the rules in their simplest form: luajit pairing.lua SEED TEXT DIR. The seed
+--- selects stages, keys, roles and --cycle for the scheduler events in TEXT, whose lines are
+--- "TID CPU TIME_NS EVENT: FIELDS". DIR/args gets the options, one per line, DIR/pairs "TIME LATENCY" of each
+--- pair, DIR/counts "FIRST SECOND N" for each two events, "FIRST N" for starts that are left, and
 --- "replaced N unstarted N".
 local bit = require 'bit'
 
@@ -53,7 +53,7 @@ for _, event in ipairs(EVENTS) do
   if kind ~= 'cpu' or #event.cpu > 0 then table.insert(chosen, math.random(#chosen + 1), event) end
 end
 for i, event in ipairs(chosen) do
-  event.stage = i <= n and i or math.random(n + 1) -- n + 1: not there
+  event.stage = i <= n and i or math.random(n + 1) -- n + 1: in no stage
   if event.stage <= n then
     local key, role
     key, event.key = key_of(event)

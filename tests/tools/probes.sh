@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash
-# Probes of build/workloads/probes, which passes each N times with known arguments, for tests that source this after
-# tests/lib.sh: they are skipped where the kernel has no uprobes.
+# Probes of build/workloads/probes, which passes each of them N times with known arguments, for tests that source this
+# after tests/lib.sh. Skips them if the kernel has no uprobes.
 LIST=/sys/kernel/tracing/uprobe_events
 PROGRAM=$TOP/build/workloads/probes
 N=1000
@@ -10,7 +10,7 @@ N=1000
 [ -w $LIST ] || skip_all "no writable uprobe_events in tracefs (CONFIG_UPROBE_EVENTS)"
 [ -r /sys/bus/event_source/devices/uprobe/type ] || skip_all "no uprobe PMU"
 
-# trace EVENTS ARG...: the lines go to $TMP/out, what the program prints to $TMP/seen
+# trace EVENTS ARG...: the lines go to $TMP/out, the output of the program to $TMP/seen
 trace() {
 	local events=$1
 	shift
@@ -21,7 +21,7 @@ trace() {
 	}
 }
 
-# lines NAME COUNT EVENT [FIELDS]: so many lines of the event, the i-th has FIELDS, awk text with i
+# lines NAME COUNT EVENT [FIELDS]: the event has COUNT lines; the i-th has FIELDS, an awk expression with i
 lines() {
 	awk -v want="$2" -v event=" $3: " "
 		index(\$0, event) {

@@ -16,7 +16,7 @@ ROWS, COLUMNS = 12, 90
 
 
 def read_until(fd, text, wanted, seconds=20):
-    """Reads until the pattern is there; all that was read."""
+    """Reads until the pattern appears; returns the whole text."""
     end = time.time() + seconds
     while not re.search(wanted, text, re.S):
         if time.time() > end:

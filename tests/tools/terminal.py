@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""terminal.py COMMAND...: runs it in a pseudo-terminal of 100 columns, which shrinks to 15 after two reports of stat;
-prints what it printed."""
+"""terminal.py COMMAND...: runs it in a pseudo-terminal of 100 columns, which shrinks to 15 after two reports of stat, and
+prints its output."""
 import fcntl
 import os
 import pty

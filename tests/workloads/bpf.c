@@ -2,7 +2,7 @@
 /*
  * bpf COUNT: loads a BPF program named "traced" that runs at each getppid(2) of this process and
  * prints a line to the kernel's trace (an event of its own, bpf_trace:bpf_trace_printk), calls
- * getppid COUNT times, and unloads the program. Exits with 2 where the kernel does not allow that.
+ * getppid COUNT times, and unloads the program. Exits with 2 if the kernel does not allow that.
  */
 #include <linux/bpf.h>
 #include <sys/syscall.h>
@@ -15,8 +15,8 @@
 			   .off = (offset),  \
 			   .imm = (value)})
 
-/* A program on the entry of all system calls, of which it looks for ours. (That of a perf event
- * would not do: within one there are no other perf events.) */
+/* A program on the entry of all system calls that selects ours. (A program of a perf event would
+ * not do: no other perf events occur within it.) */
 static int load(void)
 {
 	struct bpf_insn insns[] = {

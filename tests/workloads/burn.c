@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * burn COUNT: spends four fifths of its time in hot(), half of that called by main() and half by
- * warm(), and one fifth in cold(). COUNT 100 takes a second or less. Frame pointers lead through
- * its stacks.
+ * warm(), and one fifth in cold(). COUNT 100 takes a second or less. Its stacks have frame
+ * pointers.
  */
 #pragma GCC optimize("no-omit-frame-pointer")
 #include "go.h"
@@ -10,7 +10,7 @@
 enum { STEPS = 1000000 };
 
 static volatile double sink = 1;
-static void *volatile top; /* makes functions that call nothing have a frame */
+static void *volatile top; /* gives functions that call nothing a frame */
 
 __attribute__((noinline)) static void hot(void)
 {
@@ -29,7 +29,7 @@ __attribute__((noinline)) static void cold(void)
 __attribute__((noinline)) static void warm(void)
 {
 	hot();
-	sink = 1; /* it does not end with a jump */
+	sink = 1; /* does not end with a jump */
 }
 
 int main(int argc, char **argv)

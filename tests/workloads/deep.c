@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * deep COUNT: calls getppid(2) COUNT times at the end of a known chain of calls: main, deep_9 down
- * to deep_0, syscall. The second half of the calls is made in a signal handler, with on_signal and
- * the interrupted raise below it. Made with -fomit-frame-pointer: only tables tell how to get out
- * of it.
+ * deep COUNT: calls getppid(2) COUNT times at the end of a known call chain: main, deep_9 down to
+ * deep_0, syscall. The second half of the calls is made in a signal handler, with on_signal and the
+ * interrupted raise below it. Compiled with -fomit-frame-pointer: only tables allow unwinding
+ * it.
  */
 #include <signal.h>
 #include <sys/syscall.h>
 #include "go.h"
 
-/* Each has a frame of another size, whose address escapes, so that none is merged or left early. */
+/* Each frame has another size, and its address escapes, so that none is merged or left early. */
 #define DEEP(n, next)                                          \
 	static __attribute__((noinline)) long deep_##n(long x) \
 	{                                                      \

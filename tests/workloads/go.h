@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Common to the workloads: they do an exact number of things, so that a test knows what it must
- * count. With -w they wait until stdin ends or has a line before the first, so that a tracer can
- * attach; what they do to wait is not one of the things counted.
+ * Common to the workloads: they do an exact number of things, so that a test knows the expected
+ * counts. With -w they first wait until stdin ends or has a line, so that a tracer can attach;
+ * waiting is not one of the counted things.
  */
 #pragma once
 #include <stdio.h>
@@ -49,7 +49,7 @@ static inline void workload_wait(const struct workload *w)
 		exit(1);
 }
 
-/* Busy until the time of thing number i has come: sleeping would be an event of its own. */
+/* Busy until the time of thing number i: sleeping would be an event of its own. */
 static inline void workload_pace(const struct workload *w, const struct timespec *start, long i)
 {
 	struct timespec now;

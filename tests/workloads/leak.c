@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * leak [-w] COUNT: allocates COUNT objects of 1000 bytes and frees all but every tenth; then as
- * many of 24 bytes by calloc, all of which it frees.
+ * leak [-w] COUNT: allocates COUNT objects of 1000 bytes and frees all but every tenth; then
+ * allocates COUNT objects of 24 bytes with calloc and frees all of them.
  */
 #include "go.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * pages [-w] COUNT: maps COUNT pages, and has each of them given by writing to it: so many page
- * faults, and so many pages allocated for it besides a page table for every 512.
+ * pages [-w] COUNT: maps COUNT pages and writes to each: COUNT page faults, and COUNT pages
+ * allocated, besides a page table for every 512.
  */
 #include <sys/mman.h>
 #include "go.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * pingpong [-w] [-c CPU[,CPU]] COUNT [RATE]: two threads called ping and pong, pinned to the CPUs
- * (one: both to it), wake each other exactly COUNT times each way; the main thread, ping, begins.
- * Each waits until the other is off its CPU before it wakes it: a task that is still on its way to
- * sleep is stopped from it without an event. So a round is exactly two sched:sched_waking, and on
- * one CPU two sched:sched_wakeup (some kernels wake an idle CPU's task untraced).
+ * (one: both to it), wake each other exactly COUNT times each way; the main thread, ping, starts.
+ * Each waits until the other is off its CPU before it wakes it: waking a task that is still going
+ * to sleep is not an event. So a round is exactly two sched:sched_waking, and on one CPU two
+ * sched:sched_wakeup (some kernels wake an idle CPU's task untraced).
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -36,7 +36,7 @@ static void become(struct player *me, const char *name, int cpu)
 		perror("sched_setaffinity");
 		exit(1);
 	}
-	prctl(PR_SET_NAME, name); /* last, as moving to the CPU may be a wakeup too */
+	prctl(PR_SET_NAME, name); /* last, because moving to the CPU may be a wakeup too */
 }
 
 static int is_blocked(const struct player *p)
@@ -54,7 +54,7 @@ static void sleep_as(struct player *me)
 
 static void wake(struct player *other)
 {
-	/* Bounded, because not every kernel can tell where a task is blocked. */
+	/* Bounded, because not every kernel shows where a task is blocked. */
 	for (int i = 0; i < 10000 && !is_blocked(other); i++)
 		sched_yield();
 	while (syscall(SYS_futex, &other->futex, FUTEX_WAKE_PRIVATE, 1) != 1)

@@ -2,12 +2,12 @@
 /*
  * probes [-w] COUNT [RATE]: for i = 1..COUNT calls probed_twice(i, TEXT) once, which returns 2 * i
  * and passes the USDT probes lab:plain (int i, char *TEXT, signed char -i), lab:bare (nothing) and
- * lab:guarded (long -i, constants 7 and -8, probed_total, double). The last passes only while its
- * semaphore says that somebody listens, as does lab:silent, which has no arguments. TEXT is "odd"
- * or "even"; lab:inlined has two places, which pass in turns. Prints how often the semaphore of
- * lab:guarded was seen up.
+ * lab:guarded (long -i, constants 7 and -8, probed_total, double). The last is passed only while
+ * its semaphore says that somebody listens, as is lab:silent, which has no arguments. TEXT is "odd"
+ * or "even"; lab:inlined has two places, which are passed in turns. Prints how often the semaphore
+ * of lab:guarded was seen up.
  *
- * The notes are written as systemtap's <sys/sdt.h> does, without needing it.
+ * The notes are written as systemtap's <sys/sdt.h> writes them, but do not need it.
  */
 #include "go.h"
 
@@ -38,7 +38,7 @@ __attribute__((section(".probes"), used)) volatile unsigned short guarded_semaph
 	silent_semaphore;
 
 static volatile long seen_up;
-/* Not the first of its section, so that an offset of the section is not enough to find it. */
+/* Not the first of its section, so that the offset of the section is not enough to find it. */
 long probed_first = 1, probed_total = 40;
 
 long probed_twice(int i, const char *text);

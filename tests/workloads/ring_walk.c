@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * ring_walk PAGES SECONDS SYS/NAME... : the least that any reader of perf's rings must do. Samples
- * the tracepoints on all CPUs into one ring each, as profscript does, looks at the header and the
- * time of every record, and prints the records and its own CPU time per record (ns). `make bench`
- * compares with it.
+ * ring_walk PAGES SECONDS SYS/NAME... : the minimum that any reader of perf's rings must do.
+ * Samples the tracepoints on all CPUs into one ring each, as profscript does, looks at the header
+ * and the time of every record, and prints the records and its own CPU time per record (ns), with
+ * which `make bench` compares.
  */
 #include <linux/perf_event.h>
 #include <poll.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * states [-w] VERB N...: does what each verb says, one after the other:
+ * states [-w] VERB N...: does what each verb says, in order:
  *
  *   run MS      uses that much CPU time          sleep MS   sleeps, which is state S
  *   vfork MS    waits in D for a child that      migrate N  moves to the other CPU N times

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * stores COUNT: COUNT times, writes to the eight bytes at 0x10000000 by one instruction after the
- * other, and then prints what was there behind each. stores COUNT RATE: adds one COUNT times.
+ * stores COUNT: COUNT times, writes to the eight bytes at 0x10000000 with one instruction after the
+ * other, and then prints the value after each. stores COUNT RATE: adds one COUNT times.
  */
 #define _GNU_SOURCE
 #include <stdint.h>
@@ -14,7 +14,7 @@
 static uint64_t values[MANY];
 
 #ifdef __x86_64__
-/* An instruction with the place in rdi, a number in rax and rdx, its bit number in rcx. */
+/* An instruction with the place in rdi, a number in rax and rdx, and its bit number in rcx. */
 #define STORE(code, number)                                                     \
 	do {                                                                    \
 		uint64_t a = (number), d = (number), c = (number);              \
@@ -67,7 +67,7 @@ static int stores(volatile uint64_t *at)
 	STORE("xchgq %%rax,(%%rdi)", 5);
 	STORE("movnti %%rdx,(%%rdi)", 9);
 	STORE("stosl", 0x33);
-	values[n++] = (*p & ~0xfful) | 0x77; /* behind the first of the two */
+	values[n++] = (*p & ~0xfful) | 0x77; /* after the first of the two */
 	STORE("mov $2,%%ecx; rep stosb", 0x77);
 	STORE("movq %%rdx,%%xmm0; movq %%xmm0,(%%rdi)", 6);
 	STORE("mov %%rsp,%%rbx; lea 8(%%rdi),%%rsp; push %%rdx; mov %%rbx,%%rsp", 0x5555);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * threads [-w] COUNT: COUNT threads are there before it waits; behind that it starts as many again.
- * Each makes exactly COUNT getppid(2) calls. Then it forks one child, which does the same as one of
+ * threads [-w] COUNT: starts COUNT threads before it waits, and COUNT more after that. Each makes
+ * exactly COUNT getppid(2) calls. Then it forks one child, which does the same as one of
  * them.
  */
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * vmexits [-w] COUNT: a virtual machine of one CPU, in real mode, that writes to a port COUNT times
- * and then halts.
+ * vmexits [-w] COUNT: a virtual machine with one CPU, in real mode, that writes to a port COUNT
+ * times and then halts.
  */
 #ifdef __x86_64__
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# Breakpoints that were recorded.
+# Breakpoints in a recording.
 . "$(dirname "$0")/../../lib.sh"
 cd "$DATA" || exit 1
 

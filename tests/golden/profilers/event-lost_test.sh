@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# event-lost: what a recording delivered and lost.
+# event-lost: the delivered and lost events of a recording.
 . "$(dirname "$0")/../../lib.sh"
 
-# A recording has no counts, but says what was lost.
+# A recording has no counts, but reports its losses.
 "$PROFSCRIPT" event-lost --input "$DATA/lost.data" --format json >"$TMP/json"
 perf script -i "$DATA/lost.data" -F event 2>/dev/null | sed 's/.*:\(.*\): *$/\1/' | sort | uniq -c | awk '{ print $2, $1 }' >"$TMP/want"
 perf script -i "$DATA/lost.data" --show-lost-events 2>/dev/null | awk '/PERF_RECORD_LOST/ { n += $NF } END { print "lost", n }' \

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# exec: counts and sums against perf script's text, the texts against *.expect files.
+# exec: counts and sums compared with perf script's text, outputs with *.expect files.
 . "$(dirname "$0")/../../lib.sh"
 
 one_liner() {
@@ -23,7 +23,7 @@ expect_output exec-sum syscalls exec -e raw_syscalls:sys_exit 'if ev.id == 0 the
 expect_output exec-print pipe exec -N 5 'print(ev._event, ev._tid, ev.id) printf("%d\n", ev._cpu)'
 expect_output exec-interval sched exec -i 4ms -e sched:sched_wakeup 'count()'
 
-# Mistakes in one-liners.
+# Errors in one-liners.
 switch=sched:sched_switch
 on_sched() { refused "$@" --input "$DATA/sched.data"; }
 on_sched 'Lua that does not parse' 2 "exec: exec:1: unexpected symbol near '='" exec -e $switch 'x = = 1'

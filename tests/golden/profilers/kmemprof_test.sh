@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# kmemprof: the bytes and objects against those in perf script's text.
+# kmemprof: bytes and objects compared with perf script's text.
 . "$(dirname "$0")/../../lib.sh"
 
 memory=(-e kmem:kmalloc//stack/ -e kmem:kfree//stack/)

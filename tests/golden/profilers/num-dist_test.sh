@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# num-dist: the text against an *.expect file, and numbers that are too large.
+# num-dist: the output compared with an *.expect file, and numbers that are too large.
 . "$(dirname "$0")/../../lib.sh"
 
 check_status 'num-dist: numbers that are too large' 0 "$PROFSCRIPT" num-dist --input "$DATA/sched.data" \
 	-e 'sched:sched_switch//num="0xffffffff00000000+(prev_pid&1)"/'
-expect_line 'are told' '^num-dist: [1-9][0-9]* numbers of 2\^63 or more count as 2\^63$' "$TMP/.check"
+expect_line 'are reported' '^num-dist: [1-9][0-9]* numbers of 2\^63 or more count as 2\^63$' "$TMP/.check"
 expect_output num-dist syscalls num-dist -e raw_syscalls:sys_exit//num=ret/,raw_syscalls:sys_enter//num=id/ \
 	--than 1000000000000000000

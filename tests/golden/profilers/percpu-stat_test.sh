@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# percpu-stat: figures against what is known of the recorded programs or against
-# perf script's text, the texts against *.expect files.
+# percpu-stat: numbers compared with those of the recorded programs or with perf script's text, outputs with
+# *.expect files.
 . "$(dirname "$0")/../../lib.sh"
 
-# CPU and column of what perf has; a period of idleness is two events.
+# CPU and column of perf's events; an idle period is two events.
 perf script -i "$DATA/panel.data" -F cpu,event 2>/dev/null | awk '
 	BEGIN {
 		split("sys_enter context-switches cpu-migrations minor-faults softirq_entry hrtimer_expire_entry " \
@@ -27,7 +27,7 @@ perf script -i "$DATA/panel.data" -F cpu,event 2>/dev/null | awk '
 		print line
 	}' >"$TMP/want"
 table panel percpu-stat --syscalls
-check 'percpu-stat: what perf counts' diff "$TMP/want" "$TMP/got"
+check 'percpu-stat: the counts of perf' diff "$TMP/want" "$TMP/got"
 check 'percpu-stat: the calls of the program' diff <(cut -d, -f1,2 "$TMP/got") - <<-'END'
 	0,0
 	1,5

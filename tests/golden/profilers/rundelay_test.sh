@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# rundelay: the figures against ones computed from perf script's text, the texts against *.expect files.
+# rundelay: numbers compared with those computed from perf script's text, outputs with *.expect files.
 . "$(dirname "$0")/../../lib.sh"
 export TZ=UTC
 expect_output rundelay hogs rundelay
 expect_output rundelay-threads hogs rundelay --perins --filter 'timeout,s?'
 expect_output rundelay-detail hogs rundelay -e 'sched:sched_wakeup*,sched:sched_switch' \
 	-e 'sched:sched_switch,sched:sched_migrate_task//untraced/' --than 9ms --detail=samecpu
-# What waits: who was woken, unless it wakes itself or its cpu runs it already, and who stopped while it
-# could run (R: its time was over, or it yielded; R+: it was preempted).
+# A wait starts when a task is woken, unless it wakes itself or its CPU already runs it, and when it stops although
+# it could run (R: its time slice is over, or it yielded; R+: it was preempted).
 perf script -i "$DATA/hogs.data" --ns -G -F tid,cpu,time,event,trace 2>/dev/null |
 	sed -E 's/^ *([0-9]+) +\[0*([0-9]+)\] +([0-9]+)\.([0-9]+): +/\1 \2 \3\4 /' |
 	awk 'function field(name) { match($0, " " name "=[^ ]+"); return substr($0, RSTART + length(name) + 2, RLENGTH - length(name) - 2) }
@@ -24,9 +24,9 @@ perf script -i "$DATA/hogs.data" --ns -G -F tid,cpu,time,event,trace 2>/dev/null
 			runs[$2] = next_ }
 		END { for (k in n) { name = k; gsub(/sched:|:$/, "", name); print name "," n[k] "," sum[k] } }' | sort >"$TMP/want"
 "$PROFSCRIPT" rundelay --input "$DATA/hogs.data" --format csv | tail -n +2 | cut -d, -f3,5,6 | sort >"$TMP/got"
-check 'rundelay: figures' diff "$TMP/want" "$TMP/got"
-expect_line 'rundelay: it sees who could run but had to stop' '^sched_switch,[0-9]{2,},' "$TMP/got"
-check_status 'rundelay: an event without a part in it' 2 "$PROFSCRIPT" rundelay -e sched:sched_wakeup -e sched:sched_migrate_task \
+check 'rundelay: numbers' diff "$TMP/want" "$TMP/got"
+expect_line 'rundelay: tasks that could run but had to stop' '^sched_switch,[0-9]{2,},' "$TMP/got"
+check_status 'rundelay: an event of another kind' 2 "$PROFSCRIPT" rundelay -e sched:sched_wakeup -e sched:sched_migrate_task \
 	--input "$DATA/hogs.data"
 check_status 'rundelay: too few events' 2 "$PROFSCRIPT" rundelay -e sched:sched_wakeup -e sched:sched_switch \
 	--input "$DATA/hogs.data"

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# signal: figures against what is known of the recorded programs or against
-# perf script's text, the texts against *.expect files.
+# signal: numbers compared with those of the recorded programs or with perf script's text, outputs with
+# *.expect files.
 . "$(dirname "$0")/../../lib.sh"
 
 table signal signal
-check 'signal: who sent how many, to whom' diff <(cut -d, -f1,3,5- "$TMP/got") - <<-'END'
+check 'signal: senders, receivers and counts' diff <(cut -d, -f1,3,5- "$TMP/got") - <<-'END'
 	USR1,states,states,delivered,12
 	USR1,states,states,delivered,5
 	TERM,sh,sleep,delivered,1

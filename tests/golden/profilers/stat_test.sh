@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# stat: samples against perf script's text, the text against an *.expect file.
+# stat: samples compared with perf script's text, the output with an *.expect file.
 . "$(dirname "$0")/../../lib.sh"
 
-# Samples are counted by period and CPU; each is in one place.
+# Samples are counted by period and CPU, each once.
 for data in sched zstd; do
 	"$PROFSCRIPT" stat --period 1ms -i 3 --perins --input "$DATA/$data.data" --format json >"$TMP/json"
 	perf script -i "$DATA/$data.data" -F event 2>/dev/null | sort | uniq -c | awk '{ print $2, $1 }' | LC_ALL=C sort >"$TMP/want"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# syscalls: the figures against ones computed from perf script's text, the texts against *.expect files.
+# syscalls: numbers compared with those computed from perf script's text, outputs with *.expect files.
 . "$(dirname "$0")/../../lib.sh"
 export TZ=UTC
 calls=(-e raw_syscalls:sys_enter -e raw_syscalls:sys_exit)
@@ -18,7 +18,7 @@ perf script -i "$DATA/nap.data" --ns -G -F tid,time,event,trace 2>/dev/null |
 "$PROFSCRIPT" syscalls --input "$DATA/nap.data" --format json |
 	sed -E 's/.*"nr":([0-9]+),"calls":([0-9]+),"total_ns":([0-9]+),.*"err":([0-9]+).*/\1,\2,\3,\4/' |
 	grep -v '^231,' | sort >"$TMP/got" # exit_group does not return
-check 'syscalls: figures' diff "$TMP/want" "$TMP/got"
+check 'syscalls: numbers' diff "$TMP/want" "$TMP/got"
 expect_line 'exit_group lasts until the task ends' '^exit_group\(231\) +1 ' "$HERE/syscalls.expect"
 
 "$PROFSCRIPT" syscalls -vv --input "$DATA/nap.data" 2>/dev/null | grep -c ' raw_syscalls:sys_' >"$TMP/got"

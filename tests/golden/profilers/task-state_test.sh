@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# task-state: the texts against *.expect files.
+# task-state: outputs compared with *.expect files.
 . "$(dirname "$0")/../../lib.sh"
 
 expect_output task-state sched task-state --perins

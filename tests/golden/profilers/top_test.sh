@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# top: the figures against perf script's text, the texts against *.expect files.
+# top: numbers compared with perf script's text, outputs with *.expect files.
 . "$(dirname "$0")/../../lib.sh"
 
 perf script -i "$DATA/sched.data" --ns -F comm,tid,cpu,time,event,trace 2>/dev/null >"$TMP/script"
@@ -13,9 +13,9 @@ awk '{ for (i = 1; i <= NF; i++) if ($i ~ /^(prev_pid|pid)=/) { split($i, f, "="
 check 'top counts as perf script does' diff "$TMP/want" "$TMP/got"
 expect_output top sched top -i 100s \
 	-e sched:sched_wakeup//key=pid/comm=comm/,sched:sched_switch//key=prev_pid/comm=prev_comm/
-check_status 'top: a key that some events have not' 0 "$PROFSCRIPT" top --input "$DATA/sched.data" -i 100s \
+check_status 'top: a key without a value in some events' 0 "$PROFSCRIPT" top --input "$DATA/sched.data" -i 100s \
 	-e sched:sched_switch -k '1/(prev_pid!=0)'
-expect_line 'is told' '^top: ignored [1-9][0-9]* events without a key \(division by zero\)$' "$TMP/.check"
+expect_line 'is reported' '^top: ignored [1-9][0-9]* events without a key \(division by zero\)$' "$TMP/.check"
 check 'and has no row' bash -c "! grep -q nil '$TMP/.check'"
 expect_output top-only-comm sched top -i 100s -e sched:sched_switch//comm=prev_comm/top-by=prev_prio/ \
 	--only-comm

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# blktrace on a disk of null_blk: requests of dd, whose number is known, with and without a scheduler.
+# blktrace on a null_blk disk: a known number of requests by dd, with and without an I/O scheduler.
 . "$(dirname "$0")/../../lib.sh"
 cd "$TOP" || exit 1
 modprobe null_blk irqmode=0 2>"$TMP/err" || skip_all 'no null_blk'
@@ -19,7 +19,7 @@ stages() {
 
 echo none >/sys/block/nullb0/queue/scheduler
 stages 'no scheduler' -d /dev/nullb0
-# The writes may go through a list of the queue all the same.
+# The writes may go through a list of the queue anyway.
 awk '{ from[$1] += $3; to[$2] += $3 }
 	END { print from["block_getrq"] + 0, to["block_rq_issue"] + 0, to["block_rq_complete"] + 0 }' "$TMP/rows" >"$TMP/sums"
 expect_line 'no scheduler: all requests, at each stage' '^80 80 80$' "$TMP/sums"

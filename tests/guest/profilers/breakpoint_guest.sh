@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# What is written to variables of the kernel, whose code is read from /proc/kcore.
+# Writes to variables of the kernel, whose code is read from /proc/kcore.
 . "$(dirname "$0")/../../lib.sh"
 cd "$TOP" || exit 1
 [ -r /proc/kcore ] || skip_all 'no /proc/kcore'
@@ -20,7 +20,7 @@ finish_watch() {
 	sed -n 's/.* DATA: //p' "$TMP/out" >"$TMP/data"
 }
 
-# The emulator stops too early where an instruction nearby reads from the same page: there no instruction is found.
+# The emulator stops too early if an instruction nearby reads from the same page: then no instruction is found.
 watch panic_timeout/4:w
 for number in 40000 -2 60000; do echo $number >/proc/sys/kernel/panic; done
 finish_watch

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# A script that does not return ends after Ctrl-C: where Lua interprets it with its line and its results, where
-# it is compiled at once; and nothing is left in the kernel.
+# A script that does not return ends after Ctrl-C: interpreted code with its line and results, compiled code at once.
+# Nothing is left in the kernel.
 . "$(dirname "$0")/../../lib.sh"
 sched=$DATA/sched.data
 uprobes=/sys/kernel/tracing/uprobe_events
 cd "$TMP" || exit 1
 
-# loop NAME BODY [STOP]: a script whose handler says that it has begun
+# loop NAME BODY [STOP]: a script whose handler reports that it has started
 loop() {
 	printf '%s\n' "return { summary = 's', start = function(opt, out)" 'local n = 0' \
 		"return { [opt.event] = function() if n == 0 then out:print('begun') out:flush() end n = n + 1" "$2" \
@@ -15,10 +15,13 @@ loop() {
 }
 loop interpreted 'while true do local f = function() return n end f() end'
 loop compiled 'while true do n = n + 1 end'
+loop calls 'local h = require("lib.hist").new() while true do h:add(n) end'
 loop catches 'while true do pcall(function() while true do local f = function() return n end f() end end) end'
 loop returns '' "out:flush() while true do n = n + 1 end"
 
-# begin ARG...: starts it, and waits until its handler has begun
+cpu_ticks() { awk '{ print $14 + $15 }' /proc/$pid/stat; }
+
+# begin ARG...: starts it, and waits until its handler has started
 begin() {
 	rm -f out
 	"$PROFSCRIPT" "$@" >out 2>err &
@@ -26,7 +29,19 @@ begin() {
 	wait_for 20 grep -q begun out
 }
 
-# ended NAME STATUS SECONDS: it ends with this status in so many seconds
+# again: a second Ctrl-C, later than a double press. Once the first one has been handled, the process is stopped: it does
+# not get further, however long this takes.
+again() {
+	local ticks
+	ticks=$(cpu_ticks)
+	wait_for 20 eval "[ \$(cpu_ticks) -gt $((ticks + 2)) ]"
+	kill -STOP $pid
+	sleep 0.4
+	kill -INT $pid
+	kill -CONT $pid
+}
+
+# ended NAME STATUS SECONDS: it exits with this status within SECONDS
 ended() {
 	local begun=$SECONDS
 	wait $pid
@@ -43,42 +58,52 @@ ended() {
 begin ./interpreted.lua --input "$sched"
 kill -INT $pid
 ended 'an interpreted loop ends after Ctrl-C' 1 15
-expect_line 'at its line' '^profscript: ./interpreted.lua:4: the script does not return: interrupted$' err
+expect_line 'at its line' '^profscript: ./interpreted.lua:4: the script does not return; interrupted$' err
 expect_line 'with its results' '^printed$' out
 
 begin ./compiled.lua --input "$sched"
 kill -INT $pid
 ended 'a compiled loop ends after Ctrl-C' 1 20
-expect_line 'and says why' '^profscript: the script does not return: ended without its results$' err
+expect_line 'and says why' '^profscript: the script does not return; terminated without results$' err
+
+begin ./calls.lua --input "$sched"
+kill -INT $pid
+ended 'one that calls C most of the time ends' 1 30
+expect_line 'like one that does not' '^profscript: the script does not return; terminated' err
 
 begin ./catches.lua --input "$sched"
 kill -TERM $pid
 ended 'a loop that catches errors ends' 1 30
-expect_line 'like a compiled one' '^profscript: the script does not return: ended' err
+expect_line 'like a compiled one' '^profscript: the script does not return; terminated' err
 
 begin ./compiled.lua --input "$sched"
 kill -INT $pid
-sleep 0.4
-kill -INT $pid
+again
 ended 'the second Ctrl-C ends it at once' 130 5
 
 begin ./returns.lua --input "$sched"
 wait_for 20 grep -q printed out
 kill -INT $pid
-sleep 0.4
-kill -INT $pid
-ended 'also at the end of the run' 130 5
+again
+ended 'also in the handler stop' 130 5
 
-# A handler that works for long but returns is not interrupted, nor one that waits.
+loop stops '' "out:flush() while true do local f = function() return n end f() end"
+begin ./stops.lua --input "$sched"
+wait_for 20 grep -q printed out
+kill -INT $pid
+ended 'the first Ctrl-C in the handler stop' 1 20
+expect_line 'at its line' '^profscript: ./stops.lua:[0-9]*: the script does not return; interrupted$' err
+
+# A handler that works for a long time but returns is not interrupted, nor is one that waits.
 loop works 'local t = os.clock() while os.clock() - t < 0.02 do n = n + 1 end'
 begin ./works.lua --input "$sched" -N 20
 kill -INT $pid
-ended 'handlers that return are left alone' 0 15
+ended 'handlers that return are not interrupted' 0 15
 expect_line 'with their results' '^printed$' out
 loop waits "io.popen('sleep 3'):read '*a'"
 begin ./waits.lua --input "$sched" -N 1
 kill -INT $pid
-ended 'one that waits, too' 0 15
+ended 'nor is one that waits' 0 15
 expect_line 'with its results' '^printed$' out
 
 needs_tracepoint sched:sched_switch
@@ -102,7 +127,6 @@ for kind in interpreted compiled; do
 done
 begin ./compiled.lua -m 16 -e "$probe"
 kill -INT $pid
-sleep 0.4
-kill -INT $pid
+again
 ended 'a second Ctrl-C with a probe' 130 10
 check 'the probe is gone' test "$(grep -c "profscript_${pid}_" $uprobes)" -eq 0

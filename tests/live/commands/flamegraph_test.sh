@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# flamegraph: what a click, a search and the mouse do in a flame graph, in a real browser.
+# flamegraph: clicks, a search and the mouse in a flame graph, in a real browser.
 . "$(dirname "$0")/../../lib.sh"
 . "$TOP/tests/tools/browser.sh"
 
@@ -47,7 +47,7 @@ END
 
 "$PROFSCRIPT" flamegraph --inverted "$TMP/cpu.folded" "$TMP/icicle.svg"
 dom "file://$TMP/icicle.svg?s=read_" >"$TMP/dom"
-expect_line 'a picture searches for what its address says' 'Matched: 30\.0%' "$TMP/dom"
+expect_line 'a picture searches for the text in its address' 'Matched: 30\.0%' "$TMP/dom"
 in_browser 'icicle' "$TMP/icicle.svg" <<'END'
 check('callees below callers', box('main').top > box('app').top);
 fire('click', frame('run').querySelector('rect'));

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# heatmap: where the cells of a heat map are, and what the mouse does, in a real browser.
+# heatmap: the place of the cells of a heat map, and the mouse, in a real browser.
 . "$(dirname "$0")/../../lib.sh"
 . "$TOP/tests/tools/browser.sh"
 

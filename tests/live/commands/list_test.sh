@@ -9,6 +9,6 @@ cd "$TMP" || exit 1
 check 'list has all tracepoints' bash -c "! grep -vxF -f list /sys/kernel/tracing/available_events"
 check 'and no others' bash -c "! grep -v ' \\[\|^ftrace:' list | grep -vxF -f /sys/kernel/tracing/available_events"
 check 'in order' bash -c "grep -v ' \\[' list | LC_ALL=C sort -c"
-expect_line 'list by a part' '^sched:sched_wakeup_new$' <("$PROFSCRIPT" list ched_wakeup_n)
+expect_line 'list by a part of the name' '^sched:sched_wakeup_new$' <("$PROFSCRIPT" list ched_wakeup_n)
 expect_line 'list' '^page-faults +\[software event\]$' list
 refused 'list nothing' 1 "no event matches 'no_such'" list no_such

@@ -13,4 +13,4 @@ lines 'with the names given to arguments' $N lab:plain \
 lines 'in both places' $N lab:inlined
 check del "$PROFSCRIPT" usdt del "lab:plain@$PROGRAM" "lab:inlined@$PROGRAM"
 nothing_left del
-refused 'a file that is not there' 1 'usdt: cannot read /nonexistent: No such file or directory' usdt list /nonexistent
+refused 'a missing file' 1 'usdt: cannot read /nonexistent: No such file or directory' usdt list /nonexistent

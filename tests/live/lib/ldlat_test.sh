@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# ldlat-loads and ldlat-stores say what they miss.
+# ldlat-loads and ldlat-stores report what they lack.
 . "$(dirname "$0")/../../lib.sh"
 
 if [ -d /sys/bus/event_source/devices/cpu ]; then

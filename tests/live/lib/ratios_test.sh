@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# Profilers of hardware counters say what they miss where there is no hardware PMU.
+# Profilers of hardware counters report that there is no hardware PMU.
 . "$(dirname "$0")/../../lib.sh"
 
 [ ! -d /sys/bus/event_source/devices/cpu ] || skip_all 'this machine has a hardware PMU'

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# bpf:kvm_exit is compiled, loaded and gone again; the guests, which use what was compiled here, test what it counts.
+# bpf:kvm_exit is compiled, loaded and unloaded; guests, which use the compiled program, test what it counts.
 . "$(dirname "$0")/../../lib.sh"
 export XDG_CACHE_HOME=$TOP/build/cache
 needs_tracepoint kvm:kvm_exit kvm:kvm_entry
@@ -9,4 +9,4 @@ command -v clang >/dev/null || skip_all 'no clang to compile BPF programs with'
 check_status 'runs' 0 timeout 30 "$PROFSCRIPT" bpf:kvm_exit --threshold 0 --duration 0.3
 "$PROFSCRIPT" trace -e 'bpf:kvm_exit/--threshold 0/,sched:sched_switch' -N 1 >"$TMP/out" 2>&1
 expect_line 'a source among others' 'sched:sched_switch: ' "$TMP/out"
-check_status 'not of recordings' 2 "$PROFSCRIPT" bpf:kvm_exit --input "$TOP/tests/recordings/sched.data"
+check_status 'not for recordings' 2 "$PROFSCRIPT" bpf:kvm_exit --input "$TOP/tests/recordings/sched.data"

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# What breakpoints on writes say was written, by instructions of every kind, against what was there.
+# Breakpoints on writes: the reported values, for instructions of every kind, compared with the memory.
 . "$(dirname "$0")/../../lib.sh"
 cd "$TOP" || exit 1
 [ "$(uname -m)" = x86_64 ] || skip_all 'instructions are decoded on x86_64 only'
 perf stat -e mem:0x1000 true >/dev/null 2>&1 || skip_all 'no hardware breakpoints'
 stores=build/workloads/stores
 
-# data FILE: what was there behind each instruction
+# data FILE: the value in memory after each instruction
 data() {
 	sed -n 's/.* DATA: //p' "$1"
 }
@@ -15,16 +15,16 @@ data() {
 $stores 1 >"$TMP/real"
 "$PROFSCRIPT" breakpoint 0x10000000/8 -- $stores 1 2>"$TMP/err" >"$TMP/out"
 expect_line 'an instruction each' '^40$' <(grep -c ' INSN: ' "$TMP/out")
-# Those that samples do not tell: xadd, xchg, a vector register.
+# Those whose samples do not contain the value: xadd, xchg, a vector register.
 awk 'NR == FNR { real[NR] = $0; next } $0 == "unknown" { unknown++; next } $0 != real[FNR] { print FNR, $0, real[FNR] }
 	END { if (unknown != 3) print unknown, "unknown" }' "$TMP/real" <(data "$TMP/out") >"$TMP/wrong"
-check 'what was written' test ! -s "$TMP/wrong"
+check 'the written values' test ! -s "$TMP/wrong"
 if command -v objdump >/dev/null; then
 	objdump -d --no-show-raw-insn $stores | awk -F '\t' 'NF == 2 { gsub(/ +/, " ", $2); sub(/ *(#.*)?$/, "", $2); print $2 }' >"$TMP/code"
 	sed -nE 's/^ +INSN: ([0-9a-f]{2} )+(.*) ADDR: .*/\2/p' "$TMP/out" | grep -vxFf "$TMP/code" >"$TMP/wrong"
-	check 'instructions are called what objdump calls them' test ! -s "$TMP/wrong"
+	check "instructions have objdump's names" test ! -s "$TMP/wrong"
 else
-	skip 'instructions are called what objdump calls them' 'no objdump'
+	skip "instructions have objdump's names" 'no objdump'
 fi
 
 # Half of it, and one byte in its middle.
@@ -37,21 +37,21 @@ for place in 0x10000004/4 0x10000002/1; do
 	check "a part of it: $place" test ! -s "$TMP/wrong" -a "$(data "$TMP/out" | grep -c 0x)" -ge 5
 done
 
-# A count goes on from what was there: it is known from the second time on, if it was looked at between them.
+# A counter continues from its value, which is known from the second access on, if all accesses in between were seen.
 "$PROFSCRIPT" breakpoint 0x10000000/8 -- $stores 20 20 2>"$TMP/err" >"$TMP/out"
 data "$TMP/out" | awk '$0 == "unknown" { next } { known++ } $0 != sprintf("0x%x", NR) { print NR, $0 }
 	END { if (NR != 20 || !known) print NR, "of which are known:", known + 0 }' >"$TMP/wrong"
-check 'a count that begins somewhere' test ! -s "$TMP/wrong"
+check 'a counter with an unknown first value' test ! -s "$TMP/wrong"
 
 "$PROFSCRIPT" breakpoint 0x10000000/8 --filter 'data == 0x9 || data == 0x12354000123416c9' -- $stores 1 2>"$TMP/err" >"$TMP/out"
 data "$TMP/out" | grep -v unknown >"$TMP/values"
 check '--filter' diff <(printf '0x12354000123416c9\n0x9\n') "$TMP/values"
-expect_line '--filter: what is not known is shown' '^3$' <(data "$TMP/out" | grep -c unknown)
+expect_line '--filter: unknown values are shown' '^3$' <(data "$TMP/out" | grep -c unknown)
 "$PROFSCRIPT" breakpoint 0x10000000/8 --count --filter 'data == 0x4d && data > 0' -- $stores 50 2>"$TMP/err" >"$TMP/out"
-expect_line '--filter: what is counted, and what is not known' '^5$' <(grep -c ' main+0x[0-9a-f]* *50$' "$TMP/out")
+expect_line '--filter: the counter, and unknown values' '^5$' <(grep -c ' main+0x[0-9a-f]* *50$' "$TMP/out")
 "$PROFSCRIPT" breakpoint 0x10000000/8 --filter 'data == 0x9' -N 5 -q -- $stores 50 2>"$TMP/err" >"$TMP/out"
-expect_line '--filter: -N counts what passes' '^5$' <(grep -c breakpoint: "$TMP/out")
-# Who else writes is not seen: what follows from the value before is not said.
+expect_line '--filter: -N counts the events that pass' '^5$' <(grep -c breakpoint: "$TMP/out")
+# Writes by others are not seen: values that depend on the one before are not printed.
 "$PROFSCRIPT" breakpoint 0x10000000/8 --exclude-kernel -- $stores 1 2>"$TMP/err" >"$TMP/out"
 awk 'NR == FNR { real[NR] = $0; next } $0 == "unknown" { n++; next } $0 != real[FNR] { bad++ } END { exit bad || n < 10 }' \
 	"$TMP/real" <(data "$TMP/out")
@@ -80,7 +80,7 @@ if gcc -O1 -no-pie -o watch watch.c 2>/dev/null; then
 	expect_line 'on execution' '^ *[0-9]+ +1$' out
 	five=$(for i in 0 4 8 12 16; do printf 'mem:%d:w,' $((address + i)); done)
 	"$PROFSCRIPT" trace -e "${five%,}" -- ./watch >out 2>&1
-	expect_line 'more than the CPU has' "^profscript: no free hardware breakpoint for mem:$((address + 16)):w$" out
+	expect_line 'more breakpoints than the CPU has' "^profscript: no free hardware breakpoint for mem:$((address + 16)):w$" out
 	"$PROFSCRIPT" breakpoint "$address/4" --exclude-kernel -- ./watch >out 2>&1
 	expect_line 'a line for each access' '^100$' <(grep -c ": breakpoint: $address/4:W ip main+0x" out)
 	expect_line 'with its registers' '^ +RIP: 0{10}[0-9a-f]{6} RSP: [0-9a-f]{16} RFLAGS:[0-9a-f]{8}$' out
@@ -91,12 +91,12 @@ if gcc -O1 -no-pie -o watch watch.c 2>/dev/null; then
 	"$PROFSCRIPT" trace -e "raw_syscalls:sys_enter/id==231/,breakpoint/\"$address/4:w -N 7 --exclude-kernel\"/" \
 		-- ./watch >out 2>&1
 	expect_line 'as a source of others' '^7$' <(grep -c ": breakpoint: $address/4:W ip main+0x" out)
-	expect_line 'in the order of time' 'sys_enter: NR 231 ' <(tail -n 1 out)
+	expect_line 'in time order' 'sys_enter: NR 231 ' <(tail -n 1 out)
 	expect_line 'with its registers too' '^7$' <(grep -cE '^ +RIP: 0{10}[0-9a-f]{6} RSP: ' out)
 	"$PROFSCRIPT" multi-trace -e raw_syscalls:sys_exit -e "raw_syscalls:sys_enter/id==231/,breakpoint/\"$address/4:w --exclude-kernel\"/" \
 		--lower 100s --detail -- ./watch >out 2>&1
 	expect_line 'in details' '^100$' <(grep -cE "^\|.* watch .*: breakpoint: $address/4:W ip main\+0x" out)
-	expect_line 'with what the registers were then' '^100$' <(grep -E '^ +RIP: ' out | grep -cE 'RIP: 0{10}[0-9a-f]{6} RSP: ')
+	expect_line 'with the registers at that time' '^100$' <(grep -E '^ +RIP: ' out | grep -cE 'RIP: 0{10}[0-9a-f]{6} RSP: ')
 	"$PROFSCRIPT" multi-trace -e raw_syscalls:sys_enter -e "raw_syscalls:sys_exit,breakpoint/\"$address/4:w\" --exclude-kernel -N 3 -q/trigger/" \
 		-- ./watch >triggered 2>&1
 	expect_line 'as triggers of reports, without their registers' '^3 1 0$' <(echo "$(grep -c ' breakpoint: ' triggered)" \
@@ -106,9 +106,9 @@ else
 	skip 'a variable of a program' 'no gcc'
 fi
 
-refused '--filter of what is no write' 2 ".*--filter needs w breakpoints, and 0x1000:rw is not one" breakpoint 0x1000:rw --filter 'data > 1'
+refused '--filter of accesses that are not writes' 2 ".*--filter needs w breakpoints, and 0x1000:rw is not one" breakpoint 0x1000:rw --filter 'data > 1'
 refused '--filter of no variable' 2 ".*unknown.* 'dta'" breakpoint 0x1000 --filter 'dta > 1'
 refused '--filter of a source' 2 '.*--filter is not supported in a source of events' trace -e "breakpoint/\"0x1000 --filter data>1\"/"
 refused 'no place' 2 "breakpoint: 'no_such_symbol' is neither an address" breakpoint no_such_symbol
-refused 'a bad length' 2 "bad event 'mem:0x1000/3:w': invalid length '3'" breakpoint 4096/3
+refused 'a bad length' 2 "bad event 'mem:0x1000/3:w': invalid breakpoint length '3'" breakpoint 4096/3
 refused 'too many' 2 'breakpoint: up to 4 breakpoints are supported' breakpoint 1 2 3 4 5

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# cpu-util: the CPU time of a program, which it measures itself, and which perf stat counts of it, too.
+# cpu-util: the CPU time of a program, which the program measures itself, and perf stat too.
 . "$(dirname "$0")/../../lib.sh"
 needs_tracepoint sched:sched_switch sched:sched_stat_runtime
 
-# A program that is attached to waits at first, so both count the same. The clocks of tasks and of the kernel may
-# differ by a millisecond.
+# An attached program waits first, so that both count the same. The clocks of tasks and of the kernel may differ by a
+# millisecond.
 workload states run 300
 perf stat -x, -o "$TMP/perf.csv" -e task-clock -p $WORKLOAD &
 peer=$!
@@ -16,18 +16,18 @@ wait $tracer $peer
 sum_of busy_ns
 ours=$(<"$TMP/sum")
 perfs=$(awk -F, '/task-clock/ { print int($1 * 1e6) }' "$TMP/perf.csv")
-check "as much as the program used: $ours ns" test "$ours" -ge 299000000
-check "as much as perf stat says: $perfs ns" test $((ours - perfs)) -lt 3000000 -a $((perfs - ours)) -lt 3000000
+check "the CPU time of the program: $ours ns" test "$ours" -ge 299000000
+check "the CPU time of perf stat: $perfs ns" test $((ours - perfs)) -lt 3000000 -a $((perfs - ours)) -lt 3000000
 
-# A CPU that the program has, from its start to its end.
+# A CPU that belongs to the program from its start to its end.
 workload states pin 0 run 300
 began=${EPOCHREALTIME/./}
 trace_workload cpu-util -C 0 --format json -i 100s
 took=$((${EPOCHREALTIME/./} - began))
 sum_of busy_ns
 busy=$(<"$TMP/sum")
-check "-C 0: what the program used of it: $busy ns" test "$busy" -ge 299000000
-check '-C 0: no more than there was' test "$busy" -le $((took * 1000))
+check "-C 0: the time of the program on it: $busy ns" test "$busy" -ge 299000000
+check '-C 0: not more than the elapsed time' test "$busy" -le $((took * 1000))
 
 # in_mode NAME USER|KERNEL COMMAND...: the command spends most of its time in this mode
 in_mode() {

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# exec: programs that do an exact number of things are seen doing just that.
+# exec: programs that do an exact number of things are counted exactly.
 . "$(dirname "$0")/../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter sched:sched_waking sched:sched_wakeup sched:sched_process_fork
 enter=raw_syscalls:sys_enter/id==$GETPPID/
 
-# counted NAME WANTED COLUMN...: the one row of the CSV in $TMP/out ends with WANTED
+# counted NAME WANTED COLUMN...: the only row of the CSV in $TMP/out ends with WANTED
 counted() {
 	tail -n +2 "$TMP/out" >"$TMP/row"
 	expect_line "$1" ",$2\$" "$TMP/row"
 }
 
-# A running one: by process, by thread, by filter on all cpus.
+# A running program: by process, by thread, by filter on all CPUs.
 workload syscalls 20000
 trace_workload exec -m 1024 -e "$enter" --format csv 'count()' -p $WORKLOAD
 counted 'exec -p' 20000
@@ -20,7 +20,7 @@ trace_workload exec -m 1024 -e "$enter" --format csv 'count()' -t $WORKLOAD
 counted 'exec -t' 20000
 workload syscalls 20000
 trace_workload exec -m 1024 -e "raw_syscalls:sys_enter/id==$GETPPID&&common_pid==$WORKLOAD/" --format csv 'count()'
-counted 'exec on all cpus' 20000
+counted 'exec on all CPUs' 20000
 
 # Wakeups between two pinned threads.
 workload pingpong -c 0 3000
@@ -39,7 +39,7 @@ if [ "$(nproc)" -gt 1 ]; then
 		expect_line "two cpus: waking of $name" ",$name,3000\$" "$TMP/out"
 	done
 else
-	skip 'two cpus: waking' 'there is one cpu'
+	skip 'two CPUs: waking' 'there is one cpu'
 fi
 
 # Children.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# expr: what an expression is for an event.
+# expr: the values of an expression for an event.
 . "$(dirname "$0")/../../lib.sh"
 needs_tracepoint sched:sched_switch
 cd "$TMP" || exit 1
@@ -14,4 +14,4 @@ expect_line 'expr of a recording' '^result: 0x78 \(120\)$' \
 	<("$PROFSCRIPT" expr -e sched:sched_wakeup prio --input "$DATA/sched.data")
 check 'expr takes five events' test \
 	"$("$PROFSCRIPT" expr -e sched:sched_wakeup pid --input "$DATA/sched.data" | grep -c ^result)" -eq 5
-refused 'expr of no field' 2 ".*did you mean 'next_pid'" expr -e sched:sched_switch nxt_pid
+refused 'expr of an unknown field' 2 ".*did you mean 'next_pid'" expr -e sched:sched_switch nxt_pid

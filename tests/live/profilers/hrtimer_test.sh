@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# hrtimer: counts in the samples of a clock. All of a program's system calls are in some period, and each event's
-# counts are at its name.
+# hrtimer: counts in the samples of a clock. Each system call of a program is in some period, and the counts of each
+# event are next to its name.
 . "$(dirname "$0")/../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter sched:sched_switch
 
@@ -9,7 +9,7 @@ workload syscalls 20000
 start hrtimer -e "sched:sched_switch//cpus=0/alias=zero/,raw_syscalls:sys_enter/id==$GETPPID&&common_pid==$WORKLOAD/alias=calls/" \
 	--period 5ms 'calls > 0' --format json
 go_until calls 20000
-expect_line 'all calls are in periods that have some' '^20000$' "$TMP/sum"
+expect_line 'all calls are in periods with calls' '^20000$' "$TMP/sum"
 check 'an event of CPU 0 is on CPU 0' awk '/"cpu":0/ != /"zero":[0-9]/ { exit 1 }' "$TMP/out"
 "$PROFSCRIPT" hrtimer -e sched:sched_switch -F 100 'sched_switch * 0 + 2' -N 3 >"$TMP/out"
 check 'every value but 0 is true' test "$(grep -c 'hrtimer: cpu-clock [0-9]* ns' "$TMP/out")" -eq 3
@@ -21,7 +21,7 @@ began=$(cut -d. -f1 /proc/uptime)
 expect_line 'stacks in JSON' '"sched_switch":[0-9]+,"stack":\["[0-9a-f]{16} ' "$TMP/out"
 check 'and the time of the kernel' test "$(sed 's/.*"time":\([0-9]*\).*/\1/' "$TMP/out")" -ge "$began"
 
-# Its clock is no event of another profiler, but is printed with the events.
+# As a source: its clock is printed with the events.
 "$PROFSCRIPT" trace -e 'hrtimer/-F 20 -e sched:sched_switch 1/' --duration 0.3 >"$TMP/out"
 expect_line 'as a source: its events' ': sched:sched_switch: prev_comm=' "$TMP/out"
 expect_line 'as a source: its clock' ': hrtimer: cpu-clock$' "$TMP/out"

@@ -27,9 +27,9 @@ if [ "$(uname -m)" = x86_64 ] && [ -e /sys/bus/event_source/devices/uprobe ]; th
 	expect_line '--flame-graph: leaked bytes' '^leak;(.*;)?main 50000$' "$TMP/leak.folded"
 	check '--flame-graph: and no others' test "$(awk '{ n += $NF } END { print n }' "$TMP/leak.folded")" = 50000
 	csv kmemleak "${probes[@]:2}" -- "$leak" 100
-	expect_line 'a size that nobody tells' '^kmemleak: no size= for uretprobe:malloc, uretprobe:calloc: ' "$TMP/err"
+	expect_line 'an unknown size' '^kmemleak: no size= for uretprobe:malloc, uretprobe:calloc: ' "$TMP/err"
 	csv kmemleak --than 60s "${probes[@]}" -- "$leak" 100
-	check '--than: nothing is that old' test ! -s "$TMP/out"
+	check '--than: no allocation is that old' test ! -s "$TMP/out"
 else
 	skip 'malloc and calloc' 'the uprobe PMU, or x86_64 registers'
 fi

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# kmemprof: the memory that a program takes and gives, by probes.
+# kmemprof: the memory that a program allocates and frees, by probes.
 . "$(dirname "$0")/../../lib.sh"
 needs_tracepoint sched:sched_switch
 [ -w /sys/kernel/tracing/uprobe_events ] && [ -r /sys/bus/event_source/devices/uprobe/type ] ||
@@ -15,4 +15,4 @@ for what in alloc free; do
 	expect_line "all of $what" "\"what\":\"$what\",\"bytes\":30000,\"objects\":300,\"stack\":null" "$TMP/out"
 	expect_line "the stack of $what" "\"what\":\"$what\",\"bytes\":30000,\"objects\":300,\"stack\":\\[\"[0-9a-f]{16} (take|give)\+0x" "$TMP/out"
 done
-expect_line 'what is not freed' '"what":"left","bytes":10000,"objects":100,' "$TMP/out"
+expect_line 'memory that is not freed' '"what":"left","bytes":10000,"objects":100,' "$TMP/out"

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# What the kernel reports besides samples, of BPF programs, cgroups and tasks that the test makes; live, in
-# recordings, and as events of other profilers.
+# Kernel records about BPF programs, cgroups and tasks that the test creates; live, in recordings, and as events of
+# other profilers.
 . "$(dirname "$0")/../../lib.sh"
 needs_tracepoint sched:sched_switch
 cd "$TMP" || exit 1
 cgroup2=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)
 name=profscript-misc-$$
 
-# A program that filters samples is loaded for a moment, by a process that is known.
+# A known process loads a program that filters samples, for a moment.
 load() {
 	"$PROFSCRIPT" profile --nr-running-min 1 -F 99 --duration 0.1 >load.out 2>&1 &
 	loader=$!
@@ -19,11 +19,11 @@ start misc
 load
 has_bpf=$?
 stop
-check 'misc ends on Ctrl-C, without a word' test ! -s err
+check 'misc ends on Ctrl-C, without a message' test ! -s err
 if [ $has_bpf -eq 0 ]; then
 	expect_line 'a BPF program is code' \
 		" profscript +$loader .* misc:ksymbol: bpf reg ffffffff[0-9a-f]{8}/[0-9]+ bpf_prog_[0-9a-f]{16}_filter\$" out
-	expect_line 'and goes' ' misc:ksymbol: bpf unreg ffffffff[0-9a-f]{8}/[0-9]+ bpf_prog_[0-9a-f]{16}_filter$' out
+	expect_line 'and is removed' ' misc:ksymbol: bpf unreg ffffffff[0-9a-f]{8}/[0-9]+ bpf_prog_[0-9a-f]{16}_filter$' out
 	tag=$(sed -n "s/.* $loader .*misc:ksymbol: bpf reg .* bpf_prog_\([0-9a-f]*\)_filter\$/\1/p" out | head -n 1)
 	expect_line 'its load' " $loader .* misc:bpf_event: prog load id [0-9]+ tag $tag\$" out
 	expect_line 'its unload' " misc:bpf_event: prog unload id [0-9]+ tag $tag\$" out
@@ -49,13 +49,13 @@ if [ -n "$cgroup2" ] && mkdir "$cgroup2/$name" 2>/dev/null; then
 		-- sh -c "exec mkdir $cgroup2/$name" >out 2>err
 	rmdir "$cgroup2/$name"
 	expect_line 'as a source' " mkdir .* misc:cgroup: id [0-9]+ /$name\$" out
-	check 'in the order of time' bash -c "grep -n 'filename=.*mkdir\|misc:cgroup' out | sed 's/.*misc.*/m/; s/.*exec.*/e/' |
+	check 'in time order' bash -c "grep -n 'filename=.*mkdir\|misc:cgroup' out | sed 's/.*misc.*/m/; s/.*exec.*/e/' |
 		tr -d '\n' | grep -q 'em'"
 	perf record -q -a -e dummy --all-cgroups --namespaces -o all.data -- \
 		sh -c "mkdir $cgroup2/$name; rmdir $cgroup2/$name; unshare -u true" 2>/dev/null
 	"$PROFSCRIPT" misc --input all.data >out 2>err
 	expect_line 'a recording' " mkdir .* misc:cgroup: id [0-9]+ /$name\$" out
-	check 'what was there before did not happen' bash -c "! grep 'misc:cgroup: id 1 ' out"
+	check 'earlier mappings are not events' bash -c "! grep 'misc:cgroup: id 1 ' out"
 	expect_line 'a filter' "^[0-9]+,/$name\$" <("$PROFSCRIPT" exec -e "misc:cgroup/path==\"/$name\"/" --input all.data \
 		'print(ev.id .. "," .. ev.path)')
 	inode=$(perf script --show-namespace-events -i all.data 2>/dev/null |
@@ -66,7 +66,7 @@ else
 	skip cgroups 'a cgroup2 that can be written to'
 fi
 
-# Tasks: a workload's own.
+# Tasks: the workload's own.
 "$PROFSCRIPT" misc --records comm,fork,exit,mmap,namespaces -- sh -c '/bin/true; exit 0' >out 2>err
 expect_line 'a name' ' misc:comm: true [0-9]+/[0-9]+ exec$' out
 expect_line 'a fork' ' misc:fork: ([0-9]+)/\1 by ([0-9]+)/\2$' out
@@ -81,16 +81,16 @@ else
 	skip 'namespaces' 'unshare -u'
 fi
 
-# In the table of a task are the names that it had, whether or not its records are events too.
+# The table of a task contains the names that it had, whether or not its records are events too.
 perf record -q -e sched:sched_process_exit -o tasks.data -- sh -c '/bin/true; exit 0' 2>/dev/null
 "$PROFSCRIPT" trace -e sched:sched_process_exit,misc:comm --input tasks.data >out
 expect_line 'names of a recording that are events' '^.* true +[0-9]+ .* sched:sched_process_exit: comm=true ' out
 check 'each record once' test "$(grep -c 'misc:comm: true [0-9/]* exec$' out)" = 1
 
-# What is not there.
+# Records that do not exist.
 check_status 'a recording without them' 1 "$PROFSCRIPT" misc --records text_poke --input tasks.data
 check_status 'no such record' 2 "$PROFSCRIPT" misc --records namespace
-expect_line 'and what there is' "'namespace' is not one of namespaces, " .check
+expect_line 'and the known ones' "'namespace' is not one of namespaces, " .check
 check_status 'no such event' 2 "$PROFSCRIPT" trace -e misc:cgruop
 expect_line 'the nearest' "did you mean 'misc:cgroup'" .check
 check_status 'they have no stack' 2 "$PROFSCRIPT" trace -e misc:cgroup//stack/

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# multi-trace: system calls of a program, the wakeups of two threads, a nap and what happened in it.
+# multi-trace: system calls of a program, the wakeups of two threads, a nap and the events in it.
 . "$(dirname "$0")/../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter raw_syscalls:sys_exit sched:sched_switch sched:sched_wakeup
 nanosleep=115
@@ -12,9 +12,9 @@ for key in '' '-k common_pid' '-k _tid'; do
 	expect_line "${key:-by thread}" '"calls":20000,' "$TMP/out"
 done
 
-# A nap of 100 ms: the call lasts that long, the task is switched out at its beginning, woken at its end.
+# A nap of 100 ms: the call lasts that long, the task is switched out at its start and woken at its end.
 workload relations 1
-taskset -cp 0 "$WORKLOAD" >/dev/null # kernels were seen that report nothing of other CPUs while they are idle
+taskset -cp 0 "$WORKLOAD" >/dev/null # some kernels report nothing of other CPUs while they are idle
 mine="common_pid==$WORKLOAD&&id==$nanosleep"
 trace_workload multi-trace -m 512 -e "raw_syscalls:sys_enter/$mine/key=common_pid/" \
 	-e "raw_syscalls:sys_exit/$mine/key=common_pid/,sched:sched_wakeup/pid==$WORKLOAD/untraced/,sched:sched_switch/prev_pid==$WORKLOAD||next_pid==$WORKLOAD/untraced/" \
@@ -27,10 +27,10 @@ expect_line 'it runs again' '"event":"sched:sched_switch".*"part":"between".*"no
 sed -nE 's/.*"event":"(raw_syscalls:sys_exit|sched:sched_[a-z]+)".*"offset_ns":([0-9]+).*/\1 \2/p' "$TMP/out" >"$TMP/offsets"
 awk '/switch/ && !out { out = $2 } /wakeup/ { woken = $2 } /sys_exit/ { exit_ = $2 }
 	END { exit !(out < woken && woken >= 100e6 && woken <= exit_ && exit_ >= 100e6) }' "$TMP/offsets"
-result $? 'in that order, and not before 100 ms are over' "$TMP/offsets"
-expect_line 'it is one call, which was that long' '"calls":1,.*"than":1[,}]' "$TMP/out"
+result $? 'in that order, and after at least 100 ms' "$TMP/offsets"
+expect_line 'it is one call of that length' '"calls":1,.*"than":1[,}]' "$TMP/out"
 
-# Wakeups between two threads on one cpu: each is followed by a switch.
+# Wakeups between two threads on one CPU: each is followed by a switch.
 workload pingpong -c 0 3000
 trace_workload multi-trace -m 1024 -e "sched:sched_wakeup/comm==\"ping\"||comm==\"pong\"/key=pid/" \
 	-e 'sched:sched_switch/next_comm=="ping"||next_comm=="pong"/key=next_pid/' --format csv -C 0 -v

@@ -22,7 +22,7 @@ result $? 'self is the total without the calls' "$TMP/out"
 "$PROFSCRIPT" nested-trace -m 1024 "${functions[@]}" --impl delay --format csv -- "$program" 500 >"$TMP/out" 2>"$TMP/err"
 expect_line '--impl delay' '^latency,.*,inner,.*,1000,' "$TMP/out"
 
-# Within each outer lie two inner, within factorial(3) another two of it, within factorial(2) one.
+# Each outer calls inner twice, factorial(3) recurses twice, factorial(2) once.
 "$PROFSCRIPT" nested-trace -m 1024 "${functions[@]}" --than 1ns --detail=samekey --heatmap "$TMP/calls" --format json \
 	-- "$program" 100 >"$TMP/out" 2>"$TMP/err"
 result $? '--detail runs' "$TMP/err"

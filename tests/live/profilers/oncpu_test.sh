@@ -39,10 +39,13 @@ covered() {
 }
 "${on[@]}" "$TOP/build/workloads/pingpong" -c 0 1000000000 &
 busy=$!
-for pages in 4096 1; do
-	csv oncpu -m $pages "${soon[@]}" -C 0 -i 100 --duration 1
-	covered "-C 0 -m $pages: what is known and what losses hide"
-	rows "-C 0 -m $pages: who has the CPU" "c[\"tid\"] == $busy && c[\"runtime_ns\"] > 0"
+each='-N 1000000000' # reads each switch, where else a BPF program adds up the times
+for args in '' "$each -m 4096" "$each -m 1"; do
+	# shellcheck disable=SC2086 # words
+	csv oncpu $args "${soon[@]}" -C 0 -i 100 --duration 1
+	covered "-C 0 $args: what is known and what losses hide"
+	rows "-C 0 $args: who has the CPU" "c[\"tid\"] == $busy && c[\"runtime_ns\"] > 0"
+	check "-C 0 $args: no other CPU" test "$(column cpu | sort -u)" = 0
 done
 kill $busy
 expect_line 'some is hidden' '^oncpu: [1-9][0-9]* ms of CPU time are unknown due to lost events$' "$TMP/err"
@@ -57,17 +60,46 @@ kill $hog
 
 # Priority 92 is that of chrt -f 7; the program has it from its start.
 if chrt -f 7 true 2>/dev/null; then
-	for prio in 100-139 92; do
-		workload states pin 0 run 50
-		chrt -f -p 7 "$WORKLOAD"
-		trace_workload oncpu -m 4096 --prio $prio -i 100s --format csv -p $WORKLOAD
-		[ $prio = 92 ] || check '--prio: not of other priorities' test ! -s "$TMP/out"
+	for where in -p ''; do
+		for prio in 100-139 92; do
+			workload states pin 0 run 50
+			chrt -f -p 7 "$WORKLOAD"
+			# shellcheck disable=SC2086
+			trace_workload oncpu -m 4096 --prio $prio -i 100s --format csv ${where:+$where $WORKLOAD}
+			[ $prio = 92 ] || check "$where --prio: not of other priorities" test "$(column tid | grep -cx $WORKLOAD)" = 0
+		done
+		all_reported "$where --prio: of real time" &&
+			rows "$where --prio: of real time" "c[\"tid\"] == $WORKLOAD && c[\"runtime_ns\"] >= 49 * $ms"
 	done
-	all_reported '--prio: of real time' &&
-		rows '--prio: of real time' "c[\"comm\"] == \"states\" && c[\"runtime_ns\"] >= 49 * $ms"
 else
 	skip '--prio' 'chrt -f, real-time scheduling'
 fi
+# Both ways at the same time: what a task runs, and how often. It ends with the last run, and nobody else has its name.
+cp "$states" "$TMP/both$$"
+for args in '' --only-comm; do
+	for way in "$each" ''; do
+		# shellcheck disable=SC2086
+		"$PROFSCRIPT" oncpu $args $way -m 4096 -i 100s --csv >"$TMP/way${way:+s}" 2>"$TMP/err${way:+s}" &
+		pids=(${pids[0]-} $!)
+	done
+	wait_ready "${pids[0]}"
+	wait_ready "${pids[1]}"
+	"${on[@]}" "$TMP/both$$" run 100 sleep 20 run 100
+	kill -INT "${pids[@]}"
+	wait "${pids[@]}"
+	pids=()
+	# What the kernel hides, it hides from both.
+	awk -F, -v comm="both$$" -v least="$(grep -q 'did not report' "$TMP/err" || echo 199e6)" '
+		FNR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; file++; next }
+		$at["comm"] == comm { ns[file] += $at["runtime_ns"]; runs[file] += $at["runs"]; rows[file]++ }
+		END {
+			for (i = 1; i <= 2; i++) print ns[i] " ns in " runs[i] " runs, " rows[i] " rows"
+			exit !(runs[1] >= 1 && runs[1] == runs[2] && rows[1] == rows[2] && ns[1] - ns[2] < 1e6 &&
+				ns[2] - ns[1] < 1e6 && ns[1] >= least + 0)
+		}' "$TMP/way" "$TMP/ways" >"$TMP/sum"
+	result $? "both ways: $args" "$TMP/sum"
+done
+
 check_status '--prio: no list' 2 "$PROFSCRIPT" oncpu --prio 7-3
 ends_on_ctrl_c oncpu
 refused 'an open range of priorities' 2 "oncpu: --prio: invalid list of priorities '5-'" oncpu --prio 5-

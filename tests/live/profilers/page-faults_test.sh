@@ -13,5 +13,17 @@ if [ "$(uname -m)" = x86_64 ]; then
 	"$PROFSCRIPT" page-faults -N 1 -g --exclude-user -- "$burn" 1 >fault
 	awk '/\(\[kernel\.kallsyms\]\)$/ { kernel++; late += registers } /^ +RIP: / { registers = kernel > 0 }
 		/^    0000/ { user += registers } END { exit !(registers && user && !late) }' fault
-	result $? 'those of a fault in the kernel stand between its frames and those of user space' fault
+	result $? 'those of a fault in the kernel are between its frames and those of user space' fault
 fi
+
+# Two at once see all, each of them: the kernel fills the id of their samples once for both.
+workload pages 1000
+"$PROFSCRIPT" page-faults -p $WORKLOAD >"$TMP/first" 2>&1 &
+first=$!
+wait_ready $first
+trace_workload trace -e page-faults// -p $WORKLOAD
+kill -INT $first 2>/dev/null
+wait $first
+for name in first out; do
+	check "two at once, $name: at least 1000 faults" test "$(grep -c 'page-fault' "$TMP/$name")" -ge 1000
+done

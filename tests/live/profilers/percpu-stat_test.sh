@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# percpu-stat: what cannot be counted is named, the row ALL is the sum of the others.
+# percpu-stat: events that cannot be counted are named, the row ALL is the sum of the others.
 . "$(dirname "$0")/../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter sched:sched_switch
 programs=$TOP/build/workloads
@@ -26,12 +26,12 @@ wait $tracer
 expect_line '-p: threads' "^\[ *$WORKLOAD\] +3[0-9]{4} " out
 expect_line '-p: their sum' '^ *\[ALL\] +3[0-9]{4} ' out
 
-# One read for each CPU and period has the whole panel, and there is one at the end. It is known by its size: three words
-# and one for each event.
+# One read(2) per CPU and period covers the whole panel, and one more follows at the end. It is recognized by its size:
+# three words plus one per event.
 "$PROFSCRIPT" exec -e "raw_syscalls:sys_enter/id==$read/" --format csv \
 	"if ev.args[2] == $(((3 + $(<columns)) * 8)) then count() end" -- \
 	"$PROFSCRIPT" percpu-stat --syscalls -q -i 20 -N 12 -o /dev/null >reads
-expect_line 'for its whole panel, too' ",$((13 * $(nproc)))\$" reads
+expect_line 'for the whole panel, too' ",$((13 * $(nproc)))\$" reads
 
 # A recording of a counter.
 perf record -q -c 1 -e cs -o cs.data -- "$programs/pingpong" -c 0 50 2>/dev/null

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# profile: a program whose shares are known, as lines, folded stacks and pictures.
+# profile: a program with known shares, as lines, folded stacks and pictures.
 . "$(dirname "$0")/../../lib.sh"
 needs_tracepoint sched:sched_switch
 burn=$TOP/build/workloads/burn
@@ -19,7 +19,7 @@ between() {
 
 echo before >cpu.folded
 check 'folded stacks of a command' "$PROFSCRIPT" profile -F 1997 -g --flame-graph cpu -- "$burn" 60
-expect_line 'no hardware counter: one line says so, or there is one' \
+expect_line 'no hardware counter: one line reports it, or there is one' \
 	'profile: this machine has no cycles|cpu-cycles|To draw' "$TMP/.check"
 expect_line 'what to do with the file' 'profscript flamegraph cpu.folded cpu.svg' "$TMP/.check"
 expect_line 'the old file is kept' '^before$' cpu.folded.old
@@ -44,14 +44,14 @@ expect_line 'roots by thread' '^burn/[0-9]+;.*hot [0-9]+$' t.folded
 "$PROFSCRIPT" profile -F 997 --annotate --flame-graph k -q -- dd if=/dev/zero of=/dev/null bs=1 count=300000 2>/dev/null
 expect_line 'marks of the kernel' '_\[k\] [0-9]+$' k.folded
 
-# A recording: sums and names of what the test knows are those of perf.
+# A recording: sums and names of known functions match perf's.
 perf record -q -g -F 1997 -e cpu-clock:u -o data -- "$burn" 60 2>/dev/null
 check 'a recording' "$PROFSCRIPT" profile --input data --flame-graph rec
 perf script -i data -F ip,sym 2>/dev/null | awk 'BEGIN { first = 1 }
 	NF && first { f[$2]++; first = 0 } !NF { first = 1 }
 	END { print f["hot"] + 0, f["cold"] + 0 }' >peer
 awk '{ n = split($1, s, ";"); f[s[n]] += $NF } END { print f["hot"] + 0, f["cold"] + 0 }' rec.folded >ours
-check 'hot and cold as often as perf says' cmp peer ours
+check 'hot and cold as often as in perf script' cmp peer ours
 
 # Pictures.
 check 'a picture' "$PROFSCRIPT" profile --input data --flame-graph rec.svg --title 'a <b> & c'
@@ -71,8 +71,8 @@ expect_line 'to itself is none' 'hot \([^)]*; \+0.00%\)</title>.*rgb\(236,236,23
 
 cp data "it's.data"
 check 'a difference of two recordings' "$PROFSCRIPT" flamegraph --diff "it's.data" data two.svg
-check 'of the same nothing differs' sh -c 'grep -q "; +0.00%)" two.svg && ! grep "<g data" two.svg | grep -v "; +0.00%)"'
-check_status 'a recording that is none' 1 sh -c 'head -c 200 data >cut.data; exec "$0" flamegraph cut.data cut.svg' "$PROFSCRIPT"
+check 'equal recordings do not differ' sh -c 'grep -q "; +0.00%)" two.svg && ! grep "<g data" two.svg | grep -v "; +0.00%)"'
+check_status 'an invalid recording' 1 sh -c 'head -c 200 data >cut.data; exec "$0" flamegraph cut.data cut.svg' "$PROFSCRIPT"
 
 # Lines.
 "$PROFSCRIPT" profile -F 997 -N 3 -q -- "$burn" 20 >lines
@@ -87,16 +87,16 @@ echo before >dry.folded
 check 'a dry run' "$PROFSCRIPT" profile --flame-graph dry --dry-run -- true
 expect_line 'touches no file' '^before$' dry.folded
 
-# What cannot be meant.
+# Invalid combinations.
 check_status '--diff without a graph' 1 "$PROFSCRIPT" profile --diff rec.folded -- true
 check_status 'a picture without samples' 0 "$PROFSCRIPT" profile -F 1 --flame-graph none.svg -- true
-check 'is not there' test ! -e none.svg
-check_status 'a folder that is not there' 1 "$PROFSCRIPT" profile --flame-graph no/where/x -- true
+check 'is not written' test ! -e none.svg
+check_status 'a missing folder' 1 "$PROFSCRIPT" profile --flame-graph no/where/x -- true
 check_status '--than without a rate' 2 "$PROFSCRIPT" profile --than 10 --period 1000000 -- true
 check_status 'a full disk' 1 "$PROFSCRIPT" profile --input data --flame-graph /dev/full
-expect_line 'is told' 'cannot write /dev/full: ' "$TMP/.check"
-check_status 'nor one for a picture, which is told at once' 1 timeout 5 "$PROFSCRIPT" profile --flame-graph no/x.svg -- sleep 60
+expect_line 'is reported' 'cannot write /dev/full: ' "$TMP/.check"
+check_status 'nor for a picture, which is reported at once' 1 timeout 5 "$PROFSCRIPT" profile --flame-graph no/x.svg -- sleep 60
 echo 'no count' >bad.folded
 check_status 'no folded stacks' 1 "$PROFSCRIPT" flamegraph bad.folded x.svg
 expect_line 'the line is named' 'bad.folded:1: ' "$TMP/.check"
-check_status 'no picture' 2 "$PROFSCRIPT" flamegraph rec.folded
+check_status 'an unknown kind of picture' 2 "$PROFSCRIPT" flamegraph rec.folded

@@ -12,10 +12,10 @@ for i in 1 2; do
 done
 exec 7>"$TMP/both"
 start rundelay -m 1024 --perins --format csv -p "${hogs[1]},${hogs[2]}" 7>&-
-exec 7>&- # the end of the pipe lets both go
+exec 7>&- # closing the pipe lets both go
 wait $tracer
 awk -F, '$5 == "sched_switch" && $7 >= 10 && $8 >= 100e6 { n++ } END { exit n != 2 }' "$TMP/out"
-result $? 'both wait for long' "$TMP/out"
+result $? 'both wait for a long time' "$TMP/out"
 "$PROFSCRIPT" rundelay -m 512 --perins --than 1s --format csv --filter 'no such*' --duration 0.2 >"$TMP/out"
 check '--filter of none' diff /dev/null "$TMP/out"
 workload pingpong -c 0 2000

@@ -5,7 +5,7 @@
 needs_tracepoint sched:sched_migrate_task
 [ "$(nproc)" -gt 1 ] || skip_all 'there is one CPU'
 
-# migrations ARG...: CSV of the 20 moves, the first of which is from CPU 0, where the program was started
+# migrations ARG...: CSV of the 20 moves, the first of them from CPU 0, where the program was started
 migrations() {
 	workload -C 0 states migrate 20
 	trace_workload sched-migrate -m 1024 -i 100s --format csv -p $WORKLOAD "$@"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# split-lock says what it misses.
+# split-lock reports what it lacks.
 . "$(dirname "$0")/../../lib.sh"
 
 if [ -d /sys/bus/event_source/devices/cpu ]; then

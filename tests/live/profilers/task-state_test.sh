@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# task-state: a program whose states are known, threads that are there already, and frozen ones. A state lasts at least
-# as long as the program asks for, less what passes from the call to the switch (1 ms here). How much longer depends on
-# the machine, so the events of the run itself say it.
+# task-state: a program with known states, threads that already exist, and frozen ones. A state lasts at least as long
+# as the program asks for, minus the time from the call to the switch (1 ms here). How much longer depends on the
+# machine, so the events of the run itself show it.
 . "$(dirname "$0")/../../lib.sh"
 needs_tracepoint sched:sched_switch sched:sched_wakeup sched:sched_wakeup_new
 states=$TOP/build/workloads/states
 ms=1000000
-# Everything is on CPU 0, also what starts the program: some kernels do not report the switches of idle tasks on others.
-# Real-time priorities keep other tasks from getting between. The program's number is in $TMP/main.
+# Everything is on CPU 0, including what starts the program: some kernels do not report the switches of idle tasks on
+# others. Real-time priorities keep other tasks from running in between. The program's pid is in $TMP/main.
 on=(taskset -c 0) soon=()
 chrt -f 1 true 2>/dev/null && on+=(chrt -f 1) soon=(-r 2)
 
@@ -25,7 +25,7 @@ states_of() {
 	main=$(<"$TMP/main")
 }
 
-# at_least NAME STATE MS: the program was in this state for so long
+# at_least NAME STATE MS: the program was in this state for at least MS
 at_least() {
 	all_reported "$1" && rows "$1" "c[\"thread\"] == $main && c[\"state\"] == \"$2\" && c[\"total_ns\"] >= ($3 - 1) * $ms"
 }
@@ -36,7 +36,7 @@ at_least R R 300
 at_least 'S, and the wait for a thread' S 249
 at_least D D 100
 sum=$(awk -F, -v main="$main" '$3 == main { sum += $7 } END { print int(sum / 1000) }' "$TMP/out")
-check "no more than the run took: $sum of $took us" test "$sum" -le "$took"
+check "not more than the run took: $sum of $took us" test "$sum" -le "$took"
 rows 'a new thread' "c[\"thread\"] != $main && c[\"state\"] == \"S\" && c[\"calls\"] == 1 && c[\"total_ns\"] >= 49 * $ms"
 states_of -D --perins -- vfork 60
 at_least '-D' D 60
@@ -44,7 +44,7 @@ check '-D: nothing else' bash -c "! grep -v '^table\|,D,' '$TMP/out'"
 states_of --filter 'stat*' -S -- sleep 70
 rows '--filter -S' "c[\"state\"] == \"S\" && c[\"max_ns\"] >= 69 * $ms"
 
-# Of each wait --than prints how long it was and the events where it began and ended. The table has their sums.
+# For each wait --than prints its length and the events at its start and end. The table has their sums.
 states_of --perins --than 1ns -- sleep 70 vfork 30 thread 10
 awk -F, '
 	function ns(time) { split(time, t, "."); return t[1] * 1e9 + substr(t[2] "000000000", 1, 9) }
@@ -82,13 +82,13 @@ began=$(cut -d. -f1 /proc/uptime)
 "${long[@]}" --format json -- "$states" sleep 70 >"$TMP/out" 2>"$TMP/err"
 check '--than: when' test "$(sed -n 's/^{"event":"task-state","time":\([0-9]*\).*/\1/p' "$TMP/out" | head -n 1)" -ge "$began"
 
-# The states of a thread that is there already fill the time of the run.
+# The states of a thread that already exists fill the time of the run.
 "$states" sleep 300000 &
 sleeper=$!
 csv task-state -p $sleeper --filter nosuch --duration 0.1
-check '--filter and -p: not of another name' test ! -s "$TMP/out"
+check '--filter and -p: not another name' test ! -s "$TMP/out"
 csv task-state -p $sleeper --filter 'st?tes' --duration 0.1
-rows '--filter and -p: of this name' "c[\"state\"] == \"S\" && c[\"total_ns\"] == 100 * $ms"
+rows '--filter and -p: this name' "c[\"state\"] == \"S\" && c[\"total_ns\"] == 100 * $ms"
 csv task-state -t $sleeper --duration 0.5
 rows '-t: a sleep longer than the run' "c[\"state\"] == \"S\" && c[\"total_ns\"] == 500 * $ms"
 kill $sleeper
@@ -96,7 +96,7 @@ kill $sleeper
 busy=$!
 csv task-state -m 4096 "${soon[@]}" -p $busy --duration 1 --perins
 total total_ns >"$TMP/sum"
-all_reported '-p: all of the time' && expect_line '-p: all of the time' "^$((1000 * ms))\$" "$TMP/sum"
+all_reported '-p: the whole time' && expect_line '-p: the whole time' "^$((1000 * ms))\$" "$TMP/sum"
 # Its end ends the run.
 start task-state -p $busy
 kill $busy

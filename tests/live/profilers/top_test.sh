@@ -25,21 +25,21 @@ csv top -m 4096 -e sched:sched_process_fork//key=parent_pid/comm=parent_comm/ -i
 rows 'forks' 'c["parent_comm"] == "states" && c["sched_process_fork"] == 25'
 total_is_perfs sys_enter top -e raw_syscalls:sys_enter//key=id/
 
-# Addresses in a recording of this kernel have the names that perf gives them.
+# Addresses in a recording of this kernel have the names that perf prints.
 if [ -d /sys/kernel/tracing/events/kmem/kmalloc ]; then
 	names() { sed -n 's/.*call_site=\([^+ ]*\)+.*/\1/p' | sort | uniq -c | awk '{ print $2 "," $1 }' | sort; }
 	perf record -q -e kmem:kmalloc -o "$TMP/kmalloc.data" -- "$states" fork 5 2>/dev/null
 	perf script -i "$TMP/kmalloc.data" -F trace 2>/dev/null | names >"$TMP/want"
 	"$PROFSCRIPT" top --input "$TMP/kmalloc.data" -i 100s --only-comm --format csv \
 		-e 'kmem:kmalloc//comm=ksymbol(call_site)/alias=n/' | awk -F, 'NR > 1 { print $4 "," $3 }' | sort >"$TMP/got"
-	check 'names of where a recording allocates' diff "$TMP/want" "$TMP/got"
-	check 'there are some' test -s "$TMP/want"
+	check 'the names of the places where a recording allocates' diff "$TMP/want" "$TMP/got"
+	check 'there are some rows' test -s "$TMP/want"
 	check 'trace has the same' diff "$TMP/want" <("$PROFSCRIPT" trace --input "$TMP/kmalloc.data" | names)
 else
 	skip 'names in a recording' 'kmem:kmalloc'
 fi
 
-# The pages that a program gets for itself are movable, its page tables are not.
+# Pages that a program allocates are movable, its page tables are not.
 if [ -d /sys/kernel/tracing/events/kmem/mm_page_alloc ]; then
 	workload pages 3000
 	trace_workload top -m 1024 -k migratetype --format csv -i 100s -e kmem:mm_page_alloc/migratetype==1/ -p $WORKLOAD

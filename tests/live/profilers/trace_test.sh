@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# trace: what a program does an exact number of times is seen just so often; rings that are overwritten.
+# trace: a program that does an exact number of things has that many events; rings that are overwritten.
 . "$(dirname "$0")/../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter raw_syscalls:sys_exit
 enter=raw_syscalls:sys_enter/id==$GETPPID/
 exits=raw_syscalls:sys_exit/id==$GETPPID/
 syscalls=$TOP/build/workloads/syscalls
 
-# A workload of our own.
+# Our own workload.
 "$PROFSCRIPT" trace -m 1024 -e "$enter,$exits" -- "$syscalls" 5000 >"$TMP/out"
 for event in sys_enter sys_exit; do
 	grep -c "$event: NR $GETPPID " "$TMP/out" >"$TMP/n"
@@ -16,7 +16,7 @@ done
 awk '{ enter = /sys_enter/ ? "yes" : "no"; if (enter == last) bad = 1; last = enter } END { exit bad }' "$TMP/out"
 result $? 'they alternate'
 
-# Rings that are overwritten keep what is newest: all of it, or the end.
+# Rings that are overwritten keep the newest events: all of them, or the last ones.
 "$PROFSCRIPT" trace --overwrite -m 1024 -e "$enter" -- "$syscalls" 5000 >"$TMP/out"
 expect_line '--overwrite: all that fits' '^5000$' <(grep -c " syscalls .*sys_enter: NR $GETPPID " "$TMP/out")
 "$PROFSCRIPT" trace --overwrite -m 4 -e raw_syscalls:sys_enter -- "$syscalls" 5000 >"$TMP/out"
@@ -26,7 +26,7 @@ check '--overwrite: in the order of time' sort -c -s -k1,2 <(cut -c1-26 "$TMP/ou
 workload syscalls 300000
 trace_workload trace --overwrite -i 10 -v -m 4096 -e "$enter" -p $WORKLOAD
 read -r seen lost < <(sed -n "s/^profscript: \([0-9]*\) events, \([0-9]*\) lost, 0 late$/\1 \2/p" "$TMP/err")
-expect_line '--overwrite -i: those and the lost are all' '^300000$' <(echo $((seen + lost)))
+expect_line '--overwrite -i: printed and lost events are all events' '^300000$' <(echo $((seen + lost)))
 
 # Flame graphs.
 "$PROFSCRIPT" trace -e page-faults --flame-graph "$TMP/faults" -q -- "$TOP/build/workloads/burn" 1 >"$TMP/lines"

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Counts the records that a program makes of every so many passes of a tracepoint.
+--- Counts the records that a program makes of every Nth pass of a tracepoint.
 return {
   summary = 'Records of a BPF program, counted',
   options = {

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Keeps a CPU from all else, with its interrupts off, for some seconds: from the next timer that expires there.
+--- Blocks a CPU for some seconds with interrupts disabled, from the next timer that expires there.
 --- For guests.
 return {
   summary = 'Hang a CPU',

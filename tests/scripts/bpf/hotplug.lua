@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- By CPU, the getppid() calls of a program as records of a perf event array, and its page faults as counted by a
+--- By CPU, the getppid() calls of a program as records of a perf event array, and its page faults, counted by a
 --- program on a perf event of each CPU.
 return {
   summary = 'What BPF programs see of CPUs that come and go',

@@ -1,5 +1,9 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Maps of every kind that scripts read: each counts the getppid() calls of the workload.
+--- Maps of every kind that scripts can read: each counts the getppid() calls of the workload.
+local function online(cpus)
+  return cpus and 1 or tonumber(io.popen('getconf _NPROCESSORS_ONLN'):read '*l')
+end
+
 return {
   summary = 'Maps of BPF programs',
 
@@ -58,6 +62,15 @@ static __always_inline _Bool is_wanted(const char *comm)
 		if (comm[i] != wanted[i])
 			return 0;
 	return 1;
+}
+
+__u64 runs;
+
+SEC("raw_tp")
+int on_each(void *ctx)
+{
+	__sync_fetch_and_add(&runs, 1);
+	return 0;
 }
 
 SEC("raw_tp/sys_enter")
@@ -125,8 +138,15 @@ char LICENSE[] SEC("license") = "GPL";
         end
         out:print('pairs', n, hash:get({ odd = 7, name = 'e0' }).twice[1], hash:delete { odd = 7, name = 'e0' },
           hash:delete { odd = 7, name = 'e0' }, hash:get { odd = 7, name = 'e0' })
+        local taken, rest = hash:take(), 0
+        for _, entry in ipairs(taken) do rest = rest + (entry.key.odd == 7 and entry.value.calls or 0) end
+        out:print('taken', #taken, rest, #hash:take())
+        hash:set({ odd = 1, name = 'o' }, { calls = 1 })
         hash:clear()
         out:print('cleared', (hash:pairs()()))
+        program:set('runs', 0)
+        program:run 'on_each'
+        out:print('runs', program:get 'runs' == online(opt.cpus))
         local array = program:map 'array'
         out:print('array', array:get(0), array:get(1), array:get(4))
         array:clear()
@@ -136,6 +156,7 @@ char LICENSE[] SEC("license") = "GPL";
         local percpu = program:map 'percpu_array'
         percpu:set(0, { [0] = 5 })
         out:print('percpu_array', percpu:get(0)[0], sum(percpu:get(0)))
+        out:print('between CPUs', (select(2, pcall(percpu.set, percpu, 0, { [0.5] = 5 })):match 'no CPU 0.5'))
         local keys, total = {}, 0
         for key, value in program:map 'lru':pairs() do
           keys[#keys + 1], total = key, total + value

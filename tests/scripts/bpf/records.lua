@@ -86,7 +86,7 @@ char LICENSE[] SEC("license") = "GPL";
 ]],
     }
     program:attach()
-    local count, last, wrong, backwards, told = { 0, 0, 0 }, 0, 0, 0, 0
+    local count, last, wrong, backwards, reported = { 0, 0, 0 }, 0, 0, 0, 0
     local expected = 0
 
     local function check(which, ev)
@@ -111,12 +111,12 @@ char LICENSE[] SEC("license") = "GPL";
       ['syscalls:sys_enter_getppid'] = function(ev)
         if ev._comm == opt.comm then check(3, ev) end
       end,
-      lost = function(gap) told = told + gap.lost end,
+      lost = function(gap) reported = reported + gap.lost end,
       stop = function()
         out:print('calls', program:get 'calls')
         out:print('ring', count[1], 'array', count[2], 'tracepoint', count[3])
         out:print('wrong', wrong, 'backwards', backwards)
-        out:print('lost', told, 'counted', program:get 'ring_lost')
+        out:print('lost', reported, 'counted', program:get 'ring_lost')
       end,
     }
   end,

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: GPL-2.0-only
--- What Lua and C share: that Lua calls only what is declared, and that what stands in both is the same.
+-- What Lua and C share: Lua calls only declared functions, and constants that both define are equal.
 local ffi = require 'ffi'
 
--- Libraries that are loaded at run time have declarations of their own.
+-- Libraries that are loaded at run time have their own declarations.
 local MODULES_OF_LIBRARIES = { 'bindings/base/number_names.lua', 'bindings/bpf/libbpf.lua' }
 
 local function read(path)
@@ -24,7 +24,7 @@ end
 describe('ffi', function()
   require 'bindings.base.libc'
 
-  it('declares all that Lua uses of C', function()
+  it('declares every C function that Lua uses', function()
     local unknown, n = {}, 0
     for _, path in ipairs(sources()) do
       local text = read(path):gsub('%-%-[^\n]*', '')
@@ -59,7 +59,7 @@ describe('ffi', function()
     assert.equal(48, ffi.offsetof('struct perf_event_attr', 'wakeup_events'))
   end)
 
-  it('has the fields of records at their places', function()
+  it('has the fields of records in their places', function()
     local records = require 'bindings.select.records'
     local STRUCTS = { fork = 'struct record_task', exit = 'struct record_task' }
     for _, name in ipairs(records.names) do

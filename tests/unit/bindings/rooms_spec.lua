@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
--- Which folder may use which: each only those named before it. docs/internals.md explains the order.
+-- Which folder may use which: each only those before it. docs/internals.md explains the order.
 local LUA_ROOMS = { 'base', 'view', 'expr', 'print', 'bpf', 'select', 'pairs', 'options', 'run', 'command' }
 local C_FOLDERS = { 'os', 'formats', 'decode', 'stacks', 'relations', 'probes', 'bpf', 'recording', 'live', 'session' }
 
@@ -22,7 +22,7 @@ local function places(names)
   return at
 end
 
---- Folders that exist under a path, each once, from a list of files.
+--- The folders of a list of files below a path, each once.
 local function check_all_are_ranked(path, at)
   local pipe = assert(io.popen(('find %s -mindepth 1 -maxdepth 1 -type d'):format(path)))
   for dir in pipe:lines() do
@@ -42,9 +42,16 @@ describe('folders', function()
     end
   end)
 
-  it('of bindings/ do not know the scripts', function()
+  it('of bindings/ do not use the scripts', function()
     for _, use in ipairs(grep("require *\\(?'[a-z_0-9.]*", 'bindings')) do
       assert.falsy(use.match:match "'lib%.", ('%s: %s'):format(use.file, use.match))
+    end
+  end)
+
+  it('of bindings/ leave the fields of a run to run.lua', function()
+    local writes = grep("\\brun\\.([a-z_.]+, run\\.)*[a-z_.]+ = ", 'bindings scripts')
+    for _, write in ipairs(writes) do
+      assert(write.file == 'bindings/run/run.lua', ('%s: %s'):format(write.file, write.match))
     end
   end)
 
@@ -58,7 +65,7 @@ describe('folders', function()
     end
   end)
 
-  it('of C do not know Lua', function()
+  it('in C do not use Lua', function()
     for _, use in ipairs(grep('#include .[a-z_0-9/]*', 'runtime native')) do
       assert.falsy(use.match:match '[<"]l?u?a?[ux]?lib?$' or use.match:match '[<"]lua', use.file)
     end

@@ -3,7 +3,7 @@ local ffi = require 'ffi'
 local aggregate = require 'lib.aggregate'
 local counter = require 'lib.counter'
 
---- An output that only remembers: the rows of tables, the text of the rest.
+--- An output that records: the rows of tables, the text of the rest.
 local function recorder(format)
   local out = { format = format or 'json', rows = {}, text = {}, warnings = {} }
   function out:table(spec, rows)
@@ -45,7 +45,7 @@ describe('counter', function()
     assert.same({ { k = 99, count = 99 }, { k = 199, count = 99 }, { k = 299, count = 99 } }, rows)
   end)
 
-  it('starts anew', function()
+  it('starts again', function()
     local count = counter.new { 'k' }
     for i = 1, 10 do count:add(1, i) end
     count:clear()
@@ -54,7 +54,7 @@ describe('counter', function()
     assert.same({ { k = 'other key', count = 1 } }, (rows_of(count)))
   end)
 
-  it('shows what had no room', function()
+  it('shows the keys that had no room', function()
     local count = counter.new({ 'k' }, { max_keys = 2 })
     for i = 1, 5 do count:add(1, i) end
     assert.same({ { k = 1, count = 1 }, { k = 2, count = 1 }, { k = '(other)', count = 3 } }, (rows_of(count)))
@@ -73,7 +73,7 @@ describe('counter', function()
     assert.same({ '-1', '0.5', '2', '18446744073709551615ULL', 'a', 'nan' }, order)
   end)
 
-  it('survives sums that are no number', function()
+  it('survives sums that are not numbers', function()
     local count = counter.new { 'k' }
     for i = 1, 200 do count:add(i % 2 == 0 and 0 / 0 or i, i) end
     assert.equal(199, rows_of(count, { limit = 5 })[1].count)
@@ -101,7 +101,7 @@ describe('aggregate', function()
     assert.equal('bytes', out.name)
   end)
 
-  it('gives quantiles, and says what it could not count', function()
+  it('gives quantiles, and reports the values that it could not count', function()
     local q = aggregate.new('quantiles', { 'k' })
     for i = 1, 100 do q:add(i, 'a') end
     q:add(-1, 'b')
@@ -132,7 +132,7 @@ describe('aggregate', function()
       .. '[2K, 4K)                1 ' .. third .. '\n', table.concat(out.text))
   end)
 
-  it('gives histograms as rows to programs', function()
+  it('prints histograms as rows in JSON and CSV', function()
     local hist = aggregate.new('hist', { 'k' })
     for _, v in ipairs { -2, 0, 1, 2, 3 } do hist:add(v, 'a') end
     assert.same({
@@ -166,7 +166,7 @@ describe('aggregate', function()
     assert.is_true(grown < 100, ('%d KiB'):format(grown))
   end)
 
-  it('has a bound on keys', function()
+  it('limits the number of keys', function()
     assert.error_matches(function() aggregate.new('count', { 'a', 'b', 'c', 'd', 'e' }) end, 'at most 4 keys')
   end)
 end)

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
--- Calls are written as in "1:F 3:G 7:g 9:f": a capital letter begins a function, a small one ends it.
+-- Calls are written as in "1:F 3:G 7:g 9:f": a capital letter enters a function, a small one leaves it.
 local calltree = require 'lib.calltree'
 
 local F = 6 -- number of the function F
@@ -39,7 +39,7 @@ describe('calls within calls', function()
     assert.same({ 'F 1 8 4', 'F>G 1 4 4' }, nodes(tree))
   end)
 
-  it('worked trace 20: a return that was lost', function()
+  it('worked trace 20: a lost return', function()
     local tree, ended = feed '1:F 3:G 9:f 10:H 12:h 14:g'
     assert.equal('F0 8, H0 2, G0 11', ended)
     assert.same({ 'F 1 8 8', 'F>G 1 11 9', 'F>G>H 1 2 2' }, nodes(tree))
@@ -52,7 +52,7 @@ describe('calls within calls', function()
     assert.same({ 'F 2 12 4 R', 'F>G 2 8 5 R' }, nodes(tree))
   end)
 
-  it('adds up own times to the whole', function()
+  it('has self times that add up to the whole', function()
     local tree = feed '0:F 1:G 2:H 4:h 5:H 6:h 9:g 10:G 12:g 20:f'
     local own = 0
     for _, node in ipairs(tree:list()) do own = own + node.own end
@@ -60,13 +60,13 @@ describe('calls within calls', function()
     assert.same({ 'F 1 20 10', 'F>G 2 10 7', 'F>G>H 2 3 3' }, nodes(tree))
   end)
 
-  it('keeps keys apart', function()
+  it('keeps keys separate', function()
     local tree, ended = feed '0:F1 1:F2 2:G2 3:g1 4:f1 5:g2 6:f2'
     assert.equal('F1 4, G2 3, F2 5', ended)
     assert.equal(1, tree.unstarted)
   end)
 
-  it('drops what a loss may have ended', function()
+  it('drops calls that may have ended in a loss', function()
     local tree = feed '0:F1 1:F2 2:G2'
     tree:lose(2)
     assert.equal(2, tree.dropped)
@@ -80,7 +80,7 @@ describe('calls within calls', function()
     assert.equal(0, tree.open)
   end)
 
-  it('bounds what is open', function()
+  it('limits the open calls', function()
     local tree = calltree.new {}
     for i = 1, 5000 do tree:enter(1 + i % 2, 0, i) end
     assert.is_true(tree.open <= 1024)
@@ -92,7 +92,7 @@ describe('calls within calls', function()
     assert.equal(1405000, tree.open + tree.evicted)
   end)
 
-  it('agrees with a list of calls, however they come', function()
+  it('agrees with a list of calls, in any order', function()
     for seed = 1, 50 do
       math.randomseed(seed)
       local ended, want, open, calls, total, sums = {}, {}, {}, {}, {}, {}
@@ -134,7 +134,7 @@ describe('calls within calls', function()
     end
   end)
 
-  it('gives back what it was given of calls that it gives up', function()
+  it('passes the data of dropped calls back', function()
     local dropped = {}
     local tree = calltree.new {
       dropped = function(key, time, first) dropped[#dropped + 1] = ('%s %d %s'):format(key, time, first) end,
@@ -153,7 +153,7 @@ describe('calls within calls', function()
     assert.equal(math.huge, tree:oldest())
   end)
 
-  it('forgets figures, not what is open', function()
+  it('clears the counts, but not the open calls', function()
     local tree = feed '0:F 1:G 2:g'
     tree:clear()
     assert.same({}, nodes(tree))

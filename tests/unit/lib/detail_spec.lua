@@ -2,6 +2,7 @@
 -- Details of pairs over events that are written as tables: no kernel, no recording. Times in these
 -- tests are us.
 local detail = require 'lib.detail'
+local facade = require 'bindings.base.facade'
 
 local FIELDS = {
   ['sched:sched_switch'] = { 'prev_pid', 'next_pid', 'prev_state', 'prev_comm' },
@@ -18,7 +19,7 @@ local function event_of(name)
   return { name = name, fields = fields }
 end
 
---- A history of a list of events; each has a time, a name, and what else matters.
+--- A history of a list of events; each has a time, a name, and other members that matter.
 local function fake_history(list)
   local kinds, history = {}, { missing_until = -math.huge, released = 0 }
   for i, e in ipairs(list) do
@@ -55,11 +56,11 @@ local function show(text, list, first, second, env)
       lines[#lines + 1] = margin == true and '* ' .. ev.name or margin:gsub(' *$', '') .. ' ' .. ev.name
     end,
   }
-  local details = detail.new(assert(detail.parse(text)), {
+  local details = facade.object(detail.new(assert(detail.parse(text)), {
     out = out,
     keyed_by_thread = env.keyed_by_thread,
     session = { preempted_state = function() return env.preempted or 256 end },
-  })
+  }))
   local history = fake_history(list)
   details:open(history, function(ev) return ev.key or ev._cpu, ev.key ~= nil end)
   local a, b = list[first], list[second]
@@ -87,7 +88,7 @@ describe('details of a pair', function()
     }, (show('', list, 1, nil, { lost = 4 })))
   end)
 
-  it('worked trace 16: what follows is shown when its time is over', function()
+  it('worked trace 16: later events are shown when their time is over', function()
     local list = { { time = 1, name = 'A' }, { time = 3, name = 'B' }, { time = 6, name = 'U' },
       { time = 9, name = 'V' } }
     local lines, details, history = show('+5us', list, 1, 2, { advance = { 3, 6, 7.999, 8 } })
@@ -106,14 +107,14 @@ describe('details of a pair', function()
     assert.equal(9, details:needs(9))
   end)
 
-  it('keeps what a waiting pair needs', function()
+  it('keeps the events that a waiting pair needs', function()
     local list = { { time = 10, name = 'A' }, { time = 13, name = 'B' } }
     local _, details = show('+5us,-2us', list, 1, 2)
     assert.equal(8000, details:needs(12000))
     assert.equal(3000, details:needs(5000))
   end)
 
-  it('worked trace 17: what was before', function()
+  it('worked trace 17: earlier events', function()
     local list = { { time = 98, name = 'T' }, { time = 100, name = 'U' }, { time = 104, name = 'A' },
       { time = 109, name = 'B' } }
     assert.same({ '-Previous -4.000 us', '| U', '* A', '|+ 5.000 us', '* B' }, (show('-5us', list, 3, 4)))
@@ -121,7 +122,7 @@ describe('details of a pair', function()
     assert.same({ '* A', '|+ 5.000 us', '* B' }, (show('-5us', list, 2, 3)))
   end)
 
-  it('worked trace 18: what follows fast is hidden', function()
+  it('worked trace 18: events in quick succession are hidden', function()
     local list = { { time = 90, name = 'A' } }
     for _, time in ipairs { 100, 103, 105, 140, 142 } do
       list[#list + 1] = { time = time, name = 'at' .. time }
@@ -138,13 +139,13 @@ describe('details of a pair', function()
     }, (show('hide<10us', list, 1, 7)))
   end)
 
-  it('shows one that was hidden alone without a count', function()
+  it('shows a single hidden event without a count', function()
     local list = { { time = 0, name = 'A' }, { time = 1, name = 'U' }, { time = 2, name = 'V' },
       { time = 20, name = 'W' }, { time = 30, name = 'B' } }
     assert.same({ '* A', '|+ 30.000 us U', '| V', '| W', '* B' }, (show('hide<10us', list, 1, 5)))
   end)
 
-  it('tells the time every 50 lines', function()
+  it('prints the time every 50 lines', function()
     local list = { { time = 0, name = 'A' } }
     for i = 1, 100 do list[#list + 1] = { time = i, name = 'U' } end
     list[#list + 1] = { time = 200, name = 'B' }
@@ -165,7 +166,7 @@ describe('details of a pair', function()
     assert.truthy(said:match 'events are missing')
   end)
 
-  it('follows the thread over cpus', function()
+  it('follows the thread across CPUs', function()
     local wakeup, switch, migrate = 'sched:sched_wakeup', 'sched:sched_switch', 'sched:sched_migrate_task'
     local list = {
       { time = 0, name = wakeup, pid = 7, target_cpu = 1, cpu_ = 0, tid = 3 },
@@ -183,14 +184,14 @@ describe('details of a pair', function()
       '* ' .. wakeup,
       '|+ 15.000 us ' .. switch,
       '|        5.000 [migrate] ' .. migrate,
-      '| ' .. switch, -- it is not known since when 4 has run
+      '| ' .. switch, -- the start of the run of 4 is unknown
       '|        3.000 a name that ' .. switch,
       '| x:cpu_and_pid',
       '* ' .. switch,
     }, (show('samecpu', list, 1, 9, { keyed_by_thread = true, key = 7 })))
   end)
 
-  it('notes what happens to the thread', function()
+  it('notes the state changes of the thread', function()
     local switch, wakeup = 'sched:sched_switch', 'sched:sched_wakeup'
     local list = {
       { time = 0, name = 'enter', cpu_ = 0, tid = 7 },
@@ -214,7 +215,7 @@ describe('details of a pair', function()
       '|        1.000 seven ' .. switch,
       '* exit',
     }, (show('samecpu', list, 1, 9, { preempted = 512 })))
-    -- Without a known run the states show.
+    -- Without a known run the states are shown.
     for _, e in ipairs(list) do
       if e.next_pid == 7 then e.next_pid = 6 end
     end
@@ -257,13 +258,13 @@ describe('--detail', function()
     assert.same({ before = 0, after = 7e3, hide = 0, first = true, second = true }, detail.parse '7us')
     assert.same({ before = 0, after = 0, hide = 0, first = true, second = true }, detail.parse '')
   end)
-  it('refuses what it does not know', function()
+  it('refuses unknown input', function()
     local ok, message = detail.parse 'samecpus'
     assert.falsy(ok)
     assert.equal("--detail: unknown word 'samecpus' (expected "
       .. 'samecpu, samepid, sametid, samekey, 1, 2, hide<N, -N or +N)', message)
     ok, message = detail.parse '-3x'
     assert.falsy(ok)
-    assert.truthy(message:match 'bad duration')
+    assert.truthy(message:match 'invalid duration')
   end)
 end)

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- What is added to a tree comes out of it, as folded stacks, as sums by function and as a picture.
+--- Everything that is added to a tree is in its folded stacks, in its sums by function and in its picture.
 local flametree = require 'lib.flamegraph_tree'
 local flamepicture = require 'lib.flamegraph_svg'
 
@@ -17,7 +17,7 @@ local function fold(tree, roots, marked)
 end
 
 describe('a tree of stacks', function()
-  it('merges them from their roots on, and folds them sorted', function()
+  it('merges them from their roots, and folds them sorted', function()
     local tree = flametree.new()
     add(tree, 'app;main;b', 2)
     add(tree, 'app;main;a', 1)
@@ -27,14 +27,14 @@ describe('a tree of stacks', function()
     assert.equal(10, tree.value)
   end)
 
-  it('has what is innermost first where that is asked for', function()
+  it('puts the innermost function first on request', function()
     local tree = flametree.new()
     add(tree, 'app;main;x;f', 2, { reverse = true })
     add(tree, 'app;main;y;f', 1, { reverse = true })
     assert.equal('app;f;x;main 2\napp;f;y;main 1\n', fold(tree))
   end)
 
-  it('knows frames of the kernel by their entry and by marks, and marks them', function()
+  it('recognizes kernel frames by their entry and by marks, and marks them', function()
     local tree = flametree.new()
     add(tree, 'app;main;entry_SYSCALL_64_after_hwframe;do_syscall_64', 1)
     add(tree, 'app;main;asm_exc_page_fault;do_user_addr_fault', 1)
@@ -44,7 +44,7 @@ describe('a tree of stacks', function()
       .. 'app;main;jitted_[j];callee_[i] 1\n', fold(tree, {}, true))
   end)
 
-  it('goes below the roots of an interval, twice the same ones', function()
+  it('is moved below the roots of an interval, twice below the same', function()
     local tree = flametree.new()
     for i = 1, 2 do
       local part = flametree.new()
@@ -63,7 +63,7 @@ describe('a tree of stacks', function()
     assert.equal('a_b:c\\x1b;Unknown;x:y\\x0a;operator_new 1\n', fold(tree))
   end)
 
-  it('sums up by function, recursion once, also from reversed stacks', function()
+  it('sums by function, recursion once, also from reversed stacks', function()
     for _, reverse in ipairs { false, true } do
       local tree = flametree.new()
       add(tree, 'app;main;f;f', 3, { reverse = reverse })
@@ -115,7 +115,7 @@ describe('a flame graph', function()
     assert.equal(4, frames)
   end)
 
-  it('colours by kind', function()
+  it('colors by kind', function()
     local tree = flametree.new()
     add(tree, 'app;u;k_[k]', 1)
     add(tree, 'app;j_[j];i_[i]', 1)
@@ -131,7 +131,7 @@ describe('a flame graph', function()
     assert.is_true(colour['ns::f()'][1] > 180 and colour['ns::f()'][2] > 170, 'C++ is yellow')
   end)
 
-  it('escapes what it is given', function()
+  it('escapes its input', function()
     local tree = flametree.new()
     flametree.add(tree, { '<&>' }, { ']]></svg>"\'\239\191\191' }, { 'u' }, 1, 1, 0)
     local svg = draw(tree, { title = '<script>' })
@@ -141,7 +141,7 @@ describe('a flame graph', function()
     assert.truthy(svg:find('<title>&lt;&amp;&gt; (', 1, true))
   end)
 
-  it('tells a difference by colour and in words', function()
+  it('shows a difference by color and in words', function()
     local tree = flametree.new()
     add(tree, 'app;more', 8, { base = 4 })
     add(tree, 'app;less', 1, { base = 5 })

@@ -6,7 +6,7 @@ local events = {
   { name = 'sched:sched_switch', alias = 'sw', attrs = { alias = 'sw' } },
 }
 
---- An output of text that remembers it, on a terminal of so many columns or none.
+--- A text output that records, on a terminal with this many columns or none.
 local function new_out(columns)
   return {
     format = 'text',
@@ -46,7 +46,7 @@ describe('lib.grid', function()
     assert.equal('[000] sched:sched_wakeup 5 | total 5\n[001]                 sw 7 | total 7\n', out.text)
   end)
 
-  it('packs few periods into columns where the terminal is wide enough', function()
+  it('packs few periods into columns if the terminal is wide enough', function()
     local out = new_out(60)
     local g = new(out, 'CPU', 2)
     g:add(0, 0, 1, 123)
@@ -67,7 +67,7 @@ describe('lib.grid', function()
     assert.equal('sched:sched_wakeup 0|0|0|0|0|1 | total 1\n', out.text)
   end)
 
-  it('tells what share of the time hardware counted', function()
+  it('shows the share of the time in which hardware counted', function()
     local out = new_out()
     local g = new(out, nil, 2)
     g:add(0, 0, 1, 100, 0.5)
@@ -76,7 +76,7 @@ describe('lib.grid', function()
     assert.equal('sched:sched_wakeup 100|100 | total 200 (75%)\n', out.text)
   end)
 
-  it('keeps reports apart', function()
+  it('keeps reports separate', function()
     local out = new_out()
     local g = new(out, nil, 2)
     g:add(1, 0, 1, 3)

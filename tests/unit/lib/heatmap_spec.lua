@@ -15,7 +15,7 @@ local function draw(settings, measurements)
   return svg
 end
 
---- What the titles of the cells say: from, to in s, low and high as text, count.
+--- The contents of the titles of the cells: from, to in s, low and high as text, count.
 local function cells(svg)
   local list = {}
   for title in svg:gmatch '<rect class="c%d+"[^>]*><title>(.-)</title>' do
@@ -48,7 +48,7 @@ describe('a heat map', function()
     assert.truthy(svg:find('4 measurements', 1, true))
   end)
 
-  it('loses none when the grid grows, in time and in value', function()
+  it('loses none when the grid grows in time or value', function()
     for _, scale in ipairs { 'log', 'linear' } do
       local list = {}
       for i = 1, 5000 do list[i] = { i * i * 1000, (i * 7919) % 100003 } end
@@ -65,7 +65,7 @@ describe('a heat map', function()
     end
   end)
 
-  it('takes 0 and events that come late', function()
+  it('accepts 0 and late events', function()
     assert.equal(3, sum(cells(draw({}, { { 1e9, 0 }, { 5e8, 10 }, { 1e9, 2 ^ 60 + 0ULL } }))))
   end)
 
@@ -75,7 +75,7 @@ describe('a heat map', function()
     assert.truthy(svg:find('&lt;/text&gt;&lt;script&gt;alert(&quot;x&quot;)&lt;/script&gt;&amp;\\x01', 1, true))
   end)
 
-  it('writes figures where no picture is asked for, one file for each name', function()
+  it('writes the values if no picture is requested, one file per name', function()
     local map = heatmap.new { file = folder .. '/a', name = 'x/y' }
     map:add(123456789012, 42)
     map:add(123456789013, 7ULL)

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: GPL-2.0-only
--- A core file that is made here, with two segments, read as /proc/kcore is.
+-- A core file made by the test, with two segments, read as /proc/kcore is.
 local kcore = require 'lib.kcore'
 
---- A little-endian integer of so many bytes.
+--- A little-endian integer of n bytes.
 local function int(value, size)
   local bytes = {}
   for i = 1, size do

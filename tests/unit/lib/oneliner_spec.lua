@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 local oneliner = require 'lib.oneliner'
 
---- The columns and names of the tables a program prints.
+--- The columns and names of the tables that a program prints.
 local function tables_of(program)
   local list = {}
   program:print {
@@ -45,7 +45,7 @@ describe('oneliner.compile', function()
     }, tables_of(program))
   end)
 
-  it('leaves alone what is no such call', function()
+  it('ignores other calls', function()
     for _, source in ipairs {
       'x.count(1)', 'x:count(1)', "print('count(1)')",
       'print "say \\"count(1)"', '-- count(1)', '--[[ count(1)\n]] f()',

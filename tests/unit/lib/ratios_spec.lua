@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
--- Profilers whose counters this machine may lack, on counts that are made up here.
+-- Profilers whose counters this machine may lack, on made-up counts.
 
 --- Runs a profiler over one interval of a second; counts are { [cpu] = { count of each event } }.
 ---@return table[] rows that it printed
@@ -50,7 +50,7 @@ local function run(name, counts, share, per_thread, opt)
   return rows, stopped, asked
 end
 
-describe('figures of counts', function()
+describe('ratios of counts', function()
   it('hwstat', function()
     local rows, stopped = run('hwstat', { [0] = { 1000, 2500 }, [3] = { 0, 0 } }, 0.5)
     assert.same({ { cpu = 0, cycles = 1000, instructions = 2500, ipc = 2.5, run = 50 },

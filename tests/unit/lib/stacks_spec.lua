@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Sums by stack: what was added comes out once, largest first, whatever the session calls the stacks.
+--- Sums by stack: each stack is printed once with its sum, largest first, whatever its number in the session.
 local stacks = require 'lib.stacks'
 
 local session = { stack_lines = function(id) return { ('addr%d f%d'):format(id, id), 'addr0 main' } end }
 
---- An output that gathers what it is given.
+--- An output that collects what it gets.
 local function gather(format)
   local out = { format = format or 'text', text = '', rows = nil }
   function out:write(s) self.text = self.text .. s end
@@ -39,7 +39,7 @@ b: bytes 300, calls 1
     assert.same({ { stack = { 'addr1 f1', 'addr0 main' }, comm = 'a', ns = 2 } }, out.rows)
   end)
 
-  it('can be subtracted, and start anew', function()
+  it('can be subtracted and cleared', function()
     local before, after, out = stacks.new(session, { 'n' }), stacks.new(session, { 'n' }), gather 'json'
     before:add(1, 'a', 10)
     before:add(2, 'a', 5)
@@ -55,7 +55,7 @@ b: bytes 300, calls 1
     assert.same({}, out.rows)
   end)
 
-  it('that have no room are one', function()
+  it('that have no room share one row', function()
     local sums, out = stacks.new(session, { 'n' }, { max_keys = 2 }), gather()
     for i = 1, 5 do sums:add(i, 'a', i) end
     sums:print(out)

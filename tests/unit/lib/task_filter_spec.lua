@@ -10,7 +10,7 @@ describe('task_filter', function()
     assert.is_false(names.has 'javac')
   end)
 
-  it('refuses names that a filter cannot hold', function()
+  it('refuses names that a filter cannot contain', function()
     local problem = 'task names with quotes or backslashes are not supported'
     assert.same({ nil, "'a\"b': " .. problem }, { task_filter.names 'java,a"b' })
     assert.same({ nil, "'a\\': " .. problem }, { task_filter.names 'a\\' })
@@ -29,7 +29,7 @@ describe('task_filter', function()
     it(("refuses '%s' as priorities"):format(text), function()
       local list, message = task_filter.priorities(text)
       assert.is_nil(list)
-      assert.truthy(message:find(("invalid list of priorities '%s'"):format(text), 1, true))
+      assert.truthy(message:find(("invalid priority list '%s'"):format(text), 1, true))
     end)
   end
 

@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: GPL-2.0-only
--- Instructions whose operands no test can bring about on this machine; live/profilers/breakpoint_test.sh runs others.
+-- Instructions whose operands no test can produce on this machine; live/profilers/breakpoint_test.sh runs others.
 local x86store = require 'lib.x86store'
 
 local AT = 0x1000ULL
 
---- What is found in code given in hexadecimal, with some registers; the others are 0.
+--- The result for code given in hexadecimal, with some registers; the others are 0.
 local function decode(code, registers, length, ahead)
   local function bytes(hex)
     return (hex:gsub('(%x%x) ?', function(digits) return string.char(tonumber(digits, 16)) end))
@@ -29,7 +29,7 @@ describe('x86store', function()
     assert.is_nil(decode('65 48 89 05 00 0c 00 00', { RIP = 0x480ULL, RAX = 5ULL }))
   end)
 
-  it('takes a prefix without a meaning for the end of the instruction before', function()
+  it('takes a meaningless prefix for the end of the instruction before', function()
     for _, prefix in ipairs { 'f0', 'f3', '66 48' } do
       local found = decode(prefix .. ' 89 07', { RDI = AT })
       assert.equal(prefix == '66 48' and 'mov %rax,(%rdi)' or 'mov %eax,(%rdi)', found.name)
@@ -47,7 +47,7 @@ describe('x86store', function()
     assert.is_nil(decode('07', {}))
   end)
 
-  it('stands any bytes', function()
+  it('accepts any bytes', function()
     math.randomseed(1)
     for _ = 1, 20000 do
       local bytes = {}
@@ -57,7 +57,7 @@ describe('x86store', function()
     end
   end)
 
-  it('cuts and joins what overlaps', function()
+  it('truncates and joins overlapping ranges', function()
     assert.equal('5566', value('48 89 07', { RDI = AT - 2, RAX = 0x1122334455667788ULL }, nil, 2))
     assert.equal('aabbccdd11223344', value('48 89 07', { RDI = AT - 4, RAX = 0x1122334455667788ULL },
       0xaabbccdd00000000ULL))
@@ -67,7 +67,7 @@ describe('x86store', function()
     assert.is_nil(value('48 d1 2f', { RDI = AT }, 0ULL, 1)) -- those of shrq come from above
   end)
 
-  it('knows what a comparison that failed has left', function()
+  it('knows the value that a failed comparison leaves', function()
     assert.equal('7', value('f0 48 0f b1 17', { RDI = AT, RAX = 7ULL, RDX = 9ULL }, nil))
     assert.equal('9', value('f0 48 0f b1 17', { RDI = AT, RAX = 7ULL, RDX = 9ULL, RFLAGS = 0x40ULL }, nil))
   end)

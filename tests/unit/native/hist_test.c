@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* native/hist.c against sorting, at the ends of its range, and its other counts. */
+/* native/hist.c compared with sorting, at the ends of its range, and its other counts. */
 #include "native/hist.h"
 
 #include <errno.h>

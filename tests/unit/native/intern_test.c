@@ -51,7 +51,7 @@ static void test_strings(void **state)
 
 			assert_int_equal(intern_bytes(t, name, (size_t)n), i);
 		}
-	/* A shorter string is not what its padding makes of it. */
+	/* A shorter string differs from one that ends with its padding. */
 	assert_int_equal(intern_bytes(t, "a\0", 2), 20000);
 	assert_int_equal(intern_bytes(t, "a", 1), 20001);
 	assert_int_equal(intern_bytes(t, "", 0), 20002);
@@ -190,7 +190,7 @@ static void test_long_strings(void **state)
 	assert_int_equal(part.size, INTERN_BYTES);
 	assert_int_equal(intern_bytes(t, s, INTERN_BYTES), intern_bytes(t, s, SIZE));
 
-	/* Of the largest keys only as many are kept as the bound on memory allows. */
+	/* The number of the largest keys is limited by the memory limit. */
 	while (!intern_overflow(t) && n < 20000) {
 		memcpy(s, &n, sizeof(n));
 		intern_bytes(t, s, SIZE);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* native/objects.c: what is put can be taken once, in any order, up to the bound. */
+/* native/objects.c: an object that was put can be taken once, in any order, up to the limit. */
 #include "native/objects.h"
 
 #include <errno.h>
@@ -32,7 +32,7 @@ static void put_and_take(void **state)
 	objects_free(o);
 }
 
-static void the_later_one_stays(void **state)
+static void the_newer_object_stays(void **state)
 {
 	struct objects *o = objects_new(100);
 
@@ -44,7 +44,7 @@ static void the_later_one_stays(void **state)
 	objects_free(o);
 }
 
-static void spaces_are_apart(void **state)
+static void spaces_are_separate(void **state)
 {
 	struct objects *o = objects_new(100);
 
@@ -57,7 +57,7 @@ static void spaces_are_apart(void **state)
 	objects_free(o);
 }
 
-static void null_is_no_object(void **state)
+static void null_is_not_an_object(void **state)
 {
 	struct objects *o = objects_new(100);
 
@@ -68,7 +68,7 @@ static void null_is_no_object(void **state)
 	objects_free(o);
 }
 
-static void the_bound_holds(void **state)
+static void the_limit_holds(void **state)
 {
 	struct objects *o = objects_new(3);
 	struct objects_stats stats;
@@ -92,8 +92,8 @@ static void the_bound_holds(void **state)
 	objects_free(o);
 }
 
-/* Against an array of flags, with few different addresses, so that removals fall into long runs. */
-static void like_an_array(void **state)
+/* Compared with an array of flags, with few different addresses, so that removals hit long runs. */
+static void agrees_with_an_array(void **state)
 {
 	enum { ADDRESSES = 3000, STEPS = 400000 };
 	static uint32_t there[ADDRESSES]; /* the step that put it, 0: none */
@@ -110,7 +110,7 @@ static void like_an_array(void **state)
 
 		seed = seed * 1103515245 + 12345;
 		i = (seed >> 8) % ADDRESSES;
-		if (step % 5000 < 2500) { /* the same, put off */
+		if (step % 5000 < 2500) { /* the same, deferred */
 			if (seed >> 31)
 				objects_put_later(o, i % 3, (i + 1) * 64, step, 0, 0, 0, 0);
 			else
@@ -150,9 +150,9 @@ static void like_an_array(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(put_and_take),	    cmocka_unit_test(the_later_one_stays),
-		cmocka_unit_test(spaces_are_apart), cmocka_unit_test(null_is_no_object),
-		cmocka_unit_test(the_bound_holds),  cmocka_unit_test(like_an_array),
+		cmocka_unit_test(put_and_take),	       cmocka_unit_test(the_newer_object_stays),
+		cmocka_unit_test(spaces_are_separate), cmocka_unit_test(null_is_not_an_object),
+		cmocka_unit_test(the_limit_holds),     cmocka_unit_test(agrees_with_an_array),
 	};
 
 	return cmocka_run_group_tests_name("objects", tests, NULL, NULL);

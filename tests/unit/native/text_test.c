@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* native/text.c: what is clean, what becomes of the rest. */
+/* native/text.c: which bytes are clean, and how the others are escaped. */
 #include "native/text.h"
 
 #include <setjmp.h>
@@ -79,7 +79,7 @@ static void test_nul(void **state)
 	assert_memory_equal(out, "a\\x00b", 6);
 }
 
-/* The word-wise test must agree with the bytes wherever in the word they lie. */
+/* The word-wise test must agree with the byte-wise one at every place in the word. */
 static void test_every_byte_at_every_place(void **state)
 {
 	(void)state;
@@ -94,7 +94,7 @@ static void test_every_byte_at_every_place(void **state)
 		}
 }
 
-/* What was escaped is clean, and fits the room that is asked for. */
+/* Escaped text is clean, and fits into the requested space. */
 static void test_random_bytes(void **state)
 {
 	(void)state;

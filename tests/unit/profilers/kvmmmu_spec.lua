@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
--- The profiler kvmmmu on made-up events of tables that come and go.
+-- The profiler kvmmmu on made-up events of page tables.
 local ROLE = 0x3780 -- direct, all access; its low bits are the level
 
 local function start(opt)
@@ -29,13 +29,13 @@ local function row(gen, level, get_page, created, zap_page, live)
 end
 
 describe('kvmmmu', function()
-  it('counts by level, and what is left', function()
+  it('counts by level, and the pages that remain', function()
     local mmu = start { detail = true }
     mmu.get(4, 0, true)
     mmu.get(1, 512, true)
     mmu.get(1, 512, false)
     mmu.get(1, 1024, true)
-    mmu.zap(1, 512, ROLE + 0x800) -- invalid by now
+    mmu.zap(1, 512, ROLE + 0x800) -- already invalid
     mmu.zap(4, 0, ROLE, 1) -- in use
     mmu.handlers.interval()
     assert.same({ row(0, 1, 3, 2, 1, 1), row(0, 4, 1, 1, 1, 1) }, mmu.printed.kvmmmu)
@@ -48,7 +48,7 @@ describe('kvmmmu', function()
     assert.same({}, mmu.warnings)
   end)
 
-  it('tells generations apart, and pages that it did not see', function()
+  it('distinguishes generations, and pages that it did not see', function()
     local mmu = start {}
     mmu.get(2, 0, true, 0)
     mmu.get(2, 0, true, 1)
@@ -59,7 +59,7 @@ describe('kvmmmu', function()
     assert.same({ 'kvmmmu: 1 zapped pages were created before the start, 0 pages were created twice' }, mmu.warnings)
   end)
 
-  it('counts entries where it was told to', function()
+  it('counts entries if asked to', function()
     local mmu = start { spte = true, mmio = true }
     mmu.get(1, 0, true, 1)
     for _, level in ipairs { 1, 2, 1 } do mmu.handlers['kvmmmu:kvm_mmu_set_spte'] { level = level } end

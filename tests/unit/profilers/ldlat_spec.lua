@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: GPL-2.0-only
--- Sampled memory accesses, on samples that are made up here: what they hold has been seen elsewhere.
+-- Sampled memory accesses, on made-up samples with values seen on real machines.
 local datasrc = require 'lib.datasrc'
 
 describe('data_src', function()
-  -- Words of real processors, and what perf script printed for them.
+  -- Words of real processors, and the output of perf script for them.
   for word, wanted in pairs {
     [0x51080242] = 'LFB/MAB hit|SNP N/A|TLB L2 miss|LCK N/A|BLK N/A', -- AMD IBS
     [0x49080142] = 'L1 hit|SNP N/A|TLB L2 hit|LCK N/A|BLK N/A',
@@ -13,7 +13,7 @@ describe('data_src', function()
     it(('%x'):format(word), function() assert.equal(wanted, datasrc.text(word)) end)
   end
 
-  it('has a distance, a lock, a snoop and what blocked', function()
+  it('has a distance, a lock, a snoop and the cause of blocking', function()
     local bits = { 2 ^ 1, 2 ^ 6, 13 * 2 ^ 33, 2 ^ 37, 3 * 2 ^ 43, 2 ^ 23, 2 ^ 25, 2 ^ 28, 2 ^ 31, 2 ^ 41, 2 ^ 42 }
     local word = 0
     for _, one in ipairs(bits) do word = word + one end
@@ -21,7 +21,7 @@ describe('data_src', function()
       datasrc.text(word))
   end)
 
-  it('of nothing, and of a level without a name', function()
+  it('of nothing, and of an unnamed level', function()
     assert.equal('N/A|SNP N/A|TLB N/A|LCK No|BLK N/A', datasrc.text(0))
     assert.equal('N/A miss|SNP N/A|TLB N/A|LCK No|BLK N/A', datasrc.text(7 * 2 ^ 33 + 2 ^ 7))
   end)

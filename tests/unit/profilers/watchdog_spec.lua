@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: GPL-2.0-only
--- The judgement of the profiler watchdog on made-up times, because nothing here may lock up (a guest may: tests/guest).
+-- The decisions of the profiler watchdog on made-up times, because nothing may lock up here (a guest may: tests/guest).
 local W = tonumber(io.open('/proc/sys/kernel/watchdog_thresh'):read '*l')
 local PERIOD, SLACK = W * 4e8, 2e8
 
---- Starts the profiler; returns its handlers by what they are of, and the list of what it printed.
+--- Starts the profiler; returns its handlers by subject, and the list of its output.
 local function start()
   local printed = {}
   local out = { format = 'json', record = function(_, what, fields) printed[#printed + 1] = what .. fields.cpu end }
@@ -21,7 +21,7 @@ end
 local function at(cpu, time) return { _cpu = cpu, _time = time, _pid = 1, _comm = 'x' } end
 
 describe('watchdog', function()
-  it('tells of a timer that does not expire, on its own CPU', function()
+  it('reports a timer that does not expire, on its own CPU', function()
     local by, printed = start()
     by.look(at(0, 10 * PERIOD)) -- nothing is known yet
     by.timer(at(0, 10 * PERIOD))
@@ -38,7 +38,7 @@ describe('watchdog', function()
     assert.equal(1, #printed)
   end)
 
-  it('tells of a timer that does not expire, on other CPUs', function()
+  it('reports a timer that does not expire, on other CPUs', function()
     local by, printed = start()
     by.timer(at(0, 0))
     by.timer(at(1, 0))
@@ -47,7 +47,7 @@ describe('watchdog', function()
     end
     local of_1 = 0
     for _, what in ipairs(printed) do of_1 = of_1 + (what == 'hard lockup1' and 1 or 0) end
-    assert.equal(1, of_1) -- of the second look, and not of each
+    assert.equal(1, of_1) -- of the second look, not of each
     by.timer(at(1, 2 * PERIOD + 3e8))
     by.look(at(0, 2 * PERIOD + 4e8))
     by.look(at(0, 2 * PERIOD + 6e8))
@@ -55,7 +55,7 @@ describe('watchdog', function()
     assert.equal(0, of_1)
   end)
 
-  it('forgets what it knew where events were lost', function()
+  it('forgets its state after lost events', function()
     local by, printed = start()
     by.timer(at(0, 0))
     by.lost {}
@@ -63,7 +63,7 @@ describe('watchdog', function()
     assert.same({}, printed)
   end)
 
-  it('tells of a thread that does not run', function()
+  it('reports a thread that does not run', function()
     local by, printed = start()
     by.timer(at(1, 0))
     by.thread(at(1, 10))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * For tests of readers of ELF files: a folder that is gone at the end, and compilers to fill it.
- * Included behind cmocka.h.
+ * For tests of ELF readers: a folder that is removed at the end, and compilers to fill it. Included
+ * after cmocka.h.
  */
 #pragma once
 #include <stdio.h>
@@ -25,7 +25,7 @@ static inline int remove_folder(void **state)
 	return system(command);
 }
 
-/* The path of a file in the folder; valid until four more were asked for. */
+/* The path of a file in the folder; valid for the next four calls. */
 static inline const char *in_folder(const char *name)
 {
 	static char paths[4][128];

@@ -27,7 +27,7 @@ static void escapes_control_bytes(void **state)
 	assert_string_equal(err.text, "'\\x1b[2J\\x0a\\x09\\x7f\\x01ü'");
 }
 
-static void takes_its_own_text(void **state)
+static void accepts_its_own_text(void **state)
 {
 	struct error err;
 
@@ -37,7 +37,7 @@ static void takes_its_own_text(void **state)
 	assert_string_equal(err.text, "event sched:x: a\\x0ab");
 }
 
-static void marks_what_is_cut(void **state)
+static void marks_truncated_text(void **state)
 {
 	struct error err;
 	char text[2 * sizeof(err.text)];
@@ -78,7 +78,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(returns_code_and_text), cmocka_unit_test(escapes_control_bytes),
-		cmocka_unit_test(takes_its_own_text),	 cmocka_unit_test(marks_what_is_cut),
+		cmocka_unit_test(accepts_its_own_text),	 cmocka_unit_test(marks_truncated_text),
 		cmocka_unit_test(stays_unavailable),
 	};
 

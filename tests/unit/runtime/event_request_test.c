@@ -7,7 +7,7 @@
 #include <linux/perf_event.h>
 #include "event_request.h"
 
-/* A copy outlives the strings it was made from. */
+/* A copy outlives the strings that it was made from. */
 static void test_copy(void **state)
 {
 	char name[] = "sched:sched_switch", filter[] = "prev_pid > 0";

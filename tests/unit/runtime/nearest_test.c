@@ -34,7 +34,7 @@ static void test_nearest(void **state)
 	check("shced:sched_wakeup", "sched:sched_wakeup");
 	check("sched:sched_wakin", "sched:sched_waking");
 	check("SCHED:sched_wakin", "sched:sched_waking");
-	check("pdi", "pid"); /* swapped neighbours are one edit */
+	check("pdi", "pid"); /* swapped neighbors are one edit */
 	check("pi", "pid");
 	check("xyz", "");
 	check("", "");
@@ -73,7 +73,7 @@ static int least(int a, int b)
 	return a < b ? a : b;
 }
 
-/* The distance from the whole matrix, without any bound. */
+/* The distance from the whole matrix, without a bound. */
 static int full_distance(const char *a, int a_len, const char *b, int b_len)
 {
 	int d[16][16];
@@ -102,7 +102,7 @@ static int random_word(char *word)
 	return len;
 }
 
-/* Among random words the first of those with the least distance is found. */
+/* Of random words, finds the first one with the least distance. */
 static void test_random_words(void **state)
 {
 	(void)state;

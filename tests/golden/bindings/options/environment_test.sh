@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# No script breaks the host: what it must not do ends it with one line that has its own file and line, never
-# with a crash; and what it changes of its globals is its own.
+# No script breaks the host. What it must not do is an error of one line with its file and line, never a
+# crash. Changes of its globals stay private to it.
 . "$(dirname "$0")/../../../lib.sh"
 
 sched=$DATA/sched.data
@@ -14,7 +14,7 @@ script() {
 		"start = function(opt, out, session)" "local _ = array, hist, pairs_of" "$1" 'end }' >s.lua
 }
 
-# ends NAME REGEX TEXT [ARG...]: the script ends with this line, which names line 5 of it
+# ends NAME REGEX TEXT [ARG...]: the script fails with this message, which names its line 5
 ends() {
 	local name=$1 regex=$2 status
 	script "$3"
@@ -31,33 +31,63 @@ ends() {
 	result $? "$name" wrong
 }
 
-# in_handler NAME REGEX TEXT: the same of a handler of sched_switch
+# in_handler NAME REGEX TEXT: the same in a handler of sched_switch
 in_handler() {
 	ends "$1" "$2" "return { ['sched:sched_switch'] = function(ev) $3 end }"
 }
 
-# Everything with garbage.
+# Every function, with garbage.
 for data in sched hogs mixed; do
 	"$PROFSCRIPT" "$HERE/garbage.lua" --top "$TOP" --input "$DATA/$data.data" >/dev/null 2>err
 	result $? "garbage, $data.data" err
-	expect_line 'all of it was called' 'called enough|[0-9]{4} calls' err
+	expect_line 'all functions were called' 'called enough|[0-9]{4} calls' err
 done
 "$PROFSCRIPT" "$HERE/garbage.lua" --top "$TOP" --input - -e raw_syscalls:sys_enter,raw_syscalls:sys_exit <"$DATA/pipe.data" >/dev/null 2>err
-result $? 'garbage, a pipe whose chunks are gone at the end' err
+result $? 'garbage, a pipe whose chunks are freed at the end' err
+
+# Memory of C.
+"$PROFSCRIPT" "$HERE/reach.lua" --input "$sched" >out 2>err
+check 'no pointer is in reach' test $? -eq 0 -a ! -s out
+expect_line 'of what was looked at' '^[1-9][0-9]{2,} tables$' err
+ends 'statistics of pairs too early' 'pairs:stats: the events have not started' \
+	'pairs_of.new({ stages = opt.event, cycle = true }):stats()'
+script 'return { { feed = function(_, list) return list[1e9].time end } }'
+"$PROFSCRIPT" ./s.lua --input "$sched" >out 2>err
+check 'whole batches' test $? -eq 1
+expect_line 'are not for scripts' 'entry 1 of the handlers is a table, but has no event as its key' err
+ends 'a run' '5' "return { { open = function(_, run) error(run and 'a run' or 5) end, poll = function() error(5) end } }"
+ends 'the pairs of a batch' "attempt to index field 'out'" \
+	"local p p = pairs_of.new { stages = opt.event, cycle = true, pair = function() p.out[1e9].key = 5 end } return { p }"
 
 # Data structures.
-ends 'an array beyond its end' 'index 1000000000 is outside of the array, which has elements 0 to 3' 'array.new(4)[1e9] = 1'
-ends 'below its start' 'index -1 is outside of the array' 'return array.new(4)[-1]'
-ends 'an index that is no number' "index 'x' is outside of the array" "return array.new(4).x + array.new(4)['x']"
+ends 'an array beyond its end' 'index 1000000000 is out of range 0..3' 'array.new(4)[1e9] = 1'
+ends 'below its start' 'index -1 is out of range 0..3' 'return array.new(4)[-1]'
+ends 'an index that is no number' "index 'x' is out of range 0..3" "return array.new(4).x + array.new(4)['x']"
 ends 'a text in an array' "an array holds numbers, not 'x'" "array.new(4)[0] = 'x'"
-ends 'too large an array' 'array.new takes the number of elements, a whole number from 1 to 2147483647, not 10000000000000' 'array.new(1e13)'
+ends 'too large an array' 'array.new takes the number of elements \(an integer from 1 to 2147483647\), not 10000000000000' 'array.new(1e13)'
 ends 'a histogram of nothing' 'hist:add takes a number, not nil' 'hist.new():add(nil)'
 ends 'a dot for a colon' 'hist:add is a method: call it with a colon, not with nil' 'hist.new().add(nil, 5)'
-ends 'a histogram that is not in its set' 'there is no histogram number 3' 'hist.set(3):add(3, 1)'
-ends 'slots beyond their end' 'slot 4 is outside of 0..3' 'session.slots(4):put(4, 1)'
-ends 'a negative slot' 'slot -1 is outside of 0..3' 'session.slots(4):get(-1)'
-ends 'no slots' 'session.slots takes the number of slots, a whole number from 1 to [0-9]+, not -1' 'session.slots(-1)'
+ends 'a histogram that is not in its set' 'hists:add: no histogram 3 in this set' 'hist.set(3):add(3, 1)'
+ends 'slots beyond their end' 'slot 4 is out of range 0..3' 'session.slots(4):put(4, 1)'
+ends 'counts with a dot' 'counts:rows is a method: call it with a colon, not with nil' 'session.count({ opt.event }).rows()'
+ends 'a negative slot' 'slot -1 is out of range 0..3' 'session.slots(4):get(-1)'
+ends 'no slots' 'session.slots takes the number of slots \(an integer from 1 to [0-9]+\), not -1' 'session.slots(-1)'
 ends 'a slot of nothing' 'slots:put takes an event, not nil' 'session.slots(4):put(1, nil)'
+
+ends 'the private part of keys' 'attempt to index field .* \(a nil value\)' \
+	"local k = require('lib.intern').new(1, 5) for name in ('_table _direct table direct'):gmatch '%S+' do assert(not k[name]) end return k._direct[2^33]"
+ends 'keys without a private part' 'keys:count is a method: call it with a colon' \
+	"local k = require('lib.intern').new(1, 5) k.count(setmetatable({}, { __index = k }))"
+ends 'the private part of slots' 'attempt to index field .* \(a nil value\)' 'return session.slots(5)._list[2^33]'
+returned() {
+	script "$2"
+	timeout 60 "$PROFSCRIPT" ./s.lua --input "$sched" >out 2>err
+	check "$1 ends the run" test $? -eq 1
+	expect_line 'at the line of start' "^profscript: ./s.lua:3: $3" err
+}
+returned 'a key that contains itself' 'local t = {} t[1] = t return { [t] = function() end }' 'the key of a handler is a table, not an event'
+returned 'the options as a key' 'return { [opt] = function() end }' 'the key of a handler is a table, not an event'
+returned 'an invented event' 'return { [{ class = {} }] = function() end }' 'the key of a handler is a table, not an event'
 
 # Functions that take an event.
 in_handler 'an event that is nil' 'out:print_event takes an event, not nil' 'out:print_event(nil)'
@@ -70,38 +100,63 @@ in_handler 'a stack that is nil' 'session.frames takes a stack, such as ev._stac
 in_handler 'a method with a dot' 'ev:keep takes an event, not nil' 'ev.keep(nil)'
 in_handler 'a plain pointer' "event sched:sched_switch has no field '_raw'" "local name = '_raw' return ev[name][1e9]"
 in_handler 'events behind an event' 'size of C type is unknown' 'return ev[1e9]._cpu'
-in_handler 'an event changed' 'events cannot be changed' 'ev._time = 5'
-ends 'an event of its own time, in stop' 'out:print_event: the event is gone' \
+in_handler 'an event changed' 'events are read-only' 'ev._time = 5'
+ends 'an event of its own time, in stop' 'out:print_event: the event is only valid in its handler' \
 	"local last return { ['sched:sched_switch'] = function(ev) last = last or ev end, stop = function() out:print_event(last) end }"
-ends 'a warning that is no text' 'out:warn takes a line, a string, not a table' 'out:warn {}'
-ends 'an expression of another event' 'the expression is of sched:sched_switch, which this event is not' \
+ends 'a warning that is no text' 'out:warn takes a line \(a string\), not a table' 'out:warn {}'
+ends 'an expression of another event' 'the expression is for sched:sched_switch, not for this event' \
 	"local e = session.expression(session.event { 'sched:sched_switch' }, 'next_pid') return { ['sched:sched_wakeup'] = function(ev) e.value(ev) end }"
-ends 'a pair that is none' 'what shows details takes a pair, not a number' \
+ends 'a pair that is none' 'details:show takes a pair, not a number' \
 	"local d = require('lib.detail').new({ before = 0, after = 0, hide = 0 }, { out = out, session = session }) return { pairs_of.new { stages = opt.event, cycle = true, details = d, pair = function(_, second) d:show(5, second) end } }"
-ends 'a directory that is nil' 'fs.list takes a path, a string, not nil' "require('lib.fs').list(nil)"
-ends 'counts of no row' 'counts:get takes the number of a row, from 1 to 0, not 1000000000' 'session.count({ opt.event }):get(1e9, 1)'
+ends 'a directory that is nil' 'fs.list takes a path \(a string\), not nil' "require('lib.fs').list(nil)"
+ends 'counts of no row' 'counts:get takes the index of a row \(1 to 0\), not 1000000000' 'session.count({ opt.event }):get(1e9, 1)'
 
-# What is asked for is asked for, not written.
+# Events and options are read only.
 ends 'an option written' 'opt.call_graph cannot be set' 'opt.call_graph = true'
-ends 'an option misspelt' "there is no option 'tpo'; did you mean 'top'" 'return opt.tpo'
-ends 'an event written' 'events are read only: event:set\(\)' 'opt.event[1][1].filter = 5'
+ends 'an option misspelt' "no such option 'tpo'; did you mean 'top'" 'return opt.tpo'
+ends 'an event written' 'events are read-only: use event:set\(\)' 'opt.event[1][1].filter = 5'
 ends 'a field of events that there is none of' "events have no 'nam'; did you mean 'name'" 'return opt.event[1][1].nam'
 ends 'an unknown setting' "event:set: unknown setting 'fliter'; did you mean 'filter'" "opt.event[1][1]:set { fliter = 'x' }"
-ends 'an unknown want' "session.want: there is no 'stack'; did you mean 'stacks'" 'session.want { stack = true }'
-ends 'a want too late' 'session.want is for start\(\)' \
+ends 'an unknown want' "session.want: unknown setting 'stack'; did you mean 'stacks'" 'session.want { stack = true }'
+ends 'a want too late' 'session.want: only valid in start\(\)' \
 	"return { ['sched:sched_switch'] = function() session.want { stacks = true } end }"
 ends 'a member of the session' "session has no 'tsak_name'; did you mean 'task_name'" 'return session.tsak_name'
-ends 'a library changed' 'lib.array cannot be changed' 'array.new = 5'
+ends 'a library changed' 'lib.array is read-only' 'array.new = 5'
 ends 'a function of a library' "lib.hist has no 'nwe'; did you mean 'new'" 'return hist.nwe()'
 
-# require(), and the globals.
-for what in "bindings.base.array: lib.array is what scripts use" "ffi: lib.array, lib.intern" "jit.util: the loop" \
-	"jit: the loop" "debug: -v shows" "package: require\\(\\) finds" "bindings.run.driver: lib.\\*, session and out"; do
+# Every error has a line.
+ends 'an error that is a table' 'error\(\) was called with a table, not with text' 'error {}'
+ends 'that is nil' 'error\(\) was called with nil, not with text' 'error()'
+ends 'whose text fails' 'error\(\) was called with a table' "error(setmetatable({}, { __tostring = function() error 'x' end }))"
+ends 'a text of its own' 'mine$' "error(setmetatable({}, { __tostring = function() return 'mine' end }))"
+ends 'in a coroutine' 'mine$' "coroutine.wrap(function() error 'mine' end)()"
+ends 'in a handler that is a coroutine' 'mine$' "return { ['sched:sched_switch'] = coroutine.wrap(function() error 'mine' end) }"
+script 'local function f() return 1 + f() end f()'
+"$PROFSCRIPT" ./s.lua --input "$sched" >out 2>err
+check 'endless recursion ends the run' test $? -eq 1
+expect_line 'with the name of the script' '^profscript: ./s.lua:?[0-9]*: stack overflow$' err
+script "return { ['sched:sched_switch'] = function() return error 'mine' end }"
+"$PROFSCRIPT" ./s.lua --input "$sched" >out 2>err
+expect_line 'the tail call of a handler has the name of the script' '^profscript: ./s.lua: mine$' err
+# The C stack is shorter than that of Lua.
+ends 'through gsub' 'stack overflow$' "local function f() return (('x'):gsub('x', f)) end f()"
+ends 'through a table of gsub' 'stack overflow$' "local t t = setmetatable({}, { __index = function(_, k) return (k:gsub('.', t)) end }) return t.x"
+ends 'through coroutines' 'stack overflow$' 'local function f() return coroutine.wrap(f)() end f()'
+ends 'gsub checks its arguments' "bad argument #3 to 'gsub'" "local s = 'x' s:gsub 'x'"
+
+# The metatables of the host.
+ends 'the metatable of out' 'the metatable of an object of the host is read-only' 'setmetatable(out, nil)'
+ends 'a script sees its own metatables' 'right$' "assert(not getmetatable(out) and not getmetatable(io.stdout) and not getmetatable 'x')
+local mine = {} assert(getmetatable(setmetatable({}, mine)) == mine) error('./s.lua:5: right', 0)"
+
+# require() and the globals.
+for what in "bindings.base.array: use lib.array" "ffi: use lib.array, lib.intern" "jit.util: the event loop" \
+	"jit: the event loop" "debug: use -v" "package: require\\(\\) finds" "bindings.run.driver: use lib.\\*, session and out"; do
 	module=${what%%:*}
 	ends "require '$module'" "a script cannot use '$module': ${what#*: }" "local m = require '$module' return m"
 done
 ends 'a module that there is none of' "module 'nosuch' not found" "local m = require 'nosuch' return m"
-ends 'os.exit' 'os.exit would leave probes .* behind: session.stop\(\) ends the run' 'os.exit(0)'
+ends 'os.exit' 'os.exit is not allowed: it would leave probes .* behind; use session.stop\(\)' 'os.exit(0)'
 for name in debug package jit getfenv newproxy ffi; do
 	ends "the global $name" "undeclared global '$name'" "return $name"
 done
@@ -115,12 +170,12 @@ return { ['sched:sched_switch'] = function() end, stop = function() out:table(re
 result $? "its own string and table" err
 expect_line 'the host has others' '^1.5$' out
 
-# Examples, on a recording with losses.
+# The examples, on a recording with losses.
 check 'a recording that loses events' luajit "$TOP/tests/tools/lose.lua" "$DATA/hogs.data" lossy.data 10 1
 for example in wakeups runqlat; do
 	"$PROFSCRIPT" "$TOP/examples/$example.lua" --input lossy.data >out 2>err
 	check "$example.lua" test $? -eq 0 -a -s out
-	expect_line 'losses are told by the host alone' "^$example: lost [0-9]+ events" err
+	expect_line 'only the host reports losses' "^$example: lost [0-9]+ events" err
 	check 'and nothing else' test "$(grep -cv ': lost ' err)" -eq 0
 done
 
@@ -129,14 +184,14 @@ eat="local t, n = {}, 0
 return { ['sched:sched_switch'] = function(ev) n = n + 1 GROW end, stop = function() out:printf('%d seen\\n', n) end }"
 script "${eat/GROW/"t[n] = ('x'):rep(2 ^ 20) .. n"}"
 PROFSCRIPT_MEMORY=64M timeout 60 "$PROFSCRIPT" ./s.lua --input "$sched" >out 2>err
-check 'memory eaten event by event ends the run' test $? -eq 1
+check 'memory exhausted by handlers ends the run' test $? -eq 1
 expect_line 'at its line' '^profscript: ./s.lua:6: out of memory: the script uses 64 MiB' err
 expect_line 'with its results' '^[1-9][0-9]+ seen$' out
 script "${eat/GROW/while true do t[#t + 1] = \{ n \} end}"
 PROFSCRIPT_MEMORY=64M timeout 60 "$PROFSCRIPT" ./s.lua --input "$sched" >out 2>err
-check 'memory eaten in compiled code ends the run' test $? -eq 1
+check 'memory exhausted in compiled code ends the run' test $? -eq 1
 expect_line 'with the name of the script' '^profscript: ./s.lua:?[0-9]*: out of memory' err
 expect_line 'and its results' '^1 seen$' out
 PROFSCRIPT_MEMORY=x "$PROFSCRIPT" trace --input "$sched" >out 2>err
-check 'no size of memory' test $? -eq 2
-expect_line 'is said' "^profscript: PROFSCRIPT_MEMORY: bad size 'x'" err
+check 'an invalid memory size' test $? -eq 2
+expect_line 'is reported' "^profscript: PROFSCRIPT_MEMORY: invalid size 'x'" err

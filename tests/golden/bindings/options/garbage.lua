@@ -1,12 +1,12 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Calls all that a script can reach of the host's C with values that make no sense, in start(), in a handler,
---- and at the end with what was kept of events that are gone. Each call may give an error or not; what it may
---- not do is crash. Names of functions are read from the files, so that new ones are called too.
+--- Calls every C function that a script can reach with senseless values: in start(), in a handler, and at the end with
+--- what was kept of events that are no longer valid. Each call may raise an error or not, but must not crash. The names
+--- of the functions are read from the files, so that new ones are called too.
 ---   profscript garbage.lua --top FOLDER --input sched.data
 local array, hist, intern = require 'lib.array', require 'lib.hist', require 'lib.intern'
 local objects, pairs_of = require 'lib.objects', require 'lib.pairs'
 
--- Those that end the run, wait, or write files.
+-- Functions that end the run, wait, or write files.
 local LEFT_OUT = { stop = true, bpf = true, write = true }
 
 -- Modules of functions, and the files that define them; without those that write to files or the terminal.
@@ -20,7 +20,7 @@ local MODULES = {
   usdt = 'bindings/select/usdt.lua', x86store = 'scripts/lib/x86store.lua',
 }
 
---- Names of what a file defines as functions of a table or class.
+--- Names of the functions of a table or class that a file defines.
 local function names_in(path, owner, dot)
   local file, found = assert(io.open(path)), {}
   for line in file:lines() do
@@ -53,6 +53,9 @@ return {
       { objects.new(100), 'bindings/base/objects.lua', 'Objects' },
       { session.slots(100), 'bindings/run/slots.lua', 'Slots' },
       { counts, 'bindings/run/counts.lua', 'Counts' },
+      { pairs_of.new { stages = opt.event, cycle = true }, 'bindings/pairs/matcher.lua', 'Feed' },
+      { require('lib.detail').new({ before = 0, after = 0, hide = 0 }, { out = out, session = session }),
+        'scripts/lib/detail.lua', 'Details' },
       { event, 'bindings/view/public_event.lua', 'Event' },
     }
     local owners = { table = 'tables' }
@@ -60,7 +63,7 @@ return {
       things[#things + 1] = { require('lib.' .. name), path, owners[name] or name, dot = true }
     end
     for _, thing in ipairs(things) do thing.names = names_in(opt.top .. '/' .. thing[2], thing[3], thing.dot) end
-    local functions = { -- that need no self
+    local functions = { -- that take no self
       new_intern().id, array.new, hist.new, hist.set, intern.new, objects.new, pairs_of.new,
       session.expression(event, 'common_pid').value, session.number(event, 'common_pid'),
       session.condition('data', 'data > 1'),
@@ -73,7 +76,7 @@ return {
       pcall(f, ...)
     end
 
-    --- Each function with each value at each of its first places.
+    --- Each function with each value in each of its first arguments.
     local function call_all(values)
       local n = #values
       for i = 1, n do
@@ -103,7 +106,7 @@ return {
     end
 
     local plain = {
-      -1, 0, 1.5, 1e9, 1e13, 0 / 0, math.huge, -2 ^ 63, 5LL, 2 ^ 64 - 1, 0xffffffffffffffffULL, '', 'x', 'regs_user',
+      -1, 0, 1.5, 1e6, 1e13, 0 / 0, math.huge, -2 ^ 63, 5LL, 2 ^ 64 - 1, 0xffffffffffffffffULL, '', 'x', 'regs_user',
       true, {}, { 1 }, { class = 8 }, print, out, session, event, hist.new(), hist.set(2), new_intern(), objects.new(5),
       array.new(3), slots, coroutine.create(print), io.stderr,
     }

@@ -37,7 +37,7 @@ for profiler in top 'exec count(ev.next_pid)' 'multi-trace -e sched:sched_switch
 		--input "$DATA/sched.data" 2>/dev/null | grep -c '^was [0-9]' >"$TMP/got"
 	check "exec= in $name" diff "$TMP/want" "$TMP/got"
 done
-refused 'exec= with a command' 2 '.*system.. runs commands and is not allowed.* allow it with --allow-exec' \
+refused 'exec= with a command' 2 '.*system.. is not allowed.* allow it with --allow-exec' \
 	top -e 'sched:sched_switch//exec=system("echo ran")/' --input "$DATA/sched.data"
 "$PROFSCRIPT" expr -e sched:sched_switch 'system("echo ran")' --allow-exec -N 2 --input "$DATA/sched.data" >"$TMP/out"
 check 'expr --allow-exec' [ "$(grep -c '^ran$' "$TMP/out")" -eq 2 ]

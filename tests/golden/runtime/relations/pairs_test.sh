@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# The rules by which events are paired, against pairing.lua, where they are in their simplest form: random
-# stages, keys, roles and --cycle on a recording. And for all analyses on recordings that have lost events:
-# what is left of the pairs is part of those of the whole.
+# The rules of pairing, compared with pairing.lua, which has them in their simplest form: random stages, keys,
+# roles and --cycle on a recording. For all analyses, on recordings with lost events: the pairs that are left are
+# some of those of the whole recording.
 . "$(dirname "$0")/../../../lib.sh"
 export TZ=UTC
 perf script -i "$DATA/hogs.data" --ns -G -F tid,cpu,time,event,trace 2>/dev/null |
 	sed -E 's/^ *([0-9]+) +\[0*([0-9]+)\] +([0-9]+)\.([0-9]+): +/\1 \2 \3\4 /' >"$TMP/text"
 
-# latencies DATA PROFILER ARG...: "TIME LATENCY" of what is measured, sorted
+# latencies DATA PROFILER ARG...: the sorted measurements as "TIME LATENCY"
 latencies() {
 	local data=$1
 	shift
@@ -17,7 +17,7 @@ latencies() {
 	cat "$TMP"/map-* /dev/null 2>/dev/null | sort
 }
 
-# same NAME WANT GOT: what differs goes to $TMP/wrong with the options
+# same NAME WANT GOT: differences go to $TMP/wrong with the options
 same() {
 	cmp -s "$2" "$3" || { echo "$1: ${args[*]}" && diff "$2" "$3" | head -5; } >>"$TMP/wrong"
 }
@@ -45,12 +45,12 @@ for seed in {1..40}; do
 	[ -s "$TMP/false" ] && { echo "$seed: ${args[*]}" && head -3 "$TMP/false"; } >>"$TMP/wrong-lossy"
 	kept=$((kept + $(wc -l <"$TMP/lossy")))
 done
-check '40 random relations pair what the rules say, and count the rest' diff /dev/null "$TMP/wrong"
+check '40 random relations pair by the rules, and count the rest' diff /dev/null "$TMP/wrong"
 check 'there are pairs' test $pairs -ge 1000
-check '40 random relations without some of the events: no false pair' diff /dev/null "$TMP/wrong-lossy"
+check '40 random relations with lost events: no false pair' diff /dev/null "$TMP/wrong-lossy"
 check 'some are left' test $kept -ge 100 -a $kept -lt $pairs
 
-# The other analyses: what is measured in what is left of a recording is what was measured in all of it.
+# The other analyses: the measurements from the rest of a recording are among those of the whole.
 # lossy NAME DATA PROFILER ARG...
 lossy() {
 	local name=$1 data=$DATA/$2.data kept=0 seed
@@ -64,8 +64,8 @@ lossy() {
 		comm -13 "$TMP/whole" "$TMP/lossy" >>"$TMP/wrong"
 		kept=$((kept + $(wc -l <"$TMP/lossy")))
 	done
-	check "$name without some of the events: nothing that was not" diff /dev/null "$TMP/wrong"
-	check "$name: some are left, of those that were" test $kept -ge 30 -a $kept -lt $((8 * $(wc -l <"$TMP/whole")))
+	check "$name with lost events: no false measurement" diff /dev/null "$TMP/wrong"
+	check "$name: some of the measurements are left" test $kept -ge 30 -a $kept -lt $((8 * $(wc -l <"$TMP/whole")))
 }
 lossy 'multi-trace of wakeups' hogs multi-trace -e sched:sched_wakeup//key=pid/ -e sched:sched_switch//key=next_pid/
 lossy 'multi-trace of softirqs' timers multi-trace -e irq:softirq_entry -e irq:softirq_exit
@@ -74,7 +74,7 @@ lossy 'syscalls' nap syscalls
 lossy 'rundelay' hogs rundelay
 lossy 'memory' allocs multi-trace -e kmem:kmalloc -e kmem:kfree -k ptr
 
-# The bytes and objects of kmemprof are those of these pairs: the allocation's size is in the whole recording.
+# The bytes and objects of kmemprof are those of these pairs: the size of the allocation is in the whole recording.
 perf script -i "$DATA/allocs.data" --ns -G -F time,event,trace 2>/dev/null |
 	sed -nE 's/^ *([0-9]+)\.([0-9]+): +kmem:kmalloc: .* bytes_alloc=([0-9]+) .*/\1\2 \3/p' >"$TMP/sizes"
 : >"$TMP/wrong"
@@ -88,5 +88,5 @@ for seed in {1..8}; do
 	args=("kmemprof")
 	same "seed $seed" "$TMP/want" "$TMP/got"
 done
-check 'kmemprof without some of the events: the bytes of what was allocated and freed' diff /dev/null "$TMP/wrong"
-expect_line 'which are some' '^alloc [1-9][0-9]+ [1-9]' "$TMP/want"
+check 'kmemprof with lost events: the bytes of the remaining pairs' diff /dev/null "$TMP/wrong"
+expect_line 'and there are some' '^alloc [1-9][0-9]+ [1-9]' "$TMP/want"

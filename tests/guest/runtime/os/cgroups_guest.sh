@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# Control groups of both versions, here where mounting version 1's takes them away from nobody.
+# Control groups of both versions, in a guest because mounting version 1's takes them away from the host.
 . "$(dirname "$0")/../../../lib.sh"
 cd "$TOP" || exit 1
 
-# counts NAME N LIST: of calls in three cgroups of the hierarchy in $root
+# counts NAME N LIST: calls in three cgroups of the hierarchy in $root
 counts() {
 	local tracer
 	"$PROFSCRIPT" exec -e syscalls:sys_enter_getppid/common_pid!=$$/ 'if ev._comm == "syscalls" then count() end' \
@@ -24,10 +24,10 @@ calls() {
 	bash -c 'echo 0 >"$0/cgroup.procs"; exec build/workloads/syscalls "$1"' "$root/$1" "$2"
 }
 
-# What holds in any of the hierarchies
+# True in every hierarchy
 check_hierarchy() {
 	mkdir -p "$root/one/inner" "$root/two"
-	counts "$1: a group with those in it" 11 one
+	counts "$1: a group with its subgroups" 11 one
 	counts "$1: a group in a group" 1 one/inner
 	counts "$1: two groups" 111 one,two
 	counts "$1: an expression" 101 '^(two|one/.*)$'
@@ -39,11 +39,11 @@ check_hierarchy() {
 }
 
 root=/sys/fs/cgroup
-# On a hierarchy that nobody has used yet, perf events do not tell groups apart.
+# In a hierarchy that has not been used yet, perf events do not distinguish groups.
 echo +pids >$root/cgroup.subtree_control
 check_hierarchy 'version 2'
 
-sleep 1 # cgroups die a little after they were removed
+sleep 1 # cgroups disappear a little after they are removed
 root=$TMP/perf_event
 mkdir "$root"
 if mount -t cgroup -o perf_event none "$root"; then

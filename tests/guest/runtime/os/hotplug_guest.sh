@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# CPUs go offline and come online while they are traced: what they do before and after is counted
-# exactly, and what nobody knows is said.
+# CPUs go offline and come online while they are traced: events before and after are counted exactly, and the
+# unknown ones are reported.
 . "$(dirname "$0")/../../../lib.sh"
 cd "$TOP" || exit 1
 
@@ -41,9 +41,9 @@ calls 2 2000
 finish_tracer
 counted 'offline and online again' 2 3000
 counted 'the others meanwhile' 1 100
-expect_line 'it is told' '^exec: CPU #2 went offline$' "$TMP/out"
-expect_line 'it is told' '^exec: CPU #2 came online$' "$TMP/out"
-expect_line 'what is missing is told' '^exec: CPU #2 came online, its events before [0-9.]+ s are missing$' "$TMP/out"
+expect_line 'it is reported' '^exec: CPU #2 went offline$' "$TMP/out"
+expect_line 'it is reported' '^exec: CPU #2 came online$' "$TMP/out"
+expect_line 'the gap is reported' '^exec: CPU #2 came online; its events before [0-9.]+ s are missing$' "$TMP/out"
 
 start
 for _ in 1 2 3; do
@@ -79,7 +79,7 @@ counted 'CPUs of a list' 2 1000
 counted 'CPUs of a list' 1 100
 check 'CPUs that are not in the list' bash -c "! grep -E 'getppid +3 +' '$TMP/out'"
 
-# Events that never end do not let the tracer wait.
+# Endless events do not block the tracer.
 build/workloads/pingpong -c 0,1 100000000 &
 start -e sched:sched_switch
 echo 0 >${CPU}2/online
@@ -88,7 +88,7 @@ sleep 0.5
 calls 2 1000
 kill %1
 finish_tracer
-expect_line 'under load' '^exec: CPU #2 came online, ' "$TMP/out"
+expect_line 'under load' '^exec: CPU #2 came online; ' "$TMP/out"
 
 cat >"$TMP/toggle" <<END
 taskset 4 build/workloads/syscalls 1000
@@ -102,7 +102,7 @@ END
 counted 'a workload' 2 3000
 counted 'a workload' 0 100
 
-# The filter of samples by a BPF program is that of the CPU's new events too.
+# The BPF sample filter also applies to the new events of the CPU.
 "$PROFSCRIPT" exec -e cpu-clock/freq=100/ 'count(ev._pid, ev._cpu)' --prio 125 >"$TMP/out" 2>"$TMP/err" &
 tracer=$!
 wait_ready $tracer
@@ -117,10 +117,10 @@ plain=$!
 sleep 2
 kill $nice $plain
 finish_tracer
-expect_line 'a filter by BPF: samples of the CPU that is back' "^ *$nice +2 +[1-9][0-9]*\$" "$TMP/out"
-check 'a filter by BPF: of no other task' bash -c "! grep -E '^ *$plain ' '$TMP/out'"
+expect_line 'a BPF filter: samples of the CPU that is back' "^ *$nice +2 +[1-9][0-9]*\$" "$TMP/out"
+check 'a BPF filter: no other task' bash -c "! grep -E '^ *$plain ' '$TMP/out'"
 
-# A ring buffer is that of all CPUs, whatever comes. Perf event arrays and perf events of scripts follow the CPUs.
+# A BPF ring buffer belongs to all CPUs. Perf event arrays and perf events of scripts follow the CPUs.
 export XDG_CACHE_HOME=$TOP/build/cache
 [ -d "$XDG_CACHE_HOME/profscript/bpf" ] || {
 	skip 'records of BPF programs' 'no BPF programs: live/bindings/bpf/program_test compiles them, on the host'
@@ -136,7 +136,7 @@ follow() {
 	wait_ready $tracer
 }
 
-# away SECONDS: CPU 2 is offline for so long
+# away SECONDS: CPU 2 is offline for this time
 away() {
 	echo 0 >${CPU}2/online
 	sleep "$1"
@@ -150,12 +150,12 @@ files=$(ls /proc/$tracer/fd | wc -l)
 for _ in 1 2 3 4; do away 0; done
 away 0.3
 calls 2 2000
-result $(($(ls /proc/$tracer/fd | wc -l) != files)) 'the rings of CPUs that went are closed'
+result $(($(ls /proc/$tracer/fd | wc -l) != files)) 'the rings of offline CPUs are closed'
 calls 1 500
 finish_tracer
 expect_line 'a perf event array: before and after' '^calls	2	3000$' "$TMP/out"
 expect_line 'a perf event array: the others' '^calls	1	500$' "$TMP/out"
-expect_line 'what is missing is told' 'CPU #2 came online, its events before [0-9.]+ s are missing$' "$TMP/out"
+expect_line 'the gap is reported' 'CPU #2 came online; its events before [0-9.]+ s are missing$' "$TMP/out"
 
 follow
 away 0.3
@@ -177,10 +177,10 @@ follow -C 0-1
 away 0.3
 calls 2 2000
 finish_tracer
-expect_line 'not in the list: records are those of all CPUs' '^calls	2	2000$' "$TMP/out"
+expect_line 'not in the list: records of all CPUs' '^calls	2	2000$' "$TMP/out"
 check 'not in the list: no perf event' bash -c "! grep '^faults	2' '$TMP/out'"
 
-# With a workload, only what BPF programs have is that of CPUs.
+# With a workload, only BPF programs belong to CPUs.
 cat >"$TMP/return" <<END
 echo 0 >${CPU}2/online
 sleep 0.3
@@ -191,4 +191,4 @@ END
 "$PROFSCRIPT" tests/scripts/bpf/hotplug.lua --comm syscalls -- bash "$TMP/return" >"$TMP/out" 2>&1
 expect_line 'a workload: a perf event array' '^calls	2	2000$' "$TMP/out"
 expect_line 'a workload: a perf event of a script' '^faults	2	[1-9]' "$TMP/out"
-expect_line 'a workload: what is missing is told' 'CPU #2 came online, its events before [0-9.]+ s are missing$' "$TMP/out"
+expect_line 'a workload: the gap is reported' 'CPU #2 came online; its events before [0-9.]+ s are missing$' "$TMP/out"

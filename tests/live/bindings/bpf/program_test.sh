@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# BPF programs of scripts: where they attach, what their maps and records hold, and what is said when
-# something is wrong. What was compiled here is kept for guests, which have no compiler.
+# BPF programs of scripts: how they attach, the contents of their maps and records, and the messages if something is
+# wrong. What is compiled here is kept for guests, which have no compiler.
 . "$(dirname "$0")/../../../lib.sh"
 export XDG_CACHE_HOME=$TOP/build/cache
 here=$TOP/tests/scripts/bpf
-# Programs see all of the machine: the workload has a name of its own.
+# Programs see the whole machine: the workload has its own name.
 comm=bpf$$
 syscalls=$TMP/$comm
 cp "$TOP/build/workloads/syscalls" "$syscalls"
@@ -13,8 +13,8 @@ needs_tracepoint syscalls:sys_enter_getppid
 "$PROFSCRIPT" --check | grep -q '^ok  BPF filters' || skip_all "$("$PROFSCRIPT" --check | grep '^--  BPF filters')"
 command -v clang >/dev/null || [ -d "$XDG_CACHE_HOME/profscript/bpf" ] || skip_all 'no clang to compile BPF programs with'
 
-# program NAME: makes $TMP/NAME.lua, whose C is read from stdin behind the includes, with START as the code
-# behind loading it, and REST as its handlers
+# program NAME: writes $TMP/NAME.lua. Its C code is read from stdin and follows the includes; START is the code that
+# follows loading it, and REST its handlers
 program() {
 	local name=$1
 	{
@@ -29,7 +29,7 @@ program() {
 	} >"$TMP/$name.lua"
 }
 
-# says NAME STATUS REGEX ARG...: the run prints a line that matches, and ends with this status
+# says NAME STATUS REGEX ARG...: the run prints a matching line and exits with this status
 says() {
 	local name=$1 status=$2 regex=$3 got
 	shift 3
@@ -49,7 +49,7 @@ expect_line 'records in order, with all their fields' '^wrong	0	backwards	0$' "$
 expect_line 'records that the program selects' '^ring	100	array	100	tracepoint	10000$' "$TMP/records"
 expect_line 'records that the program selects' '^wrong	0	backwards	0$' "$TMP/records"
 
-# Each missing record is told: of small rings, and of a ring buffer that is full.
+# Each lost record is reported, of small rings and of a full ring buffer.
 "$PROFSCRIPT" "$here/records.lua" --comm $comm -q -m 1 -- "$syscalls" 200000 >"$TMP/records" 2>&1
 check 'lost records are counted' awk '$1 == "calls" { calls = $2 } $1 == "ring" { got = $2 + $4 + $6 }
 	$1 == "lost" { lost = $2 } END { exit !(calls == 200000 && lost > 0 && got + lost == 3 * calls) }' "$TMP/records"
@@ -76,31 +76,34 @@ says 'a line' 0 '^20.* +[0-9]+ \.{5} \[---\] +[0-9]+\.[0-9]{6}: bpf:ring: ktime=
 	"$TMP/lines.lua" -N 1 -- "$syscalls" 1
 says 'as JSON' 0 '"event":"bpf:ring".*"big":-5000000000,"text":"a.u0009b"' "$TMP/lines.lua" --format json -N 1 -- "$syscalls" 1
 
-# The way from a record to its handler is machine code.
+# The path from a record to its handler is compiled.
 "$PROFSCRIPT" --lua "$TOP/tests/tools/jitv.lua" "$TMP/report" "$here/count.lua" -- "$syscalls" 300000 >"$TMP/out" 2>&1
 expect_line 'records are dispatched by compiled code' '^\[TRACE +[0-9]+ dispatch:[0-9]+ loop\]$' "$TMP/report"
 given_up_traces dispatch "$TMP/report" >"$TMP/given_up"
-check 'nothing of it is left to the interpreter' diff /dev/null "$TMP/given_up"
+check 'nothing runs in the interpreter' diff /dev/null "$TMP/given_up"
 
-# Programs for guests only, which compile nothing; the verifier here may also know them.
+# Programs for guests, which cannot compile; the verifier here checks them too.
 "$PROFSCRIPT" "$here/hotplug.lua" --comm $comm -- taskset 1 "$syscalls" 1000 >"$TMP/out" 2>&1
 expect_line 'records and perf events by CPU' '^calls	0	1000$' "$TMP/out"
 expect_line 'records and perf events by CPU' '^faults	0	[1-9]' "$TMP/out"
 timeout 30 "$PROFSCRIPT" "$here/hang.lua" --duration 0.1 >"$TMP/out" 2>&1
 if grep -q 'rejects program' "$TMP/out"; then
-	skip 'what hangs a CPU of guests' 'no bpf_loop() before 5.17'
+	skip 'the program that hangs a CPU of guests' 'no bpf_loop() before 5.17'
 else
-	expect_line 'what hangs a CPU of guests' '^hung	0$' "$TMP/out"
+	expect_line 'the program that hangs a CPU of guests' '^hung	0$' "$TMP/out"
 fi
 
 # Maps -----------------------------------------------------------------------------------------------
 
 "$PROFSCRIPT" "$here/maps.lua" --comm $comm -- "$syscalls" 1000 >"$TMP/maps" 2>&1
-for line in 'hash	even	500	0	1000	-7	5	17' 'hash	odd	500	0	1000	-7	5	17' 'pairs	2	3	true	false' \
+for line in 'hash	even	500	0	1000	-7	5	17' 'hash	odd	500	0	1000	-7	5	17' 'pairs	2	3	true	false' 'taken	3	500	0' 'runs	true' \
 	'array	0	1000' 'cleared	0' 'percpu_hash	1000' 'percpu_array	1000' 'percpu_array	5	5' \
+	'between CPUs	no CPU 0.5' \
 	'lru	-7	0	1000' 'lru_percpu	1000' 'stack	syscall'; do
 	expect_line 'maps' "^$line\$" "$TMP/maps"
 done
+"$PROFSCRIPT" "$here/maps.lua" --comm $comm -C 0 -- "$syscalls" 1000 >"$TMP/maps" 2>&1
+expect_line 'a program that runs on CPU 0' '^runs	true$' "$TMP/maps"
 
 # Attaching ------------------------------------------------------------------------------------------
 
@@ -149,7 +152,7 @@ else
 		"$TMP/fentry.lua" -- sleep 0.1
 fi
 
-# An iterator over programs, which also shows that none is left.
+# An iterator over programs, which also shows that no program is left.
 START="out:write(program:iterate 'programs')" REST='' program iterator <<'C'
 struct bpf_prog_aux { char name[16]; } __attribute__((preserve_access_index));
 struct bpf_prog { struct bpf_prog_aux *aux; } __attribute__((preserve_access_index));
@@ -184,14 +187,14 @@ listed() {
 }
 "$PROFSCRIPT" "$TMP/left_over.lua" 2>/dev/null &
 killed=$!
-check 'a program is there while it runs' wait_for 10 listed
+check 'a program exists while it runs' wait_for 10 listed
 kill -KILL $killed
 wait $killed 2>/dev/null
 not_listed() { ! listed; }
 check 'and gone after SIGKILL' wait_for 10 not_listed
 check 'with nothing pinned' test -z "$(ls -A /sys/fs/bpf 2>/dev/null)"
 
-# The example: the stacks of a task that reads and reads are among those of the moments it tells of.
+# The example: the stacks of a task that reads in a loop are among those of the moments that it reports.
 taskset -c 0 dd if=/dev/zero of=/dev/null bs=1M 2>/dev/null &
 reader=$!
 "$PROFSCRIPT" "$TOP/examples/high-sys.lua" -C 0 --than 10 >"$TMP/folded" 2>"$TMP/moments" &
@@ -202,12 +205,12 @@ kill $reader
 expect_line 'high-sys.lua: stacks of the moments' ';vfs_read;.* [0-9]+$' "$TMP/folded"
 "$PROFSCRIPT" flamegraph - "$TMP/sys.svg" <"$TMP/folded"
 expect_line 'high-sys.lua: as a flame graph' 'vfs_read' "$TMP/sys.svg"
-check 'high-sys.lua: of no others' awk '/^CPU 0: [0-9]+ % in the kernel/ { n++; bad += $3 <= 10; sum += $3; next } { bad++ }
+check 'high-sys.lua: no other stacks' awk '/^CPU 0: [0-9]+ % in the kernel/ { n++; bad += $3 <= 10; sum += $3; next } { bad++ }
 	END { exit bad || !n }' "$TMP/moments"
 check 'high-sys.lua: all of their samples' [ "$(awk '{ sum += $NF } END { print sum }' "$TMP/folded")" -eq \
 	"$(awk '{ sum += $3 } END { print sum }' "$TMP/moments")" ]
 
-# Mistakes -------------------------------------------------------------------------------------------
+# Errors ---------------------------------------------------------------------------------------------
 
 REST='' START='' program unchecked <<'C'
 struct { __uint(type, BPF_MAP_TYPE_HASH); __uint(max_entries, 4); __type(key, __u32); __type(value, __u64); } map SEC(".maps");
@@ -223,10 +226,10 @@ int unchecked(void *ctx)
 C
 line=$(grep -n '\*value += 1' "$TMP/unchecked.lua" | cut -d: -f1)
 says 'verification fails at a line' 1 "^profscript: unchecked.lua: the kernel rejects program 'unchecked' .raw_tp/sys_enter.: .*: at unchecked.lua:$line: \*value \+= 1;" "$TMP/unchecked.lua"
-expect_line 'with what the verifier says' "invalid mem access 'map_value_or_null'" "$TMP/out"
+expect_line "with the verifier's message" "invalid mem access 'map_value_or_null'" "$TMP/out"
 if command -v clang >/dev/null; then
 	program syntax <<<'int broken(void { return 0; }'
-	says 'C that is no C' 1 '^profscript: syntax.lua:5:[0-9]+: error: ' "$TMP/syntax.lua"
+	says 'invalid C' 1 '^profscript: syntax.lua:5:[0-9]+: error: ' "$TMP/syntax.lua"
 fi
 RING='struct r { __u64 ktime; __u32 pid; }; struct { __uint(type, BPF_MAP_TYPE_RINGBUF); __uint(max_entries, 4096); __type(value, struct r); } ring SEC(".maps");'
 HASH='struct { __uint(type, BPF_MAP_TYPE_HASH); __uint(max_entries, 4); __type(key, __u32); __type(value, __u64); } hash SEC(".maps");'
@@ -239,14 +242,14 @@ REST="[program:events 'ring'] = function(ev) return ev.pidd end" wrong 'a field'
 REST="[program:events 'rng'] = function() end" wrong 'a map' "^profscript: wrong.lua: no map 'rng'; did you mean 'ring'\?"
 REST="[program:events 'hash'] = function() end" wrong 'a map without records' "^profscript: wrong.lua: map 'hash' is neither a ring buffer nor a perf event array"
 REST=''
-START="program:map 'ring'" wrong 'a map of records' "^profscript: wrong.lua: map 'ring' holds records"
+START="program:map 'ring'" wrong 'a map of records' "^profscript: wrong.lua: map 'ring' contains records"
 START="program:map 'hash':get 'x'" wrong 'a key' "^profscript: .*wrong.lua:8: wrong.lua: map hash: expected a uint32_t, not a string"
 START="program:get 'cals'" wrong 'a variable' "^profscript: wrong.lua: no variable 'cals' in .bss or .data; did you mean 'calls'\?"
 START="program:attach('cont')" wrong 'a program' "^profscript: wrong.lua: no program 'cont'; did you mean 'count'\?"
-START="program:attach('count', { config = 'cpu-clok', sample_freq = 1 })" wrong 'an event' "^profscript: wrong.lua: attach count: no event 'cpu-clok'; did you mean 'cpu-clock'\?"
+START="program:attach('count', { config = 'cpu-clok', sample_freq = 1 })" wrong 'an event' "^profscript: wrong.lua: attach count: no such event 'cpu-clok'; did you mean 'cpu-clock'\?"
 START="program:attach('count', { config = 'cpu-clock', freqency = 1 })" wrong 'an attribute' "^profscript: wrong.lua: attach count: perf_event_attr has no 'freqency'"
-START="program:attach('count', { config = 'cpu-clock' })" wrong 'no period' "^profscript: wrong.lua: attach count: sample_period or sample_freq is missing"
+START="program:attach('count', { config = 'cpu-clock' })" wrong 'no period' "^profscript: wrong.lua: attach count: missing sample_period or sample_freq"
 START="program:attach('count', 'sched:nothing')" wrong 'a tracepoint' "^profscript: wrong.lua: cannot attach program 'count' to sched:nothing"
 START='' PARAMETERS='constants = { limt = 1 },' wrong 'a constant' "^profscript: wrong.lua: no variable 'limt' in .rodata; did you mean 'limit'\?"
 PARAMETERS='sorce = 1,' wrong 'a parameter' "^profscript: .*session.bpf: unknown parameter 'sorce'; did you mean 'source'\?"
-says 'a recording' 2 'cannot read a recording, its BPF programs need the live kernel$' "$TMP/faults.lua" --input "$TOP/tests/recordings/sched.data"
+says 'a recording' 2 'BPF programs need live events; --input is not supported$' "$TMP/faults.lua" --input "$TOP/tests/recordings/sched.data"

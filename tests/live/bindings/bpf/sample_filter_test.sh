@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# Filters of samples by a BPF program: of busy tasks whose policy, priority and neighbours are known, just
-# those that an option means are sampled.
+# BPF sample filters: of busy tasks with known policy, priority and neighbors, only those that an option selects are
+# sampled.
 . "$(dirname "$0")/../../../lib.sh"
 "$PROFSCRIPT" --check | grep -q '^ok  BPF filters' || skip_all "$("$PROFSCRIPT" --check | grep '^--  BPF filters')"
 
@@ -11,14 +11,14 @@ spin() {
 	SPINNER=$!
 }
 
-# sampled FILE ARGS...: how often each pid was sampled
+# sampled FILE ARGS...: counts the samples of each pid
 sampled() {
 	local file=$1
 	shift
 	"$PROFSCRIPT" exec -e cpu-clock/freq=1000/ 'count(ev._pid)' "$@" >"$file" 2>&1
 }
 
-# only NAME PID ARGS...: of the spinners just this one is sampled, NONE: none of them
+# only NAME PID ARGS...: of the spinners only this one is sampled; NONE: none of them
 only() {
 	local name=$1 pid=$2 until=(-N 20 --duration 20)
 	shift 2
@@ -52,8 +52,8 @@ check 'without a filter both are sampled' [ "$(grep -Ec "^ *($plain|$nice) +[0-9
 only '--exclude_pid' "$nice" --exclude_pid "$plain"
 only '--prio of nice 5' "$nice" --prio 125
 only '--prio in a range' "$plain" --prio 0-99,118-121
-only '--prio of nobody' NONE --prio 0-99,130
-only '--sched_policy of nobody' NONE --sched_policy 2
+only '--prio of no task' NONE --prio 0-99,130
+only '--sched_policy of no task' NONE --sched_policy 2
 only 'two options' "$nice" --sched_policy 0 --exclude_pid "$plain"
 spinners=$plain,$batch
 only '--sched_policy batch' "$batch" --sched_policy 3
@@ -65,7 +65,7 @@ only '--nr_running_max: more than two do' NONE --nr_running_max 2
 only '--nr_running_min: not a thousand' NONE --nr_running_min 1000
 only '--nr_running between' "$plain" --nr_running_min 2 --nr_running_max 1000
 
-# User code cannot disable interrupts; the kernel switches tasks with interrupts disabled.
+# User code cannot disable interrupts; the kernel disables them when it switches tasks.
 only '--irqs_disabled=0 of user code' "$plain" --irqs_disabled=0 --exclude-kernel
 only '--irqs_disabled of user code' NONE --irqs_disabled --exclude-kernel
 switches() {
@@ -74,7 +74,7 @@ switches() {
 check '--irqs_disabled in a switch' [ "$(switches 20 --irqs_disabled)" -eq 1 ]
 check '--irqs_disabled=0 in a switch' [ "$(switches 0.2 --irqs_disabled=0)" -eq 0 ]
 
-# The tick finds that another task is due, and the clock's sample follows it in the same interrupt.
+# The tick finds that another task should run, and the clock's sample follows in the same interrupt.
 sampled "$TMP/resched" -p "$plain" --tif_need_resched --duration 20 -N 3
 expect_line '--tif_need_resched' "^ *$plain +3\$" "$TMP/resched"
 only '--tif_need_resched=0' "$plain" --tif_need_resched=0
@@ -86,12 +86,12 @@ only '--sched_policy FIFO' "$SPINNER" --sched_policy 1
 only '--prio of a real-time task' "$SPINNER" --prio 98
 kill "$SPINNER"
 
-refused 2 "^profscript: --prio: invalid list of priorities '1-': 0-99 are real-time" -e cpu-clock --prio 1-
-refused 2 "^profscript: --prio: invalid list of priorities '140'" -e cpu-clock --prio 140
-refused 2 '^profscript: trace: --irqs-disabled is for hardware, clock and memory events' -e sched:sched_switch --irqs_disabled
+refused 2 "^profscript: --prio: invalid priority list '1-' \\(0-99: real-time" -e cpu-clock --prio 1-
+refused 2 "^profscript: --prio: invalid priority list '140'" -e cpu-clock --prio 140
+refused 2 '^profscript: trace: --irqs-disabled applies to hardware, clock and memory events' -e sched:sched_switch --irqs_disabled
 refused 2 '^profscript: trace: --exclude-pid is only for live events$' --input "$TOP/tests/recordings/sched.data" --exclude_pid 1
 
-# What is missing is named, and costs only what needs it.
+# A missing part is named, and disables only what needs it.
 without() {
 	local file=$1
 	shift

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# -p of profilers that need the switches of all CPUs: what is about other tasks is left out in the kernel, and
-# nothing else is. All that a process starts runs on CPU 0, before other tasks: some kernels do not report the switches
-# of idle tasks on other CPUs, and of tasks that watch the machine.
+# -p of profilers that need the switches of all CPUs: the kernel leaves out events about other tasks, and only those.
+# Everything that a process starts runs on CPU 0, before other tasks: some kernels do not report the switches of idle
+# tasks on other CPUs, and of tasks that watch the machine.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint sched:sched_switch sched:sched_wakeup sched:sched_wakeup_new
 "$PROFSCRIPT" --check | grep -q '^ok  BPF filters' || skip_all "$("$PROFSCRIPT" --check | grep '^--  BPF filters')"
@@ -11,7 +11,7 @@ workloads=$TOP/build/workloads
 first=()
 chrt -f 1 true 2>/dev/null && first=(chrt -f 1)
 
-# family COMMAND: a shell that runs it at `go`, and waits then
+# family COMMAND: a shell that runs COMMAND at `go` and then waits
 family() {
 	rm -f "$TMP/go"
 	mkfifo "$TMP/go"
@@ -22,14 +22,14 @@ family() {
 	wait_for 20 grep -q bash "/proc/$FAMILY/comm"
 }
 
-# traced NAME ARGS...: a tracer that is there, writing to $TMP/NAME
+# traced NAME ARGS...: starts a tracer that writes to $TMP/NAME
 traced() {
 	"$PROFSCRIPT" "${@:2}" -m 4096 -v >"$TMP/$1" 2>"$TMP/$1.err" &
 	tracers+=($!)
 	wait_ready $!
 }
 
-# at_once COMMAND TRACER...: what the family does, by all switches of the machine and by those of the family
+# at_once COMMAND TRACER...: traces the family, by all switches of the machine and by those of the family
 at_once() {
 	tracers=()
 	family "$1"
@@ -45,8 +45,8 @@ at_once() {
 	wait "$FAMILY"
 }
 
-# agree NAME N: N tasks were started, and each was switched out as often as $TMP/ours says. Skips NAME where events are
-# missing.
+# agree NAME N: N tasks were started, and each was switched out as often as $TMP/ours reports. Skips NAME if events
+# are missing.
 agree() {
 	local missing
 	missing=$(grep -Eh 'lost [1-9]|[1-9][0-9]* lost|not report' "$TMP/all.err" "$TMP/ours.err" | head -n 1)
@@ -72,12 +72,12 @@ agree() {
 	[ ! -s "$TMP/differ" ] || head -n 30 "$TMP/differ" "$TMP/ours" | sed 's/^/# /'
 }
 
-# few NAME: less than the switches of the others came
+# few NAME: fewer than the switches of the others arrived
 few() {
 	local n
 	n=$(sed -n 's/^profscript: \([0-9]*\) events.*/\1/p' "$TMP/ours.err")
 	echo "# $n events" >>"$TMP/ours"
-	check "$1: those of others do not come" test "${n:-1000000}" -lt 50000
+	check "$1: events of others do not arrive" test "${n:-1000000}" -lt 50000
 }
 
 during=(taskset -c 1 "$workloads/yields" -c 1 100000)
@@ -92,18 +92,18 @@ at_once "$workloads/threads 20" oncpu -i 100s
 agree 'oncpu: threads and a child' 42
 few 'oncpu: threads and a child'
 
-# Without BPF, here because events are to be printed, the same.
+# The same without BPF, which printing the events prevents.
 at_once "$workloads/threads 20" task-state --perins --than 1h
 agree 'task-state, all events' 42
-check 'task-state, all events: those of others come' test \
+check 'task-state, all events: events of others arrive' test \
 	"$(sed -n 's/^profscript: \([0-9]*\) events.*/\1/p' "$TMP/ours.err")" -gt 100000
 
-# A thread that is named is no more than itself; what a process starts can be left out.
+# A named thread does not include others; the children of a process can be left out.
 during=(true)
 at_once "$workloads/forker 20" task-state --perins --no-inherit
 agree 'task-state --no-inherit' 0
 "$PROFSCRIPT" task-state --dry-run -p $$ >"$TMP/out"
-expect_line '--dry-run says it' 'dropped in the kernel: events of other threads, by a BPF program$' "$TMP/out"
+expect_line '--dry-run shows it' 'dropped in the kernel: events of other threads, by a BPF program$' "$TMP/out"
 
 # Stacks are those of the switches.
 "$PROFSCRIPT" task-state --flame-graph "$TMP/flame" -- taskset -c 0 "$workloads/states" sleep 50 2>"$TMP/err"

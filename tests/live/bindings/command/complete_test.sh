@@ -29,7 +29,7 @@ done
 expect_line 'completes values' '^json$' <(complete_bash 'profscript trace --format=')
 expect_line 'completes events' '^sched_switch$' <(complete_bash 'profscript trace -e sched:sched_swi')
 expect_line 'events go on' '^option -o nospace$' <(complete_bash 'profscript trace -e sched:sched_swi')
-expect_line 'completes behind a comma' '^cs,page-faults$' <(complete_bash 'profscript trace -e cs,page')
+expect_line 'completes after a comma' '^cs,page-faults$' <(complete_bash 'profscript trace -e cs,page')
 expect_line 'completes fields' '^sched_switch/prev_state$' <(complete_bash 'profscript trace -e sched:sched_switch/prev_')
 expect_line 'completes keys' '^next_pid$' <(complete_bash 'profscript multi-trace -e sched:sched_switch//key=next')
 expect_line 'completes attributes' '^sched_switch//stack/$' <(complete_bash 'profscript trace -e sched:sched_switch//s')

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# -e EVENT help: what the format file says of an event, and which profilers take it.
+# -e EVENT help: the format of an event, and the profilers that take it.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint sched:sched_switch
 cd "$TMP" || exit 1
@@ -17,5 +17,5 @@ expect_line 'every profiler that takes events' '^  profscript multi-trace -e cs$
 "$PROFSCRIPT" -e sched:sched_switch//key=next_pid/ help >help
 check 'only profilers that read the attributes' bash -c '! grep -q "^  profscript trace" help'
 expect_line 'help of a profiler' '^usage: profscript trace ' <("$PROFSCRIPT" help trace)
-refused 'help of no event' 2 ".*did you mean 'sched:sched_switch'" trace -e sched:sched_swich help
-refused 'an attribute that is misspelt' 2 ".*did you mean 'stack'" trace -e sched:sched_switch//stak/
+refused 'help without an event' 2 ".*did you mean 'sched:sched_switch'" trace -e sched:sched_swich help
+refused 'a misspelled attribute' 2 ".*did you mean 'stack'" trace -e sched:sched_switch//stak/

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# Manual pages are without mistakes of their form.
+# The manual pages are well formed.
 . "$(dirname "$0")/../../../lib.sh"
 cd "$TMP" || exit 1
 
@@ -9,8 +9,8 @@ for page in '' trace expr list; do
 	check "man $page" test -s page.1
 	if command -v groff >/dev/null; then
 		groff -Tutf8 -man -ww page.1 2>&1 >/dev/null | tee warnings >/dev/null
-		check "man $page: groff has no complaint" test ! -s warnings
+		check "man $page: no complaints by groff" test ! -s warnings
 	else
-		skip "man $page: groff has no complaint" 'groff is not installed'
+		skip "man $page: no complaints by groff" 'groff is not installed'
 	fi
 done

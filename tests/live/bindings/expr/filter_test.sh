@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# Filters and expressions on this kernel where size makes them hard.
+# Filters and expressions on this kernel that are hard because of their size.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint sched:sched_process_exec syscalls:sys_enter_getppid
 cd "$TMP" || exit 1
 
-# A list of processes that is longer than the kernel's filters may be.
+# A list of processes that exceeds the kernel's limit for filters.
 workload syscalls 1000
 ids=common_pid==$WORKLOAD
 for ((i = 3; i < 2400; i += 7)); do ids+="||common_pid==$((4194303 - i))"; done
@@ -21,4 +21,4 @@ cp /bin/true "$deep/true"
 "$PROFSCRIPT" trace -e 'sched:sched_process_exec/filename ~ "*eee/true" && pid*1>0/' -- "$deep/true" >out 2>&1
 expect_line 'an expression on a long payload' "filename=$deep/true pid=" out
 "$PROFSCRIPT" exec -e sched:sched_process_exec 'print(#ev.filename)' -- "$deep/true" >out 2>&1
-expect_line 'all of it is there' "^$((${#deep} + 5))\$" out
+expect_line 'every byte is read' "^$((${#deep} + 5))\$" out

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# What is wrong with a script is said in one line with its file and line.
+# An invalid script is reported in one line with its file and line.
 . "$(dirname "$0")/../../../lib.sh"
 sched=$DATA/sched.data
 switch=sched:sched_switch
@@ -17,11 +17,11 @@ start() {
 script syntax $'return {\n  summary = "s"\n  start = 1,\n}'
 refused 'a syntax error' 2 "./syntax.lua:3: '}' expected" ./syntax.lua
 script number 'return 42'
-refused 'no table' 2 './number.lua: the file returns a number, not a table' ./number.lua
+refused 'not a table' 2 './number.lua: the file returns a number, not a table' ./number.lua
 script nostart 'return { summary = "s" }'
-refused 'no start' 2 "./nostart.lua: 'start' is missing" ./nostart.lua
+refused 'no start' 2 "./nostart.lua: missing 'start'" ./nostart.lua
 script badstart 'return { summary = "s", start = 3 }'
-refused 'a start that is none' 2 "./badstart.lua: 'start' is a number, not a function" ./badstart.lua
+refused 'an invalid start' 2 "./badstart.lua: 'start' is a number, not a function" ./badstart.lua
 script typo 'return { sumary = "s", start = function() end }'
 refused 'an unknown key' 2 "./typo.lua: unknown key 'sumary'; did you mean 'summary'" ./typo.lua
 script badopt 'return { summary = "s", options = { a = { type = "intger", help = "" } }, start = function() end }'
@@ -33,24 +33,26 @@ refused 'an error at load' 2 './raises.lua:1: at load' ./raises.lua
 script needs 'return require "nosuch"'
 refused 'a missing module' 2 "./needs.lua:1: module 'nosuch' not found|./needs.lua: module 'nosuch' not found" ./needs.lua
 printf '\033LJ\002' >bytecode.lua
-refused 'bytecode' 2 './bytecode.lua: is bytecode; scripts are text' ./bytecode.lua
+refused 'bytecode' 2 './bytecode.lua: is bytecode, not Lua source' ./bytecode.lua
+head -c 17000000 /dev/zero >long.lua
+refused 'a file without end' 2 './long.lua: longer than a script may be .16 MiB.' ./long.lua
 start loose 'return {}'
 chmod o+w loose.lua
-refused 'a file that anyone may write' 2 './loose.lua: refused, anyone may write it' ./loose.lua
+refused 'a world-writable file' 2 './loose.lua: refused because it is world-writable' ./loose.lua
 mkdir dir.lua
-refused 'a directory' 2 "no file './dir.lua'" ./dir.lua
+refused 'a directory' 2 "no such file './dir.lua'" ./dir.lua
 start nothing ''
 refused 'start returns nothing' 1 './nothing.lua:1: start returned a nil, not a table of handlers' ./nothing.lua
 start seven 'return 7'
 refused 'start returns a number' 1 './seven.lua:1: start returned a number' ./seven.lua
 start event "return { ['sched:sched_swich'] = function() end }"
-refused 'a handler of no event' 1 "./event.lua:1: no event 'sched:sched_swich'; did you mean" ./event.lua
+refused 'a handler of no event' 1 "./event.lua:1: no such event 'sched:sched_swich'; did you mean" ./event.lua
 sed 's/sched:sched_swich/misc:frok/' event.lua >record.lua
-refused 'a handler of no record' 1 "./record.lua:1: no event 'misc:frok'; did you mean 'misc:fork'\\?" ./record.lua
+refused 'a handler of no record' 1 "./record.lua:1: no such event 'misc:frok'; did you mean 'misc:fork'\\?" ./record.lua
 start life 'return { intervall = function() end }'
 refused 'a handler of nothing' 1 "./life.lua:1: unknown handler 'intervall'; did you mean 'interval'" ./life.lua
 start nofunction "return { ['$switch'] = 3 }"
-refused 'a handler that is none' 1 "./nofunction.lua:1: handler '$switch' is a number, not a function" ./nofunction.lua
+refused 'an invalid handler' 1 "./nofunction.lua:1: handler '$switch' is a number, not a function" ./nofunction.lua
 start field "return { ['$switch'] = function(ev) return ev.next_pdi end }"
 refused 'a field in a handler' 1 "./field.lua:1: event $switch has no field 'next_pdi'; did you mean 'next_pid'" ./field.lua
 start instart 'error "in start"'

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# The words of a workload are its own, and so is standard input.
+# The words after the workload belong to it, and so does standard input.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint syscalls:sys_enter_getppid
 event=syscalls:sys_enter_getppid
 cd "$TMP" || exit 1
 
-expect_line 'words behind a workload' '^-N 1 -o hi$' <("$PROFSCRIPT" exec -e $event 'count()' echo -N 1 -o hi)
+expect_line 'words after a workload' '^-N 1 -o hi$' <("$PROFSCRIPT" exec -e $event 'count()' echo -N 1 -o hi)
 expect_line 'with -- too' '^-N 1 -o hi$' <("$PROFSCRIPT" exec -e $event 'count()' -- echo -N 1 -o hi)
 PATH=/no/a:/no/b:/no/c:$PATH "$PROFSCRIPT" exec -e syscalls:sys_exit_execve 'count(ev.ret)' --format csv -- true >out 2>&1
-expect_line 'looking for the program is no part of it' '^1 ' <(grep -c '^count(ev.ret),' out | tr '\n' ' ')
-expect_line 'starting it is' '^count\(ev.ret\),[0-9.]+,0,1$' out
+expect_line 'finding the program is not part of it' '^1 ' <(grep -c '^count(ev.ret),' out | tr '\n' ' ')
+expect_line 'executing it is' '^count\(ev.ret\),[0-9.]+,0,1$' out
 "$PROFSCRIPT" exec -e $event 'count()' < <(sleep 60) >out 2>&1 &
 tracer=$!
 wait_ready $tracer

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# What this kernel's own events look like: perf records tracepoints of many shapes, and every line of trace
-# is what perf script says of it. Not among them, because libtraceevent is wrong where the kernel's own
-# trace file agrees with us: timer:timer_start (flags & (a | b)), block:block_bio_queue (names of classes).
+# The print formats of this kernel: perf records tracepoints of many kinds, and every line of trace is what perf script
+# prints. Left out are those for which libtraceevent is wrong and the kernel's own trace file agrees with us:
+# timer:timer_start (flags & (a | b)), block:block_bio_queue (names of classes).
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint sched:sched_switch
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# --srcline: file and line of frames, and the functions that were inlined, from debugging information in the
-# program itself and in a file of its own.
+# --srcline: file and line of frames, and inlined functions, from debugging information in the program itself and in a
+# separate file.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter
 [ "$(uname -m)" = x86_64 ] || skip_all 'stacks are unwound on x86-64 only'
@@ -41,14 +41,14 @@ expect_text 'not without --srcline' "$TMP/nothing" frames "$TMP/prog"
 "$PROFSCRIPT" trace -e raw_syscalls:sys_enter/id==110/ --call-graph dwarf --srcline --format json -- "$TMP/prog" >"$TMP/json"
 check 'in JSON' grep -Eq '"innermost \(inlined\) prog.c:5","inlined \(inlined\) prog.c:9","caller\+0x[0-9a-f]+ \([^)]*\) prog.c:13"' "$TMP/json"
 
-# Stripped, with a link to a debug file beside it.
+# Stripped, with a link to a debug file next to it.
 cp "$TMP/prog" "$TMP/whole"
 (cd "$TMP" && objcopy --only-keep-debug prog prog.debug && strip prog && objcopy --add-gnu-debuglink=prog.debug prog)
 expect_text 'from a debug file' "$TMP/expected" frames "$TMP/prog" --srcline
 rm "$TMP/prog.debug"
-expect_text 'nothing where there is none' "$TMP/nothing" frames "$TMP/prog" --srcline
+expect_text 'nothing without debugging information' "$TMP/nothing" frames "$TMP/prog" --srcline
 
-# The same as addr2line for every frame of a program that has debugging information.
+# The same as addr2line for every frame of a program with debugging information.
 deep=$TOP/build/workloads/deep
 "$PROFSCRIPT" trace -e raw_syscalls:sys_enter/id==110/ --call-graph dwarf --no-kernel-callchain --srcline -- "$deep" 2 |
 	sed -n "s,^ *[0-9a-f]* \([a-z_0-9]*\)+\(0x[0-9a-f]*\) ($deep) deep.c:\([0-9]*\)\$,\1 \2 \3,p" | sort -u >"$TMP/lines"

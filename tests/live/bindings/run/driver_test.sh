@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# How a run begins and ends: signals, the end of its targets, -N, --duration, readers that go away, full
-# disks; and that it leaves nothing behind and stays small.
+# How a run starts and ends: signals, the end of its targets, -N, --duration, readers that go away, full disks. It
+# leaves nothing behind and its memory stays small.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint sched:sched_switch raw_syscalls:sys_enter
 count=(exec -m 1024 -e sched:sched_switch --format csv 'count()')
@@ -17,7 +17,7 @@ ends_by() {
 for signal in INT TERM HUP; do
 	start "${count[@]}"
 	ends_by $signal 0
-	expect_line 'the last table is there' '^count\(\),[0-9.]+,[1-9][0-9]*$' "$TMP/out"
+	expect_line 'the last table is printed' '^count\(\),[0-9.]+,[1-9][0-9]*$' "$TMP/out"
 done
 
 # Two at once are one request: timeout(1) sends its signal to its child and to the child's process group.
@@ -34,17 +34,22 @@ end }
 END
 "$PROFSCRIPT" "$TMP/stuck.lua" 2>"$TMP/err" &
 tracer=$!
-stuck() { [ "$(awk '{ print $14 + $15 }' /proc/$tracer/stat)" -gt 30 ]; } # ticks of cpu time
+stuck() { [ "$(awk '{ print $14 + $15 }' /proc/$tracer/stat)" -gt 30 ]; } # ticks of CPU time
 wait_for 20 stuck
 kill -INT $tracer
+handled=$(awk '{ print $14 + $15 + 2 }' /proc/$tracer/stat)
+went_on() { [ "$(awk '{ print $14 + $15 }' /proc/$tracer/stat)" -gt "$handled" ]; }
+wait_for 20 went_on
+kill -STOP $tracer # it does not get further, however long this takes
 sleep 0.3
 check 'one SIGINT waits for the handler' kill -0 $tracer
 kill -INT $tracer
+kill -CONT $tracer
 wait $tracer 2>/dev/null
 test $? -eq 130
 result $? 'a second SIGINT kills'
 
-# Ends by itself.
+# Runs that end by themselves.
 check_status '-N ends it' 0 timeout 20 "$PROFSCRIPT" trace -e sched:sched_switch -N 3
 "$PROFSCRIPT" trace -e sched:sched_switch -N 3 >"$TMP/out"
 check '-N 3 prints three lines' test "$(wc -l <"$TMP/out")" -eq 3
@@ -72,7 +77,7 @@ check_status 'the end of the workload ends it' 0 timeout 20 "$PROFSCRIPT" "${cou
 check_status "the workload's status is ours" 7 timeout 20 "$PROFSCRIPT" "${count[@]}" -- sh -c 'exit 7'
 check_status 'so is the signal that ends it' 143 timeout 20 "$PROFSCRIPT" "${count[@]}" -- sh -c 'kill $$'
 
-# There is a table each interval, if something happened, with the time of its end; and one at the end.
+# A table after each interval with events, with the time of its end, and one at the end.
 "$PROFSCRIPT" "${count[@]}" -i 100 --duration 1.05 >"$TMP/out"
 awk -F, '/^count/ {
 		if (n > 1 && (d < 0.9 || d - int(d + 0.5) > 0.001 || int(d + 0.5) - d > 0.001)) { print "after " d / 10 " s"; bad = 1 }
@@ -80,7 +85,7 @@ awk -F, '/^count/ {
 		last = $2
 		n++
 	} END { print n " tables"; exit bad || n < 2 || n > 11 }' "$TMP/out" >"$TMP/tables"
-result $? 'tables are whole intervals of 100 ms apart' "$TMP/tables"
+result $? 'the tables are multiples of 100 ms apart' "$TMP/tables"
 
 # Nothing is left behind.
 # shellcheck disable=SC2016 # sh expands it
@@ -90,14 +95,14 @@ child=$(<"$TMP/pid")
 check 'the workload runs' test "$(cat "/proc/$child/comm")" = sleep
 stop
 gone() { ! [ -e /proc/$child ]; }
-check 'it ends with the tracer and is no zombie' wait_for 5 gone
+check 'it ends with the tracer and is not a zombie' wait_for 5 gone
 timeout 20 "$PROFSCRIPT" trace -e "raw_syscalls:sys_enter/id==$GETPPID&&common_pid!=$$/" -N 1 -- \
 	bash -c 'sleep 4321 & echo $$ $! >"$1"; "$0" 1; wait' "$TOP/build/workloads/syscalls" "$TMP/pids" >/dev/null 2>&1
 read -r child grandchild <"$TMP/pids"
 check 'nor does it run on after -N' wait_for 5 gone
-kill "$grandchild" # the workload's own child is its own affair
+kill "$grandchild" # the workload's child belongs to the workload
 
-# A reader that goes away is no error.
+# A reader that goes away is not an error.
 timeout 20 "$PROFSCRIPT" trace -e sched:sched_switch 2>"$TMP/err" | head -n 1 >"$TMP/out"
 status=("${PIPESTATUS[@]}")
 check 'head -n 1 ends it' test "${status[0]}" -eq 0
@@ -107,31 +112,41 @@ timeout 20 "$PROFSCRIPT" trace -e sched:sched_switch -N 5 >&- 2>"$TMP/err"
 check 'a closed stdout is an error' test $? -eq 1
 expect_line 'that says so' 'cannot write the output: Bad file descriptor' "$TMP/err"
 
-# -o takes what is said besides, too, and the file can be another one from SIGUSR1 on.
+# -o also gets the warnings, and SIGUSR1 reopens the file.
 start "${count[@]}" -v -i 100 -o "$TMP/log"
 rows() { [ "$(grep -c ^count "$1" 2>/dev/null)" -ge 2 ]; }
 wait_for 20 rows "$TMP/log"
 mv "$TMP/log" "$TMP/log.1"
 kill -USR1 $tracer
-check 'SIGUSR1 opens the file of -o anew' wait_for 20 rows "$TMP/log"
+check 'SIGUSR1 reopens the file of -o' wait_for 20 rows "$TMP/log"
 stop
 cp "$TMP/err" "$TMP/err.csv"
 text=(exec -v -m 1024 -e sched:sched_switch 'count()' --duration 0.1 -o "$TMP/text")
 "$PROFSCRIPT" "${text[@]}" >"$TMP/out" 2>"$TMP/err"
-check 'nothing is said but in the file of -o' test ! -s "$TMP/out" -a ! -s "$TMP/err"
+check 'all messages are in the file of -o' test ! -s "$TMP/out" -a ! -s "$TMP/err"
 expect_line 'the warnings are there' '^profscript: [0-9]+ events, 0 lost, [0-9]+ late$' "$TMP/text"
 expect_line 'with the table' '^count$' "$TMP/text"
 check 'a table of CSV has no warnings' bash -c '! grep -v "^table,\|^count" "$0"' "$TMP/log"
 expect_line 'they are on stderr' '^profscript: [0-9]+ events' "$TMP/err.csv"
 
-# SIGUSR2 is answered, and the run goes on.
+# SIGUSR1 and SIGUSR2 do not kill, even before a run begins.
+mkfifo "$TMP/lua"
+"$PROFSCRIPT" --lua "$TMP/lua" &
+tracer=$!
+exec {lua}>"$TMP/lua" # returns when profscript opens it
+kill -USR1 $tracer
+kill -USR2 $tracer
+exec {lua}>&-
+check_status 'SIGUSR1 and SIGUSR2 before the run' 0 wait $tracer
+
+# SIGUSR2 prints the status, and the run continues.
 start "${count[@]}" --json
 kill -USR2 $tracer
 check 'SIGUSR2 is answered' wait_for 20 grep -q '^profscript: [0-9]* events, [0-9]* lost, [0-9]* late$' "$TMP/err"
-expect_line 'with what it takes' ' CPU %usr [0-9.]+ %sys [0-9.]+ MAXRSS [0-9]+k, since [0-9.]+ s$' "$TMP/err"
+expect_line 'with its CPU and memory use' ' CPU %usr [0-9.]+ %sys [0-9.]+ MAXRSS [0-9]+k, since [0-9.]+ s$' "$TMP/err"
 expect_line 'and what is traced' '^target: all online CPUs$' "$TMP/err"
 stop
-check 'and the run goes on' test $? -eq 0
+check 'and the run continues' test $? -eq 0
 expect_line 'to its report' '^[{]"table":' "$TMP/out"
 
 # A full disk is one line and status 1.
@@ -163,24 +178,24 @@ check 'four times as many pairs take no more memory' test "$large" -le $((small 
 echo "$small KiB, $large KiB, $(calls) pairs" >"$TMP/n"
 expect_line 'enough pairs were seen' '[0-9]{7} pairs' "$TMP/n"
 
-# The rings are read soon where all CPUs are taken: short turns, or a real-time priority that no child has.
+# The rings are read in time even if all CPUs are busy: short time slices, or a real-time priority that children lack.
 start trace -e sched:sched_process_exec
 if [ "$(uname -r | awk -F. '{ print $1 * 100 + $2 }')" -ge 612 ] && grep -q '^se.slice' /proc/$tracer/sched 2>/dev/null; then
-	expect_line 'the turns are short' '^se.slice +: +100000$' /proc/$tracer/sched
+	expect_line 'the time slices are short' '^se.slice +: +100000$' /proc/$tracer/sched
 else
-	skip 'the turns are short' 'se.slice that a process may choose (6.12, CONFIG_SCHED_DEBUG)'
+	skip 'the time slices are short' 'se.slice that a process may choose (6.12, CONFIG_SCHED_DEBUG)'
 fi
 stop
 if chrt -f 7 true 2>/dev/null; then
 	"$PROFSCRIPT" trace -q -e sched:sched_process_exec --realtime 7 -- sh -c 'chrt -p $PPID; chrt -p $$' \
 		>"$TMP/out" 2>"$TMP/err"
 	expect_line '--realtime is a priority of SCHED_FIFO' 'scheduling policy: SCHED_FIFO' "$TMP/out"
-	expect_line 'the one that is asked for' 'scheduling priority: 7$' "$TMP/out"
+	expect_line 'the requested one' 'scheduling priority: 7$' "$TMP/out"
 	expect_line 'the workload keeps its own' 'scheduling policy: SCHED_OTHER$' "$TMP/out"
 	setpriv --bounding-set=-sys_nice --inh-caps=-sys_nice "$PROFSCRIPT" trace -e sched:sched_process_exec -r 1 -N 1 \
 		>"$TMP/out" 2>"$TMP/err"
-	check '--realtime without the right to it is status 3' test $? -eq 3
-	expect_line 'and says which that is' '^profscript: --realtime 1: .*CAP_SYS_NICE$' "$TMP/err"
+	check '--realtime without the permission is status 3' test $? -eq 3
+	expect_line 'and names the missing permission' '^profscript: --realtime 1: .*CAP_SYS_NICE$' "$TMP/err"
 else
 	skip '--realtime' 'chrt -f, real-time scheduling'
 fi

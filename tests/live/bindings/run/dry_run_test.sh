@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# --dry-run: what would be opened, and which part of a filter the kernel evaluates.
+# --dry-run: the events that would be opened, and the part of a filter that the kernel evaluates.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter
 
 "$PROFSCRIPT" trace -e 'raw_syscalls:sys_enter/id==1 && id+1>1/' --dry-run -C 0 >"$TMP/out"
-check 'a dry run ends well' test $? -eq 0
+check 'a dry run succeeds' test $? -eq 0
 expect_line 'a dry run' '^    filter in the kernel: \(id==1\) && \(common_pid != [0-9]+ \|\| common_flags & 24\)$' "$TMP/out"
 expect_line 'a dry run' '^    filter in profscript: id\+1>1$' "$TMP/out"
 expect_line 'a dry run' '^target: CPUs 0$' "$TMP/out"

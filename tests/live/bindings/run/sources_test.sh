@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# Profilers as sources of events of others, on this kernel.
+# Profilers as sources of events for others, on this kernel.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint sched:sched_wakeup raw_syscalls:sys_enter
 export PROFSCRIPT_PATH=$TOP/examples
@@ -10,7 +10,7 @@ count() { grep -c -- "$1" "$TMP/out"; }
 "$PROFSCRIPT" trace -e "raw_syscalls:sys_enter/id==110/,trace/-e raw_syscalls:sys_exit --filter id==110 -N 20/" \
 	-- "$TOP/build/workloads/syscalls" 1000 >"$TMP/out" 2>&1
 expect_line 'events of both' '^1000 20$' <(echo "$(count 'sys_enter: NR 110 ')" "$(count 'sys_exit: NR 110 ')")
-check 'in the order of time' sort -c -s -k1,2 <(cut -c1-26 "$TMP/out")
+check 'in time order' sort -c -s -k1,2 <(cut -c1-26 "$TMP/out")
 
 timeout 20 "$PROFSCRIPT" trace -e "trace/-e raw_syscalls:sys_enter -N 5/,trace/-e raw_syscalls:sys_exit -N 6/" >"$TMP/out" 2>&1
 expect_line 'the run ends with the last of its sources' '^0$' <(echo $?)
@@ -18,7 +18,7 @@ expect_line 'and has all of their events' '^5 6$' <(echo "$(count sys_enter:)" "
 
 "$PROFSCRIPT" trace -e "raw_syscalls:sys_enter/id==110/,trace/-g -e raw_syscalls:sys_exit -N 1/" \
 	-- "$TOP/build/workloads/syscalls" 3 >"$TMP/out" 2>&1
-expect_line 'stacks are recorded of the source alone' '^1$' <(grep -A1 ': raw_syscalls:' "$TMP/out" | grep -c '^    ')
+expect_line 'only the source records stacks' '^1$' <(grep -A1 ': raw_syscalls:' "$TMP/out" | grep -c '^    ')
 
 # Page faults and samples of a program between its system calls, each printed by its own profiler.
 cat >"$TMP/work.c" <<'C'
@@ -38,8 +38,8 @@ if gcc -O1 -o "$TMP/work" "$TMP/work.c" 2>/dev/null; then
 	line='^[0-9-]{10} [0-9:]{8}\.[0-9]{6} +work +[0-9]+ \[[0-9]{3}\] [0-9]+\.[0-9]{6}: '
 	expect_line 'page-faults, its first ten' '^10$' <(grep -Ec "${line}page-fault: addr [0-9a-f]{16} ip [^ ]+\$" "$TMP/out")
 	expect_line 'profile, its first seven' '^7$' <(grep -Ec "${line}profile: [0-9]+ cpu-cycles\$" "$TMP/out")
-	expect_line 'the system call behind them' ' raw_syscalls:sys_enter: NR 110 ' <(tail -n 1 "$TMP/out")
-	check 'all in the order of time' sort -c -s -k1,2 <(cut -c1-26 "$TMP/out")
+	expect_line 'the system call after them' ' raw_syscalls:sys_enter: NR 110 ' <(tail -n 1 "$TMP/out")
+	check 'all in time order' sort -c -s -k1,2 <(cut -c1-26 "$TMP/out")
 	"$PROFSCRIPT" exec -e 'profile/-F 500/,raw_syscalls:sys_enter/id==110/' 'count(ev._event)' --format csv \
 		-- "$TMP/work" >"$TMP/out" 2>"$TMP/err"
 	expect_line 'any profiler takes them' 'raw_syscalls:sys_enter,1$' "$TMP/out"
@@ -48,12 +48,12 @@ else
 	skip 'sources that sample' 'no gcc'
 fi
 
-# Flame graphs that begin anew at each interval, of events that record stacks.
+# Flame graphs that start again at each interval, of events that record stacks.
 "$PROFSCRIPT" trace -e raw_syscalls:sys_enter -g --flame-graph "$TMP/calls" -i 20 -N 300 -q >"$TMP/out" 2>"$TMP/err"
 expect_line 'trace -g --flame-graph -i' '^0$' <(echo $?)
 expect_line 'has stacks' ';.* [0-9]+$' "$TMP/calls.folded"
 
-# What a long system call does: samples between its beginning and its end.
+# Samples during a long system call, from its start to its end.
 cat >"$TMP/fill.c" <<'C'
 #define _GNU_SOURCE
 #include <sys/mman.h>

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# Profilers that are sources of others: what happened to the target between two events, whoever the events are of.
+# Profilers as sources of others: what happens to the target between two events, whichever task the events belong to.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint sched:sched_switch sched:sched_wakeup raw_syscalls:sys_enter
 cd "$TMP" || exit 1
 
-# in_order NAME REGEX...: lines of out match these, in this order, with others between them
+# in_order NAME REGEX...: lines of out match these in order, with others between them
 in_order() {
 	local name=$1 regex at=1 found
 	shift
@@ -21,9 +21,9 @@ in_order() {
 	result 0 "$name"
 }
 
-# Some kernels report nothing of what happens while certain tasks are current, such as the idle task of a CPU. So
-# another run watches, which has no target: there the kernel itself chooses the same events, by the name of the
-# workload, which no other task has.
+# Some kernels report nothing while certain tasks are current, such as the idle task of a CPU. So a second run without a
+# target watches: there the kernel itself selects the same events, by the name of the workload, which no other task
+# has.
 name=slp$$
 cp "$(command -v sleep)" "$TMP/$name"
 by_name="sched:sched_switch/prev_comm==\"$name\"||next_comm==\"$name\"/,sched:sched_wakeup/comm==\"$name\"/"
@@ -41,18 +41,18 @@ watched() {
 	! grep -q ' lost [0-9]* events' err
 }
 
-# told FILE: what is told of the workload up to the end of its sleep; when it ends, the run may end before it has
-# been switched out
-told() {
+# reported FILE: the events of the workload up to the end of its sleep; when it ends, the run may end before it is
+# switched out
+reported() {
 	grep -E "comm=$name " "$1" | grep -v 'prev_state=[XZ]' | grep -o ' sched:sched_.*' |
 		awk -v back="next_comm=$name " '{ print } /prev_state=S/ { slept = 1 } slept && $0 ~ back { exit }'
 }
 
-# traced NAME ARGS...: skips NAME where the kernel did not report all of the sleep
+# traced NAME ARGS...: skips NAME if the kernel did not report the whole sleep
 traced() {
 	if ! watched "${@:2}"; then
 		skip "$1" 'events were lost'
-	elif told all | tr -d '\n' | grep -q "prev_state=S.*sched_wakeup.*next_comm=$name"; then
+	elif reported all | tr -d '\n' | grep -q "prev_state=S.*sched_wakeup.*next_comm=$name"; then
 		return 0
 	else
 		skip "$1" 'the kernel did not report a switch or a wakeup'
@@ -60,29 +60,29 @@ traced() {
 	return 1
 }
 
-# Besides, something that is told of is current when the workload is not.
+# A task whose events are reported is current when the workload is not.
 cpu=$(taskset -cp $$ | sed 's/.*: //; s/[,-].*//')
 taskset -c "$cpu" sh -c 'while :; do :; done' &
 
-# A thread sleeps in a system call: the switches and the wakeup are events of others.
+# A thread sleeps in a system call: its switches and its wakeup are events of others.
 test='trace: what happens to a thread that sleeps'
 if traced "$test" trace -e 'raw_syscalls:sys_enter/id==230/,raw_syscalls:sys_exit/id==230/,task-state' -- \
 	taskset -c "$cpu" "$TMP/$name" 0.1; then
 	in_order "$test" "$name .* raw_syscalls:sys_enter: NR 230 " \
 		"prev_comm=$name .* prev_state=S ==> " "sched_wakeup: comm=$name " "==> next_comm=$name " \
 		"$name .* raw_syscalls:sys_exit: NR 230 = 0"
-	check 'and nothing of other threads' \
+	check 'and no events of other threads' \
 		awk -v ours="comm=($name|taskset|profscript)" '/sched_switch|sched_wakeup/ && $0 !~ ours { exit 1 }' out
-	check 'all in the order of time' sort -c -s -k1,2 <(cut -c1-26 out)
+	check 'all in time order' sort -c -s -k1,2 <(cut -c1-26 out)
 fi
 
 for _ in {1..8}; do
 	watched trace -e task-state -- "$TMP/$name" 0.05 || continue
-	told all >>all_told
-	told out >>own_told
+	reported all >>all_reported_lines
+	reported out >>own_reported_lines
 done
-check 'what is taken from all CPUs is what a filter by name takes' diff all_told own_told
-check 'which is some' grep -q "prev_comm=$name" own_told
+check 'the events selected from all CPUs are those selected by name' diff all_reported_lines own_reported_lines
+check 'which is some' grep -q "prev_comm=$name" own_reported_lines
 
 test='multi-trace: the details of a pair'
 if traced "$test" multi-trace -e raw_syscalls:sys_enter -e 'raw_syscalls:sys_exit,task-state//untraced/' --order --than 20ms \
@@ -97,7 +97,7 @@ if traced "$test" multi-trace -e raw_syscalls:sys_enter -e 'raw_syscalls:sys_exi
 		'^sys_enter => sys_exit +[0-9]+ .* [1-9][0-9]* \( +[0-9]+%\)$'
 fi
 
-# Threads that come later are followed, those of others are not.
+# New threads of the target are followed, those of others are not.
 workload threads 10
 start exec -m 1024 -e 'task-state' 'if ev._event == "sched:sched_wakeup_new" then count(ev.comm) end' -p "$WORKLOAD" \
 	--format csv
@@ -108,7 +108,7 @@ check 'and no others' awk -F, 'NR > 1 && !/threads/ { exit 1 }' out
 
 "$PROFSCRIPT" trace -e 'task-state/-N 4/' -p $$ --no-inherit >out 2>&1 &
 tracer=$!
-wait_for 20 test ! -e /proc/$tracer # which sleeps and wakes
+wait_for 20 test ! -e /proc/$tracer # it sleeps and wakes up
 wait $tracer
 expect_line 'a source alone ends the run with its -N' '^4$' <(grep -c ': sched:' out)
 check 'all about the process' awk -v me=$$ '!($0 ~ "pid=" me " ") { exit 1 }' out

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# --usage-self tells what a run takes itself, and does not add to it.
+# --usage-self prints what a run itself uses, and does not add to it.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint sched:sched_switch raw_syscalls:sys_enter
 cd "$TMP" || exit 1
 
 line='^[0-9-]{10} [0-9:]{8}\.[0-9]{6} CPU %usr [0-9]+\.[0-9]{2} %sys [0-9]+\.[0-9]{2} MAXRSS [0-9]+k$'
 
-# A thread that sleeps has no events: what wakes the run are its own polls and the lines.
+# A sleeping thread has no events: only the run's own polls and lines wake it.
 sleep 1000 &
 switches() { awk '/^voluntary/ { print $2 }' /proc/$tracer/status; }
 start trace -e raw_syscalls:sys_enter -t $! --usage-self 25
@@ -15,7 +15,7 @@ lines=$(wc -l <err)
 woken=$(switches)
 sleep 1
 woken=$(($(switches) - woken))
-lines=$(($(wc -l <err) - lines)) # of a longer time
+lines=$(($(wc -l <err) - lines)) # for a longer time
 check "nothing else wakes it ($woken times, $lines lines)" test $woken -le $((lines + 5))
 peak=$(awk '/VmHWM/ { print $2 }' /proc/$tracer/status)
 stop
@@ -23,12 +23,12 @@ expect_line 'the line' "$line" err
 check 'it is the only one' bash -c "! grep -Ev '$line' err"
 awk '{ split($2, t, ":"); now = t[1] * 3600 + t[2] * 60 + t[3]; if (NR == 1) first = now }
 	END { exit NR < 3 || NR > (now - first) / 0.025 + 2 }' err
-result $? 'as often as asked, never more' err
-check 'nothing is said elsewhere' test ! -s out
-told=$(tail -n 1 err | sed 's/.*MAXRSS \([0-9]*\)k/\1/')
-check "MAXRSS is the kernel's ($told, $peak KiB)" test "$told" -ge $((peak * 3 / 4)) -a "$told" -le $((peak + 16384))
+result $? 'at the requested interval, not more often' err
+check 'no messages elsewhere' test ! -s out
+reported=$(tail -n 1 err | sed 's/.*MAXRSS \([0-9]*\)k/\1/')
+check "MAXRSS is the kernel's ($reported, $peak KiB)" test "$reported" -ge $((peak * 3 / 4)) -a "$reported" -le $((peak + 16384))
 
-# What is told adds up to what was used, here half of the time.
+# The printed values add up to what was used, here half of the time.
 cat >spin.lua <<'LUA'
 return { summary = 'spins', start = function(_, _, session)
   local function spin(ns)
@@ -43,15 +43,15 @@ used() { awk -v hz="$(getconf CLK_TCK)" '{ print int(($14 + $15) * 1000 / hz) }'
 eight() { [ "$(wc -l <err)" -ge 8 ]; }
 wait_for 30 eight
 kill -STOP $tracer
-told=$(awk '{ split($2, t, ":"); now = t[1] * 3600 + t[2] * 60 + t[3]; if (NR > 1) sum += ($5 + $7) / 100 * (now - last); last = now }
+reported=$(awk '{ split($2, t, ":"); now = t[1] * 3600 + t[2] * 60 + t[3]; if (NR > 1) sum += ($5 + $7) / 100 * (now - last); last = now }
 	END { print int(sum * 1000) }' err)
 used=$(used)
 kill -INT $tracer
 kill -CONT $tracer
 wait $tracer
-check "what is told adds up to what is used ($told of $used ms)" test "$told" -le $((used + 30)) -a "$told" -ge $((used / 3))
+check "the reported values add up to what is used ($reported of $used ms)" test "$reported" -le $((used + 30)) -a "$reported" -ge $((used / 3))
 "$PROFSCRIPT" trace -e raw_syscalls:sys_enter --input "$DATA/zstd.data" >want
-expect_text 'a recording is printed as without' want "$PROFSCRIPT" trace -e raw_syscalls:sys_enter \
+expect_text 'a recording is printed as without the option' want "$PROFSCRIPT" trace -e raw_syscalls:sys_enter \
 	--input "$DATA/zstd.data" --usage-self 1
 "$PROFSCRIPT" exec -q -e sched:sched_switch 'count()' --usage-self 100 --duration 0.55 2>err >out
 expect_line 'also with -q' "$line" err

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# Where events are taken: what is attached to is counted exactly, and nothing else.
+# Attaching: the events of the targets are counted exactly, and no others.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint syscalls:sys_enter_getppid raw_syscalls:sys_enter sched:sched_switch
 event=syscalls:sys_enter_getppid
 workloads=$TOP/build/workloads
 
-# counted NAME N: $TMP/out says that the test's programs made N calls
+# counted NAME N: $TMP/out reports N calls of the test's programs
 counted() {
 	local sum
 	sum=$(awk '$1 == "syscalls" || $1 == "threads" { sum += $2 } END { print sum + 0 }' "$TMP/out")
@@ -22,7 +22,7 @@ counts() {
 	counted "$name" "$n"
 }
 
-# counts_running NAME N COUNT ARGS...: the same of `threads COUNT`, which begins when all is attached
+# counts_running NAME N COUNT ARGS...: the same for `threads COUNT`, which starts when all events are open
 counts_running() {
 	local name=$1 n=$2 count=$3 tracer
 	shift 3
@@ -113,7 +113,7 @@ check_status 'and beside -t --ptrace' 3 timeout 20 "$PROFSCRIPT" trace -e $event
 check_status 'and where all CPUs are traced' 3 timeout 20 "$PROFSCRIPT" task-state -p $sleeper -- sh -c 'exit 3'
 kill $sleeper
 
-# counts_called NAME: the calls of both processes of this name, and of no other
+# counts_called NAME: the calls of both processes of this name, and of no other process
 counts_called() {
 	local i pids=() tracer
 	cp "$workloads/threads" "$TMP/$1"
@@ -178,13 +178,13 @@ refuses 3 "CPU 4000 is not online (online: $online)" -e $event -C 4000
 refuses 3 "$event: CPU 4000-4001 is not online (online: $online)" -e "$event//cpus=4000-4001/"
 [ "$(nproc)" -gt 1 ] && refuses 1 "$event: cpus=1 contains none of the CPUs 0" -e "$event//cpus=1/" -C 0
 refuses 1 "cannot execute '/no/such/program': No such file or directory" -e $event -- /no/such/program
-refuses 2 'trace: --inherit needs -p, -t or a workload to inherit from' -e $event --inherit
-refuses 2 'trace: --ptrace needs -p, -t or a workload to inherit from' -e $event --ptrace
-refuses 2 'trace: --ptrace and --no-inherit contradict each other' -e $event --ptrace --no-inherit -t $$
-refuses 2 'trace: --cgroups selects among all processes: it does not go with -p, -t or a workload' \
+refuses 2 'trace: --inherit requires -p, -t or a workload' -e $event --inherit
+refuses 2 'trace: --ptrace requires -p, -t or a workload' -e $event --ptrace
+refuses 2 'trace: --ptrace and --no-inherit are mutually exclusive' -e $event --ptrace --no-inherit -t $$
+refuses 2 'trace: --cgroups cannot be combined with -p, -t or a workload' \
 	-e $event -p $$ --cgroups a
-refuses 2 'trace: --exclude-user and --exclude-kernel leave nothing' -e cpu-clock --exclude-user --exclude-kernel
-refuses 2 'trace: --exclude-user is for hardware, clock and memory events, and there are none' \
+refuses 2 'trace: --exclude-user and --exclude-kernel together exclude everything' -e cpu-clock --exclude-user --exclude-kernel
+refuses 2 'trace: --exclude-user applies to hardware, clock and memory events only; none are selected' \
 	-e $event --exclude-user
 sleep 0 &
 dead=$!
@@ -198,8 +198,8 @@ echo text >"$TMP/stdin"
 "$PROFSCRIPT" trace -e $event -- cat <"$TMP/stdin" >"$TMP/out"
 expect_line 'stdin is the workload'\''s' '^text$' "$TMP/out"
 
-# Our own process writes a line for each event: it would see nothing but itself.
-# without_us NAME SELECTOR: others' system calls are counted, ours are not
+# Our own process writes a line per event: it would see nothing but itself.
+# without_us NAME SELECTOR: system calls of others are counted, ours are not
 without_us() {
 	local other
 	"$workloads/syscalls" 10000 1000 & # an idle machine makes none
@@ -215,16 +215,16 @@ without_us 'own system calls are left out' raw_syscalls:sys_enter
 without_us 'with a filter of the user, too' 'raw_syscalls:sys_enter/id>=0/'
 "$PROFSCRIPT" exec -e raw_syscalls:sys_enter 'count(ev._pid)' -m 1024 --self --duration 0.5 >"$TMP/out" 2>&1 &
 wait $!
-expect_line '--self has them' "^ *$! +" "$TMP/out"
+expect_line '--self includes them' "^ *$! +" "$TMP/out"
 
-# Where no hierarchy has perf events there is nothing to test. (Mounting version 1's would take them
-# away from version 2's.)
+# If no hierarchy has perf events there is nothing to test. (Mounting version 1's would take them away from version
+# 2's.)
 hierarchy=$(awk '$3 == "cgroup" && $4 ~ /perf_event/ { v1 = $2 } $3 == "cgroup2" { v2 = $2 }
 	END { print v1 ? v1 : v2 }' /proc/self/mounts)
 group=$hierarchy/profscript-$$
 if [ -n "$hierarchy" ] && mkdir -p "$group/a" "$group/b" 2>/dev/null &&
 	perf stat -a -e dummy -G "profscript-$$" true >/dev/null 2>&1; then
-	# in_groups NAME N LIST: a makes 100 calls, b makes 1000, somebody else 10000
+	# in_groups NAME N LIST: a makes 100 calls, b makes 1000, another process 10000
 	in_groups() {
 		"$PROFSCRIPT" exec -e $event 'count(ev._comm)' -m 1024 --cgroups "${3//G/profscript-$$}" >"$TMP/out" 2>&1 &
 		wait_ready $!

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# Functions of a library that is not executable, as C++ has their names.
+# Functions of a library that is not executable, with C++ names.
 . "$(dirname "$0")/../../../lib.sh"
 cd "$TMP" || exit 1
 
@@ -29,7 +29,7 @@ if [ -r /sys/bus/event_source/devices/uprobe/type ] && gcc -O1 -shared -fPIC -o 
 	expect_line 'with its arguments' 'uprobe:shape::area: .*x=100$' out
 	expect_line 'and a filter of them' '^2$' <(grep -c uprobe: out)
 	"$PROFSCRIPT" trace -e "uprobe:shape::aera@\"$TMP/libshape.so\"" -- ./use >out 2>&1
-	expect_line 'a misspelt one' "no function 'shape::aera' in " out
+	expect_line 'a misspelled one' "no function 'shape::aera' in " out
 else
 	skip 'probes of a library' 'no uprobe PMU, or no gcc'
 fi

@@ -1,22 +1,22 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# What is wrong with events, their attributes, filters and keys is said in one line, with the nearest name.
+# Errors in events, their attributes, filters and keys are reported in one line, with the nearest name.
 . "$(dirname "$0")/../../../lib.sh"
 switch=sched:sched_switch
 needs_tracepoint $switch
 
 refused 'an unknown event' 2 "no such event 'sched:sched_swich'; did you mean 'sched:sched_switch'\\?" trace -e sched:sched_swich
 refused 'an unknown system' 2 "no such event system 'shced'; did you mean 'sched'\\?" trace -e shced:sched_switch
-refused 'an event without system' 2 "cannot trace 'sched_switch'" trace -e sched_switch
+refused 'an event without system' 2 "unknown event 'sched_switch'" trace -e sched_switch
 refused 'a glob without match' 2 "no event matches 'sched:nosu\\*'" trace -e 'sched:nosu*'
-refused 'no event at all' 2 "bad event '': event name is missing at column 1" trace -e ''
-refused 'an empty event' 2 "bad event 'sched:sched_switch,,': event name is missing at column 20" trace -e "$switch,,"
+refused 'no event at all' 2 "bad event '': missing event name at column 1" trace -e ''
+refused 'an empty event' 2 "bad event 'sched:sched_switch,,': missing event name at column 20" trace -e "$switch,,"
 refused 'an unknown attribute' 2 "bad event .*unknown attribute 'kye' at column 21; did you mean 'key'\\?" \
 	multi-trace -e $switch//kye=next_pid/
 expect_line 'with a caret' '^ {22}\^$' "$TMP/err"
 refused 'a field in a filter' 2 "bad filter 'prev_pdi==1': .*'prev_pdi' at column 1; did you mean 'prev_pid'\\?" \
 	trace -e $switch/prev_pdi==1/
-refused 'an attribute for a filter' 2 "bad filter .*'stack'.*; attributes stand behind the filter: $switch//stack/" \
+refused 'an attribute for a filter' 2 "bad filter .*'stack'.*; attributes follow the filter: $switch//stack/" \
 	trace -e $switch/stack/
 refused 'a filter that ends early' 2 "bad filter 'prev_pid==': expected a value, found the end at column 11" \
 	trace -e $switch/prev_pid==/
@@ -28,7 +28,7 @@ refused 'a key that ends early' 2 "bad key of $switch 'next_pid\\+': expected a 
 	multi-trace -e sched:sched_wakeup//key=pid/ -e $switch//key=next_pid+/
 refused 'a key that one event lacks' 2 "bad key of $switch 'pid': unknown variable 'pid'" \
 	multi-trace -e sched:sched_wakeup -e $switch -k pid
-refused 'a key for one of two' 2 "multi-trace: sched:sched_wakeup has a key and $switch has none: they never match" \
+refused 'a key for one of two events' 2 "multi-trace: sched:sched_wakeup has a key and $switch has none: they never match" \
 	multi-trace -e sched:sched_wakeup//key=pid/ -e $switch
 refused 'keys of two types' 2 'the key of .* is a string but the key of .* is a number' \
 	multi-trace -e sched:sched_wakeup//key=comm/ -e $switch//key=next_pid/

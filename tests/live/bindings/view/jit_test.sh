@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# The loops over the events become machine code: LuaJIT's own report of a run (jit.v) shows a loop trace for
-# each, and once that is there nothing on the way of an event is left to the interpreter.
+# The loops over the events are compiled: LuaJIT's own report of a run (jit.v) shows a loop trace for each. From then on
+# nothing on the path of an event runs in the interpreter.
 . "$(dirname "$0")/../../../lib.sh"
 here=$TOP/tests/recordings
 
@@ -20,7 +20,7 @@ compiled() {
 		expect_line "$name" "^\[TRACE +[0-9]+ $loop:[0-9]+ loop\]\$" "$TMP/report"
 	done
 	given_up_traces "${loops[-1]}" "$TMP/report" >"$TMP/given_up"
-	check "$name: nothing is left to the interpreter" diff /dev/null "$TMP/given_up"
+	check "$name: nothing runs in the interpreter" diff /dev/null "$TMP/given_up"
 }
 
 calls=(-e raw_syscalls:sys_enter -e raw_syscalls:sys_exit)
@@ -56,14 +56,14 @@ compiled 'sources with -N' limits dispatch -- exec \
 compiled perfeval perfeval dispatch -- exec -e raw_syscalls:sys_enter,raw_syscalls:sys_exit 'count(ev.id)' -i 1 \
 	--perfeval-cpus 0-3 --perfeval-pids "$("$PROFSCRIPT" trace --format json --input "$here/zstd.data" -N 1 | sed 's/.*"pid"://; s/,.*//')" \
 	--input "$here/zstd.data"
-cat >"$TMP/tells.lua" <<'LUA'
-return { summary = 'tells', start = function()
+cat >"$TMP/describes.lua" <<'LUA'
+return { summary = 'describes', start = function()
   return { ['raw_syscalls:sys_exit'] = function() end, describe = function(ev) return ev._comm end }
 end }
 LUA
-compiled 'a source that describes' dispatch -- trace -e "\"$TMP/tells.lua\"" --input "$here/zstd.data"
+compiled 'a source that describes' dispatch -- trace -e "\"$TMP/describes.lua\"" --input "$here/zstd.data"
 
-# Lists, on recordings that are long enough for all of their ways to get hot.
+# Lists, on recordings that are long enough for all paths to get hot.
 compiled top dispatch -- top -e raw_syscalls:sys_enter//key=id/,raw_syscalls:sys_exit//key=id/top-by=ret/ \
 	--input "$here/zstd.data"
 compiled num-dist dispatch -- num-dist -e raw_syscalls:sys_exit//num=ret/ --perins --input "$here/zstd.data"

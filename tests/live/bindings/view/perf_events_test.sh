@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# Events of perf's own: what they count and sample, and what is said of those that are not there.
+# Software, hardware and clock events: what they count and sample, and the messages about those that do not exist.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint sched:sched_switch
 cd "$TMP" || exit 1
@@ -23,7 +23,7 @@ if gcc -O1 -o touch touch.c 2>/dev/null; then
 	n=$(tail -n 1 out | sed 's/.*,//')
 	check "every tenth ($n)" test "$n" -ge 100 -a "$n" -lt 150
 fi
-# The periods of the samples add up to the time that the program has used, but for the last one. perf counts the same.
+# The periods of the samples add up to the time that the program used, except for the last one. perf counts the same.
 workload states run 300
 perf stat -x, -o perf.csv -e task-clock -p $WORKLOAD &
 peer=$!
@@ -40,8 +40,9 @@ expect_line 'the period is printed' ': cpu-clock: 1000000$' \
 	<("$PROFSCRIPT" trace -e cpu-clock/period=1000000/ -N 3 -- "${spin[@]}")
 expect_line 'a period of time' ': cpu-clock: 2000000$' \
 	<("$PROFSCRIPT" trace -e cpu-clock --period 2ms -N 3 -- "${spin[@]}")
-refused 'no such event' 2 ".*neither a tracepoint.*did you mean 'cpu-clock'" trace -e cpu-clok
+refused 'no such event' 2 ".*not a tracepoint.*did you mean 'cpu-clock'" trace -e cpu-clok
 refused 'too fast' 2 '.*exceeds kernel.perf_event_max_sample_rate' trace -e cpu-clock//freq=900000000/
+refused 'never' 2 ".*'freq' must be more than 0" trace -e cpu-clock/freq=0/
 refused 'either' 2 '.*period and freq are mutually exclusive' trace -e cpu-clock//freq=9/period=9/
 if compgen -G '/sys/bus/event_source/devices/cpu*' || compgen -G '/sys/bus/event_source/devices/arm*'; then
 	skip 'events without their PMU' 'this machine has a hardware PMU'

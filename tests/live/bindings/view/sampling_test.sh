@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# Events of perf's own that a script opens with parameters: what their samples hold, live and from a
-# recording, and what is refused.
+# perf events that a script opens with parameters: the contents of their samples, live and from a recording, and the
+# parameters that are refused.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint sched:sched_switch
 
@@ -40,15 +40,15 @@ int main(void)
 END
 gcc -O1 -o "$TMP/touch" "$TMP/touch.c" || exit 1
 
-# The 64 pages that touch() wrote to, each as an address of its own.
+# The 64 pages that touch() writes to, each as its own address.
 pages() { # FILE OF OUTPUT
 	local base
 	base=$(cat "$TMP/base")
 	awk -v base="$base" '$1 >= base && $1 < base + 64 * 4096 { n++; if ($3 == "touch") in_touch++ }
 		END { print n + 0, in_touch + 0 }' "$1"
 }
-check 'a script of its own events' "$PROFSCRIPT" "$TMP/faults.lua" -o "$TMP/out" -- sh -c 'exec "$0" 2>"$1"' "$TMP/touch" "$TMP/base"
-expect_line 'all 64 faults have their address and their function' '^64 64$' <(pages "$TMP/out")
+check 'a script with its own events' "$PROFSCRIPT" "$TMP/faults.lua" -o "$TMP/out" -- sh -c 'exec "$0" 2>"$1"' "$TMP/touch" "$TMP/base"
+expect_line 'all 64 faults have their address and function' '^64 64$' <(pages "$TMP/out")
 check 'the registers are those of the fault' awk '$4 != "true" || $5 != 1 { exit 1 }' "$TMP/out"
 
 perf record -q -d -e page-faults:u -c 1 -o "$TMP/data" -- sh -c 'exec "$0" 2>"$1"' "$TMP/touch" "$TMP/base"
@@ -58,7 +58,7 @@ perf record -q -e page-faults:u -c 1 -o "$TMP/plain" -- "$TMP/touch" 2>/dev/null
 check_status 'a recording without addresses is refused' 1 "$PROFSCRIPT" "$TMP/faults.lua" --input "$TMP/plain"
 expect_line 'and says which field' "no field '_addr'" "$TMP/.check"
 
-# One-liners and filters see the words too.
+# One-liners and filters see these parts too.
 "$PROFSCRIPT" exec -e page-faults/_addr==1/ 'count()' -q -- "$TMP/touch" >"$TMP/out" 2>/dev/null
 expect_line 'a filter over the address' '^$' <(cat "$TMP/out"; echo)
 "$PROFSCRIPT" exec -e cpu-clock -F 200 --exclude-user 'if ev._ip < 2^63 then print "user" end count()' --duration 0.2 >"$TMP/out"
@@ -67,9 +67,9 @@ check '--exclude-user samples the kernel only' sh -c '! grep -q user "$0"' "$TMP
 expect_line '--period is that of the event' '^1$' "$TMP/out"
 
 for bad in "{ 'cpu-clock', frequency = 1 }|unknown parameter 'frequency'" "{ 'cpu-clock', freq = '1' }|freq is a string" \
-	"{ 'cpu-clock', freq = 1, period = 1 }|period and freq are mutually exclusive" "{ freq = 1 }|the event is missing" \
-	"{ 'cpu-clock', sample = { 'regs' } }|unknown sample 'regs'" "{ 'cpu-clock,page-faults' }|is not one event" \
-	"{ 'sched:sched_switch', sample = { 'weight' } }|not for sched:sched_switch" "{ 'cpu-cloc' }|cannot trace 'cpu-cloc'"; do
+	"{ 'cpu-clock', freq = 1, period = 1 }|period and freq are mutually exclusive" "{ freq = 1 }|no event name" \
+	"{ 'cpu-clock', sample = { 'regs' } }|unknown part of a sample 'regs'" "{ 'cpu-clock,page-faults' }|is not a single event" \
+	"{ 'sched:sched_switch', sample = { 'weight' } }|sched:sched_switch: sample applies to" "{ 'cpu-cloc' }|unknown event 'cpu-cloc'"; do
 	echo "return { summary = 'x', start = function(o, out, session) return { [session.event ${bad%|*}] = print } end }" >"$TMP/bad.lua"
 	"$PROFSCRIPT" "$TMP/bad.lua" >"$TMP/out" 2>&1
 	expect_line "refused: ${bad%|*}" "${bad##*|}" "$TMP/out"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# What the system refuses is said in one line: permissions, memory, descriptors, tracefs.
+# What the system refuses is reported in one line: permissions, memory, descriptors, tracefs.
 . "$(dirname "$0")/../../../lib.sh"
 switch=sched:sched_switch
 needs_tracepoint $switch
@@ -24,11 +24,17 @@ if [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -ge 2 ]; then
 else
 	skip 'no permission' 'kernel.perf_event_paranoid allows everything'
 fi
+event=irq_vectors:irq_work_exit
+if [ -e /sys/kernel/tracing/events/${event/://} ]; then
+	refused 'what nobody may sample' 3 "the kernel allows nobody to sample $event .Operation not permitted." trace -e $event -N 1
+else
+	skip 'what nobody may sample' "$event"
+fi
 under nomemory 'a ring without memory' 1 'cannot map rings of 262144 pages: Cannot allocate memory' trace -e $switch -m 262144
 under nofiles 'no descriptors' 1 '[0-9]+ file descriptors needed, but only 6 allowed' trace -e $switch -N 1
 under notracefs 'no tracefs' 3 'tracefs is not mounted; mount it with: mount -t tracefs' trace -e $switch -N 1
 
-# Somebody else, who may read no tracefs.
+# Another user, who may not read tracefs.
 chmod 755 "$TMP"
 cp -r "$TOP/bindings" "$TOP/scripts" "$PROFSCRIPT" "$TMP" 2>/dev/null
 printf '#!/bin/sh\nexec setpriv --reuid 65534 --regid 65534 --clear-groups "%s/profscript" "$@"\n' "$TMP" >nobody
@@ -39,4 +45,20 @@ elif setpriv --reuid 65534 --regid 65534 --clear-groups cat /sys/kernel/tracing/
 	under nobody 'as nobody' 3 "no permission to open $switch" trace -e $switch -N 1
 else
 	under nobody 'as nobody' 3 'tracefs is not readable for this user' trace -e $switch -N 1
+fi
+# But anybody may sample their own programs in user mode. perf can, too.
+if ./nobody -h >/dev/null 2>&1 && setpriv --reuid 65534 --regid 65534 --clear-groups \
+	perf record -q -e cpu-clock:u -o /dev/null true 2>/dev/null; then
+	cp "$TOP/build/workloads/burn" .
+	check_status 'as nobody, --exclude-kernel' 0 ./nobody trace -e cpu-clock --exclude-kernel -N 1 -- ./burn 1
+else
+	skip 'as nobody, --exclude-kernel' 'perf cannot do it either'
+fi
+
+# Why symbols are missing depends on what hides them.
+if [ "$(cat /proc/sys/kernel/kptr_restrict)" = 0 ] && [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -gt 1 ]; then
+	setpriv --bounding-set -syslog "$PROFSCRIPT" trace -e $switch -g -N 3 >out 2>err
+	expect_line 'hidden symbols' 'their addresses are hidden from this user; use CAP_SYSLOG, or set .*paranoid to 1$' err
+else
+	skip 'hidden symbols' 'kernel.kptr_restrict or kernel.perf_event_paranoid are not the default'
 fi

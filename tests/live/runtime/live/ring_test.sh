@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# What a tiny ring loses is counted exactly: what was seen and what was lost make what was done.
+# The losses of a tiny ring are counted exactly: seen and lost events add up to those that happened.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter raw_syscalls:sys_exit
 enter=raw_syscalls:sys_enter/id==$GETPPID/
@@ -11,7 +11,7 @@ seen_and_lost() {
 	read -r seen lost < <(sed -n 's/^profscript: \([0-9]*\) events, \([0-9]*\) lost.*/\1 \2/p' "$TMP/err")
 	echo "seen $seen, lost $lost, made $2" >"$TMP/sum"
 	[ $((seen + lost)) -eq "$2" ] && [ "$lost" -gt 0 ]
-	result $? "$1: seen and lost make $2" "$TMP/sum"
+	result $? "$1: seen and lost events add up to $2" "$TMP/sum"
 	grep -q "[,:]$seen\b" "$TMP/out"
 	result $? "$1: the script saw $seen" "$TMP/out"
 }
@@ -33,5 +33,5 @@ for pages in 1 2; do
 	calls=$(sed -n 's/.*"calls":\([0-9]*\),.*/\1/p' "$TMP/out")
 	echo "seen $seen, lost $lost, pairs $calls" >"$TMP/sum"
 	[ $((seen + lost)) -eq 400000 ] && [ $((2 * calls)) -le "$seen" ]
-	result $? "-m $pages, pairs: seen and lost make 400000, no pair without both" "$TMP/sum"
+	result $? "-m $pages, pairs: seen and lost events add up to 400000, no pair without both" "$TMP/sum"
 done

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# uprobes, return probes and USDT on a program that passes them an exact number of times with known
-# arguments; and that nothing of them stays in the kernel, whatever ends the run.
+# uprobes, return probes and USDT probes of a program that passes them an exact number of times with known arguments.
+# None of them stays in the kernel, however the run ends.
 . "$(dirname "$0")/../../../lib.sh"
 . "$TOP/tests/tools/probes.sh"
 
-# the distance of a probe from its function's begin
+# the distance of a probe from the start of its function
 addr=$("$PROFSCRIPT" usdt -v list "lab:bare@$PROGRAM" | sed -n 's/.*Addr: \(0x[0-9a-f]*\),.*/\1/p')
 plus=$((addr - 0x$(nm "$PROGRAM" | awk '$3 == "probed_twice" { print $1 }')))
 
@@ -28,14 +28,14 @@ lines 'arguments of a USDT probe' $N usdt:lab:plain \
 	"\"i=\" i \" text=\\\"\" $text \"\\\" arg3=\" ((256 * i - i + 128) % 256 - 128)"
 lines 'a USDT probe without arguments' $N usdt:lab:bare
 lines 'a USDT probe in two places' $N usdt:inlined '"arg1=" (i % 2 ? i : -i)'
-check 'a semaphore nobody asked for stays down' grep -qx 0 "$TMP/seen"
+check 'the semaphore of an untraced probe stays down' grep -qx 0 "$TMP/seen"
 
 check 'USDT with a semaphore' trace "usdt:lab:guarded$at" -- "$PROGRAM" $N
 lines 'memory, constants and a variable as arguments' $N usdt:lab:guarded \
 	'"arg1=" (-i) " arg2=7 arg3=-8 arg4=" 39 + i'
 check 'the semaphore is up while it is traced' grep -qx $N "$TMP/seen"
 expect_line 'an argument that cannot be fetched is named' \
-	'cannot fetch argument 5 of lab:guarded \(8f@.*\): it is left out' "$TMP/out"
+	'cannot fetch argument 5 of lab:guarded \(8f@.*\): skipped' "$TMP/out"
 
 check 'USDT with a semaphore and no arguments' trace "usdt:lab:silent$at" -- "$PROGRAM" $N
 lines 'the PMU raises the semaphore too' $N usdt:lab:silent
@@ -64,25 +64,25 @@ lines 'its probes with a semaphore are seen' $N usdt:lab:guarded '"arg1=" (-i) "
 lines 'its returns are seen' $N uretprobe:probed_twice
 nothing_left 'after the process has ended'
 
-# start: a run in the background that has probes in tracefs, until it is killed
+# start: a background run with probes in tracefs, until it is killed
 start() {
 	"$PROFSCRIPT" trace -e "usdt:lab:plain$at,uprobe:probed_twice$at(i=%di)" >/dev/null 2>&1 &
 	tracer=$!
 }
 for signal in INT TERM; do
 	start
-	check "SIG$signal: the probes are there before" wait_for 10 left_over
+	check "SIG$signal: the probes exist before" wait_for 10 left_over
 	kill -$signal $tracer
 	wait $tracer
 	nothing_left "SIG$signal"
 done
 
-check_status 'a second event that is not there' 1 trace "usdt:lab:plain$at,uprobe:absent$at" -- "$PROGRAM" 1
+check_status 'a second event that does not exist' 1 trace "usdt:lab:plain$at,uprobe:absent$at" -- "$PROGRAM" 1
 nothing_left 'a failed start'
 check_status 'a handler that fails' 1 "$PROFSCRIPT" exec -e "usdt:lab:plain$at" 'error("enough")' -- "$PROGRAM" 1
 nothing_left 'a failed handler'
 
-# Killed wherever it is, the last time when the probes are there.
+# Killed at any point, the last time when the probes exist.
 for delay in 0.01 0.02 0.04 0.06 0.08 0.1 0.12 0.15; do
 	start
 	sleep $delay
@@ -97,7 +97,7 @@ check 'SIGKILL leaves probes' left_over
 check 'the run after SIGKILL' "$PROFSCRIPT" trace --input "$DATA/sched.data" -N 1
 nothing_left 'the run after SIGKILL'
 
-# refused EVENTS REGEX: the line on stderr
+# refused EVENTS REGEX: stderr has this line
 refused() {
 	expect_line "refused: $1" "$2" <("$PROFSCRIPT" trace -e "$1" -- true 2>&1)
 }
@@ -107,7 +107,7 @@ refused "uprobe:probed_twice$at(i=%zz)" "uprobe:probed_twice: .*: '%zz'"
 refused 'uprobe:mallok@libc' "no function 'mallok' in /.*libc.so.6; did you mean 'malloc'\?"
 refused 'uprobe:malloc@bash' "only imports 'malloc'"
 refused 'uprobe:malloc@absent.so' "no library or program 'absent.so'"
-refused "uretprobe:probed_twice+1$at" 'a return has no offset'
+refused "uretprobe:probed_twice+1$at" 'a return probe takes no offset'
 if [ ! -e /sys/bus/event_source/devices/kprobe ] && [ ! -e /sys/kernel/tracing/kprobe_events ]; then
 	refused kprobe:vfs_read 'this kernel has no kprobes \(CONFIG_KPROBES\)'
 fi

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# Files of a recording are those with the recorded build id, wherever they are by now: replaced where they
-# were, in perf's cache, or on a server. Another file of the same name gives no names.
+# The files of a recording are those with the recorded build id, wherever they are now: replaced in place, in perf's
+# cache, or on a server. Another file of the same name gives no names.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter
 [ "$(uname -m)" = x86_64 ] || skip_all 'stacks are unwound on x86-64 only'
@@ -25,9 +25,9 @@ names() { # HOME: of the frames of the call
 	HOME=$1 "$PROFSCRIPT" trace -e raw_syscalls:sys_enter -g --input "$TMP/data" 2>"$TMP/err" |
 		sed -n "s,^ *[0-9a-f]* \([A-Za-z_]*\)\(+0x[0-9a-f]*\)* ($TMP/prog)\$,\1,p" | sort | uniq -c | awk '{ print $2 }' | tr '\n' ' '
 }
-check 'the file is still there' test "$(names "$TMP/empty")" = '_start first_name main '
+check 'the file still exists' test "$(names "$TMP/empty")" = '_start first_name main '
 cp "$TMP/other_name" "$TMP/copy" && mv "$TMP/copy" "$TMP/prog"
-check 'another one is not taken for it' test "$(names "$TMP/empty")" = 'Unknown '
+check 'another file is not taken for it' test "$(names "$TMP/empty")" = 'Unknown '
 check "perf's cache has a copy" test "$(names "$TMP/home")" = '_start first_name main '
 cp "$TMP/first_name" "$TMP/copy" && mv "$TMP/copy" "$TMP/prog"
 check 'the same file at another inode' test "$(names "$TMP/empty")" = '_start first_name main '
@@ -35,10 +35,10 @@ cp "$TMP/other_name" "$TMP/prog"
 check 'another file at the same inode' test "$(names "$TMP/empty")" = 'Unknown '
 rm "$TMP/prog"
 
-# A server, asked only where the variable names one.
+# A server, which is asked only if the variable names one.
 mkdir -p "$TMP/server/buildid/$id"
 cp "$TMP/first_name" "$TMP/server/buildid/$id/executable"
-check 'nothing is asked for by itself' test "$(names "$TMP/empty")" = 'Unknown '
+check 'no server is asked by default' test "$(names "$TMP/empty")" = 'Unknown '
 if ldconfig -p | grep -q libdebuginfod.so.1; then
 	export DEBUGINFOD_URLS=file://$TMP/server DEBUGINFOD_CACHE_PATH=$TMP/cache
 	check 'a program from a server' test "$(names "$TMP/empty")" = '_start first_name main '

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# The function that makes a system call has its name, whatever became of the program: libraries that come and
-# go, programs that start others, files that are deleted or replaced, other roots and namespaces, code made at
-# run time, names of other languages.
+# The function that makes a system call has its name, whatever happened to the program: libraries that are loaded and
+# unloaded, programs that start others, files that are deleted or replaced, other roots and namespaces, code generated
+# at run time, names of other languages.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter
 [ "$(uname -m)" = x86_64 ] || skip_all 'the programs are written for x86-64'
@@ -20,10 +20,10 @@ compile() { # OUTPUT OPTIONS: the program on stdin
 	{ echo '#include "call.h"'; cat; } >"$TMP/$output.c"
 	(cd "$TMP" && gcc -w -O1 -I. "$@" -o "$output" "$output.c" -ldl) || exit 1
 }
-# Where that is allowed, nothing keeps the tracer from looking at a program while it is there.
+# If that is permitted, nothing keeps the tracer from reading a program while it exists.
 soon=()
 chrt -f 1 true 2>/dev/null && soon=(-r 1)
-# callers COMMAND...: the innermost functions of user space, each with how often
+# callers COMMAND...: the innermost functions of user space, with the count of each
 callers() {
 	"$PROFSCRIPT" trace -e "$event" -g --no-kernel-callchain --watermark 90 "${soon[@]}" -- "$@" |
 		awk '/^    [0-9a-f]+ / { if (!seen++) { sub(/\+0x.*/, "", $2); n[$2]++ } next } { seen = 0 }
@@ -37,7 +37,7 @@ expect_callers() { # NAME EXPECTED COMMAND...
 	check "$name" diff "$TMP/expected" "$TMP/callers"
 }
 
-# A library that is loaded late, and unloaded, so that another comes to its place.
+# A library that is loaded late, and unloaded, so that another one takes its place.
 compile one.so -shared -fPIC <<<'CALLER(in_one)'
 compile two.so -shared -fPIC <<<'CALLER(in_two)'
 compile loader <<'EOF'
@@ -88,8 +88,8 @@ int main(void)
 EOF
 expect_callers 'many children of a static program' '500 in_child' "$TMP/storm"
 
-# Files that are no longer there when the stack is looked at, but were when the event was read: that is
-# ten times a second at least.
+# Files that no longer exist when the stack is printed, but did when the event was read: at least ten times per
+# second.
 compile before <<'EOF'
 #include <unistd.h>
 CALLER(in_old)
@@ -108,7 +108,7 @@ cp "$TMP/before" "$TMP/replaced"
 expect_callers 'a replaced program' $'1 in_new\n1 in_old' \
 	sh -c "cp $TMP/after $TMP/copy; $TMP/replaced $TMP/copy; $TMP/replaced"
 
-# Another root, and a file system that nobody else sees.
+# Another root, and a private file system.
 compile static -static <<<'CALLER(in_root) int main(void) { in_root(); usleep(500000); }'
 mkdir -p "$TMP/root/bin"
 cp "$TMP/static" "$TMP/root/bin/prog"
@@ -121,7 +121,7 @@ else
 	skip 'another mount namespace' 'unshare -m is not allowed'
 fi
 
-# Code that the program makes, listed in /tmp/perf-PID.map: of its own namespaces.
+# Code that the program generates, listed in /tmp/perf-PID.map of its own namespaces.
 compile jit <<'EOF'
 #include <stdio.h>
 #include <string.h>
@@ -148,7 +148,7 @@ if unshare -mpf true 2>/dev/null; then
 	expect_callers 'code made in a container' '1 made_here' \
 		unshare -mpf sh -c "mkdir $TMP/tmp && mount -t tmpfs none $TMP/tmp && cp $TMP/jit $TMP/tmp/ && mount --bind $TMP/tmp /tmp && /tmp/jit"
 else
-	skip 'code made in a container' 'unshare -mpf is not allowed'
+	skip 'code generated in a container' 'unshare -mpf is not allowed'
 fi
 
 # Names as Go, Rust and C++ write them.

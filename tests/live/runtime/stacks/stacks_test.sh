@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# Stacks of events: which frames a program of known functions has, in text and JSON, live and from a
-# recording of perf.
+# Stacks of events: the frames of a program with known functions, in text and JSON, live and from a recording by perf.
 . "$(dirname "$0")/../../../lib.sh"
 [ -r /sys/bus/event_source/devices/uprobe/type ] || skip_all 'the kernel has no uprobe PMU'
 needs_tracepoint sched:sched_switch
@@ -9,7 +8,7 @@ needs_tracepoint sched:sched_switch
 probes=$TOP/build/workloads/probes
 event="uprobe:probed_twice@\"$probes\""
 
-# -O2 keeps no frame pointers: the function itself is sure, its callers are not.
+# -O2 keeps no frame pointers: the function itself is certain, its callers are not.
 "$PROFSCRIPT" trace -e "$event" -g -- "$probes" 20 >"$TMP/text"
 check 'as many stacks as calls' test "$(grep -c ' probed_twice+0x0 (' "$TMP/text")" = 20
 expect_line 'a frame' "^    [0-9a-f]{16} probed_twice\+0x0 \($probes\)\$" "$TMP/text"
@@ -23,18 +22,18 @@ check 'the same stack has the same number' test "$(awk '$2 ~ /^[0-9]+$/ { n += $
 "$PROFSCRIPT" exec -e "$event" 'count(ev._stack + 0)' -- "$probes" 50 >"$TMP/count"
 expect_line 'without stacks it is -1' '^ +-1 +50$' "$TMP/count"
 
-# The kernel's half alone, and at most so many frames.
+# The kernel half alone, and a limited number of frames.
 switch=sched:sched_switch/prev_pid\>0/max-stack=2/
 "$PROFSCRIPT" trace -e "$switch" --no-user-callchain -N 20 >"$TMP/kernel"
-check 'max-stack bounds the frames' test "$(grep -c '^    ' "$TMP/kernel")" -le 40
+check 'max-stack limits the frames' test "$(grep -c '^    ' "$TMP/kernel")" -le 40
 check 'only kernel frames' test "$(grep '^    ' "$TMP/kernel" | grep -cv 'kernel.kallsyms\|\[[a-z0-9_]*\])$')" = 0
-check_status 'nothing left of stacks' 2 "$PROFSCRIPT" trace -e sched:sched_switch -g --no-user-callchain --no-kernel-callchain
+check_status 'no half of the stacks is left' 2 "$PROFSCRIPT" trace -e sched:sched_switch -g --no-user-callchain --no-kernel-callchain
 
-# A process that has ended, and one that has executed another program since, keep their names.
+# A process that has ended, and one that has since executed another program, keep their names.
 "$PROFSCRIPT" trace -e "$event" -g --watermark 90 -- bash -c "$probes 5; exec $probes 5" >"$TMP/ended"
 check 'stacks of tasks that have ended' test "$(grep -c ' probed_twice+0x0 (' "$TMP/ended")" = 10
 
-# A BPF program that came after the start, and is gone when the stacks are printed.
+# A BPF program that was loaded after the start, and is unloaded when the stacks are printed.
 if [ -d /sys/kernel/tracing/events/bpf_trace ] && "$TOP/build/workloads/bpf" 1 2>/dev/null; then
 	"$PROFSCRIPT" trace -e bpf_trace:bpf_trace_printk -g --watermark 90 -- "$TOP/build/workloads/bpf" 3 >"$TMP/bpf"
 	check 'BPF programs' test "$(grep -c ' bpf_prog_[0-9a-f]*_traced+0x[0-9a-f]* (\[bpf\])$' "$TMP/bpf")" = 3
@@ -46,16 +45,16 @@ else
 	skip 'BPF programs' 'no BPF programs on tracepoints, or no tracepoint bpf_trace:bpf_trace_printk'
 fi
 
-# While execve() fills the new program's memory, the program that called it is gone.
+# While execve() fills the new program's memory, the calling program no longer exists.
 if "$PROFSCRIPT" trace -e exceptions:page_fault_kernel -g -- bash -c '/bin/true; /bin/true' >"$TMP/execve" 2>/dev/null; then
 	check 'the caller of execve has a name' grep -q ' [a-zA-Z_]*execve+0x' <(grep -v kallsyms "$TMP/execve")
 else
 	skip 'the caller of execve' 'no tracepoint exceptions:page_fault_kernel'
 fi
 
-# The same frames as perf: kernel, libraries with all their names, stubs of the linker, the vdso, tasks in
-# the middle of execve(). perf shows where a call returns to, also where that is the function behind;
-# versions of symbols; and, of a program without frame pointers, what is no address.
+# The same frames as perf: kernel, libraries with all their names, stubs of the linker, the vdso, tasks in the middle of
+# execve(). perf prints the return address of a call even if that is in the next function, versions of symbols, and, for
+# a program without frame pointers, values that are not addresses.
 frames='
 /^[ \t]+[0-9a-f]+ [^ ].*\)$/ {
 	if (length($1) > 12 && $1 !~ /^(0000|ffff)/) next # beyond what a program can have
@@ -63,7 +62,7 @@ frames='
 	print n " " $0; next
 }
 /[^ \t]/ { n++ }'
-# What perf does not know, and the function behind a call that never returns: of the idle task it is in every stack.
+# What perf does not know, and the function that follows a call that never returns: every stack of the idle task has it.
 no_measure=' Unknown \(unknown\)$|\+0x0 \('
 same_as_perf() { # NAME EVENT RECORD_ARG...
 	local name=$1 event=$2 all same
@@ -79,12 +78,12 @@ same_as_perf() { # NAME EVENT RECORD_ARG...
 	all=$(wc -l <"$TMP/perf")
 	same=$((all - $(grep -c '^<' "$TMP/differ")))
 	check "$name: perf has frames" test "$all" -ge 500
-	check "$name: $same of $all frames are those of perf" test $((same * 100)) -ge $((all * 99))
+	check "$name: $same of $all frames match perf's" test $((same * 100)) -ge $((all * 99))
 }
-# One address of the kernel may have several names, such as a system call's.
+# An address of the kernel may have several names, such as that of a system call.
 same_as_perf 'switches' sched:sched_switch -- "$TOP/build/workloads/yields" 500
 check 'perf has frames of the system call' test "$(grep -c sched_yield "$TMP/perf")" -ge 100
-check 'the kernel frames are those of perf' diff <(grep kallsyms "$TMP/perf") <(grep kallsyms "$TMP/ours")
+check "the kernel frames match perf's" diff <(grep kallsyms "$TMP/perf") <(grep kallsyms "$TMP/ours")
 same_as_perf 'system calls of shells' raw_syscalls:sys_enter -- \
 	bash -c 'for i in 1 2 3 4 5; do ls -l /usr/bin >/dev/null; x=$(date); done'
 same_as_perf 'samples' cpu-clock -F 4000 -- \

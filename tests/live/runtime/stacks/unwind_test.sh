@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# Stacks of programs without frame pointers (--call-graph dwarf): the whole known chain of calls, live, of
-# programs that have ended and out of signal handlers, and from recordings of perf with perf's frames.
+# Stacks of programs without frame pointers (--call-graph dwarf): the whole known call chain, live, of programs that
+# have ended, from signal handlers, and from recordings by perf with perf's frames.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter
 [ "$(uname -m)" = x86_64 ] || skip_all 'stacks are unwound on x86-64 only'
@@ -31,15 +31,15 @@ expect_line 'the kernel half is there too' ' entry_SYSCALL_64|do_syscall_64' "$T
 "$PROFSCRIPT" trace -e "$event" --call-graph dwarf --no-kernel-callchain --flame-graph "$TMP/deep.folded" -- "$deep" 20 >/dev/null 2>&1
 expect_line 'flame graphs have it' ';main;deep_9;deep_8;deep_7;deep_6;deep_5;deep_4;deep_3;deep_2;deep_1;deep_0;syscall 10$' "$TMP/deep.folded"
 
-# 256 bytes are not enough for ten frames; that is said.
+# 256 bytes are not enough for ten frames, which is reported.
 "$PROFSCRIPT" trace -e "$event" --call-graph dwarf,256 -- "$deep" 10 >"$TMP/cut" 2>"$TMP/err"
-expect_line 'stacks that were cut' '^trace: unwound 10 stacks: 10 are longer than the copy' "$TMP/err"
+expect_line 'truncated stacks' '^trace: unwound 10 stacks: 10 exceed the copied size' "$TMP/err"
 "$PROFSCRIPT" trace -v -e "$event" --call-graph dwarf -- "$deep" 10 >"$TMP/whole" 2>"$TMP/err"
-expect_line 'with -v also when none was' '^trace: unwound 10 stacks: 0 are longer.*, 0 end' "$TMP/err"
-expect_line 'and what memory it took' '^profscript: stacks: [0-9]+ distinct, .* unwind tables: [0-9.]+ MiB' "$TMP/err"
+expect_line 'with -v also if none was truncated' '^trace: unwound 10 stacks: 0 exceed the copied size, 0 end' "$TMP/err"
+expect_line 'and the memory used' '^profscript: stacks: [0-9]+ distinct, .* unwind tables: [0-9.]+ MiB' "$TMP/err"
 
-# perf's frames, as far as it gets: it stops where the dynamic linker or a program without symbols is not the
-# file it has read last.
+# perf's frames, as far as it gets: it stops where the dynamic linker or a program without symbols is not the file that
+# it has read last.
 frames='
 /^[ \t]+[0-9a-f]+ [^ ].*\)$/ {
 	if (length($1) > 12 && $1 !~ /^(0000|ffff)/) next
@@ -69,7 +69,7 @@ same_as_perf 'known chain' -e raw_syscalls:sys_enter -- "$deep" 100
 same_as_perf 'shells' -e cpu-clock -F 4000 -- \
 	bash -c 'for i in $(seq 3000); do x=$x$i; printf -v y "%d %s" "$i" "${x: -9}"; done; ls / | sort >/dev/null'
 
-# A recording gives what is asked for of it, and says what it does not have.
+# A recording has what is requested, and reports what it does not have.
 if perf record -q --call-graph dwarf -o "$TMP/data" -e raw_syscalls:sys_enter -- "$deep" 4 2>/dev/null; then
 	of_recording() { "$PROFSCRIPT" trace -e "$event" -g --input "$TMP/data" "$@" | grep -c ' deep_0+0x\| entry_SYSCALL_64_after_hwframe+0x'; }
 	check 'both halves' test "$(of_recording)" = 8
@@ -77,5 +77,5 @@ if perf record -q --call-graph dwarf -o "$TMP/data" -e raw_syscalls:sys_enter --
 	check 'the user half' test "$(of_recording --no-kernel-callchain)" = 4
 	perf record -q -g -o "$TMP/data" -e raw_syscalls:sys_enter -- "$deep" 4 2>/dev/null
 	check_status 'no copies of stacks' 1 "$PROFSCRIPT" trace -e "$event" --call-graph dwarf --input "$TMP/data"
-	expect_line 'that is said' 'contains no stack copies of .* to unwind; use perf record --call-graph dwarf$' "$TMP/.check"
+	expect_line 'that is reported' 'contains no stack copies of .* to unwind; use perf record --call-graph dwarf$' "$TMP/.check"
 fi

@@ -14,7 +14,7 @@ it('a glob matches the whole name', function()
   assert.is_false(matches('x[a-c^%]*', 'xd'))
 end)
 
-it('a bracket without its end stands for itself', function()
+it('takes an unclosed bracket literally', function()
   assert.is_true(matches('a[b*', 'a[bc'))
   assert.is_false(matches('a[b*', 'abc'))
 end)

@@ -2,20 +2,20 @@
 local hist = require 'bindings.base.hist'
 
 describe('histograms', function()
-  it('gives exact figures as numbers', function()
+  it('gives exact values as numbers', function()
     local h = hist.new(5)
     for _, v in ipairs { 1, 5, 6, 7LL, 8ULL, -2 } do h:add(v) end
     assert.same({ count = 6, sum = 27, min = 0, max = 8, over = 3, negative = 1 }, h:stats())
     assert.equal(5, h:quantile(0.5))
   end)
 
-  it('keeps 64-bit values that no number can hold', function()
+  it('keeps 64-bit values that are not exact as numbers', function()
     local h = hist.new()
     h:add(0x7fffffffffffffffLL)
     assert.equal('9223372036854775807ULL', tostring(h:stats().max))
   end)
 
-  it('knows no threshold by infinity', function()
+  it('takes infinity for no threshold', function()
     local h = hist.new(math.huge)
     h:add(0x7fffffffffffffffLL)
     assert.equal(0, h:stats().over)
@@ -47,7 +47,7 @@ describe('histograms', function()
 end)
 
 describe('sets of histograms', function()
-  it('allocates what is added to', function()
+  it('allocates only the histograms that are used', function()
     local set = hist.set(2)
     assert.is_nil(set:get(1))
     set:add(1, 42)

@@ -32,7 +32,7 @@ describe('interned keys', function()
       assert.equal(arity > 0 and 1 or 0, keys.id(2, 2, 3, 4))
       assert.equal(0, keys.id(1, 2, 3, 4))
     end
-    assert.error_matches(function() intern.new(5, 1) end, 'takes the parts of a key, a whole number from 0 to 4, not 5')
+    assert.error_matches(function() intern.new(5, 1) end, 'takes the number of parts %(an integer from 0 to 4%), not 5')
   end)
 
   it('takes nil and booleans by name', function()
@@ -42,14 +42,35 @@ describe('interned keys', function()
     assert.equal('true', keys:part(id, 2))
   end)
 
-  it('refuses what has no value, and forgets the part before it', function()
+  it('tells pairs of numbers apart, also those that take the same place in its cache', function()
+    local keys = intern.new(2, 1e6)
+    local values = { 0, 1, 2, 31, 4095, 4096, 8192, -1, 0.25, 1.5, 1e15, -1e300, math.huge }
+    for _ = 1, 2 do
+      local ids, n = {}, 0
+      for round = 1, 3 do
+        for _, a in ipairs(values) do
+          for _, b in ipairs(values) do
+            local name = ('%.17g %.17g'):format(a, b)
+            if round == 1 then ids[name], n = n, n + 1 end
+            assert.equal(ids[name], keys.id(a, b))
+          end
+        end
+      end
+      assert.equal(n, keys:count())
+      keys:clear()
+    end
+    assert.equal(0, keys.id('1', 2))
+    assert.equal(1, keys.id(1, 2))
+  end)
+
+  it('refuses parts without a value, and forgets the part before', function()
     local keys = intern.new(2, 100)
     assert.error_matches(function() keys.id(1, {}) end, 'a table cannot be a key')
     assert.equal(0, keys.id(7, 8))
     assert.equal(7, keys:part(0, 1))
   end)
 
-  it('counts what goes to the overflow bucket', function()
+  it('counts values in the overflow bucket', function()
     local keys = intern.new(1, 2)
     for i = 1, 5 do assert.equal(math.min(i - 1, 2), keys.id(i)) end
     assert.equal(3, keys:overflow())

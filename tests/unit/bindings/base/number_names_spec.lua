@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
--- System calls by the machine they were made on.
+-- System calls by machine.
 local names = require 'bindings.base.number_names'
 
 describe('names of system calls', function()
@@ -11,13 +11,13 @@ describe('names of system calls', function()
     assert.equal('read', names.syscall(3, 'i686'))
     assert.equal('read', names.syscall(3, 'armv7l'))
   end)
-  it('are those of this machine if none is said', function()
+  it('are those of this machine by default', function()
     local machine = io.popen('uname -m'):read '*l'
     for nr = 0, 400 do
       assert.equal(names.syscall(nr, machine), names.syscall(nr))
     end
   end)
-  it('are numbers where there is none', function()
+  it('are numbers if there is no name', function()
     assert.equal('99999', names.syscall(99999, 'x86_64'))
     assert.equal('-1', names.syscall(-1, 'x86_64'))
     assert.equal('3', names.syscall(3, 'pdp11'))

@@ -27,7 +27,7 @@ describe('a line', function()
     end)
   end
 
-  it('is made of words that it gives back', function()
+  it('is made of words that it returns', function()
     local given = { 'plain', 'two words', "it's", 'a"b', '$x', '' }
     local quoted = {}
     for i, word in ipairs(given) do

@@ -27,7 +27,7 @@ local ROW = {
 }
 
 describe('a latency table', function()
-  it('has the columns everybody knows', function()
+  it('has the usual columns', function()
     assert.equal(lines(
       '           start => end             calls        total(us)      min(us)      p50(us)' ..
         '      p95(us)      p99(us)      max(us)    than(reqs)',
@@ -38,13 +38,13 @@ describe('a latency table', function()
     ), tables.render(latency_spec(true), { ROW }))
   end)
 
-  it('leaves out what is not shown', function()
+  it('leaves out hidden columns', function()
     local text = tables.render(latency_spec(false), { ROW })
     assert.is_nil(text:find('than', 1, true))
     assert.equal('1371.331\n', text:sub(-9))
   end)
 
-  it('is red on a terminal where the threshold was passed', function()
+  it('is red on a terminal if the threshold was exceeded', function()
     local spec = latency_spec(true)
     assert.truthy(tables.render(spec, { ROW }, true):find('\27[31m     2 (  0%)\27[m', 1, true))
     ROW.than = 0
@@ -61,7 +61,7 @@ describe('a latency table', function()
 end)
 
 describe('columns', function()
-  it('are as wide as their cells where no width is given', function()
+  it('are as wide as their cells if no width is given', function()
     local spec = tables.new('t', { { name = 'n' }, { name = 'comm' }, { name = 'last' } })
     assert.equal(lines(
       '   n comm       last',
@@ -71,7 +71,7 @@ describe('columns', function()
     ), tables.render(spec, { { n = 1, comm = 'sh', last = 'a' }, { n = 1234, comm = 'systemd-lo', last = 'bb' } }))
   end)
 
-  it('are wider than they say where a cell is: the rows stay below their headings', function()
+  it('grow with a wider cell: the rows stay aligned with their headings', function()
     local spec = tables.new('t', { { name = 'a', width = 4 }, { name = 'b', width = 4 } })
     assert.equal(lines('     a    b', '------ ----', '123456    1', '     2    3'),
       tables.render(spec, { { a = 123456, b = 1 }, { a = 2, b = 3 } }))
@@ -82,7 +82,7 @@ describe('columns', function()
     assert.equal(lines('   a', '----', '   ü', 'abcd'), tables.render(spec, { { a = 'ü' }, { a = 'abcd' } }))
   end)
 
-  it('escape what could drive the terminal', function()
+  it('escape control sequences of the terminal', function()
     local spec = tables.new('t', { { name = 'a' } })
     assert.equal(lines('a', '-------', 'x\\x1b[m'), tables.render(spec, { { a = 'x\27[m' } }))
     spec = tables.new('t', { { name = 'a', text = function(row) return row.a .. '\n' end } })
@@ -95,7 +95,8 @@ describe('columns', function()
   end)
 
   it('cannot have one name twice', function()
-    assert.error_matches(function() tables.new('t', { { name = 'a' }, { name = 'a' } }) end, "second column 'a'")
-    assert.error_matches(function() tables.new('t', { { name = 'time' } }) end, "table 't' cannot have")
+    assert.error_matches(function() tables.new('t', { { name = 'a' }, { name = 'a' } }) end,
+      "table 't' already has a column 'a'")
+    assert.error_matches(function() tables.new('t', { { name = 'time' } }) end, "table 't' already has")
   end)
 end)

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
--- Mutated selectors, expressions and filters: the parsers give a result or an error that points into
--- the text, what compiles runs, and nothing raises. FUZZ_COUNT and FUZZ_SEED make longer runs.
+-- Mutated selectors, expressions and filters: the parsers return a result or an error that points into the
+-- text, what compiles runs, and nothing raises. FUZZ_COUNT and FUZZ_SEED make longer runs.
 
 local diagnostic = require 'bindings.base.diagnostic'
 local event = require 'tests.unit.bindings.expr.expr_event'
@@ -107,7 +107,7 @@ local SOURCE = assert(options.declare { options = {
   than = { type = 'duration', help = 'h' },
 } })
 
---- The options of a profiler as a source: what is wrong is wrong with one of the words.
+--- The options of a profiler as a source: an error is about one of the words.
 local function try_options(text)
   local words, columns, unclosed = shell.split(text)
   assert(#words == #columns and (not unclosed or unclosed <= #text), text)

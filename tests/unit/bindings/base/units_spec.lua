@@ -25,19 +25,19 @@ describe('units.duration', function()
     assert.equal(90e9, units.duration '1.50min')
   end)
 
-  it('names the text it cannot read', function()
+  it('names the invalid text', function()
     local bad = {
-      [''] = "bad duration '': not a number with a unit, such as 1.5ms",
-      ms = "bad duration 'ms': not a number with a unit, such as 1.5ms",
-      ['-1ms'] = "bad duration '-1ms': not a number with a unit, such as 1.5ms",
-      ['1.2.3s'] = "bad duration '1.2.3s': not a number with a unit, such as 1.5ms",
-      ['1.s'] = "bad duration '1.s': not a number with a unit, such as 1.5ms",
-      ['10 ms'] = "bad duration '10 ms': unit ' ms' is none of ns us ms s min h d",
-      ['10m'] = "bad duration '10m': unit 'm' is none of ns us ms s min h d",
-      ['1e3ms'] = "bad duration '1e3ms': unit 'e3ms' is none of ns us ms s min h d",
-      ['0.5ns'] = "bad duration '0.5ns': finer than 1 ns",
-      ['1.0001us'] = "bad duration '1.0001us': finer than 1 ns",
-      ['9999h'] = "bad duration '9999h': longer than 104 days",
+      [''] = "invalid duration '' (expected a number and a unit, e.g. 1.5ms)",
+      ms = "invalid duration 'ms' (expected a number and a unit, e.g. 1.5ms)",
+      ['-1ms'] = "invalid duration '-1ms' (expected a number and a unit, e.g. 1.5ms)",
+      ['1.2.3s'] = "invalid duration '1.2.3s' (expected a number and a unit, e.g. 1.5ms)",
+      ['1.s'] = "invalid duration '1.s' (expected a number and a unit, e.g. 1.5ms)",
+      ['10 ms'] = "invalid duration '10 ms': unknown unit ' ms' (expected ns, us, ms, s, min, h or d)",
+      ['10m'] = "invalid duration '10m': unknown unit 'm' (expected ns, us, ms, s, min, h or d)",
+      ['1e3ms'] = "invalid duration '1e3ms': unknown unit 'e3ms' (expected ns, us, ms, s, min, h or d)",
+      ['0.5ns'] = "invalid duration '0.5ns': finer than 1 ns",
+      ['1.0001us'] = "invalid duration '1.0001us': finer than 1 ns",
+      ['9999h'] = "invalid duration '9999h': longer than 104 days",
     }
     for text, message in pairs(bad) do
       local ns, why = units.duration(text)
@@ -62,13 +62,13 @@ describe('units.size', function()
     for text, bytes in pairs(expected) do assert.equal(bytes, units.size(text), text) end
   end)
 
-  it('names the text it cannot read', function()
+  it('names the invalid text', function()
     local bad = {
-      [''] = "bad size '': not bytes, or such as 64K, 1MiB",
-      ['4X'] = "bad size '4X': not bytes, or such as 64K, 1MiB",
-      ['-4K'] = "bad size '-4K': not bytes, or such as 64K, 1MiB",
-      ['0.3K'] = "bad size '0.3K': not a whole number of bytes",
-      ['99999T'] = "bad size '99999T': too large",
+      [''] = "invalid size '' (expected e.g. 4096, 64K or 1MiB)",
+      ['4X'] = "invalid size '4X' (expected e.g. 4096, 64K or 1MiB)",
+      ['-4K'] = "invalid size '-4K' (expected e.g. 4096, 64K or 1MiB)",
+      ['0.3K'] = "invalid size '0.3K': not a whole number of bytes",
+      ['99999T'] = "invalid size '99999T': too large",
     }
     for text, message in pairs(bad) do
       local bytes, why = units.size(text)

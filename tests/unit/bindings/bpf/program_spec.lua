@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
--- What of BPF needs no kernel: attributes of perf events, and the types and constants of an object.
+-- The parts of BPF that need no kernel: attributes of perf events, and the types and constants of an object.
 local ffi = require 'ffi'
 local attach = require 'bindings.bpf.attach'
 local btf = require 'bindings.bpf.btf'
@@ -15,7 +15,7 @@ it('attributes of perf events by their names', function()
   assert.equal(1, attr.freq)
   assert.equal(1, attr.exclude_user)
   assert.equal(0, attr.exclude_kernel)
-  assert.equal(ffi.sizeof(attr), attr.size) -- the kernel knows by it which members there are
+  assert.equal(ffi.sizeof(attr), attr.size) -- tells the kernel which members exist
 end)
 
 it('attributes by numbers', function()
@@ -30,21 +30,21 @@ it('attributes by numbers', function()
   assert.equal(0, attr.freq)
 end)
 
-it('refuses what there is not', function()
+it('refuses unknown names', function()
   for expected, given in pairs {
-    ["no type 'softwar'; did you mean 'software'?"] = { type = 'softwar', config = 0, sample_period = 1 },
-    ["no event 'page-fault'; did you mean 'page-faults'?"] = { config = 'page-fault' },
+    ["unknown type 'softwar'; did you mean 'software'?"] = { type = 'softwar', config = 0, sample_period = 1 },
+    ["no such event 'page-fault'; did you mean 'page-faults'?"] = { config = 'page-fault' },
     ["'cycles' is not an event of type software"] = { type = 'software', config = 'cycles', sample_period = 1 },
     ["perf_event_attr has no 'sample_perod'; did you mean 'sample_period'?"] = { config = 0, sample_perod = 1 },
     ['sample_period is a string, not a number'] = { config = 0, sample_period = '1' },
-    ['sample_period or sample_freq is missing'] = { type = 1, config = 0 },
+    ['missing sample_period or sample_freq'] = { type = 1, config = 0 },
   } do
     local _, message = attach.attr(given)
     assert.equal(expected, message)
   end
 end)
 
-describe('an object', function()
+describe('an object file', function()
   local bytes, no_bytes = libbpf.built_in 'filter'
   local lib, no_lib = libbpf.open()
   if not bytes or not lib then
@@ -52,7 +52,7 @@ describe('an object', function()
     return
   end
 
-  it('has constants of their types', function()
+  it('has constants of the right types', function()
     local object = Object.open('filter', bytes)
     object:set_constants { irqs_disabled = -1, nr_running_max = 4294967295, prio = { [0] = 1, [139] = 7 } }
     local memory, codec = object:variable('prio', { '.rodata' })
@@ -67,7 +67,7 @@ describe('an object', function()
     assert.equal(-1, codec.read(memory))
   end)
 
-  it('refuses constants that it has not, or that do not fit', function()
+  it('refuses unknown constants, and values that do not fit', function()
     local object = Object.open('filter', bytes)
     for expected, given in pairs {
       ["filter: no variable 'pri' in .rodata; did you mean 'prio'?"] = { pri = 1 },
@@ -90,7 +90,7 @@ describe('an object', function()
     end
     assert.equal(8, fields.sample_period.size)
     assert.is_true(fields.addr.offset == fields.sample_period.offset + 8)
-    assert.is_nil(fields.regs) -- a struct is its members
+    assert.is_nil(fields.regs) -- a struct is flattened into its members
     local codec = types:codec(types:find('task_struct', btf.KIND.STRUCT))
     local memory = ffi.new('uint8_t[?]', codec.size + 8)
     codec.write(memory, { prio = -5, policy = 3, thread_info = { flags = 2 ^ 40 } })

@@ -2,7 +2,7 @@
 -- luacheck: no max string line length
 local check = require 'bindings.command.check'
 
---- A machine where everything works for root, changed by what is given.
+--- A machine where everything works for root, with the given changes.
 local function machine(changes)
   local files = {
     ['/proc/self/status'] = 'Name:\tx\nCapEff:\t000001ffffffffff\n',
@@ -58,7 +58,7 @@ ok  stale probes: none
   assert.is_true(works)
 end)
 
-it('others are told what to do', function()
+it('others get advice', function()
   local text, works = check.render(check.lines(machine {
     files = {
       ['/proc/self/status'] = 'CapEff:\t0000000000000000\n',

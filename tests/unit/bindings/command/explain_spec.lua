@@ -7,7 +7,7 @@ local sampling = require 'bindings.view.sampling'
 local tables = require 'lib.table'
 local C = ffi.C
 
---- An output that keeps what it is given.
+--- An output that keeps what it gets.
 local function collector()
   local parts = {}
   local out = { format = 'text' }
@@ -40,7 +40,7 @@ local function field(name, type, offset, size, flags, elem_size, count)
     count = count or 1 }
 end
 
---- What opens an event: members of its attribute.
+--- The parameters of an event: members of its attribute.
 local function request(attr)
   local new = ffi.new 'struct event_request'
   new.attr.sample_period = 1
@@ -80,17 +80,17 @@ waits: Measure waits
       attributes: key=EXPR untraced
 
 attributes of waits, after the filter: EVENT/FILTER/key=pid/
-  key=EXPR         what tells apart or brings together events
-  untraced         show the event in details only
+  key=EXPR         value by which events are grouped or paired
+  untraced         print the event only in details
 
 attributes of all profilers
-  alias=TEXT       what tables call the event
+  alias=TEXT       name of the event in tables
   cpus=LIST        only on these CPUs
   exec=EXPR        evaluate for each event; may print with printf()
-  freq=N           take about so many a second
-  max-stack[=N]    record stacks of at most so many frames
-  period=N         take every so many
-  stack            record stacks of this event
+  freq=N           take N samples per second
+  max-stack[=N]    record stacks of at most N frames
+  period=N         sample every Nth event
+  stack            record the stack of each event
 
 members of every event: _time _stack _pid _tid _cpu _comm _event _period _key
 
@@ -132,6 +132,7 @@ it('a dry run shows what would be opened', function()
     workload = {},
     own_pid = function() return 42 end,
     events = { list = { wakeup, clock } },
+    programs = {},
   }
   wakeup.kernel_filter = 'pid > 1'
   wakeup.user_filter = 'pid + 1 > 2'

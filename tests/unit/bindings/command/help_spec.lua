@@ -5,7 +5,7 @@ local options = require 'bindings.options.parser'
 local general = [[
 
 general options:
-  -v, --verbose             say more; -vv also prints each event
+  -v, --verbose             be more verbose; -vv also prints each event
   -q, --quiet               print results only
   -V, --version             print the version
   -h, --help                print this help
@@ -81,91 +81,91 @@ usage: profscript x [options] [--] [workload...]
 S
 
 event options:
-  -e, --event EVENT         events to use, comma separated: sys:name, globs,
-                            each with /filter/attributes/ (may be repeated)
-      --filter FILTER       keep only the events this filter matches
-  -F, --freq N              sample hardware, clock and memory events about so
-                            often a second (Hz)
-      --period N            sample such events every so many; those of clocks
-                            each such time (ns)
+  -e, --event EVENT         events, separated by commas: sys:name or a glob,
+                            each optionally with /filter/attributes/ (may be
+                            repeated)
+      --filter FILTER       use only events that match this filter
+  -F, --freq N              sampling frequency of hardware, clock and memory
+                            events (Hz)
+      --period N            sample every Nth of these events; for clock events,
+                            the time between samples (ns)
   -g, --call-graph[=fp|dwarf[,SIZE]]
-                            record stacks of all events; dwarf: also of programs
-                            without frame pointers
+                            record the stack of each event; dwarf: also unwind
+                            programs without frame pointers
       --[no-]user-callchain
-                            the user half of stacks; the default
+                            include user frames in stacks (default)
       --[no-]kernel-callchain
-                            the kernel half of stacks; the default
-      --srcline             file and line of frames of programs, and the
-                            functions inlined there
-      --self                include this tool's own process
+                            include kernel frames in stacks (default)
+      --srcline             print source lines and inlined functions of user
+                            frames
+      --self                include profscript's own process
 
 attach options:
-  -C, --cpus LIST           only on these CPUs, such as 0-3,7; without it all
-                            that are online
-  -p, --pids LIST           only these processes, by number or name, all their
+  -C, --cpus LIST           only these CPUs, such as 0-3,7 (default: all online
+                            CPUs)
+  -p, --pids LIST           only these processes, by pid or name, with all their
                             threads
   -t, --tids LIST           only these threads
-      --[no-]inherit        and new threads and children of these; the default
-                            for -p and a workload
+      --[no-]inherit        also new threads and child processes (default for -p
+                            and a workload)
       --ptrace              like --inherit, and go on until all of them have
                             exited, daemons too
-      --cgroups LIST        only in these cgroups: names from the root of the
+      --cgroups LIST        only these cgroups: paths from the root of the
                             hierarchy, or regular expressions
-      --exclude-user        only the kernel mode
-      --exclude-kernel      only the user mode
-  -G, --exclude-host        only KVM guests
-      --exclude-guest       no KVM guests
+      --exclude-user        exclude user mode
+      --exclude-kernel      exclude kernel mode
+  -G, --exclude-host        exclude the host: only KVM guests
+      --exclude-guest       exclude KVM guests
       --irqs-disabled[=0|1]
-                            sample only where interrupts are disabled; 0: where
-                            they are not
+                            sample only while interrupts are disabled; 0: only
+                            while enabled
       --tif-need-resched[=0|1]
-                            sample only tasks that are to be switched away from;
-                            0: only others
-      --nr-running-min N    sample only CPUs with at least N tasks to run
-      --nr-running-max N    sample only CPUs with at most N tasks to run
+                            sample only tasks with TIF_NEED_RESCHED set; 0: only
+                            tasks without
+      --nr-running-min N    sample only CPUs with at least N runnable tasks
+      --nr-running-max N    sample only CPUs with at most N runnable tasks
       --exclude-pid PID     do not sample this process
-      --sched-policy N      sample only tasks of this policy: 0 normal, 1 FIFO,
-                            2 RR, 3 batch, 5 idle, 6 deadline
-      --prio LIST           sample only these priorities of the kernel's: 0-99
-                            real time, 100-139 nice -20 to 19
+      --sched-policy N      sample only tasks with this policy: 0 normal, 1
+                            FIFO, 2 RR, 3 batch, 5 idle, 6 deadline
+      --prio LIST           sample only tasks with these kernel priorities: 0-99
+                            real-time, 100-139 nice -20 to 19
 
 run and output options:
-  -i, --interval MS         report every so often (ms, default 1s)
-  -N, --exit-n N            stop after this many events
+  -i, --interval MS         print a report at this interval (ms, default 1s)
+  -N, --exit-n N            stop after N events
       --duration T          stop after this time (s)
-      --usage-self MS       print how much CPU and memory this tool itself
-                            takes, every so often (ms)
-      --perfeval-cpus LIST  print after each -i how many events these CPUs had a
-                            second
-      --perfeval-pids LIST  print after each -i how many events the threads of
-                            these processes had a second
-      --sampling-limit N    end when --perfeval-* counts more than N events a
-                            second for each CPU or thread that had some
+      --usage-self MS       print profscript's own CPU and memory usage at this
+                            interval (ms)
+      --perfeval-cpus LIST  at each -i, print the events per second of these
+                            CPUs
+      --perfeval-pids LIST  at each -i, print the events per second of the
+                            threads of these processes
+      --sampling-limit N    stop if --perfeval-* counts more than N events per
+                            second for each CPU or thread with events
       --allow-exec          let exec= and other expressions call system()
-      --dry-run             print what would be opened, and end
-      --input FILE          read a recording, - is stdin
-  -o, --output FILE         append the output to FILE, text with the warnings;
-                            opened anew on SIGUSR1
+      --dry-run             print what would be opened and exit
+      --input FILE          read a recording; - is stdin
+  -o, --output FILE         append the output to FILE, in text format also the
+                            warnings; SIGUSR1 reopens FILE
       --format text|json|csv
-                            form of the output (default text)
-      --json                the same as --format json
-      --csv                 the same as --format csv
+                            output format (default text)
+      --json                same as --format json
+      --csv                 same as --format csv
       --raw-fields          print events as the kernel does, without the plugins
                             of libtraceevent
 
 ring buffer options:
   -m, --mmap-pages N        size of each ring buffer in pages, a power of two
                             (default 64)
-      --watermark N         wake up when a ring is this full, 0 is on each event
-                            (%)
-  -r, --realtime PRIO       read the rings with this priority of SCHED_FIFO,
-                            before all tasks of lower ones
+      --watermark N         wake up when a ring buffer is this full; 0: at every
+                            event (%)
+  -r, --realtime PRIO       read the ring buffers with this SCHED_FIFO priority
       --lost warn|error|ignore
-                            where the kernel drops events: say so, end with
-                            status 1, or neither (default warn)
-      --order               accepted for perf-prof command lines: events always
-                            come in time order
-      --order-mem SIZE      accepted for perf-prof command lines: ordering
+                            if the kernel drops events: print a warning, exit
+                            with status 1, or ignore it (default warn)
+      --order               accepted for perf-prof command lines; events are
+                            always in time order
+      --order-mem SIZE      accepted for perf-prof command lines; ordering
                             copies nothing
 ]=] .. general, help.profiler('x', profiler, assert(options.declare(profiler))))
   end)
@@ -196,8 +196,8 @@ other commands:
   list         List the events
 
 profscript options:
-      --check               say what this kernel and this user can trace
-      --symbols FILE        give addresses from stdin their symbols
+      --check               print what this kernel and this user can trace
+      --symbols FILE        symbolize addresses read from stdin
 ]] .. general .. [[
 
 'profscript NAME -h' explains one profiler and its options,

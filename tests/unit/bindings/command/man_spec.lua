@@ -13,7 +13,7 @@ local profiler = {
   examples = { { 'profscript waits --than 1ms', 'the long ones' } },
 }
 
-it('a page is made from the declarations', function()
+it('a page is generated from the declarations', function()
   local script = { name = 'waits', profiler = profiler, spec = assert(options.declare(profiler)) }
   assert.equal(([[
 .TH "PROFSCRIPT\-WAITS" 1 "" "profscript VERSION" "profscript"
@@ -39,7 +39,7 @@ Event attributes in addition to those in
 .BR profscript (1):
 .TP
 .B key=EXPR
-what tells apart or brings together events
+value by which events are grouped or paired
 .SH OPTIONS
 .SS "waits options"
 .TP
@@ -48,7 +48,7 @@ longer ones, not 'all' (ns)
 .SS "general options"
 .TP
 .B \-v, \-\-verbose
-say more; \-vv also prints each event
+be more verbose; \-vv also prints each event
 .TP
 .B \-q, \-\-quiet
 print results only
@@ -72,7 +72,7 @@ profscript waits \-\-than 1ms
 ]]):gsub('VERSION', version), man.profiler(script))
 end)
 
-it('a line never begins with what roff takes for a command', function()
+it('a line never starts like a roff command', function()
   assert.equal("\\&.x\n\\&'y\nz", man.escape ".x\n'y\nz")
 end)
 

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
--- Random C expressions over random field values: gcc and the expression compiler must agree on
--- value and type of each. Undefined behaviour is kept out by construction.
+-- Random C expressions over random field values: gcc and the expression compiler must agree on value and
+-- type of each. Undefined behavior is excluded by construction.
 
 local ffi = require 'ffi'
 local event = require 'tests.unit.bindings.expr.expr_event'
@@ -126,7 +126,7 @@ local function random_record()
   return event.new(values)
 end
 
--- The C program prints type and the value for each record, one expression a line.
+-- The C program prints type and value for each record, one expression per line.
 local function c_program(expressions, records)
   local out = {
     '#include <stdint.h>', '#include <stdio.h>', '#define uint64_t unsigned long', '#define int64_t long',

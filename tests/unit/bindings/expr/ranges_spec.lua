@@ -15,7 +15,7 @@ describe('fold.ranges', function()
     end
   end)
 
-  it('keeps the meaning', function()
+  it('does not change the meaning', function()
     local seed = 42
     local function random(n)
       seed = (seed * 1103515245 + 12345) % 2 ^ 31
@@ -37,7 +37,7 @@ describe('fold.ranges', function()
     end
   end)
 
-  it('brings a thousand threads in a row below the kernel\'s limit', function()
+  it('shortens a thousand consecutive threads below the kernel\'s limit', function()
     local terms = {}
     for i = 1, 1000 do terms[i] = 'common_pid==' .. 5000 + i end
     assert.equal('(common_pid>=5001&&common_pid<=6000)', fold.ranges(table.concat(terms, '||')))

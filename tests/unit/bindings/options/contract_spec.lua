@@ -1,7 +1,9 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 local contract = require 'bindings.options.contract'
+local facade = require 'bindings.base.facade'
+local nearest = require 'bindings.base.nearest'
 
---- Runs a chunk as a script file of that name would be, so that messages have its lines.
+--- Runs a chunk as a script file of that name, so that messages have its lines.
 local function run(text)
   return assert(load(text, '@demo.lua'))()
 end
@@ -21,7 +23,7 @@ describe('handlers', function()
     return message
   end
 
-  it('are told apart: events and the life of the run', function()
+  it('are either of events or of the run', function()
     local function f() end
     local result = assert(contract.check(start, {
       ['sched:sched_wakeup'] = f,
@@ -44,7 +46,7 @@ describe('handlers', function()
     assert.same({ interval = f, lost = f, comm = f, fork = f, exit = f, stop = f }, result.life)
   end)
 
-  it('may be for events, and for lists of them as an option holds them', function()
+  it('may be for events, and for the lists in options', function()
     local f, g = function() end, function() end
     local a, b, c = { class = 8, name = 'a:a' }, { class = 9, name = 'b:b' }, { class = 10, name = 'c:c' }
     local result = assert(contract.check(start, {
@@ -66,11 +68,19 @@ describe('handlers', function()
     assert.same({}, result.life)
   end)
 
-  it('stand beside consumers of whole batches', function()
+  it('work together with consumers of whole batches', function()
     local first, second = { feed = function() end }, { feed = function() end }
-    local result = assert(contract.check(start, { first, second, stop = start }, known))
+    local public = facade.class('consumer', {}, {})
+    local result = assert(contract.check(start, { public(first), public(second), stop = start }, known))
     assert.same({ first, second }, result.consumers)
     assert.same({}, result.events)
+  end)
+
+  it("of a script are polled, and see neither batches nor the run", function()
+    local mine = { open = function() end, feed = function() end, poll = function(self) return self.done end, done = 5 }
+    local result = assert(contract.check(start, { mine }, known))
+    assert.same({ 'poll' }, nearest.keys(result.consumers[1]))
+    assert.equal(5, result.consumers[1].poll())
   end)
 
   it('leave filters, globs and lists to the selector parser', function()
@@ -79,22 +89,22 @@ describe('handlers', function()
     assert.equal(4, #assert(contract.check(start, handlers, known)).events)
   end)
 
-  it('with a wrong name are refused where they are defined', function()
+  it('with a wrong name are refused at their line', function()
     assert.equal("demo.lua:3: unknown handler 'intervall'; did you mean 'interval'?",
       refusal(run 'return {\n  stop = function() end,\n  intervall = function() end,\n}'))
-    assert.equal("demo.lua:1: no event 'sched:sched_swich'; did you mean 'sched:sched_switch'?",
+    assert.equal("demo.lua:1: no such event 'sched:sched_swich'; did you mean 'sched:sched_switch'?",
       refusal(run "return { ['sched:sched_swich'] = function() end }"))
     assert.equal("demo.lua:1: unknown handler 'task-stat'; did you mean 'task-state'?",
       refusal(run "return { ['task-stat'] = function() end }"))
   end)
 
-  it('that are no functions are refused where start is', function()
+  it('that are not functions are refused at the line of start', function()
     local here = ('%s:%d'):format(debug.getinfo(start, 'S').source:sub(2), debug.getinfo(start, 'S').linedefined)
     assert.equal(here .. ": handler 'lost' is a boolean, not a function", refusal { lost = true })
     assert.equal(here .. ": handler 'a:a' is a table, not a function", refusal { [{ class = 8, name = 'a:a' }] = {} })
-    assert.equal(here .. ': entry 1 of the handlers is a function that names no event and takes none',
+    assert.equal(here .. ': entry 1 of the handlers is a function, but has no event as its key',
       refusal { function() end })
-    assert.equal(here .. ': a handler is named by a boolean, not by an event', refusal { [true] = function() end })
+    assert.equal(here .. ': the key of a handler is a boolean, not an event', refusal { [true] = function() end })
     assert.equal(here .. ': start returned a nil, not a table of handlers', refusal(nil))
   end)
 end)
@@ -110,12 +120,12 @@ describe('fields', function()
     return message and message:gsub('\n', '|')
   end
 
-  it('that the event has are silent', function()
+  it('that exist are accepted', function()
     assert.is_nil(check 'function(ev) return ev.next_pid, ev._time, ev:keep() end')
     assert.is_nil(check 'function() return 1 end')
   end)
 
-  it('that it lacks are named with line and nearest name', function()
+  it('that do not exist are reported with line and nearest name', function()
     assert.equal("demo.lua:2: event sched:sched_switch has no field 'next_pdi'; did you mean 'next_pid'?",
       check 'function(ev)\n  return ev.next_pdi\nend')
     assert.equal("demo.lua:1: event sched:sched_switch has no field 'flags'", check 'function(ev) return ev.flags end')
@@ -137,7 +147,7 @@ describe('fields', function()
     assert.equal('demo.lua:1:' .. tail, check 'function(ev, ...) return ev["zz"], ... end')
   end)
 
-  it('of other tables are none of its business', function()
+  it('of other tables are ignored', function()
     assert.is_nil(check 'function(ev) local t = { zz = 1 } return t.zz + ev.next_pid end')
     assert.is_nil(check 'function(ev, other) return other.zz, ev.next_pid.zz end')
     assert.is_nil(check 'function(other) local function f(ev) return ev.zz end return f end')
@@ -161,14 +171,14 @@ describe('fields', function()
     assert.is_nil(check 'function(ev) local t = { zz = 1 } return function() return t.zz, ev.next_pid, t.zz end end')
   end)
 
-  it('of a handler for several events may be of any of them', function()
+  it('of a handler for several events may belong to any of them', function()
     local both = { switch, wakeup }
     assert.is_nil(check('function(ev) return ev.pid, ev.next_pid end', both))
     assert.equal("demo.lua:1: events sched:sched_switch, sched:sched_wakeup have no field 'zz'",
       check('function(ev) return ev.zz end', both))
   end)
 
-  it('of a C function cannot be seen', function()
+  it('are not checked in a C function', function()
     assert.is_nil(contract.check_fields(print, { switch }, methods))
   end)
 

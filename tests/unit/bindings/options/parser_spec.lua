@@ -7,7 +7,7 @@ local function flag(short)
   return { type = 'flag', short = short, help = 'h' }
 end
 
--- Declarations in the manner of perf-prof's profilers, with their letters and meanings.
+-- Declarations like those of perf-prof's profilers, with their letters and meanings.
 local detail = { type = 'string', optional_value = '', help = 'h' }
 local than = { type = 'duration', help = 'h' }
 local profilers = {
@@ -106,9 +106,9 @@ local function parse(line)
   return options.parse(spec, name, words)
 end
 
--- Command line, what must be parsed, the workload. Keys that are not listed are not compared.
+-- Command line, expected result, workload. Keys that are not listed are not compared.
 local accepted = {
-  -- Values, stuck and separate, letters bundled.
+  -- Values, attached and separate, letters bundled.
   { 'trace -i1000', { interval = S } },
   { 'trace -i 1000', { interval = S } },
   { 'trace -i 1s', { interval = S } },
@@ -155,7 +155,7 @@ local accepted = {
   { 'blktrace -d /dev/a -d/dev/b', { device = { '/dev/a', '/dev/b' } } },
   -- Files and the form of the output.
   { 'trace --input - -o out --format json', { input = '-', output = 'out', format = 'json' } },
-  -- Optional values need "=" or stick to the letter.
+  -- Optional values need "=" or are attached to the letter.
   { 'multi-trace --detail', { detail = '' } },
   { 'multi-trace --detail=samecpu,-1ms', { detail = 'samecpu,-1ms' } },
   { 'multi-trace --detail samecpu', { detail = '' }, { 'samecpu' } },
@@ -195,7 +195,7 @@ local accepted = {
   { 'breakpoint -- 0x10 0x20 -- ls', { address = { '0x10', '0x20' } }, { 'ls' } },
   { 'hrtimer -F 20 -- ls', { expression = 'ls' } },
   { 'hrtimer -F 20 -- -- ls', {}, { 'ls' } },
-  -- Command lines that perf-prof's guide teaches.
+  -- Command lines from perf-prof's guide.
   { "multi-trace -e 'sched:sched_wakeup*,sched:sched_switch' -e 'sched:sched_switch,profile/-F 500 --watermark 50 "
     .. "-g/untraced/' --filter python -i 1000 --than 100ms --detail=samecpu",
     { event = { 'sched:sched_wakeup*,sched:sched_switch',
@@ -246,8 +246,9 @@ local accepted = {
     { event = { 'uprobe:f@"BIN"', 'uretprobe:f@"BIN"' } } },
 }
 
--- Command line, first line of the message behind "profscript NAME: ".
-local NO_STACKS = "option '--call-graph': '%s' is not fp, dwarf, or dwarf,SIZE with bytes up to 65528"
+-- Command line, first line of the message after "profscript NAME: ".
+local NO_STACKS = "option '--call-graph': invalid call graph mode '%s' (expected fp, dwarf or dwarf,SIZE with at most "
+  .. '65528 bytes)'
 local refused = {
   { 'multi-trace --thann 5', "unknown option '--thann'; did you mean '--than'?" },
   { 'trace --qqqqqq', "unknown option '--qqqqqq'" },
@@ -270,42 +271,42 @@ local refused = {
   { 'trace --no-order', "unknown option '--no-order'" },
   { 'trace -i', "option '-i' needs a value (MS)" },
   { 'trace --format', "option '--format' needs a value (text|json|csv)" },
-  { 'trace -N ten', "option '-N': 'ten' is not a whole number of at least 1" },
-  { 'trace -N 1x', "option '-N': '1x' is not a whole number of at least 1" },
-  { 'trace -N 0', "option '-N': '0' is not a whole number of at least 1" },
-  { 'trace --exit -1', "option '--exit-n': '-1' is not a whole number of at least 1" },
+  { 'trace -N ten', "option '-N': 'ten' is not an integer >= 1" },
+  { 'trace -N 1x', "option '-N': '1x' is not an integer >= 1" },
+  { 'trace -N 0', "option '-N': '0' is not an integer >= 1" },
+  { 'trace --exit -1', "option '--exit-n': '-1' is not an integer >= 1" },
   { 'trace -N 99999999999999999999',
-    "option '-N': '99999999999999999999' is not a whole number of at least 1" },
-  { 'trace -N 1.5', "option '-N': '1.5' is not a whole number of at least 1" },
+    "option '-N': '99999999999999999999' is not an integer >= 1" },
+  { 'trace -N 1.5', "option '-N': '1.5' is not an integer >= 1" },
   { 'trace -m 100', "option '-m': '100' is not a power of two; the nearest are 64 and 128" },
   { 'trace --mmap-pages=3', "option '--mmap-pages': '3' is not a power of two; the nearest are 2 and 4" },
   { 'trace -m 0', "option '-m': '0' is not a power of two from 1 to 1048576" },
   { 'trace -m -4', "option '-m': '-4' is not a power of two from 1 to 1048576" },
-  { 'trace --watermark 150', "option '--watermark': '150' is not a whole number from 0 to 100" },
-  { 'trace -C 3-1', "option '-C': '3-1' is not a CPU list such as 0-3,7" },
-  { 'trace -C 0,', "option '-C': '0,' is not a CPU list such as 0-3,7" },
-  { 'trace -C 0-99999999', "option '-C': '0-99999999' is not a CPU list such as 0-3,7" },
-  { 'trace -p 0', "option '-p': '0' is not a list of processes, by number or name, such as 12,java" },
-  { 'trace -p bash,', "option '-p': 'bash,' is not a list of processes, by number or name, such as 12,java" },
-  { 'trace -p -v', "option '-p': '-v' is not a list of processes, by number or name, such as 12,java" },
-  { 'trace -t bash', "option '-t': 'bash' is not a list of positive ids such as 12,345" },
-  { 'trace -t -v', "option '-t': '-v' is not a list of positive ids such as 12,345" },
-  { 'trace -i 1.5.1', "option '-i': bad duration '1.5.1': not a number with a unit, such as 1.5ms" },
-  { 'trace -i 0', "option '-i': '0' is not a time of at least 1ms" },
+  { 'trace --watermark 150', "option '--watermark': '150' is not an integer from 0 to 100" },
+  { 'trace -C 3-1', "option '-C': invalid CPU list '3-1' (expected e.g. 0-3,7)" },
+  { 'trace -C 0,', "option '-C': invalid CPU list '0,' (expected e.g. 0-3,7)" },
+  { 'trace -C 0-99999999', "option '-C': invalid CPU list '0-99999999' (expected e.g. 0-3,7)" },
+  { 'trace -p 0', "option '-p': invalid process list '0' (expected pids or names, e.g. 12,java)" },
+  { 'trace -p bash,', "option '-p': invalid process list 'bash,' (expected pids or names, e.g. 12,java)" },
+  { 'trace -p -v', "option '-p': invalid process list '-v' (expected pids or names, e.g. 12,java)" },
+  { 'trace -t bash', "option '-t': invalid id list 'bash' (expected e.g. 12,345)" },
+  { 'trace -t -v', "option '-t': invalid id list '-v' (expected e.g. 12,345)" },
+  { 'trace -i 1.5.1', "option '-i': invalid duration '1.5.1' (expected a number and a unit, e.g. 1.5ms)" },
+  { 'trace -i 0', "option '-i': '0' is not a duration >= 1ms" },
   { 'multi-trace --than 1fortnight',
-    "option '--than': bad duration '1fortnight': unit 'fortnight' is none of ns us ms s min h d" },
-  { 'trace --order-mem lots', "option '--order-mem': bad size 'lots': not bytes, or such as 64K, 1MiB" },
+    "option '--than': invalid duration '1fortnight': unknown unit 'fortnight' (expected ns, us, ms, s, min, h or d)" },
+  { 'trace --order-mem lots', "option '--order-mem': invalid size 'lots' (expected e.g. 4096, 64K or 1MiB)" },
   { 'trace --json=1', "option '--json' takes no value" },
   { 'trace --format jsn', "option '--format': 'jsn' is not one of text, json, csv; did you mean 'json'?" },
   { 'profile --than 101', "option '--than': '101' is not a number from 0 to 100" },
   { 'profile --than nan', "option '--than': 'nan' is not a number from 0 to 100" },
-  { 'profile --irqs-disabled=2', "option '--irqs-disabled': '2' is not a whole number from 0 to 1" },
+  { 'profile --irqs-disabled=2', "option '--irqs-disabled': '2' is not an integer from 0 to 1" },
   { 'kmemleak --alloc a:b', "option '--free EVENT' is required" },
   { 'kmemleak -e a:b', "option '-e' does not apply to this profiler" },
   { 'list --pids 1', "option '--pids' does not apply to this profiler" },
   { 'list a b', "unexpected argument 'b'" },
   { 'expr -e a:b', 'missing EXPRESSION: what to compute' },
-  { 'stop five', "COUNT: 'five' is not a whole number of at least 1" },
+  { 'stop five', "COUNT: 'five' is not an integer >= 1" },
   { 'breakpoint -- -- ls', 'missing ADDRESS: addr[/len][:rwx]' },
 }
 
@@ -343,7 +344,7 @@ describe('command lines', function()
 end)
 
 describe('a flag with more than a default', function()
-  it('tells whether it was given', function()
+  it('shows whether it was given', function()
     assert.is_nil(parse('trace').inherit)
   end)
 end)
@@ -365,7 +366,7 @@ describe('global options', function()
 
   it('are few', function()
     local _, message = options.parse_global { '-i', '1000', 'trace' }
-    assert.equal("profscript: option '-i' goes behind the profiler's name\ntry 'profscript -h'", message)
+    assert.equal("profscript: option '-i' must follow the profiler's name\ntry 'profscript -h'", message)
     _, message = options.parse_global { '--versoin' }
     assert.equal("profscript: unknown option '--versoin'; did you mean '--version'?\ntry 'profscript -h'", message)
   end)
@@ -383,41 +384,42 @@ describe('declarations', function()
       return refusal { options = { top = declaration } }
     end
     assert.equal("option 'top' is a number, not a table", one(20))
-    assert.equal("option 'top': type is missing", one { help = 'h' })
+    assert.equal("option 'top': missing type", one { help = 'h' })
     assert.equal("option 'top': unknown type 'intger'; did you mean 'integer'?", one { type = 'intger',
       help = 'h' })
-    assert.equal("option 'top': help is missing", one { type = 'integer' })
+    assert.equal("option 'top': missing help", one { type = 'integer' })
     assert.equal("option 'top': unknown key 'defualt'; did you mean 'default'?",
       one { type = 'integer', help = 'h', defualt = 1 })
     assert.equal("option 'top': help is a number, not a string", one { type = 'integer', help = 1 })
-    assert.equal("option 'top': short 'xy' is not one letter or digit", one { type = 'integer', help = 'h',
+    assert.equal("option 'top': short 'xy' is not a single letter or digit", one { type = 'integer', help = 'h',
       short = 'xy' })
-    assert.equal("option 'top': letter 'p' belongs to --pids", one { type = 'integer', help = 'h', short = 'p' })
+    assert.equal("option 'top': letter 'p' is already used by --pids",
+      one { type = 'integer', help = 'h', short = 'p' })
     assert.equal("option 'top': an enum needs values", one { type = 'enum', help = 'h' })
     assert.equal("option 'top': default is a string, not a boolean", one { type = 'flag', help = 'h', default = 'on' })
-    assert.equal("option 'top': default: 'x' is not a whole number",
+    assert.equal("option 'top': default: 'x' is not an integer",
       one { type = 'integer', help = 'h', default = 'x' })
     assert.equal("option 'top': unit 'sec' is not one of ns, us, ms, s, min, h",
       one { type = 'duration', help = 'h', unit = 'sec' })
-    assert.equal("option 'top': a count has no value", one { type = 'count', help = 'h', multiple = true })
+    assert.equal("option 'top': a count takes no value", one { type = 'count', help = 'h', multiple = true })
     assert.equal("option 'top': optional_value is a boolean, not a number",
       one { type = 'integer', help = 'h', optional_value = true })
-    assert.equal("option name 'only-than' is not lower case words joined by underscores",
+    assert.equal("invalid option name 'only-than' (expected lower case words joined by underscores)",
       refusal { options = { ['only-than'] = { type = 'flag', help = 'h' } } })
-    assert.equal("option name '1' is not lower case words joined by underscores",
+    assert.equal("invalid option name '1' (expected lower case words joined by underscores)",
       refusal { options = { { type = 'flag', help = 'h' } } })
-    assert.equal("unsupported: no option or group of options 'atach'; did you mean 'attach'?",
+    assert.equal("unsupported: no such option or option group 'atach'; did you mean 'attach'?",
       refusal { unsupported = { 'atach' } })
-    assert.equal("unsupported: no option or group of options 'verbosity'", refusal { unsupported = { 'verbosity' } })
-    assert.equal("positional 'x': help is missing", refusal { positional = { { name = 'x' } } })
-    assert.equal("positional 'x': a flag has no value",
+    assert.equal("unsupported: no such option or option group 'verbosity'", refusal { unsupported = { 'verbosity' } })
+    assert.equal("positional 'x': missing help", refusal { positional = { { name = 'x' } } })
+    assert.equal("positional 'x': a flag takes no value",
       refusal { positional = { { name = 'x', type = 'flag', help = 'h' } } })
     assert.equal("positional 'pids' is also an option", refusal { positional = { { name = 'pids', help = 'h' } } })
-    assert.equal("positional 'a': only the last one may be multiple",
+    assert.equal("positional 'a': only the last one can be multiple",
       refusal { positional = { { name = 'a', help = 'h', multiple = true }, { name = 'b', help = 'h' } } })
   end)
 
-  it('of a common option change what they name, and bring it back from a dropped group', function()
+  it('of a common option change only what they state, and bring it back from a dropped group', function()
     local spec = assert(options.declare { options = { filter = { help = 'commands' } }, unsupported = { 'event' } })
     assert.equal('commands', spec.long.filter.help)
     assert.equal('string', spec.long.filter.type)
@@ -437,7 +439,7 @@ describe('declarations', function()
     assert.is_nil(assert(options.parse(spec, 'x', { '-v' })).ignored)
   end)
 
-  it('drop single options, and those about one thing', function()
+  it('drop single options, and sets of them', function()
     local spec = assert(options.declare { unsupported = { 'input', 'samples', 'threads' }, options = { prio = {} } })
     for _, name in ipairs { 'input', 'call-graph', 'sampling-limit', 'pids', 'ptrace', 'key' } do
       assert.is_nil(spec.long[name], name)
@@ -454,7 +456,7 @@ describe('declarations', function()
     assert.is_false(spec.workload)
     assert.is_table(assert(options.declare { attributes = { 'key' } }).long.key)
     assert.is_nil(assert(options.declare { attributes = { 'key' }, unsupported = { 'key' } }).long.key)
-    assert.equal("unsupported: no option or group of options 'call-graph'; did you mean 'call_graph'?",
+    assert.equal("unsupported: no such option or option group 'call-graph'; did you mean 'call_graph'?",
       select(2, options.declare { unsupported = { 'call-graph' } }))
   end)
 

@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 local scripts = require 'bindings.options.scripts'
 
-local root -- a directory of its own for each test
-local modes -- file mode by path, 0644 when not set
+local root -- a separate directory for each test
+local modes -- file mode by path, 0644 if not set
 local environment
 
---- stat and readdir on top of what Lua has: a file can be opened, a directory can be listed.
+--- stat and readdir with Lua's functions: a file can be opened, a directory can be listed.
 local sys = {
   getenv = function(name) return environment[name] end,
   readdir = function(path)
@@ -35,7 +35,7 @@ local function write(path, text)
   return path
 end
 
---- A profiler that is in order.
+--- A valid profiler.
 local function good(summary)
   return ("return { summary = '%s', start = function() return {} end }\n"):format(summary or 'S')
 end
@@ -44,7 +44,7 @@ local function loaded()
   return scripts.new(sys, root .. '/data')
 end
 
---- Loads a text as a script: its message, with the path left out.
+--- Loads a text as a script: returns its message without the path.
 local function refusal(text)
   local path = write('x.lua', text)
   local script, message = loaded():load(path)
@@ -74,7 +74,7 @@ describe('scripts', function()
     end
   end)
 
-  it('are those of a user where they are not in the folder of the program', function()
+  it('come from the user\'s folder if the program has none', function()
     write('a/wakeups.lua', good 'Count')
     assert.is_false(assert(loaded():load 'wakeups').is_shipped)
     local path = write('data/scripts2/wakeups.lua', good 'Count')
@@ -96,17 +96,17 @@ describe('scripts', function()
     assert.equal(root .. '/a/top.lua', loaded():find 'top')
   end)
 
-  it('are proposed when the name is nearly right', function()
+  it('are suggested for similar names', function()
     write('a/wakeups.lua', good())
     local path, message = loaded():find 'wakeup'
     assert.is_nil(path)
-    assert.equal("profscript: no profiler 'wakeup'; did you mean 'wakeups'?\ntry 'profscript -h'", message)
+    assert.equal("profscript: no such profiler 'wakeup'; did you mean 'wakeups'?\ntry 'profscript -h'", message)
     path, message = loaded():find './no/such'
     assert.is_nil(path)
-    assert.equal("profscript: no file './no/such'", message)
+    assert.equal("profscript: no such file './no/such'", message)
   end)
 
-  it('may have another name, but for a file of that name', function()
+  it('may have another name, unless a file has it', function()
     local lost = write('a/event-lost.lua', good 'Lost')
     assert.equal(lost, loaded():find 'event-care')
     assert.equal(lost, loaded():names()['event-care'])
@@ -146,7 +146,7 @@ describe('scripts', function()
 
   it('report an error while loading in one line', function()
     assert.equal(":1: module 'lib.nosuch' not found", refusal "local x = require 'lib.nosuch'\nreturn x\n")
-    assert.equal(': table: ', (refusal 'error({})'):match '^: table: ')
+    assert.equal(':1: error() was called with a table, not with text', refusal 'error({})')
   end)
 
   it('may begin with #!', function()
@@ -156,7 +156,7 @@ describe('scripts', function()
   end)
 
   it('may not be bytecode', function()
-    assert.equal(': is bytecode; scripts are text', refusal(string.dump(function() end)))
+    assert.equal(': is bytecode, not Lua source', refusal(string.dump(function() end)))
   end)
 
   it('neither set nor read undeclared globals', function()
@@ -168,7 +168,7 @@ describe('scripts', function()
     assert.equal(path .. ":2: assignment to undeclared global 'total'; make it local", message)
   end)
 
-  it('do not see changes that others make to the standard globals', function()
+  it('do not see changes of the standard globals by others', function()
     local first = write('x.lua', 'print = nil\nmath = 1\n' .. good())
     assert(loaded():load(first))
     local second = write('y.lua', 'assert(type(print) == "function" and math.huge)\n' .. good())
@@ -177,17 +177,17 @@ describe('scripts', function()
 
   it('return a table with valid keys and types', function()
     assert.equal(': the file returns a nil, not a table with summary and start', refusal '')
-    assert.equal(": 'start' is missing", refusal 'return { summary = "S" }')
-    assert.equal(": 'summary' is missing", refusal 'return { start = function() end }')
+    assert.equal(": missing 'start'", refusal 'return { summary = "S" }')
+    assert.equal(": missing 'summary'", refusal 'return { start = function() end }')
     assert.equal(": unknown key 'sumary'; did you mean 'summary'?", refusal 'return { sumary = "S" }')
     assert.equal(": unknown key '1'", refusal 'return { "S" }')
     assert.equal(": 'summary' is a number, not a string", refusal 'return { summary = 1 }')
     assert.equal(": 'start' is a table, not a function", refusal 'return { summary = "S", start = {} }')
-    assert.equal(": attributes: events have no attribute 'kye'; did you mean 'key'?",
+    assert.equal(": attributes: unknown event attribute 'kye'; did you mean 'key'?",
       refusal "return { summary = 'S', attributes = { 'kye' }, start = print }")
     assert.equal(": 'summary' is more than one line",
       refusal 'return { summary = "S\\nT", start = function() end }')
-    assert.equal(": example 1 is not { 'command', 'what it shows' }",
+    assert.equal(": example 1 is not a table { 'command', 'description' }",
       refusal 'return { summary = "S", examples = { "x" }, start = function() end }')
     assert.equal(": option 'top': unknown type 'intger'; did you mean 'integer'?",
       refusal 'return { summary = "S", options = { top = { type = "intger", help = "h" } }, start = function() end }')
@@ -198,7 +198,7 @@ describe('scripts', function()
     modes[path] = tonumber('100666', 8)
     local script, message = loaded():load(path)
     assert.is_nil(script)
-    assert.equal(("%s: refused, anyone may write it; 'chmod o-w %s' allows it"):format(path, path), message)
+    assert.equal(("%s: refused because it is world-writable; run 'chmod o-w %s'"):format(path, path), message)
     modes[path] = tonumber('100664', 8)
     assert(loaded():load(path))
   end)

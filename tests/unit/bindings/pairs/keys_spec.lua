@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
--- What the pair matcher is told of wakeups that no switch will follow.
+-- Flags for the pair matcher: wakeups that no switch will follow.
 local ffi = require 'ffi'
 local dispatch = require 'bindings.view.dispatch'
 local pair_keys = require 'bindings.pairs.keys'
@@ -41,7 +41,7 @@ end
 local function wakeup(e, cpu, waker, pid, target) set(e, WAKEUP, cpu, 'struct pair_keys_wakeup', waker, pid, target) end
 local function switch(e, cpu, from, to) set(e, SWITCH, cpu, 'struct pair_keys_switch', from, from, to) end
 
---- A function(events, n) that does what the matcher needs with the events of a batch.
+--- A function(events, n) that prepares the events of a batch for the matcher.
 local function filler(config, instance)
   return dispatch.loop('keys', (pair_keys.branches(config, {}, instance, {})))
 end
@@ -59,7 +59,7 @@ local function may_start(stages, instance, ...)
 end
 
 describe('wakeups', function()
-  it('worked trace 21: of a task that its cpu runs already', function()
+  it('worked trace 21: of a task that its CPU already runs', function()
     local stages = { { wakeups() }, { switches() } }
     local function runs(e) switch(e, 0, 5, 7) end
     local function woken(e) wakeup(e, 1, 3, 7, 0) end
@@ -70,14 +70,14 @@ describe('wakeups', function()
     assert.is_true(may_start(stages, 'cpu', woken))
   end)
 
-  it('is not known where switches are filtered or not of all cpus', function()
+  it('is unknown if switches are filtered or not from all CPUs', function()
     local function runs(e) switch(e, 0, 5, 7) end
     local function woken(e) wakeup(e, 1, 3, 7, 0) end
     assert.is_true(may_start({ { wakeups() }, { switches 'next_pid > 0' } }, 'cpu', runs, woken))
     assert.is_true(may_start({ { wakeups() }, { switches() } }, 'tid', runs, woken))
   end)
 
-  it('of a task that its cpu may run, behind lost events', function()
+  it('of a task that its CPU may run, after lost events', function()
     local stages = { { wakeups() }, { switches() } }
     local function runs(e) switch(e, 0, 5, 7) end
     local function woken(e) wakeup(e, 1, 3, 9, 0) end
@@ -85,17 +85,17 @@ describe('wakeups', function()
       local function loses(e) e.class, e.cpu = C.EVENT_LOST, cpu end
       assert.is_false(may_start(stages, 'cpu', runs, loses, woken))
       assert.is_true(may_start(stages, 'cpu', runs, loses, function(e) switch(e, 0, 9, 7) end, woken))
-      -- Who is on a cpu that has never switched is not known either, but may never be.
+      -- A CPU that has never switched may not be traced at all.
       assert.is_true(may_start(stages, 'cpu', loses, woken))
       assert.is_true(may_start({ { wakeups() }, { switches 'next_pid > 0' } }, 'cpu', runs, loses, woken))
     end
     assert.is_true(may_start(stages, 'cpu', runs, function(e) e.class, e.cpu = C.EVENT_LOST, 1 end, woken))
   end)
 
-  it('would last too long, if the task was preempted', function()
+  it('would last too long if the task was preempted', function()
     local list = ffi.new 'struct event[5]'
     switch(list[0], 0, 5, 7)
-    list[1].class, list[1].cpu, list[1].key, list[1].period = C.EVENT_LOST, 0, 150, 1 -- 9 comes
+    list[1].class, list[1].cpu, list[1].key, list[1].period = C.EVENT_LOST, 0, 150, 1 -- 9 follows
     wakeup(list[2], 1, 3, 9, 0)
     switch(list[3], 0, 9, 7)
     switch(list[4], 0, 7, 9)
@@ -117,7 +117,7 @@ describe('wakeups', function()
       function(e) wakeup(e, 0, 6, 7, 1) end))
   end)
 
-  it('has a role besides', function()
+  it('also has a role', function()
     local list = ffi.new 'struct event[1]'
     wakeup(list[0], 0, 6, 7, 1)
     local stages = { { wakeups { key = 'pid', role = 'pid == 7 ? 2 : 1' } }, { switches() } }
@@ -126,12 +126,12 @@ describe('wakeups', function()
     assert.equal(C.EVENT_NO_FIRST, list[0].flags)
   end)
 
-  it('needs no loop where there are none', function()
+  it('needs no loop if there are none', function()
     assert.same({}, (pair_keys.branches({ stages = { { switches() }, { switches() } } }, {}, 'cpu', {})))
   end)
 end)
 
-describe('keys that take part', function()
+describe('selected keys', function()
   it('are asked for', function()
     local stages = { { switches() }, { switches() } }
     local fill = filler({ stages = stages, has = function(pid) return pid == 7 end }, 'cpu')

@@ -97,7 +97,7 @@ wakeups,1795190086.227953,18446744073709551615,,=x\x1b\xff
 ]], read())
   end)
 
-  it('prints prose to people only, and escapes it', function()
+  it('prints prose only as text, and escapes it', function()
     for format, expected in pairs { text = 'a\tb\\x1b\n5 \\x9b\n', json = '', csv = '' } do
       os.remove(path)
       local out = new(format)
@@ -139,7 +139,7 @@ wakeups,1795190086.227953,18446744073709551615,,=x\x1b\xff
     assert.equal('a\tnil\t5\t1.5\ttrue\n\n{"event":"print","text":"x\\u00091"}\n', read())
   end)
 
-  it('flushes by itself when much has gathered', function()
+  it('flushes by itself when the buffer is large', function()
     local out = new 'text'
     out:write(('x'):rep(65535))
     assert.equal('', read())
@@ -147,7 +147,7 @@ wakeups,1795190086.227953,18446744073709551615,,=x\x1b\xff
     assert.equal(65536, #read())
   end)
 
-  it('lends its buffer, in order with the rest', function()
+  it('lends its buffer, in order with other output', function()
     local out = new 'text'
     local buf = out:text_buffer()
     for i = 1, 2 do
@@ -167,7 +167,7 @@ wakeups,1795190086.227953,18446744073709551615,,=x\x1b\xff
     assert.is_true(out:reopen())
     out:table(SPEC, { ROWS[1] })
     out:flush()
-    assert.equal(first, read()) -- with a heading of its own
+    assert.equal(first, read()) -- with its own heading
     out = new 'csv'
     out:table(SPEC, { ROWS[1] })
     out:flush()
@@ -192,7 +192,7 @@ wakeups,1795190086.227953,18446744073709551615,,=x\x1b\xff
     end
   end)
 
-  it('tells a closed pipe from an error', function()
+  it('distinguishes a closed pipe from an error', function()
     local fds = ffi.new 'int[2]'
     local before = ffi.C.spec_signal(13, ffi.cast('void *', 1)) -- SIGPIPE, SIG_IGN
     ffi.C.spec_pipe(fds)
@@ -208,7 +208,7 @@ wakeups,1795190086.227953,18446744073709551615,,=x\x1b\xff
 end)
 
 describe('output.safe', function()
-  it('returns clean strings as they are', function()
+  it('returns clean strings unchanged', function()
     assert.equal('kworker/0:1-events_ünbound', output.safe 'kworker/0:1-events_ünbound')
   end)
 

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
--- Formats are given as text; the comparison with libtraceevent needs the running kernel's.
+-- Formats are given as text; the comparison with libtraceevent needs those of the running kernel.
 local bit = require 'bit'
 local ffi = require 'ffi'
 local printfmt = require 'bindings.print.printfmt'
@@ -16,13 +16,13 @@ ffi.cdef [[
 
 local PAGE = 4096
 
---- Three pages, of which the last is not mapped for reading: payloads that end at its start show
---- reads beyond them as a crash.
+--- Three pages, the last of them not readable: with payloads that end where it starts, reads beyond
+--- them crash.
 local pages = ffi.cast('uint8_t *', C.mmap(nil, 3 * PAGE, 3, 0x22, -1, 0))
 C.munmap(pages + 2 * PAGE, PAGE)
 local fence = pages + 2 * PAGE
 
--- Bytes and sign of the types the tests use.
+-- Size and sign of the types in the tests.
 local TYPES = {
   u8 = { 1, 0 }, s8 = { 1, 1 }, u16 = { 2, 0 }, s16 = { 2, 1 }, u32 = { 4, 0 }, int = { 4, 1 },
   u64 = { 8, 0 }, long = { 8, 1 }, ['const char *'] = { 8, 0 },
@@ -60,7 +60,7 @@ local function tracepoint(decls, print_fmt)
   return { print_fmt = ffi.string(C.tracepoint_print_fmt(tp)), fields = fields, keep = formats }
 end
 
---- Renders a payload (a Lua string, without the 8 common bytes) in front of the fence.
+--- Renders a payload (a Lua string, without the 8 common bytes) that ends at the fence.
 local function render(decls, print_fmt, payload)
   local printer, reason = printfmt.compile(tracepoint(decls, print_fmt), env)
   assert(printer, reason)
@@ -162,7 +162,7 @@ describe('printfmt', function()
     assert.equal('a= b= c= d=no', render(decls, print, ('\0'):rep(12)))
   end)
 
-  it('prints what is only text', function()
+  it('prints formats without arguments', function()
     assert.equal('a\tb\\c"d\nE', render({}, [["a\tb\\c\"d\n\x45"]], ''))
     assert.equal('none', render({}, [["%s", "no" "ne"]], ''))
     assert.equal('?[2J', render({}, [["\033[2J"]], ''))
@@ -285,7 +285,7 @@ describe('printfmt', function()
     assert.equal("unexpected '}'", reason({ 'int a' }, '"%u", REC->a }'))
     assert.equal('unclosed quote "', reason({ 'int a' }, '"%u'))
     assert.equal('the expression is empty', reason({ 'int a' }, ''))
-    assert.equal('no string literal', reason({ 'int a' }, 'REC->a'))
+    assert.equal('not a string literal', reason({ 'int a' }, 'REC->a'))
   end)
 
   it('survives hostile formats', function()
@@ -326,7 +326,7 @@ describe('printfmt', function()
     jit.attach(trace, 'trace')
     run()
     assert.is_true(traces > 0)
-    aborts = {} -- functions may have been tried before the loop was
+    aborts = {} -- functions may have been tried before the loop was compiled
     run()
     jit.attach(trace)
     assert.same({}, aborts)
@@ -334,7 +334,7 @@ describe('printfmt', function()
   end)
 end)
 
---- A payload with small values, strings and dynamic fields at their places.
+--- A payload with small values, strings and dynamic fields in their places.
 local function sample(list)
   local raw, fixed = ffi.new 'uint8_t[4096]', 0
   for _, field in ipairs(list) do
@@ -389,7 +389,7 @@ describe('printfmt and libtraceevent', function()
     C.free(names)
     C.formats_free(formats)
     assert(translated >= 0.95 * total, ('%d of %d translate'):format(translated, total))
-    -- The rest are names libtraceevent does not resolve, its precedences, and what it cannot parse.
+    -- The rest are names that libtraceevent does not resolve, its precedences, and formats that it cannot parse.
     assert(same >= 0.95 * translated, ('%d of %d agree'):format(same, translated))
   end)
 end)

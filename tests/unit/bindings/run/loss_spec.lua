@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: GPL-2.0-only
--- What is said of lost events, and when.
+-- The messages about lost events, and when they are printed.
 local ffi = require 'ffi'
 local loss = require 'bindings.run.loss'
 
---- What is warned of after losses { time in s, n, cpu }.
+--- The warnings after losses { time in s, n, cpu }.
 local function warnings(opt, losses, at_end)
   local lines = {}
   for name, value in pairs { lost = 'warn', verbose = 0, mmap_pages = 8 } do
@@ -38,7 +38,7 @@ describe('losses', function()
     assert.equal('top: lost 33 events on 3 other CPUs or threads (92 in total)', lines[6])
   end)
 
-  it('are reported at the end, if they were not', function()
+  it('are reported at the end, if not before', function()
     assert.same({ 'top: lost 5 events on an unknown CPU between 11.000000 and 11.000005 s (5 in total)',
       'top: lost 3 events on an unknown CPU between 11.500000 and 11.500005 s (8 in total)' },
       warnings({}, { { 1, 5 }, { 1.5, 3 } }, function(l) l:report() l:report() end))
@@ -47,14 +47,14 @@ describe('losses', function()
   it('are reported one by one with -v', function()
     local at = ' between 11.000000 and 11.000005 s'
     assert.same({ 'top: lost 5 events on CPU #2' .. at, 'top: lost 3 events on thread #7' .. at,
-      'top: lost 1 events on an unknown CPU' .. at },
+      'top: lost 1 event on an unknown CPU' .. at },
       warnings({ verbose = 1 }, { { 1, 5, 2 }, { 1, 3, -1, 7 }, { 1, 1 } }, function(l) l:report() end))
   end)
 
   it('end the run with --lost=error', function()
     local ok, problem = pcall(warnings, { lost = 'error' }, { { 1, 5 } })
     assert.is_false(ok)
-    assert.equal('top: lost 5 events, the run ends because of --lost=error', tostring(problem))
+    assert.equal('top: lost 5 events; stopped because of --lost=error', tostring(problem))
   end)
 
   it('are counted with --lost=ignore, and not mentioned', function()
@@ -67,12 +67,12 @@ describe('losses', function()
     assert.equal(5, total)
   end)
 
-  it('of a CPU that came are not counted', function()
-    assert.same({ 'top: CPU #3 came online, its events before 1.000 s are missing' },
+  it('of a CPU that came online are not counted', function()
+    assert.same({ 'top: CPU #3 came online; its events before 1.000 s are missing' },
       warnings({}, { { 1, 0, 3 } }))
   end)
 
-  it('are told to the script', function()
+  it('are passed to the script', function()
     local got
     warnings({}, {}, function(l)
       l:set_handler(function(gap) got = gap end)
@@ -84,7 +84,7 @@ describe('losses', function()
   end)
 
   it('lead to advice', function()
-    assert.equal('top: to lose fewer events, use larger rings (-m 32), -r 1 or a filter',
+    assert.equal('top: to lose fewer events, use larger ring buffers (-m 32), -r 1 or a filter',
       warnings({}, { { 1, 5 } }, function(l) l:advise() end)[2])
     assert.same({}, warnings({}, {}, function(l) l:advise() end))
   end)

@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: GPL-2.0-only
--- The order in which a batch goes through the passes, and who gets how much of it.
+-- The order in which a batch goes through the passes, and how many of its events each gets.
 local ffi = require 'ffi'
 local passes = require 'bindings.run.passes'
 
 local C = ffi.C
 
---- Sends n events of the first class through, and returns what log() was given.
+--- Sends n events of the first class through, and returns what log() got.
 local function run(add, n, flags)
   local all, seen = passes.new(), {}
   add(all, function(...) seen[#seen + 1] = table.concat({ ... }, ' ') end)
@@ -21,7 +21,7 @@ local function branches(log, name)
 end
 
 describe('passes', function()
-  it('go by stage, then in the order they were added', function()
+  it('are ordered by stage, then as they were added', function()
     local seen = run(function(all, log)
       for _, stage in ipairs { 'feed', 'handle', 'limit', 'count', 'filter', 'prepare', 'target' } do
         all:add(stage, stage, function(_, n) log(stage, n) end)
@@ -32,7 +32,7 @@ describe('passes', function()
       seen)
   end)
 
-  it('of branches are loops, none of nothing', function()
+  it('with branches are loops, without branches nothing', function()
     local seen = run(function(all, log)
       all:add('handle', 'handle', branches(log, 'handle'))
       all:add('count', 'count', branches(log, 'count'))
@@ -51,7 +51,7 @@ describe('passes', function()
     assert.same({ 'count 0', 'count 1', 'handle 0' }, seen)
   end)
 
-  it('are told the flags of the batch', function()
+  it('get the flags of the batch', function()
     local seen = run(function(all, log) all:add('handle', 'handle', function(_, _, flags) log(flags) end) end, 1,
       C.BATCH_LOST)
     assert.same({ tostring(tonumber(C.BATCH_LOST)) }, seen)

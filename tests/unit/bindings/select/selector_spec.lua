@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 local selector = require 'bindings.select.selector'
 
--- One selector as a line: kind system|name, then what else is set.
+-- One selector as a line: kind system|name, then the other members that are set.
 local function show_one(sel)
   local parts = { ('%s %s|%s'):format(sel.kind, sel.system or '-', sel.name) }
   local function add(name, value) if value then parts[#parts + 1] = name .. '=' .. tostring(value) end end
@@ -83,7 +83,7 @@ local GOOD = {
   { 'uprobe:f@"/bin/x (1)"(a=+0(%di):string, b4@0/32)/a=="x"/',
     'event uprobe|f path=/bin/x (1) args=a=+0(%di):string, b4@0/32 filter=a=="x"' },
   { 'uprobe:"f@/bin/x(a=%di)"', 'event uprobe|f path=/bin/x args=a=%di' },
-  -- perf's own events, profilers as sources
+  -- perf events, profilers as sources
   { 'cycles,cpu-clock', 'event hardware|cycles\nevent software|cpu-clock' },
   { 'LLC-load-misses', 'event hw-cache|LLC-load-misses' },
   { 'page-faults', 'event software|page-faults' },
@@ -116,27 +116,27 @@ local GOOD = {
 
 local BAD = {
   { '', [[
-bad event '': event name is missing at column 1
+bad event '': missing event name at column 1
 
   ^]] },
   { 'a:b,,c:d', [[
-bad event 'a:b,,c:d': event name is missing at column 5
+bad event 'a:b,,c:d': missing event name at column 5
   a:b,,c:d
       ^]] },
   { 'a:b,', [[
-bad event 'a:b,': event name is missing at column 5
+bad event 'a:b,': missing event name at column 5
   a:b,
       ^]] },
   { '/x/', [[
-bad event '/x/': event name is missing at column 1
+bad event '/x/': missing event name at column 1
   /x/
   ^]] },
   { 'sched:', [[
-bad event 'sched:': event name is missing at column 7
+bad event 'sched:': missing event name at column 7
   sched:
         ^]] },
   { ':b', [[
-bad event ':b': event system before ':' is missing at column 1
+bad event ':b': missing event system before ':' at column 1
   :b
   ^]] },
   { 'sched:x/comm=="a', [[
@@ -204,27 +204,27 @@ bad event 'a:b//=1/': unknown attribute '' at column 6
   a:b//=1/
        ^]] },
   { 'a:b//max-stack=x/', [[
-bad event 'a:b//max-stack=x/': 'x' is no integer at column 16
+bad event 'a:b//max-stack=x/': 'x' is not an integer >= 0 at column 16
   a:b//max-stack=x/
                  ^]] },
   { 'a:b//max-stack=-1/', [[
-bad event 'a:b//max-stack=-1/': '-1' is no integer at column 16
+bad event 'a:b//max-stack=-1/': '-1' is not an integer >= 0 at column 16
   a:b//max-stack=-1/
                  ^]] },
   { 'a:b//cpus=3-1/', [[
-bad event 'a:b//cpus=3-1/': bad cpu range 3-1 at column 11
+bad event 'a:b//cpus=3-1/': invalid CPU list '3-1' at column 11; expected e.g. 0-3,7
   a:b//cpus=3-1/
             ^]] },
   { 'a:b//cpus="0-3,x"/', [[
-bad event 'a:b//cpus="0-3,x"/': bad cpu list '0-3,x' at column 16; expected like '0-3,5'
+bad event 'a:b//cpus="0-3,x"/': invalid CPU list '0-3,x' at column 16; expected e.g. 0-3,7
   a:b//cpus="0-3,x"/
                  ^]] },
   { 'a:b//cpus="0-"/', [[
-bad event 'a:b//cpus="0-"/': bad cpu list '0-' at column 12; expected like '0-3,5'
+bad event 'a:b//cpus="0-"/': invalid CPU list '0-' at column 12; expected e.g. 0-3,7
   a:b//cpus="0-"/
              ^]] },
   { 'a:b,mem:0x12/3:w', [[
-bad event 'a:b,mem:0x12/3:w': invalid length '3' of a breakpoint (expected 1, 2, 4 or 8) at column 9
+bad event 'a:b,mem:0x12/3:w': invalid breakpoint length '3' (expected 1, 2, 4 or 8) at column 9
   a:b,mem:0x12/3:w
           ^]] },
   { 'mem:here', [[
@@ -236,19 +236,19 @@ bad event 'a:b//vm=1234/': unknown attribute 'vm' at column 6
   a:b//vm=1234/
        ^]] },
   { 'uprobe:func@/usr/lib/x.so', [[
-bad event 'uprobe:func@/usr/lib/x.so': a path ends at its first slash at column 13; quote it: @"/path"
+bad event 'uprobe:func@/usr/lib/x.so': an unquoted path ends at its first slash at column 13; quote it: @"/path"
   uprobe:func@/usr/lib/x.so
               ^]] },
   { 'uprobe:func', [[
-bad event 'uprobe:func': uprobe needs a file at column 12; write NAME@"/path"
+bad event 'uprobe:func': uprobe needs a file at column 12; use NAME@"/path"
   uprobe:func
              ^]] },
   { 'uprobe:func@', [[
-bad event 'uprobe:func@': file after '@' is missing at column 12
+bad event 'uprobe:func@': missing file after '@' at column 12
   uprobe:func@
              ^]] },
   { 'kprobe:', [[
-bad event 'kprobe:': event name is missing at column 8
+bad event 'kprobe:': missing event name at column 8
   kprobe:
          ^]] },
   { 'a:b\1//stak/', [[
@@ -269,7 +269,7 @@ describe('selector.parse', function()
     end)
   end
 
-  it('asks for the value of each attribute that has one, and refuses one of each that has none', function()
+  it('requires the value of each attribute that has one, and refuses one for the others', function()
     local with_value = 0
     for name, attribute in pairs(selector.attributes) do
       local wants = attribute.kind ~= 'flag'
@@ -288,14 +288,14 @@ describe('selector.parse', function()
     assert.is_true(with_value >= 13)
   end)
 
-  it('tells where filters and attributes are', function()
+  it('returns the columns of filters and attributes', function()
     local sel = selector.parse('x:y, a:b/ "pid>1"/key= "p"/stack/')[2]
     assert.are.same({ 6, 12 }, { sel.column, sel.filter_column })
     assert.are.same({ 19, 28 }, { sel.attrs[1].column, sel.attrs[2].column })
     assert.are.equal('a:b/ "pid>1"/key= "p"/stack/', sel.text)
   end)
 
-  it('shows the neighbourhood of an error in a long text', function()
+  it('shows the surroundings of an error in a long text', function()
     local text = ('a:b/x/,'):rep(100) .. 'a:b//stak/,' .. ('c:d,'):rep(100)
     local _, err = selector.parse(text)
     local caret = selector.caret(err)

@@ -55,7 +55,7 @@ describe('events by name', function()
     assert.equal('raw 4:0x1a8 4000', numbers 'r1a8')
   end)
 
-  it('are no others', function()
+  it('contain nothing else', function()
     assert.is_nil(perf_events.find 'cycle')
     assert.is_nil(perf_events.find 'r')
     assert.is_nil(perf_events.find 'r11112222333344445')
@@ -72,9 +72,9 @@ describe('a breakpoint', function()
     { 'mem:0xffffffffc2cc004a:x', 'ffffffffc2cc004a 8 4' },
     { 'mem:x', "invalid address 'x'" },
     { 'mem:', "invalid address ''" },
-    { 'mem:0x1/16', "invalid length '16' of a breakpoint (expected 1, 2, 4 or 8)" },
-    { 'mem:0x1:q', "invalid access 'q' of a breakpoint (expected r, w, rw or x)" },
-    { 'mem:0x1:', "invalid access ':' of a breakpoint (expected r, w, rw or x)" },
+    { 'mem:0x1/16', "invalid breakpoint length '16' (expected 1, 2, 4 or 8)" },
+    { 'mem:0x1:q', "invalid breakpoint access 'q' (expected r, w, rw or x)" },
+    { 'mem:0x1:', "invalid breakpoint access ':' (expected r, w, rw or x)" },
   }
   for _, case in ipairs(CASES) do
     it(case[1], function()
@@ -96,7 +96,7 @@ describe('terms of a PMU', function()
     assert.equal(0xffffffffffffffffULL, perf_events.parse(cpu, 'all=0xffffffffffffffff').config2)
   end)
 
-  it('may be words of perf itself', function()
+  it('may be perf\'s own words', function()
     local event = assert(perf_events.parse(cpu, ' config=0x10 , config1=2,period=100000,name=mine'))
     assert.same({ 'mine', 0x10ULL, 2ULL, 100000 }, { event.name, event.config, event.config1, event.period })
     assert.is_nil(event.freq)
@@ -108,19 +108,19 @@ describe('terms of a PMU', function()
     assert.equal(31ULL, event.config1) -- the bits of 3 and of 30
   end)
 
-  it('are refused with the place', function()
+  it('are refused with their place', function()
     local function refusal(terms)
       local event, message, column = perf_events.parse(cpu, terms)
       assert.is_nil(event)
       return ('%d: %s'):format(column, message)
     end
     assert.equal("9: PMU cpu has no term 'umsak'; did you mean 'umask'?", refusal 'event=1,umsak=1')
-    assert.equal("1: term 'umask' has only 8 bits; the value is too large", refusal 'umask=0x100')
+    assert.equal("1: term 'umask' has only 8 bits: value too large", refusal 'umask=0x100')
     assert.equal("1: invalid number 'x'", refusal 'umask=x')
     assert.equal("1: term 'config' needs a value", refusal 'config')
-    assert.equal("1: 'freq' must be more than 0", refusal 'freq=0')
-    assert.equal("1: term 'odd' has an unknown format: 'config:3-99'", refusal 'odd=1')
-    assert.equal("1: bad term '../type'", refusal '../type')
+    assert.equal("1: 'freq' must be greater than 0", refusal 'freq=0')
+    assert.equal("1: term 'odd' has an unsupported format 'config:3-99'", refusal 'odd=1')
+    assert.equal("1: invalid term '../type'", refusal '../type')
     assert.equal("1: PMU cpu has no term 'loop'", refusal 'loop')
   end)
 
@@ -146,14 +146,14 @@ describe('a selector', function()
     assert.equal('config=1', list[3].filter)
   end)
 
-  it('tells a PMU from a profiler', function()
+  it('distinguishes a PMU from a profiler', function()
     assert.equal('profiler', parse('gpu/a=1/')[1].kind)
   end)
 
   it('has a period or a frequency', function()
     assert.equal(1000000, parse('cycles//period=1000000/')[1].attrs[1].value)
     assert.equal([[
-bad event 'cycles//freq=0/': '0' is no integer of at least 1 at column 14
+bad event 'cycles//freq=0/': '0' is not an integer >= 1 at column 14
   cycles//freq=0/
                ^]], parse 'cycles//freq=0/')
   end)

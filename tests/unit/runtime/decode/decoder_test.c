@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Records are built here from perf_event_open(2)'s description of their layout, each in a block of
- * memory of just its size, so that the sanitizers see a read behind its end. */
+/* Records are built here from their description in perf_event_open(2), each in a block of memory of
+ * exactly its size, so that the sanitizers find a read beyond its end. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -152,7 +152,7 @@ static void check_sample(const struct perf_event_attr *attr, const struct event 
 		assert_memory_equal(ev->raw, payload, RAW);
 }
 
-/* One record whole, and cut behind each of its words. */
+/* One record whole, and truncated after each of its words. */
 static void check_record(const struct perf_event_attr *attr)
 {
 	struct decoder *d = decoder_of(attr);
@@ -180,7 +180,7 @@ static void check_record(const struct perf_event_attr *attr)
 	decoder_free(d);
 }
 
-/* All combinations of the twelve kinds of words, with all formats of what READ adds. */
+/* All combinations of the twelve kinds of words, with all formats of READ. */
 static void all_sample_types(void **state)
 {
 	static const uint64_t bits[] = {
@@ -229,7 +229,7 @@ static int decode_with(const struct perf_event_attr *attr, unsigned int at, uint
 	return ret;
 }
 
-static void sizes_that_lie(void **state)
+static void wrong_sizes(void **state)
 {
 	struct perf_event_attr chain = {.sample_type = PERF_SAMPLE_TIME | PERF_SAMPLE_CALLCHAIN |
 						       PERF_SAMPLE_RAW};
@@ -255,7 +255,7 @@ static void sizes_that_lie(void **state)
 		assert_int_equal(decode_with(&chain, 1, lies[i]), -EBADMSG);
 		assert_int_equal(decode_with(&group, 1, lies[i]), -EBADMSG);
 	}
-	/* The size of the payload are the lower 32 bits; the rest is payload already. */
+	/* The lower 32 bits are the size of the payload; the rest is payload already. */
 	assert_int_equal(decode_with(&raw, 1, RAW), 1);
 	assert_int_equal(decode_with(&raw, 1, RAW + 1), -EBADMSG);
 	assert_int_equal(decode_with(&raw, 1, UINT32_MAX), -EBADMSG);
@@ -302,7 +302,7 @@ static void side_band_of(const struct perf_event_attr *attr)
 		assert_int_equal(decoder_time(d, rec, &time), has_time);
 		assert_true(!has_time || time == when);
 		free(rec);
-		/* COMM may do with 16 bytes, the others need all of theirs. */
+		/* 16 bytes are enough for COMM, the others need all of theirs. */
 		rec = record(kinds[i].type, &b, b.n - 1 - (kinds[i].type == PERF_RECORD_COMM));
 		assert_int_equal(decoder_decode(d, rec, &ev, 1), -EBADMSG);
 		free(rec);
@@ -328,7 +328,7 @@ static void side_band(void **state)
 	}
 }
 
-static void other_records_are_nothing(void **state)
+static void other_records_are_ignored(void **state)
 {
 	struct perf_event_attr attr = {.sample_type = PERF_SAMPLE_TIME, .sample_id_all = 1};
 	struct decoder *d = decoder_of(&attr);
@@ -347,9 +347,9 @@ static void other_records_are_nothing(void **state)
 	decoder_free(d);
 }
 
-/* The kernel has added the size of a trailer to a record twice, for two readers: what follows the
- * first one is not the trailer. */
-static void records_that_are_too_long(void **state)
+/* The kernel adds the size of a trailer twice to a record for two readers: the words after the
+ * first trailer are not a trailer. */
+static void long_records(void **state)
 {
 	struct perf_event_attr attr = {.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TIME,
 				       .sample_id_all = 1};
@@ -397,8 +397,8 @@ static void records_that_are_too_long(void **state)
 	}
 }
 
-/* Attributes with different samples, told apart by their ids: near each other (an array) or not (a
- * hash). */
+/* Attributes with different samples, distinguished by their ids: close together (an array) or not
+ * (a hash). */
 static void several_attributes(void **state)
 {
 	static const uint64_t distances[] = {1, 1000, 1ull << 40};
@@ -444,7 +444,7 @@ static void several_attributes(void **state)
 				assert_int_equal(ev[j].class, EVENT_FIRST + i + j);
 			if (nr_classes[i] > 1)
 				assert_int_equal(decoder_decode(d, rec, ev, 1), -ENOSPC);
-			((uint64_t *)(rec + 1))[0] = id - 1; /* nobody's */
+			((uint64_t *)(rec + 1))[0] = id - 1; /* an unknown id */
 			assert_int_equal(decoder_decode(d, rec, ev, 4), 0);
 			free(rec);
 		}
@@ -452,7 +452,7 @@ static void several_attributes(void **state)
 	}
 }
 
-static void payload_that_is_too_short(void **state)
+static void short_payload(void **state)
 {
 	struct perf_event_attr attrs[] = {
 		{.sample_type =
@@ -476,6 +476,65 @@ static void payload_that_is_too_short(void **state)
 		free(rec);
 		decoder_free(d);
 	}
+}
+
+/* A task that has ended has the ids -1, but the payload of a tracepoint has its thread. */
+static void task_that_has_ended(void **state)
+{
+	struct perf_event_attr attr = {.type = PERF_TYPE_TRACEPOINT,
+				       .sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
+						      PERF_SAMPLE_CPU | PERF_SAMPLE_RAW};
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct builder b = {.n = 0};
+		struct perf_event_header *rec;
+		struct decoder *d;
+		struct event ev, run;
+		struct slot slot = {.time = when};
+		int32_t common_pid;
+
+		attr.type = i ? PERF_TYPE_RAW : PERF_TYPE_TRACEPOINT;
+		d = decoder_of(&attr);
+		put_sample(&b, &attr);
+		b.words[0] = UINT64_MAX;
+		slot.rec = rec = record(PERF_RECORD_SAMPLE, &b, b.n);
+		assert_int_equal(decoder_decode_run(d, &slot, 1, 0, 0, &run), 0);
+		assert_int_equal(decoder_decode(d, rec, &ev, 1), 1);
+		memcpy(&common_pid, payload + 4, sizeof(common_pid));
+		assert_int_equal(ev.pid, -1);
+		assert_int_equal(ev.tid, i ? -1 : common_pid);
+		free(rec);
+		decoder_free(d);
+	}
+}
+
+/* The kernel may give a sample of a software event the id of another reader's event. */
+static void ids_of_other_readers(void **state)
+{
+	struct perf_event_attr attr = {.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID};
+	struct decoder *d = decoder_new();
+	struct builder b = {.n = 0};
+	struct perf_event_header *rec;
+	struct event ev;
+
+	(void)state;
+	put_sample(&b, &attr);
+	rec = record(PERF_RECORD_SAMPLE, &b, b.n);
+	for (int i = 0; i < 3; i++) {
+		decoder_add_attr(d, &attr, NULL);
+		decoder_add_id(d, id + 1 + i, i);
+		decoder_add_class(d, i, CLASS + i, 0);
+	}
+	assert_int_equal(decoder_check(d, NULL), 0);
+	assert_int_equal(decoder_decode(d, rec, &ev, 1), 0);
+	decoder_note_shared(d, 1);
+	assert_int_equal(decoder_decode(d, rec, &ev, 1), 1);
+	assert_int_equal(ev.class, CLASS + 1);
+	decoder_note_shared(d, 2);
+	assert_int_equal(decoder_decode(d, rec, &ev, 1), -EBADMSG);
+	free(rec);
+	decoder_free(d);
 }
 
 static void check_refuses(void **state)
@@ -502,7 +561,7 @@ static void check_refuses(void **state)
 	decoder_free(d);
 }
 
-/* A run is decoded as its records are one by one; what is no plain sample ends it. */
+/* A run is decoded as its records are one by one; a record that is not a plain sample ends it. */
 static void runs_are_the_same_as_records(void **state)
 {
 	enum { N = 2000 };
@@ -561,7 +620,7 @@ static void runs_are_the_same_as_records(void **state)
 			run[i].key = 0;
 			assert_memory_equal(&one, &run[i], sizeof(one));
 		}
-		if (at < N) { /* what ended the run had a reason to */
+		if (at < N) { /* the record that ended the run is not plain */
 			const struct perf_event_header *rec = slots[at].rec;
 
 			assert_true(at < 10 || slots[at].flags || rec->type == PERF_RECORD_LOST ||
@@ -580,12 +639,14 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_sample_types),
-		cmocka_unit_test(sizes_that_lie),
+		cmocka_unit_test(wrong_sizes),
 		cmocka_unit_test(side_band),
-		cmocka_unit_test(other_records_are_nothing),
+		cmocka_unit_test(other_records_are_ignored),
 		cmocka_unit_test(several_attributes),
-		cmocka_unit_test(records_that_are_too_long),
-		cmocka_unit_test(payload_that_is_too_short),
+		cmocka_unit_test(long_records),
+		cmocka_unit_test(short_payload),
+		cmocka_unit_test(task_that_has_ended),
+		cmocka_unit_test(ids_of_other_readers),
 		cmocka_unit_test(check_refuses),
 		cmocka_unit_test(runs_are_the_same_as_records),
 	};

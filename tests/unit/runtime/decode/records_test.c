@@ -11,7 +11,7 @@
 #include "event.h"
 #include "decode/records.h"
 
-/* A text of a payload, as views read it. */
+/* A string of a payload, as views read it. */
 static const char *text(const struct event *ev, uint32_t word)
 {
 	uint32_t at = word & 0xffff, n = word >> 16;
@@ -62,7 +62,7 @@ static void payloads(void **state)
 	assert_true(convert(r, PERF_RECORD_BPF_EVENT, 0, &bpf, sizeof(bpf), &ev[1]));
 	assert_true(convert(r, PERF_RECORD_TEXT_POKE, 0, &poke, sizeof(poke), &ev[2]));
 	assert_true(convert(r, PERF_RECORD_NAMESPACES, 0, namespaces, sizeof(namespaces), &ev[3]));
-	/* All of a batch are there at once. */
+	/* All records of a batch are valid at once. */
 	symbol = (const void *)ev[0].raw;
 	assert_true(symbol->addr == ksymbol.addr && symbol->len == 23 && symbol->flags == 1);
 	assert_string_equal(text(&ev[0], symbol->name), "bpf_prog_1");
@@ -72,7 +72,7 @@ static void payloads(void **state)
 	poked = (const void *)ev[2].raw;
 	assert_string_equal(text(&ev[2], poked->old_bytes), "0f1f440000");
 	assert_string_equal(text(&ev[2], poked->new_bytes), "eb44");
-	/* A kernel that has fewer of them. */
+	/* A kernel whose record has fewer members. */
 	spaces = (const void *)ev[3].raw;
 	assert_true(spaces->pid == 7 && spaces->tid == 8 && spaces->nr == 2);
 	assert_true(spaces->net == 4026531833 && spaces->uts == 4026531838 && !spaces->mnt);
@@ -89,8 +89,8 @@ static void mappings_of_both_kinds(void **state)
 	struct event ev;
 
 	(void)state;
-	strcpy((char *)&record[4], "/old"); /* MMAP: behind pgoff */
-	strcpy((char *)&record[8], "/new"); /* MMAP2: behind device, inode, prot */
+	strcpy((char *)&record[4], "/old"); /* MMAP: after pgoff */
+	strcpy((char *)&record[8], "/new"); /* MMAP2: after device, inode, prot */
 	assert_true(convert(r, PERF_RECORD_MMAP, 0, record, sizeof(record), &ev));
 	map = (const void *)ev.raw;
 	assert_true(map->addr == 0x1000 && map->len == 0x2000 && map->pgoff == 0x3000);
@@ -120,8 +120,8 @@ static void names(void **state)
 	records_free(r);
 }
 
-/* Records of all sizes of all types, and such as lie about their lengths: never a read beyond. */
-static void lies(void **state)
+/* Records of all sizes of all types, also with wrong lengths: never a read beyond the end. */
+static void wrong_lengths(void **state)
 {
 	struct records *r = records_new();
 	uint32_t accepted = 0;
@@ -143,7 +143,7 @@ static void lies(void **state)
 		records_begin_batch(r);
 	}
 	assert_true(accepted > 0);
-	/* More than a word can tell the place of. */
+	/* More than the place in a word can express. */
 	uint8_t *big = calloc(1, 65536);
 	struct event ev;
 
@@ -154,7 +154,7 @@ static void lies(void **state)
 	records_free(r);
 }
 
-static void what_is_asked_for(void **state)
+static void requested_kinds(void **state)
 {
 	(void)state;
 	for (int asked = RECORD_NONE; asked < RECORD_KINDS; asked++) {
@@ -176,11 +176,9 @@ static void what_is_asked_for(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(payloads),
-		cmocka_unit_test(mappings_of_both_kinds),
-		cmocka_unit_test(names),
-		cmocka_unit_test(lies),
-		cmocka_unit_test(what_is_asked_for),
+		cmocka_unit_test(payloads),	   cmocka_unit_test(mappings_of_both_kinds),
+		cmocka_unit_test(names),	   cmocka_unit_test(wrong_lengths),
+		cmocka_unit_test(requested_kinds),
 	};
 
 	return cmocka_run_group_tests_name("records", tests, NULL, NULL);

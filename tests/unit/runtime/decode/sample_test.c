@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A sample with all parts is built in the kernel's order; each part must be found, in each cut of
- * it only those that are whole. */
+/* A sample with all parts is built in the kernel's order. Each part must be found, in each
+ * truncated sample only the parts that are whole. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -90,7 +90,7 @@ static void each_part(void **state)
 {
 	(void)state;
 	for (uint32_t words = 0; words <= WORDS; words++) {
-		uint64_t *cut = malloc(words * 8 + 1); /* of just this size, for the sanitizers */
+		uint64_t *cut = malloc(words * 8 + 1); /* exactly this size, for the sanitizers */
 
 		memcpy(cut, sample, words * 8);
 		for (int i = 0; i < PARTS; i++) {
@@ -109,7 +109,7 @@ static void each_part(void **state)
 	}
 }
 
-static void lengths_that_lie(void **state)
+static void wrong_lengths(void **state)
 {
 	static const uint32_t lengths[] = {4, 9, 14, 22};
 	static const uint64_t lies[] = {1000,	    UINT32_MAX,	      1ull << 32,
@@ -127,7 +127,7 @@ static void lengths_that_lie(void **state)
 		}
 }
 
-/* A task without user mode has no registers: one word says so. */
+/* A task without user mode has no registers, which one word says. */
 static void no_registers(void **state)
 {
 	static const struct perf_event_attr regs = {.sample_type = PERF_SAMPLE_REGS_USER |
@@ -173,7 +173,7 @@ static void payloads(void **state)
 	assert_int_equal(sample_payload(PERF_SAMPLE_IP | PERF_SAMPLE_REGS_USER), PAYLOAD_SAMPLE);
 }
 
-static void what_it_counted(void **state)
+static void recorded_counts(void **state)
 {
 	const struct perf_event_attr own = {.sample_type = PERF_SAMPLE_READ | PERF_SAMPLE_RAW,
 					    .read_format = PERF_FORMAT_ID};
@@ -186,9 +186,9 @@ static void what_it_counted(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(first_words),	    cmocka_unit_test(each_part),
-		cmocka_unit_test(lengths_that_lie), cmocka_unit_test(no_registers),
-		cmocka_unit_test(payloads),	    cmocka_unit_test(what_it_counted),
+		cmocka_unit_test(first_words),	 cmocka_unit_test(each_part),
+		cmocka_unit_test(wrong_lengths), cmocka_unit_test(no_registers),
+		cmocka_unit_test(payloads),	 cmocka_unit_test(recorded_counts),
 	};
 
 	return cmocka_run_group_tests_name("sample", tests, NULL, NULL);

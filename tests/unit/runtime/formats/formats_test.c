@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Formats are given as text, so that the tests need no tracefs; the few that print with
- * libtraceevent need the running kernel's and are skipped without.
+ * Formats are given as text, so that the tests need no tracefs. The few that print with
+ * libtraceevent need those of the running kernel, and are skipped without them.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -108,7 +108,7 @@ static void test_fields(void **state)
 	assert_string_equal(tracepoint_field(t, 0)->name, "common_type");
 	assert_string_equal(tracepoint_print_fmt(t), "\"prev_comm=%s\", REC->prev_comm");
 	assert_int_equal(field(t, "prev_state")->offset, 32);
-	/* The length is spelt as an identifier, and the signs of old and new kernels differ. */
+	/* The length is an identifier, and the signs of old and new kernels differ. */
 	check(t, "prev_comm", "char[TASK_COMM_LEN]", 1, 16, FIELD_ARRAY | FIELD_STRING);
 	check(t, "next_comm", "char[16]", 1, 16, FIELD_ARRAY | FIELD_STRING);
 	check(t, "prev_state", "long", 8, 1, FIELD_SIGNED);
@@ -216,7 +216,7 @@ static void test_garbage(void **state)
 		      LINE_8 "\\x09field:a];\\x09offset:8;\\x09size:4;\\x09signed:1;");
 }
 
-/* Every prefix of a format: parses or says why, never crashes. */
+/* Every prefix of a format parses or is refused with a message, and never crashes. */
 static void test_prefixes(void **state)
 {
 	(void)state;
@@ -256,7 +256,7 @@ static void test_print_fields(void **state)
 
 	(void)state;
 	assert_string_equal(print(t, &raw, sizeof(raw)), "comm=ab\\x0a pid=7 prio=-1");
-	/* Shorter than the fields, and than what the dynamic one tells. */
+	/* Shorter than the fields, and than the dynamic field claims. */
 	assert_string_equal(print(t, &raw, 20), "comm=? pid=7 prio=-1");
 	assert_string_equal(print(t, &raw, 14), "comm=? pid=? prio=?");
 	assert_string_equal(print(t, &raw, 0), "comm=? pid=? prio=?");
@@ -302,7 +302,7 @@ static void test_symbols(void **state)
 	uint64_t start = 0;
 
 	(void)state;
-	/* Without a text nothing is known: this is no set of the running kernel. */
+	/* Without a text nothing is known: this is not a set of the running kernel. */
 	assert_null(formats_symbol(f, 0xffffffff81000000, &start));
 	assert_int_equal(formats_add_kallsyms(f, text, strlen(text)), 0);
 	assert_string_equal(formats_symbol(f, 0xffffffff810000ff, &start), "_text");
@@ -350,14 +350,14 @@ static void test_live(void **state)
 	memcpy(raw + field(t, "next_pid")->offset, &pid, sizeof(pid));
 	memcpy(raw + field(t, "next_comm")->offset, "next", 4);
 	assert_non_null(strstr(print(t, raw, sizeof(raw)), "next_comm=next next_pid=4711 "));
-	/* What a cut payload does not hold prints as zero, not as the payload before. */
+	/* Fields beyond a truncated payload print as zero, not as the payload before. */
 	assert_non_null(strstr(print(t, raw, 24), "prev_comm= prev_pid=0 "));
 	assert_non_null(strstr(print(t, raw, 24), "next_comm= next_pid=0 "));
 	assert_non_null(strstr(print(t, raw, 0), "next_comm= next_pid=0 "));
 	formats_free(f);
 }
 
-/* Dynamic fields that point outside of the payload. */
+/* Dynamic fields that point outside the payload. */
 static void test_live_hostile(void **state)
 {
 	struct formats *f = live();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* runtime/live/count_sums.c: sums by row, scaled where hardware was shared, told once. */
+/* runtime/live/count_sums.c: sums by row, scaled if hardware was shared, reported once. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -36,7 +36,7 @@ static void rows_are_sorted_and_stay(void **state)
 	count_sums_free(t);
 }
 
-static void what_was_told_is_not_told_again(void **state)
+static void counts_are_reported_once(void **state)
 {
 	struct count_sums *t = count_sums_new(1);
 	struct counts c;
@@ -44,7 +44,7 @@ static void what_was_told_is_not_told_again(void **state)
 	(void)state;
 	count_sums_expect(t, 3, 0);
 	count_sums_add(t, 3, 0, 10, 100, 100);
-	count_sums_add(t, 3, 0, 5, 100, 100); /* another cgroup of the cpu */
+	count_sums_add(t, 3, 0, 5, 100, 100); /* another cgroup of the CPU */
 	count_sums_take(t, &c);
 	assert_true(at(&c, 3, 0)->value == 15);
 	count_sums_take(t, &c);
@@ -75,7 +75,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rows_are_sorted_and_stay),
-		cmocka_unit_test(what_was_told_is_not_told_again),
+		cmocka_unit_test(counts_are_reported_once),
 		cmocka_unit_test(shared_counters_are_scaled),
 	};
 

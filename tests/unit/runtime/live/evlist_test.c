@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What is planned to be opened: on which CPUs, with whose rings, as which samples, in which groups.
- * Nothing is opened, so this needs no permission. */
+/* The plan of what is opened: on which CPUs, with whose rings, as which samples, in which groups.
+ * Nothing is opened, so no permission is needed. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -102,7 +102,7 @@ static void cpus_of_the_target_and_of_an_event(void **state)
 	p = plan(list, 1, &target);
 	assert_true(evlist_is_for(p, &p->evsels[0], 0));
 	assert_false(evlist_is_for(p, &p->evsels[0], 4000));
-	assert_true(evlist_is_for(p, &p->evsels[1], 4000)); /* names are those of all tasks */
+	assert_true(evlist_is_for(p, &p->evsels[1], 4000)); /* names are needed for all tasks */
 	evlist_free(p);
 }
 
@@ -126,7 +126,7 @@ static void cpus_that_are_not_there(void **state)
 	refuse(&request, &target, "page-faults: cpus=1 contains none of the CPUs 0", false);
 }
 
-/* Rings are those of threads only where nothing wants a CPU's. */
+/* Rings belong to threads only if nothing needs those of CPUs. */
 static void whose_rings(void **state)
 {
 	struct event_request list[] = {software("a", 8), software("b", 9)};
@@ -169,7 +169,7 @@ static void whose_rings(void **state)
 	assert_int_equal(p->evsels[2].group, GROUP_TASKS);
 	assert_int_equal(p->targets[GROUP_EVERYWHERE].n, 1);
 	assert_int_equal(p->targets[GROUP_EVERYWHERE].list[0], -1);
-	/* What is of all threads belongs to no program that is started. */
+	/* Events of all threads do not belong to the program that is started. */
 	assert_true(p->evsels[0].attr.enable_on_exec && p->evsels[0].attr.inherit);
 	assert_false(p->evsels[1].attr.enable_on_exec || p->evsels[1].attr.inherit);
 	evlist_free(p);
@@ -195,7 +195,7 @@ static void what_samples_hold(void **state)
 	assert_true(p->evsels[1].attr.comm && p->evsels[1].attr.task);
 	evlist_free(p);
 
-	/* It counts nanoseconds: without the period it would be sampled once for each. */
+	/* It counts nanoseconds: without the period there would be one sample per nanosecond. */
 	other = tracepoint("sched:sched_stat_runtime");
 	p = plan(&other, 1, &target);
 	assert_true(p->evsels[0].attr.sample_type & PERF_SAMPLE_PERIOD);
@@ -224,7 +224,7 @@ static void what_samples_hold(void **state)
 	assert_true(attr->write_backward && !p->evsels[1].attr.write_backward);
 	evlist_free(p);
 
-	/* By frequency each sample has its own period. */
+	/* With a frequency each sample has its own period. */
 	other = software("cpu-clock", 8);
 	other.attr.freq = 1;
 	other.attr.sample_freq = 99;
@@ -263,21 +263,36 @@ static void counted_events_have_leaders(void **state)
 	assert_int_equal(evlist_nr_files(p), 3 * (2 + 5));
 	evlist_free(p);
 
-	list[3].cpus = "0"; /* then all are counted on CPUs, to be read at once */
+	list[3].cpus = "0"; /* then all are counted on CPUs, to be read at the same time */
 	p = plan(list, 6, &target);
 	assert_false(p->counts_threads);
 	evlist_free(p);
 }
 
+/* It depends on what else this user may do. */
+static const char *why_not_permitted(void)
+{
+	struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE,
+				       .size = sizeof(attr),
+				       .config = PERF_COUNT_SW_CPU_CLOCK,
+				       .disabled = 1};
+	int fd = evlist_open_event(&attr, -1, 0, -1, 0);
+
+	if (fd < 0)
+		return "no permission to open cycles: run as root or with CAP_PERFMON";
+	close(fd);
+	return "the kernel allows nobody to sample cycles";
+}
+
 static void why_an_event_is_refused(void **state)
 {
-	static const struct {
+	const struct {
 		int code;
 		const char *says;
 		int unavailable;
 	} list[] = {
-		{-EPERM, "no permission to open cycles: run as root or with CAP_PERFMON", 1},
-		{-EACCES, "no permission to open cycles: run as root or with CAP_PERFMON", 1},
+		{-EPERM, why_not_permitted(), 1},
+		{-EACCES, why_not_permitted(), 1},
 		{-ENOENT, "this kernel or machine has no cycles event", 1},
 		{-EOPNOTSUPP, "this kernel or machine has no cycles event", 1},
 		{-EMFILE, "6 file descriptors needed, but only ", 0},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Events of this program on the real kernel: which rings and descriptors there are, when samples
- * come, and what is lost. */
+/* Events of this program on the real kernel: which rings and descriptors exist, when samples
+ * arrive, and what is lost. */
 #include <dirent.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -59,8 +59,8 @@ static uint64_t head(const struct opened *o, uint32_t ring)
 	return __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE);
 }
 
-/* Samples in a ring that nothing was read of, and that has not wrapped: those of a class that
- * cause_faults() caused; 0: all. */
+/* Samples in a ring that has not been read and has not wrapped: those of a class caused by
+ * cause_faults(); 0: all. */
 static int samples(const struct opened *o, uint32_t ring, uint16_t class)
 {
 	struct perf_event_mmap_page *page = evset_ring(o->set, ring)->base;
@@ -116,7 +116,7 @@ static void a_cpu_has_a_ring_for_events_and_one_for_tasks(void **state)
 	assert_int_equal(evset_event_fd(o.set, 0, 0), evset_ring_fd(o.set, 0, 0));
 	close_all(&o);
 
-	/* Another CPU only tells of tasks. */
+	/* Another CPU only reports tasks. */
 	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
 		return;
 	o = open_for(&faults, 1, &target, 1);
@@ -126,7 +126,7 @@ static void a_cpu_has_a_ring_for_events_and_one_for_tasks(void **state)
 	close_all(&o);
 }
 
-static void files_are_as_many_as_planned_and_are_closed(void **state)
+static void files_are_opened_as_planned_and_closed(void **state)
 {
 	struct event_request list[] = {faults, faults, faults};
 	int32_t self = gettid();
@@ -146,7 +146,7 @@ static void files_are_as_many_as_planned_and_are_closed(void **state)
 	assert_int_equal(nr_files(), before);
 }
 
-/* A thread that ends when it is told to. */
+/* A thread that ends on request. */
 struct thread {
 	pthread_t thread;
 	int32_t tid;
@@ -173,7 +173,7 @@ static void thread_start(struct thread *t)
 		usleep(100);
 }
 
-/* The kernel lets go of a thread a little later than pthread_join(). */
+/* The kernel releases a thread a little later than pthread_join(). */
 static void thread_end(struct thread *t)
 {
 	char path[64];
@@ -186,7 +186,7 @@ static void thread_end(struct thread *t)
 		usleep(100);
 }
 
-static void threads_that_have_ended_are_left_out(void **state)
+static void ended_threads_are_left_out(void **state)
 {
 	struct thread a, b;
 	int32_t tids[2];
@@ -222,7 +222,7 @@ static void threads_that_have_ended_are_left_out(void **state)
 	close_all(&o);
 }
 
-static void samples_come_while_it_is_enabled(void **state)
+static void samples_arrive_while_it_is_enabled(void **state)
 {
 	int32_t self = gettid();
 	struct source_target target = {.pages = 64, .watermark = 50, .tids = &self, .nr_tids = 1};
@@ -253,7 +253,8 @@ static void one_class_is_stopped(void **state)
 
 	(void)state;
 	needs_perf(-1);
-	/* Each fault is both. (Of two equal events the kernel gives both samples one's id.) */
+	/* Each fault is both. (If two events are equal, the kernel gives both samples the id of
+	 * one.) */
 	list[1].attr.config = PERF_COUNT_SW_PAGE_FAULTS_MIN;
 	list[1].class = FAULTS + 1;
 	o = open_for(list, 2, &target, -1);
@@ -267,8 +268,8 @@ static void one_class_is_stopped(void **state)
 	close_all(&o);
 }
 
-/* The kernel counts all, and all are in the ring or lost. */
-static void what_a_small_ring_loses_is_counted(void **state)
+/* The kernel counts all faults, and all are in the ring or lost. */
+static void losses_of_a_small_ring_are_counted(void **state)
 {
 	int32_t self = gettid();
 	struct source_target target = {.pages = 1, .watermark = 50, .tids = &self, .nr_tids = 1};
@@ -294,7 +295,7 @@ static void what_a_small_ring_loses_is_counted(void **state)
 	close_all(&o);
 }
 
-static void a_ring_that_is_overwritten_rests_while_paused(void **state)
+static void an_overwritten_ring_rests_while_paused(void **state)
 {
 	int32_t self = gettid();
 	struct source_target target = {
@@ -345,12 +346,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_cpu_has_a_ring_for_events_and_one_for_tasks),
-		cmocka_unit_test(files_are_as_many_as_planned_and_are_closed),
-		cmocka_unit_test(threads_that_have_ended_are_left_out),
-		cmocka_unit_test(samples_come_while_it_is_enabled),
+		cmocka_unit_test(files_are_opened_as_planned_and_closed),
+		cmocka_unit_test(ended_threads_are_left_out),
+		cmocka_unit_test(samples_arrive_while_it_is_enabled),
 		cmocka_unit_test(one_class_is_stopped),
-		cmocka_unit_test(what_a_small_ring_loses_is_counted),
-		cmocka_unit_test(a_ring_that_is_overwritten_rests_while_paused),
+		cmocka_unit_test(losses_of_a_small_ring_are_counted),
+		cmocka_unit_test(an_overwritten_ring_rests_while_paused),
 		cmocka_unit_test(a_filter_that_the_kernel_rejects),
 	};
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * For tests on the real kernel: page faults of the thread that causes them, each a sample, and an
- * event that only counts them. Included behind cmocka.h.
+ * For tests on the real kernel: page faults of the thread that causes them, each of them a sample,
+ * and an event that only counts them. Included after cmocka.h.
  */
 #pragma once
 #include <errno.h>
@@ -20,7 +20,7 @@
 
 enum { PAGE = 4096, MAX_FAULTS = 1 << 15, FAULTS = EVENT_FIRST };
 
-/* Page faults of user space: that is all that a user may see where the kernel restricts perf. */
+/* Page faults of user space: a user may see no others if the kernel restricts perf. */
 static const struct event_request faults = {.name = "page-faults",
 					    .attr = {.type = PERF_TYPE_SOFTWARE,
 						     .config = PERF_COUNT_SW_PAGE_FAULTS,
@@ -29,7 +29,7 @@ static const struct event_request faults = {.name = "page-faults",
 					    .perf_event = 1,
 					    .class = FAULTS};
 
-/* Skips the test where no such event can be opened for a thread (cpu -1), or on a cpu. */
+/* Skips the test if no such event can be opened for a thread (cpu -1) or on a CPU. */
 static inline void needs_perf(int cpu)
 {
 	struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE,
@@ -46,7 +46,7 @@ static inline void needs_perf(int cpu)
 	close(fd);
 }
 
-static volatile char *fault_pages; /* none is touched twice */
+static volatile char *fault_pages; /* each is touched once */
 static int nr_touched;
 
 static inline int map_pages(void **state)
@@ -70,7 +70,7 @@ static inline void cause_faults(int n)
 		fault_pages[(size_t)i * PAGE] = 1;
 }
 
-/* Whether the sample is of a page that cause_faults() touched: programs have faults besides. */
+/* Whether the sample is of a page that cause_faults() touched: programs have other faults too. */
 static inline bool was_caused(const struct decoder *d, const struct event *ev)
 {
 	uint64_t type = decoder_attr_of_class(d, ev->class)->sample_type, addr;

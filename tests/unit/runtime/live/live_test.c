@@ -16,7 +16,7 @@
 
 enum { MAX = 64, SECOND = 1000000000 };
 
-/* Threads that wait until they may cause their faults, then end. */
+/* Threads that wait for permission to cause their faults, then end. */
 struct worker {
 	pthread_t thread;
 	int32_t tid;
@@ -41,7 +41,7 @@ struct run {
 	pthread_barrier_t begin;
 	struct source *src;
 	struct error err;
-	/* What came: */
+	/* The records read: */
 	int samples, caused, late, exits;
 	uint64_t lost, last_time;
 };
@@ -52,7 +52,7 @@ static void check(struct run *r, int ret)
 		fail_msg("%d: %s", ret, r->err.text);
 }
 
-/* A source of these events, attached to n threads that are about to cause faults, and started. */
+/* A started source of these events, attached to n threads that are about to cause faults. */
 static void begin(struct run *r, int n, int faults_each, const struct event_request *requests,
 		  int nr_requests, uint32_t pages, bool overwrite)
 {
@@ -99,7 +99,7 @@ static void take(struct run *r, const struct slot *slot)
 	const struct perf_event_header *rec = slot->rec;
 	struct event ev;
 
-	if (rec->type == PERF_RECORD_LOST) /* its time is that of the hole's begin */
+	if (rec->type == PERF_RECORD_LOST) /* its time is the start of the gap */
 		r->lost += ((const uint64_t *)rec)[2];
 	else if (slot->flags & EVENT_LATE)
 		r->late++;
@@ -116,7 +116,7 @@ static void take(struct run *r, const struct slot *slot)
 	r->caused += was_caused(r->src->decoder, &ev);
 }
 
-/* Reads up to this time, until the source says that there is no more. */
+/* Reads up to this time, until the source has no more. */
 static int drain(struct run *r, uint64_t until)
 {
 	struct slot slots[MAX];
@@ -163,7 +163,7 @@ static void each_fault_is_a_sample_in_time_order(void **state)
 }
 
 /* Rings of one page: each fault is in a ring once, or lost once. */
-static void losses_and_samples_are_what_was_counted(void **state)
+static void losses_and_samples_add_up_to_the_count(void **state)
 {
 	struct event_request list[] = {faults, faults};
 	struct counts counts;
@@ -190,7 +190,7 @@ static void losses_and_samples_are_what_was_counted(void **state)
 	r.src->ops->free(r.src);
 }
 
-static void what_is_overwritten_is_the_oldest(void **state)
+static void the_oldest_records_are_overwritten(void **state)
 {
 	struct run r = {0};
 	int ret;
@@ -209,7 +209,7 @@ static void what_is_overwritten_is_the_oldest(void **state)
 	r.src->ops->free(r.src);
 }
 
-static void nothing_comes_after_stop_or_of_a_closed_class(void **state)
+static void no_events_after_stop_or_of_a_closed_class(void **state)
 {
 	struct run r = {0};
 
@@ -231,7 +231,7 @@ static void nothing_comes_after_stop_or_of_a_closed_class(void **state)
 	r.src->ops->free(r.src);
 }
 
-static void what_cannot_be_opened_is_said(void **state)
+static void a_failure_to_open_is_reported(void **state)
 {
 	static const char *const cgroups[] = {"no/such/cgroup", NULL};
 	struct source_target target = {.pages = 4, .watermark = 50, .cpus = "4000"};
@@ -258,10 +258,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_fault_is_a_sample_in_time_order),
-		cmocka_unit_test(losses_and_samples_are_what_was_counted),
-		cmocka_unit_test(what_is_overwritten_is_the_oldest),
-		cmocka_unit_test(nothing_comes_after_stop_or_of_a_closed_class),
-		cmocka_unit_test(what_cannot_be_opened_is_said),
+		cmocka_unit_test(losses_and_samples_add_up_to_the_count),
+		cmocka_unit_test(the_oldest_records_are_overwritten),
+		cmocka_unit_test(no_events_after_stop_or_of_a_closed_class),
+		cmocka_unit_test(a_failure_to_open_is_reported),
 	};
 
 	return cmocka_run_group_tests_name("live", tests, map_pages, NULL);

@@ -91,7 +91,7 @@ static void test_order(void **state)
 	tear_down();
 }
 
-/* The first ring says how far all others have written. */
+/* The first ring shows how far all others have written. */
 static void test_without_clock(void **state)
 {
 	(void)state;
@@ -106,7 +106,7 @@ static void test_without_clock(void **state)
 	tear_down();
 }
 
-/* More at one time than fit, and one that is far ahead of all others. */
+/* More records with one time than fit, and one that is far ahead of all others. */
 static void test_one_time(void **state)
 {
 	int n, all = 0;
@@ -139,7 +139,7 @@ static uint64_t now_ns(void)
 	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
 }
 
-/* What is younger than the slack is held back; what comes behind a younger one widens it. */
+/* Records younger than the slack are held back; a record that follows a younger one widens it. */
 static void test_slack(void **state)
 {
 	uint64_t now, slack;
@@ -182,7 +182,7 @@ static void test_remove(void **state)
 	tear_down();
 }
 
-/* The kernel's space is given back when the records are done with, not before. */
+/* The kernel gets its space back when the records are done, not before. */
 static void test_release(void **state)
 {
 	(void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A ring that the kernel overwrites, in plain memory: each dump has the newest records that are
- * whole, in the order of time, none twice, and none that is newer than asked for. */
+/* A ring that the kernel overwrites, in plain memory: each dump has the newest whole records, by
+ * time, each once, and none newer than requested. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,7 +25,7 @@ static struct perf_event_mmap_page *page;
 static uint64_t next_time = 1;
 
 /* As the kernel writes backward: the head goes down by the size, then the record is put there. Its
- * size depends on its time, so that some lie across the end. */
+ * size depends on its time, so that some records wrap around the end. */
 static void write_samples(uint64_t n)
 {
 	uint8_t *data = (uint8_t *)page + PAGE;
@@ -71,7 +71,7 @@ static int take(struct ring *r, uint64_t limit, struct slot *out, int max)
 	return n;
 }
 
-/* Takes all of a dump; returns the first time, the last one is `last`. */
+/* Takes a whole dump; returns the first time and stores the last one in `last`. */
 static uint64_t take_dump(struct ring *r, uint64_t last)
 {
 	static struct slot out[MAX];
@@ -114,7 +114,7 @@ static void keeps_the_newest(void **state)
 	(void)state;
 	write_samples(10000);
 	assert_int_equal(ring_dump(r, UINT64_MAX), 0);
-	/* 56 bytes each in the mean, and one that is no longer whole. */
+	/* 56 bytes each on average, and one that is no longer whole. */
 	assert_in_range(10000 - take_dump(r, 10000) + 1, PAGE / 56 - 2, PAGE / 56 + 1);
 	free_ring(r, d);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Rings in plain memory, written to as the kernel would: order inside of one, wrapping, space that
- * is given back, losses; and the merge of many against a full sort, for random interleavings. */
+/* Rings in plain memory, written to as the kernel would: order within a ring, wrapping, released
+ * space, losses; and the merge of many compared with a full sort, for random interleavings. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -21,10 +21,10 @@ enum { PAGE = 4096, MAX = 512 };
 /* The kernel's side of a ring. */
 struct producer {
 	struct perf_event_mmap_page *page;
-	uint64_t size, lost; /* lost: not told yet */
+	uint64_t size, lost; /* lost: not reported yet */
 };
 
-/* What a sample holds here: its time, its number, and padding that depends on both. */
+/* The contents of a sample here: its time, its number, and padding that depends on both. */
 struct sample {
 	struct perf_event_header header;
 	uint64_t time, number;
@@ -70,7 +70,7 @@ static bool put_bytes(struct producer *p, const void *record, uint64_t size)
 	return true;
 }
 
-/* False: there is no space, and the next record that fits will say so. */
+/* Returns false if there is no space; the next record that fits reports the loss. */
 static bool put_sample(struct producer *p, uint64_t time, uint64_t number, uint32_t padding)
 {
 	uint8_t bytes[sizeof(struct sample) + 512];
@@ -99,7 +99,7 @@ static bool put_sample(struct producer *p, uint64_t time, uint64_t number, uint3
 	return false;
 }
 
-/* Whether the record is still what was written. */
+/* Whether the record is unchanged. */
 static void check_intact(const struct slot *slot)
 {
 	const struct sample *s = slot->rec;
@@ -124,8 +124,8 @@ static int take(struct ring *r, uint64_t limit, struct slot *out, int max)
 	return n;
 }
 
-/* An interrupt's records stand before the older one of what it interrupted. */
-static void sorts_what_is_nearly_sorted(void **state)
+/* The records of an interrupt precede the older record that it interrupted. */
+static void sorts_nearly_sorted_records(void **state)
 {
 	static const uint64_t times[] = {10, 30, 20, 40, 70, 60, 50, 80, 80, 75};
 	static const uint64_t sorted[] = {10, 20, 30, 40, 50, 60, 70, 75, 80, 80};
@@ -158,15 +158,15 @@ static void sorts_what_is_nearly_sorted(void **state)
 		check_intact(&out[i]);
 	}
 	assert_true(number_of(&out[8]) <
-		    number_of(&out[9])); /* those of one time keep their order */
+		    number_of(&out[9])); /* records with one time keep their order */
 	assert_int_equal(ring_peek(r), UINT64_MAX);
 	ring_free(r);
 	decoder_free(d);
 	free(p.page);
 }
 
-/* The tail passes a record only when it and all that were written before it have been taken. */
-static void releases_what_was_taken(void **state)
+/* The tail passes a record only when it and all records written before it have been taken. */
+static void releases_taken_records(void **state)
 {
 	enum { SIZE = sizeof(struct sample) };
 	struct decoder *d = make_decoder();
@@ -200,8 +200,8 @@ static void releases_what_was_taken(void **state)
 	free(p.page);
 }
 
-/* A ring of one page, filled to the last byte again and again with records of all sizes: each comes
- * out whole, also the one that lies across the end, and is whole until it is released. */
+/* A ring of one page, repeatedly filled to the last byte with records of all sizes: each comes out
+ * whole, also the one that wraps around the end, and stays whole until it is released. */
 static void wraps(void **state)
 {
 	struct decoder *d = make_decoder();
@@ -221,7 +221,7 @@ static void wraps(void **state)
 			written++;
 			time++;
 		}
-		p.lost = 0; /* not what is looked at here */
+		p.lost = 0; /* not tested here */
 		ring_snapshot(r);
 		n = take(r, UINT64_MAX - 1, out, 1 + rand() % 20);
 		assert_true(n > 0);
@@ -241,7 +241,7 @@ static void wraps(void **state)
 	free(p.page);
 }
 
-/* A hole stands where it begins: behind the last record before it. */
+/* A gap is at the place of its start: after the last record before it. */
 static void places_losses(void **state)
 {
 	struct decoder *d = make_decoder();
@@ -270,8 +270,8 @@ static void places_losses(void **state)
 	free(p.page);
 }
 
-/* A ring whose bytes are no records is given up, not read for ever. */
-static void survives_nonsense(void **state)
+/* A ring whose bytes are not records is abandoned, not read forever. */
+static void survives_invalid_records(void **state)
 {
 	struct decoder *d = make_decoder();
 	struct slot out[MAX];
@@ -300,8 +300,8 @@ struct world {
 	int nr_rings;
 	struct producer producers[MAX_RINGS];
 	struct merge *merge;
-	uint64_t now, written, lost, told; /* written: samples, each has its number */
-	uint64_t times[SAMPLES];	   /* by number; 0: lost */
+	uint64_t now, written, lost, reported; /* written: samples, each has its number */
+	uint64_t times[SAMPLES];	       /* by number; 0: lost */
 	uint8_t seen[SAMPLES];
 	uint64_t nr_seen, nr_late, last;
 };
@@ -343,7 +343,7 @@ static void write_sample(struct world *w, int ring, uint64_t time)
 	w->written++;
 }
 
-/* What a cpu does in a moment: nothing, a record, or one that interrupts come before. */
+/* What a CPU does at a time: nothing, a record, or one that interrupts precede. */
 static void write_some(struct world *w)
 {
 	int ring = rand() % w->nr_rings, interrupts = rand() % 8 ? 0 : rand() % 6;
@@ -362,7 +362,7 @@ static int by_time(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-/* Takes what there is, in batches; returns how many samples. */
+/* Takes the available records, in batches; returns the number of samples. */
 static int take_all(struct world *w)
 {
 	struct slot out[64];
@@ -374,7 +374,7 @@ static int take_all(struct world *w)
 			const struct perf_event_header *rec = out[i].rec;
 
 			if (rec->type == PERF_RECORD_LOST) {
-				w->told += ((const struct lost_record *)rec)->lost;
+				w->reported += ((const struct lost_record *)rec)->lost;
 				continue;
 			}
 			check_intact(&out[i]);
@@ -398,11 +398,11 @@ static void check_world(struct world *w)
 	for (uint64_t i = 0; i < w->written; i++)
 		assert_int_equal(w->seen[i], w->times[i] != 0);
 	for (int i = 0; i < w->nr_rings; i++)
-		w->told += w->producers[i].lost; /* behind the last record */
-	assert_int_equal(w->told, w->lost);
+		w->reported += w->producers[i].lost; /* after the last record */
+	assert_int_equal(w->reported, w->lost);
 }
 
-/* Where nobody is in the middle of writing when rings are read, what comes out is a full sort. */
+/* If no CPU is in the middle of writing when rings are read, the result is a full sort. */
 static void merge_is_a_sort(void **state)
 {
 	static uint64_t sorted[SAMPLES];
@@ -428,7 +428,7 @@ static void merge_is_a_sort(void **state)
 	}
 }
 
-/* Where somebody is, late ones are delivered all the same, once, and are marked: exactly those. */
+/* If one is, late records are still delivered, once, and are marked, exactly those. */
 static void late_ones_are_marked(void **state)
 {
 	uint64_t late = 0, lost = 0;
@@ -441,7 +441,7 @@ static void late_ones_are_marked(void **state)
 		while (w->written < SAMPLES) {
 			int ring = rand() % w->nr_rings;
 
-			/* A record whose time was read some time ago. */
+			/* A record whose time was read a while ago. */
 			if (!behind[ring])
 				behind[ring] = w->now;
 			if (rand() % 4 == 0) {
@@ -461,7 +461,7 @@ static void late_ones_are_marked(void **state)
 	assert_true(lost > 100);
 }
 
-/* Disorder that no window covers: the late one comes out in the middle of a batch, marked. */
+/* Disorder that no window covers: the late record is in the middle of a batch, marked. */
 static void late_in_a_batch(void **state)
 {
 	enum { PAGES = 4, N = 400, LATE = 300 };
@@ -508,7 +508,7 @@ static void bpf_write(struct bpf_producer *p, uint64_t pos, const void *bytes, u
 				((const uint8_t *)bytes)[i];
 }
 
-/* Writes a record whose second word is its time. Returns where it is. */
+/* Writes a record whose second word is its time. Returns its place. */
 static uint64_t bpf_put(struct bpf_producer *p, uint32_t flags, uint64_t time, uint32_t size)
 {
 	uint64_t pos = *bpf_head(p), record[64] = {size | flags, 7, time};
@@ -530,7 +530,7 @@ static void bpf_records(void **state)
 	memset(p, 0, sizeof(*p));
 	r = ring_new_bpf(p->pages, p->pages + PAGE, PAGE, 8, 9 << 16);
 	ring_set_number(r, 3);
-	/* What is discarded is not seen; times are put into order. */
+	/* Discarded records are not seen; the others are sorted by time. */
 	bpf_put(p, 0, 20, 16);
 	bpf_put(p, BPF_RINGBUF_DISCARD_BIT, 5, 16);
 	bpf_put(p, 0, 10, 17);
@@ -544,7 +544,7 @@ static void bpf_records(void **state)
 	ring_release(r);
 	assert_int_equal(*(uint64_t *)p->pages, *bpf_head(p));
 
-	/* One that is being written keeps those behind it back, and their space. */
+	/* A record that is being written holds back those after it, and their space. */
 	busy = bpf_put(p, BPF_RINGBUF_BUSY_BIT, 30, 16);
 	bpf_put(p, 0, 31, 16);
 	ring_snapshot(r);
@@ -568,7 +568,7 @@ static void bpf_records(void **state)
 		ring_release(r);
 	}
 
-	/* Nothing behind the freeze. */
+	/* Nothing after the freeze. */
 	ring_freeze(r);
 	bpf_put(p, 0, 2000, 16);
 	assert_int_equal(ring_snapshot(r), 0);
@@ -580,11 +580,11 @@ static void bpf_records(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sorts_what_is_nearly_sorted),
-		cmocka_unit_test(releases_what_was_taken),
+		cmocka_unit_test(sorts_nearly_sorted_records),
+		cmocka_unit_test(releases_taken_records),
 		cmocka_unit_test(wraps),
 		cmocka_unit_test(places_losses),
-		cmocka_unit_test(survives_nonsense),
+		cmocka_unit_test(survives_invalid_records),
 		cmocka_unit_test(merge_is_a_sort),
 		cmocka_unit_test(late_ones_are_marked),
 		cmocka_unit_test(late_in_a_batch),

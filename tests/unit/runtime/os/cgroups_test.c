@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Over a tree of plain directories: to the walk they are the same. */
+/* Uses a tree of plain directories, which are the same for the walk. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -82,7 +82,7 @@ static void test_names(void **state)
 	assert_string_equal(find("/", NULL), "root");
 }
 
-/* Events of a group are events of those it lies in. */
+/* Events of a group are also events of those around it. */
 static void test_nested(void **state)
 {
 	(void)state;
@@ -113,7 +113,7 @@ static void test_unmatched(void **state)
 	assert_non_null(strstr(find("(", NULL), "invalid cgroup expression '(': "));
 }
 
-/* Where the hierarchy is, by this table of mounts. */
+/* The place of the hierarchy according to this table of mounts. */
 static char *root_of(const char *mounts)
 {
 	char path[] = "/tmp/cgroups_test.XXXXXX", *found;

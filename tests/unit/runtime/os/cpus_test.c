@@ -77,7 +77,7 @@ static void test_sets(void **state)
 	assert_string_equal(cpus_text(&a, buf, sizeof(buf)), "none");
 }
 
-static void test_text_is_cut(void **state)
+static void test_text_is_truncated(void **state)
 {
 	struct cpus set = {0};
 	char buf[12];
@@ -109,7 +109,7 @@ static void test_uevents(void **state)
 	(void)state;
 	assert_int_equal(cpu_of(whole, sizeof(whole)), 12);
 	assert_int_equal(cpu_of("online@/devices/system/cpu/cpu0", 32), 0);
-	assert_int_equal(cpu_of("online@/devices/system/cpu/cpu17", 31), 1); /* no NUL: cut */
+	assert_int_equal(cpu_of("online@/devices/system/cpu/cpu17", 31), 1); /* no NUL: truncated */
 	assert_int_equal(cpu_of("online@/devices/system/cpu/cpu1/cache", 38), -1);
 	assert_int_equal(cpu_of("online@/devices/system/cpu/cpu", 31), -1);
 	assert_int_equal(cpu_of("online@/devices/system/cpu/cpu8192", 35), -1);
@@ -122,7 +122,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_lists),  cmocka_unit_test(test_bad_lists),
-		cmocka_unit_test(test_sets),   cmocka_unit_test(test_text_is_cut),
+		cmocka_unit_test(test_sets),   cmocka_unit_test(test_text_is_truncated),
 		cmocka_unit_test(test_online), cmocka_unit_test(test_uevents),
 	};
 

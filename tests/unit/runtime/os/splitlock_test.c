@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Locked additions across cache lines are made, as many as asked for. */
+/* Makes locked additions across cache lines, as many as requested. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@ static void makes_them(void **state)
 }
 
 /* CPU time of the process while this thread sleeps. */
-static void makes_them_aside(void **state)
+static void makes_them_in_a_thread(void **state)
 {
 	struct timespec nap = {.tv_nsec = 20000000}, before, after;
 
@@ -39,7 +39,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(makes_them),
-		cmocka_unit_test(makes_them_aside),
+		cmocka_unit_test(makes_them_in_a_thread),
 	};
 
 	return cmocka_run_group_tests_name("splitlock", tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The files are made by gcc. A function's place is right when the file has the function's bytes
+ * The files are made by gcc. The place of a function is right if the file has the function's bytes
  * there: these begin with a text.
  */
 #include <setjmp.h>
@@ -99,7 +99,7 @@ static void test_program_headers_decide(void **state)
 	}
 }
 
-static void test_what_is_no_place(void **state)
+static void test_invalid_places(void **state)
 {
 	const char *path = compile("wrong", "-shared -fPIC", PROGRAM);
 
@@ -115,7 +115,7 @@ static void test_what_is_no_place(void **state)
 	assert_refused(path, "_start", 0, -ENOENT, "has no symbols");
 }
 
-static void test_two_of_a_name(void **state)
+static void test_two_with_one_name(void **state)
 {
 	char options[256];
 	const char *other =
@@ -233,7 +233,7 @@ static void test_no_elf_file(void **state)
 	assert_not_opened(in_folder("fifo"), "is not a regular file");
 }
 
-/* Nothing is asserted but that it comes back: the sanitizers watch. */
+/* Nothing is asserted except that it returns: the sanitizers watch. */
 static void try_file(const char *path)
 {
 	struct elf_file *f = elf_file_open(path, NULL);
@@ -265,7 +265,7 @@ static void test_damaged_files(void **state)
 		memcpy(copy, text, size);
 		for (int j = 0; j < 4; j++) {
 			random = random * 1103515245 + 12345;
-			/* where the headers are: at the begin and at the end */
+			/* the place of the headers: at the start and at the end */
 			copy[(i & 1 ? random >> 8 : size - 1 - (random >> 8) % 2048) % size] =
 				random >> 3;
 		}
@@ -281,8 +281,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_names_as_in_the_source),
 		cmocka_unit_test(test_program_headers_decide),
-		cmocka_unit_test(test_what_is_no_place),
-		cmocka_unit_test(test_two_of_a_name),
+		cmocka_unit_test(test_invalid_places),
+		cmocka_unit_test(test_two_with_one_name),
 		cmocka_unit_test(test_versions),
 		cmocka_unit_test(test_addresses),
 		cmocka_unit_test(test_large_offsets),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * On a folder that stands for tracefs: its files keep what is written to them. What the kernel does
- * with it is tested live.
+ * Uses a folder instead of tracefs: its files keep what is written to them. Live tests cover the
+ * kernel's part.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -59,7 +59,7 @@ static struct probes *new_probes(void)
 	return p;
 }
 
-/* Of a process that is no more. */
+/* Of a process that no longer exists. */
 static long dead_pid(void)
 {
 	pid_t pid = fork();
@@ -140,7 +140,8 @@ static void test_stale(void **state)
 	set_lists("", "");
 	p = new_probes();
 	snprintf(own, sizeof(own), "%s", probes_group(p));
-	/* Ours, one of the same process number but older, a dead one's, and what is not a run's. */
+	/* Ours, an older one with the same pid, one of a dead process, and one that belongs to no
+	 * run. */
 	snprintf(user, sizeof(user),
 		 "p:%s/a_1 /bin/x:0x10\np:profscript_%d_5/b_1 /bin/x:0x10 a=%%di\n"
 		 "r:profscript_%ld_77/c_1 /bin/x:0x10\nr10:profscript_%ld_77/d_2 /bin/x:0x10\n"

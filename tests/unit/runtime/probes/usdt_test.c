@@ -15,8 +15,8 @@
 #include "error.h"
 #include "probes/usdt.h"
 
-/* A probe, and the note that describes it. word: the directive for an address; moved: how far the
- * file is said to have been moved since. */
+/* A probe, and the note that describes it. word: the directive for an address; moved: the distance
+ * that the file claims to have been moved since. */
 #define NOTE(word, moved, semaphore, name, args)                                             \
 	"990: .ascii \\\"" name "\\\"\\n.pushsection .note.stapsdt,\\\"\\\",\\\"note\\\"\\n" \
 	".balign 4\\n.4byte 992f-991f, 994f-993f, 3\\n991: .asciz \\\"stapsdt\\\"\\n"        \
@@ -130,7 +130,7 @@ static void test_no_probes(void **state)
 	assert_non_null(strstr(err.text, "is not an ELF file"));
 }
 
-/* The arguments of one note and what fetches them; NULL: nothing can. */
+/* The arguments of one note and the text that fetches them; NULL: not possible. */
 struct translation {
 	const char *arg, *fetch;
 };
@@ -235,7 +235,7 @@ static void test_other_machine(void **state)
 	assert_translations(list, 1, EM_PPC64);
 }
 
-/* What the file has at an address. */
+/* The contents of the file at an address. */
 static int byte_at(uint64_t addr)
 {
 	char *text;
@@ -252,7 +252,8 @@ static int byte_at(uint64_t addr)
 	return byte;
 }
 
-/* What the kernel adds to the offset of "@+OFFSET" is by how much the probe's segment was moved. */
+/* The kernel adds the distance by which the probe's segment was moved to the offset of "@+OFFSET".
+ */
 static void test_variables(void **state)
 {
 	struct usdt *u = open_text(

@@ -14,7 +14,7 @@
 #include "os/cpus.h"
 #include "recording/recording.h"
 
-/* A feature that is put together. */
+/* A feature under construction. */
 struct bytes {
 	uint8_t at[4096];
 	size_t size;
@@ -26,7 +26,7 @@ static void add_u32(struct bytes *b, uint32_t value)
 	b->size += sizeof(value);
 }
 
-/* As perf does: with the NUL, and more of them. */
+/* As perf does: with the NUL, padded with more of them. */
 static void add_string(struct bytes *b, const char *text)
 {
 	size_t size = strlen(text) / 8 * 8 + 8;
@@ -57,7 +57,7 @@ static struct bytes new_caches(uint32_t version, uint32_t nr)
 	return b;
 }
 
-/* Reads just these bytes: what stands behind them is not there. */
+/* Reads just these bytes: nothing follows them in memory. */
 static bool read_caches(struct features *f, const struct bytes *b, size_t size)
 {
 	uint8_t *copy = malloc(size ? size : 1);
@@ -83,11 +83,11 @@ static void test_caches(void **state)
 
 	(void)state;
 	add_cache(&b, 1, "Data", "0");
-	add_cache(&b, 1, "Instruction", "0-7"); /* does not say where data is */
+	add_cache(&b, 1, "Instruction", "0-7"); /* no data cache */
 	add_cache(&b, 2, "Unified", "0,4");
 	add_cache(&b, 2, "Unified", "1,5-6");
 	add_cache(&b, 3, "Unified", "0-8191");
-	add_cache(&b, 9, "Unified", "0"); /* of no interest */
+	add_cache(&b, 9, "Unified", "0"); /* irrelevant */
 	assert_true(read_caches(&f, &b, b.size));
 	assert_int_equal(sharer(&f, 1, 0), 0);
 	assert_int_equal(sharer(&f, 1, 1), -1);
@@ -99,8 +99,8 @@ static void test_caches(void **state)
 	features_clear(&f);
 }
 
-/* Cut anywhere it is damaged, and the caches before the cut are known. */
-static void test_cut_caches(void **state)
+/* Truncated anywhere it is damaged, and the caches before that are known. */
+static void test_truncated_caches(void **state)
 {
 	struct bytes b = new_caches(1, 3);
 	size_t second, third;
@@ -122,7 +122,7 @@ static void test_cut_caches(void **state)
 	}
 }
 
-/* Any byte of it may be wrong: what is said is of a CPU that there can be. */
+/* Any byte may be wrong: the results are about possible CPUs. */
 static void test_damaged_caches(void **state)
 {
 	static const uint8_t wrong[] = {0, 1, '-', ',', 0x7f, 0x80, 0xff};
@@ -155,7 +155,7 @@ static void test_refused_caches(void **state)
 	struct features f;
 
 	(void)state;
-	assert_false(read_caches(&f, &b, b.size)); /* of a version to come */
+	assert_false(read_caches(&f, &b, b.size)); /* of a future version */
 	features_clear(&f);
 	b = new_caches(1, UINT32_MAX);
 	assert_false(read_caches(&f, &b, b.size));
@@ -168,12 +168,12 @@ static void test_refused_caches(void **state)
 		features_clear(&f);
 	}
 	b = new_caches(1, 0);
-	assert_true(read_caches(&f, &b, b.size)); /* a machine that tells nothing of its caches */
+	assert_true(read_caches(&f, &b, b.size)); /* a machine that reports no caches */
 	assert_null(f.first_sharers[0]);
 	features_clear(&f);
 }
 
-/* The guest of migrate.data has two CPUs to an L2 cache and four to an L3 cache. */
+/* In the guest of migrate.data two CPUs share an L2 cache, and four an L3 cache. */
 static void test_golden(void **state)
 {
 	struct error err;
@@ -199,7 +199,7 @@ static void test_golden(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_caches),	       cmocka_unit_test(test_cut_caches),
+		cmocka_unit_test(test_caches),	       cmocka_unit_test(test_truncated_caches),
 		cmocka_unit_test(test_damaged_caches), cmocka_unit_test(test_refused_caches),
 		cmocka_unit_test(test_golden),
 	};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* runtime/recording/recording.c with its reader: the golden recordings, pipes, order, damage,
- * foreign files. The figures are those of `perf script` for the same files. */
+ * foreign files. The numbers are those of `perf script` for the same files. */
 #include "recording/recording.h"
 
 #include <errno.h>
@@ -33,7 +33,7 @@ struct bytes {
 	size_t size;
 };
 
-/* What a recording delivers. sum is over times, types and all bytes, in order. */
+/* The events of a recording. sum is over times, types and all bytes, in order. */
 struct content {
 	uint64_t records, samples, lost, comms, late, first, last_sample, last, sum;
 };
@@ -120,7 +120,7 @@ static const char *warning(const struct source *s)
 	return s->warning.text[0] ? s->warning.text : NULL;
 }
 
-/* The names of its events in one line, but for perf's own; valid until the next call. */
+/* The names of its events in one line, except perf's own; valid until the next call. */
 static const char *names(const struct source *s)
 {
 	static char text[256];
@@ -328,7 +328,7 @@ static void test_pipe_equals_file(void **state)
 	}
 }
 
-/* A file with one event whose samples hold nothing but their time. */
+/* A file with one event whose samples contain only their time. */
 static struct bytes new_file(void)
 {
 	struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE,
@@ -383,7 +383,7 @@ static void test_order(void **state)
 	struct error err;
 
 	(void)state;
-	/* Three rounds of two rings each; in the last one a record that should have been in the
+	/* Three rounds of two rings each; the last one has a record that should have been in the
 	 * first, and one without time. */
 	for (int round = 1; round <= 3; round++) {
 		for (int ring = 0; ring < 2; ring++)
@@ -415,7 +415,7 @@ static void test_order(void **state)
 	free(b.at);
 }
 
-/* As perf dumps a ring that is written backwards: the youngest first, no rounds. */
+/* As perf dumps a ring that is written backward: the newest record first, no rounds. */
 static void test_backwards(void **state)
 {
 	struct bytes b = new_file();
@@ -433,7 +433,7 @@ static void test_backwards(void **state)
 	free(b.at);
 }
 
-/* The writer is still there: what is complete is handed out, then there is nothing for now. */
+/* The writer still exists: complete records are handed out, then nothing for now. */
 static void test_live_pipe(void **state)
 {
 	struct bytes file = new_file(), pipe_bytes;
@@ -470,7 +470,7 @@ static void test_live_pipe(void **state)
 	free(file.at);
 }
 
-static void test_cut(void **state)
+static void test_truncated(void **state)
 {
 	(void)state;
 	for (int i = 0; i < NR_GOLDENS; i++) {
@@ -491,7 +491,7 @@ static void test_cut(void **state)
 			c = drain(r);
 			assert_true(c.records >= before);
 			before = c.records;
-			/* Between two records of a pipe a cut cannot be seen. */
+			/* A pipe that ends between two records does not look truncated. */
 			assert_true(pipe || warning(r) != NULL);
 			r->ops->free(r);
 		}
@@ -579,19 +579,37 @@ static void test_foreign(void **state)
 		;
 }
 
+/* The file of perf record --kcore has all records; that directory's format is 0. */
+static void test_kcore_directory(void **state)
+{
+	struct bytes b = read_golden("sched.data");
+	uint64_t *contents = (uint64_t *)b.at, *section;
+	struct error err = {};
+	struct source *s;
+
+	(void)state;
+	assert_int_equal(contents[9] >> 24 & 3, 2); /* the section of 25 becomes that of 24 */
+	contents[9] ^= 3 << 24;
+	section = (uint64_t *)(b.at + contents[5] + contents[6]) +
+		  2 * __builtin_popcountll(contents[9] & ((1 << 24) - 1));
+	section[1] = 8;
+	memset(b.at + section[0], 0, 8);
+	s = recording_open_fd(file_of(b.at, b.size), "FILE", &err);
+	assert_string_equal(err.text, "");
+	assert_non_null(s);
+	s->ops->free(s);
+	free(b.at);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_golden),
-		cmocka_unit_test(test_names_formats_clock),
-		cmocka_unit_test(test_pipe_equals_file),
-		cmocka_unit_test(test_order),
-		cmocka_unit_test(test_backwards),
-		cmocka_unit_test(test_live_pipe),
-		cmocka_unit_test(test_cut),
-		cmocka_unit_test(test_unfinished),
-		cmocka_unit_test(test_damaged_record),
-		cmocka_unit_test(test_foreign),
+		cmocka_unit_test(test_golden),		 cmocka_unit_test(test_names_formats_clock),
+		cmocka_unit_test(test_pipe_equals_file), cmocka_unit_test(test_order),
+		cmocka_unit_test(test_backwards),	 cmocka_unit_test(test_live_pipe),
+		cmocka_unit_test(test_truncated),	 cmocka_unit_test(test_unfinished),
+		cmocka_unit_test(test_damaged_record),	 cmocka_unit_test(test_foreign),
+		cmocka_unit_test(test_kcore_directory),
 	};
 
 	return cmocka_run_group_tests_name("recording", tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* runtime/recording/sorter.c: time order, stability, bounds, input of any disorder. */
+/* runtime/recording/sorter.c: time order, stability, bounds, any disorder in the input. */
 #include "recording/sorter.h"
 
 #include <setjmp.h>
@@ -12,7 +12,7 @@
 
 enum { RINGS = 1500, MAX_OUT = 100 };
 
-/* What came out so far. A slot's rec is the number it was added under. */
+/* The output so far. A slot's rec is the number it was added with. */
 struct output {
 	uint64_t time;
 	uintptr_t number;
@@ -41,7 +41,7 @@ static void take_all(struct sorter *s, struct output *o, int max, uint64_t until
 	assert_true(sorter_oldest(s) > until || sorter_oldest(s) == UINT64_MAX);
 }
 
-/* Rings with clocks of their own are dumped in random pieces, with much being released between. */
+/* Rings with their own clocks are dumped in random pieces, with many releases in between. */
 static void try_rings(int nr_rings, int step, bool stable)
 {
 	static uint64_t clock[RINGS];
@@ -135,7 +135,7 @@ static void test_extremes(void **state)
 	sorter_free(NULL);
 }
 
-/* A span of time that as a number with a fraction is longer than it is. */
+/* A time span that is longer as a floating-point number than it is. */
 static void test_longest_spans(void **state)
 {
 	(void)state;

@@ -35,7 +35,7 @@ static void add_times(struct history *h, const double *times, int n)
 		assert_true(copies[i]->time == times[i]);
 }
 
-static void keeps_what_is_wanted(void **state)
+static void keeps_requested_events(void **state)
 {
 	struct timeline *tl = timeline_new(0);
 	struct history *h = wanting(tl);
@@ -118,7 +118,7 @@ static void oldest_leave_when_full(void **state)
 	timeline_free(tl);
 }
 
-/* More events than the ring of pointers has at first, none forgotten; then all but the last. */
+/* More events than fit into the initial ring of pointers, none forgotten; then all but the last. */
 static void grows(void **state)
 {
 	struct timeline *tl = timeline_new(0);
@@ -142,8 +142,8 @@ static void grows(void **state)
 	timeline_free(tl);
 }
 
-/* Memory that others hold leaves a history that must stay small some events all the same. */
-static void small_beside_others(void **state)
+/* A history that must stay small because others hold its memory still keeps some events. */
+static void small_next_to_others(void **state)
 {
 	static uint8_t raw[1000];
 	struct timeline *tl = timeline_new(0);
@@ -236,11 +236,11 @@ static void pairs_share_the_copies(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(keeps_what_is_wanted),
+		cmocka_unit_test(keeps_requested_events),
 		cmocka_unit_test(late_events_go_to_their_place),
 		cmocka_unit_test(oldest_leave_when_full),
 		cmocka_unit_test(grows),
-		cmocka_unit_test(small_beside_others),
+		cmocka_unit_test(small_next_to_others),
 		cmocka_unit_test(one_event_that_never_fits),
 		cmocka_unit_test(pairs_share_the_copies),
 	};

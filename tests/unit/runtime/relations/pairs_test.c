@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Events are written as text: "TIME:NAME(KEY)/ROLE", key 1 and role 3 where not given. NAME is one
- * of the classes A B C X, L is a loss on cpu KEY (on an unknown ring without key). ROLE bit 0: may
+ * Events are written as text: "TIME:NAME(KEY)/ROLE", by default with key 1 and role 3. NAME is one
+ * of the classes A B C X, L is a loss on CPU KEY (without key on an unknown ring). ROLE bit 0: may
  * start a pair, bit 1: may end one.
  */
 #include <errno.h>
@@ -86,7 +86,7 @@ static const struct trace traces[] = {
 	{"11: keys", "A B", "1:A(1) 2:A(2) 3:B(2) 4:B(1)", "A>B 1, A>B 3", .stats = {.pairs = 2}},
 	{"12: equal time", "A B", "5:A 5:B 6:B", "", .stats = {.mismatched = 1, .unstarted = 1}},
 	{"13: disorder", "A B", "9:A 4:B 10:B", "", .stats = {.mismatched = 1, .unstarted = 1}},
-	/* The key of a loss is the end of its hole. */
+	/* The key of a loss is the end of its gap. */
 	{"14: a hole", "A B", "1:A 4:A 4:L(10) 6:B 11:B", "",
 	 .stats = {.replaced = 1, .dropped = 1, .unstarted = 1}},
 	{"nothing pairs across a hole or in it", "A B", "1:A 2:L(10) 3:A 6:B 9:A 11:B 12:A 15:B",
@@ -174,7 +174,7 @@ static void refuses_bad_classes(void **state)
 	pairs_free(p);
 }
 
-static void pair_tells_both_events(void **state)
+static void pair_has_both_events(void **state)
 {
 	struct pairs *p = two_stages(0, NULL);
 	struct event events[] = {
@@ -196,7 +196,7 @@ static void pair_tells_both_events(void **state)
 	pairs_free(p);
 }
 
-static void a_hole_of_a_thread(void **state)
+static void a_gap_of_a_thread(void **state)
 {
 	struct pairs *p = pairs_new(&(struct pairs_config){.stages = 2, .per_instance = 1});
 	struct event events[] = {
@@ -227,14 +227,14 @@ static void feed_start(struct pairs *p, int i, double time, uint32_t raw_size)
 	assert_int_equal(pairs_feed(p, &ev, 1, &out), 0);
 }
 
-/* Starts of the keys from .. to-1, each at the time of its number and with payload. */
+/* Starts with the keys from .. to-1, each at the time of its number and with payload. */
 static void feed_starts(struct pairs *p, int from, int to, uint32_t raw_size)
 {
 	for (int i = from; i < to; i++)
 		feed_start(p, i, i, raw_size);
 }
 
-/* How many of the keys from .. to-1 are stored; takes them out. */
+/* Returns how many of the keys from .. to-1 are stored; takes them out. */
 static int count_stored(struct pairs *p, int from, int to)
 {
 	struct pair out;
@@ -263,7 +263,7 @@ static void oldest_is_evicted(void **state)
 	pairs_free(p);
 }
 
-/* A start that is stored anew is young again. */
+/* A start that is stored again is young again. */
 static void restored_is_young(void **state)
 {
 	struct pairs *p = two_stages(100, NULL);
@@ -355,7 +355,7 @@ static void many_keys(void **state)
 }
 
 /*
- * The rules once more, as plainly as they can be written, over an array in order of arrival.
+ * The rules once more, as plainly as possible, over an array in order of arrival.
  */
 struct model {
 	struct pairs_config config;
@@ -369,7 +369,7 @@ static void model_take(struct model *m, uint64_t i)
 	memmove(&m->stored[i], &m->stored[i + 1], (--m->stats.stored - i) * sizeof(struct event));
 }
 
-/* Of the time between the oldest and the youngest, the first sixteenth goes. */
+/* The first sixteenth of the time between the oldest and the newest is dropped. */
 static void model_evict(struct model *m)
 {
 	double first = INFINITY, last = -INFINITY;
@@ -400,13 +400,13 @@ static void model_lose(struct model *m, const struct event *ev)
 		m->hole_end = ev->key;
 }
 
-/* Stage of a class in the model and in the test of it: classes come in pairs for each stage. */
+/* Stage of a class in the model and in its test: each stage has two classes. */
 static uint32_t stage_of(const struct event *ev)
 {
 	return (ev->class - EVENT_FIRST) / 2;
 }
 
-/* Returns whether ev completes a pair, and whose start in *first. */
+/* Returns whether ev completes a pair, and the start in *first. */
 static int model_feed(struct model *m, const struct event *ev, struct event *first)
 {
 	uint32_t n = m->config.stages, stage = stage_of(ev), cycle = m->config.cycle;
@@ -497,7 +497,7 @@ static void compare_with_model(unsigned int seed)
 				     .max_keys = 1 + rand_r(&seed) % 63,
 				     .keep = tl}};
 	struct pairs *p = pairs_new(&m.config);
-	static uint64_t serial[BATCHES][BATCH]; /* what stored starts point to must stay */
+	static uint64_t serial[BATCHES][BATCH]; /* stored starts point here */
 	struct event events[BATCH];
 	struct pair out[BATCH];
 	struct pairs_stats stats;
@@ -545,8 +545,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(worked_traces),
 		cmocka_unit_test(refuses_bad_classes),
-		cmocka_unit_test(pair_tells_both_events),
-		cmocka_unit_test(a_hole_of_a_thread),
+		cmocka_unit_test(pair_has_both_events),
+		cmocka_unit_test(a_gap_of_a_thread),
 		cmocka_unit_test(oldest_is_evicted),
 		cmocka_unit_test(restored_is_young),
 		cmocka_unit_test(full_timeline_evicts),

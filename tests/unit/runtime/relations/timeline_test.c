@@ -47,7 +47,7 @@ static void keeps_events_without_payload(void **state)
 	timeline_free(tl);
 }
 
-/* Short payloads are copied in another way than long ones. */
+/* Short payloads are copied in a different way than long ones. */
 static void copies_payloads_of_any_size(void **state)
 {
 	enum { MOST = 600 };
@@ -68,7 +68,7 @@ static void copies_payloads_of_any_size(void **state)
 	timeline_free(tl);
 }
 
-/* A chunk stays as long as one of its events is referenced, whatever becomes of the others. */
+/* A chunk stays while one of its events is referenced, whatever happens to the others. */
 static void one_reference_holds_a_chunk(void **state)
 {
 	enum { EVENTS = 5000 };
@@ -104,7 +104,7 @@ static void lives_until_the_last_release(void **state)
 	timeline_free(tl);
 }
 
-static void memory_follows_what_is_needed(void **state)
+static void memory_follows_demand(void **state)
 {
 	enum { WINDOW = 1000, EVENTS = 200000 };
 	uint8_t raw[64] = {0};
@@ -127,7 +127,7 @@ static void memory_follows_what_is_needed(void **state)
 	timeline_free(tl);
 }
 
-static void refuses_beyond_its_bound(void **state)
+static void refuses_beyond_its_limit(void **state)
 {
 	static uint8_t raw[65536];
 	uint64_t chain[1] = {UINT64_MAX};
@@ -169,7 +169,7 @@ static void tiny_bound_still_holds_a_chunk(void **state)
 	timeline_free(tl);
 }
 
-/* Any order of keeping and releasing, all sizes: contents stay and everything comes back. */
+/* Keeping and releasing in any order, all sizes: contents stay, and all memory is released. */
 static void survives_any_order(void **state)
 {
 	enum { SLOTS = 500, STEPS = 50000 };
@@ -213,8 +213,8 @@ int main(void)
 		cmocka_unit_test(copies_payloads_of_any_size),
 		cmocka_unit_test(one_reference_holds_a_chunk),
 		cmocka_unit_test(lives_until_the_last_release),
-		cmocka_unit_test(memory_follows_what_is_needed),
-		cmocka_unit_test(refuses_beyond_its_bound),
+		cmocka_unit_test(memory_follows_demand),
+		cmocka_unit_test(refuses_beyond_its_limit),
 		cmocka_unit_test(tiny_bound_still_holds_a_chunk),
 		cmocka_unit_test(survives_any_order),
 	};

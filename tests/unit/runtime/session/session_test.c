@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The session on a source of its own making: records from memory on two rings, with a clock that
- * only the test turns, losses, a form of record that only the source can decode, counters and CPUs
- * that come. It knows nothing but source.h.
+ * The session on a made-up source: records from memory on two rings, with a clock that only the
+ * test turns, losses, a record format that only the source can decode, counters, and CPUs that come
+ * online. It knows only source.h.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -174,7 +174,7 @@ static int memory_next_cpu(struct source *src)
 	return m->asked_cpus < m->cpus ? m->asked_cpus++ : -1;
 }
 
-/* Its own form of record is a number. */
+/* Its own record format is a number. */
 static int memory_decode(struct source *src, const struct slot *slot, struct event *ev)
 {
 	(void)src;
@@ -262,7 +262,7 @@ static struct memory *memory_new(bool *freed)
 	return m;
 }
 
-/* Keeps the slots in the order of time. */
+/* Keeps the slots sorted by time. */
 static struct slot *add_slot(struct memory *m, uint64_t time, const void *rec, uint32_t ring)
 {
 	int at = m->n++;
@@ -335,8 +335,8 @@ static struct session *start(struct memory *m)
 	return s;
 }
 
-/* Drains the session into text, one word for each thing that is delivered: "@MS" events with their
- * value, "L" losses, "T" ends of intervals, "E" the end. */
+/* Drains the session into text, one word per item: "@MS" events with their value, "L" losses, "T"
+ * ends of intervals, "E" the end. */
 static const char *drain(struct session *s)
 {
 	static char text[1024];
@@ -397,7 +397,7 @@ static void test_events(void **state)
 	assert_true(freed);
 }
 
-/* A ring of a thread loses what that thread did. */
+/* A ring of a thread loses the events of that thread. */
 static void test_thread_rings(void **state)
 {
 	static const int32_t tids[RINGS] = {100, 200};
@@ -422,7 +422,7 @@ static void test_thread_rings(void **state)
 	session_free(s);
 }
 
-/* Intervals end by the source's clock, once what was held back until then has come. */
+/* Intervals end by the source's clock, once all events held back until then have arrived. */
 static void test_intervals(void **state)
 {
 	bool freed;
@@ -448,7 +448,7 @@ static void test_intervals(void **state)
 	session_free(s);
 }
 
-/* In the past nobody waits for empty intervals, and there is no clock. */
+/* A recording does not wait for empty intervals, and has no clock. */
 static void test_recorded(void **state)
 {
 	static const struct recorded_event events[] = {{"value", PERF_TYPE_SOFTWARE, 0, 0}};

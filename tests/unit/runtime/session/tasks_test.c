@@ -25,8 +25,8 @@ static void unknown_and_idle(void **state)
 	tasks_set(t, -5, "x", 1);
 	tasks_set(t, 0, "x", 1);
 	tasks_set(t, 1 << 22, "x", 1);
-	tasks_exit(t, -5, 1);
-	tasks_exit(t, 77, 1);
+	tasks_exit(t, 7, -5, 1);
+	tasks_exit(t, 7, 77, 1);
 	assert_string_equal(tasks_name(t, -5, 1), "<...>");
 	assert_string_equal(tasks_name(t, 1 << 22, 1), "<...>");
 	assert_string_equal(tasks_name(t, 0, 1), "swapper");
@@ -80,18 +80,18 @@ static void reused_tid_has_two_lives(void **state)
 	(void)state;
 	tasks_set(t, 1, "init", 0);
 	tasks_set(t, 50, "first", 10);
-	tasks_exit(t, 50, 20);
+	tasks_exit(t, 7, 50, 20);
 	assert_string_equal(tasks_name(t, 50, 25), "first");
 	tasks_fork(t, 50, 1, 30);
 	tasks_set(t, 50, "second", 35);
 	assert_string_equal(tasks_name(t, 50, 15), "first");
 	assert_string_equal(tasks_name(t, 50, 32), "init");
 	assert_string_equal(tasks_name(t, 50, 40), "second");
-	/* An exit that comes late must not end the second life. */
-	tasks_exit(t, 50, 20);
+	/* A late exit must not end the second life. */
+	tasks_exit(t, 7, 50, 20);
 	for (int tid = 100; tid < 120; tid++) {
 		tasks_fork(t, tid, 1, tid);
-		tasks_exit(t, tid, tid + 0.5);
+		tasks_exit(t, 7, tid, tid + 0.5);
 	}
 	assert_string_equal(tasks_name(t, 50, 200), "second");
 	tasks_free(t);
@@ -106,18 +106,22 @@ static void ended_tasks_are_forgotten_oldest_first(void **state)
 	for (int tid = 10; tid < 16; tid++)
 		tasks_fork(t, tid, 1, 1);
 	for (int tid = 15; tid > 10; tid--)
-		tasks_exit(t, tid, 20 - tid);
-	tasks_exit(t, 11, 99);
+		tasks_exit(t, 7, tid, 20 - tid);
+	tasks_exit(t, 7, 11, 99);
 	assert_string_equal(tasks_name(t, 15, 50), "<...>");
 	assert_string_equal(tasks_name(t, 14, 50), "<...>");
 	assert_string_equal(tasks_name(t, 13, 50), "parent");
 	assert_string_equal(tasks_name(t, 11, 50), "parent");
-	/* A name given after the end says that the tid lives again: it is no longer evicted. */
+	/* A name given after the end shows that the tid is in use again: it is no longer evicted.
+	 */
 	tasks_set(t, 13, "again", 50);
-	tasks_exit(t, 10, 60);
-	tasks_exit(t, 1, 61);
+	tasks_exit(t, 7, 10, 60);
+	tasks_exit(t, 7, 1, 61);
 	assert_string_equal(tasks_name(t, 13, 70), "again");
 	assert_string_equal(tasks_name(t, 12, 70), "<...>");
+	assert_int_equal(tasks_pid_of_ended(t, 10), 7);
+	assert_int_equal(tasks_pid_of_ended(t, 13), -1);
+	assert_int_equal(tasks_pid_of_ended(t, -1), -1);
 	tasks_free(t);
 }
 
@@ -130,7 +134,7 @@ static void nothing_is_kept_of_the_ended(void **state)
 		int tid = 1 + i % (1 << 22);
 
 		tasks_set(t, tid, "x", i);
-		tasks_exit(t, tid, i);
+		tasks_exit(t, 7, tid, i);
 		assert_string_equal(tasks_name(t, tid, i), "<...>");
 	}
 	tasks_free(t);
@@ -152,7 +156,7 @@ static void history_is_bounded(void **state)
 		snprintf(name, sizeof(name), "name%d", i);
 		assert_string_equal(tasks_name(t, 7, i + 0.5), name);
 	}
-	/* Too old to be worth a place; then one that is. */
+	/* Too old for a place; then one that is not. */
 	tasks_set(t, 7, "late", 50);
 	assert_string_equal(tasks_name(t, 7, 60), "name0");
 	tasks_set(t, 7, "late", 95.5);
@@ -218,7 +222,7 @@ static void scan_finds_us(void **state)
 	assert_string_equal(tasks_name(t, other.tid, 0), "other thread");
 	pthread_barrier_wait(&other.done);
 	pthread_join(thread, NULL);
-	/* What a worker of the kernel is busy with is not part of its name. */
+	/* The work item of a kernel worker is not part of its name. */
 	prctl(PR_SET_NAME, "kworker/7:1-eve");
 	tasks_scan(t);
 	assert_string_equal(tasks_name(t, getpid(), 0), "kworker/7:1");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Steps out of functions whose tables are written by hand, over a stack of 64 words. One
- * instruction each has other rules; they are assembled one byte behind the other. */
+/* Steps out of functions whose tables are written by hand, over a stack of 64 words. Each has one
+ * instruction with its own rules; they are assembled one byte after the other. */
 #include <fcntl.h>
 #include <gelf.h>
 #include <setjmp.h>
@@ -49,7 +49,7 @@ static const char assembly[] =
 	"\".cfi_startproc\\n .cfi_undefined rbx\\n nop\\n .cfi_endproc\\n\""
 	/* CFA: the word at rsp + 16 */
 	"\".cfi_startproc\\n .cfi_escape 0x0f, 3, 0x77, 16, 0x06\\n nop\\n .cfi_endproc\\n\""
-	/* rip: the value rbp + 5, no word of the stack */
+	/* rip: the value rbp + 5, not a word of the stack */
 	"\".cfi_startproc\\n .cfi_escape 0x16, 16, 2, 0x76, 5\\n nop\\n .cfi_endproc\\n\""
 	/* CFA: a jump to itself, which is not made */
 	"\".cfi_startproc\\n .cfi_escape 0x0f, 3, 0x2f, 0xfd, 0xff\\n nop\\n .cfi_endproc\\n\""
@@ -112,7 +112,7 @@ static int remove_program(void **state)
 	return remove_folder(state);
 }
 
-/* A frame at the stack's begin. */
+/* A frame at the start of the stack. */
 static struct cfi_frame top(void)
 {
 	struct cfi_frame f = {.known = (1u << CFI_REGISTERS) - 1};
@@ -182,7 +182,7 @@ static void registers_move_and_get_lost(void **state)
 	assert_int_equal(step(LOST_REGISTER, &f, &is_signal), CFI_CALLER);
 	assert_false(f.known >> BX & 1);
 	assert_true(f.known >> R12 & 1);
-	/* It stays lost where it is said to be as it was. */
+	/* A register whose rule is "same value" stays unknown. */
 	f.reg[CFI_SP] = STACK;
 	assert_int_equal(step(AT_BEGIN, &f, &is_signal), CFI_CALLER);
 	assert_false(f.known >> BX & 1);
@@ -209,7 +209,7 @@ static void expressions(void **state)
 	assert_int_equal(step(ABSURD, &f, &is_signal), CFI_UNREADABLE);
 }
 
-static void what_is_not_there(void **state)
+static void unknown_and_unreadable(void **state)
 {
 	struct cfi_frame f = top(), before;
 	bool is_signal;
@@ -227,7 +227,7 @@ static void what_is_not_there(void **state)
 	assert_int_equal(step(AT_BEGIN, &f, &is_signal), CFI_UNREADABLE);
 }
 
-/* More than the table of known addresses has room for at first; the second time they are known. */
+/* More addresses than the initial table of known ones has room for; then all of them again. */
 static void many_addresses(void **state)
 {
 	uint64_t bytes = cfi_bytes(cfi), grown = 0;
@@ -244,7 +244,7 @@ static void many_addresses(void **state)
 	assert_int_equal(cfi_bytes(cfi), grown);
 }
 
-static void what_is_no_program(void **state)
+static void invalid_programs(void **state)
 {
 	struct cfi_frame f = top();
 	const char *path = in_folder("text");
@@ -270,9 +270,9 @@ int main(void)
 		cmocka_unit_test(ends_and_signals),
 		cmocka_unit_test(registers_move_and_get_lost),
 		cmocka_unit_test(expressions),
-		cmocka_unit_test(what_is_not_there),
+		cmocka_unit_test(unknown_and_unreadable),
 		cmocka_unit_test(many_addresses),
-		cmocka_unit_test(what_is_no_program),
+		cmocka_unit_test(invalid_programs),
 	};
 
 	return cmocka_run_group_tests_name("cfi", tests, make_program, remove_program);

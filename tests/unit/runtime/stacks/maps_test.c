@@ -128,14 +128,14 @@ static void exec_fork_and_exit(void **state)
 	task(&h, PERF_RECORD_FORK, 11, 10, 8);
 	check(&h, 11, 8, 0x1000, "/bin/sh", 0x200);
 	check(&h, 11, 6, 0x1000, "/bin/prog", 0);
-	/* A thread is no process. */
+	/* A thread is not a process. */
 	task(&h, PERF_RECORD_FORK, 11, 11, 9);
 	check(&h, 11, 10, 0x1000, "/bin/sh", 0x200);
 	free_history(&h);
 }
 
-/* Records are taken in before the events between them are looked at. */
-static void what_was_there_before(void **state)
+/* Records are applied before the events between them are looked at. */
+static void earlier_mappings(void **state)
 {
 	struct history h = new_history(false);
 
@@ -176,7 +176,7 @@ static void a_space_keeps_its_meaning(void **state)
 	check_space(&h, second, 0x12000, "/lib/b.so", 0);
 	check_space(&h, second, 0x12fff, "/lib/b.so", 0xfff);
 	check_space(&h, second, 0x13000, "/lib/a.so", 0x4000);
-	/* One over the ends of two, and anonymous memory. */
+	/* One across the ends of two, and anonymous memory. */
 	map_at(&h, 10, 0x1800, 0xf000, 0, "//anon", 5);
 	third = maps_space(h.maps, 10, 5);
 	assert_int_not_equal(third, second);
@@ -186,7 +186,7 @@ static void a_space_keeps_its_meaning(void **state)
 	check_space(&h, third, 0x10800, "/lib/a.so", 0x1800);
 	map_at(&h, 10, 0x1800, 0x10, 0x55, "//anon", 6);
 	assert_int_equal(maps_space(h.maps, 10, 6), third);
-	/* Spaces that nobody asked for are changed as they are. */
+	/* Spaces that have not been requested are changed in place. */
 	maps_forget_spaces(h.maps);
 	map_at(&h, 10, 0x1000, 0x100000, 0, "/bin/other", 7);
 	assert_int_equal(maps_space(h.maps, 10, 7), 1);
@@ -290,7 +290,7 @@ static void live_processes(void **state)
 		_exit(0);
 	}
 	find_me(&h, self);
-	/* A record of an unknown process does not hide what it had mapped before. */
+	/* A record of an unknown process does not hide its earlier mappings. */
 	map_at(&h, pid, 0x10000, 0x1000, 0, "/lib/a.so", 1);
 	check(&h, pid, 1, 0x10000, "/lib/a.so", 0);
 	find_me(&h, pid);
@@ -298,7 +298,7 @@ static void live_processes(void **state)
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
 	find_me(&all, pid);
-	/* A process that is gone has an empty space; a child of a live one has its maps. */
+	/* A process that has ended has an empty space; a child of a live one has its maps. */
 	check(&h, 4000000, 1, (uintptr_t)find_me, NULL, 0);
 	task(&h, PERF_RECORD_FORK, 3999999, self, 5);
 	find_me(&h, 3999999);
@@ -352,7 +352,7 @@ static void jit_maps(void **state)
 	check_jit(&h, 0x8000, NULL, 0);
 	check_jit(&h, UINT64_MAX - 0x50, NULL, 0);
 	check_jit(&h, 0x2080, "old", 0x80);
-	/* It grows: the newest at an address is what is there. */
+	/* It grows: the newest mapping at an address is the current one. */
 	write_map(path, "a", "tial\n2040 80 new\n1000 4000 huge\n");
 	check_jit(&h, 0x8001, "partial", 1);
 	check_jit(&h, 0x2040, "huge", 0x1040);
@@ -361,7 +361,7 @@ static void jit_maps(void **state)
 	check_jit(&h, 0x20bf, "newest", 0x7f);
 	check_jit(&h, 0x20c0, "huge", 0x10c0);
 	check_jit(&h, 0x4fff, "huge", 0x3fff);
-	/* And begins anew. */
+	/* And starts anew. */
 	write_map(path, "w", "9000 10 restarted\n");
 	check_jit(&h, 0x9000, "restarted", 0);
 	check_jit(&h, 0x2040, NULL, 0);
@@ -416,7 +416,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(exec_fork_and_exit),
-		cmocka_unit_test(what_was_there_before),
+		cmocka_unit_test(earlier_mappings),
 		cmocka_unit_test(a_space_keeps_its_meaning),
 		cmocka_unit_test(records_of_any_shape),
 		cmocka_unit_test(build_ids_in_records),

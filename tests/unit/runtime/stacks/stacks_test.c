@@ -82,7 +82,7 @@ static void ids_are_dense(void **state)
 	stacks_read_stats(f->stacks, &stats);
 	assert_int_equal(stats.stacks, MAX);
 	assert_int_equal(stats.overflow, 0);
-	/* No more: all new ones are one. */
+	/* The table is full: all new stacks are one. */
 	assert_int_equal(intern(f, CHAIN(KERNEL, 5)), MAX);
 	assert_int_equal(intern(f, CHAIN(KERNEL, 6)), MAX);
 	assert_int_equal(intern(f, CHAIN(KERNEL, KADDR + 7, KADDR)), 7);
@@ -136,6 +136,10 @@ static void chains_of_any_shape(void **state)
 	check_words(f, both, STACK_KERNEL, 2, CHAIN(KADDR, KADDR + 1));
 	check_words(f, both, STACK_USER, 0, CHAIN(0x1000, 0x2000));
 	check_words(f, both, 0, 0, &none);
+	/* A word that is no address ends it, unless it was called. */
+	check_words(f, CHAIN(USER, 0x1000, 0x2000, 1), BOTH, 0, CHAIN(0x1000, 0x2000));
+	check_words(f, CHAIN(KERNEL, KADDR, USER, 0), BOTH, 1, CHAIN(KADDR, 0));
+	check_words(f, CHAIN(USER, 0, 0x2000), BOTH, 0, CHAIN(0, 0x2000));
 	/* Without marks, of a guest, two kernels, zeros. */
 	check_words(f, CHAIN(0x1000, 0x2000), BOTH, 0, CHAIN(0x1000, 0x2000));
 	check_words(f, CHAIN(KADDR), BOTH, 1, CHAIN(KADDR));
@@ -143,7 +147,7 @@ static void chains_of_any_shape(void **state)
 	check_words(f, CHAIN(KERNEL, KADDR, KERNEL, KADDR), BOTH, 2, CHAIN(KADDR, KADDR));
 	check_words(f, CHAIN(USER, 0x1000, KERNEL, KADDR, 3), BOTH, 0, CHAIN(0x1000));
 	check_words(f, CHAIN(USER, 0x1000, 0, 0), BOTH, 0, CHAIN(0x1000, 0, 0));
-	/* Where frame pointers were text: the rest is not believed. */
+	/* The frame pointers were text: the rest is not trusted. */
 	check_words(f, CHAIN(KERNEL, KADDR, USER, 0x1000, 0x203e2d2064616572, 0x2000), BOTH, 1,
 		    CHAIN(KADDR, 0x1000));
 	for (uint64_t i = 2; i < 2002; i++)
@@ -209,7 +213,7 @@ static void user_frames(void **state)
 {
 	struct fixture *f = *state;
 	uint64_t two = (uintptr_t)known_two;
-	uint32_t id = intern(f, CHAIN(KERNEL, KADDR, USER, two, two, two + 1, 0x10));
+	uint32_t id = intern(f, CHAIN(KERNEL, KADDR, USER, two, two, two + 1, 0x1010));
 	struct frame frame;
 
 	check_frame(f, id, 1, FRAME_USER, "known_two", 0, "stacks_test");
@@ -256,7 +260,7 @@ static void record_ksymbol(struct fixture *f, uint64_t addr, uint32_t len, uint1
 	ksymbols_record(f->ksymbols, &record, offsetof(typeof(record), name) + strlen(name) + 1);
 }
 
-static void code_that_came_later(void **state)
+static void later_code(void **state)
 {
 	struct fixture *f = *state;
 	const uint64_t base = 0xffffffffc0000100;
@@ -269,21 +273,21 @@ static void code_that_came_later(void **state)
 	assert_string_equal(frame.dso, "[bpf]");
 	assert_int_equal(frame.symbol_offset, 0x3f);
 	assert_int_equal(frame.kind, FRAME_KERNEL);
-	/* Between them, and before, is what the kernel lists. */
+	/* Addresses between and before them belong to the kernel's own list. */
 	assert_true(stacks_frame(f->stacks, intern(f, CHAIN(KERNEL, base + 0x40)), 0, &frame));
 	assert_string_equal(frame.symbol, "of_module");
 	assert_string_equal(frame.dso, "[mod]");
-	/* What was removed may still be in stacks. */
+	/* Removed code may still be in stacks. */
 	record_ksymbol(f, base, 0x40, PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER, "bpf_one");
 	assert_true(stacks_frame(f->stacks, intern(f, CHAIN(KERNEL, base)), 0, &frame));
 	assert_string_equal(frame.symbol, "bpf_one");
-	/* Until something else is there. */
+	/* Until other code takes its place. */
 	record_ksymbol(f, base + 0x20, 0x80, 0, "bpf_three");
 	assert_true(stacks_frame(f->stacks, intern(f, CHAIN(KERNEL, base + 0x9f)), 0, &frame));
 	assert_string_equal(frame.symbol, "bpf_three");
 	assert_true(stacks_frame(f->stacks, intern(f, CHAIN(KERNEL, base)), 0, &frame));
 	assert_string_equal(frame.symbol, "of_module");
-	/* Records that lie. */
+	/* Invalid records. */
 	record_ksymbol(f, UINT64_MAX - 1, 0x40, 0, "beyond");
 	record_ksymbol(f, base, 0, 0, "empty");
 	record_ksymbol(f, base, 1, 0, "");
@@ -310,8 +314,8 @@ static void hidden_addresses(void **state)
 	assert_true(addresses_hidden(f->kernel));
 }
 
-/* A recording of the same kernel, before it was started anew at another address. */
-static void kernel_that_moved(void **state)
+/* A recording of the same kernel before a reboot, at another address. */
+static void moved_kernel(void **state)
 {
 	struct fixture *f = *state;
 	struct frame frame;
@@ -323,7 +327,7 @@ static void kernel_that_moved(void **state)
 	assert_int_equal(frame.symbol_offset, 0);
 	assert_true(stacks_frame(f->stacks, intern(f, CHAIN(KERNEL, KADDR)), 0, &frame));
 	assert_null(frame.symbol);
-	/* Where the modules were is not known. */
+	/* The addresses of the modules are unknown. */
 	assert_true(
 		stacks_frame(f->stacks, intern(f, CHAIN(KERNEL, 0xffffffffc0000000)), 0, &frame));
 	assert_null(frame.symbol);
@@ -338,7 +342,7 @@ static void write_text(const char *path, const char *text)
 	fclose(file);
 }
 
-static void modules_that_come_later(void **state)
+static void later_modules(void **state)
 {
 	char symbols[] = "/tmp/profscript-symbols-XXXXXX",
 	     modules[] = "/tmp/profscript-modules-XXXXXX";
@@ -383,11 +387,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(chains_of_any_shape, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(kernel_frames, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(user_frames, set_up, tear_down),
-		cmocka_unit_test(modules_that_come_later),
+		cmocka_unit_test(later_modules),
 		cmocka_unit_test_setup_teardown(jit_frames, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(code_that_came_later, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(later_code, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(hidden_addresses, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(kernel_that_moved, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(moved_kernel, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests_name("stacks", tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Programs are made with gcc, objcopy and xz. Where a function lies is asked from libelf, on the
+/* Programs are made with gcc, objcopy and xz. libelf finds the expected place of a function in the
  * unstripped program. */
 #include <dirent.h>
 #include <fcntl.h>
@@ -36,7 +36,7 @@ static const char source[] =
 	"  if (c > 0) { extern int getchar(void); getchar(); }\n"
 	"  return v && global_one(c) + member(c) + crate(c) + legacy(c); }\n";
 
-/* Labels without size, a function within another, one beyond the other's end. */
+/* Labels without size, a function within another, one beyond the end of another. */
 static const char assembly[] = ".text\n.globl outer,inner,tail,bare,_start\n"
 			       ".type outer,@function\n.type inner,@function\n"
 			       ".type tail,@function\n"
@@ -90,7 +90,7 @@ static uint64_t file_offset(Elf *elf, uint64_t addr)
 	return 0;
 }
 
-/* Where a function is in an unstripped file of the folder, and its size. */
+/* The place of a function in an unstripped file of the folder, and its size. */
 static uint64_t find_function(const char *name, const char *function, uint64_t *size)
 {
 	uint64_t offset = 0;
@@ -129,7 +129,7 @@ static uint32_t add(struct symbols *s, const char *name)
 	return symbols_add(s, &(struct symbols_file){.path = path, .inode = st.st_ino});
 }
 
-/* Looks for function of the unstripped file `in` in the file `name`. */
+/* Looks up a function of the unstripped file `in` in the file `name`. */
 static void check(struct symbols *s, const char *name, const char *in, const char *function,
 		  const char *shown)
 {
@@ -285,7 +285,7 @@ static void odd_symbols(void **state)
 	symbols_free(s);
 }
 
-/* strip_with: what strips `stripped` and says where the rest is. */
+/* strip_with: the program that strips `stripped` and records the place of the rest. */
 static void stripped(const char *build_id, const char *strip_with, bool found)
 {
 	struct symbols *s = symbols_new(true, NAMES_SHORT);
@@ -311,7 +311,7 @@ static void separate_debug_files(void **state)
 		 "objcopy --add-gnu-debuglink=stripped.debug stripped && mkdir .debug && "
 		 "mv stripped.debug .debug/",
 		 true);
-	/* Not the file that belongs to it: another check sum, another build id. */
+	/* A file that does not belong to it: another check sum, another build id. */
 	stripped("none",
 		 "objcopy --add-gnu-debuglink=stripped.debug stripped && echo >>stripped.debug",
 		 false);
@@ -395,14 +395,14 @@ static void replaced_and_changed_files(void **state)
 	file.build_id = other;
 	assert_int_not_equal(symbols_add(s, &file), first);
 	assert_false(symbols_find(s, symbols_add(s, &file), offset, &symbol));
-	/* A path alone is believed. */
+	/* A path alone is trusted. */
 	file.build_id_size = 0;
 	assert_true(symbols_find(s, symbols_add(s, &file), offset, &symbol));
 	assert_int_equal(symbols_add(s, &file), symbols_add(s, &file));
 	symbols_free(s);
 }
 
-/* A deleted program is found through the process that runs it, and after its end too. */
+/* A deleted program is found through the process that runs it, also after its end. */
 static void deleted_programs(void **state)
 {
 	struct symbols *s = symbols_new(true, NAMES_SHORT), *late = symbols_new(true, NAMES_SHORT);
@@ -446,7 +446,7 @@ static void deleted_programs(void **state)
 	waitpid(pid, NULL, 0);
 	assert_true(symbols_find(s, file, offset, &symbol));
 	assert_string_equal(symbol.name, "local_one");
-	/* Who did not open it in time has lost it. */
+	/* A file that was not opened in time is lost. */
 	file = symbols_add(late, &(struct symbols_file){.path = in_folder("deleted"), .inode = 1});
 	symbols_open(late, file, pid, start, end);
 	assert_false(symbols_find(late, file, offset, &symbol));
@@ -502,7 +502,7 @@ static int open_descriptors(void)
 	return n;
 }
 
-/* Many files: descriptors stay bounded and all are found again. */
+/* Many files: descriptors stay bounded, and all files are found again. */
 static void descriptors_are_bounded(void **state)
 {
 	struct symbols *s = symbols_new(true, NAMES_SHORT);
@@ -528,7 +528,7 @@ static void descriptors_are_bounded(void **state)
 	symbols_free(s);
 }
 
-/* Every function that nm knows in this test program itself. */
+/* Every function of this test program that nm knows. */
 static void agrees_with_nm(void **state)
 {
 	struct symbols *s = symbols_new(true, NAMES_MANGLED);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Functions of files that are assembled here, asked for by their place in the file. Of `layout`
- * each line says which function has its byte. */
+/* Functions of files that are assembled here, looked up by their place in the file. Each line of
+ * `layout` says which function owns its byte. */
 #include <fcntl.h>
 #include <gelf.h>
 #include <setjmp.h>
@@ -38,7 +38,7 @@ enum { BLOCK = 16 };
 
 struct table {
 	struct symtab *symtab;
-	uint64_t text; /* where the section is in the file */
+	uint64_t text; /* the place of the section in the file */
 	int fd, full;
 };
 
@@ -86,7 +86,7 @@ static struct table open_file(const char *path)
 	return t;
 }
 
-/* The byte at this offset is so far behind the start of the function. NULL: of none. */
+/* The byte at this offset is this far from the start of the function. NULL: of no function. */
 static void byte_is_of(const struct table *t, uint64_t offset, const char *name, uint64_t plus)
 {
 	uint64_t got = 0;
@@ -137,7 +137,7 @@ static void a_label_without_size_goes_up_to_the_next(void **state)
 	symtab_free(t.symtab);
 }
 
-/* As perf has it: global before weak, fewer underscores in front, then the longest name. */
+/* As in perf: global before weak, fewer leading underscores, then the longest name. */
 static void one_of_several_names_is_taken(void **state)
 {
 	struct table t = open_file(make_layout("full.so", "-shared"));
@@ -148,7 +148,7 @@ static void one_of_several_names_is_taken(void **state)
 	symtab_free(t.symtab);
 }
 
-static void a_version_is_no_part_of_a_name(void **state)
+static void a_version_is_not_part_of_a_name(void **state)
 {
 	struct table t = {0};
 	const char *path = make_layout("versions.so", "-shared");
@@ -163,7 +163,7 @@ static void a_version_is_no_part_of_a_name(void **state)
 	symtab_free(t.symtab);
 }
 
-/* Stripped, a file has the names for the dynamic linker; its debug file has all. */
+/* A stripped file has the names for the dynamic linker; its debug file has all names. */
 static void two_files_make_one_table(void **state)
 {
 	const char *path = make_layout("stripped.so", "-shared");
@@ -232,7 +232,7 @@ static struct table open_memory(char *bytes, size_t size)
 	return t;
 }
 
-static void names_in_memory_and_names_that_lie(void **state)
+static void names_in_memory_and_invalid_names(void **state)
 {
 	const char *path = make_layout("full.so", "-shared");
 	char *bytes;
@@ -245,7 +245,7 @@ static void names_in_memory_and_names_that_lie(void **state)
 	byte_is_of(&t, t.text + 2 * BLOCK + 5, "inner", 5);
 	symtab_free(t.symtab);
 
-	/* Every name begins behind its table's end, every function is endless. */
+	/* Every name starts beyond the end of its table, every function is endless. */
 	size = read_file(path, &bytes);
 	header = (Elf64_Ehdr *)bytes;
 	sections = (Elf64_Shdr *)(bytes + header->e_shoff);
@@ -302,10 +302,10 @@ int main(void)
 		cmocka_unit_test(the_innermost_function_has_a_byte),
 		cmocka_unit_test(a_label_without_size_goes_up_to_the_next),
 		cmocka_unit_test(one_of_several_names_is_taken),
-		cmocka_unit_test(a_version_is_no_part_of_a_name),
+		cmocka_unit_test(a_version_is_not_part_of_a_name),
 		cmocka_unit_test(two_files_make_one_table),
 		cmocka_unit_test(descriptors_are_closed_if_they_are_owned),
-		cmocka_unit_test(names_in_memory_and_names_that_lie),
+		cmocka_unit_test(names_in_memory_and_invalid_names),
 		cmocka_unit_test(stubs_of_the_linker_have_names),
 	};
 

@@ -87,7 +87,7 @@ __attribute__((noinline, no_sanitize("address"))) static void take_sample(struct
 		*w++ = (uint64_t)context.uc_mcontext.gregs[order[i]];
 	f->dump = (uint32_t)(w - f->words);
 	*w++ = DUMP;
-	/* ASan does not want stacks to be read. */
+	/* ASan forbids reading stacks. */
 	for (int i = 0; i < DUMP / 8; i++)
 		*w++ = ((volatile uint64_t *)context.uc_mcontext.gregs[REG_RSP])[i];
 	*w++ = DUMP;
@@ -105,7 +105,7 @@ __attribute__((noinline, no_sanitize("address"))) static int deeper(struct fixtu
 	return room[0];
 }
 
-/* Unwinds the first nr words of the sample, of which nothing else is readable. */
+/* Unwinds the first nr words of the sample, the only readable ones. */
 static void unwind(struct fixture *f, uint32_t nr)
 {
 	uint64_t *copy = malloc(nr * sizeof(*copy) + 1);
@@ -139,26 +139,26 @@ static void own_stack(void **state)
 	unwind_read_stats(f->unwind, &stats);
 	assert_int_equal(stats.stacks, 1);
 	assert_true(stats.bytes > 0);
-	/* The same again, from what is known by now. */
+	/* The same again, from the cache. */
 	unwind(f, f->nr_words);
 	assert_int_equal(f->ev.chain[4 + DEPTH], (uintptr_t)f->callers[f->own + DEPTH]);
 	unwind_forget_chains(f->unwind);
 }
 
-static void copies_that_are_too_short(void **state)
+static void short_copies(void **state)
 {
 	struct fixture *f = *state;
 	struct unwind_stats stats;
 
 	deeper(f, DEPTH);
-	/* The kernel found less to copy than it was asked for. */
+	/* The kernel copied less than it was asked for. */
 	f->words[f->nr_words - 1] = 1400;
 	unwind(f, f->nr_words);
 	assert_in_range(f->ev.chain[0], 4, 3 + DEPTH);
 	assert_int_equal(f->ev.chain[5], (uintptr_t)f->callers[f->own + 1]);
 	unwind_read_stats(f->unwind, &stats);
 	assert_int_equal(stats.cut, 1);
-	/* Nothing at all, but the registers are there. */
+	/* No stack at all, but the registers exist. */
 	f->words[f->dump] = 0;
 	unwind(f, f->dump + 2);
 	assert_int_equal(f->ev.chain[0], 4);
@@ -167,7 +167,7 @@ static void copies_that_are_too_short(void **state)
 	assert_int_equal(stats.lost, 0);
 }
 
-static void samples_that_lie(void **state)
+static void invalid_samples(void **state)
 {
 	struct fixture *f = *state;
 	uint64_t registers[NR_REGISTERS];
@@ -175,7 +175,7 @@ static void samples_that_lie(void **state)
 	deeper(f, DEPTH);
 	for (uint32_t nr = 5; nr < f->nr_words; nr++) {
 		unwind(f, nr);
-		/* Registers alone tell the innermost frame. */
+		/* Registers alone give the innermost frame. */
 		assert_int_equal(f->ev.chain ? f->ev.chain[0] : 0, nr < f->dump ? 0 : 4);
 	}
 	for (uint64_t size = 1; size; size <<= 1) {
@@ -186,7 +186,7 @@ static void samples_that_lie(void **state)
 	f->words[f->nr_words - 1] = UINT64_MAX;
 	unwind(f, f->nr_words);
 	assert_int_equal(f->ev.chain[5], (uintptr_t)f->callers[f->own + 1]);
-	/* Registers that lead anywhere. */
+	/* Registers with arbitrary values. */
 	memcpy(registers, f->words + f->registers + 1, sizeof(registers));
 	for (int i = 0; i < NR_REGISTERS; i++)
 		for (int bit = 0; bit < 64; bit++) {
@@ -240,8 +240,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(own_stack, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(copies_that_are_too_short, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(samples_that_lie, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(short_copies, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(invalid_samples, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(counts_stay_in_front, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(memory_is_bounded, set_up, tear_down),
 	};
