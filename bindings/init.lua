@@ -74,18 +74,26 @@ local function main(words)
   require('bindings.run.memory').limit()
   local script, message = found:load(table.remove(rest, 1))
   if not script then failure.usage('%s', message) end
-  local opt, workload = options.parse(script.spec, script.name, rest, global)
+  local opt, workload = options.parse(script.spec, script.name, rest, global, script.given)
   if not opt then failure.usage('%s', workload) end
   local explain = opt.explain and require 'bindings.command.explain'
   if explain and #explain.given(script.spec, opt) > 0 then
     return explain.run(script, found, opt)
   elseif opt.help or opt.explain then
-    io.stdout:write(require('bindings.command.help').profiler(script.name, script.profiler, script.spec))
+    io.stdout:write(require('bindings.command.help').profiler(script.given or script.name, script.profiler,
+      script.spec))
     return 0
   elseif opt.version then
     return version()
   end
   return require('bindings.run.driver').run(script, opt, workload, found)
+end
+
+local MAX_WORD = 300 -- bytes of a word in a message: a value of a megabyte helps nobody
+
+--- Shortens very long words, such as a value that a message repeats.
+local function shorten(message)
+  return (message:gsub("[^%s']+", function(word) return #word > MAX_WORD and word:sub(1, MAX_WORD) .. '...' or nil end))
 end
 
 return function(...)
@@ -96,7 +104,7 @@ return function(...)
   local ok, result = xpcall(main, failure.traceback, { ... })
   if ok then return result end
   io.stdout:flush()
-  local message = require('bindings.base.text').lines((result.message:gsub('^profscript:? ', '')))
+  local message = require('bindings.base.text').lines(shorten(result.message:gsub('^profscript:? ', '')))
   local trace = verbose and result.traceback and result.traceback .. '\n' or ''
   require('bindings.print.output').complain(('profscript: %s\n%s'):format(message, trace))
   return result.code

@@ -6,6 +6,7 @@
  *   profscript ...                 runs bindings/init.lua
  *   profscript --lua FILE [ARG...] runs a Lua file in the same environment, for tests
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -170,6 +171,11 @@ int main(int argc, char **argv)
 		status = 1;
 	} else {
 		status = lua_isnumber(L, -1) ? (int)lua_tointeger(L, -1) : 0;
+	}
+	/* Help and lists are written through stdio. A reader that has gone is no error. */
+	if ((fflush(stdout) || ferror(stdout)) && errno != EPIPE) {
+		fprintf(stderr, "profscript: cannot write the output: %s\n", strerror(errno));
+		status = status ? status : 1;
 	}
 	fflush(NULL);
 #ifdef __SANITIZE_ADDRESS__

@@ -90,7 +90,10 @@ end
 function failure.traceback(err)
   if failure.is(err) then return err end
   local message = with_place(text_of(err))
-  return setmetatable({ code = 1, message = message, traceback = debug.traceback(message, 2) }, Failure)
+  -- What is raised without a place, as error(message, 0) does, is about the input: where is of no interest.
+  local has_place = message:find '^[^\n]-:%d+: ' ~= nil or message == 'not enough memory'
+  local traceback = has_place and debug.traceback('', 2):sub(2) or nil
+  return setmetatable({ code = 1, message = message, traceback = traceback }, Failure)
 end
 
 ---@return boolean

@@ -17,17 +17,36 @@ function nearest.keys(t)
   return names
 end
 
---- Returns the candidate nearest to a word, ignoring case; the first one on a tie.
----@param word string
----@param names string[]
----@return string? name nil if more than a third of the word differs: such a suggestion would mislead
-function nearest.find(word, names)
-  local search, found = ffi.new 'struct nearest', nil
-  C.nearest_start(search, word)
+local LEAST_STEM = 4 -- letters
+local MAX_TIME = 0.05 -- seconds: nobody waits for a proposal
+local CHECK_EVERY = 1024 -- names
+
+--- The one name that goes on where the word ends, or ends where the word goes on: 'freq' for 'frequency'.
+local function longer_or_shorter(word, names)
+  local found
+  word = word:lower()
   for _, name in ipairs(names) do
-    if C.nearest_try(search, name, #name) then found = name end
+    local stem = name:lower():sub(1, #word)
+    if #stem >= LEAST_STEM and word:sub(1, #stem) == stem then
+      if found then return end
+      found = name
+    end
   end
   return found
+end
+
+--- Returns the candidate nearest to a word, ignoring case; the first one on a tie.
+---@param word string
+---@param names string[] only the first of very many are searched
+---@return string? name nil if more than a third of the word differs: such a suggestion would mislead
+function nearest.find(word, names)
+  local search, found, start = ffi.new 'struct nearest', nil, os.clock()
+  C.nearest_start(search, word)
+  for i, name in ipairs(names) do
+    if C.nearest_try(search, name, #name) then found = name end
+    if i % CHECK_EVERY == 0 and os.clock() - start > MAX_TIME then return found end
+  end
+  return found or longer_or_shorter(word, names)
 end
 
 --- Returns the end of an error message: "; did you mean 'NAME'?", or "" if no name is near.

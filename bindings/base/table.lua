@@ -40,7 +40,11 @@ local RESERVED = { table = true, time = true }
 function tables.new(name, columns, settings)
   local spec = { name = name, stamp = not settings or settings.stamp ~= false, columns = {} }
   local seen = {}
-  for _, column in ipairs(columns) do
+  if type(columns) ~= 'table' then error(('tables.new takes a list of columns, not a %s'):format(type(columns)), 2) end
+  for i, column in ipairs(columns) do
+    if type(column) ~= 'table' or type(column.name) ~= 'string' then
+      error(("table '%s': column %d is not a table with a name, such as { name = 'pid' }"):format(name, i), 2)
+    end
     if column.show ~= false then
       if RESERVED[column.name] or seen[column.name] then
         error(("table '%s' already has a column '%s'"):format(name, column.name), 2)
@@ -59,7 +63,7 @@ local function cell(column, row)
   if type(value) == 'number' and (value ~= value or math.abs(value) == math.huge) then return '-' end
   if column.scale then value = tonumber(value) / column.scale end
   if column.format then return text.safe(column.format:format(value)) end
-  if type(value) == 'number' or type(value) == 'cdata' then return units.number(value) end
+  if type(value) == 'number' or type(value) == 'cdata' then return units.short(value) end
   return text.safe(tostring(value))
 end
 

@@ -84,6 +84,14 @@ function units.number(n)
   return tonumber(short) == n and short or ('%.17g'):format(n)
 end
 
+--- Formats a number for people, with at most 12 digits: 0.1 + 0.2 is '0.3'. Integers keep all digits.
+---@param n number|integer64
+---@return string
+function units.short(n)
+  if type(n) == 'cdata' or n == math.floor(n) then return units.number(n) end
+  return ('%.12g'):format(n)
+end
+
 --- Formats 2^exponent: 10 is '1K', 21 is '2M'.
 ---@param exponent integer 0 to 63
 ---@return string

@@ -215,6 +215,6 @@ function Map:stack(id)
   return self._frames(addresses)
 end
 
-public = facade.class('map', Map, { 'clear', 'delete', 'get', 'pairs', 'set', 'stack' })
+public = facade.class('map', Map, { 'clear', 'delete', 'get', 'pairs', 'set', 'stack', 'take' })
 
 return bpf_map

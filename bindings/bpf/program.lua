@@ -286,7 +286,7 @@ function Bpf:events(name, struct)
   return public_event.of(event)
 end
 
-public = facade.class('bpf', Bpf, { 'attach', 'events', 'get', 'iterate', 'map', 'set' })
+public = facade.class('bpf', Bpf, { 'attach', 'events', 'get', 'iterate', 'map', 'run', 'set' })
 
 --- Returns a poller that attaches the programs on perf events to CPUs that came online.
 ---@param run Run

@@ -94,7 +94,7 @@ function expr.compile(text, fields, options)
   local what = options.what or 'expression'
   return guarded(function()
     check_size(what, text)
-    local node, assigned = parse.expression(what, text)
+    local node, assigned = parse.expression(what, text, nil, nil, options.form == 'filter')
     return generate(what, text, node, assigned, fields, options, options.form or 'value')
   end)
 end
@@ -160,7 +160,7 @@ function expr.split_filter(text, fields, options)
   options = options or {}
   return guarded(function()
     check_size('filter', text)
-    local terms, assigned = {}, {}
+    local terms = {}
     for i, range in ipairs(conjuncts(text)) do
       local from, to = range[1], range[2]
       local term = { order = i, text = text:sub(from, to):match('^%s*(.-)%s*$') }
@@ -172,9 +172,7 @@ function expr.split_filter(text, fields, options)
       elseif node.kernel_only then
         term.kernel = true
       else
-        local targets
-        term.node, targets = parse.expression('filter', text, from, to)
-        for name, column in pairs(targets) do assigned[name] = assigned[name] or column end
+        term.node = parse.expression('filter', text, from, to, true)
       end
       terms[i] = term
     end
@@ -205,7 +203,7 @@ function expr.split_filter(text, fields, options)
     end
     return {
       kernel = #kernel > 0 and table.concat(kernel, ' && ') or nil,
-      user = node and generate('filter', text, node, assigned, fields, options, 'filter') or nil,
+      user = node and generate('filter', text, node, {}, fields, options, 'filter') or nil,
       user_text = node and table.concat(user, ' && ') or nil,
     }
   end)

@@ -84,10 +84,10 @@ helpers.floor, helpers.ceil, helpers.min, helpers.max = math.floor, math.ceil, m
 helpers.tonumber = tonumber
 helpers.cast, helpers.i64, helpers.u64 = cast, ffi.typeof('int64_t'), ffi.typeof('uint64_t')
 helpers.zero, helpers.zero32 = ffi.new('int64_t[1]'), ffi.new('int32_t[1]') -- zeros that compiled code does not fold
-for bits = 3, 6 do
+for bits = 3, 6 do -- string.format() takes no `const int64_t`
   local width = 2 ^ bits
-  helpers['pi' .. width] = ffi.typeof(('const int%d_t *'):format(width))
-  helpers['pu' .. width] = ffi.typeof(('const uint%d_t *'):format(width))
+  helpers['pi' .. width] = ffi.typeof(('int%d_t *'):format(width))
+  helpers['pu' .. width] = ffi.typeof(('uint%d_t *'):format(width))
 end
 
 return helpers

@@ -47,6 +47,7 @@ local TAGS = { struct = true, union = true, enum = true }
 ---@field print_format boolean|nil
 ---@field depth integer
 ---@field assigned table<string, integer> assigned variables: column of the first assignment
+---@field only_reads boolean|nil assignments are refused
 local Parser = {}
 Parser.__index = Parser
 for name, method in pairs(Lexer) do Parser[name] = method end
@@ -64,6 +65,10 @@ function Parser:expect_name()
 end
 
 function Parser:assigned_target(node, column)
+  if self.only_reads then
+    local is_plain = self.text:sub(column, column) == '='
+    self:fail(column, 'a filter compares, it cannot assign', is_plain and "did you mean '=='?" or nil)
+  end
   if node.op ~= 'var' then self:fail(column, 'only a variable can be assigned to') end
   self.assigned[node.name] = self.assigned[node.name] or node.column
   return node
@@ -260,10 +265,12 @@ end
 ---@param text string
 ---@param first integer|nil
 ---@param last integer|nil
+---@param only_reads boolean|nil it is a filter: an assignment would be a misspelled comparison
 ---@return table node
 ---@return table<string, integer> assigned see ExprParser
-function parse.expression(what, text, first, last)
+function parse.expression(what, text, first, last, only_reads)
   local parser = start(what, text:sub(1, last), first or 1, types.NAMES)
+  parser.only_reads = only_reads
   local node = parser:parse_expression(COMMA)
   if parser.kind ~= 'eof' then parser:unexpected() end
   return node, parser.assigned

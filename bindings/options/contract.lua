@@ -280,12 +280,18 @@ end
 ---@param found fun(name: string, line: integer)
 local function reads(fn, slot, captured, found)
   local loaded -- slot into which a UGET has just loaded the event
+  local named -- slot that the last instruction has filled with `ev._event`
   for pc = 1, util.funcinfo(fn).bytecodes - 1 do
     local ins = util.funcbc(fn, pc)
     local op = opcode(ins)
-    if op == TGETS and (field_b(ins) == slot or field_b(ins) == loaded) then
-      found(util.funck(fn, -field_c(ins) - 1), util.funcinfo(fn, pc).currentline)
+    local key = op == TGETS and util.funck(fn, -field_c(ins) - 1)
+    local of_event = key and (field_b(ins) == slot or field_b(ins) == loaded)
+    if of_event then
+      found(key, util.funcinfo(fn, pc).currentline)
+    elseif key and field_b(ins) == named and not string[key] then
+      found('_event.' .. key, util.funcinfo(fn, pc).currentline)
     end
+    named = of_event and key == '_event' and field_a(ins) or nil
     if op == UGET and captured[field_d(ins)] then
       loaded = field_a(ins)
     elseif op ~= MOV or field_a(ins) == loaded then -- a method call first copies the event to its arguments
@@ -356,8 +362,10 @@ function contract.check_fields(handler, events, methods)
   local lines, reported = {}, {}
   field_reads(handler, function(name, line)
     if valid[name] then return end
-    local hint = nearest.hint(name, candidates)
-    local message = ("%s:%d: %s no field '%s'%s"):format(source(info), line, subject, name, hint)
+    local of_name = name:match '^_event%.(.*)'
+    local message = of_name and ("%s:%d: ev._event is the event's name, a string: it has no '%s'"):format(source(info),
+      line, of_name)
+      or ("%s:%d: %s no field '%s'%s"):format(source(info), line, subject, name, nearest.hint(name, candidates))
     if not reported[message] then lines[#lines + 1] = message end
     reported[message] = true
   end)

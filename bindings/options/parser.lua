@@ -301,13 +301,14 @@ end
 ---@param name? string the profiler, for messages
 ---@param words string[]
 ---@param base? table
+---@param given? string how the user named the profiler, if not by its name
 ---@return table? opts
 ---@return string[]|string workload
-function options.parse(spec, name, words, base)
+function options.parse(spec, name, words, base, given)
   local opts, rest = options.parse_words(spec, words, base)
   if opts then return opts, rest end
   local command = 'profscript' .. (name and ' ' .. name or '')
-  return nil, ("%s: %s\ntry '%s -h'"):format(command, rest, command)
+  return nil, ("%s: %s\ntry '%s -h'"):format(command, rest, given and 'profscript ' .. given or command)
 end
 
 local global_spec = assert(declarations.declare {

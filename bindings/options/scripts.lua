@@ -4,6 +4,7 @@
 local bit = require 'bit'
 local environment = require 'bindings.options.environment'
 local failure = require 'bindings.base.failure'
+local globals = require 'bindings.options.globals'
 local nearest = require 'bindings.base.nearest'
 local options = require 'bindings.options.parser'
 local selector = require 'bindings.select.selector'
@@ -18,6 +19,7 @@ local selector = require 'bindings.select.selector'
 ---@class scripts.Script
 ---@field name string
 ---@field path string
+---@field given? string how the user named the file, if by its path
 ---@field profiler table the table returned by the file
 ---@field is_shipped boolean it ships with profscript, so its event names are spelled correctly
 ---@field spec opt.Spec
@@ -156,8 +158,11 @@ function scripts:load_file(path)
   if not text then return nil, message end
   -- Make a "#!" line a comment, to keep the line numbers.
   failure.add_script('@' .. path)
-  local chunk, syntax = load(text:gsub('^#', '--', 1), '@' .. path, 't', environment.new())
+  local env = environment.new()
+  local chunk, syntax = load(text:gsub('^#', '--', 1), '@' .. path, 't', env)
   if not chunk then return nil, one_line(path, syntax) end
+  message = globals.check(path, chunk, env)
+  if message then return nil, message end
   local ok, profiler = xpcall(chunk, failure.traceback)
   if not ok then return nil, one_line(path, profiler) end
   message = check_table(profiler)
@@ -211,8 +216,13 @@ function scripts:find(given)
   end
   local paths = self:names()
   if paths[name] then return paths[name] end
-  return nil, ("profscript: no such profiler '%s'%s\ntry 'profscript -h'"):format(given,
-    nearest.hint(name, nearest.keys(paths)))
+  local hint = nearest.hint(name, nearest.keys(paths))
+  local here = {}
+  for _, file in ipairs(self.sys.readdir '.' or {}) do here[#here + 1] = file:match '^([^.].*)%.lua$' end
+  table.sort(here)
+  local near_here = nearest.find(name, here)
+  if near_here and (near_here == name or hint == '') then hint = ("; did you mean './%s.lua'?"):format(near_here) end
+  return nil, ("profscript: no such profiler '%s'%s\ntry 'profscript -h'"):format(given, hint)
 end
 
 --- Finds and loads a profiler.
@@ -221,7 +231,10 @@ end
 function scripts:load(given)
   local path, message = self:find(given)
   if not path then return nil, message end
-  return self:load_file(path)
+  local script
+  script, message = self:load_file(path)
+  if script and (given == path or given:find '/') then script.given = given end
+  return script, message
 end
 
 --- Loads all profilers, sorted by name. Omits those that fail to load.

@@ -169,7 +169,7 @@ end
 local types = {
   flag     = { lua = 'boolean', switch = true, negatable = true },
   stacks   = { lua = 'boolean', switch = true, negatable = true, argument = 'fp|dwarf[,SIZE]',
-    claims = { '^fp$', '^dwarf$', '^dwarf,', '^lbr' }, parse = parse_call_graph },
+    claims = { '^fp$', '^fp,', '^dwarf$', '^dwarf,', '^lbr' }, parse = parse_call_graph },
   count    = { lua = 'number', switch = true },
   integer  = { lua = 'number', argument = 'N', parse = parse_integer },
   number   = { lua = 'number', argument = 'N', parse = parse_number },

@@ -6,7 +6,7 @@ local nearest = require 'bindings.base.nearest'
 
 local values = {}
 
-local values_of = setmetatable({}, { __mode = 'k' }) -- by the script's table
+local values_of = setmetatable({}, { __mode = 'k' }) -- by the script's table: reads any option, declared or not
 
 local function refuse_writing(_, name)
   error(('opt.%s cannot be set: options are read-only; see session.want()'):format(tostring(name)), 2)
@@ -24,8 +24,9 @@ end
 ---@param opt table parsed options
 ---@param spec opt.Spec
 ---@return table
+---@return table<string, boolean> read the options that have been looked at
 function values.new(opt, spec)
-  local known, copied = {}, {}
+  local known, copied, read = {}, {}, {}
   for _, list in ipairs { declarations.common, spec.list, spec.positional } do
     for _, option in ipairs(list) do known[option.name] = true end
   end
@@ -33,6 +34,7 @@ function values.new(opt, spec)
   local public = setmetatable({}, {
     __index = function(_, name)
       local value = copied[name]
+      read[name] = true
       if value == nil and not known[name] then
         local hint = nearest.hint(tostring(name), nearest.keys(known))
         error(("no such option '%s'%s"):format(tostring(name), hint), 2)
@@ -41,8 +43,11 @@ function values.new(opt, spec)
     end,
     __newindex = refuse_writing,
   })
-  values_of[public] = copied
-  return public
+  values_of[public] = function(_, name)
+    read[name] = true
+    return copied[name]
+  end
+  return public, read
 end
 
 --- Returns the same for a library that reads options which a profiler may not have declared: these are nil.

@@ -53,6 +53,9 @@ local PAIR_SIZE = ffi.sizeof 'struct pair'
 ---@field lost? fun(p: Pair, time: number) called for each start dropped because of lost events; time is when the loss
 --- begins
 ---@field left? fun(p: Pair) called by finish() for each start that still waits
+---@field ends? { event: Event, key: string, bits: string, mask: integer }[] events that end the wait of a key
+--- without a pair: an event with one of the bits of mask in its field `bits` drops the start whose key is in its field
+--- `key`, such as that of a task which a switch puts to sleep
 ---@field triggers? Event[]
 ---@field triggered? fun(ev: Ev) called at each trigger, after all pairs completed before it
 
@@ -86,6 +89,11 @@ function pairs_.new(config)
   local min = config.cycle and 1 or 2
   if #config.stages < min then
     error(('pairs.new takes at least %d stages, not %d'):format(min, #config.stages), 2)
+  end
+  for i, stage in ipairs(config.stages) do
+    if type(stage) ~= 'table' or stage.class then
+      error(('pairs.new: stage %d is not a list of events: stages = { { first }, { second } }'):format(i), 2)
+    end
   end
   config = with_real_events(config)
   local feed = setmetatable({ config = config, wants = {} }, Feed)
@@ -171,6 +179,11 @@ function Feed:open(run)
       end
     end
   end
+  for _, one in ipairs(config.ends or {}) do
+    local event = public_event.real(one.event)
+    local key, bits = event.fields[one.key], event.fields[one.bits]
+    C.pairs_set_end(self.matcher, event.class, key.offset, bits.offset, bits.size, one.mask)
+  end
   if self.kept then
     self.kept:open(run, self.timeline)
     C.pairs_use_copies(self.matcher, self.kept.history.copies)
@@ -213,8 +226,9 @@ function Feed:take(list, n)
     failure.raise('cannot add latencies: the set of histograms is too small, or out of memory')
   end
   if pair then
+    local stopped = self.run.stopped
     for i = 0, found - 1 do
-      pair(view(i), cast(any, list + out[i].second))
+      if stopped[0] == 0 then pair(view(i), cast(any, list + out[i].second)) end
       expire(i)
     end
   end
@@ -279,6 +293,7 @@ end
 --- - `pairs`: pairs found
 --- - `replaced`: starts replaced by a later one with the same key
 --- - `dropped`: starts dropped because of lost events
+--- - `ended`: starts dropped by an event of `ends`
 --- - `evicted`: starts dropped because too many waited
 --- - `stored`: starts that still wait
 --- - `unstarted`: ends that found no start
@@ -291,7 +306,7 @@ function Feed:stats()
   local s = ffi.new 'struct pairs_stats'
   C.pairs_read_stats(self.matcher, s)
   local result = { unneeded = self.unneeded[0], unkept = self.kept and self.kept:missing() or 0 }
-  for _, name in ipairs { 'pairs', 'replaced', 'unstarted', 'mismatched', 'dropped', 'evicted', 'stored' } do
+  for _, name in ipairs { 'pairs', 'replaced', 'unstarted', 'mismatched', 'dropped', 'ended', 'evicted', 'stored' } do
     result[name] = tonumber(s[name])
   end
   return result

@@ -265,7 +265,7 @@ end
 ---@param rows table[] values by column name
 ---@param at? number time in ns, as in `ev._time`; default: now
 function Output:table(spec, rows, at)
-  check.is(spec, 'table', 'out:table takes a spec from lib.table.new()')
+  check.is(type(spec) == 'table' and spec.columns, 'table', 'out:table takes a spec from lib.table.new()')
   check.is(rows, 'table', 'out:table takes a list of rows')
   if #rows == 0 then return end
   if self.format == 'text' then

@@ -113,6 +113,11 @@ local function body_printer(event, run)
     local description, block, is_user
     if describe then description, block, is_user = describe(ffi.cast(view, e)) end
     if description then
+      if type(description) ~= 'string' then
+        local info = debug.getinfo(describe, 'S')
+        error(('%s:%d: describe returned a %s, not text'):format(info.source:gsub('^[@=]', ''), info.linedefined,
+          type(description)), 0)
+      end
       buf:put(text.safe(description))
       return block and text.lines(block), is_user
     else

@@ -142,7 +142,7 @@ end
 ---@param routes Route[]
 ---@return Pass
 local function handlers_pass(run, routes)
-  local loop = dispatch.loop('dispatch', dispatch.routes(routes, function(e) run.loss:note(e) end))
+  local loop = dispatch.loop('dispatch', dispatch.routes(routes, function(e) run.loss:note(e) end), run.stopped)
   if #routes > 0 then return loop end
   return function(list, n, flags)
     if bit.band(flags, C.BATCH_LOST) ~= 0 then loop(list, n) end
@@ -157,7 +157,8 @@ local function on_usr1(run, status)
     if not C.signals_take_reopen() then return end
     if run.opt.output then
       local ok, message = run.out:reopen()
-      if not ok then run.out:warn(message) end
+      -- A warning would go to the file that has been moved away.
+      if not ok then io.stderr:write('profscript: ', message, '\n') end
     end
     if status then status() end
   end }

@@ -23,6 +23,7 @@ local views = require 'bindings.view.views'
 ---@field wants SessionWants
 ---@field settled? boolean start() has returned, so wants are final
 ---@field describe? fun(ev: any): string describes one of its events for printing
+---@field selects? boolean the user has selected events with -e
 ---@field left? integer number of events after which a source ends
 local Instance = {}
 Instance.__index = Instance
@@ -70,6 +71,7 @@ function Instance:open_event_options()
     if given then
       self.set.by_script = self.script.is_shipped and is_default(option, given)
       local groups = {}
+      self.selects = self.selects or option.name == 'event' and not is_default(option, given)
       for i, text in ipairs(type(given) == 'table' and given or { given }) do
         groups[i] = self.set:select(text, i)
       end
@@ -92,7 +94,12 @@ end
 --- Calls the profiler's start().
 ---@return any handlers, any refusal
 function Instance:start()
-  return self.script.profiler.start(values.new(self.opt, self.script.spec), self.run.out, session_api.new(self))
+  local opt, read = values.new(self.opt, self.script.spec)
+  local handlers, refusal = self.script.profiler.start(opt, self.run.out, session_api.new(self))
+  if handlers and self.selects and not read.event then
+    failure.usage('%s: it has no use for -e: its script never reads opt.event', self.name)
+  end
+  return handlers, refusal
 end
 
 --- Checks that each field read by a handler exists in at least one of its events.

@@ -31,6 +31,7 @@ local runs = {}
 ---@field marks? ffi.cdata* uint8_t *: target threads by tid, read by a BPF program
 ---@field is_open boolean the session has started
 ---@field ended boolean the loop must end after this batch
+---@field stopped ffi.cdata* int32_t[1]: the script has ended the run, so its handlers get no more events
 ---@field report_time? number ns, time of the current report
 local Run = {}
 Run.__index = Run
@@ -73,6 +74,7 @@ function runs.new(session, script, opt, words, found)
     interval = opt.interval or 0,
     is_open = false,
     ended = false,
+    stopped = ffi.new 'int32_t[1]',
   }, Run)
   local out, message = output.new {
     file = opt.output,

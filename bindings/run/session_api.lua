@@ -311,8 +311,11 @@ function session_api.new(instance)
     return clock.base
   end
 
-  --- Ends the run after the current batch of events.
-  function api.stop() run:stop() end
+  --- Ends the run: handlers get no more events, only `stop` is called.
+  function api.stop()
+    run:stop()
+    run.stopped[0] = 1
+  end
 
   return setmetatable({}, {
     __index = function(_, name)

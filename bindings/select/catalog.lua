@@ -2,6 +2,7 @@
 --- Catalog: the available events of this machine or of a recording. All code that lists events, completes or suggests
 --- names uses it.
 local ffi = require 'ffi'
+local failure = require 'bindings.base.failure'
 local glob = require 'bindings.base.glob'
 local libc = require 'bindings.base.libc'
 local nearest = require 'bindings.base.nearest'
@@ -101,17 +102,25 @@ function Catalog:names()
   return names
 end
 
---- Returns the names of the tracepoints or available records that match a glob.
+--- Returns whether nobody can sample a tracepoint: those of ftrace describe the records of tracers, and irq_work is the
+--- interrupt by which a sample wakes its reader.
+local function is_never_sampled(name) return name:find '^ftrace:' ~= nil or name == 'irq_vectors:irq_work_exit' end
+
+--- Returns the names of the tracepoints or available records that match a glob. Those that nobody can sample are left
+--- out, unless there are no others.
 ---@param system string
 ---@param name string
 ---@return string[]
 function Catalog:matching(system, name)
-  local pattern, found = glob.pattern(system .. ':' .. name), {}
+  local pattern, found, never = glob.pattern(system .. ':' .. name), {}, {}
   for _, one in ipairs(system == records.SYSTEM and records.names or self:tracepoints() or {}) do
     local record = one:match(pattern) and records.find(one)
-    if one:match(pattern) and (not record or self.has_record(record.record)) then found[#found + 1] = one end
+    if one:match(pattern) and (not record or self.has_record(record.record)) then
+      local list = not self.recorded and is_never_sampled(one) and never or found
+      list[#list + 1] = one
+    end
   end
-  return found
+  return #found > 0 and found or never
 end
 
 --- Returns the PMUs whose events are specified by terms. A profiler hides a PMU of the same name.
@@ -219,6 +228,18 @@ end
 --- Finds one of perf's own events in the recording.
 ---@return RecordedEvent?
 function Catalog:find_recorded(name) return recorded.find(self.recorded, name) end
+
+--- Fails if the recording contains no such event.
+---@param event PerfEvent|RecordedEvent
+function Catalog:check_recorded(event)
+  local names = {}
+  for i, one in ipairs(self.recorded) do
+    if one.type == event.type and one.config == event.config then return end
+    names[i] = one.name
+  end
+  failure.raise('the recording contains no samples of %s; it contains %s', event.name,
+    #names > 0 and table.concat(names, ', ') or 'none of any event')
+end
 
 --- Returns the field names of a tracepoint or record; an empty list if it does not exist.
 ---@param name string

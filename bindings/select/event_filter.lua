@@ -34,6 +34,7 @@ function event_filter.split(event, all_user)
     if folded then result = expr.split_filter(folded, event.fields, what) end
   end
   if not result then
+    err.what = what.what
     if selector.attributes[event.filter] then
       err.hint = ('attributes follow the filter: %s//%s/'):format(event.name, event.filter)
     end

@@ -315,12 +315,14 @@ function events:add_perf_event(text, one, group, params)
       if tonumber(number) == 0 then
         refuse(text, (one.filter_column or one.column) + #word + 1, ("'%s' must be more than 0"):format(word))
       end
+      if tonumber(number) == 0 then refuse(text, one.filter_column, word .. ' must be at least 1') end
       one.filter = nil
       one.attrs[#one.attrs + 1] = { name = word, value = tonumber(number) }
     end
   end
   if self.is_recording then
     event = self.catalog:find_recorded(event.name) or event
+    self.catalog:check_recorded(event)
   else
     check_machine(event)
   end
@@ -329,6 +331,11 @@ end
 
 --- Fails for an unknown name.
 function events:refuse_name(one)
+  for _, name in ipairs(self.catalog:tracepoints() or {}) do
+    if name:match ':(.*)$' == one.name then
+      failure.usage("cannot trace '%s': a tracepoint is written as system:name; did you mean '%s'?", one.text, name)
+    end
+  end
   local words = catalog.words(self:profilers())
   for name in pairs(self.catalog:pmus()) do words[name] = true end
   failure.usage("unknown event '%s': not a tracepoint (system:name), perf event or profiler%s", one.text,

@@ -153,6 +153,8 @@ local function user_places(what, parsed, args, returns)
       failure.usage('%s: a return probe takes no offset: use uretprobe:%s', what, func)
     end
     offset = tonumber(out[0])
+  elseif offset >= sys.stat(path).size then
+    failure.usage('%s: %s has only %d bytes', what, path, sys.stat(path).size)
   end
   local text = ('%s:0x%x'):format(path, offset)
   return { { name = parsed.name, symbol = path, offset = offset, semaphore = 0, text = text, args = args } }

@@ -281,7 +281,7 @@ local function parse_event(text, from, to, pmus)
   local breakpoint = find_breakpoint(text, from)
   local slash = find(text, breakpoint or from, to, '/')
   if slash then
-    local probe = text:sub(from, slash - 1):match('^(%w+):.*@%s*$')
+    local probe = text:sub(from, slash - 1):match('^(%w+):.*@%s*%.?%.?$')
     if probe and PROBES[probe] then
       fail(text, slash, 'an unquoted path ends at its first slash', 'quote it: @"/path"')
     end

@@ -5,6 +5,7 @@ local check = require 'bindings.base.check'
 local failure = require 'bindings.base.failure'
 local libc = require 'bindings.base.libc'
 local nearest = require 'bindings.base.nearest'
+local sys = require 'bindings.base.sys'
 
 local C = ffi.C
 local usdt = {}
@@ -119,6 +120,13 @@ end
 function usdt.place(site)
   local semaphore = site.semaphore ~= 0 and ('(0x%x)'):format(site.semaphore_offset) or ''
   return ('%s:0x%x%s'):format(site.path, site.offset, semaphore)
+end
+
+--- Whether there is an event PROVIDER:NAME of the place.
+---@param site Site
+---@return boolean
+function usdt.is_added(site)
+  return sys.stat(('/sys/kernel/tracing/events/%s/%s'):format(site.provider, site.name)) ~= nil
 end
 
 --- Writes a line to uprobe_events.

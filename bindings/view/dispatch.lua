@@ -85,15 +85,19 @@ return function(events, n)
     local e = events + i
     local class = e.class
     %s
+    %s
   end
 end
 ]]
+local STOP = 'if stop[0] ~= 0 then return i + 1 end'
 
 --- Compiles a function(events, n) that runs, for each of n events, the branch of its class.
 ---@param name string chunk name for error messages
 ---@param branches Branch[] at least one
+---@param stop? ffi.cdata* int32_t[1]; a branch that sets it ends the loop, which then returns the number of events so
+--- far
 ---@return function
-function dispatch.loop(name, branches)
+function dispatch.loop(name, branches, stop)
   branches = merge(branches)
   local groups = group(branches)
   while #groups > 1 do
@@ -106,7 +110,9 @@ function dispatch.loop(name, branches)
     groups = group(branches)
   end
   local body, names, values = chain(branches)
-  return assert(loadstring(LOOP:format(names, body), '=' .. name))(unpack(values))
+  local source = LOOP:format(stop and names .. ', stop' or names, body, stop and STOP or '')
+  values[#values + 1] = stop
+  return assert(loadstring(source, '=' .. name))(unpack(values))
 end
 
 --- Returns the branches that call the handlers of events.

@@ -57,17 +57,25 @@ function sampling.check(params)
   for name, value in pairs(params) do
     local expected = PARAMETERS[name]
     if not expected then
-      refuse("session.event: unknown parameter '%s'%s", tostring(name),
-        nearest.hint(tostring(name), nearest.keys(PARAMETERS)))
+      local hint = nearest.hint(tostring(name), nearest.keys(PARAMETERS))
+      if hint == '' then hint = '; there are ' .. table.concat(nearest.keys(PARAMETERS), ', ') end
+      refuse("session.event: unknown parameter '%s'%s", tostring(name), hint)
     elseif type(value) ~= expected then
       refuse('session.event: %s is a %s, not a %s', tostring(name), type(value), expected)
+    end
+  end
+  for _, name in ipairs { 'freq', 'period' } do
+    local value = params[name]
+    if value and (value < 1 or value % 1 ~= 0) then
+      refuse('session.event: %s is a whole number of at least 1, not %s', name, tostring(value))
     end
   end
   if params.freq and params.period then refuse 'session.event: period and freq are mutually exclusive' end
   for _, part in ipairs(params.sample or {}) do
     if not PARTS[part] then
-      refuse("session.event: unknown part of a sample '%s'%s", tostring(part),
-        nearest.hint(tostring(part), nearest.keys(PARTS)))
+      local hint = nearest.hint(tostring(part), nearest.keys(PARTS))
+      if hint == '' then hint = '; there are ' .. table.concat(nearest.keys(PARTS), ', ') end
+      refuse("session.event: unknown part of a sample '%s'%s", tostring(part), hint)
     end
   end
 end

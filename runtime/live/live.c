@@ -317,6 +317,16 @@ static void raise_file_limit(void)
 	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+/* Fails before anything is opened: closing many tracepoints again takes long. */
+static int check_file_limit(const struct evlist *evlist, struct error *err)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) || evlist_nr_files(evlist) <= limit.rlim_cur)
+		return 0;
+	return evlist_open_error(evlist, NULL, -EMFILE, err);
+}
+
 /* Opens the maps to which BPF programs write. */
 static int open_outputs(struct live *live, struct error *err)
 {
@@ -357,6 +367,9 @@ static int live_open(struct source *src, const struct source_target *target, str
 	live->evlist = evlist_new(live->requests, live->nr_requests, target, decoder, err);
 	if (!live->evlist)
 		return -EINVAL;
+	ret = check_file_limit(live->evlist, err);
+	if (ret)
+		return ret;
 	/* Open this before the list of CPUs is used. */
 	live->hotplug = hotplug_open();
 	live->watched = live->evlist->cpus;

@@ -44,6 +44,10 @@ struct rule {
 	uint8_t can;	      /* EVENT_NO_SECOND: find, EVENT_NO_FIRST: store */
 	uint8_t key_size : 4; /* 0: key is the key column */
 	uint8_t key_signed : 1;
+	/* See pairs_set_end(); no mask: it ends nothing. */
+	uint64_t end_mask;
+	uint16_t end_key, end_bits;
+	bool end_is_long;
 };
 
 struct pairs {
@@ -411,6 +415,35 @@ int pairs_set_key(struct pairs *p, uint16_t class, uint32_t offset, uint32_t siz
 	return 0;
 }
 
+void pairs_set_end(struct pairs *p, uint16_t class, uint32_t key_offset, uint32_t bits_offset,
+		   uint32_t bits_size, uint64_t mask)
+{
+	struct rule *rule = &p->rules[class & (EVENT_CLASSES - 1)];
+
+	rule->end_key = key_offset;
+	rule->end_bits = bits_offset;
+	rule->end_is_long = bits_size == 8;
+	rule->end_mask = mask;
+}
+
+/* Removes the start that the event ends, if there is one. */
+static void end_start(struct pairs *p, const struct rule *rule, const struct event *ev)
+{
+	struct start *s;
+	uint64_t bits = 0;
+	int32_t key;
+
+	memcpy(&bits, ev->raw + rule->end_bits, rule->end_is_long ? 8 : 4);
+	if (!(bits & rule->end_mask))
+		return;
+	memcpy(&key, ev->raw + rule->end_key, sizeof(key));
+	s = find_start(p, key, hash_key(key));
+	if (!waits(s) || !(s->time < ev->time))
+		return;
+	remove_start(p, s);
+	p->stats.ended++;
+}
+
 int pairs_feed(struct pairs *restrict p, const struct event *events, int n, struct pair *out)
 {
 	int paired = 0;
@@ -433,6 +466,8 @@ int pairs_feed(struct pairs *restrict p, const struct event *events, int n, stru
 
 		if (i % BLOCK == 0 && p->last >= CACHED)
 			prefetch(p, ev, n - i < BLOCK ? n - i : BLOCK);
+		if (rule->end_mask)
+			end_start(p, rule, ev);
 		if (!rule->can) {
 			if (ev->class == EVENT_LOST)
 				lose(p, ev);

@@ -53,6 +53,7 @@ struct pairs_stats {
 	uint64_t unstarted;  /* ends that found no start */
 	uint64_t mismatched; /* ends that removed a start they make no pair with (stage or time) */
 	uint64_t dropped;    /* starts dropped because of lost records */
+	uint64_t ended;	     /* starts removed by pairs_set_end() */
 	uint64_t evicted;    /* starts dropped because of max_keys or the timeline's bound */
 	uint64_t stored;     /* waiting starts */
 };
@@ -69,6 +70,12 @@ int pairs_add_class(struct pairs *p, uint16_t class, uint32_t stage);
  * which must be long enough. Returns -EINVAL for another size. */
 int pairs_set_key(struct pairs *p, uint16_t class, uint32_t offset, uint32_t size,
 		  uint32_t is_signed);
+
+/* An event of class with one of the bits of mask in the integer of bits_size bytes (4 or 8) at
+ * bits_offset removes the older start whose key is the int32_t at key_offset, such as that of the
+ * task that a switch puts to sleep. The class need not take part in pairs. */
+void pairs_set_end(struct pairs *p, uint16_t class, uint32_t key_offset, uint32_t bits_offset,
+		   uint32_t bits_size, uint64_t mask);
 
 /* For a caller that keeps the events anyway: while events are fed, copies[i] is the copy of event i
  * in config.keep, or NULL. copies = NULL: the starts are copied. */

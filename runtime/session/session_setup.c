@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "os/closer.h"
 #include "os/priority.h"
 #include "probes/probe.h"
 #include "decode/records.h"
@@ -14,7 +15,10 @@
 #include "os/threads.h"
 #include "os/workload.h"
 
-enum { MAX_EXITED_TASKS = 65536 };
+enum {
+	MAX_EXITED_TASKS = 65536,
+	MANY_TRACEPOINTS = 16 /* to close them takes the better part of a second */
+};
 
 struct session *session_new(struct source *source)
 {
@@ -33,14 +37,24 @@ struct session *session_new(struct source *source)
 	return NULL;
 }
 
+/* Frees the source. Probes can be removed only when their events are closed. */
+static void free_source(struct session *s)
+{
+	bool is_slow = !s->source->info.is_recorded && s->nr_tracepoints >= MANY_TRACEPOINTS;
+	struct closer *closer = is_slow && !s->probes ? closer_start() : NULL;
+
+	s->source->ops->free(s->source);
+	closer_release(closer);
+	probes_free(s->probes);
+}
+
 void session_free(struct session *s)
 {
 	if (!s)
 		return;
 	workload_free(s->workload);
 	family_free(s->family);
-	s->source->ops->free(s->source);
-	probes_free(s->probes); /* after the events that use them */
+	free_source(s);
 	tasks_free(s->tasks);
 	resolve_free(s->resolve);
 	records_free(s->records);
@@ -85,6 +99,7 @@ int session_add_event(struct session *s, const struct event_request *request, st
 	s->stack_parts |= request->callchain;
 	s->resolves |= request->callchain || request->resolve;
 	s->nr_sampled += !request->counted;
+	s->nr_tracepoints += request->attr.type == PERF_TYPE_TRACEPOINT;
 	return s->source->ops->add_event(s->source, request, err);
 }
 

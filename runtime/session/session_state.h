@@ -13,8 +13,7 @@ struct session {
 	struct source *source;
 	struct probes *probes; /* NULL: no probes so far */
 	struct workload *workload;
-	struct family
-		*family; /* NULL: the run ends with the threads below, or rings report the end */
+	struct family *family; /* NULL: the run ends with the threads below, or rings report it */
 	int32_t *tids; /* target threads, or threads whose end is the end of the run; NULL: CPUs */
 	uint32_t nr_tids, nr_tids_ended;
 	int32_t *marked; /* threads marked at the start; NULL: the target has no marks */
@@ -28,7 +27,8 @@ struct session {
 	struct resolve *resolve; /* NULL: nothing to symbolize */
 	struct records *records; /* NULL: no events are records */
 	uint32_t nr_sampled;	 /* sampled events; the others are only counted */
-	uint32_t wanted;	 /* bit set of side-band classes to deliver */
+	uint32_t nr_tracepoints;
+	uint32_t wanted;       /* bit set of side-band classes to deliver */
 	bool threads_ended;    /* all threads of the workload have ended, but not yet its process */
 	bool is_target;	       /* the workload is the target */
 	bool follows;	       /* the workload's children are waited for, too */

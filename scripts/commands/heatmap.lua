@@ -29,6 +29,8 @@ latency from bottom to top, and the number of latencies as colors.]],
     local file, message = io.stdin, nil
     if opt.values ~= '-' then file, message = io.open(opt.values) end
     if not file then error(message, 0) end
+    local _, problem = file:read(0)
+    if problem then error(('%s: %s'):format(opt.values, problem), 0) end
     local map = heatmap.new {
       file = opt.picture,
       title = opt.title or opt.values:match '[^/]*$',

@@ -15,7 +15,7 @@ return {
 
   start = function(opt, out)
     local page, message = man.page(opt.name)
-    if not page then error(message, 0) end
+    if not page then return nil, (message:gsub('^profscript: ', '')) end
     out:write(page)
   end,
 }

@@ -65,12 +65,16 @@ function actions.add(wanted, verbose, out)
   end)
 end
 
+--- Without a name, those of the file's probes are deleted that were added.
 function actions.del(wanted, verbose, out)
+  local deleted = 0
   each_site(wanted, function(site, title, first)
-    if not first then return end
+    if not first or not wanted.name and not usdt.is_added(site) then return end
+    deleted = deleted + 1
     write(('-:%s/%s'):format(site.provider, site.name), verbose, out)
     out:print(title)
   end)
+  if deleted == 0 then error(('no probe of %s has been added'):format(wanted.file), 0) end
 end
 
 return {

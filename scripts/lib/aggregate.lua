@@ -7,6 +7,7 @@
 local array = require 'lib.array'
 local hist = require 'lib.hist'
 local intern = require 'lib.intern'
+local nearest = require 'lib.nearest'
 local tables = require 'lib.table'
 local text = require 'bindings.base.text'
 local units = require 'lib.units'
@@ -42,10 +43,11 @@ local function add_source(kind, parts)
   local args = table.concat(names, ', ')
   table.insert(names, 1, '_')
   local check = kind.values == 1 and "if type(v) ~= 'number' and type(v) ~= 'cdata' then refuse(v) end  " or ''
-  local body = ('%slocal i = id(%s)  %s'):format(check, key, kind.add)
+  local body = ('if extra ~= nil then surplus() end  %slocal i = id(%s)  %s'):format(check, key, kind.add)
+  args = args == '' and 'extra' or args .. ', extra'
   return ([[
-local id, values, refuse = ...
-return function(%s) %s end, function(%s) %s end]]):format(table.concat(names, ', '), body, args, body)
+local id, values, refuse, surplus = ...
+return function(%s, extra) %s end, function(%s) %s end]]):format(table.concat(names, ', '), body, args, body)
 end
 
 --- Returns the columns after the keys. add_rows() fills the fields of these names.
@@ -74,6 +76,13 @@ end
 function aggregate.new(kind, keys, settings)
   settings = settings or {}
   local how = KINDS[kind]
+  if not how then
+    error(("aggregate.new: there is no kind '%s'; it is one of %s"):format(tostring(kind),
+      table.concat(nearest.keys(KINDS), ', ')), 2)
+  end
+  if type(keys) ~= 'table' then
+    error(("aggregate.new takes a list of the names of keys, such as { 'pid' }, not a %s"):format(type(keys)), 2)
+  end
   if #keys > MAX_PARTS then error(('an aggregation has at most %d keys'):format(MAX_PARTS), 2) end
   local columns = {}
   for i, name in ipairs(keys) do columns[i] = { name = name } end
@@ -95,7 +104,12 @@ function aggregate.new(kind, keys, settings)
     _stack_lines = settings.stack_lines,
   }, Aggregate)
   local function refuse(v) error(('%s takes numbers, not a %s'):format(kind, type(v)), 3) end
-  self.add, self.call = assert(loadstring(add_source(how, #keys), '=' .. kind))(self._keys.id, values, refuse)
+  local function surplus()
+    local names = table.concat(keys, ', ')
+    if how.values == 1 then names = 'value' .. (#keys > 0 and ', ' or '') .. names end
+    error(('%s takes (%s): there is an argument too many'):format(kind, names), 3)
+  end
+  self.add, self.call = assert(loadstring(add_source(how, #keys), '=' .. kind))(self._keys.id, values, refuse, surplus)
   return self
 end
 
@@ -198,8 +212,8 @@ local function stack_lines(self, row, entry)
   local values = {}
   for _, column in ipairs(self._spec.columns) do
     if row[column.name] and column.align == 'right' then
-      values[#values + 1] = column.name == self._value and #values == 0 and units.number(row[column.name])
-        or ('%s %s'):format(column.name, units.number(row[column.name]))
+      values[#values + 1] = column.name == self._value and #values == 0 and units.short(row[column.name])
+        or ('%s %s'):format(column.name, units.short(row[column.name]))
     end
   end
   local title, lines = heading(self, entry)

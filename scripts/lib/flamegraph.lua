@@ -14,6 +14,7 @@ local flamepicture = require 'lib.flamegraph_svg'
 local flametree = require 'lib.flamegraph_tree'
 local intern = require 'lib.intern'
 local svg = require 'lib.svg'
+local failure = require 'bindings.base.failure'
 local sys = require 'bindings.base.sys'
 local units = require 'lib.units'
 
@@ -118,13 +119,13 @@ end
 ---@return Flamegraph? flame nil without --flame-graph
 function flamegraph.new(opt, session, out, settings)
   for _, name in ipairs { 'diff', 'title', 'inverted', 'reverse', 'annotate' } do
-    if opt[name] and not opt.flame_graph then error(('--%s requires --flame-graph'):format(name), 0) end
+    if opt[name] and not opt.flame_graph then failure.usage('--%s requires --flame-graph', name) end
   end
   if not opt.flame_graph then return end
   local draws = svg.kind(opt.flame_graph)
   for _, name in ipairs { 'diff', 'title', 'inverted', 'reverse' } do
     if opt[name] and not draws then
-      error(('--%s requires a --flame-graph FILE that ends in .svg or .html'):format(name), 0)
+      failure.usage('--%s requires a --flame-graph FILE that ends in .svg or .html', name)
     end
   end
   settings = settings or {}
@@ -242,7 +243,9 @@ local function open_stacks(path)
   if path == '-' then return io.stdin end
   local file, message = io.open(path, 'rb')
   if not file then error(message, 0) end
-  local is_recording = file:read(8) == 'PERFILE2'
+  local magic, problem = file:read(8)
+  if not magic and problem then error(('%s: %s'):format(path, problem), 0) end
+  local is_recording = magic == 'PERFILE2'
   file:seek 'set'
   if not is_recording then return file end
   file:close()

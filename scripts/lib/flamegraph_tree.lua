@@ -5,6 +5,8 @@ local units = require 'lib.units'
 
 local flametree = {}
 
+local MAX_DEPTH = 4096 -- frames of a stack that is read; the kernel records at most 1024 unless told otherwise
+
 --- A frame, or a name that stacks are grouped by.
 ---@class FlameNode
 ---@field name string
@@ -208,6 +210,9 @@ function flametree.read(file, path, tree, as, reverse)
       local base = as == 'value' and tonumber(first)
       had_two = had_two or base ~= nil and base ~= false
       local roots, names, kinds = flametree.parse(base and before or stack)
+      if #names > MAX_DEPTH then
+        error(('%s:%d: the stack has %d frames, more than %d'):format(path, number, #names, MAX_DEPTH), 0)
+      end
       if as == 'base' then value, base = 0, value end
       flametree.add(tree, roots, names, kinds, #names, value, base or 0, reverse)
     elseif line:find '%S' then

@@ -139,7 +139,11 @@ function oneliner.compile(source, session)
     if paren and before ~= '.' and before ~= ':' and before ~= 'function' then
       local args, args_end = arguments(source, paren)
       local min, max = VALUES[token], VALUES[token] + MAX_KEYS
-      if not args or #args < min or #args > max then
+      if not args then
+        local _, line = source:sub(1, at):gsub('\n', '')
+        return nil, ("line %d: the '(' after %s is not closed"):format(line + 1, token)
+      end
+      if #args < min or #args > max then
         local _, line = source:sub(1, at):gsub('\n', '')
         return nil, ('line %d: %s takes %d to %d arguments'):format(line + 1, token, min, max)
       end

@@ -55,6 +55,7 @@ end
 ---@field triggers Event[] events with the attribute trigger
 ---@field default_key? string key of the events without key=
 ---@field has? fun(key: integer): boolean selects keys, as in lib.pairs
+---@field ends? table[] events that end a wait without a pair, as in lib.pairs
 ---@field key? string title of the key; nil: the key is the CPU or thread
 
 --- Returns the events of -e by their role. Each -e is a stage.
@@ -129,6 +130,7 @@ function relation.run(name, analysis, found, opt, out)
     cycle = opt.cycle,
     keep = analysis.keep,
     has = found.has,
+    ends = found.ends,
     details = analysis.details,
     pair = analysis.pair,
     latencies = analysis.latencies,

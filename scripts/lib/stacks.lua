@@ -117,7 +117,7 @@ function StackSums:print(out, settings)
   if #rows > 0 then out:stamp() end
   for _, row in ipairs(rows) do
     local values = {}
-    for i, name in ipairs(self._values) do values[i] = ('%s %s'):format(name, units.number(row[name])) end
+    for i, name in ipairs(self._values) do values[i] = ('%s %s'):format(name, units.short(row[name])) end
     out:write(('%s: %s\n'):format(text.safe(row.comm), table.concat(values, ', ')))
     for _, line in ipairs(row.stack) do out:write('    ' .. line .. '\n') end
   end

@@ -29,12 +29,11 @@ function unreported.warn(self, out, name, switches, wakeups)
 end
 
 --- Counts unreported switches, for profilers that keep no state of tasks.
----@param some_leave? boolean the profiler does not see all tasks that leave a CPU
 ---@return Unreported found
 ---@return fun(pid: integer, time: number) leaves call this when a task leaves a CPU
 ---@return fun(pid: integer, time: number) enters call this when a task enters a CPU
 ---@return fun(gap: table) lost call this in the handler `lost`
-function unreported.watch(some_leave)
+function unreported.watch()
   local self, max = unreported.new(), threads.MAX
   -- By task: 1 + the time when it entered a CPU, or -1 - the time when it left one; 0: unknown.
   local seen, known_from = array.new(max), 1
@@ -46,7 +45,7 @@ function unreported.watch(some_leave)
   end
   local function enters(pid, time)
     if pid <= 0 or pid >= max then return end
-    if seen[pid] >= known_from and not some_leave then self.switches = self.switches + 1 end
+    if seen[pid] >= known_from then self.switches = self.switches + 1 end
     seen[pid] = 1 + time
   end
   local function lost(gap) known_from = math.max(known_from, 1 + gap.to) end

@@ -19,11 +19,11 @@ local function print_program(out, event, program, verbose)
   if verbose > 0 then out:printf('Lua:\n%s\n', program.source) end
 end
 
---- Formats an integer in hexadecimal and signed decimal, as C's long.
-local function result_text(value)
+--- Formats an integer in hexadecimal, as C's long, and in decimal.
+local function result_text(value, type_name)
   if value == nil then return 'none: division by zero, or beyond the end of the record' end
-  if type(value) == 'string' then return ('"%s"'):format(value) end
-  return ('0x%x (%d)'):format(value, value)
+  if type_name == 'string' then return ('"%s"'):format(value) end
+  return (type_name == 'u64' and '0x%x (%u)' or '0x%x (%d)'):format(value, value)
 end
 
 return {
@@ -54,7 +54,7 @@ Lua code that the expression is compiled to.]],
         out:print_event(ev)
         local value = program.value(ev)
         if out.format == 'text' then
-          out:printf('result: %s\n', result_text(value))
+          out:printf('result: %s\n', result_text(value, program.type))
         else
           out:record('result', { value = value })
         end

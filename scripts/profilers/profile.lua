@@ -2,6 +2,7 @@
 --- CPU profiler: samples what the CPUs run, at a fixed rate.
 local flamegraph = require 'lib.flamegraph'
 
+local UNITS = { cycles = 'cpu-cycles', ['cpu-clock'] = 'ns', ['task-clock'] = 'ns' }
 local RATE = 997 -- Hz; not in step with timers of 1 ms
 
 --- Returns the events to sample by, and their name: cycles, or cpu-clock without a hardware PMU; of a recording, the
@@ -75,7 +76,9 @@ printed only if --than is given.]],
     end
     return {
       [events] = sample,
-      describe = function(ev) return ('profile: %d cpu-cycles'):format(ev._period) end,
+      describe = function(ev)
+        return ('profile: %d %s'):format(ev._period, UNITS[ev._event:match '^[^:]*'] or ev._event)
+      end,
       interval = flame and function() flame:interval() end,
       stop = flame and function() flame:finish() end,
     }

@@ -43,21 +43,38 @@ local function set_up(found, names, ours, session)
     .. ' -e sched:sched_switch'):format(seen)
 end
 
+--- Sets the event that tells which task goes to sleep. A task that sleeps was on a CPU before, so it no longer waits
+--- for one, even if the kernel did not report the switch to it.
+---@return Event sleeps the switches to all tasks, or the switches of these tasks to sleep
+local function end_waits(found, names, ours, session)
+  local incoming = found.stages[2][1]
+  local sleeps, mask = incoming, bit.band(bit.bnot(session.preempted_state(incoming)), 0xffff)
+  if incoming.filter then
+    local tasks = names and names.text 'prev_comm' or ours.filter 'prev_pid'
+    sleeps = session.event { 'sched:sched_switch' }
+    sleeps:set { filter = task_filter.all(tasks, ('prev_state & %d'):format(mask)) }
+  end
+  found.ends = { { event = sleeps, key = 'prev_pid', bits = 'prev_state', mask = mask } }
+  return sleeps
+end
+
 --- Adds handlers that detect switches of these tasks that the kernel did not report.
-local function detect_unreported(handlers, found, ours, out)
+local function detect_unreported(handlers, found, sleeps, ours, out)
   local outgoing, incoming
   for _, event in ipairs(found.stages[1]) do
     if event.name == 'sched:sched_switch' then outgoing = event end
   end
   incoming = found.stages[2][1]
-  local sees_all = not incoming.filter
-  local missed, leaves, enters, forget = unreported.watch(not sees_all)
+  local sees_all = sleeps == incoming
+  local missed, leaves, enters, forget = unreported.watch()
   handlers[incoming] = function(ev)
     if sees_all and ours.has(ev.prev_pid) then leaves(ev.prev_pid, ev._time) end
     if ours.has(ev.next_pid) then enters(ev.next_pid, ev._time) end
   end
-  -- With a filter, only tasks that stay runnable are seen to be switched out.
-  if not sees_all then handlers[outgoing] = function(ev) leaves(ev.prev_pid, ev._time) end end
+  if not sees_all then
+    local function leave(ev) leaves(ev.prev_pid, ev._time) end
+    handlers[outgoing], handlers[sleeps] = leave, leave
+  end
   handlers.lost = forget
   local stop = handlers.stop
   handlers.stop = function(time)
@@ -101,9 +118,10 @@ of the CPU that the task waits for, even if it is migrated.]],
     if not ok then return nil, message end
     found.key = 'pid'
     if session.named_threads and not opt.filter then found.has = ours.has end
+    local sleeps = end_waits(found, names, ours, session)
     local handlers
     handlers, message = delay.run { name = 'rundelay', opt = opt, out = out, session = session, events = found,
       threads = true }
-    return handlers and ours.follow(detect_unreported(handlers, found, ours, out)), message
+    return handlers and ours.follow(detect_unreported(handlers, found, sleeps, ours, out)), message
   end,
 }

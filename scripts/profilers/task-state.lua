@@ -198,13 +198,26 @@ fewer events.
       if is_ours(pid) then set_state(pid, only_sleep and 0 or QUEUED, ev) end
     end
 
+    -- With -S or -D a task that was woken is not seen to run, only to end.
+    local function ends(ev)
+      local pid = ev._tid
+      if is_ours(pid) and current(pid) ~= 0 then
+        missed.wakeups = missed.wakeups + 1
+        states[pid] = 0
+      end
+    end
+
+    local function read_stat(tid)
+      local file = io.open(('/proc/%d/stat'):format(tid))
+      local comm, letter = (file and file:read '*a' or ''):match '%((.*)%) (%a)'
+      if file then file:close() end
+      return comm, letter
+    end
     -- Threads selected with -p, -t or a workload count from the start of the run to its end, even if their state
     -- neither begins nor ends in between.
     local function read_states(tids)
       for _, tid in ipairs(tids) do
-        local file = io.open(('/proc/%d/stat'):format(tid))
-        local comm, letter = (file and file:read '*a' or ''):match '%((.*)%) (%a)'
-        if file then file:close() end
+        local comm, letter = read_stat(tid)
         if comm and names and not names.has(comm) then letter = nil end
         if letter == 'R' and not only_sleep then states[tid] = RUNNABLE end
         for state = 2, QUEUED - 1 do
@@ -212,11 +225,17 @@ fewer events.
         end
       end
     end
+    -- Where wakeups are missing, a task may have left the state in which it was last seen.
     local function count_current(time)
       for pid = 1, threads.MAX - 1 do
         local state = states[pid]
         if state ~= 0 and state ~= RUNNABLE and since[pid] >= known_from and time > since[pid] then
-          add(pid, state, time - since[pid])
+          local doubtful = missed.wakeups + missed.switches > 0 and state ~= ON_CPU and state ~= QUEUED
+          if not doubtful or select(2, read_stat(pid)) == NAMES[state] then
+            add(pid, state, time - since[pid])
+          else
+            missed.wakeups = missed.wakeups + 1
+          end
         end
       end
     end
@@ -276,6 +295,7 @@ fewer events.
       keys:clear()
     end
 
+    if only_sleep then handlers.exit = ends end
     handlers.lost = function(gap) known_from = math.max(known_from, gap.to) end
     handlers.interval = function()
       print_and_clear()

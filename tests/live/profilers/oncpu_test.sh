@@ -102,4 +102,4 @@ done
 
 check_status '--prio: no list' 2 "$PROFSCRIPT" oncpu --prio 7-3
 ends_on_ctrl_c oncpu
-refused 'an open range of priorities' 2 "oncpu: --prio: invalid list of priorities '5-'" oncpu --prio 5-
+refused 'an open range of priorities' 2 "oncpu: --prio: invalid priority list '5-'" oncpu --prio 5-

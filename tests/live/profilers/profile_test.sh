@@ -78,7 +78,7 @@ check_status 'an invalid recording' 1 sh -c 'head -c 200 data >cut.data; exec "$
 "$PROFSCRIPT" profile -F 997 -N 3 -q -- "$burn" 20 >lines
 check 'three lines' test "$(wc -l <lines)" = 3
 expect_line 'as perf-prof prints them' \
-	'^[-0-9]{10} [0-9:.]{15} +burn +[0-9]+ \[[0-9]{3}\] [0-9]+\.[0-9]{6}: profile: [0-9]+ cpu-cycles$' lines
+	'^[-0-9]{10} [0-9:.]{15} +burn +[0-9]+ \[[0-9]{3}\] [0-9]+\.[0-9]{6}: profile: [0-9]+ (cpu-cycles|ns)$' lines
 "$PROFSCRIPT" profile -F 100 --than 50 -q -- sleep 1.2 >idle
 check 'an idle thread is below --than' test ! -s idle
 "$PROFSCRIPT" profile -F 100 --than 10 -q -- nice -n -20 "$burn" 300 >busy
@@ -88,7 +88,7 @@ check 'a dry run' "$PROFSCRIPT" profile --flame-graph dry --dry-run -- true
 expect_line 'touches no file' '^before$' dry.folded
 
 # Invalid combinations.
-check_status '--diff without a graph' 1 "$PROFSCRIPT" profile --diff rec.folded -- true
+check_status '--diff without a graph' 2 "$PROFSCRIPT" profile --diff rec.folded -- true
 check_status 'a picture without samples' 0 "$PROFSCRIPT" profile -F 1 --flame-graph none.svg -- true
 check 'is not written' test ! -e none.svg
 check_status 'a missing folder' 1 "$PROFSCRIPT" profile --flame-graph no/where/x -- true

@@ -22,5 +22,14 @@ workload pingpong -c 0 2000
 trace_workload rundelay -m 1024 -p $WORKLOAD --format csv
 awk -F, '$3 == "sched_wakeup" { n = $5 } END { exit !(n >= 4000 && n <= 4010) }' "$TMP/out"
 result $? '-p: 4000 wakeups of two threads' "$TMP/out"
+# Some kernels do not report that an idle CPU, 1 here, switches to a task. Its wakeup must not count until a later
+# switch: the program sleeps 100 ms and more between the two.
+args=("$TOP/build/workloads/states" pin 1)
+for _ in 1 2 3 4 5 6; do args+=(sleep 100 run 1); done
+for how in -- '--filter states --'; do
+	# shellcheck disable=SC2086 # words
+	csv rundelay --perins $how "${args[@]}"
+	check "${how% --}: no wait as long as its sleeps" bash -c "! awk -F, '\$5 == \"sched_wakeup\" && \$13 > 90e6 { print; n = 1 } END { exit !n }' '$TMP/out'"
+done
 refused '--filter without a name' 2 'rundelay: --filter requires task names' rundelay --filter ,
 refused '--filter with a quote' 2 "rundelay: 'a\"b': task names with quotes" rundelay --filter 'a"b'

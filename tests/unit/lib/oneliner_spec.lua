@@ -66,7 +66,7 @@ describe('oneliner.compile', function()
     local cases = {
       ['count(1, 2, 3, 4, 5)'] = 'line 1: count takes 0 to 4 arguments',
       ['\nsum()'] = 'line 2: sum takes 1 to 5 arguments',
-      ['hist(1'] = 'line 1: hist takes 1 to 5 arguments',
+      ['hist(1'] = "line 1: the '(' after hist is not closed",
     }
     for source, message in pairs(cases) do
       local program, why = oneliner.compile(source)

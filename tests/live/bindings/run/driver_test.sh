@@ -128,6 +128,13 @@ expect_line 'the warnings are there' '^profscript: [0-9]+ events, 0 lost, [0-9]+
 expect_line 'with the table' '^count$' "$TMP/text"
 check 'a table of CSV has no warnings' bash -c '! grep -v "^table,\|^count" "$0"' "$TMP/log"
 expect_line 'they are on stderr' '^profscript: [0-9]+ events' "$TMP/err.csv"
+mkdir "$TMP/dir"
+start trace -e sched:sched_switch -o "$TMP/dir/log"
+wait_for 20 test -s "$TMP/dir/log"
+mv "$TMP/dir" "$TMP/moved"
+kill -USR1 $tracer
+check 'a file that cannot be opened anew is told on stderr' wait_for 20 grep -q "^profscript: cannot open '$TMP/dir/log'" "$TMP/err"
+stop
 
 # SIGUSR1 and SIGUSR2 do not kill, even before a run begins.
 mkfifo "$TMP/lua"

@@ -37,7 +37,7 @@ if gcc -O1 -o "$TMP/work" "$TMP/work.c" 2>/dev/null; then
 		-- "$TMP/work" >"$TMP/out" 2>"$TMP/err"
 	line='^[0-9-]{10} [0-9:]{8}\.[0-9]{6} +work +[0-9]+ \[[0-9]{3}\] [0-9]+\.[0-9]{6}: '
 	expect_line 'page-faults, its first ten' '^10$' <(grep -Ec "${line}page-fault: addr [0-9a-f]{16} ip [^ ]+\$" "$TMP/out")
-	expect_line 'profile, its first seven' '^7$' <(grep -Ec "${line}profile: [0-9]+ cpu-cycles\$" "$TMP/out")
+	expect_line 'profile, its first seven' '^7$' <(grep -Ec "${line}profile: [0-9]+ (cpu-cycles|ns)\$" "$TMP/out")
 	expect_line 'the system call after them' ' raw_syscalls:sys_enter: NR 110 ' <(tail -n 1 "$TMP/out")
 	check 'all in time order' sort -c -s -k1,2 <(cut -c1-26 "$TMP/out")
 	"$PROFSCRIPT" exec -e 'profile/-F 500/,raw_syscalls:sys_enter/id==110/' 'count(ev._event)' --format csv \
@@ -68,7 +68,7 @@ if gcc -O1 -o "$TMP/fill" "$TMP/fill.c" 2>/dev/null; then
 		-- "$TMP/fill" >"$TMP/out" 2>"$TMP/err"
 	sed -n '/sys_enter: NR 9 /,/sys_exit: NR 9 /p' "$TMP/out" >"$TMP/call"
 	expect_line 'details of a pair: the samples of a source' '^[1-9]$|^[1-9][0-9]+$' \
-		<(grep -Ec '^\|.* +fill +[0-9]+ \[[0-9]{3}\] [0-9.]+: profile: [0-9]+ cpu-cycles$' "$TMP/call")
+		<(grep -Ec '^\|.* +fill +[0-9]+ \[[0-9]{3}\] [0-9.]+: profile: [0-9]+ (cpu-cycles|ns)$' "$TMP/call")
 	expect_line 'with their stacks' ' [0-9a-f]{16} .*mm_populate\+0x' "$TMP/call"
 	expect_line 'the source has no row in the table' '^1$' <(grep -c '^ *[a-z_:-]* => [a-z_:-]* *[0-9]' "$TMP/out")
 fi

@@ -14,14 +14,14 @@ refused 'an empty event' 2 "bad event 'sched:sched_switch,,': missing event name
 refused 'an unknown attribute' 2 "bad event .*unknown attribute 'kye' at column 21; did you mean 'key'\\?" \
 	multi-trace -e $switch//kye=next_pid/
 expect_line 'with a caret' '^ {22}\^$' "$TMP/err"
-refused 'a field in a filter' 2 "bad filter 'prev_pdi==1': .*'prev_pdi' at column 1; did you mean 'prev_pid'\\?" \
+refused 'a field in a filter' 2 "bad filter of $switch 'prev_pdi==1': .*'prev_pdi' at column 1; did you mean 'prev_pid'\\?" \
 	trace -e $switch/prev_pdi==1/
 refused 'an attribute for a filter' 2 "bad filter .*'stack'.*; attributes follow the filter: $switch//stack/" \
 	trace -e $switch/stack/
-refused 'a filter that ends early' 2 "bad filter 'prev_pid==': expected a value, found the end at column 11" \
+refused 'a filter that ends early' 2 "bad filter of $switch 'prev_pid==': expected a value, found the end at column 11" \
 	trace -e $switch/prev_pid==/
 expect_line 'with a caret' '^ {12}\^$' "$TMP/err"
-refused 'a field in --filter' 2 "bad filter 'prev_pdi==1': .*did you mean 'prev_pid'" trace -e $switch --filter prev_pdi==1
+refused 'a field in --filter' 2 "bad filter of $switch 'prev_pdi==1': .*did you mean 'prev_pid'" trace -e $switch --filter prev_pdi==1
 refused 'a field in a key' 2 "bad key of sched:sched_wakeup 'pdi': unknown variable 'pdi' at column 1; did you mean 'pid'\\?" \
 	multi-trace -e sched:sched_wakeup//key=pdi/ -e $switch//key=next_pid/
 refused 'a key that ends early' 2 "bad key of $switch 'next_pid\\+': expected a value, found the end at column 10" \
@@ -35,3 +35,18 @@ refused 'keys of two types' 2 'the key of .* is a string but the key of .* is a 
 refused 'one stage' 2 'multi-trace: a latency needs two stages or more' multi-trace -e $switch
 refused 'nothing traced' 2 'multi-trace: -e number 1: all events are untraced' \
 	multi-trace -e sched:sched_wakeup//untraced/ -e $switch
+refused 'a tracepoint without its system' 2 "cannot trace 'sched_switch': .*; did you mean 'sched:sched_switch'\\?" trace -e sched_switch
+refused 'an assignment' 2 "bad filter of $switch 'next_pid=1': .* at column 9; did you mean '=='\\?" trace -e $switch/next_pid=1/
+refused 'a CPU that no kernel has' 2 '.*a CPU number is below [0-9]+ at column 17' trace -e cpu-clock//cpus=999999/
+refused 'a path without quotes' 2 '.*a path ends at its first slash' trace -e uprobe:main@./w
+refused 'an address beyond the file' 2 '.*has only [0-9]+ bytes' trace -e 'uprobe:0xffffffffffffffff@libc'
+refused 'no samples a second' 2 "bad event 'cpu-clock/freq=0/': freq must be at least 1 at column 11" \
+	trace -e cpu-clock/freq=0/ -N 1
+refused 'every 0th event' 2 ".*period must be at least 1" trace -e cpu-clock/period=0/ -N 1
+
+# Not p*: other tests set and remove probes of profscript at the same time.
+"$PROFSCRIPT" trace -e '[a-o]*:*,[q-z]*:*' --dry-run >"$TMP/out" 2>"$TMP/err"
+check 'all events at once' test $? -eq 0
+check 'but none that nobody can sample' test "$(grep -cE '^  (ftrace:|irq_vectors:irq_work_exit)' "$TMP/out")" -eq 0
+"$PROFSCRIPT" trace -e 'ftrace:*' --dry-run >"$TMP/out" 2>"$TMP/err"
+check 'unless they alone are named' grep -q '^  ftrace:' "$TMP/out"

@@ -130,7 +130,6 @@ describe('expr.split_filter', function()
     { 'addr.function == vfs_read && f_i32 < zero', 'addr.function == vfs_read | f_i32 < zero | true' },
     { '_pid == 100 && f_u8 == 200', 'f_u8 == 200 | _pid == 100 | true' },
     { 'comm == "a && b" && zero == 0', 'zero == 0 && comm == "a && b" | - | -' },
-    { 'f_i32 = 5 && f_u8', '- | f_i32 = 5 && f_u8 | true' },
   }
   for _, case in ipairs(CASES) do
     it('splits ' .. case[1], function() assert.are.equal(case[2], split(case[1])) end)
@@ -144,6 +143,19 @@ describe('expr.split_filter', function()
     assert.are.equal('f_u8 == 200', parts.kernel)
     assert.are.equal(long, parts.user_text)
     assert.are.equal('true', run(parts.user))
+  end)
+
+  it('refuses assignments', function()
+    for text, message in pairs {
+      ['f_i32 = 5 && f_u8'] = "a filter compares, it cannot assign at column 7; did you mean '=='?",
+      ['f_u8 == 1 && (f_i32=zero)'] = "a filter compares, it cannot assign at column 20; did you mean '=='?",
+      ['f_i32++'] = 'a filter compares, it cannot assign at column 6',
+      ['f_i32 |= 5'] = 'a filter compares, it cannot assign at column 7',
+    } do
+      local parts, err = expr.split_filter(text, event.fields)
+      assert.is_nil(parts)
+      assert.are.equal(("bad filter '%s': %s"):format(text, message), expr.caret(err):match '^[^\n]*')
+    end
   end)
 
   it('reports the column in the whole text', function()

@@ -28,7 +28,7 @@ describe('a loop over events', function()
 
   it('is split if there are very many classes', function()
     local branches, classes, expected = {}, {}, {}
-    for i = 1, 200 do
+    for i = 1, 5000 do
       branches[i] = { class = 7 + i, same = i > 100 and i <= 150 and 'x' or nil }
       classes[i] = 7 + i
       expected[i] = ('see_%d %d'):format(i > 100 and i <= 150 and 101 or i, 7 + i)

@@ -540,9 +540,43 @@ static void agrees_with_the_model(void **state)
 		compare_with_model(seed);
 }
 
+/* A switch that the kernel did not report: the wakeup (A) before it must not reach the one (B)
+ * after the next sleep, which X tells. */
+static void a_sleep_ends_the_wait(void **state)
+{
+	struct {
+		int32_t padding, pid;
+		int64_t bits;
+	} payload[] = {{.pid = 7, .bits = 1}, {.pid = 7, .bits = 0x100}, {.pid = 8, .bits = 1}};
+	static const char *const result[] = {"", "A>B 8", "A>B 8"};
+	struct pairs_config config = {.stages = 2};
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		struct pairs *p = pairs_new(&config);
+		struct event events[MAX_EVENTS];
+		struct pair out[MAX_EVENTS];
+		char text[256] = "";
+		struct pairs_stats stats;
+		int n = parse("1:A(7) 5:X(9) 9:B(7) 11:A(7) 11:X(9)", events);
+
+		events[1].raw = events[4].raw = (const uint8_t *)&payload[i];
+		assert_int_equal(pairs_add_class(p, A, 0), 0);
+		assert_int_equal(pairs_add_class(p, B, 1), 0);
+		pairs_set_end(p, X, 4, 8, 8, 0xff);
+		append_pairs(text, out, pairs_feed(p, events, n, out));
+		assert_string_equal(text, result[i]);
+		pairs_read_stats(p, &stats);
+		assert_int_equal(stats.ended, i == 0);
+		assert_int_equal(stats.stored, 1); /* not one of the same time */
+		pairs_free(p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_sleep_ends_the_wait),
 		cmocka_unit_test(worked_traces),
 		cmocka_unit_test(refuses_bad_classes),
 		cmocka_unit_test(pair_has_both_events),
