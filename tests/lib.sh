@@ -308,8 +308,8 @@ ends_on_ctrl_c() {
 	expect_line 'it reports at its end' '"table":' "$TMP/out"
 }
 
-# page_commands FILE: the indented commands of a page in Markdown succeed and print something. They run in the current
-# folder; their /tmp is $TMP.
+# page_commands FILE [CHECK]: the indented commands of a page in Markdown succeed and print something. They run in the
+# current folder; their /tmp is $TMP. CHECK is called with the command after each and fails if the output is wrong.
 page_commands() {
 	local name line status
 	while read -r name; do
@@ -328,6 +328,7 @@ page_commands() {
 		fi
 		status=$?
 		[[ -s $TMP/out || $line == *' -o '*.data* ]] || { status=1; echo 'printed nothing' >>"$TMP/err"; }
+		[ $status -ne 0 ] || "${2-true}" "$name" 2>>"$TMP/err" || status=1
 		unavailable $status "$name" || result $status "$name" "$TMP/err"
 	done < <(grep -E '^    .*(\./profscript|perf record)' "$1")
 }
