@@ -30,7 +30,6 @@ local runs = {}
 ---@field counts? Counts events that are only counted
 ---@field marks? ffi.cdata* uint8_t *: target threads by tid, read by a BPF program
 ---@field is_open boolean the session has started
----@field prints_events? boolean each event is printed before the handlers see it (-vv)
 ---@field ended boolean the loop must end after this batch
 ---@field stopped ffi.cdata* int32_t[1]: the script has ended the run, so its handlers get no more events
 ---@field report_time? number ns, time of the current report
