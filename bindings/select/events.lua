@@ -315,7 +315,6 @@ function events:add_perf_event(text, one, group, params)
       if tonumber(number) == 0 then
         refuse(text, (one.filter_column or one.column) + #word + 1, ("'%s' must be more than 0"):format(word))
       end
-      if tonumber(number) == 0 then refuse(text, one.filter_column, word .. ' must be at least 1') end
       one.filter = nil
       one.attrs[#one.attrs + 1] = { name = word, value = tonumber(number) }
     end
