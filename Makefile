@@ -165,7 +165,7 @@ api: all ## docs/api.md, from the annotations in the code
 man: all ## the manual pages and the shell's completion, into build/share
 	@rm -rf build/share && mkdir -p build/share/man/man1 build/share/bash-completion/completions
 	@set -e; for n in '' event-care $(basename $(notdir $(wildcard scripts/profilers/*.lua scripts/commands/*.lua))); do \
-		env -i ./$(PROGRAM) man $$n >build/share/man/man1/profscript$${n:+-$$n}.1; done
+		env -i ./$(PROGRAM) man $$(echo "$$n" | sed 's/^bpf-/bpf:/') >build/share/man/man1/profscript$${n:+-$$n}.1; done
 	@env -i ./$(PROGRAM) completion bash >build/share/bash-completion/completions/profscript
 
 install: man ## into PREFIX (/usr/local), under DESTDIR

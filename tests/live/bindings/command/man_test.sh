@@ -14,3 +14,5 @@ for page in '' trace expr list; do
 		skip "man $page: no complaints by groff" 'groff is not installed'
 	fi
 done
+check 'make man' make -s -C "$TOP" man
+check 'a page of each profiler' test -s "$TOP/build/share/man/man1/profscript-bpf-kvm_exit.1"
