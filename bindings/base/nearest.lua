@@ -35,16 +35,20 @@ local function longer_or_shorter(word, names)
   return found
 end
 
---- Returns the candidate nearest to a word, ignoring case; the first one on a tie.
+--- Returns the candidate nearest to a word, ignoring case. On a tie it is the first one that begins like the word, or
+--- else the first one.
 ---@param word string
----@param names string[] only the first of very many are searched
+---@param names string[] if there are very many, not all are searched
 ---@return string? name nil if more than a third of the word differs: such a suggestion would mislead
 function nearest.find(word, names)
   local search, found, start = ffi.new 'struct nearest', nil, os.clock()
   C.nearest_start(search, word)
-  for i, name in ipairs(names) do
-    if C.nearest_try(search, name, #name) then found = name end
-    if i % CHECK_EVERY == 0 and os.clock() - start > MAX_TIME then return found end
+  local first = word:byte(1)
+  for _, begins_alike in ipairs { true, false } do
+    for i, name in ipairs(names) do
+      if (name:byte(1) == first) == begins_alike and C.nearest_try(search, name, #name) then found = name end
+      if i % CHECK_EVERY == 0 and os.clock() - start > MAX_TIME then return found end
+    end
   end
   return found or longer_or_shorter(word, names)
 end

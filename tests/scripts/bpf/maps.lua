@@ -1,7 +1,9 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Maps of every kind that scripts can read: each counts the getppid() calls of the workload.
+local cpu_list = require 'lib.cpu_list'
+
 local function online(cpus)
-  return cpus and 1 or tonumber(io.popen('getconf _NPROCESSORS_ONLN'):read '*l')
+  return cpus and 1 or #cpu_list.numbers(io.open('/sys/devices/system/cpu/online'):read '*l')
 end
 
 return {

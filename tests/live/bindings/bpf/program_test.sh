@@ -129,7 +129,8 @@ START="program:attach('count', 'usdt:lab:plain@$TOP/build/workloads/probes')" RE
 #include <bpf/usdt.bpf.h>
 $COUNT SEC("usdt") int count(struct pt_regs *ctx) ${BODY/RETURN/0}
 C
-says 'a usdt probe' 0 '^calls	500$' "$TMP/usdt.lua" -- "$TOP/build/workloads/probes" 500
+"$PROFSCRIPT" "$TMP/usdt.lua" -- "$TOP/build/workloads/probes" 1 >"$TMP/out" 2>"$TMP/err"
+unavailable $? 'a usdt probe' || says 'a usdt probe' 0 '^calls	500$' "$TMP/usdt.lua" -- "$TOP/build/workloads/probes" 500
 START="program:attach('count', 'usdt:plain@$TOP/build/workloads/probes')" program_for plain_usdt usdt
 says 'a usdt probe without its provider' 1 'cannot attach program .count. to usdt:plain@' "$TMP/plain_usdt.lua"
 for kind in ksyscall kretsyscall; do
@@ -205,6 +206,7 @@ kill $reader
 expect_line 'high-sys.lua: stacks of the moments' ';vfs_read;.* [0-9]+$' "$TMP/folded"
 "$PROFSCRIPT" flamegraph - "$TMP/sys.svg" <"$TMP/folded"
 expect_line 'high-sys.lua: as a flame graph' 'vfs_read' "$TMP/sys.svg"
+sed -i '/: lost /d' "$TMP/moments" # a slow machine loses samples, which are in neither
 check 'high-sys.lua: no other stacks' awk '/^CPU 0: [0-9]+ % in the kernel/ { n++; bad += $3 <= 10; sum += $3; next } { bad++ }
 	END { exit bad || !n }' "$TMP/moments"
 check 'high-sys.lua: all of their samples' [ "$(awk '{ sum += $NF } END { print sum }' "$TMP/folded")" -eq \
