@@ -208,6 +208,7 @@ function Loop:go()
     check(C.session_next(run.session, batch, err), err)
     flags = batch.flags
     if batch.n > 0 then pass(batch.events, batch.n, flags) end
+    run.loss:poll()
     if bit.band(flags, C.BATCH_TICK) ~= 0 then self:tick(batch.tick_time) end
     if bit.band(flags, C.BATCH_NOTICE) ~= 0 then
       local notice = ffi.string(C.session_take_notice(run.session))

@@ -19,7 +19,7 @@ Loss.__index = Loss
 ---@return Loss
 function loss.new(name, opt, out, time_base)
   return setmetatable({ total = 0, _name = name, _opt = opt, _out = out, _time_base = time_base, _places = {},
-    _reported_at = -math.huge }, Loss)
+    _reported_at = -math.huge, _is_due = false }, Loss)
 end
 
 --- Sets the script's handler, called for each loss.
@@ -69,8 +69,7 @@ function Loss:note(e)
     if opt.verbose >= 1 then self._out:warn(self:_line(gap)) else self:_keep(gap) end
   end
   if e.time - self._reported_at >= REPORT_EVERY then
-    self._reported_at = e.time
-    self:report()
+    self._reported_at, self._is_due = e.time, true
   end
   if self._handler then
     self._handler {
@@ -83,14 +82,23 @@ function Loss:note(e)
   end
 end
 
+--- Reports once a second. Called after each batch: printing would end the compiled loop over the events.
+function Loss:poll()
+  if not self._is_due then return end
+  self._is_due = false
+  self:report()
+end
+
+local function lost_more(a, b)
+  if a.lost ~= b.lost then return a.lost > b.lost end
+  return a.where < b.where
+end
+
 --- Prints the losses since the last report, if there are any: a line for each CPU or thread, and one for the rest.
 function Loss:report()
   local places = self._places
   if #places == 0 then return end
-  table.sort(places, function(a, b)
-    if a.lost ~= b.lost then return a.lost > b.lost end
-    return a.where < b.where
-  end)
+  table.sort(places, lost_more)
   local lines = {}
   for i = 1, math.min(#places, MAX_LINES) do lines[i] = self:_line(places[i]) end
   local rest = 0

@@ -16,6 +16,7 @@ local function warnings(opt, losses, at_end)
     e.time, e.period, e.cpu, e.tid, e.key = one[1] * 1e9, one[2], one[3] or -1, one[4] or -1,
       one[1] * 1e9 + 5e3
     l:note(e)
+    l:poll()
   end
   if at_end then at_end(l) end
   return lines
