@@ -431,8 +431,8 @@ int session_next(struct session *s, struct batch *batch, struct error *err)
 {
 	int ret = next_batch(s, batch, err);
 
-	/* Where a script has kept a pointer to an event of the last batch, and none of this one
-	 * stands there: it must not lead into memory that is gone. */
+	/* A script may have kept a pointer to an event of the previous batch. If this batch does
+	 * not reuse its place, it must not lead to memory that was unmapped. */
 	for (int i = ret < 0 ? 0 : batch->n; i < s->nr_batch; i++)
 		s->batch[i] = (struct event){.time = s->batch[i].time, .class = EVENT_FILTERED};
 	s->nr_batch = ret < 0 ? 0 : batch->n;
