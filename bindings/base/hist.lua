@@ -13,6 +13,7 @@ local istype, type = ffi.istype, type
 local hist = {}
 
 local MAX = 2 ^ 28
+local LARGEST, UINT64 = 0x7fffffffffffffffULL, ffi.typeof 'uint64_t'
 
 local HIST, SET = ffi.typeof 'struct hist *', ffi.typeof 'struct hist_set *'
 
@@ -37,10 +38,23 @@ local function check_self(self, ctype, method)
   end
 end
 
-local function check_value(value, method)
-  if type(value) ~= 'number' and type(value) ~= 'cdata' then
-    error(('%s takes a number, not %s'):format(method, check.shown(value)), 3)
+local function check_index(i, method)
+  if type(i) ~= 'number' and type(i) ~= 'cdata' then
+    error(('%s takes a number, not %s'):format(method, check.shown(i)), 3)
   end
+end
+
+--- Converts a value for C. One beyond 2^63 - 1, such as a kernel address, would become negative.
+local function c_value(value, method)
+  if type(value) == 'number' then
+    if value < 2 ^ 63 then return value end
+    if value == value then return LARGEST end
+  elseif istype(UINT64, value) then
+    return value > LARGEST and LARGEST or value
+  elseif type(value) == 'cdata' then
+    return value
+  end
+  error(('%s takes a number, not %s'):format(method, check.shown(value)), 3)
 end
 
 --- A histogram.
@@ -48,11 +62,11 @@ end
 local Hist = {}
 
 --- Adds a value.
----@param value number|integer64 truncated to an integer; a negative value counts as 0, and in `negative`
+---@param value number|integer64 truncated to an integer; a negative value counts as 0, and in `negative`; a value above
+--- 2^63 - 1 counts as that
 function Hist:add(value)
   check_self(self, HIST, 'hist:add')
-  check_value(value, 'hist:add')
-  if C.hist_add(self, value) ~= 0 then error('out of memory for a histogram', 2) end
+  if C.hist_add(self, c_value(value, 'hist:add')) ~= 0 then error('out of memory for a histogram', 2) end
 end
 
 --- Adds all values of another histogram.
@@ -124,12 +138,11 @@ local set_of = setmetatable({}, { __mode = 'k' }) -- keeps the set as long as a 
 
 --- Adds a value to histogram i.
 ---@param i integer from 0
----@param value number|integer64
+---@param value number|integer64 as in Hist:add()
 function HistSet:add(i, value)
   check_self(self, SET, 'hists:add')
-  check_value(i, 'hists:add')
-  check_value(value, 'hists:add')
-  local ret = C.hist_set_add(self, i, value)
+  check_index(i, 'hists:add')
+  local ret = C.hist_set_add(self, i, c_value(value, 'hists:add'))
   if ret == -libc.EINVAL then error(('hists:add: no histogram %s in this set'):format(check.shown(i)), 2) end
   if ret ~= 0 then error('out of memory for a histogram', 2) end
 end
@@ -139,7 +152,7 @@ end
 ---@return Hist? hist nil if no value was ever added to it
 function HistSet:get(i)
   check_self(self, SET, 'hists:get')
-  check_value(i, 'hists:get')
+  check_index(i, 'hists:get')
   local h = C.hist_set_get(self, i)
   if h == nil then return nil end
   set_of[h] = self

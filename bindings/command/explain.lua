@@ -3,6 +3,7 @@
 --- the events.
 local declarations = require 'bindings.options.declare'
 local events = require 'bindings.select.events'
+local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
 local instance = require 'bindings.run.instance'
 local nearest = require 'bindings.base.nearest'
@@ -260,7 +261,8 @@ local function look_up(session, script, scripts, opt)
     if takes(one, set.list) then list[#list + 1] = one end
   end
   explain.print(run.out, list, given, found, set.sources.list)
-  run.out:flush()
+  local ok, message = run.out:flush()
+  if not ok and message ~= 'EPIPE' then failure.raise('%s', message) end
   return 0
 end
 

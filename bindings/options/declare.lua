@@ -191,6 +191,13 @@ local KEYS = {
   min = 'number', max = 'number', multiple = 'boolean', required = 'boolean', optional_value = 'any', default = 'any',
 }
 
+--- Returns the Lua type of an option's parsed value.
+---@param option opt.Option
+---@return string
+local function value_type(option)
+  return option.multiple and 'table' or types[option.type].lua
+end
+
 --- Converts a default to its parsed form. Text is parsed as if the user had typed it.
 ---@param option opt.Option
 ---@param value any
@@ -202,7 +209,7 @@ local function checked_default(option, value)
     if option.type == 'count' then return 0 end
     return option.multiple and {} or nil
   end
-  local lua = option.multiple and 'table' or kind.lua
+  local lua = value_type(option)
   if type(value) == 'string' and kind.parse and not option.multiple then
     local parsed, message = kind.parse(value, option)
     return parsed, message and 'default: ' .. message
@@ -268,6 +275,9 @@ local function declare_one(name, given, common, group)
     option[key] = value
   end
   local message = check_option(option)
+  if not message and common and value_type(option) ~= value_type(common) then
+    message = ('the values of this common option are %ss, not %ss'):format(value_type(common), value_type(option))
+  end
   if not message and not group_names[option.group] then
     message = ("unknown group '%s'%s"):format(option.group, nearest.hint(option.group, nearest.keys(group_names)))
   end

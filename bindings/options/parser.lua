@@ -129,6 +129,7 @@ local function take_long(p, word)
   if not word:find('=', 1, true) then attached = nil end
   local name = typed:gsub('_', '-')
   local matches = name ~= '' and long_matches(p.spec, name) or {}
+  if #matches == 0 and name ~= '' then matches = long_matches(p.spec, name:lower()) end -- perf-prof has --exit-N
   if #matches == 0 and name ~= '' then matches = long_matches(p.spec.ignored, name) end
   if #matches > 1 then
     return ("ambiguous option '--%s': --%s or --%s"):format(typed, matches[1].long, matches[2].long)

@@ -37,7 +37,7 @@ generation; they count in the generation of the page event before them.]],
   unsupported = { 'event' },
   everywhere = true,
   options = {
-    print = { type = 'event', short = 'e', multiple = true, help = 'events to print between the reports' },
+    event = { help = 'events to print between the reports' },
     spte = { type = 'flag', help = 'count page table entries that are set (kvmmmu:kvm_mmu_set_spte)' },
     mmio = { type = 'flag', help = 'count page table entries for MMIO (kvmmmu:mark_mmio_spte)' },
     detail = { type = 'flag', help = 'list the live pages in each report' },
@@ -85,7 +85,7 @@ generation; they count in the generation of the page event before them.]],
         mmio_spte[at] = mmio_spte[at] + 1
       end
     end
-    if opt.print and #opt.print > 0 then handlers[opt.print] = function(ev) out:print_event(ev) end end
+    if #opt.event > 0 then handlers[opt.event] = function(ev) out:print_event(ev) end end
 
     local spec = tables.new('kvmmmu', {
       { name = 'gen', title = 'GEN' },

@@ -21,5 +21,5 @@ done
 check 'LIVE counts tables that were created and not zapped' test "$(sum live)" = $(($(sum created) - $(sum zap_page)))
 check '--detail lists as many pages' test "$(grep -c '^kvmmmu-pages,' "$TMP/out")" = "$(sum live)"
 expect_line 'a table of level 1' '^kvmmmu,[0-9.]+,0,1,1,1,' "$TMP/out"
-./profscript kvmmmu -e kvm:kvm_exit -- build/workloads/vmexits 20 >"$TMP/out" 2>"$TMP/err"
-check '-e prints events' test "$(grep -c 'kvm:kvm_exit: ' "$TMP/out")" -ge 20
+./profscript kvmmmu --event kvm:kvm_exit -- build/workloads/vmexits 20 >"$TMP/out" 2>"$TMP/err"
+check '--event prints events' test "$(grep -c 'kvm:kvm_exit: ' "$TMP/out")" -ge 20

@@ -8,7 +8,7 @@ local function start(opt)
     table = function(_, spec, rows) printed[spec.name] = rows end,
     warn = function(_, text) warnings[#warnings + 1] = text end,
   }
-  opt.verbose = 1
+  opt.verbose, opt.event = 1, {}
   local handlers = assert(loadfile 'scripts/profilers/kvmmmu.lua')().start(opt, out)
   local function get(level, gfn, created, gen)
     handlers['kvmmmu:kvm_mmu_get_page'] {

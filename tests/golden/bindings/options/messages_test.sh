@@ -12,7 +12,7 @@ for args in "-e $long" "-e sched:$long" "-N $long" "--input $long" "--duration $
 	"$PROFSCRIPT" trace $args >out 2>err
 	check "a very long value is cut: ${args:0:8}" test $? -gt 0 -a "$(wc -c <err)" -lt 800
 done
-for args in --help 'trace -h' --version; do
+for args in --help 'trace -h' --version "trace -e sched:sched_switch --input $sched help"; do
 	# shellcheck disable=SC2086 # words
 	check_status "$args on a full disk" 1 bash -c "'$PROFSCRIPT' $args >/dev/full"
 	expect_line 'says so' '^profscript: cannot write the output: No space left on device$' "$TMP/.check"

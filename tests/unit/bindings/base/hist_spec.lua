@@ -15,6 +15,19 @@ describe('histograms', function()
     assert.equal('9223372036854775807ULL', tostring(h:stats().max))
   end)
 
+  it('counts values beyond 2^63 - 1 as that', function()
+    local h, set = hist.new(), hist.set(1)
+    for _, value in ipairs { 0xffff888000000000ULL, 1e300, math.huge, 2 ^ 63 } do
+      h:add(value)
+      set:add(0, value)
+    end
+    for _, one in ipairs { h, set:get(0) } do
+      assert.same({ { exponent = 62, count = 4 } }, one:log2())
+      assert.equal(0x7fffffffffffffffULL, one:stats().min)
+    end
+    assert.has_error(function() h:add(0 / 0) end, 'hist:add takes a number, not nan')
+  end)
+
   it('takes infinity for no threshold', function()
     local h = hist.new(math.huge)
     h:add(0x7fffffffffffffffLL)

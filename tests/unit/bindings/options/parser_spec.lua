@@ -129,6 +129,7 @@ local accepted = {
   { 'kmemleak --help', { help = true } },
   -- Numbers.
   { 'trace -N 0x10', { exit_n = 16 } },
+  { 'trace --exit-N 3', { exit_n = 3 } },
   { 'trace -m 128', { mmap_pages = 128 } },
   { 'trace -m1', { mmap_pages = 1 } },
   { 'multi-trace', { mmap_pages = 64, impl = 'delay' } },
@@ -424,6 +425,14 @@ describe('declarations', function()
     assert.equal('commands', spec.long.filter.help)
     assert.equal('string', spec.long.filter.type)
     assert.is_nil(spec.long.event)
+  end)
+
+  it('of a common option keep the type of its values, which the host reads', function()
+    assert.equal("option 'pids': the values of this common option are tables, not strings",
+      refusal { options = { pids = { type = 'string' } } })
+    assert.equal("option 'event': the values of this common option are tables, not strings",
+      refusal { options = { event = { type = 'string', multiple = false } } })
+    assert(options.declare { options = { period = { type = 'integer' } } })
   end)
 
   it('are taken without effect where events are only counted', function()
