@@ -6,6 +6,7 @@ local hist = require 'lib.hist'
 local intern = require 'lib.intern'
 local objects = require 'lib.objects'
 local tables = require 'lib.table'
+local threads = require 'lib.threads'
 
 local MAX_REQUESTS = 2 ^ 20
 local MAX_ROWS = 4096
@@ -55,12 +56,17 @@ The stages of a block request are:
   block_rq_complete  the device has completed it
 
 Each row is the latency between two consecutive stages. Without an I/O
-scheduler, requests go straight from block_getrq to block_rq_issue.]],
+scheduler, requests go straight from block_getrq to block_rq_issue.
+
+With -p, -t or a workload, counts the requests that these threads submit. What
+they write without O_DIRECT or a sync is submitted later by the kernel's own
+threads.]],
   examples = {
     { 'profscript blktrace -i 1000', 'all disks, every second' },
     { 'profscript blktrace -d /dev/vda --than 10ms', 'slow requests of one disk' },
   },
   unsupported = { 'event' },
+  everywhere = true, -- a request may be issued by any thread, and is completed in an interrupt
   options = {
     device = { type = 'string', short = 'd', argument = 'DEVICE', help = 'trace only this disk or partition' },
     than = { type = 'duration', help = 'print stages longer than T with the event that ends them, and count them' },
@@ -88,6 +94,7 @@ scheduler, requests go straight from block_getrq to block_rq_issue.]],
     local requests = objects.new(MAX_REQUESTS)
     local keys, hists, over = intern.new(3, MAX_ROWS), hist.set(MAX_ROWS + 1), array.new(MAX_ROWS + 1)
     local known_from, than, dropped = 0, opt.than or math.huge, 0
+    local everyone, ours = not session.named_threads, threads.new(session, opt)
 
     local function print_slow(ev, dev, from, to, ns)
       local device = names[dev] or tostring(dev)
@@ -108,7 +115,8 @@ scheduler, requests go straight from block_getrq to block_rq_issue.]],
         if sector >= NO_SECTOR then return end
         local dev = disk_of[ev.dev] or ev.dev
         local before = requests:take(dev, sector + 1)
-        if before and stage > 1 then
+        local follows = before and stage > 1
+        if follows then
           if before.time >= known_from then
             local ns = ev._time - before.time
             local id = keys.id(dev, before.kind, stage)
@@ -121,7 +129,9 @@ scheduler, requests go straight from block_getrq to block_rq_issue.]],
             dropped = dropped + 1
           end
         end
-        if stage < LAST then requests:put(dev, sector + 1, 0, ev._time, ev._tid, 0, stage) end
+        if stage < LAST and (follows or everyone or ours.has(ev._tid)) then
+          requests:put(dev, sector + 1, 0, ev._time, ev._tid, 0, stage)
+        end
       end
     end
 
@@ -161,6 +171,6 @@ scheduler, requests go straight from block_getrq to block_rq_issue.]],
     end
     handlers.interval, handlers.stop = report, report
     handlers.lost = function(gap) known_from = math.max(known_from, gap.to) end
-    return handlers
+    return ours.follow(handlers)
   end,
 }

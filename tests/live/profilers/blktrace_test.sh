@@ -31,6 +31,22 @@ if [ -e "/sys/class/block/$disk" ] && dd if=/dev/zero of=blocks bs=4k count=1 of
 	check 'a line with stage and latency before each event' awk -v disk="$disk" '
 		/ block:block_rq_complete: / { if (last !~ " blktrace: " disk " block_rq_issue => block_rq_complete [0-9.]+ us$") bad++; n++ }
 		{ last = $0 } END { exit !n || bad }' out
+
+	# calls END ARG...: the latencies that end at this stage
+	calls() {
+		"$PROFSCRIPT" blktrace --csv -d "/dev/$disk" "${@:2}" 2>err | awk -F, -v end="$1" '$5 == end { n += $6 } END { print n + 0 }'
+	}
+	check 'a workload: also completions, which happen in other threads' test "$(calls block_rq_complete -- \
+		dd if=/dev/zero of=blocks bs=4k count=20 oflag=direct conv=notrunc status=none)" -gt 0
+	{
+		trap exit TERM # after the dd
+		while :; do dd if=/dev/zero of=others bs=4k count=20 oflag=direct conv=notrunc status=none; done
+	} &
+	others=$!
+	check 'requests of others are counted' test "$(calls block_rq_issue --duration 0.3)" -gt 0
+	check 'but not with a workload' test "$(calls block_rq_issue -- sleep 0.3)" -eq 0
+	kill $others
+	wait $others
 else
 	skip 'slow stages' 'the file system is on no disk'
 fi
