@@ -46,10 +46,10 @@ local new_array = ffi.metatype('struct { const uintptr_t _at; const int32_t _n; 
 })
 
 --- Returns an array of n zeros.
----@param n integer at most 2^31 - 1
+---@param n integer from 0 to 2^31 - 1
 ---@return Array
 function array.new(n)
-  check.whole(n, 1, MAX, 'array.new takes the number of elements')
+  check.whole(n, 0, MAX, 'array.new takes the number of elements')
   local memory = check.allocated(libc.calloc(n, ffi.sizeof 'double'), 'an array')
   local new = new_array(cast('uintptr_t', memory), n)
   memory_of[new] = ffi.gc(memory, libc.free)

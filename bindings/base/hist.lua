@@ -176,11 +176,11 @@ function hist.new(threshold)
 end
 
 --- Returns a set of n histograms.
----@param n integer
+---@param n integer from 0 to 2^28
 ---@param threshold? number as in hist.new()
 ---@return HistSet
 function hist.set(n, threshold)
-  check.whole(n, 1, MAX, 'hist.set takes the number of histograms')
+  check.whole(n, 0, MAX, 'hist.set takes the number of histograms')
   local new = check.allocated(C.hist_set_new(n, c_threshold(threshold, 'hist.set')), 'histograms')
   return ffi.gc(new, C.hist_set_free)
 end
