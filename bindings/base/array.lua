@@ -18,6 +18,7 @@ local DOUBLES = ffi.typeof 'double *'
 local memory_of = setmetatable({}, { __mode = 'k' }) -- freed with its array
 
 local function out_of_range(a, i)
+  if a._n == 0 then error(('index %s: the array is empty'):format(check.shown(i)), 3) end
   error(('index %s is out of range 0..%.0f'):format(check.shown(i), a._n - 1), 3)
 end
 

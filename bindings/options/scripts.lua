@@ -212,6 +212,7 @@ function scripts:find(given)
       local st = self.sys.stat(path)
       if st and not st.isdir then return path end
     end
+    if given:find '/' and self.sys.stat(given) then return nil, ("profscript: '%s' is a directory"):format(given) end
     if given:find '/' then return nil, ("profscript: no such file '%s'"):format(given) end
   end
   local paths = self:names()

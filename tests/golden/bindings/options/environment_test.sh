@@ -60,11 +60,12 @@ ends 'the pairs of a batch' "attempt to index field 'out'" \
 	"local p p = pairs_of.new { stages = opt.event, cycle = true, pair = function() p.out[1e9].key = 5 end } return { p }"
 
 # Data structures.
+ends 'an empty array' 'index 0: the array is empty' 'return array.new(0)[0]'
 ends 'an array beyond its end' 'index 1000000000 is out of range 0..3' 'array.new(4)[1e9] = 1'
 ends 'below its start' 'index -1 is out of range 0..3' 'return array.new(4)[-1]'
 ends 'an index that is no number' "index 'x' is out of range 0..3" "return array.new(4).x + array.new(4)['x']"
 ends 'a text in an array' "an array holds numbers, not 'x'" "array.new(4)[0] = 'x'"
-ends 'too large an array' 'array.new takes the number of elements \(an integer from 1 to 2147483647\), not 10000000000000' 'array.new(1e13)'
+ends 'too large an array' 'array.new takes the number of elements \(an integer from 0 to 2147483647\), not 10000000000000' 'array.new(1e13)'
 ends 'a histogram of nothing' 'hist:add takes a number, not nil' 'hist.new():add(nil)'
 ends 'a dot for a colon' 'hist:add is a method: call it with a colon, not with nil' 'hist.new().add(nil, 5)'
 ends 'a histogram that is not in its set' 'hists:add: no histogram 3 in this set' 'hist.set(3):add(3, 1)'

@@ -9,6 +9,7 @@ cd "$TMP" || exit 1
 
 refused 'an unknown profiler' 2 "no such profiler 'trce'; did you mean 'trace'\\?" trce
 refused 'a path without file' 2 "no such file './no/such.lua'" ./no/such.lua
+refused 'a directory' 2 "'./' is a directory" ./
 refused 'an unknown option' 2 "trace: unknown option '--intervall'; did you mean '--interval'\\?" trace --intervall 1
 refused 'an unknown global option' 2 "unknown option '--bogus'" --bogus
 refused 'a control character' 2 "no such profiler '.x1b\\[31mx'" $'\e[31mx'

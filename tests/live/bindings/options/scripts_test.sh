@@ -40,7 +40,7 @@ start loose 'return {}'
 chmod o+w loose.lua
 refused 'a world-writable file' 2 './loose.lua: refused because it is world-writable' ./loose.lua
 mkdir dir.lua
-refused 'a directory' 2 "no such file './dir.lua'" ./dir.lua
+refused 'a directory' 2 "'./dir.lua' is a directory" ./dir.lua
 start nothing ''
 refused 'start returns nothing' 1 './nothing.lua:1: start returned a nil, not a table of handlers' ./nothing.lua
 start seven 'return 7'
