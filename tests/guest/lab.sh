@@ -9,6 +9,7 @@
 #       6.12-cloud-amd64 is a newer one, 6.1.0-56-cloud-amd64 an exact version, bullseye/cloud-amd64 that of
 #       another release of Debian
 #   -m  kernel modules that COMMAND can modprobe, with their dependencies
+#   -s  a virtio-serial port, /dev/virtio-ports/org.profscript.0 in the guest: QEMU listens on this UNIX socket
 #   -t  kill the guest after this time (100)
 #
 # Exit status 124: timeout; 125: the guest died (in both cases the end of its console is on stderr); 126: no guest
@@ -18,16 +19,18 @@ TOP=$(cd "$(dirname "$0")/../.." && pwd)
 CACHE=$TOP/build/guest
 TIMED_OUT=124 DIED=125 UNAVAILABLE=126
 
-kernel=cloud-amd64 modules='' limit=100
-while getopts k:m:t: opt; do
+kernel=cloud-amd64 modules='' serial='' limit=100
+while getopts k:m:s:t: opt; do
 	case $opt in
 	k) kernel=$OPTARG ;;
 	m) modules=${OPTARG//,/ } ;;
+	s) serial=$OPTARG ;;
 	t) limit=$OPTARG ;;
 	*) exit 2 ;;
 	esac
 done
 shift $((OPTIND - 1))
+[ -z "$serial" ] || modules+=' virtio_pci virtio_console'
 release=
 [[ $kernel != */* ]] || release=${kernel%%/*} kernel=${kernel#*/}
 [ $# -gt 0 ] || { echo 'lab.sh: what shall the guest do?' >&2; exit 2; }
@@ -112,7 +115,7 @@ add_modules() {
 		modprobe -d "$from" -S "$version" --show-depends "$module" ||
 			unavailable "kernel $version has no module $module"
 	done >"$tmp/modules"
-	mapfile -t files < <(sed -n "s:^insmod $from/::p" "$tmp/modules" | cut -d ' ' -f 1)
+	mapfile -t files < <(sed -n "s:^insmod $from/::p" "$tmp/modules" | cut -d ' ' -f 1 | sort -u)
 	(cd "$from" && add "lib/modules/$version"/modules.* "${files[@]}")
 }
 
@@ -133,12 +136,15 @@ make_root() {
 # One host thread for all virtual CPUs. With one thread each, the kernel sooner or later dies while it patches its
 # own code, which enabling a tracepoint does.
 boot() {
+	local devices=()
+	[ -z "$serial" ] || devices=(-device virtio-serial -chardev "socket,id=port,path=$serial,server=on,wait=off"
+		-device virtserialport,chardev=port,name=org.profscript.0)
 	timeout --foreground -k 5 "$limit" qemu-system-x86_64 -nodefaults -no-user-config -no-reboot \
 		-display none -machine q35,hpet=off,i8042=off -accel tcg,thread=single -cpu max -smp 4 \
 		-m 1G -kernel "$CACHE/$version/boot/vmlinuz-$version" -initrd "$tmp/initramfs" \
 		-append 'console=ttyS0 loglevel=4 panic=-1 oops=panic nokaslr mitigations=off tsc=reliable' \
 		-serial "file:$tmp/console" -chardev stdio,id=out,signal=off -serial chardev:out \
-		-serial "file:$tmp/status" </dev/null 2>"$tmp/qemu"
+		-serial "file:$tmp/status" "${devices[@]}" </dev/null 2>"$tmp/qemu"
 }
 
 for program in qemu-system-x86_64 busybox cpio modprobe apt-get; do
