@@ -104,6 +104,10 @@ return function(...)
   local ok, result = xpcall(main, failure.traceback, { ... })
   if ok then return result end
   io.stdout:flush()
+  if not failure.is(result) then -- without memory the message handler failed too
+    io.stderr:write(('profscript: %s\n'):format(result))
+    return 1
+  end
   local message = require('bindings.base.text').lines(shorten(result.message:gsub('^profscript:? ', '')))
   local trace = verbose and result.traceback and result.traceback .. '\n' or ''
   require('bindings.print.output').complain(('profscript: %s\n%s'):format(message, trace))
