@@ -48,6 +48,7 @@ end
 --- Runs `profscript --check`. The exit code is 0 if tracepoints work.
 local function print_check()
   local check, machine = require 'bindings.command.check', require 'bindings.command.machine'
+  require('bindings.base.mounts').check()
   local lines, works = check.render(check.lines(machine.checks()))
   io.stdout:write(lines)
   return works and 0 or 1

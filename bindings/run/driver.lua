@@ -12,6 +12,7 @@ local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
 local instance = require 'bindings.run.instance'
 local memory = require 'bindings.run.memory'
+local mounts = require 'bindings.base.mounts'
 local output = require 'bindings.print.output'
 local passes = require 'bindings.run.passes'
 local perfeval = require 'bindings.run.perfeval'
@@ -383,6 +384,7 @@ end
 ---@return integer exit code
 function driver.run(script, opt, words, found)
   if script.profiler.events == false then return run_without_events(script, opt) end
+  if not opt.input then mounts.check() end
   attach.check(script.name, opt, words, script.profiler.options)
   local ok, result = xpcall(sessions.with, failure.traceback, opt.input, run_with_events, script, opt, words, found)
   if not ok then error(memory.explain(result, script.path), 0) end
