@@ -69,7 +69,7 @@ scheduler, requests go straight from block_getrq to block_rq_issue.]],
     kernel_callchain = {},
   },
 
-  start = function(opt, out, session)
+  start = function(opt, out)
     local names, disk_of = devices()
     local filter, only = '', nil
     if opt.device then
@@ -94,7 +94,8 @@ scheduler, requests go straight from block_getrq to block_rq_issue.]],
       if out.format == 'text' then
         out:stamp(ev._time, (' blktrace: %s %s => %s %.3f us'):format(device, STAGES[from], STAGES[to], ns / 1e3))
       else
-        out:record('blktrace', { time = out:seconds(ev._time), device = device, start = STAGES[from], stop = STAGES[to], ns = ns },
+        local time = out:seconds(ev._time)
+        out:record('blktrace', { time = time, device = device, start = STAGES[from], stop = STAGES[to], ns = ns },
           { 'time', 'device', 'start', 'stop', 'ns' })
       end
       out:print_event(ev)
