@@ -101,11 +101,11 @@ end
 ---@param run Run
 ---@return Branch[] branches the user part
 local function split_filters(run)
-  local filters = {}
+  local filters, machine = {}, ffi.string(C.session_arch(run.session))
   for _, event in ipairs(run.events.list) do
     local common = not event.is_clock and event.owner:common_filter() -- clocks do not have its fields
     if common then event.filter = event.filter and ('(%s) && (%s)'):format(event.filter, common) or common end
-    local split = event_filter.split(event, run.is_recorded or event.request.bpf_array ~= 0)
+    local split = event_filter.split(event, run.is_recorded or event.request.bpf_array ~= 0, machine)
     event.kernel_filter, event.user_filter = split.kernel, split.user_text
     if split.user and event.request.counted == 1 and not run.is_recorded then
       failure.usage("%s is only counted, so the kernel must evaluate its filter, but it cannot evaluate '%s'",
