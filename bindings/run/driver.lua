@@ -334,6 +334,7 @@ local function run_with_events(session, script, opt, words, found)
   for _, name in ipairs(opt.ignored or {}) do
     out:warn(('%s: --%s has no effect, because the events are only counted'):format(run.name, name))
   end
+  for _, note in ipairs(opt.notes or {}) do out:warn(('%s: %s'):format(run.name, note)) end
   if opt.cpus then opt.cpus = attach.online(run.name, opt.cpus, run.services.warn) end
 
   local checked, wants = start_profiler(run, script)
