@@ -64,7 +64,8 @@ end
 local function doubt(option, text, value)
   local is_limit = option.type == 'duration' and (option.name == 'than' or option.name == 'only_than')
   if is_limit and not option.unit and value > 0 and value < 1000 and not text:find '%a' then
-    return ('--%s %s is %sns; give a unit for more, such as --%s %sms'):format(option.long, text, text, option.long, text)
+    return ('--%s %s is %sns; give a unit for more, such as --%s %sms'):format(option.long, text, text, option.long,
+      text)
   end
 end
 
