@@ -78,6 +78,7 @@ exits 'a workload without its daemon' 1 2 -- "$workloads/daemon" 10
 exits 'a workload and its daemon' 13 13 --ptrace -- "$workloads/daemon" 10
 exits 'a workload and its daemon beside events of all CPUs' 13 13 --ptrace -e task-state// -- "$workloads/daemon" 10
 exits '--ptrace of a source' 13 13 -e task-state/--ptrace/ -- "$workloads/daemon" 10
+exits '--ptrace of a source of a source' 13 13 -e 'trace/-e "task-state/--ptrace/"/' -- "$workloads/daemon" 10
 workload daemon 10
 start trace -e sched:sched_process_exit --ptrace -p "$WORKLOAD" --csv
 go
