@@ -338,6 +338,8 @@ local function run_with_events(session, script, opt, words, found)
   if opt.cpus then opt.cpus = attach.online(run.name, opt.cpus, run.services.warn) end
 
   local checked, wants = start_profiler(run, script)
+  local fieldless = run.is_recorded and run.events:fieldless()
+  if fieldless then out:warn(fieldless) end
   local all, watches = passes.new(), perfeval.new(run)
   local target_branches, begin_target = target_filter.branches(run)
   all:add('filter', 'filters', split_filters(run))

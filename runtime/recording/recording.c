@@ -136,8 +136,12 @@ static int list_events(struct recording *r)
 
 		if (!name)
 			return -ENOMEM;
-		r->events[i] =
-			(struct recorded_event){name, attr->type, attr->config, attr->sample_type};
+		r->events[i] = (struct recorded_event){
+			.name = name,
+			.type = attr->type,
+			.config = attr->config,
+			.sample_type = attr->sample_type,
+			.is_member = attr->read_format & PERF_FORMAT_GROUP && !attr->sample_period};
 		r->source.info.nr_events = i + 1;
 		size += strlen(name) + 2;
 	}
