@@ -12,7 +12,9 @@ refused 'a path without file' 2 "no such file './no/such.lua'" ./no/such.lua
 refused 'an unknown option' 2 "trace: unknown option '--intervall'; did you mean '--interval'\\?" trace --intervall 1
 refused 'an unknown global option' 2 "unknown option '--bogus'" --bogus
 refused 'a control character' 2 "no such profiler '.x1b\\[31mx'" $'\e[31mx'
-refused 'no event' 2 'trace: no events; select some with -e' trace
+for profiler in trace top event-lost num-dist; do
+	refused "no event of $profiler" 2 "$profiler: no events; select some with -e" $profiler
+done
 refused 'a missing value' 2 "multi-trace: option '--than' needs a value" multi-trace --than
 refused 'a missing argument' 2 'exec: missing LUA' exec -e $switch
 refused 'a duration with a bad unit' 2 "multi-trace: option '--than': invalid duration '1.5xs': unknown unit 'xs'" \
