@@ -48,6 +48,7 @@ end
 --- Runs `profscript --check`. The exit code is 0 if tracepoints work.
 local function print_check()
   local check, machine = require 'bindings.command.check', require 'bindings.command.machine'
+  require('bindings.base.mounts').check()
   local lines, works = check.render(check.lines(machine.checks()))
   io.stdout:write(lines)
   return works and 0 or 1
@@ -104,6 +105,10 @@ return function(...)
   local ok, result = xpcall(main, failure.traceback, { ... })
   if ok then return result end
   io.stdout:flush()
+  if not failure.is(result) then -- without memory the message handler failed too
+    io.stderr:write(('profscript: %s\n'):format(result))
+    return 1
+  end
   local message = require('bindings.base.text').lines(shorten(result.message:gsub('^profscript:? ', '')))
   local trace = verbose and result.traceback and result.traceback .. '\n' or ''
   require('bindings.print.output').complain(('profscript: %s\n%s'):format(message, trace))

@@ -62,14 +62,19 @@ static struct {
 	lua_Alloc allocate;
 	void *data;
 	size_t used, limit, end; /* 0: no limit */
-	bool asked;
+	bool asked, refused;
 } memory;
 
 void limits_allow_more_memory(void)
 {
 	memory.limit = memory.end;
 	memory.end += memory.end / 4;
-	memory.asked = false;
+	memory.asked = memory.refused = false;
+}
+
+uint64_t limits_refused_memory(void)
+{
+	return memory.refused ? memory.limit : 0;
 }
 
 static void raise_memory(lua_State *L, lua_Debug *ar)
@@ -97,8 +102,10 @@ static void *allocate_limited(void *data, void *block, size_t old_size, size_t s
 
 	(void)data;
 	if (memory.limit && more && memory.used + more > memory.limit) {
-		if (memory.used + more > memory.end)
+		if (memory.used + more > memory.end) {
+			memory.refused = true;
 			return NULL;
+		}
 		if (!memory.asked) {
 			memory.asked = true;
 			lua_gc(main_state, LUA_GCSETPAUSE, 100); /* do not count garbage */

@@ -14,6 +14,8 @@ struct lua_State;
 void limits_install(struct lua_State *L);
 /* Limits the memory of Lua, in bytes. Compiled code may exceed the limit by half. */
 void limits_set_memory(uint64_t bytes);
+/* Returns the limit if an allocation failed because of it, 0 if the system had no memory. */
+uint64_t limits_refused_memory(void);
 /* Returns whether little of the C stack is left: Lua functions that call each other through C each
  * take some of it. */
 bool limits_stack_is_short(void);

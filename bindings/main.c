@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 #include <lauxlib.h>
 #include <lua.h>
@@ -42,9 +43,14 @@ static void find_data_dir(char *dir, size_t size)
 {
 	char probe[4200];
 	ssize_t n = readlink("/proc/self/exe", dir, size - 1);
-	char *slash;
+	char *slash, *path;
 
-	if (n > 0) {
+	if (n < 0) { /* without proc: the path that was executed */
+		path = realpath((const char *)getauxval(AT_EXECFN), NULL);
+		n = path ? snprintf(dir, size, "%s", path) : -1;
+		free(path);
+	}
+	if (n > 0 && (size_t)n < size) {
 		dir[n] = 0;
 		slash = strrchr(dir, '/');
 		if (slash)

@@ -37,7 +37,7 @@ local GROUPS = {
 }
 --- Modules that are written for one profiler or command. The page names them only.
 local INTERNAL = { 'catalog', 'condition', 'context', 'flamegraph_js', 'flamegraph_svg', 'kcore', 'ldlat', 'man',
-  'nested', 'oneliner', 'splitlock', 'stores', 'symbolize', 'usdt', 'x86store' }
+  'nested', 'oneliner', 'splitlock', 'stores', 'symbolize', 'twins', 'usdt', 'x86store' }
 
 --- The variable of a module in examples, if it is not the module's name.
 local VARIABLE = { table = 'tables' } -- table is a global of Lua

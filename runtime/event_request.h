@@ -4,6 +4,7 @@
  * that opens it.
  */
 #pragma once
+#include <stdbool.h>
 #include <stdint.h>
 #include <linux/perf_event.h>
 
@@ -50,6 +51,7 @@ struct recorded_event {
 	const char *name; /* "sched:sched_switch", "cycles"; "type:config" if it has no name */
 	uint32_t type;
 	uint64_t config, sample_type; /* as in perf_event_attr */
+	bool is_member;		      /* not sampled: its group's leader is, see group_reads.h */
 };
 
 /* Copies a request and its strings. Returns 0 or -ENOMEM, with *to cleared. */

@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Edit distance with transpositions (optimal string alignment). Only the cells of the matrix that
- * can stay within the limit are computed, so a search among all kernel symbols takes some 10 ms.
+ * can stay within the limit are computed. A name costs up to some µs.
  */
 #include "nearest.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
+
+enum {
+	MAX_TIME = 50000000, /* ns of a search */
+	CHECK_EVERY = 256    /* names */
+};
 
 static int min2(int a, int b)
 {
@@ -56,6 +62,14 @@ static int distance(const char *a, int a_len, const char *b, int b_len, int limi
 	return last[b_len];
 }
 
+static uint64_t cpu_time(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return now.tv_sec * 1000000000ull + now.tv_nsec;
+}
+
 void nearest_start(struct nearest *n, const char *word)
 {
 	size_t size = strlen(word);
@@ -69,6 +83,7 @@ void nearest_start(struct nearest *n, const char *word)
 		n->word[i] = lower(word[i]);
 	n->size = (int)size;
 	n->limit = max2(n->size / 3, 1);
+	n->end = cpu_time() + MAX_TIME;
 }
 
 bool nearest_try(struct nearest *n, const char *name, size_t size)
@@ -79,6 +94,10 @@ bool nearest_try(struct nearest *n, const char *name, size_t size)
 	if (n->limit < 0 || !size || size > NEAREST_MAX || len > n->size + n->limit ||
 	    len < n->size - n->limit)
 		return false;
+	if (++n->tries % CHECK_EVERY == 0 && cpu_time() > n->end) {
+		n->limit = -1;
+		return false;
+	}
 	for (int i = 0; i < len; i++)
 		text[i] = lower(name[i]);
 	edits = distance(n->word, n->size, text, len, n->limit);

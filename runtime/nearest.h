@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The name that a misspelt word most likely meant, by edit distance. Messages about unknown
- * events, fields, options and profilers propose it.
+ * events, fields, options and profilers propose it. A search ends after some time, because a
+ * program can have millions of symbols.
  */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum { NEAREST_MAX = 127 }; /* longer words and names are not compared */
 
@@ -15,7 +17,9 @@ struct nearest {
 	char name[NEAREST_MAX + 1]; /* the nearest so far; "" while none is near enough */
 	char hint[NEAREST_MAX + 24];
 	int size;  /* of word */
-	int limit; /* edits that a better name may take; negative: there is no better one */
+	int limit; /* edits that a better name may take; negative: the search has ended */
+	uint32_t tries;
+	uint64_t end; /* of the search, in ns of the thread's CPU time */
 };
 
 void nearest_start(struct nearest *n, const char *word);

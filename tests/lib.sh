@@ -170,7 +170,7 @@ column() {
 }
 
 # total COLUMN: its sum
-total() { column "$1" | awk '{ n += $1 } END { print n + 0 }'; }
+total() { column "$1" | awk -v OFMT=%.15g '{ n += $1 } END { print n + 0 }'; }
 
 # rows NAME EXPRESSION: awk's EXPRESSION holds for a row of the CSV in $TMP/out. c["NAME"] is a column.
 rows() {
@@ -283,7 +283,7 @@ total_is_perfs() {
 
 # sum_of NAME: writes the sum of the numbers with this name in the JSON in $TMP/out to $TMP/sum
 sum_of() {
-	grep -o "\"$1\":[0-9]*" "$TMP/out" | awk -F: '{ sum += $2 } END { print sum + 0 }' >"$TMP/sum"
+	grep -o "\"$1\":[0-9]*" "$TMP/out" | awk -F: -v OFMT=%.15g '{ sum += $2 } END { print sum + 0 }' >"$TMP/sum"
 }
 
 # go_until NAME N: runs the workload on CPU 0, and the tracer until the numbers of this name in its JSON add up to N.

@@ -18,8 +18,6 @@ function nearest.keys(t)
 end
 
 local LEAST_STEM = 4 -- letters
-local MAX_TIME = 0.05 -- seconds to search for a suggestion
-local CHECK_EVERY = 1024 -- names
 
 --- The one name that goes on where the word ends, or ends where the word goes on: 'freq' for 'frequency'.
 local function longer_or_shorter(word, names)
@@ -41,13 +39,13 @@ end
 ---@param names string[] if there are very many, not all are searched
 ---@return string? name nil if more than a third of the word differs: such a suggestion would mislead
 function nearest.find(word, names)
-  local search, found, start = ffi.new 'struct nearest', nil, os.clock()
+  local search, found = ffi.new 'struct nearest', nil
   C.nearest_start(search, word)
   local first = word:byte(1)
   for _, begins_alike in ipairs { true, false } do
-    for i, name in ipairs(names) do
+    for _, name in ipairs(names) do
+      if search.limit < 0 then return found end
       if (name:byte(1) == first) == begins_alike and C.nearest_try(search, name, #name) then found = name end
-      if i % CHECK_EVERY == 0 and os.clock() - start > MAX_TIME then return found end
     end
   end
   return found or longer_or_shorter(word, names)

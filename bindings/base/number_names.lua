@@ -8,6 +8,7 @@ local names = {}
 ffi.cdef [[
 uint32_t seccomp_arch_resolve_name(const char *name);
 char *seccomp_syscall_resolve_num_arch(uint32_t arch, int nr);
+int seccomp_syscall_resolve_name_arch(uint32_t arch, const char *name);
 ]]
 
 local NATIVE = 0 -- SCMP_ARCH_NATIVE; seccomp_arch_resolve_name() returns the same for an unknown machine
@@ -48,6 +49,16 @@ function names.syscall(nr, machine)
   local name = known[nr] or resolve(nr, machine)
   known[nr] = name
   return name
+end
+
+--- Returns the number of a system call; nil if it is unknown or libseccomp is missing.
+---@param name string
+---@param machine? string as uname(2) spells it; default: this machine
+---@return integer?
+function names.syscall_number(name, machine)
+  local arch = has_seccomp and token(machine or '')
+  local nr = arch and seccomp.seccomp_syscall_resolve_name_arch(arch, name)
+  return nr and nr >= 0 and nr or nil
 end
 
 -- asm/vmx.h: EXIT_REASON_*

@@ -81,6 +81,7 @@ function units.number(n)
   if type(n) == 'cdata' then return (tostring(n):gsub('U?LL$', '')) end
   if n == math.floor(n) and math.abs(n) < 2 ^ 63 then return ('%d'):format(n) end
   local short = ('%.15g'):format(n)
+  if tonumber(short) ~= n then short = ('%.16g'):format(n) end
   return tonumber(short) == n and short or ('%.17g'):format(n)
 end
 

@@ -128,7 +128,7 @@ local function check_symbols(world)
 end
 
 local function check_memory(world, has)
-  local kib = tonumber(world.read '/proc/sys/kernel/perf_event_mlock_kb') or 0
+  local kib = tonumber((world.read '/proc/sys/kernel/perf_event_mlock_kb')) or 0
   local locked = limit(world, 'Max locked memory') or 0
   if has(14) then return line('ok', 'ring memory', 'unlimited') end
   return line(kib >= 516 and 'ok' or '--', 'ring memory',

@@ -126,7 +126,7 @@ Directories with profilers, separated by colons. They are searched before ~/.con
 the shipped profilers.
 .TP
 .B PROFSCRIPT_MEMORY
-Memory limit of a script, such as 512M. The default is a third of the available memory.
+Memory limit of a script, such as 512M. The default is a third of the available memory, at most 2G.
 .SH EXIT STATUS
 0: success; 1: failure; 2: invalid command line; 3: this kernel or machine lacks or forbids something
 that the command needs, such as a tracepoint, a hardware PMU or BTF. If a workload ends by itself, the

@@ -16,6 +16,7 @@ local options = { declare = declarations.declare }
 ---@field given table<string, boolean> options seen on this command line
 ---@field filled integer number of positionals that have a value
 ---@field ignored string[] options taken without effect
+---@field notes string[] lines about doubtful values
 
 --- Stores a value given by the user. The first use replaces the default. Later uses of a list append.
 ---@param p opt.Parser
@@ -57,6 +58,17 @@ local function claims_next(p, kind)
   return false
 end
 
+--- Returns a line about a time that is hardly meant: --than without a unit is in ns, while -i is in ms and --duration
+--- in s. Nearly all latencies are longer than a microsecond.
+---@return string?
+local function doubt(option, text, value)
+  local is_limit = option.type == 'duration' and (option.name == 'than' or option.name == 'only_than')
+  if is_limit and not option.unit and value > 0 and value < 1000 and not text:find '%a' then
+    return ('--%s %s is %sns; give a unit for more, such as --%s %sms'):format(option.long, text, text, option.long,
+      text)
+  end
+end
+
 --- Parses one option. Its value is attached to the letter or follows '=', or is the next word.
 ---@param p opt.Parser
 ---@param option opt.Option
@@ -83,6 +95,7 @@ local function take(p, option, shown, attached)
   end
   local value, message = kind.parse(text, option)
   if value == nil then return ('%s: %s'):format(shown, message) end
+  p.notes[#p.notes + 1] = doubt(option, text, value)
   store(p, option, value)
 end
 
@@ -272,11 +285,11 @@ end
 ---@param words string[]
 ---@param base? table parsed global options, initial values of verbose and quiet
 ---@return table? opts by name, with defaults; `explain` is set if the word help was given; `ignored`: options
---- without effect
+--- without effect; `notes`: lines about doubtful values
 ---@return string[]|string workload the remaining words, or the message
 ---@return table<string, boolean>|integer? given the options on this line, or the index of the invalid word
 function options.parse_words(spec, words, base)
-  local p = { spec = spec, words = words, at = 1, opts = {}, given = {}, filled = 0, ignored = {} }
+  local p = { spec = spec, words = words, at = 1, opts = {}, given = {}, filled = 0, ignored = {}, notes = {} }
   for _, list in ipairs { spec.list, spec.positional } do
     for _, option in ipairs(list) do
       p.opts[option.name] = copy(option.default)
@@ -290,6 +303,7 @@ function options.parse_words(spec, words, base)
   if not message and not (p.opts.help or p.opts.version or p.opts.explain) then message = check_whole(p) end
   if message then return nil, message, at end
   if #p.ignored > 0 then p.opts.ignored = p.ignored end
+  if #p.notes > 0 then p.opts.notes = p.notes end
   local rest = {}
   for i = p.at, #words do
     rest[#rest + 1] = words[i]

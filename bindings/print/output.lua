@@ -257,6 +257,15 @@ function Output:stamp_line(line)
   self:append(('%s %s\n'):format(is_wall == false and units.seconds(sec, ns) or units.wall(sec, ns), text.safe(line)))
 end
 
+--- Returns a time as JSON and CSV have it in the field `time`, for `out:record`: seconds since the epoch, in
+--- microseconds. If the wall time is unknown, the seconds of the events' own clock.
+---@param at? number time in ns, as in `ev._time`; default: now
+---@return number seconds
+function Output:seconds(at)
+  local sec, ns = self.clock(at)
+  return sec + math.floor(ns / 1000) / 1e6
+end
+
 --- Prints the rows of a report. Prints nothing if there are no rows. In JSON and CSV each row is an object or a line.
 ---
 ---   local spec = tables.new('wakeups', { { name = 'comm' }, { name = 'count', width = 8 } })
@@ -274,11 +283,9 @@ function Output:table(spec, rows, at)
     if self.tty then self:raw(shown) else self:append(shown) end -- with colors on a terminal
     return
   end
-  local sec, ns = self.clock(at)
   local names = {}
   for i, column in ipairs(spec.columns) do names[i] = column.name end
-  -- time: seconds since the epoch, in microsecond precision like the stamp
-  local fixed = { 'table', encode(self, spec.name), 'time', ('%.6f'):format(sec + math.floor(ns / 1000) / 1e6) }
+  local fixed = { 'table', encode(self, spec.name), 'time', ('%.6f'):format(self:seconds(at)) }
   put_heading(self, fixed, names)
   for _, row in ipairs(rows) do put_object(self, fixed, names, row) end
 end

@@ -191,14 +191,16 @@ end
 --- part.
 function Printer:record_printer(event)
   local out, view, services = self.out, event.view, self.run.services
-  local task_name = services.task_name
-  local order = { 'time', 'cpu', 'pid', 'tid', 'comm' }
+  local task_name, floor = services.task_name, math.floor
+  local sec, nsec = 0, self.base -- as Output:seconds()
+  if self.wall_sec then sec, nsec = self.wall_sec, self.wall_nsec end
+  local order = { 'time', 'cpu', 'pid', 'tid', 'comm', 'clock' }
   local names = {}
   for _, field in ipairs(event.list) do
     if not field.name:match '^common_' then
       -- The payload may also have a pid, cpu or comm.
       local key = field.name
-      for i = 1, 5 do
+      for i = 1, 6 do
         if order[i] == key then key = 'event_' .. key end
       end
       names[#names + 1] = { key = key, field = field.name }
@@ -213,11 +215,12 @@ function Printer:record_printer(event)
   return function(e, bare, _, part)
     local ev = not event.is_task_event and ffi.cast(view.type, e)
     local record = {
-      time = (self.base + e.time) / 1e9,
+      time = sec + floor((nsec + e.time) / 1000) / 1e6,
       cpu = e.cpu,
       pid = e.pid,
       tid = e.tid,
       comm = task_name(e.tid, e.time),
+      clock = (self.base + e.time) / 1e9, -- as in the line of text
     }
     for _, name in ipairs(names) do
       local value = ev[name.field]

@@ -12,6 +12,7 @@ local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
 local instance = require 'bindings.run.instance'
 local memory = require 'bindings.run.memory'
+local mounts = require 'bindings.base.mounts'
 local output = require 'bindings.print.output'
 local passes = require 'bindings.run.passes'
 local perfeval = require 'bindings.run.perfeval'
@@ -100,11 +101,11 @@ end
 ---@param run Run
 ---@return Branch[] branches the user part
 local function split_filters(run)
-  local filters = {}
+  local filters, machine = {}, ffi.string(C.session_arch(run.session))
   for _, event in ipairs(run.events.list) do
     local common = not event.is_clock and event.owner:common_filter() -- clocks do not have its fields
     if common then event.filter = event.filter and ('(%s) && (%s)'):format(event.filter, common) or common end
-    local split = event_filter.split(event, run.is_recorded or event.request.bpf_array ~= 0)
+    local split = event_filter.split(event, run.is_recorded or event.request.bpf_array ~= 0, machine)
     event.kernel_filter, event.user_filter = split.kernel, split.user_text
     if split.user and event.request.counted == 1 and not run.is_recorded then
       failure.usage("%s is only counted, so the kernel must evaluate its filter, but it cannot evaluate '%s'",
@@ -333,9 +334,12 @@ local function run_with_events(session, script, opt, words, found)
   for _, name in ipairs(opt.ignored or {}) do
     out:warn(('%s: --%s has no effect, because the events are only counted'):format(run.name, name))
   end
+  for _, note in ipairs(opt.notes or {}) do out:warn(('%s: %s'):format(run.name, note)) end
   if opt.cpus then opt.cpus = attach.online(run.name, opt.cpus, run.services.warn) end
 
   local checked, wants = start_profiler(run, script)
+  local fieldless = run.is_recorded and run.events:fieldless()
+  if fieldless then out:warn(fieldless) end
   local all, watches = passes.new(), perfeval.new(run)
   local target_branches, begin_target = target_filter.branches(run)
   all:add('filter', 'filters', split_filters(run))
@@ -383,6 +387,7 @@ end
 ---@return integer exit code
 function driver.run(script, opt, words, found)
   if script.profiler.events == false then return run_without_events(script, opt) end
+  if not opt.input then mounts.check() end
   attach.check(script.name, opt, words, script.profiler.options)
   local ok, result = xpcall(sessions.with, failure.traceback, opt.input, run_with_events, script, opt, words, found)
   if not ok then error(memory.explain(result, script.path), 0) end

@@ -152,7 +152,7 @@ end
 --- Applies the profiler's options to its events: exclusions, stacks, sample filters.
 function Instance:mark_events()
   local list = self:events()
-  attach.restrict(self.name, self.opt, list, self.run.services.warn)
+  attach.restrict(self.name, self.opt, list, self.run.services.warn, self.script.profiler.options)
   sampling.check_options(self.name, self.opt, list)
   attach.stacks(self.name, self.opt, list, self.wants.stacks)
   sample_filter.apply(self.name, self.opt, list, self.script.profiler.options)

@@ -6,6 +6,11 @@ local loss = {}
 
 local REPORT_EVERY = 1e9 -- ns of event time between two reports
 local MAX_LINES = 4 -- of a report, for the CPUs or threads that lost most
+local PAGE = 4096
+local MAX_ADVICE = 2 ^ 15 -- pages, 128 MiB per ring
+
+-- Bytes of a record in the ring, roughly.
+local RECORD, CHAIN = 112, 512
 
 ---@class Loss
 ---@field total integer records lost so far
@@ -19,7 +24,7 @@ Loss.__index = Loss
 ---@return Loss
 function loss.new(name, opt, out, time_base)
   return setmetatable({ total = 0, _name = name, _opt = opt, _out = out, _time_base = time_base, _places = {},
-    _reported_at = -math.huge, _is_due = false }, Loss)
+    _reported_at = -math.huge, _is_due = false, _most = 0 }, Loss)
 end
 
 --- Sets the script's handler, called for each loss.
@@ -66,6 +71,7 @@ function Loss:note(e)
   end
   if n > 0 and opt.lost ~= 'ignore' then
     local gap = { where = where(e), lost = n, from = e.time, to = tonumber(e.key) }
+    self._most = math.max(self._most, n)
     if opt.verbose >= 1 then self._out:warn(self:_line(gap)) else self:_keep(gap) end
   end
   if e.time - self._reported_at >= REPORT_EVERY then
@@ -99,6 +105,7 @@ function Loss:report()
   local places = self._places
   if #places == 0 then return end
   table.sort(places, lost_more)
+  self._most = math.max(self._most, places[1].lost)
   local lines = {}
   for i = 1, math.min(#places, MAX_LINES) do lines[i] = self:_line(places[i]) end
   local rest = 0
@@ -111,12 +118,23 @@ function Loss:report()
   self._places = {}
 end
 
+--- Returns the size of rings that would also have held the most that one of them lost between two reports.
+---@return integer pages a power of two
+function Loss:_larger()
+  local opt = self._opt
+  local dump = type(opt.call_graph) == 'number' and opt.call_graph or 0
+  local size = RECORD + (opt.call_graph and CHAIN or 0) + dump
+  local wanted, pages = opt.mmap_pages + self._most * size / PAGE, opt.mmap_pages * 2
+  while pages < wanted and pages < MAX_ADVICE do pages = pages * 2 end
+  return pages
+end
+
 --- Suggests how to lose fewer events, at the end of a live run with losses.
 function Loss:advise()
   local opt = self._opt
   if self.total == 0 or opt.lost ~= 'warn' or opt.quiet then return end
   self._out:warn(('%s: to lose fewer events, use larger ring buffers (-m %d)%s or a filter'):format(self._name,
-    opt.mmap_pages * 4, opt.realtime and '' or ', -r 1'))
+    self:_larger(), opt.realtime and '' or ', -r 1'))
 end
 
 return loss

@@ -10,6 +10,7 @@ local C = ffi.C
 local memory = {}
 
 local MIN_LIMIT = 64 * 2 ^ 20
+local DEFAULT_MAX = 2 * 2 ^ 30 -- to fill more takes minutes, and harms the machine
 
 --- Returns the bytes that are available without swapping on this machine and in our cgroup.
 local function available()
@@ -25,13 +26,13 @@ local function available()
   return bytes
 end
 
---- Limits the memory of Lua to $PROFSCRIPT_MEMORY, by default to a third of the available memory.
+--- Limits the memory of Lua to $PROFSCRIPT_MEMORY, by default to a third of the available memory and 2 GiB.
 function memory.limit()
   local given = os.getenv 'PROFSCRIPT_MEMORY' or ''
-  local bytes, message = available() / 3, nil
+  local bytes, message = math.min(available() / 3, DEFAULT_MAX), nil
   if given ~= '' then bytes, message = units.size(given) end
   if not bytes then failure.usage('PROFSCRIPT_MEMORY: %s', message) end
-  if bytes < math.huge then C.limits_set_memory(math.max(bytes, MIN_LIMIT)) end
+  C.limits_set_memory(math.max(bytes, MIN_LIMIT))
 end
 
 -- LuaJIT's errors if its stack has no room left to find the line.
@@ -48,9 +49,11 @@ function memory.explain(problem, path)
   if text then return ('%s: %s'):format(path, text) end
   if PLACELESS[message] then return ('%s: %s'):format(path, PLACELESS[message]) end
   if message ~= 'not enough memory' then return problem end
+  local mib = math.floor(tonumber(C.limits_refused_memory()) / 2 ^ 20)
   C.limits_allow_more_memory()
   collectgarbage()
-  return ('%s: out of memory: the script uses more than PROFSCRIPT_MEMORY allows'):format(path)
+  if mib == 0 then return path .. ': out of memory: the system has no more for this process' end
+  return ('%s: out of memory: the script uses more than %d MiB (set PROFSCRIPT_MEMORY to allow more)'):format(path, mib)
 end
 
 return memory

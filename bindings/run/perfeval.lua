@@ -2,6 +2,7 @@
 --- --perfeval-cpus, --perfeval-pids and --sampling-limit: counts the events of the watched CPUs, or of the threads of
 --- the watched processes, per interval, and ends the run above the limit. Recording an event costs time even if a
 --- filter rejects it later, so all events from the rings are counted.
+local attach = require 'bindings.select.attach'
 local cpu_list = require 'bindings.base.cpu_list'
 local failure = require 'bindings.base.failure'
 local sys = require 'bindings.base.sys'
@@ -29,14 +30,15 @@ local function expand(list)
   return set
 end
 
-local function check_online(name, cpus)
-  local online = sys.read '/sys/devices/system/cpu/online'
-  local set = online and expand(online) or cpus
-  for cpu in pairs(cpus) do
-    if not set[cpu] then
-      failure.unavailable('%s: --perfeval-cpus: CPU %d is not online (online: %s)', name, cpu, online:match '%S+')
-    end
+--- Returns the CPUs of the list that are online. Fails if there are none.
+local function online(run, list)
+  local what = run.name .. ': --perfeval-cpus'
+  local here, missing = cpu_list.split(list)
+  if here == '' then
+    local all = sys.read '/sys/devices/system/cpu/online'
+    failure.unavailable('%s: CPU %s is not online (online: %s)', what, missing, all and all:match '%S+' or 'unknown')
   end
+  return attach.online(what, list, run.services.warn, 'watching')
 end
 
 --- Returns the set of processes. The ids may be those of any of their threads.
@@ -93,9 +95,9 @@ function perfeval.new(run)
     watches[#watches + 1] = { option = option, id = id, list = list, wanted = wanted, seen = {}, sampled = 0 }
   end
   if opt.perfeval_cpus then
-    local cpus = expand(opt.perfeval_cpus)
-    if not run.is_recorded then check_online(run.name, cpus) end
-    watch('cpus', 'cpu', opt.perfeval_cpus, cpus)
+    local list = opt.perfeval_cpus
+    if not run.is_recorded then list = online(run, list) end
+    watch('cpus', 'cpu', list, expand(list))
   end
   if opt.perfeval_pids then
     watch('pids', 'tid', table.concat(opt.perfeval_pids, ','), processes(run.name, opt.perfeval_pids, run.is_recorded))

@@ -45,8 +45,9 @@ end
 ---@param text string the whole -e
 ---@param one Selector
 ---@param base table options of the profiler that uses the source
+---@param of_run table options of the run
 ---@return table opt
-local function parse(script, text, one, base)
+local function parse(script, text, one, base, of_run)
   local words, columns, unclosed = shell.split(one.filter or '')
   local first = one.filter_column or one.column
   if unclosed then refuse(text, first + unclosed - 1, 'unclosed quote') end
@@ -57,7 +58,8 @@ local function parse(script, text, one, base)
     refuse(text, first + (columns[opt.explain and 1 or at] or 1) - 1, "%s: a source only takes options, not '%s'",
       script.name, rest[1] or 'help')
   end
-  base.ptrace = base.ptrace or given.ptrace -- follows the threads of the run, which are the source's, too
+  -- Follows the threads of the run, which are the source's, too. A source of a source has another base.
+  if given.ptrace then of_run.ptrace, base.ptrace = true, true end
   for _, name in ipairs(declarations.OF_THE_RUN) do
     if given[name] and name ~= 'ptrace' then
       refuse(text, first, '%s: --%s is not valid for a source: it applies to the whole run', script.name,
@@ -113,7 +115,7 @@ function Sources:open(set, text, one, group)
     end
   end
 
-  local opt = parse(script, text, one, target.opt)
+  local opt = parse(script, text, one, target.opt, target.run.opt)
   local source = instance.new(target.run, script, opt, target)
   local before = #set.list
   source.left = opt.exit_n

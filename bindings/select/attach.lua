@@ -83,11 +83,12 @@ end
 ---@param what string the option or event, for the warning
 ---@param list string
 ---@param warn fun(line: string)
+---@param doing? string what is done with the others; default: tracing
 ---@return string
-function attach.online(what, list, warn)
+function attach.online(what, list, warn, doing)
   local here, missing = cpu_list.split(list)
   if missing == '' or here == '' then return list end
-  warn(('%s: CPU %s is not online, tracing CPU %s'):format(what, missing, here))
+  warn(('%s: CPU %s is not online, %s CPU %s'):format(what, missing, doing or 'tracing', here))
   return here
 end
 
@@ -96,7 +97,8 @@ end
 ---@param opt table parsed options
 ---@param list Event[]
 ---@param warn fun(line: string)
-function attach.restrict(name, opt, list, warn)
+---@param own? table options that the profiler declares itself
+function attach.restrict(name, opt, list, warn, own)
   local online = {} -- a glob gives its list to many events, and is warned about once
   for _, event in ipairs(list) do
     local cpus = event.attrs.cpus
@@ -107,14 +109,15 @@ function attach.restrict(name, opt, list, warn)
     end
   end
   for _, exclude in ipairs(EXCLUDES) do
-    local used = not opt[exclude]
-    for _, event in ipairs(list) do
-      if opt[exclude] and event.kind then
+    local is_done = not opt[exclude] or own and own[exclude] and own[exclude].own
+    local applies = false
+    for _, event in ipairs(is_done and {} or list) do
+      if event.kind then
         event.request.attr[exclude] = 1
-        used = true
+        applies = true
       end
     end
-    if not used then
+    if not is_done and not applies then
       failure.usage('%s: --%s applies to hardware, clock and memory events only; none are selected', name,
         (exclude:gsub('_', '-')))
     end

@@ -122,6 +122,19 @@ function events:formatless()
   return names
 end
 
+--- Returns a line about the selected tracepoints whose fields the recording does not contain; nil if there are none.
+---@return string?
+function events:fieldless()
+  local names, members = {}, {}
+  for _, one in ipairs(self.catalog.recorded) do members[one.name] = one.is_member end
+  for _, event in ipairs(self.list) do
+    if event.tracepoint and members[event.name] then names[#names + 1], members[event.name] = event.name, false end
+  end
+  if #names == 0 then return end
+  return ('%s: only the leader of their group was sampled ({...}:S): the fields of %s are 0'):format(self.profiler,
+    table.concat(names, ', '))
+end
+
 function events:lacks_formats(names)
   local list = table.concat(names, ', ')
   return ('%s: the recording lacks the formats of its tracepoints (%s)'):format(self.profiler, list)

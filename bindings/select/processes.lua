@@ -11,6 +11,7 @@ local processes = {}
 
 local MAX_COMM = 15 -- TASK_COMM_LEN - 1
 local MAX_WORDS = 2 -- the interpreter and its script
+local MAX_HINTS = 4 -- threads to name
 
 --- Returns the pids and names of all processes except this one.
 local function all()
@@ -45,6 +46,26 @@ function processes.names()
   return nearest.keys(seen)
 end
 
+--- Returns the end of the message about a name that no process has: the threads that have it, or the nearest name.
+local function hint(name, running)
+  local found
+  for _, process in ipairs(running) do
+    for _, tid in ipairs(sys.readdir(('/proc/%d/task'):format(process.pid)) or {}) do
+      local comm = sys.read(('/proc/%d/task/%s/comm'):format(process.pid, tid))
+      if comm == name:sub(1, MAX_COMM) .. '\n' then
+        found = found or {}
+        found[#found + 1] = tid
+      end
+      if found and #found == MAX_HINTS then break end
+    end
+    if found then
+      return ('; process %d (%s) has threads of this name: use -t %s'):format(process.pid, text.safe(process.name),
+        table.concat(found, ','))
+    end
+  end
+  return nearest.hint(name, processes.names())
+end
+
 --- Returns the pids of the processes that exist now. Fails if no process has a name.
 ---@param list (integer|string)[] pids and names
 ---@return integer[] pids sorted, without duplicates
@@ -67,7 +88,7 @@ function processes.pids(list)
         end
       end
       if not found then
-        failure.raise("no such process: '%s'%s", text.safe(one), nearest.hint(one, processes.names()))
+        failure.raise("no such process: '%s'%s", text.safe(one), hint(one, running))
       end
     end
   end

@@ -13,6 +13,7 @@ local DUMMY = perf_events.find 'dummy'
 ---@field name string
 ---@field type integer perf_event_attr.type
 ---@field config integer
+---@field is_member boolean not sampled: the leader of its group is
 
 --- Returns perf's name of an event that has no name in the recording, which is TYPE:CONFIG then.
 local function name_of(one)
@@ -31,7 +32,8 @@ function recorded.list(session)
   local n, list = ffi.new 'uint32_t[1]', {}
   local found = C.session_recorded_events(session, n)
   for i = 0, n[0] - 1 do
-    list[i + 1] = { name = name_of(found[i]), type = found[i].type, config = tonumber(found[i].config) }
+    list[i + 1] = { name = name_of(found[i]), type = found[i].type, config = tonumber(found[i].config),
+      is_member = found[i].is_member }
   end
   return list
 end

@@ -90,7 +90,7 @@ end
 ---@return integer? period, integer? freq
 function sampling.rate(full, request, attrs, params, opt)
   if attrs.period and attrs.freq then failure.usage('%s: period and freq are mutually exclusive', full) end
-  local max = tonumber(sys.read '/proc/sys/kernel/perf_event_max_sample_rate') or math.huge
+  local max = tonumber((sys.read '/proc/sys/kernel/perf_event_max_sample_rate')) or math.huge
   local common = request.kind and opt or {}
   for _, given in ipairs { attrs, params, common } do
     if given.period then return given.period, nil end

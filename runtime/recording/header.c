@@ -54,17 +54,23 @@ static void read_feature(struct header *h, uint64_t id, const void *data, size_t
 		warn(h, "feature %" PRIu64 " is damaged", id);
 }
 
-/* Adds an attribute of any version: missing members are 0, unknown ones are ignored. */
-static int add_attr(struct decoder *d, const void *bytes, size_t size, const uint8_t *ids,
-		    size_t nr_ids, struct error *err)
+/* Reads an attribute of any version: missing members are 0, unknown ones are ignored. */
+static struct perf_event_attr parse_attr(const void *bytes, size_t size)
 {
 	struct perf_event_attr attr = {};
-	int index;
 
 	memcpy(&attr, bytes, size < sizeof(attr) ? size : sizeof(attr));
+	return attr;
+}
+
+static int add_attr(struct decoder *d, const struct perf_event_attr *attr, const uint8_t *ids,
+		    size_t nr_ids, struct error *err)
+{
+	int index;
+
 	if (decoder_nr_attrs(d) >= MAX_ATTRS)
 		return error_set(err, -E2BIG, "more than %d events", MAX_ATTRS);
-	index = decoder_add_attr(d, &attr, err);
+	index = decoder_add_attr(d, attr, err);
 	if (index < 0)
 		return index;
 	for (size_t i = 0; i < nr_ids; i++) {
@@ -82,7 +88,12 @@ static bool within(const struct section *s, uint64_t size)
 	return s->offset <= size && s->size <= size - s->offset;
 }
 
-static int read_attrs(struct header *h, const struct contents *c, const uint8_t *file,
+static int unreadable(struct error *err)
+{
+	return error_set(err, -errno, "%s", errno == ENODATA ? "cut off" : strerror(errno));
+}
+
+static int read_attrs(struct header *h, const struct contents *c, struct stream *s,
 		      uint64_t file_size, struct error *err)
 {
 	uint64_t attr_size = c->attr_size - sizeof(struct section), nr_ids = 0;
@@ -93,17 +104,25 @@ static int read_attrs(struct header *h, const struct contents *c, const uint8_t 
 	if (!within(&c->attrs, file_size))
 		return error_set(err, -EBADMSG, "cut off inside its header");
 	for (uint64_t i = 0; i < c->attrs.size / c->attr_size; i++) {
-		const uint8_t *attr = file + c->attrs.offset + i * c->attr_size;
+		const uint8_t *bytes =
+			stream_at(s, c->attrs.offset + i * c->attr_size, c->attr_size);
+		struct perf_event_attr attr;
 		struct section ids;
 		int ret;
 
-		memcpy(&ids, attr + attr_size, sizeof(ids));
+		if (!bytes)
+			return unreadable(err);
+		attr = parse_attr(bytes, attr_size);
+		memcpy(&ids, bytes + attr_size, sizeof(ids));
 		/* Overlapping sections could claim far more ids than the file has room for. */
 		if (!within(&ids, file_size) || ids.size / 8 > file_size / 8 - nr_ids)
 			return error_set(err, -EBADMSG, "damaged header (ids of event %" PRIu64 ")",
 					 i);
 		nr_ids += ids.size / 8;
-		ret = add_attr(h->decoder, attr, attr_size, file + ids.offset, ids.size / 8, err);
+		bytes = stream_at(s, ids.offset, ids.size);
+		if (!bytes)
+			return unreadable(err);
+		ret = add_attr(h->decoder, &attr, bytes, ids.size / 8, err);
 		if (ret)
 			return ret;
 	}
@@ -111,24 +130,27 @@ static int read_attrs(struct header *h, const struct contents *c, const uint8_t 
 }
 
 /* Reads the features: after the data is a section for each feature in the contents. */
-static void read_features(struct header *h, const struct contents *c, const uint8_t *file,
+static void read_features(struct header *h, const struct contents *c, struct stream *stream,
 			  uint64_t file_size)
 {
 	uint64_t at = c->data.offset + c->data.size;
 
 	for (unsigned int id = 0; id < FEATURES; id++) {
+		const void *bytes;
 		struct section s;
 
 		if (!(c->features[id / 64] >> id % 64 & 1))
 			continue;
-		if (file_size - at < sizeof(s)) {
+		bytes = file_size - at < sizeof(s) ? NULL : stream_at(stream, at, sizeof(s));
+		if (!bytes) {
 			warn(h, "cut off after its records: names and formats may be missing");
 			return;
 		}
-		memcpy(&s, file + at, sizeof(s));
+		memcpy(&s, bytes, sizeof(s));
 		at += sizeof(s);
-		if (within(&s, file_size))
-			read_feature(h, id, file + s.offset, s.size);
+		bytes = within(&s, file_size) ? stream_at(stream, s.offset, s.size) : NULL;
+		if (bytes)
+			read_feature(h, id, bytes, s.size);
 		else
 			warn(h, "cut off inside feature %u: names and formats may be missing", id);
 	}
@@ -137,18 +159,21 @@ static void read_features(struct header *h, const struct contents *c, const uint
 static int read_file(struct header *h, struct stream *s, struct error *err)
 {
 	uint64_t size, end;
-	const uint8_t *file = stream_file(s, &size);
+	const void *bytes;
 	struct contents c;
 	int ret;
 
-	if (!file)
+	if (!stream_is_file(s, &size))
 		return error_set(err, -ESPIPE,
 				 "cannot read a perf.data file through a pipe: "
 				 "give its name");
 	if (size < sizeof(c))
 		return error_set(err, -EBADMSG, "cut off inside its header");
-	memcpy(&c, file, sizeof(c));
-	ret = read_attrs(h, &c, file, size, err);
+	bytes = stream_at(s, 0, sizeof(c));
+	if (!bytes)
+		return unreadable(err);
+	memcpy(&c, bytes, sizeof(c));
+	ret = read_attrs(h, &c, s, size, err);
 	if (ret)
 		return ret;
 	if (c.data.offset > size)
@@ -162,14 +187,14 @@ static int read_file(struct header *h, struct stream *s, struct error *err)
 		     size - c.data.offset, c.data.size);
 		end = size;
 	} else {
-		read_features(h, &c, file, size);
+		read_features(h, &c, s, size);
 	}
 	if (c.features[0] >> FEATURE_DIR_FORMAT & 1 && !h->features.is_single)
 		return error_set(err, -EOPNOTSUPP,
 				 "part of a directory written by perf record --threads, "
 				 "which is not supported");
-	stream_limit(s, c.data.offset, end);
-	return 0;
+	ret = stream_limit(s, c.data.offset, end);
+	return ret ? error_set(err, ret, "%s", strerror(-ret)) : 0;
 }
 
 static int read_attr_record(struct header *h, const struct perf_event_header *rec,
@@ -177,6 +202,7 @@ static int read_attr_record(struct header *h, const struct perf_event_header *re
 {
 	const uint8_t *attr = (const uint8_t *)(rec + 1);
 	size_t size = rec->size - sizeof(*rec);
+	struct perf_event_attr parsed;
 	uint32_t attr_size = 0;
 
 	if (size >= MIN_ATTR)
@@ -187,7 +213,8 @@ static int read_attr_record(struct header *h, const struct perf_event_header *re
 	if (attr_size < MIN_ATTR || attr_size > size)
 		return error_set(err, -EBADMSG, "damaged header (event %d)",
 				 decoder_nr_attrs(h->decoder));
-	return add_attr(h->decoder, attr, attr_size, attr + attr_size, (size - attr_size) / 8, err);
+	parsed = parse_attr(attr, attr_size);
+	return add_attr(h->decoder, &parsed, attr + attr_size, (size - attr_size) / 8, err);
 }
 
 static void read_feature_record(struct header *h, const struct perf_event_header *rec)
@@ -276,7 +303,8 @@ int header_read(struct header *h, struct stream *s, struct error *err)
 		return error_set(err, -errno, "%s", strerror(errno));
 	if (!start)
 		return error_set(err, -EBADMSG, "not a perf recording (%s)",
-				 stream_file(s, &size) ? "shorter than a header" : "empty");
+				 stream_is_file(s, &size) && size ? "shorter than a header"
+								  : "empty");
 	if (memcmp(start, "PERFILE2", 8))
 		return reject_foreign(start, err);
 	memcpy(&size, start + 8, sizeof(size));

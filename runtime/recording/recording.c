@@ -136,8 +136,12 @@ static int list_events(struct recording *r)
 
 		if (!name)
 			return -ENOMEM;
-		r->events[i] =
-			(struct recorded_event){name, attr->type, attr->config, attr->sample_type};
+		r->events[i] = (struct recorded_event){
+			.name = name,
+			.type = attr->type,
+			.config = attr->config,
+			.sample_type = attr->sample_type,
+			.is_member = attr->read_format & PERF_FORMAT_GROUP && !attr->sample_period};
 		r->source.info.nr_events = i + 1;
 		size += strlen(name) + 2;
 	}
@@ -492,7 +496,7 @@ static int set_up(struct recording *r, struct error *err)
 	warn(r, h->warning.text);
 	r->time_word = decoder_time_word(h->decoder);
 	r->cpu_word = decoder_cpu_word(h->decoder);
-	r->source.ops = stream_file(r->stream, &size) ? &file_ops : &pipe_ops;
+	r->source.ops = stream_is_file(r->stream, &size) ? &file_ops : &pipe_ops;
 	r->source.start = h->features.first_time ? h->features.first_time : UINT64_MAX;
 	r->source.nr_rings = h->features.nr_cpus ? h->features.nr_cpus : 1;
 	if (r->source.nr_rings > MAX_RINGS)

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A record is in one of three places: the file, or the chunk into which the pipe was read
- * (compressed or not); the chunk into which it was decompressed; or, if it is not aligned, a chunk
- * into which it was copied. A full chunk with kept records is retired, and freed when the newest of
- * them is released; a chunk without kept records is reused. */
+/* A record is in one of three places: the mapped file, or the chunk into which the file or the pipe
+ * was read (compressed or not); the chunk into which it was decompressed; or, if it is not aligned,
+ * a chunk into which it was copied. A full chunk with kept records is retired, and freed when the
+ * newest of them is released; a chunk without kept records is reused. */
 #include "recording/stream.h"
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zstd.h>
@@ -51,8 +52,10 @@ struct mark {
 struct stream {
 	int fd;
 	bool pipe, ended;
-	const uint8_t *file;
+	const uint8_t *file; /* NULL: it is read */
 	uint64_t file_size;
+	uint64_t unread; /* bytes of a pipe, or of the range of a file that is not mapped */
+	bool cut;	 /* the file that is not mapped is shorter than that */
 	struct span outer, unpacked, aligned;
 	ZSTD_inBuffer packed; /* the current compressed record */
 	bool unpacking;	      /* packed may contain more */
@@ -67,44 +70,50 @@ struct stream {
 	uint64_t newest;    /* time of the newest record kept in the file so far */
 };
 
-static int map_file(struct stream *s, uint64_t size)
+/* Whether a mapping of this size leaves address space for everything else (ulimit -v). */
+static bool may_map(uint64_t size)
 {
-	void *file;
+	struct rlimit limit;
 
-	if (!size)
-		return 0;
-	file = mmap(NULL, size, PROT_READ, MAP_PRIVATE, s->fd, 0);
-	if (file == MAP_FAILED)
-		return -errno;
+	return getrlimit(RLIMIT_AS, &limit) || size <= limit.rlim_cur / 2;
+}
+
+/* Maps the file, or leaves it to be read. */
+static void map_file(struct stream *s, uint64_t size)
+{
+	void *file = size && may_map(size) ? mmap(NULL, size, PROT_READ, MAP_PRIVATE, s->fd, 0)
+					   : MAP_FAILED;
+
+	s->file_size = s->unread = size;
+	if (file == MAP_FAILED) {
+		lseek(s->fd, 0, SEEK_SET);
+		return;
+	}
 	madvise(file, size, MADV_SEQUENTIAL);
 	bus_guard(file, size);
 	s->file = file;
-	s->file_size = size;
+	s->unread = 0;
 	s->outer.at = file;
 	s->outer.end = s->file + size;
-	return 0;
 }
 
 struct stream *stream_new(int fd)
 {
 	struct stream *s = calloc(1, sizeof(*s));
 	struct stat st;
-	int ret;
 
 	if (!s)
 		return NULL;
 	s->fd = fd;
-	ret = fstat(fd, &st) ? -errno : 0;
-	if (!ret) {
-		s->pipe = !S_ISREG(st.st_mode);
-		if (!s->pipe)
-			ret = map_file(s, st.st_size);
+	if (fstat(fd, &st)) {
+		free(s);
+		return NULL;
 	}
-	if (!ret)
-		return s;
-	stream_free(s);
-	errno = -ret;
-	return NULL;
+	s->pipe = !S_ISREG(st.st_mode);
+	s->unread = UINT64_MAX;
+	if (!s->pipe)
+		map_file(s, st.st_size);
+	return s;
 }
 
 void stream_free(struct stream *s)
@@ -129,24 +138,47 @@ void stream_free(struct stream *s)
 	free(s);
 }
 
-const uint8_t *stream_file(const struct stream *s, uint64_t *size)
+bool stream_is_file(const struct stream *s, uint64_t *size)
 {
 	*size = s->file_size;
-	return s->file;
+	return !s->pipe;
 }
 
-void stream_limit(struct stream *s, uint64_t from, uint64_t to)
+const void *stream_at(struct stream *s, uint64_t offset, size_t size)
+{
+	uint8_t *bytes;
+	ssize_t n = 1;
+
+	if (s->file)
+		return s->file + offset;
+	bytes = realloc(s->bytes, size + 1);
+	if (!bytes)
+		return NULL;
+	s->bytes = bytes;
+	for (size_t done = 0; done < size && n > 0; done += n)
+		n = pread(s->fd, bytes + done, size - done, (off_t)(offset + done));
+	if (n <= 0)
+		errno = n ? errno : ENODATA;
+	return n > 0 ? bytes : NULL;
+}
+
+int stream_limit(struct stream *s, uint64_t from, uint64_t to)
 {
 	s->outer.at = s->file + from;
 	s->outer.end = s->file + to;
+	if (s->file)
+		return 0;
+	s->outer.at = s->outer.end = s->outer.chunk ? s->outer.chunk->data : NULL;
+	s->unread = to - from;
+	return lseek(s->fd, (off_t)from, SEEK_SET) < 0 ? -errno : 0;
 }
 
 bool stream_is_cut(const struct stream *s)
 {
 	struct stat st;
 
-	return s->file &&
-	       (bus_failed() || (!fstat(s->fd, &st) && (uint64_t)st.st_size < s->file_size));
+	return s->cut || (s->file && (bus_failed() ||
+				      (!fstat(s->fd, &st) && (uint64_t)st.st_size < s->file_size)));
 }
 
 static size_t left_in(const struct span *span)
@@ -181,14 +213,16 @@ static int make_room(struct stream *s, struct span *span)
 	return 0;
 }
 
-/* Reads more from the pipe. Returns 1, 0 at its end, or an error as stream_next(). */
+/* Reads more from the pipe, or from the file that is not mapped. Returns 1, 0 at its end, or an
+ * error as stream_next(). */
 static int read_more(struct stream *s, bool wait)
 {
 	struct pollfd poll_fd = {.fd = s->fd, .events = POLLIN};
+	size_t room;
 	ssize_t n;
 	int ret;
 
-	if (!s->pipe || s->ended)
+	if (!s->unread || s->ended)
 		return 0;
 	ret = make_room(s, &s->outer);
 	if (ret)
@@ -198,12 +232,16 @@ static int read_more(struct stream *s, bool wait)
 	while (ret <= 0 && wait && (!ret || errno == EINTR) && !signals_must_end());
 	if (ret <= 0)
 		return wait ? -EINTR : -EAGAIN;
-	n = read(s->fd, (uint8_t *)s->outer.end, s->outer.chunk->data + CHUNK - s->outer.end);
+	room = s->outer.chunk->data + CHUNK - s->outer.end;
+	n = read(s->fd, (uint8_t *)s->outer.end, room < s->unread ? room : s->unread);
 	if (n < 0)
 		return -errno;
 	s->outer.end += n;
 	s->ended = !n;
-	return !!n;
+	s->cut = !n && !s->pipe;
+	if (!s->pipe)
+		s->unread -= n;
+	return s->cut ? -EBADMSG : !!n;
 }
 
 /* Copies a record to an aligned address. */
@@ -374,7 +412,7 @@ int stream_next(struct stream *s, bool wait, const struct perf_event_header **re
 	return next_record(s, wait, rec);
 }
 
-/* Collects size bytes of the pipe that are not all in one chunk. */
+/* Collects size bytes that are not all in one chunk. */
 static int collect(struct stream *s, size_t size)
 {
 	size_t room = 0;
@@ -415,7 +453,7 @@ const void *stream_bytes(struct stream *s, size_t size)
 		s->outer.at += size;
 		return at;
 	}
-	ret = !s->pipe ? -ENODATA : size > MAX_BYTES ? -EBADMSG : collect(s, size);
+	ret = s->file ? -ENODATA : size > MAX_BYTES ? -EBADMSG : collect(s, size);
 	if (!ret)
 		return s->bytes;
 	errno = -ret;

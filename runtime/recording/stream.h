@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Stream: the records of a perf.data file or of perf's pipe format, one after the other in the
- * order of writing. Files are mapped, and their records are delivered in place. Records from a pipe
- * and decompressed records are in chunks owned by the stream.
+ * order of writing. Files are mapped, and their records are delivered in place. A file that is too
+ * large for the address space (ulimit -v) is read like a pipe. Records from a pipe and decompressed
+ * records are in chunks owned by the stream.
  */
 #pragma once
 #include <stdbool.h>
@@ -12,17 +13,19 @@
 
 struct stream;
 
-/* The caller keeps fd open during the stream's lifetime and closes it. Regular files are mapped.
- * NULL with errno. */
+/* The caller keeps fd open during the stream's lifetime and closes it. NULL with errno. */
 struct stream *stream_new(int fd);
 void stream_free(struct stream *s);
 
-/* Returns the mapped file; NULL for a pipe. */
-const uint8_t *stream_file(const struct stream *s, uint64_t *size);
-/* Returns whether the mapped file has become shorter: the part that is gone reads as zeros. */
+/* Returns whether it is a regular file, and its size. */
+bool stream_is_file(const struct stream *s, uint64_t *size);
+/* Returns bytes inside the file, which are valid until the next such call. NULL with errno. */
+const void *stream_at(struct stream *s, uint64_t offset, size_t size);
+/* Returns whether the file has become shorter: the part that is gone reads as zeros, if the file is
+ * mapped. */
 bool stream_is_cut(const struct stream *s);
-/* Sets the range of the records in the mapped file; by default all of it. */
-void stream_limit(struct stream *s, uint64_t from, uint64_t to);
+/* Sets the range of the records in the file; by default all of it. Returns 0 or -errno. */
+int stream_limit(struct stream *s, uint64_t from, uint64_t to);
 
 /* Reads the next record. 1: *rec is 8-byte aligned, complete, and at least as long as a header; it
  * is valid until the next call unless it is kept. 0: the stream has ended. -EAGAIN: the pipe is

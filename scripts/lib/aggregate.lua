@@ -69,9 +69,9 @@ end
 ---@param kind 'count'|'sum'|'hist'|'quantiles'
 ---@param keys string[] names of the key columns, at most 4; keys are numbers, integer64s or strings
 ---@param settings? { name?: string, value?: string, max_keys?: integer, stacks?: table<string, boolean>,
---- stack_lines?: fun(id: integer): string[] } name: name of the table in JSON and CSV; value: name of the column of
---- the count or sum; max_keys: default 65536, for histograms and quantiles 4096; stacks: the keys that are
---- `ev._stack` and are printed as stacks; stack_lines: session.stack_lines, required for stacks
+--- session?: Session } name: name of the table in JSON and CSV; value: name of the column of the count or sum;
+--- max_keys: default 65536, for histograms and quantiles 4096; stacks: the keys that are `ev._stack`: they are printed
+--- as stacks, and those of the same functions are one entry; session: required for stacks
 ---@return Aggregate
 function aggregate.new(kind, keys, settings)
   settings = settings or {}
@@ -101,7 +101,7 @@ function aggregate.new(kind, keys, settings)
     _spec = tables.new(settings.name or kind, columns),
     _value = columns[#keys + 1].name,
     _stacks = settings.stacks or {},
-    _stack_lines = settings.stack_lines,
+    _session = settings.session,
   }, Aggregate)
   local function refuse(v) error(('%s takes numbers, not a %s'):format(kind, type(v)), 3) end
   local function surplus()
@@ -161,10 +161,47 @@ local function by_weight_then_key(a, b)
   return false
 end
 
+--- Makes entries whose stacks are the same functions one, with the stack of the heaviest. Where in a function the
+--- event happened, and from where its callers called, does not matter, as in perf report.
+local function fold(self, list)
+  local found, folded, names, kinds = {}, {}, {}, {}
+  for _, entry in ipairs(list) do
+    local parts = {}
+    for i, name in ipairs(self._names) do
+      local part = entry.key[i]
+      if self._stacks[name] then
+        local n = self._session.frame_names(part, names, kinds)
+        part = table.concat(names, '\0', 1, n)
+      end
+      parts[i] = type(part) .. tostring(part)
+    end
+    local key = table.concat(parts, '\1')
+    local same = found[key]
+    if not same then
+      found[key] = entry
+      folded[#folded + 1] = entry
+    elseif not self._hists then
+      same.value = same.value + entry.value
+      same.weight = same.value == same.value and same.value or -math.huge
+    else
+      if not same.sum then
+        same.sum = hist.new()
+        same.sum:merge(same.value)
+        same.value = same.sum
+      end
+      same.sum:merge(entry.value)
+      same.weight = same.weight + entry.weight
+    end
+  end
+  table.sort(folded, by_weight_then_key)
+  return folded
+end
+
 --- Returns the heaviest entries, heaviest first: { key = {...}, weight, value }. '(other)' is the last.
 local function entries(self, limit)
   local n, list = self._keys:count(), {}
-  local min = min_weight(self, n, limit)
+  local has_stacks = next(self._stacks) ~= nil
+  local min = has_stacks and -math.huge or min_weight(self, n, limit)
   for id = 0, n - 1 do
     local w = weight(self, id)
     if w >= min then
@@ -174,6 +211,7 @@ local function entries(self, limit)
     end
   end
   table.sort(list, by_weight_then_key)
+  if has_stacks then list = fold(self, list) end
   for i = #list, limit + 1, -1 do list[i] = nil end
   if self._keys:overflow() > 0 then
     local key = {}
@@ -197,7 +235,7 @@ local function heading(self, entry)
   for i, name in ipairs(self._names) do
     local part = entry.key[i]
     if self._stacks[name] then
-      for _, line in ipairs(part == OTHER and { part } or self._stack_lines(part)) do
+      for _, line in ipairs(part == OTHER and { part } or self._session.stack_lines(part)) do
         lines[#lines + 1] = '    ' .. line
       end
     else
@@ -241,7 +279,8 @@ local function add_rows(self, rows, entry, out)
     local row = {}
     for i, name in ipairs(self._names) do
       local part = entry.key[i]
-      row[name] = self._stacks[name] and part ~= OTHER and out.format ~= 'text' and self._stack_lines(part) or part
+      local is_list = self._stacks[name] and part ~= OTHER and out.format ~= 'text'
+      row[name] = is_list and self._session.stack_lines(part) or part
     end
     rows[#rows + 1] = row
     return row

@@ -25,7 +25,7 @@ function condition.start(name, text, opt, out, session)
 
   local function print_fields(ev)
     local fields = {
-      time = (session.time_base() + ev._time) / 1e9, -- as in the output of trace
+      time = out:seconds(ev._time),
       cpu = ev._cpu, pid = ev._pid, tid = ev._tid, comm = ev._comm, period = period,
     }
     for i, event in ipairs(counts.events) do

@@ -8,6 +8,7 @@
 local context = require 'lib.context'
 local facade = require 'bindings.base.facade'
 local safe = require('lib.text').safe
+local twins = require 'lib.twins'
 local units = require 'lib.units'
 
 local detail = {}
@@ -182,6 +183,14 @@ end
 
 local function us(ns) return ns / 1000 end
 
+--- Returns whether no other record of the same occurrence is shown, and notes that this one is.
+local function is_new(pair, i)
+  local occurrence = pair.occurrences[i]
+  if occurrence.shown then return false end
+  occurrence.shown = true
+  return true
+end
+
 --- Prints the selected events of numbers from .. to-1, which are before or after the pair.
 ---@return number? first_time
 ---@return number? last_time
@@ -191,7 +200,7 @@ function Details:outside(pair, from, to, part)
   for i = from, to - 1 do
     local ev, event = self.history:at(i)
     local shown, note, reason = self.context:look(ev, event)
-    if shown then
+    if shown and is_new(pair, i) then
       local offset = ev._time - pair.first_time
       if not first and part == 'before' then self:line('-Previous %.3f us', us(offset)) end
       first, last = first or ev._time, ev._time
@@ -238,7 +247,7 @@ function Details:between(pair, from, to)
     local shown, note, reason = look:look(ev, event)
     local run, comm
     if self.settings.cpu then run, comm = look:run(ev, event) end
-    if shown then
+    if shown and is_new(pair, i) then
       local item = { index = i, offset = ev._time - pair.first_time, note = note, run = run, comm = comm,
         reason = reason }
       if last_time and ev._time - last_time < hide then
@@ -268,8 +277,12 @@ function Details:print(pair)
   if pair.second_kept then pair.second, second_event = history:view(pair.second_kept) end
   look:start(pair)
   local from = pair.first_time - settings.before
+  local before = settings.before > 0 and history:find(from) or first_index
+  local after = settings.after > 0 and history:find((pair.second_time or 0) + settings.after + 1) or second_index + 1
+  pair.occurrences = twins.find(history, before, after,
+    { [first_index] = found, [second_index] = pair.second_kept ~= nil })
   history:check()
-  if settings.before > 0 then self:outside(pair, history:find(from), first_index, 'before') end
+  self:outside(pair, before, first_index, 'before')
   look:reach_first()
   self:event(pair.first, nil, { part = 'first', offset_ns = 0 })
   if history.missing_until >= from then self:line '| events are missing here: there were too many to keep' end
@@ -284,7 +297,7 @@ function Details:print(pair)
   self:event(pair.second, nil, { part = 'second', offset_ns = delay, hidden = hidden > 0 and hidden or nil })
   if settings.after == 0 then return end
   look:look(pair.second, second_event)
-  local _, last = self:outside(pair, second_index + 1, history:find(pair.second_time + settings.after + 1), 'after')
+  local _, last = self:outside(pair, second_index + 1, after, 'after')
   if last then self:line('`After %.3f us', us(last - pair.second_time)) end
 end
 

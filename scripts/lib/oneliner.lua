@@ -91,7 +91,7 @@ local function new_aggregation(kind, args, session)
   return aggregate.new(kind, names, {
     name = ('%s(%s)'):format(kind, table.concat(args, ', ')),
     stacks = stacks,
-    stack_lines = session and session.stack_lines,
+    session = session,
   }), next(stacks) ~= nil
 end
 

@@ -2,6 +2,7 @@
 --- System call analysis, for profilers of pairs: latencies and errors of each call. A call that does not return, such
 --- as exit, ends when the task ends. See lib.relation.
 local array = require 'lib.array'
+local bit = require 'bit'
 local heat = require 'lib.pair_heatmap'
 local hist = require 'lib.hist'
 local intern = require 'lib.intern'
@@ -43,6 +44,20 @@ local function columns(by_thread, than)
     { name = 'err', width = 6, align = 'right' },
     tables.than_column(than),
   }
+end
+
+local function hex(n)
+  return type(n) == 'number' and ('%x'):format(n) or (bit.tohex(n):gsub('^0+(.)', '%1'))
+end
+
+--- Returns the text of an event as the kernel prints it, with the name of the system call after its number.
+local function describe(ev, session)
+  local name = session.syscall_name(ev.id)
+  if ev._event == EXIT then return ('%s: NR %d %s = %d'):format(EXIT, ev.id, name, ev.ret) end
+  if ev._event ~= ENTER then return end
+  local args = {}
+  for i = 0, 5 do args[i + 1] = hex(ev.args[i]) end
+  return ('%s: NR %d %s (%s)'):format(ENTER, ev.id, name, table.concat(args, ', '))
 end
 
 --- Returns the handlers of the profiler. Its stages are raw_syscalls:sys_enter and raw_syscalls:sys_exit.
@@ -124,12 +139,14 @@ function syscalls.run(settings)
       out:print_event(second)
     end
   end
-  return (relation.run(settings.name, {
+  local handlers = relation.run(settings.name, {
     keep = true,
     pair = pair,
     report = report,
     stop = map and function() map:write(out) end or nil,
-  }, found, opt, out))
+  }, found, opt, out)
+  if handlers then handlers.describe = function(ev) return describe(ev, session) end end
+  return handlers
 end
 
 return syscalls

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Detection of switches and wakeups that the kernel did not report. Some kernels do not report events of certain
---- tasks, such as the idle task. A switch is missing if a task leaves a CPU that it did not enter, or enters one twice
---- without leaving.
+--- tasks, such as the idle task. A switch is missing if a task leaves a CPU that it did not enter, or enters one that
+--- another task, or itself, has not left.
 local array = require 'lib.array'
 local threads = require 'lib.threads'
 
@@ -28,25 +28,52 @@ function unreported.warn(self, out, name, switches, wakeups)
   if #parts > 0 then out:warn(('%s: the kernel did not report %s'):format(name, table.concat(parts, ' and '))) end
 end
 
---- Counts unreported switches, for profilers that keep no state of tasks.
+--- Counts unreported switches, for profilers that keep no state of tasks. A switch from one of the tasks to another is
+--- missing from both, and counts once.
 ---@return Unreported found
----@return fun(pid: integer, time: number) leaves call this when a task leaves a CPU
----@return fun(pid: integer, time: number) enters call this when a task enters a CPU
+---@return fun(pid: integer, time: number, cpu: integer) leaves call this when a task leaves a CPU
+---@return fun(pid: integer, time: number, cpu: integer) enters call this when a task enters a CPU
 ---@return fun(gap: table) lost call this in the handler `lost`
 function unreported.watch()
-  local self, max = unreported.new(), threads.MAX
-  -- By task: 1 + the time when it entered a CPU, or -1 - the time when it left one; 0: unknown.
-  local seen, known_from = array.new(max), 1
+  local self, max, max_cpus = unreported.new(), threads.MAX, threads.MAX_CPUS
+  -- By task: 1 + the time when it entered a CPU, or -1 - the time when it left one; 0: unknown. By CPU: the task that
+  -- entered it last and has not left it; 0: none.
+  local seen, running, known_from = array.new(max), array.new(max_cpus), 1
+  local last_cpu = array.new(max) -- by task: the CPU that it entered last
 
-  local function leaves(pid, time)
-    if pid <= 0 or pid >= max then return end
-    if seen[pid] <= -known_from then self.switches = self.switches + 1 end
+  --- Returns whether a task other than `pid` did not leave the CPU, and forgets it.
+  local function vacate(cpu, pid)
+    local other = running[cpu]
+    running[cpu] = 0
+    if other == 0 or other == pid then return false end
+    local missing = seen[other] >= known_from
+    seen[other] = 0
+    return missing
+  end
+  --- Returns whether a task did not leave another CPU.
+  local function stayed(pid, cpu)
+    local before = last_cpu[pid]
+    if seen[pid] < known_from or before == cpu or running[before] ~= pid then return false end
+    running[before] = 0
+    return true
+  end
+  local function count(missing)
+    if missing then self.switches = self.switches + 1 end
+  end
+
+  local function leaves(pid, time, cpu)
+    if pid <= 0 or pid >= max or cpu < 0 or cpu >= max_cpus then return end
+    local moved, was_out = stayed(pid, cpu), seen[pid] <= -known_from
+    count(moved)
+    count(vacate(cpu, pid) or moved or was_out)
     seen[pid] = -1 - time
   end
-  local function enters(pid, time)
-    if pid <= 0 or pid >= max then return end
-    if seen[pid] >= known_from then self.switches = self.switches + 1 end
-    seen[pid] = 1 + time
+  local function enters(pid, time, cpu)
+    if pid <= 0 or pid >= max or cpu < 0 or cpu >= max_cpus then return end
+    local is_inside = running[cpu] == pid and seen[pid] >= known_from
+    count(stayed(pid, cpu))
+    count(vacate(cpu, pid) or is_inside)
+    seen[pid], running[cpu], last_cpu[pid] = 1 + time, pid, cpu
   end
   local function lost(gap) known_from = math.max(known_from, 1 + gap.to) end
   return self, leaves, enters, lost

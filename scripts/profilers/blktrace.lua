@@ -75,7 +75,7 @@ threads.]],
     kernel_callchain = {},
   },
 
-  start = function(opt, out, session)
+  start = function(opt, out)
     local names, disk_of = devices()
     local filter, only = '', nil
     if opt.device then
@@ -101,7 +101,7 @@ threads.]],
       if out.format == 'text' then
         out:stamp(ev._time, (' blktrace: %s %s => %s %.3f us'):format(device, STAGES[from], STAGES[to], ns / 1e3))
       else
-        local time = (session.time_base() + ev._time) / 1e9
+        local time = out:seconds(ev._time)
         out:record('blktrace', { time = time, device = device, start = STAGES[from], stop = STAGES[to], ns = ns },
           { 'time', 'device', 'start', 'stop', 'ns' })
       end

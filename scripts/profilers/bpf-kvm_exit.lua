@@ -212,7 +212,8 @@ BPF programs do, and Linux 5.8.]],
     if opt.input then return nil, 'recordings are not supported: it measures the running kernel' end
     local at = offsets()
     if not at.exit_reason or not at.isa then
-      failure.unavailable 'bpf:kvm_exit: no event kvm:kvm_exit with exit_reason and isa: KVM is not loaded, or not x86'
+      failure.unavailable('bpf:kvm_exit: no event kvm:kvm_exit with exit_reason and isa: '
+        .. 'KVM is not loaded, or not x86, or tracefs is not mounted')
     end
     local program = session.bpf {
       source = SOURCE,

@@ -58,9 +58,12 @@ and cycles per busy ns (GHz). The cycles are tested with synthetic counts only.
   },
   unsupported = { 'event', 'ring', 'samples', 'modes' },
   options = { interval = { default = '1s' }, exit_n = { help = 'stop after this many reports' }, exclude_user = {},
-    exclude_kernel = {} },
+    exclude_kernel = {}, exclude_host = { own = true }, exclude_guest = { own = true } },
 
   start = function(opt, out, session)
+    for name, value in pairs { ['exclude-host'] = opt.exclude_host, ['exclude-guest'] = opt.exclude_guest } do
+      if value then out:warn(('cpu-util: --%s has no effect: guests count as the tasks that run them'):format(name)) end
+    end
     if opt.exclude_user or opt.exclude_kernel then return sampled(opt, out, session) end
     local has_cycles = session.supports 'cycles'
     local busy = session.per_thread and 'task-clock' or 'sched:sched_stat_runtime'

@@ -74,6 +74,7 @@ delivered and lost events.
   start = function(opt, out, session)
     local list, problem = list_events(opt.event, opt.input)
     if not list then return nil, problem end
+    if #list == 0 then return nil, 'no events; select some with -e, such as -e sched:sched_switch' end
     local is_thread, perins = session.per_thread, opt.perins
     local samples_count = not opt.input and not is_thread and not opt.cgroups and not session.is_source
     local counts = not opt.input and not samples_count and session.count(counted_events(list, opt.filter)) or nil

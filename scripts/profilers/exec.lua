@@ -14,8 +14,10 @@ The code runs with the event as `ev` and these functions:
   print(...)           print values
   printf(format, ...)  print formatted text
 
-There can be up to four keys; the key `stack` is the event's stack. Aggregations
-are printed at each interval and at the end.]],
+There can be up to four keys; the key `stack` is the event's stack. As in perf
+report, stacks of the same functions are one key, wherever in the functions they
+were; the addresses printed are those of the most frequent one. Aggregations are
+printed at each interval and at the end.]],
   examples = {
     { "profscript exec -e raw_syscalls:sys_exit 'hist(ev.ret)' -- ls -R /usr", 'return values of system calls' },
     { "profscript exec -e sched:sched_switch 'count(ev.next_comm)' -i 1000", 'switches by task, every second' },

@@ -9,6 +9,9 @@ The condition is a C expression of the event counts in the period before the
 sample, by event name or alias=, and of `period`, the length of that period in
 ns. Any value other than 0 is true. -g adds the stack.
 
+A period can be a multiple of the one asked for: some kernels take no sample
+while a CPU is idle. The counts are those of the whole period.
+
   $ profscript hrtimer -e sched:sched_switch,raw_syscalls:sys_enter -F 100 'sched_switch > 5' -N 1
   2026-11-22 10:45:09.029477                as  32551 [000] 6051.127901: hrtimer: cpu-clock 10032498 ns
       sched_switch 810

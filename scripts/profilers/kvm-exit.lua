@@ -43,7 +43,7 @@ VM, give its process with -p.]],
     -- By thread: the time of its current exit + 1 (0: none), the reason, and whether it left the guest's kernel.
     local since, reasons, isas = array.new(threads.MAX), array.new(threads.MAX), array.new(threads.MAX)
     local kernel = array.new(threads.MAX)
-    local known_from, dropped = -1, 0
+    local known_from, dropped, seen = -1, 0, false
     local keys, hists = intern.new(3, MAX_ROWS), hist.set(MAX_ROWS + 1)
     local over, of_kernel = array.new(MAX_ROWS + 1), array.new(MAX_ROWS + 1)
     local than, perins, per_thread = opt.than or math.huge, opt.perins, session.per_thread
@@ -59,6 +59,7 @@ VM, give its process with -p.]],
     end
 
     local function enter(ev)
+      seen = true
       local tid = ev._tid
       if tid < 0 or tid >= threads.MAX or since[tid] == 0 then return end
       local from, reason, isa = since[tid] - 1, reasons[tid], isas[tid]
@@ -110,6 +111,11 @@ VM, give its process with -p.]],
       if dropped > 0 then out:warn(('kvm-exit: dropped %d exits: events were lost in between'):format(dropped)) end
       dropped = 0
     end
+    local function explain_nothing()
+      local where = session.recorded() and 'in this recording' or (session.per_thread or opt.cpus or opt.cgroups)
+        and 'on the traced CPUs or in the traced tasks' or 'on this machine'
+      out:warn(('kvm-exit: no exits: no virtual machine ran with KVM %s'):format(where))
+    end
     return {
       [opt.exit_event] = leave,
       [opt.entry_event] = enter,
@@ -117,6 +123,7 @@ VM, give its process with -p.]],
       stop = function()
         report()
         map:write(out)
+        if not seen then explain_nothing() end
       end,
       lost = function(gap) known_from = math.max(known_from, gap.to) end,
     }

@@ -70,6 +70,7 @@ each event.
   start = function(opt, out, session)
     local list, problem = with_numbers(opt.event)
     if not list then return nil, problem end
+    if #list == 0 then return nil, 'no events; select some with -e' end
     local instance = session.per_thread and '_tid' or '_cpu'
     local keys = intern.new(1, MAX_INSTANCES)
     local positive, negative = hist.set((MAX_INSTANCES + 1) * #list), hist.set((MAX_INSTANCES + 1) * #list)

@@ -221,8 +221,8 @@ it; with --filter or -N, and for threads, each switch is read as an event.
       local cpu, pid = ev._cpu, ev.prev_pid
       if cpu < 0 or cpu >= MAX_CPU then return end
       if checks_switches then
-        if ours.has(pid) then leaves(pid, ev._time) end
-        if ours.has(ev.next_pid) then enters(ev.next_pid, ev._time) end
+        if ours.has(pid) then leaves(pid, ev._time, ev._cpu) end
+        if ours.has(ev.next_pid) then enters(ev.next_pid, ev._time, ev._cpu) end
       end
       local from = since[cpu]
       if from < known_from[cpu] then

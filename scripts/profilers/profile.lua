@@ -12,7 +12,7 @@ local function samples(opt, out, session)
   for i, name in ipairs(recorded or {}) do list[i] = session.event { name } end
   if recorded then return list, 'samples' end
   local name = session.supports 'cycles' and 'cycles' or 'cpu-clock'
-  if name == 'cpu-clock' then
+  if name == 'cpu-clock' and opt.verbose > 0 then
     out:warn 'profile: cannot count cycles (no hardware PMU); sampling by cpu-clock'
   end
   list[1] = session.event { name, freq = not opt.period and (opt.freq or RATE) or nil, exclude_idle = true }

@@ -68,11 +68,11 @@ local function detect_unreported(handlers, found, sleeps, ours, out)
   local sees_all = sleeps == incoming
   local missed, leaves, enters, forget = unreported.watch()
   handlers[incoming] = function(ev)
-    if sees_all and ours.has(ev.prev_pid) then leaves(ev.prev_pid, ev._time) end
-    if ours.has(ev.next_pid) then enters(ev.next_pid, ev._time) end
+    if sees_all and ours.has(ev.prev_pid) then leaves(ev.prev_pid, ev._time, ev._cpu) end
+    if ours.has(ev.next_pid) then enters(ev.next_pid, ev._time, ev._cpu) end
   end
   if not sees_all then
-    local function leave(ev) leaves(ev.prev_pid, ev._time) end
+    local function leave(ev) leaves(ev.prev_pid, ev._time, ev._cpu) end
     handlers[outgoing], handlers[sleeps] = leave, leave
   end
   handlers.lost = forget

@@ -126,6 +126,7 @@ to sort by, r reverses the order, q quits.
     for _, group in ipairs(opt.event) do
       for _, event in ipairs(group) do list[#list + 1] = event end
     end
+    if #list == 0 then return nil, 'no events; select some with -e, such as -e sched:sched_switch' end
     local ok, keyed, named = check_keys(list, opt, out)
     if not ok then return nil, keyed end
     local columns, added = value_columns(list, session)

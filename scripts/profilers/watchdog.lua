@@ -82,7 +82,7 @@ each check.]],
           out:printf('WILL: %s - CPU#%d [%d > %d]\n', kind, cpu, passed, limit)
           out:print_event(ev)
         else
-          local task = { time = ev._time, cpu = cpu, pid = ev._pid, comm = ev._comm }
+          local task = { time = out:seconds(ev._time), cpu = cpu, pid = ev._pid, comm = ev._comm }
           task.passed, task.limit = passed, limit
           out:record(kind, task)
         end
@@ -103,7 +103,8 @@ each check.]],
       elseif out.format == 'text' then
         out:printf('WILL: hard lockup - CPU#%d [%d > %d], seen by CPU#%d\n', cpu, passed, limit, ev._cpu)
       else
-        out:record('hard lockup', { time = ev._time, cpu = cpu, seen_by = ev._cpu, passed = passed, limit = limit })
+        out:record('hard lockup', { time = out:seconds(ev._time), cpu = cpu, seen_by = ev._cpu, passed = passed,
+          limit = limit })
       end
     end
 

@@ -131,7 +131,7 @@ local function record_words(f, e)
   elseif f.event:find ':' then
     fields = same_numbers(f, e.fields)
   end
-  return { f.comm, f.pid, f.tid, tonumber(f.cpu), f.time, f.event, fields }
+  return { f.comm, f.pid, f.tid, tonumber(f.cpu), f.clock, f.event, fields }
 end
 
 local function record_peer(e)

@@ -30,3 +30,8 @@ check_status 'rundelay: an event of another kind' 2 "$PROFSCRIPT" rundelay -e sc
 	--input "$DATA/hogs.data"
 check_status 'rundelay: too few events' 2 "$PROFSCRIPT" rundelay -e sched:sched_wakeup -e sched:sched_switch \
 	--input "$DATA/hogs.data"
+# Two of its events are sched_switch, with different filters. A switch that passes both is shown once.
+"$PROFSCRIPT" rundelay --than 5ms --detail=samecpu --input "$DATA/hogs.data" >"$TMP/out" 2>"$TMP/err"
+awk '/^[0-9]/ { if (++ends % 2) delete seen } # the first event of a pair
+	/^[0-9|]/ { if (seen[substr($0, 29)]++) print }' "$TMP/out" >"$TMP/twice"
+check 'rundelay: details show each switch once' diff /dev/null "$TMP/twice"

@@ -24,3 +24,14 @@ expect_line 'exit_group lasts until the task ends' '^exit_group\(231\) +1 ' "$HE
 "$PROFSCRIPT" syscalls -vv --input "$DATA/nap.data" 2>/dev/null | grep -c ' raw_syscalls:sys_' >"$TMP/got"
 perf script -i "$DATA/nap.data" -F event 2>/dev/null | grep -c 'raw_syscalls:sys_' >"$TMP/want"
 check 'syscalls -vv: its events' diff "$TMP/want" "$TMP/got"
+
+# Names of system calls, in the lines of slow calls and in filters.
+"$PROFSCRIPT" syscalls --than 20ms --input "$DATA/nap.data" >"$TMP/out"
+expect_line 'the name of a slow call' 'raw_syscalls:sys_enter: NR 230 clock_nanosleep \(0, 0, 7ffe4386b860, 7ffe4386b8a0, 0, 1\)$' "$TMP/out"
+expect_line 'and at its end' 'raw_syscalls:sys_exit: NR 230 clock_nanosleep = 0$' "$TMP/out"
+for filter in 'id==openat' '(id == openat && args[0] != 0) || id ==openat'; do
+	check "--filter $filter" diff <("$PROFSCRIPT" trace -e raw_syscalls:sys_enter --filter id==257 --input "$DATA/nap.data") \
+		<("$PROFSCRIPT" trace -e raw_syscalls:sys_enter --filter "$filter" --input "$DATA/nap.data")
+done
+refused 'an unknown name' 2 "bad filter of raw_syscalls:sys_enter 'id==opena': .*opena.*id is the number or the name of a system call" \
+	trace -e raw_syscalls:sys_enter --filter id==opena --input "$DATA/nap.data"

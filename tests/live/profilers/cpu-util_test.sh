@@ -47,3 +47,10 @@ in_mode '--exclude-kernel' user bash -c 'for ((i = 0; i < 300000; i++)); do :; d
 in_mode '--exclude-user' kernel dd if=/dev/zero of=/dev/null bs=16M count=1000
 csv cpu-util --exclude-user -i 100 -N 2
 check '-N reports' test "$(column time | sort -u | grep -c .)" -le 2 -a -s "$TMP/out"
+
+# Guests cannot be told from the host: the options are accepted as in perf-prof, with a line.
+for option in -G --exclude-host --exclude-guest; do
+	"$PROFSCRIPT" cpu-util $option --duration 0.1 >"$TMP/out" 2>"$TMP/err"
+	expect_line "$option" '^cpu-util: --exclude-(host|guest) has no effect: guests count as the tasks that run them$' "$TMP/err"
+	expect_line 'and the table' '^\[000\] ' "$TMP/out"
+done

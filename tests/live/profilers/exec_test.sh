@@ -57,5 +57,7 @@ for key in ev._stack stack 'stack()'; do
 done
 "$PROFSCRIPT" exec -e cpu-clock -F 997 'count(stack)' -q --format json -- "$TOP/build/workloads/burn" 20 >"$TMP/counts"
 expect_line 'as a list of frames in JSON' '"stack":\["[0-9a-f]{16} hot\+0x[0-9a-f]+ .*\],"count":[0-9]+\}$' "$TMP/counts"
+sed -E 's/.*"stack":\[(.*)\],"count.*/\1/; s/[0-9a-f]{16} |\+0x[0-9a-f]+//g' "$TMP/counts" | sort | uniq -d >"$TMP/twice"
+check 'stacks of the same functions are one' diff /dev/null "$TMP/twice"
 "$PROFSCRIPT" exec -e cpu-clock -F 997 'hist(ev._period, stack)' -i 100 -q -- "$TOP/build/workloads/burn" 20 >"$TMP/counts"
 expect_line 'histograms by stack' '^hist\(ev._period, stack\):$' "$TMP/counts"

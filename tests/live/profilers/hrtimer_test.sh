@@ -16,10 +16,10 @@ check 'every value but 0 is true' test "$(grep -c 'hrtimer: cpu-clock [0-9]* ns'
 expect_line 'with its counts' '^    sched_switch [0-9]+$' "$TMP/out"
 "$PROFSCRIPT" hrtimer -e sched:sched_switch -F 100 -g 'period > 0' -N 4 >"$TMP/out"
 expect_line 'and stacks' '^    [0-9a-f]{16} ' "$TMP/out"
-began=$(cut -d. -f1 /proc/uptime)
+began=$(date +%s)
 "$PROFSCRIPT" hrtimer -e sched:sched_switch -F 100 -g 'period > 0' -N 1 --format json >"$TMP/out"
 expect_line 'stacks in JSON' '"sched_switch":[0-9]+,"stack":\["[0-9a-f]{16} ' "$TMP/out"
-check 'and the time of the kernel' test "$(sed 's/.*"time":\([0-9]*\).*/\1/' "$TMP/out")" -ge "$began"
+check 'and the time' test "$(sed 's/.*"time":\([0-9]*\).*/\1/' "$TMP/out")" -ge "$began"
 
 # As a source: its clock is printed with the events.
 "$PROFSCRIPT" trace -e 'hrtimer/-F 20 -e sched:sched_switch 1/' --duration 0.3 >"$TMP/out"

@@ -166,6 +166,42 @@ describe('aggregate', function()
     assert.is_true(grown < 100, ('%d KiB'):format(grown))
   end)
 
+  it('makes stacks of the same functions one key', function()
+    -- 1 and 2 differ by where in `hot` they are, 3 by its caller.
+    local frames = { { 'hot', 'main' }, { 'hot', 'main' }, { 'hot', 'other', 'main' } }
+    local session = {
+      stack_lines = function(id) return { id .. ' ' .. table.concat(frames[id], ' ') } end,
+      frame_names = function(id, names)
+        for i, name in ipairs(frames[id]) do names[i] = name end
+        return #frames[id]
+      end,
+    }
+    local function filled(kind)
+      local sums = aggregate.new(kind, { 'stack', 'comm' }, { stacks = { stack = true }, session = session })
+      local function add(n, value, stack, comm)
+        for _ = 1, n do
+          if kind == 'count' then sums:add(stack, comm) else sums:add(value, stack, comm) end
+        end
+      end
+      add(3, 10, 1, 'a')
+      add(4, 1000, 2, 'a')
+      add(5, 1, 3, 'a')
+      add(1, 1, 1, 'b')
+      return (rows_of(sums))
+    end
+    local one, two, three = { '1 hot main' }, { '2 hot main' }, { '3 hot other main' }
+    assert.same({ { stack = two, comm = 'a', count = 7 }, { stack = three, comm = 'a', count = 5 },
+      { stack = one, comm = 'b', count = 1 } }, filled 'count')
+    assert.same({ 4030, 5, 1 }, { filled('sum')[1].sum, filled('sum')[2].sum, filled('sum')[3].sum })
+    local first = filled('quantiles')[1]
+    assert.same({ two, 7, 10, 1000 }, { first.stack, tonumber(first.count), tonumber(first.min), tonumber(first.max) })
+    local counts = {}
+    for _, row in ipairs(filled 'hist') do
+      if tonumber(row.count) > 0 then counts[#counts + 1] = tonumber(row.count) end
+    end
+    assert.same({ 3, 4, 5, 1 }, counts)
+  end)
+
   it('limits the number of keys', function()
     assert.error_matches(function() aggregate.new('count', { 'a', 'b', 'c', 'd', 'e' }) end, 'at most 4 keys')
   end)

@@ -6,7 +6,11 @@ local PERIOD, SLACK = W * 4e8, 2e8
 --- Starts the profiler; returns its handlers by subject, and the list of its output.
 local function start()
   local printed = {}
-  local out = { format = 'json', record = function(_, what, fields) printed[#printed + 1] = what .. fields.cpu end }
+  local out = {
+    format = 'json',
+    record = function(_, what, fields) printed[#printed + 1] = what .. fields.cpu end,
+    seconds = function(_, at) return at / 1e9 end,
+  }
   local look = { class = 8 }
   local session = { supports = function() return false end, event = function() return look end }
   local profiler = assert(loadfile 'scripts/profilers/watchdog.lua')()

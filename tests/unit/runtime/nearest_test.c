@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <cmocka.h>
 
 #include "nearest.h"
@@ -126,12 +127,33 @@ static void test_random_words(void **state)
 	}
 }
 
+/* A program's symbols: many and long. Comparing all of them would take more than ten seconds. */
+static void test_time_is_bounded(void **state)
+{
+	char word[NEAREST_MAX + 1], name[NEAREST_MAX + 1];
+	struct nearest n;
+	clock_t start = clock();
+
+	(void)state;
+	memset(word, 'a', NEAREST_MAX);
+	word[NEAREST_MAX] = '\0';
+	memcpy(name, word, sizeof(name));
+	for (int i = 0; i < NEAREST_MAX; i += 2)
+		name[i] = 'b';
+	nearest_start(&n, word);
+	for (int i = 0; i < 2000000; i++)
+		assert_false(nearest_try(&n, name, NEAREST_MAX));
+	assert_true(clock() - start < 2 * CLOCKS_PER_SEC);
+	assert_false(nearest_try(&n, word, NEAREST_MAX));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_nearest),
 		cmocka_unit_test(test_bounds),
 		cmocka_unit_test(test_random_words),
+		cmocka_unit_test(test_time_is_bounded),
 	};
 
 	return cmocka_run_group_tests_name("nearest", tests, NULL, NULL);

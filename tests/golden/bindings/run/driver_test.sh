@@ -55,3 +55,13 @@ ignores key kmemleak --alloc kmem:kmalloc//ptr=ptr/key=ptr/stack/ --free kmem:kf
 ignores top-by trace -e kmem:kmalloc//top-by=bytes_req/,kmem:kfree
 refused 'a misspelled attribute' 2 ".*unknown attribute 'kye' at column 15; did you mean 'key'.*" \
 	trace -e kmem:kmalloc//kye=ptr/ --input "$DATA/kmem.data"
+
+# A limit below a microsecond without a unit is hardly meant.
+for option in than only-than; do
+	"$PROFSCRIPT" syscalls --$option 20 --input "$DATA/nap.data" >/dev/null 2>"$TMP/err"
+	expect_line "--$option 20" "^syscalls: --$option 20 is 20ns; give a unit for more, such as --$option 20ms\$" "$TMP/err"
+done
+for value in 0 20ns 1000 20ms; do
+	"$PROFSCRIPT" syscalls --than $value --input "$DATA/nap.data" >/dev/null 2>"$TMP/err"
+	check "--than $value may be meant" test ! -s "$TMP/err"
+done

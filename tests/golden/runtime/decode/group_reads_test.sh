@@ -17,7 +17,11 @@ expect_text 'one member alone' "$TMP/switches" bash -c "'$PROFSCRIPT' exec -e sc
 	'print(ev._tid, ev._cpu, ev._event, ev._period)' --input '$DATA/groups.data' | tr '\t' ' '"
 
 # Members have no fields of their own, only the common ones.
-"$PROFSCRIPT" trace -e sched:sched_switch --input "$DATA/groups.data" >"$TMP/out"
+"$PROFSCRIPT" trace -e sched:sched_switch --input "$DATA/groups.data" >"$TMP/out" 2>"$TMP/err"
+expect_line 'a line says so' '^trace: only the leader of their group was sampled .*:S.: the fields of sched:sched_switch are 0$' "$TMP/err"
+check 'once' test "$(wc -l <"$TMP/err")" -eq 1
+"$PROFSCRIPT" trace -e sched:sched_wakeup --input "$DATA/groups.data" >/dev/null 2>"$TMP/err"
+check 'but not of the leader' test ! -s "$TMP/err"
 check 'a member has a line per event' test "$(wc -l <"$TMP/out")" -eq "$(wc -l <"$TMP/switches")"
 grep -v 'prev_comm= prev_pid=0 prev_prio=0 prev_state=R ==> next_comm= next_pid=0 next_prio=0$' "$TMP/out" >"$TMP/others"
 check 'its fields are 0' test ! -s "$TMP/others"

@@ -112,3 +112,21 @@ mkdir kcore
 cp "$sched" kcore/data
 "$PROFSCRIPT" trace --input "$sched" >whole
 expect_text 'a directory of perf record --kcore' whole "$PROFSCRIPT" trace --input kcore
+
+# A file that is larger than the address space may be (ulimit -v) is read, not mapped.
+if (ulimit -v 500000 && "$PROFSCRIPT" --version) >out 2>&1; then
+	python3 "$TOP/tests/tools/sparse.py" "$sched" large.data 1000000000
+	(ulimit -v 500000 && "$PROFSCRIPT" trace --input large.data) >out 2>err
+	check 'a file that is larger than the address space' cmp whole out
+	check 'without a message' test ! -s err
+	truncate -s 900000000 large.data
+	(ulimit -v 500000 && "$PROFSCRIPT" trace --input large.data) >out 2>err
+	check 'truncated: status 1' test $? -eq 1
+	expect_line 'it says so' '^profscript: large.data: cut off: contains [0-9]+ of 10000[0-9]+ bytes of records$' err
+	(ulimit -v 20000 && "$PROFSCRIPT" trace --input large.data) >out 2>err
+	one_line $? 1 'not enough memory' >wrong
+	[ ! -s "$TMP/wrong" ]
+	result $? "an address space that is too small for anything" wrong
+else
+	skip 'a file that is larger than the address space' 'this program needs terabytes of it'
+fi

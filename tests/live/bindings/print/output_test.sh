@@ -40,3 +40,14 @@ for form in text json csv; do
 done
 escaped 'exec' exec -e sched:sched_switch 'count(ev.next_comm)'
 escaped 'stacks' trace -e sched:sched_switch -g
+
+# `time` has one base, that of date(1): for events, objects of profilers and rows of tables.
+began=$(date +%s)
+for profiler in 'trace -e sched:sched_switch -N 3' 'task-state --than 1us --duration 0.3' 'hrtimer -F 100 1 -N 3' \
+	'rundelay --than 1us -i 100 --duration 0.3'; do
+	# shellcheck disable=SC2086 # a profiler and its options
+	"$PROFSCRIPT" $profiler --json >"$TMP/json" 2>"$TMP/err"
+	sed 's/.*"time":\([0-9]*\).*/\1/' "$TMP/json" | sort -nu >"$TMP/out"
+	check "${profiler%% *}: seconds since the epoch" \
+		awk -v from="$began" -v to="$(date +%s)" '$1 < from || $1 > to { wrong = 1 } END { exit wrong || !NR }' "$TMP/out"
+done

@@ -44,4 +44,8 @@ wait $dead
 refused 'a process that has ended' 1 "trace: --perfeval-pids: no such process: $dead" \
 	trace -e sched:sched_switch -i 1 --perfeval-pids $dead
 refused 'a CPU that does not exist' 3 'trace: --perfeval-cpus: CPU 99 is not online .online: 0.*' \
-	trace -e sched:sched_switch -i 1 --perfeval-cpus 0,99
+	trace -e sched:sched_switch -i 1 --perfeval-cpus 99
+"$PROFSCRIPT" exec -e sched:sched_switch 'count()' -i 100 --perfeval-cpus 0,99 --duration 0.3 >out 2>err
+check 'one of several: the run goes on' test $? -eq 0
+expect_line 'with a line' '^exec: --perfeval-cpus: CPU 99 is not online, watching CPU 0$' err
+expect_line 'and counts those of the others' 'exec: perfeval cpus\(0\): sampled [0-9]+ events matched' out

@@ -78,6 +78,7 @@ exits 'a workload without its daemon' 1 2 -- "$workloads/daemon" 10
 exits 'a workload and its daemon' 13 13 --ptrace -- "$workloads/daemon" 10
 exits 'a workload and its daemon beside events of all CPUs' 13 13 --ptrace -e task-state// -- "$workloads/daemon" 10
 exits '--ptrace of a source' 13 13 -e task-state/--ptrace/ -- "$workloads/daemon" 10
+exits '--ptrace of a source of a source' 13 13 -e 'trace/-e "task-state/--ptrace/"/' -- "$workloads/daemon" 10
 workload daemon 10
 start trace -e sched:sched_process_exit --ptrace -p "$WORKLOAD" --csv
 go
@@ -156,6 +157,21 @@ wait_for 20 grep -q near "/proc/$near/comm"
 refuses 1 "no such process: 'naer$$'; did you mean 'near$$'?" -e $event -p "naer$$"
 kill $near
 exec {near_go}>&-
+
+# The name of a thread that is not its process's.
+mkfifo "$TMP/part"
+python3 -c 'import ctypes, sys, threading
+def part():
+    ctypes.CDLL(None).prctl(15, sys.argv[1].encode(), 0, 0, 0)
+    sys.stdin.read()
+threading.Thread(target=part).start()' part$$ <"$TMP/part" &
+whole=$!
+exec {part_go}>"$TMP/part"
+wait_for 20 grep -qs part /proc/$whole/task/*/comm
+part=$(grep -l part /proc/$whole/task/*/comm | cut -d/ -f5)
+refuses 1 "no such process: 'part$$'; process $whole (python3) has threads of this name: use -t $part" -e $event -p "part$$"
+exec {part_go}>&-
+wait $whole
 
 "$PROFSCRIPT" exec -e sched:sched_process_exit 'count(ev._comm)' -- "$workloads/forker" 50 >"$TMP/out"
 expect_line 'names of children' '^forker +51$' "$TMP/out"

@@ -11,7 +11,10 @@ printf '#!/bin/sh\nexec setpriv --bounding-set -perfmon,-sys_admin,-sys_ptrace "
 printf '#!/bin/sh\nulimit -v %s; exec "%s" "$@"\n' 1000000 "$PROFSCRIPT" >nomemory
 printf '#!/bin/sh\nulimit -n 6; exec "%s" "$@"\n' "$PROFSCRIPT" >nofiles
 printf '#!/bin/sh\nexec unshare -m sh -c '\''mount -t tmpfs none /sys/kernel && exec "$@"'\'' - "%s" "$@"\n' "$PROFSCRIPT" >notracefs
-chmod +x nocaps nomemory nofiles notracefs
+for dir in proc sys; do # an empty file system in its place
+	printf '#!/bin/sh\nexec unshare -m sh -c '\''mount -t tmpfs none /%s && exec "$@"'\'' - "%s" "$@"\n' $dir "$PROFSCRIPT" >no$dir
+done
+chmod +x nocaps nomemory nofiles notracefs noproc nosys
 under() {
 	local world=$1 real=$PROFSCRIPT
 	shift
@@ -33,6 +36,17 @@ fi
 under nomemory 'a ring without memory' 1 'cannot map rings of 262144 pages: Cannot allocate memory' trace -e $switch -m 262144
 under nofiles 'no descriptors' 1 '[0-9]+ file descriptors needed, but only 6 allowed' trace -e $switch -N 1
 under notracefs 'no tracefs' 3 'tracefs is not mounted; mount it with: mount -t tracefs' trace -e $switch -N 1
+for command in "trace -e $switch -N 1" 'profile -F 100 -N 1' 'oncpu -N 1' 'page-faults -N 1 -- true' --check; do
+	# shellcheck disable=SC2086 # a profiler and its options
+	{
+		under noproc "no proc: $command" 3 'proc is not mounted; mount it with: mount -t proc proc /proc$' $command
+		under nosys "no sysfs: $command" 3 'sysfs is not mounted; mount it with: mount -t sysfs sysfs /sys$' $command
+	}
+done
+for world in noproc nosys; do
+	"$PROFSCRIPT" trace --input "$DATA/sched.data" >whole
+	expect_text "$world: a recording needs neither" whole ./$world trace --input "$DATA/sched.data"
+done
 
 # Another user, who may not read tracefs.
 chmod 755 "$TMP"

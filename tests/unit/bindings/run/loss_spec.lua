@@ -85,8 +85,23 @@ describe('losses', function()
   end)
 
   it('lead to advice', function()
-    assert.equal('top: to lose fewer events, use larger ring buffers (-m 32), -r 1 or a filter',
+    assert.equal('top: to lose fewer events, use larger ring buffers (-m 16), -r 1 or a filter',
       warnings({}, { { 1, 5 } }, function(l) l:advise() end)[2])
     assert.same({}, warnings({}, {}, function(l) l:advise() end))
+    local function pages(opt, losses)
+      local lines = warnings(opt, losses, function(l)
+        l:report()
+        l:advise()
+      end)
+      return tonumber(lines[#lines]:match '%-m (%d+)')
+    end
+    -- Enough for all that a ring lost in a second: 100000 records of some 100 bytes are 2700 pages.
+    assert.equal(4096, pages({}, { { 1, 100000, 0 } }))
+    assert.equal(4096, pages({}, { { 1, 1, 1 }, { 1.1, 50000, 0 }, { 1.2, 50000, 0 } }))
+    assert.equal(2048, pages({}, { { 1, 50000, 0 }, { 2.5, 50000, 1 } }))
+    assert.equal(4096, pages({ verbose = 1 }, { { 1, 100000, 0 } }))
+    assert.equal(16384, pages({ call_graph = true }, { { 1, 100000, 0 } })) -- stacks take more
+    assert.equal(32768, pages({}, { { 1, 1e9, 0 } })) -- there is an end
+    assert.equal(2 ^ 17, pages({ mmap_pages = 2 ^ 16 }, { { 1, 1, 0 } }))
   end)
 end)

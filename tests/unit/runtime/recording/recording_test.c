@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -37,6 +38,32 @@ struct bytes {
 struct content {
 	uint64_t records, samples, lost, comms, late, first, last_sample, last, sum;
 };
+
+static bool no_address_space; /* for mappings: files are read */
+
+/* The limit is not really set: the sanitizers need terabytes. */
+int getrlimit(__rlimit_resource_t what, struct rlimit *limit)
+{
+	int ret = prlimit(0, what, NULL, limit);
+
+	if (what == RLIMIT_AS && no_address_space)
+		limit->rlim_cur = 0;
+	return ret;
+}
+
+static int limit_address_space(void **state)
+{
+	(void)state;
+	no_address_space = true;
+	return 0;
+}
+
+static int unlimit_address_space(void **state)
+{
+	(void)state;
+	no_address_space = false;
+	return 0;
+}
 
 static void add(struct bytes *b, const void *from, size_t size)
 {
@@ -500,6 +527,38 @@ static void test_truncated(void **state)
 	}
 }
 
+static void test_read_equals_mapped(void **state)
+{
+	for (int i = 0; i < NR_GOLDENS; i++) {
+		struct bytes b = read_golden(goldens[i].name);
+		struct content mapped = drain_fd(file_of(b.at, b.size)), read;
+
+		limit_address_space(state);
+		read = drain_fd(file_of(b.at, b.size));
+		unlimit_address_space(state);
+		assert_memory_equal(&read, &mapped, sizeof(mapped));
+		free(b.at);
+	}
+}
+
+/* A file that becomes shorter while it is read. */
+static void test_shrinking(void **state)
+{
+	struct bytes b = read_golden("zstd.data");
+	int fd = file_of(b.at, b.size);
+	struct source *r;
+
+	limit_address_space(state);
+	r = open_fd(fd);
+	assert_int_equal(ftruncate(fd, 2000), 0);
+	assert_true(drain(r).samples < 4800);
+	assert_string_equal(warning(r), "FILE: truncated while it was read: the events after that "
+					"are missing");
+	r->ops->free(r);
+	unlimit_address_space(state);
+	free(b.at);
+}
+
 static void test_unfinished(void **state)
 {
 	struct bytes b = read_golden("syscalls.data");
@@ -604,12 +663,21 @@ static void test_kcore_directory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_golden),		 cmocka_unit_test(test_names_formats_clock),
-		cmocka_unit_test(test_pipe_equals_file), cmocka_unit_test(test_order),
-		cmocka_unit_test(test_backwards),	 cmocka_unit_test(test_live_pipe),
-		cmocka_unit_test(test_truncated),	 cmocka_unit_test(test_unfinished),
-		cmocka_unit_test(test_damaged_record),	 cmocka_unit_test(test_foreign),
+		cmocka_unit_test(test_golden),
+		cmocka_unit_test(test_names_formats_clock),
+		cmocka_unit_test(test_pipe_equals_file),
+		cmocka_unit_test(test_order),
+		cmocka_unit_test(test_backwards),
+		cmocka_unit_test(test_live_pipe),
+		cmocka_unit_test(test_truncated),
+		cmocka_unit_test(test_unfinished),
+		cmocka_unit_test(test_damaged_record),
+		cmocka_unit_test(test_foreign),
 		cmocka_unit_test(test_kcore_directory),
+		cmocka_unit_test(test_read_equals_mapped),
+		cmocka_unit_test(test_shrinking),
+		cmocka_unit_test_setup_teardown(test_truncated, limit_address_space,
+						unlimit_address_space),
 	};
 
 	return cmocka_run_group_tests_name("recording", tests, NULL, NULL);

@@ -451,7 +451,8 @@ static void test_intervals(void **state)
 /* A recording does not wait for empty intervals, and has no clock. */
 static void test_recorded(void **state)
 {
-	static const struct recorded_event events[] = {{"value", PERF_TYPE_SOFTWARE, 0, 0}};
+	static const struct recorded_event events[] = {
+		{.name = "value", .type = PERF_TYPE_SOFTWARE}};
 	static const uint16_t sharers[8192] = {1, 1, 3};
 	bool freed;
 	struct memory *m = memory_new(&freed);

@@ -1,0 +1,46 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+local unreported = require 'lib.unreported'
+
+--- The number of missing switches of a stream { { cpu, prev, next }, ... }, of which the task 0 is idle; 'lost' is a
+--- gap.
+local function missing(stream)
+  local found, leaves, enters, lost = unreported.watch()
+  for time, one in ipairs(stream) do
+    if one == 'lost' then
+      lost { to = time }
+    else
+      leaves(one[2], time, one[1])
+      enters(one[3], time, one[1])
+    end
+  end
+  return found.switches
+end
+
+describe('unreported switches', function()
+  it('are none in a complete stream', function()
+    assert.equal(0, missing { { 0, 1, 2 }, { 0, 2, 1 }, { 1, 0, 3 }, { 0, 1, 0 }, { 1, 3, 1 }, { 0, 0, 3 },
+      { 1, 1, 0 } })
+  end)
+
+  it('between two tasks count once', function()
+    assert.equal(1, missing { { 0, 3, 1 }, { 0, 1, 2 }, { 0, 2, 1 }, --[[1 to 2]] { 0, 2, 3 } })
+    -- Ten rounds, of which the switch from 1 to 2 is not reported.
+    local stream = { { 0, 3, 1 }, { 0, 1, 2 } }
+    for _ = 1, 10 do stream[#stream + 1] = { 0, 2, 1 } end
+    assert.equal(9, missing(stream))
+  end)
+
+  it('from and to idle tasks count', function()
+    assert.equal(2, missing { { 0, 3, 1 }, { 0, 1, 0 }, --[[0 to 1]] { 0, 1, 0 }, --[[0 to 1]] { 0, 1, 0 } })
+    assert.equal(1, missing { { 0, 0, 1 }, --[[1 to 0]] { 0, 0, 1 } })
+  end)
+
+  it('count on both CPUs of a task that moved', function()
+    assert.equal(1, missing { { 0, 2, 1 }, --[[1 to 0]] { 1, 0, 1 }, { 1, 1, 0 }, { 0, 0, 2 } })
+    assert.equal(2, missing { { 0, 2, 1 }, --[[1 to 0; on CPU 1: 0 to 1]] { 1, 1, 0 } })
+  end)
+
+  it('do not include lost ones', function()
+    assert.equal(0, missing { { 0, 3, 1 }, { 0, 1, 2 }, 'lost', { 0, 1, 2 }, { 0, 2, 1 } })
+  end)
+end)
