@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum {
-	FIRST_SIZE = 1024,
+	FIRST_SIZE = 64, /* small: few objects stay in the nearest cache */
 	DELAY = 16, /* calls between the fetch of an object's memory and its use; a power of two */
 	DROP = UINT32_MAX /* kind of a deferred call that removes */
 };
@@ -180,6 +180,26 @@ int objects_put(struct objects *o, int32_t space, uint64_t address, int64_t size
 	if (!address)
 		return -EINVAL;
 	return put(o, &(struct object){address, time, size, space, tid, stack, kind});
+}
+
+const struct object *objects_swap(struct objects *o, int32_t space, uint64_t address, int64_t size,
+				  double time, int32_t tid, uint32_t stack, uint32_t kind)
+{
+	const struct object object = {address, time, size, space, tid, stack, kind};
+	uint32_t at;
+
+	make_calls(o);
+	if (!address)
+		return NULL;
+	at = find(o, space, address);
+	if (!o->slots[at].address) {
+		o->stats.refused += put(o, &object) == -ENOSPC;
+		return NULL;
+	}
+	o->taken = o->slots[at];
+	o->slots[at] = object;
+	o->stats.replaced++;
+	return &o->taken;
 }
 
 const struct object *objects_take(struct objects *o, int32_t space, uint64_t address)

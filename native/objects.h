@@ -18,7 +18,7 @@ struct object {
 	uint32_t kind;
 };
 
-/* Results of the deferred calls. */
+/* Results of the calls that do not return them. */
 struct objects_stats {
 	uint64_t replaced; /* puts that replaced an object */
 	uint64_t refused;  /* puts that found no room */
@@ -33,6 +33,11 @@ int objects_put(struct objects *o, int32_t space, uint64_t address, int64_t size
 		int32_t tid, uint32_t stack, uint32_t kind);
 /* Removes an object. Returns a copy that is valid until the next call; NULL if there is none. */
 const struct object *objects_take(struct objects *o, int32_t space, uint64_t address);
+
+/* Puts an object. Returns a copy of the one that it replaced, which is valid until the next call;
+ * NULL if there was none. An object that finds no room is only counted. */
+const struct object *objects_swap(struct objects *o, int32_t space, uint64_t address, int64_t size,
+				  double time, int32_t tid, uint32_t stack, uint32_t kind);
 
 /* The same, deferred, for callers that put and take at every event: the object's memory is
  * prefetched now and used some calls later. All other functions first execute what was deferred. */

@@ -30,9 +30,9 @@ local function direct_ids()
   return ffi.gc(ffi.cast('int32_t *', memory), libc.free)
 end
 
--- A direct-mapped cache of keys of two numbers.
+-- A direct-mapped cache of keys of two or three numbers.
 local RECENT = 4096
-local recent_keys = ffi.typeof('struct { double a, b; int32_t next_id; }[$]', RECENT)
+local recent_keys = ffi.typeof('struct { double a, b, c; int32_t next_id; }[$]', RECENT)
 
 --- Appends one part to the key. There is one branch per type, so a compiled caller contains only its own.
 local function push(t, k)
@@ -92,10 +92,20 @@ local function id_function(t, arity, max, direct, recent)
   end
   if arity == 3 then
     return function(a, b, c)
+      if type(a) ~= 'number' or type(b) ~= 'number' or type(c) ~= 'number' then
+        push(t, a)
+        push(t, b)
+        push(t, c)
+        return commit(t)
+      end
+      local found = recent[band(a * 961 + b * 31 + c, RECENT - 1)]
+      if found.next_id ~= 0 and found.a == a and found.b == b and found.c == c then return found.next_id - 1 end
       push(t, a)
       push(t, b)
       push(t, c)
-      return commit(t)
+      local id = commit(t)
+      if id ~= max then found.a, found.b, found.c, found.next_id = a, b, c, id + 1 end
+      return id
     end
   end
   return function(a, b, c, d)
@@ -128,7 +138,7 @@ function intern.new(parts, max)
   check.whole(max, 1, MAX, 'intern.new takes the maximum number of keys')
   local t = ffi.gc(check.allocated(C.intern_new(max), 'keys'), C.intern_free)
   local direct = parts == 1 and direct_ids() or nil
-  local recent = parts == 2 and recent_keys() or nil
+  local recent = (parts == 2 or parts == 3) and recent_keys() or nil
   local new = setmetatable({ max = max, id = id_function(t, parts, max, direct, recent) }, Keys)
   inner[new] = { table = t, direct = direct, recent = recent }
   return new

@@ -59,6 +59,22 @@ function Objects:take(space, address)
   return object ~= nil and OBJECT(object[0]) or nil
 end
 
+--- Adds an object, and returns the one that it replaced. Cheaper than take() and put(). An object that finds the table
+--- full is only counted, in stats().
+---@param space integer
+---@param address number|integer64
+---@param size number
+---@param time number ns
+---@param tid integer
+---@param stack integer
+---@param kind integer
+---@return Object? object nil if there was none
+function Objects:swap(space, address, size, time, tid, stack, kind)
+  check_self(self, 'objects:swap')
+  local object = C.objects_swap(self, space, address, size, time, tid, stack, kind)
+  return object ~= nil and OBJECT(object[0]) or nil
+end
+
 --- A cheaper put() for handlers that call it for every event. Its result is only counted, in stats().
 ---@param space integer
 ---@param address number|integer64
@@ -80,7 +96,7 @@ function Objects:drop_later(space, address)
   C.objects_drop_later(self, space, address)
 end
 
---- Returns the results of the put_later() calls.
+--- Returns the results of the swap() and put_later() calls.
 ---@return integer replaced objects that replaced another
 ---@return integer refused objects dropped because the table was full
 function Objects:stats()

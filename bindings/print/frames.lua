@@ -8,7 +8,7 @@ local frames = {}
 
 local FRAME_JIT = tonumber(C.FRAME_JIT)
 local MANY_STACKS = 2 ^ 18 -- a quarter of the runtime's limit
-local MAX_TEXTS = 4096 -- number of stacks cached as text
+local MAX_TEXTS = 4096 -- number of stacks, and of addresses, cached as text
 
 --- A frame of a stack, or an address that was looked up.
 ---@class Frame
@@ -26,6 +26,7 @@ local MAX_TEXTS = 4096 -- number of stacks cached as text
 ---@field list fun(id: integer): Frame[] innermost first
 ---@field lines fun(id: integer): string[] the frames as printed in reports, with their addresses
 ---@field text fun(id: integer): string the same as indented lines
+---@field symbol_text fun(id: integer): string|false 'symbol+0x1c' of the innermost frame; false: no symbol
 ---@field forget fun() discards all stacks if there are many; ids become invalid
 ---@field names fun(id: integer, names: string[], kinds: string[]): integer stores the names and kinds of the frames,
 ---  innermost first, and returns their number; kinds: 'k' kernel, 'j' JIT code, 'i' inlined, 'u' other, '?' only the
@@ -145,6 +146,21 @@ function frames.new(session, add)
     return found
   end
 
+  local symbols, nr_symbols = {}, 0
+  local function look_up_symbol(id)
+    local first = self.list(id)[1]
+    local found = first and first.symbol and ('%s+0x%x'):format(first.symbol, first.symbol_offset) or false
+    if nr_symbols == MAX_TEXTS then symbols, nr_symbols = {}, 0 end
+    symbols[id], nr_symbols = found, nr_symbols + 1
+    return found
+  end
+
+  function self.symbol_text(id)
+    local found = symbols[id]
+    if found == nil then return look_up_symbol(id) end
+    return found
+  end
+
   local stats = ffi.new 'struct stacks_stats'
   function self.forget()
     local stacks = C.session_stacks(session)
@@ -153,6 +169,7 @@ function frames.new(session, add)
     if stats.stacks < MANY_STACKS then return end
     C.stacks_clear(stacks)
     texts, nr_texts = {}, 0
+    symbols, nr_symbols = {}, 0
   end
   return self
 end

@@ -3,6 +3,7 @@
 --- compiled from the tracepoint's print format. libtraceevent prints formats that cannot be compiled, and events for
 --- which it has a plugin.
 local bit = require 'bit'
+local buffer = require 'bindings.base.buffer'
 local ffi = require 'ffi'
 local frames = require 'bindings.print.frames'
 local printfmt = require 'bindings.print.printfmt'
@@ -104,21 +105,42 @@ local function fields_printer(event, run)
   end
 end
 
+--- Appends the text in a buffer, escaped.
+local function put_buffer(buf, more)
+  local bytes, size = buffer.bytes(more)
+  if C.text_clean(bytes, size, C.TEXT_CELL) ~= 0 then
+    buf:put(more)
+  else
+    buf:put(text.safe(ffi.string(bytes, size)))
+  end
+end
+
+local function check_description(description, describe)
+  if getmetatable(description) == 'buffer' then return end
+  local info = debug.getinfo(describe, 'S')
+  error(('%s:%d: describe returned a %s, not text'):format(info.source:gsub('^[@=]', ''), info.linedefined,
+    type(description)), 0)
+end
+
 --- Returns a function(buf, e) that appends the profiler's description of the event, or its name and fields. That
 --- function returns additional lines of the description and whether they belong to user space.
 local function body_printer(event, run)
   local name, fields = text.safe(event.name), fields_printer(event, run)
-  local describe, view = event.owner.describe, event.view.type
+  local describe, view, checked = event.owner.describe, event.view.type, nil
   return function(buf, e)
     local description, block, is_user
     if describe then description, block, is_user = describe(ffi.cast(view, e)) end
-    if description then
-      if type(description) ~= 'string' then
-        local info = debug.getinfo(describe, 'S')
-        error(('%s:%d: describe returned a %s, not text'):format(info.source:gsub('^[@=]', ''), info.linedefined,
-          type(description)), 0)
-      end
+    if type(description) == 'string' then
       buf:put(text.safe(description))
+    elseif description then
+      -- LuaJIT does not compile getmetatable() of a buffer. Most profilers always return the same one.
+      if description ~= checked then
+        check_description(description, describe)
+        checked = description
+      end
+      put_buffer(buf, description)
+    end
+    if description then
       return block and text.lines(block), is_user
     else
       buf:put(name, ': ')

@@ -22,7 +22,7 @@ local views = require 'bindings.view.views'
 ---@field parent? Instance the profiler that uses it as a source
 ---@field wants SessionWants
 ---@field settled? boolean start() has returned, so wants are final
----@field describe? fun(ev: any): string describes one of its events for printing
+---@field describe? fun(ev: any): string|userdata describes one of its events for printing
 ---@field selects? boolean the user has selected events with -e
 ---@field left? integer number of events after which a source ends
 local Instance = {}

@@ -226,18 +226,29 @@ function session_api.new(instance)
     return sampling.registers(session, views.event(ev, 'session.registers'), part)
   end
 
+  --- Returns the stack whose only frame is an address. name: the caller, for messages.
+  local function address_id(ev, address, name)
+    local e = views.event(ev, name)
+    if type(address) ~= 'number' and not tonumber(address) then
+      error(('%s takes an address, not %s'):format(name, check.shown(address)), 3)
+    end
+    if C.session_stacks(session) == nil then error(name .. ' requires an event with resolve = true', 3) end
+    return C.session_address(session, e, address)
+  end
+
   --- Looks up an address in the kernel, or in the event's process at the time of the event. At least one event must
   --- record stacks or have been requested with resolve = true.
   ---@param ev Ev
   ---@param address number|integer64
   ---@return Frame? frame nil if unknown
-  function api.address(ev, address)
-    local e = views.event(ev, 'session.address')
-    if type(address) ~= 'number' and not tonumber(address) then
-      error(('session.address takes an address, not %s'):format(check.shown(address)), 2)
-    end
-    if C.session_stacks(session) == nil then error('session.address requires an event with resolve = true', 2) end
-    return services.frames.list(C.session_address(session, e, address))[1]
+  function api.address(ev, address) return services.frames.list(address_id(ev, address, 'session.address'))[1] end
+
+  --- Like session.address(), but returns only text. It is much cheaper for addresses that recur.
+  ---@param ev Ev
+  ---@param address number|integer64
+  ---@return string text 'symbol+0x1c', or the address in hexadecimal if it has no symbol
+  function api.address_text(ev, address)
+    return services.frames.symbol_text(address_id(ev, address, 'session.address_text')) or ('%016x'):format(address)
   end
 
   local function check_stack(id, name)

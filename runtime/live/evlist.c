@@ -18,7 +18,9 @@
 #include "stacks/unwind.h"
 
 enum {
-	SAMPLE_TYPE = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU
+	SAMPLE_TYPE = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU,
+	MIN_TASK_PAGES = 16,
+	MAX_TASK_PAGES = 1024
 };
 
 static const int32_t any_task = -1;
@@ -241,8 +243,18 @@ static struct perf_event_attr event_attr(const struct evlist *evlist,
 	return attr;
 }
 
+/* Mappings are many: a new program has dozens. The rings for them grow with those of the events. */
+static uint32_t task_pages(const struct evlist *evlist, bool has_mappings)
+{
+	uint32_t pages = has_mappings ? evlist->target.pages / 4 : 0;
+
+	if (pages > MAX_TASK_PAGES)
+		return MAX_TASK_PAGES;
+	return pages > MIN_TASK_PAGES ? pages : MIN_TASK_PAGES;
+}
+
 /* Returns the attributes of a dummy event that makes the kernel report COMM, FORK and EXIT. */
-static struct perf_event_attr task_attr(const struct evlist *evlist)
+static struct perf_event_attr task_attr(struct evlist *evlist)
 {
 	struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE,
 				       .config = PERF_COUNT_SW_DUMMY,
@@ -256,7 +268,8 @@ static struct perf_event_attr task_attr(const struct evlist *evlist)
 		if (evlist->requests[i].callchain || evlist->requests[i].resolve)
 			attr.mmap = attr.mmap2 = 1;	 /* to symbolize user addresses */
 	attr.ksymbol = attr.mmap && evlist->has_ksymbol; /* and BPF programs in the kernel */
-	fill_attr(evlist, &attr, TASK_PAGES, 50);
+	evlist->task_pages = task_pages(evlist, attr.mmap);
+	fill_attr(evlist, &attr, evlist->task_pages, 50);
 	return attr;
 }
 

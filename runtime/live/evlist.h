@@ -13,8 +13,6 @@
 struct decoder;
 struct error;
 
-enum { TASK_PAGES = 16 }; /* of a ring with only task records */
-
 /* Events with the same targets, which share rings. */
 enum evlist_group { GROUP_EVENTS, GROUP_TASKS, GROUP_EVERYWHERE, NR_GROUPS };
 
@@ -52,7 +50,8 @@ struct evlist {
 	bool per_thread;
 	/* One counter per thread, on all CPUs; otherwise the counters belong to CPUs. */
 	bool counts_threads;
-	struct cpus cpus; /* online at the start: each one gets rings, unless per_thread */
+	uint32_t task_pages; /* of a ring with only task records */
+	struct cpus cpus;    /* online at the start: each one gets rings, unless per_thread */
 	struct targets targets[NR_GROUPS];
 	int32_t *cgroup_fds;
 	int nr_cgroup_fds;

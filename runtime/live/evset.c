@@ -187,7 +187,7 @@ static int open_group(const struct evlist *evlist, struct evset *set, enum evlis
 	struct group *g = &set->groups[number];
 	int ret = 0;
 
-	g->pages = TASK_PAGES;
+	g->pages = evlist->task_pages;
 	g->list = perf_evlist__new();
 	g->evsels = calloc(evlist->nr_evsels, sizeof(struct evsel *));
 	g->targets = calloc(targets->n, sizeof(*g->targets));

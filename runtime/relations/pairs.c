@@ -21,7 +21,7 @@ enum {
 	EVICT_PART =
 		16, /* this part of the time that starts have waited is evicted, the oldest one */
 	BLOCK = 64, /* events whose starts are prefetched together */
-	CACHED = 8 << 10,     /* an array of this size is in cache anyway */
+	CACHED = 1 << 10,     /* an array of this size is in the nearest cache anyway */
 	FREE = 0,	      /* class of an unused start */
 	GONE = EVENT_CLASSES, /* flag in the class of a start that does not wait */
 };
@@ -393,7 +393,8 @@ static __always_inline int64_t key_of(const struct rule *rule, const struct even
 	}
 }
 
-/* Prefetches what finding the keys of n events will need. */
+/* Prefetches what finding the keys of n events will need. Reading the keys here fetches several
+ * payloads at once. */
 static void prefetch(const struct pairs *p, const struct event *events, int n)
 {
 	for (int i = 0; i < n; i++) {

@@ -1,7 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Latency of sampled memory accesses, by data source (ldlat-loads, ldlat-stores).
 local datasrc = require 'lib.datasrc'
-local frame = require 'lib.frame'
 local hist = require 'lib.hist'
 local intern = require 'lib.intern'
 local tables = require 'lib.table'
@@ -89,9 +88,8 @@ function ldlat.start(settings, opt, out, session)
       if cycles > than then out:print_event(ev) end
     end,
     describe = function(ev)
-      local place = frame.text(session.address(ev, ev._ip), ev._ip)
       return ('%s: DATA %x ADDR %016x PHYS %016x latency %d cycles %s RIP %s'):format(settings.name, ev._data_src,
-        ev._addr, ev._phys_addr, ev._weight, datasrc.text(ev._data_src), place)
+        ev._addr, ev._phys_addr, ev._weight, datasrc.text(ev._data_src), session.address_text(ev, ev._ip))
     end,
     interval = report,
     stop = report,

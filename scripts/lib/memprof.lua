@@ -7,7 +7,8 @@ local values = require 'bindings.options.values'
 
 local memprof = {}
 
-local MAX_STACKS = 65536 -- distinct stacks that allocate or free
+local MAX_KEYS = 2 ^ 18 -- pairs of a stack that allocates and one that frees
+local MAX_CLASSES = 65536
 local TOP = 10 -- stacks per report
 
 --- Returns a function that returns the bytes of an allocation: the value of size=, else the field bytes_alloc.
@@ -23,7 +24,8 @@ end
 
 --- Returns functions that sum up objects and bytes by key: add(id, size) and take().
 local function sums(keys)
-  local objects, bytes = array.new(MAX_STACKS + 1), array.new(MAX_STACKS + 1)
+  local max = keys.max
+  local objects, bytes = array.new(max + 1), array.new(max + 1)
   local function add(id, size)
     objects[id] = objects[id] + 1
     bytes[id] = bytes[id] + size
@@ -31,7 +33,7 @@ local function sums(keys)
   --- Returns the sums that are not 0, and resets all.
   local function take()
     local list = {}
-    for id = 0, math.min(keys:count(), MAX_STACKS) do
+    for id = 0, math.min(keys:count(), max) do
       if objects[id] > 0 then
         list[#list + 1] = { id = id, objects = objects[id], bytes = bytes[id] }
       end
@@ -45,7 +47,17 @@ end
 local function before(a, b)
   if a.bytes ~= b.bytes then return a.bytes > b.bytes end
   if a.objects ~= b.objects then return a.objects > b.objects end
-  return a.id < b.id
+  return a.number < b.number
+end
+
+--- Adds objects and bytes to the sum of a stack in a list. Stacks are numbered in the order of their first pairs.
+local function add_to_stack(list, stack, objects, bytes)
+  local one = list.by_stack[stack]
+  if not one then
+    one = { stack = stack, objects = 0, bytes = 0, number = #list + 1 }
+    list.by_stack[stack], list[#list + 1] = one, one
+  end
+  one.objects, one.bytes = one.objects + objects, one.bytes + bytes
 end
 
 --- Returns the handlers of the profiler. The first stage allocates, the second frees.
@@ -72,17 +84,15 @@ function memprof.run(settings)
     end
   end
 
-  -- Pairs are summed up by (kind, side, stack); side 1 is the allocation, side 2 the free. Allocations that are not
-  -- freed are summed up by class.
-  local keys, classes = intern.new(3, MAX_STACKS), intern.new(1, MAX_STACKS)
+  -- Pairs are summed up by (kind, stack that allocates, stack that frees), once per pair. Reports divide the sums by
+  -- the two stacks. Allocations that are not freed are summed up by class.
+  local keys, classes = intern.new(3, MAX_KEYS), intern.new(1, MAX_CLASSES)
   local add, take = sums(keys)
   local add_left, take_left = sums(classes)
   local function pair(p, second)
     local first = p.first_event
     if not first then return end
-    local size = tonumber(sizes[p.first_class](first)) or 0
-    add(keys.id(p.kind, 1, first._stack), size)
-    add(keys.id(p.kind, 2, second._stack), size)
+    add(keys.id(p.kind, first._stack, second._stack), tonumber(sizes[p.first_class](first)) or 0)
   end
   local function left(p)
     local first = p.first_event
@@ -126,14 +136,15 @@ function memprof.run(settings)
   local function report()
     local by_kind, order = {}, {}
     for _, one in ipairs(take()) do
-      local kind, side = keys:part(one.id, 1), keys:part(one.id, 2)
-      one.stack = keys:part(one.id, 3) or -1
+      local kind = keys:part(one.id, 1)
       if kind then
         if not by_kind[kind] then
-          by_kind[kind] = { {}, {} }
+          by_kind[kind] = { { by_stack = {} }, { by_stack = {} } }
           order[#order + 1] = kind
         end
-        table.insert(by_kind[kind][side], one)
+        for side = 1, 2 do
+          add_to_stack(by_kind[kind][side], keys:part(one.id, 1 + side) or -1, one.objects, one.bytes)
+        end
       end
     end
     local lefts = take_left()

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Detection of switches and wakeups that the kernel did not report. Some kernels do not report events of certain
---- tasks, such as the idle task. A switch is missing if a task leaves a CPU that it did not enter, or enters one that
---- another task, or itself, has not left.
+--- Detection of events that the kernel did not report. Some kernels do not report events of certain tasks, such as the
+--- idle task. A switch is missing if a task leaves a CPU that it did not enter, or enters one that another task, or
+--- itself, has not left.
 local array = require 'lib.array'
 local threads = require 'lib.threads'
 
@@ -10,21 +10,27 @@ local unreported = {}
 ---@class Unreported
 ---@field switches integer number of unreported switches
 ---@field wakeups integer number of unreported wakeups
+---@field completions integer number of unreported completions of requests
 
---- Creates counters, for profilers that detect unreported switches by themselves.
+--- Creates counters, for profilers that detect unreported events by themselves.
 ---@return Unreported
-function unreported.new() return { switches = 0, wakeups = 0 } end
+function unreported.new() return { switches = 0, wakeups = 0, completions = 0 } end
 
---- Warns about unreported switches and wakeups.
+--- Warns about unreported events.
 ---@param self Unreported
 ---@param out Output
 ---@param name string name of the profiler
----@param switches string effect of unreported switches on the report: 'their time is left out'
+---@param switches? string effect of unreported switches on the report: 'their time is left out'
 ---@param wakeups? string effect of unreported wakeups
-function unreported.warn(self, out, name, switches, wakeups)
+---@param completions? string effect of unreported completions
+function unreported.warn(self, out, name, switches, wakeups, completions)
   local parts = {}
-  if self.wakeups > 0 then parts[1] = ('%d wakeups (%s)'):format(self.wakeups, wakeups) end
-  if self.switches > 0 then parts[#parts + 1] = ('%d switches (%s)'):format(self.switches, switches) end
+  local function add(count, what, effect)
+    if count > 0 then parts[#parts + 1] = ('%d %s (%s)'):format(count, what, effect) end
+  end
+  add(self.wakeups, 'wakeups', wakeups)
+  add(self.switches, 'switches', switches)
+  add(self.completions, 'completions', completions)
   if #parts > 0 then out:warn(('%s: the kernel did not report %s'):format(name, table.concat(parts, ' and '))) end
 end
 

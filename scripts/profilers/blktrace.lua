@@ -7,6 +7,7 @@ local intern = require 'lib.intern'
 local objects = require 'lib.objects'
 local tables = require 'lib.table'
 local threads = require 'lib.threads'
+local unreported = require 'lib.unreported'
 
 local MAX_REQUESTS = 2 ^ 20
 local MAX_ROWS = 4096
@@ -15,7 +16,8 @@ local NO_SECTOR = 2 ^ 53 -- and above: a request without data, such as a flush, 
 
 -- In order. A tracked request stores the number of its stage.
 local STAGES = { 'block_getrq', 'block_rq_insert', 'block_rq_issue', 'block_rq_complete' }
-local LAST = #STAGES
+local ISSUED, LAST = 3, #STAGES
+local IN_FLIGHT = 1e9 -- ns; requests issued later than that before the end may still be at the device
 
 local function read(name, file)
   local text = fs.read(('%s/%s/%s'):format(BLOCK, name, file))
@@ -95,6 +97,7 @@ threads.]],
     local keys, hists, over = intern.new(3, MAX_ROWS), hist.set(MAX_ROWS + 1), array.new(MAX_ROWS + 1)
     local known_from, than, dropped = 0, opt.than or math.huge, 0
     local everyone, ours = not session.named_threads, threads.new(session, opt)
+    local missed, last_time, completed = unreported.new(), 0, false
 
     local function print_slow(ev, dev, from, to, ns)
       local device = names[dev] or tostring(dev)
@@ -114,9 +117,18 @@ threads.]],
         local sector = ev.sector
         if sector >= NO_SECTOR then return end
         local dev = disk_of[ev.dev] or ev.dev
-        local before = requests:take(dev, sector + 1)
-        local follows = before and stage > 1
-        if follows then
+        local before
+        if stage < LAST and everyone then
+          before = requests:swap(dev, sector + 1, 0, ev._time, 0, 0, stage)
+        else
+          before = requests:take(dev, sector + 1)
+        end
+        last_time = ev._time
+        if stage == LAST then completed = true end
+        if before and stage == 1 then
+          -- The sector is used again, so the earlier request has completed.
+          if before.kind == ISSUED and before.time >= known_from then missed.completions = missed.completions + 1 end
+        elseif before then
           if before.time >= known_from then
             local ns = ev._time - before.time
             local id = keys.id(dev, before.kind, stage)
@@ -129,8 +141,8 @@ threads.]],
             dropped = dropped + 1
           end
         end
-        if stage < LAST and (follows or everyone or ours.has(ev._tid)) then
-          requests:put(dev, sector + 1, 0, ev._time, ev._tid, 0, stage)
+        if stage < LAST and not everyone and (before and stage > 1 or ours.has(ev._tid)) then
+          requests:put(dev, sector + 1, 0, ev._time, 0, 0, stage)
         end
       end
     end
@@ -169,7 +181,17 @@ threads.]],
       if dropped > 0 then out:warn(('blktrace: dropped %d stages: events were lost in between'):format(dropped)) end
       dropped = 0
     end
-    handlers.interval, handlers.stop = report, report
+    handlers.interval = report
+    function handlers.stop()
+      report()
+      local before = completed and last_time - IN_FLIGHT or math.huge
+      requests:each(function(request)
+        if request.kind == ISSUED and request.time >= known_from and request.time < before then
+          missed.completions = missed.completions + 1
+        end
+      end)
+      unreported.warn(missed, out, 'blktrace', nil, nil, 'their requests are in no row, or still wait for the device')
+    end
     handlers.lost = function(gap) known_from = math.max(known_from, gap.to) end
     return ours.follow(handlers)
   end,

@@ -3,7 +3,6 @@
 --- an address has several notations, and --filter does not work with every option.
 local counter = require 'lib.counter'
 local flamegraph = require 'lib.flamegraph'
-local frame = require 'lib.frame'
 local registers = require 'lib.registers'
 local stores = require 'lib.stores'
 
@@ -95,7 +94,7 @@ and with -C, -t, --exclude-kernel and other options that hide writes.]],
     if is_wanted then session.want { own_exit_n = true } end -- counts accesses that pass
     local shown, found, data -- the event that is being printed, its store and the data written
 
-    local function ip_of(ev) return frame.text(session.address(ev, ev._ip), ev._ip) end
+    local function ip_of(ev) return session.address_text(ev, ev._ip) end
     local function show(ev)
       local place = by_event[ev._event]
       if seen and place.written then found, data = seen:see(ev, session.registers(ev, 'regs_intr'), place.written) end

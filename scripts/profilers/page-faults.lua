@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Page faults, one line each: the faulting address and the instruction.
+local buffer = require 'string.buffer'
 local flamegraph = require 'lib.flamegraph'
-local frame = require 'lib.frame'
 local registers = require 'lib.registers'
 
 return {
@@ -23,10 +23,11 @@ perf's event of that name, which has no address.]],
     local flame = flamegraph.new(opt, session, out, { title = 'page faults', unit = 'faults' })
     local with_registers = opt.call_graph and not opt.input and not flame
     session.want { prints_events = not flame }
+    local line = buffer.new()
     local function describe(ev)
       local values = with_registers and session.registers(ev)
-      return ('page-fault: addr %016x ip %s'):format(ev._addr, frame.text(session.address(ev, ev._ip), ev._ip)),
-        values and registers.block(values), true -- registers of user space
+      line:reset():putf('page-fault: addr %016x ip %s', ev._addr, session.address_text(ev, ev._ip))
+      return line, values and registers.block(values), true -- registers of user space
     end
     local fault = session.event {
       'page-faults', resolve = true, sample = with_registers and { 'regs_user' } or nil,

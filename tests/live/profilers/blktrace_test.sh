@@ -50,3 +50,22 @@ if [ -e "/sys/class/block/$disk" ] && dd if=/dev/zero of=blocks bs=4k count=1 of
 else
 	skip 'slow stages' 'the file system is on no disk'
 fi
+
+# The same requests with and without their completions, which some kernels do not report.
+truncate -s 1M image
+if loop=$(losetup -f --show image 2>/dev/null); then
+	for completions in 'nr_sector > 0' 'nr_sector == 1234567'; do
+		perf record -q -a -e block:block_getrq -e block:block_rq_insert -e block:block_rq_issue -e block:block_rq_complete \
+			--filter "$completions" -o data -- dd if="$loop" of=/dev/null bs=4k count=40 iflag=direct 2>/dev/null
+		"$PROFSCRIPT" blktrace -d "$loop" --input data >out 2>err
+		if [ "$completions" = 'nr_sector > 0' ]; then
+			check 'completions that are reported: nothing to say' diff /dev/null err
+		else
+			expect_line 'completions that are not reported' \
+				'^blktrace: the kernel did not report 40 completions \(their requests are in no row, or still wait for the device\)$' err
+		fi
+	done
+	losetup -d "$loop"
+else
+	skip 'completions that are not reported' 'no loop device'
+fi

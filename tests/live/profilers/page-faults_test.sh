@@ -27,3 +27,11 @@ wait $first
 for name in first out; do
 	check "two at once, $name: at least 1000 faults" test "$(grep -c 'page-fault' "$TMP/$name")" -ge 1000
 done
+
+# Each program maps dozens of files. These records have rings of their own, which -m makes larger too.
+start page-faults -m 2048
+kill -STOP $tracer
+for ((i = 0; i < 400; i++)); do /bin/true; done
+kill -CONT $tracer
+stop
+check 'no mappings are lost while the reader stands still' test "$(grep -c ' lost ' err)" -eq 0

@@ -147,12 +147,36 @@ static void agrees_with_an_array(void **state)
 	objects_free(o);
 }
 
+static void swap_returns_what_it_replaces(void **state)
+{
+	struct objects *o = objects_new(1);
+	struct objects_stats stats;
+	const struct object *old;
+
+	(void)state;
+	assert_null(objects_swap(o, 1, 64, 5, 100, 7, 8, 9));
+	old = objects_swap(o, 1, 64, 6, 200, 0, 0, 2);
+	assert_true(old && old->size == 5 && old->time == 100 && old->tid == 7 && old->kind == 9);
+	assert_null(objects_swap(o, 1, 0, 1, 1, 1, 1, 1));  /* no address */
+	assert_null(objects_swap(o, 1, 65, 1, 1, 1, 1, 1)); /* no room */
+	assert_int_equal(objects_count(o), 1);
+	objects_read_stats(o, &stats);
+	assert_true(stats.replaced == 1 && stats.refused == 1);
+	old = objects_take(o, 1, 64);
+	assert_true(old && old->size == 6 && old->time == 200 && old->kind == 2);
+	objects_free(o);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(put_and_take),	       cmocka_unit_test(the_newer_object_stays),
-		cmocka_unit_test(spaces_are_separate), cmocka_unit_test(null_is_not_an_object),
-		cmocka_unit_test(the_limit_holds),     cmocka_unit_test(agrees_with_an_array),
+		cmocka_unit_test(put_and_take),
+		cmocka_unit_test(the_newer_object_stays),
+		cmocka_unit_test(spaces_are_separate),
+		cmocka_unit_test(null_is_not_an_object),
+		cmocka_unit_test(the_limit_holds),
+		cmocka_unit_test(agrees_with_an_array),
+		cmocka_unit_test(swap_returns_what_it_replaces),
 	};
 
 	return cmocka_run_group_tests_name("objects", tests, NULL, NULL);

@@ -62,6 +62,15 @@ return { summary = 'describes', start = function()
 end }
 LUA
 compiled 'a source that describes' dispatch -- trace -e "\"$TMP/describes.lua\"" --input "$here/zstd.data"
+cat >"$TMP/describes.lua" <<'LUA'
+local line = require 'string.buffer'.new()
+return { summary = 'describes with a buffer', start = function()
+  return { ['raw_syscalls:sys_exit'] = function() end, describe = function(ev) return line:reset():put(ev._comm) end }
+end }
+LUA
+compiled 'a description in a buffer' dispatch -- trace -e "\"$TMP/describes.lua\"" --input "$here/zstd.data"
+perf record -q -m 1024 -a -d -e page-faults -c 1 -o "$TMP/faults" -- "$TOP/build/workloads/pages" 20000 >/dev/null 2>&1
+compiled page-faults dispatch -- page-faults --input "$TMP/faults"
 
 # Lists, on recordings that are long enough for all paths to get hot.
 compiled top dispatch -- top -e raw_syscalls:sys_enter//key=id/,raw_syscalls:sys_exit//key=id/top-by=ret/ \

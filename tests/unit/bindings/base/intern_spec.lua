@@ -63,6 +63,26 @@ describe('interned keys', function()
     assert.equal(1, keys.id(1, 2))
   end)
 
+  it('tells keys of three numbers apart, also those that take the same place in its cache', function()
+    local keys, values = intern.new(3, 1e6), { 0, 1, 31, 961, 4096, -1, 0.25, 1e15, math.huge }
+    for _ = 1, 2 do
+      local ids, n = {}, 0
+      for round = 1, 2 do
+        for _, a in ipairs(values) do
+          for _, b in ipairs(values) do
+            for _, c in ipairs(values) do
+              local name = ('%.17g %.17g %.17g'):format(a, b, c)
+              if round == 1 then ids[name], n = n, n + 1 end
+              assert.equal(ids[name], keys.id(a, b, c))
+            end
+          end
+        end
+      end
+      assert.equal(n, keys:count())
+      keys:clear()
+    end
+  end)
+
   it('refuses parts without a value, and forgets the part before', function()
     local keys = intern.new(2, 100)
     assert.error_matches(function() keys.id(1, {}) end, 'a table cannot be a key')

@@ -107,7 +107,7 @@ static void a_cpu_has_a_ring_for_events_and_one_for_tasks(void **state)
 	tasks = evset_ring(o.set, 1);
 	assert_true(events->has_events && !tasks->has_events);
 	assert_int_equal(events->pages, 4);
-	assert_int_equal(tasks->pages, TASK_PAGES);
+	assert_int_equal(tasks->pages, 16);
 	assert_int_equal(((struct perf_event_mmap_page *)events->base)->data_size, 4 * PAGE);
 	assert_int_equal(events->tid, -1);
 	assert_true(evset_has_events(o.set));
