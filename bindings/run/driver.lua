@@ -2,6 +2,7 @@
 --- Driver: runs one profiler. Sets up the run, pulls batches from the session, sends them through the passes, and
 --- ends the intervals and the run. All code that depends on the events is generated before the first one arrives.
 local attach = require 'bindings.select.attach'
+local axis = require 'bindings.print.axis'
 local bit = require 'bit'
 local bpf = require 'bindings.bpf.program'
 local dispatch = require 'bindings.view.dispatch'
@@ -214,6 +215,8 @@ function Loop:go()
       local notice = ffi.string(C.session_take_notice(run.session))
       if run.opt.verbose >= 1 then run.out:warn(('%s: %s'):format(run.name, notice)) end
     end
+    local change = axis.notice(run.axis)
+    if change then run.out:warn(('%s: %s'):format(run.name, change)) end
     self:poll()
     if not flush(run.out) then return end
     self.interrupted = bit.band(flags, C.BATCH_INTERRUPTED) ~= 0
@@ -244,6 +247,8 @@ local function print_summary(run)
       tonumber(stats.lost), tonumber(stats.late)))
   end
   stack_report.print(run)
+  local exactness = axis.error_text(run.axis)
+  if exactness and run.opt.verbose >= 1 then run.out:warn(('%s: %s'):format(run.name, exactness)) end
   local warning = C.session_warning(run.session)
   if warning ~= nil then failure.raise('%s', ffi.string(warning)) end
 end

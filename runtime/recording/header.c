@@ -15,6 +15,7 @@ enum {
 	RECORD_USER = 64, /* first type of perf's own records; below are those of the kernel */
 	RECORD_ATTR = 64,
 	RECORD_TRACING_DATA = 66,
+	RECORD_TIME_CONV = 79,
 	RECORD_FEATURE = 80,
 	PIPE_HEADER = 16, /* bytes */
 	MIN_ATTR = 64,	  /* bytes, PERF_ATTR_SIZE_VER0 */
@@ -134,6 +135,22 @@ static void read_features(struct header *h, const struct contents *c, const uint
 	}
 }
 
+/* perf writes the relation of the clocks before the kernel's records. */
+static void read_conversion(struct header *h, const uint8_t *data, uint64_t size)
+{
+	struct perf_event_header rec;
+
+	while (size >= sizeof(rec)) {
+		memcpy(&rec, data, sizeof(rec));
+		if (rec.type < RECORD_USER || rec.size < sizeof(rec) || rec.size > size)
+			return;
+		if (rec.type == RECORD_TIME_CONV)
+			features_read_conversion(&h->features, (const void *)data);
+		data += rec.size;
+		size -= rec.size;
+	}
+}
+
 static int read_file(struct header *h, struct stream *s, struct error *err)
 {
 	uint64_t size, end;
@@ -169,6 +186,7 @@ static int read_file(struct header *h, struct stream *s, struct error *err)
 				 "part of a directory written by perf record --threads, "
 				 "which is not supported");
 	stream_limit(s, c.data.offset, end);
+	read_conversion(h, file + c.data.offset, end - c.data.offset);
 	return 0;
 }
 
@@ -218,6 +236,9 @@ static int read_header_record(struct header *h, struct stream *s,
 		if (!data)
 			return error_set(err, -errno, "cut off inside its event formats");
 		read_feature(h, FEATURE_TRACING_DATA, data, size);
+		return 0;
+	case RECORD_TIME_CONV:
+		features_read_conversion(&h->features, rec);
 		return 0;
 	default:
 		return 0;

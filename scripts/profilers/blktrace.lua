@@ -94,7 +94,7 @@ scheduler, requests go straight from block_getrq to block_rq_issue.]],
       if out.format == 'text' then
         out:stamp(ev._time, (' blktrace: %s %s => %s %.3f us'):format(device, STAGES[from], STAGES[to], ns / 1e3))
       else
-        local time = (session.time_base() + ev._time) / 1e9
+        local time = session.printed_time(ev._time)
         out:record('blktrace', { time = time, device = device, start = STAGES[from], stop = STAGES[to], ns = ns },
           { 'time', 'device', 'start', 'stop', 'ns' })
       end

@@ -110,7 +110,7 @@ fewer events.
       if out.format == 'text' then
         out:stamp(nil, (' task-state: %d %s %s %.3f ms'):format(pid, name, word, ns / 1e6))
       else
-        local time = (session.time_base() + (ev and ev._time or session.now())) / 1e9
+        local time = session.printed_time(ev and ev._time or session.now())
         out:record('task-state', { time = time, pid = pid, comm = name, state = NAMES[state], ns = ns },
           { 'time', 'pid', 'comm', 'state', 'ns' })
       end

@@ -1,0 +1,83 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Axis: how times are printed with events. Usually as seconds of the events' own clock, else as --tsc, --kvmclock and
+--- --clock-offset say. Only printed times are converted: durations remain ns.
+local failure = require 'bindings.base.failure'
+local ffi = require 'ffi'
+
+local C = ffi.C
+local axis = {}
+
+local TEXT_SIZE = 32
+
+---@class Axis
+---@field put fun(buf: string.buffer, time: number) appends a time, given in ns since the session's base
+---@field value fun(time: number): number|integer64 the time in JSON and CSV: seconds, or cycles
+---@field unit string 's' or 'cycles'
+---@field converted? ffi.cdata* struct clock_axis *; nil: the times are those of the events' own clock
+
+--- The events' own clock. Its base is known after the first events.
+local function own_clock(session)
+  local clock, base = ffi.new 'struct session_clock', nil
+  local floor = math.floor
+  local function read_base()
+    C.session_read_clock(session, clock)
+    base = clock.base
+    return base
+  end
+  return {
+    unit = 's',
+    put = function(buf, time)
+      local us = floor(((base or read_base()) + time) / 1000 + 0.5)
+      local sec = floor(us / 1e6)
+      buf:putf('%d.%06d', sec, us - sec * 1e6)
+    end,
+    value = function(time) return ((base or read_base()) + time) / 1e9 end,
+  }
+end
+
+local function other_clock(session, converted)
+  local is_cycles, text = C.clock_axis_is_cycles(converted) ~= 0, ffi.new('char[?]', TEXT_SIZE)
+  return {
+    unit = is_cycles and 'cycles' or 's',
+    converted = converted,
+    put = function(buf, time)
+      buf:put(ffi.string(text, C.clock_axis_text(converted, C.session_exact_time(session, time), text, TEXT_SIZE)))
+    end,
+    value = function(time)
+      local value = C.clock_axis_time(converted, C.session_exact_time(session, time))
+      return is_cycles and value or tonumber(value) / 1e9
+    end,
+  }
+end
+
+---@param session ffi.cdata* struct session *
+---@param opt table parsed options
+---@return Axis
+function axis.new(session, opt)
+  if not (opt.tsc or opt.kvmclock or opt.clock_offset or opt.monotonic) then return own_clock(session) end
+  local options, err = ffi.new 'struct axis_options', ffi.new 'struct error'
+  options.vm, options.offset = opt.kvmclock, opt.clock_offset or 0
+  options.tsc, options.monotonic = opt.tsc and 1 or 0, opt.monotonic and 1 or 0
+  local converted = C.clock_axis_new(options, C.session_source_clock(session), err)
+  if converted == nil then failure.of(err) end
+  return other_clock(session, ffi.gc(converted, C.clock_axis_free))
+end
+
+--- Takes the line about the latest change of the clock; nil if there was none.
+---@param self Axis
+---@return string?
+function axis.notice(self)
+  if not self.converted then return end
+  local text = ffi.string(C.clock_axis_take_notice(self.converted))
+  return text ~= '' and text or nil
+end
+
+--- Returns a line about the error of the times printed so far; nil if they were exact.
+---@param self Axis
+---@return string?
+function axis.error_text(self)
+  local ns = self.converted and C.clock_axis_error(self.converted) or 0
+  return ns > 0 and ('the printed times are exact to %.0f ns'):format(math.ceil(ns)) or nil
+end
+
+return axis
