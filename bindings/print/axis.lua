@@ -15,23 +15,27 @@ local TEXT_SIZE = 32
 ---@field unit string 's' or 'cycles'
 ---@field converted? ffi.cdata* struct clock_axis *; nil: the times are those of the events' own clock
 
---- The events' own clock. Its base is known after the first events.
+--- The events' own clock. Its base is known after the first events. Clocks that count since 1970 need more digits than
+--- a double has, so seconds and ns are separate.
 local function own_clock(session)
-  local clock, base = ffi.new 'struct session_clock', nil
+  local base_sec, base_ns
   local floor = math.floor
   local function read_base()
-    C.session_read_clock(session, clock)
-    base = clock.base
-    return base
+    local base = C.session_exact_time(session, 0)
+    base_sec, base_ns = tonumber(base / 1000000000ULL), tonumber(base % 1000000000ULL)
   end
   return {
     unit = 's',
     put = function(buf, time)
-      local us = floor(((base or read_base()) + time) / 1000 + 0.5)
+      if not base_sec then read_base() end
+      local us = floor((base_ns + time) / 1000 + 0.5)
       local sec = floor(us / 1e6)
-      buf:putf('%d.%06d', sec, us - sec * 1e6)
+      buf:putf('%d.%06d', base_sec + sec, us - sec * 1e6)
     end,
-    value = function(time) return ((base or read_base()) + time) / 1e9 end,
+    value = function(time)
+      if not base_sec then read_base() end
+      return base_sec + (base_ns + time) / 1e9
+    end,
   }
 end
 
@@ -77,7 +81,7 @@ end
 ---@return string?
 function axis.error_text(self)
   local ns = self.converted and C.clock_axis_error(self.converted) or 0
-  return ns > 0 and ('the printed times are exact to %.0f ns'):format(math.ceil(ns)) or nil
+  return ns > 0 and ('the printed times are right to within %.0f ns'):format(math.ceil(ns)) or nil
 end
 
 return axis

@@ -145,16 +145,28 @@ double clock_map_rate(struct clock_map *map, uint64_t from)
 	return find(map, from, 0)->rate;
 }
 
+/* How far the rate of a segment may be off because of the readings at its ends. */
+static double rate_error(const struct pair *a)
+{
+	return (a[0].error + a[1].error) / difference(a[1].from, a[0].from);
+}
+
+/* How much the rate may change from one segment to the next; 0 if the readings explain it. */
+static double kink(const struct pair *a)
+{
+	double change = fabs(a[1].rate - a[0].rate);
+	double noise = rate_error(a) + rate_error(a + 1);
+
+	return change > noise ? change + noise : 0;
+}
+
 /* By how much the rate differs from those of the segments before and after. */
 static double rate_change(const struct clock_map *map, uint32_t segment)
 {
 	const struct pair *pairs = map->pairs;
-	double before = 0, after = 0;
+	double before = segment > 0 ? kink(pairs + segment - 1) : 0;
+	double after = segment + 2 < map->n ? kink(pairs + segment) : 0;
 
-	if (segment > 0)
-		before = fabs(pairs[segment].rate - pairs[segment - 1].rate);
-	if (segment + 2 < map->n)
-		after = fabs(pairs[segment + 1].rate - pairs[segment].rate);
 	return fmax(before, after);
 }
 
@@ -162,7 +174,7 @@ double clock_map_error(struct clock_map *map, uint64_t from)
 {
 	uint32_t i = find(map, from, 0) - map->pairs;
 	const struct pair *a, *b;
-	double since, until, beyond, span;
+	double since, until, beyond, error, change;
 
 	if (map->n < 2)
 		return map->pairs[0].error;
@@ -172,12 +184,14 @@ double clock_map_error(struct clock_map *map, uint64_t from)
 	b = a + 1;
 	since = difference(from, a->from);
 	until = difference(b->from, from);
+	change = rate_change(map, i);
+	/* One error is that of the readings, the other hides a change of the rate. */
+	error = a->error + b->error;
 	if (since >= 0 && until >= 0)
-		return fmax(a->error, b->error) + rate_change(map, i) * fmin(since, until);
+		return error + change * fmin(since, until);
 	/* The rate may go on changing as it did. It and its change are as uncertain as the
 	 * readings. */
 	beyond = fmax(-since, -until);
-	span = since + until;
-	return fmax(a->error, b->error) + beyond / span * 3 * (a->error + b->error) +
-	       beyond * (1 + beyond / span) * rate_change(map, i);
+	return error + 3 * rate_error(a) * beyond +
+	       change * beyond * (1 + beyond / (since + until));
 }
