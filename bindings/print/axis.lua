@@ -13,6 +13,7 @@ local TEXT_SIZE = 32
 ---@field put fun(buf: string.buffer, time: number) appends a time, given in ns since the session's base
 ---@field value fun(time: number): number|integer64 the time in JSON and CSV: seconds, or cycles
 ---@field unit string 's' or 'cycles'
+---@field ready fun(): boolean whether times can be converted
 ---@field converted? ffi.cdata* struct clock_axis *; nil: the times are those of the events' own clock
 
 --- The events' own clock. Its base is known after the first events. Clocks that count since 1970 need more digits than
@@ -26,6 +27,7 @@ local function own_clock(session)
   end
   return {
     unit = 's',
+    ready = function() return true end,
     put = function(buf, time)
       if not base_sec then read_base() end
       local us = floor((base_ns + time) / 1000 + 0.5)
@@ -44,6 +46,7 @@ local function other_clock(session, converted)
   return {
     unit = is_cycles and 'cycles' or 's',
     converted = converted,
+    ready = function() return C.clock_axis_ready(converted) ~= 0 end,
     put = function(buf, time)
       buf:put(ffi.string(text, C.clock_axis_text(converted, C.session_exact_time(session, time), text, TEXT_SIZE)))
     end,

@@ -172,6 +172,7 @@ end
 ---@field life table<string, function> the script's handlers without an event: interval, stop...
 ---@field pollers Consumer[]
 ---@field perfeval? Perfeval
+---@field waits? boolean for the clock of a guest
 local Loop = {}
 Loop.__index = Loop
 
@@ -200,6 +201,19 @@ function Loop:poll()
   end
 end
 
+--- Returns whether the times of events can be printed. Until then, events are dropped.
+function Loop:has_clock()
+  local run, is_ready = self.run, self.run.axis.ready()
+  if not is_ready and not self.waits then
+    run.out:warn(('%s: waiting for KVM to update the clock of %s, which may take five minutes'):format(run.name,
+      run.opt.kvmclock))
+  elseif is_ready and self.waits then
+    run.out:warn(('%s: KVM has updated the clock of %s'):format(run.name, run.opt.kvmclock))
+  end
+  self.waits = not is_ready
+  return is_ready
+end
+
 --- Pulls batches until the stream or the run ends, or the reader of the output is gone.
 function Loop:go()
   local run, pass = self.run, self.pass
@@ -208,7 +222,7 @@ function Loop:go()
   repeat
     check(C.session_next(run.session, batch, err), err)
     flags = batch.flags
-    if batch.n > 0 then pass(batch.events, batch.n, flags) end
+    if batch.n > 0 and self:has_clock() then pass(batch.events, batch.n, flags) end
     run.loss:poll()
     if bit.band(flags, C.BATCH_TICK) ~= 0 then self:tick(batch.tick_time) end
     if bit.band(flags, C.BATCH_NOTICE) ~= 0 then

@@ -8,6 +8,7 @@
 #include <time.h>
 #include "clocks/clock_map.h"
 #include "clocks/clock_pair.h"
+#include "clocks/kvmclock.h"
 #include "clocks/tsc_scale.h"
 #include "clocks/vm.h"
 #include "error.h"
@@ -24,10 +25,12 @@ struct clock_axis {
 	uint64_t last_pair;    /* ns */
 	struct vm *vm;
 	struct tsc_scale scale;
-	uint64_t scale_read; /* when, ns */
+	uint64_t scale_read;		  /* when, ns */
+	struct kvmclock_updates *updates; /* of the guest's clock; NULL: not needed */
 	struct kvmclock kvmclock;
-	int has_kvmclock;
-	double error; /* ns */
+	bool has_kvmclock;
+	struct clock_map *guest; /* the guest's TSC to its clock; NULL: it is the kvmclock */
+	double error;		 /* ns */
 	struct error notice, taken;
 };
 
@@ -105,8 +108,16 @@ static int start_map(struct clock_axis *axis, struct error *err)
 
 static int find_guest(struct clock_axis *axis, struct error *err)
 {
+	int code;
+
 	axis->vm = vm_find("", axis->options.vm, err);
-	return axis->vm ? tsc_scale_read(axis->vm, &axis->scale, err) : -ENOENT;
+	if (!axis->vm)
+		return -ENOENT;
+	code = tsc_scale_read(axis->vm, &axis->scale, err);
+	if (code || axis->options.tsc)
+		return code;
+	axis->updates = kvmclock_watch(axis->vm, err);
+	return axis->updates ? 0 : -EOPNOTSUPP;
 }
 
 struct clock_axis *clock_axis_new(const struct axis_options *options,
@@ -142,6 +153,8 @@ void clock_axis_free(struct clock_axis *axis)
 	if (!axis)
 		return;
 	clock_map_free(axis->map);
+	clock_map_free(axis->guest);
+	kvmclock_unwatch(axis->updates);
 	vm_free(axis->vm);
 	free(axis);
 }
@@ -153,15 +166,24 @@ int clock_axis_is_cycles(const struct clock_axis *axis)
 	return axis->options.tsc;
 }
 
-int clock_axis_ready(const struct clock_axis *axis)
+int clock_axis_ready(struct clock_axis *axis)
 {
-	return !axis->vm || axis->options.tsc || axis->has_kvmclock;
+	if (!axis->vm || axis->options.tsc || (axis->guest && clock_map_ready(axis->guest)))
+		return 1;
+	if (kvmclock_take(axis->updates, &axis->kvmclock))
+		axis->has_kvmclock = true;
+	return axis->has_kvmclock;
 }
 
-void clock_axis_set_kvmclock(struct clock_axis *axis, const struct kvmclock *params)
+void clock_axis_add_guest_pair(struct clock_axis *axis, uint64_t tsc, uint64_t ns, double error)
 {
-	axis->kvmclock = *params;
-	axis->has_kvmclock = 1;
+	if (!axis->guest)
+		axis->guest = clock_map_new(0);
+	if (!axis->guest || !clock_map_add(axis->guest, tsc, ns, error))
+		return;
+	/* The guest's clock was set. */
+	clock_map_clear(axis->guest);
+	clock_map_add(axis->guest, tsc, ns, error);
 }
 
 /* perf's own conversion of the kernel's local clock, backwards: time = zero + (tsc * mult >> shift)
@@ -205,14 +227,12 @@ static void follow_scale(struct clock_axis *axis, uint64_t ns)
 	axis->scale = now;
 }
 
-static uint64_t kvmclock_time(const struct kvmclock *clock, uint64_t tsc)
+static uint64_t guest_time(struct clock_axis *axis, uint64_t tsc)
 {
-	int64_t delta = tsc - clock->tsc_timestamp;
-	uint64_t cycles = delta < 0 ? -(uint64_t)delta : (uint64_t)delta, ns;
-
-	cycles = clock->shift < 0 ? cycles >> -clock->shift : cycles << clock->shift;
-	ns = (unsigned __int128)cycles * clock->mul >> 32;
-	return clock->system_time + (delta < 0 ? -ns : ns);
+	if (!axis->guest || !clock_map_ready(axis->guest))
+		return kvmclock_time(&axis->kvmclock, tsc);
+	axis->error = fmax(axis->error, clock_map_error(axis->guest, tsc));
+	return clock_map_to(axis->guest, tsc);
 }
 
 int64_t clock_axis_time(struct clock_axis *axis, uint64_t ns)
@@ -225,7 +245,7 @@ int64_t clock_axis_time(struct clock_axis *axis, uint64_t ns)
 		follow_scale(axis, ns);
 		time = tsc_scale_to_guest(&axis->scale, time);
 		if (!axis->options.tsc)
-			time = kvmclock_time(&axis->kvmclock, time);
+			time = guest_time(axis, time);
 	}
 	return time + axis->options.offset;
 }
@@ -244,11 +264,6 @@ int clock_axis_text(struct clock_axis *axis, uint64_t ns, char *buf, size_t size
 double clock_axis_error(const struct clock_axis *axis)
 {
 	return axis->error;
-}
-
-int32_t clock_axis_vcpu_tid(const struct clock_axis *axis, uint32_t vcpu)
-{
-	return axis->vm ? vm_vcpu_tid(axis->vm, vcpu) : -1;
 }
 
 const char *clock_axis_take_notice(struct clock_axis *axis)

@@ -22,14 +22,6 @@ struct axis_options {
 	uint32_t monotonic; /* insist on CLOCK_MONOTONIC */
 };
 
-/* Parameters of a guest's kvmclock, as in struct pvclock_vcpu_time_info: the clock is system_time
- * (ns) when the guest's TSC is tsc_timestamp. */
-struct kvmclock {
-	uint64_t tsc_timestamp, system_time;
-	uint32_t mul; /* ns per cycle of the shifted TSC, times 2^32 */
-	int32_t shift;
-};
-
 /* NULL with a message if the source's clock cannot be converted. clock must live as long as the
  * axis. */
 struct clock_axis *clock_axis_new(const struct axis_options *options,
@@ -38,10 +30,12 @@ void clock_axis_free(struct clock_axis *axis);
 
 /* Whether times are in cycles instead of ns. */
 int clock_axis_is_cycles(const struct clock_axis *axis);
-/* Whether times can be converted: those of a kvmclock need its parameters. */
-int clock_axis_ready(const struct clock_axis *axis);
-/* Sets or changes the parameters of the guest's kvmclock. */
-void clock_axis_set_kvmclock(struct clock_axis *axis, const struct kvmclock *params);
+/* Whether times can be converted: those of a guest need its kvmclock, or a pair. Looks whether
+ * there is news about it, so it is to be called again and again. */
+int clock_axis_ready(struct clock_axis *axis);
+/* Adds a pair of the guest's own clock: its clock was ns, give or take error, when its TSC was tsc.
+ * The first one replaces the kvmclock. */
+void clock_axis_add_guest_pair(struct clock_axis *axis, uint64_t tsc, uint64_t ns, double error);
 
 /* Converts a time of the source's clock, in ns. */
 int64_t clock_axis_time(struct clock_axis *axis, uint64_t ns);
@@ -49,7 +43,5 @@ int64_t clock_axis_time(struct clock_axis *axis, uint64_t ns);
 int clock_axis_text(struct clock_axis *axis, uint64_t ns, char *buf, size_t size);
 /* Returns how far the times converted so far may be off, in ns. */
 double clock_axis_error(const struct clock_axis *axis);
-/* Returns the thread that runs a virtual CPU of the guest; -1: unknown. */
-int32_t clock_axis_vcpu_tid(const struct clock_axis *axis, uint32_t vcpu);
 /* Takes the line about the latest change, such as a TSC that was set; "" if there is none. */
 const char *clock_axis_take_notice(struct clock_axis *axis);
