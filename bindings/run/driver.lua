@@ -219,6 +219,7 @@ function Loop:go()
   local run, pass = self.run, self.pass
   local batch, err = ffi.new 'struct batch', ffi.new 'struct error'
   local flags
+  self:has_clock()
   repeat
     check(C.session_next(run.session, batch, err), err)
     flags = batch.flags
