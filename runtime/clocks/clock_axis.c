@@ -50,7 +50,7 @@ static const char *clock_name(int32_t id)
 		return "those of the kernel's local clock (perf's default)";
 	if (id >= 0 && id < (int32_t)(sizeof(names) / sizeof(*names)) && names[id])
 		return names[id];
-	return "of several clocks";
+	return id == SOURCE_CLOCK_MIXED ? "of several clocks" : "of an unknown clock";
 }
 
 static int check_source(const struct axis_options *options, const struct source_clock *clock,
