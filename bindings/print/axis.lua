@@ -8,6 +8,7 @@ local C = ffi.C
 local axis = {}
 
 local TEXT_SIZE = 32
+local MAX_EXACT = 2 ^ 53 -- integers above it are no longer exact
 
 ---@class Axis
 ---@field put fun(buf: string.buffer, time: number) appends a time, given in ns since the session's base
@@ -36,7 +37,8 @@ local function own_clock(session)
     end,
     value = function(time)
       if not base_sec then read_base() end
-      return base_sec + (base_ns + time) / 1e9
+      local ns = base_sec * 1e9 + base_ns + time
+      return ns < MAX_EXACT and ns / 1e9 or base_sec + (base_ns + time) / 1e9
     end,
   }
 end
