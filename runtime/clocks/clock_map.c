@@ -17,6 +17,7 @@ struct clock_map {
 	double rate; /* if there is a single pair; 0: unknown */
 	uint32_t n;
 	uint32_t hint; /* the segment that was used last */
+	double wobble; /* how much the rate lately changed from one segment to the next */
 	struct pair pairs[PAIRS_MAX];
 };
 
@@ -52,6 +53,21 @@ static double rate_between(const struct pair *a, const struct pair *b)
 	return difference(b->to, a->to) / difference(b->from, a->from);
 }
 
+/* How far the rate of a segment may be off because of the readings at its ends. */
+static double rate_error(const struct pair *a)
+{
+	return (a[0].error + a[1].error) / difference(a[1].from, a[0].from);
+}
+
+/* How much the rate may change from one segment to the next; 0 if the readings explain it. */
+static double kink(const struct pair *a)
+{
+	double change = fabs(a[1].rate - a[0].rate);
+	double noise = rate_error(a) + rate_error(a + 1);
+
+	return change > noise ? change + noise : 0;
+}
+
 /* Drops every second pair of the older half. */
 static void thin_out(struct clock_map *map)
 {
@@ -65,6 +81,18 @@ static void thin_out(struct clock_map *map)
 		pairs[i].rate = rate_between(&pairs[i], &pairs[i + 1]);
 	map->n = kept + PAIRS_MAX / 2;
 	map->hint = 0;
+}
+
+/* Notes how much the rate has changed. A clock that is steady now may change again, as it did some
+ * segments ago; and by 1 ppm if that is not known. */
+static void note_change(struct clock_map *map)
+{
+	const struct pair *last = map->pairs + map->n - 1;
+
+	if (map->n == 2)
+		map->wobble = last->rate * 1e-6;
+	else if (map->n > 2)
+		map->wobble = fmax(map->wobble * 0.9, kink(last - 2));
 }
 
 int clock_map_add(struct clock_map *map, uint64_t from, uint64_t to, double error)
@@ -81,6 +109,7 @@ int clock_map_add(struct clock_map *map, uint64_t from, uint64_t to, double erro
 		new[-1].rate = rate_between(new - 1, new);
 		new->rate = new[-1].rate;
 	}
+	note_change(map);
 	return 0;
 }
 
@@ -145,21 +174,6 @@ double clock_map_rate(struct clock_map *map, uint64_t from)
 	return find(map, from, 0)->rate;
 }
 
-/* How far the rate of a segment may be off because of the readings at its ends. */
-static double rate_error(const struct pair *a)
-{
-	return (a[0].error + a[1].error) / difference(a[1].from, a[0].from);
-}
-
-/* How much the rate may change from one segment to the next; 0 if the readings explain it. */
-static double kink(const struct pair *a)
-{
-	double change = fabs(a[1].rate - a[0].rate);
-	double noise = rate_error(a) + rate_error(a + 1);
-
-	return change > noise ? change + noise : 0;
-}
-
 /* By how much the rate differs from those of the segments before and after. */
 static double rate_change(const struct clock_map *map, uint32_t segment)
 {
@@ -189,8 +203,8 @@ double clock_map_error(struct clock_map *map, uint64_t from)
 	error = a->error + b->error;
 	if (since >= 0 && until >= 0)
 		return error + change * fmin(since, until);
-	/* The rate may go on changing as it did. It and its change are as uncertain as the
-	 * readings. */
+	/* The rate is as uncertain as the readings, and may go on changing. */
+	change = fmax(change, map->wobble);
 	beyond = fmax(-since, -until);
 	return error + 3 * rate_error(a) * beyond +
 	       change * beyond * (1 + beyond / (since + until));
