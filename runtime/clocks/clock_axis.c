@@ -263,7 +263,8 @@ int clock_axis_text(struct clock_axis *axis, uint64_t ns, char *buf, size_t size
 
 double clock_axis_error(const struct clock_axis *axis)
 {
-	return axis->error;
+	/* The scale is that of virtual CPU 0. A cycle is less than a ns. */
+	return axis->error + axis->scale.spread;
 }
 
 const char *clock_axis_take_notice(struct clock_axis *axis)
