@@ -56,6 +56,19 @@ struct source_target {
 	uint32_t watermark;	    /* percent of the ring that wakes the reader */
 };
 
+enum {
+	SOURCE_CLOCK_LOCAL = -1, /* the kernel's local clock, perf's default */
+	SOURCE_CLOCK_MIXED = -2	 /* the events have different clocks */
+};
+
+/* The clock of a source's times, and what the source knows about it. */
+struct source_clock {
+	int32_t id;	     /* clockid_t, or one of the above */
+	bool is_live;	     /* of this machine, and running */
+	bool has_conversion; /* recorded: time = zero + (tsc * mult >> shift), in ns */
+	uint64_t shift, mult, zero;
+};
+
 /* Facts about a source. Constant after open(). */
 struct source_info {
 	bool is_recorded; /* the events are in the past: now() is UINT64_MAX, empty intervals are
@@ -65,6 +78,7 @@ struct source_info {
 	const char *arch; /* machine as in uname(2); NULL: this machine, or unknown */
 	const struct buildids
 		*build_ids; /* of the executed files; NULL: read them from the files */
+	struct source_clock clock;
 	/* Wall time when the source's clock was 0: seconds, and ns to add. NAN: unknown. */
 	double wall_sec, wall_nsec;
 	const struct recorded_event *events; /* of a recorded source */

@@ -60,7 +60,7 @@ local SETS = {
   samples = { -- meaningless for events that are only counted
     'freq', 'call_graph', 'user_callchain', 'kernel_callchain', 'srcline', 'irqs_disabled', 'tif_need_resched',
     'nr_running_min', 'nr_running_max', 'exclude_pid', 'sched_policy', 'prio', 'perfeval_cpus', 'perfeval_pids',
-    'sampling_limit',
+    'sampling_limit', 'tsc', 'clock_offset', 'monotonic', 'kvmclock',
   },
   threads = { 'pids', 'tids', 'inherit', 'ptrace' }, -- and a workload
   modes = { 'exclude_user', 'exclude_kernel', 'exclude_host', 'exclude_guest' },
@@ -68,7 +68,7 @@ local SETS = {
 
 -- How samples are read and bounded: nothing changes if a profiler that only counts ignores it.
 local IGNORED = {
-  samples = { 'perfeval_cpus', 'perfeval_pids', 'sampling_limit' },
+  samples = { 'perfeval_cpus', 'perfeval_pids', 'sampling_limit', 'tsc', 'clock_offset', 'monotonic', 'kvmclock' },
   ring = { 'mmap_pages', 'watermark', 'realtime', 'lost', 'order', 'order_mem' },
 }
 
@@ -151,6 +151,14 @@ local COMMON = {
     help = 'same as --format csv' },
   { group = 'run', name = 'raw_fields', type = 'flag', always = true,
     help = 'print events as the kernel does, without the plugins of libtraceevent' },
+  { group = 'run', name = 'tsc', type = 'flag', always = true,
+    help = "print the times of events in cycles of the CPU's TSC; with --kvmclock, of the guest's" },
+  { group = 'run', name = 'kvmclock', type = 'string', argument = 'VM',
+    help = "print the times of events on the kvmclock of a guest, given by UUID, pid or name" },
+  { group = 'run', name = 'clock_offset', type = 'offset', argument = 'N',
+    help = 'add N to the printed times of events, in ns or cycles; may be negative or hexadecimal' },
+  { group = 'run', name = 'monotonic', type = 'flag', always = true,
+    help = 'the times must be those of CLOCK_MONOTONIC; live events always have them' },
 
   { group = 'ring', name = 'mmap_pages', short = 'm', type = 'pages', min = 1, max = 2 ^ 20,
     help = 'size of each ring buffer in pages, a power of two' },
@@ -176,7 +184,7 @@ declarations.common = COMMON
 declarations.OF_THE_RUN = {
   'pids', 'tids', 'cgroups', 'inherit', 'ptrace', 'input', 'overwrite', 'output', 'format', 'json', 'csv', 'raw_fields',
   'duration', 'usage_self', 'allow_exec', 'perfeval_cpus', 'perfeval_pids', 'sampling_limit', 'realtime', 'lost',
-  'dry_run', 'help', 'version', 'verbose',
+  'dry_run', 'help', 'version', 'verbose', 'tsc', 'kvmclock', 'clock_offset', 'monotonic',
 }
 
 local common_by_name = {}

@@ -3,6 +3,7 @@
 --- or clamped.
 local bit = require 'bit'
 local cpu_list = require 'bindings.base.cpu_list'
+local ffi = require 'ffi'
 local nearest = require 'bindings.base.nearest'
 local sys = require 'bindings.base.sys'
 local units = require 'bindings.base.units'
@@ -112,6 +113,14 @@ local function parse_call_graph(text)
   return math.ceil(size / 8) * 8
 end
 
+--- Parses a number of 64 bits. As in C, one that is too large for a signed number is negative.
+local function parse_offset(text)
+  local sign, digits = text:match '^([+-]?)(%w+)$'
+  local value = digits and units.unsigned(digits)
+  if not value then return refuse(text, 'an integer of 64 bits, such as -1000 or 0xff') end
+  return ffi.cast('int64_t', sign == '-' and -value or value)
+end
+
 local function parse_text(text)
   return text
 end
@@ -173,6 +182,7 @@ local types = {
   count    = { lua = 'number', switch = true },
   integer  = { lua = 'number', argument = 'N', parse = parse_integer },
   number   = { lua = 'number', argument = 'N', parse = parse_number },
+  offset   = { lua = 'cdata', argument = 'N', parse = parse_offset },
   pages    = { lua = 'number', argument = 'N', parse = parse_pages },
   duration = { lua = 'number', argument = 'T', parse = parse_duration },
   size     = { lua = 'number', argument = 'SIZE', parse = parse_size },

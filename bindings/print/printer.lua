@@ -149,11 +149,11 @@ local function body_printer(event, run)
   end
 end
 
---- Reads the session's time base and its wall time, nil if unknown. Must be called after the first events.
+--- Reads the wall time of the session's time base, nil if unknown. Must be called after the first events.
 function Printer:read_clock()
   local clock = ffi.new 'struct session_clock'
   C.session_read_clock(self.run.session, clock)
-  self.base = clock.base
+  self.has_clock = true
   if clock.wall_sec == clock.wall_sec then
     self.wall_sec, self.wall_nsec = clock.wall_sec, clock.wall_nsec
   end
@@ -170,7 +170,7 @@ function Printer:line_printer(event)
   local has_flags = not event.is_task_event and event.request.perf_event == 0 and event.request.is_output == 0
     and event.request.record == 0
   local has_column = has_flags or not event.owner.describe
-  local base, wall_sec, wall_nsec = self.base, self.wall_sec, self.wall_nsec
+  local put_time, wall_sec, wall_nsec = self.run.axis.put, self.wall_sec, self.wall_nsec
   local last_sec, last_text = nil, ''
 
   return function(e, bare, prefix)
@@ -185,8 +185,6 @@ function Printer:line_printer(event)
       end
       buf:putf('%s.%06d  ', last_text, floor((ns - sec * 1e9) / 1000))
     end
-    local us = floor((base + time) / 1000 + 0.5)
-    local sec = floor(us / 1e6)
     -- common_type u16, common_flags u8, common_preempt_count u8, common_pid s32
     local irq, preempt, blank = '...', '..', ' '
     if not has_column then
@@ -194,8 +192,9 @@ function Printer:line_printer(event)
     elseif has_flags and e.raw_size >= 8 then
       irq, preempt = IRQ_COLUMNS[e.raw[2]], PREEMPT_COLUMNS[e.raw[3]]
     end
-    buf:putf('%16s %6d %s%s%s[%s] %d.%06d: ', safe(task_name(e.tid, time)), e.tid, irq, preempt, blank, CPU_TEXT[e.cpu],
-      sec, us - sec * 1e6)
+    buf:putf('%16s %6d %s%s%s[%s] ', safe(task_name(e.tid, time)), e.tid, irq, preempt, blank, CPU_TEXT[e.cpu])
+    put_time(buf, time)
+    buf:put ': '
     local block, is_user = body(buf, e)
     buf:put '\n'
     if bare then return end
@@ -213,7 +212,7 @@ end
 --- part.
 function Printer:record_printer(event)
   local out, view, services = self.out, event.view, self.run.services
-  local task_name, floor = services.task_name, math.floor
+  local task_name, clock_value, floor = services.task_name, self.run.axis.value, math.floor
   local sec, nsec = 0, self.base -- as Output:seconds()
   if self.wall_sec then sec, nsec = self.wall_sec, self.wall_nsec end
   local order = { 'time', 'cpu', 'pid', 'tid', 'comm', 'clock' }
@@ -242,7 +241,7 @@ function Printer:record_printer(event)
       pid = e.pid,
       tid = e.tid,
       comm = task_name(e.tid, e.time),
-      clock = (self.base + e.time) / 1e9, -- as in the line of text
+      clock = clock_value(e.time), -- as in the line of text
     }
     for _, name in ipairs(names) do
       local value = ev[name.field]
@@ -277,7 +276,7 @@ end
 --- Creates the printer of a class at its first event, because most runs print few of their classes.
 function Printer:make(class)
   jit.off() -- see bindings/init.lua
-  if not self.base then self:read_clock() end
+  if not self.has_clock then self:read_clock() end
   local event = self.run.events.list[class - C.EVENT_FIRST + 1] or task_event(class)
   local made = self.out.format == 'text' and self:line_printer(event) or self:record_printer(event)
   self.printers[class] = made

@@ -2,6 +2,7 @@
 --- Driver: runs one profiler. Sets up the run, pulls batches from the session, sends them through the passes, and
 --- ends the intervals and the run. All code that depends on the events is generated before the first one arrives.
 local attach = require 'bindings.select.attach'
+local axis = require 'bindings.print.axis'
 local bit = require 'bit'
 local bpf = require 'bindings.bpf.program'
 local dispatch = require 'bindings.view.dispatch'
@@ -172,6 +173,7 @@ end
 ---@field life table<string, function> the script's handlers without an event: interval, stop...
 ---@field pollers Consumer[]
 ---@field perfeval? Perfeval
+---@field waits? boolean for the clock of a guest
 local Loop = {}
 Loop.__index = Loop
 
@@ -200,21 +202,37 @@ function Loop:poll()
   end
 end
 
+--- Returns whether the times of events can be printed. Until then, events are dropped.
+function Loop:has_clock()
+  local run, is_ready = self.run, self.run.axis.ready()
+  if not is_ready and not self.waits then
+    run.out:warn(('%s: waiting for KVM to update the clock of %s, which may take five minutes'):format(run.name,
+      run.opt.kvmclock))
+  elseif is_ready and self.waits then
+    run.out:warn(('%s: KVM has updated the clock of %s'):format(run.name, run.opt.kvmclock))
+  end
+  self.waits = not is_ready
+  return is_ready
+end
+
 --- Pulls batches until the stream or the run ends, or the reader of the output is gone.
 function Loop:go()
   local run, pass = self.run, self.pass
   local batch, err = ffi.new 'struct batch', ffi.new 'struct error'
   local flags
+  self:has_clock()
   repeat
     check(C.session_next(run.session, batch, err), err)
     flags = batch.flags
-    if batch.n > 0 then pass(batch.events, batch.n, flags) end
+    if batch.n > 0 and self:has_clock() then pass(batch.events, batch.n, flags) end
     run.loss:poll()
     if bit.band(flags, C.BATCH_TICK) ~= 0 then self:tick(batch.tick_time) end
     if bit.band(flags, C.BATCH_NOTICE) ~= 0 then
       local notice = ffi.string(C.session_take_notice(run.session))
       if run.opt.verbose >= 1 then run.out:warn(('%s: %s'):format(run.name, notice)) end
     end
+    local change = axis.notice(run.axis)
+    if change then run.out:warn(('%s: %s'):format(run.name, change)) end
     self:poll()
     if not flush(run.out) then return end
     self.interrupted = bit.band(flags, C.BATCH_INTERRUPTED) ~= 0
@@ -245,6 +263,8 @@ local function print_summary(run)
       tonumber(stats.lost), tonumber(stats.late)))
   end
   stack_report.print(run)
+  local exactness = axis.error_text(run.axis)
+  if exactness and run.opt.verbose >= 1 then run.out:warn(('%s: %s'):format(run.name, exactness)) end
   local warning = C.session_warning(run.session)
   if warning ~= nil then failure.raise('%s', ffi.string(warning)) end
 end

@@ -20,10 +20,10 @@ Loss.__index = Loss
 ---@param name string the profiler's name
 ---@param opt table parsed options
 ---@param out Output
----@param time_base fun(): number ns that the events' times count from, on the clock that is printed with them
+---@param axis Axis how times are printed
 ---@return Loss
-function loss.new(name, opt, out, time_base)
-  return setmetatable({ total = 0, _name = name, _opt = opt, _out = out, _time_base = time_base, _places = {},
+function loss.new(name, opt, out, axis)
+  return setmetatable({ total = 0, _name = name, _opt = opt, _out = out, _axis = axis, _places = {},
     _reported_at = -math.huge, _is_due = false, _most = 0 }, Loss)
 end
 
@@ -39,10 +39,11 @@ end
 
 --- Returns the line about the losses of one place.
 function Loss:_line(place)
-  local base = self._time_base()
-  local from, to = (base + place.from) / 1e9, (base + place.to) / 1e9
-  local when = to > from and ('between %.6f and %.6f s'):format(from, to) or ('at %.6f s'):format(from)
-  return ('%s: lost %s on %s %s'):format(self._name, events_text(place.lost), place.where, when)
+  local value, unit = self._axis.value, self._axis.unit
+  local form = unit == 's' and '%.6f' or '%d'
+  local from, to = form:format(value(place.from)), form:format(value(place.to))
+  local span = place.to > place.from and ('between %s and %s'):format(from, to) or 'at ' .. from
+  return ('%s: lost %s on %s %s %s'):format(self._name, events_text(place.lost), place.where, span, unit)
 end
 
 --- Adds a loss to those that the next report is about.

@@ -2,6 +2,7 @@
 --- Run: the state of one run, and the functions by which its parts change it. bindings/run/driver.lua drives it.
 local ffi = require 'ffi'
 local attach = require 'bindings.select.attach'
+local axis = require 'bindings.print.axis'
 local events = require 'bindings.select.events'
 local failure = require 'bindings.base.failure'
 local libc = require 'bindings.base.libc'
@@ -24,6 +25,7 @@ local runs = {}
 ---@field out Output
 ---@field services Services
 ---@field events table see bindings/select/events.lua
+---@field axis Axis how times are printed
 ---@field loss Loss
 ---@field programs Bpf[] BPF objects of scripts
 ---@field interval number ns; 0: no intervals
@@ -84,11 +86,8 @@ function runs.new(session, script, opt, words, found)
   if not out then failure.raise('%s', message) end
   if opt.quiet then out.warn = function() end end
   run.out = out
-  run.loss = loss.new(run.name, opt, out, function()
-    local clock = ffi.new 'struct session_clock'
-    C.session_read_clock(session, clock)
-    return clock.base
-  end)
+  run.axis = axis.new(session, opt)
+  run.loss = loss.new(run.name, opt, out, run.axis)
   local function event_of(class) return run.events.list[class - C.EVENT_FIRST + 1] end
   run.services = services.new(session, out, event_of, opt.srcline)
   local inherits = not run.everywhere and attach.inherits(opt, words)

@@ -322,6 +322,14 @@ function session_api.new(instance)
     return clock.base
   end
 
+  --- Returns a time as it is printed with events in JSON and CSV: in seconds, or with --tsc in cycles.
+  ---@param time number ns, as in `ev._time`
+  ---@return number|integer64
+  function api.printed_time(time)
+    check.is(time, 'number', 'session.printed_time takes a time')
+    return run.axis.value(time)
+  end
+
   --- Ends the run: handlers get no more events, only `stop` is called.
   function api.stop()
     run:stop()

@@ -478,6 +478,7 @@ struct source *live_new(struct error *err)
 	live->source.start = UINT64_MAX;
 	live->source.info.is_local = true;
 	live->source.info.own_kernel = true;
+	live->source.info.clock = (struct source_clock){.id = CLOCK_MONOTONIC, .is_live = true};
 	live->nap = NAP_MIN;
 	live->hotplug = -1;
 	return &live->source;

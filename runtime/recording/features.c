@@ -276,6 +276,23 @@ static bool (*const readers[])(struct features *f, struct cursor *c) = {
 	[FEATURE_CLOCK_DATA] = read_clock_data,
 };
 
+void features_read_conversion(struct features *f, const struct perf_event_header *rec)
+{
+	struct {
+		uint64_t shift, mult, zero;
+	} conv;
+
+	if (rec->size < sizeof(*rec) + sizeof(conv))
+		return;
+	memcpy(&conv, rec + 1, sizeof(conv));
+	if (!conv.mult || conv.shift > 32) /* damaged; the kernel's shift is at most 31 */
+		return;
+	f->clock.has_conversion = true;
+	f->clock.shift = conv.shift;
+	f->clock.mult = conv.mult;
+	f->clock.zero = conv.zero;
+}
+
 bool features_init(struct features *f)
 {
 	*f = (struct features){.formats = formats_new(), .build_ids = buildids_new()};

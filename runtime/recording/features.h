@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <linux/perf_event.h>
 #include "source.h"
 
 struct buildids;
@@ -38,13 +39,17 @@ struct features {
 	 * cache; 0: unknown. NULL: unknown for all CPUs. */
 	uint16_t *first_sharers[CACHE_LEVELS];
 	uint64_t first_time; /* of the first sample, ns; 0: missing */
-	bool has_wall;	     /* wall_ns is the wall time at clock_ns of the recording's clock */
+	struct source_clock clock;
+	bool has_wall; /* wall_ns is the wall time at clock_ns of the recording's clock */
 	uint64_t wall_ns, clock_ns;
 };
 
 /* Returns false without memory. */
 bool features_init(struct features *f);
 void features_clear(struct features *f);
+
+/* Reads the record TIME_CONV, which relates the times to the TSC, into f->clock. */
+void features_read_conversion(struct features *f, const struct perf_event_header *rec);
 
 /* Reads a feature; unused ones are skipped. Returns false if it is damaged; the readable part is
  * kept. */

@@ -15,10 +15,12 @@ enum {
 	RECORD_USER = 64, /* first type of perf's own records; below are those of the kernel */
 	RECORD_ATTR = 64,
 	RECORD_TRACING_DATA = 66,
+	RECORD_TIME_CONV = 79,
 	RECORD_FEATURE = 80,
 	PIPE_HEADER = 16, /* bytes */
 	MIN_ATTR = 64,	  /* bytes, PERF_ATTR_SIZE_VER0 */
-	MAX_ATTRS = 1 << 16
+	MAX_ATTRS = 1 << 16,
+	CONVERSION_WITHIN = 1 << 17 /* bytes of records at the start */
 };
 
 /* The start of a file. */
@@ -156,6 +158,22 @@ static void read_features(struct header *h, const struct contents *c, struct str
 	}
 }
 
+/* perf writes the relation of the clocks before the kernel's records. */
+static void read_conversion(struct header *h, const uint8_t *data, uint64_t size)
+{
+	struct perf_event_header rec;
+
+	while (size >= sizeof(rec)) {
+		memcpy(&rec, data, sizeof(rec));
+		if (rec.type < RECORD_USER || rec.size < sizeof(rec) || rec.size > size)
+			return;
+		if (rec.type == RECORD_TIME_CONV)
+			features_read_conversion(&h->features, (const void *)data);
+		data += rec.size;
+		size -= rec.size;
+	}
+}
+
 static int read_file(struct header *h, struct stream *s, struct error *err)
 {
 	uint64_t size, end;
@@ -193,6 +211,10 @@ static int read_file(struct header *h, struct stream *s, struct error *err)
 		return error_set(err, -EOPNOTSUPP,
 				 "part of a directory written by perf record --threads, "
 				 "which is not supported");
+	size = end - c.data.offset < CONVERSION_WITHIN ? end - c.data.offset : CONVERSION_WITHIN;
+	bytes = stream_at(s, c.data.offset, size);
+	if (bytes)
+		read_conversion(h, bytes, size);
 	ret = stream_limit(s, c.data.offset, end);
 	return ret ? error_set(err, ret, "%s", strerror(-ret)) : 0;
 }
@@ -245,6 +267,9 @@ static int read_header_record(struct header *h, struct stream *s,
 		if (!data)
 			return error_set(err, -errno, "cut off inside its event formats");
 		read_feature(h, FEATURE_TRACING_DATA, data, size);
+		return 0;
+	case RECORD_TIME_CONV:
+		features_read_conversion(&h->features, rec);
 		return 0;
 	default:
 		return 0;

@@ -455,6 +455,26 @@ static bool is_own_kernel(const struct features *f)
 	return f->release && !uname(&here) && strcmp(here.release, f->release) == 0;
 }
 
+static int32_t clock_of(const struct perf_event_attr *attr)
+{
+	return attr->use_clockid ? attr->clockid : SOURCE_CLOCK_LOCAL;
+}
+
+/* A conversion to the TSC is that of the local clock. */
+static void fill_clock(struct recording *r)
+{
+	struct source_clock *clock = &r->source.info.clock;
+	int nr = decoder_nr_attrs(r->source.decoder);
+
+	*clock = r->header.features.clock;
+	clock->id = nr ? clock_of(decoder_attr(r->source.decoder, 0)) : SOURCE_CLOCK_LOCAL;
+	for (int i = 1; i < nr; i++)
+		if (clock_of(decoder_attr(r->source.decoder, i)) != clock->id)
+			clock->id = SOURCE_CLOCK_MIXED;
+	if (clock->id != SOURCE_CLOCK_LOCAL)
+		clock->has_conversion = false;
+}
+
 static void fill_info(struct recording *r)
 {
 	const struct features *f = &r->header.features;
@@ -493,6 +513,7 @@ static int set_up(struct recording *r, struct error *err)
 	if (list_events(r))
 		return error_set(err, -ENOMEM, "out of memory");
 	fill_info(r);
+	fill_clock(r);
 	warn(r, h->warning.text);
 	r->time_word = decoder_time_word(h->decoder);
 	r->cpu_word = decoder_cpu_word(h->decoder);

@@ -526,6 +526,16 @@ void session_read_clock(const struct session *s, struct session_clock *out)
 	out->wall_nsec = s->source->info.wall_nsec + s->base % 1000000000;
 }
 
+uint64_t session_exact_time(const struct session *s, double time)
+{
+	return s->base + (uint64_t)(int64_t)time;
+}
+
+const struct source_clock *session_source_clock(const struct session *s)
+{
+	return &s->source->info.clock;
+}
+
 const char *session_arch(const struct session *s)
 {
 	return s->source->info.arch ? s->source->info.arch : "";

@@ -18,6 +18,7 @@ struct resolve_stats;
 struct recorded_event;
 struct session;
 struct source;
+struct source_clock;
 struct srclines;
 struct stacks;
 struct tasks;
@@ -152,6 +153,10 @@ uint32_t session_stack(struct session *s, const struct event *ev);
 bool session_read_resolve_stats(const struct session *s, struct resolve_stats *out);
 void session_read_stats(const struct session *s, struct session_stats *out);
 void session_read_clock(const struct session *s, struct session_clock *out);
+/* Returns the exact time of the source's clock at a time since the base, in ns. */
+uint64_t session_exact_time(const struct session *s, double time);
+/* Returns what the source's times are. */
+const struct source_clock *session_source_clock(const struct session *s);
 /* Returns the machine of a recorded source as in uname(2); "" for other sources or if unknown. */
 const char *session_arch(const struct session *s);
 /* Returns the first CPU that shares cpu's data cache of this level; -1 if unknown. */

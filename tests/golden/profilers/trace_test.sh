@@ -11,7 +11,10 @@ peer() {
 for data in "$DATA"/*.data; do
 	[[ $data != */groups.data ]] || continue # perf prints the leader's fields as those of the members
 	peer "$data"
-	for format in text json csv; do
+	formats='text json csv'
+	# Numbers in JSON and CSV are doubles, which cannot hold the ns since 1970.
+	[[ $data != */realtime.data && $data != */tai.data ]] || formats=text
+	for format in $formats; do
 		"$PROFSCRIPT" trace --input "$data" --format $format >"$TMP/ours" 2>"$TMP/err"
 		check "$(basename "$data"): $format is what perf says" \
 			luajit "$TOP/tests/tools/compare.lua" $format "$TMP/peer" "$TMP/ours"

@@ -18,7 +18,7 @@ check 'nothing takes longer than a minute' test "$(grep -c 'sched:' "$TMP/out")"
 for option in -m-1 -N-1; do
 	check_status "$option is not a number" 2 run trace -e sched:sched_wakeup $option
 done
-check_status 'an unknown option' 2 run trace -e sched:sched_wakeup --tsc
+check_status 'an unknown option' 2 run trace -e sched:sched_wakeup --no-such-option
 check_status 'the help of a profiler is not a failure' 0 "$PROFSCRIPT" trace -h
 expect_line 'and goes to stdout' '^usage: profscript trace ' <("$PROFSCRIPT" trace -h 2>/dev/null)
 "$PROFSCRIPT" trace -q -e raw_syscalls:sys_enter --input lost.data >"$TMP/quiet" 2>"$TMP/err"

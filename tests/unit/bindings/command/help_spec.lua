@@ -153,6 +153,14 @@ run and output options:
       --csv                 same as --format csv
       --raw-fields          print events as the kernel does, without the plugins
                             of libtraceevent
+      --tsc                 print the times of events in cycles of the CPU's
+                            TSC; with --kvmclock, of the guest's
+      --kvmclock VM         print the times of events on the kvmclock of a
+                            guest, given by UUID, pid or name
+      --clock-offset N      add N to the printed times of events, in ns or
+                            cycles; may be negative or hexadecimal
+      --monotonic           the times must be those of CLOCK_MONOTONIC; live
+                            events always have them
 
 ring buffer options:
   -m, --mmap-pages N        size of each ring buffer in pages, a power of two

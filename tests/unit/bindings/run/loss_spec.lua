@@ -10,7 +10,7 @@ local function warnings(opt, losses, at_end)
     if opt[name] == nil then opt[name] = value end
   end
   local l = loss.new('top', opt, { warn = function(_, line) lines[#lines + 1] = line end },
-    function() return 10e9 end)
+    { unit = 's', value = function(time) return (10e9 + time) / 1e9 end })
   for _, one in ipairs(losses) do
     local e = ffi.new 'struct event'
     e.time, e.period, e.cpu, e.tid, e.key = one[1] * 1e9, one[2], one[3] or -1, one[4] or -1,
