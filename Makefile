@@ -19,10 +19,10 @@ datadir  = $(CURDIR)
 endif
 
 DEPS = gcc make pkg-config libluajit-5.1-dev luajit libtraceevent-dev libelf-dev libdw-dev libzstd-dev \
-	liblzma-dev libiberty-dev xz-utils libcmocka-dev lua-busted lua-cjson linux-perf
+	liblzma-dev nettle-dev libiberty-dev xz-utils libcmocka-dev lua-busted lua-cjson linux-perf
 pkg       = $(shell pkg-config $1 2>/dev/null)
 INCLUDES := -iquote . -iquote runtime -iquote native $(call pkg,--cflags libtraceevent)
-LIBS     := $(call pkg,--libs libtraceevent libelf libdw libzstd liblzma luajit)
+LIBS     := $(call pkg,--libs libtraceevent libelf libdw libzstd liblzma nettle luajit)
 WARNINGS  = -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes -Wundef $(WERROR)
 COMPILE   = $(if $(LIBS),,$(error libraries are missing: run `sudo make deps`))$(CC) -std=gnu11 \
 	-D_GNU_SOURCE= $(INCLUDES) $(EXTRA) $(WARNINGS) $(CFLAGS) $(SANITIZE)
