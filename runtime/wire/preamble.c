@@ -293,10 +293,10 @@ static void add_tracing_data(struct bytes *out, const struct wire_event *events,
 	if (!out->failed)
 		memcpy(out->data + strings_at, &size, sizeof(size));
 	bytes_add_u64(out, 0); /* names of tasks */
+	bytes_align(out, at, 8);
 	size = out->size - at;
 	if (!out->failed)
 		memcpy(out->data + size_at, &size, sizeof(size));
-	bytes_align(out, at, 8);
 }
 
 static void read_id(const char *path, uint8_t id[16])
