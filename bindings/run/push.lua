@@ -27,7 +27,7 @@ end
 local function addresses_of(event, opt)
   local list, seen = {}, {}
   local function add(text)
-    for address in text:gmatch '[^,]+' do
+    for address in (text .. ','):gmatch '([^,]*),' do
       address = address:match '^%s*(.-)%s*$'
       if not seen[address] then list[#list + 1], seen[address] = address, true end
     end
@@ -90,7 +90,8 @@ function push.new(run, taken)
     for _, address in ipairs(addresses) do
       self._handle = self._handle or C.session_push(run.session, err)
       if self._handle == nil then failure.of(err) end
-      local place = check(C.push_add(self._handle, address, err), err)
+      local place = C.push_add(self._handle, address, err)
+      if place < 0 then failure.usage('push: %s', ffi.string(err.text)) end
       self.addresses[place + 1] = address
       event.request.push = event.request.push + 2ULL ^ place
     end
