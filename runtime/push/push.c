@@ -251,15 +251,6 @@ static int push_open(struct source *src, const struct source_target *target, str
 	return ret;
 }
 
-static int push_start(struct source *src, struct error *err)
-{
-	struct push *p = of(src);
-	int ret = p->inner->ops->start(p->inner, err);
-
-	mirror(p);
-	return ret;
-}
-
 /* Gives a copy the id that the header of the stream names. Records of tasks belong to no event. */
 static void renumber(struct perf_event_header *rec, int index)
 {
@@ -344,6 +335,18 @@ static int turn(struct push *p, struct error *err)
 	p->turned_at = clock_monotonic();
 	for (int i = 0; i < p->nr_outlets && !ret; i++)
 		ret = outlet_turn(p->outlets[i], p->turned_at, p->source.horizon, err);
+	return ret;
+}
+
+/* Files get what comes first, too. */
+static int push_start(struct source *src, struct error *err)
+{
+	struct push *p = of(src);
+	int ret = turn(p, err);
+
+	if (!ret && p->inner->ops->start)
+		ret = p->inner->ops->start(p->inner, err);
+	mirror(p);
 	return ret;
 }
 
@@ -520,7 +523,7 @@ static void choose_ops(struct push *p)
 		.has_records = push_has_records,
 		.add_event = push_add_event,
 		.open = push_open,
-		.start = inner->start ? push_start : NULL,
+		.start = push_start,
 		.next = push_next,
 		.wait = inner->wait ? push_wait : NULL,
 		.stop = inner->stop ? push_stop : NULL,
