@@ -330,11 +330,13 @@ static int share(struct push *p, struct slot *slots, int n)
 
 static int turn(struct push *p, struct error *err)
 {
+	struct epoll_event ev;
+	bool called = epoll_wait(p->all.poller, &ev, 1, 0) > 0;
 	int ret = 0;
 
 	p->turned_at = clock_monotonic();
 	for (int i = 0; i < p->nr_outlets && !ret; i++)
-		ret = outlet_turn(p->outlets[i], p->turned_at, p->source.horizon, err);
+		ret = outlet_turn(p->outlets[i], p->turned_at, p->source.horizon, called, err);
 	return ret;
 }
 
@@ -411,7 +413,7 @@ static int push_next(struct source *src, struct slot *out, int max, uint64_t unt
 		if (n < 0)
 			return n;
 		kept = share(p, out, n);
-		if (n < max || clock_monotonic() - p->turned_at > TURN_PERIOD) {
+		if (!n || clock_monotonic() - p->turned_at > TURN_PERIOD) {
 			ret = turn(p, err);
 			if (ret)
 				return ret == -EPIPE ? -ENODATA : ret;
@@ -497,6 +499,7 @@ static void free_own(struct push *p)
 	free(p->all.symbols.data);
 	free(p->all.messages.data);
 	explicit_bzero(&p->all.secret, sizeof(p->all.secret));
+	group_pool_clear(&p->all.pool);
 	ZSTD_freeCCtx(p->all.zstd);
 	if (p->all.poller >= 0)
 		close(p->all.poller);

@@ -729,7 +729,8 @@ static void secrets(void **state)
 /* Records that do not compress need two records of their group. */
 static void incompressible(void **state)
 {
-	struct group *g = group_new();
+	struct group_pool pool = {0};
+	struct group *g = group_new(&pool);
 	ZSTD_CCtx *c = ZSTD_createCCtx();
 	ZSTD_DCtx *d = ZSTD_createDCtx();
 	struct perf_event_header rec;
@@ -756,6 +757,7 @@ static void incompressible(void **state)
 	assert_int_equal(ZSTD_decompressDCtx(d, out, sizeof(out), packed, n), GROUP_ROOM + 8);
 	assert_memory_equal(out, g->data, GROUP_ROOM + 8);
 	group_free(g);
+	group_pool_clear(&pool);
 	ZSTD_freeCCtx(c);
 	ZSTD_freeDCtx(d);
 }
