@@ -142,7 +142,7 @@ local COMMON = {
   { group = 'run', name = 'dry_run', type = 'flag', always = true, help = 'print what would be opened and exit' },
   { group = 'run', name = 'input', type = 'string', argument = 'FILE', help = 'read a recording; - is stdin' },
   { group = 'run', name = 'push', type = 'words', argument = 'ADDR',
-    help = 'send all events to PORT, HOST:PORT, unix:PATH, vsock:PORT, a device, a file or -, instead of analyzing them' },
+    help = 'send all events to PORT, HOST:PORT, unix:PATH, vsock:PORT, a file or -, instead of analyzing them' },
   { group = 'run', name = 'secret', type = 'string', argument = 'FILE',
     help = 'other hosts must know the secret in FILE (or in PROFSCRIPT_SECRET) to receive events' },
   { group = 'run', name = 'output', short = 'o', type = 'string', argument = 'FILE',
@@ -179,8 +179,8 @@ declarations.common = COMMON
 --- Options of the whole run, which are invalid for a profiler that is an event source.
 declarations.OF_THE_RUN = {
   'pids', 'tids', 'cgroups', 'inherit', 'ptrace', 'input', 'push', 'secret', 'overwrite', 'output', 'format', 'json',
-  'csv', 'raw_fields', 'duration', 'usage_self', 'allow_exec', 'perfeval_cpus', 'perfeval_pids', 'sampling_limit', 'realtime', 'lost',
-  'dry_run', 'help', 'version', 'verbose',
+  'csv', 'raw_fields', 'duration', 'usage_self', 'allow_exec', 'perfeval_cpus', 'perfeval_pids', 'sampling_limit',
+  'realtime', 'lost', 'dry_run', 'help', 'version', 'verbose',
 }
 
 local common_by_name = {}
