@@ -141,6 +141,10 @@ local COMMON = {
     help = 'let exec= and other expressions call system()' },
   { group = 'run', name = 'dry_run', type = 'flag', always = true, help = 'print what would be opened and exit' },
   { group = 'run', name = 'input', type = 'string', argument = 'FILE', help = 'read a recording; - is stdin' },
+  { group = 'run', name = 'push', type = 'words', argument = 'ADDR',
+    help = 'send all events to PORT, HOST:PORT, unix:PATH, vsock:PORT, a file or -, instead of analyzing them' },
+  { group = 'run', name = 'secret', type = 'string', argument = 'FILE',
+    help = 'other hosts must know the secret in FILE (or in PROFSCRIPT_SECRET) to receive events' },
   { group = 'run', name = 'output', short = 'o', type = 'string', argument = 'FILE',
     help = 'append the output to FILE, in text format also the warnings; SIGUSR1 reopens FILE' },
   { group = 'run', name = 'format', type = 'enum', values = { 'text', 'json', 'csv' }, default = 'text',
@@ -182,9 +186,9 @@ local COMMON = {
 declarations.common = COMMON
 --- Options of the whole run, which are invalid for a profiler that is an event source.
 declarations.OF_THE_RUN = {
-  'pids', 'tids', 'cgroups', 'inherit', 'ptrace', 'input', 'overwrite', 'output', 'format', 'json', 'csv', 'raw_fields',
-  'duration', 'usage_self', 'allow_exec', 'perfeval_cpus', 'perfeval_pids', 'sampling_limit', 'realtime', 'lost',
-  'dry_run', 'help', 'version', 'verbose', 'tsc', 'kvmclock', 'clock_offset', 'monotonic',
+  'pids', 'tids', 'cgroups', 'inherit', 'ptrace', 'input', 'push', 'secret', 'overwrite', 'output', 'format', 'json',
+  'csv', 'raw_fields', 'duration', 'usage_self', 'allow_exec', 'perfeval_cpus', 'perfeval_pids', 'sampling_limit',
+  'realtime', 'lost', 'dry_run', 'help', 'version', 'verbose', 'tsc', 'kvmclock', 'clock_offset', 'monotonic',
 }
 
 local common_by_name = {}

@@ -45,6 +45,8 @@ local ATTRIBUTES = {
   ['cpus'] = { kind = 'cpulist', common = true, help = 'only on these CPUs' },
   ['period'] = { kind = 'int', min = 1, common = true, help = 'sample every Nth event' },
   ['freq'] = { kind = 'int', min = 1, common = true, help = 'take N samples per second' },
+  ['push'] = { kind = 'string', repeats = true, common = true,
+    help = "send the event to PORT, HOST:PORT, unix:PATH, a device or file; it does not reach the profiler" },
   ['untraced'] = { kind = 'flag', help = 'print the event only in details' },
   ['trigger'] = { kind = 'flag', help = 'print a report at this event' },
   ['exec'] = { kind = 'expr', common = true, help = 'evaluate for each event; may print with printf()' },
@@ -199,7 +201,8 @@ local function parse_attr(text, from, to, attrs)
   local value, column = '', to + 1
   if equals then value, column = content(text, equals + 1, to) end
   if not value:find('%S') then
-    fail(text, equals or from, ("attribute '%s' needs a value"):format(name))
+    local hint = equals == to and text:find('^/[^/,]', to + 1) and "quote it if it contains a '/'" or nil
+    fail(text, equals or from, ("attribute '%s' needs a value"):format(name), hint)
   end
   local check = CHECKS[spec.kind]
   attr.value = check and check(text, value, column, spec) or value

@@ -7,6 +7,7 @@
 #include "os/closer.h"
 #include "os/priority.h"
 #include "probes/probe.h"
+#include "push/push.h"
 #include "decode/records.h"
 #include "stacks/resolve.h"
 #include "os/signals.h"
@@ -87,6 +88,16 @@ uint64_t session_sample_type(const struct session *s, const struct event_request
 bool session_has_records(const struct session *s, uint32_t kind)
 {
 	return s->source->ops->has_records(s->source, kind);
+}
+
+struct push *session_push(struct session *s, struct error *err)
+{
+	if (!s->push) {
+		s->push = push_new(s->source, err);
+		if (s->push)
+			s->source = push_source(s->push);
+	}
+	return s->push;
 }
 
 int session_add_event(struct session *s, const struct event_request *request, struct error *err)

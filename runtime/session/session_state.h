@@ -11,6 +11,7 @@
 
 struct session {
 	struct source *source;
+	struct push *push;     /* which is the source, then; NULL: nothing is sent */
 	struct probes *probes; /* NULL: no probes so far */
 	struct workload *workload;
 	struct family *family; /* NULL: the run ends with the threads below, or rings report it */

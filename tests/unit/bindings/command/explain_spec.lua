@@ -90,6 +90,7 @@ attributes of all profilers
   freq=N           take N samples per second
   max-stack[=N]    record stacks of at most N frames
   period=N         sample every Nth event
+  push=TEXT        send the event to PORT, HOST:PORT, unix:PATH, a device or file; it does not reach the profiler
   stack            record the stack of each event
 
 members of every event: _time _stack _pid _tid _cpu _comm _event _period _key
