@@ -77,7 +77,7 @@ threads.]],
     kernel_callchain = {},
   },
 
-  start = function(opt, out)
+  start = function(opt, out, session)
     local names, disk_of = devices()
     local filter, only = '', nil
     if opt.device then
