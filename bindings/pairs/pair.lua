@@ -46,6 +46,7 @@ function pair.buffer(max, any)
       if k == 'kind' then return q.kind end
       if k == 'first_time' then return q.first_time end
       if k == 'second_time' then return q.second_time end
+      if k == 'first_value' then return tonumber(q.first_value) end
       if k == 'first_class' then return q.first_class end
       if k == 'second_class' then return q.second_class end
       if k == 'first_tid' then return q.first_tid end
