@@ -50,7 +50,7 @@ struct bpf_test_run_opts {
   size_t sz;
   const void *data_in; void *data_out; uint32_t data_size_in, data_size_out;
   const void *ctx_in; void *ctx_out; uint32_t ctx_size_in, ctx_size_out;
-  uint32_t retval; int repeat; uint32_t duration, flags, cpu;
+  uint32_t retval; int repeat; uint32_t duration, flags, cpu, batch_size;
 };
 int bpf_prog_test_run_opts(int program, struct bpf_test_run_opts *);
 

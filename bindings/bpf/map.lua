@@ -170,8 +170,9 @@ end
 function Map:take()
   local key_size, value_size = ffi.sizeof(self._key) - SLACK, self._value_size * self._nr_cpus
   local max = math.min(self._max_entries, BATCH)
-  local key_bytes = ffi.new('uint8_t[?]', max * key_size + SLACK)
-  local value_bytes = ffi.new('uint8_t[?]', max * value_size + SLACK)
+  self._keys = self._keys or ffi.new('uint8_t[?]', max * key_size + SLACK)
+  self._values = self._values or ffi.new('uint8_t[?]', max * value_size + SLACK)
+  local key_bytes, value_bytes = self._keys, self._values
   local place, n, list, code = ffi.new 'uint64_t[1]', ffi.new 'uint32_t[1]', {}, nil
   repeat
     n[0] = max

@@ -145,22 +145,6 @@ function keys.reader(config, list, instance, env)
   end
 end
 
---- The wakeup of a task that is still running is not followed by a switch to it. If it started a pair, the pair would
---- end at the switch back to the task after some later preemption. A task is still running if it wakes itself, or if
---- the target CPU is already running it (known if all switches are traced). Between lost events and the next switch on
---- the CPU this is unknown.
-local WAKEUP = [[
-local w = cast(payload_%d, e.raw)
-local cpu = w.target_cpu
-local running = cpu >= 0 and cpu < max_cpus and current[cpu]
-if w.pid == w.common_pid or running == w.pid then
-  e.flags = bor(e.flags, no_first)
-  unneeded[0] = unneeded[0] + 1
-elseif running == lost then
-  e.flags = bor(e.flags, no_start)
-end]]
-local SWITCH = 'if e.cpu >= 0 and e.cpu < max_cpus then current[e.cpu] = cast(payload_%d, e.raw).next_pid end'
-
 local function has_fields(event, ...)
   for _, name in ipairs { ... } do
     if not event.fields[name] then return false end
@@ -168,96 +152,47 @@ local function has_fields(event, ...)
   return true
 end
 
---- Returns the code for wakeups and switches, nil for other events.
-local function wakeup_code(event, i, state)
-  if event.name == 'sched:sched_wakeup' and has_fields(event, 'pid', 'target_cpu', 'common_pid') then
-    return WAKEUP:format(i)
-  elseif state.sees_switches and event.name == 'sched:sched_switch' and (event.filter or '') == ''
-    and has_fields(event, 'next_pid') then
-    return SWITCH:format(i)
-  end
-end
-
-local NOT_YET, LOST = -1, -2 -- instead of a tid: not yet known, no longer known
-
---- Returns the running task of each CPU, if known, and the number of wakeups of running tasks.
-local function wakeup_state(sees_switches)
-  local current = ffi.new('int32_t[?]', C.CPUS_MAX)
-  ffi.fill(current, ffi.sizeof(current), 0xff) -- NOT_YET
-  local function forget(cpu)
-    local one = cpu >= 0 and cpu < C.CPUS_MAX
-    for i = one and cpu or 0, one and cpu or C.CPUS_MAX - 1 do
-      -- A CPU without any switch so far may not be traced at all.
-      if current[i] ~= NOT_YET then current[i] = LOST end
+--- Tells the matcher which events are wakeups and switches. The wakeup of a task that is still running is not followed
+--- by a switch to it. If it started a pair, the pair would end at the switch back to the task after some later
+--- preemption. Which task a CPU runs is known if all of its switches are traced.
+---@param matcher ffi.cdata* struct pairs *
+---@param config PairsConfig
+---@param others Event[] events outside the stages, which may be switches
+---@param instance 'cpu'|'tid' default key
+function keys.set_running(matcher, config, others, instance)
+  local function set(event)
+    local fields = event.fields
+    if event.name == 'sched:sched_wakeup' and has_fields(event, 'pid', 'target_cpu', 'common_pid') then
+      C.pairs_set_wakeup(matcher, event.class, fields.pid.offset, fields.target_cpu.offset, fields.common_pid.offset)
+    elseif event.name == 'sched:sched_switch' and instance == 'cpu' and (event.filter or '') == ''
+      and has_fields(event, 'next_pid') then
+      C.pairs_set_switch(matcher, event.class, fields.next_pid.offset)
     end
   end
-  return {
-    sees_switches = sees_switches,
-    current = current,
-    max_cpus = C.CPUS_MAX,
-    lost = LOST,
-    no_first = C.EVENT_NO_FIRST,
-    no_start = C.EVENT_NO_START,
-    unneeded = ffi.new 'double[1]',
-    forget = forget,
-  }
+  for _, stage in ipairs(config.stages) do
+    for _, event in ipairs(stage) do set(event) end
+  end
+  for _, event in ipairs(others) do set(event) end
 end
 
 --- Returns the branches that write the role flags and, unless the matcher reads it, the key column. An event whose key
 --- has no value (such as a division by zero) is ignored.
 ---@param config PairsConfig
----@param others Event[] events outside the stages, which may be switches
 ---@param instance 'cpu'|'tid' default key
 ---@param env table<string, function> functions that expressions can call
 ---@return Branch[]
----@return ffi.cdata* unneeded double[1]: number of wakeups that cannot start a pair
-function keys.branches(config, others, instance, env)
-  local branches, wakeups = {}, false
-  local state = wakeup_state(instance == 'cpu')
-  local function add(event, i, code, bound, same)
-    local more = wakeup_code(event, i, state)
-    if more then
-      code[#code + 1] = more
-      for _, name in ipairs { 'current', 'max_cpus', 'lost', 'no_first', 'no_start', 'unneeded' } do
-        bound[name] = state[name]
-      end
-      bound['payload_' .. i] = event.view.payload
-    end
-    return {
-      class = event.class,
-      code = code,
-      bound = bound,
-      same = not more and same or nil,
-      is_wakeup = more and event.name ~= 'sched:sched_switch',
-      is_switch = more and event.name == 'sched:sched_switch',
-      only = #code == 1 and more,
-    }
-  end
-  local list, serial = {}, 0
+function keys.branches(config, instance, env)
+  local branches, serial = {}, 0
   for _, stage in ipairs(config.stages) do
     for _, event in ipairs(stage) do
       serial = serial + 1
-      list[#list + 1] = add(event, serial, key_and_role(config, instance, env, event, serial))
+      local code, bound, same = key_and_role(config, instance, env, event, serial)
+      if #code > 0 then
+        branches[#branches + 1] = { class = event.class, code = table.concat(code, '\n'), bound = bound, same = same }
+      end
     end
   end
-  for _, event in ipairs(others) do
-    serial = serial + 1
-    list[#list + 1] = add(event, serial, {}, {})
-  end
-  for _, one in ipairs(list) do
-    wakeups = wakeups or one.is_wakeup
-  end
-  for _, one in ipairs(list) do
-    -- The running tasks are needed only for wakeups.
-    if #one.code > 0 and (wakeups or not (one.is_switch and one.only)) then
-      branches[#branches + 1] = { class = one.class, code = table.concat(one.code, '\n'), bound = one.bound,
-        same = one.same }
-    end
-  end
-  if wakeups then
-    branches[#branches + 1] = { class = C.EVENT_LOST, code = 'forget(e.cpu)', bound = { forget = state.forget } }
-  end
-  return branches, state.unneeded
+  return branches
 end
 
 return keys

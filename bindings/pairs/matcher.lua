@@ -37,6 +37,7 @@ local PAIR_SIZE = ffi.sizeof 'struct pair'
 ---@field second_class integer
 ---@field first_tid integer
 ---@field first_cpu integer
+---@field first_value integer with `value`: that field of the first event
 ---@field first_event? Ev the first event, with `keep`; nil if there was no room to keep it
 
 ---@class PairsConfig
@@ -44,6 +45,7 @@ local PAIR_SIZE = ffi.sizeof 'struct pair'
 ---@field key? string C expression for events without key=; default: the CPU or thread, if no event has a key
 ---@field cycle? boolean the first stage follows the last
 ---@field keep? boolean keep first events for `p.first_event`
+---@field value? string an integer field of first events, for `p.first_value`; cheaper than `keep`
 ---@field has? fun(key: integer): boolean selects keys; only if the key of each event is one of its fields
 ---@field max_keys? integer maximum number of waiting starts
 ---@field others? Event[] events outside the stages, for details
@@ -157,7 +159,7 @@ function Feed:open(run)
     end
   end
   self.instance = C.session_per_thread(run.session) ~= 0 and 'tid' or 'cpu'
-  self.keys, self.unneeded = pair_keys.branches(config, config.others or {}, self.instance, self.expression_env)
+  self.keys = pair_keys.branches(config, self.instance, self.expression_env)
   if config.keep or config.details then
     self.timeline = kept_events.timeline()
   end
@@ -179,6 +181,11 @@ function Feed:open(run)
       end
     end
   end
+  for _, event in ipairs(config.value and config.stages[1] or {}) do
+    local field = event.fields[config.value]
+    C.pairs_set_value(self.matcher, event.class, field.offset, field.size, views.has(field, 'SIGNED') and 1 or 0)
+  end
+  pair_keys.set_running(self.matcher, config, config.others or {}, self.instance)
   for _, one in ipairs(config.ends or {}) do
     local event = public_event.real(one.event)
     local key, bits = event.fields[one.key], event.fields[one.bits]
@@ -305,8 +312,9 @@ function Feed:stats()
   if not self.matcher then error('pairs:stats: the events have not started', 3) end
   local s = ffi.new 'struct pairs_stats'
   C.pairs_read_stats(self.matcher, s)
-  local result = { unneeded = self.unneeded[0], unkept = self.kept and self.kept:missing() or 0 }
-  for _, name in ipairs { 'pairs', 'replaced', 'unstarted', 'mismatched', 'dropped', 'ended', 'evicted', 'stored' } do
+  local result = { unkept = self.kept and self.kept:missing() or 0 }
+  for _, name in ipairs { 'pairs', 'replaced', 'unstarted', 'mismatched', 'dropped', 'ended', 'unneeded', 'evicted',
+    'stored' } do
     result[name] = tonumber(s[name])
   end
   return result

@@ -7,7 +7,8 @@ local C = ffi.C
 local cast, copy, tonumber, typeof = ffi.cast, ffi.copy, tonumber, ffi.typeof
 local pair = {}
 
-local PAIR, EVENT_SIZE, FILTERED = typeof 'struct pair *', ffi.sizeof 'struct event', C.EVENT_FILTERED
+local PAIR, ADDRESS, FILTERED = typeof 'struct pair *', typeof 'uintptr_t', C.EVENT_FILTERED
+local PAIR_SIZE, EVENT_SIZE = ffi.sizeof 'struct pair', ffi.sizeof 'struct event'
 
 local serial = 0
 local is_pair = {} -- by ctype id
@@ -34,6 +35,7 @@ end
 ---@return PairBuffer
 function pair.buffer(max, any)
   local out = ffi.new('struct pair[?]', max)
+  local begin = cast(ADDRESS, cast(PAIR, out))
   local firsts = ffi.new('struct event[?]', max) -- filled when the script reads first_event
   serial = serial + 1
   local name = 'struct profscript_pair_' .. serial
@@ -46,13 +48,15 @@ function pair.buffer(max, any)
       if k == 'kind' then return q.kind end
       if k == 'first_time' then return q.first_time end
       if k == 'second_time' then return q.second_time end
+      if k == 'first_value' then return tonumber(q.first_value) end
       if k == 'first_class' then return q.first_class end
       if k == 'second_class' then return q.second_class end
       if k == 'first_tid' then return q.first_tid end
       if k == 'first_cpu' then return q.first_cpu end
       if k ~= 'first_event' then error(("pairs have no field '%s'"):format(tostring(k)), 2) end
       if q.first_event == nil then return nil end
-      local first = firsts + (q - out)
+      -- Not q - out: LuaJIT compiles that only for sizes that are powers of two.
+      local first = firsts + tonumber(cast(ADDRESS, q) - begin) / PAIR_SIZE
       copy(first, q.first_event, EVENT_SIZE)
       return cast(any, first)
     end,

@@ -12,7 +12,7 @@
 enum {
 	WINDOW = 256,	 /* entries, a power of two */
 	LOOKAHEAD = 16,	 /* records scanned before the oldest of them is delivered */
-	PREFETCH = 2048, /* bytes ahead of the current record */
+	PREFETCH = 8192, /* bytes ahead of the current record */
 	MAX_RECORD = 1 << 16
 };
 
@@ -324,9 +324,12 @@ static void scan_samples(struct ring *r)
 		slot.time = ((const uint64_t *)(rec + 1))[time_word];
 		if (slot.time < last)
 			break;
-		/* The cache lines come from another CPU's cache. */
-		__builtin_prefetch(data + ((pos + PREFETCH) & mask));
-		__builtin_prefetch(data + ((pos + PREFETCH + 64) & mask));
+		/* The cache lines come from another CPU's cache. Those after the head stay with the
+		 * CPU that is about to write them. */
+		if (head - pos > PREFETCH) {
+			__builtin_prefetch(data + ((pos + PREFETCH) & mask));
+			__builtin_prefetch(data + ((pos + PREFETCH + 64) & mask));
+		}
 		slot.rec = rec;
 		*entry(r, i) = slot;
 		r->pos_of[i % WINDOW] = pos;

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "event.h"
+#include "os/cpus.h"
 #include "relations/timeline.h"
 
 enum {
@@ -24,30 +25,49 @@ enum {
 	CACHED = 1 << 10,     /* an array of this size is in the nearest cache anyway */
 	FREE = 0,	      /* class of an unused start */
 	GONE = EVENT_CLASSES, /* flag in the class of a start that does not wait */
+	NOT_YET = -1,	      /* instead of the task that runs on a CPU: no switch seen so far */
+	UNKNOWN = -2,	      /* no switch seen since a loss */
+};
+
+/* What an event tells besides its key. */
+enum tells {
+	SLEEP = 1,  /* see pairs_set_end() */
+	SWITCH = 2, /* see pairs_set_switch() */
+	WAKEUP = 4, /* see pairs_set_wakeup() */
 };
 
 struct start {
 	int64_t key;
 	double time;
-	struct event *event; /* kept copy, or NULL */
+	union {
+		struct event *event; /* with config.keep: kept copy, or NULL */
+		int64_t value;	     /* else: see pairs_set_value() */
+	};
 	int32_t tid;
 	int16_t cpu;
 	uint16_t class; /* FREE, or that of the event, perhaps with GONE */
 };
 
+/* An integer of the payload. */
+struct integer {
+	uint32_t offset;
+	uint8_t size; /* 0: there is none */
+	bool is_signed;
+};
+
 /* What a class may do. can has the flag of struct event that forbids each thing that it may do. */
 struct rule {
-	uint32_t kind; /* of the pairs that it begins, without the place of their second */
-	uint32_t key_offset;
+	uint32_t kind;	    /* of the pairs that it begins, without the place of their second */
+	struct integer key; /* without: the key column */
+	struct integer value;
 	uint16_t stage, previous;
-	uint16_t place;	      /* in its stage */
-	uint8_t can;	      /* EVENT_NO_SECOND: find, EVENT_NO_FIRST: store */
-	uint8_t key_size : 4; /* 0: key is the key column */
-	uint8_t key_signed : 1;
-	/* See pairs_set_end(); no mask: it ends nothing. */
-	uint64_t end_mask;
-	uint16_t end_key, end_bits;
+	uint16_t place; /* in its stage */
+	uint8_t can;	/* EVENT_NO_SECOND: find, EVENT_NO_FIRST: store */
+	uint8_t tells;	/* enum tells */
 	bool end_is_long;
+	uint16_t end_key, end_bits;
+	uint64_t end_mask;
+	uint16_t task, target, waker; /* offsets of a switch or wakeup */
 };
 
 struct pairs {
@@ -63,6 +83,7 @@ struct pairs {
 	struct pairs_stats stats;
 	uint16_t *places; /* number of classes of each stage */
 	bool has_kinds;
+	int32_t running[CPUS_MAX]; /* tasks by CPU, or NOT_YET, UNKNOWN */
 	struct rule rules[EVENT_CLASSES];
 };
 
@@ -127,6 +148,8 @@ struct pairs *pairs_new(const struct pairs_config *config)
 		return NULL;
 	p->config = *config;
 	p->hole_end = -INFINITY;
+	for (int i = 0; i < CPUS_MAX; i++)
+		p->running[i] = NOT_YET;
 	if (!p->config.max_keys)
 		p->config.max_keys = DEFAULT_KEYS;
 	if (p->config.max_keys > MAX_KEYS)
@@ -182,9 +205,11 @@ static void number_kinds(struct pairs *p)
 /* The start stops waiting. */
 static __always_inline void remove_start(struct pairs *restrict p, struct start *s)
 {
-	if (__builtin_expect(s->event != NULL, 0))
-		timeline_release(p->config.keep, s->event);
-	s->event = NULL;
+	if (__builtin_expect(p->config.keep != NULL, 0)) {
+		if (s->event)
+			timeline_release(p->config.keep, s->event);
+		s->event = NULL;
+	}
 	s->class |= GONE;
 	p->stats.stored--;
 }
@@ -281,6 +306,37 @@ static void keep_event(struct pairs *p, struct start *s, const struct event *ev,
 	s->event = kept;
 }
 
+static __always_inline int64_t integer_of(const struct integer *integer, const struct event *ev)
+{
+	const uint8_t *at = ev->raw + integer->offset;
+	uint64_t u64;
+	uint32_t u32;
+	uint16_t u16;
+
+	switch (integer->size) {
+	case 8:
+		memcpy(&u64, at, sizeof(u64));
+		return u64;
+	case 4:
+		memcpy(&u32, at, sizeof(u32));
+		return integer->is_signed ? (int32_t)u32 : (int64_t)u32;
+	case 2:
+		memcpy(&u16, at, sizeof(u16));
+		return integer->is_signed ? (int16_t)u16 : u16;
+	case 1:
+		return integer->is_signed ? (int8_t)*at : *at;
+	default:
+		return 0;
+	}
+}
+
+static int64_t value_of(const struct pairs *p, const struct start *s)
+{
+	if (!p->config.keep)
+		return s->value;
+	return s->event ? integer_of(&p->rules[s->class].value, s->event) : 0;
+}
+
 /* ev finds start s: writes the pair to out if they make one. */
 static __always_inline int finish(struct pairs *restrict p, struct start *s,
 				  const struct rule *rule, const struct event *ev, uint32_t index,
@@ -302,6 +358,10 @@ static __always_inline int finish(struct pairs *restrict p, struct start *s,
 	out->second = index;
 	out->first_tid = s->tid;
 	out->first_cpu = s->cpu;
+	out->first_value = value_of(p, s);
+	out->first_event = NULL;
+	if (__builtin_expect(p->config.keep == NULL, 1))
+		return 1;
 	out->first_event = s->event;
 	if (s->event)
 		p->held[p->nr_held++] = s->event;
@@ -311,10 +371,10 @@ static __always_inline int finish(struct pairs *restrict p, struct start *s,
 
 /* Feeds an event that takes part. Returns the number of pairs that it completes (0 or 1). */
 static __always_inline int feed_event(struct pairs *restrict p, const struct rule *rule,
-				      const struct event *ev, int64_t key, uint64_t hash,
-				      uint32_t index, struct pair *out)
+				      const struct event *ev, uint32_t flags, int64_t key,
+				      uint64_t hash, uint32_t index, struct pair *out)
 {
-	unsigned int can = rule->can & ~ev->flags;
+	unsigned int can = rule->can & ~flags;
 	struct start *s = find_start(p, key, hash);
 	int paired = 0;
 
@@ -334,7 +394,7 @@ static __always_inline int feed_event(struct pairs *restrict p, const struct rul
 			return paired;
 		remove_start(p, s);
 	}
-	if (ev->flags & EVENT_NO_START) {
+	if (flags & EVENT_NO_START) {
 		p->stats.dropped++;
 		return paired;
 	}
@@ -348,11 +408,19 @@ static __always_inline int feed_event(struct pairs *restrict p, const struct rul
 	p->stats.stored++;
 	if (p->config.keep)
 		keep_event(p, s, ev, index);
+	else
+		s->value = integer_of(&rule->value, ev);
 	return paired;
 }
 
 static void lose(struct pairs *p, const struct event *lost)
 {
+	bool is_one = lost->cpu >= 0 && lost->cpu < CPUS_MAX;
+
+	/* A CPU without any switch so far may not be traced at all. */
+	for (int i = is_one ? lost->cpu : 0; i < (is_one ? lost->cpu + 1 : CPUS_MAX); i++)
+		if (p->running[i] != NOT_YET)
+			p->running[i] = UNKNOWN;
 	if (p->config.per_instance && (lost->cpu >= 0 || lost->tid >= 0)) {
 		p->stats.dropped += remove_key(p, lost->cpu >= 0 ? lost->cpu : lost->tid);
 	} else {
@@ -370,27 +438,7 @@ static __always_inline const struct rule *rule_of(const struct pairs *p, const s
 
 static __always_inline int64_t key_of(const struct rule *rule, const struct event *ev)
 {
-	const uint8_t *at = ev->raw + rule->key_offset;
-	uint64_t u64;
-	uint32_t u32;
-	uint16_t u16;
-
-	if (__builtin_expect(rule->key_size == 4, 1)) {
-		memcpy(&u32, at, sizeof(u32));
-		return rule->key_signed ? (int32_t)u32 : (int64_t)u32;
-	}
-	switch (rule->key_size) {
-	case 8:
-		memcpy(&u64, at, sizeof(u64));
-		return u64;
-	case 2:
-		memcpy(&u16, at, sizeof(u16));
-		return rule->key_signed ? (int16_t)u16 : u16;
-	case 1:
-		return rule->key_signed ? (int8_t)*at : *at;
-	default:
-		return ev->key;
-	}
+	return rule->key.size ? integer_of(&rule->key, ev) : ev->key;
 }
 
 /* Prefetches what finding the keys of n events will need. Reading the keys here fetches several
@@ -405,15 +453,26 @@ static void prefetch(const struct pairs *p, const struct event *events, int n)
 	}
 }
 
+static int set_integer(struct integer *integer, uint32_t offset, uint32_t size, bool is_signed)
+{
+	if (size != 1 && size != 2 && size != 4 && size != 8)
+		return -EINVAL;
+	*integer = (struct integer){offset, size, is_signed};
+	return 0;
+}
+
 int pairs_set_key(struct pairs *p, uint16_t class, uint32_t offset, uint32_t size,
 		  uint32_t is_signed)
 {
-	if (class >= EVENT_CLASSES || (size != 1 && size != 2 && size != 4 && size != 8))
-		return -EINVAL;
-	p->rules[class].key_offset = offset;
-	p->rules[class].key_size = size;
-	p->rules[class].key_signed = is_signed;
-	return 0;
+	return class < EVENT_CLASSES ? set_integer(&p->rules[class].key, offset, size, is_signed)
+				     : -EINVAL;
+}
+
+int pairs_set_value(struct pairs *p, uint16_t class, uint32_t offset, uint32_t size,
+		    uint32_t is_signed)
+{
+	return class < EVENT_CLASSES ? set_integer(&p->rules[class].value, offset, size, is_signed)
+				     : -EINVAL;
 }
 
 void pairs_set_end(struct pairs *p, uint16_t class, uint32_t key_offset, uint32_t bits_offset,
@@ -425,6 +484,48 @@ void pairs_set_end(struct pairs *p, uint16_t class, uint32_t key_offset, uint32_
 	rule->end_bits = bits_offset;
 	rule->end_is_long = bits_size == 8;
 	rule->end_mask = mask;
+	rule->tells |= SLEEP;
+}
+
+void pairs_set_wakeup(struct pairs *p, uint16_t class, uint32_t task_offset, uint32_t cpu_offset,
+		      uint32_t waker_offset)
+{
+	struct rule *rule = &p->rules[class & (EVENT_CLASSES - 1)];
+
+	rule->task = task_offset;
+	rule->target = cpu_offset;
+	rule->waker = waker_offset;
+	rule->tells |= WAKEUP;
+}
+
+void pairs_set_switch(struct pairs *p, uint16_t class, uint32_t task_offset)
+{
+	struct rule *rule = &p->rules[class & (EVENT_CLASSES - 1)];
+
+	rule->task = task_offset;
+	rule->tells |= SWITCH;
+}
+
+static int32_t int_at(const struct event *ev, uint16_t offset)
+{
+	int32_t value;
+
+	memcpy(&value, ev->raw + offset, sizeof(value));
+	return value;
+}
+
+/* Returns the flags that a wakeup gets. */
+static __always_inline uint32_t judge_wakeup(struct pairs *restrict p, const struct rule *rule,
+					     const struct event *ev)
+{
+	int32_t task = int_at(ev, rule->task), cpu = int_at(ev, rule->target);
+	int32_t running = cpu >= 0 && cpu < CPUS_MAX ? p->running[cpu] : NOT_YET;
+
+	if (task == running || task == int_at(ev, rule->waker)) {
+		p->stats.unneeded++;
+		return EVENT_NO_FIRST;
+	}
+	return running == UNKNOWN ? EVENT_NO_START : 0;
 }
 
 /* Removes the start that the event ends, if there is one. */
@@ -437,7 +538,7 @@ static void end_start(struct pairs *p, const struct rule *rule, const struct eve
 	memcpy(&bits, ev->raw + rule->end_bits, rule->end_is_long ? 8 : 4);
 	if (!(bits & rule->end_mask))
 		return;
-	memcpy(&key, ev->raw + rule->end_key, sizeof(key));
+	key = int_at(ev, rule->end_key);
 	s = find_start(p, key, hash_key(key));
 	if (!waits(s) || !(s->time < ev->time))
 		return;
@@ -463,11 +564,16 @@ int pairs_feed(struct pairs *restrict p, const struct event *events, int n, stru
 	for (int i = 0; i < n; i++) {
 		const struct event *ev = &events[i];
 		const struct rule *rule = rule_of(p, ev);
+		uint32_t flags = ev->flags;
 		int64_t key;
 
 		if (i % BLOCK == 0 && p->last >= CACHED)
 			prefetch(p, ev, n - i < BLOCK ? n - i : BLOCK);
-		if (rule->end_mask)
+		if (rule->tells & WAKEUP)
+			flags |= judge_wakeup(p, rule, ev);
+		if (rule->tells & SWITCH && ev->cpu >= 0 && ev->cpu < CPUS_MAX)
+			p->running[ev->cpu] = int_at(ev, rule->task);
+		if (rule->tells & SLEEP)
 			end_start(p, rule, ev);
 		if (!rule->can) {
 			if (ev->class == EVENT_LOST)
@@ -477,7 +583,7 @@ int pairs_feed(struct pairs *restrict p, const struct event *events, int n, stru
 		if (ev->time < p->hole_end)
 			continue;
 		key = key_of(rule, ev);
-		paired += feed_event(p, rule, ev, key, hash_key(key), i, &out[paired]);
+		paired += feed_event(p, rule, ev, flags, key, hash_key(key), i, &out[paired]);
 	}
 	p->stats.pairs += paired;
 	return paired;
@@ -502,7 +608,8 @@ uint32_t pairs_next_stored(const struct pairs *p, uint32_t at, struct pair *out)
 			.second = PAIRS_NO_SECOND,
 			.first_tid = s->tid,
 			.first_cpu = s->cpu,
-			.first_event = s->event,
+			.first_value = value_of(p, s),
+			.first_event = p->config.keep ? s->event : NULL,
 		};
 		return at;
 	}

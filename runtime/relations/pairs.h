@@ -42,6 +42,7 @@ struct pair {
 	uint16_t first_class, second_class;
 	uint32_t second; /* index into the events that were fed */
 	int32_t first_tid, first_cpu;
+	int64_t first_value;	   /* see pairs_set_value() */
 	struct event *first_event; /* kept copy, released by the next pairs_feed(); or NULL */
 };
 
@@ -54,6 +55,7 @@ struct pairs_stats {
 	uint64_t mismatched; /* ends that removed a start they make no pair with (stage or time) */
 	uint64_t dropped;    /* starts dropped because of lost records */
 	uint64_t ended;	     /* starts removed by pairs_set_end() */
+	uint64_t unneeded;   /* wakeups of running tasks, see pairs_set_wakeup() */
 	uint64_t evicted;    /* starts dropped because of max_keys or the timeline's bound */
 	uint64_t stored;     /* waiting starts */
 };
@@ -71,11 +73,25 @@ int pairs_add_class(struct pairs *p, uint16_t class, uint32_t stage);
 int pairs_set_key(struct pairs *p, uint16_t class, uint32_t offset, uint32_t size,
 		  uint32_t is_signed);
 
+/* Pairs that an event of class begins have the integer of size bytes at offset of its payload as
+ * first_value. For a caller that needs no more of the event, this is cheaper than keeping it.
+ * Returns -EINVAL for another size. */
+int pairs_set_value(struct pairs *p, uint16_t class, uint32_t offset, uint32_t size,
+		    uint32_t is_signed);
+
 /* An event of class with one of the bits of mask in the integer of bits_size bytes (4 or 8) at
  * bits_offset removes the older start whose key is the int32_t at key_offset, such as that of the
  * task that a switch puts to sleep. The class need not take part in pairs. */
 void pairs_set_end(struct pairs *p, uint16_t class, uint32_t key_offset, uint32_t bits_offset,
 		   uint32_t bits_size, uint64_t mask);
+
+/* Wakeups of a task that is still running: no switch to the task follows, so they do not start a
+ * pair. A task is running if it wakes itself, or if the target CPU has switched to it. Between a
+ * loss and the next switch of the CPU this is unknown, and the wakeup does not start a pair either.
+ * The offsets are those of int32_t in the payload. The classes need not take part in pairs. */
+void pairs_set_wakeup(struct pairs *p, uint16_t class, uint32_t task_offset, uint32_t cpu_offset,
+		      uint32_t waker_offset);
+void pairs_set_switch(struct pairs *p, uint16_t class, uint32_t task_offset);
 
 /* For a caller that keeps the events anyway: while events are fed, copies[i] is the copy of event i
  * in config.keep, or NULL. copies = NULL: the starts are copied. */

@@ -8,6 +8,7 @@
 ---   lost = function(p, time) ... end
 ---   left = function(p) ... end
 ---   keep = true
+---   value = 'id'
 ---   details = details
 ---
 --- Ready-made analyses are lib.delay, lib.pairing, lib.memprof and lib.syscalls.
@@ -129,6 +130,7 @@ function relation.run(name, analysis, found, opt, out)
     key = found.default_key,
     cycle = opt.cycle,
     keep = analysis.keep,
+    value = analysis.value,
     has = found.has,
     ends = found.ends,
     details = analysis.details,

@@ -121,9 +121,7 @@ function syscalls.run(settings)
   end
 
   local function pair(p, second)
-    local first = p.first_event
-    if not first then return end
-    local nr, failed = first.id, 0
+    local nr, failed = p.first_value, 0
     if p.kind == 0 then
       if second.id ~= nr and second.id ~= NO_NUMBER then return end
       local ret = second.ret
@@ -135,12 +133,13 @@ function syscalls.run(settings)
     errors[id] = errors[id] + failed
     if map then map:add(p) end
     if p.ns > longest or p.ns < shortest then
-      out:print_event(first)
+      out:print_event(p.first_event)
       out:print_event(second)
     end
   end
   local handlers = relation.run(settings.name, {
-    keep = true,
+    keep = than ~= nil or opt.lower ~= nil,
+    value = 'id',
     pair = pair,
     report = report,
     stop = map and function() map:write(out) end or nil,

@@ -101,6 +101,7 @@ for args in '' --only-comm; do
 	result $? "both ways: $args" "$TMP/sum"
 done
 
+check_status 'a thousand reports' 0 "$PROFSCRIPT" oncpu -i 2 --duration 2 -o "$TMP/out"
 check_status '--prio: no list' 2 "$PROFSCRIPT" oncpu --prio 7-3
 ends_on_ctrl_c oncpu
 refused 'an open range of priorities' 2 "oncpu: --prio: invalid priority list '5-'" oncpu --prio 5-

@@ -34,9 +34,9 @@ compiled 'multi-trace with details' keys 'matcher.lua' -- multi-trace "${calls[@
 	--input "$here/zstd.data"
 compiled 'multi-trace --perins --than' keys 'matcher.lua' -- multi-trace "${calls[@]}" --perins --than 10us \
 	--input "$here/zstd.data"
-compiled 'multi-trace of wakeups' keys -- multi-trace -e sched:sched_wakeup//key=pid/ -e sched:sched_switch//key=next_pid/ \
-	--input "$here/sched.data"
-compiled 'rundelay' keys -- rundelay --input "$here/hogs.data"
+compiled 'multi-trace of wakeups' 'matcher.lua' -- multi-trace -e sched:sched_wakeup//key=pid/ \
+	-e sched:sched_switch//key=next_pid/ --perins --input "$here/sched.data"
+compiled 'rundelay' dispatch -- rundelay --input "$here/hogs.data"
 compiled 'syscalls' keys 'matcher.lua' -- syscalls --input "$here/zstd.data"
 compiled 'nested-trace' dispatch -- nested-trace -e raw_syscalls:sys_enter,raw_syscalls:sys_exit -k common_pid \
 	--input "$here/zstd.data"

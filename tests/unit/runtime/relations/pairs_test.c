@@ -573,10 +573,47 @@ static void a_sleep_ends_the_wait(void **state)
 	}
 }
 
+/* Kept or not, a pair and a waiting start have the value of their first event. */
+static void a_value_of_the_first_event(void **state)
+{
+	const struct {
+		int32_t common[2];
+		int64_t id;
+	} payload = {.id = -3};
+	struct timeline *timeline = timeline_new(1 << 20);
+	struct event events[MAX_EVENTS];
+	int n = parse("1:A(1) 2:B(1) 3:A(2)", events);
+
+	(void)state;
+	for (int i = 0; i < n; i++) {
+		events[i].raw = (const uint8_t *)&payload;
+		events[i].raw_size = sizeof(payload);
+	}
+	for (int keep = 0; keep < 2; keep++) {
+		struct pairs_config config = {.stages = 2, .keep = keep ? timeline : NULL};
+		struct pairs *p = pairs_new(&config);
+		struct pair out[MAX_EVENTS];
+
+		assert_int_equal(pairs_set_value(p, A, 8, 3, 1), -EINVAL);
+		assert_int_equal(pairs_set_value(p, A, 8, 8, 1), 0);
+		assert_int_equal(pairs_add_class(p, A, 0), 0);
+		assert_int_equal(pairs_add_class(p, B, 1), 0);
+		assert_int_equal(pairs_feed(p, events, n, out), 1);
+		assert_int_equal(out[0].first_value, -3);
+		assert_int_equal(out[0].first_event != NULL, keep);
+		assert_int_not_equal(pairs_next_stored(p, 0, out), 0);
+		assert_int_equal(out[0].first_value, -3);
+		assert_int_equal(out[0].first_event != NULL, keep);
+		pairs_free(p);
+	}
+	timeline_free(timeline);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_sleep_ends_the_wait),
+		cmocka_unit_test(a_value_of_the_first_event),
 		cmocka_unit_test(worked_traces),
 		cmocka_unit_test(refuses_bad_classes),
 		cmocka_unit_test(pair_has_both_events),
