@@ -200,7 +200,12 @@ static int live_wait(struct source *src, int64_t timeout)
 	struct timespec ts = {.tv_sec = timeout / 1000000000, .tv_nsec = timeout % 1000000000};
 	uint32_t nr_rings = merge_nr_rings(live->merge);
 	bool is_level_ready = false;
-	int ret = ppoll(live->poll, nr_rings, &ts, NULL);
+	bool also = live->poll && src->also_polled;
+	int ret;
+
+	if (also)
+		live->poll[nr_rings] = (struct pollfd){.fd = src->also_polled, .events = POLLIN};
+	ret = ppoll(live->poll, nr_rings + also, &ts, NULL);
 
 	merge_relax(live->merge);
 	if (ret < 0)

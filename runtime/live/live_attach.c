@@ -23,7 +23,8 @@ static int grow(void *array, uint32_t n, size_t size)
 
 static int grow_for(struct live *live, uint32_t rings)
 {
-	return grow(&live->poll, rings, sizeof(*live->poll)) ||
+	/* One more, see source.also_polled. */
+	return grow(&live->poll, rings + 1, sizeof(*live->poll)) ||
 			       grow(&live->origins, rings, sizeof(*live->origins)) ||
 			       grow(&live->ring_tid, rings, sizeof(*live->ring_tid))
 		       ? -ENOMEM
