@@ -140,7 +140,10 @@ local COMMON = {
   { group = 'run', name = 'allow_exec', type = 'flag', always = true,
     help = 'let exec= and other expressions call system()' },
   { group = 'run', name = 'dry_run', type = 'flag', always = true, help = 'print what would be opened and exit' },
-  { group = 'run', name = 'input', type = 'string', argument = 'FILE', help = 'read a recording; - is stdin' },
+  { group = 'run', name = 'input', type = 'string', argument = 'FILE',
+    help = 'read a recording (- is stdin), or what HOST:PORT, unix:PATH or vsock:CID:PORT sends' },
+  { group = 'run', name = 'remote_slack', type = 'duration', unit = 'ms', min = 1e6,
+    help = 'with pull=, wait at most this long for a silent sender before other events go on' },
   { group = 'run', name = 'output', short = 'o', type = 'string', argument = 'FILE',
     help = 'append the output to FILE, in text format also the warnings; SIGUSR1 reopens FILE' },
   { group = 'run', name = 'format', type = 'enum', values = { 'text', 'json', 'csv' }, default = 'text',
@@ -175,7 +178,8 @@ declarations.common = COMMON
 --- Options of the whole run, which are invalid for a profiler that is an event source.
 declarations.OF_THE_RUN = {
   'pids', 'tids', 'cgroups', 'inherit', 'ptrace', 'input', 'overwrite', 'output', 'format', 'json', 'csv', 'raw_fields',
-  'duration', 'usage_self', 'allow_exec', 'perfeval_cpus', 'perfeval_pids', 'sampling_limit', 'realtime', 'lost',
+  'duration', 'remote_slack', 'usage_self', 'allow_exec', 'perfeval_cpus', 'perfeval_pids', 'sampling_limit',
+  'realtime', 'lost',
   'dry_run', 'help', 'version', 'verbose',
 }
 

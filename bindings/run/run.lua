@@ -9,6 +9,7 @@ local loss = require 'bindings.run.loss'
 local output = require 'bindings.print.output'
 local services = require 'bindings.run.services'
 local sources = require 'bindings.run.sources'
+local text = require 'bindings.base.text'
 
 local C = ffi.C
 local runs = {}
@@ -88,6 +89,9 @@ function runs.new(session, script, opt, words, found)
     local clock = ffi.new 'struct session_clock'
     C.session_read_clock(session, clock)
     return clock.base
+  end, function(member)
+    local host = C.session_host(session, member)
+    return host ~= nil and text.safe(ffi.string(host)) or nil
   end)
   local function event_of(class) return run.events.list[class - C.EVENT_FIRST + 1] end
   run.services = services.new(session, out, event_of, opt.srcline)

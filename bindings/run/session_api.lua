@@ -236,7 +236,7 @@ function session_api.new(instance)
     if type(address) ~= 'number' and not tonumber(address) then
       error(('session.address takes an address, not %s'):format(check.shown(address)), 2)
     end
-    if C.session_stacks(session) == nil then error('session.address requires an event with resolve = true', 2) end
+    if C.session_stacks(session, 0) == nil then error('session.address requires an event with resolve = true', 2) end
     return services.frames.list(C.session_address(session, e, address))[1]
   end
 

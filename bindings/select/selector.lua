@@ -45,6 +45,8 @@ local ATTRIBUTES = {
   ['cpus'] = { kind = 'cpulist', common = true, help = 'only on these CPUs' },
   ['period'] = { kind = 'int', min = 1, common = true, help = 'sample every Nth event' },
   ['freq'] = { kind = 'int', min = 1, common = true, help = 'take N samples per second' },
+  ['pull'] = { kind = 'string', repeats = true, common = true,
+    help = 'take the event from other machines: HOST:PORT, unix:PATH, vsock:CID:PORT, FILE' },
   ['untraced'] = { kind = 'flag', help = 'print the event only in details' },
   ['trigger'] = { kind = 'flag', help = 'print a report at this event' },
   ['exec'] = { kind = 'expr', common = true, help = 'evaluate for each event; may print with printf()' },

@@ -750,7 +750,7 @@ static int remote_attach(struct source *src, const struct source_target *target,
 	return r->first->ops->open(r->first, target, err);
 }
 
-static void remote_free(struct source *src)
+void remote_free(struct source *src)
 {
 	struct remote *r = remote_of(src);
 

@@ -23,6 +23,8 @@ struct source *remote_new(const char *address, struct error *err);
 /* Connects and reads the header, for at most timeout ns. 1: the source can be used. 0: not yet; err
  * says what it waits for, "" if it has just begun. Negative errno with a message: it never will. */
 int remote_connect(struct source *src, uint64_t timeout, struct error *err);
+/* For one that could not be connected. */
+void remote_free(struct source *src);
 /* Aligns the clock of a connected stream that does not say how it relates to ours: by the wall time
  * in its header, or else so that its first records have just happened. */
 void remote_align(struct source *src);

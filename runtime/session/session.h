@@ -94,6 +94,8 @@ bool session_is_recorded(const struct session *s);
 int session_add_machine(struct session *s, struct source *remote, struct error *err);
 /* How long a silent member may hold back the others, ns. */
 void session_set_slack(struct session *s, uint64_t ns);
+/* The number of members. */
+uint32_t session_machines(const struct session *s);
 /* The name of the machine that sends the events of a member; NULL: this one, or a recording. */
 const char *session_host(const struct session *s, uint32_t member);
 

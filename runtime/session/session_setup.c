@@ -75,6 +75,11 @@ void session_set_slack(struct session *s, uint64_t ns)
 		join_set_slack(s->source, ns);
 }
 
+uint32_t session_machines(const struct session *s)
+{
+	return s->nr_machines;
+}
+
 const char *session_host(const struct session *s, uint32_t member)
 {
 	return s->machines[member].source->info.host;
