@@ -19,10 +19,10 @@ datadir  = $(CURDIR)
 endif
 
 DEPS = gcc make pkg-config libluajit-5.1-dev luajit libtraceevent-dev libelf-dev libdw-dev libzstd-dev \
-	liblzma-dev libiberty-dev xz-utils libcmocka-dev lua-busted lua-cjson linux-perf
+	liblzma-dev nettle-dev libiberty-dev xz-utils libcmocka-dev lua-busted lua-cjson linux-perf
 pkg       = $(shell pkg-config $1 2>/dev/null)
 INCLUDES := -iquote . -iquote runtime -iquote native $(call pkg,--cflags libtraceevent)
-LIBS     := $(call pkg,--libs libtraceevent libelf libdw libzstd liblzma luajit)
+LIBS     := $(call pkg,--libs libtraceevent libelf libdw libzstd liblzma nettle luajit)
 WARNINGS  = -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes -Wundef $(WERROR)
 COMPILE   = $(if $(LIBS),,$(error libraries are missing: run `sudo make deps`))$(CC) -std=gnu11 \
 	-D_GNU_SOURCE= $(INCLUDES) $(EXTRA) $(WARNINGS) $(CFLAGS) $(SANITIZE)
@@ -40,7 +40,7 @@ C_FILES     := $(shell find runtime native bindings bpf tests -name '*.[ch]')
 # What ffi.cdef reads: plain declarations only.
 FFI_HEADERS := $(addsuffix .h,$(addprefix runtime/,error event event_request nearest bpf/bpf decode/records \
 	decode/sample formats/formats formats/tracepoint live/count_sums live/live os/cpus os/output os/quit os/signals os/splitlock \
-	os/support os/threads os/watchdog probes/binary probes/elf probes/probe probes/usdt pull/remote recording/recording \
+	os/support os/threads os/watchdog probes/binary probes/elf probes/probe probes/usdt pull/remote push/push recording/recording \
 	relations/history relations/pairs relations/timeline session/session session/tasks stacks/demangle \
 	stacks/maps stacks/resolve stacks/srcline stacks/stacks stacks/symbols) \
 	$(addprefix native/,hist intern objects text) bindings/limits)

@@ -32,6 +32,7 @@ struct event_request {
 	int32_t program;    /* descriptor of a BPF program that filters its samples; 0: none */
 	int32_t bpf_array;  /* descriptor of a perf event array to which a BPF program writes its
 			     * samples; 0: the kernel writes them */
+	uint64_t push;	    /* bit set of the places its samples are sent to; see push/push.h */
 	uint16_t class;	    /* >= EVENT_FIRST */
 	uint16_t callchain; /* record stacks: enum stack_parts; 0: no */
 	uint16_t group;	    /* counted events with the same number are read together, and are on

@@ -138,8 +138,9 @@ struct source {
 	uint64_t horizon; /* all records with time <= horizon have been delivered */
 	uint64_t start;	  /* time of the first possible event, ns; UINT64_MAX: not known yet */
 	uint32_t nr_rings;
+	int wake_fd; /* wait() also returns when this descriptor is readable; -1: none. Sources
+		      * without wait() ignore it */
 	const int32_t *ring_tid; /* thread of each ring; NULL: rings belong to CPUs */
-	int also_polled;	 /* a descriptor that ends wait(), too; 0: none */
 	bool is_urgent;		 /* the notice is for all users, not only with -v */
 	struct error notice;	 /* news for the user, such as a CPU that went offline; cleared by
 				  * the session */

@@ -28,6 +28,9 @@
 #   top, num_dist, task_state, kmemleak
 #                 these profilers during the same, kmemleak during `perf bench sched messaging`; the peer is
 #                 the goal
+#   push_tcp      sending the events of live_pairs to a receiver on this machine, instead of pairing them; the peer
+#                 is the goal
+#   push_zstd     the same, compressed, to a file in memory
 #   merge_many    the records of 64 CPUs brought into the order of time and decoded; the peer is one CPU's,
 #                 which are in order
 #   attach        from exec until two tracepoints are open; the peer is `perf record`
@@ -40,6 +43,7 @@ trap 'rm -rf "$tmp"' EXIT
 pair=(-e raw_syscalls:sys_enter -e raw_syscalls:sys_exit)
 load=pipe_bench # what runs while live_cpu() looks
 pages=1024 # of each ring
+push_port=9917
 
 messaging_bench() {
 	perf bench sched messaging -g 4 -l $((loops / 2000)) >/dev/null
@@ -245,6 +249,27 @@ flame_graph() {
 	row flame_graph "$ours" "$(per_event "$cpu" "$n")"
 }
 
+# pushed NAME GOAL ADDRESS
+pushed() {
+	local cpu n
+	cpu=$(live_cpu $profscript trace "${pair[@]}" -m 1024 --push "$3")
+	n=$(sed -n 's/^push .*: \([0-9]*\) events, .*/\1/p' "$tmp/err")
+	[ "${n:-0}" -gt 0 ] || { fail "$1"; return; }
+	row "$1" "$(per_event "$cpu" "$n")" "$2"
+}
+
+push() {
+	local dir=$tmp
+	[ -w /dev/shm ] && dir=$(mktemp -d /dev/shm/push.XXXXXX)
+	(
+		until { exec 3<>"/dev/tcp/127.0.0.1/$push_port"; } 2>/dev/null; do sleep 0.1; done
+		exec cat <&3 >/dev/null
+	) &
+	pushed push_tcp 60 "$push_port"
+	pushed push_zstd 200 "$dir/pushed"
+	[ "$dir" = "$tmp" ] || rm -r "$dir"
+}
+
 merge_many() {
 	row merge_many "$(build/bench/merge_many 64)" "$(build/bench/merge_many 1)"
 }
@@ -252,6 +277,7 @@ merge_many() {
 live_pairs
 live_stacks
 all_lists
+push
 merge_many
 recording
 flame_graph

@@ -144,6 +144,10 @@ local COMMON = {
     help = 'read a recording (- is stdin), or what HOST:PORT, unix:PATH or vsock:CID:PORT sends' },
   { group = 'run', name = 'remote_slack', type = 'duration', unit = 'ms', min = 1e6,
     help = 'with pull=, wait at most this long for a silent sender before other events go on' },
+  { group = 'run', name = 'push', type = 'words', argument = 'ADDR',
+    help = 'send all events to PORT, HOST:PORT, unix:PATH, vsock:PORT, a device, a file or -, instead of analyzing them' },
+  { group = 'run', name = 'secret', type = 'string', argument = 'FILE',
+    help = 'other hosts must know the secret in FILE (or in PROFSCRIPT_SECRET) to receive events' },
   { group = 'run', name = 'output', short = 'o', type = 'string', argument = 'FILE',
     help = 'append the output to FILE, in text format also the warnings; SIGUSR1 reopens FILE' },
   { group = 'run', name = 'format', type = 'enum', values = { 'text', 'json', 'csv' }, default = 'text',
@@ -177,9 +181,9 @@ local COMMON = {
 declarations.common = COMMON
 --- Options of the whole run, which are invalid for a profiler that is an event source.
 declarations.OF_THE_RUN = {
-  'pids', 'tids', 'cgroups', 'inherit', 'ptrace', 'input', 'overwrite', 'output', 'format', 'json', 'csv', 'raw_fields',
-  'duration', 'remote_slack', 'usage_self', 'allow_exec', 'perfeval_cpus', 'perfeval_pids', 'sampling_limit',
-  'realtime', 'lost',
+  'pids', 'tids', 'cgroups', 'inherit', 'ptrace', 'input', 'push', 'secret', 'overwrite', 'output', 'format', 'json',
+  'csv', 'raw_fields', 'duration', 'remote_slack', 'usage_self', 'allow_exec', 'perfeval_cpus', 'perfeval_pids',
+  'sampling_limit', 'realtime', 'lost',
   'dry_run', 'help', 'version', 'verbose',
 }
 

@@ -16,6 +16,7 @@ local output = require 'bindings.print.output'
 local passes = require 'bindings.run.passes'
 local perfeval = require 'bindings.run.perfeval'
 local printer = require 'bindings.print.printer'
+local push = require 'bindings.run.push'
 local runs = require 'bindings.run.run'
 local sessions = require 'bindings.run.session'
 local sources = require 'bindings.run.sources'
@@ -175,6 +176,7 @@ end
 ---@field life table<string, function> the script's handlers without an event: interval, stop...
 ---@field pollers Consumer[]
 ---@field perfeval? Perfeval
+---@field push? Push events that are sent elsewhere
 local Loop = {}
 Loop.__index = Loop
 
@@ -195,6 +197,7 @@ function Loop:tick(time)
   run.loss:report()
   if run.counts then run.counts:read() end
   run:report_at(time, self.report, self, time)
+  if self.push and run.opt.verbose >= 1 then self.push:report() end
 end
 
 function Loop:poll()
@@ -328,6 +331,17 @@ local function pollers(run, checked)
   return list
 end
 
+--- Returns by class what this process does with each event, so that it must see them.
+---@param target_branches? Branch[]
+---@param limits Branch[]
+---@return table<integer, string>
+local function taken_by(target_branches, limits)
+  local taken = {}
+  for _, branch in ipairs(target_branches or {}) do taken[branch.class] = 'so its threads cannot be selected' end
+  for _, branch in ipairs(limits) do taken[branch.class] = "so a source's -N cannot count it" end
+  return taken
+end
+
 local function run_with_events(session, script, opt, words, found)
   opt.mmap_pages = opt.mmap_pages or (type(opt.call_graph) == 'number' and DUMP_PAGES or DEFAULT_PAGES)
   opt.watermark = opt.watermark or DEFAULT_WATERMARK
@@ -344,11 +358,13 @@ local function run_with_events(session, script, opt, words, found)
   local all, watches = passes.new(), perfeval.new(run)
   local target_branches, begin_target = target_filter.branches(run)
   all:add('filter', 'filters', split_filters(run))
+  local limits = sources.limits(session, run.events.list, function() run:stop() end)
   all:add('count', 'perfeval', watches and watches.branches)
   all:add('target', 'target_filter', target_branches)
-  all:add('limit', 'limits', sources.limits(session, run.events.list, function() run:stop() end))
+  all:add('limit', 'limits', limits)
   all:add('limit', '-N', limit(run, wants.own_exit_n))
   all:add('handle', 'dispatch', handlers_pass(run, route(run, checked, opt.verbose > 1 and not wants.prints_events)))
+  local sender = push.new(run, taken_by(target_branches, limits))
   if opt.dry_run then
     out:append(dry_run.text(run))
     flush(out)
@@ -360,8 +376,11 @@ local function run_with_events(session, script, opt, words, found)
     if consumer.open then consumer:open(run) end
     all:add_consumer(consumer)
   end
-  local loop = setmetatable({ run = run, pass = all:compile(), life = checked.life, perfeval = watches,
-    pollers = pollers(run, checked) }, Loop)
+  local polled = pollers(run, checked)
+  if sender then polled[#polled + 1] = sender end
+  -- A profiler whose events are all sent elsewhere has nothing to report.
+  local loop = setmetatable({ run = run, pass = all:compile(), life = sender and sender.only and {} or checked.life,
+    perfeval = watches, pollers = polled, push = sender }, Loop)
 
   jit.on()
   C.watchdog_begin(not opt.input and opt.duration or 0)
@@ -375,6 +394,7 @@ local function run_with_events(session, script, opt, words, found)
   out:flush()
   if not ok then error(problem, 0) end
   if not finished then error(finish_problem, 0) end
+  if sender then sender:finish() end
   print_summary(run)
   flush(out)
   return loop:exit_code()

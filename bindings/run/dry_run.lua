@@ -74,6 +74,7 @@ function dry_run.text(run)
       run.is_recorded or event.machine ~= nil)
   end
   for _, program in ipairs(run.programs) do parts[#parts + 1] = ('  BPF: %s\n'):format(bpf.describe(program)) end
+  if #(opt.push or {}) > 0 then parts[#parts + 1] = ('all events go to: %s\n'):format(table.concat(opt.push, ', ')) end
   if run.is_recorded then
     parts[#parts + 1] = ('source: recording %s\n'):format(opt.input)
   else

@@ -304,6 +304,37 @@ const struct perf_event_attr *decoder_attr_of(const struct decoder *d,
 	return l ? &l->attr : NULL;
 }
 
+int decoder_index_of(const struct decoder *d, const struct perf_event_header *rec)
+{
+	const struct layout *l = layout_of(d, rec);
+
+	return l ? l - d->layouts : -1;
+}
+
+uint32_t decoder_ids(const struct decoder *d, int index, uint64_t *ids, uint32_t max)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; d->ids.entries && i <= d->ids.mask; i++) {
+		const struct id_entry *e = &d->ids.entries[i];
+
+		if (!e->id || e->index != (uint32_t)index)
+			continue;
+		if (n < max)
+			ids[n] = e->id;
+		n++;
+	}
+	return n;
+}
+
+bool decoder_has_class(const struct decoder *d, int index, uint16_t class)
+{
+	for (int i = 0; i < d->layouts[index].nr_classes; i++)
+		if (d->layouts[index].classes[i] == class)
+			return true;
+	return false;
+}
+
 int decoder_cpu_word(const struct decoder *d)
 {
 	for (int i = 0; i < d->nr_layouts; i++)

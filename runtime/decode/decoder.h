@@ -38,6 +38,13 @@ void decoder_note_shared(struct decoder *d, int index);
 const struct perf_event_attr *decoder_attr_of(const struct decoder *d,
 					      const struct perf_event_header *rec);
 
+/* The same as an index; -1: it cannot be known. */
+int decoder_index_of(const struct decoder *d, const struct perf_event_header *rec);
+/* Returns the number of ids of an attribute, and writes up to max of them. */
+uint32_t decoder_ids(const struct decoder *d, int index, uint64_t *ids, uint32_t max);
+/* Whether the samples of an attribute are events of a class. */
+bool decoder_has_class(const struct decoder *d, int index, uint16_t class);
+
 /* Delivers the samples of an attribute as events of a class, if their payload has at least this
  * many bytes. Several calls deliver a sample once per class. Attributes without a class are
  * ignored. */

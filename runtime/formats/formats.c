@@ -354,3 +354,11 @@ struct tracepoint *formats_find(struct formats *f, const char *system, const cha
 		errno = -ret;
 	return ret ? NULL : t;
 }
+
+struct tracepoint *formats_by_id(struct formats *f, uint32_t id)
+{
+	for (size_t i = 0; i < f->count; i++)
+		if (!tracepoint_parse(f->list[i], NULL) && tracepoint_id(f->list[i]) == id)
+			return f->list[i];
+	return NULL;
+}

@@ -44,3 +44,6 @@ char *formats_names(struct formats *f);
  * as f. */
 struct tracepoint *formats_find(struct formats *f, const char *system, const char *name,
 				struct error *err);
+/* Returns the tracepoint with this id among those that formats_find() returned or that were added;
+ * NULL if there is none. */
+struct tracepoint *formats_by_id(struct formats *f, uint32_t id);

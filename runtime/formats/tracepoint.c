@@ -10,7 +10,8 @@
 #include "formats/printer.h"
 
 struct tracepoint {
-	char *key; /* "system:name" */
+	char *key;    /* "system:name" */
+	char *system; /* of it */
 	char *text;
 	size_t size;
 	struct format format;
@@ -35,7 +36,8 @@ struct tracepoint *tracepoint_new(const char *key, char *text, size_t size, bool
 	t->trusted = trusted;
 	t->printers = printers;
 	t->key = strdup(key);
-	if (!t->key) {
+	t->system = strndup(key, strcspn(key, ":"));
+	if (!t->key || !t->system) {
 		tracepoint_free(t);
 		return NULL;
 	}
@@ -48,6 +50,7 @@ void tracepoint_free(struct tracepoint *t)
 		return;
 	format_release(&t->format);
 	free(t->key);
+	free(t->system);
 	free(t->text);
 	free(t);
 }
@@ -69,6 +72,17 @@ int tracepoint_parse(struct tracepoint *t, struct error *err)
 const char *tracepoint_key(const struct tracepoint *t)
 {
 	return t->key;
+}
+
+const char *tracepoint_system(const struct tracepoint *t)
+{
+	return t->system;
+}
+
+const char *tracepoint_text(const struct tracepoint *t, size_t *size)
+{
+	*size = t->size;
+	return t->text;
 }
 
 uint32_t tracepoint_id(const struct tracepoint *t)

@@ -41,6 +41,11 @@ int tracepoint_parse(struct tracepoint *t, struct error *err);
 /* Returns "system:name". */
 const char *tracepoint_key(const struct tracepoint *t);
 
+/* Returns the "system" of its key, valid as long as the tracepoint. */
+const char *tracepoint_system(const struct tracepoint *t);
+/* Returns the text of its format file. */
+const char *tracepoint_text(const struct tracepoint *t, size_t *size);
+
 uint32_t tracepoint_id(const struct tracepoint *t);
 uint32_t tracepoint_nr_fields(const struct tracepoint *t);
 /* Common fields come first. Returns NULL after the last one. */

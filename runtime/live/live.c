@@ -200,13 +200,10 @@ static int live_wait(struct source *src, int64_t timeout)
 	struct timespec ts = {.tv_sec = timeout / 1000000000, .tv_nsec = timeout % 1000000000};
 	uint32_t nr_rings = merge_nr_rings(live->merge);
 	bool is_level_ready = false;
-	bool also = live->poll && src->also_polled;
 	int ret;
 
-	if (also)
-		live->poll[nr_rings] = (struct pollfd){.fd = src->also_polled, .events = POLLIN};
-	ret = ppoll(live->poll, nr_rings + also, &ts, NULL);
-
+	live->poll[nr_rings] = (struct pollfd){.fd = src->wake_fd, .events = POLLIN};
+	ret = ppoll(live->poll, nr_rings + 1, &ts, NULL);
 	merge_relax(live->merge);
 	if (ret < 0)
 		return -errno;
@@ -481,6 +478,7 @@ struct source *live_new(struct error *err)
 	}
 	live->source.ops = &live_ops;
 	live->source.start = UINT64_MAX;
+	live->source.wake_fd = -1;
 	live->source.info.is_local = true;
 	live->source.info.own_kernel = true;
 	live->nap = NAP_MIN;

@@ -23,7 +23,7 @@ static int grow(void *array, uint32_t n, size_t size)
 
 static int grow_for(struct live *live, uint32_t rings)
 {
-	/* One more, see source.also_polled. */
+	/* One more is polled: wake_fd of the source. */
 	return grow(&live->poll, rings + 1, sizeof(*live->poll)) ||
 			       grow(&live->origins, rings, sizeof(*live->origins)) ||
 			       grow(&live->ring_tid, rings, sizeof(*live->ring_tid))
@@ -405,7 +405,9 @@ int live_attach_all(struct live *live, struct error *err)
 
 int live_add_rings(struct live *live, struct error *err)
 {
-	int ret = 0;
+	int ret = grow(&live->poll, 1, sizeof(*live->poll))
+			  ? error_set(err, -ENOMEM, "out of memory")
+			  : 0;
 
 	for (uint32_t i = 0; i < live->nr_attached && !ret; i++)
 		ret = add_rings(live, live->attached[i]->evset, err);

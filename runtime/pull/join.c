@@ -75,6 +75,11 @@ int join_add(struct source *join, struct source *remote, struct error *err)
 	return index;
 }
 
+void join_replace_local(struct source *join, struct source *source)
+{
+	local(join_of(join))->source = source;
+}
+
 uint32_t join_members(const struct source *join)
 {
 	return ((const struct join *)join)->nr_members;
@@ -324,6 +329,7 @@ static int join_open(struct source *src, const struct source_target *target, str
 	int ret = 0;
 
 	j->has_clock = local(j)->is_used;
+	local(j)->source->wake_fd = j->epoll;
 	for (uint32_t i = 0; i < j->nr_members && !ret; i++) {
 		struct source *one = j->members[i]->source;
 
@@ -335,7 +341,6 @@ static int join_open(struct source *src, const struct source_target *target, str
 	if (ret)
 		return ret;
 	if (local(j)->is_used) {
-		local(j)->source->also_polled = j->epoll;
 		*info = local(j)->source->info;
 	} else {
 		info->is_local = false;
@@ -447,5 +452,6 @@ struct source *join_new(struct source *source)
 	j->source.decoder = source->decoder;
 	j->source.info = source->info;
 	j->source.start = UINT64_MAX;
+	j->source.wake_fd = -1;
 	return &j->source;
 }

@@ -795,6 +795,7 @@ struct source *remote_new(const char *address, struct error *err)
 	}
 	r->source.ops = &remote_ops;
 	r->source.start = UINT64_MAX;
+	r->source.wake_fd = -1;
 	r->fd = -1;
 	r->back_off = BACK_OFF_MIN;
 	r->channel = channel_new(address, err);

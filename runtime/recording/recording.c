@@ -306,10 +306,11 @@ static int recording_next(struct source *src, struct slot *out, int max, uint64_
 static int recording_wait(struct source *src, int64_t timeout)
 {
 	struct recording *r = (struct recording *)src;
-	struct pollfd poll_fd = {.fd = r->fd, .events = POLLIN};
+	struct pollfd polled[] = {{.fd = r->fd, .events = POLLIN},
+				  {.fd = src->wake_fd, .events = POLLIN}};
 	struct timespec ts = {.tv_sec = timeout / 1000000000, .tv_nsec = timeout % 1000000000};
 
-	return ppoll(&poll_fd, 1, &ts, NULL) < 0 && errno != EINTR ? -errno : 0;
+	return ppoll(polled, 2, &ts, NULL) < 0 && errno != EINTR ? -errno : 0;
 }
 
 /* What was read is delivered, without waiting for what the other rings may have had before it. */
@@ -532,6 +533,7 @@ struct source *recording_open_stream(const struct recording_stream *stream, stru
 		return NULL;
 	}
 	r->fd = stream->fd;
+	r->source.wake_fd = -1;
 	r->own = stream->own;
 	r->own_arg = stream->arg;
 	r->name = strdup(stream->name);

@@ -14,6 +14,7 @@ struct event;
 struct event_request;
 struct formats;
 struct probes;
+struct push;
 struct resolve_stats;
 struct recorded_event;
 struct session;
@@ -109,6 +110,9 @@ uint64_t session_sample_type(const struct session *s, const struct event_request
 /* Whether a member has records of an enum record_kind. */
 bool session_has_records(const struct session *s, uint32_t member, uint32_t kind);
 
+/* Returns what sends events to other places, created at the first call; NULL with a message. Only
+ * events that are added later can be sent. */
+struct push *session_push(struct session *s, struct error *err);
 /* Adds an event; the request is copied. */
 int session_add_event(struct session *s, const struct event_request *request, struct error *err);
 /* Also delivers side-band records of this class (EVENT_COMM, EVENT_FORK, EVENT_EXIT). EVENT_LOST is

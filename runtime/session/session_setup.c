@@ -7,6 +7,7 @@
 #include "os/closer.h"
 #include "os/priority.h"
 #include "probes/probe.h"
+#include "push/push.h"
 #include "decode/records.h"
 #include "pull/join.h"
 #include "pull/remote.h"
@@ -145,6 +146,23 @@ bool session_has_records(const struct session *s, uint32_t member, uint32_t kind
 	struct source *source = s->machines[member].source;
 
 	return source->ops->has_records(source, kind);
+}
+
+struct push *session_push(struct session *s, struct error *err)
+{
+	struct machine *here = &s->machines[0];
+
+	if (s->push)
+		return s->push;
+	s->push = push_new(here->source, err);
+	if (!s->push)
+		return NULL;
+	here->source = push_source(s->push);
+	if (s->nr_machines > 1)
+		join_replace_local(s->source, here->source);
+	else
+		s->source = here->source;
+	return s->push;
 }
 
 int session_add_event(struct session *s, const struct event_request *request, struct error *err)

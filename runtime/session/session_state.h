@@ -21,6 +21,7 @@ struct session {
 	struct source *source;
 	struct machine *machines; /* by member; one without a join */
 	uint32_t nr_machines;
+	struct push *push;     /* which is the source, then; NULL: nothing is sent */
 	struct probes *probes; /* NULL: no probes so far */
 	struct workload *workload;
 	struct family *family; /* NULL: the run ends with the threads below, or rings report it */

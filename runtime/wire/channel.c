@@ -6,6 +6,8 @@
 #include <fcntl.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
+#include <poll.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,6 +34,7 @@ union socket_address {
 struct channel {
 	enum channel_kind kind;
 	char *address;
+	bool is_fifo;
 	const char *path;		      /* of files, devices and unix sockets */
 	union socket_address to[ADDRESSES];   /* to connect to; of TCP and vsock */
 	union socket_address here[ADDRESSES]; /* to listen at */
@@ -229,7 +232,8 @@ static int parse_path(struct channel *c, struct error *err)
 					 c->address, colon + 1, c->address);
 		return 0;
 	}
-	if (S_ISCHR(st.st_mode) || S_ISFIFO(st.st_mode))
+	c->is_fifo = S_ISFIFO(st.st_mode);
+	if (S_ISCHR(st.st_mode) || c->is_fifo)
 		c->kind = CHANNEL_DEVICE;
 	else if (S_ISSOCK(st.st_mode))
 		return error_set(err, -EINVAL, "%s is a socket: write unix:%s", c->path, c->path);
@@ -307,6 +311,11 @@ enum channel_kind channel_kind(const struct channel *c)
 const char *channel_address(const struct channel *c)
 {
 	return c->address;
+}
+
+bool channel_is_fifo(const struct channel *c)
+{
+	return c->is_fifo;
 }
 
 bool channel_is_socket(const struct channel *c)
@@ -576,6 +585,8 @@ int channel_open(struct channel *c, bool write, struct error *err)
 		return open_stdio(write, err);
 	if (c->kind == CHANNEL_FILE)
 		flags |= write ? O_WRONLY | O_CREAT | O_TRUNC : O_RDONLY;
+	else if (c->is_fifo) /* opened for both, it would never hang up */
+		flags |= write ? O_WRONLY : O_RDONLY;
 	else
 		flags |= O_RDWR;
 	fd = open(c->path, flags, 0600);
@@ -618,4 +629,11 @@ bool channel_is_near(int fd)
 	default:
 		return is_loopback(&peer) || same_host(&here, &peer);
 	}
+}
+
+bool channel_hangs(int fd)
+{
+	struct pollfd poll_fd = {.fd = fd, .events = POLLOUT};
+
+	return poll(&poll_fd, 1, 0) == 1 && poll_fd.revents & (POLLHUP | POLLERR);
 }

@@ -37,6 +37,8 @@ void channel_free(struct channel *c);
 enum channel_kind channel_kind(const struct channel *c);
 /* The address as it was given. */
 const char *channel_address(const struct channel *c);
+/* Whether it is a named pipe. */
+bool channel_is_fifo(const struct channel *c);
 /* Whether it is a socket: others connect to the one that listens. */
 bool channel_is_socket(const struct channel *c);
 
@@ -62,3 +64,5 @@ const char *channel_peer(const struct channel *c);
 
 /* Whether the peer of a socket is on this machine, so that bytes cost next to nothing. */
 bool channel_is_near(int fd);
+/* Whether the other end of a descriptor, such as a device, is not there. */
+bool channel_hangs(int fd);

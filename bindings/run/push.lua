@@ -1,0 +1,158 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Push: sends events to other hosts or to a file (push=, --push). They do not reach the profiler. The C side does the
+--- work (runtime/push/); this module decides what is sent where, and tells the user about it.
+local ffi = require 'ffi'
+local failure = require 'bindings.base.failure'
+
+local C = ffi.C
+local push = {}
+
+---@class Push
+---@field run Run
+---@field only boolean all events of the run are pushed, so the profiler gets none
+---@field addresses string[] in the order of their bits
+---@field _handle ffi.cdata* struct push *
+local Push = {}
+Push.__index = Push
+
+local function check(code, err)
+  if code < 0 then failure.of(err) end
+  return code
+end
+
+--- Returns the addresses that an event is sent to.
+---@param event Event
+---@param opt table
+---@return string[]
+local function addresses_of(event, opt)
+  local list, seen = {}, {}
+  local function add(text)
+    for address in (text .. ','):gmatch '([^,]*),' do
+      address = address:match '^%s*(.-)%s*$'
+      if not seen[address] then list[#list + 1], seen[address] = address, true end
+    end
+  end
+  for _, attr in ipairs(event.given) do
+    if attr.name == 'push' then add(attr.value) end
+  end
+  if #list == 0 and event.attrs.push then add(event.attrs.push) end
+  for _, address in ipairs(opt.push or {}) do add(address) end
+  return list
+end
+
+--- Fails if the samples of an event cannot be sent: C sends them as they come from the kernel.
+---@param event Event
+---@param taken table<integer, string> by class: what profscript itself would have to do with each sample
+local function check_event(event, taken)
+  local request, name = event.request, event.name
+  if request.counted == 1 then failure.usage("push: '%s' is only counted, so there are no events to send", name) end
+  if request.record ~= 0 then
+    failure.usage("push: '%s' is a record that goes along with all events; push another event", name)
+  end
+  if request.is_output == 1 then
+    failure.usage("push: '%s' comes from a BPF program's ring buffer and cannot be sent", name)
+  end
+  if event.user_filter then
+    failure.usage("push: '%s' is sent as the kernel delivers it, but the kernel cannot evaluate its filter '%s'", name,
+      event.user_filter)
+  end
+  if taken[event.class] then failure.usage("push: '%s' is sent as the kernel delivers it, %s", name,
+    taken[event.class]) end
+end
+
+local function same_event(a, b)
+  return a.request.attr.type == b.request.attr.type and a.request.attr.config == b.request.attr.config
+end
+
+--- In a recording, an event exists once, however often it is selected.
+local function check_recorded(list)
+  for i, event in ipairs(list) do
+    for j = 1, i - 1 do
+      if same_event(event, list[j]) and event.request.push ~= list[j].request.push then
+        failure.usage("push: '%s' of a recording is either sent or analyzed, not both", event.name)
+      end
+    end
+  end
+end
+
+--- Prepares to send the events that have push=, or all of them (--push). To be called when all events and their
+--- filters are known. Returns nil if nothing is to be sent.
+---@param run Run
+---@param taken table<integer, string> see check_event()
+---@return Push?
+function push.new(run, taken)
+  local err, opt = ffi.new 'struct error', run.opt
+  local self = setmetatable({ run = run, only = true, addresses = {} }, Push)
+  for _, event in ipairs(run.events.list) do
+    local addresses = addresses_of(event, opt)
+    self.only = self.only and #addresses > 0
+    if #addresses > 0 then check_event(event, taken) end
+    for _, address in ipairs(addresses) do
+      self._handle = self._handle or C.session_push(run.session, err)
+      if self._handle == nil then failure.of(err) end
+      local place = C.push_add(self._handle, address, err)
+      if place < 0 then failure.usage('push: %s', ffi.string(err.text)) end
+      self.addresses[place + 1] = address
+      event.request.push = event.request.push + 2ULL ^ place
+    end
+  end
+  if #self.addresses == 0 then
+    if opt.push and #opt.push > 0 then failure.usage('--push: %s has no events to send', run.name) end
+    if opt.secret then failure.usage '--secret has no effect without push= or --push' end
+    return nil
+  end
+  if run.is_recorded then check_recorded(run.events.list) end
+  self:_check_stdout()
+  check(C.push_set_secret(self._handle, opt.secret, err), err)
+  if self.only and opt.exit_n then C.push_limit(self._handle, opt.exit_n) end
+  return self
+end
+
+--- Fails if the events and the profiler's output would both go to standard output.
+function Push:_check_stdout()
+  for _, address in ipairs(self.addresses) do
+    if address == '-' and not self.only and not self.run.opt.output then
+      failure.usage 'push=-: the events go to standard output, so the output of the profiler needs a file: -o FILE'
+    end
+  end
+end
+
+--- Prints what has happened: who connected, who left. To be called between batches.
+function Push:poll()
+  local text = C.push_take_messages(self._handle)
+  if text[0] == 0 then return end
+  for line in ffi.string(text):gmatch '[^\n]+' do self.run.out:warn(line) end
+end
+
+local function number(n) return ('%d'):format(tonumber(n)) end
+
+--- Prints what was sent so far, for each address and each receiver that is there.
+function Push:report()
+  local totals, receiver = ffi.new 'struct push_totals', ffi.new 'struct push_receiver'
+  for i, address in ipairs(self.addresses) do
+    C.push_read_totals(self._handle, i - 1, totals)
+    local line = ('push %s: %s events, %s sent, %s dropped'):format(address, number(totals.events),
+      number(totals.sent), number(totals.dropped))
+    if totals.sent + totals.dropped == 0 and totals.receivers == 0 then
+      line = ('push %s: %s events, but no receiver'):format(address, number(totals.events))
+    end
+    self.run.out:warn(line)
+    local n = 0
+    while totals.receivers > 1 and C.push_read_receiver(self._handle, i - 1, n, receiver) ~= 0 do
+      self.run.out:warn(('push %s: client %s: %s sent, %s dropped'):format(address, ffi.string(receiver.name),
+        number(receiver.sent), number(receiver.dropped)))
+      n = n + 1
+    end
+  end
+end
+
+--- Sends the rest at the end of the run, and reports.
+function Push:finish()
+  local err = ffi.new 'struct error'
+  local code = C.push_finish(self._handle, err)
+  self:poll()
+  self:report()
+  check(code, err)
+end
+
+return push

@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "push/outlet.h"
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "push/receiver.h"
+#include "push/task_scan.h"
+#include "wire/own_records.h"
+
+enum {
+	FLUSH_AFTER = 20000000, /* ns: events do not wait longer for others to fill their group */
+	HEART_BEAT = 100000000, /* ns */
+	PAIR_PERIOD = 1000000000,
+	RETRY_AFTER = 100000000,
+	RATE_TIME = 50000000, /* ns between two pairs that tell the rate of the TSC */
+	RECORD_TIME_CONV = 79,
+	CONV_SHIFT = 32
+};
+
+/* Tells the user a line. */
+static void __attribute__((format(printf, 2, 3))) tell(struct outlets *all, const char *fmt, ...)
+{
+	struct error line;
+	va_list ap;
+	char text[512];
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	error_set(&line, 0, "%s", text); /* without control bytes */
+	bytes_add(&all->messages, line.text, strlen(line.text));
+	bytes_add(&all->messages, "\n", 1);
+}
+
+struct outlet *outlet_new(struct outlets *all, const char *address, struct error *err)
+{
+	struct outlet *o = calloc(1, sizeof(*o));
+
+	if (!o) {
+		error_set(err, -ENOMEM, "out of memory");
+		return NULL;
+	}
+	o->all = all;
+	o->channel = channel_new(address, err);
+	if (o->channel)
+		return o;
+	free(o);
+	return NULL;
+}
+
+void outlet_free(struct outlet *o)
+{
+	if (!o)
+		return;
+	for (uint32_t i = 0; i < o->nr_receivers; i++)
+		receiver_free(o->receivers[i]);
+	group_free(o->group);
+	channel_free(o->channel);
+	free(o->events);
+	free(o);
+}
+
+static bool is_fatal(const struct outlet *o)
+{
+	return channel_kind(o->channel) == CHANNEL_FILE ||
+	       channel_kind(o->channel) == CHANNEL_STDIO;
+}
+
+/* Groups for another machine, or for the disk, are compressed. */
+static bool packs(const struct outlet *o, int fd)
+{
+	switch (channel_kind(o->channel)) {
+	case CHANNEL_TCP:
+	case CHANNEL_VSOCK:
+		return !channel_is_near(fd);
+	case CHANNEL_DEVICE:
+		return !channel_is_fifo(o->channel);
+	case CHANNEL_FILE:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Takes over the descriptor. */
+static int add_receiver(struct outlet *o, int fd, const char *name, struct error *err)
+{
+	struct stat st;
+	bool is_socket = !fstat(fd, &st) && S_ISSOCK(st.st_mode);
+	struct receiver *r;
+
+	if (o->nr_receivers == RECEIVERS_MAX) {
+		close(fd);
+		tell(o->all, "Refuse client %s: there are %d already", name, RECEIVERS_MAX);
+		return 0;
+	}
+	r = receiver_new(fd, o->all->poller, name,
+			 channel_is_socket(o->channel) ? &o->all->secret : NULL, is_socket,
+			 packs(o, fd));
+	if (!r)
+		return error_set(err, -ENOMEM, "out of memory");
+	o->receivers[o->nr_receivers++] = r;
+	return 0;
+}
+
+/* Opens a file, or a device whose other end may not be there yet. */
+static int open_file(struct outlet *o, struct error *err)
+{
+	int fd = channel_open(o->channel, true, err);
+
+	return fd < 0 ? fd : add_receiver(o, fd, channel_address(o->channel), err);
+}
+
+static int listen_at(struct outlet *o, struct error *err)
+{
+	char name[CHANNEL_NAME];
+	int n;
+
+	if (channel_is_public(o->channel) && !o->all->secret.size)
+		return error_set(err, -EACCES,
+				 "%s: other hosts could connect, so a secret is needed: "
+				 "--secret FILE, or PROFSCRIPT_SECRET; or listen at this machine "
+				 "only, as in 127.0.0.1:PORT",
+				 channel_address(o->channel));
+	n = channel_listen(o->channel, err);
+	if (n < 0)
+		return n;
+	o->nr_listening = n;
+	for (int i = 0; i < n; i++) {
+		struct epoll_event ev = {.events = EPOLLIN};
+
+		epoll_ctl(o->all->poller, EPOLL_CTL_ADD, channel_listener(o->channel, i, name),
+			  &ev);
+		tell(o->all, "Listen at %s", name);
+	}
+	return 0;
+}
+
+int outlet_open(struct outlet *o, struct error *err)
+{
+	if (channel_is_socket(o->channel))
+		return listen_at(o, err);
+	return channel_kind(o->channel) == CHANNEL_DEVICE ? 0 : open_file(o, err);
+}
+
+void outlet_set_events(struct outlet *o, struct wire_event *events, uint32_t n)
+{
+	o->events = events;
+	o->nr_events = n;
+}
+
+/* Returns the rate of the TSC; 0: unknown yet. */
+static uint64_t tsc_khz(const struct outlets *all, const struct clock_pair *now)
+{
+	uint64_t ns = now->mono - all->first_pair.mono;
+
+	if (!now->tsc || ns < RATE_TIME)
+		return 0;
+	return (double)(now->tsc - all->first_pair.tsc) * 1e6 / ns;
+}
+
+static void fill_pair(struct wire_pair *pair, const struct clock_pair *now)
+{
+	*pair = (struct wire_pair){
+		.head = {.header = {.type = WIRE_RECORD, .size = sizeof(*pair)}},
+		.tsc = now->tsc,
+		.clock = now->mono,
+		.mono = now->mono,
+		.real = now->real,
+		.read_error_ns = now->error,
+		.real_error_us = now->real_error,
+	};
+	memcpy(pair->head.tag, WIRE_PAIR, WIRE_TAG);
+}
+
+/* ns = zero + (tsc * mult >> shift), as on the control page of a ring. */
+static void fill_conv(struct time_conv *conv, uint64_t khz, const struct clock_pair *now)
+{
+	uint64_t mult = (uint64_t)(1e6 * (1ull << CONV_SHIFT) / khz);
+
+	*conv = (struct time_conv){
+		.header = {.type = RECORD_TIME_CONV, .size = sizeof(*conv)},
+		.shift = CONV_SHIFT,
+		.mult = mult,
+		.zero = now->mono - (uint64_t)((unsigned __int128)now->tsc * mult >> CONV_SHIFT),
+		.mask = UINT64_MAX,
+		.has_zero = 1,
+	};
+}
+
+/* Fills the clock pair of a group, if one is due. Returns how many bytes of the front are not sent.
+ */
+static uint32_t fill_clocks(struct outlet *o, struct group_front *front)
+{
+	struct clock_pair now;
+	uint64_t khz;
+
+	if (!o->all->is_live || o->flushed_at - o->paired_at < PAIR_PERIOD)
+		return offsetof(struct group_front, group);
+	clock_pair_read(&now);
+	khz = tsc_khz(o->all, &now);
+	if (!khz)
+		return offsetof(struct group_front, group);
+	o->paired_at = o->flushed_at;
+	fill_pair(&front->pair, &now);
+	fill_conv(&front->conv, khz, &now);
+	return 0;
+}
+
+/* Starts a group, or only counts records if nobody reads them. */
+static void begin_group(struct outlet *o)
+{
+	o->before = o->produced;
+	o->lost_before = o->lost;
+	o->oldest = UINT64_MAX;
+	if (!o->group)
+		o->group = group_new();
+}
+
+static void stop_groups(struct outlet *o)
+{
+	group_free(o->group);
+	o->group = NULL;
+}
+
+void outlet_flush(struct outlet *o, uint64_t last_time)
+{
+	struct group *g = o->group;
+
+	if (!g)
+		return;
+	o->flushed_at = o->now;
+	if (last_time > o->promised)
+		o->promised = last_time;
+	g->events = o->produced - o->before;
+	g->skip = fill_clocks(o, &g->front);
+	g->front.group = (struct wire_group){
+		.head = {.header = {.type = WIRE_RECORD, .size = sizeof(g->front.group)}},
+		.seq = o->seq++,
+		.first_time = o->oldest < o->promised ? o->oldest : o->promised,
+		.last_time = o->promised,
+		.events = g->events,
+		.events_before = o->before,
+		.lost_before = o->lost_before,
+	};
+	memcpy(g->front.group.head.tag, WIRE_GROUP, WIRE_TAG);
+	g = group_end(g);
+	g->users = 1;
+	for (uint32_t i = 0; i < o->nr_receivers; i++)
+		receiver_add(o->receivers[i], g, o->all->zstd);
+	if (!--g->users)
+		group_free(g);
+	o->group = NULL;
+	begin_group(o);
+}
+
+static void start_receiver(struct outlet *o, struct receiver *r)
+{
+	struct outlets *all = o->all;
+	struct wire_hello hello = {
+		.flags =
+			WIRE_ORDERED | (r->is_socket ? WIRE_PONGS : 0) | (r->packs ? WIRE_ZSTD : 0),
+		.epoch = all->epoch,
+		.clockid = all->clockid,
+	};
+	struct task_scan *scan = NULL;
+	struct clock_pair now;
+	struct wire_pair pair;
+	uint64_t mono = 0, real = all->wall_sec * 1000000000 + all->wall_nsec;
+
+	clock_pair_read(&now);
+	if (all->is_live) {
+		mono = now.mono;
+		real = now.real;
+		hello.tsc_khz = tsc_khz(all, &now);
+		scan = task_scan_new(all->trailer_words, all->has_stacks);
+	}
+	preamble_fill(&hello);
+	preamble_write(&r->front, o->events, o->nr_events, &hello, mono, real);
+	fill_pair(&pair, &now);
+	if (all->is_live)
+		bytes_add(&r->front, &pair, sizeof(pair));
+	receiver_start(r, scan, &all->symbols);
+	if (!o->group)
+		begin_group(o);
+}
+
+static int retry_device(struct outlet *o, uint64_t now, struct error *err)
+{
+	struct error ignored;
+	int fd;
+
+	if (o->nr_receivers || now < o->retry_at)
+		return 0;
+	o->retry_at = now + RETRY_AFTER;
+	fd = channel_open(o->channel, true, &ignored);
+	if (fd < 0 || channel_hangs(fd)) {
+		if (fd >= 0)
+			close(fd);
+		return 0;
+	}
+	tell(o->all, "Device %s is connected", channel_address(o->channel));
+	return add_receiver(o, fd, channel_address(o->channel), err);
+}
+
+static int accept_all(struct outlet *o, struct error *err)
+{
+	char name[CHANNEL_NAME];
+	int ret = 0;
+
+	for (int i = 0; i < o->nr_listening && !ret; i++) {
+		int fd;
+
+		while (!ret && (fd = channel_accept(o->channel, i, name)) >= 0) {
+			tell(o->all, "Accept client %s", name);
+			ret = add_receiver(o, fd, name, err);
+		}
+	}
+	return ret;
+}
+
+/* Removes a receiver that has ended. */
+static int remove_receiver(struct outlet *o, uint32_t index, struct error *err)
+{
+	struct receiver *r = o->receivers[index];
+	bool is_device = channel_kind(o->channel) == CHANNEL_DEVICE;
+	uint64_t dropped = r->dropped + receiver_queued(r);
+	int ret = 0;
+
+	o->sent += r->sent;
+	o->dropped += dropped;
+	if (channel_kind(o->channel) == CHANNEL_STDIO && !r->why.text[0])
+		ret = -EPIPE;
+	else if (is_fatal(o))
+		ret = error_set(err, -EIO, "cannot write %s: %s", r->name,
+				r->why.text[0] ? r->why.text : "its reader is gone");
+	else if (is_device)
+		tell(o->all, "Device %s has hung up: %llu events sent, %llu dropped", r->name,
+		     (unsigned long long)r->sent, (unsigned long long)dropped);
+	else if (r->why.text[0])
+		tell(o->all, "Refuse client %s: %s", r->name, r->why.text);
+	else
+		tell(o->all, "Client hangs up %s: %llu events sent, %llu dropped", r->name,
+		     (unsigned long long)r->sent, (unsigned long long)dropped);
+	receiver_free(r);
+	o->receivers[index] = o->receivers[--o->nr_receivers];
+	return ret;
+}
+
+/* Whether a receiver has nothing to read. Those that are behind wait for a full group. */
+static bool has_hungry(const struct outlet *o)
+{
+	for (uint32_t i = 0; i < o->nr_receivers; i++)
+		if (o->receivers[i]->state == RECEIVER_READS &&
+		    !receiver_is_behind(o->receivers[i]))
+			return true;
+	return false;
+}
+
+static void flush_if_due(struct outlet *o, uint64_t now, uint64_t horizon)
+{
+	uint64_t age = now - o->flushed_at;
+
+	if (!o->group || age < (o->group->size ? FLUSH_AFTER : HEART_BEAT) || !has_hungry(o))
+		return;
+	outlet_flush(o, horizon == UINT64_MAX ? o->newest : horizon);
+}
+
+int outlet_turn(struct outlet *o, uint64_t now, uint64_t horizon, struct error *err)
+{
+	bool reads = false;
+	int ret = o->nr_listening ? accept_all(o, err) : 0;
+
+	o->now = now;
+	if (!ret && channel_kind(o->channel) == CHANNEL_DEVICE)
+		ret = retry_device(o, now, err);
+	for (uint32_t i = 0; i < o->nr_receivers; i++) {
+		receiver_read(o->receivers[i], &o->all->secret);
+		if (o->receivers[i]->state == RECEIVER_NEW)
+			start_receiver(o, o->receivers[i]);
+	}
+	flush_if_due(o, now, horizon);
+	for (uint32_t i = o->nr_receivers; i-- > 0;) {
+		struct receiver *r = o->receivers[i];
+
+		receiver_send(r);
+		if (r->state == RECEIVER_ENDED && !ret)
+			ret = remove_receiver(o, i, err);
+		else
+			reads |= r->state == RECEIVER_READS;
+	}
+	if (!reads)
+		stop_groups(o);
+	return ret;
+}
+
+void outlet_end(struct outlet *o)
+{
+	if (o->group && o->group->size)
+		outlet_flush(o, o->newest);
+	for (uint32_t i = 0; i < o->nr_receivers; i++)
+		receiver_say_bye(o->receivers[i]);
+}
+
+bool outlet_is_full(const struct outlet *o)
+{
+	for (uint32_t i = 0; i < o->nr_receivers; i++)
+		if (o->receivers[i]->charge > QUEUE_BYTES / 2)
+			return true;
+	return !o->group;
+}
+
+bool outlet_is_behind(const struct outlet *o)
+{
+	for (uint32_t i = 0; i < o->nr_receivers; i++)
+		if (receiver_is_behind(o->receivers[i]))
+			return true;
+	return false;
+}

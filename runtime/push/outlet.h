@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Outlet: one address that events are sent to, and the stream of records that all of its receivers
+ * get. Records are collected in groups; without receivers they are only counted.
+ */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+#include <linux/perf_event.h>
+#include "clocks/clock_pair.h"
+#include "error.h"
+#include "push/group.h"
+#include "wire/bytes.h"
+#include "wire/channel.h"
+#include "wire/preamble.h"
+#include "wire/secret.h"
+
+struct receiver;
+
+enum { RECEIVERS_MAX = 64 /* of an outlet */ };
+
+/* What all outlets of a run share. */
+struct outlets {
+	int poller; /* epoll: readable when an outlet has something to do */
+	struct secret secret;
+	struct bytes symbols;  /* records with the kernel's symbols; empty: stacks are not sent */
+	struct bytes messages; /* lines for the user */
+	uint64_t epoch;
+	uint32_t clockid;	      /* of the records' times */
+	bool is_live;		      /* the records' times are now */
+	bool has_stacks;	      /* receivers need the mappings of tasks */
+	uint32_t trailer_words;	      /* at the end of records other than samples */
+	uint64_t wall_sec, wall_nsec; /* when the records' clock was 0; 0: unknown */
+	struct clock_pair first_pair;
+	void *zstd; /* a compression context */
+};
+
+struct outlet {
+	struct outlets *all;
+	struct channel *channel;
+	struct wire_event *events; /* of the stream; their ids follow in the same memory */
+	uint32_t nr_events;
+	struct receiver *receivers[RECEIVERS_MAX];
+	uint32_t nr_receivers;
+	int nr_listening;
+	uint64_t retry_at; /* when to open the device again, ns */
+
+	struct group *group;	      /* NULL: nobody reads, so records are only counted */
+	uint64_t produced;	      /* events so far */
+	uint64_t lost;		      /* records that the kernel lost so far */
+	uint64_t before, lost_before; /* the same when the group began */
+	uint64_t seq;
+	uint64_t oldest, newest; /* times in the group */
+	uint64_t promised;	 /* no older record comes, as the last group said */
+	uint64_t now;		 /* of the last turn, CLOCK_MONOTONIC ns */
+	uint64_t flushed_at, paired_at;
+	uint64_t sent, dropped; /* events of receivers that ended */
+};
+
+/* Parses an address. NULL with a message. */
+struct outlet *outlet_new(struct outlets *all, const char *address, struct error *err);
+void outlet_free(struct outlet *o);
+/* Listens, or opens the file. */
+int outlet_open(struct outlet *o, struct error *err);
+/* Sets the events of the stream. Takes them over, allocated in one piece. */
+void outlet_set_events(struct outlet *o, struct wire_event *events, uint32_t n);
+
+/* Ends the group and adds it to the queues of all receivers. No older record than last_time comes
+ * any more. */
+void outlet_flush(struct outlet *o, uint64_t last_time);
+/* Accepts receivers, reads what they sent, and sends what it can. now: CLOCK_MONOTONIC. horizon: no
+ * older records come. Negative errno with a message: a file cannot be written; -EPIPE: the reader
+ * of standard output is gone. */
+int outlet_turn(struct outlet *o, uint64_t now, uint64_t horizon, struct error *err);
+/* Ends the stream in an orderly way; outlet_turn() then sends the rest. */
+void outlet_end(struct outlet *o);
+/* Whether more records would be dropped, by a receiver or because there is none. */
+bool outlet_is_full(const struct outlet *o);
+/* Whether a receiver has not got all. */
+bool outlet_is_behind(const struct outlet *o);
+
+/* Adds a copy of a record, and returns it; NULL if nobody reads. */
+static inline struct perf_event_header *outlet_add(struct outlet *o,
+						   const struct perf_event_header *rec,
+						   uint64_t time)
+{
+	struct group *g = o->group;
+	uint8_t *to;
+
+	if (__builtin_expect(!g || g->size + rec->size > GROUP_ROOM, 0)) {
+		if (g)
+			outlet_flush(o, o->newest);
+		g = o->group;
+		if (!g)
+			return NULL;
+	}
+	to = g->data + g->size;
+	memcpy(to, rec, rec->size);
+	g->size += rec->size;
+	o->oldest = time < o->oldest ? time : o->oldest;
+	o->newest = time > o->newest ? time : o->newest;
+	return (struct perf_event_header *)to;
+}

@@ -1,0 +1,634 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "push/push.h"
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+#include <zstd.h>
+#include "decode/decoder.h"
+#include "formats/formats.h"
+#include "formats/tracepoint.h"
+#include "os/clock.h"
+#include "os/signals.h"
+#include "push/kernel_symbols.h"
+#include "push/outlet.h"
+#include "push/receiver.h"
+#include "source.h"
+
+enum {
+	BATCHES = 16,		/* between two checks of the session, when all is sent */
+	TURN_PERIOD = 1000000,	/* ns between two looks at the sockets while events flow */
+	GROUP_WAIT = 20000000,	/* ns: how long an incomplete group waits */
+	REST_TIME = 2000000000, /* ns to send the rest at the end */
+	REST_STEP = 50,		/* ms */
+	TRAILER = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ID | PERF_SAMPLE_STREAM_ID |
+		  PERF_SAMPLE_CPU | PERF_SAMPLE_IDENTIFIER
+};
+
+struct push {
+	struct source source;
+	struct source_ops ops; /* without what the inner source does not have */
+	struct source *inner;
+	struct outlets all;
+	struct outlet *outlets[PUSH_MAX];
+	int nr_outlets;
+	struct event_request *requests; /* that are pushed */
+	uint32_t nr_requests;
+	uint64_t *masks; /* by attribute: the outlets of its samples */
+	int nr_masks;
+	/* Live events have an id for each CPU or thread, and more with each CPU that comes online.
+	 * The stream has one for each event, which its header names. */
+	bool renumbers;
+	uint64_t left; /* samples until the end; UINT64_MAX: no limit */
+	bool has_more, finished;
+	uint64_t turned_at;
+};
+
+static struct push *of(struct source *src)
+{
+	return (struct push *)src;
+}
+
+/* Takes over what the inner source tells the session in its struct. */
+static void mirror(struct push *p)
+{
+	struct source *to = &p->source, *from = p->inner;
+
+	to->horizon = from->horizon;
+	to->start = from->start;
+	to->nr_rings = from->nr_rings;
+	to->ring_tid = from->ring_tid;
+	if (from->notice.text[0] && !to->notice.text[0]) {
+		to->notice = from->notice;
+		from->notice.text[0] = 0;
+	}
+	if (from->warning.text[0])
+		to->warning = from->warning;
+}
+
+static struct formats *push_formats(struct source *src, struct error *err)
+{
+	struct source *inner = of(src)->inner;
+
+	return inner->ops->formats(inner, err);
+}
+
+static uint64_t push_sample_type(struct source *src, const struct event_request *req)
+{
+	struct source *inner = of(src)->inner;
+
+	return inner->ops->sample_type(inner, req);
+}
+
+static bool push_has_records(struct source *src, uint32_t kind)
+{
+	struct source *inner = of(src)->inner;
+
+	return inner->ops->has_records(inner, kind);
+}
+
+static int push_add_event(struct source *src, const struct event_request *req, struct error *err)
+{
+	struct push *p = of(src);
+	struct event_request *grown;
+
+	if (req->push) {
+		grown = reallocarray(p->requests, p->nr_requests + 1, sizeof(*grown));
+		if (!grown)
+			return error_set(err, -ENOMEM, "out of memory");
+		p->requests = grown;
+		if (event_request_copy(&grown[p->nr_requests], req))
+			return error_set(err, -ENOMEM, "out of memory");
+		p->nr_requests++;
+		p->all.has_stacks |= req->callchain;
+	}
+	return p->inner->ops->add_event(p->inner, req, err);
+}
+
+/* Returns the pushed event that the samples of an attribute are; NULL: none. */
+static const struct event_request *request_of(const struct push *p, int index)
+{
+	for (uint32_t i = 0; i < p->nr_requests; i++)
+		if (decoder_has_class(p->source.decoder, index, p->requests[i].class))
+			return &p->requests[i];
+	return NULL;
+}
+
+static int list_masks(struct push *p, struct error *err)
+{
+	p->nr_masks = decoder_nr_attrs(p->source.decoder);
+	p->masks = calloc(p->nr_masks, sizeof(*p->masks));
+	if (!p->masks)
+		return error_set(err, -ENOMEM, "out of memory");
+	for (int i = 0; i < p->nr_masks; i++) {
+		const struct event_request *req = request_of(p, i);
+
+		p->masks[i] = req ? req->push : 0;
+	}
+	return 0;
+}
+
+static bool is_dummy(const struct perf_event_attr *attr)
+{
+	return attr->type == PERF_TYPE_SOFTWARE && attr->config == PERF_COUNT_SW_DUMMY;
+}
+
+static void add_format(struct push *p, struct wire_event *ev)
+{
+	struct formats *formats = push_formats(&p->source, NULL);
+	struct tracepoint *t = formats ? formats_by_id(formats, ev->attr.config) : NULL;
+	size_t size;
+
+	if (!t || ev->attr.type != PERF_TYPE_TRACEPOINT)
+		return;
+	ev->format = tracepoint_text(t, &size);
+	ev->format_size = size;
+	ev->system = tracepoint_system(t);
+}
+
+/* Describes an attribute for the header of a stream. */
+static void describe(struct push *p, int index, struct wire_event *ev, uint64_t *ids, uint32_t max)
+{
+	const struct event_request *req = request_of(p, index);
+
+	ev->attr = *decoder_attr(p->source.decoder, index);
+	ev->attr.size = sizeof(ev->attr);
+	ev->name = req ? req->name : "dummy";
+	if (req && req->config1_text)
+		ev->attr.config1 = 0; /* an address in this process */
+	if (req && req->bpf_array) {  /* the kernel says that a BPF program wrote the samples */
+		ev->attr.type = req->attr.type;
+		ev->attr.config = req->attr.config;
+	}
+	add_format(p, ev);
+	ev->ids = ids;
+	ev->nr_ids = max;
+	if (p->renumbers)
+		ids[0] = index + 1;
+	else
+		decoder_ids(p->source.decoder, index, ids, max);
+}
+
+static uint32_t nr_ids(const struct push *p, int index)
+{
+	return p->renumbers ? 1 : decoder_ids(p->source.decoder, index, NULL, 0);
+}
+
+/* Whether an attribute is part of a stream. Dummy events have the records about tasks. */
+static bool is_in(const struct push *p, int index, int bit)
+{
+	return p->masks[index] >> bit & 1 || is_dummy(decoder_attr(p->source.decoder, index));
+}
+
+static int set_events(struct push *p, int bit, struct error *err)
+{
+	uint32_t n = 0, ids = 0, at = 0;
+	struct wire_event *events;
+	uint64_t *next;
+
+	for (int i = 0; i < p->nr_masks; i++) {
+		n += is_in(p, i, bit);
+		ids += is_in(p, i, bit) ? nr_ids(p, i) : 0;
+	}
+	events = calloc(1, n * sizeof(*events) + ids * sizeof(*next));
+	if (!events)
+		return error_set(err, -ENOMEM, "out of memory");
+	next = (uint64_t *)(events + n);
+	for (int dummies = 0; dummies <= 1; dummies++) {
+		for (int i = 0; i < p->nr_masks; i++) {
+			if (!is_in(p, i, bit) || dummies == (int)(p->masks[i] >> bit & 1))
+				continue;
+			describe(p, i, &events[at++], next, nr_ids(p, i));
+			next += nr_ids(p, i);
+		}
+	}
+	outlet_set_events(p->outlets[bit], events, n);
+	return 0;
+}
+
+/* Notes what the streams have in common. */
+static void describe_all(struct push *p)
+{
+	const struct source_info *info = &p->source.info;
+	const struct perf_event_attr *attr = decoder_attr(p->source.decoder, 0);
+
+	p->all.is_live = !info->is_recorded;
+	p->all.clockid = attr->use_clockid ? (uint32_t)attr->clockid : UINT32_MAX;
+	if (attr->sample_id_all)
+		p->all.trailer_words = __builtin_popcountll(attr->sample_type & TRAILER);
+	if (info->is_recorded && info->wall_sec > 0) { /* not if it is unknown */
+		p->all.wall_sec = info->wall_sec;
+		p->all.wall_nsec = info->wall_nsec;
+	}
+	if (p->all.has_stacks && info->own_kernel && p->all.is_live)
+		kernel_symbols_add(&p->all.symbols);
+}
+
+static int push_open(struct source *src, const struct source_target *target, struct error *err)
+{
+	struct push *p = of(src);
+	int ret = 0;
+
+	/* What fails most likely comes first: opened events take long to close. */
+	for (int i = 0; i < p->nr_outlets && !ret; i++)
+		ret = outlet_open(p->outlets[i], err);
+	if (!ret)
+		ret = p->inner->ops->open(p->inner, target, err);
+	p->inner->wake_fd = p->all.poller;
+	p->source.info = p->inner->info;
+	p->renumbers = !p->source.info.is_recorded;
+	mirror(p);
+	if (!ret)
+		ret = list_masks(p, err);
+	for (int i = 0; i < p->nr_outlets && !ret; i++)
+		ret = set_events(p, i, err);
+	if (!ret)
+		describe_all(p);
+	return ret;
+}
+
+static int push_start(struct source *src, struct error *err)
+{
+	struct push *p = of(src);
+	int ret = p->inner->ops->start(p->inner, err);
+
+	mirror(p);
+	return ret;
+}
+
+/* Gives a copy the id that the header of the stream names. Records of tasks belong to no event. */
+static void renumber(struct perf_event_header *rec, int index)
+{
+	uint64_t *words = (uint64_t *)(rec + 1);
+
+	if (rec->type == PERF_RECORD_SAMPLE)
+		words[0] = index + 1;
+	else
+		words[(rec->size - sizeof(*rec)) / 8 - 1] = 0;
+}
+
+static void send_to(struct push *p, uint64_t outlets, const struct slot *slot, int index)
+{
+	const struct perf_event_header *rec = slot->rec;
+
+	while (outlets) {
+		struct outlet *o = p->outlets[__builtin_ctzll(outlets)];
+		struct perf_event_header *copy = outlet_add(o, rec, slot->time);
+
+		if (copy && p->renumbers)
+			renumber(copy, index);
+		o->produced += rec->type == PERF_RECORD_SAMPLE;
+		outlets &= outlets - 1;
+	}
+}
+
+static void send_other(struct push *p, const struct slot *slot)
+{
+	const struct perf_event_header *rec = slot->rec;
+	const uint64_t *words = (const uint64_t *)(rec + 1);
+	uint64_t lost = 0;
+
+	if (rec->type == PERF_RECORD_LOST && rec->size >= sizeof(*rec) + 16)
+		lost = words[1];
+	if (rec->type == PERF_RECORD_LOST_SAMPLES && rec->size >= sizeof(*rec) + 8)
+		lost = words[0];
+	for (int i = 0; i < p->nr_outlets; i++) {
+		send_to(p, 1ull << i, slot, 0);
+		p->outlets[i]->lost += lost;
+	}
+}
+
+/* Sends what is to be sent, and keeps the rest of the slots. Returns their number. */
+static int share(struct push *p, struct slot *slots, int n)
+{
+	const struct decoder *d = p->source.decoder;
+	uint64_t from = p->source.info.is_recorded ? 0 : p->source.start;
+	int kept = 0;
+
+	for (int i = 0; i < n; i++) {
+		const struct perf_event_header *rec = slots[i].rec;
+		uint64_t outlets = 0;
+		int index;
+
+		if (i + 8 < n)
+			__builtin_prefetch(slots[i + 8].rec);
+		if (slots[i].flags >> SLOT_OWN_SHIFT) {
+			slots[kept++] = slots[i];
+			continue;
+		}
+		if (rec->type != PERF_RECORD_SAMPLE) {
+			send_other(p, &slots[i]);
+			slots[kept++] = slots[i];
+			continue;
+		}
+		index = decoder_index_of(d, rec);
+		outlets = index >= 0 && index < p->nr_masks ? p->masks[index] : 0;
+		if (!outlets) {
+			slots[kept++] = slots[i];
+		} else if (slots[i].time >= from && p->left) {
+			send_to(p, outlets, &slots[i], index);
+			p->left--;
+		}
+	}
+	return kept;
+}
+
+static int turn(struct push *p, struct error *err)
+{
+	int ret = 0;
+
+	p->turned_at = clock_monotonic();
+	for (int i = 0; i < p->nr_outlets && !ret; i++)
+		ret = outlet_turn(p->outlets[i], p->turned_at, p->source.horizon, err);
+	return ret;
+}
+
+static bool is_behind(const struct push *p)
+{
+	for (int i = 0; i < p->nr_outlets; i++)
+		if (outlet_is_behind(p->outlets[i]))
+			return true;
+	return false;
+}
+
+int push_finish(struct push *p, struct error *err)
+{
+	uint64_t until = clock_monotonic() + REST_TIME;
+	struct pollfd poll_fd = {.fd = p->all.poller, .events = POLLIN};
+	int ret;
+
+	if (p->finished)
+		return 0;
+	p->finished = true;
+	for (int i = 0; i < p->nr_outlets; i++)
+		outlet_end(p->outlets[i]);
+	while (!(ret = turn(p, err)) && is_behind(p) && p->turned_at < until && !signals_must_end())
+		poll(&poll_fd, 1, REST_STEP);
+	return ret == -EPIPE ? 0 : ret;
+}
+
+/* A recording is not read faster than its receivers read, and not before there are any. */
+static bool must_wait(const struct push *p)
+{
+	for (int i = 0; p->source.info.is_recorded && i < p->nr_outlets; i++)
+		if (outlet_is_full(p->outlets[i]))
+			return true;
+	return false;
+}
+
+static int wait_for_receivers(struct push *p, struct error *err)
+{
+	struct pollfd poll_fd = {.fd = p->all.poller, .events = POLLIN};
+	int ret = turn(p, err);
+
+	if (!ret && must_wait(p))
+		poll(&poll_fd, 1, REST_STEP);
+	return ret == -EPIPE ? -ENODATA : ret;
+}
+
+static int push_next(struct source *src, struct slot *out, int max, uint64_t until,
+		     struct error *err)
+{
+	struct push *p = of(src);
+	int n, kept, ret;
+
+	for (int i = 0; i < BATCHES; i++) {
+		if (must_wait(p))
+			return wait_for_receivers(p, err);
+		n = p->left ? p->inner->ops->next(p->inner, out, max, until, err) : -ENODATA;
+		mirror(p);
+		if (n == -ENODATA) {
+			ret = push_finish(p, err);
+			return ret ? ret : -ENODATA;
+		}
+		if (n < 0)
+			return n;
+		kept = share(p, out, n);
+		if (n < max || clock_monotonic() - p->turned_at > TURN_PERIOD) {
+			ret = turn(p, err);
+			if (ret)
+				return ret == -EPIPE ? -ENODATA : ret;
+		}
+		if (kept || !n)
+			return kept;
+	}
+	p->has_more = true;
+	return 0;
+}
+
+static bool has_incomplete_group(const struct push *p)
+{
+	for (int i = 0; i < p->nr_outlets; i++)
+		if (p->outlets[i]->group && p->outlets[i]->group->size)
+			return true;
+	return false;
+}
+
+static int push_wait(struct source *src, int64_t timeout)
+{
+	struct push *p = of(src);
+
+	if (p->has_more) {
+		p->has_more = false;
+		return 0;
+	}
+	if (has_incomplete_group(p) && timeout > GROUP_WAIT)
+		timeout = GROUP_WAIT;
+	return p->inner->ops->wait(p->inner, timeout);
+}
+
+static void push_stop(struct source *src)
+{
+	of(src)->inner->ops->stop(of(src)->inner);
+}
+
+static void push_close_class(struct source *src, uint16_t class)
+{
+	of(src)->inner->ops->close_class(of(src)->inner, class);
+}
+
+static uint64_t push_now(struct source *src)
+{
+	return of(src)->inner->ops->now(of(src)->inner);
+}
+
+static uint64_t push_hold(struct source *src)
+{
+	return of(src)->inner->ops->hold(of(src)->inner);
+}
+
+static void push_read_counts(struct source *src, struct counts *out)
+{
+	of(src)->inner->ops->read_counts(of(src)->inner, out);
+}
+
+static int push_next_cpu(struct source *src)
+{
+	return of(src)->inner->ops->next_cpu(of(src)->inner);
+}
+
+static int push_decode(struct source *src, const struct slot *slot, struct event *ev)
+{
+	return of(src)->inner->ops->decode(of(src)->inner, slot, ev);
+}
+
+static int push_decode_run(struct source *src, const struct slot *slots, int n, uint64_t base,
+			   uint64_t from, struct event *ev)
+{
+	return of(src)->inner->ops->decode_run(of(src)->inner, slots, n, base, from, ev);
+}
+
+/* Frees all but the inner source. */
+static void free_own(struct push *p)
+{
+	for (int i = 0; i < p->nr_outlets; i++)
+		outlet_free(p->outlets[i]);
+	for (uint32_t i = 0; i < p->nr_requests; i++)
+		event_request_clear(&p->requests[i]);
+	free(p->requests);
+	free(p->masks);
+	free(p->all.symbols.data);
+	free(p->all.messages.data);
+	explicit_bzero(&p->all.secret, sizeof(p->all.secret));
+	ZSTD_freeCCtx(p->all.zstd);
+	if (p->all.poller >= 0)
+		close(p->all.poller);
+	free(p);
+}
+
+static void push_free(struct source *src)
+{
+	struct push *p = of(src);
+	struct source *inner = p->inner;
+
+	push_finish(p, NULL);
+	free_own(p);
+	inner->ops->free(inner);
+}
+
+static void choose_ops(struct push *p)
+{
+	const struct source_ops *inner = p->inner->ops;
+
+	p->ops = (struct source_ops){
+		.formats = push_formats,
+		.sample_type = push_sample_type,
+		.has_records = push_has_records,
+		.add_event = push_add_event,
+		.open = push_open,
+		.start = inner->start ? push_start : NULL,
+		.next = push_next,
+		.wait = inner->wait ? push_wait : NULL,
+		.stop = inner->stop ? push_stop : NULL,
+		.close_class = inner->close_class ? push_close_class : NULL,
+		.now = push_now,
+		.hold = inner->hold ? push_hold : NULL,
+		.read_counts = inner->read_counts ? push_read_counts : NULL,
+		.next_cpu = inner->next_cpu ? push_next_cpu : NULL,
+		.decode = inner->decode ? push_decode : NULL,
+		.decode_run = inner->decode_run ? push_decode_run : NULL,
+		.free = push_free,
+	};
+	p->source.ops = &p->ops;
+}
+
+struct push *push_new(struct source *inner, struct error *err)
+{
+	struct push *p = calloc(1, sizeof(*p));
+
+	if (!p) {
+		error_set(err, -ENOMEM, "out of memory");
+		return NULL;
+	}
+	p->inner = inner;
+	p->source.decoder = inner->decoder;
+	p->source.info = inner->info;
+	p->source.wake_fd = -1;
+	p->left = UINT64_MAX;
+	choose_ops(p);
+	mirror(p);
+	p->all.poller = epoll_create1(EPOLL_CLOEXEC);
+	p->all.zstd = ZSTD_createCCtx();
+	if (p->all.poller < 0 || !p->all.zstd) {
+		error_set(err, -ENOMEM, "push: %s", strerror(p->all.zstd ? errno : ENOMEM));
+		free_own(p);
+		return NULL;
+	}
+	while (getrandom(&p->all.epoch, sizeof(p->all.epoch), 0) != sizeof(p->all.epoch))
+		;
+	clock_pair_read(&p->all.first_pair);
+	return p;
+}
+
+struct source *push_source(struct push *p)
+{
+	return &p->source;
+}
+
+int push_add(struct push *p, const char *address, struct error *err)
+{
+	struct outlet *o;
+
+	for (int i = 0; i < p->nr_outlets; i++)
+		if (!strcmp(channel_address(p->outlets[i]->channel), address))
+			return i;
+	if (p->nr_outlets == PUSH_MAX)
+		return error_set(err, -E2BIG, "push to more than %d addresses", PUSH_MAX);
+	o = outlet_new(&p->all, address, err);
+	if (!o)
+		return -EINVAL;
+	p->outlets[p->nr_outlets] = o;
+	return p->nr_outlets++;
+}
+
+int push_set_secret(struct push *p, const char *path, struct error *err)
+{
+	return secret_read(&p->all.secret, path, err);
+}
+
+void push_limit(struct push *p, uint64_t samples)
+{
+	p->left = samples;
+}
+
+const char *push_take_messages(struct push *p)
+{
+	struct bytes *text = &p->all.messages;
+
+	if (!text->size || text->failed)
+		return "";
+	bytes_add(text, "", 1);
+	text->size = 0;
+	return text->failed ? "" : (const char *)text->data;
+}
+
+void push_read_totals(const struct push *p, int bit, struct push_totals *out)
+{
+	const struct outlet *o = p->outlets[bit];
+	struct push_receiver r;
+
+	*out = (struct push_totals){.events = o->produced, .sent = o->sent, .dropped = o->dropped};
+	while (push_read_receiver(p, bit, out->receivers, &r)) {
+		out->sent += r.sent;
+		out->dropped += r.dropped;
+		out->receivers++;
+	}
+}
+
+int push_read_receiver(const struct push *p, int bit, uint32_t index, struct push_receiver *out)
+{
+	const struct outlet *o = p->outlets[bit];
+
+	if (index >= o->nr_receivers)
+		return 0;
+	*out = (struct push_receiver){.name = o->receivers[index]->name,
+				      .sent = o->receivers[index]->sent,
+				      .dropped = o->receivers[index]->dropped};
+	if (p->finished)
+		out->dropped += receiver_queued(o->receivers[index]);
+	return 1;
+}
