@@ -239,6 +239,11 @@ static int push_open(struct source *src, const struct source_target *target, str
 	if (!ret)
 		ret = p->inner->ops->open(p->inner, target, err);
 	p->inner->wake_fd = p->all.poller;
+	if (src->wake_fd >= 0) { /* somebody waits for more than this */
+		struct epoll_event ev = {.events = EPOLLIN};
+
+		epoll_ctl(p->all.poller, EPOLL_CTL_ADD, src->wake_fd, &ev);
+	}
 	p->source.info = p->inner->info;
 	p->renumbers = !p->source.info.is_recorded;
 	mirror(p);
