@@ -12,6 +12,12 @@ local views = require 'bindings.view.views'
 local C = ffi.C
 local keys = {}
 
+local MACHINE_KEYS = 2 ^ C.PAIRS_MACHINE_SHIFT -- CPUs and threads of different machines are different keys
+
+--- Returns the number of the machine whose CPUs and threads an event names; 0: this one, also for a guest's events
+--- that are those of its virtual CPUs' threads here.
+local function machine_of(event) return event.machine and not event.machine.vm and event.machine.index or 0 end
+
 --- Compiles the key of an event. Returns nil if its key is the instance (its CPU or thread).
 ---@param config PairsConfig
 ---@param event Event
@@ -20,6 +26,13 @@ local keys = {}
 function keys.compile(config, event, form)
   local text = event.attrs.key or config.key
   return text and not event.is_task_event and events.compile(event, text, 'key', form or 'key') or nil
+end
+
+--- Returns the key of the events that have the CPU or thread of an EVENT_LOST as their key.
+---@param e ffi.cdata* struct event *
+---@return integer
+function keys.of_loss(e)
+  return (e.cpu >= 0 and e.cpu or e.tid) + bit.rshift(e.flags, C.EVENT_MEMBER_SHIFT) * MACHINE_KEYS
 end
 
 --- Returns the field if the key is a plain integer field, which the matcher reads itself; nil otherwise.
@@ -91,8 +104,9 @@ local function key_and_role(config, instance, env, event, i)
     bound['key_' .. i] = expr.load(key, env)
     same = key_identity(event, key)
   elseif not key then
-    code[1] = 'e.key = e.' .. instance
-    same = instance
+    local machine = machine_of(event)
+    code[1] = 'e.key = e.' .. instance .. (machine > 0 and (' + %d'):format(machine * MACHINE_KEYS) or '')
+    same = instance .. machine
   end
   local field = key and keys.plain_field(config, event)
   if config.has and field then
@@ -128,18 +142,19 @@ end
 ---@param env table<string, function> functions that expressions can call
 ---@return fun(ev: any): any, boolean
 function keys.reader(config, list, instance, env)
-  local by_class = {}
+  local by_class, machines = {}, {}
   for _, event in ipairs(list) do
     local ok, compiled = pcall(keys.compile, config, event)
     if compiled and (ok or event.attrs.key) then
       if not ok then error(compiled, 0) end
       by_class[event.class] = { evaluate = expr.load(compiled, env), payload = event.view.payload }
     end
+    machines[event.class] = machine_of(event) * MACHINE_KEYS
   end
   return function(ev)
     local e = ffi.cast('struct event *', ev)
     local key = by_class[e.class]
-    if not key then return e[instance], false end
+    if not key then return e[instance] + (machines[e.class] or 0), false end
     if not key.evaluate(e, ffi.cast(key.payload, e.raw), e.raw, e.raw_size) then return nil, true end
     return e.key + 0LL, true
   end
@@ -180,8 +195,8 @@ end
 
 local NOT_YET, LOST = -1, -2 -- instead of a tid: not yet known, no longer known
 
---- Returns the running task of each CPU, if known, and the number of wakeups of running tasks.
-local function wakeup_state(sees_switches)
+--- Returns the running task of each CPU of a machine, if known. unneeded: the number of wakeups of running tasks.
+local function wakeup_state(sees_switches, unneeded)
   local current = ffi.new('int32_t[?]', C.CPUS_MAX)
   ffi.fill(current, ffi.sizeof(current), 0xff) -- NOT_YET
   local function forget(cpu)
@@ -198,7 +213,7 @@ local function wakeup_state(sees_switches)
     lost = LOST,
     no_first = C.EVENT_NO_FIRST,
     no_start = C.EVENT_NO_START,
-    unneeded = ffi.new 'double[1]',
+    unneeded = unneeded,
     forget = forget,
   }
 end
@@ -213,8 +228,11 @@ end
 ---@return ffi.cdata* unneeded double[1]: number of wakeups that cannot start a pair
 function keys.branches(config, others, instance, env)
   local branches, wakeups = {}, false
-  local state = wakeup_state(instance == 'cpu')
+  local states, unneeded = {}, ffi.new 'double[1]'
   local function add(event, i, code, bound, same)
+    local machine = machine_of(event)
+    local state = states[machine] or wakeup_state(instance == 'cpu', unneeded)
+    states[machine] = state
     local more = wakeup_code(event, i, state)
     if more then
       code[#code + 1] = more
@@ -255,9 +273,12 @@ function keys.branches(config, others, instance, env)
     end
   end
   if wakeups then
-    branches[#branches + 1] = { class = C.EVENT_LOST, code = 'forget(e.cpu)', bound = { forget = state.forget } }
+    branches[#branches + 1] = { class = C.EVENT_LOST, code = 'forget(e)', bound = { forget = function(e)
+      local state = states[bit.rshift(e.flags, C.EVENT_MEMBER_SHIFT)]
+      if state then state.forget(e.cpu) end
+    end } }
   end
-  return branches, state.unneeded
+  return branches, unneeded
 end
 
 return keys

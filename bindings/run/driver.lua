@@ -409,7 +409,8 @@ end
 function driver.run(script, opt, words, found)
   if script.profiler.events == false then return run_without_events(script, opt) end
   attach.check(script.name, opt, words, script.profiler.options)
-  local ok, result = xpcall(sessions.with, failure.traceback, opt.input, run_with_events, script, opt, words, found)
+  local ok, result = xpcall(sessions.with, failure.traceback, opt.input, opt.secret,
+    run_with_events, script, opt, words, found)
   if not ok then error(memory.explain(result, script.path), 0) end
   return result
 end

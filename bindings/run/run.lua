@@ -6,6 +6,7 @@ local events = require 'bindings.select.events'
 local failure = require 'bindings.base.failure'
 local libc = require 'bindings.base.libc'
 local loss = require 'bindings.run.loss'
+local machines = require 'bindings.select.machines'
 local output = require 'bindings.print.output'
 local services = require 'bindings.run.services'
 local sources = require 'bindings.run.sources'
@@ -145,6 +146,12 @@ end
 function Run:last_report(end_time)
   self.report_time = self.report_time or end_time
   return self.report_time
+end
+
+--- Returns whether events come from other machines.
+function Run:pulls()
+  local input = self.opt.input
+  return #self.events.machines.list > 0 or input ~= nil and machines.is_address(input)
 end
 
 --- Returns the process to exclude in the kernel: this one, unless the target is threads.

@@ -42,7 +42,7 @@ local MAX_STRING_KEYS = 65536 -- distinct strings used as keys; all others share
 ---@field part fun(e: ffi.cdata*, bit: integer): ffi.cdata* a part of the sample that is a single number
 ---@field frames Frames
 ---@field keep fun(ev: ffi.cdata*): ffi.cdata* returns a copy of the event that is valid as long as it is referenced
----@field of_machine fun(member: integer): Services the same services with the names of another machine
+---@field of_machine fun(member: integer, has_our_threads: boolean): Services the same services with the names of another machine
 ---@field any ffi.ctype* view type for events of several classes
 ---@field warn fun(line: string)
 
@@ -158,9 +158,10 @@ end
 --- Adds the functions that name what the events of a machine are about: its tasks, its addresses.
 ---@param self Services
 ---@param member integer see session_add_machine()
+---@param has_our_threads? boolean its events are those of threads of this machine
 ---@return Services self
-local function name_things(self, session, member, out)
-  local tasks = C.session_tasks(session, member)
+local function name_things(self, session, member, out, has_our_threads)
+  local tasks = C.session_tasks(session, has_our_threads and 0 or member)
   function self.task_name(tid, time) return ffi.string(C.tasks_name(tasks, tid, time)) end
   function self.symbol(address, with_offset) return symbol(session, member, address, with_offset) end
   function self.kernel_string(address) return kernel_string(session, member, address) end
@@ -202,8 +203,8 @@ function services.new(session, out, event_of, with_srcline)
   self.any = views.any(function(class) return view_of(self, event_of, class) end)
   name_things(self, session, 0, out)
   self.expression = function(event, source, allow_system) return expression(event, source, allow_system) end
-  self.of_machine = function(member)
-    return name_things(setmetatable({}, { __index = self }), session, member, out)
+  self.of_machine = function(member, has_our_threads)
+    return name_things(setmetatable({}, { __index = self }), session, member, out, has_our_threads)
   end
   self.key_printer = function(event) return key_printer(self, event) end
   self.number = function(event, source, what) return number(event, source, what) end

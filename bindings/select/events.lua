@@ -86,7 +86,7 @@ function events.new(session, context, script, opt, inherits, sources)
     sources = sources,
     is_recording = C.session_is_recorded(session),
     inherits = inherits,
-    machines = machines.new(session, context),
+    machines = machines.new(session, context, opt.secret),
     list = {},
     views = {},
   }, events)
@@ -396,15 +396,19 @@ end
 --- Returns the event sets in which to look for an event: those of the machines of pull=, or this one.
 ---@return table[]
 function events:sets_of(text, one)
-  local sets = {}
+  local sets, vm, column = {}, nil, nil
+  for _, attr in ipairs(one.attrs) do
+    if attr.name == 'vm' then vm, column = attr.value, attr.column end
+  end
   for _, attr in ipairs(one.attrs) do
     for address in (attr.name == 'pull' and attr.value or ''):gmatch '[^,]+' do
       if self.is_recording then
         refuse(text, attr.column, 'pull= cannot be combined with --input: both say where the events come from')
       end
-      sets[#sets + 1] = self:on(self.machines:at(address))
+      sets[#sets + 1] = self:on(self.machines:at(address:match '^%s*(.-)%s*$', vm))
     end
   end
+  if vm and #sets == 0 then refuse(text, column, 'vm= names the guest that sends the event of a pull=') end
   return #sets > 0 and sets or { self }
 end
 

@@ -17,6 +17,7 @@ local STEP = 200e6 -- ns between two looks at a connection that is not there yet
 ---@class Machine
 ---@field index integer the member of the session, from 1; part of the events' flags
 ---@field address string
+---@field vm? string the guest on this host that it is
 ---@field host string
 ---@field catalog Catalog what it sends
 ---@field context Services
@@ -28,9 +29,10 @@ Machines.__index = Machines
 
 ---@param session ffi.cdata* struct session *
 ---@param context Services
+---@param secret? string file with the secret that the senders ask for
 ---@return Machines
-function machines.new(session, context)
-  return setmetatable({ list = {}, _session = session, _context = context }, Machines)
+function machines.new(session, context, secret)
+  return setmetatable({ list = {}, _session = session, _context = context, _secret = secret }, Machines)
 end
 
 --- Returns whether a text is the address of a channel (runtime/wire/channel.h), not the name of a file.
@@ -45,11 +47,17 @@ end
 
 --- Connects to an address and waits until the sender is there. Says once what it waits for.
 ---@param address string
+---@param secret? string file with the secret that the sender asks for
+---@param vm? string the guest on this host that the sender is
 ---@return ffi.cdata* source struct source *
-function machines.connect(address)
+function machines.connect(address, secret, vm)
   local err = ffi.new 'struct error'
-  local source = C.remote_new(address, err)
+  local source = C.remote_new(address, secret, err)
   if source == nil then failure.usage('%s', ffi.string(err.text)) end
+  if vm and C.remote_set_vm(source, vm, err) < 0 then
+    C.remote_free(source)
+    failure.usage('vm=%s: %s', vm, ffi.string(err.text))
+  end
   local said
   while true do
     local ret = C.remote_connect(source, STEP, err)
@@ -68,21 +76,23 @@ end
 
 --- Returns the machine at an address, connected.
 ---@param address string
+---@param vm? string the guest on this host that it is
 ---@return Machine
-function Machines:at(address)
+function Machines:at(address, vm)
   for _, one in ipairs(self.list) do
-    if one.address == address then return one end
+    if one.address == address and one.vm == vm then return one end
   end
-  local source, err = machines.connect(address), ffi.new 'struct error'
+  local source, err = machines.connect(address, self._secret, vm), ffi.new 'struct error'
   C.remote_align(source)
   local index = C.session_add_machine(self._session, source, err)
   if index < 0 then failure.of(err) end
   local one = {
     index = index,
     address = address,
+    vm = vm,
     host = text.safe(ffi.string(C.session_host(self._session, index))),
     catalog = catalog.of_session(self._session, index),
-    context = self._context.of_machine(index),
+    context = self._context.of_machine(index, vm ~= nil),
   }
   self.list[#self.list + 1] = one
   return one

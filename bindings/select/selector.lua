@@ -47,6 +47,8 @@ local ATTRIBUTES = {
   ['freq'] = { kind = 'int', min = 1, common = true, help = 'take N samples per second' },
   ['pull'] = { kind = 'string', repeats = true, common = true,
     help = 'take the event from other machines: HOST:PORT, unix:PATH, vsock:CID:PORT, FILE' },
+  ['vm'] = { kind = 'string', common = true,
+    help = "with pull=: the sender is this guest (UUID, pid or name), whose CPUs are threads here" },
   ['push'] = { kind = 'string', repeats = true, common = true,
     help = "send the event to PORT, HOST:PORT, unix:PATH, a device or file; it does not reach the profiler" },
   ['untraced'] = { kind = 'flag', help = 'print the event only in details' },

@@ -9,17 +9,20 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "clocks/vm.h"
 #include "decode/decoder.h"
 #include "error.h"
 #include "formats/formats.h"
 #include "formats/tracepoint.h"
 #include "os/clock.h"
 #include "pull/gaps.h"
+#include "pull/handshake.h"
 #include "pull/remote_clock.h"
 #include "recording/recording.h"
 #include "source.h"
 #include "wire/channel.h"
 #include "wire/own_records.h"
+#include "wire/preamble.h"
 
 enum {
 	HEAD_STEP = 1 << 16,
@@ -41,6 +44,9 @@ struct remote {
 	size_t head_size, head_room;
 	uint64_t head_since; /* when the connection was made */
 	uint64_t retry_at, back_off;
+	struct handshake handshake;
+	struct secret secret;
+	struct vm *vm; /* the virtual machine that sends; NULL: it is none, or unknown */
 	struct error why; /* why it is not connected */
 
 	struct source *first;  /* the first stream: its formats and names live as long as this */
@@ -88,7 +94,7 @@ bool remote_is_own_kernel(const struct source *src)
 
 double remote_clock_error(const struct source *src)
 {
-	return remote_clock_error_ns(&const_of(src)->clock);
+	return const_of(src)->clock.error;
 }
 
 /* Own records ---------------------------------------------------------------------------------- */
@@ -126,7 +132,7 @@ static uint64_t read_own(void *arg, const struct perf_event_header *rec)
 	if (has_tag(rec, WIRE_GROUP, sizeof(struct wire_group)))
 		return read_group(r, (const void *)rec);
 	if (has_tag(rec, WIRE_PAIR, sizeof(struct wire_pair)))
-		remote_clock_pair(&r->clock, (const void *)rec);
+		remote_clock_pair(&r->clock, (const void *)rec, r->hello.tsc_khz);
 	else if (has_tag(rec, WIRE_PONG, sizeof(struct wire_pong)))
 		remote_clock_pong(&r->clock, (const void *)rec);
 	else if (has_tag(rec, WIRE_BYE, sizeof(struct wire_bye)))
@@ -134,36 +140,12 @@ static uint64_t read_own(void *arg, const struct perf_event_header *rec)
 	return 0;
 }
 
-static void read_boot_id(uint8_t id[16])
-{
-	FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
-	char text[64] = "";
-	int n = 0;
-
-	memset(id, 0, 16);
-	if (!file)
-		return;
-	if (!fgets(text, sizeof(text), file))
-		text[0] = '\0';
-	fclose(file);
-	for (const char *at = text; n < 32 && *at; at++) {
-		int digit = *at >= '0' && *at <= '9' ? *at - '0'
-			    : *at >= 'a' && *at <= 'f' ? *at - 'a' + 10
-						       : -1;
-
-		if (digit < 0)
-			continue;
-		id[n / 2] |= digit << (n % 2 ? 0 : 4);
-		n++;
-	}
-}
-
 /* Reads the own records that follow the header: HELLO and the first PAIR. Returns 1, 0 if they are
  * not all there, or -EPROTO with a message. */
 static int read_hello(struct remote *r, size_t at, struct error *err)
 {
 	struct perf_event_header rec;
-	uint8_t boot[16];
+	struct wire_hello here = {};
 
 	memcpy(&rec, r->head + at, sizeof(rec));
 	memset(&r->hello, 0, sizeof(r->hello));
@@ -183,15 +165,15 @@ static int read_hello(struct remote *r, size_t at, struct error *err)
 	memcpy(&rec, r->head + at, sizeof(rec));
 	if (at + rec.size > r->head_size)
 		return 0;
-	read_boot_id(boot);
-	r->is_own_kernel = !memcmp(boot, r->hello.boot_id, sizeof(boot));
+	preamble_fill(&here);
+	r->is_own_kernel = !memcmp(here.boot_id, r->hello.boot_id, sizeof(here.boot_id));
 	remote_clock_start(&r->clock, r->is_own_kernel);
 	if (rec.type == WIRE_RECORD && rec.size >= sizeof(struct wire_pair)) {
 		struct wire_pair pair;
 
 		memcpy(&pair, r->head + at, sizeof(pair));
 		if (!memcmp(pair.head.tag, WIRE_PAIR, WIRE_TAG))
-			remote_clock_pair(&r->clock, &pair);
+			remote_clock_pair(&r->clock, &pair, r->hello.tsc_khz);
 	}
 	return 1;
 }
@@ -230,6 +212,7 @@ static void start_reading(struct remote *r, int fd)
 	r->state = READING_HEAD;
 	r->head_size = 0;
 	r->head_since = clock_monotonic();
+	r->handshake = (struct handshake){0};
 	r->said_bye = r->is_damaged = false;
 }
 
@@ -319,7 +302,7 @@ static void use_first(struct remote *r, struct source *stream)
 	r->source.start = UINT64_MAX;
 	if (is_ours(r))
 		info->own_kernel = r->is_own_kernel;
-	if (remote_clock_is_known(&r->clock))
+	if (r->clock.is_known)
 		clock_wall_zero(&info->wall_sec, &info->wall_nsec);
 }
 
@@ -375,16 +358,35 @@ static int lose_header(struct remote *r, int code, struct error *err)
 	return 0;
 }
 
+/* Removes from the head what the sender says about the secret. Returns 0 if the stream follows;
+ * -EAGAIN, or another negative errno with a message. */
+static int shake_hands(struct remote *r, struct error *err)
+{
+	int n = handshake_step(&r->handshake, &r->secret, r->fd, r->head, r->head_size, err);
+
+	if (n <= 0)
+		return n;
+	r->head_size -= n;
+	memmove(r->head, r->head + n, r->head_size);
+	return 0;
+}
+
 /* Reads the header as far as it has arrived, without waiting. */
 static int read_head(struct remote *r, struct error *err)
 {
 	for (;;) {
-		int64_t size = recording_header_size(r->head, r->head_size);
-		int ret = size > 0 ? read_hello(r, size, err) : size < 0;
+		int64_t size = 0;
+		int ret = shake_hands(r, err);
 		ssize_t n;
 
-		if (ret < 0)
+		if (!ret)
+			size = recording_header_size(r->head, r->head_size);
+		if (size)
+			ret = size > 0 ? read_hello(r, size, err) : 1;
+		if (ret < 0 && ret != -EAGAIN)
 			return error_set(err, ret, "%s: %s", channel_peer(r->channel), err->text);
+		if (ret == -EAGAIN)
+			ret = 0;
 		if (ret)
 			return open_stream(r, size > 0, err);
 		if (r->head_size >= MAX_HEAD)
@@ -533,6 +535,20 @@ static void end_stream(struct remote *r)
 	r->retry_at = clock_monotonic() + r->back_off;
 }
 
+int remote_set_vm(struct source *src, const char *which, struct error *err)
+{
+	struct remote *r = remote_of(src);
+
+	r->vm = vm_find("", which, err);
+	r->clock.vm = r->vm;
+	return r->vm ? 0 : -ENOENT;
+}
+
+const struct vm *remote_vm(const struct source *src)
+{
+	return const_of(src)->vm;
+}
+
 void remote_align(struct source *src)
 {
 	struct remote *r = remote_of(src);
@@ -540,7 +556,7 @@ void remote_align(struct source *src)
 	int64_t theirs;
 	double sec, nsec;
 
-	if (remote_clock_is_known(&r->clock))
+	if (r->clock.is_known)
 		return;
 	clock_wall_zero(&sec, &nsec);
 	r->aligns = !recording_wall(r->first, &theirs);
@@ -763,8 +779,12 @@ void remote_free(struct source *src)
 	for (uint32_t i = 0; i < r->nr_requests; i++)
 		event_request_clear(&r->requests[i]);
 	free(r->requests);
+	remote_clock_clear(&r->clock);
+	vm_free(r->vm);
+	explicit_bzero(&r->secret, sizeof(r->secret));
 	free(r->head);
-	channel_free(r->channel);
+	if (r->channel)
+		channel_free(r->channel);
 	free(r);
 }
 
@@ -785,7 +805,7 @@ static const struct source_ops remote_ops = {
 	.free = remote_free,
 };
 
-struct source *remote_new(const char *address, struct error *err)
+struct source *remote_new(const char *address, const char *secret, struct error *err)
 {
 	struct remote *r = calloc(1, sizeof(*r));
 
@@ -798,9 +818,14 @@ struct source *remote_new(const char *address, struct error *err)
 	r->source.wake_fd = -1;
 	r->fd = -1;
 	r->back_off = BACK_OFF_MIN;
+	remote_clock_clear(&r->clock);
 	r->channel = channel_new(address, err);
-	if (r->channel)
+	if (r->channel && !secret_read(&r->secret, secret, err)) {
+		/* Who sent to a file is known otherwise. */
+		if (!channel_is_socket(r->channel))
+			r->secret.size = 0;
 		return &r->source;
-	free(r);
+	}
+	remote_free(&r->source);
 	return NULL;
 }

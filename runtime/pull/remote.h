@@ -15,11 +15,15 @@
 
 struct error;
 struct source;
+struct vm;
 
 enum { REMOTE_GAP = 1 /* slot form of EVENT_LOST, see SLOT_OWN_SHIFT */ };
 
-/* The address is as in wire/channel.h. NULL with a message. */
-struct source *remote_new(const char *address, struct error *err);
+/* The address is as in wire/channel.h. secret: a file, see secret_read(). NULL with a message. */
+struct source *remote_new(const char *address, const char *secret, struct error *err);
+/* Says that the sender is the kernel of a virtual machine on this host, by UUID, pid or name. Before
+ * it is connected. Returns 0, or a negative errno with a message. */
+int remote_set_vm(struct source *src, const char *which, struct error *err);
 /* Connects and reads the header, for at most timeout ns. 1: the source can be used. 0: not yet; err
  * says what it waits for, "" if it has just begun. Negative errno with a message: it never will. */
 int remote_connect(struct source *src, uint64_t timeout, struct error *err);
@@ -30,6 +34,8 @@ void remote_free(struct source *src);
 void remote_align(struct source *src);
 /* The following are valid once it is connected. */
 const char *remote_address(const struct source *src);
+/* The virtual machine that sends; NULL: it is none, or unknown. */
+const struct vm *remote_vm(const struct source *src);
 /* Whether it is another process on this kernel. */
 bool remote_is_own_kernel(const struct source *src);
 /* How much the converted times may be off, in ns. */

@@ -353,8 +353,11 @@ static __always_inline int feed_event(struct pairs *restrict p, const struct rul
 
 static void lose(struct pairs *p, const struct event *lost)
 {
+	int64_t machine = (int64_t)(lost->flags >> EVENT_MEMBER_SHIFT) << PAIRS_MACHINE_SHIFT;
+
 	if (p->config.per_instance && (lost->cpu >= 0 || lost->tid >= 0)) {
-		p->stats.dropped += remove_key(p, lost->cpu >= 0 ? lost->cpu : lost->tid);
+		p->stats.dropped +=
+			remove_key(p, machine + (lost->cpu >= 0 ? lost->cpu : lost->tid));
 	} else {
 		p->stats.dropped += p->stats.stored;
 		remove_all(p);

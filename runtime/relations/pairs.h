@@ -45,7 +45,10 @@ struct pair {
 	struct event *first_event; /* kept copy, released by the next pairs_feed(); or NULL */
 };
 
-enum { PAIRS_NO_SECOND = 0xffffffff }; /* pair.second of a waiting start */
+enum {
+	PAIRS_NO_SECOND = 0xffffffff, /* pair.second of a waiting start */
+	PAIRS_MACHINE_SHIFT = 32      /* per_instance: first bit of the machine in a key */
+};
 
 struct pairs_stats {
 	uint64_t pairs;

@@ -12,6 +12,7 @@
 #include "os/signals.h"
 #include "session/family.h"
 #include "session/tasks.h"
+#include "session/vcpus.h"
 #include "os/threads.h"
 #include "os/watchdog.h"
 #include "os/workload.h"
@@ -184,7 +185,8 @@ static int complete_records(struct session *s, struct machine *m, const struct s
 
 	if (first) {
 		note_task(s, m, slot, ev);
-		delivered = s->wanted >> ev->class & 1;
+		/* Scripts know the tasks of this machine only. */
+		delivered = m == s->machines && s->wanted >> ev->class & 1;
 	}
 	/* perf also writes records of the state before its start. They have no time and are not
 	 * events. */
@@ -270,6 +272,8 @@ static int decode_slots(struct session *s, uint32_t *flags)
 			  : decoder_decode_run(d, slot, left, s->base, first_time(s, m),
 					       &s->batch[n]);
 		if (got) {
+			if (m->vcpus)
+				vcpus_apply(m->vcpus, &s->batch[n], got);
 			n += got;
 			s->next_slot += got;
 			s->stats.events += got;
@@ -281,6 +285,8 @@ static int decode_slots(struct session *s, uint32_t *flags)
 		got = own ? ops->decode(m->source, slot, &s->batch[n])
 			  : decoder_decode(d, slot->rec, &s->batch[n], BATCH_MAX - n);
 		got = complete_others(s, m, slot, &s->batch[n], got);
+		if (got > 0 && m->vcpus)
+			vcpus_apply(m->vcpus, &s->batch[n], got);
 		if (got == -ENOSPC)
 			break;
 		if (got && s->batch[n].class == EVENT_LOST)

@@ -15,6 +15,7 @@
 #include "os/signals.h"
 #include "session/family.h"
 #include "session/tasks.h"
+#include "session/vcpus.h"
 #include "os/threads.h"
 #include "os/workload.h"
 
@@ -67,6 +68,11 @@ int session_add_machine(struct session *s, struct source *remote, struct error *
 	index = join_add(s->source, remote, err);
 	if (index > 0 && !add_machine(s, remote))
 		return error_set(err, -ENOMEM, "out of memory");
+	if (index > 0 && remote_vm(remote)) {
+		s->machines[index].vcpus = vcpus_new(remote_vm(remote));
+		if (!s->machines[index].vcpus)
+			return error_set(err, -ENOMEM, "out of memory");
+	}
 	return index;
 }
 
@@ -106,6 +112,7 @@ void session_free(struct session *s)
 	free_source(s);
 	for (uint32_t i = 0; i < s->nr_machines; i++) {
 		tasks_free(s->machines[i].tasks);
+		vcpus_free(s->machines[i].vcpus);
 		resolve_free(s->machines[i].resolve);
 	}
 	free(s->machines);
@@ -326,10 +333,14 @@ static int start_resolving(struct session *s, struct error *err)
  * process on this kernel are the same. */
 static void scan_tasks(struct session *s)
 {
+	bool needs_own = s->source->info.is_local;
+
+	for (uint32_t i = 0; i < s->nr_machines; i++)
+		needs_own |= !!s->machines[i].vcpus;
 	for (uint32_t i = 0; i < s->nr_machines; i++) {
 		struct machine *m = &s->machines[i];
 
-		if (i ? remote_is_own_kernel(m->source) : s->source->info.is_local)
+		if (i ? remote_is_own_kernel(m->source) : needs_own)
 			tasks_scan(m->tasks);
 	}
 	if (s->machines[0].resolve && s->source->info.is_local)

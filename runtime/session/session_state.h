@@ -14,6 +14,7 @@ struct machine {
 	struct source *source;
 	struct tasks *tasks;
 	struct resolve *resolve; /* NULL: nothing to symbolize */
+	struct vcpus *vcpus;	 /* a guest whose events are those of its threads here; or NULL */
 	uint64_t lost, summed_losses; /* sums of its LOST and LOST_SAMPLES records so far */
 };
 
