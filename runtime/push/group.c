@@ -9,6 +9,8 @@ enum {
 	RECORD_COMPRESSED = 81,
 	LEVEL = 1,		/* higher ones cost more than they save */
 	SMALL = GROUP_ROOM / 2, /* groups below this are copied to memory of their own size */
+	FULL = sizeof(struct group) + GROUP_ROOM + sizeof(struct perf_event_header),
+	POOL_MAX = 16,
 	PART_MAX = UINT16_MAX - sizeof(struct perf_event_header)
 };
 
@@ -16,24 +18,49 @@ _Static_assert(offsetof(struct group, data) ==
 		       offsetof(struct group, front) + sizeof(struct group_front),
 	       "the records follow the front");
 
-struct group *group_new(void)
+struct group *group_new(struct group_pool *pool)
 {
-	size_t size = sizeof(struct group) + GROUP_ROOM + sizeof(struct perf_event_header);
-	struct group *g = malloc(size);
+	struct group *g = pool->first;
 
 	if (g) {
+		pool->first = g->next;
+		pool->n--;
+	} else {
+		g = malloc(FULL);
+	}
+	if (g) {
 		memset(g, 0, sizeof(*g));
-		g->charge = size;
+		g->pool = pool;
+		g->charge = FULL;
 	}
 	return g;
 }
 
 void group_free(struct group *g)
 {
+	struct group_pool *pool = g ? g->pool : NULL;
+
 	if (!g)
 		return;
 	free(g->packed);
-	free(g);
+	if (g->is_small || pool->n == POOL_MAX) {
+		free(g);
+		return;
+	}
+	g->next = pool->first;
+	pool->first = g;
+	pool->n++;
+}
+
+void group_pool_clear(struct group_pool *pool)
+{
+	while (pool->first) {
+		struct group *next = pool->first->next;
+
+		free(pool->first);
+		pool->first = next;
+	}
+	pool->n = 0;
 }
 
 struct group *group_end(struct group *g)
@@ -51,6 +78,7 @@ struct group *group_end(struct group *g)
 	small = realloc(g, size);
 	if (!small)
 		return g;
+	small->is_small = true;
 	small->charge = size;
 	return small;
 }

@@ -25,21 +25,31 @@ struct group_front {
 	struct wire_group group;
 };
 
+/* Memory of groups that is used again, because the C library would return it to the kernel. */
+struct group_pool {
+	struct group *first;
+	uint32_t n;
+};
+
 struct group {
-	uint32_t users;	 /* receivers whose queues contain it */
-	uint32_t events; /* in it */
-	uint32_t skip;	 /* bytes of the front that are not sent */
-	uint32_t size;	 /* bytes of records so far */
-	uint8_t *packed; /* NULL: not compressed */
+	struct group_pool *pool;
+	struct group *next; /* in the pool */
+	uint32_t users;	    /* receivers whose queues contain it */
+	uint32_t events;    /* in it */
+	uint32_t skip;	    /* bytes of the front that are not sent */
+	uint32_t size;	    /* bytes of records so far */
+	uint8_t *packed;    /* NULL: not compressed */
 	uint32_t packed_size;
+	bool is_small;
 	uint32_t charge; /* bytes of memory */
 	struct group_front front;
 	_Alignas(8) uint8_t data[];
 };
 
 /* Returns an empty group with room for GROUP_ROOM bytes; NULL without memory. */
-struct group *group_new(void);
+struct group *group_new(struct group_pool *pool);
 void group_free(struct group *g);
+void group_pool_clear(struct group_pool *pool);
 /* Ends the group: from now on it does not change. Returns the group, which may have moved to less
  * memory. */
 struct group *group_end(struct group *g);

@@ -218,7 +218,7 @@ static void begin_group(struct outlet *o)
 	o->lost_before = o->lost;
 	o->oldest = UINT64_MAX;
 	if (!o->group)
-		o->group = group_new();
+		o->group = group_new(&o->all->pool);
 }
 
 static void stop_groups(struct outlet *o)
@@ -313,11 +313,17 @@ static int accept_all(struct outlet *o, struct error *err)
 	int ret = 0;
 
 	for (int i = 0; i < o->nr_listening && !ret; i++) {
-		int fd;
+		int fd = 0;
 
 		while (!ret && (fd = channel_accept(o->channel, i, name)) >= 0) {
 			tell(o->all, "Accept client %s", name);
 			ret = add_receiver(o, fd, name, err);
+		}
+		/* Else the poller would call again and again. */
+		if (!ret && (fd == -EMFILE || fd == -ENFILE)) {
+			tell(o->all, "Refuse all further clients: %s", strerror(-fd));
+			epoll_ctl(o->all->poller, EPOLL_CTL_DEL,
+				  channel_listener(o->channel, i, name), NULL);
 		}
 	}
 	return ret;
@@ -370,16 +376,17 @@ static void flush_if_due(struct outlet *o, uint64_t now, uint64_t horizon)
 	outlet_flush(o, horizon == UINT64_MAX ? o->newest : horizon);
 }
 
-int outlet_turn(struct outlet *o, uint64_t now, uint64_t horizon, struct error *err)
+int outlet_turn(struct outlet *o, uint64_t now, uint64_t horizon, bool called, struct error *err)
 {
 	bool reads = false;
-	int ret = o->nr_listening ? accept_all(o, err) : 0;
+	int ret = called ? accept_all(o, err) : 0;
 
 	o->now = now;
 	if (!ret && channel_kind(o->channel) == CHANNEL_DEVICE)
 		ret = retry_device(o, now, err);
 	for (uint32_t i = 0; i < o->nr_receivers; i++) {
-		receiver_read(o->receivers[i], &o->all->secret);
+		if (called || receiver_is_doubtful(o->receivers[i]))
+			receiver_read(o->receivers[i], &o->all->secret);
 		if (o->receivers[i]->state == RECEIVER_NEW)
 			start_receiver(o, o->receivers[i]);
 	}

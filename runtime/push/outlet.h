@@ -32,6 +32,7 @@ struct outlets {
 	uint32_t trailer_words;	      /* at the end of records other than samples */
 	uint64_t wall_sec, wall_nsec; /* when the records' clock was 0; 0: unknown */
 	struct clock_pair first_pair;
+	struct group_pool pool;
 	void *zstd; /* a compression context */
 };
 
@@ -69,9 +70,9 @@ void outlet_set_events(struct outlet *o, struct wire_event *events, uint32_t n);
  * any more. */
 void outlet_flush(struct outlet *o, uint64_t last_time);
 /* Accepts receivers, reads what they sent, and sends what it can. now: CLOCK_MONOTONIC. horizon: no
- * older records come. Negative errno with a message: a file cannot be written; -EPIPE: the reader
- * of standard output is gone. */
-int outlet_turn(struct outlet *o, uint64_t now, uint64_t horizon, struct error *err);
+ * older records come. called: a descriptor of the poller is ready. Negative errno with a message: a
+ * file cannot be written; -EPIPE: the reader of standard output is gone. */
+int outlet_turn(struct outlet *o, uint64_t now, uint64_t horizon, bool called, struct error *err);
 /* Ends the stream in an orderly way; outlet_turn() then sends the rest. */
 void outlet_end(struct outlet *o);
 /* Whether more records would be dropped, by a receiver or because there is none. */

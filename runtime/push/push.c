@@ -256,15 +256,6 @@ static int push_open(struct source *src, const struct source_target *target, str
 	return ret;
 }
 
-static int push_start(struct source *src, struct error *err)
-{
-	struct push *p = of(src);
-	int ret = p->inner->ops->start(p->inner, err);
-
-	mirror(p);
-	return ret;
-}
-
 /* Gives a copy the id that the header of the stream names. Records of tasks belong to no event. */
 static void renumber(struct perf_event_header *rec, int index)
 {
@@ -344,11 +335,25 @@ static int share(struct push *p, struct slot *slots, int n)
 
 static int turn(struct push *p, struct error *err)
 {
+	struct epoll_event ev;
+	bool called = epoll_wait(p->all.poller, &ev, 1, 0) > 0;
 	int ret = 0;
 
 	p->turned_at = clock_monotonic();
 	for (int i = 0; i < p->nr_outlets && !ret; i++)
-		ret = outlet_turn(p->outlets[i], p->turned_at, p->source.horizon, err);
+		ret = outlet_turn(p->outlets[i], p->turned_at, p->source.horizon, called, err);
+	return ret;
+}
+
+/* Files get what comes first, too. */
+static int push_start(struct source *src, struct error *err)
+{
+	struct push *p = of(src);
+	int ret = turn(p, err);
+
+	if (!ret && p->inner->ops->start)
+		ret = p->inner->ops->start(p->inner, err);
+	mirror(p);
 	return ret;
 }
 
@@ -413,7 +418,7 @@ static int push_next(struct source *src, struct slot *out, int max, uint64_t unt
 		if (n < 0)
 			return n;
 		kept = share(p, out, n);
-		if (n < max || clock_monotonic() - p->turned_at > TURN_PERIOD) {
+		if (!n || clock_monotonic() - p->turned_at > TURN_PERIOD) {
 			ret = turn(p, err);
 			if (ret)
 				return ret == -EPIPE ? -ENODATA : ret;
@@ -499,6 +504,7 @@ static void free_own(struct push *p)
 	free(p->all.symbols.data);
 	free(p->all.messages.data);
 	explicit_bzero(&p->all.secret, sizeof(p->all.secret));
+	group_pool_clear(&p->all.pool);
 	ZSTD_freeCCtx(p->all.zstd);
 	if (p->all.poller >= 0)
 		close(p->all.poller);
@@ -525,7 +531,7 @@ static void choose_ops(struct push *p)
 		.has_records = push_has_records,
 		.add_event = push_add_event,
 		.open = push_open,
-		.start = inner->start ? push_start : NULL,
+		.start = push_start,
 		.next = push_next,
 		.wait = inner->wait ? push_wait : NULL,
 		.stop = inner->stop ? push_stop : NULL,

@@ -238,6 +238,11 @@ static void hear_no_more(struct receiver *r)
 	watch(r, EPOLL_CTL_MOD);
 }
 
+bool receiver_is_doubtful(const struct receiver *r)
+{
+	return r->state == RECEIVER_PROVES || r->hears_nothing;
+}
+
 void receiver_read(struct receiver *r, const struct secret *secret)
 {
 	while (r->fd >= 0 && !r->hears_nothing) {

@@ -64,6 +64,8 @@ void receiver_add(struct receiver *r, struct group *g, void *zstd);
 /* Says that nothing follows. */
 void receiver_say_bye(struct receiver *r);
 
+/* Whether it may be gone without the poller's notice: receiver_read() finds out. */
+bool receiver_is_doubtful(const struct receiver *r);
 /* Reads what the receiver has sent. */
 void receiver_read(struct receiver *r, const struct secret *secret);
 /* Sends as much as possible without waiting. */
