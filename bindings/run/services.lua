@@ -42,7 +42,8 @@ local MAX_STRING_KEYS = 65536 -- distinct strings used as keys; all others share
 ---@field part fun(e: ffi.cdata*, bit: integer): ffi.cdata* a part of the sample that is a single number
 ---@field frames Frames
 ---@field keep fun(ev: ffi.cdata*): ffi.cdata* returns a copy of the event that is valid as long as it is referenced
----@field of_machine fun(member: integer, has_our_threads: boolean): Services the same services with the names of another machine
+---@field of_machine fun(member: integer, has_our_threads: boolean): Services the same services with the names of
+--- another machine
 ---@field any ffi.ctype* view type for events of several classes
 ---@field warn fun(line: string)
 
