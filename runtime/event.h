@@ -23,11 +23,11 @@ enum event_class {
 };
 
 enum event_flags {
-	EVENT_LATE = 1,	     /* older than an event that was delivered before it */
-	EVENT_NO_FIRST = 2,  /* cannot start a pair */
-	EVENT_NO_SECOND = 4, /* cannot end a pair */
-	EVENT_KEPT = 8,	     /* in a timeline, not in a ring */
-	EVENT_NO_START = 16, /* cannot start a pair, and cancels an earlier start with its key */
+	EVENT_LATE = 1,	       /* older than an event that was delivered before it */
+	EVENT_NO_FIRST = 2,    /* cannot start a pair */
+	EVENT_NO_SECOND = 4,   /* cannot end a pair */
+	EVENT_KEPT = 8,	       /* in a timeline, not in a ring */
+	EVENT_NO_START = 16,   /* cannot start a pair, and cancels an earlier start with its key */
 	EVENT_MEMBER_SHIFT = 8 /* first of 8 bits: the member of a join that delivered it */
 };
 

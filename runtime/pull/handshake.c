@@ -24,8 +24,9 @@ static int answer(struct handshake *h, const struct secret *s, int fd, struct er
 	int n;
 
 	if (!s->size)
-		return error_set(err, -EACCES, "the sender asks for a secret: use --secret FILE or "
-					       "PROFSCRIPT_SECRET");
+		return error_set(err, -EACCES,
+				 "the sender asks for a secret: use --secret FILE or "
+				 "PROFSCRIPT_SECRET");
 	secret_nonce(h->ours);
 	secret_prove(s, "receiver", h->theirs, h->ours, proof);
 	n = snprintf(line, sizeof(line), "%s %s\n", h->ours, proof);

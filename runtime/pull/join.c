@@ -11,7 +11,7 @@
 #include "source.h"
 
 enum {
-	SLACK = 200000000,     /* ns, by default */
+	SLACK = 200000000,	/* ns, by default */
 	BLOCKED_WAIT = 10000000 /* ns to wait if a silent member holds others back */
 };
 
@@ -22,7 +22,7 @@ struct member {
 	uint32_t flags; /* of its slots */
 	bool is_used, ended;
 	bool is_local, is_lagging; /* is_lagging: it was told to be silent */
-	int fd; /* that the epoll descriptor watches; -1: none */
+	int fd;			   /* that the epoll descriptor watches; -1: none */
 };
 
 struct join {
@@ -170,10 +170,11 @@ static void tell_late(struct join *j, struct member *m)
 	if (m->is_lagging || m->is_local)
 		return;
 	m->is_lagging = true;
-	error_set(&j->source.notice, 0, "%s%s%s was silent for more than %.0f ms: its events are "
-					"late and may be out of order (--remote-slack)",
-		  j->source.notice.text, j->source.notice.text[0] ? "; " : "",
-		  m->source->info.host, j->slack / 1e6);
+	error_set(&j->source.notice, 0,
+		  "%s%s%s was silent for more than %.0f ms: its events are "
+		  "late and may be out of order (--remote-slack)",
+		  j->source.notice.text, j->source.notice.text[0] ? "; " : "", m->source->info.host,
+		  j->slack / 1e6);
 	j->source.is_urgent = true;
 }
 

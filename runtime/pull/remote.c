@@ -26,10 +26,10 @@
 
 enum {
 	HEAD_STEP = 1 << 16,
-	MAX_HEAD = 64 << 20,	   /* bytes; the formats of all events of a kernel are 4 MB */
-	HEAD_TIME = 2000000000,	   /* ns after which a silent peer is reported */
-	BACK_OFF_MIN = 100000000,  /* ns */
-	PING_PERIOD = 1000000000   /* ns */
+	MAX_HEAD = 64 << 20,	  /* bytes; the formats of all events of a kernel are 4 MB */
+	HEAD_TIME = 2000000000,	  /* ns after which a silent peer is reported */
+	BACK_OFF_MIN = 100000000, /* ns */
+	PING_PERIOD = 1000000000  /* ns */
 };
 #define BACK_OFF_MAX 5000000000ull
 
@@ -46,7 +46,7 @@ struct remote {
 	uint64_t retry_at, back_off;
 	struct handshake handshake;
 	struct secret secret;
-	struct vm *vm; /* the virtual machine that sends; NULL: it is none, or unknown */
+	struct vm *vm;	  /* the virtual machine that sends; NULL: it is none, or unknown */
 	struct error why; /* why it is not connected */
 
 	struct source *first;  /* the first stream: its formats and names live as long as this */
@@ -349,7 +349,7 @@ static int open_stream(struct remote *r, bool is_pipe, struct error *err)
 static int lose_header(struct remote *r, int code, struct error *err)
 {
 	error_set(&r->why, 0, "%s: %s", channel_peer(r->channel),
-		  code	       ? strerror(code)
+		  code		 ? strerror(code)
 		  : r->head_size ? "the connection ended inside the header"
 				 : "the connection ended before anything was sent");
 	if (!is_temporary(r))
@@ -390,7 +390,8 @@ static int read_head(struct remote *r, struct error *err)
 		if (ret)
 			return open_stream(r, size > 0, err);
 		if (r->head_size >= MAX_HEAD)
-			return error_set(err, -E2BIG, "%s: its header has no end (more than %d MiB)",
+			return error_set(err, -E2BIG,
+					 "%s: its header has no end (more than %d MiB)",
 					 channel_peer(r->channel), MAX_HEAD >> 20);
 		if (r->head_room - r->head_size < HEAD_STEP) {
 			size_t room = r->head_room ? r->head_room * 2 : HEAD_STEP;
@@ -561,8 +562,8 @@ void remote_align(struct source *src)
 	clock_wall_zero(&sec, &nsec);
 	r->aligns = !recording_wall(r->first, &theirs);
 	if (!r->aligns)
-		remote_clock_set(&r->clock,
-				 theirs - (int64_t)sec * 1000000000 - (int64_t)nsec, INFINITY);
+		remote_clock_set(&r->clock, theirs - (int64_t)sec * 1000000000 - (int64_t)nsec,
+				 INFINITY);
 	info->wall_sec = sec;
 	info->wall_nsec = nsec;
 }
@@ -632,8 +633,8 @@ static int take_gaps(struct remote *r, struct slot *out, int max, uint64_t until
 		if (!gap)
 			break;
 		gaps_take(&r->gaps);
-		out[n++] = (struct slot){.time = gap->from, .rec = gap,
-					 .flags = REMOTE_GAP << SLOT_OWN_SHIFT};
+		out[n++] = (struct slot){
+			.time = gap->from, .rec = gap, .flags = REMOTE_GAP << SLOT_OWN_SHIFT};
 	}
 	return n;
 }
@@ -711,8 +712,12 @@ static int remote_decode(struct source *src, const struct slot *slot, struct eve
 	const struct gap *gap = slot->rec;
 
 	(void)src;
-	*ev = (struct event){.class = EVENT_LOST, .pid = -1, .tid = -1, .cpu = -1,
-			     .period = gap->lost, .key = gap->to};
+	*ev = (struct event){.class = EVENT_LOST,
+			     .pid = -1,
+			     .tid = -1,
+			     .cpu = -1,
+			     .period = gap->lost,
+			     .key = gap->to};
 	return 1;
 }
 
@@ -747,8 +752,7 @@ static bool remote_has_records(struct source *src, uint32_t kind)
 static int remote_add_event(struct source *src, const struct event_request *req, struct error *err)
 {
 	struct remote *r = remote_of(src);
-	struct event_request *grown =
-		reallocarray(r->requests, r->nr_requests + 1, sizeof(*grown));
+	struct event_request *grown = reallocarray(r->requests, r->nr_requests + 1, sizeof(*grown));
 
 	if (!grown)
 		return error_set(err, -ENOMEM, "out of memory");

@@ -21,8 +21,8 @@ enum { REMOTE_GAP = 1 /* slot form of EVENT_LOST, see SLOT_OWN_SHIFT */ };
 
 /* The address is as in wire/channel.h. secret: a file, see secret_read(). NULL with a message. */
 struct source *remote_new(const char *address, const char *secret, struct error *err);
-/* Says that the sender is the kernel of a virtual machine on this host, by UUID, pid or name. Before
- * it is connected. Returns 0, or a negative errno with a message. */
+/* Says that the sender is the kernel of a virtual machine on this host, by UUID, pid or name.
+ * Before it is connected. Returns 0, or a negative errno with a message. */
 int remote_set_vm(struct source *src, const char *which, struct error *err);
 /* Connects and reads the header, for at most timeout ns. 1: the source can be used. 0: not yet; err
  * says what it waits for, "" if it has just begun. Negative errno with a message: it never will. */

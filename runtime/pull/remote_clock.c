@@ -68,8 +68,7 @@ static bool by_tsc(struct remote_clock *c, const struct wire_pair *pair, uint64_
 		return false;
 	host = tsc_scale_to_host(&scale, pair->tsc);
 	*mono = clock_map_to(c->host, host);
-	*error = clock_map_error(c->host, host) +
-		 scale.spread * clock_map_rate(c->host, host);
+	*error = clock_map_error(c->host, host) + scale.spread * clock_map_rate(c->host, host);
 	return true;
 }
 

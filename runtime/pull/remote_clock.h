@@ -26,7 +26,7 @@ enum { CLOCK_PINGS = 16 };
 
 struct remote_clock {
 	bool is_own_kernel;
-	bool is_linear;		/* ours = theirs + offset; else the map converts */
+	bool is_linear; /* ours = theirs + offset; else the map converts */
 	bool is_known;
 	int64_t offset;		/* ns */
 	double error;		/* ns */

@@ -72,8 +72,8 @@ struct recording {
 	uint64_t nr_lost;	 /* according to LOST records */
 	uint64_t (*own)(void *arg, const struct perf_event_header *rec); /* or NULL */
 	void *own_arg;
-	uint32_t round_records;	 /* since the last release */
-	size_t round_bytes;	 /* of memory */
+	uint32_t round_records; /* since the last release */
+	size_t round_bytes;	/* of memory */
 };
 
 /* Keeps only the first warning, which explains the others. */

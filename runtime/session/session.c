@@ -525,8 +525,8 @@ uint32_t session_address(struct session *s, const struct event *ev, uint64_t add
 const uint64_t *session_sample_part(const struct session *s, const struct event *ev, uint64_t bit,
 				    uint32_t *size)
 {
-	const struct perf_event_attr *attr = decoder_attr_of_class(
-		session_machine(s, ev)->source->decoder, ev->class);
+	const struct perf_event_attr *attr =
+		decoder_attr_of_class(session_machine(s, ev)->source->decoder, ev->class);
 
 	return attr ? sample_part(attr, (const uint64_t *)ev->raw, ev->raw_size / 8, bit, size)
 		    : NULL;
@@ -534,8 +534,8 @@ const uint64_t *session_sample_part(const struct session *s, const struct event 
 
 uint64_t session_own_count(const struct session *s, const struct event *ev)
 {
-	const struct perf_event_attr *attr = decoder_attr_of_class(
-		session_machine(s, ev)->source->decoder, ev->class);
+	const struct perf_event_attr *attr =
+		decoder_attr_of_class(session_machine(s, ev)->source->decoder, ev->class);
 
 	if (!attr || !(attr->sample_type & PERF_SAMPLE_READ))
 		return 0;

@@ -503,6 +503,7 @@ static void test_counts_cpus_notices(void **state)
 	struct session *s = start(m);
 	struct batch batch;
 	struct counts counts;
+	uint32_t urgent;
 	struct error err;
 
 	(void)state;
