@@ -403,7 +403,7 @@ function events:sets_of(text, one)
   for _, attr in ipairs(one.attrs) do
     for address in (attr.name == 'pull' and attr.value or ''):gmatch '[^,]+' do
       if self.is_recording then
-        refuse(text, attr.column, 'pull= cannot be combined with --input: both say where the events come from')
+        refuse(text, attr.column, 'pull= cannot be combined with --input')
       end
       sets[#sets + 1] = self:on(self.machines:at(address:match '^%s*(.-)%s*$', vm))
     end

@@ -22,6 +22,7 @@ receiver() {
 
 # link: starts a link that can be broken, $TMP/l; its pid is $link
 link() {
+	rm -f "$TMP/l" "$TMP/link"
 	python3 "$TOP/tests/tools/link.py" "$TMP/l" to "$TMP/s" >"$TMP/link" 2>&1 &
 	link=$!
 	wait_for 20 grep -q listening "$TMP/link"
