@@ -145,7 +145,7 @@ local COMMON = {
   { group = 'run', name = 'remote_slack', type = 'duration', unit = 'ms', min = 1e6,
     help = 'with pull=, wait at most this long for a silent sender before other events go on' },
   { group = 'run', name = 'push', type = 'words', argument = 'ADDR',
-    help = 'send all events to PORT, HOST:PORT, unix:PATH, vsock:PORT, a device, a file or -, instead of analyzing them' },
+    help = 'send all events to PORT, HOST:PORT, unix:PATH, vsock:PORT, a file or -, instead of analyzing them' },
   { group = 'run', name = 'secret', type = 'string', argument = 'FILE',
     help = 'other hosts must know the secret in FILE (or in PROFSCRIPT_SECRET) to receive events' },
   { group = 'run', name = 'output', short = 'o', type = 'string', argument = 'FILE',
@@ -183,8 +183,7 @@ declarations.common = COMMON
 declarations.OF_THE_RUN = {
   'pids', 'tids', 'cgroups', 'inherit', 'ptrace', 'input', 'push', 'secret', 'overwrite', 'output', 'format', 'json',
   'csv', 'raw_fields', 'duration', 'remote_slack', 'usage_self', 'allow_exec', 'perfeval_cpus', 'perfeval_pids',
-  'sampling_limit', 'realtime', 'lost',
-  'dry_run', 'help', 'version', 'verbose',
+  'sampling_limit', 'realtime', 'lost', 'dry_run', 'help', 'version', 'verbose',
 }
 
 local common_by_name = {}

@@ -2,6 +2,7 @@
 #include "push/push.h"
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -233,6 +234,7 @@ static int push_open(struct source *src, const struct source_target *target, str
 	struct push *p = of(src);
 	int ret = 0;
 
+	signal(SIGPIPE, SIG_IGN); /* the run is told by EPIPE, even before its first event */
 	/* What fails most likely comes first: opened events take long to close. */
 	for (int i = 0; i < p->nr_outlets && !ret; i++)
 		ret = outlet_open(p->outlets[i], err);
@@ -342,7 +344,11 @@ static int turn(struct push *p, struct error *err)
 	p->turned_at = clock_monotonic();
 	for (int i = 0; i < p->nr_outlets && !ret; i++)
 		ret = outlet_turn(p->outlets[i], p->turned_at, p->source.horizon, called, err);
-	return ret;
+	if (ret != -EPIPE)
+		return ret;
+	/* The reader of standard output is gone: the run ends, as it does without push. */
+	p->left = 0;
+	return 0;
 }
 
 /* Files get what comes first, too. */
@@ -378,7 +384,7 @@ int push_finish(struct push *p, struct error *err)
 		outlet_end(p->outlets[i]);
 	while (!(ret = turn(p, err)) && is_behind(p) && p->turned_at < until && !signals_must_end())
 		poll(&poll_fd, 1, REST_STEP);
-	return ret == -EPIPE ? 0 : ret;
+	return ret;
 }
 
 /* A recording is not read faster than its receivers read, and not before there are any. */
@@ -397,7 +403,7 @@ static int wait_for_receivers(struct push *p, struct error *err)
 
 	if (!ret && must_wait(p))
 		poll(&poll_fd, 1, REST_STEP);
-	return ret == -EPIPE ? -ENODATA : ret;
+	return ret;
 }
 
 static int push_next(struct source *src, struct slot *out, int max, uint64_t until,
@@ -421,7 +427,7 @@ static int push_next(struct source *src, struct slot *out, int max, uint64_t unt
 		if (!n || clock_monotonic() - p->turned_at > TURN_PERIOD) {
 			ret = turn(p, err);
 			if (ret)
-				return ret == -EPIPE ? -ENODATA : ret;
+				return ret;
 		}
 		if (kept || !n)
 			return kept;

@@ -145,6 +145,10 @@ run and output options:
       --allow-exec          let exec= and other expressions call system()
       --dry-run             print what would be opened and exit
       --input FILE          read a recording; - is stdin
+      --push ADDR           send all events to PORT, HOST:PORT, unix:PATH,
+                            vsock:PORT, a file or -, instead of analyzing them
+      --secret FILE         other hosts must know the secret in FILE (or in
+                            PROFSCRIPT_SECRET) to receive events
   -o, --output FILE         append the output to FILE, in text format also the
                             warnings; SIGUSR1 reopens FILE
       --format text|json|csv
