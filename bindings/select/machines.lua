@@ -40,7 +40,8 @@ end
 ---@return boolean
 function machines.is_address(address)
   local st = sys.stat(address)
-  if st then return bit.band(st.mode, libc.S_IFMT) == libc.S_IFCHR and address:find('^/dev/') ~= nil end
+  -- Of the devices, those of virtio-serial.
+  if st then return bit.band(st.mode, libc.S_IFMT) == libc.S_IFCHR and address:find '^/dev/v' ~= nil end
   if address:find '^unix:' or address:find '^vsock:' then return true end
   return not address:find '/' and address:find '^%d+$' ~= nil or address:find '^[^/]*:%d+$' ~= nil
 end
