@@ -318,14 +318,16 @@ end
 --- Returns the consumers to poll between batches.
 ---@param run Run
 ---@param checked contract.Handlers
+---@param sender? Push
 ---@return Consumer[]
-local function pollers(run, checked)
+local function pollers(run, checked, sender)
   local list = {}
   for _, consumer in ipairs(checked.consumers) do
     if consumer.poll then list[#list + 1] = consumer end
   end
   if run.opt.output or checked.life.status then list[#list + 1] = on_usr1(run, checked.life.status) end
-  list[#list + 1] = status_report.new(run)
+  list[#list + 1] = status_report.new(run, sender)
+  list[#list + 1] = sender
   if #run.programs > 0 then list[#list + 1] = bpf.follower(run) end
   if run.opt.usage_self then list[#list + 1] = usage.new(run, run.opt.usage_self) end
   return list
@@ -376,11 +378,9 @@ local function run_with_events(session, script, opt, words, found)
     if consumer.open then consumer:open(run) end
     all:add_consumer(consumer)
   end
-  local polled = pollers(run, checked)
-  if sender then polled[#polled + 1] = sender end
   -- A profiler whose events are all sent elsewhere has nothing to report.
   local loop = setmetatable({ run = run, pass = all:compile(), life = sender and sender.only and {} or checked.life,
-    perfeval = watches, pollers = polled, push = sender }, Loop)
+    perfeval = watches, pollers = pollers(run, checked, sender), push = sender }, Loop)
 
   jit.on()
   C.watchdog_begin(not opt.input and opt.duration or 0)

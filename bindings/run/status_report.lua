@@ -11,8 +11,9 @@ local status_report = {}
 
 --- Returns a poller that prints the report after the signal has arrived.
 ---@param run Run
+---@param sender? Push
 ---@return Consumer
-function status_report.new(run)
+function status_report.new(run, sender)
   local since, before = sys.now(), sys.usage()
   return { poll = function()
     if not C.signals_take_report() then return end
@@ -26,6 +27,7 @@ function status_report.new(run)
     run.out:tell(('profscript: %d events, %d lost, %d late'):format(tonumber(stats.events), tonumber(stats.lost),
       tonumber(stats.late)))
     stack_report.memory(run)
+    if sender then sender:report() end
   end }
 end
 

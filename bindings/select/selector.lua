@@ -205,7 +205,7 @@ local function parse_attr(text, from, to, attrs)
   local value, column = '', to + 1
   if equals then value, column = content(text, equals + 1, to) end
   if not value:find('%S') then
-    local hint = spec.kind == 'string' and text:sub(to + 1, to + 1) == '/' and "quote it if it contains a '/'" or nil
+    local hint = equals == to and text:find('^/[^/,]', to + 1) and "quote it if it contains a '/'" or nil
     fail(text, equals or from, ("attribute '%s' needs a value"):format(name), hint)
   end
   local check = CHECKS[spec.kind]

@@ -29,10 +29,44 @@ static bool is_function(const char *line)
 	return type && strchr("tTwW", type[1]) && strspn(line, "0") < (size_t)(type - line);
 }
 
-void kernel_symbols_add(struct bytes *out)
+/* Notes the bounds of the kernel's own code. */
+static void note_bounds(const char *line, uint64_t *start, uint64_t *end)
+{
+	const char *name = strchr(line, ' ');
+
+	if (!strcmp(name + 3, "_text\n"))
+		*start = strtoull(line, NULL, 16);
+	else if (!strcmp(name + 3, "_etext\n"))
+		*end = strtoull(line, NULL, 16);
+}
+
+static void add_mapping(struct bytes *out, uint64_t start, uint64_t end, uint32_t words)
+{
+	struct {
+		struct perf_event_header header;
+		uint32_t pid, tid;
+		uint64_t addr, len, pgoff;
+		char name[24]; /* the symbol that tells perf whether the kernel was relocated */
+	} rec = {
+		.header = {.type = PERF_RECORD_MMAP,
+			   .misc = PERF_RECORD_MISC_KERNEL,
+			   .size = sizeof(rec) + words * 8},
+		.pid = -1,
+		.addr = start,
+		.len = end - start,
+		.pgoff = start,
+		.name = "[kernel.kallsyms]_text",
+	};
+
+	bytes_add(out, &rec, sizeof(rec));
+	bytes_extend(out, words * 8);
+}
+
+void kernel_symbols_add(struct bytes *out, uint32_t words)
 {
 	FILE *f = fopen("/proc/kallsyms", "re");
 	char line[LINE_MAX_SIZE];
+	uint64_t start = 0, end = 0;
 	size_t at = out->size;
 
 	if (!f)
@@ -41,6 +75,7 @@ void kernel_symbols_add(struct bytes *out)
 	while (fgets(line, sizeof(line), f)) {
 		if (!is_function(line))
 			continue;
+		note_bounds(line, &start, &end);
 		bytes_add(out, line, strlen(line));
 		if (out->size - at < PIECE)
 			continue;
@@ -55,4 +90,6 @@ void kernel_symbols_add(struct bytes *out)
 		bytes_extend(out, sizeof(struct wire_head));
 	}
 	end_piece(out, at);
+	if (start && start < end)
+		add_mapping(out, start, end, words);
 }

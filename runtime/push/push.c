@@ -226,7 +226,7 @@ static void describe_all(struct push *p)
 		p->all.wall_nsec = info->wall_nsec;
 	}
 	if (p->all.has_stacks && info->own_kernel && p->all.is_live)
-		kernel_symbols_add(&p->all.symbols);
+		kernel_symbols_add(&p->all.symbols, p->all.trailer_words);
 }
 
 static int push_open(struct source *src, const struct source_target *target, struct error *err)

@@ -61,6 +61,12 @@ result $? '--push with a profiler that has its own events' err
 perf script -i all.data -F event 2>/dev/null | sort -u >events
 check 'all of them are sent' bash -c 'grep -q sched_switch events && grep -q sched_wakeup events'
 
+# --- stacks
+"$PROFSCRIPT" trace -m 1024 -g -e "${enter}push=stacks.data/" -- "$syscalls" 100 2>err
+perf script -i stacks.data -F ip,sym 2>/dev/null >stacks.txt
+check 'perf knows the functions of the kernel' grep -q do_syscall_64 stacks.txt
+check 'and of programs that run' grep -q getppid stacks.txt
+
 # --- two receivers
 workload syscalls 20000
 start trace -m 1024 -e "${enter}push=127.0.0.1:0/" -p "$WORKLOAD"

@@ -40,7 +40,7 @@ adds_up() {
 	got=$(grep -c ' G ' "$TMP/out")
 	lost=$(grep -o 'lost [0-9]* events' "$TMP/err" | awk '{ n += $2 } END { print n + 0 }')
 	{
-		echo "$got events, $lost lost, expected $2"
+		echo "$got events, $lost lost, expected $2; sender $sender, link ${link-}"
 		cat "$TMP/err" "$TMP/sent"
 	} >"$TMP/sum"
 	[ $((got + lost)) -eq "$2" ] && [ "$got" -eq "$(wc -l <"$TMP/out")" ]
@@ -109,6 +109,45 @@ wait $receiver
 check 'no local events take their place' test "$(grep -c ' G ' "$TMP/out")" -eq "$(wc -l <"$TMP/out")"
 check 'fewer events than calls arrive, but some of both senders' awk -v n="$(wc -l <"$TMP/out")" \
 	'BEGIN { exit !(n > 10000 && n < 40000) }'
+
+# A sender that stops does not stop the events of this machine.
+workload syscalls 20000 20000
+sender -m 4096
+"$PROFSCRIPT" trace -e "raw_syscalls:sys_enter//pull=\"unix:$TMP/s\"/" -e sched:sched_wakeup >"$TMP/out" 2>"$TMP/err" &
+receiver=$!
+wait_for 20 grep -q 'Connected to' "$TMP/err"
+wait_for 20 grep -q sched_wakeup "$TMP/out"
+lets_go
+sleep 0.3
+kill -STOP $sender
+sleep 0.5
+grep -c sched_wakeup "$TMP/out" >"$TMP/before"
+sleep 1
+grep -c sched_wakeup "$TMP/out" >"$TMP/after"
+kill -CONT $sender
+wait "$WORKLOAD"
+wait_for 20 grep -q 'Disconnect from' "$TMP/err"
+kill -INT $receiver
+wait $receiver
+check 'a sender that is silent does not hold back local events' test "$(<"$TMP/after")" -gt "$(<"$TMP/before")"
+expect_line 'it says that the events of the sender are late' 'was silent for more than 200 ms: its events are late' "$TMP/err"
+check 'they arrive' test "$(grep -c ' G ' "$TMP/out")" -eq 20000
+
+# Two senders: their CPUs are different ones.
+workload syscalls 20000
+sender
+"$PROFSCRIPT" trace -e "$CALLS/push=\"unix:$TMP/t\"/" -p "$WORKLOAD" >"$TMP/sent2" 2>&1 &
+second=$!
+wait_for 20 grep -q '^Listen at' "$TMP/sent2"
+wait_ready $second
+"$PROFSCRIPT" multi-trace -e "raw_syscalls:sys_enter//pull=\"unix:$TMP/s,unix:$TMP/t\"/" --cycle --format csv -i 100s \
+	>"$TMP/out" 2>"$TMP/err" &
+receiver=$!
+wait_for 20 test "$(grep -c 'Connected to' "$TMP/err")" -eq 2
+go
+wait $sender $second $receiver
+rows 'the events of two senders are two rows of pairs' 'c["calls"] >= 19990 && c["calls"] < 20000'
+check 'no pair has an event of each' test "$(total calls)" -lt 40000 -a "$(total calls)" -ge 39980
 
 # The first event of each pair is remote, the second is local.
 workload syscalls 20000
