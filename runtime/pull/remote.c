@@ -53,8 +53,8 @@ struct remote {
 	struct source *stream; /* NULL: not connected */
 	struct event_request *requests;
 	uint32_t nr_requests;
-	bool stopped;
-	bool aligns; /* its first records will say how its clock relates to ours */
+	bool stopped, told; /* told: that it is connected */
+	bool aligns;	    /* its first records will say how its clock relates to ours */
 
 	struct wire_hello hello; /* all 0: not a stream of profscript */
 	bool is_own_kernel, said_bye, is_damaged;
@@ -99,6 +99,25 @@ double remote_clock_error(const struct source *src)
 
 /* Own records ---------------------------------------------------------------------------------- */
 
+static void notify(struct remote *r, const char *what, const char *why)
+{
+	struct error *notice = &r->source.notice;
+
+	error_set(notice, 0, "%s%s%s %s%s%s", notice->text, notice->text[0] ? "; " : "", what,
+		  channel_peer(r->channel), why[0] ? ": " : "", why);
+	r->source.is_urgent = true;
+}
+
+/* A stream of profscript is told when its first group is there: from then on nothing is missed. */
+static void tell_connected(struct remote *r)
+{
+	enum channel_kind kind = channel_kind(r->channel);
+
+	if (!r->told && kind != CHANNEL_FILE && kind != CHANNEL_STDIO)
+		notify(r, "Connected to", "");
+	r->told = true;
+}
+
 static bool has_tag(const struct perf_event_header *rec, const char *tag, size_t size)
 {
 	const struct wire_head *head = (const void *)rec;
@@ -119,6 +138,7 @@ static uint64_t read_group(struct remote *r, const struct wire_group *group)
 		   remote_clock_convert(&r->clock, group->first_time),
 		   remote_clock_convert(&r->clock, group->last_time), &read);
 	r->back_off = BACK_OFF_MIN;
+	tell_connected(r);
 	return group->last_time;
 }
 
@@ -180,15 +200,6 @@ static int read_hello(struct remote *r, size_t at, struct error *err)
 
 /* Connecting ----------------------------------------------------------------------------------- */
 
-static void notify(struct remote *r, const char *what, const char *why)
-{
-	struct error *notice = &r->source.notice;
-
-	error_set(notice, 0, "%s%s%s %s%s%s", notice->text, notice->text[0] ? "; " : "", what,
-		  channel_peer(r->channel), why[0] ? ": " : "", why);
-	r->source.is_urgent = true;
-}
-
 static void retry_later(struct remote *r)
 {
 	if (r->fd >= 0)
@@ -213,7 +224,7 @@ static void start_reading(struct remote *r, int fd)
 	r->head_size = 0;
 	r->head_since = clock_monotonic();
 	r->handshake = (struct handshake){0};
-	r->said_bye = r->is_damaged = false;
+	r->said_bye = r->is_damaged = r->told = false;
 }
 
 /* Returns 0, or a negative errno with a message if there is no point in trying again. */
@@ -340,8 +351,8 @@ static int open_stream(struct remote *r, bool is_pipe, struct error *err)
 	r->source.decoder = stream->decoder;
 	r->state = OPEN;
 	r->ping_at = 0;
-	if (channel_kind(r->channel) != CHANNEL_FILE && channel_kind(r->channel) != CHANNEL_STDIO)
-		notify(r, "Connected to", "");
+	if (!is_ours(r))
+		tell_connected(r);
 	return 0;
 }
 

@@ -7,6 +7,7 @@ CALLS="raw_syscalls:sys_enter/id==$GETPPID"
 
 # sender ARG...: starts a sender of the workload's calls to unix:$TMP/s; its pid is $sender
 sender() {
+	rm -f "$TMP/sent"
 	"$PROFSCRIPT" trace -e "$CALLS/push=\"unix:$TMP/s\"/" -p "$WORKLOAD" -v "$@" >"$TMP/sent" 2>&1 &
 	sender=$!
 	wait_for 20 grep -q '^Listen at' "$TMP/sent"
@@ -15,6 +16,7 @@ sender() {
 
 # receiver SOCKET ARG...: starts a receiver; its pid is $receiver
 receiver() {
+	rm -f "$TMP/err"
 	"$PROFSCRIPT" trace -e "raw_syscalls:sys_enter//pull=\"unix:$1\"/" "${@:2}" >"$TMP/out" 2>"$TMP/err" &
 	receiver=$!
 	wait_for 20 grep -q 'Connected to' "$TMP/err"
@@ -60,21 +62,23 @@ expect_line 'their task has its name' "^[-0-9]+ [:0-9.]+ G +syscalls +$WORKLOAD 
 check 'they are in order' bash -c "grep -o '[0-9]*\.[0-9]*: raw' '$TMP/out' | sort -nsc"
 
 
-workload syscalls 30000 20000
+workload syscalls 60000 20000
 sender
 link
 receiver "$TMP/l" -v
 lets_go
-for _ in 1 2 3; do
-	sleep 0.3
+for i in 1 2 3; do
+	sleep 0.2
+	# shellcheck disable=SC2317 # wait_for calls it
+	connected() { [ "$(grep -c 'Connected to' "$TMP/err")" -ge "$1" ]; }
 	kill -USR1 $link
+	wait_for 20 connected $((i + 1))
 done
 wait "$WORKLOAD"
-sleep 0.3
 kill -INT $sender 2>/dev/null # it ends with the workload
 wait $receiver
 check 'broken links are no end' test $? -eq 0
-adds_up 'the link breaks three times' 30000
+adds_up 'the link breaks three times' 60000
 check 'some events are lost then' grep -q 'lost [1-9][0-9]* events on .* between' "$TMP/err"
 check 'it connects again each time' test "$(grep -c 'Connected to' "$TMP/err")" -ge 4
 
@@ -113,6 +117,7 @@ check 'fewer events than calls arrive, but some of both senders' awk -v n="$(wc 
 # A sender that stops does not stop the events of this machine.
 workload syscalls 20000 20000
 sender -m 4096
+rm "$TMP/err"
 "$PROFSCRIPT" trace -e "raw_syscalls:sys_enter//pull=\"unix:$TMP/s\"/" -e sched:sched_wakeup >"$TMP/out" 2>"$TMP/err" &
 receiver=$!
 wait_for 20 grep -q 'Connected to' "$TMP/err"
@@ -140,10 +145,13 @@ sender
 second=$!
 wait_for 20 grep -q '^Listen at' "$TMP/sent2"
 wait_ready $second
+rm "$TMP/err"
 "$PROFSCRIPT" multi-trace -e "raw_syscalls:sys_enter//pull=\"unix:$TMP/s,unix:$TMP/t\"/" --cycle --format csv -i 100s \
 	>"$TMP/out" 2>"$TMP/err" &
 receiver=$!
-wait_for 20 test "$(grep -c 'Connected to' "$TMP/err")" -eq 2
+# shellcheck disable=SC2317 # wait_for calls it
+both() { [ "$(grep -c 'Connected to' "$TMP/err")" -eq 2 ]; }
+wait_for 20 both
 go
 wait $sender $second $receiver
 rows 'the events of two senders are two rows of pairs' 'c["calls"] >= 19990 && c["calls"] < 20000'
@@ -152,6 +160,7 @@ check 'no pair has an event of each' test "$(total calls)" -lt 40000 -a "$(total
 # The first event of each pair is remote, the second is local.
 workload syscalls 20000
 sender
+rm "$TMP/err"
 "$PROFSCRIPT" multi-trace -e "raw_syscalls:sys_enter//pull=\"unix:$TMP/s\"/" -e "raw_syscalls:sys_exit/id==$GETPPID/" \
 	-k common_pid --format csv -i 100s -m 4096 >"$TMP/out" 2>"$TMP/err" &
 receiver=$!
