@@ -503,7 +503,8 @@ static void send_ping(struct remote *r)
 	uint64_t now = clock_monotonic();
 	struct wire_ping ping;
 
-	if (!(r->hello.flags & WIRE_PONGS) || r->is_own_kernel || now < r->ping_at)
+	if (!(r->hello.flags & WIRE_PONGS) || r->is_own_kernel || now < r->ping_at ||
+	    !is_temporary(r))
 		return;
 	r->ping_at = now + PING_PERIOD;
 	remote_clock_ping(&r->clock, &ping);
