@@ -494,7 +494,9 @@ struct tasks *session_tasks(struct session *s, uint32_t member)
 
 struct stacks *session_stacks(struct session *s, uint32_t member)
 {
-	return s->machines[member].resolve ? resolve_stacks(s->machines[member].resolve) : NULL;
+	struct resolve *resolve = member < s->nr_machines ? s->machines[member].resolve : NULL;
+
+	return resolve ? resolve_stacks(resolve) : NULL;
 }
 
 struct srclines *session_srclines(struct session *s, uint32_t member)

@@ -149,7 +149,7 @@ struct probes *session_probes(struct session *s, struct error *err);
  * until the next call. Final after session_stop(). Not for recorded sources. */
 void session_read_counts(struct session *s, struct counts *out);
 struct tasks *session_tasks(struct session *s, uint32_t member);
-/* NULL if no event has callchain or resolve set. */
+/* NULL if no event has callchain or resolve set, or there is no such member. */
 struct stacks *session_stacks(struct session *s, uint32_t member);
 /* Returns a part of the sample of a perf_event, valid as long as the event; see sample_part(). */
 const uint64_t *session_sample_part(const struct session *s, const struct event *ev, uint64_t bit,
