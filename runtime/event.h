@@ -23,11 +23,12 @@ enum event_class {
 };
 
 enum event_flags {
-	EVENT_LATE = 1,	     /* older than an event that was delivered before it */
-	EVENT_NO_FIRST = 2,  /* cannot start a pair */
-	EVENT_NO_SECOND = 4, /* cannot end a pair */
-	EVENT_KEPT = 8,	     /* in a timeline, not in a ring */
-	EVENT_NO_START = 16  /* cannot start a pair, and cancels an earlier start with its key */
+	EVENT_LATE = 1,	       /* older than an event that was delivered before it */
+	EVENT_NO_FIRST = 2,    /* cannot start a pair */
+	EVENT_NO_SECOND = 4,   /* cannot end a pair */
+	EVENT_KEPT = 8,	       /* in a timeline, not in a ring */
+	EVENT_NO_START = 16,   /* cannot start a pair, and cancels an earlier start with its key */
+	EVENT_MEMBER_SHIFT = 8 /* first of 8 bits: the member of a join that delivered it */
 };
 
 /* Maximum number of events per batch of session_next(). */
@@ -46,6 +47,13 @@ struct event {
 	uint16_t flags;	 /* enum event_flags */
 	uint32_t ring;	 /* index of its ring or stream */
 	uint64_t period; /* sample period; 1 if unknown */
+};
+
+enum {
+	SLOT_OWN_SHIFT = 16, /* first of 8 bits of the slot's flags for the source's own forms of
+			      * records: 0 is a perf record, other values are up to the source */
+	SLOT_OWN_MASK = 0xff,
+	SLOT_MEMBER_SHIFT = 24 /* first of 8 bits for the member of a join (pull/join.h) */
 };
 
 /* A record in time order, as delivered by sources. rec points to a perf_event_header. */

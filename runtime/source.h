@@ -35,11 +35,7 @@ struct decoder;
 struct formats;
 struct source;
 
-enum {
-	SLOT_OWN_SHIFT = 16, /* first bit of the slot's flags for the source's own forms of
-			      * records: 0 is a perf record, other values are up to the source */
-	CACHE_LEVELS = 4
-};
+enum { CACHE_LEVELS = 4 };
 
 /* The target of the events. Sources may reject what they do not support. */
 struct source_target {
@@ -75,6 +71,9 @@ struct source_info {
 			   * skipped, and the events are those listed below */
 	bool is_local;	  /* the tasks are those in /proc of this machine */
 	bool own_kernel;  /* the kernel is the running one, so its symbols are known */
+	const char *host; /* the machine that sends the events; NULL: this one, or a recording */
+	bool is_live;	  /* sent by another machine as they happen, with heart-beats, on the clock
+			   * of this one */
 	const char *arch; /* machine as in uname(2); NULL: this machine, or unknown */
 	const struct buildids
 		*build_ids; /* of the executed files; NULL: read them from the files */
@@ -112,6 +111,9 @@ struct source_ops {
 	/* Sleeps until next() may have more, a signal arrives, or timeout (ns) has passed. -ESRCH:
 	 * all threads of the target have ended. NULL: next() always has more. */
 	int (*wait)(struct source *src, int64_t timeout);
+	/* Returns the descriptor to poll before next() may have more, and the events to poll for;
+	 * -1: none now. Required of members of a join. */
+	int (*poll_fd)(struct source *src, short *events);
 	/* Disables the events; existing records can still be read. */
 	void (*stop)(struct source *src);
 	/* Disables the events of one class. NULL: they continue, and the caller drops them. */
@@ -127,8 +129,10 @@ struct source_ops {
 	/* Returns each CPU that came online after open() once; -1: no more. NULL: never any. */
 	int (*next_cpu)(struct source *src);
 
-	/* Decodes a slot with bits from SLOT_OWN_SHIFT on: fills ev except time, ring and flags.
-	 * Returns 1 or -EBADMSG. */
+	/* Converts a time in a record to that of slots. NULL: they are the same. */
+	uint64_t (*convert)(struct source *src, uint64_t time);
+	/* Decodes a slot of its own form: fills ev except time, ring and flags; key of an
+	 * EVENT_LOST is its end on the source's clock. Returns 1 or -EBADMSG. */
 	int (*decode)(struct source *src, const struct slot *slot, struct event *ev);
 	/* Decodes consecutive slots that are in order (no flags of enum event_flags) and not older
 	 * than `from`. Fills ev completely, with base subtracted from the times. Returns the number
@@ -151,6 +155,7 @@ struct source {
 	int wake_fd; /* wait() also returns when this descriptor is readable; -1: none. Sources
 		      * without wait() ignore it */
 	const int32_t *ring_tid; /* thread of each ring; NULL: rings belong to CPUs */
+	bool is_urgent;		 /* the notice is for all users, not only with -v */
 	struct error notice;	 /* news for the user, such as a CPU that went offline; cleared by
 				  * the session */
 	struct error warning;	 /* damage that did not prevent reading; final at the end */

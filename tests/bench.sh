@@ -31,6 +31,8 @@
 #   push_tcp      sending the events of live_pairs to a receiver on this machine, instead of pairing them; the peer
 #                 is the goal
 #   push_zstd     the same, compressed, to a file in memory
+#   pull_pairs    the events of live_pairs, but from a sender on this machine; the peer is live_pairs and the
+#                 goal of 40 ns
 #   merge_many    the records of 64 CPUs brought into the order of time and decoded; the peer is one CPU's,
 #                 which are in order
 #   attach        from exec until two tracepoints are open; the peer is `perf record`
@@ -43,7 +45,7 @@ trap 'rm -rf "$tmp"' EXIT
 pair=(-e raw_syscalls:sys_enter -e raw_syscalls:sys_exit)
 load=pipe_bench # what runs while live_cpu() looks
 pages=1024 # of each ring
-push_port=9917
+push_port=9917 pull_port=9918
 
 messaging_bench() {
 	perf bench sched messaging -g 4 -l $((loops / 2000)) >/dev/null
@@ -94,6 +96,7 @@ live_pairs() {
 	grep '^profscript: .* events,' "$tmp/err" | tail -n 1 >&2
 	ours=$(per_event "$cpu" "$n")
 	row live_pairs "$ours" 30
+	pairs_ns=$ours
 	relative live_details "$ours" multi-trace "${pair[@]}" -k common_pid --than 100s --detail
 	relative live_syscalls "$ours" syscalls
 	relative live_rundelay "$ours" rundelay
@@ -270,6 +273,21 @@ push() {
 	[ "$dir" = "$tmp" ] || rm -r "$dir"
 }
 
+pull() {
+	local from cpu n sender
+	$profscript trace "${pair[@]}" -m 1024 --push $pull_port >"$tmp/sent" 2>&1 &
+	sender=$!
+	sleep 1
+	from=(-e "raw_syscalls:sys_enter//pull=$pull_port/" -e "raw_syscalls:sys_exit//pull=$pull_port/")
+	cpu=$(live_cpu $profscript multi-trace "${from[@]}" -k common_pid -v)
+	n=$(events)
+	kill -INT $sender
+	wait $sender
+	[ "${n:-0}" -gt 0 ] || { fail pull_pairs; return; }
+	grep -h 'lost\|dropped' "$tmp/err" "$tmp/sent" | tail -n 3 >&2
+	row pull_pairs "$(per_event "$cpu" "$n")" "$(awk -v ns="${pairs_ns:-30}" 'BEGIN { print ns + 40 }')"
+}
+
 merge_many() {
 	row merge_many "$(build/bench/merge_many 64)" "$(build/bench/merge_many 1)"
 }
@@ -278,6 +296,7 @@ live_pairs
 live_stacks
 all_lists
 push
+pull
 merge_many
 recording
 flame_graph

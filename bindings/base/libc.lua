@@ -12,7 +12,7 @@ enum { CLOCK_REALTIME = 0, CLOCK_MONOTONIC = 1 };
 enum { O_WRONLY = 1, O_CREAT = 0x40, O_APPEND = 0x400, O_CLOEXEC = 0x80000 };
 enum { POLLIN = 1, POLLOUT = 4 };
 enum { PROT_READ = 1, PROT_WRITE = 2, MAP_SHARED = 1 };
-enum { AT_FDCWD = -100, STATX_BASIC_STATS = 0x7ff, S_IFMT = 0xf000, S_IFDIR = 0x4000 };
+enum { AT_FDCWD = -100, STATX_BASIC_STATS = 0x7ff, S_IFMT = 0xf000, S_IFDIR = 0x4000, S_IFCHR = 0x2000 };
 enum { RUSAGE_SELF = 0, TIOCGWINSZ = 0x5413, SC_NPROCESSORS_ONLN = 84 };
 
 struct dirent { uint64_t ino; int64_t off; unsigned short reclen; unsigned char type; char name[256]; };

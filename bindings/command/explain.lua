@@ -271,6 +271,8 @@ end
 ---@param scripts scripts.Scripts all profilers
 ---@param opt table parsed options
 ---@return integer exit code
-function explain.run(script, scripts, opt) return sessions.with(opt.input, look_up, script, scripts, opt) end
+function explain.run(script, scripts, opt)
+  return sessions.with(opt.input, opt.secret, look_up, script, scripts, opt)
+end
 
 return explain

@@ -48,6 +48,7 @@ local SAMPLE = {
   _tid = { type = 'i32', code = 'e.tid' },
   _time = { type = 'i64', code = 'i64(e.time)' },
   _period = { type = 'u64', code = 'e.period' },
+  _machine = { type = 'i32', code = 'rshift(e.flags, 8)' },
   _comm = { type = 'string', code = 'env.comm_get(e.tid, e.time)', call = 'comm_get' },
 }
 

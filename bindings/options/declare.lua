@@ -140,7 +140,10 @@ local COMMON = {
   { group = 'run', name = 'allow_exec', type = 'flag', always = true,
     help = 'let exec= and other expressions call system()' },
   { group = 'run', name = 'dry_run', type = 'flag', always = true, help = 'print what would be opened and exit' },
-  { group = 'run', name = 'input', type = 'string', argument = 'FILE', help = 'read a recording; - is stdin' },
+  { group = 'run', name = 'input', type = 'string', argument = 'FILE',
+    help = 'read a recording (- is stdin), or what HOST:PORT, unix:PATH or vsock:CID:PORT sends' },
+  { group = 'run', name = 'remote_slack', type = 'duration', unit = 'ms', min = 1e6,
+    help = 'with pull=, wait at most this long for a silent sender before other events go on' },
   { group = 'run', name = 'push', type = 'words', argument = 'ADDR',
     help = 'send all events to PORT, HOST:PORT, unix:PATH, vsock:PORT, a file or -, instead of analyzing them' },
   { group = 'run', name = 'secret', type = 'string', argument = 'FILE',
@@ -187,8 +190,9 @@ declarations.common = COMMON
 --- Options of the whole run, which are invalid for a profiler that is an event source.
 declarations.OF_THE_RUN = {
   'pids', 'tids', 'cgroups', 'inherit', 'ptrace', 'input', 'push', 'secret', 'overwrite', 'output', 'format', 'json',
-  'csv', 'raw_fields', 'duration', 'usage_self', 'allow_exec', 'perfeval_cpus', 'perfeval_pids', 'sampling_limit',
-  'realtime', 'lost', 'dry_run', 'help', 'version', 'verbose', 'tsc', 'kvmclock', 'clock_offset', 'monotonic',
+  'csv', 'raw_fields', 'duration', 'remote_slack', 'usage_self', 'allow_exec', 'perfeval_cpus', 'perfeval_pids',
+  'sampling_limit', 'realtime', 'lost', 'dry_run', 'help', 'version', 'verbose', 'tsc', 'kvmclock', 'clock_offset',
+  'monotonic',
 }
 
 local common_by_name = {}

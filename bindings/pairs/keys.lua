@@ -12,6 +12,12 @@ local views = require 'bindings.view.views'
 local C = ffi.C
 local keys = {}
 
+local MACHINE_KEYS = 2 ^ C.PAIRS_MACHINE_SHIFT -- CPUs and threads of different machines are different keys
+
+--- Returns the number of the machine whose CPUs and threads an event names; 0: this one, also for a guest's events
+--- that are those of its virtual CPUs' threads here.
+local function machine_of(event) return event.machine and not event.machine.vm and event.machine.index or 0 end
+
 --- Compiles the key of an event. Returns nil if its key is the instance (its CPU or thread).
 ---@param config PairsConfig
 ---@param event Event
@@ -20,6 +26,13 @@ local keys = {}
 function keys.compile(config, event, form)
   local text = event.attrs.key or config.key
   return text and not event.is_task_event and events.compile(event, text, 'key', form or 'key') or nil
+end
+
+--- Returns the key of the events that have the CPU or thread of an EVENT_LOST as their key.
+---@param e ffi.cdata* struct event *
+---@return integer
+function keys.of_loss(e)
+  return (e.cpu >= 0 and e.cpu or e.tid) + bit.rshift(e.flags, C.EVENT_MEMBER_SHIFT) * MACHINE_KEYS
 end
 
 --- Returns the field if the key is a plain integer field, which the matcher reads itself; nil otherwise.
@@ -91,8 +104,9 @@ local function key_and_role(config, instance, env, event, i)
     bound['key_' .. i] = expr.load(key, env)
     same = key_identity(event, key)
   elseif not key then
-    code[1] = 'e.key = e.' .. instance
-    same = instance
+    local machine = machine_of(event)
+    code[1] = 'e.key = e.' .. instance .. (machine > 0 and (' + %d'):format(machine * MACHINE_KEYS) or '')
+    same = instance .. machine
   end
   local field = key and keys.plain_field(config, event)
   if config.has and field then
@@ -128,18 +142,19 @@ end
 ---@param env table<string, function> functions that expressions can call
 ---@return fun(ev: any): any, boolean
 function keys.reader(config, list, instance, env)
-  local by_class = {}
+  local by_class, machines = {}, {}
   for _, event in ipairs(list) do
     local ok, compiled = pcall(keys.compile, config, event)
     if compiled and (ok or event.attrs.key) then
       if not ok then error(compiled, 0) end
       by_class[event.class] = { evaluate = expr.load(compiled, env), payload = event.view.payload }
     end
+    machines[event.class] = machine_of(event) * MACHINE_KEYS
   end
   return function(ev)
     local e = ffi.cast('struct event *', ev)
     local key = by_class[e.class]
-    if not key then return e[instance], false end
+    if not key then return e[instance] + (machines[e.class] or 0), false end
     if not key.evaluate(e, ffi.cast(key.payload, e.raw), e.raw, e.raw_size) then return nil, true end
     return e.key + 0LL, true
   end
@@ -161,12 +176,15 @@ end
 ---@param instance 'cpu'|'tid' default key
 function keys.set_running(matcher, config, others, instance)
   local function set(event)
-    local fields = event.fields
+    local fields, machine = event.fields, machine_of(event)
+    -- A guest's tasks and CPUs are not those that its events have with vm=.
+    if event.machine and event.machine.vm then return C.pairs_share_keys(matcher, event.machine.index) end
     if event.name == 'sched:sched_wakeup' and has_fields(event, 'pid', 'target_cpu', 'common_pid') then
-      C.pairs_set_wakeup(matcher, event.class, fields.pid.offset, fields.target_cpu.offset, fields.common_pid.offset)
+      C.pairs_set_wakeup(matcher, event.class, machine, fields.pid.offset, fields.target_cpu.offset,
+        fields.common_pid.offset)
     elseif event.name == 'sched:sched_switch' and instance == 'cpu' and (event.filter or '') == ''
       and has_fields(event, 'next_pid') then
-      C.pairs_set_switch(matcher, event.class, fields.next_pid.offset)
+      C.pairs_set_switch(matcher, event.class, machine, fields.next_pid.offset)
     end
   end
   for _, stage in ipairs(config.stages) do

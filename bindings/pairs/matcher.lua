@@ -285,8 +285,8 @@ end
 --- Passes the starts that a loss invalidates to config.lost. The matcher drops them when it is fed the EVENT_LOST.
 ---@package
 function Feed:lose(e)
-  local instance = e.cpu >= 0 and e.cpu or e.tid
-  self:each_stored(self.config.lost, e.time, self.loss_is_local and instance >= 0 and instance or nil)
+  local is_one = self.loss_is_local and (e.cpu >= 0 or e.tid >= 0)
+  self:each_stored(self.config.lost, e.time, is_one and pair_keys.of_loss(e) or nil)
 end
 
 --- Prints the details that still wait and passes waiting starts to `left`. Must be called at the start of `stop`.

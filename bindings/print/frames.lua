@@ -1,9 +1,11 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Frames: the frames of stacks and their text. They are symbolized when a stack is printed, not when it is recorded.
+local bit = require 'bit'
 local ffi = require 'ffi'
 local text = require 'bindings.base.text'
 
 local C = ffi.C
+local lshift, rshift = bit.lshift, bit.rshift
 local frames = {}
 
 local FRAME_JIT = tonumber(C.FRAME_JIT)
@@ -43,8 +45,8 @@ end
 
 --- Creates the functions that access the frames of a session's stacks.
 ---@param session ffi.cdata*
----@param add? fun(list: Frame[], frame: Frame, file: integer, offset: ffi.cdata*) adds a frame and its inlined
----  functions to the list; nil: only frames are added
+---@param add? fun(list: Frame[], frame: Frame, member: integer, file: integer, offset: ffi.cdata*) adds a frame and
+---  its inlined functions to the list; nil: only frames are added
 ---@return Frames
 function frames.new(session, add)
   local frame = ffi.new 'struct frame'
@@ -63,10 +65,17 @@ function frames.new(session, add)
 
   local self = {}
 
+  --- Returns the stacks of the machine of a stack, and its number there.
+  local function find(id)
+    local member = rshift(id, C.STACK_MEMBER_SHIFT)
+    return C.session_stacks(session, member), id - lshift(member, C.STACK_MEMBER_SHIFT), member
+  end
+
   function self.list(id)
-    local list, index, stacks = {}, 0, C.session_stacks(session)
-    if stacks == nil or id < 0 then return list end
-    while C.stacks_frame(stacks, id, index, frame) do
+    if id < 0 then return {} end
+    local list, index, stacks, number, member = {}, 0, find(id)
+    if stacks == nil then return list end
+    while C.stacks_frame(stacks, number, index, frame) do
       local one = {
         address = frame.address,
         symbol = string_at(frame.symbol),
@@ -76,7 +85,7 @@ function frames.new(session, add)
         in_kernel = frame.in_kernel,
         is_jit = frame.kind == FRAME_JIT,
       }
-      if add then add(list, one, frame.file, frame.offset - frame.back) else list[#list + 1] = one end
+      if add then add(list, one, member, frame.file, frame.offset - frame.back) else list[#list + 1] = one end
       index = index + 1
     end
     return list
@@ -103,9 +112,10 @@ function frames.new(session, add)
 
   function self.names(id, names, kinds)
     if add then return listed_names(id, names, kinds) end
-    local n, stacks = 0, C.session_stacks(session)
-    if stacks == nil or id < 0 then return n end
-    while C.stacks_frame(stacks, id, n, frame) do
+    if id < 0 then return 0 end
+    local n, stacks, number = 0, find(id)
+    if stacks == nil then return n end
+    while C.stacks_frame(stacks, number, n, frame) do
       n = n + 1
       local kind = frame.kind
       if frame.in_kernel then
@@ -163,13 +173,16 @@ function frames.new(session, add)
 
   local stats = ffi.new 'struct stacks_stats'
   function self.forget()
-    local stacks = C.session_stacks(session)
-    if stacks == nil then return end
-    C.stacks_read_stats(stacks, stats)
-    if stats.stacks < MANY_STACKS then return end
-    C.stacks_clear(stacks)
-    texts, nr_texts = {}, 0
-    symbols, nr_symbols = {}, 0
+    for member = 0, C.session_machines(session) - 1 do
+      local stacks = C.session_stacks(session, member)
+      if stacks == nil then return end
+      C.stacks_read_stats(stacks, stats)
+      if stats.stacks >= MANY_STACKS then
+        C.stacks_clear(stacks)
+        texts, nr_texts = {}, 0
+        symbols, nr_symbols = {}, 0
+      end
+    end
   end
   return self
 end

@@ -91,8 +91,8 @@ local function fields_printer(event, run)
   local format = { print_fmt = print_fmt, fields = event.fields }
   local render = printfmt.compile(format, {
     safe = text.safe,
-    symbol = function(address, with_offset) return run.services.symbol(address, with_offset) end,
-    string = function(address) return run.services.kernel_string(address) end,
+    symbol = function(address, with_offset) return event.context.symbol(address, with_offset) end,
+    string = function(address) return event.context.kernel_string(address) end,
   })
   local by_format = render and function(buf, e)
     if not render(buf, e.raw, e.raw_size) then fall_back(buf, e) end -- the payload is too short
@@ -159,11 +159,17 @@ function Printer:read_clock()
   end
 end
 
+--- Returns a margin with the mark of another machine's event at its end.
+local function mark_prefix(prefix)
+  local margin = prefix == true and NO_TIME or prefix
+  return margin:sub(-2) == '  ' and margin:sub(1, -2) .. 'G' or margin .. 'G'
+end
+
 --- Returns a function(e, bare, prefix) that prints an event of one class as text. bare: omit the stack; prefix: printed
 --- instead of the wall time.
 function Printer:line_printer(event)
-  local out, safe, task_name = self.out, text.safe, self.run.services.task_name
-  local services = self.run.services
+  local services = event.context
+  local out, safe, task_name = self.out, text.safe, services.task_name
   local buf, stack, stack_text, halves = out:text_buffer(), services.stack, services.frames.text, services.frames.halves
   local body = body_printer(event, self.run)
   local floor = math.floor
@@ -171,19 +177,20 @@ function Printer:line_printer(event)
     and event.request.record == 0
   local has_column = has_flags or not event.owner.describe
   local put_time, wall_sec, wall_nsec = self.run.axis.put, self.wall_sec, self.wall_nsec
+  local mark = event.machine and ' G' or '  ' -- as perf-prof marks the events of guests
   local last_sec, last_text = nil, ''
 
   return function(e, bare, prefix)
     local time = e.time
     if prefix and (prefix ~= true or not wall_sec) then
-      buf:put(prefix == true and NO_TIME or prefix)
+      buf:put(mark == '  ' and (prefix == true and NO_TIME or prefix) or mark_prefix(prefix))
     elseif wall_sec then
       local ns = wall_nsec + time
       local sec = floor(ns / 1e9)
       if sec ~= last_sec then
         last_sec, last_text = sec, os.date('%Y-%m-%d %H:%M:%S', wall_sec + sec)
       end
-      buf:putf('%s.%06d  ', last_text, floor((ns - sec * 1e9) / 1000))
+      buf:putf('%s.%06d%s', last_text, floor((ns - sec * 1e9) / 1000), mark)
     end
     -- common_type u16, common_flags u8, common_preempt_count u8, common_pid s32
     local irq, preempt, blank = '...', '..', ' '
@@ -211,17 +218,18 @@ end
 --- Returns a function(e, bare, _, part) that prints an event of one class as a JSON or CSV object, with the fields of
 --- part.
 function Printer:record_printer(event)
-  local out, view, services = self.out, event.view, self.run.services
+  local out, view, services = self.out, event.view, event.context
   local task_name, clock_value, floor = services.task_name, self.run.axis.value, math.floor
   local sec, nsec = 0, self.base -- as Output:seconds()
   if self.wall_sec then sec, nsec = self.wall_sec, self.wall_nsec end
   local order = { 'time', 'cpu', 'pid', 'tid', 'comm', 'clock' }
+  if event.machine then table.insert(order, 1, 'host') end
   local names = {}
   for _, field in ipairs(event.list) do
     if not field.name:match '^common_' then
       -- The payload may also have a pid, cpu or comm.
       local key = field.name
-      for i = 1, 6 do
+      for i = 1, #order do
         if order[i] == key then key = 'event_' .. key end
       end
       names[#names + 1] = { key = key, field = field.name }
@@ -236,6 +244,7 @@ function Printer:record_printer(event)
   return function(e, bare, _, part)
     local ev = not event.is_task_event and ffi.cast(view.type, e)
     local record = {
+      host = event.machine and event.machine.host,
       time = sec + floor((nsec + e.time) / 1000) / 1e6,
       cpu = e.cpu,
       pid = e.pid,
@@ -268,16 +277,17 @@ function Printer:record_printer(event)
 end
 
 --- Returns a substitute Event for the task records exit, fork and comm.
-local function task_event(class)
+local function task_event(class, context)
   local name = class == C.EVENT_EXIT and 'exit' or class == C.EVENT_FORK and 'fork' or 'comm'
-  return { name = name, is_task_event = true, list = {}, fields = {}, owner = {}, view = {} }
+  return { name = name, is_task_event = true, list = {}, fields = {}, owner = {}, view = {},
+    context = context }
 end
 
 --- Creates the printer of a class at its first event, because most runs print few of their classes.
 function Printer:make(class)
   jit.off() -- see bindings/init.lua
   if not self.has_clock then self:read_clock() end
-  local event = self.run.events.list[class - C.EVENT_FIRST + 1] or task_event(class)
+  local event = self.run.events.list[class - C.EVENT_FIRST + 1] or task_event(class, self.run.services)
   local made = self.out.format == 'text' and self:line_printer(event) or self:record_printer(event)
   self.printers[class] = made
   jit.on()

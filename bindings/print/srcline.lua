@@ -32,13 +32,15 @@ end
 
 --- Returns a function that adds the functions inlined in a frame, then the frame, to a list.
 ---@param session ffi.cdata*
----@return fun(list: Frame[], frame: Frame, file: integer, offset: ffi.cdata*)
+---@return fun(list: Frame[], frame: Frame, member: integer, file: integer, offset: ffi.cdata*)
 function srcline.adder(session)
   local buffer = ffi.new('struct srcline[?]', MAX_INLINED)
   local cache, nr_cached = {}, 0
+  local cached_member
   local lines -- NULL before the session has started
-  return function(list, frame, file, offset)
-    lines = lines or C.session_srclines(session)
+  return function(list, frame, member, file, offset)
+    if member ~= cached_member then lines, cache, nr_cached, cached_member = nil, {}, 0, member end
+    lines = lines or C.session_srclines(session, member)
     local by_offset = cache[file]
     if not by_offset then
       by_offset = {}

@@ -103,12 +103,18 @@ end
 ---@param run Run
 ---@return Branch[] branches the user part
 local function split_filters(run)
-  local filters, machine = {}, ffi.string(C.session_arch(run.session))
+  local filters = {}
   for _, event in ipairs(run.events.list) do
     local common = not event.is_clock and event.owner:common_filter() -- clocks do not have its fields
     if common then event.filter = event.filter and ('(%s) && (%s)'):format(event.filter, common) or common end
-    local split = event_filter.split(event, run.is_recorded or event.request.bpf_array ~= 0, machine)
+    local in_user_space = run.is_recorded or event.machine or event.request.bpf_array ~= 0
+    local machine = event.machine and event.machine.index or 0
+    local split = event_filter.split(event, in_user_space, ffi.string(C.session_arch(run.session, machine)))
     event.kernel_filter, event.user_filter = split.kernel, split.user_text
+    if event.machine and event.request.counted == 1 then
+      failure.usage('%s: %s only counts events, which pull= cannot do; use --input %s', event.name, run.name,
+        event.machine.address)
+    end
     if split.user and event.request.counted == 1 and not run.is_recorded then
       failure.usage("%s is only counted, so the kernel must evaluate its filter, but it cannot evaluate '%s'",
         event.name, split.user_text)
@@ -221,7 +227,7 @@ end
 --- Pulls batches until the stream or the run ends, or the reader of the output is gone.
 function Loop:go()
   local run, pass = self.run, self.pass
-  local batch, err = ffi.new 'struct batch', ffi.new 'struct error'
+  local batch, err, urgent = ffi.new 'struct batch', ffi.new 'struct error', ffi.new 'uint32_t[1]'
   local flags
   self:has_clock()
   repeat
@@ -231,8 +237,8 @@ function Loop:go()
     run.loss:poll()
     if bit.band(flags, C.BATCH_TICK) ~= 0 then self:tick(batch.tick_time) end
     if bit.band(flags, C.BATCH_NOTICE) ~= 0 then
-      local notice = ffi.string(C.session_take_notice(run.session))
-      if run.opt.verbose >= 1 then run.out:warn(('%s: %s'):format(run.name, notice)) end
+      local notice = ffi.string(C.session_take_notice(run.session, urgent))
+      if urgent[0] ~= 0 or run.opt.verbose >= 1 then run.out:warn(('%s: %s'):format(run.name, notice)) end
     end
     local change = axis.notice(run.axis)
     if change then run.out:warn(('%s: %s'):format(run.name, change)) end
@@ -322,6 +328,7 @@ local function start_session(run, checked, begin_target)
   local target, anchors = attach.target(run.opt, run.workload, run.everywhere, run.marks)
   C.session_set_interval(run.session, run.interval)
   C.session_set_duration(run.session, run.opt.duration or 0)
+  if run.opt.remote_slack then C.session_set_slack(run.session, run.opt.remote_slack) end
   run.events:open(run:own_pid())
   check(C.session_start(run.session, target, err), err)
   run:opened(anchors)
@@ -429,7 +436,8 @@ function driver.run(script, opt, words, found)
   if script.profiler.events == false then return run_without_events(script, opt) end
   if not opt.input then mounts.check() end
   attach.check(script.name, opt, words, script.profiler.options)
-  local ok, result = xpcall(sessions.with, failure.traceback, opt.input, run_with_events, script, opt, words, found)
+  local ok, result = xpcall(sessions.with, failure.traceback, opt.input, opt.secret,
+    run_with_events, script, opt, words, found)
   if not ok then error(memory.explain(result, script.path), 0) end
   return result
 end

@@ -70,7 +70,8 @@ function dry_run.text(run)
   parts[1] = ('%s: %d event%s\n'):format(run.name, #list, #list == 1 and '' or 's')
   for _, event in ipairs(list) do
     local kernel_filter = event_filter.for_kernel(event, run:own_pid())
-    parts[#parts + 1] = dry_run.event(event, kernel_filter, event.user_filter, run.is_recorded)
+    parts[#parts + 1] = dry_run.event(event, not event.machine and kernel_filter or nil, event.user_filter,
+      run.is_recorded or event.machine ~= nil)
   end
   for _, program in ipairs(run.programs) do parts[#parts + 1] = ('  BPF: %s\n'):format(bpf.describe(program)) end
   if #(opt.push or {}) > 0 then parts[#parts + 1] = ('all events go to: %s\n'):format(table.concat(opt.push, ', ')) end

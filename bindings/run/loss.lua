@@ -1,7 +1,10 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Loss: counts the lost events of a run, reports them to the user and passes them to the script.
+local bit = require 'bit'
 local failure = require 'bindings.base.failure'
+local ffi = require 'ffi'
 
+local C = ffi.C
 local loss = {}
 
 local REPORT_EVERY = 1e9 -- ns of event time between two reports
@@ -21,9 +24,10 @@ Loss.__index = Loss
 ---@param opt table parsed options
 ---@param out Output
 ---@param axis Axis how times are printed
+---@param host fun(member: integer): string? the name of another machine
 ---@return Loss
-function loss.new(name, opt, out, axis)
-  return setmetatable({ total = 0, _name = name, _opt = opt, _out = out, _axis = axis, _places = {},
+function loss.new(name, opt, out, axis, host)
+  return setmetatable({ total = 0, _name = name, _opt = opt, _out = out, _axis = axis, _host = host, _places = {},
     _reported_at = -math.huge, _is_due = false, _most = 0 }, Loss)
 end
 
@@ -33,7 +37,9 @@ function Loss:set_handler(handler) self._handler = handler end
 
 local function events_text(n) return ('%d event%s'):format(n, n == 1 and '' or 's') end
 
-local function where(e)
+function Loss:_where(e)
+  local host = self._host(bit.rshift(e.flags, C.EVENT_MEMBER_SHIFT))
+  if host then return e.cpu >= 0 and ('CPU #%d of %s'):format(e.cpu, host) or host end
   return e.cpu >= 0 and 'CPU #' .. e.cpu or e.tid >= 0 and 'thread #' .. e.tid or 'an unknown CPU'
 end
 
@@ -43,7 +49,8 @@ function Loss:_line(place)
   local form = unit == 's' and '%.6f' or '%d'
   local from, to = form:format(value(place.from)), form:format(value(place.to))
   local span = place.to > place.from and ('between %s and %s'):format(from, to) or 'at ' .. from
-  return ('%s: lost %s on %s %s %s'):format(self._name, events_text(place.lost), place.where, span, unit)
+  local what = place.lost and events_text(place.lost) or 'an unknown number of events'
+  return ('%s: lost %s on %s %s %s'):format(self._name, what, place.where, span, unit)
 end
 
 --- Adds a loss to those that the next report is about.
@@ -58,11 +65,19 @@ function Loss:_keep(gap)
   end
 end
 
+--- Reports that events of another machine are missing, but not how many: it was started again meanwhile.
+function Loss:_unknown(e)
+  self._out:warn(self:_line { where = self:_where(e), from = e.time, to = tonumber(e.key) })
+end
+
 --- Counts a loss. With -v it is reported immediately, otherwise together with others of the same second.
 ---@param e ffi.cdata* struct event *, an EVENT_LOST
 function Loss:note(e)
   local n, opt = tonumber(e.period), self._opt
-  if n == 0 then
+  local member = bit.rshift(e.flags, C.EVENT_MEMBER_SHIFT)
+  if n == 0 and (member > 0 or e.cpu < 0) then
+    self:_unknown(e)
+  elseif n == 0 then
     self._out:warn(('%s: CPU #%d came online; its events before %.3f s are missing'):format(self._name, e.cpu,
       tonumber(e.key) / 1e9))
   end
@@ -71,7 +86,7 @@ function Loss:note(e)
     failure.raise('%s: lost %s; stopped because of --lost=error', self._name, events_text(n))
   end
   if n > 0 and opt.lost ~= 'ignore' then
-    local gap = { where = where(e), lost = n, from = e.time, to = tonumber(e.key) }
+    local gap = { where = self:_where(e), lost = n, from = e.time, to = tonumber(e.key) }
     self._most = math.max(self._most, n)
     if opt.verbose >= 1 then self._out:warn(self:_line(gap)) else self:_keep(gap) end
   end
@@ -83,8 +98,8 @@ function Loss:note(e)
       lost = n,
       from = e.time,
       to = tonumber(e.key),
-      cpu = e.cpu >= 0 and e.cpu or nil,
-      tid = e.tid >= 0 and e.tid or nil,
+      cpu = member == 0 and e.cpu >= 0 and e.cpu or nil,
+      tid = member == 0 and e.tid >= 0 and e.tid or nil,
     }
   end
 end

@@ -98,7 +98,9 @@ function push.new(run, taken)
   end
   if #self.addresses == 0 then
     if opt.push and #opt.push > 0 then failure.usage('--push: %s has no events to send', run.name) end
-    if opt.secret then failure.usage '--secret has no effect without push= or --push' end
+    if opt.secret and not run:pulls() then
+      failure.usage '--secret has no effect without push=, --push, pull= or --input HOST:PORT'
+    end
     return nil
   end
   if run.is_recorded then check_recorded(run.events.list) end

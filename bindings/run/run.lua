@@ -7,9 +7,11 @@ local events = require 'bindings.select.events'
 local failure = require 'bindings.base.failure'
 local libc = require 'bindings.base.libc'
 local loss = require 'bindings.run.loss'
+local machines = require 'bindings.select.machines'
 local output = require 'bindings.print.output'
 local services = require 'bindings.run.services'
 local sources = require 'bindings.run.sources'
+local text = require 'bindings.base.text'
 
 local C = ffi.C
 local runs = {}
@@ -87,7 +89,10 @@ function runs.new(session, script, opt, words, found)
   if opt.quiet then out.warn = function() end end
   run.out = out
   run.axis = axis.new(session, opt)
-  run.loss = loss.new(run.name, opt, out, run.axis)
+  run.loss = loss.new(run.name, opt, out, run.axis, function(member)
+    local host = C.session_host(session, member)
+    return host ~= nil and text.safe(ffi.string(host)) or nil
+  end)
   local function event_of(class) return run.events.list[class - C.EVENT_FIRST + 1] end
   run.services = services.new(session, out, event_of, opt.srcline)
   local inherits = not run.everywhere and attach.inherits(opt, words)
@@ -140,6 +145,12 @@ end
 function Run:last_report(end_time)
   self.report_time = self.report_time or end_time
   return self.report_time
+end
+
+--- Returns whether events come from other machines.
+function Run:pulls()
+  local input = self.opt.input
+  return #self.events.machines.list > 0 or input ~= nil and machines.is_address(input)
 end
 
 --- Returns the process to exclude in the kernel: this one, unless the target is threads.

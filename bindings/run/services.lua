@@ -42,34 +42,36 @@ local MAX_STRING_KEYS = 65536 -- distinct strings used as keys; all others share
 ---@field part fun(e: ffi.cdata*, bit: integer): ffi.cdata* a part of the sample that is a single number
 ---@field frames Frames
 ---@field keep fun(ev: ffi.cdata*): ffi.cdata* returns a copy of the event that is valid as long as it is referenced
+---@field of_machine fun(member: integer, has_our_threads: boolean): Services the same services with the names of
+--- another machine
 ---@field any ffi.ctype* view type for events of several classes
 ---@field warn fun(line: string)
 
---- Returns the formats of the session's source.
-local function formats(session)
+--- Returns the formats of a machine.
+local function formats(session, member)
   local err = ffi.new 'struct error'
-  local found = C.session_formats(session, err)
+  local found = C.session_formats(session, member, err)
   if found == nil then failure.raise('%s', ffi.string(err.text)) end
   return found
 end
 
 --- Returns the kernel symbol at an address: "name" or "name+0x1c"; nil if there is none.
-local function symbol(session, address, with_offset)
+local function symbol(session, member, address, with_offset)
   local start = ffi.new 'uint64_t[1]'
-  local name = C.formats_symbol(formats(session), address, start)
+  local name = C.formats_symbol(formats(session, member), address, start)
   if name == nil then return end
   name = text.safe(ffi.string(name))
   return with_offset and ('%s+0x%x'):format(name, address - start[0]) or name
 end
 
 --- Returns the kernel string at an address in a print format; nil if unknown.
-local function kernel_string(session, address)
-  local s = C.formats_string(formats(session), address)
+local function kernel_string(session, member, address)
+  local s = C.formats_string(formats(session, member), address)
   return s ~= nil and ffi.string(s) or nil
 end
 
-local function expression_env(session, out, self)
-  local strings, machine = self.strings, ffi.string(C.session_arch(session))
+local function expression_env(session, member, out, self)
+  local strings, machine = self.strings, ffi.string(C.session_arch(session, member))
   return {
     intern = function(bytes, length)
       if type(bytes) == 'string' then return strings.id(bytes) end
@@ -92,8 +94,8 @@ local function expression_env(session, out, self)
 end
 
 --- Returns a compiled expression as a function of an event.
-local function evaluator(self, event, compiled)
-  local evaluate, view = expr.load(compiled, self.expression_env), event.view
+local function evaluator(event, compiled)
+  local evaluate, view = expr.load(compiled, event.context.expression_env), event.view
   local payload, size, type, cast, istype = view.payload, view.size, view.type, ffi.cast, ffi.istype
   return function(ev)
     -- The first case is the usual one, and costs compiled code nothing.
@@ -103,19 +105,19 @@ local function evaluator(self, event, compiled)
   end
 end
 
-local function expression(self, event, source, allow_system)
+local function expression(event, source, allow_system)
   local compiled = events.compile(event, source, 'expression', nil, allow_system)
   return {
     text = source,
     type = compiled.type,
     fields = nearest.keys(compiled.fields_used),
     source = compiled.source,
-    value = evaluator(self, event, compiled),
+    value = evaluator(event, compiled),
   }
 end
 
-local function number(self, event, source, what)
-  return evaluator(self, event, events.compile(event, source, what or 'expression', 'number'))
+local function number(event, source, what)
+  return evaluator(event, events.compile(event, source, what or 'expression', 'number'))
 end
 
 --- Returns a function that evaluates the event's printkey= expression for a key, its variable `key`; nil without
@@ -154,6 +156,20 @@ local function keeper()
   end
 end
 
+--- Adds the functions that name what the events of a machine are about: its tasks, its addresses.
+---@param self Services
+---@param member integer see session_add_machine()
+---@param has_our_threads? boolean its events are those of threads of this machine
+---@return Services self
+local function name_things(self, session, member, out, has_our_threads)
+  local tasks = C.session_tasks(session, has_our_threads and 0 or member)
+  function self.task_name(tid, time) return ffi.string(C.tasks_name(tasks, tid, time)) end
+  function self.symbol(address, with_offset) return symbol(session, member, address, with_offset) end
+  function self.kernel_string(address) return kernel_string(session, member, address) end
+  self.expression_env = expression_env(session, member, out, self)
+  return self
+end
+
 --- Returns the view of the events of a class.
 local function view_of(self, event_of, class)
   local event = event_of(class)
@@ -169,15 +185,12 @@ end
 ---@return Services
 function services.new(session, out, event_of, with_srcline)
   local add_frame = with_srcline and srcline.adder(session) or nil
-  local tasks, part_size = C.session_tasks(session), ffi.new 'uint32_t[1]'
+  local part_size = ffi.new 'uint32_t[1]'
   local all_frames = frames.new(session, add_frame)
   local self = {
-    task_name = function(tid, time) return ffi.string(C.tasks_name(tasks, tid, time)) end,
-    symbol = function(address, with_offset) return symbol(session, address, with_offset) end,
-    kernel_string = function(address) return kernel_string(session, address) end,
     strings = intern.new(1, MAX_STRING_KEYS),
     stack = function(e)
-      if e.chain == nil or C.session_stacks(session) == nil then return -1 end
+      if e.chain == nil or C.session_stacks(session, 0) == nil then return -1 end
       return C.session_stack(session, e)
     end,
     part = function(e, bit)
@@ -189,10 +202,13 @@ function services.new(session, out, event_of, with_srcline)
     warn = function(line) out:warn(line) end,
   }
   self.any = views.any(function(class) return view_of(self, event_of, class) end)
-  self.expression_env = expression_env(session, out, self)
-  self.expression = function(event, source, allow_system) return expression(self, event, source, allow_system) end
+  name_things(self, session, 0, out)
+  self.expression = function(event, source, allow_system) return expression(event, source, allow_system) end
+  self.of_machine = function(member, has_our_threads)
+    return name_things(setmetatable({}, { __index = self }), session, member, out, has_our_threads)
+  end
   self.key_printer = function(event) return key_printer(self, event) end
-  self.number = function(event, source, what) return number(self, event, source, what) end
+  self.number = function(event, source, what) return number(event, source, what) end
   return self
 end
 

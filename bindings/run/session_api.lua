@@ -232,7 +232,7 @@ function session_api.new(instance)
     if type(address) ~= 'number' and not tonumber(address) then
       error(('%s takes an address, not %s'):format(name, check.shown(address)), 3)
     end
-    if C.session_stacks(session) == nil then error(name .. ' requires an event with resolve = true', 3) end
+    if C.session_stacks(session, 0) == nil then error(name .. ' requires an event with resolve = true', 3) end
     return C.session_address(session, e, address)
   end
 

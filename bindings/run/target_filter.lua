@@ -18,7 +18,7 @@ if ids[2] > 0 and ids[2] < max then set[ids[2]] = ids[3] > 0 and ids[3] < max an
 --- Returns whether an event needs the filter: it belongs to a source and is opened on all CPUs.
 local function needs_filter(run, event)
   local source = event.owner
-  return source.parent and (run.everywhere or source.script.profiler.everywhere)
+  return not event.machine and source.parent and (run.everywhere or source.script.profiler.everywhere)
 end
 
 --- Marks the events of `everywhere` sources to be opened on all CPUs. If there are no other events, the whole run uses

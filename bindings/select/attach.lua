@@ -102,7 +102,9 @@ function attach.restrict(name, opt, list, warn, own)
   local online = {} -- a glob gives its list to many events, and is warned about once
   for _, event in ipairs(list) do
     local cpus = event.attrs.cpus
-    if opt.input and cpus then failure.usage('%s: %s: cpus= is only for live events', name, event.name) end
+    if (opt.input or event.machine) and cpus then
+      failure.usage('%s: %s: cpus= is only for live events', name, event.name)
+    end
     if cpus then
       online[cpus] = online[cpus] or attach.online(event.name, cpus, warn)
       event.attrs.cpus = online[cpus]

@@ -43,14 +43,17 @@ function catalog.machine()
   }, Catalog)
 end
 
---- Returns the catalog of a session: of this machine, or of the recording that it reads.
+--- Returns the catalog of a session: of this machine, of the recording that it reads, or of a machine that sends it
+--- events.
 ---@param session ffi.cdata* struct session *
+---@param member integer 0: the session's own source
 ---@return Catalog
-function catalog.of_session(session)
+function catalog.of_session(session, member)
+  local is_recorded = member > 0 or C.session_is_recorded(session)
   return setmetatable({
-    recorded = C.session_is_recorded(session) and recorded.list(session) or nil,
-    _open = function(err) return C.session_formats(session, err) end,
-    has_record = function(kind) return C.session_has_records(session, kind) end,
+    recorded = is_recorded and recorded.list(session, member) or nil,
+    _open = function(err) return C.session_formats(session, member, err) end,
+    has_record = function(kind) return C.session_has_records(session, member, kind) end,
   }, Catalog)
 end
 
@@ -228,6 +231,16 @@ end
 --- Finds one of perf's own events in the recording.
 ---@return RecordedEvent?
 function Catalog:find_recorded(name) return recorded.find(self.recorded, name) end
+
+--- Returns the names of the events in the recording.
+---@return string[]
+function Catalog:sent()
+  local names = {}
+  for _, one in ipairs(self.recorded) do
+    if not recorded.is_dummy(one) then names[#names + 1] = one.name end
+  end
+  return names
+end
 
 --- Fails if the recording contains no such event.
 ---@param event PerfEvent|RecordedEvent

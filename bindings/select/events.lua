@@ -8,6 +8,7 @@ local diagnostic = require 'bindings.base.diagnostic'
 local event_filter = require 'bindings.select.event_filter'
 local expr = require 'bindings.expr.compile'
 local failure = require 'bindings.base.failure'
+local machines = require 'bindings.select.machines'
 local nearest = require 'bindings.base.nearest'
 local perf_events = require 'bindings.view.perf_events'
 local probes = require 'bindings.select.probes'
@@ -49,6 +50,8 @@ local TRACEPOINT = perf_events.TYPES.tracepoint
 ---@field given SelectorAttr[] the attributes as given, in order, including repeated ones
 ---@field group integer number of its -e, 0 for events of a script
 ---@field owner? Instance the profiler that requested it
+---@field context Services names and symbols of the machine that it is of
+---@field machine? Machine sends it; nil: it is of this machine or the recording
 ---@field closed? boolean its source has reached its -N limit
 
 --- Returns the attributes that have an effect: the common ones and those that this profiler reads.
@@ -74,7 +77,7 @@ end
 function events.new(session, context, script, opt, inherits, sources)
   return setmetatable({
     session = session,
-    catalog = catalog.of_session(session),
+    catalog = catalog.of_session(session, 0),
     context = context,
     profiler = script.name,
     attributes = events.known_attributes(script.profiler),
@@ -83,6 +86,7 @@ function events.new(session, context, script, opt, inherits, sources)
     sources = sources,
     is_recording = C.session_is_recorded(session),
     inherits = inherits,
+    machines = machines.new(session, context, opt.secret),
     list = {},
     views = {},
   }, events)
@@ -99,6 +103,17 @@ function events:of(script, owner)
     unused = {},
     opt = owner.opt,
     owner = owner,
+  }, { __index = self })
+end
+
+--- Returns the same event set for the events that another machine sends.
+---@param machine Machine
+function events:on(machine)
+  return setmetatable({
+    catalog = machine.catalog,
+    context = machine.context,
+    machine = machine,
+    is_recording = true,
   }, { __index = self })
 end
 
@@ -152,6 +167,7 @@ function events:find(system, name)
     if self.by_script and not self.is_recording then
       failure.unavailable("%s: this kernel has no event '%s:%s'", self.profiler, system, name)
     end
+    if self.machine then machines.lacks(self.machine, system .. ':' .. name) end
     local formatless = self.is_recording and #self.catalog:tracepoints() == 0 and self:formatless() or {}
     if #formatless > 0 then failure.raise('%s', self:lacks_formats(formatless)) end
     if self.is_recording then message = message:gsub('^no such', self.profiler .. ': the recording contains no') end
@@ -169,8 +185,9 @@ end
 ---@param found table as events:add() takes it
 ---@param params EventParameters
 ---@param bits integer see sampling.bits()
+---@param machine? Machine
 ---@return ffi.cdata* request struct event_request
-local function new_request(found, params, bits)
+local function new_request(found, params, bits, machine)
   local request = ffi.new 'struct event_request'
   local attr = request.attr
   attr.type, attr.config = found.type, found.config
@@ -184,6 +201,7 @@ local function new_request(found, params, bits)
   attr.sample_regs_user = registers(bits, C.PERF_SAMPLE_REGS_USER)
   attr.sample_regs_intr = registers(bits, C.PERF_SAMPLE_REGS_INTR)
   request.sample = bits
+  request.member = machine and machine.index or 0
   request.record = found.record or 0
   request.resolve = params.resolve and 1 or 0
   return request
@@ -201,7 +219,7 @@ function events:add(full, found, parsed, group, params)
   local list, by_name = found.list or {}, {}
   local is_perf_event = not found.list and not found.tracepoint and found.name ~= 'bpf-output'
   local bits = sampling.bits(params)
-  local request = new_request(found, params, bits)
+  local request = new_request(found, params, bits, self.machine)
   if is_perf_event then
     request.perf_event = 1
     list = sampling.fields(C.session_sample_type(self.session, request))
@@ -213,7 +231,7 @@ function events:add(full, found, parsed, group, params)
   for _, field in ipairs(list) do
     by_name[field.name] = field
   end
-  local key = (found.view_key or full) .. ':' .. bits
+  local key = ('%s:%d:%d'):format(found.view_key or full, bits, request.member)
   local view = self.views[key] or views.new(full, list, self.context, params.sample)
   self.views[key] = view
   local attrs = {}
@@ -245,6 +263,8 @@ function events:add(full, found, parsed, group, params)
     group = group,
     params = params,
     owner = self.owner,
+    context = self.context,
+    machine = self.machine,
   }
   if event.class >= C.EVENT_CLASSES then failure.usage('more than %d events', C.EVENT_CLASSES - C.EVENT_FIRST) end
   self.list[#self.list + 1] = event
@@ -333,7 +353,9 @@ function events:add_perf_event(text, one, group, params)
     end
   end
   if self.is_recording then
-    event = self.catalog:find_recorded(event.name) or event
+    local sent = self.catalog:find_recorded(event.name)
+    if self.machine and not sent then machines.lacks(self.machine, event.name) end
+    event = sent or event
     self.catalog:check_recorded(event)
   else
     check_machine(event)
@@ -379,33 +401,60 @@ function events:select(text, group, params)
   local found = {}
   for _, one in ipairs(parsed) do
     self:drop_attributes(one)
-    if probes.is_probe(one.system) then
-      local name, requests = probes.requests(self, one)
-      for _, request in ipairs(requests) do
-        found[#found + 1] = self:add(name, request, one, group, params)
-      end
-    elseif one.kind == 'pmu' or (one.system and perf_events.find(one.name)) then
-      found[#found + 1] = self:add_perf_event(text, one, group, params)
-    elseif not one.glob and self:is_source(one) then
-      for _, event in ipairs(self.sources:open(self, text, one, group)) do
-        found[#found + 1] = event
-      end
-    elseif not one.system or one.kind ~= 'event' then
-      self:refuse_name(one)
-    elseif one.glob then
-      local names = self.catalog:matching(one.system, one.name)
-      if #names == 0 then failure.usage("no event matches '%s:%s'", one.system, one.name) end
-      for _, name in ipairs(names) do
-        local system, event = name:match '^(.-):(.*)$'
-        found[#found + 1] = records.add(self, name, one, group, params)
-          or self:add_tracepoint(system, event, one, group, params)
-      end
-    else
-      found[#found + 1] = records.add(self, one.system .. ':' .. one.name, one, group, params)
-        or self:add_tracepoint(one.system, one.name, one, group, params)
-    end
+    for _, set in ipairs(self:sets_of(text, one)) do set:select_one(text, one, group, params, found) end
   end
   return found
+end
+
+--- Returns the event sets in which to look for an event: those of the machines of pull=, or this one.
+---@return table[]
+function events:sets_of(text, one)
+  local sets, vm, column = {}, nil, nil
+  for _, attr in ipairs(one.attrs) do
+    if attr.name == 'vm' then vm, column = attr.value, attr.column end
+  end
+  for _, attr in ipairs(one.attrs) do
+    for address in (attr.name == 'pull' and attr.value or ''):gmatch '[^,]+' do
+      if self.is_recording then
+        refuse(text, attr.column, 'pull= cannot be combined with --input')
+      end
+      sets[#sets + 1] = self:on(self.machines:at(address:match '^%s*(.-)%s*$', vm))
+    end
+  end
+  if vm and #sets == 0 then refuse(text, column, 'vm= names the guest that sends the event of a pull=') end
+  return #sets > 0 and sets or { self }
+end
+
+--- Adds the events of one selector to a list.
+---@param found Event[]
+function events:select_one(text, one, group, params, found)
+  if self.machine and (probes.is_probe(one.system) or self:is_source(one)) then
+    refuse(text, one.column, "pull= takes events of others, but '" .. one.text:match '^[^/]*' .. "' is created here")
+  elseif probes.is_probe(one.system) then
+    local name, requests = probes.requests(self, one)
+    for _, request in ipairs(requests) do
+      found[#found + 1] = self:add(name, request, one, group, params)
+    end
+  elseif one.kind == 'pmu' or (one.system and perf_events.find(one.name)) then
+    found[#found + 1] = self:add_perf_event(text, one, group, params)
+  elseif not one.glob and self:is_source(one) then
+    for _, event in ipairs(self.sources:open(self, text, one, group)) do
+      found[#found + 1] = event
+    end
+  elseif not one.system or one.kind ~= 'event' then
+    self:refuse_name(one)
+  elseif one.glob then
+    local names = self.catalog:matching(one.system, one.name)
+    if #names == 0 then failure.usage("no event matches '%s:%s'", one.system, one.name) end
+    for _, name in ipairs(names) do
+      local system, event = name:match '^(.-):(.*)$'
+      found[#found + 1] = records.add(self, name, one, group, params)
+        or self:add_tracepoint(system, event, one, group, params)
+    end
+  else
+    found[#found + 1] = records.add(self, one.system .. ':' .. one.name, one, group, params)
+      or self:add_tracepoint(one.system, one.name, one, group, params)
+  end
 end
 
 --- Adds the event of a session.event() call.

@@ -27,10 +27,11 @@ end
 
 --- Returns all events in the recording's order. An event may occur several times.
 ---@param session ffi.cdata* struct session *
+---@param member integer
 ---@return RecordedEvent[]
-function recorded.list(session)
+function recorded.list(session, member)
   local n, list = ffi.new 'uint32_t[1]', {}
-  local found = C.session_recorded_events(session, n)
+  local found = C.session_recorded_events(session, member, n)
   for i = 0, n[0] - 1 do
     list[i + 1] = { name = name_of(found[i]), type = found[i].type, config = tonumber(found[i].config),
       is_member = found[i].is_member }

@@ -33,7 +33,7 @@ local function has(field, flag) return bit.band(field.flags, FIELD[flag]) ~= 0 e
 views.has = has
 
 --- Members that every event has, besides the methods.
-views.SAMPLE_WORDS = { '_time', '_stack', '_pid', '_tid', '_cpu', '_comm', '_event', '_period', '_key' }
+views.SAMPLE_WORDS = { '_time', '_stack', '_pid', '_tid', '_cpu', '_machine', '_comm', '_event', '_period', '_key' }
 views.METHODS = { 'keep', 'u64' }
 
 ---@class Field
@@ -255,6 +255,7 @@ end
 ---@field _pid integer process; -1: unknown, as in events of an exited thread
 ---@field _tid integer thread
 ---@field _cpu integer -1: unknown
+---@field _machine integer 0: of this machine; from 1: of the machines of pull=, in the order of their first use
 ---@field _comm string name of the thread at that time
 ---@field _event string name of the event: 'sched:sched_switch'
 ---@field _period number number of events, or ns of a clock, that the sample represents
@@ -312,13 +313,13 @@ end
 
 -- The upvalues of the generated functions. Compiled code treats them as constants.
 local UPVALUES = 'local cast, event, as_event, pointer, arrays, array_of, ffi_string, bounded_string, dynamic_string,'
-  .. ' dynamic_bytes, i64, u64, task_name, stack, part, keep, u64_of, expired, unknown = ...\n'
+  .. ' dynamic_bytes, i64, u64, task_name, stack, part, keep, u64_of, expired, unknown, rshift, member_shift = ...\n'
 
 --- Members of the sample and methods, with the Lua code to read them.
 local WORDS = {
   { '_time', 'e.time' }, { '_pid', 'e.pid' }, { '_tid', 'e.tid' }, { '_cpu', 'e.cpu' },
   { '_comm', 'task_name(e.tid, e.time)' }, { '_stack', 'stack(e)' }, { '_period', 'u64(e.period)' },
-  { '_key', 'i64(e.key)' }, { 'keep', 'keep' }, { 'u64', 'u64_of' },
+  { '_key', 'i64(e.key)' }, { '_machine', 'rshift(e.flags, member_shift)' }, { 'keep', 'keep' }, { 'u64', 'u64_of' },
 }
 
 --- Returns the body of a function(ev, k) that reads member k.
@@ -364,7 +365,7 @@ function makers.index(view)
     local chunk = assert(loadstring(UPVALUES .. 'return function(ev, k)\n' .. text .. 'end', '=view of ' .. name))
     return chunk(cast, event_pointer, views.event, pointer_types, arrays, array_of, ffi.string, bounded_string,
       dynamic_string, dynamic_bytes, i64, u64, context.task_name, context.stack, context.part, context.keep, u64_of,
-      expired, unknown)
+      expired, unknown, bit.rshift, tonumber(C.EVENT_MEMBER_SHIFT))
   end
   return compile(index_source(view), compile(u64_source(view)))
 end

@@ -511,10 +511,12 @@ int decoder_decode_run(const struct decoder *restrict d, const struct slot *slot
 {
 	const unsigned int id_word = d->id_word, fixed = d->quick_words;
 	const uint32_t least = sizeof(struct perf_event_header) + 8 * fixed + sizeof(uint32_t);
+	const uint32_t flags = n ? slots[0].flags : 0;
+	const uint16_t member = flags >> SLOT_MEMBER_SHIFT << EVENT_MEMBER_SHIFT;
 	int i;
 
 	/* All but late ones are in time order. */
-	if (n && slots[0].time < from)
+	if (n && (slots[0].time < from || flags << (32 - SLOT_MEMBER_SHIFT)))
 		return 0;
 	for (i = 0; i < n; i++, ev++) {
 		const struct slot *slot = &slots[i];
@@ -526,7 +528,7 @@ int decoder_decode_run(const struct decoder *restrict d, const struct slot *slot
 		/* Records that are neighbours in time are not neighbours in memory. */
 		if (i + AHEAD < n)
 			__builtin_prefetch((const char *)slots[i + AHEAD].rec + 32);
-		if (rec->type != PERF_RECORD_SAMPLE || slot->flags || rec->size < least)
+		if (rec->type != PERF_RECORD_SAMPLE || slot->flags != flags || rec->size < least)
 			break;
 		if (id_word != ABSENT) {
 			/* The id is one of the fixed words, whose presence was checked. */
@@ -550,7 +552,7 @@ int decoder_decode_run(const struct decoder *restrict d, const struct slot *slot
 		ev->raw_size = size;
 		ev->cpu = (int32_t)w[d->quick_cpu];
 		ev->class = q->class;
-		ev->flags = 0;
+		ev->flags = member;
 		ev->ring = slot->ring;
 		ev->period = q->period ? q->period : w[d->quick_period];
 	}

@@ -14,9 +14,13 @@
 enum {
 	RECORD_USER = 64, /* first type of perf's own records; below are those of the kernel */
 	RECORD_ATTR = 64,
+	RECORD_OWN = 65, /* perf's HEADER_EVENT_TYPE: see wire/own_records.h */
 	RECORD_TRACING_DATA = 66,
+	RECORD_FINISHED_ROUND = 68,
 	RECORD_TIME_CONV = 79,
 	RECORD_FEATURE = 80,
+	RECORD_COMPRESSED = 81,
+	RECORD_COMPRESSED2 = 83,
 	PIPE_HEADER = 16, /* bytes */
 	MIN_ATTR = 64,	  /* bytes, PERF_ATTR_SIZE_VER0 */
 	MAX_ATTRS = 1 << 16,
@@ -276,12 +280,48 @@ static int read_header_record(struct header *h, struct stream *s,
 	}
 }
 
+/* Whether a pipe's header ends before a record of this type. */
+static bool ends_header(uint32_t type)
+{
+	return type < RECORD_USER || type == RECORD_OWN || type == RECORD_FINISHED_ROUND ||
+	       type == RECORD_COMPRESSED || type == RECORD_COMPRESSED2;
+}
+
+int64_t header_size(const uint8_t *bytes, size_t size)
+{
+	uint64_t at = PIPE_HEADER, pipe_size;
+	struct perf_event_header rec;
+
+	if (size < PIPE_HEADER)
+		return memcmp(bytes, "PERFILE2", size < 8 ? size : 8) ? -EBADMSG : 0;
+	memcpy(&pipe_size, bytes + 8, sizeof(pipe_size));
+	if (memcmp(bytes, "PERFILE2", 8) != 0 || pipe_size != PIPE_HEADER)
+		return -EBADMSG;
+	while (at + sizeof(rec) <= size) {
+		memcpy(&rec, bytes + at, sizeof(rec));
+		if (rec.size < sizeof(rec))
+			return -EBADMSG;
+		if (ends_header(rec.type))
+			return at + rec.size <= size ? (int64_t)at : 0;
+		if (rec.type == RECORD_TRACING_DATA && rec.size >= sizeof(rec) + sizeof(uint32_t)) {
+			uint32_t data;
+
+			if (at + sizeof(rec) + sizeof(data) > size)
+				return 0;
+			memcpy(&data, bytes + at + sizeof(rec), sizeof(data));
+			at += ((uint64_t)data + 7) & ~7ull;
+		}
+		at += rec.size;
+	}
+	return 0;
+}
+
 static int read_pipe(struct header *h, struct stream *s, struct error *err)
 {
 	const struct perf_event_header *rec;
 	int ret;
 
-	while ((ret = stream_next(s, true, &rec)) == 1 && rec->type >= RECORD_USER) {
+	while ((ret = stream_next(s, true, &rec)) == 1 && !ends_header(rec->type)) {
 		ret = read_header_record(h, s, rec, err);
 		if (ret)
 			return ret;

@@ -18,6 +18,9 @@ struct header {
 	struct error warning;		       /* damage that did not prevent reading; "": none */
 };
 
+/* See recording_header_size(). */
+int64_t header_size(const uint8_t *bytes, size_t size);
+
 /* Reads the header from the start of the stream. The stream is then at the first record, or after
  * h->first. The caller creates and frees decoder and features. */
 int header_read(struct header *h, struct stream *s, struct error *err);

@@ -31,6 +31,7 @@
 
 enum {
 	RECORD_USER = 64, /* first type of perf's own records; below are those of the kernel */
+	RECORD_OWN = 65,  /* unknown to perf, see struct recording_stream */
 	RECORD_FINISHED_ROUND = 68,
 	MAX_RINGS = 1 << 16,
 	MIN_ROUND = 1024,	  /* records */
@@ -66,8 +67,13 @@ struct recording {
 	uint64_t complete;	 /* all records up to this time are read when the round ends */
 	uint64_t released;	 /* all records up to this time may be delivered */
 	uint64_t last_out;	 /* time of the newest delivered record */
-	uint32_t round_records;	 /* since the last release */
-	size_t round_bytes;	 /* of memory */
+	uint64_t promised;	 /* complete up to here when the round ends; 0: nobody said it */
+	uint64_t nr_samples;	 /* read */
+	uint64_t nr_lost;	 /* according to LOST records */
+	uint64_t (*own)(void *arg, const struct perf_event_header *rec); /* or NULL */
+	void *own_arg;
+	uint32_t round_records; /* since the last release */
+	size_t round_bytes;	/* of memory */
 };
 
 /* Keeps only the first warning, which explains the others. */
@@ -195,6 +201,9 @@ static int add_record(struct recording *r, const struct perf_event_header *rec)
 	r->last_scanned = time;
 	if (time > r->newest)
 		r->newest = time;
+	r->nr_samples += sample;
+	if (rec->type == PERF_RECORD_LOST && nr_words > 1)
+		r->nr_lost += word[1];
 	r->round_records++;
 	r->round_bytes += sizeof(struct slot) + stream_keep(r->stream, rec, time);
 	return sorter_add(r->sorter, time, rec, ring);
@@ -204,7 +213,7 @@ static int add_record(struct recording *r, const struct perf_event_header *rec)
 static int end_of_stream(struct recording *r, int ret, struct error *err)
 {
 	if (ret == -EAGAIN || ret == -EINTR) {
-		if (r->round_end <= r->complete)
+		if (r->promised ? r->complete <= r->released : r->round_end <= r->complete)
 			return -EAGAIN;
 		end_round(r);
 		return 0;
@@ -240,8 +249,16 @@ static int scan(struct recording *r, struct error *err)
 			if (r->round_bytes < MAX_ROUND)
 				continue;
 			r->round_end = r->newest;
+		} else if (rec->type == RECORD_OWN && r->own) {
+			uint64_t promised = r->own(r->own_arg, rec);
+
+			if (promised)
+				r->promised = promised;
+			continue;
 		} else if (rec->type == RECORD_FINISHED_ROUND) {
-			r->round_end = r->newest;
+			r->round_end = r->promised ? r->promised : r->newest;
+			if (r->promised)
+				r->complete = r->promised;
 			if (r->round_records < MIN_ROUND)
 				continue;
 		} else {
@@ -414,7 +431,8 @@ static void recording_free(struct source *src)
 	stream_free(r->stream);
 	sorter_free(r->sorter);
 	decoder_free(src->decoder);
-	close(r->fd);
+	if (r->fd >= 0)
+		close(r->fd);
 	free(r->name);
 	free(r);
 }
@@ -498,7 +516,8 @@ static int set_up(struct recording *r, struct error *err)
 	uint64_t size;
 	int ret;
 
-	r->stream = stream_new(r->fd);
+	if (!r->stream)
+		r->stream = stream_new(r->fd);
 	if (!r->stream)
 		return error_set(err, -errno, "%s", strerror(errno));
 	r->source.decoder = h->decoder = decoder_new();
@@ -527,24 +546,75 @@ static int set_up(struct recording *r, struct error *err)
 	return r->ring_time ? 0 : error_set(err, -ENOMEM, "out of memory");
 }
 
-struct source *recording_open_fd(int fd, const char *name, struct error *err)
+struct source *recording_open_stream(const struct recording_stream *stream, struct error *err)
 {
 	struct recording *r = calloc(1, sizeof(*r));
 	struct error why;
+	bool ok;
 
 	if (!r) {
-		close(fd);
-		error_set(err, -ENOMEM, "%s: out of memory", name);
+		close(stream->fd);
+		error_set(err, -ENOMEM, "%s: out of memory", stream->name);
 		return NULL;
 	}
-	r->fd = fd;
+	r->fd = stream->fd;
 	r->source.wake_fd = -1;
-	r->name = strdup(name);
-	if (r->name && !set_up(r, &why))
+	r->own = stream->own;
+	r->own_arg = stream->arg;
+	r->name = strdup(stream->name);
+	if (stream->start)
+		r->stream = stream_continue(r->fd, stream->start, stream->start_size);
+	ok = r->name && (r->stream || !stream->start);
+	if (ok && !set_up(r, &why))
 		return &r->source;
-	error_set(err, -EINVAL, "%s: %s", name, r->name ? why.text : "out of memory");
+	error_set(err, -EINVAL, "%s: %s", stream->name, ok ? why.text : "out of memory");
 	recording_free(&r->source);
 	return NULL;
+}
+
+struct source *recording_open_fd(int fd, const char *name, struct error *err)
+{
+	struct recording_stream stream = {.fd = fd, .name = name};
+
+	return recording_open_stream(&stream, err);
+}
+
+void recording_read(const struct source *src, uint64_t *samples, uint64_t *lost)
+{
+	const struct recording *r = (const struct recording *)src;
+
+	*samples = r->nr_samples;
+	*lost = r->nr_lost;
+}
+
+int recording_fd(const struct source *src)
+{
+	return ((const struct recording *)src)->fd;
+}
+
+void recording_close(struct source *src)
+{
+	struct recording *r = (struct recording *)src;
+
+	stream_free(r->stream);
+	sorter_free(r->sorter);
+	close(r->fd);
+	r->stream = NULL;
+	r->sorter = NULL;
+	r->fd = -1;
+}
+
+bool recording_wall(const struct source *src, int64_t *zero)
+{
+	const struct features *f = &((const struct recording *)src)->header.features;
+
+	*zero = f->wall_ns - f->clock_ns;
+	return f->has_wall;
+}
+
+int64_t recording_header_size(const void *bytes, size_t size)
+{
+	return header_size(bytes, size);
 }
 
 struct source *recording_open(const char *path, struct error *err)

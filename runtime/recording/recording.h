@@ -8,9 +8,25 @@
  * there is none.
  */
 #pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 struct error;
+struct perf_event_header;
 struct source;
+
+/* A stream from another host: its first bytes have been read, and it has records of its own. */
+struct recording_stream {
+	int fd;		  /* taken over, also on failure */
+	const char *name; /* for messages */
+	const void *start;
+	size_t start_size; /* bytes that have been read; copied */
+	/* Gets each record that perf does not know, in the order of the stream. Returns the time up
+	 * to which the stream is complete at the end of the round that begins; 0: unknown. */
+	uint64_t (*own)(void *arg, const struct perf_event_header *rec);
+	void *arg;
+};
 
 /* Opens a file, or standard input for "-". Waits for the first record of a pipe. NULL with a
  * message. */
@@ -18,3 +34,22 @@ struct source *recording_open(const char *path, struct error *err);
 /* Like recording_open(), for an open descriptor, which it takes over, also on failure. name is for
  * messages. */
 struct source *recording_open_fd(int fd, const char *name, struct error *err);
+
+/* Like recording_open_fd(), for a stream whose header is among the bytes that have been read: it
+ * waits for nothing. */
+struct source *recording_open_stream(const struct recording_stream *stream, struct error *err);
+/* Returns what was read from the stream so far: the number of samples, and that of the records that
+ * the kernel lost. */
+void recording_read(const struct source *src, uint64_t *samples, uint64_t *lost);
+/* The descriptor of the stream. */
+int recording_fd(const struct source *src);
+/* Closes the stream when it has ended, and frees what it held, except for its formats, its decoder
+ * and its info. */
+void recording_close(struct source *src);
+/* Returns CLOCK_REALTIME minus the recording's clock in ns; false if it is unknown. */
+bool recording_wall(const struct source *src, int64_t *zero);
+
+/* Looks for the end of a pipe's header in its first size bytes. Returns its size in bytes; 0: more
+ * bytes are needed; -EBADMSG: this is not the stream of a pipe, which recording_open_stream() will
+ * explain. */
+int64_t recording_header_size(const void *bytes, size_t size);

@@ -60,6 +60,8 @@ struct stream {
 	ZSTD_inBuffer packed; /* the current compressed record */
 	bool unpacking;	      /* packed may contain more */
 	ZSTD_DStream *zstd;
+	uint8_t *start; /* bytes that were read from the pipe before; NULL: none are left */
+	size_t start_at, start_size;
 	uint64_t payload;   /* bytes between the last record and the next one */
 	struct chunk *last; /* contains the last record; NULL: it is in the file */
 	struct chunk *retired;
@@ -116,10 +118,30 @@ struct stream *stream_new(int fd)
 	return s;
 }
 
+struct stream *stream_continue(int fd, const void *start, size_t size)
+{
+	struct stream *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->fd = fd;
+	s->pipe = true;
+	s->start = malloc(size);
+	s->start_size = size;
+	if (s->start) {
+		memcpy(s->start, start, size);
+		return s;
+	}
+	free(s);
+	errno = ENOMEM;
+	return NULL;
+}
+
 void stream_free(struct stream *s)
 {
 	if (!s)
 		return;
+	free(s->start);
 	while (s->retired) {
 		struct chunk *next = s->retired->next;
 
@@ -213,6 +235,21 @@ static int make_room(struct stream *s, struct span *span)
 	return 0;
 }
 
+/* Takes more of the bytes that were read before the stream. */
+static void take_start(struct stream *s)
+{
+	size_t room = s->outer.chunk->data + CHUNK - s->outer.end;
+	size_t left = s->start_size - s->start_at, n = left < room ? left : room;
+
+	memcpy((uint8_t *)s->outer.end, s->start + s->start_at, n);
+	s->outer.end += n;
+	s->start_at += n;
+	if (s->start_at < s->start_size)
+		return;
+	free(s->start);
+	s->start = NULL;
+}
+
 /* Reads more from the pipe, or from the file that is not mapped. Returns 1, 0 at its end, or an
  * error as stream_next(). */
 static int read_more(struct stream *s, bool wait)
@@ -227,6 +264,10 @@ static int read_more(struct stream *s, bool wait)
 	ret = make_room(s, &s->outer);
 	if (ret)
 		return ret;
+	if (s->start) {
+		take_start(s);
+		return 1;
+	}
 	do
 		ret = poll(&poll_fd, 1, wait ? WAIT_MS : 0);
 	while (ret <= 0 && wait && (!ret || errno == EINTR) && !signals_must_end());
@@ -235,7 +276,7 @@ static int read_more(struct stream *s, bool wait)
 	room = s->outer.chunk->data + CHUNK - s->outer.end;
 	n = read(s->fd, (uint8_t *)s->outer.end, room < s->unread ? room : s->unread);
 	if (n < 0)
-		return -errno;
+		return -errno; /* -EAGAIN: the descriptor is non-blocking */
 	s->outer.end += n;
 	s->ended = !n;
 	s->cut = !n && !s->pipe;

@@ -15,6 +15,8 @@ struct stream;
 
 /* The caller keeps fd open during the stream's lifetime and closes it. NULL with errno. */
 struct stream *stream_new(int fd);
+/* The same for a pipe or socket whose first bytes have been read. They are copied. */
+struct stream *stream_continue(int fd, const void *start, size_t size);
 void stream_free(struct stream *s);
 
 /* Returns whether it is a regular file, and its size. */

@@ -27,6 +27,7 @@ enum {
 	GONE = EVENT_CLASSES, /* flag in the class of a start that does not wait */
 	NOT_YET = -1,	      /* instead of the task that runs on a CPU: no switch seen so far */
 	UNKNOWN = -2,	      /* no switch seen since a loss */
+	MACHINES = 1 << (16 - EVENT_MEMBER_SHIFT),
 };
 
 /* What an event tells besides its key. */
@@ -61,9 +62,10 @@ struct rule {
 	struct integer key; /* without: the key column */
 	struct integer value;
 	uint16_t stage, previous;
-	uint16_t place; /* in its stage */
-	uint8_t can;	/* EVENT_NO_SECOND: find, EVENT_NO_FIRST: store */
-	uint8_t tells;	/* enum tells */
+	uint16_t place;	 /* in its stage */
+	uint8_t can;	 /* EVENT_NO_SECOND: find, EVENT_NO_FIRST: store */
+	uint8_t tells;	 /* enum tells */
+	uint8_t machine; /* of a switch or wakeup */
 	bool end_is_long;
 	uint16_t end_key, end_bits;
 	uint64_t end_mask;
@@ -83,7 +85,9 @@ struct pairs {
 	struct pairs_stats stats;
 	uint16_t *places; /* number of classes of each stage */
 	bool has_kinds;
-	int32_t running[CPUS_MAX]; /* tasks by CPU, or NOT_YET, UNKNOWN */
+	/* By machine: tasks by CPU, or NOT_YET, UNKNOWN. NULL: no event of it tells them. */
+	int32_t *running[MACHINES];
+	bool shares_keys[MACHINES]; /* see pairs_share_keys() */
 	struct rule rules[EVENT_CLASSES];
 };
 
@@ -148,8 +152,6 @@ struct pairs *pairs_new(const struct pairs_config *config)
 		return NULL;
 	p->config = *config;
 	p->hole_end = -INFINITY;
-	for (int i = 0; i < CPUS_MAX; i++)
-		p->running[i] = NOT_YET;
 	if (!p->config.max_keys)
 		p->config.max_keys = DEFAULT_KEYS;
 	if (p->config.max_keys > MAX_KEYS)
@@ -228,6 +230,8 @@ void pairs_free(struct pairs *p)
 	release_held(p);
 	if (p->starts)
 		remove_all(p);
+	for (int i = 0; i < MACHINES; i++)
+		free(p->running[i]);
 	free(p->held);
 	free(p->starts);
 	free(p->places);
@@ -415,14 +419,19 @@ static __always_inline int feed_event(struct pairs *restrict p, const struct rul
 
 static void lose(struct pairs *p, const struct event *lost)
 {
+	uint32_t machine = lost->flags >> EVENT_MEMBER_SHIFT;
+	int32_t *running = p->running[machine];
 	bool is_one = lost->cpu >= 0 && lost->cpu < CPUS_MAX;
 
 	/* A CPU without any switch so far may not be traced at all. */
-	for (int i = is_one ? lost->cpu : 0; i < (is_one ? lost->cpu + 1 : CPUS_MAX); i++)
-		if (p->running[i] != NOT_YET)
-			p->running[i] = UNKNOWN;
-	if (p->config.per_instance && (lost->cpu >= 0 || lost->tid >= 0)) {
-		p->stats.dropped += remove_key(p, lost->cpu >= 0 ? lost->cpu : lost->tid);
+	for (int i = is_one ? lost->cpu : 0; running && i < (is_one ? lost->cpu + 1 : CPUS_MAX);
+	     i++)
+		if (running[i] != NOT_YET)
+			running[i] = UNKNOWN;
+	if (p->config.per_instance && !p->shares_keys[machine] &&
+	    (lost->cpu >= 0 || lost->tid >= 0)) {
+		p->stats.dropped += remove_key(p, ((int64_t)machine << PAIRS_MACHINE_SHIFT) +
+							  (lost->cpu >= 0 ? lost->cpu : lost->tid));
 	} else {
 		p->stats.dropped += p->stats.stored;
 		remove_all(p);
@@ -487,23 +496,54 @@ void pairs_set_end(struct pairs *p, uint16_t class, uint32_t key_offset, uint32_
 	rule->tells |= SLEEP;
 }
 
-void pairs_set_wakeup(struct pairs *p, uint16_t class, uint32_t task_offset, uint32_t cpu_offset,
-		      uint32_t waker_offset)
+/* Makes room for the running tasks of a machine. */
+static int follow_tasks(struct pairs *p, uint32_t machine)
+{
+	int32_t *running;
+
+	if (machine >= MACHINES)
+		return -EINVAL;
+	if (p->running[machine])
+		return 0;
+	running = p->running[machine] = malloc(CPUS_MAX * sizeof(*running));
+	for (int i = 0; running && i < CPUS_MAX; i++)
+		running[i] = NOT_YET;
+	return running ? 0 : -ENOMEM;
+}
+
+int pairs_set_wakeup(struct pairs *p, uint16_t class, uint32_t machine, uint32_t task_offset,
+		     uint32_t cpu_offset, uint32_t waker_offset)
 {
 	struct rule *rule = &p->rules[class & (EVENT_CLASSES - 1)];
+	int ret = follow_tasks(p, machine);
 
+	if (ret)
+		return ret;
+	rule->machine = machine;
 	rule->task = task_offset;
 	rule->target = cpu_offset;
 	rule->waker = waker_offset;
 	rule->tells |= WAKEUP;
+	return 0;
 }
 
-void pairs_set_switch(struct pairs *p, uint16_t class, uint32_t task_offset)
+int pairs_set_switch(struct pairs *p, uint16_t class, uint32_t machine, uint32_t task_offset)
 {
 	struct rule *rule = &p->rules[class & (EVENT_CLASSES - 1)];
+	int ret = follow_tasks(p, machine);
 
+	if (ret)
+		return ret;
+	rule->machine = machine;
 	rule->task = task_offset;
 	rule->tells |= SWITCH;
+	return 0;
+}
+
+void pairs_share_keys(struct pairs *p, uint32_t machine)
+{
+	if (machine < MACHINES)
+		p->shares_keys[machine] = true;
 }
 
 static int32_t int_at(const struct event *ev, uint16_t offset)
@@ -519,7 +559,7 @@ static __always_inline uint32_t judge_wakeup(struct pairs *restrict p, const str
 					     const struct event *ev)
 {
 	int32_t task = int_at(ev, rule->task), cpu = int_at(ev, rule->target);
-	int32_t running = cpu >= 0 && cpu < CPUS_MAX ? p->running[cpu] : NOT_YET;
+	int32_t running = cpu >= 0 && cpu < CPUS_MAX ? p->running[rule->machine][cpu] : NOT_YET;
 
 	if (task == running || task == int_at(ev, rule->waker)) {
 		p->stats.unneeded++;
@@ -572,7 +612,7 @@ int pairs_feed(struct pairs *restrict p, const struct event *events, int n, stru
 		if (rule->tells & WAKEUP)
 			flags |= judge_wakeup(p, rule, ev);
 		if (rule->tells & SWITCH && ev->cpu >= 0 && ev->cpu < CPUS_MAX)
-			p->running[ev->cpu] = int_at(ev, rule->task);
+			p->running[rule->machine][ev->cpu] = int_at(ev, rule->task);
 		if (rule->tells & SLEEP)
 			end_start(p, rule, ev);
 		if (!rule->can) {

@@ -46,7 +46,10 @@ struct pair {
 	struct event *first_event; /* kept copy, released by the next pairs_feed(); or NULL */
 };
 
-enum { PAIRS_NO_SECOND = 0xffffffff }; /* pair.second of a waiting start */
+enum {
+	PAIRS_NO_SECOND = 0xffffffff, /* pair.second of a waiting start */
+	PAIRS_MACHINE_SHIFT = 32      /* per_instance: first bit of the machine in a key */
+};
 
 struct pairs_stats {
 	uint64_t pairs;
@@ -88,10 +91,16 @@ void pairs_set_end(struct pairs *p, uint16_t class, uint32_t key_offset, uint32_
 /* Wakeups of a task that is still running: no switch to the task follows, so they do not start a
  * pair. A task is running if it wakes itself, or if the target CPU has switched to it. Between a
  * loss and the next switch of the CPU this is unknown, and the wakeup does not start a pair either.
- * The offsets are those of int32_t in the payload. The classes need not take part in pairs. */
-void pairs_set_wakeup(struct pairs *p, uint16_t class, uint32_t task_offset, uint32_t cpu_offset,
-		      uint32_t waker_offset);
-void pairs_set_switch(struct pairs *p, uint16_t class, uint32_t task_offset);
+ * The offsets are those of int32_t in the payload. The classes need not take part in pairs.
+ * machine: where the events come from, as in their flags. Returns -EINVAL for a machine that cannot
+ * be, or -ENOMEM. */
+int pairs_set_wakeup(struct pairs *p, uint16_t class, uint32_t machine, uint32_t task_offset,
+		     uint32_t cpu_offset, uint32_t waker_offset);
+int pairs_set_switch(struct pairs *p, uint16_t class, uint32_t machine, uint32_t task_offset);
+
+/* With per_instance: the keys of this machine's events are CPUs or threads of machine 0, such as
+ * those of a guest's virtual CPUs. A hole in its events is not one of a single key. */
+void pairs_share_keys(struct pairs *p, uint32_t machine);
 
 /* For a caller that keeps the events anyway: while events are fed, copies[i] is the copy of event i
  * in config.keep, or NULL. copies = NULL: the starts are copied. */

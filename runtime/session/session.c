@@ -12,6 +12,7 @@
 #include "os/signals.h"
 #include "session/family.h"
 #include "session/tasks.h"
+#include "session/vcpus.h"
 #include "os/threads.h"
 #include "os/watchdog.h"
 #include "os/workload.h"
@@ -82,62 +83,79 @@ static int skip_empty_intervals(struct session *s, struct error *err)
 	return n;
 }
 
+/* Whether a slot is in a form of its source's own, not a perf record. */
+static bool is_own(const struct slot *slot)
+{
+	return slot->flags >> SLOT_OWN_SHIFT & SLOT_OWN_MASK;
+}
+
 /* Counts a loss and completes its event. Returns false if it has been counted already. */
-static bool note_loss(struct session *s, const struct slot *slot, struct event *ev)
+static bool note_loss(struct session *s, struct machine *m, const struct slot *slot,
+		      struct event *ev)
 {
 	const struct perf_event_header *rec = slot->rec;
-
 	uint64_t end;
 
+	if (is_own(slot)) {
+		s->stats.lost += ev->period;
+		ev->key -= s->base;
+		return true;
+	}
 	/* perf writes the sums of its loss counters at the end of a recording. LOST records have
 	 * reported most of them. */
 	if (rec->type == PERF_RECORD_LOST_SAMPLES) {
 		if (rec->misc & MISC_LOST_SAMPLES_BPF)
 			return false;
-		s->summed_losses += ev->period;
-		if (s->summed_losses <= s->stats.lost)
+		m->summed_losses += ev->period;
+		if (m->summed_losses <= m->lost)
 			return false;
-		ev->period = s->summed_losses - s->stats.lost;
+		ev->period = m->summed_losses - m->lost;
 	}
+	m->lost += ev->period;
 	s->stats.lost += ev->period;
-	if (!decoder_time(s->source->decoder, slot->rec, &end) || end < slot->time)
+	if (!decoder_time(m->source->decoder, slot->rec, &end))
 		end = slot->time;
-	ev->key = end - s->base;
-	if (s->source->ring_tid && slot->ring < s->source->nr_rings) {
-		ev->tid = s->source->ring_tid[slot->ring];
+	else if (m->source->ops->convert)
+		end = m->source->ops->convert(m->source, end);
+	ev->key = (end < slot->time ? slot->time : end) - s->base;
+	if (m->source->ring_tid && slot->ring < m->source->nr_rings) {
+		ev->tid = m->source->ring_tid[slot->ring];
 		ev->cpu = -1;
 	}
 	return true;
 }
 
-static void note_task(struct session *s, const struct slot *slot, const struct event *ev)
+static void note_task(struct session *s, struct machine *m, const struct slot *slot,
+		      const struct event *ev)
 {
+	/* The family and the threads of the target are on this machine. */
+	struct family *family = m == s->machines ? s->family : NULL;
 	const int32_t *ids = (const int32_t *)ev->raw;
 	uint64_t addr;
 	const char *symbol = resolve_kernel_start(slot->rec, ev, &addr);
 	char name[16];
 
 	if (symbol)
-		formats_anchor_symbols(session_formats(s, NULL), symbol, addr);
-	if (s->resolve)
-		resolve_record(s->resolve, slot->rec, ev);
+		formats_anchor_symbols(m->source->ops->formats(m->source, NULL), symbol, addr);
+	if (m->resolve)
+		resolve_record(m->resolve, slot->rec, ev);
 	switch (ev->class) {
 	case EVENT_COMM: /* pid, tid, name */
 		memset(name, 0, sizeof(name));
 		memcpy(name, ev->raw + 8,
 		       ev->raw_size - 8 < sizeof(name) ? ev->raw_size - 8 : sizeof(name) - 1);
 		name[sizeof(name) - 1] = 0;
-		tasks_set(s->tasks, ev->tid, name, ev->time);
+		tasks_set(m->tasks, ev->tid, name, ev->time);
 		break;
 	case EVENT_FORK: /* pid, parent pid, tid, parent tid */
-		tasks_fork(s->tasks, ev->tid, ids[3], ev->time);
-		if (s->family)
-			family_fork(s->family, ids[3], ev->tid);
+		tasks_fork(m->tasks, ev->tid, ids[3], ev->time);
+		if (family)
+			family_fork(family, ids[3], ev->tid);
 		break;
 	case EVENT_EXIT:
-		tasks_exit(s->tasks, ev->pid, ev->tid, ev->time);
-		if (s->family)
-			family_exit(s->family, ev->tid);
+		tasks_exit(m->tasks, ev->pid, ev->tid, ev->time);
+		if (family)
+			family_exit(family, ev->tid);
 		break;
 	}
 }
@@ -148,24 +166,31 @@ static bool is_record(const struct session *s, const struct slot *slot)
 {
 	const struct perf_event_header *rec = slot->rec;
 
-	return s->records && !(slot->flags >> SLOT_OWN_SHIFT) && rec->type != PERF_RECORD_SAMPLE;
+	return s->records && !is_own(slot) && rec->type != PERF_RECORD_SAMPLE;
+}
+
+/* Earlier events are dropped. Those of other machines began before the run. */
+static uint64_t first_time(const struct session *s, const struct machine *m)
+{
+	return m == s->machines ? s->first_time : 0;
 }
 
 /* Handles a record other than a sample. It updates the session's own state, if it concerns it, and
  * is delivered as an event to those who requested such records. */
-static int complete_records(struct session *s, const struct slot *slot, struct event *ev, int n)
+static int complete_records(struct session *s, struct machine *m, const struct slot *slot,
+			    struct event *ev, int n)
 {
 	int delivered = 0, first = ev->class < EVENT_FIRST;
-	uint64_t time;
+	uint64_t time, from = first_time(s, m);
 
 	if (first) {
-		note_task(s, slot, ev);
-		delivered = s->wanted >> ev->class & 1;
+		note_task(s, m, slot, ev);
+		/* Scripts know the tasks of this machine only. */
+		delivered = m == s->machines && s->wanted >> ev->class & 1;
 	}
 	/* perf also writes records of the state before its start. They have no time and are not
 	 * events. */
-	if (n == first || slot->time < s->first_time ||
-	    !decoder_time(s->source->decoder, slot->rec, &time))
+	if (n == first || slot->time < from || !decoder_time(m->source->decoder, slot->rec, &time))
 		return delivered;
 	for (int i = first; i < n; i++) {
 		if (!records_event(s->records, slot->rec, &ev[i])) {
@@ -179,9 +204,16 @@ static int complete_records(struct session *s, const struct slot *slot, struct e
 	return delivered;
 }
 
+static uint16_t event_flags(const struct slot *slot)
+{
+	return (slot->flags & ((1 << EVENT_MEMBER_SHIFT) - 1)) |
+	       slot->flags >> SLOT_MEMBER_SHIFT << EVENT_MEMBER_SHIFT;
+}
+
 /* Completes the n events decoded from a slot; n can be an error. Returns the number of events to
  * deliver, or -ENOSPC. */
-static int complete_others(struct session *s, const struct slot *slot, struct event *ev, int n)
+static int complete_others(struct session *s, struct machine *m, const struct slot *slot,
+			   struct event *ev, int n)
 {
 	if (n == -EBADMSG) {
 		s->stats.bad++;
@@ -192,22 +224,22 @@ static int complete_others(struct session *s, const struct slot *slot, struct ev
 	for (int i = 0; i < n; i++) {
 		ev[i].time = (double)(int64_t)(slot->time - s->base);
 		ev[i].ring = slot->ring;
-		ev[i].flags = slot->flags;
+		ev[i].flags = event_flags(slot);
 	}
 	if (ev->class == EVENT_LOST) {
 		/* Only task records can be lost then. */
 		if (counts_only(s) && ev->period)
 			return 0;
-		return note_loss(s, slot, ev);
+		return note_loss(s, m, slot, ev);
 	}
 	if (ev->class < EVENT_FIRST || is_record(s, slot))
-		return complete_records(s, slot, ev, n);
-	if (slot->time < s->first_time)
+		return complete_records(s, m, slot, ev, n);
+	if (slot->time < first_time(s, m))
 		return 0;
 	for (int i = 0; ev->pid < 0 && ev->tid > 0 && i < n; i++)
-		ev[n - 1 - i].pid = tasks_pid_of_ended(s->tasks, ev->tid);
-	if (s->resolve)
-		resolve_unwind(s->resolve, s->source->decoder, slot->rec, ev, n);
+		ev[n - 1 - i].pid = tasks_pid_of_ended(m->tasks, ev->tid);
+	if (m->resolve)
+		resolve_unwind(m->resolve, m->source->decoder, slot->rec, ev, n);
 	s->stats.to = ev->time;
 	s->stats.events += n;
 	s->stats.late += slot->flags & EVENT_LATE;
@@ -216,28 +248,32 @@ static int complete_others(struct session *s, const struct slot *slot, struct ev
 
 static int decode_slots(struct session *s, uint32_t *flags)
 {
-	const struct source_ops *ops = s->source->ops;
-	const struct decoder *d = s->source->decoder;
 	int n = 0;
 
-	if (s->resolve)
-		resolve_begin_batch(s->resolve);
+	for (uint32_t i = 0; i < s->nr_machines; i++)
+		if (s->machines[i].resolve)
+			resolve_begin_batch(s->machines[i].resolve);
 	if (s->records)
 		records_begin_batch(s->records);
 	while (s->next_slot < s->nr_slots) {
 		const struct slot *slot = &s->slots[s->next_slot];
+		struct machine *m = &s->machines[slot->flags >> SLOT_MEMBER_SHIFT];
+		const struct source_ops *ops = m->source->ops;
+		const struct decoder *d = m->source->decoder;
 		int left = s->nr_slots - s->next_slot, got;
-		bool is_own = slot->flags >> SLOT_OWN_SHIFT;
+		bool own = is_own(slot);
 
 		if (!s->has_base && slot->time)
 			session_set_base(s, slot->time);
 		if (left > BATCH_MAX - n)
 			left = BATCH_MAX - n;
-		got = is_own ? ops->decode_run(s->source, slot, left, s->base, s->first_time,
-					       &s->batch[n])
-			     : decoder_decode_run(d, slot, left, s->base, s->first_time,
-						  &s->batch[n]);
+		got = own ? ops->decode_run(m->source, slot, left, s->base, s->first_time,
+					    &s->batch[n])
+			  : decoder_decode_run(d, slot, left, s->base, first_time(s, m),
+					       &s->batch[n]);
 		if (got) {
+			if (m->vcpus)
+				vcpus_apply(m->vcpus, &s->batch[n], got);
 			n += got;
 			s->next_slot += got;
 			s->stats.events += got;
@@ -246,9 +282,11 @@ static int decode_slots(struct session *s, uint32_t *flags)
 		}
 		if (n == BATCH_MAX)
 			break;
-		got = is_own ? ops->decode(s->source, slot, &s->batch[n])
-			     : decoder_decode(d, slot->rec, &s->batch[n], BATCH_MAX - n);
-		got = complete_others(s, slot, &s->batch[n], got);
+		got = own ? ops->decode(m->source, slot, &s->batch[n])
+			  : decoder_decode(d, slot->rec, &s->batch[n], BATCH_MAX - n);
+		got = complete_others(s, m, slot, &s->batch[n], got);
+		if (got > 0 && m->vcpus)
+			vcpus_apply(m->vcpus, &s->batch[n], got);
 		if (got == -ENOSPC)
 			break;
 		if (got && s->batch[n].class == EVENT_LOST)
@@ -449,35 +487,48 @@ void session_read_counts(struct session *s, struct counts *out)
 	s->source->ops->read_counts(s->source, out);
 }
 
-struct tasks *session_tasks(struct session *s)
+struct tasks *session_tasks(struct session *s, uint32_t member)
 {
-	return s->tasks;
+	return s->machines[member].tasks;
 }
 
-struct stacks *session_stacks(struct session *s)
+struct stacks *session_stacks(struct session *s, uint32_t member)
 {
-	return s->resolve ? resolve_stacks(s->resolve) : NULL;
+	struct resolve *resolve = member < s->nr_machines ? s->machines[member].resolve : NULL;
+
+	return resolve ? resolve_stacks(resolve) : NULL;
 }
 
-struct srclines *session_srclines(struct session *s)
+struct srclines *session_srclines(struct session *s, uint32_t member)
 {
-	return s->resolve ? resolve_srclines(s->resolve) : NULL;
+	return s->machines[member].resolve ? resolve_srclines(s->machines[member].resolve) : NULL;
+}
+
+/* Makes the stacks of all machines different numbers. */
+static uint32_t stack_of(const struct event *ev, uint32_t id)
+{
+	return id | (uint32_t)(ev->flags >> EVENT_MEMBER_SHIFT) << STACK_MEMBER_SHIFT;
 }
 
 uint32_t session_stack(struct session *s, const struct event *ev)
 {
-	return s->resolve ? resolve_stack(s->resolve, ev) : 0;
+	struct resolve *resolve = session_machine(s, ev)->resolve;
+
+	return resolve ? stack_of(ev, resolve_stack(resolve, ev)) : 0;
 }
 
 uint32_t session_address(struct session *s, const struct event *ev, uint64_t address)
 {
-	return s->resolve ? resolve_address(s->resolve, ev, address) : 0;
+	struct resolve *resolve = session_machine(s, ev)->resolve;
+
+	return resolve ? stack_of(ev, resolve_address(resolve, ev, address)) : 0;
 }
 
 const uint64_t *session_sample_part(const struct session *s, const struct event *ev, uint64_t bit,
 				    uint32_t *size)
 {
-	const struct perf_event_attr *attr = decoder_attr_of_class(s->source->decoder, ev->class);
+	const struct perf_event_attr *attr =
+		decoder_attr_of_class(session_machine(s, ev)->source->decoder, ev->class);
 
 	return attr ? sample_part(attr, (const uint64_t *)ev->raw, ev->raw_size / 8, bit, size)
 		    : NULL;
@@ -485,7 +536,8 @@ const uint64_t *session_sample_part(const struct session *s, const struct event 
 
 uint64_t session_own_count(const struct session *s, const struct event *ev)
 {
-	const struct perf_event_attr *attr = decoder_attr_of_class(s->source->decoder, ev->class);
+	const struct perf_event_attr *attr =
+		decoder_attr_of_class(session_machine(s, ev)->source->decoder, ev->class);
 
 	if (!attr || !(attr->sample_type & PERF_SAMPLE_READ))
 		return 0;
@@ -497,8 +549,10 @@ uint64_t session_own_count(const struct session *s, const struct event *ev)
 
 uint64_t session_sample_registers(const struct session *s, uint16_t class, uint64_t bit)
 {
-	const struct perf_event_attr *attr = decoder_attr_of_class(s->source->decoder, class);
+	const struct perf_event_attr *attr = NULL;
 
+	for (uint32_t i = 0; i < s->nr_machines && !attr; i++)
+		attr = decoder_attr_of_class(s->machines[i].source->decoder, class);
 	if (!attr)
 		return 0;
 	return bit == PERF_SAMPLE_REGS_USER ? attr->sample_regs_user : attr->sample_regs_intr;
@@ -506,9 +560,9 @@ uint64_t session_sample_registers(const struct session *s, uint16_t class, uint6
 
 bool session_read_resolve_stats(const struct session *s, struct resolve_stats *out)
 {
-	if (s->resolve)
-		resolve_read_stats(s->resolve, out);
-	return s->resolve;
+	if (s->machines[0].resolve)
+		resolve_read_stats(s->machines[0].resolve, out);
+	return s->machines[0].resolve;
 }
 
 void session_read_stats(const struct session *s, struct session_stats *out)
@@ -536,9 +590,11 @@ const struct source_clock *session_source_clock(const struct session *s)
 	return &s->source->info.clock;
 }
 
-const char *session_arch(const struct session *s)
+const char *session_arch(const struct session *s, uint32_t member)
 {
-	return s->source->info.arch ? s->source->info.arch : "";
+	const char *arch = s->machines[member].source->info.arch;
+
+	return arch ? arch : "";
 }
 
 int session_cache_sharer(const struct session *s, int level, int cpu)
@@ -555,9 +611,11 @@ const char *session_warning(const struct session *s)
 	return s->source->warning.text[0] ? s->source->warning.text : NULL;
 }
 
-const char *session_take_notice(struct session *s)
+const char *session_take_notice(struct session *s, uint32_t *urgent)
 {
 	s->notice = s->source->notice;
+	*urgent = s->source->is_urgent;
+	s->source->is_urgent = false;
 	s->source->notice.text[0] = 0;
 	return s->notice.text;
 }

@@ -49,6 +49,8 @@ struct session_target {
 	uint32_t realtime; /* SCHED_FIFO priority for this process; 0: none */
 };
 
+enum { STACK_MEMBER_SHIFT = 24 };
+
 enum batch_flags {
 	BATCH_TICK = 1,	       /* an interval ended after these events, at tick_time */
 	BATCH_END = 2,	       /* the stream has ended, nothing follows */
@@ -88,14 +90,26 @@ void session_free(struct session *s);
 
 /* Whether the source is recorded: its events are in the past, see session_recorded_events(). */
 bool session_is_recorded(const struct session *s);
-/* Returns the formats of the source's tracepoints; NULL with a message. */
-struct formats *session_formats(struct session *s, struct error *err);
-/* Returns the n events of a recorded source. */
-const struct recorded_event *session_recorded_events(const struct session *s, uint32_t *n);
+/* Adds the source of another machine (pull/remote.h), which is connected. It is the session's from
+ * here on, also on failure. Returns its member, from 1 on, or a negative errno with a message. The
+ * session's own source is member 0. Before any event is added. */
+int session_add_machine(struct session *s, struct source *remote, struct error *err);
+/* How long a silent member may hold back the others, ns. */
+void session_set_slack(struct session *s, uint64_t ns);
+/* The number of members. */
+uint32_t session_machines(const struct session *s);
+/* The name of the machine that sends the events of a member; NULL: this one, or a recording. */
+const char *session_host(const struct session *s, uint32_t member);
+
+/* Returns the formats of a member's tracepoints; NULL with a message. */
+struct formats *session_formats(struct session *s, uint32_t member, struct error *err);
+/* Returns the n events of a member that is a recorded source. */
+const struct recorded_event *session_recorded_events(const struct session *s, uint32_t member,
+						     uint32_t *n);
 /* Returns the sample_type of a perf_event's samples; 0: they differ. */
 uint64_t session_sample_type(const struct session *s, const struct event_request *request);
-/* Whether the source has records of an enum record_kind. */
-bool session_has_records(const struct session *s, uint32_t kind);
+/* Whether a member has records of an enum record_kind. */
+bool session_has_records(const struct session *s, uint32_t member, uint32_t kind);
 
 /* Returns what sends events to other places, created at the first call; NULL with a message. Only
  * events that are added later can be sent. */
@@ -135,9 +149,9 @@ struct probes *session_probes(struct session *s, struct error *err);
 /* Returns the counts of counted events since the last call, in the order they were added; valid
  * until the next call. Final after session_stop(). Not for recorded sources. */
 void session_read_counts(struct session *s, struct counts *out);
-struct tasks *session_tasks(struct session *s);
-/* NULL if no event has callchain or resolve set. */
-struct stacks *session_stacks(struct session *s);
+struct tasks *session_tasks(struct session *s, uint32_t member);
+/* NULL if no event has callchain or resolve set, or there is no such member. */
+struct stacks *session_stacks(struct session *s, uint32_t member);
 /* Returns a part of the sample of a perf_event, valid as long as the event; see sample_part(). */
 const uint64_t *session_sample_part(const struct session *s, const struct event *ev, uint64_t bit,
 				    uint32_t *size);
@@ -150,8 +164,9 @@ uint64_t session_sample_registers(const struct session *s, uint16_t class, uint6
  * of a stack with one frame. Requires callchain or resolve of an event. */
 uint32_t session_address(struct session *s, const struct event *ev, uint64_t address);
 /* NULL as session_stacks(), or out of memory. */
-struct srclines *session_srclines(struct session *s);
-/* Returns the id of the event's stack, see stacks.h. Requires session_stacks(). */
+struct srclines *session_srclines(struct session *s, uint32_t member);
+/* Returns the id of the event's stack, see stacks.h, with its member from STACK_MEMBER_SHIFT on.
+ * Requires session_stacks(). */
 uint32_t session_stack(struct session *s, const struct event *ev);
 /* Reads the memory used by stacks; false without stacks. */
 bool session_read_resolve_stats(const struct session *s, struct resolve_stats *out);
@@ -161,14 +176,15 @@ void session_read_clock(const struct session *s, struct session_clock *out);
 uint64_t session_exact_time(const struct session *s, double time);
 /* Returns what the source's times are. */
 const struct source_clock *session_source_clock(const struct session *s);
-/* Returns the machine of a recorded source as in uname(2); "" for other sources or if unknown. */
-const char *session_arch(const struct session *s);
+/* Returns the machine of a recorded member as in uname(2); "" for other sources or if unknown. */
+const char *session_arch(const struct session *s, uint32_t member);
 /* Returns the first CPU that shares cpu's data cache of this level; -1 if unknown. */
 int session_cache_sharer(const struct session *s, int level, int cpu);
 /* Returns a line about a source that ended early or is damaged; NULL if there is none. */
 const char *session_warning(const struct session *s);
-/* Takes the line about the latest change, such as a CPU that came online; "" if there is none. */
-const char *session_take_notice(struct session *s);
+/* Takes the line about the latest change, such as a CPU that came online; "" if there is none.
+ * urgent: whether it is for all users. */
+const char *session_take_notice(struct session *s, uint32_t *urgent);
 /* Returns each CPU that came online during the run once; -1: no more. Live only. */
 int session_take_cpu(struct session *s);
 /* Returns the target threads at the start of the run, or with marks the threads marked then; none

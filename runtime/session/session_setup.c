@@ -9,10 +9,13 @@
 #include "probes/probe.h"
 #include "push/push.h"
 #include "decode/records.h"
+#include "pull/join.h"
+#include "pull/remote.h"
 #include "stacks/resolve.h"
 #include "os/signals.h"
 #include "session/family.h"
 #include "session/tasks.h"
+#include "session/vcpus.h"
 #include "os/threads.h"
 #include "os/workload.h"
 
@@ -20,6 +23,19 @@ enum {
 	MAX_EXITED_TASKS = 65536,
 	MANY_TRACEPOINTS = 16 /* to close them takes the better part of a second */
 };
+
+/* Returns whether there was memory. */
+static bool add_machine(struct session *s, struct source *source)
+{
+	struct machine *grown = reallocarray(s->machines, s->nr_machines + 1, sizeof(*grown));
+
+	if (!grown)
+		return false;
+	s->machines = grown;
+	grown[s->nr_machines] =
+		(struct machine){.source = source, .tasks = tasks_new(MAX_EXITED_TASKS)};
+	return grown[s->nr_machines++].tasks;
+}
 
 struct session *session_new(struct source *source)
 {
@@ -29,13 +45,51 @@ struct session *session_new(struct source *source)
 		memset(s, 0, sizeof(*s));
 		s->source = source;
 		s->end_at = UINT64_MAX;
-		s->tasks = tasks_new(MAX_EXITED_TASKS);
-		if (s->tasks)
+		if (add_machine(s, source))
 			return s;
+		free(s->machines);
 	}
 	free(s);
 	source->ops->free(source);
 	return NULL;
+}
+
+int session_add_machine(struct session *s, struct source *remote, struct error *err)
+{
+	int index;
+
+	if (s->nr_machines == 1) {
+		s->source = join_new(s->source);
+		if (!s->source) {
+			remote->ops->free(remote);
+			return error_set(err, -ENOMEM, "out of memory");
+		}
+	}
+	index = join_add(s->source, remote, err);
+	if (index > 0 && !add_machine(s, remote))
+		return error_set(err, -ENOMEM, "out of memory");
+	if (index > 0 && remote_vm(remote)) {
+		s->machines[index].vcpus = vcpus_new(remote_vm(remote));
+		if (!s->machines[index].vcpus)
+			return error_set(err, -ENOMEM, "out of memory");
+	}
+	return index;
+}
+
+void session_set_slack(struct session *s, uint64_t ns)
+{
+	if (s->nr_machines > 1)
+		join_set_slack(s->source, ns);
+}
+
+uint32_t session_machines(const struct session *s)
+{
+	return s->nr_machines;
+}
+
+const char *session_host(const struct session *s, uint32_t member)
+{
+	return s->machines[member].source->info.host;
 }
 
 /* Frees the source. Probes can be removed only when their events are closed. */
@@ -56,8 +110,12 @@ void session_free(struct session *s)
 	workload_free(s->workload);
 	family_free(s->family);
 	free_source(s);
-	tasks_free(s->tasks);
-	resolve_free(s->resolve);
+	for (uint32_t i = 0; i < s->nr_machines; i++) {
+		tasks_free(s->machines[i].tasks);
+		vcpus_free(s->machines[i].vcpus);
+		resolve_free(s->machines[i].resolve);
+	}
+	free(s->machines);
 	records_free(s->records);
 	free(s->tids);
 	free(s->marked);
@@ -69,15 +127,20 @@ bool session_is_recorded(const struct session *s)
 	return s->source->info.is_recorded;
 }
 
-struct formats *session_formats(struct session *s, struct error *err)
+struct formats *session_formats(struct session *s, uint32_t member, struct error *err)
 {
-	return s->source->ops->formats(s->source, err);
+	struct source *source = s->machines[member].source;
+
+	return source->ops->formats(source, err);
 }
 
-const struct recorded_event *session_recorded_events(const struct session *s, uint32_t *n)
+const struct recorded_event *session_recorded_events(const struct session *s, uint32_t member,
+						     uint32_t *n)
 {
-	*n = s->source->info.nr_events;
-	return s->source->info.events;
+	const struct source_info *info = &s->machines[member].source->info;
+
+	*n = info->nr_events;
+	return info->events;
 }
 
 uint64_t session_sample_type(const struct session *s, const struct event_request *request)
@@ -85,18 +148,27 @@ uint64_t session_sample_type(const struct session *s, const struct event_request
 	return s->source->ops->sample_type(s->source, request);
 }
 
-bool session_has_records(const struct session *s, uint32_t kind)
+bool session_has_records(const struct session *s, uint32_t member, uint32_t kind)
 {
-	return s->source->ops->has_records(s->source, kind);
+	struct source *source = s->machines[member].source;
+
+	return source->ops->has_records(source, kind);
 }
 
 struct push *session_push(struct session *s, struct error *err)
 {
-	if (!s->push) {
-		s->push = push_new(s->source, err);
-		if (s->push)
-			s->source = push_source(s->push);
-	}
+	struct machine *here = &s->machines[0];
+
+	if (s->push)
+		return s->push;
+	s->push = push_new(here->source, err);
+	if (!s->push)
+		return NULL;
+	here->source = push_source(s->push);
+	if (s->nr_machines > 1)
+		join_replace_local(s->source, here->source);
+	else
+		s->source = here->source;
 	return s->push;
 }
 
@@ -246,20 +318,33 @@ static int open_source(struct session *s, const struct session_target *target, s
 
 static int start_resolving(struct session *s, struct error *err)
 {
-	const struct source_info *info = &s->source->info;
+	for (uint32_t i = 0; i < s->nr_machines && s->resolves; i++) {
+		struct machine *m = &s->machines[i];
+		const struct source_info *info = &m->source->info;
 
-	if (!s->resolves)
-		return 0;
-	s->resolve = resolve_new(info->build_ids, info->own_kernel, s->stack_parts);
-	return s->resolve ? 0 : error_set(err, -ENOMEM, "out of memory for stacks");
+		m->resolve = resolve_new(info->build_ids, info->own_kernel, s->stack_parts);
+		if (!m->resolve)
+			return error_set(err, -ENOMEM, "out of memory for stacks");
+	}
+	return 0;
 }
 
-/* Reads tasks and mappings from /proc. From here on, records report changes. */
+/* Reads tasks and mappings from /proc. From here on, records report changes. The tasks of another
+ * process on this kernel are the same. */
 static void scan_tasks(struct session *s)
 {
-	tasks_scan(s->tasks);
-	if (s->resolve)
-		resolve_seed(s->resolve);
+	bool needs_own = s->source->info.is_local;
+
+	for (uint32_t i = 0; i < s->nr_machines; i++)
+		needs_own |= !!s->machines[i].vcpus;
+	for (uint32_t i = 0; i < s->nr_machines; i++) {
+		struct machine *m = &s->machines[i];
+
+		if (i ? remote_is_own_kernel(m->source) : needs_own)
+			tasks_scan(m->tasks);
+	}
+	if (s->machines[0].resolve && s->source->info.is_local)
+		resolve_seed(s->machines[0].resolve);
 }
 
 static int start_source(struct session *s, const struct session_target *target, struct error *err)
@@ -290,7 +375,7 @@ int session_start(struct session *s, const struct session_target *target, struct
 		ret = open_source(s, target, err);
 	if (!ret && !s->source->info.is_recorded)
 		ret = set_priority(target, err);
-	if (!ret && s->source->info.is_local)
+	if (!ret)
 		scan_tasks(s);
 	if (!ret)
 		ret = start_source(s, target, err);

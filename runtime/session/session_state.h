@@ -9,8 +9,19 @@
 #include "session/session.h"
 #include "source.h"
 
+/* One machine whose events are delivered: the source, or a member of the join. */
+struct machine {
+	struct source *source;
+	struct tasks *tasks;
+	struct resolve *resolve; /* NULL: nothing to symbolize */
+	struct vcpus *vcpus;	 /* a guest whose events are those of its threads here; or NULL */
+	uint64_t lost, summed_losses; /* sums of its LOST and LOST_SAMPLES records so far */
+};
+
 struct session {
 	struct source *source;
+	struct machine *machines; /* by member; one without a join */
+	uint32_t nr_machines;
 	struct push *push;     /* which is the source, then; NULL: nothing is sent */
 	struct probes *probes; /* NULL: no probes so far */
 	struct workload *workload;
@@ -22,10 +33,8 @@ struct session {
 	uint64_t stop_time;
 	uint64_t watch_at; /* when to check again whether the threads have ended */
 	struct error notice;
-	struct tasks *tasks;
 	bool resolves;		 /* an event has stacks, or addresses to symbolize */
 	uint32_t stack_parts;	 /* enum stack_parts of all events */
-	struct resolve *resolve; /* NULL: nothing to symbolize */
 	struct records *records; /* NULL: no events are records */
 	uint32_t nr_sampled;	 /* sampled events; the others are only counted */
 	uint32_t nr_tracepoints;
@@ -46,10 +55,15 @@ struct session {
 	struct slot slots[BATCH_MAX];
 	int nr_slots, next_slot;
 	struct session_stats stats;
-	uint64_t summed_losses; /* sum of the LOST_SAMPLES records so far */
 	struct event batch[BATCH_MAX];
 	int nr_batch; /* that were handed out */
 };
+
+/* The machine that an event is of. */
+static inline struct machine *session_machine(const struct session *s, const struct event *ev)
+{
+	return &s->machines[ev->flags >> EVENT_MEMBER_SHIFT];
+}
 
 /* Sets the time base (ns, source clock) of the events' times. */
 void session_set_base(struct session *s, uint64_t time);

@@ -37,6 +37,13 @@ local function kind_of(event)
   return kind
 end
 
+--- Returns the number of the machine whose CPUs and tasks an event names. Those of a guest with vm= are threads of
+--- this one.
+local function machine_of(event)
+  local machine = event and event.machine
+  return machine and not machine.vm and machine.index or 0
+end
+
 local function has_value(ev, fields, value)
   for i = 1, #fields do
     if ev[fields[i]] == value then return true end
@@ -79,7 +86,7 @@ end
 
 --- Starts a pair. The context tracks the thread, the CPU on which it runs or waits, and the task that runs on each
 --- CPU of the pair.
----@param pair { first: Ev, first_event: Event, second?: Ev, key: number }
+---@param pair { first: Ev, first_event: Event, second?: Ev, second_event?: Event, key: number }
 function Context:start(pair)
   local first = pair.first
   local thread = self.keyed_by_thread and pair.key or first._tid
@@ -88,6 +95,7 @@ function Context:start(pair)
   self.pid = self.keyed_by_thread and first._tid ~= thread and thread or first._pid
   if self.tests.key then self.key, self.has_key = self.key_of(first) end
   self.cpu = first._cpu
+  self.first_machine, self.second_machine = machine_of(pair.first_event), machine_of(pair.second_event)
   self.slots = {}
 end
 
@@ -133,36 +141,39 @@ end
 --- Returns which CPU an event shares with the thread or with the events of the pair; nil if none.
 ---@return string? reason
 ---@package
-function Context:same_cpu(ev, kind)
-  local function on(cpu) return ev._cpu == cpu or has_value(ev, kind.cpus, cpu) end
-  if self.cpu >= 0 and on(self.cpu) then return 'samecpu-track' end
+function Context:same_cpu(ev, kind, machine)
+  local function on(cpu, of) return machine == of and (ev._cpu == cpu or has_value(ev, kind.cpus, cpu)) end
+  if self.cpu >= 0 and on(self.cpu, self.first_machine) then return 'samecpu-track' end
   if self.keyed_by_thread then return end
   local tests, pair = self.tests, self.pair
-  if tests.first and on(pair.first._cpu) then return 'samecpu-1' end
-  if tests.second and pair.second and on(pair.second._cpu) then return 'samecpu-2' end
+  if tests.first and on(pair.first._cpu, self.first_machine) then return 'samecpu-1' end
+  if tests.second and pair.second and on(pair.second._cpu, self.second_machine) then return 'samecpu-2' end
 end
 
 --- Returns which event of the pair has the same process or thread as an event.
 ---@param field '_pid'|'_tid'
 ---@return '-1'|'-2'|nil
 ---@package
-function Context:same_task(ev, kind, field, first_id)
-  local function is(id) return id and id > 0 and (ev[field] == id or has_value(ev, kind.pids, id)) end
-  local tests, second = self.tests, self.pair.second
-  if tests.first and is(first_id) then return '-1' end
-  if tests.second and second and not self.keyed_by_thread and is(second[field]) then return '-2' end
+function Context:same_task(ev, kind, machine, field, first_id)
+  local function is(id, of)
+    return machine == of and id and id > 0 and (ev[field] == id or has_value(ev, kind.pids, id))
+  end
+  local tests, second = self.tests, not self.keyed_by_thread and self.pair.second
+  if tests.first and is(first_id, self.first_machine) then return '-1' end
+  if tests.second and second and is(second[field], self.second_machine) then return '-2' end
 end
 
 --- Returns the note and the reason of look() that follow from the CPU of an event.
 ---@package
-function Context:look_at_cpu(ev, kind)
+function Context:look_at_cpu(ev, kind, machine)
+  if machine ~= self.first_machine then return nil, self:same_cpu(ev, kind, machine) end
   local note = self:track(ev, kind)
   if note then return note, self.cpu < 0 and 'cpu tracking end' or 'cpu tracking' end
   if not self.keyed_by_thread and self.thread and ev._tid == self.thread and ev._cpu ~= self.cpu then
     self.cpu = ev._cpu
     return nil, 'cpu tracking'
   end
-  return nil, self:same_cpu(ev, kind)
+  return nil, self:same_cpu(ev, kind, machine)
 end
 
 --- Tests the next event.
@@ -173,17 +184,18 @@ end
 ---@return string? reason the test that the event has passed: 'samecpu-1'...
 function Context:look(ev, event)
   if not self.filters then return true end
-  local tests, kind = self.tests, self:kind(event)
+  local tests, kind, machine = self.tests, self:kind(event), machine_of(event)
   if tests.cpu then
-    local note, reason = self:look_at_cpu(ev, kind)
+    local note, reason = self:look_at_cpu(ev, kind, machine)
     if reason then return true, note, reason end
   end
   if tests.pid then
-    local which = self:same_task(ev, kind, '_pid', self.pid)
+    local which = self:same_task(ev, kind, machine, '_pid', self.pid)
     if which then return true, nil, 'samepid' .. which end
   end
   if tests.tid then
-    local which = self:same_task(ev, kind, '_tid', self.keyed_by_thread and self.thread or self.pair.first._tid)
+    local tid = self.keyed_by_thread and self.thread or self.pair.first._tid
+    local which = self:same_task(ev, kind, machine, '_tid', tid)
     if which then return true, nil, 'sametid' .. which end
   end
   if tests.key then
@@ -201,7 +213,7 @@ end
 function Context:run(ev, event)
   local slots = self.slots
   if slots[3].cpu ~= self.cpu then slots[3] = { cpu = self.cpu } end
-  if self:kind(event).is ~= 'switch' then return end
+  if self:kind(event).is ~= 'switch' or machine_of(event) ~= self.first_machine then return end
   local ns, comm
   for _, slot in ipairs(slots) do
     if slot.cpu == ev._cpu then

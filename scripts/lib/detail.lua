@@ -273,8 +273,7 @@ function Details:print(pair)
   local first_index, found = history:index(pair.first_kept)
   local second_index = pair.second_kept and history:index(pair.second_kept) or history:find(pair.lost_time)
   pair.first, pair.first_event = history:view(pair.first_kept)
-  local second_event
-  if pair.second_kept then pair.second, second_event = history:view(pair.second_kept) end
+  if pair.second_kept then pair.second, pair.second_event = history:view(pair.second_kept) end
   look:start(pair)
   local from = pair.first_time - settings.before
   local before = settings.before > 0 and history:find(from) or first_index
@@ -296,7 +295,7 @@ function Details:print(pair)
   if printed == 0 then self:line('|+ %.3f us', us(delay)) end
   self:event(pair.second, nil, { part = 'second', offset_ns = delay, hidden = hidden > 0 and hidden or nil })
   if settings.after == 0 then return end
-  look:look(pair.second, second_event)
+  look:look(pair.second, pair.second_event)
   local _, last = self:outside(pair, second_index + 1, after, 'after')
   if last then self:line('`After %.3f us', us(last - pair.second_time)) end
 end

@@ -2,7 +2,7 @@
 -- Which folder may use which: each only those before it. docs/internals.md explains the order.
 local LUA_ROOMS = { 'base', 'view', 'expr', 'print', 'bpf', 'select', 'pairs', 'options', 'run', 'command' }
 local C_FOLDERS = { 'os', 'clocks', 'formats', 'decode', 'stacks', 'relations', 'probes', 'bpf', 'recording', 'wire',
-  'push', 'live', 'session' }
+  'push', 'live', 'pull', 'session' }
 
 --- Lines of `grep -rno PATTERN PATH...`: file, match.
 local function grep(pattern, paths)

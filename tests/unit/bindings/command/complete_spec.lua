@@ -91,7 +91,8 @@ describe('completion', function()
   it('of attributes that the profiler reads', function()
     assert.equal('open: sched_switch//alias= sched_switch//cpus= sched_switch//exec= sched_switch//freq='
       .. ' sched_switch//max-stack= sched_switch//period='
-      .. ' sched_switch//push= sched_switch//stack/', at 'profscript trace -e sched:sched_switch//')
+      .. ' sched_switch//pull= sched_switch//push= sched_switch//stack/ sched_switch//vm=',
+      at 'profscript trace -e sched:sched_switch//')
     assert.equal('open: sched_switch//stack/key=', at 'profscript waits -e sched:sched_switch//stack/k')
     assert.equal('open: ', at 'profscript trace -e sched:sched_switch//key')
   end)

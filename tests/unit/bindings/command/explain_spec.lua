@@ -90,10 +90,12 @@ attributes of all profilers
   freq=N           take N samples per second
   max-stack[=N]    record stacks of at most N frames
   period=N         sample every Nth event
+  pull=TEXT        take the event from other machines: HOST:PORT, unix:PATH, vsock:CID:PORT, FILE
   push=TEXT        send the event to PORT, HOST:PORT, unix:PATH, a device or file; it does not reach the profiler
   stack            record the stack of each event
+  vm=TEXT          with pull=: the sender is this guest (UUID, pid or name), whose CPUs are threads here
 
-members of every event: _time _stack _pid _tid _cpu _comm _event _period _key
+members of every event: _time _stack _pid _tid _cpu _machine _comm _event _period _key
 
 sched:sched_wakeup: id 317
 field       type              offset size what

@@ -10,11 +10,13 @@ local function warnings(opt, losses, at_end)
     if opt[name] == nil then opt[name] = value end
   end
   local l = loss.new('top', opt, { warn = function(_, line) lines[#lines + 1] = line end },
-    { unit = 's', value = function(time) return (10e9 + time) / 1e9 end })
+    { unit = 's', value = function(time) return (10e9 + time) / 1e9 end },
+    function(member) return member > 0 and 'host' .. member or nil end)
   for _, one in ipairs(losses) do
     local e = ffi.new 'struct event'
     e.time, e.period, e.cpu, e.tid, e.key = one[1] * 1e9, one[2], one[3] or -1, one[4] or -1,
       one[1] * 1e9 + 5e3
+    e.flags = (one.member or 0) * 256
     l:note(e)
     l:poll()
   end
@@ -50,6 +52,13 @@ describe('losses', function()
     assert.same({ 'top: lost 5 events on CPU #2' .. at, 'top: lost 3 events on thread #7' .. at,
       'top: lost 1 event on an unknown CPU' .. at },
       warnings({ verbose = 1 }, { { 1, 5, 2 }, { 1, 3, -1, 7 }, { 1, 1 } }, function(l) l:report() end))
+  end)
+
+  it('name the machine on which they are', function()
+    local at = ' between 11.000000 and 11.000005 s'
+    assert.same({ 'top: lost 5 events on CPU #2 of host1' .. at, 'top: lost 3 events on host2' .. at,
+      'top: lost an unknown number of events on host1' .. at },
+      warnings({ verbose = 1 }, { { 1, 5, 2, member = 1 }, { 1, 3, member = 2 }, { 1, 0, member = 1 } }))
   end)
 
   it('end the run with --lost=error', function()

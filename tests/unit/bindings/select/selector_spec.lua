@@ -231,9 +231,9 @@ bad event 'a:b,mem:0x12/3:w': invalid breakpoint length '3' (expected 1, 2, 4 or
 bad event 'mem:here': invalid address 'here' at column 5
   mem:here
       ^]] },
-  { 'a:b//vm=1234/', [[
-bad event 'a:b//vm=1234/': unknown attribute 'vm' at column 6
-  a:b//vm=1234/
+  { 'a:b//zq=1234/', [[
+bad event 'a:b//zq=1234/': unknown attribute 'zq' at column 6
+  a:b//zq=1234/
        ^]] },
   { 'uprobe:func@/usr/lib/x.so', [[
 bad event 'uprobe:func@/usr/lib/x.so': an unquoted path ends at its first slash at column 13; quote it: @"/path"

@@ -477,9 +477,9 @@ static void test_recorded(void **state)
 	error_set(&m->source.warning, 0, "it is damaged");
 	s = session_new(&m->source);
 	assert_true(session_is_recorded(s));
-	assert_string_equal(session_recorded_events(s, &n)->name, "value");
+	assert_string_equal(session_recorded_events(s, 0, &n)->name, "value");
 	assert_int_equal(n, 1);
-	assert_string_equal(session_arch(s), "vax");
+	assert_string_equal(session_arch(s, 0), "vax");
 	assert_string_equal(session_warning(s), "it is damaged");
 	assert_int_equal(session_cache_sharer(s, 2, 1), 0);
 	assert_int_equal(session_cache_sharer(s, 2, 2), 2);
@@ -504,6 +504,7 @@ static void test_counts_cpus_notices(void **state)
 	struct session *s = start(m);
 	struct batch batch;
 	struct counts counts;
+	uint32_t urgent;
 	struct error err;
 
 	(void)state;
@@ -519,8 +520,8 @@ static void test_counts_cpus_notices(void **state)
 	error_set(&m->source.notice, 0, "CPU #1 went offline");
 	assert_int_equal(session_next(s, &batch, &err), 0);
 	assert_true(batch.flags & BATCH_NOTICE);
-	assert_string_equal(session_take_notice(s), "CPU #1 went offline");
-	assert_string_equal(session_take_notice(s), "");
+	assert_string_equal(session_take_notice(s, &urgent), "CPU #1 went offline");
+	assert_string_equal(session_take_notice(s, &urgent), "");
 	session_close_class(s, CLASS);
 	assert_int_equal(m->closed, CLASS);
 	session_stop(s);
@@ -539,10 +540,10 @@ static void test_refusals(void **state)
 	(void)state;
 	assert_int_equal(session_add_event(s, &req, &err), -EOPNOTSUPP);
 	assert_string_equal(err.text, "memory has no cycles");
-	assert_null(session_formats(s, &err));
+	assert_null(session_formats(s, 0, &err));
 	assert_string_equal(err.text, "memory has no tracepoints");
-	assert_true(session_has_records(s, 3));
-	assert_false(session_has_records(s, 2));
+	assert_true(session_has_records(s, 0, 3));
+	assert_false(session_has_records(s, 0, 2));
 	req.sample = PERF_SAMPLE_ADDR;
 	assert_int_equal(session_sample_type(s, &req), PERF_SAMPLE_RAW | PERF_SAMPLE_ADDR);
 	session_free(s);

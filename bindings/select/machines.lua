@@ -1,0 +1,113 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Machines: the hosts and guests whose events a run pulls, each with the events that it sends.
+local failure = require 'bindings.base.failure'
+local ffi = require 'ffi'
+local libc = require 'bindings.base.libc'
+local bit = require 'bit'
+local catalog = require 'bindings.select.catalog'
+local sys = require 'bindings.base.sys'
+local text = require 'bindings.base.text'
+
+local C = ffi.C
+local machines = {}
+
+local STEP = 200e6 -- ns between two looks at a connection that is not there yet
+
+--- A machine that sends events.
+---@class Machine
+---@field index integer the member of the session, from 1; part of the events' flags
+---@field address string
+---@field vm? string the guest on this host that it is
+---@field host string
+---@field catalog Catalog what it sends
+---@field context Services
+
+---@class Machines
+---@field list Machine[]
+local Machines = {}
+Machines.__index = Machines
+
+---@param session ffi.cdata* struct session *
+---@param context Services
+---@param secret? string file with the secret that the senders ask for
+---@return Machines
+function machines.new(session, context, secret)
+  return setmetatable({ list = {}, _session = session, _context = context, _secret = secret }, Machines)
+end
+
+--- Returns whether a text is the address of a channel (runtime/wire/channel.h), not the name of a file.
+---@param address string
+---@return boolean
+function machines.is_address(address)
+  local st = sys.stat(address)
+  -- Of the devices, those of virtio-serial.
+  if st then return bit.band(st.mode, libc.S_IFMT) == libc.S_IFCHR and address:find '^/dev/v' ~= nil end
+  if address:find '^unix:' or address:find '^vsock:' then return true end
+  return not address:find '/' and address:find '^%d+$' ~= nil or address:find '^[^/]*:%d+$' ~= nil
+end
+
+--- Connects to an address and waits until the sender is there. Says once what it waits for.
+---@param address string
+---@param secret? string file with the secret that the sender asks for
+---@param vm? string the guest on this host that the sender is
+---@return ffi.cdata* source struct source *
+function machines.connect(address, secret, vm)
+  local err = ffi.new 'struct error'
+  local source = C.remote_new(address, secret, err)
+  if source == nil then failure.usage('%s', ffi.string(err.text)) end
+  if vm and C.remote_set_vm(source, vm, err) < 0 then
+    C.remote_free(source)
+    failure.usage('vm=%s: %s', vm, ffi.string(err.text))
+  end
+  local said
+  while true do
+    local ret = C.remote_connect(source, STEP, err)
+    if ret > 0 then return source end
+    local why = ffi.string(err.text)
+    if ret < 0 then
+      C.remote_free(source)
+      failure.raise('%s', why)
+    end
+    if why ~= '' and why ~= said then
+      io.stderr:write('profscript: waiting for ', text.safe(why), '\n')
+      said = why
+    end
+  end
+end
+
+--- Returns the machine at an address, connected.
+---@param address string
+---@param vm? string the guest on this host that it is
+---@return Machine
+function Machines:at(address, vm)
+  for _, one in ipairs(self.list) do
+    if one.address == address and one.vm == vm then return one end
+  end
+  local source, err = machines.connect(address, self._secret, vm), ffi.new 'struct error'
+  C.remote_align(source)
+  local index = C.session_add_machine(self._session, source, err)
+  if index < 0 then failure.of(err) end
+  local one = {
+    index = index,
+    address = address,
+    vm = vm,
+    host = text.safe(ffi.string(C.session_host(self._session, index))),
+    catalog = catalog.of_session(self._session, index),
+    context = self._context.of_machine(index, vm ~= nil),
+  }
+  self.list[#self.list + 1] = one
+  return one
+end
+
+--- Fails if the machine does not send an event.
+---@param one Machine
+---@param name string as selected
+---@return any never
+function machines.lacks(one, name)
+  local names = {}
+  for _, event in ipairs(one.catalog:sent()) do names[#names + 1] = event end
+  failure.raise('%s does not send %s; it sends %s', one.address, name,
+    #names > 0 and table.concat(names, ', ') or 'no events')
+end
+
+return machines

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Remote clock: converts the times of a stream to CLOCK_MONOTONIC of this machine, from the
+ * sender's pairs of clocks. What connects the two machines is, in this order:
+ *
+ *   the same kernel    CLOCK_MONOTONIC is the same clock
+ *   a guest of ours    its TSC is ours, with an offset and ratio that KVM tells
+ *   pings              prove bounds of the offset
+ *   the wall clocks    as exact as both machines keep them
+ *
+ * Of the last two, the more exact one is used.
+ */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+#include "clocks/ping_bounds.h"
+
+struct clock_map;
+struct vm;
+struct wire_hello;
+struct wire_pair;
+struct wire_ping;
+struct wire_pong;
+
+enum { CLOCK_PINGS = 16 };
+
+struct remote_clock {
+	bool is_own_kernel;
+	bool is_linear; /* ours = theirs + offset; else the map converts */
+	bool is_known;
+	int64_t offset;		/* ns */
+	double error;		/* ns */
+	struct clock_map *map;	/* from the clock of the records to ours; NULL: no pairs yet */
+	struct clock_map *host; /* from our TSC to our CLOCK_MONOTONIC; NULL: not needed */
+	const struct vm *vm;	/* the guest that sends; NULL: it is none, or unknown */
+	struct ping_bounds pings;
+	uint64_t next_ping, sent[CLOCK_PINGS]; /* when the latest pings were sent */
+};
+
+/* Begins a connection. */
+void remote_clock_start(struct remote_clock *c, bool is_own_kernel);
+void remote_clock_clear(struct remote_clock *c);
+void remote_clock_pair(struct remote_clock *c, const struct wire_pair *pair, uint64_t tsc_khz);
+/* Fills a ping to send now. */
+void remote_clock_ping(struct remote_clock *c, struct wire_ping *ping);
+void remote_clock_pong(struct remote_clock *c, const struct wire_pong *pong);
+/* For a stream without pairs: our clock minus its clock is known to be this. */
+void remote_clock_set(struct remote_clock *c, int64_t offset, double error);
+uint64_t remote_clock_by_map(const struct remote_clock *c, uint64_t time);
+
+/* Converts a time. 0 stays 0: it marks records without a time. */
+static inline uint64_t remote_clock_convert(const struct remote_clock *c, uint64_t time)
+{
+	if (!time)
+		return 0;
+	return c->is_linear ? time + (uint64_t)c->offset : remote_clock_by_map(c, time);
+}

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash
+# Streams from other machines: whole ones, damaged ones, and what hostile senders send.
+. "$(dirname "$0")/../../../lib.sh"
+EVENT=raw_syscalls:sys_enter
+
+# serve FILE...: sends the files, one to each client, from unix:$TMP/u
+serve() {
+	rm -f "$TMP/u" "$TMP/link"
+	python3 "$TOP/tests/tools/link.py" "$TMP/u" "$@" >"$TMP/link" 2>&1 &
+	link=$!
+	wait_for 20 grep -q listening "$TMP/link"
+}
+
+# served NAME STATUS REGEX BYTES_COMMAND...: what the command prints is refused with one line
+served() {
+	"${@:4}" >"$TMP/stream"
+	serve "$TMP/stream"
+	refused "$1" "$2" "$3" trace -e $EVENT --input "unix:$TMP/u"
+	kill $link 2>/dev/null
+	wait $link 2>/dev/null
+}
+
+# python CODE: prints bytes; MAGIC, record(type, body) and own(tag, body) help
+python() {
+	python3 -c '
+import os, struct, sys
+MAGIC = b"PERFILE2" + struct.pack("<Q", 16)
+PUSHED = open("'"$DATA"'/pushed.data", "rb").read()
+def record(kind, body): return struct.pack("<IHH", kind, 0, 8 + len(body)) + body
+def own(tag, body): return record(65, tag + body)
+def out(data):
+    try: sys.stdout.buffer.write(data)
+    except BrokenPipeError: pass
+'"$1"
+}
+
+# events WHAT: the number of lines about events in $TMP/out
+events() { grep -c "$EVENT: NR" "$TMP/out"; }
+
+serve "$DATA/pushed.data" "$DATA/pushed.data" "$DATA/pipe.data" "$DATA/pushed.data" "$DATA/pushed.data"
+"$PROFSCRIPT" trace -e $EVENT --input "unix:$TMP/u" >"$TMP/out" 2>"$TMP/err"
+check 'a whole stream' test $? -eq 0 -a "$(events)" -eq 60
+expect_line 'says where it is connected' '^trace: Connected to unix:' "$TMP/err"
+"$PROFSCRIPT" trace -e "$EVENT//pull=\"unix:$TMP/u\"/" >"$TMP/out" 2>"$TMP/err"
+check 'the same with pull=' test $? -eq 0 -a "$(events)" -eq 60
+check 'all events have the mark' test "$(grep -c '^[-0-9]* [:.0-9]* G ' "$TMP/out")" -eq 60
+"$PROFSCRIPT" trace -e "$EVENT//pull=\"unix:$TMP/u\"/" >"$TMP/out" 2>"$TMP/err"
+check 'a stream of perf' test $? -eq 0 -a "$(events)" -gt 10
+"$PROFSCRIPT" trace -e "$EVENT/id==1/pull=\"unix:$TMP/u\"/" >"$TMP/out" 2>"$TMP/err"
+check 'a filter' test $? -eq 0 -a "$(events)" -eq 0
+"$PROFSCRIPT" trace --json -e "$EVENT//pull=\"unix:$TMP/u\"/" >"$TMP/out" 2>"$TMP/err"
+expect_line 'JSON names the host' '"event":"raw_syscalls:sys_enter","host":"[^"]+",' "$TMP/out"
+wait $link
+
+"$PROFSCRIPT" trace -e "$EVENT//pull=\"$DATA/pushed.data,$DATA/pipe.data\"/" >"$TMP/out" 2>"$TMP/err"
+check 'two files' test $? -eq 0 -a "$(events)" -gt 70
+"$PROFSCRIPT" trace -e "$EVENT//pull=\"$DATA/syscalls.data\"/" >"$TMP/out" 2>"$TMP/err"
+check 'a perf.data file' test $? -eq 0 -a "$(events)" -gt 10
+"$PROFSCRIPT" num-dist -e "$EVENT//pull=\"$DATA/pushed.data\"/num=_machine/" --csv >"$TMP/out" 2>"$TMP/err"
+rows '_machine counts from 1' 'c["min"] == 1 && c["max"] == 1'
+
+refused 'an event that is not sent' 1 "$DATA/pushed.data does not send sched:sched_switch; it sends raw_syscalls:sys_enter" \
+	trace -e "sched:sched_switch//pull=\"$DATA/pushed.data\"/"
+refused 'no such file' 1 'pushd.data: no such file: an address is HOST:PORT' trace -e "$EVENT//pull=pushd.data/"
+refused 'pull= and --input' 2 'bad event .*: pull= cannot be combined with --input' \
+	trace --input "$DATA/pipe.data" -e "$EVENT//pull=\"$DATA/pushed.data\"/"
+refused 'vm= without pull=' 2 'bad event .*: vm= names the guest that sends the event of a pull=' trace -e "$EVENT//vm=x/"
+refused 'a guest that does not run' 2 'vm=nobody:' trace -e "$EVENT//pull=\"$DATA/pushed.data\"/vm=nobody/"
+refused 'cpus= of another machine' 2 'trace: raw_syscalls:sys_enter: cpus= is only for live events' \
+	trace -e "$EVENT//pull=\"$DATA/pushed.data\"/cpus=0/"
+refused 'a profiler of another machine' 2 "bad event .*: pull= takes events of others, but 'task-state' is created here" \
+	trace -e "task-state//pull=\"$DATA/pushed.data\"/"
+refused 'events that are only counted' 2 'raw_syscalls:sys_enter: stat only counts events, which pull= cannot do' \
+	stat -e "$EVENT//pull=\"$DATA/pushed.data\"/"
+
+served 'random bytes' 1 'unix:.*/u: not a perf recording' head -c 100000 /dev/urandom
+served 'another protocol' 1 'unix:.*/u: not a perf recording \(text\)' printf 'SSH-2.0-OpenSSH_9.2p1 Debian-2+deb12u3\r\n'
+served 'records of size 0' 1 'unix:.*/u: damaged before its first record' python 'out(MAGIC + bytes(1000000))'
+served 'huge formats' 1 'unix:.*/u: its header has no end' \
+	python 'out(MAGIC + struct.pack("<IHHI", 66, 0, 12, 0xffffffff) + bytes(80 << 20))'
+served 'an endless header' 1 'unix:.*/u: its header has no end' python 'out(MAGIC + record(78, bytes(56)) * 2000000)'
+served 'another version' 1 'unix:.*/u: the sender speaks version 9 of the protocol, this is version 1' \
+	python 'out(MAGIC + own(b"PSHELLO1", struct.pack("<I", 9) + bytes(140)))'
+served 'a short hello' 1 'unix:.*/u: the sender speaks version 0' python 'out(MAGIC + own(b"PSHELLO1", b""))'
+served 'no events' 1 'unix:.*/u: ' python 'out(MAGIC + record(68, b""))'
+
+# damaged NAME CODE: a stream that begins like a whole one; the run ends with the last client, without a crash
+damaged() {
+	python "$2" >"$TMP/stream"
+	serve "$TMP/stream" "$DATA/pushed.data"
+	timeout 20 "$PROFSCRIPT" trace -e $EVENT --input "unix:$TMP/u" >"$TMP/out" 2>"$TMP/err"
+	check "$1: it connects again" test $? -eq 0 -a "$(events)" -ge 60 -a "$(grep -c 'Connected to' "$TMP/err")" -eq 2
+	wait $link
+}
+damaged 'cut off' 'out(PUSHED[:-3000])'
+damaged 'a record of size 0' 'out(PUSHED[:-3000] + bytes(5000))'
+damaged 'random bytes' 'out(PUSHED[:-3000] + os.urandom(100000))'
+damaged 'a group in the far future' 'at = PUSHED.index(b"PSGROUP1"); out(PUSHED[:at + 16] + b"\xff" * 16 + PUSHED[at + 32:-200])'
+damaged 'a group that counts more than there can be' \
+	'at = PUSHED.index(b"PSGROUP1"); out(PUSHED[:at + 40] + b"\xff" * 16 + PUSHED[at + 56:-200])'
+
+python 'out(PUSHED.replace(b"\x01\0\0\0\0\0\0\0\x6e", b"\xff\xff\xff\x7f\0\0\0\0\x6e"))' >"$TMP/stream"
+serve "$TMP/stream"
+"$PROFSCRIPT" multi-trace -e "$EVENT//pull=\"unix:$TMP/u\"/" --cycle --csv >"$TMP/out" 2>"$TMP/err"
+check 'CPUs out of range' test $? -eq 0

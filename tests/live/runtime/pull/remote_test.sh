@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash
+# Events of another profscript on this machine: all of them arrive, or are reported as lost.
+. "$(dirname "$0")/../../../lib.sh"
+needs_tracepoint raw_syscalls:sys_enter
+CALLS="raw_syscalls:sys_enter/id==$GETPPID"
+
+# sender ARG...: starts a sender of the workload's calls to unix:$TMP/s; its pid is $sender
+sender() {
+	rm -f "$TMP/sent"
+	"$PROFSCRIPT" trace -e "$CALLS/push=\"unix:$TMP/s\"/" -p "$WORKLOAD" -v "$@" >"$TMP/sent" 2>&1 &
+	sender=$!
+	wait_for 20 grep -q '^Listen at' "$TMP/sent"
+	wait_ready $sender
+}
+
+# receiver SOCKET ARG...: starts a receiver; its pid is $receiver
+receiver() {
+	rm -f "$TMP/err"
+	"$PROFSCRIPT" trace -e "raw_syscalls:sys_enter//pull=\"unix:$1\"/" "${@:2}" >"$TMP/out" 2>"$TMP/err" &
+	receiver=$!
+	wait_for 20 grep -q 'Connected to' "$TMP/err"
+}
+
+# link: starts a link that can be broken, $TMP/l; its pid is $link
+link() {
+	rm -f "$TMP/l" "$TMP/link"
+	python3 "$TOP/tests/tools/link.py" "$TMP/l" to "$TMP/s" >"$TMP/link" 2>&1 &
+	link=$!
+	wait_for 20 grep -q listening "$TMP/link"
+}
+
+# lets_go: lets the workload run without waiting for its end
+lets_go() {
+	echo >&"$workload_go"
+	exec {workload_go}>&-
+}
+
+# adds_up NAME COUNT: the events and the losses that were reported are COUNT, and all events are remote
+adds_up() {
+	local got lost
+	got=$(grep -c ' G ' "$TMP/out")
+	lost=$(grep -o 'lost [0-9]* events' "$TMP/err" | awk '{ n += $2 } END { print n + 0 }')
+	{
+		echo "$got events, $lost lost, expected $2; sender $sender, link ${link-}"
+		cat "$TMP/err" "$TMP/sent"
+	} >"$TMP/sum"
+	[ $((got + lost)) -eq "$2" ] && [ "$got" -eq "$(wc -l <"$TMP/out")" ]
+	result $? "$1: events and losses add up, none is local" "$TMP/sum"
+}
+
+workload syscalls 20000
+sender
+receiver "$TMP/s" -v
+go
+kill -INT $sender 2>/dev/null # it ends with the workload
+wait $receiver
+check 'the end of the sender is the end of the run' test $? -eq 0
+adds_up 'all arrive' 20000
+check 'none is lost' bash -c "! grep -q 'lost [1-9]' '$TMP/err'"
+expect_line 'their task has its name' "^[-0-9]+ [:0-9.]+ G +syscalls +$WORKLOAD " "$TMP/out"
+check 'they are in order' bash -c "grep -o '[0-9]*\.[0-9]*: raw' '$TMP/out' | sort -nsc"
+
+
+workload syscalls 60000 20000
+sender
+link
+receiver "$TMP/l" -v
+lets_go
+for i in 1 2 3; do
+	sleep 0.2
+	# shellcheck disable=SC2317 # wait_for calls it
+	connected() { [ "$(grep -c 'Connected to' "$TMP/err")" -ge "$1" ]; }
+	kill -USR1 $link
+	wait_for 20 connected $((i + 1))
+done
+wait "$WORKLOAD"
+kill -INT $sender 2>/dev/null # it ends with the workload
+wait $receiver
+check 'broken links are no end' test $? -eq 0
+adds_up 'the link breaks three times' 60000
+check 'some events are lost then' grep -q 'lost [1-9][0-9]* events on .* between' "$TMP/err"
+check 'it connects again each time' test "$(grep -c 'Connected to' "$TMP/err")" -ge 4
+
+# More than the queue of the sender (8 MiB) and the sockets hold.
+workload syscalls 400000
+sender -m 4096
+receiver "$TMP/l" -v
+kill -USR2 $link
+go
+sleep 1
+kill -USR2 $link
+wait_for 20 grep -q 'lost [1-9]' "$TMP/err"
+kill -INT $sender 2>/dev/null # it ends with the workload
+wait $receiver
+adds_up 'the link is too slow' 400000
+check 'some events are lost then' grep -q 'lost [1-9][0-9]* events on .* between' "$TMP/err"
+kill $link
+
+workload syscalls 40000 20000
+sender
+receiver "$TMP/s"
+lets_go
+sleep 0.5
+kill -KILL $sender
+wait_for 20 grep -q 'Disconnect from' "$TMP/err"
+sender
+wait_for 20 grep -q 'lost an unknown number of events on .* between' "$TMP/err"
+check 'a sender that starts again is another one: how many are lost is unknown' test $? -eq 0
+wait "$WORKLOAD"
+kill -INT $sender 2>/dev/null # it ends with the workload
+wait $receiver
+check 'no local events take their place' test "$(grep -c ' G ' "$TMP/out")" -eq "$(wc -l <"$TMP/out")"
+check 'fewer events than calls arrive, but some of both senders' awk -v n="$(wc -l <"$TMP/out")" \
+	'BEGIN { exit !(n > 10000 && n < 40000) }'
+
+# A sender that stops does not stop the events of this machine.
+workload syscalls 20000 20000
+sender -m 4096
+rm "$TMP/err"
+"$PROFSCRIPT" trace -e "raw_syscalls:sys_enter//pull=\"unix:$TMP/s\"/" -e sched:sched_wakeup >"$TMP/out" 2>"$TMP/err" &
+receiver=$!
+wait_for 20 grep -q 'Connected to' "$TMP/err"
+wait_for 20 grep -q sched_wakeup "$TMP/out"
+lets_go
+sleep 0.3
+kill -STOP $sender
+sleep 0.5
+grep -c sched_wakeup "$TMP/out" >"$TMP/before"
+sleep 1
+grep -c sched_wakeup "$TMP/out" >"$TMP/after"
+kill -CONT $sender
+wait "$WORKLOAD"
+wait_for 20 grep -q 'Disconnect from' "$TMP/err"
+kill -INT $receiver
+wait $receiver
+check 'a sender that is silent does not hold back local events' test "$(<"$TMP/after")" -gt "$(<"$TMP/before")"
+expect_line 'it says that the events of the sender are late' 'was silent for more than 200 ms: its events are late' "$TMP/err"
+check 'they arrive' test "$(grep -c ' G ' "$TMP/out")" -eq 20000
+
+# Two senders: their CPUs are different ones.
+workload syscalls 20000
+sender
+"$PROFSCRIPT" trace -e "$CALLS/push=\"unix:$TMP/t\"/" -p "$WORKLOAD" >"$TMP/sent2" 2>&1 &
+second=$!
+wait_for 20 grep -q '^Listen at' "$TMP/sent2"
+wait_ready $second
+rm "$TMP/err"
+"$PROFSCRIPT" multi-trace -e "raw_syscalls:sys_enter//pull=\"unix:$TMP/s,unix:$TMP/t\"/" --cycle --format csv -i 100s \
+	>"$TMP/out" 2>"$TMP/err" &
+receiver=$!
+# shellcheck disable=SC2317 # wait_for calls it
+both() { [ "$(grep -c 'Connected to' "$TMP/err")" -eq 2 ]; }
+wait_for 20 both
+go
+wait $sender $second $receiver
+rows 'the events of two senders are two rows of pairs' 'c["calls"] >= 19990 && c["calls"] < 20000'
+check 'no pair has an event of each' test "$(total calls)" -lt 40000 -a "$(total calls)" -ge 39980
+
+# The first event of each pair is remote, the second is local.
+workload syscalls 20000
+sender
+rm "$TMP/err"
+"$PROFSCRIPT" multi-trace -e "raw_syscalls:sys_enter//pull=\"unix:$TMP/s\"/" -e "raw_syscalls:sys_exit/id==$GETPPID/" \
+	-k common_pid --format csv -i 100s -m 4096 >"$TMP/out" 2>"$TMP/err" &
+receiver=$!
+wait_for 20 grep -q 'Connected to' "$TMP/err"
+wait_ready $receiver
+go
+sleep 0.5
+kill -INT $receiver
+wait $receiver
+kill -INT $sender 2>/dev/null # it ends with the workload
+rows 'pairs of a remote and a local event' 'c["calls"] == 20000 || c["count"] == 20000'
