@@ -333,20 +333,17 @@ function Compiler:shift(sign, left, node_b)
   end
   local kind, width = left.type, TYPES[left.type].size * 8
   local op = sign == '<<' and 'lsh' or is_signed(kind) and 'arsh' or 'rsh'
-  if count then
-    if left.constant then a:value(0, left.constant) end
-    return self:operate(op, kind, count % width)
-  end
   local load, saved = self:simple(node_b), nil
   if load then
     load(1)
-  else
+  elseif not (count and self:is_constant(node_b)) then -- a constant may still have no value: 0 * (1 / x)
     saved = not left.constant and self:save()
     self:settle(self:integer(self:expression(node_b)))
     a:alu_r('mov', 1, 0)
     if saved then self:restore(saved) end
   end
   if left.constant then a:value(0, left.constant) end
+  if count then return self:operate(op, kind, count % width) end
   a:alu('and', 1, width - 1)
   return self:operate(op, kind)
 end

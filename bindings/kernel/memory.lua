@@ -47,7 +47,7 @@ function memory:gather(to, field, at, size)
   end
 end
 
---- Keeps r0 on the stack to the end of the expression.
+--- Keeps r0 on the stack until the pointer is dropped.
 function memory:keep()
   local slot = self.a:take(8)
   self.a:store(8, FRAME, slot, 0)
@@ -180,6 +180,17 @@ function memory:copy(slot, pointer, size)
   a:call 'probe_read_kernel'
 end
 
+--- Gives back the places of a pointer that is not used any more.
+function memory:drop(pointer)
+  local given = {}
+  for _, off in ipairs { pointer.off, pointer.base, pointer.limit } do
+    if type(off) == 'table' and not given[off] then
+      given[off] = true
+      self.a:give(off.slot, 8)
+    end
+  end
+end
+
 --- Returns the value of the element at a pointer.
 function memory:read(pointer)
   if pointer.kind ~= 'ptr' or not pointer.elem then asm.refuse('only arrays of numbers have elements') end
@@ -194,6 +205,7 @@ function memory:read(pointer)
   self:copy(slot, pointer, size)
   a:load(size, 0, FRAME, slot)
   a:give(slot, 8)
+  self:drop(pointer)
   return self:loaded(pointer.elem, 0)
 end
 

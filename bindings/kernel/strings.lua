@@ -71,6 +71,7 @@ function strings:text(value, most, whole)
   if whole then a:go(self.labels.undecided) else a:alu('mov', 2, most) end
   a:label(fits)
   self:copy(slot, value)
+  self:drop(value)
   return {
     place = 0,
     load = function(piece, to, at) a:load(piece, to, FRAME, slot + at) end,
