@@ -247,23 +247,22 @@ end
 ---@return table b
 ---@return integer|nil value of a constant operand
 function Compiler:operands(a, node_b)
-  local load, b, kind = self:simple(node_b), nil, nil
+  local load, b = self:simple(node_b), nil
   if load then
     b = load(1)
     if a.constant then self.a:value(0, a.constant) end
   else
     local saved = not a.constant and not self:is_constant(node_b) and self:save()
     b = self:integer(self:expression(node_b))
-    kind = types.common(a, b)
     if not b.constant then
-      b = self:widen(b, kind)
+      b = self:widen(b, types.common(a, b))
       self.a:alu_r('mov', 1, 0)
     end
     if saved then self:restore(saved) end
     if a.constant then self.a:value(0, a.constant) end
   end
   b = promote(b)
-  kind = types.common(a, b)
+  local kind = types.common(a, b)
   self:widen({ kind = 'num', type = a.type, upper = a.constant and self:settled(a.type).upper or a.upper }, kind, 0)
   b = self:widen(b, kind, 1)
   local value = immediate(b, kind)
@@ -333,11 +332,11 @@ function Compiler:shift(sign, left, node_b)
   end
   local kind, width = left.type, TYPES[left.type].size * 8
   local op = sign == '<<' and 'lsh' or is_signed(kind) and 'arsh' or 'rsh'
-  local load, saved = self:simple(node_b), nil
+  local load = self:simple(node_b)
   if load then
     load(1)
   elseif not (count and self:is_constant(node_b)) then -- a constant may still have no value: 0 * (1 / x)
-    saved = not left.constant and self:save()
+    local saved = not left.constant and self:save()
     self:settle(self:integer(self:expression(node_b)))
     a:alu_r('mov', 1, 0)
     if saved then self:restore(saved) end

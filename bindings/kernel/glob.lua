@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Globs as automata that need no loops and no memory of their own: a set of states is a 64-bit number, and state n means
---- that the first n elements of the pattern have matched.
+--- Globs as automata that need no loops and no memory of their own: a set of states is a 64-bit number, and state n
+--- means that the first n elements of the pattern have matched.
 local bit = require 'bit'
 local ffi = require 'ffi'
 local libc = require 'bindings.base.libc'

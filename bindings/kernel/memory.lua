@@ -3,10 +3,10 @@
 ---   name       of the field
 ---   elem       type of its elements; nil if they are not numbers
 ---   elem_size  bytes
----   field      for a fixed field, whose offsets count from its start; nil for a dynamic field, whose offsets count from
----              the start of the record
----   off, base, limit   the current offset, and those of the field's first byte and its end: numbers, or { slot = place
----              on the stack }
+---   field      for a fixed field, whose offsets count from its start; nil for a dynamic field, whose offsets count
+---              from the start of the record
+---   off, base, limit   the current offset, and those of the field's first byte and its end: numbers, or
+---              { slot = place on the stack }
 ---   moved      off may be out of bounds
 local ffi = require 'ffi'
 local asm = require 'bindings.kernel.asm'

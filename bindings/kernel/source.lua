@@ -8,14 +8,14 @@ local CONTEXT = asm.CONTEXT
 local source = {}
 
 ---@class Source
----@field load fun(self, a: Asm, size: integer, to: integer, field: Field, at: integer) loads the bytes at..at+size-1 of
---- a field into a register, extended with zeros; the compiler aligns them
----@field address fun(self, a: Asm, to: integer, field: Field?) puts the address of a field, or of the whole record, into
---- a register, for bpf_probe_read_kernel()
+---@field load fun(self, a: Asm, size: integer, to: integer, field: Field, at: integer) loads bytes of a field into a
+--- register, extended with zeros, and uses no other; the compiler aligns them
+---@field address fun(self, a: Asm, to: integer, field: Field?) puts the address of a field, or of the whole record,
+--- into a register, for bpf_probe_read_kernel(), and uses no other
 ---@field size? fun(self, a: Asm, to: integer) puts the size of the record into a register; without it, the record is
 --- known to contain its dynamic fields
 ---@field variable fun(self, a: Asm, name: string): string?, string? puts a variable of the sample into r0, extended to
---- 64 bits, and may destroy r1 to r5; returns its type; nil and the reason if it cannot
+--- 64 bits, and may use r1 to r5; returns its type; nil and the reason if it cannot
 ---@field comm? fun(self, a: Asm, at: integer) copies the name of the current task, 16 bytes, to r10 + at
 
 local Source = {}
@@ -43,33 +43,48 @@ function Source:variable(a, name)
   return nil, ("the kernel cannot tell '%s' at the event"):format(name)
 end
 
-function Source:comm(a, at)
+function Source:comm(a, at) -- luacheck: no self
   a:alu_r('mov', 1, asm.FRAME)
   a:alu('add', 1, at)
   a:alu('mov', 2, 16)
   a:call 'get_current_comm'
 end
 
-local Record = setmetatable({}, { __index = Source })
-Record.__index = Record
+--- Returns a class with these methods, and those that all sources have.
+---@param methods table<string, function>
+---@return table
+function source.derive(methods)
+  local class = setmetatable(methods, Source)
+  class.__index = class
+  return class
+end
+
+--- Returns an object of a class with the options and members.
+---@param options? SourceOptions
+---@param members? table<string, any>
+---@return Source
+function Source:with(options, members)
+  local object = setmetatable({}, self)
+  for name, value in pairs(options or {}) do object[name] = value end
+  for name, value in pairs(members or {}) do object[name] = value end
+  return object
+end
+
+local Record = source.derive {
+  load = function(_, a, size, to, field, at) a:load(size, to, CONTEXT, field.offset + at) end,
+  address = function(_, a, to, field)
+    a:alu_r('mov', to, CONTEXT)
+    if field then a:alu('add', to, field.offset) end
+  end,
+}
+
+---@class SourceOptions
+---@field foreign_pids? boolean this process is in a pid namespace of its own
+---@field time_base? ffi.cdata* CLOCK_MONOTONIC where _time is 0; nil: there is no _time
 
 --- Returns the source of programs whose context is the event's record, as those of type tracepoint.
----@param options? { foreign_pids: boolean?, time_base: ffi.cdata*? } foreign_pids: this process is in a pid namespace of
---- its own; time_base: CLOCK_MONOTONIC where _time is 0; nil: there is no _time
+---@param options? SourceOptions
 ---@return Source
-function source.record(options)
-  local self = setmetatable({}, Record)
-  for name, value in pairs(options or {}) do self[name] = value end
-  return self
-end
-
-function Record:load(a, size, to, field, at) -- luacheck: no self
-  a:load(size, to, CONTEXT, field.offset + at)
-end
-
-function Record:address(a, to, field) -- luacheck: no self
-  a:alu_r('mov', to, CONTEXT)
-  if field then a:alu('add', to, field.offset) end
-end
+function source.record(options) return Record:with(options) end
 
 return source

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Methods of the compiler (compile.lua): comparisons of strings and globs. A string ends at its first NUL or at the end
---- of its field. One at a fixed place is compared where it is; others are copied to the stack first, with zeros after
---- their end. There are no loops: the code is generated for each byte.
+--- Methods of the compiler (compile.lua): comparisons of strings and globs. A string ends at its first NUL or at the
+--- end of its field. One at a fixed place is compared where it is; others are copied to the stack first, with zeros
+--- after their end. There are no loops: the code is generated for each byte.
 local bit = require 'bit'
 local ffi = require 'ffi'
 local asm = require 'bindings.kernel.asm'

@@ -217,11 +217,11 @@ describe('expr.compile', function()
   end)
 
   it('writes the key column with all 64 bits', function()
-    local cases = {
+    local keys = {
       ['f_u64'] = -81985529216486896LL, ['f_i64'] = -5000000000LL, ['f_u32'] = 4000000000LL, ['f_i32 < 0'] = 1LL,
       ['_cpu << 16 | f_u8'] = 196808LL, ['-1'] = -1LL, ['f_u32 + f_i8'] = 3999999997LL,
     }
-    for text, key in pairs(cases) do
+    for text, key in pairs(keys) do
       assert.are.equal('true', run(assert(expr.compile(text, event.fields, { form = 'key' }))))
       assert.are.equal(tostring(key), tostring(event.RECORD.e.key))
     end

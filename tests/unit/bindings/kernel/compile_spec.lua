@@ -6,7 +6,7 @@ local expr = require 'bindings.expr.compile'
 local random = require 'tests.unit.bindings.kernel.random_cases'
 local run_bpf = require 'tests.unit.bindings.kernel.run_bpf'
 
-local EXPRESSIONS = tonumber(os.getenv('EXPR_BPF_COUNT')) or 3000
+local EXPRESSIONS = tonumber(os.getenv('EXPR_BPF_COUNT')) or 1500
 local RECORDS = 4
 local SEED = tonumber(os.getenv('EXPR_BPF_SEED')) or 20240607
 

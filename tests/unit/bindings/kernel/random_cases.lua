@@ -17,7 +17,8 @@ local function leaf()
   if r == 6 then return ('ints[%s & 7]'):format(field()) end
   if r == 7 then return pick { '_cpu', '_tid', '_pid', '_time', '_period' } end
   if r == 8 then return ('nums[%s]'):format(pick { '0', '1', '2', '-1', 'f_i8', 'f_u8 & 3', 'f_u64', 'f_i64' }) end
-  return pick { '0', '1', '31', '32', '63', '64', '-1', '0xff', '0x80000000', '1ul << 63', '0xffffffffffffffff', 'name_len', 'rel_offset' }
+  return pick { '0', '1', '31', '32', '63', '64', '-1', '0xff', '0x80000000', '1ul << 63', '0xffffffffffffffff',
+    'name_len', 'rel_offset' }
 end
 
 --- Returns a random expression whose value is a number.
