@@ -247,7 +247,7 @@ end
 ---@return table b
 ---@return integer|nil value of a constant operand
 function Compiler:operands(a, node_b)
-  local load, b = self:simple(node_b), nil
+  local load, b = self:simple(node_b)
   if load then
     b = load(1)
     if a.constant then self.a:value(0, a.constant) end
