@@ -4,7 +4,10 @@ local cases = require 'tests.unit.bindings.expr.expr_cases'
 local event = require 'tests.unit.bindings.expr.expr_event'
 local expr = require 'bindings.expr.compile'
 local random = require 'tests.unit.bindings.kernel.random_cases'
+local libc = require 'bindings.base.libc'
 local run_bpf = require 'tests.unit.bindings.kernel.run_bpf'
+local source = require 'bindings.kernel.source'
+local sys = require 'bindings.base.sys'
 
 local EXPRESSIONS = tonumber(os.getenv('EXPR_BPF_COUNT')) or 1500
 local RECORDS = 4
@@ -136,6 +139,27 @@ describe('expressions in BPF', function()
     local short = event.new { name = ('a'):rep(60) .. 'xy\0' }
     local long = event.new { name = ('a'):rep(70) .. 'xy\0' }
     assert.equal('1 undecided i32', (in_kernel(compiled, { short, long })))
+  end)
+
+  it('reads the variables of the sample', function()
+    local function value(text, options, is_filter)
+      local loaded, why = run_bpf.load(assert(expr.compile(text, event.fields)), is_filter, source.record(options))
+      return loaded and run_bpf.run(loaded, event.RECORD), why
+    end
+    local pid = libc.getpid()
+    assert.equal(pid, value '_pid')
+    assert.equal(pid, value '_tid')
+    local cpu = value '_cpu'
+    assert(cpu >= 0 and cpu < libc.sysconf(libc.SC_NPROCESSORS_ONLN))
+    local name = sys.read '/proc/self/comm':match '[^\n]*'
+    assert.equal(1, value(('_comm == "%s" && _comm != next_comm'):format(name), nil, true))
+    local before = sys.now()
+    local time = tonumber((value('_time', { time_base = 1000LL }))) + 1000
+    assert(before <= time and time <= sys.now())
+    assert.equal("the kernel cannot tell '_time' at the event", select(2, value '_time'))
+    assert.equal("the kernel cannot tell '_period' at the event", select(2, value '_period'))
+    assert.equal("the kernel's thread ids are not those of this pid namespace",
+      select(2, value('_tid', { foreign_pids = true })))
   end)
 
   it('takes long chains', function()

@@ -50,18 +50,20 @@ local NONE, UNDECIDED = 1, 2
 
 --- Loads the program of a compiled expression.
 ---@param compiled Compiled
+---@param is_filter? boolean the result is 1 or nil
+---@param from? Source default: the variables of the sample are those of the record
 ---@return { fd: integer, type: string, n: integer }|nil, string|nil reason
-function run_bpf.load(compiled, is_filter)
+function run_bpf.load(compiled, is_filter, from)
   return asm.attempt(function()
     local a = asm.new()
     a:alu_r('mov', asm.CONTEXT, 1)
     local labels = { none = 'none', undecided = 'undecided' }
-    local kind = 'i32'
+    local kind, context_of = 'i32', { source = from or Test }
     if is_filter then
-      compile.condition(a, compiled.tree, { source = Test }, labels)
+      compile.condition(a, compiled.tree, context_of, labels)
       a:alu('mov', 0, 1)
     else
-      kind = compile.value(a, compiled.tree, { source = Test }, labels)
+      kind = compile.value(a, compiled.tree, context_of, labels)
     end
     a:store(8, asm.CONTEXT, place 'result', 0)
     a:store_value(8, asm.CONTEXT, place 'outcome', 0)
