@@ -247,7 +247,8 @@ end
 ---@return table b
 ---@return integer|nil value of a constant operand
 function Compiler:operands(a, node_b)
-  local load, b = self:simple(node_b)
+  local load = self:simple(node_b)
+  local b
   if load then
     b = load(1)
     if a.constant then self.a:value(0, a.constant) end
