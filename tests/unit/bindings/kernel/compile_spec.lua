@@ -154,7 +154,7 @@ describe('expressions in BPF', function()
     local name = sys.read '/proc/self/comm':match '[^\n]*'
     assert.equal(1, value(('_comm == "%s" && _comm != next_comm'):format(name), nil, true))
     local before = sys.now()
-    local time = tonumber((value('_time', { time_base = 1000LL }))) + 1000
+    local time = tonumber((value('_time', { time_base = 1000000000000LL }))) + 1e12
     assert(before <= time and time <= sys.now())
     assert.equal("the kernel cannot tell '_time' at the event", select(2, value '_time'))
     assert.equal("the kernel cannot tell '_period' at the event", select(2, value '_period'))
