@@ -12,7 +12,7 @@ local C = ffi.C
 local program = {}
 
 --- enum bpf_prog_type
-program.TYPES = { tracepoint = 5, perf_event = 7, raw_tracepoint = 17, tracing = 26, syscall = 31 }
+program.TYPES = { tracepoint = 5, tracing = 26, syscall = 31 }
 local ARRAY = 2 -- enum bpf_map_type
 local SLEEPABLE = 16 -- BPF_F_SLEEPABLE, required for programs of type syscall
 local ATTACH_RAW_TP = 23 -- enum bpf_attach_type: a tracepoint with typed arguments

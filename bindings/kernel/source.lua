@@ -18,6 +18,8 @@ local source = {}
 --- 64 bits, and may use r1 to r5; returns its type; nil and the reason if it cannot
 ---@field comm? fun(self, a: Asm, at: integer) copies the name of the current task, 16 bytes, to r10 + at
 
+--- The variables of the sample, as they are when the program runs. Those of perf differ for a task that has been
+--- reaped: the _pid and _tid of its samples, such as its last switch, are -1.
 local Source = {}
 Source.__index = Source
 
