@@ -8,7 +8,7 @@ local sys = require 'bindings.base.sys'
 local text = require 'bindings.base.text'
 
 ffi.cdef [[
-struct bpf_object; struct bpf_program; struct bpf_map; struct bpf_link; struct btf;
+struct bpf_object; struct bpf_program; struct bpf_map; struct bpf_link; struct bpf_insn; struct btf;
 struct btf_type { uint32_t name_off, info; union { uint32_t size, type; }; };
 
 int libbpf_set_print(int (*print)(int level, const char *fmt, va_list args));
@@ -73,6 +73,19 @@ int bpf_map_delete_elem(int fd, const void *key);
 int bpf_map_lookup_and_delete_batch(int fd, void *in_batch, void *out_batch, void *keys, void *values,
   uint32_t *count, const void *opts);
 int bpf_map_get_next_key(int fd, const void *key, void *next);
+
+struct bpf_prog_load_opts {
+  size_t sz; int attempts, expected_attach_type; uint32_t prog_btf_fd, prog_flags, prog_ifindex, kern_version,
+  attach_btf_id, attach_prog_fd, attach_btf_obj_fd; const int *fd_array;
+  const void *func_info; uint32_t func_info_cnt, func_info_rec_size;
+  const void *line_info; uint32_t line_info_cnt, line_info_rec_size;
+  uint32_t log_level, log_size; char *log_buf;
+};
+int bpf_prog_load(int type, const char *name, const char *license, const struct bpf_insn *, size_t count,
+  const struct bpf_prog_load_opts *);
+int bpf_map_create(int type, const char *name, uint32_t key_size, uint32_t value_size, uint32_t max_entries,
+  const void *opts);
+int bpf_raw_tracepoint_open(const char *name, int program);
 
 struct btf *btf__load_vmlinux_btf(void);
 void btf__free(struct btf *);

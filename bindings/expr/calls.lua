@@ -78,7 +78,9 @@ function calls:call_minmax(node, a, b)
   local pick = node.name == 'min' and math.min or math.max
   if a.kind == 'num' and b.kind == 'num' then
     local code = ('%s(%s, %s)'):format(node.name, a.code, b.code)
-    return num(kind, code, ATOM, pick(a.lo, b.lo), pick(a.hi, b.hi), a, b)
+    local value = num(kind, code, ATOM, pick(a.lo, b.lo), pick(a.hi, b.hi), a, b)
+    value.negative_zero = a.negative_zero or b.negative_zero
+    return value
   end
   local function as_temp(value)
     local code, from = as_wide(value, kind)

@@ -408,6 +408,26 @@ function Gen:finish(value, form, node)
   return value.type
 end
 
+local function new(context, assigned)
+  return setmetatable({
+    what = context.what, text = context.text, fields = context.fields, variables = context.variables,
+    allow_system = context.allow_system, assigned = assigned,
+    out = {}, free = {}, temps = 0, used = {}, calls = {}, copies = {},
+  }, Gen)
+end
+
+--- Returns the value of an expression that a shift takes for a constant; nil for any other.
+---@param node table
+---@param assigned table<string, integer>
+---@param context table as for generate()
+---@return number?
+function gen.constant(node, assigned, context)
+  local self = new(context, assigned)
+  self:declare_assigned()
+  local value = self:integer(self:expression(node), node.column)
+  return value.kind == 'num' and value.lo == value.hi and value.lo or nil
+end
+
 --- Generates the source of the function. Errors are thrown as a Diagnostic.
 ---@param node table
 ---@param assigned table<string, integer>
@@ -418,11 +438,7 @@ end
 ---@return table<string, boolean> fields_used
 ---@return table<string, boolean> calls
 function gen.generate(node, assigned, form, context)
-  local self = setmetatable({
-    what = context.what, text = context.text, fields = context.fields, variables = context.variables,
-    allow_system = context.allow_system, assigned = assigned,
-    out = {}, free = {}, temps = 0, used = {}, calls = {}, copies = {},
-  }, Gen)
+  local self = new(context, assigned)
   self:declare_assigned()
   local kind = self:finish(self:expression(node), form, node)
   local head = 'function(e, p, raw, size)\n'

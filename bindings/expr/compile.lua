@@ -41,6 +41,12 @@ local expr = {}
 ---@field type string type of the result: i32, u32, i64, u64, string
 ---@field fields_used table<string, boolean>
 ---@field calls table<string, boolean> the functions that load() needs in its env
+---@field tree ExprTree what it was compiled from
+
+---@class ExprTree
+---@field node table see parse.lua
+---@field context table as for gen.generate()
+---@field assigned table<string, integer> names of assigned variables
 
 local SAMPLE = {
   _cpu = { type = 'i32', code = 'e.cpu' },
@@ -73,15 +79,19 @@ local function check_size(what, text)
 end
 
 local function generate(what, text, node, assigned, fields, options, form)
-  local source, kind, used, calls = gen.generate(node, assigned, form, {
+  local context = {
     what = what, text = text, fields = fields, variables = options.variables or SAMPLE,
     allow_system = options.allow_system,
-  })
+  }
+  local source, kind, used, calls = gen.generate(node, assigned, form, context)
   -- LuaJIT limits jumps, registers and constants.
   if not loadstring('return ' .. source) then
     error(diagnostic.new(what, text, 1, 'too large to compile'), 0)
   end
-  return { source = source, type = kind, fields_used = used, calls = calls }
+  return {
+    source = source, type = kind, fields_used = used, calls = calls,
+    tree = { node = node, context = context, assigned = assigned },
+  }
 end
 
 --- Compiles a C expression.

@@ -189,7 +189,7 @@ end
 
 -- Converts a glob to fnmatch(3)'s syntax. In the kernel's globs, only '!' negates a class, and a backslash in a class
 -- is literal.
-local function fnmatch_pattern(pattern, kernel)
+function memory.fnmatch_pattern(pattern, kernel)
   if not kernel then return pattern end
   return (pattern:gsub('%[(!?)(%]?[^%]]*)%]', function(negate, class)
     return '[' .. negate .. class:gsub('[%^%[\\]', '\\%0') .. ']'
@@ -219,7 +219,7 @@ function memory:glob(value, pattern, kernel, column)
   elseif middle and not special(middle) then
     call = { pattern:find('%*$') and 'contains' or 'ends', middle }
   else
-    call = { 'glob', fnmatch_pattern(pattern, kernel) }
+    call = { 'glob', memory.fnmatch_pattern(pattern, kernel) }
   end
   return bool(('%s(%s, %s, %s, %d)'):format(call[1], address, room, literal(call[2]).code, #call[2]), ATOM, from)
 end

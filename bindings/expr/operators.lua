@@ -98,7 +98,9 @@ function operators:shift(sign, a, b, column)
     local lo, hi = math.floor(a.lo / 2 ^ count), math.floor(a.hi / 2 ^ count)
     if count == 0 then return a end
     if width == 32 then return num(kind, ('%s(%s, %d)'):format(shift, a.code, count), ATOM, lo, hi, a) end
-    return num(kind, ('floor(%s / %.0f)'):format(operand(a, MUL), 2 ^ count), ATOM, lo, hi, a)
+    local value = num(kind, ('floor(%s / %.0f)'):format(operand(a, MUL), 2 ^ count), ATOM, lo, hi, a)
+    value.negative_zero = a.negative_zero
+    return value
   end
   if width == 32 then
     local lo, hi = I32.lo, I32.hi

@@ -44,7 +44,7 @@ local function num(kind, code, prec, lo, hi, a, b)
     temps = merge(a and a.temps or NONE, b and b.temps),
   }
   if lo == hi then
-    value.code, value.depth = ('%.0f'):format(lo), 0
+    value.code, value.depth = ('%.0f'):format(lo + 0), 0 -- not -0
     value.prec = lo < 0 and UNARY or ATOM
   end
   return value

@@ -345,6 +345,7 @@ static int join_open(struct source *src, const struct source_target *target, str
 		*info = local(j)->source->info;
 	} else {
 		info->is_local = false;
+		info->clock = (struct source_clock){.id = CLOCK_MONOTONIC, .is_live = true};
 		info->is_recorded = !j->has_clock;
 		info->wall_sec = join_member(src, 1)->info.wall_sec;
 		info->wall_nsec = join_member(src, 1)->info.wall_nsec;

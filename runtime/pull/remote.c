@@ -309,6 +309,8 @@ static void use_first(struct remote *r, struct source *stream)
 	*info = stream->info;
 	info->host = r->hello.hostname[0] ? r->hello.hostname : channel_address(r->channel);
 	info->is_live = is_ours(r) && channel_kind(r->channel) != CHANNEL_FILE;
+	if (info->is_live) /* times are converted */
+		info->clock = (struct source_clock){.id = CLOCK_MONOTONIC, .is_live = true};
 	r->source.nr_rings = stream->nr_rings;
 	r->source.start = UINT64_MAX;
 	if (is_ours(r))

@@ -1,0 +1,109 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Source of programs on a tracepoint itself (type tracing): its fields are read from the tracepoint's arguments,
+--- before any record is made. Such programs run for every event, also for those in interrupts that hit another program.
+---
+--- The kernel does not describe how a tracepoint's fields come from its arguments, so a table names them for frequent
+--- events. It leaves out fields that are computed, such as sched_switch's prev_state.
+local asm = require 'bindings.kernel.asm'
+local source = require 'bindings.kernel.source'
+local types = require 'bindings.kernel.types'
+
+local CONTEXT = asm.CONTEXT
+local arguments = {}
+
+--- Where a field comes from: the number of an argument; for a member, also the structure that the argument points to,
+--- and the member. `cast`: the type to which the kernel converts it.
+---@class ArgumentField
+---@field [1] integer
+---@field [2] string?
+---@field [3] string|string[]? alternatives, as kernels differ
+---@field cast? 'i32'
+
+local function task(argument, member) return { argument, 'task_struct', member } end
+
+local function fields_of_task(argument, prefix)
+  return {
+    [prefix .. 'comm'] = task(argument, 'comm'),
+    [prefix .. 'pid'] = task(argument, 'pid'),
+    [prefix .. 'prio'] = task(argument, 'prio'),
+  }
+end
+
+local function union(...)
+  local all = {}
+  for _, one in ipairs { ... } do
+    for name, from in pairs(one) do all[name] = from end
+  end
+  return all
+end
+
+local CPU = { 'thread_info.cpu', 'cpu' } -- before Linux 5.16 it was in the task_struct
+local WAKEUP = union(fields_of_task(0, ''), { target_cpu = task(0, CPU) })
+local SOFTIRQ = { vec = { 0 } }
+
+---@type table<string, table<string, ArgumentField>>
+local EVENTS = {
+  ['sched:sched_switch'] = union(fields_of_task(1, 'prev_'), fields_of_task(2, 'next_')),
+  ['sched:sched_wakeup'] = WAKEUP,
+  ['sched:sched_wakeup_new'] = WAKEUP,
+  ['sched:sched_waking'] = WAKEUP,
+  ['sched:sched_migrate_task'] = union(fields_of_task(0, ''), { orig_cpu = task(0, CPU), dest_cpu = { 1 } }),
+  ['sched:sched_stat_runtime'] = { pid = task(0, 'pid'), runtime = { 1 } },
+  ['raw_syscalls:sys_enter'] = { id = { 1 } },
+  ['raw_syscalls:sys_exit'] = { id = { 0, 'pt_regs', { 'orig_ax', 'syscallno' }, cast = 'i32' }, ret = { 1 } },
+  ['irq:irq_handler_entry'] = { irq = { 0 } },
+  ['irq:irq_handler_exit'] = { irq = { 0 } },
+  ['irq:softirq_entry'] = SOFTIRQ,
+  ['irq:softirq_exit'] = SOFTIRQ,
+  ['irq:softirq_raise'] = SOFTIRQ,
+}
+
+local Arguments = source.derive {}
+
+--- Returns the source of an event's fields; nil if its fields cannot be told from its arguments.
+---@param event string "sys:name"
+---@param options? SourceOptions
+---@return Source?
+function arguments.of(event, options)
+  local from = EVENTS[event]
+  return from and Arguments:with(options, { event = event, from = from })
+end
+
+--- Returns where a field comes from, with the offset and size of a member.
+local function resolve(self, field)
+  local from = self.from[field.name]
+  if not from then asm.refuse("the arguments of %s do not have '%s'", self.event, field.name) end
+  if not from[2] then return from end
+  local paths = type(from[3]) == 'table' and from[3] or { from[3] }
+  local why
+  for _, path in ipairs(paths) do
+    local place, reason = asm.attempt(function() return { types.member(from[2], path) } end)
+    if place then return from, place[1], place[2] end
+    why = why or reason
+  end
+  asm.refuse('%s', why)
+end
+
+function Arguments:load(a, size, to, field, at)
+  local from, offset, width = resolve(self, field)
+  a:load(8, to, CONTEXT, 8 * from[1])
+  if not from[2] then
+    if at > 0 then asm.refuse("'%s' is not an array", field.name) end
+    if size < 8 then a:extend(to, size * 8, false) end
+  elseif from.cast then
+    a:load(4, to, to, offset)
+    a:extend(to, 32, true)
+  else
+    if width ~= field.size then asm.refuse("'%s' has another size in this kernel", field.name) end
+    a:load(size, to, to, offset + at)
+  end
+end
+
+function Arguments:address(a, to, field)
+  local from, offset = resolve(self, field)
+  if not offset then asm.refuse("'%s' is not an array", field.name) end
+  a:load(8, to, CONTEXT, 8 * from[1])
+  a:alu('add', to, offset)
+end
+
+return arguments
