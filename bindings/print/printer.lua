@@ -153,7 +153,7 @@ end
 function Printer:read_clock()
   local clock = ffi.new 'struct session_clock'
   C.session_read_clock(self.run.session, clock)
-  self.has_clock = true
+  self.base = clock.base
   if clock.wall_sec == clock.wall_sec then
     self.wall_sec, self.wall_nsec = clock.wall_sec, clock.wall_nsec
   end
@@ -286,7 +286,7 @@ end
 --- Creates the printer of a class at its first event, because most runs print few of their classes.
 function Printer:make(class)
   jit.off() -- see bindings/init.lua
-  if not self.has_clock then self:read_clock() end
+  if not self.base then self:read_clock() end
   local event = self.run.events.list[class - C.EVENT_FIRST + 1] or task_event(class, self.run.services)
   local made = self.out.format == 'text' and self:line_printer(event) or self:record_printer(event)
   self.printers[class] = made

@@ -126,6 +126,7 @@ struct stream *stream_continue(int fd, const void *start, size_t size)
 		return NULL;
 	s->fd = fd;
 	s->pipe = true;
+	s->unread = UINT64_MAX;
 	s->start = malloc(size);
 	s->start_size = size;
 	if (s->start) {

@@ -19,7 +19,7 @@ times --input "$DATA/tsc.data" --tsc | paste -d ' ' readings - >tsc
 check '--tsc: each call is between the readings around it' \
 	awk '!($1 < $3 && $3 < $2) { bad = 1 } END { exit bad || NR != 3 }' tsc
 csv trace --input "$DATA/tsc.data" --tsc
-column time | paste -d ' ' tsc - >csv
+column clock | paste -d ' ' tsc - >csv
 check '--tsc: CSV has the same cycles' awk '$3 != $4 { bad = 1 } END { exit bad || NR != 3 }' csv
 perf report -D -i "$DATA/tsc.data" 2>/dev/null | grep -q 'PERF_RECORD_TIME_CONV'
 result $? 'perf finds the relation in the same file'
