@@ -46,7 +46,7 @@ describe('ldlat', function()
         asked = params
         return 'the event'
       end,
-      address = function() return { symbol = 'main', symbol_offset = 16 } end,
+      address_text = function() return 'main+0x10' end,
     }
     local profiler = assert(loadfile('scripts/profilers/' .. name .. '.lua'))()
     rawset(io, 'lines', function() return ('processor : 0\nvendor_id\t: %s\n'):format(vendor):gmatch '[^\n]+' end)
