@@ -233,7 +233,7 @@ function Loop:go()
   repeat
     check(C.session_next(run.session, batch, err), err)
     flags = batch.flags
-    if batch.n > 0 and self:has_clock() then pass(batch.events, batch.n, flags) end
+    if self:has_clock() and batch.n > 0 then pass(batch.events, batch.n, flags) end
     run.loss:poll()
     if bit.band(flags, C.BATCH_TICK) ~= 0 then self:tick(batch.tick_time) end
     if bit.band(flags, C.BATCH_NOTICE) ~= 0 then

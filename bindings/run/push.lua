@@ -106,6 +106,8 @@ function push.new(run, taken)
   if run.is_recorded then check_recorded(run.events.list) end
   self:_check_stdout()
   check(C.push_set_secret(self._handle, opt.secret, err), err)
+  local converted = run.axis.converted
+  if converted then C.push_set_clock(self._handle, ffi.gc(converted, nil), opt.clock_offset or 0) end
   if self.only and opt.exit_n then C.push_limit(self._handle, opt.exit_n) end
   return self
 end

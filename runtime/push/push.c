@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 #include <zstd.h>
+#include "clocks/clock_axis.h"
 #include "decode/decoder.h"
 #include "formats/formats.h"
 #include "formats/tracepoint.h"
@@ -39,8 +40,11 @@ struct push {
 	int nr_outlets;
 	struct event_request *requests; /* that are pushed */
 	uint32_t nr_requests;
-	uint64_t *masks; /* by attribute: the outlets of its samples */
-	int nr_masks;
+	struct pushed {
+		uint64_t outlets;    /* of its samples */
+		uint32_t time_place; /* see push_clock_place() */
+	} * attrs;
+	int nr_attrs;
 	/* Live events have an id for each CPU or thread, and more with each CPU that comes online.
 	 * The stream has one for each event, which its header names. */
 	bool renumbers;
@@ -119,16 +123,17 @@ static const struct event_request *request_of(const struct push *p, int index)
 	return NULL;
 }
 
-static int list_masks(struct push *p, struct error *err)
+static int list_attrs(struct push *p, struct error *err)
 {
-	p->nr_masks = decoder_nr_attrs(p->source.decoder);
-	p->masks = calloc(p->nr_masks, sizeof(*p->masks));
-	if (!p->masks)
+	p->nr_attrs = decoder_nr_attrs(p->source.decoder);
+	p->attrs = calloc(p->nr_attrs, sizeof(*p->attrs));
+	if (!p->attrs)
 		return error_set(err, -ENOMEM, "out of memory");
-	for (int i = 0; i < p->nr_masks; i++) {
+	for (int i = 0; i < p->nr_attrs; i++) {
 		const struct event_request *req = request_of(p, i);
 
-		p->masks[i] = req ? req->push : 0;
+		p->attrs[i].outlets = req ? req->push : 0;
+		p->attrs[i].time_place = push_clock_place(decoder_attr(p->source.decoder, i));
 	}
 	return 0;
 }
@@ -158,6 +163,8 @@ static void describe(struct push *p, int index, struct wire_event *ev, uint64_t 
 
 	ev->attr = *decoder_attr(p->source.decoder, index);
 	ev->attr.size = sizeof(ev->attr);
+	if (p->all.clock.axis)
+		ev->attr.use_clockid = ev->attr.clockid = 0;
 	ev->name = req ? req->name : "dummy";
 	if (req && req->config1_text)
 		ev->attr.config1 = 0; /* an address in this process */
@@ -182,7 +189,8 @@ static uint32_t nr_ids(const struct push *p, int index)
 /* Whether an attribute is part of a stream. Dummy events have the records about tasks. */
 static bool is_in(const struct push *p, int index, int bit)
 {
-	return p->masks[index] >> bit & 1 || is_dummy(decoder_attr(p->source.decoder, index));
+	return p->attrs[index].outlets >> bit & 1 ||
+	       is_dummy(decoder_attr(p->source.decoder, index));
 }
 
 static int set_events(struct push *p, int bit, struct error *err)
@@ -191,7 +199,7 @@ static int set_events(struct push *p, int bit, struct error *err)
 	struct wire_event *events;
 	uint64_t *next;
 
-	for (int i = 0; i < p->nr_masks; i++) {
+	for (int i = 0; i < p->nr_attrs; i++) {
 		n += is_in(p, i, bit);
 		ids += is_in(p, i, bit) ? nr_ids(p, i) : 0;
 	}
@@ -200,8 +208,8 @@ static int set_events(struct push *p, int bit, struct error *err)
 		return error_set(err, -ENOMEM, "out of memory");
 	next = (uint64_t *)(events + n);
 	for (int dummies = 0; dummies <= 1; dummies++) {
-		for (int i = 0; i < p->nr_masks; i++) {
-			if (!is_in(p, i, bit) || dummies == (int)(p->masks[i] >> bit & 1))
+		for (int i = 0; i < p->nr_attrs; i++) {
+			if (!is_in(p, i, bit) || dummies == (int)(p->attrs[i].outlets >> bit & 1))
 				continue;
 			describe(p, i, &events[at++], next, nr_ids(p, i));
 			next += nr_ids(p, i);
@@ -218,7 +226,9 @@ static void describe_all(struct push *p)
 	const struct perf_event_attr *attr = decoder_attr(p->source.decoder, 0);
 
 	p->all.is_live = !info->is_recorded;
-	p->all.clockid = attr->use_clockid ? (uint32_t)attr->clockid : UINT32_MAX;
+	p->all.clockid =
+		attr->use_clockid && !p->all.clock.axis ? (uint32_t)attr->clockid : UINT32_MAX;
+	push_clock_set_trailer(&p->all.clock, attr);
 	if (attr->sample_id_all)
 		p->all.trailer_words = __builtin_popcountll(attr->sample_type & TRAILER);
 	if (info->is_recorded && info->wall_sec > 0) { /* not if it is unknown */
@@ -250,7 +260,7 @@ static int push_open(struct source *src, const struct source_target *target, str
 	p->renumbers = !p->source.info.is_recorded;
 	mirror(p);
 	if (!ret)
-		ret = list_masks(p, err);
+		ret = list_attrs(p, err);
 	for (int i = 0; i < p->nr_outlets && !ret; i++)
 		ret = set_events(p, i, err);
 	if (!ret)
@@ -272,13 +282,17 @@ static void renumber(struct perf_event_header *rec, int index)
 static void send_to(struct push *p, uint64_t outlets, const struct slot *slot, int index)
 {
 	const struct perf_event_header *rec = slot->rec;
+	uint64_t time = push_clock_time(&p->all.clock, slot->time);
 
 	while (outlets) {
 		struct outlet *o = p->outlets[__builtin_ctzll(outlets)];
-		struct perf_event_header *copy = outlet_add(o, rec, slot->time);
+		struct perf_event_header *copy = outlet_add(o, rec, time);
 
 		if (copy && p->renumbers)
 			renumber(copy, index);
+		if (copy && p->all.clock.axis)
+			push_clock_stamp(&p->all.clock, copy, p->attrs[index].time_place,
+					 slot->time, time);
 		o->produced += rec->type == PERF_RECORD_SAMPLE;
 		outlets &= outlets - 1;
 	}
@@ -324,7 +338,7 @@ static int share(struct push *p, struct slot *slots, int n)
 			continue;
 		}
 		index = decoder_index_of(d, rec);
-		outlets = index >= 0 && index < p->nr_masks ? p->masks[index] : 0;
+		outlets = index >= 0 && index < p->nr_attrs ? p->attrs[index].outlets : 0;
 		if (!outlets) {
 			slots[kept++] = slots[i];
 		} else if (slots[i].time >= from && p->left) {
@@ -339,11 +353,12 @@ static int turn(struct push *p, struct error *err)
 {
 	struct epoll_event ev;
 	bool called = epoll_wait(p->all.poller, &ev, 1, 0) > 0;
+	uint64_t horizon = push_clock_time(&p->all.clock, p->source.horizon);
 	int ret = 0;
 
 	p->turned_at = clock_monotonic();
 	for (int i = 0; i < p->nr_outlets && !ret; i++)
-		ret = outlet_turn(p->outlets[i], p->turned_at, p->source.horizon, called, err);
+		ret = outlet_turn(p->outlets[i], p->turned_at, horizon, called, err);
 	if (ret != -EPIPE)
 		return ret;
 	/* The reader of standard output is gone: the run ends, as it does without push. */
@@ -351,11 +366,24 @@ static int turn(struct push *p, struct error *err)
 	return 0;
 }
 
+/* HELLO tells the rate of cycles, which takes some time to measure. */
+static void wait_for_rate(const struct push *p)
+{
+	uint64_t age = clock_monotonic() - p->all.first_pair.mono;
+	struct timespec rest = {.tv_nsec = RATE_TIME - age};
+
+	if (p->all.is_live && push_clock_is_cycles(&p->all.clock) && age < RATE_TIME)
+		nanosleep(&rest, NULL);
+}
+
 /* Files get what comes first, too. */
 static int push_start(struct source *src, struct error *err)
 {
 	struct push *p = of(src);
-	int ret = turn(p, err);
+	int ret;
+
+	wait_for_rate(p);
+	ret = turn(p, err);
 
 	if (!ret && p->inner->ops->start)
 		ret = p->inner->ops->start(p->inner, err);
@@ -424,6 +452,10 @@ static int push_next(struct source *src, struct slot *out, int max, uint64_t unt
 		if (n < 0)
 			return n;
 		kept = share(p, out, n);
+		if (p->all.clock.is_negative)
+			return error_set(err, -ERANGE,
+					 "push: --clock-offset makes times negative, which the "
+					 "stream cannot contain");
 		if (!n || clock_monotonic() - p->turned_at > TURN_PERIOD) {
 			ret = turn(p, err);
 			if (ret)
@@ -506,7 +538,8 @@ static void free_own(struct push *p)
 	for (uint32_t i = 0; i < p->nr_requests; i++)
 		event_request_clear(&p->requests[i]);
 	free(p->requests);
-	free(p->masks);
+	clock_axis_free(p->all.clock.axis);
+	free(p->attrs);
 	free(p->all.symbols.data);
 	free(p->all.messages.data);
 	explicit_bzero(&p->all.secret, sizeof(p->all.secret));
@@ -605,6 +638,12 @@ int push_add(struct push *p, const char *address, struct error *err)
 int push_set_secret(struct push *p, const char *path, struct error *err)
 {
 	return secret_read(&p->all.secret, path, err);
+}
+
+void push_set_clock(struct push *p, struct clock_axis *axis, int64_t offset)
+{
+	p->all.clock.axis = axis;
+	p->all.clock.offset = offset;
 }
 
 void push_limit(struct push *p, uint64_t samples)
