@@ -49,6 +49,12 @@ expect_line 'so does perf report' '100.00% *syscalls' perf.txt
 timeout 20 bash -c '"$0" trace -e sched:sched_switch --push - 2>err | head -c 100 >/dev/null; exit ${PIPESTATUS[0]}' "$PROFSCRIPT"
 result $? 'the end of the reader ends the run' err
 
+# --- rings are larger than usual, unless the user decides
+check 'the rings hold events while the receiver runs' bash -c \
+	'"$0" trace -e sched:sched_switch --push 9900 --dry-run | grep -q "512 pages"' "$PROFSCRIPT"
+check 'or are as large as wanted' bash -c \
+	'"$0" trace -e sched:sched_switch --push 9900 --dry-run -m 16 | grep -q "16 pages"' "$PROFSCRIPT"
+
 # --- pushed and local events in one run
 "$PROFSCRIPT" exec -m 1024 -e "${enter}push=file.data/" -e sched:sched_switch 'count(ev._event)' --format csv \
 	-- "$syscalls" 20000 >out 2>err
@@ -160,7 +166,7 @@ check 'the right secret' test "$(number events)" -ge 3000
 chmod 644 right
 refused 'a secret that others can read' 1 'right: other users can read or write the secret' \
 	trace -e "$enter" --push 9900 --secret right
-refused 'a secret without use' 2 '--secret has no effect without push= or --push' trace -e "$enter" --secret wrong
+refused 'a secret without use' 2 '--secret has no effect without push=, --push, pull= or --input' trace -e "$enter" --secret wrong
 
 # --- bad addresses and events
 refused 'all addresses without a secret' 1 ':9900: other hosts could connect, so a secret is needed' \
