@@ -274,6 +274,8 @@ static void start_receiver(struct outlet *o, struct receiver *r)
 	struct wire_pair pair;
 	uint64_t mono = 0, real = all->wall_sec * 1000000000 + all->wall_nsec;
 
+	if (real)
+		real -= all->clock.offset; /* when the converted clock was 0 */
 	clock_pair_read(&now);
 	if (all->is_live) {
 		mono = push_clock_time(&all->clock, now.mono);

@@ -12,12 +12,11 @@
 #include <zstd.h>
 #include "clocks/clock_axis.h"
 #include "decode/decoder.h"
-#include "formats/formats.h"
-#include "formats/tracepoint.h"
 #include "os/clock.h"
 #include "os/signals.h"
 #include "push/kernel_symbols.h"
 #include "push/outlet.h"
+#include "push/pushed.h"
 #include "push/receiver.h"
 #include "source.h"
 
@@ -38,16 +37,7 @@ struct push {
 	struct outlets all;
 	struct outlet *outlets[PUSH_MAX];
 	int nr_outlets;
-	struct event_request *requests; /* that are pushed */
-	uint32_t nr_requests;
-	struct pushed {
-		uint64_t outlets;    /* of its samples */
-		uint32_t time_place; /* see push_clock_place() */
-	} * attrs;
-	int nr_attrs;
-	/* Live events have an id for each CPU or thread, and more with each CPU that comes online.
-	 * The stream has one for each event, which its header names. */
-	bool renumbers;
+	struct pushed pushed;
 	uint64_t left; /* samples until the end; UINT64_MAX: no limit */
 	bool has_more, finished;
 	uint64_t turned_at;
@@ -99,122 +89,20 @@ static bool push_has_records(struct source *src, uint32_t kind)
 static int push_add_event(struct source *src, const struct event_request *req, struct error *err)
 {
 	struct push *p = of(src);
-	struct event_request *grown;
 
-	if (req->push) {
-		grown = reallocarray(p->requests, p->nr_requests + 1, sizeof(*grown));
-		if (!grown)
-			return error_set(err, -ENOMEM, "out of memory");
-		p->requests = grown;
-		if (event_request_copy(&grown[p->nr_requests], req))
-			return error_set(err, -ENOMEM, "out of memory");
-		p->nr_requests++;
-		p->all.has_stacks |= req->callchain;
-	}
+	if (req->push && pushed_add(&p->pushed, req, err))
+		return -ENOMEM;
+	p->all.has_stacks |= req->push && req->callchain;
 	return p->inner->ops->add_event(p->inner, req, err);
-}
-
-/* Returns the pushed event that the samples of an attribute are; NULL: none. */
-static const struct event_request *request_of(const struct push *p, int index)
-{
-	for (uint32_t i = 0; i < p->nr_requests; i++)
-		if (decoder_has_class(p->source.decoder, index, p->requests[i].class))
-			return &p->requests[i];
-	return NULL;
-}
-
-static int list_attrs(struct push *p, struct error *err)
-{
-	p->nr_attrs = decoder_nr_attrs(p->source.decoder);
-	p->attrs = calloc(p->nr_attrs, sizeof(*p->attrs));
-	if (!p->attrs)
-		return error_set(err, -ENOMEM, "out of memory");
-	for (int i = 0; i < p->nr_attrs; i++) {
-		const struct event_request *req = request_of(p, i);
-
-		p->attrs[i].outlets = req ? req->push : 0;
-		p->attrs[i].time_place = push_clock_place(decoder_attr(p->source.decoder, i));
-	}
-	return 0;
-}
-
-static bool is_dummy(const struct perf_event_attr *attr)
-{
-	return attr->type == PERF_TYPE_SOFTWARE && attr->config == PERF_COUNT_SW_DUMMY;
-}
-
-static void add_format(struct push *p, struct wire_event *ev)
-{
-	struct formats *formats = push_formats(&p->source, NULL);
-	struct tracepoint *t = formats ? formats_by_id(formats, ev->attr.config) : NULL;
-	size_t size;
-
-	if (!t || ev->attr.type != PERF_TYPE_TRACEPOINT)
-		return;
-	ev->format = tracepoint_text(t, &size);
-	ev->format_size = size;
-	ev->system = tracepoint_system(t);
-}
-
-/* Describes an attribute for the header of a stream. */
-static void describe(struct push *p, int index, struct wire_event *ev, uint64_t *ids, uint32_t max)
-{
-	const struct event_request *req = request_of(p, index);
-
-	ev->attr = *decoder_attr(p->source.decoder, index);
-	ev->attr.size = sizeof(ev->attr);
-	if (p->all.clock.axis)
-		ev->attr.use_clockid = ev->attr.clockid = 0;
-	ev->name = req ? req->name : "dummy";
-	if (req && req->config1_text)
-		ev->attr.config1 = 0; /* an address in this process */
-	if (req && req->bpf_array) {  /* the kernel says that a BPF program wrote the samples */
-		ev->attr.type = req->attr.type;
-		ev->attr.config = req->attr.config;
-	}
-	add_format(p, ev);
-	ev->ids = ids;
-	ev->nr_ids = max;
-	if (p->renumbers)
-		ids[0] = index + 1;
-	else
-		decoder_ids(p->source.decoder, index, ids, max);
-}
-
-static uint32_t nr_ids(const struct push *p, int index)
-{
-	return p->renumbers ? 1 : decoder_ids(p->source.decoder, index, NULL, 0);
-}
-
-/* Whether an attribute is part of a stream. Dummy events have the records about tasks. */
-static bool is_in(const struct push *p, int index, int bit)
-{
-	return p->attrs[index].outlets >> bit & 1 ||
-	       is_dummy(decoder_attr(p->source.decoder, index));
 }
 
 static int set_events(struct push *p, int bit, struct error *err)
 {
-	uint32_t n = 0, ids = 0, at = 0;
-	struct wire_event *events;
-	uint64_t *next;
+	uint32_t n;
+	struct wire_event *events = pushed_describe(&p->pushed, bit, &n, err);
 
-	for (int i = 0; i < p->nr_attrs; i++) {
-		n += is_in(p, i, bit);
-		ids += is_in(p, i, bit) ? nr_ids(p, i) : 0;
-	}
-	events = calloc(1, n * sizeof(*events) + ids * sizeof(*next));
 	if (!events)
-		return error_set(err, -ENOMEM, "out of memory");
-	next = (uint64_t *)(events + n);
-	for (int dummies = 0; dummies <= 1; dummies++) {
-		for (int i = 0; i < p->nr_attrs; i++) {
-			if (!is_in(p, i, bit) || dummies == (int)(p->attrs[i].outlets >> bit & 1))
-				continue;
-			describe(p, i, &events[at++], next, nr_ids(p, i));
-			next += nr_ids(p, i);
-		}
-	}
+		return -ENOMEM;
 	outlet_set_events(p->outlets[bit], events, n);
 	return 0;
 }
@@ -257,26 +145,15 @@ static int push_open(struct source *src, const struct source_target *target, str
 		epoll_ctl(p->all.poller, EPOLL_CTL_ADD, src->wake_fd, &ev);
 	}
 	p->source.info = p->inner->info;
-	p->renumbers = !p->source.info.is_recorded;
+	p->pushed.renumbers = !p->source.info.is_recorded;
 	mirror(p);
 	if (!ret)
-		ret = list_attrs(p, err);
+		ret = pushed_list(&p->pushed, err);
 	for (int i = 0; i < p->nr_outlets && !ret; i++)
 		ret = set_events(p, i, err);
 	if (!ret)
 		describe_all(p);
 	return ret;
-}
-
-/* Gives a copy the id that the header of the stream names. Records of tasks belong to no event. */
-static void renumber(struct perf_event_header *rec, int index)
-{
-	uint64_t *words = (uint64_t *)(rec + 1);
-
-	if (rec->type == PERF_RECORD_SAMPLE)
-		words[0] = index + 1;
-	else
-		words[(rec->size - sizeof(*rec)) / 8 - 1] = 0;
 }
 
 static void send_to(struct push *p, uint64_t outlets, const struct slot *slot, int index)
@@ -288,10 +165,10 @@ static void send_to(struct push *p, uint64_t outlets, const struct slot *slot, i
 		struct outlet *o = p->outlets[__builtin_ctzll(outlets)];
 		struct perf_event_header *copy = outlet_add(o, rec, time);
 
-		if (copy && p->renumbers)
-			renumber(copy, index);
+		if (copy && p->pushed.renumbers)
+			pushed_renumber(copy, index);
 		if (copy && p->all.clock.axis)
-			push_clock_stamp(&p->all.clock, copy, p->attrs[index].time_place,
+			push_clock_stamp(&p->all.clock, copy, p->pushed.attrs[index].time_place,
 					 slot->time, time);
 		o->produced += rec->type == PERF_RECORD_SAMPLE;
 		outlets &= outlets - 1;
@@ -338,7 +215,8 @@ static int share(struct push *p, struct slot *slots, int n)
 			continue;
 		}
 		index = decoder_index_of(d, rec);
-		outlets = index >= 0 && index < p->nr_attrs ? p->attrs[index].outlets : 0;
+		outlets = index >= 0 && index < p->pushed.nr_attrs ? p->pushed.attrs[index].outlets
+								   : 0;
 		if (!outlets) {
 			slots[kept++] = slots[i];
 		} else if (slots[i].time >= from && p->left) {
@@ -535,11 +413,8 @@ static void free_own(struct push *p)
 {
 	for (int i = 0; i < p->nr_outlets; i++)
 		outlet_free(p->outlets[i]);
-	for (uint32_t i = 0; i < p->nr_requests; i++)
-		event_request_clear(&p->requests[i]);
-	free(p->requests);
+	pushed_clear(&p->pushed);
 	clock_axis_free(p->all.clock.axis);
-	free(p->attrs);
 	free(p->all.symbols.data);
 	free(p->all.messages.data);
 	explicit_bzero(&p->all.secret, sizeof(p->all.secret));
@@ -595,6 +470,7 @@ struct push *push_new(struct source *inner, struct error *err)
 		return NULL;
 	}
 	p->inner = inner;
+	p->pushed.source = inner;
 	p->source.decoder = inner->decoder;
 	p->source.info = inner->info;
 	p->source.wake_fd = -1;
@@ -644,6 +520,7 @@ void push_set_clock(struct push *p, struct clock_axis *axis, int64_t offset)
 {
 	p->all.clock.axis = axis;
 	p->all.clock.offset = offset;
+	p->pushed.has_own_clock = true;
 }
 
 void push_limit(struct push *p, uint64_t samples)

@@ -58,6 +58,15 @@ holds 'cycles are sent' '
 	NF == 1 { records++; if ($1 - offset < first || $1 - offset > last + 1e10) bad = 1 }
 	END { exit bad || !n || !records }'
 
+# A recording that is sent on keeps its wall times.
+"$PROFSCRIPT" trace -m 1024 -e "$CALLS" --push plain.data -- "$TOP/build/workloads/syscalls" 10 2>err
+"$PROFSCRIPT" trace --input plain.data -e raw_syscalls:sys_enter --push shifted.data --clock-offset $OFFSET 2>err
+for file in plain shifted; do
+	"$PROFSCRIPT" trace --input $file.data -e raw_syscalls:sys_enter 2>err | sed 's/ *syscalls .*//' >$file.wall
+done
+check 'wall times do not shift' cmp plain.wall shifted.wall
+check 'and are there' test "$(grep -c '^[0-9]*-[0-9]*-' plain.wall)" = 10
+
 check_status 'negative times' 1 "$PROFSCRIPT" trace -e "$CALLS/push=-/" --clock-offset -$OFFSET \
 	-- "$TOP/build/workloads/syscalls" 100
 expect_line 'are refused' 'push: --clock-offset makes times negative' .check
