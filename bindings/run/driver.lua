@@ -233,7 +233,7 @@ function Loop:go()
   repeat
     check(C.session_next(run.session, batch, err), err)
     flags = batch.flags
-    if batch.n > 0 and self:has_clock() then pass(batch.events, batch.n, flags) end
+    if self:has_clock() and batch.n > 0 then pass(batch.events, batch.n, flags) end
     run.loss:poll()
     if bit.band(flags, C.BATCH_TICK) ~= 0 then self:tick(batch.tick_time) end
     if bit.band(flags, C.BATCH_NOTICE) ~= 0 then
@@ -368,7 +368,8 @@ local function taken_by(target_branches, limits)
 end
 
 local function run_with_events(session, script, opt, words, found)
-  opt.mmap_pages = opt.mmap_pages or (type(opt.call_graph) == 'number' and DUMP_PAGES or DEFAULT_PAGES)
+  local given_pages = opt.mmap_pages
+  opt.mmap_pages = given_pages or (type(opt.call_graph) == 'number' and DUMP_PAGES or DEFAULT_PAGES)
   opt.watermark = opt.watermark or DEFAULT_WATERMARK
   local run = runs.new(session, script, opt, words, found)
   local out = run.out
@@ -393,6 +394,7 @@ local function run_with_events(session, script, opt, words, found)
   all:add('limit', '-N', limit(run, wants.own_exit_n))
   all:add('handle', 'dispatch', handlers_pass(run, route(run, checked, opt.verbose > 1 and not wants.prints_events)))
   local sender = push.new(run, taken_by(target_branches, limits))
+  if sender and not given_pages then opt.mmap_pages = math.max(opt.mmap_pages, push.ring_pages()) end
   if opt.dry_run then
     out:append(dry_run.text(run))
     flush(out)

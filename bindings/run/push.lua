@@ -3,9 +3,14 @@
 --- work (runtime/push/); this module decides what is sent where, and tells the user about it.
 local ffi = require 'ffi'
 local failure = require 'bindings.base.failure'
+local libc = require 'bindings.base.libc'
 
 local C = ffi.C
 local push = {}
+
+-- 2 MiB per ring, unless the user's locked memory is limited. A receiver on this machine competes with the sender for
+-- the CPUs: at two million events per second, the default rings fill within one turn of the scheduler.
+local RING_PAGES = 512
 
 ---@class Push
 ---@field run Run
@@ -106,9 +111,15 @@ function push.new(run, taken)
   if run.is_recorded then check_recorded(run.events.list) end
   self:_check_stdout()
   check(C.push_set_secret(self._handle, opt.secret, err), err)
+  local converted = run.axis.converted
+  if converted then C.push_set_clock(self._handle, ffi.gc(converted, nil), opt.clock_offset or 0) end
   if self.only and opt.exit_n then C.push_limit(self._handle, opt.exit_n) end
   return self
 end
+
+--- Returns how many pages each ring of a run that sends should have at least.
+---@return integer
+function push.ring_pages() return libc.geteuid() == 0 and RING_PAGES or 0 end
 
 --- Fails if the events and the profiler's output would both go to standard output.
 function Push:_check_stdout()

@@ -133,6 +133,9 @@ static void probe_kernel(struct evlist *evlist)
 	attr.read_format = 0;
 	attr.ksymbol = 1;
 	evlist->has_ksymbol = accepts(&attr);
+	attr.ksymbol = 0;
+	attr.build_id = 1;
+	evlist->has_build_id = accepts(&attr);
 }
 
 static void fill_attr(const struct evlist *evlist, struct perf_event_attr *attr, uint32_t pages,
@@ -264,9 +267,15 @@ static struct perf_event_attr task_attr(struct evlist *evlist)
 				       .comm = 1,
 				       .comm_exec = 1};
 
-	for (uint32_t i = 0; i < evlist->nr_requests; i++)
+	bool sends = false;
+
+	for (uint32_t i = 0; i < evlist->nr_requests; i++) {
 		if (evlist->requests[i].callchain || evlist->requests[i].resolve)
-			attr.mmap = attr.mmap2 = 1;	 /* to symbolize user addresses */
+			attr.mmap = attr.mmap2 = 1; /* to symbolize user addresses */
+		sends |= evlist->requests[i].push != 0;
+	}
+	/* Elsewhere, a file's inode says nothing. */
+	attr.build_id = attr.mmap && sends && evlist->has_build_id;
 	attr.ksymbol = attr.mmap && evlist->has_ksymbol; /* and BPF programs in the kernel */
 	evlist->task_pages = task_pages(evlist, attr.mmap);
 	fill_attr(evlist, &attr, evlist->task_pages, 50);

@@ -41,10 +41,11 @@ struct evlist {
 	uint32_t nr_evsels;
 	struct evsel *counted; /* counted events */
 	uint32_t nr_counted;
-	int sampler;	  /* evsel whose samples contain the counts; -1: they are read */
-	bool has_clock;	  /* the kernel supports CLOCK_MONOTONIC for events */
-	bool has_lost;	  /* the kernel counts lost records */
-	bool has_ksymbol; /* the kernel reports new kernel code */
+	int sampler;	   /* evsel whose samples contain the counts; -1: they are read */
+	bool has_clock;	   /* the kernel supports CLOCK_MONOTONIC for events */
+	bool has_lost;	   /* the kernel counts lost records */
+	bool has_ksymbol;  /* the kernel reports new kernel code */
+	bool has_build_id; /* the kernel can report mapped files by build id */
 	/* One ring per thread, on whatever CPU it runs; otherwise the rings belong to CPUs. (The
 	 * kernel does not map a ring for an inherited event on all CPUs.) */
 	bool per_thread;

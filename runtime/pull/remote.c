@@ -153,7 +153,7 @@ static uint64_t read_own(void *arg, const struct perf_event_header *rec)
 	if (has_tag(rec, WIRE_GROUP, sizeof(struct wire_group)))
 		return read_group(r, (const void *)rec);
 	if (has_tag(rec, WIRE_PAIR, sizeof(struct wire_pair)))
-		remote_clock_pair(&r->clock, (const void *)rec, r->hello.tsc_khz);
+		remote_clock_pair(&r->clock, (const void *)rec, &r->hello);
 	else if (has_tag(rec, WIRE_PONG, sizeof(struct wire_pong)))
 		remote_clock_pong(&r->clock, (const void *)rec);
 	else if (has_tag(rec, WIRE_BYE, sizeof(struct wire_bye)))
@@ -194,7 +194,7 @@ static int read_hello(struct remote *r, size_t at, struct error *err)
 
 		memcpy(&pair, r->head + at, sizeof(pair));
 		if (!memcmp(pair.head.tag, WIRE_PAIR, WIRE_TAG))
-			remote_clock_pair(&r->clock, &pair, r->hello.tsc_khz);
+			remote_clock_pair(&r->clock, &pair, &r->hello);
 	}
 	return 1;
 }

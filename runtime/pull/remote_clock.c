@@ -94,18 +94,20 @@ static uint64_t mono_at(struct remote_clock *c, const struct wire_pair *pair, do
 	return pair->mono - offset;
 }
 
-void remote_clock_pair(struct remote_clock *c, const struct wire_pair *pair, uint64_t tsc_khz)
+void remote_clock_pair(struct remote_clock *c, const struct wire_pair *pair,
+		       const struct wire_hello *hello)
 {
-	bool is_tsc = pair->clock == pair->tsc;
+	bool is_cycles = hello->flags & WIRE_CYCLES;
 	double error;
 	uint64_t mono = mono_at(c, pair, &error);
 
-	if (!c->map && c->is_own_kernel && pair->clock == pair->mono) {
-		remote_clock_set(c, 0, 0);
+	if (!c->map && c->is_own_kernel &&
+	    pair->clock - (uint64_t)hello->clock_offset == pair->mono) {
+		remote_clock_set(c, -hello->clock_offset, 0);
 		return;
 	}
 	if (!c->map)
-		c->map = clock_map_new(!is_tsc ? 1 : tsc_khz ? 1e6 / tsc_khz : 0);
+		c->map = clock_map_new(!is_cycles ? 1 : hello->tsc_khz ? 1e6 / hello->tsc_khz : 0);
 	if (!c->map)
 		return;
 	if (clock_map_add(c->map, pair->clock, mono, error + pair->read_error_ns) == -ERANGE) {

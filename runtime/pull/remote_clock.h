@@ -40,7 +40,8 @@ struct remote_clock {
 /* Begins a connection. */
 void remote_clock_start(struct remote_clock *c, bool is_own_kernel);
 void remote_clock_clear(struct remote_clock *c);
-void remote_clock_pair(struct remote_clock *c, const struct wire_pair *pair, uint64_t tsc_khz);
+void remote_clock_pair(struct remote_clock *c, const struct wire_pair *pair,
+		       const struct wire_hello *hello);
 /* Fills a ping to send now. */
 void remote_clock_ping(struct remote_clock *c, struct wire_ping *ping);
 void remote_clock_pong(struct remote_clock *c, const struct wire_pong *pong);

@@ -16,7 +16,6 @@ enum {
 	HEART_BEAT = 100000000, /* ns */
 	PAIR_PERIOD = 1000000000,
 	RETRY_AFTER = 100000000,
-	RATE_TIME = 50000000, /* ns between two pairs that tell the rate of the TSC */
 	RECORD_TIME_CONV = 79,
 	CONV_SHIFT = 32
 };
@@ -163,12 +162,12 @@ static uint64_t tsc_khz(const struct outlets *all, const struct clock_pair *now)
 	return (double)(now->tsc - all->first_pair.tsc) * 1e6 / ns;
 }
 
-static void fill_pair(struct wire_pair *pair, const struct clock_pair *now)
+static void fill_pair(struct outlets *all, struct wire_pair *pair, const struct clock_pair *now)
 {
 	*pair = (struct wire_pair){
 		.head = {.header = {.type = WIRE_RECORD, .size = sizeof(*pair)}},
 		.tsc = now->tsc,
-		.clock = now->mono,
+		.clock = push_clock_time(&all->clock, now->mono),
 		.mono = now->mono,
 		.real = now->real,
 		.read_error_ns = now->error,
@@ -177,16 +176,16 @@ static void fill_pair(struct wire_pair *pair, const struct clock_pair *now)
 	memcpy(pair->head.tag, WIRE_PAIR, WIRE_TAG);
 }
 
-/* ns = zero + (tsc * mult >> shift), as on the control page of a ring. */
-static void fill_conv(struct time_conv *conv, uint64_t khz, const struct clock_pair *now)
+/* clock = zero + (tsc * mult >> shift), as on the control page of a ring. */
+static void fill_conv(struct time_conv *conv, double rate, const struct wire_pair *now)
 {
-	uint64_t mult = (uint64_t)(1e6 * (1ull << CONV_SHIFT) / khz);
+	uint64_t mult = (uint64_t)(rate * (1ull << CONV_SHIFT));
 
 	*conv = (struct time_conv){
 		.header = {.type = RECORD_TIME_CONV, .size = sizeof(*conv)},
 		.shift = CONV_SHIFT,
 		.mult = mult,
-		.zero = now->mono - (uint64_t)((unsigned __int128)now->tsc * mult >> CONV_SHIFT),
+		.zero = now->clock - (uint64_t)((unsigned __int128)now->tsc * mult >> CONV_SHIFT),
 		.mask = UINT64_MAX,
 		.has_zero = 1,
 	};
@@ -206,8 +205,8 @@ static uint32_t fill_clocks(struct outlet *o, struct group_front *front)
 	if (!khz)
 		return offsetof(struct group_front, group);
 	o->paired_at = o->flushed_at;
-	fill_pair(&front->pair, &now);
-	fill_conv(&front->conv, khz, &now);
+	fill_pair(o->all, &front->pair, &now);
+	fill_conv(&front->conv, push_clock_is_cycles(&o->all->clock) ? 1 : 1e6 / khz, &front->pair);
 	return 0;
 }
 
@@ -261,27 +260,32 @@ void outlet_flush(struct outlet *o, uint64_t last_time)
 static void start_receiver(struct outlet *o, struct receiver *r)
 {
 	struct outlets *all = o->all;
+	bool is_cycles = push_clock_is_cycles(&all->clock);
 	struct wire_hello hello = {
-		.flags =
-			WIRE_ORDERED | (r->is_socket ? WIRE_PONGS : 0) | (r->packs ? WIRE_ZSTD : 0),
+		.flags = WIRE_ORDERED | (r->is_socket ? WIRE_PONGS : 0) |
+			 (r->packs ? WIRE_ZSTD : 0) | (all->clock.axis ? WIRE_CLOCK_SHIFTED : 0) |
+			 (is_cycles ? WIRE_CYCLES : 0),
 		.epoch = all->epoch,
 		.clockid = all->clockid,
+		.clock_offset = all->clock.offset,
 	};
 	struct task_scan *scan = NULL;
 	struct clock_pair now;
 	struct wire_pair pair;
 	uint64_t mono = 0, real = all->wall_sec * 1000000000 + all->wall_nsec;
 
+	if (real)
+		real -= all->clock.offset; /* when the converted clock was 0 */
 	clock_pair_read(&now);
 	if (all->is_live) {
-		mono = now.mono;
+		mono = push_clock_time(&all->clock, now.mono);
 		real = now.real;
 		hello.tsc_khz = tsc_khz(all, &now);
 		scan = task_scan_new(all->trailer_words, all->has_stacks);
 	}
 	preamble_fill(&hello);
-	preamble_write(&r->front, o->events, o->nr_events, &hello, mono, real);
-	fill_pair(&pair, &now);
+	preamble_write(&r->front, o->events, o->nr_events, &hello, mono, is_cycles ? 0 : real);
+	fill_pair(all, &pair, &now);
 	if (all->is_live)
 		bytes_add(&r->front, &pair, sizeof(pair));
 	receiver_start(r, scan, &all->symbols);
@@ -387,7 +391,7 @@ int outlet_turn(struct outlet *o, uint64_t now, uint64_t horizon, bool called, s
 	for (uint32_t i = 0; i < o->nr_receivers; i++) {
 		if (called || receiver_is_doubtful(o->receivers[i]))
 			receiver_read(o->receivers[i], &o->all->secret);
-		if (o->receivers[i]->state == RECEIVER_NEW)
+		if (o->receivers[i]->state == RECEIVER_NEW && push_clock_ready(&o->all->clock))
 			start_receiver(o, o->receivers[i]);
 	}
 	flush_if_due(o, now, horizon);

@@ -10,6 +10,7 @@
 #include "clocks/clock_pair.h"
 #include "error.h"
 #include "push/group.h"
+#include "push/push_clock.h"
 #include "wire/bytes.h"
 #include "wire/channel.h"
 #include "wire/preamble.h"
@@ -17,7 +18,10 @@
 
 struct receiver;
 
-enum { RECEIVERS_MAX = 64 /* of an outlet */ };
+enum {
+	RECEIVERS_MAX = 64,  /* of an outlet */
+	RATE_TIME = 50000000 /* ns between two pairs that tell the rate of the TSC */
+};
 
 /* What all outlets of a run share. */
 struct outlets {
@@ -25,8 +29,9 @@ struct outlets {
 	struct secret secret;
 	struct bytes symbols;  /* records with the kernel's symbols; empty: stacks are not sent */
 	struct bytes messages; /* lines for the user */
+	struct push_clock clock;
 	uint64_t epoch;
-	uint32_t clockid;	      /* of the records' times */
+	uint32_t clockid;	      /* of the records' times; UINT32_MAX: another one */
 	bool is_live;		      /* the records' times are now */
 	bool has_stacks;	      /* receivers need the mappings of tasks */
 	uint32_t trailer_words;	      /* at the end of records other than samples */
@@ -70,8 +75,9 @@ void outlet_set_events(struct outlet *o, struct wire_event *events, uint32_t n);
  * any more. */
 void outlet_flush(struct outlet *o, uint64_t last_time);
 /* Accepts receivers, reads what they sent, and sends what it can. now: CLOCK_MONOTONIC. horizon: no
- * older records come. called: a descriptor of the poller is ready. Negative errno with a message: a
- * file cannot be written; -EPIPE: the reader of standard output is gone. */
+ * older records come, on the clock that is sent. called: a descriptor of the poller is ready.
+ * Negative errno with a message: a file cannot be written; -EPIPE: the reader of standard output is
+ * gone. */
 int outlet_turn(struct outlet *o, uint64_t now, uint64_t horizon, bool called, struct error *err);
 /* Ends the stream in an orderly way; outlet_turn() then sends the rest. */
 void outlet_end(struct outlet *o);

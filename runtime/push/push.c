@@ -10,13 +10,13 @@
 #include <time.h>
 #include <unistd.h>
 #include <zstd.h>
+#include "clocks/clock_axis.h"
 #include "decode/decoder.h"
-#include "formats/formats.h"
-#include "formats/tracepoint.h"
 #include "os/clock.h"
 #include "os/signals.h"
 #include "push/kernel_symbols.h"
 #include "push/outlet.h"
+#include "push/pushed.h"
 #include "push/receiver.h"
 #include "source.h"
 
@@ -37,13 +37,7 @@ struct push {
 	struct outlets all;
 	struct outlet *outlets[PUSH_MAX];
 	int nr_outlets;
-	struct event_request *requests; /* that are pushed */
-	uint32_t nr_requests;
-	uint64_t *masks; /* by attribute: the outlets of its samples */
-	int nr_masks;
-	/* Live events have an id for each CPU or thread, and more with each CPU that comes online.
-	 * The stream has one for each event, which its header names. */
-	bool renumbers;
+	struct pushed pushed;
 	uint64_t left; /* samples until the end; UINT64_MAX: no limit */
 	bool has_more, finished;
 	uint64_t turned_at;
@@ -95,118 +89,20 @@ static bool push_has_records(struct source *src, uint32_t kind)
 static int push_add_event(struct source *src, const struct event_request *req, struct error *err)
 {
 	struct push *p = of(src);
-	struct event_request *grown;
 
-	if (req->push) {
-		grown = reallocarray(p->requests, p->nr_requests + 1, sizeof(*grown));
-		if (!grown)
-			return error_set(err, -ENOMEM, "out of memory");
-		p->requests = grown;
-		if (event_request_copy(&grown[p->nr_requests], req))
-			return error_set(err, -ENOMEM, "out of memory");
-		p->nr_requests++;
-		p->all.has_stacks |= req->callchain;
-	}
+	if (req->push && pushed_add(&p->pushed, req, err))
+		return -ENOMEM;
+	p->all.has_stacks |= req->push && req->callchain;
 	return p->inner->ops->add_event(p->inner, req, err);
-}
-
-/* Returns the pushed event that the samples of an attribute are; NULL: none. */
-static const struct event_request *request_of(const struct push *p, int index)
-{
-	for (uint32_t i = 0; i < p->nr_requests; i++)
-		if (decoder_has_class(p->source.decoder, index, p->requests[i].class))
-			return &p->requests[i];
-	return NULL;
-}
-
-static int list_masks(struct push *p, struct error *err)
-{
-	p->nr_masks = decoder_nr_attrs(p->source.decoder);
-	p->masks = calloc(p->nr_masks, sizeof(*p->masks));
-	if (!p->masks)
-		return error_set(err, -ENOMEM, "out of memory");
-	for (int i = 0; i < p->nr_masks; i++) {
-		const struct event_request *req = request_of(p, i);
-
-		p->masks[i] = req ? req->push : 0;
-	}
-	return 0;
-}
-
-static bool is_dummy(const struct perf_event_attr *attr)
-{
-	return attr->type == PERF_TYPE_SOFTWARE && attr->config == PERF_COUNT_SW_DUMMY;
-}
-
-static void add_format(struct push *p, struct wire_event *ev)
-{
-	struct formats *formats = push_formats(&p->source, NULL);
-	struct tracepoint *t = formats ? formats_by_id(formats, ev->attr.config) : NULL;
-	size_t size;
-
-	if (!t || ev->attr.type != PERF_TYPE_TRACEPOINT)
-		return;
-	ev->format = tracepoint_text(t, &size);
-	ev->format_size = size;
-	ev->system = tracepoint_system(t);
-}
-
-/* Describes an attribute for the header of a stream. */
-static void describe(struct push *p, int index, struct wire_event *ev, uint64_t *ids, uint32_t max)
-{
-	const struct event_request *req = request_of(p, index);
-
-	ev->attr = *decoder_attr(p->source.decoder, index);
-	ev->attr.size = sizeof(ev->attr);
-	ev->name = req ? req->name : "dummy";
-	if (req && req->config1_text)
-		ev->attr.config1 = 0; /* an address in this process */
-	if (req && req->bpf_array) {  /* the kernel says that a BPF program wrote the samples */
-		ev->attr.type = req->attr.type;
-		ev->attr.config = req->attr.config;
-	}
-	add_format(p, ev);
-	ev->ids = ids;
-	ev->nr_ids = max;
-	if (p->renumbers)
-		ids[0] = index + 1;
-	else
-		decoder_ids(p->source.decoder, index, ids, max);
-}
-
-static uint32_t nr_ids(const struct push *p, int index)
-{
-	return p->renumbers ? 1 : decoder_ids(p->source.decoder, index, NULL, 0);
-}
-
-/* Whether an attribute is part of a stream. Dummy events have the records about tasks. */
-static bool is_in(const struct push *p, int index, int bit)
-{
-	return p->masks[index] >> bit & 1 || is_dummy(decoder_attr(p->source.decoder, index));
 }
 
 static int set_events(struct push *p, int bit, struct error *err)
 {
-	uint32_t n = 0, ids = 0, at = 0;
-	struct wire_event *events;
-	uint64_t *next;
+	uint32_t n;
+	struct wire_event *events = pushed_describe(&p->pushed, bit, &n, err);
 
-	for (int i = 0; i < p->nr_masks; i++) {
-		n += is_in(p, i, bit);
-		ids += is_in(p, i, bit) ? nr_ids(p, i) : 0;
-	}
-	events = calloc(1, n * sizeof(*events) + ids * sizeof(*next));
 	if (!events)
-		return error_set(err, -ENOMEM, "out of memory");
-	next = (uint64_t *)(events + n);
-	for (int dummies = 0; dummies <= 1; dummies++) {
-		for (int i = 0; i < p->nr_masks; i++) {
-			if (!is_in(p, i, bit) || dummies == (int)(p->masks[i] >> bit & 1))
-				continue;
-			describe(p, i, &events[at++], next, nr_ids(p, i));
-			next += nr_ids(p, i);
-		}
-	}
+		return -ENOMEM;
 	outlet_set_events(p->outlets[bit], events, n);
 	return 0;
 }
@@ -218,7 +114,9 @@ static void describe_all(struct push *p)
 	const struct perf_event_attr *attr = decoder_attr(p->source.decoder, 0);
 
 	p->all.is_live = !info->is_recorded;
-	p->all.clockid = attr->use_clockid ? (uint32_t)attr->clockid : UINT32_MAX;
+	p->all.clockid =
+		attr->use_clockid && !p->all.clock.axis ? (uint32_t)attr->clockid : UINT32_MAX;
+	push_clock_set_trailer(&p->all.clock, attr);
 	if (attr->sample_id_all)
 		p->all.trailer_words = __builtin_popcountll(attr->sample_type & TRAILER);
 	if (info->is_recorded && info->wall_sec > 0) { /* not if it is unknown */
@@ -247,10 +145,10 @@ static int push_open(struct source *src, const struct source_target *target, str
 		epoll_ctl(p->all.poller, EPOLL_CTL_ADD, src->wake_fd, &ev);
 	}
 	p->source.info = p->inner->info;
-	p->renumbers = !p->source.info.is_recorded;
+	p->pushed.renumbers = !p->source.info.is_recorded;
 	mirror(p);
 	if (!ret)
-		ret = list_masks(p, err);
+		ret = pushed_list(&p->pushed, err);
 	for (int i = 0; i < p->nr_outlets && !ret; i++)
 		ret = set_events(p, i, err);
 	if (!ret)
@@ -258,27 +156,20 @@ static int push_open(struct source *src, const struct source_target *target, str
 	return ret;
 }
 
-/* Gives a copy the id that the header of the stream names. Records of tasks belong to no event. */
-static void renumber(struct perf_event_header *rec, int index)
-{
-	uint64_t *words = (uint64_t *)(rec + 1);
-
-	if (rec->type == PERF_RECORD_SAMPLE)
-		words[0] = index + 1;
-	else
-		words[(rec->size - sizeof(*rec)) / 8 - 1] = 0;
-}
-
 static void send_to(struct push *p, uint64_t outlets, const struct slot *slot, int index)
 {
 	const struct perf_event_header *rec = slot->rec;
+	uint64_t time = push_clock_time(&p->all.clock, slot->time);
 
 	while (outlets) {
 		struct outlet *o = p->outlets[__builtin_ctzll(outlets)];
-		struct perf_event_header *copy = outlet_add(o, rec, slot->time);
+		struct perf_event_header *copy = outlet_add(o, rec, time);
 
-		if (copy && p->renumbers)
-			renumber(copy, index);
+		if (copy && p->pushed.renumbers)
+			pushed_renumber(copy, index);
+		if (copy && p->all.clock.axis)
+			push_clock_stamp(&p->all.clock, copy, p->pushed.attrs[index].time_place,
+					 slot->time, time);
 		o->produced += rec->type == PERF_RECORD_SAMPLE;
 		outlets &= outlets - 1;
 	}
@@ -324,7 +215,8 @@ static int share(struct push *p, struct slot *slots, int n)
 			continue;
 		}
 		index = decoder_index_of(d, rec);
-		outlets = index >= 0 && index < p->nr_masks ? p->masks[index] : 0;
+		outlets = index >= 0 && index < p->pushed.nr_attrs ? p->pushed.attrs[index].outlets
+								   : 0;
 		if (!outlets) {
 			slots[kept++] = slots[i];
 		} else if (slots[i].time >= from && p->left) {
@@ -339,11 +231,12 @@ static int turn(struct push *p, struct error *err)
 {
 	struct epoll_event ev;
 	bool called = epoll_wait(p->all.poller, &ev, 1, 0) > 0;
+	uint64_t horizon = push_clock_time(&p->all.clock, p->source.horizon);
 	int ret = 0;
 
 	p->turned_at = clock_monotonic();
 	for (int i = 0; i < p->nr_outlets && !ret; i++)
-		ret = outlet_turn(p->outlets[i], p->turned_at, p->source.horizon, called, err);
+		ret = outlet_turn(p->outlets[i], p->turned_at, horizon, called, err);
 	if (ret != -EPIPE)
 		return ret;
 	/* The reader of standard output is gone: the run ends, as it does without push. */
@@ -351,11 +244,24 @@ static int turn(struct push *p, struct error *err)
 	return 0;
 }
 
+/* HELLO tells the rate of cycles, which takes some time to measure. */
+static void wait_for_rate(const struct push *p)
+{
+	uint64_t age = clock_monotonic() - p->all.first_pair.mono;
+	struct timespec rest = {.tv_nsec = RATE_TIME - age};
+
+	if (p->all.is_live && push_clock_is_cycles(&p->all.clock) && age < RATE_TIME)
+		nanosleep(&rest, NULL);
+}
+
 /* Files get what comes first, too. */
 static int push_start(struct source *src, struct error *err)
 {
 	struct push *p = of(src);
-	int ret = turn(p, err);
+	int ret;
+
+	wait_for_rate(p);
+	ret = turn(p, err);
 
 	if (!ret && p->inner->ops->start)
 		ret = p->inner->ops->start(p->inner, err);
@@ -424,6 +330,10 @@ static int push_next(struct source *src, struct slot *out, int max, uint64_t unt
 		if (n < 0)
 			return n;
 		kept = share(p, out, n);
+		if (p->all.clock.is_negative)
+			return error_set(err, -ERANGE,
+					 "push: --clock-offset makes times negative, which the "
+					 "stream cannot contain");
 		if (!n || clock_monotonic() - p->turned_at > TURN_PERIOD) {
 			ret = turn(p, err);
 			if (ret)
@@ -503,10 +413,8 @@ static void free_own(struct push *p)
 {
 	for (int i = 0; i < p->nr_outlets; i++)
 		outlet_free(p->outlets[i]);
-	for (uint32_t i = 0; i < p->nr_requests; i++)
-		event_request_clear(&p->requests[i]);
-	free(p->requests);
-	free(p->masks);
+	pushed_clear(&p->pushed);
+	clock_axis_free(p->all.clock.axis);
 	free(p->all.symbols.data);
 	free(p->all.messages.data);
 	explicit_bzero(&p->all.secret, sizeof(p->all.secret));
@@ -562,6 +470,7 @@ struct push *push_new(struct source *inner, struct error *err)
 		return NULL;
 	}
 	p->inner = inner;
+	p->pushed.source = inner;
 	p->source.decoder = inner->decoder;
 	p->source.info = inner->info;
 	p->source.wake_fd = -1;
@@ -605,6 +514,13 @@ int push_add(struct push *p, const char *address, struct error *err)
 int push_set_secret(struct push *p, const char *path, struct error *err)
 {
 	return secret_read(&p->all.secret, path, err);
+}
+
+void push_set_clock(struct push *p, struct clock_axis *axis, int64_t offset)
+{
+	p->all.clock.axis = axis;
+	p->all.clock.offset = offset;
+	p->pushed.has_own_clock = true;
 }
 
 void push_limit(struct push *p, uint64_t samples)

@@ -7,6 +7,7 @@
 #pragma once
 #include <stdint.h>
 
+struct clock_axis;
 struct error;
 struct push;
 struct source;
@@ -36,6 +37,8 @@ struct source *push_source(struct push *p);
 int push_add(struct push *p, const char *address, struct error *err);
 /* Sets the file of the secret; NULL: that of the environment, if there is one. */
 int push_set_secret(struct push *p, const char *path, struct error *err);
+/* Sends the times of this clock, see push_clock.h. Takes over the axis. offset: what it adds. */
+void push_set_clock(struct push *p, struct clock_axis *axis, int64_t offset);
 /* Ends the stream after so many samples. */
 void push_limit(struct push *p, uint64_t samples);
 

@@ -10,12 +10,28 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include <linux/perf_event.h>
+#include "stacks/debugfile.h"
+#include "stacks/process_file.h"
 #include "stacks/procmaps.h"
 #include "wire/bytes.h"
 
 enum {
 	STEP = 16, /* processes; takes about a millisecond */
-	COMM_SIZE = 16
+	COMM_SIZE = 16,
+	KNOWN = 1024 /* files, a power of two: more than most machines execute */
+};
+
+/* The build id of a file, as in an MMAP2 record. */
+struct id_words {
+	uint8_t size, reserved[3];
+	uint8_t id[BUILD_ID_MAX];
+};
+
+/* A file that was seen before. */
+struct known_file {
+	uint64_t inode; /* 0: none */
+	uint32_t maj, min;
+	struct id_words id;
 };
 
 struct task_scan {
@@ -25,6 +41,7 @@ struct task_scan {
 	/* Of the process that is being described. */
 	struct bytes *out;
 	int32_t pid;
+	struct known_file files[KNOWN];
 };
 
 struct comm_record {
@@ -37,8 +54,13 @@ struct mmap2_record {
 	struct perf_event_header header;
 	uint32_t pid, tid;
 	uint64_t addr, len, pgoff;
-	uint32_t maj, min;
-	uint64_t ino, ino_generation;
+	union {
+		struct {
+			uint32_t maj, min;
+			uint64_t ino, ino_generation;
+		};
+		struct id_words id;
+	};
 	uint32_t prot, flags;
 };
 
@@ -48,6 +70,7 @@ struct task_scan *task_scan_new(uint32_t words, bool maps)
 
 	if (!scan)
 		return NULL;
+	elf_version(EV_CURRENT);
 	scan->words = words;
 	scan->maps = maps;
 	scan->proc = opendir("/proc");
@@ -88,6 +111,32 @@ static void add_comm(struct task_scan *scan, int32_t tid)
 	bytes_extend(scan->out, scan->words * 8);
 }
 
+static void read_id(const struct task_scan *scan, const struct procmaps_line *line,
+		    struct id_words *id)
+{
+	int fd = process_file_open_mapped(scan->pid, line->start, line->end, line->inode);
+	Elf *elf = fd >= 0 ? elf_begin(fd, ELF_C_READ, NULL) : NULL;
+
+	id->size = elf && elf_kind(elf) == ELF_K_ELF ? debugfile_build_id(elf, id->id) : 0;
+	elf_end(elf);
+	if (fd >= 0)
+		close(fd);
+}
+
+/* Returns the build id of a mapped file, which many processes share. Its size is 0 if there is
+ * none. */
+static const struct id_words *find_id(struct task_scan *scan, const struct procmaps_line *line)
+{
+	struct known_file *f = &scan->files[line->inode % KNOWN];
+
+	if (f->inode != line->inode || f->maj != line->maj || f->min != line->min) {
+		*f = (struct known_file){line->inode, line->maj, line->min, {0}};
+		if (line->inode)
+			read_id(scan, line, &f->id);
+	}
+	return &f->id;
+}
+
 static void add_map(const struct procmaps_line *line, void *arg)
 {
 	struct task_scan *scan = arg;
@@ -105,10 +154,15 @@ static void add_map(const struct procmaps_line *line, void *arg)
 		.flags = MAP_PRIVATE,
 	};
 	const char *path = line->path[0] ? line->path : "//anon";
+	const struct id_words *id = find_id(scan, line);
 	size_t size = (strlen(path) + 8) / 8 * 8; /* with its 0 */
 
 	if (size > PATH_MAX)
 		return;
+	if (id->size) {
+		rec.header.misc |= PERF_RECORD_MISC_MMAP_BUILD_ID;
+		rec.id = *id;
+	}
 	rec.header.size = sizeof(rec) + size + scan->words * 8;
 	bytes_add(scan->out, &rec, sizeof(rec));
 	bytes_add(scan->out, path, strlen(path));

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Task scan: describes the tasks that exist now as records of the kernel, COMM and if needed MMAP2,
- * so that a receiver knows the names and mappings of tasks that started before it came. It is done
- * in steps, because reading /proc takes long.
+ * so that a receiver knows the names and mappings of tasks that started before it came. Mappings
+ * have build ids, by which a receiver finds the same files. It is done in steps, because reading
+ * /proc takes long.
  */
 #pragma once
 #include <stdbool.h>

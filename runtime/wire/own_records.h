@@ -34,10 +34,11 @@ struct wire_head {
 };
 
 enum wire_flags {
-	WIRE_ORDERED = 1,      /* times are ordered, groups follow */
-	WIRE_PONGS = 2,	       /* pings are answered */
-	WIRE_ZSTD = 4,	       /* groups are compressed */
-	WIRE_CLOCK_SHIFTED = 8 /* times were shifted by clock_offset */
+	WIRE_ORDERED = 1,	/* times are ordered, groups follow */
+	WIRE_PONGS = 2,		/* pings are answered */
+	WIRE_ZSTD = 4,		/* groups are compressed */
+	WIRE_CLOCK_SHIFTED = 8, /* times are of a converted clock, and shifted by clock_offset */
+	WIRE_CYCLES = 16	/* times are cycles of about tsc_khz, not ns */
 };
 
 /* The first own record, at each connect. */
@@ -48,9 +49,9 @@ struct wire_hello {
 	uint8_t boot_id[16], machine_id[16];
 	uint64_t epoch;	  /* random, per start of the sender */
 	uint64_t tsc_khz; /* 0: unknown */
-	uint32_t clockid; /* of the records' times */
+	uint32_t clockid; /* of the records' times; UINT32_MAX: it has none */
 	uint32_t nr_cpus;
-	int64_t clock_offset; /* ns */
+	int64_t clock_offset; /* in units of the times; 0 without WIRE_CLOCK_SHIFTED */
 	char hostname[64];    /* terminated by 0 */
 };
 

@@ -4,6 +4,7 @@
 
 wire.py receive ADDRESS [SECRET_FILE]   writes the stream of a sender to standard output
 wire.py groups FILE                     checks a stream that is not compressed, and prints what it contains
+wire.py clocks FILE                     prints flags and offset of HELLO, all PAIRs, TIME_CONVs, and spans of GROUPs
 """
 import hashlib
 import hmac
@@ -59,16 +60,40 @@ def receive(address, secret_file=None):
         sys.stdout.buffer.flush()
 
 
-def groups(path):
+def records(path):
+    """Yields type, data and offset of each record."""
     with open(path, 'rb') as f:
         data = f.read()
     assert data[:16] == b'PERFILE2' + struct.pack('<Q', 16), data[:16]
-    at, expected, last, seq = 16, None, 0, -1
-    counts = dict(events=0, gaps=0, samples=0, groups=0, hello=0, pairs=0, bye=0, first=0)
+    at = 16
     while at < len(data):
         kind, _, size = struct.unpack_from('<IHH', data, at)
         if at + size > len(data):  # the sender or the receiver was killed
             break
+        yield kind, data, at
+        at += size
+        if kind == 66:
+            at += struct.unpack_from('<I', data, at - 8)[0]
+
+
+def clocks(path):
+    for kind, data, at in records(path):
+        tag, body = data[at + 8:at + 16], at + 16
+        if kind == 79:
+            print('conv %d %d %d' % struct.unpack_from('<QQQ', data, at + 8))
+        elif kind == 65 and tag == b'PSHELLO1':
+            print('hello %d %d' % (*struct.unpack_from('<I', data, body + 4), *struct.unpack_from('<q', data, body + 64)))
+        elif kind == 65 and tag == b'PSPAIR01':
+            print('pair %d %d %d' % struct.unpack_from('<QQQ', data, body))
+        elif kind == 65 and tag == b'PSGROUP1':
+            _, first, end, events = struct.unpack_from('<QQQI', data, body)
+            print('group %d %d %d' % (first, end, events))
+
+
+def groups(path):
+    expected, last, seq = None, 0, -1
+    counts = dict(events=0, gaps=0, samples=0, groups=0, hello=0, pairs=0, bye=0, first=0)
+    for kind, data, at in records(path):
         if kind == 9:
             counts['samples'] += 1
         elif kind == 65:
@@ -85,11 +110,8 @@ def groups(path):
                 counts['events'] += events
                 counts['groups'] += 1
                 seq, last, expected = number, end, before + events
-        at += size
-        if kind == 66:
-            at += struct.unpack_from('<I', data, at - 8)[0]
     print(*('%s %d' % pair for pair in counts.items()))
 
 
 if __name__ == '__main__':
-    {'receive': receive, 'groups': groups}[sys.argv[1]](*sys.argv[2:])
+    {'receive': receive, 'groups': groups, 'clocks': clocks}[sys.argv[1]](*sys.argv[2:])

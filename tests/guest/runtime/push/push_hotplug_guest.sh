@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+# CPUs go offline and come online while their events are sent: receivers get those before and after, exactly, on the
+# new rings of the CPU under the id that the header of the stream names.
+. "$(dirname "$0")/../../../lib.sh"
+cd "$TOP" || exit 1
+
+CPU=/sys/devices/system/cpu/cpu
+EVENT=syscalls:sys_enter_getppid
+
+# calls CPU N: N calls on this CPU
+calls() {
+	taskset "$(printf %x $((1 << $1)))" build/workloads/syscalls "$2"
+}
+
+# away SECONDS: CPU 2 is offline for this time
+away() {
+	echo 0 >${CPU}2/online
+	sleep "$1"
+	echo 1 >${CPU}2/online
+	sleep 0.3
+}
+
+# send: a sender to a receiver that counts by CPU, and to a file
+send() {
+	rm -f "$TMP/sent"
+	"$PROFSCRIPT" trace -v -e $EVENT --push "unix:$TMP/s,$TMP/file.data" >"$TMP/sent" 2>&1 &
+	sender=$!
+	wait_for 20 grep -q '^Listen at' "$TMP/sent"
+	wait_ready $sender
+	"$PROFSCRIPT" exec -v --input "unix:$TMP/s" -e $EVENT 'count(ev._event, ev._cpu)' >"$TMP/out" 2>&1 &
+	receiver=$!
+	wait_for 20 grep -q '^Accept client' "$TMP/sent"
+	sleep 0.5
+}
+
+finish_sender() {
+	sleep 0.3
+	kill -INT $sender
+	wait $sender $receiver
+	"$PROFSCRIPT" exec --input "$TMP/file.data" -e $EVENT 'count(ev._event, ev._cpu)' >"$TMP/file" 2>&1
+	perf script -i "$TMP/file.data" 2>/dev/null | grep -c getppid >"$TMP/perf"
+}
+
+# got NAME CPU N: both have N events of this CPU
+got() {
+	expect_line "$1: the receiver has $3 of CPU $2" "getppid +$2 +$3\$" "$TMP/out"
+	expect_line "$1: so has the file" "getppid +$2 +$3\$" "$TMP/file"
+}
+
+send
+calls 2 1000
+away 0.3
+calls 1 100
+calls 2 2000
+finish_sender
+got 'offline and online again' 2 3000
+got 'offline and online again' 1 100
+check 'perf reads all of them' test "$(<"$TMP/perf")" -ge 3100
+expect_line 'the sender reports the gap' 'CPU #2 came online; its events before [0-9.]+ s are missing$' "$TMP/sent"
+
+send
+for _ in 1 2 3; do
+	calls 2 1000
+	away 0
+done
+calls 2 1000
+finish_sender
+got 'away for a moment' 2 4000
+
+echo 0 >${CPU}3/online
+send
+echo 1 >${CPU}3/online
+sleep 0.3
+calls 3 1000
+finish_sender
+got 'online later than the sender' 3 1000
+
+# While events flow, both ends agree.
+send
+build/workloads/syscalls 30000 10000 &
+load=$!
+for _ in 1 2 3 4 5; do away 0.1; done
+wait $load
+finish_sender
+sent=$(sed -nE 's/^push unix:.*: ([0-9]+) events, .*/\1/p' "$TMP/sent" | tail -n 1)
+received=$(awk '/getppid +[0-9]+ +[0-9]+$/ { n += $NF } END { print n }' "$TMP/out")
+check 'many were sent' test "$sent" -ge 30000
+check 'those that were sent arrive' test "$received" -eq "$sent"
