@@ -362,6 +362,9 @@ static int open_stream(struct remote *r, bool is_pipe, struct error *err)
 /* The connection ended before its header did. */
 static int lose_header(struct remote *r, int code, struct error *err)
 {
+	if (r->handshake.state == HANDSHAKE_ANSWERED)
+		return error_set(err, -EACCES, "%s: the sender does not accept the secret",
+				 channel_peer(r->channel));
 	error_set(&r->why, 0, "%s: %s", channel_peer(r->channel),
 		  code		 ? strerror(code)
 		  : r->head_size ? "the connection ended inside the header"

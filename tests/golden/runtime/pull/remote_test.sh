@@ -85,6 +85,13 @@ served 'another version' 1 'unix:.*/u: the sender speaks version 9 of the protoc
 served 'a short hello' 1 'unix:.*/u: the sender speaks version 0' python 'out(MAGIC + own(b"PSHELLO1", b""))'
 served 'no events' 1 'unix:.*/u: ' python 'out(MAGIC + record(68, b""))'
 
+# It hangs up before or after the receiver has answered, which must not end by SIGPIPE.
+for i in 1 2 3; do
+	PROFSCRIPT_SECRET=x served "a sender that does not accept the secret ($i)" 1 \
+		'unix:.*/u: (the sender does not accept the secret|cannot answer the sender: Broken pipe)' \
+		printf 'PROFSCRIPT-AUTH 1 %032d\n' 0
+done
+
 # damaged NAME CODE: a stream that begins like a whole one; the run ends with the last client, without a crash
 damaged() {
 	python "$2" >"$TMP/stream"
