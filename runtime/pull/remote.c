@@ -421,9 +421,10 @@ static int read_head(struct remote *r, struct error *err)
 		}
 		n = read(r->fd, r->head + r->head_size, r->head_room - r->head_size);
 		if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
-			if (!r->head_size && clock_monotonic() - r->head_since > HEAD_TIME)
-				error_set(&r->why, 0, "%s: it has sent nothing so far",
-					  channel_peer(r->channel));
+			if (clock_monotonic() - r->head_since > HEAD_TIME)
+				error_set(&r->why, 0, "%s: it has sent %s so far",
+					  channel_peer(r->channel),
+					  r->head_size ? "only a part of its header" : "nothing");
 			return 0;
 		}
 		if (n <= 0)

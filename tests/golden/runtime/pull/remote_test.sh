@@ -92,6 +92,19 @@ for i in 1 2 3; do
 		printf 'PROFSCRIPT-AUTH 1 %032d\n' 0
 done
 
+# A sender that says no more before the end of its header
+mkfifo "$TMP/fifo"
+exec {fifo}<>"$TMP/fifo"
+head -c 1000 "$DATA/pushed.data" >&$fifo
+serve "$TMP/fifo"
+"$PROFSCRIPT" trace -e $EVENT --input "unix:$TMP/u" >"$TMP/out" 2>"$TMP/err" &
+receiver=$!
+wait_for 20 grep -q 'waiting for unix:.*/u: it has sent only a part of its header so far' "$TMP/err"
+result $? 'a sender that stops in its header' "$TMP/err"
+kill $receiver $link
+wait $receiver $link 2>/dev/null
+exec {fifo}<&-
+
 # damaged NAME CODE: a stream that begins like a whole one; the run ends with the last client, without a crash
 damaged() {
 	python "$2" >"$TMP/stream"
