@@ -55,6 +55,8 @@ wait $link
 
 "$PROFSCRIPT" trace -e "$EVENT//pull=\"$DATA/pushed.data,$DATA/pipe.data\"/" >"$TMP/out" 2>"$TMP/err"
 check 'two files' test $? -eq 0 -a "$(events)" -gt 70
+"$PROFSCRIPT" trace -e "$EVENT//pull=\"$DATA/pushed.data, $DATA/pushed.data\"/" >"$TMP/out" 2>"$TMP/err"
+check 'the same file twice' test $? -eq 0 -a "$(events)" -eq 60
 "$PROFSCRIPT" trace -e "$EVENT//pull=\"$DATA/syscalls.data\"/" >"$TMP/out" 2>"$TMP/err"
 check 'a perf.data file' test $? -eq 0 -a "$(events)" -gt 10
 "$PROFSCRIPT" num-dist -e "$EVENT//pull=\"$DATA/pushed.data\"/num=_machine/" --csv >"$TMP/out" 2>"$TMP/err"
@@ -63,6 +65,7 @@ rows '_machine counts from 1' 'c["min"] == 1 && c["max"] == 1'
 refused 'an event that is not sent' 1 "$DATA/pushed.data does not send sched:sched_switch; it sends raw_syscalls:sys_enter" \
 	trace -e "sched:sched_switch//pull=\"$DATA/pushed.data\"/"
 refused 'no such file' 1 'pushd.data: no such file: an address is HOST:PORT' trace -e "$EVENT//pull=pushd.data/"
+refused 'an empty address' 2 'an empty address: an address is HOST:PORT' trace -N 1 -e "$EVENT//pull=\",\"/"
 refused 'pull= and --input' 2 'bad event .*: pull= cannot be combined with --input' \
 	trace --input "$DATA/pipe.data" -e "$EVENT//pull=\"$DATA/pushed.data\"/"
 refused 'vm= without pull=' 2 'bad event .*: vm= names the guest that sends the event of a pull=' trace -e "$EVENT//vm=x/"
