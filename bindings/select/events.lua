@@ -409,16 +409,17 @@ end
 --- Returns the event sets in which to look for an event: those of the machines of pull=, or this one.
 ---@return table[]
 function events:sets_of(text, one)
-  local sets, vm, column = {}, nil, nil
+  local sets, seen, vm, column = {}, {}, nil, nil
   for _, attr in ipairs(one.attrs) do
     if attr.name == 'vm' then vm, column = attr.value, attr.column end
   end
   for _, attr in ipairs(one.attrs) do
-    for address in (attr.name == 'pull' and attr.value or ''):gmatch '[^,]+' do
+    for address in (attr.name == 'pull' and attr.value .. ',' or ''):gmatch '%s*(.-)%s*,' do
       if self.is_recording then
         refuse(text, attr.column, 'pull= cannot be combined with --input')
       end
-      sets[#sets + 1] = self:on(self.machines:at(address:match '^%s*(.-)%s*$', vm))
+      if not seen[address] then sets[#sets + 1] = self:on(self.machines:at(address, vm)) end
+      seen[address] = true
     end
   end
   if vm and #sets == 0 then refuse(text, column, 'vm= names the guest that sends the event of a pull=') end

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/socket.h>
 #include "error.h"
 
 /* Returns the length of the first line with its newline; -EAGAIN: it is not complete. */
@@ -30,7 +30,8 @@ static int answer(struct handshake *h, const struct secret *s, int fd, struct er
 	secret_nonce(h->ours);
 	secret_prove(s, "receiver", h->theirs, h->ours, proof);
 	n = snprintf(line, sizeof(line), "%s %s\n", h->ours, proof);
-	if (write(fd, line, n) != n)
+	/* Only sockets ask for a secret. A sender that has hung up must not kill us by SIGPIPE. */
+	if (send(fd, line, n, MSG_NOSIGNAL) != n)
 		return error_set(err, -EPROTO, "cannot answer the sender: %s", strerror(errno));
 	h->state = HANDSHAKE_ANSWERED;
 	return 0;

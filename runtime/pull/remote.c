@@ -362,6 +362,9 @@ static int open_stream(struct remote *r, bool is_pipe, struct error *err)
 /* The connection ended before its header did. */
 static int lose_header(struct remote *r, int code, struct error *err)
 {
+	if (r->handshake.state == HANDSHAKE_ANSWERED)
+		return error_set(err, -EACCES, "%s: the sender does not accept the secret",
+				 channel_peer(r->channel));
 	error_set(&r->why, 0, "%s: %s", channel_peer(r->channel),
 		  code		 ? strerror(code)
 		  : r->head_size ? "the connection ended inside the header"
@@ -418,9 +421,10 @@ static int read_head(struct remote *r, struct error *err)
 		}
 		n = read(r->fd, r->head + r->head_size, r->head_room - r->head_size);
 		if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
-			if (!r->head_size && clock_monotonic() - r->head_since > HEAD_TIME)
-				error_set(&r->why, 0, "%s: it has sent nothing so far",
-					  channel_peer(r->channel));
+			if (clock_monotonic() - r->head_since > HEAD_TIME)
+				error_set(&r->why, 0, "%s: it has sent %s so far",
+					  channel_peer(r->channel),
+					  r->head_size ? "only a part of its header" : "nothing");
 			return 0;
 		}
 		if (n <= 0)

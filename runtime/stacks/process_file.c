@@ -17,9 +17,10 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-static int open_below(const char *root, const char *path, int flags)
+static int find_below(const char *root, const char *path)
 {
-	struct open_how how = {.flags = flags, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
+	struct open_how how = {.flags = O_PATH | O_CLOEXEC,
+			       .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
 	int dir = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC), fd, code;
 
 	if (dir < 0)
@@ -28,27 +29,33 @@ static int open_below(const char *root, const char *path, int flags)
 	code = errno;
 	/* Before Linux 5.6 there is no way to follow links as the process would. */
 	if (fd < 0 && code == ENOSYS) {
-		fd = openat(dir, path + strspn(path, "/"), flags | O_NOFOLLOW);
+		fd = openat(dir, path + strspn(path, "/"), O_PATH | O_NOFOLLOW | O_CLOEXEC);
 		code = errno;
 	}
 	close(dir);
 	return fd < 0 ? -code : fd;
 }
 
+/* The path may come from another machine. Opening a device can do something, so only what is a
+ * regular file is opened. */
 int process_file_open(const char *root, const char *path)
 {
-	/* O_NONBLOCK: opening a FIFO without a writer would block. */
-	int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
-	int fd = root ? open_below(root, path, flags) : open(path, flags);
+	int found = root ? find_below(root, path) : open(path, O_PATH | O_CLOEXEC), fd, code;
+	char self[32];
 	struct stat st;
 
-	if (fd < 0)
-		return root ? fd : -errno;
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
-		close(fd);
+	if (found < 0)
+		return root ? found : -errno;
+	if (fstat(found, &st) || !S_ISREG(st.st_mode)) {
+		close(found);
 		return -EINVAL;
 	}
-	return fd;
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", found);
+	/* Files of tracefs block readers. */
+	fd = open(self, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	code = errno;
+	close(found);
+	return fd < 0 ? -code : fd;
 }
 
 /* Overlays report other inodes than those they map. */

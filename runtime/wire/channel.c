@@ -327,6 +327,14 @@ static int open_stdio(bool write, struct error *err)
 	return fd < 0 ? error_set(err, -errno, "standard output: %s", strerror(errno)) : fd;
 }
 
+/* A file that existed may have been readable by others. */
+static int make_private(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) || (st.st_mode & 077 && fchmod(fd, 0600)) ? -1 : 0;
+}
+
 int channel_open(struct channel *c, bool write, struct error *err)
 {
 	int flags = O_CLOEXEC | O_NONBLOCK | O_NOCTTY, fd;
@@ -343,6 +351,13 @@ int channel_open(struct channel *c, bool write, struct error *err)
 	else
 		flags |= O_RDWR;
 	fd = open(c->at.path, flags, 0600);
+	if (fd >= 0 && c->at.kind == CHANNEL_FILE && write && make_private(fd)) {
+		int code = -errno;
+
+		close(fd);
+		return error_set(err, code, "%s: other users can read it, and it cannot be changed",
+				 c->at.path);
+	}
 	if (fd < 0 && c->at.kind == CHANNEL_DEVICE && (errno == EACCES || errno == EPERM))
 		fd = open(c->at.path, (flags & ~O_RDWR) | (write ? O_WRONLY : O_RDONLY));
 	return fd < 0 ? cannot_open(c, -errno, write, err) : fd;

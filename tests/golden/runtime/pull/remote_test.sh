@@ -55,6 +55,8 @@ wait $link
 
 "$PROFSCRIPT" trace -e "$EVENT//pull=\"$DATA/pushed.data,$DATA/pipe.data\"/" >"$TMP/out" 2>"$TMP/err"
 check 'two files' test $? -eq 0 -a "$(events)" -gt 70
+"$PROFSCRIPT" trace -e "$EVENT//pull=\"$DATA/pushed.data, $DATA/pushed.data\"/" >"$TMP/out" 2>"$TMP/err"
+check 'the same file twice' test $? -eq 0 -a "$(events)" -eq 60
 "$PROFSCRIPT" trace -e "$EVENT//pull=\"$DATA/syscalls.data\"/" >"$TMP/out" 2>"$TMP/err"
 check 'a perf.data file' test $? -eq 0 -a "$(events)" -gt 10
 "$PROFSCRIPT" num-dist -e "$EVENT//pull=\"$DATA/pushed.data\"/num=_machine/" --csv >"$TMP/out" 2>"$TMP/err"
@@ -63,6 +65,7 @@ rows '_machine counts from 1' 'c["min"] == 1 && c["max"] == 1'
 refused 'an event that is not sent' 1 "$DATA/pushed.data does not send sched:sched_switch; it sends raw_syscalls:sys_enter" \
 	trace -e "sched:sched_switch//pull=\"$DATA/pushed.data\"/"
 refused 'no such file' 1 'pushd.data: no such file: an address is HOST:PORT' trace -e "$EVENT//pull=pushd.data/"
+refused 'an empty address' 2 'an empty address: an address is HOST:PORT' trace -N 1 -e "$EVENT//pull=\",\"/"
 refused 'pull= and --input' 2 'bad event .*: pull= cannot be combined with --input' \
 	trace --input "$DATA/pipe.data" -e "$EVENT//pull=\"$DATA/pushed.data\"/"
 refused 'vm= without pull=' 2 'bad event .*: vm= names the guest that sends the event of a pull=' trace -e "$EVENT//vm=x/"
@@ -84,6 +87,26 @@ served 'another version' 1 'unix:.*/u: the sender speaks version 9 of the protoc
 	python 'out(MAGIC + own(b"PSHELLO1", struct.pack("<I", 9) + bytes(140)))'
 served 'a short hello' 1 'unix:.*/u: the sender speaks version 0' python 'out(MAGIC + own(b"PSHELLO1", b""))'
 served 'no events' 1 'unix:.*/u: ' python 'out(MAGIC + record(68, b""))'
+
+# It hangs up before or after the receiver has answered, which must not end by SIGPIPE.
+for i in 1 2 3; do
+	PROFSCRIPT_SECRET=x served "a sender that does not accept the secret ($i)" 1 \
+		'unix:.*/u: (the sender does not accept the secret|cannot answer the sender: Broken pipe)' \
+		printf 'PROFSCRIPT-AUTH 1 %032d\n' 0
+done
+
+# A sender that says no more before the end of its header
+mkfifo "$TMP/fifo"
+exec {fifo}<>"$TMP/fifo"
+head -c 1000 "$DATA/pushed.data" >&$fifo
+serve "$TMP/fifo"
+"$PROFSCRIPT" trace -e $EVENT --input "unix:$TMP/u" >"$TMP/out" 2>"$TMP/err" &
+receiver=$!
+wait_for 20 grep -q 'waiting for unix:.*/u: it has sent only a part of its header so far' "$TMP/err"
+result $? 'a sender that stops in its header' "$TMP/err"
+kill $receiver $link
+wait $receiver $link 2>/dev/null
+exec {fifo}<&-
 
 # damaged NAME CODE: a stream that begins like a whole one; the run ends with the last client, without a crash
 damaged() {

@@ -237,6 +237,28 @@ static void unix_sockets(void **state)
 	assert_int_equal(unlink(path), 0);
 }
 
+static void private_files(void **state)
+{
+	char path[64];
+	struct channel *c;
+	struct stat st;
+	int fd;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/events.data", dir);
+	fd = creat(path, 0644);
+	assert_return_code(fchmod(fd, 0644), errno); /* whatever the umask is */
+	assert_int_equal(close(fd), 0);
+	c = open_channel(path);
+	fd = channel_open(c, true, &err);
+	assert_true(fd >= 0);
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0600);
+	assert_int_equal(close(fd), 0);
+	channel_free(c);
+	assert_int_equal(unlink(path), 0);
+}
+
 static int make_dir(void **state)
 {
 	(void)state;
@@ -255,6 +277,7 @@ int main(void)
 		cmocka_unit_test(kinds),	 cmocka_unit_test(bad_addresses),
 		cmocka_unit_test(missing_files), cmocka_unit_test(is_public),
 		cmocka_unit_test(tcp),		 cmocka_unit_test(unix_sockets),
+		cmocka_unit_test(private_files),
 	};
 
 	return cmocka_run_group_tests_name("channel", tests, make_dir, remove_dir);
