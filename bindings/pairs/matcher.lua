@@ -40,6 +40,14 @@ local PAIR_SIZE = ffi.sizeof 'struct pair'
 ---@field first_value integer with `value`: that field of the first event
 ---@field first_event? Ev the first event, with `keep`; nil if there was no room to keep it
 
+---@class PairsEnd
+---@field event Event
+---@field key string
+---@field bits string
+---@field mask integer
+---@field awake? Event an event of the first of two stages with the same key. It is not read itself: each `event`
+--- without the bits counts as one, unless its key is 0 or less
+
 ---@class PairsConfig
 ---@field stages Event[][] at least two, or one with `cycle`; the events of a stage are alternatives
 ---@field key? string C expression for events without key=; default: the CPU or thread, if no event has a key
@@ -55,7 +63,7 @@ local PAIR_SIZE = ffi.sizeof 'struct pair'
 ---@field lost? fun(p: Pair, time: number) called for each start dropped because of lost events; time is when the loss
 --- begins
 ---@field left? fun(p: Pair) called by finish() for each start that still waits
----@field ends? { event: Event, key: string, bits: string, mask: integer }[] events that end the wait of a key
+---@field ends? PairsEnd[] events that end the wait of a key
 --- without a pair: an event with one of the bits of mask in its field `bits` drops the start whose key is in its field
 --- `key`, such as that of a task which a switch puts to sleep
 ---@field triggers? Event[]
@@ -98,6 +106,9 @@ function pairs_.new(config)
     end
   end
   config = with_real_events(config)
+  for _, one in ipairs(config.ends or {}) do
+    if one.awake then public_event.real(one.awake).is_derived = true end
+  end
   local feed = setmetatable({ config = config, wants = {} }, Feed)
   for _, stage in ipairs(config.stages) do
     for _, event in ipairs(stage) do
@@ -190,6 +201,7 @@ function Feed:open(run)
     local event = public_event.real(one.event)
     local key, bits = event.fields[one.key], event.fields[one.bits]
     C.pairs_set_end(self.matcher, event.class, key.offset, bits.offset, bits.size, one.mask)
+    if one.awake then C.pairs_set_awake(self.matcher, event.class, public_event.real(one.awake).class) end
   end
   if self.kept then
     self.kept:open(run, self.timeline)

@@ -66,7 +66,7 @@ end
 ---@param run Run
 ---@return string lines
 function dry_run.text(run)
-  local list, opt, parts = run.events.list, run.opt, {}
+  local list, opt, parts = run.events:opened(), run.opt, {}
   parts[1] = ('%s: %d event%s\n'):format(run.name, #list, #list == 1 and '' or 's')
   for _, event in ipairs(list) do
     local kernel_filter = event_filter.for_kernel(event, run:own_pid())

@@ -46,6 +46,7 @@ local TRACEPOINT = perf_events.TYPES.tracepoint
 ---@field kernel_filter? string the part of the filter that the kernel evaluates
 ---@field user_filter? string the part that the dispatch loop evaluates
 ---@field attrs table<string, string|boolean>
+---@field is_derived? boolean it is not opened: another event tells of it
 ---@field count_index? integer index among the counted events, from 0
 ---@field given SelectorAttr[] the attributes as given, in order, including repeated ones
 ---@field group integer number of its -e, 0 for events of a script
@@ -487,12 +488,22 @@ function events.compile(event, text, what, form, allow_system)
   return compiled
 end
 
+--- Returns the events that are opened: all but those that are derived from others.
+---@return Event[]
+function events:opened()
+  local list = {}
+  for _, event in ipairs(self.list) do
+    if not event.is_derived then list[#list + 1] = event end
+  end
+  return list
+end
+
 --- Registers all events with the session.
 ---@param own_pid? integer process to exclude, nil: none
 function events:open(own_pid)
   local err = ffi.new 'struct error'
   local counted = 0
-  for _, event in ipairs(self.list) do
+  for _, event in ipairs(self:opened()) do
     local request = event.request
     if request.counted == 1 then
       event.count_index = counted

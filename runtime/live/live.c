@@ -12,6 +12,7 @@
 #include "os/hotplug.h"
 #include "live/ring.h"
 #include "os/clock.h"
+#include "os/signals.h"
 
 enum {
 	NAP_MIN = 1000000, /* ns */
@@ -194,19 +195,35 @@ static void nap(struct live *live, int64_t timeout)
 		live->nap *= 2;
 }
 
+/* Polls what else can end a wait. CPUs are not followed between the dumps of overwritten rings, so
+ * their announcements would stay unread. */
+static void poll_more(const struct live *live, struct pollfd *more)
+{
+	bool follows = !live->stopped && !live->evlist->target.overwrite;
+
+	more[MORE_WAKE] = (struct pollfd){.fd = live->source.wake_fd, .events = POLLIN};
+	more[MORE_SIGNALS] = (struct pollfd){.fd = signals_fd(), .events = POLLIN};
+	more[MORE_HOTPLUG] = (struct pollfd){.fd = follows ? live->hotplug : -1, .events = POLLIN};
+}
+
 static int live_wait(struct source *src, int64_t timeout)
 {
 	struct live *live = (struct live *)src;
 	struct timespec ts = {.tv_sec = timeout / 1000000000, .tv_nsec = timeout % 1000000000};
 	uint32_t nr_rings = merge_nr_rings(live->merge);
+	struct pollfd *more = &live->poll[nr_rings];
 	bool is_level_ready = false;
 	int ret;
 
-	live->poll[nr_rings] = (struct pollfd){.fd = src->wake_fd, .events = POLLIN};
-	ret = ppoll(live->poll, nr_rings + 1, &ts, NULL);
+	poll_more(live, more);
+	ret = ppoll(live->poll, nr_rings + NR_MORE, &ts, NULL);
 	merge_relax(live->merge);
 	if (ret < 0)
 		return -errno;
+	if (more[MORE_SIGNALS].revents)
+		signals_clear_fd();
+	if (more[MORE_HOTPLUG].revents)
+		live->hotplug_next = 0;
 	for (uint32_t i = 0; i < nr_rings; i++) {
 		const struct origin *o = &live->origins[i];
 

@@ -23,8 +23,7 @@ static int grow(void *array, uint32_t n, size_t size)
 
 static int grow_for(struct live *live, uint32_t rings)
 {
-	/* One more is polled: wake_fd of the source. */
-	return grow(&live->poll, rings + 1, sizeof(*live->poll)) ||
+	return grow(&live->poll, rings + NR_MORE, sizeof(*live->poll)) ||
 			       grow(&live->origins, rings, sizeof(*live->origins)) ||
 			       grow(&live->ring_tid, rings, sizeof(*live->ring_tid))
 		       ? -ENOMEM
@@ -405,7 +404,7 @@ int live_attach_all(struct live *live, struct error *err)
 
 int live_add_rings(struct live *live, struct error *err)
 {
-	int ret = grow(&live->poll, 1, sizeof(*live->poll))
+	int ret = grow(&live->poll, NR_MORE, sizeof(*live->poll))
 			  ? error_set(err, -ENOMEM, "out of memory")
 			  : 0;
 

@@ -46,6 +46,14 @@ struct origin {
 	bool bpf_gone;	     /* that CPU went offline, the ring is not yet drained */
 };
 
+/* What is polled after the rings. */
+enum more {
+	MORE_WAKE,    /* wake_fd of the source */
+	MORE_SIGNALS, /* see os/signals.h */
+	MORE_HOTPLUG,
+	NR_MORE
+};
+
 struct live {
 	struct source source;
 	struct formats *formats; /* opened on demand */
@@ -56,7 +64,7 @@ struct live {
 	struct evlist *evlist;
 	struct bpf_rings *bpf; /* NULL: no outputs */
 	struct merge *merge;   /* all rings; poll, origins and ring_tid have an entry per ring */
-	struct pollfd *poll;   /* fd is -1 when all writers of the ring have ended */
+	struct pollfd *poll; /* fd is -1 when all writers of the ring have ended; then enum more */
 	struct origin *origins;
 	int32_t *ring_tid;
 	struct attached **attached;

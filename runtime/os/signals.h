@@ -16,6 +16,11 @@
 void signals_install_requests(void);
 /* Catches the other signals, when there is a run to end. */
 void signals_install(void);
+/* Returns a descriptor that becomes readable with each request, so that a poll() that begins just
+ * after one returns, too; -1: there is none. It stays readable until it is cleared. Look at the
+ * requests after clearing it. */
+int signals_fd(void);
+void signals_clear_fd(void);
 /* Returns whether the user asked the run to end. The answer stays true. */
 bool signals_stop_requested(void);
 /* Says that the run waits for other programs from now on. Calls nest. */

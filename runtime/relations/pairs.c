@@ -68,6 +68,7 @@ struct rule {
 	uint8_t machine; /* of a switch or wakeup */
 	bool end_is_long;
 	uint16_t end_key, end_bits;
+	uint16_t awake; /* class of the event without these bits, see pairs_set_awake(); or 0 */
 	uint64_t end_mask;
 	uint16_t task, target, waker; /* offsets of a switch or wakeup */
 };
@@ -334,7 +335,17 @@ static __always_inline int64_t integer_of(const struct integer *integer, const s
 	}
 }
 
-static int64_t value_of(const struct pairs *p, const struct start *s)
+static __always_inline const struct rule *rule_of(const struct pairs *p, const struct event *ev)
+{
+	return &p->rules[ev->class & (EVENT_CLASSES - 1)];
+}
+
+static __always_inline int64_t key_of(const struct rule *rule, const struct event *ev)
+{
+	return rule->key.size ? integer_of(&rule->key, ev) : ev->key;
+}
+
+static __always_inline int64_t value_of(const struct pairs *p, const struct start *s)
 {
 	if (!p->config.keep)
 		return s->value;
@@ -373,11 +384,42 @@ static __always_inline int finish(struct pairs *restrict p, struct start *s,
 	return 1;
 }
 
+/* Stores the event as the start s with its key, or does not, as its time and flags tell. */
+static __always_inline void store(struct pairs *restrict p, struct start *s, const struct event *ev,
+				  uint16_t class, uint32_t flags, int64_t key, uint64_t hash,
+				  uint32_t index)
+{
+	if (waits(s)) {
+		p->stats.replaced++;
+		if (s->time > ev->time)
+			return;
+		remove_start(p, s);
+	}
+	if (flags & EVENT_NO_START) {
+		p->stats.dropped++;
+		return;
+	}
+	if (s->class == FREE || p->stats.stored >= p->config.max_keys)
+		s = make_room(p, key, hash, s);
+	s->key = key;
+	s->time = ev->time;
+	s->tid = ev->tid;
+	s->cpu = (int16_t)ev->cpu;
+	s->class = class;
+	p->stats.stored++;
+	if (p->config.keep)
+		keep_event(p, s, ev, index);
+	else
+		s->value = integer_of(&p->rules[class].value, ev);
+}
+
 /* Feeds an event that takes part. Returns the number of pairs that it completes (0 or 1). */
 static __always_inline int feed_event(struct pairs *restrict p, const struct rule *rule,
-				      const struct event *ev, uint32_t flags, int64_t key,
-				      uint64_t hash, uint32_t index, struct pair *out)
+				      const struct event *ev, uint32_t flags, uint32_t index,
+				      struct pair *out)
 {
+	int64_t key = key_of(rule, ev);
+	uint64_t hash = hash_key(key);
 	unsigned int can = rule->can & ~flags;
 	struct start *s = find_start(p, key, hash);
 	int paired = 0;
@@ -390,30 +432,8 @@ static __always_inline int feed_event(struct pairs *restrict p, const struct rul
 			p->stats.unstarted++;
 		}
 	}
-	if (!(can & EVENT_NO_FIRST))
-		return paired;
-	if (waits(s)) {
-		p->stats.replaced++;
-		if (s->time > ev->time)
-			return paired;
-		remove_start(p, s);
-	}
-	if (flags & EVENT_NO_START) {
-		p->stats.dropped++;
-		return paired;
-	}
-	if (s->class == FREE || p->stats.stored >= p->config.max_keys)
-		s = make_room(p, key, hash, s);
-	s->key = key;
-	s->time = ev->time;
-	s->tid = ev->tid;
-	s->cpu = (int16_t)ev->cpu;
-	s->class = ev->class;
-	p->stats.stored++;
-	if (p->config.keep)
-		keep_event(p, s, ev, index);
-	else
-		s->value = integer_of(&rule->value, ev);
+	if (can & EVENT_NO_FIRST)
+		store(p, s, ev, ev->class, flags, key, hash, index);
 	return paired;
 }
 
@@ -438,16 +458,6 @@ static void lose(struct pairs *p, const struct event *lost)
 		if (p->hole_end < lost->key)
 			p->hole_end = lost->key;
 	}
-}
-
-static __always_inline const struct rule *rule_of(const struct pairs *p, const struct event *ev)
-{
-	return &p->rules[ev->class & (EVENT_CLASSES - 1)];
-}
-
-static __always_inline int64_t key_of(const struct rule *rule, const struct event *ev)
-{
-	return rule->key.size ? integer_of(&rule->key, ev) : ev->key;
 }
 
 /* Prefetches what finding the keys of n events will need. Reading the keys here fetches several
@@ -494,6 +504,11 @@ void pairs_set_end(struct pairs *p, uint16_t class, uint32_t key_offset, uint32_
 	rule->end_is_long = bits_size == 8;
 	rule->end_mask = mask;
 	rule->tells |= SLEEP;
+}
+
+void pairs_set_awake(struct pairs *p, uint16_t class, uint16_t awake)
+{
+	p->rules[class & (EVENT_CLASSES - 1)].awake = awake & (EVENT_CLASSES - 1);
 }
 
 /* Makes room for the running tasks of a machine. */
@@ -568,22 +583,35 @@ static __always_inline uint32_t judge_wakeup(struct pairs *restrict p, const str
 	return running == UNKNOWN ? EVENT_NO_START : 0;
 }
 
+static __always_inline bool is_asleep(const struct rule *rule, const struct event *ev)
+{
+	uint64_t bits = 0;
+
+	memcpy(&bits, ev->raw + rule->end_bits, rule->end_is_long ? 8 : 4);
+	return bits & rule->end_mask;
+}
+
 /* Removes the start that the event ends, if there is one. */
 static void end_start(struct pairs *p, const struct rule *rule, const struct event *ev)
 {
-	struct start *s;
-	uint64_t bits = 0;
-	int32_t key;
+	int32_t key = int_at(ev, rule->end_key);
+	struct start *s = find_start(p, key, hash_key(key));
 
-	memcpy(&bits, ev->raw + rule->end_bits, rule->end_is_long ? 8 : 4);
-	if (!(bits & rule->end_mask))
-		return;
-	key = int_at(ev, rule->end_key);
-	s = find_start(p, key, hash_key(key));
 	if (!waits(s) || !(s->time < ev->time))
 		return;
 	remove_start(p, s);
 	p->stats.ended++;
+}
+
+/* See pairs_set_awake(). */
+static __always_inline void start_awake(struct pairs *restrict p, const struct rule *rule,
+					const struct event *ev, uint32_t flags, uint32_t index)
+{
+	int32_t key = int_at(ev, rule->end_key);
+	uint64_t hash = hash_key(key);
+
+	if (key > 0)
+		store(p, find_start(p, key, hash), ev, rule->awake, flags, key, hash, index);
 }
 
 int pairs_feed(struct pairs *restrict p, const struct event *events, int n, struct pair *out)
@@ -605,7 +633,6 @@ int pairs_feed(struct pairs *restrict p, const struct event *events, int n, stru
 		const struct event *ev = &events[i];
 		const struct rule *rule = rule_of(p, ev);
 		uint32_t flags = ev->flags;
-		int64_t key;
 
 		if (i % BLOCK == 0 && p->last >= CACHED)
 			prefetch(p, ev, n - i < BLOCK ? n - i : BLOCK);
@@ -613,7 +640,7 @@ int pairs_feed(struct pairs *restrict p, const struct event *events, int n, stru
 			flags |= judge_wakeup(p, rule, ev);
 		if (rule->tells & SWITCH && ev->cpu >= 0 && ev->cpu < CPUS_MAX)
 			p->running[rule->machine][ev->cpu] = int_at(ev, rule->task);
-		if (rule->tells & SLEEP)
+		if (rule->tells & SLEEP && is_asleep(rule, ev))
 			end_start(p, rule, ev);
 		if (!rule->can) {
 			if (ev->class == EVENT_LOST)
@@ -622,8 +649,9 @@ int pairs_feed(struct pairs *restrict p, const struct event *events, int n, stru
 		}
 		if (ev->time < p->hole_end)
 			continue;
-		key = key_of(rule, ev);
-		paired += feed_event(p, rule, ev, flags, key, hash_key(key), i, &out[paired]);
+		paired += feed_event(p, rule, ev, flags, i, &out[paired]);
+		if (rule->awake && !is_asleep(rule, ev))
+			start_awake(p, rule, ev, flags, i);
 	}
 	p->stats.pairs += paired;
 	return paired;

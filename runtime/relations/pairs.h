@@ -88,6 +88,11 @@ int pairs_set_value(struct pairs *p, uint16_t class, uint32_t offset, uint32_t s
 void pairs_set_end(struct pairs *p, uint16_t class, uint32_t key_offset, uint32_t bits_offset,
 		   uint32_t bits_size, uint64_t mask);
 
+/* An event of class that has none of these bits is also an event of class `awake`, if its key there
+ * is positive: such as the switch from a task that goes on waiting for a CPU. That class is one of
+ * the first stage, without a cycle, and its own events are not fed. */
+void pairs_set_awake(struct pairs *p, uint16_t class, uint16_t awake);
+
 /* Wakeups of a task that is still running: no switch to the task follows, so they do not start a
  * pair. A task is running if it wakes itself, or if the target CPU has switched to it. Between a
  * loss and the next switch of the CPU this is unknown, and the wakeup does not start a pair either.

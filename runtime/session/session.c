@@ -311,10 +311,21 @@ static void end_with_threads(struct session *s)
 		session_stop(s);
 }
 
+/* Whether the source itself reports all that may happen before the end of the interval: nothing is
+ * to be delivered, and no process is watched. */
+static bool is_idle(const struct session *s)
+{
+	return counts_only(s) && !s->wanted && s->nr_machines == 1 && !s->workload &&
+	       (!s->nr_tids || s->per_thread) && !s->stopped && signals_fd() >= 0;
+}
+
 static void wait_for_more(struct session *s)
 {
 	uint64_t now = s->source->ops->now(s->source), timeout = MAX_WAIT;
 	int ret;
+
+	if (now != UINT64_MAX && is_idle(s))
+		timeout = INT64_MAX;
 
 	if (s->tick_at && now != UINT64_MAX) {
 		uint64_t tick = s->tick_at + (counts_only(s) ? 0 : hold(s->source));
@@ -324,8 +335,8 @@ static void wait_for_more(struct session *s)
 	}
 	if (!s->stopped && now != UINT64_MAX && s->end_at < now + timeout)
 		timeout = s->end_at > now ? s->end_at - now : 1;
-	if (now != UINT64_MAX && s->wake_at > now && s->wake_at < now + timeout)
-		timeout = s->wake_at - now;
+	if (now != UINT64_MAX && s->wake_at && s->wake_at < now + timeout)
+		timeout = s->wake_at > now ? s->wake_at - now : 1;
 	if (s->threads_ended && timeout > EXIT_WAIT)
 		timeout = EXIT_WAIT;
 	ret = s->source->ops->wait(s->source, timeout);

@@ -131,7 +131,8 @@ int session_start(struct session *s, const struct session_target *target, struct
 /* Stops the events of a class, if the source can; some may still be delivered. */
 void session_close_class(struct session *s, uint16_t class);
 
-/* Returns the next events, at most 1024. Waits up to 100 ms for them and may return none. Pointers
+/* Returns the next events, at most 1024. Waits up to 100 ms for them and may return none; if
+ * events are only counted, until the interval ends, a signal comes or CPUs change. Pointers
  * in the previous batch become invalid: its structs hold the events of this batch, or are of class
  * EVENT_FILTERED without payload. Negative: failure, the stream has ended. */
 int session_next(struct session *s, struct batch *batch, struct error *err);

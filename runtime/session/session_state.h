@@ -50,7 +50,7 @@ struct session {
 	uint64_t duration;   /* ns; 0: unlimited */
 	uint64_t end_at;     /* source clock; UINT64_MAX: unlimited, or not known yet */
 	uint64_t tick_at;    /* end of the current interval, source clock; 0: not known yet */
-	uint64_t wake_at;    /* limit of waiting, source clock; in the past: no limit */
+	uint64_t wake_at;    /* limit of waiting, source clock; 0: none */
 	bool ticked;	     /* an interval ended after the last events */
 	struct slot slots[BATCH_MAX];
 	int nr_slots, next_slot;

@@ -18,6 +18,23 @@ local TASK_PREFIXES = {
   { ['sched:sched_switch'] = 'next_' },
 }
 
+-- Options that show, count or send single events.
+local NEEDS_BOTH_SWITCHES = { 'input', 'filter', 'than', 'only_than', 'lower', 'exit_n', 'push', 'perfeval_cpus',
+  'perfeval_pids' }
+
+--- Returns whether one event can be the switches of both stages: all switches are read, for nothing but the times.
+local function can_share_switches(found, opt, session)
+  for _, name in ipairs(NEEDS_BOTH_SWITCHES) do
+    if opt[name] then return false end
+  end
+  for _, stage in ipairs(found.stages) do
+    for _, event in ipairs(stage) do
+      if #event.given > 0 then return false end
+    end
+  end
+  return not (session.named_threads or session.is_source or opt.verbose > 1)
+end
+
 --- Sets the key and filter of each of the four events.
 ---@param names? TaskFilter
 local function set_up(found, names, ours, session)
@@ -45,8 +62,9 @@ end
 
 --- Sets the event that tells which task goes to sleep. A task that sleeps was on a CPU before, so it no longer waits
 --- for one, even if the kernel did not report the switch to it.
+---@param outgoing? Event the switches from runnable tasks, if they are those of the second stage that are not to sleep
 ---@return Event sleeps the switches to all tasks, or the switches of these tasks to sleep
-local function end_waits(found, names, ours, session)
+local function end_waits(found, names, ours, session, outgoing)
   local incoming = found.stages[2][1]
   local sleeps, mask = incoming, bit.band(bit.bnot(session.preempted_state(incoming)), 0xffff)
   if incoming.filter then
@@ -54,17 +72,20 @@ local function end_waits(found, names, ours, session)
     sleeps = session.event { 'sched:sched_switch' }
     sleeps:set { filter = task_filter.all(tasks, ('prev_state & %d'):format(mask)) }
   end
-  found.ends = { { event = sleeps, key = 'prev_pid', bits = 'prev_state', mask = mask } }
+  found.ends = { { event = sleeps, key = 'prev_pid', bits = 'prev_state', mask = mask, awake = outgoing } }
   return sleeps
 end
 
---- Adds handlers that detect switches of these tasks that the kernel did not report.
-local function detect_unreported(handlers, found, sleeps, ours, out)
-  local outgoing, incoming
+--- Returns the event of the first stage that is the switch from a runnable task.
+local function outgoing_switch(found)
   for _, event in ipairs(found.stages[1]) do
-    if event.name == 'sched:sched_switch' then outgoing = event end
+    if event.name == 'sched:sched_switch' then return event end
   end
-  incoming = found.stages[2][1]
+end
+
+--- Adds handlers that detect switches of these tasks that the kernel did not report.
+local function detect_unreported(handlers, found, outgoing, sleeps, ours, out)
+  local incoming = found.stages[2][1]
   local sees_all = sleeps == incoming
   local missed, leaves, enters, forget = unreported.watch()
   handlers[incoming] = function(ev)
@@ -118,10 +139,11 @@ of the CPU that the task waits for, even if it is migrated.]],
     if not ok then return nil, message end
     found.key = 'pid'
     if session.named_threads and not opt.filter then found.has = ours.has end
-    local sleeps = end_waits(found, names, ours, session)
+    local outgoing = outgoing_switch(found)
+    local sleeps = end_waits(found, names, ours, session, can_share_switches(found, opt, session) and outgoing or nil)
     local handlers
     handlers, message = delay.run { name = 'rundelay', opt = opt, out = out, session = session, events = found,
       threads = true }
-    return handlers and ours.follow(detect_unreported(handlers, found, sleeps, ours, out)), message
+    return handlers and ours.follow(detect_unreported(handlers, found, outgoing, sleeps, ours, out)), message
   end,
 }

@@ -77,6 +77,31 @@ check_status 'the end of the workload ends it' 0 timeout 20 "$PROFSCRIPT" "${cou
 check_status "the workload's status is ours" 7 timeout 20 "$PROFSCRIPT" "${count[@]}" -- sh -c 'exit 7'
 check_status 'so is the signal that ends it' 143 timeout 20 "$PROFSCRIPT" "${count[@]}" -- sh -c 'kill $$'
 
+# A run that only counts waits for the end of its interval, but also sees everything else that ends it.
+counts=(stat -e context-switches -i 100000)
+start "${counts[@]}"
+waits() { awk '/^voluntary/ { print $2 }' /proc/$tracer/status; }
+naps() { # other wakeups, such as for news about devices, are rare
+	local before
+	before=$(waits)
+	sleep 1
+	[ $(($(waits) - before)) -le 3 ]
+}
+check 'a run that only counts waits for its interval' wait_for 20 naps
+kill -USR2 $tracer
+check 'SIGUSR2 is answered meanwhile' wait_for 20 grep -q '^target: all online CPUs$' "$TMP/err"
+ends_by TERM 0
+for attach in -p -t; do
+	sleep 1000 &
+	target=$!
+	start "${counts[@]}" $attach $target
+	kill $target
+	check_status "the end of $attach ends its counts" 0 wait_for 20 bash -c "! kill -0 $tracer"
+	wait $tracer
+done
+check_status 'the end of the workload ends its counts' 0 timeout 20 "$PROFSCRIPT" "${counts[@]}" -- sleep 0.2
+check_status '--duration ends counts' 0 timeout 20 "$PROFSCRIPT" "${counts[@]}" --duration 0.2
+
 # A table after each interval with events, with the time of its end, and one at the end.
 "$PROFSCRIPT" "${count[@]}" -i 100 --duration 1.05 >"$TMP/out"
 awk -F, '/^count/ {

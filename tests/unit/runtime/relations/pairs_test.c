@@ -573,6 +573,49 @@ static void a_sleep_ends_the_wait(void **state)
 	}
 }
 
+/* Switches (B) end the wait of one task, and begin that of another one which does not go to sleep.
+ */
+static void a_switch_is_also_a_start(void **state)
+{
+	struct {
+		int32_t padding, pid;
+		int64_t bits;
+	} payload[] = {{.pid = 7, .bits = 0x100}, {.pid = 7, .bits = 1}, {.pid = 0}};
+	static const char *const result[] = {"A>B 4, C>B 3", "A>B 4", "A>B 4"};
+	struct timeline *timeline = timeline_new(1 << 20);
+
+	(void)state;
+	for (int i = 0; i < 6; i++) {
+		struct pairs_config config = {.stages = 2, .keep = i < 3 ? NULL : timeline};
+		struct pairs *p = pairs_new(&config);
+		struct event events[MAX_EVENTS];
+		struct pair out[MAX_EVENTS];
+		char text[256] = "";
+		struct pairs_stats stats;
+		int n = parse("1:A(8) 5:B(8) 8:B(7) 8:B(8)", events);
+
+		for (int k = 0; k < n; k++) {
+			events[k].raw = (const uint8_t *)&payload[k == 1 ? i % 3 : 2];
+			events[k].raw_size = sizeof(payload[0]);
+		}
+		assert_int_equal(pairs_add_class(p, A, 0), 0);
+		assert_int_equal(pairs_add_class(p, C, 0), 0);
+		assert_int_equal(pairs_add_class(p, B, 1), 0);
+		pairs_set_end(p, B, 4, 8, 8, 0xff);
+		pairs_set_awake(p, B, C);
+		append_pairs(text, out, pairs_feed(p, events, n, out));
+		assert_string_equal(text, result[i % 3]);
+		assert_int_equal(out[0].kind, 0);
+		if (i % 3 == 0)
+			assert_int_equal(out[1].kind, 1);
+		pairs_read_stats(p, &stats);
+		assert_int_equal(stats.stored, 0);
+		assert_int_equal(stats.unstarted, i % 3 ? 2 : 1);
+		pairs_free(p);
+	}
+	timeline_free(timeline);
+}
+
 /* Kept or not, a pair and a waiting start have the value of their first event. */
 static void a_value_of_the_first_event(void **state)
 {
@@ -613,6 +656,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_sleep_ends_the_wait),
+		cmocka_unit_test(a_switch_is_also_a_start),
 		cmocka_unit_test(a_value_of_the_first_event),
 		cmocka_unit_test(worked_traces),
 		cmocka_unit_test(refuses_bad_classes),
