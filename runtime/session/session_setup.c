@@ -9,6 +9,7 @@
 #include "probes/probe.h"
 #include "push/push.h"
 #include "decode/records.h"
+#include "formats/formats.h"
 #include "pull/join.h"
 #include "pull/remote.h"
 #include "stacks/resolve.h"
@@ -316,13 +317,20 @@ static int open_source(struct session *s, const struct session_target *target, s
 	return s->source->ops->open(s->source, &source_target, err);
 }
 
+/* Returns the kernel symbols of a recording or of another machine; NULL: they are our kernel's. */
+static struct addresses *symbols_of(struct source *source)
+{
+	return source->info.build_ids ? formats_symbols(source->ops->formats(source, NULL)) : NULL;
+}
+
 static int start_resolving(struct session *s, struct error *err)
 {
 	for (uint32_t i = 0; i < s->nr_machines && s->resolves; i++) {
 		struct machine *m = &s->machines[i];
 		const struct source_info *info = &m->source->info;
 
-		m->resolve = resolve_new(info->build_ids, info->own_kernel, s->stack_parts);
+		m->resolve = resolve_new(info->build_ids, info->own_kernel, symbols_of(m->source),
+					 s->stack_parts);
 		if (!m->resolve)
 			return error_set(err, -ENOMEM, "out of memory for stacks");
 	}
