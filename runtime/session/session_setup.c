@@ -60,11 +60,13 @@ int session_add_machine(struct session *s, struct source *remote, struct error *
 	int index;
 
 	if (s->nr_machines == 1) {
-		s->source = join_new(s->source);
-		if (!s->source) {
+		struct source *join = join_new(s->source);
+
+		if (!join) {
 			remote->ops->free(remote);
 			return error_set(err, -ENOMEM, "out of memory");
 		}
+		s->source = join;
 	}
 	index = join_add(s->source, remote, err);
 	if (index > 0 && !add_machine(s, remote))
