@@ -95,6 +95,11 @@ const char *session_host(const struct session *s, uint32_t member)
 	return s->machines[member].source->info.host;
 }
 
+double session_clock_error(const struct session *s, uint32_t member)
+{
+	return member ? remote_clock_error(s->machines[member].source) : 0;
+}
+
 /* Frees the source. Probes can be removed only when their events are closed. */
 static void free_source(struct session *s)
 {

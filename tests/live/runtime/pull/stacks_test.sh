@@ -5,7 +5,7 @@
 needs_tracepoint raw_syscalls:sys_enter
 CALLS="raw_syscalls:sys_enter/id==$GETPPID"
 
-workload syscalls 20
+workload syscalls 20 1000
 start trace -g -e "$CALLS/" -p "$WORKLOAD" --push "$TMP/pushed"
 go
 stop
@@ -41,3 +41,12 @@ over "$TMP/foreign" -e raw_syscalls:sys_enter --input "unix:$TMP/l"
 named 'a whole run on what another kernel sends' f
 over "$TMP/foreign" -e "raw_syscalls:sys_enter//pull=\"unix:$TMP/l\"/"
 named 'events that another kernel sends' f
+
+# Both are this machine, but one of them seems to be another: their clocks are compared by wall time, if at all.
+"$PROFSCRIPT" multi-trace -e "raw_syscalls:sys_enter//pull=\"$TMP/foreign\"/" -e "raw_syscalls:sys_enter//pull=\"$TMP/pushed\"/" \
+	-k common_pid >"$TMP/out" 2>"$TMP/err"
+expect_line 'pairs that are shorter than the error of the clocks' \
+	'^multi-trace: [0-9]+ of [0-9]+ pairs of different machines are shorter than the error of the clocks \((unknown|[0-9.]+ us)\)$' "$TMP/err"
+"$PROFSCRIPT" multi-trace -e "raw_syscalls:sys_enter//pull=\"$TMP/pushed\"/" -e "raw_syscalls:sys_enter//pull=\"$TMP/pushed\"/" \
+	-k common_pid >"$TMP/out" 2>"$TMP/err"
+check 'the clock of one machine has no error' bash -c "! grep 'error of the clocks' '$TMP/err'"
