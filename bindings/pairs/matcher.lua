@@ -11,6 +11,7 @@
 
 -- Each batch takes one generated loop that writes the key column, one call of the C matcher
 -- (runtime/relations/pairs.h), and one loop over the pairs that it has found.
+local doubts = require 'bindings.pairs.doubts'
 local facade = require 'bindings.base.facade'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
@@ -213,6 +214,7 @@ function Feed:open(run)
   self.kinds = ffi.cast('uint32_t *', ffi.cast('char *', self.out) + ffi.offsetof('struct pair', 'kind'))
   self.durations = ffi.cast('double *', ffi.cast('char *', self.out) + ffi.offsetof('struct pair', 'ns'))
   self.pauses = self:pauses_by_class()
+  self.doubts = doubts.new(run.session, config.stages)
 end
 
 --- Returns the functions to call at events of some classes, after all earlier events have been handled; nil if
@@ -244,6 +246,7 @@ function Feed:take(list, n)
   if latencies and C.hist_set_add_column(latencies, self.kinds, self.durations, PAIR_SIZE, found) ~= 0 then
     failure.raise('cannot add latencies: the set of histograms is too small, or out of memory')
   end
+  if self.doubts then self.doubts:count(out, found) end
   if pair then
     local stopped = self.run.stopped
     for i = 0, found - 1 do
@@ -306,6 +309,8 @@ function Feed:finish()
   if not self.matcher then return end
   if self.kept then self.kept:finish() end
   if self.config.left then self:each_stored(self.config.left) end
+  local doubt = self.doubts and self.doubts:text()
+  if doubt then self.run.out:warn(('%s: %s'):format(self.run.name, doubt)) end
 end
 
 --- Returns the counters of the run so far:

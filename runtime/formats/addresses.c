@@ -124,6 +124,17 @@ int addresses_set_text(struct addresses *a, const char *text, size_t size)
 	return 0;
 }
 
+int addresses_replace_text(struct addresses *a, const char *text, size_t size)
+{
+	if (a->text && a->loaded) {
+		if (a->nr_old == MAX_RELOADS)
+			return -ENOSPC;
+		a->old[a->nr_old++] = a->text;
+		a->text = NULL;
+	}
+	return addresses_set_text(a, text, size);
+}
+
 int addresses_use(struct addresses *a, const char *path)
 {
 	if (a->text || a->path)

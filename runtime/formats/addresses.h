@@ -21,6 +21,8 @@ struct addresses *addresses_new(enum addresses_kind kind, const char *path);
 void addresses_free(struct addresses *a);
 /* Copies the text for later lookups. Returns 0 or -ENOMEM. */
 int addresses_set_text(struct addresses *a, const char *text, size_t size);
+/* The same for a table that was used: its texts stay valid. -ENOSPC: not so often. */
+int addresses_replace_text(struct addresses *a, const char *text, size_t size);
 
 /* Lookups read this file, unless a text was set. Returns 0 or -ENOMEM. */
 int addresses_use(struct addresses *a, const char *path);

@@ -18,6 +18,7 @@
 #include "formats/addresses.h"
 #include "formats/format.h"
 #include "formats/printer.h"
+#include "formats/symbol_pieces.h"
 #include "formats/tracefs.h"
 #include "formats/tracepoint.h"
 #include "nearest.h"
@@ -27,6 +28,7 @@ enum { TEXT_MAX = 1 << 20, KEY_MAX = 256 };
 struct formats {
 	char *events; /* the directory in tracefs; NULL: of a recording */
 	struct addresses *symbols;
+	struct symbol_pieces pieces;
 	struct addresses *strings;
 	struct printers printers;
 	struct tracepoint **list; /* by key, "system:name" */
@@ -105,6 +107,7 @@ void formats_free(struct formats *f)
 	free(f->list);
 	printer_free(f->printers.of_formats);
 	printer_free(f->printers.of_plugins);
+	symbol_pieces_begin(&f->pieces);
 	addresses_free(f->symbols);
 	addresses_free(f->strings);
 	free(f->events);
@@ -194,6 +197,21 @@ int formats_add_text(struct formats *f, const char *system, const char *text, si
 int formats_add_kallsyms(struct formats *f, const char *text, size_t size)
 {
 	return addresses_set_text(f->symbols, text, size);
+}
+
+void formats_add_symbols(struct formats *f, const char *piece, size_t size)
+{
+	symbol_pieces_add(&f->pieces, f->symbols, piece, size);
+}
+
+void formats_restart_symbols(struct formats *f)
+{
+	symbol_pieces_begin(&f->pieces);
+}
+
+struct addresses *formats_symbols(struct formats *f)
+{
+	return f->symbols;
 }
 
 int formats_use_own_symbols(struct formats *f)

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct addresses;
 struct error;
 struct formats;
 struct tracepoint;
@@ -24,6 +25,13 @@ void formats_free(struct formats *f);
 int formats_add_text(struct formats *f, const char *system, const char *text, size_t size);
 /* Adds the kallsyms of a recording, for formats that print %pS or %ps. */
 int formats_add_kallsyms(struct formats *f, const char *text, size_t size);
+/* Adds a piece of the kernel symbols that a stream brings; the last one is empty. They take the
+ * place of all others. */
+void formats_add_symbols(struct formats *f, const char *piece, size_t size);
+/* The stream begins again: symbols that were not complete are dropped. */
+void formats_restart_symbols(struct formats *f);
+/* Returns the table of the kernel symbols, which lives as long as f. */
+struct addresses *formats_symbols(struct formats *f);
 /* Adds the printk_formats of a recording, for formats that print the string at a kernel address. */
 int formats_add_strings(struct formats *f, const char *text, size_t size);
 /* The recording was made on the running kernel: unless it brought symbols, those of /proc/kallsyms

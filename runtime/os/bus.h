@@ -7,7 +7,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Guards one mapping at a time; NULL: none. */
-void bus_guard(const void *at, size_t size);
-/* Returns whether part of the guarded mapping was gone. */
-bool bus_failed(void);
+enum { BUS_GUARDS = 128 }; /* files that are pulled at a time, see JOIN_MEMBERS */
+
+/* Guards a mapping. Returns false if there are too many. */
+bool bus_guard(const void *at, size_t size);
+/* Ends that, before the mapping ends. */
+void bus_release(const void *at);
+/* Returns whether part of a guarded mapping was gone. */
+bool bus_failed(const void *at);

@@ -443,7 +443,6 @@ struct source *join_new(struct source *source)
 	if (j)
 		j->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (!j || j->epoll < 0 || add_member(j, source) < 0) {
-		source->ops->free(source);
 		if (j && j->epoll >= 0)
 			close(j->epoll);
 		free(j);

@@ -15,8 +15,8 @@ struct source;
 
 enum { JOIN_MEMBERS = 128 };
 
-/* Takes over the source of this machine, also on failure. It is not opened unless an event is added
- * to it. NULL without memory. */
+/* Takes over the source of this machine. It is not opened unless an event is added to it. NULL
+ * without memory: then it remains the caller's. */
 struct source *join_new(struct source *local);
 /* Takes over a remote, also on failure. Returns its index, or a negative errno with a message. */
 int join_add(struct source *join, struct source *remote, struct error *err);

@@ -314,8 +314,8 @@ static void use_first(struct remote *r, struct source *stream)
 		info->clock = (struct source_clock){.id = CLOCK_MONOTONIC, .is_live = true};
 	r->source.nr_rings = stream->nr_rings;
 	r->source.start = UINT64_MAX;
-	if (is_ours(r))
-		info->own_kernel = r->is_own_kernel;
+	if (is_ours(r)) /* it may be booted from the same file, and be at another address */
+		info->own_kernel = stream->info.own_kernel = r->is_own_kernel;
 	if (r->clock.is_known)
 		clock_wall_zero(&info->wall_sec, &info->wall_nsec);
 }
@@ -331,6 +331,8 @@ static int open_stream(struct remote *r, bool is_pipe, struct error *err)
 		.start_size = r->head_size,
 		.own = read_own,
 		.arg = r,
+		.own_kernel = r->is_own_kernel,
+		.formats = r->first ? r->first->ops->formats(r->first, NULL) : NULL,
 	};
 	struct source *stream = recording_open_stream(&input, err);
 	int ret;

@@ -32,6 +32,7 @@
 enum {
 	RECORD_USER = 64, /* first type of perf's own records; below are those of the kernel */
 	RECORD_OWN = 65,  /* unknown to perf, see struct recording_stream */
+	OWN_TAG = 8,	  /* bytes */
 	RECORD_FINISHED_ROUND = 68,
 	MAX_RINGS = 1 << 16,
 	MIN_ROUND = 1024,	  /* records */
@@ -45,6 +46,9 @@ static const uint64_t delivered =
 	1 << PERF_RECORD_MMAP | 1 << PERF_RECORD_MMAP2 | 1 << PERF_RECORD_KSYMBOL |
 	1 << PERF_RECORD_BPF_EVENT | 1 << PERF_RECORD_CGROUP | 1 << PERF_RECORD_TEXT_POKE |
 	1 << PERF_RECORD_NAMESPACES;
+
+/* The tag of a piece of the sender's kernel symbols, as in wire/own_records.h. */
+static const char symbols_tag[OWN_TAG] = {'P', 'S', 'K', 'S', 'Y', 'M', '0', '1'};
 
 static const char truncated[] = "truncated while it was read: the events after that are missing";
 
@@ -72,8 +76,9 @@ struct recording {
 	uint64_t nr_lost;	 /* according to LOST records */
 	uint64_t (*own)(void *arg, const struct perf_event_header *rec); /* or NULL */
 	void *own_arg;
-	uint32_t round_records; /* since the last release */
-	size_t round_bytes;	/* of memory */
+	struct formats *symbols; /* get the kernel symbols in the stream; NULL: nobody does */
+	uint32_t round_records;	 /* since the last release */
+	size_t round_bytes;	 /* of memory */
 };
 
 /* Keeps only the first warning, which explains the others. */
@@ -233,6 +238,22 @@ static int end_of_stream(struct recording *r, int ret, struct error *err)
 	return 0;
 }
 
+static void read_own(struct recording *r, const struct perf_event_header *rec)
+{
+	const char *tag = (const char *)(rec + 1), *text = tag + OWN_TAG;
+	const char *end = (const char *)rec + rec->size;
+	uint64_t promised;
+
+	if (text <= end && !memcmp(tag, symbols_tag, OWN_TAG)) {
+		if (r->symbols)
+			formats_add_symbols(r->symbols, text, end - text);
+		return;
+	}
+	promised = r->own ? r->own(r->own_arg, rec) : 0;
+	if (promised)
+		r->promised = promised;
+}
+
 /* Reads until more records may be delivered. Returns -EAGAIN if the pipe is empty now. */
 static int scan(struct recording *r, struct error *err)
 {
@@ -249,11 +270,8 @@ static int scan(struct recording *r, struct error *err)
 			if (r->round_bytes < MAX_ROUND)
 				continue;
 			r->round_end = r->newest;
-		} else if (rec->type == RECORD_OWN && r->own) {
-			uint64_t promised = r->own(r->own_arg, rec);
-
-			if (promised)
-				r->promised = promised;
+		} else if (rec->type == RECORD_OWN) {
+			read_own(r, rec);
 			continue;
 		} else if (rec->type == RECORD_FINISHED_ROUND) {
 			r->round_end = r->promised ? r->promised : r->newest;
@@ -565,8 +583,13 @@ struct source *recording_open_stream(const struct recording_stream *stream, stru
 	if (stream->start)
 		r->stream = stream_continue(r->fd, stream->start, stream->start_size);
 	ok = r->name && (r->stream || !stream->start);
-	if (ok && !set_up(r, &why))
+	if (ok && !set_up(r, &why)) {
+		if (!stream->own_kernel)
+			r->symbols = stream->formats ? stream->formats : r->header.features.formats;
+		if (r->symbols)
+			formats_restart_symbols(r->symbols);
 		return &r->source;
+	}
 	error_set(err, -EINVAL, "%s: %s", stream->name, ok ? why.text : "out of memory");
 	recording_free(&r->source);
 	return NULL;

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 struct error;
+struct formats;
 struct perf_event_header;
 struct source;
 
@@ -26,6 +27,8 @@ struct recording_stream {
 	 * to which the stream is complete at the end of the round that begins; 0: unknown. */
 	uint64_t (*own)(void *arg, const struct perf_event_header *rec);
 	void *arg;
+	bool own_kernel;	 /* the sender runs on this kernel */
+	struct formats *formats; /* get the kernel symbols that are sent; NULL: its own */
 };
 
 /* Opens a file, or standard input for "-". Waits for the first record of a pipe. NULL with a

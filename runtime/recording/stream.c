@@ -87,12 +87,15 @@ static void map_file(struct stream *s, uint64_t size)
 					   : MAP_FAILED;
 
 	s->file_size = s->unread = size;
+	if (file != MAP_FAILED && !bus_guard(file, size)) {
+		munmap(file, size);
+		file = MAP_FAILED;
+	}
 	if (file == MAP_FAILED) {
 		lseek(s->fd, 0, SEEK_SET);
 		return;
 	}
 	madvise(file, size, MADV_SEQUENTIAL);
-	bus_guard(file, size);
 	s->file = file;
 	s->unread = 0;
 	s->outer.at = file;
@@ -155,7 +158,7 @@ void stream_free(struct stream *s)
 	free(s->bytes);
 	ZSTD_freeDStream(s->zstd);
 	if (s->file) {
-		bus_guard(NULL, 0);
+		bus_release(s->file);
 		munmap((void *)s->file, s->file_size);
 	}
 	free(s);
@@ -200,7 +203,7 @@ bool stream_is_cut(const struct stream *s)
 {
 	struct stat st;
 
-	return s->cut || (s->file && (bus_failed() ||
+	return s->cut || (s->file && (bus_failed(s->file) ||
 				      (!fstat(s->fd, &st) && (uint64_t)st.st_size < s->file_size)));
 }
 

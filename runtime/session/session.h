@@ -100,6 +100,8 @@ void session_set_slack(struct session *s, uint64_t ns);
 uint32_t session_machines(const struct session *s);
 /* The name of the machine that sends the events of a member; NULL: this one, or a recording. */
 const char *session_host(const struct session *s, uint32_t member);
+/* How far the times of a member's events may be off from this machine's, ns; INFINITY: unknown. */
+double session_clock_error(const struct session *s, uint32_t member);
 
 /* Returns the formats of a member's tracepoints; NULL with a message. */
 struct formats *session_formats(struct session *s, uint32_t member, struct error *err);

@@ -9,6 +9,7 @@
 #include "probes/probe.h"
 #include "push/push.h"
 #include "decode/records.h"
+#include "formats/formats.h"
 #include "pull/join.h"
 #include "pull/remote.h"
 #include "stacks/resolve.h"
@@ -59,11 +60,13 @@ int session_add_machine(struct session *s, struct source *remote, struct error *
 	int index;
 
 	if (s->nr_machines == 1) {
-		s->source = join_new(s->source);
-		if (!s->source) {
+		struct source *join = join_new(s->source);
+
+		if (!join) {
 			remote->ops->free(remote);
 			return error_set(err, -ENOMEM, "out of memory");
 		}
+		s->source = join;
 	}
 	index = join_add(s->source, remote, err);
 	if (index > 0 && !add_machine(s, remote))
@@ -90,6 +93,11 @@ uint32_t session_machines(const struct session *s)
 const char *session_host(const struct session *s, uint32_t member)
 {
 	return s->machines[member].source->info.host;
+}
+
+double session_clock_error(const struct session *s, uint32_t member)
+{
+	return member ? remote_clock_error(s->machines[member].source) : 0;
 }
 
 /* Frees the source. Probes can be removed only when their events are closed. */
@@ -316,13 +324,20 @@ static int open_source(struct session *s, const struct session_target *target, s
 	return s->source->ops->open(s->source, &source_target, err);
 }
 
+/* Returns the kernel symbols of a recording or of another machine; NULL: they are our kernel's. */
+static struct addresses *symbols_of(struct source *source)
+{
+	return source->info.build_ids ? formats_symbols(source->ops->formats(source, NULL)) : NULL;
+}
+
 static int start_resolving(struct session *s, struct error *err)
 {
 	for (uint32_t i = 0; i < s->nr_machines && s->resolves; i++) {
 		struct machine *m = &s->machines[i];
 		const struct source_info *info = &m->source->info;
 
-		m->resolve = resolve_new(info->build_ids, info->own_kernel, s->stack_parts);
+		m->resolve = resolve_new(info->build_ids, info->own_kernel, symbols_of(m->source),
+					 s->stack_parts);
 		if (!m->resolve)
 			return error_set(err, -ENOMEM, "out of memory for stacks");
 	}

@@ -19,14 +19,15 @@ struct resolve {
 	uint32_t parts;
 	struct symbols *symbols;
 	struct maps *maps;
-	struct addresses *kernel;
+	struct addresses *kernel, *own_addresses; /* own_addresses: NULL if they are not ours */
 	struct ksymbols *ksymbols;
 	struct stacks *stacks;
 	struct srclines *srclines; /* NULL: not needed yet */
 	struct unwind *unwind;	   /* NULL: no stack had to be unwound */
 };
 
-struct resolve *resolve_new(const struct buildids *ids, bool own_kernel, uint32_t parts)
+struct resolve *resolve_new(const struct buildids *ids, bool own_kernel, struct addresses *kernel,
+			    uint32_t parts)
 {
 	bool live = !ids;
 	struct resolve *r = calloc(1, sizeof(*r));
@@ -41,9 +42,12 @@ struct resolve *resolve_new(const struct buildids *ids, bool own_kernel, uint32_
 		symbols_expect(r->symbols, ids);
 	if (r->symbols)
 		r->maps = maps_new(r->symbols, live);
-	r->kernel = addresses_new(ADDRESSES_SYMBOLS, own_kernel ? "/proc/kallsyms" : NULL);
-	if (r->kernel && live)
-		addresses_watch(r->kernel, "/proc/modules");
+	r->kernel = kernel;
+	if (!kernel) {
+		r->kernel = r->own_addresses = addresses_new(ADDRESSES_SYMBOLS, "/proc/kallsyms");
+		if (r->kernel)
+			addresses_watch(r->kernel, "/proc/modules");
+	}
 	r->ksymbols = r->symbols ? ksymbols_new(symbols_names(r->symbols)) : NULL;
 	if (r->maps && r->kernel && r->ksymbols)
 		r->stacks = stacks_new(r->symbols, r->maps, r->kernel, r->ksymbols, MAX_STACKS);
@@ -61,7 +65,7 @@ void resolve_free(struct resolve *r)
 	srclines_free(r->srclines);
 	unwind_free(r->unwind);
 	stacks_free(r->stacks);
-	addresses_free(r->kernel);
+	addresses_free(r->own_addresses);
 	ksymbols_free(r->ksymbols);
 	maps_free(r->maps);
 	symbols_free(r->symbols);

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct addresses;
 struct buildids;
 struct decoder;
 struct event;
@@ -31,9 +32,11 @@ struct resolve_stats {
 };
 
 /* ids: the build ids of a recording; NULL: live, processes and their files can be looked at.
- * own_kernel: it was made on the running kernel. parts: the wanted halves of stacks, enum
+ * own_kernel: it was made on the running kernel. kernel: its table of kernel symbols, which is
+ * not taken over; NULL: those of the running kernel. parts: the wanted halves of stacks, enum
  * stack_parts. Returns NULL without memory. */
-struct resolve *resolve_new(const struct buildids *ids, bool own_kernel, uint32_t parts);
+struct resolve *resolve_new(const struct buildids *ids, bool own_kernel, struct addresses *kernel,
+			    uint32_t parts);
 void resolve_free(struct resolve *r);
 
 /* Reads what all processes have mapped now. To be called when the kernel already reports

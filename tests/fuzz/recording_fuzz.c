@@ -15,6 +15,7 @@
 #include "os/cpus.h"
 #include "recording/recording.h"
 #include "decode/records.h"
+#include "formats/formats.h"
 #include "stacks/resolve.h"
 #include "source.h"
 #include "stacks/stacks.h"
@@ -117,7 +118,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	r = recording_open_fd(open_input(data + skip, size - skip, mode & 1), "input", &err);
 	if (!r)
 		return 0;
-	resolve = resolve_new(r->info.build_ids, false, STACK_KERNEL | STACK_USER);
+	resolve = resolve_new(r->info.build_ids, false, formats_symbols(r->ops->formats(r, &err)),
+			      STACK_KERNEL | STACK_USER);
 	sink = drain(r, resolve, 1 + mode / 4);
 	for (int level = 0; level < CACHE_LEVELS; level++)
 		for (int cpu = 0; r->info.first_sharers[level] && cpu < CPUS_MAX; cpu++)

@@ -320,6 +320,65 @@ static void test_symbols(void **state)
 	formats_free(f);
 }
 
+static void add_pieces(struct formats *f, const char *text, size_t piece)
+{
+	size_t size = strlen(text);
+
+	for (size_t at = 0; at < size; at += piece)
+		formats_add_symbols(f, text + at, size - at < piece ? size - at : piece);
+	formats_add_symbols(f, "", 0);
+}
+
+/* Symbols that come in pieces, from a stream that may begin again or be damaged. */
+static void test_symbol_pieces(void **state)
+{
+	static const char text[] = "\n\nffffffff81000000 T _text\n\n\n"
+				   "ffffffff81000100 T do_work\n\n";
+	static const char other[] = "ffffffff91000000 T _text\n\0\xff T x\nzz\n9 T\n9\n"
+				    "ffffffff91000100 t after_damage\n";
+	struct formats *f = formats_new();
+	const char *name;
+	uint64_t start;
+	char *line = malloc(60000);
+
+	(void)state;
+	formats_add_symbols(f, text, 20);
+	assert_null(formats_symbol(f, 0xffffffff81000000, &start)); /* they are not complete */
+	formats_restart_symbols(f);
+	add_pieces(f, text, 7);
+	name = formats_symbol(f, 0xffffffff81000101, &start);
+	assert_string_equal(name, "do_work");
+	add_pieces(f, text, 9); /* the link was broken */
+	assert_ptr_equal(formats_symbol(f, 0xffffffff81000101, &start), name);
+	formats_add_symbols(f, "", 0); /* no symbols are no reason to forget those */
+	assert_ptr_equal(formats_symbol(f, 0xffffffff81000101, &start), name);
+
+	/* Another kernel: the names of the first one stay valid. */
+	formats_add_symbols(f, other, sizeof(other) - 1);
+	formats_add_symbols(f, "", 0);
+	assert_null(formats_symbol(f, 0xffffffff81000101, &start));
+	assert_string_equal(formats_symbol(f, 0xffffffff91000100, &start), "after_damage");
+	assert_string_equal(name, "do_work");
+
+	/* More than any kernel has: none of it is taken. */
+	memset(line, 'x', 60000);
+	memcpy(line, "ffffffffa1000000 T x", 20);
+	line[59999] = '\n';
+	for (int i = 0; i < 600; i++)
+		formats_add_symbols(f, line, 60000);
+	formats_add_symbols(f, "", 0);
+	assert_null(formats_symbol(f, 0xffffffffa1000000, &start));
+	for (int i = 0; i < 60000; i += 6)
+		memcpy(line + i, "9 T x\n", 6);
+	for (int i = 0; i < 120; i++)
+		formats_add_symbols(f, line, 60000);
+	formats_add_symbols(f, "", 0);
+	assert_null(formats_symbol(f, 9, &start));
+	assert_string_equal(formats_symbol(f, 0xffffffff91000100, &start), "after_damage");
+	free(line);
+	formats_free(f);
+}
+
 static struct formats *live(void)
 {
 	struct error err = {0};
@@ -378,8 +437,8 @@ int main(void)
 		cmocka_unit_test(test_names),	     cmocka_unit_test(test_unknown),
 		cmocka_unit_test(test_garbage),	     cmocka_unit_test(test_prefixes),
 		cmocka_unit_test(test_print_fields), cmocka_unit_test(test_print_kinds),
-		cmocka_unit_test(test_symbols),	     cmocka_unit_test(test_live),
-		cmocka_unit_test(test_live_hostile),
+		cmocka_unit_test(test_symbols),	     cmocka_unit_test(test_symbol_pieces),
+		cmocka_unit_test(test_live),	     cmocka_unit_test(test_live_hostile),
 	};
 
 	return cmocka_run_group_tests_name("formats", tests, NULL, NULL);

@@ -559,6 +559,34 @@ static void test_shrinking(void **state)
 	free(b.at);
 }
 
+/* Several files are mapped, and one of them becomes shorter after its records were delivered. */
+static void test_shrinking_among_others(void **state)
+{
+	struct bytes b = read_golden("syscalls.data");
+	int fd = file_of(b.at, b.size);
+	struct source *shorter = open_fd(fd), *other = open_fd(file_of(b.at, b.size));
+	struct slot slots[64];
+	uint64_t sum = 0;
+	struct error err;
+	int n;
+
+	(void)state;
+	n = shorter->ops->next(shorter, slots, 64, UINT64_MAX, &err);
+	assert_int_equal(n, 64);
+	assert_int_equal(ftruncate(fd, 1), 0);
+	for (int i = 0; i < n; i++)
+		sum += ((const struct perf_event_header *)slots[i].rec)->size;
+	assert_int_equal(sum, 0);
+	assert_true(drain(other).samples > 0);
+	assert_null(warning(other));
+	other->ops->free(other);
+	drain(shorter);
+	assert_string_equal(warning(shorter), "FILE: truncated while it was read: the events after "
+					      "that are missing");
+	shorter->ops->free(shorter);
+	free(b.at);
+}
+
 static void test_unfinished(void **state)
 {
 	struct bytes b = read_golden("syscalls.data");
@@ -670,6 +698,7 @@ int main(void)
 		cmocka_unit_test(test_backwards),
 		cmocka_unit_test(test_live_pipe),
 		cmocka_unit_test(test_truncated),
+		cmocka_unit_test(test_shrinking_among_others),
 		cmocka_unit_test(test_unfinished),
 		cmocka_unit_test(test_damaged_record),
 		cmocka_unit_test(test_foreign),

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <linux/perf_event.h>
 #include "decode/decoder.h"
 #include "live/count_sums.h"
@@ -550,6 +551,28 @@ static void test_refusals(void **state)
 	assert_true(freed);
 }
 
+/* A machine for which there are no resources leaves the session as it is. */
+static void test_machine_refused(void **state)
+{
+	struct rlimit limit, none;
+	bool freed, remote_freed;
+	struct memory *m = memory_new(&freed), *remote = memory_new(&remote_freed);
+	struct session *s = start(m);
+	struct error err = {0};
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	none = (struct rlimit){.rlim_cur = 0, .rlim_max = limit.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	assert_int_equal(session_add_machine(s, &remote->source, &err), -ENOMEM);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	assert_true(remote_freed);
+	assert_false(freed);
+	assert_int_equal(session_machines(s), 1);
+	session_free(s);
+	assert_true(freed);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -559,6 +582,7 @@ int main(void)
 		cmocka_unit_test(test_recorded),
 		cmocka_unit_test(test_counts_cpus_notices),
 		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_machine_refused),
 	};
 
 	return cmocka_run_group_tests_name("session", tests, NULL, NULL);
