@@ -140,7 +140,7 @@ boot() {
 	[ -z "$serial" ] || devices=(-device virtio-serial -chardev "socket,id=port,path=$serial,server=on,wait=off"
 		-device virtserialport,chardev=port,name=org.profscript.0)
 	timeout --foreground -k 5 "$limit" qemu-system-x86_64 -nodefaults -no-user-config -no-reboot \
-		-display none -machine q35,hpet=off,i8042=off -accel tcg,thread=single -cpu max -smp 4 \
+		-display none -name guest=lab,debug-threads=on -machine q35,hpet=off,i8042=off -accel tcg,thread=single -cpu max -smp 4 \
 		-m 1G -kernel "$CACHE/$version/boot/vmlinuz-$version" -initrd "$tmp/initramfs" \
 		-append 'console=ttyS0 loglevel=4 panic=-1 oops=panic nokaslr mitigations=off tsc=reliable' \
 		-serial "file:$tmp/console" -chardev stdio,id=out,signal=off -serial chardev:out \
