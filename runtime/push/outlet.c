@@ -261,9 +261,9 @@ void outlet_flush(struct outlet *o, uint64_t last_time)
 static void start_receiver(struct outlet *o, struct receiver *r)
 {
 	struct outlets *all = o->all;
+	bool answers = r->is_socket || channel_kind(o->channel) == CHANNEL_DEVICE;
 	struct wire_hello hello = {
-		.flags =
-			WIRE_ORDERED | (r->is_socket ? WIRE_PONGS : 0) | (r->packs ? WIRE_ZSTD : 0),
+		.flags = WIRE_ORDERED | (answers ? WIRE_PONGS : 0) | (r->packs ? WIRE_ZSTD : 0),
 		.epoch = all->epoch,
 		.clockid = all->clockid,
 	};
