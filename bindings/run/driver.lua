@@ -219,7 +219,7 @@ function Loop:has_clock()
     run.out:warn(('%s: waiting for KVM to update the clock of %s, which may take five minutes'):format(run.name,
       run.opt.kvmclock))
   elseif is_ready and self.waits then
-    run.out:warn(('%s: KVM has updated the clock of %s'):format(run.name, run.opt.kvmclock))
+    run.out:warn(('%s: the clock of %s is known'):format(run.name, run.opt.kvmclock))
   end
   self.waits = not is_ready
   return is_ready
