@@ -44,7 +44,7 @@ if [ -n "$cgroup2" ] && mkdir "$cgroup2/$name" 2>/dev/null; then
 	rmdir "$cgroup2/$name"
 	check '-N ends it' wait_for 20 bash -c "! kill -0 $tracer"
 	expect_line 'a cgroup, with its inode' \
-		"^{\"event\":\"misc:cgroup\",.*\"comm\":\"mkdir\",\"id\":$inode,\"path\":\"/$name\"}\$" out
+		"^{\"event\":\"misc:cgroup\",.*\"comm\":\"mkdir\",.*\"id\":$inode,\"path\":\"/$name\"}\$" out
 	"$PROFSCRIPT" trace -e "misc/--records cgroup/,sched:sched_process_exec" \
 		-- sh -c "exec mkdir $cgroup2/$name" >out 2>err
 	rmdir "$cgroup2/$name"

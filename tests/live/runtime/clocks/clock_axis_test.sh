@@ -18,7 +18,7 @@ calls() {
 
 # between OFFSET: each event lies between the readings around its call, shifted by OFFSET
 between() {
-	column time | paste -d ' ' readings - | awk -v offset="$1" -v calls=$CALLS '
+	column clock | paste -d ' ' readings - | awk -v offset="$1" -v calls=$CALLS '
 		!($1 + offset <= $3 && $3 <= $2 + offset) { print NR ": " $0; bad = 1 }
 		END { exit bad || NR != calls }' >wrong
 	result $? "$CALLS events, each between two readings of the TSC, shifted by $1" wrong
