@@ -40,7 +40,7 @@ in_order() {
 		NR == FNR { clock[++n] = $column; next }
 		$1 == "kvm:kvm_exit" {
 			i = int(exits++ / 2) + 1
-			time = $2 * factor
+			time = $8 * factor # event,time,cpu,pid,tid,CPU 0/KVM,clock
 			if (time < clock[i] || i < n && time > clock[i + 1])
 				print "exit " exits ": " clock[i] " " time " " clock[i + 1]
 		}
