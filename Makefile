@@ -112,7 +112,10 @@ $(BUILD)/%.bc.o: %.lua
 	$(call quiet,LUA)mkdir -p $(@D) && luajit -bg -t c -n $(subst /,.,$*) $< - | $(CC) -O0 -c -o $@ -xc -
 
 build/workloads/%: tests/workloads/%.c tests/workloads/go.h Makefile
-	$(call quiet,CC)mkdir -p $(@D) && $(CC) -std=gnu11 -O2 -g -fomit-frame-pointer $(WARNINGS) -o $@ $< -pthread
+	$(call quiet,CC)mkdir -p $(@D) && $(CC) -std=gnu11 -O2 -g -fomit-frame-pointer $(WARNINGS) $(EXTRA) -o $@ $< -pthread
+# It sends events.
+build/workloads/vmclock: tests/workloads/vmstream.h runtime/wire/preamble.c runtime/wire/own_records.h
+build/workloads/vmclock: EXTRA := -D_GNU_SOURCE -Iruntime runtime/wire/preamble.c
 
 $(BUILD)/bench/%: tests/bench/%.c $(ARCHIVES) | $(PERF_BUILT)
 	$(call quiet,CC)mkdir -p $(@D) && $(COMPILE) -MMD -MP -MF $@.d -MT $@ -o $@ $< $(LINKED)

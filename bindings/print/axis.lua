@@ -48,7 +48,10 @@ local function other_clock(session, converted)
   return {
     unit = is_cycles and 'cycles' or 's',
     converted = converted,
-    ready = function() return C.clock_axis_ready(converted) ~= 0 end,
+    ready = function()
+      C.session_tell_axis(session, converted)
+      return C.clock_axis_ready(converted) ~= 0
+    end,
     put = function(buf, time)
       buf:put(ffi.string(text, C.clock_axis_text(converted, C.session_exact_time(session, time), text, TEXT_SIZE)))
     end,

@@ -25,6 +25,7 @@ local sources = require 'bindings.run.sources'
 local stack_report = require 'bindings.run.stack_report'
 local status_report = require 'bindings.run.status_report'
 local target_filter = require 'bindings.run.target_filter'
+local text = require 'bindings.base.text'
 local usage = require 'bindings.run.usage'
 local values = require 'bindings.options.values'
 local views = require 'bindings.view.views'
@@ -218,7 +219,7 @@ function Loop:has_clock()
     run.out:warn(('%s: waiting for KVM to update the clock of %s, which may take five minutes'):format(run.name,
       run.opt.kvmclock))
   elseif is_ready and self.waits then
-    run.out:warn(('%s: KVM has updated the clock of %s'):format(run.name, run.opt.kvmclock))
+    run.out:warn(('%s: the clock of %s is known'):format(run.name, run.opt.kvmclock))
   end
   self.waits = not is_ready
   return is_ready
@@ -257,6 +258,19 @@ function Loop:finish()
   self:call('stop', run:last_report(stats.end_time))
 end
 
+--- Prints how exact the times of other machines are.
+---@param run Run
+local function print_machines(run)
+  local method = ffi.new 'const char *[1]'
+  for member = 1, C.session_machines(run.session) - 1 do
+    local ns = C.session_clock_error(run.session, member, method)
+    run.out:warn(('%s: the times of %s are %s (by %s)'):format(run.name,
+      text.safe(ffi.string(C.session_host(run.session, member))),
+      ns == 0 and 'exact' or ns < math.huge and ('right to within %.0f ns'):format(math.ceil(ns))
+        or 'right to an unknown degree', ffi.string(method[0])))
+  end
+end
+
 --- Prints losses, damaged records and statistics after the run, and fails if the session has a warning.
 ---@param run Run
 local function print_summary(run)
@@ -274,6 +288,7 @@ local function print_summary(run)
   stack_report.print(run)
   local exactness = axis.error_text(run.axis)
   if exactness and run.opt.verbose >= 1 then run.out:warn(('%s: %s'):format(run.name, exactness)) end
+  if run.opt.verbose >= 1 then print_machines(run) end
   local warning = C.session_warning(run.session)
   if warning ~= nil then failure.raise('%s', ffi.string(warning)) end
 end

@@ -166,6 +166,11 @@ int clock_axis_is_cycles(const struct clock_axis *axis)
 	return axis->options.tsc;
 }
 
+int32_t clock_axis_vm(const struct clock_axis *axis)
+{
+	return axis->vm ? axis->vm->pid : 0;
+}
+
 int clock_axis_ready(struct clock_axis *axis)
 {
 	if (!axis->vm || axis->options.tsc || (axis->guest && clock_map_ready(axis->guest)))

@@ -30,6 +30,8 @@ void clock_axis_free(struct clock_axis *axis);
 
 /* Whether times are in cycles instead of ns. */
 int clock_axis_is_cycles(const struct clock_axis *axis);
+/* Returns the process of the guest whose clock it is; 0: it is that of this host. */
+int32_t clock_axis_vm(const struct clock_axis *axis);
 /* Whether times can be converted: those of a guest need its kvmclock, or a pair. Looks whether
  * there is news about it, so it is to be called again and again. */
 int clock_axis_ready(struct clock_axis *axis);

@@ -11,15 +11,20 @@
 #include "clocks/tsc_scale.h"
 #include "clocks/vm.h"
 
+enum {
+	MAX_CONTRADICTIONS = 3 /* a TSC is not set so often: it has another rate than ours */
+};
+
 struct guest_clock {
 	const struct vm *vm;
 	bool has_scale;
 	struct tsc_scale scale;
 	struct ping_bounds pings;
-	struct clock_map *host; /* our TSC to our clock */
-	struct clock_map *map;	/* the guest's clock to ours */
-	uint64_t first_offset;	/* of the TSCs, in the pairs of the map */
-	uint64_t last_tsc;	/* of ours */
+	uint32_t contradictions; /* of pings */
+	struct clock_map *host;	 /* our TSC to our clock */
+	struct clock_map *map;	 /* the guest's clock to ours */
+	uint64_t first_offset;	 /* of the TSCs, in the pairs of the map */
+	uint64_t last_tsc;	 /* of ours */
 };
 
 struct guest_clock *guest_clock_new(const struct vm *vm)
@@ -37,6 +42,21 @@ struct guest_clock *guest_clock_new(const struct vm *vm)
 		return clock;
 	guest_clock_free(clock);
 	return NULL;
+}
+
+void guest_clock_restart(struct guest_clock *clock, double rate)
+{
+	struct clock_map *map = clock_map_new(rate);
+
+	if (map) {
+		clock_map_free(clock->map);
+		clock->map = map;
+	} else {
+		clock_map_clear(clock->map);
+	}
+	ping_bounds_init(&clock->pings, 0);
+	clock->contradictions = 0;
+	clock->has_scale = clock->vm && !tsc_scale_read(clock->vm, &clock->scale, NULL);
 }
 
 void guest_clock_free(struct guest_clock *clock)
@@ -69,7 +89,8 @@ static bool follow_scale(struct guest_clock *clock)
 
 static bool is_related(const struct guest_clock *clock)
 {
-	return clock->has_scale || clock->pings.pings;
+	return clock->has_scale ||
+	       (clock->pings.pings && clock->contradictions < MAX_CONTRADICTIONS);
 }
 
 static uint64_t tsc_offset(const struct guest_clock *clock)
@@ -104,8 +125,10 @@ void guest_clock_ping(struct guest_clock *clock, uint64_t sent, uint64_t receive
 		      uint64_t returned)
 {
 	/* After a contradiction the guest's TSC has another offset than in the pairs. */
-	if (ping_bounds_add(&clock->pings, sent, received, replied, returned) == -ESTALE &&
-	    !clock->has_scale)
+	if (ping_bounds_add(&clock->pings, sent, received, replied, returned) != -ESTALE)
+		return;
+	clock->contradictions++;
+	if (!clock->has_scale)
 		clock_map_clear(clock->map);
 }
 

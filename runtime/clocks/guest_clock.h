@@ -15,6 +15,9 @@ struct vm;
 /* vm: the machine, which must live as long as the clock; NULL: unknown, so only pings tell. NULL:
  * out of memory. */
 struct guest_clock *guest_clock_new(const struct vm *vm);
+/* Forgets what is known of the guest's clock, because another one follows. rate: ns per unit of it,
+ * as good as known. */
+void guest_clock_restart(struct guest_clock *clock, double rate);
 void guest_clock_free(struct guest_clock *clock);
 
 /* Adds a reading of our clocks. To be called before each guest_clock_pair(), after the guest has

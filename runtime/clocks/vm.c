@@ -158,6 +158,8 @@ static bool scan_threads(struct vm *vm, int proc)
 		snprintf(path, sizeof(path), "%s/comm", entry->d_name);
 		if (read_file(fd, path, comm, sizeof(comm)))
 			vcpu = vcpu_of_name(comm);
+		if (!strcmp(comm, "ALL CPUs/TCG\n")) /* QEMU's -accel tcg,thread=single */
+			vm->shared_tid = atoi(entry->d_name);
 		if (vcpu >= 0)
 			ok = set_vcpu(vm, vcpu, atoi(entry->d_name));
 	}
@@ -313,6 +315,8 @@ void vm_free(struct vm *vm)
 
 int32_t vm_vcpu_tid(const struct vm *vm, uint32_t vcpu)
 {
+	if (vm->shared_tid)
+		return vm->shared_tid;
 	return vcpu < vm->nr_vcpus && vm->vcpu_tids ? vm->vcpu_tids[vcpu] : -1;
 }
 

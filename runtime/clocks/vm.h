@@ -20,6 +20,7 @@ struct vm {
 	char uuid[37]; /* "" if it has none; lower case */
 	uint32_t nr_vcpus;
 	int32_t *vcpu_tids; /* the thread of each virtual CPU; -1: unknown */
+	int32_t shared_tid; /* the thread that runs all of them; 0: each has its own */
 };
 
 /* Finds a running machine by UUID, pid or name. NULL with a message that names the machines there

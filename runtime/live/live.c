@@ -234,8 +234,11 @@ static int live_wait(struct source *src, int64_t timeout)
 	}
 	if (ret > 0 && is_level_ready)
 		nap(live, timeout);
-	return live->evlist->target.tids && live->nr_ended + live->nr_lasting == nr_rings ? -ESRCH
-											  : 0;
+	/* Rings that last do not tell whether the threads have ended. */
+	return live->evlist->target.tids && live->nr_ended &&
+			       live->nr_ended + live->nr_lasting == nr_rings
+		       ? -ESRCH
+		       : 0;
 }
 
 static void live_stop(struct source *src)

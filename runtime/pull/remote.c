@@ -60,6 +60,7 @@ struct remote {
 	struct wire_hello hello; /* all 0: not a stream of profscript */
 	bool is_own_kernel, said_bye, is_damaged;
 	struct remote_clock clock;
+	struct wire_pair pair; /* the latest one, not yet taken; tsc 0: none */
 	struct gaps gaps;
 	uint64_t ping_at;
 
@@ -93,9 +94,20 @@ bool remote_is_own_kernel(const struct source *src)
 	return const_of(src)->is_own_kernel;
 }
 
-double remote_clock_error(const struct source *src)
+double remote_clock_error(const struct source *src, const char **method)
 {
+	*method = const_of(src)->clock.method;
 	return const_of(src)->clock.error;
+}
+
+bool remote_take_pair(struct source *src, struct wire_pair *out)
+{
+	struct remote *r = remote_of(src);
+	bool has_pair = r->pair.tsc;
+
+	*out = r->pair;
+	r->pair.tsc = 0;
+	return has_pair;
 }
 
 /* Own records ---------------------------------------------------------------------------------- */
@@ -143,6 +155,12 @@ static uint64_t read_group(struct remote *r, const struct wire_group *group)
 	return group->last_time;
 }
 
+static void read_pair(struct remote *r, const struct wire_pair *pair)
+{
+	r->pair = *pair;
+	remote_clock_pair(&r->clock, pair, &r->hello);
+}
+
 /* Reads a record that perf does not know. Unknown tags are those of later versions. */
 static uint64_t read_own(void *arg, const struct perf_event_header *rec)
 {
@@ -153,7 +171,7 @@ static uint64_t read_own(void *arg, const struct perf_event_header *rec)
 	if (has_tag(rec, WIRE_GROUP, sizeof(struct wire_group)))
 		return read_group(r, (const void *)rec);
 	if (has_tag(rec, WIRE_PAIR, sizeof(struct wire_pair)))
-		remote_clock_pair(&r->clock, (const void *)rec, &r->hello);
+		read_pair(r, (const void *)rec);
 	else if (has_tag(rec, WIRE_PONG, sizeof(struct wire_pong)))
 		remote_clock_pong(&r->clock, (const void *)rec);
 	else if (has_tag(rec, WIRE_BYE, sizeof(struct wire_bye)))
@@ -194,7 +212,7 @@ static int read_hello(struct remote *r, size_t at, struct error *err)
 
 		memcpy(&pair, r->head + at, sizeof(pair));
 		if (!memcmp(pair.head.tag, WIRE_PAIR, WIRE_TAG))
-			remote_clock_pair(&r->clock, &pair, &r->hello);
+			read_pair(r, &pair);
 	}
 	return 1;
 }
@@ -562,8 +580,11 @@ int remote_set_vm(struct source *src, const char *which, struct error *err)
 	struct remote *r = remote_of(src);
 
 	r->vm = vm_find("", which, err);
-	r->clock.vm = r->vm;
-	return r->vm ? 0 : -ENOENT;
+	if (!r->vm)
+		return -ENOENT;
+	if (remote_clock_set_vm(&r->clock, r->vm))
+		return error_set(err, -ENOMEM, "out of memory");
+	return 0;
 }
 
 const struct vm *remote_vm(const struct source *src)

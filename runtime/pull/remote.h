@@ -16,6 +16,7 @@
 struct error;
 struct source;
 struct vm;
+struct wire_pair;
 
 enum { REMOTE_GAP = 1 /* slot form of EVENT_LOST, see SLOT_OWN_SHIFT */ };
 
@@ -38,5 +39,7 @@ const char *remote_address(const struct source *src);
 const struct vm *remote_vm(const struct source *src);
 /* Whether it is another process on this kernel. */
 bool remote_is_own_kernel(const struct source *src);
-/* How much the converted times may be off, in ns. */
-double remote_clock_error(const struct source *src);
+/* How much the converted times may be off, in ns; method: what the conversion is based on. */
+double remote_clock_error(const struct source *src, const char **method);
+/* Takes the latest reading of the sender's clocks. False: there is none since the last call. */
+bool remote_take_pair(struct source *src, struct wire_pair *out);

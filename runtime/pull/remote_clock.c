@@ -6,19 +6,32 @@
 #include <sys/timex.h>
 #include "clocks/clock_map.h"
 #include "clocks/clock_pair.h"
-#include "clocks/tsc_scale.h"
-#include "clocks/vm.h"
+#include "clocks/guest_clock.h"
 #include "os/clock.h"
 #include "wire/own_records.h"
 
 static const double drift = 100e-6; /* two machines' clocks drift apart by at most this */
 
+int remote_clock_set_vm(struct remote_clock *c, const struct vm *vm)
+{
+	struct clock_pair here;
+
+	c->guest = guest_clock_new(vm);
+	if (!c->guest)
+		return -ENOMEM;
+	/* The first of the two readings that converting the guest's first pair needs. */
+	clock_pair_read(&here);
+	guest_clock_host_pair(c->guest, &here);
+	return 0;
+}
+
 void remote_clock_start(struct remote_clock *c, bool is_own_kernel)
 {
-	const struct vm *vm = c->vm;
+	struct guest_clock *guest = c->guest;
 
+	c->guest = NULL;
 	remote_clock_clear(c);
-	c->vm = vm;
+	c->guest = guest;
 	c->is_own_kernel = is_own_kernel;
 	ping_bounds_init(&c->pings, drift);
 }
@@ -26,9 +39,10 @@ void remote_clock_start(struct remote_clock *c, bool is_own_kernel)
 void remote_clock_clear(struct remote_clock *c)
 {
 	clock_map_free(c->map);
-	clock_map_free(c->host);
+	guest_clock_free(c->guest);
 	memset(c, 0, sizeof(*c));
 	c->is_linear = true;
+	c->method = "nothing";
 }
 
 static double wall_error(void)
@@ -49,29 +63,6 @@ static uint64_t by_wall(const struct wire_pair *pair, double *error)
 	return pair->real - (uint64_t)(int64_t)sec * 1000000000 - (uint64_t)(int64_t)nsec;
 }
 
-/* Returns whether the guest's TSC tells our CLOCK_MONOTONIC at the pair. */
-static bool by_tsc(struct remote_clock *c, const struct wire_pair *pair, uint64_t *mono,
-		   double *error)
-{
-	struct clock_pair here;
-	struct tsc_scale scale;
-	uint64_t host;
-
-	if (!c->vm || tsc_scale_read(c->vm, &scale, NULL))
-		return false;
-	if (!c->host)
-		c->host = clock_map_new(0);
-	clock_pair_read(&here);
-	if (!c->host || (clock_map_add(c->host, here.tsc, here.mono, here.error) == -ERANGE))
-		return false;
-	if (!clock_map_ready(c->host))
-		return false;
-	host = tsc_scale_to_host(&scale, pair->tsc);
-	*mono = clock_map_to(c->host, host);
-	*error = clock_map_error(c->host, host) + scale.spread * clock_map_rate(c->host, host);
-	return true;
-}
-
 /* Returns our CLOCK_MONOTONIC at the pair. */
 static uint64_t mono_at(struct remote_clock *c, const struct wire_pair *pair, double *error)
 {
@@ -79,35 +70,51 @@ static uint64_t mono_at(struct remote_clock *c, const struct wire_pair *pair, do
 	double by_ping;
 
 	if (c->is_own_kernel) {
+		c->method = "the same kernel";
 		*error = 0;
 		return pair->mono;
 	}
-	if (by_tsc(c, pair, &mono, error))
-		return mono;
+	c->method = "the wall clocks";
 	mono = by_wall(pair, error);
 	if (!c->pings.pings)
 		return mono;
 	offset = ping_bounds_offset(&c->pings, clock_monotonic(), &by_ping);
 	if (by_ping > *error && fabs((double)(int64_t)(pair->mono - offset - mono)) <= by_ping)
 		return mono; /* the pings do not know better, and agree */
+	c->method = "pings";
 	*error = by_ping;
 	return pair->mono - offset;
 }
 
-void remote_clock_pair(struct remote_clock *c, const struct wire_pair *pair,
-		       const struct wire_hello *hello)
+/* Lets the guest's clock convert, if it can. */
+static void pair_by_guest(struct remote_clock *c, const struct wire_pair *pair, double rate)
 {
-	bool is_cycles = hello->flags & WIRE_CYCLES;
+	struct clock_pair here;
+
+	if (!c->guest || c->is_own_kernel)
+		return;
+	if (!c->has_pair)
+		guest_clock_restart(c->guest, rate);
+	c->has_pair = true;
+	clock_pair_read(&here);
+	guest_clock_host_pair(c->guest, &here);
+	guest_clock_pair(c->guest, pair->tsc, pair->clock, pair->read_error_ns);
+	c->by_guest = guest_clock_ready(c->guest);
+	if (!c->by_guest)
+		return;
+	c->is_known = true;
+	c->is_linear = false;
+	c->method = guest_clock_method(c->guest);
+	c->error = guest_clock_error(c->guest, pair->clock);
+}
+
+static void pair_by_map(struct remote_clock *c, const struct wire_pair *pair, double rate)
+{
 	double error;
 	uint64_t mono = mono_at(c, pair, &error);
 
-	if (!c->map && c->is_own_kernel &&
-	    pair->clock - (uint64_t)hello->clock_offset == pair->mono) {
-		remote_clock_set(c, -hello->clock_offset, 0);
-		return;
-	}
 	if (!c->map)
-		c->map = clock_map_new(!is_cycles ? 1 : hello->tsc_khz ? 1e6 / hello->tsc_khz : 0);
+		c->map = clock_map_new(rate);
 	if (!c->map)
 		return;
 	if (clock_map_add(c->map, pair->clock, mono, error + pair->read_error_ns) == -ERANGE) {
@@ -121,19 +128,41 @@ void remote_clock_pair(struct remote_clock *c, const struct wire_pair *pair,
 	c->error = clock_map_error(c->map, pair->clock);
 }
 
+void remote_clock_pair(struct remote_clock *c, const struct wire_pair *pair,
+		       const struct wire_hello *hello)
+{
+	bool is_cycles = hello->flags & WIRE_CYCLES;
+	double rate = !is_cycles ? 1 : hello->tsc_khz ? 1e6 / hello->tsc_khz : 0;
+
+	if (!c->map && c->is_own_kernel &&
+	    pair->clock - (uint64_t)hello->clock_offset == pair->mono) {
+		c->method = "the same kernel";
+		remote_clock_set(c, -hello->clock_offset, 0);
+		return;
+	}
+	pair_by_map(c, pair, rate); /* should the guest's clock become unknown */
+	pair_by_guest(c, pair, rate);
+}
+
 void remote_clock_ping(struct remote_clock *c, struct wire_ping *ping)
 {
 	*ping = (struct wire_ping){.seq = c->next_ping, .tsc = clock_tsc()};
 	memcpy(ping->tag, WIRE_PING, sizeof(ping->tag));
-	c->sent[c->next_ping++ % CLOCK_PINGS] = clock_monotonic();
+	c->sent[c->next_ping++ % CLOCK_PINGS] = (struct clock_ping){clock_monotonic(), ping->tsc};
 }
 
 void remote_clock_pong(struct remote_clock *c, const struct wire_pong *pong)
 {
+	const struct clock_ping *ping = &c->sent[pong->seq % CLOCK_PINGS];
+
 	if (pong->seq >= c->next_ping || c->next_ping - pong->seq > CLOCK_PINGS)
 		return;
-	ping_bounds_add(&c->pings, c->sent[pong->seq % CLOCK_PINGS], pong->received_mono,
-			pong->sent_mono, clock_monotonic());
+	ping_bounds_add(&c->pings, ping->mono, pong->received_mono, pong->sent_mono,
+			clock_monotonic());
+	if (c->guest)
+		guest_clock_ping(c->guest, ping->tsc, pong->received_tsc, pong->sent_tsc,
+				 clock_tsc());
+	c->by_guest = c->by_guest && guest_clock_ready(c->guest);
 }
 
 void remote_clock_set(struct remote_clock *c, int64_t offset, double error)
@@ -145,5 +174,5 @@ void remote_clock_set(struct remote_clock *c, int64_t offset, double error)
 
 uint64_t remote_clock_by_map(const struct remote_clock *c, uint64_t time)
 {
-	return clock_map_to(c->map, time);
+	return c->by_guest ? guest_clock_to_host(c->guest, time) : clock_map_to(c->map, time);
 }

@@ -4,8 +4,9 @@
  * sender's pairs of clocks. What connects the two machines is, in this order:
  *
  *   the same kernel    CLOCK_MONOTONIC is the same clock
- *   a guest of ours    its TSC is ours, with an offset and ratio that KVM tells
- *   pings              prove bounds of the offset
+ *   a guest of ours    its TSC is ours, with an offset and ratio that KVM tells, or within the
+ *                      bounds that pings prove, see clocks/guest_clock.h
+ *   pings              prove bounds of the offset of CLOCK_MONOTONIC
  *   the wall clocks    as exact as both machines keep them
  *
  * Of the last two, the more exact one is used.
@@ -16,6 +17,7 @@
 #include "clocks/ping_bounds.h"
 
 struct clock_map;
+struct guest_clock;
 struct vm;
 struct wire_hello;
 struct wire_pair;
@@ -28,15 +30,23 @@ struct remote_clock {
 	bool is_own_kernel;
 	bool is_linear; /* ours = theirs + offset; else the map converts */
 	bool is_known;
-	int64_t offset;		/* ns */
-	double error;		/* ns */
-	struct clock_map *map;	/* from the clock of the records to ours; NULL: no pairs yet */
-	struct clock_map *host; /* from our TSC to our CLOCK_MONOTONIC; NULL: not needed */
-	const struct vm *vm;	/* the guest that sends; NULL: it is none, or unknown */
+	int64_t offset;		   /* ns */
+	double error;		   /* ns */
+	struct clock_map *map;	   /* from the clock of the records to ours; NULL: no pairs yet */
+	struct guest_clock *guest; /* of the guest that sends; NULL: it is none, or unknown */
+	bool has_pair;		   /* of this connection */
+	bool by_guest;		   /* it converts */
+	const char *method;	   /* what connects the machines */
 	struct ping_bounds pings;
-	uint64_t next_ping, sent[CLOCK_PINGS]; /* when the latest pings were sent */
+	struct clock_ping {
+		uint64_t mono, tsc; /* when it was sent */
+	} sent[CLOCK_PINGS];
+	uint64_t next_ping;
 };
 
+/* Says that the sender is a guest. The machine must live as long as the clock. Returns 0, or
+ * -ENOMEM. */
+int remote_clock_set_vm(struct remote_clock *c, const struct vm *vm);
 /* Begins a connection. */
 void remote_clock_start(struct remote_clock *c, bool is_own_kernel);
 void remote_clock_clear(struct remote_clock *c);

@@ -260,11 +260,11 @@ void outlet_flush(struct outlet *o, uint64_t last_time)
 static void start_receiver(struct outlet *o, struct receiver *r)
 {
 	struct outlets *all = o->all;
+	bool answers = r->is_socket || channel_kind(o->channel) == CHANNEL_DEVICE;
 	bool is_cycles = push_clock_is_cycles(&all->clock);
 	struct wire_hello hello = {
-		.flags = WIRE_ORDERED | (r->is_socket ? WIRE_PONGS : 0) |
-			 (r->packs ? WIRE_ZSTD : 0) | (all->clock.axis ? WIRE_CLOCK_SHIFTED : 0) |
-			 (is_cycles ? WIRE_CYCLES : 0),
+		.flags = WIRE_ORDERED | (answers ? WIRE_PONGS : 0) | (r->packs ? WIRE_ZSTD : 0) |
+			 (all->clock.axis ? WIRE_CLOCK_SHIFTED : 0) | (is_cycles ? WIRE_CYCLES : 0),
 		.epoch = all->epoch,
 		.clockid = all->clockid,
 		.clock_offset = all->clock.offset,

@@ -356,7 +356,8 @@ static bool has_died_out(struct session *s, uint64_t now)
 	       s->next_slot == s->nr_slots;
 }
 
-/* Ends the run when its threads have ended, if there are no rings of these threads to report it. */
+/* Ends the run when its threads have ended, if there are no rings of these threads to report it:
+ * all of the run's events on them may be those of other machines. */
 static void watch_threads(struct session *s)
 {
 	uint64_t now = s->source->ops->now(s->source);
@@ -445,7 +446,8 @@ static int next_batch(struct session *s, struct batch *batch, struct error *err)
 		session_stop(s);
 	if (is_over(s))
 		session_stop(s);
-	if (s->nr_tids && !s->per_thread && (!s->is_target || s->family) && !s->stopped)
+	if (s->nr_tids && (!s->per_thread || s->nr_machines > 1) && (!s->is_target || s->family) &&
+	    !s->stopped)
 		watch_threads(s);
 	if (s->next_slot == s->nr_slots && !s->ended) {
 		if (s->ticked && s->source->info.is_recorded)

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 struct counts;
+struct clock_axis;
 struct error;
 struct event;
 struct event_request;
@@ -98,6 +99,11 @@ int session_add_machine(struct session *s, struct source *remote, struct error *
 void session_set_slack(struct session *s, uint64_t ns);
 /* The number of members. */
 uint32_t session_machines(const struct session *s);
+/* Gives an axis (clocks/clock_axis.h) what the guest whose clock it shows has sent about that. */
+void session_tell_axis(struct session *s, struct clock_axis *axis);
+/* Returns how far the times of another machine may be off, in ns, and by what they are converted.
+ */
+double session_clock_error(const struct session *s, uint32_t member, const char **method);
 /* The name of the machine that sends the events of a member; NULL: this one, or a recording. */
 const char *session_host(const struct session *s, uint32_t member);
 /* How far the times of a member's events may be off from this machine's, ns; INFINITY: unknown. */

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "clocks/clock_axis.h"
+#include "clocks/vm.h"
 #include "os/closer.h"
 #include "os/priority.h"
 #include "probes/probe.h"
@@ -19,6 +21,7 @@
 #include "session/vcpus.h"
 #include "os/threads.h"
 #include "os/workload.h"
+#include "wire/own_records.h"
 
 enum {
 	MAX_EXITED_TASKS = 65536,
@@ -88,6 +91,23 @@ void session_set_slack(struct session *s, uint64_t ns)
 uint32_t session_machines(const struct session *s)
 {
 	return s->nr_machines;
+}
+
+void session_tell_axis(struct session *s, struct clock_axis *axis)
+{
+	for (uint32_t i = 1; i < s->nr_machines; i++) {
+		const struct vm *vm = remote_vm(s->machines[i].source);
+		struct wire_pair pair;
+
+		if (vm && vm->pid == clock_axis_vm(axis) &&
+		    remote_take_pair(s->machines[i].source, &pair))
+			clock_axis_add_guest_pair(axis, pair.tsc, pair.clock, pair.read_error_ns);
+	}
+}
+
+double session_clock_error(const struct session *s, uint32_t member, const char **method)
+{
+	return remote_clock_error(s->machines[member].source, method);
 }
 
 const char *session_host(const struct session *s, uint32_t member)

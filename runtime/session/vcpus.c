@@ -11,7 +11,7 @@ struct vcpus {
 	uint32_t n;
 	struct {
 		int32_t tid, cpu;
-	} at[];
+	} at[]; /* the last one, at[n], is that of CPUs which the machine is not known to have */
 };
 
 /* Returns the only CPU on which a thread may run; -1: there are several. */
@@ -30,13 +30,13 @@ static int32_t pinned_cpu(int32_t tid)
 
 struct vcpus *vcpus_new(const struct vm *vm)
 {
-	struct vcpus *v = malloc(sizeof(*v) + vm->nr_vcpus * sizeof(v->at[0]));
+	struct vcpus *v = malloc(sizeof(*v) + (vm->nr_vcpus + 1) * sizeof(v->at[0]));
 
 	if (!v)
 		return NULL;
 	v->pid = vm->pid;
 	v->n = vm->nr_vcpus;
-	for (uint32_t i = 0; i < v->n; i++) {
+	for (uint32_t i = 0; i <= v->n; i++) {
 		v->at[i].tid = vm_vcpu_tid(vm, i);
 		v->at[i].cpu = pinned_cpu(v->at[i].tid);
 	}
@@ -54,7 +54,9 @@ void vcpus_apply(const struct vcpus *v, struct event *ev, int n)
 		uint32_t vcpu = ev[i].cpu;
 
 		ev[i].pid = v->pid;
-		ev[i].tid = vcpu < v->n ? v->at[vcpu].tid : -1;
-		ev[i].cpu = vcpu < v->n ? v->at[vcpu].cpu : -1;
+		if (vcpu > v->n)
+			vcpu = v->n;
+		ev[i].tid = v->at[vcpu].tid;
+		ev[i].cpu = v->at[vcpu].cpu;
 	}
 }

@@ -9,7 +9,7 @@
 cd "$TOP" || exit 1
 OLD_KERNEL=bullseye/cloud-amd64 # 5.10, the oldest kernel that BPF programs support
 ON_OLD=' bindings/bpf/program bindings/bpf/sample_filter profilers/bpf-kvm_exit runtime/probes/probe '
-MODULES=null_blk,kvm_amd,tcrypt
+MODULES=null_blk,kvm_amd,tcrypt,vsock_loopback
 LIMIT=$((${TEST_TIMEOUT:-240} / 2)) # seconds for one guest
 TIMED_OUT=124 DIED=125 UNAVAILABLE=126
 

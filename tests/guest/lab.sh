@@ -9,7 +9,8 @@
 #       6.12-cloud-amd64 is a newer one, 6.1.0-56-cloud-amd64 an exact version, bullseye/cloud-amd64 that of
 #       another release of Debian
 #   -m  kernel modules that COMMAND can modprobe, with their dependencies
-#   -s  a virtio-serial port, /dev/virtio-ports/org.profscript.0 in the guest: QEMU listens on this UNIX socket
+#   -s  a virtio-serial port, /dev/virtio-ports/org.profscript.0 in the guest: QEMU listens on this UNIX socket. The
+#      guest is lab-PID, where PID is that of this script
 #   -t  kill the guest after this time (100)
 #
 # Exit status 124: timeout; 125: the guest died (in both cases the end of its console is on stderr); 126: no guest
@@ -140,7 +141,8 @@ boot() {
 	[ -z "$serial" ] || devices=(-device virtio-serial -chardev "socket,id=port,path=$serial,server=on,wait=off"
 		-device virtserialport,chardev=port,name=org.profscript.0)
 	timeout --foreground -k 5 "$limit" qemu-system-x86_64 -nodefaults -no-user-config -no-reboot \
-		-display none -machine q35,hpet=off,i8042=off -accel tcg,thread=single -cpu max -smp 4 \
+		-display none -name "guest=lab-$$,debug-threads=on" -machine q35,hpet=off,i8042=off \
+		-accel tcg,thread=single -cpu max -smp 4 \
 		-m 1G -kernel "$CACHE/$version/boot/vmlinuz-$version" -initrd "$tmp/initramfs" \
 		-append 'console=ttyS0 loglevel=4 panic=-1 oops=panic nokaslr mitigations=off tsc=reliable' \
 		-serial "file:$tmp/console" -chardev stdio,id=out,signal=off -serial chardev:out \

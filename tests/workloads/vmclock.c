@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * vmclock [-w] COUNT [JUMP]: a virtual machine with one CPU, in real mode, that enables its
- * kvmclock, and COUNT times reads its TSC and writes it to two ports. Prints each TSC, and what the
- * kvmclock was then by the page that KVM shares with the guest, in ns. JUMP: before the last COUNT
- * / 2 of them sleeps two seconds, and sets the guest's TSC forward by 10^12 cycles.
+ * vmclock [-w] COUNT [JUMP [SOCKET]]: a virtual machine with one CPU, in real mode, that enables
+ * its kvmclock, and COUNT times reads its TSC and writes it to two ports. Prints each TSC, and what
+ * the kvmclock was then by the page that KVM shares with the guest, in ns. JUMP: before the last
+ * COUNT / 2 of them sleeps two seconds, and sets the guest's TSC forward by 10^12 cycles. SOCKET:
+ * sends each as an event small:out to a receiver that connects there; one more, before that and
+ * before it waits, is only a reading of the clocks.
  */
 #ifdef __x86_64__
 #include <fcntl.h>
@@ -13,6 +15,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include "go.h"
+#include "vmstream.h"
 
 enum { CODE = 0x1000, CLOCK = 0x2000, SIZE = 0x3000, LOW_PORT = 0x10, HIGH_PORT, MSR_TSC = 0x10 };
 
@@ -88,9 +91,28 @@ static uint64_t clock_at(const struct clock *clock, uint64_t tsc)
 	return clock->system_time + (uint64_t)((unsigned __int128)cycles * clock->mul >> 32);
 }
 
+/* Runs until the machine has read and written its TSC. */
+static uint64_t read_tsc(int cpu, const struct kvm_run *run)
+{
+	uint64_t tsc = 0;
+
+	for (;;) {
+		uint32_t value;
+
+		check(!ioctl(cpu, KVM_RUN, 0), "KVM_RUN");
+		if (run->exit_reason != KVM_EXIT_IO)
+			exit(1);
+		memcpy(&value, (const uint8_t *)run + run->io.data_offset, sizeof(value));
+		if (run->io.port == HIGH_PORT)
+			return tsc | (uint64_t)value << 32;
+		tsc = value;
+	}
+}
+
 int main(int argc, char **argv)
 {
 	struct workload w = workload_args(argc, argv);
+	const char *path = argc > optind + 2 ? argv[optind + 2] : NULL;
 	uint8_t *memory =
 		mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	const struct clock *clock = (const struct clock *)(memory + CLOCK);
@@ -98,31 +120,31 @@ int main(int argc, char **argv)
 	int cpu = machine(memory);
 	struct kvm_run *run =
 		mmap(NULL, sizeof(*run) + 4096, PROT_READ | PROT_WRITE, MAP_SHARED, cpu, 0);
-	long n = 0;
+	struct stream stream = {.fd = -1};
 
 	check(run != MAP_FAILED && times, "mmap");
 	prctl(PR_SET_NAME, "CPU 0/KVM");
-	workload_wait(&w);
-	while (n < w.count) {
-		uint32_t value;
+	if (path) {
+		uint64_t tsc = read_tsc(cpu, run);
 
-		check(!ioctl(cpu, KVM_RUN, 0), "KVM_RUN");
-		if (run->exit_reason != KVM_EXIT_IO)
-			return 1;
-		memcpy(&value, (uint8_t *)run + run->io.data_offset, sizeof(value));
-		if (run->io.port == LOW_PORT) {
-			times[2 * n] = value;
-			continue;
-		}
-		times[2 * n] |= (uint64_t)value << 32;
-		times[2 * n + 1] = clock_at(clock, times[2 * n]);
-		n++;
-		if (w.rate && n == w.count / 2) {
+		stream_open(&stream, path, tsc, clock_at(clock, tsc));
+	}
+	workload_wait(&w);
+	for (long n = 0; n < w.count; n++) {
+		uint64_t tsc = read_tsc(cpu, run);
+
+		times[2 * n] = tsc;
+		times[2 * n + 1] = clock_at(clock, tsc);
+		if (path)
+			stream_event(&stream, n, tsc, times[2 * n + 1]);
+		if (w.rate && n + 1 == w.count / 2) {
 			sleep(2);
 			move_tsc(cpu, 1000000000000);
 		}
 	}
-	for (long i = 0; i < n; i++)
+	if (path)
+		stream_close(&stream);
+	for (long i = 0; i < w.count; i++)
 		printf("%lu %lu\n", (unsigned long)times[2 * i], (unsigned long)times[2 * i + 1]);
 	return 0;
 }

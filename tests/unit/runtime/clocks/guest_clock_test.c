@@ -185,6 +185,41 @@ static void test_pings(void **state)
 	guest_clock_free(clock);
 }
 
+/* Pings cannot relate TSCs of different rates, and notice that. */
+static void test_pings_of_another_rate(void **state)
+{
+	struct guest_clock *clock = guest_clock_new(NULL);
+
+	(void)state;
+	scale = (struct tsc_scale){
+		.offset = 5, .ratio = (uint64_t)(1.01 * (1ull << 32)), .frac_bits = 32};
+	srand(4);
+	for (int s = 0; s < 10; s++) {
+		struct clock_pair ours = {.tsc = host_tsc(s * 1e9), .mono = host_clock(s * 1e9)};
+
+		ping(clock, s * 1e9);
+		guest_clock_host_pair(clock, &ours);
+		guest_clock_pair(clock, guest_tsc(s * 1e9), guest_clock(s * 1e9), READ_ERROR);
+		assert_true(s < 4 || !guest_clock_ready(clock));
+	}
+	guest_clock_free(clock);
+}
+
+/* The guest has booted again: its clock starts at 0, its TSC is where it was. */
+static void test_another_clock(void **state)
+{
+	struct guest_clock *clock = guest_clock_new(NULL);
+
+	(void)state;
+	scale = (struct tsc_scale){.offset = -69000000000000, .ratio = 1};
+	srand(5);
+	follow(clock, 10, true, 60000);
+	guest_clock_restart(clock, 1);
+	assert_false(guest_clock_ready(clock));
+	follow(clock, 10, true, 60000);
+	guest_clock_free(clock);
+}
+
 static void test_a_tsc_that_is_set(void **state)
 {
 	struct guest_clock *clock;
@@ -225,8 +260,8 @@ static void test_a_tsc_that_is_set(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_offsets_of_kvm),
-		cmocka_unit_test(test_pings),
+		cmocka_unit_test(test_offsets_of_kvm),	      cmocka_unit_test(test_pings),
+		cmocka_unit_test(test_pings_of_another_rate), cmocka_unit_test(test_another_clock),
 		cmocka_unit_test(test_a_tsc_that_is_set),
 	};
 

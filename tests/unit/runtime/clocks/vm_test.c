@@ -83,6 +83,10 @@ static int set_up(void **state)
 	put("proc/300/comm", "qemu-system-aar\n");
 	put("proc/300/task/300/comm", "qemu-system-aar\n");
 	put("proc/300/task/302/comm", "CPU 3/TCG\n");
+	/* ... with one thread for all virtual CPUs */
+	put("proc/310/cmdline", "qemu-system-x86_64\n-name\nlab,debug-threads=on\n");
+	put("proc/310/task/310/comm", "qemu-system-x86\n");
+	put("proc/310/task/312/comm", "ALL CPUs/TCG\n");
 	/* two of one name, a program of one's own, and what is no machine */
 	put("proc/400/cmdline", "qemu-system-x86_64\n-name\ntwin\n");
 	put("proc/401/cmdline", "qemu-system-x86_64\n-name\ntwin\n");
@@ -165,6 +169,10 @@ static void test_threads_of_virtual_cpus(void **state)
 	assert_int_equal(vm->nr_vcpus, 4);
 	assert_int_equal(vm_vcpu_tid(vm, 0), -1);
 	assert_int_equal(vm_vcpu_tid(vm, 3), 302);
+	vm_free(vm);
+	vm = vm_find(root, "lab", NULL);
+	assert_int_equal(vm_vcpu_tid(vm, 0), 312);
+	assert_int_equal(vm_vcpu_tid(vm, 3), 312);
 	vm_free(vm);
 	vm = vm_find(root, "own", NULL);
 	assert_int_equal(vm_vcpu_tid(vm, 0), -1);
