@@ -33,7 +33,7 @@ end
 ---@param n integer
 function Doubts:count(out, n)
   local machine_of, errors = self.machine_of, {}
-  for index in pairs(self.used) do errors[index] = C.session_clock_error(self.session, index) end
+  for index in pairs(self.used) do errors[index] = C.session_clock_error(self.session, index, nil) end
   for i = 0, n - 1 do
     local first, second = machine_of[out[i].first_class], machine_of[out[i].second_class]
     if first ~= second then

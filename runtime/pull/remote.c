@@ -96,7 +96,8 @@ bool remote_is_own_kernel(const struct source *src)
 
 double remote_clock_error(const struct source *src, const char **method)
 {
-	*method = const_of(src)->clock.method;
+	if (method)
+		*method = const_of(src)->clock.method;
 	return const_of(src)->clock.error;
 }
 

@@ -101,13 +101,11 @@ void session_set_slack(struct session *s, uint64_t ns);
 uint32_t session_machines(const struct session *s);
 /* Gives an axis (clocks/clock_axis.h) what the guest whose clock it shows has sent about that. */
 void session_tell_axis(struct session *s, struct clock_axis *axis);
-/* Returns how far the times of another machine may be off, in ns, and by what they are converted.
- */
+/* Returns how far the times of a member may be off from this machine's, in ns; INFINITY: unknown.
+ * Sets *method, unless it is NULL, to what converts the times of another machine. */
 double session_clock_error(const struct session *s, uint32_t member, const char **method);
 /* The name of the machine that sends the events of a member; NULL: this one, or a recording. */
 const char *session_host(const struct session *s, uint32_t member);
-/* How far the times of a member's events may be off from this machine's, ns; INFINITY: unknown. */
-double session_clock_error(const struct session *s, uint32_t member);
 
 /* Returns the formats of a member's tracepoints; NULL with a message. */
 struct formats *session_formats(struct session *s, uint32_t member, struct error *err);

@@ -107,17 +107,12 @@ void session_tell_axis(struct session *s, struct clock_axis *axis)
 
 double session_clock_error(const struct session *s, uint32_t member, const char **method)
 {
-	return remote_clock_error(s->machines[member].source, method);
+	return member ? remote_clock_error(s->machines[member].source, method) : 0;
 }
 
 const char *session_host(const struct session *s, uint32_t member)
 {
 	return s->machines[member].source->info.host;
-}
-
-double session_clock_error(const struct session *s, uint32_t member)
-{
-	return member ? remote_clock_error(s->machines[member].source) : 0;
 }
 
 /* Frees the source. Probes can be removed only when their events are closed. */
