@@ -3,6 +3,7 @@
 local attach = require 'bindings.select.attach'
 local bpf = require 'bindings.bpf.program'
 local event_filter = require 'bindings.select.event_filter'
+local events = require 'bindings.select.events'
 local libc = require 'bindings.base.libc'
 local sampling = require 'bindings.view.sampling'
 local text = require 'bindings.base.text'
@@ -66,7 +67,7 @@ end
 ---@param run Run
 ---@return string lines
 function dry_run.text(run)
-  local list, opt, parts = run.events:opened(), run.opt, {}
+  local list, opt, parts = events.opened(run.events), run.opt, {}
   parts[1] = ('%s: %d event%s\n'):format(run.name, #list, #list == 1 and '' or 's')
   for _, event in ipairs(list) do
     local kernel_filter = event_filter.for_kernel(event, run:own_pid())

@@ -9,7 +9,7 @@
 # sees the load twice: the first time it compiles what it does with the events, and touches all of its
 # rings. The second time is measured: its CPU time is divided by the events that `perf stat` counts
 # meanwhile. A run in which events are lost, or in which the figures that are printed add up to less than
-# 98 % of the events of both times, does not count.
+# 98 % of the events of both times, does not count. Nor does one without any CPU time.
 #
 # BENCH_LOOPS: loops of the pipe benchmark, each about eight events (300000); other loads take as long.
 set -u
@@ -104,6 +104,10 @@ measure() {
 		echo "$expected events, but its figures are about $(seen "$check")" >"$tmp/why"
 		return 1
 	}
+	if [ "$after" -le "$before" ] || [ "$n" -le 0 ]; then
+		echo "$((after - before)) ns of CPU time for $n events" >"$tmp/why"
+		return 1
+	fi
 	per_event $((after - before)) "$n"
 }
 
