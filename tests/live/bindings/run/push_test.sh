@@ -160,7 +160,7 @@ check 'the right secret' test "$(number events)" -ge 3000
 chmod 644 right
 refused 'a secret that others can read' 1 'right: other users can read or write the secret' \
 	trace -e "$enter" --push 9900 --secret right
-refused 'a secret without use' 2 '--secret has no effect without push= or --push' trace -e "$enter" --secret wrong
+refused 'a secret without use' 2 '--secret has no effect without push=, --push, pull= or --input' trace -e "$enter" --secret wrong
 
 # --- bad addresses and events
 refused 'all addresses without a secret' 1 ':9900: other hosts could connect, so a secret is needed' \
