@@ -43,7 +43,7 @@ struct remote {
 	int fd; /* while the header is read; then it belongs to the stream */
 	uint8_t *head;
 	size_t head_size, head_room;
-	uint64_t head_since; /* when the connection was made */
+	uint64_t head_since; /* when the connection was made, or has brought something */
 	uint64_t retry_at, back_off;
 	struct handshake handshake;
 	struct secret secret;
@@ -451,6 +451,7 @@ static int read_head(struct remote *r, struct error *err)
 		if (n <= 0)
 			return lose_header(r, n ? errno : 0, err);
 		r->head_size += n;
+		r->head_since = clock_monotonic();
 	}
 }
 
