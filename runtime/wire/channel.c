@@ -195,6 +195,8 @@ int channel_listener(const struct channel *c, int i, char name[CHANNEL_NAME])
 
 bool channel_is_public(const struct channel *c)
 {
+	if (c->at.kind == CHANNEL_VSOCK)
+		return true;
 	for (int i = 0; c->at.kind == CHANNEL_TCP && i < c->at.nr_here; i++)
 		if (!address_is_loopback(&c->at.here[i]))
 			return true;

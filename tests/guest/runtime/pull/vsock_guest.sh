@@ -4,6 +4,7 @@
 . "$(dirname "$0")/../../../lib.sh"
 cd "$TOP" || exit 1
 modprobe vsock_loopback 2>"$TMP/err" || skip_all 'no vsock_loopback'
+export PROFSCRIPT_SECRET=between-two-machines
 CALLS="raw_syscalls:sys_enter/id==$GETPPID"
 
 ./profscript trace -e "raw_syscalls:sys_enter//pull=vsock:1:9900/" -v >"$TMP/out" 2>"$TMP/err" &
