@@ -34,7 +34,6 @@ void remote_free(struct source *src);
  * in its header, or else so that its first records have just happened. */
 void remote_align(struct source *src);
 /* The following are valid once it is connected. */
-const char *remote_address(const struct source *src);
 /* The virtual machine that sends; NULL: it is none, or unknown. */
 const struct vm *remote_vm(const struct source *src);
 /* Whether it is another process on this kernel. */
