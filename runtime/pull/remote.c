@@ -19,6 +19,7 @@
 #include "pull/gaps.h"
 #include "pull/handshake.h"
 #include "pull/remote_clock.h"
+#include "recording/header.h"
 #include "recording/recording.h"
 #include "source.h"
 #include "wire/channel.h"
@@ -418,7 +419,7 @@ static int read_head(struct remote *r, struct error *err)
 		ssize_t n;
 
 		if (!ret)
-			size = recording_header_size(r->head, r->head_size);
+			size = header_size(r->head, r->head_size);
 		if (size)
 			ret = size > 0 ? read_hello(r, size, err) : 1;
 		if (ret < 0 && ret != -EAGAIN)
@@ -598,15 +599,17 @@ void remote_align(struct source *src)
 {
 	struct remote *r = remote_of(src);
 	struct source_info *info = &src->info;
-	int64_t theirs;
+	const struct source_info *theirs = &r->first->info;
 	double sec, nsec;
 
 	if (r->clock.is_known)
 		return;
 	clock_wall_zero(&sec, &nsec);
-	r->aligns = !recording_wall(r->first, &theirs);
+	r->aligns = isnan(theirs->wall_sec);
 	if (!r->aligns)
-		remote_clock_set(&r->clock, theirs - (int64_t)sec * 1000000000 - (int64_t)nsec,
+		remote_clock_set(&r->clock,
+				 (int64_t)(theirs->wall_sec - sec) * 1000000000 +
+					 (int64_t)(theirs->wall_nsec - nsec),
 				 INFINITY);
 	info->wall_sec = sec;
 	info->wall_nsec = nsec;
