@@ -373,7 +373,7 @@ struct tracepoint *formats_find(struct formats *f, const char *system, const cha
 	return ret ? NULL : t;
 }
 
-struct tracepoint *formats_by_id(struct formats *f, uint32_t id)
+struct tracepoint *formats_by_id(struct formats *f, uint64_t id)
 {
 	for (size_t i = 0; i < f->count; i++)
 		if (!tracepoint_parse(f->list[i], NULL) && tracepoint_id(f->list[i]) == id)

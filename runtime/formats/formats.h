@@ -54,4 +54,4 @@ struct tracepoint *formats_find(struct formats *f, const char *system, const cha
 				struct error *err);
 /* Returns the tracepoint with this id among those that formats_find() returned or that were added;
  * NULL if there is none. */
-struct tracepoint *formats_by_id(struct formats *f, uint32_t id);
+struct tracepoint *formats_by_id(struct formats *f, uint64_t id);

@@ -9,6 +9,7 @@
 #include "error.h"
 #include "os/clock.h"
 #include "pull/handshake.h"
+#include "recording/header.h"
 #include "recording/recording.h"
 #include "wire/channel.h"
 
@@ -155,7 +156,7 @@ static int read_head(struct link *l, struct error *err)
 		ssize_t n;
 
 		if (!ret)
-			size = recording_header_size(l->head, l->head_size);
+			size = header_size(l->head, l->head_size);
 		if (size)
 			ret = size > 0 ? read_hello(l, size, err) : 1;
 		if (ret < 0 && ret != -EAGAIN)

@@ -329,15 +329,17 @@ void remote_align(struct source *src)
 {
 	struct remote *r = remote_of(src);
 	struct source_info *info = &src->info;
-	int64_t theirs;
+	const struct source_info *theirs = &r->first->info;
 	double sec, nsec;
 
 	if (r->clock.is_known)
 		return;
 	clock_wall_zero(&sec, &nsec);
-	r->aligns = !recording_wall(r->first, &theirs);
+	r->aligns = isnan(theirs->wall_sec);
 	if (!r->aligns)
-		remote_clock_set(&r->clock, theirs - (int64_t)sec * 1000000000 - (int64_t)nsec,
+		remote_clock_set(&r->clock,
+				 (int64_t)(theirs->wall_sec - sec) * 1000000000 +
+					 (int64_t)(theirs->wall_nsec - nsec),
 				 INFINITY);
 	info->wall_sec = sec;
 	info->wall_nsec = nsec;

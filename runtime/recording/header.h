@@ -18,7 +18,9 @@ struct header {
 	struct error warning;		       /* damage that did not prevent reading; "": none */
 };
 
-/* See recording_header_size(). */
+/* Looks for the end of a pipe's header in its first size bytes. Returns its size in bytes; 0: more
+ * bytes are needed; -EBADMSG: this is not the stream of a pipe, which header_read() will explain.
+ */
 int64_t header_size(const uint8_t *bytes, size_t size);
 
 /* Reads the header from the start of the stream. The stream is then at the first record, or after

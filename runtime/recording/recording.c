@@ -6,27 +6,21 @@
 #include "recording/recording.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <math.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 #include "decode/decoder.h"
 #include "decode/records.h"
 #include "decode/sample.h"
 #include "error.h"
-#include "os/cpus.h"
 #include "recording/header.h"
+#include "recording/info.h"
 #include "recording/sorter.h"
 #include "source.h"
 #include "recording/stream.h"
 #include "formats/formats.h"
-#include "formats/tracepoint.h"
-#include "stacks/buildids.h"
 #include "stacks/unwind.h"
 
 enum {
@@ -58,9 +52,6 @@ struct recording {
 	char *name;
 	struct stream *stream;
 	struct header header;
-	struct recorded_event *events; /* by attribute */
-	char *all_names;	       /* of the events, comma separated */
-
 	struct sorter *sorter;
 	bool ended;
 	int time_word, cpu_word; /* word of time and CPU in all samples; -1: it differs */
@@ -86,87 +77,6 @@ static void warn(struct recording *r, const char *text)
 {
 	if (!r->source.warning.text[0] && text[0])
 		error_set(&r->source.warning, 0, "%s: %s", r->name, text);
-}
-
-/* Returns the name of a tracepoint by id, to be freed; NULL if the formats do not contain it. */
-static char *tracepoint_name(struct formats *f, uint64_t id)
-{
-	char *names = formats_names(f), *found = NULL, *rest, *name;
-
-	if (!names)
-		return NULL;
-	for (name = strtok_r(names, "\n", &rest); name && !found;
-	     name = strtok_r(NULL, "\n", &rest)) {
-		char *colon = strchr(name, ':');
-		struct tracepoint *t;
-
-		*colon = '\0';
-		t = formats_find(f, name, colon + 1, NULL);
-		*colon = ':';
-		if (t && tracepoint_id(t) == id)
-			found = strdup(name);
-	}
-	free(names);
-	return found;
-}
-
-static char *name_event(struct recording *r, uint32_t index)
-{
-	const struct perf_event_attr *attr = decoder_attr(r->source.decoder, index);
-	char *name = NULL;
-
-	if (index < r->header.features.nr_names)
-		return strdup(r->header.features.names[index]);
-	if (attr->type == PERF_TYPE_TRACEPOINT)
-		name = tracepoint_name(r->header.features.formats, attr->config);
-	if (!name && asprintf(&name, "%u:%" PRIu64, attr->type, (uint64_t)attr->config) < 0)
-		name = NULL;
-	return name;
-}
-
-/* perf adds a dummy event to every recording, for records other than samples. */
-static bool is_dummy(const struct recorded_event *ev)
-{
-	return ev->type == PERF_TYPE_SOFTWARE && ev->config == PERF_COUNT_SW_DUMMY;
-}
-
-static int list_events(struct recording *r)
-{
-	struct decoder *d = r->source.decoder;
-	int nr = decoder_nr_attrs(d);
-	size_t size = 1;
-	char *end;
-
-	r->events = calloc(nr, sizeof(*r->events));
-	if (!r->events)
-		return -ENOMEM;
-	r->source.info.events = r->events;
-	for (int i = 0; i < nr; i++) {
-		const struct perf_event_attr *attr = decoder_attr(d, i);
-		char *name = name_event(r, i);
-
-		if (!name)
-			return -ENOMEM;
-		r->events[i] = (struct recorded_event){
-			.name = name,
-			.type = attr->type,
-			.config = attr->config,
-			.sample_type = attr->sample_type,
-			.is_member = attr->read_format & PERF_FORMAT_GROUP && !attr->sample_period};
-		r->source.info.nr_events = i + 1;
-		size += strlen(name) + 2;
-	}
-	r->all_names = end = calloc(1, size);
-	if (!end)
-		return -ENOMEM;
-	for (int i = 0; i < nr; i++) {
-		if (is_dummy(&r->events[i]))
-			continue;
-		if (end != r->all_names)
-			end = stpcpy(end, ", ");
-		end = stpcpy(end, r->events[i].name);
-	}
-	return 0;
 }
 
 /* Advances the bounds at the end of a round: records complete at the end of the previous round may
@@ -398,6 +308,7 @@ static int recording_add_event(struct source *src, const struct event_request *r
 			       struct error *err)
 {
 	struct decoder *d = src->decoder;
+	char names[sizeof(err->text)];
 	int found = 0;
 
 	if (req->record)
@@ -418,11 +329,11 @@ static int recording_add_event(struct source *src, const struct event_request *r
 			return error_set(err, -E2BIG, "%s is selected too many times", req->name);
 		found++;
 	}
-	if (!found)
-		return error_set(err, -ENOENT,
-				 "the recording contains no samples of %s; it contains %s",
-				 req->name, ((struct recording *)src)->all_names);
-	return 0;
+	if (found)
+		return 0;
+	info_name_events(&src->info, names, sizeof(names));
+	return error_set(err, -ENOENT, "the recording contains no samples of %s; it contains %s",
+			 req->name, names);
 }
 
 static int recording_attach(struct source *src, const struct source_target *target,
@@ -440,10 +351,7 @@ static void recording_free(struct source *src)
 {
 	struct recording *r = (struct recording *)src;
 
-	for (uint32_t i = 0; i < src->info.nr_events; i++)
-		free((char *)r->events[i].name);
-	free(r->events);
-	free(r->all_names);
+	info_clear(&src->info);
 	free(r->ring_time);
 	features_clear(&r->header.features);
 	stream_free(r->stream);
@@ -479,55 +387,6 @@ static const struct source_ops pipe_ops = {
 	.free = recording_free,
 };
 
-/* Whether it was recorded on the running kernel: compares build ids, or releases without them. */
-static bool is_own_kernel(const struct features *f)
-{
-	uint8_t theirs[BUILD_ID_MAX], ours[BUILD_ID_MAX];
-	uint32_t size = buildids_find(f->build_ids, BUILDIDS_KERNEL, theirs);
-	uint32_t our_size = buildids_own_kernel(ours);
-	struct utsname here;
-
-	if (size && our_size)
-		return size == our_size && memcmp(theirs, ours, size) == 0;
-	return f->release && !uname(&here) && strcmp(here.release, f->release) == 0;
-}
-
-static int32_t clock_of(const struct perf_event_attr *attr)
-{
-	return attr->use_clockid ? attr->clockid : SOURCE_CLOCK_LOCAL;
-}
-
-/* A conversion to the TSC is that of the local clock. */
-static void fill_clock(struct recording *r)
-{
-	struct source_clock *clock = &r->source.info.clock;
-	int nr = decoder_nr_attrs(r->source.decoder);
-
-	*clock = r->header.features.clock;
-	clock->id = nr ? clock_of(decoder_attr(r->source.decoder, 0)) : SOURCE_CLOCK_LOCAL;
-	for (int i = 1; i < nr; i++)
-		if (clock_of(decoder_attr(r->source.decoder, i)) != clock->id)
-			clock->id = SOURCE_CLOCK_MIXED;
-	if (clock->id != SOURCE_CLOCK_LOCAL)
-		clock->has_conversion = false;
-}
-
-static void fill_info(struct recording *r)
-{
-	const struct features *f = &r->header.features;
-	struct source_info *info = &r->source.info;
-	int64_t zero = f->wall_ns - f->clock_ns;
-
-	info->is_recorded = true;
-	info->own_kernel = is_own_kernel(f);
-	info->arch = f->arch;
-	info->build_ids = f->build_ids;
-	info->wall_sec = f->has_wall ? (double)(zero / 1000000000) : NAN;
-	info->wall_nsec = f->has_wall ? (double)(zero % 1000000000) : NAN;
-	for (int i = 0; i < CACHE_LEVELS; i++)
-		info->first_sharers[i] = f->first_sharers[i];
-}
-
 static int set_up(struct recording *r, struct error *err)
 {
 	struct header *h = &r->header;
@@ -548,10 +407,8 @@ static int set_up(struct recording *r, struct error *err)
 		ret = decoder_check(h->decoder, err);
 	if (ret)
 		return ret;
-	if (list_events(r))
+	if (info_fill(&r->source.info, h))
 		return error_set(err, -ENOMEM, "out of memory");
-	fill_info(r);
-	fill_clock(r);
 	warn(r, h->warning.text);
 	r->time_word = decoder_time_word(h->decoder);
 	r->cpu_word = decoder_cpu_word(h->decoder);
@@ -625,19 +482,6 @@ void recording_close(struct source *src)
 	r->stream = NULL;
 	r->sorter = NULL;
 	r->fd = -1;
-}
-
-bool recording_wall(const struct source *src, int64_t *zero)
-{
-	const struct features *f = &((const struct recording *)src)->header.features;
-
-	*zero = f->wall_ns - f->clock_ns;
-	return f->has_wall;
-}
-
-int64_t recording_header_size(const void *bytes, size_t size)
-{
-	return header_size(bytes, size);
 }
 
 struct source *recording_open(const char *path, struct error *err)

@@ -49,10 +49,3 @@ int recording_fd(const struct source *src);
 /* Closes the stream when it has ended, and frees what it held, except for its formats, its decoder
  * and its info. */
 void recording_close(struct source *src);
-/* Returns CLOCK_REALTIME minus the recording's clock in ns; false if it is unknown. */
-bool recording_wall(const struct source *src, int64_t *zero);
-
-/* Looks for the end of a pipe's header in its first size bytes. Returns its size in bytes; 0: more
- * bytes are needed; -EBADMSG: this is not the stream of a pipe, which recording_open_stream() will
- * explain. */
-int64_t recording_header_size(const void *bytes, size_t size);

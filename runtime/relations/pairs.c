@@ -4,11 +4,9 @@
  * it is, marked as gone: most keys come again soon, and then nothing moves. When half of the array
  * is in use, it is rebuilt with the waiting starts. Two starts share a cache line.
  */
-#include "relations/pairs.h"
-
+#include "relations/pairs_state.h"
 #include <errno.h>
 #include <math.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include "event.h"
@@ -25,16 +23,6 @@ enum {
 	CACHED = 1 << 10,     /* an array of this size is in the nearest cache anyway */
 	FREE = 0,	      /* class of an unused start */
 	GONE = EVENT_CLASSES, /* flag in the class of a start that does not wait */
-	NOT_YET = -1,	      /* instead of the task that runs on a CPU: no switch seen so far */
-	UNKNOWN = -2,	      /* no switch seen since a loss */
-	MACHINES = 1 << (16 - EVENT_MEMBER_SHIFT),
-};
-
-/* What an event tells besides its key. */
-enum tells {
-	SLEEP = 1,  /* see pairs_set_end() */
-	SWITCH = 2, /* see pairs_set_switch() */
-	WAKEUP = 4, /* see pairs_set_wakeup() */
 };
 
 struct start {
@@ -47,49 +35,6 @@ struct start {
 	int32_t tid;
 	int16_t cpu;
 	uint16_t class; /* FREE, or that of the event, perhaps with GONE */
-};
-
-/* An integer of the payload. */
-struct integer {
-	uint32_t offset;
-	uint8_t size; /* 0: there is none */
-	bool is_signed;
-};
-
-/* What a class may do. can has the flag of struct event that forbids each thing that it may do. */
-struct rule {
-	uint32_t kind;	    /* of the pairs that it begins, without the place of their second */
-	struct integer key; /* without: the key column */
-	struct integer value;
-	uint16_t stage, previous;
-	uint16_t place;	 /* in its stage */
-	uint8_t can;	 /* EVENT_NO_SECOND: find, EVENT_NO_FIRST: store */
-	uint8_t tells;	 /* enum tells */
-	uint8_t machine; /* of a switch or wakeup */
-	bool end_is_long;
-	uint16_t end_key, end_bits;
-	uint16_t awake; /* class of the event without these bits, see pairs_set_awake(); or 0 */
-	uint64_t end_mask;
-	uint16_t task, target, waker; /* offsets of a switch or wakeup */
-};
-
-struct pairs {
-	struct pairs_config config;
-	struct start *starts;
-	uint32_t last;		     /* their number - 1 */
-	uint32_t shift;		     /* of a hash, to the index of its key */
-	uint32_t used;		     /* starts that are not FREE */
-	struct event *const *copies; /* of the events that are fed; or NULL */
-	struct event **held;	     /* kept copies in the pairs of the last feed */
-	uint32_t nr_held, max_held;
-	double hole_end; /* earlier events are ignored */
-	struct pairs_stats stats;
-	uint16_t *places; /* number of classes of each stage */
-	bool has_kinds;
-	/* By machine: tasks by CPU, or NOT_YET, UNKNOWN. NULL: no event of it tells them. */
-	int32_t *running[MACHINES];
-	bool shares_keys[MACHINES]; /* see pairs_share_keys() */
-	struct rule rules[EVENT_CLASSES];
 };
 
 static uint64_t hash_key(int64_t key)
@@ -170,23 +115,6 @@ static void release_held(struct pairs *p)
 {
 	while (p->nr_held)
 		timeline_release(p->config.keep, p->held[--p->nr_held]);
-}
-
-int pairs_add_class(struct pairs *p, uint16_t class, uint32_t stage)
-{
-	uint32_t last = p->config.stages - 1;
-	bool cycle = p->config.cycle;
-	struct rule *rule;
-
-	if (class == EVENT_LOST || class >= EVENT_CLASSES || stage > last)
-		return -EINVAL;
-	rule = &p->rules[class];
-	rule->place = p->places[stage]++;
-	rule->stage = stage;
-	rule->previous = stage ? stage - 1 : last;
-	rule->can = (stage > 0 || cycle ? EVENT_NO_SECOND : 0) |
-		    (stage < last || cycle ? EVENT_NO_FIRST : 0);
-	return 0;
 }
 
 /* Numbers the kinds of pairs once all classes are known. */
@@ -470,95 +398,6 @@ static void prefetch(const struct pairs *p, const struct event *events, int n)
 
 		__builtin_prefetch(&p->starts[hash >> p->shift]);
 	}
-}
-
-static int set_integer(struct integer *integer, uint32_t offset, uint32_t size, bool is_signed)
-{
-	if (size != 1 && size != 2 && size != 4 && size != 8)
-		return -EINVAL;
-	*integer = (struct integer){offset, size, is_signed};
-	return 0;
-}
-
-int pairs_set_key(struct pairs *p, uint16_t class, uint32_t offset, uint32_t size,
-		  uint32_t is_signed)
-{
-	return class < EVENT_CLASSES ? set_integer(&p->rules[class].key, offset, size, is_signed)
-				     : -EINVAL;
-}
-
-int pairs_set_value(struct pairs *p, uint16_t class, uint32_t offset, uint32_t size,
-		    uint32_t is_signed)
-{
-	return class < EVENT_CLASSES ? set_integer(&p->rules[class].value, offset, size, is_signed)
-				     : -EINVAL;
-}
-
-void pairs_set_end(struct pairs *p, uint16_t class, uint32_t key_offset, uint32_t bits_offset,
-		   uint32_t bits_size, uint64_t mask)
-{
-	struct rule *rule = &p->rules[class & (EVENT_CLASSES - 1)];
-
-	rule->end_key = key_offset;
-	rule->end_bits = bits_offset;
-	rule->end_is_long = bits_size == 8;
-	rule->end_mask = mask;
-	rule->tells |= SLEEP;
-}
-
-void pairs_set_awake(struct pairs *p, uint16_t class, uint16_t awake)
-{
-	p->rules[class & (EVENT_CLASSES - 1)].awake = awake & (EVENT_CLASSES - 1);
-}
-
-/* Makes room for the running tasks of a machine. */
-static int follow_tasks(struct pairs *p, uint32_t machine)
-{
-	int32_t *running;
-
-	if (machine >= MACHINES)
-		return -EINVAL;
-	if (p->running[machine])
-		return 0;
-	running = p->running[machine] = malloc(CPUS_MAX * sizeof(*running));
-	for (int i = 0; running && i < CPUS_MAX; i++)
-		running[i] = NOT_YET;
-	return running ? 0 : -ENOMEM;
-}
-
-int pairs_set_wakeup(struct pairs *p, uint16_t class, uint32_t machine, uint32_t task_offset,
-		     uint32_t cpu_offset, uint32_t waker_offset)
-{
-	struct rule *rule = &p->rules[class & (EVENT_CLASSES - 1)];
-	int ret = follow_tasks(p, machine);
-
-	if (ret)
-		return ret;
-	rule->machine = machine;
-	rule->task = task_offset;
-	rule->target = cpu_offset;
-	rule->waker = waker_offset;
-	rule->tells |= WAKEUP;
-	return 0;
-}
-
-int pairs_set_switch(struct pairs *p, uint16_t class, uint32_t machine, uint32_t task_offset)
-{
-	struct rule *rule = &p->rules[class & (EVENT_CLASSES - 1)];
-	int ret = follow_tasks(p, machine);
-
-	if (ret)
-		return ret;
-	rule->machine = machine;
-	rule->task = task_offset;
-	rule->tells |= SWITCH;
-	return 0;
-}
-
-void pairs_share_keys(struct pairs *p, uint32_t machine)
-{
-	if (machine < MACHINES)
-		p->shares_keys[machine] = true;
 }
 
 static int32_t int_at(const struct event *ev, uint16_t offset)

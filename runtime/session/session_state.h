@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The state of a session, private to session.c (the run) and session_setup.c (everything before).
+ * The state of a session, private to session_setup.c (everything before the run), session.c (the
+ * run) and session_reads.c (what it tells about itself).
  */
 #pragma once
 #include <stdbool.h>
