@@ -31,7 +31,7 @@ struct group *group_new(struct group_pool *pool)
 	if (g) {
 		memset(g, 0, sizeof(*g));
 		g->pool = pool;
-		g->charge = FULL;
+		g->memory = FULL;
 	}
 	return g;
 }
@@ -79,7 +79,7 @@ struct group *group_end(struct group *g)
 	if (!small)
 		return g;
 	small->is_small = true;
-	small->charge = size;
+	small->memory = size;
 	return small;
 }
 
@@ -120,6 +120,5 @@ bool group_pack(struct group *g, void *zstd)
 	g->packed = realloc(packed, g->packed_size);
 	if (!g->packed)
 		g->packed = packed;
-	g->charge += g->packed_size;
 	return true;
 }

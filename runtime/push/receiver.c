@@ -93,7 +93,7 @@ static void take_first(struct receiver *r)
 	r->first = (r->first + 1) & (r->room - 1);
 	r->n--;
 	r->first_sent = 0;
-	r->charge -= g->charge;
+	r->charge -= group_charge(g, r->packs);
 	if (!--g->users)
 		group_free(g);
 }
@@ -168,7 +168,7 @@ void receiver_add(struct receiver *r, struct group *g, void *zstd)
 	}
 	r->queue[(r->first + r->n++) & (r->room - 1)] = g;
 	g->users++;
-	r->charge += g->charge;
+	r->charge += group_charge(g, r->packs);
 	while (r->charge > QUEUE_BYTES && r->n > 2)
 		drop_oldest(r);
 }

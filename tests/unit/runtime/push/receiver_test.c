@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What a receiver says is answered. */
+/* What a receiver says is answered, and what its queue holds is counted. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,8 +7,11 @@
 #include <cmocka.h>
 #include <fcntl.h>
 #include "made_push.h"
+#include "push/group.h"
+#include "push/receiver.h"
 #include "wire/own_records.h"
 #include "wire/secret.h"
+#include <zstd.h>
 
 static void pings(void **state)
 {
@@ -96,11 +99,53 @@ static void secrets(void **state)
 	unlink(file);
 }
 
+/* A queue counts its own memory: that of a near receiver is not the same as that of a far one,
+ * whose groups are compressed. */
+static void shared_groups(void **state)
+{
+	enum { GROUPS = 3 };
+	struct group_pool pool = {0};
+	struct receiver *receivers[2];
+	ZSTD_CCtx *zstd = ZSTD_createCCtx();
+	int ends[2][2];
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends[i]), 0);
+		receivers[i] = receiver_new(ends[i][0], -1, "one", NULL, true, i);
+		receiver_start(receivers[i], NULL, NULL);
+	}
+	for (int n = 0; n < GROUPS; n++) {
+		struct group *g = group_new(&pool);
+
+		memset(g->data, n, GROUP_ROOM);
+		g->size = GROUP_ROOM;
+		g = group_end(g);
+		for (int i = 0; i < 2; i++)
+			receiver_add(receivers[i], g, zstd);
+	}
+	for (int i = 0; i < 2; i++) {
+		static uint8_t bytes[GROUPS * 2 * GROUP_ROOM];
+
+		assert_true(receivers[i]->charge >= GROUPS * GROUP_ROOM);
+		do {
+			receiver_send(receivers[i]);
+		} while (recv(ends[i][1], bytes, sizeof(bytes), MSG_DONTWAIT) > 0);
+		assert_int_equal(receivers[i]->n, 0);
+		assert_int_equal(receivers[i]->charge, 0);
+		receiver_free(receivers[i]);
+		close(ends[i][1]);
+	}
+	group_pool_clear(&pool);
+	ZSTD_freeCCtx(zstd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(pings, clean),
 		cmocka_unit_test_teardown(secrets, clean),
+		cmocka_unit_test(shared_groups),
 	};
 
 	return cmocka_run_group_tests_name("receiver", tests, make_dir, remove_dir);
