@@ -43,7 +43,7 @@ void group_free(struct group *g)
 	if (!g)
 		return;
 	free(g->packed);
-	if (g->is_small || pool->n == POOL_MAX) {
+	if (g->memory < FULL || pool->n == POOL_MAX) {
 		free(g);
 		return;
 	}
@@ -78,7 +78,6 @@ struct group *group_end(struct group *g)
 	small = realloc(g, size);
 	if (!small)
 		return g;
-	small->is_small = true;
 	small->memory = size;
 	return small;
 }

@@ -112,7 +112,7 @@ static void shared_groups(void **state)
 	(void)state;
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends[i]), 0);
-		receivers[i] = receiver_new(ends[i][0], -1, "one", NULL, true, i);
+		receivers[i] = receiver_new(ends[i][0], -1, "one", NULL, i);
 		receiver_start(receivers[i], NULL, NULL);
 	}
 	for (int n = 0; n < GROUPS; n++) {
