@@ -245,6 +245,11 @@ go() {
 	wait "$WORKLOAD"
 }
 
+# calls_on CPU N: N system calls getppid on this CPU
+calls_on() {
+	taskset "$(printf %x $((1 << $1)))" "$TOP/build/workloads/syscalls" "$2"
+}
+
 # trace_workload ARG...: runs profscript while the workload runs
 trace_workload() {
 	start "$@"

@@ -31,7 +31,7 @@ struct group *group_new(struct group_pool *pool)
 	if (g) {
 		memset(g, 0, sizeof(*g));
 		g->pool = pool;
-		g->charge = FULL;
+		g->memory = FULL;
 	}
 	return g;
 }
@@ -43,7 +43,7 @@ void group_free(struct group *g)
 	if (!g)
 		return;
 	free(g->packed);
-	if (g->is_small || pool->n == POOL_MAX) {
+	if (g->memory < FULL || pool->n == POOL_MAX) {
 		free(g);
 		return;
 	}
@@ -78,8 +78,7 @@ struct group *group_end(struct group *g)
 	small = realloc(g, size);
 	if (!small)
 		return g;
-	small->is_small = true;
-	small->charge = size;
+	small->memory = size;
 	return small;
 }
 
@@ -120,6 +119,5 @@ bool group_pack(struct group *g, void *zstd)
 	g->packed = realloc(packed, g->packed_size);
 	if (!g->packed)
 		g->packed = packed;
-	g->charge += g->packed_size;
 	return true;
 }

@@ -35,13 +35,11 @@ struct group {
 	struct group_pool *pool;
 	struct group *next; /* in the pool */
 	uint32_t users;	    /* receivers whose queues contain it */
-	uint32_t events;    /* in it */
 	uint32_t skip;	    /* bytes of the front that are not sent */
 	uint32_t size;	    /* bytes of records so far */
 	uint8_t *packed;    /* NULL: not compressed */
 	uint32_t packed_size;
-	bool is_small;
-	uint32_t charge; /* bytes of memory */
+	uint32_t memory; /* bytes of it, without the packed ones */
 	struct group_front front;
 	_Alignas(8) uint8_t data[];
 };
@@ -55,6 +53,19 @@ void group_pool_clear(struct group_pool *pool);
 struct group *group_end(struct group *g);
 /* Compresses a group that has ended. Returns false without memory. */
 bool group_pack(struct group *g, void *zstd);
+
+/* The events in a group that has ended. */
+static inline uint32_t group_events(const struct group *g)
+{
+	return g->front.group.events;
+}
+
+/* The bytes of memory that a receiver keeps by a group in its queue. It stays the same when another
+ * receiver has the group compressed. */
+static inline size_t group_charge(const struct group *g, bool packed)
+{
+	return g->memory + (packed ? g->packed_size : 0);
+}
 
 /* The bytes to send of a group that has ended. */
 static inline const uint8_t *group_bytes(const struct group *g, bool packed, size_t *size)

@@ -10,14 +10,13 @@ enum { PIECE = 60000, LINE_MAX_SIZE = 1024 };
 /* Ends the piece that begins at `at`. */
 static void end_piece(struct bytes *out, size_t at)
 {
-	struct wire_head head = {.header = {.type = WIRE_RECORD}};
+	struct wire_head head;
 
 	while (!out->failed && (out->size - at) % 8)
 		bytes_add(out, "\n", 1);
 	if (out->failed)
 		return;
-	memcpy(head.tag, WIRE_KSYMS, WIRE_TAG);
-	head.header.size = out->size - at;
+	head = wire_head(WIRE_KSYMS, out->size - at);
 	memcpy(out->data + at, &head, sizeof(head));
 }
 

@@ -5,14 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include "push/receiver.h"
 #include "push/task_scan.h"
 #include "wire/own_records.h"
 
 enum {
-	FLUSH_AFTER = 20000000, /* ns: events do not wait longer for others to fill their group */
 	HEART_BEAT = 100000000, /* ns */
 	PAIR_PERIOD = 1000000000,
 	RETRY_AFTER = 100000000,
@@ -88,8 +86,6 @@ static bool packs(const struct outlet *o, int fd)
 /* Takes over the descriptor. */
 static int add_receiver(struct outlet *o, int fd, const char *name, struct error *err)
 {
-	struct stat st;
-	bool is_socket = !fstat(fd, &st) && S_ISSOCK(st.st_mode);
 	struct receiver *r;
 
 	if (o->nr_receivers == RECEIVERS_MAX) {
@@ -98,8 +94,7 @@ static int add_receiver(struct outlet *o, int fd, const char *name, struct error
 		return 0;
 	}
 	r = receiver_new(fd, o->all->poller, name,
-			 channel_is_socket(o->channel) ? &o->all->secret : NULL, is_socket,
-			 packs(o, fd));
+			 channel_is_socket(o->channel) ? &o->all->secret : NULL, packs(o, fd));
 	if (!r)
 		return error_set(err, -ENOMEM, "out of memory");
 	o->receivers[o->nr_receivers++] = r;
@@ -165,7 +160,7 @@ static uint64_t tsc_khz(const struct outlets *all, const struct clock_pair *now)
 static void fill_pair(struct outlets *all, struct wire_pair *pair, const struct clock_pair *now)
 {
 	*pair = (struct wire_pair){
-		.head = {.header = {.type = WIRE_RECORD, .size = sizeof(*pair)}},
+		.head = wire_head(WIRE_PAIR, sizeof(*pair)),
 		.tsc = now->tsc,
 		.clock = push_clock_time(&all->clock, now->mono),
 		.mono = now->mono,
@@ -173,7 +168,6 @@ static void fill_pair(struct outlets *all, struct wire_pair *pair, const struct 
 		.read_error_ns = now->error,
 		.real_error_us = now->real_error,
 	};
-	memcpy(pair->head.tag, WIRE_PAIR, WIRE_TAG);
 }
 
 /* clock = zero + (tsc * mult >> shift), as on the control page of a ring. */
@@ -235,18 +229,16 @@ void outlet_flush(struct outlet *o, uint64_t last_time)
 	o->flushed_at = o->now;
 	if (last_time > o->promised)
 		o->promised = last_time;
-	g->events = o->produced - o->before;
 	g->skip = fill_clocks(o, &g->front);
 	g->front.group = (struct wire_group){
-		.head = {.header = {.type = WIRE_RECORD, .size = sizeof(g->front.group)}},
+		.head = wire_head(WIRE_GROUP, sizeof(g->front.group)),
 		.seq = o->seq++,
 		.first_time = o->oldest < o->promised ? o->oldest : o->promised,
 		.last_time = o->promised,
-		.events = g->events,
+		.events = o->produced - o->before,
 		.events_before = o->before,
 		.lost_before = o->lost_before,
 	};
-	memcpy(g->front.group.head.tag, WIRE_GROUP, WIRE_TAG);
 	g = group_end(g);
 	g->users = 1;
 	for (uint32_t i = 0; i < o->nr_receivers; i++)
@@ -272,7 +264,7 @@ static void start_receiver(struct outlet *o, struct receiver *r)
 	struct task_scan *scan = NULL;
 	struct clock_pair now;
 	struct wire_pair pair;
-	uint64_t mono = 0, real = all->wall_sec * 1000000000 + all->wall_nsec;
+	uint64_t mono = 0, real = all->wall_zero;
 
 	if (real)
 		real -= all->clock.offset; /* when the converted clock was 0 */

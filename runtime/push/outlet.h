@@ -19,8 +19,9 @@
 struct receiver;
 
 enum {
-	RECEIVERS_MAX = 64,  /* of an outlet */
-	RATE_TIME = 50000000 /* ns between two pairs that tell the rate of the TSC */
+	RECEIVERS_MAX = 64,	/* of an outlet */
+	FLUSH_AFTER = 20000000, /* ns: events do not wait longer for others to fill their group */
+	RATE_TIME = 50000000	/* ns between two pairs that tell the rate of the TSC */
 };
 
 /* What all outlets of a run share. */
@@ -31,11 +32,11 @@ struct outlets {
 	struct bytes messages; /* lines for the user */
 	struct push_clock clock;
 	uint64_t epoch;
-	uint32_t clockid;	      /* of the records' times; UINT32_MAX: another one */
-	bool is_live;		      /* the records' times are now */
-	bool has_stacks;	      /* receivers need the mappings of tasks */
-	uint32_t trailer_words;	      /* at the end of records other than samples */
-	uint64_t wall_sec, wall_nsec; /* when the records' clock was 0; 0: unknown */
+	uint32_t clockid;	/* of the records' times; UINT32_MAX: another one */
+	bool is_live;		/* the records' times are now */
+	bool has_stacks;	/* receivers need the mappings of tasks */
+	uint32_t trailer_words; /* at the end of records other than samples */
+	uint64_t wall_zero;	/* when the records' clock was 0, wall time in ns; 0: unknown */
 	struct clock_pair first_pair;
 	struct group_pool pool;
 	void *zstd; /* a compression context */

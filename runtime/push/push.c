@@ -23,7 +23,6 @@
 enum {
 	BATCHES = 16,		/* between two checks of the session, when all is sent */
 	TURN_PERIOD = 1000000,	/* ns between two looks at the sockets while events flow */
-	GROUP_WAIT = 20000000,	/* ns: how long an incomplete group waits */
 	REST_TIME = 2000000000, /* ns to send the rest at the end */
 	REST_STEP = 50,		/* ms */
 	TRAILER = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ID | PERF_SAMPLE_STREAM_ID |
@@ -119,10 +118,9 @@ static void describe_all(struct push *p)
 	push_clock_set_trailer(&p->all.clock, attr);
 	if (attr->sample_id_all)
 		p->all.trailer_words = __builtin_popcountll(attr->sample_type & TRAILER);
-	if (info->is_recorded && info->wall_sec > 0) { /* not if it is unknown */
-		p->all.wall_sec = info->wall_sec;
-		p->all.wall_nsec = info->wall_nsec;
-	}
+	if (info->is_recorded && info->wall_sec > 0) /* not if it is unknown */
+		p->all.wall_zero =
+			(uint64_t)info->wall_sec * 1000000000 + (uint64_t)info->wall_nsec;
 	if (p->all.has_stacks && info->own_kernel && p->all.is_live)
 		kernel_symbols_add(&p->all.symbols, p->all.trailer_words);
 }
@@ -362,8 +360,8 @@ static int push_wait(struct source *src, int64_t timeout)
 		p->has_more = false;
 		return 0;
 	}
-	if (has_incomplete_group(p) && timeout > GROUP_WAIT)
-		timeout = GROUP_WAIT;
+	if (has_incomplete_group(p) && timeout > FLUSH_AFTER)
+		timeout = FLUSH_AFTER;
 	return p->inner->ops->wait(p->inner, timeout);
 }
 

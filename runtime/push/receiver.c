@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "clocks/clock_pair.h"
 #include "os/clock.h"
@@ -58,10 +59,11 @@ static void add_urgent(struct receiver *r, const void *data, size_t size)
 }
 
 struct receiver *receiver_new(int fd, int poller, const char *name, const struct secret *secret,
-			      bool is_socket, bool packs)
+			      bool packs)
 {
 	struct receiver *r = calloc(1, sizeof(*r));
 	char line[SECRET_LINE_MAX];
+	struct stat st;
 
 	if (!r) {
 		close(fd);
@@ -70,7 +72,7 @@ struct receiver *receiver_new(int fd, int poller, const char *name, const struct
 	snprintf(r->name, sizeof(r->name), "%s", name);
 	r->fd = fd;
 	r->poller = poller;
-	r->is_socket = is_socket;
+	r->is_socket = !fstat(fd, &st) && S_ISSOCK(st.st_mode);
 	r->packs = packs;
 	r->since = clock_monotonic();
 	r->state = RECEIVER_NEW;
@@ -93,7 +95,7 @@ static void take_first(struct receiver *r)
 	r->first = (r->first + 1) & (r->room - 1);
 	r->n--;
 	r->first_sent = 0;
-	r->charge -= g->charge;
+	r->charge -= group_charge(g, r->packs);
 	if (!--g->users)
 		group_free(g);
 }
@@ -147,11 +149,11 @@ static void drop_oldest(struct receiver *r)
 	size_t sent = r->first_sent;
 
 	if (!sent) {
-		r->dropped += kept->events;
+		r->dropped += group_events(kept);
 		take_first(r);
 		return;
 	}
-	r->dropped += r->queue[second]->events;
+	r->dropped += group_events(r->queue[second]);
 	r->queue[r->first] = r->queue[second];
 	take_first(r);
 	r->queue[r->first] = kept;
@@ -168,7 +170,7 @@ void receiver_add(struct receiver *r, struct group *g, void *zstd)
 	}
 	r->queue[(r->first + r->n++) & (r->room - 1)] = g;
 	g->users++;
-	r->charge += g->charge;
+	r->charge += group_charge(g, r->packs);
 	while (r->charge > QUEUE_BYTES && r->n > 2)
 		drop_oldest(r);
 }
@@ -181,10 +183,9 @@ void receiver_say_bye(struct receiver *r)
 static void answer_ping(struct receiver *r, const struct wire_ping *ping)
 {
 	struct clock_pair now;
-	struct wire_pong pong = {.head = {.header = {.type = WIRE_RECORD, .size = sizeof(pong)}}};
+	struct wire_pong pong = {.head = wire_head(WIRE_PONG, sizeof(pong))};
 
 	clock_pair_read(&now);
-	memcpy(pong.head.tag, WIRE_PONG, WIRE_TAG);
 	pong.seq = ping->seq;
 	pong.asked_tsc = ping->tsc;
 	pong.received_tsc = now.tsc;
@@ -341,7 +342,7 @@ static void note_sent(struct receiver *r, enum part part, size_t n, size_t size)
 		r->first_sent += n;
 		if (n < size)
 			break;
-		r->sent += r->queue[r->first]->events;
+		r->sent += group_events(r->queue[r->first]);
 		take_first(r);
 	}
 }
@@ -363,9 +364,8 @@ static void scan_tasks(struct receiver *r)
 
 static void add_bye(struct receiver *r)
 {
-	struct wire_bye bye = {.head = {.header = {.type = WIRE_RECORD, .size = sizeof(bye)}}};
+	struct wire_bye bye = {.head = wire_head(WIRE_BYE, sizeof(bye))};
 
-	memcpy(bye.head.tag, WIRE_BYE, WIRE_TAG);
 	add_urgent(r, &bye, sizeof(bye));
 	r->says_bye = false;
 }
@@ -408,7 +408,7 @@ uint64_t receiver_queued(const struct receiver *r)
 	uint64_t events = 0;
 
 	for (uint32_t i = 0; i < r->n; i++)
-		events += r->queue[(r->first + i) & (r->room - 1)]->events;
+		events += group_events(r->queue[(r->first + i) & (r->room - 1)]);
 	return events;
 }
 

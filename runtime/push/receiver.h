@@ -53,7 +53,7 @@ struct receiver {
 /* Takes over the descriptor. poller: an epoll descriptor. secret: NULL or empty, no proof is asked
  * for. packs: groups are compressed. NULL: out of memory. */
 struct receiver *receiver_new(int fd, int poller, const char *name, const struct secret *secret,
-			      bool is_socket, bool packs);
+			      bool packs);
 void receiver_free(struct receiver *r);
 
 /* Starts the stream: the preamble is in r->front. scan, which is taken over: NULL, no tasks.

@@ -11,6 +11,7 @@
  */
 #pragma once
 #include <stdint.h>
+#include <string.h>
 #include <linux/perf_event.h>
 
 enum {
@@ -32,6 +33,15 @@ struct wire_head {
 	struct perf_event_header header; /* type is WIRE_RECORD */
 	char tag[WIRE_TAG];
 };
+
+/* size: of the whole record. */
+static inline struct wire_head wire_head(const char *tag, uint16_t size)
+{
+	struct wire_head head = {.header = {.type = WIRE_RECORD, .size = size}};
+
+	memcpy(head.tag, tag, WIRE_TAG);
+	return head;
+}
 
 enum wire_flags {
 	WIRE_ORDERED = 1,	/* times are ordered, groups follow */

@@ -320,8 +320,7 @@ void preamble_fill(struct wire_hello *hello)
 {
 	struct utsname name;
 
-	hello->head = (struct wire_head){.header = {.type = WIRE_RECORD, .size = sizeof(*hello)}};
-	memcpy(hello->head.tag, WIRE_HELLO, WIRE_TAG);
+	hello->head = wire_head(WIRE_HELLO, sizeof(*hello));
 	hello->version = WIRE_VERSION;
 	read_id("/proc/sys/kernel/random/boot_id", hello->boot_id);
 	read_id("/etc/machine-id", hello->machine_id);

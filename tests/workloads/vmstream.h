@@ -61,18 +61,10 @@ static inline void stream_send(struct stream *s)
 	s->out.size = 0;
 }
 
-static inline struct wire_head stream_head(uint16_t size, const char *tag)
-{
-	struct wire_head head = {.header = {.type = WIRE_RECORD, .size = size}};
-
-	memcpy(head.tag, tag, WIRE_TAG);
-	return head;
-}
-
 static inline void stream_pair(struct stream *s, uint64_t tsc, uint64_t clock)
 {
 	struct wire_pair pair = {
-		.head = stream_head(sizeof(pair), WIRE_PAIR),
+		.head = wire_head(WIRE_PAIR, sizeof(pair)),
 		.tsc = tsc,
 		.clock = clock,
 		.mono = clock,
@@ -131,7 +123,7 @@ static inline void stream_flush(struct stream *s)
 	size_t size = s->out.size;
 	struct bytes out = {0};
 
-	s->group.head = stream_head(sizeof(s->group), WIRE_GROUP);
+	s->group.head = wire_head(WIRE_GROUP, sizeof(s->group));
 	bytes_add(&out, &s->group, sizeof(s->group));
 	bytes_add(&out, s->out.data, size);
 	bytes_add(&out, &end, sizeof(end));
@@ -165,7 +157,7 @@ static inline void stream_event(struct stream *s, uint32_t n, uint64_t tsc, uint
 
 static inline void stream_close(struct stream *s)
 {
-	struct wire_bye bye = {stream_head(sizeof(bye), WIRE_BYE)};
+	struct wire_bye bye = {wire_head(WIRE_BYE, sizeof(bye))};
 
 	stream_flush(s);
 	bytes_add(&s->out, &bye, sizeof(bye));

@@ -19,19 +19,14 @@ stop_tracer() {
 	cat "$TMP/err" >>"$TMP/out"
 }
 
-# calls CPU N: N calls on this CPU
-calls() {
-	taskset "$(printf %x $((1 << $1)))" build/workloads/syscalls "$2"
-}
-
 start --perins
-calls 2 1000
+calls_on 2 1000
 echo 0 >${CPU}2/online
-calls 1 100
+calls_on 1 100
 sleep 1
 echo 1 >${CPU}2/online
 sleep 1
-calls 2 2000
+calls_on 2 2000
 stop_tracer
 expect_line 'before it went offline and after it came back' ',2,syscalls:sys_enter_getppid,3000,1,3000$' "$TMP/out"
 expect_line 'the others meanwhile' ',1,syscalls:sys_enter_getppid,100,1,100$' "$TMP/out"

@@ -21,23 +21,18 @@ finish_tracer() {
 	cat "$TMP/err" >>"$TMP/out"
 }
 
-# calls CPU N: N calls on this CPU
-calls() {
-	taskset "$(printf %x $((1 << $1)))" build/workloads/syscalls "$2"
-}
-
 counted() {
 	expect_line "$1: $3 calls on CPU $2" "getppid +$2 +$3$" "$TMP/out"
 }
 
 start
-calls 2 1000
+calls_on 2 1000
 echo 0 >${CPU}2/online
-calls 1 100
+calls_on 1 100
 sleep 0.3
 echo 1 >${CPU}2/online
 sleep 0.3
-calls 2 2000
+calls_on 2 2000
 finish_tracer
 counted 'offline and online again' 2 3000
 counted 'the others meanwhile' 1 100
@@ -47,12 +42,12 @@ expect_line 'the gap is reported' '^exec: CPU #2 came online; its events before 
 
 start
 for _ in 1 2 3; do
-	calls 2 1000
+	calls_on 2 1000
 	echo 0 >${CPU}2/online
 	echo 1 >${CPU}2/online
 	sleep 0.3
 done
-calls 2 1000
+calls_on 2 1000
 finish_tracer
 counted 'away for a moment' 2 4000
 
@@ -60,7 +55,7 @@ echo 0 >${CPU}3/online
 start
 echo 1 >${CPU}3/online
 sleep 0.3
-calls 3 1000
+calls_on 3 1000
 finish_tracer
 counted 'online later than the tracer' 3 1000
 
@@ -71,9 +66,9 @@ sleep 0.3
 echo 1 >${CPU}2/online
 echo 1 >${CPU}3/online
 sleep 0.3
-calls 1 100
-calls 2 1000
-calls 3 500
+calls_on 1 100
+calls_on 2 1000
+calls_on 3 500
 finish_tracer
 counted 'CPUs of a list' 2 1000
 counted 'CPUs of a list' 1 100
@@ -85,7 +80,7 @@ start -e sched:sched_switch
 echo 0 >${CPU}2/online
 echo 1 >${CPU}2/online
 sleep 0.5
-calls 2 1000
+calls_on 2 1000
 kill %1
 finish_tracer
 expect_line 'under load' '^exec: CPU #2 came online; ' "$TMP/out"
@@ -145,13 +140,13 @@ away() {
 }
 
 follow
-calls 2 1000
+calls_on 2 1000
 files=$(ls /proc/$tracer/fd | wc -l)
 for _ in 1 2 3 4; do away 0; done
 away 0.3
-calls 2 2000
+calls_on 2 2000
 result $(($(ls /proc/$tracer/fd | wc -l) != files)) 'the rings of offline CPUs are closed'
-calls 1 500
+calls_on 1 500
 finish_tracer
 expect_line 'a perf event array: before and after' '^calls	2	3000$' "$TMP/out"
 expect_line 'a perf event array: the others' '^calls	1	500$' "$TMP/out"
@@ -159,7 +154,7 @@ expect_line 'the gap is reported' 'CPU #2 came online; its events before [0-9.]+
 
 follow
 away 0.3
-calls 2 2000
+calls_on 2 2000
 finish_tracer
 expect_line 'a perf event array: only after' '^calls	2	2000$' "$TMP/out"
 expect_line 'a perf event of a script' '^faults	2	[1-9]' "$TMP/out"
@@ -168,14 +163,14 @@ echo 0 >${CPU}2/online
 follow
 echo 1 >${CPU}2/online
 sleep 0.5
-calls 2 2000
+calls_on 2 2000
 finish_tracer
 expect_line 'online later: a perf event array' '^calls	2	2000$' "$TMP/out"
 expect_line 'online later: a perf event of a script' '^faults	2	[1-9]' "$TMP/out"
 
 follow -C 0-1
 away 0.3
-calls 2 2000
+calls_on 2 2000
 finish_tracer
 expect_line 'not in the list: records of all CPUs' '^calls	2	2000$' "$TMP/out"
 check 'not in the list: no perf event' bash -c "! grep '^faults	2' '$TMP/out'"

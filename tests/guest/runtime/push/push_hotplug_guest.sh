@@ -8,11 +8,6 @@ cd "$TOP" || exit 1
 CPU=/sys/devices/system/cpu/cpu
 EVENT=syscalls:sys_enter_getppid
 
-# calls CPU N: N calls on this CPU
-calls() {
-	taskset "$(printf %x $((1 << $1)))" build/workloads/syscalls "$2"
-}
-
 # away SECONDS: CPU 2 is offline for this time
 away() {
 	echo 0 >${CPU}2/online
@@ -49,10 +44,10 @@ got() {
 }
 
 send
-calls 2 1000
+calls_on 2 1000
 away 0.3
-calls 1 100
-calls 2 2000
+calls_on 1 100
+calls_on 2 2000
 finish_sender
 got 'offline and online again' 2 3000
 got 'offline and online again' 1 100
@@ -61,10 +56,10 @@ expect_line 'the sender reports the gap' 'CPU #2 came online; its events before 
 
 send
 for _ in 1 2 3; do
-	calls 2 1000
+	calls_on 2 1000
 	away 0
 done
-calls 2 1000
+calls_on 2 1000
 finish_sender
 got 'away for a moment' 2 4000
 
@@ -72,7 +67,7 @@ echo 0 >${CPU}3/online
 send
 echo 1 >${CPU}3/online
 sleep 0.3
-calls 3 1000
+calls_on 3 1000
 finish_sender
 got 'online later than the sender' 3 1000
 

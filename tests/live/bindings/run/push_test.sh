@@ -16,6 +16,10 @@ listening() {
 	address=$(sed -n 's/^Listen at //p' err | head -n 1)
 }
 
+# accepted N: so many clients are there
+# shellcheck disable=SC2317 # wait_for calls it
+accepted() { test "$(grep -c '^Accept client' err)" -eq "$1"; }
+
 # number NAME: of the line in $TMP/groups
 number() { sed -E "s/.*\b$1 ([0-9]+).*/\1/" groups; }
 
@@ -75,7 +79,7 @@ python3 "$wire" receive "$address" >one.data &
 one=$!
 cat <"/dev/tcp/${address/://}" >two.data &
 two=$!
-wait_for 20 test "$(grep -c '^Accept client' err)" = 2
+wait_for 20 accepted 2
 wait_for 20 test -s two.data
 go
 wait $tracer $one $two

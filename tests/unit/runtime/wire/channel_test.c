@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -196,6 +197,7 @@ static void unix_sockets(void **state)
 	char path[64], address[80];
 	struct channel *c, *other;
 	struct stat st;
+	int status;
 	pid_t pid;
 
 	(void)state;
@@ -217,13 +219,12 @@ static void unix_sockets(void **state)
 	assert_int_equal(access(path, F_OK), -1);
 
 	pid = fork();
-	if (!pid) { /* is killed, so it leaves the file behind */
+	if (!pid) { /* ends without channel_free(), so it leaves the file behind */
 		c = channel_new(address, &err);
 		_exit(!c || channel_listen(c, &err) != 1);
 	}
-	while (access(path, F_OK))
-		usleep(1000);
-	usleep(20000);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
 	assert_true(connect_to(address) < 0);
 	c = open_channel(address);
 	assert_int_equal(channel_listen(c, &err), 1);

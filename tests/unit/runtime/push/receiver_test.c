@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What a receiver says is answered, and what its queue holds is counted. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <fcntl.h>
+#include "made_push.h"
+#include "push/group.h"
+#include "push/receiver.h"
+#include "wire/own_records.h"
+#include "wire/secret.h"
+#include <zstd.h>
+
+static void pings(void **state)
+{
+	struct run run = open_run((const char *[]){address, NULL}, NULL);
+	struct wire_ping ping = {.seq = 5, .tsc = 77};
+	static uint8_t bytes[1 << 20];
+	const struct wire_pong *pong = NULL;
+	ssize_t size = 0, n;
+	int fd = connect_here();
+	uint64_t before = clock_monotonic();
+
+	(void)state;
+	steps(&run, 20);
+	memcpy(ping.tag, WIRE_PING, WIRE_TAG);
+	assert_int_equal(write(fd, &ping, sizeof(ping)), sizeof(ping));
+	steps(&run, 20);
+	while ((n = recv(fd, bytes + size, sizeof(bytes) - size, MSG_DONTWAIT)) > 0)
+		size += n;
+	for (ssize_t i = 0; i + (ssize_t)sizeof(*pong) <= size && !pong; i += 8)
+		if (!memcmp(bytes + i + 8, WIRE_PONG, WIRE_TAG))
+			pong = (void *)(bytes + i);
+	assert_non_null(pong);
+	assert_int_equal(pong->seq, 5);
+	assert_int_equal(pong->asked_tsc, 77);
+	assert_true(pong->received_mono >= before && pong->sent_mono >= pong->received_mono);
+	assert_true(pong->sent_tsc >= pong->received_tsc);
+	run.source->ops->free(run.source);
+	close(fd);
+}
+
+/* Sends the receiver's line and returns whether the stream follows. */
+static bool prove(struct run *run, const char *text)
+{
+	struct secret s = {.size = strlen(text)};
+	char line[SECRET_LINE_MAX] = "", nonce[SECRET_NONCE], own[SECRET_NONCE];
+	char proof[SECRET_PROOF], answer[SECRET_LINE_MAX + 8] = "";
+	int fd = connect_here();
+	bool right;
+
+	memcpy(s.text, text, s.size);
+	steps(run, 3);
+	assert_true(recv(fd, line, sizeof(line) - 1, MSG_DONTWAIT) > 0);
+	assert_int_equal(sscanf(line, SECRET_HELLO "%32[0-9a-f]\n", nonce), 1);
+	secret_nonce(own);
+	secret_prove(&s, "receiver", nonce, own, proof);
+	snprintf(line, sizeof(line), "%s %s\n", own, proof);
+	assert_int_equal(write(fd, line, strlen(line)), strlen(line));
+	steps(run, 10);
+	right = recv(fd, answer, SECRET_PROOF + 8, MSG_DONTWAIT) == SECRET_PROOF + 8 &&
+		!memcmp(answer + SECRET_PROOF, "PERFILE2", 8);
+	if (right) {
+		answer[SECRET_PROOF - 1] = 0;
+		assert_true(secret_check(&s, "sender", nonce, own, answer));
+	}
+	close(fd);
+	steps(run, 3);
+	return right;
+}
+
+static void secrets(void **state)
+{
+	char file[80];
+	int fd, secret;
+	struct run run;
+	char byte;
+
+	(void)state;
+	snprintf(file, sizeof(file), "%s/secret", dir);
+	secret = open(file, O_WRONLY | O_CREAT, 0600);
+	assert_int_equal(write(secret, "word\n", 5), 5);
+	close(secret);
+	run = open_run((const char *[]){address, NULL}, file);
+	assert_true(prove(&run, "word"));
+	push_take_messages(run.push);
+	assert_false(prove(&run, "sword"));
+	assert_non_null(strstr(push_take_messages(run.push), "it does not know the secret"));
+	fd = connect_here(); /* one that says nothing gets nothing but the question */
+	produce(&run, 3000);
+	steps(&run, 10);
+	assert_int_equal(recv(fd, (char[SECRET_LINE_MAX]){0}, SECRET_LINE_MAX, MSG_DONTWAIT),
+			 strlen(SECRET_HELLO) + SECRET_NONCE);
+	assert_int_equal(recv(fd, &byte, 1, MSG_DONTWAIT), -1);
+	close(fd);
+	run.source->ops->free(run.source);
+	unlink(file);
+}
+
+/* A queue counts its own memory: that of a near receiver is not the same as that of a far one,
+ * whose groups are compressed. */
+static void shared_groups(void **state)
+{
+	enum { GROUPS = 3 };
+	struct group_pool pool = {0};
+	struct receiver *receivers[2];
+	ZSTD_CCtx *zstd = ZSTD_createCCtx();
+	int ends[2][2];
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends[i]), 0);
+		receivers[i] = receiver_new(ends[i][0], -1, "one", NULL, i);
+		receiver_start(receivers[i], NULL, NULL);
+	}
+	for (int n = 0; n < GROUPS; n++) {
+		struct group *g = group_new(&pool);
+
+		memset(g->data, n, GROUP_ROOM);
+		g->size = GROUP_ROOM;
+		g = group_end(g);
+		for (int i = 0; i < 2; i++)
+			receiver_add(receivers[i], g, zstd);
+	}
+	for (int i = 0; i < 2; i++) {
+		static uint8_t bytes[GROUPS * 2 * GROUP_ROOM];
+
+		assert_true(receivers[i]->charge >= GROUPS * GROUP_ROOM);
+		do {
+			receiver_send(receivers[i]);
+		} while (recv(ends[i][1], bytes, sizeof(bytes), MSG_DONTWAIT) > 0);
+		assert_int_equal(receivers[i]->n, 0);
+		assert_int_equal(receivers[i]->charge, 0);
+		receiver_free(receivers[i]);
+		close(ends[i][1]);
+	}
+	group_pool_clear(&pool);
+	ZSTD_freeCCtx(zstd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(pings, clean),
+		cmocka_unit_test_teardown(secrets, clean),
+		cmocka_unit_test(shared_groups),
+	};
+
+	return cmocka_run_group_tests_name("receiver", tests, make_dir, remove_dir);
+}
