@@ -50,7 +50,7 @@ local ATTRIBUTES = {
   ['vm'] = { kind = 'string', common = true,
     help = "with pull=: the sender is this guest (UUID, pid or name), whose CPUs are threads here" },
   ['push'] = { kind = 'string', repeats = true, common = true,
-    help = "send the event to PORT, HOST:PORT, unix:PATH, vsock:PORT, a device or file; it does not reach the profiler" },
+    help = "send the event to PORT, HOST:PORT, unix:PATH, vsock:PORT, a device or file, not to the profiler" },
   ['untraced'] = { kind = 'flag', help = 'print the event only in details' },
   ['trigger'] = { kind = 'flag', help = 'print a report at this event' },
   ['exec'] = { kind = 'expr', common = true, help = 'evaluate for each event; may print with printf()' },
