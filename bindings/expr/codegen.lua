@@ -9,6 +9,7 @@ local diagnostic = require 'bindings.base.diagnostic'
 local has = require('bindings.view.views').has
 local memory = require 'bindings.expr.memory'
 local operators = require 'bindings.expr.operators'
+local parse = require 'bindings.expr.parse'
 local types = require 'bindings.expr.types'
 local value_of = require 'bindings.expr.value'
 
@@ -208,14 +209,11 @@ function Gen:logic_values(node, a)
   return a
 end
 
--- Generates chains like a + b + c, which nest to the left. They may be long, so this does not recurse.
+local LINKS = { binary = true, logic = true, comma = true } -- of chains
+
 function Gen:chain(node)
-  local spine = {}
-  while node.op == 'binary' or node.op == 'logic' or node.op == 'comma' do
-    spine[#spine + 1] = node
-    node = node.a
-  end
-  local value = self:expression(node)
+  local spine, first = parse.spine(node, LINKS)
+  local value = self:expression(first)
   for i = #spine, 1, -1 do
     local parent = spine[i]
     value = self:shallow(value, parent.column)

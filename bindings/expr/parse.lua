@@ -290,4 +290,19 @@ function parse.print_format(text, names)
   return nodes
 end
 
+--- Takes a chain like a + b + c apart, which nests to the left. It may be long, so users of a tree do not recurse over
+--- it.
+---@param node table
+---@param links table<string, boolean> which nodes continue the chain, by op
+---@return table[] spine the links, outermost first
+---@return table first the operand at the left end
+function parse.spine(node, links)
+  local spine = {}
+  while links[node.op] do
+    spine[#spine + 1] = node
+    node = node.a
+  end
+  return spine, node
+end
+
 return parse

@@ -14,7 +14,6 @@ local asm = {}
 local CLASS = { LD = 0, LDX = 1, ST = 2, STX = 3, ALU = 4, JMP = 5, JMP32 = 6, ALU64 = 7 }
 local REGISTER = 0x08 -- the second operand is a register
 local MEM, ATOMIC = 0x60, 0xc0
-local FETCH = 1 -- an atomic operation also returns the old value
 local WIDTH = { [1] = 0x10, [2] = 0x08, [4] = 0x00, [8] = 0x18 }
 local ALU = {
   add = 0x00, sub = 0x10, mul = 0x20, div = 0x30, ['or'] = 0x40, ['and'] = 0x50, lsh = 0x60, rsh = 0x70, neg = 0x80,
@@ -112,12 +111,6 @@ function Asm:store_value(size, to, off, value) self:emit(CLASS.ST + WIDTH[size] 
 --- *(to + off) += from, atomically.
 ---@param size integer 4 or 8
 function Asm:atomic_add(size, to, off, from) self:emit(CLASS.STX + WIDTH[size] + ATOMIC, to, from, off, 0) end
-
---- Swaps *(to + off) += from and from, atomically: `from` is the old value after it. Linux 5.12 and later.
----@param size integer 4 or 8
-function Asm:fetch_add(size, to, off, from)
-  self:emit(CLASS.STX + WIDTH[size] + ATOMIC, to, from, off, ALU.add + FETCH)
-end
 
 local function wide(self, to, kind, low, high)
   self:emit(CLASS.LD + WIDTH[8], to, kind, 0, low)

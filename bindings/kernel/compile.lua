@@ -11,6 +11,7 @@
 local asm = require 'bindings.kernel.asm'
 local memory = require 'bindings.kernel.memory'
 local operators = require 'bindings.kernel.operators'
+local parse = require 'bindings.expr.parse'
 local strings = require 'bindings.kernel.strings'
 local types = require 'bindings.expr.types'
 local value_of = require 'bindings.kernel.value'
@@ -51,29 +52,28 @@ function Compiler:integer(value) -- luacheck: no self
   return promote(value)
 end
 
+--- Extends a number in a register to 64 bits, according to its type.
+function Compiler:extend(value, register)
+  if is_wide(value.type) then return end
+  local wanted = is_signed(value.type) and 'sign' or 'zero'
+  if value.upper ~= wanted and value.upper ~= 'both' then self.a:extend(register, 32, wanted == 'sign') end
+end
+
 --- Converts a promoted value in a register, or a constant, to a type of at least 32 bits.
 ---@param register? integer default: r0
 function Compiler:widen(value, kind, register)
   if value.constant then return constant(kind, value.constant) end
-  local upper = value.upper
-  if is_wide(kind) and not is_wide(value.type) then
-    local wanted = is_signed(value.type) and 'sign' or 'zero'
-    if upper ~= wanted and upper ~= 'both' then self.a:extend(register or 0, 32, wanted == 'sign') end
-    upper = nil
-  end
-  if is_wide(value.type) then upper = nil end
-  return number(kind, upper)
+  if is_wide(kind) then self:extend(value, register or 0) end
+  return number(kind, not is_wide(kind) and not is_wide(value.type) and value.upper or nil)
 end
 
 --- Puts a value into r0, extended to 64 bits according to its type.
 function Compiler:settle(value)
   if value.constant then
     self.a:value(0, value.constant)
-  elseif not is_wide(value.type) then
-    local wanted = is_signed(value.type) and 'sign' or 'zero'
-    if value.upper ~= wanted and value.upper ~= 'both' then self.a:extend(0, 32, wanted == 'sign') end
+  else
+    self:extend(value, 0)
   end
-  return number(value.type, not is_wide(value.type) and (is_signed(value.type) and 'sign' or 'zero') or nil)
 end
 
 --- Converts a value to any integer type.
@@ -209,14 +209,11 @@ end
 
 -- Chains and conditions ---------------------------------------------------------------------------
 
---- Generates chains like a + b + c, which nest to the left. They may be long, so this does not recurse.
+local LINKS = { binary = true, comma = true } -- of chains
+
 function Compiler:chain(node)
-  local spine = {}
-  while node.op == 'binary' or node.op == 'comma' do
-    spine[#spine + 1] = node
-    node = node.a
-  end
-  local value = self:expression(node)
+  local spine, first = parse.spine(node, LINKS)
+  local value = self:expression(first)
   for i = #spine, 1, -1 do
     local parent = spine[i]
     value = parent.op == 'comma' and self:expression(parent.b) or self:binary(parent, value)
@@ -416,7 +413,9 @@ end
 ---@return string type i32, u32, i64 or u64
 function compile.value(a, tree, context, labels)
   local self = new(a, tree, context, labels)
-  return self:settle(self:integer(self:expression(tree.node))).type
+  local value = self:integer(self:expression(tree.node))
+  self:settle(value)
+  return value.type
 end
 
 return compile

@@ -141,7 +141,7 @@ local COMMON = {
     help = 'let exec= and other expressions call system()' },
   { group = 'run', name = 'dry_run', type = 'flag', always = true, help = 'print what would be opened and exit' },
   { group = 'run', name = 'input', type = 'string', argument = 'FILE',
-    help = 'read a recording (- is stdin), or what HOST:PORT, unix:PATH or vsock:CID:PORT sends' },
+    help = 'read a recording (- is stdin), or what PORT, HOST:PORT, unix:PATH or vsock:CID:PORT sends' },
   { group = 'run', name = 'remote_slack', type = 'duration', unit = 'ms', min = 1e6,
     help = 'with pull=, wait at most this long for a silent sender before other events go on' },
   { group = 'run', name = 'push', type = 'words', argument = 'ADDR',

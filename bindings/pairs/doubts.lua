@@ -15,16 +15,16 @@ Doubts.__index = Doubts
 ---@param stages Event[][]
 ---@return Doubts?
 function doubts.new(session, stages)
-  local machine_of, used, n = {}, {}, 0
+  local machine_of, errors, n = {}, {}, 0
   for _, stage in ipairs(stages) do
     for _, event in ipairs(stage) do
       local index = event.machine and event.machine.index or 0
       machine_of[event.class] = index
-      if not used[index] then used[index], n = true, n + 1 end
+      if not errors[index] then errors[index], n = 0, n + 1 end
     end
   end
   if n < 2 then return end
-  return setmetatable({ session = session, machine_of = machine_of, used = used, pairs = 0, short = 0, error = 0 },
+  return setmetatable({ session = session, machine_of = machine_of, errors = errors, pairs = 0, short = 0, error = 0 },
     Doubts)
 end
 
@@ -32,8 +32,8 @@ end
 ---@param out ffi.cdata* struct pair[]
 ---@param n integer
 function Doubts:count(out, n)
-  local machine_of, errors = self.machine_of, {}
-  for index in pairs(self.used) do errors[index] = C.session_clock_error(self.session, index, nil) end
+  local machine_of, errors = self.machine_of, self.errors
+  for index in pairs(errors) do errors[index] = C.session_clock_error(self.session, index, nil) end
   for i = 0, n - 1 do
     local first, second = machine_of[out[i].first_class], machine_of[out[i].second_class]
     if first ~= second then

@@ -252,9 +252,8 @@ end
 --- Writes a line of text after a timestamp.
 ---@param line string
 function Output:stamp_line(line)
-  if self.format ~= 'text' then return end
-  local sec, ns, is_wall = self.clock()
-  self:append(('%s %s\n'):format(is_wall == false and units.seconds(sec, ns) or units.wall(sec, ns), text.safe(line)))
+  check.is(line, 'string', 'out:stamp_line takes a line')
+  self:stamp(nil, line)
 end
 
 --- Returns a time as JSON and CSV have it in the field `time`, for `out:record`: seconds since the epoch, in

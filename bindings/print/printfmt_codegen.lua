@@ -9,6 +9,7 @@ local ffi = require 'ffi'
 local has = require('bindings.view.views').has
 local kprintf = require 'bindings.print.kprintf'
 local c = require 'bindings.print.printfmt_value'
+local parse = require 'bindings.expr.parse'
 local types = require 'bindings.expr.types'
 
 local INTEGERS = types.INTEGERS
@@ -333,17 +334,15 @@ function Translator:choose(node)
   return text(c.sized(('(%s and %s or %s)'):format(c.condition(n).code, self:text(a), self:text(b))))
 end
 
---- Translates chains like a + b + c, which nest to the left. They may be long, so this does not recurse.
+local LINKS = { binary = true, logic = true } -- of chains
+
 function Translator:chain(node)
-  local chain = {}
-  while node.op == 'binary' or node.op == 'logic' do
-    chain[#chain + 1] = node
-    node = node.a
-  end
-  local left = self:expression(node)
-  for i = #chain, 1, -1 do
-    local operator = c.BINARY[chain[i].sign] or give_up("the operator '%s'", chain[i].sign)
-    left = operator(chain[i].sign, left, self:expression(chain[i].b))
+  local spine, first = parse.spine(node, LINKS)
+  local left = self:expression(first)
+  for i = #spine, 1, -1 do
+    local sign = spine[i].sign
+    local operator = c.BINARY[sign] or give_up("the operator '%s'", sign)
+    left = operator(sign, left, self:expression(spine[i].b))
   end
   return left
 end

@@ -109,8 +109,8 @@ local function split_filters(run)
     local common = not event.is_clock and event.owner:common_filter() -- clocks do not have its fields
     if common then event.filter = event.filter and ('(%s) && (%s)'):format(event.filter, common) or common end
     local in_user_space = run.is_recorded or event.machine or event.request.bpf_array ~= 0
-    local machine = event.machine and event.machine.index or 0
-    local split = event_filter.split(event, in_user_space, ffi.string(C.session_arch(run.session, machine)))
+    local arch = ffi.string(C.session_arch(run.session, event.request.member))
+    local split = event_filter.split(event, in_user_space, arch)
     event.kernel_filter, event.user_filter = split.kernel, split.user_text
     if event.machine and event.request.counted == 1 then
       failure.usage('%s: %s only counts events, which pull= cannot do; use --input %s', event.name, run.name,
@@ -281,10 +281,7 @@ local function print_summary(run)
   if tonumber(stats.bad) > 0 then
     run.out:warn(('%s: skipped %d damaged records'):format(run.name, tonumber(stats.bad)))
   end
-  if run.opt.verbose >= 1 then
-    run.out:warn(('profscript: %d events, %d lost, %d late'):format(tonumber(stats.events),
-      tonumber(stats.lost), tonumber(stats.late)))
-  end
+  if run.opt.verbose >= 1 then run.out:warn(status_report.totals(stats)) end
   stack_report.print(run)
   local exactness = axis.error_text(run.axis)
   if exactness and run.opt.verbose >= 1 then run.out:warn(('%s: %s'):format(run.name, exactness)) end

@@ -32,8 +32,7 @@ end
 local function addresses_of(event, opt)
   local list, seen = {}, {}
   local function add(text)
-    for address in (text .. ','):gmatch '([^,]*),' do
-      address = address:match '^%s*(.-)%s*$'
+    for address in (text .. ','):gmatch '%s*(.-)%s*,' do
       if not seen[address] then list[#list + 1], seen[address] = address, true end
     end
   end

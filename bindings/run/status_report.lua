@@ -9,6 +9,14 @@ local units = require 'bindings.base.units'
 local C = ffi.C
 local status_report = {}
 
+--- Returns the line about the events of a run.
+---@param stats ffi.cdata* struct session_stats
+---@return string
+function status_report.totals(stats)
+  return ('profscript: %d events, %d lost, %d late'):format(tonumber(stats.events), tonumber(stats.lost),
+    tonumber(stats.late))
+end
+
 --- Returns a poller that prints the report after the signal has arrived.
 ---@param run Run
 ---@param sender? Push
@@ -24,8 +32,7 @@ function status_report.new(run, sender)
       (used.user - before.user) / elapsed * 100, (used.system - before.system) / elapsed * 100, used.maxrss,
       elapsed / 1e9))
     run.out:tell((dry_run.text(run):gsub('\n$', '')))
-    run.out:tell(('profscript: %d events, %d lost, %d late'):format(tonumber(stats.events), tonumber(stats.lost),
-      tonumber(stats.late)))
+    run.out:tell(status_report.totals(stats))
     stack_report.memory(run)
     if sender then sender:report() end
   end }

@@ -104,8 +104,7 @@ end
 ---@param name string as selected
 ---@return any never
 function machines.lacks(one, name)
-  local names = {}
-  for _, event in ipairs(one.catalog:sent()) do names[#names + 1] = event end
+  local names = one.catalog:sent()
   failure.raise('%s does not send %s; it sends %s', one.address, name,
     #names > 0 and table.concat(names, ', ') or 'no events')
 end

@@ -90,8 +90,8 @@ attributes of all profilers
   freq=N           take N samples per second
   max-stack[=N]    record stacks of at most N frames
   period=N         sample every Nth event
-  pull=TEXT        take the event from other machines: HOST:PORT, unix:PATH, vsock:CID:PORT, FILE
-  push=TEXT        send the event to PORT, HOST:PORT, unix:PATH, a device or file; it does not reach the profiler
+  pull=TEXT        take the event from other machines: PORT, HOST:PORT, unix:PATH, vsock:CID:PORT, FILE
+  push=TEXT        send the event to PORT, HOST:PORT, unix:PATH, vsock:PORT, a device or file, not to the profiler
   stack            record the stack of each event
   vm=TEXT          with pull=: the sender is this guest (UUID, pid or name), whose CPUs are threads here
 

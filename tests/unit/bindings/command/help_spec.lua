@@ -144,8 +144,8 @@ run and output options:
                             second for each CPU or thread with events
       --allow-exec          let exec= and other expressions call system()
       --dry-run             print what would be opened and exit
-      --input FILE          read a recording (- is stdin), or what HOST:PORT,
-                            unix:PATH or vsock:CID:PORT sends
+      --input FILE          read a recording (- is stdin), or what PORT,
+                            HOST:PORT, unix:PATH or vsock:CID:PORT sends
       --remote-slack MS     with pull=, wait at most this long for a silent
                             sender before other events go on (ms)
       --push ADDR           send all events to PORT, HOST:PORT, unix:PATH,

@@ -30,7 +30,6 @@ describe('the assembler', function()
       ['7b 1a -8 0'] = function(a) a:store(8, 10, -8, 1) end,
       ['6a 0a -2 7'] = function(a) a:store_value(2, 10, -2, 7) end,
       ['db 21 8 0'] = function(a) a:atomic_add(8, 1, 8, 2) end,
-      ['c3 21 0 1'] = function(a) a:fetch_add(4, 1, 0, 2) end,
       ['b7 03 0 -5'] = function(a) a:value(3, -5) end,
       ['07 01 0 5'] = function(a) a:alu('add', 1, 5) end,
       ['2f 21 0 0'] = function(a) a:alu_r('mul', 1, 2) end,
