@@ -272,7 +272,7 @@ end
 ---@param opt table parsed options
 ---@return integer exit code
 function explain.run(script, scripts, opt)
-  return sessions.with(opt.input, opt.secret, look_up, script, scripts, opt)
+  return sessions.with(opt, look_up, script, scripts, opt)
 end
 
 return explain

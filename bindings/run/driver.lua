@@ -339,7 +339,9 @@ local function start_session(run, checked, begin_target)
   local err, n, tids = ffi.new 'struct error', ffi.new 'uint32_t[1]', {}
   local target, anchors = attach.target(run.opt, run.workload, run.everywhere, run.marks)
   C.session_set_interval(run.session, run.interval)
-  C.session_set_duration(run.session, run.opt.duration or 0)
+  local duration = run.opt.duration
+  -- It began when the run began to wait for other machines.
+  if duration then C.session_set_duration(run.session, math.max(duration - (run.opt.waited or 0), 1)) end
   if run.opt.remote_slack then C.session_set_slack(run.session, run.opt.remote_slack) end
   run.events:open(run:own_pid())
   check(C.session_start(run.session, target, err), err)
@@ -450,8 +452,7 @@ function driver.run(script, opt, words, found)
   if script.profiler.events == false then return run_without_events(script, opt) end
   if not opt.input then mounts.check() end
   attach.check(script.name, opt, words, script.profiler.options)
-  local ok, result = xpcall(sessions.with, failure.traceback, opt.input, opt.secret,
-    run_with_events, script, opt, words, found)
+  local ok, result = xpcall(sessions.with, failure.traceback, opt, run_with_events, script, opt, words, found)
   if not ok then error(memory.explain(result, script.path), 0) end
   return result
 end

@@ -7,9 +7,9 @@ local machines = require 'bindings.select.machines'
 local C = ffi.C
 local session = {}
 
-local function open_source(input, secret)
-  local err = ffi.new 'struct error'
-  if input and machines.is_address(input) then return machines.connect(input, secret) end
+local function open_source(opt)
+  local err, input = ffi.new 'struct error', opt.input
+  if input and machines.is_address(input) then return machines.connect(input, opt) end
   local source = input and C.recording_open(input, err) or not input and C.live_new(err)
   if source == nil then failure.raise('%s', ffi.string(err.text)) end
   return source
@@ -17,13 +17,12 @@ end
 
 --- Calls use(session, ...) with a new session. Afterwards frees the session and removes its probes, also on errors.
 --- Removes probes left by killed runs.
----@param input? string the recording, or the address of a machine that sends events; nil: live events
----@param secret? string file with the secret that it asks for
+---@param opt table parsed options; input: the recording, or the address of a machine that sends events; nil: live
 ---@param use fun(session: ffi.cdata*, ...): integer
 ---@return integer result of use()
-function session.with(input, secret, use, ...)
+function session.with(opt, use, ...)
   C.probes_sweep(nil)
-  local new = C.session_new(open_source(input, secret))
+  local new = C.session_new(open_source(opt))
   if new == nil then failure.raise 'out of memory' end
   local ok, result = xpcall(use, failure.traceback, new, ...)
   C.session_free(new)

@@ -87,7 +87,7 @@ function events.new(session, context, script, opt, inherits, sources)
     sources = sources,
     is_recording = C.session_is_recorded(session),
     inherits = inherits,
-    machines = machines.new(session, context, opt.secret),
+    machines = machines.new(session, context, opt),
     list = {},
     views = {},
   }, events)

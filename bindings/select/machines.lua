@@ -12,6 +12,7 @@ local C = ffi.C
 local machines = {}
 
 local STEP = 200e6 -- ns between two looks at a connection that is not there yet
+local TRIAL = 2e9 -- ns to wait for a sender that is only asked what it sends
 
 --- A machine that sends events.
 ---@class Machine
@@ -29,10 +30,10 @@ Machines.__index = Machines
 
 ---@param session ffi.cdata* struct session *
 ---@param context Services
----@param secret? string file with the secret that the senders ask for
+---@param opt table parsed options
 ---@return Machines
-function machines.new(session, context, secret)
-  return setmetatable({ list = {}, _session = session, _context = context, _secret = secret }, Machines)
+function machines.new(session, context, opt)
+  return setmetatable({ list = {}, _session = session, _context = context, _opt = opt }, Machines)
 end
 
 --- Returns whether a text is the address of a channel (runtime/wire/channel.h), not the name of a file.
@@ -46,14 +47,23 @@ function machines.is_address(address)
   return not address:find '/' and address:find '^%d+$' ~= nil or address:find '^[^/]*:%d+$' ~= nil
 end
 
---- Connects to an address and waits until the sender is there. Says once what it waits for.
+--- Fails because a sender did not come in time.
+local function give_up(why, is_trial)
+  failure.raise('never connected: %s%s', why, is_trial and '; what the sender sends is not known without it' or '')
+end
+
+--- Connects to an address and waits until the sender is there, at most until the duration of the run is over. Says
+--- once what it waits for. Adds the time to opt.waited, ns.
 ---@param address string
----@param secret? string file with the secret that the sender asks for
+---@param opt table parsed options
 ---@param vm? string the guest on this host that the sender is
 ---@return ffi.cdata* source struct source *
-function machines.connect(address, secret, vm)
+function machines.connect(address, opt, vm)
   local err = ffi.new 'struct error'
-  local source = C.remote_new(address, secret, err)
+  local is_trial = opt.dry_run or opt.explain
+  local limit = is_trial and TRIAL or opt.duration or math.huge
+  local since, waited_before = sys.now(), opt.waited or 0
+  local source = C.remote_new(address, opt.secret, err)
   if source == nil then failure.usage('%s', ffi.string(err.text)) end
   if vm and C.remote_set_vm(source, vm, err) < 0 then
     C.remote_free(source)
@@ -61,14 +71,19 @@ function machines.connect(address, secret, vm)
   end
   local said
   while true do
-    local ret = C.remote_connect(source, STEP, err)
+    local ret = C.remote_connect(source, math.min(STEP, math.max(limit - (opt.waited or 0), 0)), err)
+    opt.waited = waited_before + sys.now() - since
     if ret > 0 then return source end
     local why = ffi.string(err.text)
     if ret < 0 then
       C.remote_free(source)
       failure.raise('%s', why)
     end
-    if why ~= '' and why ~= said then
+    if opt.waited >= limit then
+      C.remote_free(source)
+      give_up(why ~= '' and text.safe(why) or address .. ': no answer', is_trial)
+    end
+    if why ~= '' and why ~= said and not is_trial then
       io.stderr:write('profscript: waiting for ', text.safe(why), '\n')
       said = why
     end
@@ -83,7 +98,7 @@ function Machines:at(address, vm)
   for _, one in ipairs(self.list) do
     if one.address == address and one.vm == vm then return one end
   end
-  local source, err = machines.connect(address, self._secret, vm), ffi.new 'struct error'
+  local source, err = machines.connect(address, self._opt, vm), ffi.new 'struct error'
   C.remote_align(source)
   local index = C.session_add_machine(self._session, source, err)
   if index < 0 then failure.of(err) end

@@ -3,7 +3,7 @@
 #include <string.h>
 #include "wire/own_records.h"
 
-static void add(struct gaps *g, uint64_t from, uint64_t to, uint64_t lost)
+void gaps_add(struct gaps *g, uint64_t from, uint64_t to, uint64_t lost)
 {
 	struct gap *last = &g->list[GAPS - 1];
 
@@ -32,10 +32,10 @@ void gaps_group(struct gaps *g, const struct wire_group *group, uint64_t epoch, 
 	bool same = g->has_group && g->epoch == epoch && group->events_before >= g->events_after;
 
 	if (same && group->events_before > g->events_after)
-		add(g, g->last_time, first,
-		    group->events_before - g->events_after + unreported(g, group, read));
+		gaps_add(g, g->last_time, first,
+			 group->events_before - g->events_after + unreported(g, group, read));
 	else if (g->has_group && !same)
-		add(g, g->last_time, first, 0);
+		gaps_add(g, g->last_time, first, 0);
 	g->has_group = true;
 	g->is_broken = false;
 	g->epoch = epoch;

@@ -40,6 +40,8 @@ void gaps_group(struct gaps *g, const struct wire_group *group, uint64_t epoch, 
 		uint64_t last, const struct gaps_read *read);
 /* The connection has ended: the last group may not be complete. */
 void gaps_broken(struct gaps *g, const struct gaps_read *read);
+/* Adds what is known to be missing apart from that. lost: 0, unknown. */
+void gaps_add(struct gaps *g, uint64_t from, uint64_t to, uint64_t lost);
 /* Returns the next gap that begins up to a time; NULL: none. */
 const struct gap *gaps_next(const struct gaps *g, uint64_t until);
 /* Removes it. It stays valid until gaps_recycle(). */

@@ -126,7 +126,9 @@ static uint64_t bound_of(struct join *j, struct member *m, uint64_t now)
 {
 	uint64_t horizon = m->source->horizon;
 
-	if (m->is_local || !j->has_clock || now < j->slack || now - j->slack <= horizon)
+	/* A remote that was stopped ends soon, and tells what is missing. */
+	if (m->is_local || !j->has_clock || j->stopped || now < j->slack ||
+	    now - j->slack <= horizon)
 		return horizon;
 	return now - j->slack;
 }

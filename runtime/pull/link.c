@@ -19,7 +19,10 @@ enum {
 	HEAD_TIME = 2000000000,	 /* ns after which a silent peer is reported */
 	BACK_OFF_MIN = 100000000 /* ns */
 };
-#define BACK_OFF_MAX 5000000000ull
+
+/* ns. Attempts that leave this machine cost others something, too. */
+#define BACK_OFF_MAX_FAR  5000000000ull
+#define BACK_OFF_MAX_NEAR 500000000ull
 
 struct link {
 	struct channel *channel;
@@ -79,8 +82,10 @@ void link_retry(struct link *l)
 
 void link_failed(struct link *l)
 {
+	uint64_t max = channel_is_here(l->channel) ? BACK_OFF_MAX_NEAR : BACK_OFF_MAX_FAR;
+
 	link_retry(l);
-	l->back_off = l->back_off * 2 < BACK_OFF_MAX ? l->back_off * 2 : BACK_OFF_MAX;
+	l->back_off = l->back_off * 2 < max ? l->back_off * 2 : max;
 }
 
 void link_works(struct link *l)
@@ -147,6 +152,20 @@ static int shake_hands(struct link *l, struct error *err)
 	return 0;
 }
 
+/* The header does not come. The sender may still have to be started at the other end of a device,
+ * or of a socket that stands for one; other connections are dead. */
+static void head_is_late(struct link *l)
+{
+	uint64_t silence = clock_monotonic() - l->head_since;
+
+	if (silence > HEAD_TIME)
+		error_set(&l->why, 0, "%s: it has sent %s so far", channel_peer(l->channel),
+			  l->head_size ? "only a part of its header" : "nothing");
+	if (silence > LINK_SILENCE && link_is_temporary(l) &&
+	    (l->head_size || channel_kind(l->channel) == CHANNEL_TCP))
+		link_failed(l);
+}
+
 /* Reads the header as far as it has arrived, without waiting. Returns as link_step() does. */
 static int read_head(struct link *l, struct error *err)
 {
@@ -182,10 +201,7 @@ static int read_head(struct link *l, struct error *err)
 		}
 		n = read(l->fd, l->head + l->head_size, l->head_room - l->head_size);
 		if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
-			if (clock_monotonic() - l->head_since > HEAD_TIME)
-				error_set(&l->why, 0, "%s: it has sent %s so far",
-					  channel_peer(l->channel),
-					  l->head_size ? "only a part of its header" : "nothing");
+			head_is_late(l);
 			return 0;
 		}
 		if (n <= 0)
@@ -218,13 +234,18 @@ int link_poll_fd(const struct link *l, short *events)
 	return l->state == CONNECTING ? channel_connecting(l->channel) : l->fd;
 }
 
+uint64_t link_retry_time(const struct link *l)
+{
+	return l->state == IDLE ? l->retry_at : UINT64_MAX;
+}
+
 void link_wait(const struct link *l, uint64_t until)
 {
 	struct pollfd poll_fd = {};
 	uint64_t now = clock_monotonic();
 
-	if (l->state == IDLE && l->retry_at < until)
-		until = l->retry_at;
+	if (link_retry_time(l) < until)
+		until = link_retry_time(l);
 	poll_fd.fd = link_poll_fd(l, &poll_fd.events);
 	if (until > now) {
 		struct timespec ts = {(until - now) / 1000000000, (until - now) % 1000000000};

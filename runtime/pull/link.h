@@ -10,6 +10,12 @@
 #include <stdint.h>
 #include "wire/own_records.h"
 
+/* ns without a byte from the sender after which a link counts as broken: TCP notices a pulled cable
+ * only when it sends. These are a hundred heart-beats. An overloaded machine, or one that is being
+ * migrated, does not miss as many, and a sender that is stopped for less loses nothing. */
+#define LINK_SILENCE	 10000000000ull
+#define LINK_SILENT_TEXT "it has sent nothing for 10 s"
+
 struct channel;
 struct error;
 struct link;
@@ -27,6 +33,8 @@ int link_step(struct link *l, struct error *err);
 void link_wait(const struct link *l, uint64_t until);
 /* Returns the descriptor to poll and its events; -1: none now. */
 int link_poll_fd(const struct link *l, short *events);
+/* When link_step() will connect again, CLOCK_MONOTONIC; UINT64_MAX: it is connecting. */
+uint64_t link_retry_time(const struct link *l);
 /* Returns what it waits for; "" if it has just begun. */
 const char *link_why(const struct link *l);
 

@@ -22,22 +22,32 @@
 #include "wire/own_records.h"
 #include "wire/preamble.h"
 
-enum { PING_PERIOD = 1000000000 /* ns */ };
+enum {
+	PING_PERIOD = 1000000000, /* ns */
+	LISTEN_PERIOD = 1000000000,
+	DRAIN_TIME = 1000000000 /* ns to wait at the end of the run for what was sent before it */
+};
 
 struct remote {
 	struct source source;
 	struct link *link;
 	const struct wire_hello *hello; /* of the link */
-	struct vm *vm; /* the virtual machine that sends; NULL: it is none, or unknown */
+	struct vm *vm;	/* the virtual machine that sends; NULL: it is none, or unknown */
+	char *vm_given; /* as the user named it */
 
 	struct source *first;  /* the first stream: its formats and names live as long as this */
 	struct source *stream; /* NULL: not connected */
 	struct requests requests;
-	bool stopped, ended;
-	bool told;   /* that it is connected */
-	bool aligns; /* its first records will say how its clock relates to ours */
+	bool ended;
+	uint64_t stopped_at; /* CLOCK_MONOTONIC; 0: the run goes on */
+	bool is_complete;    /* everything up to then was read */
+	bool is_ahead;	     /* it has sent events of a later time than now */
+	bool is_idle;	     /* there was nothing to read */
+	uint64_t heard_at;   /* when the stream brought something, to within LISTEN_PERIOD */
+	bool told;	     /* that it is connected */
+	bool aligns;	     /* its first records will say how its clock relates to ours */
 
-	bool is_own_kernel, said_bye, is_damaged;
+	bool is_own_kernel, said_bye, is_damaged, is_silent;
 	struct remote_clock clock;
 	struct wire_pair pair; /* the latest one, not yet taken; tsc 0: none */
 	struct gaps gaps;
@@ -173,17 +183,34 @@ static void use_first(struct remote *r, struct source *stream)
 		clock_wall_zero(&info->wall_sec, &info->wall_nsec);
 }
 
+/* Uses the process that is the virtual machine now: it may have been started again. */
+static void find_vm_again(struct remote *r)
+{
+	struct error ignored;
+	struct vm *vm = r->vm ? vm_find("", r->vm_given, &ignored) : NULL;
+
+	if (!vm || vm->pid == r->vm->pid || remote_clock_set_vm(&r->clock, vm)) {
+		vm_free(vm);
+		return;
+	}
+	vm_free(r->vm);
+	r->vm = vm;
+}
+
 /* Takes over what the sender says about itself before its first group. */
 static void meet(struct remote *r)
 {
 	struct wire_hello here = {};
 
-	r->said_bye = r->is_damaged = r->told = r->is_own_kernel = false;
+	r->said_bye = r->is_damaged = r->is_silent = r->told = r->is_own_kernel = false;
+	r->heard_at = clock_monotonic();
+	if (r->first)
+		find_vm_again(r);
 	if (!is_ours(r))
 		return;
 	preamble_fill(&here);
 	r->is_own_kernel = !memcmp(here.boot_id, r->hello->boot_id, sizeof(here.boot_id));
-	remote_clock_start(&r->clock, r->is_own_kernel);
+	remote_clock_start(&r->clock, r->hello, r->is_own_kernel);
 	if (link_pair(r->link))
 		read_pair(r, link_pair(r->link));
 }
@@ -286,23 +313,36 @@ static void drop_stream(struct remote *r)
 	r->source.decoder = r->first->decoder;
 }
 
+/* The run ends here, although more may have been sent before its end. */
+static void add_last_gap(struct remote *r, uint64_t lost)
+{
+	uint64_t from = r->source.horizon;
+
+	gaps_add(&r->gaps, from < r->stopped_at ? from : r->stopped_at, r->stopped_at, lost);
+}
+
 /* The stream has ended, and everything in it was delivered. */
 static void end_stream(struct remote *r)
 {
-	const char *warning = r->stream->warning.text;
-	bool again = is_ours(r) && !r->said_bye && link_is_temporary(r->link) && !r->stopped;
+	const char *warning = r->is_damaged  ? "its data is damaged"
+			      : r->is_silent ? LINK_SILENT_TEXT
+					     : r->stream->warning.text;
+	bool breaks = is_ours(r) && !r->said_bye && link_is_temporary(r->link);
+	bool again = breaks && !r->stopped_at;
 	struct gaps_read read;
 
 	if (again) {
 		recording_read(r->stream, &read.samples, &read.lost);
 		gaps_broken(&r->gaps, &read);
-		notify(r, "Disconnect from", r->is_damaged ? "its data is damaged" : warning);
+		notify(r, "Disconnect from", warning);
 	} else {
-		if (channel_is_socket(link_channel(r->link)) && !r->stopped)
+		if (channel_is_socket(link_channel(r->link)) && !r->stopped_at)
 			notify(r, "Disconnect from", "");
-		if (!r->said_bye && warning[0])
+		if (!r->said_bye && !breaks && warning[0])
 			error_set(&r->source.warning, 0, "%s", warning);
 	}
+	if (breaks && r->stopped_at && !r->is_complete)
+		add_last_gap(r, 0);
 	drop_stream(r);
 	r->ended = !again;
 	link_retry(r->link);
@@ -315,7 +355,8 @@ int remote_set_vm(struct source *src, const char *which, struct error *err)
 	r->vm = vm_find("", which, err);
 	if (!r->vm)
 		return -ENOENT;
-	if (remote_clock_set_vm(&r->clock, r->vm))
+	r->vm_given = strdup(which);
+	if (!r->vm_given || remote_clock_set_vm(&r->clock, r->vm))
 		return error_set(err, -ENOMEM, "out of memory");
 	return 0;
 }
@@ -354,32 +395,108 @@ static void align_to_now(struct remote *r, uint64_t newest)
 	remote_clock_set(&r->clock, (int64_t)(clock_monotonic() - newest), INFINITY);
 }
 
-static int fill(struct remote *r, struct error *err)
+/* Up to which time everything was delivered, when nothing is held. */
+static uint64_t stream_horizon(const struct remote *r)
+{
+	uint64_t horizon = r->stream ? r->stream->horizon : 0;
+
+	if (r->ended)
+		return UINT64_MAX;
+	/* A stream that has ended is complete, but what follows it is not known. */
+	return horizon && horizon != UINT64_MAX ? remote_clock_convert(&r->clock, horizon)
+						: r->last_time;
+}
+
+/* Returns the latest time that an event can have now. */
+static uint64_t latest(const struct remote *r)
+{
+	return r->source.info.is_live && isfinite(r->clock.error)
+		       ? clock_monotonic() + (uint64_t)r->clock.error
+		       : UINT64_MAX;
+}
+
+/* Whether the sender has not even sent a heart-beat for long. */
+static bool falls_silent(struct remote *r)
+{
+	struct pollfd poll_fd = {};
+	uint64_t now = clock_monotonic();
+
+	if (now - r->heard_at < LISTEN_PERIOD || !is_ours(r) || !link_is_temporary(r->link))
+		return false;
+	poll_fd = (struct pollfd){.fd = recording_fd(r->stream), .events = POLLIN};
+	if (poll(&poll_fd, 1, 0) != 0)
+		r->heard_at = now;
+	r->is_silent = now - r->heard_at > LINK_SILENCE;
+	return r->is_silent;
+}
+
+/* Whether what was sent before the end of the run has been read, or does not come. */
+static bool has_drained(struct remote *r)
+{
+	if (!r->stopped_at)
+		return false;
+	if (is_ours(r) && stream_horizon(r) >= r->stopped_at)
+		r->is_complete = true;
+	return (r->is_complete && !r->is_ahead) ||
+	       (r->is_idle && (r->is_complete || !is_ours(r))) ||
+	       clock_monotonic() - r->stopped_at > DRAIN_TIME;
+}
+
+/* Takes out the slots whose times are later than now: the clocks that the sender told do not fit,
+ * so it is not known when they happened. At the end of the run there is no time left for them. */
+static void drop_future(struct remote *r)
+{
+	uint64_t now = latest(r), lost = 0;
+	int kept = r->at;
+
+	for (int i = r->at; i < r->n; i++) {
+		const struct perf_event_header *rec = r->held[i].rec;
+
+		if (r->held[i].time <= now)
+			r->held[kept++] = r->held[i];
+		else
+			lost += rec->type == PERF_RECORD_SAMPLE;
+	}
+	r->n = kept;
+	r->is_ahead |= lost > 0;
+	if (lost)
+		add_last_gap(r, lost);
+}
+
+/* Connects again. Returns 0, or a negative errno with a message if there is no point in that. */
+static int reconnect(struct remote *r, struct error *err)
 {
 	struct error why = {};
-	int n;
+	int ret = connect_step(r, &why);
+
+	if (ret == -ENOMEM || ret == -EINVAL || ret == -ENOENT)
+		return error_set(err, ret, "%s: %s", channel_address(link_channel(r->link)),
+				 why.text);
+	if (ret) { /* someone else may have answered there */
+		notify(r, "Waiting for", why.text);
+		link_failed(r->link);
+	}
+	return 0;
+}
+
+static int fill(struct remote *r, struct error *err)
+{
+	int n, ret = 0;
 
 	r->at = r->n = 0;
 	gaps_recycle(&r->gaps);
-	if (!r->stream && !r->ended) {
-		int ret = r->stopped ? 0 : connect_step(r, &why);
-
-		if (ret == -ENOMEM || ret == -EINVAL || ret == -ENOENT)
-			return error_set(err, ret, "%s: %s", channel_address(link_channel(r->link)),
-					 why.text);
-		if (ret) { /* someone else may have answered there */
-			notify(r, "Waiting for", why.text);
-			link_failed(r->link);
-		}
-		r->ended = r->stopped;
-	}
+	if (!r->stream && !r->ended)
+		ret = reconnect(r, err);
+	if (ret)
+		return ret;
 	if (r->ended)
 		return gaps_next(&r->gaps, UINT64_MAX) ? 0 : -ENODATA;
 	if (!r->stream)
 		return 0;
 	send_ping(r);
-	n = r->is_damaged ? -ENODATA
-			  : r->stream->ops->next(r->stream, r->held, BATCH_MAX, UINT64_MAX, err);
+	if (r->stream->ops->stop && (r->is_damaged || falls_silent(r) || has_drained(r)))
+		r->stream->ops->stop(r->stream);
+	n = r->stream->ops->next(r->stream, r->held, BATCH_MAX, UINT64_MAX, err);
 	if (n == -ENODATA) {
 		end_stream(r);
 		return r->ended && !gaps_next(&r->gaps, UINT64_MAX) ? -ENODATA : 0;
@@ -388,14 +505,15 @@ static int fill(struct remote *r, struct error *err)
 		return n;
 	if (n && r->aligns)
 		align_to_now(r, r->held[n - 1].time);
-	for (int i = 0; i < n; i++) {
-		uint64_t time = remote_clock_convert(&r->clock, r->held[i].time);
-
-		r->held[i].time = time;
-		if (time > r->last_time)
-			r->last_time = time;
-	}
+	r->is_idle = !n;
 	r->n = n;
+	for (int i = 0; i < n; i++)
+		r->held[i].time = remote_clock_convert(&r->clock, r->held[i].time);
+	if (r->stopped_at)
+		drop_future(r);
+	for (int i = 0; i < r->n; i++)
+		if (r->held[i].time > r->last_time)
+			r->last_time = r->held[i].time;
 	return 0;
 }
 
@@ -414,18 +532,6 @@ static int take_gaps(struct remote *r, struct slot *out, int max, uint64_t until
 			.time = gap->from, .rec = gap, .flags = REMOTE_GAP << SLOT_OWN_SHIFT};
 	}
 	return n;
-}
-
-/* Up to which time everything was delivered, when nothing is held. */
-static uint64_t stream_horizon(const struct remote *r)
-{
-	uint64_t horizon = r->stream ? r->stream->horizon : 0;
-
-	if (r->ended)
-		return UINT64_MAX;
-	/* A stream that has ended is complete, but what follows it is not known. */
-	return horizon && horizon != UINT64_MAX ? remote_clock_convert(&r->clock, horizon)
-						: r->last_time;
 }
 
 static int remote_next(struct source *src, struct slot *out, int max, uint64_t until,
@@ -447,6 +553,8 @@ static int remote_next(struct source *src, struct slot *out, int max, uint64_t u
 			out[n++] = r->held[r->at++];
 	}
 	horizon = r->at < r->n ? r->held[r->at].time - 1 : stream_horizon(r);
+	if (!r->ended && horizon > latest(r)) /* its clock is wrong */
+		horizon = latest(r);
 	if (r->at == r->n && n < max)
 		n += take_gaps(r, out + n, max - n, horizon < until ? horizon : until);
 	if (horizon > until)
@@ -460,15 +568,40 @@ static void remote_stop(struct source *src)
 {
 	struct remote *r = remote_of(src);
 
-	r->stopped = true;
-	if (r->stream && r->stream->ops->stop)
-		r->stream->ops->stop(r->stream);
+	if (r->stopped_at)
+		return;
+	r->stopped_at = clock_monotonic();
+	if (r->stream && link_is_temporary(r->link)) {
+		drop_future(r);
+	} else if (r->stream) {
+		if (r->stream->ops->stop)
+			r->stream->ops->stop(r->stream);
+	} else {
+		r->ended = true;
+		if (r->gaps.is_broken)
+			add_last_gap(r, 0);
+	}
+}
+
+static int remote_wait(struct source *src, int64_t timeout)
+{
+	struct remote *r = remote_of(src);
+	struct pollfd polled[] = {{.fd = src->wake_fd, .events = POLLIN}, {}};
+	uint64_t wanted = r->stream || r->ended ? UINT64_MAX : link_retry_time(r->link);
+	uint64_t now = clock_monotonic();
+	struct timespec ts = {};
+
+	polled[1].fd = remote_poll_fd(src, &polled[1].events);
+	if (wanted < now + timeout)
+		timeout = wanted > now ? wanted - now : 0;
+	ts.tv_sec = timeout / 1000000000;
+	ts.tv_nsec = timeout % 1000000000;
+	return ppoll(polled, 2, &ts, NULL) < 0 && errno != EINTR ? -errno : 0;
 }
 
 static uint64_t remote_now(struct source *src)
 {
-	(void)src;
-	return UINT64_MAX;
+	return src->info.is_live ? clock_monotonic() : UINT64_MAX;
 }
 
 static uint64_t remote_convert(struct source *src, uint64_t time)
@@ -544,6 +677,7 @@ void remote_free(struct source *src)
 	requests_clear(&r->requests);
 	remote_clock_clear(&r->clock);
 	vm_free(r->vm);
+	free(r->vm_given);
 	link_free(r->link);
 	free(r);
 }
@@ -555,6 +689,7 @@ static const struct source_ops remote_ops = {
 	.add_event = remote_add_event,
 	.open = remote_attach,
 	.next = remote_next,
+	.wait = remote_wait,
 	.poll_fd = remote_poll_fd,
 	.stop = remote_stop,
 	.now = remote_now,

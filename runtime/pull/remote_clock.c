@@ -14,24 +14,41 @@ static const double drift = 100e-6; /* two machines' clocks drift apart by at mo
 
 int remote_clock_set_vm(struct remote_clock *c, const struct vm *vm)
 {
+	struct guest_clock *guest = guest_clock_new(vm);
 	struct clock_pair here;
 
-	c->guest = guest_clock_new(vm);
-	if (!c->guest)
+	if (!guest)
 		return -ENOMEM;
+	guest_clock_free(c->guest);
+	c->guest = guest;
+	c->has_pair = c->by_guest = false;
 	/* The first of the two readings that converting the guest's first pair needs. */
 	clock_pair_read(&here);
 	guest_clock_host_pair(c->guest, &here);
 	return 0;
 }
 
-void remote_clock_start(struct remote_clock *c, bool is_own_kernel)
+static bool is_same_clock(const struct wire_hello *a, const struct wire_hello *b)
+{
+	static const uint8_t unknown[sizeof(a->boot_id)];
+
+	return memcmp(a->boot_id, unknown, sizeof(unknown)) != 0 &&
+	       !memcmp(a->boot_id, b->boot_id, sizeof(a->boot_id)) && a->clockid == b->clockid &&
+	       a->clock_offset == b->clock_offset &&
+	       (a->flags & (WIRE_CLOCK_SHIFTED | WIRE_CYCLES)) ==
+		       (b->flags & (WIRE_CLOCK_SHIFTED | WIRE_CYCLES));
+}
+
+void remote_clock_start(struct remote_clock *c, const struct wire_hello *hello, bool is_own_kernel)
 {
 	struct guest_clock *guest = c->guest;
 
+	if (is_same_clock(&c->sender, hello))
+		return;
 	c->guest = NULL;
 	remote_clock_clear(c);
 	c->guest = guest;
+	c->sender = *hello;
 	c->is_own_kernel = is_own_kernel;
 	ping_bounds_init(&c->pings, drift);
 }

@@ -15,19 +15,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "clocks/ping_bounds.h"
+#include "wire/own_records.h"
 
 struct clock_map;
 struct guest_clock;
 struct vm;
-struct wire_hello;
-struct wire_pair;
-struct wire_ping;
-struct wire_pong;
 
 enum { CLOCK_PINGS = 16 };
 
 struct remote_clock {
 	bool is_own_kernel;
+	struct wire_hello sender;
 	bool is_linear; /* ours = theirs + offset; else the map converts */
 	bool is_known;
 	int64_t offset;		   /* ns */
@@ -44,11 +42,12 @@ struct remote_clock {
 	uint64_t next_ping;
 };
 
-/* Says that the sender is a guest. The machine must live as long as the clock. Returns 0, or
- * -ENOMEM. */
+/* Says which guest the sender is, in place of the one before. The machine must live as long as the
+ * clock. Returns 0, or -ENOMEM. */
 int remote_clock_set_vm(struct remote_clock *c, const struct vm *vm);
-/* Begins a connection. */
-void remote_clock_start(struct remote_clock *c, bool is_own_kernel);
+/* Begins a connection. What is known of the sender's clock remains known unless it was booted since
+ * the last one, or sends times of another clock. */
+void remote_clock_start(struct remote_clock *c, const struct wire_hello *hello, bool is_own_kernel);
 void remote_clock_clear(struct remote_clock *c);
 void remote_clock_pair(struct remote_clock *c, const struct wire_pair *pair,
 		       const struct wire_hello *hello);

@@ -38,7 +38,7 @@ struct push {
 	int nr_outlets;
 	struct pushed pushed;
 	uint64_t left; /* samples until the end; UINT64_MAX: no limit */
-	bool has_more, finished;
+	bool has_more, stopped, finished;
 	uint64_t turned_at;
 };
 
@@ -58,7 +58,9 @@ static void mirror(struct push *p)
 	to->ring_tid = from->ring_tid;
 	if (from->notice.text[0] && !to->notice.text[0]) {
 		to->notice = from->notice;
+		to->is_urgent = from->is_urgent;
 		from->notice.text[0] = 0;
+		from->is_urgent = false;
 	}
 	if (from->warning.text[0])
 		to->warning = from->warning;
@@ -294,7 +296,7 @@ int push_finish(struct push *p, struct error *err)
 /* A recording is not read faster than its receivers read, and not before there are any. */
 static bool must_wait(const struct push *p)
 {
-	for (int i = 0; p->source.info.is_recorded && i < p->nr_outlets; i++)
+	for (int i = 0; p->source.info.is_recorded && !p->stopped && i < p->nr_outlets; i++)
 		if (outlet_is_full(p->outlets[i]))
 			return true;
 	return false;
@@ -367,6 +369,7 @@ static int push_wait(struct source *src, int64_t timeout)
 
 static void push_stop(struct source *src)
 {
+	of(src)->stopped = true;
 	of(src)->inner->ops->stop(of(src)->inner);
 }
 

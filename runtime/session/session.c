@@ -33,7 +33,7 @@ void session_set_base(struct session *s, uint64_t time)
 	s->base = time;
 	if (s->interval)
 		s->tick_at = time + s->interval;
-	if (s->duration)
+	if (s->duration && s->end_at == UINT64_MAX)
 		s->end_at = time + s->duration;
 }
 
@@ -61,6 +61,7 @@ static int fetch(struct session *s, uint64_t until, int max, struct error *err)
 {
 	int n = s->source->ops->next(s->source, s->slots, max, until, err);
 
+	session_follow_vms(s);
 	s->next_slot = 0;
 	s->nr_slots = n > 0 ? n : 0;
 	if (n == -ENODATA) {
@@ -405,10 +406,11 @@ static bool is_over(const struct session *s)
 }
 
 /* The user asked the run to end. Ctrl-C also ends the perf that writes a pipe, so the pipe is read
- * to its end, if that comes in time. */
+ * to its end, if that comes in time. It does not end what another machine sends. */
 static void interrupt(struct session *s)
 {
-	bool is_pipe = s->source->info.is_recorded && s->source->ops->wait;
+	bool is_recorded = s->source->info.is_recorded, waits = s->source->ops->wait;
+	bool is_pipe = is_recorded && waits && !s->source->info.host;
 
 	if (!s->interrupted && is_pipe)
 		signals_wait_for_others(true);
@@ -418,7 +420,7 @@ static void interrupt(struct session *s)
 	session_stop(s);
 	if (is_pipe && !s->ended)
 		error_set(&s->source->warning, 0, "interrupted before the end of the recording");
-	if (s->source->info.is_recorded && !is_pipe)
+	if (is_recorded && !waits)
 		s->ended = true;
 }
 

@@ -82,6 +82,24 @@ int session_add_machine(struct session *s, struct source *remote, struct error *
 	return index;
 }
 
+void session_follow_vms(struct session *s)
+{
+	for (uint32_t i = 1; i < s->nr_machines; i++) {
+		struct machine *m = &s->machines[i];
+		const struct vm *vm = remote_vm(m->source);
+		struct vcpus *vcpus;
+
+		if (!m->vcpus || vcpus_pid(m->vcpus) == vm->pid)
+			continue;
+		vcpus = vcpus_new(vm);
+		if (!vcpus)
+			continue;
+		vcpus_free(m->vcpus);
+		m->vcpus = vcpus;
+		tasks_scan(s->machines[0].tasks);
+	}
+}
+
 void session_set_slack(struct session *s, uint64_t ns)
 {
 	if (s->nr_machines > 1)
@@ -387,8 +405,16 @@ static int start_source(struct session *s, const struct session_target *target, 
 		ret = list_marked(s, target, err);
 	if (!ret && s->workload)
 		ret = workload_start(s->workload, err);
-	if (ret || s->source->start == UINT64_MAX)
+	if (ret)
 		return ret;
+	if (s->source->start == UINT64_MAX) {
+		uint64_t now = s->source->ops->now(s->source);
+
+		/* The first event of another machine may never come. */
+		if (s->duration && now != UINT64_MAX)
+			s->end_at = now + s->duration;
+		return 0;
+	}
 	session_set_base(s, s->source->start);
 	if (!s->source->info.is_recorded)
 		s->first_time = s->base;

@@ -66,5 +66,7 @@ static inline struct machine *session_machine(const struct session *s, const str
 	return &s->machines[ev->flags >> EVENT_MEMBER_SHIFT];
 }
 
+/* Looks whether the virtual machines that send are other processes now. */
+void session_follow_vms(struct session *s);
 /* Sets the time base (ns, source clock) of the events' times. */
 void session_set_base(struct session *s, uint64_t time);

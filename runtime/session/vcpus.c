@@ -43,6 +43,11 @@ struct vcpus *vcpus_new(const struct vm *vm)
 	return v;
 }
 
+int32_t vcpus_pid(const struct vcpus *v)
+{
+	return v->pid;
+}
+
 void vcpus_free(struct vcpus *v)
 {
 	free(v);

@@ -13,6 +13,7 @@ struct vm;
 /* Reads on which CPU each thread is pinned now. NULL without memory. */
 struct vcpus *vcpus_new(const struct vm *vm);
 void vcpus_free(struct vcpus *v);
+int32_t vcpus_pid(const struct vcpus *v);
 /* Gives n events the process of the machine, the thread of their CPU, and the CPU to which that is
  * pinned. Thread and CPU are -1 if they are unknown, also for CPUs that the machine does not have.
  */

@@ -193,6 +193,16 @@ int channel_listener(const struct channel *c, int i, char name[CHANNEL_NAME])
 	return c->listening[i];
 }
 
+bool channel_is_here(const struct channel *c)
+{
+	if (c->at.kind != CHANNEL_TCP)
+		return c->at.kind == CHANNEL_UNIX;
+	for (int i = 0; i < c->at.nr_to; i++)
+		if (!address_is_loopback(&c->at.to[i]))
+			return false;
+	return true;
+}
+
 bool channel_is_public(const struct channel *c)
 {
 	if (c->at.kind == CHANNEL_VSOCK)

@@ -47,6 +47,8 @@ bool channel_is_socket(const struct channel *c);
 int channel_listen(struct channel *c, struct error *err);
 /* The i-th listening descriptor; writes its address, with its port if the kernel chose it. */
 int channel_listener(const struct channel *c, int i, char name[CHANNEL_NAME]);
+/* Whether the other end is a socket of this machine. */
+bool channel_is_here(const struct channel *c);
 /* Whether other machines can connect: hosts, or this one's guests. */
 bool channel_is_public(const struct channel *c);
 /* Accepts a peer: returns its descriptor, or a negative errno (-EAGAIN: none). */
