@@ -14,9 +14,13 @@ enum {
 	HEART_BEAT = 100000000, /* ns */
 	PAIR_PERIOD = 1000000000,
 	RETRY_AFTER = 100000000,
+	ACCEPTS = 8, /* in a turn: half of UNPROVEN_MAX, so that all have time to answer */
 	RECORD_TIME_CONV = 79,
 	CONV_SHIFT = 32
 };
+
+/* ns between two lines about refused clients: anybody can try again and again. */
+#define REFUSALS_PERIOD 5000000000ull
 
 /* Tells the user a line. */
 static void __attribute__((format(printf, 2, 3))) tell(struct outlets *all, const char *fmt, ...)
@@ -83,21 +87,84 @@ static bool packs(const struct outlet *o, int fd)
 	}
 }
 
+static void tell_refusal(struct outlet *o, const char *name, const char *why)
+{
+	if (o->refused_at && o->now - o->refused_at < REFUSALS_PERIOD) {
+		o->refused++;
+		return;
+	}
+	o->refused_at = o->now;
+	tell(o->all, "Refuse client %s: %s", name, why);
+}
+
+static void tell_further_refusals(struct outlet *o)
+{
+	if (!o->refused)
+		return;
+	tell(o->all, "Refuse %u more clients of %s", o->refused, channel_address(o->channel));
+	o->refused = 0;
+	o->refused_at = o->now;
+}
+
+static void refuse(struct outlet *o, struct receiver *r, const char *why)
+{
+	tell_refusal(o, r->name, why);
+	for (uint32_t i = 0; i < o->nr_receivers; i++) {
+		if (o->receivers[i] != r)
+			continue;
+		o->receivers[i] = o->receivers[--o->nr_receivers];
+		break;
+	}
+	receiver_free(r);
+}
+
+/* Tells that a client came, once it has proven what it must. There is room for only so many. */
+static void welcome(struct outlet *o, struct receiver *r)
+{
+	uint32_t others = 0;
+
+	for (uint32_t i = 0; i < o->nr_receivers; i++)
+		others += o->receivers[i]->is_told;
+	if (others == RECEIVERS_MAX) {
+		refuse(o, r, "there are too many already");
+		return;
+	}
+	r->is_told = true;
+	if (channel_is_socket(o->channel))
+		tell(o->all, "Accept client %s", r->name);
+}
+
+/* Whoever does not know the secret must not keep out others: the oldest client that has not proven
+ * it makes room. */
+static void make_room(struct outlet *o)
+{
+	struct receiver *oldest = NULL;
+	uint32_t unproven = 0;
+
+	for (uint32_t i = 0; i < o->nr_receivers; i++) {
+		struct receiver *r = o->receivers[i];
+
+		unproven += !r->is_told;
+		if (!r->is_told && (!oldest || r->since < oldest->since))
+			oldest = r;
+	}
+	if (unproven == UNPROVEN_MAX)
+		refuse(o, oldest, "it does not prove in time that it knows the secret");
+}
+
 /* Takes over the descriptor. */
 static int add_receiver(struct outlet *o, int fd, const char *name, struct error *err)
 {
 	struct receiver *r;
 
-	if (o->nr_receivers == RECEIVERS_MAX) {
-		close(fd);
-		tell(o->all, "Refuse client %s: there are %d already", name, RECEIVERS_MAX);
-		return 0;
-	}
+	make_room(o);
 	r = receiver_new(fd, o->all->poller, name,
 			 channel_is_socket(o->channel) ? &o->all->secret : NULL, packs(o, fd));
 	if (!r)
 		return error_set(err, -ENOMEM, "out of memory");
 	o->receivers[o->nr_receivers++] = r;
+	if (r->state == RECEIVER_NEW)
+		welcome(o, r);
 	return 0;
 }
 
@@ -273,7 +340,7 @@ static void start_receiver(struct outlet *o, struct receiver *r)
 		mono = push_clock_time(&all->clock, now.mono);
 		real = now.real;
 		hello.tsc_khz = tsc_khz(all, &now);
-		scan = task_scan_new(all->trailer_words, all->has_stacks);
+		scan = task_scan_new(all->trailer_words, all->has_addresses);
 	}
 	preamble_fill(&hello);
 	preamble_write(&r->front, o->events, o->nr_events, &hello, mono, is_cycles ? 0 : real);
@@ -287,13 +354,15 @@ static void start_receiver(struct outlet *o, struct receiver *r)
 
 static int retry_device(struct outlet *o, uint64_t now, struct error *err)
 {
-	struct error ignored;
+	struct error why;
 	int fd;
 
 	if (o->nr_receivers || now < o->retry_at)
 		return 0;
 	o->retry_at = now + RETRY_AFTER;
-	fd = channel_open(o->channel, true, &ignored);
+	fd = channel_open(o->channel, true, &why);
+	if (fd == -EACCES || fd == -EPERM || fd == -EROFS) /* it will not change */
+		return error_set(err, fd, "cannot write %s", why.text);
 	if (fd < 0 || channel_hangs(fd)) {
 		if (fd >= 0)
 			close(fd);
@@ -309,12 +378,10 @@ static int accept_all(struct outlet *o, struct error *err)
 	int ret = 0;
 
 	for (int i = 0; i < o->nr_listening && !ret; i++) {
-		int fd = 0;
+		int fd = 0, left = ACCEPTS;
 
-		while (!ret && (fd = channel_accept(o->channel, i, name)) >= 0) {
-			tell(o->all, "Accept client %s", name);
+		while (!ret && left-- && (fd = channel_accept(o->channel, i, name)) >= 0)
 			ret = add_receiver(o, fd, name, err);
-		}
 		/* Else the poller would call again and again. */
 		if (!ret && (fd == -EMFILE || fd == -ENFILE)) {
 			tell(o->all, "Refuse all further clients: %s", strerror(-fd));
@@ -337,14 +404,19 @@ static int remove_receiver(struct outlet *o, uint32_t index, struct error *err)
 	o->dropped += dropped;
 	if (channel_kind(o->channel) == CHANNEL_STDIO && !r->why.text[0])
 		ret = -EPIPE;
-	else if (is_fatal(o))
+	else if (is_fatal(o) || (is_device && r->why.text[0]))
 		ret = error_set(err, -EIO, "cannot write %s: %s", r->name,
 				r->why.text[0] ? r->why.text : "its reader is gone");
 	else if (is_device)
 		tell(o->all, "Device %s has hung up: %llu events sent, %llu dropped", r->name,
 		     (unsigned long long)r->sent, (unsigned long long)dropped);
+	else if (!r->is_told)
+		tell_refusal(o, r->name,
+			     r->why.text[0] ? r->why.text
+					    : "it does not prove that it knows the secret");
 	else if (r->why.text[0])
-		tell(o->all, "Refuse client %s: %s", r->name, r->why.text);
+		tell(o->all, "Close client %s: %s: %llu events sent, %llu dropped", r->name,
+		     r->why.text, (unsigned long long)r->sent, (unsigned long long)dropped);
 	else
 		tell(o->all, "Client hangs up %s: %llu events sent, %llu dropped", r->name,
 		     (unsigned long long)r->sent, (unsigned long long)dropped);
@@ -375,17 +447,23 @@ static void flush_if_due(struct outlet *o, uint64_t now, uint64_t horizon)
 int outlet_turn(struct outlet *o, uint64_t now, uint64_t horizon, bool called, struct error *err)
 {
 	bool reads = false;
-	int ret = called ? accept_all(o, err) : 0;
+	int ret;
 
 	o->now = now;
+	ret = called ? accept_all(o, err) : 0;
+	if (now - o->refused_at >= REFUSALS_PERIOD)
+		tell_further_refusals(o);
 	if (!ret && channel_kind(o->channel) == CHANNEL_DEVICE)
 		ret = retry_device(o, now, err);
 	for (uint32_t i = 0; i < o->nr_receivers; i++) {
 		if (called || receiver_is_doubtful(o->receivers[i]))
 			receiver_read(o->receivers[i], &o->all->secret);
+		if (o->receivers[i]->state == RECEIVER_NEW && !o->receivers[i]->is_told)
+			welcome(o, o->receivers[i]);
+	}
+	for (uint32_t i = 0; i < o->nr_receivers; i++)
 		if (o->receivers[i]->state == RECEIVER_NEW && push_clock_ready(&o->all->clock))
 			start_receiver(o, o->receivers[i]);
-	}
 	flush_if_due(o, now, horizon);
 	for (uint32_t i = o->nr_receivers; i-- > 0;) {
 		struct receiver *r = o->receivers[i];
@@ -407,6 +485,7 @@ void outlet_end(struct outlet *o)
 		outlet_flush(o, o->newest);
 	for (uint32_t i = 0; i < o->nr_receivers; i++)
 		receiver_say_bye(o->receivers[i]);
+	tell_further_refusals(o);
 }
 
 bool outlet_is_full(const struct outlet *o)

@@ -20,6 +20,7 @@ struct receiver;
 
 enum {
 	RECEIVERS_MAX = 64,	/* of an outlet */
+	UNPROVEN_MAX = 16,	/* clients that have not yet proven that they know the secret */
 	FLUSH_AFTER = 20000000, /* ns: events do not wait longer for others to fill their group */
 	RATE_TIME = 50000000	/* ns between two pairs that tell the rate of the TSC */
 };
@@ -34,7 +35,7 @@ struct outlets {
 	uint64_t epoch;
 	uint32_t clockid;	/* of the records' times; UINT32_MAX: another one */
 	bool is_live;		/* the records' times are now */
-	bool has_stacks;	/* receivers need the mappings of tasks */
+	bool has_addresses;	/* receivers need the mappings of tasks, to name what they show */
 	uint32_t trailer_words; /* at the end of records other than samples */
 	uint64_t wall_zero;	/* when the records' clock was 0, wall time in ns; 0: unknown */
 	struct clock_pair first_pair;
@@ -47,10 +48,12 @@ struct outlet {
 	struct channel *channel;
 	struct wire_event *events; /* of the stream; their ids follow in the same memory */
 	uint32_t nr_events;
-	struct receiver *receivers[RECEIVERS_MAX];
+	struct receiver *receivers[RECEIVERS_MAX + UNPROVEN_MAX];
 	uint32_t nr_receivers;
 	int nr_listening;
-	uint64_t retry_at; /* when to open the device again, ns */
+	uint64_t retry_at;   /* when to open the device again, ns */
+	uint64_t refused_at; /* when a refusal was told, ns; 0: never */
+	uint32_t refused;    /* clients since then */
 
 	struct group *group;	      /* NULL: nobody reads, so records are only counted */
 	uint64_t produced;	      /* events so far */

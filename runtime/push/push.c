@@ -93,7 +93,7 @@ static int push_add_event(struct source *src, const struct event_request *req, s
 
 	if (req->push && pushed_add(&p->pushed, req, err))
 		return -ENOMEM;
-	p->all.has_stacks |= req->push && req->callchain;
+	p->all.has_addresses |= req->push && (req->callchain || req->resolve);
 	return p->inner->ops->add_event(p->inner, req, err);
 }
 
@@ -123,7 +123,7 @@ static void describe_all(struct push *p)
 	if (info->is_recorded && info->wall_sec > 0) /* not if it is unknown */
 		p->all.wall_zero =
 			(uint64_t)info->wall_sec * 1000000000 + (uint64_t)info->wall_nsec;
-	if (p->all.has_stacks && info->own_kernel && p->all.is_live)
+	if (p->all.has_addresses && info->own_kernel && p->all.is_live)
 		kernel_symbols_add(&p->all.symbols, p->all.trailer_words);
 }
 

@@ -19,6 +19,17 @@ enum {
 	PROOF_TIME = 5 /* seconds */
 };
 
+/* ns. Long enough to look at a receiver in a debugger. One on a machine that is gone must not hold
+ * its place and 8 MiB for ever, and TCP may try for a quarter of an hour. */
+#define STUCK_MAX 60000000000ull
+
+/* Whether an error only means that the other end is gone. Devices hang up, or are unplugged. */
+static bool is_hang_up(const struct receiver *r, int code)
+{
+	return code == -EPIPE || code == -ECONNRESET ||
+	       (!r->is_socket && (code == -EIO || code == -ENODEV || code == -ENXIO));
+}
+
 static void end(struct receiver *r, int code, const char *what)
 {
 	if (r->state == RECEIVER_ENDED)
@@ -26,7 +37,7 @@ static void end(struct receiver *r, int code, const char *what)
 	r->state = RECEIVER_ENDED;
 	if (what)
 		error_set(&r->why, 0, "%s", what);
-	else if (code && code != -EPIPE && code != -ECONNRESET)
+	else if (code && !is_hang_up(r, code))
 		error_set(&r->why, 0, "%s", strerror(-code));
 	close(r->fd);
 	r->fd = -1;
@@ -48,6 +59,18 @@ static void poll_out(struct receiver *r, bool on)
 		return;
 	r->polls_out = on;
 	watch(r, EPOLL_CTL_MOD);
+}
+
+/* There is no room for what is to be sent. */
+static void wait_for_room(struct receiver *r)
+{
+	uint64_t now = clock_monotonic();
+
+	poll_out(r, true);
+	if (!r->stuck_since)
+		r->stuck_since = now;
+	else if (r->is_socket && now - r->stuck_since > STUCK_MAX)
+		end(r, 0, "it has taken nothing for 60 s");
 }
 
 static void add_urgent(struct receiver *r, const void *data, size_t size)
@@ -386,6 +409,7 @@ void receiver_send(struct receiver *r)
 			continue;
 		}
 		if (part == PART_NONE) {
+			r->stuck_since = 0;
 			poll_out(r, false);
 			return;
 		}
@@ -394,10 +418,12 @@ void receiver_send(struct receiver *r)
 			end(r, n, NULL);
 			return;
 		}
-		if (n)
+		if (n) {
+			r->stuck_since = 0;
 			note_sent(r, part, n, size);
+		}
 		if (!n || ((size_t)n < size && r->is_socket)) {
-			poll_out(r, true);
+			wait_for_room(r);
 			return;
 		}
 	}

@@ -30,9 +30,11 @@ struct receiver {
 	struct error why;	/* why it ended; "": it hung up */
 	uint64_t sent, dropped; /* events */
 	uint64_t since;		/* when it came, CLOCK_MONOTONIC ns */
+	bool is_told;		/* the outlet has told that it came */
 
 	/* The rest belongs to receiver.c. */
 	int fd, poller;
+	uint64_t stuck_since; /* it has taken nothing since then; 0: it takes what there is */
 	bool is_socket, packs, polls_out, hears_nothing, says_bye;
 	char nonce[SECRET_NONCE];
 	struct bytes front; /* the preamble and tasks */

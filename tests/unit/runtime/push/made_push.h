@@ -215,7 +215,8 @@ struct run {
 	uint32_t last_local;
 };
 
-static inline struct run open_run(const char *const *addresses, const char *secret_file)
+/* Opens a run without starting it. */
+static inline struct run prepare_run(const char *const *addresses, const char *secret_file)
 {
 	const struct source_target target = {0};
 	struct made *m = calloc(1, sizeof(*m));
@@ -242,6 +243,13 @@ static inline struct run open_run(const char *const *addresses, const char *secr
 	assert_int_equal(run.source->ops->add_event(run.source, &local, &err), 0);
 	if (run.source->ops->open(run.source, &target, &err))
 		fail_msg("%s", err.text);
+	return run;
+}
+
+static inline struct run open_run(const char *const *addresses, const char *secret_file)
+{
+	struct run run = prepare_run(addresses, secret_file);
+
 	assert_int_equal(run.source->ops->start(run.source, &err), 0);
 	return run;
 }

@@ -99,6 +99,79 @@ static void secrets(void **state)
 	unlink(file);
 }
 
+static uint32_t count_lines(const char *text)
+{
+	uint32_t n = 0;
+
+	for (; (text = strchr(text, '\n')); text++)
+		n++;
+	return n;
+}
+
+/* However many clients do not know the secret, one that does is served, and few lines are told. */
+static void strangers(void **state)
+{
+	enum { STRANGERS = 200 };
+	struct run run;
+	char file[80];
+	int fds[STRANGERS], secret;
+	const char *lines;
+
+	(void)state;
+	snprintf(file, sizeof(file), "%s/secret", dir);
+	secret = open(file, O_WRONLY | O_CREAT, 0600);
+	assert_int_equal(write(secret, "word\n", 5), 5);
+	close(secret);
+	run = open_run((const char *[]){address, NULL}, file);
+	push_take_messages(run.push);
+	for (int i = 0; i < STRANGERS; i++) {
+		fds[i] = connect_here();
+		steps(&run, 2);
+	}
+	assert_true(prove(&run, "word"));
+	for (int i = 0; i < STRANGERS; i++)
+		close(fds[i]);
+	steps(&run, 10);
+	lines = push_take_messages(run.push);
+	assert_non_null(strstr(lines, "Accept client unix:"));
+	assert_true(count_lines(lines) <= 3); /* a refusal, and one that comes and goes */
+	end_run(&run);
+	assert_non_null(strstr(push_take_messages(run.push), " more clients of unix:"));
+	run.source->ops->free(run.source);
+	unlink(file);
+}
+
+/* A receiver that takes nothing is closed after a minute. */
+static void stuck(void **state)
+{
+	struct group_pool pool = {0};
+	struct receiver *r;
+	int ends[2];
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
+	r = receiver_new(ends[0], -1, "one", NULL, false);
+	receiver_start(r, NULL, NULL);
+	for (int i = 0; i < 64; i++) {
+		struct group *g = group_new(&pool);
+
+		g->size = GROUP_ROOM;
+		receiver_add(r, group_end(g), NULL);
+		receiver_send(r);
+	}
+	assert_true(receiver_is_behind(r));
+	r->stuck_since -= 59000000000ull;
+	receiver_send(r);
+	assert_int_equal(r->state, RECEIVER_READS);
+	r->stuck_since -= 2000000000ull;
+	receiver_send(r);
+	assert_int_equal(r->state, RECEIVER_ENDED);
+	assert_string_equal(r->why.text, "it has taken nothing for 60 s");
+	receiver_free(r);
+	close(ends[1]);
+	group_pool_clear(&pool);
+}
+
 /* A queue counts its own memory: that of a near receiver is not the same as that of a far one,
  * whose groups are compressed. */
 static void shared_groups(void **state)
@@ -145,6 +218,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(pings, clean),
 		cmocka_unit_test_teardown(secrets, clean),
+		cmocka_unit_test_teardown(strangers, clean),
+		cmocka_unit_test(stuck),
 		cmocka_unit_test(shared_groups),
 	};
 
