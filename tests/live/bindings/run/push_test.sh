@@ -53,6 +53,17 @@ expect_line 'so does perf report' '100.00% *syscalls' perf.txt
 timeout 20 bash -c '"$0" trace -e sched:sched_switch --push - 2>err | head -c 100 >/dev/null; exit ${PIPESTATUS[0]}' "$PROFSCRIPT"
 result $? 'the end of the reader ends the run' err
 
+# --- functions of the kernel go along with events whose addresses are named
+"$PROFSCRIPT" page-faults --push "unix:$TMP/faults" >out 2>err &
+tracer=$!
+listening
+python3 "$wire" receive "$address" >faults.data &
+reader=$!
+wait_for 20 grep -q PSKSYM01 faults.data
+result $? 'functions are sent without stacks' err
+kill -INT $tracer
+wait $tracer $reader
+
 # --- pushed and local events in one run
 "$PROFSCRIPT" exec -m 1024 -e "${enter}push=file.data/" -e sched:sched_switch 'count(ev._event)' --format csv \
 	-- "$syscalls" 20000 >out 2>err
