@@ -1,10 +1,27 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Doubts: counts the pairs of events of two machines that are shorter than the error of their clocks. Such a latency
---- says only that the events were about simultaneous.
+--- Doubts: which events of two machines are so close together that the clocks do not tell which came first, and how
+--- many pairs are shorter than the error of the clocks. Such a latency says only that the events were about
+--- simultaneous.
 local ffi = require 'ffi'
 
 local C = ffi.C
 local doubts = {}
+
+--- Returns a function that returns the error of the clocks between events of two classes, in ns; 0 if both are of the
+--- same machine.
+---@param run Run
+---@return fun(first_class: integer, second_class: integer): number
+function doubts.between(run)
+  local function machine_of(class)
+    local event = run.events.list[class - C.EVENT_FIRST + 1]
+    return event and event.machine and event.machine.index or 0
+  end
+  return function(first_class, second_class)
+    local first, second = machine_of(first_class), machine_of(second_class)
+    if first == second then return 0 end
+    return C.session_clock_error(run.session, first, nil) + C.session_clock_error(run.session, second, nil)
+  end
+end
 
 ---@class Doubts
 local Doubts = {}

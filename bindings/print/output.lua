@@ -339,7 +339,8 @@ end
 ---@param ev Ev
 ---@param bare? boolean omit the stack
 ---@param prefix? string|true text instead of the wall time and the spaces after it; true: spaces
----@param part? table<string, any> JSON and CSV: additional values from lib.detail
+---@param part? table<string, any> JSON and CSV: additional values from lib.detail. `uncertain`: the order of this event
+--- and the one printed before it is unknown; marks the line with ~
 function Output:print_event(ev, bare, prefix, part)
   self._print(views.event(ev, 'out:print_event'), bare, prefix, part)
 end

@@ -165,8 +165,8 @@ local function mark_prefix(prefix)
   return margin:sub(-2) == '  ' and margin:sub(1, -2) .. 'G' or margin .. 'G'
 end
 
---- Returns a function(e, bare, prefix) that prints an event of one class as text. bare: omit the stack; prefix: printed
---- instead of the wall time.
+--- Returns a function(e, bare, prefix, part) that prints an event of one class as text. bare: omit the stack; prefix:
+--- printed instead of the wall time; part.uncertain: mark it with ~.
 function Printer:line_printer(event)
   local services = event.context
   local out, safe, task_name = self.out, text.safe, services.task_name
@@ -180,7 +180,7 @@ function Printer:line_printer(event)
   local mark = event.machine and ' G' or '  ' -- as perf-prof marks the events of guests
   local last_sec, last_text = nil, ''
 
-  return function(e, bare, prefix)
+  return function(e, bare, prefix, part)
     local time = e.time
     if prefix and (prefix ~= true or not wall_sec) then
       buf:put(mark == '  ' and (prefix == true and NO_TIME or prefix) or mark_prefix(prefix))
@@ -190,7 +190,8 @@ function Printer:line_printer(event)
       if sec ~= last_sec then
         last_sec, last_text = sec, os.date('%Y-%m-%d %H:%M:%S', wall_sec + sec)
       end
-      buf:putf('%s.%06d%s', last_text, floor((ns - sec * 1e9) / 1000), mark)
+      buf:putf('%s.%06d%s', last_text, floor((ns - sec * 1e9) / 1000),
+        part and part.uncertain and '~' .. mark:sub(2) or mark)
     end
     -- common_type u16, common_flags u8, common_preempt_count u8, common_pid s32
     local irq, preempt, blank = '...', '..', ' '
@@ -241,6 +242,7 @@ function Printer:record_printer(event)
   for _, name in ipairs(DETAIL_FIELDS) do
     order_with_part[#order_with_part + 1] = name
   end
+  if C.session_machines(self.run.session) > 1 then order_with_part[#order_with_part + 1] = 'uncertain' end
   return function(e, bare, _, part)
     local ev = not event.is_task_event and ffi.cast(view.type, e)
     local record = {

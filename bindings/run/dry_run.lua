@@ -64,6 +64,19 @@ local function all_counted(list)
   return true
 end
 
+--- Returns the addresses from which all events of a run are pulled; nil if there are events of this machine.
+---@param run Run
+---@param list Event[]
+---@return string?
+local function only_pulled(run, list)
+  for _, event in ipairs(list) do
+    if not event.machine then return end
+  end
+  local addresses = {}
+  for i, machine in ipairs(run.events.machines.list) do addresses[i] = machine.address end
+  return #addresses > 0 and table.concat(addresses, ', ') or nil
+end
+
 ---@param run Run
 ---@return string lines
 function dry_run.text(run)
@@ -76,8 +89,11 @@ function dry_run.text(run)
   end
   for _, program in ipairs(run.programs) do parts[#parts + 1] = ('  BPF: %s\n'):format(bpf.describe(program)) end
   if #(opt.push or {}) > 0 then parts[#parts + 1] = ('all events go to: %s\n'):format(table.concat(opt.push, ', ')) end
+  local pulled = only_pulled(run, list)
   if run.is_recorded then
     parts[#parts + 1] = ('source: recording %s\n'):format(opt.input)
+  elseif pulled then
+    parts[#parts + 1] = ('source: %s\n'):format(pulled)
   else
     local target, rings = dry_run.target(opt, run.workload, run.everywhere)
     parts[#parts + 1] = ('target: %s\n'):format(target)

@@ -8,6 +8,7 @@ local caches = require 'bindings.run.caches'
 local check = require 'bindings.base.check'
 local condition = require 'bindings.select.condition'
 local counts = require 'bindings.run.counts'
+local doubts = require 'bindings.pairs.doubts'
 local nearest = require 'bindings.base.nearest'
 local output = require 'bindings.print.output'
 local prev_state = require 'bindings.expr.prev_state'
@@ -307,6 +308,18 @@ function session_api.new(instance)
   -- Time and end ---------------------------------------------------------------------------------
 
   local clock = ffi.new 'struct session_clock'
+  local error_between = doubts.between(run)
+
+  --- Returns how far the time between two events may be off because they are of different machines (`pull=`). If the
+  --- events are closer together, it is not known which came first.
+  ---@param first_class integer `class` of the one event
+  ---@param second_class integer `class` of the other event
+  ---@return number ns 0 if both are of the same machine
+  function api.clock_error(first_class, second_class)
+    check.is(first_class, 'number', 'session.clock_error takes the class of an event')
+    check.is(second_class, 'number', 'session.clock_error takes the classes of two events')
+    return error_between(first_class, second_class)
+  end
 
   --- Returns the current time on the scale of `ev._time`. Only for live events.
   ---@return number ns

@@ -16,6 +16,8 @@ local views = require 'bindings.view.views'
 local C = ffi.C
 local catalog = {}
 
+local TRACEPOINT = perf_events.TYPES.tracepoint
+
 ---@class CatalogEntry
 ---@field name string as -e takes it
 ---@field kind string 'software event', 'PMU event', 'probe'...
@@ -77,10 +79,27 @@ end
 function Catalog:tracepoint(system, name)
   local formats, message = self:formats()
   if not formats then return nil, message end
+  local probe = self.recorded and probes.is_probe(system) and self:probes(system .. ':' .. name)[1]
+  if probe then return probe end
   local err = ffi.new 'struct error'
   local tp = C.formats_find(formats, system, name, err)
   if tp == nil then return nil, ffi.string(err.text) end
   return tp
+end
+
+--- Returns the probes of a recording that have a name. In the kernel they are tracepoints with other names. A USDT
+--- probe may be at several places.
+---@param name string as it was selected when they were set, without file and arguments
+---@return ffi.cdata*[] list of struct tracepoint *
+function Catalog:probes(name)
+  local list, seen = {}, {}
+  for _, one in ipairs(self.recorded) do
+    if one.name == name and one.type == TRACEPOINT and not seen[one.config] then
+      local tp = C.formats_by_id(self:formats(), one.config)
+      if tp ~= nil then list[#list + 1], seen[one.config] = tp, true end
+    end
+  end
+  return list
 end
 
 --- Returns the names of all tracepoints, sorted.
@@ -237,7 +256,9 @@ function Catalog:find_recorded(name) return recorded.find(self.recorded, name) e
 function Catalog:sent()
   local names = {}
   for _, one in ipairs(self.recorded) do
-    if not recorded.is_dummy(one) then names[#names + 1] = one.name end
+    if not recorded.is_dummy(one) and not names[one.name] then
+      names[#names + 1], names[one.name] = one.name, true
+    end
   end
   return names
 end

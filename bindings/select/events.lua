@@ -156,6 +156,12 @@ function events:lacks_formats(names)
   return ('%s: the recording lacks the formats of its tracepoints (%s)'):format(self.profiler, list)
 end
 
+--- Fails if a sender should have sent an event that is missing.
+function events:check_sent(name)
+  local address = self.machine and self.machine.address or self.opt.input
+  if self.machine or address and machines.is_address(address) then machines.lacks(address, self.catalog, name) end
+end
+
 --- Returns a tracepoint, or fails if it does not exist.
 ---@return ffi.cdata* tp struct tracepoint *
 function events:find(system, name)
@@ -168,7 +174,7 @@ function events:find(system, name)
     if self.by_script and not self.is_recording then
       failure.unavailable("%s: this kernel has no event '%s:%s'", self.profiler, system, name)
     end
-    if self.machine then machines.lacks(self.machine, system .. ':' .. name) end
+    self:check_sent(system .. ':' .. name)
     local formatless = self.is_recording and #self.catalog:tracepoints() == 0 and self:formatless() or {}
     if #formatless > 0 then failure.raise('%s', self:lacks_formats(formatless)) end
     if self.is_recording then message = message:gsub('^no such', self.profiler .. ': the recording contains no') end
@@ -272,10 +278,23 @@ function events:add(full, found, parsed, group, params)
   return event
 end
 
-function events:add_tracepoint(system, name, parsed, group, params)
-  local tp = self:find(system, name)
+function events:add_tracepoint(system, name, parsed, group, params, tp)
+  tp = tp or self:find(system, name)
   local request = { type = TRACEPOINT, config = C.tracepoint_id(tp), tracepoint = tp, system = system }
   return self:add(system .. ':' .. name, request, parsed, group, params)
+end
+
+--- Adds a probe that the recording or the sender has set, at all of its places.
+function events:add_recorded_probe(one, group, params, found)
+  local name = one.system .. ':' .. one.name
+  local list = self.catalog:probes(name)
+  if #list == 0 then
+    self:check_sent(name)
+    failure.usage('the recording contains no %s, and probes cannot be set in a recording', name)
+  end
+  for _, tp in ipairs(list) do
+    found[#found + 1] = self:add_tracepoint(one.system, one.name, one, group, params, tp)
+  end
 end
 
 --- Adds all events of the recording whose fields are known, as one group.
@@ -355,7 +374,7 @@ function events:add_perf_event(text, one, group, params)
   end
   if self.is_recording then
     local sent = self.catalog:find_recorded(event.name)
-    if self.machine and not sent then machines.lacks(self.machine, event.name) end
+    if not sent then self:check_sent(event.name) end
     event = sent or event
     self.catalog:check_recorded(event)
   else
@@ -397,7 +416,7 @@ end
 ---@param params? EventParameters
 ---@return Event[]
 function events:select(text, group, params)
-  local parsed, err = selector.parse(text, self.catalog:pmus(self:profilers()), self:profilers())
+  local parsed, err = selector.parse(text, self.catalog:pmus(self:profilers()), self:profilers(), self.is_recording)
   if not parsed then failure.usage('%s', selector.caret(err)) end
   local found = {}
   for _, one in ipairs(parsed) do
@@ -430,7 +449,9 @@ end
 --- Adds the events of one selector to a list.
 ---@param found Event[]
 function events:select_one(text, one, group, params, found)
-  if self.machine and (probes.is_probe(one.system) or self:is_source(one)) then
+  if self.is_recording and probes.is_probe(one.system) then
+    self:add_recorded_probe(one, group, params, found)
+  elseif self.machine and self:is_source(one) then
     refuse(text, one.column, "pull= takes events of others, but '" .. one.text:match '^[^/]*' .. "' is created here")
   elseif probes.is_probe(one.system) then
     local name, requests = probes.requests(self, one)

@@ -3,6 +3,7 @@
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
 local libc = require 'bindings.base.libc'
+local nearest = require 'bindings.base.nearest'
 local bit = require 'bit'
 local catalog = require 'bindings.select.catalog'
 local sys = require 'bindings.base.sys'
@@ -114,14 +115,20 @@ function Machines:at(address, vm)
   return one
 end
 
---- Fails if the machine does not send an event.
----@param one Machine
+--- Fails because a machine does not send an event. Names those that it sends, the nearest one first.
+---@param address string
+---@param sent Catalog what it sends
 ---@param name string as selected
 ---@return any never
-function machines.lacks(one, name)
-  local names = one.catalog:sent()
-  failure.raise('%s does not send %s; it sends %s', one.address, name,
-    #names > 0 and table.concat(names, ', ') or 'no events')
+function machines.lacks(address, sent, name)
+  local names = sent:sent()
+  local first = nearest.find(name, names)
+  local list = { first }
+  for _, one in ipairs(names) do
+    if one ~= first then list[#list + 1] = one end
+  end
+  failure.raise('%s does not send %s; it sends %s', address, name,
+    #list > 0 and table.concat(list, ', ') or 'no events')
 end
 
 return machines

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Dynamic probes as events: kprobe:, kretprobe:, uprobe:, uretprobe:, usdt:. A probe without arguments is opened on
---- the kernel's probe PMU and removed with its file descriptor. A probe with arguments, or one whose PMU is missing,
---- is created in tracefs and removed by the session.
+--- the kernel's probe PMU and removed with its file descriptor. It is created in tracefs and removed by the session if
+--- it has arguments, if its PMU is missing, or if its format must be sent to others.
 local bit = require 'bit'
 local ffi = require 'ffi'
 local failure = require 'bindings.base.failure'
@@ -229,9 +229,6 @@ end
 function probes.requests(events, parsed)
   local kind = KINDS[parsed.system]
   local what = parsed.system .. ':' .. parsed.name
-  if events.is_recording then
-    failure.usage('%s: cannot set probes in a recording', what)
-  end
   local pmu, in_tracefs = find_pmu(kind.pmu), has_tracefs_file(kind.pmu)
   if not pmu and not in_tracefs then failure.unavailable('%s: %s', what, UNAVAILABLE[kind.pmu]) end
   -- Events of the PMU cannot be inherited. For each child the kernel would read the probe's path from the memory of
@@ -248,9 +245,11 @@ function probes.requests(events, parsed)
   else
     places = kernel_places(what, parsed, args, kind.returns)
   end
-  local requests = {}
+  local requests, is_sent = {}, events.opt.push ~= nil
+  for _, attr in ipairs(parsed.attrs) do is_sent = is_sent or attr.name == 'push' end
+  if events.inherits or is_sent and in_tracefs then pmu = nil end
   for i, place in ipairs(places) do
-    local by_pmu = pmu and not events.inherits and place.args == '' and place.semaphore < MAX_SEMAPHORE
+    local by_pmu = pmu and place.args == '' and place.semaphore < MAX_SEMAPHORE
       and (place.semaphore == 0 or pmu.semaphore_shift)
     local request = by_pmu and pmu_request(pmu, kind, place) or tracefs_request(events, what, kind, place)
     request.system = parsed.system

@@ -223,20 +223,21 @@ local function cut_args(text, sel, from, to)
 end
 
 -- Parses func@path(args), and func(args) of a kprobe. A '(' before the '@' belongs to the name (C++ signatures).
-local function parse_probe(text, sel, from, to)
+-- is_sent: somebody else has set the probe, so that func is enough.
+local function parse_probe(text, sel, from, to, is_sent)
   local at = find(text, from, to, '@')
   if at then
     sel.path = content(text, at + 1, cut_args(text, sel, at + 1, to))
     to = at - 1
     if sel.path == '' then fail(text, at, "missing file after '@'") end
-  elseif sel.system ~= 'kprobe' and sel.system ~= 'kretprobe' then
+  elseif not is_sent and sel.system ~= 'kprobe' and sel.system ~= 'kretprobe' then
     fail(text, to + 1, ('%s needs a file'):format(sel.system), 'use NAME@"/path"')
   end
   if sel.system == 'kprobe' or sel.system == 'kretprobe' then to = cut_args(text, sel, from, to) end
   sel.name = content(text, from, to)
 end
 
-local function parse_name(text, sel, from, to)
+local function parse_name(text, sel, from, to, is_recorded)
   local typed = text:sub(from, to)
   -- "func@path" may be quoted as a whole: uprobe:"func@path".
   local system, start = typed:match('^([%w_-]+):()')
@@ -246,7 +247,9 @@ local function parse_name(text, sel, from, to)
     if text:find('^["\']', name_from) and skip_quotes(text, name_from) == to + 1 then
       name_from, to = name_from + 1, to - 1
     end
-    parse_probe(text, sel, name_from, to)
+    local is_sent = is_recorded
+    for _, attr in ipairs(sel.attrs) do is_sent = is_sent or attr.name == 'pull' end
+    parse_probe(text, sel, name_from, to, is_sent)
   else
     local name = content(text, from, to)
     system, start = name:match('^([^:]*):()')
@@ -281,7 +284,7 @@ local function find_breakpoint(text, i)
   return after and (text:match('^:%a+()', after) or after)
 end
 
-local function parse_event(text, from, to, pmus)
+local function parse_event(text, from, to, pmus, is_recorded)
   from, to = trim(text, from, to)
   if to < from then fail(text, math.min(from, #text + 1), 'missing event name') end
   local sel = { kind = 'event', glob = false, text = text:sub(from, to), column = from, attrs = {} }
@@ -314,7 +317,7 @@ local function parse_event(text, from, to, pmus)
     if not event then fail(text, from + 4, message) end
     sel.system, sel.name = event.kind, name
   else
-    parse_name(text, sel, from, name_end)
+    parse_name(text, sel, from, name_end, is_recorded)
   end
   return sel
 end
@@ -329,14 +332,15 @@ end
 ---@param text string
 ---@param pmus? table<string, boolean> by name
 ---@param profilers? table<string, any> by name
+---@param is_recorded? boolean the events are those of a recording
 ---@return Selector[]|nil
 ---@return Diagnostic|nil error
-function selector.parse(text, pmus, profilers)
+function selector.parse(text, pmus, profilers, is_recorded)
   local list = {}
   pmus, profilers = pmus or {}, profilers or {}
   local function skip(i) return select(2, find_terms(text, i, pmus)) or find_options(text, i, profilers) end
   local ok, err = pcall(split, text, 1, #text, ',', function(from, to)
-    list[#list + 1] = parse_event(text, from, to, pmus)
+    list[#list + 1] = parse_event(text, from, to, pmus, is_recorded)
   end, skip)
   if ok then return list end
   if type(err) ~= 'table' then error(err, 0) end

@@ -26,26 +26,50 @@ static const char *field_change(struct tracepoint *was, struct tracepoint *is)
 	return NULL;
 }
 
+/* Returns the tracepoint of the event of a stream that is the n-th of this name, from 0; NULL if
+ * there is none. */
+static struct tracepoint *nth_named(struct source *stream, const char *name, uint32_t n)
+{
+	const struct source_info *info = &stream->info;
+
+	for (uint32_t i = 0; i < info->nr_events; i++)
+		if (info->events[i].type == PERF_TYPE_TRACEPOINT &&
+		    !strcmp(info->events[i].name, name) && !n--)
+			return formats_by_id(stream->ops->formats(stream, NULL),
+					     info->events[i].config);
+	return NULL;
+}
+
+/* Returns the same tracepoint of another stream. A name may occur several times: a USDT probe may
+ * be at several places. */
+static struct tracepoint *counterpart(const struct source *first, struct source *stream,
+				      uint64_t config)
+{
+	const struct source_info *info = &first->info;
+	uint32_t at = 0, n = 0;
+
+	while (at < info->nr_events &&
+	       (info->events[at].type != PERF_TYPE_TRACEPOINT || info->events[at].config != config))
+		at++;
+	if (at == info->nr_events)
+		return NULL;
+	for (uint32_t i = 0; i < at; i++)
+		n += !strcmp(info->events[i].name, info->events[at].name);
+	return nth_named(stream, info->events[at].name, n);
+}
+
 /* Finds an event of the first stream in another, whose ids may be others, and checks that its
  * fields are still the same. */
 static int find_again(struct source *first, struct source *stream, struct event_request *req,
 		      struct error *err)
 {
-	struct formats *were = first->ops->formats(first, NULL);
-	struct formats *are = stream->ops->formats(stream, NULL);
 	struct tracepoint *was, *is;
-	const char *change, *colon;
-	char system[128];
+	const char *change;
 
 	if (req->attr.type != PERF_TYPE_TRACEPOINT || req->record)
 		return 0;
-	colon = strchr(req->name, ':');
-	if (!colon || (size_t)(colon - req->name) >= sizeof(system))
-		return 0;
-	memcpy(system, req->name, colon - req->name);
-	system[colon - req->name] = '\0';
-	was = formats_find(were, system, colon + 1, NULL);
-	is = formats_find(are, system, colon + 1, NULL);
+	was = formats_by_id(first->ops->formats(first, NULL), req->attr.config);
+	is = counterpart(first, stream, req->attr.config);
 	if (!was || !is)
 		return error_set(err, -ENOENT, "it no longer sends %s", req->name);
 	change = field_change(was, is);
@@ -61,9 +85,11 @@ int requests_give(struct requests *r, struct source *first, struct source *strea
 	int ret = 0;
 
 	for (uint32_t i = 0; i < r->n && !ret; i++) {
-		ret = find_again(first, stream, &r->list[i], err);
+		struct event_request req = r->list[i]; /* with the ids of the first stream */
+
+		ret = find_again(first, stream, &req, err);
 		if (!ret)
-			ret = stream->ops->add_event(stream, &r->list[i], err);
+			ret = stream->ops->add_event(stream, &req, err);
 	}
 	return ret ? ret : decoder_check(stream->decoder, err);
 }

@@ -190,12 +190,12 @@ static int parse_vsock(struct address *to, const char *text, struct error *err)
 	return 0;
 }
 
-/* Whether a text looks like an IPv4 address, whose port was forgotten. */
-static bool is_bare_host(const char *text)
+/* Whether a text without a slash is meant as a file: "web1" is more likely a host. */
+static bool is_file_name(const char *text)
 {
-	struct in_addr addr;
+	const char *dot = strrchr(text, '.');
 
-	return inet_pton(AF_INET, text, &addr) == 1 || !strcmp(text, "localhost");
+	return dot && (!strcmp(dot, ".data") || !strcmp(dot, ".perf"));
 }
 
 static int parse_path(struct address *to, struct error *err)
@@ -206,9 +206,10 @@ static int parse_path(struct address *to, struct error *err)
 	to->kind = CHANNEL_FILE;
 	to->path = to->text;
 	if (stat(to->path, &st)) {
-		if (is_bare_host(to->text))
-			return error_set(err, -EINVAL, "%s: the port is missing: %s:PORT", to->text,
-					 to->text);
+		if (!colon && !strchr(to->text, '/') && !is_file_name(to->text))
+			return error_set(err, -EINVAL,
+					 "%s: the port is missing: %s:PORT (if it is a file: ./%s)",
+					 to->text, to->text, to->text);
 		if (colon && !strchr(to->text, '/'))
 			return error_set(err, -EINVAL,
 					 "%s: '%s' is not a port (if it is a file: ./%s)", to->text,
@@ -224,6 +225,11 @@ static int parse_path(struct address *to, struct error *err)
 		return error_set(err, -EINVAL, "%s is a %s: an address is " ADDRESS_FORMS, to->path,
 				 S_ISDIR(st.st_mode) ? "directory" : "block device");
 	return 0;
+}
+
+bool address_is_port(const struct address *a)
+{
+	return a->kind == CHANNEL_TCP && !strchr(a->text, ':');
 }
 
 int address_parse(struct address *to, const char *text, struct error *err)

@@ -38,6 +38,8 @@ struct address {
  * -EINVAL with a message. */
 int address_parse(struct address *to, const char *text, struct error *err);
 
+/* Whether it is a port of this machine without a host. */
+bool address_is_port(const struct address *a);
 void address_print(const union socket_address *a, char name[CHANNEL_NAME]);
 socklen_t address_size(const union socket_address *a);
 bool address_is_loopback(const union socket_address *a);

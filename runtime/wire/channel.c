@@ -41,10 +41,13 @@ struct channel *channel_new(const char *address, struct error *err)
 		return NULL;
 	}
 	c->connecting = -1;
-	if (!address_parse(&c->at, c->text, err))
-		return c;
-	channel_free(c);
-	return NULL;
+	if (address_parse(&c->at, c->text, err)) {
+		channel_free(c);
+		return NULL;
+	}
+	snprintf(c->peer, sizeof(c->peer), "%s%.110s", address_is_port(&c->at) ? "localhost:" : "",
+		 c->at.text);
+	return c;
 }
 
 void channel_free(struct channel *c)
@@ -279,7 +282,6 @@ static int connect_next(struct channel *c, struct error *err)
 		const union socket_address *a = &c->at.to[c->next++];
 		int fd = new_socket(a);
 
-		address_print(a, c->peer);
 		if (fd >= 0 && !connect(fd, &a->any, address_size(a)))
 			return connected(c, fd);
 		if (fd >= 0 && errno == EINPROGRESS) {
@@ -353,7 +355,6 @@ int channel_open(struct channel *c, bool write, struct error *err)
 
 	if (channel_is_socket(c))
 		return connect_next(c, err);
-	snprintf(c->peer, sizeof(c->peer), "%.120s", c->at.text);
 	if (c->at.kind == CHANNEL_STDIO)
 		return open_stdio(write, err);
 	if (c->at.kind == CHANNEL_FILE)

@@ -61,7 +61,7 @@ int channel_accept(struct channel *c, int i, char name[CHANNEL_NAME]);
 int channel_open(struct channel *c, bool write, struct error *err);
 /* The descriptor that is being connected; -1: none. */
 int channel_connecting(const struct channel *c);
-/* The address that the last open descriptor is connected to. */
+/* The other end, as the user would write it. */
 const char *channel_peer(const struct channel *c);
 
 /* Whether the peer of a socket is on this machine, so that bytes cost next to nothing. */

@@ -35,13 +35,20 @@ end
 
 --- Returns a function(p, second) that prints the events of a pair.
 local function printer(settings, details)
-  local out = settings.out
+  local out, session = settings.out, settings.session
   if details then return function(p, second) details:show(p, second) end end
   return function(p, second)
     local first = p.first_event
     if not first then return end
-    out:print_event(first)
-    out:print_event(second)
+    local clock_error = session.clock_error(p.first_class, p.second_class)
+    if clock_error == 0 then
+      out:print_event(first)
+      out:print_event(second)
+      return
+    end
+    out:print_event(first, false, nil, { part = 'first', offset_ns = 0, uncertain = false })
+    out:print_event(second, false, nil, { part = 'second', offset_ns = p.ns,
+      uncertain = math.abs(p.ns) < clock_error })
   end
 end
 

@@ -175,9 +175,23 @@ end
 ---@package
 function Details:line(format, ...) self.out:printf(format .. '\n', ...) end
 
+--- Returns whether an event of another machine was shown before this one that may have happened after it: they are
+--- closer together than the error of the clocks.
+---@package
+function Details:is_uncertain(ev, event)
+  local is_uncertain, shown = false, self.shown
+  for class, time in pairs(shown) do
+    if ev._time - time < self.session.clock_error(class, event.class) then is_uncertain = true end
+  end
+  shown[event.class] = ev._time
+  return is_uncertain
+end
+
 --- Prints an event with a margin instead of its wall time.
 ---@package
-function Details:event(ev, margin, part)
+function Details:event(ev, event, margin, part)
+  part.uncertain = self:is_uncertain(ev, event)
+  if part.uncertain then margin = margin and margin:gsub('^| ?', '|~') or '~' end
   self.out:print_event(ev, false, margin and ('%-27s '):format(margin) or true, part)
 end
 
@@ -205,11 +219,17 @@ function Details:outside(pair, from, to, part)
       if not first and part == 'before' then self:line('-Previous %.3f us', us(offset)) end
       first, last = first or ev._time, ev._time
       local margin = self.verbose and reason and '| ' .. reason or '|'
-      self:event(ev, note and ('| %12.3f [%s]'):format(us(offset), note) or margin,
+      self:event(ev, event, note and ('| %12.3f [%s]'):format(us(offset), note) or margin,
         { part = part, offset_ns = offset, note = note, reason = reason })
     end
   end
   return first, last
+end
+
+--- Returns the time between the two events, marked with ~ if it is shorter than the error of their clocks.
+local function whole_of(pair)
+  local ns = pair.second_time - pair.first_time
+  return ('|+ %s%.3f us'):format(math.abs(ns) < pair.clock_error and '~' or '', us(ns))
 end
 
 --- Returns the margin of an event between the two.
@@ -217,7 +237,7 @@ end
 local function margin_of(pair, item, printed, verbose)
   if printed == 1 then
     local whole = pair.lost_time and ('| >= %.3f us'):format(us(pair.lost_time - pair.first_time))
-      or ('|+ %.3f us'):format(us(pair.second_time - pair.first_time))
+      or whole_of(pair)
     return verbose and item.reason and whole .. ' ' .. item.reason or whole
   elseif item.run then
     return ('| %12.3f %s'):format(us(item.run), safe(item.comm:sub(1, 11)))
@@ -238,8 +258,8 @@ function Details:between(pair, from, to)
   local printed, hidden, last_time, last_hidden = 0, 0, nil, nil
   local function print_item(item, count)
     printed = printed + 1
-    local ev = history:at(item.index)
-    self:event(ev, margin_of(pair, item, printed, self.verbose), { part = 'between', offset_ns = item.offset,
+    local ev, event = history:at(item.index)
+    self:event(ev, event, margin_of(pair, item, printed, self.verbose), { part = 'between', offset_ns = item.offset,
       run_ns = item.run, note = item.note, reason = item.reason, hidden = count > 0 and count or nil })
   end
   for i = from, to - 1 do
@@ -273,7 +293,11 @@ function Details:print(pair)
   local first_index, found = history:index(pair.first_kept)
   local second_index = pair.second_kept and history:index(pair.second_kept) or history:find(pair.lost_time)
   pair.first, pair.first_event = history:view(pair.first_kept)
-  if pair.second_kept then pair.second, pair.second_event = history:view(pair.second_kept) end
+  if pair.second_kept then
+    pair.second, pair.second_event = history:view(pair.second_kept)
+    pair.clock_error = self.session.clock_error(pair.first_event.class, pair.second_event.class)
+  end
+  self.shown = {} -- by class: when the last event of it was shown
   look:start(pair)
   local from = pair.first_time - settings.before
   local before = settings.before > 0 and history:find(from) or first_index
@@ -283,7 +307,7 @@ function Details:print(pair)
   history:check()
   self:outside(pair, before, first_index, 'before')
   look:reach_first()
-  self:event(pair.first, nil, { part = 'first', offset_ns = 0 })
+  self:event(pair.first, pair.first_event, nil, { part = 'first', offset_ns = 0 })
   if history.missing_until >= from then self:line '| events are missing here: there were too many to keep' end
   local printed, hidden = self:between(pair, found and first_index + 1 or first_index, second_index)
   if hidden > 0 then self:line('| %17d hidden', hidden) end
@@ -291,9 +315,9 @@ function Details:print(pair)
     self:line('| >= %12.3f us, event2 may be lost.', us(pair.lost_time - pair.first_time))
     return
   end
-  local delay = pair.second_time - pair.first_time
-  if printed == 0 then self:line('|+ %.3f us', us(delay)) end
-  self:event(pair.second, nil, { part = 'second', offset_ns = delay, hidden = hidden > 0 and hidden or nil })
+  if printed == 0 then self:line('%s', whole_of(pair)) end
+  self:event(pair.second, pair.second_event, nil, { part = 'second', offset_ns = pair.second_time - pair.first_time,
+    hidden = hidden > 0 and hidden or nil })
   if settings.after == 0 then return end
   look:look(pair.second, pair.second_event)
   local _, last = self:outside(pair, second_index + 1, after, 'after')

@@ -9,31 +9,42 @@ local memprof = {}
 
 local MAX_KEYS = 2 ^ 18 -- pairs of a stack that allocates and one that frees
 local MAX_CLASSES = 65536
+local NO_STACK = -1 -- as ev._stack
 local TOP = 10 -- stacks per report
 
---- Returns a function that returns the bytes of an allocation: the value of size=, else the field bytes_alloc.
----@return (fun(ev: any): any)? size
+--- Returns functions that return the bytes of an allocation, by class of the event: the value of size=, else the field
+--- bytes_alloc.
+---@return table<integer, fun(ev: any): any>? sizes nil: see message
+---@return string? field the integer field that is the size of all of them; nil: there is no such field
 ---@return string? message
-local function size_of(event, session)
-  local text = event.attrs.size or event.fields.bytes_alloc and 'bytes_alloc'
-  if not text then
-    return nil, ('%s has no field bytes_alloc: give the allocated bytes with size=EXPR'):format(event.name)
+local function sizes_of(events, session)
+  local sizes, common = {}, nil
+  for i, event in ipairs(events) do
+    local text = event.attrs.size or event.fields.bytes_alloc and 'bytes_alloc'
+    if not text then
+      return nil, nil, ('%s has no field bytes_alloc: give the allocated bytes with size=EXPR'):format(event.name)
+    end
+    sizes[event.class] = session.expression(event, text).value
+    local field = event.fields[text]
+    local is_number = field and (field.kind == 'unsigned' or field.kind == 'signed')
+    if i == 1 then common = text end
+    if not is_number or text ~= common then common = nil end
   end
-  return session.expression(event, text).value
+  return sizes, common
 end
 
---- Returns functions that sum up objects and bytes by key: add(id, size) and take().
-local function sums(keys)
-  local max = keys.max
+--- Returns functions that sum up objects and bytes by id: add(id, size) and take(n), which returns the sums of ids up
+--- to n.
+local function sums(max)
   local objects, bytes = array.new(max + 1), array.new(max + 1)
   local function add(id, size)
     objects[id] = objects[id] + 1
     bytes[id] = bytes[id] + size
   end
   --- Returns the sums that are not 0, and resets all.
-  local function take()
+  local function take(n)
     local list = {}
-    for id = 0, math.min(keys:count(), max) do
+    for id = 0, math.min(n, max) do
       if objects[id] > 0 then
         list[#list + 1] = { id = id, objects = objects[id], bytes = bytes[id] }
       end
@@ -69,34 +80,40 @@ function memprof.run(settings)
   if #found.stages ~= 2 then return nil, 'two -e are required: the events that allocate, then those that free' end
   if opt.cycle then return nil, '--cycle is not supported for allocations' end
   local allocs, frees = found.stages[1], found.stages[2]
-  local sizes = {}
-  for _, event in ipairs(allocs) do
-    local size, message = size_of(event, session)
-    if not size then return nil, message end
-    sizes[event.class] = size
-  end
+  local sizes, size_field, message = sizes_of(allocs, session)
+  if not sizes then return nil, message end
+  local has_stacks
   for i, stage in ipairs(found.stages) do
     for _, event in ipairs(stage) do
-      if not (event.attrs.stack or event.attrs['max-stack'] or opt.call_graph) then
+      if event.attrs.stack or event.attrs['max-stack'] or opt.call_graph then
+        has_stacks = true
+      else
         out:warn(('%s: %s records no stacks: add //stack/ or -g to see where memory is %s'):format(settings.name,
           event.name, i == 1 and 'allocated' or 'freed'))
       end
     end
   end
 
-  -- Pairs are summed up by (kind, stack that allocates, stack that frees), once per pair. Reports divide the sums by
-  -- the two stacks. Allocations that are not freed are summed up by class.
+  -- Pairs are summed up by (kind, stack that allocates, stack that frees), once per pair, or by kind alone if there are
+  -- no stacks. Reports divide the sums by the two stacks. Allocations that are not freed are summed up by class.
   local keys, classes = intern.new(3, MAX_KEYS), intern.new(1, MAX_CLASSES)
-  local add, take = sums(keys)
-  local add_left, take_left = sums(classes)
-  local function pair(p, second)
-    local first = p.first_event
-    if not first then return end
-    add(keys.id(p.kind, first._stack, second._stack), tonumber(sizes[p.first_class](first)) or 0)
-  end
-  local function left(p)
-    local first = p.first_event
-    if first then add_left(classes.id(p.first_class), tonumber(sizes[p.first_class](first)) or 0) end
+  local add, take = sums(MAX_KEYS)
+  local add_left, take_left = sums(MAX_CLASSES)
+  local keeps_first = has_stacks or not size_field -- else the size is all that is needed of an allocation
+  local pair, left
+  if keeps_first then
+    pair = function(p, second)
+      local first = p.first_event
+      if not first then return end
+      add(keys.id(p.kind, first._stack, second._stack), tonumber(sizes[p.first_class](first)) or 0)
+    end
+    left = function(p)
+      local first = p.first_event
+      if first then add_left(classes.id(p.first_class), tonumber(sizes[p.first_class](first)) or 0) end
+    end
+  else
+    pair = function(p) add(p.kind, p.first_value) end
+    left = function(p) add_left(classes.id(p.first_class), p.first_value) end
   end
 
   local function print_sum(record, lines)
@@ -135,19 +152,21 @@ function memprof.run(settings)
 
   local function report()
     local by_kind, order = {}, {}
-    for _, one in ipairs(take()) do
-      local kind = keys:part(one.id, 1)
+    for _, one in ipairs(take(keeps_first and keys:count() or #allocs * #frees)) do
+      local kind = one.id
+      if keeps_first then kind = keys:part(one.id, 1) end
       if kind then
         if not by_kind[kind] then
           by_kind[kind] = { { by_stack = {} }, { by_stack = {} } }
           order[#order + 1] = kind
         end
         for side = 1, 2 do
-          add_to_stack(by_kind[kind][side], keys:part(one.id, 1 + side) or -1, one.objects, one.bytes)
+          local stack = keeps_first and keys:part(one.id, 1 + side) or NO_STACK
+          add_to_stack(by_kind[kind][side], stack, one.objects, one.bytes)
         end
       end
     end
-    local lefts = take_left()
+    local lefts = take_left(classes:count())
     if #order + #lefts > 0 then out:stamp() end
     table.sort(order)
     for _, kind in ipairs(order) do
@@ -169,7 +188,8 @@ function memprof.run(settings)
     classes:clear()
   end
   return (relation.run(settings.name, {
-    keep = true,
+    keep = keeps_first,
+    value = not keeps_first and size_field or nil,
     pair = pair,
     lost = left,
     left = left,

@@ -21,12 +21,14 @@ end
 ---@param shown table<integer, boolean> numbers of events that are shown in any case
 ---@return table<integer, Occurrence> occurrences by number of the event
 function twins.find(history, from, to, shown)
-  local last, found = {}, {} -- last: the latest occurrence, by tracepoint and CPU
+  local last, found = {}, {} -- last: the latest occurrence, by machine, tracepoint and CPU
   for i = from, to - 1 do
     local ev, event = history:at(i)
     if not ev then break end
-    local by_cpu = last[event.name] or {}
-    last[event.name] = by_cpu
+    local machine = event.machine and event.machine.index or 0
+    local by_name = last[machine] or {}
+    local by_cpu = by_name[event.name] or {}
+    last[machine], by_name[event.name] = by_name, by_cpu
     local before = by_cpu[ev._cpu]
     if before and not before.events[event] and is_same(before.ev, ev, event) then
       before.events[event] = true

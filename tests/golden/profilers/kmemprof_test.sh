@@ -19,6 +19,11 @@ for what in alloc free; do
 		awk -v what=$what '{ bytes += $1; n += $2 } END { print what, bytes, n }' >"$TMP/got"
 	check "kmemprof: the stacks of $what add up" grep -Fxq "$(cat "$TMP/got")" "$TMP/want"
 done
+for size in bytes_alloc '0+bytes_alloc'; do # without stacks, only a field is kept of an allocation
+	"$PROFSCRIPT" kmemprof -e "kmem:kmalloc//size=$size/" -e kmem:kfree --input "$DATA/kmemprof.data" --format json 2>/dev/null |
+		sed -nE 's/.*"what":"([a-z]+)","bytes":([0-9]+),"objects":([0-9]+),"stack":null.*/\1 \2 \3/p' >"$TMP/got"
+	check "kmemprof: sums without stacks, size=$size" diff "$TMP/want" "$TMP/got"
+done
 "$PROFSCRIPT" kmemprof "${memory[@]}" --input "$DATA/kmemprof.data" >"$TMP/out"
 expect_line 'kmemprof: the sum' '^kmem:kmalloc total alloc [0-9]+ bytes on [0-9]+ objects$' "$TMP/out"
 expect_line 'kmemprof: a stack and its part' '^Allocate [0-9]+ \([0-9]+\.[0-9]%\) bytes on [0-9]+ \([0-9]+\.[0-9]%\) objects:$' \

@@ -16,7 +16,7 @@ local function event_of(name)
   for _, field in ipairs(FIELDS[name] or {}) do
     fields[field] = { name = field, size = 4, count = 1 }
   end
-  return { name = name, fields = fields }
+  return { name = name, class = name, fields = fields }
 end
 
 --- A history of a list of events; each has a time, a name, and other members that matter.
@@ -46,7 +46,8 @@ local function fake_history(list)
   return history
 end
 
---- Shows the pair of events number first and second; returns the lines: margins and names.
+--- Shows the pair of events number first and second; returns the lines: margins and names. Events whose names begin
+--- with G are of another machine.
 local function show(text, list, first, second, env)
   env = env or {}
   local lines = {}
@@ -59,7 +60,10 @@ local function show(text, list, first, second, env)
   local details = facade.object(detail.new(assert(detail.parse(text)), {
     out = out,
     keyed_by_thread = env.keyed_by_thread,
-    session = { preempted_state = function() return env.preempted or 256 end },
+    session = {
+      preempted_state = function() return env.preempted or 256 end,
+      clock_error = function(a, b) return a:find '^G' ~= b:find '^G' and (env.clock_error or 0) * 1000 or 0 end,
+    },
   }))
   local history = fake_history(list)
   details:open(history, function(ev) return ev.key or ev._cpu, ev.key ~= nil end)
@@ -86,6 +90,13 @@ describe('details of a pair', function()
       '| >= 3.000 us U',
       '| >=        3.000 us, event2 may be lost.',
     }, (show('', list, 1, nil, { lost = 4 })))
+  end)
+
+  it('marks what the clocks of two machines leave open', function()
+    local list = { { time = 1, name = 'A' }, { time = 3, name = 'G1' }, { time = 4, name = 'U' },
+      { time = 5, name = 'V' }, { time = 9, name = 'G2' } }
+    assert.same({ '* A', '|+ 8.000 us G1', '|~ U', '| V', '* G2' }, (show('', list, 1, 5, { clock_error = 2 })))
+    assert.same({ '* A', '|~+ ~8.000 us G1', '|~ U', '|~ V', '~ G2' }, (show('', list, 1, 5, { clock_error = 9 })))
   end)
 
   it('worked trace 16: later events are shown when their time is over', function()

@@ -64,6 +64,18 @@ rows '_machine counts from 1' 'c["min"] == 1 && c["max"] == 1'
 
 refused 'an event that is not sent' 1 "$DATA/pushed.data does not send sched:sched_switch; it sends raw_syscalls:sys_enter" \
 	trace -e "sched:sched_switch//pull=\"$DATA/pushed.data\"/"
+refused 'a host without its port' 2 'web1: the port is missing: web1:PORT' trace -e "$EVENT//pull=web1/"
+serve "$DATA/pushed.data" "$DATA/pushed.data"
+refused 'a whole run of an event that is not sent' 1 "unix:$TMP/u does not send sched:sched_switch; it sends $EVENT" \
+	trace -e sched:sched_switch --input "unix:$TMP/u"
+refused 'a whole run of a counter that is not sent' 1 "unix:$TMP/u does not send page-faults; it sends $EVENT" \
+	trace -e page-faults --input "unix:$TMP/u"
+wait $link
+"$PROFSCRIPT" trace -v -e "$EVENT//pull=\"$DATA/pushed.data\"/" >"$TMP/out" 2>"$TMP/err"
+expect_line '-v: the source of a run without local events' "^source: $DATA/pushed.data$" "$TMP/err"
+check '-v: it has no rings' bash -c "! grep -E '^(target|rings):' '$TMP/err'"
+timeout 1 "$PROFSCRIPT" trace -e "$EVENT//pull=1/" >"$TMP/out" 2>"$TMP/err"
+expect_line 'a port is one of this machine' '^profscript: waiting for localhost:1: ' "$TMP/err"
 refused 'no such file' 1 'pushd.data: no such file: an address is HOST:PORT' trace -e "$EVENT//pull=pushd.data/"
 refused 'an empty address' 2 'an empty address: an address is HOST:PORT' trace -N 1 -e "$EVENT//pull=\",\"/"
 refused 'pull= and --input' 2 'bad event .*: pull= cannot be combined with --input' \

@@ -35,6 +35,13 @@ counts 'a filter on them' '^/proc/version +1$' \
 	-e 'kprobe:do_sys_openat2(file=+0(%si):ustring)/file ~ "/proc/v*"/' 'count(ev.file)' -- cat /proc/version /proc/uptime
 nothing_left 'after a run'
 
+"$PROFSCRIPT" trace -e kprobe:$getppid -e 'kprobe:do_sys_openat2(file=+0(%si):ustring)' --push "$TMP/pushed" \
+	-- build/workloads/syscalls 1000 2>"$TMP/sent"
+counts 'pulled' '^kprobe:__x64_sys_getppid +1000$' -e "kprobe:$getppid//pull=\"$TMP/pushed\"/" 'count(ev._event)'
+counts 'pulled, with the arguments of the sender' '^/[^ ]*/libc.so.6 +1$' \
+	-e "kprobe:do_sys_openat2/file ~ \"/*libc.so.6\"/pull=\"$TMP/pushed\"/" 'count(ev.file)'
+nothing_left 'after a run that sends'
+
 # An instruction follows the space that the kernel's function tracer needs at the start of a function.
 for plus in 5 9; do
 	"$PROFSCRIPT" exec -e kprobe:$getppid+$plus 'count("inside")' -- build/workloads/syscalls 1000 && break

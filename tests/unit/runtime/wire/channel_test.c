@@ -74,6 +74,8 @@ static void bad_addresses(void **state)
 		{"localhost:http", "'http' is not a port (if it is a file: ./localhost:http)"},
 		{"localhost", "the port is missing: localhost:PORT"},
 		{"10.1.2.3", "the port is missing: 10.1.2.3:PORT"},
+		{"web1", "the port is missing: web1:PORT (if it is a file: ./web1)"},
+		{"web1.example.com", "the port is missing: web1.example.com:PORT"},
 		{"::1:9900", "needs brackets: [::1]:9900"},
 		{"[nonsense]:1", "host 'nonsense'"},
 		{"unix:", "the path is missing"},
@@ -105,7 +107,7 @@ static void missing_files(void **state)
 	assert_int_equal(channel_open(c, false, &err), -ENOENT);
 	assert_non_null(strstr(err.text, "did you mean 'unix:/no/such'?"));
 	channel_free(c);
-	c = open_channel("no-such-file");
+	c = open_channel("./no-such-file");
 	assert_int_equal(channel_open(c, false, &err), -ENOENT);
 	assert_non_null(strstr(err.text, "HOST:PORT, PORT, unix:PATH, vsock:CID:PORT"));
 	channel_free(c);
