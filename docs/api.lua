@@ -36,8 +36,8 @@ local GROUPS = {
     'nearest', 'frame', 'registers', 'datasrc', 'kvm' },
 }
 --- Modules that are written for one profiler or command. The page names them only.
-local INTERNAL = { 'catalog', 'condition', 'context', 'flamegraph_js', 'flamegraph_svg', 'kcore', 'ldlat', 'man',
-  'nested', 'oneliner', 'splitlock', 'stores', 'symbolize', 'twins', 'usdt', 'x86store' }
+local INTERNAL = { 'catalog', 'check_script', 'condition', 'context', 'flamegraph_js', 'flamegraph_svg', 'kcore',
+  'ldlat', 'man', 'nested', 'oneliner', 'splitlock', 'stores', 'symbolize', 'twins', 'usdt', 'x86store' }
 
 --- The variable of a module in examples, if it is not the module's name.
 local VARIABLE = { table = 'tables' } -- table is a global of Lua

@@ -7,6 +7,8 @@
 ---   -- program.source: 'hist_1(ev.bytes, ev._comm)'; program.env.hist_1 adds to the aggregation
 ---   program:print(out)
 local aggregate = require 'lib.aggregate'
+local lua_source = require 'bindings.base.lua_source'
+local wide_keys = require 'bindings.options.wide_keys'
 
 local oneliner = {}
 
@@ -15,29 +17,6 @@ local MAX_KEYS = 4
 local CLOSE = { ['('] = ')', ['['] = ']', ['{'] = '}' }
 local TAKEN = { table = true, time = true, low = true, high = true, total = true, min = true, max = true, p50 = true,
   p95 = true, p99 = true, count = true, sum = true }
-
---- Returns the position after the token at `at`, and the token if it is a word or a sign. For comments, strings and
---- white space, which contain no calls, the token is nil.
-local function next_token(source, at)
-  local level = source:match('^%-%-%[(=*)%[', at) or source:match('^%[(=*)%[', at)
-  if level then
-    local _, stop = source:find(']' .. level .. ']', at, true)
-    return (stop or #source) + 1
-  end
-  local _, stop = source:find('^%-%-[^\n]*', at)
-  if not stop then _, stop = source:find('^%s+', at) end
-  if stop then return stop + 1 end
-  local quote = source:match('^[\'"]', at)
-  if quote then
-    stop = at + 1
-    while stop <= #source and source:sub(stop, stop) ~= quote do
-      stop = stop + (source:sub(stop, stop) == '\\' and 2 or 1)
-    end
-    return stop + 1
-  end
-  local token = source:match('^[%a_][%w_]*', at) or source:match('^%d[%w_.]*', at) or source:sub(at, at)
-  return at + #token, token
-end
 
 --- Returns the arguments of the call whose '(' is at `at`, and the position after its ')'; nil if there is no ')'.
 local function arguments(source, at)
@@ -48,7 +27,7 @@ local function arguments(source, at)
     if arg ~= '' then list[#list + 1] = arg end
   end
   while at <= #source do
-    local after, token = next_token(source, at)
+    local after, token = lua_source.next(source, at)
     if CLOSE[token] then
       open[#open + 1] = CLOSE[token]
     elseif token and token == open[#open] then
@@ -134,7 +113,7 @@ function oneliner.compile(source, session)
   local program = setmetatable({ env = {}, _list = {}, has_stacks = false }, Program)
   local parts, copied, at, before = {}, 1, 1, nil
   while at <= #source do
-    local after, token = next_token(source, at)
+    local after, token = lua_source.next(source, at)
     local paren = VALUES[token or ''] and source:match('^%s*()%(', after)
     if paren and before ~= '.' and before ~= ':' and before ~= 'function' then
       local args, args_end = arguments(source, paren)
@@ -160,5 +139,11 @@ function oneliner.compile(source, session)
   program.source = table.concat(parts) .. source:sub(copied)
   return program
 end
+
+--- Loads the code of a one-liner. 64-bit integers cannot be keys of its tables.
+---@param source string
+---@param env table its globals
+---@return function? chunk, string? message
+function oneliner.load(source, env) return wide_keys.load(source, '=exec', 't', env) end
 
 return oneliner

@@ -35,7 +35,7 @@ printed at each interval and at the end.]],
     local env = setmetatable(program.env, { __index = _G })
     env.print = function(...) out:print(...) end
     env.printf = function(...) out:printf(...) end
-    local chunk, syntax = load('return function(ev) ' .. program.source .. '\nend', '=exec', 't', env)
+    local chunk, syntax = oneliner.load('return function(ev) ' .. program.source .. '\nend', env)
     if not chunk then return nil, syntax end
     return {
       [opt.event] = chunk(),
