@@ -295,6 +295,8 @@ end
 ---@field _ip number only in perf's own events: address of the interrupted instruction
 ---@field _addr number only in perf's own events: the sampled data address; 0: none
 ---@field _weight number only if requested with sample = { 'weight' }; likewise _data_src and _phys_addr
+---@field _cgroup number only if requested with sample = { 'cgroup' }: id of the control group (version 2) that the
+--- thread is in, for session.cgroup_name(); 0: unknown, as for tracepoints with --call-graph dwarf
 ---@field _parent integer only in the handler `fork`: the thread that created the new one
 ---@field u64 fun(self: Ev, field: string): integer64 all 64 bits of a field
 ---@field keep fun(self: Ev): Ev a copy that is valid as long as the script references it
@@ -343,7 +345,8 @@ end
 
 -- The upvalues of the generated functions. Compiled code treats them as constants.
 local UPVALUES = 'local cast, event_of, as_event, pointer, arrays, array_of, ffi_string, bounded_string,'
-  .. ' dynamic_string, dynamic_bytes, i64, u64, task_name, stack, part, keep, u64_of, expired, unknown, rshift, member_shift = ...\n'
+  .. ' dynamic_string, dynamic_bytes, i64, u64, task_name, stack, part, keep, u64_of, expired, unknown, rshift,'
+  .. ' member_shift = ...\n'
 
 --- Members of the sample and methods, with the Lua code to read them.
 local WORDS = {

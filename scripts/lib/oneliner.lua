@@ -8,6 +8,7 @@
 ---   program:print(out)
 local aggregate = require 'lib.aggregate'
 local lua_source = require 'bindings.base.lua_source'
+local globals = require 'bindings.options.globals'
 local wide_keys = require 'bindings.options.wide_keys'
 
 local oneliner = {}
@@ -140,10 +141,34 @@ function oneliner.compile(source, session)
   return program
 end
 
---- Loads the code of a one-liner. 64-bit integers cannot be keys of its tables.
----@param source string
----@param env table its globals
----@return function? chunk, string? message
-function oneliner.load(source, env) return wide_keys.load(source, '=exec', 't', env) end
+--- Loads the parts of a one-liner: what runs before the first event, for each event, and at the end. Names that one of
+--- them assigns are variables of all; any other unknown name is an error.
+---@param sources string[]
+---@param env table the globals, whose metatable is replaced
+---@return function[]? functions of `ev`
+---@return string? message
+function oneliner.load(sources, env)
+  local list, scope, state, known = {}, getmetatable(env).__index, {}, {}
+  for i, source in ipairs(sources) do
+    local chunk, message = wide_keys.load('return function(ev) ' .. source .. '\nend', '=exec', 't', env)
+    if not chunk then return nil, message end
+    list[i] = chunk
+    for name in pairs(globals.assigned(chunk)) do state[name] = true end
+  end
+  for _, names in ipairs { scope, env, state } do
+    for name in pairs(names) do known[name] = true end
+  end
+  for _, chunk in ipairs(list) do
+    local message = globals.check('exec', chunk, known)
+    if message then return nil, message end
+  end
+  setmetatable(env, {
+    __index = function(_, name)
+      if not state[name] then return scope[name] end
+    end,
+  })
+  for i, chunk in ipairs(list) do list[i] = chunk() end
+  return list
+end
 
 return oneliner
