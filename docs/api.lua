@@ -38,7 +38,8 @@ local GROUPS = {
 }
 --- Modules that are written for one profiler or command. The page names them only.
 local INTERNAL = { 'catalog', 'check_script', 'condition', 'context', 'flamegraph_js', 'flamegraph_svg', 'kcore',
-  'ldlat', 'man', 'nested', 'oneliner', 'splitlock', 'stores', 'symbolize', 'twins', 'usdt', 'x86store' }
+  'ldlat', 'man', 'nested', 'new_script', 'oneliner', 'splitlock', 'stores', 'symbolize',
+  'test_script', 'twins', 'usdt', 'x86store' }
 
 --- The variable of a module in examples, if it is not the module's name.
 local VARIABLE = { table = 'tables' } -- table is a global of Lua
