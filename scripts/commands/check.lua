@@ -9,8 +9,8 @@ Finds mistakes in the syntax, undeclared globals and options, also in branches
 that may never run, and a wrong table or wrong declarations of options. Nothing
 is traced, and root is not needed.
 
-Handlers and the fields that they read depend on the events of this kernel:
-'profscript FILE --dry-run' checks them, too.]],
+Handlers and the fields that they read depend on the events of this kernel: a
+dry run of the script checks them, too.]],
   examples = {
     { 'profscript check wakeups.lua', 'check one script' },
     { 'profscript check *.lua', 'check all scripts here' },
