@@ -7,6 +7,7 @@ local join = require 'lib.join'
 
 return {
   summary = 'Print the latency of block requests by kind',
+  everywhere = true, -- a request completes in whatever task runs then
   start = function(_, out)
     local requests = join.new { expires = '1min' }
     local latency = aggregate.new('hist', { 'kind' }, { name = 'latency (ns)' })

@@ -6,6 +6,7 @@ local join = require 'lib.join'
 
 return {
   summary = 'Print each block request with its latency',
+  everywhere = true, -- a request completes in whatever task runs then
   start = function(_, out)
     local requests = join.new { expires = '1min' }
     return {

@@ -8,7 +8,8 @@ local stacks = require 'lib.stacks'
 return {
   summary = 'Add up the time off CPU by stack',
   everywhere = true, -- a switch to a task is an event of the one before it
-  start = function(_, out, session)
+  options = { top = { type = 'integer', default = 3, help = 'stacks to print' } },
+  start = function(opt, out, session)
     local switch = session.event { 'sched:sched_switch', stack = true }
     local off, waits = join.new(), stacks.new(session, { 'ns' })
     return {
@@ -18,7 +19,7 @@ return {
         local ns, stack, comm = off:finish(ev.next_pid, ev._time)
         if ns then waits:add(stack, comm, ns) end
       end,
-      stop = function() waits:print(out, { limit = 3 }) end,
+      stop = function() waits:print(out, { limit = opt.top }) end,
     }
   end,
 }

@@ -5,7 +5,10 @@
 return {
   summary = 'Print the files that programs look at',
   start = function(_, out)
-    local function look(ev) out:row { 'pid', ev._pid, 'comm', ev._comm, 'file', ev.file } end
+    local function look(ev)
+      local file = ev.file
+      if file ~= '' then out:row { 'pid', ev._pid, 'comm', ev._comm, 'file', file } end -- '': an open file
+    end
     return {
       ['uprobe:stat64@libc.so.6(file=+0(%di):ustring)'] = look,
       ['uprobe:lstat64@libc.so.6(file=+0(%di):ustring)'] = look,

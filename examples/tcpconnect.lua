@@ -9,6 +9,7 @@ local SYN_SENT, AF_INET = 2, 2
 
 return {
   summary = 'Print the TCP connections that are opened',
+  everywhere = true, -- packets arrive in whatever task runs then
   start = function(_, out)
     local opened = join.new { expires = '5min' }
     return {

@@ -9,6 +9,7 @@ local ESTABLISHED, CLOSE, AF_INET = 1, 7, 2
 
 return {
   summary = 'Print TCP connections when they end',
+  everywhere = true, -- packets arrive in whatever task runs then
   start = function(_, out)
     local open = join.new()
     return {

@@ -337,18 +337,19 @@ function Output:row(fields, name)
   local key = table.concat(names, '\n')
   local widths, cells, heading = self._rows[key], {}, {}
   if not widths then
-    widths = {}
+    widths = { is_text = {} }
     self._rows[key] = widths
   end
   for j, column in ipairs(names) do
     local value = row[column]
     local cell = type(value) == 'number' and value % 1 ~= 0 and ('%.3f'):format(value) or plain_value(value)
-    local is_number = type(value) == 'number' or type(value) == 'cdata'
-    local width = math.max(widths[j] or (is_number and 8 or 12), #column, #cell)
-    local last = j == #names and not is_number
-    widths[j] = width
-    cells[j] = last and cell or (is_number and '%%%ds' or '%%-%ds'):format(width):format(cell)
-    heading[j] = last and column or (is_number and '%%%ds' or '%%-%ds'):format(width):format(column)
+    if value ~= nil and widths.is_text[j] == nil then
+      widths.is_text[j] = type(value) ~= 'number' and type(value) ~= 'cdata'
+    end
+    local is_text = widths.is_text[j]
+    local width = math.max(widths[j] or (is_text and 12 or 8), #column, #cell)
+    local format = is_text and (j == #names and '%s' or '%-' .. width .. 's') or '%' .. width .. 's'
+    widths[j], cells[j], heading[j] = width, format:format(cell), format:format(column)
   end
   if self._row_key ~= key then self:append(table.concat(heading, ' ') .. '\n') end
   self._row_key = key
