@@ -235,8 +235,8 @@ ends 'a description that is no text' 'describe returned a number, not text' \
 ends 'a longer name of a parameter' "session.event: unknown parameter 'frequency'; did you mean 'freq'?" \
 	"session.event { 'cpu-clock', frequency = 5 }"
 ends 'no samples at all' 'session.event: freq is a whole number of at least 1, not 0' "session.event { 'cpu-clock', freq = 0 }"
-ends 'a part of samples that there is not' "session.event: unknown part of a sample 'cgroup'; there are data_src, phys_addr" \
-	"session.event { 'cpu-clock', sample = { 'cgroup' } }"
+ends 'a part of samples that there is not' "session.event: unknown part of a sample 'transaction'; there are cgroup, data_src, phys_addr" \
+	"session.event { 'cpu-clock', sample = { 'transaction' } }"
 script "return { ['sched:sched_switch'] = function() end }"
 check_status '-e for a script without use for it' 2 "$PROFSCRIPT" ./s.lua --input "$sched" -e sched:sched_wakeup
 expect_line 'says so' '^profscript: s: it has no use for -e: its script never reads opt.event$' "$TMP/.check"
