@@ -214,7 +214,7 @@ function session_api.new(instance)
     return services.expression_env.syscall_name(nr)
   end
 
-  --- Returns the name of a control group of version 2.
+  --- Returns the name of a control group of this machine.
   ---@param id number `ev._cgroup`
   ---@return string name its path from the root, '/' for the root; the id if the group is unknown or gone
   function api.cgroup_name(id)
