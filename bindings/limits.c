@@ -148,12 +148,51 @@ static void measure_stack(void)
 	stack_end = here - size / 2;
 }
 
-static void give_up(int number)
-{
-	static const char line[] =
-		"profscript: the script does not return; terminated without results\n";
+enum { MAX_CODE = 8000 }; /* LuaJIT's maxtrace, see init.lua */
 
-	if (write(STDERR_FILENO, line, sizeof(line) - 1) < 0)
+/* Compiled code of scripts. A signal handler reads it, so an entry is complete before it counts. */
+static struct {
+	uintptr_t from;
+	uint32_t size;
+	const char *place;
+} code[MAX_CODE];
+static volatile uint32_t n_code;
+
+void limits_add_code(uintptr_t from, uint32_t size, const char *place)
+{
+	if (n_code == MAX_CODE)
+		return;
+	code[n_code].from = from;
+	code[n_code].size = size;
+	code[n_code].place = place;
+	n_code++;
+}
+
+void limits_forget_code(void)
+{
+	n_code = 0;
+}
+
+static const char *place_of(uintptr_t pc)
+{
+	for (uint32_t i = 0; i < n_code; i++)
+		if (pc - code[i].from < code[i].size)
+			return code[i].place;
+	return NULL;
+}
+
+static bool say(const char *text)
+{
+	return write(STDERR_FILENO, text, strlen(text)) >= 0;
+}
+
+static void give_up(int number, uintptr_t pc)
+{
+	const char *place = place_of(pc);
+	bool said = say("profscript: ") && (!place || (say(place) && say(": "))) &&
+		    say("the script does not return; terminated without results\n");
+
+	if (!said)
 		number = 0;
 	quit_clean();
 	if (!number)

@@ -16,6 +16,12 @@ void limits_install(struct lua_State *L);
 void limits_set_memory(uint64_t bytes);
 /* Returns the limit if an allocation failed because of it, 0 if the system had no memory. */
 uint64_t limits_refused_memory(void);
+/* Names the script's line that compiled code of `size` bytes at `code` was made from, for the
+ * message about code that does not return. place: "FILE:LINE", kept by the caller. Beyond 8000
+ * pieces of code the line is unknown. */
+void limits_add_code(uintptr_t code, uint32_t size, const char *place);
+/* Forgets all compiled code. */
+void limits_forget_code(void);
 /* Returns whether little of the C stack is left: Lua functions that call each other through C each
  * take some of it. */
 bool limits_stack_is_short(void);

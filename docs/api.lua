@@ -28,16 +28,18 @@ local PARTS = {
 
 --- The modules of lib.* by purpose.
 local GROUPS = {
-  { 'Data structures', 'array', 'intern', 'hist', 'objects' },
+  { 'Data structures', 'array', 'map', 'intern', 'hist', 'window', 'objects' },
   { 'Aggregation and reports', 'counter', 'aggregate', 'stacks', 'calltree', 'grid', 'ratios', 'table', 'screen' },
-  { 'Relations between events', 'pairs', 'relation', 'delay', 'pairing', 'syscalls', 'memprof', 'detail', 'latency' },
+  { 'Relations between events', 'join', 'pairs', 'relation', 'delay', 'pairing', 'syscalls', 'memprof', 'detail',
+    'latency' },
   { 'Pictures', 'flamegraph', 'flamegraph_tree', 'heatmap', 'pair_heatmap', 'svg' },
   { 'System and text', 'threads', 'task_filter', 'cpu_list', 'unreported', 'failure', 'fs', 'units', 'text', 'glob',
-    'nearest', 'frame', 'registers', 'datasrc', 'kvm' },
+    'nearest', 'names', 'frame', 'registers', 'datasrc', 'kvm' },
 }
 --- Modules that are written for one profiler or command. The page names them only.
-local INTERNAL = { 'catalog', 'condition', 'context', 'flamegraph_js', 'flamegraph_svg', 'kcore', 'ldlat', 'man',
-  'nested', 'oneliner', 'splitlock', 'stores', 'symbolize', 'twins', 'usdt', 'x86store' }
+local INTERNAL = { 'catalog', 'check_script', 'condition', 'context', 'flamegraph_js', 'flamegraph_svg', 'kcore',
+  'ldlat', 'man', 'nested', 'new_script', 'oneliner', 'splitlock', 'stores', 'symbolize',
+  'test_script', 'twins', 'usdt', 'x86store' }
 
 --- The variable of a module in examples, if it is not the module's name.
 local VARIABLE = { table = 'tables' } -- table is a global of Lua

@@ -14,6 +14,8 @@
 #   live_rundelay run queue latencies of all tasks during the benchmark
 #   record_count  count by a field in a recording; the peer is `perf script -s` with Python
 #   record_text   the whole recording as text, written to /dev/null; the peer is `perf script`
+#   lib_map, lib_join, lib_window
+#                 one use of these libraries in a handler; the peer is the goal
 #   key_expr      pairing in a recording with an expression as the key; the peer is the plain field
 #   live_stacks   count by both stacks and task, as flame graphs do, during the same; the peer is the goal of 400 ns
 #   flame_graph   recorded stacks to an SVG; the peer is `perf script` and an awk program that folds its stacks,
@@ -129,6 +131,30 @@ all_lists() {
 	load=pipe_bench pages=1024
 }
 
+# lib_use NAME FILE EVENTS ENTER EXIT: what one use of a library costs, beyond handlers that only add up times
+lib_use() {
+	local plain used
+	lib_script 'sum = sum + ev._time' 'sum = sum - ev._time'
+	plain=$(command_cpu $profscript "$tmp/lib.lua" --input "$2")
+	lib_script "$4" "$5"
+	used=$(command_cpu $profscript "$tmp/lib.lua" --input "$2")
+	row "$1" "$(per_event "$((used > plain ? used - plain : 0))" "$3")" 10
+}
+
+lib_script() {
+	cat >"$tmp/lib.lua" <<-LUA
+		local map, join, window = require 'lib.map', require 'lib.join', require 'lib.window'
+		return { summary = 's', start = function()
+		  local sum, keys, calls, recent = 0, map.new(), join.new(), window.new '1s'
+		  return {
+		    ['raw_syscalls:sys_enter'] = function(ev) $1 end,
+		    ['raw_syscalls:sys_exit'] = function(ev) $2 end,
+		    stop = function() return sum, keys, calls, recent end,
+		  }
+		end }
+	LUA
+}
+
 recording() {
 	local data=$tmp/perf.data cpu n ours peer
 	perf record -q -m 1024 "${pair[@]}" -o "$data" -- \
@@ -159,6 +185,10 @@ recording() {
 	else
 		fail record_text
 	fi
+	lib_use lib_map "$data" "$n" "keys:add(ev:u64 'id' + 0xffff888100000000ULL)" 'sum = sum + keys:add(ev.id)'
+	lib_use lib_join "$data" "$n" 'calls:start(ev._tid, ev._time, ev.id)' \
+		'local ns, id = calls:finish(ev._tid, ev._time) if ns then sum = sum + ns + id end'
+	lib_use lib_window "$data" "$n" 'recent:add(ev._time, ev.id)' 'if ev.ret > (recent:quantile(0.99) or 0) then sum = sum + 1 end'
 	cpu=$(command_cpu $profscript multi-trace -v --input "$data" "${pair[@]}" -k 'common_pid * 2 + 1')
 	n=$(events)
 	peer=$(command_cpu $profscript multi-trace --input "$data" "${pair[@]}" -k common_pid)

@@ -41,6 +41,11 @@ function failure.add_script(chunk)
   scripts[chunk], names[name] = name, true
 end
 
+--- Returns the name of the script that a chunk is; nil for other chunks.
+---@param source string as debug.getinfo() returns it
+---@return string?
+function failure.script_of(source) return scripts[source] end
+
 --- Returns a message without the places that coroutine.wrap() and error() put in front of the first one.
 local function innermost(message)
   local rest = message:match '^[^\n]-:%d+: (.*)$'

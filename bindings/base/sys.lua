@@ -34,11 +34,11 @@ function sys.readdir(path)
 end
 
 ---@param path string
----@return { mode: integer, uid: integer, size: integer, isdir: boolean }? st, string? message
+---@return { mode: integer, uid: integer, size: integer, inode: number, isdir: boolean }? st, string? message
 function sys.stat(path)
   local st = ffi.new 'struct statx'
   if libc.statx(libc.AT_FDCWD, path, 0, libc.STATX_BASIC_STATS, st) ~= 0 then return nil, error_text() end
-  return { mode = st.mode, uid = st.uid, size = tonumber(st.size),
+  return { mode = st.mode, uid = st.uid, size = tonumber(st.size), inode = tonumber(st.ino),
     isdir = bit.band(st.mode, libc.S_IFMT) == libc.S_IFDIR }
 end
 

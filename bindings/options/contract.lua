@@ -300,7 +300,7 @@ local function reads(fn, slot, captured, found)
   end
 end
 
---- Calls found(name, line) for each field of its first parameter that a handler reads.
+--- Calls found(name, line) for each field of its first parameter that a function reads.
 ---@param fn function
 ---@param found fun(name: string, line: integer)
 local function field_reads(fn, found)
@@ -335,6 +335,24 @@ local function field_reads(fn, found)
     end
   end
   visit(root, 0, {})
+end
+
+--- Reports options that start() or a handler in it reads by a name that is not declared, in branches never taken too.
+---@param start function the profiler's
+---@param names string[] the declared options
+---@return string? message one line per name
+function contract.check_options(start, names)
+  local info = debug.getinfo(start, 'S')
+  if info.what ~= 'Lua' then return end
+  local valid, lines, reported = {}, {}, {}
+  for _, name in ipairs(names) do valid[name] = true end
+  field_reads(start, function(name, line)
+    if valid[name] then return end
+    local message = ("%s:%d: no such option '%s'%s"):format(source(info), line, name, nearest.hint(name, names))
+    if not reported[message] then lines[#lines + 1] = message end
+    reported[message] = true
+  end)
+  return #lines > 0 and table.concat(lines, '\n') or nil
 end
 
 --- Reports fields that a handler reads but that none of its events has.

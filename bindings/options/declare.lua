@@ -146,6 +146,8 @@ local COMMON = {
     help = 'with pull=, wait at most this long for a silent sender before other events go on' },
   { group = 'run', name = 'push', type = 'words', argument = 'ADDR',
     help = 'send all events to PORT, HOST:PORT, unix:PATH, vsock:PORT, a file or -, instead of analyzing them' },
+  { group = 'run', name = 'record', type = 'string', argument = 'FILE',
+    help = 'also write all events to FILE, which perf and --input read' },
   { group = 'run', name = 'secret', type = 'string', argument = 'FILE',
     help = 'other hosts must know the secret in FILE (or in PROFSCRIPT_SECRET) to receive events' },
   { group = 'run', name = 'output', short = 'o', type = 'string', argument = 'FILE',
@@ -189,8 +191,8 @@ local COMMON = {
 declarations.common = COMMON
 --- Options of the whole run, which are invalid for a profiler that is an event source.
 declarations.OF_THE_RUN = {
-  'pids', 'tids', 'cgroups', 'inherit', 'ptrace', 'input', 'push', 'secret', 'overwrite', 'output', 'format', 'json',
-  'csv', 'raw_fields', 'duration', 'remote_slack', 'usage_self', 'allow_exec', 'perfeval_cpus', 'perfeval_pids',
+  'pids', 'tids', 'cgroups', 'inherit', 'ptrace', 'input', 'push', 'record', 'secret', 'overwrite', 'output', 'format',
+  'json', 'csv', 'raw_fields', 'duration', 'remote_slack', 'usage_self', 'allow_exec', 'perfeval_cpus', 'perfeval_pids',
   'sampling_limit', 'realtime', 'lost', 'dry_run', 'help', 'version', 'verbose', 'tsc', 'kvmclock', 'clock_offset',
   'monotonic',
 }

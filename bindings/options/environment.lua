@@ -25,7 +25,7 @@ local INSTEAD = {
   ffi = 'use lib.array, lib.intern, lib.hist or lib.objects',
   jit = 'the event loop is compiled anyway',
   debug = 'use -v to print a traceback',
-  package = 'require() finds lib.* and pure Lua modules',
+  package = 'require() finds lib.*, modules beside the script and pure Lua modules',
   bindings = 'use lib.*, session and out (docs/api.md)',
 }
 
@@ -97,23 +97,59 @@ local function check_name(name, from)
   error(("%s cannot use '%s': %s"):format(from, name, instead), 3)
 end
 
+--- Makes reading or assigning any other global an error.
+local function strict(env)
+  return setmetatable(env, {
+    __index = function(_, name)
+      error(("undeclared global '%s'%s"):format(tostring(name), nearest.hint(tostring(name), nearest.keys(env))), 2)
+    end,
+    __newindex = function(_, name)
+      error(("assignment to undeclared global '%s'; make it local"):format(tostring(name)), 2)
+    end,
+  })
+end
+
+--- How a script finds and loads the modules that lie beside it.
+---@class environment.Modules
+---@field folder string the script's
+---@field load fun(path: string, env: table): function?, string? loads a file of a user
+
+--- Returns the path of a module beside the script; nil if there is none.
+local function beside(modules, name)
+  if not modules then return end
+  local folder = modules.folder:gsub('[;?]', '\0') -- a path with these cannot be searched
+  return (package.searchpath(name, ('%s/?.lua;%s/?/init.lua'):format(folder, folder)))
+end
+
 --- Returns the require() of a script and of the modules that it requires.
 ---@param globals table the script's globals, before it runs
-local function new_require(globals)
+---@param modules? environment.Modules
+local function new_require(globals, modules)
   local loaded, require_from = {}, nil
 
-  --- Runs a pure Lua module with its own globals, which inherit the script's initial ones.
+  --- Runs a pure Lua module with its own globals, which begin as the script's. Only a module beside the script is
+  --- checked like it: others may rely on globals of their own.
   local function load_module(name, from)
-    local path = package.searchpath(name, MODULES)
+    local own = beside(modules, name)
+    local path = own or package.searchpath(name, MODULES)
     if not path then
       if package.searchpath(name, package.cpath) then
         error(("%s cannot use '%s': it is a C module"):format(from, name), 3)
       end
       error(("module '%s' not found"):format(name), 3)
     end
-    local env = setmetatable({ require = require_from(("module '%s'"):format(name)) }, { __index = globals })
-    env._G = env
-    local chunk, message = loadfile(path, 't', env)
+    local from_module = require_from(("module '%s'"):format(name))
+    local env
+    if own then
+      env = copy(globals)
+      env.require, env._G = from_module, env
+      strict(env)
+    else
+      env = setmetatable({ require = from_module }, { __index = globals })
+      env._G = env
+    end
+    local chunk, message
+    if own then chunk, message = modules.load(path, env) else chunk, message = loadfile(path, 't', env) end
     if not chunk then error(message, 0) end
     loaded[name] = true
     local result = chunk(name)
@@ -176,8 +212,9 @@ end
 
 --- Returns new globals. Reading or assigning any other global raises an error, so a forgotten `local` or a misspelled
 --- name is reported at its line.
+---@param modules? environment.Modules
 ---@return table
-function environment.new()
+function environment.new(modules)
   local globals = {}
   for _, name in ipairs(PLAIN) do globals[name] = _G[name] end
   for _, name in ipairs(LIBRARIES) do globals[name] = copy(_G[name]) end
@@ -195,15 +232,8 @@ function environment.new()
   env._G = env
   add_loaders(env)
   for _, name in ipairs { 'load', 'loadstring', 'loadfile', 'dofile' } do globals[name] = env[name] end
-  env.require = new_require(globals)
-  return setmetatable(env, {
-    __index = function(_, name)
-      error(("undeclared global '%s'%s"):format(tostring(name), nearest.hint(tostring(name), nearest.keys(env))), 2)
-    end,
-    __newindex = function(_, name)
-      error(("assignment to undeclared global '%s'; make it local"):format(tostring(name)), 2)
-    end,
-  })
+  env.require = new_require(globals, modules)
+  return strict(env)
 end
 
 return environment

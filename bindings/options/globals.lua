@@ -29,6 +29,15 @@ local function each(fn, found)
   end
 end
 
+--- Returns the globals that a chunk assigns.
+---@param chunk function
+---@return table<string, true>
+function globals.assigned(chunk)
+  local names = {}
+  each(chunk, function(name, _, writes) names[name] = writes or names[name] end)
+  return names
+end
+
 --- Returns a message about the undeclared globals of a chunk, one line each; nil if there are none. A chunk that uses
 --- _G may declare some by itself.
 ---@param path string of the script

@@ -2,12 +2,15 @@
 --- Finds profiler files by name, loads them and checks the tables that they return. An error in a file is one line
 --- with its location.
 local bit = require 'bit'
+local contract = require 'bindings.options.contract'
 local environment = require 'bindings.options.environment'
 local failure = require 'bindings.base.failure'
 local globals = require 'bindings.options.globals'
 local nearest = require 'bindings.base.nearest'
 local options = require 'bindings.options.parser'
 local selector = require 'bindings.select.selector'
+local values = require 'bindings.options.values'
+local wide_keys = require 'bindings.options.wide_keys'
 
 --- System calls that Lua lacks, passed by the host.
 ---@class scripts.Sys
@@ -150,32 +153,55 @@ local function read(self, path)
   return text
 end
 
---- Loads one file.
+--- Loads the chunk of a user's file, whose globals are declared and whose keys are checked.
+---@param self scripts.Scripts
 ---@param path string
----@return scripts.Script? script, string? message
-function scripts:load_file(path)
+---@param env table its globals
+---@param load_text? function default: load()
+---@return function? chunk, string? message
+local function load_chunk(self, path, env, load_text)
   local text, message = read(self, path)
   if not text then return nil, message end
   -- Make a "#!" line a comment, to keep the line numbers.
   failure.add_script('@' .. path)
-  local env = environment.new()
-  local chunk, syntax = load(text:gsub('^#', '--', 1), '@' .. path, 't', env)
+  local chunk, syntax = (load_text or wide_keys.load)(text:gsub('^#', '--', 1), '@' .. path, 't', env)
   if not chunk then return nil, one_line(path, syntax) end
   message = globals.check(path, chunk, env)
   if message then return nil, message end
+  return chunk
+end
+
+--- Loads one file.
+---@param path string
+---@return scripts.Script? script
+---@return string? message
+---@return boolean? is_module the file is one for require(), not a profiler
+function scripts:load_file(path)
+  local is_shipped = path:sub(1, #self.shipped) == self.shipped
+  local env = environment.new {
+    folder = path:match '^(.*)/' or '.',
+    load = function(module, globals_of) return load_chunk(self, module, globals_of) end,
+  }
+  local chunk, message = load_chunk(self, path, env, is_shipped and load or nil)
+  if not chunk then return nil, message end
   local ok, profiler = xpcall(chunk, failure.traceback)
   if not ok then return nil, one_line(path, profiler) end
   message = check_table(profiler)
-  if message then return nil, ('%s: %s'):format(path, message) end
+  if message then
+    local is_module = type(profiler) == 'table' and profiler.summary == nil and profiler.start == nil
+    return nil, ('%s: %s'):format(path, message), is_module
+  end
   local spec
   spec, message = options.declare(profiler)
   if not spec then return nil, ('%s: %s'):format(path, message) end
+  message = not is_shipped and contract.check_options(profiler.start, values.names(spec)) or nil
+  if message then return nil, message end
   return {
     name = name_of(path:match '[^/]*$'),
     path = path,
     profiler = profiler,
     spec = spec,
-    is_shipped = path:sub(1, #self.shipped) == self.shipped,
+    is_shipped = is_shipped,
   }
 end
 
@@ -249,22 +275,23 @@ function scripts:load_all()
   return loaded
 end
 
---- Lists all profilers by name, for help and completion. A file that fails to load is listed with its error.
+--- Lists all profilers by name, for help and completion. A file that fails to load is listed with its error, unless
+--- it is a module that profilers share.
 ---@return { name: string, also?: string, path: string, summary?: string, is_tool?: boolean, error?: string }[]
 function scripts:list()
   local entries = {}
   local paths = self:paths()
-  for i, name in ipairs(nearest.keys(paths)) do
-    local script, message = self:load_file(paths[name])
-    entries[i] = {
+  for _, name in ipairs(nearest.keys(paths)) do
+    local script, message, is_module = self:load_file(paths[name])
+    entries[#entries + 1] = not is_module and {
       name = name,
       path = paths[name],
       summary = script and script.profiler.summary,
       is_tool = script and script.profiler.events == false or nil,
       error = message,
-    }
+    } or nil
     for alias, other in pairs(ALIASES) do
-      if other == name and not paths[alias] then entries[i].also = alias end
+      if other == name and not paths[alias] and not is_module then entries[#entries].also = alias end
     end
   end
   return entries

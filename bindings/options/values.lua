@@ -20,6 +20,17 @@ local function copy(value)
   return list
 end
 
+--- Returns the names of all options that a script can read.
+---@param spec opt.Spec
+---@return string[] names sorted
+function values.names(spec)
+  local known = {}
+  for _, list in ipairs { declarations.common, spec.list, spec.positional } do
+    for _, option in ipairs(list) do known[option.name] = true end
+  end
+  return nearest.keys(known)
+end
+
 --- Returns the table for start().
 ---@param opt table parsed options
 ---@param spec opt.Spec
@@ -27,9 +38,7 @@ end
 ---@return table<string, boolean> read the options that have been looked at
 function values.new(opt, spec)
   local known, copied, read = {}, {}, {}
-  for _, list in ipairs { declarations.common, spec.list, spec.positional } do
-    for _, option in ipairs(list) do known[option.name] = true end
-  end
+  for _, name in ipairs(values.names(spec)) do known[name] = true end
   for name in pairs(known) do copied[name] = copy(opt[name]) end
   local public = setmetatable({}, {
     __index = function(_, name)

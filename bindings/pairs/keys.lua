@@ -152,7 +152,7 @@ function keys.reader(config, list, instance, env)
     machines[event.class] = machine_of(event) * MACHINE_KEYS
   end
   return function(ev)
-    local e = ffi.cast('struct event *', ev)
+    local e = views.event_of(ev)
     local key = by_class[e.class]
     if not key then return e[instance] + (machines[e.class] or 0), false end
     if not key.evaluate(e, ffi.cast(key.payload, e.raw), e.raw, e.raw_size) then return nil, true end

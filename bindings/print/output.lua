@@ -314,6 +314,48 @@ function Output:record(name, fields, order)
   put_object(self, fixed, order, fields)
 end
 
+--- Prints one line of columns, below a heading if the names differ from those of the last line. In JSON and CSV it is
+--- an object or a line of the same fields.
+---
+---   out:row { 'pid', ev._pid, 'comm', ev._comm, 'us', ns / 1000 }
+---@param fields any[] names and values in turn
+---@param name? string of the object in JSON and CSV; default: 'row'
+function Output:row(fields, name)
+  check.is(fields, 'table', 'out:row takes a list of names and values')
+  local names, row, i = {}, {}, 1
+  while fields[i] ~= nil do
+    if type(fields[i]) ~= 'string' then
+      error(('out:row takes names and values in turn: name %d is %s'):format((i + 1) / 2, check.shown(fields[i])), 2)
+    end
+    names[#names + 1] = fields[i]
+    row[fields[i]] = fields[i + 1]
+    i = i + 2
+  end
+  if #names == 0 then error("out:row takes names and values in turn: { 'pid', ev._pid }", 2) end
+  if self.format ~= 'text' then return self:record(name or 'row', row, names) end
+  self._rows = self._rows or {}
+  local key = table.concat(names, '\n')
+  local widths, cells, heading = self._rows[key], {}, {}
+  if not widths then
+    widths = { is_text = {} }
+    self._rows[key] = widths
+  end
+  for j, column in ipairs(names) do
+    local value = row[column]
+    local cell = type(value) == 'number' and value % 1 ~= 0 and ('%.3f'):format(value) or plain_value(value)
+    if value ~= nil and widths.is_text[j] == nil then
+      widths.is_text[j] = type(value) ~= 'number' and type(value) ~= 'cdata'
+    end
+    local is_text = widths.is_text[j]
+    local width = math.max(widths[j] or (is_text and 12 or 8), #column, #cell)
+    local format = is_text and (j == #names and '%s' or '%-' .. width .. 's') or '%' .. width .. 's'
+    widths[j], cells[j], heading[j] = width, format:format(cell), format:format(column)
+  end
+  if self._row_key ~= key then self:append(table.concat(heading, ' ') .. '\n') end
+  self._row_key = key
+  self:append(table.concat(cells, ' ') .. '\n')
+end
+
 --- Prints its arguments like Lua's print. In JSON and CSV prints a record named 'print' with the field `text`.
 ---@param ... any
 function Output:print(...)

@@ -5,6 +5,7 @@ local attach = require 'bindings.select.attach'
 local axis = require 'bindings.print.axis'
 local bit = require 'bit'
 local bpf = require 'bindings.bpf.program'
+local code_places = require 'bindings.run.code_places'
 local dispatch = require 'bindings.view.dispatch'
 local dry_run = require 'bindings.run.dry_run'
 local event_filter = require 'bindings.select.event_filter'
@@ -235,6 +236,7 @@ function Loop:go()
     check(C.session_next(run.session, batch, err), err)
     flags = batch.flags
     if self:has_clock() and batch.n > 0 then pass(batch.events, batch.n, flags) end
+    views.end_batch()
     run.loss:poll()
     if bit.band(flags, C.BATCH_TICK) ~= 0 then self:tick(batch.tick_time) end
     if bit.band(flags, C.BATCH_NOTICE) ~= 0 then
@@ -424,6 +426,7 @@ local function run_with_events(session, script, opt, words, found)
   local loop = setmetatable({ run = run, pass = all:compile(), life = sender and sender.only and {} or checked.life,
     perfeval = watches, pollers = pollers(run, checked, sender), push = sender }, Loop)
 
+  code_places.follow()
   jit.on()
   C.watchdog_begin(not opt.input and opt.duration or 0)
   local ok, problem = xpcall(loop.go, failure.traceback, loop)

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Push: sends events to other hosts or to a file (push=, --push). They do not reach the profiler. The C side does the
---- work (runtime/push/); this module decides what is sent where, and tells the user about it.
+--- Push: sends events to other hosts or to a file (push=, --push). They do not reach the profiler, except those of
+--- --record, which writes them to a file on their way. The C side does the work (runtime/push/); this module decides
+--- what is sent where, and tells the user about it.
 local ffi = require 'ffi'
 local failure = require 'bindings.base.failure'
 local libc = require 'bindings.base.libc'
@@ -15,6 +16,7 @@ local RING_PAGES = 512
 ---@class Push
 ---@field run Run
 ---@field only boolean all events of the run are pushed, so the profiler gets none
+---@field record? string file of --record
 ---@field addresses string[] in the order of their bits
 ---@field _handle ffi.cdata* struct push *
 local Push = {}
@@ -41,21 +43,33 @@ local function addresses_of(event, opt)
   end
   if #list == 0 and event.attrs.push then add(event.attrs.push) end
   for _, address in ipairs(opt.push or {}) do add(address) end
+  if opt.record and #list > 0 then failure.usage '--record and push exclude each other' end
+  if opt.record then add(opt.record:find '/' and opt.record or './' .. opt.record) end
   return list
+end
+
+--- Fails if an event has no samples that can be sent or recorded.
+local function check_samples(event, what)
+  local request, name = event.request, event.name
+  if request.counted == 1 then
+    failure.usage("%s: '%s' is only counted, so there are no events to %s", what, name,
+      what == 'push' and 'send' or 'record')
+  end
+  if request.record ~= 0 and what == 'push' then
+    failure.usage("push: '%s' is a record that goes along with all events; push another event", name)
+  end
+  if request.is_output == 1 then
+    failure.usage("%s: '%s' comes from a BPF program's ring buffer and cannot be %s", what, name,
+      what == 'push' and 'sent' or 'recorded')
+  end
 end
 
 --- Fails if the samples of an event cannot be sent: C sends them as they come from the kernel.
 ---@param event Event
 ---@param taken table<integer, string> by class: what profscript itself would have to do with each sample
 local function check_event(event, taken)
-  local request, name = event.request, event.name
-  if request.counted == 1 then failure.usage("push: '%s' is only counted, so there are no events to send", name) end
-  if request.record ~= 0 then
-    failure.usage("push: '%s' is a record that goes along with all events; push another event", name)
-  end
-  if request.is_output == 1 then
-    failure.usage("push: '%s' comes from a BPF program's ring buffer and cannot be sent", name)
-  end
+  local name = event.name
+  check_samples(event, 'push')
   if event.user_filter then
     failure.usage("push: '%s' is sent as the kernel delivers it, but the kernel cannot evaluate its filter '%s'", name,
       event.user_filter)
@@ -86,11 +100,15 @@ end
 ---@return Push?
 function push.new(run, taken)
   local err, opt = ffi.new 'struct error', run.opt
-  local self = setmetatable({ run = run, only = true, addresses = {} }, Push)
+  local self = setmetatable({ run = run, only = not opt.record, addresses = {}, record = opt.record }, Push)
   for _, event in ipairs(run.events.list) do
     local addresses = addresses_of(event, opt)
     self.only = self.only and #addresses > 0
-    if #addresses > 0 then check_event(event, taken) end
+    if opt.record then
+      check_samples(event, 'record')
+    elseif #addresses > 0 then
+      check_event(event, taken)
+    end
     for _, address in ipairs(addresses) do
       self._handle = self._handle or C.session_push(run.session, err)
       if self._handle == nil then failure.of(err) end
@@ -101,12 +119,14 @@ function push.new(run, taken)
     end
   end
   if #self.addresses == 0 then
+    if opt.record then failure.usage('--record: %s has no events to record', run.name) end
     if opt.push and #opt.push > 0 then failure.usage('--push: %s has no events to send', run.name) end
     if opt.secret and not run:pulls() then
       failure.usage '--secret has no effect without push=, --push, pull= or --input HOST:PORT'
     end
     return nil
   end
+  if opt.record then C.push_keep(self._handle) end
   if run.is_recorded then check_recorded(run.events.list) end
   self:_check_stdout()
   check(C.push_set_secret(self._handle, opt.secret, err), err)
@@ -145,6 +165,9 @@ function Push:report()
     C.push_read_totals(self._handle, i - 1, totals)
     local line = ('push %s: %s events, %s sent, %s dropped'):format(address, number(totals.events),
       number(totals.sent), number(totals.dropped))
+    if self.record then
+      line = ('record %s: %s events, %s dropped'):format(self.record, number(totals.events), number(totals.dropped))
+    end
     if totals.sent + totals.dropped == 0 and totals.receivers == 0 then
       line = ('push %s: %s events, but no receiver'):format(address, number(totals.events))
     end

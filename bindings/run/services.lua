@@ -99,7 +99,7 @@ local function evaluator(event, compiled)
   local payload, size, type, cast, istype = view.payload, view.size, view.type, ffi.cast, ffi.istype
   return function(ev)
     -- The first case is the usual one, and costs compiled code nothing.
-    local e = istype(type, ev) and cast('struct event *', ev) or views.event(ev, 'an expression')
+    local e = istype(type, ev) and views.event_of(ev) or views.event(ev, 'an expression')
     if e.raw_size < size then error(('the expression is for %s, not for this event'):format(event.name), 2) end
     return evaluate(e, cast(payload, e.raw), e.raw, e.raw_size)
   end

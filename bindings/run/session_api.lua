@@ -5,6 +5,7 @@ local attach = require 'bindings.select.attach'
 local bit = require 'bit'
 local bpf = require 'bindings.bpf.program'
 local caches = require 'bindings.run.caches'
+local cgroups = require 'bindings.run.cgroups'
 local check = require 'bindings.base.check'
 local condition = require 'bindings.select.condition'
 local counts = require 'bindings.run.counts'
@@ -212,6 +213,14 @@ function session_api.new(instance)
   function api.syscall_name(nr)
     check.is(tonumber(nr), 'number', 'session.syscall_name takes the number of a system call')
     return services.expression_env.syscall_name(nr)
+  end
+
+  --- Returns the name of a control group of this machine.
+  ---@param id number `ev._cgroup`
+  ---@return string name its path from the root, '/' for the root; the id if the group is unknown or gone
+  function api.cgroup_name(id)
+    check.is(tonumber(id), 'number', 'session.cgroup_name takes the id of a control group (ev._cgroup)')
+    return cgroups.name(tonumber(id))
   end
 
   --- Returns the registers of a sample. Its event must have been requested with sample = { 'regs_user' } or

@@ -230,7 +230,7 @@ function events:add(full, found, parsed, group, params)
   if is_perf_event then
     request.perf_event = 1
     list = sampling.fields(C.session_sample_type(self.session, request))
-  elseif bits ~= 0 then
+  elseif bit.band(bits, bit.bnot(sampling.OF_ALL)) ~= 0 then
     failure.raise('session.event: %s: sample applies to hardware, clock and memory events only', full)
   elseif not found.list and found.tracepoint then
     list = views.fields(found.tracepoint)

@@ -3,6 +3,7 @@
 --- -> handler into one trace. The loop looks up nothing by name.
 local bit = require 'bit'
 local ffi = require 'ffi'
+local views = require 'bindings.view.views'
 
 local C = ffi.C
 local dispatch = {}
@@ -20,14 +21,15 @@ local MAX_BOUND = 40
 --- The code that handles the events of one class.
 ---@class Branch
 ---@field class integer
----@field code string statements that use `e` (a struct event *), `cast` (ffi.cast) and `bor` (bit.bor)
+---@field code string statements that use `e` (a struct event *) and the names that chain() gives to all branches
 ---@field bound table<string, any> values of the other names in the code
 ---@field same? string branches with an equal `same` run the same code; adjacent ones share one test, which keeps
 --- compiled code in its loop
 
 --- Returns an if chain for the branches, the names of its upvalues and their values.
 local function chain(branches)
-  local names, values, tests = { 'cast', 'bor' }, { ffi.cast, bit.bor }, {}
+  local names = { 'cast', 'bor', 'bxor', 'bits64', 'batch' }
+  local values, tests = { ffi.cast, bit.bor, bit.bxor, ffi.typeof 'uint64_t', views.batch }, {}
   for i, branch in ipairs(branches) do
     for name, value in pairs(branch.bound) do
       names[#names + 1], values[#values + 1] = name, value
@@ -122,7 +124,8 @@ end
 function dispatch.routes(routes, lost)
   local branches = { { class = C.EVENT_LOST, code = 'lost(e)', bound = { lost = lost } } }
   for i, route in ipairs(routes) do
-    local bound, code = { ['type_' .. i] = route.view.type }, { ('local ev = cast(type_%d, e)'):format(i) }
+    local bound = { ['type_' .. i] = route.view.type }
+    local code = { ('local ev = cast(type_%d, bxor(cast(bits64, e), batch[0]))'):format(i) }
     for j, handler in ipairs(route.handlers) do
       local name = ('handler_%d_%d'):format(i, j)
       bound[name] = handler

@@ -18,10 +18,15 @@ local PARTS = {
   weight = C.PERF_SAMPLE_WEIGHT,
   data_src = C.PERF_SAMPLE_DATA_SRC,
   phys_addr = C.PERF_SAMPLE_PHYS_ADDR,
+  cgroup = C.PERF_SAMPLE_CGROUP, -- the kernel's kernfs id, which is an inode of cgroup2
 }
 
 --- Parts that are single numbers, such as `ev._weight`.
-sampling.NUMBERS = { weight = PARTS.weight, data_src = PARTS.data_src, phys_addr = PARTS.phys_addr }
+sampling.NUMBERS = { weight = PARTS.weight, data_src = PARTS.data_src, phys_addr = PARTS.phys_addr,
+  cgroup = PARTS.cgroup }
+
+--- The bits of the parts that samples of all kinds of events can have.
+sampling.OF_ALL = PARTS.cgroup
 
 --- Parameters of session.event and their Lua types.
 local PARAMETERS = {
@@ -40,8 +45,8 @@ local PARAMETERS = {
 ---@field exclude_host? boolean exclude the host of virtual machines
 ---@field exclude_guest? boolean exclude guests
 ---@field exclude_idle? boolean exclude the idle task
----@field sample? string[] additional parts of a sample: 'weight', 'data_src' and 'phys_addr' for `ev._weight` etc.;
---- 'regs_user' and 'regs_intr' for session.registers(); 'read' for session.count()
+---@field sample? string[] additional parts of a sample: 'weight', 'data_src', 'phys_addr' and 'cgroup' for `ev._weight`
+--- etc.; 'regs_user' and 'regs_intr' for session.registers(); 'read' for session.count()
 ---@field stack? boolean record stacks, as -g does
 ---@field resolve? boolean load symbols for session.address()
 ---@field wakeup? number wake up after every N samples instead of waiting for the watermark

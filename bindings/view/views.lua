@@ -6,16 +6,18 @@
 --- The function is a chain of comparisons with the field names. The name is a constant in compiled code, so the chain
 --- folds away and only the load remains.
 ---
---- A script may keep a reference to an event after its handler has returned. The struct then holds another event, or
---- none after the last one of a batch (see session_next()). So a read first checks that the payload is long enough for
---- all fields of the view.
+--- A script may keep a reference to an event after its handler has returned. When the next batch comes, the struct
+--- holds another event. So the references that handlers get carry the number of their batch in the upper bits of the
+--- address, and a read through one of an earlier batch is an error. Compiled code sees that the number put in is the
+--- one taken out, and leaves only the load. References to structs that live longer have no number. Their memory may be
+--- reused, too: a read first checks that the payload is long enough for all fields of the view.
 local bit = require 'bit'
 local ffi = require 'ffi'
 local libc = require 'bindings.base.libc'
 local sampling = require 'bindings.view.sampling'
 
 local C = ffi.C
-local band, cast, typeof = bit.band, ffi.cast, ffi.typeof
+local band, bxor, cast, typeof = bit.band, bit.bxor, ffi.cast, ffi.typeof
 local views = {}
 
 local KEPT, FILTERED = tonumber(C.EVENT_KEPT), tonumber(C.EVENT_FILTERED)
@@ -171,7 +173,35 @@ local EXPIRED = 'the event is only valid in its handler; use ev:keep() to keep a
 
 local function expired() error(EXPIRED, 2) end
 
-local address = ffi.typeof 'uintptr_t'
+local bits64 = ffi.typeof 'uint64_t'
+local batch = ffi.new 'uint64_t[1]' -- the number of the current batch, in the upper bits
+local ADDRESSES = 2ULL ^ 48
+local batches = 1
+batch[0] = ADDRESSES
+views.batch = batch
+
+--- Makes the references to events that handlers have got invalid.
+function views.end_batch()
+  batches = batches % 65535 + 1
+  batch[0] = batches * ADDRESSES
+end
+
+--- Returns the address of an event without the number of its batch.
+---@param bits ffi.cdata* uint64_t
+---@param what? string the function that it was passed to
+local function checked_address(bits, what)
+  local found = bxor(bits, batch[0])
+  if found < ADDRESSES then return found end
+  if bits >= ADDRESSES then error((what and what .. ': ' or '') .. EXPIRED, 3) end
+  return bits
+end
+
+--- Returns the event that a script's reference stands for.
+---@param ev ffi.cdata* a view
+---@return ffi.cdata* e struct event *
+local function event_of(ev) return cast(event_pointer, checked_address(cast(bits64, ev))) end
+views.event_of = event_of
+
 local array_types = {} -- by element type, count, offset and size
 local owners = setmetatable({}, { __mode = 'k' }) -- keeps kept events as long as their arrays
 
@@ -184,12 +214,12 @@ local function array_type(field, size)
   local offset, count = field.offset, field.count
   local convert = field.elem_size == 8 and (has(field, 'SIGNED') and i64 or u64) or identity
   local elements = ffi.typeof(('const %s *'):format(int_type(field)))
-  array_types[key] = ffi.metatype('struct { const uintptr_t _event; }', {
+  array_types[key] = ffi.metatype('struct { const uint64_t _event; }', {
     __index = function(array, i)
       if type(i) ~= 'number' or not (i >= 0 and i < count) then
         error(('index %s is out of range 0..%d'):format(tostring(i), count - 1), 2)
       end
-      local e = cast(event_pointer, array._event)
+      local e = cast(event_pointer, checked_address(array._event))
       if e.raw_size < size then return expired() end
       return convert(cast(elements, e.raw + offset)[i])
     end,
@@ -201,7 +231,7 @@ end
 
 --- Returns an array field of an event. The array keeps a kept event alive.
 local function array_of(new_array, ev, e)
-  local array = new_array(cast(address, e))
+  local array = new_array(cast(bits64, ev))
   if band(e.flags, KEPT) ~= 0 then owners[array] = ev end
   return array
 end
@@ -265,6 +295,8 @@ end
 ---@field _ip number only in perf's own events: address of the interrupted instruction
 ---@field _addr number only in perf's own events: the sampled data address; 0: none
 ---@field _weight number only if requested with sample = { 'weight' }; likewise _data_src and _phys_addr
+---@field _cgroup number only if requested with sample = { 'cgroup' }: id of the control group (version 2) that the
+--- thread is in, for session.cgroup_name(); 0: unknown, as for tracepoints with --call-graph dwarf
 ---@field _parent integer only in the handler `fork`: the thread that created the new one
 ---@field u64 fun(self: Ev, field: string): integer64 all 64 bits of a field
 ---@field keep fun(self: Ev): Ev a copy that is valid as long as the script references it
@@ -304,7 +336,7 @@ function views.event(ev, what)
     error(('%s takes an event, not %s'):format(what, kind == 'nil' and 'nil' or kind == 'cdata' and 'other C data'
       or 'a ' .. kind), 3)
   end
-  local e = cast(event_pointer, ev)
+  local e = cast(event_pointer, checked_address(cast(bits64, ev), what))
   if e.class == FILTERED then
     error(what .. ': ' .. EXPIRED, 3)
   end
@@ -312,8 +344,9 @@ function views.event(ev, what)
 end
 
 -- The upvalues of the generated functions. Compiled code treats them as constants.
-local UPVALUES = 'local cast, event, as_event, pointer, arrays, array_of, ffi_string, bounded_string, dynamic_string,'
-  .. ' dynamic_bytes, i64, u64, task_name, stack, part, keep, u64_of, expired, unknown, rshift, member_shift = ...\n'
+local UPVALUES = 'local cast, event_of, as_event, pointer, arrays, array_of, ffi_string, bounded_string,'
+  .. ' dynamic_string, dynamic_bytes, i64, u64, task_name, stack, part, keep, u64_of, expired, unknown, rshift,'
+  .. ' member_shift = ...\n'
 
 --- Members of the sample and methods, with the Lua code to read them.
 local WORDS = {
@@ -324,7 +357,7 @@ local WORDS = {
 
 --- Returns the body of a function(ev, k) that reads member k.
 local function index_source(view)
-  local code = { '  local e = cast(event, ev)\n' }
+  local code = { '  local e = event_of(ev)\n' }
   local function case(name, value, before)
     code[#code + 1] = ("  if k == '%s' then %s return %s end\n"):format(name, before or '', value)
   end
@@ -363,7 +396,7 @@ function makers.index(view)
   local function unknown(k) error(("event %s has no field '%s'"):format(name, tostring(k)), 2) end
   local function compile(text, u64_of)
     local chunk = assert(loadstring(UPVALUES .. 'return function(ev, k)\n' .. text .. 'end', '=view of ' .. name))
-    return chunk(cast, event_pointer, views.event, pointer_types, arrays, array_of, ffi.string, bounded_string,
+    return chunk(cast, event_of, views.event, pointer_types, arrays, array_of, ffi.string, bounded_string,
       dynamic_string, dynamic_bytes, i64, u64, context.task_name, context.stack, context.part, context.keep, u64_of,
       expired, unknown, bit.rshift, tonumber(C.EVENT_MEMBER_SHIFT))
   end
@@ -418,12 +451,12 @@ end
 function views.any(view_of)
   local readers = {} -- by class
   local function find(ev, k)
-    local class = cast(event_pointer, ev).class
+    local class = event_of(ev).class
     readers[class] = view_of(class).index
     return readers[class](ev, k)
   end
   for class = 0, C.EVENT_CLASSES - 1 do readers[class] = find end -- filled completely so that it stays an array
-  return opaque(function(ev, k) return readers[cast(event_pointer, ev).class](ev, k) end)
+  return opaque(function(ev, k) return readers[event_of(ev).class](ev, k) end)
 end
 
 return views

@@ -77,7 +77,8 @@ static void update_plain(struct layout *l)
 	uint64_t type = l->attr.sample_type;
 
 	l->plain =
-		l->tid != ABSENT && l->cpu != ABSENT && !(type & PERF_SAMPLE_CALLCHAIN) &&
+		l->tid != ABSENT && l->cpu != ABSENT &&
+		!(type & (PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_CGROUP)) &&
 		(l->raw_is == PAYLOAD_RAW ? (type & PERF_SAMPLE_RAW) && !(type & PERF_SAMPLE_READ)
 					  : l->raw_is == PAYLOAD_WORDS);
 }
@@ -434,6 +435,8 @@ static bool decode_variable(const struct layout *l, const uint64_t *w, unsigned 
 		if (at >= n)
 			return false;
 		memcpy(&size, w + at, sizeof(size));
+		if (sample_has_cgroup_after_raw(l->attr.sample_type))
+			size += sizeof(uint64_t);
 		if (size > (n - at) * 8 - sizeof(size))
 			return false;
 		ev->raw = (const uint8_t *)(w + at) + sizeof(size);

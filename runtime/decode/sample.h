@@ -5,6 +5,7 @@
  * the sample.
  */
 #pragma once
+#include <stdbool.h>
 #include <stdint.h>
 
 struct perf_event_attr;
@@ -21,6 +22,10 @@ int32_t sample_offset(uint64_t type, uint64_t bit);
  * part or is malformed. */
 const uint64_t *sample_part(const struct perf_event_attr *attr, const uint64_t *words, uint32_t nr,
 			    uint64_t bit, uint32_t *size);
+
+/* Whether the id of the control group comes just after the raw data of samples of this type. It is
+ * then the last word of the payload. */
+bool sample_has_cgroup_after_raw(uint64_t type);
 
 /* The counts that samples of an event hold: those of all counted events, or its own. */
 enum sample_reads { READS_COUNTED = 1, READS_ITSELF = 2 };

@@ -218,6 +218,7 @@ static struct perf_event_attr event_attr(const struct evlist *evlist,
 	/* Without PERIOD, samples are smaller. */
 	if (attr.freq || has_perf_count(ev))
 		attr.sample_type |= period_bit(&ev->attr);
+	attr.sample_type |= ev->sample & PERF_SAMPLE_CGROUP;
 	if (ev->perf_event)
 		attr.sample_type = evlist_sample_type(ev);
 	if (ev->callchain) {

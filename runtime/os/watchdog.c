@@ -21,6 +21,7 @@ static timer_t tick_timer, limit_timer;
 static volatile sig_atomic_t ready, running;
 /* Ticks in Lua since the script returned, and since the interpreter was interrupted. */
 static volatile sig_atomic_t ticks, ticks_since, interrupts;
+static volatile uintptr_t last_pc;  /* in Lua at the last tick */
 static volatile sig_atomic_t calls; /* ticks in C since the last one in Lua, up to CALLS */
 
 /* The files of the interpreter's code and of the running code; compiled Lua has none. */
@@ -56,6 +57,7 @@ static bool is_in_lua(const ucontext_t *context)
 	return true;
 #endif
 	self_maps_each(look, &place);
+	last_pc = place.pc;
 	return place.found && (!place.code[0] || !strcmp(place.code, place.interpreter));
 }
 
@@ -96,7 +98,7 @@ static void on_tick(int number, siginfo_t *info, void *context)
 	}
 	ticks_since += step;
 	if (ticks_since > PATIENCE || ++interrupts > MAX_INTERRUPTS)
-		ops.give_up(0);
+		ops.give_up(0, last_pc);
 	ops.interrupt();
 }
 
@@ -149,5 +151,5 @@ void watchdog_end(void)
 void watchdog_give_up(int signal)
 {
 	if (ops.give_up)
-		ops.give_up(signal);
+		ops.give_up(signal, last_pc);
 }

@@ -14,8 +14,9 @@ struct watchdog_ops {
 	/* Makes the interpreter raise an error at its next instruction. Called in a signal handler,
 	 * like give_up(). */
 	void (*interrupt)(void);
-	/* Ends the process by a signal; 0: with an exit status. */
-	void (*give_up)(int signal);
+	/* Ends the process by a signal; 0: with an exit status. pc: an address in the code that
+	 * runs or ran last; 0: unknown. */
+	void (*give_up)(int signal, uintptr_t pc);
 	const void *interpreter; /* an address in its code */
 };
 

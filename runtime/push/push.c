@@ -38,7 +38,7 @@ struct push {
 	int nr_outlets;
 	struct pushed pushed;
 	uint64_t left; /* samples until the end; UINT64_MAX: no limit */
-	bool has_more, stopped, finished;
+	bool has_more, stopped, finished, keeps;
 	uint64_t turned_at;
 };
 
@@ -217,12 +217,12 @@ static int share(struct push *p, struct slot *slots, int n)
 		index = decoder_index_of(d, rec);
 		outlets = index >= 0 && index < p->pushed.nr_attrs ? p->pushed.attrs[index].outlets
 								   : 0;
-		if (!outlets) {
-			slots[kept++] = slots[i];
-		} else if (slots[i].time >= from && p->left) {
+		if (outlets && slots[i].time >= from && p->left) {
 			send_to(p, outlets, &slots[i], index);
 			p->left--;
 		}
+		if (!outlets || p->keeps)
+			slots[kept++] = slots[i];
 	}
 	return kept;
 }
@@ -510,6 +510,11 @@ int push_add(struct push *p, const char *address, struct error *err)
 		return -EINVAL;
 	p->outlets[p->nr_outlets] = o;
 	return p->nr_outlets++;
+}
+
+void push_keep(struct push *p)
+{
+	p->keeps = true;
 }
 
 int push_set_secret(struct push *p, const char *path, struct error *err)

@@ -2,7 +2,8 @@
 /*
  * Push: a source that wraps another one and sends the samples of some of its events to other hosts,
  * or writes them to a file, as a stream in perf's pipe format (see wire/own_records.h). These
- * samples are taken out of what the session gets. All other records are sent and delivered.
+ * samples are taken out of what the session gets, unless push_keep() was called. All other records
+ * are sent and delivered.
  */
 #pragma once
 #include <stdint.h>
@@ -39,6 +40,8 @@ int push_add(struct push *p, const char *address, struct error *err);
 int push_set_secret(struct push *p, const char *path, struct error *err);
 /* Sends the times of this clock, see push_clock.h. Takes over the axis. offset: what it adds. */
 void push_set_clock(struct push *p, struct clock_axis *axis, int64_t offset);
+/* Delivers the samples that are sent, too. */
+void push_keep(struct push *p);
 /* Ends the stream after so many samples. */
 void push_limit(struct push *p, uint64_t samples);
 

@@ -55,8 +55,16 @@ const uint64_t *session_sample_part(const struct session *s, const struct event 
 	const struct perf_event_attr *attr =
 		decoder_attr_of_class(session_machine(s, ev)->source->decoder, ev->class);
 
-	return attr ? sample_part(attr, (const uint64_t *)ev->raw, ev->raw_size / 8, bit, size)
-		    : NULL;
+	if (attr && bit == PERF_SAMPLE_CGROUP && attr->sample_type & PERF_SAMPLE_RAW) {
+		if (!sample_has_cgroup_after_raw(attr->sample_type) ||
+		    ev->raw_size < sizeof(uint64_t))
+			return NULL;
+		*size = 1;
+		return (const uint64_t *)(ev->raw + ev->raw_size - sizeof(uint64_t));
+	}
+	return attr && (attr->sample_type & bit)
+		       ? sample_part(attr, (const uint64_t *)ev->raw, ev->raw_size / 8, bit, size)
+		       : NULL;
 }
 
 uint64_t session_own_count(const struct session *s, const struct event *ev)

@@ -7,6 +7,9 @@
 ---   -- program.source: 'hist_1(ev.bytes, ev._comm)'; program.env.hist_1 adds to the aggregation
 ---   program:print(out)
 local aggregate = require 'lib.aggregate'
+local lua_source = require 'bindings.base.lua_source'
+local globals = require 'bindings.options.globals'
+local wide_keys = require 'bindings.options.wide_keys'
 
 local oneliner = {}
 
@@ -15,29 +18,6 @@ local MAX_KEYS = 4
 local CLOSE = { ['('] = ')', ['['] = ']', ['{'] = '}' }
 local TAKEN = { table = true, time = true, low = true, high = true, total = true, min = true, max = true, p50 = true,
   p95 = true, p99 = true, count = true, sum = true }
-
---- Returns the position after the token at `at`, and the token if it is a word or a sign. For comments, strings and
---- white space, which contain no calls, the token is nil.
-local function next_token(source, at)
-  local level = source:match('^%-%-%[(=*)%[', at) or source:match('^%[(=*)%[', at)
-  if level then
-    local _, stop = source:find(']' .. level .. ']', at, true)
-    return (stop or #source) + 1
-  end
-  local _, stop = source:find('^%-%-[^\n]*', at)
-  if not stop then _, stop = source:find('^%s+', at) end
-  if stop then return stop + 1 end
-  local quote = source:match('^[\'"]', at)
-  if quote then
-    stop = at + 1
-    while stop <= #source and source:sub(stop, stop) ~= quote do
-      stop = stop + (source:sub(stop, stop) == '\\' and 2 or 1)
-    end
-    return stop + 1
-  end
-  local token = source:match('^[%a_][%w_]*', at) or source:match('^%d[%w_.]*', at) or source:sub(at, at)
-  return at + #token, token
-end
 
 --- Returns the arguments of the call whose '(' is at `at`, and the position after its ')'; nil if there is no ')'.
 local function arguments(source, at)
@@ -48,7 +28,7 @@ local function arguments(source, at)
     if arg ~= '' then list[#list + 1] = arg end
   end
   while at <= #source do
-    local after, token = next_token(source, at)
+    local after, token = lua_source.next(source, at)
     if CLOSE[token] then
       open[#open + 1] = CLOSE[token]
     elseif token and token == open[#open] then
@@ -134,7 +114,7 @@ function oneliner.compile(source, session)
   local program = setmetatable({ env = {}, _list = {}, has_stacks = false }, Program)
   local parts, copied, at, before = {}, 1, 1, nil
   while at <= #source do
-    local after, token = next_token(source, at)
+    local after, token = lua_source.next(source, at)
     local paren = VALUES[token or ''] and source:match('^%s*()%(', after)
     if paren and before ~= '.' and before ~= ':' and before ~= 'function' then
       local args, args_end = arguments(source, paren)
@@ -159,6 +139,36 @@ function oneliner.compile(source, session)
   end
   program.source = table.concat(parts) .. source:sub(copied)
   return program
+end
+
+--- Loads the parts of a one-liner: what runs before the first event, for each event, and at the end. Names that one of
+--- them assigns are variables of all; any other unknown name is an error.
+---@param sources string[]
+---@param env table the globals, whose metatable is replaced
+---@return function[]? functions of `ev`
+---@return string? message
+function oneliner.load(sources, env)
+  local list, scope, state, known = {}, getmetatable(env).__index, {}, {}
+  for i, source in ipairs(sources) do
+    local chunk, message = wide_keys.load('return function(ev) ' .. source .. '\nend', '=exec', 't', env)
+    if not chunk then return nil, message end
+    list[i] = chunk
+    for name in pairs(globals.assigned(chunk)) do state[name] = true end
+  end
+  for _, names in ipairs { scope, env, state } do
+    for name in pairs(names) do known[name] = true end
+  end
+  for _, chunk in ipairs(list) do
+    local message = globals.check('exec', chunk, known)
+    if message then return nil, message end
+  end
+  setmetatable(env, {
+    __index = function(_, name)
+      if not state[name] then return scope[name] end
+    end,
+  })
+  for i, chunk in ipairs(list) do list[i] = chunk() end
+  return list
 end
 
 return oneliner

@@ -17,12 +17,21 @@ The code runs with the event as `ev` and these functions:
 There can be up to four keys; the key `stack` is the event's stack. As in perf
 report, stacks of the same functions are one key, wherever in the functions they
 were; the addresses printed are those of the most frequent one. Aggregations are
-printed at each interval and at the end.]],
+printed at each interval and at the end.
+
+Names that the code assigns keep their values between events; they are nil at
+first. --begin and --end run before the first event and at the end of the run.]],
   examples = {
     { "profscript exec -e raw_syscalls:sys_exit 'hist(ev.ret)' -- ls -R /usr", 'return values of system calls' },
     { "profscript exec -e sched:sched_switch 'count(ev.next_comm)' -i 1000", 'switches by task, every second' },
     { "profscript exec -e sched:sched_switch 'count(stack, ev._comm)' --duration 1", 'stacks of context switches' },
+    { "profscript exec -e sched:sched_wakeup --begin 'at = {}' 'at[ev.pid] = ev._time' --end 'print(#at)'",
+      'keep values between the events' },
     { "profscript exec -e raw_syscalls:sys_enter 'if ev.id == 59 then print(ev._comm) end'", 'who starts programs' },
+  },
+  options = {
+    begin = { type = 'string', argument = 'LUA', help = 'code to run before the first event' },
+    ['end'] = { type = 'string', argument = 'LUA', help = 'code to run at the end, before the tables' },
   },
   positional = {
     { name = 'lua', type = 'string', required = true, help = 'Lua code to run for each event' },
@@ -35,16 +44,22 @@ printed at each interval and at the end.]],
     local env = setmetatable(program.env, { __index = _G })
     env.print = function(...) out:print(...) end
     env.printf = function(...) out:printf(...) end
-    local chunk, syntax = load('return function(ev) ' .. program.source .. '\nend', '=exec', 't', env)
-    if not chunk then return nil, syntax end
+    local code
+    code, message = oneliner.load({ opt.begin or '', program.source, opt['end'] or '' }, env)
+    if not code then return nil, message end
+    local begin, on_event, at_end = unpack(code)
+    begin()
     return {
-      [opt.event] = chunk(),
+      [opt.event] = on_event,
       interval = function()
         program:print(out)
         program:clear()
         session.forget_stacks()
       end,
-      stop = function() program:print(out) end,
+      stop = function()
+        at_end()
+        program:print(out)
+      end,
     }
   end,
 }

@@ -52,3 +52,83 @@ trace_workload "$TOP/examples/wakeups.lua" --top 100000
 check 'wakeups ends' test $? -eq 0
 expect_line 'wakeups counts' '\<ping +1000$' "$TMP/out"
 expect_line 'wakeups counts' '\<pong +1000$' "$TMP/out"
+
+# during 'EXAMPLE [OPTION...]' COMMAND...: runs the example while the command runs; its lines are in $TMP/out
+during() {
+	local example=$1
+	shift
+	# shellcheck disable=SC2086 # an example may have options
+	"$PROFSCRIPT" "$TOP/examples/"$example -m 1024 -- "$@" >"$TMP/out" 2>"$TMP/err"
+}
+
+during syscount.lua "$TOP/build/workloads/syscalls" 5000
+expect_line 'syscount counts' '^getppid +5000 ' "$TMP/out"
+during syscount.lua cat /no/such/file
+expect_line 'syscount names errors' '^openat +ENOENT +[1-9]' "$TMP/out"
+during execsnoop.lua bash -c '/bin/true; /bin/true'
+expect_line 'execsnoop prints programs' '^ +[0-9]+ bash +[0-9.]+ /(usr/)?bin/true$' "$TMP/out"
+check 'execsnoop prints each' test "$(grep -c 'bin/true$' "$TMP/out")" -eq 2
+during killsnoop.lua bash -c 'sleep 60 & kill -USR1 $!; wait'
+expect_line 'killsnoop prints signals' '^ +[0-9]+ bash +SIGUSR1 +[0-9]+ (sleep|bash) +delivered$' "$TMP/out"
+during 'cpudist.lua --top 1000' "$TOP/build/workloads/burn" 50
+expect_line 'cpudist has the command' '^comm=burn:$' "$TMP/out"
+# The kernel may hide the events of some idle CPUs, so there are several sleeps.
+sleeps=(bash -c 'for i in {1..12}; do sleep 0.05; done')
+during 'offcputime.lua --top 100000' "${sleeps[@]}"
+check 'offcputime has the sleep' awk '/^sleep: ns / && $3 >= 5e7 { found = 1 } END { exit !found }' "$TMP/out"
+during 'wakeuptime.lua --top 100000' "${sleeps[@]}"
+check 'wakeuptime has it, too' awk '$2 == "sleep" && $NF >= 5e7 { found = 1 } END { exit !found }' "$TMP/out"
+during vfsstat.lua dd if=/dev/zero of=/dev/null bs=1 count=3000
+check 'vfsstat counts reads and writes' awk 'NR == 2 && $1 >= 3000 && $2 >= 3000 { found = 1 } END { exit !found }' "$TMP/out"
+
+# TCP connections of this machine: one that is accepted, and one that is refused.
+cat >"$TMP/tcp.py" <<'END'
+import socket, time
+server = socket.create_server(('127.0.0.1', 0))
+port = server.getsockname()[1]
+client = socket.create_connection(('127.0.0.1', port))
+accepted, _ = server.accept()
+time.sleep(0.2)
+client.close()
+accepted.close()
+server.close()
+try:
+    socket.create_connection(('127.0.0.1', port))
+except ConnectionRefusedError:
+    pass
+END
+if [ -d /sys/kernel/tracing/events/sock/inet_sock_set_state ] && command -v python3 >/dev/null; then
+	during tcpconnect.lua python3 "$TMP/tcp.py"
+	expect_line 'tcpconnect prints a connection' '^ +[0-9]+ python3 +[0-9.]+ 127.0.0.1 +[0-9]+ ESTABLISHED$' "$TMP/out"
+	expect_line 'tcpconnect prints a refused one' '^ +[0-9]+ python3 +[0-9.]+ 127.0.0.1 +[0-9]+ CLOSE$' "$TMP/out"
+	during tcplife.lua python3 "$TMP/tcp.py"
+	check 'tcplife prints how long it was open' awk '/python3 +127.0.0.1/ && $NF >= 200 { found = 1 } END { exit !found }' "$TMP/out"
+fi
+if [ -e /sys/bus/event_source/devices/uprobe ] && [ "$(uname -m)" = x86_64 ]; then
+	echo text >"$TMP/a file"
+	cat >"$TMP/open.py" <<-END
+		import ctypes, sys
+		libc = ctypes.CDLL('libc.so.6')
+		for name in sys.argv[1:]:
+		    libc.open64(name.encode(), 0)
+	END
+	during opensnoop.lua python3 "$TMP/open.py" "$TMP/a file" /no/such/file
+	expect_line 'opensnoop prints a file' "^ +[0-9]+ python3 +[0-9]+ +[0-9.]+ $TMP/a file\$" "$TMP/out"
+	expect_line 'opensnoop prints one that does not exist' '^ +[0-9]+ python3 +-1 +[0-9.]+ /no/such/file$' "$TMP/out"
+	sed -i 's/open64(name.encode(), 0)/stat64(name.encode(), ctypes.create_string_buffer(1000))/' "$TMP/open.py"
+	during statsnoop.lua python3 "$TMP/open.py" "$TMP/a file"
+	expect_line 'statsnoop prints it' "^ +[0-9]+ python3 +$TMP/a file\$" "$TMP/out"
+	mkdir "$TMP/here"
+	during mountsnoop.lua mount -t tmpfs none "$TMP/here"
+	expect_line 'mountsnoop prints the target' "^ +[0-9]+ mount +mount +$TMP/here\$" "$TMP/out"
+	during mountsnoop.lua umount "$TMP/here"
+	expect_line 'mountsnoop prints what is unmounted' "^ +[0-9]+ umount +umount +$TMP/here\$" "$TMP/out"
+fi
+before=$(awk '{ n += $8 } END { print n }' /proc/diskstats)
+"$PROFSCRIPT" "$TOP/examples/biosnoop.lua" -m 1024 -- dd if=/dev/zero of="$TOP/build/direct" bs=64k count=16 oflag=direct \
+	>"$TMP/out" 2>"$TMP/err"
+after=$(awk '{ n += $8 } END { print n }' /proc/diskstats)
+rm -f "$TOP/build/direct"
+if [ "$after" -ge $((before + 16)) ]; then # the file is on a block device
+	check 'biosnoop prints requests' awk '$2 == "dd" && $3 ~ /W/ && $5 == 65536 { n++ } END { exit n < 16 }' "$TMP/out"
+fi

@@ -31,9 +31,23 @@ on_sched 'Lua that does not end' 2 "exec: exec:.*'end' expected" exec -e $switch
 on_sched 'too many keys' 2 'exec: line 1: count takes 0 to 4 arguments' exec -e $switch 'count(1,2,3,4,5)'
 on_sched 'a field in Lua' 1 "exec:1: event $switch has no field 'prev_pdi'; did you mean 'prev_pid'" \
 	exec -e $switch 'count(ev.prev_pdi)'
-on_sched 'an undeclared name' 1 "exec:1: undeclared global 'coun'" exec 'coun(1)'
+on_sched 'an undeclared name' 2 "exec: exec:1: undeclared global 'coun'" exec 'coun(1)'
 on_sched 'a name that is computed' 1 "exec:1: event .* has no field 'x1'" exec 'local n = "x" .. 1  print(ev[n])'
 on_sched 'a key that is none' 1 'exec:1: a table cannot be a key' exec 'count({})'
 on_sched 'a sum of text' 1 'exec:1: sum takes numbers, not a string' exec 'sum("a")'
 on_sched 'a histogram of nothing' 1 'exec:1: hist takes numbers, not a nil' exec 'hist(nil)'
 partly 'an error in between' 1 'exec:1: boom$' '^ +48$' exec --input "$DATA/sched.data" 'count() if ev._time > 7.6e6 then error("boom") end'
+
+# Values that stay between events, and code before and after them.
+enter=raw_syscalls:sys_enter
+events=$(perf script -i "$DATA/syscalls.data" 2>/dev/null | grep -c sys_enter)
+one_liner syscalls 'n = n + 1 seen[ev.id] = true' -e $enter --begin 'n, seen = 0, {}' \
+	--end 'local ids = 0 for _ in pairs(seen) do ids = ids + 1 end print(n, ids)' >"$TMP/out"
+ids=$(perf script -i "$DATA/syscalls.data" -F trace,event 2>/dev/null | sed -n 's/.*sys_enter: *NR \([0-9]*\).*/\1/p' | sort -u | wc -l)
+expect_line 'exec: --begin and --end' "^$events	$ids\$" "$TMP/out"
+one_liner syscalls 'n = (n or 0) + 1 count()' -e $enter --end 'print(n)' >"$TMP/out"
+expect_line 'exec: a value is nil at first, and --end is before the tables' "^$events\$" <(head -n 1 "$TMP/out")
+on_syscalls() { refused "$@" --input "$DATA/syscalls.data"; }
+on_syscalls 'a name that nothing assigns' 2 "exec: exec:1: undeclared global 'm'; did you mean 'n'?" \
+	exec -e $enter 'n = (m or 0) + 1'
+on_syscalls 'code at the end that does not parse' 2 "exec: exec:1: unexpected symbol" exec -e $enter 'n = 1' --end '1'

@@ -64,17 +64,17 @@ expect_line 'with its results' '^printed$' out
 begin ./compiled.lua --input "$sched"
 kill -INT $pid
 ended 'a compiled loop ends after Ctrl-C' 1 20
-expect_line 'and says why' '^profscript: the script does not return; terminated without results$' err
+expect_line 'and says why and where' '^profscript: ./compiled.lua:[0-9]+: the script does not return; terminated without results$' err
 
 begin ./calls.lua --input "$sched"
 kill -INT $pid
 ended 'one that calls C most of the time ends' 1 30
-expect_line 'like one that does not' '^profscript: the script does not return; terminated' err
+expect_line 'like one that does not' '^profscript: ./[a-z]*.lua:[0-9]*: the script does not return; terminated' err
 
 begin ./catches.lua --input "$sched"
 kill -TERM $pid
 ended 'a loop that catches errors ends' 1 30
-expect_line 'like a compiled one' '^profscript: the script does not return; terminated' err
+expect_line 'like a compiled one' '^profscript: .*the script does not return; terminated' err
 
 begin ./compiled.lua --input "$sched"
 kill -INT $pid

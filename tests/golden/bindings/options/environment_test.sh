@@ -114,7 +114,7 @@ ends 'counts of no row' 'counts:get takes the index of a row \(1 to 0\), not 100
 
 # Events and options are read only.
 ends 'an option written' 'opt.call_graph cannot be set' 'opt.call_graph = true'
-ends 'an option misspelt' "no such option 'tpo'; did you mean 'top'" 'return opt.tpo'
+want=2 ends 'an option misspelt' "no such option 'tpo'; did you mean 'top'" 'return opt.tpo'
 ends 'an event written' 'events are read-only: use event:set\(\)' 'opt.event[1][1].filter = 5'
 ends 'a field of events that there is none of' "events have no 'nam'; did you mean 'name'" 'return opt.event[1][1].nam'
 ends 'an unknown setting' "event:set: unknown setting 'fliter'; did you mean 'filter'" "opt.event[1][1]:set { fliter = 'x' }"
@@ -156,6 +156,32 @@ for what in "bindings.base.array: use lib.array" "ffi: use lib.array, lib.intern
 	module=${what%%:*}
 	ends "require '$module'" "a script cannot use '$module': ${what#*: }" "local m = require '$module' return m"
 done
+mkdir own
+printf '%s\n' 'local own = {}' 'function own.twice(n) return tonumber(n) * 2 end' \
+	'function own.fail() return nothing end' 'return own' >own/good.lua
+sed 's/nothing/1/' own/good.lua >own/right.lua
+echo 'x = 1 return {}' >own/global.lua
+echo 'return {' >own/syntax.lua
+install -m 666 own/right.lua own/writable.lua
+# own NAME TEXT: runs a script in the folder `own` that requires NAME
+own() {
+	printf '%s\n' "local m = require '$1'" "return { summary = 's', start = function(_, out)" \
+		"return { ['sched:sched_switch'] = function() end, stop = function() $2 end } end }" >own/s.lua
+	"$PROFSCRIPT" own/s.lua --input "$sched" >out 2>err
+}
+own right 'out:print(m.twice(21))'
+check 'a module beside the script' grep -qx 42 out
+own good 'out:print(1)'
+expect_line 'is checked like the script' "^profscript: own/good.lua:3: undeclared global 'nothing'" err
+own global 'out:print(1)'
+expect_line 'sets no globals' "^profscript: own/global.lua:1: assignment to undeclared global 'x'" err
+own syntax 'out:print(1)'
+expect_line 'with an error in its syntax' "^profscript: own/syntax.lua:2: " err
+own writable 'out:print(1)'
+expect_line 'that anyone may write' 'own/writable.lua: refused because it is world-writable' err
+cp own/s.lua own/profiler.lua
+PROFSCRIPT_PATH=$PWD/own "$PROFSCRIPT" -h >out
+check 'is not listed as a profiler' test "$(grep -c '^  right' out)" -eq 0
 ends 'a module that there is none of' "module 'nosuch' not found" "local m = require 'nosuch' return m"
 ends 'os.exit' 'os.exit is not allowed: it would leave probes .* behind; use session.stop\(\)' 'os.exit(0)'
 for name in debug package jit getfenv newproxy ffi; do
@@ -209,8 +235,8 @@ ends 'a description that is no text' 'describe returned a number, not text' \
 ends 'a longer name of a parameter' "session.event: unknown parameter 'frequency'; did you mean 'freq'?" \
 	"session.event { 'cpu-clock', frequency = 5 }"
 ends 'no samples at all' 'session.event: freq is a whole number of at least 1, not 0' "session.event { 'cpu-clock', freq = 0 }"
-ends 'a part of samples that there is not' "session.event: unknown part of a sample 'cgroup'; there are data_src, phys_addr" \
-	"session.event { 'cpu-clock', sample = { 'cgroup' } }"
+ends 'a part of samples that there is not' "session.event: unknown part of a sample 'transaction'; there are cgroup, data_src, phys_addr" \
+	"session.event { 'cpu-clock', sample = { 'transaction' } }"
 script "return { ['sched:sched_switch'] = function() end }"
 check_status '-e for a script without use for it' 2 "$PROFSCRIPT" ./s.lua --input "$sched" -e sched:sched_wakeup
 expect_line 'says so' '^profscript: s: it has no use for -e: its script never reads opt.event$' "$TMP/.check"

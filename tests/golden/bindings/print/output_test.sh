@@ -7,3 +7,38 @@ sched=$DATA/sched.data
 refused '-o in a missing folder' 1 "cannot open '/no/dir/file': No such file" trace --input "$sched" -o /no/dir/file
 refused '-o onto a directory' 1 "cannot open '/': Is a directory" trace --input "$sched" -o /
 refused '-o on a full device' 1 "cannot write '/dev/full': No space left" trace --input "$sched" -o /dev/full
+
+# out:row prints a line of columns, below a heading when the names change, or an object.
+cat >"$TMP/row.lua" <<'E'
+return { summary = 's', start = function(_, out)
+  local n = 0
+  return { ['sched:sched_switch'] = function(ev)
+    n = n + 1
+    if n <= 2 then out:row { 'pid', n * 10, 'comm', n == 1 and 'a\nb' or nil, 'us', 1.5, 'file', 'x y' } end
+    if n == 3 then out:row({ 'pid', 12345678901, 'tail', 'z' }, 'other') end
+    if n == 4 then out:row { 'pid', 0xffff888100000000ULL, 'tail', 'z' } end
+  end, stop = function() out:row { ev = 1 } end }
+end }
+E
+row() { "$PROFSCRIPT" "$TMP/row.lua" --input "$sched" "$@" 2>"$TMP/err"; }
+cat >"$TMP/want" <<'E'
+     pid comm               us file
+      10 a\x0ab          1.500 x y
+      20                 1.500 x y
+        pid tail
+12345678901 z
+18446612686364999680 z
+E
+row >"$TMP/got"
+check 'out:row: lines' diff "$TMP/want" "$TMP/got"
+expect_line 'out:row: not a list' 'row.lua:8: out:row takes names and values in turn' "$TMP/err"
+cat >"$TMP/want" <<'E'
+{"event":"row","pid":10,"comm":"a\u000ab","us":1.5,"file":"x y"}
+{"event":"row","pid":20,"comm":null,"us":1.5,"file":"x y"}
+{"event":"other","pid":12345678901,"tail":"z"}
+{"event":"row","pid":18446612686364999680,"tail":"z"}
+E
+row --json >"$TMP/got"
+check 'out:row: objects' diff "$TMP/want" "$TMP/got"
+row --csv >"$TMP/got"
+expect_line 'out:row: CSV' '^row,20,,1.5,x y$' "$TMP/got"

@@ -65,9 +65,9 @@ kill -INT $tracer
 wait $tracer $reader
 
 # --- pushed and local events in one run
-"$PROFSCRIPT" exec -m 1024 -e "${enter}push=file.data/" -e sched:sched_switch 'count(ev._event)' --format csv \
+"$PROFSCRIPT" exec -m 1024 -e "${enter}push=file.data/" -e raw_syscalls:sys_exit 'count(ev._event)' --format csv \
 	-- "$syscalls" 20000 >out 2>err
-check 'the pushed event is not delivered' bash -c '! grep -q sys_enter out && grep -q sched_switch out'
+check 'the pushed event is not delivered' bash -c '! grep -q sys_enter out && grep -q sys_exit out'
 expect_line 'but sent' '^push file.data: 20000 events, 20000 sent' err
 
 # --- all events of a profiler
@@ -195,3 +195,28 @@ refused 'a filter that the kernel cannot evaluate' 2 "push: .* but the kernel ca
 	trace -e 'sched:sched_switch/prev_pid == next_pid + 1/push=9900/'
 refused 'two outputs on standard output' 2 'push=-: the events go to standard output' \
 	trace -e "${enter}push=-/" -e sched:sched_switch
+
+# --record writes the events that the profiler gets, too: it prints the same for the recording, and perf reads it.
+run_recorded() {
+	local name=$1
+	shift
+	"$PROFSCRIPT" "$@" -o "$TMP/live" --record "$TMP/rec.data" -m 1024 -- "$TOP/build/workloads/syscalls" 3000 2>"$TMP/err"
+	result $? "$name: it runs" "$TMP/err"
+	expect_line "$name: nothing is dropped" '^record .*rec.data: [0-9]+ events, 0 dropped$' "$TMP/live"
+	"$PROFSCRIPT" "$@" --input "$TMP/rec.data" >"$TMP/replayed" 2>>"$TMP/err"
+	sed -i '/^record /d; /^[-0-9]* [:.0-9]* $/d' "$TMP/live" "$TMP/replayed" # a table's time is that of its report
+	diff "$TMP/live" "$TMP/replayed" >"$TMP/diff"
+	result $? "$name: the recording has the same events" "$TMP/diff"
+	check "$name: they are some" test "$(wc -l <"$TMP/live")" -ge 3
+	rm -f "$TMP/live"
+	perf script -i "$TMP/rec.data" >"$TMP/perf" 2>/dev/null
+	check "$name: perf reads them" test "$(wc -l <"$TMP/perf")" -ge 3000
+	rm -f "$TMP/rec.data"
+}
+run_recorded '--record' trace -e "raw_syscalls:sys_enter/id==$GETPPID/,raw_syscalls:sys_exit/id==$GETPPID/"
+run_recorded '--record with a filter that the kernel cannot evaluate' exec \
+	-e 'raw_syscalls:sys_enter/_tid * 0 + id < 500/' 'count(ev.id)'
+refused '--record and push' 2 '--record and push exclude each other' trace -e sched:sched_switch --record "$TMP/x" \
+	--push "$TMP/y" --duration 0.1
+refused '--record of what is only counted' 2 "record: 'sched:sched_switch' is only counted, so there are no events to record" \
+	stat -e sched:sched_switch --record "$TMP/x" --duration 0.1

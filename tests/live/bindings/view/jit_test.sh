@@ -50,6 +50,29 @@ compiled 'hist, sum and quantiles' dispatch -- exec -e raw_syscalls:sys_exit \
 compiled 'count by stack' dispatch -- exec -e sched:sched_switch 'count(stack, ev.next_pid)' --input "$here/sched.data"
 compiled 'flame graph' dispatch -- trace -e sched:sched_switch --flame-graph "$TMP/x.svg" --input "$here/sched.data"
 compiled 'arrays' dispatch -- exec -e raw_syscalls:sys_enter 'sum(ev.args[0] % 7, ev.id)' --input "$here/zstd.data"
+compiled 'values of a one-liner' dispatch -- exec -e raw_syscalls:sys_enter --begin 'n, at = 0, {}' \
+	'n = n + 1 at[ev._tid] = ev._time' --input "$here/zstd.data"
+cat >"$TMP/libraries.lua" <<'END'
+local join, map, window = require 'lib.join', require 'lib.map', require 'lib.window'
+return { summary = 's', start = function(_, out)
+  local calls, wide, seen, recent, over = join.new(), map.new(), {}, window.new '1s', 0
+  return {
+    lost = calls.lost,
+    ['raw_syscalls:sys_enter'] = function(ev)
+      calls:start(ev._tid, ev._time, ev.id)
+      wide:add(ev:u64 'id' + 0xffff888100000000ULL)
+      seen[ev.id] = (seen[ev.id] or 0) + 1
+    end,
+    ['raw_syscalls:sys_exit'] = function(ev)
+      local ns, id = calls:finish(ev._tid, ev._time)
+      if ns then recent:add(ev._time, ns + id) end
+      if (ns or 0) > (recent:quantile(0.99) or math.huge) then over = over + 1 end
+    end,
+    stop = function() out:print(over, wide:count()) end,
+  }
+end }
+END
+compiled 'joins, maps, windows and checked keys' dispatch -- "$TMP/libraries.lua" --input "$here/zstd.data"
 compiled 'wakeups.lua' dispatch -- "$TOP/examples/wakeups.lua" --input "$here/sched.data"
 compiled 'sources with -N' limits dispatch -- exec \
 	-e 'trace/-e raw_syscalls:sys_exit -N 4000/,trace/-e raw_syscalls:sys_enter -N 9000/' 'count(ev.id)' --input "$here/zstd.data"

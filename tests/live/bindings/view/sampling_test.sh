@@ -75,3 +75,39 @@ for bad in "{ 'cpu-clock', frequency = 1 }|unknown parameter 'frequency'" "{ 'cp
 	expect_line "refused: ${bad%|*}" "${bad##*|}" "$TMP/out"
 done
 check_status '-F without an event to sample' 2 "$PROFSCRIPT" trace -e sched:sched_switch -F 99
+
+# The control group of the thread, with tracepoints and with clocks.
+root=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/self/mounts)
+group=$root/profscript-test-$$
+if [ -n "$root" ] && mkdir "$group" 2>/dev/null; then
+	cat >"$TMP/groups.lua" <<'END'
+return { summary = 'groups', start = function(_, out, session)
+  local seen = {}
+  local function see(ev)
+    local line = ev._event .. ' ' .. session.cgroup_name(ev._cgroup)
+    if not seen[line] then out:print(line) end
+    seen[line] = true
+    assert(ev:keep()._cgroup == ev._cgroup)
+  end
+  return {
+    [session.event { 'raw_syscalls:sys_enter', sample = { 'cgroup' } }] = function(ev)
+      see(ev)
+      assert(ev.id >= 0 and #ev.args == 6)
+    end,
+    [session.event { 'cpu-clock', freq = 999, sample = { 'cgroup' } }] = see,
+  }
+end }
+END
+	for stack in '' -g; do
+		# shellcheck disable=SC2086,SC2016
+		"$PROFSCRIPT" "$TMP/groups.lua" $stack -- \
+			bash -c 'echo $$ >"$1/cgroup.procs"; for i in {1..50000}; do :; done; echo $$ >"$2/cgroup.procs"' \
+			_ "$group" "$root" >"$TMP/out" 2>"$TMP/err"
+		for event in raw_syscalls:sys_enter cpu-clock; do
+			expect_line "$event${stack:+ with stacks} has the group" "^$event /${group##*/}\$" "$TMP/out"
+		done
+	done
+	rmdir "$group"
+else
+	echo "ok $((++tests_run)) - control groups # SKIP none of version 2 can be made"
+fi

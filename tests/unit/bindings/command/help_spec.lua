@@ -150,6 +150,8 @@ run and output options:
                             sender before other events go on (ms)
       --push ADDR           send all events to PORT, HOST:PORT, unix:PATH,
                             vsock:PORT, a file or -, instead of analyzing them
+      --record FILE         also write all events to FILE, which perf and
+                            --input read
       --secret FILE         other hosts must know the secret in FILE (or in
                             PROFSCRIPT_SECRET) to receive events
   -o, --output FILE         append the output to FILE, in text format also the

@@ -20,7 +20,7 @@ static const struct perf_event_attr attr = {
 		       PERF_SAMPLE_READ | PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_RAW |
 		       PERF_SAMPLE_BRANCH_STACK | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER |
 		       PERF_SAMPLE_WEIGHT | PERF_SAMPLE_DATA_SRC | PERF_SAMPLE_TRANSACTION |
-		       PERF_SAMPLE_REGS_INTR | PERF_SAMPLE_PHYS_ADDR,
+		       PERF_SAMPLE_REGS_INTR | PERF_SAMPLE_PHYS_ADDR | PERF_SAMPLE_CGROUP,
 	.read_format = PERF_FORMAT_GROUP | PERF_FORMAT_ID,
 	.sample_regs_user = 0xb,
 	.sample_regs_intr = 0x3,
@@ -60,6 +60,7 @@ static const uint64_t sample[] = {
 	0x60,
 	0x61, /* REGS_INTR */
 	0x70, /* PHYS_ADDR */
+	0x80, /* CGROUP */
 };
 enum { WORDS = sizeof(sample) / sizeof(sample[0]) };
 
@@ -72,7 +73,7 @@ static const struct {
 	{PERF_SAMPLE_REGS_USER, 18, 4},	  {PERF_SAMPLE_STACK_USER, 22, 4},
 	{PERF_SAMPLE_WEIGHT, 26, 1},	  {PERF_SAMPLE_DATA_SRC, 27, 1},
 	{PERF_SAMPLE_TRANSACTION, 28, 1}, {PERF_SAMPLE_REGS_INTR, 29, 3},
-	{PERF_SAMPLE_PHYS_ADDR, 32, 1},
+	{PERF_SAMPLE_PHYS_ADDR, 32, 1},	  {PERF_SAMPLE_CGROUP, 33, 1},
 };
 enum { PARTS = sizeof(expected) / sizeof(expected[0]) };
 

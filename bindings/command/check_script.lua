@@ -1,0 +1,16 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- `profscript check FILE...`: loads scripts without starting them, which finds what depends on no event.
+local scripts = require 'bindings.options.scripts'
+local sys = require 'bindings.base.sys'
+
+local check_script = {}
+
+--- Checks one script.
+---@param given string name or path
+---@return string? problem the lines of all mistakes found; nil: none
+function check_script.problem(given)
+  local script, message = scripts.new(sys, arg.data_dir):load(given)
+  return not script and (message:gsub('^profscript: ', '')) or nil
+end
+
+return check_script

@@ -1,0 +1,25 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Prints how many file operations there are, by the system calls for them. The kernel counts; no event is recorded.
+---
+---   profscript examples/vfsstat.lua -i 1s
+local OPERATIONS = { 'read', 'write', 'pread64', 'pwrite64', 'openat', 'close', 'fsync', 'newfstatat' }
+
+return {
+  summary = 'Print the number of file operations',
+  unsupported = { 'samples' },
+  start = function(_, out, session)
+    local events = {}
+    for i, name in ipairs(OPERATIONS) do events[i] = 'syscalls:sys_enter_' .. name end
+    local counts = session.count(events)
+    local function report()
+      local line = {}
+      for i, name in ipairs(OPERATIONS) do
+        local sum = 0
+        for row = 1, counts:rows() do sum = sum + (counts:get(row, i) or 0) end
+        line[2 * i - 1], line[2 * i] = name, sum
+      end
+      out:row(line)
+    end
+    return { interval = report, stop = report }
+  end,
+}

@@ -1,0 +1,127 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Maps with keys that may be 64-bit integers, such as addresses, which a plain table cannot have.
+---
+---   local map = require 'lib.map'
+---   local calls = map.new()
+---   return { ['raw_syscalls:sys_enter'] = function(ev) calls:add(ev:u64 'id') end,
+---     stop = function() calls:each(function(id, n) out:print(id, n) end) end }
+---
+--- Equal integers are the same key, whatever their types. A map grows with its keys, like a table: take() or clear()
+--- what is no longer needed, or use lib.counter, which is bounded.
+local bit = require 'bit'
+local check = require 'bindings.base.check'
+
+local map = {}
+
+local band, rshift, lshift, tonumber, type = bit.band, bit.rshift, bit.lshift, tonumber, type
+local EXACT = 2 ^ 53
+
+--- A map. A key is a number, an integer64, a string or a boolean.
+---@class Map
+local Map = {}
+Map.__index = Map
+
+--- Returns an empty map.
+---@return Map
+function map.new() return setmetatable({ _n = 0, _plain = {}, _wide = {} }, Map) end
+
+--- Returns the table that holds a key, and the key in it. Integers that a number cannot hold are split: the upper half
+--- selects one of a few tables.
+local function place(self, key)
+  if type(key) ~= 'cdata' then
+    if key == nil then error('nil cannot be the key of a map', 3) end
+    return self._plain, key
+  end
+  local n = tonumber(key)
+  if not n then error(('%s cannot be the key of a map'):format(check.shown(key)), 3) end
+  if n < EXACT and n > -EXACT then return self._plain, n end
+  local high = tonumber(band(rshift(key, 32), 0xffffffff))
+  local low, wide = self._wide[high], tonumber(band(key, 0xffffffff))
+  if not low then
+    low = {}
+    self._wide[high] = low
+  end
+  return low, wide
+end
+
+--- Returns the value of a key.
+---@param key any
+---@return any value nil if there is none
+function Map:get(key)
+  local t, k = place(self, key)
+  return t[k]
+end
+
+--- Sets the value of a key.
+---@param key any
+---@param value any nil removes the key
+function Map:set(key, value)
+  local t, k = place(self, key)
+  local old = t[k]
+  t[k] = value
+  if old == nil then
+    if value ~= nil then self._n = self._n + 1 end
+  elseif value == nil then
+    self._n = self._n - 1
+  end
+end
+
+--- Removes a key.
+---@param key any
+---@return any value that it had; nil if there was none
+function Map:take(key)
+  local t, k = place(self, key)
+  local old = t[k]
+  if old ~= nil then
+    t[k] = nil
+    self._n = self._n - 1
+  end
+  return old
+end
+
+--- Adds to the number of a key, which is 0 if there is none.
+---@param key any
+---@param n? number default: 1
+---@return number sum
+function Map:add(key, n)
+  local t, k = place(self, key)
+  local old = t[k]
+  if old == nil then
+    self._n = self._n + 1
+    old = 0
+  end
+  local sum = old + (n or 1)
+  t[k] = sum
+  return sum
+end
+
+--- Returns the number of keys.
+---@return integer
+function Map:count() return self._n end
+
+--- Removes all keys.
+function Map:clear() self._n, self._plain, self._wide = 0, {}, {} end
+
+--- Calls each(key, value) for all keys: numbers and strings in ascending order, then integer64s.
+---@param each fun(key: any, value: any)
+function Map:each(each)
+  local keys = {}
+  for key in pairs(self._plain) do keys[#keys + 1] = key end
+  table.sort(keys, function(a, b)
+    if type(a) ~= type(b) then return type(a) < type(b) end
+    if type(a) == 'boolean' then return b and not a end
+    return a < b
+  end)
+  for _, key in ipairs(keys) do each(key, self._plain[key]) end
+  local highs = {}
+  for high in pairs(self._wide) do highs[#highs + 1] = high end
+  table.sort(highs)
+  for _, high in ipairs(highs) do
+    local lows = {}
+    for low in pairs(self._wide[high]) do lows[#lows + 1] = low end
+    table.sort(lows)
+    for _, low in ipairs(lows) do each(lshift(high + 0ULL, 32) + low, self._wide[high][low]) end
+  end
+end
+
+return map

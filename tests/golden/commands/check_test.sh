@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+# `profscript check` finds mistakes without starting a script.
+. "$(dirname "$0")/../../lib.sh"
+cd "$TMP" || exit 1
+
+cat >good.lua <<'E'
+return {
+  summary = 'S',
+  options = { top = { type = 'integer', help = 'rows' } },
+  start = function(opt, out)
+    os.remove 'started'
+    return { ['sched:sched_switch'] = function(ev) out:print(ev.next_pid, opt.top, opt.interval) end }
+  end,
+}
+E
+cat >global.lua <<'E'
+return { summary = 'S', start = function(_, out)
+  return { ['sched:sched_switch'] = function(ev)
+    if ev._cpu > 1e6 then prnt(ev) end
+  end }
+end }
+E
+cat >option.lua <<'E'
+return { summary = 'S', options = { top = { type = 'integer', help = 'rows' } }, start = function(opt, out)
+  if opt.tpo then return end
+  return { ['sched:sched_switch'] = function(ev)
+    if ev._cpu > 1e6 then out:print(opt.intervall) end
+  end }
+end }
+E
+: >started
+"$PROFSCRIPT" check good.lua global.lua option.lua >out 2>err
+check 'mistakes are a failure' test $? -eq 1
+cat >expected <<'E'
+good.lua: ok
+global.lua:3: undeclared global 'prnt'; did you mean 'print'?
+option.lua:2: no such option 'tpo'; did you mean 'top'?
+option.lua:4: no such option 'intervall'; did you mean 'interval'?
+E
+check 'each is at its line, in branches never taken too' diff expected out
+expect_line 'and they are counted' '^profscript: 2 of 3 scripts have mistakes$' err
+check 'no script is started' test -e started
+check 'a good script is a success' "$PROFSCRIPT" check good.lua "$TOP"/examples/*.lua
+"$PROFSCRIPT" ./option.lua --input "$DATA/sched.data" >out 2>err
+check 'a run is refused before it starts' test $? -eq 2 -a ! -s out

@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+# docs/first-profiler.md can be followed from its first command to its last, and the commands, scripts and one-liners in
+# docs/from-bpftrace.md run.
+. "$(dirname "$0")/../../lib.sh"
+needs_tracepoint sched:sched_switch sched:sched_wakeup syscalls:sys_enter_read
+
+# scripts PAGE: writes the scripts of a page, each of which has its file name in its first line
+scripts() {
+	awk '
+		/^```/ { file = ""; starts = /^```lua$/; next }
+		starts { file = substr($0, 4); starts = 0 }
+		file { print >file }' "$TOP/docs/$1"
+}
+
+mkdir "$TMP/first" "$TMP/bpftrace"
+cd "$TMP/first" || exit 1
+while sleep 0.05; do /bin/true; done & # something to see
+# The page begins with what `new` writes, and replaces it after the second command that runs it.
+sed '/^```lua$/,$d' "$TOP/docs/first-profiler.md" >begin.md
+sed '1,/^```lua$/d' "$TOP/docs/first-profiler.md" >end.md
+page_commands begin.md
+check 'new has written the script' grep -q "'sched:sched_wakeup'" whowakes.lua
+scripts first-profiler.md
+page_commands end.md
+check 'the test has an expectation' test -s whowakes.short.expect
+
+cd "$TMP/bpftrace" || exit 1
+scripts from-bpftrace.md
+page_commands "$TOP/docs/from-bpftrace.md"
+sed -n '/^## One-liners/,/^## Words/p' "$TOP/docs/from-bpftrace.md" | grep '^|' | tail -n +3 |
+	sed 's/^.*| `\(.*\)` |$/\1/' | grep '^exec -e' | grep -v '\.\.\.' >one-liners
+check 'there are one-liners' test "$(wc -l <one-liners)" -ge 8
+while IFS= read -r line; do
+	# Something for each: reads, programs that start, and calls of the C library.
+	bash -c "exec \"\$0\" $line --duration 1 -- bash -c 'for i in {1..20}; do ls /usr/lib >/dev/null; done; for i in {1..300000}; do :; done'" "$PROFSCRIPT" \
+		>"$TMP/out" 2>"$TMP/err" </dev/null
+	status=$?
+	[ $status -ne 0 ] || [ -s "$TMP/out" ] || { status=1; echo 'it printed nothing' >"$TMP/err"; }
+	unavailable $status "$line" || result $status "$line" "$TMP/err"
+done <one-liners
