@@ -82,7 +82,7 @@ function Database:names(kind)
       .. "WHERE t.name NOT LIKE 'sqlite_%'",
     ['function'] = 'SELECT DISTINCT name FROM pragma_function_list',
   })[kind]
-  local names, query = {}, self:query(sql, 1)
+  local names, query = {}, assert(self:query(sql, 1))
   query:each(function(row) names[#names + 1] = row[1] end)
   query:close()
   return names
@@ -99,7 +99,9 @@ local UNKNOWN = {
 local function explain(self, err, sql, from)
   local message, at, hint = ffi.string(err.text), err.offset, nil
   local denied = ffi.string(err.denied)
-  if denied ~= '' then return diagnostic.new('query', sql, from, ('a query only reads, it cannot do %s'):format(denied)) end
+  if denied ~= '' then
+    return diagnostic.new('query', sql, from, ('%s is not allowed'):format(denied), 'queries only read')
+  end
   for _, case in ipairs(UNKNOWN) do
     local name = message:match('^' .. case[1] .. '$')
     if name then

@@ -328,6 +328,20 @@ const uint32_t *index_order(const struct index *x)
 	return x->order;
 }
 
+bool index_integer(const struct index *x, uint32_t place, int64_t *value)
+{
+	*value = x->keys[place];
+	return place >= x->nulls;
+}
+
+bool index_text(const struct index *x, uint32_t place, struct span *value)
+{
+	if (place < x->nulls)
+		return false;
+	*value = x->text[x->keys[place]];
+	return true;
+}
+
 uint32_t index_nulls(const struct index *x)
 {
 	return x->nulls;

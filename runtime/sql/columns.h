@@ -55,6 +55,9 @@ struct index *index_new(const struct column *c, struct event *const *rows, uint3
 void index_free(struct index *x);
 /* The numbers of the rows in the order of the index. */
 const uint32_t *index_order(const struct index *x);
+/* Reads the value at a place of that order without its event. Returns false if it is NULL. */
+bool index_integer(const struct index *x, uint32_t place, int64_t *value);
+bool index_text(const struct index *x, uint32_t place, struct span *value);
 /* Returns how many rows are NULL. */
 uint32_t index_nulls(const struct index *x);
 /* Returns how many rows are NULL or less than the value, or with or_equal also equal. */

@@ -18,6 +18,12 @@ enum {
 };
 #define MAX_HEAP (1ull << 30) /* bytes that all of SQLite uses */
 
+/* Table-valued functions are declared when they are first used, which the authorizer cannot tell
+ * from statements of the user. So they are used once before. */
+static const char TABLE_FUNCTIONS[] =
+	"SELECT 1 FROM json_each('[]'), json_tree('[]'), pragma_table_info('x'),"
+	"pragma_table_xinfo('x'), pragma_table_list('x'), pragma_function_list LIMIT 0";
+
 struct database {
 	sqlite3 *db;
 	bool is_ours;	    /* the statement is not the user's */
@@ -96,14 +102,16 @@ static int authorize(void *arg, int action, const char *first, const char *secon
 		return SQLITE_OK;
 	if (db->denied)
 		return SQLITE_DENY;
-	db->denied = "this statement";
+	db->denied = action == SQLITE_INSERT && !sqlite3_strnicmp(first, "sqlite_", 7) ? "CREATE"
+										       : "writing";
 	for (size_t i = 0; i < sizeof(ACTIONS) / sizeof(ACTIONS[0]); i++)
-		if (ACTIONS[i].action == action)
+		if (ACTIONS[i].action == action && strcmp(db->denied, "CREATE"))
 			db->denied = ACTIONS[i].name;
 	return SQLITE_DENY;
 }
 
-/* The request that ended the run does not end the queries that follow it, but the next one does. */
+/* The request that ended the run does not end the queries that follow it, but the next one does:
+ * while it waits for SQLite, the process is not killed. */
 static int check_signals(void *arg)
 {
 	struct database *db = arg;
@@ -140,8 +148,6 @@ struct database *database_open(const char *path, bool in_memory, struct tables *
 	}
 	sqlite3_limit(db->db, SQLITE_LIMIT_LENGTH, MAX_LENGTH);
 	sqlite3_db_config(db->db, SQLITE_DBCONFIG_DEFENSIVE, 1, &on);
-	/* "name" is a text if there is no such column, which would hide misspelt ones; but users
-	 * write texts so, too. It stays as it is in SQLite. */
 	sqlite3_busy_timeout(db->db, BUSY_MS);
 	sqlite3_set_authorizer(db->db, authorize, db);
 	sqlite3_progress_handler(db->db, STEPS, check_signals, db);
@@ -153,6 +159,8 @@ struct database *database_open(const char *path, bool in_memory, struct tables *
 			  "PRAGMA temp_store = memory; PRAGMA synchronous = off;"
 			  "PRAGMA cache_size = -65536",
 			  err))
+		goto failed;
+	if (database_exec(db, TABLE_FUNCTIONS, err))
 		goto failed;
 	return db;
 
@@ -176,8 +184,13 @@ int database_close(struct database *db, struct error *err)
 
 int database_exec(struct database *db, const char *sql, struct error *err)
 {
+	int status;
+
 	begin(db, true);
-	if (sqlite3_exec(db->db, sql, NULL, NULL, NULL) == SQLITE_OK)
+	signals_wait_for_others(true);
+	status = sqlite3_exec(db->db, sql, NULL, NULL, NULL);
+	signals_wait_for_others(false);
+	if (status == SQLITE_OK)
 		return 0;
 	if (db->interrupted)
 		return error_set(err, -EINTR, "interrupted");
@@ -217,7 +230,7 @@ struct query *query_new(struct database *db, const char *sql, int *length, struc
 	if (!q->statement)
 		goto failed;
 	if (!sqlite3_stmt_readonly(q->statement)) {
-		db->denied = "a statement that writes";
+		db->denied = "writing";
 		explain(db, err);
 		goto failed;
 	}
@@ -254,7 +267,9 @@ int query_step(struct query *q, struct query_error *err)
 
 	if (!sqlite3_stmt_busy(q->statement))
 		begin(q->db, false);
+	signals_wait_for_others(true);
 	status = sqlite3_step(q->statement);
+	signals_wait_for_others(false);
 	if (status == SQLITE_ROW)
 		return 1;
 	if (status != SQLITE_DONE)

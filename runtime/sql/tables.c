@@ -25,12 +25,19 @@
 enum {
 	MAX_TESTS = 16,
 	MAX_COLUMNS = 1999,
-	SCANS = 2, /* by the same cursor, before it makes an index */
+	SCANS = 2,  /* by the same cursor, before it makes an index */
+	AHEAD = 16, /* rows that are prefetched: in the order of an index, each is somewhere else */
 	ASSUMED_ROWS = 1000000
 };
 
 /* idxNum: the column of the index + 1, and: */
-enum { PLAN_COLUMN = 0xffff, PLAN_SORTED = 1 << 16, PLAN_DOWN = 1 << 17, PLAN_EQUAL = 1 << 18 };
+enum {
+	PLAN_COLUMN = 0xffff,
+	PLAN_SORTED = 1 << 16, /* the rows are in the order of the column */
+	PLAN_DOWN = 1 << 17,
+	PLAN_EQUAL = 1 << 18, /* the column is compared with = */
+	PLAN_EVENTS = 1 << 19 /* the index is not enough, as other columns are read */
+};
 
 struct table {
 	struct column *columns;
@@ -60,11 +67,15 @@ struct test {
 struct cursor {
 	sqlite3_vtab_cursor base;
 	struct event *const *rows;
-	const uint32_t *order; /* NULL: the order of time */
-	uint32_t at, end;      /* of the order, or of the rows */
-	uint32_t low, high;    /* the rows within the range of times */
-	bool down;	       /* from end to at */
-	uint32_t row;	       /* the current one */
+	const uint32_t *order; /* of the index; NULL: the order of time */
+	const struct index *index;
+	const struct column *sorted; /* column of the index */
+	uint32_t place;		     /* of the current row in the order */
+	uint32_t at, end;	     /* of the order, or of the rows */
+	uint32_t low, high;	     /* the rows within the range of times */
+	bool down;		     /* from end to at */
+	bool reads_events;	     /* not only the index */
+	uint32_t row;		     /* the current one */
 	bool is_over;
 	uint32_t filters;
 	uint32_t nr_tests;
@@ -283,6 +294,13 @@ static int sort_column(const struct plan *plan, sqlite3_index_info *info)
 	return by->iColumn;
 }
 
+/* Whether a query reads no other column than this one. */
+static bool needs_only(const sqlite3_index_info *info, int column)
+{
+	/* The last bit of colUsed stands for all columns from 63 on. */
+	return column >= 0 && column < 63 && !(info->colUsed & ~(1ull << column));
+}
+
 static int vtab_best_index(sqlite3_vtab *base, sqlite3_index_info *info)
 {
 	struct vtab *vtab = (struct vtab *)base;
@@ -301,6 +319,8 @@ static int vtab_best_index(sqlite3_vtab *base, sqlite3_index_info *info)
 		info->idxNum |= PLAN_EQUAL;
 	if (info->orderByConsumed && info->aOrderBy[0].desc)
 		info->idxNum |= PLAN_DOWN;
+	if (!needs_only(info, sorted))
+		info->idxNum |= PLAN_EVENTS;
 	info->idxStr = sqlite3_mprintf("%s", plan.tests);
 	if (!info->idxStr)
 		return SQLITE_NOMEM;
@@ -487,6 +507,22 @@ static bool passes(const struct test *test, const struct event *ev)
 	       holds((value > test->value) - (value < test->value), test->op);
 }
 
+/* Inline, because gcc drops calls of functions that only prefetch. */
+static __always_inline void prefetch(const struct cursor *c, uint32_t place)
+{
+	uint32_t near = c->down ? place - AHEAD : place + AHEAD;
+	uint32_t far = c->down ? near - AHEAD : near + AHEAD;
+
+	if (far >= c->at && far < c->end)
+		__builtin_prefetch(&c->rows[c->order[far]]);
+	if (near >= c->at && near < c->end) {
+		const char *event = (const char *)c->rows[c->order[near]];
+
+		__builtin_prefetch(event);
+		__builtin_prefetch(event + sizeof(struct event));
+	}
+}
+
 /* Goes on to the next row that passes all tests, from the current position. */
 static void find(struct cursor *c)
 {
@@ -494,12 +530,17 @@ static void find(struct cursor *c)
 		uint32_t place = c->down ? --c->end : c->at++;
 		uint32_t row = c->order ? c->order[place] : place, i;
 
-		if (c->order && (row < c->low || row >= c->high))
-			continue;
+		if (c->order) {
+			if (c->reads_events)
+				prefetch(c, place);
+			if (row < c->low || row >= c->high)
+				continue;
+		}
 		for (i = 0; i < c->nr_tests && passes(&c->tests[i], c->rows[row]); i++)
 			;
 		if (i == c->nr_tests) {
 			c->row = row;
+			c->place = place;
 			return;
 		}
 	}
@@ -571,6 +612,8 @@ static int use_index(struct cursor *c, const struct vtab *vtab, int plan)
 	if (!*index)
 		return plan & PLAN_SORTED ? -1 : 0;
 	c->order = index_order(*index);
+	c->index = *index;
+	c->sorted = column;
 	narrow_index(c, *index, column);
 	return 0;
 }
@@ -584,9 +627,11 @@ static int vtab_filter(sqlite3_vtab_cursor *base, int plan, const char *tests, i
 
 	c->rows = rows_of(vtab->tables->rows, vtab->number);
 	c->order = NULL;
+	c->sorted = NULL;
 	c->low = 0;
 	c->high = n;
 	c->down = plan & PLAN_DOWN;
+	c->reads_events = plan & PLAN_EVENTS;
 	c->is_over = false;
 	c->filters++;
 	switch (read_tests(c, vtab, tests, argc, argv)) {
@@ -626,14 +671,18 @@ static int vtab_column(sqlite3_vtab_cursor *base, sqlite3_context *result, int n
 	const struct cursor *c = (const struct cursor *)base;
 	const struct vtab *vtab = (const struct vtab *)base->pVtab;
 	const struct column *column = &vtab->tables->list[vtab->number].columns[number];
-	const struct event *ev = c->rows[c->row];
+	bool is_sorted =
+		column == c->sorted; /* its value is in the index, and the event far away */
+	const struct event *ev = is_sorted ? NULL : c->rows[c->row];
 	struct span span;
 	int64_t value;
 
 	if (column->type == COLUMN_INTEGER) {
-		if (column_integer(column, ev, &value))
+		if (is_sorted ? index_integer(c->index, c->place, &value)
+			      : column_integer(column, ev, &value))
 			sqlite3_result_int64(result, value);
-	} else if (column_span(column, ev, &span)) {
+	} else if (is_sorted ? index_text(c->index, c->place, &span)
+			     : column_span(column, ev, &span)) {
 		if (column->type == COLUMN_BLOB)
 			sqlite3_result_blob(result, span.at, span.size, SQLITE_STATIC);
 		else
