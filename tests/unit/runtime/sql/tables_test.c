@@ -261,6 +261,8 @@ static const char *value(char *out)
 		"1001000",
 		"1002000.5",
 		"'abcdefgh'",
+		"(SELECT '1')",
+		"(SELECT 1)",
 	};
 
 	return strcpy(out, values[random() % (sizeof(values) / sizeof(values[0]))]);
@@ -360,6 +362,19 @@ static void random_queries_have_the_same_rows(void **state)
 	assert_true(with_rows > QUERIES / 3);
 }
 
+/* The text is only found to be the number 1 by SQLite itself, and the rows are sorted as it
+ * believes. */
+static void values_of_other_types_keep_the_order(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_true(same(f->db, "SELECT _time FROM @b WHERE small = (SELECT '1') ORDER BY _time") >
+		    5);
+	assert_true(
+		same(f->db, "SELECT _time FROM @b WHERE small = (SELECT '1') ORDER BY _time DESC") >
+		5);
+}
+
 static void joins_of_all_rows(void **state)
 {
 	struct fixture *f = *state;
@@ -412,6 +427,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(random_queries_have_the_same_rows),
+		cmocka_unit_test(values_of_other_types_keep_the_order),
 		cmocka_unit_test(joins_of_all_rows),
 		cmocka_unit_test(sorting_is_left_to_the_tables),
 	};
