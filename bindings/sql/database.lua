@@ -99,6 +99,7 @@ local UNKNOWN = {
 local function explain(self, err, sql, from)
   local message, at, hint = ffi.string(err.text), err.offset, nil
   local denied = ffi.string(err.denied)
+  sql = sql:gsub('%c', ' ') -- it is shown as one line
   if denied ~= '' then
     return diagnostic.new('query', sql, from, ('%s is not allowed'):format(denied), 'queries only read')
   end

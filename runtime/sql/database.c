@@ -142,8 +142,7 @@ struct database *database_open(const char *path, bool in_memory, struct tables *
 	}
 	sqlite3_hard_heap_limit64(MAX_HEAP);
 	if (sqlite3_open_v2(path ? path : in_memory ? ":memory:" : "", &db->db, flags, NULL)) {
-		error_set(err, -EIO, "cannot open the database '%s': %s", path ? path : "",
-			  sqlite3_errmsg(db->db));
+		error_set(err, -EIO, "%s", sqlite3_errmsg(db->db));
 		goto failed;
 	}
 	sqlite3_limit(db->db, SQLITE_LIMIT_LENGTH, MAX_LENGTH);
@@ -165,6 +164,8 @@ struct database *database_open(const char *path, bool in_memory, struct tables *
 	return db;
 
 failed:
+	if (path && err)
+		error_set(err, -EIO, "cannot open the database '%s': %s", path, err->text);
 	sqlite3_close_v2(db->db);
 	free(db);
 	return NULL;
