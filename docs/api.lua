@@ -29,7 +29,8 @@ local PARTS = {
 --- The modules of lib.* by purpose.
 local GROUPS = {
   { 'Data structures', 'array', 'intern', 'hist', 'objects' },
-  { 'Aggregation and reports', 'counter', 'aggregate', 'stacks', 'calltree', 'grid', 'ratios', 'table', 'screen' },
+  { 'Aggregation and reports', 'counter', 'aggregate', 'stacks', 'calltree', 'grid', 'ratios', 'table', 'screen',
+    'sql' },
   { 'Relations between events', 'pairs', 'relation', 'delay', 'pairing', 'syscalls', 'memprof', 'detail', 'latency' },
   { 'Pictures', 'flamegraph', 'flamegraph_tree', 'heatmap', 'pair_heatmap', 'svg' },
   { 'System and text', 'threads', 'task_filter', 'cpu_list', 'unreported', 'failure', 'fs', 'units', 'text', 'glob',

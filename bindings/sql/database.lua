@@ -3,7 +3,6 @@
 local ffi = require 'ffi'
 local diagnostic = require 'bindings.base.diagnostic'
 local failure = require 'bindings.base.failure'
-local nearest = require 'bindings.base.nearest'
 
 local C = ffi.C
 local databases = {}
@@ -45,10 +44,6 @@ function Database:exec(sql, ...)
     failure.raise('sql: %s%s', self.path and ("'%s': "):format(self.path) or '', ffi.string(err.text))
   end
 end
-
---- Returns the number of rows that the last statement has inserted.
----@return integer
-function Database:inserted() return tonumber(C.database_inserted(self._db)) end
 
 function Database:close()
   local err = ffi.new 'struct error'
@@ -150,10 +145,6 @@ function Database:queries(sql)
   return list
 end
 
---- A value that is not text and not a number.
----@class Blob
----@field bytes string
-
 local value = ffi.new 'struct value'
 
 --- Returns a value of the current row: a number, an integer64 beyond 2^53, a string, { bytes = }, or nil for NULL.
@@ -184,15 +175,14 @@ end
 ---@return string? message what went wrong
 ---@return boolean? interrupted the user wants the run to end
 function Query:each(call)
-  local err, n, status = ffi.new 'struct query_error', #self.names, nil
-  repeat
+  local err, n = ffi.new 'struct query_error', #self.names
+  local status = C.query_step(self._query, err)
+  while status == 1 do
+    local row = {}
+    for i = 1, n do row[i] = read(self._query, i - 1) end
+    call(row, self)
     status = C.query_step(self._query, err)
-    if status == 1 then
-      local row = {}
-      for i = 1, n do row[i] = read(self._query, i - 1) end
-      call(row, self)
-    end
-  until status ~= 1
+  end
   if status == 0 then return end
   local message = ffi.string(err.text)
   if message == 'out of memory' then message = 'it needs more than 1 GiB of memory' end

@@ -237,7 +237,8 @@ end
 ---@param gap { lost: integer, from: number, to: number, cpu?: integer, tid?: integer }
 function EventTables:lost(gap)
   self._lost = self._lost + gap.lost
-  self._lost_from, self._lost_to = math.min(self._lost_from or math.huge, gap.from), math.max(self._lost_to or 0, gap.to)
+  self._lost_from = math.min(self._lost_from or math.huge, gap.from)
+  self._lost_to = math.max(self._lost_to or 0, gap.to)
   for _, db in ipairs { self._kept, self._copies } do
     db:exec('INSERT INTO events_lost VALUES (%s, %s, %s, %s, %d)', literal(gap.cpu), literal(gap.tid),
       literal(clock_time(self, gap.from)), literal(clock_time(self, gap.to)), gap.lost)

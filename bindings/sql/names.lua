@@ -40,10 +40,10 @@ end
 ---@return string? field
 ---@return ffi.cdata*? mask
 local function field_of(node)
-  if node.op == 'member' and node.a.op == 'var' and node.a.name == 'REC' then return node.name, ffi.cast('int64_t', -1) end
+  if node.op == 'member' and node.a.op == 'var' and node.a.name == 'REC' then return node.name, -1LL end
   if node.op == 'cast' then return field_of(node.a) end
   if node.op == 'call' and (node.name == '__get_sockaddr' or node.name == '__get_dynamic_array') and node.args[1] then
-    return node.args[1].name, ffi.cast('int64_t', -1)
+    return node.args[1].name, -1LL
   end
   if node.op == 'binary' and node.sign == '&' then
     local field, mask = field_of(node.a)

@@ -132,7 +132,8 @@ local function lines_of(query)
   return lines, message
 end
 
---- Compares the rows of two queries. Their order may differ where the statement does not say it. Prints the differences.
+--- Compares the rows of two queries, whose order may differ where the statement does not say it. Prints the
+--- differences.
 ---@param query Query on the kept events
 ---@param other Query the same one on copies
 ---@param out Output

@@ -198,11 +198,6 @@ int database_exec(struct database *db, const char *sql, struct error *err)
 	return error_set(err, -EIO, "%s", sqlite3_errmsg(db->db));
 }
 
-uint64_t database_inserted(const struct database *db)
-{
-	return sqlite3_changes64(db->db);
-}
-
 static void explain(const struct database *db, struct query_error *err)
 {
 	snprintf(err->text, sizeof(err->text), "%s", sqlite3_errmsg(db->db));
@@ -300,9 +295,4 @@ void query_read(const struct query *q, int column, struct value *out)
 		out->size = sqlite3_column_bytes(s, column);
 		break;
 	}
-}
-
-void query_reset(struct query *q)
-{
-	sqlite3_reset(q->statement);
 }

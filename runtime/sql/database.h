@@ -22,8 +22,6 @@ struct database *database_open(const char *path, bool in_memory, struct tables *
 int database_close(struct database *db, struct error *err);
 /* Runs statements of our own, which may do everything. They can be interrupted, too. */
 int database_exec(struct database *db, const char *sql, struct error *err);
-/* Returns the rows that the last statement has inserted. */
-uint64_t database_inserted(const struct database *db);
 
 /* Why a query is refused or failed. */
 struct query_error {
@@ -55,5 +53,3 @@ struct value {
 int query_step(struct query *q, struct query_error *err);
 /* Reads a value of the current row. Its text lives until the next step. */
 void query_read(const struct query *q, int column, struct value *out);
-/* Ends a query before its last row. */
-void query_reset(struct query *q);

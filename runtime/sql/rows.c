@@ -24,7 +24,6 @@ struct rows {
 	struct timeline *keep;
 	struct table_rows *tables;
 	uint32_t nr_tables;
-	uint64_t version;
 	struct rows_stats stats;
 	uint16_t table_of[EVENT_CLASSES];
 };
@@ -176,19 +175,12 @@ void rows_add(struct rows *r, const struct event *events, int n)
 		if (class < EVENT_CLASSES && r->table_of[class] != NO_TABLE)
 			add(r, &r->tables[r->table_of[class]], &events[i]);
 	}
-	r->version++;
 }
 
 void rows_clear(struct rows *r)
 {
 	for (struct table_rows *t = r->tables; t < r->tables + r->nr_tables; t++)
 		drop(r, t, t->count);
-	r->version++;
-}
-
-uint32_t rows_tables(const struct rows *r)
-{
-	return r->nr_tables;
 }
 
 uint32_t rows_count(const struct rows *r, uint32_t table)
@@ -204,11 +196,6 @@ struct event *const *rows_of(const struct rows *r, uint32_t table)
 uint32_t rows_before(const struct rows *r, uint32_t table, double time)
 {
 	return before(&r->tables[table], time);
-}
-
-uint64_t rows_version(const struct rows *r)
-{
-	return r->version;
 }
 
 uint64_t rows_bytes(const struct rows *r)

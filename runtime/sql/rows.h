@@ -27,14 +27,11 @@ void rows_add(struct rows *r, const struct event *events, int n);
 /* Drops all events. */
 void rows_clear(struct rows *r);
 
-uint32_t rows_tables(const struct rows *r);
 uint32_t rows_count(const struct rows *r, uint32_t table);
 /* The rows of a table in time order, valid until rows are added or dropped. */
 struct event *const *rows_of(const struct rows *r, uint32_t table);
 /* Returns how many rows are older than time. */
 uint32_t rows_before(const struct rows *r, uint32_t table, double time);
-/* Changes whenever rows are added or dropped. */
-uint64_t rows_version(const struct rows *r);
 /* The bytes of all copies. */
 uint64_t rows_bytes(const struct rows *r);
 void rows_read_stats(const struct rows *r, struct rows_stats *out);

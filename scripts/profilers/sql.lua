@@ -37,8 +37,8 @@ former run in it are replaced.]],
     { [[profscript sql -e irq:softirq_entry --duration 5 --query "SELECT symbolic('vec', vec) AS name, count(*)]]
       .. [[ FROM softirq_entry GROUP BY vec"]], 'softirqs by name' },
     { "profscript sql -e 'raw_syscalls:sys_enter//alias=a/,raw_syscalls:sys_exit//alias=b/index=_tid/' --query "
-      .. "'SELECT syscall(a.id), max((SELECT b._time FROM b WHERE b._tid = a._tid AND b._time > a._time LIMIT 1) - a._time)"
-      .. " FROM a GROUP BY a.id' -- ls", 'the longest system call of each kind' },
+      .. "'SELECT syscall(a.id), max((SELECT b._time FROM b WHERE b._tid = a._tid AND b._time > a._time LIMIT 1)"
+      .. " - a._time) FROM a GROUP BY a.id' -- ls", 'the longest system call of each kind' },
     { 'profscript sql -e sched:sched_switch --output2 events.db --duration 10', 'events for the sqlite3 shell' },
     { "profscript sql -e 'profile/-F 500/' --query 'SELECT _comm, count(*) FROM cpu_clock GROUP BY 1' --duration 3",
       'samples of another profiler' },

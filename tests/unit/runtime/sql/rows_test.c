@@ -35,7 +35,6 @@ static void tables_have_their_classes_only(void **state)
 	add(r, EVENT_FILTERED, 2);
 	add(r, A, 3);
 	add(r, B, 4);
-	assert_int_equal(rows_tables(r), 2);
 	assert_int_equal(rows_count(r, 0), 1);
 	assert_int_equal(rows_count(r, 1), 2);
 	assert_true(rows_of(r, 1)[1]->time == 3);
@@ -54,14 +53,11 @@ static void late_rows_go_to_their_place(void **state)
 	static const double times[] = {5, 7, 7, 6, 1, 7, 8, 0};
 	static const double sorted[] = {0, 1, 5, 6, 7, 7, 7, 8};
 	struct rows *r = rows_new(1 << 20);
-	uint64_t version;
 
 	(void)state;
 	rows_add_table(r, A);
-	version = rows_version(r);
 	for (int i = 0; i < 8; i++)
 		add(r, A, times[i]);
-	assert_true(rows_version(r) != version);
 	for (int i = 0; i < 8; i++)
 		assert_true(rows_of(r, 0)[i]->time == sorted[i]);
 	assert_int_equal(rows_before(r, 0, -1), 0);
