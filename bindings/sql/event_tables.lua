@@ -264,7 +264,8 @@ local function report_missing(self)
   self._lost, self._lost_from, self._lost_to, self._dropped = 0, nil, nil, dropped
 end
 
---- Runs the queries and prints their results.
+--- Runs the queries and prints their results. After a failure they do not run again.
+---@return string? message what went wrong
 local function answer(self, at)
   for i, query in ipairs(self._queries) do
     local message, interrupted = results.print(self._out, query, #self._queries > 1 and 'query' .. i or 'query',
@@ -278,7 +279,7 @@ local function answer(self, at)
       return
     elseif message then
       self._failed = true
-      failure.raise('sql: the query failed: %s', message)
+      return message
     end
   end
 end
@@ -286,7 +287,6 @@ end
 --- Answers the queries about the events since the last report, and forgets these.
 ---@param at number ns
 function EventTables:report(at)
-  if self._failed then return end
   begin(self)
   self._kept:exec 'UPDATE event_metadata SET sample_count = 0, first_sample_time = NULL, last_sample_time = NULL'
   count(self, self._kept)
@@ -294,11 +294,13 @@ function EventTables:report(at)
     copy(self)
     count(self, self._copies)
   end
-  if self._queries then answer(self, at) end
+  local message
+  if self._queries and not self._failed then message = answer(self, at) end
   report_missing(self)
   clear(self)
   self._kept:exec 'DELETE FROM events_lost'
   if self._copies and not self._config.file then self:_empty_copies() end
+  if message then failure.raise('sql: the query failed: %s', message) end
 end
 
 --- Empties the tables that verify results.

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "error.h"
+#include "os/clock.h"
 #include "os/signals.h"
 #include "sql/functions.h"
 #include "sql/tables.h"
@@ -15,6 +16,7 @@ enum {
 	STEPS = 10000,	       /* of SQLite's machine, between two looks at the signals */
 	MAX_LENGTH = 64 << 20, /* bytes of a value */
 	BUSY_MS = 2000,
+	GRACE = 1000000000, /* ns that a query may go on after the run was asked to end */
 };
 #define MAX_HEAP (1ull << 30) /* bytes that all of SQLite uses */
 
@@ -29,6 +31,7 @@ struct database {
 	bool is_ours;	    /* the statement is not the user's */
 	bool was_requested; /* the run was asked to end before the statement began */
 	bool interrupted;
+	uint64_t seen_at; /* when it was seen that the run is to end; 0: not yet */
 	const char *denied;
 };
 
@@ -111,12 +114,19 @@ static int authorize(void *arg, int action, const char *first, const char *secon
 }
 
 /* The request that ended the run does not end the queries that follow it, but the next one does:
- * while it waits for SQLite, the process is not killed. */
+ * while it waits for SQLite, the process is not killed. A query that runs when the request comes
+ * may go on for a moment, as most are about to end. */
 static int check_signals(void *arg)
 {
 	struct database *db = arg;
 
-	if (db->was_requested ? signals_must_end() : signals_stop_requested())
+	/* Statements of our own end by themselves, and rows that are being copied must not be lost.
+	 */
+	if (db->is_ours)
+		return 0;
+	if (!db->was_requested && !db->seen_at && signals_stop_requested())
+		db->seen_at = clock_monotonic();
+	if (signals_must_end() || (db->seen_at && clock_monotonic() - db->seen_at > GRACE))
 		db->interrupted = true;
 	return db->interrupted;
 }
@@ -126,6 +136,7 @@ static void begin(struct database *db, bool is_ours)
 	db->is_ours = is_ours;
 	db->denied = NULL;
 	db->interrupted = false;
+	db->seen_at = 0;
 	db->was_requested = signals_stop_requested();
 }
 
@@ -188,13 +199,9 @@ int database_exec(struct database *db, const char *sql, struct error *err)
 	int status;
 
 	begin(db, true);
-	signals_wait_for_others(true);
 	status = sqlite3_exec(db->db, sql, NULL, NULL, NULL);
-	signals_wait_for_others(false);
 	if (status == SQLITE_OK)
 		return 0;
-	if (db->interrupted)
-		return error_set(err, -EINTR, "interrupted");
 	return error_set(err, -EIO, "%s", sqlite3_errmsg(db->db));
 }
 

@@ -20,7 +20,7 @@ struct database *database_open(const char *path, bool in_memory, struct tables *
 			       struct functions *functions, struct error *err);
 /* Finishes the transaction and closes the file. All queries must have been freed. */
 int database_close(struct database *db, struct error *err);
-/* Runs statements of our own, which may do everything. They can be interrupted, too. */
+/* Runs statements of our own, which may do everything. Requests to end the run do not end them. */
 int database_exec(struct database *db, const char *sql, struct error *err);
 
 /* Why a query is refused or failed. */

@@ -102,6 +102,9 @@ refused 'a file that is no database' 1 "sql: cannot open the database '$TMP/text
 	--output2 "$TMP/text"
 partly 'a failure of the query' 1 'sql: the query failed: integer overflow' '=== SELECT' sql --input "$DATA/sched.data" \
 	--query 'SELECT abs(-9223372036854775808)'
+partly 'the same in an interval' 1 'sql: the query failed: integer overflow' '=== SELECT' sql --input "$DATA/sched.data" \
+	-i 1 --output2 "$TMP/c.db" --query 'SELECT abs(-9223372036854775808)'
+check 'copies no row twice' test "$(sqlite3 "$TMP/c.db" 'SELECT count(*) = count(DISTINCT _time) FROM sched_switch')" = 1
 
 "$PROFSCRIPT" sql --input "$DATA/sched.data" --query "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c)
 	SELECT count(*) FROM c" >"$TMP/out" 2>"$TMP/err" &

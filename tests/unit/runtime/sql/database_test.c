@@ -162,7 +162,7 @@ static void errors_have_a_place(void **state)
 	assert_int_equal(database_exec(f->db, "SELECT c FROM t", NULL), -5);
 }
 
-/* Must be the last test: the request stays. */
+/* Must come after the other tests of queries: the request stays. */
 static void a_signal_ends_queries(void **state)
 {
 	struct fixture *f = *state;
@@ -192,6 +192,21 @@ static void a_signal_ends_queries(void **state)
 	query_free(q);
 }
 
+/* Comes after a_signal_ends_queries(), whose requests stay. */
+static void no_signal_ends_our_own_statements(void **state)
+{
+	struct fixture *f = *state;
+	struct error err = {0};
+
+	assert_true(signals_stop_requested());
+	if (database_exec(f->db,
+			  "CREATE TABLE n AS WITH RECURSIVE c(x) AS (VALUES (1) UNION ALL SELECT x "
+			  "+ 1 FROM c "
+			  "WHERE x < 100000) SELECT x FROM c",
+			  &err))
+		fail_msg("%s", err.text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -200,6 +215,7 @@ int main(void)
 		cmocka_unit_test(statements_follow_each_other),
 		cmocka_unit_test(errors_have_a_place),
 		cmocka_unit_test(a_signal_ends_queries),
+		cmocka_unit_test(no_signal_ends_our_own_statements),
 	};
 
 	return cmocka_run_group_tests_name("database", tests, set_up, tear_down);
