@@ -19,10 +19,10 @@ datadir  = $(CURDIR)
 endif
 
 DEPS = gcc make pkg-config libluajit-5.1-dev luajit libtraceevent-dev libelf-dev libdw-dev libzstd-dev \
-	liblzma-dev nettle-dev libiberty-dev xz-utils libcmocka-dev lua-busted lua-cjson linux-perf
+	liblzma-dev nettle-dev libsqlite3-dev libiberty-dev xz-utils libcmocka-dev lua-busted lua-cjson linux-perf
 pkg       = $(shell pkg-config $1 2>/dev/null)
 INCLUDES := -iquote . -iquote runtime -iquote native $(call pkg,--cflags libtraceevent)
-LIBS     := $(call pkg,--libs libtraceevent libelf libdw libzstd liblzma nettle luajit)
+LIBS     := $(call pkg,--libs libtraceevent libelf libdw libzstd liblzma nettle sqlite3 luajit)
 WARNINGS  = -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes -Wundef $(WERROR)
 COMPILE   = $(if $(LIBS),,$(error libraries are missing: run `sudo make deps`))$(CC) -std=gnu11 \
 	-D_GNU_SOURCE= $(INCLUDES) $(EXTRA) $(WARNINGS) $(CFLAGS) $(SANITIZE)
@@ -41,7 +41,8 @@ C_FILES     := $(shell find runtime native bindings bpf tests -name '*.[ch]')
 FFI_HEADERS := $(addsuffix .h,$(addprefix runtime/,error event event_request nearest bpf/bpf clocks/clock_axis decode/records \
 	decode/sample formats/formats formats/tracepoint live/count_sums live/live os/cgroups os/cpus os/output os/quit os/signals os/splitlock \
 	os/support os/threads os/watchdog probes/binary probes/elf probes/probe probes/usdt pull/remote push/push recording/recording \
-	relations/history relations/pairs relations/timeline session/session session/tasks stacks/demangle \
+	relations/history relations/pairs relations/timeline session/session session/tasks sql/columns sql/database \
+	sql/functions sql/rows sql/tables stacks/demangle \
 	stacks/maps stacks/resolve stacks/srcline stacks/stacks stacks/symbols) \
 	$(addprefix native/,hist intern objects text) bindings/limits)
 # And these of the kernel's headers. (LuaJIT has no bit fields of 64 bits.)
@@ -132,7 +133,7 @@ demo: deps ## three seconds of live tracing (as root), or of a recording where t
 	@tests/demo.sh
 
 test: DEPS += qemu-system-x86 busybox-static cpio kmod binutils libdebuginfod1 chromium groff-base python3 \
-	libtraceevent1-plugin
+	libtraceevent1-plugin sqlite3
 test: deps ## all tests, plain and under ASan/UBSan; T='WORD...' selects by path
 	$(SUBMAKE) ASAN= programs
 	$(SUBMAKE) ASAN=1 programs

@@ -29,7 +29,8 @@ local PARTS = {
 --- The modules of lib.* by purpose.
 local GROUPS = {
   { 'Data structures', 'array', 'map', 'intern', 'hist', 'window', 'objects' },
-  { 'Aggregation and reports', 'counter', 'aggregate', 'stacks', 'calltree', 'grid', 'ratios', 'table', 'screen' },
+  { 'Aggregation and reports', 'counter', 'aggregate', 'stacks', 'calltree', 'grid', 'ratios', 'table', 'screen',
+    'sql' },
   { 'Relations between events', 'join', 'pairs', 'relation', 'delay', 'pairing', 'syscalls', 'memprof', 'detail',
     'latency' },
   { 'Pictures', 'flamegraph', 'flamegraph_tree', 'heatmap', 'pair_heatmap', 'svg' },

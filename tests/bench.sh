@@ -37,6 +37,8 @@
 #                 goal of 40 ns
 #   merge_many    the records of 64 CPUs brought into the order of time and decoded; the peer is one CPU's,
 #                 which are in order
+#   sql_*         SQL on kept events, see tests/bench/sql_scan.c; the peer is inserting them into an SQLite table, which
+#                 must cost at least five times as much as a scan with a filter
 #   attach        from exec until two tracepoints are open; the peer is `perf record`
 #
 # BENCH_LOOPS: loops of the pipe benchmark, each about eight events (300000).
@@ -322,12 +324,18 @@ merge_many() {
 	row merge_many "$(build/bench/merge_many 64)" "$(build/bench/merge_many 1)"
 }
 
+sql_scan() {
+	local name ours peer
+	while read -r name ours peer; do row "$name" "$ours" "$peer"; done < <(build/bench/sql_scan)
+}
+
 live_pairs
 live_stacks
 all_lists
 push
 pull
 merge_many
+sql_scan
 recording
 flame_graph
 stacks

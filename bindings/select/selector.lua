@@ -63,6 +63,7 @@ local ATTRIBUTES = {
   ['num'] = { kind = 'expr', help = 'value to aggregate' },
   ['ptr'] = { kind = 'expr', help = 'address of the allocation' },
   ['size'] = { kind = 'expr', help = 'size of the allocation in bytes' },
+  ['index'] = { kind = 'string', help = 'field by which queries find and sort events' },
 }
 selector.attributes = ATTRIBUTES
 

@@ -1,0 +1,723 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A plan (xBestIndex) is a list of tests and at most one column whose index finds or sorts the
+ * rows. Tests only save work: SQLite repeats them, so a test whose value cannot be compared here is
+ * left out.
+ *
+ * An index costs about as much as ten scans. It is made when the rows are sorted by it, when the
+ * user asked for it, or when a query looks for a value the third time, as the inner loop of a join
+ * does.
+ */
+#include "sql/tables.h"
+
+#include <errno.h>
+#include <math.h>
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "error.h"
+#include "event.h"
+#include "sql/columns.h"
+#include "sql/rows.h"
+
+enum {
+	MAX_TESTS = 16,
+	MAX_COLUMNS = 1999,
+	SCANS = 2,  /* by the same cursor, before it makes an index */
+	AHEAD = 16, /* rows that are prefetched: in the order of an index, each is somewhere else */
+	ASSUMED_ROWS = 1000000
+};
+
+/* idxNum: the column of the index + 1, and: */
+enum {
+	PLAN_COLUMN = 0xffff,
+	PLAN_SORTED = 1 << 16, /* the rows are in the order of the column */
+	PLAN_DOWN = 1 << 17,
+	PLAN_EQUAL = 1 << 18, /* the column is compared with = */
+	PLAN_EVENTS = 1 << 19 /* the index is not enough, as other columns are read */
+};
+
+struct table {
+	struct column *columns;
+	uint32_t nr_columns;
+	struct index **indexes; /* by column; NULL: not made */
+};
+
+struct tables {
+	struct rows *rows;
+	struct table *list;
+	uint32_t n;
+};
+
+struct vtab {
+	sqlite3_vtab base;
+	struct tables *tables;
+	uint32_t number;
+};
+
+struct test {
+	const struct column *column;
+	uint8_t op; /* SQLITE_INDEX_CONSTRAINT_* */
+	int64_t value;
+	struct span text;
+};
+
+struct cursor {
+	sqlite3_vtab_cursor base;
+	struct event *const *rows;
+	const uint32_t *order; /* of the index; NULL: the order of time */
+	const struct index *index;
+	const struct column *sorted; /* column of the index */
+	uint32_t place;		     /* of the current row in the order */
+	uint32_t at, end;	     /* of the order, or of the rows */
+	uint32_t low, high;	     /* the rows within the range of times */
+	bool down;		     /* from end to at */
+	bool reads_events;	     /* not only the index */
+	uint32_t row;		     /* the current one */
+	bool is_over;
+	uint32_t filters;
+	uint32_t nr_tests;
+	struct test tests[MAX_TESTS];
+	char *texts[MAX_TESTS]; /* copies, as the values of a plan do not last */
+};
+
+struct tables *tables_new(struct rows *rows)
+{
+	struct tables *t = calloc(1, sizeof(*t));
+
+	if (t)
+		t->rows = rows;
+	return t;
+}
+
+void tables_forget(struct tables *t)
+{
+	for (struct table *table = t->list; table < t->list + t->n; table++) {
+		for (uint32_t i = 0; i < table->nr_columns; i++) {
+			index_free(table->indexes[i]);
+			table->indexes[i] = NULL;
+		}
+	}
+}
+
+void tables_free(struct tables *t)
+{
+	if (!t)
+		return;
+	tables_forget(t);
+	for (struct table *table = t->list; table < t->list + t->n; table++) {
+		for (uint32_t i = 0; i < table->nr_columns; i++)
+			free(table->columns[i].name);
+		free(table->columns);
+		free(table->indexes);
+	}
+	free(t->list);
+	free(t);
+}
+
+int tables_add(struct tables *t, uint16_t class)
+{
+	struct table *list = reallocarray(t->list, t->n + 1, sizeof(*list));
+	int number;
+
+	if (!list)
+		return -ENOMEM;
+	t->list = list;
+	number = rows_add_table(t->rows, class);
+	if (number < 0)
+		return number;
+	t->list[t->n++] = (struct table){0};
+	return number;
+}
+
+int tables_add_column(struct tables *t, uint32_t table, const struct column *column)
+{
+	struct table *to = &t->list[table];
+	struct column *columns;
+	struct index **indexes;
+
+	if (to->nr_columns == MAX_COLUMNS)
+		return -E2BIG;
+	columns = reallocarray(to->columns, to->nr_columns + 1, sizeof(*columns));
+	if (!columns)
+		return -ENOMEM;
+	to->columns = columns;
+	indexes = reallocarray(to->indexes, to->nr_columns + 1, sizeof(struct index *));
+	if (!indexes)
+		return -ENOMEM;
+	to->indexes = indexes;
+	columns[to->nr_columns] = *column;
+	columns[to->nr_columns].name = strdup(column->name);
+	if (!columns[to->nr_columns].name)
+		return -ENOMEM;
+	indexes[to->nr_columns++] = NULL;
+	return 0;
+}
+
+void tables_set_base(struct tables *t, uint64_t base)
+{
+	for (struct table *table = t->list; table < t->list + t->n; table++)
+		for (uint32_t i = 0; i < table->nr_columns; i++)
+			table->columns[i].base = base;
+}
+
+static const char *const TYPES[] = {"INTEGER", "TEXT", "BLOB"};
+
+static int declare(sqlite3 *db, const struct table *table)
+{
+	sqlite3_str *text = sqlite3_str_new(db);
+	char *sql;
+	int status;
+
+	sqlite3_str_appendall(text, "CREATE TABLE t(");
+	for (uint32_t i = 0; i < table->nr_columns; i++)
+		sqlite3_str_appendf(text, "%s\"%w\" %s", i ? "," : "", table->columns[i].name,
+				    TYPES[table->columns[i].type]);
+	sqlite3_str_appendall(text, ")");
+	sql = sqlite3_str_finish(text);
+	if (!sql)
+		return SQLITE_NOMEM;
+	status = sqlite3_declare_vtab(db, sql);
+	sqlite3_free(sql);
+	return status;
+}
+
+static int vtab_connect(sqlite3 *db, void *arg, int argc, const char *const *argv,
+			sqlite3_vtab **out, char **message)
+{
+	struct tables *t = arg;
+	uint32_t number = argc > 3 ? strtoul(argv[3], NULL, 10) : UINT32_MAX;
+	struct vtab *vtab;
+	int status;
+
+	if (number >= t->n) {
+		*message = sqlite3_mprintf("there is no table of events %u", number);
+		return SQLITE_ERROR;
+	}
+	status = declare(db, &t->list[number]);
+	if (status != SQLITE_OK)
+		return status;
+	vtab = sqlite3_malloc(sizeof(*vtab));
+	if (!vtab)
+		return SQLITE_NOMEM;
+	*vtab = (struct vtab){.tables = t, .number = number};
+	*out = &vtab->base;
+	return SQLITE_OK;
+}
+
+static int vtab_disconnect(sqlite3_vtab *vtab)
+{
+	sqlite3_free(vtab);
+	return SQLITE_OK;
+}
+
+static bool is_test(int op)
+{
+	return op == SQLITE_INDEX_CONSTRAINT_EQ || op == SQLITE_INDEX_CONSTRAINT_NE ||
+	       op == SQLITE_INDEX_CONSTRAINT_GT || op == SQLITE_INDEX_CONSTRAINT_GE ||
+	       op == SQLITE_INDEX_CONSTRAINT_LT || op == SQLITE_INDEX_CONSTRAINT_LE;
+}
+
+/* What a plan is chosen by. */
+struct plan {
+	const struct table *table;
+	uint32_t nr_tests;
+	int seek;	/* column with an index that finds rows; -1: none */
+	bool is_equal;	/* it is compared with = */
+	bool has_times; /* a range of times */
+	char tests[3 * MAX_TESTS + 1];
+};
+
+/* Returns whether a constraint can be tested here. */
+static bool can_test(sqlite3_index_info *info, int i, const struct table *table)
+{
+	const struct sqlite3_index_constraint *constraint = &info->aConstraint[i];
+	const struct column *column;
+
+	if (!constraint->usable || constraint->iColumn < 0 || !is_test(constraint->op))
+		return false;
+	column = &table->columns[constraint->iColumn];
+	if (column->type == COLUMN_BLOB)
+		return false;
+	if (column->type == COLUMN_TEXT && strcmp(sqlite3_vtab_collation(info, i), "BINARY"))
+		return false;
+	/* IN is a loop of = unless it is left to SQLite, which pays only with an index. */
+	return column->has_index || !sqlite3_vtab_in(info, i, -1);
+}
+
+static void add_test(struct plan *plan, sqlite3_index_info *info, int i)
+{
+	const struct sqlite3_index_constraint *constraint = &info->aConstraint[i];
+	const struct column *column = &plan->table->columns[constraint->iColumn];
+	bool is_equal = constraint->op == SQLITE_INDEX_CONSTRAINT_EQ;
+	char *code = &plan->tests[3 * plan->nr_tests];
+
+	code[0] = ' ' + (constraint->iColumn & 63);
+	code[1] = ' ' + (constraint->iColumn >> 6);
+	code[2] = constraint->op;
+	info->aConstraintUsage[i].argvIndex = ++plan->nr_tests;
+	if (column->kind == COLUMN_TIME)
+		plan->has_times |= constraint->op != SQLITE_INDEX_CONSTRAINT_NE;
+	else if (is_equal && (plan->seek < 0 || !plan->is_equal || column->has_index)) {
+		plan->seek = constraint->iColumn;
+		plan->is_equal = true;
+	} else if (plan->seek < 0 && column->has_index &&
+		   constraint->op != SQLITE_INDEX_CONSTRAINT_NE)
+		plan->seek = constraint->iColumn;
+}
+
+/* Chooses the order of the rows. Returns the column that sorts them, or -1. */
+static int sort_column(const struct plan *plan, sqlite3_index_info *info)
+{
+	const struct sqlite3_index_orderby *by = info->aOrderBy;
+	const struct column *column;
+	bool groups = sqlite3_vtab_distinct(info);
+
+	if (info->nOrderBy != 1)
+		return -1;
+	/* Row numbers and times are in the order of the rows. */
+	if (by->iColumn < 0 || plan->table->columns[by->iColumn].kind == COLUMN_TIME) {
+		info->orderByConsumed = plan->seek < 0 || plan->is_equal;
+		return -1;
+	}
+	column = &plan->table->columns[by->iColumn];
+	if (column->type == COLUMN_BLOB || (!column->has_index && !groups))
+		return -1;
+	/* To sort all rows is a waste if few of them are needed. */
+	if (!column->has_index && (plan->is_equal || plan->has_times))
+		return -1;
+	if (plan->is_equal && plan->seek != by->iColumn)
+		return -1;
+	info->orderByConsumed = 1;
+	return by->iColumn;
+}
+
+/* Whether a query reads no other column than this one. */
+static bool needs_only(const sqlite3_index_info *info, int column)
+{
+	/* The last bit of colUsed stands for all columns from 63 on. */
+	return column >= 0 && column < 63 && !(info->colUsed & ~(1ull << column));
+}
+
+static int vtab_best_index(sqlite3_vtab *base, sqlite3_index_info *info)
+{
+	struct vtab *vtab = (struct vtab *)base;
+	struct plan plan = {.table = &vtab->tables->list[vtab->number], .seek = -1};
+	double rows = rows_count(vtab->tables->rows, vtab->number);
+	int sorted;
+
+	for (int i = 0; i < info->nConstraint && plan.nr_tests < MAX_TESTS; i++)
+		if (can_test(info, i, plan.table))
+			add_test(&plan, info, i);
+	sorted = sort_column(&plan, info);
+	info->idxNum = (sorted >= 0 ? sorted : plan.seek) + 1;
+	if (sorted >= 0)
+		info->idxNum |= PLAN_SORTED;
+	else if (plan.is_equal)
+		info->idxNum |= PLAN_EQUAL;
+	if (info->orderByConsumed && info->aOrderBy[0].desc)
+		info->idxNum |= PLAN_DOWN;
+	if (!needs_only(info, sorted))
+		info->idxNum |= PLAN_EVENTS;
+	info->idxStr = sqlite3_mprintf("%s", plan.tests);
+	if (!info->idxStr)
+		return SQLITE_NOMEM;
+	info->needToFreeIdxStr = 1;
+
+	rows = rows > 0 ? rows : ASSUMED_ROWS;
+	if (plan.is_equal)
+		rows = 10 + rows / 1000;
+	else if (plan.has_times || plan.seek >= 0)
+		rows = 10 + rows / 20;
+	info->estimatedCost =
+		(plan.is_equal || plan.has_times ? rows : rows * 2) + (plan.nr_tests ? 0 : rows);
+	info->estimatedRows = plan.nr_tests ? 1 + rows / 2 : rows;
+	return SQLITE_OK;
+}
+
+static int vtab_open(sqlite3_vtab *base, sqlite3_vtab_cursor **out)
+{
+	struct cursor *c = sqlite3_malloc(sizeof(*c));
+
+	(void)base;
+	if (!c)
+		return SQLITE_NOMEM;
+	memset(c, 0, sizeof(*c));
+	*out = &c->base;
+	return SQLITE_OK;
+}
+
+static void free_tests(struct cursor *c)
+{
+	for (uint32_t i = 0; i < MAX_TESTS; i++) {
+		sqlite3_free(c->texts[i]);
+		c->texts[i] = NULL;
+	}
+	c->nr_tests = 0;
+}
+
+static int vtab_close(sqlite3_vtab_cursor *base)
+{
+	free_tests((struct cursor *)base);
+	sqlite3_free(base);
+	return SQLITE_OK;
+}
+
+enum outcome { TEST_KEPT, TEST_USELESS, TEST_NEVER, TEST_NO_MEMORY };
+
+/* Makes the test of an integer with a real number one with an integer. */
+static enum outcome real_test(struct test *test, double value)
+{
+	double whole = floor(value);
+	bool is_low = value < -0x1p63, is_high = value >= 0x1p63;
+
+	switch (test->op) {
+	case SQLITE_INDEX_CONSTRAINT_EQ:
+		if (is_low || is_high || whole != value)
+			return TEST_NEVER;
+		break;
+	case SQLITE_INDEX_CONSTRAINT_NE:
+		if (is_low || is_high || whole != value)
+			return TEST_USELESS;
+		break;
+	case SQLITE_INDEX_CONSTRAINT_GT:
+	case SQLITE_INDEX_CONSTRAINT_GE:
+		if (is_high || is_low)
+			return is_high ? TEST_NEVER : TEST_USELESS;
+		if (whole != value)
+			test->op = SQLITE_INDEX_CONSTRAINT_GT;
+		break;
+	default:
+		if (is_high || is_low)
+			return is_low ? TEST_NEVER : TEST_USELESS;
+		if (whole != value)
+			test->op = SQLITE_INDEX_CONSTRAINT_LE;
+	}
+	test->value = (int64_t)whole;
+	return TEST_KEPT;
+}
+
+static enum outcome read_value(struct cursor *c, struct test *test, sqlite3_value *value)
+{
+	int type = sqlite3_value_type(value);
+	char **copy = &c->texts[c->nr_tests];
+
+	if (type == SQLITE_NULL)
+		return TEST_NEVER;
+	if (test->column->type == COLUMN_INTEGER) {
+		if (type == SQLITE_FLOAT)
+			return real_test(test, sqlite3_value_double(value));
+		test->value = sqlite3_value_int64(value);
+		return type == SQLITE_INTEGER ? TEST_KEPT : TEST_USELESS;
+	}
+	if (type != SQLITE_TEXT)
+		return TEST_USELESS;
+	test->text.at = (const char *)sqlite3_value_text(value);
+	test->text.size = sqlite3_value_bytes(value);
+	if (!test->text.at)
+		return TEST_NO_MEMORY;
+	*copy = sqlite3_malloc64(test->text.size + 1);
+	if (!*copy)
+		return TEST_NO_MEMORY;
+	test->text.at = memcpy(*copy, test->text.at, test->text.size);
+	return TEST_KEPT;
+}
+
+/* Narrows the range of rows by a test of the time. */
+static void narrow_times(struct cursor *c, struct rows *rows, uint32_t table,
+			 const struct test *test)
+{
+	uint64_t base = test->column->base;
+	double time = (double)(int64_t)((uint64_t)test->value - base);
+	uint32_t from, after;
+
+	/* Far from the base, the difference may wrap around. */
+	if (test->value < 0)
+		time = -INFINITY;
+	from = rows_before(rows, table, time);
+	after = rows_before(rows, table, nextafter(time, INFINITY));
+	if (test->op == SQLITE_INDEX_CONSTRAINT_GT)
+		from = after;
+	if (test->op != SQLITE_INDEX_CONSTRAINT_LT && test->op != SQLITE_INDEX_CONSTRAINT_LE &&
+	    from > c->low)
+		c->low = from;
+	if (test->op == SQLITE_INDEX_CONSTRAINT_LT)
+		after = from;
+	if (test->op != SQLITE_INDEX_CONSTRAINT_GT && test->op != SQLITE_INDEX_CONSTRAINT_GE &&
+	    after < c->high)
+		c->high = after;
+}
+
+/* Reads the tests of a plan with their values. */
+static enum outcome read_tests(struct cursor *c, const struct vtab *vtab, const char *tests,
+			       int argc, sqlite3_value **argv)
+{
+	struct tables *t = vtab->tables;
+
+	free_tests(c);
+	for (int i = 0; i < argc; i++) {
+		const char *code = &tests[3 * i];
+		uint32_t column = (code[0] - ' ') | (code[1] - ' ') << 6;
+		struct test *test = &c->tests[c->nr_tests];
+		enum outcome outcome;
+
+		*test = (struct test){&t->list[vtab->number].columns[column], code[2], 0, {0}};
+		outcome = read_value(c, test, argv[i]);
+		if (outcome == TEST_NEVER || outcome == TEST_NO_MEMORY)
+			return outcome;
+		if (outcome == TEST_USELESS)
+			continue;
+		if (test->column->kind == COLUMN_TIME && test->op != SQLITE_INDEX_CONSTRAINT_NE)
+			narrow_times(c, t->rows, vtab->number, test);
+		else
+			c->nr_tests++;
+	}
+	return TEST_KEPT;
+}
+
+static bool holds(int order, uint8_t op)
+{
+	switch (op) {
+	case SQLITE_INDEX_CONSTRAINT_EQ:
+		return order == 0;
+	case SQLITE_INDEX_CONSTRAINT_NE:
+		return order != 0;
+	case SQLITE_INDEX_CONSTRAINT_GT:
+		return order > 0;
+	case SQLITE_INDEX_CONSTRAINT_GE:
+		return order >= 0;
+	case SQLITE_INDEX_CONSTRAINT_LT:
+		return order < 0;
+	default:
+		return order <= 0;
+	}
+}
+
+static bool passes(const struct test *test, const struct event *ev)
+{
+	struct span text;
+	int64_t value;
+
+	if (test->column->type == COLUMN_TEXT)
+		return column_span(test->column, ev, &text) &&
+		       holds(span_compare(text, test->text), test->op);
+	return column_integer(test->column, ev, &value) &&
+	       holds((value > test->value) - (value < test->value), test->op);
+}
+
+/* Inline, because gcc drops calls of functions that only prefetch. */
+static __always_inline void prefetch(const struct cursor *c, uint32_t place)
+{
+	uint32_t near = c->down ? place - AHEAD : place + AHEAD;
+	uint32_t far = c->down ? near - AHEAD : near + AHEAD;
+
+	if (far >= c->at && far < c->end)
+		__builtin_prefetch(&c->rows[c->order[far]]);
+	if (near >= c->at && near < c->end) {
+		const char *event = (const char *)c->rows[c->order[near]];
+
+		__builtin_prefetch(event);
+		__builtin_prefetch(event + sizeof(struct event));
+	}
+}
+
+/* Goes on to the next row that passes all tests, from the current position. */
+static void find(struct cursor *c)
+{
+	while (c->at < c->end) {
+		uint32_t place = c->down ? --c->end : c->at++;
+		uint32_t row = c->order ? c->order[place] : place, i;
+
+		if (c->order) {
+			if (c->reads_events)
+				prefetch(c, place);
+			if (row < c->low || row >= c->high)
+				continue;
+		}
+		for (i = 0; i < c->nr_tests && passes(&c->tests[i], c->rows[row]); i++)
+			;
+		if (i == c->nr_tests) {
+			c->row = row;
+			c->place = place;
+			return;
+		}
+	}
+	c->is_over = true;
+}
+
+static uint32_t below(const struct index *x, const struct test *test, bool or_equal)
+{
+	return test->column->type == COLUMN_TEXT ? index_below_text(x, test->text, or_equal)
+						 : index_below(x, test->value, or_equal);
+}
+
+/* Narrows the range of an index by the tests of its column, which NULL does not pass. */
+static void narrow_index(struct cursor *c, const struct index *x, const struct column *column)
+{
+	for (uint32_t i = 0; i < c->nr_tests; i++) {
+		const struct test *test = &c->tests[i];
+		uint32_t from = index_nulls(x), to = c->end;
+
+		if (test->column != column)
+			continue;
+		switch (test->op) {
+		case SQLITE_INDEX_CONSTRAINT_EQ:
+			from = below(x, test, false);
+			to = below(x, test, true);
+			break;
+		case SQLITE_INDEX_CONSTRAINT_GT:
+		case SQLITE_INDEX_CONSTRAINT_GE:
+			from = below(x, test, test->op == SQLITE_INDEX_CONSTRAINT_GT);
+			break;
+		case SQLITE_INDEX_CONSTRAINT_LT:
+		case SQLITE_INDEX_CONSTRAINT_LE:
+			to = below(x, test, test->op == SQLITE_INDEX_CONSTRAINT_LE);
+			break;
+		default:
+			break;
+		}
+		if (from > c->at)
+			c->at = from;
+		if (to < c->end)
+			c->end = to;
+	}
+}
+
+/* Whether one of the tests compares the column with =. It may have been left out. */
+static bool has_equal(const struct cursor *c, const struct column *column)
+{
+	for (uint32_t i = 0; i < c->nr_tests; i++)
+		if (c->tests[i].column == column && c->tests[i].op == SQLITE_INDEX_CONSTRAINT_EQ)
+			return true;
+	return false;
+}
+
+/* Uses the index of a plan if it is worth its price. Returns -1 without memory. */
+static int use_index(struct cursor *c, const struct vtab *vtab, int plan)
+{
+	struct table *table = &vtab->tables->list[vtab->number];
+	uint32_t number = (plan & PLAN_COLUMN) - 1;
+	struct column *column = &table->columns[number];
+	struct index **index = &table->indexes[number];
+
+	/* Without the test, the rows would not be in the order of time. */
+	if (plan & PLAN_EQUAL && !has_equal(c, column))
+		return 0;
+	if (!*index && !(plan & PLAN_SORTED) && !column->has_index && c->filters <= SCANS)
+		return 0;
+	if (!*index)
+		*index = index_new(column, c->rows, c->end);
+	if (!*index)
+		return plan & PLAN_SORTED ? -1 : 0;
+	c->order = index_order(*index);
+	c->index = *index;
+	c->sorted = column;
+	narrow_index(c, *index, column);
+	return 0;
+}
+
+static int vtab_filter(sqlite3_vtab_cursor *base, int plan, const char *tests, int argc,
+		       sqlite3_value **argv)
+{
+	struct cursor *c = (struct cursor *)base;
+	const struct vtab *vtab = (const struct vtab *)base->pVtab;
+	uint32_t n = rows_count(vtab->tables->rows, vtab->number);
+
+	c->rows = rows_of(vtab->tables->rows, vtab->number);
+	c->order = NULL;
+	c->sorted = NULL;
+	c->low = 0;
+	c->high = n;
+	c->down = plan & PLAN_DOWN;
+	c->reads_events = plan & PLAN_EVENTS;
+	c->is_over = false;
+	c->filters++;
+	switch (read_tests(c, vtab, tests, argc, argv)) {
+	case TEST_NO_MEMORY:
+		return SQLITE_NOMEM;
+	case TEST_NEVER:
+		c->is_over = true;
+		return SQLITE_OK;
+	default:
+		break;
+	}
+	c->at = 0;
+	c->end = n;
+	if (plan & PLAN_COLUMN && use_index(c, vtab, plan))
+		return SQLITE_NOMEM;
+	if (!c->order) {
+		c->at = c->low;
+		c->end = c->high;
+	}
+	find(c);
+	return SQLITE_OK;
+}
+
+static int vtab_next(sqlite3_vtab_cursor *base)
+{
+	find((struct cursor *)base);
+	return SQLITE_OK;
+}
+
+static int vtab_eof(sqlite3_vtab_cursor *base)
+{
+	return ((struct cursor *)base)->is_over;
+}
+
+static int vtab_column(sqlite3_vtab_cursor *base, sqlite3_context *result, int number)
+{
+	const struct cursor *c = (const struct cursor *)base;
+	const struct vtab *vtab = (const struct vtab *)base->pVtab;
+	const struct column *column = &vtab->tables->list[vtab->number].columns[number];
+	bool is_sorted =
+		column == c->sorted; /* its value is in the index, and the event far away */
+	const struct event *ev = is_sorted ? NULL : c->rows[c->row];
+	struct span span;
+	int64_t value;
+
+	if (column->type == COLUMN_INTEGER) {
+		if (is_sorted ? index_integer(c->index, c->place, &value)
+			      : column_integer(column, ev, &value))
+			sqlite3_result_int64(result, value);
+	} else if (is_sorted ? index_text(c->index, c->place, &span)
+			     : column_span(column, ev, &span)) {
+		if (column->type == COLUMN_BLOB)
+			sqlite3_result_blob(result, span.at, span.size, SQLITE_STATIC);
+		else
+			sqlite3_result_text(result, span.at, span.size,
+					    column->kind == COLUMN_COMM ? SQLITE_TRANSIENT
+									: SQLITE_STATIC);
+	}
+	return SQLITE_OK;
+}
+
+static int vtab_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *rowid)
+{
+	*rowid = ((struct cursor *)base)->row + 1;
+	return SQLITE_OK;
+}
+
+static const sqlite3_module MODULE = {
+	.iVersion = 2,
+	.xCreate = vtab_connect,
+	.xConnect = vtab_connect,
+	.xBestIndex = vtab_best_index,
+	.xDisconnect = vtab_disconnect,
+	.xDestroy = vtab_disconnect,
+	.xOpen = vtab_open,
+	.xClose = vtab_close,
+	.xFilter = vtab_filter,
+	.xNext = vtab_next,
+	.xEof = vtab_eof,
+	.xColumn = vtab_column,
+	.xRowid = vtab_rowid,
+};
+
+int tables_register(struct tables *t, sqlite3 *db, struct error *err)
+{
+	if (sqlite3_create_module_v2(db, "events", &MODULE, t, NULL) != SQLITE_OK)
+		return error_set(err, -ENOMEM, "%s", sqlite3_errmsg(db));
+	return 0;
+}
