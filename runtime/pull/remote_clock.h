@@ -25,8 +25,8 @@ enum { CLOCK_PINGS = 16 };
 
 struct remote_clock {
 	bool is_own_kernel;
-	struct wire_hello sender;
-	bool is_linear; /* ours = theirs + offset; else the map converts */
+	struct wire_hello sender; /* as it said when its clock was met first */
+	bool is_linear;		  /* ours = theirs + offset; else the map converts */
 	bool is_known;
 	int64_t offset;		   /* ns */
 	double error;		   /* ns */
