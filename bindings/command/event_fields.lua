@@ -51,7 +51,7 @@ end
 ---@return event_fields.Event[]
 function event_fields.of(texts, max, input)
   local opt = assert(options.parse(options.explain_spec, nil, input and { '--input', input } or {}))
-  return sessions.with(input, nil, look_up, opt, texts, max)
+  return sessions.with(opt, look_up, opt, texts, max)
 end
 
 return event_fields

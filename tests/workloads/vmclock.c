@@ -3,7 +3,8 @@
  * vmclock [-w] COUNT [JUMP [SOCKET]]: a virtual machine with one CPU, in real mode, that enables
  * its kvmclock, and COUNT times reads its TSC and writes it to two ports. Prints each TSC, and what
  * the kvmclock was then by the page that KVM shares with the guest, in ns. JUMP: before the last
- * COUNT / 2 of them sleeps two seconds, and sets the guest's TSC forward by 10^12 cycles. SOCKET:
+ * COUNT / 2 of them sleeps two seconds, and sets the guest's TSC forward by 10^12 cycles; stays for
+ * two more seconds at the end. SOCKET:
  * sends each as an event small:out to a receiver that connects there; one more, before that and
  * before it waits, is only a reading of the clocks.
  */
@@ -144,6 +145,8 @@ int main(int argc, char **argv)
 	}
 	if (path)
 		stream_close(&stream);
+	if (w.rate)
+		sleep(2); /* KVM tells the new offset only while the machine exists */
 	for (long i = 0; i < w.count; i++)
 		printf("%lu %lu\n", (unsigned long)times[2 * i], (unsigned long)times[2 * i + 1]);
 	return 0;
