@@ -4,9 +4,8 @@
  * its kvmclock, and COUNT times reads its TSC and writes it to two ports. Prints each TSC, and what
  * the kvmclock was then by the page that KVM shares with the guest, in ns. JUMP: before the last
  * COUNT / 2 of them sleeps two seconds, and sets the guest's TSC forward by 10^12 cycles; stays for
- * two more seconds at the end. SOCKET:
- * sends each as an event small:out to a receiver that connects there; one more, before that and
- * before it waits, is only a reading of the clocks.
+ * two more seconds at the end. SOCKET: sends each as an event small:out to a receiver that connects
+ * there; one more, before that and before it waits, is only a reading of the clocks.
  */
 #ifdef __x86_64__
 #include <fcntl.h>
