@@ -43,7 +43,7 @@ FFI_HEADERS := $(addsuffix .h,$(addprefix runtime/,error event event_request nea
 	os/support os/threads os/watchdog probes/binary probes/elf probes/probe probes/usdt pull/remote push/push recording/recording \
 	relations/history relations/pairs relations/timeline session/session session/tasks stacks/demangle \
 	stacks/maps stacks/resolve stacks/srcline stacks/stacks stacks/symbols) \
-	$(addprefix native/,hist intern objects text) bindings/limits)
+	$(addprefix native/,bytes hist intern objects text) bindings/limits)
 # And these of the kernel's headers. (LuaJIT has no bit fields of 64 bits.)
 FFI_KERNEL   = struct.perf_event_attr enum.perf_type_id enum.perf_event_sample_format enum.bpf_map_type
 

@@ -141,3 +141,10 @@ size_t text_escape(char *out, const char *s, size_t n, enum text_mode mode)
 	}
 	return (size_t)(o - out);
 }
+
+size_t text_utf8(const char *s, size_t n)
+{
+	uint32_t code;
+
+	return n ? utf8_decode((const uint8_t *)s, n, &code) : 0;
+}

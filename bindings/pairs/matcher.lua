@@ -215,6 +215,11 @@ function Feed:open(run)
   self.durations = ffi.cast('double *', ffi.cast('char *', self.out) + ffi.offsetof('struct pair', 'ns'))
   self.pauses = self:pauses_by_class()
   self.doubts = doubts.new(run.session, config.stages)
+  self.export = run.export and run.export:slices({
+    by = self:per_instance() and self.instance or 'key',
+    key_text = function(key) return tostring(self:key_value(key)) end,
+    value = config.value,
+  }, config.stages)
 end
 
 --- Returns the functions to call at events of some classes, after all earlier events have been handled; nil if
@@ -247,6 +252,7 @@ function Feed:take(list, n)
     failure.raise('cannot add latencies: the set of histograms is too small, or out of memory')
   end
   if self.doubts then self.doubts:count(out, found) end
+  if self.export then self.export(out, found, list) end
   if pair then
     local stopped = self.run.stopped
     for i = 0, found - 1 do

@@ -29,6 +29,7 @@ local MAX_TEXTS = 4096 -- number of stacks, and of addresses, cached as text
 ---@field lines fun(id: integer): string[] the frames as printed in reports, with their addresses
 ---@field text fun(id: integer): string the same as indented lines
 ---@field symbol_text fun(id: integer): string|false 'symbol+0x1c' of the innermost frame; false: no symbol
+---@field generation fun(): integer changes when ids become invalid
 ---@field forget fun() discards all stacks if there are many; ids become invalid
 ---@field names fun(id: integer, names: string[], kinds: string[]): integer stores the names and kinds of the frames,
 ---  innermost first, and returns their number; kinds: 'k' kernel, 'j' JIT code, 'i' inlined, 'u' other, '?' only the
@@ -171,7 +172,7 @@ function frames.new(session, add)
     return found
   end
 
-  local stats = ffi.new 'struct stacks_stats'
+  local stats, generation = ffi.new 'struct stacks_stats', 0
   function self.forget()
     for member = 0, C.session_machines(session) - 1 do
       local stacks = C.session_stacks(session, member)
@@ -179,11 +180,14 @@ function frames.new(session, add)
       C.stacks_read_stats(stacks, stats)
       if stats.stacks >= MANY_STACKS then
         C.stacks_clear(stacks)
+        generation = generation + 1
         texts, nr_texts = {}, 0
         symbols, nr_symbols = {}, 0
       end
     end
   end
+
+  function self.generation() return generation end
   return self
 end
 
