@@ -40,7 +40,7 @@ local CLOCK_BOOTTIME = 7
 ---@field file ExportFile
 ---@field name string the profiler's name
 ---@field frames Frames
----@field generation fun(): integer changes when the ids of stacks become invalid
+---@field before_forget fun(call: fun()) sets what to call before the ids of stacks become invalid
 ---@field host fun(member: integer): string? name of another machine
 ---@field task_name fun(e: ffi.cdata*): string name of the thread of an event
 ---@field last_name fun(tid: integer): string last name of a thread of this machine
@@ -87,7 +87,7 @@ local function target_of(self)
     file = self.file,
     name = run.name,
     frames = services.frames,
-    generation = services.frames.generation,
+    before_forget = services.frames.before_forget,
     host = function(member)
       local host = C.session_host(run.session, member)
       return host ~= nil and text.safe(ffi.string(host)) or nil

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The formats of --export. Each is a module of its own, bindings/export/NAME.lua, which is only loaded when it is used.
+--- The formats of --export. Each is a module of its own, bindings/export/NAME.lua, which is loaded when it is used.
 local nearest = require 'bindings.base.nearest'
 
 local formats = {}

@@ -4,11 +4,11 @@
 ---
 --- - An event is an instant on the track of its thread; without a thread, on that of its CPU. Its fields are debug
 ---   annotations.
---- - sched_switch, sched_wakeup and sched_waking also become ftrace events, from which Perfetto makes its scheduling
----   tables.
+--- - sched_switch, sched_wakeup and sched_waking also become ftrace events, from which Perfetto makes its tables of
+---   scheduling.
 --- - A pair is a slice on a track of its key. Flows lead from its first event to the slice, and on to its second event.
---- - A stack is a PerfSample. Each event has a packet sequence of its own for them, which Perfetto shows as a profile of
----   its own.
+--- - A stack is a PerfSample. The stacks of an event have a sequence of packets of their own, which Perfetto shows as
+---   a profile of its own.
 local exports = require 'bindings.export.export'
 local ffi = require 'ffi'
 local fields = require 'bindings.export.fields'
@@ -408,7 +408,8 @@ end
 function Perfetto:sample(event)
   local b, sequence, target = self.bytes, event.class, self.target
   local known = { functions = { n = 0 }, paths = { n = 0 }, mappings = { n = 0 }, frames = { n = 0 }, stacks = {} }
-  local nr_stacks, generation = 0, target.generation()
+  local nr_stacks = 0
+  target.before_forget(function() known.stacks = {} end)
   self:begin_samples(sequence, event.name)
   local function new_stack(id)
     nr_stacks = nr_stacks + 1
@@ -421,7 +422,6 @@ function Perfetto:sample(event)
   end
   local base = self.base
   return function(e, stack)
-    if target.generation() ~= generation then known.stacks, generation = {}, target.generation() end
     self:track(e) -- describes the thread
     local id = known.stacks[stack] or new_stack(stack)
     local at = C.proto_open(b, 1)
