@@ -2,21 +2,20 @@
 --- Chrome's trace event format: JSON with an object for each event.
 ---
 --- - An event is an instant (ph i) of its thread, with its fields as args.
---- - Who runs on a CPU (sched_switch) is a complete event (X) of a thread "CPU N" of a process "CPUs".
+--- - Who ran on a CPU (sched_switch) is a complete event (X) of a thread "CPU N" of a process "CPUs".
 --- - A pair is an async slice (b, e) of its key, and a flow (s, f) between the threads of its events.
 --- - A stack is a sample (P) that refers to the frames at the end of the file.
 --- - Times are us since the first event.
 local ffi = require 'ffi'
 local fields = require 'bindings.export.fields'
 local lanes = require 'bindings.export.lanes'
-local libc = require 'bindings.base.libc'
 local stacks = require 'bindings.export.stacks'
+local switches = require 'bindings.export.switches'
 local text = require 'bindings.base.text'
 local threads = require 'bindings.export.threads'
 local version = require 'bindings.base.version'
 
 local C = ffi.C
-local cast, tonumber = ffi.cast, tonumber
 local chrome = {}
 
 local PAIRS = threads.CPUS + 5e5 -- the process of slices that belong to no thread
@@ -30,7 +29,7 @@ local function put(b, s) C.bytes_put(b, s, #s) end
 ---@param target ExportTarget
 ---@return Chrome
 function chrome.new(target)
-  local self = setmetatable({ target = target, bytes = target.file.bytes, processes = {}, running = {}, nr_flows = 0,
+  local self = setmetatable({ target = target, bytes = target.file.bytes, processes = {}, finishers = {}, nr_flows = 0,
     nr_lanes = 0 }, Chrome)
   self.threads = threads.new(target, function(thread) self:announce(thread) end)
   self:put('{"displayTimeUnit":"ns","otherData":{"exporter":"profscript ', version, '"},"traceEvents":[\n')
@@ -102,40 +101,29 @@ local function put_place(b, thread, time)
   C.json_time(b, time, 3)
 end
 
---- Returns what writes who ran on a CPU until a switch.
-function Chrome:switch(event)
-  local field, payload = event.fields.next_comm, event.view.payload
-  if event.name ~= 'sched:sched_switch' or event.machine or not field then return end
-  local running = self.running
-  return function(e)
-    local p = cast(payload, e.raw)
-    local now = running[e.cpu]
-    if now then
-      self:end_running(e.cpu, now, e.time)
-    else
-      now = {}
-      running[e.cpu] = now
-    end
-    now.tid, now.since = p.next_pid, e.time
-    now.comm = now.tid ~= 0 and ffi.string(p.next_comm, libc.strnlen(p.next_comm, field.size)) or nil
-  end
-end
-
-function Chrome:end_running(cpu, now, time)
-  if now.tid == 0 then return end
-  local b, thread = self.bytes, self.threads:cpu(cpu, 0)
-  put(b, ',\n{"ph":"X","cat":"running","name":')
-  C.json_text(b, now.comm, #now.comm)
-  put_place(b, thread, now.since)
-  put(b, ',"dur":')
-  C.json_time(b, math.max(time - now.since, 0), 3)
-  put(b, ',"args":{"tid":')
-  C.json_int(b, now.tid)
-  put(b, '}}')
+--- Returns what writes who ran on a CPU between two switches.
+function Chrome:running(event)
+  local b, name = self.bytes, nil
+  local switched, finish = switches.of(event, function(switch, to, is_confirmed)
+    if switch.next_pid == 0 or not is_confirmed then return end
+    local thread, comm = self.threads:cpu(switch.cpu, 0), name(switch)
+    put(b, ',\n{"ph":"X","cat":"running","name":')
+    C.json_text(b, comm, #comm)
+    put_place(b, thread, switch.time)
+    put(b, ',"dur":')
+    C.json_time(b, to - switch.time, 3)
+    put(b, ',"args":{"tid":')
+    C.json_int(b, switch.next_pid)
+    put(b, '}}')
+  end)
+  if not switched then return end
+  name = switches.namer(event)
+  self.finishers[#self.finishers + 1] = finish
+  return switched
 end
 
 function Chrome:event(event)
-  local b, members, switch, size = self.bytes, chrome.members(event, self.bytes), self:switch(event), event.view.size
+  local b, members, running = self.bytes, chrome.members(event, self.bytes), self:running(event)
   local head = (',\n{"ph":"i","s":"t","name":%s,"cat":%s'):format(text.json(event.name),
     text.json(event.system or 'perf'))
   local all = self.threads
@@ -147,7 +135,7 @@ function Chrome:event(event)
     C.json_int(b, e.cpu)
     members(e)
     put(b, '}}')
-    if switch and e.raw_size >= size then switch(e) end
+    if running then running(e) end
   end
 end
 
@@ -246,7 +234,7 @@ function Chrome:lost(e)
 end
 
 function Chrome:finish(time)
-  for cpu, now in pairs(self.running) do self:end_running(cpu, now, time) end
+  for _, finish in ipairs(self.finishers) do finish(time) end
   for _, thread in ipairs(self.threads:rename()) do
     self.processes[thread.pid] = thread.pid ~= thread.tid
     self:announce(thread)

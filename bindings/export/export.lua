@@ -18,9 +18,9 @@ local MEMBER_SHIFT = tonumber(C.EVENT_MEMBER_SHIFT)
 local CLOCK_BOOTTIME = 7
 
 ---@class Exporter
----@field event? fun(self, event: Event): fun(e: ffi.cdata*)? is called at the first event of a class, and returns what
---- writes its events (struct event *); nil: they are left out
----@field sample? fun(self, event: Event): fun(e: ffi.cdata*, stack: integer)? the same for events with stacks
+---@field event? fun(self, event: Event): fun(e: ffi.cdata*): boolean? is called at the first event of a class, and
+--- returns what writes its events (struct event *), and returns false for one that is left out
+---@field sample? fun(self, event: Event): fun(e: ffi.cdata*, stack: integer): boolean? the same for events with stacks
 ---@field slice? fun(self, source: SliceSource): fun(p: ffi.cdata*, second: ffi.cdata*): boolean returns what writes
 --- a pair of a matcher (struct pair *, struct event *); it returns false if it left out the pair
 ---@field counter? fun(self, event: Event, id: integer, title: string, time: number, value: number) the count of an
@@ -130,23 +130,19 @@ function Export:make(class)
   local sample = event and event.request.callchain ~= 0 and exporter.sample and exporter:sample(event)
   local stack, is_sample = self.run.services.stack, event and event.request.perf_event ~= 0
   local write = function() end
+  local function add(e)
+    if put(e) == false then n.left_out = n.left_out + 1 else n.events = n.events + 1 end
+  end
   if sample then
     write = function(e)
       if e.chain ~= nil then
-        sample(e, stack(e))
-        n.samples = n.samples + 1
+        if sample(e, stack(e)) == false then n.left_out = n.left_out + 1 else n.samples = n.samples + 1 end
         if is_sample then return end
       end
-      if put then
-        put(e)
-        n.events = n.events + 1
-      end
+      if put then add(e) end
     end
   elseif put then
-    write = function(e)
-      put(e)
-      n.events = n.events + 1
-    end
+    write = add
   end
   jit.on()
   return write
@@ -236,7 +232,7 @@ function Export:finish(time)
   out:warn(('%s: exported %s to %s (%s)'):format(self.run.name, #parts > 0 and table.concat(parts, ', ') or 'nothing',
     self.path, self.format.name))
   if n.left_out > 0 then
-    out:warn(('%s: %d slices were left out: too many overlap'):format(self.run.name, n.left_out))
+    out:warn(('%s: %d events, slices or stacks were left out: there are too many'):format(self.run.name, n.left_out))
   end
 end
 

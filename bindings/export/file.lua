@@ -26,6 +26,7 @@ local CREATE = libc.O_WRONLY + libc.O_CREAT + libc.O_CLOEXEC + O_EXCL + O_NOFOLL
 --- A file that is written through a buffer.
 ---@class ExportFile
 ---@field path string
+---@field is_compressed? boolean whatever its name is
 ---@field bytes ffi.cdata* struct bytes *: what is to be written next
 local File = {}
 File.__index = File
@@ -50,7 +51,7 @@ function File:create()
   self.fd = libc.open(target, flags, ffi.new('int', 420)) -- 0644
   if self.fd < 0 then fail(self, ffi.errno()) end
   if target ~= path then self.temporary = target end
-  if path:match '%.gz$' then
+  if self.is_compressed or path:match '%.gz$' then
     self.zlib = ffi.load 'libz.so.1'
     self.gz = self.zlib.gzdopen(self.fd, 'wb')
     if self.gz == nil then failure.raise("cannot write '%s': out of memory", path) end

@@ -15,6 +15,7 @@ local fields = require 'bindings.export.fields'
 local lanes = require 'bindings.export.lanes'
 local libc = require 'bindings.base.libc'
 local stacks = require 'bindings.export.stacks'
+local switches = require 'bindings.export.switches'
 local views = require 'bindings.view.views'
 
 local C = ffi.C
@@ -41,7 +42,7 @@ Perfetto.__index = Perfetto
 ---@return Perfetto
 function perfetto.new(target)
   return setmetatable({ target = target, bytes = target.file.bytes, threads = {}, names = {}, processes = {}, cpus = {},
-    hosts = {}, counters = {}, keys = {}, categories = {}, nr_events = 0, nr_tracks = 0 }, Perfetto)
+    hosts = {}, counters = {}, keys = {}, categories = {}, finishers = {}, nr_tracks = 0 }, Perfetto)
 end
 
 --- Writes a packet of a sequence without a time.
@@ -217,10 +218,8 @@ function Perfetto:annotations(event)
   })
 end
 
---- The id of the flow through an event: the time, class and CPU distinguish it.
-local function flow_of(time, class, cpu)
-  return cast('int64_t', time) * 16384LL + (class % 128) * 128 + (cpu + 1) % 128
-end
+--- The id of the flow through an event. A CPU has no two events at the same time.
+local function flow_of(time, cpu) return cast('int64_t', time) * 4096LL + (cpu + 1) % 4096 end
 
 -- The tracepoints that Perfetto's own tables are made of: field of FtraceEvent, and fields of its message.
 local FTRACE = {
@@ -233,7 +232,7 @@ local FTRACE = {
 
 --- Returns what writes an event as ftrace does; nil if Perfetto makes nothing of it.
 function Perfetto:ftrace(event)
-  local known, b = FTRACE[event.name], self.bytes
+  local known, b, base = FTRACE[event.name], self.bytes, self.base
   if not known or event.machine then return end
   local payload, code, size = event.view.payload, {}, event.view.size
   for i = 2, #known do
@@ -247,14 +246,13 @@ function Perfetto:ftrace(event)
   local put_fields = assert(loadstring(('local C, b, cast, strnlen = ...\nreturn function(p)\n%s\nend'):format(
     table.concat(code, '\n'))))(C, b, cast, libc.strnlen)
   local field = known[1]
-  return function(e)
-    if e.raw_size < size then return end
+  local function put(e)
     local outer = C.proto_open(b, 1)
     C.proto_uint(b, 10, MAIN)
     local bundle = C.proto_open(b, 1)
     C.proto_uint(b, 1, e.cpu)
     local one = C.proto_open(b, 2)
-    C.proto_uint(b, 1, self.base + e.time)
+    C.proto_uint(b, 1, base + e.time)
     C.proto_uint(b, 2, e.tid)
     local at = C.proto_open(b, field)
     put_fields(cast(payload, e.raw))
@@ -263,13 +261,25 @@ function Perfetto:ftrace(event)
     C.proto_close(b, bundle)
     C.proto_close(b, outer)
   end
+  local switched, finish = switches.of(event, function(switch, _, is_confirmed)
+    if not is_confirmed then -- who ran is unknown, which is best shown as idle
+      local p = cast(payload, switch.raw)
+      p.next_pid = 0
+      ffi.fill(p.next_comm, ffi.sizeof(p.next_comm))
+    end
+    put(switch)
+  end)
+  self.finishers[#self.finishers + 1] = finish
+  return switched or function(e)
+    if e.raw_size >= size then put(e) end
+  end
 end
 
 function Perfetto:event(event)
   local b = self.bytes
   self:begin()
   local name, category = self:name(event.name, event.system or 'perf')
-  local annotations, ftrace, class = self:annotations(event), self:ftrace(event), event.class
+  local annotations, ftrace = self:annotations(event), self:ftrace(event)
   local cpu_key, has_flow, base = self:key 'cpu', self.target.is_paired(event), self.base
   return function(e)
     local track = self:track(e)
@@ -282,7 +292,7 @@ function Perfetto:event(event)
     C.proto_uint(b, 11, track)
     C.proto_uint(b, 10, name)
     C.proto_uint(b, 3, category)
-    if has_flow then C.proto_fixed64(b, 47, flow_of(e.time, class, e.cpu)) end
+    if has_flow then C.proto_fixed64(b, 47, flow_of(e.time, e.cpu)) end
     C.proto_entry(b, 4, cpu_key, 4, e.cpu)
     annotations(e)
     C.proto_close(b, inner)
@@ -342,8 +352,8 @@ function Perfetto:slice(source)
     local track = lane.track or self:lane_track(source, lane, group, p.key)
     local at, inner = put_event(BEGIN, p.first_time, track)
     C.proto_uint(b, 10, name)
-    C.proto_fixed64(b, 47, flow_of(p.first_time, p.first_class, p.first_cpu))
-    C.proto_fixed64(b, 47, flow_of(p.second_time, p.second_class, second.cpu))
+    C.proto_fixed64(b, 47, flow_of(p.first_time, p.first_cpu))
+    C.proto_fixed64(b, 47, flow_of(p.second_time, second.cpu))
     C.proto_entry(b, 4, key_name, 4, p.key)
     if value_name then C.proto_entry(b, 4, value_name, 4, p.first_value) end
     C.proto_close(b, inner)
@@ -493,8 +503,9 @@ function Perfetto:lost(e)
 end
 
 --- Writes the last names of threads that have changed them, such as by execve().
-function Perfetto:finish()
+function Perfetto:finish(time)
   self:begin()
+  for _, finish in ipairs(self.finishers) do finish(time) end
   for tid, thread in pairs(self.names) do
     local name = self.target.last_name(tid)
     if name ~= thread.name then self:describe_thread(tid, thread.pid, name) end

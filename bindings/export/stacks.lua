@@ -21,6 +21,7 @@ end
 ---@field name string
 ---@field dso string '' if it is unknown
 ---@field in_kernel boolean
+---@field is_unknown boolean the name is that of the file
 ---@field file? string source file
 ---@field line? integer
 
@@ -49,7 +50,8 @@ function Tree:_frame(frame)
   if not found then
     found = self.nr_frames
     local file, line = (frame.source or ''):match '^(.*):(%d+)$'
-    self.frames[found] = { name = name, dso = dso, in_kernel = frame.in_kernel, file = file, line = tonumber(line) }
+    self.frames[found] = { name = name, dso = dso, in_kernel = frame.in_kernel, is_unknown = not frame.symbol,
+      file = file, line = tonumber(line) }
     self._by_key[key], self.nr_frames = found, found + 1
   end
   return found
