@@ -9,7 +9,7 @@
 #include "text.h"
 
 enum { VARINT = 0, FIXED64 = 1, LENGTH = 2 };
-enum { VARINT_MAX = 10, PADDED = 4 };
+enum { VARINT_MAX = 10, PADDED = 4, DIGITS = 20 };
 #define EXACT (1LL << 53)
 
 struct bytes *bytes_new(void)
@@ -25,23 +25,28 @@ void bytes_free(struct bytes *b)
 	free(b);
 }
 
-/* Returns the end of the data with room for n bytes; NULL without memory. */
-static uint8_t *room(struct bytes *b, size_t n)
+static int grow(struct bytes *b, size_t n)
 {
-	if (b->capacity - b->size < n) {
-		size_t capacity = b->capacity ? b->capacity : 4096;
-		uint8_t *data;
+	size_t capacity = b->capacity ? b->capacity : 4096;
+	uint8_t *data;
 
-		while (capacity - b->size < n)
-			capacity *= 2;
-		data = realloc(b->data, capacity);
-		if (!data) {
-			b->failed = -ENOMEM;
-			return NULL;
-		}
-		b->data = data;
-		b->capacity = capacity;
+	while (capacity - b->size < n)
+		capacity *= 2;
+	data = realloc(b->data, capacity);
+	if (!data) {
+		b->failed = -ENOMEM;
+		return -ENOMEM;
 	}
+	b->data = data;
+	b->capacity = capacity;
+	return 0;
+}
+
+/* Returns the end of the data with room for n bytes; NULL without memory. */
+static inline uint8_t *room(struct bytes *b, size_t n)
+{
+	if (__builtin_expect(b->capacity - b->size < n, 0) && grow(b, n) < 0)
+		return NULL;
 	return b->data + b->size;
 }
 
@@ -73,14 +78,6 @@ static size_t varint_size(uint64_t value)
 static uint8_t *tag(uint8_t *p, uint32_t field, uint32_t type)
 {
 	return varint(p, (uint64_t)field << 3 | type);
-}
-
-void proto_varint(struct bytes *b, uint64_t value)
-{
-	uint8_t *p = room(b, VARINT_MAX);
-
-	if (p)
-		b->size = (size_t)(varint(p, value) - b->data);
 }
 
 void proto_uint(struct bytes *b, uint32_t field, uint64_t value)
@@ -190,6 +187,34 @@ void proto_entry_text(struct bytes *b, uint32_t field, uint32_t key, uint32_t of
 	b->size = (size_t)(p + n - b->data);
 }
 
+/* Returns element i of an array of integers of this size. */
+static uint64_t element(const void *values, uint32_t size, uint32_t is_signed, uint32_t i)
+{
+	const uint8_t *from = (const uint8_t *)values + (size_t)i * size;
+	uint64_t value = 0;
+
+	memcpy(&value, from, size);
+	if (is_signed && size < sizeof(value) && value >> (8 * size - 1))
+		value |= ~0ULL << 8 * size;
+	return value;
+}
+
+void proto_list(struct bytes *b, uint32_t field, uint32_t of_value, const void *values,
+		uint32_t size, uint32_t is_signed, uint32_t n)
+{
+	uint8_t *p = room(b, (size_t)n * 4 * VARINT_MAX), *length;
+
+	if (!p)
+		return;
+	for (uint32_t i = 0; i < n; i++) {
+		length = tag(p, field, LENGTH);
+		p = tag(length + 1, of_value, VARINT);
+		p = varint(p, element(values, size, is_signed, i));
+		*length = (uint8_t)(p - length - 1);
+	}
+	b->size = (size_t)(p - b->data);
+}
+
 void json_text(struct bytes *b, const char *text, size_t n)
 {
 	uint8_t *p = room(b, 6 * n + 2);
@@ -207,33 +232,46 @@ void json_text(struct bytes *b, const char *text, size_t n)
 	b->size = (size_t)(p - b->data);
 }
 
-/* Writes the digits of value, at least min of them. */
-static uint8_t *digits(uint8_t *p, uint64_t value, int min)
+/* Writes the digits of value, at least min of them, to the end of a text of DIGITS. Returns how
+ * many. */
+static int digits(uint8_t *text, uint64_t value, int min)
 {
-	uint8_t text[20];
-	int n = 0;
+	static const char pairs[] = "00010203040506070809101112131415161718192021222324"
+				    "25262728293031323334353637383940414243444546474849"
+				    "50515253545556575859606162636465666768697071727374"
+				    "75767778798081828384858687888990919293949596979899";
+	int at = DIGITS;
 
-	do {
-		text[n++] = (uint8_t)('0' + value % 10);
-		value /= 10;
-	} while (value || n < min);
-	while (n)
-		*p++ = text[--n];
-	return p;
+	while (value >= 100) {
+		at -= 2;
+		memcpy(text + at, pairs + value % 100 * 2, 2);
+		value /= 100;
+	}
+	if (value >= 10) {
+		at -= 2;
+		memcpy(text + at, pairs + value * 2, 2);
+	} else {
+		text[--at] = (uint8_t)('0' + value);
+	}
+	while (DIGITS - at < min)
+		text[--at] = '0';
+	return DIGITS - at;
 }
 
 static void integer(struct bytes *b, uint64_t size, int is_negative)
 {
-	uint8_t *p = room(b, 24);
-	int is_exact = size <= (uint64_t)EXACT;
+	uint8_t *p = room(b, DIGITS + 3), text[DIGITS];
+	int is_exact = size <= (uint64_t)EXACT, n;
 
 	if (!p)
 		return;
+	n = digits(text, size, 1);
 	if (!is_exact)
 		*p++ = '"';
 	if (is_negative)
 		*p++ = '-';
-	p = digits(p, size, 1);
+	memcpy(p, text + DIGITS - n, (size_t)n);
+	p += n;
 	if (!is_exact)
 		*p++ = '"';
 	b->size = (size_t)(p - b->data);
@@ -247,6 +285,22 @@ void json_int(struct bytes *b, int64_t value)
 void json_uint(struct bytes *b, uint64_t value)
 {
 	integer(b, value, 0);
+}
+
+void json_list(struct bytes *b, const void *values, uint32_t size, uint32_t is_signed, uint32_t n)
+{
+	bytes_put(b, "[", 1);
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t value = element(values, size, is_signed, i);
+
+		if (i)
+			bytes_put(b, ",", 1);
+		if (is_signed)
+			json_int(b, (int64_t)value);
+		else
+			json_uint(b, value);
+	}
+	bytes_put(b, "]", 1);
 }
 
 void json_hex(struct bytes *b, uint64_t value)
@@ -268,17 +322,18 @@ void json_hex(struct bytes *b, uint64_t value)
 
 void json_time(struct bytes *b, double ns, uint32_t decimals)
 {
-	uint8_t *p = room(b, 48);
-	uint64_t size = (uint64_t)(ns < 0 ? -ns : ns), unit = 1;
+	uint8_t *p = room(b, DIGITS + 2), text[DIGITS];
+	size_t n, whole;
 
 	if (!p)
 		return;
-	for (uint32_t i = 0; i < decimals; i++)
-		unit *= 10;
+	n = (size_t)digits(text, (uint64_t)(ns < 0 ? -ns : ns), (int)decimals + 1);
+	whole = n - decimals;
 	if (ns < 0)
 		*p++ = '-';
-	p = digits(p, size / unit, 1);
+	memcpy(p, text + DIGITS - n, whole);
+	p += whole;
 	*p++ = '.';
-	p = digits(p, size % unit, (int)decimals);
-	b->size = (size_t)(p - b->data);
+	memcpy(p, text + DIGITS - decimals, decimals);
+	b->size = (size_t)(p + decimals - b->data);
 }

@@ -35,14 +35,17 @@ void proto_close(struct bytes *b, size_t at);
 void proto_entry(struct bytes *b, uint32_t field, uint32_t key, uint32_t of_value, int64_t value);
 void proto_entry_text(struct bytes *b, uint32_t field, uint32_t key, uint32_t of_value,
 		      const char *text, size_t n);
-/* One integer of a packed field. */
-void proto_varint(struct bytes *b, uint64_t value);
+
+/* Messages of one integer each, for the n integers of size bytes at values. */
+void proto_list(struct bytes *b, uint32_t field, uint32_t of_value, const void *values,
+		uint32_t size, uint32_t is_signed, uint32_t n);
 
 /* A JSON string with its quotes. */
 void json_text(struct bytes *b, const char *text, size_t n);
 /* Integers that a double cannot hold exactly are quoted, because readers use doubles. */
 void json_int(struct bytes *b, int64_t value);
 void json_uint(struct bytes *b, uint64_t value);
+void json_list(struct bytes *b, const void *values, uint32_t size, uint32_t is_signed, uint32_t n);
 /* A quoted address: "0xff". */
 void json_hex(struct bytes *b, uint64_t value);
 /* A time of ns in us or ms, with all its digits: 1234567 and 3 is 1234.567. */

@@ -82,6 +82,10 @@ int text_clean(const char *s, size_t n, enum text_mode mode)
 			p += 8;
 			continue;
 		}
+		if (*p >= 0x20 && *p < 0x7f && (mode != TEXT_JSON || (*p != '"' && *p != '\\'))) {
+			p++;
+			continue;
+		}
 		size_t len = utf8_decode(p, left, &code);
 
 		if (!len || needs_escape(code, mode))

@@ -79,25 +79,21 @@ function chrome.members(event, b)
       put(b, key)
       C.json_text(b, s, size)
     end,
-    list = function(key, values, count, is_signed)
+    list = function(key, values, size, is_signed, count)
       put(b, key)
-      put(b, '[')
-      for i = 0, count - 1 do
-        if i > 0 then put(b, ',') end
-        if is_signed then C.json_int(b, values[i]) else C.json_uint(b, values[i]) end
-      end
-      put(b, ']')
+      C.json_list(b, values, size, is_signed, count)
     end,
   })
 end
 
+local function new_place(thread)
+  thread.place = (',"pid":%d,"tid":%d,"ts":'):format(thread.pid, thread.tid)
+  return thread.place
+end
+
 --- Writes the end of a record's head: its thread and time.
 local function put_place(b, thread, time)
-  put(b, ',"pid":')
-  C.json_uint(b, thread.pid)
-  put(b, ',"tid":')
-  C.json_uint(b, thread.tid)
-  put(b, ',"ts":')
+  put(b, thread.place or new_place(thread))
   C.json_time(b, time, 3)
 end
 

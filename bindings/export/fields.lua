@@ -16,7 +16,8 @@ local has = views.has
 ---@field uint fun(key: any, value: number|ffi.cdata*)
 ---@field address fun(key: any, value: number|ffi.cdata*)
 ---@field text fun(key: any, text: ffi.cdata*, size: integer) not escaped, and perhaps no UTF-8
----@field list fun(key: any, values: ffi.cdata*, count: integer, is_signed: boolean) integers
+---@field list fun(key: any, values: ffi.cdata*, size: integer, is_signed: integer, count: integer) integers of size
+--- bytes each; is_signed: 0 or 1
 
 local MAX_HEX = 64 -- bytes of a field without a known type
 
@@ -45,7 +46,7 @@ end
 --- Returns the source of the statement that writes field number i of event e.
 local function statement(field, i)
   local at = ('e.raw + %d'):format(field.offset)
-  local kind = c_type(field)
+  local kind, is_signed = c_type(field), has(field, 'SIGNED') and 1 or 0
   if has(field, 'DYNAMIC') then
     local base = has(field, 'RELATIVE') and field.offset + field.size or 0
     local take = ("offset, length = dynamic(cast(types.uint32_t, %s)[0], %d, e.raw_size)\n"):format(at, base)
@@ -53,15 +54,14 @@ local function statement(field, i)
       return ('%sput.text(keys[%d], cast(types.char, e.raw + offset), tonumber(strnlen(e.raw + offset, length)))')
         :format(take, i)
     elseif kind and field.elem_size > 1 then
-      return ('%sput.list(keys[%d], cast(types.%s, e.raw + offset), (length - length %% %d) / %d, %s)'):format(take, i,
-        kind, field.elem_size, field.elem_size, tostring(has(field, 'SIGNED')))
+      return ('%sput.list(keys[%d], e.raw + offset, %d, %d, (length - length %% %d) / %d)'):format(take, i,
+        field.elem_size, is_signed, field.elem_size, field.elem_size)
     end
     return ('%sput_hex(put.text, keys[%d], e.raw + offset, length)'):format(take, i)
   elseif has(field, 'STRING') then
     return ('put.text(keys[%d], cast(types.char, %s), tonumber(strnlen(%s, %d)))'):format(i, at, at, field.size)
   elseif has(field, 'ARRAY') and kind and field.count > 0 and field.elem_size > 1 then
-    return ('put.list(keys[%d], cast(types.%s, %s), %d, %s)'):format(i, kind, at, field.count,
-      tostring(has(field, 'SIGNED')))
+    return ('put.list(keys[%d], %s, %d, %d, %d)'):format(i, at, field.elem_size, is_signed, field.count)
   elseif has(field, 'ARRAY') or not kind then
     return ('put_hex(put.text, keys[%d], %s, %d)'):format(i, at, field.size)
   end

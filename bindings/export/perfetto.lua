@@ -61,6 +61,13 @@ local function message(b, field, write)
   C.proto_close(b, at)
 end
 
+--- Returns integer fields { number, value, number, ... } as they are in a message.
+local function encoded(list)
+  local b = ffi.gc(C.bytes_new(), C.bytes_free)
+  for i = 1, #list, 2 do C.proto_uint(b, list[i], list[i + 1]) end
+  return ffi.string(b.data, b.size)
+end
+
 local function put_text(b, field, s) C.proto_text(b, field, s, #s) end
 
 --- Writes the packets that begin the trace, before the first other one.
@@ -205,14 +212,10 @@ function Perfetto:annotations(event)
     uint = function(key, value) C.proto_entry(b, 4, key, 3, value) end,
     address = function(key, value) C.proto_entry(b, 4, key, 7, value) end,
     text = function(key, s, size) C.proto_entry_text(b, 4, key, 6, s, size) end,
-    list = function(key, values, count, is_signed)
+    list = function(key, values, size, is_signed, count)
       local at = C.proto_open(b, 4)
       C.proto_uint(b, 1, key)
-      for i = 0, count - 1 do
-        local one = C.proto_open(b, 12)
-        C.proto_uint(b, is_signed and 4 or 3, cast('int64_t', values[i]))
-        C.proto_close(b, one)
-      end
+      C.proto_list(b, 12, 3 + is_signed, values, size, is_signed, count)
       C.proto_close(b, at)
     end,
   })
@@ -281,17 +284,15 @@ function Perfetto:event(event)
   local name, category = self:name(event.name, event.system or 'perf')
   local annotations, ftrace = self:annotations(event), self:ftrace(event)
   local cpu_key, has_flow, base = self:key 'cpu', self.target.is_paired(event), self.base
+  local of_sequence, of_class = encoded { 10, MAIN, 13, NEEDS_STATE }, encoded { 9, INSTANT, 10, name, 3, category }
   return function(e)
     local track = self:track(e)
     local at = C.proto_open(b, 1)
     C.proto_uint(b, 8, base + e.time)
-    C.proto_uint(b, 10, MAIN)
-    C.proto_uint(b, 13, NEEDS_STATE)
+    C.bytes_put(b, of_sequence, #of_sequence)
     local inner = C.proto_open(b, 11)
-    C.proto_uint(b, 9, INSTANT)
+    C.bytes_put(b, of_class, #of_class)
     C.proto_uint(b, 11, track)
-    C.proto_uint(b, 10, name)
-    C.proto_uint(b, 3, category)
     if has_flow then C.proto_fixed64(b, 47, flow_of(e.time, e.cpu)) end
     C.proto_entry(b, 4, cpu_key, 4, e.cpu)
     annotations(e)
