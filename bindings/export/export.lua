@@ -229,8 +229,9 @@ function Export:finish(time)
   part(n.slices, 'slices')
   part(n.samples, 'stacks')
   part(n.losses, ('losses (%d events)'):format(n.lost))
-  out:warn(('%s: exported %s to %s (%s)'):format(self.run.name, #parts > 0 and table.concat(parts, ', ') or 'nothing',
-    self.path, self.format.name))
+  local hint = #parts == 0 and not self.exporter.event and ': the format holds only stacks, which -g records' or ''
+  out:warn(('%s: exported %s to %s (%s)%s'):format(self.run.name, #parts > 0 and table.concat(parts, ', ') or 'nothing',
+    self.path, self.format.name, hint))
   if n.left_out > 0 then
     out:warn(('%s: %d events, slices or stacks were left out: there are too many'):format(self.run.name, n.left_out))
   end

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- The file of an export. It is written to FILE.tmp and renamed at the end, so that FILE is never half an export. What
---- is not a regular file, such as a pipe, is written directly. Files whose names end in .gz are compressed.
+--- is not a regular file, such as a pipe or a symbolic link, is written directly. Files whose names end in .gz are
+--- compressed.
 local bit = require 'bit'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
@@ -19,8 +20,10 @@ int gzclose(void *file);
 ]]
 
 local FLUSH_SIZE = 65536
-local REGULAR, TYPE = 0x8000, 0xf000 -- of st_mode
-local O_EXCL, O_NOFOLLOW = 0x80, 0x20000
+local REGULAR = 0x8000 -- of st_mode
+local AT_SYMLINK_NOFOLLOW = 0x100
+local O_EXCL, O_TRUNC, O_NOFOLLOW = 0x80, 0x200, 0x20000
+local OVERWRITE = libc.O_WRONLY + libc.O_CREAT + libc.O_CLOEXEC + O_TRUNC
 local CREATE = libc.O_WRONLY + libc.O_CREAT + libc.O_CLOEXEC + O_EXCL + O_NOFOLLOW
 
 --- A file that is written through a buffer.
@@ -41,10 +44,11 @@ end
 
 --- Creates the file.
 function File:create()
-  local path, st = self.path, sys.stat(self.path)
-  if st and st.isdir then failure.raise("cannot write '%s': it is a directory", path) end
-  local target, flags = path, libc.O_WRONLY + libc.O_CLOEXEC
-  if not st or bit.band(st.mode, TYPE) == REGULAR then
+  local path = self.path == '-' and '/dev/stdout' or self.path
+  local st = ffi.new 'struct statx'
+  local exists = libc.statx(libc.AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, libc.STATX_BASIC_STATS, st) == 0
+  local target, flags = path, OVERWRITE
+  if not exists or bit.band(st.mode, libc.S_IFMT) == REGULAR then
     target, flags = path .. '.tmp', CREATE
     C.unlink(target) -- of a run that was killed
   end

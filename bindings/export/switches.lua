@@ -15,30 +15,32 @@ local switches = {}
 ---@field tid integer of the event
 ---@field raw ffi.cdata* copy of its payload
 ---@field next_pid integer
+---@field is_sure boolean the switch before it was confirmed
 
 --- Returns what takes each sched_switch; nil for other events, and for those of other machines.
 ---@param event Event
 ---@param take fun(switch: Switch, to: number, is_confirmed: boolean) is called with each switch at the next one of its
 --- CPU, which is at time `to`
 ---@return fun(e: ffi.cdata*)? switched takes a struct event *
----@return fun(time: number)? finish passes on the last switches, as confirmed
+---@return fun(time: number)? finish passes on the last switches, confirmed if those before were
 function switches.of(event, take)
   if event.name ~= 'sched:sched_switch' or event.machine or not event.fields.next_comm then return end
   local payload, size, by_cpu = event.view.payload, event.view.size, {}
   local function switched(e)
     if e.raw_size < size or e.cpu < 0 then return end
     local held, p = by_cpu[e.cpu], cast(payload, e.raw)
+    local is_sure = held ~= nil and held.next_pid == p.prev_pid
     if held then
-      take(held, e.time, held.next_pid == p.prev_pid)
+      take(held, e.time, is_sure)
     else
       held = { cpu = e.cpu, raw = ffi.new('uint8_t[?]', size) }
       by_cpu[e.cpu] = held
     end
-    held.time, held.tid, held.next_pid = e.time, e.tid, p.next_pid
+    held.time, held.tid, held.next_pid, held.is_sure = e.time, e.tid, p.next_pid, is_sure
     ffi.copy(held.raw, e.raw, size)
   end
   local function finish(time)
-    for _, held in pairs(by_cpu) do take(held, math.max(time, held.time), true) end
+    for _, held in pairs(by_cpu) do take(held, math.max(time, held.time), held.is_sure) end
   end
   return switched, finish
 end
