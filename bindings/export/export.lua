@@ -15,7 +15,6 @@ local C = ffi.C
 local exports = {}
 
 local MEMBER_SHIFT = tonumber(C.EVENT_MEMBER_SHIFT)
-local CLOCK_BOOTTIME = 7
 
 ---@class Exporter
 ---@field event? fun(self, event: Event): fun(e: ffi.cdata*): boolean? is called at the first event of a class, and
@@ -64,7 +63,7 @@ local function read_clock(run)
   if not run.is_recorded then
     local mono_now, boot_now = ffi.new 'int64_t[2]', ffi.new 'int64_t[2]'
     libc.clock_gettime(libc.CLOCK_MONOTONIC, mono_now)
-    libc.clock_gettime(CLOCK_BOOTTIME, boot_now)
+    libc.clock_gettime(libc.CLOCK_BOOTTIME, boot_now)
     boot = tonumber((boot_now[0] - mono_now[0]) * 1000000000LL + boot_now[1] - mono_now[1])
     if boot < 1000000 then boot = 0 end -- never suspended: the clocks are the same
   end
@@ -110,7 +109,8 @@ function exports.new(run)
   local format, path = formats.parse(run.opt.export)
   if not format then failure.usage('%s: %s', run.name, path) end
   return setmetatable({ run = run, format = format, path = path, paired = {},
-    n = { events = 0, slices = 0, samples = 0, losses = 0, lost = 0, left_out = 0 } }, Export)
+    n = { events = 0, slices = 0, samples = 0, losses = 0, lost = 0, counts = 0,
+      left_out = 0 } }, Export)
 end
 
 --- Creates the exporter, once the events are open.
@@ -205,7 +205,10 @@ function Export:count(time)
   for row = 1, counts:rows() do
     for i, event in ipairs(counts._events) do
       local value = counts:get(row, i)
-      if value then exporter:counter(event, counts:id(row), self.run.per_thread and 'thread' or 'CPU', time, value) end
+      if value then
+        exporter:counter(event, counts:id(row), self.run.per_thread and 'thread' or 'CPU', time, value)
+        self.n.counts = self.n.counts + 1
+      end
     end
   end
   self.file:poll()
@@ -228,6 +231,7 @@ function Export:finish(time)
   part(n.events, 'events')
   part(n.slices, 'slices')
   part(n.samples, 'stacks')
+  part(n.counts, 'counts')
   part(n.losses, ('losses (%d events)'):format(n.lost))
   local hint = #parts == 0 and not self.exporter.event and ': the format holds only stacks, which -g records' or ''
   out:warn(('%s: exported %s to %s (%s)%s'):format(self.run.name, #parts > 0 and table.concat(parts, ', ') or 'nothing',

@@ -7,24 +7,14 @@ local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
 local libc = require 'bindings.base.libc'
 local sys = require 'bindings.base.sys'
+local zlib = require 'bindings.export.zlib'
 
 local C = ffi.C
 local file = {}
 
-ffi.cdef [[
-int rename(const char *from, const char *to);
-int unlink(const char *path);
-void *gzdopen(int fd, const char *mode);
-int gzwrite(void *file, const void *bytes, unsigned int n);
-int gzclose(void *file);
-]]
-
 local FLUSH_SIZE = 65536
-local REGULAR = 0x8000 -- of st_mode
-local AT_SYMLINK_NOFOLLOW = 0x100
-local O_EXCL, O_TRUNC, O_NOFOLLOW = 0x80, 0x200, 0x20000
-local OVERWRITE = libc.O_WRONLY + libc.O_CREAT + libc.O_CLOEXEC + O_TRUNC
-local CREATE = libc.O_WRONLY + libc.O_CREAT + libc.O_CLOEXEC + O_EXCL + O_NOFOLLOW
+local OVERWRITE = libc.O_WRONLY + libc.O_CREAT + libc.O_CLOEXEC + libc.O_TRUNC
+local CREATE = libc.O_WRONLY + libc.O_CREAT + libc.O_CLOEXEC + libc.O_EXCL
 
 --- A file that is written through a buffer.
 ---@class ExportFile
@@ -46,18 +36,17 @@ end
 function File:create()
   local path = self.path == '-' and '/dev/stdout' or self.path
   local st = ffi.new 'struct statx'
-  local exists = libc.statx(libc.AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, libc.STATX_BASIC_STATS, st) == 0
+  local exists = libc.statx(libc.AT_FDCWD, path, libc.AT_SYMLINK_NOFOLLOW, libc.STATX_BASIC_STATS, st) == 0
   local target, flags = path, OVERWRITE
-  if not exists or bit.band(st.mode, libc.S_IFMT) == REGULAR then
+  if not exists or bit.band(st.mode, libc.S_IFMT) == libc.S_IFREG then
     target, flags = path .. '.tmp', CREATE
-    C.unlink(target) -- of a run that was killed
+    libc.unlink(target) -- of a run that was killed
   end
   self.fd = libc.open(target, flags, ffi.new('int', 420)) -- 0644
   if self.fd < 0 then fail(self, ffi.errno()) end
   if target ~= path then self.temporary = target end
   if self.is_compressed or path:match '%.gz$' then
-    self.zlib = ffi.load 'libz.so.1'
-    self.gz = self.zlib.gzdopen(self.fd, 'wb')
+    self.gz = zlib.load().gzdopen(self.fd, 'wb')
     if self.gz == nil then failure.raise("cannot write '%s': out of memory", path) end
   end
 end
@@ -70,13 +59,13 @@ function File:flush()
   while at < size do
     local n
     if self.gz then
-      n = self.zlib.gzwrite(self.gz, bytes.data + at, size - at)
+      n = zlib.load().gzwrite(self.gz, bytes.data + at, size - at)
     else
       n = tonumber(libc.write(self.fd, bytes.data + at, size - at))
     end
     if n > 0 then
       at = at + n
-    elseif ffi.errno() ~= libc.EINTR then
+    elseif ffi.errno() ~= libc.EINTR or C.signals_must_end() then
       fail(self, ffi.errno())
     end
   end
@@ -95,15 +84,15 @@ function File:put(text) C.bytes_put(self.bytes, text, #text) end
 --- Ends the file, which then has its name.
 function File:close()
   self:flush()
-  local code = self.gz and self.zlib.gzclose(self.gz) or libc.close(self.fd)
+  local code = self.gz and zlib.load().gzclose(self.gz) or libc.close(self.fd)
   self.fd, self.gz = -1, nil
   if code ~= 0 then fail(self, ffi.errno()) end
-  if self.temporary and C.rename(self.temporary, self.path) ~= 0 then fail(self, ffi.errno()) end
+  if self.temporary and libc.rename(self.temporary, self.path) ~= 0 then fail(self, ffi.errno()) end
 end
 
 --- Removes the file, after a failure.
 function File:discard()
-  if self.temporary then C.unlink(self.temporary) end
+  if self.temporary then libc.unlink(self.temporary) end
 end
 
 return file

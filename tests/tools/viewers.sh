@@ -30,10 +30,10 @@ speedscope() {
 	local work
 	work=$(mktemp -d)
 	echo "speedscope.loadFileFromBase64('$(basename "$1")', '$(base64 -w0 "$1")')" >"$work/load.js"
-	chromium --headless --no-sandbox --disable-gpu --enable-unsafe-swiftshader --virtual-time-budget=6000 \
+	timeout 60 chromium --headless --no-sandbox --disable-gpu --enable-unsafe-swiftshader --virtual-time-budget=6000 \
 		--allow-file-access-from-files --user-data-dir="$work/home" --dump-dom \
 		"file://$modules/speedscope/dist/release/index.html#localProfilePath=$work/load.js" 2>/dev/null |
-		grep -o '<title>[^<]*' | sed 's/<title>//; s/ - speedscope$//'
+		sed -n 's/.*<title>\(.*\) - speedscope<.*/\1/p'
 	rm -rf "$work"
 }
 
