@@ -29,8 +29,8 @@ local function put(b, s) C.bytes_put(b, s, #s) end
 ---@param target ExportTarget
 ---@return Chrome
 function chrome.new(target)
-  local self = setmetatable({ target = target, bytes = target.file.bytes, processes = {}, finishers = {}, nr_flows = 0,
-    nr_lanes = 0 }, Chrome)
+  local self = setmetatable({ target = target, bytes = target.file.bytes, processes = {}, finishers = {}, by_cpu = {},
+    nr_flows = 0, nr_lanes = 0 }, Chrome)
   self.threads = threads.new(target, function(thread) self:announce(thread) end)
   self:put('{"displayTimeUnit":"ns","otherData":{"exporter":"profscript ', version, '"},"traceEvents":[\n')
   self:put '{"ph":"M","name":"process_sort_index","pid":9000000,"args":{"sort_index":-1}}'
@@ -100,7 +100,7 @@ end
 --- Returns what writes who ran on a CPU between two switches.
 function Chrome:running(event)
   local b, name = self.bytes, nil
-  local switched, finish = switches.of(event, function(switch, to, is_confirmed)
+  local switched, finish = switches.of(self.by_cpu, event, function(switch, to, is_confirmed)
     if switch.next_pid == 0 or not is_confirmed then return end
     local thread, comm = self.threads:cpu(switch.cpu, 0), name(switch)
     put(b, ',\n{"ph":"X","cat":"running","name":')

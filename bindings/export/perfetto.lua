@@ -42,7 +42,7 @@ Perfetto.__index = Perfetto
 ---@return Perfetto
 function perfetto.new(target)
   return setmetatable({ target = target, bytes = target.file.bytes, threads = {}, names = {}, processes = {}, cpus = {},
-    hosts = {}, counters = {}, keys = {}, categories = {}, finishers = {}, nr_tracks = 0 }, Perfetto)
+    hosts = {}, counters = {}, keys = {}, categories = {}, finishers = {}, by_cpu = {}, nr_tracks = 0 }, Perfetto)
 end
 
 --- Writes a packet of a sequence without a time.
@@ -264,7 +264,7 @@ function Perfetto:ftrace(event)
     C.proto_close(b, bundle)
     C.proto_close(b, outer)
   end
-  local switched, finish = switches.of(event, function(switch, _, is_confirmed)
+  local switched, finish = switches.of(self.by_cpu, event, function(switch, _, is_confirmed)
     if not is_confirmed then -- who ran is unknown, which is best shown as idle
       local p = cast(payload, switch.raw)
       p.next_pid = 0

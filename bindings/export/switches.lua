@@ -18,17 +18,20 @@ local switches = {}
 ---@field is_sure boolean the switch before it was confirmed
 
 --- Returns what takes each sched_switch; nil for other events, and for those of other machines.
+---@param by_cpu table<integer, Switch> of all events of the exporter: two of them may be the same tracepoint, with
+--- different filters
 ---@param event Event
 ---@param take fun(switch: Switch, to: number, is_confirmed: boolean) is called with each switch at the next one of its
 --- CPU, which is at time `to`
 ---@return fun(e: ffi.cdata*)? switched takes a struct event *
 ---@return fun(time: number)? finish passes on the last switches, confirmed if those before were
-function switches.of(event, take)
+function switches.of(by_cpu, event, take)
   if event.name ~= 'sched:sched_switch' or event.machine or not event.fields.next_comm then return end
-  local payload, size, by_cpu = event.view.payload, event.view.size, {}
+  local payload, size = event.view.payload, event.view.size
   local function switched(e)
     if e.raw_size < size or e.cpu < 0 then return end
     local held, p = by_cpu[e.cpu], cast(payload, e.raw)
+    if held and held.time == e.time then return end -- the same switch
     local is_sure = held ~= nil and held.next_pid == p.prev_pid
     if held then
       take(held, e.time, is_sure)
@@ -40,7 +43,10 @@ function switches.of(event, take)
     ffi.copy(held.raw, e.raw, size)
   end
   local function finish(time)
-    for _, held in pairs(by_cpu) do take(held, math.max(time, held.time), held.is_sure) end
+    for cpu, held in pairs(by_cpu) do
+      by_cpu[cpu] = nil
+      take(held, math.max(time, held.time), held.is_sure)
+    end
   end
   return switched, finish
 end

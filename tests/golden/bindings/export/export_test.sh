@@ -93,6 +93,12 @@ check 'chrome: who runs' test "$(sed -n 's/^running //p' "$TMP/got" | head -n 1)
 exported chrome "$TMP/mixed.json" >"$TMP/got"
 check 'switches of some threads do not tell who runs' test "$(grep -c ^running "$TMP/got")" = 0
 
+"$PROFSCRIPT" rundelay -q --input "$DATA/hogs.data" --export "$TMP/delay.pftrace" >/dev/null
+exported perfetto "$TMP/delay.pftrace" >"$TMP/got" 2>&1
+check 'perfetto: a switch that a profiler asks for twice' diff "$TMP/want" <(grep ^running "$TMP/got")
+"$PROFSCRIPT" rundelay -q --input "$DATA/hogs.data" --csv >"$TMP/out"
+check 'perfetto: as many slices as rundelay has waits' test "$(awk '/^slice sched/ { n += $NF } END { print n }' "$TMP/got")" = "$(total calls)"
+
 # Losses.
 for format in perfetto:pftrace chrome:json firefox:profile.json; do
 	export_as lost "${format#*:}"
