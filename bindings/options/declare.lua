@@ -192,8 +192,8 @@ local COMMON = {
 declarations.common = COMMON
 --- Options of the whole run, which are invalid for a profiler that is an event source.
 declarations.OF_THE_RUN = {
-  'pids', 'tids', 'cgroups', 'inherit', 'ptrace', 'input', 'push', 'secret', 'overwrite', 'output', 'export', 'format', 'json',
-  'csv', 'raw_fields', 'duration', 'remote_slack', 'usage_self', 'allow_exec', 'perfeval_cpus', 'perfeval_pids',
+  'pids', 'tids', 'cgroups', 'inherit', 'ptrace', 'input', 'push', 'secret', 'overwrite', 'output', 'export', 'format',
+  'json', 'csv', 'raw_fields', 'duration', 'remote_slack', 'usage_self', 'allow_exec', 'perfeval_cpus', 'perfeval_pids',
   'sampling_limit', 'realtime', 'lost', 'dry_run', 'help', 'version', 'verbose', 'tsc', 'kvmclock', 'clock_offset',
   'monotonic',
 }
