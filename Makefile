@@ -44,7 +44,7 @@ FFI_HEADERS := $(addsuffix .h,$(addprefix runtime/,error event event_request nea
 	relations/history relations/pairs relations/timeline session/session session/tasks sql/columns sql/database \
 	sql/functions sql/rows sql/tables stacks/demangle \
 	stacks/maps stacks/resolve stacks/srcline stacks/stacks stacks/symbols) \
-	$(addprefix native/,hist intern objects text) bindings/limits)
+	$(addprefix native/,bytes hist intern objects text) bindings/limits)
 # And these of the kernel's headers. (LuaJIT has no bit fields of 64 bits.)
 FFI_KERNEL   = struct.perf_event_attr enum.perf_type_id enum.perf_event_sample_format enum.bpf_map_type
 
@@ -133,7 +133,7 @@ demo: deps ## three seconds of live tracing (as root), or of a recording where t
 	@tests/demo.sh
 
 test: DEPS += qemu-system-x86 busybox-static cpio kmod binutils libdebuginfod1 chromium groff-base python3 \
-	libtraceevent1-plugin sqlite3
+	libtraceevent1-plugin protobuf-compiler python3-jsonschema sqlite3
 test: deps ## all tests, plain and under ASan/UBSan; T='WORD...' selects by path
 	$(SUBMAKE) ASAN= programs
 	$(SUBMAKE) ASAN=1 programs

@@ -82,6 +82,10 @@ int text_clean(const char *s, size_t n, enum text_mode mode)
 			p += 8;
 			continue;
 		}
+		if (*p >= 0x20 && *p < 0x7f && (mode != TEXT_JSON || (*p != '"' && *p != '\\'))) {
+			p++;
+			continue;
+		}
 		size_t len = utf8_decode(p, left, &code);
 
 		if (!len || needs_escape(code, mode))
@@ -140,4 +144,11 @@ size_t text_escape(char *out, const char *s, size_t n, enum text_mode mode)
 		p += len;
 	}
 	return (size_t)(o - out);
+}
+
+size_t text_utf8(const char *s, size_t n)
+{
+	uint32_t code;
+
+	return n ? utf8_decode((const uint8_t *)s, n, &code) : 0;
 }

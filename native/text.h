@@ -20,3 +20,5 @@ int text_clean(const char *s, size_t n, enum text_mode mode);
 /* Writes the escaped string without a NUL to out, which has room for 6 * n bytes. Returns its
  * length. */
 size_t text_escape(char *out, const char *s, size_t n, enum text_mode mode);
+/* Returns the length of the UTF-8 sequence that text of n bytes begins with; 0: it is not valid. */
+size_t text_utf8(const char *s, size_t n);

@@ -8,11 +8,14 @@ enum {
   EPERM = 1, ENOENT = 2, EINTR = 4, ENXIO = 6, EAGAIN = 11, EACCES = 13, ENODEV = 19, EINVAL = 22, EPIPE = 32,
   EOPNOTSUPP = 95
 };
-enum { CLOCK_REALTIME = 0, CLOCK_MONOTONIC = 1 };
-enum { O_WRONLY = 1, O_CREAT = 0x40, O_APPEND = 0x400, O_CLOEXEC = 0x80000 };
+enum { CLOCK_REALTIME = 0, CLOCK_MONOTONIC = 1, CLOCK_BOOTTIME = 7 };
+enum { O_WRONLY = 1, O_CREAT = 0x40, O_EXCL = 0x80, O_TRUNC = 0x200, O_APPEND = 0x400, O_CLOEXEC = 0x80000 };
 enum { POLLIN = 1, POLLOUT = 4 };
 enum { PROT_READ = 1, PROT_WRITE = 2, MAP_SHARED = 1 };
-enum { AT_FDCWD = -100, STATX_BASIC_STATS = 0x7ff, S_IFMT = 0xf000, S_IFDIR = 0x4000, S_IFCHR = 0x2000 };
+enum {
+  AT_FDCWD = -100, AT_SYMLINK_NOFOLLOW = 0x100, STATX_BASIC_STATS = 0x7ff, S_IFMT = 0xf000, S_IFREG = 0x8000,
+  S_IFDIR = 0x4000, S_IFCHR = 0x2000
+};
 enum { RUSAGE_SELF = 0, TIOCGWINSZ = 0x5413, SC_NPROCESSORS_ONLN = 84 };
 
 struct dirent { uint64_t ino; int64_t off; unsigned short reclen; unsigned char type; char name[256]; };
@@ -41,6 +44,8 @@ int open(const char *path, int flags, ...);
 int close(int fd);
 intptr_t read(int fd, void *bytes, size_t size);
 intptr_t write(int fd, const void *bytes, size_t size);
+int rename(const char *from, const char *to);
+int unlink(const char *path);
 int poll(struct pollfd *fds, unsigned long n, int timeout);
 int statx(int dir, const char *path, int flags, unsigned int mask, struct statx *st);
 void *opendir(const char *path);

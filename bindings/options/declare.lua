@@ -152,6 +152,9 @@ local COMMON = {
     help = 'other hosts must know the secret in FILE (or in PROFSCRIPT_SECRET) to receive events' },
   { group = 'run', name = 'output', short = 'o', type = 'string', argument = 'FILE',
     help = 'append the output to FILE, in text format also the warnings; SIGUSR1 reopens FILE' },
+  { group = 'run', name = 'export', type = 'string', argument = 'FILE',
+    help = 'also write the events, pairs and stacks to FILE for another program, in the format of its suffix or of '
+      .. 'FORMAT:FILE: perfetto, chrome, firefox, speedscope, pprof, folded' },
   { group = 'run', name = 'format', type = 'enum', values = { 'text', 'json', 'csv' }, default = 'text',
     help = 'output format' },
   { group = 'run', name = 'json', type = 'flag', always = true, stands_for = 'format=json',
@@ -191,10 +194,10 @@ local COMMON = {
 declarations.common = COMMON
 --- Options of the whole run, which are invalid for a profiler that is an event source.
 declarations.OF_THE_RUN = {
-  'pids', 'tids', 'cgroups', 'inherit', 'ptrace', 'input', 'push', 'record', 'secret', 'overwrite', 'output', 'format',
-  'json', 'csv', 'raw_fields', 'duration', 'remote_slack', 'usage_self', 'allow_exec', 'perfeval_cpus', 'perfeval_pids',
-  'sampling_limit', 'realtime', 'lost', 'dry_run', 'help', 'version', 'verbose', 'tsc', 'kvmclock', 'clock_offset',
-  'monotonic',
+  'pids', 'tids', 'cgroups', 'inherit', 'ptrace', 'input', 'push', 'record', 'secret', 'overwrite', 'output',
+  'export', 'format', 'json', 'csv', 'raw_fields', 'duration', 'remote_slack', 'usage_self', 'allow_exec',
+  'perfeval_cpus', 'perfeval_pids', 'sampling_limit', 'realtime', 'lost', 'dry_run', 'help', 'version', 'verbose',
+  'tsc', 'kvmclock', 'clock_offset', 'monotonic',
 }
 
 local common_by_name = {}

@@ -19,12 +19,14 @@ local pair_keys = require 'bindings.pairs.keys'
 local kept_events = require 'bindings.pairs.kept_events'
 local pair_view = require 'bindings.pairs.pair'
 local public_event = require 'bindings.view.public_event'
+local units = require 'bindings.base.units'
 local views = require 'bindings.view.views'
 
 local C = ffi.C
 local cast = ffi.cast
 local pairs_ = {}
 
+local TASK_KEYS = { common_pid = true, pid = true, next_pid = true, prev_pid = true, tid = true }
 local PAIR_SIZE = ffi.sizeof 'struct pair'
 
 --- A pair. It is valid until the function that it was passed to returns.
@@ -149,6 +151,13 @@ function Feed:per_instance()
   return true
 end
 
+--- Returns the expression of the first event's key, nil if that is its CPU or thread.
+---@package
+function Feed:key_source()
+  local first = self.config.stages[1][1]
+  return first.attrs.key or self.config.key
+end
+
 --- Returns the printable value of a key: the result of printkey=, the string if keys are strings, or the number.
 ---@param key integer64 `p.key`
 ---@return number|integer64|string
@@ -215,6 +224,14 @@ function Feed:open(run)
   self.durations = ffi.cast('double *', ffi.cast('char *', self.out) + ffi.offsetof('struct pair', 'ns'))
   self.pauses = self:pauses_by_class()
   self.doubts = doubts.new(run.session, config.stages)
+  self.export = run.export and run.export:slices({
+    by = self:per_instance() and self.instance or TASK_KEYS[self:key_source()] and 'tid' or 'key',
+    key_text = function(key)
+      local value = self:key_value(key)
+      return ('%s %s'):format(self:key_source() or '', type(value) == 'string' and value or units.number(value))
+    end,
+    value = config.value,
+  }, config.stages)
 end
 
 --- Returns the functions to call at events of some classes, after all earlier events have been handled; nil if
@@ -247,6 +264,7 @@ function Feed:take(list, n)
     failure.raise('cannot add latencies: the set of histograms is too small, or out of memory')
   end
   if self.doubts then self.doubts:count(out, found) end
+  if self.export then self.export(out, found, list) end
   if pair then
     local stopped = self.run.stopped
     for i = 0, found - 1 do

@@ -29,6 +29,7 @@ local MAX_TEXTS = 4096 -- number of stacks, and of addresses, cached as text
 ---@field lines fun(id: integer): string[] the frames as printed in reports, with their addresses
 ---@field text fun(id: integer): string the same as indented lines
 ---@field symbol_text fun(id: integer): string|false 'symbol+0x1c' of the innermost frame; false: no symbol
+---@field before_forget fun(call: fun()) sets what to call just before ids become invalid
 ---@field forget fun() discards all stacks if there are many; ids become invalid
 ---@field names fun(id: integer, names: string[], kinds: string[]): integer stores the names and kinds of the frames,
 ---  innermost first, and returns their number; kinds: 'k' kernel, 'j' JIT code, 'i' inlined, 'u' other, '?' only the
@@ -171,19 +172,22 @@ function frames.new(session, add)
     return found
   end
 
-  local stats = ffi.new 'struct stacks_stats'
+  local stats, listeners = ffi.new 'struct stacks_stats', {}
   function self.forget()
     for member = 0, C.session_machines(session) - 1 do
       local stacks = C.session_stacks(session, member)
       if stacks == nil then return end
       C.stacks_read_stats(stacks, stats)
       if stats.stacks >= MANY_STACKS then
+        for _, call in ipairs(listeners) do call() end
         C.stacks_clear(stacks)
         texts, nr_texts = {}, 0
         symbols, nr_symbols = {}, 0
       end
     end
   end
+
+  function self.before_forget(call) listeners[#listeners + 1] = call end
   return self
 end
 

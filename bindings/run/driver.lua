@@ -198,11 +198,19 @@ function Loop:report(time)
   if self.perfeval and self.perfeval:interval() then self.run:stop() end
 end
 
+--- Reads and exports what was counted until now.
+function Loop:read_counts(time)
+  local run = self.run
+  if not run.counts then return end
+  run.counts:read()
+  if run.export then run.export:count(time) end
+end
+
 --- Prints the reports at the end of an interval.
 function Loop:tick(time)
   local run = self.run
   run.loss:report()
-  if run.counts then run.counts:read() end
+  self:read_counts(time)
   run:report_at(time, self.report, self, time)
   if self.push and run.opt.verbose >= 1 then self.push:report() end
 end
@@ -255,9 +263,23 @@ end
 --- time of the last event.
 function Loop:finish()
   local run, stats = self.run, ffi.new 'struct session_stats'
-  if run.counts then run.counts:read() end
   C.session_read_stats(run.session, stats)
+  self:read_counts(stats.end_time)
   self:call('stop', run:last_report(stats.end_time))
+end
+
+--- Completes the export's file, also after a failure: it holds what came before. Returns false and the problem if that
+--- fails, too.
+---@param run Run
+---@return boolean ok
+---@return table? problem
+local function finish_export(run)
+  if not run.export then return true end
+  local stats = ffi.new 'struct session_stats'
+  C.session_read_stats(run.session, stats)
+  local ok, problem = xpcall(run.export.finish, failure.traceback, run.export, stats.end_time)
+  if not ok then run.export:discard() end
+  return ok, problem
 end
 
 --- Prints how exact the times of other machines are.
@@ -418,6 +440,10 @@ local function run_with_events(session, script, opt, words, found)
   end
   if opt.verbose >= 1 then out:warn((dry_run.text(run):gsub('\n$', ''))) end
   start_session(run, checked, begin_target)
+  if run.export then
+    run.export:open()
+    all:add('export', 'export', run.export:pass())
+  end
   for _, consumer in ipairs(checked.consumers) do
     if consumer.open then consumer:open(run) end
     all:add_consumer(consumer)
@@ -427,6 +453,7 @@ local function run_with_events(session, script, opt, words, found)
     perfeval = watches, pollers = pollers(run, checked, sender), push = sender }, Loop)
 
   code_places.follow()
+  if run.export then run.export:begin() end
   jit.on()
   C.watchdog_begin(not opt.input and opt.duration or 0)
   local ok, problem = xpcall(loop.go, failure.traceback, loop)
@@ -436,9 +463,11 @@ local function run_with_events(session, script, opt, words, found)
   C.watchdog_begin(0) -- for a Ctrl-C from now on: stop() may take long after the one that ended the run
   local finished, finish_problem = xpcall(loop.finish, failure.traceback, loop)
   C.watchdog_end()
+  local exported, export_problem = finish_export(run)
   out:flush()
   if not ok then error(problem, 0) end
   if not finished then error(finish_problem, 0) end
+  if not exported then error(export_problem, 0) end
   if sender then sender:finish() end
   print_summary(run)
   flush(out)

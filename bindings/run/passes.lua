@@ -12,7 +12,8 @@ local STAGES = {
   limit = 4, -- ends sources and the run after N events
   prepare = 5, -- calls consumers before the script's handlers
   handle = 6, -- calls the script's handlers
-  feed = 7, -- passes the events to consumers
+  export = 7, -- writes events to the file of --export
+  feed = 8, -- passes the events to consumers
 }
 
 --- A consumer of whole batches: an entry without a key in the table of handlers that a script returns. Its functions

@@ -4,6 +4,7 @@ local ffi = require 'ffi'
 local attach = require 'bindings.select.attach'
 local axis = require 'bindings.print.axis'
 local events = require 'bindings.select.events'
+local exports = require 'bindings.export.export'
 local failure = require 'bindings.base.failure'
 local libc = require 'bindings.base.libc'
 local loss = require 'bindings.run.loss'
@@ -31,6 +32,7 @@ local runs = {}
 ---@field loss Loss
 ---@field programs Bpf[] BPF objects of scripts
 ---@field interval number ns; 0: no intervals
+---@field export? Export writes the events to a file for another program
 ---@field counts? Counts events that are only counted
 ---@field marks? ffi.cdata* uint8_t *: target threads by tid, read by a BPF program
 ---@field is_open boolean the session has started
@@ -96,6 +98,7 @@ function runs.new(session, script, opt, words, found)
   local function event_of(class) return run.events.list[class - C.EVENT_FIRST + 1] end
   run.services = services.new(session, out, event_of, opt.srcline)
   local inherits = not run.everywhere and attach.inherits(opt, words)
+  run.export = exports.new(run)
   run.events = events.new(session, run.services, script, opt, inherits, sources.new(found))
   return run
 end

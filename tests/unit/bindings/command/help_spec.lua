@@ -156,6 +156,10 @@ run and output options:
                             PROFSCRIPT_SECRET) to receive events
   -o, --output FILE         append the output to FILE, in text format also the
                             warnings; SIGUSR1 reopens FILE
+      --export FILE         also write the events, pairs and stacks to FILE for
+                            another program, in the format of its suffix or of
+                            FORMAT:FILE: perfetto, chrome, firefox, speedscope,
+                            pprof, folded
       --format text|json|csv
                             output format (default text)
       --json                same as --format json

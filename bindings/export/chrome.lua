@@ -1,0 +1,253 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Chrome's trace event format: JSON with an object for each event.
+---
+--- - An event is an instant (ph i) of its thread, with its fields as args.
+--- - Who ran on a CPU (sched_switch) is a complete event (X) of a thread "CPU N" of a process "CPUs".
+--- - A pair is an async slice (b, e) of its key, and a flow (s, f) between the threads of its events.
+--- - A stack is a sample (P) that refers to the frames at the end of the file.
+--- - Times are us since the first event.
+local ffi = require 'ffi'
+local fields = require 'bindings.export.fields'
+local lanes = require 'bindings.export.lanes'
+local stacks = require 'bindings.export.stacks'
+local switches = require 'bindings.export.switches'
+local text = require 'bindings.base.text'
+local threads = require 'bindings.export.threads'
+local version = require 'bindings.base.version'
+
+local C = ffi.C
+local chrome = {}
+
+local PAIRS = threads.CPUS + 5e5 -- the process of slices that belong to no thread
+
+---@class Chrome : Exporter
+local Chrome = {}
+Chrome.__index = Chrome
+
+local function put(b, s) C.bytes_put(b, s, #s) end
+
+---@param target ExportTarget
+---@return Chrome
+function chrome.new(target)
+  local self = setmetatable({ target = target, bytes = target.file.bytes, processes = {}, finishers = {}, by_cpu = {},
+    nr_flows = 0, nr_lanes = 0 }, Chrome)
+  self.threads = threads.new(target, function(thread) self:announce(thread) end)
+  self:put('{"displayTimeUnit":"ns","otherData":{"exporter":"profscript ', version, '"},"traceEvents":[\n')
+  self:put '{"ph":"M","name":"process_sort_index","pid":9000000,"args":{"sort_index":-1}}'
+  return self
+end
+
+function Chrome:put(...)
+  for i = 1, select('#', ...) do
+    local s = select(i, ...)
+    C.bytes_put(self.bytes, s, #s)
+  end
+end
+
+local function metadata(name, pid, tid, value)
+  return (',\n{"ph":"M","name":"%s","pid":%d,"tid":%d,"args":{"name":%s}}'):format(name, pid, tid, text.json(value))
+end
+
+function Chrome:announce(thread)
+  self:put(metadata('thread_name', thread.pid, thread.tid, thread.name))
+  if thread.process and not self.processes[thread.pid] then
+    self.processes[thread.pid] = true
+    self:put(metadata('process_name', thread.pid, thread.pid, thread.process))
+  end
+end
+
+--- Returns what writes the fields of an event as members of an object that has others before them.
+---@param event Event
+---@param b ffi.cdata* struct bytes *
+---@return fun(e: ffi.cdata*)
+function chrome.members(event, b)
+  return fields.writer(event, {
+    key = function(name) return (',%s:'):format(text.json(name == 'type' and 'type_' or name)) end,
+    int = function(key, value)
+      put(b, key)
+      C.json_int(b, value)
+    end,
+    uint = function(key, value)
+      put(b, key)
+      C.json_uint(b, value)
+    end,
+    address = function(key, value)
+      put(b, key)
+      C.json_hex(b, value)
+    end,
+    text = function(key, s, size)
+      put(b, key)
+      C.json_text(b, s, size)
+    end,
+    list = function(key, values, size, is_signed, count)
+      put(b, key)
+      C.json_list(b, values, size, is_signed, count)
+    end,
+  })
+end
+
+local function new_place(thread)
+  thread.place = (',"pid":%d,"tid":%d,"ts":'):format(thread.pid, thread.tid)
+  return thread.place
+end
+
+--- Writes the end of a record's head: its thread and time.
+local function put_place(b, thread, time)
+  put(b, thread.place or new_place(thread))
+  C.json_time(b, time, 3)
+end
+
+--- Returns what writes who ran on a CPU between two switches.
+function Chrome:running(event)
+  local b, name = self.bytes, nil
+  local switched, finish = switches.of(self.by_cpu, event, function(switch, to, is_confirmed)
+    if switch.next_pid == 0 or not is_confirmed then return end
+    local thread, comm = self.threads:cpu(switch.cpu, 0), name(switch)
+    put(b, ',\n{"ph":"X","cat":"running","name":')
+    C.json_text(b, comm, #comm)
+    put_place(b, thread, switch.time)
+    put(b, ',"dur":')
+    C.json_time(b, to - switch.time, 3)
+    put(b, ',"args":{"tid":')
+    C.json_int(b, switch.next_pid)
+    put(b, '}}')
+  end)
+  if not switched then return end
+  name = switches.namer(event)
+  self.finishers[#self.finishers + 1] = finish
+  return switched
+end
+
+function Chrome:event(event)
+  local b, members, running = self.bytes, chrome.members(event, self.bytes), self:running(event)
+  local head = (',\n{"ph":"i","s":"t","name":%s,"cat":%s'):format(text.json(event.name),
+    text.json(event.system or 'perf'))
+  local all = self.threads
+  return function(e)
+    local thread = all:of(e)
+    put(b, head)
+    put_place(b, thread, e.time)
+    put(b, ',"args":{"cpu":')
+    C.json_int(b, e.cpu)
+    members(e)
+    put(b, '}}')
+    if running then running(e) end
+  end
+end
+
+function Chrome:sample(event)
+  self.tree = self.tree or stacks.tree(self.target)
+  local b, tree, all = self.bytes, self.tree, self.threads
+  local head = (',\n{"ph":"P","cat":"stack","name":%s'):format(text.json(event.name))
+  return function(e, stack)
+    local thread, leaf = all:of(e), tree:leaf(stack)
+    put(b, head)
+    put_place(b, thread, e.time)
+    if leaf ~= 0 then
+      put(b, ',"sf":')
+      C.json_uint(b, leaf)
+    end
+    put(b, ',"args":{"cpu":')
+    C.json_int(b, e.cpu)
+    put(b, ',"period":')
+    C.json_uint(b, e.period)
+    put(b, '}}')
+  end
+end
+
+--- Returns the process of a lane's slices, and describes the lane.
+function Chrome:place_lane(source, lane, key)
+  self.nr_lanes = self.nr_lanes + 1
+  lane.id = self.nr_lanes
+  local thread = lane.key and source.by == 'tid' and self.threads:known(lane.key)
+    or lane.key and source.by == 'cpu' and lane.key < 4096 and self.threads:cpu(lane.key, 0) or nil
+  lane.pid, lane.tid = thread and thread.pid or PAIRS, thread and thread.tid or PAIRS
+  lane.key_text = lane.key and source.key_text(key)
+  if not thread and not self.processes[PAIRS] then
+    self.processes[PAIRS] = true
+    self:put(metadata('process_name', PAIRS, PAIRS, 'pairs'))
+  end
+end
+
+function Chrome:slice(source)
+  local b, find, kinds = self.bytes, lanes.new(), {}
+  local value = source.value and (',%s:'):format(text.json(source.value))
+  local function put_slice(phase, time, lane, name)
+    put(b, ',\n{"cat":"pairs","ph":')
+    put(b, phase)
+    put(b, ',"id":')
+    C.json_uint(b, lane.id)
+    put(b, name)
+    put_place(b, lane, time)
+  end
+  local function put_flow(phase, time, thread, id)
+    put(b, ',\n{"cat":"pairs","name":"pair","ph":')
+    put(b, phase)
+    put(b, ',"id":')
+    C.json_uint(b, id)
+    put_place(b, thread, time)
+    put(b, '}')
+  end
+  return function(p, second)
+    local name = kinds[p.kind]
+    if not name then
+      local from, to = source.event(p.first_class), source.event(p.second_class)
+      name = ('%s → %s'):format(from and from.alias or 'exit', to and to.alias or 'exit')
+      name = (',"name":%s'):format(text.json(name))
+      kinds[p.kind] = name
+    end
+    local lane = find(tonumber(p.key), p.first_time, p.second_time)
+    if not lane then return false end
+    if not lane.id then self:place_lane(source, lane, p.key) end
+    put_slice('"b"', p.first_time, lane, name)
+    put(b, ',"args":{"key":')
+    C.json_int(b, p.key)
+    if value then
+      put(b, value)
+      C.json_int(b, p.first_value)
+    end
+    put(b, '}}')
+    put_slice('"e"', p.second_time, lane, name)
+    put(b, '}')
+    self.nr_flows = self.nr_flows + 1
+    put_flow('"s"', p.first_time, self.threads:known(p.first_tid) or self.threads:cpu(p.first_cpu, 0), self.nr_flows)
+    put_flow('"f","bp":"e"', p.second_time, self.threads:of(second), self.nr_flows)
+    return true
+  end
+end
+
+function Chrome:counter(event, id, title, time, value)
+  self:put(',\n{"ph":"C","name":', text.json(('%s %s %d'):format(event.alias, title, id)))
+  put_place(self.bytes, { pid = threads.CPUS, tid = threads.CPUS }, time)
+  self:put(',"args":{"value":', ('%.17g'):format(value), '}}')
+end
+
+function Chrome:lost(e)
+  local thread = self.threads:of(e)
+  self:put ',\n{"ph":"i","s":"p","cat":"lost","name":"lost events"'
+  put_place(self.bytes, thread, e.time)
+  self:put(('%s%.0f,"ns":%.0f}}'):format(',"args":{"lost":', tonumber(e.period), tonumber(e.key) - e.time))
+end
+
+function Chrome:finish(time)
+  for _, finish in ipairs(self.finishers) do finish(time) end
+  for _, thread in ipairs(self.threads:rename()) do
+    self.processes[thread.pid] = thread.pid ~= thread.tid
+    self:announce(thread)
+  end
+  self:put '\n]'
+  if self.tree then
+    self:put ',\n"stackFrames":{'
+    for node, frame in ipairs(self.tree.frame) do
+      local one = self.tree.frames[frame]
+      local parent = self.tree.parent[node]
+      self:put(('%s"%d":{"category":%s,"name":%s'):format(node > 1 and ',\n' or '\n', node, text.json(one.dso),
+        text.json(one.name)), parent ~= 0 and (',"parent":"%d"}'):format(parent) or '}')
+      self.target.file:poll()
+    end
+    self:put '\n}'
+  end
+  self:put '}\n'
+end
+
+return chrome

@@ -1,0 +1,65 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Who runs on the CPUs, according to sched_switch. A switch says who runs from now on; that is only true if the next
+--- switch of the CPU is one from the same task. It is not if events were lost or filtered out, or if only those of some
+--- threads are seen. So each switch is held back until the next one confirms it.
+local ffi = require 'ffi'
+local libc = require 'bindings.base.libc'
+
+local cast = ffi.cast
+local switches = {}
+
+--- A switch that is held back.
+---@class Switch
+---@field cpu integer
+---@field time number
+---@field tid integer of the event
+---@field raw ffi.cdata* copy of its payload
+---@field next_pid integer
+---@field is_sure boolean the switch before it was confirmed
+
+--- Returns what takes each sched_switch; nil for other events, and for those of other machines.
+---@param by_cpu table<integer, Switch> of all events of the exporter: two of them may be the same tracepoint, with
+--- different filters
+---@param event Event
+---@param take fun(switch: Switch, to: number, is_confirmed: boolean) is called with each switch at the next one of its
+--- CPU, which is at time `to`
+---@return fun(e: ffi.cdata*)? switched takes a struct event *
+---@return fun(time: number)? finish passes on the last switches, confirmed if those before were
+function switches.of(by_cpu, event, take)
+  if event.name ~= 'sched:sched_switch' or event.machine or not event.fields.next_comm then return end
+  local payload, size = event.view.payload, event.view.size
+  local function switched(e)
+    if e.raw_size < size or e.cpu < 0 then return end
+    local held, p = by_cpu[e.cpu], cast(payload, e.raw)
+    if held and held.time == e.time then return end -- the same switch
+    local is_sure = held ~= nil and held.next_pid == p.prev_pid
+    if held then
+      take(held, e.time, is_sure)
+    else
+      held = { cpu = e.cpu, raw = ffi.new('uint8_t[?]', size) }
+      by_cpu[e.cpu] = held
+    end
+    held.time, held.tid, held.next_pid, held.is_sure = e.time, e.tid, p.next_pid, is_sure
+    ffi.copy(held.raw, e.raw, size)
+  end
+  local function finish(time)
+    for cpu, held in pairs(by_cpu) do
+      by_cpu[cpu] = nil
+      take(held, math.max(time, held.time), held.is_sure)
+    end
+  end
+  return switched, finish
+end
+
+--- Returns the name of the task that a switch lets run.
+---@param event Event
+---@return fun(switch: Switch): string
+function switches.namer(event)
+  local payload, size = event.view.payload, event.fields.next_comm.size
+  return function(switch)
+    local comm = cast(payload, switch.raw).next_comm
+    return ffi.string(comm, libc.strnlen(comm, size))
+  end
+end
+
+return switches

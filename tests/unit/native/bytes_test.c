@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* native/bytes.c: the bytes of protobuf fields, and JSON numbers and text. */
+#include "native/bytes.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct bytes *b;
+
+static int setup(void **state)
+{
+	(void)state;
+	b = bytes_new();
+	return b ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	bytes_free(b);
+	return 0;
+}
+
+static void expect(const void *bytes, size_t n)
+{
+	assert_int_equal(b->failed, 0);
+	assert_int_equal(b->size, n);
+	assert_memory_equal(b->data, bytes, n);
+	b->size = 0;
+}
+
+#define EXPECT(text) expect(text, sizeof(text) - 1)
+
+static void test_proto(void **state)
+{
+	(void)state;
+	proto_uint(b, 1, 150); /* the example of protobuf's documentation */
+	EXPECT("\x08\x96\x01");
+	proto_uint(b, 87, 0);
+	EXPECT("\xb8\x05\x00");
+	proto_uint(b, 1, UINT64_MAX);
+	EXPECT("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01");
+	proto_fixed64(b, 47, 0x0102030405060708);
+	EXPECT("\xf9\x02\x08\x07\x06\x05\x04\x03\x02\x01");
+	proto_double(b, 44, 1.0);
+	EXPECT("\xe1\x02\0\0\0\0\0\0\xf0\x3f");
+	proto_text(b, 2, "testing", 7);
+	EXPECT("\x12\x07testing");
+	proto_text(b, 2,
+		   "\xc3\xbc\xff"
+		   "a",
+		   4); /* no UTF-8 */
+	EXPECT("\x12\x04\xc3\xbc?a");
+}
+
+static void test_messages(void **state)
+{
+	size_t outer, inner;
+
+	(void)state;
+	outer = proto_open(b, 3);
+	proto_uint(b, 1, 5);
+	inner = proto_open(b, 1);
+	proto_close(b, inner);
+	proto_close(b, outer);
+	EXPECT("\x1a\x87\x80\x80\x00\x08\x05\x0a\x80\x80\x80\x00");
+	outer = proto_open(b, 1);
+	for (int i = 0; i < 100000; i++)
+		proto_uint(b, 1, 0);
+	proto_close(b, outer);
+	assert_int_equal(b->size, 5 + 200000);
+	assert_memory_equal(b->data, "\x0a\xc0\x9a\x8c\x00", 5);
+	b->size = 0;
+	proto_entry(b, 4, 7, 4, -1);
+	EXPECT("\x22\x0d\x08\x07\x20\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01");
+	proto_entry_text(b, 4, 300, 6, "x", 1);
+	EXPECT("\x22\x06\x08\xac\x02\x32\x01x");
+	proto_list(b, 12, 4, (const int16_t[]){-1, 5}, 2, 1, 2);
+	EXPECT("\x62\x0b\x20\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x62\x02\x20\x05");
+	proto_list(b, 12, 3, (const uint16_t[]){0xffff}, 2, 0, 1);
+	EXPECT("\x62\x04\x18\xff\xff\x03");
+}
+
+static void test_json(void **state)
+{
+	(void)state;
+	json_int(b, 0);
+	EXPECT("0");
+	json_int(b, -1234567);
+	EXPECT("-1234567");
+	json_uint(b, 1ULL << 53);
+	EXPECT("9007199254740992");
+	json_uint(b, UINT64_MAX);
+	EXPECT("\"18446744073709551615\"");
+	json_int(b, INT64_MIN);
+	EXPECT("\"-9223372036854775808\"");
+	json_hex(b, 0);
+	EXPECT("\"0x0\"");
+	json_hex(b, 0xffffffff81000abcULL);
+	EXPECT("\"0xffffffff81000abc\"");
+	json_time(b, 0, 3);
+	EXPECT("0.000");
+	json_time(b, 1234567, 3);
+	EXPECT("1234.567");
+	json_time(b, -7, 6);
+	EXPECT("-0.000007");
+	json_list(b, (const int32_t[]){1, -2, 30}, 4, 1, 3);
+	EXPECT("[1,-2,30]");
+	json_text(b, "a\"\\\n\xff", 5);
+	EXPECT("\"a\\\"\\\\\\u000a\\\\xff\"");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_proto, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_messages, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_json, setup, teardown),
+	};
+
+	return cmocka_run_group_tests_name("bytes", tests, NULL, NULL);
+}
