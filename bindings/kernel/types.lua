@@ -29,6 +29,13 @@ function types.tracepoint(name)
     or asm.refuse("the kernel's BTF has no tracepoint '%s'", name)
 end
 
+--- Returns the id of a variable, or refuses.
+---@param name string
+---@return integer
+function types.variable(name)
+  return kernel():find(name, btf.KIND.VAR) or asm.refuse("the kernel's BTF has no variable %s", name)
+end
+
 local structs = {} -- members by name, by struct
 
 local function members_of(name)
