@@ -266,6 +266,31 @@ int hist_set_add_column(struct hist_set *s, const uint32_t *i, const double *val
 	return 0;
 }
 
+int hist_set_add_counts(struct hist_set *s, uint32_t i, const uint64_t count[HIST_BUCKETS],
+			const struct hist_stats *stats)
+{
+	struct hist *h;
+	int ret = find_hist(s, i, &h);
+
+	for (unsigned int at = 0; at < HIST_BUCKETS && !ret; at++) {
+		unsigned int group = at < 2 * SUBS ? 0 : at / SUBS - 1;
+
+		if (!count[at])
+			continue;
+		if (!h->group[group] && allocate_group(h, group) < 0)
+			return -ENOMEM;
+		h->group[group][at - (group ? (group + 1) * SUBS : 0)] += count[at];
+		h->stats.count += count[at];
+	}
+	if (ret)
+		return ret;
+	h->stats.sum = saturating_add(h->stats.sum, stats->sum);
+	h->stats.min = stats->min < h->stats.min ? stats->min : h->stats.min;
+	h->stats.max = stats->max > h->stats.max ? stats->max : h->stats.max;
+	h->stats.negative += stats->negative;
+	return 0;
+}
+
 struct hist *hist_set_get(const struct hist_set *s, uint32_t i)
 {
 	return i < s->n ? s->hist[i] : NULL;

@@ -19,7 +19,10 @@ struct hist_stats {
 	uint64_t negative; /* negative values, which count as 0 */
 };
 
-enum { HIST_LOG2_ROWS = 65 };
+enum {
+	HIST_LOG2_ROWS = 65,
+	HIST_BUCKETS = 58 * 64 /* see hist_set_add_counts() */
+};
 
 /* threshold: see hist_stats.over; if it is negative, nothing counts as over. Returns NULL without
  * memory. */
@@ -52,6 +55,11 @@ int hist_set_add(struct hist_set *s, uint32_t i, int64_t value);
  * of structs of stride bytes. */
 int hist_set_add_column(struct hist_set *s, const uint32_t *i, const double *value, uint32_t stride,
 			uint32_t n);
+/* Adds values that were counted elsewhere: count[64 * g + (v >> g)] has those whose bucket is that
+ * of v, where g is the number of bits of v beyond 7. The sum, min and max are those of stats; the
+ * number of values is that of the counts. Returns as hist_set_add(). */
+int hist_set_add_counts(struct hist_set *s, uint32_t i, const uint64_t count[HIST_BUCKETS],
+			const struct hist_stats *stats);
 /* Returns histogram i, which the set owns; NULL before its first hist_set_add(). */
 struct hist *hist_set_get(const struct hist_set *s, uint32_t i);
 /* Calls hist_clear() for all histograms. */
