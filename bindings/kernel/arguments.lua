@@ -4,11 +4,13 @@
 ---
 --- The kernel does not describe how a tracepoint's fields come from its arguments, so a table names them for frequent
 --- events. It leaves out fields that are computed, such as sched_switch's prev_state.
+local ffi = require 'ffi'
 local asm = require 'bindings.kernel.asm'
 local source = require 'bindings.kernel.source'
 local types = require 'bindings.kernel.types'
 
 local CONTEXT = asm.CONTEXT
+local IDLE = ffi.cast('const uint64_t *', 'swapper')[0]
 local arguments = {}
 
 --- Where a field comes from: the number of an argument; for a member, also the structure that the argument points to,
@@ -103,6 +105,18 @@ function Arguments:address(a, to, field)
   if not offset then asm.refuse("'%s' is not an array", field.name) end
   a:load(8, to, CONTEXT, 8 * from[1])
   a:alu('add', to, offset)
+end
+
+--- The idle tasks of all CPUs have one name, as in profscript.
+function Arguments:comm(a, at)
+  local other = a:new_label()
+  Source.comm(self, a, at)
+  a:call 'get_current_pid_tgid'
+  a:jump32('!=', 0, 0, other)
+  a:value(0, IDLE)
+  a:store(8, asm.FRAME, at, 0)
+  a:store_value(8, asm.FRAME, at + 8, 0)
+  a:label(other)
 end
 
 --- The ids of a task that has been reaped, as at its last switch, are -1 in perf's samples.

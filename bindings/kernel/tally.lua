@@ -8,6 +8,8 @@
 local bit = require 'bit'
 local ffi = require 'ffi'
 local asm = require 'bindings.kernel.asm'
+local compile = require 'bindings.kernel.compile'
+local expr = require 'bindings.expr.compile'
 local parts = require 'bindings.kernel.parts'
 local program = require 'bindings.kernel.program'
 
@@ -36,7 +38,8 @@ local function place(member) return ffi.offsetof('struct tally_hist', member) en
 --- What is counted of an event.
 ---@class TallyEvent
 ---@field event Event
----@field key string[] expressions; _cpu costs nothing
+---@field key (string|{ constant: string })[] expressions; constants and _cpu cost nothing
+---@field filter? string condition: other events are only counted as ignored
 ---@field threads? boolean events in threads that have exited are ignored
 ---@field name? string expression: the name of a key is that of its first event
 ---@field sums string[] expressions; without a value they are 0
@@ -80,8 +83,8 @@ end
 local function split_key(one, fields, env)
   one.parts, one.hashed, one.key_size = {}, 0, 0
   for i, text in ipairs(one.key) do
-    if text == '_cpu' then
-      one.parts[i] = { is_cpu = true }
+    if text == '_cpu' or type(text) == 'table' then
+      one.parts[i] = { is_cpu = text == '_cpu', constant = text ~= '_cpu' and text.constant or nil }
     else
       local part = parts.of(fields, text, env)
       one.parts[i] = part
@@ -159,7 +162,7 @@ local function find_row(self, a, source, places, one, index)
   local size = self.key_size
   local key_at = a:take(size)
   for _, part in ipairs(one.parts) do
-    if not part.is_cpu then part.store(a, source, key_at + part.at, 'without') end
+    if part.at then part.store(a, source, key_at + part.at, 'without') end
   end
   if one.threads then
     a:load(8, 0, FRAME, key_at + one.parts[1].at)
@@ -273,6 +276,7 @@ end
 --- Generates the program of an event.
 local function generate(self, a, source, places, one, index)
   local sums, hist = {}, nil
+  if one.condition then compile.condition(a, one.condition.tree, { source = source }, { none = 'without' }) end
   for i, part in ipairs(one.sum_parts) do
     sums[i] = a:take(WORD)
     local none, known = a:new_label(), a:new_label()
@@ -390,6 +394,11 @@ function tally.new(list, settings)
     one.sum_parts = {}
     for i, text in ipairs(one.sums) do one.sum_parts[i] = parts.of(fields, text, settings.env) end
     one.hist_part = one.hist and parts.of(fields, one.hist, settings.env)
+    if one.filter then
+      local wrong
+      one.condition, wrong = expr.compile(one.filter, fields, { form = 'filter' })
+      if not one.condition then asm.refuse('%s', wrong.message) end
+    end
     one.name_part = one.name and parts.of(fields, one.name, settings.env)
     if one.hist and one.hashed > 0 then asm.refuse 'histograms by key are filled in profscript' end
     if one.hashed > 0 then self.key_size = math.max(self.key_size, one.key_size + WORD) end

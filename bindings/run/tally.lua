@@ -13,15 +13,18 @@ local LARGEST = 2 ^ 63 - 1024 -- that a histogram can hold; larger unsigned numb
 
 --- What is counted of an event.
 ---@class TallySettings
----@field key? string[] expressions; all events without a value of them are ignored, see Tally:ignored()
+---@field key? (string|{ constant: string })[] expressions; events without a value of them are ignored, see
+--- Tally:ignored()
 ---@field thread? boolean the key is the thread; events in threads that have exited are ignored
 ---@field name? string expression: the name of a key is that of its first event
 ---@field sums? { into: Array, width: integer, at: integer, value?: string }[] `into[id * width + at]` becomes the number
 --- of events, or the sum of the expression `value`
----@field hist? { into: HistSet, negative: HistSet, width: integer, at: integer, value: string } the histogram
---- `id * width + at` gets the values of an expression; `negative` the absolute values of those below 0
+---@field hist? { into: HistSet, negative?: HistSet, width: integer, at: integer, value: string } the histogram
+--- `id * width + at` gets the values of an expression; `negative` the absolute values of those below 0;
+--- without it, these count as 0
 ---@field each? fun(ev: Ev, value: number) also called for each event with the value of `hist`
 ---@field handler? fun(ev: Ev) counts the same; default: a generated one
+---@field filter? string with `handler`: a condition that it checks
 
 --- Counts events, in the kernel if possible. The keys are up to date when `interval` and `stop` are called.
 ---
@@ -113,8 +116,8 @@ function Tally:add(event, settings)
   local real = public_event.one(event, 'tally:add')
   local one = {
     event = real, key = settings.thread and { '_tid' } or settings.key or {}, threads = settings.thread,
-    name = settings.name, sums = {}, hist = settings.hist and settings.hist.value, signed = settings.hist ~= nil,
-    settings = settings,
+    name = settings.name, sums = {}, hist = settings.hist and settings.hist.value, filter = settings.filter,
+    signed = settings.hist and settings.hist.negative ~= nil, settings = settings,
   }
   for _, sum in ipairs(settings.sums or {}) do one.sums[#one.sums + 1] = sum.value end
   self._list[#self._list + 1], self.events[#self.events + 1] = one, real
@@ -174,7 +177,7 @@ function Tally:turn(side)
   local key = {}
   kernel:take_rows(side, function(index, cpu, row, bytes)
     local one = self._list[index]
-    for i, part in ipairs(one.parts) do key[i] = part.is_cpu and cpu or part.read(bytes + part.at) end
+    for i, part in ipairs(one.parts) do key[i] = part.at and part.read(bytes + part.at) or part.constant or cpu end
     local id = self._keys.id(unpack(key, 1, #one.parts))
     add_row(self, one, index, row, id)
     local time = one.name and kernel:time(row)
@@ -192,7 +195,7 @@ function Tally:turn(side)
       id = self._keys.max
       intern.add_overflow(self._keys, n)
     elseif self._keys then
-      for i in ipairs(one.parts) do key[i] = cpu end
+      for i, part in ipairs(one.parts) do key[i] = part.constant or cpu end
       id = self._keys.id(unpack(key, 1, #one.parts))
     end
     add_row(self, one, index, row, id)
