@@ -9,7 +9,7 @@ local source = {}
 
 ---@class Source
 ---@field load fun(self, a: Asm, size: integer, to: integer, field: Field, at: integer) loads bytes of a field into a
---- register, extended with zeros, and uses no other; the compiler aligns them
+--- register, extended with zeros, and uses no other, but r5 for a field that is computed; the compiler aligns them
 ---@field address fun(self, a: Asm, to: integer, field: Field?) puts the address of a field, or of the whole record,
 --- into a register, for bpf_probe_read_kernel(), and uses no other
 ---@field size? fun(self, a: Asm, to: integer) puts the size of the record into a register; without it, the record is
