@@ -67,7 +67,7 @@ local EVENTS = {
   ['block:block_rq_complete'] = computed.COMPLETION,
 }
 
-local Arguments = source.derive {}
+local Arguments = source.derive { has_no_record = true }
 
 --- Returns the source of an event's fields. It refuses fields that cannot be told from the arguments.
 ---@param event string "sys:name"
