@@ -96,6 +96,11 @@ function Btf:members(id)
   return list
 end
 
+--- Returns the number of a function type's parameters.
+---@param id integer
+---@return integer
+function Btf:parameters(id) return count_of(self.lib.btf__type_by_id(self.btf, id)) end
+
 --- Returns the variables of a section such as ".rodata".
 ---@param section string
 ---@return table<string, { type: integer, offset: integer }>

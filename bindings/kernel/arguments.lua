@@ -3,9 +3,10 @@
 --- before any record is made. Such programs run for every event, also for those in interrupts that hit another program.
 ---
 --- The kernel does not describe how a tracepoint's fields come from its arguments, so a table names them for frequent
---- events. It leaves out fields that are computed, such as sched_switch's prev_state.
+--- events, with code for the fields that the kernel computes, such as sched_switch's prev_state.
 local ffi = require 'ffi'
 local asm = require 'bindings.kernel.asm'
+local computed = require 'bindings.kernel.computed'
 local source = require 'bindings.kernel.source'
 local types = require 'bindings.kernel.types'
 
@@ -14,12 +15,14 @@ local IDLE = ffi.cast('const uint64_t *', 'swapper')[0]
 local arguments = {}
 
 --- Where a field comes from: the number of an argument; for a member, also the structure that the argument points to,
---- and the member. `cast`: the type to which the kernel converts it.
+--- and the member. `cast`: the type to which the kernel converts it. Or `compute`: generates code that leaves the field
+--- in a register, extended to 64 bits according to its type, and may use r5.
 ---@class ArgumentField
----@field [1] integer
+---@field [1]? integer
 ---@field [2] string?
 ---@field [3] string|string[]? alternatives, as kernels differ
 ---@field cast? 'i32'
+---@field compute? fun(a: Asm, to: integer)
 
 local function task(argument, member) return { argument, 'task_struct', member } end
 
@@ -42,10 +45,12 @@ end
 local CPU = { 'thread_info.cpu', 'cpu' } -- before Linux 5.16 it was in the task_struct
 local WAKEUP = union(fields_of_task(0, ''), { target_cpu = task(0, CPU) })
 local SOFTIRQ = { vec = { 0 } }
+local REQUEST = union(computed.REQUEST, { bytes = { 0, 'request', '__data_len' } })
 
 ---@type table<string, table<string, ArgumentField>>
 local EVENTS = {
-  ['sched:sched_switch'] = union(fields_of_task(1, 'prev_'), fields_of_task(2, 'next_')),
+  ['sched:sched_switch'] = union(fields_of_task(1, 'prev_'), fields_of_task(2, 'next_'),
+    { prev_state = computed.PREV_STATE }),
   ['sched:sched_wakeup'] = WAKEUP,
   ['sched:sched_wakeup_new'] = WAKEUP,
   ['sched:sched_waking'] = WAKEUP,
@@ -58,6 +63,10 @@ local EVENTS = {
   ['irq:softirq_entry'] = SOFTIRQ,
   ['irq:softirq_exit'] = SOFTIRQ,
   ['irq:softirq_raise'] = SOFTIRQ,
+  ['block:block_getrq'] = computed.BIO,
+  ['block:block_rq_insert'] = REQUEST,
+  ['block:block_rq_issue'] = REQUEST,
+  ['block:block_rq_complete'] = computed.COMPLETION,
 }
 
 local Arguments, Source = source.derive { has_no_record = true }, source.base
@@ -75,18 +84,15 @@ local function resolve(self, field)
   local from = self.from[field.name]
   if not from then asm.refuse("the arguments of %s do not have '%s'", self.event, field.name) end
   if not from[2] then return from end
-  local paths = type(from[3]) == 'table' and from[3] or { from[3] }
-  local why
-  for _, path in ipairs(paths) do
-    local place, reason = asm.attempt(function() return { types.member(from[2], path) } end)
-    if place then return from, place[1], place[2] end
-    why = why or reason
-  end
-  asm.refuse('%s', why)
+  return from, types.member_of(from[2], from[3])
 end
 
 function Arguments:load(a, size, to, field, at)
   local from, offset, width = resolve(self, field)
+  if from.compute then
+    if at > 0 or size ~= field.size then asm.refuse("'%s' is not an array", field.name) end
+    return from.compute(a, to)
+  end
   a:load(8, to, CONTEXT, 8 * from[1])
   if not from[2] then
     if at > 0 then asm.refuse("'%s' is not an array", field.name) end

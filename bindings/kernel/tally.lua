@@ -29,7 +29,7 @@ local NOEXIST = 1 -- BPF_NOEXIST
 
 ffi.cdef [[
 struct tally_sum { uint64_t low; int64_t high; };
-struct tally_hist { struct tally_sum sum; uint64_t inverted_min, max, huge, negative, pad; };
+struct tally_hist { struct tally_sum sum; uint64_t not_min, max, huge, negative, pad; };
 ]]
 local row_sum, row_hist = ffi.typeof 'struct tally_sum *', ffi.typeof 'struct tally_hist *'
 local words = ffi.typeof 'uint64_t *'
@@ -216,7 +216,7 @@ local function add_value(a, stats_at, buckets_at)
   add_sum(a, stats_at + place 'sum')
   keep_largest(a, stats_at + place 'max')
   a:alu('xor', 0, -1)
-  keep_largest(a, stats_at + place 'inverted_min')
+  keep_largest(a, stats_at + place 'not_min')
   a:alu('mov', 3, 0)
   for i = 5, 0, -1 do
     local small, shift = a:new_label(), 2 ^ i
@@ -366,12 +366,14 @@ end
 function Tally:add_hist(row, index, set, negative, slot)
   local one = self.list[index]
   local function add(to, stats_at, buckets_at)
-    local from = ffi.cast(row_hist, row + stats_at)
-    local stats = ffi.new('struct hist_stats', {
-      min = bit.bnot(from.inverted_min), max = from.max, negative = from.negative,
-      sum = saturated(from.sum),
+    local from, n = ffi.cast(row_hist, row + stats_at), 0
+    local buckets = ffi.cast(words, row + buckets_at)
+    for i = 0, C.HIST_BUCKETS - 1 do n = n + tonumber(buckets[i]) end
+    if n == 0 then return 0 end
+    local sums = ffi.new('struct hist_sums', {
+      count = n, sum = saturated(from.sum), not_min = from.not_min, max = from.max, negative = from.negative,
     })
-    C.hist_set_add_counts(to, slot, ffi.cast('const uint64_t *', row + buckets_at), stats)
+    C.hist_set_add_sums(to, slot, sums, buckets)
     return tonumber(from.huge)
   end
   local buckets_at = one.buckets_at - one.cell_at

@@ -29,6 +29,15 @@ function types.tracepoint(name)
     or asm.refuse("the kernel's BTF has no tracepoint '%s'", name)
 end
 
+--- Returns the number of a tracepoint's arguments.
+---@param name string without its system
+---@return integer
+function types.arguments(name)
+  local all = kernel()
+  local pointer = all:resolve(types.tracepoint(name))
+  return all:parameters(pointer.type) - 1 -- without that of whoever attaches
+end
+
 --- Returns the id of a variable, or refuses.
 ---@param name string
 ---@return integer
@@ -63,6 +72,21 @@ function types.member(struct, path)
   local inner = all:resolve(member.type)
   local at, size = types.member(all:name_at(inner.name_off), rest)
   return offset + at, size
+end
+
+--- Returns the offset and the size of the first of several members that this kernel has, or refuses.
+---@param struct string
+---@param paths string|string[]
+---@return integer offset bytes
+---@return integer size bytes
+function types.member_of(struct, paths)
+  local why
+  for _, path in ipairs(type(paths) == 'table' and paths or { paths }) do
+    local place, reason = asm.attempt(function() return { types.member(struct, path) } end)
+    if place then return place[1], place[2] end
+    why = why or reason
+  end
+  asm.refuse('%s', why)
 end
 
 return types

@@ -84,7 +84,7 @@ end
 ---@return boolean
 local function is_shared(taker, event, checked)
   for _, consumer in ipairs(checked.consumers) do
-    if consumer ~= taker and (consumer.feed or consumer.prepare) then return true end
+    if consumer.taker ~= taker and (consumer.feed or consumer.prepare) then return true end
   end
   for _, entry in ipairs(checked.events) do
     for _, found in ipairs(entry.found) do
