@@ -41,6 +41,8 @@ end
 ---@param taker Taker
 function InKernel:offer(taker) self.takers[#self.takers + 1] = taker end
 
+local SHORTEST_INTERVAL = 5e8 -- ns: at the end of one, Switch:turn() waits for all CPUs, which may take 0.2 s
+
 local OPTIONS = {
   'exit_n', 'overwrite', 'call_graph', 'freq', 'period', 'irqs_disabled', 'tif_need_resched', 'nr_running_min',
   'nr_running_max', 'exclude_pid', 'sched_policy', 'exclude_user', 'exclude_kernel', 'exclude_host', 'exclude_guest',
@@ -60,6 +62,7 @@ local function refuses_run(run)
     if given and not (type(given) == 'table' and #given == 0) then return '--' .. name:gsub('_', '-') end
   end
   if opt.verbose > 1 then return '-vv prints them' end
+  if run.interval > 0 and run.interval < SHORTEST_INTERVAL then return 'the interval is less than 500 ms' end
 end
 
 --- Returns why an event cannot be taken; nil if it can.
