@@ -266,32 +266,31 @@ int hist_set_add_column(struct hist_set *s, const uint32_t *i, const double *val
 	return 0;
 }
 
-int hist_set_add_sums(struct hist_set *s, uint32_t i, const struct hist_sums *sums,
-		      const uint64_t *buckets)
+int hist_set_add_counts(struct hist_set *s, uint32_t i, const uint64_t count[HIST_BUCKETS],
+			const struct hist_stats *stats)
 {
-	uint64_t min = ~sums->not_min;
 	struct hist *h;
 	int ret = find_hist(s, i, &h);
 
-	for (unsigned int g = 0; buckets && g < GROUPS && !ret; g++) {
-		const uint64_t *from = buckets + (g ? (g + 1) * SUBS : 0);
+	for (unsigned int at = 0; count && at < HIST_BUCKETS && !ret; at++) {
+		unsigned int group = at < 2 * SUBS ? 0 : at / SUBS - 1;
 
-		for (size_t j = 0; j < group_size(g) && !h->group[g] && !ret; j++)
-			if (from[j])
-				ret = allocate_group(h, g);
+		if (!count[at])
+			continue;
+		if (!h->group[group] && allocate_group(h, group) < 0)
+			return -ENOMEM;
+		h->group[group][at - (group ? (group + 1) * SUBS : 0)] += count[at];
+		h->stats.count += count[at];
 	}
 	if (ret)
 		return ret;
-	for (unsigned int g = 0; buckets && g < GROUPS; g++)
-		for (size_t j = 0; h->group[g] && j < group_size(g); j++)
-			h->group[g][j] += buckets[(g ? (g + 1) * SUBS : 0) + j];
-	h->stats.count += sums->count;
-	h->stats.sum = saturating_add(h->stats.sum, sums->sum);
-	if (sums->count && min < h->stats.min)
-		h->stats.min = min;
-	if (sums->max > h->stats.max)
-		h->stats.max = sums->max;
-	h->stats.over += sums->over;
+	if (!count)
+		h->stats.count += stats->count;
+	h->stats.sum = saturating_add(h->stats.sum, stats->sum);
+	h->stats.min = stats->min < h->stats.min ? stats->min : h->stats.min;
+	h->stats.max = stats->max > h->stats.max ? stats->max : h->stats.max;
+	h->stats.over += stats->over;
+	h->stats.negative += stats->negative;
 	return 0;
 }
 

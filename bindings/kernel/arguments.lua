@@ -67,7 +67,7 @@ local EVENTS = {
   ['block:block_rq_complete'] = computed.COMPLETION,
 }
 
-local Arguments = source.derive { has_no_record = true }
+local Arguments, Source = source.derive { has_no_record = true }, source.base
 
 --- Returns the source of an event's fields. It refuses fields that cannot be told from the arguments.
 ---@param event string "sys:name"
@@ -109,6 +109,30 @@ function Arguments:address(a, to, field)
   if not offset then asm.refuse("'%s' is not an array", field.name) end
   a:load(8, to, CONTEXT, 8 * from[1])
   a:alu('add', to, offset)
+end
+
+--- The ids of a task that has been reaped, as at its last switch, are -1 in perf's samples.
+function Arguments:variable(a, name)
+  if name == 'common_pid' then return Source.variable(self, a, '_tid') end
+  if name ~= '_tid' and name ~= '_pid' or self.foreign_pids then return Source.variable(self, a, name) end
+  local gone, known, at = a:new_label(), a:new_label(), a:take(8)
+  local offset = types.member('task_struct', 'thread_pid')
+  a:call 'get_current_task'
+  a:alu_r('mov', 3, 0)
+  a:alu('add', 3, offset)
+  a:alu_r('mov', 1, asm.FRAME)
+  a:alu('add', 1, at)
+  a:alu('mov', 2, 8)
+  a:call 'probe_read_kernel'
+  a:load(8, 1, asm.FRAME, at)
+  a:give(at, 8)
+  a:jump('==', 1, 0, gone)
+  local kind = Source.variable(self, a, name)
+  a:go(known)
+  a:label(gone)
+  a:alu('mov', 0, -1)
+  a:label(known)
+  return kind
 end
 
 return arguments

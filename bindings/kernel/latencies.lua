@@ -1,10 +1,12 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Sums and histograms that programs write, with the buckets of native/hist.h. Each is a cell: a struct hist_sums, and
---- the buckets after it. All cells of a CPU are together, twice: once for each side of the switch. A set of rows has
+--- Sums and histograms that programs write, with the buckets of native/hist.h. Each is a cell: a struct hist_sums, which
+--- is empty if all is 0 (not_min is the complement of the smallest value), and the buckets after it. All cells of a CPU are together, twice: once for each side of the switch. A set of rows has
 --- cells without buckets in a hash of each side, by keys of 64 bits.
 local ffi = require 'ffi'
 local asm = require 'bindings.kernel.asm'
 local program = require 'bindings.kernel.program'
+
+ffi.cdef 'struct hist_sums { uint64_t count, sum, not_min, max, over, failed; };'
 
 local C = ffi.C
 local FRAME = asm.FRAME

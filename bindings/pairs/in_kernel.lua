@@ -1,8 +1,11 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Pairs that BPF programs find (bindings/kernel/pairs.lua) instead of the matcher: if nothing is needed but sums and
 --- histograms of the times, or rows of them.
-local ffi = require 'ffi'
 local asm = require 'bindings.kernel.asm'
+local bit = require 'bit'
+local failure = require 'bindings.base.failure'
+local ffi = require 'ffi'
+local intern = require 'bindings.base.intern'
 local events = require 'bindings.select.events'
 local kernel_pairs = require 'bindings.kernel.pairs'
 local pair_keys = require 'bindings.pairs.keys'
@@ -29,12 +32,11 @@ local PairTaker = { does = 'paired', attributes = { key = true, printkey = true,
 PairTaker.__index = PairTaker
 
 --- Returns the taker of a matcher's events.
----@param config PairsConfig
----@param handled table<Event, boolean> events that have handlers too
+---@param matcher Feed
 ---@return PairTaker
-function in_kernel.new(config, handled)
-  local self = setmetatable({ config = config, handled = handled, events = {} }, PairTaker)
-  for _, stage in ipairs(config.stages) do
+function in_kernel.new(matcher)
+  local self = setmetatable({ config = matcher.config, consumer = matcher, events = {} }, PairTaker)
+  for _, stage in ipairs(self.config.stages) do
     for _, event in ipairs(stage) do
       if not event.is_task_event and not event.is_derived then table.insert(self.events, event) end
     end
@@ -49,9 +51,6 @@ local function check(self)
   end
   if not config.latencies and not config.rows then asm.refuse 'the script looks at each pair' end
   if #(config.others or {}) > 0 or #(config.triggers or {}) > 0 then asm.refuse 'other events are read, too' end
-  for _, event in ipairs(self.events) do
-    if self.handled[event] then asm.refuse('%s has a handler', event.name) end
-  end
 end
 
 local function compiled(event, text, what) return events.compile(event, text, what or 'key', 'number') end
@@ -133,28 +132,35 @@ end
 
 function PairTaker:start() self.has_started = true end
 
+--- Returns the set of histograms and the number of the one that receives what was counted.
+local function receiver(config, at, sums, cpu)
+  local rows = config.rows
+  if not rows then return config.latencies, at end
+  local ids = rows.ids
+  if rows.kinds then return rows.hists, ids.id(cpu) * rows.kinds + at end
+  local id
+  if not at then
+    id = ids.max
+    intern.add_overflow(ids, tonumber(sums.count))
+  elseif rows.by[2] then
+    id = ids.id(tonumber(at[0]), tonumber(at[1]))
+  else
+    id = ids.id(tonumber(at[0]))
+  end
+  if rows.failures then rows.failures[id] = rows.failures[id] + tonumber(sums.failed) end
+  return rows.hists, id
+end
+
 --- Adds what was counted to the script's histograms or rows.
 ---@param side integer
 function PairTaker:turn(side)
-  local config = self.config
-  local rows = config.rows
-  local add
-  if not rows then
-    function add(kind, sums, buckets) return config.latencies, kind, sums, buckets end
-  elseif rows.kinds then
-    function add(kind, sums, buckets, cpu) return rows.hists, rows.ids.id(cpu) * rows.kinds + kind, sums, buckets end
-  else
-    function add(key, sums)
-      local id = not key and rows.ids.max or rows.by[2] and rows.ids.id(tonumber(key[0]), tonumber(key[1]))
-        or rows.ids.id(tonumber(key[0]))
-      if rows.failures then rows.failures[id] = rows.failures[id] + tonumber(sums.failed) end
-      return rows.hists, id, sums
-    end
-  end
-  self.pairs:take(side, function(...)
-    local hists, id, sums, buckets = add(...)
-    if C.hist_set_add_sums(hists, id, sums, buckets) ~= 0 then
-      error('cannot add latencies: the set of histograms is too small, or out of memory', 0)
+  local stats = ffi.new 'struct hist_stats'
+  self.pairs:take(side, function(at, sums, buckets, cpu)
+    local hists, id = receiver(self.config, at, sums, cpu)
+    stats.count, stats.sum, stats.min, stats.max, stats.over = sums.count, sums.sum, bit.bnot(sums.not_min), sums.max,
+      sums.over
+    if C.hist_set_add_counts(hists, id, buckets, stats) ~= 0 then
+      failure.raise('cannot add latencies: the set of histograms is too small, or out of memory')
     end
   end)
 end

@@ -132,10 +132,9 @@ end
 
 --- Offers to find the pairs in the kernel.
 ---@param run Run
----@param handled table<Event, boolean> events that have handlers
 ---@package
-function Feed:offer(run, handled)
-  self.taker = in_kernel.new(self.config, handled)
+function Feed:offer(run)
+  self.taker = in_kernel.new(self)
   run.in_kernel:offer(self.taker)
 end
 

@@ -17,6 +17,8 @@ local in_kernel = {}
 ---@class Taker
 ---@field does string what its programs do with the events: 'counted', 'captured', 'paired'
 ---@field events Event[] that it takes; all of them or none
+---@field consumer? Consumer that would take its events through perf
+---@field handlers? table<Event, function> what would handle its events through perf
 ---@field attributes? table<string, boolean> the attributes of events that it understands, beside alias=
 ---@field load fun(self, kernel: InKernel) makes the maps and the programs, by kernel:probe()
 ---@field start? fun(self, kernel: InKernel) called when the programs run
@@ -76,6 +78,24 @@ local function refuses_event(event, known)
   end
 end
 
+--- Returns whether someone else sees an event, too.
+---@param taker Taker
+---@param event Event
+---@param checked contract.Handlers
+---@return boolean
+local function is_shared(taker, event, checked)
+  for _, consumer in ipairs(checked.consumers) do
+    local is_other = consumer ~= taker and consumer ~= taker.consumer
+    if is_other and (consumer.feed or consumer.prepare) then return true end
+  end
+  for _, entry in ipairs(checked.events) do
+    for _, found in ipairs(entry.found) do
+      if found == event and not (taker.handlers and taker.handlers[event] == entry.handler) then return true end
+    end
+  end
+  return false
+end
+
 --- Returns the event's filters, compiled.
 ---@param event Event
 ---@return Compiled[]
@@ -114,11 +134,13 @@ end
 
 --- Loads and attaches the programs of a taker. They do nothing yet. Returns why it cannot.
 ---@param taker Taker
+---@param checked contract.Handlers
 ---@return string? reason
-function InKernel:_load(taker)
+function InKernel:_load(taker, checked)
   local reason = refuses_run(self._run)
   for _, event in ipairs(taker.events) do
     reason = reason or refuses_event(event, taker.attributes or {})
+      or is_shared(taker, event, checked) and ('%s has several handlers'):format(event.name) or nil
   end
   if reason then return reason end
   self._loading = {}
@@ -137,14 +159,15 @@ function InKernel:_load(taker)
 end
 
 --- Decides who takes which events. Called when all events and their filters are known, before they are opened.
-function InKernel:decide()
+---@param checked contract.Handlers
+function InKernel:decide(checked)
   local run, accepted = self._run, {}
   local is_forced = run.opt.capture == 'bpf'
   if is_forced and #self.takers == 0 then
     failure.usage('%s: --capture=bpf: this profiler needs its events through perf', run.name)
   end
   for _, taker in ipairs(self.takers) do
-    local reason = self:_load(taker)
+    local reason = self:_load(taker, checked)
     if not reason then
       accepted[#accepted + 1] = taker
     elseif is_forced then
