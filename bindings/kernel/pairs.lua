@@ -41,6 +41,7 @@ local MAX_CPUS = 4096
 ---@field cycle boolean
 ---@field rules PairRule[] by stage and place
 ---@field direct? integer all keys are less
+---@field clock? fun(a: Asm) puts the time into r0; default: the time of perf's events
 ---@field threshold integer negative: none
 ---@field rows? { by: string[], most: integer } by 'key', 'value': rows instead of histograms by kind
 
@@ -308,7 +309,7 @@ end
 
 function Program:generate(rule, is_counted)
   local a = self.a
-  a:call 'ktime_get_ns'
+  if self.of.plan.clock then self.of.plan.clock(a) else a:call 'ktime_get_ns' end
   a:alu_r('mov', 8, 0)
   if is_counted then self:count 'events' end
   local can = (rule.role or rule.wakeup) and a:take(8)
