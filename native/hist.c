@@ -266,6 +266,24 @@ int hist_set_add_column(struct hist_set *s, const uint32_t *i, const double *val
 	return 0;
 }
 
+static int add_to_bucket(struct hist *h, unsigned int at, uint64_t n)
+{
+	unsigned int group = at < 2 * SUBS ? 0 : at / SUBS - 1;
+
+	if (!h->group[group] && allocate_group(h, group) < 0)
+		return -ENOMEM;
+	h->group[group][at - (group ? (group + 1) * SUBS : 0)] += n;
+	return 0;
+}
+
+int hist_set_add_bucket(struct hist_set *s, uint32_t i, uint32_t bucket, uint64_t n)
+{
+	struct hist *h;
+	int ret = bucket < HIST_BUCKETS ? find_hist(s, i, &h) : -EINVAL;
+
+	return ret ? ret : add_to_bucket(h, bucket, n);
+}
+
 int hist_set_add_counts(struct hist_set *s, uint32_t i, const uint64_t count[HIST_BUCKETS],
 			const struct hist_stats *stats)
 {
@@ -273,14 +291,11 @@ int hist_set_add_counts(struct hist_set *s, uint32_t i, const uint64_t count[HIS
 	int ret = find_hist(s, i, &h);
 
 	for (unsigned int at = 0; count && at < HIST_BUCKETS && !ret; at++) {
-		unsigned int group = at < 2 * SUBS ? 0 : at / SUBS - 1;
-
 		if (!count[at])
 			continue;
-		if (!h->group[group] && allocate_group(h, group) < 0)
-			return -ENOMEM;
-		h->group[group][at - (group ? (group + 1) * SUBS : 0)] += count[at];
-		h->stats.count += count[at];
+		ret = add_to_bucket(h, at, count[at]);
+		if (!ret)
+			h->stats.count += count[at];
 	}
 	if (ret)
 		return ret;

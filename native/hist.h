@@ -60,6 +60,9 @@ int hist_set_add_column(struct hist_set *s, const uint32_t *i, const double *val
  * Returns as hist_set_add(). */
 int hist_set_add_counts(struct hist_set *s, uint32_t i, const uint64_t count[HIST_BUCKETS],
 			const struct hist_stats *stats);
+/* Adds n values to a bucket of histogram i, numbered as by hist_set_add_counts(), but not to its
+ * stats. Returns as hist_set_add(). */
+int hist_set_add_bucket(struct hist_set *s, uint32_t i, uint32_t bucket, uint64_t n);
 int64_t hist_set_threshold(const struct hist_set *s);
 /* Returns histogram i, which the set owns; NULL before its first hist_set_add(). */
 struct hist *hist_set_get(const struct hist_set *s, uint32_t i);

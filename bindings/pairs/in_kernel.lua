@@ -106,11 +106,8 @@ local function make_plan(self, nr_cpus)
   end
   plan.direct = all_cpus and nr_cpus or all_threads and threads() or nil
   plan.threshold = tonumber(C.hist_set_threshold(config.latencies or rows.hists))
-  if rows and not all_cpus then
-    plan.rows = { by = rows.by, most = rows.ids.max }
-    if rows.kinds then asm.refuse 'each key has a histogram' end
-  elseif rows and (not rows.kinds or rows.by[2]) then
-    asm.refuse 'the keys are CPUs'
+  if rows and not (all_cpus and rows.kinds and rows.by[1] == 'key') then -- a CPU has cells of its own
+    plan.rows = { by = rows.by, most = rows.ids.max, kinds = rows.kinds }
   end
   return plan, by_event
 end
@@ -132,36 +129,45 @@ end
 
 function PairTaker:start() self.has_started = true end
 
---- Returns the set of histograms and the number of the one that receives what was counted.
-local function receiver(config, at, sums, cpu)
-  local rows = config.rows
-  if not rows then return config.latencies, at end
+--- Returns the number of a row's histogram. key: as of KernelRows:take().
+local function number_of(rows, key, kind)
   local ids = rows.ids
-  if rows.kinds then return rows.hists, ids.id(cpu) * rows.kinds + at end
   local id
-  if not at then
+  if not key then
     id = ids.max
-    intern.add_overflow(ids, tonumber(sums.count))
   elseif rows.by[2] then
-    id = ids.id(tonumber(at[0]), tonumber(at[1]))
+    id = ids.id(tonumber(key[0]), tonumber(key[1]))
+  elseif rows.by[1] == 'key' then
+    id = ids.id(ffi.cast('uint64_t', key[0])) -- keys are unsigned
   else
-    id = ids.id(tonumber(at[0]))
+    id = ids.id(tonumber(key[0]))
   end
-  if rows.failures then rows.failures[id] = rows.failures[id] + tonumber(sums.failed) end
-  return rows.hists, id
+  return kind and id * rows.kinds + kind or id, id
 end
 
 --- Adds what was counted to the script's histograms or rows.
 ---@param side integer
 function PairTaker:turn(side)
-  local stats = ffi.new 'struct hist_stats'
-  self.pairs:take(side, function(at, sums, buckets, cpu)
-    local hists, id = receiver(self.config, at, sums, cpu)
+  local stats, config, rows = ffi.new 'struct hist_stats', self.config, self.config.rows
+  local function check_added(code)
+    if code == 0 then return end
+    failure.raise('cannot add latencies: the set of histograms is too small, or out of memory')
+  end
+  local function add(hists, i, sums, buckets)
     stats.count, stats.sum, stats.min, stats.max, stats.over = sums.count, sums.sum, bit.bnot(sums.not_min), sums.max,
       sums.over
-    if C.hist_set_add_counts(hists, id, buckets, stats) ~= 0 then
-      failure.raise('cannot add latencies: the set of histograms is too small, or out of memory')
-    end
+    check_added(C.hist_set_add_counts(hists, i, buckets, stats))
+  end
+  self.pairs:take(side, function(kind, sums, buckets, cpu)
+    if not rows then return add(config.latencies, kind, sums, buckets) end
+    add(rows.hists, rows.ids.id(cpu + 0ULL) * rows.kinds + kind, sums, buckets)
+  end, function(key, kind, sums, buckets)
+    local i, id = number_of(rows, key, kind)
+    if not key then intern.add_overflow(rows.ids, tonumber(sums.count)) end
+    if rows.failures then rows.failures[id] = rows.failures[id] + tonumber(sums.failed) end
+    add(rows.hists, i, sums, buckets)
+  end, function(key, kind, bucket, count)
+    check_added(C.hist_set_add_bucket(rows.hists, number_of(rows, key, kind), bucket, count))
   end)
 end
 
