@@ -284,28 +284,26 @@ int hist_set_add_bucket(struct hist_set *s, uint32_t i, uint32_t bucket, uint64_
 	return ret ? ret : add_to_bucket(h, bucket, n);
 }
 
-int hist_set_add_counts(struct hist_set *s, uint32_t i, const uint64_t count[HIST_BUCKETS],
-			const struct hist_stats *stats)
+int hist_set_add_sums(struct hist_set *s, uint32_t i, const struct hist_sums *sums,
+		      const uint64_t *buckets)
 {
+	uint64_t min = ~sums->not_min;
 	struct hist *h;
 	int ret = find_hist(s, i, &h);
 
-	for (unsigned int at = 0; count && at < HIST_BUCKETS && !ret; at++) {
-		if (!count[at])
-			continue;
-		ret = add_to_bucket(h, at, count[at]);
-		if (!ret)
-			h->stats.count += count[at];
-	}
+	for (unsigned int at = 0; buckets && at < HIST_BUCKETS && !ret; at++)
+		if (buckets[at])
+			ret = add_to_bucket(h, at, buckets[at]);
 	if (ret)
 		return ret;
-	if (!count)
-		h->stats.count += stats->count;
-	h->stats.sum = saturating_add(h->stats.sum, stats->sum);
-	h->stats.min = stats->min < h->stats.min ? stats->min : h->stats.min;
-	h->stats.max = stats->max > h->stats.max ? stats->max : h->stats.max;
-	h->stats.over += stats->over;
-	h->stats.negative += stats->negative;
+	h->stats.count += sums->count;
+	h->stats.sum = saturating_add(h->stats.sum, sums->sum);
+	if (sums->count && min < h->stats.min)
+		h->stats.min = min;
+	if (sums->max > h->stats.max)
+		h->stats.max = sums->max;
+	h->stats.over += sums->over;
+	h->stats.negative += sums->negative;
 	return 0;
 }
 

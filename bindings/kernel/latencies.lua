@@ -7,8 +7,6 @@ local ffi = require 'ffi'
 local asm = require 'bindings.kernel.asm'
 local program = require 'bindings.kernel.program'
 
-ffi.cdef 'struct hist_sums { uint64_t count, sum, not_min, max, over, failed; };'
-
 local C = ffi.C
 local FRAME = asm.FRAME
 local latencies = {}

@@ -213,7 +213,8 @@ function Program:store(rule, value)
     self:value(rule.value)
     a:store(8, FRAME, value, 0)
   end
-  self.of.starts:store(a, rule.tag, rule.value and value, { full = full, late = done }, function(name) self:count(name) end)
+  local function count(name) self:count(name) end
+  self.of.starts:store(a, rule.tag, rule.value and value, { full = full, late = done }, count)
   a:go(done)
   a:label(full)
   self:count 'evicted'

@@ -53,7 +53,7 @@ end
 
 local function text_of(bytes) return ffi.string(bytes, libc.strnlen(bytes, NAME)) end
 
---- The name of the current task. The idle tasks of all CPUs have one name.
+--- The name of the current task.
 local COMM = {
   size = NAME,
   type = 'string',
@@ -61,10 +61,7 @@ local COMM = {
     if not source.comm then asm.refuse "the kernel cannot tell '_comm' at the event" end
     source:comm(a, at)
   end,
-  read = function(bytes)
-    local name = text_of(bytes)
-    return name:match '^swapper/%d+$' and 'swapper' or name
-  end,
+  read = text_of,
 }
 
 local function name_field(field)

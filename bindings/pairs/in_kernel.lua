@@ -2,7 +2,6 @@
 --- Pairs that BPF programs find (bindings/kernel/pairs.lua) instead of the matcher: if nothing is needed but sums and
 --- histograms of the times, or rows of them.
 local asm = require 'bindings.kernel.asm'
-local bit = require 'bit'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
 local intern = require 'bindings.base.intern'
@@ -32,11 +31,11 @@ local PairTaker = { does = 'paired', attributes = { key = true, printkey = true,
 PairTaker.__index = PairTaker
 
 --- Returns the taker of a matcher's events.
----@param matcher Feed
+---@param config PairsConfig
 ---@return PairTaker
-function in_kernel.new(matcher)
-  local self = setmetatable({ config = matcher.config, consumer = matcher, events = {} }, PairTaker)
-  for _, stage in ipairs(self.config.stages) do
+function in_kernel.new(config)
+  local self = setmetatable({ config = config, events = {} }, PairTaker)
+  for _, stage in ipairs(config.stages) do
     for _, event in ipairs(stage) do
       if not event.is_task_event and not event.is_derived then table.insert(self.events, event) end
     end
@@ -148,15 +147,13 @@ end
 --- Adds what was counted to the script's histograms or rows.
 ---@param side integer
 function PairTaker:turn(side)
-  local stats, config, rows = ffi.new 'struct hist_stats', self.config, self.config.rows
+  local config, rows = self.config, self.config.rows
   local function check_added(code)
     if code == 0 then return end
     failure.raise('cannot add latencies: the set of histograms is too small, or out of memory')
   end
   local function add(hists, i, sums, buckets)
-    stats.count, stats.sum, stats.min, stats.max, stats.over = sums.count, sums.sum, bit.bnot(sums.not_min), sums.max,
-      sums.over
-    check_added(C.hist_set_add_counts(hists, i, buckets, stats))
+    check_added(C.hist_set_add_sums(hists, i, sums, buckets))
   end
   self.pairs:take(side, function(kind, sums, buckets, cpu)
     if not rows then return add(config.latencies, kind, sums, buckets) end

@@ -134,7 +134,7 @@ end
 ---@param run Run
 ---@package
 function Feed:offer(run)
-  self.taker = in_kernel.new(self)
+  self.taker = in_kernel.new(self.config)
   run.in_kernel:offer(self.taker)
 end
 

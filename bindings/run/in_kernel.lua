@@ -85,8 +85,7 @@ end
 ---@return boolean
 local function is_shared(taker, event, checked)
   for _, consumer in ipairs(checked.consumers) do
-    local is_other = consumer ~= taker and consumer ~= taker.consumer
-    if is_other and (consumer.feed or consumer.prepare) then return true end
+    if consumer.taker ~= taker and (consumer.feed or consumer.prepare) then return true end
   end
   for _, entry in ipairs(checked.events) do
     for _, found in ipairs(entry.found) do

@@ -171,7 +171,8 @@ to sort by, r reverses the order, q quits.
 
     local pages = screen.new(out, spec, order, opt.verbose > 1) -- -vv prints events between the tables
     local function title()
-      return ('profscript top - sample %d events'):format(counts:counted()) .. (lost > 0 and (', %d lost'):format(lost) or '')
+      local losses = lost > 0 and (', %d lost'):format(lost) or ''
+      return ('profscript top - sample %d events%s'):format(counts:counted(), losses)
     end
     local function report(is_last)
       pages:report(rows(), title(), is_last)

@@ -96,7 +96,8 @@ end
 local function random_plan(random)
   local stages = random(1, 4)
   local plan = { stages = stages, cycle = stages == 1 or random(2) == 1, rules = {},
-    threshold = random(2) == 1 and 20 or -1, rows = random_rows(random), clock = function(a) a:load(8, 0, asm.CONTEXT, at 'time') end }
+    threshold = random(2) == 1 and 20 or -1, rows = random_rows(random),
+    clock = function(a) a:load(8, 0, asm.CONTEXT, at 'time') end }
   local has_roles, is_sched = random(2) == 1, stages == 2 and not plan.cycle and random(3) > 1
   plan.direct = (is_sched or random(2) == 1) and 40 or nil
   for stage = 0, stages - 1 do
@@ -194,11 +195,9 @@ end
 
 --- Adds what a side of the maps holds.
 local function read(in_kernel, side, got)
-  local stats, plan = ffi.new 'struct hist_stats', in_kernel.plan
+  local plan = in_kernel.plan
   local function add(name, sums, buckets)
-    stats.count, stats.sum, stats.min, stats.max, stats.over = sums.count, sums.sum, bit.bnot(sums.not_min), sums.max,
-      sums.over
-    assert.equal(0, C.hist_set_add_counts(got.hists, got:id(name), buckets, stats))
+    assert.equal(0, C.hist_set_add_sums(got.hists, got:id(name), sums, buckets))
     if sums.failed > 0 then got.failed[name] = (got.failed[name] or 0) + tonumber(sums.failed) end
   end
   in_kernel:take(side, function(kind, sums, buckets) add('kind ' .. kind, sums, buckets) end,
