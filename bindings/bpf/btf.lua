@@ -10,7 +10,7 @@ local btf = {}
 
 local KIND = {
   INT = 1, PTR = 2, ARRAY = 3, STRUCT = 4, UNION = 5, ENUM = 6, TYPEDEF = 8, VOLATILE = 9, CONST = 10,
-  RESTRICT = 11, DATASEC = 15, FLOAT = 16, TYPE_TAG = 18, ENUM64 = 19,
+  RESTRICT = 11, VAR = 14, DATASEC = 15, FLOAT = 16, TYPE_TAG = 18, ENUM64 = 19,
 }
 btf.KIND = KIND
 

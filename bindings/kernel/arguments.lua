@@ -69,13 +69,12 @@ local EVENTS = {
 
 local Arguments = source.derive {}
 
---- Returns the source of an event's fields; nil if its fields cannot be told from its arguments.
+--- Returns the source of an event's fields. It refuses fields that cannot be told from the arguments.
 ---@param event string "sys:name"
 ---@param options? SourceOptions
----@return Source?
+---@return Source
 function arguments.of(event, options)
-  local from = EVENTS[event]
-  return from and Arguments:with(options, { event = event, from = from })
+  return Arguments:with(options, { event = event, from = EVENTS[event] or {} })
 end
 
 --- Returns where a field comes from, with the offset and size of a member.

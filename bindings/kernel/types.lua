@@ -38,6 +38,13 @@ function types.arguments(name)
   return all:parameters(pointer.type) - 1 -- without that of whoever attaches
 end
 
+--- Returns the id of a variable, or refuses.
+---@param name string
+---@return integer
+function types.variable(name)
+  return kernel():find(name, btf.KIND.VAR) or asm.refuse("the kernel's BTF has no variable %s", name)
+end
+
 local structs = {} -- members by name, by struct
 
 local function members_of(name)

@@ -5,6 +5,7 @@ local attach = require 'bindings.select.attach'
 local axis = require 'bindings.print.axis'
 local events = require 'bindings.select.events'
 local failure = require 'bindings.base.failure'
+local in_kernel = require 'bindings.run.in_kernel'
 local libc = require 'bindings.base.libc'
 local loss = require 'bindings.run.loss'
 local machines = require 'bindings.select.machines'
@@ -30,6 +31,7 @@ local runs = {}
 ---@field axis Axis how times are printed
 ---@field loss Loss
 ---@field programs Bpf[] BPF objects of scripts
+---@field in_kernel InKernel events that BPF programs take
 ---@field interval number ns; 0: no intervals
 ---@field counts? Counts events that are only counted
 ---@field marks? ffi.cdata* uint8_t *: target threads by tid, read by a BPF program
@@ -87,7 +89,7 @@ function runs.new(session, script, opt, words, found)
   }
   if not out then failure.raise('%s', message) end
   if opt.quiet then out.warn = function() end end
-  run.out = out
+  run.out, run.in_kernel = out, in_kernel.new(run)
   run.axis = axis.new(session, opt)
   run.loss = loss.new(run.name, opt, out, run.axis, function(member)
     local host = C.session_host(session, member)

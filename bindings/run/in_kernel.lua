@@ -1,0 +1,199 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Decides which events of a run BPF programs take instead of perf (--capture), and runs these programs from the start
+--- of the session to its end. A taker declares what it does with its events. If it is refused, it gets them through
+--- perf like any handler; the result is the same.
+local cpu_list = require 'bindings.base.cpu_list'
+local asm = require 'bindings.kernel.asm'
+local attach = require 'bindings.select.attach'
+local expr = require 'bindings.expr.compile'
+local failure = require 'bindings.base.failure'
+local probe = require 'bindings.kernel.probe'
+local program = require 'bindings.kernel.program'
+local switch = require 'bindings.kernel.switch'
+
+local in_kernel = {}
+
+--- Takes events in the kernel, if it is allowed to. All functions may refuse (asm.refuse()) until start().
+---@class Taker
+---@field does string what its programs do with the events: 'counted', 'captured', 'paired'
+---@field events Event[] that it takes; all of them or none
+---@field attributes? table<string, boolean> the attributes of events that it understands, beside alias=
+---@field load fun(self, kernel: InKernel) makes the maps and the programs, by kernel:probe()
+---@field start? fun(self, kernel: InKernel) called when the programs run
+---@field turn? fun(self, side: integer, is_last: boolean) reads what was written to a side of the maps, before the
+--- handlers `interval` and `stop` are called
+---@field count? fun(self): number events so far, for the statistics
+
+---@class InKernel
+---@field switch Switch
+---@field takers Taker[] offered; after decide(), those that were accepted
+local InKernel = {}
+InKernel.__index = InKernel
+
+---@param run Run
+---@return InKernel
+function in_kernel.new(run)
+  return setmetatable({ takers = {}, _run = run, _links = {} }, InKernel)
+end
+
+--- Adds a taker. Only before the session starts.
+---@param taker Taker
+function InKernel:offer(taker) self.takers[#self.takers + 1] = taker end
+
+local OPTIONS = {
+  'exit_n', 'overwrite', 'call_graph', 'freq', 'period', 'irqs_disabled', 'tif_need_resched', 'nr_running_min',
+  'nr_running_max', 'exclude_pid', 'sched_policy', 'exclude_user', 'exclude_kernel', 'exclude_host', 'exclude_guest',
+  'perfeval_cpus', 'perfeval_pids', 'cgroups', 'push',
+}
+
+--- Returns why no events of a run can be taken; nil if they can.
+---@param run Run
+---@return string?
+local function refuses_run(run)
+  local opt = run.opt
+  if opt.capture == 'perf' then return 'as --capture says' end
+  if run.is_recorded or run:pulls() then return 'they are not those of this machine now' end
+  if attach.names_threads(opt, run.workload) then return 'they are those of some threads' end
+  for _, name in ipairs(OPTIONS) do
+    local given = opt[name]
+    if given and not (type(given) == 'table' and #given == 0) then return '--' .. name:gsub('_', '-') end
+  end
+  if opt.verbose > 1 then return '-vv prints them' end
+end
+
+--- Returns why an event cannot be taken; nil if it can.
+---@param event Event
+---@param known table<string, boolean> attributes
+---@return string?
+local function refuses_event(event, known)
+  if event.owner.parent then return ('%s is an event of a source'):format(event.name) end
+  if not event.tracepoint or event.machine or event.is_derived then
+    return ('%s is not a tracepoint of this machine'):format(event.name)
+  end
+  if event.params.stack or event.owner.wants.stacks then return 'stacks are recorded' end
+  for name in pairs(event.attrs) do
+    if name ~= 'alias' and not known[name] then return ('%s has the attribute %s='):format(event.name, name) end
+  end
+end
+
+--- Returns the event's filters, compiled.
+---@param event Event
+---@return Compiled[]
+local function filters(event)
+  local list = {}
+  for _, text in ipairs { event.kernel_filter or '', event.user_filter or '' } do
+    if text ~= '' then
+      list[#list + 1] = expr.compile_filter(text, event.fields) or expr.compile(text, event.fields, { form = 'filter' })
+        or asm.refuse('only the kernel understands the filter of %s', event.name)
+    end
+  end
+  return list
+end
+
+--- Loads a program for an event: the body runs for each event that perf would have sampled. Called by takers.
+---@param event Event
+---@param body fun(a: Asm, source: Source, places: ProbePlaces)
+function InKernel:probe(event, body)
+  local own_pid = event.system ~= 'sched' and self._run:own_pid() or nil
+  table.insert(self._loading, probe.load({
+    event = event.name,
+    switch = self.switch,
+    filters = filters(event),
+    own_pid = own_pid,
+    options = { foreign_pids = self._foreign },
+  }, body))
+end
+
+--- Returns whether the thread ids that programs see are not those of this process's pid namespace.
+local function has_foreign_pids()
+  local status = io.open '/proc/self/status'
+  local text = status and status:read '*a' or ''
+  if status then status:close() end
+  return not text:match '\nNSpid:\t%d+\n'
+end
+
+--- Loads and attaches the programs of a taker. They do nothing yet. Returns why it cannot.
+---@param taker Taker
+---@return string? reason
+function InKernel:_load(taker)
+  local reason = refuses_run(self._run)
+  for _, event in ipairs(taker.events) do
+    reason = reason or refuses_event(event, taker.attributes or {})
+  end
+  if reason then return reason end
+  self._loading = {}
+  local ok
+  ok, reason = asm.attempt(function()
+    if self._foreign == nil then self._foreign = has_foreign_pids() end
+    self.switch = self.switch or switch.new(self._run.opt.cpus and cpu_list.numbers(self._run.opt.cpus))
+    taker:load(self)
+    local links = {}
+    for i, loaded in ipairs(self._run.opt.dry_run and {} or self._loading) do links[i] = program.attach(loaded) end
+    return links
+  end)
+  if not ok then return reason end
+  for _, link in ipairs(ok) do table.insert(self._links, link) end
+  for _, event in ipairs(taker.events) do event.taken = taker.does end
+end
+
+--- Decides who takes which events. Called when all events and their filters are known, before they are opened.
+function InKernel:decide()
+  local run, accepted = self._run, {}
+  local is_forced = run.opt.capture == 'bpf'
+  if is_forced and #self.takers == 0 then
+    failure.usage('%s: --capture=bpf: this profiler needs its events through perf', run.name)
+  end
+  for _, taker in ipairs(self.takers) do
+    local reason = self:_load(taker)
+    if not reason then
+      accepted[#accepted + 1] = taker
+    elseif is_forced then
+      failure.usage('%s: --capture=bpf is not possible: %s', run.name, reason)
+    elseif run.opt.verbose >= 1 and run.opt.capture ~= 'perf' and not run.is_recorded then
+      run.out:warn(('%s: events are read through perf: %s'):format(run.name, reason))
+    end
+  end
+  self.takers = accepted
+end
+
+--- Lets the programs run. Called when the session has started.
+function InKernel:start()
+  if #self.takers == 0 then return end
+  for _, taker in ipairs(self.takers) do
+    if taker.start then taker:start(self) end
+  end
+  self.switch:on()
+end
+
+local function read(self, side, is_last)
+  for _, taker in ipairs(self.takers) do
+    if taker.turn then taker:turn(side, is_last) end
+  end
+end
+
+--- Reads what was counted in the interval that ends.
+function InKernel:turn()
+  if #self.takers > 0 then read(self, self.switch:turn(), false) end
+end
+
+--- Ends the programs. Called when the session ends.
+function InKernel:stop()
+  if #self.takers == 0 then return end
+  self._last = self.switch:off()
+  for _, link in ipairs(self._links) do link:close() end
+end
+
+--- Reads what was counted since the last interval, after stop().
+function InKernel:finish()
+  if self._last then read(self, self._last, true) end
+end
+
+--- Returns the number of events that programs took.
+---@return number
+function InKernel:count()
+  local n = 0
+  for _, taker in ipairs(self.takers) do n = n + (taker.count and taker:count() or 0) end
+  return n
+end
+
+return in_kernel
