@@ -38,7 +38,7 @@ end
 ---@return { now: integer, lazy?: integer }
 function computed.resched_bits()
   local version = release()
-  if version >= 6.019 then return { now = 4, lazy = 5 } end
+  if version >= 6.018 then return { now = 4, lazy = 5 } end
   return { now = 3, lazy = version >= 6.013 and 4 or nil }
 end
 

@@ -83,8 +83,12 @@ struct ring *ring_new_linear(void *base, uint32_t pages, const struct decoder *d
 {
 	struct ring *r = ring_new(base, pages, decoder);
 
-	if (r)
-		r->is_linear = true;
+	if (!r)
+		return NULL;
+	/* These words of the control page have another use. */
+	r->data = (const uint8_t *)base + sysconf(_SC_PAGESIZE);
+	r->size = (uint64_t)pages * sysconf(_SC_PAGESIZE);
+	r->is_linear = true;
 	return r;
 }
 
