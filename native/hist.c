@@ -266,6 +266,41 @@ int hist_set_add_column(struct hist_set *s, const uint32_t *i, const double *val
 	return 0;
 }
 
+int hist_set_add_sums(struct hist_set *s, uint32_t i, const struct hist_sums *sums,
+		      const uint64_t *buckets)
+{
+	uint64_t min = ~sums->not_min;
+	struct hist *h;
+	int ret = find_hist(s, i, &h);
+
+	for (unsigned int g = 0; buckets && g < GROUPS && !ret; g++) {
+		const uint64_t *from = buckets + (g ? (g + 1) * SUBS : 0);
+
+		for (size_t j = 0; j < group_size(g) && !h->group[g] && !ret; j++)
+			if (from[j])
+				ret = allocate_group(h, g);
+	}
+	if (ret)
+		return ret;
+	for (unsigned int g = 0; buckets && g < GROUPS; g++)
+		for (size_t j = 0; h->group[g] && j < group_size(g); j++)
+			h->group[g][j] += buckets[(g ? (g + 1) * SUBS : 0) + j];
+	h->stats.count += sums->count;
+	h->stats.sum = saturating_add(h->stats.sum, sums->sum);
+	if (sums->count && min < h->stats.min)
+		h->stats.min = min;
+	if (sums->max > h->stats.max)
+		h->stats.max = sums->max;
+	h->stats.over += sums->over;
+	h->stats.negative += sums->negative;
+	return 0;
+}
+
+int64_t hist_set_threshold(const struct hist_set *s)
+{
+	return s->threshold;
+}
+
 struct hist *hist_set_get(const struct hist_set *s, uint32_t i)
 {
 	return i < s->n ? s->hist[i] : NULL;

@@ -18,6 +18,7 @@ ffi.cdef [[
 struct btf_member { uint32_t name_off, type, offset; };
 struct btf_array { uint32_t type, index_type, nelems; };
 struct btf_enum { uint32_t name_off; int32_t value; };
+struct btf_param { uint32_t name_off, type; };
 struct btf_secinfo { uint32_t type, offset, size; };
 ]]
 
@@ -112,6 +113,23 @@ function Btf:enumerators(name)
   local one = data_of(t, 'btf_enum')
   for i = 0, count_of(t) - 1 do found[self:name_at(one[i].name_off)] = one[i].value end
   return found
+end
+
+--- Returns the types of a function's parameters as text: 'size_t', 'page *', ' *' for a pointer to no type.
+---@param id integer type id of the prototype
+---@return string[]
+function Btf:parameter_types(id)
+  local list, t = {}, self.lib.btf__type_by_id(self.btf, id)
+  local parameter = data_of(t, 'btf_param')
+  for i = 0, count_of(t) - 1 do
+    local resolved, kind = self:resolve(parameter[i].type)
+    if kind == KIND.PTR then
+      list[i + 1] = (resolved.type > 0 and self:name_at(self:resolve(resolved.type).name_off) or '') .. ' *'
+    else
+      list[i + 1] = self:name_at(self.lib.btf__type_by_id(self.btf, parameter[i].type).name_off)
+    end
+  end
+  return list
 end
 
 --- Returns the variables of a section such as ".rodata".

@@ -113,10 +113,17 @@ function Asm:store_value(size, to, off, value) self:emit(CLASS.ST + WIDTH[size] 
 ---@param size integer 4 or 8
 function Asm:atomic_add(size, to, off, from) self:emit(CLASS.STX + WIDTH[size] + ATOMIC, to, from, off, 0) end
 
-local FETCH = 1 -- BPF_FETCH
+local FETCH = 0x01
+local EXCHANGE, COMPARE = 0xe0 + FETCH, 0xf0 + FETCH
 
 --- Adds from to *(to + off) and sets from to the former value, in one step. Needs Linux 5.12.
 function Asm:fetch_add(to, off, from) self:emit(CLASS.STX + WIDTH[8] + ATOMIC, to, from, off, FETCH) end
+
+--- Swaps *(to + off), of 8 bytes, and a register atomically. Since Linux 5.12.
+function Asm:exchange(to, off, with) self:emit(CLASS.STX + WIDTH[8] + ATOMIC, to, with, off, EXCHANGE) end
+
+--- If *(to + off), of 8 bytes, is r0, sets it to a register, atomically. r0 becomes what it was. Since Linux 5.12.
+function Asm:compare_exchange(to, off, with) self:emit(CLASS.STX + WIDTH[8] + ATOMIC, to, with, off, COMPARE) end
 
 local function wide(self, to, kind, low, high)
   self:emit(CLASS.LD + WIDTH[8], to, kind, 0, low)

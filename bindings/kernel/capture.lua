@@ -2,8 +2,9 @@
 --- Programs that write events as perf does: samples with all fields of the event, into a ring of the CPU
 --- (runtime/live/capture_ring.h). The reader of perf's rings reads these, too.
 ---
---- The record is what the kernel would have written, byte by byte, except for common_flags of some events: BPF cannot
---- tell whether interrupts are disabled, so IRQS_OFF names the events where the kernel's code does.
+--- The record is what the kernel would have written, byte by byte. Only common_flags of wakeups are not: BPF cannot tell
+--- whether interrupts are disabled, and while the kernel's code tells that of the other events, a task that wakes up
+--- itself may do so with either.
 local bit = require 'bit'
 local ffi = require 'ffi'
 local asm = require 'bindings.kernel.asm'
@@ -18,9 +19,11 @@ local C = ffi.C
 local FRAME = asm.FRAME
 local capture = {}
 
---- Whether interrupts are disabled at an event. At the others, they may be or not.
+--- Whether interrupts are disabled at an event.
 local IRQS_OFF = {
   ['sched:sched_switch'] = true,
+  ['sched:sched_wakeup'] = true, -- nearly always
+  ['sched:sched_waking'] = true,
   ['sched:sched_wakeup_new'] = true,
   ['sched:sched_migrate_task'] = true,
   ['raw_syscalls:sys_enter'] = false,
@@ -105,11 +108,11 @@ end
 -- Flags ------------------------------------------------------------------------------------------
 
 --- Generates code that adds a flag to r1 if the register has any of the bits.
-local function add_flag(a, register, mask, flag, when)
+local function add_flag(a, register, mask, flag)
   local skip = a:new_label()
   a:alu_r('mov', 2, register)
   a:alu('and', 2, mask)
-  a:jump(when == false and '!=' or '==', 2, 0, skip)
+  a:jump('==', 2, 0, skip)
   a:alu('or', 1, flag)
   a:label(skip)
 end
@@ -117,17 +120,14 @@ end
 --- Generates code that leaves the bytes common_flags and common_preempt_count in r1, as a number of 16 bits. r8 is the
 --- current task. Uses r0 to r5.
 local function common_bytes(a, event)
-  local interrupts, usual, done = a:new_label(), a:new_label(), a:new_label()
+  local usual, done = a:new_label(), a:new_label()
   types.preempt_count(a, 8)
   local known = types.enumerators 'trace_flag_type'
   a:alu('mov', 1, IRQS_OFF[event] and trace_flags.IRQS_OFF or 0)
   a:alu_r('mov', 3, 0)
   a:alu('rsh', 3, 8)
   a:alu('and', 3, 0xffff)
-  a:jump('!=', 3, 0, interrupts)
-  a:go(usual)
-  a:label(interrupts)
-  if IRQS_OFF[event] == nil then add_flag(a, 0, HARDIRQ + NMI, trace_flags.IRQS_OFF) end
+  a:jump('==', 3, 0, usual)
   add_flag(a, 0, NMI, trace_flags.NMI)
   add_flag(a, 0, HARDIRQ, trace_flags.HARDIRQ)
   add_flag(a, 0, SOFTIRQ_SERVED, trace_flags.SOFTIRQ)
@@ -265,10 +265,15 @@ end
 ---@field id integer64 in the samples
 ---@field rings Rings
 
---- Returns whether all of an event's record is known, also common_flags.
+--- Returns whether an event can be captured.
 ---@param event string "sys:name"
 ---@return boolean
-function capture.is_exact(event) return IRQS_OFF[event] ~= nil end
+function capture.is_known(event) return IRQS_OFF[event] ~= nil end
+
+--- Returns whether all of its record is known, also common_flags.
+---@param event string "sys:name"
+---@return boolean
+function capture.is_exact(event) return event ~= 'sched:sched_wakeup' and event ~= 'sched:sched_waking' end
 
 --- Generates the body of a program (probe.load()). places.side holds the ring.
 ---@param a Asm

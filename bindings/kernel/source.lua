@@ -16,12 +16,13 @@ local source = {}
 --- known to contain its dynamic fields
 ---@field variable fun(self, a: Asm, name: string): string?, string? puts a variable of the sample into r0, extended to
 --- 64 bits, and may use r1 to r5; returns its type; nil and the reason if it cannot
+---@field has_no_record? boolean common_pid is the current thread
 ---@field comm? fun(self, a: Asm, at: integer) copies the name of the current task, 16 bytes, to r10 + at
 
---- The variables of the sample, as they are when the program runs. Those of perf differ for a task that has been
---- reaped: the _pid and _tid of its samples, such as its last switch, are -1.
+--- The variables of the sample, as they are when the program runs.
 local Source = {}
 Source.__index = Source
+source.base = Source
 
 function Source:variable(a, name)
   local function half(get)

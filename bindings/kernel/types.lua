@@ -38,6 +38,16 @@ function types.arguments(name)
   return all:parameters(pointer.type) - 1 -- without that of whoever attaches
 end
 
+--- Returns the types of a tracepoint's arguments, see Btf:parameter_types().
+---@param name string without its system
+---@return string[]
+function types.argument_types(name)
+  local all = kernel()
+  local list = all:parameter_types(all:resolve(types.tracepoint(name)).type)
+  table.remove(list, 1) -- that of whoever attaches
+  return list
+end
+
 --- Returns the id of a variable, or refuses.
 ---@param name string
 ---@return integer

@@ -4,6 +4,7 @@
 local ffi = require 'ffi'
 local asm = require 'bindings.kernel.asm'
 local capture = require 'bindings.kernel.capture'
+local mentions = require 'bindings.options.mentions'
 local probe = require 'bindings.kernel.probe'
 local program = require 'bindings.kernel.program'
 
@@ -12,6 +13,7 @@ local captures = {}
 
 ---@class Captures
 ---@field rings? Rings
+---@field shows_flags? boolean see shows_flags()
 local Captures = {}
 Captures.__index = Captures
 
@@ -21,10 +23,33 @@ function captures.new(kernel) return setmetatable({ _kernel = kernel, _programs 
 
 local ATTRIBUTES = { 'stack', 'max-stack', 'cpus', 'period', 'freq', 'push' }
 
+-- What a script says that reads common_flags: by name, by printing events as text, or by listing fields.
+local READERS = { print_event = true, fields = true }
+
+local function is_common(text) return text:find('common_flags', 1, true) or text:find('common_preempt', 1, true) end
+
+--- Returns whether somebody may look at common_flags.
+---@param run Run
+---@param checked contract.Handlers
+---@return boolean
+local function shows_flags(run, checked)
+  if run.opt.verbose > 1 or #run.events.sources.list > 0 then return true end
+  if mentions.option(run.opt, function(text) return is_common(text) ~= nil end) then return true end
+  for _, event in ipairs(run.events.list) do
+    if is_common(event.filter or '') or mentions.option(event.attrs, is_common) then return true end
+  end
+  local prints = run.opt.format == 'text'
+  return mentions.any({ checked, run.start_script }, function(text, is_code)
+    return is_code and READERS[text] and (prints or text ~= 'print_event') or is_common(text) ~= nil
+  end)
+end
+
 --- Returns why an event cannot be captured; nil if it can.
+---@param self Captures
 ---@param event Event
+---@param checked contract.Handlers
 ---@return string?
-local function refuses(event)
+local function refuses(self, event, checked)
   local request = event.request
   if not event.tracepoint or event.machine then return ('%s is not a tracepoint of this machine'):format(event.name) end
   if request.counted == 1 then return ('%s is only counted'):format(event.name) end
@@ -38,9 +63,11 @@ local function refuses(event)
   for _, name in ipairs(ATTRIBUTES) do
     if event.attrs[name] then return ('%s has the attribute %s='):format(event.name, name) end
   end
-  if not capture.is_exact(event.name) then
-    return ('BPF cannot tell all fields of %s'):format(event.name)
-  end
+  if not capture.is_known(event.name) then return ('programs do not know the arguments of %s'):format(event.name) end
+  if capture.is_exact(event.name) then return end
+  local run = self._kernel.run
+  if self.shows_flags == nil then self.shows_flags = shows_flags(run, checked) end
+  if self.shows_flags then return ('the common_flags of %s may be read, which BPF cannot tell'):format(event.name) end
 end
 
 --- Loads and attaches the program of an event, and adds it to the event's request.
@@ -66,9 +93,10 @@ end
 
 --- Captures an event. Returns why it cannot.
 ---@param event Event
+---@param checked contract.Handlers
 ---@return string? reason
-function Captures:add(event)
-  local reason = refuses(event)
+function Captures:add(event, checked)
+  local reason = refuses(self, event, checked)
   if reason then return reason end
   if self.rings and self.rings.events == capture.MAX_EVENTS then return 'there are too many events' end
   local kernel = self._kernel
@@ -78,6 +106,11 @@ function Captures:add(event)
   end
   return why
 end
+
+--- Returns whether an event is one of those that programs can capture.
+---@param event Event
+---@return boolean
+function captures.is_known(event) return event.tracepoint ~= nil and capture.is_known(event.name) end
 
 --- Detaches the programs. Called when the session has ended the events.
 function Captures:stop()

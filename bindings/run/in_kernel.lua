@@ -18,6 +18,7 @@ local in_kernel = {}
 ---@class Taker
 ---@field does string what its programs do with the events: 'counted', 'captured', 'paired'
 ---@field events Event[] that it takes; all of them or none
+---@field handlers? table<Event, function> what would handle its events through perf
 ---@field attributes? table<string, boolean> the attributes of events that it understands, beside alias=
 ---@field load fun(self, kernel: InKernel) makes the maps and the programs, by kernel:probe()
 ---@field start? fun(self, kernel: InKernel) called when the programs run
@@ -88,6 +89,23 @@ local function refuses_event(event, known)
   end
 end
 
+--- Returns whether someone else sees an event, too.
+---@param taker Taker
+---@param event Event
+---@param checked contract.Handlers
+---@return boolean
+local function is_shared(taker, event, checked)
+  for _, consumer in ipairs(checked.consumers) do
+    if consumer.taker ~= taker and (consumer.feed or consumer.prepare) then return true end
+  end
+  for _, entry in ipairs(checked.events) do
+    for _, found in ipairs(entry.found) do
+      if found == event and not (taker.handlers and taker.handlers[event] == entry.handler) then return true end
+    end
+  end
+  return false
+end
+
 --- Returns the event's filters, compiled.
 ---@param event Event
 ---@param only_kernel? boolean without the part that the dispatch loop evaluates
@@ -136,11 +154,13 @@ end
 
 --- Loads and attaches the programs of a taker. They do nothing yet. Returns why it cannot.
 ---@param taker Taker
+---@param checked contract.Handlers
 ---@return string? reason
-function InKernel:_load(taker)
+function InKernel:_load(taker, checked)
   local reason = refuses_programs(self.run) or refuses_run(self.run)
   for _, event in ipairs(taker.events) do
     reason = reason or refuses_event(event, taker.attributes or {})
+      or is_shared(taker, event, checked) and ('%s has several handlers'):format(event.name) or nil
   end
   if reason then return reason end
   self._loading = {}
@@ -158,28 +178,33 @@ function InKernel:_load(taker)
 end
 
 --- Captures what no taker has. Returns why some events cannot be captured; nil if all are.
+---@param checked contract.Handlers
 ---@return string? reason
-function InKernel:_capture()
-  local reason = refuses_programs(self.run)
+---@return boolean is_news the reason is not simply that these are other events
+function InKernel:_capture(checked)
+  local reason, is_news = nil, false
   for _, event in ipairs(self.run.events:shown()) do
     if not event.taken then
-      local why = refuses_programs(self.run) or self.captures:add(event)
+      local why = refuses_programs(self.run) or self.captures:add(event, checked)
+      if why and captures.is_known(event) and not is_news then reason, is_news = why, true end
       reason = reason or why
     end
   end
-  return reason
+  return reason, is_news
 end
 
 --- Decides who takes which events. Called when all events and their filters are known, before they are opened.
-function InKernel:decide()
+---@param checked contract.Handlers
+function InKernel:decide(checked)
   local run, accepted, reason = self.run, {}, nil
   for _, taker in ipairs(self.takers) do
-    local why = self:_load(taker)
+    local why = self:_load(taker, checked)
     if not why then accepted[#accepted + 1] = taker end
     reason = reason or why
   end
   self.takers = accepted
-  local why = self:_capture()
+  local why, is_news = self:_capture(checked)
+  if why and not is_news and not reason and run.opt.capture == 'auto' then return end
   if run.opt.capture == 'bpf' and why then
     failure.usage('%s: --capture=bpf is not possible: %s', run.name, why)
   elseif run.opt.verbose >= 1 and run.opt.capture ~= 'perf' and not run.is_recorded and (why or reason) then

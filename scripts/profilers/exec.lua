@@ -37,8 +37,7 @@ printed at each interval and at the end.]],
     env.printf = function(...) out:printf(...) end
     local chunk, syntax = load('return function(ev) ' .. program.source .. '\nend', '=exec', 't', env)
     if not chunk then return nil, syntax end
-    return {
-      [opt.event] = chunk(),
+    local handlers = {
       interval = function()
         program:print(out)
         program:clear()
@@ -46,5 +45,10 @@ printed at each interval and at the end.]],
       end,
       stop = function() program:print(out) end,
     }
+    local handler = chunk()
+    for _, group in ipairs(opt.event) do
+      for _, event in ipairs(group) do handlers[event] = program:count(session, event, handler) end
+    end
+    return handlers
   end,
 }

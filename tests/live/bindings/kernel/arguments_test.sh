@@ -61,7 +61,8 @@ fi
 RUN=true
 of_workload 'says what it cannot' "the arguments of block:block_rq_issue do not have 'rwbs'" \
 	block:block_rq_issue 'rwbs == "R"'
-of_workload 'says that an event is not in the table' 'not in the table' sched:sched_process_exec 'pid > 0'
+of_workload 'says that an event is not in the table' \
+	"the arguments of sched:sched_process_exec do not have 'old_pid'" sched:sched_process_exec 'old_pid > 0'
 
 command -v perf >/dev/null || skip_all 'perf is not installed'
 
