@@ -172,10 +172,10 @@ function Arguments:load(a, size, to, field, at)
   end
 end
 
-function Arguments:write(a, field, to, off, task)
+function Arguments:write(a, field, to, off, current)
   local from = self.from[field.name]
   if not from or not from.write then return false end
-  from.write(a, to, off, task)
+  from.write(a, to, off, current)
   return true
 end
 

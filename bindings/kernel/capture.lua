@@ -2,9 +2,9 @@
 --- Programs that write events as perf does: samples with all fields of the event, into a ring of the CPU
 --- (runtime/live/capture_ring.h). The reader of perf's rings reads these, too.
 ---
---- The record is what the kernel would have written, byte by byte. Only common_flags of wakeups are not: BPF cannot tell
---- whether interrupts are disabled, and while the kernel's code tells that of the other events, a task that wakes up
---- itself may do so with either.
+--- The record is what the kernel would have written, byte by byte. Only common_flags of wakeups may differ: BPF cannot
+--- tell whether interrupts are disabled. Of the other events the kernel's code tells it, but a task that wakes up itself
+--- may do so with either.
 local bit = require 'bit'
 local ffi = require 'ffi'
 local asm = require 'bindings.kernel.asm'

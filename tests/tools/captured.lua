@@ -1,8 +1,9 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 -- Compares the events that BPF programs capture with perf's samples of the same events, on each CPU in their order:
--- all fields, and those of the sample. Each event is given twice, the second time with the attribute cpus=, so that perf
--- samples it. Prints for each event how many were equal; how many differed only in the bits of common_flags that another
--- CPU may set between the two; how many differed otherwise, with the first differences; and how many only one had.
+-- all fields, and those of the sample. Each event is given twice, the second time with the attribute cpus=, so that
+-- perf samples it. Prints for each event how many were equal; how many differed only in the bits of common_flags that
+-- another CPU may set between the two; how many differed otherwise, with the first differences; and how many only one
+-- had.
 local MAX_SHOWN, LOOK = 5, 32
 local SAMPLE = { '_pid', '_tid', '_cpu', '_comm', '_period' }
 
