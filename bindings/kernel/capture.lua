@@ -44,6 +44,7 @@ local SAMPLE_TYPE, LOST_TYPE = 9, 2 -- PERF_RECORD_SAMPLE, PERF_RECORD_LOST
 local KERNEL_MODE = 1 -- PERF_RECORD_MISC_KERNEL
 
 capture.MAX_EVENTS = 64 -- in one run: the bits of CAPTURE_ENABLED
+local FIRST_RELEASE = 5.017 -- before, common_preempt_count is another number
 local FORCE_WAKEUP = 2 -- BPF_RB_FORCE_WAKEUP
 local MAX_SIZE = 2 ^ 30 -- bytes of all rings
 
@@ -70,8 +71,12 @@ Rings.__index = Rings
 ---@return Rings
 function capture.rings(pages, watermark)
   if ffi.arch ~= 'x64' then asm.refuse('programs capture events on x86 only') end
+  if computed.release() < FIRST_RELEASE then asm.refuse('capturing needs Linux 5.17') end
   local lib, missing = libbpf.open()
   if not lib then asm.refuse('%s', missing) end
+  if bit.band(pages, pages - 1) ~= 0 or pages * 4096 <= 2 * C.CAPTURE_MARGIN then
+    asm.refuse('the rings do not have 4, 8, 16... pages')
+  end
   local nr_cpus, size = lib.libbpf_num_possible_cpus(), pages * 4096
   local each = C.CAPTURE_DATA + size + C.CAPTURE_MARGIN
   if nr_cpus * each > MAX_SIZE then
@@ -79,7 +84,7 @@ function capture.rings(pages, watermark)
   end
   return setmetatable({
     map = program.shared_array(each, nr_cpus), bell = program.bell(), size = size, nr_cpus = nr_cpus, events = 0,
-    watermark = math.max(math.floor(size * watermark / 100), 1),
+    watermark = math.max(math.min(math.floor(size * watermark / 100), size - 2 * C.CAPTURE_MARGIN), 1),
   }, Rings)
 end
 
@@ -283,7 +288,6 @@ function capture.is_exact(event) return event ~= 'sched:sched_wakeup' and event 
 function capture.write(a, source, places, spec)
   local rings, raw = spec.rings, raw_size(spec.list)
   local size, mask, DATA = RAW + raw, rings.size - 1, C.CAPTURE_DATA
-  if rings.size <= 2 * C.CAPTURE_MARGIN then asm.refuse('the rings are too small (-m)') end
   places.time = a:take(8)
   a:call 'ktime_get_ns'
   a:store(8, FRAME, places.time, 0)

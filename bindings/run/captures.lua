@@ -75,6 +75,7 @@ local function load(self, event, filters)
   local kernel, err, captured = self._kernel, ffi.new 'struct error', event.request.captured
   local opt = kernel.run.opt
   self.rings = self.rings or capture.rings(opt.mmap_pages, opt.watermark)
+  if kernel:has_foreign_pids() then asm.refuse("the kernel's thread ids are not those of this pid namespace") end
   local rings, id = self.rings, C.capture_new_id(err)
   if id == 0 then asm.refuse('%s', ffi.string(err.text)) end
   local loaded = probe.load(kernel:spec(event, rings, filters), function(a, source, places)

@@ -122,11 +122,14 @@ function InKernel:filters(event, only_kernel) -- luacheck: no self
 end
 
 --- Returns whether the thread ids that programs see are not those of this process's pid namespace.
-local function has_foreign_pids()
+---@return boolean
+function InKernel:has_foreign_pids()
+  if self._foreign ~= nil then return self._foreign end
   local status = io.open '/proc/self/status'
   local text = status and status:read '*a' or ''
   if status then status:close() end
-  return not text:match '\nNSpid:\t%d+\n'
+  self._foreign = not text:match '\nNSpid:\t%d+\n'
+  return self._foreign
 end
 
 --- Returns what a program for an event must know.
@@ -135,13 +138,12 @@ end
 ---@param filters Compiled[]
 ---@return ProbeSpec
 function InKernel:spec(event, gate, filters)
-  if self._foreign == nil then self._foreign = has_foreign_pids() end
   return {
     event = event.name,
     switch = gate,
     filters = filters,
     own_pid = event.system ~= 'sched' and self.run:own_pid() or nil,
-    options = { foreign_pids = self._foreign },
+    options = { foreign_pids = self:has_foreign_pids() },
   }
 end
 

@@ -105,7 +105,7 @@ static int map_bell(struct capture_rings *c, int bell, struct error *err)
 }
 
 static int map_rings(struct capture_rings *c, const struct captured *from, const struct cpus *cpus,
-		     uint32_t watermark, struct error *err)
+		     struct error *err)
 {
 	size_t each = CAPTURE_DATA + from->size + CAPTURE_MARGIN;
 	void *array;
@@ -120,18 +120,14 @@ static int map_rings(struct capture_rings *c, const struct captured *from, const
 	c->rings = calloc(from->nr_cpus, sizeof(*c->rings));
 	if (!c->rings)
 		return error_set(err, -ENOMEM, "out of memory");
-	for (uint32_t cpu = 0; cpu < from->nr_cpus; cpu++) {
-		if (!cpus_has(cpus, cpu))
-			continue;
-		c->rings[c->nr_rings].base = c->array + cpu * each;
-		*word(c, c->nr_rings++, CAPTURE_WAKE) = (uint64_t)from->size * watermark / 100;
-	}
+	for (uint32_t cpu = 0; cpu < from->nr_cpus; cpu++)
+		if (cpus_has(cpus, cpu))
+			c->rings[c->nr_rings++].base = c->array + cpu * each;
 	return map_bell(c, from->bell, err);
 }
 
 int capture_rings_open(const struct event_request *requests, uint32_t n, const struct cpus *cpus,
-		       uint32_t watermark, struct decoder *decoder, struct capture_rings **rings,
-		       struct error *err)
+		       struct decoder *decoder, struct capture_rings **rings, struct error *err)
 {
 	struct capture_rings *c;
 	int ret = 0;
@@ -147,7 +143,7 @@ int capture_rings_open(const struct event_request *requests, uint32_t n, const s
 			c->requests = requests;
 			c->nr_requests = n;
 			*rings = c;
-			ret = map_rings(c, &requests[i].captured, cpus, watermark, err);
+			ret = map_rings(c, &requests[i].captured, cpus, err);
 		}
 		if (!ret)
 			ret = add_event(&requests[i], decoder, err);

@@ -39,12 +39,10 @@ enum {
 uint64_t capture_new_id(struct error *err);
 
 /* Maps the rings of the captured events among the requests, for those of the CPUs that are
- * possible, and adds the events to the decoder. The requests must outlive it. watermark: percent of
- * a ring that wakes the reader. Returns 0, with *rings NULL if no event is captured, or a negative
- * errno with a message. */
+ * possible, and adds the events to the decoder. The requests must outlive it. Returns 0, with
+ * *rings NULL if no event is captured, or a negative errno with a message. */
 int capture_rings_open(const struct event_request *requests, uint32_t n, const struct cpus *cpus,
-		       uint32_t watermark, struct decoder *decoder, struct capture_rings **rings,
-		       struct error *err);
+		       struct decoder *decoder, struct capture_rings **rings, struct error *err);
 /* Call this after the merge has freed the rings. */
 void capture_rings_close(struct capture_rings *c);
 uint32_t capture_rings_nr(const struct capture_rings *c);

@@ -389,7 +389,7 @@ static int open_captures(struct live *live, const struct source_target *target, 
 	if (target->cpus)
 		ret = cpus_parse(&cpus, target->cpus, err);
 	return ret ? ret
-		   : capture_rings_open(live->requests, live->nr_requests, &cpus, target->watermark,
+		   : capture_rings_open(live->requests, live->nr_requests, &cpus,
 					live->source.decoder, &live->captures, err);
 }
 

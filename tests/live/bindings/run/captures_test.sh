@@ -27,7 +27,7 @@ equal() {
 	done
 	awk -v minimum="$minimum" -v events=$# '
 		{ n++; equal = $2 + 0 }
-		equal < minimum || $4 > equal / 50 + 5 || $8 > 0 || $10 > equal / 50 + 20 { print; bad = 1 }
+		equal < minimum || $4 > equal / 50 + 5 || $8 > 0 || $10 > equal / 20 + 50 { print; bad = 1 }
 		END { if (n != events) print n " of " events " events"; exit bad || n != events }
 	' FS='[ ,]+' <(sed 's/^\([^ ]*\): /\1 /; s/ differ in flags/ flags/; s/ differ,/ other differ,/' "$TMP/out" |
 		awk '{ print $1, $2, "x", $4, "x", "x", "x", $6, "x", $9 }') >"$TMP/wrong"
