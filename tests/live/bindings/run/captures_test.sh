@@ -93,7 +93,7 @@ both 'multi-trace --perins' calls 5000 multi-trace --perins -k common_pid --than
 	-e "raw_syscalls:sys_enter/id == $GETPPID && common_pid == PID/" \
 	-e "raw_syscalls:sys_exit/id == $GETPPID && common_pid == PID/"
 both 'exec, with a filter that only profscript understands' count 5000 exec 'count(ev.id)' \
-	-e "raw_syscalls:sys_enter/syscall_name(id) == \"getppid\" && common_pid == PID/"
+	-e "raw_syscalls:sys_enter/id == $GETPPID && comm_get(common_pid) == \"syscalls\" && common_pid == PID/"
 
 # --- decisions ------------------------------------------------------------------------------------
 
