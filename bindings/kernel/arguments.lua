@@ -80,8 +80,6 @@ local EVENTS = {
   ['kmem:mm_page_alloc_zone_locked'] = { order = { 1 }, migratetype = { 2 } },
   ['kmem:mm_page_free'] = { order = { 1 } },
   ['kmem:mm_page_pcpu_drain'] = { order = { 1 }, migratetype = { 2 } },
-  ['power:cpu_idle'] = { state = { 0 }, cpu_id = { 1 } },
-  ['power:cpu_frequency'] = { state = { 0 }, cpu_id = { 1 } },
   ['timer:hrtimer_start'] = { hrtimer = { 0 }, ['function'] = member(0, 'hrtimer', 'function') },
   ['timer:hrtimer_cancel'] = { hrtimer = { 0 } },
   ['timer:hrtimer_expire_entry'] = { hrtimer = { 0 }, ['function'] = member(0, 'hrtimer', 'function') },

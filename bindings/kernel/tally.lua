@@ -8,6 +8,7 @@
 local bit = require 'bit'
 local ffi = require 'ffi'
 local asm = require 'bindings.kernel.asm'
+local buckets = require 'bindings.kernel.buckets'
 local compile = require 'bindings.kernel.compile'
 local expr = require 'bindings.expr.compile'
 local parts = require 'bindings.kernel.parts'
@@ -24,7 +25,9 @@ local HIST = 56 -- bytes, see struct tally_hist
 local BUCKETS = C.HIST_BUCKETS * WORD
 local LINE = 64 -- of the CPU's cache
 local LARGEST = 0x7ffffffffffffc00ULL -- 2^63 - 1024, the largest that is counted as it is
-local MAX_KEYS_SIZE = 80
+local INT64_MAX = 0x7fffffffffffffffULL
+local MAX_KEY = 80 -- bytes
+local BUCKETS_PER_KEY = 16 -- for which there is room
 local NOEXIST = 1 -- BPF_NOEXIST
 
 ffi.cdef [[
@@ -70,7 +73,7 @@ local function lay_out(self)
     one.without_at = at -- events without a key or a value
     one.cell_at = at + WORD -- the row of all events, or of those whose key has no room
     at = at + WORD + self.row
-    if one.hist and one.hashed == 0 then
+    if one.hist then
       one.negative_at = at -- the statistics of negative numbers
       one.buckets_at = at + HIST
       at = one.buckets_at + BUCKETS * (one.signed and 2 or 1)
@@ -152,15 +155,11 @@ local function insert(a, places, maps, key_at, value_at)
   look_up(a, places, maps, key_at)
 end
 
---- r7 = the row of the event's key. If there is no room for it, its events are counted in the event's cell.
-local function find_row(self, a, source, places, one, index)
-  if one.hashed == 0 then
-    cells(self, a, places, one.cell_at)
-    a:alu_r('mov', 7, 0)
-    return
-  end
+--- Stores the key on the stack, with room for the number of a bucket after it.
+---@return integer place
+local function store_key(self, a, source, places, one, index)
   local size = self.key_size
-  local key_at = a:take(size)
+  local key_at = a:take(size + WORD)
   for _, part in ipairs(one.parts) do
     if part.at then part.store(a, source, key_at + part.at, 'without') end
   end
@@ -173,22 +172,38 @@ local function find_row(self, a, source, places, one, index)
   a:alu('lsh', 1, 32)
   a:alu('or', 1, index)
   a:store(8, FRAME, key_at + size - WORD, 1)
-  look_up(a, places, self.hashes, key_at)
-  a:jump('!=', 0, 0, 'found')
+  return key_at
+end
 
+--- r7 = the row of the key; jumps to `full` if there is no room for it.
+local function find_row(self, a, source, places, one, key_at)
+  look_up(a, places, self.rows, key_at)
+  a:jump('!=', 0, 0, 'row')
   local value_at = a:take(self.row)
   for at = 0, self.row - WORD, WORD do a:store_value(8, FRAME, value_at + at, 0) end
   a:call 'ktime_get_ns'
   a:store(8, FRAME, value_at + TIME, 0)
-  if one.name_part then one.name_part.store(a, source, value_at + self.name_at, 'found nothing') end
-  a:label 'found nothing'
-  insert(a, places, self.hashes, key_at, value_at)
+  if one.name_part then one.name_part.store(a, source, value_at + self.name_at, 'has no name') end
+  a:label 'has no name'
+  insert(a, places, self.rows, key_at, value_at)
   a:give(value_at, self.row)
-  a:jump('!=', 0, 0, 'found')
-  cells(self, a, places, one.cell_at)
-  a:label 'found'
+  a:jump('==', 0, 0, 'full')
+  a:label 'row'
   a:alu_r('mov', 7, 0)
-  a:give(key_at, size)
+end
+
+--- r8 = the count of the bucket in r3 of the key; jumps to `full` if there is no room for it.
+local function find_bucket(self, a, places, key_at)
+  a:store(8, FRAME, key_at + self.key_size, 3)
+  look_up(a, places, self.buckets, key_at)
+  a:jump('!=', 0, 0, 'bucket')
+  local value_at = a:take(WORD)
+  a:store_value(8, FRAME, value_at, 0)
+  insert(a, places, self.buckets, key_at, value_at)
+  a:give(value_at, WORD)
+  a:jump('==', 0, 0, 'full')
+  a:label 'bucket'
+  a:alu_r('mov', 8, 0)
 end
 
 --- Adds the value in r0 to the sum at r7 + off: the halves apart. Uses r1.
@@ -201,105 +216,106 @@ local function add_sum(a, off, is_unsigned)
   a:atomic_add(8, 7, off + WORD, 1)
 end
 
---- Keeps the largest of r0 and the word at r7 + off there. Uses r1.
-local function keep_largest(a, off)
-  local smaller = a:new_label()
-  a:load(8, 1, 7, off)
-  a:jump_r('<=', 0, 1, smaller)
-  a:store(8, 7, off, 0)
-  a:label(smaller)
+--- Counts the event in the row at r7, and adds the values on the stack to its sums.
+local function add_event(self, a, one, sums)
+  increment(a, 7, COUNT)
+  for i, at in ipairs(sums) do
+    a:load(8, 0, FRAME, at)
+    add_sum(a, self.sums_at + (i - 1) * SUM, one.sum_parts[i].type == 'u64')
+  end
 end
 
---- Adds the number in r0, which is not negative, to the statistics and buckets of a histogram. Uses r0 to r3.
-local function add_value(a, stats_at, buckets_at)
-  a:alu_r('mov', 2, 0)
-  add_sum(a, stats_at + place 'sum')
-  keep_largest(a, stats_at + place 'max')
+--- Adds the value in r0, which a histogram can hold, to the statistics at r7 + off. Uses r1.
+local function add_stats(a, off)
+  add_sum(a, off + place 'sum')
+  buckets.raise(a, 7, off + place 'max', 0)
   a:alu('xor', 0, -1)
-  keep_largest(a, stats_at + place 'not_min')
-  a:alu('mov', 3, 0)
-  for i = 5, 0, -1 do
-    local small, shift = a:new_label(), 2 ^ i
-    a:alu_r('mov', 1, 2)
-    a:alu('rsh', 1, shift)
-    a:jump('<', 1, 64, small)
-    a:alu_r('mov', 2, 1)
-    a:alu('add', 3, shift)
-    a:label(small)
-  end
-  a:alu('lsh', 3, 6)
-  a:alu_r('add', 3, 2)
-  a:jump('>=', 3, C.HIST_BUCKETS, 'done')
+  buckets.raise(a, 7, off + place 'not_min', 0)
+  a:alu('xor', 0, -1)
+end
+
+--- Counts one in the bucket of r0 of those at r7 + off, which may exceed the offset of an instruction. The verifier
+--- follows each path to here apart, so this comes last.
+local function add_bucket(a, off)
+  buckets.number(a, 'done')
   a:alu('lsh', 3, 3)
   a:alu_r('add', 7, 3)
-  a:alu('add', 7, buckets_at) -- which may exceed the offset of an instruction
+  a:alu('add', 7, off)
   increment(a, 7, 0)
 end
 
---- Adds the number in r0 to the histogram of the row in r7.
-local function add_to_hist(self, a, one, is_unsigned)
-  local stats_at = self.hist_at
+--- Turns the value on the stack into one that a histogram can hold, in r0. Jumps to `negative` for negative ones that
+--- have a histogram of their own. noted: counts in the row at r7 that it was another one.
+local function load_value(self, a, one, value_at, noted)
+  local usual, huge = a:new_label(), a:new_label()
+  local is_unsigned = one.hist_part.type == 'u64'
+  a:load(8, 0, FRAME, value_at)
+  if not is_unsigned and not one.signed then
+    a:jump('s>=', 0, 0, usual)
+    if noted then increment(a, 7, self.hist_at + place 'negative') end
+    a:alu('mov', 0, 0)
+    return a:label(usual)
+  end
+  a:jump('s<', 0, 0, is_unsigned and huge or 'negative')
+  if one.signed then a:value(1, LARGEST) else a:go(usual) end
+  if one.signed then a:jump_r('<', 0, 1, usual) end
+  a:label(huge)
+  if one.signed then increment(a, 7, self.hist_at + place 'huge') end
+  a:value(0, one.signed and LARGEST or INT64_MAX)
+  a:label(usual)
+end
+
+--- Adds the value to the histogram of the cell at r7, which has its buckets.
+local function add_to_cell(self, a, one, value_at)
   local buckets_at = one.buckets_at - one.cell_at
-  if is_unsigned then
-    a:jump('s<', 0, 0, 'huge')
-  else
-    a:jump('s>=', 0, 0, 'positive')
-    if one.signed then
-      a:alu('neg', 0, 0)
-      a:jump('s>=', 0, 0, 'absolute')
-      a:value(0, 0x7fffffffffffffffULL)
-      a:label 'absolute'
-      add_value(a, one.negative_at - one.cell_at, buckets_at + BUCKETS)
-      a:go 'done'
-    else
-      increment(a, 7, stats_at + place 'negative')
-      a:alu('mov', 0, 0)
-    end
-    a:label 'positive'
-  end
-  if one.signed then
-    a:value(1, LARGEST)
-    a:jump_r('<', 0, 1, 'usual')
-    a:label 'huge'
-    increment(a, 7, stats_at + place 'huge')
-    a:value(0, LARGEST)
-    a:label 'usual'
-  elseif is_unsigned then
-    a:go 'usual'
-    a:label 'huge'
-    a:value(0, 0x7fffffffffffffffULL)
-    a:label 'usual'
-  end
-  add_value(a, stats_at, buckets_at)
+  load_value(self, a, one, value_at, true)
+  add_stats(a, self.hist_at)
+  add_bucket(a, buckets_at)
+  if not one.signed then return end
+  a:go 'done'
+  a:label 'negative'
+  a:load(8, 0, FRAME, value_at)
+  a:alu('neg', 0, 0)
+  a:jump('s>=', 0, 0, 'absolute')
+  a:value(0, INT64_MAX)
+  a:label 'absolute'
+  add_stats(a, one.negative_at - one.cell_at)
+  add_bucket(a, buckets_at + BUCKETS)
 end
 
 --- Generates the program of an event.
 local function generate(self, a, source, places, one, index)
-  local sums, hist = {}, nil
+  local sums, value_at = {}, one.hist and a:take(WORD)
   if one.condition then compile.condition(a, one.condition.tree, { source = source }, { none = 'without' }) end
   for i, part in ipairs(one.sum_parts) do
-    sums[i] = a:take(WORD)
     local none, known = a:new_label(), a:new_label()
+    sums[i] = a:take(WORD)
     part.store(a, source, sums[i], none)
     a:go(known)
     a:label(none)
     a:store_value(8, FRAME, sums[i], 0)
     a:label(known)
   end
-  if one.hist_part then
-    hist = a:take(WORD)
-    one.hist_part.store(a, source, hist, 'without')
+  if one.hist then one.hist_part.store(a, source, value_at, 'without') end
+  if one.hashed > 0 then
+    local key_at = store_key(self, a, source, places, one, index)
+    find_row(self, a, source, places, one, key_at)
+    if one.hist then
+      load_value(self, a, one, value_at, false)
+      buckets.number(a)
+      find_bucket(self, a, places, key_at)
+      load_value(self, a, one, value_at, true)
+      add_stats(a, self.hist_at)
+      increment(a, 8, 0)
+    end
+    add_event(self, a, one, sums)
+    a:go 'done'
   end
-  find_row(self, a, source, places, one, index)
-  increment(a, 7, COUNT)
-  for i, at in ipairs(sums) do
-    a:load(8, 0, FRAME, at)
-    add_sum(a, self.sums_at + (i - 1) * SUM, one.sum_parts[i].type == 'u64')
-  end
-  if hist then
-    a:load(8, 0, FRAME, hist)
-    add_to_hist(self, a, one, one.hist_part.type == 'u64')
-  end
+  a:label 'full'
+  cells(self, a, places, one.cell_at)
+  a:alu_r('mov', 7, 0)
+  add_event(self, a, one, sums)
+  if one.hist then add_to_cell(self, a, one, value_at) end
   a:go 'done'
   a:label 'without'
   cells(self, a, places, one.without_at)
@@ -334,10 +350,21 @@ end
 ---@param side integer
 ---@param each fun(index: integer, cpu: integer, row: ffi.cdata*, key: ffi.cdata*)
 function Tally:take_rows(side, each)
-  if not self.hashes then return end
-  program.take(self.hashes[side], function(key, row)
+  if not self.rows then return end
+  program.take(self.rows[side], function(key, row)
     local tail = ffi.cast('uint32_t *', key + self.key_size - WORD)
     each(tail[0], tail[1], row, key)
+  end)
+end
+
+--- Takes the buckets of the rows of a side.
+---@param side integer
+---@param each fun(index: integer, cpu: integer, number: integer, count: number, key: ffi.cdata*)
+function Tally:take_buckets(side, each)
+  if not self.buckets then return end
+  program.take(self.buckets[side], function(key, count)
+    local tail = ffi.cast('uint32_t *', key + self.key_size - WORD)
+    each(tail[0], tail[1], tail[2], tonumber(ffi.cast(words, count)[0]), key)
   end)
 end
 
@@ -356,7 +383,13 @@ function Tally:sum(row, i)
   return tonumber(sum.high) * 2 ^ 32 + tonumber(sum.low)
 end
 
---- Adds the histogram of a row without key to a histogram of each of the sets.
+local function sums_of(from, count)
+  return ffi.new('struct hist_sums', {
+    count = count, sum = saturated(from.sum), not_min = from.not_min, max = from.max, negative = from.negative,
+  })
+end
+
+--- Adds the histogram of a cell to histogram `slot` of each of the sets.
 ---@param row ffi.cdata*
 ---@param index integer
 ---@param set HistSet
@@ -367,19 +400,33 @@ function Tally:add_hist(row, index, set, negative, slot)
   local one = self.list[index]
   local function add(to, stats_at, buckets_at)
     local from, n = ffi.cast(row_hist, row + stats_at), 0
-    local buckets = ffi.cast(words, row + buckets_at)
-    for i = 0, C.HIST_BUCKETS - 1 do n = n + tonumber(buckets[i]) end
-    if n == 0 then return 0 end
-    local sums = ffi.new('struct hist_sums', {
-      count = n, sum = saturated(from.sum), not_min = from.not_min, max = from.max, negative = from.negative,
-    })
-    C.hist_set_add_sums(to, slot, sums, buckets)
+    local counts = ffi.cast(words, row + buckets_at)
+    for i = 0, C.HIST_BUCKETS - 1 do n = n + tonumber(counts[i]) end
+    if n > 0 then C.hist_set_add_sums(to, slot, sums_of(from, n), counts) end
     return tonumber(from.huge)
   end
   local buckets_at = one.buckets_at - one.cell_at
   local huge = add(set, self.hist_at, buckets_at)
   if one.signed then add(negative, one.negative_at - one.cell_at, buckets_at + BUCKETS) end
   return huge
+end
+
+--- Adds the statistics of a row with a key to a histogram.
+function Tally:add_stats(row, set, slot)
+  C.hist_set_add_sums(set, slot, sums_of(ffi.cast(row_hist, row + self.hist_at), self:count(row)), nil)
+end
+
+local none = ffi.new 'struct hist_sums'
+
+--- Adds counts by number of bucket to a histogram, whose statistics add_stats() adds.
+---@param counts table<integer, number>
+---@param set HistSet
+---@param slot integer
+function Tally:add_buckets(counts, set, slot)
+  self._counts = self._counts or ffi.new('uint64_t[?]', C.HIST_BUCKETS)
+  for number, count in pairs(counts) do self._counts[number] = count end
+  C.hist_set_add_sums(set, slot, none, self._counts)
+  for number in pairs(counts) do self._counts[number] = 0 end
 end
 
 -- Setting up --------------------------------------------------------------------------------------
@@ -389,7 +436,7 @@ end
 ---@param settings { nr_cpus: integer, max_keys: integer, env: table<string, function> }
 ---@return KernelTally
 function tally.new(list, settings)
-  local self = setmetatable({ list = list, nr_cpus = settings.nr_cpus, key_size = 0 }, Tally)
+  local self, has_hist = setmetatable({ list = list, nr_cpus = settings.nr_cpus, key_size = 0 }, Tally), false
   for _, one in ipairs(list) do
     local fields = one.event.fields
     split_key(one, fields, settings.env)
@@ -402,15 +449,20 @@ function tally.new(list, settings)
       if not one.condition then asm.refuse('%s', wrong.message) end
     end
     one.name_part = one.name and parts.of(fields, one.name, settings.env)
-    if one.hist and one.hashed > 0 then asm.refuse 'histograms by key are filled in profscript' end
+    if one.signed and one.hashed > 0 then asm.refuse 'histograms of negative numbers have no keys there' end
+    has_hist = has_hist or one.hist ~= nil and one.hashed > 0
     if one.hashed > 0 then self.key_size = math.max(self.key_size, one.key_size + WORD) end
   end
-  if self.key_size > MAX_KEYS_SIZE then asm.refuse 'its keys are too long' end
+  if self.key_size > MAX_KEY then asm.refuse 'its keys are too long' end
   lay_out(self)
   self.cells = program.mapped(2 * self.nr_cpus * self.stride)
-  if self.key_size > 0 then
-    self.hashes = {}
-    for side = 1, 2 do self.hashes[side] = program.hash(self.key_size, self.row, settings.max_keys) end
+  if self.key_size == 0 then return self end
+  self.rows, self.buckets = {}, has_hist and {} or nil
+  for side = 1, 2 do
+    self.rows[side] = program.hash(self.key_size, self.row, settings.max_keys)
+    if has_hist then
+      self.buckets[side] = program.hash(self.key_size + WORD, WORD, settings.max_keys * BUCKETS_PER_KEY)
+    end
   end
   return self
 end

@@ -154,7 +154,8 @@ function Tally:load(kernel)
 end
 
 --- Adds a row of the kernel to the script's arrays and histograms.
-local function add_row(self, one, index, row, id)
+---@param is_cell boolean it has no key, or is that of many keys
+local function add_row(self, one, index, row, id, is_cell)
   local kernel, n = self._kernel, self._kernel:count(row)
   self._stats[COUNTED] = self._stats[COUNTED] + n
   local given = 0
@@ -164,27 +165,44 @@ local function add_row(self, one, index, row, id)
     sum.into[at] = sum.into[at] + (sum.value and kernel:sum(row, given) or n)
   end
   local hist = one.settings.hist
-  if hist then
-    local huge = kernel:add_hist(row, index, hist.into, hist.negative, id * hist.width + hist.at)
-    self._stats[HUGE] = self._stats[HUGE] + huge
+  local slot = hist and id * hist.width + hist.at
+  if hist and is_cell then
+    self._stats[HUGE] = self._stats[HUGE] + kernel:add_hist(row, index, hist.into, hist.negative, slot)
+  elseif hist then
+    kernel:add_stats(row, hist.into, slot)
   end
+end
+
+--- Returns the id of a key in the kernel.
+local function id_of(self, one, cpu, bytes)
+  local key = {}
+  for i, part in ipairs(one.parts) do key[i] = part.at and part.read(bytes + part.at) or part.constant or cpu end
+  return self._keys.id(unpack(key, 1, #one.parts))
 end
 
 --- Reads what was counted on a side.
 ---@param side integer
 function Tally:turn(side)
-  local kernel, first = self._kernel, {}
-  local key = {}
+  local kernel, first, counts = self._kernel, {}, {}
   kernel:take_rows(side, function(index, cpu, row, bytes)
     local one = self._list[index]
-    for i, part in ipairs(one.parts) do key[i] = part.at and part.read(bytes + part.at) or part.constant or cpu end
-    local id = self._keys.id(unpack(key, 1, #one.parts))
-    add_row(self, one, index, row, id)
+    local id = id_of(self, one, cpu, bytes)
+    add_row(self, one, index, row, id, false)
     local time = one.name and kernel:time(row)
     if one.name and not (first[id] and first[id] <= time) then
       first[id], self._names[id] = time, kernel:name(row, index)
     end
   end)
+  kernel:take_buckets(side, function(index, cpu, number, n, bytes)
+    local one = self._list[index]
+    local slot = id_of(self, one, cpu, bytes) * one.settings.hist.width + one.settings.hist.at
+    counts[one] = counts[one] or {}
+    counts[one][slot] = counts[one][slot] or {}
+    counts[one][slot][number] = (counts[one][slot][number] or 0) + n
+  end)
+  for one, slots in pairs(counts) do
+    for slot, numbers in pairs(slots) do kernel:add_buckets(numbers, one.settings.hist.into, slot) end
+  end
   kernel:read_cells(side, function(index, cpu, row, ignored)
     local one = self._list[index]
     self._stats[IGNORED] = self._stats[IGNORED] + ignored
@@ -195,10 +213,9 @@ function Tally:turn(side)
       id = self._keys.max
       intern.add_overflow(self._keys, n)
     elseif self._keys then
-      for i, part in ipairs(one.parts) do key[i] = part.constant or cpu end
-      id = self._keys.id(unpack(key, 1, #one.parts))
+      id = id_of(self, one, cpu)
     end
-    add_row(self, one, index, row, id)
+    add_row(self, one, index, row, id, true)
   end)
 end
 
