@@ -3,8 +3,8 @@
 --- (runtime/live/capture_ring.h). The reader of perf's rings reads these, too.
 ---
 --- The record is what the kernel would have written, byte by byte. Only common_flags of wakeups may differ: BPF cannot
---- tell whether interrupts are disabled. Of the other events the kernel's code tells it, but a task that wakes up itself
---- may do so with either.
+--- tell whether interrupts are disabled. The code of the kernel tells it for the other events, but a task that wakes up
+--- itself may do so with either.
 local bit = require 'bit'
 local ffi = require 'ffi'
 local asm = require 'bindings.kernel.asm'
