@@ -2,8 +2,8 @@
 -- Compares the events that BPF programs capture with perf's samples of the same events, on each CPU in their order:
 -- all fields, and those of the sample. Each event is given twice, the second time with the attribute cpus=, so that
 -- perf samples it. Prints for each event how many were equal; how many differed only in the bits of common_flags that
--- another CPU may set between the two; how many differed otherwise, with the first differences; and how many only one
--- had.
+-- another CPU may set between the two; how many differed otherwise, with the first differences; how many only perf had;
+-- and how many only the program: the kernel drops samples of perf while other programs run.
 local MAX_SHOWN, LOOK = 5, 32
 local SAMPLE = { '_pid', '_tid', '_cpu', '_comm', '_period' }
 
@@ -57,11 +57,11 @@ return {
           local later, early = perf[perf.first + k], bpf[bpf.first + k]
           if later and relation(of, later, bpf[bpf.first]) ~= 'different' then
             drop(perf, k)
-            of.alone, result = of.alone + k, nil
+            of.missing, result = of.missing + k, nil
             break
           elseif early and relation(of, perf[perf.first], early) ~= 'different' then
             drop(bpf, k)
-            of.alone, result = of.alone + k, nil
+            of.more, result = of.more + k, nil
             break
           end
         end
@@ -78,13 +78,15 @@ return {
           drop(bpf, 1)
         end
       end
-      if at_end then of.alone = of.alone + perf.n - perf.first + 1 + bpf.n - bpf.first + 1 end
+      if at_end then
+        of.missing, of.more = of.missing + perf.n - perf.first + 1, of.more + bpf.n - bpf.first + 1
+      end
     end
     for _, group in ipairs(opt.event) do
       for _, event in ipairs(group) do
         local of = lists[event.name]
         if not of then
-          of = { name = event.name, perf = {}, bpf = {}, names = {}, equal = 0, flags = 0, different = 0, alone = 0,
+          of = { name = event.name, perf = {}, bpf = {}, names = {}, equal = 0, flags = 0, different = 0, missing = 0, more = 0,
             shown = 0 }
           for name in pairs(event.fields) do of.names[#of.names + 1] = name end
           table.sort(of.names)
@@ -106,8 +108,8 @@ return {
     handlers.stop = function()
       for _, of in ipairs(order) do
         for cpu in pairs(of.perf) do compare(of, cpu, true) end
-        out:print(('%s: %d equal, %d differ in flags, %d differ, %d alone'):format(of.name, of.equal, of.flags,
-          of.different, of.alone))
+        out:print(('%s: %d equal, %d differ in flags, %d differ, %d missing, %d more'):format(of.name, of.equal,
+          of.flags, of.different, of.missing, of.more))
       end
     end
     return handlers

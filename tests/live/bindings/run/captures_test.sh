@@ -12,7 +12,8 @@ expect_line 'the plan tells it' 'sched_switch: .*captured by a BPF program' "$TM
 # --- the same records -----------------------------------------------------------------------------
 
 # equal NAME MINIMUM EVENT...: captured events and perf's are the same, at least so many of each. Another CPU may ask for
-# a switch between the two. A few at the start and the end are in one of them only. If any are lost, it is tried again.
+# a switch between the two. A few of perf's at the start and the end are missing; perf may miss more. If any are lost, it
+# is tried again.
 equal() {
 	local name=$1 minimum=$2 events=() event try
 	shift 2
@@ -26,11 +27,10 @@ equal() {
 		! grep -q lost "$TMP/err" && break
 	done
 	awk -v minimum="$minimum" -v events=$# '
-		{ n++; equal = $2 + 0 }
-		equal < minimum || $4 > equal / 50 + 5 || $8 > 0 || $10 > equal / 20 + 50 { print; bad = 1 }
+		/ equal, / { n++; if ($2 >= minimum && $4 <= $2 / 50 + 5 && $8 == 0 && $10 <= $2 / 20 + 20) next }
+		{ print; bad = 1 }
 		END { if (n != events) print n " of " events " events"; exit bad || n != events }
-	' FS='[ ,]+' <(sed 's/^\([^ ]*\): /\1 /; s/ differ in flags/ flags/; s/ differ,/ other differ,/' "$TMP/out" |
-		awk '{ print $1, $2, "x", $4, "x", "x", "x", $6, "x", $9 }') >"$TMP/wrong"
+	' "$TMP/out" >"$TMP/wrong"
 	result $? "$name" "$TMP/wrong"
 }
 
