@@ -86,8 +86,8 @@ return {
       for _, event in ipairs(group) do
         local of = lists[event.name]
         if not of then
-          of = { name = event.name, perf = {}, bpf = {}, names = {}, equal = 0, flags = 0, different = 0, missing = 0, more = 0,
-            shown = 0 }
+          of = { name = event.name, perf = {}, bpf = {}, names = {}, equal = 0, flags = 0, different = 0, missing = 0,
+            more = 0, shown = 0 }
           for name in pairs(event.fields) do of.names[#of.names + 1] = name end
           table.sort(of.names)
           for _, name in ipairs(SAMPLE) do of.names[#of.names + 1] = name end
