@@ -33,6 +33,8 @@ local IRQS_OFF = {
   ['irq:softirq_entry'] = false,
   ['irq:softirq_exit'] = false,
   ['irq:softirq_raise'] = true,
+  ['exceptions:page_fault_user'] = true,
+  ['exceptions:page_fault_kernel'] = true,
 }
 
 -- A sample: header, id, pid and tid, time, cpu, size of the fields, fields.

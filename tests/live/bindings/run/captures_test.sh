@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Events that BPF programs capture (--capture): the same as those of perf, in the same order, and none is lost untold.
 . "$(dirname "$0")/../../../lib.sh"
-needs_tracepoint raw_syscalls:sys_enter sched:sched_switch sched:sched_wakeup irq:softirq_entry
+needs_tracepoint raw_syscalls:sys_enter sched:sched_switch sched:sched_wakeup irq:softirq_entry exceptions:page_fault_user
 SEEN=$TOP/tests/tools/seen.lua
 
 "$PROFSCRIPT" "$SEEN" -e sched:sched_switch --capture bpf --dry-run >"$TMP/out" 2>"$TMP/err" ||
@@ -37,6 +37,7 @@ equal() {
 equal 'switches, new tasks, migrations' 20 sched:sched_switch sched:sched_wakeup_new sched:sched_migrate_task
 equal 'system calls' 500 raw_syscalls:sys_enter raw_syscalls:sys_exit
 equal 'interrupts' 5 irq:softirq_entry irq:softirq_exit irq:softirq_raise
+equal 'page faults' 500 exceptions:page_fault_user
 
 # --- order, losses, targets -----------------------------------------------------------------------
 
