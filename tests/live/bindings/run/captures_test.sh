@@ -46,18 +46,30 @@ seen() {
 	start "$SEEN" "$@"
 	go
 	stop
-	read -r seen _ lost _ early _ < <(cat "$TMP/out")
+	read -r seen _ lost _ early _ <"$TMP/out"
 }
 
 workload syscalls 100000
 seen -e "raw_syscalls:sys_enter/id == $GETPPID && common_pid == $WORKLOAD/" --capture bpf -m 4096
 check "sees all of $((seen)) calls" test "$seen,$lost" = 100000,0
 
+# The last call comes when there is room again, so it tells what was lost before it, on its CPU.
 for pages in 4 16; do
 	workload -C 0 syscalls 300000 1000000
-	seen -e "raw_syscalls:sys_enter/id == $GETPPID && common_pid == $WORKLOAD/" --capture bpf -m $pages --slow 20
-	check "-m $pages: $seen seen, $lost lost" test $((seen + lost)) -eq 300000 -a "$lost" -gt 0 -a "$seen" -gt 0
-	check "-m $pages: says where events were lost" grep -q 'lost [0-9]* events on CPU #' "$TMP/err"
+	mkfifo "$TMP/last.$pages"
+	taskset -c 0 bash -c "read -r _ <'$TMP/last.$pages'; exec '$TOP/build/workloads/syscalls' 1" &
+	last=$!
+	start "$SEEN" --capture bpf -m $pages --slow 20 \
+		-e "raw_syscalls:sys_enter/id == $GETPPID && (common_pid == $WORKLOAD || common_pid == $last)/"
+	go
+	sleep 0.5
+	echo >"$TMP/last.$pages"
+	wait $last
+	stop
+	read -r seen _ lost _ <"$TMP/out"
+	check "-m $pages: $seen seen, $lost lost" test $((seen + lost)) -eq 300001 -a "$lost" -gt 0 -a "$seen" -gt 1
+	check "-m $pages: says where they were lost" grep -q 'lost [0-9]* events on CPU #0 between' "$TMP/err"
+	check "-m $pages: all of them" bash -c "! grep 'unknown CPU' '$TMP/err'"
 done
 
 workload pingpong 3000
