@@ -9,8 +9,10 @@ local bit = require 'bit'
 local ffi = require 'ffi'
 local asm = require 'bindings.kernel.asm'
 local computed = require 'bindings.kernel.computed'
+local cpu_list = require 'bindings.base.cpu_list'
 local libbpf = require 'bindings.bpf.libbpf'
 local program = require 'bindings.kernel.program'
+local sys = require 'bindings.base.sys'
 local types = require 'bindings.kernel.types'
 local trace_flags = require 'bindings.view.trace_flags'
 local views = require 'bindings.view.views'
@@ -48,7 +50,7 @@ local KERNEL_MODE = 1 -- PERF_RECORD_MISC_KERNEL
 capture.MAX_EVENTS = 64 -- in one run: the bits of CAPTURE_ENABLED
 local FIRST_RELEASE = 5.017 -- before, common_preempt_count is another number
 local FORCE_WAKEUP = 2 -- BPF_RB_FORCE_WAKEUP
-local MAX_SIZE = 2 ^ 30 -- bytes of all rings
+local SMALL, LARGE = 2 ^ 26, 2 ^ 30 -- bytes of all rings: in any case allowed, and not
 
 -- The kernel's preempt_count on x86.
 local PREEMPT, SOFTIRQ_SERVED, SOFTIRQ_OFF, HARDIRQ, NMI = 0xff, 0x100, 0xfe00, 0xf0000, 0xf00000
@@ -81,8 +83,10 @@ function capture.rings(pages, watermark)
   end
   local nr_cpus, size = lib.libbpf_num_possible_cpus(), pages * 4096
   local each = C.CAPTURE_DATA + size + C.CAPTURE_MARGIN
-  if nr_cpus * each > MAX_SIZE then
-    asm.refuse('rings for %d possible CPUs would need %d MiB', nr_cpus, math.ceil(nr_cpus * each / 2 ^ 20))
+  local all, online = nr_cpus * each, #cpu_list.numbers(sys.read '/sys/devices/system/cpu/online')
+  -- Some machines have few CPUs, but could have hundreds.
+  if all > LARGE or all > SMALL and nr_cpus > 2 * online then
+    asm.refuse('rings for %d possible CPUs would need %d MiB', nr_cpus, math.ceil(all / 2 ^ 20))
   end
   return setmetatable({
     map = program.shared_array(each, nr_cpus), bell = program.bell(), size = size, nr_cpus = nr_cpus, events = 0,
