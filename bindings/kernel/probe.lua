@@ -14,15 +14,7 @@ local IN_INTERRUPT = 0x000f0000 + 0x100
 
 --- Generates code that jumps to a label if the event is outside interrupts. Uses r0 to r5.
 local function unless_in_interrupt(a, target)
-  local offset = 0
-  local id = asm.attempt(function() return types.variable '__preempt_count' end)
-  if not id then -- Linux 6.2 to 6.14
-    id = types.variable 'pcpu_hot'
-    offset = types.member('pcpu_hot', 'preempt_count')
-  end
-  a:variable(1, id)
-  a:call 'this_cpu_ptr'
-  a:load(4, 0, 0, offset)
+  types.preempt_count(a)
   a:alu('and', 0, IN_INTERRUPT)
   a:jump('==', 0, 0, target)
 end

@@ -436,6 +436,7 @@ local function run_with_events(session, script, opt, words, found)
   if not ok then problem = memory.explain(problem, script.path) end
   run.in_kernel:stop()
   C.session_stop(session)
+  run.in_kernel.captures:stop()
   C.watchdog_begin(0) -- for a Ctrl-C from now on: stop() may take long after the one that ended the run
   local finished, finish_problem = xpcall(loop.finish, failure.traceback, loop)
   C.watchdog_end()
