@@ -266,6 +266,24 @@ int hist_set_add_column(struct hist_set *s, const uint32_t *i, const double *val
 	return 0;
 }
 
+static int add_to_bucket(struct hist *h, unsigned int at, uint64_t n)
+{
+	unsigned int group = at < 2 * SUBS ? 0 : at / SUBS - 1;
+
+	if (!h->group[group] && allocate_group(h, group) < 0)
+		return -ENOMEM;
+	h->group[group][at - (group ? (group + 1) * SUBS : 0)] += n;
+	return 0;
+}
+
+int hist_set_add_bucket(struct hist_set *s, uint32_t i, uint32_t bucket, uint64_t n)
+{
+	struct hist *h;
+	int ret = bucket < HIST_BUCKETS ? find_hist(s, i, &h) : -EINVAL;
+
+	return ret ? ret : add_to_bucket(h, bucket, n);
+}
+
 int hist_set_add_sums(struct hist_set *s, uint32_t i, const struct hist_sums *sums,
 		      const uint64_t *buckets)
 {
@@ -273,18 +291,11 @@ int hist_set_add_sums(struct hist_set *s, uint32_t i, const struct hist_sums *su
 	struct hist *h;
 	int ret = find_hist(s, i, &h);
 
-	for (unsigned int g = 0; buckets && g < GROUPS && !ret; g++) {
-		const uint64_t *from = buckets + (g ? (g + 1) * SUBS : 0);
-
-		for (size_t j = 0; j < group_size(g) && !h->group[g] && !ret; j++)
-			if (from[j])
-				ret = allocate_group(h, g);
-	}
+	for (unsigned int at = 0; buckets && at < HIST_BUCKETS && !ret; at++)
+		if (buckets[at])
+			ret = add_to_bucket(h, at, buckets[at]);
 	if (ret)
 		return ret;
-	for (unsigned int g = 0; buckets && g < GROUPS; g++)
-		for (size_t j = 0; h->group[g] && j < group_size(g); j++)
-			h->group[g][j] += buckets[(g ? (g + 1) * SUBS : 0) + j];
 	h->stats.count += sums->count;
 	h->stats.sum = saturating_add(h->stats.sum, sums->sum);
 	if (sums->count && min < h->stats.min)

@@ -62,10 +62,12 @@ int hist_set_add_column(struct hist_set *s, const uint32_t *i, const double *val
 			uint32_t n);
 /* Adds values that were counted elsewhere to histogram i. buckets: HIST_BUCKETS counts; the bucket
  * of a value with the leading bit 2^e is 64 (e - 6) + (value >> (e - 6)), or the value itself if it
- * is less than 128. NULL: only the stats are known, and no quantiles. Returns 0, -ENOMEM or
- * -EINVAL, without changing anything. */
+ * is less than 128. NULL: only the stats are known, and no quantiles. Returns as hist_set_add(). */
 int hist_set_add_sums(struct hist_set *s, uint32_t i, const struct hist_sums *sums,
 		      const uint64_t *buckets);
+/* Adds n values to such a bucket of histogram i, but not to its stats. Returns as
+ * hist_set_add(). */
+int hist_set_add_bucket(struct hist_set *s, uint32_t i, uint32_t bucket, uint64_t n);
 int64_t hist_set_threshold(const struct hist_set *s);
 /* Returns histogram i, which the set owns; NULL before its first hist_set_add(). */
 struct hist *hist_set_get(const struct hist_set *s, uint32_t i);

@@ -23,6 +23,7 @@ local arguments = {}
 ---@field [3] string|string[]? alternatives, as kernels differ
 ---@field cast? 'i32'|'u32'
 ---@field compute? fun(a: Asm, to: integer)
+---@field write? fun(a: Asm, to: integer, off: integer, task: integer) see Source.write; it cannot be loaded
 
 local function task(argument, member) return { argument, 'task_struct', member } end
 
@@ -64,10 +65,10 @@ local EVENTS = {
   ['sched:sched_waking'] = WAKEUP,
   ['sched:sched_migrate_task'] = union(fields_of_task(0, ''), { orig_cpu = task(0, CPU), dest_cpu = { 1 } }),
   ['sched:sched_stat_runtime'] = { pid = task(0, 'pid'), runtime = { 1 } },
-  ['raw_syscalls:sys_enter'] = { id = { 1 } },
+  ['raw_syscalls:sys_enter'] = { id = { 1 }, args = computed.SYSCALL_ARGUMENTS },
   ['raw_syscalls:sys_exit'] = { id = { 0, 'pt_regs', { 'orig_ax', 'syscallno' }, cast = 'i32' }, ret = { 1 } },
   ['irq:irq_handler_entry'] = { irq = { 0 } },
-  ['irq:irq_handler_exit'] = { irq = { 0 } },
+  ['irq:irq_handler_exit'] = { irq = { 0 }, ret = { 2 } },
   ['irq:softirq_entry'] = SOFTIRQ,
   ['irq:softirq_exit'] = SOFTIRQ,
   ['irq:softirq_raise'] = SOFTIRQ,
@@ -145,6 +146,7 @@ end
 local function resolve(self, field)
   local from = self.from[field.name]
   if not from then asm.refuse("the arguments of %s do not have '%s'", self.event, field.name) end
+  if from.write then asm.refuse("'%s' is an array", field.name) end
   if not from[2] then return from end
   return from, types.member_of(from[2], from[3])
 end
@@ -166,6 +168,13 @@ function Arguments:load(a, size, to, field, at)
     if width ~= field.size then asm.refuse("'%s' has another size in this kernel", field.name) end
     a:load(size, to, to, offset + at)
   end
+end
+
+function Arguments:write(a, field, to, off, current)
+  local from = self.from[field.name]
+  if not from or not from.write then return false end
+  from.write(a, to, off, current)
+  return true
 end
 
 function Arguments:address(a, to, field)

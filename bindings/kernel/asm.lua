@@ -30,6 +30,7 @@ asm.HELPERS = {
   get_current_pid_tgid = 14, get_current_comm = 16, perf_event_output = 25, get_current_task = 35,
   get_current_cgroup_id = 80, probe_read_user = 112, probe_read_kernel = 113, probe_read_user_str = 114,
   probe_read_kernel_str = 115, get_current_ancestor_cgroup_id = 123, ringbuf_output = 130, this_cpu_ptr = 154,
+  get_current_task_btf = 158,
 }
 
 asm.STACK = 512 -- bytes
@@ -114,6 +115,9 @@ function Asm:atomic_add(size, to, off, from) self:emit(CLASS.STX + WIDTH[size] +
 
 local FETCH = 0x01
 local EXCHANGE, COMPARE = 0xe0 + FETCH, 0xf0 + FETCH
+
+--- Adds from to *(to + off) and sets from to the former value, in one step. Needs Linux 5.12.
+function Asm:fetch_add(to, off, from) self:emit(CLASS.STX + WIDTH[8] + ATOMIC, to, from, off, FETCH) end
 
 --- Swaps *(to + off), of 8 bytes, and a register atomically. Since Linux 5.12.
 function Asm:exchange(to, off, with) self:emit(CLASS.STX + WIDTH[8] + ATOMIC, to, with, off, EXCHANGE) end
@@ -226,6 +230,12 @@ function Asm:jump32_r(op, a, b, label) self:emit(CLASS.JMP32 + JUMP[op] + REGIST
 function Asm:call(helper)
   self:emit(CLASS.JMP + JUMP.call, 0, 0, 0, assert(asm.HELPERS[helper], 'no such helper'))
 end
+
+local KERNEL_FUNCTION = 2 -- BPF_PSEUDO_KFUNC_CALL
+
+--- Calls a function of the kernel that is meant for BPF programs.
+---@param id integer of the function's type
+function Asm:call_kernel(id) self:emit(CLASS.JMP + JUMP.call, 0, KERNEL_FUNCTION, 0, id) end
 
 --- Ends the program. r0 is its result.
 function Asm:exit() self:emit(CLASS.JMP + JUMP.exit, 0, 0, 0, 0) end

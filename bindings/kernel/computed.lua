@@ -29,14 +29,23 @@ local AS_UNINTERRUPTIBLE = { { state = 0x1000, since = 5.018 }, { state = 0x8000
 local IDLE_WITH_FLAGS = 6.001 -- the first kernel that finds idle tasks by these bits, whatever the others are
 
 --- Returns the release of the kernel as a number, such as 6.018 for 6.18.
-local function release()
+---@return number
+function computed.release()
   local major, minor = sys.read('/proc/sys/kernel/osrelease'):match '^(%d+)%.(%d+)'
   return tonumber(major) + tonumber(minor) / 1000
 end
 
+--- Returns the numbers of the bits of a thread's flags that ask for a switch: now, and at the return to user space.
+---@return { now: integer, lazy?: integer }
+function computed.resched_bits()
+  local version = computed.release()
+  if version >= 6.018 then return { now = 4, lazy = 5 } end
+  return { now = 3, lazy = version >= 6.013 and 4 or nil }
+end
+
 computed.PREV_STATE = { compute = function(a, to)
   local preempted, uninterruptible, idle, done = a:new_label(), a:new_label(), a:new_label(), a:new_label()
-  local now, blocked = release(), 0
+  local now, blocked = computed.release(), 0
   argument(a, to, 0)
   a:alu('and', to, 0xff)
   a:jump('!=', to, 0, preempted)
@@ -77,6 +86,31 @@ computed.PREV_STATE = { compute = function(a, to)
   a:go(done)
   a:label(preempted)
   a:alu('mov', to, REPORT_MAX)
+  a:label(done)
+end }
+
+-- Arguments of system calls ------------------------------------------------------------------------
+
+local COMPAT = 2 -- TS_COMPAT: a system call of a 32-bit program
+local REGISTERS = { 'di', 'si', 'dx', 'r10', 'r8', 'r9' }
+local COMPAT_REGISTERS = { 'bx', 'cx', 'dx', 'si', 'di', 'bp' }
+
+computed.SYSCALL_ARGUMENTS = { write = function(a, to, off, task)
+  local compat, done = a:new_label(), a:new_label()
+  local status, size = types.member('task_struct', 'thread_info.status')
+  local function copy(registers)
+    for i, name in ipairs(registers) do
+      follow(a, 2, 1, 'pt_regs', name, 8)
+      a:store(8, to, off + 8 * (i - 1), 2)
+    end
+  end
+  argument(a, 1, 0)
+  a:load(size, 2, task, status)
+  a:jump('&', 2, COMPAT, compat)
+  copy(REGISTERS)
+  a:go(done)
+  a:label(compat)
+  copy(COMPAT_REGISTERS)
   a:label(done)
 end }
 

@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Sums and histograms that programs write, with the buckets of native/hist.h. Each is a cell: a struct hist_sums, and
---- the buckets after it. All cells of a CPU are together, twice: once for each side of the switch. A set of rows has
---- cells without buckets in a hash of each side, by keys of 64 bits.
+--- Sums and histograms that programs write, with the buckets of native/hist.h. Cells have numbers: each is a struct
+--- hist_sums, which is empty if all is 0 (not_min is the complement of the smallest value), and its buckets. All cells
+--- of a CPU are together, twice: once for each side of the switch. Rows have keys of 64-bit numbers: their sums are in
+--- a hash of each side, and their buckets in another one.
 local ffi = require 'ffi'
 local asm = require 'bindings.kernel.asm'
 local program = require 'bindings.kernel.program'
@@ -62,9 +63,9 @@ local function add_sums(a, threshold, failed)
   end
 end
 
---- Generates code that counts the time in r3 in its bucket. Uses r0, r1, r2 and r5.
-local function add_bucket(a)
-  local exact, done = a:new_label(), a:new_label()
+--- Generates r0 = the number of the bucket of the time in r3. Uses r1 and r2.
+local function bucket_of(a)
+  local exact = a:new_label()
   a:alu_r('mov', 0, 3)
   a:jump('<', 3, 2 ^ EXACT_BITS, exact)
   a:alu_r('mov', 1, 3) -- the number of its highest bit into r2
@@ -84,6 +85,12 @@ local function add_bucket(a)
   a:alu('lsh', 2, EXACT_BITS - 1)
   a:alu_r('add', 0, 2)
   a:label(exact)
+end
+
+--- Generates code that counts the time in r3 in its bucket. Uses r0, r1, r2 and r5.
+local function add_bucket(a)
+  local done = a:new_label()
+  bucket_of(a)
   a:jump('>=', 0, C.HIST_BUCKETS, done)
   a:alu('lsh', 0, 3)
   a:alu_r('add', 5, 0)
@@ -161,96 +168,144 @@ function Cells:take(side, each)
   end
 end
 
--- Cells by key --------------------------------------------------------------------------------------
+-- Rows by key ---------------------------------------------------------------------------------------
 
 ---@class KernelRows
+---@field parts integer numbers of a key
+---@field cells KernelCells of further rows
 local Rows = {}
 Rows.__index = Rows
 
---- Makes rows, whose keys are one or two numbers.
----@param parts integer of a key
----@param most integer rows; further ones share one
----@param settings { threshold?: number, small?: integer, nr_cpus: integer } small: rows whose key has one part that is
---- less have a cell for each CPU
+local MOST_BUCKETS = 2 ^ 17 -- of all rows
+
+---@class KernelRowsSettings
+---@field nr_cpus integer
+---@field most integer rows; further ones share one
+---@field threshold? number
+---@field small? integer rows whose key is one number that is less have a cell for each CPU; only without buckets
+---@field kinds? integer the last number of a key is less; further rows share one for each
+---@field buckets? boolean
+
+--- Makes rows.
+---@param parts integer numbers of a key
+---@param settings KernelRowsSettings
 ---@return KernelRows
-function latencies.rows(parts, most, settings)
-  local self = setmetatable({ parts = parts, threshold = settings.threshold or -1, small = settings.small or 0 }, Rows)
-  self.cells = latencies.cells(self.small + 1, settings.nr_cpus, { threshold = settings.threshold })
-  self.sides = { program.hash(8 * parts, SUMS, most), program.hash(8 * parts, SUMS, most) }
+function latencies.rows(parts, settings)
+  local self = setmetatable({ parts = parts, threshold = settings.threshold or -1, small = settings.small or 0,
+    kinds = settings.kinds }, Rows)
+  self.cells = latencies.cells(self.small + (settings.kinds or 1), settings.nr_cpus, settings)
+  self.sums, self.buckets = {}, settings.buckets and {}
+  for side = 1, 2 do
+    self.sums[side] = program.hash(8 * parts, SUMS, settings.most)
+    if self.buckets then self.buckets[side] = program.hash(8 * (parts + 1), 8, MOST_BUCKETS) end
+  end
   return self
 end
 
---- Generates code that adds the time in r3 to the row whose key is on the stack, and may use all registers but r6 to
---- r8.
----@param a Asm
----@param places ProbePlaces
----@param key integer place on the stack
----@param failed? integer place of a flag on the stack
-function Rows:add(a, places, key, failed)
-  local large, found, counted = a:new_label(), a:new_label(), a:new_label()
-  if self.small > 0 then
-    a:load(8, 4, FRAME, key)
-    a:jump('>=', 4, self.small, large)
-    self.cells:add(a, places, failed)
-    a:go(counted)
-    a:label(large)
-  end
-  local ns, zero = a:take(8), a:take(SUMS)
-  a:store(8, FRAME, ns, 3)
-  local function look_up(side)
-    a:map(1, self.sides[side])
-    a:alu_r('mov', 2, FRAME)
-    a:alu('add', 2, key)
-  end
-  local function on_side(side)
-    look_up(side)
+--- Generates r0 = the address of the value of a key on the stack in the map of the side, which becomes zeros if there
+--- is none. Jumps if there is no room.
+local function find_or_make(a, places, maps, key, zero, none)
+  local second, found = a:new_label(), a:new_label()
+  local function on_side(map)
+    local function look_up()
+      a:map(1, map)
+      a:alu_r('mov', 2, FRAME)
+      a:alu('add', 2, key)
+    end
+    look_up()
     a:call 'map_lookup_elem'
     a:jump('!=', 0, 0, found)
-    for at = 0, SUMS - 8, 8 do a:store_value(8, FRAME, zero + at, 0) end
-    look_up(side)
+    for at = 0, map.value_size - 8, 8 do a:store_value(8, FRAME, zero + at, 0) end
+    look_up()
     a:alu_r('mov', 3, FRAME)
     a:alu('add', 3, zero)
     a:alu('mov', 4, 1) -- BPF_NOEXIST
     a:call 'map_update_elem'
-    look_up(side)
+    look_up()
     a:call 'map_lookup_elem'
     a:jump('!=', 0, 0, found)
+    a:go(none)
   end
-  local second, other = a:new_label(), a:new_label()
   a:load(8, 1, FRAME, places.side)
   a:jump('==', 1, 2, second)
-  on_side(1)
-  a:go(other)
+  on_side(maps[1])
   a:label(second)
-  on_side(2)
-  a:label(other)
-  a:load(8, 3, FRAME, ns)
-  a:alu('mov', 4, self.small)
-  self.cells:add(a, places, failed)
-  a:go(counted)
+  on_side(maps[2])
   a:label(found)
+end
+
+--- Returns the bytes on the stack that a key needs, and after them room for add().
+function Rows:key_size() return 8 * (self.parts + 1) end
+
+--- Generates code that adds the time in r3 to the row whose key is on the stack. Uses all of r0 to r5.
+---@param a Asm
+---@param places ProbePlaces
+---@param key integer place on the stack, of key_size() bytes
+---@param failed? integer place of a flag on the stack
+function Rows:add(a, places, key, failed)
+  local large, other, added = a:new_label(), a:new_label(), a:new_label()
+  if self.small > 0 then
+    a:load(8, 4, FRAME, key)
+    a:jump('>=', 4, self.small, large)
+    self.cells:add(a, places, failed)
+    a:go(added)
+    a:label(large)
+  end
+  local ns, zero = a:take(8), a:take(SUMS)
+  a:store(8, FRAME, ns, 3)
+  if self.buckets then
+    bucket_of(a)
+    a:store(8, FRAME, key + 8 * self.parts, 0)
+    find_or_make(a, places, self.buckets, key, zero, other)
+    a:alu('mov', 1, 1)
+    a:atomic_add(8, 0, 0, 1)
+  end
+  find_or_make(a, places, self.sums, key, zero, other)
   a:alu_r('mov', 5, 0)
   a:load(8, 3, FRAME, ns)
   a:alu('mov', 1, 1)
   add(a, AT.count, 1)
   add_sums(a, self.threshold, failed)
-  a:label(counted)
+  a:go(added)
+  a:label(other)
+  a:load(8, 3, FRAME, ns)
+  if self.kinds then
+    a:load(8, 4, FRAME, key + 8 * (self.parts - 1))
+    a:jump('>=', 4, self.kinds, added)
+    a:alu('add', 4, self.small)
+  else
+    a:alu('mov', 4, self.small)
+  end
+  self.cells:add(a, places, failed)
+  a:label(added)
   a:give(ns, 8)
   a:give(zero, SUMS)
 end
 
---- Reads the rows of a side and empties them. Calls each(key, sums) with a pointer to the numbers of the key; nil for
---- the row that further keys share.
+local numbers = ffi.typeof 'int64_t *'
+
+--- Reads the rows of a side and empties them: the sums of each, and the buckets that are not with the sums. The key is
+--- a pointer to its numbers, and nil for the rows that further keys share.
 ---@param side integer
----@param each fun(key: ffi.cdata*?, sums: ffi.cdata*)
-function Rows:take(side, each)
-  local key = ffi.new 'int64_t[2]'
-  self.cells:take(side, function(cell, _, sums)
-    key[0] = cell
-    each(cell < self.small and key or nil, sums)
+---@param add_row fun(key: ffi.cdata*?, kind: integer?, sums: ffi.cdata*, buckets?: ffi.cdata*)
+---@param add_count fun(key: ffi.cdata*, kind: integer?, bucket: integer, count: integer)
+function Rows:take(side, add_row, add_count)
+  local small = ffi.new 'int64_t[1]'
+  local function kind_of(key) return self.kinds and tonumber(key[self.parts - 1]) or nil end
+  self.cells:take(side, function(cell, _, sums, buckets)
+    small[0] = cell
+    if cell < self.small then return add_row(small, nil, sums) end
+    add_row(nil, self.kinds and cell - self.small, sums, buckets)
   end)
-  program.take(self.sides[side], function(bytes, value)
-    each(ffi.cast('int64_t *', bytes), ffi.cast(sums_type, value))
+  if self.buckets then
+    program.take(self.buckets[side], function(bytes, value)
+      local key = ffi.cast(numbers, bytes)
+      add_count(key, kind_of(key), tonumber(key[self.parts]), ffi.cast(numbers, value)[0])
+    end)
+  end
+  program.take(self.sums[side], function(bytes, value)
+    local key = ffi.cast(numbers, bytes)
+    add_row(key, kind_of(key), ffi.cast(sums_type, value))
   end)
 end
 

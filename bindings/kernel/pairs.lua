@@ -41,8 +41,10 @@ local MAX_CPUS = 4096
 ---@field cycle boolean
 ---@field rules PairRule[] by stage and place
 ---@field direct? integer all keys are less
+---@field clock? fun(a: Asm) puts the time into r0; default: the time of perf's events
 ---@field threshold integer negative: none
----@field rows? { by: string[], most: integer } by 'key', 'value': rows instead of histograms by kind
+---@field rows? { by: string[], most: integer, kinds?: integer } by 'key', 'value': rows instead of histograms by kind;
+--- with kinds, each has a histogram for each of them, and otherwise sums only
 
 ---@class KernelPairs
 ---@field plan PairPlan
@@ -85,8 +87,12 @@ function kernel_pairs.new(plan, nr_cpus)
   self.counters = program.mapped(nr_cpus * COUNTERS_SIZE)
   self.running = program.mapped(8 * math.min(nr_cpus, MAX_CPUS))
   if plan.rows then
-    self.rows = latencies.rows(#plan.rows.by, plan.rows.most, { threshold = plan.threshold, nr_cpus = nr_cpus,
-      small = #plan.rows.by == 1 and SMALL_ROWS or nil })
+    local has_kinds = plan.rows.kinds ~= nil
+    self.rows = latencies.rows(#plan.rows.by + (has_kinds and 1 or 0), {
+      threshold = plan.threshold, nr_cpus = nr_cpus, most = plan.rows.most, kinds = plan.rows.kinds,
+      buckets = has_kinds,
+      small = #plan.rows.by == 1 and not has_kinds and SMALL_ROWS or nil,
+    })
   else
     self.cells = latencies.cells(kinds, nr_cpus, { threshold = plan.threshold, buckets = true })
   end
@@ -199,22 +205,29 @@ function Program:end_wait(ends, asleep)
 end
 
 --- Generates code that stores the event as a start with the key in r7.
+---@param value? integer place on the stack for values of starts
 function Program:store(rule, value)
   local a = self.a
   local full, done = a:new_label(), a:new_label()
-  self.of.starts:store(a, rule.tag, value, { full = full, late = done }, function(name) self:count(name) end)
+  if rule.value then
+    self:value(rule.value)
+    a:store(8, FRAME, value, 0)
+  end
+  local function count(name) self:count(name) end
+  self.of.starts:store(a, rule.tag, rule.value and value, { full = full, late = done }, count)
   a:go(done)
   a:label(full)
   self:count 'evicted'
   a:label(done)
 end
 
---- Generates code that adds the time in r3 to the row of the pair.
+--- Generates code that adds the time in r3 to the row of the pair, whose kind is in r4.
 function Program:add_row(rule, value, done)
   local a, of = self.a, self.of
   local by = of.plan.rows.by
-  local ns, failed, key = a:take(8), a:take(8), a:take(8 * #by)
+  local ns, failed, key = a:take(8), a:take(8), a:take(of.rows:key_size())
   a:store(8, FRAME, ns, 3)
+  if of.rows.kinds then a:store(8, FRAME, key + 8 * #by, 4) end
   if rule.same then
     local is_same, differs = a:new_label(), a:new_label()
     self:value(rule.same.value, differs)
@@ -241,7 +254,7 @@ function Program:add_row(rule, value, done)
   of.rows:add(a, self.places, key, failed)
   a:give(ns, 8)
   a:give(failed, 8)
-  a:give(key, 8 * #by)
+  a:give(key, of.rows:key_size())
 end
 
 --- Generates code for a pair with the start whose word is in r1, and whose value is on the stack.
@@ -308,7 +321,7 @@ end
 
 function Program:generate(rule, is_counted)
   local a = self.a
-  a:call 'ktime_get_ns'
+  if self.of.plan.clock then self.of.plan.clock(a) else a:call 'ktime_get_ns' end
   a:alu_r('mov', 8, 0)
   if is_counted then self:count 'events' end
   local can = (rule.role or rule.wakeup) and a:take(8)
@@ -327,11 +340,7 @@ function Program:generate(rule, is_counted)
   if rule.stores then
     local skipped = a:new_label()
     unless(a, can, FIRST, skipped)
-    if rule.value then
-      self:value(rule.value)
-      a:store(8, FRAME, value, 0)
-    end
-    self:store(rule, rule.value and value)
+    self:store(rule, value)
     a:label(skipped)
   end
   if rule.ends and rule.ends.awake then
@@ -340,7 +349,7 @@ function Program:generate(rule, is_counted)
     self:value(rule.ends.key)
     a:alu_r('mov', 7, 0)
     a:jump('s<=', 7, 0, 'done')
-    self:store(rule.ends.awake)
+    self:store(rule.ends.awake, value)
   end
 end
 
@@ -359,20 +368,21 @@ end
 
 --- Reads what was written to a side since it was read last.
 ---@param side integer
----@param each fun(at: any, sums: ffi.cdata*, buckets?: ffi.cdata*, cpu?: integer) at: the kind of pairs, or the key of a
---- row; nil for the row of further keys
-function KernelPairs:take(side, each)
-  if self.rows then
-    self.rows:take(side, function(key, sums)
-      self.pairs = self.pairs + tonumber(sums.count)
-      each(key, sums)
-    end)
-  else
+---@param add_cell fun(kind: integer, sums: ffi.cdata*, buckets: ffi.cdata*, cpu: integer) without rows
+---@param add_row fun(key: ffi.cdata*?, kind?: integer, sums: ffi.cdata*, buckets?: ffi.cdata*) see KernelRows:take()
+---@param add_count fun(key: ffi.cdata*, kind?: integer, bucket: integer, count: integer)
+function KernelPairs:take(side, add_cell, add_row, add_count)
+  if not self.rows then
     self.cells:take(side, function(kind, cpu, sums, buckets)
       self.pairs = self.pairs + tonumber(sums.count)
-      each(kind, sums, buckets, cpu)
+      add_cell(kind, sums, buckets, cpu)
     end)
+    return
   end
+  self.rows:take(side, function(key, kind, sums, buckets)
+    self.pairs = self.pairs + tonumber(sums.count)
+    add_row(key, kind, sums, buckets)
+  end, add_count)
 end
 
 --- Returns the counters, named as in struct pairs_stats.

@@ -15,7 +15,7 @@ local program = {}
 
 --- enum bpf_prog_type
 program.TYPES = { tracepoint = 5, tracing = 26, syscall = 31 }
-local HASH, ARRAY = 1, 2 -- enum bpf_map_type
+local HASH, ARRAY, RINGBUF = 1, 2, 27 -- enum bpf_map_type
 local MMAPABLE = 1024 -- BPF_F_MMAPABLE
 local SLEEPABLE = 16 -- BPF_F_SLEEPABLE, required for programs of type syscall
 local ATTACH_RAW_TP = 23 -- enum bpf_attach_type: a tracepoint with typed arguments
@@ -92,6 +92,16 @@ function program.mapped(size)
   map.size = size
   return map
 end
+
+--- Creates an array that processes can map.
+---@param value_size integer bytes
+---@param entries integer
+---@return Descriptor map
+function program.shared_array(value_size, entries) return create(ARRAY, 4, value_size, entries, MMAPABLE) end
+
+--- Creates the smallest ring buffer.
+---@return Descriptor map
+function program.bell() return create(RINGBUF, 0, 0, 4096, 0) end
 
 --- Creates a hash.
 ---@param key_size integer bytes

@@ -53,6 +53,11 @@ function Source:comm(a, at) -- luacheck: no self
   a:call 'get_current_comm'
 end
 
+--- Generates code that writes a whole field to *(to + off), if it is not done by load() best. task: register of the
+--- current task. Uses r1 to r5.
+---@return boolean done
+function Source:write() return false end -- luacheck: no self
+
 --- Returns a class with these methods, and those that all sources have.
 ---@param methods table<string, function>
 ---@return table

@@ -1,8 +1,10 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Pairs that BPF programs find (bindings/kernel/pairs.lua) instead of the matcher: if nothing is needed but sums and
 --- histograms of the times, or rows of them.
-local ffi = require 'ffi'
 local asm = require 'bindings.kernel.asm'
+local failure = require 'bindings.base.failure'
+local ffi = require 'ffi'
+local intern = require 'bindings.base.intern'
 local events = require 'bindings.select.events'
 local kernel_pairs = require 'bindings.kernel.pairs'
 local pair_keys = require 'bindings.pairs.keys'
@@ -30,10 +32,9 @@ PairTaker.__index = PairTaker
 
 --- Returns the taker of a matcher's events.
 ---@param config PairsConfig
----@param handled table<Event, boolean> events that have handlers too
 ---@return PairTaker
-function in_kernel.new(config, handled)
-  local self = setmetatable({ config = config, handled = handled, events = {} }, PairTaker)
+function in_kernel.new(config)
+  local self = setmetatable({ config = config, events = {} }, PairTaker)
   for _, stage in ipairs(config.stages) do
     for _, event in ipairs(stage) do
       if not event.is_task_event and not event.is_derived then table.insert(self.events, event) end
@@ -49,9 +50,6 @@ local function check(self)
   end
   if not config.latencies and not config.rows then asm.refuse 'the script looks at each pair' end
   if #(config.others or {}) > 0 or #(config.triggers or {}) > 0 then asm.refuse 'other events are read, too' end
-  for _, event in ipairs(self.events) do
-    if self.handled[event] then asm.refuse('%s has a handler', event.name) end
-  end
 end
 
 local function compiled(event, text, what) return events.compile(event, text, what or 'key', 'number') end
@@ -107,11 +105,8 @@ local function make_plan(self, nr_cpus)
   end
   plan.direct = all_cpus and nr_cpus or all_threads and threads() or nil
   plan.threshold = tonumber(C.hist_set_threshold(config.latencies or rows.hists))
-  if rows and not all_cpus then
-    plan.rows = { by = rows.by, most = rows.ids.max }
-    if rows.kinds then asm.refuse 'each key has a histogram' end
-  elseif rows and (not rows.kinds or rows.by[2]) then
-    asm.refuse 'the keys are CPUs'
+  if rows and not (all_cpus and rows.kinds and rows.by[1] == 'key') then -- a CPU has cells of its own
+    plan.rows = { by = rows.by, most = rows.ids.max, kinds = rows.kinds }
   end
   return plan, by_event
 end
@@ -133,29 +128,43 @@ end
 
 function PairTaker:start() self.has_started = true end
 
+--- Returns the number of a row's histogram. key: as of KernelRows:take().
+local function number_of(rows, key, kind)
+  local ids = rows.ids
+  local id
+  if not key then
+    id = ids.max
+  elseif rows.by[2] then
+    id = ids.id(tonumber(key[0]), tonumber(key[1]))
+  elseif rows.by[1] == 'key' then
+    id = ids.id(ffi.cast('uint64_t', key[0])) -- keys are unsigned
+  else
+    id = ids.id(tonumber(key[0]))
+  end
+  return kind and id * rows.kinds + kind or id, id
+end
+
 --- Adds what was counted to the script's histograms or rows.
 ---@param side integer
 function PairTaker:turn(side)
-  local config = self.config
-  local rows = config.rows
-  local add
-  if not rows then
-    function add(kind, sums, buckets) return config.latencies, kind, sums, buckets end
-  elseif rows.kinds then
-    function add(kind, sums, buckets, cpu) return rows.hists, rows.ids.id(cpu) * rows.kinds + kind, sums, buckets end
-  else
-    function add(key, sums)
-      local id = not key and rows.ids.max or rows.by[2] and rows.ids.id(tonumber(key[0]), tonumber(key[1]))
-        or rows.ids.id(tonumber(key[0]))
-      if rows.failures then rows.failures[id] = rows.failures[id] + tonumber(sums.failed) end
-      return rows.hists, id, sums
-    end
+  local config, rows = self.config, self.config.rows
+  local function check_added(code)
+    if code == 0 then return end
+    failure.raise('cannot add latencies: the set of histograms is too small, or out of memory')
   end
-  self.pairs:take(side, function(...)
-    local hists, id, sums, buckets = add(...)
-    if C.hist_set_add_sums(hists, id, sums, buckets) ~= 0 then
-      error('cannot add latencies: the set of histograms is too small, or out of memory', 0)
-    end
+  local function add(hists, i, sums, buckets)
+    check_added(C.hist_set_add_sums(hists, i, sums, buckets))
+  end
+  self.pairs:take(side, function(kind, sums, buckets, cpu)
+    if not rows then return add(config.latencies, kind, sums, buckets) end
+    add(rows.hists, rows.ids.id(cpu + 0ULL) * rows.kinds + kind, sums, buckets)
+  end, function(key, kind, sums, buckets)
+    local i, id = number_of(rows, key, kind)
+    if not key then intern.add_overflow(rows.ids, tonumber(sums.count)) end
+    if rows.failures then rows.failures[id] = rows.failures[id] + tonumber(sums.failed) end
+    add(rows.hists, i, sums, buckets)
+  end, function(key, kind, bucket, count)
+    check_added(C.hist_set_add_bucket(rows.hists, number_of(rows, key, kind), bucket, count))
   end)
 end
 

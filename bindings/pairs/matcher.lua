@@ -51,6 +51,17 @@ local PAIR_SIZE = ffi.sizeof 'struct pair'
 ---@field awake? Event an event of the first of two stages with the same key. It is not read itself: each `event`
 --- without the bits counts as one, unless its key is 0 or less
 
+--- Rows of pairs that are added up without a function of the script.
+---@class PairRows
+---@field by string[] of 'key' and 'value' (which is p.first_value): what all pairs of a row share
+---@field ids Keys of lib.intern: gives the rows their numbers
+---@field hists HistSet receives the ns of each pair, at the number of its row
+---@field kinds? integer number of kinds of pairs: at the number of its row * kinds + p.kind
+---@field same? string a field of second events: a pair counts only if it equals p.first_value, or `any`
+---@field any? integer
+---@field failed? string C expression over second events with that field: whether the pair failed
+---@field failures? Array counts the failed pairs by row
+
 ---@class PairsConfig
 ---@field stages Event[][] at least two, or one with `cycle`; the events of a stage are alternatives
 ---@field key? string C expression for events without key=; default: the CPU or thread, if no event has a key
@@ -132,10 +143,9 @@ end
 
 --- Offers to find the pairs in the kernel.
 ---@param run Run
----@param handled table<Event, boolean> events that have handlers
 ---@package
-function Feed:offer(run, handled)
-  self.taker = in_kernel.new(self.config, handled)
+function Feed:offer(run)
+  self.taker = in_kernel.new(self.config)
   run.in_kernel:offer(self.taker)
 end
 

@@ -7,17 +7,6 @@ local ffi = require 'ffi'
 local cast = ffi.cast
 local pair_rows = {}
 
---- What matcher.lua adds to rows, without a function of the script.
----@class PairRows
----@field by string[] of 'key' and 'value' (which is p.first_value): what all pairs of a row share
----@field ids Interned of lib.intern: gives the rows their numbers
----@field hists HistSet receives the ns of each pair, at the number of its row
----@field kinds? integer number of kinds of pairs: at the number of its row * kinds + p.kind
----@field same? string a field of second events: a pair counts only if it equals p.first_value, or `any`
----@field any? integer
----@field failed? string C expression over second events with that field: whether the pair failed
----@field failures? Array counts the failed pairs by row
-
 --- Compiles `failed` for an event; nil if it has not that field.
 ---@param rows PairRows
 ---@param event Event

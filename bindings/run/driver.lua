@@ -382,18 +382,6 @@ local function taken_by(target_branches, limits)
   return taken
 end
 
---- Lets consumers offer to take their events in the kernel, unless others may need the same events.
----@param run Run
----@param checked contract.Handlers
-local function offer(run, checked)
-  local handled = {}
-  for _, entry in ipairs(checked.events) do
-    for _, event in ipairs(entry.found) do handled[event] = true end
-  end
-  local consumer = #checked.consumers == 1 and checked.consumers[1]
-  if consumer and consumer.offer then consumer:offer(run, handled) end
-end
-
 local function run_with_events(session, script, opt, words, found)
   local given_pages = opt.mmap_pages
   opt.mmap_pages = given_pages or (type(opt.call_graph) == 'number' and DUMP_PAGES or DEFAULT_PAGES)
@@ -414,7 +402,9 @@ local function run_with_events(session, script, opt, words, found)
   local all, watches = passes.new(), perfeval.new(run)
   local target_branches, begin_target = target_filter.branches(run)
   all:add('filter', 'filters', split_filters(run))
-  offer(run, checked)
+  for _, consumer in ipairs(checked.consumers) do
+    if consumer.offer then consumer:offer(run) end
+  end
   run.in_kernel:decide(checked)
   local limits = sources.limits(session, run.events.list, function() run:stop() end)
   all:add('count', 'perfeval', watches and watches.branches)
@@ -446,6 +436,7 @@ local function run_with_events(session, script, opt, words, found)
   if not ok then problem = memory.explain(problem, script.path) end
   run.in_kernel:stop()
   C.session_stop(session)
+  run.in_kernel.captures:stop()
   C.watchdog_begin(0) -- for a Ctrl-C from now on: stop() may take long after the one that ended the run
   local finished, finish_problem = xpcall(loop.finish, failure.traceback, loop)
   C.watchdog_end()

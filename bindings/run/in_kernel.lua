@@ -5,6 +5,7 @@
 local cpu_list = require 'bindings.base.cpu_list'
 local asm = require 'bindings.kernel.asm'
 local attach = require 'bindings.select.attach'
+local captures = require 'bindings.run.captures'
 local expr = require 'bindings.expr.compile'
 local failure = require 'bindings.base.failure'
 local probe = require 'bindings.kernel.probe'
@@ -17,6 +18,7 @@ local in_kernel = {}
 ---@class Taker
 ---@field does string what its programs do with the events: 'counted', 'captured', 'paired'
 ---@field events Event[] that it takes; all of them or none
+---@field consumer? Consumer that would take its events through perf
 ---@field handlers? table<Event, function> what would handle its events through perf
 ---@field attributes? table<string, boolean> the attributes of events that it understands, beside alias=
 ---@field load fun(self, kernel: InKernel) makes the maps and the programs, by kernel:probe()
@@ -28,13 +30,17 @@ local in_kernel = {}
 ---@class InKernel
 ---@field switch Switch
 ---@field takers Taker[] offered; after decide(), those that were accepted
+---@field captures Captures
+---@field run Run
 local InKernel = {}
 InKernel.__index = InKernel
 
 ---@param run Run
 ---@return InKernel
 function in_kernel.new(run)
-  return setmetatable({ takers = {}, _run = run, _links = {} }, InKernel)
+  local self = setmetatable({ takers = {}, run = run, _links = {} }, InKernel)
+  self.captures = captures.new(self)
+  return self
 end
 
 --- Adds a taker. Only before the session starts.
@@ -44,15 +50,15 @@ function InKernel:offer(taker) self.takers[#self.takers + 1] = taker end
 local SHORTEST_INTERVAL = 5e8 -- ns: at the end of one, Switch:turn() waits for all CPUs, which may take 0.2 s
 
 local OPTIONS = {
-  'exit_n', 'overwrite', 'call_graph', 'freq', 'period', 'irqs_disabled', 'tif_need_resched', 'nr_running_min',
+  'overwrite', 'call_graph', 'freq', 'period', 'irqs_disabled', 'tif_need_resched', 'nr_running_min',
   'nr_running_max', 'exclude_pid', 'sched_policy', 'exclude_user', 'exclude_kernel', 'exclude_host', 'exclude_guest',
   'perfeval_cpus', 'perfeval_pids', 'cgroups', 'push',
 }
 
---- Returns why no events of a run can be taken; nil if they can.
+--- Returns why programs cannot have the events of a run; nil if they can.
 ---@param run Run
 ---@return string?
-local function refuses_run(run)
+local function refuses_programs(run)
   local opt = run.opt
   if opt.capture == 'perf' then return 'as --capture says' end
   if run.is_recorded or run:pulls() then return 'they are not those of this machine now' end
@@ -61,7 +67,14 @@ local function refuses_run(run)
     local given = opt[name]
     if given and not (type(given) == 'table' and #given == 0) then return '--' .. name:gsub('_', '-') end
   end
-  if opt.verbose > 1 then return '-vv prints them' end
+end
+
+--- Returns why no events of a run can be taken; nil if they can.
+---@param run Run
+---@return string?
+local function refuses_run(run)
+  if run.opt.exit_n then return '--exit-n' end
+  if run.opt.verbose > 1 then return '-vv prints them' end
   if run.interval > 0 and run.interval < SHORTEST_INTERVAL then return 'the interval is less than 500 ms' end
 end
 
@@ -99,10 +112,11 @@ end
 
 --- Returns the event's filters, compiled.
 ---@param event Event
+---@param only_kernel? boolean without the part that the dispatch loop evaluates
 ---@return Compiled[]
-local function filters(event)
+function InKernel:filters(event, only_kernel) -- luacheck: no self
   local list = {}
-  for _, text in ipairs { event.kernel_filter or '', event.user_filter or '' } do
+  for _, text in ipairs { event.kernel_filter or '', not only_kernel and event.user_filter or '' } do
     if text ~= '' then
       list[#list + 1] = expr.compile_filter(text, event.fields) or expr.compile(text, event.fields, { form = 'filter' })
         or asm.refuse('only the kernel understands the filter of %s', event.name)
@@ -111,26 +125,37 @@ local function filters(event)
   return list
 end
 
+--- Returns whether the thread ids that programs see are not those of this process's pid namespace.
+---@return boolean
+function InKernel:has_foreign_pids()
+  if self._foreign ~= nil then return self._foreign end
+  local status = io.open '/proc/self/status'
+  local text = status and status:read '*a' or ''
+  if status then status:close() end
+  self._foreign = not text:match '\nNSpid:\t%d+\n'
+  return self._foreign
+end
+
+--- Returns what a program for an event must know.
+---@param event Event
+---@param gate Switch|Rings
+---@param filters Compiled[]
+---@return ProbeSpec
+function InKernel:spec(event, gate, filters)
+  return {
+    event = event.name,
+    switch = gate,
+    filters = filters,
+    own_pid = event.system ~= 'sched' and self.run:own_pid() or nil,
+    options = { foreign_pids = self:has_foreign_pids() },
+  }
+end
+
 --- Loads a program for an event: the body runs for each event that perf would have sampled. Called by takers.
 ---@param event Event
 ---@param body fun(a: Asm, source: Source, places: ProbePlaces)
 function InKernel:probe(event, body)
-  local own_pid = event.system ~= 'sched' and self._run:own_pid() or nil
-  table.insert(self._loading, probe.load({
-    event = event.name,
-    switch = self.switch,
-    filters = filters(event),
-    own_pid = own_pid,
-    options = { foreign_pids = self._foreign },
-  }, body))
-end
-
---- Returns whether the thread ids that programs see are not those of this process's pid namespace.
-local function has_foreign_pids()
-  local status = io.open '/proc/self/status'
-  local text = status and status:read '*a' or ''
-  if status then status:close() end
-  return not text:match '\nNSpid:\t%d+\n'
+  table.insert(self._loading, probe.load(self:spec(event, self.switch, self:filters(event)), body))
 end
 
 --- Loads and attaches the programs of a taker. They do nothing yet. Returns why it cannot.
@@ -138,7 +163,7 @@ end
 ---@param checked contract.Handlers
 ---@return string? reason
 function InKernel:_load(taker, checked)
-  local reason = refuses_run(self._run)
+  local reason = refuses_programs(self.run) or refuses_run(self.run)
   for _, event in ipairs(taker.events) do
     reason = reason or refuses_event(event, taker.attributes or {})
       or is_shared(taker, event, checked) and ('%s has several handlers'):format(event.name) or nil
@@ -147,11 +172,10 @@ function InKernel:_load(taker, checked)
   self._loading = {}
   local ok
   ok, reason = asm.attempt(function()
-    if self._foreign == nil then self._foreign = has_foreign_pids() end
-    self.switch = self.switch or switch.new(self._run.opt.cpus and cpu_list.numbers(self._run.opt.cpus))
+    self.switch = self.switch or switch.new(self.run.opt.cpus and cpu_list.numbers(self.run.opt.cpus))
     taker:load(self)
     local links = {}
-    for i, loaded in ipairs(self._run.opt.dry_run and {} or self._loading) do links[i] = program.attach(loaded) end
+    for i, loaded in ipairs(self.run.opt.dry_run and {} or self._loading) do links[i] = program.attach(loaded) end
     return links
   end)
   if not ok then return reason end
@@ -159,25 +183,40 @@ function InKernel:_load(taker, checked)
   for _, event in ipairs(taker.events) do event.taken = taker.does end
 end
 
+--- Captures what no taker has. Returns why some events cannot be captured; nil if all are.
+---@param checked contract.Handlers
+---@return string? reason
+---@return boolean is_news the reason is not simply that these are other events
+function InKernel:_capture(checked)
+  local reason, is_news = nil, false
+  for _, event in ipairs(self.run.events:shown()) do
+    if not event.taken then
+      local why = refuses_programs(self.run) or self.captures:add(event, checked)
+      if why and captures.is_known(event) and not is_news then reason, is_news = why, true end
+      reason = reason or why
+    end
+  end
+  return reason, is_news
+end
+
 --- Decides who takes which events. Called when all events and their filters are known, before they are opened.
 ---@param checked contract.Handlers
 function InKernel:decide(checked)
-  local run, accepted = self._run, {}
-  local is_forced = run.opt.capture == 'bpf'
-  if is_forced and #self.takers == 0 then
-    failure.usage('%s: --capture=bpf: this profiler needs its events through perf', run.name)
-  end
+  local run, accepted, reason = self.run, {}, nil
   for _, taker in ipairs(self.takers) do
-    local reason = self:_load(taker, checked)
-    if not reason then
-      accepted[#accepted + 1] = taker
-    elseif is_forced then
-      failure.usage('%s: --capture=bpf is not possible: %s', run.name, reason)
-    elseif run.opt.verbose >= 1 and run.opt.capture ~= 'perf' and not run.is_recorded then
-      run.out:warn(('%s: events are read through perf: %s'):format(run.name, reason))
-    end
+    local why = self:_load(taker, checked)
+    if not why then accepted[#accepted + 1] = taker end
+    reason = reason or why
   end
   self.takers = accepted
+  local why, is_news = self:_capture(checked)
+  if why and not is_news and not reason and run.opt.capture == 'auto' then return end
+  if run.opt.capture == 'bpf' and why then
+    failure.usage('%s: --capture=bpf is not possible: %s', run.name, why)
+  elseif run.opt.verbose >= 1 and run.opt.capture ~= 'perf' and not run.is_recorded and (why or reason) then
+    run.out:warn(('%s: events are %s: %s'):format(run.name, why and 'read through perf' or 'captured one by one',
+      why or reason))
+  end
 end
 
 --- Lets the programs run. Called when the session has started.

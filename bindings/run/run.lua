@@ -23,6 +23,7 @@ local runs = {}
 ---@field session ffi.cdata* struct session *
 ---@field is_recorded boolean the events come from a recording
 ---@field workload string[] command to start
+---@field start_script function the profiler's start()
 ---@field everywhere boolean uses the events of all CPUs, even if the options name threads
 ---@field per_thread boolean the options name threads
 ---@field out Output
@@ -74,6 +75,7 @@ function runs.new(session, script, opt, words, found)
     session = session,
     is_recorded = C.session_is_recorded(session),
     workload = words,
+    start_script = script.profiler.start,
     everywhere = script.profiler.everywhere or false,
     per_thread = attach.per_thread(opt, words),
     programs = {},
