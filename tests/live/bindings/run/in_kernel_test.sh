@@ -83,7 +83,7 @@ agree 'switches to a process' ",$WORKLOAD,[0-9]+,states\$" \
 
 # Intervals lose nothing, and count nothing twice.
 cp "$TOP/build/workloads/syscalls" "$TMP/tly$$"
-start top -e "raw_syscalls:sys_enter/id==$GETPPID&&_comm==\"tly$$\"/" --capture bpf -i 500 --csv
+start top -e "raw_syscalls:sys_enter/id==$GETPPID&&_comm==\"tly$$\"/" --capture bpf -i 100 --csv
 for _ in 1 2 3 4 5 6 7 8; do "$TMP/tly$$" 50000; sleep 0.2; done
 stop
 echo "$(total sys_enter), not 400000, in $(wc -l <"$TMP/out") lines" >"$TMP/sum"
@@ -117,7 +117,7 @@ each() {
 	"$PROFSCRIPT" "${@:3}" --duration 1ms -v >"$TMP/out" 2>"$TMP/err"
 	expect_line "$1" "(events are captured one by one|events are read through perf): $2" "$TMP/err"
 }
-each 'short intervals' 'the interval is less than 500 ms' top -e $call -i 100
+each 'short intervals' 'the interval is less than 100 ms' top -e $call -i 50
 each '-N' '--exit-n' top -e $call -N 5
 each '--than' 'the script looks at each event' num-dist -e "$call//num=id/" --than 5
 each 'an array' "'args' is an array|the arguments of .* do not have 'args'" num-dist -e "$call//num=args[1]/"
