@@ -244,8 +244,8 @@ end
 function InKernel:turn(time)
   if #self.takers == 0 then return end
   local clock = ffi.new 'struct session_clock'
-  C.session_read_clock(self._run.session, clock)
-  if sys.now(clock.base) - time < self._run.interval then read(self, self.switch:turn(), false) end
+  C.session_read_clock(self.run.session, clock)
+  if sys.now(clock.base) - time < self.run.interval then read(self, self.switch:turn(), false) end
 end
 
 --- Ends the programs. Called when the session ends.
