@@ -266,6 +266,52 @@ int hist_set_add_column(struct hist_set *s, const uint32_t *i, const double *val
 	return 0;
 }
 
+static int add_to_bucket(struct hist *h, unsigned int at, uint64_t n)
+{
+	unsigned int group = at < 2 * SUBS ? 0 : at / SUBS - 1;
+
+	if (!h->group[group] && allocate_group(h, group) < 0)
+		return -ENOMEM;
+	h->group[group][at - (group ? (group + 1) * SUBS : 0)] += n;
+	return 0;
+}
+
+int hist_set_add_bucket(struct hist_set *s, uint32_t i, uint32_t bucket, uint64_t n)
+{
+	struct hist *h;
+	int ret = bucket < HIST_BUCKETS ? find_hist(s, i, &h) : -EINVAL;
+
+	return ret ? ret : add_to_bucket(h, bucket, n);
+}
+
+int hist_set_add_sums(struct hist_set *s, uint32_t i, const struct hist_sums *sums,
+		      const uint64_t *buckets)
+{
+	uint64_t min = ~sums->not_min;
+	struct hist *h;
+	int ret = find_hist(s, i, &h);
+
+	for (unsigned int at = 0; buckets && at < HIST_BUCKETS && !ret; at++)
+		if (buckets[at])
+			ret = add_to_bucket(h, at, buckets[at]);
+	if (ret)
+		return ret;
+	h->stats.count += sums->count;
+	h->stats.sum = saturating_add(h->stats.sum, sums->sum);
+	if (sums->count && min < h->stats.min)
+		h->stats.min = min;
+	if (sums->max > h->stats.max)
+		h->stats.max = sums->max;
+	h->stats.over += sums->over;
+	h->stats.negative += sums->negative;
+	return 0;
+}
+
+int64_t hist_set_threshold(const struct hist_set *s)
+{
+	return s->threshold;
+}
+
 struct hist *hist_set_get(const struct hist_set *s, uint32_t i)
 {
 	return i < s->n ? s->hist[i] : NULL;

@@ -19,7 +19,15 @@ struct hist_stats {
 	uint64_t negative; /* negative values, which count as 0 */
 };
 
-enum { HIST_LOG2_ROWS = 65 };
+enum { HIST_LOG2_ROWS = 65, HIST_BUCKETS = 58 * 64 };
+
+/* Values that someone else has counted, such as a BPF program. All 0: none. */
+struct hist_sums {
+	uint64_t count, sum;
+	uint64_t not_min; /* ~ of the smallest value */
+	uint64_t max, over, failed;
+	uint64_t negative;
+};
 
 /* threshold: see hist_stats.over; if it is negative, nothing counts as over. Returns NULL without
  * memory. */
@@ -52,6 +60,15 @@ int hist_set_add(struct hist_set *s, uint32_t i, int64_t value);
  * of structs of stride bytes. */
 int hist_set_add_column(struct hist_set *s, const uint32_t *i, const double *value, uint32_t stride,
 			uint32_t n);
+/* Adds values that were counted elsewhere to histogram i. buckets: HIST_BUCKETS counts; the bucket
+ * of a value with the leading bit 2^e is 64 (e - 6) + (value >> (e - 6)), or the value itself if it
+ * is less than 128. NULL: only the stats are known, and no quantiles. Returns as hist_set_add(). */
+int hist_set_add_sums(struct hist_set *s, uint32_t i, const struct hist_sums *sums,
+		      const uint64_t *buckets);
+/* Adds n values to such a bucket of histogram i, but not to its stats. Returns as
+ * hist_set_add(). */
+int hist_set_add_bucket(struct hist_set *s, uint32_t i, uint32_t bucket, uint64_t n);
+int64_t hist_set_threshold(const struct hist_set *s);
 /* Returns histogram i, which the set owns; NULL before its first hist_set_add(). */
 struct hist *hist_set_get(const struct hist_set *s, uint32_t i);
 /* Calls hist_clear() for all histograms. */

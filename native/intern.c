@@ -303,6 +303,11 @@ uint64_t intern_overflow(const struct intern *t)
 	return t->overflow;
 }
 
+void intern_add_overflow(struct intern *t, uint64_t uses)
+{
+	t->overflow += uses;
+}
+
 int intern_part(const struct intern *t, uint32_t id, uint32_t part, struct intern_part *out)
 {
 	const uint64_t *w, *end;

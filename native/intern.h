@@ -57,5 +57,7 @@ uint32_t intern_number(struct intern *t, double value);
 uint32_t intern_count(const struct intern *t);
 /* Returns how often the overflow bucket was used since the last clear. */
 uint64_t intern_overflow(const struct intern *t);
+/* Counts uses of the overflow bucket for keys that someone else had no room for. */
+void intern_add_overflow(struct intern *t, uint64_t uses);
 /* Reads a part (from 0) of the key with this id. Returns 1, or 0 if there is none. */
 int intern_part(const struct intern *t, uint32_t id, uint32_t part, struct intern_part *out);

@@ -19,6 +19,18 @@ struct bpf_output {
 	const uint64_t *lost; /* the program's count of records that did not fit; or NULL */
 };
 
+/* Samples that a generated BPF program writes in the kernel's own format into rings in a mapped
+ * array, one per CPU; see live/capture_ring.h. */
+struct captured {
+	int32_t rings;	  /* descriptor of the array; 0: the kernel writes the samples */
+	int32_t bell;	  /* of a BPF ring buffer to which programs write when a ring fills */
+	int32_t program;  /* its program */
+	uint32_t nr_cpus; /* elements of the array */
+	uint32_t size;	  /* bytes of data in a ring, a power of two */
+	uint32_t bit;	  /* of the words that enable events */
+	uint64_t id;	  /* in its samples */
+};
+
 struct event_request {
 	const char *name; /* the user's name for it, for messages */
 	/* Type, config, period or frequency, exclusions, registers, size of the stack copy, frames,
@@ -46,6 +58,7 @@ struct event_request {
 	uint8_t member;	    /* of the join that delivers it; 0: this machine */
 	uint8_t is_output;  /* 1: its events are the records of `output`; attr is unused */
 	struct bpf_output output;
+	struct captured captured;
 };
 
 /* An event of a recorded source. */

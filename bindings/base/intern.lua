@@ -156,6 +156,12 @@ function Keys:overflow()
   return tonumber(C.intern_overflow(checked(self, 'keys:overflow').table))
 end
 
+--- Counts uses of the id `max` for keys that were counted elsewhere.
+---@package
+---@param keys Keys
+---@param uses number
+function intern.add_overflow(keys, uses) C.intern_add_overflow(checked(keys, 'intern.add_overflow').table, uses) end
+
 --- Removes all keys. Ids start at 0 again.
 function Keys:clear()
   local found = checked(self, 'keys:clear')

@@ -33,6 +33,8 @@ struct winsize { unsigned short rows, columns, x, y; };
 void *calloc(size_t n, size_t size);
 void free(void *memory);
 void *mmap(void *at, size_t size, int protection, int flags, int fd, int64_t offset);
+int munmap(void *memory, size_t size);
+long syscall(long number, ...);
 
 int memcmp(const void *a, const void *b, size_t size);
 void *memmem(const void *where, size_t size, const void *what, size_t what_size);

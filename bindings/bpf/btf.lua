@@ -10,13 +10,15 @@ local btf = {}
 
 local KIND = {
   INT = 1, PTR = 2, ARRAY = 3, STRUCT = 4, UNION = 5, ENUM = 6, TYPEDEF = 8, VOLATILE = 9, CONST = 10,
-  RESTRICT = 11, DATASEC = 15, FLOAT = 16, TYPE_TAG = 18, ENUM64 = 19,
+  RESTRICT = 11, FUNC = 12, VAR = 14, DATASEC = 15, FLOAT = 16, TYPE_TAG = 18, ENUM64 = 19,
 }
 btf.KIND = KIND
 
 ffi.cdef [[
 struct btf_member { uint32_t name_off, type, offset; };
 struct btf_array { uint32_t type, index_type, nelems; };
+struct btf_enum { uint32_t name_off; int32_t value; };
+struct btf_param { uint32_t name_off, type; };
 struct btf_secinfo { uint32_t type, offset, size; };
 ]]
 
@@ -91,6 +93,40 @@ function Btf:members(id)
       end
     else
       list[#list + 1] = { name = name, type = m.type, offset = offset, width = width }
+    end
+  end
+  return list
+end
+
+--- Returns the number of a function type's parameters.
+---@param id integer
+---@return integer
+function Btf:parameters(id) return count_of(self.lib.btf__type_by_id(self.btf, id)) end
+
+--- Returns the enumerators of an enumeration with their values; an empty table if there is none.
+---@param name string
+---@return table<string, integer>
+function Btf:enumerators(name)
+  local id, found = self:find(name, KIND.ENUM), {}
+  if not id then return found end
+  local t = self.lib.btf__type_by_id(self.btf, id)
+  local one = data_of(t, 'btf_enum')
+  for i = 0, count_of(t) - 1 do found[self:name_at(one[i].name_off)] = one[i].value end
+  return found
+end
+
+--- Returns the types of a function's parameters as text: 'size_t', 'page *', ' *' for a pointer to no type.
+---@param id integer type id of the prototype
+---@return string[]
+function Btf:parameter_types(id)
+  local list, t = {}, self.lib.btf__type_by_id(self.btf, id)
+  local parameter = data_of(t, 'btf_param')
+  for i = 0, count_of(t) - 1 do
+    local resolved, kind = self:resolve(parameter[i].type)
+    if kind == KIND.PTR then
+      list[i + 1] = (resolved.type > 0 and self:name_at(self:resolve(resolved.type).name_off) or '') .. ' *'
+    else
+      list[i + 1] = self:name_at(self.lib.btf__type_by_id(self.btf, parameter[i].type).name_off)
     end
   end
   return list

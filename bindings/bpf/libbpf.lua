@@ -83,8 +83,12 @@ struct bpf_prog_load_opts {
 };
 int bpf_prog_load(int type, const char *name, const char *license, const struct bpf_insn *, size_t count,
   const struct bpf_prog_load_opts *);
+struct bpf_map_create_opts {
+  size_t sz; uint32_t btf_fd, btf_key_type_id, btf_value_type_id, btf_vmlinux_value_type_id, inner_map_fd, map_flags;
+  uint64_t map_extra; uint32_t numa_node, map_ifindex; size_t rest;
+};
 int bpf_map_create(int type, const char *name, uint32_t key_size, uint32_t value_size, uint32_t max_entries,
-  const void *opts);
+  const struct bpf_map_create_opts *opts);
 int bpf_raw_tracepoint_open(const char *name, int program);
 
 struct btf *btf__load_vmlinux_btf(void);

@@ -29,7 +29,8 @@ asm.HELPERS = {
   map_lookup_elem = 1, map_update_elem = 2, map_delete_elem = 3, ktime_get_ns = 5, get_smp_processor_id = 8,
   get_current_pid_tgid = 14, get_current_comm = 16, perf_event_output = 25, get_current_task = 35,
   get_current_cgroup_id = 80, probe_read_user = 112, probe_read_kernel = 113, probe_read_user_str = 114,
-  probe_read_kernel_str = 115, get_current_ancestor_cgroup_id = 123, ringbuf_output = 130,
+  probe_read_kernel_str = 115, get_current_ancestor_cgroup_id = 123, ringbuf_output = 130, this_cpu_ptr = 154,
+  get_current_task_btf = 158,
 }
 
 asm.STACK = 512 -- bytes
@@ -111,6 +112,18 @@ function Asm:store_value(size, to, off, value) self:emit(CLASS.ST + WIDTH[size] 
 --- *(to + off) += from, atomically.
 ---@param size integer 4 or 8
 function Asm:atomic_add(size, to, off, from) self:emit(CLASS.STX + WIDTH[size] + ATOMIC, to, from, off, 0) end
+
+local FETCH = 0x01
+local EXCHANGE, COMPARE = 0xe0 + FETCH, 0xf0 + FETCH
+
+--- Adds from to *(to + off) and sets from to the former value, in one step. Needs Linux 5.12.
+function Asm:fetch_add(to, off, from) self:emit(CLASS.STX + WIDTH[8] + ATOMIC, to, from, off, FETCH) end
+
+--- Swaps *(to + off), of 8 bytes, and a register atomically. Since Linux 5.12.
+function Asm:exchange(to, off, with) self:emit(CLASS.STX + WIDTH[8] + ATOMIC, to, with, off, EXCHANGE) end
+
+--- If *(to + off), of 8 bytes, is r0, sets it to a register, atomically. r0 becomes what it was. Since Linux 5.12.
+function Asm:compare_exchange(to, off, with) self:emit(CLASS.STX + WIDTH[8] + ATOMIC, to, with, off, COMPARE) end
 
 local function wide(self, to, kind, low, high)
   self:emit(CLASS.LD + WIDTH[8], to, kind, 0, low)
@@ -217,6 +230,12 @@ function Asm:jump32_r(op, a, b, label) self:emit(CLASS.JMP32 + JUMP[op] + REGIST
 function Asm:call(helper)
   self:emit(CLASS.JMP + JUMP.call, 0, 0, 0, assert(asm.HELPERS[helper], 'no such helper'))
 end
+
+local KERNEL_FUNCTION = 2 -- BPF_PSEUDO_KFUNC_CALL
+
+--- Calls a function of the kernel that is meant for BPF programs.
+---@param id integer of the function's type
+function Asm:call_kernel(id) self:emit(CLASS.JMP + JUMP.call, 0, KERNEL_FUNCTION, 0, id) end
 
 --- Ends the program. r0 is its result.
 function Asm:exit() self:emit(CLASS.JMP + JUMP.exit, 0, 0, 0, 0) end

@@ -119,6 +119,11 @@ end
 
 local SAMPLE = { _cpu = true, _pid = true, _tid = true, _time = true, _period = true, _comm = true }
 
+--- Returns whether a name is a variable of the sample.
+function Compiler:is_sample(name)
+  return SAMPLE[name] or name == 'common_pid' and self.source.has_no_record
+end
+
 --- Returns the type of a field that is a number.
 local function type_of(field)
   local kind = (has(field, 'SIGNED') and not has(field, 'POINTER') and 'i' or 'u') .. field.size * 8
@@ -146,7 +151,7 @@ function Compiler:simple(node)
     end
   end
   if not field or has(field, 'DYNAMIC') or has(field, 'ARRAY') or has(field, 'STRING')
-    or SAMPLE[node.name] or field.offset % field.size ~= 0 then
+    or self:is_sample(node.name) or field.offset % field.size ~= 0 then
     return nil
   end
   return function(register)
@@ -168,7 +173,7 @@ function Compiler:variable(node)
   if name == '_comm' then
     if not self.source.comm then asm.refuse("the kernel cannot tell '_comm' at the event") end
     return { kind = 'str', is_comm = true }
-  elseif SAMPLE[name] then
+  elseif self:is_sample(name) then
     local kind, reason = self.source:variable(self.a, name)
     if not kind then asm.refuse('%s', reason) end
     return self:settled(kind)

@@ -1,8 +1,10 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Generated programs and their maps: loads them through libbpf. The kernel frees them when they are closed or
---- collected, and nothing uses them any more.
+--- Generated programs and their maps: loads them through libbpf, attaches the programs to tracepoints and reads the
+--- maps. The kernel frees them when they are closed or collected, and nothing uses them any more, also if this process
+--- is killed.
 local ffi = require 'ffi'
 local asm = require 'bindings.kernel.asm'
+local failure = require 'bindings.base.failure'
 local libbpf = require 'bindings.bpf.libbpf'
 local libc = require 'bindings.base.libc'
 local sys = require 'bindings.base.sys'
@@ -13,7 +15,8 @@ local program = {}
 
 --- enum bpf_prog_type
 program.TYPES = { tracepoint = 5, tracing = 26, syscall = 31 }
-local ARRAY = 2 -- enum bpf_map_type
+local HASH, ARRAY, RINGBUF = 1, 2, 27 -- enum bpf_map_type
+local MMAPABLE = 1024 -- BPF_F_MMAPABLE
 local SLEEPABLE = 16 -- BPF_F_SLEEPABLE, required for programs of type syscall
 local ATTACH_RAW_TP = 23 -- enum bpf_attach_type: a tracepoint with typed arguments
 
@@ -23,6 +26,8 @@ local LOG_SIZE = 256 * 1024
 ---@class Descriptor
 ---@field fd integer
 ---@field maps? Descriptor[] the maps that a program uses
+---@field bytes? ffi.cdata* uint8_t *: the contents of a mapped array
+---@field size? integer of the contents
 local Descriptor = {}
 Descriptor.__index = Descriptor
 
@@ -65,6 +70,79 @@ function program.array(value_size, entries, contents)
     if code ~= 0 then refuse_open('cannot fill a BPF map', -code) end
   end
   return map
+end
+
+local function create(kind, key_size, value_size, entries, flags)
+  local lib = open_library()
+  local opts = ffi.new('struct bpf_map_create_opts', { map_flags = flags })
+  opts.sz = ffi.sizeof(opts)
+  local fd = lib.bpf_map_create(kind, 'profscript', key_size, value_size, entries, opts)
+  if fd < 0 then refuse_open('cannot create a BPF map', -fd) end
+  return own(fd)
+end
+
+--- Creates an array of one value, filled with zeros, which this process reads and writes without system calls.
+---@param size integer bytes
+---@return Descriptor map
+function program.mapped(size)
+  local map = create(ARRAY, 4, size, 1, MMAPABLE)
+  local memory = libc.mmap(nil, size, libc.PROT_READ + libc.PROT_WRITE, libc.MAP_SHARED, map.fd, 0)
+  if ffi.cast('intptr_t', memory) == -1 then refuse_open('cannot map a BPF array', ffi.errno()) end
+  map.bytes = ffi.gc(ffi.cast('uint8_t *', memory), function(at) libc.munmap(at, size) end)
+  map.size = size
+  return map
+end
+
+--- Creates an array that processes can map.
+---@param value_size integer bytes
+---@param entries integer
+---@return Descriptor map
+function program.shared_array(value_size, entries) return create(ARRAY, 4, value_size, entries, MMAPABLE) end
+
+--- Creates the smallest ring buffer.
+---@return Descriptor map
+function program.bell() return create(RINGBUF, 0, 0, 4096, 0) end
+
+--- Creates a hash.
+---@param key_size integer bytes
+---@param value_size integer bytes
+---@param entries integer
+---@return Descriptor map
+function program.hash(key_size, value_size, entries)
+  local map = create(HASH, key_size, value_size, entries, 0)
+  map.key_size, map.value_size, map.entries = key_size, value_size, entries
+  return map
+end
+
+local BATCH = 8192 -- entries read by one system call
+local SLACK = 8
+
+--- Removes all entries of a hash that no program writes to, and calls each(key, value) for them, with pointers to their
+--- bytes.
+---@param map Descriptor
+---@param each fun(key: ffi.cdata*, value: ffi.cdata*)
+function program.take(map, each)
+  local lib, max = open_library(), math.min(map.entries, BATCH)
+  map.keys = map.keys or ffi.new('uint8_t[?]', max * map.key_size + SLACK)
+  map.values = map.values or ffi.new('uint8_t[?]', max * map.value_size + SLACK)
+  local place, n, code = ffi.new 'uint64_t[1]', ffi.new 'uint32_t[1]', nil
+  repeat
+    n[0] = max
+    code = -lib.bpf_map_lookup_and_delete_batch(map.fd, code and place or nil, place, map.keys, map.values, n, nil)
+    if code ~= 0 and code ~= libc.ENOENT then failure.raise('reading a BPF map: %s', sys.strerror(code)) end
+    for i = 0, n[0] - 1 do each(map.keys + i * map.key_size, map.values + i * map.value_size) end
+  until code == libc.ENOENT
+end
+
+--- Attaches a program of type tracing. It is detached when the link is closed or collected.
+---@param loaded Descriptor
+---@return Descriptor link
+function program.attach(loaded)
+  local fd = open_library().bpf_raw_tracepoint_open(nil, loaded.fd)
+  if fd < 0 then refuse_open('cannot attach a BPF program', -fd) end
+  local link = own(fd)
+  link.program = loaded
+  return link
 end
 
 --- Returns the verifier's last message, which tells what it rejects.

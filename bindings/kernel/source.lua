@@ -9,19 +9,20 @@ local source = {}
 
 ---@class Source
 ---@field load fun(self, a: Asm, size: integer, to: integer, field: Field, at: integer) loads bytes of a field into a
---- register, extended with zeros, and uses no other; the compiler aligns them
+--- register, extended with zeros, and uses no other, but r5 for a field that is computed; the compiler aligns them
 ---@field address fun(self, a: Asm, to: integer, field: Field?) puts the address of a field, or of the whole record,
 --- into a register, for bpf_probe_read_kernel(), and uses no other
 ---@field size? fun(self, a: Asm, to: integer) puts the size of the record into a register; without it, the record is
 --- known to contain its dynamic fields
 ---@field variable fun(self, a: Asm, name: string): string?, string? puts a variable of the sample into r0, extended to
 --- 64 bits, and may use r1 to r5; returns its type; nil and the reason if it cannot
+---@field has_no_record? boolean common_pid is the current thread
 ---@field comm? fun(self, a: Asm, at: integer) copies the name of the current task, 16 bytes, to r10 + at
 
---- The variables of the sample, as they are when the program runs. Those of perf differ for a task that has been
---- reaped: the _pid and _tid of its samples, such as its last switch, are -1.
+--- The variables of the sample, as they are when the program runs.
 local Source = {}
 Source.__index = Source
+source.base = Source
 
 function Source:variable(a, name)
   local function half(get)
@@ -51,6 +52,11 @@ function Source:comm(a, at) -- luacheck: no self
   a:alu('mov', 2, 16)
   a:call 'get_current_comm'
 end
+
+--- Generates code that writes a whole field to *(to + off), if it is not done by load() best. task: register of the
+--- current task. Uses r1 to r5.
+---@return boolean done
+function Source:write() return false end -- luacheck: no self
 
 --- Returns a class with these methods, and those that all sources have.
 ---@param methods table<string, function>

@@ -29,6 +29,42 @@ function types.tracepoint(name)
     or asm.refuse("the kernel's BTF has no tracepoint '%s'", name)
 end
 
+--- Returns the number of a tracepoint's arguments.
+---@param name string without its system
+---@return integer
+function types.arguments(name)
+  local all = kernel()
+  local pointer = all:resolve(types.tracepoint(name))
+  return all:parameters(pointer.type) - 1 -- without that of whoever attaches
+end
+
+--- Returns the types of a tracepoint's arguments, see Btf:parameter_types().
+---@param name string without its system
+---@return string[]
+function types.argument_types(name)
+  local all = kernel()
+  local list = all:parameter_types(all:resolve(types.tracepoint(name)).type)
+  table.remove(list, 1) -- that of whoever attaches
+  return list
+end
+
+--- Returns the id of a variable, or refuses.
+---@param name string
+---@return integer
+function types.variable(name)
+  return kernel():find(name, btf.KIND.VAR) or asm.refuse("the kernel's BTF has no variable %s", name)
+end
+
+local enums = {} -- by name
+
+--- Returns the enumerators of an enumeration of the kernel with their values; an empty table if it has none.
+---@param name string
+---@return table<string, integer>
+function types.enumerators(name)
+  enums[name] = enums[name] or kernel():enumerators(name)
+  return enums[name]
+end
+
 local structs = {} -- members by name, by struct
 
 local function members_of(name)
@@ -56,6 +92,64 @@ function types.member(struct, path)
   local inner = all:resolve(member.type)
   local at, size = types.member(all:name_at(inner.name_off), rest)
   return offset + at, size
+end
+
+--- Returns the offset and the size of the first of several members that this kernel has, or refuses.
+---@param struct string
+---@param paths string|string[]
+---@return integer offset bytes
+---@return integer size bytes
+function types.member_of(struct, paths)
+  local why
+  for _, path in ipairs(type(paths) == 'table' and paths or { paths }) do
+    local place, reason = asm.attempt(function() return { types.member(struct, path) } end)
+    if place then return place[1], place[2] end
+    why = why or reason
+  end
+  asm.refuse('%s', why)
+end
+
+local PER_CPU = '.data..percpu'
+
+--- Generates code that puts the preempt_count of this CPU into r0. Uses r1 to r5.
+---
+--- Many kernels do not tell BPF where per-CPU variables are. But the current task knows the run queue of its CPU, and
+--- the types tell how far apart the two are.
+---@param a Asm
+---@param task? integer register of the current task; nil: it is not known yet
+function types.preempt_count(a, task)
+  local all = kernel()
+  local variables = all:variables(PER_CPU)
+  local count, offset = variables.__preempt_count, 0
+  if not count then -- Linux 6.2 to 6.14
+    count = variables.pcpu_hot or asm.refuse("the kernel's BTF does not have the preempt_count")
+    offset = types.member('pcpu_hot', 'preempt_count')
+  end
+  local queues = variables.runqueues or asm.refuse("the kernel's BTF does not have the run queues")
+  local distance = count.offset + offset - queues.offset
+  local cast = all:find('bpf_rdonly_cast', btf.KIND.FUNC)
+  if not task then
+    a:call 'get_current_task_btf'
+    task = 0
+  end
+  a:load(8, 1, task, (types.member('task_struct', 'se.cfs_rq')))
+  a:load(8, 1, 1, (types.member('cfs_rq', 'rq')))
+  a:alu('add', 1, distance)
+  if cast then -- Linux 6.2
+    local _, _, id = all:resolve(all:find('atomic_t', btf.KIND.TYPEDEF))
+    a:alu('mov', 2, id)
+    a:call_kernel(cast)
+    a:load(4, 0, 0, 0)
+  else
+    local slot = a:take(8)
+    a:alu_r('mov', 3, 1)
+    a:alu_r('mov', 1, asm.FRAME)
+    a:alu('add', 1, slot)
+    a:alu('mov', 2, 4)
+    a:call 'probe_read_kernel'
+    a:load(4, 0, asm.FRAME, slot)
+    a:give(slot, 8)
+  end
 end
 
 return types

@@ -180,6 +180,8 @@ local COMMON = {
     help = 'read the ring buffers with this SCHED_FIFO priority' },
   { group = 'ring', name = 'lost', type = 'enum', values = { 'warn', 'error', 'ignore' }, default = 'warn',
     help = 'if the kernel drops events: print a warning, exit with status 1, or ignore it' },
+  { group = 'ring', name = 'capture', type = 'enum', values = { 'auto', 'perf', 'bpf' }, default = 'auto',
+    help = 'how events are taken: by BPF programs, through ring buffers of perf, or what costs least' },
   { group = 'ring', name = 'order', type = 'flag', default = true, always = true,
     help = 'accepted for perf-prof command lines; events are always in time order' },
   { group = 'ring', name = 'order_mem', type = 'size',
@@ -196,8 +198,8 @@ declarations.common = COMMON
 declarations.OF_THE_RUN = {
   'pids', 'tids', 'cgroups', 'inherit', 'ptrace', 'input', 'push', 'record', 'secret', 'overwrite', 'output',
   'export', 'format', 'json', 'csv', 'raw_fields', 'duration', 'remote_slack', 'usage_self', 'allow_exec',
-  'perfeval_cpus', 'perfeval_pids', 'sampling_limit', 'realtime', 'lost', 'dry_run', 'help', 'version', 'verbose',
-  'tsc', 'kvmclock', 'clock_offset', 'monotonic',
+  'perfeval_cpus', 'perfeval_pids', 'sampling_limit', 'realtime', 'lost', 'capture', 'dry_run', 'help', 'version',
+  'verbose', 'tsc', 'kvmclock', 'clock_offset', 'monotonic',
 }
 
 local common_by_name = {}

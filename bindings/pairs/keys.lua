@@ -167,24 +167,38 @@ local function has_fields(event, ...)
   return true
 end
 
+--- Returns the fields of a wakeup or a switch that tell which task a CPU runs; nil for other events. That is known if
+--- all switches of the CPU are traced.
+---@param event Event
+---@param instance 'cpu'|'tid' default key
+---@return { task: string, before?: string, target?: string, waker?: string }?
+function keys.running_task(event, instance)
+  if event.name == 'sched:sched_wakeup' and has_fields(event, 'pid', 'target_cpu', 'common_pid') then
+    return { task = 'pid', target = 'target_cpu', waker = 'common_pid' }
+  elseif event.name == 'sched:sched_switch' and instance == 'cpu' and (event.filter or '') == ''
+    and has_fields(event, 'next_pid', 'prev_pid') then
+    return { task = 'next_pid', before = 'prev_pid' }
+  end
+end
+
 --- Tells the matcher which events are wakeups and switches. The wakeup of a task that is still running is not followed
 --- by a switch to it. If it started a pair, the pair would end at the switch back to the task after some later
---- preemption. Which task a CPU runs is known if all of its switches are traced.
+--- preemption.
 ---@param matcher ffi.cdata* struct pairs *
 ---@param config PairsConfig
 ---@param others Event[] events outside the stages, which may be switches
 ---@param instance 'cpu'|'tid' default key
 function keys.set_running(matcher, config, others, instance)
   local function set(event)
-    local fields, machine = event.fields, machine_of(event)
+    local machine = machine_of(event)
     -- A guest's tasks and CPUs are not those that its events have with vm=.
     if event.machine and event.machine.vm then return C.pairs_share_keys(matcher, event.machine.index) end
-    if event.name == 'sched:sched_wakeup' and has_fields(event, 'pid', 'target_cpu', 'common_pid') then
-      C.pairs_set_wakeup(matcher, event.class, machine, fields.pid.offset, fields.target_cpu.offset,
-        fields.common_pid.offset)
-    elseif event.name == 'sched:sched_switch' and instance == 'cpu' and (event.filter or '') == ''
-      and has_fields(event, 'next_pid') then
-      C.pairs_set_switch(matcher, event.class, machine, fields.next_pid.offset)
+    local names = keys.running_task(event, instance)
+    local function offset(name) return event.fields[names[name]].offset end
+    if names and names.target then
+      C.pairs_set_wakeup(matcher, event.class, machine, offset 'task', offset 'target', offset 'waker')
+    elseif names then
+      C.pairs_set_switch(matcher, event.class, machine, offset 'task', offset 'before')
     end
   end
   for _, stage in ipairs(config.stages) do

@@ -15,7 +15,9 @@ local doubts = require 'bindings.pairs.doubts'
 local facade = require 'bindings.base.facade'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
+local in_kernel = require 'bindings.pairs.in_kernel'
 local pair_keys = require 'bindings.pairs.keys'
+local pair_rows = require 'bindings.pairs.rows'
 local kept_events = require 'bindings.pairs.kept_events'
 local pair_view = require 'bindings.pairs.pair'
 local public_event = require 'bindings.view.public_event'
@@ -51,6 +53,17 @@ local PAIR_SIZE = ffi.sizeof 'struct pair'
 ---@field awake? Event an event of the first of two stages with the same key. It is not read itself: each `event`
 --- without the bits counts as one, unless its key is 0 or less
 
+--- Rows of pairs that are added up without a function of the script.
+---@class PairRows
+---@field by string[] of 'key' and 'value' (which is p.first_value): what all pairs of a row share
+---@field ids Keys of lib.intern: gives the rows their numbers
+---@field hists HistSet receives the ns of each pair, at the number of its row
+---@field kinds? integer number of kinds of pairs: at the number of its row * kinds + p.kind
+---@field same? string a field of second events: a pair counts only if it equals p.first_value, or `any`
+---@field any? integer
+---@field failed? string C expression over second events with that field: whether the pair failed
+---@field failures? Array counts the failed pairs by row
+
 ---@class PairsConfig
 ---@field stages Event[][] at least two, or one with `cycle`; the events of a stage are alternatives
 ---@field key? string C expression for events without key=; default: the CPU or thread, if no event has a key
@@ -63,6 +76,7 @@ local PAIR_SIZE = ffi.sizeof 'struct pair'
 ---@field details? Details of lib.detail: keeps the events that it can still show
 ---@field pair? fun(p: Pair, second: Ev) called for each pair
 ---@field latencies? HistSet receives the ns of each pair at the index p.kind; cheaper than a function
+---@field rows? PairRows receives the ns of each pair in its row; `pair` is only called for those that count
 ---@field lost? fun(p: Pair, time: number) called for each start dropped because of lost events; time is when the loss
 --- begins
 ---@field left? fun(p: Pair) called by finish() for each start that still waits
@@ -87,7 +101,8 @@ local function with_real_events(config)
   local own = {}
   for name, value in pairs(config) do own[name] = value end
   for _, name in ipairs { 'stages', 'others', 'triggers' } do own[name] = public_event.real(own[name]) end
-  if own.latencies and not ffi.istype('struct hist_set *', own.latencies) then
+  local hists = own.latencies or own.rows and own.rows.hists
+  if hists and not ffi.istype('struct hist_set *', hists) then
     error('pairs.new: latencies must be a set of lib.hist', 3)
   end
   return own
@@ -127,6 +142,16 @@ function pairs_.new(config)
   end
   return public(feed)
 end
+
+--- Offers to find the pairs in the kernel.
+---@param run Run
+---@package
+function Feed:offer(run)
+  self.taker = in_kernel.new(self.config)
+  run.in_kernel:offer(self.taker)
+end
+
+local function ignore() end
 
 --- Returns all events, those outside the stages last.
 ---@return Event[]
@@ -178,6 +203,10 @@ function Feed:open(run)
     for _, event in ipairs(stage) do
       self.print_key = self.print_key or run.services.key_printer(event)
     end
+  end
+  if self.taker and self.taker.has_started then
+    self.feed = ignore
+    return
   end
   self.instance = C.session_per_thread(run.session) ~= 0 and 'tid' or 'cpu'
   self.keys = pair_keys.branches(config, self.instance, self.expression_env)
@@ -232,6 +261,7 @@ function Feed:open(run)
     end,
     value = config.value,
   }, config.stages)
+  self.add_row = config.rows and pair_rows.adder(config.rows, config, self.expression_env)
 end
 
 --- Returns the functions to call at events of some classes, after all earlier events have been handled; nil if
@@ -255,7 +285,7 @@ end
 ---@package
 function Feed:take(list, n)
   local config, kept, out = self.config, self.kept, self.out
-  local pair, latencies, any = config.pair, config.latencies, self.any
+  local pair, add_row, latencies, any = config.pair, self.add_row, config.latencies, self.any
   local view, expire = self.buffer.view, self.buffer.expire
   if kept then kept:prepare(list, n) end
   local found = C.pairs_feed(self.matcher, list, n, out)
@@ -265,10 +295,13 @@ function Feed:take(list, n)
   end
   if self.doubts then self.doubts:count(out, found) end
   if self.export then self.export(out, found, list) end
-  if pair then
+  if pair or add_row then
     local stopped = self.run.stopped
     for i = 0, found - 1 do
-      if stopped[0] == 0 then pair(view(i), cast(any, list + out[i].second)) end
+      if stopped[0] == 0 then
+        local p, second = view(i), cast(any, list + out[i].second)
+        if (not add_row or add_row(p, second)) and pair then pair(p, second) end
+      end
       expire(i)
     end
   end
@@ -341,15 +374,17 @@ end
 --- - `unstarted`: ends that found no start
 --- - `mismatched`: ends that removed a start they make no pair with
 --- - `unneeded`: wakeups that no switch follows, because the task was already running
+--- - `unreported`: switches that are missing, as a CPU switches from another task than it has switched to
 --- - `unkept`: events missing from details
 ---@return table<string, number> counters
 function Feed:stats()
+  if self.taker and self.taker.has_started then return self.taker:stats() end
   if not self.matcher then error('pairs:stats: the events have not started', 3) end
   local s = ffi.new 'struct pairs_stats'
   C.pairs_read_stats(self.matcher, s)
   local result = { unkept = self.kept and self.kept:missing() or 0 }
   for _, name in ipairs { 'pairs', 'replaced', 'unstarted', 'mismatched', 'dropped', 'ended', 'unneeded', 'evicted',
-    'stored' } do
+    'stored', 'unreported' } do
     result[name] = tonumber(s[name])
   end
   return result

@@ -211,6 +211,7 @@ function Loop:tick(time)
   local run = self.run
   run.loss:report()
   self:read_counts(time)
+  run.in_kernel:turn(time)
   run:report_at(time, self.report, self, time)
   if self.push and run.opt.verbose >= 1 then self.push:report() end
 end
@@ -263,6 +264,7 @@ end
 --- time of the last event.
 function Loop:finish()
   local run, stats = self.run, ffi.new 'struct session_stats'
+  run.in_kernel:finish()
   C.session_read_stats(run.session, stats)
   self:read_counts(stats.end_time)
   self:call('stop', run:last_report(stats.end_time))
@@ -305,7 +307,7 @@ local function print_summary(run)
   if tonumber(stats.bad) > 0 then
     run.out:warn(('%s: skipped %d damaged records'):format(run.name, tonumber(stats.bad)))
   end
-  if run.opt.verbose >= 1 then run.out:warn(status_report.totals(stats)) end
+  if run.opt.verbose >= 1 then run.out:warn(status_report.totals(run, stats)) end
   stack_report.print(run)
   local exactness = axis.error_text(run.axis)
   if exactness and run.opt.verbose >= 1 then run.out:warn(('%s: %s'):format(run.name, exactness)) end
@@ -370,6 +372,7 @@ local function start_session(run, checked, begin_target)
   run.events:open(run:own_pid())
   check(C.session_start(run.session, target, err), err)
   run:opened(anchors)
+  run.in_kernel:start()
   local threads = C.session_threads(run.session, n)
   for i = 1, n[0] do tids[i] = threads[i - 1] end
   if checked.life.targets then checked.life.targets(tids) end
@@ -425,6 +428,10 @@ local function run_with_events(session, script, opt, words, found)
   local all, watches = passes.new(), perfeval.new(run)
   local target_branches, begin_target = target_filter.branches(run)
   all:add('filter', 'filters', split_filters(run))
+  for _, consumer in ipairs(checked.consumers) do
+    if consumer.offer then consumer:offer(run) end
+  end
+  run.in_kernel:decide(checked)
   local limits = sources.limits(session, run.events.list, function() run:stop() end)
   all:add('count', 'perfeval', watches and watches.branches)
   all:add('target', 'target_filter', target_branches)
@@ -459,7 +466,9 @@ local function run_with_events(session, script, opt, words, found)
   local ok, problem = xpcall(loop.go, failure.traceback, loop)
   C.watchdog_end()
   if not ok then problem = memory.explain(problem, script.path) end
+  run.in_kernel:stop()
   C.session_stop(session)
+  run.in_kernel.captures:stop()
   C.watchdog_begin(0) -- for a Ctrl-C from now on: stop() may take long after the one that ended the run
   local finished, finish_problem = xpcall(loop.finish, failure.traceback, loop)
   C.watchdog_end()

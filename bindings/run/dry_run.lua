@@ -18,13 +18,15 @@ local dry_run = {}
 function dry_run.event(event, kernel_filter, user_filter, recorded)
   local what = event.tracepoint and ('id %d'):format(tonumber(event.request.attr.config))
     or ('type %d, config %s'):format(event.request.attr.type, tostring(event.request.attr.config):gsub('U?LL$', ''))
-  local sampled = event.request.counted == 1 and 'only counted' or sampling.describe(event)
+  local sampled = event.request.counted == 1 and 'only counted'
+    or event.taken and event.taken .. ' in the kernel, by a BPF program'
+    or sampling.describe(event) .. (event.captured and ', captured by a BPF program' or '')
   local lines = { ('  %s: %s%s'):format(event.name, what, recorded and '' or ', ' .. sampled) }
   local function add(title, value)
     if value then lines[#lines + 1] = ('    %s: %s'):format(title, value) end
   end
   add('filter in the kernel', kernel_filter)
-  add('filter in profscript', user_filter)
+  add(event.taken and 'filter in the program' or 'filter in profscript', user_filter)
   add('dropped in the kernel', event.request.bpf_array ~= 0 and 'events of other threads, by a BPF program' or nil)
   add('target', event.request.everywhere == 1 and 'all CPUs, restricted to events about the target below' or nil)
   local attrs = {}
@@ -59,7 +61,7 @@ end
 
 local function all_counted(list)
   for _, event in ipairs(list) do
-    if event.request.counted == 0 then return false end
+    if event.request.counted == 0 and not event.taken then return false end
   end
   return true
 end
@@ -80,7 +82,7 @@ end
 ---@param run Run
 ---@return string lines
 function dry_run.text(run)
-  local list, opt, parts = events.opened(run.events), run.opt, {}
+  local list, opt, parts = events.shown(run.events), run.opt, {}
   parts[1] = ('%s: %d event%s\n'):format(run.name, #list, #list == 1 and '' or 's')
   for _, event in ipairs(list) do
     local kernel_filter = event_filter.for_kernel(event, run:own_pid())

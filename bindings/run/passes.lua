@@ -20,6 +20,8 @@ local STAGES = {
 --- are called in this order; feed or poll is required. The script itself finishes the consumer at the end.
 ---@class Consumer
 ---@field wants? integer[] classes of records other than samples: EVENT_COMM, EVENT_FORK, EVENT_EXIT
+---@field offer? fun(self, run: Run) before: may offer a Taker to run.in_kernel
+---@field taker? Taker what it has offered
 ---@field open? fun(self, run: Run) once, after the session has started
 ---@field prepare? fun(self, list: ffi.cdata*, n: integer) for each batch, before the handlers
 ---@field keys? Branch[] set by open(): code that writes e.key and e.flags, run just before feed()

@@ -6,6 +6,7 @@ local axis = require 'bindings.print.axis'
 local events = require 'bindings.select.events'
 local exports = require 'bindings.export.export'
 local failure = require 'bindings.base.failure'
+local in_kernel = require 'bindings.run.in_kernel'
 local libc = require 'bindings.base.libc'
 local loss = require 'bindings.run.loss'
 local machines = require 'bindings.select.machines'
@@ -23,6 +24,7 @@ local runs = {}
 ---@field session ffi.cdata* struct session *
 ---@field is_recorded boolean the events come from a recording
 ---@field workload string[] command to start
+---@field start_script function the profiler's start()
 ---@field everywhere boolean uses the events of all CPUs, even if the options name threads
 ---@field per_thread boolean the options name threads
 ---@field out Output
@@ -31,6 +33,7 @@ local runs = {}
 ---@field axis Axis how times are printed
 ---@field loss Loss
 ---@field programs Bpf[] BPF objects of scripts
+---@field in_kernel InKernel events that BPF programs take
 ---@field interval number ns; 0: no intervals
 ---@field export? Export writes the events to a file for another program
 ---@field counts? Counts events that are only counted
@@ -74,6 +77,7 @@ function runs.new(session, script, opt, words, found)
     session = session,
     is_recorded = C.session_is_recorded(session),
     workload = words,
+    start_script = script.profiler.start,
     everywhere = script.profiler.everywhere or false,
     per_thread = attach.per_thread(opt, words),
     programs = {},
@@ -89,7 +93,7 @@ function runs.new(session, script, opt, words, found)
   }
   if not out then failure.raise('%s', message) end
   if opt.quiet then out.warn = function() end end
-  run.out = out
+  run.out, run.in_kernel = out, in_kernel.new(run)
   run.axis = axis.new(session, opt)
   run.loss = loss.new(run.name, opt, out, run.axis, function(member)
     local host = C.session_host(session, member)

@@ -18,6 +18,7 @@ local recorded = require 'bindings.select.recorded'
 local sampling = require 'bindings.view.sampling'
 local slots = require 'bindings.run.slots'
 local sys = require 'bindings.base.sys'
+local tally = require 'bindings.run.tally'
 local views = require 'bindings.view.views'
 
 local C = ffi.C
@@ -104,6 +105,20 @@ function session_api.new(instance)
   function api.count(events, settings)
     check_start 'session.count'
     return counts.new(instance, events, settings)
+  end
+
+  --- Creates a tally: it counts events, adds up values and fills histograms by key, in the kernel if possible. Only
+  --- valid in start().
+  ---
+  ---   local calls = session.tally { keys = keys }
+  ---   handlers[event] = calls:add(event, { key = { 'id' }, sums = { { into = counts, width = 1, at = 0 } } })
+  ---@param settings { keys?: Keys, names?: table<integer, string|number> } keys: the ids of the events' keys; without
+  --- it all events have the id 0; names: receives the name of each id
+  ---@return Tally
+  function api.tally(settings)
+    check_start 'session.tally'
+    check.is(settings, 'table', 'session.tally takes a table')
+    return tally.new(instance, settings)
   end
 
   --- Makes each sample of an event contain the number of these events on its CPU so far, including itself. Subtract the

@@ -10,10 +10,12 @@ local C = ffi.C
 local status_report = {}
 
 --- Returns the line about the events of a run.
+---@param run Run
 ---@param stats ffi.cdata* struct session_stats
 ---@return string
-function status_report.totals(stats)
-  return ('profscript: %d events, %d lost, %d late'):format(tonumber(stats.events), tonumber(stats.lost),
+function status_report.totals(run, stats)
+  local n = tonumber(stats.events) + run.in_kernel:count()
+  return ('profscript: %d events, %d lost, %d late'):format(n, tonumber(stats.lost),
     tonumber(stats.late))
 end
 
@@ -32,7 +34,7 @@ function status_report.new(run, sender)
       (used.user - before.user) / elapsed * 100, (used.system - before.system) / elapsed * 100, used.maxrss,
       elapsed / 1e9))
     run.out:tell((dry_run.text(run):gsub('\n$', '')))
-    run.out:tell(status_report.totals(stats))
+    run.out:tell(status_report.totals(run, stats))
     stack_report.memory(run)
     if sender then sender:report() end
   end }

@@ -47,6 +47,8 @@ local TRACEPOINT = perf_events.TYPES.tracepoint
 ---@field user_filter? string the part that the dispatch loop evaluates
 ---@field attrs table<string, string|boolean>
 ---@field is_derived? boolean it is not opened: another event tells of it
+---@field taken? string it is not opened: what BPF programs do with it (bindings/run/in_kernel.lua)
+---@field captured? boolean BPF programs write its samples (bindings/run/captures.lua)
 ---@field count_index? integer index among the counted events, from 0
 ---@field given SelectorAttr[] the attributes as given, in order, including repeated ones
 ---@field group integer number of its -e, 0 for events of a script
@@ -509,9 +511,9 @@ function events.compile(event, text, what, form, allow_system)
   return compiled
 end
 
---- Returns the events that are opened: all but those that are derived from others.
+--- Returns all events but those that are derived from others.
 ---@return Event[]
-function events:opened()
+function events:shown()
   local list = {}
   for _, event in ipairs(self.list) do
     if not event.is_derived then list[#list + 1] = event end
@@ -524,8 +526,9 @@ end
 function events:open(own_pid)
   local err = ffi.new 'struct error'
   local counted = 0
-  for _, event in ipairs(self:opened()) do
+  for _, event in ipairs(self:shown()) do
     local request = event.request
+    if event.taken then goto continue end
     if request.counted == 1 then
       event.count_index = counted
       counted = counted + 1
@@ -534,6 +537,7 @@ function events:open(own_pid)
     request.filter = event_filter.for_kernel(event, own_pid)
     if request.output.per_cpu == 1 then request.output.size = self.opt.mmap_pages end
     if C.session_add_event(self.session, request, err) < 0 then failure.raise('%s', ffi.string(err.text)) end
+    ::continue::
   end
 end
 

@@ -416,7 +416,7 @@ static int init_events(struct evlist *evlist, struct decoder *decoder, struct er
 	for (uint32_t i = 0; i < evlist->nr_requests && !ret; i++) {
 		const struct event_request *ev = &evlist->requests[i];
 
-		if (ev->is_output)
+		if (ev->is_output || ev->captured.rings)
 			continue;
 		if (ev->counted) {
 			ret = add_counted(evlist, ev, &cpus, err);

@@ -34,7 +34,7 @@ struct targets {
 };
 
 struct evlist {
-	const struct event_request *requests; /* outputs of BPF programs are skipped */
+	const struct event_request *requests; /* those of BPF programs are skipped */
 	uint32_t nr_requests;
 	struct source_target target;
 	struct evsel *evsels; /* sampled events; the last one reports tasks */

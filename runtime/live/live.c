@@ -2,6 +2,7 @@
 #include "live/live_state.h"
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -65,6 +66,8 @@ static int final_loss(struct live *live, struct slot *out)
 		lost += live_unreported(live, live->attached[i]->evset);
 	if (live->bpf)
 		lost += bpf_rings_unreported(live->bpf);
+	if (live->captures)
+		lost += capture_rings_unreported(live->captures);
 	if (!lost)
 		return 0;
 	live->final_loss = (struct loss){
@@ -204,6 +207,8 @@ static void poll_more(const struct live *live, struct pollfd *more)
 	more[MORE_WAKE] = (struct pollfd){.fd = live->source.wake_fd, .events = POLLIN};
 	more[MORE_SIGNALS] = (struct pollfd){.fd = signals_fd(), .events = POLLIN};
 	more[MORE_HOTPLUG] = (struct pollfd){.fd = follows ? live->hotplug : -1, .events = POLLIN};
+	more[MORE_CAPTURES] = (struct pollfd){
+		.fd = live->captures ? capture_rings_fd(live->captures) : -1, .events = POLLIN};
 }
 
 static int live_wait(struct source *src, int64_t timeout)
@@ -224,6 +229,8 @@ static int live_wait(struct source *src, int64_t timeout)
 		signals_clear_fd();
 	if (more[MORE_HOTPLUG].revents)
 		live->hotplug_next = 0;
+	if (more[MORE_CAPTURES].revents)
+		capture_rings_answer(live->captures);
 	for (uint32_t i = 0; i < nr_rings; i++) {
 		const struct origin *o = &live->origins[i];
 
@@ -253,6 +260,8 @@ static void live_stop(struct source *src)
 		counters_disable(live->counters[i]);
 	if (live->bpf)
 		bpf_rings_stop(live->bpf);
+	if (live->captures)
+		capture_rings_stop(live->captures);
 }
 
 static void live_close_class(struct source *src, uint16_t class)
@@ -261,6 +270,8 @@ static void live_close_class(struct source *src, uint16_t class)
 
 	for (uint32_t i = 0; i < live->nr_attached; i++)
 		evset_disable_class(live->attached[i]->evset, class);
+	if (live->captures)
+		capture_rings_stop_class(live->captures, class);
 }
 
 static uint64_t live_now(struct source *src)
@@ -369,6 +380,19 @@ static int open_outputs(struct live *live, struct error *err)
 	return live->bpf ? 0 : -EINVAL;
 }
 
+static int open_captures(struct live *live, const struct source_target *target, struct error *err)
+{
+	struct cpus cpus;
+	int ret = 0;
+
+	memset(&cpus, 0xff, sizeof(cpus));
+	if (target->cpus)
+		ret = cpus_parse(&cpus, target->cpus, err);
+	return ret ? ret
+		   : capture_rings_open(live->requests, live->nr_requests, &cpus,
+					live->source.decoder, &live->captures, err);
+}
+
 static int enable_tasks(struct live *live, struct error *err)
 {
 	int ret = 0;
@@ -403,6 +427,8 @@ static int live_open(struct source *src, const struct source_target *target, str
 	if (!ret)
 		ret = open_outputs(live, err);
 	if (!ret)
+		ret = open_captures(live, target, err);
+	if (!ret)
 		ret = decoder_check(decoder, err);
 	if (!ret)
 		ret = live_add_rings(live, err);
@@ -427,6 +453,8 @@ static int live_start(struct source *src, struct error *err)
 		ret = live_enable_counters(live, -1, err);
 	if (!ret && live->bpf)
 		ret = bpf_rings_enable(live->bpf, err);
+	if (!ret && live->captures)
+		capture_rings_enable(live->captures);
 	/* All rings are enabled now. The session drops earlier records of single rings. */
 	if (!ret && live->evlist->has_clock)
 		src->start = clock_monotonic();
@@ -444,6 +472,7 @@ static void live_free(struct source *src)
 	free(live->counters);
 	count_sums_free(live->sums);
 	bpf_rings_close(live->bpf);
+	capture_rings_close(live->captures);
 	for (uint32_t i = 0; i < live->nr_attached; i++) {
 		evset_close(live->attached[i]->evset);
 		free(live->attached[i]);

@@ -88,6 +88,24 @@ static int add_bpf_rings(struct live *live, uint32_t first, struct error *err)
 	return 0;
 }
 
+/* Adds the rings of captured events to the merge. They are not polled one by one. */
+static int add_capture_rings(struct live *live, struct error *err)
+{
+	for (uint32_t i = 0; i < capture_rings_nr(live->captures); i++) {
+		uint32_t at = merge_nr_rings(live->merge);
+
+		if (grow_for(live, at + 1) ||
+		    capture_rings_add(live->captures, i, live->merge, live->source.decoder))
+			return error_set(err, -ENOMEM, "out of memory");
+		live->poll[at] = (struct pollfd){.fd = -1};
+		live->origins[at] = (struct origin){.bpf_cpu = -1};
+		live->ring_tid[at] = -1;
+		live->nr_lasting++;
+	}
+	update_rings_info(live);
+	return 0;
+}
+
 uint64_t live_unreported(const struct live *live, const struct evset *evset)
 {
 	uint64_t lost = evset_lost(evset), reported = 0;
@@ -410,5 +428,7 @@ int live_add_rings(struct live *live, struct error *err)
 
 	for (uint32_t i = 0; i < live->nr_attached && !ret; i++)
 		ret = add_rings(live, live->attached[i]->evset, err);
-	return !ret && live->bpf ? add_bpf_rings(live, 0, err) : ret;
+	if (!ret && live->bpf)
+		ret = add_bpf_rings(live, 0, err);
+	return !ret && live->captures ? add_capture_rings(live, err) : ret;
 }

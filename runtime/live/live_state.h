@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <linux/perf_event.h>
 #include "live/bpf_ring.h"
+#include "live/capture_ring.h"
 #include "live/counters.h"
 #include "error.h"
 #include "live/live.h"
@@ -51,6 +52,7 @@ enum more {
 	MORE_WAKE,    /* wake_fd of the source */
 	MORE_SIGNALS, /* see os/signals.h */
 	MORE_HOTPLUG,
+	MORE_CAPTURES, /* a ring of captured events has filled */
 	NR_MORE
 };
 
@@ -62,8 +64,9 @@ struct live {
 	struct bpf_output_class *outputs; /* of BPF programs */
 	uint32_t nr_outputs;
 	struct evlist *evlist;
-	struct bpf_rings *bpf; /* NULL: no outputs */
-	struct merge *merge;   /* all rings; poll, origins and ring_tid have an entry per ring */
+	struct bpf_rings *bpf;		/* NULL: no outputs */
+	struct capture_rings *captures; /* NULL: no event is captured */
+	struct merge *merge; /* all rings; poll, origins and ring_tid have an entry per ring */
 	struct pollfd *poll; /* fd is -1 when all writers of the ring have ended; then enum more */
 	struct origin *origins;
 	int32_t *ring_tid;

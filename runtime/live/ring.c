@@ -31,6 +31,7 @@ struct ring {
 	int time_word;
 	uint32_t number;
 	bool is_bpf, is_frozen;
+	bool is_linear; /* records do not wrap around the end */
 	/* Written backward: pos, head and released are indexes into the dump, whose last entry is
 	 * the oldest record. */
 	bool is_backward;
@@ -75,6 +76,19 @@ struct ring *ring_new(void *base, uint32_t pages, const struct decoder *decoder)
 		free(r);
 		return NULL;
 	}
+	return r;
+}
+
+struct ring *ring_new_linear(void *base, uint32_t pages, const struct decoder *decoder)
+{
+	struct ring *r = ring_new(base, pages, decoder);
+
+	if (!r)
+		return NULL;
+	/* These words of the control page have another use. */
+	r->data = (const uint8_t *)base + sysconf(_SC_PAGESIZE);
+	r->size = (uint64_t)pages * sysconf(_SC_PAGESIZE);
+	r->is_linear = true;
 	return r;
 }
 
@@ -147,8 +161,12 @@ uint64_t ring_lost(const struct ring *r)
 
 uint64_t ring_snapshot(struct ring *r)
 {
-	if (!r->is_frozen)
-		r->head = __atomic_load_n(r->head_at, __ATOMIC_ACQUIRE);
+	if (!r->is_frozen) {
+		uint64_t head = __atomic_load_n(r->head_at, __ATOMIC_ACQUIRE);
+
+		if (!r->is_linear || head > r->head)
+			r->head = head;
+	}
 	if (r->is_bpf && r->time_at < 0)
 		r->scan_time = clock_monotonic();
 	return r->head - r->released;
@@ -178,7 +196,7 @@ static const struct perf_event_header *record_at(struct ring *r, uint64_t pos)
 	uint64_t at = pos & (r->size - 1), left = r->size - at;
 	const struct perf_event_header *rec = (const void *)(r->data + at);
 
-	if (rec->size <= left)
+	if (rec->size <= left || r->is_linear)
 		return rec;
 	memcpy(r->wrapped, rec, left);
 	memcpy(r->wrapped + left, r->data, rec->size - left);

@@ -21,6 +21,10 @@ struct ring *ring_new(void *base, uint32_t pages, const struct decoder *decoder)
  * flags of its slots. */
 struct ring *ring_new_bpf(void *consumer, const void *producer, uint64_t size, int32_t time_at,
 			  uint32_t mark);
+/* Like ring_new(), for a ring that a BPF program writes: of the control page only head and tail are
+ * used, records never wrap around the end but go on after it, and the head may briefly step back.
+ */
+struct ring *ring_new_linear(void *base, uint32_t pages, const struct decoder *decoder);
 /* Like ring_new(), for an overwritten ring: mapped read-only, written backward (write_backward).
  * Only records found by ring_dump() are visible. */
 struct ring *ring_new_backward(void *base, uint32_t pages, const struct decoder *decoder);

@@ -422,6 +422,17 @@ static __always_inline uint32_t judge_wakeup(struct pairs *restrict p, const str
 	return running == UNKNOWN ? EVENT_NO_START : 0;
 }
 
+/* The CPU switches to another task. */
+static __always_inline void follow_switch(struct pairs *restrict p, const struct rule *rule,
+					  const struct event *ev)
+{
+	int32_t *running = &p->running[rule->machine][ev->cpu];
+
+	if (__builtin_expect(*running != int_at(ev, rule->before) && *running >= 0, 0))
+		p->stats.unreported++;
+	*running = int_at(ev, rule->task);
+}
+
 static __always_inline bool is_asleep(const struct rule *rule, const struct event *ev)
 {
 	uint64_t bits = 0;
@@ -478,7 +489,7 @@ int pairs_feed(struct pairs *restrict p, const struct event *events, int n, stru
 		if (rule->tells & WAKEUP)
 			flags |= judge_wakeup(p, rule, ev);
 		if (rule->tells & SWITCH && ev->cpu >= 0 && ev->cpu < CPUS_MAX)
-			p->running[rule->machine][ev->cpu] = int_at(ev, rule->task);
+			follow_switch(p, rule, ev);
 		if (rule->tells & SLEEP && is_asleep(rule, ev))
 			end_start(p, rule, ev);
 		if (!rule->can) {

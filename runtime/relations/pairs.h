@@ -59,6 +59,7 @@ struct pairs_stats {
 	uint64_t dropped;    /* starts dropped because of lost records */
 	uint64_t ended;	     /* starts removed by pairs_set_end() */
 	uint64_t unneeded;   /* wakeups of running tasks, see pairs_set_wakeup() */
+	uint64_t unreported; /* switches that are missing, see pairs_set_switch() */
 	uint64_t evicted;    /* starts dropped because of max_keys or the timeline's bound */
 	uint64_t stored;     /* waiting starts */
 };
@@ -97,11 +98,13 @@ void pairs_set_awake(struct pairs *p, uint16_t class, uint16_t awake);
  * pair. A task is running if it wakes itself, or if the target CPU has switched to it. Between a
  * loss and the next switch of the CPU this is unknown, and the wakeup does not start a pair either.
  * The offsets are those of int32_t in the payload. The classes need not take part in pairs.
- * machine: where the events come from, as in their flags. Returns -EINVAL for a machine that cannot
- * be, or -ENOMEM. */
+ * A switch is missing if a CPU switches from another task than it has switched to. machine: where
+ * the events come from, as in their flags. Returns -EINVAL for a machine that cannot be, or
+ * -ENOMEM. */
 int pairs_set_wakeup(struct pairs *p, uint16_t class, uint32_t machine, uint32_t task_offset,
 		     uint32_t cpu_offset, uint32_t waker_offset);
-int pairs_set_switch(struct pairs *p, uint16_t class, uint32_t machine, uint32_t task_offset);
+int pairs_set_switch(struct pairs *p, uint16_t class, uint32_t machine, uint32_t task_offset,
+		     uint32_t before_offset);
 
 /* With per_instance: the keys of this machine's events are CPUs or threads of machine 0, such as
  * those of a guest's virtual CPUs. A hole in its events is not one of a single key. */

@@ -92,7 +92,8 @@ int pairs_set_wakeup(struct pairs *p, uint16_t class, uint32_t machine, uint32_t
 	return 0;
 }
 
-int pairs_set_switch(struct pairs *p, uint16_t class, uint32_t machine, uint32_t task_offset)
+int pairs_set_switch(struct pairs *p, uint16_t class, uint32_t machine, uint32_t task_offset,
+		     uint32_t before_offset)
 {
 	struct rule *rule = &p->rules[class & (EVENT_CLASSES - 1)];
 	int ret = follow_tasks(p, machine);
@@ -101,6 +102,7 @@ int pairs_set_switch(struct pairs *p, uint16_t class, uint32_t machine, uint32_t
 		return ret;
 	rule->machine = machine;
 	rule->task = task_offset;
+	rule->before = before_offset;
 	rule->tells |= SWITCH;
 	return 0;
 }

@@ -43,7 +43,7 @@ struct rule {
 	uint16_t end_key, end_bits;
 	uint16_t awake; /* class of the event without these bits, see pairs_set_awake(); or 0 */
 	uint64_t end_mask;
-	uint16_t task, target, waker; /* offsets of a switch or wakeup */
+	uint16_t task, before, target, waker; /* offsets of a switch or wakeup */
 };
 
 struct pairs {

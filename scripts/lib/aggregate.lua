@@ -113,6 +113,22 @@ function aggregate.new(kind, keys, settings)
   return self
 end
 
+--- Makes the events of a class count, in the kernel if possible. Returns the handler. Only valid in start().
+---@param session Session
+---@param event Event
+---@param settings { key: (string|{ constant: string })[], value?: string, filter?: string, handler: fun(ev: Ev) } C
+--- expressions, and a handler that does the same by add()
+---@return fun(ev: Ev) handler
+function Aggregate:count(session, event, settings)
+  self._tally = self._tally or session.tally { keys = self._keys }
+  local into = { into = self._values, width = 1, at = 0, value = settings.value }
+  return self._tally:add(event, {
+    key = settings.key, filter = settings.filter, handler = settings.handler,
+    sums = not self._hists and { into } or nil,
+    hist = self._hists and into or nil,
+  })
+end
+
 --- Removes all entries. The memory of histograms is reused.
 function Aggregate:clear()
   if self._hists then

@@ -79,7 +79,6 @@ function delay.run(settings)
   }
   local by_key = opt.perins
   local function pair(p, second)
-    if by_key then table_:add(p) end
     if map then map:add(p) end
     if p.ns > longest or p.ns < shortest then show(p, second) end
   end
@@ -87,7 +86,8 @@ function delay.run(settings)
     keep = prints,
     details = details,
     latencies = not by_key and table_.hists or nil,
-    pair = (prints or by_key or map) and pair or nil,
+    rows = by_key and table_:rows_by_key() or nil,
+    pair = (prints or map) and pair or nil,
     lost = details and than and function(p, time)
       if time - p.first_time > than then details:show_lost(p, time) end
     end,

@@ -57,6 +57,12 @@ function latency.new(settings)
   return self
 end
 
+--- Returns `rows` of lib.pairs, which replaces add().
+---@return PairRows
+function Latency:rows_by_key()
+  return { by = { 'key' }, ids = self.keys, hists = self.hists, kinds = #self.pairs }
+end
+
 --- Adds a pair.
 ---@param p Pair
 function Latency:add(p)

@@ -86,10 +86,84 @@ local function arguments_source(text, args)
   return ('(%s)%s'):format(table.concat(list, ', '), ('\n'):rep(lines - select(2, table.concat(list):gsub('\n', ''))))
 end
 
+-- What a program does if it is one call, possibly under a condition: as data, in C expressions ----------------------
+
+local COMPARE = { ['=='] = '==', ['~='] = '!=', ['<'] = '<', ['>'] = '>', ['<='] = '<=', ['>='] = '>=' }
+
+--- Returns the C expression for a member of the event or a constant; nil for anything else.
+local function operand(text)
+  local name = text:match '^ev%.([%a_][%w_]*)$'
+  if name then return name ~= '_event' and name ~= '_stack' and name or nil, true end
+  if text:match '^%-?%d+$' or text:match '^0x%x+$' then return text, false end
+  local quoted = text:match "^'([^'\\\"]*)'$" or text:match '^"([^"\\]*)"$'
+  return quoted and ('"%s"'):format(quoted), false
+end
+
+--- Returns the C expression of a condition: comparisons joined by and, or and not. In Lua, numbers are no conditions.
+local function condition(text)
+  local whole = text:match '^%s*(%b())%s*$'
+  if whole then
+    local inner = condition(whole:sub(2, -2))
+    return inner and ('(%s)'):format(inner)
+  end
+  for _, word in ipairs { 'or', 'and' } do
+    local depth, at = 0, 1
+    while at <= #text do
+      local after, token = next_token(text, at)
+      depth = depth + (token == '(' and 1 or token == ')' and -1 or 0)
+      if token == word and depth == 0 then
+        local left, right = condition(text:sub(1, at - 1)), condition(text:sub(after))
+        return left and right and ('%s %s %s'):format(left, word == 'or' and '||' or '&&', right)
+      end
+      at = after
+    end
+  end
+  local negated = text:match '^%s*not%s*(%b())%s*$'
+  if negated then
+    local inner = condition(negated)
+    return inner and '!' .. inner
+  end
+  local left, sign, right = text:match '^%s*([^=~<>]-)%s*([=~<>]=?)%s*([^=~<>]-)%s*$'
+  if not COMPARE[sign] then return nil end
+  local a, a_is_field = operand(left)
+  local b, b_is_field = operand(right)
+  if not a or not b then return nil end
+  -- Lua compares the numbers, whatever their types are.
+  if a_is_field and (b_is_field or b:match '^%-') then a = '(s64)' .. a end
+  if b_is_field and (a_is_field or a:match '^%-') then b = '(s64)' .. b end
+  return ('%s %s %s'):format(a, COMPARE[sign], b)
+end
+
+--- Returns the arguments of the only call as keys and value, and its condition.
+local function as_data(source, kind, args)
+  local call = source:match '^%s*(.-)%s*;?%s*$'
+  local test, inner = call:match '^if%s+(.-)%s+then%s+(.-)%s*;?%s+end$'
+  if inner then call = inner end
+  local _, stop = call:find('^' .. kind .. '%s*%b()')
+  if stop ~= #call then return nil end
+  local data = { key = {}, filter = test and condition(test) }
+  if test and not data.filter then return nil end
+  for i, arg in ipairs(args) do
+    local text, is_field = operand(arg)
+    if i <= VALUES[kind] then
+      if not is_field or not text then return nil end
+      data.value = text
+    elseif arg == 'ev._event' then
+      data.key[#data.key + 1] = { is_event = true }
+    elseif is_field and text then
+      data.key[#data.key + 1] = text
+    else
+      return nil
+    end
+  end
+  return data
+end
+
 ---@class oneliner.Program
 ---@field source string the source with the calls renamed; line numbers are unchanged
 ---@field env table<string, function> the functions of the renamed calls
 ---@field has_stacks boolean whether a key is the stack of the event
+---@field package _data? table what it does, if that is one call
 local Program = {}
 Program.__index = Program
 
@@ -98,6 +172,19 @@ Program.__index = Program
 ---@param settings? { limit?: integer } see Aggregate:print()
 function Program:print(out, settings)
   for _, aggregation in ipairs(self._list) do aggregation:print(out, settings) end
+end
+
+--- Makes the events of a class count, in the kernel if possible. Returns the handler.
+---@param session Session
+---@param event Event
+---@param handler fun(ev: Ev) runs the program
+---@return fun(ev: Ev) handler
+function Program:count(session, event, handler)
+  local data = self._data
+  if not data then return handler end
+  local key = {}
+  for i, part in ipairs(data.key) do key[i] = type(part) == 'table' and { constant = event.name } or part end
+  return self._list[1]:count(session, event, { key = key, value = data.value, filter = data.filter, handler = handler })
 end
 
 --- Clears all aggregations.
@@ -134,6 +221,7 @@ function oneliner.compile(source, session)
       program.env[name] = program._list[#program._list].call
       parts[#parts + 1] = source:sub(copied, at - 1) .. name .. arguments_source(source:sub(paren, args_end - 1), args)
       copied, after = args_end, args_end
+      program._data = #program._list == 1 and as_data(source, token, args) or nil
     end
     before, at = token or before, after
   end

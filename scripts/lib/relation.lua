@@ -5,6 +5,7 @@
 ---   stop = function(out) ... end       -- optional: called after the last report
 ---   pair = function(p, second) ... end -- optional, as the following: see PairsConfig of lib.pairs
 ---   latencies = hists
+---   rows = rows
 ---   lost = function(p, time) ... end
 ---   left = function(p) ... end
 ---   keep = true
@@ -136,6 +137,7 @@ function relation.run(name, analysis, found, opt, out)
     details = analysis.details,
     pair = analysis.pair,
     latencies = analysis.latencies,
+    rows = analysis.rows,
     lost = analysis.lost,
     left = analysis.left,
     triggers = found.triggers,

@@ -120,17 +120,8 @@ function syscalls.run(settings)
     hists:clear()
   end
 
+  local prints = than ~= nil or opt.lower ~= nil
   local function pair(p, second)
-    local nr, failed = p.first_value, 0
-    if p.kind == 0 then
-      if second.id ~= nr and second.id ~= NO_NUMBER then return end
-      local ret = second.ret
-      if ret < 0 and ret >= -MAX_ERRNO then failed = 1 end
-    end
-    local id
-    if by_thread then id = rows.id(tonumber(p.key), nr) else id = rows.id(nr) end
-    hists:add(id, p.ns)
-    errors[id] = errors[id] + failed
     if map then map:add(p) end
     if p.ns > longest or p.ns < shortest then
       out:print_event(p.first_event)
@@ -138,9 +129,11 @@ function syscalls.run(settings)
     end
   end
   local handlers = relation.run(settings.name, {
-    keep = than ~= nil or opt.lower ~= nil,
+    keep = prints,
     value = 'id',
-    pair = pair,
+    rows = { by = by_thread and { 'key', 'value' } or { 'value' }, ids = rows, hists = hists, same = 'id',
+      any = NO_NUMBER, failed = ('ret < 0 && ret >= -%d'):format(MAX_ERRNO), failures = errors },
+    pair = (prints or map) and pair or nil,
     report = report,
     stop = map and function() map:write(out) end or nil,
   }, found, opt, out)

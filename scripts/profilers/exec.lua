@@ -49,8 +49,7 @@ first. --begin and --end run before the first event and at the end of the run.]]
     if not code then return nil, message end
     local begin, on_event, at_end = unpack(code)
     begin()
-    return {
-      [opt.event] = on_event,
+    local handlers = {
       interval = function()
         program:print(out)
         program:clear()
@@ -61,5 +60,9 @@ first. --begin and --end run before the first event and at the end of the run.]]
         program:print(out)
       end,
     }
+    for _, group in ipairs(opt.event) do
+      for _, event in ipairs(group) do handlers[event] = program:count(session, event, on_event) end
+    end
+    return handlers
   end,
 }

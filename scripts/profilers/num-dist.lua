@@ -6,7 +6,6 @@ local intern = require 'lib.intern'
 local tables = require 'lib.table'
 
 local MAX_INSTANCES = 4096 -- CPUs or threads with a row of their own; all others share one
-local LARGEST = 2 ^ 63 - 1024 -- that a histogram can hold; larger unsigned numbers count as this
 
 --- Returns all events in the order of the command line.
 local function with_numbers(groups)
@@ -75,32 +74,22 @@ each event.
     local keys = intern.new(1, MAX_INSTANCES)
     local positive, negative = hist.set((MAX_INSTANCES + 1) * #list), hist.set((MAX_INSTANCES + 1) * #list)
     local limit, without, huge, maps = opt.than or math.huge, 0, 0, {}
+    local numbers = session.tally { keys = opt.perins and keys or nil }
 
     local handlers = {}
     for i, event in ipairs(list) do
       local map = heatmap.new { file = opt.heatmap, name = #list > 1 and event.alias or nil, title = event.attrs.num,
         unit = '' }
       maps[i] = map
-      local value, at, perins = session.number(event, event.attrs.num, 'num'), i - 1, opt.perins
-      handlers[event] = function(ev)
-        local n = value(ev)
-        if n then
-          local slot = at
-          if perins then slot = keys.id(ev[instance]) * #list + at end
-          if n < 0 then
-            negative:add(slot, -n)
-          elseif n < LARGEST then
-            positive:add(slot, n)
-          else
-            positive:add(slot, LARGEST)
-            huge = huge + 1
-          end
-          map:add(ev._time, n)
-          if n > limit then out:print_event(ev) end
-        else
-          without = without + 1
-        end
+      local function each(ev, n)
+        map:add(ev._time, n)
+        if n > limit then out:print_event(ev) end
       end
+      handlers[event] = numbers:add(event, {
+        key = opt.perins and { instance } or nil,
+        hist = { into = positive, negative = negative, width = #list, at = i - 1, value = event.attrs.num },
+        each = (opt.than or opt.heatmap) and each or nil,
+      })
     end
 
     local spec = tables.new('distribution', {
@@ -136,11 +125,12 @@ each event.
       out:table(spec, rows)
       positive:clear()
       negative:clear()
+      without, huge = numbers:ignored() - without, numbers:too_large() - huge
       if without > 0 then
         out:warn(('num-dist: ignored %d events without a number (division by zero)'):format(without))
       end
       if huge > 0 then out:warn(('num-dist: %d numbers of 2^63 or more count as 2^63'):format(huge)) end
-      without, huge = 0, 0
+      without, huge = numbers:ignored(), numbers:too_large()
     end
 
     handlers.interval = print_and_clear

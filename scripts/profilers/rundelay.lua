@@ -83,23 +83,27 @@ local function outgoing_switch(found)
   end
 end
 
---- Adds handlers that detect switches of these tasks that the kernel did not report.
-local function detect_unreported(handlers, found, outgoing, sleeps, ours, out)
-  local incoming = found.stages[2][1]
+--- Adds handlers that detect switches of these tasks that the kernel did not report. If one event is all switches, the
+--- pair matcher detects them by itself.
+local function detect_unreported(handlers, found, outgoing, sleeps, is_shared, ours, out)
+  local incoming, matcher = found.stages[2][1], handlers[1]
   local sees_all = sleeps == incoming
   local missed, leaves, enters, forget = unreported.watch()
-  handlers[incoming] = function(ev)
-    if sees_all and ours.has(ev.prev_pid) then leaves(ev.prev_pid, ev._time, ev._cpu) end
-    if ours.has(ev.next_pid) then enters(ev.next_pid, ev._time, ev._cpu) end
+  if not is_shared then
+    handlers[incoming] = function(ev)
+      if sees_all and ours.has(ev.prev_pid) then leaves(ev.prev_pid, ev._time, ev._cpu) end
+      if ours.has(ev.next_pid) then enters(ev.next_pid, ev._time, ev._cpu) end
+    end
+    handlers.lost = forget
   end
   if not sees_all then
     local function leave(ev) leaves(ev.prev_pid, ev._time, ev._cpu) end
     handlers[outgoing], handlers[sleeps] = leave, leave
   end
-  handlers.lost = forget
   local stop = handlers.stop
   handlers.stop = function(time)
     stop(time)
+    if not handlers.lost then missed.switches = matcher:stats().unreported end
     unreported.warn(missed, out, 'rundelay', 'the waits before them are not counted')
   end
   return handlers
@@ -140,10 +144,12 @@ of the CPU that the task waits for, even if it is migrated.]],
     found.key = 'pid'
     if session.named_threads and not opt.filter then found.has = ours.has end
     local outgoing = outgoing_switch(found)
-    local sleeps = end_waits(found, names, ours, session, can_share_switches(found, opt, session) and outgoing or nil)
+    local is_shared = can_share_switches(found, opt, session)
+    local sleeps = end_waits(found, names, ours, session, is_shared and outgoing or nil)
     local handlers
     handlers, message = delay.run { name = 'rundelay', opt = opt, out = out, session = session, events = found,
       threads = true }
-    return handlers and ours.follow(detect_unreported(handlers, found, outgoing, sleeps, ours, out)), message
+    return handlers and ours.follow(detect_unreported(handlers, found, outgoing, sleeps, is_shared, ours, out)),
+      message
   end,
 }

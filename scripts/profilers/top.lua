@@ -29,12 +29,11 @@ local function check_keys(list, opt, out)
 end
 
 --- Returns the columns of values, in the order of the command line, and for each event its columns.
-local function value_columns(list, session)
+local function value_columns(list)
   local columns, added = {}, {}
   local function add(event, text, is_first)
     local title = #added[event] == 0 and event.attrs.alias or text or event.alias
-    local value = text and session.number(event, text)
-    columns[#columns + 1] = { at = #columns, title = title:upper(), value = value, first = is_first }
+    columns[#columns + 1] = { at = #columns, title = title:upper(), value = text, first = is_first }
     table.insert(added[event], columns[#columns])
   end
   for _, event in ipairs(list) do
@@ -45,23 +44,6 @@ local function value_columns(list, session)
     if #added[event] == 0 then add(event, nil, false) end
   end
   return columns, added
-end
-
---- Returns a function(ev, row) that adds the values of an event to the row that starts at values[row].
-local function adder(values, columns)
-  local after
-  for i = #columns, 1, -1 do
-    local at, value, rest = columns[i].at, columns[i].value, after
-    if value then
-      after = function(ev, row)
-        values[row + at] = values[row + at] + (value(ev) or 0)
-        if rest then rest(ev, row) end
-      end
-    else
-      after = function(_, row) values[row + at] = values[row + at] + 1 end
-    end
-  end
-  return after
 end
 
 --- Returns a unique name for a column, for JSON and CSV.
@@ -129,41 +111,21 @@ to sort by, r reverses the order, q quits.
     if #list == 0 then return nil, 'no events; select some with -e, such as -e sched:sched_switch' end
     local ok, keyed, named = check_keys(list, opt, out)
     if not ok then return nil, keyed end
-    local columns, added = value_columns(list, session)
+    local columns, added = value_columns(list)
     local width, only_comm = #columns, opt.only_comm
     local keys, values, names = intern.new(1, MAX_ROWS), array.new((MAX_ROWS + 1) * width), {}
-    local print_key
-    local seen, lost, without = 0, 0, 0
+    local counts, lost, print_key = session.tally { keys = keys, names = names }, 0, nil
 
     local handlers = {}
     for _, event in ipairs(list) do
-      local add, id_of, text = adder(values, added[event]), keys.id, event.attrs.key or opt.key
-      local key = text and session.expression(event, text).value
-      local comm = event.attrs.comm and session.expression(event, event.attrs.comm).value
-      print_key = print_key or session.key_printer(event)
-      local has_name = comm ~= nil or not key
-      handlers[event] = function(ev)
-        local id
-        if only_comm then
-          if comm then id = id_of(comm(ev) or 'NULL') else id = id_of(ev._comm) end
-        elseif key then
-          local value = key(ev)
-          if value == nil then
-            without = without + 1
-            return
-          end
-          id = id_of(value)
-        elseif ev._tid >= 0 then
-          id = id_of(ev._tid)
-        else
-          return -- the thread has exited
-        end
-        seen = seen + 1
-        add(ev, id * width)
-        if has_name and not names[id] then
-          if comm then names[id] = comm(ev) or 'NULL' else names[id] = ev._comm end
-        end
+      local key, comm, sums = event.attrs.key or opt.key, event.attrs.comm, {}
+      for i, column in ipairs(added[event]) do
+        sums[i] = { into = values, width = width, at = column.at, value = column.value }
       end
+      local name = comm or not key and '_comm' or nil
+      if only_comm then key, name = comm or '_comm', nil end
+      handlers[event] = counts:add(event, { key = { key }, thread = not key, name = name, sums = sums })
+      print_key = print_key or session.key_printer(event)
     end
 
     local comm_title = named and named.attrs.comm or 'comm'
@@ -204,12 +166,13 @@ to sort by, r reverses the order, q quits.
       for i = 0, keys:count() * width - 1 do values[i] = 0 end
       for i = keys.max * width, keys.max * width + width - 1 do values[i] = 0 end
       keys:clear()
-      names = {}
+      for id in pairs(names) do names[id] = nil end
     end
 
     local pages = screen.new(out, spec, order, opt.verbose > 1) -- -vv prints events between the tables
     local function title()
-      return ('profscript top - sample %d events'):format(seen) .. (lost > 0 and (', %d lost'):format(lost) or '')
+      local losses = lost > 0 and (', %d lost'):format(lost) or ''
+      return ('profscript top - sample %d events%s'):format(counts:counted(), losses)
     end
     local function report(is_last)
       pages:report(rows(), title(), is_last)
@@ -218,6 +181,7 @@ to sort by, r reverses the order, q quits.
     handlers.interval = function() report(false) end
     handlers.stop = function()
       report(true)
+      local without = counts:ignored()
       if without > 0 then out:warn(('top: ignored %d events without a key (division by zero)'):format(without)) end
     end
     handlers.lost = function(gap) lost = lost + gap.lost end

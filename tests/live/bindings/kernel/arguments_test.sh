@@ -59,6 +59,63 @@ else
 fi
 
 RUN=true
-of_workload 'says what it cannot' "the arguments of sched:sched_switch do not have 'prev_state'" \
-	sched:sched_switch 'prev_state > 0'
-of_workload 'says that an event is not in the table' 'not in the table' sched:sched_process_exec 'pid > 0'
+of_workload 'says what it cannot' "the arguments of block:block_rq_issue do not have 'rwbs'" \
+	block:block_rq_issue 'rwbs == "R"'
+of_workload 'says that an event is not in the table' \
+	"the arguments of sched:sched_process_exec do not have 'old_pid'" sched:sched_process_exec 'old_pid > 0'
+
+command -v perf >/dev/null || skip_all 'perf is not installed'
+
+# as_perf EVENT FILTER SHELL: counts events in BPF and by perf's filter while a shell command runs, and prints both
+as_perf() {
+	local got
+	got=$(in_kernel "$1" "$2" "perf stat -a -x, -o $TMP/stat -e $1 --filter '$2' sh -c '$3'")
+	echo "$got $(awk -F, -v event="$1" '$3 == event { print $1 }' "$TMP/stat")"
+}
+
+# A task that sleeps, shares a CPU, is stopped and dies; its children have its name.
+cat >"$TMP/states" <<-'END'
+	printf kp_states >/proc/$$/comm
+	spin() { local i; for ((i = 0; i < 60000; i++)); do :; done; }
+	spin & spin & wait
+	for i in 1 2 3 4 5; do (kill -STOP $BASHPID) & sleep 0.01; kill -CONT $!; wait $!; done
+END
+seen=0
+for state in 0 1 2 4 8 16 32 64 128 256; do
+	read -r bpf perf <<<"$(as_perf sched:sched_switch "prev_state == $state && prev_comm == \"kp_states\"" \
+		"exec taskset -c 0 bash $TMP/states")"
+	echo "$bpf in BPF, $perf by perf" >"$TMP/.counts"
+	[ "$bpf" = "$perf" ]
+	result $? "as many switches with prev_state $state as perf finds" "$TMP/.counts"
+	case $state in
+	0 | 1 | 4 | 32) [ "$bpf" -gt 0 ] && seen=$((seen + 1)) ;;
+	esac
+done
+check 'and some that yield, sleep, are stopped and die' test "$seen" -eq 4
+# Threads of the kernel are idle, and some kernels preempt nothing else. perf counts for less time.
+for state in 128 256; do
+	read -r bpf perf <<<"$(as_perf sched:sched_switch "prev_state == $state" 'sleep 0.7')"
+	check "prev_state $state" test "$bpf" -ge "$perf" -a "$perf" -ge "$((state == 128))"
+done
+
+truncate -s 1M "$TMP/image"
+if loop=$(losetup -f --show "$TMP/image" 2>/dev/null); then
+	IFS=: read -r major minor <"/sys/class/block/${loop#/dev/}/dev"
+	echo mq-deadline 2>/dev/null >"/sys/class/block/${loop#/dev/}/queue/scheduler" # without one, nothing is inserted
+	dev="dev == $((major * (1 << 20) + minor))"
+	inserts=
+	! grep -q '\[mq-deadline\]' "/sys/class/block/${loop#/dev/}/queue/scheduler" || inserts='block_rq_insert:bytes == 4096'
+	for test in block_getrq:'sector % 8 == 0' block_rq_issue:'bytes == 4096' ${inserts:+"$inserts"} \
+		block_rq_complete:'sector >= 8'; do
+		filter="$dev && nr_sector == 8 && ${test#*:}"
+		got=$(in_kernel "block:${test%%:*}" "$filter" "dd if=$loop of=/dev/null bs=4k count=40 iflag=direct status=none")
+		want=40
+		[ "${test#*:}" != 'sector >= 8' ] || want=39
+		echo "$got, not $want" >"$TMP/.counts"
+		[ "$got" = "$want" ]
+		result $? "requests of block:${test%%:*} with ${test#*:}" "$TMP/.counts"
+	done
+	losetup -d "$loop"
+else
+	skip 'block requests' 'no loop device'
+fi

@@ -21,9 +21,9 @@ in_order() {
 	result 0 "$name"
 }
 
-# Some kernels report nothing while certain tasks are current, such as the idle task of a CPU. So a second run without a
-# target watches: there the kernel itself selects the same events, by the name of the workload, which no other task
-# has.
+# Some kernels report nothing through perf while certain tasks are current, such as the idle task of a CPU. So a second
+# run without a target watches, through perf, too: there the kernel itself selects the same events, by the name of the
+# workload, which no other task has.
 name=slp$$
 cp "$(command -v sleep)" "$TMP/$name"
 by_name="sched:sched_switch/prev_comm==\"$name\"||next_comm==\"$name\"/,sched:sched_wakeup/comm==\"$name\"/"
@@ -31,7 +31,7 @@ by_name="sched:sched_switch/prev_comm==\"$name\"||next_comm==\"$name\"/,sched:sc
 # watched ARGS...: false if events were lost
 watched() {
 	local watcher
-	"$PROFSCRIPT" trace -m 1024 -e "$by_name" >all 2>&1 &
+	"$PROFSCRIPT" trace -m 1024 --capture perf -e "$by_name" >all 2>&1 &
 	watcher=$!
 	wait_ready $watcher
 	"$PROFSCRIPT" "$1" -m 1024 "${@:2}" >out 2>err

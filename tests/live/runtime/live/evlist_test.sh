@@ -34,7 +34,7 @@ else
 	skip 'what nobody may sample' "$event"
 fi
 under nomemory 'a ring without memory' 1 'cannot map rings of 262144 pages: Cannot allocate memory' trace -e $switch -m 262144
-under nofiles 'no descriptors' 1 '[0-9]+ file descriptors needed, but only 6 allowed' trace -e $switch -N 1
+under nofiles 'no descriptors' 1 '[0-9]+ file descriptors needed, but only 6 allowed' trace -e $switch -N 1 --capture perf
 under notracefs 'no tracefs' 3 'tracefs is not mounted; mount it with: mount -t tracefs' trace -e $switch -N 1
 for command in "trace -e $switch -N 1" 'profile -F 100 -N 1' 'oncpu -N 1' 'page-faults -N 1 -- true' --check; do
 	# shellcheck disable=SC2086 # a profiler and its options

@@ -24,7 +24,7 @@ for pages in 1 2; do
 	done
 	workload syscalls 200000
 	trace_workload exec -v -m $pages -e "raw_syscalls:sys_enter/id==$GETPPID&&common_pid==$WORKLOAD/" \
-		--format csv 'count()'
+		--format csv --capture perf 'count()'
 	seen_and_lost "-m $pages, all cpus" 200000
 	workload syscalls 200000
 	trace_workload multi-trace -v -m $pages -e "raw_syscalls:sys_enter/id==$GETPPID&&common_pid==$WORKLOAD/" \

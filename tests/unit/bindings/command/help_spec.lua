@@ -184,6 +184,9 @@ ring buffer options:
       --lost warn|error|ignore
                             if the kernel drops events: print a warning, exit
                             with status 1, or ignore it (default warn)
+      --capture auto|perf|bpf
+                            how events are taken: by BPF programs, through ring
+                            buffers of perf, or what costs least (default auto)
       --order               accepted for perf-prof command lines; events are
                             always in time order
       --order-mem SIZE      accepted for perf-prof command lines; ordering

@@ -241,6 +241,62 @@ static void wraps(void **state)
 	free(p.page);
 }
 
+/* A ring in which records go on after the end, into a margin; other words of its control page are
+ * not looked at, and its head steps back after each record. */
+static void does_not_wrap(void **state)
+{
+	enum { SIZE = 2 * PAGE, MARGIN = 1024 };
+	struct decoder *d = make_decoder();
+	struct perf_event_mmap_page *page = aligned_alloc(PAGE, 4 * PAGE);
+	uint64_t head = 0, written = 0, taken = 0, over = 0;
+	uint8_t *data = (uint8_t *)page + PAGE;
+	struct slot out[MAX];
+	struct ring *r;
+
+	(void)state;
+	memset(page, 0, 4 * PAGE);
+	page->data_offset = 12345;
+	page->data_size = 77;
+	r = ring_new_linear(page, 2, d);
+	assert_int_equal(ring_size(r), SIZE);
+	srand(3);
+	while (taken < 20000) {
+		int n;
+
+		while (head + 2 * MARGIN - page->data_tail < SIZE) {
+			struct sample *s = (struct sample *)(data + head % SIZE);
+			uint32_t padding = rand() % 65 * 8;
+
+			s->header = (struct perf_event_header){.type = PERF_RECORD_SAMPLE,
+							       .size = sizeof(*s) + padding};
+			s->time = ++written;
+			s->number = written - 1;
+			memset(s->padding, (int)(s->time + s->number), padding);
+			head += s->header.size;
+		}
+		page->data_head = head;
+		ring_snapshot(r);
+		page->data_head = page->data_tail; /* an older value, stored late */
+		assert_int_equal(ring_snapshot(r), head - page->data_tail);
+		n = take(r, UINT64_MAX - 1, out, 1 + rand() % 20);
+		assert_true(n > 0);
+		for (int i = 0; i < n; i++) {
+			const struct perf_event_header *rec = out[i].rec;
+
+			assert_int_equal(number_of(&out[i]), taken++);
+			check_intact(&out[i]);
+			over += (const uint8_t *)rec + rec->size > data + SIZE;
+			assert_true((const uint8_t *)rec >= data &&
+				    (const uint8_t *)rec < data + SIZE);
+		}
+		ring_release(r);
+	}
+	assert_true(over > 500);
+	ring_free(r);
+	decoder_free(d);
+	free(page);
+}
+
 /* A gap is at the place of its start: after the last record before it. */
 static void places_losses(void **state)
 {
@@ -583,6 +639,7 @@ int main(void)
 		cmocka_unit_test(sorts_nearly_sorted_records),
 		cmocka_unit_test(releases_taken_records),
 		cmocka_unit_test(wraps),
+		cmocka_unit_test(does_not_wrap),
 		cmocka_unit_test(places_losses),
 		cmocka_unit_test(survives_invalid_records),
 		cmocka_unit_test(merge_is_a_sort),

@@ -1,0 +1,46 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Code that fills histograms with the buckets of native/hist.h.
+local C = require('ffi').C
+
+local buckets = {}
+
+--- Generates code that raises the number at a register + off to that in another one. Another program may interrupt this
+--- one, so the number that was there is put back if it is larger. Uses r1. Since Linux 5.12.
+---@param a Asm
+---@param to integer register
+---@param off integer
+---@param value integer register
+function buckets.raise(a, to, off, value)
+  local done = a:new_label()
+  a:load(8, 1, to, off)
+  a:jump_r('<=', value, 1, done)
+  a:alu_r('mov', 1, value)
+  for _ = 1, 3 do
+    a:exchange(to, off, 1)
+    a:jump_r('<=', 1, value, done)
+  end
+  a:label(done)
+end
+
+--- Generates code that puts the number of the bucket of r0, which is not negative, into r3. Uses r1 and r2.
+---@param a Asm
+---@param none? string label, for a number that has none: never, but the verifier wants to know that before memory is
+--- accessed
+function buckets.number(a, none)
+  a:alu_r('mov', 2, 0)
+  a:alu('mov', 3, 0)
+  for i = 5, 0, -1 do -- shifts the value until it is less than 128
+    local small = a:new_label()
+    a:alu_r('mov', 1, 2)
+    a:alu('rsh', 1, 2 ^ i)
+    a:jump('<', 1, 64, small)
+    a:alu_r('mov', 2, 1)
+    a:alu('add', 3, 2 ^ i)
+    a:label(small)
+  end
+  a:alu('lsh', 3, 6)
+  a:alu_r('add', 3, 2)
+  if none then a:jump('>=', 3, C.HIST_BUCKETS, none) end
+end
+
+return buckets

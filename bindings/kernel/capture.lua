@@ -1,0 +1,379 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Programs that write events as perf does: samples with all fields of the event, into a ring of the CPU
+--- (runtime/live/capture_ring.h). The reader of perf's rings reads these, too.
+---
+--- The record is what the kernel would have written, byte by byte. Only common_flags of wakeups may differ: BPF cannot
+--- tell whether interrupts are disabled. The code of the kernel tells it for the other events, but a task that wakes up
+--- itself may do so with either.
+local bit = require 'bit'
+local ffi = require 'ffi'
+local asm = require 'bindings.kernel.asm'
+local computed = require 'bindings.kernel.computed'
+local cpu_list = require 'bindings.base.cpu_list'
+local libbpf = require 'bindings.bpf.libbpf'
+local program = require 'bindings.kernel.program'
+local sys = require 'bindings.base.sys'
+local types = require 'bindings.kernel.types'
+local trace_flags = require 'bindings.view.trace_flags'
+local views = require 'bindings.view.views'
+
+local C = ffi.C
+local FRAME = asm.FRAME
+local capture = {}
+
+--- Whether interrupts are disabled at an event.
+local IRQS_OFF = {
+  ['sched:sched_switch'] = true,
+  ['sched:sched_wakeup'] = true, -- nearly always
+  ['sched:sched_waking'] = true,
+  ['sched:sched_wakeup_new'] = true,
+  ['sched:sched_migrate_task'] = true,
+  ['raw_syscalls:sys_enter'] = false,
+  ['raw_syscalls:sys_exit'] = false,
+  ['irq:irq_handler_entry'] = true,
+  ['irq:irq_handler_exit'] = true,
+  ['irq:softirq_entry'] = false,
+  ['irq:softirq_exit'] = false,
+  ['irq:softirq_raise'] = true,
+  ['exceptions:page_fault_user'] = true,
+  ['exceptions:page_fault_kernel'] = true,
+}
+
+-- A sample: header, id, pid and tid, time, cpu, size of the fields, fields.
+local ID, TASK, TIME, CPU, RAW_SIZE, RAW = 8, 16, 24, 32, 40, 44
+local COMMON_PID, FIRST_FIELD = 4, 8 -- offsets of fields
+-- A loss: header, id, number, pid and tid, time, cpu, id.
+local LOST = { size = 56, id = 8, number = 16, task = 24, time = 32, cpu = 40, identifier = 48 }
+local SAMPLE_TYPE, LOST_TYPE = 9, 2 -- PERF_RECORD_SAMPLE, PERF_RECORD_LOST
+local KERNEL_MODE = 1 -- PERF_RECORD_MISC_KERNEL
+
+capture.MAX_EVENTS = 64 -- in one run: the bits of CAPTURE_ENABLED
+local FIRST_RELEASE = 5.017 -- before, common_preempt_count is another number
+local FORCE_WAKEUP = 2 -- BPF_RB_FORCE_WAKEUP
+local SMALL, LARGE = 2 ^ 26, 2 ^ 30 -- bytes of all rings: in any case allowed, and not
+
+-- The kernel's preempt_count on x86.
+local PREEMPT, SOFTIRQ_SERVED, SOFTIRQ_OFF, HARDIRQ, NMI = 0xff, 0x100, 0xfe00, 0xf0000, 0xf00000
+local MAX_DEPTH = 15 -- of common_preempt_count
+
+-- Rings ------------------------------------------------------------------------------------------
+
+--- The rings of a run. They gate programs like a Switch: a program does nothing while its event's bit is 0.
+---@class Rings
+---@field map Descriptor
+---@field bell Descriptor a BPF ring buffer: writing to it wakes the reader
+---@field size integer bytes of each ring
+---@field watermark integer bytes after which the reader is woken
+---@field nr_cpus integer
+---@field events integer number of captured events so far
+local Rings = {}
+Rings.__index = Rings
+
+--- Creates the rings. Refuses without BPF.
+---@param pages integer of each ring, a power of two
+---@param watermark integer percent
+---@return Rings
+function capture.rings(pages, watermark)
+  if ffi.arch ~= 'x64' then asm.refuse('programs capture events on x86 only') end
+  if computed.release() < FIRST_RELEASE then asm.refuse('capturing needs Linux 5.17') end
+  local lib, missing = libbpf.open()
+  if not lib then asm.refuse('%s', missing) end
+  if bit.band(pages, pages - 1) ~= 0 or pages * 4096 <= 2 * C.CAPTURE_MARGIN then
+    asm.refuse('the rings do not have 4, 8, 16... pages')
+  end
+  local nr_cpus, size = lib.libbpf_num_possible_cpus(), pages * 4096
+  local each = C.CAPTURE_DATA + size + C.CAPTURE_MARGIN
+  local all, online = nr_cpus * each, #cpu_list.numbers(sys.read '/sys/devices/system/cpu/online')
+  -- Some machines have few CPUs, but could have hundreds.
+  if all > LARGE or all > SMALL and nr_cpus > 2 * online then
+    asm.refuse('rings for %d possible CPUs would need %d MiB', nr_cpus, math.ceil(all / 2 ^ 20))
+  end
+  return setmetatable({
+    map = program.shared_array(each, nr_cpus), bell = program.bell(), size = size, nr_cpus = nr_cpus, events = 0,
+    watermark = math.max(math.min(math.floor(size * watermark / 100), size - 2 * C.CAPTURE_MARGIN), 1),
+  }, Rings)
+end
+
+--- Generates code that jumps to `off` unless the event is enabled on this CPU, and otherwise leaves the CPU in r0 and
+--- its ring in r1.
+---@param a Asm
+---@param off string label
+function Rings:check(a, off)
+  local key = a:take(8)
+  a:call 'get_smp_processor_id'
+  a:store(8, FRAME, key, 0)
+  a:map(1, self.map)
+  a:alu_r('mov', 2, FRAME)
+  a:alu('add', 2, key)
+  a:call 'map_lookup_elem'
+  a:jump('==', 0, 0, off)
+  a:alu_r('mov', 1, 0)
+  a:load(8, 0, FRAME, key)
+  a:load(8, 2, 1, C.CAPTURE_ENABLED)
+  a:value(3, bit.lshift(1ULL, self.events))
+  a:alu_r('and', 2, 3)
+  a:jump('==', 2, 0, off)
+  a:give(key, 8)
+end
+
+-- Flags ------------------------------------------------------------------------------------------
+
+--- Generates code that adds a flag to r1 if the register has any of the bits.
+local function add_flag(a, register, mask, flag)
+  local skip = a:new_label()
+  a:alu_r('mov', 2, register)
+  a:alu('and', 2, mask)
+  a:jump('==', 2, 0, skip)
+  a:alu('or', 1, flag)
+  a:label(skip)
+end
+
+--- Generates code that leaves the bytes common_flags and common_preempt_count in r1, as a number of 16 bits. r8 is the
+--- current task. Uses r0 to r5.
+local function common_bytes(a, event)
+  local usual, done = a:new_label(), a:new_label()
+  types.preempt_count(a, 8)
+  local known = types.enumerators 'trace_flag_type'
+  a:alu('mov', 1, IRQS_OFF[event] and trace_flags.IRQS_OFF or 0)
+  a:alu_r('mov', 3, 0)
+  a:alu('rsh', 3, 8)
+  a:alu('and', 3, 0xffff)
+  a:jump('==', 3, 0, usual)
+  add_flag(a, 0, NMI, trace_flags.NMI)
+  add_flag(a, 0, HARDIRQ, trace_flags.HARDIRQ)
+  add_flag(a, 0, SOFTIRQ_SERVED, trace_flags.SOFTIRQ)
+  if known.TRACE_FLAG_BH_OFF then add_flag(a, 0, SOFTIRQ_OFF, trace_flags.BH_OFF) end
+  a:label(usual)
+  a:alu_r('mov', 3, 0) -- the bit in the preempt_count is inverted
+  a:alu('rsh', 3, 31)
+  a:jump('!=', 3, 0, done)
+  a:alu('or', 1, trace_flags.PREEMPT_RESCHED)
+  a:label(done)
+  local offset, size = types.member('task_struct', 'thread_info.flags')
+  a:load(size, 3, 8, offset)
+  local bits = computed.resched_bits()
+  add_flag(a, 3, bit.lshift(1, bits.now), trace_flags.NEED_RESCHED)
+  if bits.lazy then add_flag(a, 3, bit.lshift(1, bits.lazy), trace_flags.NEED_RESCHED_LAZY) end
+  -- The depth of disabled preemption, and of disabled migration.
+  local function depth(shift)
+    local small = a:new_label()
+    a:jump('<=', 2, MAX_DEPTH, small)
+    a:alu('mov', 2, MAX_DEPTH)
+    a:label(small)
+    a:alu('lsh', 2, shift)
+    a:alu_r('or', 1, 2)
+  end
+  a:alu_r('mov', 2, 0)
+  a:alu('and', 2, PREEMPT)
+  depth(8)
+  offset, size = types.member('task_struct', 'migration_disabled')
+  a:load(size, 2, 8, offset)
+  depth(12)
+end
+
+-- Records ----------------------------------------------------------------------------------------
+
+--- Generates code that leaves pid and tid of the current task, r8, in r1: those of perf, which are -1 for a task that
+--- has been reaped, such as at its last switch.
+local function task_word(a, may_be_reaped)
+  local function id(to, member, is_alive)
+    local offset, size = types.member('task_struct', member)
+    a:load(size, to, 8, offset)
+    if not may_be_reaped then return end
+    local alive = a:new_label()
+    is_alive()
+    a:jump('!=', 3, 0, alive)
+    a:alu32('mov', to, -1)
+    a:label(alive)
+  end
+  id(1, 'tgid', function()
+    local offset = types.member('task_struct', 'signal')
+    a:load(8, 3, 8, offset)
+    offset = types.member('signal_struct', 'pids')
+    a:load(8, 3, 3, offset + 8) -- PIDTYPE_TGID
+  end)
+  id(2, 'pid', function()
+    local offset = types.member('task_struct', 'thread_pid')
+    a:load(8, 3, 8, offset)
+  end)
+  a:alu('lsh', 2, 32)
+  a:alu_r('or', 1, 2)
+end
+
+--- Returns the number of bytes of the fields in a sample of perf, which rounds it up.
+local function raw_size(list)
+  local stop, align = 0, 1
+  for _, field in ipairs(list) do
+    stop = math.max(stop, field.offset + field.size)
+    align = math.max(align, math.min(field.elem_size, 8))
+  end
+  stop = math.ceil(stop / align) * align
+  return math.ceil((stop + 4) / 8) * 8 - 4
+end
+
+local function next_piece(at, stop)
+  local size = 8
+  while at % size ~= 0 or at + size > stop do size = size / 2 end
+  return size
+end
+
+--- Generates code that writes all fields but the common ones to the record in r9.
+local function write_fields(a, source, list, stop)
+  local DATA, at = C.CAPTURE_DATA + RAW, FIRST_FIELD
+  local function clear(to)
+    while at < to do
+      local size = next_piece(at, to)
+      a:store_value(size, 9, DATA + at, 0)
+      at = at + size
+    end
+  end
+  local sorted = {}
+  for _, field in ipairs(list) do
+    if field.offset >= FIRST_FIELD then sorted[#sorted + 1] = field end
+  end
+  table.sort(sorted, function(one, other) return one.offset < other.offset end)
+  for _, field in ipairs(sorted) do
+    if views.has(field, 'DYNAMIC') then asm.refuse("'%s' has no fixed size", field.name) end
+    clear(field.offset)
+    if not source:write(a, field, 9, DATA + field.offset, 8) then
+      while at < field.offset + field.size do
+        local size = next_piece(at, field.offset + field.size)
+        source:load(a, size, 1, field, at - field.offset)
+        a:store(size, 9, DATA + at, 1)
+        at = at + size
+      end
+    end
+    at = field.offset + field.size
+  end
+  clear(stop)
+end
+
+--- Generates code that writes a loss to the record at r9, and leaves the position after it in r9. r5 is the number.
+local function write_loss(a, places, mask, id)
+  local DATA = C.CAPTURE_DATA
+  a:alu_r('mov', 2, 9)
+  a:alu('and', 2, mask)
+  a:alu_r('add', 2, 7)
+  a:value(1, LOST_TYPE + bit.lshift(LOST.size + 0ULL, 48))
+  a:store(8, 2, DATA, 1)
+  a:value(1, id)
+  a:store(8, 2, DATA + LOST.id, 1)
+  a:store(8, 2, DATA + LOST.identifier, 1)
+  a:store(8, 2, DATA + LOST.number, 5)
+  a:store_value(8, 2, DATA + LOST.task, -1)
+  a:load(8, 1, FRAME, places.time)
+  a:store(8, 2, DATA + LOST.time, 1)
+  a:load(8, 1, FRAME, places.cpu)
+  a:store(8, 2, DATA + LOST.cpu, 1)
+  a:alu('add', 9, LOST.size)
+end
+
+--- What a program writes.
+---@class CaptureSpec
+---@field event string "sys:name"
+---@field list Field[]
+---@field type integer common_type
+---@field id integer64 in the samples
+---@field rings Rings
+
+--- Returns whether an event can be captured.
+---@param event string "sys:name"
+---@return boolean
+function capture.is_known(event) return IRQS_OFF[event] ~= nil end
+
+--- Returns whether all of its record is known, also common_flags.
+---@param event string "sys:name"
+---@return boolean
+function capture.is_exact(event) return event ~= 'sched:sched_wakeup' and event ~= 'sched:sched_waking' end
+
+--- Generates the body of a program (probe.load()). places.side holds the ring.
+---@param a Asm
+---@param source Source
+---@param places ProbePlaces
+---@param spec CaptureSpec
+function capture.write(a, source, places, spec)
+  local rings, raw = spec.rings, raw_size(spec.list)
+  local size, mask, DATA = RAW + raw, rings.size - 1, C.CAPTURE_DATA
+  places.time = a:take(8)
+  a:call 'ktime_get_ns'
+  a:store(8, FRAME, places.time, 0)
+  a:load(8, 7, FRAME, places.side)
+  a:load(8, 8, 7, C.CAPTURE_NEST)
+  a:alu_r('mov', 1, 8)
+  a:alu('add', 1, 1)
+  a:store(8, 7, C.CAPTURE_NEST, 1)
+  a:load(8, 1, 7, C.CAPTURE_RESERVED)
+  a:load(8, 2, 7, C.CAPTURE_TAIL)
+  a:alu_r('sub', 1, 2)
+  -- Programs that come in between have the margin.
+  a:jump('>', 1, rings.size - C.CAPTURE_MARGIN, 'lost')
+  a:load(8, 3, 7, C.CAPTURE_LOST)
+  a:load(8, 4, 7, C.CAPTURE_TOLD)
+  a:jump_r('!=', 3, 4, 'tell')
+  a:alu('mov', 9, size)
+  a:fetch_add(7, C.CAPTURE_RESERVED, 9)
+  a:label 'reserved'
+  a:alu('and', 9, mask)
+  a:alu_r('add', 9, 7)
+
+  a:call 'get_current_task_btf'
+  a:alu_r('mov', 8, 0)
+  a:value(1, SAMPLE_TYPE + bit.lshift(KERNEL_MODE + 0ULL, 32) + bit.lshift(size + 0ULL, 48))
+  a:store(8, 9, DATA, 1)
+  a:value(1, spec.id)
+  a:store(8, 9, DATA + ID, 1)
+  task_word(a, not spec.event:match '^raw_syscalls:')
+  a:store(8, 9, DATA + TASK, 1)
+  a:load(8, 1, FRAME, places.time)
+  a:store(8, 9, DATA + TIME, 1)
+  a:load(8, 1, FRAME, places.cpu)
+  a:store(8, 9, DATA + CPU, 1)
+  common_bytes(a, spec.event)
+  a:alu('lsh', 1, 48)
+  a:value(2, raw + bit.lshift(spec.type + 0ULL, 32))
+  a:alu_r('or', 1, 2)
+  a:store(8, 9, DATA + RAW_SIZE, 1)
+  local offset = types.member('task_struct', 'pid')
+  a:load(4, 1, 8, offset)
+  a:store(4, 9, DATA + RAW + COMMON_PID, 1)
+  write_fields(a, source, spec.list, raw)
+
+  -- The outermost program publishes. What an interrupt has written since then, it publishes, too.
+  a:load(8, 1, 7, C.CAPTURE_NEST)
+  a:alu('sub', 1, 1)
+  a:store(8, 7, C.CAPTURE_NEST, 1)
+  a:jump('!=', 1, 0, 'done')
+  a:load(8, 1, 7, C.CAPTURE_RESERVED)
+  a:store(8, 7, C.CAPTURE_HEAD, 1)
+  a:load(8, 2, 7, C.CAPTURE_WAKE)
+  a:jump_r('<', 1, 2, 'done')
+  a:alu('add', 1, rings.watermark)
+  a:store(8, 7, C.CAPTURE_WAKE, 1)
+  a:map(1, rings.bell)
+  a:alu_r('mov', 2, FRAME)
+  a:alu('add', 2, places.cpu)
+  a:alu('mov', 3, 8)
+  a:alu('mov', 4, FORCE_WAKEUP)
+  a:call 'ringbuf_output'
+  a:go 'done'
+
+  -- A program within another one does not tell losses, so that they are told once and before what follows them.
+  a:label 'tell'
+  a:jump('!=', 8, 0, 'lost')
+  a:alu('mov', 9, size + LOST.size)
+  a:fetch_add(7, C.CAPTURE_RESERVED, 9)
+  a:load(8, 3, 7, C.CAPTURE_LOST)
+  a:load(8, 4, 7, C.CAPTURE_TOLD)
+  a:store(8, 7, C.CAPTURE_TOLD, 3)
+  a:alu_r('mov', 5, 3)
+  a:alu_r('sub', 5, 4)
+  write_loss(a, places, mask, spec.id)
+  a:go 'reserved'
+
+  a:label 'lost'
+  a:alu('mov', 1, 1)
+  a:atomic_add(8, 7, C.CAPTURE_LOST, 1)
+  a:store(8, 7, C.CAPTURE_NEST, 8)
+end
+
+return capture

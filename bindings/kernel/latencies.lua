@@ -1,0 +1,312 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Sums and histograms that programs write, with the buckets of native/hist.h. Cells have numbers: each is a struct
+--- hist_sums, which is empty if all is 0 (not_min is the complement of the smallest value), and its buckets. All cells
+--- of a CPU are together, twice: once for each side of the switch. Rows have keys of 64-bit numbers: their sums are in
+--- a hash of each side, and their buckets in another one.
+local ffi = require 'ffi'
+local asm = require 'bindings.kernel.asm'
+local program = require 'bindings.kernel.program'
+
+local C = ffi.C
+local FRAME = asm.FRAME
+local latencies = {}
+
+local SUMS = ffi.sizeof 'struct hist_sums'
+local AT = {}
+for _, name in ipairs { 'count', 'sum', 'not_min', 'max', 'over', 'failed' } do
+  AT[name] = ffi.offsetof('struct hist_sums', name)
+end
+local MAX_BYTES = 2 ^ 26
+local EXACT_BITS = 7 -- values of so many bits have a bucket each
+
+--- Generates code that raises the number at r5 + at to that in a register. Another program may interrupt this one, or
+--- run on another CPU, so the number that was there is put back if it is larger. Uses r1.
+local function raise(a, at, value)
+  local done = a:new_label()
+  a:load(8, 1, 5, at)
+  a:jump_r('<=', value, 1, done)
+  a:alu_r('mov', 1, value)
+  for _ = 1, 3 do
+    a:exchange(5, at, 1)
+    a:jump_r('<=', 1, value, done)
+  end
+  a:label(done)
+end
+
+--- Generates code that adds r3 to the number at r5 + at.
+local function add(a, at, register) a:atomic_add(8, 5, at, register) end
+
+--- Generates code that adds the time in r3 to the sums at r5. Uses r1 and r2.
+---@param a Asm
+---@param threshold number longer times are counted; negative: none
+---@param failed? integer place of a flag on the stack
+local function add_sums(a, threshold, failed)
+  add(a, AT.sum, 3)
+  raise(a, AT.max, 3)
+  a:alu_r('mov', 2, 3)
+  a:alu('xor', 2, -1)
+  raise(a, AT.not_min, 2)
+  if threshold >= 0 then
+    local below = a:new_label()
+    a:value(1, threshold)
+    a:jump_r('<=', 3, 1, below)
+    a:alu('mov', 1, 1)
+    add(a, AT.over, 1)
+    a:label(below)
+  end
+  if failed then
+    local succeeded = a:new_label()
+    a:load(8, 1, FRAME, failed)
+    a:jump('==', 1, 0, succeeded)
+    add(a, AT.failed, 1)
+    a:label(succeeded)
+  end
+end
+
+--- Generates r0 = the number of the bucket of the time in r3. Uses r1 and r2.
+local function bucket_of(a)
+  local exact = a:new_label()
+  a:alu_r('mov', 0, 3)
+  a:jump('<', 3, 2 ^ EXACT_BITS, exact)
+  a:alu_r('mov', 1, 3) -- the number of its highest bit into r2
+  a:alu('mov', 2, 0)
+  for _, bits in ipairs { 32, 16, 8, 4, 2, 1 } do
+    local less = a:new_label()
+    a:alu_r('mov', 0, 1)
+    a:alu('rsh', 0, bits)
+    a:jump('==', 0, 0, less)
+    a:alu_r('mov', 1, 0)
+    a:alu('add', 2, bits)
+    a:label(less)
+  end
+  a:alu('sub', 2, EXACT_BITS - 1)
+  a:alu_r('mov', 0, 3)
+  a:alu_r('rsh', 0, 2)
+  a:alu('lsh', 2, EXACT_BITS - 1)
+  a:alu_r('add', 0, 2)
+  a:label(exact)
+end
+
+--- Generates code that counts the time in r3 in its bucket. Uses r0, r1, r2 and r5.
+local function add_bucket(a)
+  local done = a:new_label()
+  bucket_of(a)
+  a:jump('>=', 0, C.HIST_BUCKETS, done)
+  a:alu('lsh', 0, 3)
+  a:alu_r('add', 5, 0)
+  a:alu('mov', 1, 1)
+  add(a, SUMS, 1)
+  a:label(done)
+end
+
+-- Cells by number -----------------------------------------------------------------------------------
+
+---@class KernelCells
+---@field map Descriptor
+---@field n integer cells of each CPU
+local Cells = {}
+Cells.__index = Cells
+
+--- Makes cells. Refuses if they need too much memory.
+---@param n integer
+---@param nr_cpus integer
+---@param settings { buckets: boolean, threshold?: number }
+---@return KernelCells
+function latencies.cells(n, nr_cpus, settings)
+  local size = SUMS + (settings.buckets and 8 * C.HIST_BUCKETS or 0)
+  local bytes = 2 * nr_cpus * n * size
+  if bytes > MAX_BYTES then asm.refuse('the histograms of %d CPUs need too much memory', nr_cpus) end
+  return setmetatable({ map = program.mapped(bytes), n = n, size = size, nr_cpus = nr_cpus, buckets = settings.buckets,
+    threshold = settings.threshold or -1 }, Cells)
+end
+
+--- Generates code that adds the time in r3 to the cell in r4, which is less than n. Uses all of r0 to r5.
+---@param a Asm
+---@param places ProbePlaces
+---@param failed? integer place of a flag on the stack
+function Cells:add(a, places, failed)
+  local first = a:new_label()
+  a:load(8, 0, FRAME, places.cpu)
+  a:load(8, 1, FRAME, places.side)
+  a:jump('!=', 1, 2, first)
+  a:alu('add', 0, self.nr_cpus)
+  a:label(first)
+  a:alu('mul', 0, self.n)
+  a:alu_r('add', 0, 4)
+  a:alu('mul', 0, self.size)
+  a:map_value(5, self.map, 0)
+  a:alu_r('add', 5, 0)
+  if not self.buckets then
+    a:alu('mov', 1, 1)
+    add(a, AT.count, 1)
+  end
+  add_sums(a, self.threshold, failed)
+  if self.buckets then add_bucket(a) end
+end
+
+local sums_type = ffi.typeof 'struct hist_sums *'
+
+--- Reads the cells of a side and empties them. Calls each(cell, cpu, sums, buckets) for those with values.
+---@param side integer
+---@param each fun(cell: integer, cpu: integer, sums: ffi.cdata*, buckets?: ffi.cdata*)
+function Cells:take(side, each)
+  for cpu = 0, self.nr_cpus - 1 do
+    for cell = 0, self.n - 1 do
+      local at = self.map.bytes + (((side - 1) * self.nr_cpus + cpu) * self.n + cell) * self.size
+      local sums = ffi.cast(sums_type, at)
+      if sums.sum > 0 then
+        local buckets = self.buckets and ffi.cast('uint64_t *', at + SUMS) or nil
+        if buckets then
+          local count = 0ULL
+          for i = 0, C.HIST_BUCKETS - 1 do count = count + buckets[i] end
+          sums.count = count
+        end
+        each(cell, cpu, sums, buckets)
+        ffi.fill(at, self.size)
+      end
+    end
+  end
+end
+
+-- Rows by key ---------------------------------------------------------------------------------------
+
+---@class KernelRows
+---@field parts integer numbers of a key
+---@field cells KernelCells of further rows
+local Rows = {}
+Rows.__index = Rows
+
+local MOST_BUCKETS = 2 ^ 17 -- of all rows
+
+---@class KernelRowsSettings
+---@field nr_cpus integer
+---@field most integer rows; further ones share one
+---@field threshold? number
+---@field small? integer rows whose key is one number that is less have a cell for each CPU; only without buckets
+---@field kinds? integer the last number of a key is less; further rows share one for each
+---@field buckets? boolean
+
+--- Makes rows.
+---@param parts integer numbers of a key
+---@param settings KernelRowsSettings
+---@return KernelRows
+function latencies.rows(parts, settings)
+  local self = setmetatable({ parts = parts, threshold = settings.threshold or -1, small = settings.small or 0,
+    kinds = settings.kinds }, Rows)
+  self.cells = latencies.cells(self.small + (settings.kinds or 1), settings.nr_cpus, settings)
+  self.sums, self.buckets = {}, settings.buckets and {}
+  for side = 1, 2 do
+    self.sums[side] = program.hash(8 * parts, SUMS, settings.most)
+    if self.buckets then self.buckets[side] = program.hash(8 * (parts + 1), 8, MOST_BUCKETS) end
+  end
+  return self
+end
+
+--- Generates r0 = the address of the value of a key on the stack in the map of the side, which becomes zeros if there
+--- is none. Jumps if there is no room.
+local function find_or_make(a, places, maps, key, zero, none)
+  local second, found = a:new_label(), a:new_label()
+  local function on_side(map)
+    local function look_up()
+      a:map(1, map)
+      a:alu_r('mov', 2, FRAME)
+      a:alu('add', 2, key)
+    end
+    look_up()
+    a:call 'map_lookup_elem'
+    a:jump('!=', 0, 0, found)
+    for at = 0, map.value_size - 8, 8 do a:store_value(8, FRAME, zero + at, 0) end
+    look_up()
+    a:alu_r('mov', 3, FRAME)
+    a:alu('add', 3, zero)
+    a:alu('mov', 4, 1) -- BPF_NOEXIST
+    a:call 'map_update_elem'
+    look_up()
+    a:call 'map_lookup_elem'
+    a:jump('!=', 0, 0, found)
+    a:go(none)
+  end
+  a:load(8, 1, FRAME, places.side)
+  a:jump('==', 1, 2, second)
+  on_side(maps[1])
+  a:label(second)
+  on_side(maps[2])
+  a:label(found)
+end
+
+--- Returns the bytes on the stack that a key needs, and after them room for add().
+function Rows:key_size() return 8 * (self.parts + 1) end
+
+--- Generates code that adds the time in r3 to the row whose key is on the stack. Uses all of r0 to r5.
+---@param a Asm
+---@param places ProbePlaces
+---@param key integer place on the stack, of key_size() bytes
+---@param failed? integer place of a flag on the stack
+function Rows:add(a, places, key, failed)
+  local large, other, added = a:new_label(), a:new_label(), a:new_label()
+  if self.small > 0 then
+    a:load(8, 4, FRAME, key)
+    a:jump('>=', 4, self.small, large)
+    self.cells:add(a, places, failed)
+    a:go(added)
+    a:label(large)
+  end
+  local ns, zero = a:take(8), a:take(SUMS)
+  a:store(8, FRAME, ns, 3)
+  if self.buckets then
+    bucket_of(a)
+    a:store(8, FRAME, key + 8 * self.parts, 0)
+    find_or_make(a, places, self.buckets, key, zero, other)
+    a:alu('mov', 1, 1)
+    a:atomic_add(8, 0, 0, 1)
+  end
+  find_or_make(a, places, self.sums, key, zero, other)
+  a:alu_r('mov', 5, 0)
+  a:load(8, 3, FRAME, ns)
+  a:alu('mov', 1, 1)
+  add(a, AT.count, 1)
+  add_sums(a, self.threshold, failed)
+  a:go(added)
+  a:label(other)
+  a:load(8, 3, FRAME, ns)
+  if self.kinds then
+    a:load(8, 4, FRAME, key + 8 * (self.parts - 1))
+    a:jump('>=', 4, self.kinds, added)
+    a:alu('add', 4, self.small)
+  else
+    a:alu('mov', 4, self.small)
+  end
+  self.cells:add(a, places, failed)
+  a:label(added)
+  a:give(ns, 8)
+  a:give(zero, SUMS)
+end
+
+local numbers = ffi.typeof 'int64_t *'
+
+--- Reads the rows of a side and empties them: the sums of each, and the buckets that are not with the sums. The key is
+--- a pointer to its numbers, and nil for the rows that further keys share.
+---@param side integer
+---@param add_row fun(key: ffi.cdata*?, kind: integer?, sums: ffi.cdata*, buckets?: ffi.cdata*)
+---@param add_count fun(key: ffi.cdata*, kind: integer?, bucket: integer, count: integer)
+function Rows:take(side, add_row, add_count)
+  local small = ffi.new 'int64_t[1]'
+  local function kind_of(key) return self.kinds and tonumber(key[self.parts - 1]) or nil end
+  self.cells:take(side, function(cell, _, sums, buckets)
+    small[0] = cell
+    if cell < self.small then return add_row(small, nil, sums) end
+    add_row(nil, self.kinds and cell - self.small, sums, buckets)
+  end)
+  if self.buckets then
+    program.take(self.buckets[side], function(bytes, value)
+      local key = ffi.cast(numbers, bytes)
+      add_count(key, kind_of(key), tonumber(key[self.parts]), ffi.cast(numbers, value)[0])
+    end)
+  end
+  program.take(self.sums[side], function(bytes, value)
+    local key = ffi.cast(numbers, bytes)
+    add_row(key, kind_of(key), ffi.cast(sums_type, value))
+  end)
+end
+
+return latencies

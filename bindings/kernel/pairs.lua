@@ -1,0 +1,403 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Programs that pair events in the kernel, by the rules of runtime/relations/pairs.h, and add up the times between
+--- them. Nothing is lost there, so there are no rules for losses.
+---
+--- In a program, r7 is the key, and r8 the time of the event.
+local ffi = require 'ffi'
+local asm = require 'bindings.kernel.asm'
+local compile = require 'bindings.kernel.compile'
+local latencies = require 'bindings.kernel.latencies'
+local program = require 'bindings.kernel.program'
+local starts = require 'bindings.kernel.starts'
+
+local FRAME = asm.FRAME
+local kernel_pairs = {}
+
+local COUNTERS = { 'events', 'replaced', 'unstarted', 'mismatched', 'ended', 'unneeded', 'evicted', 'unreported',
+  'unmatched' }
+local PLACE_OF, COUNTERS_SIZE = {}, 128 -- bytes of each CPU
+for i, name in ipairs(COUNTERS) do PLACE_OF[name] = 8 * (i - 1) end
+local FIRST, SECOND = 1, 2 -- bits of a role
+local MOST_TAGS = 2 ^ starts.TAG_BITS - 1
+local SMALL_ROWS = 1024 -- numbers of system calls are less
+local MAX_CPUS = 4096
+
+--- What an event is in the pairs.
+---@class PairRule
+---@field stage integer from 0
+---@field place integer in its stage, from 0
+---@field key Compiled|'cpu'|'tid'
+---@field role? Compiled
+---@field value? Compiled of a first event
+---@field is_derived? boolean no program: another event is also this one
+---@field wakeup? { task: Compiled, target: Compiled, waker: Compiled }
+---@field switch? { task: Compiled, before: Compiled }
+---@field ends? { key: Compiled, bits: Compiled, mask: integer, awake?: PairRule }
+---@field same? { value: Compiled, any?: integer } a pair counts only if this is the value of the first event, or `any`
+---@field failed? Compiled whether the pair is one that failed
+
+---@class PairPlan
+---@field stages integer
+---@field cycle boolean
+---@field rules PairRule[] by stage and place
+---@field direct? integer all keys are less
+---@field clock? fun(a: Asm) puts the time into r0; default: the time of perf's events
+---@field threshold integer negative: none
+---@field rows? { by: string[], most: integer, kinds?: integer } by 'key', 'value': rows instead of histograms by kind;
+--- with kinds, each has a histogram for each of them, and otherwise sums only
+
+---@class KernelPairs
+---@field plan PairPlan
+---@field nr_cpus integer
+---@field pairs integer that were read so far
+local KernelPairs = {}
+KernelPairs.__index = KernelPairs
+
+local function number_rules(plan)
+  local places, tags, kind = {}, 0, 0
+  for _, rule in ipairs(plan.rules) do places[rule.stage] = (places[rule.stage] or 0) + 1 end
+  for stage = 0, plan.stages - 1 do
+    local next = (stage + 1) % plan.stages
+    for _, rule in ipairs(plan.rules) do
+      if rule.stage == stage then
+        rule.kind = kind + rule.place * places[next]
+        rule.previous = (stage - 1) % plan.stages
+        rule.finds = stage > 0 or plan.cycle
+        rule.stores = stage < plan.stages - 1 or plan.cycle
+        if rule.stores then
+          tags = tags + 1
+          rule.tag = tags
+        end
+      end
+    end
+    if stage < plan.stages - 1 or plan.cycle then kind = kind + places[stage] * places[next] end
+  end
+  if tags > MOST_TAGS then asm.refuse('more than %d events start a pair', MOST_TAGS) end
+  return kind
+end
+
+--- Makes the maps. Refuses what BPF cannot do.
+---@param plan PairPlan
+---@param nr_cpus integer
+---@return KernelPairs
+function kernel_pairs.new(plan, nr_cpus)
+  local self = setmetatable({ plan = plan, nr_cpus = nr_cpus, pairs = 0 }, KernelPairs)
+  local kinds = number_rules(plan)
+  self.starts = starts.new(plan.direct)
+  self.counters = program.mapped(nr_cpus * COUNTERS_SIZE)
+  self.running = program.mapped(8 * math.min(nr_cpus, MAX_CPUS))
+  if plan.rows then
+    local has_kinds = plan.rows.kinds ~= nil
+    self.rows = latencies.rows(#plan.rows.by + (has_kinds and 1 or 0), {
+      threshold = plan.threshold, nr_cpus = nr_cpus, most = plan.rows.most, kinds = plan.rows.kinds,
+      buckets = has_kinds,
+      small = #plan.rows.by == 1 and not has_kinds and SMALL_ROWS or nil,
+    })
+  else
+    self.cells = latencies.cells(kinds, nr_cpus, { threshold = plan.threshold, buckets = true })
+  end
+  return self
+end
+
+-- Parts of a program --------------------------------------------------------------------------------
+
+--- The program of a rule while it is generated.
+---@class PairProgram
+---@field a Asm
+---@field source Source
+---@field places ProbePlaces
+---@field of KernelPairs
+local Program = {}
+Program.__index = Program
+
+--- Generates r0 = the value of an expression. Uses all but r6 to r8.
+function Program:value(compiled, none)
+  compile.value(self.a, compiled.tree, { source = self.source, registers = { 9 } }, { none = none or 'done' })
+end
+
+--- Generates code that counts. Uses r1 and r2.
+function Program:count(name)
+  local a = self.a
+  a:load(8, 1, FRAME, self.places.cpu)
+  a:alu('mul', 1, COUNTERS_SIZE)
+  a:map_value(2, self.of.counters, PLACE_OF[name])
+  a:alu_r('add', 2, 1)
+  a:alu('mov', 1, 1)
+  a:atomic_add(8, 2, 0, 1)
+end
+
+--- Generates r9 = the address of the task that runs on the CPU in r0, plus 1. Jumps if there is no such CPU.
+function Program:running(none)
+  local a = self.a
+  a:jump('>=', 0, math.min(self.of.nr_cpus, MAX_CPUS), none)
+  a:alu('lsh', 0, 3)
+  a:map_value(9, self.of.running, 0)
+  a:alu_r('add', 9, 0)
+end
+
+--- Generates code that forbids an unnecessary wakeup to start a pair.
+function Program:judge(wakeup, can)
+  local a = self.a
+  local unneeded, done = a:new_label(), a:new_label()
+  self:value(wakeup.task)
+  a:alu_r('mov', 7, 0)
+  self:value(wakeup.waker)
+  a:jump_r('==', 0, 7, unneeded)
+  self:value(wakeup.target)
+  self:running(done)
+  a:load(8, 1, 9, 0)
+  a:alu('sub', 1, 1)
+  a:jump_r('!=', 1, 7, done)
+  a:label(unneeded)
+  self:count 'unneeded'
+  a:load(8, 1, FRAME, can)
+  a:alu('and', 1, SECOND)
+  a:store(8, FRAME, can, 1)
+  a:label(done)
+end
+
+--- Generates code that notes which task the CPU switches to.
+function Program:follow(switch)
+  local a = self.a
+  local known, missing, done = a:new_label(), a:new_label(), a:new_label()
+  self:value(switch.before)
+  a:alu_r('mov', 7, 0)
+  a:load(8, 0, FRAME, self.places.cpu)
+  self:running(done)
+  a:load(8, 1, 9, 0)
+  a:jump('==', 1, 0, known)
+  a:alu('sub', 1, 1)
+  a:jump_r('!=', 1, 7, missing)
+  a:label(known)
+  local slot = a:take(8)
+  a:store(8, FRAME, slot, 9)
+  self:value(switch.task)
+  a:alu('add', 0, 1)
+  a:load(8, 9, FRAME, slot)
+  a:store(8, 9, 0, 0)
+  a:give(slot, 8)
+  a:go(done)
+  a:label(missing)
+  self:count 'unreported'
+  a:go(known)
+  a:label(done)
+end
+
+--- Generates code that ends the wait of a task that goes to sleep, and notes whether it does.
+function Program:end_wait(ends, asleep)
+  local a = self.a
+  local is_asleep, done = a:new_label(), a:new_label()
+  a:store_value(8, FRAME, asleep, 0)
+  self:value(ends.bits)
+  a:jump('&', 0, ends.mask, is_asleep)
+  a:go(done)
+  a:label(is_asleep)
+  a:store_value(8, FRAME, asleep, 1)
+  self:value(ends.key)
+  a:alu_r('mov', 7, 0)
+  self.of.starts:find(a, done)
+  a:alu('rsh', 1, starts.TAG_BITS)
+  a:jump_r('>=', 1, 8, done)
+  self.of.starts:take(a)
+  a:jump('==', 1, 0, done)
+  self:count 'ended'
+  a:label(done)
+end
+
+--- Generates code that stores the event as a start with the key in r7.
+---@param value? integer place on the stack for values of starts
+function Program:store(rule, value)
+  local a = self.a
+  local full, done = a:new_label(), a:new_label()
+  if rule.value then
+    self:value(rule.value)
+    a:store(8, FRAME, value, 0)
+  end
+  local function count(name) self:count(name) end
+  self.of.starts:store(a, rule.tag, rule.value and value, { full = full, late = done }, count)
+  a:go(done)
+  a:label(full)
+  self:count 'evicted'
+  a:label(done)
+end
+
+--- Generates code that adds the time in r3 to the row of the pair, whose kind is in r4.
+function Program:add_row(rule, value, done)
+  local a, of = self.a, self.of
+  local by = of.plan.rows.by
+  local ns, failed, key = a:take(8), a:take(8), a:take(of.rows:key_size())
+  a:store(8, FRAME, ns, 3)
+  if of.rows.kinds then a:store(8, FRAME, key + 8 * #by, 4) end
+  if rule.same then
+    local is_same, differs = a:new_label(), a:new_label()
+    self:value(rule.same.value, differs)
+    a:load(8, 1, FRAME, value)
+    a:jump_r('==', 0, 1, is_same)
+    if rule.same.any then a:jump('==', 0, rule.same.any, is_same) end
+    a:label(differs)
+    self:count 'unmatched'
+    a:go(done)
+    a:label(is_same)
+  end
+  a:store_value(8, FRAME, failed, 0)
+  if rule.failed then
+    local succeeded = a:new_label()
+    compile.condition(a, rule.failed.tree, { source = self.source, registers = { 9 } }, { none = succeeded })
+    a:store_value(8, FRAME, failed, 1)
+    a:label(succeeded)
+  end
+  for i, part in ipairs(by) do
+    if part == 'value' then a:load(8, 1, FRAME, value) end
+    a:store(8, FRAME, key + 8 * (i - 1), part == 'value' and 1 or 7)
+  end
+  a:load(8, 3, FRAME, ns)
+  of.rows:add(a, self.places, key, failed)
+  a:give(ns, 8)
+  a:give(failed, 8)
+  a:give(key, of.rows:key_size())
+end
+
+--- Generates code for a pair with the start whose word is in r1, and whose value is on the stack.
+function Program:finish(rule, value)
+  local a, of = self.a, self.of
+  local add, mismatched, done = a:new_label(), a:new_label(), a:new_label()
+  a:alu_r('mov', 2, 1)
+  a:alu('and', 2, MOST_TAGS)
+  a:alu('rsh', 1, starts.TAG_BITS)
+  a:alu_r('mov', 3, 8)
+  a:alu_r('sub', 3, 1)
+  a:jump('s<=', 3, 0, mismatched)
+  for _, first in ipairs(of.plan.rules) do
+    if first.stores and first.stage == rule.previous then
+      local another = a:new_label()
+      a:jump('!=', 2, first.tag, another)
+      a:alu('mov', 4, first.kind + rule.place)
+      a:go(add)
+      a:label(another)
+    end
+  end
+  a:label(mismatched)
+  self:count 'mismatched'
+  a:go(done)
+  a:label(add)
+  if of.rows then self:add_row(rule, value, done) else of.cells:add(a, self.places) end
+  a:label(done)
+end
+
+--- Generates code that jumps unless the event may be a first or second one.
+local function unless(a, can, bit, target)
+  if not can then return end
+  a:load(8, 1, FRAME, can)
+  a:alu('and', 1, bit)
+  a:jump('==', 1, 0, target)
+end
+
+function Program:find(rule, can, value)
+  local a, of = self.a, self.of
+  local unstarted, done = a:new_label(), a:new_label()
+  unless(a, can, SECOND, done)
+  of.starts:find(a, unstarted)
+  of.starts:take(a, value)
+  a:jump('==', 1, 0, unstarted)
+  self:finish(rule, value)
+  a:go(done)
+  a:label(unstarted)
+  self:count 'unstarted'
+  a:label(done)
+end
+
+--- Generates r7 = the key of the event.
+function Program:key(rule)
+  local a = self.a
+  if rule.key == 'cpu' then return a:load(8, 7, FRAME, self.places.cpu) end
+  if rule.key == 'tid' then
+    local kind, reason = self.source:variable(a, '_tid')
+    if not kind then asm.refuse('%s', reason) end
+  else
+    self:value(rule.key)
+  end
+  a:alu_r('mov', 7, 0)
+end
+
+function Program:generate(rule, is_counted)
+  local a = self.a
+  if self.of.plan.clock then self.of.plan.clock(a) else a:call 'ktime_get_ns' end
+  a:alu_r('mov', 8, 0)
+  if is_counted then self:count 'events' end
+  local can = (rule.role or rule.wakeup) and a:take(8)
+  local value, asleep = self.of.has_values and a:take(8), rule.ends and a:take(8)
+  if rule.role then
+    self:value(rule.role)
+    a:store(8, FRAME, can, 0)
+  elseif can then
+    a:store_value(8, FRAME, can, FIRST + SECOND)
+  end
+  if rule.wakeup then self:judge(rule.wakeup, can) end
+  if rule.switch then self:follow(rule.switch) end
+  if rule.ends then self:end_wait(rule.ends, asleep) end
+  self:key(rule)
+  if rule.finds then self:find(rule, can, value) end
+  if rule.stores then
+    local skipped = a:new_label()
+    unless(a, can, FIRST, skipped)
+    self:store(rule, value)
+    a:label(skipped)
+  end
+  if rule.ends and rule.ends.awake then
+    a:load(8, 1, FRAME, asleep)
+    a:jump('!=', 1, 0, 'done')
+    self:value(rule.ends.key)
+    a:alu_r('mov', 7, 0)
+    a:jump('s<=', 7, 0, 'done')
+    self:store(rule.ends.awake, value)
+  end
+end
+
+--- Returns the body of a rule's program, for probe.load().
+---@param rule PairRule
+---@param is_counted boolean the event counts as one
+---@return fun(a: Asm, source: Source, places: ProbePlaces)
+function KernelPairs:body(rule, is_counted)
+  for _, one in ipairs(self.plan.rules) do self.has_values = self.has_values or one.value ~= nil end
+  return function(a, source, places)
+    setmetatable({ a = a, source = source, places = places, of = self }, Program):generate(rule, is_counted)
+  end
+end
+
+-- What was counted ----------------------------------------------------------------------------------
+
+--- Reads what was written to a side since it was read last.
+---@param side integer
+---@param add_cell fun(kind: integer, sums: ffi.cdata*, buckets: ffi.cdata*, cpu: integer) without rows
+---@param add_row fun(key: ffi.cdata*?, kind?: integer, sums: ffi.cdata*, buckets?: ffi.cdata*) see KernelRows:take()
+---@param add_count fun(key: ffi.cdata*, kind?: integer, bucket: integer, count: integer)
+function KernelPairs:take(side, add_cell, add_row, add_count)
+  if not self.rows then
+    self.cells:take(side, function(kind, cpu, sums, buckets)
+      self.pairs = self.pairs + tonumber(sums.count)
+      add_cell(kind, sums, buckets, cpu)
+    end)
+    return
+  end
+  self.rows:take(side, function(key, kind, sums, buckets)
+    self.pairs = self.pairs + tonumber(sums.count)
+    add_row(key, kind, sums, buckets)
+  end, add_count)
+end
+
+--- Returns the counters, named as in struct pairs_stats.
+---@return table<string, number>
+function KernelPairs:stats()
+  local result = { dropped = 0, stored = self.starts:count() }
+  for _, name in ipairs(COUNTERS) do
+    local sum = 0ULL
+    for cpu = 0, self.nr_cpus - 1 do
+      sum = sum + ffi.cast('uint64_t *', self.counters.bytes + cpu * COUNTERS_SIZE + PLACE_OF[name])[0]
+    end
+    result[name] = tonumber(sum)
+  end
+  result.pairs = self.pairs + result.unmatched
+  return result
+end
+
+return kernel_pairs

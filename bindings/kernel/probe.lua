@@ -1,0 +1,73 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Generated programs on tracepoints. They do what perf does before it writes a sample: they ignore events while their
+--- switch is off, those that do not match the event's filters, and those of this process.
+local arguments = require 'bindings.kernel.arguments'
+local asm = require 'bindings.kernel.asm'
+local compile = require 'bindings.kernel.compile'
+local program = require 'bindings.kernel.program'
+local types = require 'bindings.kernel.types'
+
+local probe = {}
+
+-- Of the kernel's preempt_count: in an interrupt, or serving a softirq.
+local IN_INTERRUPT = 0x000f0000 + 0x100
+
+--- Generates code that jumps to a label if the event is outside interrupts. Uses r0 to r5.
+local function unless_in_interrupt(a, target)
+  types.preempt_count(a)
+  a:alu('and', 0, IN_INTERRUPT)
+  a:jump('==', 0, 0, target)
+end
+
+---@class ProbeSpec
+---@field event string "sys:name"
+---@field switch Switch
+---@field filters Compiled[] all must be true
+---@field own_pid? integer ignore what this thread does outside interrupts
+---@field options? SourceOptions
+
+--- What the body of a program can use.
+---@class ProbePlaces
+---@field cpu integer place on the stack: the CPU, 8 bytes
+---@field side integer place on the stack: the side of the switch, 8 bytes
+
+--- Generates code that jumps to `done` if the event is one of this process, as the filter of perf's events does. What
+--- happens in interrupts is not.
+local function unless_ours(a, own_pid)
+  local other = a:new_label()
+  a:call 'get_current_pid_tgid'
+  a:extend(0, 32, false)
+  a:jump('!=', 0, own_pid, other)
+  unless_in_interrupt(a, 'done')
+  a:label(other)
+end
+
+local function generate(spec, body)
+  local a, source = asm.new(), arguments.of(spec.event, spec.options)
+  local places = { cpu = a:take(8), side = a:take(8) }
+  a:alu_r('mov', asm.CONTEXT, 1)
+  spec.switch:check(a, 'done')
+  a:store(8, asm.FRAME, places.cpu, 0)
+  a:store(8, asm.FRAME, places.side, 1)
+  if spec.own_pid then unless_ours(a, spec.own_pid) end
+  for _, filter in ipairs(spec.filters) do
+    compile.condition(a, filter.tree, { source = source }, { none = 'done' })
+  end
+  body(a, source, places)
+  a:label 'done'
+  a:alu('mov', 0, 0)
+  a:exit()
+  return a
+end
+
+--- Loads a program, which is not attached yet. Refuses what BPF cannot do. In the body, r6 is the context, and the
+--- label `done` ends the program.
+---@param spec ProbeSpec
+---@param body fun(a: Asm, source: Source, places: ProbePlaces)
+---@return Descriptor program
+function probe.load(spec, body)
+  return program.load(generate(spec, body), { type = 'tracing', name = 'profscript',
+    tracepoint = types.tracepoint(spec.event:match ':(.*)$') })
+end
+
+return probe

@@ -1,0 +1,82 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Mentions: whether the code of a script may use a name. All functions and tables that can be reached from it are
+--- searched, so the answer errs on the side of yes. Names that a script puts together from pieces are not found.
+local facade = require 'bindings.base.facade'
+local util = require 'jit.util'
+
+local mentions = {}
+
+local MAX_OBJECTS = 100000
+
+local function is_host(fn) return debug.getinfo(fn, 'S').source:match '^[@=]?bindings[/.]' ~= nil end
+
+--- Calls found(value) for each constant of a function and of the functions in it.
+local function constants(fn, found)
+  local i = -1
+  local constant = util.funck(fn, i)
+  while constant ~= nil do
+    if type(constant) == 'proto' then constants(constant, found) else found(constant) end
+    i = i - 1
+    constant = util.funck(fn, i)
+  end
+end
+
+--- Returns whether a string that the code of a script can reach matches. What the host's functions and objects hold
+--- does not count, except for the script's functions in it.
+---@param roots any[] of the script
+---@param matches fun(text: string, is_code: boolean): boolean is_code: it is in the code of a function, not in a table
+---@return boolean
+function mentions.any(roots, matches)
+  local seen, left, found = {}, {}, false
+  local function add(value, of_host, is_code)
+    local kind = type(value)
+    if kind == 'string' then
+      found = found or not of_host and matches(value, is_code or false)
+    elseif (kind == 'table' or kind == 'function') and not seen[value] then
+      seen[value] = true
+      local object = kind == 'table' and facade.object(value)
+      left[#left + 1] = { object or value, of_host or object ~= nil }
+    end
+  end
+  local function open_function(fn, of_host)
+    local info = debug.getinfo(fn, 'Su')
+    of_host = info.what ~= 'C' and is_host(fn) or info.what == 'C' and of_host
+    if info.what == 'Lua' and not of_host then
+      constants(fn, function(constant) add(constant, false, true) end)
+      add(debug.getfenv(fn), false)
+    end
+    for i = 1, info.nups do add(select(2, debug.getupvalue(fn, i)), of_host) end
+  end
+  for _, root in ipairs(roots) do add(root, false) end
+  local n = 0
+  while #left > 0 and not found do
+    local value, of_host = unpack(table.remove(left))
+    n = n + 1
+    if n > MAX_OBJECTS then return true end
+    if type(value) == 'function' then
+      open_function(value, of_host)
+    else
+      for key, member in next, value do
+        add(key, of_host)
+        add(member, of_host)
+      end
+      if not of_host then add(debug.getmetatable(value), false) end
+    end
+  end
+  return found
+end
+
+--- Returns whether a string in a table of options, or in a table in it, matches.
+---@param options table
+---@param matches fun(text: string): boolean
+---@return boolean
+function mentions.option(options, matches)
+  for _, value in next, options do
+    if type(value) == 'string' and matches(value) or type(value) == 'table' and mentions.option(value, matches) then
+      return true
+    end
+  end
+  return false
+end
+
+return mentions

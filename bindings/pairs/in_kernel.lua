@@ -1,0 +1,181 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Pairs that BPF programs find (bindings/kernel/pairs.lua) instead of the matcher: if nothing is needed but sums and
+--- histograms of the times, or rows of them.
+local asm = require 'bindings.kernel.asm'
+local failure = require 'bindings.base.failure'
+local ffi = require 'ffi'
+local intern = require 'bindings.base.intern'
+local events = require 'bindings.select.events'
+local kernel_pairs = require 'bindings.kernel.pairs'
+local pair_keys = require 'bindings.pairs.keys'
+local pair_rows = require 'bindings.pairs.rows'
+local public_event = require 'bindings.view.public_event'
+local sys = require 'bindings.base.sys'
+
+local C = ffi.C
+local in_kernel = {}
+
+local THREADS = { pid = true, next_pid = true, prev_pid = true, common_pid = true }
+local MOST_THREADS = 2 ^ 17 -- for a place each
+
+-- What programs cannot do.
+local NEEDS = {
+  keep = 'events are kept', details = 'details are printed', pair = 'the script looks at each pair',
+  lost = 'the script looks at starts', left = 'the script looks at starts', has = 'only some keys are wanted',
+  max_keys = 'the number of waiting starts is limited',
+}
+
+--- Takes the events of a matcher in the kernel: see Taker in bindings/run/in_kernel.lua.
+---@class PairTaker
+local PairTaker = { does = 'paired', attributes = { key = true, printkey = true, role = true } }
+PairTaker.__index = PairTaker
+
+--- Returns the taker of a matcher's events.
+---@param config PairsConfig
+---@return PairTaker
+function in_kernel.new(config)
+  local self = setmetatable({ config = config, events = {} }, PairTaker)
+  for _, stage in ipairs(config.stages) do
+    for _, event in ipairs(stage) do
+      if not event.is_task_event and not event.is_derived then table.insert(self.events, event) end
+    end
+  end
+  return self
+end
+
+local function check(self)
+  local config = self.config
+  for name, reason in pairs(NEEDS) do
+    if config[name] then asm.refuse('%s', reason) end
+  end
+  if not config.latencies and not config.rows then asm.refuse 'the script looks at each pair' end
+  if #(config.others or {}) > 0 or #(config.triggers or {}) > 0 then asm.refuse 'other events are read, too' end
+end
+
+local function compiled(event, text, what) return events.compile(event, text, what or 'key', 'number') end
+
+--- Returns the key of an event, and whether it is a thread.
+local function key_of(config, event)
+  if event.is_task_event then return 'tid', true end
+  local key = pair_keys.compile(config, event)
+  if not key then return 'cpu', false end
+  if key.type == 'string' then asm.refuse 'its keys are strings' end
+  return key, THREADS[event.attrs.key or config.key] or false
+end
+
+--- Returns the maximum of thread ids, plus 1; nil if there are too many for a place each.
+local function threads()
+  local most = tonumber((sys.read '/proc/sys/kernel/pid_max'))
+  return most and most <= MOST_THREADS and most or nil
+end
+
+--- Returns the plan of the programs, and the rules by event.
+local function make_plan(self, nr_cpus)
+  local config = self.config
+  local plan = { stages = #config.stages, cycle = config.cycle or false, rules = {} }
+  local by_event, all_cpus, all_threads = {}, true, true
+  local rows = config.rows
+  for i, stage in ipairs(config.stages) do
+    for j, event in ipairs(stage) do
+      local key, is_thread = key_of(config, event)
+      local rule = { stage = i - 1, place = j - 1, key = key, role = pair_keys.role(event),
+        is_derived = event.is_derived }
+      all_cpus, all_threads = all_cpus and key == 'cpu', all_threads and is_thread
+      if i == 1 and config.value then rule.value = compiled(event, config.value) end
+      if rows and i == #config.stages then
+        rule.same = rows.same and event.fields[rows.same] and { value = compiled(event, rows.same), any = rows.any }
+        rule.failed = rows.failed and pair_rows.failed(rows, event)
+      end
+      local task = pair_keys.running_task(event, 'cpu')
+      if task and task.target then
+        rule.wakeup = { task = compiled(event, task.task), target = compiled(event, task.target),
+          waker = compiled(event, task.waker) }
+      elseif task then
+        rule.switch = { task = compiled(event, task.task), before = compiled(event, task.before) }
+      end
+      table.insert(plan.rules, rule)
+      by_event[event] = rule
+    end
+  end
+  for _, one in ipairs(config.ends or {}) do
+    local event = public_event.real(one.event)
+    local rule = by_event[event] or asm.refuse('%s belongs to no stage', event.name)
+    rule.ends = { key = compiled(event, one.key), bits = compiled(event, one.bits), mask = one.mask,
+      awake = one.awake and by_event[public_event.real(one.awake)] }
+  end
+  plan.direct = all_cpus and nr_cpus or all_threads and threads() or nil
+  plan.threshold = tonumber(C.hist_set_threshold(config.latencies or rows.hists))
+  if rows and not (all_cpus and rows.kinds and rows.by[1] == 'key') then -- a CPU has cells of its own
+    plan.rows = { by = rows.by, most = rows.ids.max, kinds = rows.kinds }
+  end
+  return plan, by_event
+end
+
+--- Loads the programs. Refuses what they cannot do.
+---@param kernel InKernel
+function PairTaker:load(kernel)
+  check(self)
+  local plan, by_event = make_plan(self, kernel.switch.nr_cpus)
+  self.pairs = kernel_pairs.new(plan, kernel.switch.nr_cpus)
+  for event, rule in pairs(by_event) do
+    if event.is_task_event then
+      kernel:probe({ name = 'sched:sched_process_exit', system = 'sched', fields = {} }, self.pairs:body(rule, false))
+    elseif not event.is_derived then
+      kernel:probe(event, self.pairs:body(rule, true))
+    end
+  end
+end
+
+function PairTaker:start() self.has_started = true end
+
+--- Returns the number of a row's histogram. key: as of KernelRows:take().
+local function number_of(rows, key, kind)
+  local ids = rows.ids
+  local id
+  if not key then
+    id = ids.max
+  elseif rows.by[2] then
+    id = ids.id(tonumber(key[0]), tonumber(key[1]))
+  elseif rows.by[1] == 'key' then
+    id = ids.id(ffi.cast('uint64_t', key[0])) -- keys are unsigned
+  else
+    id = ids.id(tonumber(key[0]))
+  end
+  return kind and id * rows.kinds + kind or id, id
+end
+
+--- Adds what was counted to the script's histograms or rows.
+---@param side integer
+function PairTaker:turn(side)
+  local config, rows = self.config, self.config.rows
+  local function check_added(code)
+    if code == 0 then return end
+    failure.raise('cannot add latencies: the set of histograms is too small, or out of memory')
+  end
+  local function add(hists, i, sums, buckets)
+    check_added(C.hist_set_add_sums(hists, i, sums, buckets))
+  end
+  self.pairs:take(side, function(kind, sums, buckets, cpu)
+    if not rows then return add(config.latencies, kind, sums, buckets) end
+    add(rows.hists, rows.ids.id(cpu + 0ULL) * rows.kinds + kind, sums, buckets)
+  end, function(key, kind, sums, buckets)
+    local i, id = number_of(rows, key, kind)
+    if not key then intern.add_overflow(rows.ids, tonumber(sums.count)) end
+    if rows.failures then rows.failures[id] = rows.failures[id] + tonumber(sums.failed) end
+    add(rows.hists, i, sums, buckets)
+  end, function(key, kind, bucket, count)
+    check_added(C.hist_set_add_bucket(rows.hists, number_of(rows, key, kind), bucket, count))
+  end)
+end
+
+--- Returns the number of events.
+function PairTaker:count() return self.pairs:stats().events end
+
+--- Returns the counters, as Feed:stats() does.
+function PairTaker:stats()
+  local stats = self.pairs:stats()
+  stats.unkept = 0
+  return stats
+end
+
+return in_kernel

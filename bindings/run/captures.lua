@@ -1,0 +1,123 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Captures: the events of a run that BPF programs write into rings of their own, in perf's format
+--- (bindings/kernel/capture.lua). What follows does not see the difference, but the traced tasks pay less.
+local ffi = require 'ffi'
+local asm = require 'bindings.kernel.asm'
+local capture = require 'bindings.kernel.capture'
+local mentions = require 'bindings.options.mentions'
+local probe = require 'bindings.kernel.probe'
+local program = require 'bindings.kernel.program'
+
+local C = ffi.C
+local captures = {}
+
+---@class Captures
+---@field rings? Rings
+---@field shows_flags? boolean see shows_flags()
+local Captures = {}
+Captures.__index = Captures
+
+---@param kernel InKernel
+---@return Captures
+function captures.new(kernel) return setmetatable({ _kernel = kernel, _programs = {} }, Captures) end
+
+local ATTRIBUTES = { 'stack', 'max-stack', 'cpus', 'period', 'freq', 'push' }
+
+-- What a script says that reads common_flags: by name, by printing events as text, or by listing fields.
+local READERS = { print_event = true, fields = true }
+
+local function is_common(text) return text:find('common_flags', 1, true) or text:find('common_preempt', 1, true) end
+
+--- Returns whether somebody may look at common_flags.
+---@param run Run
+---@param checked contract.Handlers
+---@return boolean
+local function shows_flags(run, checked)
+  if run.opt.verbose > 1 or #run.events.sources.list > 0 then return true end
+  if mentions.option(run.opt, function(text) return is_common(text) ~= nil end) then return true end
+  for _, event in ipairs(run.events.list) do
+    if is_common(event.filter or '') or mentions.option(event.attrs, is_common) then return true end
+  end
+  local prints = run.opt.format == 'text'
+  return mentions.any({ checked, run.start_script }, function(text, is_code)
+    return is_code and READERS[text] and (prints or text ~= 'print_event') or is_common(text) ~= nil
+  end)
+end
+
+--- Returns why an event cannot be captured; nil if it can.
+---@param self Captures
+---@param event Event
+---@param checked contract.Handlers
+---@return string?
+local function refuses(self, event, checked)
+  local request = event.request
+  if not event.tracepoint or event.machine then return ('%s is not a tracepoint of this machine'):format(event.name) end
+  if request.counted == 1 then return ('%s is only counted'):format(event.name) end
+  if request.callchain ~= 0 then return ('%s is recorded with its stack'):format(event.name) end
+  if request.bpf_array ~= 0 or request.reads ~= 0 or request.everywhere ~= 0 or request.sample ~= 0 then
+    return ('the samples of %s are special'):format(event.name)
+  end
+  if request.attr.freq ~= 0 or request.attr.sample_period > 1 then
+    return ('not every %s is sampled'):format(event.name)
+  end
+  for _, name in ipairs(ATTRIBUTES) do
+    if event.attrs[name] then return ('%s has the attribute %s='):format(event.name, name) end
+  end
+  if not capture.is_known(event.name) then return ('programs do not know the arguments of %s'):format(event.name) end
+  if capture.is_exact(event.name) then return end
+  local run = self._kernel.run
+  if self.shows_flags == nil then self.shows_flags = shows_flags(run, checked) end
+  if self.shows_flags then return ('the common_flags of %s may be read, which BPF cannot tell'):format(event.name) end
+end
+
+--- Loads and attaches the program of an event, and adds it to the event's request.
+local function load(self, event, filters)
+  local kernel, err, captured = self._kernel, ffi.new 'struct error', event.request.captured
+  local opt = kernel.run.opt
+  self.rings = self.rings or capture.rings(opt.mmap_pages, opt.watermark)
+  if kernel:has_foreign_pids() then asm.refuse("the kernel's thread ids are not those of this pid namespace") end
+  local rings, id = self.rings, C.capture_new_id(err)
+  if id == 0 then asm.refuse('%s', ffi.string(err.text)) end
+  local loaded = probe.load(kernel:spec(event, rings, filters), function(a, source, places)
+    capture.write(a, source, places, {
+      event = event.name, list = event.list, id = id, rings = rings, type = tonumber(event.request.attr.config),
+    })
+  end)
+  local link = not opt.dry_run and program.attach(loaded) or nil
+  captured.rings, captured.bell, captured.program = rings.map.fd, rings.bell.fd, loaded.fd
+  captured.nr_cpus, captured.size, captured.bit, captured.id = rings.nr_cpus, rings.size, rings.events, id
+  rings.events = rings.events + 1
+  event.captured = true
+  table.insert(self._programs, { loaded, link })
+  return true
+end
+
+--- Captures an event. Returns why it cannot.
+---@param event Event
+---@param checked contract.Handlers
+---@return string? reason
+function Captures:add(event, checked)
+  local reason = refuses(self, event, checked)
+  if reason then return reason end
+  if self.rings and self.rings.events == capture.MAX_EVENTS then return 'there are too many events' end
+  local kernel = self._kernel
+  local _, why = asm.attempt(function() return load(self, event, kernel:filters(event)) end)
+  if why and event.user_filter then -- which profscript evaluates in any case
+    _, why = asm.attempt(function() return load(self, event, kernel:filters(event, true)) end)
+  end
+  return why
+end
+
+--- Returns whether an event is one of those that programs can capture.
+---@param event Event
+---@return boolean
+function captures.is_known(event) return event.tracepoint ~= nil and capture.is_known(event.name) end
+
+--- Detaches the programs. Called when the session has ended the events.
+function Captures:stop()
+  for _, one in ipairs(self._programs) do
+    if one[2] then one[2]:close() end
+  end
+end
+
+return captures

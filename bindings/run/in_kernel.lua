@@ -1,0 +1,271 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Decides which events of a run BPF programs take instead of perf (--capture), and runs these programs from the start
+--- of the session to its end. A taker declares what it does with its events. If it is refused, it gets them through
+--- perf like any handler; the result is the same.
+local cpu_list = require 'bindings.base.cpu_list'
+local asm = require 'bindings.kernel.asm'
+local attach = require 'bindings.select.attach'
+local captures = require 'bindings.run.captures'
+local expr = require 'bindings.expr.compile'
+local ffi = require 'ffi'
+local failure = require 'bindings.base.failure'
+local probe = require 'bindings.kernel.probe'
+local program = require 'bindings.kernel.program'
+local switch = require 'bindings.kernel.switch'
+local sys = require 'bindings.base.sys'
+
+local C = ffi.C
+
+local in_kernel = {}
+
+--- Takes events in the kernel, if it is allowed to. All functions may refuse (asm.refuse()) until start().
+---@class Taker
+---@field does string what its programs do with the events: 'counted', 'captured', 'paired'
+---@field events Event[] that it takes; all of them or none
+---@field consumer? Consumer that would take its events through perf
+---@field handlers? table<Event, function> what would handle its events through perf
+---@field attributes? table<string, boolean> the attributes of events that it understands, beside alias=
+---@field load fun(self, kernel: InKernel) makes the maps and the programs, by kernel:probe()
+---@field start? fun(self, kernel: InKernel) called when the programs run
+---@field turn? fun(self, side: integer, is_last: boolean) reads what was written to a side of the maps, before the
+--- handlers `interval` and `stop` are called
+---@field count? fun(self): number events so far, for the statistics
+
+---@class InKernel
+---@field switch Switch
+---@field takers Taker[] offered; after decide(), those that were accepted
+---@field captures Captures
+---@field run Run
+local InKernel = {}
+InKernel.__index = InKernel
+
+---@param run Run
+---@return InKernel
+function in_kernel.new(run)
+  local self = setmetatable({ takers = {}, run = run, _links = {} }, InKernel)
+  self.captures = captures.new(self)
+  return self
+end
+
+--- Adds a taker. Only before the session starts.
+---@param taker Taker
+function InKernel:offer(taker) self.takers[#self.takers + 1] = taker end
+
+local SHORTEST_INTERVAL = 1e8 -- ns: at the end of one, Switch:turn() waits for all CPUs, usually 10 to 40 ms
+
+local OPTIONS = {
+  'overwrite', 'call_graph', 'freq', 'period', 'irqs_disabled', 'tif_need_resched', 'nr_running_min',
+  'nr_running_max', 'exclude_pid', 'sched_policy', 'exclude_user', 'exclude_kernel', 'exclude_host', 'exclude_guest',
+  'perfeval_cpus', 'perfeval_pids', 'cgroups', 'push',
+}
+
+--- Returns why programs cannot have the events of a run; nil if they can.
+---@param run Run
+---@return string?
+local function refuses_programs(run)
+  local opt = run.opt
+  if opt.capture == 'perf' then return 'as --capture says' end
+  if run.is_recorded or run:pulls() then return 'they are not those of this machine now' end
+  if attach.names_threads(opt, run.workload) then return 'they are those of some threads' end
+  for _, name in ipairs(OPTIONS) do
+    local given = opt[name]
+    if given and not (type(given) == 'table' and #given == 0) then return '--' .. name:gsub('_', '-') end
+  end
+end
+
+--- Returns why no events of a run can be taken; nil if they can.
+---@param run Run
+---@return string?
+local function refuses_run(run)
+  if run.opt.exit_n then return '--exit-n' end
+  if run.opt.verbose > 1 then return '-vv prints them' end
+  if run.interval > 0 and run.interval < SHORTEST_INTERVAL then return 'the interval is less than 100 ms' end
+end
+
+--- Returns why an event cannot be taken; nil if it can.
+---@param event Event
+---@param known table<string, boolean> attributes
+---@return string?
+local function refuses_event(event, known)
+  if event.owner.parent then return ('%s is an event of a source'):format(event.name) end
+  if not event.tracepoint or event.machine or event.is_derived then
+    return ('%s is not a tracepoint of this machine'):format(event.name)
+  end
+  if event.params.stack or event.owner.wants.stacks then return 'stacks are recorded' end
+  for name in pairs(event.attrs) do
+    if name ~= 'alias' and not known[name] then return ('%s has the attribute %s='):format(event.name, name) end
+  end
+end
+
+--- Returns whether someone else sees an event, too.
+---@param taker Taker
+---@param event Event
+---@param checked contract.Handlers
+---@return boolean
+local function is_shared(taker, event, checked)
+  for _, consumer in ipairs(checked.consumers) do
+    if consumer.taker ~= taker and (consumer.feed or consumer.prepare) then return true end
+  end
+  for _, entry in ipairs(checked.events) do
+    for _, found in ipairs(entry.found) do
+      if found == event and not (taker.handlers and taker.handlers[event] == entry.handler) then return true end
+    end
+  end
+  return false
+end
+
+--- Returns the event's filters, compiled.
+---@param event Event
+---@param only_kernel? boolean without the part that the dispatch loop evaluates
+---@return Compiled[]
+function InKernel:filters(event, only_kernel) -- luacheck: no self
+  local list = {}
+  for _, text in ipairs { event.kernel_filter or '', not only_kernel and event.user_filter or '' } do
+    if text ~= '' then
+      list[#list + 1] = expr.compile_filter(text, event.fields) or expr.compile(text, event.fields, { form = 'filter' })
+        or asm.refuse('only the kernel understands the filter of %s', event.name)
+    end
+  end
+  return list
+end
+
+--- Returns whether the thread ids that programs see are not those of this process's pid namespace.
+---@return boolean
+function InKernel:has_foreign_pids()
+  if self._foreign ~= nil then return self._foreign end
+  local status = io.open '/proc/self/status'
+  local text = status and status:read '*a' or ''
+  if status then status:close() end
+  self._foreign = not text:match '\nNSpid:\t%d+\n'
+  return self._foreign
+end
+
+--- Returns what a program for an event must know.
+---@param event Event
+---@param gate Switch|Rings
+---@param filters Compiled[]
+---@return ProbeSpec
+function InKernel:spec(event, gate, filters)
+  return {
+    event = event.name,
+    switch = gate,
+    filters = filters,
+    own_pid = event.system ~= 'sched' and self.run:own_pid() or nil,
+    options = { foreign_pids = self:has_foreign_pids() },
+  }
+end
+
+--- Loads a program for an event: the body runs for each event that perf would have sampled. Called by takers.
+---@param event Event
+---@param body fun(a: Asm, source: Source, places: ProbePlaces)
+function InKernel:probe(event, body)
+  table.insert(self._loading, probe.load(self:spec(event, self.switch, self:filters(event)), body))
+end
+
+--- Loads and attaches the programs of a taker. They do nothing yet. Returns why it cannot.
+---@param taker Taker
+---@param checked contract.Handlers
+---@return string? reason
+function InKernel:_load(taker, checked)
+  local reason = refuses_programs(self.run) or refuses_run(self.run)
+  for _, event in ipairs(taker.events) do
+    reason = reason or refuses_event(event, taker.attributes or {})
+      or is_shared(taker, event, checked) and ('%s has several handlers'):format(event.name) or nil
+  end
+  if reason then return reason end
+  self._loading = {}
+  local ok
+  ok, reason = asm.attempt(function()
+    self.switch = self.switch or switch.new(self.run.opt.cpus and cpu_list.numbers(self.run.opt.cpus))
+    taker:load(self)
+    local links = {}
+    for i, loaded in ipairs(self.run.opt.dry_run and {} or self._loading) do links[i] = program.attach(loaded) end
+    return links
+  end)
+  if not ok then return reason end
+  for _, link in ipairs(ok) do table.insert(self._links, link) end
+  for _, event in ipairs(taker.events) do event.taken = taker.does end
+end
+
+--- Captures what no taker has. Returns why some events cannot be captured; nil if all are.
+---@param checked contract.Handlers
+---@return string? reason
+---@return boolean is_news the reason is not simply that these are other events
+function InKernel:_capture(checked)
+  local reason, is_news = nil, false
+  for _, event in ipairs(self.run.events:shown()) do
+    if not event.taken then
+      local why = refuses_programs(self.run) or self.captures:add(event, checked)
+      if why and captures.is_known(event) and not is_news then reason, is_news = why, true end
+      reason = reason or why
+    end
+  end
+  return reason, is_news
+end
+
+--- Decides who takes which events. Called when all events and their filters are known, before they are opened.
+---@param checked contract.Handlers
+function InKernel:decide(checked)
+  local run, accepted, reason = self.run, {}, nil
+  for _, taker in ipairs(self.takers) do
+    local why = self:_load(taker, checked)
+    if not why then accepted[#accepted + 1] = taker end
+    reason = reason or why
+  end
+  self.takers = accepted
+  local why, is_news = self:_capture(checked)
+  if why and not is_news and not reason and run.opt.capture == 'auto' then return end
+  if run.opt.capture == 'bpf' and why then
+    failure.usage('%s: --capture=bpf is not possible: %s', run.name, why)
+  elseif run.opt.verbose >= 1 and run.opt.capture ~= 'perf' and not run.is_recorded and (why or reason) then
+    run.out:warn(('%s: events are %s: %s'):format(run.name, why and 'read through perf' or 'captured one by one',
+      why or reason))
+  end
+end
+
+--- Lets the programs run. Called when the session has started.
+function InKernel:start()
+  if #self.takers == 0 then return end
+  for _, taker in ipairs(self.takers) do
+    if taker.start then taker:start(self) end
+  end
+  self.switch:on()
+end
+
+local function read(self, side, is_last)
+  for _, taker in ipairs(self.takers) do
+    if taker.turn then taker:turn(side, is_last) end
+  end
+end
+
+--- Reads what was counted in the interval that ends. If the next one has ended, too, leaves it to that one: where the
+--- kernel takes longer than an interval, the run would fall behind for ever.
+---@param time number ns, the end of the interval
+function InKernel:turn(time)
+  if #self.takers == 0 then return end
+  local clock = ffi.new 'struct session_clock'
+  C.session_read_clock(self.run.session, clock)
+  if sys.now(clock.base) - time < self.run.interval then read(self, self.switch:turn(), false) end
+end
+
+--- Ends the programs. Called when the session ends.
+function InKernel:stop()
+  if #self.takers == 0 then return end
+  self._last = self.switch:off()
+  for _, link in ipairs(self._links) do link:close() end
+end
+
+--- Reads what was counted since the last interval, after stop().
+function InKernel:finish()
+  if self._last then read(self, self._last, true) end
+end
+
+--- Returns the number of events that programs took.
+---@return number
+function InKernel:count()
+  local n = 0
+  for _, taker in ipairs(self.takers) do n = n + (taker.count and taker:count() or 0) end
+  return n
+end
+
+return in_kernel

@@ -1,0 +1,106 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+# Pairs that BPF programs find: the counts of exact workloads, as through perf.
+. "$(dirname "$0")/../../../lib.sh"
+needs_tracepoint raw_syscalls:sys_enter raw_syscalls:sys_exit sched:sched_switch sched:sched_wakeup
+
+why=$("$PROFSCRIPT" syscalls --capture=bpf --duration 0.01 2>&1 >/dev/null) || skip_all "$why"
+
+# figures COLUMN...: these columns of the CSV in $TMP/out
+figures() {
+	awk -F, -v wanted="$*" '
+		BEGIN { n = split(wanted, names, " ") }
+		!(FNR > 1 && at[names[1]]) { for (i = 1; i <= NF; i++) at[$i] = i; next }
+		{ line = ""; for (i = 1; i <= n; i++) line = line $at[names[i]] " "; print line }' "$TMP/out" | sort
+}
+
+# plausible: in each row of the CSV, min <= p50 <= p95 <= max, and calls * min <= total <= calls * max
+plausible() {
+	figures calls total_ns min_ns p50_ns p95_ns max_ns | awk '
+		!($3 > 0 && $3 <= $4 && $4 <= $5 && $5 <= $6 && $1 * $3 <= $2 && $2 <= $1 * $6) { bad = 1 } END { exit bad || !NR }'
+}
+
+for how in perf bpf; do
+	workload syscalls 20000
+	ours=common_pid==$WORKLOAD
+	trace_workload syscalls -e "raw_syscalls:sys_enter/$ours/" -e "raw_syscalls:sys_exit/$ours/" --capture=$how -m 2048 --csv -v
+	check "syscalls, $how: all calls" test "$(figures nr calls err | grep "^$GETPPID ")" = "$GETPPID 20000 0 "
+	figures nr calls err >"$TMP/rows.$how"
+	check "syscalls, $how: as many events as calls" awk -v n="$(awk '{ n += $2 } END { print n }' "$TMP/rows.$how")" \
+		'/^profscript: / { bad = $2 < 2 * n - 2 || $2 > 2 * n + 2 } END { exit bad }' "$TMP/err"
+
+	workload syscalls 20000
+	ours=common_pid==$WORKLOAD
+	trace_workload syscalls --perins -e "raw_syscalls:sys_enter/$ours/" -e "raw_syscalls:sys_exit/$ours/" --capture=$how -m 2048 --csv
+	check "syscalls --perins, $how" test "$(figures thread nr calls | awk -v nr="$GETPPID" '$2 == nr')" = \
+		"$WORKLOAD $GETPPID 20000 "
+
+	start syscalls -e 'raw_syscalls:sys_enter/id==rmdir/' -e 'raw_syscalls:sys_exit/id==rmdir/' --capture=$how -m 2048 --csv
+	for _ in {1..25}; do rmdir "$TMP/none" "$TMP" 2>/dev/null; done
+	stop
+	check "syscalls, $how: calls that fail" test "$(figures calls err | awk '{ print ($1 == $2 && $1 >= 50) }')" = 1
+
+	workload syscalls 20000
+	ours=common_pid==$WORKLOAD
+	trace_workload multi-trace -e "raw_syscalls:sys_enter/$ours && id == $GETPPID/" \
+		-e "raw_syscalls:sys_exit/$ours && id == $GETPPID/" -k common_pid --perins --capture=$how -m 2048 --csv -i 200
+	check "multi-trace --perins, $how" test "$(figures key calls | awk '{ n += $2; key = $1 } END { print key, n }')" = \
+		"$WORKLOAD 20000"
+	check "multi-trace --perins, $how: latencies" plausible
+
+	workload -C 0 syscalls 20000
+	ours=common_pid==$WORKLOAD
+	trace_workload multi-trace -e "raw_syscalls:sys_enter/$ours && id == $GETPPID/" \
+		-e "raw_syscalls:sys_exit/$ours && id == $GETPPID/" --perins --capture=$how -m 2048 --csv
+	check "multi-trace by CPU, $how" test "$(figures key calls)" = '0 20000 '
+	check "multi-trace by CPU, $how: latencies" plausible
+
+	# Both stages in a cycle: calls, and the times between them.
+	workload syscalls 20000
+	ours=common_pid==$WORKLOAD
+	trace_workload multi-trace -e "raw_syscalls:sys_enter/$ours && id == $GETPPID/" \
+		-e "raw_syscalls:sys_exit/$ours && id == $GETPPID/" -k common_pid --cycle --capture=$how -m 2048 --csv
+	check "multi-trace --cycle, $how" test "$(figures start stop calls | tr '\n' ' ')" = \
+		'sys_enter sys_exit 20000  sys_exit sys_enter 19999  '
+	check "multi-trace --cycle, $how: latencies" plausible
+done
+check 'the same system calls' diff "$TMP/rows.perf" "$TMP/rows.bpf"
+
+# The waits of two tasks that wake each other 5000 times. perf may miss some switches.
+workload pingpong -c 0 5000
+trace_workload rundelay --perins --capture=bpf --csv -v
+if all_reported 'rundelay: a wait for each wakeup'; then
+	n=$(figures comm start calls | awk '/^p[io]ng sched_wakeup / { n += $3 } END { print n }')
+	echo "$n waits" >"$TMP/.waits"
+	[ "$n" -ge 9990 ] && [ "$n" -le 10010 ]
+	result $? 'rundelay: a wait for each wakeup' "$TMP/.waits"
+fi
+check 'rundelay: latencies' plausible
+workload pingpong -c 0 5000
+trace_workload rundelay --capture=bpf --csv -v -i 100
+check 'rundelay: with intervals' test "$(figures calls | awk '{ n += $1 } END { print n }')" -ge 9990
+check 'in the kernel' grep -q 'sched:sched_switch: id .*, paired in the kernel, by a BPF program' "$TMP/err"
+
+expect_refusal() {
+	local what=$1 text=$2
+	shift 2
+	"$PROFSCRIPT" "$@" --capture=bpf >"$TMP/out" 2>"$TMP/err"
+	check "refused: $what" test $? = 2
+	expect_line "refused: $what: the reason" "$text" "$TMP/err"
+}
+expect_refusal 'threads' 'capture=bpf is not possible: they are those of some threads' rundelay -p $$ --duration 0.1
+"$PROFSCRIPT" multi-trace -e sched:sched_wakeup//key=pid/ -e sched:sched_switch//key=next_pid/ --than 1s --dry-run >"$TMP/out"
+check 'events that are printed are not paired in the kernel' test "$(grep -c 'paired in the kernel' "$TMP/out")" = 0
+
+if command -v bpftool >/dev/null; then
+	start rundelay --capture=bpf -i 100
+	mapfile -t ids < <(sed -n 's/^prog_id:[^0-9]*//p' /proc/$tracer/fdinfo/* | sort -u)
+	check 'a program for each event' test ${#ids[@]} -eq 3
+	kill -KILL $tracer
+	wait $tracer 2>/dev/null
+	# shellcheck disable=SC2317 # wait_for calls it
+	gone() { for id in "${ids[@]}"; do ! bpftool prog show id "$id" || return 1; done; }
+	check 'SIGKILL leaves none' wait_for 10 gone
+else
+	skip 'SIGKILL leaves none' 'bpftool is not installed'
+fi

@@ -1,0 +1,140 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# Events that BPF programs capture (--capture): the same as those of perf, in the same order, and none is lost untold.
+. "$(dirname "$0")/../../../lib.sh"
+needs_tracepoint raw_syscalls:sys_enter sched:sched_switch sched:sched_wakeup irq:softirq_entry exceptions:page_fault_user
+SEEN=$TOP/tests/tools/seen.lua
+
+"$PROFSCRIPT" "$SEEN" -e sched:sched_switch --capture bpf --dry-run >"$TMP/out" 2>"$TMP/err" ||
+	skip_all "$(sed -n '1s/.*not possible: //p' "$TMP/err")"
+expect_line 'the plan tells it' 'sched_switch: .*captured by a BPF program' "$TMP/out"
+
+# --- the same records -----------------------------------------------------------------------------
+
+# equal NAME MINIMUM EVENT...: captured events and perf's are the same, at least so many of each. Another CPU may ask for
+# a switch between the two. A few of perf's at the start and the end are missing; perf may miss more. If any are lost, it
+# is tried again.
+equal() {
+	local name=$1 minimum=$2 events=() event try
+	shift 2
+	for event in "$@"; do events+=(-e "$event" -e "$event//cpus=$(cat /sys/devices/system/cpu/online)/"); done
+	for try in 1 2 3 4 5; do
+		start "$TOP/tests/tools/captured.lua" -m 2048 "${events[@]}"
+		"$TOP/build/workloads/pingpong" 300
+		"$TOP/build/workloads/syscalls" 500
+		"$TOP/build/workloads/states" signal 20 migrate 20 fork 20
+		stop
+		! grep -q lost "$TMP/err" && break
+	done
+	awk -v minimum="$minimum" -v events=$# '
+		/ equal, / { n++; if ($2 >= minimum && $4 <= $2 / 50 + 5 && $8 == 0 && $10 <= $2 / 20 + 20) next }
+		{ print; bad = 1 }
+		END { if (n != events) print n " of " events " events"; exit bad || n != events }
+	' "$TMP/out" >"$TMP/wrong"
+	result $? "$name" "$TMP/wrong"
+}
+
+equal 'switches, new tasks, migrations' 20 sched:sched_switch sched:sched_wakeup_new sched:sched_migrate_task
+equal 'system calls' 500 raw_syscalls:sys_enter raw_syscalls:sys_exit
+equal 'interrupts' 5 irq:softirq_entry irq:softirq_exit irq:softirq_raise
+equal 'page faults' 500 exceptions:page_fault_user
+
+# --- order, losses, targets -----------------------------------------------------------------------
+
+# seen ARG...: runs tests/tools/seen.lua during the workload of GETPPID; sets $seen, $lost and $early
+seen() {
+	start "$SEEN" "$@"
+	go
+	stop
+	read -r seen _ lost _ early _ <"$TMP/out"
+}
+
+workload syscalls 100000
+seen -e "raw_syscalls:sys_enter/id == $GETPPID && common_pid == $WORKLOAD/" --capture bpf -m 4096
+check "sees all of $((seen)) calls" test "$seen,$lost" = 100000,0
+
+# The last call comes when there is room again, so it tells what was lost before it, on its CPU.
+for pages in 4 16; do
+	workload -C 0 syscalls 300000 1000000
+	mkfifo "$TMP/last.$pages"
+	taskset -c 0 bash -c "read -r _ <'$TMP/last.$pages'; exec '$TOP/build/workloads/syscalls' 1" &
+	last=$!
+	start "$SEEN" --capture bpf -m $pages --slow 20 \
+		-e "raw_syscalls:sys_enter/id == $GETPPID && (common_pid == $WORKLOAD || common_pid == $last)/"
+	go
+	sleep 0.5
+	echo >"$TMP/last.$pages"
+	wait $last
+	stop
+	read -r seen _ lost _ <"$TMP/out"
+	check "-m $pages: $seen seen, $lost lost" test $((seen + lost)) -eq 300001 -a "$lost" -gt 0 -a "$seen" -gt 1
+	check "-m $pages: says where they were lost" grep -q 'lost [0-9]* events on CPU #0 between' "$TMP/err"
+	check "-m $pages: all of them" bash -c "! grep 'unknown CPU' '$TMP/err'"
+done
+
+workload pingpong 3000
+seen -e sched:sched_switch -e "sched:sched_switch//cpus=0/" -e irq:softirq_raise -e raw_syscalls:sys_enter -m 2048
+check "captured and sampled events are in order: $seen, $early early" test "$early" -eq 0 -a "$seen" -gt 3000
+
+workload -C 0 syscalls 2000
+seen -e "raw_syscalls:sys_enter/id == $GETPPID/" --capture bpf -C 0
+check '-C: events on the CPU' test "$seen" -ge 2000
+if [ "$(nproc)" -gt 1 ]; then
+	workload -C 0 syscalls 2000
+	seen -e "raw_syscalls:sys_enter/id == $GETPPID && common_pid == $WORKLOAD/" --capture bpf -C 1
+	check '-C: none of others' test "$seen" -eq 0
+fi
+
+# --- what profilers print -------------------------------------------------------------------------
+
+# both NAME COLUMN WANT ARG...: the sum of the column in a CSV is WANT with perf and with BPF. PID is the workload's.
+both() {
+	local name=$1 column=$2 want=$3 how
+	shift 3
+	for how in perf bpf; do
+		workload syscalls 5000
+		start "${@//PID/$WORKLOAD}" --capture $how --format csv -m 2048
+		go
+		stop
+		check "$name: $how" test "$(total "$column")" = "$want"
+	done
+}
+
+both 'syscalls --than' calls 5000 syscalls --than 10s -e "raw_syscalls:sys_enter/id == $GETPPID && common_pid == PID/" \
+	-e "raw_syscalls:sys_exit/id == $GETPPID && common_pid == PID/"
+both 'multi-trace --perins' calls 5000 multi-trace --perins -k common_pid --than 10s \
+	-e "raw_syscalls:sys_enter/id == $GETPPID && common_pid == PID/" \
+	-e "raw_syscalls:sys_exit/id == $GETPPID && common_pid == PID/"
+both 'exec, with a filter that only profscript understands' count 5000 exec 'count(ev.id)' \
+	-e "raw_syscalls:sys_enter/id == $GETPPID && comm_get(common_pid) == \"syscalls\" && common_pid == PID/"
+
+# --- decisions ------------------------------------------------------------------------------------
+
+refused 'threads' 2 'seen: --capture=bpf is not possible: they are those of some threads' "$SEEN" -e sched:sched_switch \
+	--capture bpf -p $$
+refused 'stacks' 2 'seen: --capture=bpf is not possible: .*' "$SEEN" -e sched:sched_switch --capture bpf -g
+refused 'another event' 2 'seen: --capture=bpf is not possible: .*arguments of sched:sched_process_exec' "$SEEN" \
+	-e sched:sched_process_exec --capture bpf
+refused 'wakeups that are printed' 2 'trace: --capture=bpf is not possible: the common_flags of sched:sched_wakeup .*' \
+	trace -e sched:sched_wakeup --capture bpf
+"$PROFSCRIPT" exec 'count(ev.pid)' -e sched:sched_wakeup --dry-run -v >"$TMP/out" 2>&1
+expect_line 'wakeups whose flags nobody reads' 'captured by a BPF program|in the kernel' "$TMP/out"
+for code in 'count(ev.common_flags, 1)' 'local n = "common_flags" count(ev[n], 1)'; do
+	"$PROFSCRIPT" exec "$code" -e sched:sched_wakeup --dry-run -v >"$TMP/out" 2>&1
+	expect_line "and whose flags are read: $code" 'read through perf: the common_flags' "$TMP/out"
+done
+
+# --- the end --------------------------------------------------------------------------------------
+
+if command -v bpftool >/dev/null; then
+	start "$SEEN" -e sched:sched_switch -e raw_syscalls:sys_enter --capture bpf
+	mapfile -t ids < <(sed -n 's/^prog_id:[^0-9]*//p' /proc/$tracer/fdinfo/* | sort -u)
+	check 'a program for each event' test ${#ids[@]} -eq 2
+	kill -KILL $tracer
+	wait $tracer 2>/dev/null
+	# shellcheck disable=SC2317 # wait_for calls it
+	gone() { ! bpftool prog show id "${ids[0]}" && ! bpftool prog show id "${ids[1]}"; }
+	check 'SIGKILL leaves none' wait_for 10 gone
+else
+	skip 'SIGKILL leaves none' 'bpftool is not installed'
+fi

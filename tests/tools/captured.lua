@@ -1,0 +1,117 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+-- Compares the events that BPF programs capture with perf's samples of the same events, on each CPU in their order:
+-- all fields, and those of the sample. Each event is given twice, the second time with the attribute cpus=, so that
+-- perf samples it. Prints for each event how many were equal; how many differed only in the bits of common_flags that
+-- another CPU may set between the two; how many differed otherwise, with the first differences; how many only perf had;
+-- and how many only the program: the kernel drops samples of perf while other programs run.
+local MAX_SHOWN, LOOK = 5, 32
+local SAMPLE = { '_pid', '_tid', '_cpu', '_comm', '_period' }
+
+local function text(value)
+  if type(value) ~= 'cdata' or tonumber(value) then return tostring(value) end
+  local parts = {}
+  for i = 0, #value - 1 do parts[i + 1] = tostring(value[i]) end
+  return table.concat(parts, ' ')
+end
+
+local function without_need(flags)
+  local bits = tonumber(flags)
+  for _, bit in ipairs { 0x20, 0x04, 0x02 } do
+    if bits % (2 * bit) >= bit then bits = bits - bit end
+  end
+  return bits
+end
+
+return {
+  summary = 'Compare captured events with those of perf',
+  options = { apart = { type = 'duration', default = 20000000, help = 'how much later the second may be' } },
+  start = function(opt, out)
+    local lists, order, handlers = {}, {}, {}
+    local function show(of, ...)
+      of.shown = of.shown + 1
+      if of.shown <= MAX_SHOWN then out:print(('%s: %s: perf %s, captured %s'):format(of.name, ...)) end
+    end
+    --- Returns 'equal', 'flags' or 'different'.
+    local function relation(of, one, other)
+      local result = 'equal'
+      for i = 1, #of.names do
+        if one[i] ~= other[i] then
+          if of.names[i] ~= 'common_flags' or without_need(one[i]) ~= without_need(other[i]) then return 'different' end
+          result = 'flags'
+        end
+      end
+      return math.abs(one.time - other.time) < opt.apart and result or 'different'
+    end
+    local function drop(queue, n)
+      for _ = 1, n do
+        queue[queue.first] = nil
+        queue.first = queue.first + 1
+      end
+    end
+    local function compare(of, cpu, at_end)
+      local perf, bpf = of.perf[cpu], of.bpf[cpu]
+      local spare = at_end and 0 or LOOK
+      while perf.first + spare <= perf.n and bpf.first + spare <= bpf.n do
+        local result = relation(of, perf[perf.first], bpf[bpf.first])
+        for k = 1, result == 'different' and LOOK or 0 do
+          local later, early = perf[perf.first + k], bpf[bpf.first + k]
+          if later and relation(of, later, bpf[bpf.first]) ~= 'different' then
+            drop(perf, k)
+            of.missing, result = of.missing + k, nil
+            break
+          elseif early and relation(of, perf[perf.first], early) ~= 'different' then
+            drop(bpf, k)
+            of.more, result = of.more + k, nil
+            break
+          end
+        end
+        if result then
+          if result == 'different' then
+            for i, name in ipairs(of.names) do
+              if perf[perf.first][i] ~= bpf[bpf.first][i] then
+                show(of, name, perf[perf.first][i], bpf[bpf.first][i])
+              end
+            end
+          end
+          of[result] = of[result] + 1
+          drop(perf, 1)
+          drop(bpf, 1)
+        end
+      end
+      if at_end then
+        of.missing, of.more = of.missing + perf.n - perf.first + 1, of.more + bpf.n - bpf.first + 1
+      end
+    end
+    for _, group in ipairs(opt.event) do
+      for _, event in ipairs(group) do
+        local of = lists[event.name]
+        if not of then
+          of = { name = event.name, perf = {}, bpf = {}, names = {}, equal = 0, flags = 0, different = 0, missing = 0,
+            more = 0, shown = 0 }
+          for name in pairs(event.fields) do of.names[#of.names + 1] = name end
+          table.sort(of.names)
+          for _, name in ipairs(SAMPLE) do of.names[#of.names + 1] = name end
+          lists[event.name], order[#order + 1] = of, of
+        end
+        local into = event.attrs.cpus and 'perf' or 'bpf'
+        handlers[event] = function(ev)
+          local cpu = ev._cpu
+          for _, side in ipairs { 'perf', 'bpf' } do of[side][cpu] = of[side][cpu] or { first = 1, n = 0 } end
+          local queue, list = of[into][cpu], { time = ev._time }
+          for i, name in ipairs(of.names) do list[i] = text(ev[name]) end
+          queue.n = queue.n + 1
+          queue[queue.n] = list
+          compare(of, cpu)
+        end
+      end
+    end
+    handlers.stop = function()
+      for _, of in ipairs(order) do
+        for cpu in pairs(of.perf) do compare(of, cpu, true) end
+        out:print(('%s: %d equal, %d differ in flags, %d differ, %d missing, %d more'):format(of.name, of.equal,
+          of.flags, of.different, of.missing, of.more))
+      end
+    end
+    return handlers
+  end,
+}

@@ -1,0 +1,294 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+-- Programs that pair events, compared with runtime/relations/pairs.c on random events: the same pairs, latencies and
+-- counters. The programs are run on synthetic events, with the times of these.
+local bit = require 'bit'
+local ffi = require 'ffi'
+local asm = require 'bindings.kernel.asm'
+local expr = require 'bindings.expr.compile'
+local hist = require 'bindings.base.hist'
+local kernel_pairs = require 'bindings.kernel.pairs'
+local libbpf = require 'bindings.bpf.libbpf'
+local program = require 'bindings.kernel.program'
+local run_bpf = require 'tests.unit.bindings.kernel.run_bpf'
+local source = require 'bindings.kernel.source'
+
+local C = ffi.C
+
+ffi.cdef [[
+struct pair_record {
+  int64_t key, value; int64_t prev_state;
+  int32_t pid, target_cpu, common_pid, prev_pid, next_pid, role;
+  int64_t time, cpu, side;
+};
+]]
+local record_type = ffi.typeof 'struct pair_record'
+local function at(name) return ffi.offsetof(record_type, name) end
+
+local fields = {}
+for name, size in pairs { key = 8, value = 8, prev_state = 8, pid = 4, target_cpu = 4, common_pid = 4, prev_pid = 4,
+  next_pid = 4, role = 4 } do
+  fields[name] = { name = name, offset = at(name), size = size, elem_size = size, count = 1, flags = C.FIELD_SIGNED,
+    type = 'int' }
+end
+
+local compiled = {}
+local function value(text)
+  compiled[text] = compiled[text] or assert(expr.compile(text, fields))
+  return compiled[text]
+end
+
+local CPUS, TASKS = 3, 12
+
+--- Returns the program of a rule.
+local function load(pairs_, rule)
+  local a = asm.new()
+  local places = { cpu = a:take(8), side = a:take(8) }
+  a:alu_r('mov', asm.CONTEXT, 1)
+  a:load(8, 0, asm.CONTEXT, at 'cpu')
+  a:jump('>=', 0, CPUS, 'done')
+  a:store(8, asm.FRAME, places.cpu, 0)
+  a:load(8, 0, asm.CONTEXT, at 'side')
+  a:store(8, asm.FRAME, places.side, 0)
+  pairs_:body(rule, true)(a, source.record(), places)
+  a:label 'done'
+  a:alu('mov', 0, 0)
+  a:exit()
+  return program.load(a, { type = 'syscall', name = 'test' })
+end
+
+local opts = ffi.new 'struct bpf_test_run_opts'
+opts.sz, opts.ctx_size_in = ffi.sizeof(opts), ffi.sizeof(record_type)
+
+local function run(loaded, record)
+  opts.ctx_in = record
+  assert(assert(libbpf.open()).bpf_prog_test_run_opts(loaded.fd, opts) == 0)
+end
+
+--- Keys of which many have the same place: multiples of the inverse of the hash's multiplier differ only in bits that
+--- the place does not have.
+local function hashed_keys()
+  local list, by_place = { -1LL, 0LL, -2LL, 1LL, bit.lshift(1LL, 40) }, {}
+  local n = 0
+  for key = 1, 100000 do
+    local place = tonumber(bit.rshift(key * 0x9e3779b97f4a7c15ULL, 48))
+    if by_place[place] then
+      list[#list + 1], list[#list + 2] = by_place[place] + 0LL, key + 0LL
+      by_place[place] = nil
+      n = n + 1
+      if n == 15 then break end
+    else
+      by_place[place] = key
+    end
+  end
+  return list
+end
+
+local MASK = 0x7f
+
+local ROWS = { { 'key' }, { 'value' }, { 'key', 'value' } }
+local MOST_ROWS = 20
+
+local function random_rows(random)
+  if random(2) == 1 then return nil end
+  return { by = ROWS[random(3)], most = random(2) == 1 and MOST_ROWS or 2000, kinds = random(2) == 1 and 16 or nil }
+end
+
+local function random_plan(random)
+  local stages = random(1, 4)
+  local plan = { stages = stages, cycle = stages == 1 or random(2) == 1, rules = {},
+    threshold = random(2) == 1 and 20 or -1, rows = random_rows(random),
+    clock = function(a) a:load(8, 0, asm.CONTEXT, at 'time') end }
+  local has_roles, is_sched = random(2) == 1, stages == 2 and not plan.cycle and random(3) > 1
+  plan.direct = (is_sched or random(2) == 1) and 40 or nil
+  for stage = 0, stages - 1 do
+    for place = 0, random(1, 2) - 1 do
+      local key = not is_sched and 'key' or stage == 1 and 'next_pid' or 'pid'
+      table.insert(plan.rules, { stage = stage, place = place, key = value(key), key_field = key,
+        role = has_roles and value 'role' or nil })
+      if plan.rows then
+        local rule = plan.rules[#plan.rules]
+        rule.value = value 'value'
+        rule.same = random(2) == 1 and { value = value 'common_pid', any = 3 } or nil
+        rule.failed = random(2) == 1 and value 'prev_state < 100' or nil
+      end
+    end
+  end
+  if is_sched then
+    local wakeup, switch = plan.rules[1], plan.rules[#plan.rules]
+    wakeup.wakeup = { task = value 'pid', target = value 'target_cpu', waker = value 'common_pid' }
+    switch.switch = { task = value 'next_pid', before = value 'prev_pid' }
+    switch.ends = { key = value 'prev_pid', bits = value 'prev_state', mask = MASK }
+    if #plan.rules > 2 and plan.rules[2].stage == 0 and random(2) == 1 then
+      plan.rules[2].is_derived, switch.ends.awake = true, plan.rules[2]
+    end
+  end
+  return plan
+end
+
+--- Returns the matcher in C for the same plan. The class of rule i is EVENT_FIRST + i - 1.
+local function matcher(plan)
+  local config = ffi.new('struct pairs_config', { stages = plan.stages, cycle = plan.cycle and 1 or 0 })
+  local p = ffi.gc(C.pairs_new(config), C.pairs_free)
+  local class_of = {}
+  for i, rule in ipairs(plan.rules) do class_of[rule] = C.EVENT_FIRST + i - 1 end
+  for _, rule in ipairs(plan.rules) do
+    local class = class_of[rule]
+    C.pairs_add_class(p, class, rule.stage)
+    local key = fields[rule.key_field]
+    C.pairs_set_key(p, class, key.offset, key.size, 1)
+    C.pairs_set_value(p, class, at 'value', 8, 1)
+    if rule.wakeup then C.pairs_set_wakeup(p, class, 0, at 'pid', at 'target_cpu', at 'common_pid') end
+    if rule.switch then C.pairs_set_switch(p, class, 0, at 'next_pid', at 'prev_pid') end
+    if rule.ends then
+      C.pairs_set_end(p, class, at 'prev_pid', at 'prev_state', 8, MASK)
+      if rule.ends.awake then C.pairs_set_awake(p, class, class_of[rule.ends.awake]) end
+    end
+  end
+  return p, class_of
+end
+
+local ROLE_FLAGS = { [0] = C.EVENT_NO_FIRST + C.EVENT_NO_SECOND, C.EVENT_NO_SECOND, C.EVENT_NO_FIRST, 0 }
+
+--- Sums by name: what one of the two has found.
+local Sums = {}
+Sums.__index = Sums
+
+local function new_sums(plan)
+  return setmetatable({ plan = plan, ids = {}, n = 0, failed = {},
+    hists = hist.set(4096, plan.threshold >= 0 and plan.threshold or nil) }, Sums)
+end
+
+--- Returns the number of a histogram by its name.
+function Sums:id(name)
+  if not self.ids[name] then
+    self.ids[name], self.n = self.n, self.n + 1
+  end
+  return self.ids[name]
+end
+
+local function name_of(plan, key, kind)
+  local parts = {}
+  for i in ipairs(plan.rows.by) do parts[i] = tostring(key[i - 1] + 0LL) end
+  return ('%s of kind %s'):format(table.concat(parts, ' '), kind or 'any')
+end
+
+function Sums:add(name, ns, failed)
+  self.hists:add(self:id(name), ns)
+  if failed then self.failed[name] = (self.failed[name] or 0) + 1 end
+end
+
+--- Returns what was found by name. Without quantiles, only stats.
+function Sums:summaries()
+  local texts = {}
+  for name, id in pairs(self.ids) do
+    local h = self.hists:get(id)
+    local s = h and h:stats()
+    if s and s.count > 0 then
+      texts[name] = ('%d %d %d %d %d, %d failed'):format(s.count, s.sum, s.min, s.max, s.over, self.failed[name] or 0)
+      if not self.plan.rows or self.plan.rows.kinds then
+        texts[name] = ('%s: %d %d %d'):format(texts[name], h:quantile(0.2), h:quantile(0.5), h:quantile(0.9))
+      end
+    end
+  end
+  return texts
+end
+
+--- Adds what a side of the maps holds.
+local function read(in_kernel, side, got)
+  local plan = in_kernel.plan
+  local function add(name, sums, buckets)
+    assert.equal(0, C.hist_set_add_sums(got.hists, got:id(name), sums, buckets))
+    if sums.failed > 0 then got.failed[name] = (got.failed[name] or 0) + tonumber(sums.failed) end
+  end
+  in_kernel:take(side, function(kind, sums, buckets) add('kind ' .. kind, sums, buckets) end,
+    function(key, kind, sums, buckets)
+      if not key then got.others = (got.others or 0) + tonumber(sums.count) end
+      if key then add(name_of(plan, key, kind), sums, buckets) end
+    end,
+    function(key, kind, bucket, count)
+      assert.equal(0, C.hist_set_add_bucket(got.hists, got:id(name_of(plan, key, kind)), bucket, count))
+    end)
+end
+
+--- Adds a pair of the matcher, as bindings/pairs/rows.lua does.
+local function add_pair(sums, plan, rule, out, r)
+  if not plan.rows then return sums:add('kind ' .. out.kind, out.ns) end
+  local same = rule.same
+  if same and out.first_value ~= r.common_pid and r.common_pid ~= same.any then return end
+  local key = ffi.new 'int64_t[2]'
+  for i, part in ipairs(plan.rows.by) do key[i - 1] = part == 'key' and out.key or out.first_value end
+  local name = name_of(plan, key, plan.rows.kinds and out.kind)
+  sums:add(name, out.ns, rule.failed and r.prev_state < 100)
+end
+
+local function compare(seed, keys)
+  math.randomseed(seed)
+  local random = math.random
+  local plan = random_plan(random)
+  local in_kernel = kernel_pairs.new(plan, CPUS)
+  local c, class_of = matcher(plan)
+  local programs, taken = {}, {}
+  for _, rule in ipairs(plan.rules) do
+    if not rule.is_derived then
+      programs[rule] = load(in_kernel, rule)
+      taken[#taken + 1] = rule
+    end
+  end
+  local wanted, got = new_sums(plan), new_sums(plan)
+  local records, now, side = ffi.new('struct pair_record[400]'), 1000, 1
+  local e, out = ffi.new 'struct event', ffi.new 'struct pair'
+  for i = 0, 399 do
+    local r, rule = records[i], taken[random(#taken)]
+    now = now + random(0, 3) * (random(10) == 1 and 1000000 or 1)
+    r.time = random(20) == 1 and now - random(0, 5) or now
+    r.key = plan.direct and random(0, 39) or keys[random(#keys)]
+    r.value = random(4) == 1 and random(-3, 3000) or random(0, 5)
+    r.cpu, r.side, r.role = random(0, CPUS - 1), side, random(0, 3)
+    r.pid, r.prev_pid, r.next_pid = random(0, TASKS), random(0, TASKS), random(0, TASKS)
+    r.common_pid, r.target_cpu = random(0, TASKS), random(-1, CPUS - 1)
+    r.prev_state = random(2) == 1 and 0 or random(0, 256)
+    e.time, e.class, e.cpu, e.tid = tonumber(r.time), class_of[rule], tonumber(r.cpu), r.common_pid
+    e.flags = rule.role and ROLE_FLAGS[r.role] or 0
+    e.raw, e.raw_size = ffi.cast('uint8_t *', r), ffi.sizeof(record_type)
+    run(programs[rule], r)
+    if C.pairs_feed(c, e, 1, out) == 1 then add_pair(wanted, plan, rule, out, r) end
+    if random(100) == 1 then
+      read(in_kernel, side, got)
+      side = 3 - side
+    end
+  end
+  read(in_kernel, side, got)
+  if not got.others then
+    assert.same(wanted:summaries(), got:summaries(), ('seed %d'):format(seed))
+  else
+    assert.equal(MOST_ROWS, plan.rows.most)
+  end
+  local stats, counted = ffi.new 'struct pairs_stats', in_kernel:stats()
+  C.pairs_read_stats(c, stats)
+  assert.equal(400, counted.events)
+  for _, name in ipairs { 'pairs', 'replaced', 'unstarted', 'mismatched', 'ended', 'unneeded', 'evicted', 'unreported',
+    'stored' } do
+    assert.equal(tonumber(stats[name]), counted[name], ('%s of seed %d'):format(name, seed))
+  end
+  counted.others, counted.rows = got.others or 0, plan.rows and got.n or 0
+  return counted
+end
+
+describe('pairs in the kernel', function()
+  local missing = run_bpf.missing()
+  if missing then
+    pending(missing)
+    return
+  end
+
+  it('are those of the matcher', function()
+    local keys, sum = hashed_keys(), {}
+    for seed = 1, 300 do
+      for name, n in pairs(compare(seed, keys)) do sum[name] = (sum[name] or 0) + n end
+    end
+    for _, name in ipairs { 'pairs', 'replaced', 'unstarted', 'mismatched', 'ended', 'unneeded', 'unreported',
+      'stored', 'rows', 'others' } do
+      assert.is_true(sum[name] > 100, name)
+    end
+  end)
+end)
