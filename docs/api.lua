@@ -18,6 +18,7 @@ local PARTS = {
     { 'EventField' } },
   { file = 'bindings/view/sampling.lua', { 'EventParameters' } },
   { title = 'Counts', file = 'bindings/run/counts.lua', { 'Counts', 'Counts', 'counts:' }, { 'CountSettings' } },
+  { title = 'Tallies', file = 'bindings/run/tally.lua', { 'Tally', 'Tally', 'tally:' }, { 'TallySettings' } },
   { title = 'Slots', file = 'bindings/run/slots.lua', { 'Slots', 'Slots', 'slots:' } },
   { title = 'Expressions and frames', file = 'bindings/run/services.lua', { 'Expression' } },
   { file = 'bindings/print/frames.lua', { 'Frame' } },

@@ -157,6 +157,7 @@ function Keys:overflow()
 end
 
 --- Counts uses of the id `max` for keys that were counted elsewhere.
+---@package
 ---@param keys Keys
 ---@param uses number
 function intern.add_overflow(keys, uses) C.intern_add_overflow(checked(keys, 'intern.add_overflow').table, uses) end

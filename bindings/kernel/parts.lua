@@ -15,8 +15,8 @@ local NAME = 16 -- bytes: TASK_COMM_LEN
 ---@class Part
 ---@field size integer bytes, 8 or 16
 ---@field type string the type of a number, or 'string'
----@field store fun(a: Asm, source: Source, at: integer, none: string) stores the value at a place on the stack; jumps to
---- `none` if there is no value
+---@field store fun(a: Asm, source: Source, at: integer, none: string) stores the value at a place on the stack; jumps
+--- to `none` if there is no value
 ---@field read fun(bytes: ffi.cdata*): number|ffi.cdata*|string returns the value from a copy of these bytes
 
 -- How a number is read, by its type.

@@ -31,22 +31,14 @@ end
 ---@field cpu integer place on the stack: the CPU, 8 bytes
 ---@field side integer place on the stack: the side of the switch, 8 bytes
 
-local ALWAYS_IN_INTERRUPT = {
-  ['irq:irq_handler_entry'] = true, ['irq:irq_handler_exit'] = true,
-  ['irq:softirq_entry'] = true, ['irq:softirq_exit'] = true,
-}
-
-local cannot_tell -- this kernel cannot tell whether it is in an interrupt (CONFIG_KALLSYMS_ALL is not set)
-
 --- Generates code that jumps to `done` if the event is one of this process, as the filter of perf's events does. What
---- happens in interrupts is not. If the kernel cannot tell, it is: a few in a million, as this process hardly runs.
-local function unless_ours(a, spec)
-  if not spec.own_pid or ALWAYS_IN_INTERRUPT[spec.event] then return end
+--- happens in interrupts is not.
+local function unless_ours(a, own_pid)
   local other = a:new_label()
   a:call 'get_current_pid_tgid'
   a:extend(0, 32, false)
-  a:jump('!=', 0, spec.own_pid, other)
-  if cannot_tell then a:go 'done' else unless_in_interrupt(a, 'done') end
+  a:jump('!=', 0, own_pid, other)
+  unless_in_interrupt(a, 'done')
   a:label(other)
 end
 
@@ -57,7 +49,7 @@ local function generate(spec, body)
   spec.switch:check(a, 'done')
   a:store(8, asm.FRAME, places.cpu, 0)
   a:store(8, asm.FRAME, places.side, 1)
-  unless_ours(a, spec)
+  if spec.own_pid then unless_ours(a, spec.own_pid) end
   for _, filter in ipairs(spec.filters) do
     compile.condition(a, filter.tree, { source = source }, { none = 'done' })
   end
@@ -74,15 +66,8 @@ end
 ---@param body fun(a: Asm, source: Source, places: ProbePlaces)
 ---@return Descriptor program
 function probe.load(spec, body)
-  local function load()
-    return program.load(generate(spec, body), { type = 'tracing', name = 'profscript',
-      tracepoint = types.tracepoint(spec.event:match ':(.*)$') })
-  end
-  local loaded, reason = asm.attempt(load)
-  if loaded then return loaded end
-  if cannot_tell or not reason:find 'address for kernel symbol' then asm.refuse('%s', reason) end
-  cannot_tell = true
-  return load()
+  return program.load(generate(spec, body), { type = 'tracing', name = 'profscript',
+    tracepoint = types.tracepoint(spec.event:match ':(.*)$') })
 end
 
 return probe

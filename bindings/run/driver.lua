@@ -202,7 +202,7 @@ function Loop:tick(time)
   local run = self.run
   run.loss:report()
   if run.counts then run.counts:read() end
-  run.in_kernel:turn()
+  run.in_kernel:turn(time)
   run:report_at(time, self.report, self, time)
   if self.push and run.opt.verbose >= 1 then self.push:report() end
 end

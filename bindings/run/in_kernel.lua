@@ -7,10 +7,14 @@ local asm = require 'bindings.kernel.asm'
 local attach = require 'bindings.select.attach'
 local captures = require 'bindings.run.captures'
 local expr = require 'bindings.expr.compile'
+local ffi = require 'ffi'
 local failure = require 'bindings.base.failure'
 local probe = require 'bindings.kernel.probe'
 local program = require 'bindings.kernel.program'
 local switch = require 'bindings.kernel.switch'
+local sys = require 'bindings.base.sys'
+
+local C = ffi.C
 
 local in_kernel = {}
 
@@ -47,6 +51,8 @@ end
 ---@param taker Taker
 function InKernel:offer(taker) self.takers[#self.takers + 1] = taker end
 
+local SHORTEST_INTERVAL = 1e8 -- ns: at the end of one, Switch:turn() waits for all CPUs, usually 10 to 40 ms
+
 local OPTIONS = {
   'overwrite', 'call_graph', 'freq', 'period', 'irqs_disabled', 'tif_need_resched', 'nr_running_min',
   'nr_running_max', 'exclude_pid', 'sched_policy', 'exclude_user', 'exclude_kernel', 'exclude_host', 'exclude_guest',
@@ -73,6 +79,7 @@ end
 local function refuses_run(run)
   if run.opt.exit_n then return '--exit-n' end
   if run.opt.verbose > 1 then return '-vv prints them' end
+  if run.interval > 0 and run.interval < SHORTEST_INTERVAL then return 'the interval is less than 100 ms' end
 end
 
 --- Returns why an event cannot be taken; nil if it can.
@@ -231,9 +238,14 @@ local function read(self, side, is_last)
   end
 end
 
---- Reads what was counted in the interval that ends.
-function InKernel:turn()
-  if #self.takers > 0 then read(self, self.switch:turn(), false) end
+--- Reads what was counted in the interval that ends. If the next one has ended, too, leaves it to that one: where the
+--- kernel takes longer than an interval, the run would fall behind for ever.
+---@param time number ns, the end of the interval
+function InKernel:turn(time)
+  if #self.takers == 0 then return end
+  local clock = ffi.new 'struct session_clock'
+  C.session_read_clock(self.run.session, clock)
+  if sys.now(clock.base) - time < self.run.interval then read(self, self.switch:turn(), false) end
 end
 
 --- Ends the programs. Called when the session ends.

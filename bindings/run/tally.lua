@@ -17,11 +17,11 @@ local LARGEST = 2 ^ 63 - 1024 -- that a histogram can hold; larger unsigned numb
 --- Tally:ignored()
 ---@field thread? boolean the key is the thread; events in threads that have exited are ignored
 ---@field name? string expression: the name of a key is that of its first event
----@field sums? { into: Array, width: integer, at: integer, value?: string }[] `into[id * width + at]` becomes the number
---- of events, or the sum of the expression `value`
+---@field sums? { into: Array, width: integer, at: integer, value?: string }[] `into[id * width + at]` becomes the
+--- number of events, or the sum of the expression `value`
 ---@field hist? { into: HistSet, negative?: HistSet, width: integer, at: integer, value: string } the histogram
---- `id * width + at` gets the values of an expression; `negative` the absolute values of those below 0;
---- without it, these count as 0
+--- `id * width + at` gets the values of an expression; `negative` the absolute values of those below 0, which
+--- otherwise count as 0
 ---@field each? fun(ev: Ev, value: number) also called for each event with the value of `hist`
 ---@field handler? fun(ev: Ev) counts the same; default: a generated one
 ---@field filter? string with `handler`: a condition that it checks
@@ -144,6 +144,8 @@ function Tally:too_large() return self._stats[HUGE] end
 Tally.does = 'counted'
 Tally.attributes = { comm = true, key = true, printkey = true, num = true, ['top-by'] = true, ['top-add'] = true }
 
+--- Loads the programs: see Taker in bindings/run/in_kernel.lua.
+---@package
 ---@param kernel InKernel
 function Tally:load(kernel)
   if self.reason then asm.refuse('%s', self.reason) end
@@ -181,6 +183,7 @@ local function id_of(self, one, cpu, bytes)
 end
 
 --- Reads what was counted on a side.
+---@package
 ---@param side integer
 function Tally:turn(side)
   local kernel, first, counts = self._kernel, {}, {}
@@ -220,6 +223,7 @@ function Tally:turn(side)
 end
 
 --- The number of events that programs counted.
+---@package
 function Tally:count() return self._stats[COUNTED] + self._stats[IGNORED] end
 
 local public = facade.class('tally', Tally, { 'add', 'counted', 'ignored', 'too_large' })

@@ -36,3 +36,60 @@ process_cpu() {
 events() {
 	sed -n 's/^profscript: \([0-9]*\) events, .*/\1/p' "$tmp/err" | tail -n 1
 }
+
+# load NAME: runs a load on CPU 0: tight is getppid in a loop, any other perf bench sched pipe
+load() {
+	case $1 in
+	tight) taskset -c 0 build/workloads/syscalls $((loops * 5)) ;;
+	*) taskset -c 0 perf bench sched pipe -l "$loops" >/dev/null ;;
+	esac
+}
+
+# cpu LOAD: ns of CPU that it takes
+cpu() {
+	local TIMEFORMAT='%U %S'
+	{ time load "$1" 2>/dev/null; } 2>&1 | awk '{ printf "%d", ($1 + $2) * 1e9 }'
+}
+
+# traced HOW LOAD COMMAND...: runs a command of profscript on CPU 1; sets $load_ns, $reader_ns and $n
+traced() {
+	local how=$1 load=$2 before pid
+	shift 2
+	taskset -c 1 $profscript "$@" --capture "$how" -m 2048 -v >"$tmp/out" 2>"$tmp/err" &
+	pid=$!
+	until grep -q poll /proc/$pid/wchan 2>/dev/null; do sleep 0.05; done
+	load "$load" # the reader's code is compiled
+	before=$(process_cpu $pid)
+	load_ns=$(cpu "$load")
+	sleep 0.2
+	reader_ns=$(($(process_cpu $pid) - before))
+	kill -INT $pid
+	wait $pid
+	n=$(($(events) / 2)) # of two equal loads
+	grep -q ' 0 lost' "$tmp/err" || echo "$load, $how: events were lost" >&2
+}
+
+lowest() { sort -g "$1" | head -n 1; }
+
+# paths NAME LOAD COMMAND...: prints the costs of an event with perf and with BPF, the lowest of $rounds rounds
+paths() {
+	local name=$1 load=$2 how none i
+	shift 2
+	rm -f "$tmp"/*.ns
+	for ((i = 0; i < rounds; i++)); do
+		cpu "$load" >>"$tmp/none.ns"
+		echo >>"$tmp/none.ns"
+		for how in perf bpf; do
+			traced $how "$load" "$@"
+			echo "$load_ns $n" >>"$tmp/$how.task.ns"
+			awk -v cpu="$reader_ns" -v n="$n" 'BEGIN { print cpu / n }' >>"$tmp/$how.reader.ns"
+		done
+	done
+	none=$(lowest "$tmp/none.ns")
+	for how in perf bpf; do
+		awk -v none="$none" '{ print ($1 - none) / $2 }' "$tmp/$how.task.ns" >"$tmp/$how.added.ns"
+	done
+	awk -v name="$name" -v perf="$(lowest "$tmp/perf.added.ns")" -v bpf="$(lowest "$tmp/bpf.added.ns")" \
+		-v reader="$(lowest "$tmp/perf.reader.ns")" -v ours="$(lowest "$tmp/bpf.reader.ns")" 'BEGIN {
+		printf "%-12s %9.0f %8.0f %7.2f %14.1f %7.1f %7.2f\n", name, perf, bpf, bpf / perf, reader, ours, ours / reader }'
+}

@@ -74,4 +74,39 @@ describe('oneliner.compile', function()
       assert.equal(message, why)
     end
   end)
+
+  describe('as data', function()
+    --- What a program lets the kernel count; nil if it must run for each event.
+    local function counted(source)
+      local program, got = assert(oneliner.compile(source)), nil
+      local session = { tally = function() return { add = function(_, _, settings) got = settings end } end }
+      program:count(session, { name = 'a:b' }, function() end)
+      return got and { got.filter or '', unpack(got.key) } or nil, got
+    end
+
+    it('is one call with fields', function()
+      assert.same({ '', 'ret', '_comm' }, counted 'count(ev.ret, ev._comm)')
+      assert.same({ '', { constant = 'a:b' } }, counted ' count( ev._event ) ; ')
+      local _, settings = counted 'sum(ev.ret, ev.id)'
+      assert.equal('ret', settings.sums[1].value)
+      _, settings = counted 'hist(ev.ret)'
+      assert.equal('ret', settings.hist.value)
+    end)
+
+    it('has a condition of comparisons', function()
+      assert.same({ 'id == 59' }, counted 'if ev.id == 59 then count() end')
+      assert.same({ '(s64)ret < -1 && !(comm != "a b" || (s64)x >= (s64)y)', 'id' },
+        counted "if ev.ret < -1 and not (ev.comm ~= 'a b' or ev.x >= ev.y) then count(ev.id) end")
+    end)
+
+    it('is nothing else', function()
+      for _, source in ipairs {
+        'count(ev.id) count(ev.id)', 'count(ev.id + 1)', 'count(ev:name())', 'count(stack)', 'sum(1, ev.id)',
+        'if ev.id then count() end', 'if f(ev.id) == 1 then count() end', 'local a = count(ev.id)',
+        'if ev.id == 1 then count() else count(1) end', 'for i = 1, 2 do count(ev.id) end', 'count(x.id)',
+      } do
+        assert.is_nil(counted(source), source)
+      end
+    end)
+  end)
 end)

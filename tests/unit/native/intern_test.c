@@ -156,6 +156,8 @@ static void test_overflow_bucket(void **state)
 	assert_int_equal(intern_count(t), 1000);
 	assert_int_equal(intern_overflow(t), 500);
 	assert_int_equal(intern_u64(t, 999), 999);
+	intern_add_overflow(t, 7);
+	assert_int_equal(intern_overflow(t), 507);
 	intern_clear(t);
 	assert_int_equal(intern_overflow(t), 0);
 	assert_int_equal(intern_u64(t, 1400), 0);
