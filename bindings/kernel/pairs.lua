@@ -14,7 +14,7 @@ local FRAME = asm.FRAME
 local kernel_pairs = {}
 
 local COUNTERS = { 'events', 'replaced', 'unstarted', 'mismatched', 'ended', 'unneeded', 'evicted', 'unreported',
-  'unmatched' }
+  'unmatched', 'last_time' }
 local PLACE_OF, COUNTERS_SIZE = {}, 128 -- bytes of each CPU
 for i, name in ipairs(COUNTERS) do PLACE_OF[name] = 8 * (i - 1) end
 local FIRST, SECOND = 1, 2 -- bits of a role
@@ -323,7 +323,10 @@ function Program:generate(rule, is_counted)
   local a = self.a
   if self.of.plan.clock then self.of.plan.clock(a) else a:call 'ktime_get_ns' end
   a:alu_r('mov', 8, 0)
-  if is_counted then self:count 'events' end
+  if is_counted then
+    self:count 'events'
+    a:store(8, 2, PLACE_OF.last_time - PLACE_OF.events, 8)
+  end
   local can = (rule.role or rule.wakeup) and a:take(8)
   local value, asleep = self.of.has_values and a:take(8), rule.ends and a:take(8)
   if rule.role then
@@ -385,19 +388,34 @@ function KernelPairs:take(side, add_cell, add_row, add_count)
   end, add_count)
 end
 
+--- Returns the counters of a CPU.
+local function counters_of(self, cpu) return ffi.cast('uint64_t *', self.counters.bytes + cpu * COUNTERS_SIZE) end
+
 --- Returns the counters, named as in struct pairs_stats.
 ---@return table<string, number>
 function KernelPairs:stats()
-  local result = { dropped = 0, stored = self.starts:count() }
+  local result = { dropped = 0, stored = 0 }
   for _, name in ipairs(COUNTERS) do
     local sum = 0ULL
-    for cpu = 0, self.nr_cpus - 1 do
-      sum = sum + ffi.cast('uint64_t *', self.counters.bytes + cpu * COUNTERS_SIZE + PLACE_OF[name])[0]
-    end
+    for cpu = 0, self.nr_cpus - 1 do sum = sum + counters_of(self, cpu)[PLACE_OF[name] / 8] end
     result[name] = tonumber(sum)
   end
   result.pairs = self.pairs + result.unmatched
+  self.starts:each(function() result.stored = result.stored + 1 end)
   return result
+end
+
+--- Returns the number of starts of a rule that had waited for longer than a time at the last event.
+---@param rule PairRule
+---@param ns number
+---@return integer
+function KernelPairs:overdue(rule, ns)
+  local last, n = 0, 0
+  for cpu = 0, self.nr_cpus - 1 do last = math.max(last, tonumber(counters_of(self, cpu)[PLACE_OF.last_time / 8])) end
+  self.starts:each(function(tag, time)
+    if tag == rule.tag and last - time > ns then n = n + 1 end
+  end)
+  return n
 end
 
 return kernel_pairs

@@ -134,6 +134,19 @@ function program.take(map, each)
   until code == libc.ENOENT
 end
 
+--- Calls each(value) for the entries of a hash, with a pointer to their bytes.
+---@param map Descriptor
+---@param each fun(value: ffi.cdata*)
+function program.each(map, each)
+  local lib = open_library()
+  local key, value = ffi.new('uint8_t[?]', map.key_size), ffi.new('uint8_t[?]', map.value_size)
+  local code = lib.bpf_map_get_next_key(map.fd, nil, key)
+  while code == 0 do
+    if lib.bpf_map_lookup_elem(map.fd, key, value) == 0 then each(value) end
+    code = lib.bpf_map_get_next_key(map.fd, key, key)
+  end
+end
+
 --- Attaches a program of type tracing. It is detached when the link is closed or collected.
 ---@param loaded Descriptor
 ---@return Descriptor link

@@ -5,6 +5,7 @@
 --- Keys that are small numbers, such as threads, have a place each. Others have the place that their hash tells, while
 --- no other key has it. Then they are in a hash map of the kernel, which is slower. Events with the same key must not
 --- happen on several CPUs at the same time: one of them might be missed.
+local bit = require 'bit'
 local ffi = require 'ffi'
 local asm = require 'bindings.kernel.asm'
 local program = require 'bindings.kernel.program'
@@ -19,6 +20,7 @@ local HASHED = { owner = 0, start = 8, value = 16, size = 32 }
 local PLACES_BITS = 16
 local MULTIPLIER = 0x9e3779b97f4a7c15ULL
 local MOST_OTHERS = 16384
+local words_type = ffi.typeof 'uint64_t *'
 
 ---@class Starts
 ---@field map Descriptor
@@ -216,15 +218,17 @@ function Starts:claim(a, tag, value, full, done)
   a:give(room, HASHED.size)
 end
 
---- Returns the number of starts that wait.
----@return integer
-function Starts:count()
-  local n = self.nr_others and tonumber(ffi.cast('uint64_t *', self.nr_others.bytes)[0]) or 0
-  local words, step = ffi.cast('uint64_t *', self.map.bytes), self.at.size / 8
-  for i = self.at.start / 8, self.places * step - 1, step do
-    if words[i] ~= 0 then n = n + 1 end
+--- Calls each(tag, time) for the starts that wait.
+---@param each fun(tag: integer, time: number)
+function Starts:each(each)
+  local function call(word)
+    if word ~= 0 then each(tonumber(word % 2 ^ starts.TAG_BITS), tonumber(bit.rshift(word, starts.TAG_BITS))) end
   end
-  return n
+  local words, step = ffi.cast(words_type, self.map.bytes), self.at.size / 8
+  for i = self.at.start / 8, self.places * step - 1, step do call(words[i]) end
+  if self.others then
+    program.each(self.others, function(value) call(ffi.cast(words_type, value)[HASHED.start / 8]) end)
+  end
 end
 
 return starts

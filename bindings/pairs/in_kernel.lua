@@ -116,7 +116,7 @@ end
 function PairTaker:load(kernel)
   check(self)
   local plan, by_event = make_plan(self, kernel.switch.nr_cpus)
-  self.pairs = kernel_pairs.new(plan, kernel.switch.nr_cpus)
+  self.pairs, self.rules = kernel_pairs.new(plan, kernel.switch.nr_cpus), by_event
   for event, rule in pairs(by_event) do
     if event.is_task_event then
       kernel:probe({ name = 'sched:sched_process_exit', system = 'sched', fields = {} }, self.pairs:body(rule, false))
@@ -177,5 +177,8 @@ function PairTaker:stats()
   stats.unkept = 0
   return stats
 end
+
+--- Returns as Feed:overdue() does.
+function PairTaker:overdue(event, ns) return self.pairs:overdue(self.rules[event], ns) end
 
 return in_kernel

@@ -290,6 +290,7 @@ function Feed:take(list, n)
   if kept then kept:prepare(list, n) end
   local found = C.pairs_feed(self.matcher, list, n, out)
   if found < 0 then failure.raise('out of memory for pairs') end
+  if n > 0 then self.last_time = list[n - 1].time end
   if latencies and C.hist_set_add_column(latencies, self.kinds, self.durations, PAIR_SIZE, found) ~= 0 then
     failure.raise('cannot add latencies: the set of histograms is too small, or out of memory')
   end
@@ -390,6 +391,21 @@ function Feed:stats()
   return result
 end
 
-public = facade.class('pairs', Feed, { 'finish', 'key_value', 'stats' })
+--- Returns the number of starts that had waited for longer than a time at the last event.
+---@param event Event the event that started them
+---@param ns number
+---@return integer
+function Feed:overdue(event, ns)
+  local real, n, pair = public_event.one(event, 'pairs:overdue'), 0, ffi.new 'struct pair'
+  if self.taker and self.taker.has_started then return self.taker:overdue(real, ns) end
+  local at = C.pairs_next_stored(self.matcher, 0, pair)
+  while at ~= 0 do
+    if pair.first_class == real.class and self.last_time - pair.first_time > ns then n = n + 1 end
+    at = C.pairs_next_stored(self.matcher, at, pair)
+  end
+  return n
+end
+
+public = facade.class('pairs', Feed, { 'finish', 'key_value', 'overdue', 'stats' })
 
 return pairs_

@@ -57,6 +57,7 @@ local OPTIONS = {
   'overwrite', 'call_graph', 'freq', 'period', 'irqs_disabled', 'tif_need_resched', 'nr_running_min',
   'nr_running_max', 'exclude_pid', 'sched_policy', 'exclude_user', 'exclude_kernel', 'exclude_host', 'exclude_guest',
   'perfeval_cpus', 'perfeval_pids', 'cgroups', 'push',
+  'record',
 }
 
 --- Returns why programs cannot have the events of a run; nil if they can.
@@ -78,6 +79,7 @@ end
 ---@return string?
 local function refuses_run(run)
   if run.opt.exit_n then return '--exit-n' end
+  if run.opt.export then return '--export' end
   if run.opt.verbose > 1 then return '-vv prints them' end
   if run.interval > 0 and run.interval < SHORTEST_INTERVAL then return 'the interval is less than 100 ms' end
 end

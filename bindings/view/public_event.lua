@@ -53,6 +53,10 @@ local SETTINGS = {
     check_string('key', value)
     event.attrs.key = value
   end,
+  role = function(event, value)
+    check_string('role', value)
+    event.attrs.role = value
+  end,
   stack = function(event, value)
     if type(value) ~= 'boolean' then error(('event:set: stack is a %s, not a boolean'):format(type(value)), 3) end
     event.attrs.stack = value or nil
@@ -60,8 +64,8 @@ local SETTINGS = {
 }
 
 --- Changes the request. Only valid in start().
----@param settings { filter?: string, key?: string, stack?: boolean } filter: replaces the filter, '' removes it;
---- key: replaces the attribute key=; stack: whether samples have stacks
+---@param settings { filter?: string, key?: string, role?: string, stack?: boolean } filter: replaces the filter, ''
+--- removes it; key, role: replace the attributes; stack: whether samples have stacks
 function Event:set(settings)
   local event = real_of[self]
   if not event then error('event:set is a method of events: call it with a colon', 2) end

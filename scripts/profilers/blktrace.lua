@@ -5,12 +5,14 @@ local fs = require 'lib.fs'
 local hist = require 'lib.hist'
 local intern = require 'lib.intern'
 local objects = require 'lib.objects'
+local pairs_ = require 'lib.pairs'
 local tables = require 'lib.table'
 local threads = require 'lib.threads'
 local unreported = require 'lib.unreported'
 
 local MAX_REQUESTS = 2 ^ 20
 local MAX_ROWS = 4096
+local MAX_DEVICES = 4096
 local BLOCK = '/sys/class/block'
 local NO_SECTOR = 2 ^ 53 -- and above: a request without data, such as a flush, has sector -1 as u64
 
@@ -47,6 +49,119 @@ local function devices()
   return names, disk_of
 end
 
+local columns = {
+  { name = 'device', align = 'left' },
+  { name = 'start', width = 17, align = 'right' },
+  { name = 'stop', title = 'end', width = 17, align = 'left', sep = ' => ' },
+}
+
+--- Returns a row of the table.
+local function row_of(device, from, to, stages)
+  return tables.latency_row({ device = device, start = STAGES[from], stop = STAGES[to], order = to * 8 + from }, stages)
+end
+
+--- Returns a function that prints the rows; without any, those of `only` or all devices, with zeros.
+local function printer(out, opt, only)
+  local all = {}
+  for _, column in ipairs(columns) do all[#all + 1] = column end
+  for _, column in ipairs(tables.latency_columns(opt.than ~= nil)) do all[#all + 1] = column end
+  local spec = tables.new('blktrace', all)
+  return function(rows)
+    if #rows == 0 and out.format == 'text' then
+      for to = 2, LAST do
+        local row = { device = only or 'all', start = STAGES[to - 1], stop = STAGES[to], order = to }
+        row.calls, row.than = 0, 0
+        for _, name in ipairs { 'total', 'min', 'p50', 'p95', 'p99', 'max' } do row[name .. '_ns'] = 0 end
+        rows[to - 1] = row
+      end
+    end
+    table.sort(rows, function(a, b)
+      if a.device ~= b.device then return a.device < b.device end
+      return a.order < b.order
+    end)
+    out:table(spec, rows)
+  end
+end
+
+local function warn_dropped(out, n)
+  if n > 0 then out:warn(('blktrace: dropped %d stages: events were lost in between'):format(n)) end
+end
+
+local function warn_missed(missed, out)
+  unreported.warn(missed, out, 'blktrace', nil, nil, 'their requests are in no row, or still wait for the device')
+end
+
+--- Returns the handlers for the times of all requests. Each event of a request makes a pair with the one before it.
+---@param selects string filter of the device, or ''
+local function all_requests(selects, names, disk_of, out, session, print_rows)
+  -- The sector of a request, and the disk that it is on, as one number.
+  local disk = 'dev'
+  for dev, of in pairs(disk_of) do
+    if dev ~= of then disk = ('dev == %d ? %d : %s'):format(dev, of, disk) end
+  end
+  local key = ('(unsigned long)(%s) * 0x9e3779b97f4a7c15 + sector'):format(disk)
+  local filter = ('%ssector < %.0f'):format(selects ~= '' and ('(%s) && '):format(selects) or '', NO_SECTOR)
+  local events = {}
+  for stage, name in ipairs(STAGES) do
+    events[stage] = session.event { 'block:' .. name }
+    events[stage]:set { filter = filter, key = key, role = stage == LAST and '2' or '3' }
+  end
+  local kinds = LAST * LAST
+  local keys, hists = intern.new(1, MAX_DEVICES), hist.set((MAX_DEVICES + 1) * kinds)
+  local matcher = pairs_.new {
+    stages = { events }, cycle = true, value = 'dev',
+    rows = { by = { 'value' }, ids = keys, hists = hists, kinds = kinds },
+  }
+  local missed, completed, dropped = unreported.new(), false, 0
+
+  --- Returns the histograms by disk and kind of pair.
+  local function by_disk()
+    local found = {}
+    for id = 0, keys:count() - (keys:overflow() > 0 and 0 or 1) do
+      local dev = id < keys:count() and keys:part(id, 1)
+      local name = dev and (names[disk_of[dev] or dev] or tostring(dev)) or '(other)'
+      found[name] = found[name] or {}
+      for kind = 0, kinds - 1 do
+        local one, before = hists:get((dev and id or MAX_DEVICES) * kinds + kind), found[name][kind]
+        if one and before then
+          local both = hist.new()
+          both:merge(before)
+          both:merge(one)
+          one = both
+        end
+        found[name][kind] = one or before
+      end
+    end
+    return found
+  end
+  local function report()
+    local rows = {}
+    for device, of in pairs(by_disk()) do
+      for kind, stages in pairs(of) do
+        local from, to, n = math.floor(kind / LAST) + 1, kind % LAST + 1, stages:stats().count
+        if to == LAST and n > 0 then completed = true end
+        if to > 1 and n > 0 then
+          rows[#rows + 1] = row_of(device, from, to, stages)
+        elseif from == ISSUED then -- the sector is used again, so the earlier request has completed
+          missed.completions = missed.completions + n
+        end
+      end
+    end
+    print_rows(rows)
+    hists:clear()
+    keys:clear()
+    local n = matcher:stats().dropped
+    warn_dropped(out, n - dropped)
+    dropped = n
+  end
+  return { matcher, interval = report, stop = function()
+    matcher:finish()
+    report()
+    missed.completions = missed.completions + matcher:overdue(events[ISSUED], completed and IN_FLIGHT or -1)
+    warn_missed(missed, out)
+  end }
+end
+
 return {
   summary = 'Latency of block requests between stages',
   description = [[
@@ -79,18 +194,22 @@ threads.]],
 
   start = function(opt, out, session)
     local names, disk_of = devices()
-    local filter, only = '', nil
+    local selects, only = '', nil
     if opt.device then
       local name = opt.device:match '([^/]+)$'
       only = name
       local dev = name and number(name)
       if not dev then return nil, ("no block device '%s' in %s"):format(opt.device, BLOCK) end
-      filter = ('/dev == %d/'):format(dev)
+      selects = ('dev == %d'):format(dev)
       if disk_of[dev] ~= dev then
         local first, size = tonumber(read(name, 'start')), tonumber(read(name, 'size'))
-        filter = ('/(dev == %d || dev == %d) && sector >= %d && sector < %d/'):format(dev, disk_of[dev], first,
+        selects = ('(dev == %d || dev == %d) && sector >= %d && sector < %d'):format(dev, disk_of[dev], first,
           first + size)
       end
+    end
+    local print_rows = printer(out, opt, only)
+    if not (opt.than or session.named_threads) then
+      return all_requests(selects, names, disk_of, out, session, print_rows)
     end
 
     local requests = objects.new(MAX_REQUESTS)
@@ -113,7 +232,7 @@ threads.]],
 
     local handlers = {}
     for stage, name in ipairs(STAGES) do
-      handlers['block:' .. name .. filter] = function(ev)
+      handlers[('block:%s/%s/'):format(name, selects)] = function(ev)
         local sector = ev.sector
         if sector >= NO_SECTOR then return end
         local dev = disk_of[ev.dev] or ev.dev
@@ -147,38 +266,17 @@ threads.]],
       end
     end
 
-    local columns = {
-      { name = 'device', align = 'left' },
-      { name = 'start', width = 17, align = 'right' },
-      { name = 'stop', title = 'end', width = 17, align = 'left', sep = ' => ' },
-    }
-    for _, column in ipairs(tables.latency_columns(opt.than ~= nil)) do columns[#columns + 1] = column end
-    local spec = tables.new('blktrace', columns)
     local function report()
       local rows = {}
       for id = 0, keys:count() - 1 do
         local dev, from, to = keys:part(id, 1), keys:part(id, 2), keys:part(id, 3)
-        local row = { device = names[dev] or tostring(dev), start = STAGES[from], stop = STAGES[to] }
-        row.order = to * 8 + from
-        rows[id + 1] = tables.latency_row(row, hists:get(id))
-        row.than, over[id] = over[id], 0
+        local row = row_of(names[dev] or tostring(dev), from, to, hists:get(id))
+        rows[id + 1], row.than, over[id] = row, over[id], 0
       end
-      if #rows == 0 and out.format == 'text' then
-        for to = 2, LAST do
-          local row = { device = only or 'all', start = STAGES[to - 1], stop = STAGES[to], order = to }
-          row.calls, row.than = 0, 0
-          for _, name in ipairs { 'total', 'min', 'p50', 'p95', 'p99', 'max' } do row[name .. '_ns'] = 0 end
-          rows[to - 1] = row
-        end
-      end
-      table.sort(rows, function(a, b)
-        if a.device ~= b.device then return a.device < b.device end
-        return a.order < b.order
-      end)
-      out:table(spec, rows)
+      print_rows(rows)
       hists:clear()
       keys:clear()
-      if dropped > 0 then out:warn(('blktrace: dropped %d stages: events were lost in between'):format(dropped)) end
+      warn_dropped(out, dropped)
       dropped = 0
     end
     handlers.interval = report
@@ -190,7 +288,7 @@ threads.]],
           missed.completions = missed.completions + 1
         end
       end)
-      unreported.warn(missed, out, 'blktrace', nil, nil, 'their requests are in no row, or still wait for the device')
+      warn_missed(missed, out)
     end
     handlers.lost = function(gap) known_from = math.max(known_from, gap.to) end
     return ours.follow(handlers)

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+# What an event costs when BPF programs find the pairs, and through perf. The columns are those of tests/bench/tally.sh.
+#
+# BENCH_ROUNDS: rounds (5). BENCH_LOOPS: loops of the pipe benchmark (300000).
+cd "$(dirname "$0")/../.." || exit 1
+. tests/bench/lib.sh
+trap 'rm -rf "$tmp"' EXIT
+rounds=${BENCH_ROUNDS:-5}
+
+calls=(-e raw_syscalls:sys_enter -e raw_syscalls:sys_exit)
+echo 'command     task: perf      bpf   ratio   reader: perf     bpf   ratio   (ns per event)'
+paths 'by CPU' tight multi-trace "${calls[@]}"
+paths 'by thread' tight multi-trace "${calls[@]}" -k common_pid
+paths 'perins' tight multi-trace "${calls[@]}" -k common_pid --perins
+paths syscalls tight syscalls
+paths 'perins' tight syscalls --perins
+paths 'wakeup' pipe multi-trace -e sched:sched_wakeup//key=pid/ -e sched:sched_switch//key=next_pid/
+paths rundelay pipe rundelay
