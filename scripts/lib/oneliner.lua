@@ -109,7 +109,7 @@ local function condition(text)
   for _, word in ipairs { 'or', 'and' } do
     local depth, at = 0, 1
     while at <= #text do
-      local after, token = next_token(text, at)
+      local after, token = lua_source.next(text, at)
       depth = depth + (token == '(' and 1 or token == ')' and -1 or 0)
       if token == word and depth == 0 then
         local left, right = condition(text:sub(1, at - 1)), condition(text:sub(after))
