@@ -398,6 +398,7 @@ end
 function Feed:overdue(event, ns)
   local real, n, pair = public_event.one(event, 'pairs:overdue'), 0, ffi.new 'struct pair'
   if self.taker and self.taker.has_started then return self.taker:overdue(real, ns) end
+  if not self.matcher then error('pairs:overdue: the events have not started', 3) end
   local at = C.pairs_next_stored(self.matcher, 0, pair)
   while at ~= 0 do
     if pair.first_class == real.class and self.last_time - pair.first_time > ns then n = n + 1 end
