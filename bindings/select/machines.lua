@@ -70,6 +70,7 @@ function machines.connect(address, opt, vm)
     C.remote_free(source)
     failure.usage('vm=%s: %s', vm, ffi.string(err.text))
   end
+  if opt.remote_slack then C.remote_set_slack(source, opt.remote_slack) end
   local said
   while true do
     local ret = C.remote_connect(source, math.min(STEP, math.max(limit - (opt.waited or 0), 0)), err)

@@ -290,6 +290,7 @@ struct source *remote_new(const char *address, const char *secret, struct error 
 	r->source.ops = &remote_ops;
 	r->source.start = UINT64_MAX;
 	r->source.wake_fd = -1;
+	r->silence = LINK_SILENCE;
 	remote_clock_clear(&r->clock);
 	r->link = link_new(address, secret, err);
 	if (!r->link) {
@@ -298,4 +299,12 @@ struct source *remote_new(const char *address, const char *secret, struct error 
 	}
 	r->hello = link_hello(r->link);
 	return &r->source;
+}
+
+void remote_set_slack(struct source *src, uint64_t ns)
+{
+	struct remote *r = remote_of(src);
+
+	if (ns > r->silence)
+		r->silence = ns;
 }

@@ -22,6 +22,9 @@ enum { REMOTE_GAP = 1 /* slot form of EVENT_LOST, see SLOT_OWN_SHIFT */ };
 
 /* The address is as in wire/channel.h. secret: a file, see secret_read(). NULL with a message. */
 struct source *remote_new(const char *address, const char *secret, struct error *err);
+/* A sender that may be late by so much (ns) may be silent for as long; by default for 10 s, after
+ * which its link counts as broken. Before it is connected. */
+void remote_set_slack(struct source *src, uint64_t ns);
 /* Says that the sender is the kernel of a virtual machine on this host, by UUID, pid or name.
  * Before it is connected. Returns 0, or a negative errno with a message. */
 int remote_set_vm(struct source *src, const char *which, struct error *err);

@@ -32,6 +32,7 @@ struct remote {
 	bool is_complete;    /* everything up to then was read */
 	bool is_ahead;	     /* it has sent events of a later time than now */
 	bool is_idle;	     /* there was nothing to read */
+	uint64_t silence;    /* ns without anything after which the link counts as broken */
 	uint64_t heard_at;   /* when the stream brought something, to within LISTEN_PERIOD */
 	bool told;	     /* that it is connected */
 	bool aligns;	     /* its first records will say how its clock relates to ours */

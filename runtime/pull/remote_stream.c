@@ -289,7 +289,7 @@ static bool falls_silent(struct remote *r)
 	poll_fd = (struct pollfd){.fd = recording_fd(r->stream), .events = POLLIN};
 	if (poll(&poll_fd, 1, 0) != 0)
 		r->heard_at = now;
-	r->is_silent = now - r->heard_at > LINK_SILENCE;
+	r->is_silent = now - r->heard_at > r->silence;
 	return r->is_silent;
 }
 
