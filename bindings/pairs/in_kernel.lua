@@ -179,6 +179,9 @@ function PairTaker:stats()
 end
 
 --- Returns as Feed:overdue() does.
-function PairTaker:overdue(event, ns) return self.pairs:overdue(self.rules[event], ns) end
+function PairTaker:overdue(event, ns)
+  local rule = self.rules[event]
+  return rule and rule.tag and self.pairs:overdue(rule, ns) or 0
+end
 
 return in_kernel

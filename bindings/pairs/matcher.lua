@@ -11,6 +11,7 @@
 
 -- Each batch takes one generated loop that writes the key column, one call of the C matcher
 -- (runtime/relations/pairs.h), and one loop over the pairs that it has found.
+local check = require 'bindings.base.check'
 local doubts = require 'bindings.pairs.doubts'
 local facade = require 'bindings.base.facade'
 local failure = require 'bindings.base.failure'
@@ -101,6 +102,7 @@ local function with_real_events(config)
   local own = {}
   for name, value in pairs(config) do own[name] = value end
   for _, name in ipairs { 'stages', 'others', 'triggers' } do own[name] = public_event.real(own[name]) end
+  if own.rows ~= nil then own.rows = pair_rows.checked(own) end
   local hists = own.latencies or own.rows and own.rows.hists
   if hists and not ffi.istype('struct hist_set *', hists) then
     error('pairs.new: latencies must be a set of lib.hist', 3)
@@ -397,6 +399,7 @@ end
 ---@return integer
 function Feed:overdue(event, ns)
   local real, n, pair = public_event.one(event, 'pairs:overdue'), 0, ffi.new 'struct pair'
+  check.is(ns, 'number', 'pairs:overdue takes a time')
   if self.taker and self.taker.has_started then return self.taker:overdue(real, ns) end
   if not self.matcher then error('pairs:overdue: the events have not started', 3) end
   local at = C.pairs_next_stored(self.matcher, 0, pair)

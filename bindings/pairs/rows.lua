@@ -7,6 +7,32 @@ local ffi = require 'ffi'
 local cast = ffi.cast
 local pair_rows = {}
 
+local PARTS = { key = true, value = true }
+
+--- Checks `rows` of a configuration, and returns a copy.
+---@param config PairsConfig
+---@return PairRows
+function pair_rows.checked(config)
+  local given, rows = config.rows, {}
+  local function refuse(...) error('pairs.new: rows' .. (...), 4) end
+  if type(given) ~= 'table' then refuse ' must be a table' end
+  for name, value in pairs(given) do rows[name] = value end
+  local by = rows.by
+  if type(by) ~= 'table' or #by == 0 or #by > 2 or by[1] == by[2] or by[2] == 'key' then
+    refuse ".by must be { 'key' }, { 'value' } or { 'key', 'value' }"
+  end
+  for _, part in ipairs(by) do
+    if not PARTS[part] then refuse ".by must be { 'key' }, { 'value' } or { 'key', 'value' }" end
+  end
+  if by[#by] == 'value' and not config.value then refuse ' by value need the setting `value`' end
+  if type(rows.ids) ~= 'table' or type(rows.ids.id) ~= 'function' then refuse '.ids must be of lib.intern' end
+  if rows.hists == nil then refuse ' need hists, a set of lib.hist' end
+  if rows.failed ~= nil and (type(rows.same) ~= 'string' or rows.failures == nil) then
+    refuse '.failed needs same and failures'
+  end
+  return rows
+end
+
 --- Compiles `failed` for an event; nil if it has not that field.
 ---@param rows PairRows
 ---@param event Event

@@ -58,6 +58,10 @@ expect_line 'are not for scripts' 'entry 1 of the handlers is a table, but has n
 ends 'a run' '5' "return { { open = function(_, run) error(run and 'a run' or 5) end, poll = function() error(5) end } }"
 ends 'the pairs of a batch' "attempt to index field 'out'" \
 	"local p p = pairs_of.new { stages = opt.event, cycle = true, pair = function() p.out[1e9].key = 5 end } return { p }"
+ends 'rows without a set' 'pairs.new: rows need hists, a set of lib.hist' \
+	"pairs_of.new { stages = opt.event, cycle = true, rows = { by = { 'key' }, ids = require('lib.intern').new(1, 5) } }"
+ends 'rows by a value that is not read' 'pairs.new: rows by value need the setting .value.' \
+	"pairs_of.new { stages = opt.event, cycle = true, rows = { by = { 'value' } } }"
 
 # Data structures.
 ends 'an empty array' 'index 0: the array is empty' 'return array.new(0)[0]'

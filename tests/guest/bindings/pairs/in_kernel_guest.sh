@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+# Pairs in the kernel on a distribution's kernel: programs load, and find those of an exact workload.
+. "$(dirname "$0")/../../../lib.sh"
+needs_tracepoint raw_syscalls:sys_enter
+
+workload syscalls 5000
+ours=common_pid==$WORKLOAD
+trace_workload syscalls -e "raw_syscalls:sys_enter/$ours/" -e "raw_syscalls:sys_exit/$ours/" --capture=bpf --csv
+check 'system calls' grep -q ",$GETPPID,5000," "$TMP/out"
+
+workload pingpong -c 0 500
+trace_workload rundelay --perins --capture=bpf --csv
+awk -F, '$4 ~ /^p[io]ng$/ && $5 == "sched_wakeup" { n += $7 } END { print n " waits"; exit n < 990 || n > 1010 }' \
+	"$TMP/out" >"$TMP/waits"
+result $? 'waits of tasks that wake each other' "$TMP/waits"
+
+"$PROFSCRIPT" blktrace --capture=bpf --dry-run >"$TMP/out" 2>"$TMP/err"
+check 'programs for block requests' test "$(grep -c 'paired in the kernel' "$TMP/out")" -eq 4
