@@ -338,7 +338,9 @@ static void start_receiver(struct outlet *o, struct receiver *r)
 	clock_pair_read(&now);
 	if (all->is_live) {
 		mono = push_clock_time(&all->clock, now.mono);
-		real = now.real;
+		/* A file tells the wall time that the run prints, to the ns. A long connection
+		 * needs today's. */
+		real = answers || !all->wall_zero ? now.real : all->wall_zero + now.mono;
 		hello.tsc_khz = tsc_khz(all, &now);
 		scan = task_scan_new(all->trailer_words, all->has_addresses);
 	}

@@ -120,7 +120,7 @@ static void describe_all(struct push *p)
 	push_clock_set_trailer(&p->all.clock, attr);
 	if (attr->sample_id_all)
 		p->all.trailer_words = __builtin_popcountll(attr->sample_type & TRAILER);
-	if (info->is_recorded && info->wall_sec > 0) /* not if it is unknown */
+	if (info->wall_sec > 0) /* not if it is unknown */
 		p->all.wall_zero =
 			(uint64_t)info->wall_sec * 1000000000 + (uint64_t)info->wall_nsec;
 	if (p->all.has_addresses && info->own_kernel && p->all.is_live)

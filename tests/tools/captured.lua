@@ -24,7 +24,7 @@ end
 
 return {
   summary = 'Compare captured events with those of perf',
-  options = { apart = { type = 'duration', default = 20000000, help = 'how much later the second may be' } },
+  options = { apart = { type = 'duration', default = 500000000, help = 'how much later the second may be' } },
   start = function(opt, out)
     local lists, order, handlers = {}, {}, {}
     local function show(of, ...)
