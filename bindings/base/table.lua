@@ -24,11 +24,17 @@ local tables = {}
 ---@field alert? boolean red on a terminal if the value is not 0
 ---@field show? boolean false: omit the column
 ---@field data_only? boolean omit the column from text
+---@field metric? 'label'|'counter'|'gauge'|'histogram'|'none' what the column is to --prometheus, --otlp and --serve:
+--- what the row is about; what was counted since the last report; any other number; a Hist, which is not printed;
+--- nothing. Default: text and ids such as `pid` are labels, other numbers are gauges
+---@field of_histogram? boolean the count or the sum of the row's histogram
 
+--- Rows with the field `is_total` are sums of others, and no metrics.
 ---@class TableSpec
 ---@field name string
 ---@field stamp boolean whether text starts with a line with the wall time
 ---@field columns TableColumn[]
+---@field histograms TableColumn[] those that are not printed
 
 local RESERVED = { table = true, time = true }
 
@@ -38,7 +44,7 @@ local RESERVED = { table = true, time = true }
 ---@param settings? { stamp?: boolean } stamp = false: text has no line with the wall time
 ---@return TableSpec
 function tables.new(name, columns, settings)
-  local spec = { name = name, stamp = not settings or settings.stamp ~= false, columns = {} }
+  local spec = { name = name, stamp = not settings or settings.stamp ~= false, columns = {}, histograms = {} }
   local seen = {}
   if type(columns) ~= 'table' then error(('tables.new takes a list of columns, not a %s'):format(type(columns)), 2) end
   for i, column in ipairs(columns) do
@@ -50,7 +56,8 @@ function tables.new(name, columns, settings)
         error(("table '%s' already has a column '%s'"):format(name, column.name), 2)
       end
       seen[column.name] = true
-      spec.columns[#spec.columns + 1] = column
+      local list = column.metric == 'histogram' and spec.histograms or spec.columns
+      list[#list + 1] = column
     end
   end
   return spec
@@ -120,8 +127,9 @@ function tables.render(spec, rows, tty)
   return table.concat(lines, '\n') .. '\n'
 end
 
-local function us_column(name, width)
-  return { name = name .. '_ns', title = name .. '(us)', width = width, format = '%.3f', scale = 1000 }
+local function us_column(name, width, is_sum)
+  return { name = name .. '_ns', title = name .. '(us)', width = width, format = '%.3f', scale = 1000,
+    metric = is_sum and 'counter' or 'gauge', of_histogram = is_sum }
 end
 
 --- Returns a column with the field `than`, a count, and its percentage of the field `calls`.
@@ -133,6 +141,7 @@ function tables.than_column(than)
     title = 'than(reqs)',
     width = 13,
     rule = 14,
+    metric = 'counter',
     align = 'right',
     alert = true,
     show = than == true,
@@ -147,14 +156,15 @@ end
 ---@return TableColumn[]
 function tables.latency_columns(than)
   return {
-    { name = 'calls', width = 8, align = 'right' },
-    us_column('total', 16),
+    { name = 'calls', width = 8, align = 'right', metric = 'counter', of_histogram = true },
+    us_column('total', 16, true),
     us_column('min', 12),
     us_column('p50', 12),
     us_column('p95', 12),
     us_column('p99', 12),
     us_column('max', 12),
     tables.than_column(than),
+    { name = 'latency_ns', metric = 'histogram' },
   }
 end
 
@@ -166,6 +176,7 @@ function tables.latency_row(row, hist)
   local s = hist:stats()
   row.calls, row.total_ns, row.min_ns, row.max_ns, row.than = s.count, s.sum, s.min, s.max, s.over
   row.p50_ns, row.p95_ns, row.p99_ns = hist:quantile(0.50), hist:quantile(0.95), hist:quantile(0.99)
+  row.latency_ns = hist
   return row
 end
 

@@ -119,6 +119,27 @@ function Output:flush()
   return true
 end
 
+--- Sets what sees the rows of all tables and reports, whatever the format is.
+---@param observer RowObserver
+---@package
+function Output:observe(observer) self._observer = observer end
+
+---@class RowObserver
+---@field table fun(self, spec: TableSpec, rows: table[])
+---@field record fun(self, name: string, fields: table<string, any>, order: string[])
+
+--- Shows rows to the observer, without printing them.
+---@param spec TableSpec
+---@param rows table[]
+---@package
+function Output:offer(spec, rows)
+  if self._observer then self._observer:table(spec, rows) end
+end
+
+--- Returns whether rows are needed for more than text: for JSON, CSV, metrics or the page of --serve.
+---@return boolean
+function Output:takes_rows() return self.format ~= 'text' or self._observer ~= nil end
+
 --- Sets what to do now and then while the reader of the output does not read.
 ---@param action fun()
 ---@package
@@ -272,14 +293,17 @@ end
 ---@param spec TableSpec from lib.table
 ---@param rows table[] values by column name
 ---@param at? number time in ns, as in `ev._time`; default: now
-function Output:table(spec, rows, at)
+---@param shown? fun(): string returns the text to print instead of a table
+function Output:table(spec, rows, at, shown)
   check.is(type(spec) == 'table' and spec.columns, 'table', 'out:table takes a spec from lib.table.new()')
   check.is(rows, 'table', 'out:table takes a list of rows')
+  self:offer(spec, rows)
   if #rows == 0 then return end
   if self.format == 'text' then
     if spec.stamp then self:stamp(at) end
-    local shown = tables.render(spec, rows, self.tty)
-    if self.tty then self:raw(shown) else self:append(shown) end -- with colors on a terminal
+    if shown then return self:append(shown()) end
+    local rendered = tables.render(spec, rows, self.tty)
+    if self.tty then self:raw(rendered) else self:append(rendered) end -- with colors on a terminal
     return
   end
   local names = {}
@@ -301,6 +325,16 @@ function Output:record(name, fields, order)
     for field in pairs(fields) do order[#order + 1] = field end
     table.sort(order)
   end
+  if self._observer then self._observer:record(name, fields, order) end
+  self:put_record(name, fields, order)
+end
+
+--- Prints the same for an event, which is no report.
+---@param name string
+---@param fields table<string, any>
+---@param order string[]
+---@package
+function Output:put_record(name, fields, order)
   if self.format == 'text' then
     local parts = { text.safe(name) }
     for _, field in ipairs(order) do
@@ -333,6 +367,7 @@ function Output:row(fields, name)
   end
   if #names == 0 then error("out:row takes names and values in turn: { 'pid', ev._pid }", 2) end
   if self.format ~= 'text' then return self:record(name or 'row', row, names) end
+  if self._observer then self._observer:record(name or 'row', row, names) end
   self._rows = self._rows or {}
   local key = table.concat(names, '\n')
   local widths, cells, heading = self._rows[key], {}, {}

@@ -274,7 +274,7 @@ function Printer:record_printer(event)
     for name, value in pairs(part or {}) do
       record[name] = value
     end
-    out:record(event.name, record, part and order_with_part or order)
+    out:put_record(event.name, record, part and order_with_part or order)
   end
 end
 

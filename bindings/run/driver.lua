@@ -22,6 +22,7 @@ local printer = require 'bindings.print.printer'
 local push = require 'bindings.run.push'
 local runs = require 'bindings.run.run'
 local sessions = require 'bindings.run.session'
+local serving = require 'bindings.serve.serve'
 local sources = require 'bindings.run.sources'
 local stack_report = require 'bindings.run.stack_report'
 local status_report = require 'bindings.run.status_report'
@@ -213,6 +214,7 @@ function Loop:tick(time)
   self:read_counts(time)
   run.in_kernel:turn(time)
   run:report_at(time, self.report, self, time)
+  if run.serving then run.serving:report() end
   if self.push and run.opt.verbose >= 1 then self.push:report() end
 end
 
@@ -268,6 +270,7 @@ function Loop:finish()
   C.session_read_stats(run.session, stats)
   self:read_counts(stats.end_time)
   self:call('stop', run:last_report(stats.end_time))
+  if run.serving then run.serving:finish() end
 end
 
 --- Completes the export's file, also after a failure: it holds what came before. Returns false and the problem if that
@@ -412,6 +415,7 @@ local function run_with_events(session, script, opt, words, found)
   local given_pages = opt.mmap_pages
   opt.mmap_pages = given_pages or (type(opt.call_graph) == 'number' and DUMP_PAGES or DEFAULT_PAGES)
   opt.watermark = opt.watermark or DEFAULT_WATERMARK
+  serving.set_interval(opt)
   local run = runs.new(session, script, opt, words, found)
   local out = run.out
   out:print_events_with(printer.new(run))
@@ -446,7 +450,9 @@ local function run_with_events(session, script, opt, words, found)
     return 0
   end
   if opt.verbose >= 1 then out:warn((dry_run.text(run):gsub('\n$', ''))) end
+  if run.serving then run.serving:open() end
   start_session(run, checked, begin_target)
+  if run.serving then run.serving:publish() end
   if run.export then
     run.export:open()
     all:add('export', 'export', run.export:pass())

@@ -12,6 +12,7 @@ local loss = require 'bindings.run.loss'
 local machines = require 'bindings.select.machines'
 local output = require 'bindings.print.output'
 local services = require 'bindings.run.services'
+local serving = require 'bindings.serve.serve'
 local sources = require 'bindings.run.sources'
 local text = require 'bindings.base.text'
 
@@ -36,6 +37,7 @@ local runs = {}
 ---@field in_kernel InKernel events that BPF programs take
 ---@field interval number ns; 0: no intervals
 ---@field export? Export writes the events to a file for another program
+---@field serving? Serving shows reports to other programs
 ---@field counts? Counts events that are only counted
 ---@field marks? ffi.cdata* uint8_t *: target threads by tid, read by a BPF program
 ---@field is_open boolean the session has started
@@ -102,7 +104,7 @@ function runs.new(session, script, opt, words, found)
   local function event_of(class) return run.events.list[class - C.EVENT_FIRST + 1] end
   run.services = services.new(session, out, event_of, opt.srcline)
   local inherits = not run.everywhere and attach.inherits(opt, words)
-  run.export = exports.new(run)
+  run.export, run.serving = exports.new(run), serving.new(run)
   run.events = events.new(session, run.services, script, opt, inherits, sources.new(found))
   return run
 end

@@ -52,11 +52,15 @@ end
 
 --- Returns the columns after the keys. add_rows() fills the fields of these names.
 local function value_columns(kind, value)
-  if kind == 'count' or kind == 'sum' then return { { name = value or kind } } end
-  if kind == 'hist' then return { { name = 'low' }, { name = 'high' }, { name = 'count' } } end
+  if kind == 'count' or kind == 'sum' then return { { name = value or kind, metric = 'counter' } } end
+  if kind == 'hist' then
+    return { { name = 'low', metric = 'none' }, { name = 'high', metric = 'none' }, { name = 'count', metric = 'none' },
+      { name = value or 'value', metric = 'histogram' } }
+  end
   return {
-    { name = 'count', width = 8 },
-    { name = 'total', width = 14 },
+    { name = 'count', width = 8, metric = 'counter', of_histogram = true },
+    { name = 'total', width = 14, metric = 'counter', of_histogram = true },
+    { name = value or 'value', metric = 'histogram' },
     { name = 'min', width = 10 },
     { name = 'p50', width = 10 },
     { name = 'p95', width = 10 },
@@ -85,7 +89,7 @@ function aggregate.new(kind, keys, settings)
   end
   if #keys > MAX_PARTS then error(('an aggregation has at most %d keys'):format(MAX_PARTS), 2) end
   local columns = {}
-  for i, name in ipairs(keys) do columns[i] = { name = name } end
+  for i, name in ipairs(keys) do columns[i] = { name = name, metric = 'label' } end
   for _, column in ipairs(value_columns(kind, settings.value)) do
     column.align = 'right'
     columns[#columns + 1] = column
@@ -100,6 +104,7 @@ function aggregate.new(kind, keys, settings)
     _keys = intern.new(#keys, max_keys),
     _spec = tables.new(settings.name or kind, columns),
     _value = columns[#keys + 1].name,
+    _histogram = settings.value or 'value', -- field of the rows
     _stacks = settings.stacks or {},
     _session = settings.session,
   }, Aggregate)
@@ -262,7 +267,7 @@ local function heading(self, entry)
 end
 
 --- Returns the text of an entry with a stack: its values, then the stack.
-local function stack_lines(self, row, entry)
+local function stack_lines(self, entry, row)
   local values = {}
   for _, column in ipairs(self._spec.columns) do
     if row[column.name] and column.align == 'right' then
@@ -295,22 +300,24 @@ local function add_rows(self, rows, entry, out)
     local row = {}
     for i, name in ipairs(self._names) do
       local part = entry.key[i]
-      local is_list = self._stacks[name] and part ~= OTHER and out.format ~= 'text'
+      local is_list = self._stacks[name] and part ~= OTHER and out:takes_rows()
       row[name] = is_list and self._session.stack_lines(part) or part
     end
     rows[#rows + 1] = row
     return row
   end
   if self._kind == 'hist' then
-    for _, b in ipairs(entry.value:log2()) do
+    for i, b in ipairs(entry.value:log2()) do
       local row = new_row()
       row.low, row.high = bucket(b.exponent)
       row.count = b.count
+      if i == 1 then row[self._histogram] = entry.value end
     end
   elseif self._kind == 'quantiles' then
     local row, s, h = new_row(), entry.value:stats(), entry.value
     row.count, row.total, row.min, row.max = s.count, s.sum, s.min, s.max
     row.p50, row.p95, row.p99 = h:quantile(0.50), h:quantile(0.95), h:quantile(0.99)
+    row[self._histogram] = h
     if s.negative > 0 then out:warn(('%s: counted %d negative values as 0'):format(self._spec.name, s.negative)) end
   else
     new_row()[self._value] = entry.value
@@ -322,19 +329,14 @@ end
 ---@param settings? { limit?: integer } limit: print at most this many entries
 function Aggregate:print(out, settings)
   local list = entries(self, settings and settings.limit or math.huge)
-  if self._kind == 'hist' and out.format == 'text' then
-    if #list > 0 then out:stamp() end
-    for _, entry in ipairs(list) do out:write(hist_lines(self, entry)) end
-    return
-  end
   local rows = {}
   for _, entry in ipairs(list) do add_rows(self, rows, entry, out) end
-  if next(self._stacks) and out.format == 'text' then
-    if #list > 0 then out:stamp() end
-    for i, entry in ipairs(list) do out:write(stack_lines(self, rows[i], entry)) end
-    return
-  end
-  out:table(self._spec, rows)
+  local lines = self._kind == 'hist' and hist_lines or next(self._stacks) and stack_lines
+  out:table(self._spec, rows, nil, lines and function()
+    local parts = {}
+    for i, entry in ipairs(list) do parts[i] = lines(self, entry, rows[i]) end
+    return table.concat(parts)
+  end)
 end
 
 return aggregate

@@ -219,12 +219,13 @@ local function spec(width, than)
       text = function(row) return indented(row.depth, row.call) end,
     },
     { name = 'recursive', title = 'R', width = 1, text = function(row) return row.recursive and 'R' or '' end },
-    { name = 'depth', data_only = true },
+    { name = 'depth', metric = 'label', data_only = true },
   }
   for _, column in ipairs(tables.latency_columns(than)) do
     columns[#columns + 1] = column
     if column.name == 'total_ns' then
-      columns[#columns + 1] = { name = 'self_ns', title = 'self(us)', width = 16, format = '%.3f', scale = 1000 }
+      columns[#columns + 1] = { name = 'self_ns', metric = 'counter', title = 'self(us)', width = 16, format = '%.3f',
+        scale = 1000 }
     end
   end
   return tables.new('calls', columns)

@@ -31,9 +31,9 @@ function grid.new(settings)
   local columns = {
     { name = settings.by == 'THREAD' and 'tid' or 'cpu', show = settings.by ~= nil },
     { name = 'event' },
-    { name = 'total' },
-    { name = 'share' }, -- of the time in which the event was counted
-    { name = 'counts' },
+    { name = 'total', metric = 'counter' },
+    { name = 'share', metric = 'none' }, -- of the time in which the event was counted
+    { name = 'counts', metric = 'none' },
   }
   return setmetatable({
     by = settings.by,
@@ -185,12 +185,9 @@ function Grid:print(number, settings)
   self.reports[number] = nil
   local at = settings and settings.at
   local last = settings and settings.last and settings.last - number * self.cells or self.cells - 1
-  if self.out.format == 'text' then
-    self.out:stamp(at)
-    self.out:write(packed(self, report, last) or direct(self, report, last))
-  else
-    self.out:table(self.spec, rows_of(self, report, last), at)
-  end
+  self.out:table(self.spec, rows_of(self, report, last), at, function()
+    return packed(self, report, last) or direct(self, report, last)
+  end)
   return true
 end
 

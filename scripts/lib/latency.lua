@@ -138,6 +138,7 @@ function Latency:print(out, only_over)
   local columns = {
     {
       name = 'key',
+      metric = 'label',
       title = by_key and by_key.title,
       width = by_key and by_key.width,
       align = 'left',

@@ -55,10 +55,11 @@ function ldlat.start(settings, opt, out, session)
   local columns = {
     { name = 'instance', title = per_thread and '[THREAD]' or '[CPU]', show = perins or false },
     { name = 'source', title = settings.title, width = 60, align = 'left' },
-    { name = 'samples', width = 8 },
+    { name = 'samples', metric = 'counter', width = 8 },
   }
   for _, name in ipairs { 'total', 'min', 'avg', 'max' } do
-    columns[#columns + 1] = { name = name, title = name .. '(cycles)', format = name == 'avg' and '%.1f' or nil }
+    columns[#columns + 1] = { name = name, title = name .. '(cycles)', format = name == 'avg' and '%.1f' or nil,
+      metric = name == 'total' and 'counter' or nil }
   end
   local spec = tables.new(settings.name, columns)
 

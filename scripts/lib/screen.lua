@@ -88,6 +88,7 @@ end
 ---@param title string
 ---@param is_last? boolean true at the end of the run: restores the terminal
 function Screen:report(rows, title, is_last)
+  if self._terminal then self._out:offer(self._spec, rows) end
   if self._terminal and is_last then
     self._terminal:leave()
   elseif self._terminal then

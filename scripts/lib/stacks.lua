@@ -52,7 +52,7 @@ function stacks.new(session, values, settings)
   local columns = { { name = 'stack' }, { name = 'comm' } }
   for i, name in ipairs(values) do
     self._sums[i] = array.new(max_keys + 1)
-    columns[#columns + 1] = { name = name, align = 'right' }
+    columns[#columns + 1] = { name = name, align = 'right', metric = 'counter' }
   end
   self._spec = tables.new(settings.name or 'stacks', columns)
   self.add = assert(loadstring(add_source(#values), '=stacks.add'))(self._keys.id, unpack(self._sums))
@@ -113,14 +113,16 @@ function StackSums:print(out, settings)
       rows[#rows + 1] = entry
     end
   end
-  if out.format ~= 'text' then return out:table(self._spec, rows) end
-  if #rows > 0 then out:stamp() end
-  for _, row in ipairs(rows) do
-    local values = {}
-    for i, name in ipairs(self._values) do values[i] = ('%s %s'):format(name, units.short(row[name])) end
-    out:write(('%s: %s\n'):format(text.safe(row.comm), table.concat(values, ', ')))
-    for _, line in ipairs(row.stack) do out:write('    ' .. line .. '\n') end
-  end
+  out:table(self._spec, rows, nil, function()
+    local lines = {}
+    for _, row in ipairs(rows) do
+      local values = {}
+      for i, name in ipairs(self._values) do values[i] = ('%s %s'):format(name, units.short(row[name])) end
+      lines[#lines + 1] = ('%s: %s\n'):format(text.safe(row.comm), table.concat(values, ', '))
+      for _, line in ipairs(row.stack) do lines[#lines + 1] = '    ' .. line .. '\n' end
+    end
+    return table.concat(lines)
+  end)
 end
 
 return stacks

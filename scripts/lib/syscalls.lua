@@ -22,8 +22,9 @@ local NO_NUMBER = -1 -- the number in the sys_exit of rt_sigreturn
 local function is_only(stage, name) return #stage == 1 and stage[1].name == name end
 
 local function columns(by_thread, than)
-  local function us(name, width)
-    return { name = name .. '_ns', title = name .. '(us)', width = width, format = '%.3f', scale = 1000 }
+  local function us(name, width, is_sum)
+    return { name = name .. '_ns', title = name .. '(us)', width = width, format = '%.3f', scale = 1000,
+      metric = is_sum and 'counter' or 'gauge', of_histogram = is_sum }
   end
   return {
     { name = 'thread', width = 6, align = 'left', show = by_thread },
@@ -35,14 +36,15 @@ local function columns(by_thread, than)
       align = 'left',
       text = function(row) return ('%s(%d)'):format(row.syscall, row.nr) end,
     },
-    { name = 'nr', data_only = true },
-    { name = 'calls', width = 8, align = 'right' },
-    us('total', 16),
+    { name = 'nr', data_only = true, metric = 'none' },
+    { name = 'calls', width = 8, align = 'right', metric = 'counter', of_histogram = true },
+    us('total', 16, true),
     us('min', 12),
     us('avg', 12),
     us('max', 12),
-    { name = 'err', width = 6, align = 'right' },
+    { name = 'err', width = 6, align = 'right', metric = 'counter' },
     tables.than_column(than),
+    { name = 'latency_ns', metric = 'histogram' },
   }
 end
 
@@ -92,6 +94,7 @@ function syscalls.run(settings)
       max_ns = stats.max,
       err = errors[id],
       than = stats.over,
+      latency_ns = hists:get(id),
     }
     row.syscall = is_other and '(other)' or session.syscall_name(row.nr)
     if by_thread then

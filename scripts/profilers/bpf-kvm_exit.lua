@@ -236,7 +236,7 @@ BPF programs do, and Linux 5.8.]],
     for _, column in ipairs(tables.latency_columns()) do columns[#columns + 1] = column end
     for _, name in ipairs { 'wait', 'rundelay' } do
       columns[#columns + 1] = {
-        name = name .. '_ns', title = name .. '(us)', width = 12, format = '%.3f', scale = 1000,
+        name = name .. '_ns', title = name .. '(us)', width = 12, format = '%.3f', scale = 1000, metric = 'counter',
       }
     end
     local spec = tables.new('bpf:kvm_exit', columns)

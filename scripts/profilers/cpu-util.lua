@@ -14,7 +14,8 @@ local function sampled(opt, out, session)
   local spec = tables.new('cpu-util', {
     { name = id:sub(2), title = title, format = format, align = 'right' },
     { name = 'util', title = 'UTIL%', format = '%.1f', width = 6, align = 'right' },
-    { name = 'busy_ns', title = 'BUSY(ms)', format = '%.3f', scale = 1e6, width = 10, align = 'right' },
+    { name = 'busy_ns', metric = 'counter', title = 'BUSY(ms)', format = '%.3f', scale = 1e6, width = 10,
+      align = 'right' },
   })
   local busy, before, left = {}, 0, opt.exit_n or math.huge
   local function report(time)
@@ -72,8 +73,8 @@ and cycles per busy ns (GHz). The cycles are tested with synthetic counts only.
       events = has_cycles and { busy, 'cycles' } or { busy },
       columns = {
         { name = 'util', title = 'UTIL%', format = '%.1f', width = 6 },
-        { name = 'busy_ns', title = 'BUSY(ms)', format = '%.3f', scale = 1e6, width = 10 },
-        { name = 'cycles', title = 'CYCLES', show = has_cycles },
+        { name = 'busy_ns', metric = 'counter', title = 'BUSY(ms)', format = '%.3f', scale = 1e6, width = 10 },
+        { name = 'cycles', metric = 'counter', title = 'CYCLES', show = has_cycles },
         { name = 'ghz', title = 'GHz', format = '%.2f', show = has_cycles },
       },
       row = function(n, _, ns)

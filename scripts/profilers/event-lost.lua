@@ -115,9 +115,9 @@ delivered and lost events.
     local spec = tables.new('event-lost', {
       { name = 'instance', title = is_thread and '[THREAD]' or '[CPU]', align = 'left', show = perins },
       { name = 'event', align = 'left' },
-      { name = 'counted', width = 12, align = 'right', show = not opt.input },
-      { name = 'delivered', width = 12, align = 'right' },
-      { name = 'missing', width = 12, align = 'right', alert = true, show = not opt.input },
+      { name = 'counted', metric = 'counter', width = 12, align = 'right', show = not opt.input },
+      { name = 'delivered', metric = 'counter', width = 12, align = 'right' },
+      { name = 'missing', metric = 'counter', width = 12, align = 'right', alert = true, show = not opt.input },
     })
     --- Returns the CPUs or threads of the table, each with its row of the counts or the id of its key.
     local function instances()

@@ -16,8 +16,8 @@ running; below 100, the counts are scaled up. Tested with synthetic counts only.
       name = 'hwstat',
       events = { 'cycles', 'instructions' },
       columns = {
-        { name = 'cycles', title = 'CYCLES' },
-        { name = 'instructions', title = 'INSNS' },
+        { name = 'cycles', metric = 'counter', title = 'CYCLES' },
+        { name = 'instructions', metric = 'counter', title = 'INSNS' },
         { name = 'ipc', title = 'IPC', format = '%.2f' },
         { name = 'run', title = 'RUN%', format = '%.0f' },
       },

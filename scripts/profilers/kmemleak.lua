@@ -190,14 +190,14 @@ are reported at each interval. SIGUSR1 prints how many objects there are now.
     end
 
     local spec = tables.new('leaks', {
-      { name = 'bytes' },
-      { name = 'objects' },
+      { name = 'bytes', metric = 'gauge' },
+      { name = 'objects', metric = 'gauge' },
       { name = 'oldest_ns' },
       { name = 'newest_ns' },
       { name = 'event' },
       { name = 'comms', show = opt.comm },
       { name = 'stack' },
-    })
+    }, { stamp = false })
 
     --- Draws the live objects as a flame graph of bytes, or of objects if not all sizes are known.
     local function draw(now)
@@ -232,14 +232,13 @@ are reported at each interval. SIGUSR1 prints how many objects there are now.
       if allocated == 0 then return end
       local list, sum = leaks(now)
       local replaced, no_room = live:stats()
-      if out.format == 'text' then
-        print_text(list, sum)
-      else
+      if out.format == 'text' then print_text(list, sum) end
+      if out:takes_rows() then
         for _, leak in ipairs(list) do
           leak.oldest_ns, leak.newest_ns = leak.oldest, leak.newest
           leak.comms, leak.stack = leak.names, frame_lines(leak.stack)
         end
-        out:table(spec, list)
+        out:table(spec, list, nil, function() return '' end)
       end
       if sum.uncertain > 0 then
         out:warn(('kmemleak: ignored %d objects (%d bytes): lost events may have freed them'):format(

@@ -88,21 +88,21 @@ generation; they count in the generation of the page event before them.]],
     if #opt.event > 0 then handlers[opt.event] = function(ev) out:print_event(ev) end end
 
     local spec = tables.new('kvmmmu', {
-      { name = 'gen', title = 'GEN' },
-      { name = 'level', title = 'LEVEL' },
-      { name = 'get_page', title = 'GET_PAGE' },
-      { name = 'created', title = 'CREATED' },
-      { name = 'zap_page', title = 'ZAP_PAGE' },
-      { name = 'set_spte', title = 'SET_SPTE', show = opt.spte or false },
-      { name = 'mmio_spte', title = 'MMIO_SPTE', show = opt.mmio or false },
+      { name = 'gen', metric = 'label', title = 'GEN' },
+      { name = 'level', metric = 'label', title = 'LEVEL' },
+      { name = 'get_page', metric = 'counter', title = 'GET_PAGE' },
+      { name = 'created', metric = 'counter', title = 'CREATED' },
+      { name = 'zap_page', metric = 'counter', title = 'ZAP_PAGE' },
+      { name = 'set_spte', metric = 'counter', title = 'SET_SPTE', show = opt.spte or false },
+      { name = 'mmio_spte', metric = 'counter', title = 'MMIO_SPTE', show = opt.mmio or false },
       { name = 'live', title = 'LIVE' },
     })
     local page_spec = tables.new('kvmmmu-pages', {
-      { name = 'gen', title = 'GEN' },
-      { name = 'level', title = 'LEVEL' },
-      { name = 'start', title = 'START', format = '0x%x' },
+      { name = 'gen', metric = 'label', title = 'GEN' },
+      { name = 'level', metric = 'label', title = 'LEVEL' },
+      { name = 'start', metric = 'label', title = 'START', format = '0x%x' },
       { name = 'size', title = 'SIZE', align = 'right' },
-      { name = 'role', title = 'ROLE', format = '0x%x' },
+      { name = 'role', metric = 'label', title = 'ROLE', format = '0x%x' },
     })
 
     local function report()

@@ -40,8 +40,8 @@ counts are scaled up. Tested with synthetic counts only, never on such machines.
       name = 'llcstat',
       events = events,
       columns = {
-        { name = 'references', title = 'REFERENCE' },
-        { name = 'misses', title = 'MISSES' },
+        { name = 'references', metric = 'counter', title = 'REFERENCE' },
+        { name = 'misses', metric = 'counter', title = 'MISSES' },
         { name = 'hit', title = 'HIT%', format = '%.2f' },
         { name = 'run', title = 'RUN%', format = '%.0f' },
         { name = 'miss_latency', title = 'MISS-LATENCY', format = '%.1f', show = l3 and true or false },

@@ -95,8 +95,8 @@ each event.
     local spec = tables.new('distribution', {
       { name = 'instance', title = session.per_thread and '[THREAD]' or '[CPU]', align = 'left', show = opt.perins },
       { name = 'event', align = 'left' },
-      { name = 'calls', width = 8 },
-      { name = 'total', width = 16 },
+      { name = 'calls', metric = 'counter', width = 8 },
+      { name = 'total', metric = 'counter', width = 16 },
       { name = 'min', width = 12 },
       { name = 'avg', width = 12 },
       { name = 'p99', width = 12 },

@@ -92,8 +92,8 @@ local function load_program(session, opt, prio, out)
   if opt.verbose > 0 then out:warn('oncpu: reading each switch, without a BPF program: ' .. tostring(program)) end
 end
 
---- Prints a line for each CPU with its tasks, or for each thread with its CPUs.
-local function print_text(out, cells, by_thread, opt, name_of)
+--- Returns a table with a line for each CPU with its tasks, or for each thread with its CPUs.
+local function text_of(cells, by_thread, opt, name_of)
   local groups, order = {}, {}
   for _, cell in ipairs(cells) do
     local at = by_thread and cell.tid or cell.cpu
@@ -123,7 +123,7 @@ local function print_text(out, cells, by_thread, opt, name_of)
   end
   local list = by_thread and 'CPUS' or opt.only_comm and 'COMM' or 'COMM:TID'
   local unit = opt.detail and '(ms/sws/max_ms)' or '(ms)'
-  out:table(tables.new('oncpu', {
+  return tables.render(tables.new('oncpu', {
     { name = 'key', title = by_thread and 'THREAD' or 'CPU', align = by_thread and 'right' or 'left' },
     { name = 'comm', title = 'COMM', width = 16, align = 'left', show = by_thread },
     { name = 'sum', title = opt.detail and 'SUM(ms/sws)' or 'SUM(ms)', align = 'left' },
@@ -178,18 +178,14 @@ it; with --filter or -N, and for threads, each switch is read as an event.
       { name = 'cpu' },
       { name = 'tid', show = not only_comm },
       { name = 'comm' },
-      { name = 'runtime_ns' },
-      { name = 'runs' },
+      { name = 'runtime_ns', metric = 'counter' },
+      { name = 'runs', metric = 'counter' },
       { name = 'longest_ns' },
     })
     local function print_cells(cells)
       sort(cells, by_thread)
-      if out.format == 'text' then
-        print_text(out, cells, by_thread, opt, session.task_name)
-      else
-        for _, cell in ipairs(cells) do cell.runtime_ns, cell.longest_ns = cell.ns, cell.longest end
-        out:table(flat, cells)
-      end
+      for _, cell in ipairs(cells) do cell.runtime_ns, cell.longest_ns = cell.ns, cell.longest end
+      out:table(flat, cells, nil, function() return text_of(cells, by_thread, opt, session.task_name) end)
     end
     local program = not needs_events(opt, session) and load_program(session, opt, prio, out)
     if program then return sums_handlers(program, opt, out, session, print_cells) end

@@ -86,14 +86,14 @@ lacks are reported once and have no column.
     }
     for _, column in ipairs(panel) do
       local sep = column.gap and '  ' or ' '
-      columns[#columns + 1] = { name = column[2], title = column.title, sep = sep, align = 'right' }
+      columns[#columns + 1] = { name = column[2], title = column.title, sep = sep, align = 'right', metric = 'counter' }
     end
     local spec = tables.new('percpu-stat', columns)
     local left = opt.exit_n or math.huge
 
     local function print_panel()
       if left == 0 then return end
-      local rows, all = {}, { 'ALL', [columns[1].name] = 'ALL' }
+      local rows, all = {}, { 'ALL', [columns[1].name] = 'ALL', is_total = true }
       for _, column in ipairs(panel) do all[column[2]] = 0 end
       for row = 1, counts:rows() do
         rows[row] = { counts:id(row), [columns[1].name] = counts:id(row) }

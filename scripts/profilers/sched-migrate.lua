@@ -62,10 +62,10 @@ children.
     end
 
     local spec = tables.new('sched-migrate', {
-      { name = 'total', width = 10 },
-      { name = 'same_llc', title = 'same LLC', width = 10, show = has_llc },
+      { name = 'total', metric = 'counter', width = 10 },
+      { name = 'same_llc', metric = 'counter', title = 'same LLC', width = 10, show = has_llc },
       { name = 'llc_percent', title = 'hit%', width = 6, format = '%.1f', show = has_llc },
-      { name = 'same_l2', title = 'same L2', width = 10, show = has_l2 },
+      { name = 'same_l2', metric = 'counter', title = 'same L2', width = 10, show = has_l2 },
       { name = 'l2_percent', title = 'hit%', width = 6, format = '%.1f', show = has_l2 },
     })
     local function report()

@@ -61,12 +61,12 @@ as 'sig == 9'.
     local keys, counts = intern.new(4, MAX_ROWS), array.new(MAX_ROWS + 1)
     local spec = tables.new('signals', {
       { name = 'signal', align = 'left' },
-      { name = 'sender', align = 'right' },
+      { name = 'sender', metric = 'label', align = 'right' },
       { name = 'sender_comm', title = 'comm', align = 'left' },
-      { name = 'receiver', align = 'right' },
+      { name = 'receiver', metric = 'label', align = 'right' },
       { name = 'receiver_comm', title = 'comm', align = 'left' },
       { name = 'result', align = 'left' },
-      { name = 'count', align = 'right' },
+      { name = 'count', metric = 'counter', align = 'right' },
     })
     local function print_and_clear()
       local rows = {}

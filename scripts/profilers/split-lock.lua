@@ -29,7 +29,7 @@ local function sample(handlers, name, period, opt, out, session)
   session.want { prints_events = lines and true or false }
   local spec = tables.new('split-lock-samples', {
     { name = 'sampled_rip', title = 'SAMPLED_RIP', align = 'left' },
-    { name = 'samples', title = 'SAMPLES', align = 'right' },
+    { name = 'samples', metric = 'counter', title = 'SAMPLES', align = 'right' },
     { name = 'mode', title = 'MODE', align = 'left' },
   })
 
@@ -105,7 +105,7 @@ synthetic counts and samples only.]],
       name = 'split-lock',
       events = { event },
       columns = {
-        { name = 'split_locks', title = 'SPLIT_LOCKS' },
+        { name = 'split_locks', metric = 'counter', title = 'SPLIT_LOCKS' },
         { name = 'run', title = 'RUN%', format = '%.0f' },
       },
       row = function(n, share) return { split_locks = n[1], run = 100 * share } end,

@@ -132,11 +132,12 @@ to sort by, r reverses the order, q quits.
     local key_text, taken = keyed and (keyed.attrs.key or opt.key) or 'pid', {}
     local key_name, comm_name = unique(taken, key_text), unique(taken, comm_title)
     local shown = {
-      { name = key_name, title = key_text:upper(), width = 8, align = 'right', show = not only_comm },
+      { name = key_name, title = key_text:upper(), width = 8, align = 'right', show = not only_comm, metric = 'label' },
     }
     for i, column in ipairs(columns) do
       column.name = unique(taken, column.title)
-      shown[i + 1] = { name = column.name, title = column.title, width = math.max(12, #column.title), align = 'right' }
+      shown[i + 1] = { name = column.name, title = column.title, width = math.max(12, #column.title), align = 'right',
+        metric = 'counter' }
     end
     shown[#shown + 1] = {
       name = comm_name, title = comm_title:upper(), align = 'left', show = only_comm or not keyed or named ~= nil,

@@ -1,0 +1,210 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Serving: what a run reports, while it runs, for other programs: metrics for Prometheus (--prometheus) and for OTLP
+--- (--otlp), and a page for browsers (--serve). Each report of the profiler becomes a snapshot, which threads of the C
+--- side serve and send (runtime/serve/).
+local failure = require 'bindings.base.failure'
+local ffi = require 'ffi'
+local otlp = require 'bindings.serve.otlp'
+local prometheus = require 'bindings.serve.prometheus'
+local registry = require 'bindings.serve.registry'
+local sys = require 'bindings.base.sys'
+local version = require 'bindings.base.version'
+
+local C = ffi.C
+local serving = {}
+
+local DEFAULT_INTERVAL = 1e9
+local FLUSH_MS = 3000 -- how long the end of a run waits for the receiver of OTLP
+local METRICS = 'metrics'
+
+---@class Serving: RowObserver
+---@field run Run
+---@field metrics Registry
+local Serving = {}
+Serving.__index = Serving
+
+--- Returns whether the options ask for it.
+---@param opt table
+---@return boolean
+function serving.is_asked(opt) return opt.prometheus ~= nil or opt.otlp ~= nil end
+
+--- Sets the interval of a run that has none: without reports there is nothing to serve.
+---@param opt table
+function serving.set_interval(opt)
+  if serving.is_asked(opt) and not opt.interval then opt.interval = DEFAULT_INTERVAL end
+end
+
+local function wall()
+  local sec, ns = sys.wall()
+  return sec + ns / 1e9
+end
+
+---@param run Run
+---@return Serving? serving nil if the options do not ask for it
+function serving.new(run)
+  if not serving.is_asked(run.opt) then return end
+  local self = setmetatable({ run = run, reports = 0, puts = 0 }, Serving)
+  self.metrics = registry.new(run.name, wall)
+  run.out:observe(self)
+  return self
+end
+
+---@param spec TableSpec
+---@param rows table[]
+function Serving:table(spec, rows) self.metrics:table(spec, rows) end
+
+--- Takes an object. Only those of reports are metrics: others are events.
+function Serving:record(name, fields, order)
+  if not self.run.report_time then return end
+  local columns = {}
+  for _, field in ipairs(order) do
+    if field ~= 'time' then columns[#columns + 1] = { name = field } end
+  end
+  self:table({ name = name, columns = columns }, { fields })
+end
+
+--- Opens a server.
+local function open_server(run, option, token)
+  local err, bad = ffi.new 'struct error', ffi.new 'int32_t[1]'
+  local server = C.http_server_open(run.opt[option], token, bad, err)
+  if server == nil then
+    local fail = bad[0] ~= 0 and failure.usage or err.unavailable ~= 0 and failure.unavailable or failure.raise
+    fail('%s: --%s: %s', run.name, option, ffi.string(err.text))
+  end
+  return ffi.gc(server, C.http_server_close)
+end
+
+local function open_sender(run)
+  local err, bad = ffi.new 'struct error', ffi.new 'int32_t[1]'
+  local url = run.opt.otlp
+  if not url:find '^https?://' then
+    failure.usage("%s: --otlp: '%s' is not an URL that begins with http:// or https://", run.name, url)
+  end
+  if not url:find '^https?://[^/]+/.' then url = url:gsub('/$', '') .. '/v1/metrics' end
+  local sender = C.http_sender_new(url, otlp.TYPE, bad, err)
+  if sender == nil then
+    local fail = bad[0] ~= 0 and failure.usage or err.unavailable ~= 0 and failure.unavailable or failure.raise
+    fail('%s: --otlp: %s', run.name, ffi.string(err.text))
+  end
+  return ffi.gc(sender, C.http_sender_free), url
+end
+
+--- Listens, before the events are open: an address that does not work ends the run at once.
+function Serving:open()
+  local run = self.run
+  if run.opt.prometheus then
+    self.server = open_server(run, 'prometheus')
+    run.out:warn(('%s: metrics are at http://%s/%s'):format(run.name,
+      ffi.string(C.http_server_address(self.server)), METRICS))
+  end
+  if run.opt.otlp then
+    self.sender, self.url = open_sender(run)
+    self.bytes = ffi.gc(C.bytes_new(), C.bytes_free)
+    local host = sys.read '/proc/sys/kernel/hostname' or ''
+    self.resource = { { 'service.name', 'profscript' }, { 'service.instance.id', run.name },
+      { 'host.name', (host:gsub('%s+$', '')) } }
+  end
+end
+
+--- Sets the metrics about the run itself.
+function Serving:about_run()
+  local run, metrics, stats, used = self.run, self.metrics, ffi.new 'struct session_stats', sys.usage()
+  C.session_read_stats(run.session, stats)
+  metrics:set('profscript_info', 'gauge', 'The profiler that runs.', 1,
+    { { 'version', version }, { 'profiler', run.name } })
+  metrics:set('profscript_start_time_seconds', 'gauge', 'When the run began, since the epoch.', metrics.start)
+  metrics:set('profscript_events_total', 'counter', 'Events of the run.',
+    tonumber(stats.events) + run.in_kernel:count())
+  metrics:set('profscript_lost_events_total', 'counter', 'Events that the kernel dropped.', tonumber(stats.lost))
+  metrics:set('profscript_late_events_total', 'counter', 'Events that came out of order.', tonumber(stats.late))
+  metrics:set('profscript_reports_total', 'counter', 'Reports of the profiler.', self.reports)
+  for _, mode in ipairs { 'user', 'system' } do
+    metrics:set('profscript_cpu_seconds_total', 'counter', 'CPU time that profscript itself has used.',
+      used[mode] / 1e9, { { 'mode', mode } })
+  end
+  metrics:set('profscript_resident_memory_max_bytes', 'gauge', 'The most memory that profscript itself has used.',
+    used.maxrss * 1024)
+  metrics:set('profscript_series', 'gauge', 'Series that are kept.', metrics.n)
+  metrics:set('profscript_dropped_series_total', 'counter', 'Series of reports that had no room.', metrics.dropped)
+  if self.sender then
+    local sent = self:sender_stats()
+    metrics:set('profscript_otlp_sent_total', 'counter', 'Messages that the receiver of OTLP has taken.',
+      tonumber(sent.sent))
+    metrics:set('profscript_otlp_failed_total', 'counter', 'Messages that it has refused, or that were dropped.',
+      tonumber(sent.failed + sent.dropped))
+  end
+end
+
+function Serving:sender_stats()
+  local stats = ffi.new 'struct http_sender_stats'
+  C.http_sender_read(self.sender, stats)
+  return stats
+end
+
+--- Says once what does not work.
+function Serving:complain()
+  local run, metrics = self.run, self.metrics
+  if metrics.dropped > 0 and not self.said_dropped then
+    self.said_dropped = true
+    run.out:warn(('%s: more than %d series of metrics: others are dropped, and counted in '
+      .. 'profscript_dropped_series_total'):format(run.name, metrics.max))
+  end
+  if not self.sender or self.said_problem then return end
+  local stats = self:sender_stats()
+  if stats.attempts_failed > 0 then
+    self.said_problem = true
+    run.out:warn(('%s: cannot send metrics to %s: %s'):format(run.name, self.url, ffi.string(stats.problem)))
+  end
+end
+
+--- Publishes what was reported.
+function Serving:publish()
+  self:about_run()
+  if self.server then
+    local text = prometheus.text(self.metrics)
+    if C.http_server_set(self.server, '/' .. METRICS, prometheus.TYPE, text, #text) ~= 0 then
+      failure.raise '--prometheus: out of memory'
+    end
+  end
+  if self.sender then
+    self.bytes.size, self.puts = 0, self.puts + 1
+    otlp.put(self.bytes, self.metrics, wall(), self.resource, version)
+    if self.bytes.failed ~= 0 or C.http_sender_put(self.sender, self.bytes.data, self.bytes.size) ~= 0 then
+      failure.raise '--otlp: out of memory'
+    end
+  end
+  self:complain()
+  self.metrics:next_report()
+end
+
+--- Publishes a report.
+function Serving:report()
+  self.reports = self.reports + 1
+  self:publish()
+end
+
+--- Publishes the last report, and ends all servers.
+function Serving:finish()
+  self:report()
+  if self.sender then
+    C.http_sender_flush(self.sender, FLUSH_MS)
+    local stats = self:sender_stats()
+    self:complain()
+    C.http_sender_free(ffi.gc(self.sender, nil))
+    local missing = self.puts - tonumber(stats.sent)
+    if missing > 0 then
+      self.run.out:warn(('%s: %d of %d messages were not sent to %s'):format(self.run.name, missing, self.puts,
+        self.url))
+    end
+    self.sender = nil
+  end
+  self:close()
+end
+
+--- Ends the server, also after a failure.
+function Serving:close()
+  if self.server then C.http_server_close(ffi.gc(self.server, nil)) end
+  self.server = nil
+end
+
+return serving

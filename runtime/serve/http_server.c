@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "serve/http_server.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <microhttpd.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "wire/address.h"
+#include "wire/secret.h"
+
+enum {
+	MAX_PATHS = 8,
+	MAX_CONNECTIONS = 64,
+	TIMEOUT = 30, /* s, of a connection that does nothing */
+	BACKLOG = 16
+};
+
+struct library {
+	__typeof__(MHD_start_daemon) *start;
+	__typeof__(MHD_stop_daemon) *stop;
+	__typeof__(MHD_create_response_from_buffer) *response;
+	__typeof__(MHD_destroy_response) *destroy;
+	__typeof__(MHD_add_response_header) *header;
+	__typeof__(MHD_queue_response) *queue;
+	__typeof__(MHD_lookup_connection_value) *lookup;
+};
+
+struct document {
+	char path[64];
+	struct MHD_Response *response; /* counts who uses it */
+};
+
+struct item {
+	struct item *next;
+	size_t size;
+	char text[];
+};
+
+struct http_server {
+	struct library lib;
+	void *handle;
+	struct MHD_Daemon *daemon;
+	char address[HTTP_ADDRESS_MAX], token[HTTP_TOKEN];
+	pthread_mutex_t lock; /* of what follows */
+	struct document documents[MAX_PATHS];
+	int nr_documents;
+	struct item *first, **last; /* of the log */
+	uint64_t first_number, next_number;
+	size_t log_size;
+};
+
+static int load(struct http_server *s, struct error *err)
+{
+	struct {
+		void **to;
+		const char *name;
+	} names[] = {
+		{(void **)&s->lib.start, "MHD_start_daemon"},
+		{(void **)&s->lib.stop, "MHD_stop_daemon"},
+		{(void **)&s->lib.response, "MHD_create_response_from_buffer"},
+		{(void **)&s->lib.destroy, "MHD_destroy_response"},
+		{(void **)&s->lib.header, "MHD_add_response_header"},
+		{(void **)&s->lib.queue, "MHD_queue_response"},
+		{(void **)&s->lib.lookup, "MHD_lookup_connection_value"},
+	};
+	size_t i;
+
+	s->handle = dlopen("libmicrohttpd.so.12", RTLD_NOW | RTLD_NODELETE);
+	for (i = 0; s->handle && i < sizeof(names) / sizeof(names[0]); i++) {
+		*names[i].to = dlsym(s->handle, names[i].name);
+		if (!*names[i].to)
+			break;
+	}
+	if (s->handle && i == sizeof(names) / sizeof(names[0]))
+		return 0;
+	error_unavailable(err);
+	return error_set(err, -ENOENT, "serving needs libmicrohttpd (Debian: libmicrohttpd12): %s",
+			 dlerror());
+}
+
+static struct MHD_Response *response_of(struct http_server *s, const char *type, const void *data,
+					size_t size, enum MHD_ResponseMemoryMode mode)
+{
+	struct MHD_Response *response = s->lib.response(size, (void *)data, mode);
+
+	if (!response)
+		return NULL;
+	s->lib.header(response, "Content-Type", type);
+	s->lib.header(response, "Cache-Control", "no-store");
+	s->lib.header(response, "X-Content-Type-Options", "nosniff");
+	s->lib.header(response, "Referrer-Policy", "no-referrer");
+	return response;
+}
+
+static enum MHD_Result answer(struct http_server *s, struct MHD_Connection *c, unsigned int status,
+			      struct MHD_Response *response)
+{
+	enum MHD_Result ret;
+
+	if (!response)
+		return MHD_NO;
+	ret = s->lib.queue(c, status, response);
+	s->lib.destroy(response);
+	return ret;
+}
+
+static enum MHD_Result refuse(struct http_server *s, struct MHD_Connection *c, unsigned int status,
+			      const char *text)
+{
+	return answer(s, c, status,
+		      response_of(s, "text/plain; charset=utf-8", text, strlen(text),
+				  MHD_RESPMEM_PERSISTENT));
+}
+
+/* The comparison takes the same time wherever they differ. */
+static int is_token(const char *token, const char *given)
+{
+	unsigned int i, differ = 0;
+
+	if (!given || strlen(given) != strlen(token))
+		return 0;
+	for (i = 0; token[i]; i++)
+		differ |= (unsigned int)(token[i] ^ given[i]);
+	return !differ;
+}
+
+/* Returns {"next":N,"items":[...]} with the items from number after on; the caller holds the lock.
+ */
+static struct MHD_Response *log_response(struct http_server *s, uint64_t after)
+{
+	char head[64];
+	uint64_t number = s->first_number;
+	struct item *first = s->first, *item;
+	size_t size, at;
+	char *text;
+
+	for (; first && number < after; number++)
+		first = first->next;
+	at = (size_t)snprintf(head, sizeof(head), "{\"next\":%llu,\"items\":[",
+			      (unsigned long long)s->next_number);
+	size = at + 2;
+	for (item = first; item; item = item->next)
+		size += item->size + 1;
+	text = malloc(size);
+	if (!text)
+		return NULL;
+	memcpy(text, head, at);
+	for (item = first; item; item = item->next) {
+		memcpy(text + at, item->text, item->size);
+		at += item->size;
+		if (item->next)
+			text[at++] = ',';
+	}
+	memcpy(text + at, "]}", 2);
+	return response_of(s, "application/json", text, at + 2, MHD_RESPMEM_MUST_FREE);
+}
+
+static enum MHD_Result serve(struct http_server *s, struct MHD_Connection *c, const char *path)
+{
+	struct MHD_Response *response = NULL;
+	enum MHD_Result ret;
+	const char *after;
+	int i;
+
+	pthread_mutex_lock(&s->lock);
+	if (!strcmp(path, "/log")) {
+		after = s->lib.lookup(c, MHD_GET_ARGUMENT_KIND, "after");
+		response = log_response(s, after ? strtoull(after, NULL, 10) : 0);
+		pthread_mutex_unlock(&s->lock);
+		return answer(s, c, MHD_HTTP_OK, response);
+	}
+	for (i = 0; i < s->nr_documents && !response; i++) {
+		if (!strcmp(path, s->documents[i].path))
+			response = s->documents[i].response;
+	}
+	ret = response ? s->lib.queue(c, MHD_HTTP_OK, response) : MHD_NO;
+	pthread_mutex_unlock(&s->lock);
+	return response ? ret : refuse(s, c, MHD_HTTP_NOT_FOUND, "not found\n");
+}
+
+static enum MHD_Result on_request(void *of, struct MHD_Connection *c, const char *path,
+				  const char *method, const char *version, const char *body,
+				  size_t *size, void **state)
+{
+	static int has_headers;
+	struct http_server *s = of;
+
+	(void)version;
+	(void)body;
+	if (!*state) { /* it is asked again when the request is complete */
+		*state = &has_headers;
+		return MHD_YES;
+	}
+	if (*size) { /* nothing here takes a body: it is dropped */
+		*size = 0;
+		return MHD_YES;
+	}
+	if (strcmp(method, MHD_HTTP_METHOD_GET) && strcmp(method, MHD_HTTP_METHOD_HEAD))
+		return refuse(s, c, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD\n");
+	if (s->token[0] && !is_token(s->token, s->lib.lookup(c, MHD_GET_ARGUMENT_KIND, "token")))
+		return refuse(s, c, MHD_HTTP_FORBIDDEN,
+			      "the address needs the token that profscript has printed\n");
+	return serve(s, c, path);
+}
+
+static void say_nothing(void *of, const char *format, va_list args)
+{
+	(void)of;
+	(void)format;
+	(void)args;
+}
+
+static int refuse_address(const char *text, int code, struct error *err)
+{
+	const char *hint = code == EACCES	? ": ports below 1024 need CAP_NET_BIND_SERVICE"
+			   : code == EADDRINUSE ? ": another program listens there"
+						: "";
+
+	return error_set(err, -code, "cannot listen on %s: %s%s", text, strerror(code), hint);
+}
+
+/* Returns a listening socket, or a negative errno with a message; *bad: the address is wrong. */
+static int listen_at(struct http_server *s, const char *text, int32_t *bad, struct error *err)
+{
+	union socket_address at;
+	socklen_t size = sizeof(at);
+	struct address address = {0};
+	int fd, on = 1, ret;
+
+	*bad = 1;
+	if (!*text || strchr(text, '/') || (strchr("0123456789", text[strlen(text) - 1]) == NULL))
+		return error_set(err, -EINVAL, "'%s' is not [ADDR:]PORT", text);
+	ret = address_parse(&address, text, err);
+	if (ret)
+		return ret;
+	if (address.kind != CHANNEL_TCP || !address.nr_here)
+		return error_set(err, -EINVAL, "'%s' is not [ADDR:]PORT", text);
+	*bad = 0;
+	at = address.here[0];
+	fd = socket(at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return refuse_address(text, errno, err);
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	if (bind(fd, &at.any, address_size(&at)) || listen(fd, BACKLOG) ||
+	    getsockname(fd, &at.any, &size)) {
+		ret = refuse_address(text, errno, err);
+		close(fd);
+		return ret;
+	}
+	address_print(&at, s->address);
+	return fd;
+}
+
+struct http_server *http_server_open(const char *address, const char *token, int32_t *code,
+				     struct error *err)
+{
+	struct http_server *s = calloc(1, sizeof(*s));
+	sigset_t all, before;
+	int fd;
+
+	*code = 0;
+	if (!s) {
+		error_set(err, -ENOMEM, "out of memory");
+		return NULL;
+	}
+	s->last = &s->first;
+	pthread_mutex_init(&s->lock, NULL);
+	snprintf(s->token, sizeof(s->token), "%s", token ? token : "");
+	fd = listen_at(s, address, code, err);
+	if (fd < 0 || load(s, err)) {
+		if (fd >= 0)
+			close(fd);
+		http_server_close(s);
+		return NULL;
+	}
+	sigfillset(&all); /* signals are the main thread's */
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	s->daemon = s->lib.start(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC | MHD_USE_ERROR_LOG, 0,
+				 NULL, NULL, on_request, s, MHD_OPTION_EXTERNAL_LOGGER, say_nothing,
+				 NULL, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
+				 (unsigned int)MAX_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
+				 (unsigned int)TIMEOUT, MHD_OPTION_END);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (s->daemon)
+		return s;
+	error_set(err, -EIO, "cannot serve %s: libmicrohttpd does not start", address);
+	close(fd);
+	http_server_close(s);
+	return NULL;
+}
+
+void http_server_close(struct http_server *s)
+{
+	struct item *item;
+	int i;
+
+	if (!s)
+		return;
+	if (s->daemon)
+		s->lib.stop(s->daemon);
+	for (i = 0; i < s->nr_documents; i++)
+		s->lib.destroy(s->documents[i].response);
+	while ((item = s->first)) {
+		s->first = item->next;
+		free(item);
+	}
+	if (s->handle)
+		dlclose(s->handle);
+	pthread_mutex_destroy(&s->lock);
+	free(s);
+}
+
+const char *http_server_address(const struct http_server *s)
+{
+	return s->address;
+}
+
+int http_server_set(struct http_server *s, const char *path, const char *type, const void *data,
+		    size_t size)
+{
+	struct MHD_Response *response = response_of(s, type, data, size, MHD_RESPMEM_MUST_COPY);
+	struct MHD_Response *old = NULL;
+	int i;
+
+	if (!response)
+		return -ENOMEM;
+	pthread_mutex_lock(&s->lock);
+	for (i = 0; i < s->nr_documents && strcmp(path, s->documents[i].path); i++)
+		;
+	if (i < s->nr_documents) {
+		old = s->documents[i].response;
+	} else if (i == MAX_PATHS) {
+		pthread_mutex_unlock(&s->lock);
+		s->lib.destroy(response);
+		return -ENOMEM;
+	} else {
+		snprintf(s->documents[i].path, sizeof(s->documents[i].path), "%s", path);
+		s->nr_documents++;
+	}
+	s->documents[i].response = response;
+	pthread_mutex_unlock(&s->lock);
+	if (old)
+		s->lib.destroy(old);
+	return 0;
+}
+
+int http_server_log(struct http_server *s, const void *data, size_t size, size_t limit)
+{
+	struct item *item = malloc(sizeof(*item) + size), *gone;
+
+	if (!item)
+		return -ENOMEM;
+	item->next = NULL;
+	item->size = size;
+	memcpy(item->text, data, size);
+	pthread_mutex_lock(&s->lock);
+	*s->last = item;
+	s->last = &item->next;
+	s->next_number++;
+	s->log_size += size;
+	while (s->log_size > limit && s->first->next) {
+		gone = s->first;
+		s->first = gone->next;
+		s->first_number++;
+		s->log_size -= gone->size;
+		free(gone);
+	}
+	pthread_mutex_unlock(&s->lock);
+	return 0;
+}
+
+void http_token(char token[HTTP_TOKEN])
+{
+	_Static_assert((int)HTTP_TOKEN == (int)SECRET_NONCE, "a nonce of 128 bits is a token");
+	secret_nonce(token);
+}
