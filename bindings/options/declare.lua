@@ -159,6 +159,8 @@ local COMMON = {
     help = 'serve what the reports say as metrics at http://127.0.0.1:PORT/metrics while the profiler runs' },
   { group = 'run', name = 'otlp', type = 'string', argument = 'URL',
     help = 'send the same metrics to an OpenTelemetry collector, such as http://localhost:4318' },
+  { group = 'run', name = 'serve', type = 'string', argument = '[ADDR:]PORT',
+    help = 'show the reports on a page for browsers while the profiler runs, at http://127.0.0.1:PORT' },
   { group = 'run', name = 'format', type = 'enum', values = { 'text', 'json', 'csv' }, default = 'text',
     help = 'output format' },
   { group = 'run', name = 'json', type = 'flag', always = true, stands_for = 'format=json',
@@ -201,7 +203,8 @@ declarations.common = COMMON
 --- Options of the whole run, which are invalid for a profiler that is an event source.
 declarations.OF_THE_RUN = {
   'pids', 'tids', 'cgroups', 'inherit', 'ptrace', 'input', 'push', 'record', 'secret', 'overwrite', 'output',
-  'export', 'prometheus', 'otlp', 'format', 'json', 'csv', 'raw_fields', 'duration', 'remote_slack', 'usage_self', 'allow_exec',
+  'export', 'prometheus', 'otlp', 'serve', 'format', 'json', 'csv', 'raw_fields', 'duration', 'remote_slack',
+  'usage_self', 'allow_exec',
   'perfeval_cpus', 'perfeval_pids', 'sampling_limit', 'realtime', 'lost', 'capture', 'dry_run', 'help', 'version',
   'verbose', 'tsc', 'kvmclock', 'clock_offset', 'monotonic',
 }

@@ -216,6 +216,8 @@ function json_value(value)
   return kind == 'nil' and 'null' or text.json(tostring(value))
 end
 
+output.json = json_value
+
 --- Encodes a value as text, also for the contents of a CSV field. nil, NaN and infinities become an empty string.
 local function plain_value(value)
   if type(value) == 'table' then

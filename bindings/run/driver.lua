@@ -196,6 +196,7 @@ end
 
 function Loop:report(time)
   self:call('interval', time)
+  if self.run.serving then self.run.serving:report() end
   if self.perfeval and self.perfeval:interval() then self.run:stop() end
 end
 
@@ -214,7 +215,6 @@ function Loop:tick(time)
   self:read_counts(time)
   run.in_kernel:turn(time)
   run:report_at(time, self.report, self, time)
-  if run.serving then run.serving:report() end
   if self.push and run.opt.verbose >= 1 then self.push:report() end
 end
 

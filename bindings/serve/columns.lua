@@ -58,9 +58,8 @@ local function name_of(prefix, column, kind)
   local base, unit, divisor = unit_of(column)
   local name = prefix
   -- "value" says nothing, and the table's name may say it already.
-  if base ~= '' and not (kind == 'histogram' and (base == 'value' or ('_' .. prefix):sub(-#base - 1) == '_' .. base)) then
-    name = name .. '_' .. base
-  end
+  local is_said = kind == 'histogram' and base == 'value' or prefix:sub(-#base - 1) == '_' .. base
+  if base ~= '' and not is_said then name = name .. '_' .. base end
   if unit and name:sub(-#unit - 1) ~= '_' .. unit then name = name .. '_' .. unit end
   if kind == 'counter' then
     name = name:gsub('_total$', '') .. '_total'

@@ -65,7 +65,8 @@ local function put_metric(b, family, list, time)
   put_text(b, 3, UNITS[family.unit] or '1')
   local data = C.proto_open(b, KIND_FIELD[family.type])
   for _, series in ipairs(list) do
-    if family.type == 'histogram' then put_histogram(b, family, series, time) else put_number(b, family, series, time) end
+    local put = family.type == 'histogram' and put_histogram or put_number
+    put(b, family, series, time)
   end
   if family.type ~= 'gauge' then C.proto_uint(b, 2, CUMULATIVE) end
   if family.type == 'counter' then C.proto_uint(b, 3, 1) end -- it is monotonic

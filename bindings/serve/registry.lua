@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Registry: the metrics of a run, made of the rows that its profiler reports. Counts are added up from report to report,
---- gauges are those of the last report.
+--- Registry: the metrics of a run, made of the rows that its profiler reports. Counts are added up from report to
+--- report, gauges are those of the last report.
 ---
 --- The number of series is bounded. When there is no room for another one, those that were not reported for a while are
 --- forgotten; they begin anew if they come back. What has no room even then is dropped and counted.
@@ -184,7 +184,7 @@ local function columns_of(self, spec, rows)
   local key = table.concat(names, '\n')
   local known = self.tables[key]
   if not known then
-    known = { list = {}, pending = {}, n_labels = 0 }
+    known = { list = {}, pending = {}, n_labels = 0, kinds = {} }
     for _, list in ipairs { spec.columns, spec.histograms or {} } do
       for _, column in ipairs(list) do known.pending[#known.pending + 1] = column end
     end
@@ -195,6 +195,7 @@ local function columns_of(self, spec, rows)
   known.pending = {}
   for _, column in ipairs(pending) do
     local one = columns.of(self.profiler, spec, column, rows)
+    known.kinds[column.name] = one and one.kind
     if not one then
       known.pending[#known.pending + 1] = column
     elseif one.kind == 'label' then
@@ -205,7 +206,7 @@ local function columns_of(self, spec, rows)
       if one.family then known.list[#known.list + 1] = one end
     end
   end
-  return known.list
+  return known.list, known.kinds
 end
 
 local function add_value(self, column, labels, key, value)
@@ -228,8 +229,9 @@ end
 --- Takes the rows of a table.
 ---@param spec TableSpec
 ---@param rows table[]
+---@return table<string, string> kinds of the columns that are known
 function Registry:table(spec, rows)
-  local list = columns_of(self, spec, rows)
+  local list, kinds = columns_of(self, spec, rows)
   for _, column in ipairs(list) do
     if column.family then column.family.report = self.report end
   end
@@ -248,6 +250,7 @@ function Registry:table(spec, rows)
       end
     end
   end
+  return kinds
 end
 
 --- Ends a report: what comes next is of the next one.

@@ -4,18 +4,23 @@
 --- side serve and send (runtime/serve/).
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
+local libc = require 'bindings.base.libc'
 local otlp = require 'bindings.serve.otlp'
+local page = require 'bindings.serve.page'
 local prometheus = require 'bindings.serve.prometheus'
 local registry = require 'bindings.serve.registry'
 local sys = require 'bindings.base.sys'
+local text = require 'bindings.base.text'
 local version = require 'bindings.base.version'
 
 local C = ffi.C
 local serving = {}
 
 local DEFAULT_INTERVAL = 1e9
+local POLL_MS = 100
 local FLUSH_MS = 3000 -- how long the end of a run waits for the receiver of OTLP
 local METRICS = 'metrics'
+local LOG_SIZE = 64 * 2 ^ 20 -- bytes of reports for pages that are opened later
 
 ---@class Serving: RowObserver
 ---@field run Run
@@ -26,7 +31,7 @@ Serving.__index = Serving
 --- Returns whether the options ask for it.
 ---@param opt table
 ---@return boolean
-function serving.is_asked(opt) return opt.prometheus ~= nil or opt.otlp ~= nil end
+function serving.is_asked(opt) return opt.prometheus ~= nil or opt.otlp ~= nil or opt.serve ~= nil end
 
 --- Sets the interval of a run that has none: without reports there is nothing to serve.
 ---@param opt table
@@ -45,13 +50,17 @@ function serving.new(run)
   if not serving.is_asked(run.opt) then return end
   local self = setmetatable({ run = run, reports = 0, puts = 0 }, Serving)
   self.metrics = registry.new(run.name, wall)
+  self.page = run.opt.serve and page.new() or nil
   run.out:observe(self)
   return self
 end
 
 ---@param spec TableSpec
 ---@param rows table[]
-function Serving:table(spec, rows) self.metrics:table(spec, rows) end
+function Serving:table(spec, rows)
+  local kinds = self.metrics:table(spec, rows)
+  if self.page then self.page:table(spec, rows, kinds) end
+end
 
 --- Takes an object. Only those of reports are metrics: others are events.
 function Serving:record(name, fields, order)
@@ -89,6 +98,24 @@ local function open_sender(run)
   return ffi.gc(sender, C.http_sender_free), url
 end
 
+local function set(server, path, kind, body)
+  if C.http_server_set(server, path, kind, body, #body) ~= 0 then failure.raise 'out of memory' end
+end
+
+local function host_name() return ((sys.read '/proc/sys/kernel/hostname' or ''):gsub('%s+$', '')) end
+
+--- Opens the page, which only those can read who know the token.
+function Serving:open_page()
+  local run, token = self.run, ffi.new('char[?]', C.HTTP_TOKEN)
+  C.http_token(token)
+  self.pages = open_server(run, 'serve', token)
+  set(self.pages, '/', 'text/html; charset=utf-8', require 'bindings.serve.page_html')
+  set(self.pages, '/about', 'application/json', ('{"profiler":%s,"host":%s,"version":%s}'):format(text.json(run.name),
+    text.json(host_name()), text.json(version)))
+  run.out:tell(('%s: the page is at http://%s/?token=%s'):format(run.name,
+    ffi.string(C.http_server_address(self.pages)), ffi.string(token)))
+end
+
 --- Listens, before the events are open: an address that does not work ends the run at once.
 function Serving:open()
   local run = self.run
@@ -97,12 +124,12 @@ function Serving:open()
     run.out:warn(('%s: metrics are at http://%s/%s'):format(run.name,
       ffi.string(C.http_server_address(self.server)), METRICS))
   end
+  if run.opt.serve then self:open_page() end
   if run.opt.otlp then
     self.sender, self.url = open_sender(run)
     self.bytes = ffi.gc(C.bytes_new(), C.bytes_free)
-    local host = sys.read '/proc/sys/kernel/hostname' or ''
     self.resource = { { 'service.name', 'profscript' }, { 'service.instance.id', run.name },
-      { 'host.name', (host:gsub('%s+$', '')) } }
+      { 'host.name', host_name() } }
   end
 end
 
@@ -161,10 +188,7 @@ end
 function Serving:publish()
   self:about_run()
   if self.server then
-    local text = prometheus.text(self.metrics)
-    if C.http_server_set(self.server, '/' .. METRICS, prometheus.TYPE, text, #text) ~= 0 then
-      failure.raise '--prometheus: out of memory'
-    end
+    set(self.server, '/' .. METRICS, prometheus.TYPE, prometheus.text(self.metrics))
   end
   if self.sender then
     self.bytes.size, self.puts = 0, self.puts + 1
@@ -177,10 +201,29 @@ function Serving:publish()
   self.metrics:next_report()
 end
 
+--- Adds a report to those of the page.
+function Serving:log()
+  local run, stats = self.run, ffi.new 'struct session_stats'
+  C.session_read_stats(run.session, stats)
+  local sec, ns = run.out.clock(run.report_time)
+  local item = self.page:take(sec + ns / 1e9, tonumber(stats.events) + run.in_kernel:count(), tonumber(stats.lost))
+  if C.http_server_log(self.pages, item, #item, LOG_SIZE) ~= 0 then failure.raise '--serve: out of memory' end
+end
+
 --- Publishes a report.
 function Serving:report()
   self.reports = self.reports + 1
+  if self.pages then self:log() end
   self:publish()
+end
+
+--- Waits for Ctrl-C, so that a recording, which is read at once, can be looked at.
+function Serving:stay()
+  if not self.pages or not self.run.is_recorded then return end
+  self.run.out:flush()
+  self.run.out:warn(('%s: all is read; the page stays until Ctrl-C'):format(self.run.name))
+  local none = ffi.new 'struct pollfd[1]'
+  while not C.signals_stop_requested() do libc.poll(none, 0, POLL_MS) end
 end
 
 --- Publishes the last report, and ends all servers.
@@ -198,13 +241,15 @@ function Serving:finish()
     end
     self.sender = nil
   end
+  self:stay()
   self:close()
 end
 
 --- Ends the server, also after a failure.
 function Serving:close()
   if self.server then C.http_server_close(ffi.gc(self.server, nil)) end
-  self.server = nil
+  if self.pages then C.http_server_close(ffi.gc(self.pages, nil)) end
+  self.server, self.pages = nil, nil
 end
 
 return serving

@@ -89,7 +89,9 @@ function aggregate.new(kind, keys, settings)
   end
   if #keys > MAX_PARTS then error(('an aggregation has at most %d keys'):format(MAX_PARTS), 2) end
   local columns = {}
-  for i, name in ipairs(keys) do columns[i] = { name = name, metric = 'label' } end
+  for i, name in ipairs(keys) do
+    columns[i] = { name = name, metric = (settings.stacks or {})[name] and 'none' or 'label' }
+  end
   for _, column in ipairs(value_columns(kind, settings.value)) do
     column.align = 'right'
     columns[#columns + 1] = column

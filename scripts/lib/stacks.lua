@@ -101,11 +101,9 @@ function StackSums:subtract(before)
   end
 end
 
---- Prints the entries, largest first value first. Entries whose first value is 0 are left out.
----@param out Output
----@param settings? { limit?: integer } limit: print at most this many entries
-function StackSums:print(out, settings)
-  local limit, rows = settings and settings.limit or math.huge, {}
+--- Returns the rows of the table.
+local function rows_of(self, limit)
+  local rows = {}
   for _, entry in ipairs(self:entries()) do
     local lines = entry.stack == OTHER and { OTHER } or nil
     if #rows < limit and entry[self._values[1]] ~= 0 then
@@ -113,6 +111,18 @@ function StackSums:print(out, settings)
       rows[#rows + 1] = entry
     end
   end
+  return rows
+end
+
+--- Shows the entries to --prometheus, --otlp and --serve, without printing them.
+---@param out Output
+function StackSums:offer(out) out:offer(self._spec, rows_of(self, math.huge)) end
+
+--- Prints the entries, largest first value first. Entries whose first value is 0 are left out.
+---@param out Output
+---@param settings? { limit?: integer } limit: print at most this many entries
+function StackSums:print(out, settings)
+  local rows = rows_of(self, settings and settings.limit or math.huge)
   out:table(self._spec, rows, nil, function()
     local lines = {}
     for _, row in ipairs(rows) do

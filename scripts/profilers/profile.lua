@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- CPU profiler: samples what the CPUs run, at a fixed rate.
 local flamegraph = require 'lib.flamegraph'
+local stacks = require 'lib.stacks'
 
 local UNITS = { cycles = 'cpu-cycles', ['cpu-clock'] = 'ns', ['task-clock'] = 'ns' }
 local RATE = 997 -- Hz; not in step with timers of 1 ms
@@ -59,6 +60,7 @@ printed only if --than is given.]],
     local print_lines = not flame or opt.than ~= nil
     session.want { prints_events = print_lines and not opt.than }
     local enough = opt.than and math.ceil((opt.freq or RATE) * opt.than / 100) or 0
+    local sums = opt.serve and opt.call_graph and stacks.new(session, { 'samples' }) or nil -- for the page
     local since, count = {}, {} -- by CPU or thread: start of the current second, samples in it
     local per_thread = session.per_thread
 
@@ -72,15 +74,27 @@ printed only if --than is given.]],
 
     local function sample(ev)
       if flame then flame:add(ev, 1) end
+      if sums then sums:add(ev._stack, ev._comm, 1) end
       if print_lines and (not opt.than or is_busy(ev)) then out:print_event(ev, flame ~= nil) end
+    end
+    local function show_stacks()
+      if not sums then return end
+      sums:offer(out)
+      sums:clear()
     end
     return {
       [events] = sample,
       describe = function(ev)
         return ('profile: %d %s'):format(ev._period, UNITS[ev._event:match '^[^:]*'] or ev._event)
       end,
-      interval = flame and function() flame:interval() end,
-      stop = flame and function() flame:finish() end,
+      interval = (flame or sums) and function()
+        if flame then flame:interval() end
+        show_stacks()
+      end,
+      stop = (flame or sums) and function()
+        show_stacks()
+        if flame then flame:finish() end
+      end,
     }
   end,
 }

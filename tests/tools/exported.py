@@ -354,4 +354,5 @@ def main():
         print(line, lines[line])
 
 
-main()
+if __name__ == '__main__':
+    main()

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 -- Which folder may use which: each only those before it. docs/internals.md explains the order.
-local LUA_ROOMS = { 'base', 'view', 'expr', 'print', 'bpf', 'kernel', 'select', 'pairs', 'sql', 'export', 'serve', 'options',
-  'run', 'command' }
+local LUA_ROOMS = { 'base', 'view', 'expr', 'print', 'bpf', 'kernel', 'select', 'pairs', 'sql', 'export', 'serve',
+  'options', 'run', 'command' }
 local C_FOLDERS = { 'os', 'clocks', 'formats', 'decode', 'stacks', 'relations', 'probes', 'bpf', 'recording', 'wire',
   'serve', 'push', 'live', 'pull', 'session', 'sql' }
 

@@ -1,0 +1,72 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- The page of --serve: reports as JSON, which the page (page_html.lua) adds up and draws.
+local ffi = require 'ffi'
+local output = require 'bindings.print.output'
+local text = require 'bindings.base.text'
+
+local C = ffi.C
+local page = {}
+
+local MAX_ROWS = 500 -- of a table in one report
+
+local LOG2_ROWS = tonumber(C.HIST_LOG2_ROWS)
+local log2 = ffi.new('uint64_t[?]', C.HIST_LOG2_ROWS)
+
+---@class Page
+---@field tables string[] JSON of the tables of the current report
+local Page = {}
+Page.__index = Page
+
+---@return Page
+function page.new() return setmetatable({ tables = {} }, Page) end
+
+--- Returns the counts of a histogram by power of two: -2 for values below 0, -1 for 0.
+local function hist_json(hist)
+  local parts = {}
+  C.hist_log2(hist, log2)
+  for row = 0, LOG2_ROWS - 1 do
+    if log2[row] > 0 then parts[#parts + 1] = ('[%d,%s]'):format(row - 2, output.json(log2[row])) end
+  end
+  return '[' .. table.concat(parts, ',') .. ']'
+end
+
+local function column_json(column, kind)
+  return ('{"name":%s,"title":%s,"kind":"%s"%s}'):format(text.json(column.name),
+    text.json((column.title or column.name):match '^%s*(.-)%s*$'), kind,
+    column.scale and (',"scale":%d'):format(column.scale) or '')
+end
+
+--- Adds the rows of a table to the current report.
+---@param spec TableSpec
+---@param rows table[]
+---@param kinds table<string, string> of the columns by name, as far as they are known
+function Page:table(spec, rows, kinds)
+  if #rows == 0 then return end
+  local columns, list, shown = {}, {}, {}
+  for _, column in ipairs(spec.columns) do columns[#columns + 1] = column end
+  for _, column in ipairs(spec.histograms or {}) do columns[#columns + 1] = column end
+  for i, column in ipairs(columns) do list[i] = column_json(column, kinds[column.name] or 'none') end
+  for i = 1, math.min(#rows, MAX_ROWS) do
+    local cells = {}
+    for at, column in ipairs(columns) do
+      local value = rows[i][column.name]
+      cells[at] = value ~= nil and kinds[column.name] == 'histogram' and hist_json(value) or output.json(value)
+    end
+    shown[i] = '[' .. table.concat(cells, ',') .. ']'
+  end
+  self.tables[#self.tables + 1] = ('{"name":%s,"columns":[%s],"rows":[%s],"more":%d}'):format(text.json(spec.name),
+    table.concat(list, ','), table.concat(shown, ','), #rows - #shown)
+end
+
+--- Returns the current report, and begins the next one.
+---@param time number seconds since the epoch
+---@param events number until now
+---@param lost number
+---@return string
+function Page:take(time, events, lost)
+  local tables = table.concat(self.tables, ',')
+  self.tables = {}
+  return ('{"time":%.6f,"events":%.0f,"lost":%.0f,"tables":[%s]}'):format(time, events, lost, tables)
+end
+
+return page

@@ -1,0 +1,499 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- The page of --serve. It asks for new reports each second, keeps them, and adds up the tables of the time that the
+--- user selects. It loads nothing from elsewhere.
+return [==[
+<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy"
+  content="default-src 'none'; connect-src 'self'; script-src 'unsafe-inline'; style-src 'unsafe-inline'">
+<link rel="icon" href="data:,">
+<title>profscript</title>
+<style>
+body { font: 14px system-ui, sans-serif; margin: 1em 2em; color: #222; background: #fff; }
+header { display: flex; flex-wrap: wrap; gap: .4em 1.5em; align-items: baseline; }
+h1 { font-size: 1.3em; margin: 0; } h2 { font-size: 1.1em; margin: 1.5em 0 .3em; }
+#state.ended { color: #b00; } .lost { color: #b00; }
+button { font: inherit; } button.on { background: #06c; color: #fff; }
+canvas { display: block; width: 100%; cursor: crosshair; background: #f6f6f6; }
+.hint { color: #777; font-size: .9em; min-height: 1.3em; }
+table { border-collapse: collapse; margin: .4em 0; }
+th, td { padding: .1em .7em; text-align: right; white-space: pre; }
+th { border-bottom: 1px solid #999; cursor: pointer; user-select: none; }
+td.text, th.text { text-align: left; }
+tbody tr { cursor: pointer; } tbody tr:hover { background: #eef4ff; } tr.on { background: #dbe8ff; }
+.flame { position: relative; overflow: hidden; font-size: 12px; }
+.flame div { position: absolute; height: 16px; line-height: 16px; overflow: hidden; white-space: nowrap;
+  box-sizing: border-box; border-left: 1px solid #fff; padding-left: 3px; cursor: pointer; }
+</style>
+</head>
+<body>
+<header>
+  <h1 id="profiler">profscript</h1><span id="host"></span><span id="state">loading</span><span id="totals"></span>
+</header>
+<p>
+  <button id="last">Last report</button> <button id="all">Everything</button> <span id="range"></span>
+</p>
+<div id="tables"></div>
+<p class="hint">Drag over a chart to select a time. Click a heading to sort, a row to see only its chart.</p>
+<script>
+'use strict';
+const KEEP = 20000;               // reports
+const MAX_SHOWN = 200;            // rows of a table
+const HEAT = ['#fff3d6', '#fee09a', '#fdc35c', '#fb9a3c', '#f26a2e', '#d63a26', '#a8162a', '#6b0a2e'];
+const token = new URLSearchParams(location.search).get('token') || '';
+const reports = [];               // { time, events, lost, tables: [{ name, columns, rows, more }] }
+const views = new Map();          // of tables by name: elements, sorting, the row whose chart is shown
+let next = 0, mode = 'last', from = 0, to = 0, dragging = null, ended = false;
+
+function element(name, parent, text, type) {
+  const one = document.createElement(name);
+  if (text !== undefined) one.textContent = text;
+  if (type) one.className = type;
+  if (parent) parent.appendChild(one);
+  return one;
+}
+function byId(id) { return document.getElementById(id); }
+
+// --- numbers
+
+function clock(time) {
+  const date = new Date(time * 1000);
+  return date.toTimeString().slice(0, 8) + '.' + String(date.getMilliseconds()).padStart(3, '0');
+}
+function number(value) {
+  if (value === null || value === undefined) return '';
+  if (typeof value !== 'number') return String(value);
+  return Number.isInteger(value) ? String(value) : value.toFixed(Math.abs(value) < 1 ? 4 : 2);
+}
+function cell(column, value) {
+  if (Array.isArray(value)) return value.length ? frameName(value[0]) + (value.length > 1 ? ' < ...' : '') : '';
+  if (typeof value === 'number' && column.scale) return (value / column.scale).toFixed(3);
+  return number(value);
+}
+// A bound of a histogram, 2^exponent of the column's unit.
+function bound(column, exponent) {
+  if (exponent < 0) return '0';
+  const value = Math.pow(2, exponent);
+  if (!/_ns$/.test(column.name)) return value < 1e6 ? String(value) : value.toExponential(1);
+  const units = [[1e9, 's'], [1e6, 'ms'], [1e3, 'us'], [1, 'ns']];
+  const unit = units.find(function (one) { return value >= one[0]; });
+  return Number((value / unit[0]).toPrecision(3)) + ' ' + unit[1];
+}
+
+// --- adding up
+
+// "ffffffff81000000 f+0x10 (/usr/lib/libx.so)" is f, or [libx.so] without a symbol.
+function frameName(line) {
+  const parts = line.match(/^(?:[0-9a-f]{8,16} )?(.*?)(?:\+0x[0-9a-f]+)?(?: \((.*)\))?$/);
+  if (!parts) return line;
+  return parts[1] === 'Unknown' && parts[2] ? '[' + parts[2].replace(/.*\//, '') + ']' : parts[1];
+}
+function isList(column) { return column.kind === 'none' && column.name === 'stack'; }
+function keyOf(table, row) {
+  return JSON.stringify(row.filter(function (_, i) {
+    return table.columns[i].kind === 'label' || isList(table.columns[i]);
+  }));
+}
+function merge(column, a, b) {
+  if (b === null) return a;
+  if (a === null) return b;
+  if (column.kind === 'counter') return a + b;
+  if (column.kind === 'histogram') {
+    const counts = new Map(a);
+    b.forEach(function (one) { counts.set(one[0], (counts.get(one[0]) || 0) + one[1]); });
+    return Array.from(counts).sort(function (x, y) { return x[0] - y[0]; });
+  }
+  if (/^min/.test(column.name)) return Math.min(a, b);
+  if (/^(max|longest)/.test(column.name)) return Math.max(a, b);
+  return b;                       // the later one
+}
+// The bucket in which a quantile of a histogram is: its upper bound.
+function quantile(counts, fraction) {
+  let total = 0, sum = 0;
+  counts.forEach(function (one) { total += one[1]; });
+  for (const one of counts) {
+    sum += one[1];
+    if (sum >= fraction * total) return one[0] + 1;
+  }
+  return 0;
+}
+function selected() {
+  if (mode === 'last') {
+    const filled = reports.filter(function (one) { return one.tables.length > 0; });
+    return filled.slice(-1);
+  }
+  if (mode === 'all') return reports;
+  return reports.filter(function (one) { return one.time >= from && one.time <= to; });
+}
+// The table of a name, added up over reports.
+function addUp(name, list) {
+  const sum = { name: name, columns: null, rows: new Map(), reports: 0 };
+  list.forEach(function (report) {
+    report.tables.forEach(function (table) {
+      if (table.name !== name) return;
+      sum.columns = table.columns;
+      sum.reports++;
+      table.rows.forEach(function (row) {
+        const key = keyOf(table, row), known = sum.rows.get(key);
+        sum.rows.set(key, known ? known.map(function (value, i) { return merge(table.columns[i], value, row[i]); })
+          : row.slice());
+      });
+    });
+  });
+  return sum;
+}
+
+// --- charts: one column of pixels or more per report
+
+function chartData(name, view) {
+  const data = [];
+  reports.forEach(function (report) {
+    const one = { time: report.time, value: 0, counts: new Map() };
+    report.tables.forEach(function (table) {
+      if (table.name !== name) return;
+      const hist = table.columns.findIndex(function (column) { return column.kind === 'histogram'; });
+      const at = table.columns.findIndex(function (column) { return column.name === view.charted; });
+      table.rows.forEach(function (row) {
+        if (view.focus && keyOf(table, row) !== view.focus) return;
+        if (hist >= 0 && row[hist]) {
+          row[hist].forEach(function (pair) {
+            one.counts.set(pair[0], (one.counts.get(pair[0]) || 0) + pair[1]);
+          });
+        }
+        if (at >= 0 && typeof row[at] === 'number') one.value += row[at];
+      });
+    });
+    data.push(one);
+  });
+  return data;
+}
+function shade(count, max) {
+  return HEAT[max <= 1 ? HEAT.length - 1 : Math.round(Math.log(count) / Math.log(max) * (HEAT.length - 1))];
+}
+const LEFT = 70;
+function drawChart(name, view) {
+  const canvas = view.canvas, width = canvas.clientWidth || 900, data = chartData(name, view);
+  const hist = view.columns.find(function (column) { return column.kind === 'histogram'; });
+  const isHeat = Boolean(hist) && !view.plain, height = isHeat ? 180 : 90;
+  canvas.width = width;
+  canvas.height = height;
+  canvas.style.height = height + 'px';
+  const paint = canvas.getContext('2d'), wide = (width - LEFT) / Math.max(data.length, 1);
+  paint.font = '11px system-ui, sans-serif';
+  view.data = data;
+  view.x = function (i) { return LEFT + i * wide; };
+  view.at = function (x) { return Math.min(data.length - 1, Math.max(0, Math.floor((x - LEFT) / wide))); };
+  if (isHeat) {
+    let low = 64, high = -2, max = 1;
+    data.forEach(function (one) {
+      one.counts.forEach(function (count, exponent) {
+        low = Math.min(low, exponent);
+        high = Math.max(high, exponent);
+        max = Math.max(max, count);
+      });
+    });
+    const rows = Math.max(high - low + 1, 1), tall = height / rows;
+    view.exponent = function (y) { return low + Math.floor((height - y) / tall); };
+    data.forEach(function (one, i) {
+      one.counts.forEach(function (count, exponent) {
+        paint.fillStyle = shade(count, max);
+        paint.fillRect(view.x(i), height - (exponent - low + 1) * tall, Math.max(wide, 1), Math.ceil(tall));
+      });
+    });
+    paint.fillStyle = '#555';
+    for (let e = low; e <= high; e += Math.ceil(rows / 8)) {
+      paint.fillText(bound(hist, e), 2, height - (e - low) * tall - 2);
+    }
+  } else {
+    const max = data.reduce(function (most, one) { return Math.max(most, one.value); }, 0);
+    view.exponent = null;
+    paint.fillStyle = '#48c';
+    data.forEach(function (one, i) {
+      const tall = max > 0 ? Math.max(one.value, 0) / max * (height - 14) : 0;
+      paint.fillRect(view.x(i), height - tall, Math.max(wide - (wide > 4 ? 1 : 0), 1), tall);
+    });
+    paint.fillStyle = '#555';
+    const column = view.columns.find(function (one) { return one.name === view.charted; });
+    if (column) paint.fillText(cell(column, max), 2, 11);
+  }
+  let range = null;
+  if (dragging && dragging.view === view) range = [dragging.from, dragging.to];
+  else if (mode === 'range') {
+    const inside = data.map(function (one, i) { return one.time >= from && one.time <= to ? i : -1; })
+      .filter(function (i) { return i >= 0; });
+    if (inside.length) range = [inside[0], inside[inside.length - 1]];
+  }
+  if (range) {
+    const a = view.x(Math.min(range[0], range[1])), b = view.x(Math.max(range[0], range[1]) + 1);
+    paint.fillStyle = 'rgba(0,102,204,.18)';
+    paint.fillRect(a, 0, b - a, height);
+    paint.strokeStyle = '#06c';
+    paint.strokeRect(a + .5, .5, b - a - 1, height - 1);
+  }
+}
+function pointAt(view, event) {
+  const box = view.canvas.getBoundingClientRect();
+  return { i: view.at(event.clientX - box.left), y: event.clientY - box.top };
+}
+function listen(view) {
+  view.canvas.addEventListener('mousedown', function (event) {
+    const at = pointAt(view, event).i;
+    dragging = { view: view, from: at, to: at };
+    event.preventDefault();
+  });
+  view.canvas.addEventListener('mousemove', function (event) {
+    if (dragging || !view.data.length) return;
+    const at = pointAt(view, event), one = view.data[at.i];
+    let text = clock(one.time);
+    if (view.exponent) {
+      const hist = view.columns.find(function (column) { return column.kind === 'histogram'; });
+      const e = view.exponent(at.y);
+      text += ', ' + bound(hist, e) + ' to ' + bound(hist, e + 1) + ': ' + (one.counts.get(e) || 0);
+    } else {
+      const column = view.columns.find(function (column) { return column.name === view.charted; });
+      text += ', ' + (column ? column.title + ' ' + cell(column, one.value) : '');
+    }
+    view.hint.textContent = text;
+  });
+}
+document.addEventListener('mousemove', function (event) {
+  if (!dragging) return;
+  dragging.to = pointAt(dragging.view, event).i;
+  drawChart(dragging.view.name, dragging.view);
+});
+document.addEventListener('mouseup', function () {
+  if (!dragging) return;
+  const data = dragging.view.data, a = Math.min(dragging.from, dragging.to), b = Math.max(dragging.from, dragging.to);
+  dragging = null;
+  if (data.length) select('range', data[a].time, data[b].time);
+});
+
+// --- flame graphs of tables with stacks
+
+function drawFlame(view, sum) {
+  const stackAt = sum.columns.findIndex(isList);
+  const valueAt = sum.columns.findIndex(function (column) { return column.kind === 'counter'; });
+  const commAt = sum.columns.findIndex(function (column) { return column.kind === 'label'; });
+  view.flame.textContent = '';
+  view.flame.hidden = stackAt < 0 || valueAt < 0;
+  if (view.flame.hidden) return;
+  const root = { name: 'all', value: 0, children: new Map() };
+  sum.rows.forEach(function (row) {
+    if (!Array.isArray(row[stackAt]) || typeof row[valueAt] !== 'number') return;
+    const frames = row[stackAt].map(frameName).reverse();
+    if (commAt >= 0) frames.unshift(String(row[commAt]));
+    let node = root;
+    node.value += row[valueAt];
+    frames.forEach(function (name) {
+      if (!node.children.has(name)) node.children.set(name, { name: name, value: 0, children: new Map() });
+      node = node.children.get(name);
+      node.value += row[valueAt];
+    });
+  });
+  let depth = 0;
+  function draw(node, left, width, level, path) {
+    if (width < 0.1) return;
+    depth = Math.max(depth, level + 1);
+    const box = element('div', view.flame, node.name);
+    box.style.left = left + '%';
+    box.style.width = width + '%';
+    box.style.top = level * 17 + 'px';
+    let hash = 0;
+    for (const letter of node.name) hash = (hash * 31 + letter.charCodeAt(0)) % 997;
+    box.style.background = 'hsl(' + (10 + hash % 45) + ',85%,' + (62 + hash % 16) + '%)';
+    box.title = node.name + ': ' + number(node.value) + ' (' + (100 * node.value / root.value).toFixed(1) + ' %)';
+    box.addEventListener('click', function () { view.zoom = path; drawFlame(view, sum); });
+    let at = left;
+    Array.from(node.children.values()).sort(function (a, b) { return b.value - a.value; }).forEach(function (child) {
+      const share = width * child.value / node.value;
+      draw(child, at, share, level + 1, path.concat(child.name));
+      at += share;
+    });
+  }
+  let top = root, path = [];
+  (view.zoom || []).every(function (name) {
+    const child = top.children.get(name);
+    if (child) { top = child; path = path.concat(name); }
+    return Boolean(child);
+  });
+  if (root.value > 0) {
+    if (top === root) draw(root, 0, 100, 0, []);
+    else {
+      const box = element('div', view.flame, 'all (click to leave ' + top.name + ')');
+      box.style.cssText = 'left:0;width:100%;top:0;background:#ddd';
+      box.addEventListener('click', function () { view.zoom = null; drawFlame(view, sum); });
+      draw(top, 0, 100, 1, path);
+    }
+  }
+  view.flame.style.height = depth * 17 + 'px';
+}
+
+// --- tables
+
+function viewOf(name, columns) {
+  let view = views.get(name);
+  if (!view) {
+    view = { name: name, sort: null, down: true, focus: null, plain: false, zoom: null, columns: columns, data: [] };
+    const box = element('section', byId('tables'));
+    view.heading = element('h2', box, name);
+    view.canvas = element('canvas', box);
+    view.hint = element('div', box, '', 'hint');
+    view.flame = element('div', box, undefined, 'flame');
+    view.table = element('table', box);
+    view.table.dataset.name = name;
+    view.rest = element('div', box, '', 'hint');
+    listen(view);
+    views.set(name, view);
+  }
+  view.columns = columns;
+  const charted = columns.find(function (column) { return column.name === view.charted; });
+  if (!charted) {
+    const first = columns.find(function (column) { return column.kind === 'counter'; }) ||
+      columns.find(function (column) { return column.kind === 'gauge'; });
+    view.charted = first ? first.name : null;
+  }
+  return view;
+}
+function compare(a, b) {
+  if (typeof a === 'number' && typeof b === 'number') return a - b;
+  if (a === null || b === null) return a === b ? 0 : a === null ? -1 : 1;
+  return String(a) < String(b) ? -1 : String(a) > String(b) ? 1 : 0;
+}
+function drawTable(view, sum) {
+  const shown = sum.columns.map(function (column, i) { return { column: column, i: i }; }).filter(function (one) {
+    return one.column.kind !== 'histogram' && (one.column.kind !== 'none' || isList(one.column));
+  });
+  const hist = sum.columns.findIndex(function (column) { return column.kind === 'histogram'; });
+  const rows = Array.from(sum.rows.entries());
+  const sortAt = sum.columns.findIndex(function (column) { return column.name === view.sort; });
+  if (sortAt >= 0) {
+    rows.sort(function (a, b) { return compare(a[1][sortAt], b[1][sortAt]) * (view.down ? -1 : 1); });
+  }
+  view.table.textContent = '';
+  const head = element('tr', element('thead', view.table));
+  shown.forEach(function (one) {
+    const mark = view.sort === one.column.name ? (view.down ? ' ▾' : ' ▴') : '';
+    const th = element('th', head, one.column.title + mark, one.column.kind === 'label' ? 'text' : '');
+    th.dataset.name = one.column.name;
+    th.addEventListener('click', function () {
+      view.down = view.sort === one.column.name ? !view.down : one.column.kind !== 'label';
+      view.sort = one.column.name;
+      const numeric = one.column.kind === 'counter' || one.column.kind === 'gauge';
+      if (numeric) view.charted = one.column.name;
+      view.plain = numeric;
+      draw();
+    });
+  });
+  const body = element('tbody', view.table);
+  rows.slice(0, MAX_SHOWN).forEach(function (entry) {
+    const tr = element('tr', body, undefined, view.focus === entry[0] ? 'on' : '');
+    tr.addEventListener('click', function () {
+      view.focus = view.focus === entry[0] ? null : entry[0];
+      view.plain = hist >= 0 ? false : view.plain;
+      draw();
+    });
+    shown.forEach(function (one) {
+      const value = entry[1][one.i], column = one.column, part = column.name.match(/^p(\d+)/);
+      // Quantiles cannot be added up: the histogram says in which bucket they are.
+      const text = part && hist >= 0 && sum.reports > 1 && entry[1][hist] ?
+        '≤ ' + bound(sum.columns[hist], quantile(entry[1][hist], Number('0.' + part[1]))) : cell(column, value);
+      const td = element('td', tr, text, typeof value === 'string' || Array.isArray(value) ? 'text' : '');
+      td.dataset.name = column.name;
+    });
+  });
+  const hidden = rows.length - Math.min(rows.length, MAX_SHOWN);
+  view.rest.textContent = hidden > 0 ? hidden + ' more rows' : '';
+}
+function draw() {
+  const list = selected(), names = [];
+  reports.forEach(function (report) {
+    report.tables.forEach(function (table) {
+      if (!names.includes(table.name)) names.push(table.name);
+      viewOf(table.name, table.columns);
+    });
+  });
+  byId('last').className = mode === 'last' ? 'on' : '';
+  byId('all').className = mode === 'all' ? 'on' : '';
+  byId('range').textContent = !list.length ? (reports.length ? 'nothing was reported' : 'no report yet') :
+    mode === 'last' ? 'until ' + clock(list[0].time) :
+      clock(list[0].time) + ' to ' + clock(list[list.length - 1].time) + ', ' + list.length + ' reports';
+  names.forEach(function (name) {
+    const view = views.get(name), sum = addUp(name, list);
+    drawChart(name, view);
+    if (!sum.columns) {
+      view.table.textContent = '';
+      view.flame.textContent = '';
+      view.rest.textContent = 'no rows in this time';
+      return;
+    }
+    drawTable(view, sum);
+    drawFlame(view, sum);
+  });
+  const newest = reports[reports.length - 1];
+  if (newest) {
+    byId('totals').textContent = newest.events + ' events' + (newest.lost ? ', ' + newest.lost + ' lost' : '');
+    byId('totals').className = newest.lost ? 'lost' : '';
+  }
+}
+
+// --- what is selected, also in the address: #all, #FROM-TO in seconds since the epoch
+
+function select(what, a, b) {
+  mode = what;
+  from = a || 0;
+  to = b || 0;
+  history.replaceState(null, '', what === 'last' ? '#' : what === 'all' ? '#all' : '#' + from + '-' + to);
+  draw();
+}
+function readAddress() {
+  const range = location.hash.match(/^#([\d.]+)-([\d.]+)$/);
+  if (range) { mode = 'range'; from = Number(range[1]); to = Number(range[2]); }
+  else mode = location.hash === '#all' ? 'all' : 'last';
+}
+byId('last').addEventListener('click', function () { select('last'); });
+byId('all').addEventListener('click', function () { select('all'); });
+window.addEventListener('hashchange', function () { readAddress(); draw(); });
+window.addEventListener('resize', draw);
+
+// --- reports arrive
+
+function add(items) {
+  items.forEach(function (item) { reports.push(item); });
+  if (reports.length > KEEP) reports.splice(0, reports.length - KEEP);
+  if (items.length && !dragging) draw();
+}
+function setState(text, is_over) {
+  byId('state').textContent = text;
+  byId('state').className = is_over ? 'ended' : '';
+}
+function get(path) {
+  return fetch(path + (path.includes('?') ? '&' : '?') + 'token=' + encodeURIComponent(token), { cache: 'no-store' })
+    .then(function (answer) {
+      if (!answer.ok) throw new Error('the server answered ' + answer.status);
+      return answer.json();
+    });
+}
+function poll() {
+  get('log?after=' + next).then(function (answer) {
+    next = answer.next;
+    setState('running', false);
+    add(answer.items);
+    window.setTimeout(poll, 1000);
+  }, function () {
+    setState('the run has ended', true);
+    window.setTimeout(poll, 5000);
+  });
+}
+readAddress();
+get('about').then(function (about) {
+  byId('profiler').textContent = about.profiler;
+  byId('host').textContent = about.host;
+  document.title = about.profiler + ' - profscript';
+  poll();
+}, function () { setState('the run has ended', true); });
+</script>
+</body>
+</html>
+]==]

@@ -1,0 +1,105 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+# Metrics of recordings, sent by OTLP to a receiver and read by protoc with the published schema (tests/tools/metrics.py):
+# counts and sums are those of the profiler's own tables.
+. "$(dirname "$0")/../../../lib.sh"
+python=/usr/bin/python3
+[ -x $python ] || python=python3
+command -v protoc >/dev/null || skip_all 'protoc (package protobuf-compiler)'
+command -v $python >/dev/null || skip_all 'no python3'
+metrics() { $python "$TOP/tests/tools/metrics.py" "$@"; }
+
+# receiver NAME [STATUS...]: starts one, at $url; it writes to $TMP/NAME
+receiver() {
+	mkdir "$TMP/$1"
+	$python "$TOP/tests/tools/metrics.py" receive "$TMP/$1" "${@:2}" &
+	receiver=$!
+	wait_for 60 test -e "$TMP/$1/port" || return 1
+	url=http://127.0.0.1:$(<"$TMP/$1/port")
+}
+# last NAME: the metrics that arrived last go to $TMP/got
+last() { metrics otlp "$TMP/$1/$(find "$TMP/$1" -name '*.pb' -printf '%f\n' | sort -n | tail -n 1)" >"$TMP/got" 2>"$TMP/wrong"; }
+value() { grep -F -- "$1 " "$TMP/got" | awk '{ n += $NF } END { printf "%.15g\n", n }'; }
+
+# A histogram of each kind of pair, over many intervals.
+receiver pairs
+csv multi-trace -q -i 100 --input "$DATA/sched.data" -e sched:sched_wakeup//key=pid/ -e sched:sched_switch//key=next_pid/ \
+	--otlp "$url"
+last pairs
+result $? 'multi-trace: what arrives is OTLP' "$TMP/wrong"
+calls=$(total calls) ns=$(total total_ns)
+cp "$TMP/out" "$TMP/table"
+cat "$TMP/got" >>"$TMP/table"
+latency=profscript_multi_trace_latency_seconds labels='{start="sched_wakeup",stop="sched_switch"}'
+[ "$calls" -gt 100 ] && [ "$(value "${latency}_count$labels")" = "$calls" ]
+result $? 'multi-trace: as many pairs as in the tables' "$TMP/table"
+[ "$(value "${latency}_sum$labels")" = "$(awk "BEGIN { printf \"%.15g\", $ns / 1e9 }")" ]
+result $? 'multi-trace: as long' "$TMP/table"
+expect_line 'multi-trace: the service has a name' '^resource\{.*service.name="profscript"' "$TMP/got"
+check 'a message for the start, for each interval and for the end' test \
+	"$(find "$TMP/pairs" -name '*.pb' | wc -l)" = $(($(value profscript_reports_total) + 1))
+
+# Histograms of other numbers: each bucket, from single values.
+csv trace -q --input "$DATA/syscalls.data" -e raw_syscalls:sys_exit
+"$PROFSCRIPT" exec -q --input "$DATA/syscalls.data" -e raw_syscalls:sys_exit "print(tonumber(ev.ret))" >"$TMP/values"
+"$PROFSCRIPT" exec -q --input "$DATA/syscalls.data" --otlp "$url" -e raw_syscalls:sys_exit \
+	'hist(ev.ret) count(ev._comm) sum(1, ev.id) quantiles(ev.id, ev._comm)' >/dev/null 2>"$TMP/err"
+last pairs
+for bound in 0 1 7 1023 4294967295; do
+	want=$(awk -v bound=$bound '$1 <= bound' "$TMP/values" | wc -l)
+	[ "$(value "profscript_exec_hist_ev_ret_bucket{le=\"$bound\"}")" = "$want" ]
+	result $? "exec: $want values up to $bound" "$TMP/got"
+done
+csv exec -q --input "$DATA/syscalls.data" -e raw_syscalls:sys_exit 'count(ev._comm)'
+rows=0
+while IFS=, read -r _ _ comm count; do
+	[ "$(value "profscript_exec_count_ev_comm_count_total{comm=\"$comm\"}")" = "$count" ] || rows=-1000
+	rows=$((rows + 1))
+done < <(tail -n +2 "$TMP/out")
+[ $rows -gt 0 ]
+result $? "exec: each of $rows counts" "$TMP/got"
+
+# A report whose text is no table is the same table to metrics.
+"$PROFSCRIPT" oncpu -q -i 100 --input "$DATA/sched.data" --otlp "$url" >"$TMP/text"
+last pairs
+csv oncpu -q -i 100 --input "$DATA/sched.data"
+ns=$(total runtime_ns)
+awk -v ns="$ns" '/^profscript_oncpu_runtime_seconds_total/ { n += $NF }
+	END { exit !(ns > 0 && sprintf("%.0f", n * 1e9) == ns) }' "$TMP/got"
+result $? 'oncpu: the time of its JSON, although it prints text' "$TMP/got"
+
+kill $receiver
+
+# A receiver that is busy gets everything later, one that refuses nothing, and one that is not there is said once.
+receiver busy 503
+"$PROFSCRIPT" exec --input "$DATA/syscalls.data" --otlp "$url" -e raw_syscalls:sys_exit 'count()' >/dev/null 2>"$TMP/err"
+last busy
+expect_line 'a receiver that was busy' '^profscript_exec_count_total [1-9]' "$TMP/got"
+expect_line 'busy: it is said' "cannot send metrics to $url/v1/metrics: the server answered 503$" "$TMP/err"
+kill $receiver
+receiver refuses 400 400 400 400
+"$PROFSCRIPT" exec --input "$DATA/syscalls.data" --otlp "$url" -e raw_syscalls:sys_exit 'count()' >/dev/null 2>"$TMP/err"
+result $? 'a receiver that refuses: the run goes on' "$TMP/err"
+expect_line 'refused: it is said how many' '[0-9]+ of [0-9]+ messages were not sent' "$TMP/err"
+kill $receiver
+wait $receiver 2>/dev/null
+"$PROFSCRIPT" exec -i 100 --input "$DATA/syscalls.data" --otlp "$url" -e raw_syscalls:sys_exit 'count()' >/dev/null \
+	2>"$TMP/err"
+result $? 'no receiver: the run goes on' "$TMP/err"
+check 'no receiver: one line says so' test "$(grep -c 'cannot send metrics' "$TMP/err")" = 1
+
+# Wrong addresses.
+refused 'an URL without a scheme' 2 "exec: --otlp: 'localhost:4318' is not an URL" exec --otlp localhost:4318 \
+	--input "$DATA/syscalls.data" -e raw_syscalls:sys_exit 'count()'
+refused 'an URL that is none' 2 "exec: --otlp: 'http://a b/v1/metrics' is not an URL: " exec --otlp 'http://a b/' \
+	--input "$DATA/syscalls.data" -e raw_syscalls:sys_exit 'count()'
+for address in x 127.0.0.1 1.2.3.4:x 127.0.0.1:65536 /tmp/file 99999; do
+	refused "--prometheus $address" 2 'exec: --prometheus: ' exec --prometheus $address --input "$DATA/syscalls.data" \
+		-e raw_syscalls:sys_exit 'count()'
+done
+refused 'an address of another machine' 1 'exec: --prometheus: cannot listen on 192.0.2.1:9100: ' exec \
+	--prometheus 192.0.2.1:9100 --input "$DATA/syscalls.data" -e raw_syscalls:sys_exit 'count()'
+receiver taken
+refused 'a port that is taken' 1 'exec: --prometheus: cannot listen on .*: another program listens there' exec \
+	--prometheus "${url##*:}" --input "$DATA/syscalls.data" -e raw_syscalls:sys_exit 'count()'
+kill $receiver
