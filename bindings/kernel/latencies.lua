@@ -18,6 +18,7 @@ for _, name in ipairs { 'count', 'sum', 'not_min', 'max', 'over', 'failed' } do
 end
 local MAX_BYTES = 2 ^ 26
 local EXACT_BITS = 7 -- values of so many bits have a bucket each
+local OCTAVES = 64 -- counts of a cell by the number of bits of the values, which are times: none has 64
 
 --- Generates code that raises the number at r5 + at to that in a register. Another program may interrupt this one, or
 --- run on another CPU, so the number that was there is put back if it is larger. Uses r1.
@@ -63,12 +64,9 @@ local function add_sums(a, threshold, failed)
   end
 end
 
---- Generates r0 = the number of the bucket of the time in r3. Uses r1 and r2.
-local function bucket_of(a)
-  local exact = a:new_label()
-  a:alu_r('mov', 0, 3)
-  a:jump('<', 3, 2 ^ EXACT_BITS, exact)
-  a:alu_r('mov', 1, 3) -- the number of its highest bit into r2
+--- Generates r2 = the number of the highest bit of the time in r3. Uses r0, and makes r1 1 (or 0 for 0).
+local function highest_bit(a)
+  a:alu_r('mov', 1, 3)
   a:alu('mov', 2, 0)
   for _, bits in ipairs { 32, 16, 8, 4, 2, 1 } do
     local less = a:new_label()
@@ -79,6 +77,14 @@ local function bucket_of(a)
     a:alu('add', 2, bits)
     a:label(less)
   end
+end
+
+--- Generates r0 = the number of the bucket of the time in r3. Uses r1 and r2.
+local function bucket_of(a)
+  local exact = a:new_label()
+  a:alu_r('mov', 0, 3)
+  a:jump('<', 3, 2 ^ EXACT_BITS, exact)
+  highest_bit(a)
   a:alu('sub', 2, EXACT_BITS - 1)
   a:alu_r('mov', 0, 3)
   a:alu_r('rsh', 0, 2)
@@ -99,6 +105,30 @@ local function add_bucket(a)
   a:label(done)
 end
 
+--- Generates code that counts the time in r3 by its number of bits. Uses r0, r1, r2 and r5.
+local function add_octave(a)
+  highest_bit(a)
+  a:alu_r('add', 2, 1) -- 0 has no bit
+  a:alu('and', 2, OCTAVES - 1)
+  a:alu('lsh', 2, 3)
+  a:alu_r('add', 5, 2)
+  a:alu('mov', 1, 1)
+  add(a, SUMS, 1)
+end
+
+local spread = ffi.new('uint64_t[?]', C.HIST_BUCKETS)
+
+--- Returns counts by number of bits as those of the buckets of the smallest such values.
+local function spread_octaves(counts)
+  ffi.fill(spread, ffi.sizeof(spread))
+  spread[0] = counts[0]
+  for bits = 1, OCTAVES - 1 do
+    local e = bits - 1
+    spread[e < EXACT_BITS and 2 ^ e or 64 * (e - EXACT_BITS + 2)] = counts[bits]
+  end
+  return spread
+end
+
 -- Cells by number -----------------------------------------------------------------------------------
 
 ---@class KernelCells
@@ -107,17 +137,24 @@ end
 local Cells = {}
 Cells.__index = Cells
 
+--- Returns the bytes of a cell.
+function latencies.cell_size(octaves, buckets)
+  return SUMS + 8 * (octaves and OCTAVES or buckets and C.HIST_BUCKETS or 0)
+end
+
 --- Makes cells. Refuses if they need too much memory.
 ---@param n integer
 ---@param nr_cpus integer
----@param settings { buckets: boolean, threshold?: number }
+---@param settings { buckets?: boolean, octaves?: boolean, threshold?: number } octaves: only a bucket for each power
+--- of two, which takes less memory
 ---@return KernelCells
 function latencies.cells(n, nr_cpus, settings)
-  local size = SUMS + (settings.buckets and 8 * C.HIST_BUCKETS or 0)
+  local octaves = settings.octaves or false
+  local size = latencies.cell_size(octaves, settings.buckets)
   local bytes = 2 * nr_cpus * n * size
   if bytes > MAX_BYTES then asm.refuse('the histograms of %d CPUs need too much memory', nr_cpus) end
-  return setmetatable({ map = program.mapped(bytes), n = n, size = size, nr_cpus = nr_cpus, buckets = settings.buckets,
-    threshold = settings.threshold or -1 }, Cells)
+  return setmetatable({ map = program.mapped(bytes), n = n, size = size, nr_cpus = nr_cpus, buckets = settings.buckets and not octaves,
+    octaves = octaves, threshold = settings.threshold or -1 }, Cells)
 end
 
 --- Generates code that adds the time in r3 to the cell in r4, which is less than n. Uses all of r0 to r5.
@@ -136,12 +173,12 @@ function Cells:add(a, places, failed)
   a:alu('mul', 0, self.size)
   a:map_value(5, self.map, 0)
   a:alu_r('add', 5, 0)
-  if not self.buckets then
+  if not (self.buckets or self.octaves) then
     a:alu('mov', 1, 1)
     add(a, AT.count, 1)
   end
   add_sums(a, self.threshold, failed)
-  if self.buckets then add_bucket(a) end
+  if self.octaves then add_octave(a) elseif self.buckets then add_bucket(a) end
 end
 
 local sums_type = ffi.typeof 'struct hist_sums *'
@@ -155,7 +192,8 @@ function Cells:take(side, each)
       local at = self.map.bytes + (((side - 1) * self.nr_cpus + cpu) * self.n + cell) * self.size
       local sums = ffi.cast(sums_type, at)
       if sums.sum > 0 then
-        local buckets = self.buckets and ffi.cast('uint64_t *', at + SUMS) or nil
+        local counts = ffi.cast('uint64_t *', at + SUMS)
+        local buckets = self.octaves and spread_octaves(counts) or self.buckets and counts or nil
         if buckets then
           local count = 0ULL
           for i = 0, C.HIST_BUCKETS - 1 do count = count + buckets[i] end
@@ -167,6 +205,12 @@ function Cells:take(side, each)
     end
   end
 end
+
+--- Returns whether so many cells with a bucket for each power of two are not too many.
+---@param n integer
+---@param nr_cpus integer
+---@return boolean
+function latencies.fits(n, nr_cpus) return 2 * nr_cpus * n * latencies.cell_size(true) <= MAX_BYTES end
 
 -- Rows by key ---------------------------------------------------------------------------------------
 
@@ -182,7 +226,8 @@ local MOST_BUCKETS = 2 ^ 17 -- of all rows
 ---@field nr_cpus integer
 ---@field most integer rows; further ones share one
 ---@field threshold? number
----@field small? integer rows whose key is one number that is less have a cell for each CPU; only without buckets
+---@field small? integer rows whose key is one number that is less have a cell for each CPU; with buckets for powers
+--- of two only
 ---@field kinds? integer the last number of a key is less; further rows share one for each
 ---@field buckets? boolean
 
@@ -193,7 +238,8 @@ local MOST_BUCKETS = 2 ^ 17 -- of all rows
 function latencies.rows(parts, settings)
   local self = setmetatable({ parts = parts, threshold = settings.threshold or -1, small = settings.small or 0,
     kinds = settings.kinds }, Rows)
-  self.cells = latencies.cells(self.small + (settings.kinds or 1), settings.nr_cpus, settings)
+  self.cells = latencies.cells(self.small + (settings.kinds or 1), settings.nr_cpus, { threshold = settings.threshold,
+    buckets = settings.buckets, octaves = settings.buckets and self.small > 0 })
   self.sums, self.buckets = {}, settings.buckets and {}
   for side = 1, 2 do
     self.sums[side] = program.hash(8 * parts, SUMS, settings.most)
@@ -294,7 +340,7 @@ function Rows:take(side, add_row, add_count)
   local function kind_of(key) return self.kinds and tonumber(key[self.parts - 1]) or nil end
   self.cells:take(side, function(cell, _, sums, buckets)
     small[0] = cell
-    if cell < self.small then return add_row(small, nil, sums) end
+    if cell < self.small then return add_row(small, nil, sums, buckets) end
     add_row(nil, self.kinds and cell - self.small, sums, buckets)
   end)
   if self.buckets then

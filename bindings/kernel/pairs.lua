@@ -43,8 +43,8 @@ local MAX_CPUS = 4096
 ---@field direct? integer all keys are less
 ---@field clock? fun(a: Asm) puts the time into r0; default: the time of perf's events
 ---@field threshold integer negative: none
----@field rows? { by: string[], most: integer, kinds?: integer } by 'key', 'value': rows instead of histograms by kind;
---- with kinds, each has a histogram for each of them, and otherwise sums only
+---@field rows? { by: string[], most: integer, kinds?: integer, buckets: boolean } by 'key', 'value': rows instead of
+--- histograms by kind; with kinds, each has a histogram for each of them; without buckets, they are sums only
 
 ---@class KernelPairs
 ---@field plan PairPlan
@@ -87,11 +87,12 @@ function kernel_pairs.new(plan, nr_cpus)
   self.counters = program.mapped(nr_cpus * COUNTERS_SIZE)
   self.running = program.mapped(8 * math.min(nr_cpus, MAX_CPUS))
   if plan.rows then
-    local has_kinds = plan.rows.kinds ~= nil
+    local has_kinds, buckets = plan.rows.kinds ~= nil, plan.rows.buckets
+    local is_small = #plan.rows.by == 1 and not has_kinds and (not buckets or latencies.fits(SMALL_ROWS + 1, nr_cpus))
     self.rows = latencies.rows(#plan.rows.by + (has_kinds and 1 or 0), {
       threshold = plan.threshold, nr_cpus = nr_cpus, most = plan.rows.most, kinds = plan.rows.kinds,
-      buckets = has_kinds,
-      small = #plan.rows.by == 1 and not has_kinds and SMALL_ROWS or nil,
+      buckets = buckets,
+      small = is_small and SMALL_ROWS or nil,
     })
   else
     self.cells = latencies.cells(kinds, nr_cpus, { threshold = plan.threshold, buckets = true })

@@ -70,7 +70,8 @@ local function threads()
 end
 
 --- Returns the plan of the programs, and the rules by event.
-local function make_plan(self, nr_cpus)
+---@param is_served boolean the histograms are shown, even if the script prints nothing but sums
+local function make_plan(self, nr_cpus, is_served)
   local config = self.config
   local plan = { stages = #config.stages, cycle = config.cycle or false, rules = {} }
   local by_event, all_cpus, all_threads = {}, true, true
@@ -106,7 +107,8 @@ local function make_plan(self, nr_cpus)
   plan.direct = all_cpus and nr_cpus or all_threads and threads() or nil
   plan.threshold = tonumber(C.hist_set_threshold(config.latencies or rows.hists))
   if rows and not (all_cpus and rows.kinds and rows.by[1] == 'key') then -- a CPU has cells of its own
-    plan.rows = { by = rows.by, most = rows.ids.max, kinds = rows.kinds }
+    plan.rows = { by = rows.by, most = rows.ids.max, kinds = rows.kinds,
+      buckets = rows.kinds ~= nil or is_served }
   end
   return plan, by_event
 end
@@ -115,7 +117,7 @@ end
 ---@param kernel InKernel
 function PairTaker:load(kernel)
   check(self)
-  local plan, by_event = make_plan(self, kernel.switch.nr_cpus)
+  local plan, by_event = make_plan(self, kernel.switch.nr_cpus, kernel.run.serving ~= nil)
   self.pairs, self.rules = kernel_pairs.new(plan, kernel.switch.nr_cpus), by_event
   for event, rule in pairs(by_event) do
     if event.is_task_event then

@@ -160,6 +160,14 @@ run and output options:
                             another program, in the format of its suffix or of
                             FORMAT:FILE: perfetto, chrome, firefox, speedscope,
                             pprof, folded
+      --prometheus [ADDR:]PORT
+                            serve what the reports say as metrics at
+                            http://127.0.0.1:PORT/metrics while the profiler
+                            runs
+      --otlp URL            send the same metrics to an OpenTelemetry collector,
+                            such as http://localhost:4318
+      --serve [ADDR:]PORT   show the reports on a page for browsers while the
+                            profiler runs, at http://127.0.0.1:PORT
       --format text|json|csv
                             output format (default text)
       --json                same as --format json

@@ -90,7 +90,9 @@ local MOST_ROWS = 20
 
 local function random_rows(random)
   if random(2) == 1 then return nil end
-  return { by = ROWS[random(3)], most = random(2) == 1 and MOST_ROWS or 2000, kinds = random(2) == 1 and 16 or nil }
+  local kinds = random(2) == 1 and 16 or nil
+  return { by = ROWS[random(3)], most = random(2) == 1 and MOST_ROWS or 2000, kinds = kinds,
+    buckets = kinds ~= nil or random(2) == 1 }
 end
 
 local function random_plan(random)
@@ -177,7 +179,7 @@ function Sums:add(name, ns, failed)
   if failed then self.failed[name] = (self.failed[name] or 0) + 1 end
 end
 
---- Returns what was found by name. Without quantiles, only stats.
+--- Returns what was found by name. Without kinds, there are no quantiles, but perhaps counts by power of two.
 function Sums:summaries()
   local texts = {}
   for name, id in pairs(self.ids) do
@@ -187,6 +189,10 @@ function Sums:summaries()
       texts[name] = ('%d %d %d %d %d, %d failed'):format(s.count, s.sum, s.min, s.max, s.over, self.failed[name] or 0)
       if not self.plan.rows or self.plan.rows.kinds then
         texts[name] = ('%s: %d %d %d'):format(texts[name], h:quantile(0.2), h:quantile(0.5), h:quantile(0.9))
+      elseif self.plan.rows.buckets then
+        for _, row in ipairs(h:log2()) do
+          if row.count > 0 then texts[name] = ('%s, %s: %d'):format(texts[name], row.exponent, row.count) end
+        end
       end
     end
   end
