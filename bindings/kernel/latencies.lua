@@ -153,8 +153,8 @@ function latencies.cells(n, nr_cpus, settings)
   local size = latencies.cell_size(octaves, settings.buckets)
   local bytes = 2 * nr_cpus * n * size
   if bytes > MAX_BYTES then asm.refuse('the histograms of %d CPUs need too much memory', nr_cpus) end
-  return setmetatable({ map = program.mapped(bytes), n = n, size = size, nr_cpus = nr_cpus, buckets = settings.buckets and not octaves,
-    octaves = octaves, threshold = settings.threshold or -1 }, Cells)
+  return setmetatable({ map = program.mapped(bytes), n = n, size = size, nr_cpus = nr_cpus,
+    buckets = settings.buckets and not octaves, octaves = octaves, threshold = settings.threshold or -1 }, Cells)
 end
 
 --- Generates code that adds the time in r3 to the cell in r4, which is less than n. Uses all of r0 to r5.

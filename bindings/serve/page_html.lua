@@ -45,7 +45,7 @@ const HEAT = ['#fff3d6', '#fee09a', '#fdc35c', '#fb9a3c', '#f26a2e', '#d63a26', 
 const token = new URLSearchParams(location.search).get('token') || '';
 const reports = [];               // { time, events, lost, tables: [{ name, columns, rows, more }] }
 const views = new Map();          // of tables by name: elements, sorting, the row whose chart is shown
-let next = 0, mode = 'last', from = 0, to = 0, dragging = null, ended = false;
+let next = 0, mode = 'last', from = 0, to = 0, dragging = null;
 
 function element(name, parent, text, type) {
   const one = document.createElement(name);
@@ -475,14 +475,18 @@ function get(path) {
       return answer.json();
     });
 }
+// What a request that failed says: without an answer nobody is there.
+function failed(error) {
+  setState(error instanceof TypeError ? 'the run has ended' : error.message, true);
+}
 function poll() {
   get('log?after=' + next).then(function (answer) {
     next = answer.next;
     setState('running', false);
     add(answer.items);
     window.setTimeout(poll, 1000);
-  }, function () {
-    setState('the run has ended', true);
+  }, function (error) {
+    failed(error);
     window.setTimeout(poll, 5000);
   });
 }
@@ -492,7 +496,7 @@ get('about').then(function (about) {
   byId('host').textContent = about.host;
   document.title = about.profiler + ' - profscript';
   poll();
-}, function () { setState('the run has ended', true); });
+}, failed);
 </script>
 </body>
 </html>

@@ -11,8 +11,7 @@ local function new_out(columns)
   return {
     format = 'text',
     text = '',
-    stamp = function() end,
-    write = function(self, s) self.text = self.text .. s end,
+    table = function(self, _, _, _, shown) self.text = self.text .. shown() end,
     columns = function() return columns end,
   }
 end

@@ -7,9 +7,10 @@ local session = { stack_lines = function(id) return { ('addr%d f%d'):format(id, 
 --- An output that collects what it gets.
 local function gather(format)
   local out = { format = format or 'text', text = '', rows = nil }
-  function out:write(s) self.text = self.text .. s end
-  function out:stamp() self.text = self.text .. 'STAMP\n' end
-  function out:table(_, rows) self.rows = rows end
+  function out:table(_, rows, _, shown)
+    self.rows = rows
+    if self.format == 'text' and #rows > 0 then self.text = self.text .. 'STAMP\n' .. shown() end
+  end
   return out
 end
 
