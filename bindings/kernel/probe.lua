@@ -23,7 +23,7 @@ end
 ---@field event string "sys:name"
 ---@field switch Switch
 ---@field filters Compiled[] all must be true
----@field own_pid? integer ignore what this thread does outside interrupts
+---@field own_pid? integer ignore what this process does outside interrupts
 ---@field options? SourceOptions
 
 --- What the body of a program can use.
@@ -36,7 +36,7 @@ end
 local function unless_ours(a, own_pid)
   local other = a:new_label()
   a:call 'get_current_pid_tgid'
-  a:extend(0, 32, false)
+  a:alu('rsh', 0, 32) -- the process
   a:jump('!=', 0, own_pid, other)
   unless_in_interrupt(a, 'done')
   a:label(other)

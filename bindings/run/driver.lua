@@ -372,7 +372,7 @@ local function start_session(run, checked, begin_target)
   -- It began when the run began to wait for other machines.
   if duration then C.session_set_duration(run.session, math.max(duration - (run.opt.waited or 0), 1)) end
   if run.opt.remote_slack then C.session_set_slack(run.session, run.opt.remote_slack) end
-  run.events:open(run:own_pid())
+  run.events:open(run:own_threads())
   check(C.session_start(run.session, target, err), err)
   run:opened(anchors)
   run.in_kernel:start()

@@ -14,6 +14,7 @@ local output = require 'bindings.print.output'
 local services = require 'bindings.run.services'
 local serving = require 'bindings.serve.serve'
 local sources = require 'bindings.run.sources'
+local sys = require 'bindings.base.sys'
 local text = require 'bindings.base.text'
 
 local C = ffi.C
@@ -168,6 +169,19 @@ function Run:own_pid()
   local opt = self.opt
   local ours = not self.is_recorded and not opt.self and not attach.per_thread(opt, self.workload, self.everywhere)
   return ours and libc.getpid() or nil
+end
+
+--- Returns the threads to exclude in the kernel: those of that process.
+---@return integer[]?
+function Run:own_threads()
+  local pid, list = self:own_pid(), nil
+  if pid then
+    list = { pid }
+    for _, name in ipairs(self.serving and sys.readdir '/proc/self/task' or {}) do
+      if tonumber(name) ~= pid then list[#list + 1] = tonumber(name) end
+    end
+  end
+  return list
 end
 
 return runs

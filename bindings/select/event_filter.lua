@@ -60,17 +60,21 @@ end
 
 --- Returns the filter for the kernel.
 ---@param event Event
----@param own_pid? integer process to exclude, nil: none
+---@param own? integer[] threads to exclude, nil: none
 ---@return string?
-function event_filter.for_kernel(event, own_pid)
+function event_filter.for_kernel(event, own)
   local text = event.kernel_filter
   -- Exclude our own events, such as system calls and page faults: each would cause more of them. Keep scheduler events,
   -- because without our switches the times of other tasks would be wrong. Keep events in interrupts, which are not
   -- ours.
-  if own_pid and (event.tracepoint or probes.is_probe(event.system)) and event.system ~= 'sched' then
-    local own = ('common_pid != %d || common_flags & %d'):format(own_pid, IN_INTERRUPT)
-    if text then own = '(' .. own .. ')' end
-    text = text and ('(%s) && %s'):format(text, own) or own
+  if own and (event.tracepoint or probes.is_probe(event.system)) and event.system ~= 'sched' then
+    local parts = {}
+    for i, tid in ipairs(own) do parts[i] = ('common_pid != %d'):format(tid) end
+    local others = table.concat(parts, ' && ')
+    if #own > 1 then others = '(' .. others .. ')' end
+    local ours = ('%s || common_flags & %d'):format(others, IN_INTERRUPT)
+    if text then ours = '(' .. ours .. ')' end
+    text = text and ('(%s) && %s'):format(text, ours) or ours
   end
   return text
 end

@@ -522,8 +522,8 @@ function events:shown()
 end
 
 --- Registers all events with the session.
----@param own_pid? integer process to exclude, nil: none
-function events:open(own_pid)
+---@param own? integer[] threads to exclude, nil: none
+function events:open(own)
   local err = ffi.new 'struct error'
   local counted = 0
   for _, event in ipairs(self:shown()) do
@@ -534,7 +534,7 @@ function events:open(own_pid)
       counted = counted + 1
     end
     request.name, request.config1_text, request.cpus = event.name, event.config1_text, event.attrs.cpus
-    request.filter = event_filter.for_kernel(event, own_pid)
+    request.filter = event_filter.for_kernel(event, own)
     if request.output.per_cpu == 1 then request.output.size = self.opt.mmap_pages end
     if C.session_add_event(self.session, request, err) < 0 then failure.raise('%s', ffi.string(err.text)) end
     ::continue::

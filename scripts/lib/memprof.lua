@@ -3,6 +3,7 @@
 local array = require 'lib.array'
 local intern = require 'lib.intern'
 local relation = require 'lib.relation'
+local tables = require 'lib.table'
 local values = require 'bindings.options.values'
 
 local memprof = {}
@@ -116,9 +117,23 @@ function memprof.run(settings)
     left = function(p) add_left(classes.id(p.first_class), p.first_value) end
   end
 
+  -- The sums, and those of single stacks, as metrics and on the page.
+  local offered = {}
+  for i, name in ipairs { 'kmemprof', 'kmemprof-stacks' } do
+    offered[i] = { rows = {}, spec = tables.new(name, { { name = 'start' }, { name = 'end' }, { name = 'what' },
+      { name = 'bytes', metric = 'counter' }, { name = 'objects', metric = 'counter' }, { name = 'stack' } }) }
+  end
+  local function offer_sums()
+    for _, one in ipairs(offered) do
+      out:offer(one.spec, one.rows)
+      one.rows = {}
+    end
+  end
+
   local function print_sum(record, lines)
+    table.insert(offered[record.stack and 2 or 1].rows, record)
     if out.format ~= 'text' then
-      out:record('kmemprof', record, { 'start', 'end', 'what', 'bytes', 'objects', 'stack' })
+      out:put_record('kmemprof', record, { 'start', 'end', 'what', 'bytes', 'objects', 'stack' })
     else
       out:write(lines)
     end
@@ -184,6 +199,7 @@ function memprof.run(settings)
         end
       end
     end
+    offer_sums()
     keys:clear()
     classes:clear()
   end

@@ -2,6 +2,7 @@
 --- Pairing analysis, for profilers of pairs: how often each event was followed by each event of the next stage. Events
 --- that no event followed are printed. See lib.relation.
 local relation = require 'lib.relation'
+local tables = require 'lib.table'
 
 local pairing = {}
 
@@ -38,10 +39,12 @@ function pairing.run(settings)
       unstarted))
   end
 
+  local spec = tables.new('pairs', { { name = 'start' }, { name = 'end' }, { name = 'count', metric = 'counter' } })
   local function report()
-    local text = out.format == 'text'
+    local text, rows = out.format == 'text', {}
     local function print_row(row)
-      if not text then return out:record('pair', row, { 'start', 'end', 'count' }) end
+      rows[#rows + 1] = row
+      if not text then return out:put_record('pair', row, { 'start', 'end', 'count' }) end
       out:stamp_line(row['end'] and ('%s %s paired %d'):format(row.start, row['end'], row.count)
         or ('%s unpaired %d'):format(row.start, row.count))
     end
@@ -54,6 +57,7 @@ function pairing.run(settings)
         counts[class][second.class] = 0
       end
     end
+    out:offer(spec, rows)
     report_unmatched()
   end
 
