@@ -6,6 +6,7 @@ local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
 local libc = require 'bindings.base.libc'
 local otlp = require 'bindings.serve.otlp'
+local output = require 'bindings.print.output'
 local page = require 'bindings.serve.page'
 local prometheus = require 'bindings.serve.prometheus'
 local registry = require 'bindings.serve.registry'
@@ -98,6 +99,11 @@ local function open_sender(run)
   return ffi.gc(sender, C.http_sender_free), url
 end
 
+--- Tells an address, on stderr even if warnings go to a file.
+local function tell(run, format, ...)
+  output.complain(('%s: %s\n'):format(run.name, format:format(...)))
+end
+
 local function set(server, path, kind, body)
   if C.http_server_set(server, path, kind, body, #body) ~= 0 then failure.raise 'out of memory' end
 end
@@ -112,8 +118,7 @@ function Serving:open_page()
   set(self.pages, '/', 'text/html; charset=utf-8', require 'bindings.serve.page_html')
   set(self.pages, '/about', 'application/json', ('{"profiler":%s,"host":%s,"version":%s}'):format(text.json(run.name),
     text.json(host_name()), text.json(version)))
-  run.out:tell(('%s: the page is at http://%s/?token=%s'):format(run.name,
-    ffi.string(C.http_server_address(self.pages)), ffi.string(token)))
+  tell(run, 'the page is at http://%s/?token=%s', ffi.string(C.http_server_address(self.pages)), ffi.string(token))
 end
 
 --- Listens, before the events are open: an address that does not work ends the run at once.
@@ -121,8 +126,9 @@ function Serving:open()
   local run = self.run
   if run.opt.prometheus then
     self.server = open_server(run, 'prometheus')
-    run.out:warn(('%s: metrics are at http://%s/%s'):format(run.name,
-      ffi.string(C.http_server_address(self.server)), METRICS))
+    if not run.opt.quiet then
+      tell(run, 'metrics are at http://%s/%s', ffi.string(C.http_server_address(self.server)), METRICS)
+    end
   end
   if run.opt.serve then self:open_page() end
   if run.opt.otlp then
@@ -221,7 +227,7 @@ end
 function Serving:stay()
   if not self.pages or not self.run.is_recorded then return end
   self.run.out:flush()
-  self.run.out:warn(('%s: all is read; the page stays until Ctrl-C'):format(self.run.name))
+  tell(self.run, 'all is read; the page stays until Ctrl-C')
   local none = ffi.new 'struct pollfd[1]'
   while not C.signals_stop_requested() do libc.poll(none, 0, POLL_MS) end
 end
