@@ -471,6 +471,7 @@ local function run_with_events(session, script, opt, words, found)
   run.in_kernel.captures:stop()
   C.watchdog_begin(0) -- for a Ctrl-C from now on: stop() may take long after the one that ended the run
   local finished, finish_problem = xpcall(loop.finish, failure.traceback, loop)
+  if ok and finished and out.format == 'text' and out:is_empty() then out:warn(run.name .. ': nothing to report') end
   C.watchdog_end()
   local exported, export_problem = finish_export(run)
   out:flush()
