@@ -71,19 +71,27 @@ static bool prove(struct run *run, const char *text)
 	return right;
 }
 
+/* Opens a run for receivers that know "word". file: the secret's, which the caller unlinks. */
+static struct run open_secret_run(char *file, size_t size)
+{
+	int secret;
+
+	snprintf(file, size, "%s/secret", dir);
+	secret = open(file, O_WRONLY | O_CREAT, 0600);
+	assert_int_equal(write(secret, "word\n", 5), 5);
+	close(secret);
+	return open_run((const char *[]){address, NULL}, file);
+}
+
 static void secrets(void **state)
 {
 	char file[80];
-	int fd, secret;
+	int fd;
 	struct run run;
 	char byte;
 
 	(void)state;
-	snprintf(file, sizeof(file), "%s/secret", dir);
-	secret = open(file, O_WRONLY | O_CREAT, 0600);
-	assert_int_equal(write(secret, "word\n", 5), 5);
-	close(secret);
-	run = open_run((const char *[]){address, NULL}, file);
+	run = open_secret_run(file, sizeof(file));
 	assert_true(prove(&run, "word"));
 	push_take_messages(run.push);
 	assert_false(prove(&run, "sword"));
@@ -114,15 +122,11 @@ static void strangers(void **state)
 	enum { STRANGERS = 200 };
 	struct run run;
 	char file[80];
-	int fds[STRANGERS], secret;
+	int fds[STRANGERS];
 	const char *lines;
 
 	(void)state;
-	snprintf(file, sizeof(file), "%s/secret", dir);
-	secret = open(file, O_WRONLY | O_CREAT, 0600);
-	assert_int_equal(write(secret, "word\n", 5), 5);
-	close(secret);
-	run = open_run((const char *[]){address, NULL}, file);
+	run = open_secret_run(file, sizeof(file));
 	push_take_messages(run.push);
 	for (int i = 0; i < STRANGERS; i++) {
 		fds[i] = connect_here();
