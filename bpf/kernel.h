@@ -52,6 +52,6 @@ struct task_struct {
 	unsigned int policy;
 	int prio;
 	unsigned short migration_disabled; /* only with CONFIG_SMP */
-	int pid; /* the thread */
+	int pid;			   /* the thread */
 	char comm[16];
 } KERNEL;

@@ -415,7 +415,6 @@ local function run_with_events(session, script, opt, words, found)
   local run = runs.new(session, script, opt, words, found)
   local out = run.out
   out:print_events_with(printer.new(run))
-  out:on_wait(function() C.session_check_end(session) end)
   for _, name in ipairs(opt.ignored or {}) do
     out:warn(('%s: --%s has no effect, because the events are only counted'):format(run.name, name))
   end
@@ -447,6 +446,7 @@ local function run_with_events(session, script, opt, words, found)
   end
   if opt.verbose >= 1 then out:warn((dry_run.text(run):gsub('\n$', ''))) end
   start_session(run, checked, begin_target)
+  out:on_wait(function() C.session_check_end(session) end)
   if run.export then
     run.export:open()
     all:add('export', 'export', run.export:pass())
