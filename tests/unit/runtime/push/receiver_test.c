@@ -123,7 +123,10 @@ static void strangers(void **state)
 	struct run run;
 	char file[80];
 	int fds[STRANGERS];
+	const uint64_t period = 5000000000; /* after which further refusals are told */
+	uint64_t since = clock_monotonic();
 	const char *lines;
+	bool more;
 
 	(void)state;
 	run = open_secret_run(file, sizeof(file));
@@ -138,9 +141,11 @@ static void strangers(void **state)
 	steps(&run, 10);
 	lines = push_take_messages(run.push);
 	assert_non_null(strstr(lines, "Accept client unix:"));
-	assert_true(count_lines(lines) <= 3); /* a refusal, and one that comes and goes */
+	/* A refusal, and one that comes and goes; on a slow machine, two lines a period. */
+	assert_true(count_lines(lines) <= 3 + 2 * (clock_monotonic() - since) / period);
+	more = strstr(lines, " more clients of unix:");
 	end_run(&run);
-	assert_non_null(strstr(push_take_messages(run.push), " more clients of unix:"));
+	assert_true(more || strstr(push_take_messages(run.push), " more clients of unix:"));
 	run.source->ops->free(run.source);
 	unlink(file);
 }
