@@ -237,7 +237,7 @@ local function group(plans)
   for _, plan in ipairs(plans) do
     if plan.states then
       local taker = setmetatable({ events = {}, handlers = {}, plans = {}, attributes = {} }, HandlerTaker)
-      local joined = { [taker] = true }
+      local joined = {}
       for state in pairs(plan.states) do
         if taker_of[state] then joined[taker_of[state]] = true end
         taker_of[state] = taker

@@ -3,7 +3,7 @@
 return {
   summary = 'Say what of a script runs in the kernel, and why the rest does not',
   description = [[
-Prints what --dry-run prints: the events, their filters and the target. For each
+Prints what a dry run prints: the events, their filters and the target. For each
 event it adds why it is not counted in the kernel, or not captured by a BPF
 program, and for each line of the handlers whether it runs in the kernel or in
 Lua. Nothing is traced. The options are those of the script, because they

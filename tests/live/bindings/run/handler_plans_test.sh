@@ -113,22 +113,29 @@ return {
   summary = 'Handlers that share what they count',
   start = function(_, out)
     local some, calls = map.new(), counter.new { 'id' }
-    local own, other = counter.new { 'id' }, counter.new { 'id' }
+    local own, other, both = counter.new { 'id' }, counter.new { 'id' }, counter.new { 'id' }
+    local total = 0
     local add = calls.call
     return {
       ['raw_syscalls:sys_enter'] = function(ev) calls:add(1, ev.id) end,
       ['raw_syscalls:sys_exit'] = function(ev) add(1, ev.id + 1) end,
       ['sched:sched_switch'] = function(ev) some:add(ev.prev_pid) end,
       ['sched:sched_wakeup'] = function(ev) own:add(1, ev.pid, 3) end,
+      ['sched:sched_wakeup_new'] = function(ev) both:add(1, ev.pid) total = total + 1 end,
+      ['sched:sched_migrate_task'] = function(ev) both:add(1, ev.pid) end,
+      ['irq:softirq_entry'] = function() total = total + 1 end,
       ['sched:sched_process_fork'] = function(ev) other:add(ev.parent_comm, ev.child_pid) end,
-      stop = function() calls:print(out) some:each(print) own:print(out) other:print(out) end,
+      stop = function() calls:print(out) some:each(print) own:print(out) other:print(out) both:print(out, total) end,
     }
   end,
 }
 EOF
 explain "$TMP/shared.lua"
-expect_line 'a counter that another handler adds to' "^  why: 'calls' is also used by the handler at line 11$" "$TMP/out"
-expect_line 'a map' '^  why: line 12: a map may have any number of keys' "$TMP/out"
-expect_line 'arguments that are wrong' '^  why: line 13: it has the wrong number of arguments$' "$TMP/out"
+expect_line 'a counter that another handler adds to' "^  why: 'calls' is also used by the handler at line 12$" "$TMP/out"
+expect_line 'a map' '^  why: line 13: a map may have any number of keys' "$TMP/out"
+expect_line 'arguments that are wrong' '^  why: line 14: it has the wrong number of arguments$' "$TMP/out"
 
-expect_line 'a value that is text' '^  why: line 14: it adds what is not a number$' "$TMP/out"
+expect_line 'a value that is text' '^  why: line 18: it adds what is not a number$' "$TMP/out"
+for event in sched:sched_wakeup_new sched:sched_migrate_task irq:softirq_entry; do
+	expect_line 'what is shared by handlers that only count' "^handler of $event .*: counts in the kernel$" "$TMP/out"
+done
