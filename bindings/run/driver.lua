@@ -9,9 +9,11 @@ local code_places = require 'bindings.run.code_places'
 local dispatch = require 'bindings.view.dispatch'
 local dry_run = require 'bindings.run.dry_run'
 local event_filter = require 'bindings.select.event_filter'
+local explain = require 'bindings.run.explain'
 local expr = require 'bindings.expr.compile'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
+local handler_plans = require 'bindings.run.handler_plans'
 local instance = require 'bindings.run.instance'
 local memory = require 'bindings.run.memory'
 local mounts = require 'bindings.base.mounts'
@@ -430,6 +432,7 @@ local function run_with_events(session, script, opt, words, found)
   for _, consumer in ipairs(checked.consumers) do
     if consumer.offer then consumer:offer(run) end
   end
+  local plans = handler_plans.offer(run, checked)
   run.in_kernel:decide(checked)
   local limits = sources.limits(session, run.events.list, function() run:stop() end)
   all:add('count', 'perfeval', watches and watches.branches)
@@ -440,7 +443,7 @@ local function run_with_events(session, script, opt, words, found)
   local sender = push.new(run, taken_by(target_branches, limits))
   if sender and not given_pages then opt.mmap_pages = math.max(opt.mmap_pages, push.ring_pages()) end
   if opt.dry_run then
-    out:append(dry_run.text(run))
+    out:append(opt.explains and explain.text(run, plans, checked) or dry_run.text(run))
     flush(out)
     return 0
   end
@@ -491,7 +494,10 @@ end
 ---@param found scripts.Scripts profilers that can be event sources
 ---@return integer exit code
 function driver.run(script, opt, words, found)
-  if script.profiler.events == false then return run_without_events(script, opt) end
+  if script.profiler.events == false then
+    if opt.explains then failure.usage('%s traces no events', script.name) end
+    return run_without_events(script, opt)
+  end
   if not opt.input then mounts.check() end
   attach.check(script.name, opt, words, script.profiler.options)
   local ok, result = xpcall(sessions.with, failure.traceback, opt, run_with_events, script, opt, words, found)
