@@ -116,7 +116,7 @@ end
 
 --- Creates the exporter, once the events are open.
 function Export:open()
-  self.file = files.new(self.path)
+  self.file = files.new(self.path, self.run.progress)
   self.exporter = require('bindings.export.' .. self.format.name).new(target_of(self))
 end
 
