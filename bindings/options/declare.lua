@@ -154,7 +154,7 @@ local COMMON = {
     help = 'append the output to FILE, in text format also the warnings; SIGUSR1 reopens FILE' },
   { group = 'run', name = 'export', type = 'string', argument = 'FILE',
     help = 'also write the events, pairs and stacks to FILE for another program, in the format of its suffix or of '
-      .. 'FORMAT:FILE: perfetto, chrome, firefox, speedscope, pprof, folded' },
+      .. 'FORMAT:FILE: perfetto, chrome, firefox, speedscope, pprof, folded, html' },
   { group = 'run', name = 'format', type = 'enum', values = { 'text', 'json', 'csv' }, default = 'text',
     help = 'output format' },
   { group = 'run', name = 'json', type = 'flag', always = true, stands_for = 'format=json',

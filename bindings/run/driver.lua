@@ -242,6 +242,7 @@ function Loop:go()
   local run, pass = self.run, self.pass
   local batch, err, urgent = ffi.new 'struct batch', ffi.new 'struct error', ffi.new 'uint32_t[1]'
   local flags
+  local shows = run.is_recorded and run.progress.is_on
   self:has_clock()
   repeat
     check(C.session_next(run.session, batch, err), err)
@@ -254,6 +255,7 @@ function Loop:go()
       local notice = ffi.string(C.session_take_notice(run.session, urgent))
       if urgent[0] ~= 0 or run.opt.verbose >= 1 then run.out:warn(('%s: %s'):format(run.name, notice)) end
     end
+    if shows then run.progress:poll(run.session) end
     local change = axis.notice(run.axis)
     if change then run.out:warn(('%s: %s'):format(run.name, change)) end
     self:poll()
@@ -281,6 +283,7 @@ local function finish_export(run)
   if not run.export then return true end
   local stats = ffi.new 'struct session_stats'
   C.session_read_stats(run.session, stats)
+  run.progress:stage('writing ' .. run.export.path)
   local ok, problem = xpcall(run.export.finish, failure.traceback, run.export, stats.end_time)
   if not ok then run.export:discard() end
   return ok, problem
@@ -472,11 +475,13 @@ local function run_with_events(session, script, opt, words, found)
   run.in_kernel:stop()
   C.session_stop(session)
   run.in_kernel.captures:stop()
+  run.progress:stage 'reports'
   C.watchdog_begin(0) -- for a Ctrl-C from now on: stop() may take long after the one that ended the run
   local finished, finish_problem = xpcall(loop.finish, failure.traceback, loop)
   if ok and finished and out.format == 'text' and out:is_empty() then out:warn(run.name .. ': nothing to report') end
   C.watchdog_end()
   local exported, export_problem = finish_export(run)
+  run.progress:finish()
   out:flush()
   if not ok then error(problem, 0) end
   if not finished then error(finish_problem, 0) end

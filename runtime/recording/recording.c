@@ -363,6 +363,15 @@ static void recording_free(struct source *src)
 	free(r);
 }
 
+static uint64_t recording_position(const struct source *src, uint64_t *total)
+{
+	const struct recording *r = (const struct recording *)src;
+
+	if (!stream_is_file(r->stream, total))
+		*total = 0;
+	return stream_position(r->stream);
+}
+
 static const struct source_ops file_ops = {
 	.formats = recording_formats,
 	.sample_type = recording_sample_type,
@@ -371,6 +380,7 @@ static const struct source_ops file_ops = {
 	.open = recording_attach,
 	.next = recording_next,
 	.now = recording_now,
+	.position = recording_position,
 	.free = recording_free,
 };
 
@@ -384,6 +394,7 @@ static const struct source_ops pipe_ops = {
 	.wait = recording_wait,
 	.stop = recording_stop,
 	.now = recording_now,
+	.position = recording_position,
 	.free = recording_free,
 };
 
