@@ -16,6 +16,21 @@ local contract = {}
 
 local MAX_DEPTH = 8 -- of lists of events: a script's list may contain itself
 
+--- What start() returns: handlers by event. A key is an event as -e takes it, an event of session.event(), or the
+--- events of an option. The entries 1, 2, ... are consumers of whole batches, such as those of lib.pairs.
+---@class Handlers
+---@field interval? fun(time: number) at the end of each -i; time: ns, as in `ev._time`
+---@field stop? fun(time: number) at the end of the run, also after an error in a handler
+---@field status? fun() on SIGUSR1
+---@field lost? fun(gap: { lost: number, from: number, to: number, cpu: integer?, tid: integer? }) the kernel dropped
+--- events
+---@field comm? fun(ev: Ev) a task got a name
+---@field fork? fun(ev: Ev) a task was created: ev._tid by ev._parent
+---@field exit? fun(ev: Ev) a task ended
+---@field targets? fun(tids: integer[]) before the first event: the threads of -p, -t and the workload
+---@field describe? fun(ev: Ev): string|string.buffer|nil, string?, boolean? text of an event that is printed, lines
+--- after it, and whether these come before the user part of the stack; nil: its name and fields
+
 --- Names of handlers that are not events. LIFE[name] describes when they are called.
 contract.LIFE = {
   describe = 'one of its events is printed',
