@@ -70,13 +70,17 @@ static __always_inline __u32 depth(__u32 count)
  * always: a task that wakes up itself need not have disabled them. */
 static __always_inline void fill_common(struct head *head)
 {
-	struct task_struct *task = (void *)bpf_get_current_task();
-	unsigned long thread = BPF_CORE_READ(task, thread_info.flags);
-	char *queue = (char *)BPF_CORE_READ(task, se.cfs_rq, rq);
 	__u32 count = 0, flags = TRACE_FLAG_IRQS_OFF, pinned = 0;
+	struct task_struct *task;
+	unsigned long thread;
+	char *queue;
 
-	if (common.preempt_distance == 0 ||
-	    bpf_probe_read_kernel(&count, sizeof(count), queue + common.preempt_distance))
+	if (common.preempt_distance == 0)
+		return;
+	task = (void *)bpf_get_current_task();
+	thread = BPF_CORE_READ(task, thread_info.flags);
+	queue = (char *)BPF_CORE_READ(task, se.cfs_rq, rq);
+	if (bpf_probe_read_kernel(&count, sizeof(count), queue + common.preempt_distance))
 		return;
 	if (count & NMI)
 		flags |= TRACE_FLAG_NMI;

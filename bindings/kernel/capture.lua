@@ -181,7 +181,11 @@ end
 ---@return CommonBytes?
 function capture.common_bytes()
   if ffi.arch ~= 'x64' or computed.release() < FIRST_RELEASE then return end
-  local distance = asm.attempt(types.preempt_distance)
+  local distance = asm.attempt(function()
+    types.member('task_struct', 'se.cfs_rq') -- the way to the run queue
+    types.member('cfs_rq', 'rq')
+    return types.preempt_distance()
+  end)
   if not distance then return end
   local bits = computed.resched_bits()
   return {

@@ -37,6 +37,8 @@ local declarations = {}
 ---@field always? boolean a flag without a negated form
 ---@field is_ignored? boolean the value is not stored
 ---@field stands_for? string another option and its value, as on the command line without dashes
+---@field with? string common options: it exists where this one does
+---@field note? string a line for whoever gives an option that stands for another one
 ---@field group string
 
 --- All options and arguments of one profiler.
@@ -98,6 +100,10 @@ local COMMON = {
     help = 'include user frames in stacks (default)' },
   { group = 'event', name = 'kernel_callchain', type = 'flag', either = true,
     help = 'include kernel frames in stacks (default)' },
+  { group = 'event', name = 'python_callchain', with = 'call_graph', type = 'flag', always = true,
+    stands_for = 'call_graph=fp',
+    note = '--python-callchain is -g; Python 3.12 names its functions if it runs with -X perf',
+    help = 'same as -g; Python 3.12 and later name their functions if they run with -X perf' },
   { group = 'event', name = 'srcline', type = 'flag',
     help = 'print source lines and inlined functions of user frames' },
   { group = 'event', name = 'self', type = 'flag', help = "include profscript's own process" },
@@ -411,7 +417,8 @@ function declarations.declare(profiler)
   end
   table.sort(names, function(a, b) return tostring(a) < tostring(b) end)
   for _, common in ipairs(COMMON) do
-    if own[common.name] ~= nil or not (dropped[common.group] or dropped[common.name]) then
+    local decides = common.with or common.name
+    if own[decides] ~= nil or not (dropped[common.group] or dropped[decides]) then
       kept[#kept + 1] = common.name
     end
   end

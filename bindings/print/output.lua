@@ -285,7 +285,9 @@ end
 ---@param rows table[] values by column name
 ---@param at? number time in ns, as in `ev._time`; default: now
 function Output:table(spec, rows, at)
-  check.is(type(spec) == 'table' and spec.columns, 'table', 'out:table takes a spec from lib.table.new()')
+  if type(spec) ~= 'table' or not spec.columns then
+    error('out:table takes a spec from lib.table.new(), not ' .. check.shown(spec), 2)
+  end
   check.is(rows, 'table', 'out:table takes a list of rows')
   if #rows == 0 then
     if self._is_empty == nil then self._is_empty = true end
