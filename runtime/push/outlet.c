@@ -108,20 +108,29 @@ static bool may_tell(struct outlet *o)
 	return o->accepted++ < CLIENTS_TOLD;
 }
 
+static const char *plural(uint32_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
 /* Tells of those clients that had no lines of their own. */
 static void tell_further_clients(struct outlet *o)
 {
 	const char *address = channel_address(o->channel);
+	uint32_t gone = o->untold_gone.receivers;
 
 	if (o->refused) {
-		tell(o->all, "Refuse %u more clients of %s", o->refused, address);
+		tell(o->all, "Refuse %u more client%s of %s", o->refused, plural(o->refused),
+		     address);
 		o->refused_at = o->now;
 	}
 	if (o->untold)
-		tell(o->all, "Accept %u more clients of %s", o->untold, address);
-	if (o->untold_gone.receivers)
-		tell(o->all, "%u more clients of %s hang up: %llu events sent, %llu dropped",
-		     o->untold_gone.receivers, address, (unsigned long long)o->untold_gone.sent,
+		tell(o->all, "Accept %u more client%s of %s", o->untold, plural(o->untold),
+		     address);
+	if (gone)
+		tell(o->all, "%u more client%s of %s %s: %llu events sent, %llu dropped", gone,
+		     plural(gone), address, gone == 1 ? "hangs up" : "hang up",
+		     (unsigned long long)o->untold_gone.sent,
 		     (unsigned long long)o->untold_gone.dropped);
 	o->refused = o->untold = 0;
 	memset(&o->untold_gone, 0, sizeof(o->untold_gone));

@@ -171,7 +171,7 @@ static void crowd(void **state)
 		lines++;
 		if (sscanf(at, "Client hangs up unix:%*[^:]: %llu events sent", &n) == 1)
 			sent += n, gone++;
-		if (sscanf(at, "%u more clients of unix:%*[^ ] hang up: %llu", &m, &n) == 2)
+		if (sscanf(at, "%u more client%*[s of] unix:%*s %*[hangsup ]: %llu", &m, &n) == 2)
 			sent += n, gone += m;
 	}
 	push_read_totals(run.push, 0, &totals);
