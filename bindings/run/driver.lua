@@ -308,7 +308,7 @@ local function print_summary(run)
   local stats = ffi.new 'struct session_stats'
   C.session_read_stats(run.session, stats)
   run.loss:report()
-  if not run.is_recorded then run.loss:advise() end
+  run.loss:advise(run.is_recorded)
   if tonumber(stats.bad) > 0 then
     run.out:warn(('%s: skipped %d damaged records'):format(run.name, tonumber(stats.bad)))
   end

@@ -51,6 +51,11 @@ end
 --- Fails if an event has no samples that can be sent or recorded.
 local function check_samples(event, what)
   local request, name = event.request, event.name
+  if event.machine then
+    local address = event.machine.address
+    failure.usage("%s: '%s' comes from %s; to %s what another machine sends, use --input %s instead of pull=", what,
+      name, address, what == 'push' and 'send on' or 'record', address)
+  end
   if request.counted == 1 then
     failure.usage("%s: '%s' is only counted, so there are no events to %s", what, name,
       what == 'push' and 'send' or 'record')

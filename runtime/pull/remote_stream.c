@@ -230,13 +230,15 @@ static void end_stream(struct remote *r)
 	bool breaks = is_ours(r) && !r->said_bye && link_is_temporary(r->link);
 	bool again = breaks && !r->stopped_at;
 	struct gaps_read read;
+	struct error silent;
 
 	if (again) {
 		recording_read(r->stream, &read.samples, &read.lost);
 		gaps_broken(&r->gaps, &read);
+		error_set(&silent, 0, "it has sent nothing for %g s", r->silence / 1e9);
 		notify(r, "Disconnect from",
 		       r->is_damaged  ? "its data is damaged"
-		       : r->is_silent ? LINK_SILENT_TEXT
+		       : r->is_silent ? silent.text
 				      : warning);
 	} else {
 		if (channel_is_socket(link_channel(r->link)) && !r->stopped_at)
