@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include <zstd.h>
 #include "clocks/clock_axis.h"
+#include "clocks/kvm_ptp.h"
 #include "decode/decoder.h"
 #include "os/clock.h"
 #include "os/signals.h"
@@ -37,7 +38,8 @@ struct push {
 	struct outlet *outlets[PUSH_MAX];
 	int nr_outlets;
 	struct pushed pushed;
-	uint64_t left; /* samples until the end; UINT64_MAX: no limit */
+	struct error no_ptp; /* why */
+	uint64_t left;	     /* samples until the end; UINT64_MAX: no limit */
 	bool has_more, stopped, finished, keeps;
 	uint64_t turned_at;
 };
@@ -115,6 +117,8 @@ static void describe_all(struct push *p)
 	const struct perf_event_attr *attr = decoder_attr(p->source.decoder, 0);
 
 	p->all.is_live = !info->is_recorded;
+	if (p->all.is_live && !p->keeps)
+		p->all.ptp = kvm_ptp_open("", &p->no_ptp);
 	p->all.clockid =
 		attr->use_clockid && !p->all.clock.axis ? (uint32_t)attr->clockid : UINT32_MAX;
 	push_clock_set_trailer(&p->all.clock, attr);
@@ -416,6 +420,7 @@ static void free_own(struct push *p)
 		outlet_free(p->outlets[i]);
 	pushed_clear(&p->pushed);
 	clock_axis_free(p->all.clock.axis);
+	kvm_ptp_close(p->all.ptp);
 	free(p->all.symbols.data);
 	free(p->all.messages.data);
 	explicit_bzero(&p->all.secret, sizeof(p->all.secret));
@@ -532,6 +537,11 @@ void push_set_clock(struct push *p, struct clock_axis *axis, int64_t offset)
 void push_limit(struct push *p, uint64_t samples)
 {
 	p->left = samples;
+}
+
+const char *push_no_ptp(const struct push *p)
+{
+	return p->no_ptp.text;
 }
 
 const char *push_take_messages(struct push *p)

@@ -9,6 +9,7 @@
 #       6.12-cloud-amd64 is a newer one, 6.1.0-56-cloud-amd64 an exact version, bullseye/cloud-amd64 that of
 #       another release of Debian
 #   -m  kernel modules that COMMAND can modprobe, with their dependencies
+#   -n  a nested guest can be booted: the guest has QEMU, and this kernel as /vmlinuz
 #   -s  a virtio-serial port, /dev/virtio-ports/org.profscript.0 in the guest: QEMU listens on this UNIX socket. The
 #      guest is lab-PID, where PID is that of this script
 #   -t  kill the guest after this time (100)
@@ -20,11 +21,12 @@ TOP=$(cd "$(dirname "$0")/../.." && pwd)
 CACHE=$TOP/build/guest
 TIMED_OUT=124 DIED=125 UNAVAILABLE=126
 
-kernel=cloud-amd64 modules='' serial='' limit=100
-while getopts k:m:s:t: opt; do
+kernel=cloud-amd64 modules='' nested='' serial='' limit=100
+while getopts k:m:ns:t: opt; do
 	case $opt in
 	k) kernel=$OPTARG ;;
 	m) modules=${OPTARG//,/ } ;;
+	n) nested=1 ;;
 	s) serial=$OPTARG ;;
 	t) limit=$OPTARG ;;
 	*) exit 2 ;;
@@ -102,6 +104,8 @@ add_system() {
 	for program in bash busybox busted chrt modprobe nice perf; do
 		program=$(command -v $program) && files+=("$program")
 	done
+	[ -z "$nested" ] || files+=("$(command -v qemu-system-x86_64)" /usr/share/seabios/bios-microvm.bin
+		/usr/share/qemu/{bios-microvm,linuxboot_dma}.bin)
 	files+=(/usr/share/lua/5.1 /usr/share/luajit-2.1* /usr/lib/*/lua/5.1)
 	# Loaded at run time.
 	files+=(/usr/lib/*/libbpf.so.1)
@@ -129,6 +133,7 @@ make_root() {
 	# BPF programs that tests compiled on the host.
 	[ ! -d "$TOP/build/cache" ] || cp -r "$TOP/build/cache" "$root/profscript/build"
 	cp "$TOP/tests/guest/init" "$root/init"
+	[ -z "$nested" ] || cp "$CACHE/$version/boot/vmlinuz-$version" "$root/vmlinuz"
 	echo 'root:x:0:0:root:/:/bin/sh' >"$root/etc/passwd"
 	echo "$*" >"$root/command"
 	(cd "$root" && find . | cpio -o -H newc --quiet -R 0:0) >"$tmp/initramfs"
