@@ -9,7 +9,7 @@
 #       6.12-cloud-amd64 is a newer one, 6.1.0-56-cloud-amd64 an exact version, bullseye/cloud-amd64 that of
 #       another release of Debian
 #   -m  kernel modules that COMMAND can modprobe, with their dependencies
-#   -n  a nested guest can be booted: the guest has QEMU, and this kernel as /vmlinuz
+#   -n  a nested guest can be booted: the guest has QEMU, this kernel as /vmlinuz, and only one CPU
 #   -s  a virtio-serial port, /dev/virtio-ports/org.profscript.0 in the guest: QEMU listens on this UNIX socket. The
 #      guest is lab-PID, where PID is that of this script
 #   -t  kill the guest after this time (100)
@@ -140,14 +140,15 @@ make_root() {
 }
 
 # One host thread for all virtual CPUs. With one thread each, the kernel sooner or later dies while it patches its
-# own code, which enabling a tracepoint does.
+# own code, which enabling a tracepoint does. With more than one CPU, every second nested guest hangs.
 boot() {
-	local devices=()
+	local devices=() cpus=4
+	[ -z "$nested" ] || cpus=1
 	[ -z "$serial" ] || devices=(-device virtio-serial -chardev "socket,id=port,path=$serial,server=on,wait=off"
 		-device virtserialport,chardev=port,name=org.profscript.0)
 	timeout --foreground -k 5 "$limit" qemu-system-x86_64 -nodefaults -no-user-config -no-reboot \
 		-display none -name "guest=lab-$$,debug-threads=on" -machine q35,hpet=off,i8042=off \
-		-accel tcg,thread=single -cpu max -smp 4 \
+		-accel tcg,thread=single -cpu max -smp $cpus \
 		-m 1G -kernel "$CACHE/$version/boot/vmlinuz-$version" -initrd "$tmp/initramfs" \
 		-append 'console=ttyS0 loglevel=4 panic=-1 oops=panic nokaslr mitigations=off tsc=reliable' \
 		-serial "file:$tmp/console" -chardev stdio,id=out,signal=off -serial chardev:out \

@@ -68,14 +68,16 @@ receive() {
 	unshare -m sh -c 'umount /sys/kernel/debug; exec "$@"' - \
 		./profscript trace -e "timer:hrtimer_expire_entry//pull=\"unix:$TMP/b\"/vm=nested/" "${events[@]}" >"$TMP/b.out" 2>"$TMP/b.err" &
 	b=$!
-	until [ "$(wc -l <"$TMP/b.out")" -gt $((EVENTS / 2)) ]; do sleep 1; done
+	# shellcheck disable=SC2317 # wait_for calls it
+	has_half() { sleep 1 && [ "$(wc -l <"$TMP/b.out")" -gt $((EVENTS / 2)) ]; }
+	wait_for 60 has_half
 	$2
 	wait $a $b
-	# The guest's clock at the event tells which one it was.
+	# Which event it was.
 	awk -F, '$1 == "event" { for (i = 1; i <= NF; i++) at[$i] = i; next }
-		NR == FNR { time[$at["now"]] = $at["clock"]; next }
-		$at["now"] in time { printf "%.0f\n", ($at["clock"] - time[$at["now"]]) * 1e9 }' \
-		"$TMP/a.out" "$TMP/b.out" >"$TMP/$1"
+		{ event = $at["now"] " " $at["hrtimer"]; time = $at["clock"] }
+		NR == FNR { times[event] = time; next }
+		event in times { printf "%.0f\n", (time - times[event]) * 1e9 }' "$TMP/a.out" "$TMP/b.out" >"$TMP/$1"
 }
 
 error_of() { sed -n 's/.* are right to within \([0-9]*\) ns (by .*/\1/p' "$TMP/$1.err"; }
