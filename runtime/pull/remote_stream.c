@@ -87,6 +87,8 @@ static uint64_t read_own(void *arg, const struct perf_event_header *rec)
 		return read_group(r, (const void *)rec);
 	if (has_tag(rec, WIRE_PAIR, sizeof(struct wire_pair)))
 		read_pair(r, (const void *)rec);
+	else if (has_tag(rec, WIRE_PTP, sizeof(struct wire_ptp)))
+		remote_clock_ptp(&r->clock, (const void *)rec);
 	else if (has_tag(rec, WIRE_PONG, sizeof(struct wire_pong)))
 		remote_clock_pong(&r->clock, (const void *)rec);
 	else if (has_tag(rec, WIRE_BYE, sizeof(struct wire_bye)))

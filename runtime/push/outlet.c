@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
+#include "clocks/kvm_ptp.h"
 #include "push/receiver.h"
 #include "push/task_scan.h"
 #include "wire/own_records.h"
@@ -273,6 +274,23 @@ static void fill_pair(struct outlets *all, struct wire_pair *pair, const struct 
 	};
 }
 
+/* Returns false if there is no PTP clock. */
+static bool fill_ptp(struct outlets *all, struct wire_ptp *ptp)
+{
+	struct kvm_ptp_reading now;
+
+	if (!all->ptp || !kvm_ptp_read(all->ptp, &now))
+		return false;
+	*ptp = (struct wire_ptp){
+		.head = wire_head(WIRE_PTP, sizeof(*ptp)),
+		.clock = push_clock_time(&all->clock, now.mono),
+		.mono = now.mono,
+		.host_real = now.host_real,
+		.error_ns = now.error,
+	};
+	return true;
+}
+
 /* clock = zero + (tsc * mult >> shift), as on the control page of a ring. */
 static void fill_conv(struct time_conv *conv, double rate, const struct wire_pair *now)
 {
@@ -288,8 +306,8 @@ static void fill_conv(struct time_conv *conv, double rate, const struct wire_pai
 	};
 }
 
-/* Fills the clock pair of a group, if one is due. Returns how many bytes of the front are not sent.
- */
+/* Fills the readings of the clocks, if they are due. Returns how many bytes of the front are not
+ * sent. */
 static uint32_t fill_clocks(struct outlet *o, struct group_front *front)
 {
 	struct clock_pair now;
@@ -304,7 +322,7 @@ static uint32_t fill_clocks(struct outlet *o, struct group_front *front)
 	o->paired_at = o->flushed_at;
 	fill_pair(o->all, &front->pair, &now);
 	fill_conv(&front->conv, push_clock_is_cycles(&o->all->clock) ? 1 : 1e6 / khz, &front->pair);
-	return 0;
+	return fill_ptp(o->all, &front->ptp) ? 0 : offsetof(struct group_front, pair);
 }
 
 /* Starts a group, or only counts records if nobody reads them. */
@@ -367,6 +385,7 @@ static void start_receiver(struct outlet *o, struct receiver *r)
 	struct task_scan *scan = NULL;
 	struct clock_pair now;
 	struct wire_pair pair;
+	struct wire_ptp ptp;
 	uint64_t mono = 0, real = all->wall_zero;
 
 	if (real)
@@ -390,6 +409,8 @@ static void start_receiver(struct outlet *o, struct receiver *r)
 	fill_pair(all, &pair, &now);
 	if (all->is_live)
 		bytes_add(&r->front, &pair, sizeof(pair));
+	if (fill_ptp(all, &ptp))
+		bytes_add(&r->front, &ptp, sizeof(ptp));
 	receiver_start(r, scan, &all->symbols);
 	if (!o->group)
 		begin_group(o);

@@ -16,6 +16,7 @@
 #include "wire/preamble.h"
 #include "wire/secret.h"
 
+struct kvm_ptp;
 struct receiver;
 
 enum {
@@ -42,6 +43,7 @@ struct outlets {
 	uint32_t trailer_words; /* at the end of records other than samples */
 	uint64_t wall_zero;	/* when the records' clock was 0, wall time in ns; 0: unknown */
 	struct clock_pair first_pair;
+	struct kvm_ptp *ptp; /* the clock of this guest's host; NULL: there is none */
 	struct group_pool pool;
 	void *zstd; /* a compression context */
 };

@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include <zstd.h>
 #include "clocks/clock_axis.h"
+#include "clocks/kvm_ptp.h"
 #include "decode/decoder.h"
 #include "os/clock.h"
 #include "os/signals.h"
@@ -38,7 +39,8 @@ struct push {
 	struct outlet *outlets[PUSH_MAX];
 	int nr_outlets;
 	struct pushed pushed;
-	uint64_t left; /* samples until the end; UINT64_MAX: no limit */
+	struct error no_ptp; /* why */
+	uint64_t left;	     /* samples until the end; UINT64_MAX: no limit */
 	bool has_more, stopped, finished, keeps;
 	bool converts; /* the times of slots are not those of their records */
 	uint64_t turned_at;
@@ -120,6 +122,8 @@ static void describe_all(struct push *p)
 	p->all.is_local = !info->is_recorded;
 	p->all.is_foreign = info->host && !info->own_kernel;
 	p->all.host = info->host;
+	if (p->all.is_live && !p->all.is_foreign && !p->keeps)
+		p->all.ptp = kvm_ptp_open("", &p->no_ptp);
 	p->converts = info->is_live && p->inner->ops->convert;
 	p->all.clockid = p->all.clock.axis   ? UINT32_MAX
 			 : p->converts	     ? CLOCK_MONOTONIC
@@ -455,6 +459,7 @@ static void free_own(struct push *p)
 		outlet_free(p->outlets[i]);
 	pushed_clear(&p->pushed);
 	clock_axis_free(p->all.clock.axis);
+	kvm_ptp_close(p->all.ptp);
 	free(p->all.symbols.data);
 	free(p->all.messages.data);
 	explicit_bzero(&p->all.secret, sizeof(p->all.secret));
@@ -571,6 +576,11 @@ void push_set_clock(struct push *p, struct clock_axis *axis, int64_t offset)
 void push_limit(struct push *p, uint64_t samples)
 {
 	p->left = samples;
+}
+
+const char *push_no_ptp(const struct push *p)
+{
+	return p->no_ptp.text;
 }
 
 const char *push_take_messages(struct push *p)
