@@ -89,9 +89,17 @@ static bool packs(const struct outlet *o, int fd)
 	}
 }
 
+/* A client gets no line of its own. Those of the next CLIENTS_PERIOD are told together with it. */
+static void put_off(struct outlet *o)
+{
+	if (!o->refused && !o->untold && !o->untold_gone.receivers)
+		o->put_off_at = o->now;
+}
+
 static void tell_refusal(struct outlet *o, const char *name, const char *why)
 {
 	if (o->refused_at && o->now - o->refused_at < CLIENTS_PERIOD) {
+		put_off(o);
 		o->refused++;
 		return;
 	}
@@ -135,7 +143,6 @@ static void tell_further_clients(struct outlet *o)
 		     (unsigned long long)o->untold_gone.dropped);
 	o->refused = o->untold = 0;
 	memset(&o->untold_gone, 0, sizeof(o->untold_gone));
-	o->told_at = o->now;
 }
 
 static void refuse(struct outlet *o, struct receiver *r, const char *why)
@@ -165,10 +172,12 @@ static void welcome(struct outlet *o, struct receiver *r)
 	if (!channel_is_socket(o->channel))
 		return;
 	r->is_told = may_tell(o);
-	if (r->is_told)
+	if (r->is_told) {
 		tell(o->all, "Accept client %s", r->name);
-	else
-		o->untold++;
+		return;
+	}
+	put_off(o);
+	o->untold++;
 }
 
 /* Whoever does not know the secret must not keep out others: the oldest client that has not proven
@@ -458,6 +467,7 @@ static int accept_all(struct outlet *o, struct error *err)
 
 static void note_untold(struct outlet *o, const struct receiver *r, uint64_t dropped)
 {
+	put_off(o);
 	o->untold_gone.receivers++;
 	o->untold_gone.sent += r->sent;
 	o->untold_gone.dropped += dropped;
@@ -524,7 +534,7 @@ int outlet_turn(struct outlet *o, uint64_t now, uint64_t horizon, bool called, s
 
 	o->now = now;
 	ret = called ? accept_all(o, err) : 0;
-	if (now - o->told_at >= CLIENTS_PERIOD)
+	if (now - o->put_off_at >= CLIENTS_PERIOD)
 		tell_further_clients(o);
 	if (!ret && channel_kind(o->channel) == CHANNEL_DEVICE)
 		ret = retry_device(o, now, err);

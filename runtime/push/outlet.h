@@ -61,7 +61,7 @@ struct outlet {
 	uint32_t refused;     /* clients since then */
 	uint64_t accepted_at; /* when the period of these began */
 	uint32_t accepted;    /* clients */
-	uint64_t told_at;     /* when those were told that had no lines of their own */
+	uint64_t put_off_at;  /* when the first client since the last summary got no line */
 	uint32_t untold;      /* accepted since then, without a line */
 	struct {
 		uint32_t receivers;
