@@ -97,6 +97,7 @@ function Output:flush()
   local pending = self._buffer
   escape_appended(self)
   if #pending > 0 then self._is_empty = false end
+  if self._on_line and self.tty and #pending > 0 then self._on_line() end
   while #pending > 0 and not self._failed do
     local bytes, size = buffer.bytes(pending)
     local written = tonumber(C.output_write(self._fd, bytes, size))
@@ -129,6 +130,11 @@ function Output:is_empty() return self._is_empty == true and #self._buffer == 0 
 ---@param action fun()
 ---@package
 function Output:on_wait(action) self._on_wait = action end
+
+--- Sets what to do before lines are written to the terminal.
+---@param action fun()
+---@package
+function Output:on_line(action) self._on_line = action end
 
 --- Writes a line to stderr. Gives up if the run must end and the reader does not read.
 ---@param line string
@@ -419,6 +425,7 @@ function Output:tell(message)
     return
   end
   if self.tty then self:flush() end
+  if self._on_line then self._on_line() end
   output.complain(line)
 end
 

@@ -161,7 +161,7 @@ run and output options:
       --export FILE         also write the events, pairs and stacks to FILE for
                             another program, in the format of its suffix or of
                             FORMAT:FILE: perfetto, chrome, firefox, speedscope,
-                            pprof, folded
+                            pprof, folded, html
       --format text|json|csv
                             output format (default text)
       --json                same as --format json
