@@ -191,8 +191,8 @@ static double error_by_tsc(struct guest_clock *clock, uint64_t ns)
 /* At ns, and until the next reading arrives. */
 static double error_by_ptp(struct guest_clock *clock, uint64_t ns)
 {
-	uint64_t period = PTP_PERIOD / clock_map_rate(clock->ptp, ns);
-	double error = clock_map_error(clock->ptp, ns + period);
+	double period = fmin(PTP_PERIOD / clock_map_rate(clock->ptp, ns), INT32_MAX * 1000.0);
+	double error = clock_map_error(clock->ptp, ns + (uint64_t)period);
 
 	return clock->ptp_readings > 1 ? error : error + PTP_PERIOD * unknown_rate;
 }
