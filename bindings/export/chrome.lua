@@ -192,7 +192,7 @@ function Chrome:place_lane(source, lane, key)
 end
 
 function Chrome:slice(source)
-  local b, find, kinds = self.bytes, lanes.new(), {}
+  local b, find, kinds = self.bytes, lanes.new(source.depth), {}
   local value = source.value and (',%s:'):format(text.json(source.value))
   local function put_slice(phase, time, lane, name)
     put(b, ',\n{"cat":"pairs","ph":')
@@ -213,9 +213,7 @@ function Chrome:slice(source)
   return function(p, second)
     local name = kinds[p.kind]
     if not name then
-      local from, to = source.event(p.first_class), source.event(p.second_class)
-      name = ('%s → %s'):format(from and from.alias or 'exit', to and to.alias or 'exit')
-      name = (',"name":%s'):format(text.json(name))
+      name = (',"name":%s'):format(text.json(source.name(p)))
       kinds[p.kind] = name
     end
     local lane = find(tonumber(p.key), p.first_time, p.second_time)
@@ -231,6 +229,7 @@ function Chrome:slice(source)
     put(b, '}}')
     put_slice('"e"', p.second_time, lane, name)
     put(b, '}')
+    if not second then return true end
     self.nr_flows = self.nr_flows + 1
     put_flow('"s"', p.first_time, self.threads:known(p.first_tid) or self.threads:cpu(p.first_cpu, 0), self.nr_flows)
     put_flow('"f","bp":"e"', p.second_time, self.threads:of(second), self.nr_flows)
