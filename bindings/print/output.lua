@@ -96,6 +96,7 @@ end
 function Output:flush()
   local pending = self._buffer
   escape_appended(self)
+  if #pending > 0 then self._is_empty = false end
   if self._on_line and self.tty and #pending > 0 then self._on_line() end
   while #pending > 0 and not self._failed do
     local bytes, size = buffer.bytes(pending)
@@ -119,6 +120,11 @@ function Output:flush()
   if self._failed then return nil, self._failed end
   return true
 end
+
+--- Returns whether there were reports, but none of them had a row and nothing else was printed.
+---@return boolean
+---@package
+function Output:is_empty() return self._is_empty == true and #self._buffer == 0 end
 
 --- Sets what to do now and then while the reader of the output does not read.
 ---@param action fun()
@@ -298,9 +304,14 @@ end
 ---@param rows table[] values by column name
 ---@param at? number time in ns, as in `ev._time`; default: now
 function Output:table(spec, rows, at)
-  check.is(type(spec) == 'table' and spec.columns, 'table', 'out:table takes a spec from lib.table.new()')
+  if type(spec) ~= 'table' or not spec.columns then
+    error('out:table takes a spec from lib.table.new(), not ' .. check.shown(spec), 2)
+  end
   check.is(rows, 'table', 'out:table takes a list of rows')
-  if #rows == 0 then return end
+  if #rows == 0 then
+    if self._is_empty == nil then self._is_empty = true end
+    return
+  end
   if self.format == 'text' then
     if spec.stamp then self:stamp(at) end
     local shown = tables.render(spec, rows, self.tty)
@@ -427,8 +438,11 @@ function Output:tell(message)
   check.is(message, 'string', 'out:tell takes a line')
   local line = text.lines(message) .. '\n'
   if self._file and (self._shown or self).format == 'text' then
+    self:flush()
+    local was_empty = self._is_empty
     self:append(line)
     self:flush()
+    self._is_empty = was_empty
     return
   end
   if self.tty then self:flush() end

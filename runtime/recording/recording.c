@@ -90,6 +90,15 @@ static void end_round(struct recording *r)
 	r->round_bytes = 0;
 }
 
+/* Returns when the gap of a LOST record began that belongs to no ring: all records up to the newest
+ * one, or up to what the sender promised, are there. */
+static uint64_t gap_start(const struct recording *r, uint64_t end)
+{
+	uint64_t known = r->newest > r->complete ? r->newest : r->complete;
+
+	return known && known < end ? known : end;
+}
+
 static int add_record(struct recording *r, const struct perf_event_header *rec)
 {
 	const struct decoder *d = r->source.decoder;
@@ -109,10 +118,14 @@ static int add_record(struct recording *r, const struct perf_event_header *rec)
 	else
 		cpu = decoder_cpu(d, rec);
 	ring = (uint32_t)cpu < r->source.nr_rings ? cpu : 0;
-	/* A gap starts after the previous record of its ring. */
-	if (rec->type == PERF_RECORD_LOST && r->ring_time[ring])
-		time = r->ring_time[ring];
-	r->ring_time[ring] = time;
+	if (rec->type == PERF_RECORD_LOST && cpu < 0 && r->promised) {
+		time = gap_start(r, time);
+	} else {
+		/* A gap starts after the previous record of its ring. */
+		if (rec->type == PERF_RECORD_LOST && r->ring_time[ring])
+			time = r->ring_time[ring];
+		r->ring_time[ring] = time;
+	}
 	r->last_scanned = time;
 	if (time > r->newest)
 		r->newest = time;

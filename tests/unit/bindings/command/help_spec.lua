@@ -96,6 +96,8 @@ event options:
                             include user frames in stacks (default)
       --[no-]kernel-callchain
                             include kernel frames in stacks (default)
+      --python-callchain    same as -g; Python 3.12 and later name their
+                            functions if they run with -X perf
       --srcline             print source lines and inlined functions of user
                             frames
       --self                include profscript's own process
