@@ -91,12 +91,11 @@ function Html:place_lane(source, lane, key)
 end
 
 function Html:slice(source)
-  local find, kinds, list = lanes.new(), {}, self.pairs
+  local find, kinds, list = lanes.new(source.depth), {}, self.pairs
   return function(p)
     local kind = kinds[p.kind]
     if not kind then
-      local from, to = source.event(p.first_class), source.event(p.second_class)
-      kind = self.name(('%s → %s'):format(from and from.alias or 'exit', to and to.alias or 'exit'))
+      kind = self.name(source.name(p))
       kinds[p.kind] = kind
     end
     local lane = find(tonumber(p.key), p.first_time, p.second_time)

@@ -176,6 +176,9 @@ local COMMON = {
     help = 'same as --format json' },
   { group = 'run', name = 'csv', type = 'flag', always = true, stands_for = 'format=csv',
     help = 'same as --format csv' },
+  { group = 'run', name = 'query', type = 'string', argument = 'SQL',
+    help = 'print the results of SELECT statements on the rows of each report instead of these; the columns are those '
+      .. 'of --csv' },
   { group = 'run', name = 'raw_fields', type = 'flag', always = true,
     help = 'print events as the kernel does, without the plugins of libtraceevent' },
   { group = 'run', name = 'tsc', type = 'flag', always = true,
@@ -212,7 +215,7 @@ declarations.common = COMMON
 --- Options of the whole run, which are invalid for a profiler that is an event source.
 declarations.OF_THE_RUN = {
   'pids', 'tids', 'cgroups', 'inherit', 'ptrace', 'input', 'push', 'record', 'secret', 'overwrite', 'output',
-  'export', 'format', 'json', 'csv', 'raw_fields', 'duration', 'remote_slack', 'usage_self', 'allow_exec',
+  'export', 'format', 'json', 'csv', 'query', 'raw_fields', 'duration', 'remote_slack', 'usage_self', 'allow_exec',
   'perfeval_cpus', 'perfeval_pids', 'sampling_limit', 'realtime', 'lost', 'capture', 'dry_run', 'help', 'version',
   'verbose', 'tsc', 'kvmclock', 'clock_offset', 'monotonic',
 }
@@ -407,6 +410,8 @@ end
 function declarations.declare(profiler)
   local dropped, problem = dropped_by(profiler)
   if not dropped then return nil, problem end
+  -- Who prints no rows has none to query.
+  if profiler.events == false or dropped.format then dropped.query = true end
   local spec = { list = {}, long = {}, short = {}, positional = {}, dropped = dropped }
   spec.workload = not (dropped.attach or dropped.threads)
 

@@ -131,6 +131,25 @@ function Output:is_empty() return self._is_empty == true and #self._buffer == 0 
 ---@package
 function Output:on_wait(action) self._on_wait = action end
 
+--- Passes the rows of all tables and records to a function instead of printing them. Until results() is called, the
+--- output looks like one of data, so that nothing else is printed.
+---@param take fun(name: string, names: string[], rows: table[], time?: number) names of the columns; time in seconds
+---@package
+function Output:collect(take)
+  self._take, self._shown = take, { format = self.format, tty = self.tty }
+  self.format, self.tty = 'json', false
+end
+
+--- Calls a function that prints, instead of collecting what it prints.
+---@param print fun(out: Output)
+---@package
+function Output:results(print)
+  local take, format, tty = self._take, self.format, self.tty
+  self._take, self.format, self.tty = nil, self._shown.format, self._shown.tty
+  print(self)
+  self._take, self.format, self.tty = take, format, tty
+end
+
 --- Sets what to do before lines are written to the terminal.
 ---@param action fun()
 ---@package
@@ -301,6 +320,7 @@ function Output:table(spec, rows, at)
   end
   local names = {}
   for i, column in ipairs(spec.columns) do names[i] = column.name end
+  if self._take then return self._take(spec.name, names, rows, self:seconds(at)) end
   local fixed = { 'table', encode(self, spec.name), 'time', ('%.6f'):format(self:seconds(at)) }
   put_heading(self, fixed, names)
   for _, row in ipairs(rows) do put_object(self, fixed, names, row) end
@@ -318,6 +338,7 @@ function Output:record(name, fields, order)
     for field in pairs(fields) do order[#order + 1] = field end
     table.sort(order)
   end
+  if self._take then return self._take(name, order, { fields }) end
   if self.format == 'text' then
     local parts = { text.safe(name) }
     for _, field in ipairs(order) do
@@ -416,7 +437,7 @@ end
 function Output:tell(message)
   check.is(message, 'string', 'out:tell takes a line')
   local line = text.lines(message) .. '\n'
-  if self._file and self.format == 'text' then
+  if self._file and (self._shown or self).format == 'text' then
     self:flush()
     local was_empty = self._is_empty
     self:append(line)

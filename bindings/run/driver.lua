@@ -215,6 +215,7 @@ function Loop:tick(time)
   self:read_counts(time)
   run.in_kernel:turn(time)
   run:report_at(time, self.report, self, time)
+  if run.query then run.query:answer(time) end
   if self.push and run.opt.verbose >= 1 then self.push:report() end
 end
 
@@ -271,7 +272,9 @@ function Loop:finish()
   run.in_kernel:finish()
   C.session_read_stats(run.session, stats)
   self:read_counts(stats.end_time)
-  self:call('stop', run:last_report(stats.end_time))
+  local time = run:last_report(stats.end_time)
+  self:call('stop', time)
+  if run.query then run.query:finish(time) end
 end
 
 --- Completes the export's file, also after a failure: it holds what came before. Returns false and the problem if that
@@ -356,6 +359,7 @@ local function start_profiler(run, script)
   if #run.events.list == 0 and #run.programs == 0 then
     failure.usage('%s: no events; select some with -e, such as -e sched:sched_switch', script.name)
   end
+  if run.query then run.query:open(run.session) end
   run.events.sources:apply_options(run.opt)
   profiler:mark_events()
   run.loss:set_handler(checked.life.lost)

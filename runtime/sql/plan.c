@@ -2,6 +2,7 @@
 #include "sql/plan.h"
 
 #include <sqlite3.h>
+#include <stdio.h>
 #include <string.h>
 #include "sql/columns.h"
 
@@ -136,6 +137,60 @@ void plan_choose(struct plan *out, const struct column *columns, uint32_t rows,
 		out->index = sorted;
 	out->is_down = info->orderByConsumed && info->aOrderBy[0].desc;
 	out->reads_events = !needs_only(info, sorted);
+}
+
+/* Reads the value that a column is compared with. Returns false if it has another type, or is not
+ * known before the query runs. */
+static bool read_constant(sqlite3_index_info *info, int i, const struct column *column,
+			  struct tables_constant *out)
+{
+	sqlite3_value *value = NULL;
+
+	if (sqlite3_vtab_in(info, i, -1) || sqlite3_vtab_rhs_value(info, i, &value) != SQLITE_OK ||
+	    !value)
+		return false;
+	if (column->type == COLUMN_INTEGER && sqlite3_value_type(value) == SQLITE_INTEGER) {
+		out->integer = sqlite3_value_int64(value);
+		return true;
+	}
+	if (column->type != COLUMN_TEXT || sqlite3_value_type(value) != SQLITE_TEXT ||
+	    (size_t)sqlite3_value_bytes(value) >= sizeof(out->text))
+		return false;
+	memcpy(out->text, sqlite3_value_text(value), sqlite3_value_bytes(value));
+	return true;
+}
+
+void plan_note_constants(struct plan_constants *all, const struct column *columns,
+			 sqlite3_index_info *info)
+{
+	struct plan_constants own = {.is_used = true};
+	uint32_t kept = 0;
+
+	for (int i = 0; i < info->nConstraint && own.n < PLAN_CONSTANTS; i++) {
+		const struct sqlite3_index_constraint *constraint = &info->aConstraint[i];
+		struct tables_constant *one = &own.list[own.n];
+
+		if (!can_test(info, i, columns))
+			continue;
+		memset(one, 0, sizeof(*one)); /* they are compared as bytes */
+		one->column = constraint->iColumn;
+		snprintf(one->op, sizeof(one->op), "%s", op_text(constraint->op));
+		if (read_constant(info, i, &columns[constraint->iColumn], one))
+			own.n++;
+	}
+	if (!all->is_used) {
+		*all = own;
+		return;
+	}
+	for (uint32_t i = 0; i < all->n; i++) {
+		for (uint32_t j = 0; j < own.n; j++) {
+			if (!memcmp(&all->list[i], &own.list[j], sizeof(own.list[j]))) {
+				all->list[kept++] = own.list[j];
+				break;
+			}
+		}
+	}
+	all->n = kept;
 }
 
 char *plan_text(const struct plan *plan, const struct column *columns)

@@ -32,6 +32,7 @@ struct table {
 	struct column *columns;
 	uint32_t nr_columns;
 	struct index **indexes; /* by column; NULL: not made */
+	struct plan_constants constants;
 };
 
 struct tables {
@@ -221,12 +222,24 @@ static int keep_plan(struct vtab *vtab, const struct plan *plan)
 	return vtab->nr_plans++;
 }
 
+bool tables_constant(const struct tables *t, uint32_t table, uint32_t i,
+		     struct tables_constant *out)
+{
+	const struct plan_constants *constants = &t->list[table].constants;
+
+	if (i >= constants->n)
+		return false;
+	*out = constants->list[i];
+	return true;
+}
+
 static int vtab_best_index(sqlite3_vtab *base, sqlite3_index_info *info)
 {
 	struct vtab *vtab = (struct vtab *)base;
-	const struct table *table = &vtab->tables->list[vtab->number];
+	struct table *table = &vtab->tables->list[vtab->number];
 	struct plan plan;
 
+	plan_note_constants(&table->constants, table->columns, info);
 	plan_choose(&plan, table->columns, rows_count(vtab->tables->rows, vtab->number), info);
 	info->idxNum = keep_plan(vtab, &plan);
 	info->idxStr = plan_text(&plan, table->columns);

@@ -108,6 +108,28 @@ check 'perfetto: a switch that a profiler asks for twice' diff "$TMP/want" <(gre
 "$PROFSCRIPT" rundelay -q --input "$DATA/hogs.data" --csv >"$TMP/out"
 check 'perfetto: as many slices as rundelay has waits' test "$(awk '/^slice sched/ { n += $NF } END { print n }' "$TMP/got")" = "$(total calls)"
 
+# Slices of scripts.
+slices() { # NAME ARG...: the same calls and ns as in the table, whose kinds are in the column of "by"
+	"$PROFSCRIPT" "${@:3}" -q --csv >"$TMP/out"
+	awk -F, -v by="$2" 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+		{ n[$at[by]] += $at["calls"]; ns[$at[by]] += $at["total_ns"] }
+		END { for (k in n) { print "slice", k, n[k]; print "slice ns", k, ns[k] } }' "$TMP/out" | sort >"$TMP/want"
+	for format in perfetto:pftrace chrome:json firefox:profile.json html:html; do
+		"$PROFSCRIPT" "${@:3}" -q --csv --export "$TMP/slices.${format#*:}" >"$TMP/out" 2>"$TMP/err"
+		exported "${format%%:*}" "$TMP/slices.${format#*:}" 2>&1 | grep ^slice | sort | diff "$TMP/want" - >"$TMP/diff"
+		result $? "${format%%:*}: $1" "$TMP/diff"
+	done
+	check "$1: there are some" grep -q '^slice' "$TMP/want"
+}
+slices 'states of task-state' state task-state --input "$DATA/hogs.data"
+slices 'calls of nested-trace by CPU' start nested-trace --impl delay --input "$DATA/timers.data" \
+	-e irq:softirq_entry,irq:softirq_exit -e timer:timer_expire_entry,timer:timer_expire_exit
+slices 'calls of nested-trace by key' start nested-trace --impl delay --input "$DATA/zstd.data" \
+	-e raw_syscalls:sys_enter,raw_syscalls:sys_exit -k common_pid
+"$PROFSCRIPT" nested-trace -q --input "$DATA/timers.data" -e irq:softirq_entry,irq:softirq_exit \
+	-e timer:timer_expire_entry,timer:timer_expire_exit --export "$TMP/tree.html" >"$TMP/out"
+check 'nested-trace: also with a tree of calls' test "$(exported html "$TMP/tree.html" | grep -c '^slice ns')" = 2
+
 # Losses.
 for format in perfetto:pftrace chrome:json html:html firefox:profile.json; do
 	export_as lost "${format#*:}"

@@ -166,6 +166,9 @@ run and output options:
                             output format (default text)
       --json                same as --format json
       --csv                 same as --format csv
+      --query SQL           print the results of SELECT statements on the rows
+                            of each report instead of these; the columns are
+                            those of --csv
       --raw-fields          print events as the kernel does, without the plugins
                             of libtraceevent
       --tsc                 print the times of events in cycles of the CPU's
