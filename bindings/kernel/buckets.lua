@@ -32,7 +32,7 @@ end
 function buckets.number(a, from, to, none)
   a:alu_r('mov', 2, from)
   a:alu('mov', to, 0)
-  for i = 5, 0, -1 do -- shifts the value until it is less than 128; without jumps, whose paths the verifier would follow
+  for i = 5, 0, -1 do -- shifts the value until it is less than 128; the verifier would follow each path of jumps
     a:alu_r('mov', 1, 2)
     a:alu('rsh', 1, 2 ^ i)
     a:alu('sub', 1, 64)

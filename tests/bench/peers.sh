@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # What the traced task pays for the same question under several tracers. Prints ns of CPU that an event adds to a task
-# that is not traced otherwise, and how much more CPU time redis-server takes for the same requests. All are medians of
-# several rounds, in each of which all tracers run in turn. Needs root, two CPUs, perf, bpftrace, and for `redis` redis-server and
+# that is not traced otherwise, and how much more CPU time redis-server takes for the same requests. All are the lowest
+# of several rounds, in each of which all tracers run in turn. Needs root, two CPUs, perf, bpftrace, and for `redis` redis-server and
 # redis-benchmark; tracers that are missing are left out. The traced task is on CPU 0, the tracer on CPU 1.
 #
 #   tests/bench/peers.sh                 # all: tight pipe redis
@@ -71,8 +71,6 @@ end_trace() {
 	wait $tracer
 } 2>/dev/null
 
-median() { sort -g "$1" | awk '{ v[NR] = $1 } END { print (v[int((NR + 1) / 2)] + v[int(NR / 2) + 1]) / 2 }'; }
-
 tracers='perf-record perf-prof bpftrace perf bpf'
 title='perf record   perf-prof    bpftrace  profscript: perf      bpf'
 
@@ -89,10 +87,10 @@ measure() {
 	esac
 }
 
-# rounds_of LOAD QUESTION: medians in $tmp/NAME.median
+# rounds_of LOAD QUESTION: the lowest figures in $tmp/NAME.lowest
 rounds_of() {
 	local load=$1 question=$2 name i
-	rm -f "$tmp"/*.ns "$tmp"/*.median
+	rm -f "$tmp"/*.ns "$tmp"/*.lowest
 	for ((i = 0; i < rounds; i++)); do
 		measure "$load" >>"$tmp/none.ns"
 		for name in $tracers; do
@@ -103,7 +101,7 @@ rounds_of() {
 		done
 	done
 	for name in none $tracers; do
-		[ ! -s "$tmp/$name.ns" ] || median "$tmp/$name.ns" >"$tmp/$name.median"
+		[ ! -s "$tmp/$name.ns" ] || lowest "$tmp/$name.ns" >"$tmp/$name.lowest"
 	done
 }
 
@@ -112,8 +110,8 @@ line() {
 	local name
 	printf '%-14s' "$1"
 	for name in $tracers; do
-		if [ -s "$tmp/$name.median" ]; then
-			printf '%12s' "$(awk -v t="$(cat "$tmp/$name.median")" -v u="$(cat "$tmp/none.median")" \
+		if [ -s "$tmp/$name.lowest" ]; then
+			printf '%12s' "$(awk -v t="$(cat "$tmp/$name.lowest")" -v u="$(cat "$tmp/none.lowest")" \
 				"BEGIN { printf \"$2\", $3 }")"
 		else
 			printf '%12s' -
