@@ -13,7 +13,8 @@ cd "$(dirname "$0")/../.." || exit 1
 rounds=${BENCH_ROUNDS:-5}
 port=16379
 server=
-trap 'kill $server 2>/dev/null; rm -rf "$tmp"' EXIT
+tracer=
+trap 'kill -KILL $server $tracer 2>/dev/null; rm -rf "$tmp"' EXIT
 
 enter=raw_syscalls:sys_enter
 leave=raw_syscalls:sys_exit
@@ -67,8 +68,15 @@ begin_trace() {
 }
 
 end_trace() {
+	local i
 	kill -INT $tracer
+	for ((i = 0; i < 100; i++)); do
+		kill -0 $tracer || break
+		sleep 0.1
+	done
+	kill -KILL $tracer # bpftrace 0.17 may not see the signal
 	wait $tracer
+	tracer=
 } 2>/dev/null
 
 tracers='perf-record perf-prof bpftrace perf bpf'
@@ -87,16 +95,22 @@ measure() {
 	esac
 }
 
+# repeat LOAD: several figures, because starting a tracer takes longer
+repeat() {
+	local j
+	for ((j = 0; j < 10; j++)); do measure "$1"; done
+}
+
 # rounds_of LOAD QUESTION: the lowest figures in $tmp/NAME.lowest
 rounds_of() {
 	local load=$1 question=$2 name i
 	rm -f "$tmp"/*.ns "$tmp"/*.lowest
 	for ((i = 0; i < rounds; i++)); do
-		measure "$load" >>"$tmp/none.ns"
+		repeat "$load" >>"$tmp/none.ns"
 		for name in $tracers; do
 			begin_trace "$question" "$name" || continue
 			measure "$load" >/dev/null # the reader's code is compiled
-			measure "$load" >>"$tmp/$name.ns"
+			repeat "$load" >>"$tmp/$name.ns"
 			end_trace
 		done
 	done

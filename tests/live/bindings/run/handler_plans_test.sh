@@ -137,7 +137,7 @@ expect_line 'and its event' '^    not captured by a BPF program: as --capture sa
 explain trace -e page-faults
 expect_line 'explain: an event of perf' '^    not captured by a BPF program: page-faults is not a tracepoint' "$TMP/out"
 explain top -e raw_syscalls:sys_enter -C 0
-expect_line 'explain: a declared tally' '^handler of raw_syscalls:sys_enter \(.*\): counts what the script declares' "$TMP/out"
+expect_line 'explain: a declared tally' '^handler of raw_syscalls:sys_enter: counts what the script declares' "$TMP/out"
 explain list
 expect_line 'explain: a tool' '^profscript: list traces no events$' "$TMP/err"
 
