@@ -32,14 +32,15 @@ end
 function buckets.number(a, from, to, none)
   a:alu_r('mov', 2, from)
   a:alu('mov', to, 0)
-  for i = 5, 0, -1 do -- shifts the value until it is less than 128
-    local small = a:new_label()
+  for i = 5, 0, -1 do -- shifts the value until it is less than 128; the verifier would follow each path of jumps
     a:alu_r('mov', 1, 2)
     a:alu('rsh', 1, 2 ^ i)
-    a:jump('<', 1, 64, small)
-    a:alu_r('mov', 2, 1)
-    a:alu('add', to, 2 ^ i)
-    a:label(small)
+    a:alu('sub', 1, 64)
+    a:alu('arsh', 1, 63) -- all bits are set if that was less than 64
+    a:alu('xor', 1, -1)
+    a:alu('and', 1, 2 ^ i)
+    a:alu_r('rsh', 2, 1)
+    a:alu_r('add', to, 1)
   end
   a:alu('lsh', to, 6)
   a:alu_r('add', to, 2)

@@ -35,7 +35,7 @@ function dry_run.event(event, kernel_filter, user_filter, recorded, with_reasons
     attrs[#attrs + 1] = value == true and name or ('%s=%s'):format(name, value)
   end
   table.sort(attrs)
-  if with_reasons and not event.taken then
+  if with_reasons and not event.taken and event.request.counted == 0 then
     add('not counted in the kernel', event.not_taken)
     add('not captured by a BPF program', event.not_captured)
   end

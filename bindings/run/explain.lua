@@ -45,15 +45,12 @@ end
 local function handler(plan)
   local names, code = {}, plan.code
   for i, event in ipairs(plan.events) do names[i] = event.name end
+  local subject = 'handler of ' .. table.concat(names, ', ')
+  if plan.is_declared then return subject .. ': counts what the script declares as data\n' end
   local is_taken = plan.taker ~= nil and not plan.taker.refusal
   local reason = plan.reason or plan.taker and plan.taker.refusal
-  local place = code and (' (%s:%d)'):format(code.file, code.first) or ''
-  local lines = { ('handler of %s%s: %s'):format(table.concat(names, ', '), place,
+  local lines = { ('%s%s: %s'):format(subject, code and (' (%s:%d)'):format(code.file, code.first) or '',
     is_taken and 'counts in the kernel' or 'runs in Lua for each event') }
-  if plan.is_declared then
-    lines[1] = ('handler of %s%s: counts what the script declares as data'):format(table.concat(names, ', '), place)
-    return lines[1] .. '\n'
-  end
   if not is_taken then lines[2] = '  why: ' .. reason end
   local source = code and lines_of(code.file) or {}
   for line = code and code.first or 1, code and code.last or 0 do

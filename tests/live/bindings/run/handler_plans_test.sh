@@ -84,6 +84,41 @@ expect_line 'their keys' ",$GETPPID,syscalls,3000\$" "$TMP/out"
 expect_line 'their sums' ',raw_syscalls:sys_exit,[0-9]{5,}$' "$TMP/out"
 expect_line 'their variables' ",9000,3000,$((3000 * WORKLOAD)),3000," "$TMP/out"
 
+# More keys than a counter takes, and an interval after which the counters are cleared.
+cat >"$TMP/few.lua" <<'EOF'
+local aggregate = require 'lib.aggregate'
+local counter = require 'lib.counter'
+return {
+  summary = 'Count few system calls',
+  options = { enter = { type = 'event', required = true, help = 'start' } },
+  start = function(opt, out)
+    local calls = counter.new({ 'id' }, { max_keys = 1 })
+    local values, n = aggregate.new('quantiles', { 'id' }, { max_keys = 1 }), 0
+    local function report()
+      calls:print(out)
+      values:print(out)
+      calls:clear()
+      values:clear()
+    end
+    return {
+      [opt.enter] = function(ev)
+        calls:add(1, ev.id)
+        values:add(ev.id, ev.id)
+        n = n + 1
+      end,
+      interval = report,
+      stop = function()
+        report()
+        out:row { 'n', n }
+      end,
+    }
+  end,
+}
+EOF
+workload -C 0 syscalls 2000
+agree 'more keys than there is room for' "$TMP/few.lua" --enter "raw_syscalls:sys_enter/common_pid==$WORKLOAD/"
+expect_line 'those without room' '^count,\(other\),[0-9]+$|,\(other\),[0-9]+$' "$TMP/out"
+
 explain() { "$PROFSCRIPT" explain "$@" >"$TMP/out" 2>"$TMP/err"; }
 script=("$TMP/counts.lua" --enter raw_syscalls:sys_enter --leave raw_syscalls:sys_exit)
 
@@ -102,7 +137,7 @@ expect_line 'and its event' '^    not captured by a BPF program: as --capture sa
 explain trace -e page-faults
 expect_line 'explain: an event of perf' '^    not captured by a BPF program: page-faults is not a tracepoint' "$TMP/out"
 explain top -e raw_syscalls:sys_enter -C 0
-expect_line 'explain: a declared tally' '^handler of raw_syscalls:sys_enter \(.*\): counts what the script declares' "$TMP/out"
+expect_line 'explain: a declared tally' '^handler of raw_syscalls:sys_enter: counts what the script declares' "$TMP/out"
 explain list
 expect_line 'explain: a tool' '^profscript: list traces no events$' "$TMP/err"
 
