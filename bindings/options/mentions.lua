@@ -10,12 +10,13 @@ local MAX_OBJECTS = 100000
 
 local function is_host(fn) return debug.getinfo(fn, 'S').source:match '^[@=]?bindings[/.]' ~= nil end
 
---- Calls found(value) for each constant of a function and of the functions in it.
-local function constants(fn, found)
+--- Calls found(value) for each constant of a function and of the functions in it, and each_function for these.
+local function constants(fn, found, each_function)
   local i = -1
+  if each_function then each_function(fn) end
   local constant = util.funck(fn, i)
   while constant ~= nil do
-    if type(constant) == 'proto' then constants(constant, found) else found(constant) end
+    if type(constant) == 'proto' then constants(constant, found, each_function) else found(constant) end
     i = i - 1
     constant = util.funck(fn, i)
   end
@@ -25,8 +26,9 @@ end
 --- does not count, except for the script's functions in it.
 ---@param roots any[] of the script
 ---@param matches fun(text: string, is_code: boolean): boolean is_code: it is in the code of a function, not in a table
+---@param each_function? fun(fn: function|userdata) called for each function and each prototype in it
 ---@return boolean
-function mentions.any(roots, matches)
+function mentions.any(roots, matches, each_function)
   local seen, left, found = {}, {}, false
   local function add(value, of_host, is_code)
     local kind = type(value)
@@ -42,7 +44,7 @@ function mentions.any(roots, matches)
     local info = debug.getinfo(fn, 'Su')
     of_host = info.what ~= 'C' and is_host(fn) or info.what == 'C' and of_host
     if info.what == 'Lua' and not of_host then
-      constants(fn, function(constant) add(constant, false, true) end)
+      constants(fn, function(constant) add(constant, false, true) end, each_function)
       add(debug.getfenv(fn), false)
     end
     for i = 1, info.nups do add(select(2, debug.getupvalue(fn, i)), of_host) end

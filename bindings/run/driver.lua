@@ -28,6 +28,7 @@ local status_report = require 'bindings.run.status_report'
 local target_filter = require 'bindings.run.target_filter'
 local text = require 'bindings.base.text'
 local usage = require 'bindings.run.usage'
+local user_strings = require 'bindings.run.user_strings'
 local values = require 'bindings.options.values'
 local views = require 'bindings.view.views'
 
@@ -425,6 +426,7 @@ local function run_with_events(session, script, opt, words, found)
   local checked, wants = start_profiler(run, script)
   local fieldless = run.is_recorded and run.events:fieldless()
   if fieldless then out:warn(fieldless) end
+  user_strings.capture(run)
   local all, watches = passes.new(), perfeval.new(run)
   local target_branches, begin_target = target_filter.branches(run)
   all:add('filter', 'filters', split_filters(run))

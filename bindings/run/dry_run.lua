@@ -27,7 +27,11 @@ function dry_run.event(event, kernel_filter, user_filter, recorded)
   end
   add('filter in the kernel', kernel_filter)
   add(event.taken and 'filter in the program' or 'filter in profscript', user_filter)
-  add('dropped in the kernel', event.request.bpf_array ~= 0 and 'events of other threads, by a BPF program' or nil)
+  add('dropped in the kernel', event.request.bpf_array ~= 0 and not event.strings
+    and 'events of other threads, by a BPF program' or nil)
+  local names = {}
+  for i, one in ipairs(event.strings and event.strings.strings or {}) do names[i] = one.name end
+  add('with the strings behind', event.strings and table.concat(names, ', ') .. ', by a BPF program' or nil)
   add('target', event.request.everywhere == 1 and 'all CPUs, restricted to events about the target below' or nil)
   local attrs = {}
   for name, value in pairs(event.attrs) do

@@ -67,7 +67,8 @@ function event_filter.for_kernel(event, own_pid)
   -- Exclude our own events, such as system calls and page faults: each would cause more of them. Keep scheduler events,
   -- because without our switches the times of other tasks would be wrong. Keep events in interrupts, which are not
   -- ours.
-  if own_pid and (event.tracepoint or probes.is_probe(event.system)) and event.system ~= 'sched' then
+  local is_filtered = event.tracepoint and not event.strings or probes.is_probe(event.system)
+  if own_pid and is_filtered and event.system ~= 'sched' then
     local own = ('common_pid != %d || common_flags & %d'):format(own_pid, IN_INTERRUPT)
     if text then own = '(' .. own .. ')' end
     text = text and ('(%s) && %s'):format(text, own) or own
