@@ -371,6 +371,7 @@ local function start_session(run, checked, begin_target)
   if duration then C.session_set_duration(run.session, math.max(duration - (run.opt.waited or 0), 1)) end
   if run.opt.remote_slack then C.session_set_slack(run.session, run.opt.remote_slack) end
   run.events:open(run:own_pid())
+  for _, recorder in ipairs(run.recorders) do recorder:open() end
   check(C.session_start(run.session, target, err), err)
   run:opened(anchors)
   run.in_kernel:start()
@@ -378,6 +379,7 @@ local function start_session(run, checked, begin_target)
   for i = 1, n[0] do tids[i] = threads[i - 1] end
   if checked.life.targets then checked.life.targets(tids) end
   if begin_target then begin_target(tids) end
+  for _, recorder in ipairs(run.recorders) do recorder:started() end
 end
 
 --- Returns the consumers to poll between batches.
@@ -393,6 +395,7 @@ local function pollers(run, checked, sender)
   if run.opt.output or checked.life.status then list[#list + 1] = on_usr1(run, checked.life.status) end
   list[#list + 1] = status_report.new(run, sender)
   list[#list + 1] = sender
+  for _, recorder in ipairs(run.recorders) do list[#list + 1] = recorder end
   if #run.programs > 0 then list[#list + 1] = bpf.follower(run) end
   if run.opt.usage_self then list[#list + 1] = usage.new(run, run.opt.usage_self) end
   return list
@@ -407,6 +410,10 @@ local function taken_by(target_branches, limits)
   for _, branch in ipairs(target_branches or {}) do taken[branch.class] = 'so its threads cannot be selected' end
   for _, branch in ipairs(limits) do taken[branch.class] = "so a source's -N cannot count it" end
   return taken
+end
+
+local function close_recorders(run)
+  for _, recorder in ipairs(run.recorders) do recorder:close() end
 end
 
 local function run_with_events(session, script, opt, words, found)
@@ -471,12 +478,14 @@ local function run_with_events(session, script, opt, words, found)
   run.in_kernel:stop()
   C.session_stop(session)
   run.in_kernel.captures:stop()
+  local kept, kept_problem = xpcall(close_recorders, failure.traceback, run)
   C.watchdog_begin(0) -- for a Ctrl-C from now on: stop() may take long after the one that ended the run
   local finished, finish_problem = xpcall(loop.finish, failure.traceback, loop)
   C.watchdog_end()
   local exported, export_problem = finish_export(run)
   out:flush()
   if not ok then error(problem, 0) end
+  if not kept then error(kept_problem, 0) end
   if not finished then error(finish_problem, 0) end
   if not exported then error(export_problem, 0) end
   if sender then sender:finish() end
