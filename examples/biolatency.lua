@@ -9,8 +9,7 @@ return {
   summary = 'Print the latency of block requests by kind',
   everywhere = true, -- a request completes in whatever task runs then
   start = function(_, out)
-    local requests = join.new { expires = '1min' }
-    local latency = aggregate.new('hist', { 'kind' }, { name = 'latency (ns)' })
+    local requests, latency = join.new { expires = '1min' }, aggregate.new('hist', { 'kind' }, { name = 'latency (ns)' })
     local function report() latency:print(out) latency:clear() end
     return {
       lost = requests.lost,
@@ -19,8 +18,7 @@ return {
         local ns, kind = requests:finish(ev.dev * 2 ^ 32 + ev.sector, ev._time)
         if ns then latency:add(ns, kind) end
       end,
-      interval = report,
-      stop = report,
+      interval = report, stop = report,
     }
   end,
 }

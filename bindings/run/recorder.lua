@@ -21,6 +21,8 @@ local recorder = {}
 
 local DEFAULT_SIZE = 64 * 2 ^ 20 -- bytes of all rings
 local PAGE = 4096
+local READ_TASKS = 1e8 -- ns between looks whether the ring of task records fills
+local FAR = 1e18 -- ns: no time to dump
 local SETTLED = 1e6 -- ns after which the records of all CPUs are in their rings
 local NEVER = 2 ^ 62 -- ns
 local WATERMARK = 50 -- percent; nobody waits for it
@@ -95,6 +97,22 @@ local function select_events(instance, wanted)
   return list
 end
 
+--- Creates the session of a recorder. It also knows the names of the tasks that the run does not trace, so its events
+--- are named by it.
+local function new_session(self)
+  local run, err = self._run, ffi.new 'struct error'
+  local source = C.live_new(err)
+  if source == nil then failure.of(err) end
+  self._session = ffi.gc(C.session_new(source), C.session_free)
+  local tasks = C.session_tasks(self._session, 0)
+  local context = setmetatable({
+    task_name = function(tid, time) return ffi.string(C.tasks_name(tasks, tid, time - self._shift)) end,
+  }, { __index = run.services })
+  for _, event in ipairs(self._list) do
+    event.context, event.view = context, views.new(event.name, event.list, context, event.params.sample)
+  end
+end
+
 --- Creates a recorder, which starts with the session.
 ---@param instance Instance
 ---@param settings RecorderSettings
@@ -114,7 +132,9 @@ function recorder.new(instance, settings)
   local bytes, reach = limits(settings.keep)
   local self = setmetatable({
     _run = run, _bytes = bytes, _reach = reach, _list = select_events(instance, settings.events),
+    _shift = 0, _tasks_at = 0,
   }, Recorder)
+  new_session(self)
   run:add_recorder(self)
   return public(self)
 end
@@ -137,9 +157,6 @@ end
 ---@package
 function Recorder:open()
   local run, err = self._run, ffi.new 'struct error'
-  local source = C.live_new(err)
-  if source == nil then failure.of(err) end
-  self._session = ffi.gc(C.session_new(source), C.session_free)
   local own_pid, cpus = run:own_pid(), run.opt.cpus
   for _, event in ipairs(self._list) do
     local reason = refuses(event)
@@ -234,12 +251,24 @@ local function read(self, dump)
   return whole_from
 end
 
+--- Reads the records of tasks, if their rings are filling.
+local function read_tasks(self)
+  local batch, err, whole = ffi.new 'struct batch', ffi.new 'struct error', ffi.new 'double[1]'
+  repeat
+    check_code(C.session_dump(self._session, 0, FAR, batch, whole, err), err)
+  until bit.band(batch.flags, C.BATCH_END) ~= 0
+end
+
 --- Does what was asked for, if it is time. Called between batches.
 ---@param is_last? boolean the run has ended
 ---@package
 function Recorder:poll(is_last)
-  local wanted = self._pending
-  if not wanted or not is_last and sys.now(self._base) < wanted.to + SETTLED then return end
+  local wanted, now = self._pending, sys.now(self._base)
+  if now > self._tasks_at then
+    self._tasks_at = now + READ_TASKS
+    read_tasks(self)
+  end
+  if not wanted or not is_last and now < wanted.to + SETTLED then return end
   self._pending = nil
   C.session_wake_after(self._run.session, NEVER)
   wanted.events, wanted.lost = 0, 0

@@ -19,7 +19,7 @@ if ids[2] > 0 and ids[2] < max then set[ids[2]] = ids[3] > 0 and ids[3] < max an
 --- program that runs in all threads writes its records.
 local function needs_filter(run, event)
   local source = event.owner
-  if event.strings then return not run.everywhere end
+  if event.strings and not source.script.profiler.everywhere then return true end
   return not event.machine and source.parent and (run.everywhere or source.script.profiler.everywhere)
 end
 

@@ -68,6 +68,7 @@ expect_line "perf prints them" 'faccessat: .*\*filename: "/names/[0-9]*/0"' perf
 
 workload names 500
 start names.lua -m 2048 -p "$WORKLOAD"
+"$names" 500 # another process, which is not the target
 go
 wait "$WORKLOAD"
 stop
