@@ -1,21 +1,21 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Prints the latency of block requests as a histogram for each kind of request.
+--- Prints the latency of block issued as a histogram for each kind of request.
 ---
 ---   profscript examples/biolatency.lua -i 1s
 local aggregate = require 'lib.aggregate'
 local join = require 'lib.join'
 
 return {
-  summary = 'Print the latency of block requests by kind',
+  summary = 'Print the latency of block issued by kind',
   everywhere = true, -- a request completes in whatever task runs then
   start = function(_, out)
-    local requests, latency = join.new { expires = '1min' }, aggregate.new('hist', { 'kind' }, { name = 'latency (ns)' })
+    local issued, latency = join.new { expires = '1min' }, aggregate.new('hist', { 'kind' }, { name = 'latency (ns)' })
     local function report() latency:print(out) latency:clear() end
     return {
-      lost = requests.lost,
-      ['block:block_rq_issue'] = function(ev) requests:start(ev.dev * 2 ^ 32 + ev.sector, ev._time, ev.rwbs) end,
+      lost = issued.lost,
+      ['block:block_rq_issue'] = function(ev) issued:start(ev.dev * 2 ^ 32 + ev.sector, ev._time, ev.rwbs) end,
       ['block:block_rq_complete'] = function(ev)
-        local ns, kind = requests:finish(ev.dev * 2 ^ 32 + ev.sector, ev._time)
+        local ns, kind = issued:finish(ev.dev * 2 ^ 32 + ev.sector, ev._time)
         if ns then latency:add(ns, kind) end
       end,
       interval = report, stop = report,
