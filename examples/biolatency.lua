@@ -1,12 +1,12 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Prints the latency of block issued as a histogram for each kind of request.
+--- Prints the latency of block requests as a histogram for each kind of request.
 ---
 ---   profscript examples/biolatency.lua -i 1s
 local aggregate = require 'lib.aggregate'
 local join = require 'lib.join'
 
 return {
-  summary = 'Print the latency of block issued by kind',
+  summary = 'Print the latency of block requests by kind',
   everywhere = true, -- a request completes in whatever task runs then
   start = function(_, out)
     local issued, latency = join.new { expires = '1min' }, aggregate.new('hist', { 'kind' }, { name = 'latency (ns)' })
