@@ -93,6 +93,9 @@ function dry_run.text(run)
     parts[#parts + 1] = dry_run.event(event, not event.machine and kernel_filter or nil, event.user_filter,
       run.is_recorded or event.machine ~= nil)
   end
+  for _, recorder in ipairs(run.recorders) do
+    parts[#parts + 1] = ('  flight recorder: %s\n'):format(recorder:names())
+  end
   for _, program in ipairs(run.programs) do parts[#parts + 1] = ('  BPF: %s\n'):format(bpf.describe(program)) end
   if #(opt.push or {}) > 0 then parts[#parts + 1] = ('all events go to: %s\n'):format(table.concat(opt.push, ', ')) end
   local pulled = only_pulled(run, list)

@@ -153,6 +153,15 @@ local function check_code(code, err)
   return code
 end
 
+--- Returns the names of its events.
+---@package
+---@return string
+function Recorder:names()
+  local names = {}
+  for i, event in ipairs(self._list) do names[i] = event.name end
+  return table.concat(names, ', ')
+end
+
 --- Opens the rings. Called before the run's session starts, and with it the workload.
 ---@package
 function Recorder:open()

@@ -36,7 +36,6 @@ end
 local function refuses(run, event)
   local request = event.request
   if run.opt.cgroups then return 'not with --cgroups' end
-  if request.counted == 1 then return 'the event is only counted' end
   if request.attr.freq ~= 0 or request.attr.sample_period > 1 then return 'not every event is sampled' end
 end
 
@@ -56,6 +55,7 @@ end
 ---@param run Run
 function user_strings.capture(run)
   for _, event in ipairs(run.events.list) do
+    if event.request.counted == 1 then event.strings = nil end -- nobody sees its records
     if event.strings then
       local reason, _ = refuses(run, event), nil
       if not reason then _, reason = asm.attempt(function() return load(run, event) end) end
