@@ -29,7 +29,8 @@ COMPILE   = $(if $(LIBS),,$(error libraries are missing: run `sudo make deps`))$
 quiet     = $(if $(V),,@printf '  %-7s %s\n' $1 '$(@:$(BUILD)/%=%)';)
 SUBMAKE   = +@$(MAKE) $(if $(V),,-s) $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
 
-BYTECODE    := $(patsubst %.lua,$(BUILD)/%.bc.o,$(wildcard bindings/*.lua bindings/*/*.lua))
+SCRIPTS_API := $(wildcard docs/*.lua scripts/lib/*.lua bindings/*/*.lua)
+BYTECODE    := $(BUILD)/stubs.bc.o $(patsubst %.lua,$(BUILD)/%.bc.o,$(wildcard bindings/*.lua bindings/*/*.lua))
 ARCHIVES     = $(BUILD)/libruntime.a $(BUILD)/libnative.a
 LINKED       = $(ARCHIVES) $(PERF_LIBS) $(LIBS) -liberty -lm -pthread
 WORKLOADS   := $(patsubst tests/%.c,build/%,$(wildcard tests/workloads/*.c))
@@ -111,6 +112,12 @@ $(BUILD)/ffi_headers.o: $(BUILD)/ffi_headers.h
 # bindings/ as bytecode with its line numbers, which require() finds as luaJIT_BC_bindings_ROOM_NAME.
 $(BUILD)/%.bc.o: %.lua
 	$(call quiet,LUA)mkdir -p $(@D) && luajit -bg -t c -n $(subst /,.,$*) $< - | $(CC) -O0 -c -o $@ -xc -
+
+# The definition files of `profscript stubs`, as the module bindings.command.stub_files.
+$(BUILD)/stubs.lua: $(SCRIPTS_API)
+	@mkdir -p $(@D) && luajit docs/stubs.lua >$@
+$(BUILD)/stubs.bc.o: $(BUILD)/stubs.lua
+	$(call quiet,LUA)luajit -bg -t c -n bindings.command.stub_files $< - | $(CC) -O0 -c -o $@ -xc -
 
 build/workloads/%: tests/workloads/%.c tests/workloads/go.h Makefile
 	$(call quiet,CC)mkdir -p $(@D) && $(CC) -std=gnu11 -O2 -g -fomit-frame-pointer $(WARNINGS) $(EXTRA) -o $@ $< -pthread

@@ -5,93 +5,12 @@
 --- The page contains functions and classes with a comment. A function without one is a mistake, unless its name
 --- starts with an underscore or it is marked @package. So is a class that types name but the page does not contain.
 
+local annotations = require 'docs.annotations'
+
 local WIDTH = 100
-
---- What scripts reach without require: files with their classes, { class, table of its methods, prefix of calls }.
---- The first class of a part is described below the title.
-local PARTS = {
-  { title = 'The event: `ev`', file = 'bindings/view/views.lua', { 'Ev' } },
-  { title = 'The session: `session`', file = 'bindings/run/session_api.lua', { 'Session', 'api', 'session.' },
-    { 'SessionWants' } },
-  { title = 'The output: `out`', file = 'bindings/print/output.lua', { 'Output', 'Output', 'out:' } },
-  { title = 'Event objects', file = 'bindings/view/public_event.lua', { 'Event', 'Event', 'event:' },
-    { 'EventField' } },
-  { file = 'bindings/view/sampling.lua', { 'EventParameters' } },
-  { title = 'Counts', file = 'bindings/run/counts.lua', { 'Counts', 'Counts', 'counts:' }, { 'CountSettings' } },
-  { title = 'Tallies', file = 'bindings/run/tally.lua', { 'Tally', 'Tally', 'tally:' }, { 'TallySettings' } },
-  { title = 'Flight recorders', file = 'bindings/run/recorder.lua', { 'Recorder', 'Recorder', 'recorder:' },
-    { 'RecorderSettings' }, { 'DumpSettings' }, { 'Dump' } },
-  { title = 'Slots', file = 'bindings/run/slots.lua', { 'Slots', 'Slots', 'slots:' } },
-  { title = 'Expressions and frames', file = 'bindings/run/services.lua', { 'Expression' } },
-  { file = 'bindings/print/frames.lua', { 'Frame' } },
-  { title = 'BPF programs', file = 'bindings/bpf/program.lua', { 'Bpf', 'Bpf', 'program:' }, { 'BpfParameters' } },
-  { file = 'bindings/bpf/attach.lua', { 'BpfLink', 'Link', 'link:' } },
-  { file = 'bindings/bpf/map.lua', { 'BpfMap', 'Map', 'map:' } },
-}
-
---- The modules of lib.* by purpose.
-local GROUPS = {
-  { 'Data structures', 'array', 'map', 'intern', 'hist', 'window', 'objects' },
-  { 'Aggregation and reports', 'counter', 'aggregate', 'stacks', 'calltree', 'grid', 'ratios', 'table', 'screen',
-    'sql' },
-  { 'Relations between events', 'join', 'pairs', 'relation', 'delay', 'pairing', 'syscalls', 'memprof', 'detail',
-    'latency' },
-  { 'Pictures', 'flamegraph', 'flamegraph_tree', 'heatmap', 'pair_heatmap', 'svg' },
-  { 'System and text', 'threads', 'task_filter', 'cpu_list', 'unreported', 'failure', 'fs', 'units', 'text', 'glob',
-    'nearest', 'names', 'frame', 'registers', 'datasrc', 'kvm' },
-}
---- Modules that are written for one profiler or command. The page names them only.
-local INTERNAL = { 'catalog', 'check_script', 'condition', 'context', 'flamegraph_js', 'flamegraph_svg', 'kcore',
-  'ldlat', 'man', 'nested', 'new_script', 'oneliner', 'splitlock', 'stores', 'symbolize',
-  'test_script', 'twins', 'usdt', 'x86store' }
 
 --- The variable of a module in examples, if it is not the module's name.
 local VARIABLE = { table = 'tables' } -- table is a global of Lua
-
-local function read(path)
-  local file = assert(io.open(path))
-  local text = file:read '*a'
-  file:close()
-  return text
-end
-
--- Reading ----------------------------------------------------------------------------------------
-
---- Parses the lines of a comment into its text and tags.
-local function parse_comment(lines)
-  local comment = { text = {}, params = {}, returns = {}, fields = {} }
-  local tag -- continued by the next line
-  for _, line in ipairs(lines) do
-    local name, rest = line:match '^%-%-%-@(%w+)%s*(.*)$'
-    local text = line:match '^%-%-%- ?(.*)$'
-    if name == 'param' then
-      local param, kind = rest:match '^(%S+)%s+(.*)$'
-      tag = { name = param, rest = kind }
-      table.insert(comment.params, tag)
-    elseif name == 'return' then
-      tag = { rest = rest }
-      table.insert(comment.returns, tag)
-    elseif name == 'field' then
-      local field, kind = rest:match '^(%b[])%s+(.*)$'
-      if not field then
-        field, kind = rest:gsub('^package ', ''):match '^(%S+)%s+(.*)$'
-      end
-      tag = { name = field, rest = kind, is_private = rest:find '^package ' ~= nil }
-      table.insert(comment.fields, tag)
-    elseif name == 'class' then
-      comment.class, tag = rest:match '^([%w_.]+)', nil
-    elseif name == 'package' then
-      comment.is_private = true
-    elseif name then
-      tag = nil -- generic, diagnostic...
-    elseif tag then
-      tag.rest = tag.rest .. ' ' .. text
-    else
-      table.insert(comment.text, text)
-    end
-  end
-  return comment
-end
 
 local CLOSE = { ['('] = ')', ['{'] = '}', ['<'] = '>', ['['] = ']' }
 
@@ -116,30 +35,6 @@ end
 local function split_type(text)
   local stop = type_end(text)
   return text:sub(1, stop), text:sub(stop + 1):match '^%s*(.-)%s*$'
-end
-
---- Returns the comments of a file, with the `owner` and `name` of the function or value that follows.
-local function comments_of(path)
-  local list, lines, at = {}, {}, 0
-  for line in read(path):gmatch '([^\n]*)\n' do
-    at = at + 1
-    local indent, rest = line:match '^(%s*)(.*)$'
-    if rest:find '^%-%-%-' then
-      lines[#lines + 1] = rest
-    else
-      local comment = parse_comment(lines)
-      comment.line, comment.has_text = at, #lines > 0
-      comment.owner, comment.separator, comment.name, comment.args = rest:match '^function ([%w_]+)([.:])([%w_]+)(%b())'
-      if not comment.owner then
-        comment.owner, comment.name = rest:match '^([%w_]+)%.([%w_]+) = '
-        comment.is_value = comment.owner ~= nil
-      end
-      comment.is_indented = indent ~= ''
-      if #lines > 0 or comment.owner and not comment.is_value then list[#list + 1] = comment end
-      lines = {}
-    end
-  end
-  return list
 end
 
 -- Writing ----------------------------------------------------------------------------------------
@@ -326,11 +221,9 @@ end
 
 --- Calls each(comment) for the public functions and values of `owner`.
 local function each_function(path, comments, owner, each)
-  for _, comment in ipairs(comments) do
-    if owner and comment.owner == owner and comment.name:sub(1, 1) ~= '_' and not comment.is_private then
-      if not comment.has_text then fail(path, comment, 'has no comment') end
-      each(comment)
-    end
+  for _, comment in ipairs(annotations.members(comments, owner)) do
+    if not comment.has_text then fail(path, comment, 'has no comment') end
+    each(comment)
   end
 end
 
@@ -341,56 +234,30 @@ local function put_functions(level, path, comments, owner, prefix)
   end)
 end
 
-local function find_class(path, comments, name)
-  for _, comment in ipairs(comments) do
-    if comment.class == name then return comment end
-  end
-  error(('%s: there is no class %s'):format(path, name), 0)
-end
-
 local function put_part(part)
-  local comments = comments_of(part.file)
+  local comments = annotations.comments(part.file)
   for i, entry in ipairs(part) do
     local name, owner, prefix = unpack(entry)
-    local class = find_class(part.file, comments, name)
+    local class = annotations.class(part.file, comments, name)
     if i == 1 and part.title then put_heading(2, part.title, name) else put_heading(3, name, name) end
     put_class(class, part.file)
     if owner then put_functions(3, part.file, comments, owner, prefix) end
   end
 end
 
---- Returns the file of a module of lib.*, which may be a module of bindings/ under a public name.
-local function file_of(name)
-  local path = ('scripts/lib/%s.lua'):format(name)
-  local module = read(path):match "\nreturn require 'bindings%.([%w_.]+)'\n$"
-  return module and ('bindings/%s.lua'):format((module:gsub('%.', '/'))) or path
-end
-
---- Returns the local name of the table that a file returns.
-local function table_of(path) return read(path):match '\nreturn ([%w_]+)\n$' end
-
 --- Fails if a module of lib.* is not in exactly one group.
 local function check_groups()
   local groups = {}
-  for _, group in ipairs(GROUPS) do
+  for _, group in ipairs(annotations.GROUPS) do
     for i = 2, #group do groups[group[i]] = (groups[group[i]] or 0) + 1 end
   end
-  for _, name in ipairs(INTERNAL) do groups[name] = (groups[name] or 0) + 1 end
+  for _, name in ipairs(annotations.INTERNAL) do groups[name] = (groups[name] or 0) + 1 end
   local pipe = assert(io.popen 'ls scripts/lib')
   for file in pipe:lines() do
     local name = file:match '^(.*)%.lua$'
     if groups[name] ~= 1 then error(('docs/api.lua: lib.%s must be in one group'):format(name), 0) end
   end
   pipe:close()
-end
-
-local function head_of(path)
-  local lines = {}
-  for line in read(path):gmatch '([^\n]*)\n' do
-    local text = line:match '^%-%-%- ?(.*)$'
-    if text then lines[#lines + 1] = text elseif #lines > 0 then break end
-  end
-  return lines
 end
 
 --- Returns the text up to the first '.' or ':'.
@@ -400,10 +267,10 @@ local function first_sentence(lines)
 end
 
 local function put_module(name)
-  local path = file_of(name)
-  local comments, own = comments_of(path), table_of(path)
+  local path = annotations.file(name)
+  local comments, own = annotations.comments(path), annotations.table_of(path)
   put_heading(3, 'lib.' .. name)
-  put_text(head_of(path))
+  put_text(annotations.head(path))
   put_functions(4, path, comments, own, (VARIABLE[name] or name) .. '.')
   for _, comment in ipairs(comments) do
     if comment.class and not comment.is_private then
@@ -417,7 +284,7 @@ end
 local function put_row(name, is_linked)
   local title = code('lib.' .. name)
   if is_linked then title = ('[%s](#lib%s)'):format(title, name) end
-  put('| %s | %s |\n', title, first_sentence(head_of(file_of(name))))
+  put('| %s | %s |\n', title, first_sentence(annotations.head(annotations.file(name))))
 end
 
 local INTRO = [[
@@ -440,16 +307,16 @@ annotations in the source.
 local function put_page()
   out, used_anchors, mistakes = {}, {}, {}
   put(INTRO)
-  for _, part in ipairs(PARTS) do
+  for _, part in ipairs(annotations.PARTS) do
     if part.title then put('- [%s](#%s)\n', part.title, anchor_of(part.title)) end
   end
-  for _, group in ipairs(GROUPS) do
+  for _, group in ipairs(annotations.GROUPS) do
     put('\n| %s | |\n|---|---|\n', group[1])
     for i = 2, #group do put_row(group[i], true) end
   end
   put '\n'
-  for _, part in ipairs(PARTS) do put_part(part) end
-  for _, group in ipairs(GROUPS) do
+  for _, part in ipairs(annotations.PARTS) do put_part(part) end
+  for _, group in ipairs(annotations.GROUPS) do
     put_heading(2, group[1])
     for i = 2, #group do put_module(group[i]) end
   end
@@ -457,10 +324,10 @@ local function put_page()
   put_text { 'Each of these modules is written for one profiler, command or module, and changes with it. Their'
     .. ' functions are documented in their source.' }
   put '| module | |\n|---|---|\n'
-  for _, name in ipairs(INTERNAL) do
+  for _, name in ipairs(annotations.INTERNAL) do
     put_row(name)
-    local path = file_of(name)
-    each_function(path, comments_of(path), table_of(path), function() end)
+    local path = annotations.file(name)
+    each_function(path, annotations.comments(path), annotations.table_of(path), function() end)
   end
 end
 

@@ -48,6 +48,7 @@ intptr_t read(int fd, void *bytes, size_t size);
 intptr_t write(int fd, const void *bytes, size_t size);
 int rename(const char *from, const char *to);
 int unlink(const char *path);
+int mkdir(const char *path, unsigned mode);
 int poll(struct pollfd *fds, unsigned long n, int timeout);
 int statx(int dir, const char *path, int flags, unsigned int mask, struct statx *st);
 void *opendir(const char *path);

@@ -42,6 +42,16 @@ function sys.stat(path)
     isdir = bit.band(st.mode, libc.S_IFMT) == libc.S_IFDIR }
 end
 
+--- Creates a directory unless it exists.
+---@param path string
+---@return boolean? ok, string? message
+function sys.mkdir(path)
+  local st = sys.stat(path)
+  if st and st.isdir then return true end
+  if libc.mkdir(path, 0x1ff) ~= 0 then return nil, error_text() end -- less the umask
+  return true
+end
+
 --- Returns the contents of a file.
 ---@param path string
 ---@return string? text, string? message

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The fields of events, as `profscript new` writes them into a script.
+--- The fields of events, as `profscript new` and `profscript stubs` write them into files.
 local failure = require 'bindings.base.failure'
 local instance = require 'bindings.run.instance'
 local options = require 'bindings.options.parser'
@@ -15,7 +15,34 @@ local event_fields = {}
 ---@field name string
 ---@field alias string
 ---@field filter? string
----@field fields { name: string, type: string, kind: 'string'|'bytes'|'array'|'address'|'number', count: integer }[]
+---@field fields event_fields.Field[]
+
+---@class event_fields.Field
+---@field name string
+---@field type string as in the format file
+---@field kind 'string'|'bytes'|'array'|'address'|'number'
+---@field count integer of an array
+---@field unit? string 'ns', or where its numbers have names
+
+--- Units of fields by a part of their name.
+local UNITS = {
+  { '^runtime$', 'ns' }, { '^vruntime$', 'ns' }, { '^delay$', 'ns' }, { 'latency', 'ns' }, { '_ns$', 'ns' },
+  { '^bytes', 'bytes' }, { '^nr_sector', 'sectors of 512 bytes' }, { '^sector$', 'number of a sector of 512 bytes' },
+  { '^prev_state$', 'bits of a state' },
+  { '^oldstate$', 'TCP state, see lib.names' },
+  { '^newstate$', 'TCP state, see lib.names' },
+  { '^ret$', 'result; negative: an error, see lib.names' },
+  { '^sig$', 'signal, see lib.names' }, { '^[sd]addr', 'IP address, see lib.names' },
+}
+
+--- Returns the unit of a field.
+---@param name string
+---@return string? unit
+function event_fields.unit(name)
+  for _, one in ipairs(UNITS) do
+    if name:find(one[1]) then return one[2] end
+  end
+end
 
 local function kind_of(field)
   if views.has(field, 'STRING') then return 'string' end
@@ -27,18 +54,20 @@ local function describe(event)
   local fields = {}
   for _, field in ipairs(event.list) do
     if not views.has(field, 'COMMON') then
-      fields[#fields + 1] = { name = field.name, type = field.type, kind = kind_of(field), count = field.count }
+      fields[#fields + 1] = { name = field.name, type = field.type, kind = kind_of(field), count = field.count,
+        unit = event_fields.unit(field.name) }
     end
   end
   return { name = event.name, alias = event.alias, filter = event.filter, fields = fields }
 end
 
-local function look_up(session, opt, texts, max)
-  local nobody, found, list = { name = 'new', profiler = {} }, scripts.new(sys, arg.data_dir), {}
+local function look_up(session, opt, texts, settings)
+  local nobody, found, list = { name = settings.name, profiler = {} }, scripts.new(sys, arg.data_dir), {}
   local set = instance.new(runs.new(session, nobody, opt, {}, found), nobody, opt).set
   for i, text in ipairs(texts) do set:select(text, i) end
-  if #set.list > max then
-    failure.usage('new: %d events are too many for one script: select at most %d', #set.list, max)
+  if #set.list > (settings.max or math.huge) then
+    failure.usage('%s: %d events are too many for one script: select at most %d', settings.name, #set.list,
+      settings.max)
   end
   for i, event in ipairs(set.list) do list[i] = describe(event) end
   return list
@@ -46,12 +75,13 @@ end
 
 --- Looks up events.
 ---@param texts string[] as -e takes them
----@param max integer more events are an error
----@param input? string recording with the events
+---@param settings { name: string, max?: integer, input?: string } name: of the command, for messages; max: more events
+--- are an error; input: recording with the events
 ---@return event_fields.Event[]
-function event_fields.of(texts, max, input)
+function event_fields.of(texts, settings)
+  local input = settings.input
   local opt = assert(options.parse(options.explain_spec, nil, input and { '--input', input } or {}))
-  return sessions.with(opt, look_up, opt, texts, max)
+  return sessions.with(opt, look_up, opt, texts, settings)
 end
 
 return event_fields

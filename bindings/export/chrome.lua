@@ -3,12 +3,14 @@
 ---
 --- - An event is an instant (ph i) of its thread, with its fields as args.
 --- - Who ran on a CPU (sched_switch) is a complete event (X) of a thread "CPU N" of a process "CPUs".
+--- - How many tasks wait for a CPU is a counter (C).
 --- - A pair is an async slice (b, e) of its key, and a flow (s, f) between the threads of its events.
 --- - A stack is a sample (P) that refers to the frames at the end of the file.
 --- - Times are us since the first event.
 local ffi = require 'ffi'
 local fields = require 'bindings.export.fields'
 local lanes = require 'bindings.export.lanes'
+local queues = require 'bindings.export.queues'
 local stacks = require 'bindings.export.stacks'
 local switches = require 'bindings.export.switches'
 local text = require 'bindings.base.text'
@@ -32,6 +34,7 @@ function chrome.new(target)
   local self = setmetatable({ target = target, bytes = target.file.bytes, processes = {}, finishers = {}, by_cpu = {},
     nr_flows = 0, nr_lanes = 0 }, Chrome)
   self.threads = threads.new(target, function(thread) self:announce(thread) end)
+  self.queues = self:new_queues()
   self:put('{"displayTimeUnit":"ns","otherData":{"exporter":"profscript ', version, '"},"traceEvents":[\n')
   self:put '{"ph":"M","name":"process_sort_index","pid":9000000,"args":{"sort_index":-1}}'
   return self
@@ -118,8 +121,26 @@ function Chrome:running(event)
   return switched
 end
 
+--- Returns run queues that write their lengths.
+function Chrome:new_queues()
+  local b, heads = self.bytes, {}
+  return queues.new { length = function(cpu, time, length)
+    local head = heads[cpu]
+    if not head then
+      head = (',\n{"ph":"C","name":"waiting for CPU %d","pid":%d,"ts":'):format(cpu, threads.CPUS)
+      heads[cpu] = head
+    end
+    put(b, head)
+    C.json_time(b, time, 3)
+    put(b, ',"args":{"value":')
+    C.json_int(b, length)
+    put(b, '}}')
+  end }
+end
+
 function Chrome:event(event)
   local b, members, running = self.bytes, chrome.members(event, self.bytes), self:running(event)
+  local queue = self.queues:of(event)
   local head = (',\n{"ph":"i","s":"t","name":%s,"cat":%s'):format(text.json(event.name),
     text.json(event.system or 'perf'))
   local all = self.threads
@@ -132,6 +153,7 @@ function Chrome:event(event)
     members(e)
     put(b, '}}')
     if running then running(e) end
+    if queue then queue(e) end
   end
 end
 
@@ -223,6 +245,7 @@ function Chrome:counter(event, id, title, time, value)
 end
 
 function Chrome:lost(e)
+  self.queues:lose()
   local thread = self.threads:of(e)
   self:put ',\n{"ph":"i","s":"p","cat":"lost","name":"lost events"'
   put_place(self.bytes, thread, e.time)

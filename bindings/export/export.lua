@@ -25,7 +25,8 @@ local MEMBER_SHIFT = tonumber(C.EVENT_MEMBER_SHIFT)
 ---@field counter? fun(self, event: Event, id: integer, title: string, time: number, value: number) the count of an
 --- event during an interval that ended at time, for a CPU or thread
 ---@field lost? fun(self, e: ffi.cdata*) an EVENT_LOST
----@field finish? fun(self, time: number) completes the file; time: the end of the run
+---@field finish? fun(self, time: number): integer? completes the file; time: the end of the run. It returns how many
+--- events or slices it has left out in the end
 
 --- The pairs of a matcher.
 ---@class SliceSource
@@ -115,7 +116,7 @@ end
 
 --- Creates the exporter, once the events are open.
 function Export:open()
-  self.file = files.new(self.path)
+  self.file = files.new(self.path, self.run.progress)
   self.exporter = require('bindings.export.' .. self.format.name).new(target_of(self))
 end
 
@@ -224,7 +225,7 @@ function Export:discard() self.file:discard() end
 ---@param time number ns: the end of the run
 function Export:finish(time)
   local n, out = self.n, self.run.out
-  if self.exporter.finish then self.exporter:finish(time) end
+  if self.exporter.finish then n.left_out = n.left_out + (self.exporter:finish(time) or 0) end
   self.file:close()
   local parts = {}
   local function part(count, what) if count > 0 then parts[#parts + 1] = ('%d %s'):format(count, what) end end

@@ -7,14 +7,15 @@ local value_types = require 'bindings.options.types'
 local types = value_types.types
 local declarations = {}
 
---- One option. A script declares it as `name = { type = ..., help = ..., ... }`.
----@class opt.Option
----@field name string key in the parsed table
----@field long string name on the command line, without dashes
+--- The declaration of an option, under its name in `options`. An underscore in the name is a dash on the command
+--- line. Declaring a common option changes only what it states.
+---@class OptionDeclaration
+---@field type? 'flag'|'count'|'integer'|'number'|'string'|'duration'|'size'|'enum'|'event' a duration is in ns in
+--- `opt`, a size in bytes; required unless it is a common option or a positional argument
+---@field help? string required for an option of the script
+---@field name? string only for positional arguments
 ---@field short? string letter
----@field type string a key of the table in bindings/options/types.lua
 ---@field default? any as parsed, or text to parse
----@field help string
 ---@field argument? string name of the value in help
 ---@field unit? string of a plain number: for a duration one of ns us ms s min h, otherwise only shown in help
 ---@field values? string[] of an enum
@@ -23,11 +24,21 @@ local declarations = {}
 ---@field multiple? boolean may be repeated; the parsed value is a list
 ---@field optional_value? any value if the option is given without `=VALUE`
 ---@field required? boolean
----@field always? boolean a flag without a negated form
 ---@field own? boolean a common option that only the script interprets
 ---@field either? boolean a flag that is nil if not given
+---@field group? string group of the option in help
+
+--- One option.
+---@class opt.Option : OptionDeclaration
+---@field name string key in the parsed table
+---@field long string name on the command line, without dashes
+---@field type string a key of the table in bindings/options/types.lua
+---@field help string
+---@field always? boolean a flag without a negated form
 ---@field is_ignored? boolean the value is not stored
 ---@field stands_for? string another option and its value, as on the command line without dashes
+---@field with? string common options: it exists where this one does
+---@field note? string a line for whoever gives an option that stands for another one
 ---@field group string
 
 --- All options and arguments of one profiler.
@@ -89,6 +100,10 @@ local COMMON = {
     help = 'include user frames in stacks (default)' },
   { group = 'event', name = 'kernel_callchain', type = 'flag', either = true,
     help = 'include kernel frames in stacks (default)' },
+  { group = 'event', name = 'python_callchain', with = 'call_graph', type = 'flag', always = true,
+    stands_for = 'call_graph=fp',
+    note = '--python-callchain is -g; Python 3.12 names its functions if it runs with -X perf',
+    help = 'same as -g; Python 3.12 and later name their functions if they run with -X perf' },
   { group = 'event', name = 'srcline', type = 'flag',
     help = 'print source lines and inlined functions of user frames' },
   { group = 'event', name = 'self', type = 'flag', help = "include profscript's own process" },
@@ -154,7 +169,7 @@ local COMMON = {
     help = 'append the output to FILE, in text format also the warnings; SIGUSR1 reopens FILE' },
   { group = 'run', name = 'export', type = 'string', argument = 'FILE',
     help = 'also write the events, pairs and stacks to FILE for another program, in the format of its suffix or of '
-      .. 'FORMAT:FILE: perfetto, chrome, firefox, speedscope, pprof, folded' },
+      .. 'FORMAT:FILE: perfetto, chrome, firefox, speedscope, pprof, folded, html' },
   { group = 'run', name = 'format', type = 'enum', values = { 'text', 'json', 'csv' }, default = 'text',
     help = 'output format' },
   { group = 'run', name = 'json', type = 'flag', always = true, stands_for = 'format=json',
@@ -402,7 +417,8 @@ function declarations.declare(profiler)
   end
   table.sort(names, function(a, b) return tostring(a) < tostring(b) end)
   for _, common in ipairs(COMMON) do
-    if own[common.name] ~= nil or not (dropped[common.group] or dropped[common.name]) then
+    local decides = common.with or common.name
+    if own[decides] ~= nil or not (dropped[common.group] or dropped[decides]) then
       kept[#kept + 1] = common.name
     end
   end

@@ -40,6 +40,20 @@ local FILE_OF = { ['bpf:kvm_exit'] = 'bpf-kvm_exit' } -- for names that are not 
 local WORLD_WRITABLE = 2 -- mode bit o+w
 local MAX_SIZE = 16 * 1024 * 1024 -- bytes
 
+--- What a script returns: one table. Everything but `start` is data.
+---@class Profiler
+---@field summary string one line for the list of profilers
+---@field start fun(opt: Options, out: Output, session: Session): Handlers?, string? requests events, and returns the
+--- handlers, or nil and what is wrong with the command line
+---@field description? string text for --help
+---@field examples? string[][] list of { 'command', 'what it shows' }
+---@field options? table<string, OptionDeclaration> what the command line takes besides the common options
+---@field positional? OptionDeclaration[] arguments without a dash, in order
+---@field unsupported? string[] the common options that make no sense for this profiler
+---@field attributes? string[] the event attributes that it reads, such as { 'key', 'num' }
+---@field everywhere? boolean true: trace all CPUs, even if -p, -t or a workload names threads
+---@field events? boolean false: a command without events; start() does all the work
+
 -- The valid keys of a profiler's table, and the required ones.
 local KEYS = {
   summary = 'string',

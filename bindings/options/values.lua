@@ -6,6 +6,12 @@ local nearest = require 'bindings.base.nearest'
 
 local values = {}
 
+--- The values of the options that the script declares, and of the common ones, by name. It is read-only, and reading an
+--- option that does not exist is an error. `profscript trace --help` lists the common options: `--mmap-pages` is
+--- `opt.mmap_pages`. The value of an option of type `event` is a list of events for each time that it is given.
+---@class Options
+---@field [string] any
+
 local values_of = setmetatable({}, { __mode = 'k' }) -- by the script's table: reads any option, declared or not
 
 local function refuse_writing(_, name)

@@ -9,9 +9,11 @@ local code_places = require 'bindings.run.code_places'
 local dispatch = require 'bindings.view.dispatch'
 local dry_run = require 'bindings.run.dry_run'
 local event_filter = require 'bindings.select.event_filter'
+local explain = require 'bindings.run.explain'
 local expr = require 'bindings.expr.compile'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
+local handler_plans = require 'bindings.run.handler_plans'
 local instance = require 'bindings.run.instance'
 local memory = require 'bindings.run.memory'
 local mounts = require 'bindings.base.mounts'
@@ -241,6 +243,7 @@ function Loop:go()
   local run, pass = self.run, self.pass
   local batch, err, urgent = ffi.new 'struct batch', ffi.new 'struct error', ffi.new 'uint32_t[1]'
   local flags
+  local shows = run.is_recorded and run.progress.is_on
   self:has_clock()
   repeat
     check(C.session_next(run.session, batch, err), err)
@@ -253,6 +256,7 @@ function Loop:go()
       local notice = ffi.string(C.session_take_notice(run.session, urgent))
       if urgent[0] ~= 0 or run.opt.verbose >= 1 then run.out:warn(('%s: %s'):format(run.name, notice)) end
     end
+    if shows then run.progress:poll(run.session) end
     local change = axis.notice(run.axis)
     if change then run.out:warn(('%s: %s'):format(run.name, change)) end
     self:poll()
@@ -280,6 +284,7 @@ local function finish_export(run)
   if not run.export then return true end
   local stats = ffi.new 'struct session_stats'
   C.session_read_stats(run.session, stats)
+  run.progress:stage('writing ' .. run.export.path)
   local ok, problem = xpcall(run.export.finish, failure.traceback, run.export, stats.end_time)
   if not ok then run.export:discard() end
   return ok, problem
@@ -304,7 +309,7 @@ local function print_summary(run)
   local stats = ffi.new 'struct session_stats'
   C.session_read_stats(run.session, stats)
   run.loss:report()
-  if not run.is_recorded then run.loss:advise() end
+  run.loss:advise(run.is_recorded)
   if tonumber(stats.bad) > 0 then
     run.out:warn(('%s: skipped %d damaged records'):format(run.name, tonumber(stats.bad)))
   end
@@ -423,7 +428,6 @@ local function run_with_events(session, script, opt, words, found)
   local run = runs.new(session, script, opt, words, found)
   local out = run.out
   out:print_events_with(printer.new(run))
-  out:on_wait(function() C.session_check_end(session) end)
   for _, name in ipairs(opt.ignored or {}) do
     out:warn(('%s: --%s has no effect, because the events are only counted'):format(run.name, name))
   end
@@ -440,6 +444,7 @@ local function run_with_events(session, script, opt, words, found)
   for _, consumer in ipairs(checked.consumers) do
     if consumer.offer then consumer:offer(run) end
   end
+  local plans = handler_plans.offer(run, checked)
   run.in_kernel:decide(checked)
   local limits = sources.limits(session, run.events.list, function() run:stop() end)
   all:add('count', 'perfeval', watches and watches.branches)
@@ -450,12 +455,13 @@ local function run_with_events(session, script, opt, words, found)
   local sender = push.new(run, taken_by(target_branches, limits))
   if sender and not given_pages then opt.mmap_pages = math.max(opt.mmap_pages, push.ring_pages()) end
   if opt.dry_run then
-    out:append(dry_run.text(run))
+    out:append(opt.explains and explain.text(run, plans, checked) or dry_run.text(run))
     flush(out)
     return 0
   end
   if opt.verbose >= 1 then out:warn((dry_run.text(run):gsub('\n$', ''))) end
   start_session(run, checked, begin_target)
+  out:on_wait(function() C.session_check_end(session) end)
   if run.export then
     run.export:open()
     all:add('export', 'export', run.export:pass())
@@ -479,10 +485,13 @@ local function run_with_events(session, script, opt, words, found)
   C.session_stop(session)
   run.in_kernel.captures:stop()
   local kept, kept_problem = xpcall(close_recorders, failure.traceback, run)
+  run.progress:stage 'reports'
   C.watchdog_begin(0) -- for a Ctrl-C from now on: stop() may take long after the one that ended the run
   local finished, finish_problem = xpcall(loop.finish, failure.traceback, loop)
+  if ok and finished and out.format == 'text' and out:is_empty() then out:warn(run.name .. ': nothing to report') end
   C.watchdog_end()
   local exported, export_problem = finish_export(run)
+  run.progress:finish()
   out:flush()
   if not ok then error(problem, 0) end
   if not kept then error(kept_problem, 0) end
@@ -501,7 +510,10 @@ end
 ---@param found scripts.Scripts profilers that can be event sources
 ---@return integer exit code
 function driver.run(script, opt, words, found)
-  if script.profiler.events == false then return run_without_events(script, opt) end
+  if script.profiler.events == false then
+    if opt.explains then failure.usage('%s traces no events', script.name) end
+    return run_without_events(script, opt)
+  end
   if not opt.input then mounts.check() end
   attach.check(script.name, opt, words, script.profiler.options)
   local ok, result = xpcall(sessions.with, failure.traceback, opt, run_with_events, script, opt, words, found)

@@ -268,6 +268,7 @@ end
 ---@return string? message what went wrong
 local function answer(self, at)
   for i, query in ipairs(self._queries) do
+    if self._is_last then self._run.progress:stage(('query %d of %d'):format(i, #self._queries), true) end
     local message, interrupted = results.print(self._out, query, #self._queries > 1 and 'query' .. i or 'query',
       i == 1 and at)
     if not message and self._verifying then
@@ -312,6 +313,7 @@ end
 --- Answers the queries for the last time and closes the databases.
 ---@param at number ns
 function EventTables:finish(at)
+  self._is_last = true
   self:report(at)
   close_all(self._queries)
   close_all(self._verifying)

@@ -16,6 +16,7 @@
 --- what is no longer needed, or use lib.counter, which is bounded.
 local bit = require 'bit'
 local check = require 'bindings.base.check'
+local countable = require 'bindings.base.countable'
 
 local map = {}
 
@@ -29,6 +30,8 @@ local MAX_PARTS = 4
 ---@class Map
 local Map = {}
 Map.__index = Map
+
+countable.add(Map, { refuse = 'a map may have any number of keys; lib.counter has a limit' })
 
 --- The methods of maps with several parts, by their number. Such a map has an inner map for each first part. They are
 --- generated, because LuaJIT does not compile varargs.

@@ -3,27 +3,18 @@
 --- fields of the events of this kernel or recording.
 local event_fields = require 'bindings.command.event_fields'
 local fs = require 'lib.fs'
+local stubs = require 'bindings.command.stubs'
 
 local new_script = {}
 
 local MAX_EVENTS = 8
-
---- Units of fields by a part of their name.
-local UNITS = {
-  { '^runtime$', 'ns' }, { '^vruntime$', 'ns' }, { '^delay$', 'ns' }, { 'latency', 'ns' }, { '_ns$', 'ns' },
-  { '^bytes', 'bytes' }, { '^nr_sector', 'sectors of 512 bytes' }, { '^sector$', 'number of a sector of 512 bytes' },
-  { '^prev_state$', 'bits of a state' },
-  { '^oldstate$', 'TCP state, see lib.names' },
-  { '^newstate$', 'TCP state, see lib.names' },
-  { '^ret$', 'result; negative: an error, see lib.names' },
-  { '^sig$', 'signal, see lib.names' }, { '^[sd]addr', 'IP address, see lib.names' },
-}
 
 local HEAD = [[
 -- $NAME.lua
 --   sudo profscript ./$NAME.lua -i 1s --top 5
 local counter = require 'lib.counter'
 
+---@type Profiler
 return {
   summary = 'Count $EVENTS by task',
 
@@ -42,11 +33,12 @@ return {
 
     -- All events have ev._time (ns since the start), ev._cpu, ev._pid, ev._tid, ev._comm, ev._event and, with -g,
     -- ev._stack. An event is valid in its handler; ev:keep() returns a copy that lasts.
+    ---@type Handlers
     return {
 ]]
 local HANDLER = [[
       -- $TEXT:
-$FIELDS      [$KEY] = function(ev)
+$FIELDS$PARAM      [$KEY] = function(ev)
         count:add(1, '$ALIAS', ev._comm)
         -- out:print_event(ev)
       end,
@@ -64,10 +56,7 @@ local function fill(text, values) return (text:gsub('%$(%u+)', values)) end
 
 --- Returns what the script gets from a field.
 local function value_of(event, field)
-  local unit
-  for _, one in ipairs(UNITS) do
-    if not unit and field.name:find(one[1]) then unit = one[2] end
-  end
+  local unit = field.unit
   if field.kind == 'array' or field.kind == 'bytes' then
     local what = field.kind == 'array' and ('array of %d'):format(field.count) or 'bytes'
     return what .. (unit and ': ' .. unit or '')
@@ -97,6 +86,7 @@ local function text_of(name, events)
     parts[i] = fill(HANDLER, {
       TEXT = #event.fields > 0 and 'the fields of ' .. event.name or event.name .. ' has no fields of its own',
       FIELDS = fields_text(event),
+      PARAM = event.filter and ('      ---@param ev %s\n'):format(stubs.class(event.name)) or '',
       KEY = quoted(event.name .. (event.filter and ('/%s/'):format(event.filter) or '')),
       ALIAS = event.alias,
     })
@@ -119,7 +109,7 @@ function new_script.write(given, texts, input)
   end
   if #texts == 0 then return nil, "no events; select some with -e, such as -e sched:sched_switch" end
   if fs.exists(path) then return nil, path .. ' exists already' end
-  local text = text_of(name, event_fields.of(texts, MAX_EVENTS, input))
+  local text = text_of(name, event_fields.of(texts, { name = 'new', max = MAX_EVENTS, input = input }))
   local file, message = io.open(path, 'w')
   if not file then return nil, message end
   file:write(text)
