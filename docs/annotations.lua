@@ -19,6 +19,8 @@ annotations.PARTS = {
   { file = 'bindings/view/sampling.lua', { 'EventParameters' } },
   { title = 'Counts', file = 'bindings/run/counts.lua', { 'Counts', 'Counts', 'counts:' }, { 'CountSettings' } },
   { title = 'Tallies', file = 'bindings/run/tally.lua', { 'Tally', 'Tally', 'tally:' }, { 'TallySettings' } },
+  { title = 'Flight recorders', file = 'bindings/run/recorder.lua', { 'Recorder', 'Recorder', 'recorder:' },
+    { 'RecorderSettings' }, { 'DumpSettings' }, { 'Dump' } },
   { title = 'Slots', file = 'bindings/run/slots.lua', { 'Slots', 'Slots', 'slots:' } },
   { title = 'Expressions and frames', file = 'bindings/run/services.lua', { 'Expression' } },
   { file = 'bindings/print/frames.lua', { 'Frame' } },

@@ -9,18 +9,16 @@ return {
   summary = 'Print the latency of block requests by kind',
   everywhere = true, -- a request completes in whatever task runs then
   start = function(_, out)
-    local requests = join.new { expires = '1min' }
-    local latency = aggregate.new('hist', { 'kind' }, { name = 'latency (ns)' })
+    local issued, latency = join.new { expires = '1min' }, aggregate.new('hist', { 'kind' }, { name = 'latency (ns)' })
     local function report() latency:print(out) latency:clear() end
     return {
-      lost = requests.lost,
-      ['block:block_rq_issue'] = function(ev) requests:start(ev.dev * 2 ^ 32 + ev.sector, ev._time, ev.rwbs) end,
+      lost = issued.lost,
+      ['block:block_rq_issue'] = function(ev) issued:start(ev.dev * 2 ^ 32 + ev.sector, ev._time, ev.rwbs) end,
       ['block:block_rq_complete'] = function(ev)
-        local ns, kind = requests:finish(ev.dev * 2 ^ 32 + ev.sector, ev._time)
+        local ns, kind = issued:finish(ev.dev * 2 ^ 32 + ev.sector, ev._time)
         if ns then latency:add(ns, kind) end
       end,
-      interval = report,
-      stop = report,
+      interval = report, stop = report,
     }
   end,
 }

@@ -1,20 +1,13 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Prints the programs that are started, with the time since their thread was created.
+--- Prints the programs that are started, with their arguments, and by whom. Where a shell or the C library tries the
+--- folders of $PATH, each attempt is printed.
 ---
 ---   profscript examples/execsnoop.lua
-local join = require 'lib.join'
-
 return {
   summary = 'Print the programs that are started',
   start = function(_, out)
-    local created = join.new { expires = '1h' }
-    return {
-      lost = created.lost,
-      ['sched:sched_process_fork'] = function(ev) created:start(ev.child_pid, ev._time, ev.parent_comm) end,
-      ['sched:sched_process_exec'] = function(ev)
-        local ns, parent = created:finish(ev.pid, ev._time)
-        out:row { 'pid', ev.pid, 'parent', parent or '?', 'fork_us', ns and ns / 1000, 'file', ev.filename }
-      end,
-    }
+    return { ['syscalls:sys_enter_execve'] = function(ev)
+      out:row { 'pid', ev._pid, 'by', ev._comm, 'file', ev:string 'filename', 'arguments', ev:string 'argv' }
+    end }
   end,
 }

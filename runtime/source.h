@@ -153,7 +153,11 @@ struct source {
 	struct decoder *decoder; /* for the layouts of the source's records */
 	struct source_info info;
 	uint64_t horizon; /* all records with time <= horizon have been delivered */
-	uint64_t start;	  /* time of the first possible event, ns; UINT64_MAX: not known yet */
+	/* Of overwritten rings: what was delivered last has all records from this time on; 0: all
+	 * since the dump before, or since the start. */
+	uint64_t whole_from;
+	uint64_t dump_from; /* older records need not be delivered from overwritten rings */
+	uint64_t start;	    /* time of the first possible event, ns; UINT64_MAX: not known yet */
 	uint32_t nr_rings;
 	int wake_fd; /* wait() also returns when this descriptor is readable; -1: none. Sources
 		      * without wait() ignore it */

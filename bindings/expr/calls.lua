@@ -4,6 +4,7 @@
 local diagnostic = require 'bindings.base.diagnostic'
 local types = require 'bindings.expr.types'
 local value_of = require 'bindings.expr.value'
+local views = require 'bindings.view.views'
 
 local NONE, OR, UNARY, ATOM = value_of.NONE, value_of.OR, value_of.UNARY, value_of.ATOM
 local merge, num, typed, wide = value_of.merge, value_of.num, value_of.typed, value_of.wide
@@ -97,6 +98,7 @@ local FUNCTIONS = {
   printf = { formatted = true },
   system = { formatted = true },
   strncmp = {}, -- takes strings, see call_strncmp()
+  str = {}, -- takes a field, see call_str()
   ksymbol = { 'u64', result = 'string' },
   comm_get = { 'i32', result = 'string', time = true },
   syscall_name = { 'i32', result = 'string' },
@@ -122,6 +124,17 @@ function calls:call_strncmp(node)
   return num('i32', code, ATOM, -1, 1, from, count)
 end
 
+--- str(filename): the string behind a pointer, or a field that is a string itself.
+function calls:call_str(node)
+  local arg = node.args[1]
+  if #node.args ~= 1 or arg.op ~= 'var' then self:fail(node.column, 'str() takes the name of a field') end
+  for _, name in ipairs { views.text_field(arg.name), arg.name } do
+    local field = self.fields[name]
+    if field and views.has(field, 'STRING') then return self:field(name, field, arg.column) end
+  end
+  self:fail(arg.column, ("the record does not contain the string behind '%s'"):format(arg.name))
+end
+
 function calls:call(node)
   local name = node.name
   local spec = FUNCTIONS[name]
@@ -131,6 +144,7 @@ function calls:call(node)
     error(diagnostic.unknown(self.what, self.text, node.column, 'function', name, names), 0)
   end
   if name == 'strncmp' then return self:call_strncmp(node) end
+  if name == 'str' then return self:call_str(node) end
   if name == 'system' and not self.allow_system then
     self:fail(node.column, 'system() is not allowed because it runs commands', 'allow it with --allow-exec')
   end

@@ -15,7 +15,7 @@ local program = {}
 
 --- enum bpf_prog_type
 program.TYPES = { tracepoint = 5, tracing = 26, syscall = 31 }
-local HASH, ARRAY, RINGBUF = 1, 2, 27 -- enum bpf_map_type
+local HASH, ARRAY, PERF_EVENT_ARRAY, PERCPU_ARRAY, RINGBUF = 1, 2, 4, 6, 27 -- enum bpf_map_type
 local MMAPABLE = 1024 -- BPF_F_MMAPABLE
 local SLEEPABLE = 16 -- BPF_F_SLEEPABLE, required for programs of type syscall
 local ATTACH_RAW_TP = 23 -- enum bpf_attach_type: a tracepoint with typed arguments
@@ -98,6 +98,16 @@ end
 ---@param entries integer
 ---@return Descriptor map
 function program.shared_array(value_size, entries) return create(ARRAY, 4, value_size, entries, MMAPABLE) end
+
+--- Creates an array of perf events, one for each CPU, to which programs write samples.
+---@param nr_cpus integer
+---@return Descriptor map
+function program.perf_events(nr_cpus) return create(PERF_EVENT_ARRAY, 4, 4, nr_cpus, 0) end
+
+--- Creates an array of one value for each CPU: the memory of a program.
+---@param value_size integer bytes
+---@return Descriptor map
+function program.memory(value_size) return create(PERCPU_ARRAY, 4, value_size, 1, 0) end
 
 --- Creates the smallest ring buffer.
 ---@return Descriptor map

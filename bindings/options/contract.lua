@@ -191,7 +191,7 @@ end
 -- Fields -----------------------------------------------------------------------------------------
 
 local opcode, field_a, field_b, field_c, field_d = bytecode.op, bytecode.a, bytecode.b, bytecode.c, bytecode.d
-local TGETS, UGET, MOV = bytecode.OPS.TGETS, bytecode.OPS.UGET, bytecode.OPS.MOV
+local TGETS, UGET, MOV, KSTR = bytecode.OPS.TGETS, bytecode.OPS.UGET, bytecode.OPS.MOV, bytecode.OPS.KSTR
 
 local MODE_A, WRITES_A = 7, 1 -- bits of an instruction's mode: operand A is the slot that it writes
 
@@ -223,11 +223,35 @@ local function reassigns(fn)
   return false
 end
 
---- Calls found(name, line) for each field that a function or prototype reads of the event.
+--- Returns the string that a method call passes first; nil if it is not a constant.
+---@param fn function|userdata
+---@param pc integer of the instruction that loads the method
+---@return string?
+local function constant_argument(fn, pc)
+  local ins = util.funcbc(fn, pc + 1)
+  return ins and opcode(ins) == KSTR and util.funck(fn, -field_d(ins) - 1) or nil
+end
+
+--- Returns the names that a function or prototype passes to methods called `string`, without those of functions in it.
+---@param fn function|userdata
+---@return string[]
+function contract.strings(fn)
+  local names = {}
+  for pc = 1, util.funcinfo(fn).bytecodes - 1 do
+    local ins = util.funcbc(fn, pc)
+    if opcode(ins) == TGETS and util.funck(fn, -field_c(ins) - 1) == 'string' then
+      names[#names + 1] = constant_argument(fn, pc)
+    end
+  end
+  return names
+end
+
+--- Calls found(name, line, argument) for each field that a function or prototype reads of the event. For methods,
+--- argument is the first one that is passed, if it is a constant string.
 ---@param fn function|userdata
 ---@param slot? integer slot of the event, nil if it is in none
 ---@param captured table<integer, boolean> upvalues that hold the event
----@param found fun(name: string, line: integer)
+---@param found fun(name: string, line: integer, argument: string?)
 local function reads(fn, slot, captured, found)
   local loaded -- slot into which a UGET has just loaded the event
   local named -- slot that the last instruction has filled with `ev._event`
@@ -237,7 +261,7 @@ local function reads(fn, slot, captured, found)
     local key = op == TGETS and util.funck(fn, -field_c(ins) - 1)
     local of_event = key and (field_b(ins) == slot or field_b(ins) == loaded)
     if of_event then
-      found(key, util.funcinfo(fn, pc).currentline)
+      found(key, util.funcinfo(fn, pc).currentline, constant_argument(fn, pc))
     elseif key and field_b(ins) == named and not string[key] then
       found('_event.' .. key, util.funcinfo(fn, pc).currentline)
     end
@@ -250,9 +274,9 @@ local function reads(fn, slot, captured, found)
   end
 end
 
---- Calls found(name, line) for each field of its first parameter that a function reads.
+--- Calls found(name, line, argument) for each field of its first parameter that a function reads, see reads().
 ---@param fn function
----@param found fun(name: string, line: integer)
+---@param found fun(name: string, line: integer, argument: string?)
 local function field_reads(fn, found)
   if util.funcinfo(fn).params == 0 or reassigns(fn) then return end
   local descriptions, nth = bytecode.upvalues(fn), 0
@@ -305,15 +329,22 @@ function contract.check_options(start, names)
   return #lines > 0 and table.concat(lines, '\n') or nil
 end
 
---- Reports fields that a handler reads but that none of its events has.
+---@class contract.EventFields
+---@field name string
+---@field fields string[]
+---@field strings? table<string, any> keys: the names that `ev:string()` takes
+---@field others? string[] names of strings to suggest
+---@field no_strings? string why the event does not have the strings that a live event would have
+
+--- Reports fields that a handler reads but that none of its events has, and the strings that it asks for.
 ---@param handler function
----@param events { name: string, fields: string[] }[]
+---@param events contract.EventFields[]
 ---@param methods string[] names that are valid for every event
 ---@return string? message one line per invalid name
 function contract.check_fields(handler, events, methods)
   local info = debug.getinfo(handler, 'S')
   if info.what ~= 'Lua' then return end
-  local valid, names = {}, {}
+  local valid, names, strings, others, why = {}, {}, {}, {}, nil
   for _, name in ipairs(methods) do
     valid[name] = true
   end
@@ -322,17 +353,23 @@ function contract.check_fields(handler, events, methods)
     for _, name in ipairs(event.fields) do
       valid[name] = true
     end
+    for name in pairs(event.strings or {}) do strings[name] = true end
+    for _, name in ipairs(event.others or {}) do others[#others + 1] = name end
+    why = why or event.no_strings
   end
   local candidates = nearest.keys(valid)
   local subject = #names == 1 and ('event %s has'):format(names[1])
     or ('events %s have'):format(table.concat(names, ', '))
 
   local lines, reported = {}, {}
-  field_reads(handler, function(name, line)
-    if valid[name] then return end
+  field_reads(handler, function(name, line, argument)
+    local is_string = name == 'string' and argument and #events > 0
+    if is_string and strings[argument] or not is_string and valid[name] then return end
     local of_name = name:match '^_event%.(.*)'
     local message = of_name and ("%s:%d: ev._event is the event's name, a string: it has no '%s'"):format(source(info),
       line, of_name)
+      or is_string and ("%s:%d: %s no string '%s'%s"):format(source(info), line, subject, argument,
+        why and ': ' .. why or nearest.hint(argument, others))
       or ("%s:%d: %s no field '%s'%s"):format(source(info), line, subject, name, nearest.hint(name, candidates))
     if not reported[message] then lines[#lines + 1] = message end
     reported[message] = true

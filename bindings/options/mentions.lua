@@ -11,12 +11,13 @@ local MAX_OBJECTS = 100000
 
 local function is_host(fn) return debug.getinfo(fn, 'S').source:match '^[@=]?bindings[/.]' ~= nil end
 
---- Calls found(value) for each constant of a function and of the functions in it.
-local function constants(fn, found)
+--- Calls found(value) for each constant of a function and of the functions in it, and each_function for these.
+local function constants(fn, found, each_function)
   local i = -1
+  if each_function then each_function(fn) end
   local constant = util.funck(fn, i)
   while constant ~= nil do
-    if type(constant) == 'proto' then constants(constant, found) else found(constant) end
+    if type(constant) == 'proto' then constants(constant, found, each_function) else found(constant) end
     i = i - 1
     constant = util.funck(fn, i)
   end
@@ -28,8 +29,9 @@ end
 ---@param found fun(value: any, of_host: boolean, is_code: boolean): boolean ends the search. of_host: what the host's
 --- functions and objects hold; is_code: it is a constant of a function. Upvalues are also passed as debug.upvalueid()
 ---@param is_closed? fun(value: table): boolean tables into which the search does not go
+---@param each_function? fun(fn: function|userdata) called for each function of the script and each prototype in it
 ---@return boolean ended also if there is too much to search
-local function search(roots, found, is_closed)
+local function search(roots, found, is_closed, each_function)
   local seen, left, ended = {}, {}, false
   local function add(value, of_host, is_code)
     local kind = type(value)
@@ -47,7 +49,7 @@ local function search(roots, found, is_closed)
     local info = debug.getinfo(fn, 'Su')
     of_host = info.what ~= 'C' and is_host(fn) or info.what == 'C' and of_host
     if info.what == 'Lua' and not of_host then
-      constants(fn, function(constant) add(constant, false, true) end)
+      constants(fn, function(constant) add(constant, false, true) end, each_function)
       local env = debug.getfenv(fn)
       if env ~= _G then add(env, false) end -- the library's globals are the host's
     end
@@ -80,11 +82,12 @@ end
 --- does not count, except for the script's functions in it.
 ---@param roots { [integer]: any, of_host?: any[] } of the script, and objects of the host
 ---@param matches fun(text: string, is_code: boolean): boolean is_code: it is in the code of a function, not in a table
+---@param each_function? fun(fn: function|userdata) called for each function of the script and each prototype in it
 ---@return boolean
-function mentions.any(roots, matches)
+function mentions.any(roots, matches, each_function)
   return search(roots, function(value, of_host, is_code)
     return type(value) == 'string' and not of_host and matches(value, is_code)
-  end)
+  end, nil, each_function)
 end
 
 --- Returns whether the code of a script can reach one of some objects and upvalues, by identity.

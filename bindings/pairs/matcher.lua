@@ -26,7 +26,8 @@ local units = require 'bindings.base.units'
 local views = require 'bindings.view.views'
 
 local C = ffi.C
-local cast = ffi.cast
+local bxor, cast, bits64 = require('bit').bxor, ffi.cast, ffi.typeof 'uint64_t'
+local batch = views.batch
 local pairs_ = {}
 
 local TASK_KEYS = { common_pid = true, pid = true, next_pid = true, prev_pid = true, tid = true }
@@ -302,8 +303,11 @@ function Feed:take(list, n)
     local stopped = self.run.stopped
     for i = 0, found - 1 do
       if stopped[0] == 0 then
-        local p, second = view(i), cast(any, list + out[i].second)
-        if (not add_row or add_row(p, second)) and pair then pair(p, second) end
+        local p, second = view(i), list + out[i].second
+        if (not add_row or add_row(p, cast(any, second))) and pair then
+          -- With the number of its batch, as in dispatch: a script must not keep it.
+          pair(p, cast(any, bxor(cast(bits64, second), batch[0])))
+        end
       end
       expire(i)
     end

@@ -31,6 +31,7 @@ local status_report = require 'bindings.run.status_report'
 local target_filter = require 'bindings.run.target_filter'
 local text = require 'bindings.base.text'
 local usage = require 'bindings.run.usage'
+local user_strings = require 'bindings.run.user_strings'
 local values = require 'bindings.options.values'
 local views = require 'bindings.view.views'
 
@@ -382,6 +383,7 @@ local function start_session(run, checked, begin_target)
   if duration then C.session_set_duration(run.session, math.max(duration - (run.opt.waited or 0), 1)) end
   if run.opt.remote_slack then C.session_set_slack(run.session, run.opt.remote_slack) end
   run.events:open(run:own_threads())
+  for _, recorder in ipairs(run.recorders) do recorder:open() end
   check(C.session_start(run.session, target, err), err)
   run:opened(anchors)
   run.in_kernel:start()
@@ -389,6 +391,7 @@ local function start_session(run, checked, begin_target)
   for i = 1, n[0] do tids[i] = threads[i - 1] end
   if checked.life.targets then checked.life.targets(tids) end
   if begin_target then begin_target(tids) end
+  for _, recorder in ipairs(run.recorders) do recorder:started() end
 end
 
 --- Returns the consumers to poll between batches.
@@ -404,6 +407,7 @@ local function pollers(run, checked, sender)
   if run.opt.output or checked.life.status then list[#list + 1] = on_usr1(run, checked.life.status) end
   list[#list + 1] = status_report.new(run, sender)
   list[#list + 1] = sender
+  for _, recorder in ipairs(run.recorders) do list[#list + 1] = recorder end
   if #run.programs > 0 then list[#list + 1] = bpf.follower(run) end
   if run.opt.usage_self then list[#list + 1] = usage.new(run, run.opt.usage_self) end
   return list
@@ -418,6 +422,10 @@ local function taken_by(target_branches, limits)
   for _, branch in ipairs(target_branches or {}) do taken[branch.class] = 'so its threads cannot be selected' end
   for _, branch in ipairs(limits) do taken[branch.class] = "so a source's -N cannot count it" end
   return taken
+end
+
+local function close_recorders(run)
+  for _, recorder in ipairs(run.recorders) do recorder:close() end
 end
 
 local function run_with_events(session, script, opt, words, found)
@@ -437,6 +445,7 @@ local function run_with_events(session, script, opt, words, found)
   local checked, wants = start_profiler(run, script)
   local fieldless = run.is_recorded and run.events:fieldless()
   if fieldless then out:warn(fieldless) end
+  user_strings.capture(run)
   local all, watches = passes.new(), perfeval.new(run)
   local target_branches, begin_target = target_filter.branches(run)
   all:add('filter', 'filters', split_filters(run))
@@ -485,6 +494,7 @@ local function run_with_events(session, script, opt, words, found)
   run.in_kernel:stop()
   C.session_stop(session)
   run.in_kernel.captures:stop()
+  local kept, kept_problem = xpcall(close_recorders, failure.traceback, run)
   run.progress:stage 'reports'
   C.watchdog_begin(0) -- for a Ctrl-C from now on: stop() may take long after the one that ended the run
   local finished, finish_problem = xpcall(loop.finish, failure.traceback, loop)
@@ -494,6 +504,7 @@ local function run_with_events(session, script, opt, words, found)
   run.progress:finish()
   out:flush()
   if not ok then error(problem, 0) end
+  if not kept then error(kept_problem, 0) end
   if not finished then error(finish_problem, 0) end
   if not exported then error(export_problem, 0) end
   if sender then sender:finish() end

@@ -28,7 +28,11 @@ function dry_run.event(event, kernel_filter, user_filter, recorded, with_reasons
   end
   add('filter in the kernel', kernel_filter)
   add(event.taken and 'filter in the program' or 'filter in profscript', user_filter)
-  add('dropped in the kernel', event.request.bpf_array ~= 0 and 'events of other threads, by a BPF program' or nil)
+  add('dropped in the kernel', event.request.bpf_array ~= 0 and not event.strings
+    and 'events of other threads, by a BPF program' or nil)
+  local names = {}
+  for i, one in ipairs(event.strings and event.strings.strings or {}) do names[i] = one.name end
+  add('with the strings behind', event.strings and table.concat(names, ', ') .. ', by a BPF program' or nil)
   add('target', event.request.everywhere == 1 and 'all CPUs, restricted to events about the target below' or nil)
   local attrs = {}
   for name, value in pairs(event.attrs) do
@@ -94,6 +98,9 @@ function dry_run.text(run, with_reasons)
     local kernel_filter = event_filter.for_kernel(event, run:own_threads())
     parts[#parts + 1] = dry_run.event(event, not event.machine and kernel_filter or nil, event.user_filter,
       run.is_recorded or event.machine ~= nil, with_reasons)
+  end
+  for _, recorder in ipairs(run.recorders) do
+    parts[#parts + 1] = ('  flight recorder: %s\n'):format(recorder:names())
   end
   for _, program in ipairs(run.programs) do parts[#parts + 1] = ('  BPF: %s\n'):format(bpf.describe(program)) end
   if #(opt.push or {}) > 0 then parts[#parts + 1] = ('all events go to: %s\n'):format(table.concat(opt.push, ', ')) end

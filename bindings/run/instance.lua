@@ -10,7 +10,9 @@ local sample_filter = require 'bindings.bpf.sample_filter'
 local sampling = require 'bindings.view.sampling'
 local session_api = require 'bindings.run.session_api'
 local capture = require 'bindings.kernel.capture'
+local strings = require 'bindings.select.user_strings'
 local task_filter = require 'bindings.bpf.task_filter'
+local user_strings = require 'bindings.run.user_strings'
 local values = require 'bindings.options.values'
 local views = require 'bindings.view.views'
 
@@ -41,6 +43,7 @@ function instance.new(run, script, opt, parent)
     run = run, name = script.name, script = script, opt = opt, parent = parent, wants = {},
   }, Instance)
   self.set = run.events:of(script, self)
+  user_strings.want(self.set.wanted_strings, script.profiler.start, opt)
   return self
 end
 
@@ -103,8 +106,10 @@ function Instance:start()
   return handlers, refusal
 end
 
+local NOT_RECORDED = 'the recording does not contain it; a script that uses it records it with --record'
+
 --- Checks that each field read by a handler exists in at least one of its events.
-local function check_fields(entries)
+local function check_fields(entries, set)
   local by_handler, order = {}, {}
   for _, entry in ipairs(entries) do
     local of = by_handler[entry.handler]
@@ -114,7 +119,11 @@ local function check_fields(entries)
       order[#order + 1] = of
     end
     for _, event in ipairs(entry.found) do
-      of[#of + 1] = { name = event.name, fields = event.view.names }
+      of[#of + 1] = {
+        name = event.name, fields = event.view.names, strings = event.view.strings,
+        others = event.system == 'syscalls' and strings.names(set.catalog, event.name) or nil,
+        no_strings = event.tracepoint and set.is_recording and event.system == 'syscalls' and NOT_RECORDED or nil,
+      }
     end
   end
   for _, of in ipairs(order) do
@@ -143,9 +152,9 @@ function Instance:check(handlers)
     entry.found = entry.event and { public_event.one(entry.event, 'the key of a handler') }
       or set:select(entry.selector, 0)
   end
-  check_fields(checked.events)
+  check_fields(checked.events, set)
   self.describe = checked.life.describe
-  if self.describe then check_fields { { handler = self.describe, found = self:events() } } end
+  if self.describe then check_fields({ { handler = self.describe, found = self:events() } }, set) end
   self.settled = true
   return checked
 end

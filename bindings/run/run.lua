@@ -37,6 +37,7 @@ local runs = {}
 ---@field axis Axis how times are printed
 ---@field loss Loss
 ---@field programs Bpf[] BPF objects of scripts
+---@field recorders Recorder[] flight recorders of scripts
 ---@field in_kernel InKernel events that BPF programs take
 ---@field interval number ns; 0: no intervals
 ---@field progress Progress
@@ -88,6 +89,7 @@ function runs.new(session, script, opt, words, found)
     everywhere = script.profiler.everywhere or false,
     per_thread = attach.per_thread(opt, words),
     programs = {},
+    recorders = {},
     interval = opt.interval or 0,
     is_open = false,
     ended = false,
@@ -130,6 +132,10 @@ function Run:opened(anchors) self.is_open, self._anchors = true, anchors end
 --- Adds the BPF object of a script, which is kept alive for the run.
 ---@param program Bpf
 function Run:add_program(program) table.insert(self.programs, program) end
+
+--- Adds a flight recorder of a script.
+---@param recorder Recorder
+function Run:add_recorder(recorder) table.insert(self.recorders, recorder) end
 
 --- Sets the events that are only counted, and read at the end of each interval.
 ---@param counts Counts

@@ -15,6 +15,7 @@ local nearest = require 'bindings.base.nearest'
 local output = require 'bindings.print.output'
 local prev_state = require 'bindings.expr.prev_state'
 local public_event = require 'bindings.view.public_event'
+local recorder = require 'bindings.run.recorder'
 local recorded = require 'bindings.select.recorded'
 local sampling = require 'bindings.view.sampling'
 local slots = require 'bindings.run.slots'
@@ -145,6 +146,18 @@ function session_api.new(instance)
   function api.bpf(params)
     check_start 'session.bpf'
     return bpf.load(instance, params)
+  end
+
+  --- Creates a flight recorder: the kernel keeps the newest events of all CPUs and overwrites the oldest. They cost
+  --- this process nothing until `recorder:dump` asks for a moment that has just been. Only for live events. Only valid
+  --- in start().
+  ---
+  ---   local recorder = session.recorder { events = 'sched:*', keep = '64M' }
+  ---@param settings RecorderSettings
+  ---@return Recorder
+  function api.recorder(settings)
+    check_start 'session.recorder'
+    return recorder.new(instance, settings)
   end
 
   --- Returns an array of n slots, each of which can keep an event after its handler has returned. Unused slots cost no

@@ -15,9 +15,11 @@ local FORK = [=[
 local ids = cast(fork_type, e.raw)
 if ids[2] > 0 and ids[2] < max then set[ids[2]] = ids[3] > 0 and ids[3] < max and set[ids[3]] or 0 end]=]
 
---- Returns whether an event needs the filter: it belongs to a source and is opened on all CPUs.
+--- Returns whether an event needs the filter: it is opened on all CPUs because it belongs to a source, or because a BPF
+--- program that runs in all threads writes its records.
 local function needs_filter(run, event)
   local source = event.owner
+  if event.strings and not source.script.profiler.everywhere then return true end
   return not event.machine and source.parent and (run.everywhere or source.script.profiler.everywhere)
 end
 

@@ -67,7 +67,8 @@ function event_filter.for_kernel(event, own)
   -- Exclude our own events, such as system calls and page faults: each would cause more of them. Keep scheduler events,
   -- because without our switches the times of other tasks would be wrong. Keep events in interrupts, which are not
   -- ours.
-  if own and (event.tracepoint or probes.is_probe(event.system)) and event.system ~= 'sched' then
+  local is_filtered = event.tracepoint and not event.strings or probes.is_probe(event.system)
+  if own and is_filtered and event.system ~= 'sched' then
     local parts = {}
     for i, tid in ipairs(own) do parts[i] = ('common_pid != %d'):format(tid) end
     local others = table.concat(parts, ' && ')

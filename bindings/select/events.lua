@@ -17,6 +17,7 @@ local records = require 'bindings.select.records'
 local sampling = require 'bindings.view.sampling'
 local selector = require 'bindings.select.selector'
 local sys = require 'bindings.base.sys'
+local user_strings = require 'bindings.select.user_strings'
 local views = require 'bindings.view.views'
 
 local C = ffi.C
@@ -46,6 +47,7 @@ local TRACEPOINT = perf_events.TYPES.tracepoint
 ---@field kernel_filter? string the part of the filter that the kernel evaluates
 ---@field user_filter? string the part that the dispatch loop evaluates
 ---@field attrs table<string, string|boolean>
+---@field strings? UserStrings its records have strings behind pointers, which a BPF program adds
 ---@field is_derived? boolean it is not opened: another event tells of it
 ---@field taken? string it is not opened: what BPF programs do with it (bindings/run/in_kernel.lua)
 ---@field captured? boolean BPF programs write its samples (bindings/run/captures.lua)
@@ -85,6 +87,7 @@ function events.new(session, context, script, opt, inherits, sources)
     profiler = script.name,
     attributes = events.known_attributes(script.profiler),
     unused = {},
+    wanted_strings = {},
     opt = opt,
     sources = sources,
     is_recording = C.session_is_recorded(session),
@@ -282,8 +285,11 @@ end
 
 function events:add_tracepoint(system, name, parsed, group, params, tp)
   tp = tp or self:find(system, name)
+  local strings = not self.is_recording and user_strings.add(self.catalog, system, name, tp, self.wanted_strings)
   local request = { type = TRACEPOINT, config = C.tracepoint_id(tp), tracepoint = tp, system = system }
-  return self:add(system .. ':' .. name, request, parsed, group, params)
+  local event = self:add(system .. ':' .. name, request, parsed, group, params)
+  event.strings = strings or nil
+  return event
 end
 
 --- Adds a probe that the recording or the sender has set, at all of its places.

@@ -36,7 +36,12 @@ views.has = has
 
 --- Members that every event has, besides the methods.
 views.SAMPLE_WORDS = { '_time', '_stack', '_pid', '_tid', '_cpu', '_machine', '_comm', '_event', '_period', '_key' }
-views.METHODS = { 'keep', 'u64' }
+views.METHODS = { 'keep', 'u64', 'string' }
+
+--- Returns the field that has the string behind a pointer. Linux 6.19 uses the same name.
+---@param name string of the pointer
+---@return string
+function views.text_field(name) return ('__%s_val'):format(name) end
 
 ---@class Field
 ---@field name string
@@ -299,6 +304,10 @@ end
 --- thread is in, for session.cgroup_name(); 0: unknown, as for tracepoints with --call-graph dwarf
 ---@field _parent integer only in the handler `fork`: the thread that created the new one
 ---@field u64 fun(self: Ev, field: string): integer64 all 64 bits of a field
+---@field string fun(self: Ev, name: string): string the string to which an argument of a system call points, in
+--- `syscalls:sys_enter_*` and `syscalls:sys_exit_*`: `ev:string 'filename'`. The name must be written out, because
+--- profscript looks for it before the run. The string ends with `...` if it has more than 256 bytes, or is `<null>` or
+--- `<unreadable>`. All strings of a list such as argv are one text. Also returns fields that are strings themselves
 ---@field keep fun(self: Ev): Ev a copy that is valid as long as the script references it
 
 ---@class View
@@ -307,6 +316,7 @@ end
 ---@field payload ffi.ctype* pointer to a struct of the payload's fields
 ---@field size integer end of the last field: the payload has at least this many bytes
 ---@field names string[] all names that scripts can read
+---@field strings table<string, any> keys: the names that `ev:string()` takes
 
 local serial = 0
 local is_view = {} -- by ctype id
@@ -345,14 +355,15 @@ end
 
 -- The upvalues of the generated functions. Compiled code treats them as constants.
 local UPVALUES = 'local cast, event_of, as_event, pointer, arrays, array_of, ffi_string, bounded_string,'
-  .. ' dynamic_string, dynamic_bytes, i64, u64, task_name, stack, part, keep, u64_of, expired, unknown, rshift,'
-  .. ' member_shift = ...\n'
+  .. ' dynamic_string, dynamic_bytes, i64, u64, task_name, stack, part, keep, u64_of, string_of, expired, unknown,'
+  .. ' rshift, member_shift = ...\n'
 
 --- Members of the sample and methods, with the Lua code to read them.
 local WORDS = {
   { '_time', 'e.time' }, { '_pid', 'e.pid' }, { '_tid', 'e.tid' }, { '_cpu', 'e.cpu' },
   { '_comm', 'task_name(e.tid, e.time)' }, { '_stack', 'stack(e)' }, { '_period', 'u64(e.period)' },
   { '_key', 'i64(e.key)' }, { '_machine', 'rshift(e.flags, member_shift)' }, { 'keep', 'keep' }, { 'u64', 'u64_of' },
+  { 'string', 'string_of' },
 }
 
 --- Returns the body of a function(ev, k) that reads member k.
@@ -382,6 +393,31 @@ local function u64_source(view)
   return table.concat(code) .. '  return ev[k] + 0ULL\n'
 end
 
+--- Returns the fields that `ev:string()` reads, by the names it takes.
+---@param list Field[]
+---@return table<string, Field>
+local function texts(list)
+  local by_name, found = {}, {}
+  for _, field in ipairs(list) do by_name[field.name] = field end
+  for _, field in ipairs(list) do
+    local text = by_name[views.text_field(field.name)] or field
+    if has(text, 'STRING') then found[field.name] = text end
+    local pointer = field.name:match '^__(.+)_val$' -- records of sys_exit have the string, but not the pointer
+    if pointer and has(field, 'STRING') then found[pointer] = field end
+  end
+  return found
+end
+
+--- Returns the body of a function(ev, k) that reads the string behind k.
+local function string_source(view)
+  local code = { "  local e = as_event(ev, 'ev:string')\n" }
+  for name, field in pairs(texts(view.list)) do
+    code[#code + 1] = ("  if k == '%s' then if e.raw_size < %d then return expired() end return %s end\n")
+      :format(name, view.size, reader(field))
+  end
+  return table.concat(code) .. '  return string_of(k)\n'
+end
+
 --- Members of a view that are created on first use: a glob can select thousands of events, most of which are only
 --- printed.
 local makers = {}
@@ -394,13 +430,17 @@ function makers.index(view)
     if is_array(field) then arrays[field.name] = array_type(field, view.size) end
   end
   local function unknown(k) error(("event %s has no field '%s'"):format(name, tostring(k)), 2) end
-  local function compile(text, u64_of)
+  local function no_string(k)
+    error(("event %s has no string '%s'; its name must be written out in ev:string('%s')"):format(name, tostring(k),
+      tostring(k)), 2)
+  end
+  local function compile(text, u64_of, string_of)
     local chunk = assert(loadstring(UPVALUES .. 'return function(ev, k)\n' .. text .. 'end', '=view of ' .. name))
     return chunk(cast, event_of, views.event, pointer_types, arrays, array_of, ffi.string, bounded_string,
       dynamic_string, dynamic_bytes, i64, u64, context.task_name, context.stack, context.part, context.keep, u64_of,
-      expired, unknown, bit.rshift, tonumber(C.EVENT_MEMBER_SHIFT))
+      string_of or no_string, expired, unknown, bit.rshift, tonumber(C.EVENT_MEMBER_SHIFT))
   end
-  return compile(index_source(view), compile(u64_source(view)))
+  return compile(index_source(view), compile(u64_source(view)), compile(string_source(view)))
 end
 
 function makers.payload(view)
@@ -441,7 +481,9 @@ function views.new(name, list, context, sample)
       names[#names + 1] = word
     end
   end
-  return setmetatable({ name = name, list = list, context = context, names = names, size = size, parts = parts }, View)
+  return setmetatable({
+    name = name, list = list, context = context, names = names, size = size, parts = parts, strings = texts(list),
+  }, View)
 end
 
 --- Returns a view type for events of several classes, such as the second events of pairs. Each event is read with the

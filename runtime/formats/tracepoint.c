@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "formats/tracepoint.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -83,6 +84,30 @@ const char *tracepoint_text(const struct tracepoint *t, size_t *size)
 {
 	*size = t->size;
 	return t->text;
+}
+
+int tracepoint_set_text(struct tracepoint *t, const char *text, struct error *err)
+{
+	struct format format = {0};
+	struct error why = {0};
+	char *copy = strdup(text);
+	int ret;
+
+	if (!copy)
+		return error_set(err, -ENOMEM, "out of memory");
+	ret = format_parse(&format, copy, strlen(copy), &why);
+	if (ret) {
+		free(copy);
+		format_release(&format);
+		return error_set(err, ret, "event '%s': %s", t->key, why.text);
+	}
+	format_release(&t->format);
+	free(t->text);
+	t->format = format;
+	t->text = copy;
+	t->size = strlen(copy);
+	t->parsed = true;
+	return 0;
 }
 
 uint32_t tracepoint_id(const struct tracepoint *t)

@@ -45,6 +45,10 @@ const char *tracepoint_key(const struct tracepoint *t);
 const char *tracepoint_system(const struct tracepoint *t);
 /* Returns the text of its format file. */
 const char *tracepoint_text(const struct tracepoint *t, size_t *size);
+/* Replaces the text: its records will have more fields than those of the kernel. Fields that were
+ * returned before are no longer valid. Returns 0 or a negative errno with a message; the old text
+ * then stays. Call it before an event is printed. */
+int tracepoint_set_text(struct tracepoint *t, const char *text, struct error *err);
 
 uint32_t tracepoint_id(const struct tracepoint *t);
 uint32_t tracepoint_nr_fields(const struct tracepoint *t);

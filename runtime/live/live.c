@@ -131,11 +131,15 @@ static int dump_rings(struct live *live, uint64_t until, struct error *err)
 	live->dumped_last = live->stopped;
 	merge_hold(live->merge, false);
 	set_paused(live, true);
+	live->source.whole_from = 0;
 	for (uint32_t i = 0; i < merge_nr_rings(live->merge) && !ret; i++) {
 		struct ring *ring = merge_ring(live->merge, i);
 
-		if (ring_is_backward(ring))
-			ret = ring_dump(ring, live->stopped ? UINT64_MAX : until);
+		if (!ring_is_backward(ring))
+			continue;
+		ret = ring_dump(ring, live->source.dump_from, live->stopped ? UINT64_MAX : until);
+		if (ring_whole_from(ring) > live->source.whole_from)
+			live->source.whole_from = ring_whole_from(ring);
 	}
 	return ret ? error_set(err, ret, "out of memory for the records of the rings") : 1;
 }

@@ -13,7 +13,8 @@ enum {
 	WINDOW = 256,	 /* entries, a power of two */
 	LOOKAHEAD = 16,	 /* records scanned before the oldest of them is delivered */
 	PREFETCH = 8192, /* bytes ahead of the current record */
-	MAX_RECORD = 1 << 16
+	MAX_RECORD = 1 << 16,
+	DISORDER = 10000000 /* ns by which a record may be older than the one before it */
 };
 
 struct ring {
@@ -35,12 +36,13 @@ struct ring {
 	/* Written backward: pos, head and released are indexes into the dump, whose last entry is
 	 * the oldest record. */
 	bool is_backward;
-	uint32_t *dump;	    /* offsets of records from dump_head */
-	uint32_t max_dump;  /* capacity */
-	uint64_t dump_head; /* the kernel's head at the dump */
-	uint64_t dump_end;  /* position of the newest dumped record */
-	int32_t time_at;    /* offset in a BPF record; -1: none */
-	uint32_t mark;	    /* flags of slots */
+	uint32_t *dump;	     /* offsets of records from dump_head */
+	uint32_t max_dump;   /* capacity */
+	uint64_t dump_head;  /* the kernel's head at the dump */
+	uint64_t dump_end;   /* position of the newest dumped record */
+	uint64_t whole_from; /* see ring_whole_from() */
+	int32_t time_at;     /* offset in a BPF record; -1: none */
+	uint32_t mark;	     /* flags of slots */
 	/* Entries first..end-1 are unread. The numbers only grow: entry i is window[i % WINDOW]. */
 	uint64_t first, end;
 	uint64_t peeked;   /* value of first at the last lookahead_end() */
@@ -242,12 +244,12 @@ static bool is_newer(struct ring *r, const struct perf_event_header *rec, uint64
 	return !decoder_time(r->decoder, rec, &time) || time > until;
 }
 
-int ring_dump(struct ring *r, uint64_t until)
+int ring_dump(struct ring *r, uint64_t from, uint64_t until)
 {
 	uint64_t last = r->dump_end, head = __atomic_load_n(r->head_at, __ATOMIC_ACQUIRE);
-	uint64_t at = head;
+	uint64_t at = head, oldest = UINT64_MAX;
 
-	r->pos = r->released = r->head = 0;
+	r->pos = r->released = r->head = r->whole_from = 0;
 	r->dump_head = head;
 	/* From the newest record to the one that is partly overwritten. */
 	while (at != last) {
@@ -255,7 +257,13 @@ int ring_dump(struct ring *r, uint64_t until)
 			(const void *)(r->data + (at & (r->size - 1)));
 		uint32_t size = rec->size;
 
-		if (size < sizeof(*rec) || at + size - head > r->size)
+		if (size < sizeof(*rec))
+			break;
+		if (at + size - head > r->size) {
+			r->whole_from = oldest;
+			break;
+		}
+		if (decoder_time(r->decoder, record_at(r, at), &oldest) && oldest + DISORDER < from)
 			break;
 		if (r->head || !is_newer(r, record_at(r, at), until)) {
 			if (!r->head)
@@ -266,6 +274,11 @@ int ring_dump(struct ring *r, uint64_t until)
 		at += size;
 	}
 	return 0;
+}
+
+uint64_t ring_whole_from(const struct ring *r)
+{
+	return r->whole_from;
 }
 
 static inline bool has_room(const struct ring *r)

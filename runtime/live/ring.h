@@ -28,10 +28,13 @@ struct ring *ring_new_linear(void *base, uint32_t pages, const struct decoder *d
 /* Like ring_new(), for an overwritten ring: mapped read-only, written backward (write_backward).
  * Only records found by ring_dump() are visible. */
 struct ring *ring_new_backward(void *base, uint32_t pages, const struct decoder *decoder);
-/* Makes the ring's records up to a time readable, except those of earlier dumps. Call it when all
- * records of the last dump are released. Output must be paused until all records of this one are
- * released. Returns 0 or -ENOMEM. */
-int ring_dump(struct ring *r, uint64_t until);
+/* Makes the ring's records between two times readable, except those of earlier dumps. Call it when
+ * all records of the last dump are released. Output must be paused until all records of this one
+ * are released. Returns 0 or -ENOMEM. */
+int ring_dump(struct ring *r, uint64_t from, uint64_t until);
+/* Returns the time from which on the last dump has all records; 0: all since the dump before, or
+ * since the start. */
+uint64_t ring_whole_from(const struct ring *r);
 bool ring_is_backward(const struct ring *r);
 /* Ignores records written from now on. */
 void ring_freeze(struct ring *r);

@@ -494,16 +494,37 @@ static int next_batch(struct session *s, struct batch *batch, struct error *err)
 	return 0;
 }
 
-int session_next(struct session *s, struct batch *batch, struct error *err)
+/* A script may have kept a pointer to an event of the previous batch. If this batch does not reuse
+ * its place, it must not lead to memory that was unmapped. */
+static int hand_out(struct session *s, const struct batch *batch, int ret)
 {
-	int ret = next_batch(s, batch, err);
-
-	/* A script may have kept a pointer to an event of the previous batch. If this batch does
-	 * not reuse its place, it must not lead to memory that was unmapped. */
 	for (int i = ret < 0 ? 0 : batch->n; i < s->nr_batch; i++)
 		s->batch[i] = (struct event){.time = s->batch[i].time, .class = EVENT_FILTERED};
 	s->nr_batch = ret < 0 ? 0 : batch->n;
 	return ret;
+}
+
+int session_next(struct session *s, struct batch *batch, struct error *err)
+{
+	return hand_out(s, batch, next_batch(s, batch, err));
+}
+
+int session_dump(struct session *s, double from, double until, struct batch *batch,
+		 double *whole_from, struct error *err)
+{
+	int n = 0;
+
+	*batch = (struct batch){.events = s->batch};
+	s->source->dump_from = from > 0 ? s->base + (int64_t)from : 0;
+	if (s->next_slot == s->nr_slots)
+		n = fetch(s, s->base + (int64_t)until, BATCH_MAX, err);
+	if (n >= 0)
+		batch->n = decode_slots(s, &batch->flags);
+	if (!n && !batch->n)
+		batch->flags |= BATCH_END;
+	*whole_from =
+		s->source->whole_from ? (double)(int64_t)(s->source->whole_from - s->base) : 0;
+	return hand_out(s, batch, n < 0 ? n : 0);
 }
 
 void session_wake_after(struct session *s, uint64_t ns)

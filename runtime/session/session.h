@@ -144,6 +144,13 @@ void session_close_class(struct session *s, uint16_t class);
  * in the previous batch become invalid: its structs hold the events of this batch, or are of class
  * EVENT_FILTERED without payload. Negative: failure, the stream has ended. */
 int session_next(struct session *s, struct batch *batch, struct error *err);
+/* Returns the next of the events between two times, in ns since the base, that the overwritten
+ * rings of the target hold, and maybe some older ones, without those of earlier dumps; with
+ * BATCH_END the last ones. *whole_from: none is missing from this time on; 0: none at all. Pointers
+ * become invalid as in session_next(), which is not called for such a session. Negative: failure.
+ */
+int session_dump(struct session *s, double from, double until, struct batch *batch,
+		 double *whole_from, struct error *err);
 /* Stops the events if the run is to end: for when session_next() cannot be called for long. */
 void session_check_end(struct session *s);
 /* Limits the wait of session_next() to ns from now. Call it again once they have passed. */

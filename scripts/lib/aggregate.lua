@@ -45,10 +45,13 @@ local function add_source(kind, parts)
   table.insert(names, 1, '_')
   local check = kind.values == 1 and "if type(v) ~= 'number' and type(v) ~= 'cdata' then refuse(v) end  " or ''
   local body = ('if extra ~= nil then surplus() end  %slocal i = id(%s)  %s'):format(check, key, kind.add)
+  -- A forgotten argument would be the last key. One-liners (call) have as many keys as they have arguments.
+  local complete = parts > 0 and ('if k%d == nil then missing() end  '):format(parts) or ''
   args = args == '' and 'extra' or args .. ', extra'
   return ([[
-local id, values, refuse, surplus = ...
-return function(%s, extra) %s end, function(%s) %s end]]):format(table.concat(names, ', '), body, args, body)
+local id, values, refuse, surplus, missing = ...
+return function(%s, extra) %s%s end, function(%s) %s end]]):format(table.concat(names, ', '), complete, body, args,
+    body)
 end
 
 --- Returns the columns after the keys. add_rows() fills the fields of these names.
@@ -112,12 +115,16 @@ function aggregate.new(kind, keys, settings)
     _session = settings.session,
   }, Aggregate)
   local function refuse(v) error(('%s takes numbers, not a %s'):format(kind, type(v)), 3) end
-  local function surplus()
+  local function arguments()
     local names = table.concat(keys, ', ')
-    if how.values == 1 then names = 'value' .. (#keys > 0 and ', ' or '') .. names end
-    error(('%s takes (%s): there is an argument too many'):format(kind, names), 3)
+    return how.values == 1 and 'value' .. (#keys > 0 and ', ' or '') .. names or names
   end
-  self.add, self.call = assert(loadstring(add_source(how, #keys), '=' .. kind))(self._keys.id, values, refuse, surplus)
+  local function surplus() error(('%s takes (%s): there is an argument too many'):format(kind, arguments()), 3) end
+  local function missing()
+    error(("%s takes (%s): the key '%s' is missing or nil"):format(kind, arguments(), keys[#keys]), 3)
+  end
+  self.add, self.call = assert(loadstring(add_source(how, #keys), '=' .. kind))(self._keys.id, values, refuse, surplus,
+    missing)
   self._add = self.add
   return self
 end

@@ -6,6 +6,12 @@
 ---   return { ['raw_syscalls:sys_enter'] = function(ev) calls:add(ev:u64 'id') end,
 ---     stop = function() calls:each(function(id, n) out:print(id, n) end) end }
 ---
+--- A key may have several parts:
+---
+---   local open = map.new(2)
+---   open:set(ev._pid, ev.fd, ev._time)
+---   local time = open:take(ev._pid, ev.fd)
+---
 --- Equal integers are the same key, whatever their types. A map grows with its keys, like a table: take() or clear()
 --- what is no longer needed, or use lib.counter, which is bounded.
 local bit = require 'bit'
@@ -17,16 +23,84 @@ local map = {}
 local band, rshift, lshift, tonumber, type = bit.band, bit.rshift, bit.lshift, tonumber, type
 local EXACT = 2 ^ 53
 
---- A map. A key is a number, an integer64, a string or a boolean.
+local MAX_PARTS = 4
+
+--- A map. A key is a number, an integer64, a string or a boolean, or several of these: then all parts stand in the
+--- place of `key`.
 ---@class Map
 local Map = {}
 Map.__index = Map
 
 countable.add(Map, { refuse = 'a map may have any number of keys; lib.counter has a limit' })
 
+--- The methods of maps with several parts, by their number. Such a map has an inner map for each first part. They are
+--- generated, because LuaJIT does not compile varargs.
+local NESTED = [[
+local new = ...
+local Nested = {}
+Nested.__index = Nested
+function Nested:get(first, REST)
+  local inner = self._outer:get(first)
+  if inner then return inner:get(REST) end
+end
+function Nested:set(first, REST, value)
+  local inner = self._outer:get(first)
+  if not inner then
+    inner = new(PARTS)
+    self._outer:set(first, inner)
+  end
+  local before = inner:count()
+  inner:set(REST, value)
+  self._n = self._n + inner:count() - before
+  if inner:count() == 0 then self._outer:take(first) end
+end
+function Nested:take(first, REST)
+  local inner = self._outer:get(first)
+  if not inner then return end
+  local value = inner:take(REST)
+  if value ~= nil then self._n = self._n - 1 end
+  if inner:count() == 0 then self._outer:take(first) end
+  return value
+end
+function Nested:add(first, REST, n)
+  local inner = self._outer:get(first)
+  if not inner then
+    inner = new(PARTS)
+    self._outer:set(first, inner)
+  end
+  local before = inner:count()
+  local sum = inner:add(REST, n)
+  self._n = self._n + inner:count() - before
+  return sum
+end
+function Nested:count() return self._n end
+function Nested:clear()
+  self._n = 0
+  self._outer:clear()
+end
+function Nested:each(each)
+  self._outer:each(function(first, inner)
+    inner:each(function(REST, value) each(first, REST, value) end)
+  end)
+end
+return Nested]]
+
+local nested = {} -- methods by number of parts
+
 --- Returns an empty map.
+---@param parts? integer parts of a key, at most 4; default: 1
 ---@return Map
-function map.new() return setmetatable({ _n = 0, _plain = {}, _wide = {} }, Map) end
+function map.new(parts)
+  if parts == nil or parts == 1 then return setmetatable({ _n = 0, _plain = {}, _wide = {} }, Map) end
+  check.whole(parts, 1, MAX_PARTS, 'map.new takes the number of parts of a key')
+  if not nested[parts] then
+    local names = {}
+    for i = 2, parts do names[i - 1] = 'part' .. i end
+    local source = NESTED:gsub('%u%u%u%u+', { REST = table.concat(names, ', '), PARTS = parts - 1 })
+    nested[parts] = assert(loadstring(source, '=map'))(map.new)
+  end
+  return setmetatable({ _n = 0, _outer = map.new() }, nested[parts])
+end
 
 --- Returns the table that holds a key, and the key in it. Integers that a number cannot hold are split: the upper half
 --- selects one of a few tables.

@@ -55,11 +55,14 @@ local TAIL = [[
 local function fill(text, values) return (text:gsub('%$(%u+)', values)) end
 
 --- Returns what the script gets from a field.
-local function value_of(field)
+local function value_of(event, field)
   local unit = field.unit
   if field.kind == 'array' or field.kind == 'bytes' then
     local what = field.kind == 'array' and ('array of %d'):format(field.count) or 'bytes'
     return what .. (unit and ': ' .. unit or '')
+  end
+  if field.kind == 'address' and event.name:find '^syscalls:' and field.type:find 'char%s*%*' then
+    return ("address: ev:string '%s' is the text"):format(field.name)
   end
   if field.kind == 'address' then return 'address: use lib.map for keys' end
   return field.kind == 'number' and unit or field.kind
@@ -69,7 +72,7 @@ local function fields_text(event)
   local lines, width = {}, 0
   for _, field in ipairs(event.fields) do width = math.max(width, #field.name) end
   local line = '      --   ev.%-' .. width .. 's  %s (%s)\n'
-  for i, field in ipairs(event.fields) do lines[i] = line:format(field.name, value_of(field), field.type) end
+  for i, field in ipairs(event.fields) do lines[i] = line:format(field.name, value_of(event, field), field.type) end
   return table.concat(lines)
 end
 

@@ -45,9 +45,11 @@ local function arguments(source, at)
   end
 end
 
---- Returns a column name for an expression: 'comm' for 'ev._comm', 'filename' for 'ev:filename()'.
+--- Returns a column name for an expression: 'comm' for 'ev._comm', 'filename' for 'ev:string("filename")'.
 local function column_name(expression, used)
-  local short = expression:match '^ev[.:]_*([%a][%w_]*)' or expression
+  local short = expression:match '^ev:string%s*%(?%s*[\'"]([%a][%w_]*)[\'"]%s*%)?$'
+  if short and not TAKEN[short] and not used[short] then return short end
+  short = expression:match '^ev[.:]_*([%a][%w_]*)' or expression
   if expression:find '^ev[.:]_*[%w_]+%(?%)?$' and not TAKEN[short] and not used[short] then return short end
   local name, n = expression, 1
   while TAKEN[name] or used[name] do

@@ -63,11 +63,15 @@ during() {
 
 during syscount.lua "$TOP/build/workloads/syscalls" 5000
 expect_line 'syscount counts' '^getppid +5000 ' "$TMP/out"
+during 'outliers.lua --call clock_nanosleep --times 5 --before 50ms' \
+	bash -c 'for i in {1..8}; do sleep 0.02; done; sleep 0.7; sleep 0.5; sleep 0.1'
+expect_line 'outliers prints the call' '^sleep +[0-9]+ +[5-9][0-9]{2}\.[0-9]+ +[0-9.]+$' "$TMP/out"
+expect_line 'outliers prints what was before' ' sched:sched_(switch|wakeup): ' "$TMP/out"
 during syscount.lua cat /no/such/file
 expect_line 'syscount names errors' '^openat +ENOENT +[1-9]' "$TMP/out"
 during execsnoop.lua bash -c '/bin/true; /bin/true'
-expect_line 'execsnoop prints programs' '^ +[0-9]+ bash +[0-9.]+ /(usr/)?bin/true$' "$TMP/out"
-check 'execsnoop prints each' test "$(grep -c 'bin/true$' "$TMP/out")" -eq 2
+expect_line 'execsnoop prints programs' '^ +[0-9]+ bash +/bin/true +/bin/true$' "$TMP/out"
+check 'execsnoop prints each' test "$(grep -c 'bash  */bin/true' "$TMP/out")" -eq 2
 during killsnoop.lua bash -c 'sleep 60 & kill -USR1 $!; wait'
 expect_line 'killsnoop prints signals' '^ +[0-9]+ bash +SIGUSR1 +[0-9]+ (sleep|bash) +delivered$' "$TMP/out"
 during 'cpudist.lua --top 1000' "$TOP/build/workloads/burn" 50
@@ -104,26 +108,31 @@ if [ -d /sys/kernel/tracing/events/sock/inet_sock_set_state ] && command -v pyth
 	during tcplife.lua python3 "$TMP/tcp.py"
 	check 'tcplife prints how long it was open' awk '/python3 +127.0.0.1/ && $NF >= 200 { found = 1 } END { exit !found }' "$TMP/out"
 fi
-if [ -e /sys/bus/event_source/devices/uprobe ] && [ "$(uname -m)" = x86_64 ]; then
+if "$PROFSCRIPT" "$TOP/examples/opensnoop.lua" --dry-run >/dev/null 2>&1; then
 	echo text >"$TMP/a file"
-	cat >"$TMP/open.py" <<-END
-		import ctypes, sys
-		libc = ctypes.CDLL('libc.so.6')
-		for name in sys.argv[1:]:
-		    libc.open64(name.encode(), 0)
-	END
-	during opensnoop.lua python3 "$TMP/open.py" "$TMP/a file" /no/such/file
-	expect_line 'opensnoop prints a file' "^ +[0-9]+ python3 +[0-9]+ +[0-9.]+ $TMP/a file\$" "$TMP/out"
-	expect_line 'opensnoop prints one that does not exist' '^ +[0-9]+ python3 +-1 +[0-9.]+ /no/such/file$' "$TMP/out"
-	sed -i 's/open64(name.encode(), 0)/stat64(name.encode(), ctypes.create_string_buffer(1000))/' "$TMP/open.py"
-	during statsnoop.lua python3 "$TMP/open.py" "$TMP/a file"
-	expect_line 'statsnoop prints it' "^ +[0-9]+ python3 +$TMP/a file\$" "$TMP/out"
+	during opensnoop.lua cat "$TMP/a file" /no/such/file
+	expect_line 'opensnoop prints a file' "^ +[0-9]+ cat +[0-9]+ +$TMP/a file\$" "$TMP/out"
+	expect_line 'opensnoop prints one that does not exist' '^ +[0-9]+ cat +ENOENT +/no/such/file$' "$TMP/out"
+	during 'opensnoop.lua --failed' cat "$TMP/a file" /no/such/file
+	check 'opensnoop prints only failures' test "$(grep -cE 'cat +ENOENT +/no/such/file$|a file$' "$TMP/out")" -eq 1
+	during statsnoop.lua stat "$TMP/a file" /no/such/file
+	expect_line 'statsnoop prints it' "^ +[0-9]+ stat +ok +$TMP/a file\$" "$TMP/out"
+	expect_line 'statsnoop prints errors' '^ +[0-9]+ stat +ENOENT +/no/such/file$' "$TMP/out"
 	mkdir "$TMP/here"
 	during mountsnoop.lua mount -t tmpfs none "$TMP/here"
-	expect_line 'mountsnoop prints the target' "^ +[0-9]+ mount +mount +$TMP/here\$" "$TMP/out"
+	expect_line 'mountsnoop prints the target' "^ +[0-9]+ mount +mount +ok +none +$TMP/here\$" "$TMP/out"
 	during mountsnoop.lua umount "$TMP/here"
-	expect_line 'mountsnoop prints what is unmounted' "^ +[0-9]+ umount +umount +$TMP/here\$" "$TMP/out"
+	expect_line 'mountsnoop prints what is unmounted' "^ +[0-9]+ umount +umount +ok +$TMP/here\$" "$TMP/out"
 fi
+if [ -d /sys/kernel/tracing/events/filemap/mm_filemap_get_pages ]; then
+	dd if=/dev/zero of="$TMP/pages" bs=64k count=64 2>/dev/null
+	during cachestat.lua dd if="$TMP/pages" of=/dev/null bs=64k
+	check 'cachestat has the hits' awk '$1 >= 1024 && $3 > 50 { found = 1 } END { exit !found }' "$TMP/out"
+fi
+"$PROFSCRIPT" "$TOP/examples/runqlen.lua" --duration 0.5 >"$TMP/out" 2>"$TMP/err"
+status=$?
+unavailable $status runqlen ||
+	check 'runqlen samples' awk 'NR > 1 && $1 < 64 { n += $2 } END { exit n < 20 }' "$TMP/out"
 before=$(awk '{ n += $8 } END { print n }' /proc/diskstats)
 "$PROFSCRIPT" "$TOP/examples/biosnoop.lua" -m 1024 -- dd if=/dev/zero of="$TOP/build/direct" bs=64k count=16 oflag=direct \
 	>"$TMP/out" 2>"$TMP/err"

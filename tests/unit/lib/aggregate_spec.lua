@@ -212,6 +212,17 @@ describe('aggregate', function()
     assert.same({ 3, 4, 5, 1 }, counts)
   end)
 
+  it('refuses a forgotten key', function()
+    local bytes = aggregate.new('sum', { 'pid', 'comm' })
+    assert.error_matches(function() bytes:add(1, 2) end,
+      "sum takes %(value, pid, comm%): the key 'comm' is missing or nil")
+    assert.error_matches(function() aggregate.new('count', { 'pid' }):add() end, "count takes %(pid%): the key 'pid'")
+    bytes:add(1, nil, 'a')
+    bytes.call(1, 2, nil) -- of one-liners, where nil may be meant
+    assert.equal(2, #rows_of(bytes))
+    aggregate.new('count', {}):add()
+  end)
+
   it('limits the number of keys', function()
     assert.error_matches(function() aggregate.new('count', { 'a', 'b', 'c', 'd', 'e' }) end, 'at most 4 keys')
   end)

@@ -59,4 +59,42 @@ describe('map', function()
     assert.is_false(ok)
     assert.matches('cannot be the key of a map', message)
   end)
+
+  it('has keys of several parts', function()
+    for parts = 2, 4 do
+      local m, more = map.new(parts), {}
+      for i = 3, parts do more[i - 2] = 'x' end
+      local function with(...)
+        local all = { ... }
+        for i, part in ipairs(more) do table.insert(all, 2 + i, part) end
+        return unpack(all)
+      end
+      m:set(with(1, WIDE, 'one'))
+      m:set(with(1, 2, 'two'))
+      m:set(with('1', 2, 'three'))
+      assert.equal('one', m:get(with(1, WIDE)))
+      assert.equal('two', m:get(with(1ULL, 2)))
+      assert.equal('three', m:get(with('1', 2)))
+      assert.is_nil(m:get(with(2, 1)))
+      assert.equal(3, m:count())
+      assert.equal('two', m:take(with(1, 2)))
+      assert.is_nil(m:take(with(1, 2)))
+      m:set(with(1, WIDE, nil))
+      m:set(with(7, 7, nil))
+      assert.equal(1, m:count())
+      assert.equal(1, m:add(with(5, 6)))
+      assert.equal(4, m:add(with(5, 6, 3)))
+      local seen = {}
+      m:each(function(...) seen[#seen + 1] = table.concat({ ... }, ' ') end)
+      local middle = ('x '):rep(parts - 2)
+      assert.same({ '5 6 ' .. middle .. '4', '1 2 ' .. middle .. 'three' }, seen)
+      m:clear()
+      assert.equal(0, m:count())
+      assert.is_nil(m:get(with(5, 6)))
+    end
+    assert.has_error(function() map.new(5) end)
+    local ok, message = pcall(function() map.new(2):add(1) end)
+    assert.is_false(ok)
+    assert.matches('nil cannot be the key of a map', message)
+  end)
 end)

@@ -26,6 +26,16 @@ stale 'u64' "if kept then assert(kept:u64 'id' == id + 0ULL) end"
 stale 'a copy that is made too late' "if kept then kept:keep() end"
 stale 'printing it' "if kept then out:print_event(kept) end"
 
+printf '%s\n' "return { summary = 's', start = function(opt, out, session) local kept, id, n = nil, nil, 0" \
+	"local event, pairs = session.event { 'raw_syscalls:sys_enter' }, require 'lib.pairs'" \
+	"local all = pairs.new { stages = { { event } }, cycle = true, key = 'common_pid', pair = function(p, second) n = n + 1" \
+	"if kept then assert(kept.id == id) end" \
+	"if not kept then kept, id = second, second.id end end }" \
+	"return { all, stop = function() out:print('events', n) end } end }" >s.lua
+partly 'the second event of a pair' 1 "$message" '^events' ./s.lua --input "$perf_data"
+awk '/^events/ { exit !($2 > 100 && $2 < 2400) }' out
+result $? 'the second event of a pair: in a later batch, not before' out
+
 handler "if kept == nil then kept = ev:keep() id, list = ev.id, kept.args end assert(kept.id == id and list[0])"
 check 'a copy stays' "$PROFSCRIPT" ./s.lua --input "$perf_data"
 printf '%s\n' "return { summary = 's', start = function(opt, out) local kept" \

@@ -189,3 +189,27 @@ describe('fields', function()
     assert.equal("demo.lua:1: event sched:sched_switch has no field 'zz'", message)
   end)
 end)
+
+describe('strings', function()
+  it('are found by the names in method calls', function()
+    local fn = run [[
+      local function deep(ev) return ev:string('inner') end
+      return function(ev, name)
+        local format = string.format('%s', 'outer')
+        return ev:string 'filename', deep(ev), ev:string(name), ev.string, format
+      end]]
+    assert.same({ 'filename' }, contract.strings(fn))
+  end)
+
+  it('must be those of an event', function()
+    local handler = run "return function(ev) return ev:string 'filenam', ev:u64 'what' end"
+    local events = { { name = 'a:b', fields = {}, strings = { filename = true }, others = { 'filename', 'path' } } }
+    local message = contract.check_fields(handler, events, { 'string', 'u64' })
+    assert.equal("demo.lua:1: event a:b has no string 'filenam'; did you mean 'filename'?", message)
+    events[1].no_strings = 'because'
+    assert.equal("demo.lua:1: event a:b has no string 'filenam': because",
+      contract.check_fields(handler, events, { 'string', 'u64' }))
+    events[1].strings.filenam = true
+    assert.is_nil(contract.check_fields(handler, events, { 'string', 'u64' }))
+  end)
+end)

@@ -430,6 +430,36 @@ static void test_live_hostile(void **state)
 	formats_free(f);
 }
 
+/* A longer text takes the place of the first one; one that does not parse does not. */
+static void test_set_text(void **state)
+{
+	static const char longer[] = FORMAT(
+		"sched_migrate_task", 320,
+		FIELD("__data_loc char[] comm", 8, 4, 0) FIELD("pid_t pid", 12, 4, 1)
+			FIELD("int prio", 16, 4, 1) FIELD("__data_loc char[] more", 20, 4, 0),
+		"\"more=%s\", __get_str(more)");
+	struct formats *f = formats_new();
+	struct error err = {0};
+	struct tracepoint *t;
+	size_t size;
+
+	(void)state;
+	add(f, "sched", migrate_new);
+	t = formats_find(f, "sched", "sched_migrate_task", &err);
+	assert_non_null(t);
+	assert_int_equal(tracepoint_nr_fields(t), 7);
+	assert_int_equal(tracepoint_set_text(t, "name: x\nformat:\n\tfield:", &err), -EINVAL);
+	assert_non_null(strstr(err.text, "event 'sched:sched_migrate_task'"));
+	assert_int_equal(tracepoint_nr_fields(t), 7);
+	assert_int_equal(tracepoint_set_text(t, longer, &err), 0);
+	assert_int_equal(tracepoint_nr_fields(t), 8);
+	assert_string_equal(tracepoint_field(t, 7)->name, "more");
+	assert_string_equal(tracepoint_text(t, &size), longer);
+	assert_int_equal(size, strlen(longer));
+	assert_string_equal(tracepoint_print_fmt(t), "\"more=%s\", __get_str(more)");
+	formats_free(f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -439,6 +469,7 @@ int main(void)
 		cmocka_unit_test(test_print_fields), cmocka_unit_test(test_print_kinds),
 		cmocka_unit_test(test_symbols),	     cmocka_unit_test(test_symbol_pieces),
 		cmocka_unit_test(test_live),	     cmocka_unit_test(test_live_hostile),
+		cmocka_unit_test(test_set_text),
 	};
 
 	return cmocka_run_group_tests_name("formats", tests, NULL, NULL);

@@ -101,8 +101,9 @@ static void shows_nothing_by_itself(void **state)
 	write_samples(5);
 	ring_snapshot(r);
 	assert_int_equal(ring_peek(r), UINT64_MAX);
-	assert_int_equal(ring_dump(r, UINT64_MAX), 0);
+	assert_int_equal(ring_dump(r, 0, UINT64_MAX), 0);
 	assert_int_equal(take_dump(r, 5), 1);
+	assert_int_equal(ring_whole_from(r), 0);
 	free_ring(r, d);
 }
 
@@ -110,12 +111,15 @@ static void keeps_the_newest(void **state)
 {
 	struct decoder *d;
 	struct ring *r = make_ring(&d);
+	uint64_t first;
 
 	(void)state;
 	write_samples(10000);
-	assert_int_equal(ring_dump(r, UINT64_MAX), 0);
+	assert_int_equal(ring_dump(r, 0, UINT64_MAX), 0);
+	first = take_dump(r, 10000);
 	/* 56 bytes each on average, and one that is no longer whole. */
-	assert_in_range(10000 - take_dump(r, 10000) + 1, PAGE / 56 - 2, PAGE / 56 + 1);
+	assert_in_range(10000 - first + 1, PAGE / 56 - 2, PAGE / 56 + 1);
+	assert_int_equal(ring_whole_from(r), first);
 	free_ring(r, d);
 }
 
@@ -128,11 +132,11 @@ static void no_record_twice(void **state)
 	(void)state;
 	for (uint64_t n = 1; n < 60; n++) {
 		write_samples(n);
-		assert_int_equal(ring_dump(r, UINT64_MAX), 0);
+		assert_int_equal(ring_dump(r, 0, UINT64_MAX), 0);
 		assert_int_equal(take_dump(r, next_time - 1), expected);
 		expected = next_time;
 	}
-	assert_int_equal(ring_dump(r, UINT64_MAX), 0);
+	assert_int_equal(ring_dump(r, 0, UINT64_MAX), 0);
 	assert_int_equal(ring_peek(r), UINT64_MAX);
 	free_ring(r, d);
 }
@@ -144,13 +148,26 @@ static void newer_ones_wait_for_the_next(void **state)
 
 	(void)state;
 	write_samples(40);
-	assert_int_equal(ring_dump(r, 25), 0);
+	assert_int_equal(ring_dump(r, 0, 25), 0);
 	assert_int_equal(take_dump(r, 25), 1);
-	assert_int_equal(ring_dump(r, 25), 0);
+	assert_int_equal(ring_dump(r, 0, 25), 0);
 	assert_int_equal(ring_peek(r), UINT64_MAX);
 	write_samples(10);
-	assert_int_equal(ring_dump(r, UINT64_MAX), 0);
+	assert_int_equal(ring_dump(r, 0, UINT64_MAX), 0);
 	assert_int_equal(take_dump(r, 50), 26);
+	free_ring(r, d);
+}
+
+static void old_ones_are_left_out(void **state)
+{
+	struct decoder *d;
+	struct ring *r = make_ring(&d);
+
+	(void)state;
+	write_samples(40);
+	assert_int_equal(ring_dump(r, UINT64_MAX, UINT64_MAX), 0);
+	assert_int_equal(ring_peek(r), UINT64_MAX);
+	assert_int_equal(ring_whole_from(r), 0);
 	free_ring(r, d);
 }
 
@@ -161,6 +178,7 @@ int main(void)
 		cmocka_unit_test(keeps_the_newest),
 		cmocka_unit_test(no_record_twice),
 		cmocka_unit_test(newer_ones_wait_for_the_next),
+		cmocka_unit_test(old_ones_are_left_out),
 	};
 
 	return cmocka_run_group_tests_name("ring_backward", tests, NULL, NULL);

@@ -1,0 +1,112 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Strings behind pointers: which arguments of system calls point to strings, and the format of an event whose records
+--- contain some of them. The string behind `filename` is the field `__filename_val`. Linux 6.19 has fields of that name
+--- itself, and nothing needs to be added.
+local ffi = require 'ffi'
+local failure = require 'bindings.base.failure'
+local names = require 'bindings.base.number_names'
+local views = require 'bindings.view.views'
+
+local C = ffi.C
+local user_strings = {}
+
+--- System calls whose tracepoints have other names.
+local CALLS = { newstat = 'stat', newlstat = 'lstat', newfstat = 'fstat', newuname = 'uname', umount = 'umount2' }
+
+--- Returns the kind of tracepoint and the name in it, such as 'sys_enter' and 'openat'; nil for other events.
+local function parts(system, name)
+  if system ~= 'syscalls' then return end
+  return name:match '^(sys_%a+)_(.+)$'
+end
+
+--- Returns the number of a system call.
+---@param name string as in the names of tracepoints
+---@return integer?
+function user_strings.number(name) return names.syscall_number(CALLS[name] or name) end
+
+--- Returns the arguments of a system call, and those that point to strings.
+---@param catalog Catalog
+---@param call string
+---@return string[] arguments
+---@return UserString[] strings
+local function arguments_of(catalog, call)
+  local arguments, strings = {}, {}
+  local tp = catalog:tracepoint('syscalls', 'sys_enter_' .. call)
+  for _, field in ipairs(tp and views.fields(tp) or {}) do
+    if not views.has(field, 'COMMON') and not views.has(field, 'DYNAMIC') and field.name ~= '__syscall_nr' then
+      local is_list = field.type:match '^const char %*%s*const %*$' ~= nil
+      if is_list or field.type:match '^c?o?n?s?t? ?char %*$' then
+        strings[#strings + 1] = { name = field.name, field = views.text_field(field.name), argument = #arguments,
+          is_list = is_list }
+      end
+      arguments[#arguments + 1] = field.name
+    end
+  end
+  return arguments, strings
+end
+
+--- Returns the text of a format with more fields.
+local function extended(text, strings, at)
+  local fields, print_fmt, print_args = {}, '', ''
+  for i, one in ipairs(strings) do
+    fields[i] = ('\tfield:__data_loc char[] %s;\toffset:%d;\tsize:4;\tsigned:0;\n'):format(one.field, at + 4 * (i - 1))
+    print_fmt = ('%s, *%s: \\"%%s\\"'):format(print_fmt, one.name)
+    print_args = ('%s, __get_str(%s)'):format(print_args, one.field)
+  end
+  local head, fmt, args = text:match '^(.-)(\nprint fmt: ".-)(".*)$'
+  if not head then return end
+  return head .. table.concat(fields) .. fmt .. print_fmt .. args:gsub('%s*$', '') .. print_args .. '\n'
+end
+
+--- What the records of an event contain beside the kernel's fields.
+---@class UserStrings
+---@field tracepoint string 'sys_enter' or 'sys_exit'
+---@field call string name of the system call
+---@field arguments string[]
+---@field strings UserString[]
+---@field loaded? table what must live as long as the event: its program, the array of events, and the link
+
+local by_tracepoint = setmetatable({}, { __mode = 'k' }) -- of the formats that were extended
+
+--- Adds the wanted strings of a live event to its format. Returns nil if there are none.
+---@param catalog Catalog
+---@param system string
+---@param name string
+---@param tp ffi.cdata* struct tracepoint *
+---@param wanted table<string, boolean>|true names of arguments; true: all
+---@return UserStrings?
+function user_strings.add(catalog, system, name, tp, wanted)
+  local kind, call = parts(system, name)
+  if kind ~= 'sys_enter' and kind ~= 'sys_exit' then return end
+  local known = by_tracepoint[catalog] or {}
+  by_tracepoint[catalog] = known
+  if known[name] then return known[name] end
+  local list, fields = views.fields(tp)
+  local arguments, all = arguments_of(catalog, call)
+  local strings, stop = {}, 0
+  for _, one in ipairs(all) do
+    if (wanted == true or wanted[one.name]) and not fields[one.field] then strings[#strings + 1] = one end
+  end
+  if #strings == 0 then return end
+  for _, field in ipairs(list) do stop = math.max(stop, field.offset + field.size) end
+  local size, err = ffi.new 'size_t[1]', ffi.new 'struct error'
+  local text = extended(ffi.string(C.tracepoint_text(tp, size)), strings, stop)
+  if not text or C.tracepoint_set_text(tp, text, err) < 0 then
+    failure.raise('%s:%s: its format cannot have strings: %s', system, name, ffi.string(err.text))
+  end
+  known[name] = { tracepoint = kind, call = call, arguments = arguments, strings = strings }
+  return known[name]
+end
+
+--- Returns the names of the arguments of an event's system call that point to strings.
+---@param catalog Catalog
+---@param event string "sys:name"
+---@return string[]
+function user_strings.names(catalog, event)
+  local kind, call = parts(event:match '^(.-):(.*)$')
+  local found = {}
+  for i, one in ipairs(kind and select(2, arguments_of(catalog, call)) or {}) do found[i] = one.name end
+  return found
+end
+
+return user_strings

@@ -1,0 +1,107 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+# The flight recorder of scripts: dumps have all events of the moment, in order and once.
+. "$(dirname "$0")/../../../lib.sh"
+needs_tracepoint raw_syscalls:sys_enter sched:sched_process_exit
+cd "$TMP" || exit 1
+name=kept$$ # others may run the same workload
+syscalls=$TMP/$name
+cp "$TOP/build/workloads/syscalls" "$syscalls"
+
+# A dump when a workload ends. Its calls are counted; `each` checks their order.
+cat >moment.lua <<END
+return {
+  summary = 'Count the kept system calls when a process ends',
+  options = {
+    keep = { type = 'string', default = '64M', help = 'memory' },
+    before = { type = 'string', default = '1h', help = 'time' },
+  },
+  start = function(opt, out, session)
+    local recorder = session.recorder { events = 'raw_syscalls:sys_enter/id==$GETPPID/', keep = opt.keep }
+    local last, disorder, early, mine = 0, 0, 0, 0
+    return {
+      ['sched:sched_process_exit'] = function(ev)
+        if ev._comm ~= '$name' then return end
+        local tid, at = ev._tid, ev._time
+        local accepted = recorder:dump {
+          at = at, before = opt.before, after = '1ms',
+          where = function(one) return one._tid == tid end,
+          each = function(one)
+            if one._time < last then disorder = disorder + 1 end
+            if one._time > at then early = early + 1 end
+            if one.id == $GETPPID then mine = mine + 1 end
+            last = one._time
+          end,
+          done = function(dump)
+            out:printf('dump: %d events, %d mine, %d in disorder, %d after the end\n', dump.events, mine, disorder, early)
+            mine = 0
+          end,
+        }
+        out:printf('accepted: %s, %s\n', tostring(accepted), tostring(recorder:dump()))
+      end,
+    }
+  end,
+}
+END
+"$PROFSCRIPT" moment.lua -- "$syscalls" 5000 >out 2>err
+result $? 'a run' err
+expect_line 'one dump at a time' '^accepted: true, false$' out
+expect_line 'all events of the moment' '^dump: 5000 events, 5000 mine, 0 in disorder, 0 after the end$' out
+check 'nothing to complain about' test ! -s err
+
+"$PROFSCRIPT" moment.lua -- bash -c "$syscalls 3000
+	for i in {1..600}; do grep -q ^dump out && break; sleep 0.05; done
+	$syscalls 4000" >out 2>err
+expect_line 'several dumps' '^dump: 3000 events, 3000 mine, 0 in disorder' out
+expect_line 'another one' '^dump: 4000 events, 4000 mine, 0 in disorder' out
+
+"$PROFSCRIPT" moment.lua --keep 32K -- "$syscalls" 20000 >out 2>err
+check 'old events are overwritten' awk '/^dump/ { found = $2 < 20000 } END { exit !found }' out
+expect_line 'it says how far the memory reaches' '^moment: the recorder holds only the last [0-9.]+ ms' err
+"$PROFSCRIPT" moment.lua --keep 1ms -- "$syscalls" 5000 1000 >out 2>err
+check 'a time limits it, too' awk '/^dump/ { found = $2 < 100 } END { exit !found }' out
+
+cat >print.lua <<END
+return {
+  summary = 'Print what is kept, at the end of an interval and on a signal',
+  start = function(_, _, session)
+    local recorder = session.recorder { events = { 'raw_syscalls:sys_enter/id==$GETPPID/' } }
+    local function mine(ev) return ev._comm == '$name' end
+    return {
+      ['sched:sched_process_exit'] = function(ev) if mine(ev) then recorder:dump { where = mine } end end,
+    }
+  end,
+}
+END
+"$PROFSCRIPT" print.lua --json -- "$syscalls" 10 >out 2>err
+check 'events are printed as any others' test "$(grep -c '"event": *"raw_syscalls:sys_enter"' out)" -eq 10
+"$PROFSCRIPT" print.lua -- "$syscalls" 10 >out 2>err
+check 'as text' test "$(grep -c "$name .* raw_syscalls:sys_enter: NR $GETPPID " out)" -eq 10
+
+# refused REGEX CODE: the call of session.recorder or the dump is refused with this line
+refused() {
+	cat >bad.lua <<-END
+		return { summary = 'Bad', start = function(_, out, session)
+		  local recorder
+		  $2
+		  return { ['raw_syscalls:sys_enter'] = function() $3 end }
+		end }
+	END
+	"$PROFSCRIPT" bad.lua -- "$syscalls" 10 >out 2>err
+	check "refused: $2$3" test $? -ne 0
+	expect_line 'says' "$1" err
+	check 'one line' test "$(wc -l <err)" -eq 1
+}
+refused "^profscript: bad.lua:3: session.recorder: keep is a size .* not 'much'$" \
+	"session.recorder { events = 'sched:sched_switch', keep = 'much' }" ''
+refused "^profscript: bad.lua:3: session.recorder: unknown setting 'kep'; did you mean 'keep'\?$" \
+	"session.recorder { events = 'sched:sched_switch', kep = '1M' }" ''
+refused "^profscript: bad.lua:3: session.recorder takes \{ events = ... \}$" 'session.recorder {}' ''
+refused "^profscript: bad: session.recorder cannot keep sched:sched_switch: the kernel cannot evaluate its filter" \
+	"session.recorder { events = 'sched:sched_switch/prev_pid == next_pid + 1/' }" ''
+refused "^profscript: bad.lua:4: recorder:dump: before: invalid duration 'soon'" \
+	"recorder = session.recorder { events = 'sched:sched_switch' }" "recorder:dump { before = 'soon' }"
+refused "^profscript: bad.lua:4: recorder:dump: unknown setting 'befor'; did you mean 'before'\?$" \
+	"recorder = session.recorder { events = 'sched:sched_switch' }" "recorder:dump { befor = '1s' }"
+"$PROFSCRIPT" print.lua --input "$DATA/mixed.data" >out 2>err
+expect_line 'not on a recording' '^profscript: print: session.recorder is for live events of this machine$' err
