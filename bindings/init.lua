@@ -77,6 +77,9 @@ local function main(words)
   if not script then failure.usage('%s', message) end
   local opt, workload = options.parse(script.spec, script.name, rest, global, script.given)
   if not opt then failure.usage('%s', workload) end
+  if opt.watch then
+    opt.parse_again = function(new) return options.parse(new.spec, new.name, rest, global, script.given) end
+  end
   local explain = opt.explain and require 'bindings.command.explain'
   if explain and #explain.given(script.spec, opt) > 0 then
     return explain.run(script, found, opt)

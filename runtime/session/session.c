@@ -490,6 +490,11 @@ int session_next(struct session *s, struct batch *batch, struct error *err)
 	return ret;
 }
 
+void session_wake_on(struct session *s, int fd)
+{
+	s->source->wake_fd = fd;
+}
+
 void session_wake_after(struct session *s, uint64_t ns)
 {
 	s->wake_at = s->source->ops->now(s->source) + ns;
