@@ -119,6 +119,11 @@ function Output:flush()
   return true
 end
 
+--- Returns whether there is text that flush() would write.
+---@return boolean
+---@package
+function Output:has_pending() return #self._buffer > 0 end
+
 --- Sets what to do now and then while the reader of the output does not read.
 ---@param action fun()
 ---@package

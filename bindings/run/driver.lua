@@ -278,9 +278,8 @@ local function run_with_events(session, script, opt, words, found, before)
   local given_pages = opt.mmap_pages
   opt.mmap_pages = given_pages or (type(opt.call_graph) == 'number' and DUMP_PAGES or DEFAULT_PAGES)
   opt.watermark = opt.watermark or DEFAULT_WATERMARK
-  local run = runs.new(session, script, opt, words, found)
+  local run = runs.new(session, script, opt, words, found, before and before.states)
   local out = run.out
-  run.kept = before and before.states
   out:on_wait(function() C.session_check_end(session) end)
   for _, name in ipairs(opt.ignored or {}) do
     out:warn(('%s: --%s has no effect, because the events are only counted'):format(run.name, name))

@@ -192,7 +192,7 @@ function Reload:_open_again(loop, version, script, text)
   end
   local opt = run.opt.parse_again(script)
   if opt.duration then opt.duration = math.max(opt.duration - sys.now(self._began), 1e6) end
-  opt.exit_n, opt.parse_again, opt.notes = run.left or opt.exit_n, run.opt.parse_again, nil
+  opt.exit_n, opt.parse_again, opt.notes = run.left and run.left[1], run.opt.parse_again, nil
   self.again = { script = script, opt = opt, states = version.run.states, stopped = sys.now(), files = self._files,
     changes = text }
   run:stop()

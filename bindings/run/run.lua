@@ -42,7 +42,7 @@ local runs = {}
 ---@field ended boolean the loop must end after this batch
 ---@field stopped ffi.cdata* int32_t[1]: the script has ended the run, so its handlers get no more events
 ---@field report_time? number ns, time of the current report
----@field left? number events until -N ends the run
+---@field left? { [1]: number } events until -N ends the run, for all versions of its script
 ---@field states table<string, any> values of session.state() by name
 ---@field is_again? boolean for another version of its script, see again()
 ---@field kept? table<string, any> those of the version of the script before
@@ -73,8 +73,9 @@ end
 ---@param opt table parsed options
 ---@param words string[] the workload
 ---@param found scripts.Scripts profilers that can be event sources
+---@param kept? table<string, any> see Run
 ---@return Run
-function runs.new(session, script, opt, words, found)
+function runs.new(session, script, opt, words, found, kept)
   local run = setmetatable({
     name = script.name,
     opt = opt,
@@ -85,7 +86,9 @@ function runs.new(session, script, opt, words, found)
     everywhere = script.profiler.everywhere or false,
     per_thread = attach.per_thread(opt, words),
     programs = {},
+    left = opt.exit_n and { opt.exit_n },
     states = {},
+    kept = kept,
     interval = opt.interval or 0,
     is_open = false,
     ended = false,

@@ -104,14 +104,14 @@ end
 ---@param by_script? boolean the script itself ends the run
 ---@return Pass? pass
 local function limit(run, by_script)
-  run.left = not (run.counts or by_script) and (run.left or run.opt.exit_n) or nil
-  return run.left and function(list, n)
+  local left = not (run.counts or by_script) and run.left
+  return left and function(list, n)
     local samples
-    n, samples = dispatch.limit(list, n, run.left)
-    run.left = run.left - samples
-    if run.left == 0 then run:stop(list[n - 1].time) end
+    n, samples = dispatch.limit(list, n, left[1])
+    left[1] = left[1] - samples
+    if left[1] == 0 then run:stop(list[n - 1].time) end
     return n
-  end
+  end or nil
 end
 
 --- Returns the pass that calls the script's handlers. Without handlers it only processes losses, and only in batches
