@@ -8,6 +8,7 @@
 #include <string.h>
 #include <termios.h>
 #include <unistd.h>
+#include <wchar.h>
 #include "error.h"
 #include "os/quit.h"
 
@@ -36,7 +37,7 @@ static char *prompt_of(EditLine *edit)
 	return editor_of(edit)->prompt;
 }
 
-static unsigned char on_tab(EditLine *edit, int key)
+static unsigned char on_tab(EditLine *edit, wint_t key)
 {
 	(void)key;
 	editor_of(edit)->wants_completion = true;
@@ -51,7 +52,8 @@ static int set_up(struct line_editor *e, const char *file)
 	el_set(e->edit, EL_PROMPT, prompt_of);
 	el_set(e->edit, EL_EDITOR, "emacs");
 	el_set(e->edit, EL_SIGNAL, 0);
-	el_set(e->edit, EL_ADDFN, "profscript-complete", "completes the word", on_tab);
+	/* el_set() would copy the strings, and never free them. */
+	el_wset(e->edit, EL_ADDFN, L"profscript-complete", L"completes the word", on_tab);
 	el_set(e->edit, EL_BIND, "^I", "profscript-complete", NULL);
 	el_set(e->edit, EL_BIND, "^R", "em-inc-search-prev", NULL);
 	e->history = history_init();
