@@ -21,7 +21,6 @@ struct line_editor {
 	char *prompt, *file, *line;
 	struct termios saved;
 	bool wants_completion;
-	bool is_between; /* a line is complete, and the next one has not been begun */
 };
 
 static struct line_editor *editor_of(EditLine *edit)
@@ -122,7 +121,7 @@ void line_editor_free(struct line_editor *e)
 	free(e);
 }
 
-/* Takes a complete line. line_editor_show() begins the next one. */
+/* Takes a complete line, and begins the next one. */
 static int take_line(struct line_editor *e, const char *line, int n)
 {
 	HistEvent event;
@@ -131,8 +130,9 @@ static int take_line(struct line_editor *e, const char *line, int n)
 	e->line = strndup(line, n);
 	if (e->line && strspn(e->line, " \t") < strlen(e->line))
 		history(e->history, &event, H_ENTER, e->line);
+	/* The terminal leaves its raw mode only for this moment: there, a Ctrl-D would be lost. */
 	el_set(e->edit, EL_UNBUFFERED, 0);
-	e->is_between = true;
+	el_set(e->edit, EL_UNBUFFERED, 1);
 	return LINE_COMPLETE;
 }
 
@@ -182,18 +182,12 @@ void line_editor_insert(struct line_editor *e, const char *text)
 
 void line_editor_hide(struct line_editor *e)
 {
-	if (e->is_between)
-		return;
 	fputs("\r\033[J", e->out);
 	fflush(e->out);
 }
 
 void line_editor_show(struct line_editor *e)
 {
-	if (e->is_between)
-		el_set(e->edit, EL_UNBUFFERED, 1);
-	else
-		el_set(e->edit, EL_REFRESH);
-	e->is_between = false;
+	el_set(e->edit, EL_REFRESH);
 	fflush(e->out);
 }

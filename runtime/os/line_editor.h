@@ -33,5 +33,5 @@ void line_editor_insert(struct line_editor *e, const char *text);
 
 /* Clears the line on the terminal, so that something else can be printed. */
 void line_editor_hide(struct line_editor *e);
-/* Shows the prompt and the line again, or the prompt for the next line after a complete one. */
+/* Shows the prompt and the line again. */
 void line_editor_show(struct line_editor *e);

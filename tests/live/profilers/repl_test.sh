@@ -76,7 +76,7 @@ cat >steps <<'EOF'
 > \x15show\r
 < next_comm +count
 > \x1b[A\x1b[A\r
-< prev_state
+< prev_state +long
 > \x04
 < next_comm +count
 EOF
