@@ -73,10 +73,13 @@ local function main(words)
     return #rest == 0 and not global.help and 2 or 0
   end
   require('bindings.run.memory').limit()
+  local explains = rest[1] == 'explain' and rest[2] and not rest[2]:find '^%-' and rest[2] ~= 'help'
+  if explains then table.remove(rest, 1) end
   local script, message = found:load(table.remove(rest, 1))
   if not script then failure.usage('%s', message) end
   local opt, workload = options.parse(script.spec, script.name, rest, global, script.given)
   if not opt then failure.usage('%s', workload) end
+  if explains then opt.dry_run, opt.explains = true, true end
   if opt.watch then
     opt.parse_again = function(new) return options.parse(new.spec, new.name, rest, global, script.given) end
   end

@@ -34,11 +34,24 @@ struct thread_info {
 	unsigned long flags;
 } KERNEL;
 
+/* Bits of common_flags. */
+enum trace_flag_type {
+	TRACE_FLAG_IRQS_OFF = 0x01,
+	TRACE_FLAG_NEED_RESCHED_LAZY = 0x02,
+	TRACE_FLAG_NEED_RESCHED = 0x04,
+	TRACE_FLAG_HARDIRQ = 0x08,
+	TRACE_FLAG_SOFTIRQ = 0x10,
+	TRACE_FLAG_PREEMPT_RESCHED = 0x20,
+	TRACE_FLAG_NMI = 0x40,
+	TRACE_FLAG_BH_OFF = 0x80
+};
+
 struct task_struct {
 	struct thread_info thread_info; /* only with CONFIG_THREAD_INFO_IN_TASK */
 	struct sched_entity se;
 	unsigned int policy;
 	int prio;
-	int pid; /* the thread */
+	unsigned short migration_disabled; /* only with CONFIG_SMP */
+	int pid;			   /* the thread */
 	char comm[16];
 } KERNEL;

@@ -60,6 +60,30 @@ void bytes_put(struct bytes *b, const void *from, size_t n)
 	b->size += n;
 }
 
+void bytes_base64(struct bytes *b, const void *from, size_t n)
+{
+	static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	const uint8_t *in = from;
+	uint8_t *p = room(b, (n + 2) / 3 * 4);
+
+	if (!p)
+		return;
+	for (size_t i = 0; i < n; i += 3) {
+		uint32_t word = in[i] << 16;
+
+		if (i + 1 < n)
+			word |= in[i + 1] << 8;
+		if (i + 2 < n)
+			word |= in[i + 2];
+		*p++ = digits[word >> 18];
+		*p++ = digits[word >> 12 & 63];
+		*p++ = i + 1 < n ? digits[word >> 6 & 63] : '=';
+		*p++ = i + 2 < n ? digits[word & 63] : '=';
+	}
+	b->size = (size_t)(p - b->data);
+}
+
 static uint8_t *varint(uint8_t *p, uint64_t value)
 {
 	while (value >= 0x80) {

@@ -21,6 +21,8 @@ struct bytes {
 struct bytes *bytes_new(void);
 void bytes_free(struct bytes *b);
 void bytes_put(struct bytes *b, const void *from, size_t n);
+/* n bytes in Base64, with padding. */
+void bytes_base64(struct bytes *b, const void *from, size_t n);
 
 /* Fields of a message: an integer (negative ones as 64 bits), 8 bytes, a double, and text. */
 void proto_uint(struct bytes *b, uint32_t field, uint64_t value);

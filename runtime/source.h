@@ -129,6 +129,9 @@ struct source_ops {
 	/* Returns each CPU that came online after open() once; -1: no more. NULL: never any. */
 	int (*next_cpu)(struct source *src);
 
+	/* Returns how many bytes of its input have been read, and sets *total to those that there
+	 * are; 0: unknown. NULL: it has no input. */
+	uint64_t (*position)(const struct source *src, uint64_t *total);
 	/* Converts a time in a record to that of slots. NULL: they are the same. */
 	uint64_t (*convert)(struct source *src, uint64_t time);
 	/* Decodes a slot of its own form: fills ev except time, ring and flags; key of an

@@ -41,6 +41,9 @@
 #                 must cost at least five times as much as a scan with a filter
 #   attach        from exec until two tracepoints are open; the peer is `perf record`
 #
+# Live events are read through perf (--capture perf): what programs in the kernel take has benchmarks of its own,
+# tests/bench/{capture,pairs,tally}.sh.
+#
 # BENCH_LOOPS: loops of the pipe benchmark, each about eight events (300000).
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -83,7 +86,7 @@ live_cpu() {
 relative() {
 	local name=$1 peer=$2 cpu n
 	shift 2
-	cpu=$(live_cpu $profscript "$@" -m 1024 -v)
+	cpu=$(live_cpu $profscript "$@" --capture perf -m 1024 -v)
 	n=$(events)
 	if [ "${n:-0}" -gt 0 ]; then
 		row "$name" "$(per_event "$cpu" "$n")" "$peer"
@@ -94,7 +97,7 @@ relative() {
 
 live_pairs() {
 	local cpu n ours
-	cpu=$(live_cpu $profscript multi-trace "${pair[@]}" -k common_pid -m 1024 -v)
+	cpu=$(live_cpu $profscript multi-trace "${pair[@]}" -k common_pid --capture perf -m 1024 -v)
 	n=$(events)
 	[ "${n:-0}" -gt 0 ] || { fail live_pairs; return; }
 	grep '^profscript: .* events,' "$tmp/err" | tail -n 1 >&2
@@ -115,7 +118,7 @@ live_pairs() {
 lists() {
 	local cpu n
 	# shellcheck disable=SC2086 # words
-	cpu=$(live_cpu $profscript $3 -m $pages -v)
+	cpu=$(live_cpu $profscript $3 --capture perf -m $pages -v)
 	n=$(events)
 	[ "${n:-0}" -gt 0 ] || { fail "$1"; return; }
 	row "$1" "$(per_event "$cpu" "$n")" "$2"

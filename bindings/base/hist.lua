@@ -6,6 +6,7 @@
 ---   out:printf('%d waits, p99 %d ns\n', waits:stats().count, waits:quantile(0.99))
 local ffi = require 'ffi'
 local check = require 'bindings.base.check'
+local countable = require 'bindings.base.countable'
 local libc = require 'bindings.base.libc'
 
 local C = ffi.C
@@ -129,6 +130,25 @@ end
 
 ffi.metatype('struct hist', { __index = Hist })
 
+local has_threshold = setmetatable({}, { __mode = 'k' })
+
+countable.add_ctype(ffi.typeof 'struct hist', {
+  count = function(self, session, event, terms, settings)
+    if #terms ~= 1 or not terms[1].value then return nil, 'it adds what is not a number' end
+    if has_threshold[self] then return nil, 'the histogram has a threshold' end
+    local set = hist.set(1)
+    session.tally({}):add(event, {
+      hist = { into = set, width = 1, at = 0, value = terms[1].value }, filter = settings.filter,
+      handler = settings.handler,
+    })
+    return function()
+      local new = set:get(0)
+      if new then self:merge(new) end
+      set:clear()
+    end
+  end,
+})
+
 --- A set of histograms, indexed by small integers such as ids of lib.intern. A histogram is allocated when its first
 --- value is added.
 ---@class HistSet
@@ -172,6 +192,7 @@ ffi.metatype('struct hist_set', { __index = HistSet })
 ---@return Hist
 function hist.new(threshold)
   local new = check.allocated(C.hist_new(c_threshold(threshold, 'hist.new')), 'a histogram')
+  if threshold then has_threshold[new] = true end
   return ffi.gc(new, C.hist_free)
 end
 

@@ -32,6 +32,13 @@ local tables = {}
 
 local RESERVED = { table = true, time = true }
 
+local listener
+
+--- Sets what is told of each new table; nil: nothing.
+---@param call? fun(spec: TableSpec)
+---@package
+function tables.listen(call) listener = call end
+
 --- Checks the columns and returns the spec of a table. Columns with show = false are omitted.
 ---@param name string of the table in JSON and CSV
 ---@param columns TableColumn[]
@@ -53,6 +60,7 @@ function tables.new(name, columns, settings)
       spec.columns[#spec.columns + 1] = column
     end
   end
+  if listener then listener(spec) end
   return spec
 end
 

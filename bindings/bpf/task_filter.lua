@@ -19,9 +19,9 @@ local PROGRAMS = {
 
 --- Loads the programs and makes them the source of the events in PROGRAMS. Returns the marks of the threads and the
 --- object that owns them. Raises errors.
-local function open(run, list, inherits)
+local function open(run, list, inherits, common)
   local object = Object.open('task filter', assert(libbpf.built_in 'threads'))
-  local constants = { inherits = inherits and 1 or 0 }
+  local constants = { inherits = inherits and 1 or 0, common = common }
   for _, event in ipairs(list) do
     if PROGRAMS[event.name] then
       constants[event.name:match ':(.*)'] = { type = tonumber(event.request.attr.config), size = event.view.size }
@@ -49,10 +49,11 @@ end
 ---@param run Run
 ---@param list Event[] without duplicates
 ---@param inherits boolean include new threads of the targets
+---@param common? CommonBytes nil: common_flags and common_preempt_count are 0
 ---@return ffi.cdata*? marks uint8_t *, to be set to 1 at the tid of each target thread; nil: nothing is dropped
 ---@return BpfObject? object owner of the marks
-function task_filter.apply(run, list, inherits)
-  local ok, marks, object = pcall(open, run, list, inherits)
+function task_filter.apply(run, list, inherits, common)
+  local ok, marks, object = pcall(open, run, list, inherits, common)
   if ok then return marks, object end
   if run.opt.verbose >= 1 then
     run.out:warn(('%s: recording the scheduler events of all threads, without a BPF filter: %s'):format(run.name,

@@ -39,7 +39,8 @@ local function flag_of(option) return option.short and '-' .. option.short or '-
 local function tail(spec, own, groups, given)
   local parts = {}
   for _, option in ipairs(spec.list) do
-    if (groups[option.group] and option.name ~= 'key') or (option.name == 'key' and own.key) then
+    local is_listed = groups[option.group] and option.name ~= 'key' and not option.stands_for
+    if is_listed or (option.name == 'key' and own.key) then
       local argument = declarations.argument(option)
       local name = flag_of(option)
       local syntax = name .. (argument and ' ' .. argument or '')

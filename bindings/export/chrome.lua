@@ -3,12 +3,14 @@
 ---
 --- - An event is an instant (ph i) of its thread, with its fields as args.
 --- - Who ran on a CPU (sched_switch) is a complete event (X) of a thread "CPU N" of a process "CPUs".
+--- - How many tasks wait for a CPU is a counter (C).
 --- - A pair is an async slice (b, e) of its key, and a flow (s, f) between the threads of its events.
 --- - A stack is a sample (P) that refers to the frames at the end of the file.
 --- - Times are us since the first event.
 local ffi = require 'ffi'
 local fields = require 'bindings.export.fields'
 local lanes = require 'bindings.export.lanes'
+local queues = require 'bindings.export.queues'
 local stacks = require 'bindings.export.stacks'
 local switches = require 'bindings.export.switches'
 local text = require 'bindings.base.text'
@@ -32,6 +34,7 @@ function chrome.new(target)
   local self = setmetatable({ target = target, bytes = target.file.bytes, processes = {}, finishers = {}, by_cpu = {},
     nr_flows = 0, nr_lanes = 0 }, Chrome)
   self.threads = threads.new(target, function(thread) self:announce(thread) end)
+  self.queues = self:new_queues()
   self:put('{"displayTimeUnit":"ns","otherData":{"exporter":"profscript ', version, '"},"traceEvents":[\n')
   self:put '{"ph":"M","name":"process_sort_index","pid":9000000,"args":{"sort_index":-1}}'
   return self
@@ -118,20 +121,44 @@ function Chrome:running(event)
   return switched
 end
 
+--- Returns run queues that write their lengths.
+function Chrome:new_queues()
+  local b, heads = self.bytes, {}
+  return queues.new { length = function(cpu, time, length)
+    local head = heads[cpu]
+    if not head then
+      head = (',\n{"ph":"C","name":"waiting for CPU %d","pid":%d,"ts":'):format(cpu, threads.CPUS)
+      heads[cpu] = head
+    end
+    put(b, head)
+    C.json_time(b, time, 3)
+    put(b, ',"args":{"value":')
+    C.json_int(b, length)
+    put(b, '}}')
+  end }
+end
+
 function Chrome:event(event)
   local b, members, running = self.bytes, chrome.members(event, self.bytes), self:running(event)
+  local queue = self.queues:of(event)
   local head = (',\n{"ph":"i","s":"t","name":%s,"cat":%s'):format(text.json(event.name),
     text.json(event.system or 'perf'))
-  local all = self.threads
+  local all, heads = self.threads, {} -- by thread: all that comes before the time
   return function(e)
     local thread = all:of(e)
-    put(b, head)
-    put_place(b, thread, e.time)
+    local own = heads[thread]
+    if not own then
+      own = head .. (thread.place or new_place(thread))
+      heads[thread] = own
+    end
+    put(b, own)
+    C.json_time(b, e.time, 3)
     put(b, ',"args":{"cpu":')
     C.json_int(b, e.cpu)
     members(e)
     put(b, '}}')
     if running then running(e) end
+    if queue then queue(e) end
   end
 end
 
@@ -158,7 +185,7 @@ end
 --- Returns the process of a lane's slices, and describes the lane.
 function Chrome:place_lane(source, lane, key)
   self.nr_lanes = self.nr_lanes + 1
-  lane.id = self.nr_lanes
+  lane.id, lane.begins, lane.ends = self.nr_lanes, {}, {}
   local thread = lane.key and source.by == 'tid' and self.threads:known(lane.key)
     or lane.key and source.by == 'cpu' and lane.key < 4096 and self.threads:cpu(lane.key, 0) or nil
   lane.pid, lane.tid = thread and thread.pid or PAIRS, thread and thread.tid or PAIRS
@@ -170,36 +197,39 @@ function Chrome:place_lane(source, lane, key)
 end
 
 function Chrome:slice(source)
-  local b, find, kinds = self.bytes, lanes.new(), {}
+  local b, find, kinds = self.bytes, lanes.new(source.depth), {}
   local value = source.value and (',%s:'):format(text.json(source.value))
-  local function put_slice(phase, time, lane, name)
-    put(b, ',\n{"cat":"pairs","ph":')
-    put(b, phase)
-    put(b, ',"id":')
-    C.json_uint(b, lane.id)
-    put(b, name)
-    put_place(b, lane, time)
+  -- What comes before the time is the same for all slices of a lane and kind, and for all flows of a thread.
+  local function new_heads(lane, kind, name)
+    local rest = ('","id":%d%s%s'):format(lane.id, name, lane.place or new_place(lane))
+    lane.begins[kind], lane.ends[kind] = ',\n{"cat":"pairs","ph":"b' .. rest, ',\n{"cat":"pairs","ph":"e' .. rest
   end
+  local flows = { s = {}, f = {} }
   local function put_flow(phase, time, thread, id)
-    put(b, ',\n{"cat":"pairs","name":"pair","ph":')
-    put(b, phase)
+    local head = flows[phase][thread]
+    if not head then
+      head = (',\n{"cat":"pairs","name":"pair","ph":"%s"%s%s'):format(phase, phase == 'f' and ',"bp":"e"' or '',
+        thread.place or new_place(thread))
+      flows[phase][thread] = head
+    end
+    put(b, head)
+    C.json_time(b, time, 3)
     put(b, ',"id":')
     C.json_uint(b, id)
-    put_place(b, thread, time)
     put(b, '}')
   end
   return function(p, second)
     local name = kinds[p.kind]
     if not name then
-      local from, to = source.event(p.first_class), source.event(p.second_class)
-      name = ('%s → %s'):format(from and from.alias or 'exit', to and to.alias or 'exit')
-      name = (',"name":%s'):format(text.json(name))
+      name = (',"name":%s'):format(text.json(source.name(p)))
       kinds[p.kind] = name
     end
     local lane = find(tonumber(p.key), p.first_time, p.second_time)
     if not lane then return false end
     if not lane.id then self:place_lane(source, lane, p.key) end
-    put_slice('"b"', p.first_time, lane, name)
+    if not lane.begins[p.kind] then new_heads(lane, p.kind, name) end
+    put(b, lane.begins[p.kind])
+    C.json_time(b, p.first_time, 3)
     put(b, ',"args":{"key":')
     C.json_int(b, p.key)
     if value then
@@ -207,11 +237,13 @@ function Chrome:slice(source)
       C.json_int(b, p.first_value)
     end
     put(b, '}}')
-    put_slice('"e"', p.second_time, lane, name)
+    put(b, lane.ends[p.kind])
+    C.json_time(b, p.second_time, 3)
     put(b, '}')
+    if not second then return true end
     self.nr_flows = self.nr_flows + 1
-    put_flow('"s"', p.first_time, self.threads:known(p.first_tid) or self.threads:cpu(p.first_cpu, 0), self.nr_flows)
-    put_flow('"f","bp":"e"', p.second_time, self.threads:of(second), self.nr_flows)
+    put_flow('s', p.first_time, self.threads:known(p.first_tid) or self.threads:cpu(p.first_cpu, 0), self.nr_flows)
+    put_flow('f', p.second_time, self.threads:of(second), self.nr_flows)
     return true
   end
 end
@@ -223,6 +255,7 @@ function Chrome:counter(event, id, title, time, value)
 end
 
 function Chrome:lost(e)
+  self.queues:lose()
   local thread = self.threads:of(e)
   self:put ',\n{"ph":"i","s":"p","cat":"lost","name":"lost events"'
   put_place(self.bytes, thread, e.time)

@@ -20,18 +20,21 @@ local MEMBER_SHIFT = tonumber(C.EVENT_MEMBER_SHIFT)
 ---@field event? fun(self, event: Event): fun(e: ffi.cdata*): boolean? is called at the first event of a class, and
 --- returns what writes its events (struct event *), and returns false for one that is left out
 ---@field sample? fun(self, event: Event): fun(e: ffi.cdata*, stack: integer): boolean? the same for events with stacks
----@field slice? fun(self, source: SliceSource): fun(p: ffi.cdata*, second: ffi.cdata*): boolean returns what writes
---- a pair of a matcher (struct pair *, struct event *); it returns false if it left out the pair
+---@field slice? fun(self, source: SliceSource): fun(p: ffi.cdata*, second?: ffi.cdata*): boolean returns what writes
+--- a pair of a matcher (struct pair *, struct event *), or a slice of a script, which has no second event; it returns
+--- false if it left out the pair
 ---@field counter? fun(self, event: Event, id: integer, title: string, time: number, value: number) the count of an
 --- event during an interval that ended at time, for a CPU or thread
 ---@field lost? fun(self, e: ffi.cdata*) an EVENT_LOST
----@field finish? fun(self, time: number) completes the file; time: the end of the run
+---@field finish? fun(self, time: number): integer? completes the file; time: the end of the run. It returns how many
+--- events or slices it has left out in the end
 
---- The pairs of a matcher.
+--- The pairs of a matcher, or the slices of a script.
 ---@class SliceSource
 ---@field by 'cpu'|'tid'|'key' what the key is
 ---@field key_text fun(key: ffi.cdata*): string
----@field event fun(class: integer): Event?
+---@field name fun(p: ffi.cdata*): string of p.kind
+---@field depth? integer how deep the slices of a key are nested; default: 1
 ---@field value? string name of p.first_value
 
 --- What a format writes to, and where it finds names.
@@ -115,7 +118,7 @@ end
 
 --- Creates the exporter, once the events are open.
 function Export:open()
-  self.file = files.new(self.path)
+  self.file = files.new(self.path, self.run.progress)
   self.exporter = require('bindings.export.' .. self.format.name).new(target_of(self))
 end
 
@@ -186,13 +189,40 @@ function Export:slices(source, stages)
   for _, stage in ipairs(stages) do
     for _, event in ipairs(stage) do self.paired[event.class] = true end
   end
-  source.event = function(class) return self.run.events.list[class - C.EVENT_FIRST + 1] end
+  local function alias(class)
+    local event = self.run.events.list[class - C.EVENT_FIRST + 1]
+    return event and event.alias or 'exit'
+  end
+  source.name = function(p) return ('%s → %s'):format(alias(p.first_class), alias(p.second_class)) end
   local put, n, file = self.exporter:slice(source), self.n, self.file
   return function(pairs_, found, list)
     for i = 0, found - 1 do
       local p = pairs_ + i
       if put(p, list + p.second) then n.slices = n.slices + 1 else n.left_out = n.left_out + 1 end
     end
+    file:poll()
+  end
+end
+
+--- Returns what exports slices of a script.
+---@param source { by: 'cpu'|'tid'|'key', names: string[], depth?: integer, key_text?: fun(key: integer): string }
+---@return fun(kind: integer, key: integer, from: number, to: number) add kind: index in names; in the order of `to`
+function Export:script_slices(source)
+  local p, put, n, file = ffi.new 'struct pair', nil, self.n, self.file
+  local function open()
+    file = self.file
+    put = self.exporter.slice and self.exporter:slice {
+      by = source.by,
+      depth = source.depth,
+      name = function(one) return source.names[one.kind] end,
+      key_text = function(key) return source.key_text and source.key_text(tonumber(key)) or tostring(tonumber(key)) end,
+    } or false
+  end
+  return function(kind, key, from, to)
+    if put == nil then open() end
+    if not put then return end
+    p.kind, p.key, p.first_time, p.second_time = kind, key, from, to
+    if put(p) then n.slices = n.slices + 1 else n.left_out = n.left_out + 1 end
     file:poll()
   end
 end
@@ -224,7 +254,7 @@ function Export:discard() self.file:discard() end
 ---@param time number ns: the end of the run
 function Export:finish(time)
   local n, out = self.n, self.run.out
-  if self.exporter.finish then self.exporter:finish(time) end
+  if self.exporter.finish then n.left_out = n.left_out + (self.exporter:finish(time) or 0) end
   self.file:close()
   local parts = {}
   local function part(count, what) if count > 0 then parts[#parts + 1] = ('%d %s'):format(count, what) end end

@@ -27,9 +27,10 @@ File.__index = File
 local function fail(self, errno) failure.raise("cannot write '%s': %s", self.path, sys.strerror(errno)) end
 
 ---@param path string
+---@param progress Progress
 ---@return ExportFile
-function file.new(path)
-  return setmetatable({ path = path, bytes = ffi.gc(C.bytes_new(), C.bytes_free) }, File)
+function file.new(path, progress)
+  return setmetatable({ path = path, progress = progress, bytes = ffi.gc(C.bytes_new(), C.bytes_free) }, File)
 end
 
 --- Creates the file.
@@ -70,6 +71,7 @@ function File:flush()
     end
   end
   bytes.size = 0
+  self.progress:step(size, 'B')
 end
 
 --- Writes the buffer if it is large.

@@ -113,11 +113,14 @@ function Firefox:slice(source)
     if self.size > MAX_BYTES then return false end
     local name = names[p.kind]
     if not name then
-      local from, to = source.event(p.first_class), source.event(p.second_class)
-      name = ('%s → %s'):format(from and from.alias or 'exit', to and to.alias or 'exit')
+      name = source.name(p)
       names[p.kind] = name
     end
-    local thread = source.by == 'tid' and all:known(tonumber(p.key)) or all:of(second)
+    local thread = source.by == 'tid' and all:known(tonumber(p.key)) or second and all:of(second)
+    if not thread and source.by == 'tid' then
+      thread = all:named(tonumber(p.key), self.target.last_name(tonumber(p.key)))
+    end
+    thread = thread or all:cpu(source.by == 'cpu' and tonumber(p.key) or -1, 0)
     local b = put_head(thread.state, name, p.first_time, p.second_time)
     local before = b.size
     put(b, ',{"type":"pair","key":')

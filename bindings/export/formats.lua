@@ -16,6 +16,7 @@ formats.list = {
   { name = 'speedscope', suffixes = { '.speedscope.json' } },
   { name = 'pprof', suffixes = { '.pb.gz', '.pprof' } },
   { name = 'firefox', suffixes = { '.profile.json' } },
+  { name = 'html', suffixes = { '.html' } },
 }
 
 local function names()

@@ -322,18 +322,16 @@ function Perfetto:lane_track(source, lane, group, key)
 end
 
 function Perfetto:slice(source)
-  local b, find, kinds, group = self.bytes, lanes.new(), {}, nil
+  local b, find, kinds, group = self.bytes, lanes.new(source.depth), {}, nil
   local key_name, value_name
   local function new_kind(p)
-    local first, second = source.event(p.first_class), source.event(p.second_class)
     if not group then
       self.nr_tracks = self.nr_tracks + 1
       group = OTHER + self.nr_tracks
       self:describe(group, 'pairs by ' .. source.by)
       key_name, value_name = self:key 'key', source.value and self:key(source.value)
     end
-    kinds[p.kind] = self:name(('%s → %s'):format(first and first.alias or 'exit', second and second.alias or 'exit'),
-      'pairs')
+    kinds[p.kind] = self:name(source.name(p), 'pairs')
     return kinds[p.kind]
   end
   local function put_event(kind, time, track)
@@ -353,8 +351,10 @@ function Perfetto:slice(source)
     local track = lane.track or self:lane_track(source, lane, group, p.key)
     local at, inner = put_event(BEGIN, p.first_time, track)
     C.proto_uint(b, 10, name)
-    C.proto_fixed64(b, 47, flow_of(p.first_time, p.first_cpu))
-    C.proto_fixed64(b, 47, flow_of(p.second_time, second.cpu))
+    if second then
+      C.proto_fixed64(b, 47, flow_of(p.first_time, p.first_cpu))
+      C.proto_fixed64(b, 47, flow_of(p.second_time, second.cpu))
+    end
     C.proto_entry(b, 4, key_name, 4, p.key)
     if value_name then C.proto_entry(b, 4, value_name, 4, p.first_value) end
     C.proto_close(b, inner)

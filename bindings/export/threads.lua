@@ -7,6 +7,7 @@ local threads = {}
 
 local MACHINE = 1e7 -- more than there can be threads
 threads.CPUS = 9e6 -- the process of the CPUs
+threads.UNKNOWN = '<...>' -- the name of a thread whose name is unknown (runtime/session/tasks.h)
 
 ---@class ExportThread
 ---@field pid integer
@@ -14,6 +15,8 @@ threads.CPUS = 9e6 -- the process of the CPUs
 ---@field name string
 ---@field process? string name of its process
 ---@field real_tid? integer a thread of this machine, whose name may change
+---@field is_cpu? boolean
+---@field is_guess? boolean the pid is unknown; that of the thread stands for it
 
 ---@class ExportThreads
 ---@field list ExportThread[]
@@ -42,8 +45,8 @@ function Threads:cpu(cpu, member)
   if found then return found end
   local host = self._target.host(member)
   local base = member * MACHINE + threads.CPUS
-  return self:_add(key, { pid = base, tid = base + 1 + cpu, process = host and 'CPUs of ' .. host or 'CPUs',
-    name = cpu < 0 and 'unknown CPU' or ('CPU %d'):format(cpu) })
+  return self:_add(key, { pid = base, tid = base + 1 + cpu, is_cpu = true,
+    process = host and 'CPUs of ' .. host or 'CPUs', name = cpu < 0 and 'unknown CPU' or ('CPU %d'):format(cpu) })
 end
 
 function Threads:_new(e, member)
@@ -61,7 +64,18 @@ end
 function Threads:of(e)
   local member = exports.member(e)
   if e.tid <= 0 then return self:cpu(e.cpu, member) end
-  return self._by_key[member * MACHINE + e.tid] or self:_new(e, member)
+  local found = self._by_key[member * MACHINE + e.tid]
+  if not found then return self:_new(e, member) end
+  if found.is_guess and e.pid > 0 then found.pid, found.is_guess = e.pid, nil end
+  return found
+end
+
+--- Returns a thread of this machine of which maybe only the name is known. Then its pid is that of its first event.
+---@param tid integer
+---@param name string
+---@return ExportThread
+function Threads:named(tid, name)
+  return self._by_key[tid] or self:_add(tid, { pid = tid, tid = tid, name = name, real_tid = tid, is_guess = true })
 end
 
 --- Returns a thread of this machine that has had an event; nil if it had none.
@@ -75,7 +89,7 @@ function Threads:rename()
   local changed = {}
   for _, thread in ipairs(self.list) do
     local name = thread.real_tid and self._target.last_name(thread.real_tid)
-    if name and name ~= thread.name then
+    if name and name ~= threads.UNKNOWN and name ~= thread.name then
       thread.name = name
       if thread.pid == thread.tid then thread.process = name end
       changed[#changed + 1] = thread

@@ -5,7 +5,7 @@ local C = require('ffi').C
 local buckets = {}
 
 --- Generates code that raises the number at a register + off to that in another one. Another program may interrupt this
---- one, so the number that was there is put back if it is larger. Uses r1. Since Linux 5.12.
+--- one, or run on another CPU, so the number that was there is put back if it is larger. Uses r1. Since Linux 5.12.
 ---@param a Asm
 ---@param to integer register
 ---@param off integer
@@ -22,25 +22,29 @@ function buckets.raise(a, to, off, value)
   a:label(done)
 end
 
---- Generates code that puts the number of the bucket of r0, which is not negative, into r3. Uses r1 and r2.
+--- Generates code that puts the number of the bucket of a register, which is not negative, into another one. Uses r1
+--- and r2.
 ---@param a Asm
+---@param from integer register
+---@param to integer register
 ---@param none? string label, for a number that has none: never, but the verifier wants to know that before memory is
 --- accessed
-function buckets.number(a, none)
-  a:alu_r('mov', 2, 0)
-  a:alu('mov', 3, 0)
-  for i = 5, 0, -1 do -- shifts the value until it is less than 128
-    local small = a:new_label()
+function buckets.number(a, from, to, none)
+  a:alu_r('mov', 2, from)
+  a:alu('mov', to, 0)
+  for i = 5, 0, -1 do -- shifts the value until it is less than 128; the verifier would follow each path of jumps
     a:alu_r('mov', 1, 2)
     a:alu('rsh', 1, 2 ^ i)
-    a:jump('<', 1, 64, small)
-    a:alu_r('mov', 2, 1)
-    a:alu('add', 3, 2 ^ i)
-    a:label(small)
+    a:alu('sub', 1, 64)
+    a:alu('arsh', 1, 63) -- all bits are set if that was less than 64
+    a:alu('xor', 1, -1)
+    a:alu('and', 1, 2 ^ i)
+    a:alu_r('rsh', 2, 1)
+    a:alu_r('add', to, 1)
   end
-  a:alu('lsh', 3, 6)
-  a:alu_r('add', 3, 2)
-  if none then a:jump('>=', 3, C.HIST_BUCKETS, none) end
+  a:alu('lsh', to, 6)
+  a:alu_r('add', to, 2)
+  if none then a:jump('>=', to, C.HIST_BUCKETS, none) end
 end
 
 return buckets

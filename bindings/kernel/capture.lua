@@ -171,6 +171,29 @@ local function common_bytes(a, event)
   depth(12)
 end
 
+--- What the program of bpf/threads.bpf.c needs to compute the same bytes.
+---@class CommonBytes
+---@field preempt_distance integer
+---@field resched integer bits of a thread's flags
+---@field resched_lazy integer
+
+--- Returns what compiled programs need to compute common_flags and common_preempt_count; nil if they cannot.
+---@return CommonBytes?
+function capture.common_bytes()
+  if ffi.arch ~= 'x64' or computed.release() < FIRST_RELEASE then return end
+  local distance = asm.attempt(function()
+    types.member('task_struct', 'se.cfs_rq') -- the way to the run queue
+    types.member('cfs_rq', 'rq')
+    return types.preempt_distance()
+  end)
+  if not distance then return end
+  local bits = computed.resched_bits()
+  return {
+    preempt_distance = distance, resched = bit.lshift(1, bits.now),
+    resched_lazy = bits.lazy and bit.lshift(1, bits.lazy) or 0,
+  }
+end
+
 -- Records ----------------------------------------------------------------------------------------
 
 --- Generates code that leaves pid and tid of the current task, r8, in r1: those of perf, which are -1 for a task that

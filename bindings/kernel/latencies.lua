@@ -5,6 +5,7 @@
 --- a hash of each side, and their buckets in another one.
 local ffi = require 'ffi'
 local asm = require 'bindings.kernel.asm'
+local buckets = require 'bindings.kernel.buckets'
 local program = require 'bindings.kernel.program'
 
 local C = ffi.C
@@ -17,23 +18,8 @@ for _, name in ipairs { 'count', 'sum', 'not_min', 'max', 'over', 'failed' } do
   AT[name] = ffi.offsetof('struct hist_sums', name)
 end
 local MAX_BYTES = 2 ^ 26
-local EXACT_BITS = 7 -- values of so many bits have a bucket each
 
---- Generates code that raises the number at r5 + at to that in a register. Another program may interrupt this one, or
---- run on another CPU, so the number that was there is put back if it is larger. Uses r1.
-local function raise(a, at, value)
-  local done = a:new_label()
-  a:load(8, 1, 5, at)
-  a:jump_r('<=', value, 1, done)
-  a:alu_r('mov', 1, value)
-  for _ = 1, 3 do
-    a:exchange(5, at, 1)
-    a:jump_r('<=', 1, value, done)
-  end
-  a:label(done)
-end
-
---- Generates code that adds r3 to the number at r5 + at.
+--- Generates code that adds a register to the number at r5 + at.
 local function add(a, at, register) a:atomic_add(8, 5, at, register) end
 
 --- Generates code that adds the time in r3 to the sums at r5. Uses r1 and r2.
@@ -42,10 +28,10 @@ local function add(a, at, register) a:atomic_add(8, 5, at, register) end
 ---@param failed? integer place of a flag on the stack
 local function add_sums(a, threshold, failed)
   add(a, AT.sum, 3)
-  raise(a, AT.max, 3)
+  buckets.raise(a, 5, AT.max, 3)
   a:alu_r('mov', 2, 3)
   a:alu('xor', 2, -1)
-  raise(a, AT.not_min, 2)
+  buckets.raise(a, 5, AT.not_min, 2)
   if threshold >= 0 then
     local below = a:new_label()
     a:value(1, threshold)
@@ -63,35 +49,10 @@ local function add_sums(a, threshold, failed)
   end
 end
 
---- Generates r0 = the number of the bucket of the time in r3. Uses r1 and r2.
-local function bucket_of(a)
-  local exact = a:new_label()
-  a:alu_r('mov', 0, 3)
-  a:jump('<', 3, 2 ^ EXACT_BITS, exact)
-  a:alu_r('mov', 1, 3) -- the number of its highest bit into r2
-  a:alu('mov', 2, 0)
-  for _, bits in ipairs { 32, 16, 8, 4, 2, 1 } do
-    local less = a:new_label()
-    a:alu_r('mov', 0, 1)
-    a:alu('rsh', 0, bits)
-    a:jump('==', 0, 0, less)
-    a:alu_r('mov', 1, 0)
-    a:alu('add', 2, bits)
-    a:label(less)
-  end
-  a:alu('sub', 2, EXACT_BITS - 1)
-  a:alu_r('mov', 0, 3)
-  a:alu_r('rsh', 0, 2)
-  a:alu('lsh', 2, EXACT_BITS - 1)
-  a:alu_r('add', 0, 2)
-  a:label(exact)
-end
-
 --- Generates code that counts the time in r3 in its bucket. Uses r0, r1, r2 and r5.
 local function add_bucket(a)
   local done = a:new_label()
-  bucket_of(a)
-  a:jump('>=', 0, C.HIST_BUCKETS, done)
+  buckets.number(a, 3, 0, done)
   a:alu('lsh', 0, 3)
   a:alu_r('add', 5, 0)
   a:alu('mov', 1, 1)
@@ -146,22 +107,22 @@ end
 
 local sums_type = ffi.typeof 'struct hist_sums *'
 
---- Reads the cells of a side and empties them. Calls each(cell, cpu, sums, buckets) for those with values.
+--- Reads the cells of a side and empties them. Calls each(cell, cpu, sums, counts) for those with values.
 ---@param side integer
----@param each fun(cell: integer, cpu: integer, sums: ffi.cdata*, buckets?: ffi.cdata*)
+---@param each fun(cell: integer, cpu: integer, sums: ffi.cdata*, counts?: ffi.cdata*) counts: of the buckets
 function Cells:take(side, each)
   for cpu = 0, self.nr_cpus - 1 do
     for cell = 0, self.n - 1 do
       local at = self.map.bytes + (((side - 1) * self.nr_cpus + cpu) * self.n + cell) * self.size
       local sums = ffi.cast(sums_type, at)
       if sums.sum > 0 then
-        local buckets = self.buckets and ffi.cast('uint64_t *', at + SUMS) or nil
-        if buckets then
+        local counts = self.buckets and ffi.cast('uint64_t *', at + SUMS) or nil
+        if counts then
           local count = 0ULL
-          for i = 0, C.HIST_BUCKETS - 1 do count = count + buckets[i] end
+          for i = 0, C.HIST_BUCKETS - 1 do count = count + counts[i] end
           sums.count = count
         end
-        each(cell, cpu, sums, buckets)
+        each(cell, cpu, sums, counts)
         ffi.fill(at, self.size)
       end
     end
@@ -254,7 +215,7 @@ function Rows:add(a, places, key, failed)
   local ns, zero = a:take(8), a:take(SUMS)
   a:store(8, FRAME, ns, 3)
   if self.buckets then
-    bucket_of(a)
+    buckets.number(a, 3, 0)
     a:store(8, FRAME, key + 8 * self.parts, 0)
     find_or_make(a, places, self.buckets, key, zero, other)
     a:alu('mov', 1, 1)
@@ -287,15 +248,15 @@ local numbers = ffi.typeof 'int64_t *'
 --- Reads the rows of a side and empties them: the sums of each, and the buckets that are not with the sums. The key is
 --- a pointer to its numbers, and nil for the rows that further keys share.
 ---@param side integer
----@param add_row fun(key: ffi.cdata*?, kind: integer?, sums: ffi.cdata*, buckets?: ffi.cdata*)
+---@param add_row fun(key: ffi.cdata*?, kind: integer?, sums: ffi.cdata*, counts?: ffi.cdata*)
 ---@param add_count fun(key: ffi.cdata*, kind: integer?, bucket: integer, count: integer)
 function Rows:take(side, add_row, add_count)
   local small = ffi.new 'int64_t[1]'
   local function kind_of(key) return self.kinds and tonumber(key[self.parts - 1]) or nil end
-  self.cells:take(side, function(cell, _, sums, buckets)
+  self.cells:take(side, function(cell, _, sums, counts)
     small[0] = cell
     if cell < self.small then return add_row(small, nil, sums) end
-    add_row(nil, self.kinds and cell - self.small, sums, buckets)
+    add_row(nil, self.kinds and cell - self.small, sums, counts)
   end)
   if self.buckets then
     program.take(self.buckets[side], function(bytes, value)

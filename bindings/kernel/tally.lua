@@ -237,7 +237,7 @@ end
 --- Counts one in the bucket of r0 of those at r7 + off, which may exceed the offset of an instruction. The verifier
 --- follows each path to here apart, so this comes last.
 local function add_bucket(a, off)
-  buckets.number(a, 'done')
+  buckets.number(a, 0, 3, 'done')
   a:alu('lsh', 3, 3)
   a:alu_r('add', 7, 3)
   a:alu('add', 7, off)
@@ -302,7 +302,7 @@ local function generate(self, a, source, places, one, index)
     find_row(self, a, source, places, one, key_at)
     if one.hist then
       load_value(self, a, one, value_at, false)
-      buckets.number(a)
+      buckets.number(a, 0, 3)
       find_bucket(self, a, places, key_at)
       load_value(self, a, one, value_at, true)
       add_stats(a, self.hist_at)

@@ -111,22 +111,25 @@ end
 
 local PER_CPU = '.data..percpu'
 
---- Generates code that puts the preempt_count of this CPU into r0. Uses r1 to r5.
----
---- Many kernels do not tell BPF where per-CPU variables are. But the current task knows the run queue of its CPU, and
---- the types tell how far apart the two are.
----@param a Asm
----@param task? integer register of the current task; nil: it is not known yet
-function types.preempt_count(a, task)
-  local all = kernel()
-  local variables = all:variables(PER_CPU)
+--- Returns how far the preempt_count of a CPU is from its run queue, or refuses. Many kernels do not tell BPF where
+--- per-CPU variables are, but the current task knows the run queue of its CPU.
+---@return integer bytes
+function types.preempt_distance()
+  local variables = kernel():variables(PER_CPU)
   local count, offset = variables.__preempt_count, 0
   if not count then -- Linux 6.2 to 6.14
     count = variables.pcpu_hot or asm.refuse("the kernel's BTF does not have the preempt_count")
     offset = types.member('pcpu_hot', 'preempt_count')
   end
   local queues = variables.runqueues or asm.refuse("the kernel's BTF does not have the run queues")
-  local distance = count.offset + offset - queues.offset
+  return count.offset + offset - queues.offset
+end
+
+--- Generates code that puts the preempt_count of this CPU into r0. Uses r1 to r5.
+---@param a Asm
+---@param task? integer register of the current task; nil: it is not known yet
+function types.preempt_count(a, task)
+  local all, distance = kernel(), types.preempt_distance()
   local cast = all:find('bpf_rdonly_cast', btf.KIND.FUNC)
   if not task then
     a:call 'get_current_task_btf'

@@ -7,6 +7,7 @@
 --- one is recorded only in the dump of a function, so the dump is parsed, too. The check never guesses: it skips
 --- handlers that assign to their parameter, and fields whose names are computed at run time.
 local bit = require 'bit'
+local bytecode = require 'bindings.options.bytecode'
 local facade = require 'bindings.base.facade'
 local util = require 'jit.util'
 local nearest = require 'bindings.base.nearest'
@@ -189,80 +190,14 @@ end
 
 -- Fields -----------------------------------------------------------------------------------------
 
-local function opcode(ins)
-  return bit.band(ins, 0xff)
-end
-
-local function field_a(ins)
-  return bit.band(bit.rshift(ins, 8), 0xff)
-end
-
-local function field_b(ins)
-  return bit.rshift(ins, 24)
-end
-
-local function field_c(ins)
-  return bit.band(bit.rshift(ins, 16), 0xff)
-end
-
-local function field_d(ins)
-  return bit.rshift(ins, 16)
-end
-
---- The numbers of opcodes differ between LuaJIT versions. Take them from functions that contain them.
-local TGETS = opcode(util.funcbc(function(ev) return ev.name end, 1))
-local UGET = opcode(util.funcbc(function() return util.name end, 1))
-local MOV = opcode(util.funcbc(function(ev) local other = ev return other, ev end, 1))
+local opcode, field_a, field_b, field_c, field_d = bytecode.op, bytecode.a, bytecode.b, bytecode.c, bytecode.d
+local TGETS, UGET, MOV = bytecode.OPS.TGETS, bytecode.OPS.UGET, bytecode.OPS.MOV
 
 local MODE_A, WRITES_A = 7, 1 -- bits of an instruction's mode: operand A is the slot that it writes
 
-local UV_LOCAL, UV_IMMUTABLE, UV_INDEX = 0x8000, 0x4000, 0xff -- bits of an upvalue description
-
 --- Returns whether an upvalue is the local variable in a slot of the enclosing function.
 local function captures(uv, slot)
-  return bit.band(uv, UV_LOCAL) ~= 0 and bit.band(uv, UV_INDEX) == slot
-end
-
---- Returns the upvalue descriptions of a function and its inner functions, children before their parent.
----@param fn function
----@return integer[][]
-local function upvalues(fn)
-  local dump, at = string.dump(fn), 5 -- after the magic and the version
-  local function uleb()
-    local value, shift = 0, 1
-    repeat
-      local byte = dump:byte(at)
-      at = at + 1
-      value = value + bit.band(byte, 0x7f) * shift
-      shift = shift * 128
-    until byte < 0x80
-    return value
-  end
-  uleb() -- flags; the dump is not stripped, so the chunk's name follows
-  local name_size = uleb()
-  at = at + name_size
-  local all = {}
-  while true do
-    local size = uleb()
-    if size == 0 then return all end
-    local next_at = at + size
-    local count = dump:byte(at + 3)
-    at = at + 4
-    uleb() -- collectable constants
-    uleb() -- numeric constants
-    local instructions = uleb()
-    if uleb() > 0 then -- debug information: first line, lines
-      uleb()
-      uleb()
-    end
-    at = at + instructions * 4
-    local list = {}
-    for i = 0, count - 1 do
-      list[i] = dump:byte(at + 2 * i) + 256 * dump:byte(at + 2 * i + 1)
-    end
-    all[#all + 1] = list
-    at = next_at
-  end
+  return bit.band(uv, bytecode.UV_LOCAL) ~= 0 and bit.band(uv, bytecode.UV_INDEX) == slot
 end
 
 --- Returns the inner functions of a function, in the order of the dump.
@@ -320,7 +255,7 @@ end
 ---@param found fun(name: string, line: integer)
 local function field_reads(fn, found)
   if util.funcinfo(fn).params == 0 or reassigns(fn) then return end
-  local descriptions, nth = upvalues(fn), 0
+  local descriptions, nth = bytecode.upvalues(fn), 0
 
   -- Depth first, in the order of the dump: the upvalues of a function follow its children.
   local function number(proto)
@@ -346,7 +281,7 @@ local function field_reads(fn, found)
   local root = number(fn)
   for _, child in ipairs(root.children) do
     for _, uv in pairs(child.upvalues) do
-      if captures(uv, 0) and bit.band(uv, UV_IMMUTABLE) == 0 then return end
+      if captures(uv, 0) and bit.band(uv, bytecode.UV_IMMUTABLE) == 0 then return end
     end
   end
   visit(root, 0, {})

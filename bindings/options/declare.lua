@@ -37,6 +37,8 @@ local declarations = {}
 ---@field always? boolean a flag without a negated form
 ---@field is_ignored? boolean the value is not stored
 ---@field stands_for? string another option and its value, as on the command line without dashes
+---@field with? string common options: it exists where this one does
+---@field note? string a line for whoever gives an option that stands for another one
 ---@field group string
 
 --- All options and arguments of one profiler.
@@ -98,6 +100,10 @@ local COMMON = {
     help = 'include user frames in stacks (default)' },
   { group = 'event', name = 'kernel_callchain', type = 'flag', either = true,
     help = 'include kernel frames in stacks (default)' },
+  { group = 'event', name = 'python_callchain', with = 'call_graph', type = 'flag', always = true,
+    stands_for = 'call_graph=fp',
+    note = '--python-callchain is -g; Python 3.12 names its functions if it runs with -X perf',
+    help = 'same as -g; Python 3.12 and later name their functions if they run with -X perf' },
   { group = 'event', name = 'srcline', type = 'flag',
     help = 'print source lines and inlined functions of user frames' },
   { group = 'event', name = 'self', type = 'flag', help = "include profscript's own process" },
@@ -165,13 +171,16 @@ local COMMON = {
     help = 'append the output to FILE, in text format also the warnings; SIGUSR1 reopens FILE' },
   { group = 'run', name = 'export', type = 'string', argument = 'FILE',
     help = 'also write the events, pairs and stacks to FILE for another program, in the format of its suffix or of '
-      .. 'FORMAT:FILE: perfetto, chrome, firefox, speedscope, pprof, folded' },
+      .. 'FORMAT:FILE: perfetto, chrome, firefox, speedscope, pprof, folded, html' },
   { group = 'run', name = 'format', type = 'enum', values = { 'text', 'json', 'csv' }, default = 'text',
     help = 'output format' },
   { group = 'run', name = 'json', type = 'flag', always = true, stands_for = 'format=json',
     help = 'same as --format json' },
   { group = 'run', name = 'csv', type = 'flag', always = true, stands_for = 'format=csv',
     help = 'same as --format csv' },
+  { group = 'run', name = 'query', type = 'string', argument = 'SQL',
+    help = 'print the results of SELECT statements on the rows of each report instead of these; the columns are those '
+      .. 'of --csv' },
   { group = 'run', name = 'raw_fields', type = 'flag', always = true,
     help = 'print events as the kernel does, without the plugins of libtraceevent' },
   { group = 'run', name = 'tsc', type = 'flag', always = true,
@@ -208,7 +217,8 @@ declarations.common = COMMON
 --- Options of the whole run, which are invalid for a profiler that is an event source.
 declarations.OF_THE_RUN = {
   'pids', 'tids', 'cgroups', 'inherit', 'ptrace', 'input', 'push', 'record', 'secret', 'overwrite', 'output',
-  'export', 'format', 'json', 'csv', 'raw_fields', 'duration', 'watch', 'remote_slack', 'usage_self', 'allow_exec',
+  'export', 'format', 'json', 'csv', 'query', 'raw_fields', 'duration', 'watch', 'remote_slack', 'usage_self',
+  'allow_exec',
   'perfeval_cpus', 'perfeval_pids', 'sampling_limit', 'realtime', 'lost', 'capture', 'dry_run', 'help', 'version',
   'verbose', 'tsc', 'kvmclock', 'clock_offset', 'monotonic',
 }
@@ -403,6 +413,8 @@ end
 function declarations.declare(profiler)
   local dropped, problem = dropped_by(profiler)
   if not dropped then return nil, problem end
+  -- Who prints no rows has none to query.
+  if profiler.events == false or dropped.format then dropped.query = true end
   local spec = { list = {}, long = {}, short = {}, positional = {}, dropped = dropped }
   spec.workload = not (dropped.attach or dropped.threads)
 
@@ -413,7 +425,8 @@ function declarations.declare(profiler)
   end
   table.sort(names, function(a, b) return tostring(a) < tostring(b) end)
   for _, common in ipairs(COMMON) do
-    if own[common.name] ~= nil or not (dropped[common.group] or dropped[common.name]) then
+    local decides = common.with or common.name
+    if own[decides] ~= nil or not (dropped[common.group] or dropped[decides]) then
       kept[#kept + 1] = common.name
     end
   end

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Mentions: whether the code of a script may use a name. All functions and tables that can be reached from it are
---- searched, so the answer errs on the side of yes. Names that a script puts together from pieces are not found.
+--- Mentions: whether the code of a script may use a name or an object. All functions and tables that can be reached
+--- from it are searched, so the answer errs on the side of yes. Names that a script puts together from pieces are not
+--- found.
 local facade = require 'bindings.base.facade'
 local util = require 'jit.util'
 
@@ -21,20 +22,24 @@ local function constants(fn, found)
   end
 end
 
---- Returns whether a string that the code of a script can reach matches. What the host's functions and objects hold
---- does not count, except for the script's functions in it.
----@param roots any[] of the script
----@param matches fun(text: string, is_code: boolean): boolean is_code: it is in the code of a function, not in a table
----@return boolean
-function mentions.any(roots, matches)
-  local seen, left, found = {}, {}, false
+--- Searches what can be reached from values of a script: functions, their constants and upvalues, and tables. Of the
+--- host's objects behind facades, too.
+---@param roots { [integer]: any, of_host?: any[] }
+---@param found fun(value: any, of_host: boolean, is_code: boolean): boolean ends the search. of_host: what the host's
+--- functions and objects hold; is_code: it is a constant of a function. Upvalues are also passed as debug.upvalueid()
+---@param is_closed? fun(value: table): boolean tables into which the search does not go
+---@return boolean ended also if there is too much to search
+local function search(roots, found, is_closed)
+  local seen, left, ended = {}, {}, false
   local function add(value, of_host, is_code)
     local kind = type(value)
-    if kind == 'string' then
-      found = found or not of_host and matches(value, is_code or false)
-    elseif (kind == 'table' or kind == 'function') and not seen[value] then
-      seen[value] = true
+    if kind == 'nil' or ended then return end
+    ended = found(value, of_host or false, is_code or false)
+    of_host = of_host or false
+    if (kind == 'table' or kind == 'function') and (seen[value] == nil or seen[value] and not of_host) then
+      seen[value] = of_host -- what is reached from both sides counts as the script's
       local object = kind == 'table' and facade.object(value)
+      if object and not ended then ended = found(object, true, false) end
       left[#left + 1] = { object or value, of_host or object ~= nil }
     end
   end
@@ -43,19 +48,24 @@ function mentions.any(roots, matches)
     of_host = info.what ~= 'C' and is_host(fn) or info.what == 'C' and of_host
     if info.what == 'Lua' and not of_host then
       constants(fn, function(constant) add(constant, false, true) end)
-      add(debug.getfenv(fn), false)
+      local env = debug.getfenv(fn)
+      if env ~= _G then add(env, false) end -- the library's globals are the host's
     end
-    for i = 1, info.nups do add(select(2, debug.getupvalue(fn, i)), of_host) end
+    for i = 1, info.nups do
+      if info.what ~= 'C' then ended = ended or found(debug.upvalueid(fn, i), of_host, false) end
+      add(select(2, debug.getupvalue(fn, i)), of_host)
+    end
   end
   for _, root in ipairs(roots) do add(root, false) end
+  for _, object in ipairs(roots.of_host or {}) do add(object, true) end
   local n = 0
-  while #left > 0 and not found do
+  while #left > 0 and not ended do
     local value, of_host = unpack(table.remove(left))
     n = n + 1
     if n > MAX_OBJECTS then return true end
     if type(value) == 'function' then
       open_function(value, of_host)
-    else
+    elseif not (is_closed and is_closed(value)) then
       for key, member in next, value do
         add(key, of_host)
         add(member, of_host)
@@ -63,7 +73,27 @@ function mentions.any(roots, matches)
       if not of_host then add(debug.getmetatable(value), false) end
     end
   end
-  return found
+  return ended
+end
+
+--- Returns whether a string that the code of a script can reach matches. What the host's functions and objects hold
+--- does not count, except for the script's functions in it.
+---@param roots { [integer]: any, of_host?: any[] } of the script, and objects of the host
+---@param matches fun(text: string, is_code: boolean): boolean is_code: it is in the code of a function, not in a table
+---@return boolean
+function mentions.any(roots, matches)
+  return search(roots, function(value, of_host, is_code)
+    return type(value) == 'string' and not of_host and matches(value, is_code)
+  end)
+end
+
+--- Returns whether the code of a script can reach one of some objects and upvalues, by identity.
+---@param roots { [integer]: any, of_host?: any[] } of the script, and objects of the host
+---@param wanted table<any, boolean> keys: objects, and ids of upvalues
+---@param is_closed fun(value: table): boolean tables that do not matter
+---@return boolean
+function mentions.reaches(roots, wanted, is_closed)
+  return search(roots, function(value) return wanted[value] == true end, is_closed)
 end
 
 --- Returns whether a string in a table of options, or in a table in it, matches.

@@ -154,7 +154,10 @@ local function take_long(p, word)
     return suggestion and ("%s; did you mean '--%s'?"):format(message, suggestion) or message
   end
   local stands_for = match.option.stands_for
-  if stands_for and not attached then return take_long(p, '--' .. stands_for) end
+  if stands_for and not attached then
+    p.notes[#p.notes + 1] = match.option.note
+    return take_long(p, '--' .. stands_for)
+  end
   if match.negated then
     if attached then return ("option '--%s' takes no value"):format(match.long) end
     store(p, match.option, false)

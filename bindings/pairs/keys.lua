@@ -7,6 +7,7 @@ local events = require 'bindings.select.events'
 local expr = require 'bindings.expr.compile'
 local failure = require 'bindings.base.failure'
 local nearest = require 'bindings.base.nearest'
+local sys = require 'bindings.base.sys'
 local views = require 'bindings.view.views'
 
 local C = ffi.C
@@ -195,11 +196,13 @@ function keys.set_running(matcher, config, others, instance)
     if event.machine and event.machine.vm then return C.pairs_share_keys(matcher, event.machine.index) end
     local names = keys.running_task(event, instance)
     local function offset(name) return event.fields[names[name]].offset end
+    local code = 0
     if names and names.target then
-      C.pairs_set_wakeup(matcher, event.class, machine, offset 'task', offset 'target', offset 'waker')
+      code = C.pairs_set_wakeup(matcher, event.class, machine, offset 'task', offset 'target', offset 'waker')
     elseif names then
-      C.pairs_set_switch(matcher, event.class, machine, offset 'task', offset 'before')
+      code = C.pairs_set_switch(matcher, event.class, machine, offset 'task', offset 'before')
     end
+    if code < 0 then failure.raise('cannot follow the running tasks: %s', sys.strerror(-code)) end
   end
   for _, stage in ipairs(config.stages) do
     for _, event in ipairs(stage) do set(event) end

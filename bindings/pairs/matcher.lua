@@ -254,7 +254,7 @@ function Feed:open(run)
   self.kinds = ffi.cast('uint32_t *', ffi.cast('char *', self.out) + ffi.offsetof('struct pair', 'kind'))
   self.durations = ffi.cast('double *', ffi.cast('char *', self.out) + ffi.offsetof('struct pair', 'ns'))
   self.pauses = self:pauses_by_class()
-  self.doubts = doubts.new(run.session, config.stages)
+  self.doubts = doubts.new(doubts.of_session(run.session), config.stages)
   self.export = run.export and run.export:slices({
     by = self:per_instance() and self.instance or TASK_KEYS[self:key_source()] and 'tid' or 'key',
     key_text = function(key)

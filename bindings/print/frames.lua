@@ -48,8 +48,9 @@ end
 ---@param session ffi.cdata*
 ---@param add? fun(list: Frame[], frame: Frame, member: integer, file: integer, offset: ffi.cdata*) adds a frame and
 ---  its inlined functions to the list; nil: only frames are added
+---@param progress Progress of looking up symbols
 ---@return Frames
-function frames.new(session, add)
+function frames.new(session, add, progress)
   local frame = ffi.new 'struct frame'
   local strings = {} -- by address; the runtime never moves or frees them
 
@@ -76,6 +77,7 @@ function frames.new(session, add)
     if id < 0 then return {} end
     local list, index, stacks, number, member = {}, 0, find(id)
     if stacks == nil then return list end
+    progress:step(1, 'stacks')
     while C.stacks_frame(stacks, number, index, frame) do
       local one = {
         address = frame.address,
@@ -116,6 +118,7 @@ function frames.new(session, add)
     if id < 0 then return 0 end
     local n, stacks, number = 0, find(id)
     if stacks == nil then return n end
+    progress:step(1, 'stacks')
     while C.stacks_frame(stacks, number, n, frame) do
       n = n + 1
       local kind = frame.kind

@@ -96,6 +96,8 @@ end
 function Output:flush()
   local pending = self._buffer
   escape_appended(self)
+  if #pending > 0 then self._is_empty = false end
+  if self._on_line and self.tty and #pending > 0 then self._on_line() end
   while #pending > 0 and not self._failed do
     local bytes, size = buffer.bytes(pending)
     local written = tonumber(C.output_write(self._fd, bytes, size))
@@ -124,10 +126,39 @@ end
 ---@package
 function Output:has_pending() return #self._buffer > 0 end
 
+--- Returns whether there were reports, but none of them had a row and nothing else was printed.
+---@return boolean
+---@package
+function Output:is_empty() return self._is_empty == true and #self._buffer == 0 end
+
 --- Sets what to do now and then while the reader of the output does not read.
 ---@param action fun()
 ---@package
 function Output:on_wait(action) self._on_wait = action end
+
+--- Passes the rows of all tables and records to a function instead of printing them. Until results() is called, the
+--- output looks like one of data, so that nothing else is printed.
+---@param take fun(name: string, names: string[], rows: table[], time?: number) names of the columns; time in seconds
+---@package
+function Output:collect(take)
+  self._take, self._shown = take, { format = self.format, tty = self.tty }
+  self.format, self.tty = 'json', false
+end
+
+--- Calls a function that prints, instead of collecting what it prints.
+---@param print fun(out: Output)
+---@package
+function Output:results(print)
+  local take, format, tty = self._take, self.format, self.tty
+  self._take, self.format, self.tty = nil, self._shown.format, self._shown.tty
+  print(self)
+  self._take, self.format, self.tty = take, format, tty
+end
+
+--- Sets what to do before lines are written to the terminal.
+---@param action fun()
+---@package
+function Output:on_line(action) self._on_line = action end
 
 --- Writes a line to stderr. Gives up if the run must end and the reader does not read.
 ---@param line string
@@ -278,9 +309,14 @@ end
 ---@param rows table[] values by column name
 ---@param at? number time in ns, as in `ev._time`; default: now
 function Output:table(spec, rows, at)
-  check.is(type(spec) == 'table' and spec.columns, 'table', 'out:table takes a spec from lib.table.new()')
+  if type(spec) ~= 'table' or not spec.columns then
+    error('out:table takes a spec from lib.table.new(), not ' .. check.shown(spec), 2)
+  end
   check.is(rows, 'table', 'out:table takes a list of rows')
-  if #rows == 0 then return end
+  if #rows == 0 then
+    if self._is_empty == nil then self._is_empty = true end
+    return
+  end
   if self.format == 'text' then
     if spec.stamp then self:stamp(at) end
     local shown = tables.render(spec, rows, self.tty)
@@ -289,6 +325,7 @@ function Output:table(spec, rows, at)
   end
   local names = {}
   for i, column in ipairs(spec.columns) do names[i] = column.name end
+  if self._take then return self._take(spec.name, names, rows, self:seconds(at)) end
   local fixed = { 'table', encode(self, spec.name), 'time', ('%.6f'):format(self:seconds(at)) }
   put_heading(self, fixed, names)
   for _, row in ipairs(rows) do put_object(self, fixed, names, row) end
@@ -306,6 +343,7 @@ function Output:record(name, fields, order)
     for field in pairs(fields) do order[#order + 1] = field end
     table.sort(order)
   end
+  if self._take then return self._take(name, order, { fields }) end
   if self.format == 'text' then
     local parts = { text.safe(name) }
     for _, field in ipairs(order) do
@@ -404,12 +442,16 @@ end
 function Output:tell(message)
   check.is(message, 'string', 'out:tell takes a line')
   local line = text.lines(message) .. '\n'
-  if self._file and self.format == 'text' then
+  if self._file and (self._shown or self).format == 'text' then
+    self:flush()
+    local was_empty = self._is_empty
     self:append(line)
     self:flush()
+    self._is_empty = was_empty
     return
   end
   if self.tty then self:flush() end
+  if self._on_line then self._on_line() end
   output.complain(line)
 end
 

@@ -45,7 +45,7 @@ function Terminal:_enter()
   flags[LFLAG] = bit.band(flags[LFLAG], bit.bnot(ICANON_ECHO))
   C.quit_set_terminal(self._saved, LEAVE)
   libc.tcsetattr(STDIN, 0, keys)
-  self._on = true
+  self._on, self._out.has_screen = true, true
   self._out:raw(ENTER)
 end
 

@@ -7,8 +7,10 @@ local bit = require 'bit'
 local bpf = require 'bindings.bpf.program'
 local code_places = require 'bindings.run.code_places'
 local dry_run = require 'bindings.run.dry_run'
+local explain = require 'bindings.run.explain'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
+local handler_plans = require 'bindings.run.handler_plans'
 local memory = require 'bindings.run.memory'
 local mounts = require 'bindings.base.mounts'
 local output = require 'bindings.print.output'
@@ -96,6 +98,7 @@ function Loop:tick(time)
   self:read_counts(time)
   run.in_kernel:turn(time)
   run:report_at(time, self.report, self, time)
+  if run.query then run.query:answer(time) end
   if self.push and run.opt.verbose >= 1 then self.push:report() end
 end
 
@@ -125,6 +128,7 @@ function Loop:go()
   local run = self.run
   local batch, err, urgent = ffi.new 'struct batch', ffi.new 'struct error', ffi.new 'uint32_t[1]'
   local flags
+  local shows = run.is_recorded and run.progress.is_on
   self:has_clock()
   repeat
     check(C.session_next(run.session, batch, err), err)
@@ -137,6 +141,7 @@ function Loop:go()
       local notice = ffi.string(C.session_take_notice(run.session, urgent))
       if urgent[0] ~= 0 or run.opt.verbose >= 1 then run.out:warn(('%s: %s'):format(run.name, notice)) end
     end
+    if shows then run.progress:poll(run.session) end
     local change = axis.notice(run.axis)
     if change then run.out:warn(('%s: %s'):format(run.name, change)) end
     self:poll()
@@ -153,7 +158,9 @@ function Loop:finish()
   run.in_kernel:finish()
   C.session_read_stats(run.session, stats)
   self:read_counts(stats.end_time)
-  self:call('stop', run:last_report(stats.end_time))
+  local time = run:last_report(stats.end_time)
+  self:call('stop', time)
+  if run.query then run.query:finish(time) end
 end
 
 --- Completes the export's file, also after a failure: it holds what came before. Returns false and the problem if that
@@ -165,6 +172,7 @@ local function finish_export(run)
   if not run.export then return true end
   local stats = ffi.new 'struct session_stats'
   C.session_read_stats(run.session, stats)
+  run.progress:stage('writing ' .. run.export.path)
   local ok, problem = xpcall(run.export.finish, failure.traceback, run.export, stats.end_time)
   if not ok then run.export:discard() end
   return ok, problem
@@ -189,7 +197,7 @@ local function print_summary(run)
   local stats = ffi.new 'struct session_stats'
   C.session_read_stats(run.session, stats)
   run.loss:report()
-  if not run.is_recorded then run.loss:advise() end
+  run.loss:advise(run.is_recorded)
   if tonumber(stats.bad) > 0 then
     run.out:warn(('%s: skipped %d damaged records'):format(run.name, tonumber(stats.bad)))
   end
@@ -280,7 +288,6 @@ local function run_with_events(session, script, opt, words, found, before)
   opt.watermark = opt.watermark or DEFAULT_WATERMARK
   local run = runs.new(session, script, opt, words, found, before and before.states)
   local out = run.out
-  out:on_wait(function() C.session_check_end(session) end)
   for _, name in ipairs(opt.ignored or {}) do
     out:warn(('%s: --%s has no effect, because the events are only counted'):format(run.name, name))
   end
@@ -297,19 +304,21 @@ local function run_with_events(session, script, opt, words, found, before)
   for _, consumer in ipairs(checked.consumers) do
     if consumer.offer then consumer:offer(run) end
   end
+  local plans = handler_plans.offer(run, checked)
   run.in_kernel:decide(checked)
   local limits = version:limits()
   version:add_passes(watches and watches.branches, target_branches, limits)
   local sender = push.new(run, taken_by(target_branches, limits))
   if sender and not given_pages then opt.mmap_pages = math.max(opt.mmap_pages, push.ring_pages()) end
   if opt.dry_run then
-    out:append(dry_run.text(run))
+    out:append(opt.explains and explain.text(run, plans, checked) or dry_run.text(run))
     flush(out)
     return 0
   end
   if opt.verbose >= 1 then out:warn((dry_run.text(run):gsub('\n$', ''))) end
   local files = opt.watch and reload.watch(run, before)
   start_session(run, version, begin_target)
+  out:on_wait(function() C.session_check_end(session) end)
   if run.export then run.export:open() end
   version:open()
   local loop = setmetatable({ run = run, version = version, perfeval = watches, push = sender }, Loop)
@@ -331,6 +340,7 @@ local function run_with_events(session, script, opt, words, found, before)
   run.in_kernel:stop()
   C.session_stop(session)
   run.in_kernel.captures:stop()
+  run.progress:stage 'reports'
   C.watchdog_begin(0) -- for a Ctrl-C from now on: stop() may take long after the one that ended the run
   local again = ok and loop.reload and loop.reload.again
   if again then
@@ -340,8 +350,10 @@ local function run_with_events(session, script, opt, words, found, before)
     return again
   end
   local finished, finish_problem = xpcall(loop.finish, failure.traceback, loop)
+  if ok and finished and out.format == 'text' and out:is_empty() then out:warn(run.name .. ': nothing to report') end
   C.watchdog_end()
   local exported, export_problem = finish_export(run)
+  run.progress:finish()
   out:flush()
   if not ok then error(problem, 0) end
   if not finished then error(finish_problem, 0) end
@@ -359,7 +371,10 @@ end
 ---@param found scripts.Scripts profilers that can be event sources
 ---@return integer exit code
 function driver.run(script, opt, words, found)
-  if script.profiler.events == false then return run_without_events(script, opt) end
+  if script.profiler.events == false then
+    if opt.explains then failure.usage('%s traces no events', script.name) end
+    return run_without_events(script, opt)
+  end
   if not opt.input then mounts.check() end
   attach.check(script.name, opt, words, script.profiler.options)
   if opt.watch then reload.check(script, opt) end

@@ -14,8 +14,9 @@ local dry_run = {}
 ---@param kernel_filter? string
 ---@param user_filter? string
 ---@param recorded boolean
+---@param with_reasons? boolean
 ---@return string lines, each with its newline
-function dry_run.event(event, kernel_filter, user_filter, recorded)
+function dry_run.event(event, kernel_filter, user_filter, recorded, with_reasons)
   local what = event.tracepoint and ('id %d'):format(tonumber(event.request.attr.config))
     or ('type %d, config %s'):format(event.request.attr.type, tostring(event.request.attr.config):gsub('U?LL$', ''))
   local sampled = event.request.counted == 1 and 'only counted'
@@ -34,6 +35,10 @@ function dry_run.event(event, kernel_filter, user_filter, recorded)
     attrs[#attrs + 1] = value == true and name or ('%s=%s'):format(name, value)
   end
   table.sort(attrs)
+  if with_reasons and not event.taken and event.request.counted == 0 then
+    add('not counted in the kernel', event.not_taken)
+    add('not captured by a BPF program', event.not_captured)
+  end
   add('attributes', #attrs > 0 and table.concat(attrs, ', ') or nil)
   return table.concat(lines, '\n') .. '\n'
 end
@@ -80,14 +85,15 @@ local function only_pulled(run, list)
 end
 
 ---@param run Run
+---@param with_reasons? boolean why events are not counted or captured by BPF programs
 ---@return string lines
-function dry_run.text(run)
+function dry_run.text(run, with_reasons)
   local list, opt, parts = events.shown(run.events), run.opt, {}
   parts[1] = ('%s: %d event%s\n'):format(run.name, #list, #list == 1 and '' or 's')
   for _, event in ipairs(list) do
     local kernel_filter = event_filter.for_kernel(event, run:own_pid())
     parts[#parts + 1] = dry_run.event(event, not event.machine and kernel_filter or nil, event.user_filter,
-      run.is_recorded or event.machine ~= nil)
+      run.is_recorded or event.machine ~= nil, with_reasons)
   end
   for _, program in ipairs(run.programs) do parts[#parts + 1] = ('  BPF: %s\n'):format(bpf.describe(program)) end
   if #(opt.push or {}) > 0 then parts[#parts + 1] = ('all events go to: %s\n'):format(table.concat(opt.push, ', ')) end

@@ -30,6 +30,7 @@ local in_kernel = {}
 ---@field turn? fun(self, side: integer, is_last: boolean) reads what was written to a side of the maps, before the
 --- handlers `interval` and `stop` are called
 ---@field count? fun(self): number events so far, for the statistics
+---@field refusal? string why it was not accepted
 
 ---@class InKernel
 ---@field switch Switch
@@ -169,7 +170,7 @@ end
 ---@param taker Taker
 ---@param checked contract.Handlers
 ---@return string? reason
-function InKernel:_load(taker, checked)
+function InKernel:_try(taker, checked)
   local reason = refuses_programs(self.run) or refuses_run(self.run)
   for _, event in ipairs(taker.events) do
     reason = reason or refuses_event(event, taker.attributes or {})
@@ -190,6 +191,13 @@ function InKernel:_load(taker, checked)
   for _, event in ipairs(taker.events) do event.taken = taker.does end
 end
 
+--- Does the same, and notes why not for `profscript explain`.
+function InKernel:_load(taker, checked)
+  taker.refusal = self:_try(taker, checked)
+  for _, event in ipairs(taker.refusal and taker.events or {}) do event.not_taken = taker.refusal end
+  return taker.refusal
+end
+
 --- Captures what no taker has. Returns why some events cannot be captured; nil if all are.
 ---@param checked contract.Handlers
 ---@return string? reason
@@ -199,6 +207,7 @@ function InKernel:_capture(checked)
   for _, event in ipairs(self.run.events:shown()) do
     if not event.taken then
       local why = refuses_programs(self.run) or self.captures:add(event, checked)
+      event.not_captured = why
       if why and captures.is_known(event) and not is_news then reason, is_news = why, true end
       reason = reason or why
     end

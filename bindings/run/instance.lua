@@ -9,6 +9,7 @@ local public_event = require 'bindings.view.public_event'
 local sample_filter = require 'bindings.bpf.sample_filter'
 local sampling = require 'bindings.view.sampling'
 local session_api = require 'bindings.run.session_api'
+local capture = require 'bindings.kernel.capture'
 local task_filter = require 'bindings.bpf.task_filter'
 local values = require 'bindings.options.values'
 local views = require 'bindings.view.views'
@@ -158,7 +159,8 @@ function Instance:mark_events()
   sample_filter.apply(self.name, self.opt, list, self.script.profiler.options)
   if not self.wants.only_threads then return end
   local run = self.run
-  local marks, anchor = task_filter.apply(run, list, attach.inherits(run.opt, run.workload))
+  local inherits = attach.inherits(run.opt, run.workload)
+  local marks, anchor = task_filter.apply(run, list, inherits, capture.common_bytes())
   if marks then run:mark_threads(marks, anchor) end
 end
 

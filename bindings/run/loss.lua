@@ -28,7 +28,7 @@ Loss.__index = Loss
 ---@return Loss
 function loss.new(name, opt, out, axis, host)
   return setmetatable({ total = 0, _name = name, _opt = opt, _out = out, _axis = axis, _host = host, _places = {},
-    _reported_at = -math.huge, _is_due = false, _most = 0 }, Loss)
+    _reported_at = -math.huge, _is_due = false, _own = 0, _most = 0, _in_rings = {}, _on_way = {} }, Loss)
 end
 
 --- Sets the script's handler, called for each loss.
@@ -37,8 +37,11 @@ function Loss:set_handler(handler) self._handler = handler end
 
 local function events_text(n) return ('%d event%s'):format(n, n == 1 and '' or 's') end
 
+--- Returns the name of the machine of an event; nil: this one.
+function Loss:_host_of(e) return self._host(bit.rshift(e.flags, C.EVENT_MEMBER_SHIFT)) end
+
 function Loss:_where(e)
-  local host = self._host(bit.rshift(e.flags, C.EVENT_MEMBER_SHIFT))
+  local host = self:_host_of(e)
   if host then return e.cpu >= 0 and ('CPU #%d of %s'):format(e.cpu, host) or host end
   return e.cpu >= 0 and 'CPU #' .. e.cpu or e.tid >= 0 and 'thread #' .. e.tid or 'an unknown CPU'
 end
@@ -51,6 +54,17 @@ function Loss:_line(place)
   local span = place.to > place.from and ('between %s and %s'):format(from, to) or 'at ' .. from
   local what = place.lost and events_text(place.lost) or 'an unknown number of events'
   return ('%s: lost %s on %s %s %s'):format(self._name, what, place.where, span, unit)
+end
+
+--- Adds a loss to what the advice at the end is about. Rings belong to a CPU or thread; a link to none.
+function Loss:_blame(e, n)
+  local host = self:_host_of(e)
+  local list = e.cpu < 0 and e.tid < 0 and self._on_way or self._in_rings
+  if not host then
+    self._own, self._most = self._own + n, math.max(self._most, n)
+  elseif not list[host] then
+    list[host], list[#list + 1] = true, host
+  end
 end
 
 --- Adds a loss to those that the next report is about.
@@ -86,8 +100,8 @@ function Loss:note(e)
     failure.raise('%s: lost %s; stopped because of --lost=error', self._name, events_text(n))
   end
   if n > 0 and opt.lost ~= 'ignore' then
-    local gap = { where = self:_where(e), lost = n, from = e.time, to = tonumber(e.key) }
-    self._most = math.max(self._most, n)
+    local gap = { where = self:_where(e), host = self:_host_of(e), lost = n, from = e.time, to = tonumber(e.key) }
+    self:_blame(e, n)
     if opt.verbose >= 1 then self._out:warn(self:_line(gap)) else self:_keep(gap) end
   end
   if e.time - self._reported_at >= REPORT_EVERY then
@@ -121,7 +135,9 @@ function Loss:report()
   local places = self._places
   if #places == 0 then return end
   table.sort(places, lost_more)
-  self._most = math.max(self._most, places[1].lost)
+  for _, place in ipairs(places) do
+    if not place.host then self._most = math.max(self._most, place.lost) end
+  end
   local lines = {}
   for i = 1, math.min(#places, MAX_LINES) do lines[i] = self:_line(places[i]) end
   local rest = 0
@@ -145,12 +161,23 @@ function Loss:_larger()
   return pages
 end
 
---- Suggests how to lose fewer events, at the end of a live run with losses.
-function Loss:advise()
-  local opt = self._opt
+--- Suggests how to lose fewer events, at the end of a run with losses.
+---@param is_recorded boolean the events of this machine are in the past
+function Loss:advise(is_recorded)
+  local opt, name = self._opt, self._name
   if self.total == 0 or opt.lost ~= 'warn' or opt.quiet then return end
-  self._out:warn(('%s: to lose fewer events, use larger ring buffers (-m %d)%s or a filter'):format(self._name,
-    self:_larger(), opt.realtime and '' or ', -r 1'))
+  if self._own > 0 and not is_recorded then
+    self._out:warn(('%s: to lose fewer events, use larger ring buffers (-m %d)%s or a filter'):format(name,
+      self:_larger(), opt.realtime and '' or ', -r 1'))
+  end
+  if #self._in_rings > 0 then
+    self._out:warn(('%s: to lose fewer events on %s, let the sender use larger ring buffers (-m), -r 1 or a filter')
+      :format(name, table.concat(self._in_rings, ', ')))
+  end
+  if #self._on_way > 0 then
+    self._out:warn(("%s: to lose fewer events on the way from %s, let the sender filter them, or write them to a file "
+      .. 'to analyze later (--push FILE)'):format(name, table.concat(self._on_way, ', ')))
+  end
 end
 
 return loss

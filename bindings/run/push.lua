@@ -18,6 +18,7 @@ local RING_PAGES = 512
 ---@field only boolean all events of the run are pushed, so the profiler gets none
 ---@field record? string file of --record
 ---@field addresses string[] in the order of their bits
+---@field _tells_clock boolean it remains to say that the host of this guest cannot know its clock exactly
 ---@field _handle ffi.cdata* struct push *
 local Push = {}
 Push.__index = Push
@@ -51,6 +52,11 @@ end
 --- Fails if an event has no samples that can be sent or recorded.
 local function check_samples(event, what)
   local request, name = event.request, event.name
+  if event.machine then
+    local address = event.machine.address
+    failure.usage("%s: '%s' comes from %s; to %s what another machine sends, use --input %s instead of pull=", what,
+      name, address, what == 'push' and 'send on' or 'record', address)
+  end
   if request.counted == 1 then
     failure.usage("%s: '%s' is only counted, so there are no events to %s", what, name,
       what == 'push' and 'send' or 'record')
@@ -129,6 +135,7 @@ function push.new(run, taken)
   if opt.record then C.push_keep(self._handle) end
   if run.is_recorded then check_recorded(run.events.list) end
   self:_check_stdout()
+  self._tells_clock = opt.verbose >= 1
   check(C.push_set_secret(self._handle, opt.secret, err), err)
   local converted = run.axis.converted
   if converted then C.push_set_clock(self._handle, ffi.gc(converted, nil), opt.clock_offset or 0) end
@@ -151,6 +158,11 @@ end
 
 --- Prints what has happened: who connected, who left. To be called between batches.
 function Push:poll()
+  if self._tells_clock then
+    self._tells_clock = false
+    local why = ffi.string(C.push_no_ptp(self._handle))
+    if why ~= '' then self.run.out:warn('push: ' .. why) end
+  end
   local text = C.push_take_messages(self._handle)
   if text[0] == 0 then return end
   for line in ffi.string(text):gmatch '[^\n]+' do self.run.out:warn(line) end

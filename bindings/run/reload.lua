@@ -22,7 +22,7 @@ local Reload = {}
 Reload.__index = Reload
 
 --- Options whose effect belongs to the open events or files.
-local EXCLUDED = { 'input', 'push', 'export', 'dry_run', 'overwrite' }
+local EXCLUDED = { 'input', 'push', 'export', 'dry_run', 'overwrite', 'query' }
 
 --- Fails for options that --watch cannot be combined with.
 ---@param script scripts.Script

@@ -11,6 +11,8 @@ local libc = require 'bindings.base.libc'
 local loss = require 'bindings.run.loss'
 local machines = require 'bindings.select.machines'
 local output = require 'bindings.print.output'
+local progress = require 'bindings.print.progress'
+local row_queries = require 'bindings.sql.row_query'
 local services = require 'bindings.run.services'
 local sources = require 'bindings.run.sources'
 local text = require 'bindings.base.text'
@@ -35,6 +37,8 @@ local runs = {}
 ---@field programs Bpf[] BPF objects of scripts
 ---@field in_kernel InKernel events that BPF programs take
 ---@field interval number ns; 0: no intervals
+---@field progress Progress
+---@field query? RowQuery of the rows that the profiler prints
 ---@field export? Export writes the events to a file for another program
 ---@field counts? Counts events that are only counted
 ---@field marks? ffi.cdata* uint8_t *: target threads by tid, read by a BPF program
@@ -101,14 +105,17 @@ function runs.new(session, script, opt, words, found, kept)
   }
   if not out then failure.raise('%s', message) end
   if opt.quiet then out.warn = function() end end
+  run.progress = progress.new(run.name, out, opt.quiet)
   run.out, run.in_kernel = out, in_kernel.new(run)
   run.axis = axis.new(session, opt)
+  local own = script.profiler.options
+  if opt.query and not (own and own.query) then run.query = row_queries.new(run.name, out, opt.query) end
   run.loss = loss.new(run.name, opt, out, run.axis, function(member)
     local host = C.session_host(session, member)
     return host ~= nil and text.safe(ffi.string(host)) or nil
   end)
   local function event_of(class) return run.events.by_class[class] end
-  run.services = services.new(session, out, event_of, opt.srcline)
+  run.services = services.new(session, out, event_of, opt.srcline, run.progress)
   local inherits = not run.everywhere and attach.inherits(opt, words)
   run.export = exports.new(run)
   run.events = events.new(session, run.services, script, opt, inherits, sources.new(found))

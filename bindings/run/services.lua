@@ -182,11 +182,12 @@ end
 ---@param out Output
 ---@param event_of fun(class: integer): Event? the run's event of a class
 ---@param with_srcline? boolean add source lines to frames
+---@param progress Progress
 ---@return Services
-function services.new(session, out, event_of, with_srcline)
+function services.new(session, out, event_of, with_srcline, progress)
   local add_frame = with_srcline and srcline.adder(session) or nil
   local part_size = ffi.new 'uint32_t[1]'
-  local all_frames = frames.new(session, add_frame)
+  local all_frames = frames.new(session, add_frame, progress)
   local self = {
     strings = intern.new(1, MAX_STRING_KEYS),
     stack = function(e)

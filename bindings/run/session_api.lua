@@ -10,6 +10,7 @@ local check = require 'bindings.base.check'
 local condition = require 'bindings.select.condition'
 local counts = require 'bindings.run.counts'
 local doubts = require 'bindings.pairs.doubts'
+local lanes = require 'bindings.export.lanes'
 local nearest = require 'bindings.base.nearest'
 local output = require 'bindings.print.output'
 local prev_state = require 'bindings.expr.prev_state'
@@ -228,6 +229,22 @@ function session_api.new(instance)
   ---@param event Event
   ---@return (fun(key: number|integer64): string)? print nil: the event has no printkey=
   function api.key_printer(event) return services.key_printer(public_event.one(event, 'session.key_printer')) end
+
+  --- Returns a function that adds slices to the file of --export: what the script has found out between two times.
+  --- Slices of a key must not overlap, except with `nested`, and come in the order of their ends.
+  ---
+  ---   local slice = session.slices { by = 'tid', names = { 'asleep', 'waiting' } }
+  ---   if slice then slice(1, ev.pid, since, ev._time) end
+  ---@param settings { by: 'tid'|'cpu'|'key', names: string[], nested?: boolean, key_text?: fun(key: integer): string }
+  --- by: what keys are
+  ---@return (fun(kind: integer, key: integer, from: number, to: number))? slice kind: index in names; nil without
+  --- --export
+  function api.slices(settings)
+    check.is(settings, 'table', 'session.slices takes a table')
+    check.is(settings.names, 'table', 'session.slices takes a list of names')
+    return run.export and run.export:script_slices { by = settings.by, names = settings.names,
+      depth = settings.nested and lanes.NESTED or nil, key_text = settings.key_text }
+  end
 
   --- Returns the bit of prev_state that marks a preempted task. It differs between kernels.
   ---@param event Event sched:sched_switch

@@ -189,6 +189,7 @@ function Tally:turn(side)
   local kernel, first, counts = self._kernel, {}, {}
   kernel:take_rows(side, function(index, cpu, row, bytes)
     local one = self._list[index]
+    one.seen = (one.seen or 0) + kernel:count(row)
     local id = id_of(self, one, cpu, bytes)
     add_row(self, one, index, row, id, false)
     local time = one.name and kernel:time(row)
@@ -210,6 +211,7 @@ function Tally:turn(side)
     local one = self._list[index]
     self._stats[IGNORED] = self._stats[IGNORED] + ignored
     local n = kernel:count(row)
+    one.seen = (one.seen or 0) + n + ignored
     if n == 0 then return end
     local id = 0
     if one.hashed > 0 then
@@ -225,6 +227,15 @@ end
 --- The number of events that programs counted.
 ---@package
 function Tally:count() return self._stats[COUNTED] + self._stats[IGNORED] end
+
+--- The number of events of each class that programs counted.
+---@package
+---@return table<Event, number>
+function Tally:by_event()
+  local events = {}
+  for _, one in ipairs(self._list) do events[one.event] = one.seen or 0 end
+  return events
+end
 
 local public = facade.class('tally', Tally, { 'add', 'counted', 'ignored', 'too_large' })
 

@@ -150,6 +150,7 @@ function version.start(run, script)
   if #run.events.list == 0 and #run.programs == 0 then
     failure.usage('%s: no events; select some with -e, such as -e sched:sched_switch', script.name)
   end
+  if run.query then run.query:open(run.session) end
   run.events.sources:apply_options(run.opt)
   profiler:mark_events()
   return setmetatable({

@@ -61,7 +61,7 @@ function databases.quoted(name) return '"' .. name:gsub('"', '""') .. '"' end
 ---@param value string|number|ffi.cdata*|nil
 ---@return string
 function databases.literal(value)
-  if value == nil then return 'NULL' end
+  if value == nil or value ~= value or value == math.huge or value == -math.huge then return 'NULL' end
   if type(value) == 'string' then return "'" .. value:gsub("'", "''"):gsub('%z', '') .. "'" end
   if type(value) == 'cdata' then return (tostring(ffi.cast('int64_t', value)):gsub('LL$', '')) end
   return ('%.17g'):format(value)
@@ -90,6 +90,20 @@ local UNKNOWN = {
   { 'no such function: (.*)', 'function' },
 }
 
+--- Returns where a statement names a table, of which SQLite does not know the place.
+local function place_of_table(sql, name, from)
+  local lower, word, at = sql:lower(), name:lower(), from
+  while true do
+    local first, last = lower:find(word, at, true)
+    if not first then return lower:find(word, from, true) end
+    local before = lower:sub(1, first - 1)
+    if before:find '%f[%w]from%s+["%[`]?$' or before:find '%f[%w]join%s+["%[`]?$' or before:find ',%s*["%[`]?$' then
+      if not lower:find('^[%w_]', last + 1) then return first end
+    end
+    at = last + 1
+  end
+end
+
 --- Returns what is wrong with a statement, and where.
 local function explain(self, err, sql, from)
   local message, at, hint = ffi.string(err.text), err.offset, nil
@@ -101,8 +115,7 @@ local function explain(self, err, sql, from)
   for _, case in ipairs(UNKNOWN) do
     local name = message:match('^' .. case[1] .. '$')
     if name then
-      -- SQLite knows the place of columns, but not that of tables.
-      local found = at < 0 and sql:lower():find(name:lower(), from, true)
+      local found = at < 0 and place_of_table(sql, name, from)
       if found then at = found - from end
       hint = diagnostic.suggest(name:match '[^.]*$', self:names(case[2]))
     end

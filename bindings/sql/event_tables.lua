@@ -4,6 +4,7 @@
 --- file, or to verify the results.
 local ffi = require 'ffi'
 local columns = require 'bindings.sql.columns'
+local constants = require 'bindings.sql.constants'
 local databases = require 'bindings.sql.database'
 local diagnostic = require 'bindings.base.diagnostic'
 local facade = require 'bindings.base.facade'
@@ -150,6 +151,27 @@ local function close_all(queries)
   for _, query in ipairs(queries or {}) do query:close() end
 end
 
+--- Adds what all queries want of an event to its filter, so that the kernel need not deliver the others: comparisons of
+--- fields with constants. Only where nothing else sees the events.
+local function narrow(self, query)
+  local opt, text = self._run.opt, query:lower()
+  if self._run.is_recorded or opt.export or opt.record or opt.push or opt.exit_n
+    or opt.sampling_limit then return end
+  for _, word in ipairs { 'left', 'right', 'full', 'event_metadata' } do
+    if text:find('%f[%w_]' .. word .. '%f[^%w_]') then return end -- outer joins; counts of all events
+  end
+  for _, one in ipairs(self.tables) do
+    local event = one.event
+    local added = not (event.machine or event.attrs.push or event.owner.parent) and event.tracepoint
+      and constants.filter(self._tables, one.number, one.columns)
+    if added and event.filter then
+      event.filter = ('(%s) && (%s)'):format(event.filter, added)
+    elseif added then
+      event.filter = added
+    end
+  end
+end
+
 ---@param config EventTablesConfig
 ---@return EventTables
 function event_tables.new(config)
@@ -173,6 +195,7 @@ function event_tables.new(config)
   if config.query and config.query:lower():find 'syscall' then add_syscalls(self) end
   self._kept = open_kept(self)
   if config.query then self._queries = prepare(self._kept, config.query) end
+  if config.query and not config.file and not config.verify then narrow(self, config.query) end
   if run.opt.dry_run then return self end -- the file stays as it is
   if config.file or config.verify then self._copies = open_copies(self, config.file) end
   -- A file has room for more events than the memory.
@@ -268,6 +291,7 @@ end
 ---@return string? message what went wrong
 local function answer(self, at)
   for i, query in ipairs(self._queries) do
+    if self._is_last then self._run.progress:stage(('query %d of %d'):format(i, #self._queries), true) end
     local message, interrupted = results.print(self._out, query, #self._queries > 1 and 'query' .. i or 'query',
       i == 1 and at)
     if not message and self._verifying then
@@ -312,6 +336,7 @@ end
 --- Answers the queries for the last time and closes the databases.
 ---@param at number ns
 function EventTables:finish(at)
+  self._is_last = true
   self:report(at)
   close_all(self._queries)
   close_all(self._verifying)

@@ -101,13 +101,19 @@ function perf_events.breakpoint(name)
     return nil, ("invalid breakpoint length '%s' (expected 1, 2, 4 or 8)"):format(length)
   end
   if bits == ACCESS.r then bits = ACCESS.r + ACCESS.w end -- x86 has no read-only breakpoints
+  local size = bits == ACCESS.x and 8 or LENGTHS[length or '4']
+  local past = tonumber(value % size)
+  if ffi.arch == 'x64' and bits ~= ACCESS.x and past > 0 then
+    return nil, ("misaligned address '%s' of a breakpoint of %d bytes (the aligned one is 0x%s)"):format(address, size,
+      bit.tohex(value - past):gsub('^0+', ''))
+  end
   return {
     name = name,
     kind = 'breakpoint',
     type = TYPES.breakpoint,
     config = 0,
     config1 = value,
-    config2 = bits == ACCESS.x and 8 or LENGTHS[length or '4'],
+    config2 = size,
     bp_type = bits,
     period = 1,
   }

@@ -3,14 +3,24 @@
  * Guest clock: converts the times of a guest's events to CLOCK_MONOTONIC of this host. The guest
  * tells what its clock and its TSC are at the same moment, and we know our own, so what is missing
  * is how the two TSCs relate: exactly if KVM's debugfs tells, else within the bounds of pings.
+ * Better than pings, a guest that has KVM's PTP clock tells what our wall clock is.
  */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
 
 struct clock_pair;
+struct ping_bounds;
 struct guest_clock;
 struct vm;
+
+/* A reading of the guest: its clocks when ours was host_real, give or take error. */
+struct guest_ptp {
+	uint64_t ns;	    /* of its events */
+	uint64_t mono;	    /* CLOCK_MONOTONIC */
+	uint64_t host_real; /* CLOCK_REALTIME, ns */
+	double error;	    /* ns */
+};
 
 /* vm: the machine, which must live as long as the clock; NULL: unknown, so only pings tell. NULL:
  * out of memory. */
@@ -31,10 +41,18 @@ bool guest_clock_pair(struct guest_clock *clock, uint64_t tsc, uint64_t ns, doub
 void guest_clock_ping(struct guest_clock *clock, uint64_t sent, uint64_t received, uint64_t replied,
 		      uint64_t returned);
 
-/* Whether times can be converted: there is a pair, and the TSCs' relation is known. */
+/* Adds a reading of KVM's PTP clock. here: our clocks now. mono: bounds of the guest's
+ * CLOCK_MONOTONIC, which count where the TSCs do not relate. If pings prove that the PTP clock
+ * cannot be ours, it is not used: the guest may be that of another machine. */
+void guest_clock_ptp(struct guest_clock *clock, const struct guest_ptp *ptp,
+		     const struct clock_pair *here, const struct ping_bounds *mono);
+
+/* Whether times can be converted: there is a pair, and the TSCs' relation is known; or a reading of
+ * the PTP clock. */
 bool guest_clock_ready(const struct guest_clock *clock);
 uint64_t guest_clock_to_host(struct guest_clock *clock, uint64_t ns);
 /* Returns how far a converted time may be off, in ns. */
 double guest_clock_error(struct guest_clock *clock, uint64_t ns);
-/* Returns what relates the TSCs: "KVM's TSC offset", "pings", or "nothing". */
+/* Returns what relates the clocks: "KVM's TSC offset", "KVM's PTP clock", "pings", or "nothing"
+ * (so far). */
 const char *guest_clock_method(const struct guest_clock *clock);

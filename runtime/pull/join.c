@@ -121,6 +121,13 @@ static void forward_notice(struct join *j, struct source *from)
 	from->is_urgent = false;
 }
 
+/* Returns up to which time a member with slots has delivered all. Those without a time come first.
+ */
+static uint64_t before_head(const struct member *m)
+{
+	return head_time(m) ? head_time(m) - 1 : 0;
+}
+
 /* Returns up to which time an empty member holds back the others. */
 static uint64_t bound_of(struct join *j, struct member *m, uint64_t now)
 {
@@ -232,8 +239,8 @@ static int join_next(struct source *src, struct slot *out, int max, uint64_t unt
 			limit = bound_of(j, m, now);
 	}
 	for (uint32_t i = 0; i < j->nr_members; i++)
-		if (has_slots(j->members[i]) && head_time(j->members[i]) - 1 < limit)
-			limit = head_time(j->members[i]) - 1;
+		if (has_slots(j->members[i]) && before_head(j->members[i]) < limit)
+			limit = before_head(j->members[i]);
 	if (limit > src->horizon)
 		src->horizon = limit;
 	return n;

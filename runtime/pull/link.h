@@ -13,8 +13,7 @@
 /* ns without a byte from the sender after which a link counts as broken: TCP notices a pulled cable
  * only when it sends. These are a hundred heart-beats. An overloaded machine, or one that is being
  * migrated, does not miss as many, and a sender that is stopped for less loses nothing. */
-#define LINK_SILENCE	 10000000000ull
-#define LINK_SILENT_TEXT "it has sent nothing for 10 s"
+#define LINK_SILENCE 10000000000ull
 
 struct channel;
 struct error;

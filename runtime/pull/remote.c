@@ -128,6 +128,12 @@ static int take_gaps(struct remote *r, struct slot *out, int max, uint64_t until
 	return n;
 }
 
+/* Records without a time come first. */
+static uint64_t before(uint64_t time)
+{
+	return time ? time - 1 : 0;
+}
+
 static int remote_next(struct source *src, struct slot *out, int max, uint64_t until,
 		       struct error *err)
 {
@@ -146,7 +152,7 @@ static int remote_next(struct source *src, struct slot *out, int max, uint64_t u
 		if (n < max)
 			out[n++] = r->held[r->at++];
 	}
-	horizon = r->at < r->n ? r->held[r->at].time - 1 : remote_stream_horizon(r);
+	horizon = r->at < r->n ? before(r->held[r->at].time) : remote_stream_horizon(r);
 	if (!r->ended && horizon > remote_latest(r)) /* its clock is wrong */
 		horizon = remote_latest(r);
 	if (r->at == r->n && n < max)

@@ -103,7 +103,18 @@ static uint64_t mono_at(struct remote_clock *c, const struct wire_pair *pair, do
 	return pair->mono - offset;
 }
 
-/* Lets the guest's clock convert, if it can. */
+/* Lets the guest's clock convert, if it can. now: of the sender's records. */
+static void use_guest(struct remote_clock *c, uint64_t now)
+{
+	c->by_guest = guest_clock_ready(c->guest);
+	if (!c->by_guest)
+		return;
+	c->is_known = true;
+	c->is_linear = false;
+	c->method = guest_clock_method(c->guest);
+	c->error = guest_clock_error(c->guest, now);
+}
+
 static void pair_by_guest(struct remote_clock *c, const struct wire_pair *pair, double rate)
 {
 	struct clock_pair here;
@@ -116,13 +127,7 @@ static void pair_by_guest(struct remote_clock *c, const struct wire_pair *pair, 
 	clock_pair_read(&here);
 	guest_clock_host_pair(c->guest, &here);
 	guest_clock_pair(c->guest, pair->tsc, pair->clock, pair->read_error_ns);
-	c->by_guest = guest_clock_ready(c->guest);
-	if (!c->by_guest)
-		return;
-	c->is_known = true;
-	c->is_linear = false;
-	c->method = guest_clock_method(c->guest);
-	c->error = guest_clock_error(c->guest, pair->clock);
+	use_guest(c, pair->clock);
 }
 
 static void pair_by_map(struct remote_clock *c, const struct wire_pair *pair, double rate)
@@ -159,6 +164,18 @@ void remote_clock_pair(struct remote_clock *c, const struct wire_pair *pair,
 	}
 	pair_by_map(c, pair, rate); /* should the guest's clock become unknown */
 	pair_by_guest(c, pair, rate);
+}
+
+void remote_clock_ptp(struct remote_clock *c, const struct wire_ptp *ptp)
+{
+	struct guest_ptp reading = {ptp->clock, ptp->mono, ptp->host_real, ptp->error_ns};
+	struct clock_pair here;
+
+	if (!c->guest || c->is_own_kernel || !c->has_pair)
+		return;
+	clock_pair_read(&here);
+	guest_clock_ptp(c->guest, &reading, &here, &c->pings);
+	use_guest(c, ptp->clock);
 }
 
 void remote_clock_ping(struct remote_clock *c, struct wire_ping *ping)

@@ -4,7 +4,8 @@
  * sender's pairs of clocks. What connects the two machines is, in this order:
  *
  *   the same kernel    CLOCK_MONOTONIC is the same clock
- *   a guest of ours    its TSC is ours, with an offset and ratio that KVM tells, or within the
+ *   a guest of ours    its TSC is ours, with an offset and ratio that KVM tells, or it reads our
+ *                      wall clock by KVM's PTP clock, or the TSC is ours within the
  *                      bounds that pings prove, see clocks/guest_clock.h
  *   pings              prove bounds of the offset of CLOCK_MONOTONIC
  *   the wall clocks    as exact as both machines keep them
@@ -51,6 +52,8 @@ void remote_clock_start(struct remote_clock *c, const struct wire_hello *hello, 
 void remote_clock_clear(struct remote_clock *c);
 void remote_clock_pair(struct remote_clock *c, const struct wire_pair *pair,
 		       const struct wire_hello *hello);
+/* Only of use if the sender is a guest of this machine, see remote_clock_set_vm(). */
+void remote_clock_ptp(struct remote_clock *c, const struct wire_ptp *ptp);
 /* Fills a ping to send now. */
 void remote_clock_ping(struct remote_clock *c, struct wire_ping *ping);
 void remote_clock_pong(struct remote_clock *c, const struct wire_pong *pong);

@@ -87,6 +87,8 @@ static uint64_t read_own(void *arg, const struct perf_event_header *rec)
 		return read_group(r, (const void *)rec);
 	if (has_tag(rec, WIRE_PAIR, sizeof(struct wire_pair)))
 		read_pair(r, (const void *)rec);
+	else if (has_tag(rec, WIRE_PTP, sizeof(struct wire_ptp)))
+		remote_clock_ptp(&r->clock, (const void *)rec);
 	else if (has_tag(rec, WIRE_PONG, sizeof(struct wire_pong)))
 		remote_clock_pong(&r->clock, (const void *)rec);
 	else if (has_tag(rec, WIRE_BYE, sizeof(struct wire_bye)))
@@ -230,13 +232,15 @@ static void end_stream(struct remote *r)
 	bool breaks = is_ours(r) && !r->said_bye && link_is_temporary(r->link);
 	bool again = breaks && !r->stopped_at;
 	struct gaps_read read;
+	struct error silent;
 
 	if (again) {
 		recording_read(r->stream, &read.samples, &read.lost);
 		gaps_broken(&r->gaps, &read);
+		error_set(&silent, 0, "it has sent nothing for %g s", r->silence / 1e9);
 		notify(r, "Disconnect from",
 		       r->is_damaged  ? "its data is damaged"
-		       : r->is_silent ? LINK_SILENT_TEXT
+		       : r->is_silent ? silent.text
 				      : warning);
 	} else {
 		if (channel_is_socket(link_channel(r->link)) && !r->stopped_at)

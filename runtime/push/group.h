@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Group: some 64 KiB of records that are sent, or dropped, together: a clock pair if one is due,
- * GROUP, the records, and FINISHED_ROUND. All receivers of a stream share its groups.
+ * Group: some 64 KiB of records that are sent, or dropped, together: readings of the clocks if
+ * they are due, GROUP, the records, and FINISHED_ROUND. All receivers of a stream share its groups.
  */
 #pragma once
 #include <stdbool.h>
@@ -20,6 +20,7 @@ struct time_conv {
 
 /* What stands before the records. */
 struct group_front {
+	struct wire_ptp ptp;
 	struct wire_pair pair;
 	struct time_conv conv;
 	struct wire_group group;

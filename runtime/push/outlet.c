@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
+#include "clocks/kvm_ptp.h"
 #include "push/receiver.h"
 #include "push/task_scan.h"
 #include "wire/own_records.h"
@@ -14,13 +15,14 @@ enum {
 	HEART_BEAT = 100000000, /* ns */
 	PAIR_PERIOD = 1000000000,
 	RETRY_AFTER = 100000000,
-	ACCEPTS = 8, /* in a turn: half of UNPROVEN_MAX, so that all have time to answer */
+	CLIENTS_TOLD = 16, /* in CLIENTS_PERIOD, one by one */
+	ACCEPTS = 8,	   /* in a turn: half of UNPROVEN_MAX, so that all have time to answer */
 	RECORD_TIME_CONV = 79,
 	CONV_SHIFT = 32
 };
 
-/* ns between two lines about refused clients: anybody can try again and again. */
-#define REFUSALS_PERIOD 5000000000ull
+/* ns in which only so many lines tell of clients: anybody can come again and again. */
+#define CLIENTS_PERIOD 5000000000ull
 
 /* Tells the user a line. */
 static void __attribute__((format(printf, 2, 3))) tell(struct outlets *all, const char *fmt, ...)
@@ -87,9 +89,17 @@ static bool packs(const struct outlet *o, int fd)
 	}
 }
 
+/* A client gets no line of its own. Those of the next CLIENTS_PERIOD are told together with it. */
+static void put_off(struct outlet *o)
+{
+	if (!o->refused && !o->untold && !o->untold_gone.receivers)
+		o->put_off_at = o->now;
+}
+
 static void tell_refusal(struct outlet *o, const char *name, const char *why)
 {
-	if (o->refused_at && o->now - o->refused_at < REFUSALS_PERIOD) {
+	if (o->refused_at && o->now - o->refused_at < CLIENTS_PERIOD) {
+		put_off(o);
 		o->refused++;
 		return;
 	}
@@ -97,13 +107,42 @@ static void tell_refusal(struct outlet *o, const char *name, const char *why)
 	tell(o->all, "Refuse client %s: %s", name, why);
 }
 
-static void tell_further_refusals(struct outlet *o)
+/* Whether there is still room for a line about one that is accepted. */
+static bool may_tell(struct outlet *o)
 {
-	if (!o->refused)
-		return;
-	tell(o->all, "Refuse %u more clients of %s", o->refused, channel_address(o->channel));
-	o->refused = 0;
-	o->refused_at = o->now;
+	if (o->now - o->accepted_at >= CLIENTS_PERIOD) {
+		o->accepted_at = o->now;
+		o->accepted = 0;
+	}
+	return o->accepted++ < CLIENTS_TOLD;
+}
+
+static const char *plural(uint32_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
+/* Tells of those clients that had no lines of their own. */
+static void tell_further_clients(struct outlet *o)
+{
+	const char *address = channel_address(o->channel);
+	uint32_t gone = o->untold_gone.receivers;
+
+	if (o->refused) {
+		tell(o->all, "Refuse %u more client%s of %s", o->refused, plural(o->refused),
+		     address);
+		o->refused_at = o->now;
+	}
+	if (o->untold)
+		tell(o->all, "Accept %u more client%s of %s", o->untold, plural(o->untold),
+		     address);
+	if (gone)
+		tell(o->all, "%u more client%s of %s %s: %llu events sent, %llu dropped", gone,
+		     plural(gone), address, gone == 1 ? "hangs up" : "hang up",
+		     (unsigned long long)o->untold_gone.sent,
+		     (unsigned long long)o->untold_gone.dropped);
+	o->refused = o->untold = 0;
+	memset(&o->untold_gone, 0, sizeof(o->untold_gone));
 }
 
 static void refuse(struct outlet *o, struct receiver *r, const char *why)
@@ -124,14 +163,21 @@ static void welcome(struct outlet *o, struct receiver *r)
 	uint32_t others = 0;
 
 	for (uint32_t i = 0; i < o->nr_receivers; i++)
-		others += o->receivers[i]->is_told;
+		others += o->receivers[i]->is_accepted;
 	if (others == RECEIVERS_MAX) {
 		refuse(o, r, "there are too many already");
 		return;
 	}
-	r->is_told = true;
-	if (channel_is_socket(o->channel))
+	r->is_accepted = true;
+	if (!channel_is_socket(o->channel))
+		return;
+	r->is_told = may_tell(o);
+	if (r->is_told) {
 		tell(o->all, "Accept client %s", r->name);
+		return;
+	}
+	put_off(o);
+	o->untold++;
 }
 
 /* Whoever does not know the secret must not keep out others: the oldest client that has not proven
@@ -144,8 +190,8 @@ static void make_room(struct outlet *o)
 	for (uint32_t i = 0; i < o->nr_receivers; i++) {
 		struct receiver *r = o->receivers[i];
 
-		unproven += !r->is_told;
-		if (!r->is_told && (!oldest || r->since < oldest->since))
+		unproven += !r->is_accepted;
+		if (!r->is_accepted && (!oldest || r->since < oldest->since))
 			oldest = r;
 	}
 	if (unproven == UNPROVEN_MAX)
@@ -237,6 +283,23 @@ static void fill_pair(struct outlets *all, struct wire_pair *pair, const struct 
 	};
 }
 
+/* Returns false if there is no PTP clock. */
+static bool fill_ptp(struct outlets *all, struct wire_ptp *ptp)
+{
+	struct kvm_ptp_reading now;
+
+	if (!all->ptp || !kvm_ptp_read(all->ptp, &now))
+		return false;
+	*ptp = (struct wire_ptp){
+		.head = wire_head(WIRE_PTP, sizeof(*ptp)),
+		.clock = push_clock_time(&all->clock, now.mono),
+		.mono = now.mono,
+		.host_real = now.host_real,
+		.error_ns = now.error,
+	};
+	return true;
+}
+
 /* clock = zero + (tsc * mult >> shift), as on the control page of a ring. */
 static void fill_conv(struct time_conv *conv, double rate, const struct wire_pair *now)
 {
@@ -252,8 +315,8 @@ static void fill_conv(struct time_conv *conv, double rate, const struct wire_pai
 	};
 }
 
-/* Fills the clock pair of a group, if one is due. Returns how many bytes of the front are not sent.
- */
+/* Fills the readings of the clocks, if they are due. Returns how many bytes of the front are not
+ * sent. */
 static uint32_t fill_clocks(struct outlet *o, struct group_front *front)
 {
 	struct clock_pair now;
@@ -268,7 +331,7 @@ static uint32_t fill_clocks(struct outlet *o, struct group_front *front)
 	o->paired_at = o->flushed_at;
 	fill_pair(o->all, &front->pair, &now);
 	fill_conv(&front->conv, push_clock_is_cycles(&o->all->clock) ? 1 : 1e6 / khz, &front->pair);
-	return 0;
+	return fill_ptp(o->all, &front->ptp) ? 0 : offsetof(struct group_front, pair);
 }
 
 /* Starts a group, or only counts records if nobody reads them. */
@@ -331,6 +394,7 @@ static void start_receiver(struct outlet *o, struct receiver *r)
 	struct task_scan *scan = NULL;
 	struct clock_pair now;
 	struct wire_pair pair;
+	struct wire_ptp ptp;
 	uint64_t mono = 0, real = all->wall_zero;
 
 	if (real)
@@ -342,13 +406,20 @@ static void start_receiver(struct outlet *o, struct receiver *r)
 		 * needs today's. */
 		real = answers || !all->wall_zero ? now.real : all->wall_zero + now.mono;
 		hello.tsc_khz = tsc_khz(all, &now);
-		scan = task_scan_new(all->trailer_words, all->has_addresses);
+		if (all->is_local)
+			scan = task_scan_new(all->trailer_words, all->has_addresses);
 	}
 	preamble_fill(&hello);
+	if (all->is_foreign)
+		memset(hello.boot_id, 0, sizeof(hello.boot_id));
+	if (all->host)
+		snprintf(hello.hostname, sizeof(hello.hostname), "%s", all->host);
 	preamble_write(&r->front, o->events, o->nr_events, &hello, mono, is_cycles ? 0 : real);
 	fill_pair(all, &pair, &now);
 	if (all->is_live)
 		bytes_add(&r->front, &pair, sizeof(pair));
+	if (fill_ptp(all, &ptp))
+		bytes_add(&r->front, &ptp, sizeof(ptp));
 	receiver_start(r, scan, &all->symbols);
 	if (!o->group)
 		begin_group(o);
@@ -394,6 +465,14 @@ static int accept_all(struct outlet *o, struct error *err)
 	return ret;
 }
 
+static void note_untold(struct outlet *o, const struct receiver *r, uint64_t dropped)
+{
+	put_off(o);
+	o->untold_gone.receivers++;
+	o->untold_gone.sent += r->sent;
+	o->untold_gone.dropped += dropped;
+}
+
 /* Removes a receiver that has ended. */
 static int remove_receiver(struct outlet *o, uint32_t index, struct error *err)
 {
@@ -412,13 +491,15 @@ static int remove_receiver(struct outlet *o, uint32_t index, struct error *err)
 	else if (is_device)
 		tell(o->all, "Device %s has hung up: %llu events sent, %llu dropped", r->name,
 		     (unsigned long long)r->sent, (unsigned long long)dropped);
-	else if (!r->is_told)
+	else if (!r->is_accepted)
 		tell_refusal(o, r->name,
 			     r->why.text[0] ? r->why.text
 					    : "it does not prove that it knows the secret");
 	else if (r->why.text[0])
 		tell(o->all, "Close client %s: %s: %llu events sent, %llu dropped", r->name,
 		     r->why.text, (unsigned long long)r->sent, (unsigned long long)dropped);
+	else if (!r->is_told)
+		note_untold(o, r, dropped);
 	else
 		tell(o->all, "Client hangs up %s: %llu events sent, %llu dropped", r->name,
 		     (unsigned long long)r->sent, (unsigned long long)dropped);
@@ -453,14 +534,14 @@ int outlet_turn(struct outlet *o, uint64_t now, uint64_t horizon, bool called, s
 
 	o->now = now;
 	ret = called ? accept_all(o, err) : 0;
-	if (now - o->refused_at >= REFUSALS_PERIOD)
-		tell_further_refusals(o);
+	if (now - o->put_off_at >= CLIENTS_PERIOD)
+		tell_further_clients(o);
 	if (!ret && channel_kind(o->channel) == CHANNEL_DEVICE)
 		ret = retry_device(o, now, err);
 	for (uint32_t i = 0; i < o->nr_receivers; i++) {
 		if (called || receiver_is_doubtful(o->receivers[i]))
 			receiver_read(o->receivers[i], &o->all->secret);
-		if (o->receivers[i]->state == RECEIVER_NEW && !o->receivers[i]->is_told)
+		if (o->receivers[i]->state == RECEIVER_NEW && !o->receivers[i]->is_accepted)
 			welcome(o, o->receivers[i]);
 	}
 	for (uint32_t i = 0; i < o->nr_receivers; i++)
@@ -487,7 +568,7 @@ void outlet_end(struct outlet *o)
 		outlet_flush(o, o->newest);
 	for (uint32_t i = 0; i < o->nr_receivers; i++)
 		receiver_say_bye(o->receivers[i]);
-	tell_further_refusals(o);
+	tell_further_clients(o);
 }
 
 bool outlet_is_full(const struct outlet *o)

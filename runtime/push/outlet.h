@@ -16,6 +16,7 @@
 #include "wire/preamble.h"
 #include "wire/secret.h"
 
+struct kvm_ptp;
 struct receiver;
 
 enum {
@@ -33,12 +34,16 @@ struct outlets {
 	struct bytes messages; /* lines for the user */
 	struct push_clock clock;
 	uint64_t epoch;
-	uint32_t clockid;	/* of the records' times; UINT32_MAX: another one */
-	bool is_live;		/* the records' times are now */
-	bool has_addresses;	/* receivers need the mappings of tasks, to name what they show */
+	uint32_t clockid;   /* of the records' times; UINT32_MAX: another one */
+	bool is_live;	    /* the records' times are now */
+	bool is_local;	    /* their tasks are those of this machine */
+	bool is_foreign;    /* they are sent on for another kernel */
+	const char *host;   /* the machine that they are sent on for; NULL: this one, or unknown */
+	bool has_addresses; /* receivers need the mappings of tasks, to name what they show */
 	uint32_t trailer_words; /* at the end of records other than samples */
 	uint64_t wall_zero;	/* when the records' clock was 0, wall time in ns; 0: unknown */
 	struct clock_pair first_pair;
+	struct kvm_ptp *ptp; /* the clock of this guest's host; NULL: there is none */
 	struct group_pool pool;
 	void *zstd; /* a compression context */
 };
@@ -51,9 +56,17 @@ struct outlet {
 	struct receiver *receivers[RECEIVERS_MAX + UNPROVEN_MAX];
 	uint32_t nr_receivers;
 	int nr_listening;
-	uint64_t retry_at;   /* when to open the device again, ns */
-	uint64_t refused_at; /* when a refusal was told, ns; 0: never */
-	uint32_t refused;    /* clients since then */
+	uint64_t retry_at;    /* when to open the device again, ns */
+	uint64_t refused_at;  /* when a refusal was told, ns; 0: never */
+	uint32_t refused;     /* clients since then */
+	uint64_t accepted_at; /* when the period of these began */
+	uint32_t accepted;    /* clients */
+	uint64_t put_off_at;  /* when the first client since the last summary got no line */
+	uint32_t untold;      /* accepted since then, without a line */
+	struct {
+		uint32_t receivers;
+		uint64_t sent, dropped;
+	} untold_gone; /* of these, and earlier ones, that hung up */
 
 	struct group *group;	      /* NULL: nobody reads, so records are only counted */
 	uint64_t produced;	      /* events so far */

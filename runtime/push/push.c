@@ -11,10 +11,12 @@
 #include <unistd.h>
 #include <zstd.h>
 #include "clocks/clock_axis.h"
+#include "clocks/kvm_ptp.h"
 #include "decode/decoder.h"
 #include "os/clock.h"
 #include "os/signals.h"
 #include "push/kernel_symbols.h"
+#include "push/lost_record.h"
 #include "push/outlet.h"
 #include "push/pushed.h"
 #include "push/receiver.h"
@@ -37,8 +39,10 @@ struct push {
 	struct outlet *outlets[PUSH_MAX];
 	int nr_outlets;
 	struct pushed pushed;
-	uint64_t left; /* samples until the end; UINT64_MAX: no limit */
+	struct error no_ptp; /* why */
+	uint64_t left;	     /* samples until the end; UINT64_MAX: no limit */
 	bool has_more, stopped, finished, keeps;
+	bool converts; /* the times of slots are not those of their records */
 	uint64_t turned_at;
 };
 
@@ -114,9 +118,17 @@ static void describe_all(struct push *p)
 	const struct source_info *info = &p->source.info;
 	const struct perf_event_attr *attr = decoder_attr(p->source.decoder, 0);
 
-	p->all.is_live = !info->is_recorded;
-	p->all.clockid =
-		attr->use_clockid && !p->all.clock.axis ? (uint32_t)attr->clockid : UINT32_MAX;
+	p->all.is_live = !info->is_recorded || info->is_live;
+	p->all.is_local = !info->is_recorded;
+	p->all.is_foreign = info->host && !info->own_kernel;
+	p->all.host = info->host;
+	if (p->all.is_live && !p->all.is_foreign && !p->keeps)
+		p->all.ptp = kvm_ptp_open("", &p->no_ptp);
+	p->converts = info->is_live && p->inner->ops->convert;
+	p->all.clockid = p->all.clock.axis   ? UINT32_MAX
+			 : p->converts	     ? CLOCK_MONOTONIC
+			 : attr->use_clockid ? (uint32_t)attr->clockid
+					     : UINT32_MAX;
 	push_clock_set_trailer(&p->all.clock, attr);
 	if (attr->sample_id_all)
 		p->all.trailer_words = __builtin_popcountll(attr->sample_type & TRAILER);
@@ -156,6 +168,20 @@ static int push_open(struct source *src, const struct source_target *target, str
 	return ret;
 }
 
+/* Gives a copy of a record the time that is sent. */
+static void stamp(struct push *p, struct perf_event_header *copy, int index, uint64_t was,
+		  uint64_t is)
+{
+	uint64_t *place = push_clock_find(&p->all.clock, copy, p->pushed.attrs[index].time_place);
+
+	if (!place)
+		return;
+	if (p->converts)
+		*place = push_clock_time(&p->all.clock, p->inner->ops->convert(p->inner, *place));
+	else if (*place == was)
+		*place = is;
+}
+
 static void send_to(struct push *p, uint64_t outlets, const struct slot *slot, int index)
 {
 	const struct perf_event_header *rec = slot->rec;
@@ -167,9 +193,8 @@ static void send_to(struct push *p, uint64_t outlets, const struct slot *slot, i
 
 		if (copy && p->pushed.renumbers)
 			pushed_renumber(copy, index);
-		if (copy && p->all.clock.axis)
-			push_clock_stamp(&p->all.clock, copy, p->pushed.attrs[index].time_place,
-					 slot->time, time);
+		if (copy && (p->all.clock.axis || p->converts))
+			stamp(p, copy, index, slot->time, time);
 		o->produced += rec->type == PERF_RECORD_SAMPLE;
 		outlets &= outlets - 1;
 	}
@@ -191,6 +216,22 @@ static void send_other(struct push *p, const struct slot *slot)
 	}
 }
 
+/* Sends on what was lost on the way from another machine. */
+static void send_gap(struct push *p, const struct slot *slot)
+{
+	struct lost_record rec;
+	struct event ev = {};
+
+	if (p->inner->ops->decode(p->inner, slot, &ev) != 1 || ev.class != EVENT_LOST)
+		return;
+	lost_record_fill(&rec, decoder_attr(p->source.decoder, 0), ev.period,
+			 push_clock_time(&p->all.clock, ev.key));
+	for (int i = 0; i < p->nr_outlets; i++) {
+		outlet_add(p->outlets[i], &rec.header, push_clock_time(&p->all.clock, slot->time));
+		p->outlets[i]->lost += ev.period;
+	}
+}
+
 /* Sends what is to be sent, and keeps the rest of the slots. Returns their number. */
 static int share(struct push *p, struct slot *slots, int n)
 {
@@ -206,6 +247,8 @@ static int share(struct push *p, struct slot *slots, int n)
 		if (i + 8 < n)
 			__builtin_prefetch(slots[i + 8].rec);
 		if (slots[i].flags >> SLOT_OWN_SHIFT) {
+			if (p->source.info.host)
+				send_gap(p, &slots[i]);
 			slots[kept++] = slots[i];
 			continue;
 		}
@@ -416,6 +459,7 @@ static void free_own(struct push *p)
 		outlet_free(p->outlets[i]);
 	pushed_clear(&p->pushed);
 	clock_axis_free(p->all.clock.axis);
+	kvm_ptp_close(p->all.ptp);
 	free(p->all.symbols.data);
 	free(p->all.messages.data);
 	explicit_bzero(&p->all.secret, sizeof(p->all.secret));
@@ -532,6 +576,11 @@ void push_set_clock(struct push *p, struct clock_axis *axis, int64_t offset)
 void push_limit(struct push *p, uint64_t samples)
 {
 	p->left = samples;
+}
+
+const char *push_no_ptp(const struct push *p)
+{
+	return p->no_ptp.text;
 }
 
 const char *push_take_messages(struct push *p)

@@ -48,6 +48,9 @@ void push_limit(struct push *p, uint64_t samples);
 /* Sends what is left, for at most two seconds, and ends the streams. The source's end does the
  * same. Returns 0, or a negative errno with a message. */
 int push_finish(struct push *p, struct error *err);
+/* Returns why this guest's host is not told how their clocks relate; "": it is, or has no guest
+ * here. */
+const char *push_no_ptp(const struct push *p);
 /* Takes the lines for the user since the last call, each with its newline; "" if there are none.
  * Valid until the next call of any function. */
 const char *push_take_messages(struct push *p);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "push/push_clock.h"
+#include <stddef.h>
 #include "clocks/clock_axis.h"
 
 enum {
@@ -45,14 +46,12 @@ uint64_t push_clock_convert(struct push_clock *c, uint64_t time)
 	return converted;
 }
 
-void push_clock_stamp(const struct push_clock *c, struct perf_event_header *rec, uint32_t place,
-		      uint64_t was, uint64_t is)
+uint64_t *push_clock_find(const struct push_clock *c, struct perf_event_header *rec, uint32_t place)
 {
 	uint64_t *words = (uint64_t *)(rec + 1);
 	uint32_t n = (rec->size - sizeof(*rec)) / sizeof(*words);
 
 	if (rec->type != PERF_RECORD_SAMPLE)
 		place = c->trailer_at && c->trailer_at <= n ? n - c->trailer_at : UINT32_MAX;
-	if (place < n && words[place] == was)
-		words[place] = is;
+	return place < n ? &words[place] : NULL;
 }

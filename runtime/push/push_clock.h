@@ -27,9 +27,10 @@ void push_clock_set_trailer(struct push_clock *c, const struct perf_event_attr *
 uint32_t push_clock_place(const struct perf_event_attr *attr);
 
 uint64_t push_clock_convert(struct push_clock *c, uint64_t time);
-/* Replaces the time in a copy of a record. place: that of its samples. */
-void push_clock_stamp(const struct push_clock *c, struct perf_event_header *rec, uint32_t place,
-		      uint64_t was, uint64_t is);
+/* Returns where the time is in a copy of a record; NULL: it has none. place: that of its samples.
+ */
+uint64_t *push_clock_find(const struct push_clock *c, struct perf_event_header *rec,
+			  uint32_t place);
 
 /* Converts a time. 0 and UINT64_MAX stay: they are not times. */
 static inline uint64_t push_clock_time(struct push_clock *c, uint64_t time)

@@ -30,7 +30,8 @@ struct receiver {
 	struct error why;	/* why it ended; "": it hung up */
 	uint64_t sent, dropped; /* events */
 	uint64_t since;		/* when it came, CLOCK_MONOTONIC ns */
-	bool is_told;		/* the outlet has told that it came */
+	bool is_accepted;	/* it has proven what it must, and there is room for it */
+	bool is_told;		/* ...and the outlet has told so */
 
 	/* The rest belongs to receiver.c. */
 	int fd, poller;

@@ -90,6 +90,15 @@ static void end_round(struct recording *r)
 	r->round_bytes = 0;
 }
 
+/* Returns when the gap of a LOST record began that belongs to no ring: all records up to the newest
+ * one, or up to what the sender promised, are there. */
+static uint64_t gap_start(const struct recording *r, uint64_t end)
+{
+	uint64_t known = r->newest > r->complete ? r->newest : r->complete;
+
+	return known && known < end ? known : end;
+}
+
 static int add_record(struct recording *r, const struct perf_event_header *rec)
 {
 	const struct decoder *d = r->source.decoder;
@@ -109,10 +118,14 @@ static int add_record(struct recording *r, const struct perf_event_header *rec)
 	else
 		cpu = decoder_cpu(d, rec);
 	ring = (uint32_t)cpu < r->source.nr_rings ? cpu : 0;
-	/* A gap starts after the previous record of its ring. */
-	if (rec->type == PERF_RECORD_LOST && r->ring_time[ring])
-		time = r->ring_time[ring];
-	r->ring_time[ring] = time;
+	if (rec->type == PERF_RECORD_LOST && cpu < 0 && r->promised) {
+		time = gap_start(r, time);
+	} else {
+		/* A gap starts after the previous record of its ring. */
+		if (rec->type == PERF_RECORD_LOST && r->ring_time[ring])
+			time = r->ring_time[ring];
+		r->ring_time[ring] = time;
+	}
 	r->last_scanned = time;
 	if (time > r->newest)
 		r->newest = time;
@@ -363,6 +376,15 @@ static void recording_free(struct source *src)
 	free(r);
 }
 
+static uint64_t recording_position(const struct source *src, uint64_t *total)
+{
+	const struct recording *r = (const struct recording *)src;
+
+	if (!stream_is_file(r->stream, total))
+		*total = 0;
+	return stream_position(r->stream);
+}
+
 static const struct source_ops file_ops = {
 	.formats = recording_formats,
 	.sample_type = recording_sample_type,
@@ -371,6 +393,7 @@ static const struct source_ops file_ops = {
 	.open = recording_attach,
 	.next = recording_next,
 	.now = recording_now,
+	.position = recording_position,
 	.free = recording_free,
 };
 
@@ -384,6 +407,7 @@ static const struct source_ops pipe_ops = {
 	.wait = recording_wait,
 	.stop = recording_stop,
 	.now = recording_now,
+	.position = recording_position,
 	.free = recording_free,
 };
 

@@ -170,6 +170,13 @@ bool stream_is_file(const struct stream *s, uint64_t *size)
 	return !s->pipe;
 }
 
+uint64_t stream_position(const struct stream *s)
+{
+	if (s->file)
+		return s->outer.at - s->file;
+	return (s->pipe ? UINT64_MAX : s->file_size) - s->unread;
+}
+
 const void *stream_at(struct stream *s, uint64_t offset, size_t size)
 {
 	uint8_t *bytes;

@@ -21,6 +21,8 @@ void stream_free(struct stream *s);
 
 /* Returns whether it is a regular file, and its size. */
 bool stream_is_file(const struct stream *s, uint64_t *size);
+/* Returns how many bytes of the file or pipe have been read. */
+uint64_t stream_position(const struct stream *s);
 /* Returns bytes inside the file, which are valid until the next such call. NULL with errno. */
 const void *stream_at(struct stream *s, uint64_t offset, size_t size);
 /* Returns whether the file has become shorter: the part that is gone reads as zeros, if the file is

@@ -61,50 +61,47 @@ void pairs_set_awake(struct pairs *p, uint16_t class, uint16_t awake)
 	p->rules[class & (EVENT_CLASSES - 1)].awake = awake & (EVENT_CLASSES - 1);
 }
 
-/* Makes room for the running tasks of a machine. */
-static int follow_tasks(struct pairs *p, uint32_t machine)
+/* Makes an event tell which task a CPU of a machine runs. */
+static int set_running(struct pairs *p, uint16_t class, uint32_t machine, struct rule how)
 {
-	int32_t *running;
+	struct rule *rule = &p->rules[class & (EVENT_CLASSES - 1)];
 
 	if (machine >= MACHINES)
 		return -EINVAL;
-	if (p->running[machine])
-		return 0;
-	running = p->running[machine] = malloc(CPUS_MAX * sizeof(*running));
-	for (int i = 0; running && i < CPUS_MAX; i++)
-		running[i] = NOT_YET;
-	return running ? 0 : -ENOMEM;
+	if (!p->running[machine]) {
+		int32_t *running = malloc(CPUS_MAX * sizeof(*running));
+
+		if (!running)
+			return -ENOMEM;
+		for (int i = 0; i < CPUS_MAX; i++)
+			running[i] = NOT_YET;
+		p->running[machine] = running;
+	}
+	rule->machine = machine;
+	rule->task = how.task;
+	rule->before = how.before;
+	rule->target = how.target;
+	rule->waker = how.waker;
+	rule->tells |= how.tells;
+	return 0;
 }
 
 int pairs_set_wakeup(struct pairs *p, uint16_t class, uint32_t machine, uint32_t task_offset,
 		     uint32_t cpu_offset, uint32_t waker_offset)
 {
-	struct rule *rule = &p->rules[class & (EVENT_CLASSES - 1)];
-	int ret = follow_tasks(p, machine);
-
-	if (ret)
-		return ret;
-	rule->machine = machine;
-	rule->task = task_offset;
-	rule->target = cpu_offset;
-	rule->waker = waker_offset;
-	rule->tells |= WAKEUP;
-	return 0;
+	return set_running(p, class, machine,
+			   (struct rule){.tells = WAKEUP,
+					 .task = task_offset,
+					 .target = cpu_offset,
+					 .waker = waker_offset});
 }
 
 int pairs_set_switch(struct pairs *p, uint16_t class, uint32_t machine, uint32_t task_offset,
 		     uint32_t before_offset)
 {
-	struct rule *rule = &p->rules[class & (EVENT_CLASSES - 1)];
-	int ret = follow_tasks(p, machine);
-
-	if (ret)
-		return ret;
-	rule->machine = machine;
-	rule->task = task_offset;
-	rule->before = before_offset;
-	rule->tells |= SWITCH;
-	return 0;
+	return set_running(
+		p, class, machine,
+		(struct rule){.tells = SWITCH, .task = task_offset, .before = before_offset});
 }
 
 void pairs_share_keys(struct pairs *p, uint32_t machine)

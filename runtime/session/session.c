@@ -7,6 +7,7 @@
 #include "formats/formats.h"
 #include "decode/records.h"
 #include "stacks/resolve.h"
+#include "os/clock.h"
 #include "os/signals.h"
 #include "session/family.h"
 #include "session/tasks.h"
@@ -18,6 +19,7 @@
 enum {
 	MAX_WAIT = 100000000,		/* ns */
 	EXIT_WAIT = 1000000,		/* ns */
+	SILENCE = 1000000000,		/* ns */
 	MISC_LOST_SAMPLES_BPF = 1 << 15 /* not lost: rejected by a BPF filter of perf */
 };
 
@@ -430,6 +432,18 @@ void session_check_end(struct session *s)
 		session_stop(s);
 }
 
+/* Ends the run after its duration if a sender is silent whose clock is not known: no event of it
+ * may ever tell that the time is over. While it sends, its times decide. */
+static void watch_silence(struct session *s, bool is_silent)
+{
+	uint64_t now = clock_monotonic();
+
+	if (!is_silent && now + SILENCE > s->give_up_at)
+		s->give_up_at = now + SILENCE;
+	else if (is_silent && now > s->give_up_at)
+		session_stop(s);
+}
+
 static int next_batch(struct session *s, struct batch *batch, struct error *err)
 {
 	uint64_t until = ends_with_tick(s) ? s->tick_at - 1 : s->end_at;
@@ -457,6 +471,8 @@ static int next_batch(struct session *s, struct batch *batch, struct error *err)
 			n = fetch(s, until, s->has_base ? BATCH_MAX : 1, err);
 		if (n < 0)
 			return n;
+		if (s->give_up_at)
+			watch_silence(s, !n);
 	}
 	batch->n = decode_slots(s, &batch->flags);
 	if (batch->n)

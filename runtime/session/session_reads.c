@@ -101,6 +101,8 @@ bool session_read_resolve_stats(const struct session *s, struct resolve_stats *o
 void session_read_stats(const struct session *s, struct session_stats *out)
 {
 	*out = s->stats;
+	if (s->source->ops->position)
+		out->read = s->source->ops->position(s->source, &out->size);
 	out->end_time = s->source->info.is_recorded || !s->stopped || s->stop_time == UINT64_MAX
 				? out->to
 				: (double)(int64_t)(s->stop_time - s->base);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include "clocks/clock_axis.h"
 #include "clocks/vm.h"
+#include "os/clock.h"
 #include "os/closer.h"
 #include "os/priority.h"
 #include "probes/probe.h"
@@ -413,6 +414,8 @@ static int start_source(struct session *s, const struct session_target *target, 
 		/* The first event of another machine may never come. */
 		if (s->duration && now != UINT64_MAX)
 			s->end_at = now + s->duration;
+		else if (s->duration && (s->source->info.host || s->nr_machines > 1))
+			s->give_up_at = clock_monotonic() + s->duration;
 		return 0;
 	}
 	session_set_base(s, s->source->start);

@@ -50,6 +50,8 @@ struct session {
 	uint64_t interval;   /* ns; 0: none */
 	uint64_t duration;   /* ns; 0: unlimited */
 	uint64_t end_at;     /* source clock; UINT64_MAX: unlimited, or not known yet */
+	uint64_t give_up_at; /* ends the run if a sender with an unknown clock is silent then,
+			      * CLOCK_MONOTONIC; 0: never */
 	uint64_t tick_at;    /* end of the current interval, source clock; 0: not known yet */
 	uint64_t wake_at;    /* limit of waiting, source clock; 0: none */
 	bool ticked;	     /* an interval ended after the last events */

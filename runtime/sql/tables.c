@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A plan (xBestIndex) is a list of tests and at most one column whose index finds or sorts the
- * rows. Tests only save work: SQLite repeats them, so a test whose value cannot be compared here is
- * left out.
+ * SQLite repeats all tests on the rows that it gets, so a test whose value cannot be compared here
+ * is left out.
  *
  * An index costs about as much as ten scans. It is made when the rows are sorted by it, when the
  * user asked for it, or when a query looks for a value the third time, as the inner loop of a join
@@ -20,29 +19,20 @@
 #include "error.h"
 #include "event.h"
 #include "sql/columns.h"
+#include "sql/plan.h"
 #include "sql/rows.h"
 
 enum {
-	MAX_TESTS = 16,
 	MAX_COLUMNS = 1999,
-	SCANS = 2,  /* by the same cursor, before it makes an index */
-	AHEAD = 16, /* rows that are prefetched: in the order of an index, each is somewhere else */
-	ASSUMED_ROWS = 1000000
-};
-
-/* idxNum: the column of the index + 1, and: */
-enum {
-	PLAN_COLUMN = 0xffff,
-	PLAN_SORTED = 1 << 16, /* the rows are in the order of the column */
-	PLAN_DOWN = 1 << 17,
-	PLAN_EQUAL = 1 << 18, /* the column is compared with = */
-	PLAN_EVENTS = 1 << 19 /* the index is not enough, as other columns are read */
+	SCANS = 2, /* by the same cursor, before it makes an index */
+	AHEAD = 16 /* rows that are prefetched: in the order of an index, each is somewhere else */
 };
 
 struct table {
 	struct column *columns;
 	uint32_t nr_columns;
 	struct index **indexes; /* by column; NULL: not made */
+	struct plan_constants constants;
 };
 
 struct tables {
@@ -55,6 +45,8 @@ struct vtab {
 	sqlite3_vtab base;
 	struct tables *tables;
 	uint32_t number;
+	struct plan *plans; /* by idxNum: those of all queries so far */
+	int nr_plans;
 };
 
 struct test {
@@ -79,8 +71,8 @@ struct cursor {
 	bool is_over;
 	uint32_t filters;
 	uint32_t nr_tests;
-	struct test tests[MAX_TESTS];
-	char *texts[MAX_TESTS]; /* copies, as the values of a plan do not last */
+	struct test tests[PLAN_TESTS];
+	char *texts[PLAN_TESTS]; /* copies, as the values of a plan do not last */
 };
 
 struct tables *tables_new(struct rows *rows)
@@ -207,134 +199,52 @@ static int vtab_connect(sqlite3 *db, void *arg, int argc, const char *const *arg
 	return SQLITE_OK;
 }
 
-static int vtab_disconnect(sqlite3_vtab *vtab)
+static int vtab_disconnect(sqlite3_vtab *base)
 {
-	sqlite3_free(vtab);
+	free(((struct vtab *)base)->plans);
+	sqlite3_free(base);
 	return SQLITE_OK;
 }
 
-static bool is_test(int op)
+/* Returns the number of a plan in the list of the table; -1 without memory. */
+static int keep_plan(struct vtab *vtab, const struct plan *plan)
 {
-	return op == SQLITE_INDEX_CONSTRAINT_EQ || op == SQLITE_INDEX_CONSTRAINT_NE ||
-	       op == SQLITE_INDEX_CONSTRAINT_GT || op == SQLITE_INDEX_CONSTRAINT_GE ||
-	       op == SQLITE_INDEX_CONSTRAINT_LT || op == SQLITE_INDEX_CONSTRAINT_LE;
+	struct plan *plans;
+
+	for (int i = 0; i < vtab->nr_plans; i++)
+		if (!memcmp(&vtab->plans[i], plan, sizeof(*plan)))
+			return i;
+	plans = reallocarray(vtab->plans, vtab->nr_plans + 1, sizeof(*plans));
+	if (!plans)
+		return -1;
+	vtab->plans = plans;
+	plans[vtab->nr_plans] = *plan;
+	return vtab->nr_plans++;
 }
 
-/* What a plan is chosen by. */
-struct plan {
-	const struct table *table;
-	uint32_t nr_tests;
-	int seek;	/* column with an index that finds rows; -1: none */
-	bool is_equal;	/* it is compared with = */
-	bool has_times; /* a range of times */
-	char tests[3 * MAX_TESTS + 1];
-};
-
-/* Returns whether a constraint can be tested here. */
-static bool can_test(sqlite3_index_info *info, int i, const struct table *table)
+bool tables_constant(const struct tables *t, uint32_t table, uint32_t i,
+		     struct tables_constant *out)
 {
-	const struct sqlite3_index_constraint *constraint = &info->aConstraint[i];
-	const struct column *column;
+	const struct plan_constants *constants = &t->list[table].constants;
 
-	if (!constraint->usable || constraint->iColumn < 0 || !is_test(constraint->op))
+	if (i >= constants->n)
 		return false;
-	column = &table->columns[constraint->iColumn];
-	if (column->type == COLUMN_BLOB)
-		return false;
-	if (column->type == COLUMN_TEXT && strcmp(sqlite3_vtab_collation(info, i), "BINARY"))
-		return false;
-	/* IN is a loop of = unless it is left to SQLite, which pays only with an index. */
-	return column->has_index || !sqlite3_vtab_in(info, i, -1);
-}
-
-static void add_test(struct plan *plan, sqlite3_index_info *info, int i)
-{
-	const struct sqlite3_index_constraint *constraint = &info->aConstraint[i];
-	const struct column *column = &plan->table->columns[constraint->iColumn];
-	bool is_equal = constraint->op == SQLITE_INDEX_CONSTRAINT_EQ;
-	char *code = &plan->tests[3 * plan->nr_tests];
-
-	code[0] = ' ' + (constraint->iColumn & 63);
-	code[1] = ' ' + (constraint->iColumn >> 6);
-	code[2] = constraint->op;
-	info->aConstraintUsage[i].argvIndex = ++plan->nr_tests;
-	if (column->kind == COLUMN_TIME)
-		plan->has_times |= constraint->op != SQLITE_INDEX_CONSTRAINT_NE;
-	else if (is_equal && (plan->seek < 0 || !plan->is_equal || column->has_index)) {
-		plan->seek = constraint->iColumn;
-		plan->is_equal = true;
-	} else if (plan->seek < 0 && column->has_index &&
-		   constraint->op != SQLITE_INDEX_CONSTRAINT_NE)
-		plan->seek = constraint->iColumn;
-}
-
-/* Chooses the order of the rows. Returns the column that sorts them, or -1. */
-static int sort_column(const struct plan *plan, sqlite3_index_info *info)
-{
-	const struct sqlite3_index_orderby *by = info->aOrderBy;
-	const struct column *column;
-	bool groups = sqlite3_vtab_distinct(info);
-
-	if (info->nOrderBy != 1)
-		return -1;
-	/* Row numbers and times are in the order of the rows. */
-	if (by->iColumn < 0 || plan->table->columns[by->iColumn].kind == COLUMN_TIME) {
-		info->orderByConsumed = plan->seek < 0 || plan->is_equal;
-		return -1;
-	}
-	column = &plan->table->columns[by->iColumn];
-	if (column->type == COLUMN_BLOB || (!column->has_index && !groups))
-		return -1;
-	/* To sort all rows is a waste if few of them are needed. */
-	if (!column->has_index && (plan->is_equal || plan->has_times))
-		return -1;
-	if (plan->is_equal && plan->seek != by->iColumn)
-		return -1;
-	info->orderByConsumed = 1;
-	return by->iColumn;
-}
-
-/* Whether a query reads no other column than this one. */
-static bool needs_only(const sqlite3_index_info *info, int column)
-{
-	/* The last bit of colUsed stands for all columns from 63 on. */
-	return column >= 0 && column < 63 && !(info->colUsed & ~(1ull << column));
+	*out = constants->list[i];
+	return true;
 }
 
 static int vtab_best_index(sqlite3_vtab *base, sqlite3_index_info *info)
 {
 	struct vtab *vtab = (struct vtab *)base;
-	struct plan plan = {.table = &vtab->tables->list[vtab->number], .seek = -1};
-	double rows = rows_count(vtab->tables->rows, vtab->number);
-	int sorted;
+	struct table *table = &vtab->tables->list[vtab->number];
+	struct plan plan;
 
-	for (int i = 0; i < info->nConstraint && plan.nr_tests < MAX_TESTS; i++)
-		if (can_test(info, i, plan.table))
-			add_test(&plan, info, i);
-	sorted = sort_column(&plan, info);
-	info->idxNum = (sorted >= 0 ? sorted : plan.seek) + 1;
-	if (sorted >= 0)
-		info->idxNum |= PLAN_SORTED;
-	else if (plan.is_equal)
-		info->idxNum |= PLAN_EQUAL;
-	if (info->orderByConsumed && info->aOrderBy[0].desc)
-		info->idxNum |= PLAN_DOWN;
-	if (!needs_only(info, sorted))
-		info->idxNum |= PLAN_EVENTS;
-	info->idxStr = sqlite3_mprintf("%s", plan.tests);
-	if (!info->idxStr)
-		return SQLITE_NOMEM;
+	plan_note_constants(&table->constants, table->columns, info);
+	plan_choose(&plan, table->columns, rows_count(vtab->tables->rows, vtab->number), info);
+	info->idxNum = keep_plan(vtab, &plan);
+	info->idxStr = plan_text(&plan, table->columns);
 	info->needToFreeIdxStr = 1;
-
-	rows = rows > 0 ? rows : ASSUMED_ROWS;
-	if (plan.is_equal)
-		rows = 10 + rows / 1000;
-	else if (plan.has_times || plan.seek >= 0)
-		rows = 10 + rows / 20;
-	info->estimatedCost =
-		(plan.is_equal || plan.has_times ? rows : rows * 2) + (plan.nr_tests ? 0 : rows);
-	info->estimatedRows = plan.nr_tests ? 1 + rows / 2 : rows;
-	return SQLITE_OK;
+	return info->idxNum < 0 || !info->idxStr ? SQLITE_NOMEM : SQLITE_OK;
 }
 
 static int vtab_open(sqlite3_vtab *base, sqlite3_vtab_cursor **out)
@@ -351,7 +261,7 @@ static int vtab_open(sqlite3_vtab *base, sqlite3_vtab_cursor **out)
 
 static void free_tests(struct cursor *c)
 {
-	for (uint32_t i = 0; i < MAX_TESTS; i++) {
+	for (uint32_t i = 0; i < PLAN_TESTS; i++) {
 		sqlite3_free(c->texts[i]);
 		c->texts[i] = NULL;
 	}
@@ -451,19 +361,18 @@ static void narrow_times(struct cursor *c, struct rows *rows, uint32_t table,
 }
 
 /* Reads the tests of a plan with their values. */
-static enum outcome read_tests(struct cursor *c, const struct vtab *vtab, const char *tests,
-			       int argc, sqlite3_value **argv)
+static enum outcome read_tests(struct cursor *c, const struct vtab *vtab, const struct plan *plan,
+			       sqlite3_value **argv)
 {
 	struct tables *t = vtab->tables;
 
 	free_tests(c);
-	for (int i = 0; i < argc; i++) {
-		const char *code = &tests[3 * i];
-		uint32_t column = (code[0] - ' ') | (code[1] - ' ') << 6;
+	for (uint32_t i = 0; i < plan->nr_tests; i++) {
+		const struct plan_test *one = &plan->tests[i];
 		struct test *test = &c->tests[c->nr_tests];
 		enum outcome outcome;
 
-		*test = (struct test){&t->list[vtab->number].columns[column], code[2], 0, {0}};
+		*test = (struct test){&t->list[vtab->number].columns[one->column], one->op, 0, {0}};
 		outcome = read_value(c, test, argv[i]);
 		if (outcome == TEST_NEVER || outcome == TEST_NO_MEMORY)
 			return outcome;
@@ -585,32 +494,19 @@ static void narrow_index(struct cursor *c, const struct index *x, const struct c
 	}
 }
 
-/* Whether one of the tests compares the column with =. It may have been left out. */
-static bool has_equal(const struct cursor *c, const struct column *column)
-{
-	for (uint32_t i = 0; i < c->nr_tests; i++)
-		if (c->tests[i].column == column && c->tests[i].op == SQLITE_INDEX_CONSTRAINT_EQ)
-			return true;
-	return false;
-}
-
 /* Uses the index of a plan if it is worth its price. Returns -1 without memory. */
-static int use_index(struct cursor *c, const struct vtab *vtab, int plan)
+static int use_index(struct cursor *c, const struct vtab *vtab, const struct plan *plan)
 {
 	struct table *table = &vtab->tables->list[vtab->number];
-	uint32_t number = (plan & PLAN_COLUMN) - 1;
-	struct column *column = &table->columns[number];
-	struct index **index = &table->indexes[number];
+	struct column *column = &table->columns[plan->index];
+	struct index **index = &table->indexes[plan->index];
 
-	/* Without the test, the rows would not be in the order of time. */
-	if (plan & PLAN_EQUAL && !has_equal(c, column))
-		return 0;
-	if (!*index && !(plan & PLAN_SORTED) && !column->has_index && c->filters <= SCANS)
+	if (!*index && !plan->is_sorted && !column->has_index && c->filters <= SCANS)
 		return 0;
 	if (!*index)
 		*index = index_new(column, c->rows, c->end);
 	if (!*index)
-		return plan & PLAN_SORTED ? -1 : 0;
+		return plan->is_sorted ? -1 : 0;
 	c->order = index_order(*index);
 	c->index = *index;
 	c->sorted = column;
@@ -618,23 +514,26 @@ static int use_index(struct cursor *c, const struct vtab *vtab, int plan)
 	return 0;
 }
 
-static int vtab_filter(sqlite3_vtab_cursor *base, int plan, const char *tests, int argc,
+static int vtab_filter(sqlite3_vtab_cursor *base, int number, const char *text, int argc,
 		       sqlite3_value **argv)
 {
 	struct cursor *c = (struct cursor *)base;
 	const struct vtab *vtab = (const struct vtab *)base->pVtab;
+	const struct plan *plan = &vtab->plans[number];
 	uint32_t n = rows_count(vtab->tables->rows, vtab->number);
 
+	(void)text;
+	(void)argc;
 	c->rows = rows_of(vtab->tables->rows, vtab->number);
 	c->order = NULL;
 	c->sorted = NULL;
 	c->low = 0;
 	c->high = n;
-	c->down = plan & PLAN_DOWN;
-	c->reads_events = plan & PLAN_EVENTS;
+	c->down = plan->is_down;
+	c->reads_events = plan->reads_events;
 	c->is_over = false;
 	c->filters++;
-	switch (read_tests(c, vtab, tests, argc, argv)) {
+	switch (read_tests(c, vtab, plan, argv)) {
 	case TEST_NO_MEMORY:
 		return SQLITE_NOMEM;
 	case TEST_NEVER:
@@ -645,7 +544,7 @@ static int vtab_filter(sqlite3_vtab_cursor *base, int plan, const char *tests, i
 	}
 	c->at = 0;
 	c->end = n;
-	if (plan & PLAN_COLUMN && use_index(c, vtab, plan))
+	if (plan->index >= 0 && use_index(c, vtab, plan))
 		return SQLITE_NOMEM;
 	if (!c->order) {
 		c->at = c->low;
@@ -671,8 +570,8 @@ static int vtab_column(sqlite3_vtab_cursor *base, sqlite3_context *result, int n
 	const struct cursor *c = (const struct cursor *)base;
 	const struct vtab *vtab = (const struct vtab *)base->pVtab;
 	const struct column *column = &vtab->tables->list[vtab->number].columns[number];
-	bool is_sorted =
-		column == c->sorted; /* its value is in the index, and the event far away */
+	/* The value of a sorted column is in the index, and the event far away. */
+	bool is_sorted = column == c->sorted;
 	const struct event *ev = is_sorted ? NULL : c->rows[c->row];
 	struct span span;
 	int64_t value;

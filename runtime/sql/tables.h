@@ -5,6 +5,7 @@
  * ranges of times, and sorting by one column are done here instead of in SQLite.
  */
 #pragma once
+#include <stdbool.h>
 #include <stdint.h>
 
 struct column;
@@ -12,6 +13,14 @@ struct error;
 struct rows;
 struct tables;
 struct sqlite3;
+
+/* A comparison of a column with a constant. */
+struct tables_constant {
+	uint32_t column;
+	char op[4]; /* in SQL */
+	int64_t integer;
+	char text[32]; /* of a text */
+};
 
 /* rows must outlive the tables. Returns NULL without memory. */
 struct tables *tables_new(struct rows *rows);
@@ -22,6 +31,11 @@ int tables_add(struct tables *t, uint16_t class);
 int tables_add_column(struct tables *t, uint32_t table, const struct column *column);
 /* The time of the events' clock at their base, in ns. */
 void tables_set_base(struct tables *t, uint64_t base);
+/* Reads the comparison number i, from 0, that the rows of a table must pass in all queries that
+ * were prepared so far: queries that have no outer joins see the same rows without the others.
+ * Returns false if there are no more. */
+bool tables_constant(const struct tables *t, uint32_t table, uint32_t i,
+		     struct tables_constant *out);
 /* Drops the indexes. Must be called before the rows change. */
 void tables_forget(struct tables *t);
 /* Registers the module "events": CREATE VIRTUAL TABLE name USING events(NUMBER). */

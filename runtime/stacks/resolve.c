@@ -139,7 +139,8 @@ uint32_t resolve_address(struct resolve *r, const struct event *ev, uint64_t add
 {
 	uint64_t chain[] = {1, address};
 
-	return stacks_intern(r->stacks, ev->pid, ev->time, chain, STACK_KERNEL | STACK_USER);
+	return stacks_intern(r->stacks, ev->pid, ev->time, chain,
+			     STACK_KERNEL | STACK_USER | STACK_ADDRESS);
 }
 
 struct stacks *resolve_stacks(struct resolve *r)

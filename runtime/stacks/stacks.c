@@ -235,7 +235,7 @@ static bool grow_words(struct stacks *s, uint32_t depth)
 	return true;
 }
 
-static uint32_t insert(struct stacks *s, uint32_t hash, const struct stack *stack)
+static uint32_t insert(struct stacks *s, uint32_t hash, const struct stack *stack, uint32_t parts)
 {
 	uint32_t depth = stack->nr_kernel + stack->nr_user;
 
@@ -244,8 +244,10 @@ static uint32_t insert(struct stacks *s, uint32_t hash, const struct stack *stac
 		s->overflow++;
 		return s->max_stacks;
 	}
-	s->with_user += stack->nr_user > 0;
-	s->short_user += stack->nr_user > 0 && stack->nr_user < FEW;
+	if (stack->nr_user > 0 && !(parts & STACK_ADDRESS)) {
+		s->with_user++;
+		s->short_user += stack->nr_user < FEW;
+	}
 	s->stacks[s->count] = *stack;
 	s->stacks[s->count].first = s->used_words;
 	memcpy(s->words + s->used_words, s->scratch, depth * sizeof(*s->words));
@@ -284,7 +286,7 @@ uint32_t stacks_intern(struct stacks *s, int32_t pid, double time, const uint64_
 	for (i = hash & s->mask; s->slots[i].id != NO_STACK; i = (i + 1) & s->mask)
 		if (s->slots[i].hash == hash && is_stack(s, s->slots[i].id, &stack))
 			return s->slots[i].id;
-	return insert(s, hash, &stack);
+	return insert(s, hash, &stack, parts);
 }
 
 /* back: how far before the address its instruction is. A return address may be the first one after

@@ -17,7 +17,12 @@ struct maps;
 struct stacks;
 struct symbols;
 
-enum stack_parts { STACK_KERNEL = 1, STACK_USER = 2 };
+enum stack_parts {
+	STACK_KERNEL = 1,
+	STACK_USER = 2,
+	STACK_ADDRESS =
+		4, /* a single address, not a recorded stack; it is not counted as a short one */
+};
 
 enum frame_kind {
 	FRAME_UNKNOWN, /* no symbol is known; the dso may be */

@@ -7,7 +7,7 @@
  *
  * A stream is the header of perf's pipe format, then HELLO, PAIR, and groups. A group is GROUP,
  * records of the kernel in time order, and PERF_RECORD_FINISHED_ROUND; the two may be inside
- * PERF_RECORD_COMPRESSED, GROUP is not. PAIR, PONG and KSYMS stand between groups.
+ * PERF_RECORD_COMPRESSED, GROUP is not. PAIR, PTP, PONG and KSYMS stand between groups.
  */
 #pragma once
 #include <stdint.h>
@@ -23,6 +23,7 @@ enum {
 #define WIRE_HELLO "PSHELLO1"
 #define WIRE_GROUP "PSGROUP1"
 #define WIRE_PAIR  "PSPAIR01"
+#define WIRE_PTP   "PSPTP001"
 #define WIRE_PONG  "PSPONG01"
 #define WIRE_KSYMS "PSKSYM01"
 #define WIRE_BYE   "PSBYE001"
@@ -88,6 +89,17 @@ struct wire_pair {
 	uint32_t real_error_us; /* of CLOCK_REALTIME; UINT32_MAX: unknown */
 };
 
+/* What KVM's PTP clock tells a guest: clocks of the sender, and of its host. Like a pair, at the
+ * start and each second. */
+struct wire_ptp {
+	struct wire_head head;
+	uint64_t clock;	    /* of the records' times, shifted as they are */
+	uint64_t mono;	    /* CLOCK_MONOTONIC of the sender */
+	uint64_t host_real; /* CLOCK_REALTIME of its host, give or take the error */
+	uint32_t error_ns;
+	uint32_t zero;
+};
+
 /* What a receiver may send on a channel that goes both ways. */
 struct wire_ping {
 	char tag[WIRE_TAG];
@@ -118,5 +130,6 @@ struct wire_bye {
 _Static_assert(sizeof(struct wire_hello) == 152, "layout of the wire");
 _Static_assert(sizeof(struct wire_group) == 64, "layout of the wire");
 _Static_assert(sizeof(struct wire_pair) == 56, "layout of the wire");
+_Static_assert(sizeof(struct wire_ptp) == 48, "layout of the wire");
 _Static_assert(sizeof(struct wire_ping) == 24, "layout of the wire");
 _Static_assert(sizeof(struct wire_pong) == 64, "layout of the wire");

@@ -4,8 +4,8 @@ return {
   summary = 'Convert a recording for another program',
   description = [[
 Writes the events and stacks of a recording to FILE, in the format of its suffix or of FORMAT:FILE:
-perfetto, chrome, firefox, speedscope, pprof or folded. A FILE that ends in .gz is compressed. To export what
-a profiler sees, such as pairs of events, use its option --export.]],
+perfetto, chrome, firefox, speedscope, pprof, folded or html. A FILE that ends in .gz is compressed. To
+export what a profiler sees, such as pairs of events, use its option --export.]],
   examples = {
     { 'profscript export perf.data -o trace.pftrace', 'everything, for ui.perfetto.dev' },
     { "profscript export perf.data -e 'sched:*' -o chrome:sched.json.gz", 'scheduling, for chrome://tracing' },

@@ -5,6 +5,7 @@
 ---   waits:add(ns, ev.comm)
 ---   waits:print(out)
 local array = require 'lib.array'
+local countable = require 'bindings.base.countable'
 local hist = require 'lib.hist'
 local intern = require 'lib.intern'
 local nearest = require 'lib.nearest'
@@ -110,6 +111,7 @@ function aggregate.new(kind, keys, settings)
     error(('%s takes (%s): there is an argument too many'):format(kind, names), 3)
   end
   self.add, self.call = assert(loadstring(add_source(how, #keys), '=' .. kind))(self._keys.id, values, refuse, surplus)
+  self._add = self.add
   return self
 end
 
@@ -128,6 +130,20 @@ function Aggregate:count(session, event, settings)
     hist = self._hists and into or nil,
   })
 end
+
+countable.add(Aggregate, {
+  is_own = function(self) return self.add == self._add end,
+  count = function(self, session, event, terms, settings)
+    local values, key = KINDS[self._kind].values, {}
+    if #terms ~= values + #self._names then return nil, 'it has the wrong number of arguments' end
+    if values > 0 and not terms[1].value then return nil, 'it adds what is not a number' end
+    for i = values + 1, #terms do key[i - values] = terms[i].key end
+    self:count(session, event, {
+      key = key, value = values > 0 and terms[1].value or nil, filter = settings.filter, handler = settings.handler,
+    })
+    return function() end
+  end,
+})
 
 --- Removes all entries. The memory of histograms is reused.
 function Aggregate:clear()

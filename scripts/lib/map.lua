@@ -10,6 +10,7 @@
 --- what is no longer needed, or use lib.counter, which is bounded.
 local bit = require 'bit'
 local check = require 'bindings.base.check'
+local countable = require 'bindings.base.countable'
 
 local map = {}
 
@@ -20,6 +21,8 @@ local EXACT = 2 ^ 53
 ---@class Map
 local Map = {}
 Map.__index = Map
+
+countable.add(Map, { refuse = 'a map may have any number of keys; lib.counter has a limit' })
 
 --- Returns an empty map.
 ---@return Map

@@ -114,9 +114,12 @@ function nested.run(settings, detail_settings)
     has_names and function(id) return tree.keys:part(id, 1) end or nil)
   local map = opt.heatmap and heat.new(opt.heatmap, kinds, session)
   local pair, longest, lost_at = { kind = 0, key = 0, ns = 0 }, opt.than or math.huge, nil
+  local slice = session.slices { by = settings.key and 'key' or session.per_thread and 'tid' or 'cpu', names = names,
+    nested = true, key_text = function(key) return tostring(has_names and tree.keys:part(key, 1) or key) end }
   tree = calltree.new {
     than = opt.than,
-    ended = (flat or opt.than or map) and function(f, key, ns, first, last)
+    ended = (flat or opt.than or map or slice) and function(f, key, ns, first, last)
+      if slice then slice(f, has_names and tree.keys.id(key) or key, last._time - ns, last._time) end
       pair.kind, pair.key, pair.ns = f - 1, has_names and tree.keys.id(key) or key, ns
       pair.first_time, pair.second_time, pair.first_event = last._time - ns, last._time, first
       if flat then table_:add(pair) end

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Picture files: escaping, pages and atomic writes. A picture is one self-contained SVG or HTML file, which works with
 --- and without JavaScript.
+local libc = require 'bindings.base.libc'
 local text = require 'bindings.base.text'
 
 local svg = {}
@@ -23,12 +24,22 @@ function svg.kind(path)
   return (suffix == 'svg' or suffix == 'html') and suffix or nil
 end
 
+--- Creates the file that will replace another one.
+---@param path string
+---@return file* file
+---@return string temporary its path
+local function create(path)
+  local temporary = path .. '.tmp'
+  libc.unlink(temporary) -- of a run that was killed
+  local file, message = io.open(temporary, 'wx') -- fails if somebody has put a link there
+  if not file then error(('cannot write %s'):format(message), 0) end
+  return file, temporary
+end
+
 --- Raises an error if a file cannot be written. Call this at the start of a run.
 ---@param path string
 function svg.check(path)
-  local temporary = path .. '.tmp'
-  local file, message = io.open(temporary, 'w')
-  if not file then error(('cannot write %s'):format(message), 0) end
+  local file, temporary = create(path)
   file:close()
   os.remove(temporary)
 end
@@ -37,9 +48,8 @@ end
 ---@param path string
 ---@param parts string[] parts of the content
 function svg.save(path, parts)
-  local temporary = path .. '.tmp'
-  local file, message = io.open(temporary, 'w')
-  if not file then error(('cannot write %s'):format(message), 0) end
+  local file, temporary = create(path)
+  local message
   local ok = true
   for _, part in ipairs(parts) do
     if ok then ok, message = file:write(part) end

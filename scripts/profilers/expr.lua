@@ -2,10 +2,10 @@
 --- Compiles a C expression over the fields of an event, and evaluates it.
 local C_TYPES = { i32 = 'int', u32 = 'unsigned int', i64 = 'long', u64 = 'unsigned long', string = 'string' }
 
+--- Returns the only event that was selected; nil for none or several.
 local function single_event(groups)
-  local event = groups[1] and groups[1][1]
-  if not event or groups[2] or groups[1][2] then error('expr: select one event with -e', 0) end
-  return event
+  local first = groups[1]
+  return first and not groups[2] and not first[2] and first[1] or nil
 end
 
 local function print_program(out, event, program, verbose)
@@ -46,6 +46,7 @@ Lua code that the expression is compiled to.]],
 
   start = function(opt, out, session)
     local event = single_event(opt.event)
+    if not event then return nil, 'select one event with -e' end
     local program = session.expression(event, opt.expression, opt.allow_exec)
     print_program(out, event, program, opt.verbose)
     session.want { prints_events = true }

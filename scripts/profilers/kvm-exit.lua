@@ -105,7 +105,7 @@ VM, give its process with -p.]],
         if a.total_ns ~= b.total_ns then return a.total_ns > b.total_ns end
         return a.id < b.id
       end)
-      out:table(spec, rows)
+      if #rows > 0 then out:table(spec, rows) end
       hists:clear()
       keys:clear()
       if dropped > 0 then out:warn(('kvm-exit: dropped %d exits: events were lost in between'):format(dropped)) end

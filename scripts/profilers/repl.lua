@@ -17,7 +17,7 @@ Lines can also come from a pipe. At its end, the run goes on until --duration,
     { 'profscript repl -e sched:sched_switch,sched:sched_wakeup', 'ask about scheduling' },
     { "echo 'count(ev.next_comm)' | profscript repl -e sched:sched_switch --duration 1", 'take the lines from a pipe' },
   },
-  unsupported = { 'input', 'watch', 'push', 'export' },
+  unsupported = { 'input', 'watch', 'push', 'export', 'query' },
 
   start = function(opt, out, session)
     local prompt = repl.new(session, out, opt.event, { has_stacks = opt.call_graph, globals = _G })

@@ -45,7 +45,7 @@ former run in it are replaced.]],
   },
   attributes = { 'index' },
   options = {
-    query = { type = 'string', argument = 'SQL', help = "SELECT statements, separated by ';'" },
+    query = { own = true, group = 'script', help = "SELECT statements, separated by ';'" },
     output2 = { type = 'string', argument = 'FILE', help = 'keep the events in this SQLite database' },
     verify = { type = 'flag', help = 'compare each result with that of ordinary tables' },
     memory = { type = 'size', default = '256m', min = 65536,

@@ -128,9 +128,12 @@ fewer events.
       flame:add(sample, ns)
     end
 
+    local slice = session.slices { by = 'tid', names = NAMES }
+
     --- Counts a state of the task that has ended.
     local function add(pid, state, ns, ev)
       if all_but_s and state == 2 then return end
+      if slice then slice(state, pid, since[pid], since[pid] + ns) end
       local row = state - 1
       if perins then row = keys.id(pid) * STATES + row end
       hists:add(row, ns)

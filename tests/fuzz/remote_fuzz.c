@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The receiver of a stream from another host, as a file. The input is the stream: a
- * recording in perf's pipe format, with the records of wire/own_records.h. */
+/* The receiver of a stream from another host, or if its size is even from a guest, as a file. The
+ * input is the stream: a recording in perf's pipe format, with the records of wire/own_records.h.
+ */
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -10,6 +11,7 @@
 #include "error.h"
 #include "event.h"
 #include "pull/remote.h"
+#include "pull/remote_state.h"
 #include "source.h"
 
 enum { BATCH = 64, MS = 1000000 };
@@ -49,6 +51,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		abort();
 	s = remote_new(path, NULL, &err);
 	if (!s)
+		abort();
+	if (size % 2 == 0 && remote_clock_set_vm(&((struct remote *)s)->clock, NULL))
 		abort();
 	if (remote_connect(s, 100 * MS, &err) > 0) {
 		remote_align(s);

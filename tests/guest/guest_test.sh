@@ -9,16 +9,18 @@
 cd "$TOP" || exit 1
 OLD_KERNEL=bullseye/cloud-amd64 # 5.10, the oldest kernel that BPF programs support
 ON_OLD=' bindings/bpf/program bindings/bpf/sample_filter profilers/bpf-kvm_exit runtime/probes/probe '
+NESTED=' runtime/clocks/kvm_ptp ' # they boot a guest of their own
 MODULES=null_blk,kvm_amd,tcrypt,vsock_loopback
 LIMIT=$((${TEST_TIMEOUT:-240} / 2)) # seconds for one guest
 TIMED_OUT=124 DIED=125 UNAVAILABLE=126
 
 # boot NAME[@old]: leaves the output in $TMP/NAME[@old].out, .err and .status
 boot() {
-	local kernel=${GUEST_KERNEL:-cloud-amd64}
+	local kernel=${GUEST_KERNEL:-cloud-amd64} more=()
 	[[ $1 != *@old ]] || kernel=$OLD_KERNEL
+	[[ $NESTED != *" ${1%@old} "* ]] || more=(-n -m "$MODULES,ptp_kvm,virtio_mmio,virtio_console")
 	mkdir -p "$(dirname "$TMP/$1")"
-	tests/guest/lab.sh -k "$kernel" -m "$MODULES" -t "$LIMIT" \
+	tests/guest/lab.sh -k "$kernel" -m "$MODULES" "${more[@]}" -t "$LIMIT" \
 		"bash tests/guest/${1%@old}_guest.sh" >"$TMP/$1.out" 2>"$TMP/$1.err"
 	echo $? >"$TMP/$1.status"
 }

@@ -9,6 +9,7 @@
 #       6.12-cloud-amd64 is a newer one, 6.1.0-56-cloud-amd64 an exact version, bullseye/cloud-amd64 that of
 #       another release of Debian
 #   -m  kernel modules that COMMAND can modprobe, with their dependencies
+#   -n  a nested guest can be booted: the guest has QEMU, this kernel as /vmlinuz, and only one CPU
 #   -s  a virtio-serial port, /dev/virtio-ports/org.profscript.0 in the guest: QEMU listens on this UNIX socket. The
 #      guest is lab-PID, where PID is that of this script
 #   -t  kill the guest after this time (100)
@@ -20,11 +21,12 @@ TOP=$(cd "$(dirname "$0")/../.." && pwd)
 CACHE=$TOP/build/guest
 TIMED_OUT=124 DIED=125 UNAVAILABLE=126
 
-kernel=cloud-amd64 modules='' serial='' limit=100
-while getopts k:m:s:t: opt; do
+kernel=cloud-amd64 modules='' nested='' serial='' limit=100
+while getopts k:m:ns:t: opt; do
 	case $opt in
 	k) kernel=$OPTARG ;;
 	m) modules=${OPTARG//,/ } ;;
+	n) nested=1 ;;
 	s) serial=$OPTARG ;;
 	t) limit=$OPTARG ;;
 	*) exit 2 ;;
@@ -102,6 +104,8 @@ add_system() {
 	for program in bash busybox busted chrt modprobe nice perf; do
 		program=$(command -v $program) && files+=("$program")
 	done
+	[ -z "$nested" ] || files+=("$(command -v qemu-system-x86_64)" /usr/share/seabios/bios-microvm.bin
+		/usr/share/qemu/{bios-microvm,linuxboot_dma}.bin)
 	files+=(/usr/share/lua/5.1 /usr/share/luajit-2.1* /usr/lib/*/lua/5.1)
 	# Loaded at run time.
 	files+=(/usr/lib/*/libbpf.so.1)
@@ -129,20 +133,22 @@ make_root() {
 	# BPF programs that tests compiled on the host.
 	[ ! -d "$TOP/build/cache" ] || cp -r "$TOP/build/cache" "$root/profscript/build"
 	cp "$TOP/tests/guest/init" "$root/init"
+	[ -z "$nested" ] || cp "$CACHE/$version/boot/vmlinuz-$version" "$root/vmlinuz"
 	echo 'root:x:0:0:root:/:/bin/sh' >"$root/etc/passwd"
 	echo "$*" >"$root/command"
 	(cd "$root" && find . | cpio -o -H newc --quiet -R 0:0) >"$tmp/initramfs"
 }
 
 # One host thread for all virtual CPUs. With one thread each, the kernel sooner or later dies while it patches its
-# own code, which enabling a tracepoint does.
+# own code, which enabling a tracepoint does. With more than one CPU, every second nested guest hangs.
 boot() {
-	local devices=()
+	local devices=() cpus=4
+	[ -z "$nested" ] || cpus=1
 	[ -z "$serial" ] || devices=(-device virtio-serial -chardev "socket,id=port,path=$serial,server=on,wait=off"
 		-device virtserialport,chardev=port,name=org.profscript.0)
 	timeout --foreground -k 5 "$limit" qemu-system-x86_64 -nodefaults -no-user-config -no-reboot \
 		-display none -name "guest=lab-$$,debug-threads=on" -machine q35,hpet=off,i8042=off \
-		-accel tcg,thread=single -cpu max -smp 4 \
+		-accel tcg,thread=single -cpu max -smp $cpus \
 		-m 1G -kernel "$CACHE/$version/boot/vmlinuz-$version" -initrd "$tmp/initramfs" \
 		-append 'console=ttyS0 loglevel=4 panic=-1 oops=panic nokaslr mitigations=off tsc=reliable' \
 		-serial "file:$tmp/console" -chardev stdio,id=out,signal=off -serial chardev:out \

@@ -3,16 +3,18 @@
 """Reads exported files as their specifications say, and prints what is in them as sorted lines, for comparison with
 what profscript and perf say. Breaks of a format's rules end it with a message.
 
-    exported.py perfetto|pprof|chrome|speedscope|firefox FILE
+    exported.py perfetto|pprof|chrome|speedscope|firefox|html FILE
     exported.py trace FILE     the same lines from the output of `profscript trace -g --json`
 
 Protobuf is decoded by protoc with the published field numbers (perfetto.proto, profile.proto).
 """
+import base64
 import collections
 import gzip
 import json
 import os
 import re
+import struct
 import subprocess
 import sys
 
@@ -186,7 +188,9 @@ def perfetto(data, lines):
                 count(lines, 'ftrace', one[-1][0])
     need(not open_slices, '%d slices do not end', len(open_slices))
     for ids in slices:
-        need(len(ids) == 2, 'a slice with %d flows', len(ids))
+        need(len(ids) in (0, 2), 'a slice with %d flows', len(ids)) # those of scripts have none
+        if not ids:
+            continue
         lines['flow from its first event'] += flows[ids[0]] > 1
         lines['flow to its second event'] += flows[ids[1]] > 1
     for cpu, list_ in switches.items():
@@ -229,8 +233,19 @@ def pprof(data, lines):
         lines['comment ' + strings[one]] = 1
 
 
+def count_waiting(lines, runs, changes, end):
+    """The time of all waits, from when all CPUs have had a switch. runs: (cpu, from); changes: (time, by)."""
+    first = {}
+    for cpu, at in runs:
+        first[cpu] = min(at, first.get(cpu, at))
+    if first and changes:
+        begin = max(first.values())
+        lines['waiting ns'] = round(sum(by * (end - max(at, begin)) for at, by in changes))
+
+
 def chrome(data, lines):
     trace = json.loads(data)
+    runs, changes, lengths, end = [], [], collections.Counter(), 0
     frames, threads, open_slices, last = trace.get('stackFrames', {}), {}, {}, {}
     flows = collections.Counter()
     for event in trace['traceEvents']:
@@ -253,6 +268,8 @@ def chrome(data, lines):
             lines['running ns'] += round(event['dur'] * 1000)
             need(at >= last.get(event['tid'], at), 'running slices overlap')
             last[event['tid']] = at + round(event['dur'] * 1000)
+            runs.append((event['tid'], at))
+            end = max(end, last[event['tid']])
         elif phase == 'b':
             need(event['id'] not in open_slices, 'slices overlap')
             open_slices[event['id']] = at
@@ -270,12 +287,44 @@ def chrome(data, lines):
                 depth, frame = depth + 1, frames.get(frame.get('parent'))
             count(lines, 'sample', name)
             count(lines, 'stack', name, depth, name_of_leaf)
+        elif phase == 'C' and name.startswith('waiting for CPU'):
+            need(event['args']['value'] >= 0, 'a negative queue')
+            changes.append((at, event['args']['value'] - lengths[name]))
+            lengths[name] = event['args']['value']
         elif phase == 'C':
             lines['counter ' + name] += event['args']['value']
         else:
             need(False, 'phase %s', phase)
     need(not open_slices, 'slices do not end')
     need(not any(flows.values()), 'flows do not end')
+    count_waiting(lines, runs, changes, end)
+
+
+def html(data, lines):
+    page = json.loads(re.search('<script id="data".*?>(.*?)</script>', data.decode(), re.S).group(1))
+    for kind in 'runs', 'waits', 'pairs', 'events', 'counts':
+        items = page[kind]
+        columns = [struct.unpack('<%d%s' % (items['n'], code), base64.b64decode(items[name]))
+                   for name, code in (('from', 'd'), ('to', 'd'), ('what', 'i'), ('row', 'i'))]
+        page[kind] = list(zip(*columns))
+    for _, _, what, row in page['events']:
+        need(0 <= row < len(page['threads']), 'an event without a thread')
+        count(lines, 'event', page['names'][what])
+    for begin, end, what, lane in page['pairs']:
+        need(0 <= lane < len(page['lanes']), 'a slice without a lane')
+        count(lines, 'slice', page['names'][what])
+        lines['slice ns ' + page['names'][what]] += round(end - begin)
+    last = {}
+    for begin, end, _, cpu in page['runs']:
+        need(begin >= last.get(cpu, begin), 'running slices overlap')
+        last[cpu] = end
+        lines['running'] += 1
+        lines['running ns'] += round(end - begin)
+    for at, value, _, series in page['counts']:
+        lines['counter ' + page['series'][series]] += round(value)
+    lines['lost'] += sum(lost[3] for lost in page['losses'])
+    changes = [(begin, 1) for begin, _, _, _ in page['waits']] + [(end, -1) for _, end, _, _ in page['waits']]
+    count_waiting(lines, [(cpu, begin) for begin, _, _, cpu in page['runs']], changes, max(last.values(), default=0))
 
 
 def speedscope(data, lines):
@@ -348,8 +397,7 @@ def main():
     with open(path, 'rb') as file:
         data = file.read()
     {'perfetto': perfetto, 'pprof': pprof, 'chrome': chrome, 'speedscope': speedscope, 'firefox': firefox,
-     'trace': trace}[kind](
-        data, lines)
+     'html': html, 'trace': trace}[kind](data, lines)
     for line in sorted(lines):
         print(line, lines[line])
 

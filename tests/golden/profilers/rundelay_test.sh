@@ -35,3 +35,5 @@ check_status 'rundelay: too few events' 2 "$PROFSCRIPT" rundelay -e sched:sched_
 awk '/^[0-9]/ { if (++ends % 2) delete seen } # the first event of a pair
 	/^[0-9|]/ { if (seen[substr($0, 29)]++) print }' "$TMP/out" >"$TMP/twice"
 check 'rundelay: details show each switch once' diff /dev/null "$TMP/twice"
+"$PROFSCRIPT" rundelay --filter nosuchtask --input "$DATA/hogs.data" >"$TMP/out" 2>"$TMP/err"
+check 'rundelay: no task has the name' diff <(echo 'rundelay: nothing to report') "$TMP/err"

@@ -23,4 +23,6 @@ expect_line 'a long is' '^result: 0xffffffffffffffff \(-1\)$' <(args '(long)(arg
 expect_line 'an address that is no symbol' '^result: "0xffffffffffffffff"$' <(args 'ksymbol(args[0] | ~0ul)')
 expect_line 'and what printf prints of it' '^ffffffffffffffff -1$' <(args 'printf("%lx %ld\n", args[0] | ~0ul, args[0] | ~0ul)')
 expect_line 'also unchanged' '^[0-9a-f]+ [0-9]+$' <(args 'printf("%lx %lu\n", args[0], args[0])')
+refused 'expr without an event' 2 'expr: select one event with -e' expr 'system("true")'
+refused 'expr of two events' 2 'expr: select one event with -e' expr -e sched:sched_wakeup,sched:sched_switch prio
 refused 'expr of an unknown field' 2 ".*did you mean 'next_pid'" expr -e sched:sched_switch nxt_pid

@@ -16,6 +16,11 @@ if [ "$(uname -m)" = x86_64 ]; then
 	result $? 'those of a fault in the kernel are between its frames and those of user space' fault
 fi
 
+# The address of a fault is not a short stack.
+"$PROFSCRIPT" page-faults -v -- bash -c 'for i in 1 2 3 4 5; do /bin/true; done' >"$TMP/out" 2>"$TMP/err"
+! grep -q 'frame pointers' "$TMP/err"
+result $? 'no hint about stacks that were not recorded' "$TMP/err"
+
 # Two at once see all, each of them: the kernel fills the id of their samples once for both.
 workload pages 1000
 "$PROFSCRIPT" page-faults -p $WORKLOAD >"$TMP/first" 2>&1 &

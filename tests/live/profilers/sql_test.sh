@@ -35,6 +35,45 @@ go
 stop
 check 'events of another profiler are tables' diff <(grep '^query,' "$TMP/out" | cut -d, -f3-) <(echo 2000,2000,2000)
 
+# What all queries compare with constants is left to the kernel: the events are fewer, the result is the same.
+workload syscalls 20000
+start sql -e raw_syscalls:sys_enter -p "$WORKLOAD" -m 1024 --csv -v --query "
+	SELECT count(*) FROM sys_enter WHERE id = $GETPPID; SELECT count(*) FROM sys_enter WHERE id = $GETPPID AND _cpu >= 0"
+go
+stop
+check 'a condition becomes a filter' diff <(grep '^query' "$TMP/out" | cut -d, -f3-) <(printf '20000\n20000\n')
+expect_line 'no other events came' '^profscript: 20000 events' "$TMP/err"
+filter_of() { # SQL ARG...: the filter that sched_wakeup gets
+	"$PROFSCRIPT" sql -e 'sched:sched_wakeup/prio>0/' -e sched:sched_switch//alias=sw/ --dry-run --query "$@" 2>&1 |
+		sed -n 's/^ *filter in the kernel: //p' | head -n 1
+}
+filters() { # NAME FILTER SQL ARG...
+	local got
+	got=$(filter_of "${@:3}")
+	echo "$got" >"$TMP/got"
+	[ "$got" = "$2" ]
+	result $? "filter: $1" "$TMP/got"
+}
+all='prio>0'
+filters 'one comparison' '(prio>0) && (pid > 1000)' 'SELECT * FROM sched_wakeup WHERE 1000 < pid'
+filters 'two' '(prio>0) && (pid >= 5 && comm == "bash")' "SELECT * FROM sched_wakeup WHERE pid >= 5 AND comm = 'bash'"
+filters 'OR' "$all" "SELECT * FROM sched_wakeup WHERE pid > 1000 OR comm = 'bash'"
+filters 'what both parts of an OR have' '(prio>0) && (prio < 9)' 'SELECT * FROM sched_wakeup WHERE (pid > 5 AND prio < 9) OR (pid > 7 AND prio < 9)'
+filters 'what two queries have in common' '(prio>0) && (pid > 5)' \
+	'SELECT 1 FROM sched_wakeup WHERE pid > 5; SELECT 1 FROM sched_wakeup WHERE pid > 5 AND target_cpu = 1'
+filters 'another query takes all' "$all" 'SELECT * FROM sched_wakeup WHERE pid > 5; SELECT count(*) FROM sched_wakeup'
+filters 'another use takes all' "$all" \
+	'SELECT * FROM sched_wakeup WHERE pid > (SELECT min(pid) FROM sched_wakeup) AND pid > 5'
+filters 'a join with itself' "$all" 'SELECT 1 FROM sched_wakeup a, sched_wakeup b WHERE a.pid = b.pid AND a.pid = 5'
+filters 'an outer join' "$all" 'SELECT 1 FROM sched_wakeup a LEFT JOIN sw ON sw.next_pid = a.pid AND a.prio = 5'
+filters 'event_metadata' "$all" 'SELECT (SELECT sample_count FROM event_metadata), pid FROM sched_wakeup WHERE pid = 5'
+filters 'another type' "$all" "SELECT 1 FROM sched_wakeup WHERE pid = '5' AND prio = 1.5 AND comm = 7"
+filters 'more than the field can hold' "$all" 'SELECT 1 FROM sched_wakeup WHERE pid < 99999999999'
+filters 'a pattern for the kernel' "$all" "SELECT 1 FROM sched_wakeup WHERE comm = 'a*'"
+filters 'IN' "$all" 'SELECT 1 FROM sched_wakeup WHERE pid IN (5, 6)'
+filters 'a copy takes all' "$all" 'SELECT 1 FROM sched_wakeup WHERE pid = 5' --output2 "$TMP/none.db"
+filters 'an export takes all' "$all" 'SELECT 1 FROM sched_wakeup WHERE pid = 5' --export "$TMP/none.json"
+
 # A query without end: the first Ctrl-C ends the query of an interval and with it the run.
 start sql -e raw_syscalls:sys_enter -i 100 --query "
 	WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c"

@@ -115,12 +115,26 @@ static void test_json(void **state)
 	EXPECT("\"a\\\"\\\\\\u000a\\\\xff\"");
 }
 
+static void test_base64(void **state)
+{
+	(void)state;
+	bytes_base64(b, "", 0);
+	EXPECT("");
+	bytes_base64(b, "M", 1);
+	EXPECT("TQ==");
+	bytes_base64(b, "Ma", 2);
+	EXPECT("TWE=");
+	bytes_base64(b, "Man\xff\xfe\xfd", 6);
+	EXPECT("TWFu//79");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_proto, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_messages, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_json, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_base64, setup, teardown),
 	};
 
 	return cmocka_run_group_tests_name("bytes", tests, NULL, NULL);

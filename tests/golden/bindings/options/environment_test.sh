@@ -232,7 +232,7 @@ ends 'a key too many' 'sum takes \(value, pid\): there is an argument too many' 
 	"require('lib.aggregate').new('sum', { 'pid' }):add(1, 5, 6)"
 ends 'stages that are no lists' 'pairs.new: stage 1 is not a list of events' \
 	"local a = session.event { 'sched:sched_switch' } pairs_of.new { stages = { a, a } }"
-ends 'a table without its columns' 'out:table takes a spec from lib.table.new\(\)' 'out:table({}, { { a = 1 } })'
+ends 'a table without its columns' 'out:table takes a spec from lib.table.new\(\), not a table' 'out:table({}, { { a = 1 } })'
 ends 'a column without a name' "table 'x': column 1 is not a table with a name" "require('lib.table').new('x', { 'a' })"
 ends 'a description that is no text' 'describe returned a number, not text' \
 	"return { ['sched:sched_switch'] = function(ev) out:print_event(ev) end, describe = function() return 5 end }"

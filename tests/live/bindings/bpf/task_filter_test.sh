@@ -108,3 +108,18 @@ expect_line '--dry-run shows it' 'dropped in the kernel: events of other threads
 # Stacks are those of the switches.
 "$PROFSCRIPT" task-state --flame-graph "$TMP/flame" -- taskset -c 0 "$workloads/states" sleep 50 2>"$TMP/err"
 expect_line 'stacks' '^states;.*nanosleep;.*schedule' "$TMP/flame.folded"
+
+# The programs fill in the common bytes as perf does.
+"$PROFSCRIPT" trace --capture perf -m 4096 -e sched:sched_switch >"$TMP/perf" 2>&1 &
+tracers=($!)
+wait_ready $!
+"$PROFSCRIPT" task-state -vv -- taskset -c 0 "$workloads/states" sleep 50 >"$TMP/out" 2>&1
+kill -INT "${tracers[@]}"
+wait "${tracers[@]}"
+flags='s/.* \(.....\) \[[0-9]*\].* sched:sched_switch: .*/\1/p'
+sed -n "$flags" "$TMP/perf" | sort -u >"$TMP/wanted"
+sed -n "$flags" "$TMP/out" | sort -u >"$TMP/printed"
+expect_line 'flags: the programs run' 'dropped in the kernel: events of other threads' "$TMP/out"
+check 'flags are printed' test -s "$TMP/printed"
+comm -13 "$TMP/wanted" "$TMP/printed" >"$TMP/others"
+check 'flags are those of perf' test ! -s "$TMP/others"

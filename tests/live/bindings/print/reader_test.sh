@@ -43,3 +43,7 @@ kill -INT $tracer
 ends_with_status_1 'a second Ctrl-C'
 timeout -s INT 1 "$PROFSCRIPT" trace -e raw_syscalls:sys_enter 2>/dev/null | { sleep 2; cat; } >"$TMP/out"
 check 'what comes late gets the whole output' test "$(tail -c 1 "$TMP/out" | xxd -p)" = 0a -a "$(stat -c %s "$TMP/out")" -gt 70000
+
+# --dry-run has no session that could end.
+"$PROFSCRIPT" trace --dry-run -e 'syscalls:*' 2>"$TMP/err" | { sleep 1; cat; } >"$TMP/out"
+check '--dry-run waits, too' test "${PIPESTATUS[0]}" -eq 0 -a "$(stat -c %s "$TMP/out")" -gt 70000

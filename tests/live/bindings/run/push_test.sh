@@ -216,6 +216,12 @@ run_recorded() {
 run_recorded '--record' trace -e "raw_syscalls:sys_enter/id==$GETPPID/,raw_syscalls:sys_exit/id==$GETPPID/"
 run_recorded '--record with a filter that the kernel cannot evaluate' exec \
 	-e 'raw_syscalls:sys_enter/_tid * 0 + id < 500/' 'count(ev.id)'
+cat "$DATA/pushed.data" >"$TMP/far.data"
+far="raw_syscalls:sys_enter//pull=\"$TMP/far.data\"/"
+refused 'to send on what is pulled' 2 "push: 'raw_syscalls:sys_enter' comes from .*, use --input .*far.data instead of pull=" \
+	trace -e "${far}push=\"$TMP/x\"/"
+refused 'to record what is pulled' 2 "record: 'raw_syscalls:sys_enter' comes from .*, use --input .*far.data instead of pull=" \
+	trace -e "$far" --record "$TMP/x"
 refused '--record and push' 2 '--record and push exclude each other' trace -e sched:sched_switch --record "$TMP/x" \
 	--push "$TMP/y" --duration 0.1
 refused '--record of what is only counted' 2 "record: 'sched:sched_switch' is only counted, so there are no events to record" \

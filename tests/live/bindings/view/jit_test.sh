@@ -42,6 +42,12 @@ compiled 'nested-trace' dispatch -- nested-trace -e raw_syscalls:sys_enter,raw_s
 	--input "$here/zstd.data"
 compiled 'nested-trace with details' dispatch -- nested-trace -e raw_syscalls:sys_enter,raw_syscalls:sys_exit -k common_pid \
 	--than 1s --detail --input "$here/zstd.data"
+# SQL keeps the events without a loop in Lua; only the filter is one.
+compiled 'sql' filters -- sql -e 'raw_syscalls:sys_exit/ret>0/' --query 'SELECT count(*) FROM sys_exit' \
+	--input "$here/zstd.data"
+for format in html chrome; do
+	compiled "export to $format" 'export.lua' -- export "$here/hogs.data" -o $format:/dev/null
+done
 compiled 'count' dispatch -- exec -e raw_syscalls:sys_exit 'count(ev.id)' --input "$here/zstd.data"
 compiled 'count by names' dispatch -- exec -e sched:sched_switch 'count(ev.prev_comm, ev.next_pid)' \
 	--input "$here/sched.data"

@@ -95,6 +95,23 @@ kill -INT $sender 2>/dev/null # it ends with the workload
 wait $receiver
 adds_up 'the link is too slow' 400000
 check 'some events are lost then' grep -q 'lost [1-9][0-9]* events on .* between' "$TMP/err"
+
+# The same, and the events are sent on: the losses, too.
+workload syscalls 400000
+sender -m 4096
+"$PROFSCRIPT" trace --input "unix:$TMP/l" --push "unix:$TMP/r" >"$TMP/relay" 2>&1 &
+relay=$!
+wait_for 20 grep -q '^Listen at' "$TMP/relay"
+receiver "$TMP/r" -v
+kill -USR2 $link
+go
+sleep 1
+kill -USR2 $link
+wait_for 20 grep -q 'lost [1-9]' "$TMP/err"
+kill -INT $sender 2>/dev/null # it ends with the workload
+wait $relay $receiver
+adds_up 'events are sent on' 400000
+check 'some events are lost before that' grep -q 'lost [1-9][0-9]* events on .* between' "$TMP/err"
 kill $link
 
 workload syscalls 40000 20000

@@ -96,6 +96,8 @@ event options:
                             include user frames in stacks (default)
       --[no-]kernel-callchain
                             include kernel frames in stacks (default)
+      --python-callchain    same as -g; Python 3.12 and later name their
+                            functions if they run with -X perf
       --srcline             print source lines and inlined functions of user
                             frames
       --self                include profscript's own process
@@ -161,11 +163,14 @@ run and output options:
       --export FILE         also write the events, pairs and stacks to FILE for
                             another program, in the format of its suffix or of
                             FORMAT:FILE: perfetto, chrome, firefox, speedscope,
-                            pprof, folded
+                            pprof, folded, html
       --format text|json|csv
                             output format (default text)
       --json                same as --format json
       --csv                 same as --format csv
+      --query SQL           print the results of SELECT statements on the rows
+                            of each report instead of these; the columns are
+                            those of --csv
       --raw-fields          print events as the kernel does, without the plugins
                             of libtraceevent
       --tsc                 print the times of events in cycles of the CPU's

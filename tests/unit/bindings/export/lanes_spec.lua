@@ -20,6 +20,18 @@ describe('lanes', function()
     assert.equal(a, find(1, 12, 14))
   end)
 
+  it('are several of a key if its slices are nested', function()
+    local find = lanes.new(lanes.NESTED)
+    local inner, outer = find(1, 5, 6), find(1, 4, 8)
+    assert.not_equal(inner, outer)
+    assert.equal(1, outer.key)
+    assert.equal(inner, find(1, 9, 10))
+    assert.equal(outer, find(1, 8, 11))
+    local last
+    for depth = 1, lanes.NESTED + 1 do last = find(2, 100 - depth, 100 + depth) end
+    assert.is_nil(last.key)
+  end)
+
   it('never overlap, whatever the keys are', function()
     local find, last, n, refused = lanes.new(), {}, 0, 0
     math.randomseed(5)

@@ -146,6 +146,8 @@ local accepted = {
   { 'profile -F 997', { freq = 997 } },
   { 'profile', { freq = 100, user_callchain = true } },
   { 'trace --json', { format = 'json' } },
+  { 'trace --python-callchain', { call_graph = true, notes = {
+    '--python-callchain is -g; Python 3.12 names its functions if it runs with -X perf' } } },
   { 'trace --format json --csv', { format = 'csv' } },
   -- Lists.
   { 'trace -C 0-3,7', { cpus = '0-3,7' } },

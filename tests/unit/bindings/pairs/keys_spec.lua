@@ -129,6 +129,14 @@ describe('wakeups', function()
       function(e) wakeup(e, 0, 6, 7, 1) end))
   end)
 
+  it('cannot be of a machine that cannot be', function()
+    local stages = { { wakeups() }, { switches() } }
+    stages[1][1].machine = { index = 9999 }
+    local matcher = ffi.gc(C.pairs_new(ffi.new('struct pairs_config', { stages = 2 })), C.pairs_free)
+    assert.error_matches(function() pair_keys.set_running(matcher, { stages = stages }, {}, 'cpu') end,
+      'cannot follow the running tasks: Invalid argument')
+  end)
+
   it('can have a role', function()
     local list = ffi.new 'struct event[1]'
     wakeup(list[0], 0, 6, 7, 1)

@@ -54,6 +54,21 @@ describe('output', function()
 ]], read())
   end)
 
+  it('is empty after reports without rows, whatever is told about them', function()
+    local out = new()
+    assert.is_false(out:is_empty()) -- there was no report
+    out:warn 'before'
+    out:table(SPEC, {})
+    assert.is_true(out:is_empty())
+    out:warn 'between'
+    assert.is_true(out:is_empty())
+    out:table(SPEC, ROWS)
+    out:table(SPEC, {})
+    assert.is_false(out:is_empty())
+    out:flush()
+    assert.is_false(out:is_empty())
+  end)
+
   it('escapes what reaches it unescaped, whichever way', function()
     local out = new 'text'
     local names = tables.new('x', { { name = 'n', title = 'a\27[1mb' } })

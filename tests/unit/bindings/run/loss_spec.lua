@@ -102,7 +102,7 @@ describe('losses', function()
         l:report()
         l:advise()
       end)
-      return tonumber(lines[#lines]:match '%-m (%d+)')
+      return tonumber(table.concat(lines, '\n'):match '%-m (%d+)')
     end
     -- Enough for all that a ring lost in a second: 100000 records of some 100 bytes are 2700 pages.
     assert.equal(4096, pages({}, { { 1, 100000, 0 } }))
@@ -112,5 +112,20 @@ describe('losses', function()
     assert.equal(16384, pages({ call_graph = true }, { { 1, 100000, 0 } })) -- stacks take more
     assert.equal(32768, pages({}, { { 1, 1e9, 0 } })) -- there is an end
     assert.equal(2 ^ 17, pages({ mmap_pages = 2 ^ 16 }, { { 1, 1, 0 } }))
+    assert.equal(16, pages({}, { { 1, 1, 0 }, { 1, 1e9, 0, member = 1 } }))
+  end)
+
+  it('lead to advice about the machine on which they are', function()
+    local function advice(losses, is_recorded)
+      local lines = warnings({ verbose = 1 }, losses, function(l) l:advise(is_recorded) end)
+      return table.concat(lines, '\n', #losses + 1)
+    end
+    local rings = 'top: to lose fewer events on host1, let the sender use larger ring buffers (-m), -r 1 or a filter'
+    local way = 'top: to lose fewer events on the way from host2, let the sender filter them, or write them to a file '
+      .. 'to analyze later (--push FILE)'
+    assert.equal(rings, advice { { 1, 5, 0, member = 1 }, { 1, 5, 1, member = 1 } })
+    assert.equal(rings .. '\n' .. way, advice { { 1, 5, 0, member = 1 }, { 1, 5, member = 2 } })
+    assert.equal(rings, advice({ { 1, 5, 0, member = 1 }, { 1, 5, 0 } }, true)) -- rings of the past stay as they are
+    assert.equal('', advice { { 1, 0, member = 1 } })
   end)
 end)

@@ -73,6 +73,10 @@ describe('a breakpoint', function()
     { 'mem:x', "invalid address 'x'" },
     { 'mem:', "invalid address ''" },
     { 'mem:0x1/16', "invalid breakpoint length '16' (expected 1, 2, 4 or 8)" },
+    { 'mem:0x401003/2:w', "misaligned address '0x401003' of a breakpoint of 2 bytes (the aligned one is 0x401002)" },
+    { 'mem:0xffffffffc2cc004a', "misaligned address '0xffffffffc2cc004a' of a breakpoint of 4 bytes "
+      .. '(the aligned one is 0xffffffffc2cc0048)' },
+    { 'mem:0x401003/1:w', '401003 1 2' },
     { 'mem:0x1:q', "invalid breakpoint access 'q' (expected r, w, rw or x)" },
     { 'mem:0x1:', "invalid breakpoint access ':' (expected r, w, rw or x)" },
   }

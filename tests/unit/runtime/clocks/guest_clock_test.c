@@ -14,6 +14,7 @@
 #include <cmocka.h>
 #include "clocks/clock_pair.h"
 #include "clocks/guest_clock.h"
+#include "clocks/ping_bounds.h"
 #include "clocks/tsc_scale.h"
 #include "clocks/vm.h"
 
@@ -41,6 +42,9 @@ static uint64_t guest_clock(double t)
 {
 	return 50000000000 + (uint64_t)(t + 20e-6 * 20e9 / 6.28 * sin(t / 20e9 * 6.28));
 }
+
+/* The host's wall clock; the guest reads it by PTP. */
+static uint64_t wall_offset = 1700000000000000000;
 
 static double noise(double size)
 {
@@ -97,6 +101,7 @@ static void pair(struct guest_clock *clock, double t, bool is_continuous)
 
 	ours.tsc = host_tsc(later);
 	ours.mono = host_clock(later + noise(READ_ERROR));
+	ours.real = ours.mono + wall_offset + (int64_t)noise(READ_ERROR);
 	guest_clock_host_pair(clock, &ours);
 	assert_int_equal(guest_clock_pair(clock, guest_tsc(t), guest_clock(t + noise(READ_ERROR)),
 					  READ_ERROR),
@@ -257,12 +262,123 @@ static void test_a_tsc_that_is_set(void **state)
 	guest_clock_free(clock);
 }
 
+/* The guest reads the wall clock of the host, or of another one, which is ahead of it. */
+static void read_ptp(struct guest_clock *clock, double t, double ahead,
+		     const struct ping_bounds *bounds)
+{
+	double later = t + 2000000;
+	struct clock_pair here = {.error = READ_ERROR, .mono = host_clock(later)};
+	struct guest_ptp ptp = {
+		.ns = guest_clock(t + noise(READ_ERROR)),
+		.host_real = host_clock(t + ahead) + wall_offset,
+		.error = READ_ERROR,
+	};
+
+	ptp.mono = ptp.ns;
+	here.real = here.mono + wall_offset + (int64_t)noise(READ_ERROR);
+	guest_clock_ptp(clock, &ptp, &here, bounds);
+}
+
+/* Without TSCs that relate. The wall clock is set to and fro. */
+static void test_ptp(void **state)
+{
+	struct guest_clock *clock = guest_clock_new(NULL);
+	struct ping_bounds none = {};
+	double error = INFINITY;
+
+	(void)state;
+	srand(6);
+	read_ptp(clock, 0, 0, &none); /* our wall clock was not read before */
+	assert_false(guest_clock_ready(clock));
+	for (int s = 1; s < 100; s++) {
+		if (s % 10 == 0)
+			wall_offset += (s % 20 ? 1000 : -1000) * 1000000000ull;
+		read_ptp(clock, s * 1e9, 0, &none);
+		assert_true(guest_clock_ready(clock));
+		assert_string_equal(guest_clock_method(clock), "KVM's PTP clock");
+		/* The reading after a change is left out. */
+		error = check_second(clock, s * 1e9);
+		assert_true(error < (s == 1 ? 110000 : 70000));
+	}
+	guest_clock_restart(clock, 1);
+	assert_false(guest_clock_ready(clock));
+	guest_clock_free(clock);
+}
+
+/* A guest of another host: its PTP clock is not our wall clock, which pings tell. */
+static void test_ptp_of_another_host(void **state)
+{
+	struct guest_clock *clock = guest_clock_new(NULL);
+	struct ping_bounds bounds = {}, none = {};
+
+	(void)state;
+	srand(7);
+	scale = (struct tsc_scale){.offset = -69000000000000, .ratio = 1};
+	pair(clock, -1e9, true);
+	ping(clock, -1e8);
+	for (int s = 0; s < 20; s++) {
+		double ahead = s < 10 ? 1e6 : 0; /* then it comes to us */
+
+		ping(clock, s * 1e9);
+		pair(clock, s * 1e9 + 50e6, true);
+		read_ptp(clock, s * 1e9 + 51e6, ahead, &none);
+		assert_string_equal(guest_clock_method(clock),
+				    s < 10 ? "pings, which rule out KVM's PTP clock"
+					   : "KVM's PTP clock");
+		check_second(clock, s * 1e9 + 51e6);
+	}
+	guest_clock_free(clock);
+
+	clock = guest_clock_new(NULL); /* the same by bounds of the guest's CLOCK_MONOTONIC */
+	ping_bounds_init(&bounds, 100e-6);
+	read_ptp(clock, -1e9, 0, &bounds);
+	for (int s = 0; s < 20; s++) {
+		double ahead = s < 10 ? 1e6 : 0, t = s * 1e9;
+
+		assert_int_equal(ping_bounds_add(&bounds, host_clock(t), guest_clock(t + 2e5),
+						 guest_clock(t + 3e5), host_clock(t + 4e5)),
+				 0);
+		read_ptp(clock, t + 51e6, ahead, &bounds);
+		assert_int_equal(guest_clock_ready(clock), s >= 10);
+	}
+	guest_clock_free(clock);
+}
+
+/* What debugfs tells is preferred. */
+static void test_ptp_with_debugfs(void **state)
+{
+	struct guest_clock *clock;
+	struct ping_bounds none = {};
+	struct vm *vm;
+
+	(void)state;
+	srand(8);
+	scale = (struct tsc_scale){.offset = -69000000000000, .ratio = 1ull << 32, .frac_bits = 32};
+	write_scale();
+	vm = vm_find(root, "100", NULL);
+	clock = guest_clock_new(vm);
+	pair(clock, 0, true);
+	for (int s = 1; s < 10; s++) {
+		pair(clock, s * 1e9, true);
+		read_ptp(clock, s * 1e9, 1e6, &none);
+		assert_string_equal(guest_clock_method(clock), "KVM's TSC offset");
+	}
+	check_second(clock, 9e9);
+	guest_clock_free(clock);
+	vm_free(vm);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_offsets_of_kvm),	      cmocka_unit_test(test_pings),
-		cmocka_unit_test(test_pings_of_another_rate), cmocka_unit_test(test_another_clock),
+		cmocka_unit_test(test_offsets_of_kvm),
+		cmocka_unit_test(test_pings),
+		cmocka_unit_test(test_pings_of_another_rate),
+		cmocka_unit_test(test_another_clock),
 		cmocka_unit_test(test_a_tsc_that_is_set),
+		cmocka_unit_test(test_ptp),
+		cmocka_unit_test(test_ptp_of_another_host),
+		cmocka_unit_test(test_ptp_with_debugfs),
 	};
 
 	return cmocka_run_group_tests_name("guest_clock", tests, set_up, tear_down);

@@ -224,6 +224,23 @@ static void test_horizon(void **state)
 	free_fixture(f);
 }
 
+/* Records without a time come first, and say nothing about what was delivered. */
+static void test_no_time(void **state)
+{
+	struct fixture *f = new_fixture(false, false);
+
+	(void)state;
+	set(&f->members[1], 3, 0, 0);
+	set(&f->members[2], 1, 50, 0);
+	f->members[1].complete = 100;
+	assert_int_equal(f->join->ops->next(f->join, f->out, 1, UINT64_MAX, &f->err), 1);
+	assert_int_equal(f->join->horizon, 0);
+	assert_int_equal(take(f, UINT64_MAX), 3);
+	assert_int_equal(f->out[2].time, 50);
+	assert_int_equal(f->join->horizon, 50);
+	free_fixture(f);
+}
+
 /* A slot stays valid until the next call, so a member is asked once per call. */
 static void test_asks_once(void **state)
 {
@@ -305,9 +322,10 @@ static void test_end(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_order),	  cmocka_unit_test(test_horizon),
-		cmocka_unit_test(test_asks_once), cmocka_unit_test(test_slack),
-		cmocka_unit_test(test_clock),	  cmocka_unit_test(test_end),
+		cmocka_unit_test(test_order),	cmocka_unit_test(test_horizon),
+		cmocka_unit_test(test_no_time), cmocka_unit_test(test_asks_once),
+		cmocka_unit_test(test_slack),	cmocka_unit_test(test_clock),
+		cmocka_unit_test(test_end),
 	};
 
 	return cmocka_run_group_tests_name("join", tests, NULL, NULL);

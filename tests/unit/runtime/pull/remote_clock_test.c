@@ -79,10 +79,46 @@ static void same_boot(void **state)
 	remote_clock_clear(&c);
 }
 
+/* A guest tells what our wall clock is; its own is wrong. */
+static void ptp_of_a_guest(void **state)
+{
+	struct wire_hello hello = {.version = WIRE_VERSION, .boot_id = {1}, .epoch = 1};
+	struct remote_clock c = {};
+	struct wire_pair pair;
+	struct wire_ptp ptp;
+
+	(void)state;
+	remote_clock_clear(&c);
+	assert_int_equal(remote_clock_set_vm(&c, NULL), 0);
+	for (int i = 0; i < 2; i++) {
+		hello.boot_id[0]++;
+		connect_to(&c, &hello);
+		assert_true(behind(&c) > 1.9);
+		pair = read_there();
+		ptp = (struct wire_ptp){.clock = pair.clock,
+					.mono = pair.mono,
+					.host_real = pair.real + 2 * SECOND,
+					.error_ns = 1000};
+		remote_clock_ptp(&c, &ptp);
+		assert_string_equal(c.method, "KVM's PTP clock");
+		assert_true(c.error < 1e6);
+		assert_true(behind(&c) < 0.01);
+		remote_clock_pair(&c, &pair, &hello);
+		assert_true(behind(&c) < 0.01);
+	}
+	/* Who is not our guest reads the clock of another host. */
+	remote_clock_clear(&c);
+	connect_to(&c, &hello);
+	remote_clock_ptp(&c, &ptp);
+	assert_true(behind(&c) > 1.9);
+	remote_clock_clear(&c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(same_boot),
+		cmocka_unit_test(ptp_of_a_guest),
 	};
 
 	return cmocka_run_group_tests_name("remote_clock", tests, NULL, NULL);

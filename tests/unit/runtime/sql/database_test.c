@@ -1,54 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
-#include "error.h"
+#include "fixture.h"
 #include "os/signals.h"
-#include "sql/database.h"
-#include "sql/functions.h"
-#include "sql/rows.h"
-#include "sql/tables.h"
-
-struct fixture {
-	struct rows *rows;
-	struct tables *tables;
-	struct functions *functions;
-	struct database *db;
-};
 
 static int set_up(void **state)
 {
-	static struct fixture f;
-	struct error err = {0};
+	struct fixture *f = fixture_new(NULL, NULL);
 
-	f.rows = rows_new(1 << 20);
-	f.tables = tables_new(f.rows);
-	f.functions = functions_new(NULL, NULL);
-	f.db = database_open(NULL, true, f.tables, f.functions, &err);
-	assert_non_null(f.db);
-	assert_int_equal(
-		database_exec(f.db,
-			      "CREATE TABLE t(a, b); INSERT INTO t VALUES (1, 'x'), (2, NULL)",
-			      &err),
-		0);
-	*state = &f;
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	struct fixture *f = *state;
-
-	assert_int_equal(database_close(f->db, NULL), 0);
-	functions_free(f->functions);
-	tables_free(f->tables);
-	rows_free(f->rows);
+	exec(f->db, "CREATE TABLE t(a, b); INSERT INTO t VALUES (1, 'x'), (2, NULL)");
+	*state = f;
 	return 0;
 }
 

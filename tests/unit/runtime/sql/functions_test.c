@@ -1,66 +1,42 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
-#include "error.h"
+#include "fixture.h"
 #include "formats/formats.h"
 #include "session/tasks.h"
-#include "sql/database.h"
-#include "sql/functions.h"
-#include "sql/rows.h"
-#include "sql/tables.h"
 
-struct fixture {
-	struct rows *rows;
-	struct tables *tables;
-	struct functions *functions;
-	struct formats *formats;
-	struct tasks *tasks;
-	struct database *db;
-};
+static struct formats *formats;
+static struct tasks *tasks;
 
 static int set_up(void **state)
 {
 	static const char kallsyms[] = "ffffffff81000000 T first\nffffffff81000100 T second\n";
-	static struct fixture f;
+	struct fixture *f;
 	int list;
 
-	f.rows = rows_new(1 << 20);
-	f.tables = tables_new(f.rows);
-	f.formats = formats_new();
-	formats_add_kallsyms(f.formats, kallsyms, sizeof(kallsyms) - 1);
-	f.tasks = tasks_new(8);
-	tasks_set(f.tasks, 7, "seven", 0);
-	f.functions = functions_new(f.formats, f.tasks);
-	list = functions_add_list(f.functions, "entry.vec", NULL, -1);
-	functions_add_name(f.functions, list, 1, "TIMER");
-	functions_add_name(f.functions, list, -1, "NONE");
-	list = functions_add_list(f.functions, "sw.state", "|", 0xff);
-	functions_add_name(f.functions, list, 0, "zero");
-	functions_add_name(f.functions, list, 1, "S");
-	functions_add_name(f.functions, list, 2, "D");
-	list = functions_add_list(f.functions, "", NULL, -1);
-	functions_add_name(f.functions, list, 59, "execve");
-	f.db = database_open(NULL, true, f.tables, f.functions, NULL);
-	assert_non_null(f.db);
-	*state = &f;
+	formats = formats_new();
+	formats_add_kallsyms(formats, kallsyms, sizeof(kallsyms) - 1);
+	tasks = tasks_new(8);
+	tasks_set(tasks, 7, "seven", 0);
+	f = fixture_new(formats, tasks);
+	list = functions_add_list(f->functions, "entry.vec", NULL, -1);
+	functions_add_name(f->functions, list, 1, "TIMER");
+	functions_add_name(f->functions, list, -1, "NONE");
+	list = functions_add_list(f->functions, "sw.state", "|", 0xff);
+	functions_add_name(f->functions, list, 0, "zero");
+	functions_add_name(f->functions, list, 1, "S");
+	functions_add_name(f->functions, list, 2, "D");
+	list = functions_add_list(f->functions, "", NULL, -1);
+	functions_add_name(f->functions, list, 59, "execve");
+	*state = f;
 	return 0;
 }
 
-static int tear_down(void **state)
+static int tear_down_all(void **state)
 {
-	struct fixture *f = *state;
-
-	assert_int_equal(database_close(f->db, NULL), 0);
-	functions_free(f->functions);
-	tasks_free(f->tasks);
-	formats_free(f->formats);
-	tables_free(f->tables);
-	rows_free(f->rows);
+	tear_down(state);
+	tasks_free(tasks);
+	formats_free(formats);
 	return 0;
 }
 
@@ -186,5 +162,5 @@ int main(void)
 		cmocka_unit_test(percentiles_interpolate),
 	};
 
-	return cmocka_run_group_tests_name("functions", tests, set_up, tear_down);
+	return cmocka_run_group_tests_name("functions", tests, set_up, tear_down_all);
 }

@@ -2,22 +2,13 @@
 /* Queries on virtual tables must have the results that they have on ordinary tables with the same
  * rows: thousands of random ones are compared. */
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
-#include "error.h"
 #include "event.h"
+#include "fixture.h"
 #include "formats/tracepoint.h"
 #include "sql/columns.h"
-#include "sql/database.h"
-#include "sql/functions.h"
-#include "sql/rows.h"
-#include "sql/tables.h"
 
 enum { A = EVENT_FIRST, B, ROWS = 400, QUERIES = 3000, BASE = 1000000 };
 
@@ -58,21 +49,6 @@ static struct column columns[] = {
 };
 enum { NR_COLUMNS = sizeof(columns) / sizeof(columns[0]) };
 
-struct fixture {
-	struct rows *rows;
-	struct tables *tables;
-	struct functions *functions;
-	struct database *db;
-};
-
-static void exec(struct database *db, const char *sql)
-{
-	struct error err = {0};
-
-	if (database_exec(db, sql, &err))
-		fail_msg("%s: %s", sql, err.text);
-}
-
 /* One in ten payloads is cut somewhere, so that the fields after that are NULL. */
 static void add_random(struct rows *rows, uint16_t class, int i)
 {
@@ -105,43 +81,26 @@ static void add_random(struct rows *rows, uint16_t class, int i)
 
 static int set_up(void **state)
 {
-	static struct fixture f;
-	struct error err = {0};
+	struct fixture *f = fixture_new(NULL, NULL);
 
 	srandom(7);
-	f.rows = rows_new(1 << 24);
-	f.tables = tables_new(f.rows);
-	f.functions = functions_new(NULL, NULL);
 	for (int t = 0; t < 2; t++) {
-		assert_int_equal(tables_add(f.tables, A + t), t);
+		assert_int_equal(tables_add(f->tables, A + t), t);
 		for (int i = 0; i < NR_COLUMNS; i++) {
 			/* Table B has indexes on some. */
 			columns[i].has_index = t && i % 3 == 1;
-			assert_int_equal(tables_add_column(f.tables, t, &columns[i]), 0);
+			assert_int_equal(tables_add_column(f->tables, t, &columns[i]), 0);
 		}
 	}
 	for (int i = 0; i < 2 * ROWS; i++)
-		add_random(f.rows, A + i % 2, i);
-	tables_set_base(f.tables, BASE);
-	f.db = database_open(NULL, true, f.tables, f.functions, &err);
-	assert_non_null(f.db);
-	exec(f.db,
+		add_random(f->rows, A + i % 2, i);
+	tables_set_base(f->tables, BASE);
+	exec(f->db,
 	     "CREATE VIRTUAL TABLE va USING events(0); CREATE VIRTUAL TABLE vb USING events(1);"
 	     "CREATE TABLE sa AS SELECT * FROM va LIMIT 0; CREATE TABLE sb AS SELECT * FROM vb "
 	     "LIMIT 0;"
 	     "INSERT INTO sa SELECT * FROM va; INSERT INTO sb SELECT * FROM vb");
-	*state = &f;
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	struct fixture *f = *state;
-
-	assert_int_equal(database_close(f->db, NULL), 0);
-	functions_free(f->functions);
-	tables_free(f->tables);
-	rows_free(f->rows);
+	*state = f;
 	return 0;
 }
 
@@ -423,6 +382,33 @@ static void sorting_is_left_to_the_tables(void **state)
 	assert_true(is_sorted_by_sqlite(f->db, "SELECT * FROM @b WHERE small > 1 ORDER BY _time"));
 }
 
+static void plans_are_readable(void **state)
+{
+	static const struct {
+		const char *sql, *plan;
+	} cases[] = {
+		{"SELECT * FROM @a", "all rows"},
+		{"SELECT * FROM @a WHERE small >= 1 AND name <> 'x' AND _time < 5",
+		 "small >= ? AND _time < ? AND name <> ?"},
+		{"SELECT * FROM @a WHERE word = 4", "word = ?, index of word"},
+		{"SELECT * FROM @a ORDER BY _time DESC", "all rows, backward"},
+		{"SELECT name, count(*) FROM @a GROUP BY name", "all rows, sorted by name"},
+	};
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char text[256];
+		struct answer plan;
+
+		snprintf(text, sizeof(text), "EXPLAIN QUERY PLAN %s", cases[i].sql);
+		plan = ask(f->db, text, 'v');
+		assert_int_equal(plan.n, 1);
+		if (!strstr(plan.lines[0], cases[i].plan))
+			fail_msg("%s: %s", cases[i].sql, plan.lines[0]);
+		free_answer(plan);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -430,6 +416,7 @@ int main(void)
 		cmocka_unit_test(values_of_other_types_keep_the_order),
 		cmocka_unit_test(joins_of_all_rows),
 		cmocka_unit_test(sorting_is_left_to_the_tables),
+		cmocka_unit_test(plans_are_readable),
 	};
 
 	return cmocka_run_group_tests_name("tables", tests, set_up, tear_down);

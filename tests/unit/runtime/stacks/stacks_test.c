@@ -107,6 +107,20 @@ static void spaces_are_part_of_the_key(void **state)
 	assert_int_equal(stacks_intern(f->stacks, 1, 1, kernel, BOTH), a);
 }
 
+/* Stacks of one frame hint at programs without frame pointers, but single addresses do not. */
+static void addresses_are_not_short_stacks(void **state)
+{
+	struct fixture *f = *state;
+	struct stacks_stats stats;
+
+	stacks_intern(f->stacks, getpid(), 1, CHAIN(0x1000), BOTH | STACK_ADDRESS);
+	intern(f, CHAIN(USER, 0x2000));
+	intern(f, CHAIN(USER, 0x2000, 0x2100, 0x2200));
+	stacks_read_stats(f->stacks, &stats);
+	assert_int_equal(stats.with_user, 2);
+	assert_int_equal(stats.short_user, 1);
+}
+
 /* The addresses of a stack, kernel part before user part. */
 static void check_words(struct fixture *f, const uint64_t *chain, uint32_t parts,
 			uint32_t nr_kernel, const uint64_t *expected)
@@ -384,6 +398,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(ids_are_dense, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(spaces_are_part_of_the_key, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(addresses_are_not_short_stacks, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(chains_of_any_shape, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(kernel_frames, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(user_frames, set_up, tear_down),

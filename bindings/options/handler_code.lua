@@ -1,0 +1,237 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Reads from the bytecode of a handler what it does, if that can be said as data: calls of methods and sums, with
+--- members of the event and constants as arguments, possibly all under one condition. For other handlers, tells why
+--- not, line by line.
+---
+---   function(ev) if ev.ret < 0 then errors:add(1, ev.id) failed = failed + 1 end end
+---
+--- The code is followed once, from its beginning to its end, with what each slot holds. What is not known exactly is a
+--- reason to refuse; after that, the code is only followed for the reasons of the other lines.
+local bit = require 'bit'
+local bytecode = require 'bindings.options.bytecode'
+local util = require 'jit.util'
+local wide_keys = require 'bindings.options.wide_keys'
+
+local handler_code = {}
+
+local OPS, COMPARISONS, WITH_CONSTANTS = bytecode.OPS, bytecode.COMPARISONS, bytecode.WITH_CONSTANTS
+local A, B, D = bytecode.a, bytecode.b, bytecode.d
+
+--- A value: a member of the event, or a constant.
+---@class handler_code.Term
+---@field field? string `ev.NAME`
+---@field constant? number|string
+
+---@class handler_code.Statement
+---@field line integer
+---@field upvalue integer index of the upvalue that is changed
+---@field name string of the upvalue
+---@field method? string that is called; nil: a sum, `name = name + arguments[1]`
+---@field arguments handler_code.Term[]
+
+---@class handler_code.Code
+---@field file string
+---@field first integer line
+---@field last integer line
+---@field statements handler_code.Statement[]
+---@field conditions { line: integer, left: handler_code.Term, op: string, right: handler_code.Term }[] all must be true
+---@field refusal? { line: integer, text: string } why the handler is not data
+---@field notes table<integer, string[]> what each line does that is not data
+---@field reads table<integer, string[]> members of the event that each line reads
+local Code = {}
+Code.__index = Code
+
+--- Adds a text to the list of a line, if it is not in it.
+local function add_new(lists, line, text)
+  local list = lists[line] or {}
+  lists[line] = list
+  for _, known in ipairs(list) do
+    if known == text then return end
+  end
+  list[#list + 1] = text
+end
+
+--- Notes that a line is not data.
+function Code:_note(line, text)
+  self.refusal = self.refusal or { line = line, text = text }
+  add_new(self.notes, line, text)
+end
+
+local function is_term(value) return value ~= nil and (value.field ~= nil or value.constant ~= nil) end
+
+--- Returns how a called function is named in the source.
+local function name_of(value)
+  if not value or not value.name then return 'a function' end
+  local of = value.of and (value.of.name or value.of.field and 'ev.' .. value.of.field or value.of.is_event and 'ev')
+  return of and ('%s%s%s()'):format(of, value.is_method and ':' or '.', value.name) or value.name .. '()'
+end
+
+local STEPS = {} -- by opcode: fun(self, ins, line), which may leave a value in slot A
+
+STEPS[OPS.UGET] = function(self, ins)
+  local index = D(ins) + 1
+  local name = debug.getupvalue(self.fn, index)
+  return { upvalue = index, name = name, version = self.versions[index] or 0 }
+end
+
+STEPS[OPS.GGET] = function(self, ins) return { name = util.funck(self.fn, -D(ins) - 1) } end
+
+STEPS[OPS.TGETS] = function(self, ins, line)
+  local of, name = self.slots[B(ins)], util.funck(self.fn, -bytecode.c(ins) - 1)
+  if not of or not of.is_event then return { of = of, name = name } end
+  add_new(self.reads, line, name)
+  return { field = name, name = name, of = of }
+end
+
+STEPS[OPS.MOV] = function(self, ins) return self.slots[D(ins)] end
+
+STEPS[OPS.KSHORT] = function(_, ins) return { constant = bit.arshift(bit.lshift(D(ins), 16), 16) } end
+
+STEPS[OPS.KNUM] = function(self, ins) return { constant = util.funck(self.fn, D(ins)) } end
+
+STEPS[OPS.KSTR] = function(self, ins) return { constant = util.funck(self.fn, -D(ins) - 1) } end
+
+local function sum(self, line, left, right)
+  if left and left.upvalue and is_term(right) then return { sum = left, term = right } end
+  if right and right.upvalue and is_term(left) then return { sum = right, term = left } end
+  self:_note(line, 'computes')
+end
+
+local function number(self, ins) return { constant = util.funck(self.fn, bytecode.c(ins)) } end
+
+STEPS[OPS.ADDVV] = function(self, ins, line)
+  return sum(self, line, self.slots[B(ins)], self.slots[bytecode.c(ins)])
+end
+
+STEPS[OPS.ADDVN] = function(self, ins, line) return sum(self, line, self.slots[B(ins)], number(self, ins)) end
+
+STEPS[OPS.ADDNV] = STEPS[OPS.ADDVN]
+
+STEPS[OPS.USETV] = function(self, ins, line)
+  local value, index = self.slots[D(ins)], A(ins) + 1
+  local name = debug.getupvalue(self.fn, index)
+  if value and value.sum and value.sum.upvalue == index and value.sum.version == (self.versions[index] or 0) then
+    table.insert(self.statements, { line = line, upvalue = index, name = name, arguments = { value.term } })
+  else
+    self:_note(line, ("sets '%s'"):format(name))
+  end
+  self.versions[index] = (self.versions[index] or 0) + 1
+  return false
+end
+
+local function call(self, ins, line)
+  local base, first = A(ins), A(ins) + 1 + bytecode.CALL_GAP - 1
+  local callee, count, arguments = self.slots[base], bytecode.c(ins) - 1, {}
+  local object = self.slots[first]
+  local is_method = callee and callee.of and callee.of == object
+  local is_data = is_method and object.upvalue and self.is_fixed(object.upvalue) and count > 0
+    and bytecode.op(ins) == OPS.CALL and B(ins) == 1
+  for i = 1, is_data and count - 1 or 0 do
+    arguments[i] = self.slots[first + i]
+    is_data = is_data and is_term(arguments[i])
+  end
+  if callee and callee.name == wide_keys.NAME then
+    self.slots[base] = arguments[1]
+    return false
+  elseif is_data then
+    table.insert(self.statements, { line = line, upvalue = object.upvalue, name = object.name, method = callee.name,
+      arguments = arguments })
+  else
+    if callee then callee.is_method = is_method end
+    self:_note(line, 'calls ' .. name_of(callee))
+  end
+  for slot = base, base + 255 do self.slots[slot] = nil end
+  return false
+end
+
+STEPS[OPS.CALL], STEPS[OPS.CALLT] = call, call
+
+for name, text in pairs {
+  FNEW = 'makes a function', TNEW = 'makes a table', TDUP = 'makes a table', CAT = 'joins strings',
+  TSETS = 'writes a table', TSETV = 'writes a table', TSETB = 'writes a table', TGETV = 'reads a table',
+  TGETB = 'reads a table', FORI = 'has a loop', LOOP = 'has a loop',
+} do
+  STEPS[OPS[name]] = function(self, _, line) self:_note(line, text) end
+end
+
+--- Follows a comparison, which jumps to the end of the function if it is false.
+---@return boolean followed
+local function compare(self, ins, pc, line)
+  local op, slots = bytecode.op(ins), self.slots
+  local right, test
+  if COMPARISONS[op] then
+    test, right = COMPARISONS[op], slots[D(ins)]
+  elseif WITH_CONSTANTS[op] then
+    local is_string
+    test, is_string = WITH_CONSTANTS[op][1], WITH_CONSTANTS[op][2]
+    right = { constant = util.funck(self.fn, is_string and -D(ins) - 1 or D(ins)) }
+  else
+    return false
+  end
+  local left, jump = slots[A(ins)], util.funcbc(self.fn, pc + 1)
+  local to = pc + 2 + D(jump) - 0x8000
+  if to == self.size and #self.statements == 0 and is_term(left) and is_term(right) then
+    table.insert(self.conditions, { line = line, left = left, op = test, right = right })
+  else
+    self:_note(line, 'has a condition')
+  end
+  return true
+end
+
+local function follow(self)
+  local pc = 1
+  while pc <= self.size do
+    local ins, line = util.funcbc(self.fn, pc), util.funcinfo(self.fn, pc).currentline
+    local op = bytecode.op(ins)
+    local step = STEPS[op]
+    if step then
+      local value = step(self, ins, line)
+      if value ~= false then self.slots[A(ins)] = value or nil end
+    elseif compare(self, ins, pc, line) then
+      pc = pc + 1
+    elseif op == OPS.JMP then
+      self:_note(line, 'has a condition')
+    elseif not (op == OPS.RET0 and pc == self.size) then
+      self:_note(line, op == OPS.RET0 and 'returns early' or 'computes')
+      self.slots[A(ins)] = nil
+    end
+    pc = pc + 1
+  end
+end
+
+--- Returns whether no function assigns to an upvalue that is a local variable of the enclosing function.
+local function is_fixed(fn, index)
+  local all = bytecode.upvalues(fn)
+  return bit.band(all[#all][index - 1], bytecode.UV_IMMUTABLE) ~= 0
+end
+
+--- The same for one that the enclosing function has as an upvalue, too.
+local function is_fixed_in(outer, fn, index)
+  local id = debug.upvalueid(fn, index)
+  for i = 1, debug.getinfo(outer, 'u').nups do
+    if debug.upvalueid(outer, i) == id then return is_fixed(outer, i) end
+  end
+  return false
+end
+
+--- Reads a handler.
+---@param fn function
+---@param outer? function that has made it
+---@return handler_code.Code? code nil: it is not a function of a script
+function handler_code.read(fn, outer)
+  local info = debug.getinfo(fn, 'S')
+  if info.what ~= 'Lua' then return end
+  local proto = util.funcinfo(fn)
+  local self = setmetatable({
+    file = info.source:gsub('^[@=]', ''), first = info.linedefined, last = info.lastlinedefined, fn = fn,
+    size = proto.bytecodes - 1, versions = {}, slots = { [0] = proto.params > 0 and { is_event = true } or nil },
+    is_fixed = function(index) return is_fixed(fn, index) or outer ~= nil and is_fixed_in(outer, fn, index) end,
+    statements = {}, conditions = {}, notes = {}, reads = {},
+  }, Code)
+  follow(self)
+  if proto.isvararg then self:_note(self.first, 'takes any number of arguments') end
+  if #self.statements == 0 and not self.refusal then self:_note(self.first, 'does nothing') end
+  return self
+end
+
+return handler_code

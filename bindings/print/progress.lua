@@ -1,0 +1,127 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Progress: a line at the bottom of a terminal (stderr) during work that takes long: reading a recording, looking up
+--- symbols, queries, writing files. It is erased before anything else is printed, and at the end of the work.
+local ffi = require 'ffi'
+local libc = require 'bindings.base.libc'
+local sys = require 'bindings.base.sys'
+local terminal = require 'bindings.print.terminal'
+local text = require 'bindings.base.text'
+
+local C = ffi.C
+local progress = {}
+
+local STDERR = 2
+local FIRST, PERIOD = 1e9, 2e8 -- ns from the begin of the work to the first line, and between lines
+local AFTER_OUTPUT = 1e9 -- where the terminal also gets the results
+
+---@class Progress
+---@field is_on boolean
+local Progress = {}
+Progress.__index = Progress
+
+--- Returns a line that shows nothing if stderr is no terminal.
+---@param name string of the profiler
+---@param out Output
+---@param is_quiet? boolean
+---@return Progress
+function progress.new(name, out, is_quiet)
+  local self = setmetatable({ is_on = false, _name = name, _out = out }, Progress)
+  if not is_quiet and libc.isatty(STDERR) == 1 and os.getenv 'TERM' ~= 'dumb' then
+    self.is_on, self._fd = true, C.output_open(STDERR)
+    self._since = sys.now()
+    self._next = self._since + FIRST
+    out:on_line(function() self:give_way() end)
+  end
+  return self
+end
+
+--- Whether it is time for a line. A terminal with pages has no place for it.
+function Progress:_is_due(now) return now >= self._next and not self._out.has_screen end
+
+local function write(self, s) C.output_write(self._fd, s, #s) end
+
+function Progress:_show(line)
+  local _, columns = terminal.size(STDERR)
+  write(self, ('\r%s\27[K'):format(text.safe(('%s: %s'):format(self._name, line)):sub(1, columns - 1)))
+  self._is_shown = true
+end
+
+--- Erases the line.
+function Progress:erase()
+  if not self._is_shown then return end
+  write(self, '\r\27[K')
+  self._is_shown = false
+end
+
+--- Makes room for other output on the terminal.
+function Progress:give_way()
+  self:erase()
+  self._next = sys.now() + AFTER_OUTPUT
+end
+
+--- Ends the work. Nothing is shown from now on.
+function Progress:finish()
+  if not self.is_on then return end
+  self:erase()
+  self.is_on = false
+  if self._fd ~= STDERR then libc.close(self._fd) end
+end
+
+--- Returns a number with three digits: 1234567 is '1.23 M'.
+local function short(n)
+  for _, unit in ipairs { { 1e9, 'G' }, { 1e6, 'M' }, { 1e3, 'k' } } do
+    if n >= unit[1] then return ('%.3g %s'):format(n / unit[1], unit[2]) end
+  end
+  return ('%d '):format(n)
+end
+
+local function duration(sec)
+  if sec < 60 then return ('%d s'):format(math.ceil(sec)) end
+  return ('%d:%02d min'):format(math.floor(sec / 60), sec % 60)
+end
+
+--- Shows how much of a recording was read.
+---@param session ffi.cdata*
+function Progress:poll(session)
+  local now = sys.now()
+  if not self:_is_due(now) then return end
+  self._next = now + PERIOD
+  local stats = ffi.new 'struct session_stats'
+  C.session_read_stats(session, stats)
+  local read, size, events = tonumber(stats.read), tonumber(stats.size), tonumber(stats.events)
+  local sec, parts = (now - self._since) / 1e9, {}
+  if size > 0 then
+    parts[1] = ('%d%% of %sB'):format(math.floor(read / size * 100), short(size))
+  else
+    parts[1] = ('%sB'):format(short(read))
+  end
+  parts[2] = ('%sevents, %sB/s'):format(short(events), short(read / sec))
+  if size > read and read > 0 then parts[3] = duration((size - read) * sec / read) .. ' left' end
+  self:_show(table.concat(parts, ', '))
+end
+
+--- Begins a kind of work after the events.
+---@param what string such as 'writing trace.json'
+---@param has_no_steps? boolean it may take long, and is announced
+function Progress:stage(what, has_no_steps)
+  if not self.is_on then return end
+  local now = sys.now()
+  self._stage, self._stage_since, self._done = what, now, 0
+  if has_no_steps and self:_is_due(now) then self:_show(what) end
+  self._next = math.max(self._next, now + FIRST)
+end
+
+--- Makes a step of the current stage, if there is one.
+---@param amount integer
+---@param unit string 'stacks', or 'B' for bytes
+function Progress:step(amount, unit)
+  if not self._stage then return end
+  self._done = self._done + amount
+  local now = sys.now()
+  if not self:_is_due(now) then return end
+  self._next = now + PERIOD
+  local rate = self._done / ((now - self._stage_since) / 1e9)
+  self:_show(('%s: %s%s, %s%s/s'):format(self._stage, short(self._done), unit, short(rate), unit))
+end
+
+return progress

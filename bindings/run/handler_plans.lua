@@ -1,0 +1,301 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Handler plans: finds the handlers that only count, of which the bytecode says that they do nothing but add to
+--- objects of the library and to variables (bindings/options/handler_code.lua). BPF programs can do that in their
+--- place, if no other code looks at these objects and variables while events arrive: only `interval` and `stop`, before
+--- which they are updated. Handlers that share some of them are taken together, or not at all.
+local array = require 'bindings.base.array'
+local asm = require 'bindings.kernel.asm'
+local countable = require 'bindings.base.countable'
+local expr = require 'bindings.expr.compile'
+local facade = require 'bindings.base.facade'
+local handler_code = require 'bindings.options.handler_code'
+local mentions = require 'bindings.options.mentions'
+local public_event = require 'bindings.view.public_event'
+local tally = require 'bindings.run.tally'
+local has = require('bindings.view.views').has
+
+local handler_plans = {}
+
+--- A handler of a script.
+---@class HandlerPlan
+---@field handler function
+---@field events Event[]
+---@field code? handler_code.Code nil: it is not a function of a script
+---@field reason? string why it runs in Lua
+---@field is_declared? boolean the script has declared as data what it counts (session.tally)
+---@field taker? HandlerTaker
+
+---@class HandlerTaker: Taker
+local HandlerTaker = { does = 'counted' }
+HandlerTaker.__index = HandlerTaker
+
+local AFTER = { interval = true, stop = true } -- called when all has been counted
+local MEMBERS = { _cpu = true, _tid = true, _pid = true, _comm = true }
+
+-- Arguments ---------------------------------------------------------------------------------------
+
+local function is_integer(n) return type(n) == 'number' and n % 1 == 0 and math.abs(n) < 2 ^ 31 end
+
+--- Returns an argument for events of a class, or refuses.
+---@param event Event
+---@param term handler_code.Term
+---@return countable.Term
+local function resolve(event, term)
+  local name, constant = term.field, term.constant
+  if name == '_event' then constant = event.name end
+  if constant then
+    if type(constant) == 'string' then return { key = { constant = constant } } end
+    if not is_integer(constant) then asm.refuse('%s is not an integer of 32 bits', tostring(constant)) end
+    return { key = { constant = constant }, value = ('%d'):format(constant), type = 'i32', constant = constant }
+  end
+  local field = event.fields[name]
+  if not field and not MEMBERS[name] then asm.refuse('only Lua can read ev.%s', name) end
+  if field and has(field, 'ARRAY') and not has(field, 'STRING') then asm.refuse('ev.%s is an array', name) end
+  local compiled, err = expr.compile(name, event.fields)
+  if not compiled then asm.refuse('%s', err.message) end
+  return { key = name, value = compiled.type ~= 'string' and name or nil, type = compiled.type }
+end
+
+local C_OP = { ['~='] = '!=' }
+
+--- Returns the C expression of an operand. Lua compares the numbers, whatever their types are.
+local function operand(term, other)
+  if term.value then
+    local is_wide = not term.constant and (not other.constant or other.constant < 0)
+    return (is_wide and '(s64)' or '') .. term.value
+  end
+  if type(term.key) == 'string' then return term.key end
+  local text = term.key.constant
+  if text:find '[%c"\\]' then asm.refuse 'a string has characters that a filter cannot have' end
+  return ('"%s"'):format(text)
+end
+
+--- Returns the condition of a handler as a filter.
+local function filter_of(event, code)
+  local parts = {}
+  for i, condition in ipairs(code.conditions) do
+    local left, right = resolve(event, condition.left), resolve(event, condition.right)
+    local is_equality = condition.op == '==' or condition.op == '~='
+    if (left.value == nil) ~= (right.value == nil) or not is_equality and not left.value then
+      asm.refuse 'it compares a string'
+    end
+    for _, one in ipairs { left, right } do
+      if one.type == 'u64' and not one.constant then asm.refuse 'it compares an unsigned 64-bit number' end
+    end
+    parts[i] = ('%s %s %s'):format(operand(left, right), C_OP[condition.op] or condition.op, operand(right, left))
+  end
+  return #parts > 0 and table.concat(parts, ' && ') or nil
+end
+
+-- In the kernel -----------------------------------------------------------------------------------
+
+--- Adds a tally for a sum, `total = total + ev.len`. Returns a function that updates the variable.
+local function count_sum(session, handler, statement, event, terms, settings)
+  local term, into = terms[1], array.new(1)
+  if not term.value then asm.refuse 'it adds what is not a number' end
+  if term.type ~= 'i32' and term.type ~= 'u32' then
+    asm.refuse("'%s' may become a 64-bit integer; lib.aggregate has sums", statement.name)
+  end
+  session.tally({}):add(event, {
+    sums = { { into = into, width = 1, at = 0, value = not term.constant and term.value or nil } },
+    filter = settings.filter, handler = settings.handler,
+  })
+  return function()
+    local _, value = debug.getupvalue(handler, statement.upvalue)
+    if into[0] ~= 0 then debug.setupvalue(handler, statement.upvalue, value + (term.constant or 1) * into[0]) end
+    into[0] = 0
+  end
+end
+
+--- Adds tallies for what a handler does.
+local function count(self, session, plan, event)
+  local settings = { filter = filter_of(event, plan.code), handler = plan.handler }
+  for _, statement in ipairs(plan.code.statements) do
+    local terms = {}
+    for i, term in ipairs(statement.arguments) do terms[i] = resolve(event, term) end
+    local public = public_event.of(event)
+    if statement.method then
+      local _, object = debug.getupvalue(plan.handler, statement.upvalue)
+      local after, why = countable.of(object).count(object, session, public, terms, settings)
+      table.insert(self._after, after or asm.refuse('line %d: %s', statement.line, why))
+    else
+      table.insert(self._after, count_sum(session, plan.handler, statement, public, terms, settings))
+    end
+  end
+end
+
+--- Loads the programs: see Taker in bindings/run/in_kernel.lua.
+---@param kernel InKernel
+function HandlerTaker:load(kernel)
+  self._tallies, self._after = {}, {}
+  local session = {
+    tally = function(settings)
+      local new = tally.new({ run = { services = kernel.run.services } }, settings)
+      table.insert(self._tallies, facade.object(new))
+      return new
+    end,
+  }
+  for _, plan in ipairs(self.plans) do
+    for _, event in ipairs(plan.events) do count(self, session, plan, event) end
+  end
+  for _, one in ipairs(self._tallies) do one:load(kernel) end
+end
+
+---@param side integer
+function HandlerTaker:turn(side)
+  for _, one in ipairs(self._tallies) do one:turn(side) end
+  for _, after in ipairs(self._after) do after() end
+end
+
+--- Each event counts once, although it may have several programs.
+function HandlerTaker:count()
+  local seen, n = {}, 0
+  for _, one in ipairs(self._tallies) do
+    for event, events in pairs(one:by_event()) do
+      if not seen[event] then n = n + events end
+      seen[event] = true
+    end
+  end
+  return n
+end
+
+-- Which handlers ----------------------------------------------------------------------------------
+
+--- Returns the objects and variables that a handler changes, with their names; or why it cannot run in the kernel.
+---@param plan HandlerPlan
+---@return table<any, string>? states
+---@return string? reason
+local function states_of(plan)
+  local code, states = plan.code, {}
+  if not code then return nil, 'it is not a function of a script' end
+  if code.refusal then return nil, ('line %d %s'):format(code.refusal.line, code.refusal.text) end
+  for _, statement in ipairs(code.statements) do
+    local _, value = debug.getupvalue(plan.handler, statement.upvalue)
+    if statement.method then
+      local how = countable.of(value)
+      local call = ('line %d calls %s:%s()'):format(statement.line, statement.name, statement.method)
+      if not how or statement.method ~= 'add' then return nil, call end
+      if how.refuse then return nil, ('line %d: %s'):format(statement.line, how.refuse) end
+      states[value] = statement.name
+      for _, member in next, type(value) == 'table' and value or {} do
+        if type(member) == 'function' then states[member] = statement.name end
+      end
+    elseif type(value) ~= 'number' then
+      return nil, ("line %d: '%s' is not a number"):format(statement.line, statement.name)
+    else
+      states[debug.upvalueid(plan.handler, statement.upvalue)] = statement.name
+    end
+  end
+  return states
+end
+
+--- Returns whether a table is the run, or belongs to the host and leads there.
+local function leads_to(run)
+  return function(value)
+    return value == run or rawget(value, 'run') == run or value == run.services or value == run.events
+  end
+end
+
+--- Refuses handlers whose states other code may look at.
+---@param run Run
+---@param plans HandlerPlan[]
+---@param checked contract.Handlers
+local function refuse_shared(run, plans, checked)
+  local roots, is_closed = {}, leads_to(run)
+  for name, handler in pairs(checked.life) do
+    if not AFTER[name] then roots[#roots + 1] = { handler, 'the handler ' .. name } end
+  end
+  for _, consumer in ipairs(checked.consumers) do roots[#roots + 1] = { consumer, 'an entry of the handlers' } end
+  local function refuse(root)
+    for _, plan in ipairs(plans) do
+      for state, name in pairs(plan.states or {}) do
+        if mentions.reaches({ root[1] }, { [state] = true }, is_closed) then
+          plan.states, plan.reason = nil, ("'%s' is also used by %s"):format(name, root[2])
+          break
+        end
+      end
+    end
+  end
+  for _, root in ipairs(roots) do refuse(root) end
+  local done, again = {}, true
+  while again do -- a handler that is refused may be the reason for others
+    again = false
+    for _, plan in ipairs(plans) do
+      if not plan.states and not done[plan] then
+        done[plan], again = true, true
+        refuse { plan.handler, plan.code and ('the handler at line %d'):format(plan.code.first) or 'another handler' }
+      end
+    end
+  end
+end
+
+--- Returns a taker for each group of handlers that share states.
+---@param plans HandlerPlan[]
+---@return HandlerTaker[]
+local function group(plans)
+  local taker_of, takers = {}, {}
+  for _, plan in ipairs(plans) do
+    if plan.states then
+      local taker = setmetatable({ events = {}, handlers = {}, plans = {}, attributes = {} }, HandlerTaker)
+      local joined = {}
+      for state in pairs(plan.states) do
+        if taker_of[state] then joined[taker_of[state]] = true end
+        taker_of[state] = taker
+      end
+      for other in pairs(joined) do
+        for _, one in ipairs(other.plans) do table.insert(taker.plans, one) end
+        takers[other] = nil
+      end
+      table.insert(taker.plans, plan)
+      for state, other in pairs(taker_of) do
+        if joined[other] then taker_of[state] = taker end
+      end
+      takers[taker] = true
+    end
+  end
+  local list = {}
+  for _, plan in ipairs(plans) do
+    for taker in pairs(takers) do
+      if taker.plans[1] == plan then list[#list + 1] = taker end
+    end
+  end
+  for _, taker in ipairs(list) do
+    for _, plan in ipairs(taker.plans) do
+      plan.taker = taker
+      for _, event in ipairs(plan.events) do
+        table.insert(taker.events, event)
+        taker.handlers[event] = plan.handler
+      end
+    end
+  end
+  return list
+end
+
+--- Finds the handlers that only count, and offers them to the kernel.
+---@param run Run
+---@param checked contract.Handlers
+---@return HandlerPlan[] plans of all handlers of events, in the script's order
+function handler_plans.offer(run, checked)
+  local plans, by_handler, others = {}, {}, {}
+  for _, taker in ipairs(run.in_kernel.takers) do
+    for event, handler in pairs(taker.handlers or {}) do others[handler] = others[handler] or event end
+  end
+  for _, entry in ipairs(checked.events) do
+    local plan = by_handler[entry.handler]
+    if not plan then
+      plan = { handler = entry.handler, events = {}, code = handler_code.read(entry.handler, run.start_script) }
+      by_handler[entry.handler], plans[#plans + 1] = plan, plan
+      if others[entry.handler] then
+        plan.is_declared = true
+      else
+        plan.states, plan.reason = states_of(plan)
+      end
+    end
+    for _, event in ipairs(entry.found) do table.insert(plan.events, event) end
+  end
+  refuse_shared(run, plans, checked)
+  for _, taker in ipairs(group(plans)) do run.in_kernel:offer(taker) end
+  return plans
+end
+
+return handler_plans

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+# The progress line: on a terminal, while a recording is read or its results are computed for more than a second; erased
+# before other output and at the end. What makes it last that long is a reader of the output that sleeps.
+. "$(dirname "$0")/../../../lib.sh"
+slow="{ sleep 1.5; cat >/dev/null; }"
+on_terminal() { # each line that was on the terminal, with its control sequences as <ERASE>
+	python3 "$TOP/tests/tools/terminal.py" /bin/sh -c "$1" | sed 's/\x1b\[K/<ERASE>/g; s/\r$//' | tr '\r' '\n' >"$TMP/out"
+}
+
+on_terminal "'$PROFSCRIPT' trace --input '$DATA/zstd.data' | $slow"
+expect_line 'percent, bytes, events, rate, time left' \
+	'^trace: [0-9]+% of 38\.9 kB, [0-9.]+ kevents, [0-9.]+ k?B/s, [0-9]+ s left<ERASE>$' "$TMP/out"
+check 'it is erased at the end' test "$(tail -n 1 "$TMP/out")" = '<ERASE>'
+check 'nothing else is shown' test "$(grep -cv '^trace: .*<ERASE>$\|^<ERASE>$\|^$' "$TMP/out")" = 0
+
+on_terminal "'$PROFSCRIPT' trace --input '$DATA/zstd.data' 2>'$TMP/err' | $slow"
+check 'none if stderr is not a terminal' test ! -s "$TMP/err" -a ! -s "$TMP/out"
+on_terminal "'$PROFSCRIPT' trace -q --input '$DATA/zstd.data' | $slow"
+check 'none with -q' test ! -s "$TMP/out"
+on_terminal "'$PROFSCRIPT' trace --input '$DATA/sched.data' >/dev/null"
+check 'none if it does not last' test ! -s "$TMP/out"
+
+on_terminal "'$PROFSCRIPT' export '$DATA/zstd.data' -o chrome:- | $slow"
+expect_line 'a conversion' '^export: ([0-9]+% of 38\.9 kB|writing -)' "$TMP/out"
+expect_line 'it is erased before a message' '^<ERASE>export: exported 4800 events' "$TMP/out"
+on_terminal "'$PROFSCRIPT' sql --input '$DATA/zstd.data' -e raw_syscalls:sys_enter --query 'SELECT * FROM sys_enter; SELECT 2' | $slow"
+expect_line 'a query that comes late is announced' '^sql: query 2 of 2<ERASE>$' "$TMP/out"

@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+# --query: the rows that any profiler prints are tables of SQL, with the columns and values of --csv.
+. "$(dirname "$0")/../../../lib.sh"
+
+# same_rows NAME TABLE ARG...: the rows of the only table of --csv
+same_rows() {
+	local name=$1 table=$2
+	shift 2
+	"$PROFSCRIPT" "$@" --csv >"$TMP/csv" 2>/dev/null
+	"$PROFSCRIPT" "$@" --csv --query "SELECT * FROM $table" >"$TMP/out" 2>"$TMP/err"
+	# table,time,... against query,time,time_,...
+	sed 's/^[^,]*,//; 1s/^time,/time_,/' "$TMP/csv" >"$TMP/want"
+	sed 's/^[^,]*,[^,]*,//' "$TMP/out" | diff "$TMP/want" - >"$TMP/diff"
+	result $? "$name: the rows of --csv" "$TMP/diff" "$TMP/err"
+	check "$name: there are some" test "$(wc -l <"$TMP/out")" -gt 1
+}
+wakeups=(-e sched:sched_wakeup//key=pid/ -e sched:sched_switch//key=next_pid/)
+same_rows syscalls syscalls syscalls --input "$DATA/syscalls.data"
+same_rows multi-trace latency multi-trace --input "$DATA/sched.data" "${wakeups[@]}"
+same_rows rundelay latency rundelay --input "$DATA/hogs.data" -i 10
+same_rows exec count_ev_next_comm exec --input "$DATA/sched.data" -e sched:sched_switch 'count(ev.next_comm)'
+same_rows "a user's script" count "$TOP/examples/wakeups.lua" --input "$DATA/sched.data" -i 2
+
+run() { "$PROFSCRIPT" "$@" >"$TMP/out" 2>"$TMP/err"; }
+run syscalls --input "$DATA/syscalls.data" --query 'SELECT syscall, calls FROM syscalls WHERE calls > 20 ORDER BY calls DESC'
+expect_line 'text: the statement' '^=== SELECT syscall, calls' "$TMP/out"
+check 'text: the rows' diff <(printf 'openat 31\nmmap 22\n') <(awk '/^$/ { exit } p { print $1, $2 } /^--/ { p = 1 }' "$TMP/out")
+run syscalls --input "$DATA/syscalls.data" --json --query "SELECT typeof(calls) AS c, typeof(syscall) AS s, typeof(time) AS t FROM syscalls LIMIT 1"
+expect_line 'values have types' '"c":"integer","s":"text","t":"real"' "$TMP/out"
+
+# Each interval has its own rows.
+"$PROFSCRIPT" exec --input "$DATA/hogs.data" -e sched:sched_switch 'count(ev.next_comm)' -i 10 --csv 2>/dev/null |
+	awk -F, 'NR > 1 { n[$2] += $4 } END { for (t in n) print n[t] }' | sort -n >"$TMP/want"
+run exec --input "$DATA/hogs.data" -e sched:sched_switch 'count(ev.next_comm)' -i 10 --csv \
+	--query 'SELECT sum(count) AS n FROM count_ev_next_comm'
+check 'a result for each interval' diff "$TMP/want" <(sed 1d "$TMP/out" | cut -d, -f3 | sort -n)
+check 'there are several' test "$(wc -l <"$TMP/want")" -gt 3
+
+# What is printed with out:row, out:print and as events.
+cat >"$TMP/rows.lua" <<'END'
+return {
+  summary = 'rows',
+  start = function(_, out)
+    return { ['sched:sched_switch'] = function(ev)
+      out:row { 'Comm', ev.next_comm, 'comm', ev._cpu, "it's", true, 'nan', 0 / 0 }
+      out:print(ev.next_pid)
+      out:print_event(ev)
+      out:write 'text is not printed\n'
+    end }
+  end,
+}
+END
+run "$TMP/rows.lua" --input "$DATA/sched.data" --csv --query "SELECT count(Comm) AS a, count(comm_2) AS b,
+	sum(\"it's\") AS c, count(nan) AS d FROM \"row\"; SELECT count(text) AS n FROM print; SELECT count(next_comm) AS n FROM sched_switch"
+check 'rows, prints and events' diff <(printf '211,211,211,0\n211\n211\n') <(grep -v ^table "$TMP/out" | cut -d, -f3-)
+run trace --input "$DATA/sched.data" -e sched:sched_switch --csv --query 'SELECT count(*) AS n FROM sched_switch'
+expect_line 'events of trace' '^query,.*,211$' "$TMP/out"
+
+# Mistakes.
+refuses() { # NAME SQL PATTERN [ARG...]
+	run "${@:4}" --query "$2"
+	check "$1: exit 2" test $? = 2
+	expect_line "$1: what is wrong" "$3" "$TMP/err"
+	check "$1: no output" test ! -s "$TMP/out"
+}
+call=(syscalls --input "$DATA/syscalls.data")
+refuses 'a column' 'SELECT cals FROM syscalls' "no such column: cals at column 8; did you mean 'calls'\\?" "${call[@]}"
+refuses 'a table' 'SELECT syscall FROM syscall' "no such table: syscall at column 21; did you mean 'syscalls'\\?" "${call[@]}"
+refuses 'another table' 'SELECT 1 FROM x' 'no such table: x at column 15; there are syscalls$' "${call[@]}"
+refuses 'syntax' 'SELEC 1' 'near "SELEC": syntax error at column 1$' "${call[@]}"
+refuses 'writing' 'DELETE FROM syscalls' 'DELETE is not allowed' "${call[@]}"
+refuses 'no statement' ' -- ' 'query has no statement$' "${call[@]}"
+refuses 'before tracing' 'SELECT cals FROM syscalls' 'no such column: cals' "${call[@]}" --dry-run
+refuses 'before tracing, exec' 'SELECT x FROM count_ev_id' 'no such column: x' exec --dry-run --input "$DATA/syscalls.data" \
+	-e raw_syscalls:sys_enter 'count(ev.id)'
+refuses 'no rows' 'SELECT 1 FROM x' 'no such table: x .*the profiler has printed no rows$' "$TMP/rows.lua" \
+	--input "$DATA/sched.data" --filter 'common_pid == -5'
+run "${call[@]}" --filter 'id == -5' --query 'SELECT * FROM syscalls'
+expect_line 'nothing to query' '^syscalls: --query: there were no rows$' "$TMP/err"
+"$PROFSCRIPT" list --query 'SELECT 1' >"$TMP/out" 2>"$TMP/err"
+check 'commands do not have it' test $? = 2

@@ -1,0 +1,88 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+local handler_code = require 'bindings.options.handler_code'
+
+local function term(one) return one.field and 'ev.' .. one.field or tostring(one.constant) end
+
+--- Returns what a handler does, as read from its bytecode: its statements, or why it is not data. text: the handler's
+--- body; `calls` and `total` are its upvalues, `later` is one that is assigned again.
+local function read(text, parameters)
+  local chunk = assert(load(([[
+    local calls, total, later = {}, 0, {}
+    local function set() later = nil end
+    return function(%s) %s end, set]]):format(parameters or 'ev', text), '@demo.lua'))
+  local code, parts = assert(handler_code.read((chunk()))), {}
+  if code.refusal then return code.refusal.text end
+  for i, condition in ipairs(code.conditions) do
+    parts[i] = ('if %s %s %s'):format(term(condition.left), condition.op, term(condition.right))
+  end
+  for _, statement in ipairs(code.statements) do
+    local arguments = {}
+    for i, one in ipairs(statement.arguments) do arguments[i] = term(one) end
+    parts[#parts + 1] = ('%s%s(%s)'):format(statement.name, statement.method and ':' .. statement.method or ' +',
+      table.concat(arguments, ', '))
+  end
+  return table.concat(parts, '; ')
+end
+
+describe('the code of a handler', function()
+  it('is data if it only calls methods and adds to variables', function()
+    assert.are.equal('calls:add(1, ev.pid, x, ev.comm)', read "calls:add(1, ev.pid, 'x', ev.comm)")
+    assert.are.equal('calls:add(-3, 100000, 1099511627776, 0.5)', read 'calls:add(-3, 100000, 2^40, 0.5)')
+    assert.are.equal('total +(1)', read('total = total + 1', ''))
+    assert.are.equal('total +(ev.len); calls:add(ev.ret); total +(7)',
+      read 'total = total + ev.len calls:add(ev.ret) total = 7 + total')
+    assert.are.equal('calls:add(ev.len, ev.len)', read 'local n, c = ev.len, calls c:add(n, n)')
+  end)
+
+  it('may have a condition', function()
+    assert.are.equal('if ev.ret < 0; calls:add(1)', read 'if ev.ret < 0 then calls:add(1) end')
+    assert.are.equal('if 5 < ev.ret; if ev.comm ~= a; if ev.id == 3; calls:add(1); total +(1)',
+      read "if ev.ret > 5 and ev.comm ~= 'a' and ev.id == 3 then calls:add(1) total = total + 1 end")
+    assert.are.equal('if ev.a >= 10; if ev.b <= ev.c; calls:add(1)',
+      read 'if not (ev.a < 10) and ev.b <= ev.c then calls:add(1) end')
+    for _, text in ipairs {
+      'if ev.a < 1 or ev.b < 1 then calls:add(1) end',
+      'if ev.a < 1 then calls:add(1) else calls:add(2) end',
+      'if ev.a < 1 then calls:add(1) end total = total + 1',
+      'if ev.a < 1 then return end calls:add(1)',
+      'total = total + 1 if ev.a < 1 then calls:add(1) end',
+    } do assert.are.equal('has a condition', read(text)) end
+  end)
+
+  it('is anything else if it does more', function()
+    assert.are.equal('computes', read 'calls:add(ev.a + 1)')
+    assert.are.equal('computes', read 'total = total - 1')
+    assert.are.equal('computes', read 'if ev.a then calls:add(1) end')
+    assert.are.equal("sets 'total'", read 'total = ev.a')
+    assert.are.equal("sets 'total'", read 'local before = total total = total + 1 total = before + 1')
+    assert.are.equal('calls calls.add()', read 'calls.add(calls, 1)')
+    assert.are.equal('calls calls:add()', read 'return calls:add(1)')
+    assert.are.equal('calls calls:get()', read 'calls:add(calls:get(1))')
+    assert.are.equal('calls calls:add()', read 'calls:add(ev)')
+    assert.are.equal('calls ev:u64()', read "calls:add(ev:u64 'id')")
+    assert.are.equal('calls later:add()', read 'later:add(1)')
+    assert.are.equal('calls calls:add()', read 'ev = total calls:add(ev.a)')
+    assert.are.equal('makes a table', read 'local t = {} calls:add(1)')
+    assert.are.equal('has a loop', read 'for i = 1, 2 do calls:add(1) end')
+    assert.are.equal('takes any number of arguments', read('calls:add(1)', '...'))
+    assert.are.equal('does nothing', read '')
+  end)
+
+  it('sees whether a variable of the file is assigned', function()
+    local start, other = assert(load([[
+      local fixed, changed = {}, {}
+      return function() return function() fixed:add(1) end, function() changed:add(1) end end,
+        function() changed = {} end]], '@demo.lua'))()
+    local first, second = start()
+    assert.is_nil(handler_code.read(first, start).refusal)
+    assert.are.equal('calls changed:add()', handler_code.read(second, start).refusal.text)
+    assert.are.equal('calls fixed:add()', handler_code.read(first, other).refusal.text)
+  end)
+
+  it('has a reason for each line', function()
+    local code = handler_code.read(assert(load(
+      'local calls, out = ... return function(ev)\n calls:add(ev.a)\n out:f(ev.b, {}) out:f({})\nend', '@demo.lua'))())
+    assert.are.same({ [3] = { 'makes a table', 'calls out:f()' } }, code.notes)
+    assert.are.same({ [2] = { 'a' }, [3] = { 'b' } }, code.reads)
+  end)
+end)
