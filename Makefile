@@ -19,10 +19,10 @@ datadir  = $(CURDIR)
 endif
 
 DEPS = gcc make pkg-config libluajit-5.1-dev luajit libtraceevent-dev libelf-dev libdw-dev libzstd-dev \
-	liblzma-dev nettle-dev libsqlite3-dev libmicrohttpd-dev libcurl4-gnutls-dev libiberty-dev xz-utils libcmocka-dev lua-busted lua-cjson linux-perf
+	liblzma-dev nettle-dev libsqlite3-dev libedit-dev libmicrohttpd-dev libcurl4-gnutls-dev libiberty-dev xz-utils libcmocka-dev lua-busted lua-cjson linux-perf
 pkg       = $(shell pkg-config $1 2>/dev/null)
 INCLUDES := -iquote . -iquote runtime -iquote native $(call pkg,--cflags libtraceevent)
-LIBS     := $(call pkg,--libs libtraceevent libelf libdw libzstd liblzma nettle sqlite3 luajit)
+LIBS     := $(call pkg,--libs libtraceevent libelf libdw libzstd liblzma nettle sqlite3 libedit luajit)
 WARNINGS  = -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes -Wundef $(WERROR)
 COMPILE   = $(if $(LIBS),,$(error libraries are missing: run `sudo make deps`))$(CC) -std=gnu11 \
 	-D_GNU_SOURCE= $(INCLUDES) $(EXTRA) $(WARNINGS) $(CFLAGS) $(SANITIZE)
@@ -40,7 +40,7 @@ FUZZERS     := $(patsubst tests/%.c,build/fuzz/%,$(wildcard tests/fuzz/*_fuzz.c)
 C_FILES     := $(shell find runtime native bindings bpf tests -name '*.[ch]')
 # What ffi.cdef reads: plain declarations only.
 FFI_HEADERS := $(addsuffix .h,$(addprefix runtime/,error event event_request nearest bpf/bpf clocks/clock_axis decode/records \
-	decode/sample formats/formats formats/tracepoint live/capture_ring live/count_sums live/live os/cgroups os/cpus os/output os/quit os/signals os/splitlock \
+	decode/sample formats/formats formats/tracepoint live/capture_ring live/count_sums live/live os/cgroups os/cpus os/line_editor os/output os/quit os/signals os/splitlock \
 	os/support os/threads os/watchdog probes/binary probes/elf probes/probe probes/usdt pull/remote push/push recording/recording \
 	relations/history relations/pairs relations/timeline serve/http_sender serve/http_server session/session session/tasks sql/columns sql/database \
 	sql/functions sql/rows sql/tables stacks/demangle \

@@ -42,7 +42,7 @@ annotations.GROUPS = {
 }
 --- Modules that are written for one profiler or command. The page names them only.
 annotations.INTERNAL = { 'catalog', 'check_script', 'condition', 'context', 'flamegraph_js', 'flamegraph_svg', 'kcore',
-  'ldlat', 'man', 'nested', 'new_script', 'oneliner', 'splitlock', 'stores', 'symbolize',
+  'ldlat', 'man', 'nested', 'new_script', 'oneliner', 'repl', 'splitlock', 'stores', 'symbolize',
   'stubs', 'test_script', 'twins', 'usdt', 'x86store' }
 
 local function read(path)

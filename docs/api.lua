@@ -119,10 +119,10 @@ local function code(text) return '`' .. text .. '`' end
 
 --- Returns a type as Markdown, with a link if it is a class. Classes must be on the page.
 local function type_text(kind, comment, path)
-  for name in kind:gsub("'[^']*'", ''):gmatch '%f[%w]%u%w*' do
+  for name in kind:gsub("'[^']*'", ''):gmatch '%f[%w]%u%w+' do -- one letter is a generic type
     if not anchors[name] then fail(path, comment, ('has the type %s, which is not on the page'):format(name)) end
   end
-  local class = kind:match '^(%u%w*)[%[%]?]*$'
+  local class = kind:match '^(%u%w+)[%[%]?]*$'
   return class and ('[%s](#%s)'):format(code(kind), anchors[class] or '') or code(kind)
 end
 

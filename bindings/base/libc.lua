@@ -11,6 +11,7 @@ enum {
 enum { CLOCK_REALTIME = 0, CLOCK_MONOTONIC = 1, CLOCK_BOOTTIME = 7 };
 enum { O_WRONLY = 1, O_CREAT = 0x40, O_EXCL = 0x80, O_TRUNC = 0x200, O_APPEND = 0x400, O_CLOEXEC = 0x80000 };
 enum { POLLIN = 1, POLLOUT = 4 };
+enum { IN_CLOSE_WRITE = 8, IN_MOVED_TO = 0x80, IN_NONBLOCK = 0x800, IN_CLOEXEC = 0x80000 };
 enum { PROT_READ = 1, PROT_WRITE = 2, MAP_SHARED = 1 };
 enum {
   AT_FDCWD = -100, AT_SYMLINK_NOFOLLOW = 0x100, STATX_BASIC_STATS = 0x7ff, S_IFMT = 0xf000, S_IFREG = 0x8000,
@@ -48,6 +49,9 @@ intptr_t read(int fd, void *bytes, size_t size);
 intptr_t write(int fd, const void *bytes, size_t size);
 int rename(const char *from, const char *to);
 int unlink(const char *path);
+int inotify_init1(int flags);
+int inotify_add_watch(int fd, const char *path, uint32_t mask);
+char *realpath(const char *path, char *resolved);
 int mkdir(const char *path, unsigned mode);
 int poll(struct pollfd *fds, unsigned long n, int timeout);
 int statx(int dir, const char *path, int flags, unsigned int mask, struct statx *st);

@@ -144,6 +144,8 @@ local COMMON = {
   { group = 'run', name = 'exit_n', short = 'N', type = 'integer', min = 1, help = 'stop after N events' },
   { group = 'run', name = 'duration', type = 'duration', argument = 'T', unit = 's', min = 1e6,
     help = 'stop after this time' },
+  { group = 'run', name = 'watch', type = 'flag', always = true,
+    help = 'reload the script when its file changes, and keep what it has put into session.state()' },
   { group = 'run', name = 'usage_self', type = 'duration', unit = 'ms', min = 1e6,
     help = "print profscript's own CPU and memory usage at this interval" },
   { group = 'run', name = 'perfeval_cpus', type = 'cpus',
@@ -221,7 +223,7 @@ declarations.common = COMMON
 --- Options of the whole run, which are invalid for a profiler that is an event source.
 declarations.OF_THE_RUN = {
   'pids', 'tids', 'cgroups', 'inherit', 'ptrace', 'input', 'push', 'record', 'secret', 'overwrite', 'output',
-  'export', 'prometheus', 'otlp', 'serve', 'format', 'json', 'csv', 'query', 'raw_fields', 'duration',
+  'export', 'prometheus', 'otlp', 'serve', 'format', 'json', 'csv', 'query', 'raw_fields', 'duration', 'watch',
   'remote_slack', 'usage_self', 'allow_exec',
   'perfeval_cpus', 'perfeval_pids', 'sampling_limit', 'realtime', 'lost', 'capture', 'dry_run', 'help', 'version',
   'verbose', 'tsc', 'kvmclock', 'clock_offset', 'monotonic',

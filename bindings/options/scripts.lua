@@ -26,6 +26,7 @@ local wide_keys = require 'bindings.options.wide_keys'
 ---@field profiler table the table returned by the file
 ---@field is_shipped boolean it ships with profscript, so its event names are spelled correctly
 ---@field spec opt.Spec
+---@field files string[] the script and the modules beside it that it has required
 
 ---@class scripts.Scripts
 ---@field sys scripts.Sys
@@ -191,10 +192,13 @@ end
 ---@return string? message
 ---@return boolean? is_module the file is one for require(), not a profiler
 function scripts:load_file(path)
-  local is_shipped = path:sub(1, #self.shipped) == self.shipped
+  local is_shipped, files = path:sub(1, #self.shipped) == self.shipped, { path }
   local env = environment.new {
     folder = path:match '^(.*)/' or '.',
-    load = function(module, globals_of) return load_chunk(self, module, globals_of) end,
+    load = function(module, globals_of)
+      files[#files + 1] = module
+      return load_chunk(self, module, globals_of)
+    end,
   }
   local chunk, message = load_chunk(self, path, env, is_shipped and load or nil)
   if not chunk then return nil, message end
@@ -216,6 +220,7 @@ function scripts:load_file(path)
     profiler = profiler,
     spec = spec,
     is_shipped = is_shipped,
+    files = files,
   }
 end
 

@@ -13,7 +13,7 @@ local doubts = {}
 ---@return fun(first_class: integer, second_class: integer): number
 function doubts.between(run)
   local function machine_of(class)
-    local event = run.events.list[class - C.EVENT_FIRST + 1]
+    local event = run.events.by_class[class]
     return event and event.machine and event.machine.index or 0
   end
   return function(first_class, second_class)

@@ -141,6 +141,12 @@ end
 --- Returns whether rows are needed for more than text: for JSON, CSV, metrics or the page of --serve.
 ---@return boolean
 function Output:takes_rows() return self.format ~= 'text' or self._observer ~= nil end
+
+--- Returns whether there is text that flush() would write.
+---@return boolean
+---@package
+function Output:has_pending() return #self._buffer > 0 end
+
 --- Returns whether there were reports, but none of them had a row and nothing else was printed.
 ---@return boolean
 ---@package

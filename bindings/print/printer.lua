@@ -289,7 +289,7 @@ end
 function Printer:make(class)
   jit.off() -- see bindings/init.lua
   if not self.base then self:read_clock() end
-  local event = self.run.events.list[class - C.EVENT_FIRST + 1] or task_event(class, self.run.services)
+  local event = self.run.events.by_class[class] or task_event(class, self.run.services)
   local made = self.out.format == 'text' and self:line_printer(event) or self:record_printer(event)
   self.printers[class] = made
   jit.on()

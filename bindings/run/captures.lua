@@ -33,7 +33,8 @@ local function is_common(text) return text:find('common_flags', 1, true) or text
 ---@param checked contract.Handlers
 ---@return boolean
 local function shows_flags(run, checked)
-  if run.opt.verbose > 1 or #run.events.sources.list > 0 then return true end
+  -- The next version of a script may look at them.
+  if run.opt.watch or run.opt.verbose > 1 or #run.events.sources.list > 0 then return true end
   if mentions.option(run.opt, function(text) return is_common(text) ~= nil end) then return true end
   for _, event in ipairs(run.events.list) do
     if is_common(event.filter or '') or mentions.option(event.attrs, is_common) then return true end

@@ -6,26 +6,20 @@ local axis = require 'bindings.print.axis'
 local bit = require 'bit'
 local bpf = require 'bindings.bpf.program'
 local code_places = require 'bindings.run.code_places'
-local dispatch = require 'bindings.view.dispatch'
 local dry_run = require 'bindings.run.dry_run'
-local event_filter = require 'bindings.select.event_filter'
 local explain = require 'bindings.run.explain'
-local expr = require 'bindings.expr.compile'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
 local handler_plans = require 'bindings.run.handler_plans'
-local instance = require 'bindings.run.instance'
 local memory = require 'bindings.run.memory'
 local mounts = require 'bindings.base.mounts'
 local output = require 'bindings.print.output'
-local passes = require 'bindings.run.passes'
 local perfeval = require 'bindings.run.perfeval'
-local printer = require 'bindings.print.printer'
 local push = require 'bindings.run.push'
+local reload = require 'bindings.run.reload'
 local runs = require 'bindings.run.run'
 local sessions = require 'bindings.run.session'
 local serving = require 'bindings.serve.serve'
-local sources = require 'bindings.run.sources'
 local stack_report = require 'bindings.run.stack_report'
 local status_report = require 'bindings.run.status_report'
 local target_filter = require 'bindings.run.target_filter'
@@ -33,6 +27,7 @@ local text = require 'bindings.base.text'
 local usage = require 'bindings.run.usage'
 local user_strings = require 'bindings.run.user_strings'
 local values = require 'bindings.options.values'
+local versions = require 'bindings.run.version'
 local views = require 'bindings.view.views'
 
 local C = ffi.C
@@ -41,10 +36,6 @@ local driver = {}
 local DEFAULT_PAGES = 128 -- 512 KiB per ring: no losses at a million events per second
 local DUMP_PAGES = 1024 -- if each event contains a copy of its user stack
 local DEFAULT_WATERMARK = 50 -- percent
-
--- The parent thread in PERF_RECORD_FORK.
-local FORK_FIELDS = { { name = '_parent', type = 'pid_t', offset = 12, size = 4, elem_size = 4, count = 1,
-  flags = C.FIELD_SIGNED } }
 
 local function check(ok, err)
   if ok < 0 then failure.of(err) end
@@ -57,116 +48,9 @@ local function flush(out)
   return ok
 end
 
---- Groups the handlers by class, and requests the records that handlers and consumers need from the session.
----@param run Run
----@param checked contract.Handlers
----@param prints_events boolean each event is printed before its handlers see it
----@return Route[] routes
-local function route(run, checked, prints_events)
-  local routes, by_class = {}, {}
-  local function add(event, handler)
-    local known = by_class[event.class]
-    if not known then
-      known = { class = event.class, view = event.view, handlers = {} }
-      by_class[event.class] = known
-      routes[#routes + 1] = known
-    end
-    known.handlers[#known.handlers + 1] = handler
-  end
-  if prints_events then
-    local function print_event(ev) run.out:print_event(ev) end
-    for _, event in ipairs(run.events.list) do add(event, print_event) end
-  end
-  for _, entry in ipairs(checked.events) do
-    for _, event in ipairs(entry.found) do add(event, entry.handler) end
-  end
-  for _, counted in ipairs(run.counts and run.counts.routes or {}) do
-    for _, handler in ipairs(counted.handlers) do add(counted, handler) end
-  end
-  for _, event in ipairs(run.events.list) do
-    local exec = event.attrs.exec
-    if exec and event.request.counted == 1 and not run.is_recorded then
-      run.out:warn(('%s: exec= has no effect on %s, which is only counted'):format(run.name, event.name))
-    elseif exec then
-      add(event, run.services.expression(event, exec, run.opt.allow_exec).value)
-    end
-  end
-  for name, class in pairs { comm = C.EVENT_COMM, fork = C.EVENT_FORK, exit = C.EVENT_EXIT } do
-    local handler = checked.life[name]
-    if handler then
-      C.session_want(run.session, class)
-      local view = views.new(name, name == 'fork' and FORK_FIELDS or {}, run.services)
-      routes[#routes + 1] = { class = class, view = view, handlers = { handler } }
-    end
-  end
-  for _, consumer in ipairs(checked.consumers) do
-    for _, class in ipairs(consumer.wants or {}) do C.session_want(run.session, class) end
-  end
-  return routes
-end
-
---- Splits the filters of all events into a kernel part and a user part.
----@param run Run
----@return Branch[] branches the user part
-local function split_filters(run)
-  local filters = {}
-  for _, event in ipairs(run.events.list) do
-    local common = not event.is_clock and event.owner:common_filter() -- clocks do not have its fields
-    if common then event.filter = event.filter and ('(%s) && (%s)'):format(event.filter, common) or common end
-    local in_user_space = run.is_recorded or event.machine or event.request.bpf_array ~= 0
-    local arch = ffi.string(C.session_arch(run.session, event.request.member))
-    local split = event_filter.split(event, in_user_space, arch)
-    event.kernel_filter, event.user_filter = split.kernel, split.user_text
-    if event.machine and event.request.counted == 1 then
-      failure.usage('%s: %s only counts events, which pull= cannot do; use --input %s', event.name, run.name,
-        event.machine.address)
-    end
-    if split.user and event.request.counted == 1 and not run.is_recorded then
-      failure.usage("%s is only counted, so the kernel must evaluate its filter, but it cannot evaluate '%s'",
-        event.name, split.user_text)
-    end
-    if split.user then
-      filters[#filters + 1] = {
-        class = event.class,
-        view = event.view,
-        keep = expr.load(split.user, run.services.expression_env),
-      }
-    end
-  end
-  return dispatch.filters(filters)
-end
-
---- Returns a pass that ends the run after N events (-N); nil without -N.
----@param run Run
----@param by_script? boolean the script itself ends the run
----@return Pass? pass
-local function limit(run, by_script)
-  local left = not (run.counts or by_script) and run.opt.exit_n or nil
-  return left and function(list, n)
-    local samples
-    n, samples = dispatch.limit(list, n, left)
-    left = left - samples
-    if left == 0 then run:stop(list[n - 1].time) end
-    return n
-  end
-end
-
---- Returns the pass that calls the script's handlers. Without handlers it only processes losses, and only in batches
---- that contain any.
----@param run Run
----@param routes Route[]
----@return Pass
-local function handlers_pass(run, routes)
-  local loop = dispatch.loop('dispatch', dispatch.routes(routes, function(e) run.loss:note(e) end), run.stopped)
-  if #routes > 0 then return loop end
-  return function(list, n, flags)
-    if bit.band(flags, C.BATCH_LOST) ~= 0 then loop(list, n) end
-  end
-end
-
 --- Returns a poller that on SIGUSR1 reopens the output file, for log rotation, and calls the script's handler.
 ---@param run Run
----@param status? fun()
+---@param status fun()
 local function on_usr1(run, status)
   return { poll = function()
     if not C.signals_take_reopen() then return end
@@ -175,26 +59,25 @@ local function on_usr1(run, status)
       -- A warning would go to the file that has been moved away.
       if not ok then io.stderr:write('profscript: ', message, '\n') end
     end
-    if status then status() end
+    status()
   end }
 end
 
 --- The event loop of a run.
 ---@class Loop
 ---@field run Run
----@field pass Pass all passes
----@field life table<string, function> the script's handlers without an event: interval, stop...
+---@field version Version the script's
 ---@field pollers Consumer[]
 ---@field perfeval? Perfeval
 ---@field waits? boolean for the clock of a guest
 ---@field push? Push events that are sent elsewhere
+---@field reload? Reload
 local Loop = {}
 Loop.__index = Loop
 
---- Calls a handler without an event if the script has one.
-function Loop:call(name, ...)
-  local handler = self.life[name]
-  if handler then handler(...) end
+--- Calls a handler without an event. A profiler whose events are all sent elsewhere has nothing to report.
+function Loop:call(...)
+  if not (self.push and self.push.only) then self.version:call(...) end
 end
 
 function Loop:report(time)
@@ -226,6 +109,8 @@ function Loop:poll()
   for _, poller in ipairs(self.pollers) do
     if poller:poll() then self.run:stop() end
   end
+  if self.version:poll() then self.run:stop() end
+  if self.reload then self.reload:poll(self) end
 end
 
 --- Returns whether the times of events can be printed. Until then, events are dropped.
@@ -243,7 +128,7 @@ end
 
 --- Pulls batches until the stream or the run ends, or the reader of the output is gone.
 function Loop:go()
-  local run, pass = self.run, self.pass
+  local run = self.run
   local batch, err, urgent = ffi.new 'struct batch', ffi.new 'struct error', ffi.new 'uint32_t[1]'
   local flags
   local shows = run.is_recorded and run.progress.is_on
@@ -251,7 +136,7 @@ function Loop:go()
   repeat
     check(C.session_next(run.session, batch, err), err)
     flags = batch.flags
-    if self:has_clock() and batch.n > 0 then pass(batch.events, batch.n, flags) end
+    if self:has_clock() and batch.n > 0 then self.version.pass(batch.events, batch.n, flags) end
     views.end_batch()
     run.loss:poll()
     if bit.band(flags, C.BATCH_TICK) ~= 0 then self:tick(batch.tick_time) end
@@ -263,6 +148,7 @@ function Loop:go()
     local change = axis.notice(run.axis)
     if change then run.out:warn(('%s: %s'):format(run.name, change)) end
     self:poll()
+    run = self.run
     if not flush(run.out) then return end
     self.interrupted = bit.band(flags, C.BATCH_INTERRUPTED) ~= 0
   until run.ended or bit.band(flags, C.BATCH_END) ~= 0
@@ -349,32 +235,11 @@ local function run_without_events(script, opt)
   return 0
 end
 
---- Starts the profiler and its sources, and checks their events and handlers.
----@param run Run
----@param script scripts.Script
----@return contract.Handlers
----@return SessionWants
-local function start_profiler(run, script)
-  local profiler = instance.new(run, script, run.opt)
-  profiler:open_event_options()
-  local handlers, refusal = profiler:start()
-  if handlers == nil and refusal then failure.usage('%s: %s', script.name, tostring(refusal)) end
-  local checked = profiler:check(handlers)
-  if #run.events.list == 0 and #run.programs == 0 then
-    failure.usage('%s: no events; select some with -e, such as -e sched:sched_switch', script.name)
-  end
-  if run.query then run.query:open(run.session) end
-  run.events.sources:apply_options(run.opt)
-  profiler:mark_events()
-  run.loss:set_handler(checked.life.lost)
-  return checked, profiler.wants
-end
-
 --- Opens the events and starts the session.
 ---@param run Run
----@param checked contract.Handlers
+---@param version Version
 ---@param begin_target? fun(tids: integer[]) passes the target threads to the target filter
-local function start_session(run, checked, begin_target)
+local function start_session(run, version, begin_target)
   local err, n, tids = ffi.new 'struct error', ffi.new 'uint32_t[1]', {}
   local target, anchors = attach.target(run.opt, run.workload, run.everywhere, run.marks)
   C.session_set_interval(run.session, run.interval)
@@ -389,24 +254,21 @@ local function start_session(run, checked, begin_target)
   run.in_kernel:start()
   local threads = C.session_threads(run.session, n)
   for i = 1, n[0] do tids[i] = threads[i - 1] end
-  if checked.life.targets then checked.life.targets(tids) end
+  version:call('targets', tids)
   if begin_target then begin_target(tids) end
   for _, recorder in ipairs(run.recorders) do recorder:started() end
 end
 
---- Returns the consumers to poll between batches.
----@param run Run
----@param checked contract.Handlers
----@param sender? Push
+--- Returns what to poll between batches beside the script's consumers.
+---@param loop Loop
 ---@return Consumer[]
-local function pollers(run, checked, sender)
-  local list = {}
-  for _, consumer in ipairs(checked.consumers) do
-    if consumer.poll then list[#list + 1] = consumer end
+local function pollers(loop)
+  local run, list = loop.run, {}
+  if run.opt.output or run.opt.watch or loop.version.life.status then
+    list[1] = on_usr1(run, function() loop:call 'status' end)
   end
-  if run.opt.output or checked.life.status then list[#list + 1] = on_usr1(run, checked.life.status) end
-  list[#list + 1] = status_report.new(run, sender)
-  list[#list + 1] = sender
+  list[#list + 1] = status_report.new(run, loop.push)
+  list[#list + 1] = loop.push
   for _, recorder in ipairs(run.recorders) do list[#list + 1] = recorder end
   if #run.programs > 0 then list[#list + 1] = bpf.follower(run) end
   if run.opt.usage_self then list[#list + 1] = usage.new(run, run.opt.usage_self) end
@@ -428,38 +290,37 @@ local function close_recorders(run)
   for _, recorder in ipairs(run.recorders) do recorder:close() end
 end
 
-local function run_with_events(session, script, opt, words, found)
+--- Runs a script on a session. Returns the exit code, or what reload.lua has said about a run that takes its place.
+---@param before? table what Reload:open_again() has said
+---@return integer|table
+local function run_with_events(session, script, opt, words, found, before)
   local given_pages = opt.mmap_pages
   opt.mmap_pages = given_pages or (type(opt.call_graph) == 'number' and DUMP_PAGES or DEFAULT_PAGES)
   opt.watermark = opt.watermark or DEFAULT_WATERMARK
   serving.set_interval(opt)
-  local run = runs.new(session, script, opt, words, found)
+  local run = runs.new(session, script, opt, words, found, before and before.states)
   local out = run.out
-  out:print_events_with(printer.new(run))
   for _, name in ipairs(opt.ignored or {}) do
     out:warn(('%s: --%s has no effect, because the events are only counted'):format(run.name, name))
   end
   for _, note in ipairs(opt.notes or {}) do out:warn(('%s: %s'):format(run.name, note)) end
   if opt.cpus then opt.cpus = attach.online(run.name, opt.cpus, run.services.warn) end
 
-  local checked, wants = start_profiler(run, script)
+  local version = versions.start(run, script)
+  local checked = version.checked
   local fieldless = run.is_recorded and run.events:fieldless()
   if fieldless then out:warn(fieldless) end
   user_strings.capture(run)
-  local all, watches = passes.new(), perfeval.new(run)
+  local watches = perfeval.new(run)
   local target_branches, begin_target = target_filter.branches(run)
-  all:add('filter', 'filters', split_filters(run))
+  version:split_filters()
   for _, consumer in ipairs(checked.consumers) do
     if consumer.offer then consumer:offer(run) end
   end
   local plans = handler_plans.offer(run, checked)
   run.in_kernel:decide(checked)
-  local limits = sources.limits(session, run.events.list, function() run:stop() end)
-  all:add('count', 'perfeval', watches and watches.branches)
-  all:add('target', 'target_filter', target_branches)
-  all:add('limit', 'limits', limits)
-  all:add('limit', '-N', limit(run, wants.own_exit_n))
-  all:add('handle', 'dispatch', handlers_pass(run, route(run, checked, opt.verbose > 1 and not wants.prints_events)))
+  local limits = version:limits()
+  version:add_passes(watches and watches.branches, target_branches, limits)
   local sender = push.new(run, taken_by(target_branches, limits))
   if sender and not given_pages then opt.mmap_pages = math.max(opt.mmap_pages, push.ring_pages()) end
   if opt.dry_run then
@@ -469,34 +330,41 @@ local function run_with_events(session, script, opt, words, found)
   end
   if opt.verbose >= 1 then out:warn((dry_run.text(run):gsub('\n$', ''))) end
   if run.serving then run.serving:open() end
-  start_session(run, checked, begin_target)
+  local files = opt.watch and reload.watch(run, before)
+  start_session(run, version, begin_target)
   if run.serving then run.serving:publish() end
   out:on_wait(function() C.session_check_end(session) end)
-  if run.export then
-    run.export:open()
-    all:add('export', 'export', run.export:pass())
-  end
-  for _, consumer in ipairs(checked.consumers) do
-    if consumer.open then consumer:open(run) end
-    all:add_consumer(consumer)
-  end
-  -- A profiler whose events are all sent elsewhere has nothing to report.
-  local loop = setmetatable({ run = run, pass = all:compile(), life = sender and sender.only and {} or checked.life,
-    perfeval = watches, pollers = pollers(run, checked, sender), push = sender }, Loop)
+  if run.export then run.export:open() end
+  version:open()
+  local loop = setmetatable({ run = run, version = version, perfeval = watches, push = sender }, Loop)
+  loop.pollers = pollers(loop)
+  loop.reload = files and reload.new(run, version, found, files, watches and watches.branches)
+  if before then reload.print_gap(run, before) end
 
   code_places.follow()
   if run.export then run.export:begin() end
   jit.on()
   C.watchdog_begin(not opt.input and opt.duration or 0)
   local ok, problem = xpcall(loop.go, failure.traceback, loop)
+  while not ok and loop.reload and loop.reload:go_back(loop, problem) do
+    ok, problem = xpcall(loop.go, failure.traceback, loop)
+  end
   C.watchdog_end()
   if not ok then problem = memory.explain(problem, script.path) end
+  run = loop.run
   run.in_kernel:stop()
   C.session_stop(session)
   run.in_kernel.captures:stop()
   local kept, kept_problem = xpcall(close_recorders, failure.traceback, run)
   run.progress:stage 'reports'
   C.watchdog_begin(0) -- for a Ctrl-C from now on: stop() may take long after the one that ended the run
+  local again = ok and loop.reload and loop.reload.again
+  if again then
+    loop.version:close()
+    run.loss:report()
+    flush(out)
+    return again
+  end
   local finished, finish_problem = xpcall(loop.finish, failure.traceback, loop)
   if ok and finished and out.format == 'text' and out:is_empty() then out:warn(run.name .. ': nothing to report') end
   C.watchdog_end()
@@ -526,9 +394,14 @@ function driver.run(script, opt, words, found)
   end
   if not opt.input then mounts.check() end
   attach.check(script.name, opt, words, script.profiler.options)
-  local ok, result = xpcall(sessions.with, failure.traceback, opt, run_with_events, script, opt, words, found)
-  if not ok then error(memory.explain(result, script.path), 0) end
-  return result
+  if opt.watch then reload.check(script, opt) end
+  local before
+  repeat
+    local ok, result = xpcall(sessions.with, failure.traceback, opt, run_with_events, script, opt, words, found, before)
+    if not ok then error(memory.explain(result, script.path), 0) end
+    if type(result) == 'number' then return result end
+    before, script, opt = result, result.script, result.opt
+  until false
 end
 
 return driver

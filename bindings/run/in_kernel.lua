@@ -81,6 +81,7 @@ end
 local function refuses_run(run)
   if run.opt.exit_n then return '--exit-n' end
   if run.opt.export then return '--export' end
+  if run.opt.watch then return '--watch' end
   if run.opt.verbose > 1 then return '-vv prints them' end
   if run.interval > 0 and run.interval < SHORTEST_INTERVAL then return 'the interval is less than 100 ms' end
 end

@@ -26,6 +26,7 @@ local STAGES = {
 ---@field prepare? fun(self, list: ffi.cdata*, n: integer) for each batch, before the handlers
 ---@field keys? Branch[] set by open(): code that writes e.key and e.flags, run just before feed()
 ---@field feed? fun(self, list: ffi.cdata*, n: integer) for each batch, after the handlers
+---@field close? fun(self) another version of the script takes its place (--watch)
 ---@field poll? fun(self): boolean? after each batch, even an empty one; true ends the run
 
 --- Processes n events (struct event *) and may change their classes, keys and flags. flags are those of the batch.

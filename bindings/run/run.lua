@@ -50,6 +50,10 @@ local runs = {}
 ---@field ended boolean the loop must end after this batch
 ---@field stopped ffi.cdata* int32_t[1]: the script has ended the run, so its handlers get no more events
 ---@field report_time? number ns, time of the current report
+---@field left? { [1]: number } events until -N ends the run, for all versions of its script
+---@field states table<string, any> values of session.state() by name
+---@field is_again? boolean for another version of its script, see again()
+---@field kept? table<string, any> those of the version of the script before
 local Run = {}
 Run.__index = Run
 
@@ -77,8 +81,9 @@ end
 ---@param opt table parsed options
 ---@param words string[] the workload
 ---@param found scripts.Scripts profilers that can be event sources
+---@param kept? table<string, any> see Run
 ---@return Run
-function runs.new(session, script, opt, words, found)
+function runs.new(session, script, opt, words, found, kept)
   local run = setmetatable({
     name = script.name,
     opt = opt,
@@ -90,6 +95,9 @@ function runs.new(session, script, opt, words, found)
     per_thread = attach.per_thread(opt, words),
     programs = {},
     recorders = {},
+    left = opt.exit_n and { opt.exit_n },
+    states = {},
+    kept = kept,
     interval = opt.interval or 0,
     is_open = false,
     ended = false,
@@ -111,11 +119,28 @@ function runs.new(session, script, opt, words, found)
     local host = C.session_host(session, member)
     return host ~= nil and text.safe(ffi.string(host)) or nil
   end)
-  local function event_of(class) return run.events.list[class - C.EVENT_FIRST + 1] end
+  local function event_of(class) return run.events.by_class[class] end
   run.services = services.new(session, out, event_of, opt.srcline, run.progress)
   local inherits = not run.everywhere and attach.inherits(opt, words)
   run.export, run.serving = exports.new(run), serving.new(run)
   run.events = events.new(session, run.services, script, opt, inherits, sources.new(found))
+  return run
+end
+
+--- Returns the same run for another version of its script. Its events are not opened.
+---@param script scripts.Script
+---@param opt table its parsed options
+---@param found scripts.Scripts
+---@return Run
+function Run:again(script, opt, found)
+  local run = setmetatable({}, Run)
+  for key, value in pairs(self) do run[key] = value end
+  run.opt, run.start_script, run.programs, run.recorders, run.counts = opt, script.profiler.start, {}, {}, nil
+  run.everywhere = script.profiler.everywhere or false
+  run.in_kernel = in_kernel.new(run)
+  run.in_kernel.captures = self.in_kernel.captures
+  run.events = self.events:again(script, opt, sources.new(found))
+  run.states, run.kept, run.is_again = {}, self.states, true
   return run
 end
 

@@ -49,6 +49,8 @@ function session_api.new(instance)
     is_source = instance.parent ~= nil,
   }
 
+  local own_states = {} -- of a source
+
   --- Raises an error in handlers, because the events are already open.
   local function check_start(name)
     if instance.settled then error(name .. ': only valid in start()', 3) end
@@ -145,6 +147,7 @@ function session_api.new(instance)
   ---@return Bpf
   function api.bpf(params)
     check_start 'session.bpf'
+    if run.is_again then error('the script loads BPF programs, so it must be started again', 2) end
     return bpf.load(instance, params)
   end
 
@@ -169,6 +172,27 @@ function session_api.new(instance)
   ---@param n integer
   ---@return Slots
   function api.slots(n) return slots.new(n, services.any) end
+
+  --- Returns what the version of the script before, which --watch has replaced, had under this name. Otherwise calls
+  --- make() and returns the result. Only valid in start().
+  ---
+  ---   local waits = session.state('waits', function() return hist.new() end)
+  ---@generic T
+  ---@param name string
+  ---@param make fun(): T
+  ---@return T
+  function api.state(name, make)
+    check_start 'session.state'
+    check.is(name, 'string', 'session.state takes a name')
+    check.is(make, 'function', 'session.state takes a function that makes the value')
+    local states = instance.parent and own_states or run.states
+    if states[name] ~= nil then error(("session.state: '%s' exists already"):format(name), 2) end
+    local value = not instance.parent and run.kept and run.kept[name]
+    if value == nil or value == false then value = make() end
+    if value == nil then error(("session.state: the function for '%s' returns nothing"):format(name), 2) end
+    states[name] = value
+    return value
+  end
 
   -- Expressions ----------------------------------------------------------------------------------
 

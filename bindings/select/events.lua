@@ -94,6 +94,9 @@ function events.new(session, context, script, opt, inherits, sources)
     inherits = inherits,
     machines = machines.new(session, context, opt),
     list = {},
+    by_class = {},
+    next_class = { C.EVENT_FIRST },
+    probes = {},
     views = {},
   }, events)
 end
@@ -110,6 +113,60 @@ function events:of(script, owner)
     opt = owner.opt,
     owner = owner,
   }, { __index = self })
+end
+
+--- Returns an event set for another version of the profiler, in a session whose events are open. An event that it
+--- requests takes the class of an open one that looks the same; others get classes of their own, but are not open.
+--- bindings/run/reload.lua compares them.
+---@param script { name: string, profiler: table }
+---@param opt table
+---@param sources Sources
+function events:again(script, opt, sources)
+  local by_class, set_probes = {}, {}
+  for class, event in pairs(self.by_class) do by_class[class] = event end
+  for text, list in pairs(self.probes) do set_probes[text] = { unpack(list) } end
+  return setmetatable({
+    profiler = script.name,
+    attributes = events.known_attributes(script.profiler),
+    unused = {},
+    opt = opt,
+    sources = sources,
+    list = {},
+    by_class = by_class,
+    next_class = { self.next_class[1] },
+    open_events = self.open_events or self.list,
+    set_probes = set_probes,
+    taken_classes = {},
+  }, { __index = self })
+end
+
+--- Returns the class of a new event.
+function events:new_class(name, request)
+  for _, open in ipairs(self.open_events or {}) do
+    local is_same = open.name == name and open.request.sample == request.sample
+      and open.request.member == request.member and open.request.attr.config == request.attr.config
+    if is_same and not self.taken_classes[open.class] then
+      self.taken_classes[open.class] = open
+      return open.class
+    end
+  end
+  local class = self.next_class[1]
+  self.next_class[1] = class + 1
+  return class
+end
+
+--- Sets a probe, unless the version before has set it.
+---@param one Selector
+---@return string name
+---@return table[] requests see probes.requests()
+function events:probe_requests(one)
+  local text = table.concat({ one.system, one.name, one.path or '', one.args or '' }, ' ')
+  local set = self.set_probes and self.set_probes[text]
+  if set and set[1] then return unpack(table.remove(set, 1)) end
+  local name, requests = probes.requests(self, one)
+  self.probes[text] = self.probes[text] or {}
+  table.insert(self.probes[text], { name, requests })
+  return name, requests
 end
 
 --- Returns the same event set for the events that another machine sends.
@@ -251,7 +308,7 @@ function events:add(full, found, parsed, group, params)
     attrs[attr.name] = attr.value or true
   end
   local period, freq = sampling.rate(full, found, attrs, params, self.opt)
-  request.class = C.EVENT_FIRST + #self.list
+  request.class = self:new_class(full, request)
   request.payload = view.size
   request.attr.freq = freq and 1 or 0
   request.attr.sample_period = freq or period or 1 -- a union with sample_freq
@@ -279,7 +336,7 @@ function events:add(full, found, parsed, group, params)
     machine = self.machine,
   }
   if event.class >= C.EVENT_CLASSES then failure.usage('more than %d events', C.EVENT_CLASSES - C.EVENT_FIRST) end
-  self.list[#self.list + 1] = event
+  self.list[#self.list + 1], self.by_class[event.class] = event, event
   return event
 end
 
@@ -462,7 +519,7 @@ function events:select_one(text, one, group, params, found)
   elseif self.machine and self:is_source(one) then
     refuse(text, one.column, "pull= takes events of others, but '" .. one.text:match '^[^/]*' .. "' is created here")
   elseif probes.is_probe(one.system) then
-    local name, requests = probes.requests(self, one)
+    local name, requests = self:probe_requests(one)
     for _, request in ipairs(requests) do
       found[#found + 1] = self:add(name, request, one, group, params)
     end

@@ -527,6 +527,11 @@ int session_dump(struct session *s, double from, double until, struct batch *bat
 	return hand_out(s, batch, n < 0 ? n : 0);
 }
 
+void session_wake_on(struct session *s, int fd)
+{
+	s->source->wake_fd = fd;
+}
+
 void session_wake_after(struct session *s, uint64_t ns)
 {
 	s->wake_at = s->source->ops->now(s->source) + ns;

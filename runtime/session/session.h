@@ -155,6 +155,9 @@ int session_dump(struct session *s, double from, double until, struct batch *bat
 void session_check_end(struct session *s);
 /* Limits the wait of session_next() to ns from now. Call it again once they have passed. */
 void session_wake_after(struct session *s, uint64_t ns);
+/* Makes session_next() end its wait when a descriptor is readable, too. Only before the session
+ * starts. Sources that cannot do that look around every 100 ms. */
+void session_wake_on(struct session *s, int fd);
 /* Stops the events; session_next() still delivers existing ones up to BATCH_END. */
 void session_stop(struct session *s);
 

@@ -13,6 +13,27 @@ local wide_keys = require 'bindings.options.wide_keys'
 
 local oneliner = {}
 
+--- The value of a variable that has none.
+oneliner.NONE = setmetatable({}, { __tostring = function() return 'nil' end })
+
+--- The functions of one-liners, for help.
+oneliner.FUNCTIONS = {
+  { 'count', 'count(k...)', 'count events by key' },
+  { 'sum', 'sum(v, k...)', 'sum v by key' },
+  { 'hist', 'hist(v, k...)', 'power-of-two histogram of v by key' },
+  { 'quantiles', 'quantiles(v, k...)', 'calls, total, p50, p95, p99 and max of v by key' },
+  { 'print', 'print(...)', 'print values' },
+  { 'printf', 'printf(format, ...)', 'print formatted text' },
+}
+
+--- Returns a line of text for each function.
+---@return string
+function oneliner.help()
+  local lines = {}
+  for i, one in ipairs(oneliner.FUNCTIONS) do lines[i] = ('  %-20s %s\n'):format(one[2], one[3]) end
+  return table.concat(lines)
+end
+
 local VALUES = { count = 0, sum = 1, hist = 1, quantiles = 1 } -- arguments before the keys
 local MAX_KEYS = 4
 local CLOSE = { ['('] = ')', ['['] = ']', ['{'] = '}' }
@@ -231,32 +252,55 @@ function oneliner.compile(source, session)
   return program
 end
 
+--- Returns the metatable of globals whose variables are in a table that they share.
+local function share(scope, shared)
+  return {
+    __index = function(_, name)
+      local value = shared[name]
+      if value == nil then return scope[name] end
+      if value ~= oneliner.NONE then return value end
+    end,
+    __newindex = function(_, name, value)
+      if value == nil then value = oneliner.NONE end
+      shared[name] = value
+    end,
+  }
+end
+
 --- Loads the parts of a one-liner: what runs before the first event, for each event, and at the end. Names that one of
 --- them assigns are variables of all; any other unknown name is an error.
 ---@param sources string[]
 ---@param env table the globals, whose metatable is replaced
+---@param shared? table<string, any> variables of other one-liners: the values by name, NONE before there is one
 ---@return function[]? functions of `ev`
 ---@return string? message
-function oneliner.load(sources, env)
-  local list, scope, state, known = {}, getmetatable(env).__index, {}, {}
+function oneliner.load(sources, env, shared)
+  local list, scope, known, assigned = {}, getmetatable(env).__index, {}, {}
   for i, source in ipairs(sources) do
     local chunk, message = wide_keys.load('return function(ev) ' .. source .. '\nend', '=exec', 't', env)
     if not chunk then return nil, message end
     list[i] = chunk
-    for name in pairs(globals.assigned(chunk)) do state[name] = true end
+    for name in pairs(globals.assigned(chunk)) do assigned[name] = true end
   end
-  for _, names in ipairs { scope, env, state } do
+  for _, names in ipairs { scope, env, shared or {}, assigned } do
     for name in pairs(names) do known[name] = true end
   end
   for _, chunk in ipairs(list) do
     local message = globals.check('exec', chunk, known)
     if message then return nil, message end
   end
-  setmetatable(env, {
-    __index = function(_, name)
-      if not state[name] then return scope[name] end
-    end,
-  })
+  if shared then
+    for name in pairs(assigned) do
+      if shared[name] == nil then shared[name] = oneliner.NONE end
+    end
+    setmetatable(env, share(scope, shared))
+  else
+    setmetatable(env, {
+      __index = function(_, name)
+        if not assigned[name] then return scope[name] end
+      end,
+    })
+  end
   for i, chunk in ipairs(list) do list[i] = chunk() end
   return list
 end

@@ -101,6 +101,12 @@ function Screen:report(rows, title, is_last)
   end
 end
 
+--- Called by the driver when --watch has loaded another version of the script.
+---@package
+function Screen:close()
+  if self._terminal then self._terminal:leave() end
+end
+
 --- Called by the driver between batches. True ends the run.
 ---@return boolean?
 ---@package

@@ -7,13 +7,7 @@ return {
   description = [[
 The code runs with the event as `ev` and these functions:
 
-  count(k...)          count events by key
-  sum(v, k...)         sum v by key
-  hist(v, k...)        power-of-two histogram of v by key
-  quantiles(v, k...)   calls, total, p50, p95, p99 and max of v by key
-  print(...)           print values
-  printf(format, ...)  print formatted text
-
+]] .. oneliner.help() .. '\n' .. [[
 There can be up to four keys; the key `stack` is the event's stack. As in perf
 report, stacks of the same functions are one key, wherever in the functions they
 were; the addresses printed are those of the most frequent one. Aggregations are

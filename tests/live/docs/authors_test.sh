@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # docs/first-profiler.md can be followed from its first command to its last, and the commands, scripts and one-liners in
-# docs/from-bpftrace.md run.
+# docs/from-bpftrace.md and docs/from-perf-python.md run.
 . "$(dirname "$0")/../../lib.sh"
 needs_tracepoint sched:sched_switch sched:sched_wakeup syscalls:sys_enter_read
 
@@ -13,7 +13,7 @@ scripts() {
 		file { print >file }' "$TOP/docs/$1"
 }
 
-mkdir "$TMP/first" "$TMP/bpftrace"
+mkdir "$TMP/first" "$TMP/from-bpftrace" "$TMP/from-perf-python"
 cd "$TMP/first" || exit 1
 while sleep 0.05; do /bin/true; done & # something to see
 # The page begins with what `new` writes, and replaces it after the second command that runs it.
@@ -25,17 +25,22 @@ scripts first-profiler.md
 page_commands end.md
 check 'the test has an expectation' test -s whowakes.short.expect
 
-cd "$TMP/bpftrace" || exit 1
-scripts from-bpftrace.md
-page_commands "$TOP/docs/from-bpftrace.md"
-sed -n '/^## One-liners/,/^## Words/p' "$TOP/docs/from-bpftrace.md" | grep '^|' | tail -n +3 |
-	sed 's/^.*| `\(.*\)` |$/\1/' | grep '^exec -e' | grep -v '\.\.\.' >one-liners
-check 'there are one-liners' test "$(wc -l <one-liners)" -ge 8
-while IFS= read -r line; do
-	# Something for each: reads, programs that start, and calls of the C library.
-	bash -c "exec \"\$0\" $line --duration 1 -- bash -c 'for i in {1..20}; do ls /usr/lib >/dev/null; done; for i in {1..300000}; do :; done'" "$PROFSCRIPT" \
-		>"$TMP/out" 2>"$TMP/err" </dev/null
-	status=$?
-	[ $status -ne 0 ] || [ -s "$TMP/out" ] || { status=1; echo 'it printed nothing' >"$TMP/err"; }
-	unavailable $status "$line" || result $status "$line" "$TMP/err"
-done <one-liners
+# follow PAGE SECTION COUNT: runs its scripts, its commands, and at least COUNT one-liners of the table in a section
+follow() {
+	cd "$TMP/$1" || exit 1
+	scripts "$1.md"
+	page_commands "$TOP/docs/$1.md"
+	sed -n "/^## $2/,/^## [^$(printf %.1s "$2")]/p" "$TOP/docs/$1.md" | grep '^|' | tail -n +3 |
+		sed 's/^.*| `\(.*\)` |$/\1/' | grep -E '^(exec|sql) -e' | grep -v '\.\.\.' >one-liners
+	check "$1: there are one-liners" test "$(wc -l <one-liners)" -ge "$3"
+	while IFS= read -r line; do
+		# Something for each: reads, programs that start, and calls of the C library.
+		bash -c "exec \"\$0\" $line --duration 1 -- bash -c 'for i in {1..20}; do ls /usr/lib >/dev/null; done; for i in {1..300000}; do :; done'" \
+			"$PROFSCRIPT" >"$TMP/out" 2>"$TMP/err" </dev/null
+		status=$?
+		[ $status -ne 0 ] || [ -s "$TMP/out" ] || { status=1; echo 'it printed nothing' >"$TMP/err"; }
+		unavailable $status "$line" || result $status "$line" "$TMP/err"
+	done <one-liners
+}
+follow from-bpftrace One-liners 8
+follow from-perf-python "perf's scripts" 4

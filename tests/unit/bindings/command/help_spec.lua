@@ -136,6 +136,8 @@ run and output options:
   -i, --interval MS         print a report at this interval (ms, default 1s)
   -N, --exit-n N            stop after N events
       --duration T          stop after this time (s)
+      --watch               reload the script when its file changes, and keep
+                            what it has put into session.state()
       --usage-self MS       print profscript's own CPU and memory usage at this
                             interval (ms)
       --perfeval-cpus LIST  at each -i, print the events per second of these

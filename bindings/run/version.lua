@@ -1,0 +1,227 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Version: a script that takes part in a run: what its start() returned, and the passes that send batches to it. With
+--- --watch, a run has several versions of its script, one after the other (bindings/run/reload.lua).
+local bit = require 'bit'
+local dispatch = require 'bindings.view.dispatch'
+local event_filter = require 'bindings.select.event_filter'
+local expr = require 'bindings.expr.compile'
+local failure = require 'bindings.base.failure'
+local ffi = require 'ffi'
+local instance = require 'bindings.run.instance'
+local passes = require 'bindings.run.passes'
+local printer = require 'bindings.print.printer'
+local sources = require 'bindings.run.sources'
+local views = require 'bindings.view.views'
+
+local C = ffi.C
+local version = {}
+
+-- The parent thread in PERF_RECORD_FORK.
+local FORK_FIELDS = { { name = '_parent', type = 'pid_t', offset = 12, size = 4, elem_size = 4, count = 1,
+  flags = C.FIELD_SIGNED } }
+
+--- Groups the handlers by class, and requests the records that handlers and consumers need from the session.
+---@param run Run
+---@param checked contract.Handlers
+---@param prints_events boolean each event is printed before its handlers see it
+---@return Route[] routes
+local function route(run, checked, prints_events)
+  local routes, by_class = {}, {}
+  local function add(event, handler)
+    local known = by_class[event.class]
+    if not known then
+      known = { class = event.class, view = event.view, handlers = {} }
+      by_class[event.class] = known
+      routes[#routes + 1] = known
+    end
+    known.handlers[#known.handlers + 1] = handler
+  end
+  if prints_events then
+    local function print_event(ev) run.out:print_event(ev) end
+    for _, event in ipairs(run.events.list) do add(event, print_event) end
+  end
+  for _, entry in ipairs(checked.events) do
+    for _, event in ipairs(entry.found) do add(event, entry.handler) end
+  end
+  for _, counted in ipairs(run.counts and run.counts.routes or {}) do
+    for _, handler in ipairs(counted.handlers) do add(counted, handler) end
+  end
+  for _, event in ipairs(run.events.list) do
+    local exec = event.attrs.exec
+    if exec and event.request.counted == 1 and not run.is_recorded then
+      run.out:warn(('%s: exec= has no effect on %s, which is only counted'):format(run.name, event.name))
+    elseif exec then
+      add(event, run.services.expression(event, exec, run.opt.allow_exec).value)
+    end
+  end
+  for name, class in pairs { comm = C.EVENT_COMM, fork = C.EVENT_FORK, exit = C.EVENT_EXIT } do
+    local handler = checked.life[name]
+    if handler then
+      C.session_want(run.session, class)
+      local view = views.new(name, name == 'fork' and FORK_FIELDS or {}, run.services)
+      routes[#routes + 1] = { class = class, view = view, handlers = { handler } }
+    end
+  end
+  for _, consumer in ipairs(checked.consumers) do
+    for _, class in ipairs(consumer.wants or {}) do C.session_want(run.session, class) end
+  end
+  return routes
+end
+
+--- Splits the filters of all events into a kernel part and a user part.
+---@param run Run
+---@return Branch[] branches the user part
+local function split_filters(run)
+  local filters = {}
+  for _, event in ipairs(run.events.list) do
+    local common = not event.is_clock and event.owner:common_filter() -- clocks do not have its fields
+    if common then event.filter = event.filter and ('(%s) && (%s)'):format(event.filter, common) or common end
+    local in_user_space = run.is_recorded or event.machine or event.request.bpf_array ~= 0
+    local arch = ffi.string(C.session_arch(run.session, event.request.member))
+    local split = event_filter.split(event, in_user_space, arch)
+    event.kernel_filter, event.user_filter = split.kernel, split.user_text
+    if event.machine and event.request.counted == 1 then
+      failure.usage('%s: %s only counts events, which pull= cannot do; use --input %s', event.name, run.name,
+        event.machine.address)
+    end
+    if split.user and event.request.counted == 1 and not run.is_recorded then
+      failure.usage("%s is only counted, so the kernel must evaluate its filter, but it cannot evaluate '%s'",
+        event.name, split.user_text)
+    end
+    if split.user then
+      filters[#filters + 1] = {
+        class = event.class,
+        view = event.view,
+        keep = expr.load(split.user, run.services.expression_env),
+      }
+    end
+  end
+  return dispatch.filters(filters)
+end
+
+--- Returns a pass that ends the run after N events (-N); nil without -N.
+---@param run Run
+---@param by_script? boolean the script itself ends the run
+---@return Pass? pass
+local function limit(run, by_script)
+  local left = not (run.counts or by_script) and run.left
+  return left and function(list, n)
+    local samples
+    n, samples = dispatch.limit(list, n, left[1])
+    left[1] = left[1] - samples
+    if left[1] == 0 then run:stop(list[n - 1].time) end
+    return n
+  end or nil
+end
+
+--- Returns the pass that calls the script's handlers. Without handlers it only processes losses, and only in batches
+--- that contain any.
+---@param run Run
+---@param routes Route[]
+---@return Pass
+local function handlers_pass(run, routes)
+  local loop = dispatch.loop('dispatch', dispatch.routes(routes, function(e) run.loss:note(e) end), run.stopped)
+  if #routes > 0 then return loop end
+  return function(list, n, flags)
+    if bit.band(flags, C.BATCH_LOST) ~= 0 then loop(list, n) end
+  end
+end
+
+---@class Version
+---@field run Run
+---@field script scripts.Script
+---@field profiler Instance
+---@field checked contract.Handlers
+---@field life table<string, function> the script's handlers without an event: interval, stop...
+---@field pass? Pass all passes, once it is open
+local Version = {}
+Version.__index = Version
+
+--- Starts the profiler and its sources, and checks their events and handlers.
+---@param run Run
+---@param script scripts.Script
+---@return Version
+function version.start(run, script)
+  local profiler = instance.new(run, script, run.opt)
+  profiler:open_event_options()
+  local handlers, refusal = profiler:start()
+  if handlers == nil and refusal then failure.usage('%s: %s', script.name, tostring(refusal)) end
+  local checked = profiler:check(handlers)
+  if #run.events.list == 0 and #run.programs == 0 then
+    failure.usage('%s: no events; select some with -e, such as -e sched:sched_switch', script.name)
+  end
+  if run.query then run.query:open(run.session) end
+  run.events.sources:apply_options(run.opt)
+  profiler:mark_events()
+  return setmetatable({
+    run = run, script = script, profiler = profiler, checked = checked, life = checked.life, _passes = passes.new(),
+  }, Version)
+end
+
+--- Splits the filters between the kernel and profscript.
+function Version:split_filters() self._passes:add('filter', 'filters', split_filters(self.run)) end
+
+--- Adds the passes that exist before the session starts.
+---@param counted? Branch[] of --perfeval
+---@param target? Branch[] that drop events of other threads
+---@param limits Branch[] that end sources
+function Version:add_passes(counted, target, limits)
+  local all, run, wants = self._passes, self.run, self.profiler.wants
+  all:add('count', 'perfeval', counted)
+  all:add('target', 'target_filter', target)
+  all:add('limit', 'limits', limits)
+  all:add('limit', '-N', limit(run, wants.own_exit_n))
+  all:add('handle', 'dispatch', handlers_pass(run, route(run, self.checked, run.opt.verbose > 1
+    and not wants.prints_events)))
+end
+
+--- Returns the branches that end sources after their -N.
+---@return Branch[]
+function Version:limits()
+  local run = self.run
+  return sources.limits(run.session, run.events.list, function() run:stop() end)
+end
+
+--- Makes the version ready for events, once the session has started.
+function Version:open()
+  local run, all = self.run, self._passes
+  if run.export then all:add('export', 'export', run.export:pass()) end
+  for _, consumer in ipairs(self.checked.consumers) do
+    if consumer.open then consumer:open(run) end
+    all:add_consumer(consumer)
+  end
+  self.pass = all:compile()
+  self._printer = printer.new(run)
+  self:take_over()
+end
+
+--- Makes this the version whose handlers are called.
+function Version:take_over()
+  self.run.loss:set_handler(self.life.lost)
+  self.run.out:print_events_with(self._printer)
+end
+
+--- Calls a handler without an event if the script has one.
+function Version:call(name, ...)
+  local handler = self.life[name]
+  if handler then handler(...) end
+end
+
+--- Lets the consumers do what they do between batches. Returns whether one of them ends the run.
+---@return boolean
+function Version:poll()
+  local ends = false
+  for _, consumer in ipairs(self.checked.consumers) do
+    if consumer.poll and consumer:poll() then ends = true end
+  end
+  return ends
+end
+
+--- Lets another version take its place.
+function Version:close()
+  for _, consumer in ipairs(self.checked.consumers) do
+    if consumer.close then consumer:close() end
+  end
+end
+
+return version
