@@ -16,6 +16,8 @@ scripts() {
 mkdir "$TMP/first" "$TMP/from-bpftrace" "$TMP/from-perf-python"
 cd "$TMP/first" || exit 1
 while sleep 0.05; do /bin/true; done & # something to see
+python3 -c 'import threading
+while True: threading.Event().wait(0.05)' & # futexes to wait for, which a quiet machine does not have
 # The page begins with what `new` writes, and replaces it after the second command that runs it.
 sed '/^```lua$/,$d' "$TOP/docs/first-profiler.md" >begin.md
 sed '1,/^```lua$/d' "$TOP/docs/first-profiler.md" >end.md
