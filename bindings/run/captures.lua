@@ -121,6 +121,7 @@ function Captures:stop()
   for _, one in ipairs(self._programs) do
     if one[2] then one[2]:close() end
   end
+  self._kernel:forget_targets()
 end
 
 return captures

@@ -6,6 +6,7 @@ local cpu_list = require 'bindings.base.cpu_list'
 local asm = require 'bindings.kernel.asm'
 local attach = require 'bindings.select.attach'
 local captures = require 'bindings.run.captures'
+local cgroups = require 'bindings.run.cgroups'
 local expr = require 'bindings.expr.compile'
 local ffi = require 'ffi'
 local failure = require 'bindings.base.failure'
@@ -13,6 +14,7 @@ local probe = require 'bindings.kernel.probe'
 local program = require 'bindings.kernel.program'
 local switch = require 'bindings.kernel.switch'
 local sys = require 'bindings.base.sys'
+local targets = require 'bindings.kernel.targets'
 
 local C = ffi.C
 
@@ -57,8 +59,7 @@ local SHORTEST_INTERVAL = 1e8 -- ns: at the end of one, Switch:turn() waits for 
 local OPTIONS = {
   'overwrite', 'call_graph', 'freq', 'period', 'irqs_disabled', 'tif_need_resched', 'nr_running_min',
   'nr_running_max', 'exclude_pid', 'sched_policy', 'exclude_user', 'exclude_kernel', 'exclude_host', 'exclude_guest',
-  'perfeval_cpus', 'perfeval_pids', 'cgroups', 'push',
-  'record',
+  'perfeval_cpus', 'perfeval_pids', 'push', 'record',
 }
 
 --- Returns why programs cannot have the events of a run; nil if they can.
@@ -68,7 +69,13 @@ local function refuses_programs(run)
   local opt = run.opt
   if opt.capture == 'perf' then return 'as --capture says' end
   if run.is_recorded or run:pulls() then return 'they are not those of this machine now' end
-  if attach.names_threads(opt, run.workload) then return 'they are those of some threads' end
+  if attach.names_threads(opt, run.workload) then
+    local reason = run.everywhere and 'they are those of all tasks that are about some threads'
+    for _, event in ipairs(run.events.list) do
+      reason = reason or event.request.everywhere == 1 and ('%s is an event of all tasks'):format(event.name)
+    end
+    if reason then return reason end
+  end
   for _, name in ipairs(OPTIONS) do
     local given = opt[name]
     if given and not (type(given) == 'table' and #given == 0) then return '--' .. name:gsub('_', '-') end
@@ -84,6 +91,16 @@ local function refuses_run(run)
   if run.opt.watch then return '--watch' end
   if run.opt.verbose > 1 then return '-vv prints them' end
   if run.interval > 0 and run.interval < SHORTEST_INTERVAL then return 'the interval is less than 100 ms' end
+end
+
+--- Returns why programs cannot tell to which threads perf reports an event: the waker and the woken task, for example.
+---@param run Run
+---@param event Event
+---@return string?
+local function refuses_threads(run, event)
+  if attach.names_threads(run.opt, run.workload) and event.name:match '^sched:sched_[ws][at][ka]' then
+    return ('perf reports %s of threads to two of them'):format(event.name)
+  end
 end
 
 --- Returns why an event cannot be taken; nil if it can.
@@ -144,6 +161,41 @@ function InKernel:has_foreign_pids()
   return self._foreign
 end
 
+--- Returns the tasks whose events the run reads; nil: all. Refuses what programs cannot tell.
+---@return Targets?
+function InKernel:targets()
+  local run = self.run
+  local opt = run.opt
+  if self._targets ~= nil then return self._targets or nil end
+  if opt.cgroups and #opt.cgroups > 0 then
+    self._targets = targets.groups(cgroups.find(opt.cgroups))
+  elseif not attach.names_threads(opt, run.workload) then
+    self._targets = false
+  elseif self:has_foreign_pids() then
+    asm.refuse("the kernel's thread ids are not those of this pid namespace")
+  else
+    local threads = targets.threads(attach.inherits(opt, run.workload), attach.is_target(opt, run.workload))
+    if not opt.dry_run then threads:attach() end
+    self._targets = threads
+  end
+  return self._targets or nil
+end
+
+--- Lets the session mark the target threads. Called when it is known who takes the events.
+function InKernel:_aim()
+  local aims, run = self._targets, self.run
+  if not aims or run.opt.dry_run then return end
+  if #self.takers == 0 and not self.captures.rings then return aims:close() end
+  if aims.marks then run:mark_threads(aims.marks.bytes, aims) end
+  -- The workload starts with the session, but nobody is a target before.
+  if #self.takers > 0 and attach.is_target(run.opt, run.workload) then self.switch:on() end
+end
+
+--- Detaches the programs that follow the targets. Called when no event can happen any more.
+function InKernel:forget_targets()
+  if self._targets then self._targets:close() end
+end
+
 --- Returns what a program for an event must know.
 ---@param event Event
 ---@param gate Switch|Rings
@@ -155,6 +207,7 @@ function InKernel:spec(event, gate, filters)
     switch = gate,
     filters = filters,
     own_pid = event.system ~= 'sched' and self.run:own_pid() or nil,
+    targets = self:targets(),
     options = { foreign_pids = self:has_foreign_pids() },
   }
 end
@@ -173,7 +226,7 @@ end
 function InKernel:_try(taker, checked)
   local reason = refuses_programs(self.run) or refuses_run(self.run)
   for _, event in ipairs(taker.events) do
-    reason = reason or refuses_event(event, taker.attributes or {})
+    reason = reason or refuses_event(event, taker.attributes or {}) or refuses_threads(self.run, event)
       or is_shared(taker, event, checked) and ('%s has several handlers'):format(event.name) or nil
   end
   if reason then return reason end
@@ -206,7 +259,7 @@ function InKernel:_capture(checked)
   local reason, is_news = nil, false
   for _, event in ipairs(self.run.events:shown()) do
     if not event.taken then
-      local why = refuses_programs(self.run) or self.captures:add(event, checked)
+      local why = refuses_programs(self.run) or refuses_threads(self.run, event) or self.captures:add(event, checked)
       event.not_captured = why
       if why and captures.is_known(event) and not is_news then reason, is_news = why, true end
       reason = reason or why
@@ -226,6 +279,7 @@ function InKernel:decide(checked)
   end
   self.takers = accepted
   local why, is_news = self:_capture(checked)
+  self:_aim()
   if why and not is_news and not reason and run.opt.capture == 'auto' then return end
   if run.opt.capture == 'bpf' and why then
     failure.usage('%s: --capture=bpf is not possible: %s', run.name, why)
