@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Targets: the threads or control groups to which a run is limited. A program on a tracepoint runs in all tasks, so it
---- first looks whether the current one is a target: an event belongs to the task in which, or in whose time, it happens.
---- That is what the kernel does for a perf event of a thread or a control group.
+--- Targets: the threads or control groups to which a run is limited. A program on a tracepoint runs in all tasks, so
+--- it first looks whether the current one is a target: an event belongs to the task in which, or in whose time, it
+--- happens. That is what the kernel does for a perf event of a thread or a control group.
 ---
 --- Threads are marked in a byte each, those of the start by the session. New ones inherit the mark at their first
 --- wakeup, which is before they run and which also threads have that the kernel creates for a program. A thread ends as

@@ -70,9 +70,9 @@ local function refuses_programs(run)
   if opt.capture == 'perf' then return 'as --capture says' end
   if run.is_recorded or run:pulls() then return 'they are not those of this machine now' end
   if attach.names_threads(opt, run.workload) then
-    local reason = run.everywhere and 'they are those of all tasks that are about some threads'
+    local reason = run.everywhere and 'events of other tasks may be about the threads'
     for _, event in ipairs(run.events.list) do
-      reason = reason or event.request.everywhere == 1 and ('%s is an event of all tasks'):format(event.name)
+      reason = reason or event.request.everywhere == 1 and ('%s is read in all tasks'):format(event.name)
     end
     if reason then return reason end
   end
@@ -93,13 +93,15 @@ local function refuses_run(run)
   if run.interval > 0 and run.interval < SHORTEST_INTERVAL then return 'the interval is less than 100 ms' end
 end
 
---- Returns why programs cannot tell to which threads perf reports an event: the waker and the woken task, for example.
+--- Returns why a program cannot have an event of threads. Some kernels pass an event that is about another task than
+--- the current one, such as a wakeup, to the perf events of both.
 ---@param run Run
 ---@param event Event
 ---@return string?
 local function refuses_threads(run, event)
-  if attach.names_threads(run.opt, run.workload) and event.name:match '^sched:sched_[ws][at][ka]' then
-    return ('perf reports %s of threads to two of them'):format(event.name)
+  if not attach.names_threads(run.opt, run.workload) then return end
+  if event.name:match '^sched:sched_wak' or event.name:match '^sched:sched_stat_' then
+    return ('kernels differ in the threads of which %s is an event'):format(event.name)
   end
 end
 

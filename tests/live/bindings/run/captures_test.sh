@@ -110,8 +110,6 @@ both 'exec, with a filter that only profscript understands' count 5000 exec 'cou
 
 # --- decisions ------------------------------------------------------------------------------------
 
-refused 'threads' 2 'seen: --capture=bpf is not possible: they are those of some threads' "$SEEN" -e sched:sched_switch \
-	--capture bpf -p $$
 refused 'stacks' 2 'seen: --capture=bpf is not possible: .*' "$SEEN" -e sched:sched_switch --capture bpf -g
 refused 'another event' 2 'seen: --capture=bpf is not possible: .*arguments of sched:sched_process_exec' "$SEEN" \
 	-e sched:sched_process_exec --capture bpf
