@@ -21,7 +21,11 @@ Captures.__index = Captures
 ---@return Captures
 function captures.new(kernel) return setmetatable({ _kernel = kernel, _programs = {} }, Captures) end
 
-local ATTRIBUTES = { 'stack', 'max-stack', 'cpus', 'period', 'freq', 'push' }
+local ATTRIBUTES = { 'cpus', 'period', 'freq', 'push' }
+
+-- To read a user's stack faults on pages that are not there. perf does not report these faults while it does so, but
+-- would while a program does.
+local FAULTS = 'exceptions:page_fault_kernel'
 
 -- What a script says that reads common_flags: by name, by printing events as text, or by listing fields.
 local READERS = { print_event = true, fields = true }
@@ -56,7 +60,12 @@ local function refuses(self, event, checked)
   local request = event.request
   if not event.tracepoint or event.machine then return ('%s is not a tracepoint of this machine'):format(event.name) end
   if request.counted == 1 then return ('%s is only counted'):format(event.name) end
-  if request.callchain ~= 0 then return ('%s is recorded with its stack'):format(event.name) end
+  if request.attr.sample_stack_user > 0 then return ('%s is recorded with a copy of the stack'):format(event.name) end
+  if request.callchain ~= 0 then
+    for _, other in ipairs(self._kernel.run.events.list) do
+      if other.name == FAULTS then return ('a stack of %s causes %s'):format(event.name, FAULTS) end
+    end
+  end
   if request.bpf_array ~= 0 or request.reads ~= 0 or request.everywhere ~= 0 or request.sample ~= 0 then
     return ('the samples of %s are special'):format(event.name)
   end
@@ -75,15 +84,16 @@ end
 
 --- Loads and attaches the program of an event, and adds it to the event's request.
 local function load(self, event, filters)
-  local kernel, err, captured = self._kernel, ffi.new 'struct error', event.request.captured
-  local opt = kernel.run.opt
+  local kernel, err, request = self._kernel, ffi.new 'struct error', event.request
+  local opt, captured = kernel.run.opt, request.captured
   self.rings = self.rings or capture.rings(opt.mmap_pages, opt.watermark)
   if kernel:has_foreign_pids() then asm.refuse("the kernel's thread ids are not those of this pid namespace") end
   local rings, id = self.rings, C.capture_new_id(err)
   if id == 0 then asm.refuse('%s', ffi.string(err.text)) end
   local loaded = probe.load(kernel:spec(event, rings, filters), function(a, source, places)
     capture.write(a, source, places, {
-      event = event.name, list = event.list, id = id, rings = rings, type = tonumber(event.request.attr.config),
+      event = event.name, list = event.list, id = id, rings = rings, type = tonumber(request.attr.config),
+      stack = request.callchain ~= 0 and { parts = request.callchain, max = request.attr.sample_max_stack } or nil,
     })
   end)
   local link = not opt.dry_run and program.attach(loaded) or nil

@@ -57,7 +57,7 @@ function InKernel:offer(taker) self.takers[#self.takers + 1] = taker end
 local SHORTEST_INTERVAL = 1e8 -- ns: at the end of one, Switch:turn() waits for all CPUs, usually 10 to 40 ms
 
 local OPTIONS = {
-  'overwrite', 'call_graph', 'freq', 'period', 'irqs_disabled', 'tif_need_resched', 'nr_running_min',
+  'overwrite', 'freq', 'period', 'irqs_disabled', 'tif_need_resched', 'nr_running_min',
   'nr_running_max', 'exclude_pid', 'sched_policy', 'exclude_user', 'exclude_kernel', 'exclude_host', 'exclude_guest',
   'perfeval_cpus', 'perfeval_pids', 'push', 'record',
 }
@@ -114,7 +114,7 @@ local function refuses_event(event, known)
   if not event.tracepoint or event.machine or event.is_derived then
     return ('%s is not a tracepoint of this machine'):format(event.name)
   end
-  if event.params.stack or event.owner.wants.stacks then return 'stacks are recorded' end
+  if event.request.callchain ~= 0 then return 'stacks are recorded' end
   for name in pairs(event.attrs) do
     if name ~= 'alias' and not known[name] then return ('%s has the attribute %s='):format(event.name, name) end
   end
