@@ -51,6 +51,22 @@ local function shows_flags(run, checked)
   end)
 end
 
+--- Returns why an event cannot be captured with its stack; nil if it can.
+---@param run Run
+---@param event Event
+---@return string?
+local function refuses_stack(run, event)
+  local request = event.request
+  if request.attr.sample_stack_user > 0 then return ('%s is recorded with a copy of its stack'):format(event.name) end
+  for _, other in ipairs(run.events.list) do
+    if other.name == FAULTS then return ('to read the stacks of %s causes %s'):format(event.name, FAULTS) end
+  end
+  -- The kernel walks the two parts of a stack one after the other, in calls that cost more than perf's samples.
+  if run.opt.capture == 'auto' and request.callchain >= C.STACK_USER then
+    return ('%s is recorded with the stack of the program, which costs no less through BPF'):format(event.name)
+  end
+end
+
 --- Returns why an event cannot be captured; nil if it can.
 ---@param self Captures
 ---@param event Event
@@ -60,11 +76,9 @@ local function refuses(self, event, checked)
   local request = event.request
   if not event.tracepoint or event.machine then return ('%s is not a tracepoint of this machine'):format(event.name) end
   if request.counted == 1 then return ('%s is only counted'):format(event.name) end
-  if request.attr.sample_stack_user > 0 then return ('%s is recorded with a copy of the stack'):format(event.name) end
   if request.callchain ~= 0 then
-    for _, other in ipairs(self._kernel.run.events.list) do
-      if other.name == FAULTS then return ('a stack of %s causes %s'):format(event.name, FAULTS) end
-    end
+    local reason = refuses_stack(self._kernel.run, event)
+    if reason then return reason end
   end
   if request.bpf_array ~= 0 or request.reads ~= 0 or request.everywhere ~= 0 or request.sample ~= 0 then
     return ('the samples of %s are special'):format(event.name)
