@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Callchains as perf puts them into samples: a number of words, and the addresses of the stack in the kernel and in the
---- program, each after a mark. A program collects them in memory of its own, because it must know the size before it
---- takes room for a record.
+--- Callchains as perf puts them into samples: a number of words, and the addresses of the stack in the kernel and in
+--- the user's program, each after a mark. They are collected in memory of the BPF program, because it must know the size
+--- before it takes room for a record.
 local ffi = require 'ffi'
 local asm = require 'bindings.kernel.asm'
 local program = require 'bindings.kernel.program'
