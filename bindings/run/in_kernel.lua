@@ -163,23 +163,25 @@ function InKernel:has_foreign_pids()
   return self._foreign
 end
 
+--- Makes the targets of a run: false for all tasks.
+---@return Targets|false
+local function make_targets(self)
+  local opt, workload = self.run.opt, self.run.workload
+  if opt.cgroups and #opt.cgroups > 0 then return targets.groups(cgroups.find(opt.cgroups)) end
+  if not attach.names_threads(opt, workload) then return false end
+  if self:has_foreign_pids() then asm.refuse("the kernel's thread ids are not those of this pid namespace") end
+  local threads = targets.threads(attach.inherits(opt, workload), attach.is_target(opt, workload))
+  if not opt.dry_run then threads:attach() end
+  return threads
+end
+
 --- Returns the tasks whose events the run reads; nil: all. Refuses what programs cannot tell.
 ---@return Targets?
 function InKernel:targets()
-  local run = self.run
-  local opt = run.opt
-  if self._targets ~= nil then return self._targets or nil end
-  if opt.cgroups and #opt.cgroups > 0 then
-    self._targets = targets.groups(cgroups.find(opt.cgroups))
-  elseif not attach.names_threads(opt, run.workload) then
-    self._targets = false
-  elseif self:has_foreign_pids() then
-    asm.refuse("the kernel's thread ids are not those of this pid namespace")
-  else
-    local threads = targets.threads(attach.inherits(opt, run.workload), attach.is_target(opt, run.workload))
-    if not opt.dry_run then threads:attach() end
-    self._targets = threads
+  if self._targets == nil and not self._no_targets then
+    self._targets, self._no_targets = asm.attempt(function() return make_targets(self) end)
   end
+  if self._no_targets then asm.refuse('%s', self._no_targets) end
   return self._targets or nil
 end
 

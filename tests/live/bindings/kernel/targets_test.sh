@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # --capture with -p, -t, workloads and --cgroups: BPF programs see the events that perf reports of the targets, one by
-# one, and count and pair the same.
+# one, and count and pair the same. EVENTS_ONLY: only the first.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter raw_syscalls:sys_exit sched:sched_switch exceptions:page_fault_user
 workloads=$TOP/build/workloads
@@ -71,6 +71,8 @@ else
 	skip '--cgroups' 'no cgroups of version 2'
 fi
 
+[ -z "${EVENTS_ONLY-}" ] || exit 0
+
 # --- the same counts ------------------------------------------------------------------------------
 
 # counts NAME N HOW ARG...: N calls are counted
@@ -103,7 +105,7 @@ for how in perf bpf; do
 	counts_running 'a thread' 0 $how -t PID
 	counts_running 'a process on all CPUs' 210 $how -p PID -C "$(</sys/devices/system/cpu/online)"
 
-	csv syscalls --capture $how -- "$workloads/syscalls" 3000
+	csv syscalls --capture $how -m 1024 -- "$workloads/syscalls" 3000
 	awk -F, '{ print $3, $4, $5, $10 }' "$TMP/out" | sort >"$TMP/syscalls.$how"
 	waiting threads 10
 	start multi-trace -e $enter -e $leave --perins --capture $how --csv -p "$WORKLOAD"
@@ -138,6 +140,7 @@ def run():
 threading.Thread(target=run).start()
 EOF2
 for how in perf bpf; do
+	command -v python3 >/dev/null || { skip 'a thread that becomes its process' 'python3 is not installed' && break; }
 	mkfifo "$TMP/go.$how"
 	python3 "$TMP/exec.py" "$workloads/syscalls" 700 <"$TMP/go.$how" >"$TMP/tid.$how" &
 	python=$!
