@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Callchains as perf puts them into samples: a number of words, and the addresses of the stack in the kernel and in
---- the user's program, each after a mark. They are collected in memory of the BPF program, because it must know the size
---- before it takes room for a record.
+--- the user's program, each after a mark. They are collected in memory of the BPF program, because it must know the
+--- size before it takes room for a record.
 local ffi = require 'ffi'
 local asm = require 'bindings.kernel.asm'
 local program = require 'bindings.kernel.program'
@@ -19,7 +19,8 @@ local MAX_FRAMES = 127
 local MARKS = 2
 
 -- The first frames are those of the program and of bpf_trace_runN(), which has called it. Then may come the function
--- that has called that one. It does so last, so some compilers make it a jump, and there is no such frame.
+-- that has called that one. It does so last, so some compilers make it a jump, and there is no such frame. They count
+-- where the kernel limits the frames, which only a stack of more than 124 frames in the kernel would show.
 local OWN_FRAMES = 3
 local RUN_SIZE = 512 -- more than the bytes of bpf_trace_runN()
 local CALL_OPERAND = 4 -- bytes of a call instruction before its return address: the distance to the function
