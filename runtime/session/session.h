@@ -41,8 +41,9 @@ struct session_target {
 	const char *const *cgroups; /* NULL-terminated names and expressions, see os/cgroups.h */
 	uint32_t pages;
 	uint32_t watermark; /* percent */
-	/* Marks by tid, read by a BPF program: the session sets them to 1 for the target threads
-	 * before the events start, the program for new threads. NULL: no marks. */
+	/* Marks by tid, read by BPF programs: the session sets them to 1 for the target threads
+	 * before the events start, a program for new threads. NULL: no marks. A workload whose
+	 * events begin at its exec() gets 2, which a program then changes. */
 	uint8_t *marks;
 	uint32_t nr_marks;
 	/* Rings keep the newest records, delivered at the end of each interval and of the run. */

@@ -25,6 +25,8 @@
 #include "wire/own_records.h"
 
 enum {
+	MARK = 1, /* of target threads */
+	MARK_AT_EXEC = 2,
 	MAX_EXITED_TASKS = 65536,
 	MANY_TRACEPOINTS = 16 /* to close them takes the better part of a second */
 };
@@ -260,14 +262,14 @@ static int find_threads(struct session *s, const struct session_target *target, 
 }
 
 /* Marks the threads. Returns whether one of them had no mark before. */
-static bool mark(const struct session_target *target, const int32_t *tids, int n)
+static bool mark(const struct session_target *target, const int32_t *tids, int n, uint8_t value)
 {
 	bool any = false;
 
 	for (int i = 0; i < n; i++) {
 		if ((uint32_t)tids[i] >= target->nr_marks || target->marks[tids[i]])
 			continue;
-		target->marks[tids[i]] = 1;
+		target->marks[tids[i]] = value;
 		any = true;
 	}
 	return any;
@@ -279,8 +281,9 @@ static bool mark(const struct session_target *target, const int32_t *tids, int n
 static int find_and_mark(struct session *s, const struct session_target *target, struct error *err)
 {
 	int n = find_threads(s, target, err);
+	uint8_t value = s->is_target && !target->everywhere ? MARK_AT_EXEC : MARK;
 
-	while (n > 0 && target->marks && mark(target, s->tids, n) && target->nr_pids) {
+	while (n > 0 && target->marks && mark(target, s->tids, n, value) && target->nr_pids) {
 		free(s->tids);
 		s->tids = NULL;
 		n = find_threads(s, target, err);
@@ -402,7 +405,7 @@ static int start_source(struct session *s, const struct session_target *target, 
 
 	if (s->source->ops->start)
 		ret = s->source->ops->start(s->source, err);
-	if (!ret && target->marks)
+	if (!ret && target->marks && !s->per_thread)
 		ret = list_marked(s, target, err);
 	if (!ret && s->workload)
 		ret = workload_start(s->workload, err);
