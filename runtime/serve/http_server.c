@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "serve/http_server.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <microhttpd.h>
 #include <pthread.h>
@@ -10,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "os/library.h"
 #include "wire/address.h"
 #include "wire/secret.h"
 
@@ -43,7 +43,6 @@ struct item {
 
 struct http_server {
 	struct library lib;
-	void *handle;
 	struct MHD_Daemon *daemon;
 	char address[HTTP_ADDRESS_MAX], token[HTTP_TOKEN];
 	pthread_mutex_t lock; /* of what follows */
@@ -54,33 +53,21 @@ struct http_server {
 	size_t log_size;
 };
 
-static int load(struct http_server *s, struct error *err)
+static int load(struct library *lib, struct error *err)
 {
-	struct {
-		void **to;
-		const char *name;
-	} names[] = {
-		{(void **)&s->lib.start, "MHD_start_daemon"},
-		{(void **)&s->lib.stop, "MHD_stop_daemon"},
-		{(void **)&s->lib.response, "MHD_create_response_from_buffer"},
-		{(void **)&s->lib.destroy, "MHD_destroy_response"},
-		{(void **)&s->lib.header, "MHD_add_response_header"},
-		{(void **)&s->lib.queue, "MHD_queue_response"},
-		{(void **)&s->lib.lookup, "MHD_lookup_connection_value"},
+	const struct library_function functions[] = {
+		{(void **)&lib->start, "MHD_start_daemon"},
+		{(void **)&lib->stop, "MHD_stop_daemon"},
+		{(void **)&lib->response, "MHD_create_response_from_buffer"},
+		{(void **)&lib->destroy, "MHD_destroy_response"},
+		{(void **)&lib->header, "MHD_add_response_header"},
+		{(void **)&lib->queue, "MHD_queue_response"},
+		{(void **)&lib->lookup, "MHD_lookup_connection_value"},
 	};
-	size_t i;
 
-	s->handle = dlopen("libmicrohttpd.so.12", RTLD_NOW | RTLD_NODELETE);
-	for (i = 0; s->handle && i < sizeof(names) / sizeof(names[0]); i++) {
-		*names[i].to = dlsym(s->handle, names[i].name);
-		if (!*names[i].to)
-			break;
-	}
-	if (s->handle && i == sizeof(names) / sizeof(names[0]))
-		return 0;
-	error_unavailable(err);
-	return error_set(err, -ENOENT, "serving needs libmicrohttpd (Debian: libmicrohttpd12): %s",
-			 dlerror());
+	return library_load("libmicrohttpd.so.12", functions,
+			    sizeof(functions) / sizeof(functions[0]),
+			    "serving needs libmicrohttpd (Debian: libmicrohttpd12)", err);
 }
 
 static struct MHD_Response *response_of(struct http_server *s, const char *type, const void *data,
@@ -272,7 +259,7 @@ struct http_server *http_server_open(const char *address, const char *token, int
 	pthread_mutex_init(&s->lock, NULL);
 	snprintf(s->token, sizeof(s->token), "%s", token ? token : "");
 	fd = listen_at(s, address, code, err);
-	if (fd < 0 || load(s, err)) {
+	if (fd < 0 || load(&s->lib, err)) {
 		if (fd >= 0)
 			close(fd);
 		http_server_close(s);
@@ -309,8 +296,6 @@ void http_server_close(struct http_server *s)
 		s->first = item->next;
 		free(item);
 	}
-	if (s->handle)
-		dlclose(s->handle);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
 }
