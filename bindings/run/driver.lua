@@ -269,6 +269,7 @@ local function pollers(loop)
   end
   list[#list + 1] = status_report.new(run, loop.push)
   list[#list + 1] = loop.push
+  list[#list + 1] = run.serving
   for _, recorder in ipairs(run.recorders) do list[#list + 1] = recorder end
   if #run.programs > 0 then list[#list + 1] = bpf.follower(run) end
   if run.opt.usage_self then list[#list + 1] = usage.new(run, run.opt.usage_self) end

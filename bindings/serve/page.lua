@@ -14,6 +14,7 @@ local log2 = ffi.new('uint64_t[?]', C.HIST_LOG2_ROWS)
 
 ---@class Page
 ---@field tables string[] JSON of the tables of the current report
+---@field to? number ns: the end of the report before
 local Page = {}
 Page.__index = Page
 
@@ -60,13 +61,16 @@ end
 
 --- Returns the current report, and begins the next one.
 ---@param time number seconds since the epoch
+---@param to number ns since the session's base: the same time
 ---@param events number until now
 ---@param lost number
 ---@return string
-function Page:take(time, events, lost)
+function Page:take(time, to, events, lost)
   local tables = table.concat(self.tables, ',')
-  self.tables = {}
-  return ('{"time":%.6f,"events":%.0f,"lost":%.0f,"tables":[%s]}'):format(time, events, lost, tables)
+  local from = self.to
+  self.tables, self.to = {}, to
+  return ('{"time":%.6f,"from":%s,"to":%.0f,"events":%.0f,"lost":%.0f,"tables":[%s]}'):format(time,
+    from and ('%.0f'):format(from) or 'null', to, events, lost, tables)
 end
 
 return page

@@ -5,9 +5,11 @@
 #include <microhttpd.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 #include "os/library.h"
 #include "wire/address.h"
@@ -15,6 +17,7 @@
 
 enum {
 	MAX_PATHS = 8,
+	MAX_QUESTIONS = 8, /* waiting or answered */
 	MAX_CONNECTIONS = 64,
 	TIMEOUT = 30, /* s, of a connection that does nothing */
 	BACKLOG = 16
@@ -41,6 +44,13 @@ struct item {
 	char text[];
 };
 
+struct question {
+	char text[HTTP_QUESTION];
+	uint64_t number;	       /* in the order in which they came; 0: unused */
+	bool is_taken;		       /* by the owner */
+	struct MHD_Response *response; /* NULL: not answered yet */
+};
+
 struct http_server {
 	struct library lib;
 	struct MHD_Daemon *daemon;
@@ -51,6 +61,9 @@ struct http_server {
 	struct item *first, **last; /* of the log */
 	uint64_t first_number, next_number;
 	size_t log_size;
+	struct question questions[MAX_QUESTIONS];
+	uint64_t last_question, last_taken;
+	int question_fd;
 };
 
 static int load(struct library *lib, struct error *err)
@@ -147,6 +160,46 @@ static struct MHD_Response *log_response(struct http_server *s, uint64_t after)
 	return response_of(s, "application/json", text, at + 2, MHD_RESPMEM_MUST_FREE);
 }
 
+/* Returns a question with this text, a new one if there is none; NULL if too many wait. */
+static struct question *find_question(struct http_server *s, const char *text)
+{
+	struct question *q, *oldest = NULL;
+
+	for (q = s->questions; q < s->questions + MAX_QUESTIONS; q++) {
+		if (q->number && !strcmp(q->text, text))
+			return q;
+		if ((!q->number || q->response) && (!oldest || q->number < oldest->number))
+			oldest = q;
+	}
+	if (!oldest)
+		return NULL;
+	if (oldest->response)
+		s->lib.destroy(oldest->response);
+	*oldest = (struct question){.number = ++s->last_question};
+	strcpy(oldest->text, text);
+	eventfd_write(s->question_fd, 1);
+	return oldest;
+}
+
+static enum MHD_Result ask(struct http_server *s, struct MHD_Connection *c, const char *text)
+{
+	struct question *q;
+	enum MHD_Result ret;
+
+	if (!text || strlen(text) >= HTTP_QUESTION)
+		return refuse(s, c, MHD_HTTP_BAD_REQUEST, "?q= is missing or too long\n");
+	pthread_mutex_lock(&s->lock);
+	q = find_question(s, text);
+	if (q && q->response) {
+		ret = s->lib.queue(c, MHD_HTTP_OK, q->response);
+		pthread_mutex_unlock(&s->lock);
+		return ret;
+	}
+	pthread_mutex_unlock(&s->lock);
+	return q ? refuse(s, c, MHD_HTTP_ACCEPTED, "not answered yet: ask again\n")
+		 : refuse(s, c, MHD_HTTP_SERVICE_UNAVAILABLE, "too many questions wait\n");
+}
+
 static enum MHD_Result serve(struct http_server *s, struct MHD_Connection *c, const char *path)
 {
 	struct MHD_Response *response = NULL;
@@ -154,6 +207,8 @@ static enum MHD_Result serve(struct http_server *s, struct MHD_Connection *c, co
 	const char *after;
 	int i;
 
+	if (!strcmp(path, "/ask"))
+		return ask(s, c, s->lib.lookup(c, MHD_GET_ARGUMENT_KIND, "q"));
 	pthread_mutex_lock(&s->lock);
 	if (!strcmp(path, "/log")) {
 		after = s->lib.lookup(c, MHD_GET_ARGUMENT_KIND, "after");
@@ -256,8 +311,14 @@ struct http_server *http_server_open(const char *address, const char *token, int
 		return NULL;
 	}
 	s->last = &s->first;
+	s->question_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	pthread_mutex_init(&s->lock, NULL);
 	snprintf(s->token, sizeof(s->token), "%s", token ? token : "");
+	if (s->question_fd < 0) {
+		error_set(err, -errno, "cannot serve %s: %s", address, strerror(errno));
+		http_server_close(s);
+		return NULL;
+	}
 	fd = listen_at(s, address, code, err);
 	if (fd < 0 || load(&s->lib, err)) {
 		if (fd >= 0)
@@ -296,6 +357,12 @@ void http_server_close(struct http_server *s)
 		s->first = item->next;
 		free(item);
 	}
+	for (i = 0; i < MAX_QUESTIONS; i++) {
+		if (s->questions[i].response)
+			s->lib.destroy(s->questions[i].response);
+	}
+	if (s->question_fd >= 0)
+		close(s->question_fd);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
 }
@@ -355,6 +422,52 @@ int http_server_log(struct http_server *s, const void *data, size_t size, size_t
 		s->log_size -= gone->size;
 		free(gone);
 	}
+	pthread_mutex_unlock(&s->lock);
+	return 0;
+}
+
+int http_server_question_fd(const struct http_server *s)
+{
+	return s->question_fd;
+}
+
+uint64_t http_server_question(struct http_server *s, char text[HTTP_QUESTION])
+{
+	struct question *q, *oldest = NULL;
+	uint64_t number = 0;
+	eventfd_t nothing;
+
+	/* Without a system call where nobody has asked: this is called after each batch. */
+	if (__atomic_load_n(&s->last_question, __ATOMIC_RELAXED) == s->last_taken)
+		return 0;
+	pthread_mutex_lock(&s->lock);
+	for (q = s->questions; q < s->questions + MAX_QUESTIONS; q++) {
+		if (q->number && !q->is_taken && (!oldest || q->number < oldest->number))
+			oldest = q;
+	}
+	if (oldest) {
+		oldest->is_taken = true;
+		number = s->last_taken = oldest->number;
+		strcpy(text, oldest->text);
+	}
+	if (s->last_taken == s->last_question)
+		eventfd_read(s->question_fd, &nothing);
+	pthread_mutex_unlock(&s->lock);
+	return number;
+}
+
+int http_server_answer(struct http_server *s, uint64_t number, const void *data, size_t size)
+{
+	struct MHD_Response *response =
+		response_of(s, "application/json", data, size, MHD_RESPMEM_MUST_COPY);
+	struct question *q;
+
+	if (!response)
+		return -ENOMEM;
+	pthread_mutex_lock(&s->lock);
+	for (q = s->questions; q->number != number; q++) /* it is there until it was answered */
+		;
+	q->response = response;
 	pthread_mutex_unlock(&s->lock);
 	return 0;
 }

@@ -8,6 +8,7 @@ wakeups=(-e sched:sched_wakeup//key=pid/ -e sched:sched_switch//key=next_pid/)
 
 # serve ARG...: starts profscript; its page is $url
 serve() {
+	: >"$TMP/err" # the line of the run before
 	"$PROFSCRIPT" "$@" --serve 0 >"$TMP/out" 2>"$TMP/err" &
 	tracer=$!
 	wait_for 60 grep -q 'stays until Ctrl-C' "$TMP/err"
