@@ -68,6 +68,26 @@ awk -v ns="$ns" '/^profscript_oncpu_runtime_seconds_total/ { n += $NF }
 	END { exit !(ns > 0 && sprintf("%.0f", n * 1e9) == ns) }' "$TMP/got"
 result $? 'oncpu: the time of its JSON, although it prints text' "$TMP/got"
 
+# With --query, the results of the queries are what is reported, in text as in JSON. The export does not change.
+sql="SELECT start AS name, sum(calls) AS n, 0.5 AS half FROM latency GROUP BY 1"
+for form in text json; do
+	"$PROFSCRIPT" multi-trace --format $form --input "$DATA/sched.data" -e sched:sched_wakeup//key=pid/ \
+		-e sched:sched_switch//key=next_pid/ --otlp "$url" --query "$sql" --export "$TMP/sql.json" >"$TMP/out" 2>"$TMP/err"
+	last pairs
+	cat "$TMP/out" "$TMP/err" >>"$TMP/got"
+	[ "$(value 'profscript_multi_trace_query_n{name="sched_wakeup"}')" = "$calls" ]
+	result $? "query as $form: $calls pairs" "$TMP/got"
+	check "query as $form: all columns" grep -q '^profscript_multi_trace_query_half{name="sched_wakeup"} 0.5' "$TMP/got"
+	check "query as $form: not its rows" sh -c '! grep "^profscript_multi_trace_latency" "$1"' - "$TMP/got"
+	expect_line "query as $form, with an export" "exported [0-9]+ events, $calls slices to" "$TMP/err"
+done
+"$PROFSCRIPT" sql -q --input "$DATA/sched.data" -e sched:sched_switch --otlp "$url" \
+	--query 'SELECT count(*) AS n FROM sched_switch; SELECT next_comm, count(*) AS n FROM sched_switch GROUP BY 1' >"$TMP/out"
+last pairs
+cat "$TMP/out" >>"$TMP/got"
+awk '/^profscript_sql_query1_n / { all = $NF } /^profscript_sql_query2_n\{next_comm="/ { n += $NF }
+	END { exit !(all > 0 && all == n) }' "$TMP/got"
+result $? 'sql: the results of two queries' "$TMP/got"
 kill $receiver
 
 # A receiver that is busy gets everything later, one that refuses nothing, and one that is not there is said once.

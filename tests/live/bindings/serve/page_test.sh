@@ -57,6 +57,12 @@ cp "$TMP/body" "$TMP/stacks"
 kill -INT $tracer
 wait $tracer
 
+serve multi-trace -q --input "$DATA/sched.data" "${wakeups[@]}" --query 'SELECT sum(calls) AS n FROM latency'
+check 'the reports with --query' test "$(get "/log?after=0&token=${url##*=}")" = 200
+expect_line 'are its results' "\"tables\":\[\{\"name\":\"query\",.*\"rows\":\[\[$calls\]\]" "$TMP/body"
+kill -INT $tracer
+wait $tracer
+
 # The page with the same reports and a user.
 {
 	echo 'var answer ='
