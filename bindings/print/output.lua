@@ -376,7 +376,8 @@ end
 ---@param name string
 ---@param fields table<string, any>
 ---@param order? string[] field names; default: all, sorted
-function Output:record(name, fields, order)
+---@param shown? string what text has instead: lines
+function Output:record(name, fields, order, shown)
   check.is(name, 'string', 'out:record takes a name')
   check.is(fields, 'table', 'out:record takes a table of fields')
   if not order then
@@ -385,6 +386,7 @@ function Output:record(name, fields, order)
     table.sort(order)
   end
   if self:is_observed() then self._observer:record(name, fields, order) end
+  if shown and self.format == 'text' then return self:append(shown) end
   self:put_record(name, fields, order)
 end
 

@@ -21,8 +21,12 @@ Page.__index = Page
 ---@return Page
 function page.new() return setmetatable({ tables = {} }, Page) end
 
---- Returns the counts of a histogram by power of two: -2 for values below 0, -1 for 0.
+--- Returns the counts of a histogram, or of a single value, by power of two: -2 for values below 0, -1 for 0.
 local function hist_json(hist)
+  if type(hist) == 'number' then
+    local exponent = hist < 0 and -2 or hist < 1 and -1 or select(2, math.frexp(hist)) - 1
+    return ('[[%d,1]]'):format(exponent)
+  end
   local parts = {}
   C.hist_log2(hist, log2)
   for row = 0, LOG2_ROWS - 1 do

@@ -66,14 +66,19 @@ function Serving:table(spec, rows)
   if self.page then self.page:table(spec, rows, kinds) end
 end
 
---- Takes an object. Only those of reports are metrics: others are events.
+--- Takes an object. One that is printed for an event, not in a report, has only the metrics that the profiler declares,
+--- and is not on the page.
 function Serving:record(name, fields, order)
-  if not self.run.report_time then return end
-  local columns = {}
+  local in_report, declared, columns = self.run.report_time ~= nil, self.run.metrics[name], {}
+  if not in_report and not declared then return end
   for _, field in ipairs(order) do
-    if field ~= 'time' then columns[#columns + 1] = { name = field } end
+    if field ~= 'time' then
+      columns[#columns + 1] = { name = field, metric = declared and declared[field] or not in_report and 'none' or nil }
+    end
   end
-  self:table({ name = name, columns = columns }, { fields })
+  local spec = { name = name, columns = columns }
+  if in_report then return self:table(spec, { fields }) end
+  self.metrics:table(spec, { fields })
 end
 
 --- Opens a server.
