@@ -56,8 +56,8 @@ function Html:running(event)
   local name, all, runs = nil, self.threads, self.runs
   local switched, finish = switches.of(self.by_cpu, event, function(switch, to, is_confirmed)
     if not is_confirmed or switch.next_pid == 0 then return end
-    local thread = all:known(switch.next_pid) or all:named(switch.next_pid, name(switch))
-    if thread.name == threads.UNKNOWN then thread.name = name(switch) end
+    local thread = all:known(switch.next_pid) or all:named(switch.next_pid, ffi.string(name(switch)))
+    if thread.name == threads.UNKNOWN then thread.name = ffi.string(name(switch)) end
     runs:add(switch.time, to, thread.index - 1, all:cpu(switch.cpu, 0).index - 1)
   end)
   if not switched then return end
