@@ -7,6 +7,7 @@
 --- - A pair is an async slice (b, e) of its key, and a flow (s, f) between the threads of its events.
 --- - A stack is a sample (P) that refers to the frames at the end of the file.
 --- - Times are us since the first event.
+local exports = require 'bindings.export.export'
 local ffi = require 'ffi'
 local fields = require 'bindings.export.fields'
 local lanes = require 'bindings.export.lanes'
@@ -18,6 +19,7 @@ local threads = require 'bindings.export.threads'
 local version = require 'bindings.base.version'
 
 local C = ffi.C
+local member = exports.member
 local chrome = {}
 
 local PAIRS = threads.CPUS + 5e5 -- the process of slices that belong to no thread
@@ -129,14 +131,16 @@ function Chrome:event(event)
   local queue = self.queues:of(event)
   local head = (',\n{"ph":"i","s":"t","name":%s,"cat":%s'):format(text.json(event.name),
     text.json(event.system or 'perf'))
-  local all, heads = self.threads, {} -- by thread: all that comes before the time
-  return function(e)
+  local all, heads, by_tid = self.threads, {}, {} -- by thread: all that comes before the time
+  local function find_head(e)
     local thread = all:of(e)
-    local own = heads[thread]
-    if not own then
-      own = head .. (thread.place or new_place(thread))
-      heads[thread] = own
-    end
+    local own = heads[thread] or head .. (thread.place or new_place(thread))
+    heads[thread] = own
+    if thread.real_tid then by_tid[thread.real_tid] = own end
+    return own
+  end
+  return function(e)
+    local own = member(e) == 0 and by_tid[e.tid] or find_head(e)
     put_time(b, own, e.time)
     put_int(b, ',"args":{"cpu":', e.cpu)
     members(e)
@@ -233,7 +237,7 @@ function Chrome:counter(event, id, title, time, value)
 end
 
 function Chrome:lost(e)
-  self.queues:lose()
+  self.queues.lose()
   local thread = self.threads:of(e)
   self:put ',\n{"ph":"i","s":"p","cat":"lost","name":"lost events"'
   put_place(self.bytes, thread, e.time)

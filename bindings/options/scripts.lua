@@ -52,8 +52,8 @@ local MAX_SIZE = 16 * 1024 * 1024 -- bytes
 ---@field positional? OptionDeclaration[] arguments without a dash, in order
 ---@field unsupported? string[] the common options that make no sense for this profiler
 ---@field attributes? string[] the event attributes that it reads, such as { 'key', 'num' }
----@field metrics? table<string, table<string, string>> what the fields of `out:record` and `out:row` are to --prometheus,
---- --otlp and --serve, by the name of the record, as `metric` of a column
+---@field metrics? table<string, table<string, string>> what the fields of `out:record` and `out:row` are to metrics
+--- and the page of --serve, by the name of the record, as `metric` of a column
 ---@field everywhere? boolean true: trace all CPUs, even if -p, -t or a workload names threads
 ---@field events? boolean false: a command without events; start() does all the work
 
