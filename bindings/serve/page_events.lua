@@ -83,7 +83,9 @@ local function line_printer(self)
   local out = setmetatable({ format = 'text', text_buffer = function() return pending end }, { __index = self.run.out })
   local lines = printer.new(setmetatable({ out = out }, { __index = self.run }))
   return function(e)
-    lines:print(e)
+    -- An error of the profiler's `describe` must not end the run because somebody looks at a page.
+    local ok, problem = pcall(lines.print, lines, e)
+    if not ok then pending:reset():put('(', tostring(problem), ')\n') end
     local shown = text.lines(tostring(pending))
     pending:reset()
     return shown

@@ -207,7 +207,7 @@ static enum MHD_Result serve(struct http_server *s, struct MHD_Connection *c, co
 	const char *after;
 	int i;
 
-	if (!strcmp(path, "/ask"))
+	if (s->token[0] && !strcmp(path, "/ask")) /* events are not for everybody */
 		return ask(s, c, s->lib.lookup(c, MHD_GET_ARGUMENT_KIND, "q"));
 	pthread_mutex_lock(&s->lock);
 	if (!strcmp(path, "/log")) {

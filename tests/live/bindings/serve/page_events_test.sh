@@ -136,3 +136,20 @@ wait_for 60 with_events
 result $? 'with --capture=perf they are shown' "$TMP/body"
 kill -INT $tracer
 wait $tracer
+
+# What the profiler says about an event is shown, too, even if it fails.
+cat >"$TMP/fails.lua" <<'END'
+return {
+  summary = 'Count switches',
+  start = function()
+    return { ['sched:sched_switch'] = function() end, describe = function() error 'no words' end }
+  end,
+}
+END
+serve "$TMP/fails.lua" -q --input "$DATA/sched.data"
+wait_for 60 grep -q 'stays until Ctrl-C' "$TMP/err"
+token=${url##*=}
+check 'a profiler that cannot describe an event' answer 1 'no words'
+kill -INT $tracer
+wait $tracer
+result $? 'goes on' "$TMP/err"
