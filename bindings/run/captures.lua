@@ -114,7 +114,7 @@ local function load(self, event, filters)
   captured.rings, captured.bell, captured.program = rings.map.fd, rings.bell.fd, loaded.fd
   captured.nr_cpus, captured.size, captured.bit, captured.id = rings.nr_cpus, rings.size, rings.events, id
   rings.events = rings.events + 1
-  event.captured = true
+  event.captured, event.has_no_flags = true, not capture.is_exact(event.name)
   table.insert(self._programs, { loaded, link })
   return true
 end

@@ -81,9 +81,11 @@ function Loop:call(...)
 end
 
 function Loop:report(time)
+  local run = self.run
   self:call('interval', time)
-  if self.run.serving then self.run.serving:report() end
-  if self.perfeval and self.perfeval:interval() then self.run:stop() end
+  if self.perfeval and self.perfeval:interval() then run:stop() end
+  if run.query then run.query:answer(time) end
+  if run.serving then run.serving:report() end
 end
 
 --- Reads and exports what was counted until now.
@@ -101,7 +103,6 @@ function Loop:tick(time)
   self:read_counts(time)
   run.in_kernel:turn(time)
   run:report_at(time, self.report, self, time)
-  if run.query then run.query:answer(time) end
   if self.push and run.opt.verbose >= 1 then self.push:report() end
 end
 
@@ -269,6 +270,7 @@ local function pollers(loop)
   end
   list[#list + 1] = status_report.new(run, loop.push)
   list[#list + 1] = loop.push
+  list[#list + 1] = run.serving
   for _, recorder in ipairs(run.recorders) do list[#list + 1] = recorder end
   if #run.programs > 0 then list[#list + 1] = bpf.follower(run) end
   if run.opt.usage_self then list[#list + 1] = usage.new(run, run.opt.usage_self) end

@@ -92,6 +92,7 @@ function runs.new(session, script, opt, words, found, kept)
     workload = words,
     start_script = script.profiler.start,
     everywhere = script.profiler.everywhere or false,
+    metrics = script.profiler.metrics or {},
     per_thread = attach.per_thread(opt, words),
     programs = {},
     recorders = {},

@@ -186,6 +186,7 @@ end
 function Version:open()
   local run, all = self.run, self._passes
   if run.export then all:add('export', 'export', run.export:pass()) end
+  if run.serving then all:add('export', 'serve', run.serving:pass()) end
   for _, consumer in ipairs(self.checked.consumers) do
     if consumer.open then consumer:open(run) end
     all:add_consumer(consumer)
