@@ -154,6 +154,11 @@ end
 ---@param anchors any owners of memory that the session uses
 function Run:opened(anchors) self.is_open, self._anchors = true, anchors end
 
+--- Makes the waits of the session end when a descriptor is readable. Only valid before the session starts, except to
+--- end this.
+---@param fd integer -1: none
+function Run:wake_on(fd) C.session_wake_on(self.session, fd) end
+
 --- Adds the BPF object of a script, which is kept alive for the run.
 ---@param program Bpf
 function Run:add_program(program) table.insert(self.programs, program) end

@@ -3,7 +3,6 @@
 local contract = require 'bindings.options.contract'
 local event_fields = require 'bindings.command.event_fields'
 local facade = require 'bindings.base.facade'
-local ffi = require 'ffi'
 local line_reader = require 'bindings.print.line_reader'
 local nearest = require 'lib.nearest'
 local oneliner = require 'lib.oneliner'
@@ -11,7 +10,6 @@ local public_event = require 'bindings.view.public_event'
 local sys = require 'bindings.base.sys'
 local views = require 'bindings.view.views'
 
-local C = ffi.C
 local repl = {}
 
 local PROMPT = '> '
@@ -404,7 +402,7 @@ end
 ---@package
 function Repl:offer(run)
   self._run = run
-  C.session_wake_on(run.session, line_reader.STDIN)
+  run:wake_on(line_reader.STDIN)
 end
 
 --- Called by the driver when the session has started.
@@ -436,7 +434,7 @@ function Repl:poll()
   end
   if reader.is_terminal and self._out:has_pending() then reader:print() end
   if reader.ended and was_open then
-    C.session_wake_on(self._run.session, -1)
+    self._run:wake_on(-1)
     return reader.is_terminal or next(self.programs) == nil
   end
 end
@@ -491,6 +489,5 @@ function repl.new(session, out, groups, settings)
   function self._scope.printf(...) out:printf(...) end
   return public(self)
 end
-
 
 return repl
