@@ -10,6 +10,7 @@ local frames = {}
 
 local FRAME_JIT = tonumber(C.FRAME_JIT)
 local MANY_STACKS = 2 ^ 18 -- a quarter of the runtime's limit
+local MAX_MEMBER = 127 -- of a stack's id, which must be positive
 local MAX_TEXTS = 4096 -- number of stacks, and of addresses, cached as text
 
 --- A frame of a stack, or an address that was looked up.
@@ -29,6 +30,8 @@ local MAX_TEXTS = 4096 -- number of stacks, and of addresses, cached as text
 ---@field lines fun(id: integer): string[] the frames as printed in reports, with their addresses
 ---@field text fun(id: integer): string the same as indented lines
 ---@field symbol_text fun(id: integer): string|false 'symbol+0x1c' of the innermost frame; false: no symbol
+---@field add_session fun(other: ffi.cdata*): integer makes the stacks of another session of this machine known, which
+--- must live as long; returns what to add to the ids of its stacks
 ---@field before_forget fun(call: fun()) sets what to call just before ids become invalid
 ---@field forget fun() discards all stacks if there are many; ids become invalid
 ---@field names fun(id: integer, names: string[], kinds: string[]): integer stores the names and kinds of the frames,
@@ -67,10 +70,25 @@ function frames.new(session, add, progress)
 
   local self = {}
 
+  local others = {} -- further sessions, by member
+
+  local function stacks_of(member)
+    local other = others[member]
+    return C.session_stacks(other or session, other and 0 or member)
+  end
+
   --- Returns the stacks of the machine of a stack, and its number there.
   local function find(id)
     local member = rshift(id, C.STACK_MEMBER_SHIFT)
-    return C.session_stacks(session, member), id - lshift(member, C.STACK_MEMBER_SHIFT), member
+    return stacks_of(member), id - lshift(member, C.STACK_MEMBER_SHIFT), member
+  end
+
+  --- Adds the stacks of another session of this machine.
+  function self.add_session(other)
+    local member = MAX_MEMBER
+    while others[member] do member = member - 1 end
+    others[member] = other
+    return lshift(member, C.STACK_MEMBER_SHIFT)
   end
 
   function self.list(id)
@@ -88,7 +106,7 @@ function frames.new(session, add, progress)
         in_kernel = frame.in_kernel,
         is_jit = frame.kind == FRAME_JIT,
       }
-      if add then add(list, one, member, frame.file, frame.offset - frame.back) else list[#list + 1] = one end
+      if add and not others[member] then add(list, one, member, frame.file, frame.offset - frame.back) else list[#list + 1] = one end
       index = index + 1
     end
     return list
@@ -177,11 +195,11 @@ function frames.new(session, add, progress)
 
   local stats, listeners = ffi.new 'struct stacks_stats', {}
   function self.forget()
-    for member = 0, C.session_machines(session) - 1 do
-      local stacks = C.session_stacks(session, member)
-      if stacks == nil then return end
-      C.stacks_read_stats(stacks, stats)
-      if stats.stacks >= MANY_STACKS then
+    for member = 0, MAX_MEMBER do
+      local is_used = others[member] or member < C.session_machines(session)
+      local stacks = is_used and stacks_of(member) or nil
+      if stacks ~= nil then C.stacks_read_stats(stacks, stats) end
+      if stacks ~= nil and stats.stacks >= MANY_STACKS then
         for _, call in ipairs(listeners) do call() end
         C.stacks_clear(stacks)
         texts, nr_texts = {}, 0

@@ -10,6 +10,7 @@
 #include "os/closer.h"
 #include "os/priority.h"
 #include "probes/probe.h"
+#include "push/excerpt.h"
 #include "push/push.h"
 #include "decode/records.h"
 #include "formats/formats.h"
@@ -212,6 +213,13 @@ struct push *session_push(struct session *s, struct error *err)
 	else
 		s->source = here->source;
 	return s->push;
+}
+
+struct excerpt *session_excerpt(struct session *s, const char *path,
+				const struct event_request *const *events, uint32_t n,
+				struct error *err)
+{
+	return excerpt_new(s->machines[0].source, path, events, n, err);
 }
 
 int session_add_event(struct session *s, const struct event_request *request, struct error *err)

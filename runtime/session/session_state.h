@@ -57,6 +57,7 @@ struct session {
 	bool ticked;	     /* an interval ended after the last events */
 	struct slot slots[BATCH_MAX];
 	int nr_slots, next_slot;
+	int next_copied; /* the slots before it are in the excerpt, or not wanted there */
 	struct session_stats stats;
 	struct event batch[BATCH_MAX];
 	int nr_batch; /* that were handed out */

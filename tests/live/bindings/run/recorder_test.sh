@@ -78,6 +78,41 @@ check 'events are printed as any others' test "$(grep -c '"event": *"raw_syscall
 "$PROFSCRIPT" print.lua -- "$syscalls" 10 >out 2>err
 check 'as text' test "$(grep -c "$name .* raw_syscalls:sys_enter: NR $GETPPID " out)" -eq 10
 
+# A dump as a recording: perf and profscript read in it what the script printed, and only that. The workload has ended
+# when the file is written, and its stacks are those of a program that starts another one.
+cat >file.lua <<END
+return {
+  summary = 'Write what was kept to a file',
+  options = { file = { type = 'string', default = 'moment.data', help = 'file' } },
+  start = function(opt, out, session)
+    local recorder = session.recorder { events = 'raw_syscalls:sys_enter/id==$GETPPID/stack/,sched:sched_process_exec//stack/' }
+    return {
+      ['sched:sched_process_exit'] = function(ev)
+        if ev._comm ~= '$name' then return end
+        recorder:dump {
+          at = ev._time, before = '1h', file = opt.file,
+          where = function(one) return one._comm == '$name' end,
+          each = function(one) out:print_event(one) end,
+          done = function(dump) io.stderr:write(('%d events\n'):format(dump.events)) end,
+        }
+      end,
+    }
+  end,
+}
+END
+"$PROFSCRIPT" file.lua -o printed -- sh -c "exec $syscalls 500" 2>err
+expect_line 'all events of the moment' '^501 events$' err
+"$PROFSCRIPT" trace -g --input moment.data -o read 2>err
+check 'the recording has the same events and stacks' cmp printed read
+check 'the stacks reach into the program' test "$(grep -c '(.*/libc\.so\.6)' read)" -ge 500
+perf script -i moment.data >perf.txt 2>perf.err
+check 'perf reads them' test "$(grep -c "^$name .* raw_syscalls:sys_enter: NR $GETPPID " perf.txt)" -eq 500
+check 'and nothing else' test "$(grep -c '^[^[:space:]]' perf.txt)" -eq 501
+check 'and the stacks' grep -q do_syscall_64 perf.txt
+"$PROFSCRIPT" file.lua --file no/such/file -- "$syscalls" 10 >out 2>err
+check 'a file that cannot be written' test $? -eq 1
+expect_line 'says so' '^profscript: file.lua:9: recorder:dump: .*no/such/file.*No such file or directory' err
+
 # refused REGEX CODE: the call of session.recorder or the dump is refused with this line
 refused() {
 	cat >bad.lua <<-END
