@@ -106,7 +106,11 @@ function frames.new(session, add, progress)
         in_kernel = frame.in_kernel,
         is_jit = frame.kind == FRAME_JIT,
       }
-      if add and not others[member] then add(list, one, member, frame.file, frame.offset - frame.back) else list[#list + 1] = one end
+      if add and not others[member] then
+        add(list, one, member, frame.file, frame.offset - frame.back)
+      else
+        list[#list + 1] = one
+      end
       index = index + 1
     end
     return list

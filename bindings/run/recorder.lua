@@ -213,7 +213,8 @@ local function new_excerpt(self, path)
   for i, event in ipairs(self._list) do
     requests[i - 1] = event.request
     -- The file contains the formats that the session knows.
-    if formats ~= nil and event.tracepoint then C.formats_find(formats, event.system, event.name:match ':(.*)$', err) end
+    local name = event.tracepoint and event.name:match ':(.*)$'
+    if formats ~= nil and name then C.formats_find(formats, event.system, name, err) end
   end
   local excerpt = C.session_excerpt(self._session, path:find '/' and path or './' .. path, requests, n, err)
   if excerpt == nil then error('recorder:dump: ' .. ffi.string(err.text), 3) end

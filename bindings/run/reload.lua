@@ -46,6 +46,11 @@ function reload.watch(run, before)
   return files
 end
 
+local function watch_files(files, paths)
+  local ok, message = files:add(paths)
+  if not ok then failure.raise('--watch: %s', message) end
+end
+
 ---@param run Run
 ---@param version Version
 ---@param found scripts.Scripts
@@ -53,7 +58,7 @@ end
 ---@param counted? Branch[] the pass of --perfeval, which all versions share
 ---@return Reload
 function reload.new(run, version, found, files, counted)
-  files:add(version.script.files)
+  watch_files(files, version.script.files)
   return setmetatable({ _found = found, _files = files, _counted = counted, _own = run:own_threads(),
     _began = sys.now() }, Reload)
 end
@@ -204,7 +209,7 @@ function Reload:_take(loop)
   local old, began = loop.version, sys.now()
   local script, message = self._found:load_file(old.script.path)
   if not script then failure.raise('%s', message) end
-  self._files:add(script.files)
+  watch_files(self._files, script.files)
   script.given = old.script.given
   local run = loop.run:again(script, options_for(script, loop.run.opt), self._found)
   local version = versions.start(run, script)

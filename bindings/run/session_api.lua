@@ -10,6 +10,7 @@ local check = require 'bindings.base.check'
 local condition = require 'bindings.select.condition'
 local counts = require 'bindings.run.counts'
 local doubts = require 'bindings.pairs.doubts'
+local failure = require 'bindings.base.failure'
 local lanes = require 'bindings.export.lanes'
 local nearest = require 'bindings.base.nearest'
 local output = require 'bindings.print.output'
@@ -161,6 +162,21 @@ function session_api.new(instance)
   function api.recorder(settings)
     check_start 'session.recorder'
     return recorder.new(instance, settings)
+  end
+
+  --- Calls a function when a file has been created, written or replaced, at most 0.1 s later. Its folder must exist.
+  --- Only for live events. Only valid in start().
+  ---
+  ---   session.on_file('/run/dump-now', function() recorder:dump { before = '1s' } end)
+  ---@param path string
+  ---@param call fun()
+  function api.on_file(path, call)
+    check_start 'session.on_file'
+    check.is(path, 'string', 'session.on_file takes the path of a file')
+    check.is(call, 'function', 'session.on_file takes a function')
+    if run.is_recorded then failure.usage('%s: session.on_file is for live events', instance.name) end
+    local message = not instance.parent and run:on_file(path, call)
+    if message then error('session.on_file: ' .. message, 2) end
   end
 
   --- Returns an array of n slots, each of which can keep an event after its handler has returned. Unused slots cost no

@@ -113,6 +113,35 @@ check 'and the stacks' grep -q do_syscall_64 perf.txt
 check 'a file that cannot be written' test $? -eq 1
 expect_line 'says so' '^profscript: file.lua:9: recorder:dump: .*no/such/file.*No such file or directory' err
 
+# A file as the trigger: it is created, written, replaced; others beside it do not matter.
+cat >saved.lua <<END
+return {
+  summary = 'Say when a file is saved',
+  options = { file = { type = 'string', default = 'now', help = 'file' } },
+  start = function(opt, out, session)
+    local recorder, n = session.recorder { events = 'raw_syscalls:sys_enter/id==$GETPPID/', keep = '1M' }, 0
+    local function mine(ev) return ev._comm == '$name' end
+    session.on_file(opt.file, function()
+      n = n + 1
+      recorder:dump { where = mine, each = function() end,
+        done = function(dump) out:printf('%d: %d events\n', n, dump.events) end }
+    end)
+    return {}
+  end,
+}
+END
+"$PROFSCRIPT" saved.lua -- bash -c "said() { for i in {1..600}; do grep -q ^\$1: out && break; sleep 0.05; done; }
+	$syscalls 10; echo >other; echo >now; said 1
+	$syscalls 20; echo >>now; said 2
+	$syscalls 30; mv other now; said 3" >out 2>err
+result $? 'a run until a file is saved' err
+check 'each time it is saved' diff <(printf '%s\n' '1: 10 events' '2: 20 events' '3: 30 events') out
+"$PROFSCRIPT" saved.lua --file no/such/file >out 2>err
+check 'a folder that does not exist' test $? -eq 1
+expect_line 'says so' '^profscript: saved.lua:7: session.on_file: no/such: No such file or directory$' err
+"$PROFSCRIPT" saved.lua --input "$DATA/mixed.data" >out 2>err
+check 'not on a recording' test $? -eq 2
+
 # refused REGEX CODE: the call of session.recorder or the dump is refused with this line
 refused() {
 	cat >bad.lua <<-END
