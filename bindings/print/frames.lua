@@ -8,7 +8,7 @@ local C = ffi.C
 local lshift, rshift = bit.lshift, bit.rshift
 local frames = {}
 
-local FRAME_JIT = tonumber(C.FRAME_JIT)
+local FRAME_JIT, FRAME_DATA = tonumber(C.FRAME_JIT), tonumber(C.FRAME_DATA)
 local MANY_STACKS = 2 ^ 18 -- a quarter of the runtime's limit
 local MAX_MEMBER = 127 -- of a stack's id, which must be positive
 local MAX_TEXTS = 4096 -- number of stacks, and of addresses, cached as text
@@ -22,6 +22,7 @@ local MAX_TEXTS = 4096 -- number of stacks, and of addresses, cached as text
 ---@field offset number offset in that file
 ---@field in_kernel boolean
 ---@field is_jit boolean JIT-compiled code
+---@field is_data boolean the symbol is a variable; without one, dso may also be '[heap]', '[stack]' or '[anon]'
 ---@field inlined? boolean inlined into the function of the next frame
 ---@field source? string file and line, with --srcline
 
@@ -29,7 +30,8 @@ local MAX_TEXTS = 4096 -- number of stacks, and of addresses, cached as text
 ---@field list fun(id: integer): Frame[] innermost first
 ---@field lines fun(id: integer): string[] the frames as printed in reports, with their addresses
 ---@field text fun(id: integer): string the same as indented lines
----@field symbol_text fun(id: integer): string|false 'symbol+0x1c' of the innermost frame; false: no symbol
+---@field symbol_text fun(id: integer): string|false 'symbol+0x1c' of the innermost frame, or '[heap]' of data; false:
+--- it has no symbol
 ---@field add_session fun(other: ffi.cdata*): integer makes the stacks of another session of this machine known, which
 --- must live as long; returns what to add to the ids of its stacks
 ---@field before_forget fun(call: fun()) sets what to call just before ids become invalid
@@ -105,8 +107,9 @@ function frames.new(session, add, progress)
         offset = tonumber(frame.offset - frame.back),
         in_kernel = frame.in_kernel,
         is_jit = frame.kind == FRAME_JIT,
+        is_data = frame.kind == FRAME_DATA,
       }
-      if add and not others[member] then
+      if add and not others[member] and not one.is_data then
         add(list, one, member, frame.file, frame.offset - frame.back)
       else
         list[#list + 1] = one
@@ -116,11 +119,14 @@ function frames.new(session, add, progress)
     return list
   end
 
-  local files = {} -- '[libc.so.6]' by address of the path
+  --- Returns '[libc.so.6]' for the path of a file, and other names as they are: '[heap]'.
+  local function in_brackets(dso) return ('[%s]'):format(dso:match '[^/]*$':match '^%[?(.-)%]?$') end
+
+  local files = {} -- the same by address of the path
   local function unknown_in(dso)
     if dso == nil then return 'Unknown' end
     local at = tonumber(ffi.cast('intptr_t', dso))
-    files[at] = files[at] or ('[%s]'):format(string_at(dso):match '[^/]*$':match '^%[?(.-)%]?$')
+    files[at] = files[at] or in_brackets(string_at(dso))
     return files[at]
   end
 
@@ -128,7 +134,7 @@ function frames.new(session, add, progress)
   local function listed_names(id, names, kinds)
     local list = self.list(id)
     for i, one in ipairs(list) do
-      local file = not one.in_kernel and one.dso and ('[%s]'):format(one.dso:match '[^/]*$':match '^%[?(.-)%]?$')
+      local file = not one.in_kernel and one.dso and in_brackets(one.dso)
       names[i] = one.symbol or file or 'Unknown'
       kinds[i] = one.inlined and 'i' or one.in_kernel and 'k' or one.is_jit and 'j' or one.symbol and 'u' or '?'
     end
@@ -186,6 +192,7 @@ function frames.new(session, add, progress)
   local function look_up_symbol(id)
     local first = self.list(id)[1]
     local found = first and first.symbol and ('%s+0x%x'):format(first.symbol, first.symbol_offset) or false
+    if first and first.is_data and not found then found = in_brackets(first.dso) end
     if nr_symbols == MAX_TEXTS then symbols, nr_symbols = {}, 0 end
     symbols[id], nr_symbols = found, nr_symbols + 1
     return found

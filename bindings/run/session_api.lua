@@ -332,7 +332,9 @@ function session_api.new(instance)
   end
 
   --- Looks up an address in the kernel, or in the event's process at the time of the event. At least one event must
-  --- record stacks or have been requested with resolve = true.
+  --- record stacks or have been requested with resolve = true. Addresses of data have names if an event was requested
+  --- with resolve = 'data', such as `session.event { 'syscalls:sys_enter_write', resolve = 'data' }`: those of global
+  --- variables, heap, stack, and mapped files. Unmapping is not reported, so the name may be that of what was there.
   ---@param ev Ev
   ---@param address number|integer64
   ---@return Frame? frame nil if unknown
@@ -341,7 +343,8 @@ function session_api.new(instance)
   --- Like session.address(), but returns only text. It is much cheaper for addresses that recur.
   ---@param ev Ev
   ---@param address number|integer64
-  ---@return string text 'symbol+0x1c', or the address in hexadecimal if it has no symbol
+  ---@return string text 'symbol+0x1c', '[heap]' or '[libc.so.6]' for data without a symbol, or else the address in
+  --- hexadecimal
   function api.address_text(ev, address)
     return services.frames.symbol_text(address_id(ev, address, 'session.address_text')) or ('%016x'):format(address)
   end

@@ -231,6 +231,7 @@ int session_add_event(struct session *s, const struct event_request *request, st
 	}
 	s->stack_parts |= request->callchain;
 	s->resolves |= request->callchain || request->resolve;
+	s->resolves_data |= request->resolve == 2;
 	s->nr_sampled += !request->counted;
 	s->nr_tracepoints += request->attr.type == PERF_TYPE_TRACEPOINT;
 	return s->source->ops->add_event(s->source, request, err);
@@ -382,6 +383,8 @@ static int start_resolving(struct session *s, struct error *err)
 					 s->stack_parts);
 		if (!m->resolve)
 			return error_set(err, -ENOMEM, "out of memory for stacks");
+		if (s->resolves_data)
+			resolve_want_data(m->resolve);
 	}
 	return 0;
 }

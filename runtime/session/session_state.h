@@ -35,6 +35,7 @@ struct session {
 	uint64_t watch_at; /* when to check again whether the threads have ended */
 	struct error notice;
 	bool resolves;		 /* an event has stacks, or addresses to symbolize */
+	bool resolves_data;	 /* also addresses of data */
 	uint32_t stack_parts;	 /* enum stack_parts of all events */
 	struct records *records; /* NULL: no events are records */
 	uint32_t nr_sampled;	 /* sampled events; the others are only counted */
