@@ -49,6 +49,7 @@ local runs = {}
 ---@field counts? Counts events that are only counted
 ---@field marks? ffi.cdata* uint8_t *: target threads by tid, read by a BPF program
 ---@field is_open boolean the session has started
+---@field began number ns, CLOCK_MONOTONIC
 ---@field ended boolean the loop must end after this batch
 ---@field stopped ffi.cdata* int32_t[1]: the script has ended the run, so its handlers get no more events
 ---@field report_time? number ns, time of the current report
@@ -103,6 +104,7 @@ function runs.new(session, script, opt, words, found, kept)
     kept = kept,
     interval = opt.interval or 0,
     is_open = false,
+    began = sys.now(),
     ended = false,
     stopped = ffi.new 'int32_t[1]',
   }, Run)
