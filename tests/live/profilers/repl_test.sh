@@ -80,7 +80,7 @@ cat >steps <<'EOF'
 > cou
 < > cou
 ! USR2
-< \r\n[^\n]* 0 lost
+< \r\nprofscript: [0-9]+ events, [0-9]+ lost
 < > cou
 > \x15+sched:sched_wakup\r
 < no such event 'sched:sched_wakup'; did you mean 'sched:sched_wakeup'
