@@ -334,7 +334,9 @@ function session_api.new(instance)
   --- Looks up an address in the kernel, or in the event's process at the time of the event. At least one event must
   --- record stacks or have been requested with resolve = true. Addresses of data have names if an event was requested
   --- with resolve = 'data', such as `session.event { 'syscalls:sys_enter_write', resolve = 'data' }`: those of global
-  --- variables, heap, stack, and mapped files. Unmapping is not reported, so the name may be that of what was there.
+  --- variables, heap, stack, and mapped files. Unmapping is not reported, so the name may be that of what was there,
+  --- and the kernel reports a heap as '[anon]' until it has grown. A recording has what was recorded: that of a script
+  --- which resolves data, or of `perf record -d`.
   ---@param ev Ev
   ---@param address number|integer64
   ---@return Frame? frame nil if unknown
