@@ -181,10 +181,16 @@ function Output:results(print)
   self._take, self.format, self.tty = take, format, tty
 end
 
---- Sets what to do before lines are written to the terminal.
+--- Adds what to do before lines are written to the terminal.
 ---@param action fun()
 ---@package
-function Output:on_line(action) self._on_line = action end
+function Output:on_line(action)
+  local before = self._on_line
+  self._on_line = before and function()
+    before()
+    action()
+  end or action
+end
 
 --- Writes a line to stderr. Gives up if the run must end and the reader does not read.
 ---@param line string

@@ -288,6 +288,21 @@ local function taken_by(target_branches, limits)
   return taken
 end
 
+--- Returns what the run that takes the place of this one begins with, if a consumer wants one, such as a prompt.
+---@param loop Loop
+---@return table?
+local function opened_again(loop)
+  local run = loop.run
+  for _, consumer in ipairs(loop.version.checked.consumers) do
+    local wanted = consumer.again and consumer:again()
+    if wanted then
+      local before = reload.again(run, loop.version.script, run.states, wanted.changes)
+      for _, one in ipairs(wanted.events) do table.insert(before.opt.event, one) end
+      return before
+    end
+  end
+end
+
 local function close_recorders(run)
   for _, recorder in ipairs(run.recorders) do recorder:close() end
 end
@@ -341,7 +356,7 @@ local function run_with_events(session, script, opt, words, found, before)
   local loop = setmetatable({ run = run, version = version, perfeval = watches, push = sender }, Loop)
   loop.pollers = pollers(loop)
   loop.reload = files and reload.new(run, version, found, files, watches and watches.branches)
-  if before then reload.print_gap(run, before) end
+  if before and before.changes then reload.print_gap(run, before) end
 
   code_places.follow()
   if run.export then run.export:begin() end
@@ -360,7 +375,7 @@ local function run_with_events(session, script, opt, words, found, before)
   local kept, kept_problem = xpcall(close_recorders, failure.traceback, run)
   run.progress:stage 'reports'
   C.watchdog_begin(0) -- for a Ctrl-C from now on: stop() may take long after the one that ended the run
-  local again = ok and loop.reload and loop.reload.again
+  local again = ok and (loop.reload and loop.reload.again or opened_again(loop))
   if again then
     loop.version:close()
     run.loss:report()

@@ -273,7 +273,7 @@ local function new_request(found, params, bits, machine)
   request.sample = bits
   request.member = machine and machine.index or 0
   request.record = found.record or 0
-  request.resolve = params.resolve and 1 or 0
+  request.resolve = params.resolve == 'data' and 2 or params.resolve and 1 or 0
   return request
 end
 

@@ -10,6 +10,7 @@
 #include "os/closer.h"
 #include "os/priority.h"
 #include "probes/probe.h"
+#include "push/excerpt.h"
 #include "push/push.h"
 #include "decode/records.h"
 #include "formats/formats.h"
@@ -216,6 +217,13 @@ struct push *session_push(struct session *s, struct error *err)
 	return s->push;
 }
 
+struct excerpt *session_excerpt(struct session *s, const char *path,
+				const struct event_request *const *events, uint32_t n,
+				struct error *err)
+{
+	return excerpt_new(s->machines[0].source, path, events, n, err);
+}
+
 int session_add_event(struct session *s, const struct event_request *request, struct error *err)
 {
 	if (request->record && !s->records) {
@@ -225,6 +233,7 @@ int session_add_event(struct session *s, const struct event_request *request, st
 	}
 	s->stack_parts |= request->callchain;
 	s->resolves |= request->callchain || request->resolve;
+	s->resolves_data |= request->resolve == 2;
 	s->nr_sampled += !request->counted;
 	s->nr_tracepoints += request->attr.type == PERF_TYPE_TRACEPOINT;
 	return s->source->ops->add_event(s->source, request, err);
@@ -377,6 +386,8 @@ static int start_resolving(struct session *s, struct error *err)
 					 s->stack_parts);
 		if (!m->resolve)
 			return error_set(err, -ENOMEM, "out of memory for stacks");
+		if (s->resolves_data)
+			resolve_want_data(m->resolve);
 	}
 	return 0;
 }
