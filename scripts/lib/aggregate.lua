@@ -349,6 +349,12 @@ local function add_rows(self, rows, entry, out)
   end
 end
 
+--- Calls a function with each entry, largest first. Keys beyond max_keys are one entry, the last, with keys '(other)'.
+---@param each fun(value: number|Hist, ...: any) the count or sum, or the histogram, and the keys
+function Aggregate:each(each)
+  for _, entry in ipairs(entries(self, math.huge)) do each(entry.value, unpack(entry.key, 1, #self._names)) end
+end
+
 --- Prints all entries, largest first. Prints nothing if there are none.
 ---@param out Output
 ---@param settings? { limit?: integer } limit: print at most this many entries

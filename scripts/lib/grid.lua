@@ -5,6 +5,7 @@
 ---   local g = grid.new { name = 'stat', events = events, period = 1e8, interval = 1e9, out = out }
 ---   g:add(12, cpu, 1, 342)   -- period number 12 (from 0), event number 1
 ---   g:print(1)               -- the report with the periods 10 to 19
+local sorted = require 'lib.sorted'
 local tables = require 'lib.table'
 
 local grid = {}
@@ -73,13 +74,6 @@ function Grid:add(period, id, event, count, share)
   self.width = math.max(self.width, #('%d'):format(row[cell]))
 end
 
-local function sorted_ids(report)
-  local ids = {}
-  for id in pairs(report) do ids[#ids + 1] = id end
-  table.sort(ids)
-  return ids
-end
-
 --- Returns the counts of a row up to the period `last`.
 local function counts_of(row, last)
   local list = {}
@@ -106,7 +100,7 @@ local function direct(self, report, last)
     width = math.max(width, #names[i])
   end
   local cell = ('%%%dd'):format(self.width)
-  for _, id in ipairs(sorted_ids(report)) do
+  for _, id in ipairs(sorted.keys(report)) do
     for i, name in ipairs(names) do
       local row = report[id][i]
       if row then
@@ -130,7 +124,7 @@ local function packed(self, report, last)
     lines[1][i] = event.alias
     widths[i] = #event.alias
   end
-  local ids = sorted_ids(report)
+  local ids = sorted.keys(report)
   for _, id in ipairs(ids) do
     local line = {}
     for i in ipairs(self.events) do
@@ -157,7 +151,7 @@ end
 
 local function rows_of(self, report, last)
   local rows = {}
-  for _, id in ipairs(sorted_ids(report)) do
+  for _, id in ipairs(sorted.keys(report)) do
     for i, event in ipairs(self.events) do
       local row = report[id][i]
       if row then
