@@ -36,7 +36,7 @@ annotations.GROUPS = {
     'screen', 'sql' },
   { 'Relations between events', 'join', 'pairs', 'relation', 'delay', 'pairing', 'syscalls', 'memprof', 'detail',
     'latency' },
-  { 'Pictures', 'flamegraph', 'flamegraph_tree', 'heatmap', 'pair_heatmap', 'svg' },
+  { 'Pictures', 'shades', 'flamegraph', 'flamegraph_tree', 'heatmap', 'pair_heatmap', 'svg' },
   { 'System and text', 'events', 'threads', 'task_filter', 'cpu_list', 'unreported', 'failure', 'fs', 'units', 'text',
     'glob', 'sorted', 'nearest', 'names', 'frame', 'registers', 'datasrc', 'kvm' },
 }

@@ -28,6 +28,7 @@ local APPEND = libc.O_CLOEXEC + libc.O_APPEND + libc.O_CREAT + libc.O_WRONLY
 ---@class Output
 ---@field format 'text'|'json'|'csv'
 ---@field tty boolean whether stdout is a terminal
+---@field has_prompt? boolean whether lines are read from the terminal, so that reports must not take its place
 ---@field clock fun(at?: number): number, number, boolean? converts a time (ns, as in `ev._time`; default: now) to
 --- seconds and ns, and returns false as the third result if it is not wall time
 local Output = {}
@@ -98,6 +99,10 @@ function Output:flush()
   escape_appended(self)
   if #pending > 0 then self._is_empty = false end
   if self._on_line and self.tty and #pending > 0 then self._on_line() end
+  if #pending > 0 and not (self._page and self._page.is_drawing) then
+    self._has_text = true
+    if self._page then self._page:stop() end
+  end
   while #pending > 0 and not self._failed do
     local bytes, size = buffer.bytes(pending)
     local written = tonumber(C.output_write(self._fd, bytes, size))
@@ -174,6 +179,26 @@ function Output:results(print)
   self._take, self.format, self.tty = nil, self._shown.format, self._shown.tty
   print(self)
   self._take, self.format, self.tty = take, format, tty
+end
+
+--- Sets what shows the reports of intervals that have pictures. nil: reports are text.
+---@param page? ReportPage
+---@package
+function Output:show_reports_on(page) self._page = page end
+
+--- Returns whether text was printed, in reports or otherwise.
+---@return boolean
+---@package
+function Output:has_printed() return self._has_text or #self._buffer > 0 end
+
+--- Returns the text that flush() would write, and forgets it.
+---@return string
+---@package
+function Output:take_text()
+  escape_appended(self)
+  local taken = self._buffer:get()
+  self._escaped = 0
+  return taken
 end
 
 --- Sets what to do before lines are written to the terminal.
@@ -332,7 +357,9 @@ end
 ---@param rows table[] values by column name
 ---@param at? number time in ns, as in `ev._time`; default: now
 ---@param shown? fun(): string returns the text to print instead of a table
-function Output:table(spec, rows, at, shown)
+---@param drawn? fun(columns: integer): string[] returns the lines of a picture, which a terminal shows at each interval
+--- in place of the one before; they may have colors, and must have no other control characters
+function Output:table(spec, rows, at, shown, drawn)
   if type(spec) ~= 'table' or not spec.columns then
     error('out:table takes a spec from lib.table.new(), not ' .. check.shown(spec), 2)
   end
@@ -344,6 +371,7 @@ function Output:table(spec, rows, at, shown)
   end
   if self.format == 'text' then
     if spec.stamp then self:stamp(at) end
+    if drawn and self._page and self._page:add(drawn) then return end
     if shown then return self:append(shown()) end
     local rendered = tables.render(spec, rows, self.tty)
     if self.tty then self:raw(rendered) else self:append(rendered) end -- with colors on a terminal

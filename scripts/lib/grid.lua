@@ -5,12 +5,14 @@
 ---   local g = grid.new { name = 'stat', events = events, period = 1e8, interval = 1e9, out = out }
 ---   g:add(12, cpu, 1, 342)   -- period number 12 (from 0), event number 1
 ---   g:print(1)               -- the report with the periods 10 to 19
+local shades = require 'lib.shades'
 local sorted = require 'lib.sorted'
 local tables = require 'lib.table'
 
 local grid = {}
 
 local MAX_PACKED = 5 -- with at most this many periods, events are columns on a terminal
+local PAST = 480 -- periods of a picture
 
 --- The reports that are not printed yet.
 ---@class Grid
@@ -44,6 +46,7 @@ function grid.new(settings)
     events = settings.events,
     reports = {}, -- [number][id][event] = { total, counted, samples, [cell] = count }
     width = 0, -- digits of the largest count so far
+    past = {}, -- [id][event] = counts of the last periods, for pictures
     spec = tables.new(settings.name, columns),
   }, Grid)
 end
@@ -114,6 +117,37 @@ local function direct(self, report, last)
   return table.concat(lines, '\n') .. '\n'
 end
 
+--- Draws the report for a terminal: a line for each event, with a cell for each of the last periods. nil if there are
+--- too few periods in a report for a picture.
+local function picture(self, report, last)
+  if not self.out:columns() or self.cells <= MAX_PACKED then return end
+  local lines, past, max, widest = {}, self.past, {}, 0
+  for _, id in ipairs(sorted.keys(report)) do
+    past[id] = past[id] or {}
+    for i, event in ipairs(self.events) do
+      local row, cells = report[id][i], past[id][i] or {}
+      if row then
+        past[id][i] = cells
+        for _, count in ipairs(counts_of(row, last)) do cells[#cells + 1] = count end
+        while #cells > PAST do table.remove(cells, 1) end
+        local line = { label = label(self, id) .. (event.attrs.alias or event.name), total = row.total, event = i,
+          share = percent(row), cells = { unpack(cells) } }
+        lines[#lines + 1], widest = line, math.max(widest, #line.label)
+      end
+    end
+  end
+  return function(columns)
+    local head, drawn = ('%%-%ds %%9d%%s '):format(widest), {}
+    for _, line in ipairs(lines) do
+      line.head = head:format(line.label, line.total, line.share)
+      line.shown = { unpack(line.cells, math.max(1, #line.cells - (columns - #line.head) + 1)) }
+      for _, count in ipairs(line.shown) do max[line.event] = math.max(max[line.event] or 1, count) end
+    end
+    for i, line in ipairs(lines) do drawn[i] = line.head .. shades.line(line.shown, max[line.event]) end
+    return drawn
+  end
+end
+
 --- Returns the report with a column for each event; nil if it does not fit the terminal.
 local function packed(self, report, last)
   local columns = self.out:columns()
@@ -181,7 +215,7 @@ function Grid:print(number, settings)
   local last = settings and settings.last and settings.last - number * self.cells or self.cells - 1
   self.out:table(self.spec, rows_of(self, report, last), at, function()
     return packed(self, report, last) or direct(self, report, last)
-  end)
+  end, picture(self, report, last))
   return true
 end
 

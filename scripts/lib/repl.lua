@@ -408,6 +408,7 @@ end
 ---@package
 function Repl:open()
   self._reader = line_reader.new(self._out, PROMPT, function(text) return self:complete(text) end)
+  self._out.has_prompt = self._reader.is_terminal
 end
 
 --- Asks for samples of the events, now and then.
