@@ -97,10 +97,9 @@ end
 function Output:flush()
   local pending = self._buffer
   escape_appended(self)
-  if #pending > 0 then self._is_empty = false end
   if self._on_line and self.tty and #pending > 0 then self._on_line() end
   if #pending > 0 and not (self._page and self._page.is_drawing) then
-    self._has_text = true
+    self._is_empty, self._has_text = false, true
     if self._page then self._page:stop() end
   end
   while #pending > 0 and not self._failed do
@@ -365,13 +364,15 @@ function Output:table(spec, rows, at, shown, drawn)
   end
   check.is(rows, 'table', 'out:table takes a list of rows')
   self:offer(spec, rows)
-  if #rows == 0 then
-    if self._is_empty == nil then self._is_empty = true end
-    return
-  end
+  local page = drawn and self._page and self._page:is_open() and self._page
+  if #rows == 0 and self._is_empty == nil then self._is_empty = true end
+  if #rows == 0 and not page then return end
   if self.format == 'text' then
     if spec.stamp then self:stamp(at) end
-    if drawn and self._page and self._page:add(drawn) then return end
+    if page then
+      if #rows > 0 then self._is_empty = false end
+      return page:add(drawn)
+    end
     if shown then return self:append(shown()) end
     local rendered = tables.render(spec, rows, self.tty)
     if self.tty then self:raw(rendered) else self:append(rendered) end -- with colors on a terminal

@@ -18,17 +18,25 @@ function pages.new(out)
 end
 
 --- Cuts a line to the width of the terminal minus 1, because clearing the rest of a full line clears its last column.
+---@param line string may have colors, but no other control characters
+---@param columns integer of the terminal
+---@return string
+function pages.cut(line, columns)
+  local width, at = 0, 1
+  while at <= #line do
+    local color = line:match('^\27%[[%d;]*m', at)
+    if not color and width == columns - 1 then return line:sub(1, at - 1) .. (line:find '\27' and '\27[m' or '') end
+    width = color and width or width + 1
+    at = color and at + #color or line:find('[^\128-\191]', at + 1) or #line + 1
+  end
+  return line
+end
+
+--- Cuts a line without colors, and escapes its control characters.
 ---@param line string
 ---@param columns integer of the terminal
 ---@return string
-function pages.fit(line, columns)
-  local width, at = 0, 1
-  while at <= #line and width < columns - 1 do
-    at = line:find('[^\128-\191]', at + 1) or #line + 1
-    width = width + 1
-  end
-  return text.safe(line:sub(1, at - 1))
-end
+function pages.fit(line, columns) return pages.cut(text.safe(line), columns) end
 
 --- Shows what a function returns, also after the size has changed.
 ---@param render fun(rows: integer, columns: integer): string[] returns at most `rows` lines that fit the columns

@@ -26,15 +26,16 @@ function ReportPage:begin()
   self._parts = not self._is_over and {} or nil
 end
 
+--- Returns whether a report has begun, so that add() may be called.
+---@return boolean
+function ReportPage:is_open() return self._parts ~= nil end
+
 --- Adds a picture to the report, after the text that was printed before it.
----@param draw fun(columns: integer): string[] returns lines with no more columns, in which control characters of events
---- are escaped
----@return boolean? added nil: it must be printed as text
+---@param draw fun(columns: integer): string[] returns lines for so many columns, in which control characters of events
+--- are escaped; longer ones are cut
 function ReportPage:add(draw)
-  if not self._parts then return end
   table.insert(self._parts, self._out:take_text())
   table.insert(self._parts, draw)
-  return true
 end
 
 --- Ends a report and shows it, if it had a picture.
@@ -52,7 +53,7 @@ function ReportPage:finish()
       if type(part) == 'string' then
         for line in part:gmatch '([^\n]*)\n' do add(pages.fit(line, columns)) end
       else
-        for _, line in ipairs(part(columns - 1)) do add(line) end
+        for _, line in ipairs(part(columns - 1)) do add(pages.cut(line, columns)) end
       end
     end
     if more > 0 then lines[rows] = pages.fit(('... %d more lines'):format(more), columns) end

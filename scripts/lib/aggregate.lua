@@ -352,7 +352,7 @@ local function picture(self, list)
   return function(columns)
     local lines = {}
     local bar = math.max(MIN_BAR, math.min(BAR, math.floor((columns - 29) / 2)))
-    local width = math.max(0, columns - 29 - bar)
+    local width = math.max(1, columns - 29 - bar) -- of the heat map
     local first = math.max(1, #past - width + 1)
     for i, title in ipairs(titles) do
       local shown = {}
@@ -423,7 +423,7 @@ function Aggregate:print(out, settings)
     local parts = {}
     for i, entry in ipairs(list) do parts[i] = lines(self, entry, rows[i]) end
     return table.concat(parts)
-  end, self._kind == 'hist' and out.tty and #list > 0 and picture(self, list) or nil)
+  end, self._kind == 'hist' and out.tty and picture(self, list) or nil)
 end
 
 return aggregate
