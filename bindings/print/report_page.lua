@@ -74,9 +74,9 @@ end
 function ReportPage:stop()
   if self._is_over then return end
   self._is_over, self._parts = true, nil
-  self._out:show_reports_on(nil)
   local waiting = self._out:take_text()
-  self._page:leave()
+  self:_draw(self._page.leave)
+  self._out:show_reports_on(nil)
   self._out:raw(waiting)
 end
 
