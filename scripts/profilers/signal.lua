@@ -5,8 +5,6 @@ local names = require 'lib.names'
 local tables = require 'lib.table'
 local task_filter = require 'lib.task_filter'
 
--- The result field of signal_generate (enum in the kernel's include/trace/events/signal.h).
-local RESULTS = { [0] = 'delivered', 'ignored', 'already pending', 'queue full', 'info lost' }
 local FIRST_REALTIME = 32
 
 local function name_of(number)
@@ -68,7 +66,7 @@ as 'sig == 9'.
           signal = name_of(signal),
           sender = sender, sender_comm = session.task_name(sender),
           receiver = receiver, receiver_comm = session.task_name(receiver),
-          result = RESULTS[result] or 'unknown', count = count,
+          result = names.signal_result(result), count = count,
         }
       end)
       out:table(spec, rows)
