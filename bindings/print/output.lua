@@ -28,7 +28,6 @@ local APPEND = libc.O_CLOEXEC + libc.O_APPEND + libc.O_CREAT + libc.O_WRONLY
 ---@class Output
 ---@field format 'text'|'json'|'csv'
 ---@field tty boolean whether stdout is a terminal
----@field has_prompt? boolean whether lines are read from the terminal, so that reports must not take its place
 ---@field clock fun(at?: number): number, number, boolean? converts a time (ns, as in `ev._time`; default: now) to
 --- seconds and ns, and returns false as the third result if it is not wall time
 local Output = {}
@@ -59,6 +58,9 @@ function output.new(settings)
     _fd = fd,
     _file = settings.file,
     _buffer = buffer.new(FLUSH_SIZE),
+    has_screen = false, -- whether something else than lines is on the terminal
+    has_prompt = false, -- whether lines are read from the terminal, so that reports must not take its place
+    report_page = nil, -- a ReportPage that shows the reports of intervals that have pictures
     _escaped = 0, -- bytes at the head of _buffer that are ready to be written
     _headings = {},
   }, Output)
@@ -98,9 +100,9 @@ function Output:flush()
   local pending = self._buffer
   escape_appended(self)
   if self._on_line and self.tty and #pending > 0 then self._on_line() end
-  if #pending > 0 and not (self._page and self._page.is_drawing) then
+  if #pending > 0 and not (self.report_page and self.report_page.is_drawing) then
     self._is_empty, self._has_text = false, true
-    if self._page then self._page:stop() end
+    if self.report_page then self.report_page:stop() end
   end
   while #pending > 0 and not self._failed do
     local bytes, size = buffer.bytes(pending)
@@ -179,11 +181,6 @@ function Output:results(print)
   print(self)
   self._take, self.format, self.tty = take, format, tty
 end
-
---- Sets what shows the reports of intervals that have pictures. nil: reports are text.
----@param page? ReportPage
----@package
-function Output:show_reports_on(page) self._page = page end
 
 --- Returns whether text was printed, in reports or otherwise.
 ---@return boolean
@@ -364,7 +361,7 @@ function Output:table(spec, rows, at, shown, drawn)
   end
   check.is(rows, 'table', 'out:table takes a list of rows')
   self:offer(spec, rows)
-  local page = drawn and self._page and self._page:is_open() and self._page
+  local page = drawn and self.report_page and self.report_page:is_open() and self.report_page
   if #rows == 0 and self._is_empty == nil then self._is_empty = true end
   if #rows == 0 and not page then return end
   if self.format == 'text' then

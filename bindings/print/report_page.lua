@@ -16,7 +16,7 @@ function report_pages.new(out)
   local page = not out.has_prompt and pages.new(out)
   if not page then return nil end
   local self = setmetatable({ _out = out, _page = page }, ReportPage)
-  out:show_reports_on(self)
+  out.report_page = self
   return self
 end
 
@@ -76,7 +76,7 @@ function ReportPage:stop()
   self._is_over, self._parts = true, nil
   local waiting = self._out:take_text()
   self:_draw(self._page.leave)
-  self._out:show_reports_on(nil)
+  self._out.report_page = nil
   self._out:raw(waiting)
 end
 
