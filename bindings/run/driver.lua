@@ -83,11 +83,13 @@ function Loop:call(...)
 end
 
 function Loop:report(time)
-  if self.page then self.page:begin() end
+  local run, page = self.run, self.page
+  if page then page:begin() end
   self:call('interval', time)
-  if self.page then self.page:finish() end
-  if self.run.serving then self.run.serving:report() end
-  if self.perfeval and self.perfeval:interval() then self.run:stop() end
+  if self.perfeval and self.perfeval:interval() then run:stop() end
+  if run.query then run.query:answer(time) end
+  if page then page:finish() end
+  if run.serving then run.serving:report() end
 end
 
 --- Reads and exports what was counted until now.
@@ -105,7 +107,6 @@ function Loop:tick(time)
   self:read_counts(time)
   run.in_kernel:turn(time)
   run:report_at(time, self.report, self, time)
-  if run.query then run.query:answer(time) end
   if self.push and run.opt.verbose >= 1 then self.push:report() end
 end
 
@@ -274,6 +275,7 @@ local function pollers(loop)
   list[#list + 1] = status_report.new(run, loop.push)
   list[#list + 1] = loop.push
   list[#list + 1] = loop.page
+  list[#list + 1] = run.serving
   for _, recorder in ipairs(run.recorders) do list[#list + 1] = recorder end
   if #run.programs > 0 then list[#list + 1] = bpf.follower(run) end
   if run.opt.usage_self then list[#list + 1] = usage.new(run, run.opt.usage_self) end
@@ -289,6 +291,21 @@ local function taken_by(target_branches, limits)
   for _, branch in ipairs(target_branches or {}) do taken[branch.class] = 'so its threads cannot be selected' end
   for _, branch in ipairs(limits) do taken[branch.class] = "so a source's -N cannot count it" end
   return taken
+end
+
+--- Returns what the run that takes the place of this one begins with, if a consumer wants one, such as a prompt.
+---@param loop Loop
+---@return table?
+local function opened_again(loop)
+  local run = loop.run
+  for _, consumer in ipairs(loop.version.checked.consumers) do
+    local wanted = consumer.again and consumer:again()
+    if wanted then
+      local before = reload.again(run, loop.version.script, run.states, wanted.changes)
+      for _, one in ipairs(wanted.events) do table.insert(before.opt.event, one) end
+      return before
+    end
+  end
 end
 
 local function close_recorders(run)
@@ -345,7 +362,7 @@ local function run_with_events(session, script, opt, words, found, before)
   local loop = setmetatable({ run = run, version = version, perfeval = watches, push = sender, page = page }, Loop)
   loop.pollers = pollers(loop)
   loop.reload = files and reload.new(run, version, found, files, watches and watches.branches)
-  if before then reload.print_gap(run, before) end
+  if before and before.changes then reload.print_gap(run, before) end
 
   code_places.follow()
   if run.export then run.export:begin() end
@@ -365,7 +382,7 @@ local function run_with_events(session, script, opt, words, found, before)
   local kept, kept_problem = xpcall(close_recorders, failure.traceback, run)
   run.progress:stage 'reports'
   C.watchdog_begin(0) -- for a Ctrl-C from now on: stop() may take long after the one that ended the run
-  local again = ok and loop.reload and loop.reload.again
+  local again = ok and (loop.reload and loop.reload.again or opened_again(loop))
   if again then
     loop.version:close()
     run.loss:report()
