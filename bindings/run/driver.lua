@@ -17,6 +17,7 @@ local output = require 'bindings.print.output'
 local perfeval = require 'bindings.run.perfeval'
 local push = require 'bindings.run.push'
 local reload = require 'bindings.run.reload'
+local report_pages = require 'bindings.print.report_page'
 local runs = require 'bindings.run.run'
 local sessions = require 'bindings.run.session'
 local serving = require 'bindings.serve.serve'
@@ -72,6 +73,7 @@ end
 ---@field waits? boolean for the clock of a guest
 ---@field push? Push events that are sent elsewhere
 ---@field reload? Reload
+---@field page? ReportPage
 local Loop = {}
 Loop.__index = Loop
 
@@ -81,10 +83,12 @@ function Loop:call(...)
 end
 
 function Loop:report(time)
-  local run = self.run
+  local run, page = self.run, self.page
+  if page then page:begin() end
   self:call('interval', time)
   if self.perfeval and self.perfeval:interval() then run:stop() end
   if run.query then run.query:answer(time) end
+  if page then page:finish() end
   if run.serving then run.serving:report() end
 end
 
@@ -270,6 +274,7 @@ local function pollers(loop)
   end
   list[#list + 1] = status_report.new(run, loop.push)
   list[#list + 1] = loop.push
+  list[#list + 1] = loop.page
   list[#list + 1] = run.serving
   for _, recorder in ipairs(run.recorders) do list[#list + 1] = recorder end
   if #run.programs > 0 then list[#list + 1] = bpf.follower(run) end
@@ -353,7 +358,8 @@ local function run_with_events(session, script, opt, words, found, before)
   out:on_wait(function() C.session_check_end(session) end)
   if run.export then run.export:open() end
   version:open()
-  local loop = setmetatable({ run = run, version = version, perfeval = watches, push = sender }, Loop)
+  local page = opt.interval and not run.is_recorded and report_pages.new(out) or nil
+  local loop = setmetatable({ run = run, version = version, perfeval = watches, push = sender, page = page }, Loop)
   loop.pollers = pollers(loop)
   loop.reload = files and reload.new(run, version, found, files, watches and watches.branches)
   if before and before.changes then reload.print_gap(run, before) end
@@ -367,6 +373,7 @@ local function run_with_events(session, script, opt, words, found, before)
     ok, problem = xpcall(loop.go, failure.traceback, loop)
   end
   C.watchdog_end()
+  if page then page:stop() end
   if not ok then problem = memory.explain(problem, script.path) end
   run = loop.run
   run.in_kernel:stop()
