@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash
-# Pictures in a real browser, for tests that source this after tests/lib.sh. Skips them if there is no browser.
+# Pictures and the page of --serve in a real browser, for tests that source this after tests/lib.sh. Skips them if there
+# is no browser.
 command -v chromium >/dev/null || skip_all 'no chromium'
 
 # dom PAGE [OPTION...]: the page after its scripts have run, for $browser_ms of its own time
@@ -54,4 +55,25 @@ END
 # loads_nothing FILE...: the pictures contain no address except that of SVG
 loads_nothing() {
 	check 'pictures load nothing' sh -c '! grep -Ho "https\?://[^\" ]*" "$@" | grep -v :http://www.w3.org/2000/svg' - "$@"
+}
+
+# serve ARG...: starts profscript with a page; its address is $url, and the pid of profscript $tracer
+serve() {
+	: >"$TMP/err" # the line of the run before
+	"$PROFSCRIPT" "$@" --serve 0 >"$TMP/out" 2>"$TMP/err" &
+	tracer=$!
+	wait_for 60 grep -q 'the page is at' "$TMP/err"
+	url=$(sed -n 's/.* the page is at //p' "$TMP/err")
+}
+
+# get PATH: asks the server of $url; prints the status, and the body goes to $TMP/body
+get() {
+	local host=${url#http://} path=$1
+	host=${host%%/*}
+	exec {web}<>"/dev/tcp/${host%:*}/${host#*:}"
+	printf 'GET %s HTTP/1.0\r\nHost: x\r\n\r\n' "$path" >&"$web"
+	cat <&"$web" >"$TMP/answer"
+	exec {web}>&-
+	sed '1,/^\r$/d' "$TMP/answer" >"$TMP/body"
+	sed -n '1s/[^ ]* \([0-9]*\).*/\1/p' "$TMP/answer"
 }

@@ -6,25 +6,6 @@
 . "$TOP/tests/tools/browser.sh"
 needs_tracepoint sched:sched_wakeup sched:sched_switch
 
-# serve ARG...: starts profscript; its page is $url
-serve() {
-	: >"$TMP/err" # the line of the run before
-	"$PROFSCRIPT" "$@" --serve 0 >"$TMP/out" 2>"$TMP/err" &
-	tracer=$!
-	wait_for 60 grep -q 'the page is at' "$TMP/err"
-	url=$(sed -n 's/.* the page is at //p' "$TMP/err")
-}
-# get PATH: the status; the body goes to $TMP/body
-get() {
-	local host=${url#http://} path=$1
-	host=${host%%/*}
-	exec {web}<>"/dev/tcp/${host%:*}/${host#*:}"
-	printf 'GET %s HTTP/1.0\r\nHost: x\r\n\r\n' "$path" >&"$web"
-	cat <&"$web" >"$TMP/answer"
-	exec {web}>&-
-	sed '1,/^\r$/d' "$TMP/answer" >"$TMP/body"
-	sed -n '1s/[^ ]* \([0-9]*\).*/\1/p' "$TMP/answer"
-}
 is_answered() { test "$(get "/ask?token=$token&q=$1")" = 200; }
 
 serve multi-trace -q -i 1 --json --input "$DATA/sched.data" -e sched:sched_wakeup//key=pid/ -e sched:sched_switch//key=next_pid/

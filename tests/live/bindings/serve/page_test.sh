@@ -6,31 +6,17 @@
 . "$TOP/tests/tools/browser.sh"
 wakeups=(-e sched:sched_wakeup//key=pid/ -e sched:sched_switch//key=next_pid/)
 
-# serve ARG...: starts profscript; its page is $url
-serve() {
-	: >"$TMP/err" # the line of the run before
-	"$PROFSCRIPT" "$@" --serve 0 >"$TMP/out" 2>"$TMP/err" &
-	tracer=$!
+# recorded ARG...: serves a recording, and returns when all of the recording has been read
+recorded() {
+	serve "$@"
 	wait_for 60 grep -q 'stays until Ctrl-C' "$TMP/err"
-	url=$(sed -n 's/.* the page is at //p' "$TMP/err")
 }
 # cells NAME: the cells of this column in $TMP/dom
 cells() { grep -o "<td[^>]*data-name=\"$1\"[^>]*>[^<]*" "$TMP/dom" | sed 's/.*>//'; }
-# get PATH: the status; the body goes to $TMP/body
-get() {
-	local host=${url#http://} path=$1
-	host=${host%%/*}
-	exec {web}<>"/dev/tcp/${host%:*}/${host#*:}"
-	printf 'GET %s HTTP/1.0\r\nHost: x\r\n\r\n' "$path" >&"$web"
-	cat <&"$web" >"$TMP/answer"
-	exec {web}>&-
-	sed '1,/^\r$/d' "$TMP/answer" >"$TMP/body"
-	sed -n '1s/[^ ]* \([0-9]*\).*/\1/p' "$TMP/answer"
-}
 
 csv multi-trace -q -i 1 --input "$DATA/sched.data" "${wakeups[@]}"
 calls=$(total calls) reports=$(column time | sort -u | wc -l)
-serve multi-trace -q -i 1 --json --input "$DATA/sched.data" "${wakeups[@]}"
+recorded multi-trace -q -i 1 --json --input "$DATA/sched.data" "${wakeups[@]}"
 token=${url##*=}
 dom "$url#all" >"$TMP/dom"
 expect_line 'the profiler' '<h1 id="profiler">multi-trace</h1>' "$TMP/dom"
@@ -51,13 +37,13 @@ wait $tracer
 result $? 'it ends with Ctrl-C' "$TMP/err"
 check 'the tables are printed, too' test "$(grep -c '"table":"latency"' "$TMP/out")" -ge "$reports"
 
-serve exec -q --json --input "$DATA/mixed.data" -g -e sched:sched_switch 'count(ev._comm, ev._stack)'
+recorded exec -q --json --input "$DATA/mixed.data" -g -e sched:sched_switch 'count(ev._comm, ev._stack)'
 check 'the reports of another one, with stacks' test "$(get "/log?after=0&token=${url##*=}")" = 200
 cp "$TMP/body" "$TMP/stacks"
 kill -INT $tracer
 wait $tracer
 
-serve multi-trace -q --input "$DATA/sched.data" "${wakeups[@]}" --query 'SELECT sum(calls) AS n FROM latency'
+recorded multi-trace -q --input "$DATA/sched.data" "${wakeups[@]}" --query 'SELECT sum(calls) AS n FROM latency'
 check 'the reports with --query' test "$(get "/log?after=0&token=${url##*=}")" = 200
 expect_line 'are its results' "\"tables\":\[\{\"name\":\"query\",.*\"rows\":\[\[$calls\]\]" "$TMP/body"
 kill -INT $tracer
