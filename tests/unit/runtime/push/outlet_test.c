@@ -158,7 +158,7 @@ static void two_receivers(void **state)
 	assert_int_equal(a.epoch, b.epoch);
 	assert_int_equal(a.byes + b.byes, 2);
 	assert_true(a.pairs && b.pairs);
-	assert_int_equal(read_recording(one).lost, 7);
+	assert_int_equal(read_recording(one, 0).lost, 7);
 	unlink(one);
 	unlink(two);
 }
