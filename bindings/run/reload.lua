@@ -16,22 +16,27 @@ local C = ffi.C
 local reload = {}
 
 ---@class Reload
----@field again? { script: scripts.Script, opt: table, states: table<string, any>, stopped: number, files: FileWatch,
+---@field again? { script: scripts.Script, opt: table, run: Run, stopped: number, files: FileWatch,
 --- changes: string } the run is to be opened again with this version
 local Reload = {}
 Reload.__index = Reload
 
---- Options whose effect belongs to the open events or files.
-local EXCLUDED = { 'input', 'push', 'export', 'dry_run', 'overwrite', 'query', 'prometheus', 'otlp', 'serve' }
+--- Options that leave nothing for another version of the script.
+local EXCLUDED = {
+  input = 'a recording is read only once',
+  push = 'all events are sent elsewhere, so the script gets none',
+  dry_run = 'no version of the script would run',
+  overwrite = 'a version of the script would get the events of the one before',
+}
 
 --- Fails for options that --watch cannot be combined with.
 ---@param script scripts.Script
 ---@param opt table
 function reload.check(script, opt)
-  for _, name in ipairs(EXCLUDED) do
+  for _, name in ipairs(nearest.keys(EXCLUDED)) do
     local given = opt[name]
     if given and not (type(given) == 'table' and #given == 0) then
-      failure.usage('%s: --watch cannot be combined with --%s', script.name, (name:gsub('_', '-')))
+      failure.usage('%s: --watch cannot be combined with --%s: %s', script.name, (name:gsub('_', '-')), EXCLUDED[name])
     end
   end
 end
@@ -50,12 +55,10 @@ end
 ---@param version Version
 ---@param found scripts.Scripts
 ---@param files FileWatch from reload.watch()
----@param counted? Branch[] the pass of --perfeval, which all versions share
 ---@return Reload
-function reload.new(run, version, found, files, counted)
+function reload.new(run, version, found, files)
   files:add(version.script.files)
-  return setmetatable({ _found = found, _files = files, _counted = counted, _own = run:own_threads(),
-    _began = sys.now() }, Reload)
+  return setmetatable({ _found = found, _files = files, _own = run:own_threads(), _began = sys.now() }, Reload)
 end
 
 --- Tells that the session has been opened again, and for how long nobody has seen events.
@@ -186,16 +189,25 @@ end
 --- Makes the run open its events again with a version of the script.
 function Reload:_open_again(loop, version, script, text)
   local run = loop.run
-  local refused = #run.workload > 0 and 'a command' or run.opt.record and '--record'
+  local refused = #run.workload > 0 and 'a command'
+  for _, follower in ipairs(run.followers) do refused = refused or follower.only_session end
   if refused then
     failure.raise('%s: %s; with %s, events cannot be opened again: restart the run', run.name, text, refused)
   end
   local opt = run.opt.parse_again(script)
   if opt.duration then opt.duration = math.max(opt.duration - sys.now(self._began), 1e6) end
   opt.exit_n, opt.parse_again, opt.notes = run.left and run.left[1], run.opt.parse_again, nil
-  self.again = { script = script, opt = opt, states = version.run.states, stopped = sys.now(), files = self._files,
+  self.again = { script = script, opt = opt, run = version.run, stopped = sys.now(), files = self._files,
     changes = text }
   run:stop()
+end
+
+--- Returns whether a run has followers that belong to its version of the script.
+local function has_own(run)
+  for _, follower in ipairs(run.followers) do
+    if follower.of_version then return true end
+  end
+  return false
 end
 
 --- Starts a version of the script beside the running one, and lets it take over.
@@ -212,10 +224,10 @@ function Reload:_take(loop)
   local events, is_other = compare(run, self._own)
   is_other = is_other or run.counts ~= nil or loop.run.counts ~= nil or run.everywhere ~= loop.run.everywhere
     or #run.events.sources.list > 0 or #loop.run.events.sources.list > 0
-    or #run.recorders > 0 or #loop.run.recorders > 0
+    or has_own(run) or has_own(loop.run)
   local text = changes(old, version, events)
   if is_other then return self:_open_again(loop, version, script, text) end
-  version:add_passes(self._counted, nil, {})
+  version:add_passes(nil, {})
   version:open()
   old:close()
   self._before = { run = loop.run, version = old }
