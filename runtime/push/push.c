@@ -38,6 +38,7 @@ static void mirror(struct push *p)
 {
 	struct source *to = &p->source, *from = p->inner;
 
+	to->decoder = from->decoder;
 	to->horizon = from->horizon;
 	to->start = from->start;
 	to->nr_rings = from->nr_rings;
@@ -246,6 +247,9 @@ static int push_next(struct source *src, struct slot *out, int max, uint64_t unt
 			return wait_for_receivers(p, err);
 		n = p->left ? p->inner->ops->next(p->inner, out, max, until, err) : -ENODATA;
 		mirror(p);
+		ret = pushed_follow(&p->pushed, p->source.decoder, err);
+		if (ret)
+			return ret;
 		if (n == -ENODATA) {
 			ret = push_finish(p, err);
 			return ret ? ret : -ENODATA;

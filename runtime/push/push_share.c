@@ -27,7 +27,7 @@ static void send_to(struct push *p, uint64_t outlets, const struct slot *slot, i
 		struct perf_event_header *copy = outlet_add(o, rec, time);
 
 		if (copy && p->pushed.renumbers)
-			pushed_renumber(copy, index);
+			pushed_renumber(&p->pushed, copy, index);
 		if (copy && (p->all.clock.axis || p->converts))
 			stamp(p, copy, index, slot->time, time);
 		o->produced += rec->type == PERF_RECORD_SAMPLE;
@@ -92,6 +92,8 @@ int push_share(struct push *p, struct slot *slots, int n)
 			continue;
 		}
 		index = decoder_index_of(d, rec);
+		if (index >= 0 && p->pushed.places)
+			index = p->pushed.places[index];
 		outlets = index >= 0 && index < p->pushed.nr_attrs ? p->pushed.attrs[index].outlets
 								   : 0;
 		if (outlets && slots[i].time >= from && p->left) {
