@@ -61,7 +61,7 @@ static uint64_t read_group(struct remote *r, const struct wire_group *group)
 		r->is_damaged = true;
 		return 0;
 	}
-	recording_read(r->stream, &read.samples, &read.lost);
+	recording_read(r->stream, &read.samples, &read.lost, &read.unknown);
 	gaps_group(&r->gaps, group, r->hello->epoch,
 		   remote_clock_convert(&r->clock, group->first_time),
 		   remote_clock_convert(&r->clock, group->last_time), &read);
@@ -235,7 +235,7 @@ static void end_stream(struct remote *r)
 	struct error silent;
 
 	if (again) {
-		recording_read(r->stream, &read.samples, &read.lost);
+		recording_read(r->stream, &read.samples, &read.lost, &read.unknown);
 		gaps_broken(&r->gaps, &read);
 		error_set(&silent, 0, "it has sent nothing for %g s", r->silence / 1e9);
 		notify(r, "Disconnect from",

@@ -35,19 +35,24 @@ static void send_to(struct push *p, uint64_t outlets, const struct slot *slot, i
 	}
 }
 
+/* Counts a loss that is sent. lost: 0, unknown. */
+static void note_loss(struct outlet *o, uint64_t lost)
+{
+	o->lost += lost;
+	o->unknown += !lost;
+}
+
 static void send_other(struct push *p, const struct slot *slot)
 {
 	const struct perf_event_header *rec = slot->rec;
 	const uint64_t *words = (const uint64_t *)(rec + 1);
-	uint64_t lost = 0;
 
-	if (rec->type == PERF_RECORD_LOST && rec->size >= sizeof(*rec) + 16)
-		lost = words[1];
-	if (rec->type == PERF_RECORD_LOST_SAMPLES && rec->size >= sizeof(*rec) + 8)
-		lost = words[0];
 	for (int i = 0; i < p->nr_outlets; i++) {
 		send_to(p, 1ull << i, slot, 0);
-		p->outlets[i]->lost += lost;
+		if (rec->type == PERF_RECORD_LOST && rec->size >= sizeof(*rec) + 16)
+			note_loss(p->outlets[i], words[1]);
+		if (rec->type == PERF_RECORD_LOST_SAMPLES && rec->size >= sizeof(*rec) + 8)
+			p->outlets[i]->lost += words[0];
 	}
 }
 
@@ -63,7 +68,7 @@ static void send_gap(struct push *p, const struct slot *slot)
 			 push_clock_time(&p->all.clock, ev.key));
 	for (int i = 0; i < p->nr_outlets; i++) {
 		outlet_add(p->outlets[i], &rec.header, push_clock_time(&p->all.clock, slot->time));
-		p->outlets[i]->lost += ev.period;
+		note_loss(p->outlets[i], ev.period);
 	}
 }
 

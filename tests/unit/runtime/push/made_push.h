@@ -60,6 +60,7 @@ struct made {
 	struct loss loss;
 	uint32_t n, next;
 	uint32_t loss_after; /* how many samples it comes; 0: never */
+	bool loss_is_unknown;
 	bool stopped;
 };
 
@@ -144,7 +145,7 @@ static inline int made_next(struct source *src, struct slot *out, int max, uint6
 		m->loss =
 			(struct loss){.header = {.type = PERF_RECORD_LOST, .size = sizeof(m->loss)},
 				      .id = PUSHED_ID,
-				      .lost = 7,
+				      .lost = m->loss_is_unknown ? 0 : 7,
 				      .time = time_of(m->next),
 				      .identifier = PUSHED_ID};
 		out[0] = (struct slot){.time = m->loss.time - STEP, .rec = &m->loss};
