@@ -3,18 +3,22 @@
 #include "decode/decoder.h"
 #include "push/lost_record.h"
 
-/* Gives a copy of a record the time that is sent. A record of a loss has another time than its
- * slot: that of the loss's end. */
+/* Gives a copy of a record the time that is sent: that of its slot, unless it is a loss, whose slot
+ * has the time of its beginning. */
 static void stamp(struct push *p, struct perf_event_header *copy, int index, uint64_t was,
 		  uint64_t is)
 {
 	uint64_t *place = push_clock_find(&p->all.clock, copy, p->pushed.attrs[index].time_place);
-	uint64_t time;
+	uint64_t end;
 
-	if (!place)
+	if (!place || !*place)
 		return;
-	time = p->converts ? p->inner->ops->convert(p->inner, *place) : *place;
-	*place = time == was ? is : push_clock_time(&p->all.clock, time);
+	if (copy->type == PERF_RECORD_LOST) {
+		end = p->converts ? p->inner->ops->convert(p->inner, *place) : *place;
+		*place = end > was ? push_clock_time(&p->all.clock, end) : is;
+	} else if (p->converts || *place == was) {
+		*place = is;
+	}
 }
 
 static void send_to(struct push *p, uint64_t outlets, const struct slot *slot, int index)
