@@ -5,7 +5,8 @@
 # live/jit also matches live/bindings/view/jit_test. Counts the TAP lines of the programs. A program fails as a whole
 # if it crashes, hangs, prints nothing, or prints fewer or more results than it planned. The last line is the sum. The
 # exit status is 1 if anything failed.
-# Unit and golden tests run in parallel, one per CPU, and live tests alone. The order of the output is always the same.
+# Unit and golden tests run in parallel, one per CPU, and so do the live tests that only check that documented commands
+# work. All other live tests run alone. The order of the output is always the same.
 # TEST_TIMEOUT: seconds per program (120; a live test 240; all guests together 900).
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -120,11 +121,23 @@ add_suite() {
 add_suite build profscript ''
 add_suite build/asan build/asan/profscript ' (asan)'
 run_all "$(nproc)"
-for file in $(find tests/live -name '*_test.sh' | LC_ALL=C sort) tests/guest/guest_test.sh; do
-	label=${file#tests/} label=${label%.sh} limit=240
-	[[ $label != guest/* ]] || limit=900
-	add $limit "$label" env "PROFSCRIPT=$PWD/profscript" "TEST_TIMEOUT=${TEST_TIMEOUT:-$limit}" bash "$file"
-done
+# add_live LIMIT FILE...: adds tests that trace this kernel
+add_live() {
+	local limit=$1 file label
+	shift
+	for file; do
+		label=${file#tests/} label=${label%.sh}
+		add $limit "$label" env "PROFSCRIPT=$PWD/profscript" "TEST_TIMEOUT=${TEST_TIMEOUT:-$limit}" bash "$file"
+	done
+}
+
+documented='tests/live/(docs/.*|readme_test|examples_test)[.]sh'
+mapfile -t files < <(find tests/live -regextype posix-extended -name '*_test.sh' -regex "$documented" | LC_ALL=C sort)
+add_live 240 "${files[@]}"
+run_all "$(nproc)"
+mapfile -t files < <(find tests/live -regextype posix-extended -name '*_test.sh' -not -regex "$documented" | LC_ALL=C sort)
+add_live 240 "${files[@]}"
+add_live 900 tests/guest/guest_test.sh
 run_all 1
 
 [ $((passed + failed + skipped)) -gt 0 ] || { echo "no test program is called ${words[*]}"; failed=1; }

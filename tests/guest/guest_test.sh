@@ -57,9 +57,12 @@ for file in $(find tests/guest -name '*_guest.sh' | LC_ALL=C sort); do
 		[[ $name != *"$word"* ]] || { names+=("$name") && break; }
 	done
 done
+# These take the longest, so they go first.
+old=()
 for name in "${names[@]}"; do
-	[[ -n ${GUEST_KERNEL-} || $ON_OLD != *" $name "* ]] || names+=("$name@old")
+	[[ -n ${GUEST_KERNEL-} || $ON_OLD != *" $name "* ]] || old+=("$name@old")
 done
+names=("${old[@]}" "${names[@]}")
 # One more than there are CPUs, because guests sleep now and then.
 for name in "${names[@]}"; do
 	while [ "$(jobs -rp | wc -l)" -gt "$(nproc)" ]; do wait -n; done

@@ -11,13 +11,13 @@ expect_line 'the plan tells it' 'sched_switch: .*captured by a BPF program' "$TM
 
 # --- the same records -----------------------------------------------------------------------------
 
-# equal NAME MINIMUM EVENT...: captured events and perf's are the same, at least so many of each. Another CPU may ask for
-# a switch between the two. A few of perf's at the start and the end are missing; perf may miss more. If any are lost, it
-# is tried again.
+# equal NAME MINIMUM FILTER EVENT...: captured events and perf's are the same, at least so many of each. Another CPU may
+# ask for a switch between the two. A few of perf's at the start and the end are missing; perf may miss more. If any are
+# lost, it is tried again.
 equal() {
-	local name=$1 minimum=$2 events=() event try
-	shift 2
-	for event in "$@"; do events+=(-e "$event" -e "$event//cpus=$(cat /sys/devices/system/cpu/online)/"); done
+	local name=$1 minimum=$2 filter=$3 events=() event try
+	shift 3
+	for event in "$@"; do events+=(-e "$event/$filter/" -e "$event/$filter/cpus=$(cat /sys/devices/system/cpu/online)/"); done
 	for try in 1 2 3 4 5; do
 		start "$TOP/tests/tools/captured.lua" -m 2048 "${events[@]}"
 		"$TOP/build/workloads/pingpong" 300
@@ -34,10 +34,12 @@ equal() {
 	result $? "$name" "$TMP/wrong"
 }
 
-equal 'switches, new tasks, migrations' 20 sched:sched_switch sched:sched_wakeup_new sched:sched_migrate_task
-equal 'system calls' 500 raw_syscalls:sys_enter raw_syscalls:sys_exit
-equal 'interrupts' 5 irq:softirq_entry irq:softirq_exit irq:softirq_raise
-equal 'page faults' 500 exceptions:page_fault_user
+equal 'switches, new tasks, migrations' 20 '' sched:sched_switch sched:sched_wakeup_new sched:sched_migrate_task
+# The shells of the test itself have more of these than a slow guest can compare.
+OTHERS='comm != "bash" && comm != "sleep"'
+equal 'system calls' 500 "$OTHERS" raw_syscalls:sys_enter raw_syscalls:sys_exit
+equal 'interrupts' 5 '' irq:softirq_entry irq:softirq_exit irq:softirq_raise
+equal 'page faults' 500 "$OTHERS" exceptions:page_fault_user
 
 # --- order, losses, targets -----------------------------------------------------------------------
 
@@ -73,8 +75,11 @@ for pages in 4 16; do
 done
 
 workload pingpong 3000
-seen -e sched:sched_switch -e "sched:sched_switch//cpus=0/" -e irq:softirq_raise -e raw_syscalls:sys_enter -m 2048
-check "captured and sampled events are in order: $seen, $early early" test "$early" -eq 0 -a "$seen" -gt 3000
+seen -e sched:sched_switch -e "sched:sched_switch//cpus=0/" -e irq:softirq_raise -e raw_syscalls:sys_enter -m 2048 -v
+# An emulated CPU may stop for long between an event's time and its record, which then comes late: that is told.
+late=$(sed -n 's/^profscript: .* \([0-9]*\) late$/\1/p' "$TMP/err")
+check "captured and sampled events are in order: $seen, $early early, $late late" \
+	test "$early" -eq "$late" -a "$early" -le $((seen / 1000)) -a "$seen" -gt 3000
 
 workload -C 0 syscalls 2000
 seen -e "raw_syscalls:sys_enter/id == $GETPPID/" --capture bpf -C 0

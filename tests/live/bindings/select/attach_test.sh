@@ -167,7 +167,7 @@ def part():
 threading.Thread(target=part).start()' part$$ <"$TMP/part" &
 whole=$!
 exec {part_go}>"$TMP/part"
-wait_for 20 grep -qs part /proc/$whole/task/*/comm
+wait_for 20 bash -c "grep -qs part /proc/$whole/task/*/comm"
 part=$(grep -l part /proc/$whole/task/*/comm | cut -d/ -f5)
 refuses 1 "no such process: 'part$$'; process $whole (python3) has threads of this name: use -t $part" -e $event -p "part$$"
 exec {part_go}>&-
