@@ -70,7 +70,7 @@ function Parser:assigned_target(node, column)
     self:fail(column, 'a filter compares, it cannot assign', is_plain and "did you mean '=='?" or nil)
   end
   if node.op == 'index' then
-    self:fail(node.column, 'an element of an array cannot be assigned to', 'only fields that are numbers can')
+    self:fail(node.column, 'cannot assign to an array element', 'only fields that are numbers can')
   end
   if node.op ~= 'var' then self:fail(column, 'only a variable can be assigned to') end
   self.assigned[node.name] = self.assigned[node.name] or node.column

@@ -142,7 +142,7 @@ bad expression '5 = f_i32': only a variable can be assigned to at column 3
   5 = f_i32
     ^]] },
   { 'comm[0] = 65', [[
-bad expression 'comm[0] = 65': an element of an array cannot be assigned to at column 5; only fields that are numbers can
+bad expression 'comm[0] = 65': cannot assign to an array element at column 5; only fields that are numbers can
   comm[0] = 65
       ^]] },
   { 'comm = 3', [[
