@@ -74,8 +74,11 @@ wait $link
 "$PROFSCRIPT" trace -v -e "$EVENT//pull=\"$DATA/pushed.data\"/" >"$TMP/out" 2>"$TMP/err"
 expect_line '-v: the source of a run without local events' "^source: $DATA/pushed.data$" "$TMP/err"
 check '-v: it has no rings' bash -c "! grep -E '^(target|rings):' '$TMP/err'"
-timeout 1 "$PROFSCRIPT" trace -e "$EVENT//pull=1/" >"$TMP/out" 2>"$TMP/err"
-expect_line 'a port is one of this machine' '^profscript: waiting for localhost:1: ' "$TMP/err"
+timeout 60 "$PROFSCRIPT" trace -e "$EVENT//pull=1/" >"$TMP/out" 2>"$TMP/err" &
+wait_for 50 grep -q '^profscript: waiting for localhost:1: ' "$TMP/err"
+result $? 'a port is one of this machine' "$TMP/err"
+kill $!
+wait $! 2>/dev/null
 refused 'no such file' 1 'pushd.data: no such file: an address is HOST:PORT' trace -e "$EVENT//pull=pushd.data/"
 refused 'an empty address' 2 'an empty address: an address is HOST:PORT' trace -N 1 -e "$EVENT//pull=\",\"/"
 refused 'pull= and --input' 2 'bad event .*: pull= cannot be combined with --input' \
