@@ -80,9 +80,7 @@ local function main(words)
   local opt, workload = options.parse(script.spec, script.name, rest, global, script.given)
   if not opt then failure.usage('%s', workload) end
   if explains then opt.dry_run, opt.explains = true, true end
-  if opt.watch then
-    opt.parse_again = function(new) return options.parse(new.spec, new.name, rest, global, script.given) end
-  end
+  opt.parse_again = function(new) return options.parse(new.spec, new.name, rest, global, script.given) end
   local explain = opt.explain and require 'bindings.command.explain'
   if explain and #explain.given(script.spec, opt) > 0 then
     return explain.run(script, found, opt)

@@ -5,6 +5,7 @@
 ---   profscript examples/cachestat.lua -i 1s
 return {
   summary = 'Print hits and misses of the page cache',
+  metrics = { row = { hits = 'counter', misses = 'counter' } },
   start = function(_, out)
     local asked, missed = 0, 0
     local function ask(ev) asked = asked + ev.last_index - ev.index + 1 end

@@ -30,6 +30,7 @@ char LICENSE[] SEC("license") = "GPL";
 
 return {
   summary = 'Print the length of the run queues',
+  metrics = { row = { tasks = 'label', samples = 'counter' } },
   start = function(_, out, session)
     local program = session.bpf { source = SOURCE }
     program:attach('sample', { type = 'software', config = 'cpu-clock', sample_freq = 99 })

@@ -4,9 +4,13 @@
 ---   profscript examples/vfsstat.lua -i 1s
 local OPERATIONS = { 'read', 'write', 'pread64', 'pwrite64', 'openat', 'close', 'fsync', 'newfstatat' }
 
+local counters = {}
+for _, name in ipairs(OPERATIONS) do counters[name] = 'counter' end
+
 return {
   summary = 'Print the number of file operations',
   unsupported = { 'samples' },
+  metrics = { row = counters },
   start = function(_, out, session)
     local events = {}
     for i, name in ipairs(OPERATIONS) do events[i] = 'syscalls:sys_enter_' .. name end

@@ -2,6 +2,7 @@
 /* A buffer of protobuf messages and JSON; see bytes.h. */
 #include "bytes.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,7 @@
 #include "text.h"
 
 enum { VARINT = 0, FIXED64 = 1, LENGTH = 2 };
-enum { VARINT_MAX = 10, PADDED = 4, DIGITS = 20 };
+enum { VARINT_MAX = 10, PADDED = 4, NUMBER_MAX = 40 };
 #define EXACT (1LL << 53)
 
 struct bytes *bytes_new(void)
@@ -50,14 +51,34 @@ static inline uint8_t *room(struct bytes *b, size_t n)
 	return b->data + b->size;
 }
 
+/* Copies text, most of which is short: without a call where two words hold it. */
+static inline uint8_t *copy(uint8_t *p, const void *from, size_t n)
+{
+	const uint8_t *text = from;
+	uint64_t first[2], last[2];
+
+	if (n >= 16 && n <= 32) {
+		memcpy(first, text, 16);
+		memcpy(last, text + n - 16, 16);
+		memcpy(p, first, 16);
+		memcpy(p + n - 16, last, 16);
+	} else if (n >= 8 && n < 16) {
+		memcpy(first, text, 8);
+		memcpy(last, text + n - 8, 8);
+		memcpy(p, first, 8);
+		memcpy(p + n - 8, last, 8);
+	} else if (n) {
+		memcpy(p, text, n);
+	}
+	return p + n;
+}
+
 void bytes_put(struct bytes *b, const void *from, size_t n)
 {
 	uint8_t *p = room(b, n);
 
-	if (!p || !n)
-		return;
-	memcpy(p, from, n);
-	b->size += n;
+	if (p)
+		b->size = (size_t)(copy(p, from, n) - b->data);
 }
 
 void bytes_base64(struct bytes *b, const void *from, size_t n)
@@ -216,7 +237,12 @@ static uint64_t element(const void *values, uint32_t size, uint32_t is_signed, u
 {
 	const uint8_t *from = (const uint8_t *)values + (size_t)i * size;
 	uint64_t value = 0;
+	uint32_t word;
 
+	if (size == sizeof(word)) { /* nearly always */
+		memcpy(&word, from, sizeof(word));
+		return is_signed ? (uint64_t)(int32_t)word : word;
+	}
 	memcpy(&value, from, size);
 	if (is_signed && size < sizeof(value) && value >> (8 * size - 1))
 		value |= ~0ULL << 8 * size;
@@ -239,76 +265,115 @@ void proto_list(struct bytes *b, uint32_t field, uint32_t of_value, const void *
 	b->size = (size_t)(p - b->data);
 }
 
+static size_t text_max(size_t n)
+{
+	return 6 * n + 2;
+}
+
+static uint8_t *quoted(uint8_t *p, const char *text, size_t n)
+{
+	*p++ = '"';
+	if (text_clean(text, n, TEXT_JSON))
+		p = copy(p, text, n);
+	else
+		p += text_escape((char *)p, text, n, TEXT_JSON);
+	*p++ = '"';
+	return p;
+}
+
 void json_text(struct bytes *b, const char *text, size_t n)
 {
-	uint8_t *p = room(b, 6 * n + 2);
+	uint8_t *p = room(b, text_max(n));
 
-	if (!p)
-		return;
-	*p++ = '"';
-	if (text_clean(text, n, TEXT_JSON)) {
-		memcpy(p, text, n);
-		p += n;
-	} else {
-		p += text_escape((char *)p, text, n, TEXT_JSON);
-	}
-	*p++ = '"';
-	b->size = (size_t)(p - b->data);
+	if (p)
+		b->size = (size_t)(quoted(p, text, n) - b->data);
 }
 
-/* Writes the digits of value, at least min of them, to the end of a text of DIGITS. Returns how
- * many. */
-static int digits(uint8_t *text, uint64_t value, int min)
-{
-	static const char pairs[] = "00010203040506070809101112131415161718192021222324"
-				    "25262728293031323334353637383940414243444546474849"
-				    "50515253545556575859606162636465666768697071727374"
-				    "75767778798081828384858687888990919293949596979899";
-	int at = DIGITS;
+#define ZEROS 0x3030303030303030ULL /* "00000000" */
 
-	while (value >= 100) {
-		at -= 2;
-		memcpy(text + at, pairs + value % 100 * 2, 2);
-		value /= 100;
-	}
-	if (value >= 10) {
-		at -= 2;
-		memcpy(text + at, pairs + value * 2, 2);
-	} else {
-		text[--at] = (uint8_t)('0' + value);
-	}
-	while (DIGITS - at < min)
-		text[--at] = '0';
-	return DIGITS - at;
+/* Returns the eight digits of a value below 10^8 as bytes from 0 to 9, the first one in the lowest
+ * byte: all of them at once, as a text that was written in pieces cannot be read without a stall.
+ */
+static inline uint64_t eight_digits(uint32_t value)
+{
+	uint64_t all = value / 10000 | (uint64_t)(value % 10000) << 32, tens;
+
+	tens = all * 10486 >> 20 & 0x7f0000007f; /* each half by 100 */
+	all = tens | (all - tens * 100) << 16;
+	tens = all * 103 >> 10 & 0x000f000f000f000f; /* each quarter by 10 */
+	return tens | (all - tens * 10) << 8;
 }
 
-static void integer(struct bytes *b, uint64_t size, int is_negative)
+/* Writes eight bytes. Returns p + n. */
+static inline uint8_t *put_digits(uint8_t *p, uint64_t eight, uint32_t n)
 {
-	uint8_t *p = room(b, DIGITS + 3), text[DIGITS];
-	int is_exact = size <= (uint64_t)EXACT, n;
+	eight = htole64(eight | ZEROS);
+	memcpy(p, &eight, sizeof(eight));
+	return p + n;
+}
 
-	if (!p)
-		return;
-	n = digits(text, size, 1);
+/* Writes the digits of value into NUMBER_MAX bytes. */
+static inline uint8_t *decimal(uint8_t *p, uint64_t value)
+{
+	const uint32_t part = 100000000;
+	uint64_t parts[2], first;
+	uint32_t n = 0, zeros;
+
+	if (value < 100) { /* such as CPUs and priorities */
+		if (value >= 10)
+			*p++ = (uint8_t)('0' + value / 10);
+		*p++ = (uint8_t)('0' + value % 10);
+		return p;
+	}
+	for (; value >= part; value /= part)
+		parts[n++] = eight_digits((uint32_t)(value % part));
+	first = eight_digits((uint32_t)value);
+	zeros = (uint32_t)__builtin_ctzll(first | 1ULL << 56) / 8;
+	p = put_digits(p, first >> 8 * zeros, 8 - zeros);
+	while (n)
+		p = put_digits(p, parts[--n], 8);
+	return p;
+}
+
+/* Writes an integer into NUMBER_MAX bytes. */
+static inline uint8_t *integer(uint8_t *p, uint64_t size, int is_negative)
+{
+	int is_exact = size <= (uint64_t)EXACT;
+
 	if (!is_exact)
 		*p++ = '"';
 	if (is_negative)
 		*p++ = '-';
-	memcpy(p, text + DIGITS - n, (size_t)n);
-	p += n;
+	p = decimal(p, size);
 	if (!is_exact)
 		*p++ = '"';
-	b->size = (size_t)(p - b->data);
+	return p;
+}
+
+static inline uint8_t *signed_integer(uint8_t *p, int64_t value)
+{
+	return integer(p, value < 0 ? -(uint64_t)value : (uint64_t)value, value < 0);
 }
 
 void json_int(struct bytes *b, int64_t value)
 {
-	integer(b, value < 0 ? -(uint64_t)value : (uint64_t)value, value < 0);
+	json_member_int(b, "", 0, value);
 }
 
 void json_uint(struct bytes *b, uint64_t value)
 {
-	integer(b, value, 0);
+	uint8_t *p = room(b, NUMBER_MAX);
+
+	if (p)
+		b->size = (size_t)(integer(p, value, 0) - b->data);
+}
+
+void json_member_int(struct bytes *b, const char *key, size_t n, int64_t value)
+{
+	uint8_t *p = room(b, n + NUMBER_MAX);
+
+	if (p)
+		b->size = (size_t)(signed_integer(copy(p, key, n), value) - b->data);
 }
 
 void json_list(struct bytes *b, const void *values, uint32_t size, uint32_t is_signed, uint32_t n)
@@ -327,37 +392,75 @@ void json_list(struct bytes *b, const void *values, uint32_t size, uint32_t is_s
 	bytes_put(b, "]", 1);
 }
 
-void json_hex(struct bytes *b, uint64_t value)
+/* Writes an address into NUMBER_MAX bytes. */
+static uint8_t *address(uint8_t *p, uint64_t value)
 {
-	uint8_t *p = room(b, 24);
 	int shift = 60;
 
-	if (!p)
-		return;
-	memcpy(p, "\"0x", 3);
-	p += 3;
+	p = copy(p, "\"0x", 3);
 	while (shift > 0 && !(value >> shift))
 		shift -= 4;
 	for (; shift >= 0; shift -= 4)
 		*p++ = (uint8_t) "0123456789abcdef"[value >> shift & 15];
 	*p++ = '"';
-	b->size = (size_t)(p - b->data);
+	return p;
+}
+
+void json_hex(struct bytes *b, uint64_t value)
+{
+	uint8_t *p = room(b, NUMBER_MAX);
+
+	if (p)
+		b->size = (size_t)(address(p, value) - b->data);
 }
 
 void json_time(struct bytes *b, double ns, uint32_t decimals)
 {
-	uint8_t *p = room(b, DIGITS + 2), text[DIGITS];
-	size_t n, whole;
+	json_member_time(b, "", 0, ns, decimals);
+}
+
+void json_member_time(struct bytes *b, const char *key, size_t n, double ns, uint32_t decimals)
+{
+	uint8_t *p = room(b, n + NUMBER_MAX);
+	uint64_t size = (uint64_t)(ns < 0 ? -ns : ns);
+	uint64_t whole = decimals == 3 ? size / 1000 : size / 1000000;
 
 	if (!p)
 		return;
-	n = (size_t)digits(text, (uint64_t)(ns < 0 ? -ns : ns), (int)decimals + 1);
-	whole = n - decimals;
+	p = copy(p, key, n);
 	if (ns < 0)
 		*p++ = '-';
-	memcpy(p, text + DIGITS - n, whole);
-	p += whole;
+	p = decimal(p, whole);
 	*p++ = '.';
-	memcpy(p, text + DIGITS - decimals, decimals);
-	b->size = (size_t)(p + decimals - b->data);
+	size -= whole * (decimals == 3 ? 1000 : 1000000);
+	p = put_digits(p, eight_digits((uint32_t)size) >> 8 * (8 - decimals), decimals);
+	b->size = (size_t)(p - b->data);
+}
+
+/* Writes a value into NUMBER_MAX bytes, or those of its text. */
+static inline uint8_t *field_value(uint8_t *p, const struct json_field *f, const uint8_t *at)
+{
+	switch (f->kind) {
+	case JSON_TEXT:
+		return quoted(p, (const char *)at, strnlen((const char *)at, f->size));
+	case JSON_INT:
+		return signed_integer(p, (int64_t)element(at, f->size, 1, 0));
+	case JSON_ADDRESS:
+		return address(p, element(at, f->size, 0, 0));
+	default:
+		return integer(p, element(at, f->size, 0, 0), 0);
+	}
+}
+
+void json_fields(struct bytes *b, const struct json_field *fields, uint32_t n, const void *record)
+{
+	for (const struct json_field *f = fields; f < fields + n; f++) {
+		uint8_t *p = room(b, f->key_size + text_max(f->size) + NUMBER_MAX);
+
+		if (!p)
+			return;
+		p = copy(p, f->key, f->key_size);
+		p = field_value(p, f, (const uint8_t *)record + f->offset);
+		b->size = (size_t)(p - b->data);
+	}
 }

@@ -48,7 +48,24 @@ void json_text(struct bytes *b, const char *text, size_t n);
 void json_int(struct bytes *b, int64_t value);
 void json_uint(struct bytes *b, uint64_t value);
 void json_list(struct bytes *b, const void *values, uint32_t size, uint32_t is_signed, uint32_t n);
+/* Text, such as a key, and then an integer or a time. */
+void json_member_int(struct bytes *b, const char *key, size_t n, int64_t value);
+void json_member_time(struct bytes *b, const char *key, size_t n, double ns, uint32_t decimals);
 /* A quoted address: "0xff". */
 void json_hex(struct bytes *b, uint64_t value);
-/* A time of ns in us or ms, with all its digits: 1234567 and 3 is 1234.567. */
+/* A time of ns in us or ms (3 or 6 decimals), with all its digits: 1234567 and 3 is 1234.567. */
 void json_time(struct bytes *b, double ns, uint32_t decimals);
+
+enum json_kind { JSON_INT, JSON_UINT, JSON_ADDRESS, JSON_TEXT };
+
+/* A member whose value is at a fixed place of a record: an integer of size bytes, or text that ends
+ * with a NUL or after size bytes. */
+struct json_field {
+	const char *key; /* what is written before the value */
+	uint32_t key_size;
+	uint32_t kind; /* enum json_kind */
+	uint32_t offset, size;
+};
+
+/* The values of n fields of a record that is long enough for them. */
+void json_fields(struct bytes *b, const struct json_field *fields, uint32_t n, const void *record);

@@ -51,7 +51,8 @@ struct event_request {
 	uint16_t group;	    /* counted events with the same number are read together, and are on
 			     * the hardware counters at the same times */
 	uint8_t perf_event; /* 1: its payload is the sample's own words, see decode/sample.h */
-	uint8_t resolve;    /* 1: addresses will be symbolized, even without stacks */
+	uint8_t resolve;    /* 1: addresses of code will be symbolized, even without stacks; 2: and
+			     * those of data */
 	uint8_t everywhere; /* 1: in all threads, even if the target is threads */
 	uint8_t counted;    /* 1: counted, not sampled; see session_read_counts() */
 	uint8_t reads;	    /* enum sample_reads: counts in its samples. CPUs only */

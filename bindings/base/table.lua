@@ -27,6 +27,7 @@ local tables = {}
 ---@field metric? 'label'|'counter'|'gauge'|'histogram'|'none' what the column is to --prometheus, --otlp and --serve:
 --- what the row is about; what was counted since the last report; any other number; a Hist, which is not printed;
 --- nothing. Default: text and ids such as `pid` are labels, other numbers are gauges
+---@field adds_up? boolean a gauge is the sum of the rows of a report with the same labels, such as those of stacks
 ---@field of_histogram? boolean the count or the sum of the row's histogram
 
 --- Rows with the field `is_total` are sums of others, and no metrics.

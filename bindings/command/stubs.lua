@@ -102,21 +102,14 @@ function stubs.options()
   return table.concat(lines, '\n') .. '\n'
 end
 
-local function sorted_names(t)
-  local names = {}
-  for name in pairs(t) do names[#names + 1] = name end
-  table.sort(names)
-  return names
-end
-
 --- Returns the configuration of luacheck: the globals that a script has.
 ---@return string
 function stubs.luacheckrc()
   local globals, lines = environment.new(), {}
-  for _, name in ipairs(sorted_names(globals)) do
+  for _, name in ipairs(nearest.keys(globals)) do
     local value = rawget(globals, name)
     if type(value) == 'table' and name ~= '_G' then
-      lines[#lines + 1] = ("  %s = { fields = { '%s' } },"):format(name, table.concat(sorted_names(value), "', '"))
+      lines[#lines + 1] = ("  %s = { fields = { '%s' } },"):format(name, table.concat(nearest.keys(value), "', '"))
     else
       lines[#lines + 1] = ('  %s = {},'):format(name)
     end
@@ -158,7 +151,7 @@ function stubs.write(folder, settings)
   local files = { ['options.lua'] = stubs.options() }
   for name, text in pairs(require 'bindings.command.stub_files') do files[name] = text end
   for name, text in pairs(stubs.events(events)) do files[('events/%s.lua'):format(name)] = text end
-  for _, name in ipairs(sorted_names(files)) do
+  for _, name in ipairs(nearest.keys(files)) do
     local ok, message = write_file(('%s/%s'):format(base, name), files[name])
     if not ok then return nil, message end
   end

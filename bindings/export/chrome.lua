@@ -7,6 +7,7 @@
 --- - A pair is an async slice (b, e) of its key, and a flow (s, f) between the threads of its events.
 --- - A stack is a sample (P) that refers to the frames at the end of the file.
 --- - Times are us since the first event.
+local exports = require 'bindings.export.export'
 local ffi = require 'ffi'
 local fields = require 'bindings.export.fields'
 local lanes = require 'bindings.export.lanes'
@@ -18,6 +19,7 @@ local threads = require 'bindings.export.threads'
 local version = require 'bindings.base.version'
 
 local C = ffi.C
+local member = exports.member
 local chrome = {}
 
 local PAIRS = threads.CPUS + 5e5 -- the process of slices that belong to no thread
@@ -65,19 +67,9 @@ end
 ---@return fun(e: ffi.cdata*)
 function chrome.members(event, b)
   return fields.writer(event, {
+    fixed = C.json_fields,
+    bytes = b,
     key = function(name) return (',%s:'):format(text.json(name == 'type' and 'type_' or name)) end,
-    int = function(key, value)
-      put(b, key)
-      C.json_int(b, value)
-    end,
-    uint = function(key, value)
-      put(b, key)
-      C.json_uint(b, value)
-    end,
-    address = function(key, value)
-      put(b, key)
-      C.json_hex(b, value)
-    end,
     text = function(key, s, size)
       put(b, key)
       C.json_text(b, s, size)
@@ -94,25 +86,23 @@ local function new_place(thread)
   return thread.place
 end
 
+local function put_int(b, key, value) C.json_member_int(b, key, #key, value) end
+local function put_time(b, key, time) C.json_member_time(b, key, #key, time, 3) end
+
 --- Writes the end of a record's head: its thread and time.
-local function put_place(b, thread, time)
-  put(b, thread.place or new_place(thread))
-  C.json_time(b, time, 3)
-end
+local function put_place(b, thread, time) put_time(b, thread.place or new_place(thread), time) end
 
 --- Returns what writes who ran on a CPU between two switches.
 function Chrome:running(event)
   local b, name = self.bytes, nil
   local switched, finish = switches.of(self.by_cpu, event, function(switch, to, is_confirmed)
     if switch.next_pid == 0 or not is_confirmed then return end
-    local thread, comm = self.threads:cpu(switch.cpu, 0), name(switch)
+    local thread, comm, size = self.threads:cpu(switch.cpu, 0), name(switch)
     put(b, ',\n{"ph":"X","cat":"running","name":')
-    C.json_text(b, comm, #comm)
+    C.json_text(b, comm, size)
     put_place(b, thread, switch.time)
-    put(b, ',"dur":')
-    C.json_time(b, to - switch.time, 3)
-    put(b, ',"args":{"tid":')
-    C.json_int(b, switch.next_pid)
+    put_time(b, ',"dur":', to - switch.time)
+    put_int(b, ',"args":{"tid":', switch.next_pid)
     put(b, '}}')
   end)
   if not switched then return end
@@ -130,10 +120,8 @@ function Chrome:new_queues()
       head = (',\n{"ph":"C","name":"waiting for CPU %d","pid":%d,"ts":'):format(cpu, threads.CPUS)
       heads[cpu] = head
     end
-    put(b, head)
-    C.json_time(b, time, 3)
-    put(b, ',"args":{"value":')
-    C.json_int(b, length)
+    put_time(b, head, time)
+    put_int(b, ',"args":{"value":', length)
     put(b, '}}')
   end }
 end
@@ -143,18 +131,18 @@ function Chrome:event(event)
   local queue = self.queues:of(event)
   local head = (',\n{"ph":"i","s":"t","name":%s,"cat":%s'):format(text.json(event.name),
     text.json(event.system or 'perf'))
-  local all, heads = self.threads, {} -- by thread: all that comes before the time
-  return function(e)
+  local all, heads, by_tid = self.threads, {}, {} -- by thread: all that comes before the time
+  local function find_head(e)
     local thread = all:of(e)
-    local own = heads[thread]
-    if not own then
-      own = head .. (thread.place or new_place(thread))
-      heads[thread] = own
-    end
-    put(b, own)
-    C.json_time(b, e.time, 3)
-    put(b, ',"args":{"cpu":')
-    C.json_int(b, e.cpu)
+    local own = heads[thread] or head .. (thread.place or new_place(thread))
+    heads[thread] = own
+    if thread.real_tid then by_tid[thread.real_tid] = own end
+    return own
+  end
+  return function(e)
+    local own = member(e) == 0 and by_tid[e.tid] or find_head(e)
+    put_time(b, own, e.time)
+    put_int(b, ',"args":{"cpu":', e.cpu)
     members(e)
     put(b, '}}')
     if running then running(e) end
@@ -174,8 +162,7 @@ function Chrome:sample(event)
       put(b, ',"sf":')
       C.json_uint(b, leaf)
     end
-    put(b, ',"args":{"cpu":')
-    C.json_int(b, e.cpu)
+    put_int(b, ',"args":{"cpu":', e.cpu)
     put(b, ',"period":')
     C.json_uint(b, e.period)
     put(b, '}}')
@@ -212,8 +199,7 @@ function Chrome:slice(source)
         thread.place or new_place(thread))
       flows[phase][thread] = head
     end
-    put(b, head)
-    C.json_time(b, time, 3)
+    put_time(b, head, time)
     put(b, ',"id":')
     C.json_uint(b, id)
     put(b, '}')
@@ -228,17 +214,13 @@ function Chrome:slice(source)
     if not lane then return false end
     if not lane.id then self:place_lane(source, lane, p.key) end
     if not lane.begins[p.kind] then new_heads(lane, p.kind, name) end
-    put(b, lane.begins[p.kind])
-    C.json_time(b, p.first_time, 3)
-    put(b, ',"args":{"key":')
-    C.json_int(b, p.key)
+    put_time(b, lane.begins[p.kind], p.first_time)
+    put_int(b, ',"args":{"key":', p.key)
     if value then
-      put(b, value)
-      C.json_int(b, p.first_value)
+      put_int(b, value, p.first_value)
     end
     put(b, '}}')
-    put(b, lane.ends[p.kind])
-    C.json_time(b, p.second_time, 3)
+    put_time(b, lane.ends[p.kind], p.second_time)
     put(b, '}')
     if not second then return true end
     self.nr_flows = self.nr_flows + 1
@@ -255,7 +237,7 @@ function Chrome:counter(event, id, title, time, value)
 end
 
 function Chrome:lost(e)
-  self.queues:lose()
+  self.queues.lose()
   local thread = self.threads:of(e)
   self:put ',\n{"ph":"i","s":"p","cat":"lost","name":"lost events"'
   put_place(self.bytes, thread, e.time)

@@ -6,12 +6,16 @@ local ffi = require 'ffi'
 local libc = require 'bindings.base.libc'
 local views = require 'bindings.view.views'
 
+local C = ffi.C
 local fields = {}
 local has = views.has
 
 --- What a format does with the fields. key is what `key` returned.
 ---@class FieldWriter
 ---@field key fun(name: string): any is called once for each field, before the first event
+---@field fixed? fun(b: ffi.cdata*, run: ffi.cdata*, n: integer, raw: ffi.cdata*) writes n fields at fixed places of the
+--- payload (struct json_field), instead of int, uint, address and text
+---@field bytes? ffi.cdata* struct bytes * for fixed
 ---@field int fun(key: any, value: number|ffi.cdata*)
 ---@field uint fun(key: any, value: number|ffi.cdata*)
 ---@field address fun(key: any, value: number|ffi.cdata*)
@@ -43,6 +47,30 @@ local function put_hex(text, key, raw, size)
   text(key, s, #s)
 end
 
+--- Returns how C finds a field with a fixed place (enum json_kind); nil for others.
+local function fixed_kind(field)
+  if has(field, 'DYNAMIC') then return end
+  if has(field, 'STRING') then return C.JSON_TEXT end
+  if has(field, 'ARRAY') or not c_type(field) then return end
+  return has(field, 'POINTER') and C.JSON_ADDRESS or has(field, 'SIGNED') and C.JSON_INT or C.JSON_UINT
+end
+
+--- Returns the statement that writes the fields from number `from` on that have fixed places, and the number after
+--- them; nil if there is none.
+local function fixed_statement(list, keys, from, runs)
+  local last = from
+  while list[last] and fixed_kind(list[last]) do last = last + 1 end
+  if last == from then return end
+  local run = ffi.new('struct json_field[?]', last - from)
+  for i = from, last - 1 do
+    local field, one = list[i], run[i - from]
+    one.key, one.key_size, one.kind = keys[i], #keys[i], fixed_kind(field)
+    one.offset, one.size = field.offset, field.size
+  end
+  runs[#runs + 1] = run
+  return ('fixed(bytes, runs[%d], %d, e.raw)'):format(#runs, last - from), last
+end
+
 --- Returns the source of the statement that writes field number i of event e.
 local function statement(field, i)
   local at = ('e.raw + %d'):format(field.offset)
@@ -70,7 +98,8 @@ local function statement(field, i)
 end
 
 local SOURCE = [[
-local put, keys, types, cast, dynamic, strnlen, put_hex, size = ...
+local put, keys, types, cast, dynamic, strnlen, put_hex, size, runs, bytes = ...
+local fixed = put.fixed
 return function(e)
   if e.raw_size < size then return end
   local offset, length
@@ -103,14 +132,18 @@ end
 ---@param put FieldWriter
 ---@return fun(e: ffi.cdata*) write takes a struct event *
 function fields.writer(event, put)
-  local code, keys = {}, {}
-  for i, field in ipairs(fields.of(event)) do
-    keys[i], code[i] = put.key(field.name), statement(field, i)
+  local list, code, keys, runs, i = fields.of(event), {}, {}, {}, 1
+  for k, field in ipairs(list) do keys[k] = put.key(field.name) end
+  while list[i] do
+    local source, after
+    if put.fixed then source, after = fixed_statement(list, keys, i, runs) end
+    code[#code + 1] = source or statement(list[i], i)
+    i = after or i + 1
   end
   if #code == 0 then return function() end end
   local source = SOURCE:format(table.concat(code, '\n  '))
   return assert(loadstring(source, '=fields of ' .. event.name))(put, keys, pointers, ffi.cast, dynamic,
-    libc.strnlen, put_hex, event.view.size)
+    libc.strnlen, put_hex, event.view.size, runs, put.bytes)
 end
 
 return fields

@@ -6,6 +6,7 @@
 --- - Pairs are slices; events are ticks of their thread; counts are graphs; losses are marked.
 --- - The page stays small enough for a browser: if there is too much of a kind, what is shorter than a minimum is left
 ---   out, which the page says.
+local ffi = require 'ffi'
 local items = require 'bindings.export.timeline_items'
 local lanes = require 'bindings.export.lanes'
 local page = require 'bindings.export.timeline_page'
@@ -56,8 +57,8 @@ function Html:running(event)
   local name, all, runs = nil, self.threads, self.runs
   local switched, finish = switches.of(self.by_cpu, event, function(switch, to, is_confirmed)
     if not is_confirmed or switch.next_pid == 0 then return end
-    local thread = all:known(switch.next_pid) or all:named(switch.next_pid, name(switch))
-    if thread.name == threads.UNKNOWN then thread.name = name(switch) end
+    local thread = all:known(switch.next_pid) or all:named(switch.next_pid, ffi.string(name(switch)))
+    if thread.name == threads.UNKNOWN then thread.name = ffi.string(name(switch)) end
     runs:add(switch.time, to, thread.index - 1, all:cpu(switch.cpu, 0).index - 1)
   end)
   if not switched then return end
@@ -116,7 +117,7 @@ function Html:counter(event, id, title, time, value)
 end
 
 function Html:lost(e)
-  self.queues:lose()
+  self.queues.lose()
   self.lost_events = self.lost_events + tonumber(e.period)
   if #self.losses == MAX_LOSSES then return end
   local cpu = e.cpu >= 0 and self.threads:cpu(e.cpu, 0).index - 1 or -1
@@ -136,7 +137,7 @@ end
 function Html:finish(time)
   local file, clock = self.target.file, self.target.clock()
   for _, finish in ipairs(self.finishers) do finish(time) end
-  self.queues:finish(time)
+  self.queues.finish(time)
   self.threads:rename()
   local left_out = 0
   file:put(page.HEAD)

@@ -51,14 +51,14 @@ function switches.of(by_cpu, event, take)
   return switched, finish
 end
 
---- Returns the name of the task that a switch lets run.
+--- Returns the name of the task that a switch lets run: its bytes and how many.
 ---@param event Event
----@return fun(switch: Switch): string
+---@return fun(switch: Switch): ffi.cdata*, integer
 function switches.namer(event)
   local payload, size = event.view.payload, event.fields.next_comm.size
   return function(switch)
     local comm = cast(payload, switch.raw).next_comm
-    return ffi.string(comm, libc.strnlen(comm, size))
+    return comm, tonumber(libc.strnlen(comm, size))
   end
 end
 

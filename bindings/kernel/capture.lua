@@ -8,6 +8,7 @@
 local bit = require 'bit'
 local ffi = require 'ffi'
 local asm = require 'bindings.kernel.asm'
+local chain = require 'bindings.kernel.chain'
 local computed = require 'bindings.kernel.computed'
 local cpu_list = require 'bindings.base.cpu_list'
 local libbpf = require 'bindings.bpf.libbpf'
@@ -39,8 +40,8 @@ local IRQS_OFF = {
   ['exceptions:page_fault_kernel'] = true,
 }
 
--- A sample: header, id, pid and tid, time, cpu, size of the fields, fields.
-local ID, TASK, TIME, CPU, RAW_SIZE, RAW = 8, 16, 24, 32, 40, 44
+-- A sample: header, id, pid and tid, time, cpu, possibly a callchain, size of the fields, fields.
+local ID, TASK, TIME, CPU, CHAIN, RAW_SIZE, RAW = 8, 16, 24, 32, 40, 40, 44
 local COMMON_PID, FIRST_FIELD = 4, 8 -- offsets of fields
 -- A loss: header, id, number, pid and tid, time, cpu, id.
 local LOST = { size = 56, id = 8, number = 16, task = 24, time = 32, cpu = 40, identifier = 48 }
@@ -66,6 +67,7 @@ local MAX_DEPTH = 15 -- of common_preempt_count
 ---@field watermark integer bytes after which the reader is woken
 ---@field nr_cpus integer
 ---@field events integer number of captured events so far
+---@field chains? Chains
 local Rings = {}
 Rings.__index = Rings
 
@@ -298,6 +300,7 @@ end
 ---@field type integer common_type
 ---@field id integer64 in the samples
 ---@field rings Rings
+---@field stack? { parts: integer, max: integer } with the callchain, see Chains:collect()
 
 --- Returns whether an event can be captured.
 ---@param event string "sys:name"
@@ -329,19 +332,46 @@ function capture.write(a, source, places, spec)
   a:load(8, 2, 7, C.CAPTURE_TAIL)
   a:alu_r('sub', 1, 2)
   -- Programs that come in between have the margin.
-  a:jump('>', 1, rings.size - C.CAPTURE_MARGIN, 'lost')
+  a:jump('>', 1, rings.size - (spec.stack and 2 or 1) * C.CAPTURE_MARGIN, 'lost')
+  local from, bytes = spec.stack and a:take(8), spec.stack and a:take(8)
+  if spec.stack then
+    rings.chains = rings.chains or chain.new()
+    rings.chains:collect(a, spec.stack.parts, spec.stack.max, 'lost')
+    a:store(8, FRAME, from, 9)
+    a:store(8, FRAME, bytes, 0)
+  end
+  --- Generates r9 = the size of the record, plus a number. Uses r1.
+  local function record_size(more)
+    a:alu('mov', 9, size + more)
+    if not spec.stack then return end
+    a:load(8, 1, FRAME, bytes)
+    a:alu_r('add', 9, 1)
+  end
   a:load(8, 3, 7, C.CAPTURE_LOST)
   a:load(8, 4, 7, C.CAPTURE_TOLD)
   a:jump_r('!=', 3, 4, 'tell')
-  a:alu('mov', 9, size)
+  record_size(0)
   a:fetch_add(7, C.CAPTURE_RESERVED, 9)
   a:label 'reserved'
   a:alu('and', 9, mask)
   a:alu_r('add', 9, 7)
+  if spec.stack then
+    a:alu_r('mov', 1, 9)
+    a:alu('add', 1, DATA + CHAIN)
+    a:load(8, 2, FRAME, bytes)
+    a:jump('>', 2, chain.MAX_SIZE, 'done') -- never, but the verifier has forgotten it
+    a:load(8, 3, FRAME, from)
+    a:call 'probe_read_kernel'
+  end
 
   a:call 'get_current_task_btf'
   a:alu_r('mov', 8, 0)
   a:value(1, SAMPLE_TYPE + bit.lshift(KERNEL_MODE + 0ULL, 32) + bit.lshift(size + 0ULL, 48))
+  if spec.stack then
+    a:load(8, 2, FRAME, bytes)
+    a:alu('lsh', 2, 48)
+    a:alu_r('add', 1, 2)
+  end
   a:store(8, 9, DATA, 1)
   a:value(1, spec.id)
   a:store(8, 9, DATA + ID, 1)
@@ -351,6 +381,11 @@ function capture.write(a, source, places, spec)
   a:store(8, 9, DATA + TIME, 1)
   a:load(8, 1, FRAME, places.cpu)
   a:store(8, 9, DATA + CPU, 1)
+  if spec.stack then -- what follows is after it
+    a:load(8, 1, FRAME, bytes)
+    a:jump('>', 1, chain.MAX_SIZE, 'done')
+    a:alu_r('add', 9, 1)
+  end
   common_bytes(a, spec.event)
   a:alu('lsh', 1, 48)
   a:value(2, raw + bit.lshift(spec.type + 0ULL, 32))
@@ -383,7 +418,7 @@ function capture.write(a, source, places, spec)
   -- A program within another one does not tell losses, so that they are told once and before what follows them.
   a:label 'tell'
   a:jump('!=', 8, 0, 'lost')
-  a:alu('mov', 9, size + LOST.size)
+  record_size(LOST.size)
   a:fetch_add(7, C.CAPTURE_RESERVED, 9)
   a:load(8, 3, 7, C.CAPTURE_LOST)
   a:load(8, 4, 7, C.CAPTURE_TOLD)

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Generated programs on tracepoints. They do what perf does before it writes a sample: they ignore events while their
---- switch is off, those that do not match the event's filters, and those of this process.
+--- switch is off, those of other tasks than the targets, those that do not match the event's filters, and those of this
+--- process.
 local arguments = require 'bindings.kernel.arguments'
 local asm = require 'bindings.kernel.asm'
 local compile = require 'bindings.kernel.compile'
@@ -24,6 +25,7 @@ end
 ---@field switch Switch
 ---@field filters Compiled[] all must be true
 ---@field own_pid? integer ignore what this process does outside interrupts
+---@field targets? Targets the tasks whose events these are; nil: all
 ---@field options? SourceOptions
 
 --- What the body of a program can use.
@@ -46,6 +48,7 @@ local function generate(spec, body)
   local a, source = asm.new(), arguments.of(spec.event, spec.options)
   local places = { cpu = a:take(8), side = a:take(8) }
   a:alu_r('mov', asm.CONTEXT, 1)
+  if spec.targets then spec.targets:check(a, 'done') end
   spec.switch:check(a, 'done')
   a:store(8, asm.FRAME, places.cpu, 0)
   a:store(8, asm.FRAME, places.side, 1)

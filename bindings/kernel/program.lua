@@ -104,10 +104,11 @@ function program.shared_array(value_size, entries) return create(ARRAY, 4, value
 ---@return Descriptor map
 function program.perf_events(nr_cpus) return create(PERF_EVENT_ARRAY, 4, 4, nr_cpus, 0) end
 
---- Creates an array of one value for each CPU: the memory of a program.
+--- Creates an array of values for each CPU: the memory of a program.
 ---@param value_size integer bytes
+---@param entries? integer
 ---@return Descriptor map
-function program.memory(value_size) return create(PERCPU_ARRAY, 4, value_size, 1, 0) end
+function program.memory(value_size, entries) return create(PERCPU_ARRAY, 4, value_size, entries or 1, 0) end
 
 --- Creates the smallest ring buffer.
 ---@return Descriptor map

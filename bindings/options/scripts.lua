@@ -52,6 +52,8 @@ local MAX_SIZE = 16 * 1024 * 1024 -- bytes
 ---@field positional? OptionDeclaration[] arguments without a dash, in order
 ---@field unsupported? string[] the common options that make no sense for this profiler
 ---@field attributes? string[] the event attributes that it reads, such as { 'key', 'num' }
+---@field metrics? table<string, table<string, string>> what the fields of `out:record` and `out:row` are to metrics
+--- and the page of --serve, by the name of the record, as `metric` of a column
 ---@field everywhere? boolean true: trace all CPUs, even if -p, -t or a workload names threads
 ---@field events? boolean false: a command without events; start() does all the work
 
@@ -64,6 +66,7 @@ local KEYS = {
   positional = 'table',
   unsupported = 'table',
   attributes = 'table',
+  metrics = 'table',
   everywhere = 'boolean', -- attach to all CPUs; -p, -t and a workload select from their events
   events = 'boolean', -- false: start() does all the work and returns nothing
   start = 'function',
@@ -112,6 +115,23 @@ local function one_line(path, message)
   return ('%s:%s: %s'):format(shortened, line, text)
 end
 
+local METRIC_KINDS = { label = true, counter = true, gauge = true, histogram = true, none = true }
+
+--- Returns what is wrong with the metrics of a profiler.
+local function check_metrics(metrics)
+  for name, fields in pairs(metrics) do
+    if type(name) ~= 'string' or type(fields) ~= 'table' then
+      return ("metrics: '%s' is not the name of a record with a table of its fields"):format(tostring(name))
+    end
+    for field, kind in pairs(fields) do
+      if type(field) ~= 'string' or not METRIC_KINDS[kind] then
+        return ("metrics: %s.%s is '%s', not one of %s%s"):format(name, tostring(field), tostring(kind),
+          table.concat(nearest.keys(METRIC_KINDS), ', '), nearest.hint(tostring(kind), nearest.keys(METRIC_KINDS)))
+      end
+    end
+  end
+end
+
 ---@param profiler any
 ---@return string? message if the table is invalid
 local function check_table(profiler)
@@ -137,6 +157,8 @@ local function check_table(profiler)
         nearest.hint(tostring(name), nearest.keys(selector.attributes)))
     end
   end
+  local bad_metric = check_metrics(profiler.metrics or {})
+  if bad_metric then return bad_metric end
   if profiler.summary:find '\n' then return "'summary' is more than one line" end
   for i, example in ipairs(profiler.examples or {}) do
     if type(example) ~= 'table' or type(example[1]) ~= 'string' or type(example[2]) ~= 'string' then

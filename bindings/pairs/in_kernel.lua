@@ -55,10 +55,11 @@ end
 local function compiled(event, text, what) return events.compile(event, text, what or 'key', 'number') end
 
 --- Returns the key of an event, and whether it is a thread.
-local function key_of(config, event)
+---@param instance 'cpu'|'tid' default key
+local function key_of(config, event, instance)
   if event.is_task_event then return 'tid', true end
   local key = pair_keys.compile(config, event)
-  if not key then return 'cpu', false end
+  if not key then return instance, instance == 'tid' end
   if key.type == 'string' then asm.refuse 'its keys are strings' end
   return key, THREADS[event.attrs.key or config.key] or false
 end
@@ -70,15 +71,15 @@ local function threads()
 end
 
 --- Returns the plan of the programs, and the rules by event.
----@param is_served boolean the histograms are shown, even if the script prints nothing but sums
-local function make_plan(self, nr_cpus, is_served)
-  local config = self.config
+---@param run Run
+local function make_plan(self, nr_cpus, run)
+  local config, instance = self.config, run.per_thread and 'tid' or 'cpu'
   local plan = { stages = #config.stages, cycle = config.cycle or false, rules = {} }
   local by_event, all_cpus, all_threads = {}, true, true
   local rows = config.rows
   for i, stage in ipairs(config.stages) do
     for j, event in ipairs(stage) do
-      local key, is_thread = key_of(config, event)
+      local key, is_thread = key_of(config, event, instance)
       local rule = { stage = i - 1, place = j - 1, key = key, role = pair_keys.role(event),
         is_derived = event.is_derived }
       all_cpus, all_threads = all_cpus and key == 'cpu', all_threads and is_thread
@@ -87,7 +88,7 @@ local function make_plan(self, nr_cpus, is_served)
         rule.same = rows.same and event.fields[rows.same] and { value = compiled(event, rows.same), any = rows.any }
         rule.failed = rows.failed and pair_rows.failed(rows, event)
       end
-      local task = pair_keys.running_task(event, 'cpu')
+      local task = pair_keys.running_task(event, instance)
       if task and task.target then
         rule.wakeup = { task = compiled(event, task.task), target = compiled(event, task.target),
           waker = compiled(event, task.waker) }
@@ -108,7 +109,7 @@ local function make_plan(self, nr_cpus, is_served)
   plan.threshold = tonumber(C.hist_set_threshold(config.latencies or rows.hists))
   if rows and not (all_cpus and rows.kinds and rows.by[1] == 'key') then -- a CPU has cells of its own
     plan.rows = { by = rows.by, most = rows.ids.max, kinds = rows.kinds,
-      buckets = rows.kinds ~= nil or is_served }
+      buckets = rows.kinds ~= nil or run.serving ~= nil } -- served histograms are shown, even if only sums are printed
   end
   return plan, by_event
 end
@@ -117,7 +118,7 @@ end
 ---@param kernel InKernel
 function PairTaker:load(kernel)
   check(self)
-  local plan, by_event = make_plan(self, kernel.switch.nr_cpus, kernel.run.serving ~= nil)
+  local plan, by_event = make_plan(self, kernel.switch.nr_cpus, kernel.run)
   self.pairs, self.rules = kernel_pairs.new(plan, kernel.switch.nr_cpus), by_event
   for event, rule in pairs(by_event) do
     if event.is_task_event then

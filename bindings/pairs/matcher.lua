@@ -256,14 +256,16 @@ function Feed:open(run)
   self.durations = ffi.cast('double *', ffi.cast('char *', self.out) + ffi.offsetof('struct pair', 'ns'))
   self.pauses = self:pauses_by_class()
   self.doubts = doubts.new(doubts.of_session(run.session), config.stages)
+  local function key_text(key)
+    local value = self:key_value(key)
+    return ('%s %s'):format(self:key_source() or '', type(value) == 'string' and value or units.number(value))
+  end
   self.export = run.export and run.export:slices({
     by = self:per_instance() and self.instance or TASK_KEYS[self:key_source()] and 'tid' or 'key',
-    key_text = function(key)
-      local value = self:key_value(key)
-      return ('%s %s'):format(self:key_source() or '', type(value) == 'string' and value or units.number(value))
-    end,
+    key_text = key_text,
     value = config.value,
   }, config.stages)
+  self.keep_pairs = run.serving and run.serving:keep_pairs(config.stages, key_text)
   self.add_row = config.rows and pair_rows.adder(config.rows, config, self.expression_env)
 end
 
@@ -299,6 +301,7 @@ function Feed:take(list, n)
   end
   if self.doubts then self.doubts:count(out, found) end
   if self.export then self.export(out, found, list) end
+  if self.keep_pairs then self.keep_pairs(out, found) end
   if pair or add_row then
     local stopped = self.run.stopped
     for i = 0, found - 1 do

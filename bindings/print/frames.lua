@@ -8,8 +8,9 @@ local C = ffi.C
 local lshift, rshift = bit.lshift, bit.rshift
 local frames = {}
 
-local FRAME_JIT = tonumber(C.FRAME_JIT)
+local FRAME_JIT, FRAME_DATA = tonumber(C.FRAME_JIT), tonumber(C.FRAME_DATA)
 local MANY_STACKS = 2 ^ 18 -- a quarter of the runtime's limit
+local MAX_MEMBER = 127 -- of a stack's id, which must be positive
 local MAX_TEXTS = 4096 -- number of stacks, and of addresses, cached as text
 
 --- A frame of a stack, or an address that was looked up.
@@ -21,6 +22,7 @@ local MAX_TEXTS = 4096 -- number of stacks, and of addresses, cached as text
 ---@field offset number offset in that file
 ---@field in_kernel boolean
 ---@field is_jit boolean JIT-compiled code
+---@field is_data boolean the symbol is a variable; without one, dso may also be '[heap]', '[stack]' or '[anon]'
 ---@field inlined? boolean inlined into the function of the next frame
 ---@field source? string file and line, with --srcline
 
@@ -28,7 +30,10 @@ local MAX_TEXTS = 4096 -- number of stacks, and of addresses, cached as text
 ---@field list fun(id: integer): Frame[] innermost first
 ---@field lines fun(id: integer): string[] the frames as printed in reports, with their addresses
 ---@field text fun(id: integer): string the same as indented lines
----@field symbol_text fun(id: integer): string|false 'symbol+0x1c' of the innermost frame; false: no symbol
+---@field symbol_text fun(id: integer): string|false 'symbol+0x1c' of the innermost frame, or '[heap]' of data; false:
+--- it has no symbol
+---@field add_session fun(other: ffi.cdata*): integer makes the stacks of another session of this machine known, which
+--- must live as long; returns what to add to the ids of its stacks
 ---@field before_forget fun(call: fun()) sets what to call just before ids become invalid
 ---@field forget fun() discards all stacks if there are many; ids become invalid
 ---@field names fun(id: integer, names: string[], kinds: string[]): integer stores the names and kinds of the frames,
@@ -67,10 +72,25 @@ function frames.new(session, add, progress)
 
   local self = {}
 
+  local others = {} -- further sessions, by member
+
+  local function stacks_of(member)
+    local other = others[member]
+    return C.session_stacks(other or session, other and 0 or member)
+  end
+
   --- Returns the stacks of the machine of a stack, and its number there.
   local function find(id)
     local member = rshift(id, C.STACK_MEMBER_SHIFT)
-    return C.session_stacks(session, member), id - lshift(member, C.STACK_MEMBER_SHIFT), member
+    return stacks_of(member), id - lshift(member, C.STACK_MEMBER_SHIFT), member
+  end
+
+  --- Adds the stacks of another session of this machine.
+  function self.add_session(other)
+    local member = MAX_MEMBER
+    while others[member] do member = member - 1 end
+    others[member] = other
+    return lshift(member, C.STACK_MEMBER_SHIFT)
   end
 
   function self.list(id)
@@ -87,18 +107,26 @@ function frames.new(session, add, progress)
         offset = tonumber(frame.offset - frame.back),
         in_kernel = frame.in_kernel,
         is_jit = frame.kind == FRAME_JIT,
+        is_data = frame.kind == FRAME_DATA,
       }
-      if add then add(list, one, member, frame.file, frame.offset - frame.back) else list[#list + 1] = one end
+      if add and not others[member] and not one.is_data then
+        add(list, one, member, frame.file, frame.offset - frame.back)
+      else
+        list[#list + 1] = one
+      end
       index = index + 1
     end
     return list
   end
 
-  local files = {} -- '[libc.so.6]' by address of the path
+  --- Returns '[libc.so.6]' for the path of a file, and other names as they are: '[heap]'.
+  local function in_brackets(dso) return ('[%s]'):format(dso:match '[^/]*$':match '^%[?(.-)%]?$') end
+
+  local files = {} -- the same by address of the path
   local function unknown_in(dso)
     if dso == nil then return 'Unknown' end
     local at = tonumber(ffi.cast('intptr_t', dso))
-    files[at] = files[at] or ('[%s]'):format(string_at(dso):match '[^/]*$':match '^%[?(.-)%]?$')
+    files[at] = files[at] or in_brackets(string_at(dso))
     return files[at]
   end
 
@@ -106,7 +134,7 @@ function frames.new(session, add, progress)
   local function listed_names(id, names, kinds)
     local list = self.list(id)
     for i, one in ipairs(list) do
-      local file = not one.in_kernel and one.dso and ('[%s]'):format(one.dso:match '[^/]*$':match '^%[?(.-)%]?$')
+      local file = not one.in_kernel and one.dso and in_brackets(one.dso)
       names[i] = one.symbol or file or 'Unknown'
       kinds[i] = one.inlined and 'i' or one.in_kernel and 'k' or one.is_jit and 'j' or one.symbol and 'u' or '?'
     end
@@ -164,6 +192,7 @@ function frames.new(session, add, progress)
   local function look_up_symbol(id)
     local first = self.list(id)[1]
     local found = first and first.symbol and ('%s+0x%x'):format(first.symbol, first.symbol_offset) or false
+    if first and first.is_data and not found then found = in_brackets(first.dso) end
     if nr_symbols == MAX_TEXTS then symbols, nr_symbols = {}, 0 end
     symbols[id], nr_symbols = found, nr_symbols + 1
     return found
@@ -177,11 +206,11 @@ function frames.new(session, add, progress)
 
   local stats, listeners = ffi.new 'struct stacks_stats', {}
   function self.forget()
-    for member = 0, C.session_machines(session) - 1 do
-      local stacks = C.session_stacks(session, member)
-      if stacks == nil then return end
-      C.stacks_read_stats(stacks, stats)
-      if stats.stacks >= MANY_STACKS then
+    for member = 0, MAX_MEMBER do
+      local is_used = others[member] or member < C.session_machines(session)
+      local stacks = is_used and stacks_of(member) or nil
+      if stacks ~= nil then C.stacks_read_stats(stacks, stats) end
+      if stacks ~= nil and stats.stacks >= MANY_STACKS then
         for _, call in ipairs(listeners) do call() end
         C.stacks_clear(stacks)
         texts, nr_texts = {}, 0

@@ -12,6 +12,7 @@ local line_reader = {}
 local STDIN = 0
 line_reader.STDIN = STDIN
 local CHUNK = 4096
+local PERIOD = 100 -- ms between looks whether the run is to end
 
 ---@class LineReader
 ---@field is_terminal boolean
@@ -37,20 +38,42 @@ end
 ---@param complete fun(text: string): string, string[] returns what to insert after the text, and all candidates
 ---@return LineReader
 function line_reader.new(out, prompt, complete)
-  local self = setmetatable({ is_terminal = false, ended = false, fd = STDIN, _out = out, _complete = complete,
-    _rest = '' }, LineReader)
+  local self = setmetatable({ is_terminal = false, ended = false, fd = STDIN, _rest = '' }, LineReader)
   if out.tty and libc.isatty(STDIN) ~= 0 then
     local err = ffi.new 'struct error'
     local editor = C.line_editor_new(prompt, history_file(), err)
     if editor == nil then failure.of(err) end
     self._editor, self.is_terminal = ffi.gc(editor, C.line_editor_free), true
   end
+  self:use(out, complete)
   return self
 end
 
-local function is_ready()
+--- Goes on with another output.
+---@param out Output
+---@param complete fun(text: string): string, string[] see new()
+function LineReader:use(out, complete)
+  self._out, self._complete = out, complete
+  if self._editor then out:on_line(function() self:_hide() end) end
+end
+
+--- Makes room for what is printed, such as a warning, until show().
+function LineReader:_hide()
+  if not self._editor or self._is_hidden then return end
+  C.line_editor_hide(self._editor)
+  self._is_hidden = true
+end
+
+--- Shows the prompt again after something has been printed.
+function LineReader:show()
+  if not self._is_hidden then return end
+  C.line_editor_show(self._editor)
+  self._is_hidden = false
+end
+
+local function is_ready(ms)
   local fds = ffi.new('struct pollfd', STDIN, libc.POLLIN)
-  return libc.poll(fds, 1, 0) > 0
+  return libc.poll(fds, 1, ms) > 0
 end
 
 function LineReader:_end()
@@ -79,7 +102,7 @@ function LineReader:next()
         return line
       end
     end
-    if not is_ready() then return end
+    if not is_ready(0) then return end
     if self._editor then
       local what = C.line_editor_read(self._editor)
       if what == C.LINE_COMPLETE then return ffi.string(C.line_editor_text(self._editor)) end
@@ -99,19 +122,30 @@ function LineReader:next()
   end
 end
 
+--- Waits for the next line; nil if there is none any more, or the run is to end.
+---@return string?
+function LineReader:wait()
+  local line = self:next()
+  while not line and not self.ended and not C.signals_must_end() do
+    is_ready(PERIOD)
+    line = self:next()
+  end
+  return line
+end
+
 --- Prints what is in the output, and text, above the prompt.
 ---@param text? string
 function LineReader:print(text)
-  if self._editor then C.line_editor_hide(self._editor) end
+  self:_hide()
   if text then self._out:write(text) end
   self._out:flush()
-  if self._editor then C.line_editor_show(self._editor) end
+  self:show()
 end
 
 --- Gives the terminal back.
 function LineReader:close()
   if not self._editor then return end
-  C.line_editor_hide(self._editor)
+  self:_hide()
   ffi.gc(self._editor, nil)
   C.line_editor_free(self._editor)
   self._editor = nil

@@ -130,12 +130,17 @@ function Output:observe(observer) self._observer = observer end
 ---@field table fun(self, spec: TableSpec, rows: table[])
 ---@field record fun(self, name: string, fields: table<string, any>, order: string[])
 
+--- Returns whether somebody sees the rows. Nobody does while they are collected: then the results are seen.
+---@return boolean
+---@package
+function Output:is_observed() return self._observer ~= nil and not self._take end
+
 --- Shows rows to the observer, without printing them.
 ---@param spec TableSpec
 ---@param rows table[]
 ---@package
 function Output:offer(spec, rows)
-  if self._observer then self._observer:table(spec, rows) end
+  if self:is_observed() then self._observer:table(spec, rows) end
 end
 
 --- Returns whether rows are needed for more than text: for JSON, CSV, metrics or the page of --serve.
@@ -176,10 +181,16 @@ function Output:results(print)
   self._take, self.format, self.tty = take, format, tty
 end
 
---- Sets what to do before lines are written to the terminal.
+--- Adds what to do before lines are written to the terminal.
 ---@param action fun()
 ---@package
-function Output:on_line(action) self._on_line = action end
+function Output:on_line(action)
+  local before = self._on_line
+  self._on_line = before and function()
+    before()
+    action()
+  end or action
+end
 
 --- Writes a line to stderr. Gives up if the run must end and the reader does not read.
 ---@param line string
@@ -338,6 +349,16 @@ function Output:table(spec, rows, at, shown)
   end
   check.is(rows, 'table', 'out:table takes a list of rows')
   self:offer(spec, rows)
+  self:put_table(spec, rows, at, shown)
+end
+
+--- Prints rows that the observer does not see.
+---@param spec TableSpec
+---@param rows table[]
+---@param at? number
+---@param shown? fun(): string
+---@package
+function Output:put_table(spec, rows, at, shown)
   if #rows == 0 then
     if self._is_empty == nil then self._is_empty = true end
     return
@@ -361,7 +382,8 @@ end
 ---@param name string
 ---@param fields table<string, any>
 ---@param order? string[] field names; default: all, sorted
-function Output:record(name, fields, order)
+---@param shown? string what text has instead: lines
+function Output:record(name, fields, order, shown)
   check.is(name, 'string', 'out:record takes a name')
   check.is(fields, 'table', 'out:record takes a table of fields')
   if not order then
@@ -369,7 +391,8 @@ function Output:record(name, fields, order)
     for field in pairs(fields) do order[#order + 1] = field end
     table.sort(order)
   end
-  if self._observer then self._observer:record(name, fields, order) end
+  if self:is_observed() then self._observer:record(name, fields, order) end
+  if shown and self.format == 'text' then return self:append(shown) end
   self:put_record(name, fields, order)
 end
 
@@ -412,7 +435,7 @@ function Output:row(fields, name)
   end
   if #names == 0 then error("out:row takes names and values in turn: { 'pid', ev._pid }", 2) end
   if self.format ~= 'text' then return self:record(name or 'row', row, names) end
-  if self._observer then self._observer:record(name or 'row', row, names) end
+  if self:is_observed() then self._observer:record(name or 'row', row, names) end
   self._rows = self._rows or {}
   local key = table.concat(names, '\n')
   local widths, cells, heading = self._rows[key], {}, {}

@@ -175,6 +175,7 @@ function Printer:line_printer(event)
   local floor = math.floor
   local has_flags = not event.is_task_event and event.request.perf_event == 0 and event.request.is_output == 0
     and event.request.record == 0
+  local knows_flags = has_flags and not event.has_no_flags
   local has_column = has_flags or not event.owner.describe
   local put_time, wall_sec, wall_nsec = self.run.axis.put, self.wall_sec, self.wall_nsec
   local mark = event.machine and ' G' or '  ' -- as perf-prof marks the events of guests
@@ -197,7 +198,7 @@ function Printer:line_printer(event)
     local irq, preempt, blank = '...', '..', ' '
     if not has_column then
       irq, preempt, blank = '', '', ''
-    elseif has_flags and e.raw_size >= 8 then
+    elseif knows_flags and e.raw_size >= 8 then
       irq, preempt = IRQ_COLUMNS[e.raw[2]], PREEMPT_COLUMNS[e.raw[3]]
     end
     buf:putf('%16s %6d %s%s%s[%s] ', safe(task_name(e.tid, time)), e.tid, irq, preempt, blank, CPU_TEXT[e.cpu])

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Progress: a line at the bottom of a terminal (stderr) during work that takes long: reading a recording, looking up
---- symbols, queries, writing files. It is erased before anything else is printed, and at the end of the work.
+--- symbols, queries, writing files, reading folded stacks. It is erased before anything else is printed, and at the end
+--- of the work.
 local ffi = require 'ffi'
 local libc = require 'bindings.base.libc'
 local sys = require 'bindings.base.sys'
@@ -80,6 +81,13 @@ local function duration(sec)
   return ('%d:%02d min'):format(math.floor(sec / 60), sec % 60)
 end
 
+--- Returns how much of a file was read, and the time left if its size is known: the first and the last part of a line.
+local function read_of(read, size, sec)
+  if size <= 0 then return ('%sB'):format(short(read)) end
+  return ('%d%% of %sB'):format(math.floor(read / size * 100), short(size)),
+    size > read and read > 0 and duration((size - read) * sec / read) .. ' left' or nil
+end
+
 --- Shows how much of a recording was read.
 ---@param session ffi.cdata*
 function Progress:poll(session)
@@ -89,24 +97,19 @@ function Progress:poll(session)
   local stats = ffi.new 'struct session_stats'
   C.session_read_stats(session, stats)
   local read, size, events = tonumber(stats.read), tonumber(stats.size), tonumber(stats.events)
-  local sec, parts = (now - self._since) / 1e9, {}
-  if size > 0 then
-    parts[1] = ('%d%% of %sB'):format(math.floor(read / size * 100), short(size))
-  else
-    parts[1] = ('%sB'):format(short(read))
-  end
-  parts[2] = ('%sevents, %sB/s'):format(short(events), short(read / sec))
-  if size > read and read > 0 then parts[3] = duration((size - read) * sec / read) .. ' left' end
-  self:_show(table.concat(parts, ', '))
+  local sec = (now - self._since) / 1e9
+  local first, last = read_of(read, size, sec)
+  self:_show(table.concat({ first, ('%sevents, %sB/s'):format(short(events), short(read / sec)), last }, ', '))
 end
 
 --- Begins a kind of work after the events.
 ---@param what string such as 'writing trace.json'
 ---@param has_no_steps? boolean it may take long, and is announced
-function Progress:stage(what, has_no_steps)
+---@param size? integer bytes of the file that is read
+function Progress:stage(what, has_no_steps, size)
   if not self.is_on then return end
   local now = sys.now()
-  self._stage, self._stage_since, self._done = what, now, 0
+  self._stage, self._stage_since, self._done, self._size = what, now, 0, size
   if has_no_steps and self:_is_due(now) then self:_show(what) end
   self._next = math.max(self._next, now + FIRST)
 end
@@ -120,8 +123,11 @@ function Progress:step(amount, unit)
   local now = sys.now()
   if not self:_is_due(now) then return end
   self._next = now + PERIOD
-  local rate = self._done / ((now - self._stage_since) / 1e9)
-  self:_show(('%s: %s%s, %s%s/s'):format(self._stage, short(self._done), unit, short(rate), unit))
+  local sec = (now - self._stage_since) / 1e9
+  local done, last = short(self._done) .. unit
+  if self._size then done, last = read_of(self._done, self._size, sec) end
+  local rate = ('%s%s/s'):format(short(self._done / sec), unit)
+  self:_show(('%s: %s'):format(self._stage, table.concat({ done, rate, last }, ', ')))
 end
 
 return progress

@@ -21,7 +21,11 @@ Captures.__index = Captures
 ---@return Captures
 function captures.new(kernel) return setmetatable({ _kernel = kernel, _programs = {} }, Captures) end
 
-local ATTRIBUTES = { 'stack', 'max-stack', 'cpus', 'period', 'freq', 'push' }
+local ATTRIBUTES = { 'cpus', 'period', 'freq', 'push' }
+
+-- To read a user's stack faults on pages that are not there. perf does not report these faults while it does so, but
+-- would while a program does.
+local FAULTS = 'exceptions:page_fault_kernel'
 
 -- What a script says that reads common_flags: by name, by printing events as text, or by listing fields.
 local READERS = { print_event = true, fields = true }
@@ -47,6 +51,22 @@ local function shows_flags(run, checked)
   end)
 end
 
+--- Returns why an event cannot be captured with its stack; nil if it can.
+---@param run Run
+---@param event Event
+---@return string?
+local function refuses_stack(run, event)
+  local request = event.request
+  if request.attr.sample_stack_user > 0 then return ('%s is recorded with a copy of its stack'):format(event.name) end
+  for _, other in ipairs(run.events.list) do
+    if other.name == FAULTS then return ('to read the stacks of %s causes %s'):format(event.name, FAULTS) end
+  end
+  -- The kernel walks the two parts of a stack one after the other, in calls that cost more than perf's samples.
+  if run.opt.capture == 'auto' and request.callchain >= C.STACK_USER then
+    return ('%s is recorded with the stack of the program, which costs no less through BPF'):format(event.name)
+  end
+end
+
 --- Returns why an event cannot be captured; nil if it can.
 ---@param self Captures
 ---@param event Event
@@ -56,7 +76,10 @@ local function refuses(self, event, checked)
   local request = event.request
   if not event.tracepoint or event.machine then return ('%s is not a tracepoint of this machine'):format(event.name) end
   if request.counted == 1 then return ('%s is only counted'):format(event.name) end
-  if request.callchain ~= 0 then return ('%s is recorded with its stack'):format(event.name) end
+  if request.callchain ~= 0 then
+    local reason = refuses_stack(self._kernel.run, event)
+    if reason then return reason end
+  end
   if request.bpf_array ~= 0 or request.reads ~= 0 or request.everywhere ~= 0 or request.sample ~= 0 then
     return ('the samples of %s are special'):format(event.name)
   end
@@ -75,22 +98,23 @@ end
 
 --- Loads and attaches the program of an event, and adds it to the event's request.
 local function load(self, event, filters)
-  local kernel, err, captured = self._kernel, ffi.new 'struct error', event.request.captured
-  local opt = kernel.run.opt
+  local kernel, err, request = self._kernel, ffi.new 'struct error', event.request
+  local opt, captured = kernel.run.opt, request.captured
   self.rings = self.rings or capture.rings(opt.mmap_pages, opt.watermark)
   if kernel:has_foreign_pids() then asm.refuse("the kernel's thread ids are not those of this pid namespace") end
   local rings, id = self.rings, C.capture_new_id(err)
   if id == 0 then asm.refuse('%s', ffi.string(err.text)) end
   local loaded = probe.load(kernel:spec(event, rings, filters), function(a, source, places)
     capture.write(a, source, places, {
-      event = event.name, list = event.list, id = id, rings = rings, type = tonumber(event.request.attr.config),
+      event = event.name, list = event.list, id = id, rings = rings, type = tonumber(request.attr.config),
+      stack = request.callchain ~= 0 and { parts = request.callchain, max = request.attr.sample_max_stack } or nil,
     })
   end)
   local link = not opt.dry_run and program.attach(loaded) or nil
   captured.rings, captured.bell, captured.program = rings.map.fd, rings.bell.fd, loaded.fd
   captured.nr_cpus, captured.size, captured.bit, captured.id = rings.nr_cpus, rings.size, rings.events, id
   rings.events = rings.events + 1
-  event.captured = true
+  event.captured, event.has_no_flags = true, not capture.is_exact(event.name)
   table.insert(self._programs, { loaded, link })
   return true
 end
@@ -121,6 +145,7 @@ function Captures:stop()
   for _, one in ipairs(self._programs) do
     if one[2] then one[2]:close() end
   end
+  self._kernel:forget_targets()
 end
 
 return captures

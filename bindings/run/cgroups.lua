@@ -1,12 +1,16 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Names of control groups by their ids, which are the inode numbers of their directories.
+--- Control groups: their names by their ids, which are the inode numbers of their directories, and those that --cgroups
+--- names.
 local ffi = require 'ffi'
+local asm = require 'bindings.kernel.asm'
 local libc = require 'bindings.base.libc'
 local sys = require 'bindings.base.sys'
 local text = require 'bindings.base.text'
 
 local C = ffi.C
 local cgroups = {}
+
+local ROOT_INODE = 1 -- of the whole hierarchy
 
 local AGAIN = 1 -- second between two searches for an unknown group: one that is gone is never found
 local known, searched = {}, -math.huge
@@ -36,6 +40,26 @@ function cgroups.name(id)
     if top then search(top, '/') end
   end
   return known[id] or ('%.0f'):format(id)
+end
+
+--- Returns the groups that --cgroups names, with their levels in the hierarchy, or refuses: programs know only that of
+--- version 2, and only from its root.
+---@param names string[]
+---@return { id: number, level: integer }[]
+function cgroups.find(names)
+  local top, err, list = root(), ffi.new 'struct error', {}
+  local st = top and sys.stat(top .. '/cgroup.controllers') and sys.stat(top)
+  if not st or st.inode ~= ROOT_INODE then asm.refuse('programs know only the control groups of version 2') end
+  local wanted = ffi.new('const char *[?]', #names + 1)
+  for i, name in ipairs(names) do wanted[i - 1] = name end
+  local found = C.cgroups_find(top, wanted, err)
+  if found == nil then asm.refuse('%s', ffi.string(err.text)) end
+  for path in ffi.string(ffi.gc(found, libc.free)):gmatch '[^\n]+' do
+    local one = sys.stat(path) or asm.refuse('the control group %s is gone', path)
+    local _, level = path:sub(#top + 1):gsub('/+[^/]', '')
+    list[#list + 1] = { id = one.inode, level = level }
+  end
+  return list
 end
 
 return cgroups

@@ -241,6 +241,21 @@ local function taken_by(target_branches, limits)
   return taken
 end
 
+--- Returns what the run that takes the place of this one begins with, if a consumer wants one, such as a prompt.
+---@param loop Loop
+---@return table?
+local function opened_again(loop)
+  local run = loop.run
+  for _, consumer in ipairs(loop.version.checked.consumers) do
+    local wanted = consumer.again and consumer:again()
+    if wanted then
+      local before = reload.again(run, loop.version.script, run, wanted.changes)
+      for _, one in ipairs(wanted.events) do table.insert(before.opt.event, one) end
+      return before
+    end
+  end
+end
+
 --- Runs a script on a session. Returns the exit code, or what reload.lua has said about a run that takes its place.
 ---@param before? table what Reload:open_again() has said
 ---@return integer|table
@@ -283,7 +298,7 @@ local function run_with_events(session, script, opt, words, found, before)
   version:open()
   local loop = setmetatable({ run = run, version = version }, Loop)
   loop.reload = files and reload.new(run, version, found, files)
-  if before then reload.print_gap(run, before) end
+  if before and before.changes then reload.print_gap(run, before) end
 
   code_places.follow()
   run:tell 'start'
@@ -302,11 +317,11 @@ local function run_with_events(session, script, opt, words, found, before)
   local ended, end_problem = run:tell_all 'ended'
   run.progress:stage 'reports'
   C.watchdog_begin(0) -- for a Ctrl-C from now on: stop() may take long after the one that ended the run
-  local again = ok and loop.reload and loop.reload.again
+  local again = ok and (loop.reload and loop.reload.again or opened_again(loop))
   if again then
     loop.version:close()
     run.loss:report()
-    run:tell('reported', loop:end_time())
+    run:tell('leave', loop:end_time())
     flush(out)
     return again
   end

@@ -10,6 +10,8 @@ local text = require 'bindings.base.text'
 
 local dry_run = {}
 
+local PER_CPU = 'one per CPU'
+
 ---@param event Event
 ---@param kernel_filter? string
 ---@param user_filter? string
@@ -54,8 +56,8 @@ end
 ---@return string rings number of ring buffers
 function dry_run.target(opt, words, everywhere)
   local cpus = opt.cpus and 'CPUs ' .. opt.cpus or 'all online CPUs'
-  if opt.cgroups then return ('cgroups %s on %s'):format(table.concat(opt.cgroups, ','), cpus), 'one per CPU' end
-  if not attach.per_thread(opt, words, everywhere) then return cpus, 'one per CPU' end
+  if opt.cgroups then return ('cgroups %s on %s'):format(table.concat(opt.cgroups, ','), cpus), PER_CPU end
+  if not attach.per_thread(opt, words, everywhere) then return cpus, PER_CPU end
   local what = {}
   local is_target, workload = attach.is_target(opt, words), table.concat(words, ' ')
   if is_target then what[1] = 'the workload ' .. workload end
@@ -65,14 +67,23 @@ function dry_run.target(opt, words, everywhere)
   if inherits then target = target .. (is_target and ', and its children' or ', and their children') end
   if opt.cpus then target = target .. ', on ' .. cpus end
   if #words > 0 and not is_target then target = ('%s, until %s ends'):format(target, workload) end
-  return target, (inherits or opt.cpus) and 'one per CPU' or 'one per thread'
+  return target, (inherits or opt.cpus) and PER_CPU or 'one per thread'
 end
 
-local function all_counted(list)
+--- Returns whether there are captured events, which have rings of CPUs, and whether there are other samples.
+---@param list Event[]
+---@return boolean captured
+---@return boolean others
+local function rings_of(list)
+  local captured, others = false, false
   for _, event in ipairs(list) do
-    if event.request.counted == 0 and not event.taken then return false end
+    if event.captured then
+      captured = true
+    elseif event.request.counted == 0 and not event.taken then
+      others = true
+    end
   end
-  return true
+  return captured, others
 end
 
 --- Returns the addresses from which all events of a run are pulled; nil if there are events of this machine.
@@ -111,8 +122,12 @@ function dry_run.text(run, with_reasons)
     parts[#parts + 1] = ('source: %s\n'):format(pulled)
   else
     local target, rings = dry_run.target(opt, run.workload, run.everywhere)
+    local captured, others = rings_of(list)
+    if captured and rings ~= PER_CPU then
+      rings = others and ('%s, and %s for captured events'):format(rings, PER_CPU) or PER_CPU
+    end
     parts[#parts + 1] = ('target: %s\n'):format(target)
-    if not all_counted(list) then
+    if captured or others then
       parts[#parts + 1] = ('rings: %s, %d pages (%d KiB) each, read when %d%% full\n'):format(rings, opt.mmap_pages,
         opt.mmap_pages * libc.getpagesize() / 1024, opt.watermark)
     end

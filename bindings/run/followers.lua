@@ -8,10 +8,10 @@ local followers = {}
 
 -- In the order in which they are called, and the name by which the run knows them.
 local MODULES = {
+  { 'perfeval', require 'bindings.run.perfeval' },
   { 'query', require 'bindings.sql.row_query' },
   { 'export', require 'bindings.export.export' },
   { 'serving', require 'bindings.serve.serve' },
-  { 'perfeval', require 'bindings.run.perfeval' },
   { 'status', require 'bindings.run.status_report' },
   { 'usage', require 'bindings.run.usage' },
   { 'push', require 'bindings.run.push' },
@@ -33,7 +33,8 @@ local MODULES = {
 ---@field stop? fun(self, time: number) in the last report, after the script
 ---@field close? fun(self, ok: boolean) at the end, also of a run that has failed
 ---
---- With --watch:
+--- If another version of the script takes over, or events are opened again:
+---@field leave? fun(self, time: number) another session follows
 ---@field again? fun(self, run: Run) this is the run of another version of the script, maybe in another session. A
 --- follower without this function knows nothing about the script, and is created anew for another session
 ---@field only_session? string the option, if the follower cannot continue in another session

@@ -6,6 +6,7 @@ local cpu_list = require 'bindings.base.cpu_list'
 local asm = require 'bindings.kernel.asm'
 local attach = require 'bindings.select.attach'
 local captures = require 'bindings.run.captures'
+local cgroups = require 'bindings.run.cgroups'
 local expr = require 'bindings.expr.compile'
 local ffi = require 'ffi'
 local failure = require 'bindings.base.failure'
@@ -13,6 +14,7 @@ local probe = require 'bindings.kernel.probe'
 local program = require 'bindings.kernel.program'
 local switch = require 'bindings.kernel.switch'
 local sys = require 'bindings.base.sys'
+local targets = require 'bindings.kernel.targets'
 
 local C = ffi.C
 
@@ -55,10 +57,9 @@ function InKernel:offer(taker) self.takers[#self.takers + 1] = taker end
 local SHORTEST_INTERVAL = 1e8 -- ns: at the end of one, Switch:turn() waits for all CPUs, usually 10 to 40 ms
 
 local OPTIONS = {
-  'overwrite', 'call_graph', 'freq', 'period', 'irqs_disabled', 'tif_need_resched', 'nr_running_min',
+  'overwrite', 'freq', 'period', 'irqs_disabled', 'tif_need_resched', 'nr_running_min',
   'nr_running_max', 'exclude_pid', 'sched_policy', 'exclude_user', 'exclude_kernel', 'exclude_host', 'exclude_guest',
-  'perfeval_cpus', 'perfeval_pids', 'cgroups', 'push',
-  'record',
+  'perfeval_cpus', 'perfeval_pids', 'push', 'record',
 }
 
 --- Returns why programs cannot have the events of a run; nil if they can.
@@ -68,7 +69,13 @@ local function refuses_programs(run)
   local opt = run.opt
   if opt.capture == 'perf' then return 'as --capture says' end
   if run.is_recorded or run:pulls() then return 'they are not those of this machine now' end
-  if attach.names_threads(opt, run.workload) then return 'they are those of some threads' end
+  if attach.names_threads(opt, run.workload) then
+    local reason = run.everywhere and 'events of other tasks may be about the threads'
+    for _, event in ipairs(run.events.list) do
+      reason = reason or event.request.everywhere == 1 and ('%s is read in all tasks'):format(event.name)
+    end
+    if reason then return reason end
+  end
   for _, name in ipairs(OPTIONS) do
     local given = opt[name]
     if given and not (type(given) == 'table' and #given == 0) then return '--' .. name:gsub('_', '-') end
@@ -86,6 +93,18 @@ local function refuses_run(run)
   if run.interval > 0 and run.interval < SHORTEST_INTERVAL then return 'the interval is less than 100 ms' end
 end
 
+--- Returns why a program cannot have an event of threads. Some kernels pass an event that is about another task than
+--- the current one, such as a wakeup, to the perf events of both.
+---@param run Run
+---@param event Event
+---@return string?
+local function refuses_threads(run, event)
+  if not attach.names_threads(run.opt, run.workload) then return end
+  if event.name:match '^sched:sched_wak' or event.name:match '^sched:sched_stat_' then
+    return ('kernels differ in the threads of which %s is an event'):format(event.name)
+  end
+end
+
 --- Returns why an event cannot be taken; nil if it can.
 ---@param event Event
 ---@param known table<string, boolean> attributes
@@ -95,7 +114,7 @@ local function refuses_event(event, known)
   if not event.tracepoint or event.machine or event.is_derived then
     return ('%s is not a tracepoint of this machine'):format(event.name)
   end
-  if event.params.stack or event.owner.wants.stacks then return 'stacks are recorded' end
+  if event.request.callchain ~= 0 then return 'stacks are recorded' end
   for name in pairs(event.attrs) do
     if name ~= 'alias' and not known[name] then return ('%s has the attribute %s='):format(event.name, name) end
   end
@@ -144,6 +163,43 @@ function InKernel:has_foreign_pids()
   return self._foreign
 end
 
+--- Makes the targets of a run: false for all tasks.
+---@return Targets|false
+local function make_targets(self)
+  local opt, workload = self.run.opt, self.run.workload
+  if opt.cgroups and #opt.cgroups > 0 then return targets.groups(cgroups.find(opt.cgroups)) end
+  if not attach.names_threads(opt, workload) then return false end
+  if self:has_foreign_pids() then asm.refuse("the kernel's thread ids are not those of this pid namespace") end
+  local threads = targets.threads(attach.inherits(opt, workload), attach.is_target(opt, workload))
+  if not opt.dry_run then threads:attach() end
+  return threads
+end
+
+--- Returns the tasks whose events the run reads; nil: all. Refuses what programs cannot tell.
+---@return Targets?
+function InKernel:targets()
+  if self._targets == nil and not self._no_targets then
+    self._targets, self._no_targets = asm.attempt(function() return make_targets(self) end)
+  end
+  if self._no_targets then asm.refuse('%s', self._no_targets) end
+  return self._targets or nil
+end
+
+--- Lets the session mark the target threads. Called when it is known who takes the events.
+function InKernel:_aim()
+  local aims, run = self._targets, self.run
+  if not aims or run.opt.dry_run then return end
+  if #self.takers == 0 and not self.captures.rings then return aims:close() end
+  if aims.marks then run:mark_threads(aims.marks.bytes, aims) end
+  -- The workload starts with the session, but nobody is a target before.
+  if #self.takers > 0 and attach.is_target(run.opt, run.workload) then self.switch:on() end
+end
+
+--- Detaches the programs that follow the targets. Called when no event can happen any more.
+function InKernel:forget_targets()
+  if self._targets then self._targets:close() end
+end
+
 --- Returns what a program for an event must know.
 ---@param event Event
 ---@param gate Switch|Rings
@@ -155,6 +211,7 @@ function InKernel:spec(event, gate, filters)
     switch = gate,
     filters = filters,
     own_pid = event.system ~= 'sched' and self.run:own_pid() or nil,
+    targets = self:targets(),
     options = { foreign_pids = self:has_foreign_pids() },
   }
 end
@@ -173,7 +230,7 @@ end
 function InKernel:_try(taker, checked)
   local reason = refuses_programs(self.run) or refuses_run(self.run)
   for _, event in ipairs(taker.events) do
-    reason = reason or refuses_event(event, taker.attributes or {})
+    reason = reason or refuses_event(event, taker.attributes or {}) or refuses_threads(self.run, event)
       or is_shared(taker, event, checked) and ('%s has several handlers'):format(event.name) or nil
   end
   if reason then return reason end
@@ -206,7 +263,7 @@ function InKernel:_capture(checked)
   local reason, is_news = nil, false
   for _, event in ipairs(self.run.events:shown()) do
     if not event.taken then
-      local why = refuses_programs(self.run) or self.captures:add(event, checked)
+      local why = refuses_programs(self.run) or refuses_threads(self.run, event) or self.captures:add(event, checked)
       event.not_captured = why
       if why and captures.is_known(event) and not is_news then reason, is_news = why, true end
       reason = reason or why
@@ -226,6 +283,7 @@ function InKernel:decide(checked)
   end
   self.takers = accepted
   local why, is_news = self:_capture(checked)
+  self:_aim()
   if why and not is_news and not reason and run.opt.capture == 'auto' then return end
   if run.opt.capture == 'bpf' and why then
     failure.usage('%s: --capture=bpf is not possible: %s', run.name, why)

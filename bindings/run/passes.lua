@@ -12,7 +12,7 @@ local STAGES = {
   limit = 4, -- ends sources and the run after N events
   prepare = 5, -- calls consumers before the script's handlers
   handle = 6, -- calls the script's handlers
-  export = 7, -- writes events to the file of --export
+  export = 7, -- writes events to the file of --export, keeps them for the page of --serve
   feed = 8, -- passes the events to consumers
 }
 

@@ -38,7 +38,8 @@ local WATERMARK = 50 -- percent; nobody waits for it
 ---@field before? string time before `at`; default: all that is kept
 ---@field after? string time after `at`; default: none
 ---@field where? fun(ev: Ev): any only events for which it returns true
----@field each? fun(ev: Ev) called with each event, in order; default: out:print_event
+---@field each? fun(ev: Ev) called with each event, in order; default without `file`: out:print_event
+---@field file? string writes the events to this file, as a recording that profscript and perf read
 ---@field done? fun(dump: Dump) called after the last event
 
 ---@class Dump
@@ -52,6 +53,11 @@ local WATERMARK = 50 -- percent; nobody waits for it
 local Recorder = { of_version = true }
 Recorder.__index = Recorder
 local public -- its facade
+
+local function check_code(code, err)
+  if code < 0 then failure.of(err) end
+  return code
+end
 
 local function duration(text, what)
   if text == nil then return end
@@ -75,7 +81,7 @@ end
 
 local SETTINGS = { events = true, keep = true }
 local DUMP_SETTINGS = { at = 'number', before = 'string', after = 'string', where = 'function', each = 'function',
-  done = 'function' }
+  file = 'string', done = 'function' }
 
 --- Returns the events of a recorder, which are not those of the run any more.
 local function select_events(instance, wanted)
@@ -97,16 +103,24 @@ local function select_events(instance, wanted)
   return list
 end
 
---- Creates the session of a recorder. It also knows the names of the tasks that the run does not trace, so its events
---- are named by it.
+--- Creates the session of a recorder. It also knows the names and mappings of the tasks that the run does not trace, so
+--- its events and stacks are named by it.
 local function new_session(self)
   local run, err = self._run, ffi.new 'struct error'
   local source = C.live_new(err)
   if source == nil then failure.of(err) end
-  self._session = ffi.gc(C.session_new(source), C.session_free)
-  local tasks = C.session_tasks(self._session, 0)
+  local session = ffi.gc(C.session_new(source), C.session_free)
+  self._session = session
+  local tasks = C.session_tasks(session, 0)
   local context = setmetatable({
     task_name = function(tid, time) return ffi.string(C.tasks_name(tasks, tid, time - self._shift)) end,
+    stack = function(e)
+      if e.chain == nil then return -1 end
+      e.time = e.time - self._shift
+      local id = C.session_stack(session, e)
+      e.time = e.time + self._shift
+      return self._first_stack + id
+    end,
   }, { __index = run.services })
   for _, event in ipairs(self._list) do
     event.context, event.view = context, views.new(event.name, event.list, context, event.params.sample)
@@ -144,13 +158,7 @@ local function refuses(event)
   local request = event.request
   if event.machine then return 'it is of another machine' end
   if event.user_filter then return ("the kernel cannot evaluate its filter '%s'"):format(event.user_filter) end
-  if request.callchain ~= 0 then return 'stacks are not kept' end
   if request.counted == 1 or request.record ~= 0 or request.is_output == 1 then return 'it has no samples' end
-end
-
-local function check_code(code, err)
-  if code < 0 then failure.of(err) end
-  return code
 end
 
 ---@package
@@ -172,6 +180,9 @@ function Recorder:open()
     event.request.name, event.request.config1_text = event.name, event.config1_text
     event.request.cpus = event.attrs.cpus
     event.request.filter = event_filter.for_kernel(event, own)
+    if event.request.callchain ~= 0 and not self._first_stack then
+      self._first_stack = run.services.frames.add_session(self._session)
+    end
     check_code(C.session_add_event(self._session, event.request, err), err)
   end
   local n = #cpu_list.numbers(cpus or sys.read '/sys/devices/system/cpu/online')
@@ -192,6 +203,21 @@ function Recorder:start()
   C.session_read_clock(self._session, ours)
   self._shift = ours.base - clock.base -- of our times
   self._base = clock.base
+end
+
+--- Creates the file of a dump.
+local function new_excerpt(self, path)
+  local err, n = ffi.new 'struct error', #self._list
+  local requests, formats = ffi.new('const struct event_request *[?]', n), C.session_formats(self._session, 0, err)
+  for i, event in ipairs(self._list) do
+    requests[i - 1] = event.request
+    -- The file contains the formats that the session knows.
+    local name = event.tracepoint and event.name:match ':(.*)$'
+    if formats ~= nil and name then C.formats_find(formats, event.system, name, err) end
+  end
+  local excerpt = C.session_excerpt(self._session, path:find '/' and path or './' .. path, requests, n, err)
+  if excerpt == nil then error('recorder:dump: ' .. ffi.string(err.text), 3) end
+  return ffi.gc(excerpt, C.excerpt_free)
 end
 
 --- Prints the events of a moment, or passes them to functions, as soon as `after` is over and the handler has returned.
@@ -220,22 +246,38 @@ function Recorder:dump(settings)
   local back = math.min(before or math.huge, self._reach or math.huge)
   self._pending = {
     from = math.max(at - back, 0), to = at + (after or 0), back = back, where = settings.where, each = settings.each,
-    done = settings.done,
+    done = settings.done, excerpt = settings.file and new_excerpt(self, settings.file),
   }
   C.session_wake_after(self._run.session, math.max(self._pending.to + SETTLED - sys.now(self._base), 1))
   return true
+end
+
+--- Returns a function that copies an event to a file, and names its task there. The task may have ended.
+local function copier(self, excerpt)
+  local err, names, session = ffi.new 'struct error', {}, self._session
+  local task_name = self._list[1].context.task_name
+  return function(e)
+    local tid, name = e.tid, nil
+    if tid > 0 then
+      name = task_name(tid, e.time)
+      if names[tid] == name then name = nil else names[tid] = name end
+    end
+    check_code(C.session_copy(session, excerpt, e, name, err), err)
+  end
 end
 
 --- Returns a function(events, n) that passes on the events of a dump.
 local function loop_of(self, dump)
   local routes, out = {}, self._run.out
   local from, to, where = dump.from, dump.to, dump.where
-  local each = dump.each or function(ev) out:print_event(ev) end
+  local each = dump.each or not dump.excerpt and function(ev) out:print_event(ev) end
+  local copy = dump.excerpt and copier(self, dump.excerpt)
   local function pass_on(ev)
     local time = ev._time
     if time >= from and time <= to and (not where or where(ev)) then
       dump.events = dump.events + 1
-      each(ev)
+      if copy then copy(views.event(ev)) end
+      if each then each(ev) end
     end
   end
   for i, event in ipairs(self._list) do
@@ -253,9 +295,14 @@ local function read(self, dump)
     local events = batch.events
     for i = 0, batch.n - 1 do events[i].time = events[i].time + shift end
     loop(events, batch.n)
+    if dump.excerpt then check_code(C.session_copy(self._session, dump.excerpt, nil, nil, err), err) end
     if whole[0] > 0 then whole_from = whole[0] + shift end
     views.end_batch()
   until bit.band(batch.flags, C.BATCH_END) ~= 0
+  if dump.excerpt then
+    check_code(C.excerpt_end(dump.excerpt, err), err)
+    C.excerpt_free(ffi.gc(dump.excerpt, nil))
+  end
   return whole_from
 end
 
@@ -298,7 +345,11 @@ function Recorder:ended()
   local wanted = self._pending
   if wanted then wanted.to = math.min(wanted.to, sys.now(self._base)) end
   self:poll(true)
-  C.session_free(ffi.gc(self._session, nil))
+  if self._first_stack then
+    C.session_stop(self._session) -- `stop` of the script may still print stacks
+  else
+    C.session_free(ffi.gc(self._session, nil))
+  end
   self._session, self._base = nil, nil
 end
 

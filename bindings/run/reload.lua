@@ -21,24 +21,30 @@ local reload = {}
 local Reload = {}
 Reload.__index = Reload
 
---- Options that leave nothing for another version of the script.
+--- Options that leave nothing for another version of the script, and why.
 local EXCLUDED = {
-  input = 'a recording is read only once',
   push = 'all events are sent elsewhere, so the script gets none',
   dry_run = 'no version of the script would run',
   overwrite = 'a version of the script would get the events of the one before',
 }
 
+--- Returns the first of them that is given, and why it is one of them.
+local function excluded(opt)
+  for _, name in ipairs(nearest.keys(EXCLUDED)) do
+    local given = opt[name]
+    if given and not (type(given) == 'table' and #given == 0) then
+      return '--' .. name:gsub('_', '-'), EXCLUDED[name]
+    end
+  end
+end
+
 --- Fails for options that --watch cannot be combined with.
 ---@param script scripts.Script
 ---@param opt table
 function reload.check(script, opt)
-  for _, name in ipairs(nearest.keys(EXCLUDED)) do
-    local given = opt[name]
-    if given and not (type(given) == 'table' and #given == 0) then
-      failure.usage('%s: --watch cannot be combined with --%s: %s', script.name, (name:gsub('_', '-')), EXCLUDED[name])
-    end
-  end
+  local name, why = excluded(opt)
+  if opt.input then name, why = '--input', 'a recording is read only once' end
+  if name then failure.usage('%s: --watch cannot be combined with %s: %s', script.name, name, why) end
 end
 
 --- Returns the session's descriptor for --watch, which must be set before the session starts.
@@ -51,21 +57,26 @@ function reload.watch(run, before)
   return files
 end
 
+local function watch_files(files, paths)
+  local ok, message = files:add(paths)
+  if not ok then failure.raise('--watch: %s', message) end
+end
+
 ---@param run Run
 ---@param version Version
 ---@param found scripts.Scripts
 ---@param files FileWatch from reload.watch()
 ---@return Reload
 function reload.new(run, version, found, files)
-  files:add(version.script.files)
-  return setmetatable({ _found = found, _files = files, _own = run:own_threads(), _began = sys.now() }, Reload)
+  watch_files(files, version.script.files)
+  return setmetatable({ _found = found, _files = files, _own = run:own_threads() }, Reload)
 end
 
 --- Tells that the session has been opened again, and for how long nobody has seen events.
 ---@param run Run
 ---@param before table see Reload:_open_again()
 function reload.print_gap(run, before)
-  run.out:warn(('%s: reloaded: %s; the events of %.0f ms are missing'):format(run.name, before.changes,
+  run.out:warn(('%s: %s; the events of %.0f ms are missing'):format(run.name, before.changes,
     (sys.now() - before.stopped) / 1e6))
 end
 
@@ -186,19 +197,38 @@ local function options_for(script, opt)
   return new
 end
 
+--- Returns what a run begins with that takes the place of a run.
+---@param run Run
+---@param script scripts.Script
+---@param last Run that of the script's last version, whose state and followers are kept
+---@param what? string what has happened, for the line about the gap; nil: there is none
+---@return table before
+function reload.again(run, script, last, what)
+  local opt = run.opt.parse_again(script)
+  opt.parse_again, opt.notes = run.opt.parse_again, nil
+  if not run.is_recorded then
+    if opt.duration then opt.duration = math.max(opt.duration - sys.now(run.began), 1e6) end
+    opt.exit_n = run.left and run.left[1]
+  end
+  return { script = script, opt = opt, run = last, stopped = sys.now(), changes = what }
+end
+
+--- Returns why the events of a run cannot be opened again; nil if they can.
+---@param run Run
+---@return string?
+function reload.refuses(run)
+  local what = #run.workload > 0 and 'a command' or excluded(run.opt)
+  for _, follower in ipairs(run.followers) do what = what or follower.only_session end
+  return what and ('with %s, events cannot be opened again: restart the run'):format(what) or nil
+end
+
 --- Makes the run open its events again with a version of the script.
 function Reload:_open_again(loop, version, script, text)
   local run = loop.run
-  local refused = #run.workload > 0 and 'a command'
-  for _, follower in ipairs(run.followers) do refused = refused or follower.only_session end
-  if refused then
-    failure.raise('%s: %s; with %s, events cannot be opened again: restart the run', run.name, text, refused)
-  end
-  local opt = run.opt.parse_again(script)
-  if opt.duration then opt.duration = math.max(opt.duration - sys.now(self._began), 1e6) end
-  opt.exit_n, opt.parse_again, opt.notes = run.left and run.left[1], run.opt.parse_again, nil
-  self.again = { script = script, opt = opt, run = version.run, stopped = sys.now(), files = self._files,
-    changes = text }
+  local refused = reload.refuses(run)
+  if refused then failure.raise('%s: %s; %s', run.name, text, refused) end
+  self.again = reload.again(run, script, version.run, 'reloaded: ' .. text)
+  self.again.files = self._files
   run:stop()
 end
 
@@ -216,7 +246,7 @@ function Reload:_take(loop)
   local old, began = loop.version, sys.now()
   local script, message = self._found:load_file(old.script.path)
   if not script then failure.raise('%s', message) end
-  self._files:add(script.files)
+  watch_files(self._files, script.files)
   script.given = old.script.given
   local run = loop.run:again(script, options_for(script, loop.run.opt), self._found)
   local version = versions.start(run, script)
@@ -247,6 +277,7 @@ function Reload:poll(loop)
   if self.again or not self._files:changed() then return end
   local ok, problem = xpcall(self._take, failure.traceback, self, loop)
   if ok then return end
+  loop.version:take_over()
   complain(loop, problem)
 end
 

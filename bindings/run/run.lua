@@ -17,6 +17,7 @@ local services = require 'bindings.run.services'
 local sources = require 'bindings.run.sources'
 local sys = require 'bindings.base.sys'
 local text = require 'bindings.base.text'
+local watch = require 'bindings.run.watch'
 
 local C = ffi.C
 local runs = {}
@@ -37,6 +38,7 @@ local runs = {}
 ---@field loss Loss
 ---@field programs Bpf[] BPF objects of scripts
 ---@field followers Follower[]
+---@field file_calls { files: FileWatch, call: fun() }[] what scripts do when a file is saved
 ---@field in_kernel InKernel events that BPF programs take
 ---@field interval number ns; 0: no intervals
 ---@field progress Progress
@@ -47,6 +49,7 @@ local runs = {}
 ---@field counts? Counts events that are only counted
 ---@field marks? ffi.cdata* uint8_t *: target threads by tid, read by a BPF program
 ---@field is_open boolean the session has started
+---@field began number ns, CLOCK_MONOTONIC
 ---@field ended boolean the loop must end after this batch
 ---@field stopped ffi.cdata* int32_t[1]: the script has ended the run, so its handlers get no more events
 ---@field report_time? number ns, time of the current report
@@ -92,14 +95,17 @@ function runs.new(session, script, opt, words, found, before)
     workload = words,
     profiler = script.profiler,
     everywhere = script.profiler.everywhere or false,
+    metrics = script.profiler.metrics or {},
     per_thread = attach.per_thread(opt, words),
     programs = {},
     default_pages = not opt.mmap_pages,
+    file_calls = {},
     left = opt.exit_n and { opt.exit_n },
     states = {},
     kept = before and before.states,
     interval = opt.interval or 0,
     is_open = false,
+    began = sys.now(),
     ended = false,
     stopped = ffi.new 'int32_t[1]',
   }, Run)
@@ -135,6 +141,7 @@ function Run:again(script, opt, found)
   for key, value in pairs(self) do run[key] = value end
   run.opt, run.profiler, run.programs, run.counts = opt, script.profiler, {}, nil
   run.followers = followers.lasting(self.followers)
+  run.file_calls = {}
   run.everywhere = script.profiler.everywhere or false
   run.in_kernel = in_kernel.new(run)
   run.in_kernel.captures = self.in_kernel.captures
@@ -152,6 +159,11 @@ end
 --- Notes that the session has started.
 ---@param anchors any owners of memory that the session uses
 function Run:opened(anchors) self.is_open, self._anchors = true, anchors end
+
+--- Makes the waits of the session end when a descriptor is readable. Only valid before the session starts, except to
+--- end this.
+---@param fd integer -1: none
+function Run:wake_on(fd) C.session_wake_on(self.session, fd) end
 
 --- Adds the BPF object of a script, which is kept alive for the run.
 ---@param program Bpf
@@ -174,6 +186,17 @@ function Run:tell(name, ...) return followers.call(self.followers, name, ...) en
 ---@return boolean ok
 ---@return any problem
 function Run:tell_all(name, ...) return followers.call_all(self.followers, name, ...) end
+
+--- Calls a function when a file is saved.
+---@param path string
+---@param call fun()
+---@return string? message if it cannot be watched
+function Run:on_file(path, call)
+  local files = watch.new()
+  local ok, message = files:add { path }
+  if not ok then return message end
+  table.insert(self.file_calls, { files = files, call = call })
+end
 
 --- Sets the events that are only counted, and read at the end of each interval.
 ---@param counts Counts

@@ -10,6 +10,7 @@ local check = require 'bindings.base.check'
 local condition = require 'bindings.select.condition'
 local counts = require 'bindings.run.counts'
 local doubts = require 'bindings.pairs.doubts'
+local failure = require 'bindings.base.failure'
 local lanes = require 'bindings.export.lanes'
 local nearest = require 'bindings.base.nearest'
 local output = require 'bindings.print.output'
@@ -161,6 +162,21 @@ function session_api.new(instance)
   function api.recorder(settings)
     check_start 'session.recorder'
     return recorder.new(instance, settings)
+  end
+
+  --- Calls a function when a file has been created, written or replaced, at most 0.1 s later. Its folder must exist.
+  --- Only for live events. Only valid in start().
+  ---
+  ---   session.on_file('/run/dump-now', function() recorder:dump { before = '1s' } end)
+  ---@param path string
+  ---@param call fun()
+  function api.on_file(path, call)
+    check_start 'session.on_file'
+    check.is(path, 'string', 'session.on_file takes the path of a file')
+    check.is(call, 'function', 'session.on_file takes a function')
+    if run.is_recorded then failure.usage('%s: session.on_file is for live events', instance.name) end
+    local message = not instance.parent and run:on_file(path, call)
+    if message then error('session.on_file: ' .. message, 2) end
   end
 
   --- Returns an array of n slots, each of which can keep an event after its handler has returned. Unused slots cost no
@@ -316,7 +332,11 @@ function session_api.new(instance)
   end
 
   --- Looks up an address in the kernel, or in the event's process at the time of the event. At least one event must
-  --- record stacks or have been requested with resolve = true.
+  --- record stacks or have been requested with resolve = true. Addresses of data have names if an event was requested
+  --- with resolve = 'data', such as `session.event { 'syscalls:sys_enter_write', resolve = 'data' }`: those of global
+  --- variables, heap, stack, and mapped files. Unmapping is not reported, so the name may be that of what was there,
+  --- and the kernel reports a heap as '[anon]' until it has grown. A recording has what was recorded: that of a script
+  --- which resolves data, or of `perf record -d`.
   ---@param ev Ev
   ---@param address number|integer64
   ---@return Frame? frame nil if unknown
@@ -325,7 +345,8 @@ function session_api.new(instance)
   --- Like session.address(), but returns only text. It is much cheaper for addresses that recur.
   ---@param ev Ev
   ---@param address number|integer64
-  ---@return string text 'symbol+0x1c', or the address in hexadecimal if it has no symbol
+  ---@return string text 'symbol+0x1c', '[heap]' or '[libc.so.6]' for data without a symbol, or else the address in
+  --- hexadecimal
   function api.address_text(ev, address)
     return services.frames.symbol_text(address_id(ev, address, 'session.address_text')) or ('%016x'):format(address)
   end

@@ -207,12 +207,16 @@ function Version:call(name, ...)
   if handler then handler(...) end
 end
 
---- Lets the consumers do what they do between batches. Returns whether one of them ends the run.
+--- Lets the consumers do what they do between batches, and calls what waits for files. Returns whether a consumer ends
+--- the run.
 ---@return boolean
 function Version:poll()
   local ends = false
   for _, consumer in ipairs(self.checked.consumers) do
     if consumer.poll and consumer:poll() then ends = true end
+  end
+  for _, one in ipairs(self.run.file_calls) do
+    if one.files:changed() then one.call() end
   end
   return ends
 end
@@ -222,6 +226,7 @@ function Version:close()
   for _, consumer in ipairs(self.checked.consumers) do
     if consumer.close then consumer:close() end
   end
+  for _, one in ipairs(self.run.file_calls) do one.files:close() end
 end
 
 return version

@@ -28,12 +28,14 @@ end
 ---@return FileWatch
 function watch.new()
   local fd = libc.inotify_init1(bit.bor(libc.IN_NONBLOCK, libc.IN_CLOEXEC))
-  if fd < 0 then failure.raise('--watch: %s', sys.strerror(ffi.errno())) end
+  if fd < 0 then failure.raise('inotify: %s', sys.strerror(ffi.errno())) end
   return setmetatable({ fd = fd, _folders = {}, _names = {}, _buffer = ffi.new('uint8_t[?]', BUFFER) }, FileWatch)
 end
 
 --- Watches these files, too. A symbolic link is watched at both ends.
 ---@param paths string[]
+---@return boolean? ok
+---@return string? message
 function FileWatch:add(paths)
   for _, path in ipairs(paths) do
     for _, one in ipairs { path, real(path) } do
@@ -42,11 +44,12 @@ function FileWatch:add(paths)
       self._names[name] = true
       local mask = bit.bor(libc.IN_CLOSE_WRITE, libc.IN_MOVED_TO)
       if not self._folders[folder] and libc.inotify_add_watch(self.fd, folder, mask) < 0 then
-        failure.raise('--watch: %s: %s', folder, sys.strerror(ffi.errno()))
+        return nil, ('%s: %s'):format(folder, sys.strerror(ffi.errno()))
       end
       self._folders[folder] = true
     end
   end
+  return true
 end
 
 --- Returns whether one of the files may have been saved since the last call. Does not wait.
@@ -65,5 +68,7 @@ function FileWatch:changed()
     end
   end
 end
+
+function FileWatch:close() libc.close(self.fd) end
 
 return watch

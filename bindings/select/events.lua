@@ -51,6 +51,7 @@ local TRACEPOINT = perf_events.TYPES.tracepoint
 ---@field is_derived? boolean it is not opened: another event tells of it
 ---@field taken? string it is not opened: what BPF programs do with it (bindings/run/in_kernel.lua)
 ---@field captured? boolean BPF programs write its samples (bindings/run/captures.lua)
+---@field has_no_flags? boolean these programs cannot tell common_flags
 ---@field count_index? integer index among the counted events, from 0
 ---@field given SelectorAttr[] the attributes as given, in order, including repeated ones
 ---@field group integer number of its -e, 0 for events of a script
@@ -272,7 +273,7 @@ local function new_request(found, params, bits, machine)
   request.sample = bits
   request.member = machine and machine.index or 0
   request.record = found.record or 0
-  request.resolve = params.resolve and 1 or 0
+  request.resolve = params.resolve == 'data' and 2 or params.resolve and 1 or 0
   return request
 end
 

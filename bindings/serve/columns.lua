@@ -14,6 +14,8 @@ local UNITS = {
   { '_bytes', 'bytes', 1 }, { '_kb', 'bytes', 1 / 1024 }, { '_percent', 'ratio', 100 },
 }
 
+local NS = 1e9 -- in a second
+
 -- What the exposition format reserves.
 local RESERVED_LABELS = { le = true, quantile = true }
 local RESERVED_ENDINGS = { '_total', '_count', '_sum', '_bucket', '_info', '_created' }
@@ -28,6 +30,8 @@ local RESERVED_ENDINGS = { '_total', '_count', '_sum', '_bucket', '_info', '_cre
 ---@field unit? 'seconds'|'bytes'|'ratio'
 ---@field divisor? number of the values
 ---@field help? string
+---@field factor? number of the values of a histogram that are numbers of other units than its buckets
+---@field adds_up? boolean rows of a report with the same labels
 ---@field of_histogram? boolean the row's histogram says the same
 
 --- Returns a name made of the characters that names may have.
@@ -81,6 +85,13 @@ local function kind_of(name, rows)
   end
 end
 
+local function is_number(name, rows)
+  for _, row in ipairs(rows) do
+    if row[name] ~= nil then return type(row[name]) == 'number' end
+  end
+  return false
+end
+
 local HELP = {
   counter = "%s of %s's table %s, added up since the start.",
   gauge = "%s of %s's table %s, in its last report.",
@@ -103,7 +114,11 @@ function columns.of(profiler, spec, column, rows)
   elseif kind ~= 'none' then
     one.name, one.unit, one.divisor = name_of(prefix_of(profiler, spec.name), column, kind)
     one.help = HELP[kind]:format(column.name, profiler, spec.name)
-    one.of_histogram = column.of_histogram
+    -- The buckets of times are those of ns. Only a Hist has its own, which cannot be changed.
+    if kind == 'histogram' and one.unit == 'seconds' and is_number(column.name, rows) then
+      one.factor, one.divisor = NS / one.divisor, NS
+    end
+    one.of_histogram, one.adds_up = column.of_histogram, column.adds_up
   end
   return one
 end

@@ -14,14 +14,19 @@ local log2 = ffi.new('uint64_t[?]', C.HIST_LOG2_ROWS)
 
 ---@class Page
 ---@field tables string[] JSON of the tables of the current report
+---@field to? number ns: the end of the report before
 local Page = {}
 Page.__index = Page
 
 ---@return Page
 function page.new() return setmetatable({ tables = {} }, Page) end
 
---- Returns the counts of a histogram by power of two: -2 for values below 0, -1 for 0.
+--- Returns the counts of a histogram, or of a single value, by power of two: -2 for values below 0, -1 for 0.
 local function hist_json(hist)
+  if type(hist) == 'number' then
+    local exponent = hist < 0 and -2 or hist < 1 and -1 or select(2, math.frexp(hist)) - 1
+    return ('[[%d,1]]'):format(exponent)
+  end
   local parts = {}
   C.hist_log2(hist, log2)
   for row = 0, LOG2_ROWS - 1 do
@@ -60,13 +65,16 @@ end
 
 --- Returns the current report, and begins the next one.
 ---@param time number seconds since the epoch
+---@param to number ns since the session's base: the same time
 ---@param events number until now
 ---@param lost number
 ---@return string
-function Page:take(time, events, lost)
+function Page:take(time, to, events, lost)
   local tables = table.concat(self.tables, ',')
-  self.tables = {}
-  return ('{"time":%.6f,"events":%.0f,"lost":%.0f,"tables":[%s]}'):format(time, events, lost, tables)
+  local from = self.to
+  self.tables, self.to = {}, to
+  return ('{"time":%.6f,"from":%s,"to":%.0f,"events":%.0f,"lost":%.0f,"tables":[%s]}'):format(time,
+    from and ('%.0f'):format(from) or 'null', to, events, lost, tables)
 end
 
 return page

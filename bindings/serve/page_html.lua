@@ -23,6 +23,7 @@ th, td { padding: .1em .7em; text-align: right; white-space: pre; }
 th { border-bottom: 1px solid #999; cursor: pointer; user-select: none; }
 td.text, th.text { text-align: left; }
 tbody tr { cursor: pointer; } tbody tr:hover { background: #eef4ff; } tr.on { background: #dbe8ff; }
+#events pre { background: #f6f6f6; padding: .5em; overflow-x: auto; } #events b { display: block; margin-top: .5em; }
 .flame { position: relative; overflow: hidden; font-size: 12px; }
 .flame div { position: absolute; height: 16px; line-height: 16px; overflow: hidden; white-space: nowrap;
   box-sizing: border-box; border-left: 1px solid #fff; padding-left: 3px; cursor: pointer; }
@@ -34,18 +35,26 @@ tbody tr { cursor: pointer; } tbody tr:hover { background: #eef4ff; } tr.on { ba
 </header>
 <p>
   <button id="last">Last report</button> <button id="all">Everything</button> <span id="range"></span>
+  <button id="ask">Events</button>
 </p>
+<section id="events" hidden>
+  <h2 id="asked"></h2><button id="close">Close</button>
+  <div id="notes" class="hint"></div>
+  <pre id="lines"></pre>
+</section>
 <div id="tables"></div>
-<p class="hint">Drag over a chart to select a time. Click a heading to sort, a row to see only its chart.</p>
+<p class="hint">Drag over a chart to select a time, click a bucket of a heat map for the events behind it.
+Click a heading to sort, a row to see only its chart.</p>
 <script>
 'use strict';
 const KEEP = 20000;               // reports
 const MAX_SHOWN = 200;            // rows of a table
 const HEAT = ['#fff3d6', '#fee09a', '#fdc35c', '#fb9a3c', '#f26a2e', '#d63a26', '#a8162a', '#6b0a2e'];
 const token = new URLSearchParams(location.search).get('token') || '';
-const reports = [];               // { time, events, lost, tables: [{ name, columns, rows, more }] }
+// { time, from, to, events, lost, tables: [{ name, columns, rows, more }] }; from, to: the same time in ns of the run
+const reports = [];
 const views = new Map();          // of tables by name: elements, sorting, the row whose chart is shown
-let next = 0, mode = 'last', from = 0, to = 0, dragging = null;
+let next = 0, mode = 'last', from = 0, to = 0, dragging = null, nrAsked = 0;
 
 function element(name, parent, text, type) {
   const one = document.createElement(name);
@@ -129,12 +138,13 @@ function selected() {
 }
 // The table of a name, added up over reports.
 function addUp(name, list) {
-  const sum = { name: name, columns: null, rows: new Map(), reports: 0 };
+  const sum = { name: name, columns: null, rows: new Map(), reports: 0, more: 0 };
   list.forEach(function (report) {
     report.tables.forEach(function (table) {
       if (table.name !== name) return;
       sum.columns = table.columns;
       sum.reports++;
+      sum.more = Math.max(sum.more, table.more);
       table.rows.forEach(function (row) {
         const key = keyOf(table, row), known = sum.rows.get(key);
         sum.rows.set(key, known ? known.map(function (value, i) { return merge(table.columns[i], value, row[i]); })
@@ -239,8 +249,8 @@ function pointAt(view, event) {
 }
 function listen(view) {
   view.canvas.addEventListener('mousedown', function (event) {
-    const at = pointAt(view, event).i;
-    dragging = { view: view, from: at, to: at };
+    const at = pointAt(view, event);
+    dragging = { view: view, from: at.i, to: at.i, exponent: view.exponent && view.exponent(at.y) };
     event.preventDefault();
   });
   view.canvas.addEventListener('mousemove', function (event) {
@@ -265,10 +275,85 @@ document.addEventListener('mousemove', function (event) {
 });
 document.addEventListener('mouseup', function () {
   if (!dragging) return;
-  const data = dragging.view.data, a = Math.min(dragging.from, dragging.to), b = Math.max(dragging.from, dragging.to);
+  const view = dragging.view, data = view.data, exponent = dragging.exponent;
+  const a = Math.min(dragging.from, dragging.to), b = Math.max(dragging.from, dragging.to);
   dragging = null;
-  if (data.length) select('range', data[a].time, data[b].time);
+  if (!data.length) return;
+  const count = a === b && exponent !== null && data[a].counts.get(exponent);
+  select('range', data[a].time, data[b].time);
+  if (count) askEvents({ view: view, exponent: exponent, count: count });
 });
+
+// --- the events behind the selected time, or behind a bucket { view, exponent, count } of one report
+
+// What the row whose chart is shown says about the events of its pairs.
+function pairOf(view) {
+  const names = view.columns.filter(function (column) { return column.kind === 'label' || isList(column); });
+  const values = view.focus ? JSON.parse(view.focus) : [], found = {};
+  names.forEach(function (column, i) {
+    if (['start', 'stop'].includes(column.name) && typeof values[i] === 'string') found[column.name] = values[i];
+  });
+  return found;
+}
+function askEvents(bucket) {
+  const list = selected();
+  if (!list.length) return;
+  const last = list[list.length - 1], question = new URLSearchParams({ n: Date.now() + '.' + ++nrAsked, to: last.to });
+  let title = 'Events until ' + clock(last.time);
+  if (list[0].from !== null) {
+    question.set('from', list[0].from);
+    title = 'Events from ' + clock(list[0].time - (list[0].to - list[0].from) / 1e9) + ' to ' + clock(last.time);
+  }
+  if (bucket) {
+    const hist = bucket.view.columns.find(function (column) { return column.kind === 'histogram'; });
+    title += ', ' + bucket.view.name + ' of ' + bound(hist, bucket.exponent) + ' to ' +
+      bound(hist, bucket.exponent + 1);
+    const pair = pairOf(bucket.view);
+    // Pairs are known by how long they took.
+    question.set('bucket', /_ns$/.test(hist.name) ? bucket.exponent : 'other');
+    Object.keys(pair).forEach(function (name) { question.set(name, pair[name]); });
+  }
+  // Below the chart that was clicked, which stays where it is.
+  if (bucket) bucket.view.hint.after(byId('events'));
+  else byId('tables').before(byId('events'));
+  byId('events').hidden = false;
+  byId('asked').textContent = title;
+  byId('notes').textContent = 'asking';
+  byId('lines').textContent = '';
+  const asked = nrAsked;
+  function request() {
+    return get('ask?q=' + encodeURIComponent(question)).then(function (answer) {
+      if (asked !== nrAsked) return;
+      if (answer) return showEvents(answer, bucket);
+      return new Promise(function (done) { window.setTimeout(done, 200); }).then(request);
+    });
+  }
+  request().catch(function (error) {
+    if (asked !== nrAsked) return;
+    byId('notes').textContent = error instanceof TypeError ? 'the run has ended: nobody can be asked' : error.message;
+  });
+}
+function showEvents(answer, bucket) {
+  const notes = answer.notes.slice(), n = answer.items.length + answer.more, lines = byId('lines');
+  if (answer.gone !== null) notes.unshift('events until ' + clock(answer.gone) + ' are not kept any more');
+  if (answer.more) notes.unshift('the first ' + answer.items.length + ' of ' + n);
+  if (bucket && answer.items.some(function (item) { return item.title !== null; })) {
+    notes.unshift(n + ' kept, ' + bucket.count + ' in the bucket');
+  }
+  if (!n) notes.unshift('none is kept');
+  byId('notes').textContent = notes.join('; ');
+  lines.textContent = '';
+  answer.items.forEach(function (item) {
+    if (item.title !== null) element('b', lines, item.title);
+    lines.appendChild(document.createTextNode(item.text));
+  });
+}
+byId('ask').addEventListener('click', function () { askEvents(null); });
+function hideEvents() {
+  nrAsked++;                      // what is being asked is not shown any more
+  byId('events').hidden = true;
+}
+byId('close').addEventListener('click', hideEvents);
 
 // --- flame graphs of tables with stacks
 
@@ -403,8 +488,9 @@ function drawTable(view, sum) {
       td.dataset.name = column.name;
     });
   });
-  const hidden = rows.length - Math.min(rows.length, MAX_SHOWN);
-  view.rest.textContent = hidden > 0 ? hidden + ' more rows' : '';
+  const cut = sum.more && sum.reports > 1 ? 'each report has only its first rows' : '';
+  const hidden = Math.max(rows.length - MAX_SHOWN, 0) + (cut ? 0 : sum.more);
+  view.rest.textContent = [hidden ? hidden + ' more rows' : '', cut].filter(Boolean).join('; ');
 }
 function draw() {
   const list = selected(), names = [];
@@ -441,6 +527,7 @@ function draw() {
 // --- what is selected, also in the address: #all, #FROM-TO in seconds since the epoch
 
 function select(what, a, b) {
+  hideEvents();
   mode = what;
   from = a || 0;
   to = b || 0;
@@ -472,7 +559,7 @@ function get(path) {
   return fetch(path + (path.includes('?') ? '&' : '?') + 'token=' + encodeURIComponent(token), { cache: 'no-store' })
     .then(function (answer) {
       if (!answer.ok) throw new Error('the server answered ' + answer.status);
-      return answer.json();
+      return answer.status === 202 ? null : answer.json();
     });
 }
 // What a request that failed says: without an answer nobody is there.

@@ -155,12 +155,23 @@ local LOG2_ROWS = tonumber(C.HIST_LOG2_ROWS)
 local log2 = ffi.new('uint64_t[?]', C.HIST_LOG2_ROWS)
 local stats = ffi.new 'struct hist_stats'
 
---- Adds the values of a histogram to those of a series.
-local function add_hist(family, series, hist)
-  local n = #family.bounds
+--- Adds values of at most 2^exponent - 1 to those of a series.
+local function add_counts(family, series, exponent, count)
+  local at = math.min(math.max(exponent - family.first + 1, 1), #family.bounds + 1)
+  series.counts[at] = series.counts[at] + count
+end
+
+--- Adds a value, or those of a Hist, to those of a series.
+local function add_values(family, series, hist)
   if not series.counts then
     series.counts, series.sum, series.count = {}, 0, 0
-    for i = 1, n + 1 do series.counts[i] = 0 end
+    for i = 1, #family.bounds + 1 do series.counts[i] = 0 end
+  end
+  if type(hist) == 'number' then
+    local fraction, exponent = math.frexp(math.max(hist, 0) + 1)
+    add_counts(family, series, fraction == 0.5 and exponent - 1 or exponent, 1)
+    series.sum, series.count = series.sum + hist, series.count + 1
+    return
   end
   C.hist_log2(hist, log2)
   C.hist_read(hist, stats)
@@ -168,9 +179,7 @@ local function add_hist(family, series, hist)
     local count = tonumber(log2[row])
     if count > 0 then
       -- Row 2 + e has the values from 2^e to 2^(e + 1) - 1, which is the bound of the exponent e + 1.
-      local exponent = math.max(row - 1, 0)
-      local at = math.min(math.max(exponent - family.first + 1, 1), n + 1)
-      series.counts[at] = series.counts[at] + count
+      add_counts(family, series, math.max(row - 1, 0), count)
     end
   end
   series.sum = series.sum + tonumber(stats.sum)
@@ -210,19 +219,22 @@ local function columns_of(self, spec, rows)
 end
 
 local function add_value(self, column, labels, key, value)
-  local family = column.family
-  if column.kind ~= 'histogram' then
+  local family, is_hist = column.family, column.kind == 'histogram'
+  if not (is_hist and type(value) == 'cdata' and not tonumber(value)) then
     value = tonumber(value)
-    if not value or value ~= value then return end
+    if not value or value ~= value or is_hist and math.abs(value) == math.huge then return end
+    value = value * (column.factor or 1)
   end
+  local known = family.by_labels[key]
+  local before = column.adds_up and known and known.report == self.report and known.value or 0
   local series = self:series(family, labels, key)
   if not series then return end
-  if column.kind == 'histogram' then
-    add_hist(family, series, value)
+  if is_hist then
+    add_values(family, series, value)
   elseif column.kind == 'counter' then
     series.value = (series.value or 0) + value
   else
-    series.value = value
+    series.value = before + value
   end
 end
 

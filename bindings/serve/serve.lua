@@ -8,6 +8,7 @@ local libc = require 'bindings.base.libc'
 local otlp = require 'bindings.serve.otlp'
 local output = require 'bindings.print.output'
 local page = require 'bindings.serve.page'
+local page_events = require 'bindings.serve.page_events'
 local prometheus = require 'bindings.serve.prometheus'
 local registry = require 'bindings.serve.registry'
 local sys = require 'bindings.base.sys'
@@ -41,14 +42,14 @@ function serving.new(run)
   if not (opt.prometheus or opt.otlp or opt.serve) then return end
   local self = setmetatable({ reports = 0, puts = 0 }, Serving)
   self.metrics = registry.new(run.name, wall)
-  self.page = opt.serve and page.new() or nil
+  if opt.serve then self.page, self.events_of, self.question = page.new(), {}, ffi.new('char[?]', C.HTTP_QUESTION) end
   self:again(run)
   return self
 end
 
 --- Shows the reports of this run. One without an interval gets one: without reports there is nothing to serve.
 function Serving:again(run)
-  self.run = run
+  self.run, self.events = run, self.page and self.events_of[run]
   run:want_interval(DEFAULT_INTERVAL)
   run.out:observe(self)
 end
@@ -60,14 +61,19 @@ function Serving:table(spec, rows)
   if self.page then self.page:table(spec, rows, kinds) end
 end
 
---- Takes an object. Only those of reports are metrics: others are events.
+--- Takes an object. One that is printed for an event, not in a report, has only the metrics that the profiler declares,
+--- and is not on the page.
 function Serving:record(name, fields, order)
-  if not self.run.report_time then return end
-  local columns = {}
+  local in_report, declared, columns = self.run.report_time ~= nil, self.run.metrics[name], {}
+  if not in_report and not declared then return end
   for _, field in ipairs(order) do
-    if field ~= 'time' then columns[#columns + 1] = { name = field } end
+    if field ~= 'time' then
+      columns[#columns + 1] = { name = field, metric = declared and declared[field] or not in_report and 'none' or nil }
+    end
   end
-  self:table({ name = name, columns = columns }, { fields })
+  local spec = { name = name, columns = columns }
+  if in_report then return self:table(spec, { fields }) end
+  self.metrics:table(spec, { fields })
 end
 
 --- Opens a server.
@@ -112,6 +118,7 @@ function Serving:open_page()
   local run, token = self.run, ffi.new('char[?]', C.HTTP_TOKEN)
   C.http_token(token)
   self.pages = open_server(run, 'serve', token)
+  C.session_wake_on(run.session, C.http_server_question_fd(self.pages))
   set(self.pages, '/', 'text/html; charset=utf-8', require 'bindings.serve.page_html')
   set(self.pages, '/about', 'application/json', ('{"profiler":%s,"host":%s,"version":%s}'):format(text.json(run.name),
     text.json(host_name()), text.json(version)))
@@ -209,12 +216,38 @@ end
 --- Publishes what is known before the first report.
 function Serving:start() self:publish() end
 
+--- Adds the pass that keeps the events of a version of the script for the page.
+function Serving:add_passes(passes, run)
+  if not self.page then return end
+  self.events = page_events.new(run)
+  self.events_of[run] = self.events
+  passes:add('export', 'serve', self.events:pass())
+end
+
+--- Returns what keeps the pairs of a matcher for the page; nil without one.
+---@param stages Event[][]
+---@param key_text fun(key: ffi.cdata*): string
+---@return fun(pairs: ffi.cdata*, found: integer)?
+function Serving:keep_pairs(stages, key_text) return self.events and self.events:keep_pairs(stages, key_text) end
+
+--- Answers what pages ask. Called after each batch.
+function Serving:poll()
+  if not self.pages then return end
+  local number = C.http_server_question(self.pages, self.question)
+  while number ~= 0 do
+    local answer = self.events:answer(ffi.string(self.question))
+    if C.http_server_answer(self.pages, number, answer, #answer) ~= 0 then failure.raise '--serve: out of memory' end
+    number = C.http_server_question(self.pages, self.question)
+  end
+end
+
 --- Adds a report to those of the page.
 function Serving:log()
   local run, stats = self.run, ffi.new 'struct session_stats'
   C.session_read_stats(run.session, stats)
   local sec, ns = run.out.clock(run.report_time)
-  local item = self.page:take(sec + ns / 1e9, tonumber(stats.events) + run.in_kernel:count(), tonumber(stats.lost))
+  local item = self.page:take(sec + ns / 1e9, run.report_time, tonumber(stats.events) + run.in_kernel:count(),
+    tonumber(stats.lost))
   if C.http_server_log(self.pages, item, #item, LOG_SIZE) ~= 0 then failure.raise '--serve: out of memory' end
 end
 
@@ -230,8 +263,11 @@ function Serving:stay()
   if not self.pages or not self.run.is_recorded then return end
   self.run.out:flush()
   tell(self.run, 'all is read; the page stays until Ctrl-C')
-  local none = ffi.new 'struct pollfd[1]'
-  while not C.signals_stop_requested() do libc.poll(none, 0, POLL_MS) end
+  local fds = ffi.new('struct pollfd[1]', { { C.http_server_question_fd(self.pages), libc.POLLIN } })
+  while not C.signals_stop_requested() do
+    libc.poll(fds, 1, POLL_MS)
+    self:poll()
+  end
 end
 
 --- Publishes the last report, and ends all servers.

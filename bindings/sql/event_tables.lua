@@ -155,7 +155,7 @@ end
 --- fields with constants. Only where nothing else sees the events.
 local function narrow(self, query)
   local opt, text = self._run.opt, query:lower()
-  if self._run.is_recorded or opt.export or opt.record or opt.push or opt.exit_n
+  if self._run.is_recorded or opt.export or opt.serve or opt.record or opt.push or opt.exit_n
     or opt.sampling_limit then return end
   for _, word in ipairs { 'left', 'right', 'full', 'event_metadata' } do
     if text:find('%f[%w_]' .. word .. '%f[^%w_]') then return end -- outer joins; counts of all events

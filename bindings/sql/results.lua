@@ -11,6 +11,7 @@ local BLOCK = 1000
 local RESERVED = { table = true, time = true }
 local MAX_SHOWN = 200 -- characters of a statement above its result
 local MAX_DIFFERENCES = 4
+local MAX_OBSERVED = 10000 -- rows that are shown to metrics and the page of --serve: as many as there are series
 
 --- Returns unique names for the columns of a result.
 local function unique(names)
@@ -87,34 +88,36 @@ end
 --- Runs a query and prints its rows.
 ---@param out Output
 ---@param query Query
----@param name string of the table in JSON and CSV
+---@param name string of the table in JSON, CSV and metrics
 ---@param at number|false ns: the time of the report, printed before the table; false: it was printed
 ---@return string? message what went wrong
 ---@return boolean? interrupted
 function results.print(out, query, name, at)
-  local names = unique(query.names)
-  if out.format ~= 'text' then
-    local columns = {}
-    for i, column in ipairs(names) do columns[i] = { name = column } end
-    local spec = tables.new(name, columns)
-    return query:each(function(row)
-      local one = {}
-      for i, column in ipairs(names) do one[column] = data_of(row[i]) end
-      out:table(spec, { one })
-    end)
+  local names, columns, observed, n = unique(query.names), {}, out:is_observed() and {} or nil, 0
+  for i, column in ipairs(names) do columns[i] = { name = column } end
+  local spec, is_text = { name = name, columns = columns }, out.format == 'text'
+  local add, flush
+  if is_text then
+    if at then out:stamp(at) end
+    local sql = #query.sql > MAX_SHOWN and query.sql:sub(1, MAX_SHOWN) .. '...' or query.sql
+    out:append(('=== %s ===\n'):format(sql))
+    add, flush = text_printer(out, names, query.names)
   end
-  if at then out:stamp(at) end
-  local sql = #query.sql > MAX_SHOWN and query.sql:sub(1, MAX_SHOWN) .. '...' or query.sql
-  out:append(('=== %s ===\n'):format(sql))
-  local add, flush = text_printer(out, names, query.names)
-  local n = 0
-  local message, interrupted = query:each(function(row, one)
+  local message, interrupted = query:each(function(row)
     n = n + 1
-    add(row, one)
+    if is_text then add(row, query) end
+    if is_text and not (observed and n <= MAX_OBSERVED) then return end
+    local one = {}
+    for i, column in ipairs(names) do one[column] = data_of(row[i]) end
+    if not is_text then out:put_table(spec, { one }) end
+    if observed and n <= MAX_OBSERVED then observed[n] = one end
   end)
-  flush()
-  if not message and n == 0 then out:append '(no rows)\n' end
-  out:append '\n'
+  if is_text then
+    flush()
+    if not message and n == 0 then out:append '(no rows)\n' end
+    out:append '\n'
+  end
+  if observed then out:offer(spec, observed) end
   return message, interrupted
 end
 

@@ -155,7 +155,7 @@ end
 
 --- Prints the results of the queries on the rows of the report that ended, if there are any, and forgets the rows.
 ---@param at number ns: the time of the report
-function RowQuery:reported(at)
+function RowQuery:interval(at)
   if self._rows == 0 then return end
   if not self._queries then self:_prepare(self._is_last) end
   local message
@@ -175,11 +175,14 @@ function RowQuery:reported(at)
   if message then failure.raise('%s: the query failed: %s', self._profiler, message) end
 end
 
+--- Answers for the rows that there are before another session begins.
+RowQuery.leave = RowQuery.interval
+
 --- Answers the queries for the last time.
 ---@param at number
 function RowQuery:stop(at)
   self._is_last = true
-  self:reported(at)
+  self:interval(at)
   if not self._queries then self:_prepare(true) end
   if not self._has_answered then self._out:warn(('%s: --query: there were no rows'):format(self._profiler)) end
   for _, query in ipairs(self._queries) do query:close() end

@@ -48,7 +48,8 @@ local PARAMETERS = {
 ---@field sample? string[] additional parts of a sample: 'weight', 'data_src', 'phys_addr' and 'cgroup' for `ev._weight`
 --- etc.; 'regs_user' and 'regs_intr' for session.registers(); 'read' for session.count()
 ---@field stack? boolean record stacks, as -g does
----@field resolve? boolean load symbols for session.address()
+---@field resolve? boolean|'data' load symbols for session.address(); 'data': also those of variables, and the names of
+--- memory without a file
 ---@field wakeup? number wake up after every N samples instead of waiting for the watermark
 ---@field precise? number perf_event_attr.precise_ip
 
@@ -65,7 +66,7 @@ function sampling.check(params)
       local hint = nearest.hint(tostring(name), nearest.keys(PARAMETERS))
       if hint == '' then hint = '; there are ' .. table.concat(nearest.keys(PARAMETERS), ', ') end
       refuse("session.event: unknown parameter '%s'%s", tostring(name), hint)
-    elseif type(value) ~= expected then
+    elseif type(value) ~= expected and not (name == 'resolve' and value == 'data') then
       refuse('session.event: %s is a %s, not a %s', tostring(name), type(value), expected)
     end
   end

@@ -80,8 +80,11 @@ static int add_event(const struct event_request *req, struct decoder *decoder, s
 		.use_clockid = 1,
 		.clockid = CLOCK_MONOTONIC,
 	};
-	int index = decoder_add_attr(decoder, &attr, err);
+	int index;
 
+	if (req->callchain)
+		attr.sample_type |= PERF_SAMPLE_CALLCHAIN;
+	index = decoder_add_attr(decoder, &attr, err);
 	if (index < 0)
 		return index;
 	if (decoder_add_id(decoder, req->captured.id, index) ||

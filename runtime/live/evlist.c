@@ -273,6 +273,7 @@ static struct perf_event_attr task_attr(struct evlist *evlist)
 	for (uint32_t i = 0; i < evlist->nr_requests; i++) {
 		if (evlist->requests[i].callchain || evlist->requests[i].resolve)
 			attr.mmap = attr.mmap2 = 1; /* to symbolize user addresses */
+		attr.mmap_data |= evlist->requests[i].resolve == 2;
 		sends |= evlist->requests[i].push != 0;
 	}
 	/* Elsewhere, a file's inode says nothing. */

@@ -34,7 +34,8 @@ static int grow_for(struct live *live, uint32_t rings)
 static void update_rings_info(struct live *live)
 {
 	live->source.nr_rings = merge_nr_rings(live->merge);
-	live->source.ring_tid = live->evlist->per_thread ? live->ring_tid : NULL;
+	/* Captured events have rings of CPUs, so losses can concern any thread. */
+	live->source.ring_tid = live->evlist->per_thread && !live->captures ? live->ring_tid : NULL;
 }
 
 static int add_ring(struct live *live, struct evset *evset, uint32_t number)

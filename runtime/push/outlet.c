@@ -3,12 +3,18 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/random.h>
 #include <unistd.h>
+#include <zstd.h>
+#include "clocks/clock_axis.h"
 #include "clocks/kvm_ptp.h"
+#include "decode/decoder.h"
 #include "push/receiver.h"
 #include "push/task_scan.h"
+#include "source.h"
 #include "wire/own_records.h"
 
 enum {
@@ -18,7 +24,9 @@ enum {
 	CLIENTS_TOLD = 16, /* in CLIENTS_PERIOD, one by one */
 	ACCEPTS = 8,	   /* in a turn: half of UNPROVEN_MAX, so that all have time to answer */
 	RECORD_TIME_CONV = 79,
-	CONV_SHIFT = 32
+	CONV_SHIFT = 32,
+	TRAILER = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ID | PERF_SAMPLE_STREAM_ID |
+		  PERF_SAMPLE_CPU | PERF_SAMPLE_IDENTIFIER
 };
 
 /* ns in which only so many lines tell of clients: anybody can come again and again. */
@@ -37,6 +45,46 @@ static void __attribute__((format(printf, 2, 3))) tell(struct outlets *all, cons
 	error_set(&line, 0, "%s", text); /* without control bytes */
 	bytes_add(&all->messages, line.text, strlen(line.text));
 	bytes_add(&all->messages, "\n", 1);
+}
+
+int outlets_init(struct outlets *all, struct error *err)
+{
+	all->poller = epoll_create1(EPOLL_CLOEXEC);
+	all->zstd = ZSTD_createCCtx();
+	if (all->poller < 0 || !all->zstd)
+		return error_set(err, -ENOMEM, "push: %s", strerror(all->zstd ? errno : ENOMEM));
+	while (getrandom(&all->epoch, sizeof(all->epoch), 0) != sizeof(all->epoch))
+		;
+	clock_pair_read(&all->first_pair);
+	return 0;
+}
+
+void outlets_describe(struct outlets *all, const struct source *src)
+{
+	const struct source_info *info = &src->info;
+	const struct perf_event_attr *attr = decoder_attr(src->decoder, 0);
+
+	all->is_live = !info->is_recorded || info->is_live;
+	all->is_local = !info->is_recorded;
+	all->clockid = attr->use_clockid ? (uint32_t)attr->clockid : UINT32_MAX;
+	push_clock_set_trailer(&all->clock, attr);
+	if (attr->sample_id_all)
+		all->trailer_words = __builtin_popcountll(attr->sample_type & TRAILER);
+	if (info->wall_sec > 0) /* not if it is unknown */
+		all->wall_zero = (uint64_t)info->wall_sec * 1000000000 + (uint64_t)info->wall_nsec;
+}
+
+void outlets_clear(struct outlets *all)
+{
+	clock_axis_free(all->clock.axis);
+	kvm_ptp_close(all->ptp);
+	free(all->symbols.data);
+	free(all->messages.data);
+	explicit_bzero(&all->secret, sizeof(all->secret));
+	group_pool_clear(&all->pool);
+	ZSTD_freeCCtx(all->zstd);
+	if (all->poller >= 0)
+		close(all->poller);
 }
 
 struct outlet *outlet_new(struct outlets *all, const char *address, struct error *err)

@@ -18,6 +18,7 @@
 
 struct kvm_ptp;
 struct receiver;
+struct source;
 
 enum {
 	RECEIVERS_MAX = 64,	/* of an outlet */
@@ -81,6 +82,13 @@ struct outlet {
 	uint64_t flushed_at, paired_at;
 	uint64_t sent, dropped; /* events of receivers that ended */
 };
+
+/* Gets what outlets share, which begins as zeros. Returns 0, or a negative errno with a message. */
+int outlets_init(struct outlets *all, struct error *err);
+/* Notes what the streams of an open source have in common. */
+void outlets_describe(struct outlets *all, const struct source *src);
+/* Frees what outlets_init() got, and what has been added. */
+void outlets_clear(struct outlets *all);
 
 /* Parses an address. NULL with a message. */
 struct outlet *outlet_new(struct outlets *all, const char *address, struct error *err);

@@ -6,11 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
-#include <zstd.h>
-#include "clocks/clock_axis.h"
 #include "clocks/kvm_ptp.h"
 #include "decode/decoder.h"
 #include "os/clock.h"
@@ -23,9 +20,7 @@ enum {
 	BATCHES = 16,		/* between two checks of the session, when all is sent */
 	TURN_PERIOD = 1000000,	/* ns between two looks at the sockets while events flow */
 	REST_TIME = 2000000000, /* ns to send the rest at the end */
-	REST_STEP = 50,		/* ms */
-	TRAILER = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ID | PERF_SAMPLE_STREAM_ID |
-		  PERF_SAMPLE_CPU | PERF_SAMPLE_IDENTIFIER
+	REST_STEP = 50		/* ms */
 };
 
 static struct push *of(struct source *src)
@@ -99,25 +94,17 @@ static int set_events(struct push *p, int bit, struct error *err)
 static void describe_all(struct push *p)
 {
 	const struct source_info *info = &p->source.info;
-	const struct perf_event_attr *attr = decoder_attr(p->source.decoder, 0);
 
-	p->all.is_live = !info->is_recorded || info->is_live;
-	p->all.is_local = !info->is_recorded;
+	outlets_describe(&p->all, &p->source);
 	p->all.is_foreign = info->host && !info->own_kernel;
 	p->all.host = info->host;
 	if (p->all.is_live && !p->all.is_foreign && !p->keeps)
 		p->all.ptp = kvm_ptp_open("", &p->no_ptp);
 	p->converts = info->is_live && p->inner->ops->convert;
-	p->all.clockid = p->all.clock.axis   ? UINT32_MAX
-			 : p->converts	     ? CLOCK_MONOTONIC
-			 : attr->use_clockid ? (uint32_t)attr->clockid
-					     : UINT32_MAX;
-	push_clock_set_trailer(&p->all.clock, attr);
-	if (attr->sample_id_all)
-		p->all.trailer_words = __builtin_popcountll(attr->sample_type & TRAILER);
-	if (info->wall_sec > 0) /* not if it is unknown */
-		p->all.wall_zero =
-			(uint64_t)info->wall_sec * 1000000000 + (uint64_t)info->wall_nsec;
+	if (p->all.clock.axis)
+		p->all.clockid = UINT32_MAX;
+	else if (p->converts)
+		p->all.clockid = CLOCK_MONOTONIC;
 	if (p->all.has_addresses && info->own_kernel && p->all.is_live)
 		kernel_symbols_add(&p->all.symbols, p->all.trailer_words);
 }
@@ -354,15 +341,7 @@ static void free_own(struct push *p)
 	for (int i = 0; i < p->nr_outlets; i++)
 		outlet_free(p->outlets[i]);
 	pushed_clear(&p->pushed);
-	clock_axis_free(p->all.clock.axis);
-	kvm_ptp_close(p->all.ptp);
-	free(p->all.symbols.data);
-	free(p->all.messages.data);
-	explicit_bzero(&p->all.secret, sizeof(p->all.secret));
-	group_pool_clear(&p->all.pool);
-	ZSTD_freeCCtx(p->all.zstd);
-	if (p->all.poller >= 0)
-		close(p->all.poller);
+	outlets_clear(&p->all);
 	free(p);
 }
 
@@ -420,16 +399,10 @@ struct push *push_new(struct source *inner, struct error *err)
 	p->left = UINT64_MAX;
 	choose_ops(p);
 	mirror(p);
-	p->all.poller = epoll_create1(EPOLL_CLOEXEC);
-	p->all.zstd = ZSTD_createCCtx();
-	if (p->all.poller < 0 || !p->all.zstd) {
-		error_set(err, -ENOMEM, "push: %s", strerror(p->all.zstd ? errno : ENOMEM));
+	if (outlets_init(&p->all, err)) {
 		free_own(p);
 		return NULL;
 	}
-	while (getrandom(&p->all.epoch, sizeof(p->all.epoch), 0) != sizeof(p->all.epoch))
-		;
-	clock_pair_read(&p->all.first_pair);
 	return p;
 }
 

@@ -185,7 +185,7 @@ static void add_process(struct task_scan *scan, int32_t pid)
 			add_comm(scan, atoi(entry->d_name));
 	closedir(tasks);
 	if (scan->maps)
-		procmaps_read(pid, add_map, scan);
+		procmaps_read(pid, false, add_map, scan);
 }
 
 bool task_scan_next(struct task_scan *scan, struct bytes *out)

@@ -255,6 +255,7 @@ static void take_start(struct stream *s)
 	memcpy((uint8_t *)s->outer.end, s->start + s->start_at, n);
 	s->outer.end += n;
 	s->start_at += n;
+	s->unread -= n;
 	if (s->start_at < s->start_size)
 		return;
 	free(s->start);
@@ -291,8 +292,7 @@ static int read_more(struct stream *s, bool wait)
 	s->outer.end += n;
 	s->ended = !n;
 	s->cut = !n && !s->pipe;
-	if (!s->pipe)
-		s->unread -= n;
+	s->unread -= n;
 	return s->cut ? -EBADMSG : !!n;
 }
 

@@ -2,7 +2,6 @@
 #include "serve/http_sender.h"
 
 #include <curl/curl.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -10,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include "os/library.h"
 
 enum { MAX_QUEUED = 16, CONNECT_TIMEOUT = 5000, TIMEOUT = 10000, MAX_PAUSE = 30000 /* ms */ };
 
@@ -37,7 +37,6 @@ struct body {
 
 struct http_sender {
 	struct library lib;
-	void *handle;
 	CURL *curl; /* the thread's */
 	struct curl_slist *headers;
 	pthread_t thread;
@@ -50,40 +49,28 @@ struct http_sender {
 	struct http_sender_stats stats;
 };
 
-static int load(struct http_sender *s, struct error *err)
+static int load(struct library *lib, struct error *err)
 {
-	struct {
-		void **to;
-		const char *name;
-	} names[] = {
-		{(void **)&s->lib.global_init, "curl_global_init"},
-		{(void **)&s->lib.init, "curl_easy_init"},
-		{(void **)&s->lib.set, "curl_easy_setopt"},
-		{(void **)&s->lib.perform, "curl_easy_perform"},
-		{(void **)&s->lib.info, "curl_easy_getinfo"},
-		{(void **)&s->lib.cleanup, "curl_easy_cleanup"},
-		{(void **)&s->lib.text, "curl_easy_strerror"},
-		{(void **)&s->lib.append, "curl_slist_append"},
-		{(void **)&s->lib.free_list, "curl_slist_free_all"},
-		{(void **)&s->lib.url, "curl_url"},
-		{(void **)&s->lib.url_set, "curl_url_set"},
-		{(void **)&s->lib.url_text, "curl_url_strerror"},
-		{(void **)&s->lib.url_cleanup, "curl_url_cleanup"},
+	const struct library_function functions[] = {
+		{(void **)&lib->global_init, "curl_global_init"},
+		{(void **)&lib->init, "curl_easy_init"},
+		{(void **)&lib->set, "curl_easy_setopt"},
+		{(void **)&lib->perform, "curl_easy_perform"},
+		{(void **)&lib->info, "curl_easy_getinfo"},
+		{(void **)&lib->cleanup, "curl_easy_cleanup"},
+		{(void **)&lib->text, "curl_easy_strerror"},
+		{(void **)&lib->append, "curl_slist_append"},
+		{(void **)&lib->free_list, "curl_slist_free_all"},
+		{(void **)&lib->url, "curl_url"},
+		{(void **)&lib->url_set, "curl_url_set"},
+		{(void **)&lib->url_text, "curl_url_strerror"},
+		{(void **)&lib->url_cleanup, "curl_url_cleanup"},
 	};
-	size_t i;
 
 	/* Not the one with OpenSSL, whose license does not go with this program's. */
-	s->handle = dlopen("libcurl-gnutls.so.4", RTLD_NOW | RTLD_NODELETE);
-	for (i = 0; s->handle && i < sizeof(names) / sizeof(names[0]); i++) {
-		*names[i].to = dlsym(s->handle, names[i].name);
-		if (!*names[i].to)
-			break;
-	}
-	if (s->handle && i == sizeof(names) / sizeof(names[0]))
-		return 0;
-	error_unavailable(err);
-	return error_set(err, -ENOENT, "sending needs libcurl (Debian: libcurl3-gnutls): %s",
-			 dlerror());
+	return library_load("libcurl-gnutls.so.4", functions,
+			    sizeof(functions) / sizeof(functions[0]),
+			    "sending needs libcurl (Debian: libcurl3-gnutls)", err);
 }
 
 static size_t ignore(char *data, size_t size, size_t n, void *of)
@@ -261,7 +248,7 @@ struct http_sender *http_sender_new(const char *url, const char *content_type, i
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_cond_init(&s->changed, &monotonic);
 	pthread_condattr_destroy(&monotonic);
-	if (load(s, err) || set_up(s, url, content_type, bad, err)) {
+	if (load(&s->lib, err) || set_up(s, url, content_type, bad, err)) {
 		http_sender_free(s);
 		return NULL;
 	}
@@ -337,8 +324,6 @@ void http_sender_free(struct http_sender *s)
 		s->lib.cleanup(s->curl);
 	if (s->headers)
 		s->lib.free_list(s->headers);
-	if (s->handle)
-		dlclose(s->handle);
 	pthread_cond_destroy(&s->changed);
 	pthread_mutex_destroy(&s->lock);
 	free(s);

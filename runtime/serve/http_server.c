@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "serve/http_server.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <microhttpd.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
+#include "os/library.h"
 #include "wire/address.h"
 #include "wire/secret.h"
 
 enum {
 	MAX_PATHS = 8,
+	MAX_QUESTIONS = 8, /* waiting or answered */
 	MAX_CONNECTIONS = 64,
 	TIMEOUT = 30, /* s, of a connection that does nothing */
 	BACKLOG = 16
@@ -41,9 +44,15 @@ struct item {
 	char text[];
 };
 
+struct question {
+	char text[HTTP_QUESTION];
+	uint64_t number;	       /* in the order in which they came; 0: unused */
+	bool is_taken;		       /* by the owner */
+	struct MHD_Response *response; /* NULL: not answered yet */
+};
+
 struct http_server {
 	struct library lib;
-	void *handle;
 	struct MHD_Daemon *daemon;
 	char address[HTTP_ADDRESS_MAX], token[HTTP_TOKEN];
 	pthread_mutex_t lock; /* of what follows */
@@ -52,35 +61,26 @@ struct http_server {
 	struct item *first, **last; /* of the log */
 	uint64_t first_number, next_number;
 	size_t log_size;
+	struct question questions[MAX_QUESTIONS];
+	uint64_t last_question, last_taken;
+	int question_fd;
 };
 
-static int load(struct http_server *s, struct error *err)
+static int load(struct library *lib, struct error *err)
 {
-	struct {
-		void **to;
-		const char *name;
-	} names[] = {
-		{(void **)&s->lib.start, "MHD_start_daemon"},
-		{(void **)&s->lib.stop, "MHD_stop_daemon"},
-		{(void **)&s->lib.response, "MHD_create_response_from_buffer"},
-		{(void **)&s->lib.destroy, "MHD_destroy_response"},
-		{(void **)&s->lib.header, "MHD_add_response_header"},
-		{(void **)&s->lib.queue, "MHD_queue_response"},
-		{(void **)&s->lib.lookup, "MHD_lookup_connection_value"},
+	const struct library_function functions[] = {
+		{(void **)&lib->start, "MHD_start_daemon"},
+		{(void **)&lib->stop, "MHD_stop_daemon"},
+		{(void **)&lib->response, "MHD_create_response_from_buffer"},
+		{(void **)&lib->destroy, "MHD_destroy_response"},
+		{(void **)&lib->header, "MHD_add_response_header"},
+		{(void **)&lib->queue, "MHD_queue_response"},
+		{(void **)&lib->lookup, "MHD_lookup_connection_value"},
 	};
-	size_t i;
 
-	s->handle = dlopen("libmicrohttpd.so.12", RTLD_NOW | RTLD_NODELETE);
-	for (i = 0; s->handle && i < sizeof(names) / sizeof(names[0]); i++) {
-		*names[i].to = dlsym(s->handle, names[i].name);
-		if (!*names[i].to)
-			break;
-	}
-	if (s->handle && i == sizeof(names) / sizeof(names[0]))
-		return 0;
-	error_unavailable(err);
-	return error_set(err, -ENOENT, "serving needs libmicrohttpd (Debian: libmicrohttpd12): %s",
-			 dlerror());
+	return library_load("libmicrohttpd.so.12", functions,
+			    sizeof(functions) / sizeof(functions[0]),
+			    "serving needs libmicrohttpd (Debian: libmicrohttpd12)", err);
 }
 
 static struct MHD_Response *response_of(struct http_server *s, const char *type, const void *data,
@@ -160,6 +160,46 @@ static struct MHD_Response *log_response(struct http_server *s, uint64_t after)
 	return response_of(s, "application/json", text, at + 2, MHD_RESPMEM_MUST_FREE);
 }
 
+/* Returns a question with this text, a new one if there is none; NULL if too many wait. */
+static struct question *find_question(struct http_server *s, const char *text)
+{
+	struct question *q, *oldest = NULL;
+
+	for (q = s->questions; q < s->questions + MAX_QUESTIONS; q++) {
+		if (q->number && !strcmp(q->text, text))
+			return q;
+		if ((!q->number || q->response) && (!oldest || q->number < oldest->number))
+			oldest = q;
+	}
+	if (!oldest)
+		return NULL;
+	if (oldest->response)
+		s->lib.destroy(oldest->response);
+	*oldest = (struct question){.number = ++s->last_question};
+	strcpy(oldest->text, text);
+	eventfd_write(s->question_fd, 1);
+	return oldest;
+}
+
+static enum MHD_Result ask(struct http_server *s, struct MHD_Connection *c, const char *text)
+{
+	struct question *q;
+	enum MHD_Result ret;
+
+	if (!text || strlen(text) >= HTTP_QUESTION)
+		return refuse(s, c, MHD_HTTP_BAD_REQUEST, "?q= is missing or too long\n");
+	pthread_mutex_lock(&s->lock);
+	q = find_question(s, text);
+	if (q && q->response) {
+		ret = s->lib.queue(c, MHD_HTTP_OK, q->response);
+		pthread_mutex_unlock(&s->lock);
+		return ret;
+	}
+	pthread_mutex_unlock(&s->lock);
+	return q ? refuse(s, c, MHD_HTTP_ACCEPTED, "not answered yet: ask again\n")
+		 : refuse(s, c, MHD_HTTP_SERVICE_UNAVAILABLE, "too many questions wait\n");
+}
+
 static enum MHD_Result serve(struct http_server *s, struct MHD_Connection *c, const char *path)
 {
 	struct MHD_Response *response = NULL;
@@ -167,6 +207,8 @@ static enum MHD_Result serve(struct http_server *s, struct MHD_Connection *c, co
 	const char *after;
 	int i;
 
+	if (s->token[0] && !strcmp(path, "/ask")) /* events are not for everybody */
+		return ask(s, c, s->lib.lookup(c, MHD_GET_ARGUMENT_KIND, "q"));
 	pthread_mutex_lock(&s->lock);
 	if (!strcmp(path, "/log")) {
 		after = s->lib.lookup(c, MHD_GET_ARGUMENT_KIND, "after");
@@ -269,10 +311,16 @@ struct http_server *http_server_open(const char *address, const char *token, int
 		return NULL;
 	}
 	s->last = &s->first;
+	s->question_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	pthread_mutex_init(&s->lock, NULL);
 	snprintf(s->token, sizeof(s->token), "%s", token ? token : "");
+	if (s->question_fd < 0) {
+		error_set(err, -errno, "cannot serve %s: %s", address, strerror(errno));
+		http_server_close(s);
+		return NULL;
+	}
 	fd = listen_at(s, address, code, err);
-	if (fd < 0 || load(s, err)) {
+	if (fd < 0 || load(&s->lib, err)) {
 		if (fd >= 0)
 			close(fd);
 		http_server_close(s);
@@ -309,8 +357,12 @@ void http_server_close(struct http_server *s)
 		s->first = item->next;
 		free(item);
 	}
-	if (s->handle)
-		dlclose(s->handle);
+	for (i = 0; i < MAX_QUESTIONS; i++) {
+		if (s->questions[i].response)
+			s->lib.destroy(s->questions[i].response);
+	}
+	if (s->question_fd >= 0)
+		close(s->question_fd);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
 }
@@ -370,6 +422,52 @@ int http_server_log(struct http_server *s, const void *data, size_t size, size_t
 		s->log_size -= gone->size;
 		free(gone);
 	}
+	pthread_mutex_unlock(&s->lock);
+	return 0;
+}
+
+int http_server_question_fd(const struct http_server *s)
+{
+	return s->question_fd;
+}
+
+uint64_t http_server_question(struct http_server *s, char text[HTTP_QUESTION])
+{
+	struct question *q, *oldest = NULL;
+	uint64_t number = 0;
+	eventfd_t nothing;
+
+	/* Without a system call where nobody has asked: this is called after each batch. */
+	if (__atomic_load_n(&s->last_question, __ATOMIC_RELAXED) == s->last_taken)
+		return 0;
+	pthread_mutex_lock(&s->lock);
+	for (q = s->questions; q < s->questions + MAX_QUESTIONS; q++) {
+		if (q->number && !q->is_taken && (!oldest || q->number < oldest->number))
+			oldest = q;
+	}
+	if (oldest) {
+		oldest->is_taken = true;
+		number = s->last_taken = oldest->number;
+		strcpy(text, oldest->text);
+	}
+	if (s->last_taken == s->last_question)
+		eventfd_read(s->question_fd, &nothing);
+	pthread_mutex_unlock(&s->lock);
+	return number;
+}
+
+int http_server_answer(struct http_server *s, uint64_t number, const void *data, size_t size)
+{
+	struct MHD_Response *response =
+		response_of(s, "application/json", data, size, MHD_RESPMEM_MUST_COPY);
+	struct question *q;
+
+	if (!response)
+		return -ENOMEM;
+	pthread_mutex_lock(&s->lock);
+	for (q = s->questions; q->number != number; q++) /* it is there until it was answered */
+		;
+	q->response = response;
 	pthread_mutex_unlock(&s->lock);
 	return 0;
 }

@@ -13,6 +13,7 @@ struct clock_axis;
 struct error;
 struct event;
 struct event_request;
+struct excerpt;
 struct formats;
 struct probes;
 struct push;
@@ -41,8 +42,9 @@ struct session_target {
 	const char *const *cgroups; /* NULL-terminated names and expressions, see os/cgroups.h */
 	uint32_t pages;
 	uint32_t watermark; /* percent */
-	/* Marks by tid, read by a BPF program: the session sets them to 1 for the target threads
-	 * before the events start, the program for new threads. NULL: no marks. */
+	/* Marks by tid, read by BPF programs: the session sets them to 1 for the target threads
+	 * before the events start, a program for new threads. NULL: no marks. A workload whose
+	 * events begin at its exec() gets 2, which a program then changes. */
 	uint8_t *marks;
 	uint32_t nr_marks;
 	/* Rings keep the newest records, delivered at the end of each interval and of the run. */
@@ -151,6 +153,17 @@ int session_next(struct session *s, struct batch *batch, struct error *err);
  */
 int session_dump(struct session *s, double from, double until, struct batch *batch,
 		 double *whole_from, struct error *err);
+/* Begins a file with some of these events, as they come from session_dump(). NULL with a message.
+ */
+struct excerpt *session_excerpt(struct session *s, const char *path,
+				const struct event_request *const *events, uint32_t n,
+				struct error *err);
+/* Copies the record of an event of the last batch to the excerpt, after the records of tasks and
+ * losses before it; ev NULL: only those that are left. Events come in their order. name: its task
+ * has this name from now on; NULL: the file knows. Returns 0, or a negative errno with a message.
+ */
+int session_copy(struct session *s, struct excerpt *x, const struct event *ev, const char *name,
+		 struct error *err);
 /* Stops the events if the run is to end: for when session_next() cannot be called for long. */
 void session_check_end(struct session *s);
 /* Limits the wait of session_next() to ns from now. Call it again once they have passed. */

@@ -10,6 +10,7 @@
 #include "os/closer.h"
 #include "os/priority.h"
 #include "probes/probe.h"
+#include "push/excerpt.h"
 #include "push/push.h"
 #include "decode/records.h"
 #include "formats/formats.h"
@@ -25,6 +26,8 @@
 #include "wire/own_records.h"
 
 enum {
+	MARK = 1, /* of target threads */
+	MARK_AT_EXEC = 2,
 	MAX_EXITED_TASKS = 65536,
 	MANY_TRACEPOINTS = 16 /* to close them takes the better part of a second */
 };
@@ -214,6 +217,13 @@ struct push *session_push(struct session *s, struct error *err)
 	return s->push;
 }
 
+struct excerpt *session_excerpt(struct session *s, const char *path,
+				const struct event_request *const *events, uint32_t n,
+				struct error *err)
+{
+	return excerpt_new(s->machines[0].source, path, events, n, err);
+}
+
 int session_add_event(struct session *s, const struct event_request *request, struct error *err)
 {
 	if (request->record && !s->records) {
@@ -223,6 +233,7 @@ int session_add_event(struct session *s, const struct event_request *request, st
 	}
 	s->stack_parts |= request->callchain;
 	s->resolves |= request->callchain || request->resolve;
+	s->resolves_data |= request->resolve == 2;
 	s->nr_sampled += !request->counted;
 	s->nr_tracepoints += request->attr.type == PERF_TYPE_TRACEPOINT;
 	return s->source->ops->add_event(s->source, request, err);
@@ -260,14 +271,14 @@ static int find_threads(struct session *s, const struct session_target *target, 
 }
 
 /* Marks the threads. Returns whether one of them had no mark before. */
-static bool mark(const struct session_target *target, const int32_t *tids, int n)
+static bool mark(const struct session_target *target, const int32_t *tids, int n, uint8_t value)
 {
 	bool any = false;
 
 	for (int i = 0; i < n; i++) {
 		if ((uint32_t)tids[i] >= target->nr_marks || target->marks[tids[i]])
 			continue;
-		target->marks[tids[i]] = 1;
+		target->marks[tids[i]] = value;
 		any = true;
 	}
 	return any;
@@ -279,8 +290,9 @@ static bool mark(const struct session_target *target, const int32_t *tids, int n
 static int find_and_mark(struct session *s, const struct session_target *target, struct error *err)
 {
 	int n = find_threads(s, target, err);
+	uint8_t value = s->is_target && !target->everywhere ? MARK_AT_EXEC : MARK;
 
-	while (n > 0 && target->marks && mark(target, s->tids, n) && target->nr_pids) {
+	while (n > 0 && target->marks && mark(target, s->tids, n, value) && target->nr_pids) {
 		free(s->tids);
 		s->tids = NULL;
 		n = find_threads(s, target, err);
@@ -374,6 +386,8 @@ static int start_resolving(struct session *s, struct error *err)
 					 s->stack_parts);
 		if (!m->resolve)
 			return error_set(err, -ENOMEM, "out of memory for stacks");
+		if (s->resolves_data)
+			resolve_want_data(m->resolve);
 	}
 	return 0;
 }
@@ -402,7 +416,7 @@ static int start_source(struct session *s, const struct session_target *target, 
 
 	if (s->source->ops->start)
 		ret = s->source->ops->start(s->source, err);
-	if (!ret && target->marks)
+	if (!ret && target->marks && !s->per_thread)
 		ret = list_marked(s, target, err);
 	if (!ret && s->workload)
 		ret = workload_start(s->workload, err);

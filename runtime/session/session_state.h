@@ -35,6 +35,7 @@ struct session {
 	uint64_t watch_at; /* when to check again whether the threads have ended */
 	struct error notice;
 	bool resolves;		 /* an event has stacks, or addresses to symbolize */
+	bool resolves_data;	 /* also addresses of data */
 	uint32_t stack_parts;	 /* enum stack_parts of all events */
 	struct records *records; /* NULL: no events are records */
 	uint32_t nr_sampled;	 /* sampled events; the others are only counted */
@@ -57,6 +58,7 @@ struct session {
 	bool ticked;	     /* an interval ended after the last events */
 	struct slot slots[BATCH_MAX];
 	int nr_slots, next_slot;
+	int next_copied; /* the slots before it are in the excerpt, or not wanted there */
 	struct session_stats stats;
 	struct event batch[BATCH_MAX];
 	int nr_batch; /* that were handed out */

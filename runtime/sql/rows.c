@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include "event.h"
@@ -55,11 +56,16 @@ void rows_free(struct rows *r)
 	free(r);
 }
 
+static bool can_add(const struct rows *r, uint16_t class)
+{
+	return class < EVENT_CLASSES && class >= EVENT_FIRST && r->table_of[class] == NO_TABLE;
+}
+
 int rows_add_table(struct rows *r, uint16_t class)
 {
 	struct table_rows *tables;
 
-	if (class >= EVENT_CLASSES || class < EVENT_FIRST || r->table_of[class] != NO_TABLE)
+	if (!can_add(r, class))
 		return -EINVAL;
 	tables = reallocarray(r->tables, r->nr_tables + 1, sizeof(*tables));
 	if (!tables)
@@ -68,6 +74,14 @@ int rows_add_table(struct rows *r, uint16_t class)
 	r->tables = tables;
 	r->table_of[class] = r->nr_tables;
 	return r->nr_tables++;
+}
+
+int rows_share_table(struct rows *r, uint16_t class, uint32_t table)
+{
+	if (!can_add(r, class) || table >= r->nr_tables)
+		return -EINVAL;
+	r->table_of[class] = table;
+	return 0;
 }
 
 static struct event **rows_at(const struct table_rows *t)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The kept events of several classes, each class in time order: what SQL sees as the rows of a
- * table. The copies are in a timeline. When they take more memory than allowed, the oldest events
- * of all classes are dropped, which is counted.
+ * Kept events in tables, each in time order: what SQL sees as rows, and what the page of --serve
+ * shows. The copies are in a timeline. When they take more memory than allowed, the oldest events
+ * of all tables are dropped, which is counted.
  */
 #pragma once
 #include <stdint.h>
@@ -22,6 +22,8 @@ void rows_free(struct rows *r);
 /* Keeps events of class from now on. Returns the number of its table, from 0, or a negative errno.
  */
 int rows_add_table(struct rows *r, uint16_t class);
+/* Keeps events of class in the table of another one. Returns 0 or -EINVAL. */
+int rows_share_table(struct rows *r, uint16_t class, uint32_t table);
 /* Keeps those of n events whose class has a table. */
 void rows_add(struct rows *r, const struct event *events, int n);
 /* Drops all events. */

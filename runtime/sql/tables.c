@@ -19,6 +19,7 @@
 #include "error.h"
 #include "event.h"
 #include "sql/columns.h"
+#include "sql/comparison.h"
 #include "sql/plan.h"
 #include "sql/rows.h"
 
@@ -49,13 +50,6 @@ struct vtab {
 	int nr_plans;
 };
 
-struct test {
-	const struct column *column;
-	uint8_t op; /* SQLITE_INDEX_CONSTRAINT_* */
-	int64_t value;
-	struct span text;
-};
-
 struct cursor {
 	sqlite3_vtab_cursor base;
 	struct event *const *rows;
@@ -71,7 +65,7 @@ struct cursor {
 	bool is_over;
 	uint32_t filters;
 	uint32_t nr_tests;
-	struct test tests[PLAN_TESTS];
+	struct comparison tests[PLAN_TESTS];
 	char *texts[PLAN_TESTS]; /* copies, as the values of a plan do not last */
 };
 
@@ -275,69 +269,9 @@ static int vtab_close(sqlite3_vtab_cursor *base)
 	return SQLITE_OK;
 }
 
-enum outcome { TEST_KEPT, TEST_USELESS, TEST_NEVER, TEST_NO_MEMORY };
-
-/* Makes the test of an integer with a real number one with an integer. */
-static enum outcome real_test(struct test *test, double value)
-{
-	double whole = floor(value);
-	bool is_low = value < -0x1p63, is_high = value >= 0x1p63;
-
-	switch (test->op) {
-	case SQLITE_INDEX_CONSTRAINT_EQ:
-		if (is_low || is_high || whole != value)
-			return TEST_NEVER;
-		break;
-	case SQLITE_INDEX_CONSTRAINT_NE:
-		if (is_low || is_high || whole != value)
-			return TEST_USELESS;
-		break;
-	case SQLITE_INDEX_CONSTRAINT_GT:
-	case SQLITE_INDEX_CONSTRAINT_GE:
-		if (is_high || is_low)
-			return is_high ? TEST_NEVER : TEST_USELESS;
-		if (whole != value)
-			test->op = SQLITE_INDEX_CONSTRAINT_GT;
-		break;
-	default:
-		if (is_high || is_low)
-			return is_low ? TEST_NEVER : TEST_USELESS;
-		if (whole != value)
-			test->op = SQLITE_INDEX_CONSTRAINT_LE;
-	}
-	test->value = (int64_t)whole;
-	return TEST_KEPT;
-}
-
-static enum outcome read_value(struct cursor *c, struct test *test, sqlite3_value *value)
-{
-	int type = sqlite3_value_type(value);
-	char **copy = &c->texts[c->nr_tests];
-
-	if (type == SQLITE_NULL)
-		return TEST_NEVER;
-	if (test->column->type == COLUMN_INTEGER) {
-		if (type == SQLITE_FLOAT)
-			return real_test(test, sqlite3_value_double(value));
-		test->value = sqlite3_value_int64(value);
-		return type == SQLITE_INTEGER ? TEST_KEPT : TEST_USELESS;
-	}
-	if (type != SQLITE_TEXT)
-		return TEST_USELESS;
-	test->text.at = (const char *)sqlite3_value_text(value);
-	test->text.size = sqlite3_value_bytes(value);
-	if (!test->text.at)
-		return TEST_NO_MEMORY;
-	*copy = sqlite3_malloc64(test->text.size + 1);
-	if (!*copy)
-		return TEST_NO_MEMORY;
-	test->text.at = memcpy(*copy, test->text.at, test->text.size);
-	return TEST_KEPT;
-}
-
 /* Narrows the range of rows by a test of the time. */
 static void narrow_times(struct cursor *c, struct rows *rows, uint32_t table,
-			 const struct test *test)
+			 const struct comparison *test)
 {
 	uint64_t base = test->column->base;
 	double time = (double)(int64_t)((uint64_t)test->value - base);
@@ -361,59 +295,30 @@ static void narrow_times(struct cursor *c, struct rows *rows, uint32_t table,
 }
 
 /* Reads the tests of a plan with their values. */
-static enum outcome read_tests(struct cursor *c, const struct vtab *vtab, const struct plan *plan,
-			       sqlite3_value **argv)
+static enum comparison_use read_tests(struct cursor *c, const struct vtab *vtab,
+				      const struct plan *plan, sqlite3_value **argv)
 {
 	struct tables *t = vtab->tables;
 
 	free_tests(c);
 	for (uint32_t i = 0; i < plan->nr_tests; i++) {
 		const struct plan_test *one = &plan->tests[i];
-		struct test *test = &c->tests[c->nr_tests];
-		enum outcome outcome;
+		struct comparison *test = &c->tests[c->nr_tests];
+		enum comparison_use outcome;
 
-		*test = (struct test){&t->list[vtab->number].columns[one->column], one->op, 0, {0}};
-		outcome = read_value(c, test, argv[i]);
-		if (outcome == TEST_NEVER || outcome == TEST_NO_MEMORY)
+		*test = (struct comparison){
+			&t->list[vtab->number].columns[one->column], one->op, 0, {0}};
+		outcome = comparison_read(test, argv[i], &c->texts[c->nr_tests]);
+		if (outcome == COMPARISON_NEVER || outcome == COMPARISON_NO_MEMORY)
 			return outcome;
-		if (outcome == TEST_USELESS)
+		if (outcome == COMPARISON_USELESS)
 			continue;
 		if (test->column->kind == COLUMN_TIME && test->op != SQLITE_INDEX_CONSTRAINT_NE)
 			narrow_times(c, t->rows, vtab->number, test);
 		else
 			c->nr_tests++;
 	}
-	return TEST_KEPT;
-}
-
-static bool holds(int order, uint8_t op)
-{
-	switch (op) {
-	case SQLITE_INDEX_CONSTRAINT_EQ:
-		return order == 0;
-	case SQLITE_INDEX_CONSTRAINT_NE:
-		return order != 0;
-	case SQLITE_INDEX_CONSTRAINT_GT:
-		return order > 0;
-	case SQLITE_INDEX_CONSTRAINT_GE:
-		return order >= 0;
-	case SQLITE_INDEX_CONSTRAINT_LT:
-		return order < 0;
-	default:
-		return order <= 0;
-	}
-}
-
-static bool passes(const struct test *test, const struct event *ev)
-{
-	struct span text;
-	int64_t value;
-
-	if (test->column->type == COLUMN_TEXT)
-		return column_span(test->column, ev, &text) &&
-		       holds(span_compare(text, test->text), test->op);
-	return column_integer(test->column, ev, &value) &&
-	       holds((value > test->value) - (value < test->value), test->op);
+	return COMPARISON_KEPT;
 }
 
 /* Inline, because gcc drops calls of functions that only prefetch. */
@@ -445,7 +350,7 @@ static void find(struct cursor *c)
 			if (row < c->low || row >= c->high)
 				continue;
 		}
-		for (i = 0; i < c->nr_tests && passes(&c->tests[i], c->rows[row]); i++)
+		for (i = 0; i < c->nr_tests && comparison_holds(&c->tests[i], c->rows[row]); i++)
 			;
 		if (i == c->nr_tests) {
 			c->row = row;
@@ -456,7 +361,7 @@ static void find(struct cursor *c)
 	c->is_over = true;
 }
 
-static uint32_t below(const struct index *x, const struct test *test, bool or_equal)
+static uint32_t below(const struct index *x, const struct comparison *test, bool or_equal)
 {
 	return test->column->type == COLUMN_TEXT ? index_below_text(x, test->text, or_equal)
 						 : index_below(x, test->value, or_equal);
@@ -466,7 +371,7 @@ static uint32_t below(const struct index *x, const struct test *test, bool or_eq
 static void narrow_index(struct cursor *c, const struct index *x, const struct column *column)
 {
 	for (uint32_t i = 0; i < c->nr_tests; i++) {
-		const struct test *test = &c->tests[i];
+		const struct comparison *test = &c->tests[i];
 		uint32_t from = index_nulls(x), to = c->end;
 
 		if (test->column != column)
@@ -534,9 +439,9 @@ static int vtab_filter(sqlite3_vtab_cursor *base, int number, const char *text, 
 	c->is_over = false;
 	c->filters++;
 	switch (read_tests(c, vtab, plan, argv)) {
-	case TEST_NO_MEMORY:
+	case COMPARISON_NO_MEMORY:
 		return SQLITE_NOMEM;
-	case TEST_NEVER:
+	case COMPARISON_NEVER:
 		c->is_over = true;
 		return SQLITE_OK;
 	default:

@@ -2,9 +2,9 @@
 /* Loaded on demand: the library brings a whole HTTP client. */
 #include "stacks/debuginfod.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <stdlib.h>
+#include "os/library.h"
 
 struct client;
 
@@ -15,13 +15,17 @@ struct library {
 	void (*end)(struct client *c);
 };
 
-static bool load(void *handle, struct library *lib)
+static int load(struct library *lib)
 {
-	*(void **)&lib->begin = dlsym(handle, "debuginfod_begin");
-	*(void **)&lib->find_debug = dlsym(handle, "debuginfod_find_debuginfo");
-	*(void **)&lib->find_program = dlsym(handle, "debuginfod_find_executable");
-	*(void **)&lib->end = dlsym(handle, "debuginfod_end");
-	return lib->begin && lib->find_debug && lib->find_program && lib->end;
+	const struct library_function functions[] = {
+		{(void **)&lib->begin, "debuginfod_begin"},
+		{(void **)&lib->find_debug, "debuginfod_find_debuginfo"},
+		{(void **)&lib->find_program, "debuginfod_find_executable"},
+		{(void **)&lib->end, "debuginfod_end"},
+	};
+
+	return library_load("libdebuginfod.so.1", functions,
+			    sizeof(functions) / sizeof(functions[0]), "", NULL);
 }
 
 int debuginfod_open(const uint8_t *id, uint32_t size, bool program)
@@ -30,19 +34,14 @@ int debuginfod_open(const uint8_t *id, uint32_t size, bool program)
 	struct client *client = NULL;
 	struct library lib;
 	int fd = -ENOENT;
-	void *handle;
 
 	if (!urls || !urls[0] || !size)
 		return -ENOENT;
-	/* Stays loaded: what it starts does not end cleanly. */
-	handle = dlopen("libdebuginfod.so.1", RTLD_NOW | RTLD_NODELETE);
-	if (handle && load(handle, &lib))
+	if (!load(&lib))
 		client = lib.begin();
 	if (client) {
 		fd = (program ? lib.find_program : lib.find_debug)(client, id, (int)size, NULL);
 		lib.end(client);
 	}
-	if (handle)
-		dlclose(handle);
 	return fd < 0 ? -ENOENT : fd;
 }

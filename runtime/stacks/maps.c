@@ -26,7 +26,7 @@ enum {
 };
 
 struct maps {
-	bool live;
+	bool live, data;
 	struct symbols *symbols;
 	struct perfmaps *perfmaps;
 	struct processes *processes;
@@ -61,6 +61,11 @@ void maps_forget_spaces(struct maps *m)
 		address_space_put(m->spaces[i]);
 	}
 	m->nr_spaces = 0;
+}
+
+void maps_want_data(struct maps *m)
+{
+	m->data = true;
 }
 
 void maps_free(struct maps *m)
@@ -142,6 +147,14 @@ static bool is_anonymous(const char *path)
 	       strncmp(path, "/anon_hugepage", 14) == 0;
 }
 
+/* Returns the number of the name of data without a file, such as "[heap]". */
+static uint32_t name_data(struct maps *m, const char *path)
+{
+	struct symbols_file file = {.path = path[0] == '[' ? path : "[anon]", .is_data = true};
+
+	return symbols_add(m->symbols, &file);
+}
+
 static void map_file(struct maps *m, struct process *p, uint64_t start, uint64_t end,
 		     uint64_t offset, const struct symbols_file *file, double time)
 {
@@ -150,13 +163,19 @@ static void map_file(struct maps *m, struct process *p, uint64_t start, uint64_t
 
 	if (end <= start)
 		return;
-	if (!anonymous)
+	if (!anonymous) {
 		mapping.file = symbols_add(m->symbols, file);
+	} else if (file->is_data) {
+		mapping.file = name_data(m, file->path);
+		mapping.offset = start; /* when it grows, it is the same */
+	}
 	add_mapping(m, p, &mapping, time);
 	if (!m->live)
 		return;
 	if (mapping.file)
 		symbols_open(m->symbols, mapping.file, p->pid, start, end);
+	if (file->is_data)
+		return;
 	if (anonymous || strncmp(file->path, "/memfd:", 7) == 0)
 		perfmaps_watch(m->perfmaps, p->pid);
 }
@@ -168,7 +187,11 @@ struct seeding {
 
 static void seed_line(const struct procmaps_line *line, void *arg)
 {
-	struct symbols_file file = {line->path, line->maj, line->min, line->inode, NULL, 0};
+	struct symbols_file file = {.path = line->path,
+				    .maj = line->maj,
+				    .min = line->min,
+				    .inode = line->inode,
+				    .is_data = !line->is_executable};
 	struct seeding *seeding = arg;
 
 	map_file(seeding->maps, seeding->process, line->start, line->end, line->offset, &file,
@@ -185,7 +208,7 @@ static void seed(struct maps *m, int32_t pid)
 	/* A process that has exited counts as known, so that it is not looked up again. */
 	seeding.process = begin_empty(m, pid, -INFINITY);
 	if (seeding.process)
-		procmaps_read(pid, seed_line, &seeding);
+		procmaps_read(pid, m->data, seed_line, &seeding);
 }
 
 int maps_seed_all(struct maps *m)
@@ -260,8 +283,9 @@ static void record_mmap(struct maps *m, bool is_mmap2, uint16_t misc, const uint
 	struct process *p;
 
 	if (size <= path_at || (misc & PERF_RECORD_MISC_CPUMODE_MASK) != PERF_RECORD_MISC_USER ||
-	    (misc & PERF_RECORD_MISC_MMAP_DATA))
+	    ((misc & PERF_RECORD_MISC_MMAP_DATA) && !m->data))
 		return;
+	file.is_data = misc & PERF_RECORD_MISC_MMAP_DATA;
 	memcpy(&start, payload, sizeof(start));
 	if (is_mmap2)
 		memcpy(&rest, payload + sizeof(start), sizeof(rest));
@@ -346,7 +370,7 @@ uint32_t maps_space(struct maps *m, int32_t pid, double time)
 
 bool maps_find(const struct maps *m, uint32_t space, uint64_t addr, struct place *out)
 {
-	const struct mapping *mapping;
+	const struct mapping *mapping, *before;
 
 	*out = (struct place){0};
 	if (!space || space > m->nr_spaces)
@@ -357,6 +381,13 @@ bool maps_find(const struct maps *m, uint32_t space, uint64_t addr, struct place
 		return false;
 	out->file = mapping->file;
 	out->offset = addr - mapping->start + mapping->offset;
+	if (!symbols_is_data(m->symbols, mapping->file) || mapping == m->spaces[space]->mappings)
+		return true;
+	before = mapping - 1;
+	if (before->end == mapping->start) {
+		out->file_before = before->file;
+		out->offset_before = addr - before->start + before->offset;
+	}
 	return true;
 }
 

@@ -21,6 +21,10 @@ struct place {
 	uint32_t file; /* number in symbols; 0: memory without a file */
 	int32_t pid;   /* the process that the space was made for */
 	uint64_t offset;
+	/* Of data without a file: that of the mapping right before it, whose variables may go on
+	 * here (.bss); 0: none. */
+	uint32_t file_before;
+	uint64_t offset_before;
 };
 
 struct maps_stats {
@@ -33,6 +37,8 @@ struct maps_stats {
 /* live: unknown processes are looked up in /proc. Returns NULL without memory. */
 struct maps *maps_new(struct symbols *symbols, bool live);
 void maps_free(struct maps *m);
+/* Data mappings are noted, too. To be called first. */
+void maps_want_data(struct maps *m);
 
 /* Adds what all processes have mapped now, as if they always had. Processes with known maps are
  * skipped. Returns the number of processes, or a negative errno. */

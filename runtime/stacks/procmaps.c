@@ -29,8 +29,9 @@ static bool parse(char *text, struct procmaps_line *line)
 	char *at = text;
 
 	if (!take(&at, 16, '-', &line->start) || !take(&at, 16, ' ', &line->end) ||
-	    strnlen(at, 5) < 5 || at[2] != 'x')
+	    strnlen(at, 5) < 5 || (at[2] != 'x' && at[0] != 'r' && at[1] != 'w'))
 		return false;
+	line->is_executable = at[2] == 'x';
 	at += 5;
 	if (!take(&at, 16, ' ', &line->offset) || !take(&at, 16, ':', &maj) ||
 	    !take(&at, 16, ' ', &min))
@@ -44,7 +45,8 @@ static bool parse(char *text, struct procmaps_line *line)
 	return true;
 }
 
-int procmaps_read(int32_t pid, void (*call)(const struct procmaps_line *line, void *arg), void *arg)
+int procmaps_read(int32_t pid, bool data, void (*call)(const struct procmaps_line *line, void *arg),
+		  void *arg)
 {
 	struct procmaps_line line;
 	size_t room = 0;
@@ -56,7 +58,7 @@ int procmaps_read(int32_t pid, void (*call)(const struct procmaps_line *line, vo
 	if (!file)
 		return -errno;
 	while (getline(&text, &room, file) > 0)
-		if (parse(text, &line))
+		if (parse(text, &line) && (line.is_executable || data))
 			call(&line, arg);
 	free(text);
 	fclose(file);

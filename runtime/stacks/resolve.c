@@ -72,6 +72,11 @@ void resolve_free(struct resolve *r)
 	free(r);
 }
 
+void resolve_want_data(struct resolve *r)
+{
+	maps_want_data(r->maps);
+}
+
 void resolve_seed(struct resolve *r)
 {
 	maps_seed_all(r->maps);

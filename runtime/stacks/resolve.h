@@ -38,6 +38,8 @@ struct resolve_stats {
 struct resolve *resolve_new(const struct buildids *ids, bool own_kernel, struct addresses *kernel,
 			    uint32_t parts);
 void resolve_free(struct resolve *r);
+/* Data addresses will be looked up, too. To be called before all that follows. */
+void resolve_want_data(struct resolve *r);
 
 /* Reads what all processes have mapped now. To be called when the kernel already reports
  * mappings. */

@@ -328,6 +328,22 @@ static bool find_function(struct stacks *s, const struct place *place, uint64_t 
 	return symbol.name;
 }
 
+/* Finds the variable at an address. */
+static void find_variable(struct stacks *s, const struct place *place, struct frame *out)
+{
+	struct symbol symbol;
+
+	out->kind = FRAME_DATA;
+	if (!symbols_find(s->symbols, place->file, place->offset, &symbol) && place->file_before &&
+	    symbols_find(s->symbols, place->file_before, place->offset_before, &symbol)) {
+		out->file = place->file_before;
+		out->offset = place->offset_before;
+		out->dso = symbols_path(s->symbols, out->file);
+	}
+	out->symbol = symbol.name;
+	out->symbol_offset = symbol.offset;
+}
+
 static void find_user(struct stacks *s, uint32_t space, uint64_t back, struct frame *out)
 {
 	struct place place;
@@ -338,6 +354,10 @@ static void find_user(struct stacks *s, uint32_t space, uint64_t back, struct fr
 	out->file = place.file;
 	out->offset = place.offset;
 	out->dso = place.file ? symbols_path(s->symbols, place.file) : "[anon]";
+	if (symbols_is_data(s->symbols, place.file)) {
+		find_variable(s, &place, out);
+		return;
+	}
 	/* No call ends where no function ends: this return address is really the start of a
 	 * function. */
 	if (!find_function(s, &place, back, out) && back)

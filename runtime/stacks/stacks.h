@@ -29,6 +29,7 @@ enum frame_kind {
 	FRAME_KERNEL,
 	FRAME_USER,
 	FRAME_JIT, /* code that a process compiled for itself */
+	FRAME_DATA /* not code; the symbol may be unknown, and the dso "[heap]" */
 };
 
 struct frame {

@@ -42,8 +42,9 @@ struct file {
 	uint64_t inode;
 	uint8_t build_id[BUILD_ID_MAX];
 	uint32_t build_id_size; /* given to symbols_add(), or read from the file */
-	bool has_given_id;	/* the build id was given: it identifies the file */
-	int32_t pid;		/* the last process that had it mapped; 0: none */
+	bool is_data;
+	bool has_given_id; /* the build id was given: it identifies the file */
+	int32_t pid;	   /* the last process that had it mapped; 0: none */
 	int fd;
 	bool failed, loaded, full;
 	struct symtab *table;
@@ -120,7 +121,7 @@ static size_t hash_file(const struct symbols *s, const struct symbols_file *f, c
 	uint64_t hash = mix(s->seed, (uint64_t)(uintptr_t)path);
 
 	hash = mix(hash, (uint64_t)f->maj << 32 | f->min);
-	hash = mix(hash, f->inode);
+	hash = mix(hash, f->inode + f->is_data);
 	for (uint32_t i = 0; i < f->build_id_size; i++)
 		hash = mix(hash, f->build_id[i]);
 	return hash;
@@ -131,7 +132,8 @@ static bool is_file(const struct file *file, const struct symbols_file *f, const
 	uint32_t id_size = file->has_given_id ? file->build_id_size : 0;
 
 	return file->path == path && file->maj == f->maj && file->min == f->min &&
-	       file->inode == f->inode && id_size == f->build_id_size &&
+	       file->inode == f->inode && file->is_data == f->is_data &&
+	       id_size == f->build_id_size &&
 	       (!id_size || memcmp(file->build_id, f->build_id, id_size) == 0);
 }
 
@@ -144,6 +146,7 @@ static struct symbols_file describe(const struct file *file)
 		.inode = file->inode,
 		.build_id = file->build_id,
 		.build_id_size = file->has_given_id ? file->build_id_size : 0,
+		.is_data = file->is_data,
 	};
 }
 
@@ -186,6 +189,7 @@ static struct file *new_file(struct symbols *s, const struct symbols_file *f, co
 	file->maj = f->maj;
 	file->min = f->min;
 	file->inode = f->inode;
+	file->is_data = f->is_data;
 	file->build_id_size = f->build_id_size;
 	file->has_given_id = f->build_id_size;
 	if (f->build_id_size)
@@ -238,6 +242,13 @@ const char *symbols_path(const struct symbols *s, uint32_t file)
 	const struct file *f = get_file(s, file);
 
 	return f ? f->path : NULL;
+}
+
+bool symbols_is_data(const struct symbols *s, uint32_t file)
+{
+	const struct file *f = get_file(s, file);
+
+	return f && f->is_data;
 }
 
 int32_t symbols_pid(const struct symbols *s, uint32_t file)
@@ -414,7 +425,8 @@ int symbols_dup(struct symbols *s, uint32_t file)
 static struct file *find_twin(const struct symbols *s, const struct file *of)
 {
 	for (struct file *f = s->used.older; of->build_id_size && f != &s->used; f = f->older)
-		if (f != of && f->full && f->table && f->build_id_size == of->build_id_size &&
+		if (f != of && f->is_data == of->is_data && f->full && f->table &&
+		    f->build_id_size == of->build_id_size &&
 		    memcmp(f->build_id, of->build_id, f->build_id_size) == 0)
 			return f;
 	return NULL;
@@ -450,7 +462,7 @@ static int add_debug_file(struct symtab *table, const struct file *f, Elf *elf)
 
 static struct symtab *read_table(struct file *f, Elf *elf, const struct symtab_names *names)
 {
-	struct symtab *table = symtab_new(elf);
+	struct symtab *table = symtab_new(elf, f->is_data);
 	int full;
 
 	if (!table) {

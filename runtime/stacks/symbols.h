@@ -21,6 +21,7 @@ struct symbols_file {
 	uint64_t inode;
 	const uint8_t *build_id;
 	uint32_t build_id_size;
+	bool is_data; /* its variables are looked up, not its functions. The path may be "[heap]" */
 };
 
 struct symbol {
@@ -54,11 +55,13 @@ void symbols_open(struct symbols *s, uint32_t file, int32_t pid, uint64_t start,
 /* Returns a descriptor of the file, which the caller closes, or a negative number. */
 int symbols_dup(struct symbols *s, uint32_t file);
 
-/* Finds the function that covers the byte at offset in the file. Returns false and sets out->name
- * to NULL if none is known. */
+/* Finds the function, or variable, that covers the byte at offset in the file. Returns false and
+ * sets out->name to NULL if none is known. */
 bool symbols_find(struct symbols *s, uint32_t file, uint64_t offset, struct symbol *out);
 /* Returns the path of the file as it was added; NULL for file 0. */
 const char *symbols_path(const struct symbols *s, uint32_t file);
+
+bool symbols_is_data(const struct symbols *s, uint32_t file);
 
 /* Returns the last process that had it mapped; 0: unknown. */
 int32_t symbols_pid(const struct symbols *s, uint32_t file);

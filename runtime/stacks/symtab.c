@@ -49,7 +49,8 @@ struct source {
 
 struct segment {
 	uint64_t offset, size, addr;
-	bool executable;
+	uint64_t memory; /* bytes that an offset may be in: size, or more for data */
+	bool wanted;
 };
 
 struct range {
@@ -62,11 +63,12 @@ struct symtab {
 	struct symtab_names files[MAX_FILES];
 	uint32_t nr_segments, nr_files;
 	uint32_t nr_entries, nr_sections;
+	bool data;     /* of variables, not of functions */
 	uint64_t base; /* address of the first segment */
 	struct entry *entries;
 	uint32_t *parents; /* for each entry the innermost one that is open where it begins */
-	struct range
-		*sections; /* executable ones, while loading: they end functions without size */
+	struct range *
+		sections; /* those of the symbols, while loading: they end functions without size */
 	char name[2][MAX_NAME]; /* the best one so far, and the one that it is compared with */
 };
 
@@ -86,12 +88,14 @@ static bool first_address(Elf *elf, uint64_t *addr)
 	return false;
 }
 
-struct symtab *symtab_new(Elf *elf)
+struct symtab *symtab_new(Elf *elf, bool data)
 {
 	struct symtab *t = calloc(1, sizeof(*t));
 	size_t count;
 	GElf_Phdr ph;
 
+	if (t)
+		t->data = data;
 	if (!t || elf_getphdrnum(elf, &count))
 		return t;
 	for (size_t i = 0; i < count && t->nr_segments < MAX_SEGMENTS; i++) {
@@ -99,7 +103,12 @@ struct symtab *symtab_new(Elf *elf)
 			break;
 		if (ph.p_type == PT_LOAD)
 			t->segments[t->nr_segments++] = (struct segment){
-				ph.p_offset, ph.p_filesz, ph.p_vaddr, (ph.p_flags & PF_X) != 0};
+				.offset = ph.p_offset,
+				.size = ph.p_filesz,
+				.addr = ph.p_vaddr,
+				.memory = data ? ph.p_memsz : ph.p_filesz,
+				.wanted = !(ph.p_flags & PF_X) == data,
+			};
 	}
 	first_address(elf, &t->base);
 	return t;
@@ -134,8 +143,16 @@ uint64_t symtab_bytes(const struct symtab *t)
 	return bytes;
 }
 
-/* Returns the executable ranges of elf's sections by number; others are empty. */
-static struct range *read_sections(Elf *elf, size_t *count)
+/* Whether the symbols of a section are wanted. */
+static bool is_wanted(const struct symtab *t, const GElf_Shdr *sh)
+{
+	bool code = sh->sh_flags & SHF_EXECINSTR;
+
+	return t->data ? !code && (sh->sh_flags & SHF_ALLOC) : code;
+}
+
+/* Returns the ranges of elf's wanted sections by number; others are empty. */
+static struct range *read_sections(const struct symtab *t, Elf *elf, size_t *count)
 {
 	struct range *ranges;
 	GElf_Shdr sh;
@@ -144,7 +161,7 @@ static struct range *read_sections(Elf *elf, size_t *count)
 		return NULL;
 	ranges = calloc(*count + 1, sizeof(*ranges));
 	for (size_t i = 0; ranges && i < *count; i++)
-		if (gelf_getshdr(elf_getscn(elf, i), &sh) && (sh.sh_flags & SHF_EXECINSTR) &&
+		if (gelf_getshdr(elf_getscn(elf, i), &sh) && is_wanted(t, &sh) &&
 		    sh.sh_addr + sh.sh_size >= sh.sh_addr)
 			ranges[i] = (struct range){sh.sh_addr, sh.sh_addr + sh.sh_size};
 	return ranges;
@@ -174,6 +191,17 @@ static bool has_mapping_labels(Elf *elf)
 	       (eh.e_machine == EM_ARM || eh.e_machine == EM_AARCH64 || eh.e_machine == EM_RISCV);
 }
 
+static bool is_in(const GElf_Sym *sym, const struct range *section)
+{
+	return sym->st_value >= section->start && sym->st_value < section->end;
+}
+
+/* Returns whether a symbol names a variable of its section. */
+static bool is_variable(const GElf_Sym *sym, const struct range *section)
+{
+	return GELF_ST_TYPE(sym->st_info) == STT_OBJECT && sym->st_size && is_in(sym, section);
+}
+
 /* Returns whether a symbol names code of its section. */
 static bool is_code(const GElf_Sym *sym, const struct range *section, bool mapping_labels)
 {
@@ -183,7 +211,7 @@ static bool is_code(const GElf_Sym *sym, const struct range *section, bool mappi
 		return false;
 	if (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE)
 		return false;
-	return sym->st_value >= section->start && sym->st_value < section->end;
+	return is_in(sym, section);
 }
 
 static int make_room(struct symtab *t, size_t count)
@@ -214,7 +242,7 @@ static int add_table(struct symtab *t, Elf *elf, Elf_Data *data, uint32_t source
 		if (!gelf_getsym(data, (int)i, &sym) || sym.st_shndx >= nr_sections || !sym.st_name)
 			continue;
 		section = &sections[sym.st_shndx];
-		if (!is_code(&sym, section, mapping_labels))
+		if (t->data ? !is_variable(&sym, section) : !is_code(&sym, section, mapping_labels))
 			continue;
 		if (sym.st_size > section->end - sym.st_value)
 			sym.st_size = section->end - sym.st_value;
@@ -268,7 +296,7 @@ static int add_tables(struct symtab *t, Elf *elf, uint32_t type, const struct sy
 	if (!data || !data->d_size)
 		return 0;
 	ret = add_table(t, elf, data, source, sections, nr_sections, shift);
-	if (!ret && type == SHT_DYNSYM)
+	if (!ret && type == SHT_DYNSYM && !t->data)
 		ret = add_stubs(t, elf, scn, source, shift);
 	if (ret)
 		return ret;
@@ -314,7 +342,7 @@ int symtab_add(struct symtab *t, Elf *elf, const struct symtab_names *names)
 		return -ENOSPC;
 	}
 	t->files[t->nr_files++] = *names;
-	sections = read_sections(elf, &count);
+	sections = read_sections(t, elf, &count);
 	if (!sections)
 		return 0;
 	first_address(elf, &base);
@@ -419,7 +447,8 @@ int symtab_finish(struct symtab *t)
 	return 0;
 }
 
-/* Executable segments first: the last page of another segment may be mapped with them. */
+/* The wanted segments first: the last page of another segment may be mapped with them. So may
+ * memory behind the file's part of a segment, where another one begins in the file. */
 static bool find_address(const struct symtab *t, uint64_t file_offset, uint64_t *addr)
 {
 	bool found = false;
@@ -427,12 +456,14 @@ static bool find_address(const struct symtab *t, uint64_t file_offset, uint64_t 
 	for (uint32_t i = 0; i < t->nr_segments; i++) {
 		const struct segment *s = &t->segments[i];
 
-		if (file_offset < s->offset || file_offset - s->offset >= s->size ||
-		    (found && !s->executable))
+		uint64_t at = file_offset - s->offset;
+		bool best = s->wanted && at < s->size;
+
+		if (file_offset < s->offset || at >= s->memory || (found && !best))
 			continue;
-		*addr = file_offset - s->offset + s->addr;
+		*addr = at + s->addr;
 		found = true;
-		if (s->executable)
+		if (best)
 			break;
 	}
 	return found;

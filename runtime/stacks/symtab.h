@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The functions of an ELF file, by the addresses it was linked for. Names stay in the file and are
- * read on demand: a function takes 20 bytes whatever its name.
+ * The functions of an ELF file, or its variables, by the addresses it was linked for. Names stay in
+ * the file and are read on demand: a function takes 20 bytes whatever its name.
  */
 #pragma once
 #include <stdbool.h>
@@ -19,8 +19,9 @@ struct symtab_names {
 	size_t size;
 };
 
-/* Returns a table with the segments of elf, but no functions yet; NULL without memory. */
-struct symtab *symtab_new(Elf *elf);
+/* Returns a table with the segments of elf, but no functions yet; NULL without memory. data: it is
+ * for variables instead, and offsets may be beyond the file (.bss). */
+struct symtab *symtab_new(Elf *elf, bool data);
 void symtab_free(struct symtab *t);
 
 /* Adds the functions of elf, the file itself or its debug file; at most two files. Returns 1 if it

@@ -26,11 +26,11 @@ show the change.]],
     { name = 'picture', help = 'FILE.svg or FILE.html' },
   },
 
-  start = function(opt)
+  start = function(opt, out)
     if not svg.kind(opt.picture) then error(("'%s' must end in .svg or .html"):format(opt.picture), 0) end
-    local tree = flametree.new()
-    if opt.diff then flamegraph.read(opt.diff, tree, 'base', opt.reverse) end
-    local had_two = flamegraph.read(opt.stacks, tree, 'value', opt.reverse)
+    local tree, shows = flametree.new(), { name = 'flamegraph', out = out, is_quiet = opt.quiet }
+    if opt.diff then flamegraph.read(opt.diff, tree, 'base', opt.reverse, shows) end
+    local had_two = flamegraph.read(opt.stacks, tree, 'value', opt.reverse, shows)
     if tree.value == 0 then error(('%s: no stacks to draw'):format(opt.stacks), 0) end
     flamegraph.draw(opt.picture, tree, {
       title = opt.title or opt.stacks:match '[^/]*$',

@@ -246,11 +246,8 @@ function CallTree:print(out, names, times)
   if times then return out:table(spec(width, self.than ~= nil), rows) end
   if #rows > 0 then out:stamp() end
   for _, row in ipairs(rows) do
-    if out.format == 'text' then
-      out:write(indented(row.depth, row.call) .. (row.recursive and ' R' or '') .. '\n')
-    else
-      out:record('call', row, { 'call', 'depth', 'recursive', 'calls' })
-    end
+    out:record('call', row, { 'call', 'depth', 'recursive', 'calls' },
+      indented(row.depth, row.call) .. (row.recursive and ' R' or '') .. '\n')
   end
 end
 

@@ -15,6 +15,7 @@ local flametree = require 'lib.flamegraph_tree'
 local intern = require 'lib.intern'
 local svg = require 'lib.svg'
 local failure = require 'bindings.base.failure'
+local progress = require 'bindings.print.progress'
 local sys = require 'bindings.base.sys'
 local units = require 'lib.units'
 
@@ -238,16 +239,20 @@ function flamegraph.draw(path, tree, settings)
   flamepicture.write(path, tree, settings)
 end
 
---- Opens a file of folded stacks. The stacks of a recording come from `profscript profile` in a child process.
+--- Opens a file of folded stacks, and returns its size if that is known. The stacks of a recording come from
+--- `profscript profile` in a child process.
 local function open_stacks(path)
   if path == '-' then return io.stdin end
   local file, message = io.open(path, 'rb')
   if not file then error(message, 0) end
+  local size = file:seek 'end'
+  if not size then return file end -- a pipe
+  file:seek 'set'
   local magic, problem = file:read(8)
   if not magic and problem then error(('%s: %s'):format(path, problem), 0) end
   local is_recording = magic == 'PERFILE2'
   file:seek 'set'
-  if not is_recording then return file end
+  if not is_recording then return file, size end
   file:close()
   local stat = assert(io.open '/proc/self/stat')
   local program = ('/proc/%d/exe'):format(stat:read '*n')
@@ -260,12 +265,18 @@ end
 ---@param tree FlameNode
 ---@param as 'value'|'base' meaning of the counts
 ---@param reverse? boolean
+---@param shows? { name: string, out: Output, is_quiet?: boolean } whose progress line is shown
 ---@return boolean had_two whether lines had two counts
-function flamegraph.read(path, tree, as, reverse)
-  local file = open_stacks(path)
-  local had_two = flametree.read(file, path, tree, as, reverse)
+function flamegraph.read(path, tree, as, reverse, shows)
+  local file, size = open_stacks(path)
+  local line = shows and progress.new(shows.name, shows.out, shows.is_quiet)
+  if line then line:stage('reading ' .. path, false, size) end
+  local ok, result = xpcall(flametree.read, failure.traceback, file, path, tree, as, reverse,
+    line and function(n) line:step(n, 'B') end)
+  if line then line:finish() end
   if path ~= '-' then file:close() end
-  return had_two
+  if not ok then error(result, 0) end
+  return result
 end
 
 return flamegraph

@@ -5,6 +5,7 @@ local units = require 'lib.units'
 
 local flametree = {}
 
+local STEP = 65536 -- bytes between two calls of on_bytes
 local MAX_DEPTH = 4096 -- frames of a stack in a file; the kernel records at most 1024 by default
 
 --- A frame, or a name that stacks are grouped by.
@@ -198,11 +199,16 @@ end
 ---@param tree FlameNode
 ---@param as 'value'|'base' meaning of the counts
 ---@param reverse? boolean put the innermost functions at the root
+---@param on_bytes? fun(n: integer) is called after some more bytes
 ---@return boolean had_two whether lines had two counts
-function flametree.read(file, path, tree, as, reverse)
-  local number, had_two = 0, false
+function flametree.read(file, path, tree, as, reverse, on_bytes)
+  local number, had_two, bytes = 0, false, 0
   for line in file:lines() do
-    number = number + 1
+    number, bytes = number + 1, bytes + #line + 1
+    if on_bytes and bytes >= STEP then
+      on_bytes(bytes)
+      bytes = 0
+    end
     local stack, count = line:match '^(.-)%s+([%d.]+)%s*$'
     local value = tonumber(count)
     if value then

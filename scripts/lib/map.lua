@@ -39,16 +39,20 @@ local NESTED = [[
 local new = ...
 local Nested = {}
 Nested.__index = Nested
-function Nested:get(first, REST)
-  local inner = self._outer:get(first)
-  if inner then return inner:get(REST) end
-end
-function Nested:set(first, REST, value)
+local function inner_of(self, first)
   local inner = self._outer:get(first)
   if not inner then
     inner = new(PARTS)
     self._outer:set(first, inner)
   end
+  return inner
+end
+function Nested:get(first, REST)
+  local inner = self._outer:get(first)
+  if inner then return inner:get(REST) end
+end
+function Nested:set(first, REST, value)
+  local inner = inner_of(self, first)
   local before = inner:count()
   inner:set(REST, value)
   self._n = self._n + inner:count() - before
@@ -63,11 +67,7 @@ function Nested:take(first, REST)
   return value
 end
 function Nested:add(first, REST, n)
-  local inner = self._outer:get(first)
-  if not inner then
-    inner = new(PARTS)
-    self._outer:set(first, inner)
-  end
+  local inner = inner_of(self, first)
   local before = inner:count()
   local sum = inner:add(REST, n)
   self._n = self._n + inner:count() - before

@@ -32,11 +32,9 @@ function pairing.run(settings)
     local replaced, unstarted = stats.replaced - reported.replaced, stats.unstarted - reported.unstarted
     reported = stats
     if replaced + unstarted == 0 then return end
-    if out.format ~= 'text' then
-      return out:record('unmatched', { replaced = replaced, unstarted = unstarted }, { 'replaced', 'unstarted' })
-    end
-    out:stamp_line(('%d replaced by a later one with the same key, %d ends without a start'):format(replaced,
+    out:stamp(nil, ('%d replaced by a later one with the same key, %d ends without a start'):format(replaced,
       unstarted))
+    out:record('unmatched', { replaced = replaced, unstarted = unstarted }, { 'replaced', 'unstarted' }, '')
   end
 
   local spec = tables.new('pairs', { { name = 'start' }, { name = 'end' }, { name = 'count', metric = 'counter' } })

@@ -3,15 +3,15 @@
 local contract = require 'bindings.options.contract'
 local event_fields = require 'bindings.command.event_fields'
 local facade = require 'bindings.base.facade'
-local ffi = require 'ffi'
+local failure = require 'bindings.base.failure'
 local line_reader = require 'bindings.print.line_reader'
 local nearest = require 'lib.nearest'
 local oneliner = require 'lib.oneliner'
 local public_event = require 'bindings.view.public_event'
+local reload = require 'bindings.run.reload'
 local sys = require 'bindings.base.sys'
 local views = require 'bindings.view.views'
 
-local C = ffi.C
 local repl = {}
 
 local PROMPT = '> '
@@ -25,6 +25,7 @@ local COMMANDS = {
   { 'clear', '[N]', 'forget what they have collected' },
   { 'remove', 'N', 'remove a program' },
   { 'events', '', 'list the events, and how many there were' },
+  { 'run', '', 'run the programs over the recording, again and again' },
   { 'help', '', 'print this' },
   { 'quit', '', 'end the run, as Ctrl-D and Ctrl-C do' },
 }
@@ -37,6 +38,17 @@ for _, one in ipairs(COMMANDS) do IS_COMMAND[one[1]] = true end
 ---@field program oneliner.Program
 ---@field run fun(ev: Ev)
 ---@field events integer[] indexes of its events
+---@field event? string the event that it names
+
+--- What remains when the events are opened again.
+---@class repl.Kept
+---@field added string[] events beside those of -e
+---@field programs { number: integer, text: string, event?: string }[]
+---@field state table<string, any> variables of the programs
+---@field last integer number of the last program
+---@field runs? boolean the recording is to be read at once
+---@field has_run? boolean it has been read
+---@field reader? LineReader
 
 ---@class Repl
 ---@field programs table<integer, repl.Program> by number
@@ -53,6 +65,7 @@ function repl.parse(line)
   if line == '' then return end
   if line:sub(1, 1) == '?' then return { kind = 'explain', argument = line:match '^%?%s*(.*)$' } end
   if line:sub(1, 1) == '=' then return { kind = 'value', argument = line:sub(2) } end
+  if line:sub(1, 1) == '+' then return { kind = 'add', argument = line:match '^%+%s*(.*)$' } end
   local word, rest = line:match '^(%l+)%s*(.*)$'
   if IS_COMMAND[word] and (rest == '' or rest:find '^%d+$') then
     return { kind = word, number = tonumber(rest) }
@@ -118,7 +131,7 @@ function Repl:_compile(text, event)
   local events
   events, message = self:_events_for(code[1], among)
   if not events then return nil, message end
-  return { text = text, program = program, run = code[1], events = events }
+  return { text = text, program = program, run = code[1], events = events, event = event }
 end
 
 --- Makes for each event a function that runs its programs: calls of fixed functions stay in compiled code, unlike a
@@ -153,6 +166,20 @@ function Repl:_describe(number)
   local one, names = self.programs[number], {}
   for i, event in ipairs(one.events) do names[i] = self._events[event].name end
   return ('%d: %s  (%s)\n'):format(number, one.text, table.concat(names, ', '))
+end
+
+--- Compiles the programs that remain from before. Returns lines about those that do not fit any more.
+---@param list { number: integer, text: string, event?: string }[]
+---@return string
+function Repl:_restore(list)
+  local lines = {}
+  for _, one in ipairs(list) do
+    local program, message = self:_compile(one.text, one.event)
+    self.programs[one.number] = program
+    if not program then lines[#lines + 1] = ('%d: removed: %s\n'):format(one.number, message) end
+  end
+  self:_distribute()
+  return table.concat(lines)
 end
 
 --- Called for an error in the program that runs: removes it.
@@ -260,9 +287,33 @@ function actions.help(self)
   for _, one in ipairs(COMMANDS) do
     lines[#lines + 1] = ('  %-20s %s\n'):format((one[1] .. ' ' .. one[2]):match '^(.-)%s*$', one[3])
   end
+  lines[#lines + 1] = ('  %-20s %s\n'):format('+EVENT', 'add an event, as for -e')
   lines[#lines + 1] = ('  %-20s %s\n'):format('?EVENT.FIELD', 'explain an event, a field, or a function')
   lines[#lines + 1] = ('\nevents: %s\n'):format(table.concat(self:_event_names(), ', '))
   return table.concat(lines)
+end
+
+--- Adds an event: all are opened again.
+function actions.add(self, action)
+  local text, refused = action.argument, reload.refuses(self._run)
+  if text == '' then return '+ takes an event, as in + sched:sched_wakeup\n' end
+  if refused then return refused .. '\n' end
+  local ok, problem = pcall(event_fields.of, { text }, { name = 'repl', input = self._run.opt.input })
+  if not ok then
+    local message = failure.is(problem) and problem.message or tostring(problem)
+    return (message:gsub('^profscript: ', '')) .. '\n'
+  end
+  table.insert(self._kept.added, text)
+  self._reopens = ('opened %s, and the programs begin anew'):format(text)
+  return ''
+end
+
+function actions.run(self)
+  if not self._run.is_recorded then return 'the events are live: run is for a recording\n' end
+  local refused = self._kept.has_run and reload.refuses(self._run)
+  if refused then return refused .. '\n' end
+  self._runs = true
+  return ''
 end
 
 function actions.quit(self)
@@ -404,13 +455,63 @@ end
 ---@package
 function Repl:offer(run)
   self._run = run
-  C.session_wake_on(run.session, line_reader.STDIN)
+  run:wake_on(line_reader.STDIN)
 end
 
 --- Called by the driver when the session has started.
 ---@package
 function Repl:open()
-  self._reader = line_reader.new(self._out, PROMPT, function(text) return self:complete(text) end)
+  local kept = self._kept
+  local function complete(text) return self:complete(text) end
+  if kept.reader then
+    kept.reader:use(self._out, complete)
+  else
+    kept.reader = line_reader.new(self._out, PROMPT, complete)
+  end
+  self._reader = kept.reader
+  self._out:write(self:_restore(kept.programs))
+  kept.programs = {}
+  if self._run.is_recorded then
+    for i in ipairs(self._events) do self._wanted[i] = true end -- it may have only one batch
+    if not kept.runs then self:_ask() end
+  end
+  kept.runs = nil
+end
+
+--- Executes lines until one of them wants something of the run. A pipe ends with the first run.
+function Repl:_ask()
+  local reader = self._reader
+  reader:print()
+  while not (self._runs or self._reopens or self._quits) do
+    local line = reader:wait()
+    if not line then
+      self._runs = reader.ended and not reader.is_terminal and not self._kept.has_run
+      self._quits = not self._runs
+      return
+    end
+    self:execute(line)
+    reader:print()
+  end
+end
+
+--- Called by the driver when the events have ended. Returns with which events they begin again; nil: they do not.
+---@return { events: string[], changes?: string }?
+---@package
+function Repl:again()
+  local kept, is_recorded = self._kept, self._run.is_recorded
+  if is_recorded and not self._reopens and not self._quits then
+    kept.has_run, self._runs = true, false
+    if next(self.programs) then self._out:write(actions.show(self, {})) end
+    self:_ask()
+  end
+  if self._quits or not (self._runs or self._reopens) then return end
+  for _, number in ipairs(self:_numbers()) do
+    local one = self.programs[number]
+    table.insert(kept.programs, { number = number, text = one.text, event = one.event })
+  end
+  kept.last, kept.runs = self._last, self._runs
+  if is_recorded then kept.state = {} end
+  return { events = kept.added, changes = not is_recorded and self._reopens or nil }
 end
 
 --- Asks for samples of the events, now and then.
@@ -426,17 +527,20 @@ end
 ---@package
 function Repl:poll()
   local reader, was_open = self._reader, not self._reader.ended
+  if self._quits or self._reopens then return true end
   self:_sample()
+  if self._run.is_recorded then return end
   local line = reader:next()
   while line do
     self:execute(line)
-    if self._quits then return true end
+    if self._quits or self._reopens then return true end
     if reader.is_terminal then reader:print() end
     line = reader:next()
   end
   if reader.is_terminal and self._out:has_pending() then reader:print() end
+  reader:show()
   if reader.ended and was_open then
-    C.session_wake_on(self._run.session, -1)
+    self._run:wake_on(-1)
     return reader.is_terminal or next(self.programs) == nil
   end
 end
@@ -444,7 +548,7 @@ end
 --- Ends the prompt, and prints what the programs have collected.
 function Repl:finish()
   if self._reader then self._reader:close() end
-  if next(self.programs) then self._out:write(actions.show(self, {})) end
+  if next(self.programs) and not self._run.is_recorded then self._out:write(actions.show(self, {})) end
 end
 
 --- Returns the handlers of the events, by event.
@@ -469,10 +573,11 @@ local public = facade.class('prompt', Repl, { 'handlers', 'report', 'finish', 'e
 ---@param settings { has_stacks: boolean, globals: table } has_stacks: samples have stacks; globals: of the code
 ---@return Repl
 function repl.new(session, out, groups, settings)
+  local kept = session.state('prompt', function() return { added = {}, programs = {}, state = {}, last = 0 } end)
   local self = setmetatable({
-    programs = {}, state = {}, _session = session, _out = out, _has_stacks = settings.has_stacks, _events = {},
-    _all = {}, _active = {}, _seen = {}, _wanted = {}, _samples = {}, _at = { 0 }, _last = 0, _sample_at = 0,
-    _began = sys.now(),
+    programs = {}, state = kept.state, _kept = kept, _session = session, _out = out,
+    _has_stacks = settings.has_stacks, _events = {}, _all = {}, _active = {}, _seen = {}, _wanted = {}, _samples = {},
+    _at = { 0 }, _last = kept.last, _sample_at = 0, _began = sys.now(),
   }, Repl)
   for _, group in ipairs(groups) do
     for _, event in ipairs(group) do
@@ -491,6 +596,5 @@ function repl.new(session, out, groups, settings)
   function self._scope.printf(...) out:printf(...) end
   return public(self)
 end
-
 
 return repl

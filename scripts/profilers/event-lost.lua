@@ -71,6 +71,8 @@ delivered and lost events.
     exit_n = { help = 'stop soon after this many events' },
   },
 
+  metrics = { lost = { lost = 'counter', silent = 'counter', late = 'counter' } },
+
   start = function(opt, out, session)
     local list, problem = list_events(opt.event, opt.input)
     if not list then return nil, problem end
@@ -163,15 +165,13 @@ delivered and lost events.
       end
       out:table(spec, rows)
       local silent = math.max(0, missing - lost)
-      if out.format ~= 'text' then
-        out:record('lost', { lost = lost, silent = silent, late = late }, { 'lost', 'silent', 'late' })
-      elseif opt.input then
-        out:printf('lost %d, late %d\n', lost, late)
-      else
+      local line = ('lost %d, late %d\n'):format(lost, late)
+      if not opt.input then
         local others = lost > missing and (samples_count and ' (%d of them after the last event, or other records)'
           or ' (%d of them other records)'):format(lost - missing) or ''
-        out:printf('lost %d%s, unexplained %d, late %d\n', lost, others, silent, late)
+        line = ('lost %d%s, unexplained %d, late %d\n'):format(lost, others, silent, late)
       end
+      out:record('lost', { lost = lost, silent = silent, late = late }, { 'lost', 'silent', 'late' }, line)
       lost, late = 0, 0
     end
     handlers.interval, handlers.stop = report, report

@@ -190,14 +190,17 @@ are reported at each interval. SIGUSR1 prints how many objects there are now.
     end
 
     local spec = tables.new('leaks', {
-      { name = 'bytes', metric = 'gauge' },
-      { name = 'objects', metric = 'gauge' },
+      { name = 'bytes', adds_up = true },
+      { name = 'objects', adds_up = true },
       { name = 'oldest_ns' },
       { name = 'newest_ns' },
       { name = 'event' },
       { name = 'comms', show = opt.comm },
       { name = 'stack' },
     }, { stamp = false })
+    local totals = tables.new('kmemleak', { { name = 'alloc', metric = 'counter' },
+      { name = 'free', metric = 'counter' } })
+    local offered = { alloc = 0, free = 0 }
 
     --- Draws the live objects as a flame graph of bytes, or of objects if not all sizes are known.
     local function draw(now)
@@ -230,6 +233,8 @@ are reported at each interval. SIGUSR1 prints how many objects there are now.
 
     local function report(now)
       if allocated == 0 then return end
+      out:offer(totals, { { alloc = allocated - offered.alloc, free = freed - offered.free } })
+      offered.alloc, offered.free = allocated, freed
       local list, sum = leaks(now)
       local replaced, no_room = live:stats()
       if out.format == 'text' then print_text(list, sum) end

@@ -51,6 +51,8 @@ end, 3 both. -vv prints all events as they arrive.]],
   attributes = { 'size', unpack(relation.attributes) },
   options = options,
 
+  metrics = { unmatched = { replaced = 'counter', unstarted = 'counter' } },
+
   start = function(opt, out, session)
     for _, name in ipairs(UNSUPPORTED[opt.impl] or {}) do
       if opt[name] then return nil, ('--%s does not work with --impl %s'):format(name:gsub('_', '-'), opt.impl) end

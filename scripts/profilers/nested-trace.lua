@@ -61,6 +61,8 @@ time of a function without the functions it calls.]],
   attributes = { 'key', 'printkey', 'untraced' },
   options = options,
 
+  metrics = { call = { calls = 'counter', depth = 'none', recursive = 'none' } },
+
   start = function(opt, out, session)
     local found, message = sort_events(opt)
     if not found then return nil, message end

@@ -11,13 +11,20 @@ runs until it is removed; `show` prints what it has collected. ?sched_switch and
 ?sched_switch.prev_state explain an event or a field, with values that have been
 seen. Tab completes, and `help` lists the rest.
 
++sched:sched_wakeup adds an event. All events are then opened again, and the
+programs begin anew.
+
+Of a recording, the events can be asked for again and again: `run` runs the
+programs over them.
+
 Lines can also come from a pipe. At its end, the run goes on until --duration,
--N or Ctrl-C.]],
+-N or Ctrl-C; a recording is read once, unless there was a `run`.]],
   examples = {
     { 'profscript repl -e sched:sched_switch,sched:sched_wakeup', 'ask about scheduling' },
     { "echo 'count(ev.next_comm)' | profscript repl -e sched:sched_switch --duration 1", 'take the lines from a pipe' },
+    { "echo 'count(ev._comm)' | profscript repl --input perf.data", 'run a program over a recording' },
   },
-  unsupported = { 'input', 'watch', 'push', 'export', 'query' },
+  unsupported = { 'watch', 'push', 'export', 'query' },
 
   start = function(opt, out, session)
     local prompt = repl.new(session, out, opt.event, { has_stacks = opt.call_graph, globals = _G })

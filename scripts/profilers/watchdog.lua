@@ -3,6 +3,7 @@
 --- that watchdog with a shorter limit. Longer than most profilers because it reads the watchdog's configuration.
 local cpu_list = require 'lib.cpu_list'
 local failure = require 'lib.failure'
+local tables = require 'lib.table'
 
 local SLACK = 2e8 -- ns that the timer may be late
 local REPEAT = 1e8 -- ns between two lines about a CPU that other CPUs check
@@ -74,10 +75,20 @@ each check.]],
     local expired, ran = {}, {} -- by CPU: when the timer last expired, when the thread last ran
     local overdue = {} -- by CPU: when other CPUs first found it overdue, later when that was last printed
 
+    -- For metrics: how often each kind was predicted.
+    local spec, predicted = tables.new('lockups', { { name = 'kind' }, { name = 'cpu' },
+      { name = 'predicted', metric = 'counter' } }), {}
+    local function count(kind, cpu) predicted[#predicted + 1] = { kind = kind, cpu = cpu, predicted = 1 } end
+    local function offer()
+      out:offer(spec, predicted)
+      predicted = {}
+    end
+
     local function check(ev, kind, since, limit)
       local cpu = ev._cpu
       local passed = ev._time - since
       if passed > limit then
+        count(kind, cpu)
         if out.format == 'text' then
           out:printf('WILL: %s - CPU#%d [%d > %d]\n', kind, cpu, passed, limit)
           out:print_event(ev)
@@ -100,12 +111,12 @@ each check.]],
       overdue[cpu] = ev._time
       if not is_watched(cpu, thresh) then
         expired[cpu] = nil
-      elseif out.format == 'text' then
-        out:printf('WILL: hard lockup - CPU#%d [%d > %d], seen by CPU#%d\n', cpu, passed, limit, ev._cpu)
-      else
-        out:record('hard lockup', { time = out:seconds(ev._time), cpu = cpu, seen_by = ev._cpu, passed = passed,
-          limit = limit })
+        return
       end
+      count('hard lockup', cpu)
+      out:record('hard lockup', { time = out:seconds(ev._time), cpu = cpu, seen_by = ev._cpu, passed = passed,
+        limit = limit }, nil, ('WILL: hard lockup - CPU#%d [%d > %d], seen by CPU#%d\n'):format(cpu, passed, limit,
+        ev._cpu))
     end
 
     return {
@@ -122,6 +133,8 @@ each check.]],
         end
       end,
       lost = function() expired, ran, overdue = {}, {}, {} end,
+      interval = offer,
+      stop = offer,
       ['timer:hrtimer_expire_entry/function==' .. timer .. '/'] = function(ev)
         local cpu = ev._cpu
         expired[cpu] = ev._time

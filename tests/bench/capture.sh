@@ -8,6 +8,8 @@
 #   tight   getppid in a loop: raw_syscalls:sys_enter and sys_exit
 #   pipe    perf bench sched pipe, the same events
 #   switch  the same, sched:sched_switch and sched:sched_wakeup
+#   stack   the same, sched:sched_switch with its stack in the kernel
+#   target  as tight, with -p
 #
 # BENCH_ROUNDS: rounds (5). BENCH_LOOPS: loops of the pipe benchmark (300000).
 cd "$(dirname "$0")/../.." || exit 1
@@ -16,10 +18,12 @@ trap 'rm -rf "$tmp"' EXIT
 rounds=${BENCH_ROUNDS:-5}
 
 echo 'load        task: perf      bpf   ratio   reader: perf     bpf   ratio   (ns per event)'
-for name in ${@:-tight pipe switch}; do
+for name in ${@:-tight pipe switch stack target}; do
+	list=(raw_syscalls:sys_enter raw_syscalls:sys_exit) load=$name more=()
 	case $name in
 	switch) list=(sched:sched_switch sched:sched_wakeup) ;;
-	*) list=(raw_syscalls:sys_enter raw_syscalls:sys_exit) ;;
+	stack) list=(sched:sched_switch) more=(-g --no-user-callchain) ;;
+	target) load=tight more=(-p $$) ;; # the load is a child of this shell
 	esac
-	paths "$name" "$name" tests/tools/seen.lua "${list[@]/#/-e}"
+	paths "$name" "$load" tests/tools/seen.lua "${list[@]/#/-e}" "${more[@]}"
 done

@@ -17,7 +17,7 @@ cpu() {
 	ns=
 	for i in 1 2 3; do
 		{ time $profscript "$@" >/dev/null 2>"$tmp/err"; } 2>"$tmp/time" || return
-		ns=$(awk -v least="${ns:-1e18}" '{ t = ($1 + $2) * 1e9; printf "%d", t < least ? t : least }' "$tmp/time")
+		ns=$(awk -v least="${ns:-1e18}" '{ t = ($1 + $2) * 1e9; printf "%.0f", t < least ? t : least }' "$tmp/time")
 	done
 }
 

@@ -27,9 +27,9 @@ per_event() {
 
 # ns of CPU that a process has used: exact where the kernel keeps that, else in ticks
 process_cpu() {
-	awk '{ ns += $1 } END { printf "%d", ns; exit !ns }' "/proc/$1/task/"*/schedstat 2>/dev/null ||
+	awk '{ ns += $1 } END { printf "%.0f", ns; exit !ns }' "/proc/$1/task/"*/schedstat 2>/dev/null ||
 		sed 's/.*) //' "/proc/$1/stat" |
-		awk -v hz="$(getconf CLK_TCK)" '{ print ($12 + $13) * 1e9 / hz }'
+		awk -v hz="$(getconf CLK_TCK)" '{ printf "%.0f", ($12 + $13) * 1e9 / hz }'
 }
 
 # The N of the summary that -v puts on stderr: `profscript: N events, N lost, N late`
@@ -48,7 +48,7 @@ load() {
 # cpu LOAD: ns of CPU that it takes
 cpu() {
 	local TIMEFORMAT='%U %S'
-	{ time load "$1" 2>/dev/null; } 2>&1 | awk '{ printf "%d", ($1 + $2) * 1e9 }'
+	{ time load "$1" 2>/dev/null; } 2>&1 | awk '{ printf "%.0f", ($1 + $2) * 1e9 }'
 }
 
 # traced HOW LOAD COMMAND...: runs a command of profscript on CPU 1; sets $load_ns, $reader_ns and $n

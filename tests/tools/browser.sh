@@ -3,14 +3,15 @@
 # Pictures in a real browser, for tests that source this after tests/lib.sh. Skips them if there is no browser.
 command -v chromium >/dev/null || skip_all 'no chromium'
 
-# dom PAGE: the page after its scripts have run
+# dom PAGE [OPTION...]: the page after its scripts have run, for $browser_ms of its own time
 dom() {
 	timeout 90 chromium --headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking \
 		--disable-component-update --disable-sync --user-data-dir="$TMP/chromium" --window-size=1200,800 \
-		--virtual-time-budget=2000 --dump-dom "$1" 2>/dev/null
+		--virtual-time-budget="${browser_ms:-2000}" "${@:2}" --dump-dom "$1" 2>/dev/null
 }
 
-# in_browser NAME FILE SCRIPT: SCRIPT runs after the page's own script and calls check(NAME, CONDITION), each a test
+# in_browser NAME FILE [OPTION...] <SCRIPT: SCRIPT runs after the page's own script and calls check(NAME, CONDITION), each a
+# test; what it does later ends with print_results()
 in_browser() {
 	local line
 	{
@@ -30,13 +31,14 @@ function fire(type, element, more) {
 }
 function hidden(name) { return getComputedStyle(frame(name)).display === 'none'; }
 function text(id) { return document.getElementById(id).textContent; }
+function print_results() { document.getElementById('results').textContent = lines.join('\n'); }
 try {
 END
 		cat
 		echo '} catch (error) { check("no exception", false, error.stack); }'
-		echo "document.getElementById('results').textContent = lines.join('\\n');</script>"
+		echo 'print_results();</script>'
 	} >"$TMP/page.html"
-	dom "file://$TMP/page.html" >"$TMP/dom"
+	dom "file://$TMP/page.html" "${@:3}" >"$TMP/dom"
 	sed -n '/<pre id="results">/,/<\/pre>/p' "$TMP/dom" | sed 's/<[^>]*>//g' >"$TMP/lines"
 	while read -r line; do
 		echo "$line" >"$TMP/line"

@@ -91,6 +91,7 @@ return {
           for name in pairs(event.fields) do of.names[#of.names + 1] = name end
           table.sort(of.names)
           for _, name in ipairs(SAMPLE) do of.names[#of.names + 1] = name end
+          if event.attrs.stack then of.names[#of.names + 1] = '_stack' end
           lists[event.name], order[#order + 1] = of, of
         end
         local into = event.attrs.cpus and 'perf' or 'bpf'

@@ -3,12 +3,14 @@
 """prompt.py COMMAND...: runs it in a pseudo-terminal of 100 columns and talks to it as its standard input says, in lines:
   > TEXT    types the text; \\t, \\r, \\x04 and the like are keys
   < REGEX   waits until what was printed since the last match matches, at most 30 s; then goes on behind it
+  ! NAME    sends a signal, such as USR2
 Prints all output. Fails if something that was expected did not come."""
 import fcntl
 import os
 import pty
 import re
 import select
+import signal
 import struct
 import sys
 import termios
@@ -38,6 +40,8 @@ for step in steps:
     what, rest = step[:1], step[2:]
     if what == ">":
         os.write(fd, rest.encode().decode("unicode_escape").encode())
+    elif what == "!":
+        os.kill(pid, signal.Signals["SIG" + rest])
     elif what == "<":
         end = time.monotonic() + 30
         while not (found := re.compile(rest).search(text, at)):

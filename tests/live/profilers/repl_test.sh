@@ -77,6 +77,19 @@ cat >steps <<'EOF'
 < next_comm +count
 > \x1b[A\x1b[A\r
 < prev_state +long
+> cou
+< > cou
+! USR2
+< \r\nprofscript: [0-9]+ events, [0-9]+ lost
+< > cou
+> \x15+sched:sched_wakup\r
+< no such event 'sched:sched_wakup'; did you mean 'sched:sched_wakeup'
+> +sched:sched_wakeup/pid > 0/\r
+< opened sched:sched_wakeup/pid > 0/, and the programs begin anew; the events of [0-9]+ ms are missing
+> sched_wakeup: count(ev.pid)\r
+< 3: count\(ev.pid\)  \(sched:sched_wakeup\)
+> list\r
+< 1: count.*\r\n3: count
 > \x04
 < next_comm +count
 EOF

@@ -10,6 +10,7 @@ describe('repl.parse', function()
     assert.same({ kind = 'explain', argument = 'sched_switch.prev_pid' }, repl.parse '? sched_switch.prev_pid')
     assert.same({ kind = 'explain', argument = '' }, repl.parse '?')
     assert.same({ kind = 'value', argument = ' most' }, repl.parse '= most')
+    assert.same({ kind = 'add', argument = 'sched:sched_wakeup' }, repl.parse '+ sched:sched_wakeup')
     assert.same({ kind = 'program', argument = 'count(ev._comm)' }, repl.parse 'count(ev._comm)')
     assert.same({ kind = 'program', number = 2, argument = 'count()' }, repl.parse '2: count()')
     assert.same({ kind = 'program', event = 'sched:sched_switch', argument = 'count()' },

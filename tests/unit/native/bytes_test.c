@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -115,6 +116,65 @@ static void test_json(void **state)
 	EXPECT("\"a\\\"\\\\\\u000a\\\\xff\"");
 }
 
+/* Each length of a number, and numbers with zeros inside. */
+static void test_digits(void **state)
+{
+	char text[32];
+	uint64_t value = 0;
+
+	(void)state;
+	for (int i = 0; i < 16; i++) {
+		for (uint64_t other = value; other <= 1ULL << 53; other++) {
+			json_uint(b, other);
+			expect(text, (size_t)snprintf(text, sizeof(text), "%llu",
+						      (unsigned long long)other));
+			json_time(b, -(double)other, 3);
+			expect(text,
+			       (size_t)snprintf(text, sizeof(text), "%s%llu.%03llu",
+						other ? "-" : "", (unsigned long long)other / 1000,
+						(unsigned long long)other % 1000));
+			json_time(b, (double)other, 6);
+			expect(text, (size_t)snprintf(text, sizeof(text), "%llu.%06llu",
+						      (unsigned long long)other / 1000000,
+						      (unsigned long long)other % 1000000));
+			if (other > value + 12000)
+				break;
+		}
+		value = i ? value * 10 : 9990;
+	}
+}
+
+static void test_fields(void **state)
+{
+	static const struct {
+		int32_t pid;
+		char comm[8];
+		uint64_t address;
+		int16_t prio;
+		uint8_t flags;
+	} record = {-5, "12345678", 0xff, -1, 255};
+	static const struct json_field fields[] = {
+		{"\"pid\":", 6, JSON_INT, 0, 4}, {",\"comm\":", 8, JSON_TEXT, 4, 8},
+		{",", 1, JSON_TEXT, 4, 3},	 {",", 1, JSON_ADDRESS, 16, 8},
+		{",", 1, JSON_INT, 24, 2},	 {",", 1, JSON_UINT, 24, 2},
+		{",", 1, JSON_UINT, 26, 1},	 {",", 1, JSON_UINT, 0, 4},
+	};
+
+	(void)state;
+	json_fields(b, fields, 8, &record);
+	EXPECT("\"pid\":-5,\"comm\":\"12345678\",\"123\",\"0xff\",-1,65535,255,4294967291");
+	json_member_int(b, "a long key, which more than two words hold: ", 44, -1);
+	EXPECT("a long key, which more than two words hold: -1");
+	json_member_time(b, "\"ts\":", 5, 1500, 3);
+	EXPECT("\"ts\":1.500");
+	for (size_t n = 0; n < 40; n++) {
+		const char *text = "abcdefghijklmnopqrstuvwxyz0123456789ABCD";
+
+		bytes_put(b, text, n);
+		expect(text, n);
+	}
+}
+
 static void test_base64(void **state)
 {
 	(void)state;
@@ -134,6 +194,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_proto, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_messages, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_json, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_digits, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_fields, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_base64, setup, teardown),
 	};
 

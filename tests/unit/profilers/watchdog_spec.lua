@@ -3,23 +3,26 @@
 local W = tonumber(io.open('/proc/sys/kernel/watchdog_thresh'):read '*l')
 local PERIOD, SLACK = W * 4e8, 2e8
 
---- Starts the profiler; returns its handlers by subject, and the list of its output.
+--- Starts the profiler; returns its handlers by subject, the list of its output, and the rows for metrics.
 local function start()
-  local printed = {}
+  local printed, offered = {}, {}
   local out = {
     format = 'json',
     record = function(_, what, fields) printed[#printed + 1] = what .. fields.cpu end,
+    offer = function(_, _, rows)
+      for _, row in ipairs(rows) do offered[#offered + 1] = row end
+    end,
     seconds = function(_, at) return at / 1e9 end,
   }
   local look = { class = 8 }
   local session = { supports = function() return false end, event = function() return look end }
   local profiler = assert(loadfile 'scripts/profilers/watchdog.lua')()
   local handlers = profiler.start({ freq = 10, verbose = 0 }, out, session)
-  local by = { look = handlers[look], lost = handlers.lost }
+  local by = { look = handlers[look], lost = handlers.lost, interval = handlers.interval }
   for key, handler in pairs(handlers) do
-    if type(key) == 'string' and key ~= 'lost' then by[key:match 'hrtimer' and 'timer' or 'thread'] = handler end
+    if type(key) == 'string' and key:find ':' then by[key:match 'hrtimer' and 'timer' or 'thread'] = handler end
   end
-  return by, printed
+  return by, printed, offered
 end
 
 local function at(cpu, time) return { _cpu = cpu, _time = time, _pid = 1, _comm = 'x' } end
@@ -68,7 +71,7 @@ describe('watchdog', function()
   end)
 
   it('reports a thread that does not run', function()
-    local by, printed = start()
+    local by, printed, offered = start()
     by.timer(at(1, 0))
     by.thread(at(1, 10))
     by.timer(at(1, PERIOD))
@@ -78,5 +81,8 @@ describe('watchdog', function()
     by.thread(at(1, 2 * PERIOD + 1))
     by.timer(at(1, 3 * PERIOD))
     assert.equal(1, #printed)
+    assert.same({}, offered)
+    for _ = 1, 2 do by.interval(3 * PERIOD) end
+    assert.same({ { kind = 'soft lockup', cpu = 1, predicted = 1 } }, offered)
   end)
 end)

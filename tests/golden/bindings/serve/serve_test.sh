@@ -68,6 +68,75 @@ awk -v ns="$ns" '/^profscript_oncpu_runtime_seconds_total/ { n += $NF }
 	END { exit !(ns > 0 && sprintf("%.0f", n * 1e9) == ns) }' "$TMP/got"
 result $? 'oncpu: the time of its JSON, although it prints text' "$TMP/got"
 
+# Reports that are no tables in text.
+otlp() { "$PROFSCRIPT" "$@" -q --otlp "$url" >"$TMP/text" && last pairs; cat "$TMP/text" >>"$TMP/got"; }
+otlp event-lost --input "$DATA/lost.data" -e "$(perf evlist -i "$DATA/lost.data" | head -n 1)"
+awk '/^lost / { want = $2 + 0 } /^profscript_event_lost_lost_total / { got = $2 } END { exit !(want > 0 && got == want) }' "$TMP/got"
+result $? 'event-lost: the losses' "$TMP/got"
+otlp nested-trace --input "$DATA/timers.data" -e irq:softirq_entry,irq:softirq_exit \
+	-e timer:timer_expire_entry,timer:timer_expire_exit --impl call
+nested=$("$PROFSCRIPT" nested-trace -q --json --input "$DATA/timers.data" -e irq:softirq_entry,irq:softirq_exit \
+	-e timer:timer_expire_entry,timer:timer_expire_exit --impl call |
+	sed -n 's/.*"calls":\([0-9]*\).*/\1/p' | awk '{ n += $1 } END { print n }')
+[ "$(awk '/^profscript_nested_trace_call_calls_total/ { n += $NF } END { print n + 0 }' "$TMP/got")" = "$nested" ]
+result $? "nested-trace: $nested calls" "$TMP/got"
+otlp kmemleak --alloc kmem:kmalloc --free kmem:kfree --input "$DATA/kmem.data"
+awk '/^TOTAL alloc/ { want = $3 " " $5 } /^LEAKED [0-9]/ { want = want " " $2 " " $5 }
+	/^profscript_kmemleak_(alloc|free)_total |^profscript_kmemleak_leaks_(bytes|objects)/ { got[++n] = $NF }
+	END { exit !(n == 4 && want == got[1] " " got[2] " " got[3] " " got[4]) }' "$TMP/got"
+result $? 'kmemleak: allocations, and the bytes of all stacks' "$TMP/got"
+otlp profile --input "$DATA/mixed.data"
+[ -s "$TMP/text" ] && [ "$(awk '/^profscript_profile_stacks_samples_total/ { n += $NF } END { print n }' "$TMP/got")" = "$(grep -c ' profile: ' "$TMP/text")" ]
+result $? 'profile: the samples' "$TMP/got"
+
+# What a script declares about what it prints for each event.
+cat >"$TMP/calls.lua" <<'END'
+return {
+  summary = 'Print system calls',
+  metrics = { call = { ret = 'histogram', comm = 'label', n = 'counter' }, total = { n = 'counter' } },
+  start = function(_, out)
+    local n = 0
+    return {
+      ['raw_syscalls:sys_exit'] = function(ev)
+        n = n + 1
+        out:row({ 'comm', ev._comm, 'tid', ev._tid, 'ret', tonumber(ev.ret), 'n', 2, 'id', ev.id }, 'call')
+        out:row({ 'id', ev.id }, 'other')
+      end,
+      interval = function() out:row({ 'n', n }, 'total') n = 0 end,
+      stop = function() out:row({ 'n', n }, 'total') end,
+    }
+  end,
+}
+END
+otlp "$TMP/calls.lua" -i 1 --input "$DATA/syscalls.data"
+events=$("$PROFSCRIPT" exec -q --json --input "$DATA/syscalls.data" -e raw_syscalls:sys_exit 'count()' |
+	sed -n 's/.*"count":\([0-9]*\).*/\1/p')
+awk -v events="$events" '/^profscript_calls_call_ret_count\{comm="[^"]*"\} / { count += $NF }
+	/^profscript_calls_call_n_total\{comm="[^"]*"\} / { n += $NF } /^profscript_calls_total_n_total / { total = $NF }
+	END { exit !(events > 0 && count == events && n == 2 * events && total == events) }' "$TMP/got"
+result $? "a script: a histogram and counters of $events events" "$TMP/got"
+check 'what is not declared is none' sh -c '! grep -E "^profscript_calls_(other|call_(id|tid))" "$1"' - "$TMP/got"
+
+# With --query, the results of the queries are what is reported, in text as in JSON. The export does not change.
+sql="SELECT start AS name, sum(calls) AS n, 0.5 AS half FROM latency GROUP BY 1"
+for form in text json; do
+	"$PROFSCRIPT" multi-trace --format $form --input "$DATA/sched.data" -e sched:sched_wakeup//key=pid/ \
+		-e sched:sched_switch//key=next_pid/ --otlp "$url" --query "$sql" --export "$TMP/sql.json" >"$TMP/out" 2>"$TMP/err"
+	last pairs
+	cat "$TMP/out" "$TMP/err" >>"$TMP/got"
+	[ "$(value 'profscript_multi_trace_query_n{name="sched_wakeup"}')" = "$calls" ]
+	result $? "query as $form: $calls pairs" "$TMP/got"
+	check "query as $form: all columns" grep -q '^profscript_multi_trace_query_half{name="sched_wakeup"} 0.5' "$TMP/got"
+	check "query as $form: not its rows" sh -c '! grep "^profscript_multi_trace_latency" "$1"' - "$TMP/got"
+	expect_line "query as $form, with an export" "exported [0-9]+ events, $calls slices to" "$TMP/err"
+done
+"$PROFSCRIPT" sql -q --input "$DATA/sched.data" -e sched:sched_switch --otlp "$url" \
+	--query 'SELECT count(*) AS n FROM sched_switch; SELECT next_comm, count(*) AS n FROM sched_switch GROUP BY 1' >"$TMP/out"
+last pairs
+cat "$TMP/out" >>"$TMP/got"
+awk '/^profscript_sql_query1_n / { all = $NF } /^profscript_sql_query2_n\{next_comm="/ { n += $NF }
+	END { exit !(all > 0 && all == n) }' "$TMP/got"
+result $? 'sql: the results of two queries' "$TMP/got"
 kill $receiver
 
 # A receiver that is busy gets everything later, one that refuses nothing, and one that is not there is said once.

@@ -74,6 +74,22 @@ counted 'CPUs of a list' 2 1000
 counted 'CPUs of a list' 1 100
 check 'CPUs that are not in the list' bash -c "! grep -E 'getppid +3 +' '$TMP/out'"
 
+# BPF programs run on every CPU, also on one that has just come online, so nothing is missing.
+for code in 'count(ev._event, ev._cpu)' 'count(ev._event .. "", ev._cpu)'; do
+	"$PROFSCRIPT" exec -v -e "raw_syscalls:sys_enter/id == $GETPPID/" "$code" --capture bpf >"$TMP/out" 2>"$TMP/err" &
+	tracer=$!
+	wait_ready $tracer
+	calls_on 2 1000
+	echo 0 >${CPU}2/online
+	calls_on 1 100
+	echo 1 >${CPU}2/online
+	calls_on 2 2000
+	finish_tracer
+	expect_line "by BPF: $code" 'sys_enter +2 +3000$' "$TMP/out"
+	expect_line "by BPF: $code" 'sys_enter +1 +100$' "$TMP/out"
+	check 'nothing is missing' bash -c "! grep missing '$TMP/out'"
+done
+
 # Endless events do not block the tracer.
 build/workloads/pingpong -c 0,1 100000000 &
 start -e sched:sched_switch

@@ -88,7 +88,7 @@ expect_refusal() {
 	check "refused: $what" test $? = 2
 	expect_line "refused: $what: the reason" "$text" "$TMP/err"
 }
-expect_refusal 'threads' 'capture=bpf is not possible: they are those of some threads' rundelay -p $$ --duration 0.1
+expect_refusal 'threads' 'capture=bpf is not possible: events of other tasks may be about' rundelay -p $$ --duration 0.1
 "$PROFSCRIPT" multi-trace -e sched:sched_wakeup//key=pid/ -e sched:sched_switch//key=next_pid/ --than 1s --dry-run >"$TMP/out"
 check 'events that are printed are not paired in the kernel' test "$(grep -c 'paired in the kernel' "$TMP/out")" = 0
 

@@ -93,8 +93,7 @@ fi
 # What perf must do.
 not() { refused "$1" 2 ".*--capture=bpf is not possible: $2" "${@:3}" --capture bpf --duration 1ms; }
 call=raw_syscalls:sys_enter
-not 'threads' 'they are those of some threads' top -e $call -p $$
-not 'a stack' '--call-graph' exec -e $call -g 'count()'
+not 'a copy of the stack' '.* recorded with a copy of its stack' exec -e $call --call-graph=dwarf 'count()'
 not 'an attribute' 'raw_syscalls:sys_enter has the attribute cpus=' top -e "$call//cpus=0/"
 not 'a field in a filter' "the arguments of .* do not have 'common_flags'" top -e "$call/common_flags==0/"
 not 'a clock' 'cpu-clock is not a tracepoint' top -e cpu-clock

@@ -78,6 +78,70 @@ check 'events are printed as any others' test "$(grep -c '"event": *"raw_syscall
 "$PROFSCRIPT" print.lua -- "$syscalls" 10 >out 2>err
 check 'as text' test "$(grep -c "$name .* raw_syscalls:sys_enter: NR $GETPPID " out)" -eq 10
 
+# A dump as a recording: perf and profscript read in it what the script printed, and only that. The workload has ended
+# when the file is written, and its stacks are those of a program that starts another one.
+cat >file.lua <<END
+return {
+  summary = 'Write what was kept to a file',
+  options = { file = { type = 'string', default = 'moment.data', help = 'file' } },
+  start = function(opt, out, session)
+    local recorder = session.recorder { events = 'raw_syscalls:sys_enter/id==$GETPPID/stack/,sched:sched_process_exec//stack/' }
+    return {
+      ['sched:sched_process_exit'] = function(ev)
+        if ev._comm ~= '$name' then return end
+        recorder:dump {
+          at = ev._time, before = '1h', file = opt.file,
+          where = function(one) return one._comm == '$name' end,
+          each = function(one) out:print_event(one) end,
+          done = function(dump) io.stderr:write(('%d events\n'):format(dump.events)) end,
+        }
+      end,
+    }
+  end,
+}
+END
+"$PROFSCRIPT" file.lua -o printed -- sh -c "exec $syscalls 500" 2>err
+expect_line 'all events of the moment' '^501 events$' err
+"$PROFSCRIPT" trace -g --input moment.data -o read 2>err
+check 'the recording has the same events and stacks' cmp printed read
+check 'the stacks reach into the program' test "$(grep -c '(.*/libc\.so\.6)' read)" -ge 500
+perf script -i moment.data >perf.txt 2>perf.err
+check 'perf reads them' test "$(grep -c "^$name .* raw_syscalls:sys_enter: NR $GETPPID " perf.txt)" -eq 500
+check 'and nothing else' test "$(grep -c '^[^[:space:]]' perf.txt)" -eq 501
+check 'and the stacks' grep -q do_syscall_64 perf.txt
+"$PROFSCRIPT" file.lua --file no/such/file -- "$syscalls" 10 >out 2>err
+check 'a file that cannot be written' test $? -eq 1
+expect_line 'says so' '^profscript: file.lua:9: recorder:dump: .*no/such/file.*No such file or directory' err
+
+# A file as the trigger: it is created, written, replaced; others beside it do not matter.
+cat >saved.lua <<END
+return {
+  summary = 'Say when a file is saved',
+  options = { file = { type = 'string', default = 'now', help = 'file' } },
+  start = function(opt, out, session)
+    local recorder, n = session.recorder { events = 'raw_syscalls:sys_enter/id==$GETPPID/', keep = '1M' }, 0
+    local function mine(ev) return ev._comm == '$name' end
+    session.on_file(opt.file, function()
+      n = n + 1
+      recorder:dump { where = mine, each = function() end,
+        done = function(dump) out:printf('%d: %d events\n', n, dump.events) end }
+    end)
+    return {}
+  end,
+}
+END
+"$PROFSCRIPT" saved.lua -- bash -c "said() { for i in {1..600}; do grep -q ^\$1: out && break; sleep 0.05; done; }
+	$syscalls 10; echo >other; echo >now; said 1
+	$syscalls 20; echo >>now; said 2
+	$syscalls 30; mv other now; said 3" >out 2>err
+result $? 'a run until a file is saved' err
+check 'each time it is saved' diff <(printf '%s\n' '1: 10 events' '2: 20 events' '3: 30 events') out
+"$PROFSCRIPT" saved.lua --file no/such/file >out 2>err
+check 'a folder that does not exist' test $? -eq 1
+expect_line 'says so' '^profscript: saved.lua:7: session.on_file: no/such: No such file or directory$' err
+"$PROFSCRIPT" saved.lua --input "$DATA/mixed.data" >out 2>err
+check 'not on a recording' test $? -eq 2
+
 # refused REGEX CODE: the call of session.recorder or the dump is refused with this line
 refused() {
 	cat >bad.lua <<-END

@@ -8,6 +8,7 @@ wakeups=(-e sched:sched_wakeup//key=pid/ -e sched:sched_switch//key=next_pid/)
 
 # serve ARG...: starts profscript; its page is $url
 serve() {
+	: >"$TMP/err" # the line of the run before
 	"$PROFSCRIPT" "$@" --serve 0 >"$TMP/out" 2>"$TMP/err" &
 	tracer=$!
 	wait_for 60 grep -q 'stays until Ctrl-C' "$TMP/err"
@@ -53,6 +54,12 @@ check 'the tables are printed, too' test "$(grep -c '"table":"latency"' "$TMP/ou
 serve exec -q --json --input "$DATA/mixed.data" -g -e sched:sched_switch 'count(ev._comm, ev._stack)'
 check 'the reports of another one, with stacks' test "$(get "/log?after=0&token=${url##*=}")" = 200
 cp "$TMP/body" "$TMP/stacks"
+kill -INT $tracer
+wait $tracer
+
+serve multi-trace -q --input "$DATA/sched.data" "${wakeups[@]}" --query 'SELECT sum(calls) AS n FROM latency'
+check 'the reports with --query' test "$(get "/log?after=0&token=${url##*=}")" = 200
+expect_line 'are its results' "\"tables\":\[\{\"name\":\"query\",.*\"rows\":\[\[$calls\]\]" "$TMP/body"
 kill -INT $tracer
 wait $tracer
 

@@ -187,6 +187,11 @@ describe('scripts', function()
     assert.equal(": 'start' is a table, not a function", refusal 'return { summary = "S", start = {} }')
     assert.equal(": attributes: unknown event attribute 'kye'; did you mean 'key'?",
       refusal "return { summary = 'S', attributes = { 'kye' }, start = print }")
+    assert.equal(": metrics: row.hits is 'count', not one of counter, gauge, histogram, label, none; "
+      .. "did you mean 'counter'?",
+      refusal "return { summary = 'S', metrics = { row = { hits = 'count' } }, start = print }")
+    assert.equal(": metrics: '1' is not the name of a record with a table of its fields",
+      refusal "return { summary = 'S', metrics = { 'hits' }, start = print }")
     assert.equal(": 'summary' is more than one line",
       refusal 'return { summary = "S\\nT", start = function() end }')
     assert.equal(": example 1 is not a table { 'command', 'description' }",

@@ -83,6 +83,40 @@ describe('metrics of tables', function()
       'profscript_my_script_sizes_size_bytes_count 18' }, rest)
   end)
 
+  it('have histograms of single values', function()
+    local metrics = new()
+    local spec = { name = 'io',
+      columns = { { name = 'ms', metric = 'histogram' }, { name = 'n', metric = 'histogram' } } }
+    -- 255 ns, 256 ns, 1.5 ms; 1 is the bound of its bucket, 1.5 is above it.
+    for _, row in ipairs { { ms = 0.000255, n = 1 }, { ms = 0.000256, n = 1.5 }, { ms = 1.5, n = -2 }, { n = 0 / 0 },
+      { n = math.huge }, { n = 'x' }, { ms = 1e9, n = 2 ^ 32 } } do metrics:table(spec, { row }) end
+    local found = {}
+    for _, line in ipairs(lines(metrics)) do
+      local name, n = line:match '^profscript_my_script_io_(.*) ([^ ]+)$'
+      found[name] = tonumber(n)
+    end
+    assert.same({ 1, 2, 2, 3, 3, 4 }, { found['seconds_bucket{le="2.55e-07"}'], found['seconds_bucket{le="5.11e-07"}'],
+      found['seconds_bucket{le="0.001048575"}'], found['seconds_bucket{le="0.002097151"}'],
+      found['seconds_bucket{le="17.179869183"}'], found['seconds_bucket{le="+Inf"}'] })
+    assert.near(1e6 + 0.0015, found['seconds_sum'], 1e-5)
+    assert.same({ 1, 2, 3, 3, 4, 4 }, { found['n_bucket{le="0"}'], found['n_bucket{le="1"}'], found['n_bucket{le="3"}'],
+      found['n_bucket{le="4294967295"}'], found['n_bucket{le="+Inf"}'], found['n_count'] })
+  end)
+
+  it('add up gauges of several stacks', function()
+    local metrics = new()
+    local spec = tables.new('leaks', { { name = 'bytes', adds_up = true }, { name = 'age' }, { name = 'event' },
+      { name = 'stack' } })
+    for _ = 1, 2 do
+      metrics:table(spec, { { bytes = 10, age = 1, event = 'a', stack = { 'f' } },
+        { bytes = 5, age = 2, event = 'a', stack = { 'g' } }, { bytes = 1, age = 3, event = 'b', stack = {} } })
+      metrics:next_report()
+    end
+    assert.same({ 'profscript_my_script_leaks_bytes{event="a"} 15',
+      'profscript_my_script_leaks_bytes{event="b"} 1', 'profscript_my_script_leaks_age{event="a"} 2',
+      'profscript_my_script_leaks_age{event="b"} 3' }, lines(metrics))
+  end)
+
   it('are bounded, and forget what is old when there is no room', function()
     local metrics = new(10)
     local spec = tables.new('t', { { name = 'pid' }, { name = 'n', metric = 'counter' } })

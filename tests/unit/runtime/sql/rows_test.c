@@ -67,6 +67,26 @@ static void late_rows_go_to_their_place(void **state)
 	rows_free(r);
 }
 
+static void classes_share_a_table(void **state)
+{
+	struct rows *r = rows_new(1 << 20);
+
+	(void)state;
+	assert_int_equal(rows_share_table(r, A, 0), -EINVAL);
+	assert_int_equal(rows_add_table(r, B), 0);
+	assert_int_equal(rows_share_table(r, A, 0), 0);
+	assert_int_equal(rows_share_table(r, A, 0), -EINVAL);
+	assert_int_equal(rows_share_table(r, EVENT_LOST, 0), -EINVAL);
+	add(r, A, 2);
+	add(r, B, 3);
+	add(r, OTHER, 3);
+	add(r, B, 1);
+	assert_int_equal(rows_count(r, 0), 3);
+	assert_int_equal(rows_of(r, 0)[0]->class, B);
+	assert_int_equal(rows_of(r, 0)[1]->class, A);
+	rows_free(r);
+}
+
 static void the_oldest_of_all_tables_are_dropped(void **state)
 {
 	struct rows *r = rows_new(1 << 20);
@@ -101,6 +121,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(tables_have_their_classes_only),
 		cmocka_unit_test(late_rows_go_to_their_place),
+		cmocka_unit_test(classes_share_a_table),
 		cmocka_unit_test(the_oldest_of_all_tables_are_dropped),
 	};
 

@@ -39,6 +39,7 @@ enum { BLOCK = 16 };
 struct table {
 	struct symtab *symtab;
 	uint64_t text; /* the place of the section in the file */
+	bool data;     /* it is for variables */
 	int fd, full;
 };
 
@@ -67,7 +68,7 @@ static int add_file(struct table *t, const char *path)
 	elf = elf_begin(fd, ELF_C_READ, NULL);
 	assert_non_null(elf);
 	if (!t->symtab) {
-		t->symtab = symtab_new(elf);
+		t->symtab = symtab_new(elf, t->data);
 		assert_non_null(t->symtab);
 		t->text = section_offset(elf, ".text");
 		t->fd = fd;
@@ -199,7 +200,7 @@ static void descriptors_are_closed_if_they_are_owned(void **state)
 	int fd = open(path, O_RDONLY);
 	struct symtab_names names = {.fd = fd};
 	Elf *elf = elf_begin(fd, ELF_C_READ, NULL);
-	struct symtab *other = symtab_new(elf);
+	struct symtab *other = symtab_new(elf, false);
 
 	(void)state;
 	assert_true(fcntl(t.fd, F_GETFD) >= 0);
@@ -224,7 +225,7 @@ static struct table open_memory(char *bytes, size_t size)
 	elf_version(EV_CURRENT);
 	elf = elf_memory(bytes, size);
 	assert_non_null(elf);
-	t.symtab = symtab_new(elf);
+	t.symtab = symtab_new(elf, false);
 	t.text = section_offset(elf, ".text");
 	t.full = symtab_add(t.symtab, elf, &names);
 	elf_end(elf);
@@ -262,6 +263,46 @@ static void names_in_memory_and_invalid_names(void **state)
 	t = open_memory(bytes, size);
 	for (int i = 0; i < 10 * BLOCK; i++)
 		byte_is_of(&t, t.text + i, NULL, 0);
+	symtab_free(t.symtab);
+}
+
+static uint64_t place_of(const char *path, const char *section)
+{
+	int fd = open(path, O_RDONLY);
+	Elf *elf = elf_begin(fd, ELF_C_READ, NULL);
+	uint64_t offset = section_offset(elf, section);
+
+	elf_end(elf);
+	close(fd);
+	return offset;
+}
+
+static void variables_have_names_also_beyond_the_file(void **state)
+{
+	const char *path = compile("vars.so", "-shared -fPIC",
+				   "__attribute__((section(\"own_section\"))) int filled[10] = {1};"
+				   "int zeroed[1000]; __thread int own = 5;"
+				   "const int constant[10] = {2}; int call(void) { return own; }");
+	struct table t = {.data = true};
+	const char *found = NULL;
+	uint64_t at, plus;
+
+	(void)state;
+	t.full = add_file(&t, path);
+	assert_int_equal(t.full, 1);
+	assert_int_equal(symtab_finish(t.symtab), 0);
+	byte_is_of(&t, place_of(path, "own_section") + 4, "filled", 4);
+	byte_is_of(&t, place_of(path, ".rodata"), "constant", 0);
+	byte_is_of(&t, place_of(path, ".text"), NULL, 0);
+	/* Where .bss would be in the file. */
+	for (at = place_of(path, ".data"); at < place_of(path, ".data") + 65536; at++) {
+		found = symtab_find(t.symtab, at, &plus);
+		if (found && !strcmp(found, "zeroed"))
+			break;
+	}
+	byte_is_of(&t, at, "zeroed", 0);
+	byte_is_of(&t, at + 3999, "zeroed", 3999);
+	byte_is_of(&t, at + 4000, NULL, 0);
 	symtab_free(t.symtab);
 }
 
@@ -306,6 +347,7 @@ int main(void)
 		cmocka_unit_test(two_files_make_one_table),
 		cmocka_unit_test(descriptors_are_closed_if_they_are_owned),
 		cmocka_unit_test(names_in_memory_and_invalid_names),
+		cmocka_unit_test(variables_have_names_also_beyond_the_file),
 		cmocka_unit_test(stubs_of_the_linker_have_names),
 	};
 

@@ -1,0 +1,208 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- The events behind the page of --serve: the newest events and pairs of a run are kept, and printed as lines when the
+--- page asks for those of a time or of a bucket.
+local buffer = require 'bindings.base.buffer'
+local failure = require 'bindings.base.failure'
+local ffi = require 'ffi'
+local output = require 'bindings.print.output'
+local printer = require 'bindings.print.printer'
+local text = require 'bindings.base.text'
+
+local C = ffi.C
+local page_events = {}
+
+local KEPT_BYTES = 64 * 2 ^ 20
+local KEPT_PAIRS = 2 ^ 18
+local MAX_ITEMS = 200 -- of an answer
+local MAX_TEXT = 2 ^ 18 -- bytes of an answer, which stacks can make long
+
+local PAIR_SIZE = ffi.sizeof 'struct pair'
+
+--- The pairs of a matcher.
+---@class KeptPairs
+---@field list ffi.cdata* struct pair[KEPT_PAIRS], a ring
+---@field n integer pairs so far
+---@field aliases table<integer, string> of the events by class
+---@field key_text fun(key: ffi.cdata*): string
+
+---@class PageEvents
+---@field run Run
+---@field pairs KeptPairs[]
+local PageEvents = {}
+PageEvents.__index = PageEvents
+
+---@param run Run
+---@return PageEvents
+function page_events.new(run) return setmetatable({ run = run, pairs = {} }, PageEvents) end
+
+--- Keeps the events of batches from now on. Called when the events are open.
+---@return Pass? pass nil if no event comes here
+function PageEvents:pass()
+  self.rows = ffi.gc(C.rows_new(KEPT_BYTES), C.rows_free)
+  local n, missing, seen = 0, {}, {}
+  for _, event in ipairs(self.run.events.list) do
+    local why = event.request.counted == 1 and 'the kernel only counts %s'
+      or event.taken and 'the kernel itself takes %s; with --capture=perf, they are kept here'
+    if why and not seen[event.alias] then
+      seen[event.alias] = true
+      missing[#missing + 1] = why:format(event.alias)
+    elseif not why and event.class then
+      local status = n == 0 and C.rows_add_table(self.rows, event.class)
+        or C.rows_share_table(self.rows, event.class, 0)
+      if status < 0 then failure.raise '--serve: out of memory' end
+      n = n + 1
+    end
+  end
+  self.missing, self.has_rows = missing, n > 0
+  if n == 0 then return end
+  local rows = self.rows
+  return function(list, count) C.rows_add(rows, list, count) end
+end
+
+--- Keeps the pairs of a matcher.
+---@param stages Event[][]
+---@param key_text fun(key: ffi.cdata*): string
+---@return fun(pairs: ffi.cdata*, found: integer) keep takes struct pair *
+function PageEvents:keep_pairs(stages, key_text)
+  local kept = { list = ffi.new('struct pair[?]', KEPT_PAIRS), n = 0, key_text = key_text, aliases = {} }
+  for _, stage in ipairs(stages) do
+    for _, event in ipairs(stage) do kept.aliases[event.class] = event.alias end
+  end
+  self.pairs[#self.pairs + 1] = kept
+  return function(found_pairs, found)
+    for i = 0, found - 1 do
+      ffi.copy(kept.list + kept.n % KEPT_PAIRS, found_pairs + i, PAIR_SIZE)
+      kept.n = kept.n + 1
+    end
+  end
+end
+
+--- Returns what prints an event as a line of text, whatever the format of the output is.
+local function line_printer(self)
+  local pending = buffer.new()
+  local out = setmetatable({ format = 'text', text_buffer = function() return pending end }, { __index = self.run.out })
+  local lines = printer.new(setmetatable({ out = out }, { __index = self.run }))
+  return function(e)
+    -- An error of the profiler's `describe` must not end the run because somebody looks at a page.
+    local ok, problem = pcall(lines.print, lines, e)
+    if not ok then pending:reset():put('(', tostring(problem), ')\n') end
+    local shown = text.lines(tostring(pending))
+    pending:reset()
+    return shown
+  end
+end
+
+--- Returns the time since the epoch, in seconds, of a time of the session.
+local function wall(self, time)
+  local sec, ns = self.run.out.clock(time)
+  return sec + ns / 1e9
+end
+
+--- What the page gets.
+---@class EventsAnswer
+---@field items { title?: string, text: string }[]
+---@field size integer bytes of their texts
+---@field more integer that have no room
+---@field notes string[]
+---@field gone_ns number events until then are not kept any more; -inf: all are
+
+local function has_room(answer) return #answer.items < MAX_ITEMS and answer.size < MAX_TEXT end
+
+local function add(answer, title, shown)
+  answer.items[#answer.items + 1] = { title = title, text = shown }
+  answer.size = answer.size + #shown
+end
+
+--- Returns the first and the last row after a time and until another one.
+local function range(self, from, to)
+  if not self.has_rows then return 0, -1 end
+  return C.rows_before(self.rows, 0, from + 1), C.rows_before(self.rows, 0, to + 1) - 1
+end
+
+local function add_events(self, question, answer)
+  local first, last = range(self, question.from, question.to)
+  for i = first, last do
+    if not has_room(answer) then
+      answer.more = last - i + 1
+      break
+    end
+    add(answer, nil, self.line(C.rows_of(self.rows, 0)[i]))
+  end
+end
+
+--- Returns the line of an event of a pair.
+local function line_of_pair(self, class, time, tid, cpu)
+  local first, last = range(self, time - 1, time)
+  for i = first, last do
+    local e = C.rows_of(self.rows, 0)[i]
+    if e.class == class or e.tid == tid and e.cpu == cpu then return self.line(e) end
+  end
+  return '(this event is not kept any more)\n'
+end
+
+local function add_pairs(self, kept, question, answer)
+  local low, high = 0, 1
+  if question.bucket >= 0 then low, high = 2 ^ question.bucket, 2 ^ (question.bucket + 1) end
+  for i = math.max(0, kept.n - KEPT_PAIRS), kept.n - 1 do
+    local p = kept.list[i % KEPT_PAIRS]
+    local start, stop = kept.aliases[p.first_class], kept.aliases[p.second_class]
+    if p.second_time > question.from and p.second_time <= question.to and p.ns >= low and p.ns < high
+      and (not question.start or question.start == start) and (not question.stop or question.stop == stop) then
+      if has_room(answer) then
+        add(answer, ('%.3f us, %s → %s, %s'):format(p.ns / 1000, start, stop, kept.key_text(p.key)),
+          line_of_pair(self, p.first_class, p.first_time, p.first_tid, p.first_cpu)
+          .. line_of_pair(self, p.second_class, p.second_time))
+      else
+        answer.more = answer.more + 1
+      end
+    end
+  end
+  if kept.n <= KEPT_PAIRS then return end
+  local gone = kept.list[kept.n % KEPT_PAIRS].second_time
+  if gone > question.from then answer.gone_ns = math.max(answer.gone_ns, gone) end
+end
+
+--- Returns the numbers and texts of a question: NAME=VALUE&..., where % begins two hexadecimal digits.
+local function parse(question)
+  local values = {}
+  for name, value in question:gmatch '([^&=]+)=([^&]*)' do
+    values[name] = value:gsub('+', ' '):gsub('%%(%x%x)', function(hex) return string.char(tonumber(hex, 16)) end)
+  end
+  local bucket = tonumber(values.bucket) or values.bucket
+  return { from = tonumber(values.from) or -math.huge, to = tonumber(values.to) or math.huge, start = values.start,
+    stop = values.stop, bucket = bucket }
+end
+
+local function json_of(self, answer)
+  local items, notes = {}, {}
+  for i, item in ipairs(answer.items) do
+    items[i] = ('{"title":%s,"text":%s}'):format(item.title and text.json(item.title) or 'null', text.json(item.text))
+  end
+  for i, note in ipairs(answer.notes) do notes[i] = text.json(note) end
+  return ('{"items":[%s],"more":%d,"notes":[%s],"gone":%s}'):format(table.concat(items, ','), answer.more,
+    table.concat(notes, ','), output.json(answer.gone_ns > -math.huge and wall(self, answer.gone_ns) or nil))
+end
+
+--- Answers a question: from=NS&to=NS for the events after a time and until another one; also bucket=N for the pairs
+--- that took 2^N ns to 2^(N + 1), whose events have the aliases start= and stop=; another bucket is not one of pairs.
+---@param question string
+---@return string json
+function PageEvents:answer(question)
+  local asked, stats = parse(question), ffi.new 'struct rows_stats'
+  local answer = { items = {}, size = 0, more = 0, notes = {}, gone_ns = -math.huge }
+  self.line = self.line or line_printer(self)
+  for _, note in ipairs(self.missing) do table.insert(answer.notes, note) end
+  C.rows_read_stats(self.rows, stats)
+  if stats.dropped_until > asked.from then answer.gone_ns = stats.dropped_until end
+  if tonumber(asked.bucket) and #self.pairs > 0 then
+    for _, kept in ipairs(self.pairs) do add_pairs(self, kept, asked, answer) end
+  else
+    if asked.bucket and self.has_rows then
+      table.insert(answer.notes, 'which events are behind a bucket is only known of pairs: these are all of its time')
+    end
+    add_events(self, asked, answer)
+  end
+  return json_of(self, answer)
+end
+
+return page_events

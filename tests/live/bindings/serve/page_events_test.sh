@@ -1,0 +1,155 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+# The events behind the page of --serve in Chromium: those of a selected time, and the pairs of a bucket of the heat map.
+# The page asks the run, which has read a recording and stays.
+. "$(dirname "$0")/../../../lib.sh"
+. "$TOP/tests/tools/browser.sh"
+needs_tracepoint sched:sched_wakeup sched:sched_switch
+
+# serve ARG...: starts profscript; its page is $url
+serve() {
+	: >"$TMP/err" # the line of the run before
+	"$PROFSCRIPT" "$@" --serve 0 >"$TMP/out" 2>"$TMP/err" &
+	tracer=$!
+	wait_for 60 grep -q 'the page is at' "$TMP/err"
+	url=$(sed -n 's/.* the page is at //p' "$TMP/err")
+}
+# get PATH: the status; the body goes to $TMP/body
+get() {
+	local host=${url#http://} path=$1
+	host=${host%%/*}
+	exec {web}<>"/dev/tcp/${host%:*}/${host#*:}"
+	printf 'GET %s HTTP/1.0\r\nHost: x\r\n\r\n' "$path" >&"$web"
+	cat <&"$web" >"$TMP/answer"
+	exec {web}>&-
+	sed '1,/^\r$/d' "$TMP/answer" >"$TMP/body"
+	sed -n '1s/[^ ]* \([0-9]*\).*/\1/p' "$TMP/answer"
+}
+is_answered() { test "$(get "/ask?token=$token&q=$1")" = 200; }
+
+serve multi-trace -q -i 1 --json --input "$DATA/sched.data" -e sched:sched_wakeup//key=pid/ -e sched:sched_switch//key=next_pid/
+wait_for 60 grep -q 'stays until Ctrl-C' "$TMP/err"
+token=${url##*=}
+check 'no token, no answer' test "$(get '/ask?q=from%3D0')" = 403
+check 'no question' test "$(get "/ask?token=$token")" = 400
+check 'one that is too long' test "$(get "/ask?token=$token&q=$(printf '%600s' | tr ' ' x)")" = 400
+wait_for 60 is_answered n%3D1
+result $? 'an answer' "$TMP/answer"
+for n in $(seq 20); do get "/ask?token=$token&q=n%3Dmany$n" >>"$TMP/many"; done
+wait_for 60 is_answered n%3Dlast
+result $? 'many questions: there is room for another one later' "$TMP/many"
+check 'the page' test "$(get "/?token=$token")" = 200
+
+# The same page, which a file may not let ask a server: without that rule, and with the address of the run.
+sed "s|<meta http-equiv=\"Content-Security-Policy\"|<base href=\"${url%%\?*}\"><meta name=\"x\"|
+	s|location\.search|'?token=$token'|" "$TMP/body" >"$TMP/served.html"
+cat >"$TMP/script" <<'END'
+// Timers of this browser do not wait, but the run needs some time to answer.
+var timer = window.setTimeout;
+window.setTimeout = function (call, ms) {
+  for (var i = 0, sum = 0; i < 1e7; i++) sum += i % 7;
+  return timer(call, ms);
+};
+async function until(condition) {
+  while (!condition()) await new Promise(function (done) { window.setTimeout(done, 100); });
+}
+function answered() { return text('notes') !== 'asking'; }
+async function user() {
+  await until(function () { return reports.length > 3; });
+  var view = views.get('latency');
+  var filled = reports.map(function (one, i) { return one.tables.length ? i : -1; }).filter(function (i) { return i >= 0; });
+  function press(i, j, y) {
+    var box = view.canvas.getBoundingClientRect();
+    fire('mousedown', view.canvas, { clientX: box.left + view.x(i) + 1, clientY: box.top + y });
+    fire('mousemove', view.canvas, { clientX: box.left + view.x(j) + 1, clientY: box.top + y });
+    fire('mouseup', document.body, { clientX: box.left + view.x(j) + 1, clientY: box.top + y });
+  }
+  function titles() { return Array.from(document.querySelectorAll('#lines b')).map(function (one) { return one.textContent; }); }
+  // All buckets of all reports, each by a click.
+  var wrong = [], buckets = 0, pairs = 0;
+  for (const i of filled) {
+    for (const e of view.data[i].counts.keys()) {
+      var y = 0;
+      while (view.exponent(y) !== e) y++;
+      press(i, i, y + 1);
+      await until(answered);
+      buckets++;
+      pairs += titles().length;
+      var inside = titles().every(function (title) {
+        return parseFloat(title) * 1000 >= Math.pow(2, e) && parseFloat(title) * 1000 < Math.pow(2, e + 1);
+      });
+      if (titles().length !== view.data[i].counts.get(e) || !inside || /not kept/.test(text('notes') + text('lines'))) {
+        wrong.push(i + '/' + e + ': ' + view.data[i].counts.get(e) + ' ' + text('notes') + ' ' + titles());
+      }
+    }
+  }
+  check('each bucket has its pairs', buckets > 5 && wrong.length === 0, buckets + ' ' + wrong);
+  check('with their events', text('lines').split('sched:sched_wakeup: ').length - 1 === titles().length,
+    text('lines'));
+  check('the heading', /^Events (from .* to|until) .*, latency of .* to /.test(text('asked')), text('asked'));
+  check('as many as in the table', / kept, \d+ in the bucket$/.test(text('notes')), text('notes'));
+  // The events of a time.
+  var a = filled[1], b = filled[2];
+  press(a, b, 5);
+  check('another selection hides them', document.getElementById('events').hidden, '');
+  document.getElementById('ask').click();
+  check('a question', text('notes') === 'asking' && !document.getElementById('events').hidden, text('notes'));
+  await until(answered);
+  var n = Number((text('notes').match(/^the first 200 of (\d+)$/) || [])[1] || text('lines').split('\n').length - 1);
+  check('all events of the time', n > 2 && n === reports[b].events - reports[a - 1].events,
+    n + ' ' + (reports[b].events - reports[a - 1].events));
+  document.getElementById('all').click();
+  document.getElementById('ask').click();
+  await until(answered);
+  n = Number((text('notes').match(/^the first 200 of (\d+)$/) || [])[1]);
+  check('a long list is cut', n === reports[reports.length - 1].events, text('notes'));
+  document.getElementById('close').click();
+  check('they can be closed', document.getElementById('events').hidden, '');
+  showEvents({ items: [{ title: '<b>x</b>', text: '<img src=x onerror=alert(1)>\n' }], more: 0, notes: ['<i>'], gone: 5 }, null);
+  check('events are text', text('lines') === '<b>x</b><img src=x onerror=alert(1)>\n' && !document.querySelector('#events img'),
+    text('lines'));
+  check('what is not kept is said', /^events until .*:05\.000 are not kept any more; <i>$/.test(text('notes')), text('notes'));
+}
+user().catch(function (error) { check('no exception', false, error.stack); }).then(print_results);
+END
+browser_ms=60000 in_browser events "$TMP/served.html" --disable-web-security --allow-file-access-from-files <"$TMP/script"
+grep -q 'PASS what is not kept' "$TMP/lines"
+result $? 'to its end' "$TMP/lines"
+kill -INT $tracer
+wait $tracer
+result $? 'it ends with Ctrl-C' "$TMP/err"
+
+# Live, the kernel pairs the events: there are none to show, which is said.
+answer() { wait_for 60 is_answered "n%3D$1" && grep -q "$2" "$TMP/body"; }
+"$PROFSCRIPT" rundelay --dry-run >"$TMP/plan" 2>&1
+serve rundelay -q -i 200
+token=${url##*=}
+if grep -q 'in the kernel' "$TMP/plan"; then
+	check 'events that stay in the kernel' answer 0 'the kernel itself takes sched_'
+fi
+kill -INT $tracer
+wait $tracer
+serve rundelay -q -i 200 --capture=perf
+token=${url##*=} n=0
+with_events() { n=$((n + 1)) && answer $n 'sched_switch: '; }
+wait_for 60 with_events
+result $? 'with --capture=perf they are shown' "$TMP/body"
+kill -INT $tracer
+wait $tracer
+
+# What the profiler says about an event is shown, too, even if it fails.
+cat >"$TMP/fails.lua" <<'END'
+return {
+  summary = 'Count switches',
+  start = function()
+    return { ['sched:sched_switch'] = function() end, describe = function() error 'no words' end }
+  end,
+}
+END
+serve "$TMP/fails.lua" -q --input "$DATA/sched.data"
+wait_for 60 grep -q 'stays until Ctrl-C' "$TMP/err"
+token=${url##*=}
+check 'a profiler that cannot describe an event' answer 1 'no words'
+kill -INT $tracer
+wait $tracer
+result $? 'goes on' "$TMP/err"
