@@ -37,7 +37,7 @@ expect_said() {
 	result $? "$1: $3" err
 }
 
-workload syscalls 1000000
+workload syscalls 1000000 150000
 start ./count.lua --watch -p "$WORKLOAD" -m 4096 --note y
 echo >&"$workload_go" # it runs during the following
 exec {workload_go}>&-
