@@ -32,13 +32,13 @@ annotations.PARTS = {
 --- The modules of lib.* by purpose.
 annotations.GROUPS = {
   { 'Data structures', 'array', 'map', 'intern', 'hist', 'window', 'objects' },
-  { 'Aggregation and reports', 'counter', 'aggregate', 'stacks', 'calltree', 'grid', 'ratios', 'table', 'screen',
-    'sql' },
+  { 'Aggregation and reports', 'counter', 'aggregate', 'stacks', 'calltree', 'grid', 'ratios', 'reports', 'table',
+    'screen', 'sql' },
   { 'Relations between events', 'join', 'pairs', 'relation', 'delay', 'pairing', 'syscalls', 'memprof', 'detail',
     'latency' },
-  { 'Pictures', 'flamegraph', 'flamegraph_tree', 'heatmap', 'pair_heatmap', 'svg' },
-  { 'System and text', 'threads', 'task_filter', 'cpu_list', 'unreported', 'failure', 'fs', 'units', 'text', 'glob',
-    'nearest', 'names', 'frame', 'registers', 'datasrc', 'kvm' },
+  { 'Pictures', 'shades', 'flamegraph', 'flamegraph_tree', 'heatmap', 'pair_heatmap', 'svg' },
+  { 'System and text', 'events', 'threads', 'task_filter', 'cpu_list', 'unreported', 'failure', 'fs', 'units', 'text',
+    'glob', 'sorted', 'nearest', 'names', 'frame', 'registers', 'datasrc', 'kvm' },
 }
 --- Modules that are written for one profiler or command. The page names them only.
 annotations.INTERNAL = { 'catalog', 'check_script', 'condition', 'context', 'flamegraph_js', 'flamegraph_svg', 'kcore',

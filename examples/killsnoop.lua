@@ -4,15 +4,13 @@
 ---   profscript examples/killsnoop.lua
 local names = require 'lib.names'
 
-local RESULTS = { [0] = 'delivered', 'ignored', 'already pending', 'overflow', 'lost information' }
-
 return {
   summary = 'Print the signals that processes send',
   start = function(_, out)
     return {
       ['signal:signal_generate/code <= 0/'] = function(ev) -- codes above 0 are the kernel's own
         out:row { 'pid', ev._pid, 'comm', ev._comm, 'signal', names.signal(ev.sig), 'to', ev.pid, 'to_comm', ev.comm,
-          'result', RESULTS[ev.result] or ev.result }
+          'result', names.signal_result(ev.result) }
       end,
     }
   end,

@@ -17,11 +17,8 @@ return {
     local counts = session.count(events)
     local function report()
       local line = {}
-      for i, name in ipairs(OPERATIONS) do
-        local sum = 0
-        for row = 1, counts:rows() do sum = sum + (counts:get(row, i) or 0) end
-        line[2 * i - 1], line[2 * i] = name, sum
-      end
+      for i, name in ipairs(OPERATIONS) do line[2 * i - 1], line[2 * i] = name, 0 end
+      counts:each(function(_, i, n) line[2 * i] = line[2 * i] + n end) -- of all CPUs
       out:row(line)
     end
     return { interval = report, stop = report }

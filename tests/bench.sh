@@ -14,8 +14,10 @@
 #   live_rundelay run queue latencies of all tasks during the benchmark
 #   record_count  count by a field in a recording; the peer is `perf script -s` with Python
 #   record_text   the whole recording as text, written to /dev/null; the peer is `perf script`
-#   lib_map, lib_join, lib_window
-#                 one use of these libraries in a handler; the peer is the goal
+#   lib_*         one use of a library in a handler, beyond what a handler takes that adds up times: keys and values
+#                 (lib_map), starts and ends (lib_join), moving quantiles and rates (lib_window, lib_rate), sums of keys
+#                 of which the largest are printed (lib_top), quantiles by key, histograms, counts by period
+#                 (lib_grid); the peer is the goal
 #   key_expr      pairing in a recording with an expression as the key; the peer is the plain field
 #   live_stacks   count by both stacks and task, as flame graphs do, during the same; the peer is the goal of 400 ns
 #   flame_graph   recorded stacks to an SVG; the peer is `perf script` and an awk program that folds its stacks,
@@ -66,7 +68,7 @@ pipe_bench() {
 command_cpu() {
 	local TIMEFORMAT='%U %S'
 	{ time "$@" >/dev/null 2>"$tmp/err"; } 2>"$tmp/time" || return
-	awk '{ print ($1 + $2) * 1e9 }' "$tmp/time"
+	awk '{ printf "%d", ($1 + $2) * 1e9 }' "$tmp/time"
 }
 
 # ns of CPU of a live tracer for the events of the load, which runs twice: the first time it compiles what
@@ -136,25 +138,34 @@ all_lists() {
 	load=pipe_bench pages=1024
 }
 
-# lib_use NAME FILE EVENTS ENTER EXIT: what one use of a library costs, beyond handlers that only add up times
+# lib_use NAME FILE EVENTS ENTER EXIT: what one use of a library costs, beyond handlers that only add up times: the
+# difference of the lowest of five runs each
 lib_use() {
-	local plain used
-	lib_script 'sum = sum + ev._time' 'sum = sum - ev._time'
-	plain=$(command_cpu $profscript "$tmp/lib.lua" --input "$2")
-	lib_script "$4" "$5"
-	used=$(command_cpu $profscript "$tmp/lib.lua" --input "$2")
+	local plain= used= cpu
+	for _ in 1 2 3 4 5; do
+		lib_script 'sum = sum + ev._time' 'sum = sum - ev._time'
+		cpu=$(command_cpu $profscript "$tmp/lib.lua" --input "$2")
+		plain=$((cpu < ${plain:-cpu} ? cpu : ${plain:-cpu}))
+		lib_script "$4" "$5"
+		cpu=$(command_cpu $profscript "$tmp/lib.lua" --input "$2")
+		used=$((cpu < ${used:-cpu} ? cpu : ${used:-cpu}))
+	done
 	row "$1" "$(per_event "$((used > plain ? used - plain : 0))" "$3")" 10
 }
 
 lib_script() {
 	cat >"$tmp/lib.lua" <<-LUA
 		local map, join, window = require 'lib.map', require 'lib.join', require 'lib.window'
-		return { summary = 's', start = function()
+		local hist, aggregate, grid = require 'lib.hist', require 'lib.aggregate', require 'lib.grid'
+		return { summary = 's', start = function(_, out)
 		  local sum, keys, calls, recent = 0, map.new(), join.new(), window.new '1s'
+		  local values, top, floor = hist.new(), aggregate.new('sum', { 'id' }), math.floor
+		  local times = aggregate.new('quantiles', { 'id' })
+		  local cells = grid.new { name = 'g', events = {}, period = 1e6, interval = 1e9, by = 'CPU', out = out }
 		  return {
 		    ['raw_syscalls:sys_enter'] = function(ev) $1 end,
 		    ['raw_syscalls:sys_exit'] = function(ev) $2 end,
-		    stop = function() return sum, keys, calls, recent end,
+		    stop = function() return sum, keys, calls, recent, values, top, times, cells, floor end,
 		  }
 		end }
 	LUA
@@ -194,6 +205,11 @@ recording() {
 	lib_use lib_join "$data" "$n" 'calls:start(ev._tid, ev._time, ev.id)' \
 		'local ns, id = calls:finish(ev._tid, ev._time) if ns then sum = sum + ns + id end'
 	lib_use lib_window "$data" "$n" 'recent:add(ev._time, ev.id)' 'if ev.ret > (recent:quantile(0.99) or 0) then sum = sum + 1 end'
+	lib_use lib_rate "$data" "$n" 'recent:add(ev._time)' 'sum = sum + recent:rate()'
+	lib_use lib_top "$data" "$n" 'top:add(1, ev.id)' 'top:add(ev.ret, ev.id)'
+	lib_use lib_quantiles "$data" "$n" 'times:add(ev.args[0], ev.id)' 'times:add(ev._time % 4096, ev.id)'
+	lib_use lib_hist "$data" "$n" 'values:add(ev.id)' 'values:add(ev._time % 4096)'
+	lib_use lib_grid "$data" "$n" 'cells:add(floor(ev._time / 1e6), ev._cpu, 1, 1)' 'cells:add(floor(ev._time / 1e6), ev._cpu, 2, 1)'
 	cpu=$(command_cpu $profscript multi-trace -v --input "$data" "${pair[@]}" -k 'common_pid * 2 + 1')
 	n=$(events)
 	peer=$(command_cpu $profscript multi-trace --input "$data" "${pair[@]}" -k common_pid)

@@ -284,15 +284,17 @@ all_reported() {
 }
 
 # total_is_perfs COLUMN PROFILER ARG...: the sum of this column of the CSV plus the lost events is what perf stat counts
-# in the same threads at the same time, with rings that hold everything and with rings that are too small
+# in the same threads at the same time, with rings that hold everything, with rings that are too small, and as the
+# profiler counts if nothing else is said
 total_is_perfs() {
-	local column=$1 pages lost want peer
+	local column=$1 pages how lost want peer
 	shift
-	for pages in 4096 1; do
+	for how in 4096:perf 1:perf 4096:auto; do
+		pages=${how%:*}
 		workload syscalls 100000
 		perf stat -x, -o "$TMP/perf.csv" -e raw_syscalls:sys_enter -p "$WORKLOAD" &
 		peer=$!
-		start "$1" --format csv -v -m $pages "${@:2}" -p "$WORKLOAD" -i 100s
+		start "$1" --format csv -v -m $pages "${@:2}" -p "$WORKLOAD" -i 100s --capture "${how#*:}"
 		wait_for 20 grep -q -E 'nanosleep|poll' /proc/$peer/wchan
 		go
 		wait $tracer $peer
@@ -300,7 +302,7 @@ total_is_perfs() {
 		lost=$(sed -n 's/^profscript: [0-9]* events, \([0-9]*\) lost.*/\1/p' "$TMP/err")
 		echo "seen $(total "$column"), lost $lost, perf stat $want" >"$TMP/sum"
 		[ "$want" -ge 100000 ] && [ $(($(total "$column") + lost)) -eq "$want" ] && [ $((lost > 0)) -eq $((pages == 1)) ]
-		result $? "-m $pages: the total and the losses add up to perf stat's count" "$TMP/sum"
+		result $? "-m $pages, ${how#*:}: the total and the losses add up to perf stat's count" "$TMP/sum"
 	done
 }
 

@@ -7,7 +7,7 @@
 # exit status is 1 if anything failed.
 # Unit and golden tests run in parallel, one per CPU, and so do the live tests that only check that documented commands
 # work. All other live tests run alone. The order of the output is always the same.
-# TEST_TIMEOUT: seconds per program (120; a live test 240; all guests together 900).
+# TEST_TIMEOUT: seconds per program (240; all guests together 900).
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
@@ -106,15 +106,15 @@ add_suite() {
 	local file label program=$PWD/$2
 	for file in $(find tests/unit -name '*_test.c' | LC_ALL=C sort); do
 		label=${file#tests/} label=${label%.c}
-		add 120 "$label$3" env "PROFSCRIPT=$program" "$1/$label"
+		add 240 "$label$3" env "PROFSCRIPT=$program" "$1/$label"
 	done
 	for file in $(find tests/unit -name '*_spec.lua' | LC_ALL=C sort); do
 		label=${file#tests/} label=${label%.lua}
-		add 120 "$label$3" env "PROFSCRIPT=$program" "$program" --lua /usr/bin/busted -o TAP "$file"
+		add 240 "$label$3" env "PROFSCRIPT=$program" "$program" --lua /usr/bin/busted -o TAP "$file"
 	done
 	for file in $(find tests/golden -name '*_test.sh' | LC_ALL=C sort); do
 		label=${file#tests/} label=${label%.sh}
-		add 120 "$label$3" env "PROFSCRIPT=$program" bash "$file"
+		add 240 "$label$3" env "PROFSCRIPT=$program" bash "$file"
 	done
 }
 

@@ -162,9 +162,11 @@ end
 
 --- Returns the columns that every latency table ends with. latency_row() sets their fields.
 ---@param than? boolean whether to include than_column()
+---@param before? TableColumn[] columns before them
 ---@return TableColumn[]
-function tables.latency_columns(than)
-  return {
+function tables.latency_columns(than, before)
+  local columns = { unpack(before or {}) }
+  for _, column in ipairs {
     { name = 'calls', width = 8, align = 'right', metric = 'counter', of_histogram = true },
     us_column('total', 16, true),
     us_column('min', 12),
@@ -174,7 +176,10 @@ function tables.latency_columns(than)
     us_column('max', 12),
     tables.than_column(than),
     { name = 'latency_ns', metric = 'histogram' },
-  }
+  } do
+    columns[#columns + 1] = column
+  end
+  return columns
 end
 
 --- Sets the fields of latency_columns() in a row.

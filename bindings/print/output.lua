@@ -58,6 +58,9 @@ function output.new(settings)
     _fd = fd,
     _file = settings.file,
     _buffer = buffer.new(FLUSH_SIZE),
+    has_screen = false, -- whether something else than lines is on the terminal
+    has_prompt = false, -- whether lines are read from the terminal, so that reports must not take its place
+    report_page = nil, -- a ReportPage that shows the reports of intervals that have pictures
     _escaped = 0, -- bytes at the head of _buffer that are ready to be written
     _headings = {},
   }, Output)
@@ -96,8 +99,11 @@ end
 function Output:flush()
   local pending = self._buffer
   escape_appended(self)
-  if #pending > 0 then self._is_empty = false end
   if self._on_line and self.tty and #pending > 0 then self._on_line() end
+  if #pending > 0 and not (self.report_page and self.report_page.is_drawing) then
+    self._is_empty, self._has_text = false, true
+    if self.report_page then self.report_page:stop() end
+  end
   while #pending > 0 and not self._failed do
     local bytes, size = buffer.bytes(pending)
     local written = tonumber(C.output_write(self._fd, bytes, size))
@@ -179,6 +185,21 @@ function Output:results(print)
   self._take, self.format, self.tty = nil, self._shown.format, self._shown.tty
   print(self)
   self._take, self.format, self.tty = take, format, tty
+end
+
+--- Returns whether text was printed, in reports or otherwise.
+---@return boolean
+---@package
+function Output:has_printed() return self._has_text or #self._buffer > 0 end
+
+--- Returns the text that flush() would write, and forgets it.
+---@return string
+---@package
+function Output:take_text()
+  escape_appended(self)
+  local taken = self._buffer:get()
+  self._escaped = 0
+  return taken
 end
 
 --- Adds what to do before lines are written to the terminal.
@@ -343,13 +364,15 @@ end
 ---@param rows table[] values by column name
 ---@param at? number time in ns, as in `ev._time`; default: now
 ---@param shown? fun(): string returns the text to print instead of a table
-function Output:table(spec, rows, at, shown)
+---@param drawn? fun(columns: integer): string[] returns the lines of a picture, which a terminal shows at each interval
+--- in place of the one before; they may have colors, and must have no other control characters
+function Output:table(spec, rows, at, shown, drawn)
   if type(spec) ~= 'table' or not spec.columns then
     error('out:table takes a spec from lib.table.new(), not ' .. check.shown(spec), 2)
   end
   check.is(rows, 'table', 'out:table takes a list of rows')
   self:offer(spec, rows)
-  self:put_table(spec, rows, at, shown)
+  self:put_table(spec, rows, at, shown, drawn)
 end
 
 --- Prints rows that the observer does not see.
@@ -357,14 +380,19 @@ end
 ---@param rows table[]
 ---@param at? number
 ---@param shown? fun(): string
+---@param drawn? fun(columns: integer): string[]
 ---@package
-function Output:put_table(spec, rows, at, shown)
-  if #rows == 0 then
-    if self._is_empty == nil then self._is_empty = true end
-    return
-  end
+function Output:put_table(spec, rows, at, shown, drawn)
+  local page = drawn and self.format == 'text' and self.report_page
+  page = page and page:is_open() and page or nil
+  if #rows == 0 and self._is_empty == nil then self._is_empty = true end
+  if #rows == 0 and not page then return end
   if self.format == 'text' then
     if spec.stamp then self:stamp(at) end
+    if page then
+      if #rows > 0 then self._is_empty = false end
+      return page:add(drawn)
+    end
     if shown then return self:append(shown()) end
     local rendered = tables.render(spec, rows, self.tty)
     if self.tty then self:raw(rendered) else self:append(rendered) end -- with colors on a terminal

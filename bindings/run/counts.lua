@@ -249,6 +249,20 @@ function Counts:get(row, event)
   return math.floor(count.value + 0.5), count.share
 end
 
-public = facade.class('counts', Counts, { 'condition', 'delta', 'get', 'has', 'id', 'rows', 'take' })
+--- Calls a function with each count since the last call of `interval`, row by row, without those that are not counted
+--- on a CPU (cpus=).
+---@param each fun(id: integer, event: integer, value: number, share: number) the arguments are the results of id(), the
+--- index of the event, and the results of get()
+function Counts:each(each)
+  check.is(each, 'function', 'counts:each takes a function')
+  for row = 1, self:rows() do
+    for event = 1, #self._events do
+      local value, share = self:get(row, event)
+      if value then each(self:id(row), event, value, share) end
+    end
+  end
+end
+
+public = facade.class('counts', Counts, { 'condition', 'delta', 'each', 'get', 'has', 'id', 'rows', 'take' })
 
 return counts

@@ -14,6 +14,7 @@ local memory = require 'bindings.run.memory'
 local mounts = require 'bindings.base.mounts'
 local output = require 'bindings.print.output'
 local reload = require 'bindings.run.reload'
+local report_pages = require 'bindings.print.report_page'
 local runs = require 'bindings.run.run'
 local sessions = require 'bindings.run.session'
 local stack_report = require 'bindings.run.stack_report'
@@ -49,6 +50,7 @@ end
 ---@field version Version the script's
 ---@field waits? boolean for the clock of a guest
 ---@field reload? Reload
+---@field page? ReportPage
 local Loop = {}
 Loop.__index = Loop
 
@@ -58,8 +60,10 @@ function Loop:call(...)
 end
 
 function Loop:report(time)
+  if self.page then self.page:begin() end
   self:call('interval', time)
   if self.run:tell('interval', time) then self.run:stop() end
+  if self.page then self.page:finish() end
 end
 
 --- Reads what was counted until now.
@@ -92,6 +96,7 @@ end
 function Loop:poll()
   self:poll_signal()
   if self.run:tell 'poll' then self.run:stop() end
+  if self.page and self.page:poll() then self.run:stop() end
   if self.version:poll() then self.run:stop() end
   if self.reload then self.reload:poll(self) end
 end
@@ -296,7 +301,8 @@ local function run_with_events(session, script, opt, words, found, before)
   start_session(run, version, begin_target)
   out:on_wait(function() C.session_check_end(session) end)
   version:open()
-  local loop = setmetatable({ run = run, version = version }, Loop)
+  local page = opt.interval and not run.is_recorded and report_pages.new(out) or nil
+  local loop = setmetatable({ run = run, version = version, page = page }, Loop)
   loop.reload = files and reload.new(run, version, found, files)
   if before and before.changes then reload.print_gap(run, before) end
 
@@ -309,6 +315,7 @@ local function run_with_events(session, script, opt, words, found, before)
     ok, problem = xpcall(loop.go, failure.traceback, loop)
   end
   C.watchdog_end()
+  if page then page:stop() end
   if not ok then problem = memory.explain(problem, script.path) end
   run = loop.run
   run.in_kernel:stop()

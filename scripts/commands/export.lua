@@ -1,5 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Writes the events of a recording to a file for another program. The host does all the work (--export).
+local events = require 'lib.events'
+
 return {
   summary = 'Convert a recording for another program',
   description = [[
@@ -26,9 +28,7 @@ export what a profiler sees, such as pairs of events, use its option --export.]]
     session.want { stacks = true }
     local function ignore() end
     local handlers = {}
-    for _, group in ipairs(opt.event) do
-      for _, event in ipairs(group) do handlers[event] = ignore end
-    end
+    for _, event in ipairs(events.list(opt.event)) do handlers[event] = ignore end
     return handlers
   end,
 }

@@ -9,6 +9,7 @@ local countable = require 'bindings.base.countable'
 local hist = require 'lib.hist'
 local intern = require 'lib.intern'
 local nearest = require 'lib.nearest'
+local shades = require 'lib.shades'
 local tables = require 'lib.table'
 local text = require 'bindings.base.text'
 local units = require 'lib.units'
@@ -17,6 +18,8 @@ local aggregate = {}
 
 local MAX_PARTS = 4
 local BAR = 52 -- width of a histogram's longest bar
+local LABEL = '%-16s %8d ' -- of a bucket: its bounds and count
+local MIN_BAR, PAST, DRAWN = 16, 240, 64 -- of a picture: bar, earlier intervals, histograms
 local OTHER = '(other)' -- the entry of all keys beyond max_keys
 
 --- add: source of the statement that adds v to the value of id i; values: number of arguments before the keys.
@@ -113,6 +116,7 @@ function aggregate.new(kind, keys, settings)
     _histogram = settings.value or 'value', -- field of the rows
     _stacks = settings.stacks or {},
     _session = settings.session,
+    _past = {}, -- histograms of earlier reports, by title, for pictures
   }, Aggregate)
   local function refuse(v) error(('%s takes numbers, not a %s'):format(kind, type(v)), 3) end
   local function arguments()
@@ -314,9 +318,61 @@ local function hist_lines(self, entry)
   for _, b in ipairs(buckets) do
     local _, _, label = bucket(b.exponent)
     local bar = ('@'):rep(math.floor(b.count * BAR / max))
-    lines[#lines + 1] = ('%-16s %8d |%-52s|'):format(label, b.count, bar)
+    lines[#lines + 1] = (LABEL .. '|%-52s|'):format(label, b.count, bar)
   end
   return table.concat(lines, '\n') .. '\n\n'
+end
+
+--- Returns the exponents of all buckets of some histograms, from the lowest to the highest, and the largest count.
+local function range_of(list)
+  local low, high, max = math.huge, -math.huge, 0
+  for _, counts in ipairs(list) do
+    for exponent, count in pairs(counts) do
+      low, high, max = math.min(low, exponent), math.max(high, exponent), math.max(max, count)
+    end
+  end
+  return low, high, max
+end
+
+local ORDER = { negative = -2, zero = -1 } -- of buckets without an exponent
+local NAMES = { [-2] = 'negative', [-1] = 'zero' }
+
+--- Draws histograms for a terminal: each with those of the intervals before as a heat map, newest on the right.
+local function picture(self, list)
+  local now, titles, stacks = {}, {}, {}
+  for i = 1, math.min(#list, DRAWN) do
+    local counts = {}
+    titles[i], stacks[i] = heading(self, list[i])
+    for _, b in ipairs(list[i].value:log2()) do counts[ORDER[b.exponent] or b.exponent] = tonumber(b.count) end
+    now[titles[i]] = counts
+  end
+  local past = self._past
+  past[#past + 1] = now
+  if #past > PAST then table.remove(past, 1) end
+  return function(columns)
+    local lines = {}
+    local bar = math.max(MIN_BAR, math.min(BAR, math.floor((columns - 29) / 2)))
+    local width = math.max(1, columns - 29 - bar) -- of the heat map
+    local first = math.max(1, #past - width + 1)
+    for i, title in ipairs(titles) do
+      local shown = {}
+      for at = first, #past do shown[#shown + 1] = past[at][title] end
+      local low, high, max = range_of(shown)
+      local _, _, longest = range_of { now[title] }
+      lines[#lines + 1] = title .. ':'
+      for _, line in ipairs(stacks[i]) do lines[#lines + 1] = line end
+      for exponent = low, high do
+        local count, cells = now[title][exponent] or 0, {}
+        for at = first, #past do cells[#cells + 1] = past[at][title] and past[at][title][exponent] or 0 end
+        local _, _, label = bucket(NAMES[exponent] or exponent)
+        local text_bar = ('@'):rep(math.floor(count * bar / longest))
+        lines[#lines + 1] = LABEL:format(label, count) .. '|' .. text_bar .. (' '):rep(bar - #text_bar) .. '| '
+          .. shades.line(cells, max)
+      end
+      lines[#lines + 1] = ''
+    end
+    return lines
+  end
 end
 
 --- Appends the rows of an entry for out:table().
@@ -349,6 +405,12 @@ local function add_rows(self, rows, entry, out)
   end
 end
 
+--- Calls a function with each entry, largest first. Keys beyond max_keys are one entry, the last, with keys '(other)'.
+---@param each fun(value: number|Hist, ...: any) the count or sum, or the histogram, and the keys
+function Aggregate:each(each)
+  for _, entry in ipairs(entries(self, math.huge)) do each(entry.value, unpack(entry.key, 1, #self._names)) end
+end
+
 --- Prints all entries, largest first. Prints nothing if there are none.
 ---@param out Output
 ---@param settings? { limit?: integer } limit: print at most this many entries
@@ -361,7 +423,7 @@ function Aggregate:print(out, settings)
     local parts = {}
     for i, entry in ipairs(list) do parts[i] = lines(self, entry, rows[i]) end
     return table.concat(parts)
-  end)
+  end, self._kind == 'hist' and out.tty and picture(self, list) or nil)
 end
 
 return aggregate

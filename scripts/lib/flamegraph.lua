@@ -4,7 +4,7 @@
 ---   options = flamegraph.options { than = ... }      -- adds --flame-graph and its options
 ---   local flame = flamegraph.new(opt, session, out)  -- nil without --flame-graph
 ---   flame:add(ev, 1)                                 -- for each event: adds 1 to its stack
----   flame:interval() flame:finish()                  -- in `interval` and `stop`
+---   return flamegraph.follow(flame, handlers)        -- draws it in `interval` and `stop`
 ---
 --- FILE.svg and FILE.html are pictures. With any other name, folded stacks are written to FILE.folded, a line for
 --- each: `[DAY;TIME;]comm;user frames;kernel frames COUNT`, outermost frame first. With -i the stacks of each
@@ -216,6 +216,21 @@ function Flamegraph:finish()
       self.out:warn(('To draw the flame graph, run: profscript flamegraph %s %s'):format(self.path, image))
     end
   end
+end
+
+--- Lets `interval` and `stop` draw a graph, after what they do already.
+---@param flame? Flamegraph nil: there is none
+---@param handlers table
+---@return table handlers
+function flamegraph.follow(flame, handlers)
+  for when, method in pairs(flame and { interval = 'interval', stop = 'finish' } or {}) do
+    local before = handlers[when]
+    handlers[when] = function(time)
+      if before then before(time) end
+      flame[method](flame)
+    end
+  end
+  return handlers
 end
 
 ---@class FlameSettings

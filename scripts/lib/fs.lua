@@ -14,6 +14,11 @@ function fs.read(path)
   return sys.read(path)
 end
 
+--- Reads the first line of a file.
+---@param path string
+---@return string? line nil: there is none
+function fs.line(path) return (fs.read(path) or ''):match '^[^\n]+' end
+
 --- Returns the names in a directory, without '.' and '..'.
 ---@param path string
 ---@return string[]? names nil: see message

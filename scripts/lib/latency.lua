@@ -135,7 +135,7 @@ function Latency:print(out, only_over)
     if longest <= only_over then return end
   end
   local by_key = self.by_key
-  local columns = {
+  out:table(tables.new('latency', tables.latency_columns(self.than ~= nil, {
     {
       name = 'key',
       metric = 'label',
@@ -147,11 +147,7 @@ function Latency:print(out, only_over)
     { name = 'comm', width = 16, align = 'left', show = by_key ~= nil and by_key.name ~= nil },
     { name = 'start', width = width_of(self.pairs, 'start', 5), align = 'right' },
     { name = 'stop', title = 'end', width = width_of(self.pairs, 'stop', 3), align = 'left', sep = ' => ' },
-  }
-  for _, column in ipairs(tables.latency_columns(self.than ~= nil)) do
-    columns[#columns + 1] = column
-  end
-  out:table(tables.new('latency', columns), rows)
+  })), rows)
 end
 
 --- Removes all latencies.

@@ -17,6 +17,7 @@
 local bit = require 'bit'
 local check = require 'bindings.base.check'
 local countable = require 'bindings.base.countable'
+local sorted = require 'lib.sorted'
 
 local map = {}
 
@@ -190,14 +191,9 @@ function Map:each(each)
     return a < b
   end)
   for _, key in ipairs(keys) do each(key, self._plain[key]) end
-  local highs = {}
-  for high in pairs(self._wide) do highs[#highs + 1] = high end
-  table.sort(highs)
-  for _, high in ipairs(highs) do
-    local lows = {}
-    for low in pairs(self._wide[high]) do lows[#lows + 1] = low end
-    table.sort(lows)
-    for _, low in ipairs(lows) do each(lshift(high + 0ULL, 32) + low, self._wide[high][low]) end
+  for _, high in ipairs(sorted.keys(self._wide)) do
+    local values = self._wide[high]
+    for _, low in ipairs(sorted.keys(values)) do each(lshift(high + 0ULL, 32) + low, values[low]) end
   end
 end
 

@@ -39,6 +39,9 @@ local SIGNAL = list [[
 13=SIGPIPE 14=SIGALRM 15=SIGTERM 16=SIGSTKFLT 17=SIGCHLD 18=SIGCONT 19=SIGSTOP 20=SIGTSTP 21=SIGTTIN 22=SIGTTOU
 23=SIGURG 24=SIGXCPU 25=SIGXFSZ 26=SIGVTALRM 27=SIGPROF 28=SIGWINCH 29=SIGIO 30=SIGPWR 31=SIGSYS]]
 
+-- trace/events/signal.h
+local SIGNAL_RESULT = { [0] = 'delivered', 'ignored', 'already pending', 'queue full', 'info lost' }
+
 -- net/tcp_states.h
 local TCP_STATE = { 'ESTABLISHED', 'SYN_SENT', 'SYN_RECV', 'FIN_WAIT1', 'FIN_WAIT2', 'TIME_WAIT', 'CLOSE',
   'CLOSE_WAIT', 'LAST_ACK', 'LISTEN', 'CLOSING', 'NEW_SYN_RECV' }
@@ -73,6 +76,11 @@ function names.errno(value) return name_of(ERRNO, math.abs(number(value, 'names.
 ---@param value number|integer64
 ---@return string name 'SIGKILL'; the number if it is unknown
 function names.signal(value) return name_of(SIGNAL, number(value, 'names.signal')) end
+
+--- Returns what has become of a signal, the field `result` of the tracepoint signal:signal_generate.
+---@param value number
+---@return string name 'delivered'; the number if it is unknown
+function names.signal_result(value) return name_of(SIGNAL_RESULT, number(value, 'names.signal_result')) end
 
 --- Returns the name of a TCP state, as in the tracepoint sock:inet_sock_set_state.
 ---@param value number

@@ -13,9 +13,41 @@ local nested = {}
 ---@field opt table
 ---@field out Output
 ---@field session Session
+---@field events NestedEvents
+
+---@class NestedEvents
 ---@field functions Event[][] call and return event of each function
 ---@field others Event[] events that only details show
 ---@field key? string title of the key; nil: the key is the CPU or thread
+
+--- Sorts the events of -e into the two of each function, and the untraced ones.
+---@param opt table
+---@return NestedEvents? events nil: see message
+---@return string? message
+function nested.events(opt)
+  local found, keyed, keyless = { functions = {}, others = {} }, nil, nil
+  for i, group in ipairs(opt.event) do
+    local traced = {}
+    for _, event in ipairs(group) do
+      table.insert(event.attrs.untraced and found.others or traced, event)
+    end
+    if #traced ~= 2 then
+      return nil, ('-e number %d: a function needs two events, its entry and its exit, not %d')
+        :format(i, #traced)
+    end
+    for _, event in ipairs(traced) do
+      if event.attrs.key or opt.key then keyed = event else keyless = event end
+    end
+    found.functions[i] = traced
+  end
+  if #found.functions == 0 then return nil, 'no functions; select one with -e ENTRY,EXIT' end
+  if keyed and keyless then
+    return nil, ('%s has a key and %s has none; give all events a key with key= or -k')
+      :format(keyed.name, keyless.name)
+  end
+  found.key = keyed and (keyed.attrs.key or opt.key)
+  return found
+end
 
 --- Returns a function that returns an event's key, and whether keys are strings.
 local function key_of(event, opt, session)
@@ -30,8 +62,9 @@ end
 
 --- Returns the table of --impl delay.
 local function new_table(settings, kinds, value)
-  local opt, session, is_thread = settings.opt, settings.session, not settings.key and settings.session.per_thread
-  local title = settings.key or is_thread and 'THREAD' or 'CPU'
+  local opt, session, key = settings.opt, settings.session, settings.events.key
+  local is_thread = not key and session.per_thread
+  local title = key or is_thread and 'THREAD' or 'CPU'
   return latency.new {
     kinds = kinds,
     than = opt.than,
@@ -92,18 +125,19 @@ end
 ---@param detail_settings? DetailSettings
 ---@return table handlers
 function nested.run(settings, detail_settings)
-  local opt, out, session, functions = settings.opt, settings.out, settings.session, settings.functions
+  local opt, out, session = settings.opt, settings.out, settings.session
+  local functions, others, keyed = settings.events.functions, settings.events.others, settings.events.key ~= nil
   local flat, kinds, names, kept = opt.impl == 'delay', {}, {}, {}
   for i, pair in ipairs(functions) do
     kinds[i], names[i] = { start = pair[1].alias, stop = pair[2].alias }, pair[1].alias
     kept[2 * i - 1], kept[2 * i] = pair[1], pair[2]
   end
-  for _, event in ipairs(settings.others) do kept[#kept + 1] = event end
+  for _, event in ipairs(others) do kept[#kept + 1] = event end
 
   local tree, consumer
   local details = detail_settings and detail.new(detail_settings,
     { out = out, session = session, verbose = opt.verbose > 0,
-      keyed_by_thread = not settings.key and session.per_thread })
+      keyed_by_thread = not keyed and session.per_thread })
   if details then
     consumer = kept_events.new { events = kept, details = details, key = opt.key,
       oldest = function() return tree:oldest() end }
@@ -114,7 +148,7 @@ function nested.run(settings, detail_settings)
     has_names and function(id) return tree.keys:part(id, 1) end or nil)
   local map = opt.heatmap and heat.new(opt.heatmap, kinds, session)
   local pair, longest, lost_at = { kind = 0, key = 0, ns = 0 }, opt.than or math.huge, nil
-  local slice = session.slices { by = settings.key and 'key' or session.per_thread and 'tid' or 'cpu', names = names,
+  local slice = session.slices { by = keyed and 'key' or session.per_thread and 'tid' or 'cpu', names = names,
     nested = true, key_text = function(key) return tostring(has_names and tree.keys:part(key, 1) or key) end }
   tree = calltree.new {
     than = opt.than,
@@ -160,7 +194,7 @@ function nested.run(settings, detail_settings)
       end
     end,
     lost = function(gap)
-      local instance = not settings.key and (session.per_thread and gap.tid or not session.per_thread and gap.cpu)
+      local instance = not keyed and (session.per_thread and gap.tid or not session.per_thread and gap.cpu)
       lost_at = gap.from
       tree:lose(instance or nil)
       lost_at = nil

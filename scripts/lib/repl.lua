@@ -2,6 +2,7 @@
 --- The prompt of `profscript repl`: programs in the language of exec that come and go while events flow.
 local contract = require 'bindings.options.contract'
 local event_fields = require 'bindings.command.event_fields'
+local event_list = require 'lib.events'
 local facade = require 'bindings.base.facade'
 local failure = require 'bindings.base.failure'
 local line_reader = require 'bindings.print.line_reader'
@@ -9,6 +10,7 @@ local nearest = require 'lib.nearest'
 local oneliner = require 'lib.oneliner'
 local public_event = require 'bindings.view.public_event'
 local reload = require 'bindings.run.reload'
+local sorted = require 'lib.sorted'
 local sys = require 'bindings.base.sys'
 local views = require 'bindings.view.views'
 
@@ -155,12 +157,7 @@ function Repl:_distribute()
 end
 
 --- Returns the numbers of the programs in order.
-function Repl:_numbers()
-  local numbers = {}
-  for number in pairs(self.programs) do numbers[#numbers + 1] = number end
-  table.sort(numbers)
-  return numbers
-end
+function Repl:_numbers() return sorted.keys(self.programs) end
 
 function Repl:_describe(number)
   local one, names = self.programs[number], {}
@@ -469,6 +466,7 @@ function Repl:open()
     kept.reader = line_reader.new(self._out, PROMPT, complete)
   end
   self._reader = kept.reader
+  self._out.has_prompt = kept.reader.is_terminal
   self._out:write(self:_restore(kept.programs))
   kept.programs = {}
   if self._run.is_recorded then
@@ -579,12 +577,9 @@ function repl.new(session, out, groups, settings)
     _has_stacks = settings.has_stacks, _events = {}, _all = {}, _active = {}, _seen = {}, _wanted = {}, _samples = {},
     _at = { 0 }, _last = kept.last, _sample_at = 0, _began = sys.now(),
   }, Repl)
-  for _, group in ipairs(groups) do
-    for _, event in ipairs(group) do
-      local i = #self._events + 1
-      self._events[i], self._all[i] = event, i
-      self._active[i], self._seen[i], self._wanted[i], self._samples[i] = false, 0, false, {}
-    end
+  for i, event in ipairs(event_list.list(groups)) do
+    self._events[i], self._all[i] = event, i
+    self._active[i], self._seen[i], self._wanted[i], self._samples[i] = false, 0, false, {}
   end
   self._scope = {}
   for name, value in pairs(settings.globals) do self._scope[name] = value end

@@ -5,9 +5,8 @@
 ---   local view = screen.new(out, spec, { 'calls', 'bytes' })
 ---   return { view, interval = function() view:report(rows, 'title') end, ... }
 local facade = require 'bindings.base.facade'
+local pages = require 'bindings.print.page'
 local tables = require 'lib.table'
-local terminal = require 'bindings.print.terminal'
-local text = require 'bindings.base.text'
 
 local screen = {}
 
@@ -28,7 +27,7 @@ local public -- creates the facade of a screen
 ---@return Screen
 function screen.new(out, spec, order, is_plain)
   local self = setmetatable({ _out = out, _spec = spec, _order = order, _rows = {}, _title = '' }, Screen)
-  self._terminal = not is_plain and terminal.new(out) or nil
+  self._page = not is_plain and pages.new(out) or nil
   return public(self)
 end
 
@@ -60,27 +59,18 @@ function Screen:_sort(rows)
 end
 
 function Screen:_draw()
-  local rows, columns = self._terminal.size()
-  self:_sort(self._rows)
-  local shown = {}
-  for i = 1, math.min(#self._rows, rows - TITLE_AND_HEADING) do shown[i] = self._rows[i] end
-  local sorted = self._column or self._order[1]
-  local lines = { ('\27[7m%s\27[m'):format(self:_fit(('%s - sorted by %s%s'):format(self._title, sorted,
-    self._reverse and ', smallest first' or ''), columns)) }
-  if #shown > 0 then
-    for line in tables.render(self._spec, shown):gmatch '[^\n]+' do lines[#lines + 1] = self:_fit(line, columns) end
-  end
-  self._terminal:show(lines)
-end
-
---- Cuts a line to the width of the terminal minus 1, because clearing the rest of a full line clears its last column.
-function Screen._fit(_, line, columns)
-  local width, at = 0, 1
-  while at <= #line and width < columns - 1 do
-    at = line:find('[^\128-\191]', at + 1) or #line + 1
-    width = width + 1
-  end
-  return text.safe(line:sub(1, at - 1))
+  self._page:draw(function(rows, columns)
+    self:_sort(self._rows)
+    local shown = {}
+    for i = 1, math.min(#self._rows, rows - TITLE_AND_HEADING) do shown[i] = self._rows[i] end
+    local sorted = self._column or self._order[1]
+    local lines = { ('\27[7m%s\27[m'):format(pages.fit(('%s - sorted by %s%s'):format(self._title, sorted,
+      self._reverse and ', smallest first' or ''), columns)) }
+    if #shown > 0 then
+      for line in tables.render(self._spec, shown):gmatch '[^\n]+' do lines[#lines + 1] = pages.fit(line, columns) end
+    end
+    return lines
+  end)
 end
 
 --- Shows the rows on the screen, or prints them. Rows that are equal in all columns are sorted by their field `key`.
@@ -88,10 +78,10 @@ end
 ---@param title string
 ---@param is_last? boolean true at the end of the run: restores the terminal
 function Screen:report(rows, title, is_last)
-  if self._terminal then self._out:offer(self._spec, rows) end
-  if self._terminal and is_last then
-    self._terminal:leave()
-  elseif self._terminal then
+  if self._page then self._out:offer(self._spec, rows) end
+  if self._page and is_last then
+    self._page:leave()
+  elseif self._page then
     self._rows, self._title = rows, title
     self:_draw()
   elseif #rows > 0 then
@@ -104,16 +94,16 @@ end
 --- Called by the driver when --watch has loaded another version of the script.
 ---@package
 function Screen:close()
-  if self._terminal then self._terminal:leave() end
+  if self._page then self._page:leave() end
 end
 
 --- Called by the driver between batches. True ends the run.
 ---@return boolean?
 ---@package
 function Screen:poll()
-  if not self._terminal then return end
+  if not self._page then return end
   local changed = false
-  for _, key in ipairs(self._terminal:keys()) do
+  for _, key in ipairs(self._page:poll()) do
     if key == 'q' then return true end
     if key == 'r' then
       self._reverse, changed = not self._reverse, true
@@ -122,9 +112,8 @@ function Screen:poll()
       changed = true
     end
   end
-  local rows, columns = self._terminal.size()
-  if changed or rows ~= self._height or columns ~= self._width then
-    self._height, self._width = rows, columns
+  if changed or not self._is_shown then
+    self._is_shown = true
     self:_draw()
   end
 end

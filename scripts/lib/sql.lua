@@ -1,9 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- SQL over events.
 ---
----   local kept = sql.tables { events = list, query = 'SELECT count(*) FROM sched_switch', memory = 2 ^ 28 }
----   return { kept, interval = function(at) kept:report(at) end, stop = function(at) kept:finish(at) end,
----     lost = function(gap) kept:lost(gap) end }
+---   return sql.handlers { events = list, query = 'SELECT count(*) FROM sched_switch', memory = 2 ^ 28 }
 local event_tables = require 'bindings.sql.event_tables'
 
 local sql = {}
@@ -15,17 +13,19 @@ local sql = {}
 ---@field memory number bytes that kept events may take; the oldest are dropped beyond
 ---@field file? string a database file, to which the events are copied
 ---@field verify? boolean compare each result with that of copied rows
----@field by_interval boolean `report` is called during the run
+---@field by_interval? boolean answer the queries at each interval, too
 
---- Keeps events as tables for SQL. Only valid in start(). Put the result among the handlers.
+--- Returns the handlers of a profiler that keeps events as tables for SQL. Only valid in start().
 ---@param config SqlTables
----@return SqlTablesHandler
-function sql.tables(config) return event_tables.handler(event_tables.new(config)) end
-
---- Kept events.
----@class SqlTablesHandler
----@field report fun(self: SqlTablesHandler, at: number) answers the queries and forgets the events
----@field finish fun(self: SqlTablesHandler, at: number) the same, for the last time
----@field lost fun(self: SqlTablesHandler, gap: table) notes what the handler `lost` gets
+---@return table handlers
+function sql.handlers(config)
+  local kept = event_tables.handler(event_tables.new(config))
+  return {
+    kept,
+    lost = function(gap) kept:lost(gap) end,
+    interval = function(at) kept:report(at) end,
+    stop = function(at) kept:finish(at) end,
+  }
+end
 
 return sql

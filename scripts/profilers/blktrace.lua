@@ -1,6 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Latency of block requests between consecutive stages.
-local array = require 'lib.array'
 local fs = require 'lib.fs'
 local hist = require 'lib.hist'
 local intern = require 'lib.intern'
@@ -49,12 +48,6 @@ local function devices()
   return names, disk_of
 end
 
-local columns = {
-  { name = 'device', align = 'left' },
-  { name = 'start', width = 17, align = 'right' },
-  { name = 'stop', title = 'end', width = 17, align = 'left', sep = ' => ' },
-}
-
 --- Returns a row of the table.
 local function row_of(device, from, to, stages)
   return tables.latency_row({ device = device, start = STAGES[from], stop = STAGES[to], order = to * 8 + from }, stages)
@@ -62,10 +55,11 @@ end
 
 --- Returns a function that prints the rows; without any, those of `only` or all devices, with zeros.
 local function printer(out, opt, only)
-  local all = {}
-  for _, column in ipairs(columns) do all[#all + 1] = column end
-  for _, column in ipairs(tables.latency_columns(opt.than ~= nil)) do all[#all + 1] = column end
-  local spec = tables.new('blktrace', all)
+  local spec = tables.new('blktrace', tables.latency_columns(opt.than ~= nil, {
+    { name = 'device', align = 'left' },
+    { name = 'start', width = 17, align = 'right' },
+    { name = 'stop', title = 'end', width = 17, align = 'left', sep = ' => ' },
+  }))
   return function(rows)
     if #rows == 0 and out.format == 'text' then
       for to = 2, LAST do
@@ -213,7 +207,7 @@ threads.]],
     end
 
     local requests = objects.new(MAX_REQUESTS)
-    local keys, hists, over = intern.new(3, MAX_ROWS), hist.set(MAX_ROWS + 1), array.new(MAX_ROWS + 1)
+    local keys, hists = intern.new(3, MAX_ROWS), hist.set(MAX_ROWS + 1, opt.than)
     local known_from, than, dropped = 0, opt.than or math.huge, 0
     local everyone, ours = not session.named_threads, threads.new(session, opt)
     local missed, last_time, completed = unreported.new(), 0, false
@@ -250,12 +244,8 @@ threads.]],
         elseif before then
           if before.time >= known_from then
             local ns = ev._time - before.time
-            local id = keys.id(dev, before.kind, stage)
-            hists:add(id, ns)
-            if ns > than then
-              over[id] = over[id] + 1
-              print_slow(ev, dev, before.kind, stage, ns)
-            end
+            hists:add(keys.id(dev, before.kind, stage), ns)
+            if ns > than then print_slow(ev, dev, before.kind, stage, ns) end
           else
             dropped = dropped + 1
           end
@@ -270,8 +260,7 @@ threads.]],
       local rows = {}
       for id = 0, keys:count() - 1 do
         local dev, from, to = keys:part(id, 1), keys:part(id, 2), keys:part(id, 3)
-        local row = row_of(names[dev] or tostring(dev), from, to, hists:get(id))
-        rows[id + 1], row.than, over[id] = row, over[id], 0
+        rows[id + 1] = row_of(names[dev] or tostring(dev), from, to, hists:get(id))
       end
       print_rows(rows)
       hists:clear()

@@ -227,13 +227,12 @@ BPF programs do, and Linux 5.8.]],
     local longest = longest_exits(opt, out, session)
     local than, detail, ours = opt.than or math.huge, opt.detail or opt.perins, threads.new(session, opt)
 
-    local columns = {
+    local columns = tables.latency_columns(false, {
       { name = 'pid', title = 'PID' },
       { name = 'tid', title = 'THREAD', show = detail or false },
       { name = 'comm', title = 'COMM', align = 'left', show = detail or false },
       { name = 'exit_reason', width = 20, align = 'left' },
-    }
-    for _, column in ipairs(tables.latency_columns()) do columns[#columns + 1] = column end
+    })
     for _, name in ipairs { 'wait', 'rundelay' } do
       columns[#columns + 1] = {
         name = name .. '_ns', title = name .. '(us)', width = 12, format = '%.3f', scale = 1000, metric = 'counter',

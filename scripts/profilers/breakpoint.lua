@@ -133,14 +133,10 @@ and with -C, -t, --exclude-kernel and other options that hide writes.]],
       if seen then seen:forget() end
     end
     function handlers.interval()
-      if flame then flame:interval() end
       count:print(out)
       count:clear()
     end
-    function handlers.stop()
-      if flame then flame:finish() end
-      count:print(out)
-    end
-    return handlers
+    function handlers.stop() count:print(out) end
+    return flamegraph.follow(flame, handlers)
   end,
 }

@@ -2,6 +2,7 @@
 --- Lost events: compares how many events the kernel counted with how many arrived. Longer than most profilers
 --- because CPUs, threads and recordings are counted in three ways.
 local array = require 'lib.array'
+local events = require 'lib.events'
 local intern = require 'lib.intern'
 local tables = require 'lib.table'
 local threads = require 'lib.threads'
@@ -11,15 +12,12 @@ local RESTART = 1000 -- a count that drops by more than this has restarted, beca
 
 --- Returns all events of the command line, in order.
 local function list_events(groups, is_recorded)
-  local list = {}
-  for _, group in ipairs(groups) do
-    for _, event in ipairs(group) do
-      if event.freq and not is_recorded then
-        return nil, ('%s is sampled at a frequency: its missing samples cannot be counted'):format(event.name)
-      elseif event.name:find '^sched:sched_stat_' and not is_recorded then
-        return nil, ('%s counts ns, not occurrences'):format(event.name)
-      end
-      list[#list + 1] = event
+  local list = events.list(groups)
+  for _, event in ipairs(is_recorded and {} or list) do
+    if event.freq then
+      return nil, ('%s is sampled at a frequency: its missing samples cannot be counted'):format(event.name)
+    elseif event.name:find '^sched:sched_stat_' then
+      return nil, ('%s counts ns, not occurrences'):format(event.name)
     end
   end
   return list

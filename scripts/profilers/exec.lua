@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- One-liners: runs Lua code for each event.
+local events = require 'lib.events'
 local oneliner = require 'lib.oneliner'
 
 return {
@@ -54,9 +55,7 @@ first. --begin and --end run before the first event and at the end of the run.]]
         program:print(out)
       end,
     }
-    for _, group in ipairs(opt.event) do
-      for _, event in ipairs(group) do handlers[event] = program:count(session, event, on_event) end
-    end
+    for _, event in ipairs(events.list(opt.event)) do handlers[event] = program:count(session, event, on_event) end
     return handlers
   end,
 }

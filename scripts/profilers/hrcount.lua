@@ -2,6 +2,7 @@
 --- Counts events in periods down to 10 us. A kernel clock samples the counts on each CPU, so profscript need not
 --- wake up for each period.
 local grid = require 'lib.grid'
+local reports = require 'lib.reports'
 
 return {
   summary = 'Count events per CPU in periods of microseconds',
@@ -24,9 +25,7 @@ reports it.
   },
   attributes = { 'alias', 'cpus' },
   unsupported = { 'samples', 'modes', 'threads', 'input' }, -- only the clock is sampled
-  options = {
-    interval = { default = '1s' },
-    exit_n = { help = 'stop after this many reports' },
+  options = reports.options {
     perfeval_cpus = {},
     sampling_limit = {},
     period = { type = 'duration', min = 1e4, help = 'sample the counts every T; the default is the interval' },
@@ -46,27 +45,25 @@ reports it.
       by = opt.perins and 'CPU' or nil,
       out = out,
     }
-    local current, left = 0, opt.exit_n or math.huge
+    local current = 0
     local shift, reached = {}, {} -- by CPU: periods by which its clock started late; its last complete period
 
-    local function print_report(last)
-      if left == 0 then return end
-      if cells:print(current, { at = (current + 1) * opt.interval, last = last }) then left = left - 1 end
+    local print_report = reports.limited(opt, session, function(last)
       current = current + 1
-      if left == 0 then session.stop() end
-    end
+      return cells:print(current - 1, { at = current * opt.interval, last = last })
+    end)
 
     --- Prints the reports that all CPUs have completed.
     local function print_complete()
       local slowest = math.huge
       for row = 1, counts:rows() do slowest = math.min(slowest, reached[counts:id(row)] or 0) end
-      while slowest < math.huge and cells:report_of(slowest) > current and left > 0 do print_report() end
+      while slowest < math.huge and cells:report_of(slowest) > current and print_report() do end
     end
 
     return {
       [clock] = function(ev)
         local total, passed = counts:take(ev)
-        if not total or left == 0 then return end
+        if not total then return end
         local cpu, ticks = ev._cpu, math.floor(total / period + 0.5)
         shift[cpu] = shift[cpu] or math.floor(ev._time / period + 0.5) - ticks
         -- A sample that arrives after its report was printed counts in the next one.
@@ -82,15 +79,13 @@ reports it.
         if is_next_report then print_complete() end
       end,
       interval = function(time) -- do not wait for CPUs that went offline
-        while current < math.floor(time / opt.interval) - 2 and left > 0 do print_report() end
+        while current < math.floor(time / opt.interval) - 2 and print_report() do end
       end,
       stop = function()
         print_complete()
         local last = 0
         for _, at in pairs(reached) do last = math.max(last, at) end
-        while cells:report_of(last) >= current and left > 0 do
-          print_report(cells:report_of(last) == current and last or nil)
-        end
+        while cells:report_of(last) >= current and print_report(cells:report_of(last) == current and last or nil) do end
         local silent = {}
         for row = 1, counts:rows() do
           if not reached[counts:id(row)] then silent[#silent + 1] = counts:id(row) end

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Cycles and instructions per CPU or thread.
 local ratios = require 'lib.ratios'
+local reports = require 'lib.reports'
 
 return {
   summary = 'Count cycles, instructions and instructions per cycle',
@@ -9,7 +10,7 @@ Needs a hardware PMU. RUN% is the share of the time that the counters were
 running; below 100, the counts are scaled up. Tested with synthetic counts only.]],
   examples = { { 'profscript hwstat -i 1000', 'each CPU, every second' } },
   unsupported = { 'event', 'ring', 'samples' },
-  options = { interval = { default = '1s' }, exit_n = { help = 'stop after this many reports' } },
+  options = reports.options {},
 
   start = function(opt, out, session)
     return ratios.start({
@@ -22,7 +23,7 @@ running; below 100, the counts are scaled up. Tested with synthetic counts only.
         { name = 'run', title = 'RUN%', format = '%.0f' },
       },
       row = function(n, share)
-        return { cycles = n[1], instructions = n[2], ipc = n[1] > 0 and n[2] / n[1] or nil, run = 100 * share }
+        return { cycles = n[1], instructions = n[2], ipc = ratios.of(n[2], n[1]), run = 100 * share }
       end,
     }, opt, out, session)
   end,

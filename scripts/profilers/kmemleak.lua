@@ -2,6 +2,7 @@
 --- Allocations that are not freed. Longer than most profilers because objects come from several allocators, of the
 --- kernel or of programs, and because of the report by stack.
 local array = require 'lib.array'
+local events = require 'lib.events'
 local flamegraph = require 'lib.flamegraph'
 local objects = require 'lib.objects'
 local tables = require 'lib.table'
@@ -12,19 +13,17 @@ local MAX_OBJECTS = 2 ^ 22 -- about 300 MB
 --- Returns the events of an option, each with the function that returns the address of its object.
 local function events_of(groups, session)
   local list = {}
-  for _, group in ipairs(groups) do
-    for _, event in ipairs(group) do
-      local ptr = event.attrs.ptr or event.fields.ptr and 'ptr'
-      if not ptr then
-        return nil, ('%s has no field ptr; give the address of the object with ptr='):format(event.name)
-      end
-      list[#list + 1] = {
-        event = event,
-        -- User addresses are only unique within a process.
-        is_user = event.name:match '^u%w+:' ~= nil,
-        ptr = session.expression(event, ptr).value,
-      }
+  for i, event in ipairs(events.list(groups)) do
+    local ptr = event.attrs.ptr or event.fields.ptr and 'ptr'
+    if not ptr then
+      return nil, ('%s has no field ptr; give the address of the object with ptr='):format(event.name)
     end
+    list[i] = {
+      event = event,
+      -- User addresses are only unique within a process.
+      is_user = event.name:match '^u%w+:' ~= nil,
+      ptr = session.expression(event, ptr).value,
+    }
   end
   return list
 end
@@ -130,14 +129,12 @@ are reported at each interval. SIGUSR1 prints how many objects there are now.
         if address then live:drop_later(is_user and ev._pid or 0, address) end
       end
     end
-    for _, group in ipairs(opt.size) do
-      for _, event in ipairs(group) do
-        local size = size_of(event, session)
-        if not size then return nil, ('--size: %s has no size='):format(event.name) end
-        handlers[event] = function(ev)
-          local tid = ev._tid
-          if tid >= 0 and tid < threads.MAX then next_size[tid] = size(ev) or 0 end
-        end
+    for _, event in ipairs(events.list(opt.size)) do
+      local size = size_of(event, session)
+      if not size then return nil, ('--size: %s has no size='):format(event.name) end
+      handlers[event] = function(ev)
+        local tid = ev._tid
+        if tid >= 0 and tid < threads.MAX then next_size[tid] = size(ev) or 0 end
       end
     end
 

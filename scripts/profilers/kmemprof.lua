@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Memory by the stacks that allocate and free it.
+local events = require 'lib.events'
 local memprof = require 'lib.memprof'
 local relation = require 'lib.relation'
 
@@ -20,12 +21,10 @@ attribute stack records them. At the end, it reports how much was not freed.]],
   attributes = { 'key', 'ptr', 'size', 'trigger', 'untraced' },
 
   start = function(opt, out, session)
-    for _, group in ipairs(opt.event) do
-      for _, event in ipairs(group) do
-        local attrs = event.attrs
-        local key = attrs.ptr or not (attrs.key or opt.key or attrs.untraced) and event.fields.ptr and 'ptr'
-        if key then event:set { key = key } end
-      end
+    for _, event in ipairs(events.list(opt.event)) do
+      local attrs = event.attrs
+      local key = attrs.ptr or not (attrs.key or opt.key or attrs.untraced) and event.fields.ptr and 'ptr'
+      if key then event:set { key = key } end
     end
     local found, message = relation.events(opt)
     if not found then return nil, message end

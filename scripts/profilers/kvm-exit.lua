@@ -44,8 +44,7 @@ VM, give its process with -p.]],
     local since, reasons, isas = array.new(threads.MAX), array.new(threads.MAX), array.new(threads.MAX)
     local kernel = array.new(threads.MAX)
     local known_from, dropped, seen = -1, 0, false
-    local keys, hists = intern.new(3, MAX_ROWS), hist.set(MAX_ROWS + 1)
-    local over, of_kernel = array.new(MAX_ROWS + 1), array.new(MAX_ROWS + 1)
+    local keys, hists, of_kernel = intern.new(3, MAX_ROWS), hist.set(MAX_ROWS + 1, opt.than), array.new(MAX_ROWS + 1)
     local than, perins, per_thread = opt.than or math.huge, opt.perins, session.per_thread
     local map = heatmap.new { file = opt.heatmap, title = 'kvm exits' }
     local exits = opt.than and session.slots(threads.MAX)
@@ -74,7 +73,6 @@ VM, give its process with -p.]],
       if kernel[tid] ~= 0 then of_kernel[id] = of_kernel[id] + ns end
       map:add(ev._time, ns)
       if ns > than then
-        over[id] = over[id] + 1
         local exit_event = exits:get(tid)
         if not kvm.is_halt(isa, reason) and exit_event then
           out:print_event(exit_event)
@@ -83,11 +81,10 @@ VM, give its process with -p.]],
       end
     end
 
-    local columns = {
+    local columns = tables.latency_columns(opt.than ~= nil, {
       { name = 'instance', title = per_thread and '[THREAD]' or '[CPU]', align = 'left', show = perins },
       { name = 'exit_reason', width = 20, align = 'left' },
-    }
-    for _, column in ipairs(tables.latency_columns(opt.than ~= nil)) do columns[#columns + 1] = column end
+    })
     columns[#columns + 1] = { name = 'gsys_percent', title = '%gsys', width = 6, format = '%.2f' }
     local spec = tables.new('kvm-exit', columns)
     local function report()
@@ -96,8 +93,7 @@ VM, give its process with -p.]],
         local isa, reason = keys:part(id, 2), keys:part(id, 3)
         local row = tables.latency_row({ instance = keys:part(id, 1), id = id }, hists:get(id))
         row.exit_reason = kvm.exit_reason(isa, reason)
-        row.than, row.gsys_percent = over[id], 100 * of_kernel[id] / tonumber(row.total_ns)
-        over[id], of_kernel[id] = 0, 0
+        row.gsys_percent, of_kernel[id] = 100 * of_kernel[id] / tonumber(row.total_ns), 0
         rows[id + 1] = row
       end
       table.sort(rows, function(a, b)

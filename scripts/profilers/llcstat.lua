@@ -1,18 +1,12 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Last-level cache references and misses per CPU or thread.
+local fs = require 'lib.fs'
 local ratios = require 'lib.ratios'
+local reports = require 'lib.reports'
 
 local AMD_L3 = '/sys/bus/event_source/devices/amd_l3/cpumask'
 -- Of the L3 PMU: lookups, misses, 1/16 of the cycles that sampled misses took, and those misses.
 local L3_EVENTS = { 'event=0x4,umask=0xff', 'event=0x4,umask=0x1', 'event=0x90', 'event=0x9a,umask=0x1f' }
-
---- Returns the CPUs that count, one for each L3 cache; nil without this PMU.
-local function l3_cpus()
-  local file = io.open(AMD_L3)
-  local cpus = file and file:read '*l'
-  if file then file:close() end
-  return cpus
-end
 
 return {
   summary = 'Count last-level cache references, misses and hit rate',
@@ -27,10 +21,10 @@ RUN% is the share of the time that the counters were running; below 100, the
 counts are scaled up. Tested with synthetic counts only, never on such machines.]],
   examples = { { 'profscript llcstat -i 1000', 'each CPU, every second' } },
   unsupported = { 'event', 'ring', 'samples' },
-  options = { interval = { default = '1s' }, exit_n = { help = 'stop after this many reports' } },
+  options = reports.options {},
 
   start = function(opt, out, session)
-    local l3 = not opt.input and l3_cpus()
+    local l3 = not opt.input and fs.line(AMD_L3) -- the CPUs that count, one for each L3 cache
     if l3 and session.per_thread then return nil, 'the PMU amd_l3 counts per cache, not per thread' end
     local events = { 'cache-references', 'cache-misses' }
     if l3 then
@@ -47,7 +41,7 @@ counts are scaled up. Tested with synthetic counts only, never on such machines.
         { name = 'miss_latency', title = 'MISS-LATENCY', format = '%.1f', show = l3 and true or false },
       },
       row = function(n, share)
-        local latency = l3 and n[4] > 0 and 16 * n[3] / n[4] or nil
+        local latency = l3 and ratios.of(16 * n[3], n[4]) or nil
         return {
           references = n[1], misses = n[2], hit = ratios.percent(n[1] - n[2], n[1]), run = 100 * share,
           miss_latency = latency,

@@ -12,34 +12,6 @@ options.impl = {
   help = 'print the call tree, the call tree with times, or a table of times by function',
 }
 
---- Sorts the events of -e into the two of each function, and the untraced ones.
----@return { functions: Event[][], others: Event[], key?: string }? found
----@return string? message
-local function sort_events(opt)
-  local found, keyed, keyless = { functions = {}, others = {} }, nil, nil
-  for i, group in ipairs(opt.event) do
-    local traced = {}
-    for _, event in ipairs(group) do
-      table.insert(event.attrs.untraced and found.others or traced, event)
-    end
-    if #traced ~= 2 then
-      return nil, ('-e number %d: a function needs two events, its entry and its exit, not %d')
-        :format(i, #traced)
-    end
-    for _, event in ipairs(traced) do
-      if event.attrs.key or opt.key then keyed = event else keyless = event end
-    end
-    found.functions[i] = traced
-  end
-  if #found.functions == 0 then return nil, 'no functions; select one with -e ENTRY,EXIT' end
-  if keyed and keyless then
-    return nil, ('%s has a key and %s has none; give all events a key with key= or -k')
-      :format(keyed.name, keyless.name)
-  end
-  found.key = keyed and (keyed.attrs.key or opt.key)
-  return found
-end
-
 return {
   summary = 'Call tree and times of nested functions',
   description = [[
@@ -64,13 +36,12 @@ time of a function without the functions it calls.]],
   metrics = { call = { calls = 'counter', depth = 'none', recursive = 'none' } },
 
   start = function(opt, out, session)
-    local found, message = sort_events(opt)
+    local found, message = nested.events(opt)
     if not found then return nil, message end
     if opt.perins and opt.impl ~= 'delay' then return nil, '--perins is for --impl delay' end
     local details
     details, message = detail.of_options('nested-trace', opt, found.others, opt.than ~= nil, out)
     if message then return nil, message end
-    return nested.run({ name = 'nested-trace', opt = opt, out = out, session = session, functions = found.functions,
-      others = found.others, key = found.key }, details)
+    return nested.run({ name = 'nested-trace', opt = opt, out = out, session = session, events = found }, details)
   end,
 }

@@ -1,26 +1,12 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Distribution of a number computed from each event.
+local events = require 'lib.events'
 local heatmap = require 'lib.heatmap'
 local hist = require 'lib.hist'
 local intern = require 'lib.intern'
 local tables = require 'lib.table'
 
 local MAX_INSTANCES = 4096 -- CPUs or threads with a row of their own; all others share one
-
---- Returns all events in the order of the command line.
-local function with_numbers(groups)
-  local list = {}
-  for _, group in ipairs(groups) do
-    for _, event in ipairs(group) do
-      if not event.attrs.num then
-        return nil, ('%s has no num=, the expression to count; for the time between events, use multi-trace')
-          :format(event.name)
-      end
-      list[#list + 1] = event
-    end
-  end
-  return list
-end
 
 --- Returns the quantile q of both histograms. The histogram of negative numbers holds absolute values.
 local function quantile(positive, negative, q)
@@ -67,8 +53,13 @@ each event.
   },
 
   start = function(opt, out, session)
-    local list, problem = with_numbers(opt.event)
-    if not list then return nil, problem end
+    local list = events.list(opt.event)
+    for _, event in ipairs(list) do
+      if not event.attrs.num then
+        return nil, ('%s has no num=, the expression to count; for the time between events, use multi-trace')
+          :format(event.name)
+      end
+    end
     if #list == 0 then return nil, 'no events; select some with -e' end
     local instance = session.per_thread and '_tid' or '_cpu'
     local keys = intern.new(1, MAX_INSTANCES)

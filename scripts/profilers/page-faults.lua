@@ -32,13 +32,11 @@ perf's event of that name, which has no address.]],
     local fault = session.event {
       'page-faults', resolve = true, sample = with_registers and { 'regs_user' } or nil,
     }
-    return {
+    return flamegraph.follow(flame, {
       [fault] = function(ev)
         if flame then flame:add(ev, 1) else out:print_event(ev) end
       end,
       describe = describe,
-      interval = flame and function() flame:interval() end,
-      stop = flame and function() flame:finish() end,
-    }
+    })
   end,
 }

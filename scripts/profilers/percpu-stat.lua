@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- A fixed panel of kernel activity per CPU. Longer than most profilers because the panel is a list of twenty events.
 -- luacheck: ignore 631 (the help shows a wide table)
+local reports = require 'lib.reports'
 local tables = require 'lib.table'
 
 -- The columns of the table. gap: a new group of columns; half: the event happens at entry and exit.
@@ -60,11 +61,7 @@ lacks are reported once and have no column.
     { 'profscript percpu-stat -C 0 -i 100 --syscalls', 'CPU 0 every 100 ms, with system calls' },
   },
   unsupported = { 'event', 'ring', 'samples' },
-  options = {
-    interval = { default = '1s' },
-    exit_n = { help = 'stop after this many reports' },
-    syscalls = { type = 'flag', help = 'also count system calls' },
-  },
+  options = reports.options { syscalls = { type = 'flag', help = 'also count system calls' } },
 
   start = function(opt, out, session)
     local panel, missing = available(opt, session)
@@ -89,10 +86,7 @@ lacks are reported once and have no column.
       columns[#columns + 1] = { name = column[2], title = column.title, sep = sep, align = 'right', metric = 'counter' }
     end
     local spec = tables.new('percpu-stat', columns)
-    local left = opt.exit_n or math.huge
-
-    local function print_panel()
-      if left == 0 then return end
+    return reports.handlers(opt, session, function()
       local rows, all = {}, { 'ALL', [columns[1].name] = 'ALL', is_total = true }
       for _, column in ipairs(panel) do all[column[2]] = 0 end
       for row = 1, counts:rows() do
@@ -106,9 +100,6 @@ lacks are reported once and have no column.
       end
       rows[#rows + 1] = all
       out:table(spec, rows)
-      left = left - 1
-      if left == 0 then session.stop() end
-    end
-    return { interval = print_panel, stop = print_panel }
+    end)
   end,
 }

@@ -79,23 +79,16 @@ printed only if --than is given.]],
       if print_lines and (not opt.than or is_busy(ev)) then out:print_event(ev, flame ~= nil) end
     end
     local function show_stacks()
-      if not sums then return end
       sums:offer(out)
       sums:clear()
     end
-    return {
+    return flamegraph.follow(flame, {
       [events] = sample,
       describe = function(ev)
         return ('profile: %d %s'):format(ev._period, UNITS[ev._event:match '^[^:]*'] or ev._event)
       end,
-      interval = (flame or sums) and function()
-        if flame then flame:interval() end
-        show_stacks()
-      end,
-      stop = (flame or sums) and function()
-        show_stacks()
-        if flame then flame:finish() end
-      end,
-    }
+      interval = sums and show_stacks,
+      stop = sums and show_stacks,
+    })
   end,
 }

@@ -1,23 +1,14 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Signals by sender and receiver.
-local array = require 'lib.array'
-local intern = require 'lib.intern'
+local counter = require 'lib.counter'
+local names = require 'lib.names'
 local tables = require 'lib.table'
 local task_filter = require 'lib.task_filter'
 
-local NAMES = {
-  'HUP', 'INT', 'QUIT', 'ILL', 'TRAP', 'ABRT', 'BUS', 'FPE', 'KILL', 'USR1', 'SEGV', 'USR2', 'PIPE', 'ALRM', 'TERM',
-  'STKFLT', 'CHLD', 'CONT', 'STOP', 'TSTP', 'TTIN', 'TTOU', 'URG', 'XCPU', 'XFSZ', 'VTALRM', 'PROF', 'WINCH', 'IO',
-  'PWR', 'SYS',
-}
--- The result field of signal_generate (enum in the kernel's include/trace/events/signal.h).
-local RESULTS = { [0] = 'delivered', 'ignored', 'already pending', 'queue full', 'info lost' }
 local FIRST_REALTIME = 32
-local MAX_ROWS = 65536
 
 local function name_of(number)
-  if number >= FIRST_REALTIME then return 'RT' .. number - FIRST_REALTIME end
-  return NAMES[number] or tostring(number)
+  return number < FIRST_REALTIME and names.signal(number):gsub('^SIG', '') or 'RT' .. number - FIRST_REALTIME
 end
 
 return {
@@ -54,11 +45,11 @@ as 'sig == 9'.
   start = function(opt, out, session)
     local filter = opt.filter
     if filter and not filter:find '[=<>~!&|()]' then
-      local names, message = task_filter.names(filter)
-      if not names then return nil, message end
-      filter = names.text 'comm'
+      local tasks, message = task_filter.names(filter)
+      if not tasks then return nil, message end
+      filter = tasks.text 'comm'
     end
-    local keys, counts = intern.new(4, MAX_ROWS), array.new(MAX_ROWS + 1)
+    local counts = counter.new { 'signal', 'sender', 'receiver', 'result' }
     local spec = tables.new('signals', {
       { name = 'signal', align = 'left' },
       { name = 'sender', metric = 'label', align = 'right' },
@@ -70,31 +61,23 @@ as 'sig == 9'.
     })
     local function print_and_clear()
       local rows = {}
-      for id = 0, keys:count() - 1 do
-        local sender, receiver = keys:part(id, 2), keys:part(id, 3)
-        rows[id + 1] = {
-          signal = name_of(keys:part(id, 1)),
+      counts:each(function(count, signal, sender, receiver, result)
+        rows[#rows + 1] = signal == '(other)' and { signal = signal, count = count } or {
+          signal = name_of(signal),
           sender = sender, sender_comm = session.task_name(sender),
           receiver = receiver, receiver_comm = session.task_name(receiver),
-          result = RESULTS[keys:part(id, 4)] or 'unknown',
-          count = counts[id],
-          id = id,
+          result = names.signal_result(result), count = count,
         }
-        counts[id] = 0
-      end
-      table.sort(rows, function(a, b) return a.count > b.count or a.count == b.count and a.id < b.id end)
-      if keys:overflow() > 0 then rows[#rows + 1] = { signal = '(other)', count = counts[keys.max] } end
+      end)
       out:table(spec, rows)
-      counts[keys.max] = 0
-      keys:clear()
+      counts:clear()
     end
     return {
       [task_filter.select('signal:signal_generate', filter)] = function(ev)
         if opt.print then
           out:print_event(ev)
         else
-          local id = keys.id(ev.sig, ev._tid, ev.pid, ev.result)
-          counts[id] = counts[id] + 1
+          counts:add(1, ev.sig, ev._tid, ev.pid, ev.result)
         end
       end,
       interval = print_and_clear,

@@ -2,6 +2,7 @@
 --- Split locks (locked accesses that cross a cache line) per CPU or thread, and the addresses of sampled ones.
 local array = require 'lib.array'
 local ratios = require 'lib.ratios'
+local reports = require 'lib.reports'
 local frame = require 'lib.frame'
 local intern = require 'lib.intern'
 local splitlock = require 'lib.splitlock'
@@ -85,8 +86,7 @@ synthetic counts and samples only.]],
     { 'profscript split-lock --test -N 1', 'check that split locks are counted' },
   },
   unsupported = { 'event' },
-  options = {
-    interval = { default = '1s' }, exit_n = { help = 'stop after this many reports' },
+  options = reports.options {
     test = { type = 'flag', help = 'cause split locks in a thread of profscript; split_lock_detect=fatal kills it' },
     period = { type = 'integer', min = 1, help = 'sample every Nth split lock' },
     trigger = { type = 'integer', short = 'T', min = 0, help = 'the same as --period; 0: do not sample' },

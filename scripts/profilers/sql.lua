@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- SQL over events: each event is a table.
+local events = require 'lib.events'
 local sql = require 'lib.sql'
 
 return {
@@ -57,22 +58,11 @@ former run in it are replaced.]],
     if not opt.query and not opt.output2 then
       return nil, '--query SQL says what to print, --output2 FILE keeps the events; give at least one of them'
     end
-    local list = {}
-    for _, group in ipairs(opt.event) do
-      for _, event in ipairs(group) do list[#list + 1] = event end
-    end
+    local list = events.list(opt.event)
     if #list == 0 then return nil, 'no events; select some with -e' end
     if opt.verify and not opt.query then return nil, '--verify compares the results of --query' end
     if opt.verify and opt.output2 then out:warn 'sql: --verify has no effect with --output2' end
-
-    local by_interval = opt.interval ~= nil
-    local kept = sql.tables { events = list, query = opt.query, file = opt.output2, memory = opt.memory,
-      verify = opt.verify and not opt.output2, by_interval = by_interval }
-    return {
-      kept,
-      lost = function(gap) kept:lost(gap) end,
-      interval = function(at) kept:report(at) end,
-      stop = function(at) kept:finish(at) end,
-    }
+    return sql.handlers { events = list, query = opt.query, file = opt.output2, memory = opt.memory,
+      verify = opt.verify and not opt.output2, by_interval = opt.interval ~= nil }
   end,
 }

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Counts events without recording them: the kernel counts, and profscript reads the counts after each period.
 local grid = require 'lib.grid'
+local reports = require 'lib.reports'
 
 return {
   summary = 'Count events per interval, without recording them',
@@ -23,9 +24,7 @@ five periods are shown as columns.
   },
   attributes = { 'alias', 'cpus' },
   unsupported = { 'ring', 'samples' },
-  options = {
-    interval = { default = '1s' },
-    exit_n = { help = 'stop after this many reports' },
+  options = reports.options {
     period = { type = 'duration', min = 1e6, help = 'read the counts every T; the default is the interval' },
     perins = { type = 'flag', help = 'print a line per CPU or thread' },
   },
@@ -42,24 +41,15 @@ five periods are shown as columns.
       by = opt.perins and counts.title or nil,
       out = out,
     }
-    local current, left = 0, opt.exit_n or math.huge
-
-    local function print_report(settings)
-      if left > 0 and cells:print(current, settings) then left = left - 1 end
-      if left == 0 then session.stop() end
-    end
+    local current = 0
+    local print_report = reports.limited(opt, session, function(settings) return cells:print(current, settings) end)
 
     local function add(time)
       local number = math.max(0, math.ceil(time / period - 0.001) - 1)
       local report = cells:report_of(number)
       if report > current then print_report { at = (current + 1) * interval } end
       current = report
-      for row = 1, counts:rows() do
-        for i = 1, #counts.events do
-          local count, share = counts:get(row, i)
-          if count then cells:add(number, counts:id(row), i, count, share) end
-        end
-      end
+      counts:each(function(id, event, count, share) cells:add(number, id, event, count, share) end)
       return number
     end
 
@@ -71,10 +61,7 @@ five periods are shown as columns.
           current = current + 1
         end
       end,
-      stop = function(time)
-        if left == 0 then return end
-        print_report { last = add(time) }
-      end,
+      stop = function(time) print_report { last = add(time) } end,
     }
   end,
 }

@@ -101,7 +101,7 @@ fewer events.
     local known_from, dropped = 0, 0 -- the end of the last loss: states that began before it are unknown
     local missed = unreported.new()
     local keys = intern.new(1, MAX_ROWS)
-    local hists, over = hist.set((MAX_ROWS + 1) * STATES), array.new((MAX_ROWS + 1) * STATES)
+    local hists = hist.set((MAX_ROWS + 1) * STATES, opt.than)
     local than, perins, all_but_s = opt.than or math.huge, opt.perins, opt.interruptible == false
     local started = opt.than and session.slots(threads.MAX)
 
@@ -138,10 +138,7 @@ fewer events.
       if perins then row = keys.id(pid) * STATES + row end
       hists:add(row, ns)
       if flame and state ~= ON_CPU and state ~= QUEUED then draw(pid, ns, ev) end
-      if ns > than then
-        over[row] = over[row] + 1
-        if state ~= ON_CPU then print_state(pid, state, ns, ev) end
-      end
+      if ns > than and state ~= ON_CPU then print_state(pid, state, ns, ev) end
     end
 
     --- Returns the current state of the task, 0 if it is unknown.
@@ -263,20 +260,18 @@ fewer events.
       end
     end
 
-    local columns = {
+    local spec = tables.new('task-state', tables.latency_columns(opt.than ~= nil, {
       { name = 'thread', width = 6, align = 'right', show = perins },
       { name = 'comm', width = 16, align = 'left', show = perins },
       { name = 'state', title = 'St', width = 2, align = 'left' },
-    }
-    for _, column in ipairs(tables.latency_columns(opt.than ~= nil)) do columns[#columns + 1] = column end
-    local spec = tables.new('task-state', columns)
+    }))
 
     local function add_rows(rows, id, pid)
       for i, name in ipairs(NAMES) do
         local times = hists:get(id * STATES + i - 1)
         if times and times:stats().count > 0 then
           local row = tables.latency_row({ thread = pid or '(other)', state = name, order = i }, times)
-          row.than, row.comm = over[id * STATES + i - 1], pid and perins and session.task_name(pid) or ''
+          row.comm = pid and perins and session.task_name(pid) or ''
           rows[#rows + 1] = row
         end
       end
@@ -292,28 +287,22 @@ fewer events.
         add_rows(rows, 0)
       end
       out:table(spec, rows)
-      for i = 0, perins and (keys:count() * STATES) - 1 or STATES - 1 do over[i] = 0 end
-      for i = keys.max * STATES, keys.max * STATES + STATES - 1 do over[i] = 0 end
       hists:clear()
       keys:clear()
     end
 
     if only_sleep then handlers.exit = ends end
     handlers.lost = function(gap) known_from = math.max(known_from, gap.to) end
-    handlers.interval = function()
-      print_and_clear()
-      if flame then flame:interval() end
-    end
+    handlers.interval = print_and_clear
     handlers.stop = function(time)
       if session.named_threads then count_current(time) end
       print_and_clear()
-      if flame then flame:finish() end
       unreported.warn(missed, out, 'task-state', 'the time before them is not counted',
         only_sleep and 'these sleeps are not counted' or 'these sleeps are counted until the task ran')
       if dropped > 0 then
         out:warn(('task-state: dropped %d states: the events that end them may be lost'):format(dropped))
       end
     end
-    return ours.follow(handlers, read_states)
+    return ours.follow(flamegraph.follow(flame, handlers), read_states)
   end,
 }

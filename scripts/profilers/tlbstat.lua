@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Data TLB lookups and misses per CPU or thread.
 local ratios = require 'lib.ratios'
+local reports = require 'lib.reports'
 
 return {
   summary = 'Count data TLB loads, stores and hit rates',
@@ -9,7 +10,7 @@ Needs a hardware PMU. RUN% is the share of the time that the counters were
 running; below 100, the counts are scaled up. Tested with synthetic counts only.]],
   examples = { { 'profscript tlbstat -i 1000', 'each CPU, every second' } },
   unsupported = { 'event', 'ring', 'samples' },
-  options = { interval = { default = '1s' }, exit_n = { help = 'stop after this many reports' } },
+  options = reports.options {},
 
   start = function(opt, out, session)
     return ratios.start({

@@ -2,6 +2,7 @@
 --- Event counts by key, as a sorted table at each interval; on a terminal, as a screen. Longer than most profilers
 --- because of the combinations of keys, names and columns that events may have, and the screen.
 local array = require 'lib.array'
+local events = require 'lib.events'
 local intern = require 'lib.intern'
 local screen = require 'lib.screen'
 local tables = require 'lib.table'
@@ -104,10 +105,7 @@ to sort by, r reverses the order, q quits.
   },
 
   start = function(opt, out, session)
-    local list = {}
-    for _, group in ipairs(opt.event) do
-      for _, event in ipairs(group) do list[#list + 1] = event end
-    end
+    local list = events.list(opt.event)
     if #list == 0 then return nil, 'no events; select some with -e, such as -e sched:sched_switch' end
     local ok, keyed, named = check_keys(list, opt, out)
     if not ok then return nil, keyed end

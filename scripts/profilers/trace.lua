@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Prints events, one line each.
+local events = require 'lib.events'
 local flamegraph = require 'lib.flamegraph'
 
 return {
@@ -20,18 +21,13 @@ return {
   start = function(opt, out, session)
     session.want { prints_events = true }
     local flame = flamegraph.new(opt, session, out, { title = 'trace', unit = 'events' })
-    local handlers = {
-      interval = flame and function() flame:interval() end,
-      stop = flame and function() flame:finish() end,
-    }
-    for _, group in ipairs(opt.event) do
-      for _, event in ipairs(group) do
-        handlers[event] = function(ev)
-          out:print_event(ev, flame ~= nil)
-          if flame then flame:add(ev, 1) end
-        end
+    local handlers = {}
+    for _, event in ipairs(events.list(opt.event)) do
+      handlers[event] = function(ev)
+        out:print_event(ev, flame ~= nil)
+        if flame then flame:add(ev, 1) end
       end
     end
-    return handlers
+    return flamegraph.follow(flame, handlers)
   end,
 }

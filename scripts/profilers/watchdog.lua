@@ -3,6 +3,7 @@
 --- that watchdog with a shorter limit. Longer than most profilers because it reads the watchdog's configuration.
 local cpu_list = require 'lib.cpu_list'
 local failure = require 'lib.failure'
+local fs = require 'lib.fs'
 local tables = require 'lib.table'
 
 local SLACK = 2e8 -- ns that the timer may be late
@@ -19,13 +20,6 @@ local function address_of(name)
   return found and not found:match '^0+$' and '0x' .. found or nil
 end
 
-local function line_of(path)
-  local file = io.open(path)
-  local line = file and file:read '*l'
-  if file then file:close() end
-  return line
-end
-
 local function has_cpu(list, cpu)
   for _, range in ipairs(list and cpu_list.parse(list) or {}) do
     if cpu >= range.first and cpu <= range.last then return true end
@@ -35,10 +29,10 @@ end
 
 --- Whether the kernel's watchdog still watches a CPU. Its timer is stopped when the CPU goes offline or by sysctl.
 local function is_watched(cpu, thresh)
-  return tonumber(line_of '/proc/sys/kernel/watchdog_thresh') == thresh
-    and line_of '/proc/sys/kernel/watchdog' ~= '0'
-    and has_cpu(line_of '/proc/sys/kernel/watchdog_cpumask', cpu)
-    and has_cpu(line_of '/sys/devices/system/cpu/online', cpu)
+  return tonumber(fs.line '/proc/sys/kernel/watchdog_thresh') == thresh
+    and fs.line '/proc/sys/kernel/watchdog' ~= '0'
+    and has_cpu(fs.line '/proc/sys/kernel/watchdog_cpumask', cpu)
+    and has_cpu(fs.line '/sys/devices/system/cpu/online', cpu)
 end
 
 return {
@@ -61,7 +55,7 @@ each check.]],
   },
 
   start = function(opt, out, session)
-    local thresh = tonumber(line_of '/proc/sys/kernel/watchdog_thresh')
+    local thresh = tonumber(fs.line '/proc/sys/kernel/watchdog_thresh')
     local timer = address_of 'watchdog_timer_fn'
     if opt.input or session.per_thread then
       return nil, 'recordings, -p, -t and workloads are not supported: it watches the CPUs of this kernel'

@@ -60,4 +60,5 @@ def main(profscript, states):
     assert termios.tcgetattr(fd)[3] == before, "the terminal is not what it was"
 
 
-main(*sys.argv[1:])
+if __name__ == "__main__":
+    main(*sys.argv[1:])

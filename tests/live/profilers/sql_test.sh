@@ -77,7 +77,10 @@ filters 'an export takes all' "$all" 'SELECT 1 FROM sched_wakeup WHERE pid = 5' 
 # A query without end: the first Ctrl-C ends the query of an interval and with it the run.
 start sql -e raw_syscalls:sys_enter -i 100 --query "
 	WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c"
-sleep 1
+# shellcheck disable=SC2317 # wait_for calls it
+in_query() { [ "$(awk '{ print $14 + $15 }' /proc/$tracer/stat)" -ge 100 ]; } # nothing else takes 1 s of CPU time
+wait_for 60 in_query
+result $? 'the query runs'
 kill -INT $tracer
 check 'Ctrl-C ends a query without end' wait $tracer
 expect_line 'which is said' '^sql: the query was interrupted$' "$TMP/err"

@@ -223,7 +223,57 @@ describe('aggregate', function()
     aggregate.new('count', {}):add()
   end)
 
+  it('can be read, largest first, all other keys last', function()
+    local bytes, read = counter.new({ 'pid', 'comm' }, { max_keys = 2 }), {}
+    bytes:add(1, 7, 'x')
+    bytes:add(3, 8, 'y')
+    bytes:add(9, 9, 'z')
+    bytes:each(function(value, pid, comm) read[#read + 1] = { value, pid, comm } end)
+    assert.same({ { 3, 8, 'y' }, { 1, 7, 'x' }, { 9, '(other)', '(other)' } }, read)
+    local times = aggregate.new('quantiles', {})
+    times:add(5)
+    times:each(function(hist, ...) read = { hist:quantile(0.5), select('#', ...) } end)
+    assert.same({ 5, 0 }, read)
+  end)
+
   it('limits the number of keys', function()
     assert.error_matches(function() aggregate.new('count', { 'a', 'b', 'c', 'd', 'e' }) end, 'at most 4 keys')
+  end)
+end)
+
+describe('pictures of histograms', function()
+  --- Prints an aggregation to a terminal, and returns the lines of its picture.
+  local function drawn(object, columns)
+    local lines
+    local out = { tty = true, takes_rows = function() end }
+    function out.table(_, _, _, _, _, draw) lines = draw(columns) end
+    object:print(out)
+    return lines
+  end
+
+  it('have the earlier ones beside them', function()
+    local getenv = os.getenv
+    finally(function() rawset(os, 'getenv', getenv) end)
+    rawset(os, 'getenv', function(name) return name == 'NO_COLOR' and '1' or getenv(name) end)
+    local times = aggregate.new('hist', { 'comm' })
+    for _ = 1, 100 do times:add(5, 'a') end
+    times:add(-1, 'a')
+    times:clear()
+    drawn(times, 80)
+    times:add(9, 'a')
+    times:add(5, 'a')
+    drawn(times, 80)
+    times:clear()
+    for _ = 1, 50 do times:add(4, 'a') end
+    local bar = ('@'):rep(25)
+    assert.same({ 'comm=a:', '[4, 8)' .. (' '):rep(17) .. '50 |' .. bar .. '|  :@',
+      '[8, 16)' .. (' '):rep(17) .. '0 |' .. (' '):rep(25) .. '|  : ', '' }, drawn(times, 80))
+  end)
+
+  it('fit narrow terminals as well as they can', function()
+    local times = aggregate.new('hist', {})
+    times:add(0)
+    local lines = drawn(times, 20)
+    assert.matches('^%[0%] +1 |@+| ', lines[2])
   end)
 end)

@@ -43,7 +43,7 @@ return {
       end,
     }
     local nested = require('lib.nested').run({ name = 'reach', opt = { impl = 'call', verbose = 0 }, out = out,
-      session = session, functions = { { event, event } }, others = {} },
+      session = session, events = { functions = { { event, event } }, others = {} } },
       { before = 0, after = 0, hide = 0 })
     things.pairs, things.nested = found, nested
 

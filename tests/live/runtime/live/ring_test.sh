@@ -18,7 +18,7 @@ seen_and_lost() {
 
 for pages in 1 2; do
 	for run in 1 2 3; do
-		"$PROFSCRIPT" exec -v -m $pages -e "$enter" --format csv 'count()' -- "$syscalls" 200000 \
+		"$PROFSCRIPT" exec -v -m $pages -e "$enter" --format csv --capture perf 'count()' -- "$syscalls" 200000 \
 			>"$TMP/out" 2>"$TMP/err"
 		seen_and_lost "-m $pages, run $run, a thread" 200000
 	done

@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+# On a terminal, a report with a picture takes the place of the one before; without one, reports are text.
+. "$(dirname "$0")/../../../lib.sh"
+needs_tracepoint sched:sched_switch
+command -v python3 >/dev/null || skip_all 'python3 is not installed'
+picture() { python3 "$TOP/tests/tools/picture.py" "$1" "$PROFSCRIPT" "${@:2}"; }
+hist=(exec -e sched:sched_switch 'hist(ev.prev_pid)' -i 200)
+
+check 'a histogram, with earlier ones as a heat map' picture histogram "${hist[@]}"
+check 'without colors' picture plain "${hist[@]}"
+check 'counts by period, as a heat map' picture periods stat -e sched:sched_switch --period 20ms -i 200 --perins
+check 'text if lines are printed, too' picture none exec -e sched:sched_switch 'hist(ev.prev_pid) print(1)' -i 200
+"$PROFSCRIPT" "${hist[@]}" --duration 1 >"$TMP/out"
+check 'a pipe gets text' test "$(grep -c '^hist(ev.prev_pid):$' "$TMP/out")" -ge 2
+check 'without control characters' bash -c "! grep -q $'\\033' '$TMP/out'"
