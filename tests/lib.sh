@@ -257,6 +257,24 @@ trace_workload() {
 	stop
 }
 
+# capture_agrees NAME PROFILER ARG...: through perf and through BPF programs, runs at the same time print the same CSV and
+# warnings about the workload
+capture_agrees() {
+	local name=$1 peer
+	shift
+	"$PROFSCRIPT" "$@" --capture perf -m 4096 -i 100s --csv >"$TMP/perf" 2>"$TMP/perf.err" &
+	peer=$!
+	wait_ready $peer
+	start "$@" --capture bpf -i 100s --csv
+	go
+	kill -INT $peer
+	wait $peer
+	stop
+	sed -Ei 's/,[0-9]{9,}\.[0-9]{6},/,/' "$TMP/perf" "$TMP/out"
+	check "$name" diff "$TMP/perf" "$TMP/out"
+	check "$name: the same warnings" diff "$TMP/perf.err" "$TMP/err"
+}
+
 # all_reported NAME: skips NAME if the run says that the kernel did not report all switches, or that events were lost
 all_reported() {
 	local missing

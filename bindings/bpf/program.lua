@@ -288,7 +288,7 @@ end
 
 public = facade.class('bpf', Bpf, { 'attach', 'events', 'get', 'iterate', 'map', 'run', 'set' })
 
---- Returns a poller that attaches the programs on perf events to CPUs that came online.
+--- Returns a follower that attaches the programs on perf events to CPUs that came online.
 ---@param run Run
 function bpf.follower(run)
   return { poll = function()

@@ -54,8 +54,8 @@ local MEMBER_SHIFT = tonumber(C.EVENT_MEMBER_SHIFT)
 ---@field boot number what CLOCK_BOOTTIME is ahead of it; 0 if that is unknown
 ---@field wall? number seconds since the epoch at ev.time == 0
 
----@class Export
-local Export = {}
+---@class Export : Follower
+local Export = { only_session = '--export' }
 Export.__index = Export
 
 --- Returns the clock of the events.
@@ -82,7 +82,7 @@ end
 local function target_of(self)
   local run, services = self.run, self.run.services
   local function services_of(e)
-    local event = run.events.list[e.class - C.EVENT_FIRST + 1]
+    local event = self.run.events.by_class[e.class]
     return event and event.context or services
   end
   return {
@@ -111,16 +111,22 @@ function exports.new(run)
   if not run.opt.export then return end
   local format, path = formats.parse(run.opt.export)
   if not format then failure.usage('%s: %s', run.name, path) end
-  return setmetatable({ run = run, format = format, path = path, paired = {},
+  return setmetatable({ run = run, format = format, path = path, paired = {}, writers = {},
     n = { events = 0, slices = 0, samples = 0, losses = 0, lost = 0, counts = 0,
       left_out = 0 } }, Export)
 end
 
---- Creates the exporter, once the events are open.
+--- Creates the exporter.
 function Export:open()
   self.file = files.new(self.path, self.run.progress)
   self.exporter = require('bindings.export.' .. self.format.name).new(target_of(self))
 end
+
+--- Creates the file, just before the first batch.
+function Export:start() self.file:create() end
+
+--- Exports the events of another version of the script to the same file.
+function Export:again(run) self.run = run end
 
 --- Returns what writes the events of a class. It is created at the first one, because a glob can select thousands of
 --- classes.
@@ -128,7 +134,7 @@ end
 ---@return fun(e: ffi.cdata*)
 function Export:make(class)
   jit.off() -- see bindings/init.lua
-  local event, exporter, n = self.run.events.list[class - C.EVENT_FIRST + 1], self.exporter, self.n
+  local event, exporter, n = self.run.events.by_class[class], self.exporter, self.n
   local put = event and exporter.event and exporter:event(event)
   local sample = event and event.request.callchain ~= 0 and exporter.sample and exporter:sample(event)
   local stack, is_sample = self.run.services.stack, event and event.request.perf_event ~= 0
@@ -151,27 +157,28 @@ function Export:make(class)
   return write
 end
 
---- Returns the pass that exports batches.
----@return Pass
-function Export:pass()
-  local writers, FIRST, LOST = {}, tonumber(C.EVENT_FIRST), tonumber(C.EVENT_LOST)
-  for class = 0, FIRST - 1 do writers[class] = function() end end
-  writers[LOST] = function(e) self:lose(e) end
-  for i = 1, #self.run.events.list do
-    local class = FIRST + i - 1
+--- Adds the pass that exports the events of a version of the script. Versions share what writes the events of a class.
+function Export:add_passes(passes, run)
+  local writers, made, file = {}, self.writers, self.file
+  local function leave_out() end
+  for class = 0, tonumber(C.EVENT_FIRST) - 1 do writers[class] = leave_out end
+  for class in pairs(run.events.by_class) do writers[class] = leave_out end
+  writers[tonumber(C.EVENT_LOST)] = function(e) self:lose(e) end
+  for _, event in ipairs(run.events.list) do
+    local class = event.class
     writers[class] = function(e)
-      writers[class] = self:make(class)
+      made[class] = made[class] or self:make(class)
+      writers[class] = made[class]
       writers[class](e)
     end
   end
-  local file = self.file
-  return function(list, n)
+  passes:add('export', 'export', function(list, n)
     for i = 0, n - 1 do
       local e = list + i
       writers[e.class](e)
     end
     file:poll()
-  end
+  end)
 end
 
 function Export:lose(e)
@@ -190,7 +197,7 @@ function Export:slices(source, stages)
     for _, event in ipairs(stage) do self.paired[event.class] = true end
   end
   local function alias(class)
-    local event = self.run.events.list[class - C.EVENT_FIRST + 1]
+    local event = self.run.events.by_class[class]
     return event and event.alias or 'exit'
   end
   source.name = function(p) return ('%s → %s'):format(alias(p.first_class), alias(p.second_class)) end
@@ -229,7 +236,7 @@ end
 
 --- Exports the events counted during an interval.
 ---@param time number ns: its end
-function Export:count(time)
+function Export:interval(time)
   local counts, exporter = self.run.counts, self.exporter
   if not counts or not exporter.counter then return end
   for row = 1, counts:rows() do
@@ -244,11 +251,19 @@ function Export:count(time)
   self.file:poll()
 end
 
---- Creates the file, just before the first batch.
-function Export:begin() self.file:create() end
+--- Exports those of the last one.
+function Export:stop(time) self:interval(time) end
 
---- Removes the file, after a failure.
-function Export:discard() self.file:discard() end
+--- Completes the file, also after a failure: it holds what came before. If that fails, too, removes it.
+function Export:close()
+  local stats = ffi.new 'struct session_stats'
+  C.session_read_stats(self.run.session, stats)
+  self.run.progress:stage('writing ' .. self.path)
+  local ok, problem = xpcall(self.finish, failure.traceback, self, stats.end_time)
+  if ok then return end
+  self.file:discard()
+  error(problem, 0)
+end
 
 --- Completes the file.
 ---@param time number ns: the end of the run

@@ -69,6 +69,9 @@ function Parser:assigned_target(node, column)
     local is_plain = self.text:sub(column, column) == '='
     self:fail(column, 'a filter compares, it cannot assign', is_plain and "did you mean '=='?" or nil)
   end
+  if node.op == 'index' then
+    self:fail(node.column, 'cannot assign to an array element', 'only fields that are numbers can')
+  end
   if node.op ~= 'var' then self:fail(column, 'only a variable can be assigned to') end
   self.assigned[node.name] = self.assigned[node.name] or node.column
   return node

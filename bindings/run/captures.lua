@@ -44,7 +44,7 @@ local function shows_flags(run, checked)
     if is_common(event.filter or '') or mentions.option(event.attrs, is_common) then return true end
   end
   local prints = run.opt.format == 'text'
-  local roots = { run.start_script, checked.life, of_host = checked.consumers }
+  local roots = { run.profiler.start, checked.life, of_host = checked.consumers }
   for _, entry in ipairs(checked.events) do roots[#roots + 1] = entry.handler end
   return mentions.any(roots, function(text, is_code)
     return is_code and READERS[text] and (prints or text ~= 'print_event') or is_common(text) ~= nil

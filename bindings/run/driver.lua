@@ -4,7 +4,6 @@
 local attach = require 'bindings.select.attach'
 local axis = require 'bindings.print.axis'
 local bit = require 'bit'
-local bpf = require 'bindings.bpf.program'
 local code_places = require 'bindings.run.code_places'
 local dry_run = require 'bindings.run.dry_run'
 local explain = require 'bindings.run.explain'
@@ -14,18 +13,14 @@ local handler_plans = require 'bindings.run.handler_plans'
 local memory = require 'bindings.run.memory'
 local mounts = require 'bindings.base.mounts'
 local output = require 'bindings.print.output'
-local perfeval = require 'bindings.run.perfeval'
-local push = require 'bindings.run.push'
 local reload = require 'bindings.run.reload'
 local report_pages = require 'bindings.print.report_page'
 local runs = require 'bindings.run.run'
 local sessions = require 'bindings.run.session'
-local serving = require 'bindings.serve.serve'
 local stack_report = require 'bindings.run.stack_report'
 local status_report = require 'bindings.run.status_report'
 local target_filter = require 'bindings.run.target_filter'
 local text = require 'bindings.base.text'
-local usage = require 'bindings.run.usage'
 local user_strings = require 'bindings.run.user_strings'
 local values = require 'bindings.options.values'
 local versions = require 'bindings.run.version'
@@ -49,29 +44,11 @@ local function flush(out)
   return ok
 end
 
---- Returns a poller that on SIGUSR1 reopens the output file, for log rotation, and calls the script's handler.
----@param run Run
----@param status fun()
-local function on_usr1(run, status)
-  return { poll = function()
-    if not C.signals_take_reopen() then return end
-    if run.opt.output then
-      local ok, message = run.out:reopen()
-      -- A warning would go to the file that has been moved away.
-      if not ok then io.stderr:write('profscript: ', message, '\n') end
-    end
-    status()
-  end }
-end
-
 --- The event loop of a run.
 ---@class Loop
 ---@field run Run
 ---@field version Version the script's
----@field pollers Consumer[]
----@field perfeval? Perfeval
 ---@field waits? boolean for the clock of a guest
----@field push? Push events that are sent elsewhere
 ---@field reload? Reload
 ---@field page? ReportPage
 local Loop = {}
@@ -79,41 +56,47 @@ Loop.__index = Loop
 
 --- Calls a handler without an event. A profiler whose events are all sent elsewhere has nothing to report.
 function Loop:call(...)
-  if not (self.push and self.push.only) then self.version:call(...) end
+  if not self.run.sends_all then self.version:call(...) end
 end
 
 function Loop:report(time)
-  local run, page = self.run, self.page
-  if page then page:begin() end
+  if self.page then self.page:begin() end
   self:call('interval', time)
-  if self.perfeval and self.perfeval:interval() then run:stop() end
-  if run.query then run.query:answer(time) end
-  if page then page:finish() end
-  if run.serving then run.serving:report() end
+  if self.run:tell('interval', time) then self.run:stop() end
+  if self.page then self.page:finish() end
 end
 
---- Reads and exports what was counted until now.
-function Loop:read_counts(time)
+--- Reads what was counted until now.
+function Loop:read_counts()
+  if self.run.counts then self.run.counts:read() end
+end
+
+--- On SIGUSR1, reopens the output file, for log rotation, and calls the script's handler.
+function Loop:poll_signal()
+  if not C.signals_take_reopen() then return end
   local run = self.run
-  if not run.counts then return end
-  run.counts:read()
-  if run.export then run.export:count(time) end
+  if run.opt.output then
+    local ok, message = run.out:reopen()
+    -- A warning would go to the file that has been moved away.
+    if not ok then io.stderr:write('profscript: ', message, '\n') end
+  end
+  self:call 'status'
 end
 
 --- Prints the reports at the end of an interval.
 function Loop:tick(time)
   local run = self.run
   run.loss:report()
-  self:read_counts(time)
+  self:read_counts()
   run.in_kernel:turn(time)
   run:report_at(time, self.report, self, time)
-  if self.push and run.opt.verbose >= 1 then self.push:report() end
+  run:tell('reported', time)
 end
 
 function Loop:poll()
-  for _, poller in ipairs(self.pollers) do
-    if poller:poll() then self.run:stop() end
-  end
+  self:poll_signal()
+  if self.run:tell 'poll' then self.run:stop() end
+  if self.page and self.page:poll() then self.run:stop() end
   if self.version:poll() then self.run:stop() end
   if self.reload then self.reload:poll(self) end
 end
@@ -159,32 +142,22 @@ function Loop:go()
   until run.ended or bit.band(flags, C.BATCH_END) ~= 0
 end
 
+--- Returns the time of the last event, or when the events were stopped.
+function Loop:end_time()
+  local stats = ffi.new 'struct session_stats'
+  C.session_read_stats(self.run.session, stats)
+  return stats.end_time
+end
+
 --- Calls the script's `stop`, which prints the last report. The report's time is the end of the run, or with -N the
 --- time of the last event.
 function Loop:finish()
-  local run, stats = self.run, ffi.new 'struct session_stats'
+  local run = self.run
   run.in_kernel:finish()
-  C.session_read_stats(run.session, stats)
-  self:read_counts(stats.end_time)
-  local time = run:last_report(stats.end_time)
+  self:read_counts()
+  local time = run:last_report(self:end_time())
   self:call('stop', time)
-  if run.query then run.query:finish(time) end
-  if run.serving then run.serving:finish() end
-end
-
---- Completes the export's file, also after a failure: it holds what came before. Returns false and the problem if that
---- fails, too.
----@param run Run
----@return boolean ok
----@return table? problem
-local function finish_export(run)
-  if not run.export then return true end
-  local stats = ffi.new 'struct session_stats'
-  C.session_read_stats(run.session, stats)
-  run.progress:stage('writing ' .. run.export.path)
-  local ok, problem = xpcall(run.export.finish, failure.traceback, run.export, stats.end_time)
-  if not ok then run.export:discard() end
-  return ok, problem
+  run:tell('stop', time)
 end
 
 --- Prints how exact the times of other machines are.
@@ -253,7 +226,6 @@ local function start_session(run, version, begin_target)
   if duration then C.session_set_duration(run.session, math.max(duration - (run.opt.waited or 0), 1)) end
   if run.opt.remote_slack then C.session_set_slack(run.session, run.opt.remote_slack) end
   run.events:open(run:own_threads())
-  for _, recorder in ipairs(run.recorders) do recorder:open() end
   check(C.session_start(run.session, target, err), err)
   run:opened(anchors)
   run.in_kernel:start()
@@ -261,25 +233,6 @@ local function start_session(run, version, begin_target)
   for i = 1, n[0] do tids[i] = threads[i - 1] end
   version:call('targets', tids)
   if begin_target then begin_target(tids) end
-  for _, recorder in ipairs(run.recorders) do recorder:started() end
-end
-
---- Returns what to poll between batches beside the script's consumers.
----@param loop Loop
----@return Consumer[]
-local function pollers(loop)
-  local run, list = loop.run, {}
-  if run.opt.output or run.opt.watch or loop.version.life.status then
-    list[1] = on_usr1(run, function() loop:call 'status' end)
-  end
-  list[#list + 1] = status_report.new(run, loop.push)
-  list[#list + 1] = loop.push
-  list[#list + 1] = loop.page
-  list[#list + 1] = run.serving
-  for _, recorder in ipairs(run.recorders) do list[#list + 1] = recorder end
-  if #run.programs > 0 then list[#list + 1] = bpf.follower(run) end
-  if run.opt.usage_self then list[#list + 1] = usage.new(run, run.opt.usage_self) end
-  return list
 end
 
 --- Returns by class what this process does with each event, so that it must see them.
@@ -301,26 +254,20 @@ local function opened_again(loop)
   for _, consumer in ipairs(loop.version.checked.consumers) do
     local wanted = consumer.again and consumer:again()
     if wanted then
-      local before = reload.again(run, loop.version.script, run.states, wanted.changes)
+      local before = reload.again(run, loop.version.script, run, wanted.changes)
       for _, one in ipairs(wanted.events) do table.insert(before.opt.event, one) end
       return before
     end
   end
 end
 
-local function close_recorders(run)
-  for _, recorder in ipairs(run.recorders) do recorder:close() end
-end
-
 --- Runs a script on a session. Returns the exit code, or what reload.lua has said about a run that takes its place.
 ---@param before? table what Reload:open_again() has said
 ---@return integer|table
 local function run_with_events(session, script, opt, words, found, before)
-  local given_pages = opt.mmap_pages
-  opt.mmap_pages = given_pages or (type(opt.call_graph) == 'number' and DUMP_PAGES or DEFAULT_PAGES)
+  local run = runs.new(session, script, opt, words, found, before and before.run)
+  opt.mmap_pages = opt.mmap_pages or (type(opt.call_graph) == 'number' and DUMP_PAGES or DEFAULT_PAGES)
   opt.watermark = opt.watermark or DEFAULT_WATERMARK
-  serving.set_interval(opt)
-  local run = runs.new(session, script, opt, words, found, before and before.states)
   local out = run.out
   for _, name in ipairs(opt.ignored or {}) do
     out:warn(('%s: --%s has no effect, because the events are only counted'):format(run.name, name))
@@ -333,7 +280,6 @@ local function run_with_events(session, script, opt, words, found, before)
   local fieldless = run.is_recorded and run.events:fieldless()
   if fieldless then out:warn(fieldless) end
   user_strings.capture(run)
-  local watches = perfeval.new(run)
   local target_branches, begin_target = target_filter.branches(run)
   version:split_filters()
   for _, consumer in ipairs(checked.consumers) do
@@ -342,30 +288,26 @@ local function run_with_events(session, script, opt, words, found, before)
   local plans = handler_plans.offer(run, checked)
   run.in_kernel:decide(checked)
   local limits = version:limits()
-  version:add_passes(watches and watches.branches, target_branches, limits)
-  local sender = push.new(run, taken_by(target_branches, limits))
-  if sender and not given_pages then opt.mmap_pages = math.max(opt.mmap_pages, push.ring_pages()) end
+  version:add_passes(target_branches, limits)
+  run:tell('prepare', taken_by(target_branches, limits))
   if opt.dry_run then
     out:append(opt.explains and explain.text(run, plans, checked) or dry_run.text(run))
     flush(out)
     return 0
   end
   if opt.verbose >= 1 then out:warn((dry_run.text(run):gsub('\n$', ''))) end
-  if run.serving then run.serving:open() end
+  run:tell 'open'
   local files = opt.watch and reload.watch(run, before)
   start_session(run, version, begin_target)
-  if run.serving then run.serving:publish() end
   out:on_wait(function() C.session_check_end(session) end)
-  if run.export then run.export:open() end
   version:open()
   local page = opt.interval and not run.is_recorded and report_pages.new(out) or nil
-  local loop = setmetatable({ run = run, version = version, perfeval = watches, push = sender, page = page }, Loop)
-  loop.pollers = pollers(loop)
-  loop.reload = files and reload.new(run, version, found, files, watches and watches.branches)
+  local loop = setmetatable({ run = run, version = version, page = page }, Loop)
+  loop.reload = files and reload.new(run, version, found, files)
   if before and before.changes then reload.print_gap(run, before) end
 
   code_places.follow()
-  if run.export then run.export:begin() end
+  run:tell 'start'
   jit.on()
   C.watchdog_begin(not opt.input and opt.duration or 0)
   local ok, problem = xpcall(loop.go, failure.traceback, loop)
@@ -379,27 +321,27 @@ local function run_with_events(session, script, opt, words, found, before)
   run.in_kernel:stop()
   C.session_stop(session)
   run.in_kernel.captures:stop()
-  local kept, kept_problem = xpcall(close_recorders, failure.traceback, run)
+  local ended, end_problem = run:tell_all 'ended'
   run.progress:stage 'reports'
   C.watchdog_begin(0) -- for a Ctrl-C from now on: stop() may take long after the one that ended the run
   local again = ok and (loop.reload and loop.reload.again or opened_again(loop))
   if again then
     loop.version:close()
     run.loss:report()
+    run:tell('leave', loop:end_time())
     flush(out)
     return again
   end
   local finished, finish_problem = xpcall(loop.finish, failure.traceback, loop)
   if ok and finished and out.format == 'text' and out:is_empty() then out:warn(run.name .. ': nothing to report') end
   C.watchdog_end()
-  local exported, export_problem = finish_export(run)
+  local closed, close_problem = run:tell_all('close', ok and ended and finished)
   run.progress:finish()
   out:flush()
   if not ok then error(problem, 0) end
-  if not kept then error(kept_problem, 0) end
+  if not ended then error(end_problem, 0) end
   if not finished then error(finish_problem, 0) end
-  if not exported then error(export_problem, 0) end
-  if sender then sender:finish() end
+  if not closed then error(close_problem, 0) end
   print_summary(run)
   flush(out)
   return loop:exit_code()

@@ -110,8 +110,8 @@ function dry_run.text(run, with_reasons)
     parts[#parts + 1] = dry_run.event(event, not event.machine and kernel_filter or nil, event.user_filter,
       run.is_recorded or event.machine ~= nil, with_reasons)
   end
-  for _, recorder in ipairs(run.recorders) do
-    parts[#parts + 1] = ('  flight recorder: %s\n'):format(recorder:names())
+  for _, follower in ipairs(run.followers) do
+    if follower.describe then parts[#parts + 1] = ('  %s\n'):format(follower:describe()) end
   end
   for _, program in ipairs(run.programs) do parts[#parts + 1] = ('  BPF: %s\n'):format(bpf.describe(program)) end
   if #(opt.push or {}) > 0 then parts[#parts + 1] = ('all events go to: %s\n'):format(table.concat(opt.push, ', ')) end

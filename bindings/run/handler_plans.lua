@@ -283,7 +283,7 @@ function handler_plans.offer(run, checked)
   for _, entry in ipairs(checked.events) do
     local plan = by_handler[entry.handler]
     if not plan then
-      plan = { handler = entry.handler, events = {}, code = handler_code.read(entry.handler, run.start_script) }
+      plan = { handler = entry.handler, events = {}, code = handler_code.read(entry.handler, run.profiler.start) }
       by_handler[entry.handler], plans[#plans + 1] = plan, plan
       if others[entry.handler] then
         plan.is_declared = true

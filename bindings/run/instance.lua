@@ -141,7 +141,9 @@ function Instance:check(handlers)
     has = function(name)
       local has = set.catalog:has(name)
       -- find() raises the error
-      if not has and (self.run.is_recorded or set.by_script) then set:find(name:match '^(.-):(.*)$') end
+      if not has and (self.run.is_recorded or set.by_script or not set.catalog:formats()) then
+        set:find(name:match '^(.-):(.*)$')
+      end
       return has
     end,
     names = function() return set.catalog:names() end,

@@ -18,8 +18,7 @@ local perfeval = {}
 ---@field seen table<integer, integer> number of events by CPU or thread
 ---@field sampled integer number of all events
 
----@class Perfeval
----@field count fun(events: ffi.cdata*, n: integer)
+---@class Perfeval : Follower
 local Perfeval = {}
 Perfeval.__index = Perfeval
 
@@ -84,12 +83,18 @@ local function branches_of(watches, list)
   return branches
 end
 
---- Sets up the counting; returns nil without the options.
 ---@param run Run
----@return Perfeval?
+---@return Perfeval? perfeval nil without the options
 function perfeval.new(run)
-  local opt, interval, watches = run.opt, run.interval > 0 and run.interval or nil, {}
+  local opt = run.opt
   if not (opt.perfeval_cpus or opt.perfeval_pids or opt.sampling_limit) then return end
+  return setmetatable({ _run = run, _limit = opt.sampling_limit }, Perfeval)
+end
+
+--- Sets up the counting.
+function Perfeval:prepare()
+  local run = self._run
+  local opt, interval, watches = run.opt, run.interval > 0 and run.interval or nil, {}
   check(run, interval)
   local function watch(option, id, list, wanted)
     watches[#watches + 1] = { option = option, id = id, list = list, wanted = wanted, seen = {}, sampled = 0 }
@@ -102,9 +107,11 @@ function perfeval.new(run)
   if opt.perfeval_pids then
     watch('pids', 'tid', table.concat(opt.perfeval_pids, ','), processes(run.name, opt.perfeval_pids, run.is_recorded))
   end
-  return setmetatable({ branches = branches_of(watches, run.events.list), _watches = watches, _run = run,
-    _interval = interval, _limit = opt.sampling_limit }, Perfeval)
+  self._branches, self._watches, self._interval = branches_of(watches, run.events.list), watches, interval
 end
+
+--- All versions of the script share the counts.
+function Perfeval:add_passes(passes) passes:add('count', 'perfeval', self._branches) end
 
 --- Prints a line in text, the fields in JSON and CSV.
 local function print_line(run, line, fields, order)

@@ -13,15 +13,17 @@ local push = {}
 -- the CPUs: at two million events per second, the default rings fill within one turn of the scheduler.
 local RING_PAGES = 512
 
----@class Push
+---@class Push : Follower
 ---@field run Run
----@field only boolean all events of the run are pushed, so the profiler gets none
 ---@field record? string file of --record
 ---@field addresses string[] in the order of their bits
 ---@field _tells_clock boolean it remains to say that the host of this guest cannot know its clock exactly
 ---@field _handle ffi.cdata* struct push *
 local Push = {}
 Push.__index = Push
+
+--- Returns how many pages each ring of a run that sends should have at least.
+local function ring_pages() return libc.geteuid() == 0 and RING_PAGES or 0 end
 
 local function check(code, err)
   if code < 0 then failure.of(err) end
@@ -99,17 +101,21 @@ local function check_recorded(list)
   end
 end
 
---- Prepares to send the events that have push=, or all of them (--push). To be called when all events and their
---- filters are known. Returns nil if nothing is to be sent.
 ---@param run Run
+---@return Push
+function push.new(run)
+  return setmetatable({ run = run, addresses = {}, record = run.opt.record,
+    only_session = run.opt.record and '--record' }, Push)
+end
+
+--- Prepares to send the events that have push=, or all of them (--push).
 ---@param taken table<integer, string> see check_event()
----@return Push?
-function push.new(run, taken)
-  local err, opt = ffi.new 'struct error', run.opt
-  local self = setmetatable({ run = run, only = not opt.record, addresses = {}, record = opt.record }, Push)
+function Push:prepare(taken)
+  local run, err = self.run, ffi.new 'struct error'
+  local opt, sends_all = run.opt, not run.opt.record
   for _, event in ipairs(run.events.list) do
     local addresses = addresses_of(event, opt)
-    self.only = self.only and #addresses > 0
+    sends_all = sends_all and #addresses > 0
     if opt.record then
       check_samples(event, 'record')
     elseif #addresses > 0 then
@@ -130,34 +136,32 @@ function push.new(run, taken)
     if opt.secret and not run:pulls() then
       failure.usage '--secret has no effect without push=, --push, pull= or --input HOST:PORT'
     end
-    return nil
+    return
   end
   if opt.record then C.push_keep(self._handle) end
   if run.is_recorded then check_recorded(run.events.list) end
+  if sends_all then run:send_all() end
+  if run.default_pages then opt.mmap_pages = math.max(opt.mmap_pages, ring_pages()) end
   self:_check_stdout()
   self._tells_clock = opt.verbose >= 1
   check(C.push_set_secret(self._handle, opt.secret, err), err)
   local converted = run.axis.converted
   if converted then C.push_set_clock(self._handle, ffi.gc(converted, nil), opt.clock_offset or 0) end
-  if self.only and opt.exit_n then C.push_limit(self._handle, opt.exit_n) end
-  return self
+  if sends_all and opt.exit_n then C.push_limit(self._handle, opt.exit_n) end
 end
-
---- Returns how many pages each ring of a run that sends should have at least.
----@return integer
-function push.ring_pages() return libc.geteuid() == 0 and RING_PAGES or 0 end
 
 --- Fails if the events and the profiler's output would both go to standard output.
 function Push:_check_stdout()
   for _, address in ipairs(self.addresses) do
-    if address == '-' and not self.only and not self.run.opt.output then
+    if address == '-' and not self.run.sends_all and not self.run.opt.output then
       failure.usage 'push=-: the events go to standard output, so the output of the profiler needs a file: -o FILE'
     end
   end
 end
 
---- Prints what has happened: who connected, who left. To be called between batches.
+--- Prints what has happened: who connected, who left.
 function Push:poll()
+  if not self._handle then return end
   if self._tells_clock then
     self._tells_clock = false
     local why = ffi.string(C.push_no_ptp(self._handle))
@@ -193,9 +197,17 @@ function Push:report()
   end
 end
 
+--- Prints the same with -v in each interval.
+function Push:reported()
+  if self.run.opt.verbose >= 1 then self:report() end
+end
+
 --- Sends the rest at the end of the run, and reports.
-function Push:finish()
+function Push:close(ok)
+  if not ok or not self._handle then return end
   local err = ffi.new 'struct error'
+  self.run.progress:finish()
+  self.run.out:flush()
   local code = C.push_finish(self._handle, err)
   self:poll()
   self:report()

@@ -49,8 +49,8 @@ local WATERMARK = 50 -- percent; nobody waits for it
 ---@field to number
 
 --- The newest events of all CPUs, see session.recorder().
----@class Recorder
-local Recorder = {}
+---@class Recorder : Follower
+local Recorder = { of_version = true }
 Recorder.__index = Recorder
 local public -- its facade
 
@@ -149,7 +149,7 @@ function recorder.new(instance, settings)
     _shift = 0, _tasks_at = 0,
   }, Recorder)
   new_session(self)
-  run:add_recorder(self)
+  run:follow(self)
   return public(self)
 end
 
@@ -161,13 +161,12 @@ local function refuses(event)
   if request.counted == 1 or request.record ~= 0 or request.is_output == 1 then return 'it has no samples' end
 end
 
---- Returns the names of its events.
 ---@package
 ---@return string
-function Recorder:names()
+function Recorder:describe()
   local names = {}
   for i, event in ipairs(self._list) do names[i] = event.name end
-  return table.concat(names, ', ')
+  return 'flight recorder: ' .. table.concat(names, ', ')
 end
 
 --- Opens the rings. Called before the run's session starts, and with it the workload.
@@ -197,7 +196,7 @@ end
 
 --- Notes the zero of the run's times. Called when the run's session has started.
 ---@package
-function Recorder:started()
+function Recorder:start()
   local run = self._run
   local clock, ours = ffi.new 'struct session_clock', ffi.new 'struct session_clock'
   C.session_read_clock(run.session, clock)
@@ -341,7 +340,7 @@ end
 
 --- Does what is left, and closes the rings. Called when the run's events have ended.
 ---@package
-function Recorder:close()
+function Recorder:ended()
   if not self._session then return end
   local wanted = self._pending
   if wanted then wanted.to = math.min(wanted.to, sys.now(self._base)) end

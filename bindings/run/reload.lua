@@ -16,19 +16,25 @@ local C = ffi.C
 local reload = {}
 
 ---@class Reload
----@field again? { script: scripts.Script, opt: table, states: table<string, any>, stopped: number, files: FileWatch,
+---@field again? { script: scripts.Script, opt: table, run: Run, stopped: number, files: FileWatch,
 --- changes: string } the run is to be opened again with this version
 local Reload = {}
 Reload.__index = Reload
 
---- Options whose effect belongs to the open events or files.
-local EXCLUDED = { 'push', 'export', 'dry_run', 'overwrite', 'query', 'prometheus', 'otlp', 'serve' }
+--- Options that leave nothing for another version of the script, and why.
+local EXCLUDED = {
+  push = 'all events are sent elsewhere, so the script gets none',
+  dry_run = 'no version of the script would run',
+  overwrite = 'a version of the script would get the events of the one before',
+}
 
---- Returns the first of them that is given.
+--- Returns the first of them that is given, and why it is one of them.
 local function excluded(opt)
-  for _, name in ipairs(EXCLUDED) do
+  for _, name in ipairs(nearest.keys(EXCLUDED)) do
     local given = opt[name]
-    if given and not (type(given) == 'table' and #given == 0) then return '--' .. name:gsub('_', '-') end
+    if given and not (type(given) == 'table' and #given == 0) then
+      return '--' .. name:gsub('_', '-'), EXCLUDED[name]
+    end
   end
 end
 
@@ -36,8 +42,9 @@ end
 ---@param script scripts.Script
 ---@param opt table
 function reload.check(script, opt)
-  local name = opt.input and '--input' or excluded(opt)
-  if name then failure.usage('%s: --watch cannot be combined with %s', script.name, name) end
+  local name, why = excluded(opt)
+  if opt.input then name, why = '--input', 'a recording is read only once' end
+  if name then failure.usage('%s: --watch cannot be combined with %s: %s', script.name, name, why) end
 end
 
 --- Returns the session's descriptor for --watch, which must be set before the session starts.
@@ -59,12 +66,10 @@ end
 ---@param version Version
 ---@param found scripts.Scripts
 ---@param files FileWatch from reload.watch()
----@param counted? Branch[] the pass of --perfeval, which all versions share
 ---@return Reload
-function reload.new(run, version, found, files, counted)
+function reload.new(run, version, found, files)
   watch_files(files, version.script.files)
-  return setmetatable({ _found = found, _files = files, _counted = counted, _own = run:own_threads() },
-    Reload)
+  return setmetatable({ _found = found, _files = files, _own = run:own_threads() }, Reload)
 end
 
 --- Tells that the session has been opened again, and for how long nobody has seen events.
@@ -195,24 +200,25 @@ end
 --- Returns what a run begins with that takes the place of a run.
 ---@param run Run
 ---@param script scripts.Script
----@param states table<string, any>
+---@param last Run that of the script's last version, whose state and followers are kept
 ---@param what? string what has happened, for the line about the gap; nil: there is none
 ---@return table before
-function reload.again(run, script, states, what)
+function reload.again(run, script, last, what)
   local opt = run.opt.parse_again(script)
   opt.parse_again, opt.notes = run.opt.parse_again, nil
   if not run.is_recorded then
     if opt.duration then opt.duration = math.max(opt.duration - sys.now(run.began), 1e6) end
     opt.exit_n = run.left and run.left[1]
   end
-  return { script = script, opt = opt, states = states, stopped = sys.now(), changes = what }
+  return { script = script, opt = opt, run = last, stopped = sys.now(), changes = what }
 end
 
 --- Returns why the events of a run cannot be opened again; nil if they can.
 ---@param run Run
 ---@return string?
 function reload.refuses(run)
-  local what = #run.workload > 0 and 'a command' or run.opt.record and '--record' or excluded(run.opt)
+  local what = #run.workload > 0 and 'a command' or excluded(run.opt)
+  for _, follower in ipairs(run.followers) do what = what or follower.only_session end
   return what and ('with %s, events cannot be opened again: restart the run'):format(what) or nil
 end
 
@@ -221,9 +227,17 @@ function Reload:_open_again(loop, version, script, text)
   local run = loop.run
   local refused = reload.refuses(run)
   if refused then failure.raise('%s: %s; %s', run.name, text, refused) end
-  self.again = reload.again(run, script, version.run.states, 'reloaded: ' .. text)
+  self.again = reload.again(run, script, version.run, 'reloaded: ' .. text)
   self.again.files = self._files
   run:stop()
+end
+
+--- Returns whether a run has followers that belong to its version of the script.
+local function has_own(run)
+  for _, follower in ipairs(run.followers) do
+    if follower.of_version then return true end
+  end
+  return false
 end
 
 --- Starts a version of the script beside the running one, and lets it take over.
@@ -240,10 +254,10 @@ function Reload:_take(loop)
   local events, is_other = compare(run, self._own)
   is_other = is_other or run.counts ~= nil or loop.run.counts ~= nil or run.everywhere ~= loop.run.everywhere
     or #run.events.sources.list > 0 or #loop.run.events.sources.list > 0
-    or #run.recorders > 0 or #loop.run.recorders > 0
+    or has_own(run) or has_own(loop.run)
   local text = changes(old, version, events)
   if is_other then return self:_open_again(loop, version, script, text) end
-  version:add_passes(self._counted, nil, {})
+  version:add_passes(nil, {})
   version:open()
   old:close()
   self._before = { run = loop.run, version = old }
@@ -263,6 +277,7 @@ function Reload:poll(loop)
   if self.again or not self._files:changed() then return end
   local ok, problem = xpcall(self._take, failure.traceback, self, loop)
   if ok then return end
+  loop.version:take_over()
   complain(loop, problem)
 end
 

@@ -4,17 +4,16 @@ local ffi = require 'ffi'
 local attach = require 'bindings.select.attach'
 local axis = require 'bindings.print.axis'
 local events = require 'bindings.select.events'
-local exports = require 'bindings.export.export'
+local bpf = require 'bindings.bpf.program'
 local failure = require 'bindings.base.failure'
+local followers = require 'bindings.run.followers'
 local in_kernel = require 'bindings.run.in_kernel'
 local libc = require 'bindings.base.libc'
 local loss = require 'bindings.run.loss'
 local machines = require 'bindings.select.machines'
 local output = require 'bindings.print.output'
 local progress = require 'bindings.print.progress'
-local row_queries = require 'bindings.sql.row_query'
 local services = require 'bindings.run.services'
-local serving = require 'bindings.serve.serve'
 local sources = require 'bindings.run.sources'
 local sys = require 'bindings.base.sys'
 local text = require 'bindings.base.text'
@@ -29,7 +28,7 @@ local runs = {}
 ---@field session ffi.cdata* struct session *
 ---@field is_recorded boolean the events come from a recording
 ---@field workload string[] command to start
----@field start_script function the profiler's start()
+---@field profiler table the script's table
 ---@field everywhere boolean uses the events of all CPUs, even if the options name threads
 ---@field per_thread boolean the options name threads
 ---@field out Output
@@ -38,14 +37,15 @@ local runs = {}
 ---@field axis Axis how times are printed
 ---@field loss Loss
 ---@field programs Bpf[] BPF objects of scripts
----@field recorders Recorder[] flight recorders of scripts
+---@field followers Follower[]
 ---@field file_calls { files: FileWatch, call: fun() }[] what scripts do when a file is saved
 ---@field in_kernel InKernel events that BPF programs take
 ---@field interval number ns; 0: no intervals
 ---@field progress Progress
----@field query? RowQuery of the rows that the profiler prints
----@field export? Export writes the events to a file for another program
----@field serving? Serving shows reports to other programs
+---@field export? Export the follower that writes the events to a file for another program
+---@field serving? Serving the one that shows reports to other programs
+---@field sends_all? boolean all events of the run are pushed, so the profiler gets none
+---@field default_pages boolean the size of the rings is not given
 ---@field counts? Counts events that are only counted
 ---@field marks? ffi.cdata* uint8_t *: target threads by tid, read by a BPF program
 ---@field is_open boolean the session has started
@@ -55,8 +55,8 @@ local runs = {}
 ---@field report_time? number ns, time of the current report
 ---@field left? { [1]: number } events until -N ends the run, for all versions of its script
 ---@field states table<string, any> values of session.state() by name
----@field is_again? boolean for another version of its script, see again()
 ---@field kept? table<string, any> those of the version of the script before
+---@field is_again? boolean for another version of its script, see again()
 local Run = {}
 Run.__index = Run
 
@@ -84,25 +84,25 @@ end
 ---@param opt table parsed options
 ---@param words string[] the workload
 ---@param found scripts.Scripts profilers that can be event sources
----@param kept? table<string, any> see Run
+---@param before? Run that of another version of the script, in the session before
 ---@return Run
-function runs.new(session, script, opt, words, found, kept)
+function runs.new(session, script, opt, words, found, before)
   local run = setmetatable({
     name = script.name,
     opt = opt,
     session = session,
     is_recorded = C.session_is_recorded(session),
     workload = words,
-    start_script = script.profiler.start,
+    profiler = script.profiler,
     everywhere = script.profiler.everywhere or false,
     metrics = script.profiler.metrics or {},
     per_thread = attach.per_thread(opt, words),
     programs = {},
-    recorders = {},
+    default_pages = not opt.mmap_pages,
     file_calls = {},
     left = opt.exit_n and { opt.exit_n },
     states = {},
-    kept = kept,
+    kept = before and before.states,
     interval = opt.interval or 0,
     is_open = false,
     began = sys.now(),
@@ -119,8 +119,6 @@ function runs.new(session, script, opt, words, found, kept)
   run.progress = progress.new(run.name, out, opt.quiet)
   run.out, run.in_kernel = out, in_kernel.new(run)
   run.axis = axis.new(session, opt)
-  local own = script.profiler.options
-  if opt.query and not (own and own.query) then run.query = row_queries.new(run.name, out, opt.query) end
   run.loss = loss.new(run.name, opt, out, run.axis, function(member)
     local host = C.session_host(session, member)
     return host ~= nil and text.safe(ffi.string(host)) or nil
@@ -128,7 +126,7 @@ function runs.new(session, script, opt, words, found, kept)
   local function event_of(class) return run.events.by_class[class] end
   run.services = services.new(session, out, event_of, opt.srcline, run.progress)
   local inherits = not run.everywhere and attach.inherits(opt, words)
-  run.export, run.serving = exports.new(run), serving.new(run)
+  run.followers = followers.new(run, before)
   run.events = events.new(session, run.services, script, opt, inherits, sources.new(found))
   return run
 end
@@ -141,7 +139,8 @@ end
 function Run:again(script, opt, found)
   local run = setmetatable({}, Run)
   for key, value in pairs(self) do run[key] = value end
-  run.opt, run.start_script, run.programs, run.recorders, run.counts = opt, script.profiler.start, {}, {}, nil
+  run.opt, run.profiler, run.programs, run.counts = opt, script.profiler, {}, nil
+  run.followers = followers.lasting(self.followers)
   run.file_calls = {}
   run.everywhere = script.profiler.everywhere or false
   run.in_kernel = in_kernel.new(run)
@@ -168,11 +167,25 @@ function Run:wake_on(fd) C.session_wake_on(self.session, fd) end
 
 --- Adds the BPF object of a script, which is kept alive for the run.
 ---@param program Bpf
-function Run:add_program(program) table.insert(self.programs, program) end
+function Run:add_program(program)
+  if #self.programs == 0 then self:follow(bpf.follower(self)) end
+  table.insert(self.programs, program)
+end
 
---- Adds a flight recorder of a script.
----@param recorder Recorder
-function Run:add_recorder(recorder) table.insert(self.recorders, recorder) end
+--- Adds what goes along with the run.
+---@param follower Follower
+function Run:follow(follower) table.insert(self.followers, follower) end
+
+--- Calls a function of all followers. Returns whether one of them wants the run to end.
+---@param name string see Follower
+---@return boolean ends
+function Run:tell(name, ...) return followers.call(self.followers, name, ...) end
+
+--- Does the same, and calls the others even if one fails. Returns false and the first problem then.
+---@param name string see Follower
+---@return boolean ok
+---@return any problem
+function Run:tell_all(name, ...) return followers.call_all(self.followers, name, ...) end
 
 --- Calls a function when a file is saved.
 ---@param path string
@@ -192,6 +205,15 @@ function Run:count(counts, interval)
   if self.counts then failure.raise('%s: session.count was called twice', self.name) end
   self.counts, self.interval = counts, interval or self.interval
 end
+
+--- Sets the interval of a run that has none.
+---@param interval number ns
+function Run:want_interval(interval)
+  if not self.opt.interval then self.opt.interval, self.interval = interval, interval end
+end
+
+--- Notes that all events of the run are pushed, so that the profiler gets none.
+function Run:send_all() self.sends_all = true end
 
 --- Sets the array in which the target threads are marked for a BPF program.
 ---@param marks ffi.cdata* uint8_t *, indexed by tid

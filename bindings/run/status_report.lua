@@ -19,25 +19,32 @@ function status_report.totals(run, stats)
     tonumber(stats.late))
 end
 
---- Returns a poller that prints the report after the signal has arrived.
+--- Prints the report after the signal has arrived.
+---@class StatusReport : Follower
+local StatusReport = {}
+StatusReport.__index = StatusReport
+
 ---@param run Run
----@param sender? Push
----@return Consumer
-function status_report.new(run, sender)
-  local since, before = sys.now(), sys.usage()
-  return { poll = function()
-    if not C.signals_take_report() then return end
-    local used, elapsed = sys.usage(), sys.now() - since
-    local stats = ffi.new 'struct session_stats'
-    C.session_read_stats(run.session, stats)
-    run.out:tell(('%s CPU %%usr %.2f %%sys %.2f MAXRSS %dk, since %.1f s'):format(units.wall(sys.wall()),
-      (used.user - before.user) / elapsed * 100, (used.system - before.system) / elapsed * 100, used.maxrss,
-      elapsed / 1e9))
-    run.out:tell((dry_run.text(run):gsub('\n$', '')))
-    run.out:tell(status_report.totals(run, stats))
-    stack_report.memory(run)
-    if sender then sender:report() end
-  end }
+---@return StatusReport
+function status_report.new(run) return setmetatable({ _run = run }, StatusReport) end
+
+function StatusReport:start() self._since, self._before = sys.now(), sys.usage() end
+
+function StatusReport:again(run) self._run = run end
+
+function StatusReport:poll()
+  if not C.signals_take_report() then return end
+  local run, before = self._run, self._before
+  local used, elapsed = sys.usage(), sys.now() - self._since
+  local stats = ffi.new 'struct session_stats'
+  C.session_read_stats(run.session, stats)
+  run.out:tell(('%s CPU %%usr %.2f %%sys %.2f MAXRSS %dk, since %.1f s'):format(units.wall(sys.wall()),
+    (used.user - before.user) / elapsed * 100, (used.system - before.system) / elapsed * 100, used.maxrss,
+    elapsed / 1e9))
+  run.out:tell((dry_run.text(run):gsub('\n$', '')))
+  run.out:tell(status_report.totals(run, stats))
+  stack_report.memory(run)
+  run:tell 'report'
 end
 
 return status_report

@@ -7,19 +7,22 @@ local units = require 'bindings.base.units'
 local C = ffi.C
 local usage = {}
 
----@class Usage : Consumer
+---@class Usage : Follower
 local Usage = {}
 Usage.__index = Usage
 
---- Starts measuring.
 ---@param run Run
----@param interval number ns
----@return Usage
-function usage.new(run, interval)
-  local self = setmetatable({ _run = run, _interval = interval, _since = sys.now(), _before = sys.usage() }, Usage)
-  self._due = self._since + interval
-  C.session_wake_after(run.session, interval)
-  return self
+---@return Usage? usage nil without the option
+function usage.new(run)
+  local interval = run.opt.usage_self
+  return interval and setmetatable({ _run = run, _interval = interval }, Usage) or nil
+end
+
+--- Begins to measure.
+function Usage:start()
+  self._since, self._before = sys.now(), sys.usage()
+  self._due = self._since + self._interval
+  C.session_wake_after(self._run.session, self._interval)
 end
 
 function Usage:poll()

@@ -150,7 +150,6 @@ function version.start(run, script)
   if #run.events.list == 0 and #run.programs == 0 then
     failure.usage('%s: no events; select some with -e, such as -e sched:sched_switch', script.name)
   end
-  if run.query then run.query:open(run.session) end
   run.events.sources:apply_options(run.opt)
   profiler:mark_events()
   return setmetatable({
@@ -162,12 +161,10 @@ end
 function Version:split_filters() self._passes:add('filter', 'filters', split_filters(self.run)) end
 
 --- Adds the passes that exist before the session starts.
----@param counted? Branch[] of --perfeval
 ---@param target? Branch[] that drop events of other threads
 ---@param limits Branch[] that end sources
-function Version:add_passes(counted, target, limits)
+function Version:add_passes(target, limits)
   local all, run, wants = self._passes, self.run, self.profiler.wants
-  all:add('count', 'perfeval', counted)
   all:add('target', 'target_filter', target)
   all:add('limit', 'limits', limits)
   all:add('limit', '-N', limit(run, wants.own_exit_n))
@@ -185,8 +182,9 @@ end
 --- Makes the version ready for events, once the session has started.
 function Version:open()
   local run, all = self.run, self._passes
-  if run.export then all:add('export', 'export', run.export:pass()) end
-  if run.serving then all:add('export', 'serve', run.serving:pass()) end
+  for _, follower in ipairs(run.followers) do
+    if follower.add_passes then follower:add_passes(all, run) end
+  end
   for _, consumer in ipairs(self.checked.consumers) do
     if consumer.open then consumer:open(run) end
     all:add_consumer(consumer)
@@ -198,6 +196,7 @@ end
 
 --- Makes this the version whose handlers are called.
 function Version:take_over()
+  self.run:tell('again', self.run)
   self.run.loss:set_handler(self.life.lost)
   self.run.out:print_events_with(self._printer)
 end

@@ -347,6 +347,8 @@ function events:add_tracepoint(system, name, parsed, group, params, tp)
   local request = { type = TRACEPOINT, config = C.tracepoint_id(tp), tracepoint = tp, system = system }
   local event = self:add(system .. ':' .. name, request, parsed, group, params)
   event.strings = strings or nil
+  -- The kernel does not unwind user stacks at each function, because that may fault.
+  if event.name == 'ftrace:function' then event.request.attr.exclude_callchain_user = 1 end
   return event
 end
 

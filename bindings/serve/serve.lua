@@ -24,22 +24,11 @@ local FLUSH_MS = 3000 -- how long the end of a run waits for the receiver of OTL
 local METRICS = 'metrics'
 local LOG_SIZE = 64 * 2 ^ 20 -- bytes of reports for pages that are opened later
 
----@class Serving: RowObserver
+---@class Serving: RowObserver, Follower
 ---@field run Run
 ---@field metrics Registry
 local Serving = {}
 Serving.__index = Serving
-
---- Returns whether the options ask for it.
----@param opt table
----@return boolean
-function serving.is_asked(opt) return opt.prometheus ~= nil or opt.otlp ~= nil or opt.serve ~= nil end
-
---- Sets the interval of a run that has none: without reports there is nothing to serve.
----@param opt table
-function serving.set_interval(opt)
-  if serving.is_asked(opt) and not opt.interval then opt.interval = DEFAULT_INTERVAL end
-end
 
 local function wall()
   local sec, ns = sys.wall()
@@ -49,14 +38,20 @@ end
 ---@param run Run
 ---@return Serving? serving nil if the options do not ask for it
 function serving.new(run)
-  if not serving.is_asked(run.opt) then return end
-  local self = setmetatable({ run = run, reports = 0, puts = 0 }, Serving)
+  local opt = run.opt
+  if not (opt.prometheus or opt.otlp or opt.serve) then return end
+  local self = setmetatable({ reports = 0, puts = 0 }, Serving)
   self.metrics = registry.new(run.name, wall)
-  if run.opt.serve then
-    self.page, self.events, self.question = page.new(), page_events.new(run), ffi.new('char[?]', C.HTTP_QUESTION)
-  end
-  run.out:observe(self)
+  if opt.serve then self.page, self.events_of, self.question = page.new(), {}, ffi.new('char[?]', C.HTTP_QUESTION) end
+  self:again(run)
   return self
+end
+
+--- Shows the reports of this run. One without an interval gets one: without reports there is nothing to serve.
+function Serving:again(run)
+  self.run, self.events = run, self.page and self.events_of[run]
+  run:want_interval(DEFAULT_INTERVAL)
+  run.out:observe(self)
 end
 
 ---@param spec TableSpec
@@ -133,6 +128,8 @@ end
 --- Listens, before the events are open: an address that does not work ends the run at once.
 function Serving:open()
   local run = self.run
+  if self.is_open then return end
+  self.is_open = true
   if run.opt.prometheus then
     self.server = open_server(run, 'prometheus')
     if not run.opt.quiet then
@@ -216,9 +213,16 @@ function Serving:publish()
   self.metrics:next_report()
 end
 
---- Returns the pass that keeps the events for the page; nil if there is nothing to keep.
----@return Pass?
-function Serving:pass() return self.events and self.events:pass() end
+--- Publishes what is known before the first report.
+function Serving:start() self:publish() end
+
+--- Adds the pass that keeps the events of a version of the script for the page.
+function Serving:add_passes(passes, run)
+  if not self.page then return end
+  self.events = page_events.new(run)
+  self.events_of[run] = self.events
+  passes:add('export', 'serve', self.events:pass())
+end
 
 --- Returns what keeps the pairs of a matcher for the page; nil without one.
 ---@param stages Event[][]
@@ -248,7 +252,7 @@ function Serving:log()
 end
 
 --- Publishes a report.
-function Serving:report()
+function Serving:interval()
   self.reports = self.reports + 1
   if self.pages then self:log() end
   self:publish()
@@ -267,8 +271,8 @@ function Serving:stay()
 end
 
 --- Publishes the last report, and ends all servers.
-function Serving:finish()
-  self:report()
+function Serving:stop()
+  self:interval()
   if self.sender then
     C.http_sender_flush(self.sender, FLUSH_MS)
     local stats = self:sender_stats()

@@ -23,19 +23,19 @@ local MAX_ROWS = 1e6 -- of a report
 ---@field taken table<string, boolean> these names in lower case, because SQL ignores case
 ---@field order string[] the keys of columns in the order of the table
 
----@class RowQuery
+---@class RowQuery : Follower
 local RowQuery = {}
 RowQuery.__index = RowQuery
 
---- Collects the rows of an output.
----@param profiler string
----@param out Output
----@param sql string the queries
----@return RowQuery
-function row_queries.new(profiler, out, sql)
-  local self = setmetatable({ _profiler = profiler, _out = out, _sql = sql, _tables = {}, _list = {}, _specs = {},
-    _rows = 0, _left_out = 0 }, RowQuery)
-  out:collect(function(name, names, rows, time) self:_add(name, names, rows, time) end)
+--- Collects the rows of a run.
+---@param run Run
+---@return RowQuery? query nil without --query, or if the profiler has an option of this name
+function row_queries.new(run)
+  local own = run.profiler.options
+  if not run.opt.query or own and own.query then return end
+  local self = setmetatable({ _profiler = run.name, _out = run.out, _session = run.session, _sql = run.opt.query,
+    _tables = {}, _list = {}, _specs = {}, _rows = 0, _left_out = 0 }, RowQuery)
+  run.out:collect(function(name, names, rows, time) self:_add(name, names, rows, time) end)
   tables.listen(function(spec) self:_declare(spec) end)
   return self
 end
@@ -85,8 +85,8 @@ end
 
 --- Opens the database and checks the queries, before anything is traced. Tables that the profiler has not declared yet
 --- are not known.
----@param session ffi.cdata*
-function RowQuery:open(session)
+function RowQuery:prepare()
+  local session = self._session
   local formats = C.session_formats(session, 0, ffi.new 'struct error')
   self._no_events = ffi.gc(C.rows_new(0), C.rows_free)
   local no_tables = ffi.gc(C.tables_new(self._no_events), C.tables_free)
@@ -155,7 +155,7 @@ end
 
 --- Prints the results of the queries on the rows of the report that ended, if there are any, and forgets the rows.
 ---@param at number ns: the time of the report
-function RowQuery:answer(at)
+function RowQuery:interval(at)
   if self._rows == 0 then return end
   if not self._queries then self:_prepare(self._is_last) end
   local message
@@ -175,11 +175,14 @@ function RowQuery:answer(at)
   if message then failure.raise('%s: the query failed: %s', self._profiler, message) end
 end
 
+--- Answers for the rows that there are before another session begins.
+RowQuery.leave = RowQuery.interval
+
 --- Answers the queries for the last time.
 ---@param at number
-function RowQuery:finish(at)
+function RowQuery:stop(at)
   self._is_last = true
-  self:answer(at)
+  self:interval(at)
   if not self._queries then self:_prepare(true) end
   if not self._has_answered then self._out:warn(('%s: --query: there were no rows'):format(self._profiler)) end
   for _, query in ipairs(self._queries) do query:close() end

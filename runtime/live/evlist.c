@@ -223,7 +223,7 @@ static struct perf_event_attr event_attr(const struct evlist *evlist,
 		attr.sample_type = evlist_sample_type(ev);
 	if (ev->callchain) {
 		attr.sample_type |= PERF_SAMPLE_CALLCHAIN;
-		attr.exclude_callchain_user = !(ev->callchain & STACK_USER);
+		attr.exclude_callchain_user |= !(ev->callchain & STACK_USER);
 		attr.exclude_callchain_kernel = !(ev->callchain & STACK_KERNEL);
 	}
 	if (attr.sample_stack_user) {

@@ -15,47 +15,69 @@ void gaps_add(struct gaps *g, uint64_t from, uint64_t to, uint64_t lost)
 	last->to = to > last->to ? to : last->to;
 }
 
-/* Returns the records that the kernel lost before a group and that no record has reported: they
- * were in groups that did not arrive. */
-static uint64_t unreported(const struct gaps *g, const struct wire_group *group,
-			   const struct gaps_read *read)
+/* What was read since the last group began. */
+static struct gaps_read read_since(const struct gaps *g, const struct gaps_read *read)
 {
-	uint64_t reported = g->is_broken ? g->lost_since : read->lost - g->before_group.lost;
-	uint64_t lost = group->lost_before - g->lost_before;
+	return (struct gaps_read){read->samples - g->before_group.samples,
+				  read->lost - g->before_group.lost,
+				  read->unknown - g->before_group.unknown};
+}
 
-	return group->lost_before > g->lost_before && lost > reported ? lost - reported : 0;
+/* Returns how much of what is told before a group was not reported by records: they were in groups
+ * that did not arrive. */
+static uint64_t unreported(uint64_t told, uint64_t told_before, uint64_t reported)
+{
+	return told > told_before && told - told_before > reported ? told - told_before - reported
+								   : 0;
+}
+
+/* Adds what is missing before a group of the same sender. */
+static void add_missing(struct gaps *g, const struct wire_group *group, uint64_t first,
+			const struct gaps_read *read)
+{
+	struct gaps_read since = g->is_broken ? g->since : read_since(g, read);
+	uint64_t lost = group->events_before - g->events_after;
+
+	if (!lost && !g->is_broken && group->seq == g->seq + 1)
+		return;
+	lost += unreported(group->lost_before, g->lost_before, since.lost);
+	if (unreported(group->unknown_before, g->unknown_before, since.unknown))
+		gaps_add(g, g->last_time, first, 0);
+	else if (lost)
+		gaps_add(g, g->last_time, first, lost);
 }
 
 void gaps_group(struct gaps *g, const struct wire_group *group, uint64_t epoch, uint64_t first,
 		uint64_t last, const struct gaps_read *read)
 {
-	bool same = g->has_group && g->epoch == epoch && group->events_before >= g->events_after;
+	bool same = g->epoch == epoch && group->events_before >= g->events_after;
 
-	if (same && group->events_before > g->events_after)
-		gaps_add(g, g->last_time, first,
-			 group->events_before - g->events_after + unreported(g, group, read));
-	else if (g->has_group && !same)
+	if (g->has_group && same)
+		add_missing(g, group, first, read);
+	else if (g->has_group)
 		gaps_add(g, g->last_time, first, 0);
 	g->has_group = true;
 	g->is_broken = false;
 	g->epoch = epoch;
+	g->seq = group->seq;
 	g->last_time = last;
 	g->events_before = group->events_before;
 	g->events_after = group->events_before + group->events;
 	g->lost_before = group->lost_before;
+	g->unknown_before = group->unknown_before;
 	g->before_group = *read;
 }
 
 void gaps_broken(struct gaps *g, const struct gaps_read *read)
 {
-	uint64_t arrived = g->events_before + read->samples - g->before_group.samples;
+	struct gaps_read since = read_since(g, read);
 
 	if (!g->has_group || g->is_broken)
 		return;
 	g->is_broken = true;
-	g->lost_since = read->lost - g->before_group.lost;
-	if (arrived < g->events_after)
-		g->events_after = arrived;
+	g->since = since;
+	if (g->events_before + since.samples < g->events_after)
+		g->events_after = g->events_before + since.samples;
 }
 
 const struct gap *gaps_next(const struct gaps *g, uint64_t until)

@@ -18,6 +18,7 @@ struct gap {
 /* What was read from a connection so far. */
 struct gaps_read {
 	uint64_t samples, lost; /* lost: according to the kernel's records */
+	uint32_t unknown;	/* losses of which nobody knows how much was lost */
 };
 
 enum { GAPS = 64 };
@@ -27,12 +28,14 @@ struct gaps {
 	uint32_t n, next;
 	bool has_group, is_broken;
 	uint64_t epoch;
-	uint64_t last_time;	       /* of the last group */
+	uint64_t seq;		       /* of the last group */
+	uint64_t last_time;	       /* ...and its end */
 	uint64_t events_after;	       /* events of the epoch up to the end of the last group */
 	uint64_t events_before;	       /* ...up to its beginning */
 	uint64_t lost_before;	       /* records lost in the epoch up to its beginning */
+	uint32_t unknown_before;       /* losses of unknown size up to its beginning */
 	struct gaps_read before_group; /* what had been read then */
-	uint64_t lost_since;	       /* according to records after it, once the link is broken */
+	struct gaps_read since;	       /* and after it, once the link is broken */
 };
 
 /* A group begins. first and last are its times on the clock of the gaps. */

@@ -111,9 +111,11 @@ void remote_align(struct source *src)
 	info->wall_nsec = nsec;
 }
 
-/* Adds the gaps up to a time to the output. */
+/* Adds the gaps up to a time to the output. The clock may have changed since they were found. */
 static int take_gaps(struct remote *r, struct slot *out, int max, uint64_t until)
 {
+	uint64_t horizon = r->source.horizon;
+	uint64_t floor = r->delivered > horizon ? r->delivered : horizon;
 	int n = 0;
 
 	while (n < max) {
@@ -122,8 +124,9 @@ static int take_gaps(struct remote *r, struct slot *out, int max, uint64_t until
 		if (!gap)
 			break;
 		gaps_take(&r->gaps);
-		out[n++] = (struct slot){
-			.time = gap->from, .rec = gap, .flags = REMOTE_GAP << SLOT_OWN_SHIFT};
+		out[n++] = (struct slot){.time = gap->from > floor ? gap->from : floor,
+					 .rec = gap,
+					 .flags = REMOTE_GAP << SLOT_OWN_SHIFT};
 	}
 	return n;
 }
@@ -149,8 +152,11 @@ static int remote_next(struct source *src, struct slot *out, int max, uint64_t u
 	}
 	while (n < max && r->at < r->n && r->held[r->at].time <= until) {
 		n += take_gaps(r, out + n, max - n, r->held[r->at].time);
-		if (n < max)
-			out[n++] = r->held[r->at++];
+		if (n == max)
+			break;
+		if (r->held[r->at].time > r->delivered)
+			r->delivered = r->held[r->at].time;
+		out[n++] = r->held[r->at++];
 	}
 	horizon = r->at < r->n ? before(r->held[r->at].time) : remote_stream_horizon(r);
 	if (!r->ended && horizon > remote_latest(r)) /* its clock is wrong */

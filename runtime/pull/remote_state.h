@@ -10,6 +10,7 @@
 #include "pull/gaps.h"
 #include "pull/remote_clock.h"
 #include "pull/requests.h"
+#include "pull/slew.h"
 #include "source.h"
 #include "wire/own_records.h"
 
@@ -45,7 +46,8 @@ struct remote {
 
 	struct slot held[BATCH_MAX]; /* converted, not yet delivered */
 	int at, n;
-	uint64_t last_time; /* of the newest slot */
+	struct slew slew;   /* of the times of slots */
+	uint64_t delivered; /* time of the latest slot */
 };
 
 /* Goes on connecting without waiting. Returns 0, or a negative errno with a message if there is no

@@ -61,7 +61,7 @@ static uint64_t read_group(struct remote *r, const struct wire_group *group)
 		r->is_damaged = true;
 		return 0;
 	}
-	recording_read(r->stream, &read.samples, &read.lost);
+	recording_read(r->stream, &read.samples, &read.lost, &read.unknown);
 	gaps_group(&r->gaps, group, r->hello->epoch,
 		   remote_clock_convert(&r->clock, group->first_time),
 		   remote_clock_convert(&r->clock, group->last_time), &read);
@@ -138,6 +138,7 @@ static void meet(struct remote *r)
 
 	r->said_bye = r->is_damaged = r->is_silent = r->told = r->is_own_kernel = false;
 	r->heard_at = clock_monotonic();
+	slew_restart(&r->slew);
 	if (r->first)
 		find_vm_again(r);
 	if (!is_ours(r))
@@ -235,7 +236,7 @@ static void end_stream(struct remote *r)
 	struct error silent;
 
 	if (again) {
-		recording_read(r->stream, &read.samples, &read.lost);
+		recording_read(r->stream, &read.samples, &read.lost, &read.unknown);
 		gaps_broken(&r->gaps, &read);
 		error_set(&silent, 0, "it has sent nothing for %g s", r->silence / 1e9);
 		notify(r, "Disconnect from",
@@ -272,13 +273,13 @@ uint64_t remote_stream_horizon(const struct remote *r)
 		return UINT64_MAX;
 	/* A stream that has ended is complete, but what follows it is not known. */
 	return horizon && horizon != UINT64_MAX ? remote_clock_convert(&r->clock, horizon)
-						: r->last_time;
+						: r->slew.last;
 }
 
 uint64_t remote_latest(const struct remote *r)
 {
 	return r->source.info.is_live && isfinite(r->clock.error)
-		       ? clock_monotonic() + (uint64_t)r->clock.error
+		       ? clock_monotonic() + (uint64_t)r->clock.error + r->slew.ahead
 		       : UINT64_MAX;
 }
 
@@ -374,13 +375,15 @@ int remote_fill(struct remote *r, struct error *err)
 		align_to_now(r, r->held[n - 1].time);
 	r->is_idle = !n;
 	r->n = n;
-	for (int i = 0; i < n; i++)
-		r->held[i].time = remote_clock_convert(&r->clock, r->held[i].time);
+	slew_promise(&r->slew, r->source.horizon);
+	for (int i = 0; i < n; i++) {
+		uint64_t theirs = r->held[i].time;
+
+		r->held[i].time =
+			slew_time(&r->slew, theirs, remote_clock_convert(&r->clock, theirs));
+	}
 	if (r->stopped_at)
 		drop_future(r);
-	for (int i = 0; i < r->n; i++)
-		if (r->held[i].time > r->last_time)
-			r->last_time = r->held[i].time;
 	return 0;
 }
 

@@ -120,7 +120,7 @@ static int add(struct excerpt *x, const struct perf_event_header *rec, uint64_t 
 	uint64_t *place;
 
 	if (copy) {
-		pushed_renumber(copy, index);
+		pushed_renumber(&x->pushed, copy, index);
 		place = push_clock_find(&x->all.clock, copy, UINT32_MAX);
 		if (place)
 			*place = time;

@@ -387,6 +387,7 @@ static void begin_group(struct outlet *o)
 {
 	o->before = o->produced;
 	o->lost_before = o->lost;
+	o->unknown_before = o->unknown;
 	o->oldest = UINT64_MAX;
 	if (!o->group)
 		o->group = group_new(&o->all->pool);
@@ -414,6 +415,7 @@ void outlet_flush(struct outlet *o, uint64_t last_time)
 		.first_time = o->oldest < o->promised ? o->oldest : o->promised,
 		.last_time = o->promised,
 		.events = o->produced - o->before,
+		.unknown_before = o->unknown_before,
 		.events_before = o->before,
 		.lost_before = o->lost_before,
 	};

@@ -72,7 +72,9 @@ struct outlet {
 	struct group *group;	      /* NULL: nobody reads, so records are only counted */
 	uint64_t produced;	      /* events so far */
 	uint64_t lost;		      /* records that the kernel lost so far */
+	uint32_t unknown;	      /* losses so far of which nobody knows how much was lost */
 	uint64_t before, lost_before; /* the same when the group began */
+	uint32_t unknown_before;
 	uint64_t seq;
 	uint64_t oldest, newest; /* times in the group */
 	uint64_t promised;	 /* no older record comes, as the last group said */

@@ -13,32 +13,14 @@
 #include "os/clock.h"
 #include "os/signals.h"
 #include "push/kernel_symbols.h"
-#include "push/lost_record.h"
-#include "push/outlet.h"
-#include "push/pushed.h"
+#include "push/push_state.h"
 #include "push/receiver.h"
-#include "source.h"
 
 enum {
 	BATCHES = 16,		/* between two checks of the session, when all is sent */
 	TURN_PERIOD = 1000000,	/* ns between two looks at the sockets while events flow */
 	REST_TIME = 2000000000, /* ns to send the rest at the end */
 	REST_STEP = 50		/* ms */
-};
-
-struct push {
-	struct source source;
-	struct source_ops ops; /* without what the inner source does not have */
-	struct source *inner;
-	struct outlets all;
-	struct outlet *outlets[PUSH_MAX];
-	int nr_outlets;
-	struct pushed pushed;
-	struct error no_ptp; /* why */
-	uint64_t left;	     /* samples until the end; UINT64_MAX: no limit */
-	bool has_more, stopped, finished, keeps;
-	bool converts; /* the times of slots are not those of their records */
-	uint64_t turned_at;
 };
 
 static struct push *of(struct source *src)
@@ -51,6 +33,7 @@ static void mirror(struct push *p)
 {
 	struct source *to = &p->source, *from = p->inner;
 
+	to->decoder = from->decoder;
 	to->horizon = from->horizon;
 	to->start = from->start;
 	to->nr_rings = from->nr_rings;
@@ -155,108 +138,6 @@ static int push_open(struct source *src, const struct source_target *target, str
 	return ret;
 }
 
-/* Gives a copy of a record the time that is sent. */
-static void stamp(struct push *p, struct perf_event_header *copy, int index, uint64_t was,
-		  uint64_t is)
-{
-	uint64_t *place = push_clock_find(&p->all.clock, copy, p->pushed.attrs[index].time_place);
-
-	if (!place)
-		return;
-	if (p->converts)
-		*place = push_clock_time(&p->all.clock, p->inner->ops->convert(p->inner, *place));
-	else if (*place == was)
-		*place = is;
-}
-
-static void send_to(struct push *p, uint64_t outlets, const struct slot *slot, int index)
-{
-	const struct perf_event_header *rec = slot->rec;
-	uint64_t time = push_clock_time(&p->all.clock, slot->time);
-
-	while (outlets) {
-		struct outlet *o = p->outlets[__builtin_ctzll(outlets)];
-		struct perf_event_header *copy = outlet_add(o, rec, time);
-
-		if (copy && p->pushed.renumbers)
-			pushed_renumber(copy, index);
-		if (copy && (p->all.clock.axis || p->converts))
-			stamp(p, copy, index, slot->time, time);
-		o->produced += rec->type == PERF_RECORD_SAMPLE;
-		outlets &= outlets - 1;
-	}
-}
-
-static void send_other(struct push *p, const struct slot *slot)
-{
-	const struct perf_event_header *rec = slot->rec;
-	const uint64_t *words = (const uint64_t *)(rec + 1);
-	uint64_t lost = 0;
-
-	if (rec->type == PERF_RECORD_LOST && rec->size >= sizeof(*rec) + 16)
-		lost = words[1];
-	if (rec->type == PERF_RECORD_LOST_SAMPLES && rec->size >= sizeof(*rec) + 8)
-		lost = words[0];
-	for (int i = 0; i < p->nr_outlets; i++) {
-		send_to(p, 1ull << i, slot, 0);
-		p->outlets[i]->lost += lost;
-	}
-}
-
-/* Sends on what was lost on the way from another machine. */
-static void send_gap(struct push *p, const struct slot *slot)
-{
-	struct lost_record rec;
-	struct event ev = {};
-
-	if (p->inner->ops->decode(p->inner, slot, &ev) != 1 || ev.class != EVENT_LOST)
-		return;
-	lost_record_fill(&rec, decoder_attr(p->source.decoder, 0), ev.period,
-			 push_clock_time(&p->all.clock, ev.key));
-	for (int i = 0; i < p->nr_outlets; i++) {
-		outlet_add(p->outlets[i], &rec.header, push_clock_time(&p->all.clock, slot->time));
-		p->outlets[i]->lost += ev.period;
-	}
-}
-
-/* Sends what is to be sent, and keeps the rest of the slots. Returns their number. */
-static int share(struct push *p, struct slot *slots, int n)
-{
-	const struct decoder *d = p->source.decoder;
-	uint64_t from = p->source.info.is_recorded ? 0 : p->source.start;
-	int kept = 0;
-
-	for (int i = 0; i < n; i++) {
-		const struct perf_event_header *rec = slots[i].rec;
-		uint64_t outlets = 0;
-		int index;
-
-		if (i + 8 < n)
-			__builtin_prefetch(slots[i + 8].rec);
-		if (slots[i].flags >> SLOT_OWN_SHIFT) {
-			if (p->source.info.host)
-				send_gap(p, &slots[i]);
-			slots[kept++] = slots[i];
-			continue;
-		}
-		if (rec->type != PERF_RECORD_SAMPLE) {
-			send_other(p, &slots[i]);
-			slots[kept++] = slots[i];
-			continue;
-		}
-		index = decoder_index_of(d, rec);
-		outlets = index >= 0 && index < p->pushed.nr_attrs ? p->pushed.attrs[index].outlets
-								   : 0;
-		if (outlets && slots[i].time >= from && p->left) {
-			send_to(p, outlets, &slots[i], index);
-			p->left--;
-		}
-		if (!outlets || p->keeps)
-			slots[kept++] = slots[i];
-	}
-	return kept;
-}
-
 static int turn(struct push *p, struct error *err)
 {
 	struct epoll_event ev;
@@ -353,13 +234,16 @@ static int push_next(struct source *src, struct slot *out, int max, uint64_t unt
 			return wait_for_receivers(p, err);
 		n = p->left ? p->inner->ops->next(p->inner, out, max, until, err) : -ENODATA;
 		mirror(p);
+		ret = pushed_follow(&p->pushed, p->source.decoder, err);
+		if (ret)
+			return ret;
 		if (n == -ENODATA) {
 			ret = push_finish(p, err);
 			return ret ? ret : -ENODATA;
 		}
 		if (n < 0)
 			return n;
-		kept = share(p, out, n);
+		kept = push_share(p, out, n);
 		if (p->all.clock.is_negative)
 			return error_set(err, -ERANGE,
 					 "push: --clock-offset makes times negative, which the "
@@ -428,6 +312,18 @@ static int push_next_cpu(struct source *src)
 	return of(src)->inner->ops->next_cpu(of(src)->inner);
 }
 
+static uint64_t push_position(const struct source *src, uint64_t *total)
+{
+	const struct source *inner = ((const struct push *)src)->inner;
+
+	return inner->ops->position(inner, total);
+}
+
+static uint64_t push_convert(struct source *src, uint64_t time)
+{
+	return of(src)->inner->ops->convert(of(src)->inner, time);
+}
+
 static int push_decode(struct source *src, const struct slot *slot, struct event *ev)
 {
 	return of(src)->inner->ops->decode(of(src)->inner, slot, ev);
@@ -478,6 +374,8 @@ static void choose_ops(struct push *p)
 		.hold = inner->hold ? push_hold : NULL,
 		.read_counts = inner->read_counts ? push_read_counts : NULL,
 		.next_cpu = inner->next_cpu ? push_next_cpu : NULL,
+		.position = inner->position ? push_position : NULL,
+		.convert = inner->convert ? push_convert : NULL,
 		.decode = inner->decode ? push_decode : NULL,
 		.decode_run = inner->decode_run ? push_decode_run : NULL,
 		.free = push_free,

@@ -29,6 +29,7 @@ void pushed_clear(struct pushed *p)
 		event_request_clear(&p->requests[i]);
 	free(p->requests);
 	free(p->attrs);
+	free(p->places);
 }
 
 /* Returns the pushed event that the samples of an attribute are; NULL: none. */
@@ -42,7 +43,8 @@ static const struct event_request *request_of(const struct pushed *p, int index)
 
 int pushed_list(struct pushed *p, struct error *err)
 {
-	p->nr_attrs = decoder_nr_attrs(p->source->decoder);
+	p->decoder = p->source->decoder;
+	p->nr_attrs = decoder_nr_attrs(p->decoder);
 	p->attrs = calloc(p->nr_attrs, sizeof(*p->attrs));
 	if (!p->attrs)
 		return error_set(err, -ENOMEM, "out of memory");
@@ -51,7 +53,76 @@ int pushed_list(struct pushed *p, struct error *err)
 
 		p->attrs[i].outlets = req ? req->push : 0;
 		p->attrs[i].time_place = push_clock_place(decoder_attr(p->source->decoder, i));
+		p->attrs[i].id = i + 1;
+		if (!p->renumbers)
+			decoder_ids(p->source->decoder, i, &p->attrs[i].id, 1);
 	}
+	p->first = p->decoder;
+	return 0;
+}
+
+/* Whether the records of two attributes are laid out alike. */
+static bool is_alike(const struct perf_event_attr *a, const struct perf_event_attr *b)
+{
+	return a->sample_type == b->sample_type && a->read_format == b->read_format &&
+	       a->sample_id_all == b->sample_id_all &&
+	       a->branch_sample_type == b->branch_sample_type &&
+	       a->sample_regs_user == b->sample_regs_user &&
+	       a->sample_regs_intr == b->sample_regs_intr;
+}
+
+/* Returns the attribute of a class; -1: there is none. */
+static int attr_of(const struct decoder *d, uint16_t class)
+{
+	int index = decoder_nr_attrs(d) - 1;
+
+	while (index >= 0 && !decoder_has_class(d, index, class))
+		index--;
+	return index;
+}
+
+/* Finds the place of an attribute by what is requested of it. Returns false if its records cannot
+ * be sent. */
+static bool find_place(struct pushed *p, const struct decoder *now, int index)
+{
+	const struct perf_event_attr *attr = decoder_attr(now, index);
+	uint64_t id = 0;
+	int place = -1;
+
+	for (uint32_t i = 0; i < p->nr_requests && place < 0; i++)
+		if (decoder_has_class(now, index, p->requests[i].class))
+			place = attr_of(p->first, p->requests[i].class);
+	p->places[index] = place;
+	if (place < 0)
+		return true;
+	decoder_ids(now, index, &id, 1);
+	p->renumbers |= id != p->attrs[place].id;
+	return is_alike(attr, decoder_attr(p->first, place)) &&
+	       (!p->renumbers || attr->sample_type & PERF_SAMPLE_IDENTIFIER);
+}
+
+int pushed_follow(struct pushed *p, const struct decoder *now, struct error *err)
+{
+	int n = decoder_nr_attrs(now);
+	bool fits = true;
+
+	if (now == p->decoder)
+		return 0;
+	p->decoder = now;
+	p->renumbers = false;
+	free(p->places);
+	p->places = NULL;
+	if (now == p->first)
+		return 0;
+	p->places = malloc(n * sizeof(*p->places));
+	if (!p->places)
+		return error_set(err, -ENOMEM, "out of memory");
+	for (int i = 0; i < n; i++)
+		fits &= find_place(p, now, i);
+	if (!fits)
+		return error_set(err, -EPROTO,
+				 "push: the sender has come back with other samples, which the "
+				 "streams that have begun cannot contain: start this run again");
 	return 0;
 }
 

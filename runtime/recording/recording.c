@@ -65,6 +65,7 @@ struct recording {
 	uint64_t promised;	 /* complete up to here when the round ends; 0: nobody said it */
 	uint64_t nr_samples;	 /* read */
 	uint64_t nr_lost;	 /* according to LOST records */
+	uint32_t nr_unknown;	 /* of those records tell no number */
 	uint64_t (*own)(void *arg, const struct perf_event_header *rec); /* or NULL */
 	void *own_arg;
 	struct formats *symbols; /* get the kernel symbols in the stream; NULL: nobody does */
@@ -130,8 +131,10 @@ static int add_record(struct recording *r, const struct perf_event_header *rec)
 	if (time > r->newest)
 		r->newest = time;
 	r->nr_samples += sample;
-	if (rec->type == PERF_RECORD_LOST && nr_words > 1)
+	if (rec->type == PERF_RECORD_LOST && nr_words > 1) {
 		r->nr_lost += word[1];
+		r->nr_unknown += !word[1];
+	}
 	r->round_records++;
 	r->round_bytes += sizeof(struct slot) + stream_keep(r->stream, rec, time);
 	return sorter_add(r->sorter, time, rec, ring);
@@ -483,12 +486,13 @@ struct source *recording_open_fd(int fd, const char *name, struct error *err)
 	return recording_open_stream(&stream, err);
 }
 
-void recording_read(const struct source *src, uint64_t *samples, uint64_t *lost)
+void recording_read(const struct source *src, uint64_t *samples, uint64_t *lost, uint32_t *unknown)
 {
 	const struct recording *r = (const struct recording *)src;
 
 	*samples = r->nr_samples;
 	*lost = r->nr_lost;
+	*unknown = r->nr_unknown;
 }
 
 int recording_fd(const struct source *src)

@@ -41,9 +41,9 @@ struct source *recording_open_fd(int fd, const char *name, struct error *err);
 /* Like recording_open_fd(), for a stream whose header is among the bytes that have been read: it
  * waits for nothing. */
 struct source *recording_open_stream(const struct recording_stream *stream, struct error *err);
-/* Returns what was read from the stream so far: the number of samples, and that of the records that
- * the kernel lost. */
-void recording_read(const struct source *src, uint64_t *samples, uint64_t *lost);
+/* Returns what was read from the stream so far: the number of samples, that of the records that the
+ * kernel lost, and that of losses of which nobody knows how much was lost. */
+void recording_read(const struct source *src, uint64_t *samples, uint64_t *lost, uint32_t *unknown);
 /* The descriptor of the stream. */
 int recording_fd(const struct source *src);
 /* Closes the stream when it has ended, and frees what it held, except for its formats, its decoder

@@ -69,13 +69,13 @@ struct wire_hello {
 /* Stands before each group. An empty group is a heart-beat. */
 struct wire_group {
 	struct wire_head head;
-	uint64_t seq;	     /* 0, 1, ... in an epoch; a gap: groups were dropped */
-	uint64_t first_time; /* no record of the group is older */
-	uint64_t last_time;  /* nothing older than this comes after the group */
-	uint32_t events;     /* samples and other records that are events */
-	uint32_t zero;
-	uint64_t events_before; /* events of the epoch before this group, sent or dropped */
-	uint64_t lost_before;	/* records that the kernel lost in the epoch before this group */
+	uint64_t seq;		 /* 0, 1, ... in an epoch; a gap: groups were dropped */
+	uint64_t first_time;	 /* no record of the group is older */
+	uint64_t last_time;	 /* nothing older than this comes after the group */
+	uint32_t events;	 /* samples and other records that are events */
+	uint32_t unknown_before; /* losses of unknown size in the epoch before this group */
+	uint64_t events_before;	 /* events of the epoch before this group, sent or dropped */
+	uint64_t lost_before;	 /* records that the kernel lost in the epoch before this group */
 };
 
 /* Clocks of the sender, read together: at the start and each second. */

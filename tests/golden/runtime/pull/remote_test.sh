@@ -21,7 +21,7 @@ served() {
 	wait $link 2>/dev/null
 }
 
-# python CODE: prints bytes; MAGIC, record(type, body) and own(tag, body) help
+# python CODE ARG...: prints bytes; MAGIC, record(type, body) and own(tag, body) help
 python() {
 	python3 -c '
 import os, struct, sys
@@ -32,7 +32,7 @@ def own(tag, body): return record(65, tag + body)
 def out(data):
     try: sys.stdout.buffer.write(data)
     except BrokenPipeError: pass
-'"$1"
+'"$1" "${@:2}"
 }
 
 # events WHAT: the number of lines about events in $TMP/out
@@ -74,8 +74,11 @@ wait $link
 "$PROFSCRIPT" trace -v -e "$EVENT//pull=\"$DATA/pushed.data\"/" >"$TMP/out" 2>"$TMP/err"
 expect_line '-v: the source of a run without local events' "^source: $DATA/pushed.data$" "$TMP/err"
 check '-v: it has no rings' bash -c "! grep -E '^(target|rings):' '$TMP/err'"
-timeout 1 "$PROFSCRIPT" trace -e "$EVENT//pull=1/" >"$TMP/out" 2>"$TMP/err"
-expect_line 'a port is one of this machine' '^profscript: waiting for localhost:1: ' "$TMP/err"
+timeout 60 "$PROFSCRIPT" trace -e "$EVENT//pull=1/" >"$TMP/out" 2>"$TMP/err" &
+wait_for 50 grep -q '^profscript: waiting for localhost:1: ' "$TMP/err"
+result $? 'a port is one of this machine' "$TMP/err"
+kill $!
+wait $! 2>/dev/null
 refused 'no such file' 1 'pushd.data: no such file: an address is HOST:PORT' trace -e "$EVENT//pull=pushd.data/"
 refused 'an empty address' 2 'an empty address: an address is HOST:PORT' trace -N 1 -e "$EVENT//pull=\",\"/"
 refused 'pull= and --input' 2 'bad event .*: pull= cannot be combined with --input' \
@@ -139,3 +142,50 @@ python 'out(PUSHED.replace(b"\x01\0\0\0\0\0\0\0\x6e", b"\xff\xff\xff\x7f\0\0\0\0
 serve "$TMP/stream"
 "$PROFSCRIPT" multi-trace -e "$EVENT//pull=\"unix:$TMP/u\"/" --cycle --csv >"$TMP/out" 2>"$TMP/err"
 check 'CPUs out of range' test $? -eq 0
+
+# A second pair of clocks shows that the sender's clock is behind what the first one told. Times go on in order.
+python '
+parts, at = [PUSHED[:16]], 16
+times = []
+while at < len(PUSHED):
+    kind, _, size = struct.unpack_from("<IHH", PUSHED, at)
+    end = at + size + (struct.unpack_from("<I", PUSHED, at + 8)[0] if kind == 66 else 0)
+    rec, at = PUSHED[at:end], end
+    if rec[8:16] == b"PSHELLO1":
+        rec = rec[:24] + 16 * b"x" + rec[40:] # another boot
+    if rec[8:16] == b"PSPAIR01":
+        pair = struct.unpack("<4Q2I", rec[16:])
+    if rec[8:16] == b"PSGROUP1":
+        group = struct.unpack("<3Q2I2Q", rec[16:])
+    if kind == 9:
+        times.append(struct.unpack_from("<Q", rec, 24)[0])
+        if len(times) == 31: # a group ends, and the clock is known better
+            half = len(parts)
+            span = times[30] - times[0]
+            now = times[30] - pair[1]
+            parts += [record(68, b""),
+                own(b"PSPAIR01", struct.pack("<4Q2I", pair[0] + now, times[30], pair[2] + now, pair[3] + now - span, *pair[4:]))]
+            parts.append(own(b"PSGROUP1", struct.pack("<3Q2I2Q", group[0] + 1, times[30], group[2], 30, 0, 30, 0)))
+    parts.append(rec)
+for i, rec in enumerate(parts[:half]):
+    if rec[8:16] == b"PSGROUP1" and struct.unpack_from("<I", rec, 40)[0] == 60:
+        parts[i] = own(b"PSGROUP1", struct.pack("<3Q2I2Q", *group[:2], times[29], 30, 0, *group[5:]))
+open(sys.argv[1] + "/begin", "wb").write(b"".join(parts[:half + 1]))
+open(sys.argv[1] + "/rest", "wb").write(b"".join(parts[half + 1:]))
+' "$TMP"
+mkfifo "$TMP/halves"
+serve "$TMP/halves"
+timeout 60 "$PROFSCRIPT" trace -e $EVENT --input "unix:$TMP/u" >"$TMP/out" 2>"$TMP/err" &
+receiver=$!
+exec {halves}>"$TMP/halves"
+cat "$TMP/begin" >&"$halves"
+# shellcheck disable=SC2317 # wait_for calls it
+half() { [ "$(events)" -ge 29 ]; }
+wait_for 20 half
+cat "$TMP/rest" >&"$halves"
+exec {halves}>&-
+wait $receiver $link
+grep -o '[0-9]*\.[0-9]*: raw' "$TMP/out" | tr -d a-z: >"$TMP/times"
+check 'a clock that is set right: all events arrive' test "$(events)" -eq 60
+check 'in order' sort -nc "$TMP/times"
+check 'not all at one time' test "$(tail -n 30 "$TMP/times" | sort -u | wc -l)" -gt 10

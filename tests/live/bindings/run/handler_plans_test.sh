@@ -59,27 +59,10 @@ return {
 }
 EOF
 
-# agree NAME SCRIPT ARG...: both paths print the same about the workload
-agree() {
-	local name=$1 peer
-	shift
-	"$PROFSCRIPT" "$@" --capture perf -m 4096 -i 100s --csv >"$TMP/perf" 2>"$TMP/perf.err" &
-	peer=$!
-	wait_ready $peer
-	start "$@" --capture bpf -i 100s --csv
-	go
-	kill -INT $peer
-	wait $peer
-	stop
-	sed -Ei 's/,[0-9]{9,}\.[0-9]{6},/,/' "$TMP/perf" "$TMP/out"
-	check "$name" diff "$TMP/perf" "$TMP/out"
-	check "$name: the same warnings" diff "$TMP/perf.err" "$TMP/err"
-}
-
 workload -C 0 syscalls 3000
 enter="raw_syscalls:sys_enter/id==$GETPPID&&common_pid==$WORKLOAD/"
 leave="raw_syscalls:sys_exit/id==$GETPPID&&_tid==$WORKLOAD/"
-agree 'handlers that count' "$TMP/counts.lua" --enter "$enter" --leave "$leave"
+capture_agrees 'handlers that count' "$TMP/counts.lua" --enter "$enter" --leave "$leave"
 expect_line 'their keys' ",$GETPPID,syscalls,3000\$" "$TMP/out"
 expect_line 'their sums' ',raw_syscalls:sys_exit,[0-9]{5,}$' "$TMP/out"
 expect_line 'their variables' ",9000,3000,$((3000 * WORKLOAD)),3000," "$TMP/out"
@@ -116,7 +99,7 @@ return {
 }
 EOF
 workload -C 0 syscalls 2000
-agree 'more keys than there is room for' "$TMP/few.lua" --enter "raw_syscalls:sys_enter/common_pid==$WORKLOAD/"
+capture_agrees 'more keys than there is room for' "$TMP/few.lua" --enter "raw_syscalls:sys_enter/common_pid==$WORKLOAD/"
 expect_line 'those without room' '^count,\(other\),[0-9]+$|,\(other\),[0-9]+$' "$TMP/out"
 
 explain() { "$PROFSCRIPT" explain "$@" >"$TMP/out" 2>"$TMP/err"; }

@@ -10,20 +10,8 @@ exec_once=('count()' -e sched:sched_switch --duration 1ms -q)
 
 # agree NAME ROWS PROFILER ARG...: both paths print the same table about the workload, with a row that matches ROWS
 agree() {
-	local name=$1 want=$2 peer
-	shift 2
-	"$PROFSCRIPT" "$@" --capture perf -m 4096 -i 100s --csv >"$TMP/perf" 2>"$TMP/perf.err" &
-	peer=$!
-	wait_ready $peer
-	start "$@" --capture bpf -i 100s --csv
-	go
-	kill -INT $peer
-	wait $peer
-	stop
-	sed -Ei 's/,[0-9]{9,}\.[0-9]{6},/,/' "$TMP/perf" "$TMP/out"
-	check "$name" diff "$TMP/perf" "$TMP/out"
-	check "$name: the same warnings" diff "$TMP/perf.err" "$TMP/err"
-	expect_line "$name: the workload's events" "$want" "$TMP/out"
+	capture_agrees "$1" "${@:3}"
+	expect_line "$1: the workload's events" "$2" "$TMP/out"
 }
 
 # A system call of one process: exact, and nobody else makes any that match.

@@ -37,7 +37,7 @@ expect_said() {
 	result $? "$1: $3" err
 }
 
-workload syscalls 1000000
+workload syscalls 1000000 150000
 start ./count.lua --watch -p "$WORKLOAD" -m 4096 --note y
 echo >&"$workload_go" # it runs during the following
 exec {workload_go}>&-
@@ -102,4 +102,62 @@ edit "s/sys_exit/sys_enter/"
 expect_said 'with a command' 1 'the version before goes on$'
 check 'the reason' grep -q 'with a command, events cannot be opened again: restart the run$' err
 stop
-refused '--watch and --input' 2 'count: --watch cannot be combined with --input' ./count.lua --watch --input "$DATA/sched.data"
+refused '--watch and --input' 2 'count: --watch cannot be combined with --input: a recording is read only once$' ./count.lua --watch --input "$DATA/sched.data"
+
+# What goes along with a run goes on: the file of an export, the tables of a query, the address of the metrics.
+cat >count.lua <<EOF
+local counter = require 'lib.counter'
+return {
+  summary = 'Count system calls',
+  start = function(opt, out, session)
+    local calls, letter = session.state('calls', function() return counter.new({ 'id' }, { name = 'calls' }) end), 'a'
+    local function report()
+      calls:print(out)
+      calls:clear()
+      out:row({ 'letter', letter }, 'letters')
+    end
+    return {
+      ['raw_syscalls:sys_enter/id == $GETPPID/'] = function(ev) calls:add(1, ev.id) end,
+      interval = report,
+      stop = report,
+    }
+  end,
+}
+EOF
+workload syscalls 10000000 20000
+start ./count.lua --watch -p "$WORKLOAD" -m 4096 -i 100 --export calls.json \
+	--query 'SELECT (SELECT max(letter) FROM letters) || coalesce(sum(count), 0) FROM calls' --prometheus 127.0.0.1:0
+port=$(sed -n 's/.*metrics are at http:..127.0.0.1:\([0-9]*\).*/\1/p' err)
+echo >&"$workload_go"
+exec {workload_go}>&-
+wait_for 20 grep -Eq '^a[0-9]' out
+edit "s/'a'/'b'/"
+expect_said 'with a follower' 1 'reloaded in [0-9]+ ms'
+wait_for 20 grep -Eq '^b[0-9]' out
+result $? 'a query goes on' out
+expect_page() { # NAME REGEX
+	wait_for 20 curl -sf "http://127.0.0.1:$port/metrics" -o page
+	expect_line "$1" "$2" page
+}
+expect_page 'so do the metrics' '^profscript_reports_total [1-9]'
+kill -KILL "$WORKLOAD"
+wait "$WORKLOAD" $tracer 2>/dev/null
+calls=$(grep -Eo '^[ab][0-9]+' out | tr -d ab | awk '{ n += $1 } END { print n }')
+expect_line 'the export has the events of all versions, too' "^count: exported $calls events to calls.json" err
+check 'it is valid' python3 -c "import json; assert len(json.load(open('calls.json'))['traceEvents']) > $calls > 1000"
+
+# Another session: the metrics keep their address and their totals, but an export cannot continue.
+start ./count.lua --watch -i 100 --prometheus 127.0.0.1:0
+port=$(sed -n 's/.*metrics are at http:..127.0.0.1:\([0-9]*\).*/\1/p' err)
+edit "s/sys_enter/sys_exit/"
+expect_said 'with metrics' 1 'events opened: raw_syscalls:sys_exit.* are missing$'
+wait_for 20 bash -c "curl -sf http://127.0.0.1:$port/metrics | grep -Eq '^profscript_reports_total ([5-9]|[1-9][0-9])'"
+result $? 'the metrics go on in another session'
+expect_line 'at one address' '^1$' <(grep -c 'metrics are at' err)
+stop
+start ./count.lua --watch --export calls.json
+edit "s/sys_exit/sys_enter/"
+expect_said 'with an export' 1 'the version before goes on$'
+expect_line 'the reason, with an export' 'with --export, events cannot be opened again: restart the run$' err
+stop
+expect_line 'the export is complete' 'exported .* to calls.json' err

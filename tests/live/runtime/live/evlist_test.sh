@@ -33,6 +33,16 @@ if [ -e /sys/kernel/tracing/events/${event/://} ]; then
 else
 	skip 'what nobody may sample' "$event"
 fi
+# Some kernels allow it, but only without user stacks.
+if [ -e /sys/kernel/tracing/events/ftrace/function/id ]; then
+	timeout 20 "$PROFSCRIPT" trace -e ftrace:function -g -p $$ --duration 1ms >out 2>err
+	status=$?
+	[ $status -eq 0 ] || one_line $status 3 'the kernel allows nobody to sample ftrace:function .Operation' >wrong
+	[ ! -s wrong ]
+	result $? 'each function' err
+else
+	skip 'each function' 'ftrace:function'
+fi
 under nomemory 'a ring without memory' 1 'cannot map rings of 262144 pages: Cannot allocate memory' trace -e $switch -m 262144
 under nofiles 'no descriptors' 1 '[0-9]+ file descriptors needed, but only 6 allowed' trace -e $switch -N 1 --capture perf
 under notracefs 'no tracefs' 3 'tracefs is not mounted; mount it with: mount -t tracefs' trace -e $switch -N 1
@@ -59,6 +69,8 @@ elif setpriv --reuid 65534 --regid 65534 --clear-groups cat /sys/kernel/tracing/
 	under nobody 'as nobody' 3 "no permission to open $switch" trace -e $switch -N 1
 else
 	under nobody 'as nobody' 3 'tracefs is not readable for this user' trace -e $switch -N 1
+	echo "return { summary = 'x', start = function() return { ['$switch'] = function() end } end }" >nobody.lua
+	under nobody 'a script as nobody' 3 'tracefs is not readable for this user' ./nobody.lua
 fi
 # But anybody may sample their own programs in user mode. perf can, too.
 if ./nobody -h >/dev/null 2>&1 && setpriv --reuid 65534 --regid 65534 --clear-groups \

@@ -155,6 +155,42 @@ check 'a sender that is silent does not hold back local events' test "$(<"$TMP/a
 expect_line 'it says that the events of the sender are late' 'was silent for more than 200 ms: its events are late' "$TMP/err"
 check 'they arrive' test "$(grep -c ' G ' "$TMP/out")" -eq 20000
 
+# The same with a relay, and the sender has its events in another order.
+needs_tracepoint raw_syscalls:sys_exit
+# both ARG...: starts a sender of calls and returns
+both() {
+	rm -f "$TMP/sent"
+	"$PROFSCRIPT" trace "$@" -p "$WORKLOAD" --push "unix:$TMP/s" >"$TMP/sent" 2>&1 &
+	sender=$!
+	wait_for 20 grep -q '^Listen at' "$TMP/sent"
+	wait_ready $sender
+}
+RETURNS="raw_syscalls:sys_exit/id==$GETPPID/"
+workload syscalls 10000000 5000
+both -e "$CALLS/" -e "$RETURNS"
+"$PROFSCRIPT" trace --input "unix:$TMP/s" --push "unix:$TMP/r" >"$TMP/relay" 2>&1 &
+relay=$!
+wait_for 20 grep -q '^Listen at' "$TMP/relay"
+"$PROFSCRIPT" trace --input "unix:$TMP/r" >"$TMP/out" 2>"$TMP/err" &
+receiver=$!
+lets_go
+# shellcheck disable=SC2317 # wait_for calls it
+more() { [ "$(grep -c 'raw_syscalls:sys_exit: ' "$TMP/out")" -gt $((before + 2000)) ]; }
+before=0
+wait_for 20 more
+kill -KILL $sender
+wait_for 20 grep -q 'Disconnect from' "$TMP/relay"
+before=$(grep -c 'raw_syscalls:sys_exit: ' "$TMP/out")
+both -e "$RETURNS" -e "$CALLS/"
+wait_for 20 more
+result $? 'a relay sends on a sender that was started again' "$TMP/relay"
+kill -KILL "$WORKLOAD"
+wait "$WORKLOAD" $sender $relay $receiver 2>/dev/null
+check 'each event keeps its name, though their order has changed' awk -v id=$GETPPID -v parent=$$ '
+	/sys_exit: / { exits++; if ($0 !~ "NR " id " = " parent "$") bad = 1 }
+	/sys_enter: / { enters++; if ($0 !~ "NR " id " [(]") bad = 1 }
+	END { exit bad || exits < 4000 || enters < 1000 }' "$TMP/out"
+
 # Two senders: their CPUs are different ones.
 workload syscalls 20000
 sender

@@ -133,7 +133,7 @@ it('a dry run shows what would be opened', function()
     name = 'trace',
     opt = { mmap_pages = 64, watermark = 50, cpus = '0-3' },
     workload = {},
-    recorders = {},
+    followers = {},
     own_threads = function() return { 42 } end,
     events = { list = { wakeup, clock } },
     programs = {},

@@ -141,6 +141,10 @@ bad expression 'comm ~ f_i32': '~' requires a string and a glob at column 6
 bad expression '5 = f_i32': only a variable can be assigned to at column 3
   5 = f_i32
     ^]] },
+  { 'comm[0] = 65', [[
+bad expression 'comm[0] = 65': cannot assign to an array element at column 5; only fields that are numbers can
+  comm[0] = 65
+      ^]] },
   { 'comm = 3', [[
 bad expression 'comm = 3': cannot assign to 'comm' at column 1
   comm = 3

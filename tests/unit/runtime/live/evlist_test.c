@@ -213,6 +213,12 @@ static void what_samples_hold(void **state)
 	assert_true(p->evsels[1].attr.mmap && p->evsels[1].attr.mmap2);
 	evlist_free(p);
 
+	stack.attr.exclude_callchain_user = 1; /* some events have no user stacks */
+	stack.callchain = STACK_KERNEL | STACK_USER;
+	p = plan(&stack, 1, &target);
+	assert_true(p->evsels[0].attr.exclude_callchain_user);
+	evlist_free(p);
+
 	dump = plain;
 	dump.callchain = STACK_KERNEL | STACK_USER;
 	dump.attr.sample_stack_user = 8192;

@@ -15,6 +15,7 @@ struct stream {
 	struct gaps gaps;
 	struct gaps_read read;
 	uint64_t epoch;
+	uint32_t unknown_before;
 };
 
 static void group(struct stream *s, uint64_t seq, uint64_t lost_before)
@@ -24,6 +25,7 @@ static void group(struct stream *s, uint64_t seq, uint64_t lost_before)
 			       .last_time = seq * 100 + 100,
 			       .events = 10,
 			       .events_before = seq * 10,
+			       .unknown_before = s->unknown_before,
 			       .lost_before = lost_before};
 
 	gaps_group(&s->gaps, &g, s->epoch, g.first_time, g.last_time, &s->read);
@@ -92,6 +94,51 @@ static void test_kernel_losses_in_dropped_groups(void **state)
 	expect_none(&s);
 }
 
+/* One of two losses of unknown size was in the dropped groups: it is not known how much is missing.
+ */
+static void test_unknown_losses_in_dropped_groups(void **state)
+{
+	struct stream s = {.epoch = EPOCH};
+
+	(void)state;
+	group(&s, 0, 0);
+	s.read.samples += 10;
+	s.read.unknown++;
+	s.unknown_before = 2;
+	group(&s, 2, 0);
+	expect_gap(&s, 100, 201, 0);
+	s.read.unknown++;
+	s.unknown_before = 3;
+	group(&s, 3, 0);
+	expect_none(&s);
+	break_link(&s);
+	group(&s, 5, 0);
+	expect_gap(&s, 400, 501, 10 + 10);
+	s.unknown_before = 4;
+	break_link(&s);
+	group(&s, 7, 0);
+	expect_gap(&s, 600, 701, 0);
+	expect_none(&s);
+}
+
+/* A dropped group may have nothing but losses. */
+static void test_dropped_without_events(void **state)
+{
+	struct wire_group empty = {.last_time = 300, .lost_before = 0};
+	struct stream s = {.epoch = EPOCH};
+
+	(void)state;
+	gaps_group(&s.gaps, &empty, EPOCH, 200, 300, &s.read);
+	empty.seq = 2;
+	empty.lost_before = 4;
+	gaps_group(&s.gaps, &empty, EPOCH, 400, 500, &s.read);
+	expect_gap(&s, 300, 400, 4);
+	empty.seq = 3;
+	empty.lost_before = 9; /* in the group before, which did arrive */
+	gaps_group(&s.gaps, &empty, EPOCH, 600, 700, &s.read);
+	expect_none(&s);
+}
+
 static void test_broken_inside_a_group(void **state)
 {
 	struct stream s = {.epoch = EPOCH};
@@ -151,6 +198,8 @@ int main(void)
 		cmocka_unit_test(test_complete),
 		cmocka_unit_test(test_dropped),
 		cmocka_unit_test(test_kernel_losses_in_dropped_groups),
+		cmocka_unit_test(test_unknown_losses_in_dropped_groups),
+		cmocka_unit_test(test_dropped_without_events),
 		cmocka_unit_test(test_broken_inside_a_group),
 		cmocka_unit_test(test_another_sender),
 		cmocka_unit_test(test_many),

@@ -77,7 +77,7 @@ static void chosen_records(void **state)
 	assert_int_equal(excerpt_end(x, &err), 0);
 	excerpt_free(x);
 	run.source->ops->free(run.source);
-	content = read_recording(path);
+	content = read_recording(path, 0);
 	assert_int_equal(content.samples, pushed_below(N));
 	assert_int_equal(content.losses, 1);
 	assert_int_equal(content.lost, 7);
@@ -93,7 +93,7 @@ static void no_records(void **state)
 	assert_int_equal(excerpt_end(x, &err), 0);
 	excerpt_free(x);
 	run.source->ops->free(run.source);
-	assert_int_equal(read_recording(path).samples, 0);
+	assert_int_equal(read_recording(path, 0).samples, 0);
 }
 
 static void full_disk(void **state)

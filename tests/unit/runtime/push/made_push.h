@@ -60,6 +60,7 @@ struct made {
 	struct loss loss;
 	uint32_t n, next;
 	uint32_t loss_after; /* how many samples it comes; 0: never */
+	bool loss_is_unknown;
 	bool stopped;
 };
 
@@ -144,10 +145,10 @@ static inline int made_next(struct source *src, struct slot *out, int max, uint6
 		m->loss =
 			(struct loss){.header = {.type = PERF_RECORD_LOST, .size = sizeof(m->loss)},
 				      .id = PUSHED_ID,
-				      .lost = 7,
+				      .lost = m->loss_is_unknown ? 0 : 7,
 				      .time = time_of(m->next),
 				      .identifier = PUSHED_ID};
-		out[0] = (struct slot){.time = m->loss.time, .rec = &m->loss};
+		out[0] = (struct slot){.time = m->loss.time - STEP, .rec = &m->loss};
 		return 1;
 	}
 	for (; n < max && n < BATCH && m->next < m->n; n++, m->next++) {
@@ -215,8 +216,9 @@ struct run {
 	uint32_t last_local;
 };
 
-/* Opens a run without starting it. */
-static inline struct run prepare_run(const char *const *addresses, const char *secret_file)
+/* Opens a run of a source with these operations without starting it. */
+static inline struct run prepare_from(const struct source_ops *ops, const char *const *addresses,
+				      const char *secret_file)
 {
 	const struct source_target target = {0};
 	struct made *m = calloc(1, sizeof(*m));
@@ -224,7 +226,7 @@ static inline struct run prepare_run(const char *const *addresses, const char *s
 	struct event_request pushed = {.name = "pushed", .class = PUSHED, .attr.config = 1};
 	struct event_request local = {.name = "local", .class = LOCAL, .attr.config = 2};
 
-	m->source.ops = &made_ops;
+	m->source.ops = ops;
 	m->source.decoder = decoder_new();
 	m->source.start = UINT64_MAX;
 	m->formats = formats_new();
@@ -244,6 +246,11 @@ static inline struct run prepare_run(const char *const *addresses, const char *s
 	if (run.source->ops->open(run.source, &target, &err))
 		fail_msg("%s", err.text);
 	return run;
+}
+
+static inline struct run prepare_run(const char *const *addresses, const char *secret_file)
+{
+	return prepare_from(&made_ops, addresses, secret_file);
 }
 
 static inline struct run open_run(const char *const *addresses, const char *secret_file)
@@ -316,9 +323,11 @@ static inline uint32_t pushed_below(uint32_t n)
 /* What a recording of a pushed stream contains. */
 struct content {
 	uint32_t samples, losses, lost;
+	uint64_t loss_end;
 };
 
-static inline struct content read_recording(const char *file)
+/* shift: what was added to the times. */
+static inline struct content read_recording(const char *file, uint64_t shift)
 {
 	struct event_request req = {.name = "pushed",
 				    .class = PUSHED,
@@ -345,6 +354,7 @@ static inline struct content read_recording(const char *file)
 				assert_int_equal(decoder_decode(src->decoder, rec, &ev, 1), 1);
 				content.losses++;
 				content.lost += ev.period;
+				assert_true(decoder_time(src->decoder, rec, &content.loss_end));
 			}
 			if (rec->type != PERF_RECORD_SAMPLE)
 				continue;
@@ -353,7 +363,7 @@ static inline struct content read_recording(const char *file)
 			if (id_of(expected) == LOCAL_ID)
 				expected++;
 			assert_int_equal(value, expected++);
-			assert_int_equal(slots[i].time, time_of(value));
+			assert_int_equal(slots[i].time, time_of(value) + shift);
 			assert_int_equal(ev.class, PUSHED);
 			assert_int_equal(ev.pid, 10);
 			assert_int_equal(ev.tid, 11);

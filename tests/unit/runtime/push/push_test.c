@@ -4,7 +4,9 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 #include <cmocka.h>
+#include "clocks/clock_axis.h"
 #include "made_push.h"
 
 /* A file is compressed, and a recording; the other class and losses reach the session. */
@@ -26,10 +28,52 @@ static void file(void **state)
 	assert_int_equal(run.local, N / 3);
 	assert_int_equal(run.losses, 1);
 	run.source->ops->free(run.source);
-	content = read_recording(path);
+	content = read_recording(path, 0);
 	assert_int_equal(content.samples, pushed_below(N));
 	assert_int_equal(content.losses, 1);
 	assert_int_equal(content.lost, 7);
+}
+
+/* All times are sent on another clock, also the end of a loss, which is not the time of its slot.
+ */
+static void shifted_times(void **state)
+{
+	enum { N = 1000, SHIFT = 1000000000 };
+	const struct axis_options options = {.offset = SHIFT};
+	struct run run = open_run((const char *[]){path, NULL}, NULL);
+	const struct source_clock clock = {.id = CLOCK_MONOTONIC};
+	struct clock_axis *axis = clock_axis_new(&options, &clock, &err);
+	struct content content;
+
+	(void)state;
+	assert_non_null(axis);
+	push_set_clock(run.push, axis, SHIFT);
+	run.made->loss_after = 500;
+	produce(&run, N);
+	end_run(&run);
+	run.source->ops->free(run.source);
+	content = read_recording(path, SHIFT);
+	assert_int_equal(content.samples, pushed_below(N));
+	assert_in_range(content.loss_end, time_of(500) + SHIFT, time_of(N) + SHIFT);
+}
+
+static uint64_t convert(struct source *src, uint64_t time)
+{
+	(void)src;
+	return time + 5;
+}
+
+/* The session converts the end of a loss. */
+static void other_clock(void **state)
+{
+	struct source_ops ops = made_ops;
+	struct run run;
+
+	(void)state;
+	ops.convert = convert;
+	run = prepare_from(&ops, (const char *[]){path, NULL}, NULL);
+	assert_int_equal(run.source->ops->convert(run.source, 100), 105);
+	run.source->ops->free(run.source);
 }
 
 static void limit(void **state)
@@ -42,7 +86,7 @@ static void limit(void **state)
 	while (step(&run) >= 0)
 		;
 	run.source->ops->free(run.source);
-	assert_int_equal(read_recording(path).samples, 1000);
+	assert_int_equal(read_recording(path, 0).samples, 1000);
 }
 
 static void full_disk(void **state)
@@ -59,6 +103,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(file, clean),
+		cmocka_unit_test_teardown(shifted_times, clean),
+		cmocka_unit_test_teardown(other_clock, clean),
 		cmocka_unit_test_teardown(limit, clean),
 		cmocka_unit_test(full_disk),
 	};
