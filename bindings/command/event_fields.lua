@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- The fields of events, as `profscript new` and `profscript stubs` write them into files.
+local event_filter = require 'bindings.select.event_filter'
 local failure = require 'bindings.base.failure'
 local instance = require 'bindings.run.instance'
 local options = require 'bindings.options.parser'
@@ -69,7 +70,10 @@ local function look_up(session, opt, texts, settings)
     failure.usage('%s: %d events are too many for one script: select at most %d', settings.name, #set.list,
       settings.max)
   end
-  for i, event in ipairs(set.list) do list[i] = describe(event) end
+  for i, event in ipairs(set.list) do
+    event_filter.split(event, settings.input ~= nil) -- a mistake in it is told here, not when the events are opened
+    list[i] = describe(event)
+  end
   return list
 end
 

@@ -19,6 +19,7 @@ local views = require 'bindings.view.views'
 local C = ffi.C
 local recorder = {}
 
+local MAX_PAGES = 2 ^ 31 -- what a struct session_target can say
 local DEFAULT_SIZE = 64 * 2 ^ 20 -- bytes of all rings
 local PAGE = 4096
 local READ_TASKS = 1e8 -- ns between looks whether the ring of task records fills
@@ -187,7 +188,7 @@ function Recorder:open()
   end
   local n = #cpu_list.numbers(cpus or sys.read '/sys/devices/system/cpu/online')
   local pages = 1
-  while pages * 2 * PAGE * n <= self._bytes do pages = pages * 2 end
+  while pages * 2 * PAGE * n <= self._bytes and pages < MAX_PAGES do pages = pages * 2 end
   local target = ffi.new('struct session_target', {
     cpus = cpus, pages = pages, watermark = WATERMARK, overwrite = 1, everywhere = 1,
   })

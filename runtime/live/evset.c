@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "live/evset.h"
 #include <errno.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -137,7 +138,10 @@ static int map_rings(struct group *g, int cpu, struct error *err)
 	if (cpus && threads) {
 		perf_evlist__set_maps(g->list, cpus, threads);
 		ret = 0;
-		if (perf_evlist__mmap(g->list, g->pages))
+		/* libperf keeps the size of a ring in an int: beyond it, it would map none. */
+		if (g->pages >= INT_MAX / sysconf(_SC_PAGESIZE))
+			ret = -ENOMEM;
+		else if (perf_evlist__mmap(g->list, g->pages))
 			ret = errno ? -errno : -EINVAL;
 	}
 	perf_cpu_map__put(cpus);

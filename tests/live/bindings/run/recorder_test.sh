@@ -158,6 +158,10 @@ refused() {
 }
 refused "^profscript: bad.lua:3: session.recorder: keep is a size .* not 'much'$" \
 	"session.recorder { events = 'sched:sched_switch', keep = 'much' }" ''
+for size in 128G 1024T; do # more than a ring can have, and more pages than 32 bits
+	refused '^profscript: cannot map rings of [0-9]+ pages: Cannot allocate memory$' \
+		"session.recorder { events = 'sched:sched_switch', keep = '$size' }" ''
+done
 refused "^profscript: bad.lua:3: session.recorder: unknown setting 'kep'; did you mean 'keep'\?$" \
 	"session.recorder { events = 'sched:sched_switch', kep = '1M' }" ''
 refused "^profscript: bad.lua:3: session.recorder takes \{ events = ... \}$" 'session.recorder {}' ''

@@ -43,6 +43,7 @@ if [ -e /sys/kernel/tracing/events/ftrace/function/id ]; then
 else
 	skip 'each function' 'ftrace:function'
 fi
+refused 'a ring of 4 GiB' 1 'cannot map rings of 1048576 pages: Cannot allocate memory' trace -e $switch -m 1048576 --duration 0.1
 under nomemory 'a ring without memory' 1 'cannot map rings of 262144 pages: Cannot allocate memory' trace -e $switch -m 262144
 under nofiles 'no descriptors' 1 '[0-9]+ file descriptors needed, but only 6 allowed' trace -e $switch -N 1 --capture perf
 under notracefs 'no tracefs' 3 'tracefs is not mounted; mount it with: mount -t tracefs' trace -e $switch -N 1
