@@ -69,12 +69,13 @@ end
 --- Calls a function of all followers that have it. Returns whether one of them wants the run to end.
 ---@param list Follower[]
 ---@param name string
+---@param argument any the compiler does not know varargs
 ---@return boolean ends
-function followers.call(list, name, ...)
+function followers.call(list, name, argument)
   local ends = false
   for _, follower in ipairs(list) do
     local call = follower[name]
-    if call and call(follower, ...) then ends = true end
+    if call and call(follower, argument) then ends = true end
   end
   return ends
 end

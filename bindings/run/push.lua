@@ -47,7 +47,7 @@ local function addresses_of(event, opt)
   if #list == 0 and event.attrs.push then add(event.attrs.push) end
   for _, address in ipairs(opt.push or {}) do add(address) end
   if opt.record and #list > 0 then failure.usage '--record and push exclude each other' end
-  if opt.record then add(opt.record:find '/' and opt.record or './' .. opt.record) end
+  if opt.record then add(opt.record:find '^/' and opt.record or './' .. opt.record) end
   return list
 end
 

@@ -216,7 +216,7 @@ local function new_excerpt(self, path)
     local name = event.tracepoint and event.name:match ':(.*)$'
     if formats ~= nil and name then C.formats_find(formats, event.system, name, err) end
   end
-  local excerpt = C.session_excerpt(self._session, path:find '/' and path or './' .. path, requests, n, err)
+  local excerpt = C.session_excerpt(self._session, path:find '^/' and path or './' .. path, requests, n, err)
   if excerpt == nil then error('recorder:dump: ' .. ffi.string(err.text), 3) end
   return ffi.gc(excerpt, C.excerpt_free)
 end

@@ -178,8 +178,9 @@ function Run:follow(follower) table.insert(self.followers, follower) end
 
 --- Calls a function of all followers. Returns whether one of them wants the run to end.
 ---@param name string see Follower
+---@param argument any
 ---@return boolean ends
-function Run:tell(name, ...) return followers.call(self.followers, name, ...) end
+function Run:tell(name, argument) return followers.call(self.followers, name, argument) end
 
 --- Does the same, and calls the others even if one fails. Returns false and the first problem then.
 ---@param name string see Follower
@@ -195,6 +196,7 @@ function Run:on_file(path, call)
   local files = watch.new()
   local ok, message = files:add { path }
   if not ok then return message end
+  C.session_look_around(self.session)
   table.insert(self.file_calls, { files = files, call = call })
 end
 

@@ -317,8 +317,8 @@ static void end_with_threads(struct session *s)
  * to be delivered, and no process is watched. */
 static bool is_idle(const struct session *s)
 {
-	return counts_only(s) && !s->wanted && s->nr_machines == 1 && !s->workload &&
-	       (!s->nr_tids || s->per_thread) && !s->stopped && signals_fd() >= 0;
+	return !s->looks_around && counts_only(s) && !s->wanted && s->nr_machines == 1 &&
+	       !s->workload && (!s->nr_tids || s->per_thread) && !s->stopped && signals_fd() >= 0;
 }
 
 static void wait_for_more(struct session *s)
@@ -571,6 +571,11 @@ int session_copy(struct session *s, struct excerpt *x, const struct event *ev, c
 void session_wake_on(struct session *s, int fd)
 {
 	s->source->wake_fd = fd;
+}
+
+void session_look_around(struct session *s)
+{
+	s->looks_around = true;
 }
 
 void session_wake_after(struct session *s, uint64_t ns)

@@ -171,6 +171,8 @@ void session_wake_after(struct session *s, uint64_t ns);
 /* Makes session_next() end its wait when a descriptor is readable, too. Only before the session
  * starts. Sources that cannot do that look around every 100 ms. */
 void session_wake_on(struct session *s, int fd);
+/* Makes session_next() return every 100 ms, also where no event can come. */
+void session_look_around(struct session *s);
 /* Stops the events; session_next() still delivers existing ones up to BATCH_END. */
 void session_stop(struct session *s);
 

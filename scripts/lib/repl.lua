@@ -300,6 +300,9 @@ function actions.add(self, action)
     local message = failure.is(problem) and problem.message or tostring(problem)
     return (message:gsub('^profscript: ', '')) .. '\n'
   end
+  for _, added in ipairs(self._kept.added) do
+    if added == text then return text .. ' has been added already\n' end
+  end
   table.insert(self._kept.added, text)
   self._reopens = ('opened %s, and the programs begin anew'):format(text)
   return ''

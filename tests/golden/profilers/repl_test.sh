@@ -22,6 +22,7 @@ run
 +sched:sched_wakup
 +sched:sched_wakeup/pid ==/
 +sched:sched_wakeup
++sched:sched_wakeup
 sched_wakeup: count(ev.pid)
 run
 list
@@ -36,6 +37,7 @@ check 'the second time: nothing is counted twice' diff <(sed -n "$((first[2] + 1
 second=$(grep -n '^2: ' out | sed -n 2p | cut -d: -f1)
 check 'an event that was added' diff <(sed -n "$((second + 2)),$((second + $(wc -l <wakeups)))p" out) <(sed 1d wakeups)
 expect_line 'a wrong event' "^repl: the recording contains no event 'sched:sched_wakup'; did you mean 'sched:sched_wakeup'\?$" out
+expect_line 'an event that is there' '^sched:sched_wakeup has been added already$' out
 expect_line 'a wrong filter' "^bad filter of sched:sched_wakeup 'pid ==': expected a value, found the end" out
 expect_line 'a field with its values' '^  prev_pid +pid_t: signed, 4 bytes; such as [0-9 ]+$' out
 check 'both programs stay' test "$(tail -2 out | cut -c1-8 | paste -sd' ')" = '1: count 2: count'

@@ -112,6 +112,8 @@ check 'and the stacks' grep -q do_syscall_64 perf.txt
 "$PROFSCRIPT" file.lua --file no/such/file -- "$syscalls" 10 >out 2>err
 check 'a file that cannot be written' test $? -eq 1
 expect_line 'says so' '^profscript: file.lua:9: recorder:dump: .*no/such/file.*No such file or directory' err
+"$PROFSCRIPT" file.lua --file unix:no/such -- "$syscalls" 10 >out 2>err
+check 'a file is not an address' test $? -eq 1
 
 # A file as the trigger: it is created, written, replaced; others beside it do not matter.
 cat >saved.lua <<END
@@ -136,6 +138,12 @@ END
 	$syscalls 30; mv other now; said 3" >out 2>err
 result $? 'a run until a file is saved' err
 check 'each time it is saved' diff <(printf '%s\n' '1: 10 events' '2: 20 events' '3: 30 events') out
+# Nothing else wakes this run.
+start saved.lua
+echo >now
+wait_for 20 grep -q ^1: "$TMP/out"
+result $? 'while there are no events' "$TMP/err"
+stop
 "$PROFSCRIPT" saved.lua --file no/such/file >out 2>err
 check 'a folder that does not exist' test $? -eq 1
 expect_line 'says so' '^profscript: saved.lua:7: session.on_file: no/such: No such file or directory$' err
