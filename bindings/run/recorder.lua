@@ -195,7 +195,7 @@ function Recorder:open()
   check_code(C.session_start(self._session, target, err), err)
 end
 
---- Notes the zero of the run's times. Called when the run's session has started.
+--- Takes over the run's times. Called when the run's session has started.
 ---@package
 function Recorder:start()
   local run = self._run
@@ -204,6 +204,7 @@ function Recorder:start()
   C.session_read_clock(self._session, ours)
   self._shift = ours.base - clock.base -- of our times
   self._base = clock.base
+  C.session_share_wall(self._session, run.session)
 end
 
 --- Creates the file of a dump.

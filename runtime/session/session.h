@@ -206,6 +206,9 @@ uint32_t session_stack(struct session *s, const struct event *ev);
 bool session_read_resolve_stats(const struct session *s, struct resolve_stats *out);
 void session_read_stats(const struct session *s, struct session_stats *out);
 void session_read_clock(const struct session *s, struct session_clock *out);
+/* Takes over the wall time of another session on the same clock: each reads it a little
+ * differently. */
+void session_share_wall(struct session *s, const struct session *with);
 /* Returns the exact time of the source's clock at a time since the base, in ns. */
 uint64_t session_exact_time(const struct session *s, double time);
 /* Returns what the source's times are. */

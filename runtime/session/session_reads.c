@@ -115,6 +115,12 @@ void session_read_clock(const struct session *s, struct session_clock *out)
 	out->wall_nsec = s->source->info.wall_nsec + s->base % 1000000000;
 }
 
+void session_share_wall(struct session *s, const struct session *with)
+{
+	s->source->info.wall_sec = with->source->info.wall_sec;
+	s->source->info.wall_nsec = with->source->info.wall_nsec;
+}
+
 uint64_t session_exact_time(const struct session *s, double time)
 {
 	return s->base + (uint64_t)(int64_t)time;
