@@ -218,7 +218,7 @@ end
 KINDS['num-dist'] = function(case, event)
   local one = number(event, 1, true)
   case.attributes = ("num='%s'/"):format(one.text)
-  local name, by_cpu = event.name:match ':(.*)', random(2) == 1
+  local name, by_cpu = event.name:match ':(.*)', random(2) == 1 and not event.counted
   case.keys, case.values = '3', '4,5'
   if by_cpu then
     table.insert(case.args, '--perins')
