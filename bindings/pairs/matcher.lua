@@ -196,8 +196,9 @@ function Feed:key_value(key)
 end
 
 --- Called by the driver after the session has started.
+---@param is_gate? boolean it decides what a source passes on, and shows nothing
 ---@package
-function Feed:open(run)
+function Feed:open(run, is_gate)
   local config = self.config
   self.run = run
   self.strings = run.services.strings
@@ -260,12 +261,12 @@ function Feed:open(run)
     local value = self:key_value(key)
     return ('%s %s'):format(self:key_source() or '', type(value) == 'string' and value or units.number(value))
   end
-  self.export = run.export and run.export:slices({
+  self.export = run.export and not is_gate and run.export:slices({
     by = self:per_instance() and self.instance or TASK_KEYS[self:key_source()] and 'tid' or 'key',
     key_text = key_text,
     value = config.value,
   }, config.stages)
-  self.keep_pairs = run.serving and run.serving:keep_pairs(config.stages, key_text)
+  self.keep_pairs = run.serving and not is_gate and run.serving:keep_pairs(config.stages, key_text)
   self.add_row = config.rows and pair_rows.adder(config.rows, config, self.expression_env)
 end
 

@@ -103,9 +103,11 @@ fewer events.
     local keys = intern.new(1, MAX_ROWS)
     local hists = hist.set((MAX_ROWS + 1) * STATES, opt.than)
     local than, perins, all_but_s = opt.than or math.huge, opt.perins, opt.interruptible == false
-    local started = opt.than and session.slots(threads.MAX)
+    local pass = opt.than and session.gate()
+    local started = opt.than and not pass and session.slots(threads.MAX)
 
     local function print_state(pid, state, ns, ev)
+      if pass then return ev and pass(ev) end
       local word, name = state == QUEUED and 'RUNDELAY' or 'WAIT', session.task_name(pid)
       if out.format == 'text' then
         out:stamp(nil, (' task-state: %d %s %s %.3f ms'):format(pid, name, word, ns / 1e6))
