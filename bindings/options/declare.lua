@@ -273,7 +273,10 @@ end
 local function check_option(option)
   if not option.type then return 'missing type' end
   if not types[option.type] then
-    return ("unknown type '%s'%s"):format(option.type, nearest.hint(option.type, nearest.keys(types)))
+    local known = nearest.keys(types)
+    local hint = nearest.hint(option.type, known)
+    return ("unknown type '%s'%s"):format(option.type, hint ~= '' and hint or '; it is one of '
+      .. table.concat(known, ', '))
   end
   if not option.help then return 'missing help' end
   if option.short and not option.short:match '^%w$' then

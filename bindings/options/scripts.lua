@@ -136,7 +136,8 @@ end
 ---@return string? message if the table is invalid
 local function check_table(profiler)
   if type(profiler) ~= 'table' then
-    return ('the file returns a %s, not a table with summary and start'):format(type(profiler))
+    local what = profiler == nil and 'nothing' or 'a ' .. type(profiler)
+    return ('the file returns %s, not a table with summary and start'):format(what)
   end
   for _, key in ipairs(nearest.keys(profiler)) do
     local value = profiler[key]
@@ -290,6 +291,7 @@ function scripts:find(given)
   table.sort(here)
   local near_here = nearest.find(name, here)
   if near_here and (near_here == name or hint == '') then hint = ("; did you mean './%s.lua'?"):format(near_here) end
+  if name ~= given then return nil, ("profscript: no such file '%s'%s"):format(given, hint) end
   return nil, ("profscript: no such profiler '%s'%s\ntry 'profscript -h'"):format(given, hint)
 end
 

@@ -88,6 +88,9 @@ local PAIR_SIZE = ffi.sizeof 'struct pair'
 ---@field triggers? Event[]
 ---@field triggered? fun(ev: Ev) called at each trigger, after all pairs completed before it
 
+local SETTINGS = { 'stages', 'key', 'cycle', 'keep', 'value', 'has', 'max_keys', 'others', 'details', 'pair',
+  'latencies', 'rows', 'lost', 'left', 'ends', 'triggers', 'triggered' }
+
 --- Finds pairs. A script returns it as a list entry of its handlers.
 ---@class Feed : Consumer
 local Feed = {}
@@ -117,6 +120,9 @@ local public -- creates the facade of a feed
 ---@param config PairsConfig
 ---@return Feed
 function pairs_.new(config)
+  check.is(config, 'table', 'pairs.new takes settings')
+  check.settings(config, SETTINGS, 'pairs.new')
+  check.is(config.stages, 'table', 'pairs.new takes stages')
   local min = config.cycle and 1 or 2
   if #config.stages < min then
     error(('pairs.new takes at least %d stages, not %d'):format(min, #config.stages), 2)
@@ -124,6 +130,12 @@ function pairs_.new(config)
   for i, stage in ipairs(config.stages) do
     if type(stage) ~= 'table' or stage.class then
       error(('pairs.new: stage %d is not a list of events: stages = { { first }, { second } }'):format(i), 2)
+    end
+    for _, event in ipairs(stage) do
+      if type(event) ~= 'table' then
+        error(('pairs.new: stage %d has %s, which is not an event of session.event() or of an option'):format(i,
+          check.shown(event)), 2)
+      end
     end
   end
   config = with_real_events(config)
