@@ -73,6 +73,9 @@ local KEYS = {
 }
 local REQUIRED = { 'summary', 'start' }
 
+--- The mistake of a module that is taken for a script.
+scripts.MODULE = "a module for other scripts: its table has neither 'summary' nor 'start'"
+
 ---@param sys scripts.Sys
 ---@param datadir string directory of the shipped scripts
 ---@return scripts.Scripts
@@ -141,7 +144,11 @@ local function check_table(profiler)
   end
   for _, key in ipairs(nearest.keys(profiler)) do
     local value = profiler[key]
-    if not KEYS[key] then return ("unknown key '%s'%s"):format(key, nearest.hint(key, nearest.keys(KEYS))) end
+    if not KEYS[key] then
+      local hint = nearest.hint(key, nearest.keys(KEYS))
+      if hint == '' and profiler.summary == nil and profiler.start == nil then return scripts.MODULE end
+      return ("unknown key '%s'%s"):format(key, hint)
+    end
     if type(value) ~= KEYS[key] then
       return ("'%s' is a %s, not a %s"):format(key, type(value), KEYS[key])
     end
