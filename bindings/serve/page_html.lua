@@ -100,10 +100,18 @@ function frameName(line) {
   return parts[1] === 'Unknown' && parts[2] ? '[' + parts[2].replace(/.*\//, '') + ']' : parts[1];
 }
 function isList(column) { return column.kind === 'none' && column.name === 'stack'; }
-function keyOf(table, row) {
-  return JSON.stringify(row.filter(function (_, i) {
-    return table.columns[i].kind === 'label' || isList(table.columns[i]);
-  }));
+// What tells the rows of a table apart: their labels, and a number for further ones with the same labels.
+function keysOf(table) {
+  const seen = new Map();
+  table.keys = table.keys || table.rows.map(function (row) {
+    const labels = row.filter(function (_, i) {
+      return table.columns[i].kind === 'label' || isList(table.columns[i]);
+    });
+    const key = JSON.stringify(labels), n = seen.get(key) || 0;
+    seen.set(key, n + 1);
+    return n ? JSON.stringify(labels.concat(n)) : key;
+  });
+  return table.keys;
 }
 function merge(column, a, b) {
   if (b === null) return a;
@@ -145,8 +153,9 @@ function addUp(name, list) {
       sum.columns = table.columns;
       sum.reports++;
       sum.more = Math.max(sum.more, table.more);
-      table.rows.forEach(function (row) {
-        const key = keyOf(table, row), known = sum.rows.get(key);
+      const keys = keysOf(table);
+      table.rows.forEach(function (row, at) {
+        const key = keys[at], known = sum.rows.get(key);
         sum.rows.set(key, known ? known.map(function (value, i) { return merge(table.columns[i], value, row[i]); })
           : row.slice());
       });
@@ -165,8 +174,9 @@ function chartData(name, view) {
       if (table.name !== name) return;
       const hist = table.columns.findIndex(function (column) { return column.kind === 'histogram'; });
       const at = table.columns.findIndex(function (column) { return column.name === view.charted; });
-      table.rows.forEach(function (row) {
-        if (view.focus && keyOf(table, row) !== view.focus) return;
+      const keys = view.focus && keysOf(table);
+      table.rows.forEach(function (row, i) {
+        if (view.focus && keys[i] !== view.focus) return;
         if (hist >= 0 && row[hist]) {
           row[hist].forEach(function (pair) {
             one.counts.set(pair[0], (one.counts.get(pair[0]) || 0) + pair[1]);
@@ -321,11 +331,15 @@ function askEvents(bucket) {
   byId('notes').textContent = 'asking';
   byId('lines').textContent = '';
   const asked = nrAsked;
+  let pause = 100;                // ms
   function request() {
     return get('ask?q=' + encodeURIComponent(question)).then(function (answer) {
       if (asked !== nrAsked) return;
       if (answer) return showEvents(answer, bucket);
-      return new Promise(function (done) { window.setTimeout(done, 200); }).then(request);
+      // Many pages that ask at once must not do so in step, nor all the time.
+      const wait = pause * (0.5 + Math.random());
+      pause = Math.min(pause * 1.5, 2000);
+      return new Promise(function (done) { window.setTimeout(done, wait); }).then(request);
     });
   }
   request().catch(function (error) {
@@ -555,11 +569,13 @@ function setState(text, is_over) {
   byId('state').textContent = text;
   byId('state').className = is_over ? 'ended' : '';
 }
+// Returns null where the same is to be asked again: the answer is not ready (202), or too many ask (503).
 function get(path) {
   return fetch(path + (path.includes('?') ? '&' : '?') + 'token=' + encodeURIComponent(token), { cache: 'no-store' })
     .then(function (answer) {
+      if (answer.status === 202 || answer.status === 503) return null;
       if (!answer.ok) throw new Error('the server answered ' + answer.status);
-      return answer.status === 202 ? null : answer.json();
+      return answer.json();
     });
 }
 // What a request that failed says: without an answer nobody is there.

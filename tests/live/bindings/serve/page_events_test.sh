@@ -16,9 +16,30 @@ check 'no question' test "$(get "/ask?token=$token")" = 400
 check 'one that is too long' test "$(get "/ask?token=$token&q=$(printf '%600s' | tr ' ' x)")" = 400
 wait_for 60 is_answered n%3D1
 result $? 'an answer' "$TMP/answer"
-for n in $(seq 20); do get "/ask?token=$token&q=n%3Dmany$n" >>"$TMP/many"; done
+# Answers wait for those who asked, also while others ask.
+ask_all() { for n in $(seq "$2"); do get "/ask?token=$token&q=n%3D$1$n"; done >"$TMP/many"; }
+ask_all wait 50
+check 'many questions: all are taken' test "$(sort -u "$TMP/many")" = 202
+wait_for 60 is_answered n%3Dwait50
+ask_all wait 50
+check 'many questions: all are answered' test "$(sort -u "$TMP/many")" = 200
+ask_all more 80
+check 'too many: they are to be asked again' sh -c '! grep -vx "202\|503" "$1"' - "$TMP/many"
 wait_for 60 is_answered n%3Dlast
-result $? 'many questions: there is room for another one later' "$TMP/many"
+result $? 'too many: there is room for another one later' "$TMP/many"
+client() (
+	mkdir "$TMP/client$1"
+	TMP=$TMP/client$1
+	wait_for 60 is_answered "n%3Dclient$1"
+)
+clients=()
+for n in $(seq 50); do
+	client "$n" &
+	clients+=($!)
+done
+answered=0
+for n in "${clients[@]}"; do wait "$n" && answered=$((answered + 1)); done
+check 'fifty clients at once: all get an answer' test $answered = 50
 check 'the page' test "$(get "/?token=$token")" = 200
 
 # The same page, which a file may not let ask a server: without that rule, and with the address of the run.
