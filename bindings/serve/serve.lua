@@ -40,7 +40,7 @@ end
 function serving.new(run)
   local opt = run.opt
   if not (opt.prometheus or opt.otlp or opt.serve) then return end
-  local self = setmetatable({ reports = 0, puts = 0 }, Serving)
+  local self = setmetatable({ reports = 0, puts = 0, said_replaced = {} }, Serving)
   self.metrics = registry.new(run.name, wall)
   if opt.serve then self.page, self.events_of, self.question = page.new(), {}, ffi.new('char[?]', C.HTTP_QUESTION) end
   self:again(run)
@@ -73,7 +73,7 @@ function Serving:record(name, fields, order)
   end
   local spec = { name = name, columns = columns }
   if in_report then return self:table(spec, { fields }) end
-  self.metrics:table(spec, { fields })
+  self.metrics:table(spec, { fields }, true)
 end
 
 --- Opens a server.
@@ -187,6 +187,14 @@ function Serving:complain()
     self.said_dropped = true
     run.out:warn(('%s: more than %d series of metrics: others are dropped, and counted in '
       .. 'profscript_dropped_series_total'):format(run.name, metrics.max))
+  end
+  for name, labels in pairs((self.server or self.sender) and metrics.replaced or {}) do
+    if not self.said_replaced[name] then
+      self.said_replaced[name] = true
+      run.out:warn(("%s: rows of the table '%s' have %s: as metrics, only the last one is kept; "
+        .. 'a column of text would tell them apart'):format(run.name, name,
+        labels == '' and 'no labels' or 'the same labels (' .. labels .. ')'))
+    end
   end
   if not self.sender or self.said_problem then return end
   local stats = self:sender_stats()
