@@ -212,14 +212,15 @@ threads.]],
     local everyone, ours = not session.named_threads, threads.new(session, opt)
     local missed, last_time, completed = unreported.new(), 0, false
 
+    local order = { 'time', 'device', 'start', 'stop', 'ns' }
+    if opt.than then tables.record('blktrace', order) end
     local function print_slow(ev, dev, from, to, ns)
       local device = names[dev] or tostring(dev)
       if out.format == 'text' then
         out:stamp(ev._time, (' blktrace: %s %s => %s %.3f us'):format(device, STAGES[from], STAGES[to], ns / 1e3))
       else
         local time = out:seconds(ev._time)
-        out:record('blktrace', { time = time, device = device, start = STAGES[from], stop = STAGES[to], ns = ns },
-          { 'time', 'device', 'start', 'stop', 'ns' })
+        out:record('blktrace', { time = time, device = device, start = STAGES[from], stop = STAGES[to], ns = ns }, order)
       end
       out:print_event(ev)
     end
