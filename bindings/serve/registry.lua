@@ -46,8 +46,8 @@ local DEFAULT_FIRST, DEFAULT_LAST = 0, 32
 ---@class Registry
 ---@field families MetricFamily[]
 ---@field dropped integer series that had no room
----@field replaced table<string, string> the labels of tables of which a report has several rows with the same ones; only
---- the last row's gauges are kept
+---@field replaced table<string, string> labels by table, if a report has several rows with the same ones: only the
+--- gauges of the last row are kept
 local Registry = {}
 Registry.__index = Registry
 
@@ -57,7 +57,8 @@ Registry.__index = Registry
 ---@return Registry
 function registry.new(profiler, now, max_series)
   return setmetatable({ profiler = profiler, now = now, max = max_series or MAX_SERIES, families = {}, by_name = {},
-    tables = {}, replaced = {}, n = 0, dropped = 0, report = 1, purged = 0, start = now() }, Registry)
+    tables = {}, replaced = {}, n = 0,
+    dropped = 0, report = 1, purged = 0, start = now() }, Registry)
 end
 
 --- Returns the family of a name.

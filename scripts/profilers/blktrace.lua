@@ -220,7 +220,8 @@ threads.]],
         out:stamp(ev._time, (' blktrace: %s %s => %s %.3f us'):format(device, STAGES[from], STAGES[to], ns / 1e3))
       else
         local time = out:seconds(ev._time)
-        out:record('blktrace', { time = time, device = device, start = STAGES[from], stop = STAGES[to], ns = ns }, order)
+        out:record('blktrace', { time = time, device = device, start = STAGES[from], stop = STAGES[to], ns = ns },
+          order)
       end
       out:print_event(ev)
     end

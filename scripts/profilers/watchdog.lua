@@ -114,8 +114,8 @@ each check.]],
       end
       count('hard lockup', cpu)
       out:record('hard lockup', { time = out:seconds(ev._time), cpu = cpu, seen_by = ev._cpu, passed = passed,
-        limit = limit }, order_of_other, ('WILL: hard lockup - CPU#%d [%d > %d], seen by CPU#%d\n'):format(cpu, passed, limit,
-        ev._cpu))
+        limit = limit }, order_of_other, ('WILL: hard lockup - CPU#%d [%d > %d], seen by CPU#%d\n'):format(cpu, passed,
+        limit, ev._cpu))
     end
 
     return {

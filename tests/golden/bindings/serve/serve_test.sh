@@ -139,7 +139,7 @@ awk '/^profscript_sql_query1_n / { all = $NF } /^profscript_sql_query2_n\{next_c
 result $? 'sql: the results of two queries' "$TMP/got"
 # Rows that nothing tells apart are one series, which is said once.
 "$PROFSCRIPT" sql -i 1 --input "$DATA/sched.data" -e sched:sched_switch --otlp "$url" \
-	--query 'SELECT prev_prio, next_prio FROM sched_switch' >/dev/null 2>"$TMP/err"
+	--query 'SELECT prev_state FROM sched_switch' >/dev/null 2>"$TMP/err"
 expect_line 'rows without labels: it is said' \
 	"^sql: rows of the table 'query' have no labels: as metrics, only the last one is kept; " "$TMP/err"
 check 'rows without labels: once' test "$(grep -c 'only the last one is kept' "$TMP/err")" = 1
