@@ -160,10 +160,21 @@ local function narrow(self, query)
   for _, word in ipairs { 'left', 'right', 'full', 'event_metadata' } do
     if text:find('%f[%w_]' .. word .. '%f[^%w_]') then return end -- outer joins; counts of all events
   end
+  local plans = {}
+  for _, one in ipairs(self.tables) do plans[one.number] = {} end
+  for _, one in ipairs(self._queries) do
+    local found = self._kept:plans(one)
+    if not found then return end
+    for _, plan in ipairs(found) do
+      local number = C.tables_of_plan(self._tables, plan)
+      if number < 0 then return end
+      table.insert(plans[number], plan)
+    end
+  end
   for _, one in ipairs(self.tables) do
     local event = one.event
     local added = not (event.machine or event.attrs.push or event.owner.parent) and event.tracepoint
-      and constants.filter(self._tables, one.number, one.columns)
+      and constants.filter(self._tables, plans[one.number], one.columns)
     if added and event.filter then
       event.filter = ('(%s) && (%s)'):format(event.filter, added)
     elseif added then
