@@ -107,6 +107,16 @@ local function tell(run, format, ...)
   output.complain(('%s: %s\n'):format(run.name, format:format(...)))
 end
 
+--- Says what does not work, on stderr even if the reports go to a file: with -o /dev/null nobody would see it.
+local function warn(run, format, ...)
+  local line = ('%s: %s'):format(run.name, format:format(...))
+  if run.opt.output and not run.opt.quiet then
+    output.complain(text.lines(line) .. '\n')
+  else
+    run.out:warn(line)
+  end
+end
+
 local function set(server, path, kind, body)
   if C.http_server_set(server, path, kind, body, #body) ~= 0 then failure.raise 'out of memory' end
 end
@@ -185,22 +195,21 @@ function Serving:complain()
   local run, metrics = self.run, self.metrics
   if metrics.dropped > 0 and not self.said_dropped then
     self.said_dropped = true
-    run.out:warn(('%s: more than %d series of metrics: others are dropped, and counted in '
-      .. 'profscript_dropped_series_total'):format(run.name, metrics.max))
+    warn(run, 'more than %d series of metrics: others are dropped, and counted in profscript_dropped_series_total',
+      metrics.max)
   end
   for name, labels in pairs((self.server or self.sender) and metrics.replaced or {}) do
     if not self.said_replaced[name] then
       self.said_replaced[name] = true
-      run.out:warn(("%s: rows of the table '%s' have %s: as metrics, only the last one is kept; "
-        .. 'a column of text would tell them apart'):format(run.name, name,
-        labels == '' and 'no labels' or 'the same labels (' .. labels .. ')'))
+      warn(run, "rows of the table '%s' have %s: as metrics, only the last one is kept; a column of text would tell "
+        .. 'them apart', name, labels == '' and 'no labels' or 'the same labels (' .. labels .. ')')
     end
   end
   if not self.sender or self.said_problem then return end
   local stats = self:sender_stats()
   if stats.attempts_failed > 0 then
     self.said_problem = true
-    run.out:warn(('%s: cannot send metrics to %s: %s'):format(run.name, self.url, ffi.string(stats.problem)))
+    warn(run, 'cannot send metrics to %s: %s', self.url, ffi.string(stats.problem))
   end
 end
 
@@ -289,8 +298,7 @@ function Serving:stop()
     C.http_sender_free(ffi.gc(self.sender, nil))
     local missing = self.puts - tonumber(stats.sent)
     if missing > 0 then
-      self.run.out:warn(('%s: %d of %d messages were not sent to %s'):format(self.run.name, missing, self.puts,
-        self.url))
+      warn(self.run, '%d of %d messages were not sent to %s', missing, self.puts, self.url)
     end
     self.sender = nil
   end
