@@ -322,6 +322,7 @@ end
 --- Answers the queries about the events since the last report, and forgets these.
 ---@param at number ns
 function EventTables:report(at)
+  self._reported_at = at
   begin(self)
   self._kept:exec 'UPDATE event_metadata SET sample_count = 0, first_sample_time = NULL, last_sample_time = NULL'
   count(self, self._kept)
@@ -348,7 +349,10 @@ end
 ---@param at number ns
 function EventTables:finish(at)
   self._is_last = true
-  self:report(at)
+  -- If the run ended with an interval, nothing has happened since.
+  local is_empty = self._reported_at == at
+  for _, one in ipairs(self.tables) do is_empty = is_empty and C.rows_count(self._rows, one.number) == 0 end
+  if not is_empty then self:report(at) end
   close_all(self._queries)
   close_all(self._verifying)
   if self._copies then self._copies:close() end

@@ -35,6 +35,10 @@ go
 stop
 check 'events of another profiler are tables' diff <(grep '^query,' "$TMP/out" | cut -d, -f3-) <(echo 2000,2000,2000)
 
+"$PROFSCRIPT" sql -e sched:sched_switch -i 100 --duration 0.3 --csv --query 'SELECT count(*) FROM sched_switch' >"$TMP/out"
+check 'no empty result for the end of the last interval' awk -F, '$2 == last && $3 == 0 { exit 1 } { last = $2 }' "$TMP/out"
+check 'but one for each interval' test "$(grep -c ^query "$TMP/out")" -ge 3
+
 # What all queries compare with constants is left to the kernel: the events are fewer, the result is the same.
 workload syscalls 20000
 start sql -e raw_syscalls:sys_enter -p "$WORKLOAD" -m 1024 --csv -v --query "
