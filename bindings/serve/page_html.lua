@@ -51,9 +51,10 @@ const KEEP = 20000;               // reports
 const MAX_SHOWN = 200;            // rows of a table
 const HEAT = ['#fff3d6', '#fee09a', '#fdc35c', '#fb9a3c', '#f26a2e', '#d63a26', '#a8162a', '#6b0a2e'];
 const token = new URLSearchParams(location.search).get('token') || '';
-// { time, from, to, events, lost, tables: [{ name, columns, rows, more }] }; from, to: the same time in ns of the run
+// { time, is_wall, from, to, events, lost, tables: [{ name, columns, rows, more }] }; from, to: the same time in ns of the run
 const reports = [];
 const views = new Map();          // of tables by name: elements, sorting, the row whose chart is shown
+let isWall = true;                // times are since the epoch, else of the events' own clock
 let next = 0, mode = 'last', from = 0, to = 0, dragging = null, nrAsked = 0;
 
 function element(name, parent, text, type) {
@@ -68,6 +69,7 @@ function byId(id) { return document.getElementById(id); }
 // --- numbers
 
 function clock(time) {
+  if (!isWall) return time.toFixed(6) + ' s';
   const date = new Date(time * 1000);
   return date.toTimeString().slice(0, 8) + '.' + String(date.getMilliseconds()).padStart(3, '0');
 }
@@ -474,7 +476,8 @@ function drawTable(view, sum) {
   const head = element('tr', element('thead', view.table));
   shown.forEach(function (one) {
     const mark = view.sort === one.column.name ? (view.down ? ' ▾' : ' ▴') : '';
-    const th = element('th', head, one.column.title + mark, one.column.kind === 'label' ? 'text' : '');
+    const th = element('th', head, one.column.title + mark,
+      one.column.kind === 'label' || isList(one.column) ? 'text' : '');
     th.dataset.name = one.column.name;
     th.addEventListener('click', function () {
       view.down = view.sort === one.column.name ? !view.down : one.column.kind !== 'label';
@@ -561,7 +564,10 @@ window.addEventListener('resize', draw);
 // --- reports arrive
 
 function add(items) {
-  items.forEach(function (item) { reports.push(item); });
+  items.forEach(function (item) {
+    reports.push(item);
+    isWall = item.is_wall !== false;
+  });
   if (reports.length > KEEP) reports.splice(0, reports.length - KEEP);
   if (items.length && !dragging) draw();
 }

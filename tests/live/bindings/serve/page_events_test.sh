@@ -88,6 +88,7 @@ async function user() {
   check('each bucket has its pairs', buckets > 5 && wrong.length === 0, buckets + ' ' + wrong);
   check('with their events', text('lines').split('sched:sched_wakeup: ').length - 1 === titles().length,
     text('lines'));
+  check('times of a recording without wall time', /^\d+\.\d{6} s to \d+\.\d{6} s, 1 reports$/.test(text('range')), text('range'));
   check('the heading', /^Events (from .* to|until) .*, latency of .* to /.test(text('asked')), text('asked'));
   check('as many as in the table', / kept, \d+ in the bucket$/.test(text('notes')), text('notes'));
   // The events of a time.
@@ -110,7 +111,7 @@ async function user() {
   showEvents({ items: [{ title: '<b>x</b>', text: '<img src=x onerror=alert(1)>\n' }], more: 0, notes: ['<i>'], gone: 5 }, null);
   check('events are text', text('lines') === '<b>x</b><img src=x onerror=alert(1)>\n' && !document.querySelector('#events img'),
     text('lines'));
-  check('what is not kept is said', /^events until .*:05\.000 are not kept any more; <i>$/.test(text('notes')), text('notes'));
+  check('what is not kept is said', /^events until 5\.000000 s are not kept any more; <i>$/.test(text('notes')), text('notes'));
 }
 user().catch(function (error) { check('no exception', false, error.stack); }).then(print_results);
 END
