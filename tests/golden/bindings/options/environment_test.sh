@@ -55,7 +55,9 @@ script 'return { { feed = function(_, list) return list[1e9].time end } }'
 "$PROFSCRIPT" ./s.lua --input "$sched" >out 2>err
 check 'whole batches' test $? -eq 1
 expect_line 'are not for scripts' 'entry 1 of the handlers is a table, but has no event as its key' err
-ends 'a run' '5' "return { { open = function(_, run) error(run and 'a run' or 5) end, poll = function() error(5) end } }"
+ends 'a run' '5' \
+	"return { { open = function(_, run) error(run and 'a run' or 5) end, poll = function() error(5) end },
+		['sched:sched_switch'] = function() end }"
 ends 'the pairs of a batch' "attempt to index field 'out'" \
 	"local p p = pairs_of.new { stages = opt.event, cycle = true, pair = function() p.out[1e9].key = 5 end } return { p }"
 ends 'rows without a set' 'pairs.new: rows need hists, a set of lib.hist' \
@@ -228,6 +230,22 @@ ends 'its keys without a list' "aggregate.new takes a list of the names of keys,
 	"require('lib.aggregate').new('count', 'a')"
 ends "a counter's arguments for a count" 'count takes \(pid\): there is an argument too many' \
 	"require('lib.aggregate').new('count', { 'pid' }):add(1, 5)"
+ends 'a setting that it does not have' "aggregate.new: there is no setting 'nam'; did you mean 'name'\?" \
+	"require('lib.aggregate').new('hist', { 'a' }, { nam = 'x' })"
+ends 'one of counters' "counter.new: there is no setting 'limit'; there are name, value, max_keys" \
+	"require('lib.counter').new({ 'a' }, { limit = 5 })"
+ends 'one of their output' "sum:print: there is no setting 'limt'; did you mean 'limit'\?" \
+	"require('lib.counter').new({ 'a' }):print(out, { limt = 5 })"
+ends 'no output' 'sum:print takes out, .*, not nil$' "require('lib.counter').new({ 'a' }):print()"
+ends 'pairs without stages' 'pairs.new takes stages \(a table\), not nil' "require('lib.pairs').new {}"
+ends 'pairs with a misspelt setting' "pairs.new: there is no setting 'stagess'; did you mean 'stages'\?" \
+	"require('lib.pairs').new { stagess = {} }"
+ends 'pairs of names' "pairs.new: stage 1 has 'sched:sched_switch', which is not an event" \
+	"require('lib.pairs').new { stages = { { 'sched:sched_switch' }, { 'sched:sched_switch' } } }"
+ends 'a grid without settings' 'grid.new takes settings \(a table\), not nil' "require('lib.grid').new()"
+ends 'a part of a key that the map does not have' 'map:set got an argument too many; .* is map.new\(2\)' \
+	"require('lib.map').new():set(1, 2, 'x')"
+in_handler 'an event as a value of a row' "out:row: 'a' is .*, not a number or a text" "out:row { 'a', ev }"
 ends 'a key too many' 'sum takes \(value, pid\): there is an argument too many' \
 	"require('lib.aggregate').new('sum', { 'pid' }):add(1, 5, 6)"
 ends 'stages that are no lists' 'pairs.new: stage 1 is not a list of events' \
