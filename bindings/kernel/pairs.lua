@@ -15,7 +15,7 @@ local kernel_pairs = {}
 
 local COUNTERS = { 'events', 'replaced', 'unstarted', 'mismatched', 'ended', 'unneeded', 'evicted', 'unreported',
   'unmatched', 'last_time' }
-local PLACE_OF, COUNTERS_SIZE = {}, 128 -- bytes of each CPU
+local PLACE_OF, COUNTERS_SIZE = {}, 128 -- bytes of each rule on each CPU
 for i, name in ipairs(COUNTERS) do PLACE_OF[name] = 8 * (i - 1) end
 local FIRST, SECOND = 1, 2 -- bits of a role
 local MOST_TAGS = 2 ^ starts.TAG_BITS - 1
@@ -84,7 +84,7 @@ function kernel_pairs.new(plan, nr_cpus)
   local self = setmetatable({ plan = plan, nr_cpus = nr_cpus, pairs = 0 }, KernelPairs)
   local kinds = number_rules(plan)
   self.starts = starts.new(plan.direct)
-  self.counters = program.mapped(nr_cpus * COUNTERS_SIZE)
+  self.counters = program.mapped(nr_cpus * #plan.rules * COUNTERS_SIZE)
   self.running = program.mapped(8 * math.min(nr_cpus, MAX_CPUS))
   if plan.rows then
     local has_kinds, buckets = plan.rows.kinds ~= nil, plan.rows.buckets
@@ -108,6 +108,8 @@ end
 ---@field source Source
 ---@field places ProbePlaces
 ---@field of KernelPairs
+---@field number integer of the rule, from 1
+---@field is_alone boolean see probe.is_alone()
 local Program = {}
 Program.__index = Program
 
@@ -116,15 +118,20 @@ function Program:value(compiled, none)
   compile.value(self.a, compiled.tree, { source = self.source, registers = { 9 } }, { none = none or 'done' })
 end
 
---- Generates code that counts. Uses r1 and r2.
+--- Generates code that counts. Uses r1, and leaves the address of the counter in r2.
 function Program:count(name)
-  local a = self.a
+  local a, nr_rules = self.a, #self.of.plan.rules
   a:load(8, 1, FRAME, self.places.cpu)
-  a:alu('mul', 1, COUNTERS_SIZE)
-  a:map_value(2, self.of.counters, PLACE_OF[name])
+  a:alu('mul', 1, nr_rules * COUNTERS_SIZE)
+  a:map_value(2, self.of.counters, (self.number - 1) * COUNTERS_SIZE + PLACE_OF[name])
   a:alu_r('add', 2, 1)
-  a:alu('mov', 1, 1)
-  a:atomic_add(8, 2, 0, 1)
+  if not self.is_alone then
+    a:alu('mov', 1, 1)
+    return a:atomic_add(8, 2, 0, 1)
+  end
+  a:load(8, 1, 2, 0)
+  a:alu('add', 1, 1)
+  a:store(8, 2, 0, 1)
 end
 
 --- Generates r9 = the address of the task that runs on the CPU in r0, plus 1. Jumps if there is no such CPU.
@@ -281,7 +288,7 @@ function Program:finish(rule, value)
   self:count 'mismatched'
   a:go(done)
   a:label(add)
-  if of.rows then self:add_row(rule, value, done) else of.cells:add(a, self.places) end
+  if of.rows then self:add_row(rule, value, done) else of.cells:add(a, self.places, nil, self.is_alone) end
   a:label(done)
 end
 
@@ -360,11 +367,17 @@ end
 --- Returns the body of a rule's program, for probe.load().
 ---@param rule PairRule
 ---@param is_counted boolean the event counts as one
+---@param is_alone boolean see probe.is_alone()
 ---@return fun(a: Asm, source: Source, places: ProbePlaces)
-function KernelPairs:body(rule, is_counted)
-  for _, one in ipairs(self.plan.rules) do self.has_values = self.has_values or one.value ~= nil end
+function KernelPairs:body(rule, is_counted, is_alone)
+  local number
+  for i, one in ipairs(self.plan.rules) do
+    self.has_values = self.has_values or one.value ~= nil
+    if one == rule then number = i end
+  end
   return function(a, source, places)
-    setmetatable({ a = a, source = source, places = places, of = self }, Program):generate(rule, is_counted)
+    setmetatable({ a = a, source = source, places = places, of = self, number = number, is_alone = is_alone },
+      Program):generate(rule, is_counted)
   end
 end
 
@@ -389,8 +402,8 @@ function KernelPairs:take(side, add_cell, add_row, add_count)
   end, add_count)
 end
 
---- Returns the counters of a CPU.
-local function counters_of(self, cpu) return ffi.cast('uint64_t *', self.counters.bytes + cpu * COUNTERS_SIZE) end
+--- Returns the counters of one of the rules on one of the CPUs.
+local function counters_of(self, i) return ffi.cast('uint64_t *', self.counters.bytes + i * COUNTERS_SIZE) end
 
 --- Returns the counters, named as in struct pairs_stats.
 ---@return table<string, number>
@@ -398,7 +411,7 @@ function KernelPairs:stats()
   local result = { dropped = 0, stored = 0 }
   for _, name in ipairs(COUNTERS) do
     local sum = 0ULL
-    for cpu = 0, self.nr_cpus - 1 do sum = sum + counters_of(self, cpu)[PLACE_OF[name] / 8] end
+    for i = 0, self.nr_cpus * #self.plan.rules - 1 do sum = sum + counters_of(self, i)[PLACE_OF[name] / 8] end
     result[name] = tonumber(sum)
   end
   result.pairs = self.pairs + result.unmatched
@@ -412,7 +425,9 @@ end
 ---@return integer
 function KernelPairs:overdue(rule, ns)
   local last, n = 0, 0
-  for cpu = 0, self.nr_cpus - 1 do last = math.max(last, tonumber(counters_of(self, cpu)[PLACE_OF.last_time / 8])) end
+  for i = 0, self.nr_cpus * #self.plan.rules - 1 do
+    last = math.max(last, tonumber(counters_of(self, i)[PLACE_OF.last_time / 8]))
+  end
   self.starts:each(function(tag, time)
     if tag == rule.tag and last - time > ns then n = n + 1 end
   end)

@@ -161,7 +161,13 @@ end
 ---@param count fun(name: string) generates code that counts, with r1 and r2
 function Starts:store(a, tag, value, labels, count)
   local free, done = a:new_label(), a:new_label()
-  self:find(a, free)
+  if self.direct then
+    self:place(a, labels.full)
+    a:load(8, 1, 9, self.at.start)
+    a:jump('==', 1, 0, free)
+  else
+    self:find(a, free)
+  end
   local younger = a:take(8)
   a:store(8, FRAME, younger, 1)
   count 'replaced'
@@ -169,14 +175,11 @@ function Starts:store(a, tag, value, labels, count)
   a:give(younger, 8)
   a:alu('rsh', 1, starts.TAG_BITS)
   a:jump_r('>', 1, 8, labels.late)
+  if self.direct then a:label(free) end
   write(self, a, tag, value)
-  a:go(done)
-  a:label(free)
-  if self.direct then
-    a:jump('>=', 7, self.direct, labels.full)
-    self:place(a, labels.full)
-    write(self, a, tag, value)
-  else
+  if not self.direct then
+    a:go(done)
+    a:label(free)
     self:claim(a, tag, value, labels.full, done)
   end
   a:label(done)

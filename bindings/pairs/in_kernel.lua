@@ -9,6 +9,7 @@ local events = require 'bindings.select.events'
 local kernel_pairs = require 'bindings.kernel.pairs'
 local pair_keys = require 'bindings.pairs.keys'
 local pair_rows = require 'bindings.pairs.rows'
+local probe = require 'bindings.kernel.probe'
 local public_event = require 'bindings.view.public_event'
 local sys = require 'bindings.base.sys'
 
@@ -122,9 +123,10 @@ function PairTaker:load(kernel)
   self.pairs, self.rules = kernel_pairs.new(plan, kernel.switch.nr_cpus), by_event
   for event, rule in pairs(by_event) do
     if event.is_task_event then
-      kernel:probe({ name = 'sched:sched_process_exit', system = 'sched', fields = {} }, self.pairs:body(rule, false))
+      local exit = { name = 'sched:sched_process_exit', system = 'sched', fields = {} }
+      kernel:probe(exit, self.pairs:body(rule, false, probe.is_alone(exit.name)))
     elseif not event.is_derived then
-      kernel:probe(event, self.pairs:body(rule, true))
+      kernel:probe(event, self.pairs:body(rule, true, probe.is_alone(event.name)))
     end
   end
 end
