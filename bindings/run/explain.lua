@@ -31,10 +31,8 @@ local function about(code, line, is_taken)
   for _, condition in ipairs(code.conditions) do adds = adds or condition.line == line end
   if notes then
     parts[1] = 'in Lua: ' .. table.concat(notes, ', ')
-  elseif adds and is_taken then
-    parts[1] = 'in the kernel'
   elseif adds or reads then
-    parts[1] = 'in Lua'
+    parts[1] = is_taken and 'in the kernel' or 'in Lua'
   end
   if reads then parts[#parts + 1] = 'reads ' .. table.concat(reads, ', ') end
   return #parts > 0 and table.concat(parts, '; ') or nil
