@@ -35,16 +35,13 @@ end
 ---@param none? string label, for a number that has none: never, but the verifier wants to know that before memory is
 --- accessed
 function buckets.number(a, from, to, none)
-  local small = a:new_label()
   a:alu_r('mov', 2, from)
   a:alu('mov', to, 0)
-  a:jump('<', 2, 2 ^ 14, small) -- most times of system calls
   for i = 5, 0, -1 do -- shifts the value until it is less than 128; the verifier would follow each path of jumps
-    if i == 2 then a:label(small) end
     a:value(1, 2 ^ (6 + 2 ^ i) - 1)
     a:alu_r('sub', 1, 2)
-    a:alu('arsh', 1, 63) -- all bits are set if the value is larger
-    a:alu('and', 1, 2 ^ i)
+    a:alu('rsh', 1, 63) -- 1 if the value is larger
+    if i > 0 then a:alu('lsh', 1, i) end
     a:alu_r('rsh', 2, 1)
     a:alu_r('add', to, 1)
   end

@@ -19,6 +19,7 @@ local PLACE_OF, COUNTERS_SIZE = {}, 128 -- bytes of each rule on each CPU
 for i, name in ipairs(COUNTERS) do PLACE_OF[name] = 8 * (i - 1) end
 local FIRST, SECOND = 1, 2 -- bits of a role
 local MOST_TAGS = 2 ^ starts.TAG_BITS - 1
+local NO_KIND = 0xff
 local SMALL_ROWS = 1024 -- numbers of system calls are less
 local MAX_CPUS = 4096
 
@@ -76,6 +77,21 @@ local function number_rules(plan)
   return kind
 end
 
+--- Makes a table of the kinds of pairs: a byte for each rule and each tag of a start. The verifier of the kernel follows
+--- one path for all of them, where jumps would make it follow one for each.
+local function make_kinds(plan)
+  local kinds = program.mapped(#plan.rules * (MOST_TAGS + 1))
+  ffi.fill(kinds.bytes, kinds.size, NO_KIND)
+  for i, rule in ipairs(plan.rules) do
+    for _, first in ipairs(rule.finds and plan.rules or {}) do
+      if first.stores and first.stage == rule.previous then
+        kinds.bytes[(i - 1) * (MOST_TAGS + 1) + first.tag] = first.kind + rule.place
+      end
+    end
+  end
+  return kinds
+end
+
 --- Makes the maps. Refuses what BPF cannot do.
 ---@param plan PairPlan
 ---@param nr_cpus integer
@@ -83,6 +99,8 @@ end
 function kernel_pairs.new(plan, nr_cpus)
   local self = setmetatable({ plan = plan, nr_cpus = nr_cpus, pairs = 0 }, KernelPairs)
   local kinds = number_rules(plan)
+  if kinds >= NO_KIND then asm.refuse('there are more than %d kinds of pairs', NO_KIND) end
+  self.kinds, self.nr_kinds = make_kinds(plan), kinds
   self.starts = starts.new(plan.direct)
   self.counters = program.mapped(nr_cpus * #plan.rules * COUNTERS_SIZE)
   self.running = program.mapped(8 * math.min(nr_cpus, MAX_CPUS))
@@ -275,19 +293,15 @@ function Program:finish(rule, value)
   a:alu_r('mov', 3, 8)
   a:alu_r('sub', 3, 1)
   a:jump('s<=', 3, 0, mismatched)
-  for _, first in ipairs(of.plan.rules) do
-    if first.stores and first.stage == rule.previous then
-      local another = a:new_label()
-      a:jump('!=', 2, first.tag, another)
-      a:alu('mov', 4, first.kind + rule.place)
-      a:go(add)
-      a:label(another)
-    end
-  end
+  a:map_value(4, of.kinds, (self.number - 1) * (MOST_TAGS + 1))
+  a:alu_r('add', 4, 2)
+  a:load(1, 4, 4, 0)
+  a:jump('!=', 4, NO_KIND, add)
   a:label(mismatched)
   self:count 'mismatched'
   a:go(done)
   a:label(add)
+  a:jump('>=', 4, of.nr_kinds, done) -- never, but the verifier wants to know that
   if of.rows then self:add_row(rule, value, done) else of.cells:add(a, self.places, nil, self.is_alone) end
   a:label(done)
 end

@@ -39,8 +39,8 @@ end
 
 local CPUS, TASKS = 3, 12
 
---- Returns the program of a rule.
-local function load(pairs_, rule)
+--- Returns the program of a rule. is_alone: it writes without locks.
+local function load(pairs_, rule, is_alone)
   local a = asm.new()
   local places = { cpu = a:take(8), side = a:take(8) }
   a:alu_r('mov', asm.CONTEXT, 1)
@@ -49,7 +49,7 @@ local function load(pairs_, rule)
   a:store(8, asm.FRAME, places.cpu, 0)
   a:load(8, 0, asm.CONTEXT, at 'side')
   a:store(8, asm.FRAME, places.side, 0)
-  pairs_:body(rule, true)(a, source.record(), places)
+  pairs_:body(rule, true, is_alone)(a, source.record(), places)
   a:label 'done'
   a:alu('mov', 0, 0)
   a:exit()
@@ -236,7 +236,7 @@ local function compare(seed, keys)
   local programs, taken = {}, {}
   for _, rule in ipairs(plan.rules) do
     if not rule.is_derived then
-      programs[rule] = load(in_kernel, rule)
+      programs[rule] = load(in_kernel, rule, random(2) == 1)
       taken[#taken + 1] = rule
     end
   end

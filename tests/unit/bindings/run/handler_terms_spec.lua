@@ -63,8 +63,9 @@ end
 describe('what a handler computes', function()
   for _, text in ipairs {
     'ev.f_i32 + 5', '7 - ev.f_u32', '-ev.f_i32', 'ev.f_i64 - base', 'ev.f_u8 * ev.f_i32 + 1', 'ev.f_i64 * 1000',
-    '(ev.f_i64 - base) / 1024', 'ev.f_u64 / 1000', 'ev.f_i32 / 3', 'ev.f_i32 % 16', 'ev.f_u64 % 4096', '(ev.f_i64 + 1) % 7',
-    'math.floor(ev.f_i32 / 8)', 'math.floor(ev.f_u64 / 4096) % 10', 'math.floor(ev.f_i64 / 10) * 10', 'math.floor(ev.f_u32)',
+    '(ev.f_i64 - base) / 1024', 'ev.f_u64 / 1000', 'ev.f_i32 / 3', 'ev.f_i32 % 16', 'ev.f_u64 % 4096',
+    '(ev.f_i64 + 1) % 7', 'math.floor(ev.f_i32 / 8)', 'math.floor(ev.f_u64 / 4096) % 10',
+    'math.floor(ev.f_i64 / 10) * 10', 'math.floor(ev.f_u32)',
     'bit.band(ev.f_u32, 255)', 'bit.band(7, ev.f_i32)', 'bit.rshift(ev.f_i32, 4)', 'bit.rshift(ev.f_u32, 31)',
     'bit.lshift(ev.f_u32, 8)', 'ev.f_u64 / 1',
   } do
