@@ -11,7 +11,9 @@ local expr = require 'bindings.expr.compile'
 local ffi = require 'ffi'
 local failure = require 'bindings.base.failure'
 local probe = require 'bindings.kernel.probe'
+local processes = require 'bindings.select.processes'
 local program = require 'bindings.kernel.program'
+local share = require 'bindings.kernel.share'
 local switch = require 'bindings.kernel.switch'
 local sys = require 'bindings.base.sys'
 local targets = require 'bindings.kernel.targets'
@@ -39,6 +41,7 @@ local in_kernel = {}
 ---@field takers Taker[] offered; after decide(), those that were accepted
 ---@field captures Captures
 ---@field run Run
+---@field is_dear? boolean most events are those of other tasks than the targets
 local InKernel = {}
 InKernel.__index = InKernel
 
@@ -80,6 +83,34 @@ local function refuses_programs(run)
     local given = opt[name]
     if given and not (type(given) == 'table' and #given == 0) then return '--' .. name:gsub('_', '-') end
   end
+  if run.in_kernel.is_dear then return 'most of these events happen in other tasks, which would pay for it' end
+end
+
+-- With targets, a program costs other tasks 50 to 70 ns more per event than perf does, and saves the targets 460 ns.
+local MOST_OTHERS = 8 -- for each event of a target
+local MEASURED, RARE = 20, 200 -- ms; fewer events in that time cost nothing worth mentioning
+local MOST_MEASURED = 8 -- kinds of events: loading a program for each takes time
+
+--- Notes whether programs would cost the other tasks more than they save the targets. A workload does not run yet.
+function InKernel:_weigh()
+  local run, names, seen = self.run, {}, {}
+  local opt = run.opt
+  local has_groups = opt.cgroups and #opt.cgroups > 0
+  if opt.capture ~= 'auto' or not has_groups and not opt.pids and not opt.tids or refuses_programs(run) then return end
+  for _, event in ipairs(run.events:shown()) do
+    if captures.is_known(event) and not seen[event.name] and #names < MOST_MEASURED then
+      seen[event.name] = true
+      names[#names + 1] = event.name:match ':(.*)$'
+    end
+  end
+  if #names == 0 then return end
+  asm.attempt(function()
+    local tasks = has_groups and targets.groups(cgroups.find(opt.cgroups))
+      or share.tasks(opt.pids and processes.pids(opt.pids) or {}, opt.tids or {})
+    local ours, others = share.measure(names, tasks, MEASURED)
+    self.is_dear = others > RARE and others > MOST_OTHERS * ours
+    return true
+  end)
 end
 
 --- Returns why no events of a run can be taken; nil if they can.
@@ -255,27 +286,34 @@ function InKernel:_load(taker, checked)
   return taker.refusal
 end
 
---- Captures what no taker has. Returns why some events cannot be captured; nil if all are.
+--- Captures what no taker has. Returns why some events cannot be captured; nil if all are. Beside others, events with
+--- cpus= may stay with perf.
 ---@param checked contract.Handlers
 ---@return string? reason
 ---@return boolean is_news the reason is not simply that these are other events
 function InKernel:_capture(checked)
-  local reason, is_news = nil, false
+  local reason, is_news, because_of_cpus, some = nil, false, nil, false
   for _, event in ipairs(self.run.events:shown()) do
     if not event.taken then
       local why = refuses_programs(self.run) or refuses_threads(self.run, event) or self.captures:add(event, checked)
       event.not_captured = why
-      if why and captures.is_known(event) and not is_news then reason, is_news = why, true end
-      reason = reason or why
+      if event.attrs.cpus then
+        because_of_cpus = because_of_cpus or why
+      else
+        if why and captures.is_known(event) and not is_news then reason, is_news = why, true end
+        reason = reason or why
+      end
     end
+    some = some or event.taken ~= nil or event.captured ~= nil
   end
-  return reason, is_news
+  return reason or not some and because_of_cpus or nil, is_news or not some and because_of_cpus ~= nil
 end
 
 --- Decides who takes which events. Called when all events and their filters are known, before they are opened.
 ---@param checked contract.Handlers
 function InKernel:decide(checked)
   local run, accepted, reason = self.run, {}, nil
+  self:_weigh()
   for _, taker in ipairs(self.takers) do
     local why = self:_load(taker, checked)
     if not why then accepted[#accepted + 1] = taker end
