@@ -50,15 +50,16 @@ add() {
 
 # run N
 run() {
+	local begun=$SECONDS
 	{ eval "timeout -k 5 ${limits[$1]} ${commands[$1]}" >"$log/$1.out" 2>"$log/$1.err" </dev/null; } 2>/dev/null
-	echo $? >"$log/$1.tmp"
+	echo $? $((SECONDS - begun)) >"$log/$1.tmp"
 	mv "$log/$1.tmp" "$log/$1.status"
 }
 
 # report N: prints the result of a test that has ended
 report() {
-	local label=${labels[$1]} out=$log/$1.out status ok bad skip planned problem=
-	read -r status <"$log/$1.status"
+	local label=${labels[$1]} out=$log/$1.out status seconds ok bad skip planned problem=
+	read -r status seconds <"$log/$1.status"
 	read -r ok bad skip planned < <(awk "$count_tap" "$out")
 	if [ "$status" -eq 124 ] || [ "$status" -eq 137 ]; then
 		problem="took more than ${limits[$1]} s"
@@ -70,7 +71,7 @@ report() {
 		problem="exit status $status"
 	fi
 	[ -n "$problem" ] && bad=$((bad + 1))
-	printf '  TEST    %-44s %3d ok%s%s\n' "$label" "$ok" "${problem:+, $problem}" \
+	printf '  TEST    %-50s %3d s %4d ok%s%s\n' "$label" "$seconds" "$ok" "${problem:+, $problem}" \
 		"$([ "$bad" -gt 0 ] && echo ", FAILED")"
 	grep -i '# *skip' "$out"
 	if [ "$bad" -gt 0 ]; then

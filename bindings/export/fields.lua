@@ -132,7 +132,8 @@ end
 ---@param put FieldWriter
 ---@return fun(e: ffi.cdata*) write takes a struct event *
 function fields.writer(event, put)
-  local list, code, keys, runs, i = fields.of(event), {}, {}, {}, 1
+  local list, code, keys, i = fields.of(event), {}, {}, 1
+  local runs = { keys = keys } -- the strings that they point at
   for k, field in ipairs(list) do keys[k] = put.key(field.name) end
   while list[i] do
     local source, after

@@ -40,16 +40,21 @@ end
 --- Returns the table for start().
 ---@param opt table parsed options
 ---@param spec opt.Spec
+---@param later? table<string, fun(): any> by option: returns the value when the script first reads it
 ---@return table
 ---@return table<string, boolean> read the options that have been looked at
-function values.new(opt, spec)
+function values.new(opt, spec, later)
   local known, copied, read = {}, {}, {}
   for _, name in ipairs(values.names(spec)) do known[name] = true end
   for name in pairs(known) do copied[name] = copy(opt[name]) end
+  local function take(_, name)
+    if later and later[name] and not read[name] then copied[name] = copy(later[name]()) end
+    read[name] = true
+    return copied[name]
+  end
   local public = setmetatable({}, {
     __index = function(_, name)
-      local value = copied[name]
-      read[name] = true
+      local value = take(_, name)
       if value == nil and not known[name] then
         local hint = nearest.hint(tostring(name), nearest.keys(known))
         error(("no such option '%s'%s"):format(tostring(name), hint), 2)
@@ -58,10 +63,7 @@ function values.new(opt, spec)
     end,
     __newindex = refuse_writing,
   })
-  values_of[public] = function(_, name)
-    read[name] = true
-    return copied[name]
-  end
+  values_of[public] = take
   return public, read
 end
 

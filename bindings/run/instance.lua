@@ -26,6 +26,7 @@ local views = require 'bindings.view.views'
 ---@field wants SessionWants
 ---@field settled? boolean start() has returned, so wants are final
 ---@field describe? fun(ev: any): string|userdata describes one of its events for printing
+---@field later? table<string, fun(): any> options whose values are found when the script reads them
 ---@field selects? boolean the user has selected events with -e
 ---@field left? integer number of events after which a source ends
 local Instance = {}
@@ -67,7 +68,8 @@ local function is_default(option, given)
 end
 
 --- Opens the events named by options. The value of such an option becomes a list of groups, one per occurrence on the
---- command line. Each group is a list of events.
+--- command line. Each group is a list of events. Without -e it is a group of all events of a recording, if the script
+--- asks for it.
 function Instance:open_event_options()
   local opt = self.opt
   for _, option in ipairs(self.script.spec.list) do
@@ -80,7 +82,7 @@ function Instance:open_event_options()
         groups[i] = self.set:select(text, i)
       end
       if option.name == 'event' and #groups == 0 and self.run.is_recorded and not self.parent then
-        groups[1] = self.set:add_recorded()
+        self.later = { event = function() return public_event.of { self.set:add_recorded() } end }
       end
       opt[option.name] = public_event.of(groups)
     end
@@ -98,7 +100,7 @@ end
 --- Calls the profiler's start().
 ---@return any handlers, any refusal
 function Instance:start()
-  local opt, read = values.new(self.opt, self.script.spec)
+  local opt, read = values.new(self.opt, self.script.spec, self.later)
   local handlers, refusal = self.script.profiler.start(opt, self.run.out, session_api.new(self))
   if handlers and self.selects and not read.event then
     failure.usage('%s: it has no use for -e: its script never reads opt.event', self.name)

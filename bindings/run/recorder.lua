@@ -25,7 +25,6 @@ local PAGE = 4096
 local READ_TASKS = 1e8 -- ns between looks whether the ring of task records fills
 local FAR = 1e18 -- ns: no time to dump
 local SETTLED = 1e6 -- ns after which the records of all CPUs are in their rings
-local NEVER = 2 ^ 62 -- ns
 local WATERMARK = 50 -- percent; nobody waits for it
 
 --- Settings of session.recorder().
@@ -72,12 +71,19 @@ local function limits(keep)
   if keep == nil then return DEFAULT_SIZE end
   check.is(keep, 'string', "session.recorder: keep is a size such as '64M' or a time such as '10s'", 3)
   local bytes = units.size(keep)
-  if bytes then return bytes end
+  if bytes and bytes >= PAGE then return bytes end
   local ns = units.duration(keep)
+  if bytes then error(("session.recorder: keep = '%s' is less than a page (%d bytes)"):format(keep, PAGE), 3) end
+  if ns == 0 then error(("session.recorder: keep = '%s' keeps nothing"):format(keep), 3) end
   if not ns then
     error(("session.recorder: keep is a size such as '64M' or a time such as '10s', not '%s'"):format(keep), 3)
   end
   return DEFAULT_SIZE, ns
+end
+
+--- Asks to be polled when the events of a dump are in their rings.
+local function wake(self)
+  C.session_wake_after(self._run.session, math.max(self._pending.to + SETTLED - sys.now(self._base), 1))
 end
 
 local SETTINGS = { events = true, keep = true }
@@ -250,7 +256,7 @@ function Recorder:dump(settings)
     from = math.max(at - back, 0), to = at + (after or 0), back = back, where = settings.where, each = settings.each,
     done = settings.done, excerpt = settings.file and new_excerpt(self, settings.file),
   }
-  C.session_wake_after(self._run.session, math.max(self._pending.to + SETTLED - sys.now(self._base), 1))
+  wake(self)
   return true
 end
 
@@ -325,9 +331,9 @@ function Recorder:poll(is_last)
     self._tasks_at = now + READ_TASKS
     read_tasks(self)
   end
-  if not wanted or not is_last and now < wanted.to + SETTLED then return end
+  if not wanted then return end
+  if not is_last and now < wanted.to + SETTLED then return wake(self) end
   self._pending = nil
-  C.session_wake_after(self._run.session, NEVER)
   wanted.events, wanted.lost = 0, 0
   local run, whole_from = self._run, nil
   run:report_at(wanted.to, function() whole_from = read(self, wanted) end)

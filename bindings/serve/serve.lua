@@ -220,7 +220,8 @@ function Serving:start() self:publish() end
 function Serving:add_passes(passes, run)
   if not self.page then return end
   self.events = page_events.new(run)
-  self.events_of[run] = self.events
+  -- Only the version before can come back, if this one fails.
+  self.events_of = { [self.run] = self.events_of[self.run], [run] = self.events }
   passes:add('export', 'serve', self.events:pass())
 end
 

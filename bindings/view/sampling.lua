@@ -66,7 +66,10 @@ function sampling.check(params)
       local hint = nearest.hint(tostring(name), nearest.keys(PARAMETERS))
       if hint == '' then hint = '; there are ' .. table.concat(nearest.keys(PARAMETERS), ', ') end
       refuse("session.event: unknown parameter '%s'%s", tostring(name), hint)
-    elseif type(value) ~= expected and not (name == 'resolve' and value == 'data') then
+    elseif name == 'resolve' and value ~= 'data' and type(value) ~= expected then
+      refuse("session.event: resolve is true, false or 'data', not %s",
+        type(value) == 'string' and ("'%s'"):format(value) or 'a ' .. type(value))
+    elseif type(value) ~= expected and name ~= 'resolve' then
       refuse('session.event: %s is a %s, not a %s', tostring(name), type(value), expected)
     end
   end

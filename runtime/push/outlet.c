@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "push/outlet.h"
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/random.h>
 #include <unistd.h>
 #include <zstd.h>
-#include "clocks/clock_axis.h"
 #include "clocks/kvm_ptp.h"
-#include "decode/decoder.h"
 #include "push/receiver.h"
 #include "push/task_scan.h"
 #include "source.h"
@@ -24,68 +20,11 @@ enum {
 	CLIENTS_TOLD = 16, /* in CLIENTS_PERIOD, one by one */
 	ACCEPTS = 8,	   /* in a turn: half of UNPROVEN_MAX, so that all have time to answer */
 	RECORD_TIME_CONV = 79,
-	CONV_SHIFT = 32,
-	TRAILER = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ID | PERF_SAMPLE_STREAM_ID |
-		  PERF_SAMPLE_CPU | PERF_SAMPLE_IDENTIFIER
+	CONV_SHIFT = 32
 };
 
 /* ns in which only so many lines tell of clients: anybody can come again and again. */
 #define CLIENTS_PERIOD 5000000000ull
-
-/* Tells the user a line. */
-static void __attribute__((format(printf, 2, 3))) tell(struct outlets *all, const char *fmt, ...)
-{
-	struct error line;
-	va_list ap;
-	char text[512];
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	error_set(&line, 0, "%s", text); /* without control bytes */
-	bytes_add(&all->messages, line.text, strlen(line.text));
-	bytes_add(&all->messages, "\n", 1);
-}
-
-int outlets_init(struct outlets *all, struct error *err)
-{
-	all->poller = epoll_create1(EPOLL_CLOEXEC);
-	all->zstd = ZSTD_createCCtx();
-	if (all->poller < 0 || !all->zstd)
-		return error_set(err, -ENOMEM, "push: %s", strerror(all->zstd ? errno : ENOMEM));
-	while (getrandom(&all->epoch, sizeof(all->epoch), 0) != sizeof(all->epoch))
-		;
-	clock_pair_read(&all->first_pair);
-	return 0;
-}
-
-void outlets_describe(struct outlets *all, const struct source *src)
-{
-	const struct source_info *info = &src->info;
-	const struct perf_event_attr *attr = decoder_attr(src->decoder, 0);
-
-	all->is_live = !info->is_recorded || info->is_live;
-	all->is_local = !info->is_recorded;
-	all->clockid = attr->use_clockid ? (uint32_t)attr->clockid : UINT32_MAX;
-	push_clock_set_trailer(&all->clock, attr);
-	if (attr->sample_id_all)
-		all->trailer_words = __builtin_popcountll(attr->sample_type & TRAILER);
-	if (info->wall_sec > 0) /* not if it is unknown */
-		all->wall_zero = (uint64_t)info->wall_sec * 1000000000 + (uint64_t)info->wall_nsec;
-}
-
-void outlets_clear(struct outlets *all)
-{
-	clock_axis_free(all->clock.axis);
-	kvm_ptp_close(all->ptp);
-	free(all->symbols.data);
-	free(all->messages.data);
-	explicit_bzero(&all->secret, sizeof(all->secret));
-	group_pool_clear(&all->pool);
-	ZSTD_freeCCtx(all->zstd);
-	if (all->poller >= 0)
-		close(all->poller);
-}
 
 struct outlet *outlet_new(struct outlets *all, const char *address, struct error *err)
 {
@@ -152,7 +91,7 @@ static void tell_refusal(struct outlet *o, const char *name, const char *why)
 		return;
 	}
 	o->refused_at = o->now;
-	tell(o->all, "Refuse client %s: %s", name, why);
+	outlets_tell(o->all, "Refuse client %s: %s", name, why);
 }
 
 /* Whether there is still room for a line about one that is accepted. */
@@ -177,18 +116,18 @@ static void tell_further_clients(struct outlet *o)
 	uint32_t gone = o->untold_gone.receivers;
 
 	if (o->refused) {
-		tell(o->all, "Refuse %u more client%s of %s", o->refused, plural(o->refused),
-		     address);
+		outlets_tell(o->all, "Refuse %u more client%s of %s", o->refused,
+			     plural(o->refused), address);
 		o->refused_at = o->now;
 	}
 	if (o->untold)
-		tell(o->all, "Accept %u more client%s of %s", o->untold, plural(o->untold),
-		     address);
+		outlets_tell(o->all, "Accept %u more client%s of %s", o->untold, plural(o->untold),
+			     address);
 	if (gone)
-		tell(o->all, "%u more client%s of %s %s: %llu events sent, %llu dropped", gone,
-		     plural(gone), address, gone == 1 ? "hangs up" : "hang up",
-		     (unsigned long long)o->untold_gone.sent,
-		     (unsigned long long)o->untold_gone.dropped);
+		outlets_tell(o->all, "%u more client%s of %s %s: %llu events sent, %llu dropped",
+			     gone, plural(gone), address, gone == 1 ? "hangs up" : "hang up",
+			     (unsigned long long)o->untold_gone.sent,
+			     (unsigned long long)o->untold_gone.dropped);
 	o->refused = o->untold = 0;
 	memset(&o->untold_gone, 0, sizeof(o->untold_gone));
 }
@@ -221,7 +160,7 @@ static void welcome(struct outlet *o, struct receiver *r)
 		return;
 	r->is_told = may_tell(o);
 	if (r->is_told) {
-		tell(o->all, "Accept client %s", r->name);
+		outlets_tell(o->all, "Accept client %s", r->name);
 		return;
 	}
 	put_off(o);
@@ -290,7 +229,7 @@ static int listen_at(struct outlet *o, struct error *err)
 
 		epoll_ctl(o->all->poller, EPOLL_CTL_ADD, channel_listener(o->channel, i, name),
 			  &ev);
-		tell(o->all, "Listen at %s", name);
+		outlets_tell(o->all, "Listen at %s", name);
 	}
 	return 0;
 }
@@ -491,7 +430,7 @@ static int retry_device(struct outlet *o, uint64_t now, struct error *err)
 			close(fd);
 		return 0;
 	}
-	tell(o->all, "Device %s is connected", channel_address(o->channel));
+	outlets_tell(o->all, "Device %s is connected", channel_address(o->channel));
 	return add_receiver(o, fd, channel_address(o->channel), err);
 }
 
@@ -507,7 +446,7 @@ static int accept_all(struct outlet *o, struct error *err)
 			ret = add_receiver(o, fd, name, err);
 		/* Else the poller would call again and again. */
 		if (!ret && (fd == -EMFILE || fd == -ENFILE)) {
-			tell(o->all, "Refuse all further clients: %s", strerror(-fd));
+			outlets_tell(o->all, "Refuse all further clients: %s", strerror(-fd));
 			epoll_ctl(o->all->poller, EPOLL_CTL_DEL,
 				  channel_listener(o->channel, i, name), NULL);
 		}
@@ -539,20 +478,20 @@ static int remove_receiver(struct outlet *o, uint32_t index, struct error *err)
 		ret = error_set(err, -EIO, "cannot write %s: %s", r->name,
 				r->why.text[0] ? r->why.text : "its reader is gone");
 	else if (is_device)
-		tell(o->all, "Device %s has hung up: %llu events sent, %llu dropped", r->name,
-		     (unsigned long long)r->sent, (unsigned long long)dropped);
+		outlets_tell(o->all, "Device %s has hung up: %llu events sent, %llu dropped",
+			     r->name, (unsigned long long)r->sent, (unsigned long long)dropped);
 	else if (!r->is_accepted)
 		tell_refusal(o, r->name,
 			     r->why.text[0] ? r->why.text
 					    : "it does not prove that it knows the secret");
 	else if (r->why.text[0])
-		tell(o->all, "Close client %s: %s: %llu events sent, %llu dropped", r->name,
-		     r->why.text, (unsigned long long)r->sent, (unsigned long long)dropped);
+		outlets_tell(o->all, "Close client %s: %s: %llu events sent, %llu dropped", r->name,
+			     r->why.text, (unsigned long long)r->sent, (unsigned long long)dropped);
 	else if (!r->is_told)
 		note_untold(o, r, dropped);
 	else
-		tell(o->all, "Client hangs up %s: %llu events sent, %llu dropped", r->name,
-		     (unsigned long long)r->sent, (unsigned long long)dropped);
+		outlets_tell(o->all, "Client hangs up %s: %llu events sent, %llu dropped", r->name,
+			     (unsigned long long)r->sent, (unsigned long long)dropped);
 	receiver_free(r);
 	o->receivers[index] = o->receivers[--o->nr_receivers];
 	return ret;

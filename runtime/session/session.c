@@ -342,6 +342,7 @@ static void wait_for_more(struct session *s)
 	if (s->threads_ended && timeout > EXIT_WAIT)
 		timeout = EXIT_WAIT;
 	ret = s->source->ops->wait(s->source, timeout);
+	s->wake_at = 0;
 	if (ret == -ESRCH)
 		end_with_threads(s);
 }
@@ -580,5 +581,8 @@ void session_look_around(struct session *s)
 
 void session_wake_after(struct session *s, uint64_t ns)
 {
-	s->wake_at = s->source->ops->now(s->source) + ns;
+	uint64_t at = s->source->ops->now(s->source) + ns;
+
+	if (!s->wake_at || at < s->wake_at)
+		s->wake_at = at;
 }

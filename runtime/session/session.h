@@ -166,7 +166,8 @@ int session_copy(struct session *s, struct excerpt *x, const struct event *ev, c
 		 struct error *err);
 /* Stops the events if the run is to end: for when session_next() cannot be called for long. */
 void session_check_end(struct session *s);
-/* Limits the wait of session_next() to ns from now. Call it again once they have passed. */
+/* Limits the next wait of session_next() to ns from now. Of several limits the shortest counts.
+ * Call it again after each session_next(). */
 void session_wake_after(struct session *s, uint64_t ns);
 /* Makes session_next() end its wait when a descriptor is readable, too. Only before the session
  * starts. Sources that cannot do that look around every 100 ms. */

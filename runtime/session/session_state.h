@@ -54,7 +54,7 @@ struct session {
 	uint64_t give_up_at; /* ends the run if a sender with an unknown clock is silent then,
 			      * CLOCK_MONOTONIC; 0: never */
 	uint64_t tick_at;    /* end of the current interval, source clock; 0: not known yet */
-	uint64_t wake_at;    /* limit of waiting, source clock; 0: none */
+	uint64_t wake_at;    /* limit of the next wait, source clock; 0: none */
 	bool looks_around;   /* the owner looks at something every MAX_WAIT */
 	bool ticked;	     /* an interval ended after the last events */
 	struct slot slots[BATCH_MAX];

@@ -14,7 +14,6 @@ struct procmaps_line {
 };
 
 /* Calls call() for each executable mapping, and with data also for those that can only be read or
- * written. Returns 0, or a negative errno if the process has
- * exited or must not be looked at. */
+ * written. Returns 0, or a negative errno if the process has exited or must not be looked at. */
 int procmaps_read(int32_t pid, bool data, void (*call)(const struct procmaps_line *line, void *arg),
 		  void *arg);

@@ -38,6 +38,25 @@ for data in sched syscalls mixed kmem panel allocs; do
 	result $? "$data.data as html: the events of trace" "$TMP/diff" "$TMP/err"
 done
 
+# A script that collects garbage, and allocates, while its events are exported.
+cat >"$TMP/collects.lua" <<'END'
+return { summary = 'Collect garbage', start = function()
+  local kept = {}
+  return { ['sched:sched_switch'] = function(ev)
+    collectgarbage()
+    for i = 1, 300 do kept[i] = ('%d.%d'):format(tonumber(ev._time), i) end
+  end }
+end }
+END
+"$PROFSCRIPT" trace -q --json -e sched:sched_switch --input "$DATA/sched.data" >"$TMP/json"
+exported trace "$TMP/json" >"$TMP/want"
+for format in chrome:json firefox:profile.json; do
+	"$PROFSCRIPT" "$TMP/collects.lua" -q --input "$DATA/sched.data" --export "$TMP/collects.${format#*:}" 2>"$TMP/err"
+	exported "${format%%:*}" "$TMP/collects.${format#*:}" >"$TMP/got" 2>>"$TMP/err"
+	check "${format%%:*}: the fields survive a garbage collection" diff <(grep -E '^(event|sum) sched:sched_switch ' "$TMP/want") \
+		<(grep -E '^(event|sum) sched:sched_switch ' "$TMP/got")
+done
+
 # The formats of stacks.
 "$PROFSCRIPT" trace -q -g --json --input "$DATA/mixed.data" >"$TMP/json"
 exported trace "$TMP/json" | grep -E '^(stack|sample)' >"$TMP/want"

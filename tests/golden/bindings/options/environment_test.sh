@@ -55,7 +55,9 @@ script 'return { { feed = function(_, list) return list[1e9].time end } }'
 "$PROFSCRIPT" ./s.lua --input "$sched" >out 2>err
 check 'whole batches' test $? -eq 1
 expect_line 'are not for scripts' 'entry 1 of the handlers is a table, but has no event as its key' err
-ends 'a run' '5' "return { { open = function(_, run) error(run and 'a run' or 5) end, poll = function() error(5) end } }"
+ends 'a run' '5' \
+	"return { { open = function(_, run) error(run and 'a run' or 5) end, poll = function() error(5) end },
+		['sched:sched_switch'] = function() end }"
 ends 'the pairs of a batch' "attempt to index field 'out'" \
 	"local p p = pairs_of.new { stages = opt.event, cycle = true, pair = function() p.out[1e9].key = 5 end } return { p }"
 ends 'rows without a set' 'pairs.new: rows need hists, a set of lib.hist' \

@@ -166,6 +166,10 @@ refused() {
 }
 refused "^profscript: bad.lua:3: session.recorder: keep is a size .* not 'much'$" \
 	"session.recorder { events = 'sched:sched_switch', keep = 'much' }" ''
+refused "^profscript: bad.lua:3: session.recorder: keep = '10' is less than a page \(4096 bytes\)$" \
+	"session.recorder { events = 'sched:sched_switch', keep = '10' }" ''
+refused "^profscript: bad.lua:3: session.recorder: keep = '0s' keeps nothing$" \
+	"session.recorder { events = 'sched:sched_switch', keep = '0s' }" ''
 for size in 128G 1024T; do # more than a ring can have, and more pages than 32 bits
 	refused '^profscript: cannot map rings of [0-9]+ pages: Cannot allocate memory$' \
 		"session.recorder { events = 'sched:sched_switch', keep = '$size' }" ''

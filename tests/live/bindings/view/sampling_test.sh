@@ -69,7 +69,8 @@ expect_line '--period is that of the event' '^1$' "$TMP/out"
 for bad in "{ 'cpu-clock', frequency = 1 }|unknown parameter 'frequency'" "{ 'cpu-clock', freq = '1' }|freq is a string" \
 	"{ 'cpu-clock', freq = 1, period = 1 }|period and freq are mutually exclusive" "{ freq = 1 }|no event name" \
 	"{ 'cpu-clock', sample = { 'regs' } }|unknown part of a sample 'regs'" "{ 'cpu-clock,page-faults' }|is not a single event" \
-	"{ 'sched:sched_switch', sample = { 'weight' } }|sched:sched_switch: sample applies to" "{ 'cpu-cloc' }|unknown event 'cpu-cloc'"; do
+	"{ 'sched:sched_switch', sample = { 'weight' } }|sched:sched_switch: sample applies to" "{ 'cpu-cloc' }|unknown event 'cpu-cloc'" \
+	"{ 'cpu-clock', resolve = 'dat' }|resolve is true, false or 'data', not 'dat'"; do
 	echo "return { summary = 'x', start = function(o, out, session) return { [session.event ${bad%|*}] = print } end }" >"$TMP/bad.lua"
 	"$PROFSCRIPT" "$TMP/bad.lua" >"$TMP/out" 2>&1
 	expect_line "refused: ${bad%|*}" "${bad##*|}" "$TMP/out"

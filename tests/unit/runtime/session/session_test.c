@@ -530,6 +530,32 @@ static void test_counts_cpus_notices(void **state)
 	session_free(s);
 }
 
+/* Of several limits of a wait, the shortest counts, and once. */
+static void test_wake_after(void **state)
+{
+	bool freed;
+	struct memory *m = memory_new(&freed);
+	struct session *s = start(m);
+	struct batch batch;
+	struct error err;
+	uint64_t before;
+
+	(void)state;
+	session_wake_after(s, 5 * MS);
+	session_wake_after(s, 2 * MS);
+	session_wake_after(s, 9 * MS);
+	assert_int_equal(session_next(s, &batch, &err), 0);
+	assert_int_equal(m->clock, START + 2 * MS);
+	before = m->clock;
+	session_wake_after(s, 3 * MS);
+	assert_int_equal(session_next(s, &batch, &err), 0);
+	assert_int_equal(m->clock, before + 3 * MS);
+	before = m->clock;
+	assert_int_equal(session_next(s, &batch, &err), 0);
+	assert_true(m->clock > before + 9 * MS);
+	session_free(s);
+}
+
 static void test_refusals(void **state)
 {
 	bool freed;
@@ -581,6 +607,7 @@ int main(void)
 		cmocka_unit_test(test_intervals),
 		cmocka_unit_test(test_recorded),
 		cmocka_unit_test(test_counts_cpus_notices),
+		cmocka_unit_test(test_wake_after),
 		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_machine_refused),
 	};
