@@ -77,8 +77,8 @@ local function number_rules(plan)
   return kind
 end
 
---- Makes a table of the kinds of pairs: a byte for each rule and each tag of a start. The verifier of the kernel follows
---- one path for all of them, where jumps would make it follow one for each.
+--- Makes a table of the kinds of pairs: a byte for each rule and each tag of a start. The kernel's verifier follows one
+--- path for all of them, where jumps would make it follow one for each.
 local function make_kinds(plan)
   local kinds = program.mapped(#plan.rules * (MOST_TAGS + 1))
   ffi.fill(kinds.bytes, kinds.size, NO_KIND)

@@ -47,6 +47,7 @@ local PURE = { [math.floor] = 'floor', [bit.band] = 'band', [bit.rshift] = 'rshi
 ---@field last integer line
 ---@field statements handler_code.Statement[]
 ---@field conditions { line: integer, left: handler_code.Term, op: string, right: handler_code.Term }[] all must be true
+---@field guards integer number of conditions before anything that is not data: without these, the handler does nothing
 ---@field refusal? { line: integer, text: string } why the handler is not data
 ---@field notes table<integer, string[]> what each line does that is not data
 ---@field reads table<integer, string[]> members of the event that each line reads
@@ -207,8 +208,10 @@ for name, text in pairs {
   STEPS[OPS[name]] = function(self, _, line) self:_note(line, text) end
 end
 
---- Follows a comparison, which jumps to the end of the function if it is false.
----@return boolean followed
+local OPPOSITE = { ['<'] = '>=', ['>='] = '<', ['<='] = '>', ['>'] = '<=', ['=='] = '~=', ['~='] = '==' }
+
+--- Follows a comparison, which jumps to the end of the function if it is false, or over a `return` if it is not.
+---@return integer? followed instructions after this one that belong to it; nil: it is no comparison
 local function compare(self, ins, pc, line)
   local op, slots = bytecode.op(ins), self.slots
   local right, test
@@ -219,16 +222,19 @@ local function compare(self, ins, pc, line)
     test, is_string = WITH_CONSTANTS[op][1], WITH_CONSTANTS[op][2]
     right = { constant = util.funck(self.fn, is_string and -D(ins) - 1 or D(ins)) }
   else
-    return false
+    return
   end
   local left, jump = slots[A(ins)], util.funcbc(self.fn, pc + 1)
   local to = pc + 2 + D(jump) - 0x8000
-  if to == self.size and #self.statements == 0 and self:_is_term(left) and self:_is_term(right) then
-    table.insert(self.conditions, { line = line, left = left, op = test, right = right })
+  local returns = to == pc + 3 and to <= self.size and bytecode.op(util.funcbc(self.fn, pc + 2)) == OPS.RET0
+  if (to == self.size or returns) and #self.statements == 0 and self:_is_term(left) and self:_is_term(right) then
+    table.insert(self.conditions, { line = line, left = left, op = returns and OPPOSITE[test] or test, right = right })
+    if not self.refusal then self.guards = #self.conditions end
   else
+    returns = false
     self:_note(line, 'has a condition')
   end
-  return true
+  return returns and 2 or 1
 end
 
 local function follow(self)
@@ -240,13 +246,16 @@ local function follow(self)
     if step then
       local value = step(self, ins, line)
       if value ~= false then self.slots[A(ins)] = value or nil end
-    elseif compare(self, ins, pc, line) then
-      pc = pc + 1
-    elseif op == OPS.JMP then
-      self:_note(line, 'has a condition')
-    elseif not (op == OPS.RET0 and pc == self.size) then
-      self:_note(line, op == OPS.RET0 and 'returns early' or 'computes')
-      self.slots[A(ins)] = nil
+    else
+      local followed = compare(self, ins, pc, line)
+      if followed then
+        pc = pc + followed
+      elseif op == OPS.JMP then
+        self:_note(line, 'has a condition')
+      elseif not (op == OPS.RET0 and pc == self.size) then
+        self:_note(line, op == OPS.RET0 and 'returns early' or 'computes')
+        self.slots[A(ins)] = nil
+      end
     end
     pc = pc + 1
   end
@@ -279,7 +288,7 @@ function handler_code.read(fn, outer)
     file = info.source:gsub('^[@=]', ''), first = info.linedefined, last = info.lastlinedefined, fn = fn,
     size = proto.bytecodes - 1, versions = {}, slots = { [0] = proto.params > 0 and { is_event = true } or nil },
     is_fixed = function(index) return is_fixed(fn, index) or outer ~= nil and is_fixed_in(outer, fn, index) end,
-    statements = {}, conditions = {}, notes = {}, reads = {},
+    statements = {}, conditions = {}, guards = 0, notes = {}, reads = {},
   }, Code)
   follow(self)
   if proto.isvararg then self:_note(self.first, 'takes any number of arguments') end

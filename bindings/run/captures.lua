@@ -4,6 +4,8 @@
 local ffi = require 'ffi'
 local asm = require 'bindings.kernel.asm'
 local capture = require 'bindings.kernel.capture'
+local expr = require 'bindings.expr.compile'
+local handler_terms = require 'bindings.run.handler_terms'
 local mentions = require 'bindings.options.mentions'
 local probe = require 'bindings.kernel.probe'
 local program = require 'bindings.kernel.program'
@@ -119,6 +121,33 @@ local function load(self, event, filters)
   return true
 end
 
+-- Options with which others than the handlers see or count the events.
+local WATCHERS = { 'export', 'serve', 'record', 'push', 'exit_n', 'watch', 'sampling_limit', 'prometheus', 'otlp' }
+
+--- Returns the conditions without which the only handler of an event does nothing, compiled; nil if there are none, or
+--- somebody else sees the events.
+---@param run Run
+---@param event Event
+---@param checked contract.Handlers
+---@return Compiled?
+local function guard(run, event, checked)
+  local plan = event.only_plan
+  if not plan or not plan.code or plan.code.guards == 0 or event.owner.parent or run.opt.verbose > 1 then return end
+  for _, name in ipairs(WATCHERS) do
+    if run.opt[name] then return end
+  end
+  for name in pairs(event.attrs) do
+    if name ~= 'alias' then return end
+  end
+  for _, consumer in ipairs(checked.consumers) do
+    if consumer.feed or consumer.prepare then return end
+  end
+  return (asm.attempt(function()
+    local text = handler_terms.filter(plan.handler, event, plan.code, plan.code.guards)
+    return expr.compile(text, event.fields, { form = 'filter' })
+  end))
+end
+
 --- Captures an event. Returns why it cannot.
 ---@param event Event
 ---@param checked contract.Handlers
@@ -128,6 +157,18 @@ function Captures:add(event, checked)
   if reason then return reason end
   if self.rings and self.rings.events == capture.MAX_EVENTS then return 'there are too many events' end
   local kernel = self._kernel
+  local conditions = guard(kernel.run, event, checked)
+  if conditions then
+    local loaded = asm.attempt(function()
+      local filters = kernel:filters(event)
+      filters[#filters + 1] = conditions
+      return load(self, event, filters)
+    end)
+    if loaded then
+      event.only_plan.guarded = true
+      return
+    end
+  end
   local _, why = asm.attempt(function() return load(self, event, kernel:filters(event)) end)
   if why and event.user_filter then -- which profscript evaluates in any case
     _, why = asm.attempt(function() return load(self, event, kernel:filters(event, true)) end)

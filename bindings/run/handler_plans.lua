@@ -23,6 +23,7 @@ local handler_plans = {}
 ---@field reason? string why it runs in Lua
 ---@field is_declared? boolean the script has declared as data what it counts (session.tally)
 ---@field taker? HandlerTaker
+---@field guarded? boolean programs check its first conditions, so it gets only the events for which it does something
 
 ---@class HandlerTaker: Taker
 local HandlerTaker = { does = 'counted' }
@@ -221,6 +222,17 @@ local function group(plans)
   return list
 end
 
+--- Notes the plan of each event that has only one handler.
+local function note_only(plans)
+  local seen = {}
+  for _, plan in ipairs(plans) do
+    for _, event in ipairs(plan.events) do
+      event.only_plan = not seen[event] and plan or nil
+      seen[event] = true
+    end
+  end
+end
+
 --- Finds the handlers that only count, and offers them to the kernel.
 ---@param run Run
 ---@param checked contract.Handlers
@@ -244,6 +256,7 @@ function handler_plans.offer(run, checked)
     for _, event in ipairs(entry.found) do table.insert(plan.events, event) end
   end
   refuse_shared(run, plans, checked)
+  note_only(plans)
   for _, taker in ipairs(group(plans)) do run.in_kernel:offer(taker) end
   return plans
 end

@@ -191,10 +191,12 @@ end
 ---@param handler function
 ---@param event Event
 ---@param code handler_code.Code
+---@param n? integer only the first conditions; default: all
 ---@return string?
-function handler_terms.filter(handler, event, code)
+function handler_terms.filter(handler, event, code, n)
   local parts = {}
-  for i, condition in ipairs(code.conditions) do
+  for i = 1, n or #code.conditions do
+    local condition = code.conditions[i]
     local left = handler_terms.resolve(handler, event, condition.left)
     local right = handler_terms.resolve(handler, event, condition.right)
     local is_equality = condition.op == '==' or condition.op == '~='

@@ -50,6 +50,7 @@ local TRACEPOINT = perf_events.TYPES.tracepoint
 ---@field strings? UserStrings its records have strings behind pointers, which a BPF program adds
 ---@field is_derived? boolean it is not opened: another event tells of it
 ---@field taken? string it is not opened: what BPF programs do with it (bindings/run/in_kernel.lua)
+---@field only_plan? HandlerPlan its handler, if it has only one
 ---@field captured? boolean BPF programs write its samples (bindings/run/captures.lua)
 ---@field has_no_flags? boolean these programs cannot tell common_flags
 ---@field count_index? integer index among the counted events, from 0

@@ -156,6 +156,36 @@ capture_agrees 'one-liners that compute' exec -e "raw_syscalls:sys_enter/id==$GE
 	'if ev._tid % 2 < 2 then count(ev.id % 16, math.floor(ev._tid / 10)) hist((ev.id - 100) / 2) end'
 expect_line 'their keys' ",$((GETPPID % 16)),$((WORKLOAD / 10)),3000$" "$TMP/out"
 
+# Handlers that only do something for some events: programs leave out the others.
+cat >"$TMP/than.lua" <<'EOF'
+return {
+  summary = 'Print some system calls',
+  options = {
+    enter = { type = 'event', required = true, help = 'start' },
+    than = { type = 'integer', default = 0, help = 'ignore lower numbers' },
+  },
+  start = function(opt, out)
+    return {
+      [opt.enter] = function(ev)
+        if ev.id < opt.than then return end
+        if ev._comm == 'syscalls' then
+          out:row { 'id', ev.id, 'comm', ev._comm }
+        end
+      end,
+    }
+  end,
+}
+EOF
+workload -C 0 syscalls 300
+some=("$TMP/than.lua" --enter "raw_syscalls:sys_enter/common_pid==$WORKLOAD/" --than "$GETPPID")
+capture_agrees 'handlers with conditions' "${some[@]}"
+check 'what they do' test "$(grep -c "$GETPPID,syscalls" "$TMP/out")" = 300
+workload -C 0 syscalls 300
+start "$TMP/than.lua" --enter "raw_syscalls:sys_enter/common_pid==$WORKLOAD/" --than 100000 --capture bpf -v
+go
+stop
+expect_line 'programs leave out the other events' '^profscript: 0 events, 0 lost' "$TMP/err"
+
 explain() { "$PROFSCRIPT" explain "$@" >"$TMP/out" 2>"$TMP/err"; }
 script=("$TMP/counts.lua" --enter raw_syscalls:sys_enter --leave raw_syscalls:sys_exit)
 
@@ -180,6 +210,12 @@ expect_line 'explain: a tool' '^profscript: list traces no events$' "$TMP/err"
 
 explain "$TMP/computed.lua" --enter raw_syscalls:sys_enter --leave raw_syscalls:sys_exit
 expect_line 'explain: what is computed' '^ +[0-9]+  local result = ev.ret - base +-- in the kernel; reads ret$' "$TMP/out"
+
+explain "$TMP/than.lua" --enter raw_syscalls:sys_enter
+expect_line 'explain: conditions' '^handler of raw_syscalls:sys_enter .*: runs in Lua for the events that pass its first' "$TMP/out"
+expect_line 'and where they are checked' ' if ev.id < opt.than then return end +-- in the kernel; reads id$' "$TMP/out"
+explain "$TMP/than.lua" --enter raw_syscalls:sys_enter --capture perf
+expect_line 'explain: through perf' '^handler of raw_syscalls:sys_enter .*: runs in Lua for each event$' "$TMP/out"
 
 cat >"$TMP/shared.lua" <<'EOF'
 local map = require 'lib.map'

@@ -52,11 +52,13 @@ describe('the code of a handler', function()
       read "if ev.ret > 5 and ev.comm ~= 'a' and ev.id == 3 then calls:add(1) total = total + 1 end")
     assert.are.equal('if ev.a >= 10; if ev.b <= ev.c; calls:add(1)',
       read 'if not (ev.a < 10) and ev.b <= ev.c then calls:add(1) end')
+    assert.are.equal('if ev.a >= 1; if ev.b ~= 2; calls:add(1)',
+      read 'if ev.a < 1 then return end if ev.b == 2 then return end calls:add(1)')
     for _, text in ipairs {
       'if ev.a < 1 or ev.b < 1 then calls:add(1) end',
       'if ev.a < 1 then calls:add(1) else calls:add(2) end',
       'if ev.a < 1 then calls:add(1) end total = total + 1',
-      'if ev.a < 1 then return end calls:add(1)',
+      'if ev.a < 1 then total = total + 1 return end calls:add(1)',
       'total = total + 1 if ev.a < 1 then calls:add(1) end',
     } do assert.are.equal('has a condition', read(text)) end
   end)
@@ -104,6 +106,20 @@ describe('the code of a handler', function()
     assert.is_nil(handler_code.read(first, start).refusal)
     assert.are.equal('calls changed:add()', handler_code.read(second, start).refusal.text)
     assert.are.equal('calls fixed:add()', handler_code.read(first, other).refusal.text)
+  end)
+
+  it('may begin with conditions without being data', function()
+    local function guards(text)
+      return handler_code.read((assert(load(('local calls = {} return function(ev) %s end'):format(text)))())).guards
+    end
+    assert.are.equal(1, guards 'if ev.a > 1 then print(ev.a) end')
+    assert.are.equal(2, guards 'if ev.a <= 1 then return end if ev.b > ev.a then print(ev.a) return end')
+    assert.are.equal(1, guards 'local a = ev.a if a > 1 then print(a) if ev.b > 2 then print(ev.b) end end')
+    assert.are.equal(0, guards 'print(ev.a) if ev.a > 1 then print(ev.a) end')
+    assert.are.equal(0, guards 'if ev.a > 1 then print(ev.a) end print()')
+    assert.are.equal(0, guards 'if ev.a > 1 or ev.b > 1 then print(ev.a) end')
+    assert.are.equal(0, guards 'if ev.a > 1 then print(ev.a) else print(2) end')
+    assert.are.equal(1, guards 'while ev.a > 1 do print(ev.a) end')
   end)
 
   it('has a reason for each line', function()
