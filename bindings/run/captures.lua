@@ -88,8 +88,9 @@ local function refuses(self, event, checked)
     local reason = refuses_stack(self._kernel.run, event)
     if reason then return reason end
   end
-  if request.bpf_array ~= 0 or request.reads ~= 0 or request.everywhere ~= 0 or request.sample ~= 0 then
-    return ('the samples of %s are special'):format(event.name)
+  if request.bpf_array ~= 0 then return ('a BPF program writes the samples of %s anyway'):format(event.name) end
+  if request.reads ~= 0 or request.everywhere ~= 0 or request.sample ~= 0 then
+    return ('the samples of %s have parts that programs do not write'):format(event.name)
   end
   if request.attr.freq ~= 0 or request.attr.sample_period > 1 then
     return ('not every %s is sampled'):format(event.name)

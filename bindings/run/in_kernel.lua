@@ -72,12 +72,8 @@ local function refuses_programs(run)
   local opt = run.opt
   if opt.capture == 'perf' then return 'as --capture says' end
   if run.is_recorded or run:pulls() then return 'they are not those of this machine now' end
-  if attach.names_threads(opt, run.workload) then
-    local reason = run.everywhere and 'events of other tasks may be about the threads'
-    for _, event in ipairs(run.events.list) do
-      reason = reason or event.request.everywhere == 1 and ('%s is read in all tasks'):format(event.name)
-    end
-    if reason then return reason end
+  for _, event in ipairs(run.events.list) do
+    if event.request.everywhere == 1 then return ('%s is read in all tasks'):format(event.name) end
   end
   for _, name in ipairs(OPTIONS) do
     local given = opt[name]
@@ -130,7 +126,7 @@ end
 ---@param event Event
 ---@return string?
 local function refuses_threads(run, event)
-  if not attach.names_threads(run.opt, run.workload) then return end
+  if not attach.per_thread(run.opt, run.workload, run.everywhere) then return end
   if event.name:match '^sched:sched_wak' or event.name:match '^sched:sched_stat_' then
     return ('kernels differ in the threads of which %s is an event'):format(event.name)
   end
@@ -199,7 +195,7 @@ end
 local function make_targets(self)
   local opt, workload = self.run.opt, self.run.workload
   if opt.cgroups and #opt.cgroups > 0 then return targets.groups(cgroups.find(opt.cgroups)) end
-  if not attach.names_threads(opt, workload) then return false end
+  if not attach.per_thread(opt, workload, self.run.everywhere) then return false end
   if self:has_foreign_pids() then asm.refuse("the kernel's thread ids are not those of this pid namespace") end
   local threads = targets.threads(attach.inherits(opt, workload), attach.is_target(opt, workload))
   if not opt.dry_run then threads:attach() end
@@ -324,7 +320,8 @@ function InKernel:decide(checked)
   self:_aim()
   if why and not is_news and not reason and run.opt.capture == 'auto' then return end
   if run.opt.capture == 'bpf' and why then
-    failure.usage('%s: --capture=bpf is not possible: %s', run.name, why)
+    local also = reason and reason ~= why and '; nor can programs count or pair them: ' .. reason or ''
+    failure.usage('%s: --capture=bpf is not possible: %s%s', run.name, why, also)
   elseif run.opt.verbose >= 1 and run.opt.capture ~= 'perf' and not run.is_recorded and (why or reason) then
     run.out:warn(('%s: events are %s: %s'):format(run.name, why and 'read through perf' or 'captured one by one',
       why or reason))

@@ -188,7 +188,6 @@ fi
 not() { refused "$1" 2 ".*--capture=bpf is not possible: $2" "${@:3}" --capture bpf; }
 not 'wakeups' 'kernels differ in the threads of which sched:sched_wakeup is an event' exec 'count()' \
 	-e sched:sched_wakeup -p $$
-not 'what is about threads' 'events of other tasks may be about the threads' rundelay -p $$
 not 'events of all tasks among them' '.* is read in all tasks' exec 'count()' -e $enter -e 'task-state//' -p $$
 not 'an unknown cgroup' "no cgroup 'no/such'.*|programs know only the control groups of version 2" exec 'count()' \
 	-e $enter --cgroups no/such
