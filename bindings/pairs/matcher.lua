@@ -17,6 +17,7 @@ local facade = require 'bindings.base.facade'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
 local in_kernel = require 'bindings.pairs.in_kernel'
+local outliers = require 'bindings.pairs.outliers'
 local pair_keys = require 'bindings.pairs.keys'
 local pair_rows = require 'bindings.pairs.rows'
 local kept_events = require 'bindings.pairs.kept_events'
@@ -76,7 +77,9 @@ local PAIR_SIZE = ffi.sizeof 'struct pair'
 ---@field max_keys? integer maximum number of waiting starts
 ---@field others? Event[] events outside the stages, for details
 ---@field details? Details of lib.detail: keeps the events that it can still show
----@field pair? fun(p: Pair, second: Ev) called for each pair
+---@field pair? fun(p: Pair, second: Ev) called for each pair, or with `than` or `lower` for some
+---@field than? number ns: `pair` is called for pairs that took longer
+---@field lower? number ns: `pair` is called for pairs that took less
 ---@field latencies? HistSet receives the ns of each pair at the index p.kind; cheaper than a function
 ---@field rows? PairRows receives the ns of each pair in its row; `pair` is only called for those that count
 ---@field lost? fun(p: Pair, time: number) called for each start dropped because of lost events; time is when the loss
@@ -103,6 +106,9 @@ local function with_real_events(config)
   local own = {}
   for name, value in pairs(config) do own[name] = value end
   for _, name in ipairs { 'stages', 'others', 'triggers' } do own[name] = public_event.real(own[name]) end
+  for _, name in ipairs { 'than', 'lower' } do
+    if own[name] ~= nil and type(own[name]) ~= 'number' then error(('pairs.new: %s must be a time'):format(name), 3) end
+  end
   if own.rows ~= nil then own.rows = pair_rows.checked(own) end
   local hists = own.latencies or own.rows and own.rows.hists
   if hists and not ffi.istype('struct hist_set *', hists) then
@@ -208,7 +214,7 @@ function Feed:open(run)
     end
   end
   if self.taker and self.taker.has_started then
-    self.feed = ignore
+    self.feed = self.taker.outliers and self.taker.outliers:feed(run) or ignore
     return
   end
   self.instance = C.session_per_thread(run.session) ~= 0 and 'tid' or 'cpu'
@@ -266,6 +272,7 @@ function Feed:open(run)
     value = config.value,
   }, config.stages)
   self.keep_pairs = run.serving and run.serving:keep_pairs(config.stages, key_text)
+  self.is_wanted = outliers.test(config)
   self.add_row = config.rows and pair_rows.adder(config.rows, config, self.expression_env)
 end
 
@@ -291,7 +298,7 @@ end
 function Feed:take(list, n)
   local config, kept, out = self.config, self.kept, self.out
   local pair, add_row, latencies, any = config.pair, self.add_row, config.latencies, self.any
-  local view, expire = self.buffer.view, self.buffer.expire
+  local view, expire, is_wanted = self.buffer.view, self.buffer.expire, self.is_wanted
   if kept then kept:prepare(list, n) end
   local found = C.pairs_feed(self.matcher, list, n, out)
   if found < 0 then failure.raise('out of memory for pairs') end
@@ -305,9 +312,9 @@ function Feed:take(list, n)
   if pair or add_row then
     local stopped = self.run.stopped
     for i = 0, found - 1 do
-      if stopped[0] == 0 then
+      if stopped[0] == 0 and (add_row or is_wanted(out[i].ns)) then
         local p, second = view(i), list + out[i].second
-        if (not add_row or add_row(p, cast(any, second))) and pair then
+        if (not add_row or add_row(p, cast(any, second)) and is_wanted(out[i].ns)) and pair then
           -- With the number of its batch, as in dispatch: a script must not keep it.
           pair(p, cast(any, bxor(cast(bits64, second), batch[0])))
         end
