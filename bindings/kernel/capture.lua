@@ -385,9 +385,9 @@ function capture.write(a, source, places, spec)
     a:store(8, FRAME, from, 9)
     a:store(8, FRAME, bytes, 0)
   end
-  --- Generates r9 = the size of the record, plus a number. Uses r1.
-  local function record_size(more)
-    a:alu('mov', 9, size + more)
+  --- Generates r9 = the size of the record, and of what comes before it. Uses r1.
+  local function record_size(before)
+    a:alu('mov', 9, size + before)
     if not spec.stack then return end
     a:load(8, 1, FRAME, bytes)
     a:alu_r('add', 9, 1)

@@ -21,11 +21,15 @@ local MOST_THREADS = 2 ^ 17 -- for a place each
 
 -- What programs cannot do.
 local NEEDS = {
-  keep = 'events are kept', details = 'details are printed', pair = 'the script looks at each pair',
-  lost = 'the script looks at starts', left = 'the script looks at starts', has = 'only some keys are wanted',
-  max_keys = 'the number of waiting starts is limited',
+  { 'details', 'details are printed' },
+  { 'pair', 'the script looks at each pair' },
+  { 'keep', 'events are kept' },
+  { 'lost', 'the script looks at starts' },
+  { 'left', 'the script looks at starts' },
+  { 'has', 'only some keys are wanted' },
+  { 'max_keys', 'the number of waiting starts is limited' },
 }
-local BY_OUTLIERS = { keep = true, pair = true } -- what they can, if it is about outliers
+local BY_OUTLIERS = { keep = true, pair = true } -- what they can do if it is about outliers
 
 --- Takes the events of a matcher in the kernel: see Taker in bindings/run/in_kernel.lua.
 ---@class PairTaker
@@ -48,7 +52,8 @@ end
 
 local function check(self)
   local config = self.config
-  for name, reason in pairs(NEEDS) do
+  for _, need in ipairs(NEEDS) do
+    local name, reason = need[1], need[2]
     if config[name] and not (BY_OUTLIERS[name] and outliers.are_wanted(config)) then asm.refuse('%s', reason) end
   end
   if not config.latencies and not config.rows then asm.refuse 'the script looks at each pair' end
