@@ -91,6 +91,9 @@ local PAIR_SIZE = ffi.sizeof 'struct pair'
 ---@field triggers? Event[]
 ---@field triggered? fun(ev: Ev) called at each trigger, after all pairs completed before it
 
+local SETTINGS = { 'stages', 'key', 'cycle', 'keep', 'value', 'has', 'max_keys', 'others', 'details', 'pair',
+  'than', 'lower', 'latencies', 'rows', 'lost', 'left', 'ends', 'triggers', 'triggered' }
+
 --- Finds pairs. A script returns it as a list entry of its handlers.
 ---@class Feed : Consumer
 local Feed = {}
@@ -106,9 +109,6 @@ local function with_real_events(config)
   local own = {}
   for name, value in pairs(config) do own[name] = value end
   for _, name in ipairs { 'stages', 'others', 'triggers' } do own[name] = public_event.real(own[name]) end
-  for _, name in ipairs { 'than', 'lower' } do
-    if own[name] ~= nil and type(own[name]) ~= 'number' then error(('pairs.new: %s must be a time'):format(name), 3) end
-  end
   if own.rows ~= nil then own.rows = pair_rows.checked(own) end
   local hists = own.latencies or own.rows and own.rows.hists
   if hists and not ffi.istype('struct hist_set *', hists) then
@@ -123,6 +123,11 @@ local public -- creates the facade of a feed
 ---@param config PairsConfig
 ---@return Feed
 function pairs_.new(config)
+  check.is(config, 'table', 'pairs.new takes settings')
+  check.settings(config, SETTINGS, 'pairs.new')
+  check.is(config.stages, 'table', 'pairs.new takes stages')
+  if config.than ~= nil then check.is(config.than, 'number', 'than of pairs.new is a time') end
+  if config.lower ~= nil then check.is(config.lower, 'number', 'lower of pairs.new is a time') end
   local min = config.cycle and 1 or 2
   if #config.stages < min then
     error(('pairs.new takes at least %d stages, not %d'):format(min, #config.stages), 2)
@@ -130,6 +135,12 @@ function pairs_.new(config)
   for i, stage in ipairs(config.stages) do
     if type(stage) ~= 'table' or stage.class then
       error(('pairs.new: stage %d is not a list of events: stages = { { first }, { second } }'):format(i), 2)
+    end
+    for _, event in ipairs(stage) do
+      if type(event) ~= 'table' then
+        error(('pairs.new: stage %d has %s, which is not an event of session.event() or of an option'):format(i,
+          check.shown(event)), 2)
+      end
     end
   end
   config = with_real_events(config)
@@ -202,8 +213,9 @@ function Feed:key_value(key)
 end
 
 --- Called by the driver after the session has started.
+---@param is_gate? boolean it decides what a source passes on, and shows nothing
 ---@package
-function Feed:open(run)
+function Feed:open(run, is_gate)
   local config = self.config
   self.run = run
   self.strings = run.services.strings
@@ -266,12 +278,12 @@ function Feed:open(run)
     local value = self:key_value(key)
     return ('%s %s'):format(self:key_source() or '', type(value) == 'string' and value or units.number(value))
   end
-  self.export = run.export and run.export:slices({
+  self.export = run.export and not is_gate and run.export:slices({
     by = self:per_instance() and self.instance or TASK_KEYS[self:key_source()] and 'tid' or 'key',
     key_text = key_text,
     value = config.value,
   }, config.stages)
-  self.keep_pairs = run.serving and run.serving:keep_pairs(config.stages, key_text)
+  self.keep_pairs = run.serving and not is_gate and run.serving:keep_pairs(config.stages, key_text)
   self.is_wanted = outliers.test(config)
   self.add_row = config.rows and pair_rows.adder(config.rows, config, self.expression_env)
 end

@@ -14,6 +14,8 @@ local bxor, cast, bits64 = require('bit').bxor, ffi.cast, ffi.typeof 'uint64_t'
 local batch = views.batch
 local outliers = {}
 
+local MOST_NS = 2 ^ 53
+
 --- Returns whether a script only looks at outliers.
 ---@param config PairsConfig
 ---@return boolean
@@ -78,8 +80,9 @@ function outliers.new(config, plan, by_event, kernel, checked)
     local sample = by_event[event].sample
     sample.number, sample.id = rings.events + i - 1, kernel.captures:new_id()
   end
-  plan.outliers = { than = config.than and math.floor(config.than), lower = config.lower and math.ceil(config.lower),
-    rings = rings, size = size }
+  local function limit(ns) return ns and math.min(math.max(ns, 0), MOST_NS) end
+  local than, lower = limit(config.than), limit(config.lower)
+  plan.outliers = { than = than and math.floor(than), lower = lower and math.ceil(lower), rings = rings, size = size }
   return self
 end
 
