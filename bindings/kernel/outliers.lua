@@ -26,7 +26,7 @@ struct outlier {
 };
 ]]
 local AT = {}
-for _, name in ipairs { 'ns', 'key', 'kind', 'tag', 'pid', 'raw' } do AT[name] = ffi.offsetof('struct outlier', name) end
+for _, name in ipairs { 'ns', 'key', 'kind', 'tag', 'pid' } do AT[name] = ffi.offsetof('struct outlier', name) end
 
 -- A kept event: a word, then what a sample has after its id, which is as long.
 local ID, RAW, WORD = 8, 44, 8 -- offsets in a sample; size
