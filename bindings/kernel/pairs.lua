@@ -7,6 +7,7 @@ local ffi = require 'ffi'
 local asm = require 'bindings.kernel.asm'
 local compile = require 'bindings.kernel.compile'
 local latencies = require 'bindings.kernel.latencies'
+local outliers = require 'bindings.kernel.outliers'
 local program = require 'bindings.kernel.program'
 local starts = require 'bindings.kernel.starts'
 
@@ -36,6 +37,7 @@ local MAX_CPUS = 4096
 ---@field ends? { key: Compiled, bits: Compiled, mask: integer, awake?: PairRule }
 ---@field same? { value: Compiled, any?: integer } a pair counts only if this is the value of the first event, or `any`
 ---@field failed? Compiled whether the pair is one that failed
+---@field sample? OutlierEvent with PairPlan.outliers
 
 ---@class PairPlan
 ---@field stages integer
@@ -44,6 +46,7 @@ local MAX_CPUS = 4096
 ---@field direct? integer all keys are less
 ---@field clock? fun(a: Asm) puts the time into r0; default: the time of perf's events
 ---@field threshold integer negative: none
+---@field outliers? OutlierPlan pairs to send
 ---@field rows? { by: string[], most: integer, kinds?: integer, buckets: boolean } by 'key', 'value': rows instead of
 --- histograms by kind; with kinds, each has a histogram for each of them; without buckets, they are sums only
 
@@ -101,7 +104,7 @@ function kernel_pairs.new(plan, nr_cpus)
   local kinds = number_rules(plan)
   if kinds >= NO_KIND then asm.refuse('there are more than %d kinds of pairs', NO_KIND) end
   self.kinds, self.nr_kinds = make_kinds(plan), kinds
-  self.starts = starts.new(plan.direct)
+  self.starts = starts.new(plan.direct, plan.outliers and plan.outliers.size)
   self.counters = program.mapped(nr_cpus * #plan.rules * COUNTERS_SIZE)
   self.running = program.mapped(8 * math.min(nr_cpus, MAX_CPUS))
   if plan.rows then
@@ -240,7 +243,9 @@ function Program:store(rule, value)
     a:store(8, FRAME, value, 0)
   end
   local function count(name) self:count(name) end
-  self.of.starts:store(a, rule.tag, rule.value and value, { full = full, late = done }, count)
+  local keep = self.of.plan.outliers
+    and outliers.keeper(a, self.source, self.places, rule.sample, rule.tag, self.of.starts.more)
+  self.of.starts:store(a, rule.tag, rule.value and value, { full = full, late = done }, count, keep)
   a:go(done)
   a:label(full)
   self:count 'evicted'
@@ -283,10 +288,11 @@ function Program:add_row(rule, value, done)
   a:give(key, of.rows:key_size())
 end
 
---- Generates code for a pair with the start whose word is in r1, and whose value is on the stack.
+--- Generates code for a pair with the start at r9 whose word is in r1, and whose value is on the stack.
 function Program:finish(rule, value)
   local a, of = self.a, self.of
   local add, mismatched, done = a:new_label(), a:new_label(), a:new_label()
+  local found = of.plan.outliers and outliers.note(a)
   a:alu_r('mov', 2, 1)
   a:alu('and', 2, MOST_TAGS)
   a:alu('rsh', 1, starts.TAG_BITS)
@@ -302,7 +308,14 @@ function Program:finish(rule, value)
   a:go(done)
   a:label(add)
   a:jump('>=', 4, of.nr_kinds, done) -- never, but the verifier wants to know that
+  if found then
+    a:store(8, FRAME, found.ns, 3)
+    a:store(8, FRAME, found.kind, 4)
+  end
   if of.rows then self:add_row(rule, value, done) else of.cells:add(a, self.places, nil, self.is_alone) end
+  if found then
+    outliers.send(a, self.source, self.places, of.plan.outliers, rule.sample, found, of.starts.more)
+  end
   a:label(done)
 end
 

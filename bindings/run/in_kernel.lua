@@ -29,7 +29,9 @@ local in_kernel = {}
 ---@field consumer? Consumer that would take its events through perf
 ---@field handlers? table<Event, function> what would handle its events through perf
 ---@field attributes? table<string, boolean> the attributes of events that it understands, beside alias=
----@field load fun(self, kernel: InKernel) makes the maps and the programs, by kernel:probe()
+---@field load fun(self, kernel: InKernel, checked: contract.Handlers) makes the maps and, by kernel:probe(), the
+--- programs
+---@field settle? fun(self, kernel: InKernel) called when it is accepted, before the events are opened
 ---@field start? fun(self, kernel: InKernel) called when the programs run
 ---@field turn? fun(self, side: integer, is_last: boolean) reads what was written to a side of the maps, before the
 --- handlers `interval` and `stop` are called
@@ -216,7 +218,8 @@ end
 function InKernel:_aim()
   local aims, run = self._targets, self.run
   if not aims or run.opt.dry_run then return end
-  if #self.takers == 0 and not self.captures.rings then return aims:close() end
+  local rings = self.captures.rings
+  if #self.takers == 0 and not (rings and rings.events > 0) then return aims:close() end
   if aims.marks then run:mark_threads(aims.marks.bytes, aims) end
   -- The workload starts with the session, but nobody is a target before.
   if #self.takers > 0 and attach.is_target(run.opt, run.workload) then self.switch:on() end
@@ -246,8 +249,11 @@ end
 --- Loads a program for an event: the body runs for each event that perf would have sampled. Called by takers.
 ---@param event Event
 ---@param body fun(a: Asm, source: Source, places: ProbePlaces)
+---@return Descriptor program
 function InKernel:probe(event, body)
-  table.insert(self._loading, probe.load(self:spec(event, self.switch, self:filters(event)), body))
+  local loaded = probe.load(self:spec(event, self.switch, self:filters(event)), body)
+  table.insert(self._loading, loaded)
+  return loaded
 end
 
 --- Loads and attaches the programs of a taker. They do nothing yet. Returns why it cannot.
@@ -265,7 +271,7 @@ function InKernel:_try(taker, checked)
   local ok
   ok, reason = asm.attempt(function()
     self.switch = self.switch or switch.new(self.run.opt.cpus and cpu_list.numbers(self.run.opt.cpus))
-    taker:load(self)
+    taker:load(self, checked)
     local links = {}
     for i, loaded in ipairs(self.run.opt.dry_run and {} or self._loading) do links[i] = program.attach(loaded) end
     return links
@@ -273,6 +279,7 @@ function InKernel:_try(taker, checked)
   if not ok then return reason end
   for _, link in ipairs(ok) do table.insert(self._links, link) end
   for _, event in ipairs(taker.events) do event.taken = taker.does end
+  if taker.settle then taker:settle(self) end
 end
 
 --- Does the same, and notes why not for `profscript explain`.
