@@ -105,19 +105,7 @@ fewer events.
     local than, perins, all_but_s = opt.than or math.huge, opt.perins, opt.interruptible == false
     local started = opt.than and session.slots(threads.MAX)
 
-    local function print_state(pid, state, ns, ev)
-      local word, name = state == QUEUED and 'RUNDELAY' or 'WAIT', session.task_name(pid)
-      if out.format == 'text' then
-        out:stamp(nil, (' task-state: %d %s %s %.3f ms'):format(pid, name, word, ns / 1e6))
-      else
-        local time = out:seconds(ev and ev._time or session.now())
-        out:record('task-state', { time = time, pid = pid, comm = name, state = NAMES[state], ns = ns },
-          { 'time', 'pid', 'comm', 'state', 'ns' })
-      end
-      local from = started:get(pid)
-      if from then out:print_event(from) end
-      if ev then out:print_event(ev) end
-    end
+    local print_wait = opt.than and require 'lib.task_state_waits'.printer(out, session, started, NAMES)
 
     local flame = flamegraph.new(opt, session, out, { title = 'time off the CPU', unit = 'ns' })
     local stacks = array.new(threads.MAX) -- by task, of its last switch out
@@ -138,7 +126,7 @@ fewer events.
       if perins then row = keys.id(pid) * STATES + row end
       hists:add(row, ns)
       if flame and state ~= ON_CPU and state ~= QUEUED then draw(pid, ns, ev) end
-      if ns > than and state ~= ON_CPU then print_state(pid, state, ns, ev) end
+      if ns > than and state ~= ON_CPU then print_wait(pid, state, ns, ev) end
     end
 
     --- Returns the current state of the task, 0 if it is unknown.
