@@ -216,6 +216,14 @@ function Map:stack(id)
   return self._frames(addresses)
 end
 
+--- Returns what the host's own readers of maps need.
+---@return { fd: integer, key_size: integer, value_size: integer, entries: integer, nr_cpus: integer } descriptor
+--- value_size: of a CPU
+function Map:descriptor()
+  return { fd = self._fd, key_size = ffi.sizeof(self._key) - SLACK, value_size = self._value_size,
+    entries = self._max_entries, nr_cpus = self._nr_cpus }
+end
+
 public = facade.class('map', Map, { 'clear', 'delete', 'get', 'pairs', 'set', 'stack', 'take' })
 
 return bpf_map

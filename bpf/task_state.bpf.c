@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Adds up how long tasks are in each state. A state is counted when it ends, by the rules of
+ * scripts/profilers/task-state.lua. The scheduler's locks order the events of a task, so its word
+ * needs no atomic access. There are two sides of the sums: one can be read while the other one is
+ * written. The sums of a CPU are only written with its interrupts disabled. */
+#include <stdbool.h>
+#include "kernel.h"
+#include <linux/bpf.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+/* As in scripts/lib/task_states.lua. */
+enum state { UNKNOWN, ON_CPU, SLEEP, BLOCKED, STOPPED, TRACED, IDLE, PARKED, QUEUED, STATES = 8 };
+
+/* The kernel's bits, which are the same since Linux 4.14. */
+enum {
+	TASK_INTERRUPTIBLE = 0x01,
+	TASK_UNINTERRUPTIBLE = 0x02,
+	TASK_STOPPED = 0x04,
+	TASK_TRACED = 0x08,
+	TASK_DEAD = 0x30,
+	TASK_PARKED = 0x40,
+	TASK_IDLE = 0x402
+};
+
+const volatile __u32 only = 0;	     /* bits of the states that are counted; 0: all */
+const volatile __u8 omits_sleep = 0; /* S is not counted */
+const volatile __u8 by_thread = 0;
+const volatile __u8 has_prev_state = 0;	  /* the tracepoint has it as an argument */
+const volatile __u8 idle_with_flags = 0;  /* an idle task may have other bits, too */
+const volatile __u32 uninterruptible = 0; /* further bits that are reported as D */
+
+enum { BUCKETS = 58 * 64 }; /* HIST_BUCKETS of native/hist.h */
+
+/* struct hist_sums of native/hist.h */
+struct sums {
+	__u64 count, sum, not_min, max, over, failed, negative;
+};
+
+struct cell {
+	struct sums sums;
+	__u64 buckets[BUCKETS];
+};
+
+/* By side and state; with by_thread, of the threads for which there is no row. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 2 * STATES);
+	__type(key, __u32);
+	__type(value, struct cell);
+} cells SEC(".maps");
+
+struct row {
+	__u32 tid;
+	__u16 state;
+	__u16 bucket; /* 0 in the maps of sums */
+};
+
+/* The maps below are made larger where they are needed. */
+struct rows {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct row);
+	__type(value, struct sums);
+} rows_0 SEC(".maps"), rows_1 SEC(".maps");
+
+struct buckets {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct row);
+	__type(value, __u64);
+} buckets_0 SEC(".maps"), buckets_1 SEC(".maps");
+
+/* By thread: the time when its state began, and the state in the last STATE_BITS. */
+enum { STATE_BITS = 4, STATE_MASK = (1 << STATE_BITS) - 1 };
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} tasks SEC(".maps");
+
+__u8 is_on;
+__u8 side;
+__u64 unreported_switches, unreported_wakeups;
+
+/* Without jumps, because the verifier follows each path. */
+static __always_inline __u64 bucket_of(__u64 ns)
+{
+	__u64 shift = 0;
+
+#pragma unroll
+	for (int i = 5; i >= 0; i--) {
+		__s64 more = (__s64)(ns >> (1 << i)) - 64;
+		__u64 by;
+
+		barrier_var(more);
+		by = ~(more >> 63) & (1 << i);
+		ns >>= by;
+		shift += by;
+	}
+	return shift * 64 + ns;
+}
+
+static __always_inline void *find(void *map, const void *key, const void *none)
+{
+	void *value = bpf_map_lookup_elem(map, key);
+
+	if (value)
+		return value;
+	bpf_map_update_elem(map, key, none, BPF_NOEXIST);
+	return bpf_map_lookup_elem(map, key);
+}
+
+static __always_inline void add_sums(struct sums *sums, __u64 ns)
+{
+	sums->count++;
+	sums->sum += ns;
+	if (~ns > sums->not_min)
+		sums->not_min = ~ns;
+	if (ns > sums->max)
+		sums->max = ns;
+}
+
+/* Returns false if there is no room for the row or its bucket. */
+static __always_inline bool add_to_row(void *rows, void *buckets, struct row row, __u64 ns)
+{
+	static const struct sums no_sums;
+	static const __u64 zero;
+	__u32 bucket = bucket_of(ns);
+	struct sums *sums = find(rows, &row, &no_sums);
+	__u64 *count;
+
+	row.bucket = bucket;
+	count = sums ? find(buckets, &row, &zero) : NULL;
+	if (!count)
+		return false;
+	add_sums(sums, ns);
+	++*count;
+	return true;
+}
+
+static __always_inline void add(__u32 tid, enum state state, __u64 word, __u64 now)
+{
+	const __u8 to = *(volatile __u8 *)&side;
+	__u64 since = word >> STATE_BITS, ns = now > since ? now - since : 0;
+	__u32 index = (to ? STATES : 0) + state - 1;
+	__u64 bucket = bucket_of(ns);
+	struct row row = {.tid = tid, .state = state};
+	struct cell *cell;
+
+	if (omits_sleep && state == SLEEP)
+		return;
+	if (by_thread && add_to_row(to ? (void *)&rows_1 : (void *)&rows_0,
+				    to ? (void *)&buckets_1 : (void *)&buckets_0, row, ns))
+		return;
+	cell = bpf_map_lookup_elem(&cells, &index);
+	barrier_var(bucket); /* so that the same register is compared and used */
+	if (!cell || bucket >= BUCKETS)
+		return;
+	add_sums(&cell->sums, ns);
+	cell->buckets[bucket]++;
+}
+
+/* Returns the state of a task that leaves its CPU, as the kernel's tracepoint does. */
+static __always_inline enum state state_of(bool preempt, struct task_struct *task, __u32 state)
+{
+	if (preempt)
+		return QUEUED;
+	if (state & uninterruptible)
+		return BLOCKED;
+	if ((idle_with_flags ? state & TASK_IDLE : state) == TASK_IDLE)
+		return IDLE;
+	state |= task->exit_state;
+	if (state & TASK_PARKED)
+		return PARKED;
+	if (state & TASK_DEAD)
+		return UNKNOWN;
+	if (state & TASK_TRACED)
+		return TRACED;
+	if (state & TASK_STOPPED)
+		return STOPPED;
+	if (state & TASK_UNINTERRUPTIBLE)
+		return BLOCKED;
+	return state & TASK_INTERRUPTIBLE ? SLEEP : QUEUED;
+}
+
+static __always_inline __u64 word_of(enum state state, __u64 now)
+{
+	return now << STATE_BITS | state;
+}
+
+static __always_inline void count(__u64 *events)
+{
+	__sync_fetch_and_add(events, 1);
+}
+
+static __always_inline void leaves(__u32 tid, enum state next, __u64 now)
+{
+	__u64 *word = bpf_map_lookup_elem(&tasks, &tid);
+	enum state state;
+
+	if (!word || !tid)
+		return;
+	state = *word & STATE_MASK;
+	if (state == ON_CPU)
+		add(tid, ON_CPU, *word, now);
+	else if (state)
+		count(only ? &unreported_wakeups : &unreported_switches);
+	*word = next ? word_of(next, now) : 0;
+}
+
+static __always_inline void enters(__u32 tid, __u64 now)
+{
+	__u64 *word = bpf_map_lookup_elem(&tasks, &tid);
+	enum state state;
+
+	if (!word || !tid)
+		return;
+	state = *word & STATE_MASK;
+	if (state == ON_CPU)
+		count(&unreported_switches);
+	else if (state)
+		add(tid, state, *word, now);
+	if (state && state != ON_CPU && state != QUEUED)
+		count(&unreported_wakeups);
+	*word = word_of(ON_CPU, now);
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
+{
+	enum state state;
+	__u32 bits;
+	__u64 now;
+
+	if (!is_on)
+		return 0;
+	if (has_prev_state)
+		bits = *(volatile __u64 *)(ctx + 3);
+	else if (bpf_core_field_exists(prev->__state))
+		bits = prev->__state;
+	else
+		bits = ((struct task_struct___before_5_14 *)prev)->state;
+	state = state_of(preempt, prev, bits);
+	if (only && !(only >> state & 1))
+		return 0;
+	now = bpf_ktime_get_ns();
+	leaves(prev->pid, state, now);
+	if (!only)
+		enters(next->pid, now);
+	return 0;
+}
+
+SEC("tp_btf/sched_wakeup")
+int BPF_PROG(on_wakeup, struct task_struct *task)
+{
+	__u32 tid = task->pid;
+	__u64 *word, now;
+	enum state state;
+
+	if (!is_on)
+		return 0;
+	word = bpf_map_lookup_elem(&tasks, &tid);
+	if (!word || !tid)
+		return 0;
+	state = *word & STATE_MASK;
+	if (state == ON_CPU || state == QUEUED || (only && !state))
+		return 0;
+	now = bpf_ktime_get_ns();
+	if (state)
+		add(tid, state, *word, now);
+	*word = only ? 0 : word_of(QUEUED, now);
+	return 0;
+}
+
+SEC("tp_btf/sched_wakeup_new")
+int BPF_PROG(on_new, struct task_struct *task)
+{
+	__u32 tid = task->pid;
+	__u64 *word = bpf_map_lookup_elem(&tasks, &tid);
+
+	if (is_on && word)
+		*word = only ? 0 : word_of(QUEUED, bpf_ktime_get_ns());
+	return 0;
+}
+
+/* Where only some states are counted, a task is not seen to run after them. */
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(on_exit, struct task_struct *task)
+{
+	__u32 tid = task->pid;
+	__u64 *word = bpf_map_lookup_elem(&tasks, &tid);
+
+	if (only && word && *word) {
+		count(&unreported_wakeups);
+		*word = 0;
+	}
+	return 0;
+}
+
+/* When this has run on a CPU, no program there writes to the side before. */
+SEC("raw_tp")
+int settle(void *ctx)
+{
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "GPL";
