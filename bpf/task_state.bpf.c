@@ -31,7 +31,7 @@ const volatile __u8 has_prev_state = 0;	  /* the tracepoint has it as an argumen
 const volatile __u8 idle_with_flags = 0;  /* an idle task may have other bits, too */
 const volatile __u32 uninterruptible = 0; /* further bits that are reported as D */
 
-enum { BUCKETS = 58 * 64 }; /* HIST_BUCKETS of native/hist.h */
+enum { NAME = 16, BUCKETS = 58 * 64 /* HIST_BUCKETS of native/hist.h */ };
 
 /* struct hist_sums of native/hist.h */
 struct sums {
@@ -57,12 +57,17 @@ struct row {
 	__u16 bucket; /* 0 in the maps of sums */
 };
 
-/* The maps below are made larger where they are needed. */
+struct row_sums {
+	struct sums sums;
+	char comm[NAME]; /* of the thread, when its row was made */
+};
+
+/* The maps of rows are made larger where they are needed. */
 struct rows {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
 	__type(key, struct row);
-	__type(value, struct sums);
+	__type(value, struct row_sums);
 } rows_0 SEC(".maps"), rows_1 SEC(".maps");
 
 struct buckets {
@@ -104,14 +109,26 @@ static __always_inline __u64 bucket_of(__u64 ns)
 	return shift * 64 + ns;
 }
 
-static __always_inline void *find(void *map, const void *key, const void *none)
+static __always_inline struct row_sums *find_row(void *rows, const struct row *row,
+						 const struct task_struct *task)
 {
-	void *value = bpf_map_lookup_elem(map, key);
+	struct row_sums *found = bpf_map_lookup_elem(rows, row), none = {};
 
-	if (value)
-		return value;
-	bpf_map_update_elem(map, key, none, BPF_NOEXIST);
-	return bpf_map_lookup_elem(map, key);
+	if (found)
+		return found;
+	bpf_core_read_str(none.comm, sizeof(none.comm), &task->comm);
+	bpf_map_update_elem(rows, row, &none, BPF_NOEXIST);
+	return bpf_map_lookup_elem(rows, row);
+}
+
+static __always_inline __u64 *find_bucket(void *buckets, const struct row *row)
+{
+	__u64 *found = bpf_map_lookup_elem(buckets, row), none = 0;
+
+	if (found)
+		return found;
+	bpf_map_update_elem(buckets, row, &none, BPF_NOEXIST);
+	return bpf_map_lookup_elem(buckets, row);
 }
 
 static __always_inline void add_sums(struct sums *sums, __u64 ns)
@@ -125,36 +142,35 @@ static __always_inline void add_sums(struct sums *sums, __u64 ns)
 }
 
 /* Returns false if there is no room for the row or its bucket. */
-static __always_inline bool add_to_row(void *rows, void *buckets, struct row row, __u64 ns)
+static __always_inline bool add_to_row(void *rows, void *buckets, const struct task_struct *task,
+				       enum state state, __u64 ns)
 {
-	static const struct sums no_sums;
-	static const __u64 zero;
-	__u32 bucket = bucket_of(ns);
-	struct sums *sums = find(rows, &row, &no_sums);
+	struct row row = {.tid = task->pid, .state = state};
+	struct row_sums *found = find_row(rows, &row, task);
 	__u64 *count;
 
-	row.bucket = bucket;
-	count = sums ? find(buckets, &row, &zero) : NULL;
+	row.bucket = bucket_of(ns);
+	count = found ? find_bucket(buckets, &row) : NULL;
 	if (!count)
 		return false;
-	add_sums(sums, ns);
+	add_sums(&found->sums, ns);
 	++*count;
 	return true;
 }
 
-static __always_inline void add(__u32 tid, enum state state, __u64 word, __u64 now)
+static __always_inline void add(const struct task_struct *task, enum state state, __u64 word,
+				__u64 now)
 {
 	const __u8 to = *(volatile __u8 *)&side;
 	__u64 since = word >> STATE_BITS, ns = now > since ? now - since : 0;
-	__u32 index = (to ? STATES : 0) + state - 1;
 	__u64 bucket = bucket_of(ns);
-	struct row row = {.tid = tid, .state = state};
+	__u32 index = (to ? STATES : 0) + state - 1;
 	struct cell *cell;
 
 	if (omits_sleep && state == SLEEP)
 		return;
 	if (by_thread && add_to_row(to ? (void *)&rows_1 : (void *)&rows_0,
-				    to ? (void *)&buckets_1 : (void *)&buckets_0, row, ns))
+				    to ? (void *)&buckets_1 : (void *)&buckets_0, task, state, ns))
 		return;
 	cell = bpf_map_lookup_elem(&cells, &index);
 	barrier_var(bucket); /* so that the same register is compared and used */
@@ -197,8 +213,9 @@ static __always_inline void count(__u64 *events)
 	__sync_fetch_and_add(events, 1);
 }
 
-static __always_inline void leaves(__u32 tid, enum state next, __u64 now)
+static __always_inline void leaves(const struct task_struct *task, enum state next, __u64 now)
 {
+	__u32 tid = task->pid;
 	__u64 *word = bpf_map_lookup_elem(&tasks, &tid);
 	enum state state;
 
@@ -206,14 +223,15 @@ static __always_inline void leaves(__u32 tid, enum state next, __u64 now)
 		return;
 	state = *word & STATE_MASK;
 	if (state == ON_CPU)
-		add(tid, ON_CPU, *word, now);
+		add(task, ON_CPU, *word, now);
 	else if (state)
 		count(only ? &unreported_wakeups : &unreported_switches);
 	*word = next ? word_of(next, now) : 0;
 }
 
-static __always_inline void enters(__u32 tid, __u64 now)
+static __always_inline void enters(const struct task_struct *task, __u64 now)
 {
+	__u32 tid = task->pid;
 	__u64 *word = bpf_map_lookup_elem(&tasks, &tid);
 	enum state state;
 
@@ -223,7 +241,7 @@ static __always_inline void enters(__u32 tid, __u64 now)
 	if (state == ON_CPU)
 		count(&unreported_switches);
 	else if (state)
-		add(tid, state, *word, now);
+		add(task, state, *word, now);
 	if (state && state != ON_CPU && state != QUEUED)
 		count(&unreported_wakeups);
 	*word = word_of(ON_CPU, now);
@@ -248,9 +266,9 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	if (only && !(only >> state & 1))
 		return 0;
 	now = bpf_ktime_get_ns();
-	leaves(prev->pid, state, now);
+	leaves(prev, state, now);
 	if (!only)
-		enters(next->pid, now);
+		enters(next, now);
 	return 0;
 }
 
@@ -271,7 +289,7 @@ int BPF_PROG(on_wakeup, struct task_struct *task)
 		return 0;
 	now = bpf_ktime_get_ns();
 	if (state)
-		add(tid, state, *word, now);
+		add(task, state, *word, now);
 	*word = only ? 0 : word_of(QUEUED, now);
 	return 0;
 }

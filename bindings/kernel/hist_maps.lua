@@ -1,11 +1,12 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Histograms that built-in BPF programs fill, in maps that no program writes to at the moment: adds them to a set of
 --- histograms, and empties the maps. A cell is a struct hist_sums and its buckets, of each CPU. A row is a struct
---- hist_sums; its buckets are in another map.
+--- hist_sums and the name of a thread; its buckets are in another map.
 local ffi = require 'ffi'
 local facade = require 'bindings.base.facade'
 local failure = require 'bindings.base.failure'
 local libbpf = require 'bindings.bpf.libbpf'
+local output = require 'bindings.print.output'
 local program = require 'bindings.kernel.program'
 local sys = require 'bindings.base.sys'
 
@@ -58,15 +59,20 @@ end
 ---@param buckets_map BpfMap
 ---@param set HistSet
 ---@param slot fun(tid: integer, kind: integer): integer returns the number of a row's histogram
+---@return table<integer, string> names by thread
 function hist_maps.take_rows(sums_map, buckets_map, set, slot)
+  local names = {}
   program.take(facade.object(sums_map):descriptor(), function(key, value)
     local row, sums = ffi.cast(row_type, key), ffi.cast(sums_type, value)
-    if sums.count > 0 then check_added(C.hist_set_add_sums(set, slot(row.tid, row.kind), sums, nil)) end
+    if sums.count == 0 then return end
+    check_added(C.hist_set_add_sums(set, slot(row.tid, row.kind), sums, nil))
+    names[row.tid] = output.safe(ffi.string(value + SUMS))
   end)
   program.take(facade.object(buckets_map):descriptor(), function(key, value)
     local row, count = ffi.cast(row_type, key), ffi.cast(words, value)[0]
     if count > 0 then check_added(C.hist_set_add_bucket(set, slot(row.tid, row.kind), row.bucket, count)) end
   end)
+  return names
 end
 
 return hist_maps

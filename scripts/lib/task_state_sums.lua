@@ -49,12 +49,13 @@ function sums.handlers(opt, out, session, warn)
   local cells, n = program:map 'cells', #states.NAMES
 
   local function report()
-    local side = turn()
+    local side, names = turn(), nil
     if opt.perins then
-      hist_maps.take_rows(program:map('rows_' .. side), program:map('buckets_' .. side), times.hists, times.row)
+      names = hist_maps.take_rows(program:map('rows_' .. side), program:map('buckets_' .. side), times.hists,
+        times.row)
     end
     hist_maps.take_cells(cells, side * n, n, times.hists, times.other(1))
-    times.print()
+    times.print(names)
   end
 
   return {

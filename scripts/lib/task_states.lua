@@ -5,6 +5,7 @@ local intern = require 'lib.intern'
 local tables = require 'lib.table'
 
 local MAX_THREADS = 65536
+local UNKNOWN = '<...>'
 
 local states = {}
 
@@ -19,7 +20,8 @@ local NAMES = states.NAMES
 ---@field hists HistSet times by row
 ---@field row fun(pid: integer, state: integer): integer returns the row of a thread's state
 ---@field other fun(state: integer): integer returns the row of the state of threads that have no rows of their own
----@field print fun() prints the times and clears them
+---@field print fun(names?: table<integer, string>) prints the times and clears them. names: of threads that the session
+--- does not know, which may have ended before it heard of them
 
 --- Creates the table.
 ---@param opt table of task-state
@@ -43,22 +45,26 @@ function states.table(opt, out, session)
     { name = 'comm', width = 16, align = 'left', show = perins },
     { name = 'state', title = 'St', width = 2, align = 'left' },
   }))
-  local function add_rows(rows, id, pid)
+  local function name_of(pid, names)
+    local name = session.task_name(pid)
+    return name == UNKNOWN and names and names[pid] or name
+  end
+  local function add_rows(rows, id, pid, names)
     for i, name in ipairs(NAMES) do
       local times = hists:get(id * #NAMES + i - 1)
       if times and times:stats().count > 0 then
         local row = tables.latency_row({ thread = pid or '(other)', state = name, order = i }, times)
-        row.comm = pid and perins and session.task_name(pid) or ''
+        row.comm = pid and name_of(pid, names) or ''
         rows[#rows + 1] = row
       end
     end
   end
-  function self.print()
+  function self.print(names)
     local rows, pids = {}, {}
     if perins then
       for id = 0, keys:count() - 1 do pids[id + 1] = { id = id, pid = keys:part(id, 1) } end
       table.sort(pids, function(a, b) return a.pid < b.pid end)
-      for _, one in ipairs(pids) do add_rows(rows, one.id, one.pid) end
+      for _, one in ipairs(pids) do add_rows(rows, one.id, one.pid, names) end
       add_rows(rows, keys.max)
     else
       add_rows(rows, 0)

@@ -252,7 +252,7 @@ it; for -p, -t, -C or a workload, and with --filter, --than, -g, --flame-graph o
 
     if only_sleep then handlers.exit = ends end
     handlers.lost = function(gap) known_from = math.max(known_from, gap.to) end
-    handlers.interval = times.print
+    function handlers.interval() times.print() end
     handlers.stop = function(time)
       if session.named_threads then count_current(time) end
       times.print()
