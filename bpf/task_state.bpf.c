@@ -77,6 +77,32 @@ struct buckets {
 	__type(value, __u64);
 } buckets_0 SEC(".maps"), buckets_1 SEC(".maps");
 
+/* Most times are added to the table of a CPU, which costs much less than two hashes. A row is in
+ * the table from its second time on; the first one makes the row in the hash, which has the name.
+ */
+enum { TABLE_ROWS = 2048, TABLE_BUCKETS = 8192, PROBES = 8 };
+
+struct table_row {
+	__u64 key; /* struct row; 0: free */
+	struct sums sums;
+};
+
+struct table {
+	struct table_row rows[TABLE_ROWS];
+	struct {
+		__u64 key, count;
+	} buckets[TABLE_BUCKETS];
+};
+
+/* By CPU and side. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct table);
+} tables SEC(".maps");
+
 /* By thread: the time when its state began, and the state in the last STATE_BITS. */
 enum { STATE_BITS = 4, STATE_MASK = (1 << STATE_BITS) - 1 };
 
@@ -141,20 +167,97 @@ static __always_inline void add_sums(struct sums *sums, __u64 ns)
 		sums->max = ns;
 }
 
-/* Returns false if there is no room for the row or its bucket. */
-static __always_inline bool add_to_row(void *rows, void *buckets, const struct task_struct *task,
-				       enum state state, __u64 ns)
+static __always_inline __u64 key_of(const struct row *row)
 {
-	struct row row = {.tid = task->pid, .state = state};
-	struct row_sums *found = find_row(rows, &row, task);
+	return *(const __u64 *)row;
+}
+
+static __always_inline __u32 place_of(__u64 key)
+{
+	return key * 0x9e3779b97f4a7c15 >> 40;
+}
+
+/* Returns NULL if the table does not have the row: then *place is where it can be, or NULL. */
+static __always_inline struct sums *table_row(struct table *table, __u64 key,
+					      struct table_row **place)
+{
+	__u32 at = place_of(key);
+
+#pragma unroll
+	for (int i = 0; i < PROBES; i++) {
+		struct table_row *row = &table->rows[(at + i) & (TABLE_ROWS - 1)];
+
+		if (row->key == key)
+			return &row->sums;
+		if (!row->key) {
+			*place = row;
+			return NULL;
+		}
+	}
+	return NULL;
+}
+
+/* Returns NULL if there is no room. */
+static __always_inline __u64 *table_bucket(struct table *table, __u64 key)
+{
+	__u32 at = place_of(key);
+
+#pragma unroll
+	for (int i = 0; i < PROBES; i++) {
+		__u32 place = (at + i) & (TABLE_BUCKETS - 1);
+
+		if (!table->buckets[place].key)
+			table->buckets[place].key = key;
+		if (table->buckets[place].key == key)
+			return &table->buckets[place].count;
+	}
+	return NULL;
+}
+
+/* Returns false if there is no room for the row or its bucket. */
+static __always_inline bool add_to_hash(__u8 to, const struct task_struct *task, struct row row,
+					__u64 ns, __u16 bucket)
+{
+	void *rows = to ? (void *)&rows_1 : (void *)&rows_0;
+	void *buckets = to ? (void *)&buckets_1 : (void *)&buckets_0;
+	struct row_sums *found;
 	__u64 *count;
 
-	row.bucket = bucket_of(ns);
+	row.bucket = 0;
+	found = find_row(rows, &row, task);
+	row.bucket = bucket;
 	count = found ? find_bucket(buckets, &row) : NULL;
 	if (!count)
 		return false;
 	add_sums(&found->sums, ns);
 	++*count;
+	return true;
+}
+
+static __always_inline bool add_to_row(__u8 to, const struct task_struct *task, enum state state,
+				       __u64 ns, __u16 bucket)
+{
+	__u32 index = bpf_get_smp_processor_id() * 2 + (to ? 1 : 0);
+	struct table *table = bpf_map_lookup_elem(&tables, &index);
+	struct row row = {.tid = task->pid, .state = state};
+	struct table_row *place = NULL;
+	__u64 key = key_of(&row), *count;
+	struct sums *sums;
+
+	if (table) {
+		sums = table_row(table, key, &place);
+		row.bucket = bucket;
+		count = sums ? table_bucket(table, key_of(&row)) : NULL;
+		if (count) {
+			add_sums(sums, ns);
+			++*count;
+			return true;
+		}
+	}
+	if (!add_to_hash(to, task, row, ns, bucket))
+		return false;
+	if (place)
+		place->key = key;
 	return true;
 }
 
@@ -169,8 +272,7 @@ static __always_inline void add(const struct task_struct *task, enum state state
 
 	if (omits_sleep && state == SLEEP)
 		return;
-	if (by_thread && add_to_row(to ? (void *)&rows_1 : (void *)&rows_0,
-				    to ? (void *)&buckets_1 : (void *)&buckets_0, task, state, ns))
+	if (by_thread && add_to_row(to, task, state, ns, bucket))
 		return;
 	cell = bpf_map_lookup_elem(&cells, &index);
 	barrier_var(bucket); /* so that the same register is compared and used */

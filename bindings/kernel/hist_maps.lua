@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Histograms that built-in BPF programs fill, in maps that no program writes to at the moment: adds them to a set of
 --- histograms, and empties the maps. A cell is a struct hist_sums and its buckets, of each CPU. A row is a struct
---- hist_sums and the name of a thread; its buckets are in another map.
+--- hist_sums and the name of a thread; its buckets are in another map. Most values of rows are in a table of the CPU.
 local ffi = require 'ffi'
 local facade = require 'bindings.base.facade'
 local failure = require 'bindings.base.failure'
@@ -14,8 +14,19 @@ local C = ffi.C
 local hist_maps = {}
 
 local sums_type, words = ffi.typeof 'struct hist_sums *', ffi.typeof 'uint64_t *'
-local row_type = ffi.typeof 'struct { uint32_t tid; uint16_t kind, bucket; } *'
 local SUMS = ffi.sizeof 'struct hist_sums'
+
+-- struct table of bpf/task_state.bpf.c
+ffi.cdef [[
+struct hist_row { uint32_t tid; uint16_t kind, bucket; };
+struct hist_table {
+  struct { struct hist_row key; struct hist_sums sums; } rows[2048];
+  struct { struct hist_row key; uint64_t count; } buckets[8192];
+};
+]]
+local table_type, TABLE = ffi.typeof 'struct hist_table *', ffi.sizeof 'struct hist_table'
+local TABLE_ROWS, TABLE_BUCKETS = 2048, 8192
+local row_type = ffi.typeof 'struct hist_row *'
 
 local function check_added(ret)
   if ret ~= 0 then failure.raise 'out of memory for histograms' end
@@ -73,6 +84,34 @@ function hist_maps.take_rows(sums_map, buckets_map, set, slot)
     if count > 0 then check_added(C.hist_set_add_bucket(set, slot(row.tid, row.kind), row.bucket, count)) end
   end)
   return names
+end
+
+--- Returns a function that takes the tables of all CPUs on a side.
+---@param map BpfMap of a table for each CPU and side
+---@return fun(side: integer, set: HistSet, slot: fun(tid: integer, kind: integer): integer)
+function hist_maps.tables(map)
+  local object = facade.object(map)
+  local memory, at = object:memory(), object:descriptor()
+  assert(at.value_size == TABLE, 'the layout of tables')
+  return function(side, set, slot)
+    for i = side, at.entries - 1, 2 do
+      local one = ffi.cast(table_type, memory + i * TABLE)
+      for j = 0, TABLE_ROWS - 1 do
+        local row = one.rows[j]
+        if row.sums.count > 0 then
+          check_added(C.hist_set_add_sums(set, slot(row.key.tid, row.key.kind), row.sums, nil))
+        end
+      end
+      for j = 0, TABLE_BUCKETS - 1 do
+        local bucket = one.buckets[j]
+        if bucket.count > 0 then
+          check_added(C.hist_set_add_bucket(set, slot(bucket.key.tid, bucket.key.kind), bucket.key.bucket,
+            bucket.count))
+        end
+      end
+      ffi.fill(one, TABLE)
+    end
+  end
 end
 
 return hist_maps

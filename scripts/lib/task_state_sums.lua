@@ -15,6 +15,9 @@ local NEED_EVENTS = {
 }
 local MAX_ROWS, MAX_BUCKETS = 65536, 131072 -- of threads and states
 
+--- Returns the number of the last CPU that is online, plus 1. Others share the hashes.
+local function nr_cpus() return tonumber(fs.read('/sys/devices/system/cpu/online'):match '(%d+)%s*$') + 1 end
+
 --- Returns what the program is told.
 ---@return BpfParameters
 local function parameters(opt)
@@ -30,6 +33,7 @@ local function parameters(opt)
     },
     entries = {
       tasks = tonumber((fs.read '/proc/sys/kernel/pid_max')) or threads.MAX,
+      tables = opt.perins and 2 * nr_cpus() or 1,
       rows_0 = rows, rows_1 = rows, buckets_0 = buckets, buckets_1 = buckets,
     },
   }
@@ -47,12 +51,14 @@ function sums.handlers(opt, out, session, warn)
   if not program then return end
   local times, turn = states.table(opt, out, session), kernel_sums.sides(program)
   local cells, n = program:map 'cells', #states.NAMES
+  local take_tables = opt.perins and hist_maps.tables(program:map 'tables')
 
   local function report()
     local side, names = turn(), nil
     if opt.perins then
       names = hist_maps.take_rows(program:map('rows_' .. side), program:map('buckets_' .. side), times.hists,
         times.row)
+      take_tables(side, times.hists, times.row)
     end
     hist_maps.take_cells(cells, side * n, n, times.hists, times.other(1))
     times.print(names)
