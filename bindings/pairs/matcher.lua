@@ -88,6 +88,9 @@ local PAIR_SIZE = ffi.sizeof 'struct pair'
 ---@field triggers? Event[]
 ---@field triggered? fun(ev: Ev) called at each trigger, after all pairs completed before it
 
+local SETTINGS = { 'stages', 'key', 'cycle', 'keep', 'value', 'has', 'max_keys', 'others', 'details', 'pair',
+  'latencies', 'rows', 'lost', 'left', 'ends', 'triggers', 'triggered' }
+
 --- Finds pairs. A script returns it as a list entry of its handlers.
 ---@class Feed : Consumer
 local Feed = {}
@@ -117,6 +120,9 @@ local public -- creates the facade of a feed
 ---@param config PairsConfig
 ---@return Feed
 function pairs_.new(config)
+  check.is(config, 'table', 'pairs.new takes settings')
+  check.settings(config, SETTINGS, 'pairs.new')
+  check.is(config.stages, 'table', 'pairs.new takes stages')
   local min = config.cycle and 1 or 2
   if #config.stages < min then
     error(('pairs.new takes at least %d stages, not %d'):format(min, #config.stages), 2)
@@ -124,6 +130,12 @@ function pairs_.new(config)
   for i, stage in ipairs(config.stages) do
     if type(stage) ~= 'table' or stage.class then
       error(('pairs.new: stage %d is not a list of events: stages = { { first }, { second } }'):format(i), 2)
+    end
+    for _, event in ipairs(stage) do
+      if type(event) ~= 'table' then
+        error(('pairs.new: stage %d has %s, which is not an event of session.event() or of an option'):format(i,
+          check.shown(event)), 2)
+      end
     end
   end
   config = with_real_events(config)
@@ -196,8 +208,9 @@ function Feed:key_value(key)
 end
 
 --- Called by the driver after the session has started.
+---@param is_gate? boolean it decides what a source passes on, and shows nothing
 ---@package
-function Feed:open(run)
+function Feed:open(run, is_gate)
   local config = self.config
   self.run = run
   self.strings = run.services.strings
@@ -260,12 +273,12 @@ function Feed:open(run)
     local value = self:key_value(key)
     return ('%s %s'):format(self:key_source() or '', type(value) == 'string' and value or units.number(value))
   end
-  self.export = run.export and run.export:slices({
+  self.export = run.export and not is_gate and run.export:slices({
     by = self:per_instance() and self.instance or TASK_KEYS[self:key_source()] and 'tid' or 'key',
     key_text = key_text,
     value = config.value,
   }, config.stages)
-  self.keep_pairs = run.serving and run.serving:keep_pairs(config.stages, key_text)
+  self.keep_pairs = run.serving and not is_gate and run.serving:keep_pairs(config.stages, key_text)
   self.add_row = config.rows and pair_rows.adder(config.rows, config, self.expression_env)
 end
 

@@ -45,7 +45,13 @@ local function shows_flags(run, checked)
   end
   local prints = run.opt.format == 'text'
   local roots = { run.profiler.start, checked.life, of_host = checked.consumers }
-  for _, entry in ipairs(checked.events) do roots[#roots + 1] = entry.handler end
+  local profilers = { checked }
+  for _, source in ipairs(run.events.sources.list) do
+    if source.is_gate then profilers[#profilers + 1] = source.checked end
+  end
+  for _, one in ipairs(profilers) do
+    for _, entry in ipairs(one.events) do roots[#roots + 1] = entry.handler end
+  end
   return mentions.any(roots, function(text, is_code)
     return is_code and READERS[text] and (prints or text ~= 'print_event') or is_common(text) ~= nil
   end)

@@ -164,6 +164,7 @@ end
 local function refuses(event)
   local request = event.request
   if event.machine then return 'it is of another machine' end
+  if event.gate then return ('only profscript can tell which of its events %s passes on'):format(event.gate) end
   if event.user_filter then return ("the kernel cannot evaluate its filter '%s'"):format(event.user_filter) end
   if request.counted == 1 or request.record ~= 0 or request.is_output == 1 then return 'it has no samples' end
 end

@@ -56,6 +56,7 @@ local TRACEPOINT = perf_events.TYPES.tracepoint
 ---@field given SelectorAttr[] the attributes as given, in order, including repeated ones
 ---@field group integer number of its -e, 0 for events of a script
 ---@field owner? Instance the profiler that requested it
+---@field gate? string name of the source that decides whether it is passed on (bindings/run/gates.lua)
 ---@field context Services names and symbols of the machine that it is of
 ---@field machine? Machine sends it; nil: it is of this machine or the recording
 ---@field closed? boolean its source has reached its -N limit

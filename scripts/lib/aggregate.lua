@@ -5,6 +5,7 @@
 ---   waits:add(ns, ev.comm)
 ---   waits:print(out)
 local array = require 'lib.array'
+local check = require 'bindings.base.check'
 local countable = require 'bindings.base.countable'
 local hist = require 'lib.hist'
 local intern = require 'lib.intern'
@@ -46,8 +47,8 @@ local function add_source(kind, parts)
   if kind.values == 1 then table.insert(names, 1, 'v') end
   local args = table.concat(names, ', ')
   table.insert(names, 1, '_')
-  local check = kind.values == 1 and "if type(v) ~= 'number' and type(v) ~= 'cdata' then refuse(v) end  " or ''
-  local body = ('if extra ~= nil then surplus() end  %slocal i = id(%s)  %s'):format(check, key, kind.add)
+  local numeric = kind.values == 1 and "if type(v) ~= 'number' and type(v) ~= 'cdata' then refuse(v) end  " or ''
+  local body = ('if extra ~= nil then surplus() end  %slocal i = id(%s)  %s'):format(numeric, key, kind.add)
   -- A forgotten argument would be the last key. One-liners (call) have as many keys as they have arguments.
   local complete = parts > 0 and ('if k%d == nil then missing() end  '):format(parts) or ''
   args = args == '' and 'extra' or args .. ', extra'
@@ -86,6 +87,7 @@ end
 ---@return Aggregate
 function aggregate.new(kind, keys, settings)
   settings = settings or {}
+  check.settings(settings, { 'name', 'value', 'max_keys', 'stacks', 'session' }, 'aggregate.new')
   local how = KINDS[kind]
   if not how then
     error(("aggregate.new: there is no kind '%s'; it is one of %s"):format(tostring(kind),
@@ -415,6 +417,8 @@ end
 ---@param out Output
 ---@param settings? { limit?: integer } limit: print at most this many entries
 function Aggregate:print(out, settings)
+  check.is(out, 'table', self._kind .. ':print takes out, the second argument of start')
+  check.settings(settings, { 'limit' }, self._kind .. ':print')
   local list = entries(self, settings and settings.limit or math.huge)
   local rows = {}
   for _, entry in ipairs(list) do add_rows(self, rows, entry, out) end

@@ -11,6 +11,7 @@
 ---   keep = true
 ---   value = 'id'
 ---   details = details
+---   is_gate = true                     -- it prints nothing, see session.gate()
 ---
 --- Ready-made analyses are lib.delay, lib.pairing, lib.memprof and lib.syscalls.
 local heatmap = require 'lib.heatmap'
@@ -140,7 +141,7 @@ function relation.run(name, analysis, found, opt, out)
     rows = analysis.rows,
     lost = analysis.lost,
     left = analysis.left,
-    triggers = found.triggers,
+    triggers = not analysis.is_gate and found.triggers or nil,
     triggered = function(ev)
       report()
       out:print_event(ev)

@@ -107,9 +107,10 @@ it; for -p, -t, -C or a workload, and with --filter, --than, -g, --flame-graph o
     local times = task_states.table(opt, out, session)
     local hists, row = times.hists, times.row
     local than, all_but_s = opt.than or math.huge, opt.interruptible == false
-    local started = opt.than and session.slots(threads.MAX)
-
-    local print_wait = opt.than and require 'lib.task_state_waits'.printer(out, session, started, NAMES)
+    local pass = opt.than and session.gate()
+    local started = opt.than and not pass and session.slots(threads.MAX)
+    local print_wait = pass and function(_, _, _, ev) return ev and pass(ev) end
+      or opt.than and require 'lib.task_state_waits'.printer(out, session, started, NAMES)
 
     local flame = flamegraph.new(opt, session, out, { title = 'time off the CPU', unit = 'ns' })
     local stacks = array.new(threads.MAX) -- by task, of its last switch out
