@@ -10,7 +10,7 @@ enum {
 };
 enum { CLOCK_REALTIME = 0, CLOCK_MONOTONIC = 1, CLOCK_BOOTTIME = 7 };
 enum { O_WRONLY = 1, O_CREAT = 0x40, O_EXCL = 0x80, O_TRUNC = 0x200, O_APPEND = 0x400, O_CLOEXEC = 0x80000 };
-enum { POLLIN = 1, POLLOUT = 4 };
+enum { POLLIN = 1, POLLOUT = 4, W_OK = 2 };
 enum { IN_CLOSE_WRITE = 8, IN_MOVED_TO = 0x80, IN_NONBLOCK = 0x800, IN_CLOEXEC = 0x80000 };
 enum { PROT_READ = 1, PROT_WRITE = 2, MAP_SHARED = 1 };
 enum {
@@ -47,6 +47,10 @@ int open(const char *path, int flags, ...);
 int close(int fd);
 intptr_t read(int fd, void *bytes, size_t size);
 intptr_t write(int fd, const void *bytes, size_t size);
+intptr_t pread(int fd, void *bytes, size_t size, int64_t offset);
+intptr_t tee(int from, int to, size_t size, unsigned flags);
+int pipe(int fds[2]);
+int access(const char *path, int mode);
 int rename(const char *from, const char *to);
 int unlink(const char *path);
 int inotify_init1(int flags);

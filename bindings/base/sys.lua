@@ -42,6 +42,32 @@ function sys.stat(path)
     isdir = bit.band(st.mode, libc.S_IFMT) == libc.S_IFDIR }
 end
 
+--- Returns whether what is written to a path can be written to another file first, which then gets the name of the
+--- path. A symbolic link, a pipe or a device must not be replaced.
+---@param path string
+---@return boolean
+function sys.is_replaceable(path)
+  local st = ffi.new 'struct statx'
+  if libc.statx(libc.AT_FDCWD, path, libc.AT_SYMLINK_NOFOLLOW, libc.STATX_BASIC_STATS, st) ~= 0 then return true end
+  return bit.band(st.mode, libc.S_IFMT) == libc.S_IFREG
+end
+
+--- Returns the first bytes of what a descriptor reads from: a file, or a pipe, in which they stay.
+---@param fd integer
+---@param n integer
+---@return string bytes as far as there are any; none of terminals and sockets
+function sys.peek(fd, n)
+  local bytes, pipe = ffi.new('char[?]', n), ffi.new 'int[2]'
+  local got = libc.pread(fd, bytes, n, 0)
+  if got < 0 and libc.pipe(pipe) == 0 then
+    got = libc.tee(fd, pipe[1], n, 0)
+    if got > 0 then got = libc.read(pipe[0], bytes, n) end
+    libc.close(pipe[0])
+    libc.close(pipe[1])
+  end
+  return ffi.string(bytes, math.max(tonumber(got), 0))
+end
+
 --- Creates a directory unless it exists.
 ---@param path string
 ---@return boolean? ok, string? message

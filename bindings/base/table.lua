@@ -41,10 +41,17 @@ local RESERVED = { table = true, time = true }
 
 local listener
 
---- Sets what is told of each new table; nil: nothing.
----@param call? fun(spec: TableSpec)
+--- Sets what is told of each new table and of declared records; nil: nothing.
+---@param call? fun(name: string, columns: string[])
 ---@package
 function tables.listen(call) listener = call end
+
+--- Declares what out:record or out:row will print, so that --query can check the names before anything is traced.
+---@param name string
+---@param fields string[] in the order in which they are printed
+function tables.record(name, fields)
+  if listener then listener(name, fields) end
+end
 
 --- Checks the columns and returns the spec of a table. Columns with show = false are omitted.
 ---@param name string of the table in JSON and CSV
@@ -68,7 +75,11 @@ function tables.new(name, columns, settings)
       list[#list + 1] = column
     end
   end
-  if listener then listener(spec) end
+  if listener then
+    local names = { 'time' }
+    for _, column in ipairs(spec.columns) do names[#names + 1] = column.name end
+    listener(name, names)
+  end
   return spec
 end
 

@@ -2,7 +2,6 @@
 --- The file of an export. It is written to FILE.tmp and renamed at the end, so that FILE is never half an export. What
 --- is not a regular file, such as a pipe or a symbolic link, is written directly. Files whose names end in .gz are
 --- compressed.
-local bit = require 'bit'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
 local libc = require 'bindings.base.libc'
@@ -36,10 +35,8 @@ end
 --- Creates the file.
 function File:create()
   local path = self.path == '-' and '/dev/stdout' or self.path
-  local st = ffi.new 'struct statx'
-  local exists = libc.statx(libc.AT_FDCWD, path, libc.AT_SYMLINK_NOFOLLOW, libc.STATX_BASIC_STATS, st) == 0
   local target, flags = path, OVERWRITE
-  if not exists or bit.band(st.mode, libc.S_IFMT) == libc.S_IFREG then
+  if sys.is_replaceable(path) then
     target, flags = path .. '.tmp', CREATE
     libc.unlink(target) -- of a run that was killed
   end

@@ -139,8 +139,14 @@ function Pprof:finish(time)
   self:put_frames()
   if wall then C.proto_uint(b, 9, wall * 1e9) end
   C.proto_uint(b, 10, math.max(time, 0))
-  local period = self.types[1]
-  if period then self:put_type(11, period.name, period.unit) end
+  local shown = self.types[1] -- what pprof shows at first: time, if there is some
+  for _, type in ipairs(self.types) do
+    if type.unit == 'nanoseconds' and shown.unit ~= 'nanoseconds' then shown = type end
+  end
+  if shown then
+    self:put_type(11, shown.name, shown.unit)
+    C.proto_uint(b, 14, self:string(shown.name))
+  end
   local comment = self.lost_events and ('lost %d events'):format(self.lost_events)
   if comment then C.proto_uint(b, 13, self:string(comment)) end
   C.proto_text(b, 6, '', 0)

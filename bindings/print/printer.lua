@@ -217,16 +217,13 @@ function Printer:line_printer(event)
   end
 end
 
---- Returns a function(e, bare, _, part) that prints an event of one class as a JSON or CSV object, with the fields of
---- part.
-function Printer:record_printer(event)
-  local out, view, services = self.out, event.view, event.context
-  local task_name, clock_value, floor = services.task_name, self.run.axis.value, math.floor
-  local sec, nsec = 0, self.base -- as Output:seconds()
-  if self.wall_sec then sec, nsec = self.wall_sec, self.wall_nsec end
-  local order = { 'time', 'cpu', 'pid', 'tid', 'comm', 'clock' }
+--- Returns the fields of an event as a JSON or CSV object, in their order.
+---@param event Event
+---@return string[] order
+---@return { key: string, field: string }[] names of those of the payload, and what they are in the payload
+function printer.columns(event)
+  local order, names = { 'time', 'cpu', 'pid', 'tid', 'comm', 'clock' }, {}
   if event.machine then table.insert(order, 1, 'host') end
-  local names = {}
   for _, field in ipairs(event.list) do
     if not field.name:match '^common_' then
       -- The payload may also have a pid, cpu or comm.
@@ -239,6 +236,17 @@ function Printer:record_printer(event)
     end
   end
   if event.request.callchain ~= 0 then order[#order + 1] = 'stack' end
+  return order, names
+end
+
+--- Returns a function(e, bare, _, part) that prints an event of one class as a JSON or CSV object, with the fields of
+--- part.
+function Printer:record_printer(event)
+  local out, view, services = self.out, event.view, event.context
+  local task_name, clock_value, floor = services.task_name, self.run.axis.value, math.floor
+  local sec, nsec = 0, self.base -- as Output:seconds()
+  if self.wall_sec then sec, nsec = self.wall_sec, self.wall_nsec end
+  local order, names = printer.columns(event)
   local order_with_part = { unpack(order) }
   for _, name in ipairs(DETAIL_FIELDS) do
     order_with_part[#order_with_part + 1] = name

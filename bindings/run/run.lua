@@ -94,6 +94,7 @@ function runs.new(session, script, opt, words, found, before)
     is_recorded = C.session_is_recorded(session),
     workload = words,
     profiler = script.profiler,
+    is_shipped = script.is_shipped,
     everywhere = script.profiler.everywhere or false,
     metrics = script.profiler.metrics or {},
     per_thread = attach.per_thread(opt, words),

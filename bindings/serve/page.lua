@@ -64,17 +64,18 @@ function Page:table(spec, rows, kinds)
 end
 
 --- Returns the current report, and begins the next one.
----@param time number seconds since the epoch
+---@param time number seconds since the epoch, or of the events' own clock
+---@param is_wall boolean since the epoch
 ---@param to number ns since the session's base: the same time
 ---@param events number until now
 ---@param lost number
 ---@return string
-function Page:take(time, to, events, lost)
+function Page:take(time, is_wall, to, events, lost)
   local tables = table.concat(self.tables, ',')
   local from = self.to
   self.tables, self.to = {}, to
-  return ('{"time":%.6f,"from":%s,"to":%.0f,"events":%.0f,"lost":%.0f,"tables":[%s]}'):format(time,
-    from and ('%.0f'):format(from) or 'null', to, events, lost, tables)
+  return ('{"time":%.6f,"is_wall":%s,"from":%s,"to":%.0f,"events":%.0f,"lost":%.0f,"tables":[%s]}'):format(time,
+    is_wall, from and ('%.0f'):format(from) or 'null', to, events, lost, tables)
 end
 
 return page

@@ -51,9 +51,10 @@ const KEEP = 20000;               // reports
 const MAX_SHOWN = 200;            // rows of a table
 const HEAT = ['#fff3d6', '#fee09a', '#fdc35c', '#fb9a3c', '#f26a2e', '#d63a26', '#a8162a', '#6b0a2e'];
 const token = new URLSearchParams(location.search).get('token') || '';
-// { time, from, to, events, lost, tables: [{ name, columns, rows, more }] }; from, to: the same time in ns of the run
+// { time, is_wall, from, to, events, lost, tables: [{ name, columns, rows, more }] }; from, to: the same time in ns of the run
 const reports = [];
 const views = new Map();          // of tables by name: elements, sorting, the row whose chart is shown
+let isWall = true;                // times are since the epoch, else of the events' own clock
 let next = 0, mode = 'last', from = 0, to = 0, dragging = null, nrAsked = 0;
 
 function element(name, parent, text, type) {
@@ -68,6 +69,7 @@ function byId(id) { return document.getElementById(id); }
 // --- numbers
 
 function clock(time) {
+  if (!isWall) return time.toFixed(6) + ' s';
   const date = new Date(time * 1000);
   return date.toTimeString().slice(0, 8) + '.' + String(date.getMilliseconds()).padStart(3, '0');
 }
@@ -100,10 +102,18 @@ function frameName(line) {
   return parts[1] === 'Unknown' && parts[2] ? '[' + parts[2].replace(/.*\//, '') + ']' : parts[1];
 }
 function isList(column) { return column.kind === 'none' && column.name === 'stack'; }
-function keyOf(table, row) {
-  return JSON.stringify(row.filter(function (_, i) {
-    return table.columns[i].kind === 'label' || isList(table.columns[i]);
-  }));
+// What tells the rows of a table apart: their labels, and a number for further ones with the same labels.
+function keysOf(table) {
+  const seen = new Map();
+  table.keys = table.keys || table.rows.map(function (row) {
+    const labels = row.filter(function (_, i) {
+      return table.columns[i].kind === 'label' || isList(table.columns[i]);
+    });
+    const key = JSON.stringify(labels), n = seen.get(key) || 0;
+    seen.set(key, n + 1);
+    return n ? JSON.stringify(labels.concat(n)) : key;
+  });
+  return table.keys;
 }
 function merge(column, a, b) {
   if (b === null) return a;
@@ -145,8 +155,9 @@ function addUp(name, list) {
       sum.columns = table.columns;
       sum.reports++;
       sum.more = Math.max(sum.more, table.more);
-      table.rows.forEach(function (row) {
-        const key = keyOf(table, row), known = sum.rows.get(key);
+      const keys = keysOf(table);
+      table.rows.forEach(function (row, at) {
+        const key = keys[at], known = sum.rows.get(key);
         sum.rows.set(key, known ? known.map(function (value, i) { return merge(table.columns[i], value, row[i]); })
           : row.slice());
       });
@@ -165,8 +176,9 @@ function chartData(name, view) {
       if (table.name !== name) return;
       const hist = table.columns.findIndex(function (column) { return column.kind === 'histogram'; });
       const at = table.columns.findIndex(function (column) { return column.name === view.charted; });
-      table.rows.forEach(function (row) {
-        if (view.focus && keyOf(table, row) !== view.focus) return;
+      const keys = view.focus && keysOf(table);
+      table.rows.forEach(function (row, i) {
+        if (view.focus && keys[i] !== view.focus) return;
         if (hist >= 0 && row[hist]) {
           row[hist].forEach(function (pair) {
             one.counts.set(pair[0], (one.counts.get(pair[0]) || 0) + pair[1]);
@@ -321,11 +333,15 @@ function askEvents(bucket) {
   byId('notes').textContent = 'asking';
   byId('lines').textContent = '';
   const asked = nrAsked;
+  let pause = 100;                // ms
   function request() {
     return get('ask?q=' + encodeURIComponent(question)).then(function (answer) {
       if (asked !== nrAsked) return;
       if (answer) return showEvents(answer, bucket);
-      return new Promise(function (done) { window.setTimeout(done, 200); }).then(request);
+      // Many pages that ask at once must not do so in step, nor all the time.
+      const wait = pause * (0.5 + Math.random());
+      pause = Math.min(pause * 1.5, 2000);
+      return new Promise(function (done) { window.setTimeout(done, wait); }).then(request);
     });
   }
   request().catch(function (error) {
@@ -460,7 +476,8 @@ function drawTable(view, sum) {
   const head = element('tr', element('thead', view.table));
   shown.forEach(function (one) {
     const mark = view.sort === one.column.name ? (view.down ? ' ▾' : ' ▴') : '';
-    const th = element('th', head, one.column.title + mark, one.column.kind === 'label' ? 'text' : '');
+    const th = element('th', head, one.column.title + mark,
+      one.column.kind === 'label' || isList(one.column) ? 'text' : '');
     th.dataset.name = one.column.name;
     th.addEventListener('click', function () {
       view.down = view.sort === one.column.name ? !view.down : one.column.kind !== 'label';
@@ -547,7 +564,10 @@ window.addEventListener('resize', draw);
 // --- reports arrive
 
 function add(items) {
-  items.forEach(function (item) { reports.push(item); });
+  items.forEach(function (item) {
+    reports.push(item);
+    isWall = item.is_wall !== false;
+  });
   if (reports.length > KEEP) reports.splice(0, reports.length - KEEP);
   if (items.length && !dragging) draw();
 }
@@ -555,11 +575,13 @@ function setState(text, is_over) {
   byId('state').textContent = text;
   byId('state').className = is_over ? 'ended' : '';
 }
+// Returns null where the same is to be asked again: the answer is not ready (202), or too many ask (503).
 function get(path) {
   return fetch(path + (path.includes('?') ? '&' : '?') + 'token=' + encodeURIComponent(token), { cache: 'no-store' })
     .then(function (answer) {
+      if (answer.status === 202 || answer.status === 503) return null;
       if (!answer.ok) throw new Error('the server answered ' + answer.status);
-      return answer.status === 202 ? null : answer.json();
+      return answer.json();
     });
 }
 // What a request that failed says: without an answer nobody is there.

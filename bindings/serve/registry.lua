@@ -46,6 +46,8 @@ local DEFAULT_FIRST, DEFAULT_LAST = 0, 32
 ---@class Registry
 ---@field families MetricFamily[]
 ---@field dropped integer series that had no room
+---@field replaced table<string, string> labels by table, if a report has several rows with the same ones: only the
+--- gauges of the last row are kept
 local Registry = {}
 Registry.__index = Registry
 
@@ -55,7 +57,8 @@ Registry.__index = Registry
 ---@return Registry
 function registry.new(profiler, now, max_series)
   return setmetatable({ profiler = profiler, now = now, max = max_series or MAX_SERIES, families = {}, by_name = {},
-    tables = {}, n = 0, dropped = 0, report = 1, purged = 0, start = now() }, Registry)
+    tables = {}, replaced = {}, n = 0,
+    dropped = 0, report = 1, purged = 0, start = now() }, Registry)
 end
 
 --- Returns the family of a name.
@@ -218,6 +221,13 @@ local function columns_of(self, spec, rows)
   return known.list, known.kinds
 end
 
+--- Returns whether a row has the series already in this report, and would replace it.
+local function is_replaced(self, column, key)
+  if column.kind ~= 'gauge' or column.adds_up then return false end
+  local known = column.family.by_labels[key]
+  return known ~= nil and known.report == self.report and known.value ~= nil
+end
+
 local function add_value(self, column, labels, key, value)
   local family, is_hist = column.family, column.kind == 'histogram'
   if not (is_hist and type(value) == 'cdata' and not tonumber(value)) then
@@ -238,11 +248,18 @@ local function add_value(self, column, labels, key, value)
   end
 end
 
+local function label_names(labels)
+  local names = {}
+  for i, label in ipairs(labels) do names[i] = label[1] end
+  return table.concat(names, ', ')
+end
+
 --- Takes the rows of a table.
 ---@param spec TableSpec
 ---@param rows table[]
+---@param is_event? boolean they are printed for an event: the next one may replace them
 ---@return table<string, string> kinds of the columns that are known
-function Registry:table(spec, rows)
+function Registry:table(spec, rows, is_event)
   local list, kinds = columns_of(self, spec, rows)
   for _, column in ipairs(list) do
     if column.family then column.family.report = self.report end
@@ -257,6 +274,10 @@ function Registry:table(spec, rows)
           if value ~= nil then labels[#labels + 1] = { column.label, label_text(value) } end
         elseif value ~= nil then
           key = key or registry.key(labels or {})
+          -- Rows with stacks may have the same labels.
+          if not is_event and kinds.stack ~= 'none' and is_replaced(self, column, key) then
+            self.replaced[spec.name] = label_names(labels or {})
+          end
           add_value(self, column, labels or {}, key, value)
         end
       end

@@ -40,7 +40,7 @@ end
 function serving.new(run)
   local opt = run.opt
   if not (opt.prometheus or opt.otlp or opt.serve) then return end
-  local self = setmetatable({ reports = 0, puts = 0 }, Serving)
+  local self = setmetatable({ reports = 0, puts = 0, said_replaced = {} }, Serving)
   self.metrics = registry.new(run.name, wall)
   if opt.serve then self.page, self.events_of, self.question = page.new(), {}, ffi.new('char[?]', C.HTTP_QUESTION) end
   self:again(run)
@@ -73,7 +73,7 @@ function Serving:record(name, fields, order)
   end
   local spec = { name = name, columns = columns }
   if in_report then return self:table(spec, { fields }) end
-  self.metrics:table(spec, { fields })
+  self.metrics:table(spec, { fields }, true)
 end
 
 --- Opens a server.
@@ -105,6 +105,16 @@ end
 --- Tells an address, on stderr even if warnings go to a file.
 local function tell(run, format, ...)
   output.complain(('%s: %s\n'):format(run.name, format:format(...)))
+end
+
+--- Says what does not work, on stderr even if the reports go to a file: with -o /dev/null nobody would see it.
+local function warn(run, format, ...)
+  local line = ('%s: %s'):format(run.name, format:format(...))
+  if run.opt.output and not run.opt.quiet then
+    output.complain(text.lines(line) .. '\n')
+  else
+    run.out:warn(line)
+  end
 end
 
 local function set(server, path, kind, body)
@@ -185,14 +195,21 @@ function Serving:complain()
   local run, metrics = self.run, self.metrics
   if metrics.dropped > 0 and not self.said_dropped then
     self.said_dropped = true
-    run.out:warn(('%s: more than %d series of metrics: others are dropped, and counted in '
-      .. 'profscript_dropped_series_total'):format(run.name, metrics.max))
+    warn(run, 'more than %d series of metrics: others are dropped, and counted in profscript_dropped_series_total',
+      metrics.max)
+  end
+  for name, labels in pairs((self.server or self.sender) and metrics.replaced or {}) do
+    if not self.said_replaced[name] then
+      self.said_replaced[name] = true
+      warn(run, "rows of the table '%s' have %s: as metrics, only the last one is kept; a column of text would tell "
+        .. 'them apart', name, labels == '' and 'no labels' or 'the same labels (' .. labels .. ')')
+    end
   end
   if not self.sender or self.said_problem then return end
   local stats = self:sender_stats()
   if stats.attempts_failed > 0 then
     self.said_problem = true
-    run.out:warn(('%s: cannot send metrics to %s: %s'):format(run.name, self.url, ffi.string(stats.problem)))
+    warn(run, 'cannot send metrics to %s: %s', self.url, ffi.string(stats.problem))
   end
 end
 
@@ -246,8 +263,8 @@ end
 function Serving:log()
   local run, stats = self.run, ffi.new 'struct session_stats'
   C.session_read_stats(run.session, stats)
-  local sec, ns = run.out.clock(run.report_time)
-  local item = self.page:take(sec + ns / 1e9, run.report_time, tonumber(stats.events) + run.in_kernel:count(),
+  local sec, ns, is_wall = run.out.clock(run.report_time)
+  local item = self.page:take(sec + ns / 1e9, is_wall ~= false, run.report_time, tonumber(stats.events) + run.in_kernel:count(),
     tonumber(stats.lost))
   if C.http_server_log(self.pages, item, #item, LOG_SIZE) ~= 0 then failure.raise '--serve: out of memory' end
 end
@@ -281,8 +298,7 @@ function Serving:stop()
     C.http_sender_free(ffi.gc(self.sender, nil))
     local missing = self.puts - tonumber(stats.sent)
     if missing > 0 then
-      self.run.out:warn(('%s: %d of %d messages were not sent to %s'):format(self.run.name, missing, self.puts,
-        self.url))
+      warn(self.run, '%d of %d messages were not sent to %s', missing, self.puts, self.url)
     end
     self.sender = nil
   end

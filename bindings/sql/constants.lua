@@ -9,6 +9,7 @@ local has = views.has
 local constants = {}
 
 local OPS = { ['='] = '==', ['<>'] = '!=', ['<'] = '<', ['<='] = '<=', ['>'] = '>', ['>='] = '>=' }
+local MAX_PARTS = 16 -- of a filter, joined by ||
 local INTEGER, TEXT = tonumber(C.COLUMN_INTEGER), tonumber(C.COLUMN_TEXT)
 
 --- Returns whether a field can have a value, so that C and SQL compare alike.
@@ -34,18 +35,47 @@ local function comparison(column, constant)
   end
 end
 
---- Returns the filter that the rows of a table must pass in all queries; nil: none.
----@param tables ffi.cdata* struct tables *
----@param number integer of the table
----@param columns Column[]
----@return string?
-function constants.filter(tables, number, columns)
+--- Returns the comparisons that all rows of a plan pass.
+local function comparisons(tables, plan, columns)
   local constant, parts, i = ffi.new 'struct tables_constant', {}, 0
-  while C.tables_constant(tables, number, i, constant) do
+  while C.tables_constant(tables, plan, i, constant) do
     parts[#parts + 1] = comparison(columns[constant.column + 1], constant)
     i = i + 1
   end
-  return #parts > 0 and table.concat(parts, ' && ') or nil
+  return parts
+end
+
+--- Returns whether all of some comparisons are among others: then what passes the others passes them.
+local function are_among(some, others)
+  local has_one = {}
+  for _, part in ipairs(others) do has_one[part] = true end
+  for _, part in ipairs(some) do
+    if not has_one[part] then return false end
+  end
+  return true
+end
+
+--- Returns the filter that the rows of a table pass if any of its plans reads them; nil: none.
+---@param tables ffi.cdata* struct tables *
+---@param plans integer[] of all queries, of this table
+---@param columns Column[]
+---@return string?
+function constants.filter(tables, plans, columns)
+  local kept = {}
+  for _, plan in ipairs(plans) do
+    local own, others, is_implied = comparisons(tables, plan, columns), {}, false
+    for _, other in ipairs(kept) do
+      is_implied = is_implied or are_among(other, own)
+      if not are_among(own, other) then others[#others + 1] = other end
+    end
+    if not is_implied then
+      others[#others + 1] = own
+      kept = others
+    end
+  end
+  if #kept == 0 or #kept[1] == 0 or #kept > MAX_PARTS then return end
+  for i, parts in ipairs(kept) do kept[i] = table.concat(parts, ' && ') end
+  return #kept > 1 and '(' .. table.concat(kept, ') || (') .. ')' or kept[1]
 end
 
 return constants

@@ -16,7 +16,8 @@ Database.__index = Database
 
 --- One statement of the user's text.
 ---@class Query
----@field sql string
+---@field sql string on one line
+---@field source string as it was written
 ---@field names string[] of the columns
 local Query = {}
 Query.__index = Query
@@ -137,8 +138,10 @@ function Database:query(sql, from)
   end
   local names = {}
   for i = 1, C.query_columns(query) do names[i] = ffi.string(C.query_name(query, i - 1)) end
-  local text = sql:sub(from, from + length[0] - 1):gsub('%s+', ' '):match '^ ?(.-)[ ;]*$'
-  return setmetatable({ sql = text, names = names, _query = ffi.gc(query, C.query_free), _db = self }, Query),
+  local source = sql:sub(from, from + length[0] - 1)
+  local text = source:gsub('%s+', ' '):match '^ ?(.-)[ ;]*$'
+  return setmetatable({ sql = text, source = source,
+    names = names, _query = ffi.gc(query, C.query_free), _db = self }, Query),
     from + length[0]
 end
 
@@ -156,6 +159,20 @@ function Database:queries(sql)
     from = after
   end
   return list
+end
+
+--- Returns the numbers of the plans of tables of events by which a query reads them; nil if that is not known.
+---@param query Query
+---@return integer[]?
+function Database:plans(query)
+  local explained, list = self:query('EXPLAIN QUERY PLAN ' .. query.source, 1), {}
+  if not explained then return end
+  local is_known = not explained:each(function(row)
+    local number = row[4]:match '.*VIRTUAL TABLE INDEX (%d+):.' -- other modules show no text
+    if number then list[#list + 1] = tonumber(number) end
+  end)
+  explained:close()
+  return is_known and list or nil
 end
 
 local value = ffi.new 'struct value'

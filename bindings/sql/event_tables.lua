@@ -160,10 +160,21 @@ local function narrow(self, query)
   for _, word in ipairs { 'left', 'right', 'full', 'event_metadata' } do
     if text:find('%f[%w_]' .. word .. '%f[^%w_]') then return end -- outer joins; counts of all events
   end
+  local plans = {}
+  for _, one in ipairs(self.tables) do plans[one.number] = {} end
+  for _, one in ipairs(self._queries) do
+    local found = self._kept:plans(one)
+    if not found then return end
+    for _, plan in ipairs(found) do
+      local number = C.tables_of_plan(self._tables, plan)
+      if number < 0 then return end
+      table.insert(plans[number], plan)
+    end
+  end
   for _, one in ipairs(self.tables) do
     local event = one.event
     local added = not (event.machine or event.attrs.push or event.owner.parent) and event.tracepoint
-      and constants.filter(self._tables, one.number, one.columns)
+      and constants.filter(self._tables, plans[one.number], one.columns)
     if added and event.filter then
       event.filter = ('(%s) && (%s)'):format(event.filter, added)
     elseif added then
@@ -311,6 +322,7 @@ end
 --- Answers the queries about the events since the last report, and forgets these.
 ---@param at number ns
 function EventTables:report(at)
+  self._reported_at = at
   begin(self)
   self._kept:exec 'UPDATE event_metadata SET sample_count = 0, first_sample_time = NULL, last_sample_time = NULL'
   count(self, self._kept)
@@ -337,7 +349,10 @@ end
 ---@param at number ns
 function EventTables:finish(at)
   self._is_last = true
-  self:report(at)
+  -- If the run ended with an interval, nothing has happened since.
+  local is_empty = self._reported_at == at
+  for _, one in ipairs(self.tables) do is_empty = is_empty and C.rows_count(self._rows, one.number) == 0 end
+  if not is_empty then self:report(at) end
   close_all(self._queries)
   close_all(self._verifying)
   if self._copies then self._copies:close() end

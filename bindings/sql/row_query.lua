@@ -6,6 +6,7 @@ local ffi = require 'ffi'
 local databases = require 'bindings.sql.database'
 local diagnostic = require 'bindings.base.diagnostic'
 local failure = require 'bindings.base.failure'
+local printer = require 'bindings.print.printer'
 local results = require 'bindings.sql.results'
 local tables = require 'bindings.base.table'
 
@@ -33,10 +34,10 @@ RowQuery.__index = RowQuery
 function row_queries.new(run)
   local own = run.profiler.options
   if not run.opt.query or own and own.query then return end
-  local self = setmetatable({ _profiler = run.name, _out = run.out, _session = run.session, _sql = run.opt.query,
-    _tables = {}, _list = {}, _specs = {}, _rows = 0, _left_out = 0 }, RowQuery)
+  local self = setmetatable({ _profiler = run.name, _run = run, _out = run.out, _session = run.session,
+    _sql = run.opt.query, _tables = {}, _list = {}, _declared = {}, _rows = 0, _left_out = 0 }, RowQuery)
   run.out:collect(function(name, names, rows, time) self:_add(name, names, rows, time) end)
-  tables.listen(function(spec) self:_declare(spec) end)
+  tables.listen(function(name, columns) self:_declare(name, columns) end)
   return self
 end
 
@@ -73,18 +74,13 @@ function RowQuery:_table(name, names, has_time)
 end
 
 --- Notes a table that is not printed yet, so that queries on it can be checked.
-function RowQuery:_declare(spec)
-  if not self._db then
-    self._specs[#self._specs + 1] = spec
-    return
-  end
-  local names = {}
-  for i, column in ipairs(spec.columns) do names[i] = column.name end
-  self:_table(spec.name, names, true)
+function RowQuery:_declare(name, columns)
+  if self._db then return self:_table(name, columns) end
+  self._declared[#self._declared + 1] = { name, columns }
 end
 
---- Opens the database and checks the queries, before anything is traced. Tables that the profiler has not declared yet
---- are not known.
+--- Opens the database and checks the queries, before anything is traced. Shipped profilers declare all that they print;
+--- a user's script may print other tables later.
 function RowQuery:prepare()
   local session = self._session
   local formats = C.session_formats(session, 0, ffi.new 'struct error')
@@ -92,20 +88,21 @@ function RowQuery:prepare()
   local no_tables = ffi.gc(C.tables_new(self._no_events), C.tables_free)
   local functions = ffi.gc(C.functions_new(formats, C.session_tasks(session, 0)), C.functions_free)
   self._db = databases.open(nil, false, no_tables, functions)
-  for _, spec in ipairs(self._specs) do self:_declare(spec) end
-  self:_prepare(false)
+  for _, one in ipairs(self._declared) do self:_declare(one[1], one[2]) end
+  for _, event in ipairs(self._run.events.list) do self:_declare(event.name, (printer.columns(event))) end
+  self:_prepare(self._run.is_shipped)
 end
 
 --- Prepares the queries. Those on tables that may still come are left for later.
----@param is_last boolean nothing comes any more
-function RowQuery:_prepare(is_last)
+---@param knows_all boolean no other table comes any more
+function RowQuery:_prepare(knows_all)
   local list, err = self._db:queries(self._sql)
   if list then
     if #list == 0 then failure.usage('%s: --query has no statement', self._profiler) end
     self._queries = list
     return
   end
-  if not is_last and err.message:find '^no such table' and not err.hint then return end
+  if not knows_all and err.message:find '^no such table' and not err.hint then return end
   if not err.hint and err.message:find '^no such table' then
     local names = {}
     for i, one in ipairs(self._list) do names[i] = one.name end

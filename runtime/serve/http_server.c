@@ -11,16 +11,18 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+#include "os/clock.h"
 #include "os/library.h"
 #include "wire/address.h"
 #include "wire/secret.h"
 
 enum {
 	MAX_PATHS = 8,
-	MAX_QUESTIONS = 8, /* waiting or answered */
-	MAX_CONNECTIONS = 64,
-	TIMEOUT = 30, /* s, of a connection that does nothing */
-	BACKLOG = 16
+	MAX_QUESTIONS = 64,    /* waiting or answered */
+	MAX_CONNECTIONS = 256, /* browsers keep theirs open between two requests */
+	TIMEOUT = 30,	       /* s, of a connection that does nothing */
+	BACKLOG = 256,
+	PATIENCE = 5 /* s, for which an answer that nobody has fetched keeps its place */
 };
 
 struct library {
@@ -48,6 +50,8 @@ struct question {
 	char text[HTTP_QUESTION];
 	uint64_t number;	       /* in the order in which they came; 0: unused */
 	bool is_taken;		       /* by the owner */
+	bool is_fetched;	       /* the answer, by the client */
+	uint64_t answered;	       /* ns: when */
 	struct MHD_Response *response; /* NULL: not answered yet */
 };
 
@@ -160,15 +164,24 @@ static struct MHD_Response *log_response(struct http_server *s, uint64_t after)
 	return response_of(s, "application/json", text, at + 2, MHD_RESPMEM_MUST_FREE);
 }
 
+/* Returns whether a new question may take the place of this one. Clients that still ask for their
+ * answer must find it: else they would all ask anew, and none would get one. */
+static bool can_go(const struct question *q, uint64_t now)
+{
+	return !q->number ||
+	       (q->response && (q->is_fetched || now - q->answered > PATIENCE * 1000000000ull));
+}
+
 /* Returns a question with this text, a new one if there is none; NULL if too many wait. */
 static struct question *find_question(struct http_server *s, const char *text)
 {
 	struct question *q, *oldest = NULL;
+	uint64_t now = clock_monotonic();
 
 	for (q = s->questions; q < s->questions + MAX_QUESTIONS; q++) {
 		if (q->number && !strcmp(q->text, text))
 			return q;
-		if ((!q->number || q->response) && (!oldest || q->number < oldest->number))
+		if (can_go(q, now) && (!oldest || q->number < oldest->number))
 			oldest = q;
 	}
 	if (!oldest)
@@ -191,13 +204,15 @@ static enum MHD_Result ask(struct http_server *s, struct MHD_Connection *c, cons
 	pthread_mutex_lock(&s->lock);
 	q = find_question(s, text);
 	if (q && q->response) {
+		q->is_fetched = true;
 		ret = s->lib.queue(c, MHD_HTTP_OK, q->response);
 		pthread_mutex_unlock(&s->lock);
 		return ret;
 	}
 	pthread_mutex_unlock(&s->lock);
 	return q ? refuse(s, c, MHD_HTTP_ACCEPTED, "not answered yet: ask again\n")
-		 : refuse(s, c, MHD_HTTP_SERVICE_UNAVAILABLE, "too many questions wait\n");
+		 : refuse(s, c, MHD_HTTP_SERVICE_UNAVAILABLE,
+			  "too many questions wait: ask again\n");
 }
 
 static enum MHD_Result serve(struct http_server *s, struct MHD_Connection *c, const char *path)
@@ -468,6 +483,7 @@ int http_server_answer(struct http_server *s, uint64_t number, const void *data,
 	for (q = s->questions; q->number != number; q++) /* it is there until it was answered */
 		;
 	q->response = response;
+	q->answered = clock_monotonic();
 	pthread_mutex_unlock(&s->lock);
 	return 0;
 }

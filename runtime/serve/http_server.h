@@ -7,8 +7,8 @@
  * A document is replaced as a whole. A log is a list of JSON values, of which a client asks for
  * those after the last number that it has seen (?after=N); the oldest are forgotten when it exceeds
  * its size. A question is text that a client asks the owner (/ask?q=TEXT). The owner answers it
- * when it finds the time: until then the client is told to ask the same again (202). libmicrohttpd
- * does the work. It is loaded when a server is opened.
+ * when it finds the time: until then the client is told to ask the same again (202), also when too
+ * many questions wait (503). libmicrohttpd does the work. It is loaded when a server is opened.
  */
 #pragma once
 #include <stddef.h>

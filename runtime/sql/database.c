@@ -105,10 +105,16 @@ static int authorize(void *arg, int action, const char *first, const char *secon
 		return SQLITE_OK;
 	if (db->denied)
 		return SQLITE_DENY;
-	db->denied = action == SQLITE_INSERT && !sqlite3_strnicmp(first, "sqlite_", 7) ? "CREATE"
-										       : "writing";
+	if (action == SQLITE_INSERT || action == SQLITE_DELETE) {
+		/* The first thing that CREATE and DROP do is to change SQLite's own tables. */
+		if (!sqlite3_strnicmp(first, "sqlite_", 7)) {
+			db->denied = action == SQLITE_INSERT ? "CREATE" : "DROP";
+			return SQLITE_DENY;
+		}
+	}
+	db->denied = "writing";
 	for (size_t i = 0; i < sizeof(ACTIONS) / sizeof(ACTIONS[0]); i++)
-		if (ACTIONS[i].action == action && strcmp(db->denied, "CREATE"))
+		if (ACTIONS[i].action == action)
 			db->denied = ACTIONS[i].name;
 	return SQLITE_DENY;
 }

@@ -12,8 +12,9 @@ enum { ASSUMED_ROWS = 1000000 };
 struct choice {
 	struct plan *plan;
 	const struct column *columns;
-	bool is_equal;	/* the column of the index is compared with = */
-	bool has_times; /* a range of times */
+	bool is_equal;	       /* the column of the index is compared with = */
+	bool has_times;	       /* a range of times */
+	bool has_from, has_to; /* its ends */
 };
 
 static const char *op_text(int op)
@@ -63,9 +64,13 @@ static void add_test(struct choice *choice, sqlite3_index_info *info, int i)
 	plan->tests[plan->nr_tests].column = constraint->iColumn;
 	plan->tests[plan->nr_tests].op = constraint->op;
 	info->aConstraintUsage[i].argvIndex = ++plan->nr_tests;
-	if (column->kind == COLUMN_TIME)
+	if (column->kind == COLUMN_TIME) {
 		choice->has_times |= constraint->op != SQLITE_INDEX_CONSTRAINT_NE;
-	else if (is_equal && (plan->index < 0 || !choice->is_equal || column->has_index)) {
+		choice->has_from |= constraint->op == SQLITE_INDEX_CONSTRAINT_GT ||
+				    constraint->op == SQLITE_INDEX_CONSTRAINT_GE;
+		choice->has_to |= constraint->op == SQLITE_INDEX_CONSTRAINT_LT ||
+				  constraint->op == SQLITE_INDEX_CONSTRAINT_LE;
+	} else if (is_equal && (plan->index < 0 || !choice->is_equal || column->has_index)) {
 		plan->index = constraint->iColumn;
 		choice->is_equal = true;
 	} else if (plan->index < 0 && column->has_index &&
@@ -113,30 +118,13 @@ static void set_costs(const struct choice *choice, double rows, sqlite3_index_in
 	rows = rows > 0 ? rows : ASSUMED_ROWS;
 	if (choice->is_equal)
 		rows = 10 + rows / 1000;
+	/* Less than both sides of an OR with =, for which SQLite forgets a BETWEEN beside it. */
+	else if (choice->has_from && choice->has_to)
+		rows = 10 + rows / 10000;
 	else if (choice->has_times || choice->plan->index >= 0)
 		rows = 10 + rows / 20;
 	info->estimatedCost = (is_narrow ? rows : rows * 2) + (choice->plan->nr_tests ? 0 : rows);
 	info->estimatedRows = choice->plan->nr_tests ? 1 + rows / 2 : rows;
-}
-
-void plan_choose(struct plan *out, const struct column *columns, uint32_t rows,
-		 sqlite3_index_info *info)
-{
-	struct choice choice = {.plan = out, .columns = columns};
-	int sorted;
-
-	memset(out, 0, sizeof(*out)); /* with the padding, as plans are compared as bytes */
-	out->index = -1;
-	for (int i = 0; i < info->nConstraint && out->nr_tests < PLAN_TESTS; i++)
-		if (can_test(info, i, columns))
-			add_test(&choice, info, i);
-	sorted = sort_column(&choice, info);
-	set_costs(&choice, rows, info);
-	out->is_sorted = sorted >= 0;
-	if (out->is_sorted)
-		out->index = sorted;
-	out->is_down = info->orderByConsumed && info->aOrderBy[0].desc;
-	out->reads_events = !needs_only(info, sorted);
 }
 
 /* Reads the value that a column is compared with. Returns false if it has another type, or is not
@@ -160,37 +148,45 @@ static bool read_constant(sqlite3_index_info *info, int i, const struct column *
 	return true;
 }
 
-void plan_note_constants(struct plan_constants *all, const struct column *columns,
-			 sqlite3_index_info *info)
+/* Notes the comparisons with constants, which the rows of this plan all pass. */
+static void note_constants(struct plan *plan, const struct column *columns,
+			   sqlite3_index_info *info)
 {
-	struct plan_constants own = {.is_used = true};
-	uint32_t kept = 0;
-
-	for (int i = 0; i < info->nConstraint && own.n < PLAN_CONSTANTS; i++) {
+	for (int i = 0; i < info->nConstraint && plan->nr_constants < PLAN_CONSTANTS; i++) {
 		const struct sqlite3_index_constraint *constraint = &info->aConstraint[i];
-		struct tables_constant *one = &own.list[own.n];
+		struct tables_constant *one = &plan->constants[plan->nr_constants];
 
 		if (!can_test(info, i, columns))
 			continue;
-		memset(one, 0, sizeof(*one)); /* they are compared as bytes */
 		one->column = constraint->iColumn;
 		snprintf(one->op, sizeof(one->op), "%s", op_text(constraint->op));
 		if (read_constant(info, i, &columns[constraint->iColumn], one))
-			own.n++;
+			plan->nr_constants++;
+		else
+			memset(one, 0, sizeof(*one));
 	}
-	if (!all->is_used) {
-		*all = own;
-		return;
-	}
-	for (uint32_t i = 0; i < all->n; i++) {
-		for (uint32_t j = 0; j < own.n; j++) {
-			if (!memcmp(&all->list[i], &own.list[j], sizeof(own.list[j]))) {
-				all->list[kept++] = own.list[j];
-				break;
-			}
-		}
-	}
-	all->n = kept;
+}
+
+void plan_choose(struct plan *out, uint32_t table, const struct column *columns, uint32_t rows,
+		 sqlite3_index_info *info)
+{
+	struct choice choice = {.plan = out, .columns = columns};
+	int sorted;
+
+	memset(out, 0, sizeof(*out)); /* with the padding, as plans are compared as bytes */
+	out->table = table;
+	out->index = -1;
+	for (int i = 0; i < info->nConstraint && out->nr_tests < PLAN_TESTS; i++)
+		if (can_test(info, i, columns))
+			add_test(&choice, info, i);
+	note_constants(out, columns, info);
+	sorted = sort_column(&choice, info);
+	set_costs(&choice, rows, info);
+	out->is_sorted = sorted >= 0;
+	if (out->is_sorted)
+		out->index = sorted;
+	out->is_down = info->orderByConsumed && info->aOrderBy[0].desc;
+	out->reads_events = !needs_only(info, sorted);
 }
 
 char *plan_text(const struct plan *plan, const struct column *columns)

@@ -19,7 +19,10 @@ struct plan_test {
 };
 
 struct plan {
-	struct plan_test tests[PLAN_TESTS]; /* in the order of xFilter's values */
+	uint32_t table;
+	uint32_t nr_constants;
+	struct tables_constant constants[PLAN_CONSTANTS]; /* of comparisons that all rows pass */
+	struct plan_test tests[PLAN_TESTS];		  /* in the order of xFilter's values */
 	uint32_t nr_tests;
 	int32_t index;	   /* column whose index finds or sorts the rows; -1: none */
 	bool is_sorted;	   /* the rows must be in the order of the index */
@@ -27,21 +30,10 @@ struct plan {
 	bool reads_events; /* the index is not enough, as other columns are read */
 };
 
-/* The comparisons of a table's columns with constants that all uses of the table have. */
-struct plan_constants {
-	struct tables_constant list[PLAN_CONSTANTS];
-	uint32_t n;
-	bool is_used; /* the table is used at all */
-};
-
 /* Makes the plan of a query, and tells SQLite what it costs (xBestIndex). Plans of the same content
  * have the same bytes. rows: of the table. */
-void plan_choose(struct plan *out, const struct column *columns, uint32_t rows,
+void plan_choose(struct plan *out, uint32_t table, const struct column *columns, uint32_t rows,
 		 struct sqlite3_index_info *info);
-/* Keeps those comparisons with constants that this use of the table has in common with all others.
- * SQLite plans a part of an OR like a use of its own, but the whole, too. */
-void plan_note_constants(struct plan_constants *all, const struct column *columns,
-			 struct sqlite3_index_info *info);
 /* Returns the plan as EXPLAIN QUERY PLAN shows it, to be freed with sqlite3_free(); NULL without
  * memory. */
 char *plan_text(const struct plan *plan, const struct column *columns);

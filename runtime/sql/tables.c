@@ -33,21 +33,20 @@ struct table {
 	struct column *columns;
 	uint32_t nr_columns;
 	struct index **indexes; /* by column; NULL: not made */
-	struct plan_constants constants;
 };
 
 struct tables {
 	struct rows *rows;
 	struct table *list;
 	uint32_t n;
+	struct plan *plans; /* by idxNum: those of all queries so far */
+	uint32_t nr_plans;
 };
 
 struct vtab {
 	sqlite3_vtab base;
 	struct tables *tables;
 	uint32_t number;
-	struct plan *plans; /* by idxNum: those of all queries so far */
-	int nr_plans;
 };
 
 struct cursor {
@@ -100,6 +99,7 @@ void tables_free(struct tables *t)
 		free(table->indexes);
 	}
 	free(t->list);
+	free(t->plans);
 	free(t);
 }
 
@@ -195,35 +195,38 @@ static int vtab_connect(sqlite3 *db, void *arg, int argc, const char *const *arg
 
 static int vtab_disconnect(sqlite3_vtab *base)
 {
-	free(((struct vtab *)base)->plans);
 	sqlite3_free(base);
 	return SQLITE_OK;
 }
 
-/* Returns the number of a plan in the list of the table; -1 without memory. */
-static int keep_plan(struct vtab *vtab, const struct plan *plan)
+/* Returns the number of a plan; -1 without memory. */
+static int keep_plan(struct tables *t, const struct plan *plan)
 {
 	struct plan *plans;
 
-	for (int i = 0; i < vtab->nr_plans; i++)
-		if (!memcmp(&vtab->plans[i], plan, sizeof(*plan)))
-			return i;
-	plans = reallocarray(vtab->plans, vtab->nr_plans + 1, sizeof(*plans));
+	for (uint32_t i = 0; i < t->nr_plans; i++)
+		if (!memcmp(&t->plans[i], plan, sizeof(*plan)))
+			return (int)i;
+	plans = reallocarray(t->plans, t->nr_plans + 1, sizeof(*plans));
 	if (!plans)
 		return -1;
-	vtab->plans = plans;
-	plans[vtab->nr_plans] = *plan;
-	return vtab->nr_plans++;
+	t->plans = plans;
+	plans[t->nr_plans] = *plan;
+	return (int)t->nr_plans++;
 }
 
-bool tables_constant(const struct tables *t, uint32_t table, uint32_t i,
-		     struct tables_constant *out)
+int tables_of_plan(const struct tables *t, uint32_t plan)
 {
-	const struct plan_constants *constants = &t->list[table].constants;
+	return plan < t->nr_plans ? (int)t->plans[plan].table : -1;
+}
 
-	if (i >= constants->n)
+bool tables_constant(const struct tables *t, uint32_t plan, uint32_t i, struct tables_constant *out)
+{
+	const struct plan *of = &t->plans[plan];
+
+	if (i >= of->nr_constants)
 		return false;
-	*out = constants->list[i];
+	*out = of->constants[i];
 	return true;
 }
 
@@ -233,9 +236,9 @@ static int vtab_best_index(sqlite3_vtab *base, sqlite3_index_info *info)
 	struct table *table = &vtab->tables->list[vtab->number];
 	struct plan plan;
 
-	plan_note_constants(&table->constants, table->columns, info);
-	plan_choose(&plan, table->columns, rows_count(vtab->tables->rows, vtab->number), info);
-	info->idxNum = keep_plan(vtab, &plan);
+	plan_choose(&plan, vtab->number, table->columns,
+		    rows_count(vtab->tables->rows, vtab->number), info);
+	info->idxNum = keep_plan(vtab->tables, &plan);
 	info->idxStr = plan_text(&plan, table->columns);
 	info->needToFreeIdxStr = 1;
 	return info->idxNum < 0 || !info->idxStr ? SQLITE_NOMEM : SQLITE_OK;
@@ -424,7 +427,7 @@ static int vtab_filter(sqlite3_vtab_cursor *base, int number, const char *text, 
 {
 	struct cursor *c = (struct cursor *)base;
 	const struct vtab *vtab = (const struct vtab *)base->pVtab;
-	const struct plan *plan = &vtab->plans[number];
+	const struct plan *plan = &vtab->tables->plans[number];
 	uint32_t n = rows_count(vtab->tables->rows, vtab->number);
 
 	(void)text;

@@ -31,10 +31,12 @@ int tables_add(struct tables *t, uint16_t class);
 int tables_add_column(struct tables *t, uint32_t table, const struct column *column);
 /* The time of the events' clock at their base, in ns. */
 void tables_set_base(struct tables *t, uint64_t base);
-/* Reads the comparison number i, from 0, that the rows of a table must pass in all queries that
- * were prepared so far: queries that have no outer joins see the same rows without the others.
- * Returns false if there are no more. */
-bool tables_constant(const struct tables *t, uint32_t table, uint32_t i,
+/* Returns the table that is read by a plan, whose number EXPLAIN QUERY PLAN shows; -1 for no plan.
+ */
+int tables_of_plan(const struct tables *t, uint32_t plan);
+/* Reads the comparison number i, from 0, that all rows of a plan pass. A query has the same result
+ * if its tables lack the rows that none of its plans reads. Returns false if there are no more. */
+bool tables_constant(const struct tables *t, uint32_t plan, uint32_t i,
 		     struct tables_constant *out);
 /* Drops the indexes. Must be called before the rows change. */
 void tables_forget(struct tables *t);

@@ -14,6 +14,7 @@ show the change.]],
     { 'profscript flamegraph cpu.folded cpu.svg', 'draw a picture for the browser' },
     { 'grep "15:46:33" cpu.folded | profscript flamegraph - slice.svg', 'draw one interval of a run with -i' },
     { 'profscript flamegraph --diff before.folded after.folded diff.html', 'show what has changed' },
+    { 'perf record -q -g -o - -- make | profscript flamegraph - make.svg', 'draw a recording as it comes' },
     { 'profscript flamegraph --diff old.data new.data diff.svg', 'compare two recordings' },
   },
   events = false,
@@ -22,12 +23,15 @@ show the change.]],
     unit = { type = 'string', default = 'samples', help = 'unit of the counts' },
   },
   positional = {
-    { name = 'stacks', help = 'file of folded stacks (-: stdin), or recording' },
+    { name = 'stacks', help = 'file of folded stacks, or recording (-: stdin)' },
     { name = 'picture', help = 'FILE.svg or FILE.html' },
   },
 
   start = function(opt, out)
     if not svg.kind(opt.picture) then error(("'%s' must end in .svg or .html"):format(opt.picture), 0) end
+    if opt.diff == '-' and opt.stacks == '-' then
+      return nil, 'stdin (-) cannot be both the stacks and those of --diff: give the file of one of them'
+    end
     local tree, shows = flametree.new(), { name = 'flamegraph', out = out, is_quiet = opt.quiet }
     if opt.diff then flamegraph.read(opt.diff, tree, 'base', opt.reverse, shows) end
     local had_two = flamegraph.read(opt.stacks, tree, 'value', opt.reverse, shows)

@@ -14,6 +14,8 @@ local tables = require 'lib.table'
 
 local calltree = {}
 
+local MIN_WIDTH = 20 -- of names
+local ORDER = { 'call', 'depth', 'recursive', 'calls' }
 local MAX_DEPTH = 1024 -- open calls of a key
 local MAX_OPEN = 2 ^ 20 -- open calls of all keys
 local MAX_KEYS = 65536
@@ -30,6 +32,31 @@ local function new_node(f, parent, depth)
   return { f = f, parent = parent, depth = depth, next = {}, calls = 0, own = 0 }
 end
 
+--- Returns the name with its indentation: at depth 3 "  |   |-name".
+local function indented(depth, name) return depth == 1 and name or ('  | '):rep(depth - 2) .. '  |-' .. name end
+
+local function spec(width, than)
+  local columns = {
+    {
+      name = 'call',
+      title = (' '):rep(width - 13) .. 'function call',
+      width = width,
+      align = 'left',
+      text = function(row) return indented(row.depth, row.call) end,
+    },
+    { name = 'recursive', title = 'R', width = 1, text = function(row) return row.recursive and 'R' or '' end },
+    { name = 'depth', metric = 'label', data_only = true },
+  }
+  for _, column in ipairs(tables.latency_columns(than)) do
+    columns[#columns + 1] = column
+    if column.name == 'total_ns' then
+      columns[#columns + 1] = { name = 'self_ns', metric = 'counter', title = 'self(us)', width = 16, format = '%.3f',
+        scale = 1000 }
+    end
+  end
+  return tables.new('calls', columns)
+end
+
 ---@class CallTreeSettings
 ---@field than? number threshold in ns; longer calls are counted
 ---@field ended? fun(f: integer, key: any, ns: number, first: any, last: any) called at each return; f: number of the
@@ -41,6 +68,8 @@ end
 ---@param settings CallTreeSettings
 ---@return CallTree
 function calltree.new(settings)
+  spec(MIN_WIDTH, settings.than ~= nil) -- declared, for --query
+  tables.record('call', ORDER)
   local self = setmetatable({
     than = settings.than,
     ended = settings.ended,
@@ -206,37 +235,12 @@ function CallTree:list()
   return list
 end
 
---- Returns the name with its indentation: at depth 3 "  |   |-name".
-local function indented(depth, name) return depth == 1 and name or ('  | '):rep(depth - 2) .. '  |-' .. name end
-
-local function spec(width, than)
-  local columns = {
-    {
-      name = 'call',
-      title = (' '):rep(width - 13) .. 'function call',
-      width = width,
-      align = 'left',
-      text = function(row) return indented(row.depth, row.call) end,
-    },
-    { name = 'recursive', title = 'R', width = 1, text = function(row) return row.recursive and 'R' or '' end },
-    { name = 'depth', metric = 'label', data_only = true },
-  }
-  for _, column in ipairs(tables.latency_columns(than)) do
-    columns[#columns + 1] = column
-    if column.name == 'total_ns' then
-      columns[#columns + 1] = { name = 'self_ns', metric = 'counter', title = 'self(us)', width = 16, format = '%.3f',
-        scale = 1000 }
-    end
-  end
-  return tables.new('calls', columns)
-end
-
 --- Prints the tree.
 ---@param out Output
 ---@param names string[] names of the functions
 ---@param times boolean false: print only the callers and callees
 function CallTree:print(out, names, times)
-  local rows, width = {}, 20
+  local rows, width = {}, MIN_WIDTH
   for i, node in ipairs(self:list()) do
     local row = { call = names[node.f], depth = node.depth, recursive = node.recursive or false, self_ns = node.own }
     rows[i] = tables.latency_row(row, node.hist)
@@ -246,7 +250,7 @@ function CallTree:print(out, names, times)
   if times then return out:table(spec(width, self.than ~= nil), rows) end
   if #rows > 0 then out:stamp() end
   for _, row in ipairs(rows) do
-    out:record('call', row, { 'call', 'depth', 'recursive', 'calls' },
+    out:record('call', row, ORDER,
       indented(row.depth, row.call) .. (row.recursive and ' R' or '') .. '\n')
   end
 end

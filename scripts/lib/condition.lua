@@ -1,6 +1,8 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Clock samples at which a condition on event counts is true (hrtimer, irq-off). As a source it passes on these, and
 --- the events that it counts.
+local tables = require 'lib.table'
+
 local condition = {}
 
 --- Returns the handlers of a profiler that prints such samples.
@@ -22,6 +24,7 @@ function condition.start(name, text, opt, out, session)
   local order = { 'time', 'cpu', 'pid', 'tid', 'comm', 'period' }
   for _, event in ipairs(counts.events) do order[#order + 1] = event.alias end
   if opt.call_graph then order[#order + 1] = 'stack' end
+  tables.record(name, order)
   local period
 
   local function print_fields(ev)

@@ -124,6 +124,9 @@ function flamegraph.new(opt, session, out, settings)
   end
   if not opt.flame_graph then return end
   local draws = svg.kind(opt.flame_graph)
+  if opt.diff == '-' and opt.input == '-' then
+    failure.usage('--diff - and --input - cannot both read from stdin: give the file of one of them')
+  end
   for _, name in ipairs { 'diff', 'title', 'inverted', 'reverse' } do
     if opt[name] and not draws then
       failure.usage('--%s requires a --flame-graph FILE that ends in .svg or .html', name)
@@ -254,21 +257,25 @@ function flamegraph.draw(path, tree, settings)
   flamepicture.write(path, tree, settings)
 end
 
+local MAGIC = 'PERFILE2' -- of recordings
+
 --- Opens a file of folded stacks, and returns its size if that is known. The stacks of a recording come from
---- `profscript profile` in a child process.
+--- `profscript profile` in a child process, which reads a recording on stdin itself.
 local function open_stacks(path)
-  if path == '-' then return io.stdin end
-  local file, message = io.open(path, 'rb')
-  if not file then error(message, 0) end
-  local size = file:seek 'end'
-  if not size then return file end -- a pipe
-  file:seek 'set'
-  local magic, problem = file:read(8)
-  if not magic and problem then error(('%s: %s'):format(path, problem), 0) end
-  local is_recording = magic == 'PERFILE2'
-  file:seek 'set'
-  if not is_recording then return file, size end
-  file:close()
+  if path == '-' then
+    if sys.peek(0, #MAGIC) ~= MAGIC then return io.stdin end
+  else
+    local file, message = io.open(path, 'rb')
+    if not file then error(message, 0) end
+    local size = file:seek 'end'
+    if not size then return file end -- a pipe
+    file:seek 'set'
+    local head, problem = file:read(#MAGIC)
+    if not head and problem then error(('%s: %s'):format(path, problem), 0) end
+    file:seek 'set'
+    if head ~= MAGIC then return file, size end
+    file:close()
+  end
   local stat = assert(io.open '/proc/self/stat')
   local program = ('/proc/%d/exe'):format(stat:read '*n')
   stat:close()
@@ -276,7 +283,7 @@ local function open_stacks(path)
 end
 
 --- Adds the stacks of a file to a tree, see flamegraph_tree.read().
----@param path string file of folded stacks, or recording; '-': folded stacks from stdin
+---@param path string file of folded stacks, or recording; '-': stdin
 ---@param tree FlameNode
 ---@param as 'value'|'base' meaning of the counts
 ---@param reverse? boolean
@@ -289,7 +296,7 @@ function flamegraph.read(path, tree, as, reverse, shows)
   local ok, result = xpcall(flametree.read, failure.traceback, file, path, tree, as, reverse,
     line and function(n) line:step(n, 'B') end)
   if line then line:finish() end
-  if path ~= '-' then file:close() end
+  if file ~= io.stdin then file:close() end
   if not ok then error(result, 0) end
   return result
 end

@@ -42,6 +42,31 @@ function latency.kinds(stages, cycle)
   return kinds
 end
 
+local function width_of(list, field, min)
+  local width = min
+  for _, pair in ipairs(list) do
+    width = math.max(width, #pair[field])
+  end
+  return width
+end
+
+local function spec_of(self)
+  local by_key = self.by_key
+  return tables.new('latency', tables.latency_columns(self.than ~= nil, {
+    {
+      name = 'key',
+      metric = 'label',
+      title = by_key and by_key.title,
+      width = by_key and by_key.width,
+      align = 'left',
+      show = by_key ~= nil,
+    },
+    { name = 'comm', width = 16, align = 'left', show = by_key ~= nil and by_key.name ~= nil },
+    { name = 'start', width = width_of(self.pairs, 'start', 5), align = 'right' },
+    { name = 'stop', title = 'end', width = width_of(self.pairs, 'stop', 3), align = 'left', sep = ' => ' },
+  }))
+end
+
 --- Creates an empty table.
 ---@param settings LatencySettings
 ---@return Latency
@@ -54,6 +79,7 @@ function latency.new(settings)
   }, Latency)
   -- Indexed by key id * number of kinds + kind.
   self.hists = hist.set(#self.pairs * (self.by_key and MAX_KEYS + 1 or 1), settings.than)
+  self.spec = spec_of(self)
   return self
 end
 
@@ -114,14 +140,6 @@ function Latency:rows()
   return rows
 end
 
-local function width_of(list, field, min)
-  local width = min
-  for _, pair in ipairs(list) do
-    width = math.max(width, #pair[field])
-  end
-  return width
-end
-
 --- Prints the table unless it is empty.
 ---@param out Output
 ---@param only_over? number print only if a latency was longer than this (ns)
@@ -134,20 +152,7 @@ function Latency:print(out, only_over)
     end
     if longest <= only_over then return end
   end
-  local by_key = self.by_key
-  out:table(tables.new('latency', tables.latency_columns(self.than ~= nil, {
-    {
-      name = 'key',
-      metric = 'label',
-      title = by_key and by_key.title,
-      width = by_key and by_key.width,
-      align = 'left',
-      show = by_key ~= nil,
-    },
-    { name = 'comm', width = 16, align = 'left', show = by_key ~= nil and by_key.name ~= nil },
-    { name = 'start', width = width_of(self.pairs, 'start', 5), align = 'right' },
-    { name = 'stop', title = 'end', width = width_of(self.pairs, 'stop', 3), align = 'left', sep = ' => ' },
-  })), rows)
+  out:table(self.spec, rows)
 end
 
 --- Removes all latencies.

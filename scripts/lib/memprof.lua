@@ -123,6 +123,8 @@ function memprof.run(settings)
     offered[i] = { rows = {}, spec = tables.new(name, { { name = 'start' }, { name = 'end' }, { name = 'what' },
       { name = 'bytes', metric = 'counter' }, { name = 'objects', metric = 'counter' }, { name = 'stack' } }) }
   end
+  local fields = { 'start', 'end', 'what', 'bytes', 'objects', 'stack' }
+  tables.record('kmemprof', fields)
   local function offer_sums()
     for _, one in ipairs(offered) do
       out:offer(one.spec, one.rows)
@@ -133,7 +135,7 @@ function memprof.run(settings)
   local function print_sum(record, lines)
     table.insert(offered[record.stack and 2 or 1].rows, record)
     if out.format ~= 'text' then
-      out:put_record('kmemprof', record, { 'start', 'end', 'what', 'bytes', 'objects', 'stack' })
+      out:put_record('kmemprof', record, fields)
     else
       out:write(lines)
     end

@@ -37,6 +37,8 @@ function pairing.run(settings)
     out:record('unmatched', { replaced = replaced, unstarted = unstarted }, { 'replaced', 'unstarted' }, '')
   end
 
+  tables.record('unmatched', { 'replaced', 'unstarted' })
+  tables.record('pair', { 'start', 'end', 'count' })
   local spec = tables.new('pairs', { { name = 'start' }, { name = 'end' }, { name = 'count', metric = 'counter' } })
   local function report()
     local text, rows = out.format == 'text', {}

@@ -1,7 +1,9 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Picture files: escaping, pages and atomic writes. A picture is one self-contained SVG or HTML file, which works with
 --- and without JavaScript.
+local ffi = require 'ffi'
 local libc = require 'bindings.base.libc'
+local sys = require 'bindings.base.sys'
 local text = require 'bindings.base.text'
 
 local svg = {}
@@ -24,14 +26,15 @@ function svg.kind(path)
   return (suffix == 'svg' or suffix == 'html') and suffix or nil
 end
 
---- Creates the file that will replace another one.
+--- Creates the file that will replace another one. What is not a regular file, such as a symbolic link or a pipe, is
+--- written itself.
 ---@param path string
 ---@return file* file
----@return string temporary its path
+---@return string? temporary its path
 local function create(path)
-  local temporary = path .. '.tmp'
-  libc.unlink(temporary) -- of a run that was killed
-  local file, message = io.open(temporary, 'wx') -- fails if somebody has put a link there
+  local temporary = sys.is_replaceable(path) and path .. '.tmp' or nil
+  if temporary then libc.unlink(temporary) end -- of a run that was killed
+  local file, message = io.open(temporary or path, temporary and 'wx' or 'w') -- x: nor through a link of somebody
   if not file then error(('cannot write %s'):format(message), 0) end
   return file, temporary
 end
@@ -39,6 +42,11 @@ end
 --- Raises an error if a file cannot be written. Call this at the start of a run.
 ---@param path string
 function svg.check(path)
+  if not sys.is_replaceable(path) then
+    -- The target of a link may not exist yet.
+    if not sys.stat(path) or libc.access(path, libc.W_OK) == 0 then return end
+    error(('cannot write %s: %s'):format(path, sys.strerror(ffi.errno())), 0)
+  end
   local file, temporary = create(path)
   file:close()
   os.remove(temporary)
@@ -55,9 +63,9 @@ function svg.save(path, parts)
     if ok then ok, message = file:write(part) end
   end
   local closed, why = file:close()
-  if ok and closed then ok, message = os.rename(temporary, path) end
+  if ok and closed and temporary then ok, message = os.rename(temporary, path) end
   if not (ok and closed) then
-    os.remove(temporary)
+    if temporary then os.remove(temporary) end
     error(('cannot write %s: %s'):format(path, message or why), 0)
   end
 end

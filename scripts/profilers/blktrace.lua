@@ -212,6 +212,8 @@ threads.]],
     local everyone, ours = not session.named_threads, threads.new(session, opt)
     local missed, last_time, completed = unreported.new(), 0, false
 
+    local order = { 'time', 'device', 'start', 'stop', 'ns' }
+    if opt.than then tables.record('blktrace', order) end
     local function print_slow(ev, dev, from, to, ns)
       local device = names[dev] or tostring(dev)
       if out.format == 'text' then
@@ -219,7 +221,7 @@ threads.]],
       else
         local time = out:seconds(ev._time)
         out:record('blktrace', { time = time, device = device, start = STAGES[from], stop = STAGES[to], ns = ns },
-          { 'time', 'device', 'start', 'stop', 'ns' })
+          order)
       end
       out:print_event(ev)
     end

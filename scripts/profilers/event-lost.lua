@@ -112,6 +112,7 @@ delivered and lost events.
     end
     handlers.lost = function(gap) lost = lost + gap.lost end
 
+    tables.record('lost', { 'lost', 'silent', 'late' })
     local spec = tables.new('event-lost', {
       { name = 'instance', title = is_thread and '[THREAD]' or '[CPU]', align = 'left', show = perins },
       { name = 'event', align = 'left' },

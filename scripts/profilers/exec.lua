@@ -2,6 +2,7 @@
 --- One-liners: runs Lua code for each event.
 local events = require 'lib.events'
 local oneliner = require 'lib.oneliner'
+local tables = require 'lib.table'
 
 return {
   summary = 'Run Lua code for each event: count, sum, histogram or print',
@@ -37,6 +38,7 @@ first. --begin and --end run before the first event and at the end of the run.]]
     if not program then return nil, message end
     if program.has_stacks then session.want { stacks = true } end
     local env = setmetatable(program.env, { __index = _G })
+    tables.record('print', { 'text' })
     env.print = function(...) out:print(...) end
     env.printf = function(...) out:printf(...) end
     local code

@@ -1,5 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Compiles a C expression over the fields of an event, and evaluates it.
+local tables = require 'lib.table'
+
 local C_TYPES = { i32 = 'int', u32 = 'unsigned int', i64 = 'long', u64 = 'unsigned long', string = 'string' }
 
 --- Returns the only event that was selected; nil for none or several.
@@ -50,6 +52,7 @@ Lua code that the expression is compiled to.]],
     local program = session.expression(event, opt.expression, opt.allow_exec)
     print_program(out, event, program, opt.verbose)
     session.want { prints_events = true }
+    tables.record('result', { 'value' })
     return {
       [event] = function(ev)
         out:print_event(ev)

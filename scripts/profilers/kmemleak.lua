@@ -198,6 +198,8 @@ are reported at each interval. SIGUSR1 prints how many objects there are now.
     local totals = tables.new('kmemleak', { { name = 'alloc', metric = 'counter' },
       { name = 'free', metric = 'counter' } })
     local offered = { alloc = 0, free = 0 }
+    local status = { 'objects', 'bytes', 'alloc', 'free' }
+    tables.record('status', status)
 
     --- Draws the live objects as a flame graph of bytes, or of objects if not all sizes are known.
     local function draw(now)
@@ -267,8 +269,7 @@ are reported at each interval. SIGUSR1 prints how many objects there are now.
         out:printf('KMEMLEAK STATS:\nALLOC LIST num %d mem %d\n', n, bytes)
         out:printf('TOTAL alloc %d free %d\n', allocated, freed)
       else
-        out:record('status', { objects = n, bytes = bytes, alloc = allocated, free = freed },
-          { 'objects', 'bytes', 'alloc', 'free' })
+        out:record('status', { objects = n, bytes = bytes, alloc = allocated, free = freed }, status)
       end
     end
     handlers.stop = function(now)

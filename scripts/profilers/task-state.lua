@@ -16,6 +16,7 @@ local MAX_ROWS = 65536
 local ON_CPU, QUEUED = 1, 8
 local NAMES = { 'R', 'S', 'D', 'T', 't', 'I', 'P', 'RD' }
 local STATES = #NAMES
+local ORDER = { 'time', 'pid', 'comm', 'state', 'ns' } -- of a slow state
 local RUNNABLE = STATES + 1 -- at the start of the run: R or RD, which the next switch tells
 -- By prev_state. Bit 256 is set for preempted tasks. Older kernels set 2 and 128 for a sleep in D that does not
 -- count as load. Dead tasks have no state.
@@ -113,8 +114,7 @@ fewer events.
         out:stamp(nil, (' task-state: %d %s %s %.3f ms'):format(pid, name, word, ns / 1e6))
       else
         local time = out:seconds(ev and ev._time or session.now())
-        out:record('task-state', { time = time, pid = pid, comm = name, state = NAMES[state], ns = ns },
-          { 'time', 'pid', 'comm', 'state', 'ns' })
+        out:record('task-state', { time = time, pid = pid, comm = name, state = NAMES[state], ns = ns }, ORDER)
       end
       local from = started:get(pid)
       if from then out:print_event(from) end
@@ -267,6 +267,7 @@ fewer events.
       { name = 'comm', width = 16, align = 'left', show = perins },
       { name = 'state', title = 'St', width = 2, align = 'left' },
     }))
+    if opt.than then tables.record('task-state', ORDER) end
 
     local function add_rows(rows, id, pid)
       for i, name in ipairs(NAMES) do

@@ -69,6 +69,11 @@ each check.]],
     local expired, ran = {}, {} -- by CPU: when the timer last expired, when the thread last ran
     local overdue = {} -- by CPU: when other CPUs first found it overdue, later when that was last printed
 
+    local order = { 'comm', 'cpu', 'limit', 'passed', 'pid', 'time' }
+    local order_of_other = { 'cpu', 'limit', 'passed', 'seen_by', 'time' }
+    tables.record('soft lockup', order)
+    tables.record('hard lockup', order)
+    tables.record('hard lockup', order_of_other)
     -- For metrics: how often each kind was predicted.
     local spec, predicted = tables.new('lockups', { { name = 'kind' }, { name = 'cpu' },
       { name = 'predicted', metric = 'counter' } }), {}
@@ -89,7 +94,7 @@ each check.]],
         else
           local task = { time = out:seconds(ev._time), cpu = cpu, pid = ev._pid, comm = ev._comm }
           task.passed, task.limit = passed, limit
-          out:record(kind, task)
+          out:record(kind, task, order)
         end
       elseif opt.verbose > 0 then
         out:warn(('DEBUG: %s - CPU#%d [%d <= %d]'):format(kind, cpu, passed, limit))
@@ -109,8 +114,8 @@ each check.]],
       end
       count('hard lockup', cpu)
       out:record('hard lockup', { time = out:seconds(ev._time), cpu = cpu, seen_by = ev._cpu, passed = passed,
-        limit = limit }, nil, ('WILL: hard lockup - CPU#%d [%d > %d], seen by CPU#%d\n'):format(cpu, passed, limit,
-        ev._cpu))
+        limit = limit }, order_of_other, ('WILL: hard lockup - CPU#%d [%d > %d], seen by CPU#%d\n'):format(cpu, passed,
+        limit, ev._cpu))
     end
 
     return {

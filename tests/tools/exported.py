@@ -231,6 +231,7 @@ def pprof(data, lines):
                 lines['comm ' + strings[get(label, 'str')]] += values[0]
     for one in every(profile, 'comment'):
         lines['comment ' + strings[one]] = 1
+    lines['shown ' + strings[get(profile, 'default_sample_type')]] = 1
 
 
 def count_waiting(lines, runs, changes, end):

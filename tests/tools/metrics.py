@@ -120,14 +120,14 @@ def receive(folder, statuses):
             body = self.rfile.read(int(self.headers['Content-Length']))
             status = int(statuses.pop(0)) if statuses else 200
             ok = self.path == '/v1/metrics' and self.headers['Content-Type'] == 'application/x-protobuf'
-            self.send_response(status if ok else 404)
-            self.send_header('Content-Length', '0')
-            self.end_headers()
-            if ok and status == 200:
+            if ok and status == 200:  # the file is there before the sender knows
                 Handler.number += 1
                 with open('%s/%d.tmp' % (folder, Handler.number), 'wb') as file:
                     file.write(body)
                 os.rename('%s/%d.tmp' % (folder, Handler.number), '%s/%d.pb' % (folder, Handler.number))
+            self.send_response(status if ok else 404)
+            self.send_header('Content-Length', '0')
+            self.end_headers()
 
         def log_message(self, *args):
             pass

@@ -48,6 +48,10 @@ query zstd 'SELECT count(*), max(_time) FROM sys_enter' --memory 128k
 check 'only the youngest fit into little memory' awk -F, '$1 > 100 && $1 < 2400 { ok = 1 } END { exit !ok }' "$TMP/got"
 expect_line 'which is said' '^sql: the result lacks the oldest [0-9]+ events, up to [0-9.]+ s: more than --memory' "$TMP/err"
 
+"$PROFSCRIPT" sql --input "$DATA/sched.data" --query "EXPLAIN QUERY PLAN SELECT * FROM sched_switch
+	WHERE (prev_pid = 0 OR next_prio = 120) AND _time BETWEEN 5 AND 9" >"$TMP/out"
+expect_line 'a range of times beside an OR is left to the table' 'INDEX [0-9]+:_time >= \? AND _time <= \?' "$TMP/out"
+
 # --- files ---------------------------------------------------------------------------------------
 
 SQL="SELECT next_comm, count(*), max(_time), sum(prev_state) FROM sched_switch WHERE prev_prio >= 100 GROUP BY next_comm
@@ -65,7 +69,10 @@ query sched 'SELECT count(*) FROM sched_switch' --output2 "$TMP/b.db"
 check 'a query at the end sees the whole file' diff "$TMP/got" <(grep -c 'sched_switch:' "$TMP/perf")
 check_status 'verified results' 0 "$PROFSCRIPT" sql --input "$DATA/sched.data" --verify --query "$SQL;
 	SELECT DISTINCT comm FROM sched_wakeup; SELECT w.pid, s._time FROM sched_wakeup w, sched_switch s
-	WHERE w.pid = s.next_pid AND s._time > w._time" -e sched:sched_wakeup,sched:sched_switch//index=next_pid/
+	WHERE w.pid = s.next_pid AND s._time > w._time;
+	SELECT count(*), max(_time) FROM sched_switch WHERE (prev_pid = 0 OR next_prio = 120) AND _time BETWEEN
+	(SELECT min(_time) FROM sched_wakeup) + 500000 AND (SELECT max(_time) FROM sched_wakeup) - 500000;
+	SELECT count(*) FROM sched_switch WHERE (prev_pid = 0 OR next_prio = 120 AND prev_prio < 130) AND next_pid > 0" -e sched:sched_wakeup,sched:sched_switch//index=next_pid/
 
 # --- output --------------------------------------------------------------------------------------
 

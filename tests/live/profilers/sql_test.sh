@@ -35,13 +35,18 @@ go
 stop
 check 'events of another profiler are tables' diff <(grep '^query,' "$TMP/out" | cut -d, -f3-) <(echo 2000,2000,2000)
 
+"$PROFSCRIPT" sql -e sched:sched_switch -i 100 --duration 0.3 --csv --query 'SELECT count(*) FROM sched_switch' >"$TMP/out"
+check 'no empty result for the end of the last interval' awk -F, '$2 == last && $3 == 0 { exit 1 } { last = $2 }' "$TMP/out"
+check 'but one for each interval' test "$(grep -c ^query "$TMP/out")" -ge 3
+
 # What all queries compare with constants is left to the kernel: the events are fewer, the result is the same.
 workload syscalls 20000
 start sql -e raw_syscalls:sys_enter -p "$WORKLOAD" -m 1024 --csv -v --query "
-	SELECT count(*) FROM sys_enter WHERE id = $GETPPID; SELECT count(*) FROM sys_enter WHERE id = $GETPPID AND _cpu >= 0"
+	SELECT count(*) FROM sys_enter WHERE id = $GETPPID; SELECT count(*) FROM sys_enter WHERE id = $GETPPID AND _cpu >= 0;
+	SELECT count(*) FROM sys_enter WHERE (id = $GETPPID OR id = 9999) AND _cpu >= 0"
 go
 stop
-check 'a condition becomes a filter' diff <(grep '^query' "$TMP/out" | cut -d, -f3-) <(printf '20000\n20000\n')
+check 'a condition becomes a filter' diff <(grep '^query' "$TMP/out" | cut -d, -f3-) <(printf '20000\n20000\n20000\n')
 expect_line 'no other events came' '^profscript: 20000 events' "$TMP/err"
 filter_of() { # SQL ARG...: the filter that sched_wakeup gets
 	"$PROFSCRIPT" sql -e 'sched:sched_wakeup/prio>0/' -e sched:sched_switch//alias=sw/ --dry-run --query "$@" 2>&1 |
@@ -57,7 +62,13 @@ filters() { # NAME FILTER SQL ARG...
 all='prio>0'
 filters 'one comparison' '(prio>0) && (pid > 1000)' 'SELECT * FROM sched_wakeup WHERE 1000 < pid'
 filters 'two' '(prio>0) && (pid >= 5 && comm == "bash")' "SELECT * FROM sched_wakeup WHERE pid >= 5 AND comm = 'bash'"
-filters 'OR' "$all" "SELECT * FROM sched_wakeup WHERE pid > 1000 OR comm = 'bash'"
+filters 'OR' '(prio>0) && ((pid > 1000) || (comm == "bash"))' "SELECT * FROM sched_wakeup WHERE pid > 1000 OR comm = 'bash'"
+filters 'OR, and what is beside it' '(prio>0) && ((pid == 5 && prio < 9) || (target_cpu == 1 && prio < 9))' \
+	'SELECT * FROM sched_wakeup WHERE (pid = 5 OR target_cpu = 1) AND prio < 9'
+filters 'OR with what is no field' "$all" 'SELECT * FROM sched_wakeup WHERE pid = 5 OR _cpu = 1'
+filters 'a subquery' '(prio>0) && ((pid == 5) || (pid == 6))' \
+	'SELECT 1 FROM sched_wakeup WHERE pid = 5 AND prio > (SELECT max(prio) FROM sched_wakeup WHERE pid = 6)'
+filters 'blanks within a text stay' "$all" "SELECT * FROM sched_wakeup WHERE comm = 'a  b'"
 filters 'what both parts of an OR have' '(prio>0) && (prio < 9)' 'SELECT * FROM sched_wakeup WHERE (pid > 5 AND prio < 9) OR (pid > 7 AND prio < 9)'
 filters 'what two queries have in common' '(prio>0) && (pid > 5)' \
 	'SELECT 1 FROM sched_wakeup WHERE pid > 5; SELECT 1 FROM sched_wakeup WHERE pid > 5 AND target_cpu = 1'

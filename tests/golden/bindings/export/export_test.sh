@@ -71,6 +71,7 @@ export_as mixed pb.gz
 exported pprof "$TMP/mixed.pb.gz" >"$TMP/got" 2>&1
 expect_line 'pprof: samples' '^samples/count 43$' "$TMP/got"
 expect_line 'pprof: ns of a clock' '^cpu-clock/nanoseconds 11000000$' "$TMP/got"
+expect_line 'pprof: time is shown at first' '^shown cpu-clock 1$' "$TMP/got"
 expect_line 'pprof: counts of a tracepoint' '^sched:sched_switch/count 21$' "$TMP/got"
 check 'pprof: the labels' test "$(awk '/^comm / { n += $NF } END { print n }' "$TMP/got")" = 43
 export_as mixed folded

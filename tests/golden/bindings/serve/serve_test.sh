@@ -137,6 +137,15 @@ cat "$TMP/out" >>"$TMP/got"
 awk '/^profscript_sql_query1_n / { all = $NF } /^profscript_sql_query2_n\{next_comm="/ { n += $NF }
 	END { exit !(all > 0 && all == n) }' "$TMP/got"
 result $? 'sql: the results of two queries' "$TMP/got"
+# Rows that nothing tells apart are one series, which is said once.
+"$PROFSCRIPT" sql -i 1 --input "$DATA/sched.data" -e sched:sched_switch --otlp "$url" \
+	--query 'SELECT prev_state FROM sched_switch' >/dev/null 2>"$TMP/err"
+expect_line 'rows without labels: it is said' \
+	"^sql: rows of the table 'query' have no labels: as metrics, only the last one is kept; " "$TMP/err"
+check 'rows without labels: once' test "$(grep -c 'only the last one is kept' "$TMP/err")" = 1
+"$PROFSCRIPT" sql -i 1 --input "$DATA/sched.data" -e sched:sched_switch --otlp "$url" \
+	--query 'SELECT next_comm, count(*) AS n FROM sched_switch GROUP BY 1' >/dev/null 2>"$TMP/err"
+check 'rows with labels: nothing is said' sh -c '! grep "only the last" "$1"' - "$TMP/err"
 kill $receiver
 
 # A receiver that is busy gets everything later, one that refuses nothing, and one that is not there is said once.

@@ -57,6 +57,34 @@ check 'rows, prints and events' diff <(printf '211,211,211,0\n211\n211\n') <(gre
 run trace --input "$DATA/sched.data" -e sched:sched_switch --csv --query 'SELECT count(*) AS n FROM sched_switch'
 expect_line 'events of trace' '^query,.*,211$' "$TMP/out"
 
+# Profilers declare all that they print, with its columns.
+declares() { # PROFILER ARG...
+	"$PROFSCRIPT" "$@" -q --csv >"$TMP/csv" 2>"$TMP/err"
+	run "$@" --dry-run --query 'SELECT 1 FROM nosuch'
+	sed -n 's/.*; there are //p' "$TMP/err" | tr -d ' ' | tr , '\n' >"$TMP/declared"
+	cut -d, -f1 "$TMP/csv" | grep -vx 'table\|event' | sed 's/^[a-z_]*://; s/[^a-zA-Z0-9_]\+/_/g; s/_$//' | sort -u >"$TMP/names"
+	cat "$TMP/names" >>"$TMP/err"
+	check "$1: prints something" test -s "$TMP/names"
+	check "$1: all is declared" sh -c 'for name in $(cat "$1"); do grep -qx "$name" "$2" || exit 1; done' - "$TMP/names" "$TMP/declared"
+}
+declares rundelay --input "$DATA/hogs.data" --than 1ms
+declares multi-trace --input "$DATA/sched.data" "${wakeups[@]}" --perins
+declares multi-trace --input "$DATA/sched.data" "${wakeups[@]}" --impl pair
+declares nested-trace --input "$DATA/timers.data" -e irq:softirq_entry,irq:softirq_exit
+declares nested-trace --input "$DATA/timers.data" -e irq:softirq_entry,irq:softirq_exit --impl call
+declares syscalls --input "$DATA/syscalls.data" --than 1us
+declares task-state --input "$DATA/sched.data" --than 1us
+declares oncpu --input "$DATA/sched.data"
+declares sched-migrate --input "$DATA/migrate.data"
+declares kmemleak --input "$DATA/kmem.data" --alloc kmem:kmalloc --free kmem:kfree
+declares kmemprof --input "$DATA/kmem.data" -e kmem:kmalloc//size=bytes_alloc/ -e kmem:kfree -k ptr
+declares event-lost --input "$DATA/lost.data"
+declares expr --input "$DATA/sched.data" -e sched:sched_switch next_pid
+declares exec --input "$DATA/sched.data" -e sched:sched_switch 'print(1) count(ev.next_comm) hist(ev.prev_pid)'
+declares num-dist --input "$DATA/sched.data" -e sched:sched_switch//num=next_pid/
+declares percpu-stat --input "$DATA/panel.data"
+declares profile --input "$DATA/mixed.data"
+
 # Mistakes.
 refuses() { # NAME SQL PATTERN [ARG...]
 	run "${@:4}" --query "$2"
@@ -67,14 +95,18 @@ refuses() { # NAME SQL PATTERN [ARG...]
 call=(syscalls --input "$DATA/syscalls.data")
 refuses 'a column' 'SELECT cals FROM syscalls' "no such column: cals at column 8; did you mean 'calls'\\?" "${call[@]}"
 refuses 'a table' 'SELECT syscall FROM syscall' "no such table: syscall at column 21; did you mean 'syscalls'\\?" "${call[@]}"
-refuses 'another table' 'SELECT 1 FROM x' 'no such table: x at column 15; there are syscalls$' "${call[@]}"
+refuses 'another table' 'SELECT 1 FROM x' 'no such table: x at column 15; there are syscalls, sys_enter, sys_exit$' "${call[@]}"
 refuses 'syntax' 'SELEC 1' 'near "SELEC": syntax error at column 1$' "${call[@]}"
 refuses 'writing' 'DELETE FROM syscalls' 'DELETE is not allowed' "${call[@]}"
 refuses 'no statement' ' -- ' 'query has no statement$' "${call[@]}"
 refuses 'before tracing' 'SELECT cals FROM syscalls' 'no such column: cals' "${call[@]}" --dry-run
+refuses 'before tracing, a table' 'SELECT * FROM rundelay' 'no such table: rundelay at column 15; there are latency, ' \
+	rundelay --input "$DATA/hogs.data" --dry-run
+refuses 'before tracing, a field' 'SELECT nxt_pid FROM sched_switch' "no such column: nxt_pid .*; did you mean 'next_pid'" \
+	trace --input "$DATA/sched.data" -e sched:sched_switch --dry-run
 refuses 'before tracing, exec' 'SELECT x FROM count_ev_id' 'no such column: x' exec --dry-run --input "$DATA/syscalls.data" \
 	-e raw_syscalls:sys_enter 'count(ev.id)'
-refuses 'no rows' 'SELECT 1 FROM x' 'no such table: x .*the profiler has printed no rows$' "$TMP/rows.lua" \
+refuses 'no rows' 'SELECT 1 FROM x' 'no such table: x .*; there are sched_wakeup, sched_switch$' "$TMP/rows.lua" \
 	--input "$DATA/sched.data" --filter 'common_pid == -5'
 run "${call[@]}" --filter 'id == -5' --query 'SELECT * FROM syscalls'
 expect_line 'nothing to query' '^syscalls: --query: there were no rows$' "$TMP/err"

@@ -16,9 +16,30 @@ check 'no question' test "$(get "/ask?token=$token")" = 400
 check 'one that is too long' test "$(get "/ask?token=$token&q=$(printf '%600s' | tr ' ' x)")" = 400
 wait_for 60 is_answered n%3D1
 result $? 'an answer' "$TMP/answer"
-for n in $(seq 20); do get "/ask?token=$token&q=n%3Dmany$n" >>"$TMP/many"; done
+# Answers wait for those who asked, also while others ask.
+ask_all() { for n in $(seq "$2"); do get "/ask?token=$token&q=n%3D$1$n"; done >"$TMP/many"; }
+ask_all wait 50
+check 'many questions: all are taken' test "$(sort -u "$TMP/many")" = 202
+wait_for 60 is_answered n%3Dwait50
+ask_all wait 50
+check 'many questions: all are answered' test "$(sort -u "$TMP/many")" = 200
+ask_all more 80
+check 'too many: they are to be asked again' sh -c '! grep -vx "202\|503" "$1"' - "$TMP/many"
 wait_for 60 is_answered n%3Dlast
-result $? 'many questions: there is room for another one later' "$TMP/many"
+result $? 'too many: there is room for another one later' "$TMP/many"
+client() (
+	mkdir "$TMP/client$1"
+	TMP=$TMP/client$1
+	wait_for 60 is_answered "n%3Dclient$1"
+)
+clients=()
+for n in $(seq 50); do
+	client "$n" &
+	clients+=($!)
+done
+answered=0
+for n in "${clients[@]}"; do wait "$n" && answered=$((answered + 1)); done
+check 'fifty clients at once: all get an answer' test $answered = 50
 check 'the page' test "$(get "/?token=$token")" = 200
 
 # The same page, which a file may not let ask a server: without that rule, and with the address of the run.
@@ -67,6 +88,7 @@ async function user() {
   check('each bucket has its pairs', buckets > 5 && wrong.length === 0, buckets + ' ' + wrong);
   check('with their events', text('lines').split('sched:sched_wakeup: ').length - 1 === titles().length,
     text('lines'));
+  check('times of a recording without wall time', /^\d+\.\d{6} s to \d+\.\d{6} s, 1 reports$/.test(text('range')), text('range'));
   check('the heading', /^Events (from .* to|until) .*, latency of .* to /.test(text('asked')), text('asked'));
   check('as many as in the table', / kept, \d+ in the bucket$/.test(text('notes')), text('notes'));
   // The events of a time.
@@ -89,7 +111,7 @@ async function user() {
   showEvents({ items: [{ title: '<b>x</b>', text: '<img src=x onerror=alert(1)>\n' }], more: 0, notes: ['<i>'], gone: 5 }, null);
   check('events are text', text('lines') === '<b>x</b><img src=x onerror=alert(1)>\n' && !document.querySelector('#events img'),
     text('lines'));
-  check('what is not kept is said', /^events until .*:05\.000 are not kept any more; <i>$/.test(text('notes')), text('notes'));
+  check('what is not kept is said', /^events until 5\.000000 s are not kept any more; <i>$/.test(text('notes')), text('notes'));
 }
 user().catch(function (error) { check('no exception', false, error.stack); }).then(print_results);
 END

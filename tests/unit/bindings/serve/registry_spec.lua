@@ -36,6 +36,30 @@ describe('metrics of tables', function()
     assert.equal(2, #lines(metrics)) -- no report about b and a
   end)
 
+  it('tell of rows that replace each other', function()
+    local metrics = new()
+    local function report(columns, ...)
+      local spec = tables.new('t', columns)
+      metrics:table(spec, { ... })
+      metrics:next_report()
+      local replaced = metrics.replaced.t
+      metrics.replaced = {}
+      return replaced
+    end
+    local columns = { { name = 'comm' }, { name = 'load' } }
+    assert.equal(nil, report(columns, { comm = 'a', load = 1 }, { comm = 'b', load = 2 }))
+    assert.equal(nil, report(columns, { comm = 'a', load = 1 })) -- another report
+    assert.equal('comm', report(columns, { comm = 'a', load = 1 }, { comm = 'a', load = 2 }))
+    assert.equal('', report({ { name = 'load' } }, { load = 1 }, { load = 2 }))
+    assert.equal(nil, report({ { name = 'n', metric = 'counter' }, { name = 'x', adds_up = true } },
+      { n = 1, x = 1 }, { n = 2, x = 2 }))
+    assert.equal(nil, report({ { name = 'oldest' }, { name = 'stack' } },
+      { oldest = 1, stack = { 'f' } }, { oldest = 2, stack = { 'g' } }))
+    metrics:table(tables.new('t', columns), { { comm = 'a', load = 1 } }, true) -- printed for an event
+    metrics:table(tables.new('t', columns), { { comm = 'a', load = 2 } }, true)
+    assert.equal(nil, metrics.replaced.t)
+  end)
+
   it('take ids and text as labels, and everything else as gauges', function()
     local metrics = new()
     local spec = tables.new('my-script', { { name = 'pid' }, { name = 'next_cpu' }, { name = 'load' },

@@ -26,7 +26,7 @@ static void queries_only_read(void **state)
 		{"UPDATE t SET a = 1", "UPDATE"},
 		{"DELETE FROM t", "DELETE"},
 		{"WITH x(a) AS (SELECT 1) DELETE FROM t", "DELETE"},
-		{"DROP TABLE t", "DELETE"},
+		{"DROP TABLE t", "DROP"},
 		{"CREATE TABLE x(a)", "CREATE"},
 		{"CREATE TEMP VIEW x AS SELECT 1", "CREATE"},
 		{"CREATE VIRTUAL TABLE x USING fts5(a)", "CREATE"},
