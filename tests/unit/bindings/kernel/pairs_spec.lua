@@ -71,12 +71,12 @@ end
 --- Keys of which many have the same place: multiples of the inverse of the hash's multiplier differ only in bits that
 --- the place does not have.
 local function hashed_keys()
-  local list, by_place = { -1LL, 0LL, -2LL, 1LL, bit.lshift(1LL, 40) }, {}
+  local keys, by_place = { -1LL, 0LL, -2LL, 1LL, bit.lshift(1LL, 40) }, {}
   local n = 0
   for key = 1, 100000 do
     local place = tonumber(bit.rshift(key * 0x9e3779b97f4a7c15ULL, 48))
     if by_place[place] then
-      list[#list + 1], list[#list + 2] = by_place[place] + 0LL, key + 0LL
+      keys[#keys + 1], keys[#keys + 2] = by_place[place] + 0LL, key + 0LL
       by_place[place] = nil
       n = n + 1
       if n == 15 then break end
@@ -84,7 +84,7 @@ local function hashed_keys()
       by_place[place] = key
     end
   end
-  return list
+  return keys
 end
 
 local MASK = 0x7f
@@ -141,7 +141,8 @@ local words = ffi.typeof 'uint64_t *'
 local function new_rings()
   local rings = capture.rings(4, 50)
   local each = C.CAPTURE_DATA + rings.size + C.CAPTURE_MARGIN
-  local memory = libc.mmap(nil, each * rings.nr_cpus, libc.PROT_READ + libc.PROT_WRITE, libc.MAP_SHARED, rings.map.fd, 0)
+  local memory = libc.mmap(nil, each * rings.nr_cpus, libc.PROT_READ + libc.PROT_WRITE, libc.MAP_SHARED,
+    rings.map.fd, 0)
   local bytes = ffi.cast('uint8_t *', memory)
   local function word(cpu, at_) return ffi.cast(words, bytes + cpu * each + at_) end
   for cpu = 0, rings.nr_cpus - 1 do word(cpu, C.CAPTURE_ENABLED)[0] = 1 end
