@@ -53,5 +53,11 @@ struct task_struct {
 	int prio;
 	unsigned short migration_disabled; /* only with CONFIG_SMP */
 	int pid;			   /* the thread */
+	unsigned int __state;
+	int exit_state;
 	char comm[16];
+} KERNEL;
+
+struct task_struct___before_5_14 {
+	long state;
 } KERNEL;

@@ -36,7 +36,7 @@ struct cpu {
 	__u64 since;	/* 0: never settled */
 	__u32 tid;	/* of who runs */
 	__u8 is_wanted; /* has one of the priorities */
-	__u8 map;
+	__u8 side;
 };
 
 struct {
@@ -46,7 +46,7 @@ struct {
 	__type(value, struct cpu);
 } cpus SEC(".maps");
 
-__u8 map;	  /* that CPUs continue in at their next settle() */
+__u8 side;	  /* of the map that CPUs continue in at their next settle() */
 __u64 unreported; /* switches */
 __u64 left_out;	  /* ns of tasks beyond MAX_ROWS */
 
@@ -61,7 +61,7 @@ static __always_inline void add(const struct cpu *c, const struct task_struct *t
 				bool is_complete)
 {
 	struct row row = {.cpu = bpf_get_smp_processor_id()};
-	void *map = c->map ? (void *)&sums_1 : (void *)&sums_0;
+	void *map = c->side ? (void *)&sums_1 : (void *)&sums_0;
 	__u64 ns = now - c->since;
 	struct sum none = {}, *sum;
 
@@ -122,7 +122,7 @@ int settle(void *ctx)
 			add(c, task, now, false);
 		c->since = now;
 	}
-	c->map = map;
+	c->side = side;
 	return 0;
 }
 

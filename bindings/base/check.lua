@@ -1,5 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Checks of arguments that scripts pass. Errors point at the line of the caller's caller.
+local nearest = require 'bindings.base.nearest'
+
 local floor, getmetatable = math.floor, getmetatable
 local check = {}
 
@@ -29,7 +31,28 @@ end
 ---@param what string start of the message: "out:printf takes a format"
 function check.is(value, kind, what)
   if type(value) == kind then return end
-  error(('%s (a %s), not %s'):format(what, kind, check.shown(value)), 3)
+  local named = what:sub(-#kind - 3) == ' a ' .. kind
+  error(('%s%s, not %s'):format(what, named and '' or (' (a %s)'):format(kind), check.shown(value)), 3)
+end
+
+--- Checks that a table has no settings but those of a list: the others would be ignored without a word.
+---@param settings any nil: none
+---@param known string[]
+---@param what string for the message: "counter:print"
+function check.settings(settings, known, what)
+  if settings == nil then return end
+  if type(settings) ~= 'table' then
+    error(('%s takes a table of settings, not %s'):format(what, check.shown(settings)), 3)
+  end
+  for name in pairs(settings) do
+    local found = false
+    for _, one in ipairs(known) do found = found or one == name end
+    if not found then
+      local hint = nearest.hint(tostring(name), known)
+      error(("%s: there is no setting '%s'%s"):format(what, tostring(name),
+        hint ~= '' and hint or '; there are ' .. table.concat(known, ', ')), 3)
+    end
+  end
 end
 
 --- Checks the object that a method was called with. It is wrong if the script wrote a dot instead of a colon.

@@ -216,6 +216,23 @@ function Map:stack(id)
   return self._frames(addresses)
 end
 
+--- Returns what the host's own readers of maps need.
+---@return { fd: integer, key_size: integer, value_size: integer, entries: integer, nr_cpus: integer } descriptor
+--- value_size: of a CPU
+function Map:descriptor()
+  return { fd = self._fd, key_size = ffi.sizeof(self._key) - SLACK, value_size = self._value_size,
+    entries = self._max_entries, nr_cpus = self._nr_cpus }
+end
+
+--- Maps the values of an array with BPF_F_MMAPABLE. They stay mapped as long as the process.
+---@return ffi.cdata* memory uint8_t *
+function Map:memory()
+  local memory = libc.mmap(nil, self._value_size * self._max_entries, libc.PROT_READ + libc.PROT_WRITE, libc.MAP_SHARED,
+    self._fd, 0)
+  if ffi.cast('intptr_t', memory) == -1 then fail(self, 'mapping', ffi.errno()) end
+  return ffi.cast('uint8_t *', memory)
+end
+
 public = facade.class('map', Map, { 'clear', 'delete', 'get', 'pairs', 'set', 'stack', 'take' })
 
 return bpf_map

@@ -2,6 +2,7 @@
 --- BPF object: opens an object file, sets constants, loads the programs and accesses global variables.
 local ffi = require 'ffi'
 local btf = require 'bindings.bpf.btf'
+local check = require 'bindings.base.check'
 local failure = require 'bindings.base.failure'
 local libbpf = require 'bindings.bpf.libbpf'
 local libc = require 'bindings.base.libc'
@@ -96,6 +97,16 @@ function Object:set_constants(values)
     local memory, codec = self:variable(name, { '.rodata' })
     local ok, message = pcall(codec.write, memory, value)
     if not ok then failure.raise('%s: constant %s: %s', self.name, name, message) end
+  end
+end
+
+--- Sets the maximum numbers of entries of maps. Must be called before load().
+---@param entries table<string, integer>
+function Object:set_entries(entries)
+  for name, n in pairs(entries) do
+    check.whole(n, 1, 2 ^ 32 - 1, 'session.bpf takes numbers of entries')
+    local code = self.lib.bpf_map__set_max_entries(self:find('map', name), n)
+    if code < 0 then failure.raise('%s: map %s: %s', self.name, name, sys.strerror(-code)) end
   end
 end
 

@@ -32,7 +32,8 @@ function bpf.describe(program)
   return ('%s: %s'):format(object.name, table.concat(parts, ', '))
 end
 
-local PARAMETERS = { source = 'string', file = 'string', built_in = 'string', constants = 'table', name = 'string' }
+local PARAMETERS = { source = 'string', file = 'string', built_in = 'string', constants = 'table', entries = 'table',
+  name = 'string' }
 
 --- The parameter table of session.bpf, with one of source, file and built_in.
 ---@class BpfParameters
@@ -40,6 +41,7 @@ local PARAMETERS = { source = 'string', file = 'string', built_in = 'string', co
 ---@field file? string a C or object file, relative to the script
 ---@field built_in? string one of the programs of profscript, such as 'oncpu'
 ---@field constants? table<string, any> values of `const volatile` variables
+---@field entries? table<string, integer> maximum numbers of entries of maps
 ---@field name? string name in messages
 
 --- A script's BPF object. The types of keys, values, variables and record fields follow BTF: integers are numbers, char
@@ -132,6 +134,7 @@ function bpf.load(owner, params)
   end
   local object, run = open(params, owner.script.path), owner.run
   object:set_constants(params.constants or {})
+  object:set_entries(params.entries or {})
   local self = setmetatable({ _owner = owner, _object = object, _record_types = take_record_types(object) }, Bpf)
   object:load()
   run:add_program(self)

@@ -10,6 +10,7 @@ local check_script = {}
 ---@return string? problem the lines of all mistakes found; nil: none
 function check_script.problem(given)
   local script, message = scripts.new(sys, arg.data_dir):load(given)
+  if message and message:find(scripts.MODULE, 1, true) then return end -- which scripts require
   return not script and (message:gsub('^profscript: ', '')) or nil
 end
 

@@ -43,25 +43,35 @@ function computed.resched_bits()
   return { now = 3, lazy = version >= 6.013 and 4 or nil }
 end
 
+--- Returns how this kernel computes prev_state: whether it is an argument of the tracepoint, the bits that are reported
+--- as uninterruptible beside that one, and whether an idle task may have other bits, too.
+---@return boolean is_argument
+---@return integer uninterruptible
+---@return boolean idle_with_flags
+function computed.switch_states()
+  local now, blocked = computed.release(), 0
+  for _, one in ipairs(AS_UNINTERRUPTIBLE) do
+    if now >= one.since then blocked = blocked + one.state end
+  end
+  return types.arguments 'sched_switch' > 3, blocked, now >= IDLE_WITH_FLAGS -- the first: since Linux 5.18
+end
+
 computed.PREV_STATE = { compute = function(a, to)
   local preempted, uninterruptible, idle, done = a:new_label(), a:new_label(), a:new_label(), a:new_label()
-  local now, blocked = computed.release(), 0
+  local is_argument, blocked, idle_with_flags = computed.switch_states()
   argument(a, to, 0)
   a:alu('and', to, 0xff)
   a:jump('!=', to, 0, preempted)
   argument(a, SCRATCH, 1)
-  if types.arguments 'sched_switch' > 3 then -- since Linux 5.18
+  if is_argument then
     argument(a, to, 3)
   else
     follow(a, to, SCRATCH, 'task_struct', { '__state', 'state' })
   end
   a:extend(to, 32, false)
-  for _, one in ipairs(AS_UNINTERRUPTIBLE) do
-    if now >= one.since then blocked = blocked + one.state end
-  end
   if blocked > 0 then a:jump('&', to, blocked, uninterruptible) end
   a:alu_r('mov', SCRATCH, to)
-  if now >= IDLE_WITH_FLAGS then a:alu('and', SCRATCH, IDLE) end
+  if idle_with_flags then a:alu('and', SCRATCH, IDLE) end
   a:jump('==', SCRATCH, IDLE, idle)
   argument(a, SCRATCH, 1)
   follow(a, SCRATCH, SCRATCH, 'task_struct', 'exit_state', 4)

@@ -79,6 +79,11 @@ local function check_name(key, known)
   end
   local words = known.words or {}
   if not key:match '^[%w_-]+$' or words[key] then return end
+  for _, name in ipairs(known.names()) do
+    if name:match ':(.*)$' == key then
+      return ("unknown handler '%s': a tracepoint is written as system:name; did you mean '%s'?"):format(key, name)
+    end
+  end
   local names = nearest.keys(contract.LIFE)
   for _, word in ipairs(nearest.keys(words)) do
     names[#names + 1] = word
@@ -161,7 +166,9 @@ function contract.check(start, handlers, known)
   local function refuse(...)
     return nil, where(start) .. ': ' .. (...):format(select(2, ...))
   end
-  if type(handlers) ~= 'table' then return refuse('start returned a %s, not a table of handlers', type(handlers)) end
+  if type(handlers) ~= 'table' then
+    return refuse('start returned %s, not a table of handlers', handlers == nil and 'nothing' or 'a ' .. type(handlers))
+  end
   local result = { events = {}, consumers = {}, life = {} }
   for _, key in ipairs(sorted_keys(handlers)) do
     local handler = handlers[key]

@@ -268,12 +268,16 @@ local function checked_default(option, value)
   return value
 end
 
+-- The others are for common options.
+local SCRIPT_TYPES = 'flag, count, integer, number, string, duration, size, enum, event'
+
 ---@param option opt.Option
 ---@return string? message
 local function check_option(option)
   if not option.type then return 'missing type' end
   if not types[option.type] then
-    return ("unknown type '%s'%s"):format(option.type, nearest.hint(option.type, nearest.keys(types)))
+    local hint = nearest.hint(option.type, nearest.keys(types))
+    return ("unknown type '%s'%s"):format(option.type, hint ~= '' and hint or '; there are ' .. SCRIPT_TYPES)
   end
   if not option.help then return 'missing help' end
   if option.short and not option.short:match '^%w$' then

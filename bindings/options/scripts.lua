@@ -73,6 +73,9 @@ local KEYS = {
 }
 local REQUIRED = { 'summary', 'start' }
 
+--- The mistake of a module that is taken for a script.
+scripts.MODULE = "a module for other scripts: its table has neither 'summary' nor 'start'"
+
 ---@param sys scripts.Sys
 ---@param datadir string directory of the shipped scripts
 ---@return scripts.Scripts
@@ -136,11 +139,16 @@ end
 ---@return string? message if the table is invalid
 local function check_table(profiler)
   if type(profiler) ~= 'table' then
-    return ('the file returns a %s, not a table with summary and start'):format(type(profiler))
+    local what = profiler == nil and 'nothing' or 'a ' .. type(profiler)
+    return ('the file returns %s, not a table with summary and start'):format(what)
   end
   for _, key in ipairs(nearest.keys(profiler)) do
     local value = profiler[key]
-    if not KEYS[key] then return ("unknown key '%s'%s"):format(key, nearest.hint(key, nearest.keys(KEYS))) end
+    if not KEYS[key] then
+      local hint = nearest.hint(key, nearest.keys(KEYS))
+      if hint == '' and profiler.summary == nil and profiler.start == nil then return scripts.MODULE end
+      return ("unknown key '%s'%s"):format(key, hint)
+    end
     if type(value) ~= KEYS[key] then
       return ("'%s' is a %s, not a %s"):format(key, type(value), KEYS[key])
     end
@@ -290,6 +298,7 @@ function scripts:find(given)
   table.sort(here)
   local near_here = nearest.find(name, here)
   if near_here and (near_here == name or hint == '') then hint = ("; did you mean './%s.lua'?"):format(near_here) end
+  if name ~= given then return nil, ("profscript: no such file '%s'%s"):format(given, hint) end
   return nil, ("profscript: no such profiler '%s'%s\ntry 'profscript -h'"):format(given, hint)
 end
 

@@ -444,6 +444,8 @@ function Output:put_record(name, fields, order)
   put_object(self, fixed, order, fields)
 end
 
+local NO_VALUES = { ['function'] = true, thread = true, userdata = true }
+
 --- Prints one line of columns, below a heading if the names differ from those of the last line. In JSON and CSV it is
 --- an object or a line of the same fields.
 ---
@@ -457,8 +459,12 @@ function Output:row(fields, name)
     if type(fields[i]) ~= 'string' then
       error(('out:row takes names and values in turn: name %d is %s'):format((i + 1) / 2, check.shown(fields[i])), 2)
     end
+    local value = fields[i + 1]
+    if NO_VALUES[type(value)] or type(value) == 'cdata' and not tonumber(value) then
+      error(("out:row: '%s' is %s, not a number or a text"):format(fields[i], check.shown(value)), 2)
+    end
     names[#names + 1] = fields[i]
-    row[fields[i]] = fields[i + 1]
+    row[fields[i]] = value
     i = i + 2
   end
   if #names == 0 then error("out:row takes names and values in turn: { 'pid', ev._pid }", 2) end

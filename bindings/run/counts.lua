@@ -98,6 +98,29 @@ local function set_up_recorded(self)
   end
 end
 
+--- Returns what has been counted on a CPU since its last clock sample, by event.
+local function sums_of(self, cpu)
+  local sums = self._between[cpu]
+  if not sums then
+    sums = ffi.new('int64_t[?]', #self._events + 1)
+    self._between[cpu] = sums
+  end
+  return sums
+end
+
+--- Sets up the counts of a source by its clock: of the samples between two of the clock on the same CPU.
+local function set_up_sampled(instance, self)
+  self._clock_times, self._between, self.routes = {}, {}, {}
+  for i, event in ipairs(self._events) do
+    self.routes[i] = { class = event.class, view = event.view, handlers = { function(ev)
+      local sums = sums_of(self, ev._cpu)
+      sums[i] = sums[i] + ev._period
+      views.pass(ev)
+    end } }
+  end
+  instance.counts = self
+end
+
 local public -- creates the facade of counts
 
 ---@param instance Instance
@@ -118,7 +141,10 @@ function counts.new(instance, list, settings)
   self._delta = ffi.new('int64_t[?]', #events + 1) -- written by take(), but condition() always needs it
   if by then by.is_clock = true end
   local new = public(self, { events = public_event.of(events), title = run.per_thread and 'THREAD' or 'CPU' })
-  if instance.parent then return new end -- events of a source are sampled, not counted
+  if instance.parent then -- events of a source are sampled, not counted
+    if by then set_up_sampled(instance, self) end
+    return new
+  end
   run:count(self, settings.every)
   group(events, settings.together or by)
   if by then
@@ -167,6 +193,7 @@ end
 ---@return number? delta count of `by` since its last sample
 function Counts:take(ev)
   local e = views.event(ev, 'counts:take')
+  if self._clock_times then return self:_take_sampled(e) end
   if not self._size then error('counts:take requires session.count(events, { by = event })', 2) end
   local words = C.session_sample_part(self._session, e, C.PERF_SAMPLE_READ, self._size)
   local cpu, n, delta = e.cpu, #self._events, self._delta
@@ -182,6 +209,18 @@ function Counts:take(ev)
     last[i] = value
   end
   return tonumber(words[1]), tonumber(delta[0])
+end
+
+--- Does the same for a source.
+function Counts:_take_sampled(e)
+  local cpu, delta = e.cpu, self._delta
+  local last, sums = self._clock_times[cpu], sums_of(self, cpu)
+  self._clock_times[cpu] = e.time
+  ffi.copy(delta, sums, ffi.sizeof(sums))
+  ffi.fill(sums, ffi.sizeof(sums))
+  if not last then return nil end
+  delta[0] = e.time - last
+  return e.time, e.time - last
 end
 
 --- Returns the count of an event between the last two samples on the CPU of the last take().

@@ -231,18 +231,22 @@ local function start_session(run, version, begin_target)
   run.in_kernel:start()
   local threads = C.session_threads(run.session, n)
   for i = 1, n[0] do tids[i] = threads[i - 1] end
-  version:call('targets', tids)
+  version:begin(tids)
   if begin_target then begin_target(tids) end
 end
 
 --- Returns by class what this process does with each event, so that it must see them.
 ---@param target_branches? Branch[]
 ---@param limits Branch[]
+---@param list Event[]
 ---@return table<integer, string>
-local function taken_by(target_branches, limits)
+local function taken_by(target_branches, limits, list)
   local taken = {}
   for _, branch in ipairs(target_branches or {}) do taken[branch.class] = 'so its threads cannot be selected' end
   for _, branch in ipairs(limits) do taken[branch.class] = "so a source's -N cannot count it" end
+  for _, event in ipairs(list) do
+    if event.gate then taken[event.class] = ('so %s cannot decide which events to pass on'):format(event.gate) end
+  end
   return taken
 end
 
@@ -289,7 +293,7 @@ local function run_with_events(session, script, opt, words, found, before)
   run.in_kernel:decide(checked)
   local limits = version:limits()
   version:add_passes(target_branches, limits)
-  run:tell('prepare', taken_by(target_branches, limits))
+  run:tell('prepare', taken_by(target_branches, limits, run.events.list))
   if opt.dry_run then
     out:append(opt.explains and explain.text(run, plans, checked) or dry_run.text(run))
     flush(out)

@@ -29,6 +29,12 @@ local views = require 'bindings.view.views'
 ---@field later? table<string, fun(): any> options whose values are found when the script reads them
 ---@field selects? boolean the user has selected events with -e
 ---@field left? integer number of events after which a source ends
+---@field is_gate? boolean it is a source and decides which of its events are passed on
+---@field checked? contract.Handlers of a source
+---@field opened? Event[] of a source: its events and those of its own sources
+---@field attrs? table[] of a source: their attributes before it became one
+---@field counts? Counts of a source
+---@field routes? Routes of a gate
 local Instance = {}
 Instance.__index = Instance
 

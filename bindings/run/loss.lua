@@ -84,6 +84,20 @@ function Loss:_unknown(e)
   self._out:warn(self:_line { where = self:_where(e), from = e.time, to = tonumber(e.key) })
 end
 
+--- Returns what handlers get of a loss.
+---@param e ffi.cdata* struct event *, an EVENT_LOST
+---@return { lost: number, from: number, to: number, cpu?: integer, tid?: integer }
+function Loss.gap(e)
+  local is_ours = bit.rshift(e.flags, C.EVENT_MEMBER_SHIFT) == 0
+  return {
+    lost = tonumber(e.period),
+    from = e.time,
+    to = tonumber(e.key),
+    cpu = is_ours and e.cpu >= 0 and e.cpu or nil,
+    tid = is_ours and e.tid >= 0 and e.tid or nil,
+  }
+end
+
 --- Counts a loss. With -v it is reported immediately, otherwise together with others of the same second.
 ---@param e ffi.cdata* struct event *, an EVENT_LOST
 function Loss:note(e)
@@ -107,15 +121,7 @@ function Loss:note(e)
   if e.time - self._reported_at >= REPORT_EVERY then
     self._reported_at, self._is_due = e.time, true
   end
-  if self._handler then
-    self._handler {
-      lost = n,
-      from = e.time,
-      to = tonumber(e.key),
-      cpu = member == 0 and e.cpu >= 0 and e.cpu or nil,
-      tid = member == 0 and e.tid >= 0 and e.tid or nil,
-    }
-  end
+  if self._handler then self._handler(self.gap(e)) end
 end
 
 --- Reports once a second. Called after each batch: printing would end the compiled loop over the events.

@@ -9,11 +9,12 @@ local STAGES = {
   count = 1, -- counts all events, before any filter
   filter = 2, -- evaluates filters that the kernel cannot
   target = 3, -- drops events that are not about target threads
-  limit = 4, -- ends sources and the run after N events
-  prepare = 5, -- calls consumers before the script's handlers
-  handle = 6, -- calls the script's handlers
-  export = 7, -- writes events to the file of --export, keeps them for the page of --serve
-  feed = 8, -- passes the events to consumers
+  gate = 4, -- evaluates the conditions of sources
+  limit = 5, -- ends sources and the run after N events
+  prepare = 6, -- calls consumers before the script's handlers
+  handle = 7, -- calls the script's handlers
+  export = 8, -- writes events to the file of --export, keeps them for the page of --serve
+  feed = 9, -- passes the events to consumers
 }
 
 --- A consumer of whole batches: an entry without a key in the table of handlers that a script returns. Its functions
@@ -22,7 +23,7 @@ local STAGES = {
 ---@field wants? integer[] classes of records other than samples: EVENT_COMM, EVENT_FORK, EVENT_EXIT
 ---@field offer? fun(self, run: Run) before: may offer a Taker to run.in_kernel
 ---@field taker? Taker what it has offered
----@field open? fun(self, run: Run) once, after the session has started
+---@field open? fun(self, run: Run, is_gate?: boolean) once, after the session has started; is_gate: it is a source's
 ---@field prepare? fun(self, list: ffi.cdata*, n: integer) for each batch, before the handlers
 ---@field keys? Branch[] set by open(): code that writes e.key and e.flags, run just before feed()
 ---@field feed? fun(self, list: ffi.cdata*, n: integer) for each batch, after the handlers
@@ -51,13 +52,14 @@ end
 
 --- Adds the passes of a consumer, which must be open.
 ---@param consumer Consumer
-function Passes:add_consumer(consumer)
+---@param stage? string default: the consumer's own
+function Passes:add_consumer(consumer, stage)
   if consumer.prepare then
-    self:add('prepare', 'prepare', function(list, n) consumer:prepare(list, n) end)
+    self:add(stage or 'prepare', 'prepare', function(list, n) consumer:prepare(list, n) end)
   end
-  self:add('feed', 'keys', consumer.keys)
+  self:add(stage or 'feed', 'keys', consumer.keys)
   if consumer.feed then
-    self:add('feed', 'feed', function(list, n) consumer:feed(list, n) end)
+    self:add(stage or 'feed', 'feed', function(list, n) consumer:feed(list, n) end)
   end
 end
 

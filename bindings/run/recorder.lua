@@ -164,6 +164,7 @@ end
 local function refuses(event)
   local request = event.request
   if event.machine then return 'it is of another machine' end
+  if event.gate then return ('only profscript can tell which of its events %s passes on'):format(event.gate) end
   if event.user_filter then return ("the kernel cannot evaluate its filter '%s'"):format(event.user_filter) end
   if request.counted == 1 or request.record ~= 0 or request.is_output == 1 then return 'it has no samples' end
 end
@@ -244,6 +245,8 @@ function Recorder:dump(settings)
         nearest.hint(tostring(name), nearest.keys(DUMP_SETTINGS))), 2)
     elseif type(value) ~= expected then
       error(('recorder:dump: %s is a %s, not a %s'):format(name, type(value), expected), 2)
+    elseif value ~= value then
+      error(('recorder:dump: %s is not a number'):format(name), 2)
     end
   end
   if not self._base then error('recorder:dump: the run has not begun', 2) end

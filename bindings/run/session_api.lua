@@ -35,7 +35,8 @@ local WANTS = { stacks = 'boolean', only_threads = 'boolean', own_exit_n = 'bool
 ---@field per_thread boolean events are attached to threads (-p, -t, a workload) instead of CPUs
 ---@field named_threads boolean the user named threads, even if the profiler is `everywhere`
 ---@field inherits boolean new threads and child processes are followed
----@field is_source boolean the profiler is an event source of another one, and only its handler `describe` is called
+---@field is_source boolean the profiler is an event source of another one: of its handlers only `describe` is called,
+--- unless it calls session.gate()
 
 ---@param instance Instance
 ---@return Session
@@ -68,6 +69,20 @@ function session_api.new(instance)
   function api.event(params)
     check_start 'session.event'
     return public_event.of(set:request(params))
+  end
+
+  --- Makes a profiler with a condition of its own decide which of its events it passes on when it is a source of
+  --- another one. Its handlers and consumers are then called, except `interval`, `status` and `stop`, and must not
+  --- print. The profiler that uses it gets the events that are passed to the returned function. Only valid in start().
+  ---
+  ---   local pass = session.gate()
+  ---   return { [clock] = function(ev) if is_late(ev) then (pass or print_late)(ev) end end }
+  ---@return (fun(ev: Ev))? pass nil: the profiler is not a source
+  function api.gate()
+    check_start 'session.gate'
+    if not instance.parent then return end
+    instance.is_gate = true
+    return views.pass
   end
 
   --- Returns whether an event is available on this machine or in the recording.
@@ -165,7 +180,7 @@ function session_api.new(instance)
   end
 
   --- Calls a function when a file has been created, written or replaced, at most 0.1 s later. Its folder must exist.
-  --- Only for live events. Only valid in start().
+  --- Writing through another hard link of the file is not noticed. Only for live events. Only valid in start().
   ---
   ---   session.on_file('/run/dump-now', function() recorder:dump { before = '1s' } end)
   ---@param path string
@@ -173,6 +188,11 @@ function session_api.new(instance)
   function api.on_file(path, call)
     check_start 'session.on_file'
     check.is(path, 'string', 'session.on_file takes the path of a file')
+    if path == '' then error('session.on_file takes the path of a file, which is empty', 2) end
+    local found = sys.stat(path)
+    if path:find '/$' or found and found.isdir then
+      error(("session.on_file takes the path of a file, but '%s' is a folder"):format(path), 2)
+    end
     check.is(call, 'function', 'session.on_file takes a function')
     if run.is_recorded then failure.usage('%s: session.on_file is for live events', instance.name) end
     local message = not instance.parent and run:on_file(path, call)

@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Sources: profilers as event sources of others: `-e 'PROFILER/OPTIONS/ATTRIBUTE/'`. A source is started as on its own
 --- command line, but only for its events and its `describe`. Its events are opened with the others and arrive in the
---- same stream. Its other handlers are not called.
+--- same stream. Its other handlers are only called if it decides which of its events the others get
+--- (bindings/run/gates.lua).
 local ffi = require 'ffi'
 local diagnostic = require 'bindings.base.diagnostic'
 local failure = require 'bindings.base.failure'
@@ -122,19 +123,22 @@ function Sources:open(set, text, one, group)
   source:open_event_options()
   local handlers, refusal = source:start()
   if handlers == nil and refusal then refuse(text, one.column, '%s: %s', script.name, tostring(refusal)) end
-  source:check(handlers)
+  source.checked = source:check(handlers)
   if #set.list == before then
     refuse(text, one.column, "'%s' has no events of its own; select some, as in '%s/-e EVENT/'", script.name, one.name)
   end
   self.list[#self.list + 1] = source
-  local opened = {}
+  local opened, attrs = {}, {}
   for i = before + 1, #set.list do
     local event = set.list[i]
+    attrs[#attrs + 1] = event.attrs
     merge_attributes(set, event, one)
     event.attrs.cpus = event.attrs.cpus or (opt.cpus ~= target.opt.cpus and opt.cpus or nil)
     event.group = group
+    event.gate = source.is_gate and source.name or event.gate
     opened[#opened + 1] = event
   end
+  source.opened, source.attrs = opened, attrs
   return opened
 end
 

@@ -7,18 +7,15 @@ local event_filter = require 'bindings.select.event_filter'
 local expr = require 'bindings.expr.compile'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
+local gates = require 'bindings.run.gates'
 local instance = require 'bindings.run.instance'
 local passes = require 'bindings.run.passes'
 local printer = require 'bindings.print.printer'
+local routes = require 'bindings.run.routes'
 local sources = require 'bindings.run.sources'
-local views = require 'bindings.view.views'
 
 local C = ffi.C
 local version = {}
-
--- The parent thread in PERF_RECORD_FORK.
-local FORK_FIELDS = { { name = '_parent', type = 'pid_t', offset = 12, size = 4, elem_size = 4, count = 1,
-  flags = C.FIELD_SIGNED } }
 
 --- Groups the handlers by class, and requests the records that handlers and consumers need from the session.
 ---@param run Run
@@ -26,46 +23,25 @@ local FORK_FIELDS = { { name = '_parent', type = 'pid_t', offset = 12, size = 4,
 ---@param prints_events boolean each event is printed before its handlers see it
 ---@return Route[] routes
 local function route(run, checked, prints_events)
-  local routes, by_class = {}, {}
-  local function add(event, handler)
-    local known = by_class[event.class]
-    if not known then
-      known = { class = event.class, view = event.view, handlers = {} }
-      by_class[event.class] = known
-      routes[#routes + 1] = known
-    end
-    known.handlers[#known.handlers + 1] = handler
-  end
+  local all = routes.new()
   if prints_events then
     local function print_event(ev) run.out:print_event(ev) end
-    for _, event in ipairs(run.events.list) do add(event, print_event) end
+    for _, event in ipairs(run.events.list) do all:add(event, print_event) end
   end
-  for _, entry in ipairs(checked.events) do
-    for _, event in ipairs(entry.found) do add(event, entry.handler) end
-  end
+  all:add_events(checked)
   for _, counted in ipairs(run.counts and run.counts.routes or {}) do
-    for _, handler in ipairs(counted.handlers) do add(counted, handler) end
+    for _, handler in ipairs(counted.handlers) do all:add(counted, handler) end
   end
   for _, event in ipairs(run.events.list) do
     local exec = event.attrs.exec
     if exec and event.request.counted == 1 and not run.is_recorded then
       run.out:warn(('%s: exec= has no effect on %s, which is only counted'):format(run.name, event.name))
     elseif exec then
-      add(event, run.services.expression(event, exec, run.opt.allow_exec).value)
+      all:add(event, run.services.expression(event, exec, run.opt.allow_exec).value)
     end
   end
-  for name, class in pairs { comm = C.EVENT_COMM, fork = C.EVENT_FORK, exit = C.EVENT_EXIT } do
-    local handler = checked.life[name]
-    if handler then
-      C.session_want(run.session, class)
-      local view = views.new(name, name == 'fork' and FORK_FIELDS or {}, run.services)
-      routes[#routes + 1] = { class = class, view = view, handlers = { handler } }
-    end
-  end
-  for _, consumer in ipairs(checked.consumers) do
-    for _, class in ipairs(consumer.wants or {}) do C.session_want(run.session, class) end
-  end
-  return routes
+  all:add_tasks(run, checked)
+  return all.list
 end
 
 --- Splits the filters of all events into a kernel part and a user part.
@@ -87,6 +63,9 @@ local function split_filters(run)
     if split.user and event.request.counted == 1 and not run.is_recorded then
       failure.usage("%s is only counted, so the kernel must evaluate its filter, but it cannot evaluate '%s'",
         event.name, split.user_text)
+    end
+    if event.gate and event.request.counted == 1 then
+      failure.usage('%s is only counted, so %s cannot decide which of its events to pass on', event.name, event.gate)
     end
     if split.user then
       filters[#filters + 1] = {
@@ -117,11 +96,11 @@ end
 --- Returns the pass that calls the script's handlers. Without handlers it only processes losses, and only in batches
 --- that contain any.
 ---@param run Run
----@param routes Route[]
+---@param handlers Route[]
 ---@return Pass
-local function handlers_pass(run, routes)
-  local loop = dispatch.loop('dispatch', dispatch.routes(routes, function(e) run.loss:note(e) end), run.stopped)
-  if #routes > 0 then return loop end
+local function handlers_pass(run, handlers)
+  local loop = dispatch.loop('dispatch', dispatch.routes(handlers, function(e) run.loss:note(e) end), run.stopped)
+  if #handlers > 0 then return loop end
   return function(list, n, flags)
     if bit.band(flags, C.BATCH_LOST) ~= 0 then loop(list, n) end
   end
@@ -166,6 +145,7 @@ function Version:split_filters() self._passes:add('filter', 'filters', split_fil
 function Version:add_passes(target, limits)
   local all, run, wants = self._passes, self.run, self.profiler.wants
   all:add('target', 'target_filter', target)
+  gates.prepare(run)
   all:add('limit', 'limits', limits)
   all:add('limit', '-N', limit(run, wants.own_exit_n))
   all:add('handle', 'dispatch', handlers_pass(run, route(run, self.checked, run.opt.verbose > 1
@@ -185,6 +165,7 @@ function Version:open()
   for _, follower in ipairs(run.followers) do
     if follower.add_passes then follower:add_passes(all, run) end
   end
+  gates.open(run, all)
   for _, consumer in ipairs(self.checked.consumers) do
     if consumer.open then consumer:open(run) end
     all:add_consumer(consumer)
@@ -199,6 +180,13 @@ function Version:take_over()
   self.run:tell('again', self.run)
   self.run.loss:set_handler(self.life.lost)
   self.run.out:print_events_with(self._printer)
+end
+
+--- Passes the threads that the user has named to the script and its sources.
+---@param tids integer[]
+function Version:begin(tids)
+  self:call('targets', tids)
+  gates.begin(self.run, tids)
 end
 
 --- Calls a handler without an event if the script has one.

@@ -17,10 +17,10 @@ local libc = require 'bindings.base.libc'
 local sampling = require 'bindings.view.sampling'
 
 local C = ffi.C
-local band, bxor, cast, typeof = bit.band, bit.bxor, ffi.cast, ffi.typeof
+local band, bor, bxor, cast, typeof = bit.band, bit.bor, bit.bxor, ffi.cast, ffi.typeof
 local views = {}
 
-local KEPT, FILTERED = tonumber(C.EVENT_KEPT), tonumber(C.EVENT_FILTERED)
+local KEPT, FILTERED, PASSED = tonumber(C.EVENT_KEPT), tonumber(C.EVENT_FILTERED), tonumber(C.EVENT_PASSED)
 
 local FIELD = {
   SIGNED = C.FIELD_SIGNED,
@@ -351,6 +351,13 @@ function views.event(ev, what)
     error(what .. ': ' .. EXPIRED, 3)
   end
   return e
+end
+
+--- Marks an event as one that its source passes on.
+---@param ev Ev
+function views.pass(ev)
+  local e = views.event(ev, 'pass')
+  e.flags = bor(e.flags, PASSED)
 end
 
 -- The upvalues of the generated functions. Compiled code treats them as constants.

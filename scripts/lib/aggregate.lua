@@ -5,6 +5,7 @@
 ---   waits:add(ns, ev.comm)
 ---   waits:print(out)
 local array = require 'lib.array'
+local check = require 'bindings.base.check'
 local countable = require 'bindings.base.countable'
 local hist = require 'lib.hist'
 local intern = require 'lib.intern'
@@ -46,8 +47,8 @@ local function add_source(kind, parts)
   if kind.values == 1 then table.insert(names, 1, 'v') end
   local args = table.concat(names, ', ')
   table.insert(names, 1, '_')
-  local check = kind.values == 1 and "if type(v) ~= 'number' and type(v) ~= 'cdata' then refuse(v) end  " or ''
-  local body = ('if extra ~= nil then surplus() end  %slocal i = id(%s)  %s'):format(check, key, kind.add)
+  local numeric = kind.values == 1 and "if type(v) ~= 'number' and type(v) ~= 'cdata' then refuse(v) end  " or ''
+  local body = ('if extra ~= nil then surplus() end  %slocal i = id(%s)  %s'):format(numeric, key, kind.add)
   -- A forgotten argument would be the last key. One-liners (call) have as many keys as they have arguments.
   local complete = parts > 0 and ('if k%d == nil then missing() end  '):format(parts) or ''
   args = args == '' and 'extra' or args .. ', extra'
@@ -86,6 +87,7 @@ end
 ---@return Aggregate
 function aggregate.new(kind, keys, settings)
   settings = settings or {}
+  check.settings(settings, { 'name', 'value', 'max_keys', 'stacks', 'session' }, 'aggregate.new')
   local how = KINDS[kind]
   if not how then
     error(("aggregate.new: there is no kind '%s'; it is one of %s"):format(tostring(kind),
@@ -130,6 +132,7 @@ function aggregate.new(kind, keys, settings)
   self.add, self.call = assert(loadstring(add_source(how, #keys), '=' .. kind))(self._keys.id, values, refuse, surplus,
     missing)
   self._add = self.add
+  countable.add_function(self.call, self)
   return self
 end
 
@@ -155,7 +158,11 @@ countable.add(Aggregate, {
     local values, key = KINDS[self._kind].values, {}
     if #terms ~= values + #self._names then return nil, 'it has the wrong number of arguments' end
     if values > 0 and not terms[1].value then return nil, 'it adds what is not a number' end
-    for i = values + 1, #terms do key[i - values] = terms[i].key end
+    if values > 0 and not terms[1].key and not self._hists then return nil, 'it adds up fractions' end
+    for i = values + 1, #terms do
+      if not terms[i].key then return nil, 'a key may be a fraction' end
+      key[i - values] = terms[i].key
+    end
     self:count(session, event, {
       key = key, value = values > 0 and terms[1].value or nil, filter = settings.filter, handler = settings.handler,
     })
@@ -415,6 +422,8 @@ end
 ---@param out Output
 ---@param settings? { limit?: integer } limit: print at most this many entries
 function Aggregate:print(out, settings)
+  check.is(out, 'table', self._kind .. ':print takes out, the second argument of start')
+  check.settings(settings, { 'limit' }, self._kind .. ':print')
   local list = entries(self, settings and settings.limit or math.huge)
   local rows = {}
   for _, entry in ipairs(list) do add_rows(self, rows, entry, out) end

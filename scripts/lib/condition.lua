@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Clock samples at which a condition on event counts is true (hrtimer, irq-off).
+--- Clock samples at which a condition on event counts is true (hrtimer, irq-off). As a source it passes on these, and
+--- the events that it counts.
 local tables = require 'lib.table'
 
 local condition = {}
@@ -19,7 +20,7 @@ function condition.start(name, text, opt, out, session)
   }
   local counts = session.count(opt.event or {}, { by = clock })
   local is_true = counts:condition(text)
-  local left = opt.exit_n or math.huge
+  local left, pass = opt.exit_n or math.huge, session.gate()
   local order = { 'time', 'cpu', 'pid', 'tid', 'comm', 'period' }
   for _, event in ipairs(counts.events) do order[#order + 1] = event.alias end
   if opt.call_graph then order[#order + 1] = 'stack' end
@@ -41,12 +42,13 @@ function condition.start(name, text, opt, out, session)
   return {
     describe = function(ev)
       if ev._event ~= clock.name then return end
-      return period and ('%s: cpu-clock %d ns'):format(name, period) or name .. ': cpu-clock'
+      return period and not pass and ('%s: cpu-clock %d ns'):format(name, period) or name .. ': cpu-clock'
     end,
     [clock] = function(ev)
       local total
       total, period = counts:take(ev)
       if not total or left == 0 or not is_true() then return end
+      if pass then return pass(ev) end
       if out.format == 'text' then
         out:print_event(ev)
         for i, event in ipairs(counts.events) do

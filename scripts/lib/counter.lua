@@ -6,6 +6,7 @@
 ---   count:print(out, { limit = 20 })
 ---   count:clear()
 local aggregate = require 'lib.aggregate'
+local check = require 'bindings.base.check'
 
 local counter = {}
 
@@ -15,6 +16,7 @@ local counter = {}
 ---@return Aggregate
 function counter.new(keys, settings)
   settings = settings or {}
+  check.settings(settings, { 'name', 'value', 'max_keys' }, 'counter.new')
   return aggregate.new('sum', keys, {
     name = settings.name or 'count',
     value = settings.value or 'count',

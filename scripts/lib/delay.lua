@@ -34,8 +34,10 @@ local function key_column(key, threads, session, value)
 end
 
 --- Returns a function(p, second) that prints the events of a pair.
-local function printer(settings, details)
+---@param pass? fun(ev: Ev) passes on the second one instead
+local function printer(settings, details, pass)
   local out, session = settings.out, settings.session
+  if pass then return function(_, second) pass(second) end end
   if details then return function(p, second) details:show(p, second) end end
   return function(p, second)
     local first = p.first_event
@@ -61,13 +63,15 @@ function delay.run(settings)
   local than = opt.only_than or opt.than
   local longest, shortest = than or math.huge, opt.lower or -1
   local prints = than ~= nil or opt.lower ~= nil
+  local pass = prints and session.gate() or nil
   local threads = settings.threads or not found.key and session.per_thread
   local parsed, message = detail.of_options(settings.name, opt, found.others, prints, settings.out)
   if message then return nil, message end
-  local details = parsed and detail.new(parsed, { out = settings.out, session = session, keyed_by_thread = threads,
-    verbose = opt.verbose > 0 })
-  local show = printer(settings, details)
-  local map = opt.heatmap and heat.new(opt.heatmap, latency.kinds(found.stages, opt.cycle), session)
+  local details = parsed and not pass and detail.new(parsed, { out = settings.out, session = session,
+    keyed_by_thread = threads, verbose = opt.verbose > 0 })
+  local show = printer(settings, details, pass)
+  local draws = opt.heatmap and not pass
+  local map = draws and heat.new(opt.heatmap, latency.kinds(found.stages, opt.cycle), session) or nil
 
   local matcher
   local table_ = latency.new {
@@ -78,16 +82,19 @@ function delay.run(settings)
       or nil,
   }
   local by_key = opt.perins
-  local function pair(p, second)
-    if map then map:add(p) end
+  local function add_to_map(p, second)
+    map:add(p)
     if p.ns > longest or p.ns < shortest then show(p, second) end
   end
   local analysis = {
-    keep = prints,
-    details = details,
+    keep = prints and not pass,
+    details = details or nil,
+    is_gate = pass ~= nil,
     latencies = not by_key and table_.hists or nil,
     rows = by_key and table_:rows_by_key() or nil,
-    pair = (prints or map) and pair or nil,
+    pair = map and add_to_map or prints and show or nil,
+    than = not map and than or nil,
+    lower = not map and opt.lower or nil,
     lost = details and than and function(p, time)
       if time - p.first_time > than then details:show_lost(p, time) end
     end,

@@ -5,6 +5,7 @@
 ---   local g = grid.new { name = 'stat', events = events, period = 1e8, interval = 1e9, out = out }
 ---   g:add(12, cpu, 1, 342)   -- period number 12 (from 0), event number 1
 ---   g:print(1)               -- the report with the periods 10 to 19
+local check = require 'bindings.base.check'
 local shades = require 'lib.shades'
 local sorted = require 'lib.sorted'
 local tables = require 'lib.table'
@@ -31,6 +32,8 @@ Grid.__index = Grid
 ---@param settings GridSettings
 ---@return Grid
 function grid.new(settings)
+  check.is(settings, 'table', 'grid.new takes settings')
+  check.settings(settings, { 'name', 'events', 'period', 'interval', 'by', 'out' }, 'grid.new')
   local columns = {
     { name = settings.by == 'THREAD' and 'tid' or 'cpu', show = settings.by ~= nil },
     { name = 'event' },

@@ -41,12 +41,7 @@ Join.__index = Join
 ---@return Join
 function join.new(settings)
   settings = settings or {}
-  check.is(settings, 'table', 'join.new takes settings')
-  for name in pairs(settings) do
-    if name ~= 'expires' and name ~= 'max' then
-      error(("join.new: there is no setting '%s'; there are expires, max"):format(tostring(name)), 2)
-    end
-  end
+  check.settings(settings, { 'expires', 'max' }, 'join.new')
   local expires, message = settings.expires or math.huge, nil
   if type(expires) == 'string' then expires, message = units.duration(expires) end
   if message then error('join.new: expires: ' .. message, 2) end

@@ -197,4 +197,21 @@ function Map:each(each)
   end
 end
 
+-- Another argument is a part of a key, which the script has forgotten to ask for.
+local function refuse(method)
+  error(("map:%s got an argument too many; a map whose keys have two parts is map.new(2)"):format(method), 3)
+end
+for name, method in pairs { get = Map.get, take = Map.take } do
+  Map[name] = function(self, key, surplus)
+    if surplus ~= nil then refuse(name) end
+    return method(self, key)
+  end
+end
+for name, method in pairs { set = Map.set, add = Map.add } do
+  Map[name] = function(self, key, value, surplus)
+    if surplus ~= nil then refuse(name) end
+    return method(self, key, value)
+  end
+end
+
 return map

@@ -82,8 +82,10 @@ end
 --- drop(first) releases a kept event.
 ---@param consumer? KeptEvents
 ---@param details? Details
-local function keeper(settings, consumer, details)
+---@param pass? fun(ev: Ev) passes on the return of a long call instead of printing the call
+local function keeper(settings, consumer, details, pass)
   local than, out = settings.opt.than, settings.out
+  if pass then return { keep = function() end, show = function(_, last) pass(last) end } end
   if not than then return { keep = function() end } end
   if not details then
     return {
@@ -135,14 +137,15 @@ function nested.run(settings, detail_settings)
   for _, event in ipairs(others) do kept[#kept + 1] = event end
 
   local tree, consumer
-  local details = detail_settings and detail.new(detail_settings,
+  local pass = opt.than and session.gate() or nil
+  local details = detail_settings and not pass and detail.new(detail_settings,
     { out = out, session = session, verbose = opt.verbose > 0,
       keyed_by_thread = not keyed and session.per_thread })
   if details then
     consumer = kept_events.new { events = kept, details = details, key = opt.key,
       oldest = function() return tree:oldest() end }
   end
-  local keeping = keeper(settings, consumer, details)
+  local keeping = keeper(settings, consumer, details or nil, pass)
   local has_names = select(2, key_of(functions[1][1], opt, session))
   local table_ = flat and new_table(settings, kinds,
     has_names and function(id) return tree.keys:part(id, 1) end or nil)
@@ -158,7 +161,7 @@ function nested.run(settings, detail_settings)
       pair.first_time, pair.second_time, pair.first_event = last._time - ns, last._time, first
       if flat then table_:add(pair) end
       if map then map:add(pair) end
-      if ns > longest and first then keeping.show(pair, last) end
+      if ns > longest and (first or pass) then keeping.show(pair, last) end
       if keeping.drop then keeping.drop(first) end
     end,
     dropped = details and function(key, time, first)

@@ -4,6 +4,8 @@
 ---   report = function(out) ... end     -- called at each interval and at the end
 ---   stop = function(out) ... end       -- optional: called after the last report
 ---   pair = function(p, second) ... end -- optional, as the following: see PairsConfig of lib.pairs
+---   than = 1e6
+---   lower = 1e3
 ---   latencies = hists
 ---   rows = rows
 ---   lost = function(p, time) ... end
@@ -11,6 +13,7 @@
 ---   keep = true
 ---   value = 'id'
 ---   details = details
+---   is_gate = true                     -- it prints nothing, see session.gate()
 ---
 --- Ready-made analyses are lib.delay, lib.pairing, lib.memprof and lib.syscalls.
 local heatmap = require 'lib.heatmap'
@@ -136,11 +139,13 @@ function relation.run(name, analysis, found, opt, out)
     ends = found.ends,
     details = analysis.details,
     pair = analysis.pair,
+    than = analysis.than,
+    lower = analysis.lower,
     latencies = analysis.latencies,
     rows = analysis.rows,
     lost = analysis.lost,
     left = analysis.left,
-    triggers = found.triggers,
+    triggers = not analysis.is_gate and found.triggers or nil,
     triggered = function(ev)
       report()
       out:print_event(ev)

@@ -7,6 +7,7 @@
 ---
 --- Only printed stacks are symbolized.
 local array = require 'lib.array'
+local check = require 'bindings.base.check'
 local intern = require 'lib.intern'
 local tables = require 'lib.table'
 local text = require 'bindings.base.text'
@@ -45,6 +46,7 @@ end
 ---@return StackSums
 function stacks.new(session, values, settings)
   settings = settings or {}
+  check.settings(settings, { 'name', 'max_keys' }, 'stacks.new')
   if #values < 1 or #values > MAX_VALUES then error('stacks.new takes 1 to 3 names of values', 2) end
   local max_keys = settings.max_keys or MAX_KEYS
   local self = setmetatable({ _session = session, _values = values, _sums = {}, _keys = intern.new(2, max_keys) },
@@ -122,6 +124,8 @@ function StackSums:offer(out) out:offer(self._spec, rows_of(self, math.huge)) en
 ---@param out Output
 ---@param settings? { limit?: integer } limit: print at most this many entries
 function StackSums:print(out, settings)
+  check.is(out, 'table', 'stacks:print takes out, the second argument of start')
+  check.settings(settings, { 'limit' }, 'stacks:print')
   local rows = rows_of(self, settings and settings.limit or math.huge)
   out:table(self._spec, rows, nil, function()
     local lines = {}

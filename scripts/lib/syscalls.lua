@@ -124,15 +124,17 @@ function syscalls.run(settings)
   end
 
   local prints = than ~= nil or opt.lower ~= nil
+  local pass = prints and session.gate() or nil
   local function pair(p, second)
     if map then map:add(p) end
-    if p.ns > longest or p.ns < shortest then
-      out:print_event(p.first_event)
-      out:print_event(second)
-    end
+    if p.ns <= longest and p.ns >= shortest then return end
+    if pass then return pass(second) end
+    out:print_event(p.first_event)
+    out:print_event(second)
   end
   local handlers = relation.run(settings.name, {
-    keep = prints,
+    keep = prints and not pass,
+    is_gate = pass ~= nil,
     value = 'id',
     rows = { by = by_thread and { 'key', 'value' } or { 'value' }, ids = rows, hists = hists, same = 'id',
       any = NO_NUMBER, failed = ('ret < 0 && ret >= -%d'):format(MAX_ERRNO), failures = errors },

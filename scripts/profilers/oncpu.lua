@@ -3,6 +3,7 @@
 --- tables, each with and without details, and because a BPF program can add up the times.
 local array = require 'lib.array'
 local intern = require 'lib.intern'
+local kernel_sums = require 'lib.kernel_sums'
 local tables = require 'lib.table'
 local task_filter = require 'lib.task_filter'
 local threads = require 'lib.threads'
@@ -13,20 +14,6 @@ local MAX_ROWS = 65536
 local NR_PRIOS = 140 -- MAX_PRIO of the kernel
 
 local function ms(ns) return ('%.1fms'):format(ns / 1e6) end
-
--- Options that need each switch as an event.
-local NEEDS_EVENTS = {
-  'input', 'filter', 'exit_n', 'cgroups', 'exclude_user', 'exclude_kernel', 'exclude_host', 'exclude_guest',
-  'exclude_pid', 'irqs_disabled', 'tif_need_resched', 'nr_running_min', 'nr_running_max', 'sched_policy',
-  'perfeval_cpus', 'perfeval_pids',
-}
-
-local function needs_events(opt, session)
-  for _, name in ipairs(NEEDS_EVENTS) do
-    if opt[name] then return true end
-  end
-  return session.named_threads or session.is_source or opt.verbose > 1
-end
 
 --- Sorts rows by CPU and time; rows of threads by time.
 local function sort(cells, by_thread)
@@ -42,15 +29,11 @@ end
 ---@param program Bpf
 ---@param print_cells fun(cells: table[])
 local function sums_handlers(program, opt, out, session, print_cells)
-  local maps, writes = { [0] = program:map 'sums_0', program:map 'sums_1' }, 0
+  local maps, turn = { [0] = program:map 'sums_0', program:map 'sums_1' }, kernel_sums.sides(program)
 
   local function report()
-    local map = maps[writes]
-    writes = 1 - writes
-    program:set('map', writes)
-    program:run 'settle'
     local cells = {}
-    for _, entry in ipairs(map:take()) do
+    for _, entry in ipairs(maps[turn()]:take()) do
       local row, sum = entry.key, entry.value
       cells[#cells + 1] = {
         cpu = row.cpu, tid = not opt.only_comm and row.tid or nil,
@@ -78,18 +61,15 @@ local function sums_handlers(program, opt, out, session, print_cells)
   }
 end
 
---- Loads the program that adds up the times. Returns nil if this kernel or machine cannot run it.
----@return Bpf?
-local function load_program(session, opt, prio, out)
+--- Returns what the program is told.
+---@return BpfParameters
+local function parameters(opt, prio)
   local numbers = {}
   for priority = 0, NR_PRIOS - 1 do numbers[priority] = prio and prio.has(priority) and 1 or 0 end
-  local ok, program = pcall(session.bpf, {
+  return {
     built_in = 'oncpu',
     constants = { only_comm = opt.only_comm and 1 or 0, has_prio = prio and 1 or 0, prio = numbers },
-  })
-  if ok then ok, program = pcall(function() program:attach() return program end) end
-  if ok then return program end
-  if opt.verbose > 0 then out:warn('oncpu: reading each switch, without a BPF program: ' .. tostring(program)) end
+  }
 end
 
 --- Returns a table with a line for each CPU with its tasks, or for each thread with its CPUs.
@@ -187,7 +167,8 @@ it; with --filter or -N, and for threads, each switch is read as an event.
       for _, cell in ipairs(cells) do cell.runtime_ns, cell.longest_ns = cell.ns, cell.longest end
       out:table(flat, cells, nil, function() return text_of(cells, by_thread, opt, session.task_name) end)
     end
-    local program = not needs_events(opt, session) and load_program(session, opt, prio, out)
+    local program = not kernel_sums.needs_events(opt, session)
+      and kernel_sums.load('oncpu', session, opt, out, function() return parameters(opt, prio) end)
     if program then return sums_handlers(program, opt, out, session, print_cells) end
 
     local ours = threads.new(session, opt, not (opt.filter or opt.prio))

@@ -3,21 +3,14 @@
 --- which events are opened and how the kernel filters them.
 local array = require 'lib.array'
 local flamegraph = require 'lib.flamegraph'
-local hist = require 'lib.hist'
-local intern = require 'lib.intern'
-local tables = require 'lib.table'
+local sums = require 'lib.task_state_sums'
 local task_filter = require 'lib.task_filter'
+local task_states = require 'lib.task_states'
 local threads = require 'lib.threads'
 local unreported = require 'lib.unreported'
 
-local MAX_ROWS = 65536
-
--- States, in the order of the table; 0 is unknown.
-local ON_CPU, QUEUED = 1, 8
-local NAMES = { 'R', 'S', 'D', 'T', 't', 'I', 'P', 'RD' }
-local STATES = #NAMES
-local ORDER = { 'time', 'pid', 'comm', 'state', 'ns' } -- of a slow state
-local RUNNABLE = STATES + 1 -- at the start of the run: R or RD, which the next switch tells
+local NAMES, ON_CPU, QUEUED = task_states.NAMES, task_states.ON_CPU, task_states.QUEUED
+local RUNNABLE = #NAMES + 1 -- at the start of the run: R or RD, which the next switch tells
 -- By prev_state. Bit 256 is set for preempted tasks. Older kernels set 2 and 128 for a sleep in D that does not
 -- count as load. Dead tasks have no state.
 local BY_PREV_STATE = { [0] = QUEUED, [1] = 2, [2] = 3, [4] = 4, [8] = 5, [128] = 6, [130] = 3, [64] = 7 }
@@ -57,7 +50,9 @@ The states of a task are:
 A state is counted when it ends. States of threads selected with -p, -t or a
 workload are also counted at the end of the run. New threads and children of -p
 and of a workload are followed. -S and -D measure only these sleeps and need
-fewer events.
+fewer events. A BPF program adds up the times of all tasks if the kernel can run
+it; for -p, -t, -C or a workload, and with --filter, --than, -g, --flame-graph or
+-N, each switch and wakeup is read as an event.
 
   $ profscript task-state -q -m 1024 -- find /usr -name x.y
   2026-11-22 11:29:08.800323
@@ -90,6 +85,14 @@ fewer events.
   },
 
   start = function(opt, out, session)
+    local function warn(missed)
+      unreported.warn(missed, out, 'task-state', 'the time before them is not counted',
+        (opt.interruptible or opt.uninterruptible) and 'these sleeps are not counted'
+          or 'these sleeps are counted until the task ran')
+    end
+    local in_kernel = sums.handlers(opt, out, session, warn)
+    if in_kernel then return in_kernel end
+
     local ours = threads.new(session, opt, not (opt.than or opt.filter))
     local names, message
     if opt.filter then
@@ -101,23 +104,13 @@ fewer events.
     local states, since = array.new(threads.MAX), array.new(threads.MAX)
     local known_from, dropped = 0, 0 -- the end of the last loss: states that began before it are unknown
     local missed = unreported.new()
-    local keys = intern.new(1, MAX_ROWS)
-    local hists = hist.set((MAX_ROWS + 1) * STATES, opt.than)
-    local than, perins, all_but_s = opt.than or math.huge, opt.perins, opt.interruptible == false
-    local started = opt.than and session.slots(threads.MAX)
-
-    local function print_state(pid, state, ns, ev)
-      local word, name = state == QUEUED and 'RUNDELAY' or 'WAIT', session.task_name(pid)
-      if out.format == 'text' then
-        out:stamp(nil, (' task-state: %d %s %s %.3f ms'):format(pid, name, word, ns / 1e6))
-      else
-        local time = out:seconds(ev and ev._time or session.now())
-        out:record('task-state', { time = time, pid = pid, comm = name, state = NAMES[state], ns = ns }, ORDER)
-      end
-      local from = started:get(pid)
-      if from then out:print_event(from) end
-      if ev then out:print_event(ev) end
-    end
+    local times = task_states.table(opt, out, session)
+    local hists, row = times.hists, times.row
+    local than, all_but_s = opt.than or math.huge, opt.interruptible == false
+    local pass = opt.than and session.gate()
+    local started = opt.than and not pass and session.slots(threads.MAX)
+    local print_wait = pass and function(_, _, _, ev) return ev and pass(ev) end
+      or opt.than and require 'lib.task_state_waits'.printer(out, session, started, NAMES)
 
     local flame = flamegraph.new(opt, session, out, { title = 'time off the CPU', unit = 'ns' })
     local stacks = array.new(threads.MAX) -- by task, of its last switch out
@@ -134,11 +127,9 @@ fewer events.
     local function add(pid, state, ns, ev)
       if all_but_s and state == 2 then return end
       if slice then slice(state, pid, since[pid], since[pid] + ns) end
-      local row = state - 1
-      if perins then row = keys.id(pid) * STATES + row end
-      hists:add(row, ns)
+      hists:add(row(pid, state), ns)
       if flame and state ~= ON_CPU and state ~= QUEUED then draw(pid, ns, ev) end
-      if ns > than and state ~= ON_CPU then print_state(pid, state, ns, ev) end
+      if ns > than and state ~= ON_CPU then print_wait(pid, state, ns, ev) end
     end
 
     --- Returns the current state of the task, 0 if it is unknown.
@@ -260,46 +251,13 @@ fewer events.
       end
     end
 
-    local spec = tables.new('task-state', tables.latency_columns(opt.than ~= nil, {
-      { name = 'thread', width = 6, align = 'right', show = perins },
-      { name = 'comm', width = 16, align = 'left', show = perins },
-      { name = 'state', title = 'St', width = 2, align = 'left' },
-    }))
-    if opt.than then tables.record('task-state', ORDER) end
-
-    local function add_rows(rows, id, pid)
-      for i, name in ipairs(NAMES) do
-        local times = hists:get(id * STATES + i - 1)
-        if times and times:stats().count > 0 then
-          local row = tables.latency_row({ thread = pid or '(other)', state = name, order = i }, times)
-          row.comm = pid and perins and session.task_name(pid) or ''
-          rows[#rows + 1] = row
-        end
-      end
-    end
-    local function print_and_clear()
-      local rows, pids = {}, {}
-      if perins then
-        for id = 0, keys:count() - 1 do pids[id + 1] = { id = id, pid = keys:part(id, 1) } end
-        table.sort(pids, function(a, b) return a.pid < b.pid end)
-        for _, one in ipairs(pids) do add_rows(rows, one.id, one.pid) end
-        if keys:overflow() > 0 then add_rows(rows, keys.max) end
-      else
-        add_rows(rows, 0)
-      end
-      out:table(spec, rows)
-      hists:clear()
-      keys:clear()
-    end
-
     if only_sleep then handlers.exit = ends end
     handlers.lost = function(gap) known_from = math.max(known_from, gap.to) end
-    handlers.interval = print_and_clear
+    function handlers.interval() times.print() end
     handlers.stop = function(time)
       if session.named_threads then count_current(time) end
-      print_and_clear()
-      unreported.warn(missed, out, 'task-state', 'the time before them is not counted',
-        only_sleep and 'these sleeps are not counted' or 'these sleeps are counted until the task ran')
+      times.print()
+      warn(missed)
       if dropped > 0 then
         out:warn(('task-state: dropped %d states: the events that end them may be lost'):format(dropped))
       end

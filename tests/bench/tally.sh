@@ -22,3 +22,5 @@ paths 'hist(id,cpu)' tight exec -e $calls 'hist(ev.id, ev._cpu)'
 paths num-dist tight num-dist -e raw_syscalls:sys_enter//num=id/,raw_syscalls:sys_exit//num=ret/
 paths 'top -k id' tight top -e $calls -k id -i 1000
 paths 'top switch' pipe top -e $switches -i 1000
+paths task-state pipe task-state
+paths 'perins' pipe task-state --perins

@@ -41,6 +41,12 @@ E
 check 'each is at its line, in branches never taken too' diff expected out
 expect_line 'and they are counted' '^profscript: 2 of 3 scripts have mistakes$' err
 check 'no script is started' test -e started
+echo "return { short = function(s) return s:sub(1, 9) end }" >module.lua
+"$PROFSCRIPT" check module.lua >out 2>&1
+check 'a module of other scripts is a success' test $? -eq 0
+echo "return { short = function(s) return str:sub(1, 9) end }" >module.lua
+"$PROFSCRIPT" check module.lua >out 2>&1
+expect_line 'unless it has mistakes' "^module.lua:1: undeclared global 'str'" out
 check 'a good script is a success' "$PROFSCRIPT" check good.lua "$TOP"/examples/*.lua
 "$PROFSCRIPT" ./option.lua --input "$DATA/sched.data" >out 2>err
 check 'a run is refused before it starts' test $? -eq 2 -a ! -s out

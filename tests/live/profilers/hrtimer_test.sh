@@ -25,4 +25,14 @@ check 'and the time' test "$(sed 's/.*"time":\([0-9]*\).*/\1/' "$TMP/out")" -ge 
 "$PROFSCRIPT" trace -e 'hrtimer/-F 20 -e sched:sched_switch 1/' --duration 0.3 >"$TMP/out"
 expect_line 'as a source: its events' ': sched:sched_switch: prev_comm=' "$TMP/out"
 expect_line 'as a source: its clock' ': hrtimer: cpu-clock$' "$TMP/out"
+"$PROFSCRIPT" trace -e 'hrtimer/-F 20 -e sched:sched_switch "sched_switch > 1000000000"/' --duration 0.3 >"$TMP/out"
+check 'as a source: only if its condition is true' test "$(grep -c ': hrtimer: cpu-clock$' "$TMP/out")" -eq 0
+while sleep 0.01; do :; done &
+load=$!
+timeout 60 "$PROFSCRIPT" trace -e 'hrtimer/-F 20 -e sched:sched_switch "sched_switch > 1 && period > 40000000"/' -o "$TMP/clock" &
+tracer=$!
+wait_for 50 grep -q ': hrtimer: cpu-clock$' "$TMP/clock"
+result $? 'as a source: its counts are those of its period'
+stop
+kill $load
 refused 'no clock' 2 'hrtimer: .*--period or -F' hrtimer -e sched:sched_switch 1

@@ -131,6 +131,72 @@ if mkdir "$freezer" 2>/dev/null; then
 else
 	skip 'frozen is D' 'the freezer of cgroup v1 (that of v2 leaves tasks in S)'
 fi
+# A BPF program adds up the times, and events are read with --capture perf: both at the same time, also if one prints a
+# table for each interval. The program waits in pipe_read until both are ready. CPU 0 is never idle, so the kernel hides
+# no event of it. Nobody else has the program's name.
+taskset -c 0 sh -c 'while :; do :; done' &
+hog=$!
+cp "$states" "$TMP/both$$"
+# calls FILE: by thread and state, of the program
+calls() {
+	awk -F, -v comm="both$$" '
+		FNR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+		$at["comm"] == comm { calls[$at["thread"] " " $at["state"]] += $at["calls"] }
+		END { for (key in calls) print key, calls[key] }' "$1" | sort
+}
+for args in '' -S '-S -D' --no-interruptible; do
+	rm -f "$TMP/go"
+	mkfifo "$TMP/go"
+	"${on[@]}" "$TMP/both$$" -w run 30 sleep 10 vfork 10 thread 5 fork 5 sleep 1 run 5 <"$TMP/go" &
+	main=$!
+	exec {go}>"$TMP/go"
+	wait_for 20 grep -q pipe /proc/$main/wchan
+	# shellcheck disable=SC2086 # words
+	"$PROFSCRIPT" task-state --perins $args -m 4096 --capture perf -i 100s --csv >"$TMP/events" 2>"$TMP/err" &
+	peer=$!
+	wait_ready $peer
+	# shellcheck disable=SC2086
+	start task-state --perins $args --capture bpf -i 100 --csv
+	echo >&"$go"
+	exec {go}>&-
+	wait $main
+	taskset -c 0 true # the program has left the CPU for the last time
+	kill -INT $peer
+	wait $peer
+	stop
+	calls "$TMP/events" >"$TMP/want"
+	calls "$TMP/out" >"$TMP/got"
+	if grep -q 'lost [1-9]' "$TMP/err"; then
+		skip "both ways: $args" "$(grep 'lost [1-9]' "$TMP/err")"
+	else
+		check "both ways: $args" diff "$TMP/want" "$TMP/got"
+	fi
+	case $args in --no*) state=D least=1 ;; *) state=S least=3 ;; esac
+	awk -v main=$main -v state=$state -v least=$least '$1 == main && $2 == state && $3 >= least { found = 1 }
+		END { exit !found }' "$TMP/got"
+	result $? "both ways: $args: sleeps of the program" "$TMP/got"
+done
+kill $hog
+start task-state --csv -i 100s
+"$TOP/build/workloads/pingpong" -c 0 1000
+stop
+for state in R S RD; do rows 'by state' "c[\"state\"] == \"$state\" && c[\"calls\"] >= 1000"; done
+check_status 'a thousand reports' 0 "$PROFSCRIPT" task-state -i 2 --duration 2 -o "$TMP/out"
+"$PROFSCRIPT" task-state --dry-run >"$TMP/out"
+expect_line '--dry-run' '^  BPF: task_state: .*on_switch \(tp_btf/sched_switch\)' "$TMP/out"
+for args in '--capture perf' '--than 1s' -g '--filter x' '-C 0' '-N 5' "-t $$" "--record $TMP/data" "--export $TMP/t.json"; do
+	# shellcheck disable=SC2086
+	"$PROFSCRIPT" task-state $args --dry-run >"$TMP/out" 2>&1
+	expect_line "$args needs the events" '^task-state: [34] events' "$TMP/out"
+done
+if setpriv --bounding-set -bpf,-sys_admin true 2>/dev/null; then
+	setpriv --bounding-set -bpf,-sys_admin "$PROFSCRIPT" task-state -v --duration 0.1 >"$TMP/out" 2>"$TMP/err"
+	expect_line 'without BPF' '^task-state: reading each event, without a BPF program: ' "$TMP/err"
+	expect_line 'without BPF' '^task-state: 3 events' "$TMP/err"
+else
+	skip 'without BPF' 'setpriv cannot drop capabilities'
+fi
+
 ends_on_ctrl_c task-state
 refused '--filter without a name' 2 'task-state: --filter requires task names' task-state --filter ,
 refused '--filter with a quote' 2 "task-state: 'a\"b': task names with quotes" task-state --filter 'a"b'

@@ -230,6 +230,22 @@ ends 'its keys without a list' "aggregate.new takes a list of the names of keys,
 	"require('lib.aggregate').new('count', 'a')"
 ends "a counter's arguments for a count" 'count takes \(pid\): there is an argument too many' \
 	"require('lib.aggregate').new('count', { 'pid' }):add(1, 5)"
+ends 'a setting that it does not have' "aggregate.new: there is no setting 'nam'; did you mean 'name'\?" \
+	"require('lib.aggregate').new('hist', { 'a' }, { nam = 'x' })"
+ends 'one of counters' "counter.new: there is no setting 'limit'; there are name, value, max_keys" \
+	"require('lib.counter').new({ 'a' }, { limit = 5 })"
+ends 'one of their output' "sum:print: there is no setting 'limt'; did you mean 'limit'\?" \
+	"require('lib.counter').new({ 'a' }):print(out, { limt = 5 })"
+ends 'no output' 'sum:print takes out, .*, not nil$' "require('lib.counter').new({ 'a' }):print()"
+ends 'pairs without stages' 'pairs.new takes stages \(a table\), not nil' "require('lib.pairs').new {}"
+ends 'pairs with a misspelt setting' "pairs.new: there is no setting 'stagess'; did you mean 'stages'\?" \
+	"require('lib.pairs').new { stagess = {} }"
+ends 'pairs of names' "pairs.new: stage 1 has 'sched:sched_switch', which is not an event" \
+	"require('lib.pairs').new { stages = { { 'sched:sched_switch' }, { 'sched:sched_switch' } } }"
+ends 'a grid without settings' 'grid.new takes settings \(a table\), not nil' "require('lib.grid').new()"
+ends 'a part of a key that the map does not have' 'map:set got an argument too many; .* is map.new\(2\)' \
+	"require('lib.map').new():set(1, 2, 'x')"
+in_handler 'an event as a value of a row' "out:row: 'a' is .*, not a number or a text" "out:row { 'a', ev }"
 ends 'a key too many' 'sum takes \(value, pid\): there is an argument too many' \
 	"require('lib.aggregate').new('sum', { 'pid' }):add(1, 5, 6)"
 ends 'stages that are no lists' 'pairs.new: stage 1 is not a list of events' \

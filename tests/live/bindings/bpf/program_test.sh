@@ -49,6 +49,15 @@ expect_line 'records in order, with all their fields' '^wrong	0	backwards	0$' "$
 expect_line 'records that the program selects' '^ring	100	array	100	tracepoint	10000$' "$TMP/records"
 expect_line 'records that the program selects' '^wrong	0	backwards	0$' "$TMP/records"
 
+# A map has as many entries as `entries` says.
+PARAMETERS='entries = { few = 3 },' START="local few, n = program:map 'few', 0
+for i = 1, 5 do if pcall(few.set, few, i, i) then n = n + 1 end end
+out:print('kept', n)" program entries <<'C'
+struct { __uint(type, BPF_MAP_TYPE_HASH); __uint(max_entries, 1); __type(key, __u32); __type(value, __u32); } few SEC(".maps");
+SEC("raw_tp") int nothing(void *ctx) { return 0; }
+C
+says 'entries' 0 '^kept	3$' "$TMP/entries.lua" --duration 1ms
+
 # Each lost record is reported, of small rings and of a full ring buffer.
 "$PROFSCRIPT" "$here/records.lua" --comm $comm -q -m 1 -- "$syscalls" 200000 >"$TMP/records" 2>&1
 check 'lost records are counted' awk '$1 == "calls" { calls = $2 } $1 == "ring" { got = $2 + $4 + $6 }
@@ -253,5 +262,7 @@ START="program:attach('count', { config = 'cpu-clock', freqency = 1 })" wrong 'a
 START="program:attach('count', { config = 'cpu-clock' })" wrong 'no period' "^profscript: wrong.lua: attach count: missing sample_period or sample_freq"
 START="program:attach('count', 'sched:nothing')" wrong 'a tracepoint' "^profscript: wrong.lua: cannot attach program 'count' to sched:nothing"
 START='' PARAMETERS='constants = { limt = 1 },' wrong 'a constant' "^profscript: wrong.lua: no variable 'limt' in .rodata; did you mean 'limit'\?"
+START='' PARAMETERS='entries = { cals = 1 },' wrong 'a map' "^profscript: wrong.lua: no map 'cals'"
+START='' PARAMETERS='entries = { calls = 0 },' wrong 'a number of entries' "^profscript: .*session.bpf takes numbers of entries \(an integer from 1 to 4294967295\), not 0"
 PARAMETERS='sorce = 1,' wrong 'a parameter' "^profscript: .*session.bpf: unknown parameter 'sorce'; did you mean 'source'\?"
 says 'a recording' 2 'BPF programs need live events; --input is not supported$' "$TMP/faults.lua" --input "$TOP/tests/recordings/sched.data"

@@ -42,7 +42,7 @@ refused 'a world-writable file' 2 './loose.lua: refused because it is world-writ
 mkdir dir.lua
 refused 'a directory' 2 "'./dir.lua' is a directory" ./dir.lua
 start nothing ''
-refused 'start returns nothing' 1 './nothing.lua:1: start returned a nil, not a table of handlers' ./nothing.lua
+refused 'start returns nothing' 1 './nothing.lua:1: start returned nothing, not a table of handlers' ./nothing.lua
 start seven 'return 7'
 refused 'start returns a number' 1 './seven.lua:1: start returned a number' ./seven.lua
 start event "return { ['sched:sched_swich'] = function() end }"

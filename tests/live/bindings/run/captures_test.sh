@@ -153,6 +153,12 @@ for code in 'count(ev.common_flags, 1)' 'local n = "common_flags" count(ev[n], 1
 	expect_line "and whose flags are read: $code" 'read through perf: the common_flags' "$TMP/out"
 done
 
+# task-state prints events only with --than.
+"$PROFSCRIPT" task-state --filter nosuch --dry-run -v >"$TMP/out" 2>&1
+expect_line 'of a profiler that could print them' 'sched:sched_wakeup: .*, captured by a BPF program' "$TMP/out"
+"$PROFSCRIPT" task-state --filter nosuch --than 1s --dry-run -v >"$TMP/out" 2>&1
+expect_line 'and of one that does' 'read through perf: the common_flags of sched:sched_wakeup' "$TMP/out"
+
 # --- the end --------------------------------------------------------------------------------------
 
 if command -v bpftool >/dev/null; then

@@ -149,6 +149,44 @@ check 'a folder that does not exist' test $? -eq 1
 expect_line 'says so' '^profscript: saved.lua:7: session.on_file: no/such: No such file or directory$' err
 "$PROFSCRIPT" saved.lua --input "$DATA/mixed.data" >out 2>err
 check 'not on a recording' test $? -eq 2
+"$PROFSCRIPT" saved.lua --file '' >out 2>err
+expect_line 'a file has a name' '^profscript: saved.lua:7: session.on_file takes the path of a file, which is empty$' err
+for folder in . no/such/; do
+	"$PROFSCRIPT" saved.lua --file $folder >out 2>err
+	expect_line 'a folder is not a file' "^profscript: saved.lua:7: session.on_file takes .*, but '$folder' is a folder$" err
+done
+
+# Another profiler's condition as the trigger: a clock that is late by the least jitter, and never by an hour.
+cat >late.lua <<END
+return {
+  summary = 'Dump when interrupts were off, and when a process has ended',
+  options = { than = { type = 'string', default = '1000001ns', help = 'time without interrupts' } },
+  start = function(opt, out, session)
+    local recorder, n = session.recorder { events = 'raw_syscalls:sys_enter/id==$GETPPID/', keep = '4M' }, 0
+    return {
+      [('irq-off/--period 1ms --than %s/'):format(opt.than)] = function(ev)
+        n = n + 1
+        recorder:dump {
+          at = ev._time, before = '1h', each = function() end,
+          done = function(dump)
+            if dump.events > 0 then session.stop() end
+          end,
+        }
+      end,
+      stop = function() out:printf('%s clocks\n', n > 0 and 'late' or 'no late') end,
+    }
+  end,
+}
+END
+"$syscalls" 1000000000 10000 &
+timeout 60 "$PROFSCRIPT" late.lua >out 2>err
+result $? 'a run until a profiler has found something' err
+kill $!
+expect_line 'it has' '^late clocks$' out
+"$PROFSCRIPT" late.lua --than 1h --duration 0.3 >out 2>err
+expect_line 'which is its condition' '^no late clocks$' out
+"$PROFSCRIPT" late.lua --than 1ms >out 2>err
+expect_line 'what is wrong with its options' "^profscript: bad event 'irq-off/.*': irq-off: --than must be longer than --period" err
 
 # refused REGEX CODE: the call of session.recorder or the dump is refused with this line
 refused() {
@@ -181,6 +219,10 @@ refused "^profscript: bad: session.recorder cannot keep sched:sched_switch: the 
 	"session.recorder { events = 'sched:sched_switch/prev_pid == next_pid + 1/' }" ''
 refused "^profscript: bad.lua:4: recorder:dump: before: invalid duration 'soon'" \
 	"recorder = session.recorder { events = 'sched:sched_switch' }" "recorder:dump { before = 'soon' }"
+refused '^profscript: bad.lua:4: recorder:dump: at is not a number$' \
+	"recorder = session.recorder { events = 'sched:sched_switch' }" "recorder:dump { at = 0/0 }"
+refused "^profscript: bad.lua:3: session.recorder takes a table, not 'sched:sched_switch'\$" \
+	"session.recorder 'sched:sched_switch'" ''
 refused "^profscript: bad.lua:4: recorder:dump: unknown setting 'befor'; did you mean 'before'\?$" \
 	"recorder = session.recorder { events = 'sched:sched_switch' }" "recorder:dump { befor = '1s' }"
 "$PROFSCRIPT" print.lua --input "$DATA/mixed.data" >out 2>err

@@ -96,6 +96,8 @@ describe('handlers', function()
       refusal(run "return { ['sched:sched_swich'] = function() end }"))
     assert.equal("demo.lua:1: unknown handler 'task-stat'; did you mean 'task-state'?",
       refusal(run "return { ['task-stat'] = function() end }"))
+    assert.equal("demo.lua:1: unknown handler 'sched_switch': a tracepoint is written as system:name; did you mean "
+      .. "'sched:sched_switch'?", refusal(run 'return { sched_switch = function() end }'))
   end)
 
   it('that are not functions are refused at the line of start', function()
@@ -105,7 +107,7 @@ describe('handlers', function()
     assert.equal(here .. ': entry 1 of the handlers is a function, but has no event as its key',
       refusal { function() end })
     assert.equal(here .. ': the key of a handler is a boolean, not an event', refusal { [true] = function() end })
-    assert.equal(here .. ': start returned a nil, not a table of handlers', refusal(nil))
+    assert.equal(here .. ': start returned nothing, not a table of handlers', refusal(nil))
   end)
 end)
 

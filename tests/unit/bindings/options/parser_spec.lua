@@ -399,6 +399,8 @@ describe('declarations', function()
     end
     assert.equal("option 'top' is a number, not a table", one(20))
     assert.equal("option 'top': missing type", one { help = 'h' })
+    assert.matches("^option 'top': unknown type 'int'; there are flag, count, integer,", one { type = 'int',
+      help = 'h' })
     assert.equal("option 'top': unknown type 'intger'; did you mean 'integer'?", one { type = 'intger',
       help = 'h' })
     assert.equal("option 'top': missing help", one { type = 'integer' })

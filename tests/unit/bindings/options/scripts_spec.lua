@@ -104,6 +104,9 @@ describe('scripts', function()
     path, message = loaded():find './no/such'
     assert.is_nil(path)
     assert.equal("profscript: no such file './no/such'", message)
+    path, message = loaded():find 'wakeup.lua'
+    assert.is_nil(path)
+    assert.equal("profscript: no such file 'wakeup.lua'; did you mean 'wakeups'?", message)
   end)
 
   it('may have another name, unless a file has it', function()
@@ -178,7 +181,7 @@ describe('scripts', function()
   end)
 
   it('return a table with valid keys and types', function()
-    assert.equal(': the file returns a nil, not a table with summary and start', refusal '')
+    assert.equal(': the file returns nothing, not a table with summary and start', refusal '')
     assert.equal(": missing 'start'", refusal 'return { summary = "S" }')
     assert.equal(": missing 'summary'", refusal 'return { start = function() end }')
     assert.equal(": unknown key 'sumary'; did you mean 'summary'?", refusal 'return { sumary = "S" }')

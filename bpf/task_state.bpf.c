@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Adds up how long tasks are in each state. A state is counted when it ends, by the rules of
+ * scripts/profilers/task-state.lua. The scheduler's locks order the events of a task, so its word
+ * needs no atomic access. There are two sides of the sums: one can be read while the other one is
+ * written. The sums of a CPU are only written with its interrupts disabled. */
+#include <stdbool.h>
+#include "kernel.h"
+#include <linux/bpf.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+/* As in scripts/lib/task_states.lua. */
+enum state { UNKNOWN, ON_CPU, SLEEP, BLOCKED, STOPPED, TRACED, IDLE, PARKED, QUEUED, STATES = 8 };
+
+/* The kernel's bits, which are the same since Linux 4.14. */
+enum {
+	TASK_INTERRUPTIBLE = 0x01,
+	TASK_UNINTERRUPTIBLE = 0x02,
+	TASK_STOPPED = 0x04,
+	TASK_TRACED = 0x08,
+	TASK_DEAD = 0x30,
+	TASK_PARKED = 0x40,
+	TASK_IDLE = 0x402
+};
+
+const volatile __u32 only = 0;	     /* bits of the states that are counted; 0: all */
+const volatile __u8 omits_sleep = 0; /* S is not counted */
+const volatile __u8 by_thread = 0;
+const volatile __u8 has_prev_state = 0;	  /* the tracepoint has it as an argument */
+const volatile __u8 idle_with_flags = 0;  /* an idle task may have other bits, too */
+const volatile __u32 uninterruptible = 0; /* further bits that are reported as D */
+
+enum { NAME = 16, BUCKETS = 58 * 64 /* HIST_BUCKETS of native/hist.h */ };
+
+/* struct hist_sums of native/hist.h */
+struct sums {
+	__u64 count, sum, not_min, max, over, failed, negative;
+};
+
+struct cell {
+	struct sums sums;
+	__u64 buckets[BUCKETS];
+};
+
+/* By side and state; with by_thread, of the threads for which there is no row. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 2 * STATES);
+	__type(key, __u32);
+	__type(value, struct cell);
+} cells SEC(".maps");
+
+struct row {
+	__u32 tid;
+	__u16 state;
+	__u16 bucket; /* 0 in the maps of sums */
+};
+
+struct row_sums {
+	struct sums sums;
+	char comm[NAME]; /* of the thread, when its row was made */
+};
+
+/* The maps of rows are made larger where they are needed. */
+struct rows {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct row);
+	__type(value, struct row_sums);
+} rows_0 SEC(".maps"), rows_1 SEC(".maps");
+
+struct buckets {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct row);
+	__type(value, __u64);
+} buckets_0 SEC(".maps"), buckets_1 SEC(".maps");
+
+/* Most times are added to the table of a CPU, which costs much less than two hashes. A row is in
+ * the table from its second time on; the first one makes the row in the hash, which has the name.
+ */
+enum { TABLE_ROWS = 2048, TABLE_BUCKETS = 8192, PROBES = 8 };
+
+struct table_row {
+	__u64 key; /* struct row; 0: free */
+	struct sums sums;
+};
+
+struct table {
+	struct table_row rows[TABLE_ROWS];
+	struct {
+		__u64 key, count;
+	} buckets[TABLE_BUCKETS];
+};
+
+/* By CPU and side. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct table);
+} tables SEC(".maps");
+
+/* By thread: the time when its state began, and the state in the last STATE_BITS. */
+enum { STATE_BITS = 4, STATE_MASK = (1 << STATE_BITS) - 1 };
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} tasks SEC(".maps");
+
+__u8 is_on;
+__u8 side;
+__u64 unreported_switches, unreported_wakeups;
+
+/* Without jumps, because the verifier follows each path. */
+static __always_inline __u64 bucket_of(__u64 ns)
+{
+	__u64 shift = 0;
+
+#pragma unroll
+	for (int i = 5; i >= 0; i--) {
+		__s64 more = (__s64)(ns >> (1 << i)) - 64;
+		__u64 by;
+
+		barrier_var(more);
+		by = ~(more >> 63) & (1 << i);
+		ns >>= by;
+		shift += by;
+	}
+	return shift * 64 + ns;
+}
+
+static __always_inline struct row_sums *find_row(void *rows, const struct row *row,
+						 const struct task_struct *task)
+{
+	struct row_sums *found = bpf_map_lookup_elem(rows, row), none = {};
+
+	if (found)
+		return found;
+	bpf_core_read_str(none.comm, sizeof(none.comm), &task->comm);
+	bpf_map_update_elem(rows, row, &none, BPF_NOEXIST);
+	return bpf_map_lookup_elem(rows, row);
+}
+
+static __always_inline __u64 *find_bucket(void *buckets, const struct row *row)
+{
+	__u64 *found = bpf_map_lookup_elem(buckets, row), none = 0;
+
+	if (found)
+		return found;
+	bpf_map_update_elem(buckets, row, &none, BPF_NOEXIST);
+	return bpf_map_lookup_elem(buckets, row);
+}
+
+static __always_inline void add_sums(struct sums *sums, __u64 ns)
+{
+	sums->count++;
+	sums->sum += ns;
+	if (~ns > sums->not_min)
+		sums->not_min = ~ns;
+	if (ns > sums->max)
+		sums->max = ns;
+}
+
+static __always_inline __u64 key_of(const struct row *row)
+{
+	return *(const __u64 *)row;
+}
+
+static __always_inline __u32 place_of(__u64 key)
+{
+	return key * 0x9e3779b97f4a7c15 >> 40;
+}
+
+/* Returns NULL if the table does not have the row: then *place is where it can be, or NULL. */
+static __always_inline struct sums *table_row(struct table *table, __u64 key,
+					      struct table_row **place)
+{
+	__u32 at = place_of(key);
+
+#pragma unroll
+	for (int i = 0; i < PROBES; i++) {
+		struct table_row *row = &table->rows[(at + i) & (TABLE_ROWS - 1)];
+
+		if (row->key == key)
+			return &row->sums;
+		if (!row->key) {
+			*place = row;
+			return NULL;
+		}
+	}
+	return NULL;
+}
+
+/* Returns NULL if there is no room. */
+static __always_inline __u64 *table_bucket(struct table *table, __u64 key)
+{
+	__u32 at = place_of(key);
+
+#pragma unroll
+	for (int i = 0; i < PROBES; i++) {
+		__u32 place = (at + i) & (TABLE_BUCKETS - 1);
+
+		if (!table->buckets[place].key)
+			table->buckets[place].key = key;
+		if (table->buckets[place].key == key)
+			return &table->buckets[place].count;
+	}
+	return NULL;
+}
+
+/* Returns false if there is no room for the row or its bucket. */
+static __always_inline bool add_to_hash(__u8 to, const struct task_struct *task, struct row row,
+					__u64 ns, __u16 bucket)
+{
+	void *rows = to ? (void *)&rows_1 : (void *)&rows_0;
+	void *buckets = to ? (void *)&buckets_1 : (void *)&buckets_0;
+	struct row_sums *found;
+	__u64 *count;
+
+	row.bucket = 0;
+	found = find_row(rows, &row, task);
+	row.bucket = bucket;
+	count = found ? find_bucket(buckets, &row) : NULL;
+	if (!count)
+		return false;
+	add_sums(&found->sums, ns);
+	++*count;
+	return true;
+}
+
+static __always_inline bool add_to_row(__u8 to, const struct task_struct *task, enum state state,
+				       __u64 ns, __u16 bucket)
+{
+	__u32 index = bpf_get_smp_processor_id() * 2 + (to ? 1 : 0);
+	struct table *table = bpf_map_lookup_elem(&tables, &index);
+	struct row row = {.tid = task->pid, .state = state};
+	struct table_row *place = NULL;
+	__u64 key = key_of(&row), *count;
+	struct sums *sums;
+
+	if (table) {
+		sums = table_row(table, key, &place);
+		row.bucket = bucket;
+		count = sums ? table_bucket(table, key_of(&row)) : NULL;
+		if (count) {
+			add_sums(sums, ns);
+			++*count;
+			return true;
+		}
+	}
+	if (!add_to_hash(to, task, row, ns, bucket))
+		return false;
+	if (place)
+		place->key = key;
+	return true;
+}
+
+static __always_inline void add(const struct task_struct *task, enum state state, __u64 word,
+				__u64 now)
+{
+	const __u8 to = *(volatile __u8 *)&side;
+	__u64 since = word >> STATE_BITS, ns = now > since ? now - since : 0;
+	__u64 bucket = bucket_of(ns);
+	__u32 index = (to ? STATES : 0) + state - 1;
+	struct cell *cell;
+
+	if (omits_sleep && state == SLEEP)
+		return;
+	if (by_thread && add_to_row(to, task, state, ns, bucket))
+		return;
+	cell = bpf_map_lookup_elem(&cells, &index);
+	barrier_var(bucket); /* so that the same register is compared and used */
+	if (!cell || bucket >= BUCKETS)
+		return;
+	add_sums(&cell->sums, ns);
+	cell->buckets[bucket]++;
+}
+
+/* Returns the state of a task that leaves its CPU, as the kernel's tracepoint does. */
+static __always_inline enum state state_of(bool preempt, struct task_struct *task, __u32 state)
+{
+	if (preempt)
+		return QUEUED;
+	if (state & uninterruptible)
+		return BLOCKED;
+	if ((idle_with_flags ? state & TASK_IDLE : state) == TASK_IDLE)
+		return IDLE;
+	state |= task->exit_state;
+	if (state & TASK_PARKED)
+		return PARKED;
+	if (state & TASK_DEAD)
+		return UNKNOWN;
+	if (state & TASK_TRACED)
+		return TRACED;
+	if (state & TASK_STOPPED)
+		return STOPPED;
+	if (state & TASK_UNINTERRUPTIBLE)
+		return BLOCKED;
+	return state & TASK_INTERRUPTIBLE ? SLEEP : QUEUED;
+}
+
+static __always_inline __u64 word_of(enum state state, __u64 now)
+{
+	return now << STATE_BITS | state;
+}
+
+static __always_inline void count(__u64 *events)
+{
+	__sync_fetch_and_add(events, 1);
+}
+
+static __always_inline void leaves(const struct task_struct *task, enum state next, __u64 now)
+{
+	__u32 tid = task->pid;
+	__u64 *word = bpf_map_lookup_elem(&tasks, &tid);
+	enum state state;
+
+	if (!word || !tid)
+		return;
+	state = *word & STATE_MASK;
+	if (state == ON_CPU)
+		add(task, ON_CPU, *word, now);
+	else if (state)
+		count(only ? &unreported_wakeups : &unreported_switches);
+	*word = next ? word_of(next, now) : 0;
+}
+
+static __always_inline void enters(const struct task_struct *task, __u64 now)
+{
+	__u32 tid = task->pid;
+	__u64 *word = bpf_map_lookup_elem(&tasks, &tid);
+	enum state state;
+
+	if (!word || !tid)
+		return;
+	state = *word & STATE_MASK;
+	if (state == ON_CPU)
+		count(&unreported_switches);
+	else if (state)
+		add(task, state, *word, now);
+	if (state && state != ON_CPU && state != QUEUED)
+		count(&unreported_wakeups);
+	*word = word_of(ON_CPU, now);
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
+{
+	enum state state;
+	__u32 bits;
+	__u64 now;
+
+	if (!is_on)
+		return 0;
+	if (has_prev_state)
+		bits = *(volatile __u64 *)(ctx + 3);
+	else if (bpf_core_field_exists(prev->__state))
+		bits = prev->__state;
+	else
+		bits = ((struct task_struct___before_5_14 *)prev)->state;
+	state = state_of(preempt, prev, bits);
+	if (only && !(only >> state & 1))
+		return 0;
+	now = bpf_ktime_get_ns();
+	leaves(prev, state, now);
+	if (!only)
+		enters(next, now);
+	return 0;
+}
+
+SEC("tp_btf/sched_wakeup")
+int BPF_PROG(on_wakeup, struct task_struct *task)
+{
+	__u32 tid = task->pid;
+	__u64 *word, now;
+	enum state state;
+
+	if (!is_on)
+		return 0;
+	word = bpf_map_lookup_elem(&tasks, &tid);
+	if (!word || !tid)
+		return 0;
+	state = *word & STATE_MASK;
+	if (state == ON_CPU || state == QUEUED || (only && !state))
+		return 0;
+	now = bpf_ktime_get_ns();
+	if (state)
+		add(task, state, *word, now);
+	*word = only ? 0 : word_of(QUEUED, now);
+	return 0;
+}
+
+SEC("tp_btf/sched_wakeup_new")
+int BPF_PROG(on_new, struct task_struct *task)
+{
+	__u32 tid = task->pid;
+	__u64 *word = bpf_map_lookup_elem(&tasks, &tid);
+
+	if (is_on && word)
+		*word = only ? 0 : word_of(QUEUED, bpf_ktime_get_ns());
+	return 0;
+}
+
+/* Where only some states are counted, a task is not seen to run after them. */
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(on_exit, struct task_struct *task)
+{
+	__u32 tid = task->pid;
+	__u64 *word = bpf_map_lookup_elem(&tasks, &tid);
+
+	if (only && word && *word) {
+		count(&unreported_wakeups);
+		*word = 0;
+	}
+	return 0;
+}
+
+/* When this has run on a CPU, no program there writes to the side before. */
+SEC("raw_tp")
+int settle(void *ctx)
+{
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "GPL";

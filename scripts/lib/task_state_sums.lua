@@ -1,0 +1,79 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- The part of task-state that needs no events: a BPF program adds up the times of all tasks (bpf/task_state.bpf.c).
+local computed = require 'bindings.kernel.computed'
+local fs = require 'lib.fs'
+local hist_maps = require 'bindings.kernel.hist_maps'
+local kernel_sums = require 'lib.kernel_sums'
+local states = require 'lib.task_states'
+local threads = require 'lib.threads'
+local unreported = require 'lib.unreported'
+
+local sums = {}
+
+local NEED_EVENTS = {
+  'than', 'call_graph', 'flame_graph', 'cpus', 'export', 'record', 'push', 'watch', 'sampling_limit',
+}
+local MAX_ROWS, MAX_BUCKETS = 65536, 131072 -- of threads and states
+
+--- Returns the number of the last CPU that is online, plus 1. Others share the hashes.
+local function nr_cpus() return tonumber(fs.read('/sys/devices/system/cpu/online'):match '(%d+)%s*$') + 1 end
+
+--- Returns what the program is told.
+---@return BpfParameters
+local function parameters(opt)
+  local is_argument, uninterruptible, idle_with_flags = computed.switch_states()
+  local only = (opt.interruptible and 2 ^ states.SLEEP or 0) + (opt.uninterruptible and 2 ^ states.BLOCKED or 0)
+  local rows, buckets = opt.perins and MAX_ROWS or 1, opt.perins and MAX_BUCKETS or 1
+  return {
+    built_in = 'task_state',
+    constants = {
+      only = only, omits_sleep = opt.interruptible == false and 1 or 0, by_thread = opt.perins and 1 or 0,
+      has_prev_state = is_argument and 1 or 0, uninterruptible = uninterruptible,
+      idle_with_flags = idle_with_flags and 1 or 0,
+    },
+    entries = {
+      tasks = tonumber((fs.read '/proc/sys/kernel/pid_max')) or threads.MAX,
+      tables = opt.perins and 2 * nr_cpus() or 1,
+      rows_0 = rows, rows_1 = rows, buckets_0 = buckets, buckets_1 = buckets,
+    },
+  }
+end
+
+--- Returns the handlers of task-state; nil if it needs the events, or if this kernel or machine cannot run the program.
+---@param opt table of task-state
+---@param out Output
+---@param session Session
+---@param warn fun(missed: Unreported) warns about events that the kernel did not report
+---@return table?
+function sums.handlers(opt, out, session, warn)
+  if kernel_sums.needs_events(opt, session, NEED_EVENTS) then return end
+  local program = kernel_sums.load('task-state', session, opt, out, function() return parameters(opt) end)
+  if not program then return end
+  local times, turn = states.table(opt, out, session), kernel_sums.sides(program)
+  local cells, n = program:map 'cells', #states.NAMES
+  local take_tables = opt.perins and hist_maps.tables(program:map 'tables')
+
+  local function report()
+    local side, names = turn(), nil
+    if opt.perins then
+      names = hist_maps.take_rows(program:map('rows_' .. side), program:map('buckets_' .. side), times.hists,
+        times.row)
+      take_tables(side, times.hists, times.row)
+    end
+    hist_maps.take_cells(cells, side * n, n, times.hists, times.other(1))
+    times.print(names)
+  end
+
+  return {
+    targets = function() program:set('is_on', 1) end, -- the events start now
+    interval = report,
+    stop = function()
+      report()
+      local missed = unreported.new()
+      missed.switches, missed.wakeups = program:get 'unreported_switches', program:get 'unreported_wakeups'
+      warn(missed)
+    end,
+  }
+end
+
+return sums

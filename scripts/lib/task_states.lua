@@ -1,0 +1,79 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- The states of tasks, and the table of task-state: how long they last, by state or by thread and state.
+local hist = require 'lib.hist'
+local intern = require 'lib.intern'
+local tables = require 'lib.table'
+
+local MAX_THREADS = 65536
+local UNKNOWN = '<...>'
+
+local states = {}
+
+--- States, in the order of the table; 0 is unknown.
+states.NAMES = { 'R', 'S', 'D', 'T', 't', 'I', 'P', 'RD' }
+states.ON_CPU, states.SLEEP, states.BLOCKED, states.QUEUED = 1, 2, 3, 8
+
+local NAMES = states.NAMES
+
+--- The table of a run.
+---@class TaskStateTable
+---@field hists HistSet times by row
+---@field row fun(pid: integer, state: integer): integer returns the row of a thread's state
+---@field other fun(state: integer): integer returns the row of the state of threads that have no rows of their own
+---@field print fun(names?: table<integer, string>) prints the times and clears them. names: of threads that the session
+--- does not know, which may have ended before it heard of them
+
+--- Creates the table.
+---@param opt table of task-state
+---@param out Output
+---@param session Session
+---@return TaskStateTable
+function states.table(opt, out, session)
+  local keys, perins = intern.new(1, MAX_THREADS), opt.perins
+  local hists = hist.set((MAX_THREADS + 1) * #NAMES, opt.than)
+  local self = { hists = hists }
+
+  function self.row(pid, state)
+    local row = state - 1
+    if perins then row = keys.id(pid) * #NAMES + row end
+    return row
+  end
+  function self.other(state) return (perins and keys.max or 0) * #NAMES + state - 1 end
+
+  local spec = tables.new('task-state', tables.latency_columns(opt.than ~= nil, {
+    { name = 'thread', width = 6, align = 'right', show = perins },
+    { name = 'comm', width = 16, align = 'left', show = perins },
+    { name = 'state', title = 'St', width = 2, align = 'left' },
+  }))
+  local function name_of(pid, names)
+    local name = session.task_name(pid)
+    return name == UNKNOWN and names and names[pid] or name
+  end
+  local function add_rows(rows, id, pid, names)
+    for i, name in ipairs(NAMES) do
+      local times = hists:get(id * #NAMES + i - 1)
+      if times and times:stats().count > 0 then
+        local row = tables.latency_row({ thread = pid or '(other)', state = name, order = i }, times)
+        row.comm = pid and name_of(pid, names) or ''
+        rows[#rows + 1] = row
+      end
+    end
+  end
+  function self.print(names)
+    local rows, pids = {}, {}
+    if perins then
+      for id = 0, keys:count() - 1 do pids[id + 1] = { id = id, pid = keys:part(id, 1) } end
+      table.sort(pids, function(a, b) return a.pid < b.pid end)
+      for _, one in ipairs(pids) do add_rows(rows, one.id, one.pid, names) end
+      add_rows(rows, keys.max)
+    else
+      add_rows(rows, 0)
+    end
+    out:table(spec, rows)
+    hists:clear()
+    keys:clear()
+  end
+  return self
+end
+
+return states

@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+# The table of docs/gallery.md has the lines of the examples, without blank lines and comments.
+. "$(dirname "$0")/../../lib.sh"
+
+sed -nE 's/^\| \[([a-z]+)\]\(#[a-z]+\) \| ([0-9]+) \|.*/\1 \2/p' "$TOP/docs/gallery.md" | sort >"$TMP/table"
+cut -d' ' -f1 "$TMP/table" | while read -r name; do
+	echo "$name $(grep -cvE '^\s*(--.*)?$' "$TOP/examples/$name.lua")"
+done >"$TMP/examples"
+check 'the table has all tools' test "$(wc -l <"$TMP/table")" -ge 21
+check 'and their lines' diff "$TMP/examples" "$TMP/table"
