@@ -31,7 +31,8 @@ end
 ---@param what string start of the message: "out:printf takes a format"
 function check.is(value, kind, what)
   if type(value) == kind then return end
-  error(('%s (a %s), not %s'):format(what, kind, check.shown(value)), 3)
+  local named = what:sub(-#kind - 3) == ' a ' .. kind
+  error(('%s%s, not %s'):format(what, named and '' or (' (a %s)'):format(kind), check.shown(value)), 3)
 end
 
 --- Checks that a table has no settings but those of a list: the others would be ignored without a word.

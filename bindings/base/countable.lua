@@ -7,8 +7,8 @@ local countable = {}
 
 --- An argument of add(), for events of one class.
 ---@class countable.Term
----@field key string|{ constant: number|string } C expression, as session.tally takes keys
----@field value? string C expression; nil: it is not a number
+---@field key? string|{ constant: number|string } C expression, as session.tally takes keys; nil: it may be a fraction
+---@field value? string C expression, of which a fraction is truncated; nil: it is not a number
 ---@field type? string the type of the number
 ---@field constant? number
 
@@ -20,6 +20,7 @@ local countable = {}
 --- counts the same; returns a function to be called after the tally was updated, or nil and why not
 
 local classes, ctypes = {}, {}
+local functions = setmetatable({}, { __mode = 'kv' }) -- objects by function
 
 --- Adds a class of tables.
 ---@param class table the metatable
@@ -30,6 +31,16 @@ function countable.add(class, how) classes[class] = how end
 ---@param ctype ffi.ctype*
 ---@param how Countable
 function countable.add_ctype(ctype, how) ctypes[#ctypes + 1] = { ctype, how } end
+
+--- Adds a function that does the same as the method add() of an object.
+---@param fn function
+---@param object any
+function countable.add_function(fn, object) functions[fn] = object end
+
+--- Returns the object to which a function adds; nil if it is another function.
+---@param fn function
+---@return any
+function countable.of_function(fn) return functions[fn] end
 
 --- Returns how an object is counted; nil if it is not countable.
 ---@param object any

@@ -184,40 +184,57 @@ function Arguments:address(a, to, field)
   a:alu('add', to, offset)
 end
 
+local FIRST_PADDED = 5.017 -- the first kernel in which all of a task's name after its end is surely 0
+local FIRST_WITH_TASK = 5.011 -- the first kernel in which programs can follow the current task's pointers
+
+--- Generates r0 = the current task. Uses r1 to r5.
+function Arguments:current(a)
+  if self.task then return a:load(8, 0, asm.FRAME, self.task) end
+  if computed.release() < FIRST_WITH_TASK then asm.refuse('the current task is known since Linux 5.11') end
+  a:call 'get_current_task_btf'
+end
+
 --- The idle tasks of all CPUs have one name, as in profscript.
 function Arguments:comm(a, at)
-  local other = a:new_label()
-  Source.comm(self, a, at)
-  a:call 'get_current_pid_tgid'
-  a:jump32('!=', 0, 0, other)
+  local idle, done = a:new_label(), a:new_label()
+  local is_padded = computed.release() >= FIRST_PADDED
+  if not is_padded then Source.comm(self, a, at) end
+  self:current(a)
+  a:load(4, 1, 0, (types.member('task_struct', 'pid')))
+  a:jump('==', 1, 0, idle)
+  for off = 0, is_padded and 8 or -1, 8 do
+    a:load(8, 1, 0, types.member('task_struct', 'comm') + off)
+    a:store(8, asm.FRAME, at + off, 1)
+  end
+  a:go(done)
+  a:label(idle)
   a:value(0, IDLE)
   a:store(8, asm.FRAME, at, 0)
   a:store_value(8, asm.FRAME, at + 8, 0)
-  a:label(other)
+  a:label(done)
 end
 
---- The ids of a task that has been reaped, as at its last switch, are -1 in perf's samples.
+--- The ids of a task that has been reaped, as at its last switch, are -1 in perf's samples, but not common_pid.
 function Arguments:variable(a, name)
-  if name == 'common_pid' then return Source.variable(self, a, '_tid') end
+  local is_record = name == 'common_pid'
+  if is_record then name = '_tid' end
   if name ~= '_tid' and name ~= '_pid' or self.foreign_pids then return Source.variable(self, a, name) end
-  local gone, known, at = a:new_label(), a:new_label(), a:take(8)
-  local offset = types.member('task_struct', 'thread_pid')
-  a:call 'get_current_task'
-  a:alu_r('mov', 3, 0)
-  a:alu('add', 3, offset)
-  a:alu_r('mov', 1, asm.FRAME)
-  a:alu('add', 1, at)
-  a:alu('mov', 2, 8)
-  a:call 'probe_read_kernel'
-  a:load(8, 1, asm.FRAME, at)
-  a:give(at, 8)
-  a:jump('==', 1, 0, gone)
-  local kind = Source.variable(self, a, name)
-  a:go(known)
-  a:label(gone)
-  a:alu('mov', 0, -1)
-  a:label(known)
-  return kind
+  local gone, known = a:new_label(), a:new_label()
+  local may_be_reaped = not is_record and not self.event:match '^raw_syscalls:'
+  self:current(a)
+  if may_be_reaped then
+    a:load(8, 1, 0, (types.member('task_struct', 'thread_pid')))
+    a:jump('==', 1, 0, gone)
+  end
+  a:load(4, 0, 0, (types.member('task_struct', name == '_tid' and 'pid' or 'tgid')))
+  a:extend(0, 32, true)
+  if may_be_reaped then
+    a:go(known)
+    a:label(gone)
+    a:alu('mov', 0, -1)
+    a:label(known)
+  end
+  return 'i32'
 end
 
 return arguments

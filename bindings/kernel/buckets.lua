@@ -10,10 +10,15 @@ local buckets = {}
 ---@param to integer register
 ---@param off integer
 ---@param value integer register
-function buckets.raise(a, to, off, value)
+---@param is_alone? boolean no other program writes there
+function buckets.raise(a, to, off, value, is_alone)
   local done = a:new_label()
   a:load(8, 1, to, off)
   a:jump_r('<=', value, 1, done)
+  if is_alone then
+    a:store(8, to, off, value)
+    return a:label(done)
+  end
   a:alu_r('mov', 1, value)
   for _ = 1, 3 do
     a:exchange(to, off, 1)
@@ -33,12 +38,10 @@ function buckets.number(a, from, to, none)
   a:alu_r('mov', 2, from)
   a:alu('mov', to, 0)
   for i = 5, 0, -1 do -- shifts the value until it is less than 128; the verifier would follow each path of jumps
-    a:alu_r('mov', 1, 2)
-    a:alu('rsh', 1, 2 ^ i)
-    a:alu('sub', 1, 64)
-    a:alu('arsh', 1, 63) -- all bits are set if that was less than 64
-    a:alu('xor', 1, -1)
-    a:alu('and', 1, 2 ^ i)
+    a:value(1, 2 ^ (6 + 2 ^ i) - 1)
+    a:alu_r('sub', 1, 2)
+    a:alu('rsh', 1, 63) -- 1 if the value is larger
+    if i > 0 then a:alu('lsh', 1, i) end
     a:alu_r('rsh', 2, 1)
     a:alu_r('add', to, 1)
   end

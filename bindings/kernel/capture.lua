@@ -100,7 +100,8 @@ end
 --- its ring in r1.
 ---@param a Asm
 ---@param off string label
-function Rings:check(a, off)
+---@param number? integer of the event, from 0; default: the next one that is added
+function Rings:check(a, off, number)
   local key = a:take(8)
   a:call 'get_smp_processor_id'
   a:store(8, FRAME, key, 0)
@@ -112,7 +113,7 @@ function Rings:check(a, off)
   a:alu_r('mov', 1, 0)
   a:load(8, 0, FRAME, key)
   a:load(8, 2, 1, C.CAPTURE_ENABLED)
-  a:value(3, bit.lshift(1ULL, self.events))
+  a:value(3, bit.lshift(1ULL, number or self.events))
   a:alu_r('and', 2, 3)
   a:jump('==', 2, 0, off)
   a:give(key, 8)
@@ -225,8 +226,11 @@ local function task_word(a, may_be_reaped)
   a:alu_r('or', 1, 2)
 end
 
---- Returns the number of bytes of the fields in a sample of perf, which rounds it up.
-local function raw_size(list)
+--- Returns the number of bytes of the fields in a sample of perf, which rounds it up. With the size before them, they
+--- are a multiple of 8.
+---@param list Field[]
+---@return integer
+function capture.raw_size(list)
   local stop, align = 0, 1
   for _, field in ipairs(list) do
     stop = math.max(stop, field.offset + field.size)
@@ -242,13 +246,13 @@ local function next_piece(at, stop)
   return size
 end
 
---- Generates code that writes all fields but the common ones to the record in r9.
-local function write_fields(a, source, list, stop)
-  local DATA, at = C.CAPTURE_DATA + RAW, FIRST_FIELD
+--- Generates code that writes all fields but the common ones to r9 + raw.
+local function write_fields(a, source, list, raw, stop)
+  local at = FIRST_FIELD
   local function clear(to)
     while at < to do
       local size = next_piece(at, to)
-      a:store_value(size, 9, DATA + at, 0)
+      a:store_value(size, 9, raw + at, 0)
       at = at + size
     end
   end
@@ -260,17 +264,52 @@ local function write_fields(a, source, list, stop)
   for _, field in ipairs(sorted) do
     if views.has(field, 'DYNAMIC') then asm.refuse("'%s' has no fixed size", field.name) end
     clear(field.offset)
-    if not source:write(a, field, 9, DATA + field.offset, 8) then
+    if not source:write(a, field, 9, raw + field.offset, 8) then
       while at < field.offset + field.size do
         local size = next_piece(at, field.offset + field.size)
         source:load(a, size, 1, field, at - field.offset)
-        a:store(size, 9, DATA + at, 1)
+        a:store(size, 9, raw + at, 1)
         at = at + size
       end
     end
     at = field.offset + field.size
   end
   clear(stop)
+end
+
+--- Generates code that writes whose event it is, when and where, to the sample at r9 + sample. r8 is the current task.
+--- Uses r0 to r5.
+---@param a Asm
+---@param event string "sys:name"
+---@param places { time: integer, cpu: integer }
+---@param sample integer
+function capture.write_head(a, event, places, sample)
+  task_word(a, not event:match '^raw_syscalls:')
+  a:store(8, 9, sample + TASK, 1)
+  a:load(8, 1, FRAME, places.time)
+  a:store(8, 9, sample + TIME, 1)
+  a:load(8, 1, FRAME, places.cpu)
+  a:store(8, 9, sample + CPU, 1)
+end
+
+--- Generates code that writes the fields, after their size, to the sample at r9 + sample. r8 is the current task. Uses
+--- r0 to r5.
+---@param a Asm
+---@param source Source
+---@param spec { event: string, list: Field[], type: integer }
+---@param sample integer
+---@param more? integer bytes that follow and count as fields
+function capture.write_raw(a, source, spec, sample, more)
+  local size = capture.raw_size(spec.list)
+  common_bytes(a, spec.event)
+  a:alu('lsh', 1, 48)
+  a:value(2, size + (more or 0) + bit.lshift(spec.type + 0ULL, 32))
+  a:alu_r('or', 1, 2)
+  a:store(8, 9, sample + RAW_SIZE, 1)
+  local offset = types.member('task_struct', 'pid')
+  a:load(4, 1, 8, offset)
+  a:store(4, 9, sample + RAW + COMMON_PID, 1)
+  write_fields(a, source, spec.list, sample + RAW, size)
 end
 
 --- Generates code that writes a loss to the record at r9, and leaves the position after it in r9. r5 is the number.
@@ -301,6 +340,9 @@ end
 ---@field id integer64 in the samples
 ---@field rings Rings
 ---@field stack? { parts: integer, max: integer } with the callchain, see Chains:collect()
+---@field more? { size: integer, write: fun(at: integer) } what follows the fields: bytes, a multiple of 8; generates
+--- code that writes them to r9 + at, with all registers but r6, r7 and r9
+---@field done? string label: where the program goes on; default: its end
 
 --- Returns whether an event can be captured.
 ---@param event string "sys:name"
@@ -312,17 +354,20 @@ function capture.is_known(event) return IRQS_OFF[event] ~= nil end
 ---@return boolean
 function capture.is_exact(event) return event ~= 'sched:sched_wakeup' and event ~= 'sched:sched_waking' end
 
---- Generates the body of a program (probe.load()). places.side holds the ring.
+--- Generates the body of a program (probe.load()). places.side holds the ring, and places.time the time; without, it
+--- is now. Uses all registers but r6.
 ---@param a Asm
 ---@param source Source
 ---@param places ProbePlaces
 ---@param spec CaptureSpec
 function capture.write(a, source, places, spec)
-  local rings, raw = spec.rings, raw_size(spec.list)
-  local size, mask, DATA = RAW + raw, rings.size - 1, C.CAPTURE_DATA
-  places.time = a:take(8)
-  a:call 'ktime_get_ns'
-  a:store(8, FRAME, places.time, 0)
+  local rings, more, done = spec.rings, spec.more and spec.more.size or 0, spec.done or 'done'
+  local size, mask, DATA = RAW + capture.raw_size(spec.list) + more, rings.size - 1, C.CAPTURE_DATA
+  if not places.time then
+    places.time = a:take(8)
+    a:call 'ktime_get_ns'
+    a:store(8, FRAME, places.time, 0)
+  end
   a:load(8, 7, FRAME, places.side)
   a:load(8, 8, 7, C.CAPTURE_NEST)
   a:alu_r('mov', 1, 8)
@@ -340,9 +385,9 @@ function capture.write(a, source, places, spec)
     a:store(8, FRAME, from, 9)
     a:store(8, FRAME, bytes, 0)
   end
-  --- Generates r9 = the size of the record, plus a number. Uses r1.
-  local function record_size(more)
-    a:alu('mov', 9, size + more)
+  --- Generates r9 = the size of the record, and of what comes before it. Uses r1.
+  local function record_size(before)
+    a:alu('mov', 9, size + before)
     if not spec.stack then return end
     a:load(8, 1, FRAME, bytes)
     a:alu_r('add', 9, 1)
@@ -359,7 +404,7 @@ function capture.write(a, source, places, spec)
     a:alu_r('mov', 1, 9)
     a:alu('add', 1, DATA + CHAIN)
     a:load(8, 2, FRAME, bytes)
-    a:jump('>', 2, chain.MAX_SIZE, 'done') -- never, but the verifier has forgotten it
+    a:jump('>', 2, chain.MAX_SIZE, done) -- never, but the verifier has forgotten it
     a:load(8, 3, FRAME, from)
     a:call 'probe_read_kernel'
   end
@@ -375,36 +420,24 @@ function capture.write(a, source, places, spec)
   a:store(8, 9, DATA, 1)
   a:value(1, spec.id)
   a:store(8, 9, DATA + ID, 1)
-  task_word(a, not spec.event:match '^raw_syscalls:')
-  a:store(8, 9, DATA + TASK, 1)
-  a:load(8, 1, FRAME, places.time)
-  a:store(8, 9, DATA + TIME, 1)
-  a:load(8, 1, FRAME, places.cpu)
-  a:store(8, 9, DATA + CPU, 1)
+  capture.write_head(a, spec.event, places, DATA)
   if spec.stack then -- what follows is after it
     a:load(8, 1, FRAME, bytes)
-    a:jump('>', 1, chain.MAX_SIZE, 'done')
+    a:jump('>', 1, chain.MAX_SIZE, done)
     a:alu_r('add', 9, 1)
   end
-  common_bytes(a, spec.event)
-  a:alu('lsh', 1, 48)
-  a:value(2, raw + bit.lshift(spec.type + 0ULL, 32))
-  a:alu_r('or', 1, 2)
-  a:store(8, 9, DATA + RAW_SIZE, 1)
-  local offset = types.member('task_struct', 'pid')
-  a:load(4, 1, 8, offset)
-  a:store(4, 9, DATA + RAW + COMMON_PID, 1)
-  write_fields(a, source, spec.list, raw)
+  capture.write_raw(a, source, spec, DATA, more)
+  if spec.more then spec.more.write(DATA + size - more) end
 
   -- The outermost program publishes. What an interrupt has written since then, it publishes, too.
   a:load(8, 1, 7, C.CAPTURE_NEST)
   a:alu('sub', 1, 1)
   a:store(8, 7, C.CAPTURE_NEST, 1)
-  a:jump('!=', 1, 0, 'done')
+  a:jump('!=', 1, 0, done)
   a:load(8, 1, 7, C.CAPTURE_RESERVED)
   a:store(8, 7, C.CAPTURE_HEAD, 1)
   a:load(8, 2, 7, C.CAPTURE_WAKE)
-  a:jump_r('<', 1, 2, 'done')
+  a:jump_r('<', 1, 2, done)
   a:alu('add', 1, rings.watermark)
   a:store(8, 7, C.CAPTURE_WAKE, 1)
   a:map(1, rings.bell)
@@ -413,7 +446,7 @@ function capture.write(a, source, places, spec)
   a:alu('mov', 3, 8)
   a:alu('mov', 4, FORCE_WAKEUP)
   a:call 'ringbuf_output'
-  a:go 'done'
+  a:go(done)
 
   -- A program within another one does not tell losses, so that they are told once and before what follows them.
   a:label 'tell'
@@ -432,6 +465,7 @@ function capture.write(a, source, places, spec)
   a:alu('mov', 1, 1)
   a:atomic_add(8, 7, C.CAPTURE_LOST, 1)
   a:store(8, 7, C.CAPTURE_NEST, 8)
+  a:go(done)
 end
 
 return capture

@@ -21,32 +21,44 @@ local MAX_BYTES = 2 ^ 26
 local OCTAVES = 64 -- counts of a cell by the number of bits of the values, which are times: none has 64
 local EXACT_BITS = 7 -- values of so many bits have a bucket each
 
---- Generates code that adds a register to the number at r5 + at.
-local function add(a, at, register) a:atomic_add(8, 5, at, register) end
+--- Generates code that adds a register, or 1, to the number at r5 + at. Uses r1 and r2.
+---@param a Asm
+---@param at integer
+---@param register integer|'one'
+---@param is_alone boolean no other program writes there
+local function add(a, at, register, is_alone)
+  if is_alone then
+    a:load(8, 2, 5, at)
+    if register == 'one' then a:alu('add', 2, 1) else a:alu_r('add', 2, register) end
+    return a:store(8, 5, at, 2)
+  end
+  if register == 'one' then a:alu('mov', 1, 1) end
+  a:atomic_add(8, 5, at, register == 'one' and 1 or register)
+end
 
 --- Generates code that adds the time in r3 to the sums at r5. Uses r1 and r2.
 ---@param a Asm
 ---@param threshold number longer times are counted; negative: none
 ---@param failed? integer place of a flag on the stack
-local function add_sums(a, threshold, failed)
-  add(a, AT.sum, 3)
-  buckets.raise(a, 5, AT.max, 3)
+---@param is_alone boolean see add()
+local function add_sums(a, threshold, failed, is_alone)
+  add(a, AT.sum, 3, is_alone)
+  buckets.raise(a, 5, AT.max, 3, is_alone)
   a:alu_r('mov', 2, 3)
   a:alu('xor', 2, -1)
-  buckets.raise(a, 5, AT.not_min, 2)
+  buckets.raise(a, 5, AT.not_min, 2, is_alone)
   if threshold >= 0 then
     local below = a:new_label()
     a:value(1, threshold)
     a:jump_r('<=', 3, 1, below)
-    a:alu('mov', 1, 1)
-    add(a, AT.over, 1)
+    add(a, AT.over, 'one', is_alone)
     a:label(below)
   end
   if failed then
     local succeeded = a:new_label()
     a:load(8, 1, FRAME, failed)
     a:jump('==', 1, 0, succeeded)
-    add(a, AT.failed, 1)
+    add(a, AT.failed, 1, is_alone)
     a:label(succeeded)
   end
 end
@@ -67,25 +79,23 @@ local function highest_bit(a)
 end
 
 --- Generates code that counts the time in r3 in its bucket. Uses r0, r1, r2 and r5.
-local function add_bucket(a)
+local function add_bucket(a, is_alone)
   local done = a:new_label()
   buckets.number(a, 3, 0, done)
   a:alu('lsh', 0, 3)
   a:alu_r('add', 5, 0)
-  a:alu('mov', 1, 1)
-  add(a, SUMS, 1)
+  add(a, SUMS, 'one', is_alone)
   a:label(done)
 end
 
 --- Generates code that counts the time in r3 by its number of bits. Uses r0, r1, r2 and r5.
-local function add_octave(a)
+local function add_octave(a, is_alone)
   highest_bit(a)
   a:alu_r('add', 2, 1) -- 0 has no bit
   a:alu('and', 2, OCTAVES - 1)
   a:alu('lsh', 2, 3)
   a:alu_r('add', 5, 2)
-  a:alu('mov', 1, 1)
-  add(a, SUMS, 1)
+  add(a, SUMS, 'one', is_alone)
 end
 
 local spread = ffi.new('uint64_t[?]', C.HIST_BUCKETS)
@@ -133,7 +143,9 @@ end
 ---@param a Asm
 ---@param places ProbePlaces
 ---@param failed? integer place of a flag on the stack
-function Cells:add(a, places, failed)
+---@param is_alone? boolean no other program writes to this cell of the CPU, not even one that interrupts this one
+function Cells:add(a, places, failed, is_alone)
+  is_alone = is_alone or false
   local first = a:new_label()
   a:load(8, 0, FRAME, places.cpu)
   a:load(8, 1, FRAME, places.side)
@@ -145,12 +157,9 @@ function Cells:add(a, places, failed)
   a:alu('mul', 0, self.size)
   a:map_value(5, self.map, 0)
   a:alu_r('add', 5, 0)
-  if not (self.buckets or self.octaves) then
-    a:alu('mov', 1, 1)
-    add(a, AT.count, 1)
-  end
-  add_sums(a, self.threshold, failed)
-  if self.octaves then add_octave(a) elseif self.buckets then add_bucket(a) end
+  if not (self.buckets or self.octaves) then add(a, AT.count, 'one', is_alone) end
+  add_sums(a, self.threshold, failed, is_alone)
+  if self.octaves then add_octave(a, is_alone) elseif self.buckets then add_bucket(a, is_alone) end
 end
 
 local sums_type = ffi.typeof 'struct hist_sums *'
@@ -281,9 +290,8 @@ function Rows:add(a, places, key, failed)
   find_or_make(a, places, self.sums, key, zero, other)
   a:alu_r('mov', 5, 0)
   a:load(8, 3, FRAME, ns)
-  a:alu('mov', 1, 1)
-  add(a, AT.count, 1)
-  add_sums(a, self.threshold, failed)
+  add(a, AT.count, 'one', false)
+  add_sums(a, self.threshold, failed, false)
   a:go(added)
   a:label(other)
   a:load(8, 3, FRAME, ns)

@@ -7,6 +7,7 @@ local ffi = require 'ffi'
 local asm = require 'bindings.kernel.asm'
 local compile = require 'bindings.kernel.compile'
 local latencies = require 'bindings.kernel.latencies'
+local outliers = require 'bindings.kernel.outliers'
 local program = require 'bindings.kernel.program'
 local starts = require 'bindings.kernel.starts'
 
@@ -15,10 +16,11 @@ local kernel_pairs = {}
 
 local COUNTERS = { 'events', 'replaced', 'unstarted', 'mismatched', 'ended', 'unneeded', 'evicted', 'unreported',
   'unmatched', 'last_time' }
-local PLACE_OF, COUNTERS_SIZE = {}, 128 -- bytes of each CPU
+local PLACE_OF, COUNTERS_SIZE = {}, 128 -- bytes of each rule on each CPU
 for i, name in ipairs(COUNTERS) do PLACE_OF[name] = 8 * (i - 1) end
 local FIRST, SECOND = 1, 2 -- bits of a role
 local MOST_TAGS = 2 ^ starts.TAG_BITS - 1
+local NO_KIND = 0xff
 local SMALL_ROWS = 1024 -- numbers of system calls are less
 local MAX_CPUS = 4096
 
@@ -35,6 +37,7 @@ local MAX_CPUS = 4096
 ---@field ends? { key: Compiled, bits: Compiled, mask: integer, awake?: PairRule }
 ---@field same? { value: Compiled, any?: integer } a pair counts only if this is the value of the first event, or `any`
 ---@field failed? Compiled whether the pair is one that failed
+---@field sample? OutlierEvent with PairPlan.outliers
 
 ---@class PairPlan
 ---@field stages integer
@@ -43,6 +46,7 @@ local MAX_CPUS = 4096
 ---@field direct? integer all keys are less
 ---@field clock? fun(a: Asm) puts the time into r0; default: the time of perf's events
 ---@field threshold integer negative: none
+---@field outliers? OutlierPlan pairs to send
 ---@field rows? { by: string[], most: integer, kinds?: integer, buckets: boolean } by 'key', 'value': rows instead of
 --- histograms by kind; with kinds, each has a histogram for each of them; without buckets, they are sums only
 
@@ -76,6 +80,21 @@ local function number_rules(plan)
   return kind
 end
 
+--- Makes a table of the kinds of pairs: a byte for each rule and each tag of a start. The kernel's verifier follows one
+--- path for all of them, where jumps would make it follow one for each.
+local function make_kinds(plan)
+  local kinds = program.mapped(#plan.rules * (MOST_TAGS + 1))
+  ffi.fill(kinds.bytes, kinds.size, NO_KIND)
+  for i, rule in ipairs(plan.rules) do
+    for _, first in ipairs(rule.finds and plan.rules or {}) do
+      if first.stores and first.stage == rule.previous then
+        kinds.bytes[(i - 1) * (MOST_TAGS + 1) + first.tag] = first.kind + rule.place
+      end
+    end
+  end
+  return kinds
+end
+
 --- Makes the maps. Refuses what BPF cannot do.
 ---@param plan PairPlan
 ---@param nr_cpus integer
@@ -83,8 +102,10 @@ end
 function kernel_pairs.new(plan, nr_cpus)
   local self = setmetatable({ plan = plan, nr_cpus = nr_cpus, pairs = 0 }, KernelPairs)
   local kinds = number_rules(plan)
-  self.starts = starts.new(plan.direct)
-  self.counters = program.mapped(nr_cpus * COUNTERS_SIZE)
+  if kinds >= NO_KIND then asm.refuse('there are more than %d kinds of pairs', NO_KIND) end
+  self.kinds, self.nr_kinds = make_kinds(plan), kinds
+  self.starts = starts.new(plan.direct, plan.outliers and plan.outliers.size)
+  self.counters = program.mapped(nr_cpus * #plan.rules * COUNTERS_SIZE)
   self.running = program.mapped(8 * math.min(nr_cpus, MAX_CPUS))
   if plan.rows then
     local has_kinds, buckets = plan.rows.kinds ~= nil, plan.rows.buckets
@@ -108,6 +129,8 @@ end
 ---@field source Source
 ---@field places ProbePlaces
 ---@field of KernelPairs
+---@field number integer of the rule, from 1
+---@field is_alone boolean see probe.is_alone()
 local Program = {}
 Program.__index = Program
 
@@ -116,15 +139,20 @@ function Program:value(compiled, none)
   compile.value(self.a, compiled.tree, { source = self.source, registers = { 9 } }, { none = none or 'done' })
 end
 
---- Generates code that counts. Uses r1 and r2.
+--- Generates code that counts. Uses r1, and leaves the address of the counter in r2.
 function Program:count(name)
-  local a = self.a
+  local a, nr_rules = self.a, #self.of.plan.rules
   a:load(8, 1, FRAME, self.places.cpu)
-  a:alu('mul', 1, COUNTERS_SIZE)
-  a:map_value(2, self.of.counters, PLACE_OF[name])
+  a:alu('mul', 1, nr_rules * COUNTERS_SIZE)
+  a:map_value(2, self.of.counters, (self.number - 1) * COUNTERS_SIZE + PLACE_OF[name])
   a:alu_r('add', 2, 1)
-  a:alu('mov', 1, 1)
-  a:atomic_add(8, 2, 0, 1)
+  if not self.is_alone then
+    a:alu('mov', 1, 1)
+    return a:atomic_add(8, 2, 0, 1)
+  end
+  a:load(8, 1, 2, 0)
+  a:alu('add', 1, 1)
+  a:store(8, 2, 0, 1)
 end
 
 --- Generates r9 = the address of the task that runs on the CPU in r0, plus 1. Jumps if there is no such CPU.
@@ -215,7 +243,9 @@ function Program:store(rule, value)
     a:store(8, FRAME, value, 0)
   end
   local function count(name) self:count(name) end
-  self.of.starts:store(a, rule.tag, rule.value and value, { full = full, late = done }, count)
+  local keep = self.of.plan.outliers
+    and outliers.keeper(a, self.source, self.places, rule.sample, rule.tag, self.of.starts.more)
+  self.of.starts:store(a, rule.tag, rule.value and value, { full = full, late = done }, count, keep)
   a:go(done)
   a:label(full)
   self:count 'evicted'
@@ -258,30 +288,34 @@ function Program:add_row(rule, value, done)
   a:give(key, of.rows:key_size())
 end
 
---- Generates code for a pair with the start whose word is in r1, and whose value is on the stack.
+--- Generates code for a pair with the start at r9 whose word is in r1, and whose value is on the stack.
 function Program:finish(rule, value)
   local a, of = self.a, self.of
   local add, mismatched, done = a:new_label(), a:new_label(), a:new_label()
+  local found = of.plan.outliers and outliers.note(a)
   a:alu_r('mov', 2, 1)
   a:alu('and', 2, MOST_TAGS)
   a:alu('rsh', 1, starts.TAG_BITS)
   a:alu_r('mov', 3, 8)
   a:alu_r('sub', 3, 1)
   a:jump('s<=', 3, 0, mismatched)
-  for _, first in ipairs(of.plan.rules) do
-    if first.stores and first.stage == rule.previous then
-      local another = a:new_label()
-      a:jump('!=', 2, first.tag, another)
-      a:alu('mov', 4, first.kind + rule.place)
-      a:go(add)
-      a:label(another)
-    end
-  end
+  a:map_value(4, of.kinds, (self.number - 1) * (MOST_TAGS + 1))
+  a:alu_r('add', 4, 2)
+  a:load(1, 4, 4, 0)
+  a:jump('!=', 4, NO_KIND, add)
   a:label(mismatched)
   self:count 'mismatched'
   a:go(done)
   a:label(add)
-  if of.rows then self:add_row(rule, value, done) else of.cells:add(a, self.places) end
+  a:jump('>=', 4, of.nr_kinds, done) -- never, but the verifier wants to know that
+  if found then
+    a:store(8, FRAME, found.ns, 3)
+    a:store(8, FRAME, found.kind, 4)
+  end
+  if of.rows then self:add_row(rule, value, done) else of.cells:add(a, self.places, nil, self.is_alone) end
+  if found then
+    outliers.send(a, self.source, self.places, of.plan.outliers, rule.sample, found, of.starts.more)
+  end
   a:label(done)
 end
 
@@ -360,11 +394,17 @@ end
 --- Returns the body of a rule's program, for probe.load().
 ---@param rule PairRule
 ---@param is_counted boolean the event counts as one
+---@param is_alone boolean see probe.is_alone()
 ---@return fun(a: Asm, source: Source, places: ProbePlaces)
-function KernelPairs:body(rule, is_counted)
-  for _, one in ipairs(self.plan.rules) do self.has_values = self.has_values or one.value ~= nil end
+function KernelPairs:body(rule, is_counted, is_alone)
+  local number
+  for i, one in ipairs(self.plan.rules) do
+    self.has_values = self.has_values or one.value ~= nil
+    if one == rule then number = i end
+  end
   return function(a, source, places)
-    setmetatable({ a = a, source = source, places = places, of = self }, Program):generate(rule, is_counted)
+    setmetatable({ a = a, source = source, places = places, of = self, number = number, is_alone = is_alone },
+      Program):generate(rule, is_counted)
   end
 end
 
@@ -389,8 +429,8 @@ function KernelPairs:take(side, add_cell, add_row, add_count)
   end, add_count)
 end
 
---- Returns the counters of a CPU.
-local function counters_of(self, cpu) return ffi.cast('uint64_t *', self.counters.bytes + cpu * COUNTERS_SIZE) end
+--- Returns the counters of one of the rules on one of the CPUs.
+local function counters_of(self, i) return ffi.cast('uint64_t *', self.counters.bytes + i * COUNTERS_SIZE) end
 
 --- Returns the counters, named as in struct pairs_stats.
 ---@return table<string, number>
@@ -398,7 +438,7 @@ function KernelPairs:stats()
   local result = { dropped = 0, stored = 0 }
   for _, name in ipairs(COUNTERS) do
     local sum = 0ULL
-    for cpu = 0, self.nr_cpus - 1 do sum = sum + counters_of(self, cpu)[PLACE_OF[name] / 8] end
+    for i = 0, self.nr_cpus * #self.plan.rules - 1 do sum = sum + counters_of(self, i)[PLACE_OF[name] / 8] end
     result[name] = tonumber(sum)
   end
   result.pairs = self.pairs + result.unmatched
@@ -412,7 +452,9 @@ end
 ---@return integer
 function KernelPairs:overdue(rule, ns)
   local last, n = 0, 0
-  for cpu = 0, self.nr_cpus - 1 do last = math.max(last, tonumber(counters_of(self, cpu)[PLACE_OF.last_time / 8])) end
+  for i = 0, self.nr_cpus * #self.plan.rules - 1 do
+    last = math.max(last, tonumber(counters_of(self, i)[PLACE_OF.last_time / 8]))
+  end
   self.starts:each(function(tag, time)
     if tag == rule.tag and last - time > ns then n = n + 1 end
   end)

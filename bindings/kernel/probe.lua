@@ -5,6 +5,7 @@
 local arguments = require 'bindings.kernel.arguments'
 local asm = require 'bindings.kernel.asm'
 local compile = require 'bindings.kernel.compile'
+local computed = require 'bindings.kernel.computed'
 local program = require 'bindings.kernel.program'
 local types = require 'bindings.kernel.types'
 
@@ -13,9 +14,9 @@ local probe = {}
 -- Of the kernel's preempt_count: in an interrupt, or serving a softirq.
 local IN_INTERRUPT = 0x000f0000 + 0x100
 
---- Generates code that jumps to a label if the event is outside interrupts. Uses r0 to r5.
+--- Generates code that jumps to a label if the event is outside interrupts. r0 is the current task. Uses r0 to r5.
 local function unless_in_interrupt(a, target)
-  types.preempt_count(a)
+  types.preempt_count(a, 0)
   a:alu('and', 0, IN_INTERRUPT)
   a:jump('==', 0, 0, target)
 end
@@ -34,12 +35,14 @@ end
 ---@field side integer place on the stack: the side of the switch, 8 bytes
 
 --- Generates code that jumps to `done` if the event is one of this process, as the filter of perf's events does. What
---- happens in interrupts is not.
-local function unless_ours(a, own_pid)
+--- happens in interrupts is not. Notes the current task for what follows.
+local function unless_ours(a, source, own_pid)
   local other = a:new_label()
-  a:call 'get_current_pid_tgid'
-  a:alu('rsh', 0, 32) -- the process
-  a:jump('!=', 0, own_pid, other)
+  a:call 'get_current_task_btf'
+  source.task = a:take(8)
+  a:store(8, asm.FRAME, source.task, 0)
+  a:load(4, 1, 0, (types.member('task_struct', 'tgid')))
+  a:jump('!=', 1, own_pid, other)
   unless_in_interrupt(a, 'done')
   a:label(other)
 end
@@ -52,7 +55,7 @@ local function generate(spec, body)
   spec.switch:check(a, 'done')
   a:store(8, asm.FRAME, places.cpu, 0)
   a:store(8, asm.FRAME, places.side, 1)
-  if spec.own_pid then unless_ours(a, spec.own_pid) end
+  if spec.own_pid then unless_ours(a, source, spec.own_pid) end
   for _, filter in ipairs(spec.filters) do
     compile.condition(a, filter.tree, { source = source }, { none = 'done' })
   end
@@ -61,6 +64,16 @@ local function generate(spec, body)
   a:alu('mov', 0, 0)
   a:exit()
   return a
+end
+
+local NO_RECURSION = 6.002 -- the first kernel that surely does not run a program within itself
+
+--- Returns whether the program of an event never interrupts itself. Then it need not be careful with memory of the CPU
+--- that no other program writes to.
+---@param event string "sys:name"
+---@return boolean
+function probe.is_alone(event)
+  return event:match '^raw_syscalls:' ~= nil or computed.release() >= NO_RECURSION
 end
 
 --- Loads a program, which is not attached yet. Refuses what BPF cannot do. In the body, r6 is the context, and the

@@ -17,6 +17,7 @@ local source = {}
 ---@field variable fun(self, a: Asm, name: string): string?, string? puts a variable of the sample into r0, extended to
 --- 64 bits, and may use r1 to r5; returns its type; nil and the reason if it cannot
 ---@field has_no_record? boolean common_pid is the current thread
+---@field task? integer place on the stack: the current task, if the program knows it
 ---@field comm? fun(self, a: Asm, at: integer) copies the name of the current task, 16 bytes, to r10 + at
 
 --- The variables of the sample, as they are when the program runs.

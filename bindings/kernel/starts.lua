@@ -24,18 +24,22 @@ local words_type = ffi.typeof 'uint64_t *'
 
 ---@class Starts
 ---@field map Descriptor
+---@field more integer offset in a place: what Starts:store() writes in addition
 local Starts = {}
 Starts.__index = Starts
 
 --- Makes the places. Refuses without BPF.
 ---@param direct? integer number of places if all keys are less
+---@param more? integer bytes, a multiple of 8, that each place has for Starts:store()
 ---@return Starts
-function starts.new(direct)
+function starts.new(direct, more)
   local self = setmetatable({ direct = direct, places = direct or 2 ^ PLACES_BITS }, Starts)
   self.at = direct and DIRECT or HASHED
-  self.map = program.mapped(self.places * self.at.size)
+  self.more, self.size = self.at.size, self.at.size + (more or 0)
+  self.map = program.mapped(self.places * self.size)
   if not direct then
-    self.others, self.nr_others = program.hash(8, HASHED.size, MOST_OTHERS), program.mapped(8)
+    self.others, self.nr_others = program.hash(8, self.size, MOST_OTHERS), program.mapped(8)
+    self.zeros = more and program.mapped(self.size)
   end
   return self
 end
@@ -54,7 +58,7 @@ function Starts:place(a, outside)
     a:alu_r('mul', 1, 2)
     a:alu('rsh', 1, 64 - PLACES_BITS)
   end
-  a:alu('mul', 1, self.at.size)
+  a:alu('mul', 1, self.size)
   a:map_value(9, self.map, 0)
   a:alu_r('add', 9, 1)
 end
@@ -137,18 +141,21 @@ function Starts:take(a, value)
 end
 
 --- Generates r1 = the word of a start at the time in r8.
-local function word_of(a, tag)
+---@param a Asm
+---@param tag integer
+function starts.word(a, tag)
   a:alu_r('mov', 1, 8)
   a:alu('lsh', 1, starts.TAG_BITS)
   a:alu('or', 1, tag)
 end
 
-local function write(self, a, tag, value)
+local function write(self, a, tag, value, keep)
   if value then
     a:load(8, 1, FRAME, value)
     a:store(8, 9, self.at.value, 1)
   end
-  word_of(a, tag)
+  if keep then keep() end
+  starts.word(a, tag)
   a:store(8, 9, self.at.start, 1)
 end
 
@@ -159,9 +166,17 @@ end
 ---@param value? integer place on the stack
 ---@param labels { full: string, late: string }
 ---@param count fun(name: string) generates code that counts, with r1 and r2
-function Starts:store(a, tag, value, labels, count)
+---@param keep? fun() generates code that writes more of the start to r9 + self.more, before the start can be taken; it
+--- uses r0 to r5
+function Starts:store(a, tag, value, labels, count, keep)
   local free, done = a:new_label(), a:new_label()
-  self:find(a, free)
+  if self.direct then
+    self:place(a, labels.full)
+    a:load(8, 1, 9, self.at.start)
+    a:jump('==', 1, 0, free)
+  else
+    self:find(a, free)
+  end
   local younger = a:take(8)
   a:store(8, FRAME, younger, 1)
   count 'replaced'
@@ -169,21 +184,18 @@ function Starts:store(a, tag, value, labels, count)
   a:give(younger, 8)
   a:alu('rsh', 1, starts.TAG_BITS)
   a:jump_r('>', 1, 8, labels.late)
-  write(self, a, tag, value)
-  a:go(done)
-  a:label(free)
-  if self.direct then
-    a:jump('>=', 7, self.direct, labels.full)
-    self:place(a, labels.full)
-    write(self, a, tag, value)
-  else
-    self:claim(a, tag, value, labels.full, done)
+  if self.direct then a:label(free) end
+  write(self, a, tag, value, keep)
+  if not self.direct then
+    a:go(done)
+    a:label(free)
+    self:claim(a, tag, value, labels.full, done, keep)
   end
   a:label(done)
 end
 
 --- Generates code that stores a start for a key that has none.
-function Starts:claim(a, tag, value, full, done)
+function Starts:claim(a, tag, value, full, done, keep)
   local other, ours = a:new_label(), a:new_label()
   self:place(a, full)
   owner(a)
@@ -193,16 +205,17 @@ function Starts:claim(a, tag, value, full, done)
   a:jump('==', 0, 0, ours)
   a:jump_r('!=', 0, 1, other)
   a:label(ours)
-  write(self, a, tag, value)
+  write(self, a, tag, value, keep)
   a:go(done)
   a:label(other)
+  if keep then return self:add_other(a, tag, value, full, keep) end
   local slot, room = a:take(8), a:take(HASHED.size)
   for at = 0, HASHED.size - 8, 8 do a:store_value(8, FRAME, room + at, 0) end
   if value then
     a:load(8, 1, FRAME, value)
     a:store(8, FRAME, room + HASHED.value, 1)
   end
-  word_of(a, tag)
+  starts.word(a, tag)
   a:store(8, FRAME, room + HASHED.start, 1)
   a:map(1, self.others)
   key_on_stack(a, slot)
@@ -218,13 +231,34 @@ function Starts:claim(a, tag, value, full, done)
   a:give(room, HASHED.size)
 end
 
+--- Generates code that stores a start, with more, for a key that has no place.
+function Starts:add_other(a, tag, value, full, keep)
+  local slot = a:take(8)
+  a:map(1, self.others)
+  key_on_stack(a, slot)
+  a:map_value(3, self.zeros, 0)
+  a:alu('mov', 4, 0)
+  a:call 'map_update_elem'
+  a:jump('!=', 0, 0, full)
+  a:map_value(2, self.nr_others, 0)
+  a:alu('mov', 1, 1)
+  a:atomic_add(8, 2, 0, 1)
+  a:map(1, self.others)
+  key_on_stack(a, slot)
+  a:call 'map_lookup_elem'
+  a:jump('==', 0, 0, full)
+  a:alu_r('mov', 9, 0)
+  write(self, a, tag, value, keep)
+  a:give(slot, 8)
+end
+
 --- Calls each(tag, time) for the starts that wait.
 ---@param each fun(tag: integer, time: number)
 function Starts:each(each)
   local function call(word)
     if word ~= 0 then each(tonumber(word % 2 ^ starts.TAG_BITS), tonumber(bit.rshift(word, starts.TAG_BITS))) end
   end
-  local words, step = ffi.cast(words_type, self.map.bytes), self.at.size / 8
+  local words, step = ffi.cast(words_type, self.map.bytes), self.size / 8
   for i = self.at.start / 8, self.places * step - 1, step do call(words[i]) end
   if self.others then
     program.each(self.others, function(value) call(ffi.cast(words_type, value)[HASHED.start / 8]) end)

@@ -135,6 +135,13 @@ function types.preempt_count(a, task)
     a:call 'get_current_task_btf'
     task = 0
   end
+  if cast then
+    -- Not a trusted pointer: for those that such a pointer leads to, the verifier searches all types by name, for 1 ms.
+    a:alu_r('mov', 1, task)
+    a:alu('mov', 2, all:find('task_struct', btf.KIND.STRUCT))
+    a:call_kernel(cast)
+    task = 0
+  end
   a:load(8, 1, task, (types.member('task_struct', 'se.cfs_rq')))
   a:load(8, 1, 1, (types.member('cfs_rq', 'rq')))
   a:alu('add', 1, distance)

@@ -32,10 +32,9 @@ bytecode.OPS = {
   KSTR = op(function() return 'text' end, 1),
   GGET = op(function() return print end, 1),
   USETV = op(function(value) up = value end, 1),
-  ADDVN = op(function(value) return value + 1 end, 1),
-  ADDNV = op(function(value) return 1 + value end, 1),
-  ADDVV = op(function(first, second) return first + second end, 1),
+  UNM = op(function(value) return -value end, 1),
   CALL = bytecode.op(from_end(function(fn) fn() end, 2)),
+  CALLM = bytecode.op(from_end(function(fn) fn(fn()) end, 2)), -- its last arguments are all results of another call
   CALLT = bytecode.op(from_end(function(fn) return fn() end, 1)),
   RET0 = op(function() end, 1),
   JMP = op(function(a) if a then up = a end end, 2),
@@ -51,6 +50,20 @@ bytecode.OPS = {
   LOOP = op(function() while true do end end, 1),
   CAT = bytecode.op(from_end(function(t, v) return t .. v end, 2)),
 }
+
+--- The operators on numbers, by opcode: the sign, and which operand is a constant.
+bytecode.ARITHMETIC = {}
+for sign, functions in pairs {
+  ['+'] = { function(v, w) return v + w end, function(v) return v + 1 end, function(v) return 1 + v end },
+  ['-'] = { function(v, w) return v - w end, function(v) return v - 1 end, function(v) return 1 - v end },
+  ['*'] = { function(v, w) return v * w end, function(v) return v * 2 end, function(v) return 2 * v end },
+  ['/'] = { function(v, w) return v / w end, function(v) return v / 2 end, function(v) return 2 / v end },
+  ['%'] = { function(v, w) return v % w end, function(v) return v % 2 end, function(v) return 2 % v end },
+} do
+  for i, constant in ipairs { 'none', 'right', 'left' } do
+    bytecode.ARITHMETIC[op(functions[i], 1)] = { sign = sign, constant = constant }
+  end
+end
 
 --- What a comparison tests when it does not jump.
 -- luacheck: push ignore 581 (`not (a < b)` is another instruction than `a >= b`)

@@ -67,6 +67,11 @@ function values.new(opt, spec, later)
   return public, read
 end
 
+--- Returns whether a value is such a table.
+---@param value any
+---@return boolean
+function values.is_options(value) return values_of[value] ~= nil end
+
 --- Returns the same for a library that reads options which a profiler may not have declared: these are nil.
 ---@param opt table
 ---@return table

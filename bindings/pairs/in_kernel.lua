@@ -1,14 +1,16 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Pairs that BPF programs find (bindings/kernel/pairs.lua) instead of the matcher: if nothing is needed but sums and
---- histograms of the times, or rows of them.
+--- histograms of the times, or rows of them, and pairs that took too long or too short.
 local asm = require 'bindings.kernel.asm'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
 local intern = require 'bindings.base.intern'
 local events = require 'bindings.select.events'
 local kernel_pairs = require 'bindings.kernel.pairs'
+local outliers = require 'bindings.pairs.outliers'
 local pair_keys = require 'bindings.pairs.keys'
 local pair_rows = require 'bindings.pairs.rows'
+local probe = require 'bindings.kernel.probe'
 local public_event = require 'bindings.view.public_event'
 local sys = require 'bindings.base.sys'
 
@@ -20,13 +22,19 @@ local MOST_THREADS = 2 ^ 17 -- for a place each
 
 -- What programs cannot do.
 local NEEDS = {
-  keep = 'events are kept', details = 'details are printed', pair = 'the script looks at each pair',
-  lost = 'the script looks at starts', left = 'the script looks at starts', has = 'only some keys are wanted',
-  max_keys = 'the number of waiting starts is limited',
+  { 'details', 'details are printed' },
+  { 'pair', 'the script looks at each pair' },
+  { 'keep', 'events are kept' },
+  { 'lost', 'the script looks at starts' },
+  { 'left', 'the script looks at starts' },
+  { 'has', 'only some keys are wanted' },
+  { 'max_keys', 'the number of waiting starts is limited' },
 }
+local BY_OUTLIERS = { keep = true, pair = true } -- what they can do if it is about outliers
 
 --- Takes the events of a matcher in the kernel: see Taker in bindings/run/in_kernel.lua.
 ---@class PairTaker
+---@field outliers? Outliers
 local PairTaker = { does = 'paired', attributes = { key = true, printkey = true, role = true } }
 PairTaker.__index = PairTaker
 
@@ -45,8 +53,9 @@ end
 
 local function check(self)
   local config = self.config
-  for name, reason in pairs(NEEDS) do
-    if config[name] then asm.refuse('%s', reason) end
+  for _, need in ipairs(NEEDS) do
+    local name, reason = need[1], need[2]
+    if config[name] and not (BY_OUTLIERS[name] and outliers.are_wanted(config)) then asm.refuse('%s', reason) end
   end
   if not config.latencies and not config.rows then asm.refuse 'the script looks at each pair' end
   if #(config.others or {}) > 0 or #(config.triggers or {}) > 0 then asm.refuse 'other events are read, too' end
@@ -116,17 +125,27 @@ end
 
 --- Loads the programs. Refuses what they cannot do.
 ---@param kernel InKernel
-function PairTaker:load(kernel)
+---@param checked contract.Handlers
+function PairTaker:load(kernel, checked)
   check(self)
   local plan, by_event = make_plan(self, kernel.switch.nr_cpus, kernel.run)
+  if outliers.are_wanted(self.config) then
+    self.outliers = outliers.new(self.config, plan, by_event, kernel, checked)
+  end
+  self.programs = {}
   self.pairs, self.rules = kernel_pairs.new(plan, kernel.switch.nr_cpus), by_event
   for event, rule in pairs(by_event) do
     if event.is_task_event then
-      kernel:probe({ name = 'sched:sched_process_exit', system = 'sched', fields = {} }, self.pairs:body(rule, false))
+      local exit = { name = 'sched:sched_process_exit', system = 'sched', fields = {} }
+      kernel:probe(exit, self.pairs:body(rule, false, probe.is_alone(exit.name)))
     elseif not event.is_derived then
-      kernel:probe(event, self.pairs:body(rule, true))
+      self.programs[event] = kernel:probe(event, self.pairs:body(rule, true, probe.is_alone(event.name)))
     end
   end
+end
+
+function PairTaker:settle(kernel)
+  if self.outliers then self.outliers:settle(kernel, self.programs) end
 end
 
 function PairTaker:start() self.has_started = true end
@@ -171,13 +190,13 @@ function PairTaker:turn(side)
   end)
 end
 
---- Returns the number of events.
-function PairTaker:count() return self.pairs:stats().events end
+--- Returns the number of events, without those that came here.
+function PairTaker:count() return self.pairs:stats().events - (self.outliers and self.outliers.sent or 0) end
 
 --- Returns the counters, as Feed:stats() does.
 function PairTaker:stats()
   local stats = self.pairs:stats()
-  stats.unkept = 0
+  stats.unkept = self.outliers and self.outliers.unkept or 0
   return stats
 end
 

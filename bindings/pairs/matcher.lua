@@ -17,6 +17,7 @@ local facade = require 'bindings.base.facade'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
 local in_kernel = require 'bindings.pairs.in_kernel'
+local outliers = require 'bindings.pairs.outliers'
 local pair_keys = require 'bindings.pairs.keys'
 local pair_rows = require 'bindings.pairs.rows'
 local kept_events = require 'bindings.pairs.kept_events'
@@ -76,7 +77,9 @@ local PAIR_SIZE = ffi.sizeof 'struct pair'
 ---@field max_keys? integer maximum number of waiting starts
 ---@field others? Event[] events outside the stages, for details
 ---@field details? Details of lib.detail: keeps the events that it can still show
----@field pair? fun(p: Pair, second: Ev) called for each pair
+---@field pair? fun(p: Pair, second: Ev) called for each pair, or with `than` or `lower` for some
+---@field than? number ns: `pair` is called for pairs that took longer
+---@field lower? number ns: `pair` is called for pairs that took less
 ---@field latencies? HistSet receives the ns of each pair at the index p.kind; cheaper than a function
 ---@field rows? PairRows receives the ns of each pair in its row; `pair` is only called for those that count
 ---@field lost? fun(p: Pair, time: number) called for each start dropped because of lost events; time is when the loss
@@ -89,7 +92,7 @@ local PAIR_SIZE = ffi.sizeof 'struct pair'
 ---@field triggered? fun(ev: Ev) called at each trigger, after all pairs completed before it
 
 local SETTINGS = { 'stages', 'key', 'cycle', 'keep', 'value', 'has', 'max_keys', 'others', 'details', 'pair',
-  'latencies', 'rows', 'lost', 'left', 'ends', 'triggers', 'triggered' }
+  'than', 'lower', 'latencies', 'rows', 'lost', 'left', 'ends', 'triggers', 'triggered' }
 
 --- Finds pairs. A script returns it as a list entry of its handlers.
 ---@class Feed : Consumer
@@ -123,6 +126,8 @@ function pairs_.new(config)
   check.is(config, 'table', 'pairs.new takes settings')
   check.settings(config, SETTINGS, 'pairs.new')
   check.is(config.stages, 'table', 'pairs.new takes stages')
+  if config.than ~= nil then check.is(config.than, 'number', 'than of pairs.new is a time') end
+  if config.lower ~= nil then check.is(config.lower, 'number', 'lower of pairs.new is a time') end
   local min = config.cycle and 1 or 2
   if #config.stages < min then
     error(('pairs.new takes at least %d stages, not %d'):format(min, #config.stages), 2)
@@ -221,7 +226,7 @@ function Feed:open(run, is_gate)
     end
   end
   if self.taker and self.taker.has_started then
-    self.feed = ignore
+    self.feed = self.taker.outliers and self.taker.outliers:feed(run) or ignore
     return
   end
   self.instance = C.session_per_thread(run.session) ~= 0 and 'tid' or 'cpu'
@@ -279,6 +284,7 @@ function Feed:open(run, is_gate)
     value = config.value,
   }, config.stages)
   self.keep_pairs = run.serving and not is_gate and run.serving:keep_pairs(config.stages, key_text)
+  self.is_wanted = outliers.test(config)
   self.add_row = config.rows and pair_rows.adder(config.rows, config, self.expression_env)
 end
 
@@ -304,7 +310,7 @@ end
 function Feed:take(list, n)
   local config, kept, out = self.config, self.kept, self.out
   local pair, add_row, latencies, any = config.pair, self.add_row, config.latencies, self.any
-  local view, expire = self.buffer.view, self.buffer.expire
+  local view, expire, is_wanted = self.buffer.view, self.buffer.expire, self.is_wanted
   if kept then kept:prepare(list, n) end
   local found = C.pairs_feed(self.matcher, list, n, out)
   if found < 0 then failure.raise('out of memory for pairs') end
@@ -318,9 +324,9 @@ function Feed:take(list, n)
   if pair or add_row then
     local stopped = self.run.stopped
     for i = 0, found - 1 do
-      if stopped[0] == 0 then
+      if stopped[0] == 0 and (add_row or is_wanted(out[i].ns)) then
         local p, second = view(i), list + out[i].second
-        if (not add_row or add_row(p, cast(any, second))) and pair then
+        if (not add_row or add_row(p, cast(any, second)) and is_wanted(out[i].ns)) and pair then
           -- With the number of its batch, as in dispatch: a script must not keep it.
           pair(p, cast(any, bxor(cast(bits64, second), batch[0])))
         end

@@ -4,6 +4,8 @@
 local ffi = require 'ffi'
 local asm = require 'bindings.kernel.asm'
 local capture = require 'bindings.kernel.capture'
+local expr = require 'bindings.expr.compile'
+local handler_terms = require 'bindings.run.handler_terms'
 local mentions = require 'bindings.options.mentions'
 local probe = require 'bindings.kernel.probe'
 local program = require 'bindings.kernel.program'
@@ -74,11 +76,10 @@ local function refuses_stack(run, event)
 end
 
 --- Returns why an event cannot be captured; nil if it can.
----@param self Captures
 ---@param event Event
 ---@param checked contract.Handlers
 ---@return string?
-local function refuses(self, event, checked)
+function Captures:refuses(event, checked)
   local request = event.request
   if not event.tracepoint or event.machine then return ('%s is not a tracepoint of this machine'):format(event.name) end
   if request.counted == 1 then return ('%s is only counted'):format(event.name) end
@@ -86,8 +87,9 @@ local function refuses(self, event, checked)
     local reason = refuses_stack(self._kernel.run, event)
     if reason then return reason end
   end
-  if request.bpf_array ~= 0 or request.reads ~= 0 or request.everywhere ~= 0 or request.sample ~= 0 then
-    return ('the samples of %s are special'):format(event.name)
+  if request.bpf_array ~= 0 then return ('a BPF program writes the samples of %s anyway'):format(event.name) end
+  if request.reads ~= 0 or request.everywhere ~= 0 or request.sample ~= 0 then
+    return ('the samples of %s have parts that programs do not write'):format(event.name)
   end
   if request.attr.freq ~= 0 or request.attr.sample_period > 1 then
     return ('not every %s is sampled'):format(event.name)
@@ -102,27 +104,81 @@ local function refuses(self, event, checked)
   if self.shows_flags then return ('the common_flags of %s may be read, which BPF cannot tell'):format(event.name) end
 end
 
+--- Returns the rings, with room for some more events. Refuses if there cannot be any.
+---@param events integer
+---@return Rings
+function Captures:open(events)
+  local opt = self._kernel.run.opt
+  self.rings = self.rings or capture.rings(opt.mmap_pages, opt.watermark)
+  if self._kernel:has_foreign_pids() then
+    asm.refuse("the kernel's thread ids are not those of this pid namespace")
+  end
+  if self.rings.events + events > capture.MAX_EVENTS then asm.refuse 'there are too many events' end
+  return self.rings
+end
+
+--- Returns an id for the samples of an event, or refuses.
+---@return integer64
+function Captures:new_id() -- luacheck: no self
+  local err = ffi.new 'struct error'
+  local id = C.capture_new_id(err)
+  if id == 0 then asm.refuse('%s', ffi.string(err.text)) end
+  return id
+end
+
+--- Lets the session read the samples of an event from the rings. It is the next event there.
+---@param event Event
+---@param loaded Descriptor the program that writes them
+---@param id integer64 in the samples
+function Captures:read(event, loaded, id)
+  local rings, captured = self.rings, event.request.captured
+  captured.rings, captured.bell, captured.program = rings.map.fd, rings.bell.fd, loaded.fd
+  captured.nr_cpus, captured.size, captured.bit, captured.id = rings.nr_cpus, rings.size, rings.events, id
+  rings.events = rings.events + 1
+  event.captured, event.has_no_flags = true, not capture.is_exact(event.name)
+end
+
 --- Loads and attaches the program of an event, and adds it to the event's request.
 local function load(self, event, filters)
-  local kernel, err, request = self._kernel, ffi.new 'struct error', event.request
-  local opt, captured = kernel.run.opt, request.captured
-  self.rings = self.rings or capture.rings(opt.mmap_pages, opt.watermark)
-  if kernel:has_foreign_pids() then asm.refuse("the kernel's thread ids are not those of this pid namespace") end
-  local rings, id = self.rings, C.capture_new_id(err)
-  if id == 0 then asm.refuse('%s', ffi.string(err.text)) end
+  local kernel, request = self._kernel, event.request
+  local rings, id = self:open(1), self:new_id()
   local loaded = probe.load(kernel:spec(event, rings, filters), function(a, source, places)
     capture.write(a, source, places, {
       event = event.name, list = event.list, id = id, rings = rings, type = tonumber(request.attr.config),
       stack = request.callchain ~= 0 and { parts = request.callchain, max = request.attr.sample_max_stack } or nil,
     })
   end)
-  local link = not opt.dry_run and program.attach(loaded) or nil
-  captured.rings, captured.bell, captured.program = rings.map.fd, rings.bell.fd, loaded.fd
-  captured.nr_cpus, captured.size, captured.bit, captured.id = rings.nr_cpus, rings.size, rings.events, id
-  rings.events = rings.events + 1
-  event.captured, event.has_no_flags = true, not capture.is_exact(event.name)
+  local link = not kernel.run.opt.dry_run and program.attach(loaded) or nil
+  self:read(event, loaded, id)
   table.insert(self._programs, { loaded, link })
   return true
+end
+
+-- Options with which others than the handlers see or count the events.
+local WATCHERS = { 'export', 'serve', 'record', 'push', 'exit_n', 'watch', 'sampling_limit', 'prometheus', 'otlp' }
+
+--- Returns the conditions without which the only handler of an event does nothing, compiled; nil if there are none, or
+--- somebody else sees the events.
+---@param run Run
+---@param event Event
+---@param checked contract.Handlers
+---@return Compiled?
+local function guard(run, event, checked)
+  local plan = event.only_plan
+  if not plan or not plan.code or plan.code.guards == 0 or event.owner.parent or run.opt.verbose > 1 then return end
+  for _, name in ipairs(WATCHERS) do
+    if run.opt[name] then return end
+  end
+  for name in pairs(event.attrs) do
+    if name ~= 'alias' then return end
+  end
+  for _, consumer in ipairs(checked.consumers) do
+    if consumer.feed or consumer.prepare then return end
+  end
+  return (asm.attempt(function()
+    local text = handler_terms.filter(plan.handler, event, plan.code, plan.code.guards)
+    return expr.compile(text, event.fields, { form = 'filter' })
+  end))
 end
 
 --- Captures an event. Returns why it cannot.
@@ -130,10 +186,21 @@ end
 ---@param checked contract.Handlers
 ---@return string? reason
 function Captures:add(event, checked)
-  local reason = refuses(self, event, checked)
+  local reason = self:refuses(event, checked)
   if reason then return reason end
-  if self.rings and self.rings.events == capture.MAX_EVENTS then return 'there are too many events' end
   local kernel = self._kernel
+  local conditions = guard(kernel.run, event, checked)
+  if conditions then
+    local loaded = asm.attempt(function()
+      local filters = kernel:filters(event)
+      filters[#filters + 1] = conditions
+      return load(self, event, filters)
+    end)
+    if loaded then
+      event.only_plan.guarded = true
+      return
+    end
+  end
   local _, why = asm.attempt(function() return load(self, event, kernel:filters(event)) end)
   if why and event.user_filter then -- which profscript evaluates in any case
     _, why = asm.attempt(function() return load(self, event, kernel:filters(event, true)) end)

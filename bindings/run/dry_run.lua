@@ -22,7 +22,8 @@ function dry_run.event(event, kernel_filter, user_filter, recorded, with_reasons
   local what = event.tracepoint and ('id %d'):format(tonumber(event.request.attr.config))
     or ('type %d, config %s'):format(event.request.attr.type, tostring(event.request.attr.config):gsub('U?LL$', ''))
   local sampled = event.request.counted == 1 and 'only counted'
-    or event.taken and event.taken .. ' in the kernel, by a BPF program'
+    or event.taken and ('%s in the kernel, by a BPF program%s'):format(event.taken,
+      event.sent and '; ' .. event.sent .. ' are sent' or '')
     or sampling.describe(event) .. (event.captured and ', captured by a BPF program' or '')
   local lines = { ('  %s: %s%s'):format(event.name, what, recorded and '' or ', ' .. sampled) }
   local function add(title, value)

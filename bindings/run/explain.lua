@@ -23,18 +23,20 @@ end
 ---@param code handler_code.Code
 ---@param line integer
 ---@param is_taken boolean
+---@param guards integer conditions that programs check
 ---@return string?
-local function about(code, line, is_taken)
+local function about(code, line, is_taken, guards)
   local parts, notes = {}, code.notes[line]
   local adds, reads = false, code.reads[line]
   for _, statement in ipairs(code.statements) do adds = adds or statement.line == line end
-  for _, condition in ipairs(code.conditions) do adds = adds or condition.line == line end
+  for i, condition in ipairs(code.conditions) do
+    adds = adds or condition.line == line
+    is_taken = is_taken or i <= guards and condition.line == line
+  end
   if notes then
     parts[1] = 'in Lua: ' .. table.concat(notes, ', ')
-  elseif adds and is_taken then
-    parts[1] = 'in the kernel'
   elseif adds or reads then
-    parts[1] = 'in Lua'
+    parts[1] = is_taken and 'in the kernel' or 'in Lua'
   end
   if reads then parts[#parts + 1] = 'reads ' .. table.concat(reads, ', ') end
   return #parts > 0 and table.concat(parts, '; ') or nil
@@ -49,12 +51,14 @@ local function handler(plan)
   if plan.is_declared then return subject .. ': counts what the script declares as data\n' end
   local is_taken = plan.taker ~= nil and not plan.taker.refusal
   local reason = plan.reason or plan.taker and plan.taker.refusal
+  local guards = plan.guarded and code.guards or 0
   local lines = { ('%s%s: %s'):format(subject, code and (' (%s:%d)'):format(code.file, code.first) or '',
-    is_taken and 'counts in the kernel' or 'runs in Lua for each event') }
+    is_taken and 'counts in the kernel' or guards > 0 and 'runs in Lua for the events that pass its first conditions'
+    or 'runs in Lua for each event') }
   if not is_taken then lines[2] = '  why: ' .. reason end
   local source = code and lines_of(code.file) or {}
   for line = code and code.first or 1, code and code.last or 0 do
-    local what = about(code, line, is_taken)
+    local what = about(code, line, is_taken, guards)
     if what then
       local shown = text.safe((source[line] or ''):gsub('^%s+', ''))
       if #shown > WIDTH then shown = shown:sub(1, WIDTH - 3) .. '...' end

@@ -6,13 +6,12 @@
 local array = require 'bindings.base.array'
 local asm = require 'bindings.kernel.asm'
 local countable = require 'bindings.base.countable'
-local expr = require 'bindings.expr.compile'
 local facade = require 'bindings.base.facade'
 local handler_code = require 'bindings.options.handler_code'
+local handler_terms = require 'bindings.run.handler_terms'
 local mentions = require 'bindings.options.mentions'
 local public_event = require 'bindings.view.public_event'
 local tally = require 'bindings.run.tally'
-local has = require('bindings.view.views').has
 
 local handler_plans = {}
 
@@ -24,68 +23,13 @@ local handler_plans = {}
 ---@field reason? string why it runs in Lua
 ---@field is_declared? boolean the script has declared as data what it counts (session.tally)
 ---@field taker? HandlerTaker
+---@field guarded? boolean programs check its first conditions, so it gets only the events for which it does something
 
 ---@class HandlerTaker: Taker
 local HandlerTaker = { does = 'counted' }
 HandlerTaker.__index = HandlerTaker
 
 local AFTER = { interval = true, stop = true } -- called when all has been counted
-local MEMBERS = { _cpu = true, _tid = true, _pid = true, _comm = true }
-
--- Arguments ---------------------------------------------------------------------------------------
-
-local function is_integer(n) return type(n) == 'number' and n % 1 == 0 and math.abs(n) < 2 ^ 31 end
-
---- Returns an argument for events of a class, or refuses.
----@param event Event
----@param term handler_code.Term
----@return countable.Term
-local function resolve(event, term)
-  local name, constant = term.field, term.constant
-  if name == '_event' then constant = event.name end
-  if constant then
-    if type(constant) == 'string' then return { key = { constant = constant } } end
-    if not is_integer(constant) then asm.refuse('%s is not an integer of 32 bits', tostring(constant)) end
-    return { key = { constant = constant }, value = ('%d'):format(constant), type = 'i32', constant = constant }
-  end
-  local field = event.fields[name]
-  if not field and not MEMBERS[name] then asm.refuse('only Lua can read ev.%s', name) end
-  if field and has(field, 'ARRAY') and not has(field, 'STRING') then asm.refuse('ev.%s is an array', name) end
-  local compiled, err = expr.compile(name, event.fields)
-  if not compiled then asm.refuse('%s', err.message) end
-  return { key = name, value = compiled.type ~= 'string' and name or nil, type = compiled.type }
-end
-
-local C_OP = { ['~='] = '!=' }
-
---- Returns the C expression of an operand. Lua compares the numbers, whatever their types are.
-local function operand(term, other)
-  if term.value then
-    local is_wide = not term.constant and (not other.constant or other.constant < 0)
-    return (is_wide and '(s64)' or '') .. term.value
-  end
-  if type(term.key) == 'string' then return term.key end
-  local text = term.key.constant
-  if text:find '[%c"\\]' then asm.refuse 'a string has characters that a filter cannot have' end
-  return ('"%s"'):format(text)
-end
-
---- Returns the condition of a handler as a filter.
-local function filter_of(event, code)
-  local parts = {}
-  for i, condition in ipairs(code.conditions) do
-    local left, right = resolve(event, condition.left), resolve(event, condition.right)
-    local is_equality = condition.op == '==' or condition.op == '~='
-    if (left.value == nil) ~= (right.value == nil) or not is_equality and not left.value then
-      asm.refuse 'it compares a string'
-    end
-    for _, one in ipairs { left, right } do
-      if one.type == 'u64' and not one.constant then asm.refuse 'it compares an unsigned 64-bit number' end
-    end
-    parts[i] = ('%s %s %s'):format(operand(left, right), C_OP[condition.op] or condition.op, operand(right, left))
-  end
-  return #parts > 0 and table.concat(parts, ' && ') or nil
-end
 
 -- In the kernel -----------------------------------------------------------------------------------
 
@@ -93,6 +37,7 @@ end
 local function count_sum(session, handler, statement, event, terms, settings)
   local term, into = terms[1], array.new(1)
   if not term.value then asm.refuse 'it adds what is not a number' end
+  if not term.key then asm.refuse("'%s' becomes a fraction", statement.name) end
   if term.type ~= 'i32' and term.type ~= 'u32' then
     asm.refuse("'%s' may become a 64-bit integer; lib.aggregate has sums", statement.name)
   end
@@ -107,15 +52,21 @@ local function count_sum(session, handler, statement, event, terms, settings)
   end
 end
 
+--- Returns the object or the variable's value that a statement changes.
+local function object_of(plan, statement)
+  if statement.object then return statement.object end
+  return (select(2, debug.getupvalue(plan.handler, statement.upvalue)))
+end
+
 --- Adds tallies for what a handler does.
 local function count(self, session, plan, event)
-  local settings = { filter = filter_of(event, plan.code), handler = plan.handler }
+  local settings = { filter = handler_terms.filter(plan.handler, event, plan.code), handler = plan.handler }
   for _, statement in ipairs(plan.code.statements) do
     local terms = {}
-    for i, term in ipairs(statement.arguments) do terms[i] = resolve(event, term) end
+    for i, term in ipairs(statement.arguments) do terms[i] = handler_terms.resolve(plan.handler, event, term) end
     local public = public_event.of(event)
     if statement.method then
-      local _, object = debug.getupvalue(plan.handler, statement.upvalue)
+      local object = object_of(plan, statement)
       local after, why = countable.of(object).count(object, session, public, terms, settings)
       table.insert(self._after, after or asm.refuse('line %d: %s', statement.line, why))
     else
@@ -170,7 +121,7 @@ local function states_of(plan)
   if not code then return nil, 'it is not a function of a script' end
   if code.refusal then return nil, ('line %d %s'):format(code.refusal.line, code.refusal.text) end
   for _, statement in ipairs(code.statements) do
-    local _, value = debug.getupvalue(plan.handler, statement.upvalue)
+    local value = object_of(plan, statement)
     if statement.method then
       local how = countable.of(value)
       local call = ('line %d calls %s:%s()'):format(statement.line, statement.name, statement.method)
@@ -271,6 +222,17 @@ local function group(plans)
   return list
 end
 
+--- Notes the plan of each event that has only one handler.
+local function note_only(plans)
+  local seen = {}
+  for _, plan in ipairs(plans) do
+    for _, event in ipairs(plan.events) do
+      event.only_plan = not seen[event] and plan or nil
+      seen[event] = true
+    end
+  end
+end
+
 --- Finds the handlers that only count, and offers them to the kernel.
 ---@param run Run
 ---@param checked contract.Handlers
@@ -294,6 +256,7 @@ function handler_plans.offer(run, checked)
     for _, event in ipairs(entry.found) do table.insert(plan.events, event) end
   end
   refuse_shared(run, plans, checked)
+  note_only(plans)
   for _, taker in ipairs(group(plans)) do run.in_kernel:offer(taker) end
   return plans
 end

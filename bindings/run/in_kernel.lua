@@ -11,7 +11,9 @@ local expr = require 'bindings.expr.compile'
 local ffi = require 'ffi'
 local failure = require 'bindings.base.failure'
 local probe = require 'bindings.kernel.probe'
+local processes = require 'bindings.select.processes'
 local program = require 'bindings.kernel.program'
+local share = require 'bindings.kernel.share'
 local switch = require 'bindings.kernel.switch'
 local sys = require 'bindings.base.sys'
 local targets = require 'bindings.kernel.targets'
@@ -27,7 +29,9 @@ local in_kernel = {}
 ---@field consumer? Consumer that would take its events through perf
 ---@field handlers? table<Event, function> what would handle its events through perf
 ---@field attributes? table<string, boolean> the attributes of events that it understands, beside alias=
----@field load fun(self, kernel: InKernel) makes the maps and the programs, by kernel:probe()
+---@field load fun(self, kernel: InKernel, checked: contract.Handlers) makes the maps and, by kernel:probe(), the
+--- programs
+---@field settle? fun(self, kernel: InKernel) called when it is accepted, before the events are opened
 ---@field start? fun(self, kernel: InKernel) called when the programs run
 ---@field turn? fun(self, side: integer, is_last: boolean) reads what was written to a side of the maps, before the
 --- handlers `interval` and `stop` are called
@@ -39,6 +43,7 @@ local in_kernel = {}
 ---@field takers Taker[] offered; after decide(), those that were accepted
 ---@field captures Captures
 ---@field run Run
+---@field is_dear? boolean most events are those of other tasks than the targets
 local InKernel = {}
 InKernel.__index = InKernel
 
@@ -69,17 +74,41 @@ local function refuses_programs(run)
   local opt = run.opt
   if opt.capture == 'perf' then return 'as --capture says' end
   if run.is_recorded or run:pulls() then return 'they are not those of this machine now' end
-  if attach.names_threads(opt, run.workload) then
-    local reason = run.everywhere and 'events of other tasks may be about the threads'
-    for _, event in ipairs(run.events.list) do
-      reason = reason or event.request.everywhere == 1 and ('%s is read in all tasks'):format(event.name)
-    end
-    if reason then return reason end
+  for _, event in ipairs(run.events.list) do
+    if event.request.everywhere == 1 then return ('%s is read in all tasks'):format(event.name) end
   end
   for _, name in ipairs(OPTIONS) do
     local given = opt[name]
     if given and not (type(given) == 'table' and #given == 0) then return '--' .. name:gsub('_', '-') end
   end
+  if run.in_kernel.is_dear then return 'most of these events happen in other tasks, which would pay for it' end
+end
+
+-- With targets, a program costs other tasks 50 to 70 ns more per event than perf does, and saves the targets 460 ns.
+local MOST_OTHERS = 8 -- for each event of a target
+local MEASURED, RARE = 20, 200 -- ms; fewer events in that time cost nothing worth mentioning
+local MOST_MEASURED = 8 -- kinds of events: loading a program for each takes time
+
+--- Notes whether programs would cost the other tasks more than they save the targets. A workload does not run yet.
+function InKernel:_weigh()
+  local run, names, seen = self.run, {}, {}
+  local opt = run.opt
+  local has_groups = opt.cgroups and #opt.cgroups > 0
+  if opt.capture ~= 'auto' or not has_groups and not opt.pids and not opt.tids or refuses_programs(run) then return end
+  for _, event in ipairs(run.events:shown()) do
+    if captures.is_known(event) and not seen[event.name] and #names < MOST_MEASURED then
+      seen[event.name] = true
+      names[#names + 1] = event.name:match ':(.*)$'
+    end
+  end
+  if #names == 0 then return end
+  asm.attempt(function()
+    local tasks = has_groups and targets.groups(cgroups.find(opt.cgroups))
+      or share.tasks(opt.pids and processes.pids(opt.pids) or {}, opt.tids or {})
+    local ours, others = share.measure(names, tasks, MEASURED)
+    self.is_dear = others > RARE and others > MOST_OTHERS * ours
+    return true
+  end)
 end
 
 --- Returns why no events of a run can be taken; nil if they can.
@@ -99,7 +128,7 @@ end
 ---@param event Event
 ---@return string?
 local function refuses_threads(run, event)
-  if not attach.names_threads(run.opt, run.workload) then return end
+  if not attach.per_thread(run.opt, run.workload, run.everywhere) then return end
   if event.name:match '^sched:sched_wak' or event.name:match '^sched:sched_stat_' then
     return ('kernels differ in the threads of which %s is an event'):format(event.name)
   end
@@ -168,7 +197,7 @@ end
 local function make_targets(self)
   local opt, workload = self.run.opt, self.run.workload
   if opt.cgroups and #opt.cgroups > 0 then return targets.groups(cgroups.find(opt.cgroups)) end
-  if not attach.names_threads(opt, workload) then return false end
+  if not attach.per_thread(opt, workload, self.run.everywhere) then return false end
   if self:has_foreign_pids() then asm.refuse("the kernel's thread ids are not those of this pid namespace") end
   local threads = targets.threads(attach.inherits(opt, workload), attach.is_target(opt, workload))
   if not opt.dry_run then threads:attach() end
@@ -189,7 +218,8 @@ end
 function InKernel:_aim()
   local aims, run = self._targets, self.run
   if not aims or run.opt.dry_run then return end
-  if #self.takers == 0 and not self.captures.rings then return aims:close() end
+  local rings = self.captures.rings
+  if #self.takers == 0 and not (rings and rings.events > 0) then return aims:close() end
   if aims.marks then run:mark_threads(aims.marks.bytes, aims) end
   -- The workload starts with the session, but nobody is a target before.
   if #self.takers > 0 and attach.is_target(run.opt, run.workload) then self.switch:on() end
@@ -219,8 +249,11 @@ end
 --- Loads a program for an event: the body runs for each event that perf would have sampled. Called by takers.
 ---@param event Event
 ---@param body fun(a: Asm, source: Source, places: ProbePlaces)
+---@return Descriptor program
 function InKernel:probe(event, body)
-  table.insert(self._loading, probe.load(self:spec(event, self.switch, self:filters(event)), body))
+  local loaded = probe.load(self:spec(event, self.switch, self:filters(event)), body)
+  table.insert(self._loading, loaded)
+  return loaded
 end
 
 --- Loads and attaches the programs of a taker. They do nothing yet. Returns why it cannot.
@@ -238,7 +271,7 @@ function InKernel:_try(taker, checked)
   local ok
   ok, reason = asm.attempt(function()
     self.switch = self.switch or switch.new(self.run.opt.cpus and cpu_list.numbers(self.run.opt.cpus))
-    taker:load(self)
+    taker:load(self, checked)
     local links = {}
     for i, loaded in ipairs(self.run.opt.dry_run and {} or self._loading) do links[i] = program.attach(loaded) end
     return links
@@ -246,6 +279,7 @@ function InKernel:_try(taker, checked)
   if not ok then return reason end
   for _, link in ipairs(ok) do table.insert(self._links, link) end
   for _, event in ipairs(taker.events) do event.taken = taker.does end
+  if taker.settle then taker:settle(self) end
 end
 
 --- Does the same, and notes why not for `profscript explain`.
@@ -255,27 +289,34 @@ function InKernel:_load(taker, checked)
   return taker.refusal
 end
 
---- Captures what no taker has. Returns why some events cannot be captured; nil if all are.
+--- Captures what no taker has. Returns why some events cannot be captured; nil if all are. Beside others, events with
+--- cpus= may stay with perf.
 ---@param checked contract.Handlers
 ---@return string? reason
 ---@return boolean is_news the reason is not simply that these are other events
 function InKernel:_capture(checked)
-  local reason, is_news = nil, false
+  local reason, is_news, because_of_cpus, some = nil, false, nil, false
   for _, event in ipairs(self.run.events:shown()) do
     if not event.taken then
       local why = refuses_programs(self.run) or refuses_threads(self.run, event) or self.captures:add(event, checked)
       event.not_captured = why
-      if why and captures.is_known(event) and not is_news then reason, is_news = why, true end
-      reason = reason or why
+      if event.attrs.cpus then
+        because_of_cpus = because_of_cpus or why
+      else
+        if why and captures.is_known(event) and not is_news then reason, is_news = why, true end
+        reason = reason or why
+      end
     end
+    some = some or event.taken ~= nil or event.captured ~= nil
   end
-  return reason, is_news
+  return reason or not some and because_of_cpus or nil, is_news or not some and because_of_cpus ~= nil
 end
 
 --- Decides who takes which events. Called when all events and their filters are known, before they are opened.
 ---@param checked contract.Handlers
 function InKernel:decide(checked)
   local run, accepted, reason = self.run, {}, nil
+  self:_weigh()
   for _, taker in ipairs(self.takers) do
     local why = self:_load(taker, checked)
     if not why then accepted[#accepted + 1] = taker end
@@ -286,7 +327,8 @@ function InKernel:decide(checked)
   self:_aim()
   if why and not is_news and not reason and run.opt.capture == 'auto' then return end
   if run.opt.capture == 'bpf' and why then
-    failure.usage('%s: --capture=bpf is not possible: %s', run.name, why)
+    local also = reason and reason ~= why and '; nor can programs count or pair them: ' .. reason or ''
+    failure.usage('%s: --capture=bpf is not possible: %s%s', run.name, why, also)
   elseif run.opt.verbose >= 1 and run.opt.capture ~= 'perf' and not run.is_recorded and (why or reason) then
     run.out:warn(('%s: events are %s: %s'):format(run.name, why and 'read through perf' or 'captured one by one',
       why or reason))

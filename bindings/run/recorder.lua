@@ -245,6 +245,8 @@ function Recorder:dump(settings)
         nearest.hint(tostring(name), nearest.keys(DUMP_SETTINGS))), 2)
     elseif type(value) ~= expected then
       error(('recorder:dump: %s is a %s, not a %s'):format(name, type(value), expected), 2)
+    elseif value ~= value then
+      error(('recorder:dump: %s is not a number'):format(name), 2)
     end
   end
   if not self._base then error('recorder:dump: the run has not begun', 2) end

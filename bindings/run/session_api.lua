@@ -35,7 +35,8 @@ local WANTS = { stacks = 'boolean', only_threads = 'boolean', own_exit_n = 'bool
 ---@field per_thread boolean events are attached to threads (-p, -t, a workload) instead of CPUs
 ---@field named_threads boolean the user named threads, even if the profiler is `everywhere`
 ---@field inherits boolean new threads and child processes are followed
----@field is_source boolean the profiler is an event source of another one, and only its handler `describe` is called
+---@field is_source boolean the profiler is an event source of another one: of its handlers only `describe` is called,
+--- unless it calls session.gate()
 
 ---@param instance Instance
 ---@return Session

@@ -132,6 +132,7 @@ function aggregate.new(kind, keys, settings)
   self.add, self.call = assert(loadstring(add_source(how, #keys), '=' .. kind))(self._keys.id, values, refuse, surplus,
     missing)
   self._add = self.add
+  countable.add_function(self.call, self)
   return self
 end
 
@@ -157,7 +158,11 @@ countable.add(Aggregate, {
     local values, key = KINDS[self._kind].values, {}
     if #terms ~= values + #self._names then return nil, 'it has the wrong number of arguments' end
     if values > 0 and not terms[1].value then return nil, 'it adds what is not a number' end
-    for i = values + 1, #terms do key[i - values] = terms[i].key end
+    if values > 0 and not terms[1].key and not self._hists then return nil, 'it adds up fractions' end
+    for i = values + 1, #terms do
+      if not terms[i].key then return nil, 'a key may be a fraction' end
+      key[i - values] = terms[i].key
+    end
     self:count(session, event, {
       key = key, value = values > 0 and terms[1].value or nil, filter = settings.filter, handler = settings.handler,
     })

@@ -82,8 +82,8 @@ function delay.run(settings)
       or nil,
   }
   local by_key = opt.perins
-  local function pair(p, second)
-    if map then map:add(p) end
+  local function add_to_map(p, second)
+    map:add(p)
     if p.ns > longest or p.ns < shortest then show(p, second) end
   end
   local analysis = {
@@ -92,7 +92,9 @@ function delay.run(settings)
     is_gate = pass ~= nil,
     latencies = not by_key and table_.hists or nil,
     rows = by_key and table_:rows_by_key() or nil,
-    pair = (prints or map) and pair or nil,
+    pair = map and add_to_map or prints and show or nil,
+    than = not map and than or nil,
+    lower = not map and opt.lower or nil,
     lost = details and than and function(p, time)
       if time - p.first_time > than then details:show_lost(p, time) end
     end,

@@ -4,6 +4,8 @@
 ---   report = function(out) ... end     -- called at each interval and at the end
 ---   stop = function(out) ... end       -- optional: called after the last report
 ---   pair = function(p, second) ... end -- optional, as the following: see PairsConfig of lib.pairs
+---   than = 1e6
+---   lower = 1e3
 ---   latencies = hists
 ---   rows = rows
 ---   lost = function(p, time) ... end
@@ -137,6 +139,8 @@ function relation.run(name, analysis, found, opt, out)
     ends = found.ends,
     details = analysis.details,
     pair = analysis.pair,
+    than = analysis.than,
+    lower = analysis.lower,
     latencies = analysis.latencies,
     rows = analysis.rows,
     lost = analysis.lost,

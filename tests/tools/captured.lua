@@ -1,9 +1,10 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 -- Compares the events that BPF programs capture with perf's samples of the same events, on each CPU in their order:
 -- all fields, and those of the sample. Each event is given twice, the second time with the attribute cpus=, so that
--- perf samples it. Prints for each event how many were equal; how many differed only in the bits of common_flags that
--- another CPU may set between the two; how many differed otherwise, with the first differences; how many only perf had;
--- and how many only the program: the kernel drops samples of perf while other programs run.
+-- perf samples it. Prints for each event how many were equal; how many differed only in what another CPU may change
+-- between the two, bits of common_flags and the state of a task that has exited; how many differed otherwise, with the
+-- first differences; how many only perf had; and how many only the program: the kernel drops samples of perf while other
+-- programs run.
 local MAX_SHOWN, LOOK = 5, 32
 local SAMPLE = { '_pid', '_tid', '_cpu', '_comm', '_period' }
 
@@ -13,6 +14,9 @@ local function text(value)
   for i = 0, #value - 1 do parts[i + 1] = tostring(value[i]) end
   return table.concat(parts, ' ')
 end
+
+-- A parent that collects its child changes it from a zombie to dead, perhaps between the two.
+local ZOMBIE, DEAD = 32, 16
 
 local function without_need(flags)
   local bits = tonumber(flags)
@@ -36,7 +40,10 @@ return {
       local result = 'equal'
       for i = 1, #of.names do
         if one[i] ~= other[i] then
-          if of.names[i] ~= 'common_flags' or without_need(one[i]) ~= without_need(other[i]) then return 'different' end
+          local is_reaped = of.names[i] == 'prev_state' and one[i] == ZOMBIE and other[i] == DEAD
+          if not is_reaped and (of.names[i] ~= 'common_flags' or without_need(one[i]) ~= without_need(other[i])) then
+            return 'different'
+          end
           result = 'flags'
         end
       end

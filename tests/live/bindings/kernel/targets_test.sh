@@ -54,23 +54,23 @@ is_equal() {
 # out in between, which a guest that emulates its CPUs shows now and then.
 for command in "$workloads/threads 10" "$workloads/daemon 5" "$workloads/pingpong 100"; do
 	# shellcheck disable=SC2086
-	"$PROFSCRIPT" "$TOP/tests/tools/captured.lua" -m 2048 "${events[@]}" -- $command >"$TMP/out" 2>&1
+	"$PROFSCRIPT" "$TOP/tests/tools/captured.lua" --capture bpf -m 2048 "${events[@]}" -- $command >"$TMP/out" 2>&1
 	is_equal "the workload $(basename "${command% *}")" 10 1
 done
-"$PROFSCRIPT" "$TOP/tests/tools/captured.lua" -m 2048 "${events[@]}" -- \
+"$PROFSCRIPT" "$TOP/tests/tools/captured.lua" --capture bpf -m 2048 "${events[@]}" -- \
 	bash -c "for i in 1 2 3; do $workloads/syscalls 10; done; (exec $workloads/syscalls 20) & exec $workloads/syscalls 30" \
 	>"$TMP/out" 2>&1
 is_equal 'a shell, its commands, and what it becomes' 80 1
 for target in -p '-t --inherit' '-p --no-inherit' -t; do
 	waiting threads 10
 	# shellcheck disable=SC2086
-	start "$TOP/tests/tools/captured.lua" -m 2048 "${events[@]}" ${target/ */ } "$WORKLOAD" ${target#-?}
+	start "$TOP/tests/tools/captured.lua" --capture bpf -m 2048 "${events[@]}" ${target/ */ } "$WORKLOAD" ${target#-?}
 	go
 	wait $tracer
 	is_equal "$target" 10
 done
 if [ -n "$hierarchy" ]; then
-	start "$TOP/tests/tools/captured.lua" -m 2048 "${events[@]}" --cgroups "$group"
+	start "$TOP/tests/tools/captured.lua" --capture bpf -m 2048 "${events[@]}" --cgroups "$group"
 	(in_group && "$workloads/threads" 10)
 	stop
 	is_equal '--cgroups' 210
@@ -188,14 +188,38 @@ fi
 not() { refused "$1" 2 ".*--capture=bpf is not possible: $2" "${@:3}" --capture bpf; }
 not 'wakeups' 'kernels differ in the threads of which sched:sched_wakeup is an event' exec 'count()' \
 	-e sched:sched_wakeup -p $$
-not 'what is about threads' 'events of other tasks may be about the threads' rundelay -p $$
 not 'events of all tasks among them' '.* is read in all tasks' exec 'count()' -e $enter -e 'task-state//' -p $$
 not 'an unknown cgroup' "no cgroup 'no/such'.*|programs know only the control groups of version 2" exec 'count()' \
 	-e $enter --cgroups no/such
-"$PROFSCRIPT" exec 'count()' -e $enter -t $$ --dry-run >"$TMP/out"
+"$PROFSCRIPT" exec 'count()' -e $enter -t $$ --dry-run --capture bpf >"$TMP/out"
 expect_line '--dry-run' 'sys_enter: .*counted in the kernel' "$TMP/out"
-"$PROFSCRIPT" "$TOP/tests/tools/seen.lua" -e $enter -e sched:sched_wakeup -t $$ --dry-run >"$TMP/out"
-expect_line 'the rings' '^rings: one per thread, and one per CPU for captured events' "$TMP/out"
+
+# --- whose events they are ------------------------------------------------------------------------
+
+"$workloads/syscalls" 10000000000 &
+busy=$!
+# shellcheck disable=SC2317 # wait_for calls it
+says() {
+	"$PROFSCRIPT" "${@:2}" >"$TMP/out" 2>&1
+	grep -Eq -- "$1" "$TMP/out"
+}
+check 'most events are those of the target' wait_for 60 says 'sys_enter: .*counted in the kernel' \
+	exec 'count()' -e $enter -p $busy --dry-run
+check 'the rings' wait_for 60 says '^rings: one per thread, and one per CPU for captured events' \
+	"$TOP/tests/tools/seen.lua" -e $enter -e sched:sched_wakeup -t $busy --dry-run
+sleep 1000 &
+idle=$!
+check 'most events are those of others' wait_for 60 says 'not captured by a BPF program: most of these events happen in' \
+	explain exec 'count()' -e $enter -p $idle
+if [ -n "$group" ]; then
+	check 'in other groups' wait_for 60 says 'not captured by a BPF program: most of these events happen in' \
+		explain exec 'count()' -e $enter --cgroups "$group"
+else
+	skip 'in other groups' 'there is no control group of version 2'
+fi
+says 'counted in the kernel' exec 'count()' -e $enter -p $idle --dry-run --capture bpf
+check '--capture bpf does not weigh' grep -q 'counted in the kernel' "$TMP/out"
+{ kill $busy $idle && wait $busy $idle; } 2>/dev/null
 
 # --- the end --------------------------------------------------------------------------------------
 

@@ -102,6 +102,90 @@ workload -C 0 syscalls 2000
 capture_agrees 'more keys than there is room for' "$TMP/few.lua" --enter "raw_syscalls:sys_enter/common_pid==$WORKLOAD/"
 expect_line 'those without room' '^count,\(other\),[0-9]+$|,\(other\),[0-9]+$' "$TMP/out"
 
+# Values that are computed, with options and variables that are never assigned again.
+cat >"$TMP/computed.lua" <<'EOF'
+local aggregate = require 'lib.aggregate'
+local counter = require 'lib.counter'
+local hist = require 'lib.hist'
+local floor = math.floor
+local base = 7
+
+return {
+  summary = 'Count what is computed from system calls',
+  options = {
+    enter = { type = 'event', required = true, help = 'start' },
+    leave = { type = 'event', required = true, help = 'end' },
+    unit = { type = 'integer', default = 4, help = 'divide by this' },
+    least = { type = 'integer', default = 0, help = 'ignore lower results' },
+    name = { type = 'string', default = 'of getppid', help = 'a part of the key' },
+  },
+  start = function(opt, out)
+    local calls, returns = counter.new { 'call', 'group', 'name' }, aggregate.new('quantiles', { 'low' })
+    local values, total = hist.new(), 0
+    local function report()
+      calls:print(out)
+      returns:print(out)
+      out:row { 'total', total, 'sum', values:stats().sum, 'p50', values:quantile(0.5) }
+    end
+    return {
+      [opt.enter] = function(ev)
+        calls:add(ev.id * 2 - base, ev.id % 16, floor(ev._tid / opt.unit), opt.name)
+        total = total + (ev.id + base) * 3
+      end,
+      [opt.leave] = function(ev)
+        local result = ev.ret - base
+        if result > opt.least then
+          returns:add(result / 3, bit.band(ev.ret, 3))
+          values:add(result * 10)
+        end
+      end,
+      stop = report,
+    }
+  end,
+}
+EOF
+workload -C 0 syscalls 3000
+enter="raw_syscalls:sys_enter/id==$GETPPID&&common_pid==$WORKLOAD/"
+leave="raw_syscalls:sys_exit/id==$GETPPID&&_tid==$WORKLOAD/"
+capture_agrees 'handlers that compute' "$TMP/computed.lua" --enter "$enter" --leave "$leave"
+expect_line 'their sums' "^row,$(((GETPPID + 7) * 9000)),[0-9]{6,},[0-9]+$" "$TMP/out"
+expect_line 'their keys' "^count,$((GETPPID % 16)),$((WORKLOAD / 4)),of getppid,$(((2 * GETPPID - 7) * 3000))$" "$TMP/out"
+
+workload -C 0 syscalls 3000
+capture_agrees 'one-liners that compute' exec -e "raw_syscalls:sys_enter/id==$GETPPID&&common_pid==$WORKLOAD/" \
+	'if ev._tid % 2 < 2 then count(ev.id % 16, math.floor(ev._tid / 10)) hist((ev.id - 100) / 2) end'
+expect_line 'their keys' ",$((GETPPID % 16)),$((WORKLOAD / 10)),3000$" "$TMP/out"
+
+# Handlers that only do something for some events: programs leave out the others.
+cat >"$TMP/than.lua" <<'EOF'
+return {
+  summary = 'Print some system calls',
+  options = {
+    enter = { type = 'event', required = true, help = 'start' },
+    than = { type = 'integer', default = 0, help = 'ignore lower numbers' },
+  },
+  start = function(opt, out)
+    return {
+      [opt.enter] = function(ev)
+        if ev.id < opt.than then return end
+        if ev._comm == 'syscalls' then
+          out:row { 'id', ev.id, 'comm', ev._comm }
+        end
+      end,
+    }
+  end,
+}
+EOF
+workload -C 0 syscalls 300
+some=("$TMP/than.lua" --enter "raw_syscalls:sys_enter/common_pid==$WORKLOAD/" --than "$GETPPID")
+capture_agrees 'handlers with conditions' "${some[@]}"
+check 'what they do' test "$(grep -c "$GETPPID,syscalls" "$TMP/out")" = 300
+workload -C 0 syscalls 300
+start "$TMP/than.lua" --enter "raw_syscalls:sys_enter/common_pid==$WORKLOAD/" --than 100000 --capture bpf -v
+go
+stop
+expect_line 'programs leave out the other events' '^profscript: 0 events, 0 lost' "$TMP/err"
+
 explain() { "$PROFSCRIPT" explain "$@" >"$TMP/out" 2>"$TMP/err"; }
 script=("$TMP/counts.lua" --enter raw_syscalls:sys_enter --leave raw_syscalls:sys_exit)
 
@@ -124,6 +208,15 @@ expect_line 'explain: a declared tally' '^handler of raw_syscalls:sys_enter: cou
 explain list
 expect_line 'explain: a tool' '^profscript: list traces no events$' "$TMP/err"
 
+explain "$TMP/computed.lua" --enter raw_syscalls:sys_enter --leave raw_syscalls:sys_exit
+expect_line 'explain: what is computed' '^ +[0-9]+  local result = ev.ret - base +-- in the kernel; reads ret$' "$TMP/out"
+
+explain "$TMP/than.lua" --enter raw_syscalls:sys_enter
+expect_line 'explain: conditions' '^handler of raw_syscalls:sys_enter .*: runs in Lua for the events that pass its first' "$TMP/out"
+expect_line 'and where they are checked' ' if ev.id < opt.than then return end +-- in the kernel; reads id$' "$TMP/out"
+explain "$TMP/than.lua" --enter raw_syscalls:sys_enter --capture perf
+expect_line 'explain: through perf' '^handler of raw_syscalls:sys_enter .*: runs in Lua for each event$' "$TMP/out"
+
 cat >"$TMP/shared.lua" <<'EOF'
 local map = require 'lib.map'
 local counter = require 'lib.counter'
@@ -136,7 +229,7 @@ return {
     local add = calls.call
     return {
       ['raw_syscalls:sys_enter'] = function(ev) calls:add(1, ev.id) end,
-      ['raw_syscalls:sys_exit'] = function(ev) add(1, ev.id + 1) end,
+      ['raw_syscalls:sys_exit'] = function(ev) add(1, #ev._comm) end,
       ['sched:sched_switch'] = function(ev) some:add(ev.prev_pid) end,
       ['sched:sched_wakeup'] = function(ev) own:add(1, ev.pid, 3) end,
       ['sched:sched_wakeup_new'] = function(ev) both:add(1, ev.pid) total = total + 1 end,

@@ -219,6 +219,10 @@ refused "^profscript: bad: session.recorder cannot keep sched:sched_switch: the 
 	"session.recorder { events = 'sched:sched_switch/prev_pid == next_pid + 1/' }" ''
 refused "^profscript: bad.lua:4: recorder:dump: before: invalid duration 'soon'" \
 	"recorder = session.recorder { events = 'sched:sched_switch' }" "recorder:dump { before = 'soon' }"
+refused '^profscript: bad.lua:4: recorder:dump: at is not a number$' \
+	"recorder = session.recorder { events = 'sched:sched_switch' }" "recorder:dump { at = 0/0 }"
+refused "^profscript: bad.lua:3: session.recorder takes a table, not 'sched:sched_switch'\$" \
+	"session.recorder 'sched:sched_switch'" ''
 refused "^profscript: bad.lua:4: recorder:dump: unknown setting 'befor'; did you mean 'before'\?$" \
 	"recorder = session.recorder { events = 'sched:sched_switch' }" "recorder:dump { befor = '1s' }"
 "$PROFSCRIPT" print.lua --input "$DATA/mixed.data" >out 2>err

@@ -1,13 +1,16 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 -- Programs that pair events, compared with runtime/relations/pairs.c on random events: the same pairs, latencies and
--- counters. The programs are run on synthetic events, with the times of these.
+-- counters, and the same outliers. The programs are run on synthetic events, with the times of these.
 local bit = require 'bit'
 local ffi = require 'ffi'
 local asm = require 'bindings.kernel.asm'
+local capture = require 'bindings.kernel.capture'
 local expr = require 'bindings.expr.compile'
 local hist = require 'bindings.base.hist'
 local kernel_pairs = require 'bindings.kernel.pairs'
 local libbpf = require 'bindings.bpf.libbpf'
+local libc = require 'bindings.base.libc'
+local outliers = require 'bindings.kernel.outliers'
 local program = require 'bindings.kernel.program'
 local run_bpf = require 'tests.unit.bindings.kernel.run_bpf'
 local source = require 'bindings.kernel.source'
@@ -24,11 +27,12 @@ struct pair_record {
 local record_type = ffi.typeof 'struct pair_record'
 local function at(name) return ffi.offsetof(record_type, name) end
 
-local fields = {}
+local fields, list = {}, {}
 for name, size in pairs { key = 8, value = 8, prev_state = 8, pid = 4, target_cpu = 4, common_pid = 4, prev_pid = 4,
   next_pid = 4, role = 4 } do
   fields[name] = { name = name, offset = at(name), size = size, elem_size = size, count = 1, flags = C.FIELD_SIGNED,
     type = 'int' }
+  list[#list + 1] = fields[name]
 end
 
 local compiled = {}
@@ -39,8 +43,8 @@ end
 
 local CPUS, TASKS = 3, 12
 
---- Returns the program of a rule.
-local function load(pairs_, rule)
+--- Returns the program of a rule. is_alone: it writes without locks.
+local function load(pairs_, rule, is_alone)
   local a = asm.new()
   local places = { cpu = a:take(8), side = a:take(8) }
   a:alu_r('mov', asm.CONTEXT, 1)
@@ -49,7 +53,7 @@ local function load(pairs_, rule)
   a:store(8, asm.FRAME, places.cpu, 0)
   a:load(8, 0, asm.CONTEXT, at 'side')
   a:store(8, asm.FRAME, places.side, 0)
-  pairs_:body(rule, true)(a, source.record(), places)
+  pairs_:body(rule, true, is_alone)(a, source.record(), places)
   a:label 'done'
   a:alu('mov', 0, 0)
   a:exit()
@@ -67,12 +71,12 @@ end
 --- Keys of which many have the same place: multiples of the inverse of the hash's multiplier differ only in bits that
 --- the place does not have.
 local function hashed_keys()
-  local list, by_place = { -1LL, 0LL, -2LL, 1LL, bit.lshift(1LL, 40) }, {}
+  local keys, by_place = { -1LL, 0LL, -2LL, 1LL, bit.lshift(1LL, 40) }, {}
   local n = 0
   for key = 1, 100000 do
     local place = tonumber(bit.rshift(key * 0x9e3779b97f4a7c15ULL, 48))
     if by_place[place] then
-      list[#list + 1], list[#list + 2] = by_place[place] + 0LL, key + 0LL
+      keys[#keys + 1], keys[#keys + 2] = by_place[place] + 0LL, key + 0LL
       by_place[place] = nil
       n = n + 1
       if n == 15 then break end
@@ -80,7 +84,7 @@ local function hashed_keys()
       by_place[place] = key
     end
   end
-  return list
+  return keys
 end
 
 local MASK = 0x7f
@@ -125,6 +129,70 @@ local function random_plan(random)
     end
   end
   return plan
+end
+
+-- Outliers ---------------------------------------------------------------------------------------
+
+local EVENT, ID = 'raw_syscalls:sys_enter', 1234
+local SAMPLE, SAMPLE_TIME, SAMPLE_RAW = 9, 24, 44
+local words = ffi.typeof 'uint64_t *'
+
+--- Rings with a function that returns the outliers in them, and empties them.
+local function new_rings()
+  local rings = capture.rings(4, 50)
+  local each = C.CAPTURE_DATA + rings.size + C.CAPTURE_MARGIN
+  local memory = libc.mmap(nil, each * rings.nr_cpus, libc.PROT_READ + libc.PROT_WRITE, libc.MAP_SHARED,
+    rings.map.fd, 0)
+  local bytes = ffi.cast('uint8_t *', memory)
+  local function word(cpu, at_) return ffi.cast(words, bytes + cpu * each + at_) end
+  for cpu = 0, rings.nr_cpus - 1 do word(cpu, C.CAPTURE_ENABLED)[0] = 1 end
+  return rings, function()
+    local found = {}
+    for cpu = 0, rings.nr_cpus - 1 do
+      local head, tail = word(cpu, C.CAPTURE_HEAD)[0], word(cpu, C.CAPTURE_TAIL)
+      while tail[0] < head do
+        local record = bytes + cpu * each + C.CAPTURE_DATA + tonumber(tail[0] % rings.size)
+        assert.equal(SAMPLE, ffi.cast('uint32_t *', record)[0])
+        assert.equal(ID, tonumber(ffi.cast(words, record)[1]))
+        found[#found + 1] = { time = tonumber(ffi.cast(words, record + SAMPLE_TIME)[0]),
+          pair = ffi.cast('struct outlier *', record + SAMPLE_RAW + capture.raw_size(list)) }
+        tail[0] = tail[0] + ffi.cast('uint16_t *', record + 6)[0]
+      end
+    end
+    return found
+  end
+end
+
+local all_rings, take_outliers
+
+--- Lets the programs of a plan send outliers.
+local function add_outliers(plan, than, lower)
+  if not all_rings then all_rings, take_outliers = new_rings() end
+  plan.outliers = { than = than, lower = lower, rings = all_rings, size = outliers.size(list) }
+  for _, rule in ipairs(plan.rules) do
+    rule.sample = { event = EVENT, list = list, type = 1, number = 0, id = ID }
+  end
+end
+
+--- Returns whether an event that was kept has the fields of a record.
+local function is_record(kept, r)
+  return ffi.string(kept.raw + 8, at 'time' - 8) == ffi.string(ffi.cast('uint8_t *', r) + 8, at 'time' - 8)
+end
+
+--- Asserts that just these outliers were sent: none, or the one that ends with record r.
+---@param out ffi.cdata*? struct pair
+---@param candidates ffi.cdata*[] records that may be the first event
+local function check_outliers(out, candidates, r, tag)
+  local found = take_outliers()
+  assert.equal(out and 1 or 0, #found)
+  if not out then return end
+  local one = found[1].pair
+  assert.equal(tonumber(r.time), found[1].time)
+  assert.same({ out.ns, tostring(out.key), out.kind, tag, out.first_time },
+    { tonumber(one.ns), tostring(one.key), one.kind, one.tag, tonumber(one.time) })
+  local is_one = false
+  for _, candidate in ipairs(candidates) do is_one = is_one or is_record(one, candidate) end
+  assert.is_true(is_one, 'the fields of the first event')
 end
 
 --- Returns the matcher in C for the same plan. The class of rule i is EVENT_FIRST + i - 1.
@@ -216,27 +284,38 @@ local function read(in_kernel, side, got)
     end)
 end
 
---- Adds a pair of the matcher, as bindings/pairs/rows.lua does.
+--- Adds a pair of the matcher, as bindings/pairs/rows.lua does. Returns whether it counts.
 local function add_pair(sums, plan, rule, out, r)
-  if not plan.rows then return sums:add('kind ' .. out.kind, out.ns) end
+  if not plan.rows then
+    sums:add('kind ' .. out.kind, out.ns)
+    return true
+  end
   local same = rule.same
-  if same and out.first_value ~= r.common_pid and r.common_pid ~= same.any then return end
+  if same and out.first_value ~= r.common_pid and r.common_pid ~= same.any then return false end
   local key = ffi.new 'int64_t[2]'
   for i, part in ipairs(plan.rows.by) do key[i - 1] = part == 'key' and out.key or out.first_value end
   local name = name_of(plan, key, plan.rows.kinds and out.kind)
   sums:add(name, out.ns, rule.failed and r.prev_state < 100)
+  return true
 end
 
 local function compare(seed, keys)
   math.randomseed(seed)
   local random = math.random
   local plan = random_plan(random)
+  local is_derived = false
+  for _, rule in ipairs(plan.rules) do is_derived = is_derived or rule.is_derived end
+  local sends = not is_derived and random(6) == 1
+  local than, lower = sends and random(3) > 1 and random(0, 20) or nil, sends and random(3) == 1 and 2 or nil
+  if sends then add_outliers(plan, than, lower) end
+  local firsts, sent = {}, 0
   local in_kernel = kernel_pairs.new(plan, CPUS)
   local c, class_of = matcher(plan)
-  local programs, taken = {}, {}
+  local programs, taken, tag_of = {}, {}, {}
+  for rule, class in pairs(class_of) do tag_of[tonumber(class)] = rule.tag end
   for _, rule in ipairs(plan.rules) do
     if not rule.is_derived then
-      programs[rule] = load(in_kernel, rule)
+      programs[rule] = load(in_kernel, rule, random(2) == 1)
       taken[#taken + 1] = rule
     end
   end
@@ -257,7 +336,16 @@ local function compare(seed, keys)
     e.flags = rule.role and ROLE_FLAGS[r.role] or 0
     e.raw, e.raw_size = ffi.cast('uint8_t *', r), ffi.sizeof(record_type)
     run(programs[rule], r)
-    if C.pairs_feed(c, e, 1, out) == 1 then add_pair(wanted, plan, rule, out, r) end
+    local has_pair = C.pairs_feed(c, e, 1, out) == 1 and add_pair(wanted, plan, rule, out, r)
+    if sends then
+      local is_sent = has_pair and (than and out.ns > than or lower and out.ns < lower) or false
+      local first = has_pair and ('%d %d'):format(out.first_class, out.first_time)
+      check_outliers(is_sent and out or nil, firsts[first], r, has_pair and tag_of[out.first_class])
+      local name = ('%d %d'):format(e.class, e.time)
+      firsts[name] = firsts[name] or {}
+      table.insert(firsts[name], r)
+      if is_sent then sent = sent + 1 end
+    end
     if random(100) == 1 then
       read(in_kernel, side, got)
       side = 3 - side
@@ -276,6 +364,7 @@ local function compare(seed, keys)
     'stored' } do
     assert.equal(tonumber(stats[name]), counted[name], ('%s of seed %d'):format(name, seed))
   end
+  counted.sent = sent
   counted.others, counted.rows = got.others or 0, plan.rows and got.n or 0
   return counted
 end
@@ -293,8 +382,30 @@ describe('pairs in the kernel', function()
       for name, n in pairs(compare(seed, keys)) do sum[name] = (sum[name] or 0) + n end
     end
     for _, name in ipairs { 'pairs', 'replaced', 'unstarted', 'mismatched', 'ended', 'unneeded', 'unreported',
-      'stored', 'rows', 'others' } do
+      'stored', 'rows', 'others', 'sent' } do
       assert.is_true(sum[name] > 100, name)
+    end
+  end)
+
+  it('are not sent with an event that another start has overwritten', function()
+    local plan = { stages = 2, cycle = false, threshold = -1, direct = 40, rules = {
+      { stage = 0, place = 0, key = value 'key' }, { stage = 1, place = 0, key = value 'key' } },
+      clock = function(a) a:load(8, 0, asm.CONTEXT, at 'time') end }
+    add_outliers(plan, 0)
+    local in_kernel, r = kernel_pairs.new(plan, CPUS), ffi.new 'struct pair_record'
+    local first, second = load(in_kernel, plan.rules[1]), load(in_kernel, plan.rules[2])
+    r.key, r.side = 7, 1
+    for i, tag in ipairs { plan.rules[1].tag, 0 } do
+      r.time = 1000 * i
+      run(first, r)
+      local starts = in_kernel.starts
+      if tag == 0 then ffi.cast(words, starts.map.bytes + 7 * starts.size + starts.more)[0] = 0 end
+      r.time = r.time + 10
+      run(second, r)
+      local found = take_outliers()
+      assert.equal(1, #found)
+      assert.equal(tag, found[1].pair.tag)
+      assert.equal(10, tonumber(found[1].pair.ns))
     end
   end)
 end)

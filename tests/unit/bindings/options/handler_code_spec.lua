@@ -1,16 +1,28 @@
 -- SPDX-License-Identifier: GPL-2.0-only
+local bit = require 'bit'
 local handler_code = require 'bindings.options.handler_code'
 
-local function term(one) return one.field and 'ev.' .. one.field or tostring(one.constant) end
+local function term(one)
+  if one.field then return 'ev.' .. one.field end
+  if one.of then return ('%s.%s'):format(one.of.name, one.name) end
+  if not one.op then return tostring(one.upvalue and one.name or one.constant) end
+  local operands = {}
+  for i, operand in ipairs(one.terms) do operands[i] = term(operand) end
+  if one.op:match '%a' then return ('%s(%s)'):format(one.op, table.concat(operands, ', ')) end
+  if not operands[2] then table.insert(operands, 1, '') end
+  return ('(%s)'):format(table.concat(operands, one.op))
+end
 
 --- Returns what a handler does, as read from its bytecode: its statements, or why it is not data. text: the handler's
 --- body; `calls` and `total` are its upvalues, `later` is one that is assigned again.
 local function read(text, parameters)
   local chunk = assert(load(([[
-    local calls, total, later = {}, 0, {}
-    local function set() later = nil end
-    return function(%s) %s end, set]]):format(parameters or 'ev', text), '@demo.lua'))
-  local code, parts = assert(handler_code.read((chunk()))), {}
+    local calls, total, later, opt, base = {}, 0, {}, {}, 5
+    local function set() later, total = nil, 0 end
+    return function(%s) %s end, set, opt, base]]):format(parameters or 'ev', text), '@demo.lua'))
+  local handler = chunk()
+  setfenv(handler, { math = math, bit = bit })
+  local code, parts = assert(handler_code.read(handler)), {}
   if code.refusal then return code.refusal.text end
   for i, condition in ipairs(code.conditions) do
     parts[i] = ('if %s %s %s'):format(term(condition.left), condition.op, term(condition.right))
@@ -40,17 +52,34 @@ describe('the code of a handler', function()
       read "if ev.ret > 5 and ev.comm ~= 'a' and ev.id == 3 then calls:add(1) total = total + 1 end")
     assert.are.equal('if ev.a >= 10; if ev.b <= ev.c; calls:add(1)',
       read 'if not (ev.a < 10) and ev.b <= ev.c then calls:add(1) end')
+    assert.are.equal('if ev.a >= 1; if ev.b ~= 2; calls:add(1)',
+      read 'if ev.a < 1 then return end if ev.b == 2 then return end calls:add(1)')
     for _, text in ipairs {
       'if ev.a < 1 or ev.b < 1 then calls:add(1) end',
       'if ev.a < 1 then calls:add(1) else calls:add(2) end',
       'if ev.a < 1 then calls:add(1) end total = total + 1',
-      'if ev.a < 1 then return end calls:add(1)',
+      'if ev.a < 1 then total = total + 1 return end calls:add(1)',
       'total = total + 1 if ev.a < 1 then calls:add(1) end',
     } do assert.are.equal('has a condition', read(text)) end
   end)
 
+  it('may compute', function()
+    assert.are.equal('calls:add((ev.a+1), (2-ev.b), (-(ev.c*ev.d)))',
+      read 'calls:add(ev.a + 1, 2 - ev.b, -(ev.c * ev.d))')
+    assert.are.equal('calls:add(((ev.ret-base)/1024))', read 'calls:add((ev.ret - base) / 1024)')
+    assert.are.equal('total +((ev.a%opt.than))', read 'local n = ev.a % opt.than total = total + n')
+    assert.are.equal('total +((ev.a+base))', read 'total = (ev.a + base) + total')
+    assert.are.equal('if opt.than < (ev.a-1); calls:add(opt.name)',
+      read 'if ev.a - 1 > opt.than then calls:add(opt.name) end')
+    assert.are.equal('calls:add(floor((ev.a/8)), band(ev.b, 7))',
+      read 'calls:add(math.floor(ev.a / 8), bit.band(ev.b, 7))')
+    assert.are.equal('calls math.ceil()', read 'calls:add(math.ceil(ev.a))')
+    assert.are.equal('calls math.floor()', read 'math.floor(ev.a)')
+  end)
+
   it('is anything else if it does more', function()
-    assert.are.equal('computes', read 'calls:add(ev.a + 1)')
+    assert.are.equal('calls calls:add()', read 'calls:add(total + 1)')
+    assert.are.equal('calls calls:get()', read 'calls:add(calls:get())')
     assert.are.equal('computes', read 'total = total - 1')
     assert.are.equal('computes', read 'if ev.a then calls:add(1) end')
     assert.are.equal("sets 'total'", read 'total = ev.a')
@@ -77,6 +106,20 @@ describe('the code of a handler', function()
     assert.is_nil(handler_code.read(first, start).refusal)
     assert.are.equal('calls changed:add()', handler_code.read(second, start).refusal.text)
     assert.are.equal('calls fixed:add()', handler_code.read(first, other).refusal.text)
+  end)
+
+  it('may begin with conditions without being data', function()
+    local function guards(text)
+      return handler_code.read((assert(load(('local calls = {} return function(ev) %s end'):format(text)))())).guards
+    end
+    assert.are.equal(1, guards 'if ev.a > 1 then print(ev.a) end')
+    assert.are.equal(2, guards 'if ev.a <= 1 then return end if ev.b > ev.a then print(ev.a) return end')
+    assert.are.equal(1, guards 'local a = ev.a if a > 1 then print(a) if ev.b > 2 then print(ev.b) end end')
+    assert.are.equal(0, guards 'print(ev.a) if ev.a > 1 then print(ev.a) end')
+    assert.are.equal(0, guards 'if ev.a > 1 then print(ev.a) end print()')
+    assert.are.equal(0, guards 'if ev.a > 1 or ev.b > 1 then print(ev.a) end')
+    assert.are.equal(0, guards 'if ev.a > 1 then print(ev.a) else print(2) end')
+    assert.are.equal(1, guards 'while ev.a > 1 do print(ev.a) end')
   end)
 
   it('has a reason for each line', function()

@@ -1,0 +1,146 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- The pairs that a script looks at because they took too long or too short (`than` and `lower` of PairsConfig), if
+--- BPF programs find the pairs: they send just those (bindings/kernel/outliers.lua). The event that ends a pair is
+--- captured, and brings the first one along.
+local asm = require 'bindings.kernel.asm'
+local capture = require 'bindings.kernel.capture'
+local ffi = require 'ffi'
+local kernel_outliers = require 'bindings.kernel.outliers'
+local pair_view = require 'bindings.pairs.pair'
+local views = require 'bindings.view.views'
+
+local C = ffi.C
+local bxor, cast, bits64 = require('bit').bxor, ffi.cast, ffi.typeof 'uint64_t'
+local batch = views.batch
+local outliers = {}
+
+local MOST_NS = 2 ^ 53
+
+--- Returns whether a script only looks at outliers.
+---@param config PairsConfig
+---@return boolean
+function outliers.are_wanted(config) return config.pair ~= nil and (config.than or config.lower) ~= nil end
+
+--- Returns whether a pair is one that the script looks at.
+---@param config PairsConfig
+---@return fun(ns: number): boolean
+function outliers.test(config)
+  local longest, shortest = config.than or math.huge, config.lower or -1
+  if not config.than and not config.lower then longest = -1 end
+  return function(ns) return ns > longest or ns < shortest end
+end
+
+local UNITS = { { 1e9, 's' }, { 1e6, 'ms' }, { 1e3, 'us' } }
+
+local function time_text(ns)
+  for _, unit in ipairs(UNITS) do
+    if ns >= unit[1] then return ('%g %s'):format(ns / unit[1], unit[2]) end
+  end
+  return ('%g ns'):format(ns)
+end
+
+--- Returns which pairs are outliers, in words.
+local function describe(config)
+  local parts = {}
+  if config.than then parts[1] = 'over ' .. time_text(config.than) end
+  if config.lower then parts[#parts + 1] = 'under ' .. time_text(config.lower) end
+  return 'those ' .. table.concat(parts, ' or ')
+end
+
+--- The outliers of a matcher's pairs.
+---@class Outliers
+---@field plan OutlierPlan
+---@field unkept integer pairs whose first event was overwritten
+---@field sent integer pairs that came
+local Outliers = {}
+Outliers.__index = Outliers
+
+--- Completes the plan of the programs. Refuses what cannot be sent.
+---@param config PairsConfig
+---@param plan PairPlan
+---@param by_event table<Event, PairRule>
+---@param kernel InKernel
+---@param checked contract.Handlers
+---@return Outliers
+function outliers.new(config, plan, by_event, kernel, checked)
+  local self = setmetatable({ config = config, by_event = by_event, ending = {}, unkept = 0, sent = 0 }, Outliers)
+  local size = 0
+  if kernel.run.serving then asm.refuse '--serve keeps each pair' end
+  for event, rule in pairs(by_event) do
+    if event.is_task_event or event.is_derived then asm.refuse('%s is not captured', event.alias) end
+    local reason = kernel.captures:refuses(event, checked)
+    if reason then asm.refuse('%s', reason) end
+    size = math.max(size, kernel_outliers.size(event.list))
+    rule.sample = { event = event.name, list = event.list, type = tonumber(event.request.attr.config) }
+    if rule.stage > 0 or plan.cycle then table.insert(self.ending, event) end
+  end
+  table.sort(self.ending, function(a, b) return a.class < b.class end)
+  local rings = kernel.captures:open(#self.ending)
+  for i, event in ipairs(self.ending) do
+    local sample = by_event[event].sample
+    sample.number, sample.id = rings.events + i - 1, kernel.captures:new_id()
+  end
+  local function limit(ns) return ns and math.min(math.max(ns, 0), MOST_NS) end
+  local than, lower = limit(config.than), limit(config.lower)
+  plan.outliers = { than = than and math.floor(than), lower = lower and math.ceil(lower), rings = rings, size = size }
+  return self
+end
+
+--- Lets the session read the events that end outliers.
+---@param kernel InKernel
+---@param programs table<Event, Descriptor>
+function Outliers:settle(kernel, programs)
+  for _, event in ipairs(self.ending) do
+    kernel.captures:read(event, programs[event], self.by_event[event].sample.id)
+    event.sent = describe(self.config)
+  end
+end
+
+local OUTLIER = ffi.typeof 'struct outlier *'
+local FIXED = ffi.offsetof('struct outlier', 'raw')
+
+--- Returns a function that passes the outliers among n events to the script, as Consumer.feed.
+---@param run Run
+---@return fun(consumer: Consumer, list: ffi.cdata*, n: integer)
+function Outliers:feed(run)
+  local any, pair = run.services.any, self.config.pair
+  local sizes = ffi.new('uint32_t[?]', C.EVENT_CLASSES) -- of the fields before a struct outlier, by class
+  local classes = ffi.new 'uint16_t[16]' -- of first events, by tag
+  for event, rule in pairs(self.by_event) do
+    if rule.tag then classes[rule.tag] = event.class end
+  end
+  for _, event in ipairs(self.ending) do sizes[event.class] = capture.raw_size(event.list) end
+  local buffer, first = pair_view.buffer(1, any), ffi.new 'struct event'
+  local p, stopped = buffer.out[0], run.stopped
+  local function fill(e, o, i)
+    local ns = tonumber(o.ns)
+    p.ns, p.key, p.kind = ns, o.key, o.kind
+    p.first_time, p.second_time = e.time - ns, e.time
+    p.first_class, p.second_class, p.second = classes[o.tag], e.class, i
+    p.first_tid, p.first_cpu = o.tid, tonumber(o.cpu)
+    first.time, first.class, first.period, first.ring, first.key = e.time - ns, p.first_class, 1, e.ring, o.key
+    first.pid, first.tid, first.cpu = o.pid, o.tid, tonumber(o.cpu)
+    first.raw, first.raw_size, first.flags = o.raw, o.raw_size, 0
+    p.first_event = first
+  end
+  return function(_, list, n)
+    for i = 0, n - 1 do
+      local e = list + i
+      local size = sizes[e.class]
+      if size > 0 and e.raw_size >= size + FIXED and stopped[0] == 0 then
+        local o = cast(OUTLIER, e.raw + size)
+        self.sent = self.sent + 1
+        if o.tag == 0 then
+          self.unkept = self.unkept + 1
+        else
+          fill(e, o, i)
+          -- With the number of its batch, as in dispatch: a script must not keep it.
+          pair(buffer.view(0), cast(any, bxor(cast(bits64, e), batch[0])))
+          buffer.expire(0)
+        end
+      end
+    end
+  end
+end
+
+return outliers

@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+# Random commands: events, filters, keys, sums, pairs, targets. Each runs through perf and through BPF programs while the
+# same program runs, and prints what plain Lua computes from perf's samples (tests/tools/random_commands.lua).
+# RANDOM_COMMANDS=N runs N times as many, RANDOM_COMMANDS_SEED=N other ones.
+. "$(dirname "$0")/../../../lib.sh"
+needs_tracepoint raw_syscalls:sys_enter raw_syscalls:sys_exit sched:sched_switch sched:sched_wakeup_new \
+	sched:sched_process_fork exceptions:page_fault_user
+seed=${RANDOM_COMMANDS_SEED:-20261123} cases=10 name=rnd$$
+cp "$TOP/build/workloads/states" "$TMP/$name"
+
+"$PROFSCRIPT" exec 'count()' -e raw_syscalls:sys_enter --capture bpf --duration 1ms -q >/dev/null 2>"$TMP/err" ||
+	skip_all "$(head -n 1 "$TMP/err")"
+
+# sums KEYS VALUES FILE: the sums of these columns of a CSV by these others, "KEYS: VALUES". Tables of intervals add up.
+sums() {
+	sed 's/^"[^"]*"/table/' "$3" | awk -F, -v keys="$1" -v values="$2" '
+		BEGIN { n = split(keys, key, ","); m = split(values, value, ",") }
+		/^table,time,/ { next }
+		{
+			at = ""
+			for (i = 1; i <= n; i++) at = at (i > 1 ? "," : "") $key[i]
+			known[at] = 1
+			for (i = 1; i <= m; i++) sum[at, i] += $value[i]
+		}
+		END {
+			for (at in known) {
+				line = at ":"
+				for (i = 1; i <= m; i++) line = line (i > 1 ? "," : " ") sprintf("%.0f", sum[at, i])
+				print line
+			}
+		}' | sort
+}
+
+# ready PID: waits for events, or has ended
+# shellcheck disable=SC2317 # wait_for calls it
+ready() { [ ! -e "/proc/$1" ] || grep -q poll "/proc/$1/wchan"; }
+
+# commands_of SEED: runs its commands while the program runs
+commands_of() {
+	local tracers=() model=(--seed "$1" --cases "$cases" --name "$name") number keys values kind rest how args
+	rm -f "$TMP/go"
+	mkfifo "$TMP/go"
+	"$TMP/$name" -w sleep 20 fork 12 signal 30 thread 5 migrate 8 sleep 180 fork 3 <"$TMP/go" &
+	WORKLOAD=$!
+	exec {workload_go}>"$TMP/go"
+	wait_for 20 grep -q pipe "/proc/$WORKLOAD/wchan"
+	model+=(--pid "$WORKLOAD")
+	"$PROFSCRIPT" "$TOP/tests/tools/random_commands.lua" "${model[@]}" --dry-run | grep '^case ' >"$TMP/cases"
+	"$PROFSCRIPT" "$TOP/tests/tools/random_commands.lua" "${model[@]}" --capture perf -m 2048 >"$TMP/model" 2>"$TMP/model.err" &
+	tracers+=($!)
+	while read -r _ number keys values kind rest; do
+		eval "args=($rest)"
+		for how in perf bpf; do
+			"$PROFSCRIPT" "$kind" "${args[@]}" --capture $how --csv -m 2048 >"$TMP/$number.$how" 2>"$TMP/$number.$how.err" &
+			tracers+=($!)
+		done
+	done <"$TMP/cases"
+	for rest in "${tracers[@]}"; do wait_for 60 ready "$rest"; done
+	go
+	kill -INT "${tracers[@]}" 2>/dev/null
+	wait "${tracers[@]}"
+	while read -r _ number keys values kind rest; do
+		sed -n "s/^$number //p" "$TMP/model" | sort >"$TMP/wanted"
+		for how in perf bpf; do
+			if grep -hE ': lost [1-9]' "$TMP/model.err" "$TMP/$number.$how.err" >"$TMP/lost"; then
+				skip "seed $1, $how: $kind $rest" "$(head -n 1 "$TMP/lost")"
+				continue
+			fi
+			sums "$keys" "$values" "$TMP/$number.$how" >"$TMP/got"
+			{
+				cat "$TMP/$number.$how.err"
+				diff "$TMP/wanted" "$TMP/got"
+			} >"$TMP/differ" 2>&1
+			[ ! -s "$TMP/differ" ]
+			result $? "seed $1, $how: $kind $rest" "$TMP/differ"
+		done
+	done <"$TMP/cases"
+}
+
+for ((round = 0; round < 4 * ${RANDOM_COMMANDS:-1}; round++)); do commands_of $((seed + round)); done
