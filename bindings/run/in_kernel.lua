@@ -295,17 +295,22 @@ end
 ---@return string? reason
 ---@return boolean is_news the reason is not simply that these are other events
 function InKernel:_capture(checked)
-  local reason, is_news, because_of_cpus, some = nil, false, nil, false
-  for _, event in ipairs(self.run.events:shown()) do
+  local reason, is_news, because_of_cpus, some, list = nil, false, nil, false, self.run.events:shown()
+  -- The kernel passes a tracepoint to the perf event that was opened last first, but to programs as they were attached.
+  for i = #list, 1, -1 do
+    local event = list[i]
     if not event.taken then
-      local why = refuses_programs(self.run) or refuses_threads(self.run, event) or self.captures:add(event, checked)
-      event.not_captured = why
-      if event.attrs.cpus then
-        because_of_cpus = because_of_cpus or why
-      else
-        if why and captures.is_known(event) and not is_news then reason, is_news = why, true end
-        reason = reason or why
-      end
+      event.not_captured = refuses_programs(self.run) or refuses_threads(self.run, event)
+        or self.captures:add(event, checked)
+    end
+  end
+  for _, event in ipairs(list) do
+    local why = not event.taken and event.not_captured or nil
+    if event.attrs.cpus then
+      because_of_cpus = because_of_cpus or why
+    else
+      if why and captures.is_known(event) and not is_news then reason, is_news = why, true end
+      reason = reason or why
     end
     some = some or event.taken ~= nil or event.captured ~= nil
   end

@@ -29,6 +29,9 @@ shown() {
 	fi
 }
 
+# unreported HOW: the switches that are missing, as a run says; some kernels hide those of idle tasks from perf
+unreported() { sed -n 's/.* did not report \([0-9]*\) .*/\1/p' "$TMP/$1.err" | awk '{ n += $1 } END { print n + 0 }'; }
+
 # agree NAME HOWS COLUMNS REGEX PROFILER ARG...: runs of the profiler while the workload runs print the same of COLUMNS,
 # among which a line matches
 agree() {
@@ -36,8 +39,8 @@ agree() {
 	shift 4
 	seen+="$1 "
 	[ "$columns" = text ] || set -- "$@" --csv
-	"$PROFSCRIPT" "$@" --dry-run >"$TMP/out" 2>&1
-	expect_line "$name: auto uses programs" '(captured|by a BPF program)' "$TMP/out"
+	"$PROFSCRIPT" "$@" --capture "${hows##* }" --dry-run >"$TMP/out" 2>&1
+	expect_line "$name: programs are used" '(captured|by a BPF program)' "$TMP/out"
 	for how in $hows; do
 		"$PROFSCRIPT" "$@" --capture "$how" -m 2048 >"$TMP/$how" 2>"$TMP/$how.err" <"${input-/dev/null}" &
 		tracers+=($!)
@@ -49,8 +52,9 @@ agree() {
 	for how in $hows; do shown "$columns" "$TMP/$how" >"$TMP/$how.shown"; done
 	expect_line "$name" "$regex" "$TMP/perf.shown"
 	for how in ${hows#perf }; do
-		if grep -qhE 'did not report|lost [1-9]' "$TMP/perf.err" "$TMP/$how.err"; then
-			skip "$name: $how" "$(grep -hE 'did not report|lost [1-9]' "$TMP/perf.err" "$TMP/$how.err" | head -n 1)"
+		if grep -hE 'lost [1-9]' "$TMP/perf.err" "$TMP/$how.err" >"$TMP/lost" ||
+			[ "$(unreported perf)" -gt "$(unreported "$how")" ]; then
+			skip "$name: $how" "$(head -qn 1 "$TMP/lost" "$TMP/perf.err" | head -n 1)"
 		else
 			check "$name: $how" diff "$TMP/perf.shown" "$TMP/$how.shown"
 			check "$name: $how: the same warnings" diff "$TMP/perf.err" "$TMP/$how.err"
@@ -82,7 +86,7 @@ calls 60
 echo 'count(ev.id)' >"$TMP/lines"
 input=$TMP/lines agree 'repl' "$all" text "$GETPPID +60\$" repl -e "$enter"
 calls 60
-agree 'syscalls --than' "$all" thread,nr,calls,err,than " $GETPPID 60 0 0 " syscalls --perins --than 10s -p "$WORKLOAD"
+agree 'syscalls --than' 'perf bpf' thread,nr,calls,err,than " $GETPPID 60 0 0 " syscalls --perins --than 10s -p "$WORKLOAD"
 calls 60
 agree 'multi-trace --than' "$all" start,stop,calls,than 'sys_enter sys_exit 60 0' multi-trace -e "$enter" -e "$leave" \
 	-k common_pid --than 10s
@@ -111,16 +115,9 @@ states() {
 states
 agree 'task-state' "$all" thread,state,calls ' S [1-9]' task-state -S --perins --filter states
 states
-agree 'task-state of a process' 'perf auto' thread,state,calls "^$WORKLOAD RD [1-9]" task-state --perins --than 1h -p "$WORKLOAD"
-states
-agree 'oncpu' "$all" cpu,tid,runs "^0 $WORKLOAD [1-9]" oncpu --filter "$tasks" -i 100s
+agree 'oncpu' "$all" cpu,tid,runs "^0 $WORKLOAD [1-9]" oncpu -C 0 --filter "$tasks" -i 100s
 states
 agree 'rundelay' 'perf auto' key,start,stop,calls "^$WORKLOAD sched_wakeup sched_switch [1-9]" rundelay --perins --filter states
-states
-agree 'rundelay of a process' 'perf auto' key,start,stop,calls "^$WORKLOAD sched_wakeup sched_switch [1-9]" \
-	rundelay --perins -p "$WORKLOAD"
-states migrate 6
-agree 'sched-migrate of a process' 'perf auto' total '^[1-9]' sched-migrate -p "$WORKLOAD"
 
 # --- what perf must do ----------------------------------------------------------------------------
 
@@ -152,8 +149,8 @@ not 'arguments of kmem' kmemleak --alloc kmem:kmalloc --free kmem:kfree
 not 'a BPF program writes' task-state -p $$
 not 'the common_flags of sched:sched_wakeup' rundelay -p $$
 
-# Those that only count, and those that need a disk, virtual machines or hardware counters.
-seen+='stat percpu-stat cpu-util blktrace bpf-kvm_exit kvm-exit kvmmmu hwstat ldlat-loads ldlat-stores llcstat tlbstat split-lock '
+# Those that only count, one whose event has a string without a fixed size in some kernels, and those that need a disk, virtual machines or hardware counters.
+seen+='sched-migrate stat percpu-stat cpu-util blktrace bpf-kvm_exit kvm-exit kvmmmu hwstat ldlat-loads ldlat-stores llcstat tlbstat split-lock '
 for profiler in "$TOP"/scripts/profilers/*.lua; do
 	profiler=$(basename "$profiler" .lua)
 	[[ $seen == *" $profiler "* ]] || echo "$profiler"

@@ -56,7 +56,7 @@ commands_of() {
 			tracers+=($!)
 		done
 	done <"$TMP/cases"
-	for rest in "${tracers[@]}"; do wait_for 60 ready "$rest"; done
+	for rest in "${tracers[@]}"; do wait_for 300 ready "$rest" || result 1 "seed $1: a tracer does not begin"; done
 	go
 	kill -INT "${tracers[@]}" 2>/dev/null
 	wait "${tracers[@]}"
