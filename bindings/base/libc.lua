@@ -58,6 +58,7 @@ int inotify_add_watch(int fd, const char *path, uint32_t mask);
 char *realpath(const char *path, char *resolved);
 int mkdir(const char *path, unsigned mode);
 int poll(struct pollfd *fds, unsigned long n, int timeout);
+int usleep(unsigned us);
 int statx(int dir, const char *path, int flags, unsigned int mask, struct statx *st);
 void *opendir(const char *path);
 struct dirent *readdir(void *dir);

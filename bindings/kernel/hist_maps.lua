@@ -3,7 +3,7 @@
 --- histograms, and empties the maps. A cell is a struct hist_sums and its buckets, of each CPU. A row is a struct
 --- hist_sums and the name of a thread; its buckets are in another map. Most values of rows are in a table of the CPU.
 local ffi = require 'ffi'
-local facade = require 'bindings.base.facade'
+local bpf_map = require 'bindings.bpf.map'
 local failure = require 'bindings.base.failure'
 local libbpf = require 'bindings.bpf.libbpf'
 local output = require 'bindings.print.output'
@@ -43,7 +43,7 @@ end
 ---@param set HistSet
 ---@param slot integer
 function hist_maps.take_cells(map, first, n, set, slot)
-  local at, lib = facade.object(map):descriptor(), libbpf.open()
+  local at, lib = bpf_map.descriptor(map), libbpf.open()
   local size = at.value_size * at.nr_cpus
   local key, values = ffi.new 'uint32_t[1]', ffi.new('uint8_t[?]', size)
   for i = 0, n - 1 do
@@ -73,13 +73,13 @@ end
 ---@return table<integer, string> names by thread
 function hist_maps.take_rows(sums_map, buckets_map, set, slot)
   local names = {}
-  program.take(facade.object(sums_map):descriptor(), function(key, value)
+  program.take(bpf_map.descriptor(sums_map), function(key, value)
     local row, sums = ffi.cast(row_type, key), ffi.cast(sums_type, value)
     if sums.count == 0 then return end
     check_added(C.hist_set_add_sums(set, slot(row.tid, row.kind), sums, nil))
     names[row.tid] = output.safe(ffi.string(value + SUMS))
   end)
-  program.take(facade.object(buckets_map):descriptor(), function(key, value)
+  program.take(bpf_map.descriptor(buckets_map), function(key, value)
     local row, count = ffi.cast(row_type, key), ffi.cast(words, value)[0]
     if count > 0 then check_added(C.hist_set_add_bucket(set, slot(row.tid, row.kind), row.bucket, count)) end
   end)
@@ -90,8 +90,7 @@ end
 ---@param map BpfMap of a table for each CPU and side
 ---@return fun(side: integer, set: HistSet, slot: fun(tid: integer, kind: integer): integer)
 function hist_maps.tables(map)
-  local object = facade.object(map)
-  local memory, at = object:memory(), object:descriptor()
+  local memory, at = bpf_map.memory(map), bpf_map.descriptor(map)
   assert(at.value_size == TABLE, 'the layout of tables')
   return function(side, set, slot)
     for i = side, at.entries - 1, 2 do

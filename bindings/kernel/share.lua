@@ -74,7 +74,7 @@ function share.measure(tracepoints, targets, ms)
   local nr_cpus, links = lib.libbpf_num_possible_cpus(), {}
   local counts = program.mapped(nr_cpus * COUNTS)
   for i, name in ipairs(tracepoints) do links[i] = count(name, counts, targets, nr_cpus) end
-  libc.poll(nil, 0, ms)
+  libc.usleep(ms * 1000) -- not poll(): who waits in it is ready for events
   local ours, others = 0, 0
   for cpu = 0, nr_cpus - 1 do
     local of_cpu = ffi.cast('uint64_t *', counts.bytes + cpu * COUNTS)

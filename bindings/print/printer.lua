@@ -20,6 +20,10 @@ local NO_TIME = (' '):rep(28) -- as wide as the wall time
 -- JSON and CSV fields of an event in the details of a pair (lib/detail.lua).
 local DETAIL_FIELDS = { 'part', 'offset_ns', 'run_ns', 'note', 'hidden', 'reason' }
 
+--- The columns that some events have beside those of printer.columns().
+printer.extra = { uncertain = true }
+for _, name in ipairs(DETAIL_FIELDS) do printer.extra[name] = true end
+
 --- Returns the first three columns of flags as the kernel prints them: irqs, need-resched, context.
 local function irq_columns(flags)
   local function on(flag) return bit.band(flags, trace_flags[flag]) ~= 0 end

@@ -6,8 +6,13 @@ local attach = require 'bindings.select.attach'
 local cpu_list = require 'bindings.base.cpu_list'
 local failure = require 'bindings.base.failure'
 local sys = require 'bindings.base.sys'
+local tables = require 'bindings.base.table'
 
 local perfeval = {}
+
+-- The fields of the lines about all watched CPUs or threads, and about one of them.
+local ALL = { 'by', 'list', 'sampled', 'matched', 'instances', 'exceeds' }
+local ONE = { 'by', 'id', 'sampled' }
 
 --- A list of watched CPUs or processes.
 ---@class Watch
@@ -107,6 +112,7 @@ function Perfeval:prepare()
   if opt.perfeval_pids then
     watch('pids', 'tid', table.concat(opt.perfeval_pids, ','), processes(run.name, opt.perfeval_pids, run.is_recorded))
   end
+  for _, order in ipairs { ALL, ONE } do tables.record('perfeval', order) end
   self._branches, self._watches, self._interval = branches_of(watches, run.events.list), watches, interval
 end
 
@@ -131,7 +137,7 @@ function Perfeval:_print_each(watch)
   table.sort(ids)
   for _, id in ipairs(ids) do
     print_line(self._run, (': %s %d sampled %d events'):format(watch.id, id, watch.seen[id]),
-      { by = watch.option, id = id, sampled = watch.seen[id] }, { 'by', 'id', 'sampled' })
+      { by = watch.option, id = id, sampled = watch.seen[id] }, ONE)
   end
 end
 
@@ -156,7 +162,7 @@ function Perfeval:interval()
       print_line(self._run, (' %s(%s): sampled %d events matched %d on %d instances%s'):format(watch.option, watch.list,
         sampled, matched, instances, is_over and ', limit exceeded, stopping' or ''),
         { by = watch.option, list = watch.list, sampled = sampled, matched = matched, instances = instances,
-          exceeds = is_over }, { 'by', 'list', 'sampled', 'matched', 'instances', 'exceeds' })
+          exceeds = is_over }, ALL)
     end
     if is_over then self:_print_each(watch) end
     exceeded = exceeded or is_over

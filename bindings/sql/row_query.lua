@@ -103,6 +103,8 @@ function RowQuery:_prepare(knows_all)
     return
   end
   if not knows_all and err.message:find '^no such table' and not err.hint then return end
+  local column = err.message:match '^no such column: .-([%w_]+)$'
+  if not self._is_last and printer.extra[column] then return end
   if not err.hint and err.message:find '^no such table' then
     local names = {}
     for i, one in ipairs(self._list) do names[i] = one.name end

@@ -85,6 +85,13 @@ declares num-dist --input "$DATA/sched.data" -e sched:sched_switch//num=next_pid
 declares percpu-stat --input "$DATA/panel.data"
 declares profile --input "$DATA/mixed.data"
 
+run multi-trace --input "$DATA/sched.data" "${wakeups[@]}" --than 1us --detail --csv \
+	--query 'SELECT count(DISTINCT part) > 0 AS parts, count(offset_ns) AS offsets FROM sched_switch'
+expect_line 'columns that only some events have' '^query,.*,1,[1-9][0-9]*$' "$TMP/out"
+run exec --input "$DATA/sched.data" -e sched:sched_switch 'count()' --perfeval-cpus 0,1 -i 1 --csv \
+	--query 'SELECT max(sampled) > 0 AS some, count(id) AS ids FROM perfeval'
+expect_line 'the counts of --perfeval-cpus' '^query,.*,1,0$' "$TMP/out"
+
 # Mistakes.
 refuses() { # NAME SQL PATTERN [ARG...]
 	run "${@:4}" --query "$2"
@@ -106,7 +113,7 @@ refuses 'before tracing, a field' 'SELECT nxt_pid FROM sched_switch' "no such co
 	trace --input "$DATA/sched.data" -e sched:sched_switch --dry-run
 refuses 'before tracing, exec' 'SELECT x FROM count_ev_id' 'no such column: x' exec --dry-run --input "$DATA/syscalls.data" \
 	-e raw_syscalls:sys_enter 'count(ev.id)'
-refuses 'no rows' 'SELECT 1 FROM x' 'no such table: x .*; there are sched_wakeup, sched_switch$' "$TMP/rows.lua" \
+refuses 'no rows' 'SELECT 1 FROM x' 'no such table: x .*; there are sched_switch$' "$TMP/rows.lua" \
 	--input "$DATA/sched.data" --filter 'common_pid == -5'
 run "${call[@]}" --filter 'id == -5' --query 'SELECT * FROM syscalls'
 expect_line 'nothing to query' '^syscalls: --query: there were no rows$' "$TMP/err"
