@@ -442,7 +442,7 @@ function capture.write(a, source, places, spec)
   a:store(8, 7, C.CAPTURE_WAKE, 1)
   a:map(1, rings.bell)
   a:alu_r('mov', 2, FRAME)
-  a:alu('add', 2, places.cpu)
+  a:alu('add', 2, places.time) -- not the CPU, of which old verifiers would forget how large it can be
   a:alu('mov', 3, 8)
   a:alu('mov', 4, FORCE_WAKEUP)
   a:call 'ringbuf_output'
