@@ -41,8 +41,8 @@ annotations.GROUPS = {
     'glob', 'sorted', 'nearest', 'names', 'frame', 'registers', 'datasrc', 'kvm' },
 }
 --- Modules that are written for one profiler or command. The page names them only.
-annotations.INTERNAL = { 'catalog', 'check_script', 'condition', 'context', 'flamegraph_js', 'flamegraph_svg', 'kcore', 'kernel_sums',
-  'ldlat', 'man', 'nested', 'new_script', 'oneliner', 'repl', 'splitlock', 'stores', 'symbolize',
+annotations.INTERNAL = { 'catalog', 'check_script', 'condition', 'context', 'flamegraph_js', 'flamegraph_svg', 'kcore',
+  'kernel_sums', 'ldlat', 'man', 'nested', 'new_script', 'oneliner', 'repl', 'splitlock', 'stores', 'symbolize',
   'stubs', 'task_state_sums', 'task_state_waits', 'task_states', 'test_script', 'twins', 'usdt', 'x86store' }
 
 local function read(path)

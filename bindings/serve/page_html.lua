@@ -51,7 +51,7 @@ const KEEP = 20000;               // reports
 const MAX_SHOWN = 200;            // rows of a table
 const HEAT = ['#fff3d6', '#fee09a', '#fdc35c', '#fb9a3c', '#f26a2e', '#d63a26', '#a8162a', '#6b0a2e'];
 const token = new URLSearchParams(location.search).get('token') || '';
-// { time, is_wall, from, to, events, lost, tables: [{ name, columns, rows, more }] }; from, to: the same time in ns of the run
+// { time, is_wall, from, to, events, lost, tables: [{ name, columns, rows, more }] }; from, to: time in ns of the run
 const reports = [];
 const views = new Map();          // of tables by name: elements, sorting, the row whose chart is shown
 let isWall = true;                // times are since the epoch, else of the events' own clock

@@ -264,8 +264,8 @@ function Serving:log()
   local run, stats = self.run, ffi.new 'struct session_stats'
   C.session_read_stats(run.session, stats)
   local sec, ns, is_wall = run.out.clock(run.report_time)
-  local item = self.page:take(sec + ns / 1e9, is_wall ~= false, run.report_time, tonumber(stats.events) + run.in_kernel:count(),
-    tonumber(stats.lost))
+  local item = self.page:take(sec + ns / 1e9, is_wall ~= false, run.report_time,
+    tonumber(stats.events) + run.in_kernel:count(), tonumber(stats.lost))
   if C.http_server_log(self.pages, item, #item, LOG_SIZE) ~= 0 then failure.raise '--serve: out of memory' end
 end
 

@@ -3,8 +3,8 @@
 -- all fields, and those of the sample. Each event is given twice, the second time with the attribute cpus=, so that
 -- perf samples it. Prints for each event how many were equal; how many differed only in what another CPU may change
 -- between the two, bits of common_flags and the state of a task that has exited; how many differed otherwise, with the
--- first differences; how many only perf had; and how many only the program: the kernel drops samples of perf while other
--- programs run.
+-- first differences; how many only perf had; and how many only the program: the kernel drops samples of perf while
+-- other programs run.
 local MAX_SHOWN, LOOK = 5, 32
 local SAMPLE = { '_pid', '_tid', '_cpu', '_comm', '_period' }
 
