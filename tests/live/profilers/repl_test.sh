@@ -90,6 +90,8 @@ cat >steps <<'EOF'
 < 3: count\(ev.pid\)  \(sched:sched_wakeup\)
 > list\r
 < 1: count.*\r\n3: count
+> sched_switch: if not twice then twice = 1 print(ev) end\r
+< sched:sched_switch: .* ==> 
 > \x04
 < next_comm +count
 EOF

@@ -18,7 +18,8 @@ without() {
 profscript=$PROFSCRIPT
 without sched
 cp "$TOP/examples/wakeups.lua" .
-refused 'events that a profiler names' 3 "task-state: this kernel has no event 'sched:sched_switch'$" task-state
+refused 'events that a profiler names' 3 "task-state: this kernel has no event 'sched:sched_switch'$" task-state \
+	--capture perf
 refused 'also if it is a source' 3 "task-state: this kernel has no event 'sched:sched_switch'$" trace -e task-state
 refused 'events that are the default of an option' 3 "rundelay: this kernel has no event 'sched:sched_wakeup'$" rundelay
 refused 'events that the user names' 2 "no such event 'sched:sched_switch'" trace -e sched:sched_switch
