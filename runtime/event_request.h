@@ -22,13 +22,14 @@ struct bpf_output {
 /* Samples that a generated BPF program writes in the kernel's own format into rings in a mapped
  * array, one per CPU; see live/capture_ring.h. */
 struct captured {
-	int32_t rings;	  /* descriptor of the array; 0: the kernel writes the samples */
-	int32_t bell;	  /* of a BPF ring buffer to which programs write when a ring fills */
-	int32_t program;  /* its program */
-	uint32_t nr_cpus; /* elements of the array */
-	uint32_t size;	  /* bytes of data in a ring, a power of two */
-	uint32_t bit;	  /* of the words that enable events */
-	uint64_t id;	  /* in its samples */
+	int32_t rings;	    /* descriptor of the array; 0: the kernel writes the samples */
+	int32_t bell;	    /* of a BPF ring buffer to which programs write when a ring fills */
+	int32_t program;    /* its program */
+	uint32_t nr_cpus;   /* elements of the array */
+	uint32_t size;	    /* bytes of data in a ring, a power of two */
+	uint32_t bit;	    /* of the words that enable events */
+	uint32_t overwrite; /* 1: the rings are overwritten */
+	uint64_t id;	    /* in its samples */
 };
 
 struct event_request {

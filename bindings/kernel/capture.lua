@@ -64,6 +64,7 @@ local MAX_DEPTH = 15 -- of common_preempt_count
 ---@field map Descriptor
 ---@field bell Descriptor a BPF ring buffer: writing to it wakes the reader
 ---@field size integer bytes of each ring
+---@field overwrite boolean programs overwrite the oldest events, and go backward
 ---@field watermark integer bytes after which the reader is woken
 ---@field nr_cpus integer
 ---@field events integer number of captured events so far
@@ -74,13 +75,14 @@ Rings.__index = Rings
 --- Creates the rings. Refuses without BPF.
 ---@param pages integer of each ring, a power of two
 ---@param watermark integer percent
+---@param overwrite? boolean
 ---@return Rings
-function capture.rings(pages, watermark)
+function capture.rings(pages, watermark, overwrite)
   if ffi.arch ~= 'x64' then asm.refuse('programs capture events on x86 only') end
   if computed.release() < FIRST_RELEASE then asm.refuse('capturing needs Linux 5.17') end
   local lib, missing = libbpf.open()
   if not lib then asm.refuse('%s', missing) end
-  if bit.band(pages, pages - 1) ~= 0 or pages * 4096 <= 2 * C.CAPTURE_MARGIN then
+  if bit.band(pages, pages - 1) ~= 0 or not overwrite and pages * 4096 <= 2 * C.CAPTURE_MARGIN then
     asm.refuse('the rings do not have 4, 8, 16... pages')
   end
   local nr_cpus, size = lib.libbpf_num_possible_cpus(), pages * 4096
@@ -92,6 +94,7 @@ function capture.rings(pages, watermark)
   end
   return setmetatable({
     map = program.shared_array(each, nr_cpus), bell = program.bell(), size = size, nr_cpus = nr_cpus, events = 0,
+    overwrite = overwrite or false,
     watermark = math.max(math.min(math.floor(size * watermark / 100), size - 2 * C.CAPTURE_MARGIN), 1),
   }, Rings)
 end
@@ -312,6 +315,90 @@ function capture.write_raw(a, source, spec, sample, more)
   write_fields(a, source, spec.list, sample + RAW, size)
 end
 
+-- Room in the rings ------------------------------------------------------------------------------
+
+--- Generates code that leaves the number of programs that this one has interrupted in r8, and jumps to `lost` if the
+--- ring, r7, has no room. Uses r1 and r2.
+local function enter(a, rings, margin)
+  if rings.overwrite then
+    -- The reader does it the other way round: it pauses the ring, then looks whether a program is running.
+    a:alu('mov', 8, 1)
+    a:fetch_add(7, C.CAPTURE_NEST, 8)
+    a:load(8, 1, 7, C.CAPTURE_PAUSED)
+    a:jump('!=', 1, 0, 'lost')
+    return
+  end
+  a:load(8, 8, 7, C.CAPTURE_NEST)
+  a:alu_r('mov', 1, 8)
+  a:alu('add', 1, 1)
+  a:store(8, 7, C.CAPTURE_NEST, 1)
+  a:load(8, 1, 7, C.CAPTURE_RESERVED)
+  a:load(8, 2, 7, C.CAPTURE_TAIL)
+  a:alu_r('sub', 1, 2)
+  -- Programs that come in between have the margin.
+  a:jump('>', 1, rings.size - margin, 'lost')
+end
+
+--- Generates code that reserves r9 bytes of the ring, r7, for the outermost program, and leaves their position in r9.
+--- Uses r1 and r3.
+local function reserve(a, rings)
+  if not rings.overwrite then return a:fetch_add(7, C.CAPTURE_RESERVED, 9) end
+  a:load(8, 1, 7, C.CAPTURE_RESERVED)
+  a:store(8, 7, C.CAPTURE_START, 1)
+  a:alu_r('mov', 3, 9)
+  a:alu('neg', 9, 0)
+  a:fetch_add(7, C.CAPTURE_RESERVED, 9)
+  a:alu_r('sub', 9, 3)
+end
+
+--- Generates code that does the same for any program. r8 is the number of programs that it has interrupted. Uses r0 to
+--- r3.
+local function reserve_nested(a, rings)
+  if not rings.overwrite then return reserve(a, rings) end
+  local outermost, reserved = a:new_label(), a:new_label()
+  a:jump('==', 8, 0, outermost)
+  -- Do not overwrite what the outermost program is writing. If a third one comes in between, look again.
+  a:alu_r('mov', 3, 9)
+  for _ = 1, 2 do
+    a:load(8, 0, 7, C.CAPTURE_RESERVED)
+    a:alu_r('mov', 1, 0)
+    a:alu_r('mov', 9, 0)
+    a:alu_r('sub', 9, 3)
+    a:load(8, 2, 7, C.CAPTURE_START)
+    a:alu_r('sub', 2, 9)
+    a:jump('>', 2, rings.size, 'lost')
+    a:compare_exchange(7, C.CAPTURE_RESERVED, 9)
+    a:jump_r('==', 0, 1, reserved)
+  end
+  a:go 'lost'
+  a:label(outermost)
+  reserve(a, rings)
+  a:label(reserved)
+end
+
+--- Generates code that ends a record of the ring, r7, and jumps to `done`. Uses r1 to r4.
+local function publish(a, rings, places, done)
+  a:load(8, 1, 7, C.CAPTURE_NEST)
+  a:alu('sub', 1, 1)
+  a:store(8, 7, C.CAPTURE_NEST, 1)
+  if rings.overwrite then return a:go(done) end
+  -- The outermost program publishes. What an interrupt has written since then, it publishes, too.
+  a:jump('!=', 1, 0, done)
+  a:load(8, 1, 7, C.CAPTURE_RESERVED)
+  a:store(8, 7, C.CAPTURE_HEAD, 1)
+  a:load(8, 2, 7, C.CAPTURE_WAKE)
+  a:jump_r('<', 1, 2, done)
+  a:alu('add', 1, rings.watermark)
+  a:store(8, 7, C.CAPTURE_WAKE, 1)
+  a:map(1, rings.bell)
+  a:alu_r('mov', 2, FRAME)
+  a:alu('add', 2, places.time) -- not the CPU, of which old verifiers would forget how large it can be
+  a:alu('mov', 3, 8)
+  a:alu('mov', 4, FORCE_WAKEUP)
+  a:call 'ringbuf_output'
+  a:go(done)
+end
+
 --- Generates code that writes a loss to the record at r9, and leaves the position after it in r9. r5 is the number.
 local function write_loss(a, places, mask, id)
   local DATA = C.CAPTURE_DATA
@@ -369,15 +456,7 @@ function capture.write(a, source, places, spec)
     a:store(8, FRAME, places.time, 0)
   end
   a:load(8, 7, FRAME, places.side)
-  a:load(8, 8, 7, C.CAPTURE_NEST)
-  a:alu_r('mov', 1, 8)
-  a:alu('add', 1, 1)
-  a:store(8, 7, C.CAPTURE_NEST, 1)
-  a:load(8, 1, 7, C.CAPTURE_RESERVED)
-  a:load(8, 2, 7, C.CAPTURE_TAIL)
-  a:alu_r('sub', 1, 2)
-  -- Programs that come in between have the margin.
-  a:jump('>', 1, rings.size - (spec.stack and 2 or 1) * C.CAPTURE_MARGIN, 'lost')
+  enter(a, rings, (spec.stack and 2 or 1) * C.CAPTURE_MARGIN)
   local from, bytes = spec.stack and a:take(8), spec.stack and a:take(8)
   if spec.stack then
     rings.chains = rings.chains or chain.new()
@@ -396,7 +475,7 @@ function capture.write(a, source, places, spec)
   a:load(8, 4, 7, C.CAPTURE_TOLD)
   a:jump_r('!=', 3, 4, 'tell')
   record_size(0)
-  a:fetch_add(7, C.CAPTURE_RESERVED, 9)
+  reserve_nested(a, rings)
   a:label 'reserved'
   a:alu('and', 9, mask)
   a:alu_r('add', 9, 7)
@@ -429,30 +508,13 @@ function capture.write(a, source, places, spec)
   capture.write_raw(a, source, spec, DATA, more)
   if spec.more then spec.more.write(DATA + size - more) end
 
-  -- The outermost program publishes. What an interrupt has written since then, it publishes, too.
-  a:load(8, 1, 7, C.CAPTURE_NEST)
-  a:alu('sub', 1, 1)
-  a:store(8, 7, C.CAPTURE_NEST, 1)
-  a:jump('!=', 1, 0, done)
-  a:load(8, 1, 7, C.CAPTURE_RESERVED)
-  a:store(8, 7, C.CAPTURE_HEAD, 1)
-  a:load(8, 2, 7, C.CAPTURE_WAKE)
-  a:jump_r('<', 1, 2, done)
-  a:alu('add', 1, rings.watermark)
-  a:store(8, 7, C.CAPTURE_WAKE, 1)
-  a:map(1, rings.bell)
-  a:alu_r('mov', 2, FRAME)
-  a:alu('add', 2, places.time) -- not the CPU, of which old verifiers would forget how large it can be
-  a:alu('mov', 3, 8)
-  a:alu('mov', 4, FORCE_WAKEUP)
-  a:call 'ringbuf_output'
-  a:go(done)
+  publish(a, rings, places, done)
 
   -- A program within another one does not tell losses, so that they are told once and before what follows them.
   a:label 'tell'
   a:jump('!=', 8, 0, 'lost')
   record_size(LOST.size)
-  a:fetch_add(7, C.CAPTURE_RESERVED, 9)
+  reserve(a, rings)
   a:load(8, 3, 7, C.CAPTURE_LOST)
   a:load(8, 4, 7, C.CAPTURE_TOLD)
   a:store(8, 7, C.CAPTURE_TOLD, 3)

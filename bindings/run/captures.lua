@@ -3,6 +3,7 @@
 --- (bindings/kernel/capture.lua). What follows does not see the difference, but the traced tasks pay less.
 local ffi = require 'ffi'
 local asm = require 'bindings.kernel.asm'
+local attach = require 'bindings.select.attach'
 local capture = require 'bindings.kernel.capture'
 local expr = require 'bindings.expr.compile'
 local handler_terms = require 'bindings.run.handler_terms'
@@ -97,9 +98,13 @@ function Captures:refuses(event, checked)
   for _, name in ipairs(ATTRIBUTES) do
     if event.attrs[name] then return ('%s has the attribute %s='):format(event.name, name) end
   end
+  local run = self._kernel.run
+  local opt = run.opt
+  if opt.overwrite and opt.capture == 'auto' and attach.has_thread_rings(opt, run.workload, run.everywhere) then
+    return '--overwrite keeps the newest events of each thread'
+  end
   if not capture.is_known(event.name) then return ('programs do not know the arguments of %s'):format(event.name) end
   if capture.is_exact(event.name) then return end
-  local run = self._kernel.run
   if self.shows_flags == nil then self.shows_flags = shows_flags(run, checked) end
   if self.shows_flags then return ('the common_flags of %s may be read, which BPF cannot tell'):format(event.name) end
 end
@@ -109,7 +114,7 @@ end
 ---@return Rings
 function Captures:open(events)
   local opt = self._kernel.run.opt
-  self.rings = self.rings or capture.rings(opt.mmap_pages, opt.watermark)
+  self.rings = self.rings or capture.rings(opt.mmap_pages, opt.watermark, opt.overwrite)
   if self._kernel:has_foreign_pids() then
     asm.refuse("the kernel's thread ids are not those of this pid namespace")
   end
@@ -134,6 +139,7 @@ function Captures:read(event, loaded, id)
   local rings, captured = self.rings, event.request.captured
   captured.rings, captured.bell, captured.program = rings.map.fd, rings.bell.fd, loaded.fd
   captured.nr_cpus, captured.size, captured.bit, captured.id = rings.nr_cpus, rings.size, rings.events, id
+  captured.overwrite = rings.overwrite and 1 or 0
   rings.events = rings.events + 1
   event.captured, event.has_no_flags = true, not capture.is_exact(event.name)
 end

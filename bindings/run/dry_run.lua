@@ -69,7 +69,7 @@ function dry_run.target(opt, words, everywhere)
   if inherits then target = target .. (is_target and ', and its children' or ', and their children') end
   if opt.cpus then target = target .. ', on ' .. cpus end
   if #words > 0 and not is_target then target = ('%s, until %s ends'):format(target, workload) end
-  return target, (inherits or opt.cpus) and PER_CPU or 'one per thread'
+  return target, attach.has_thread_rings(opt, words, everywhere) and 'one per thread' or PER_CPU
 end
 
 --- Returns whether there are captured events, which have rings of CPUs, and whether there are other samples.

@@ -62,7 +62,7 @@ function InKernel:offer(taker) self.takers[#self.takers + 1] = taker end
 local SHORTEST_INTERVAL = 1e8 -- ns: at the end of one, Switch:turn() waits for all CPUs, usually 10 to 40 ms
 
 local OPTIONS = {
-  'overwrite', 'freq', 'period', 'irqs_disabled', 'tif_need_resched', 'nr_running_min',
+  'freq', 'period', 'irqs_disabled', 'tif_need_resched', 'nr_running_min',
   'nr_running_max', 'exclude_pid', 'sched_policy', 'exclude_user', 'exclude_kernel', 'exclude_host', 'exclude_guest',
   'perfeval_cpus', 'perfeval_pids', 'push', 'record',
 }
@@ -118,6 +118,7 @@ local function refuses_run(run)
   if run.opt.exit_n then return '--exit-n' end
   if run.opt.export then return '--export' end
   if run.opt.watch then return '--watch' end
+  if run.opt.overwrite then return '--overwrite' end
   if run.opt.verbose > 1 then return '-vv prints them' end
   if run.interval > 0 and run.interval < SHORTEST_INTERVAL then return 'the interval is less than 100 ms' end
 end

@@ -42,6 +42,15 @@ function attach.inherits(opt, words)
   return opt.ptrace or attach.is_target(opt, words) or opt.pids ~= nil
 end
 
+--- Returns whether perf has a ring for each thread, not for each CPU.
+---@param opt table parsed options
+---@param words string[] the workload
+---@param everywhere? boolean
+---@return boolean
+function attach.has_thread_rings(opt, words, everywhere)
+  return attach.per_thread(opt, words, everywhere) and not attach.inherits(opt, words) and not opt.cpus
+end
+
 local EXCLUDES = { 'exclude_user', 'exclude_kernel', 'exclude_host', 'exclude_guest' }
 local LIVE_ONLY = { 'freq', 'period', 'exclude_user', 'exclude_kernel', 'exclude_host', 'exclude_guest' }
 

@@ -20,7 +20,7 @@
 enum {
 	PAGE = 4096,
 	PATIENCE = 1000,    /* how often capture_rings_stop() looks for running programs */
-	LOOK_PERIOD = 10000 /* ns */
+	LOOK_PERIOD = 10000 /* ns between looks for running programs */
 };
 
 struct one_ring {
@@ -37,6 +37,7 @@ struct capture_rings {
 	uint64_t *consumed;	  /* of the bell, written here */
 	const uint64_t *produced; /* of the bell, written by the kernel */
 	int bell;
+	bool overwrite;
 	uint64_t missed_before; /* by the programs, before the start */
 };
 
@@ -120,6 +121,7 @@ static int map_rings(struct capture_rings *c, const struct captured *from, const
 				 strerror(errno));
 	c->array = array;
 	c->size = from->size;
+	c->overwrite = from->overwrite;
 	c->rings = calloc(from->nr_cpus, sizeof(*c->rings));
 	if (!c->rings)
 		return error_set(err, -ENOMEM, "out of memory");
@@ -180,7 +182,8 @@ uint32_t capture_rings_nr(const struct capture_rings *c)
 int capture_rings_add(struct capture_rings *c, uint32_t i, struct merge *merge,
 		      const struct decoder *decoder)
 {
-	struct ring *ring = ring_new_linear(c->rings[i].base, c->size / PAGE, decoder);
+	struct ring *ring =
+		ring_new_linear(c->rings[i].base, c->size / PAGE, decoder, c->overwrite);
 
 	if (!ring || merge_add(merge, ring)) {
 		ring_free(ring);
@@ -248,6 +251,21 @@ void capture_rings_stop_class(struct capture_rings *c, uint16_t class)
 
 	for (uint32_t i = 0; i < c->nr_rings; i++)
 		__atomic_fetch_and(word(c, i, CAPTURE_ENABLED), ~bits, __ATOMIC_SEQ_CST);
+}
+
+void capture_rings_pause(struct capture_rings *c, bool paused)
+{
+	struct timespec period = {.tv_nsec = LOOK_PERIOD};
+
+	for (uint32_t i = 0; i < c->nr_rings; i++)
+		__atomic_store_n(word(c, i, CAPTURE_PAUSED), paused, __ATOMIC_SEQ_CST);
+	for (uint32_t i = 0; paused && i < c->nr_rings; i++) {
+		/* Programs do not sleep, so they end. */
+		while (get(c, i, CAPTURE_NEST))
+			nanosleep(&period, NULL);
+		__atomic_store_n(word(c, i, CAPTURE_HEAD), get(c, i, CAPTURE_RESERVED),
+				 __ATOMIC_RELEASE);
+	}
 }
 
 void capture_rings_stop(struct capture_rings *c)

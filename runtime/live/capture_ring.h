@@ -8,6 +8,10 @@
  * A program writes only to the ring of its CPU. An interrupt's program may come in between, so
  * space is reserved atomically, and the head moves when the outermost program has written its
  * record.
+ *
+ * Overwritten rings are written backward, like the kernel's. Nobody reads them until they are
+ * paused: programs count themselves in NEST, then look at PAUSED, each in one atomic step. So when
+ * PAUSED is set and NEST is 0, no program is writing, and none will. Only then the head is set.
  */
 #pragma once
 #include <stdbool.h>
@@ -31,6 +35,9 @@ enum {
 	CAPTURE_NEST = 1064, /* programs that are running */
 	CAPTURE_RESERVED = 1072,
 	CAPTURE_ENABLED = 1080, /* a bit for each event */
+	/* In an overwritten ring, instead of the tail and the mark at which the reader is woken: */
+	CAPTURE_START = CAPTURE_TAIL,  /* what was reserved before the outermost program */
+	CAPTURE_PAUSED = CAPTURE_WAKE, /* not 0: records are lost */
 	CAPTURE_DATA = 4096,
 	CAPTURE_MARGIN = 4096 /* also what stays free for programs that interrupt each other */
 };
@@ -54,6 +61,9 @@ int capture_rings_fd(const struct capture_rings *c);
 /* Makes it unreadable again. */
 void capture_rings_answer(struct capture_rings *c);
 void capture_rings_enable(struct capture_rings *c);
+/* Stops programs from writing to overwritten rings, or lets them continue. Records are lost
+ * meanwhile. When it returns, no program is writing any more. */
+void capture_rings_pause(struct capture_rings *c, bool paused);
 /* Ends the events. When it returns, no program is writing any more. */
 void capture_rings_stop(struct capture_rings *c);
 /* Ends the events of a class. */

@@ -85,6 +85,8 @@ static void set_paused(struct live *live, bool paused)
 {
 	for (uint32_t i = 0; i < live->nr_attached; i++)
 		evset_pause(live->attached[i]->evset, paused);
+	if (live->captures)
+		capture_rings_pause(live->captures, paused);
 }
 
 static bool has_dumped(const struct live *live)

@@ -81,12 +81,21 @@ struct ring *ring_new(void *base, uint32_t pages, const struct decoder *decoder)
 	return r;
 }
 
-struct ring *ring_new_linear(void *base, uint32_t pages, const struct decoder *decoder)
+static void set_backward(struct ring *r)
+{
+	r->is_backward = r->is_frozen = true;
+	r->pos = r->released = r->head = 0;
+}
+
+struct ring *ring_new_linear(void *base, uint32_t pages, const struct decoder *decoder,
+			     bool is_backward)
 {
 	struct ring *r = ring_new(base, pages, decoder);
 
 	if (!r)
 		return NULL;
+	if (is_backward)
+		set_backward(r);
 	/* These words of the control page have another use. */
 	r->data = (const uint8_t *)base + sysconf(_SC_PAGESIZE);
 	r->size = (uint64_t)pages * sysconf(_SC_PAGESIZE);
@@ -100,8 +109,7 @@ struct ring *ring_new_backward(void *base, uint32_t pages, const struct decoder 
 
 	if (!r)
 		return NULL;
-	r->is_backward = r->is_frozen = true;
-	r->pos = r->released = r->head = 0;
+	set_backward(r);
 	return r;
 }
 

@@ -23,8 +23,9 @@ struct ring *ring_new_bpf(void *consumer, const void *producer, uint64_t size, i
 			  uint32_t mark);
 /* Like ring_new(), for a ring that a BPF program writes: of the control page only head and tail are
  * used, records never wrap around the end but go on after it, and the head may briefly step back.
- */
-struct ring *ring_new_linear(void *base, uint32_t pages, const struct decoder *decoder);
+ * is_backward: like ring_new_backward(), and the tail is not used. */
+struct ring *ring_new_linear(void *base, uint32_t pages, const struct decoder *decoder,
+			     bool is_backward);
 /* Like ring_new(), for an overwritten ring: mapped read-only, written backward (write_backward).
  * Only records found by ring_dump() are visible. */
 struct ring *ring_new_backward(void *base, uint32_t pages, const struct decoder *decoder);

@@ -256,7 +256,7 @@ static void does_not_wrap(void **state)
 	memset(page, 0, 4 * PAGE);
 	page->data_offset = 12345;
 	page->data_size = 77;
-	r = ring_new_linear(page, 2, d);
+	r = ring_new_linear(page, 2, d, false);
 	assert_int_equal(ring_size(r), SIZE);
 	srand(3);
 	while (taken < 20000) {
