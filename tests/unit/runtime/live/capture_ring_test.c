@@ -12,12 +12,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include <cmocka.h>
+#include <pthread.h>
 #include <linux/perf_event.h>
 #include "decode/decoder.h"
 #include "error.h"
 #include "event.h"
 #include "live/capture_ring.h"
 #include "live/merge.h"
+#include "live/ring.h"
 #include "os/clock.h"
 #include "os/cpus.h"
 
@@ -26,7 +28,7 @@ enum {
 	EACH = CAPTURE_DATA + SIZE + CAPTURE_MARGIN,
 	CPUS = 3,
 	CLASS = EVENT_FIRST,
-	FIELDS = 20
+	FIELDS = 28
 };
 
 /* A sample as capture.lua writes it. */
@@ -70,7 +72,7 @@ static void *map(int fd, size_t size)
 }
 
 /* Two captured events and another one; rings on the CPUs of the list. */
-static struct world *new_world(const char *list)
+static struct world *make_world(const char *list, bool overwrite)
 {
 	struct world *w = calloc(1, sizeof(*w));
 	struct cpus cpus;
@@ -92,6 +94,7 @@ static struct world *new_world(const char *list)
 							    .nr_cpus = CPUS,
 							    .size = SIZE,
 							    .bit = i + 4,
+							    .overwrite = overwrite,
 							    .id = 70 + i};
 	w->decoder = decoder_new();
 	w->merge = merge_new(true);
@@ -102,6 +105,11 @@ static struct world *new_world(const char *list)
 	for (uint32_t i = 0; i < capture_rings_nr(w->captures); i++)
 		assert_int_equal(capture_rings_add(w->captures, i, w->merge, w->decoder), 0);
 	return w;
+}
+
+static struct world *new_world(const char *list)
+{
+	return make_world(list, false);
 }
 
 static void free_world(struct world *w)
@@ -116,18 +124,21 @@ static void free_world(struct world *w)
 	free(w);
 }
 
+static void *record_at(struct world *w, int cpu, uint64_t position)
+{
+	return w->array + cpu * EACH + CAPTURE_DATA + position % SIZE;
+}
+
 static void *reserve(struct world *w, int cpu, uint64_t size)
 {
 	uint64_t at = *word(w, cpu, CAPTURE_RESERVED);
 
 	*word(w, cpu, CAPTURE_RESERVED) += size;
-	return w->array + cpu * EACH + CAPTURE_DATA + at % SIZE;
+	return record_at(w, cpu, at);
 }
 
-static void put(struct world *w, int cpu, uint64_t id, uint64_t time)
+static void fill(struct sample *s, int cpu, uint64_t id, uint64_t time)
 {
-	struct sample *s = reserve(w, cpu, sizeof(*s));
-
 	*s = (struct sample){.header = {.type = PERF_RECORD_SAMPLE, .size = sizeof(*s)},
 			     .id = id,
 			     .pid = 1,
@@ -136,6 +147,19 @@ static void put(struct world *w, int cpu, uint64_t id, uint64_t time)
 			     .cpu = cpu,
 			     .raw_size = FIELDS};
 	s->raw[0] = cpu + 1;
+}
+
+static void put(struct world *w, int cpu, uint64_t id, uint64_t time)
+{
+	fill(reserve(w, cpu, sizeof(struct sample)), cpu, id, time);
+}
+
+/* As the programs of an overwritten ring do. */
+static void put_backward(struct world *w, int cpu, uint64_t time)
+{
+	uint64_t at = *word(w, cpu, CAPTURE_RESERVED) -= sizeof(struct sample);
+
+	fill(record_at(w, cpu, at), cpu, 71, time);
 }
 
 static void put_loss(struct world *w, int cpu, uint64_t lost, uint64_t time)
@@ -288,6 +312,70 @@ static void answers_the_bell(void **state)
 	free_world(w);
 }
 
+/* Nothing is read before a dump, which has what is left since the one before. */
+static void dumps_overwritten_rings(void **state)
+{
+	enum { FIT = SIZE / sizeof(struct sample) };
+	struct world *w = make_world("0-2", true);
+	struct slot slots[1024];
+	uint64_t horizon, time = 1;
+
+	(void)state;
+	assert_true(SIZE % sizeof(struct sample) != 0);
+	merge_hold(w->merge, false);
+	for (uint64_t round = 1; round < 20; round++) {
+		uint64_t n = round * 40, kept = n < FIT ? n : FIT;
+
+		for (uint64_t i = 0; i < n; i++)
+			put_backward(w, 1, time++);
+		assert_int_equal(merge_next(w->merge, slots, 1024, UINT64_MAX, &horizon), 0);
+		capture_rings_pause(w->captures, true);
+		assert_int_not_equal(*word(w, 1, CAPTURE_PAUSED), 0);
+		for (uint32_t i = 0; i < merge_nr_rings(w->merge); i++) {
+			assert_true(ring_is_backward(merge_ring(w->merge, i)));
+			assert_int_equal(ring_dump(merge_ring(w->merge, i), 0, UINT64_MAX), 0);
+		}
+		assert_int_equal(merge_next(w->merge, slots, 1024, UINT64_MAX, &horizon), kept);
+		for (uint64_t i = 0; i < kept; i++) {
+			const struct sample *s = slots[i].rec;
+
+			assert_int_equal(s->time, time - kept + i);
+			assert_int_equal(s->raw[0], 2);
+		}
+		merge_release(w->merge);
+		capture_rings_pause(w->captures, false);
+		assert_int_equal(*word(w, 1, CAPTURE_PAUSED), 0);
+	}
+	free_world(w);
+}
+
+/* A program that had begun when the ring was paused: ends when it sees that. */
+static void *end_late(void *arg)
+{
+	struct world *w = arg;
+
+	while (!__atomic_load_n(word(w, 2, CAPTURE_PAUSED), __ATOMIC_SEQ_CST))
+		usleep(100);
+	usleep(20000);
+	put_backward(w, 2, 5);
+	__atomic_store_n(word(w, 2, CAPTURE_NEST), 0, __ATOMIC_SEQ_CST);
+	return NULL;
+}
+
+static void pausing_waits_for_programs(void **state)
+{
+	struct world *w = make_world("0-2", true);
+	pthread_t program;
+
+	(void)state;
+	*word(w, 2, CAPTURE_NEST) = 1;
+	assert_int_equal(pthread_create(&program, NULL, end_late, w), 0);
+	capture_rings_pause(w->captures, true);
+	assert_int_equal(*word(w, 2, CAPTURE_HEAD), -sizeof(struct sample));
+	pthread_join(program, NULL);
+	free_world(w);
+}
+
 static void says_what_it_cannot_map(void **state)
 {
 	struct event_request request = {.captured = {.rings = -1, .nr_cpus = 1, .size = SIZE}};
@@ -310,9 +398,14 @@ static void says_what_it_cannot_map(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reads_all_cpus_in_order), cmocka_unit_test(goes_around),
-		cmocka_unit_test(only_the_targets_cpus),   cmocka_unit_test(publishes_at_the_end),
-		cmocka_unit_test(counts_losses_once),	   cmocka_unit_test(answers_the_bell),
+		cmocka_unit_test(reads_all_cpus_in_order),
+		cmocka_unit_test(goes_around),
+		cmocka_unit_test(only_the_targets_cpus),
+		cmocka_unit_test(publishes_at_the_end),
+		cmocka_unit_test(counts_losses_once),
+		cmocka_unit_test(answers_the_bell),
+		cmocka_unit_test(dumps_overwritten_rings),
+		cmocka_unit_test(pausing_waits_for_programs),
 		cmocka_unit_test(says_what_it_cannot_map),
 	};
 
