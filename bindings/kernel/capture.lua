@@ -450,13 +450,13 @@ function capture.is_exact(event) return event ~= 'sched:sched_wakeup' and event 
 function capture.write(a, source, places, spec)
   local rings, more, done = spec.rings, spec.more and spec.more.size or 0, spec.done or 'done'
   local size, mask, DATA = RAW + capture.raw_size(spec.list) + more, rings.size - 1, C.CAPTURE_DATA
-  if not places.time then
+  a:load(8, 7, FRAME, places.side)
+  enter(a, rings, (spec.stack and 2 or 1) * C.CAPTURE_MARGIN)
+  if not places.time then -- from now on, the reader of an overwritten ring waits, so this is not too old for a dump
     places.time = a:take(8)
     a:call 'ktime_get_ns'
     a:store(8, FRAME, places.time, 0)
   end
-  a:load(8, 7, FRAME, places.side)
-  enter(a, rings, (spec.stack and 2 or 1) * C.CAPTURE_MARGIN)
   local from, bytes = spec.stack and a:take(8), spec.stack and a:take(8)
   if spec.stack then
     rings.chains = rings.chains or chain.new()

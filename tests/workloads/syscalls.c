@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * syscalls [-w] COUNT [RATE]: makes exactly COUNT getppid(2) calls, RATE per second.
+ * syscalls [-w] COUNT [RATE]: makes exactly COUNT getppid(2) calls, RATE per second. Each has its
+ * number as an argument, from 0, which only tracers see.
  */
 #include <sys/syscall.h>
 #include "go.h"
@@ -14,7 +15,7 @@ int main(int argc, char **argv)
 	clock_gettime(CLOCK_MONOTONIC, &start);
 	for (long i = 0; i < w.count; i++) {
 		workload_pace(&w, &start, i);
-		syscall(SYS_getppid);
+		syscall(SYS_getppid, i);
 	}
 	return 0;
 }
