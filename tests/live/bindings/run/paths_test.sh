@@ -78,6 +78,8 @@ all='perf bpf auto'
 calls 60
 agree 'trace' "$all" text 'raw_syscalls:sys_exit: NR' trace -e "$enter" -e "$leave"
 calls 60
+agree 'trace --overwrite' "$all" text 'raw_syscalls:sys_exit: NR' trace --overwrite -e "$enter" -e "$leave"
+calls 60
 agree 'expr' "$all" text "^result: .*\\($((GETPPID * 2 + 1))\\)" expr -e "$enter" 'id * 2 + 1' -N 40
 calls 60
 agree 'exec, in Lua' "$all" event,id,count ".*sys_exit $GETPPID 60" exec -e "$enter" -e "$leave" \
@@ -144,7 +146,6 @@ not() {
 
 call=raw_syscalls:sys_enter
 not 'have parts that programs do not write' event-lost -e $call
-not '--overwrite' trace -e $call --overwrite
 not 'is only counted' hrcount -e $call
 not '--freq' hrtimer -F 10 'sys_enter > 5' -e $call
 not '--period' irq-off --than 20ms
