@@ -24,6 +24,15 @@ Captures.__index = Captures
 ---@return Captures
 function captures.new(kernel) return setmetatable({ _kernel = kernel, _programs = {} }, Captures) end
 
+--- Returns captures of all tasks in overwritten rings of their own.
+---@param kernel InKernel
+---@param pages integer of each ring
+---@return Captures
+function captures.recorder(kernel, pages)
+  -- Nobody knows yet which fields of the kept events will be read.
+  return setmetatable({ _kernel = kernel, _programs = {}, _pages = pages, shows_flags = true }, Captures)
+end
+
 local ATTRIBUTES = { 'cpus', 'period', 'freq', 'push' }
 
 -- To read a user's stack faults on pages that are not there. perf does not report these faults while it does so, but
@@ -114,7 +123,7 @@ end
 ---@return Rings
 function Captures:open(events)
   local opt = self._kernel.run.opt
-  self.rings = self.rings or capture.rings(opt.mmap_pages, opt.watermark, opt.overwrite)
+  self.rings = self.rings or capture.rings(self._pages or opt.mmap_pages, opt.watermark, self._pages or opt.overwrite)
   if self._kernel:has_foreign_pids() then
     asm.refuse("the kernel's thread ids are not those of this pid namespace")
   end
@@ -148,7 +157,7 @@ end
 local function load(self, event, filters)
   local kernel, request = self._kernel, event.request
   local rings, id = self:open(1), self:new_id()
-  local loaded = probe.load(kernel:spec(event, rings, filters), function(a, source, places)
+  local loaded = probe.load(kernel:spec(event, rings, filters, self._pages ~= nil), function(a, source, places)
     capture.write(a, source, places, {
       event = event.name, list = event.list, id = id, rings = rings, type = tonumber(request.attr.config),
       stack = request.callchain ~= 0 and { parts = request.callchain, max = request.attr.sample_max_stack } or nil,
@@ -210,7 +219,7 @@ function Captures:add(event, checked)
   local loaded, why = asm.attempt(function() return load(self, event, kernel:filters(event)) end)
   event.is_filtered = loaded ~= nil
   if why and event.user_filter then -- which profscript evaluates in any case
-    _, why = asm.attempt(function() return load(self, event, kernel:filters(event, true)) end)
+    why = select(2, asm.attempt(function() return load(self, event, kernel:filters(event, true)) end))
   end
   return why
 end
@@ -225,7 +234,6 @@ function Captures:stop()
   for _, one in ipairs(self._programs) do
     if one[2] then one[2]:close() end
   end
-  self._kernel:forget_targets()
 end
 
 return captures

@@ -325,6 +325,7 @@ local function run_with_events(session, script, opt, words, found, before)
   run.in_kernel:stop()
   C.session_stop(session)
   run.in_kernel.captures:stop()
+  run.in_kernel:forget_targets()
   local ended, end_problem = run:tell_all 'ended'
   run.progress:stage 'reports'
   C.watchdog_begin(0) -- for a Ctrl-C from now on: stop() may take long after the one that ended the run

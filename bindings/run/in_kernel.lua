@@ -235,14 +235,15 @@ end
 ---@param event Event
 ---@param gate Switch|Rings
 ---@param filters Compiled[]
+---@param everywhere? boolean in all tasks, not only the targets
 ---@return ProbeSpec
-function InKernel:spec(event, gate, filters)
+function InKernel:spec(event, gate, filters, everywhere)
   return {
     event = event.name,
     switch = gate,
     filters = filters,
     own_pid = event.system ~= 'sched' and self.run:own_pid() or nil,
-    targets = self:targets(),
+    targets = not everywhere and self:targets() or nil,
     options = { foreign_pids = self:has_foreign_pids() },
   }
 end

@@ -4,6 +4,7 @@
 --- of their own, because they are delivered later than those of the run that are newer.
 local ffi = require 'ffi'
 local bit = require 'bit'
+local captures = require 'bindings.run.captures'
 local check = require 'bindings.base.check'
 local cpu_list = require 'bindings.base.cpu_list'
 local dispatch = require 'bindings.view.dispatch'
@@ -177,6 +178,28 @@ function Recorder:describe()
   return 'flight recorder: ' .. table.concat(names, ', ')
 end
 
+--- Lets BPF programs write the events, if they can have them all: there are rings of one kind. Returns why not.
+local function capture(self, pages)
+  local run = self._run
+  if run.opt.capture == 'perf' then return 'as --capture says' end
+  local all = captures.recorder(run.in_kernel, pages)
+  for _, event in ipairs(self._list) do
+    local reason = all:refuses(event)
+    if reason then return reason end
+  end
+  for _, event in ipairs(self._list) do
+    local reason = all:add(event)
+    if reason then
+      for _, other in ipairs(self._list) do
+        other.captured, other.request.captured = nil, ffi.new 'struct captured'
+      end
+      all:stop()
+      return reason
+    end
+  end
+  self._captures = all
+end
+
 --- Opens the rings. Called before the run's session starts, and with it the workload.
 ---@package
 function Recorder:open()
@@ -191,11 +214,17 @@ function Recorder:open()
     if event.request.callchain ~= 0 and not self._first_stack then
       self._first_stack = run.services.frames.add_session(self._session)
     end
-    check_code(C.session_add_event(self._session, event.request, err), err)
   end
   local n = #cpu_list.numbers(cpus or sys.read '/sys/devices/system/cpu/online')
   local pages = 1
   while pages * 2 * PAGE * n <= self._bytes and pages < MAX_PAGES do pages = pages * 2 end
+  local reason = capture(self, pages)
+  if reason and run.opt.verbose >= 1 and run.opt.capture ~= 'perf' then
+    run.out:warn(('%s: the recorder reads events through perf: %s'):format(run.name, reason))
+  end
+  for _, event in ipairs(self._list) do
+    check_code(C.session_add_event(self._session, event.request, err), err)
+  end
   local target = ffi.new('struct session_target', {
     cpus = cpus, pages = pages, watermark = WATERMARK, overwrite = 1, everywhere = 1,
   })
@@ -361,6 +390,7 @@ function Recorder:ended()
   else
     C.session_free(ffi.gc(self._session, nil))
   end
+  if self._captures then self._captures:stop() end
   self._session, self._base = nil, nil
 end
 

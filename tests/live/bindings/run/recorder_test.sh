@@ -43,21 +43,33 @@ return {
   end,
 }
 END
-"$PROFSCRIPT" moment.lua -- "$syscalls" 5000 >out 2>err
-result $? 'a run' err
-expect_line 'one dump at a time' '^accepted: true, false$' out
-expect_line 'all events of the moment' '^dump: 5000 events, 5000 mine, 0 in disorder, 0 after the end$' out
-check 'nothing to complain about' test ! -s err
+# BPF programs write the events, if they can.
+for how in perf auto; do
+	"$PROFSCRIPT" moment.lua --capture $how -- "$syscalls" 5000 >out 2>err
+	result $? "$how: a run" err
+	expect_line "$how: one dump at a time" '^accepted: true, false$' out
+	expect_line "$how: all events of the moment" '^dump: 5000 events, 5000 mine, 0 in disorder, 0 after the end$' out
+	check "$how: nothing to complain about" test ! -s err
 
-"$PROFSCRIPT" moment.lua -- bash -c "$syscalls 3000
-	for i in {1..600}; do grep -q ^dump out && break; sleep 0.05; done
-	$syscalls 4000" >out 2>err
-expect_line 'several dumps' '^dump: 3000 events, 3000 mine, 0 in disorder' out
-expect_line 'another one' '^dump: 4000 events, 4000 mine, 0 in disorder' out
+	"$PROFSCRIPT" moment.lua --capture $how -- bash -c "$syscalls 3000
+		for i in {1..600}; do grep -q ^dump out && break; sleep 0.05; done
+		$syscalls 4000" >out 2>err
+	expect_line "$how: several dumps" '^dump: 3000 events, 3000 mine, 0 in disorder' out
+	expect_line "$how: another one" '^dump: 4000 events, 4000 mine, 0 in disorder' out
 
-"$PROFSCRIPT" moment.lua --keep 32K -- "$syscalls" 20000 >out 2>err
-check 'old events are overwritten' awk '/^dump/ { found = $2 < 20000 } END { exit !found }' out
-expect_line 'it says how far the memory reaches' '^moment: the recorder holds only the last [0-9.]+ ms' err
+	"$PROFSCRIPT" moment.lua --capture $how --keep 32K -- "$syscalls" 20000 >out 2>err
+	check "$how: old events are overwritten" awk '/^dump/ { found = $2 < 20000 } END { exit !found }' out
+	expect_line "$how: it says how far the memory reaches" '^moment: the recorder holds only the last [0-9.]+ ms' err
+done
+captures=0
+if "$PROFSCRIPT" trace -e raw_syscalls:sys_enter --overwrite --capture bpf --dry-run >/dev/null 2>&1; then
+	start trace -e raw_syscalls:sys_enter --overwrite --capture bpf
+	captures=$(cat /proc/$tracer/fdinfo/* | grep -c ^prog_id)
+	stop
+fi
+start moment.lua
+check 'a program for the event, if programs can' test "$(cat /proc/$tracer/fdinfo/* | grep -c ^prog_id)" = "$captures"
+stop
 "$PROFSCRIPT" moment.lua --keep 1ms -- "$syscalls" 5000 1000 >out 2>err
 check 'a time limits it, too' awk '/^dump/ { found = $2 < 100 } END { exit !found }' out
 
@@ -83,9 +95,12 @@ check 'as text' test "$(grep -c "$name .* raw_syscalls:sys_enter: NR $GETPPID " 
 cat >file.lua <<END
 return {
   summary = 'Write what was kept to a file',
-  options = { file = { type = 'string', default = 'moment.data', help = 'file' } },
+  options = {
+    file = { type = 'string', default = 'moment.data', help = 'file' },
+    also = { type = 'string', default = ',sched:sched_process_exec//stack/', help = 'events' },
+  },
   start = function(opt, out, session)
-    local recorder = session.recorder { events = 'raw_syscalls:sys_enter/id==$GETPPID/stack/,sched:sched_process_exec//stack/' }
+    local recorder = session.recorder { events = 'raw_syscalls:sys_enter/id==$GETPPID/stack/' .. opt.also }
     return {
       ['sched:sched_process_exit'] = function(ev)
         if ev._comm ~= '$name' then return end
@@ -109,9 +124,17 @@ perf script -i moment.data >perf.txt 2>perf.err
 check 'perf reads them' test "$(grep -c "^$name .* raw_syscalls:sys_enter: NR $GETPPID " perf.txt)" -eq 500
 check 'and nothing else' test "$(grep -c '^[^[:space:]]' perf.txt)" -eq 501
 check 'and the stacks' grep -q do_syscall_64 perf.txt
+captured=(file.lua --also '' --no-user-callchain --file captured.data)
+"$PROFSCRIPT" "${captured[@]}" -v -- "$syscalls" 1 >out 2>err
+[ "$captures" = 0 ] || check 'programs write events with stacks of the kernel' bash -c '! grep "recorder reads" err'
+"$PROFSCRIPT" "${captured[@]}" -o printed -- "$syscalls" 500 2>err
+"$PROFSCRIPT" trace -g --no-user-callchain --input captured.data -o read 2>err
+check 'the recording of captured events has the same ones' cmp printed read
+perf script -i captured.data >perf.txt 2>perf.err
+check 'perf reads them, too' test "$(grep -c "^$name .* raw_syscalls:sys_enter: NR $GETPPID " perf.txt)" -eq 500
 "$PROFSCRIPT" file.lua --file no/such/file -- "$syscalls" 10 >out 2>err
 check 'a file that cannot be written' test $? -eq 1
-expect_line 'says so' '^profscript: file.lua:9: recorder:dump: .*no/such/file.*No such file or directory' err
+expect_line 'says so' '^profscript: file.lua:12: recorder:dump: .*no/such/file.*No such file or directory' err
 "$PROFSCRIPT" file.lua --file unix:no/such -- "$syscalls" 10 >out 2>err
 check 'a file is not an address' test $? -eq 1
 
