@@ -58,14 +58,19 @@ done
 # Rings that are overwritten many times between two dumps, and programs that interrupt others.
 for pages in 1 8 256; do
 	workload -C 0 syscalls 1000000
-	trace_workload "$CHAINED" --overwrite --capture bpf -i 50 -m $pages \
+	trace_workload "$CHAINED" --overwrite --capture bpf -i 50 -m $pages -v \
 		-e "raw_syscalls:sys_enter/id == $GETPPID && common_pid == $WORKLOAD/"
-	expect_line "-m $pages: nothing is missing" '^[0-9]* dumps, [0-9]+ calls, [0-9]+ others, .* 0 broken, 0 early$' "$TMP/out"
+	# A CPU may stop for long between an event's time and its record, which then comes after its successors.
+	late=$(sed -n 's/^profscript: .* \([0-9]*\) late$/\1/p' "$TMP/err")
+	read -r dumps _ n _ others _ _ _ broken _ early _ < <(grep ' dumps, ' "$TMP/out")
+	check "-m $pages: $dumps dumps, $n calls, $others others, $late late: none is missing" \
+		test "$n" -gt 0 -a "$early" -le "$late" -a "$broken" -le $((4 * late)) -a "$late" -le "$dumps"
 done
 
 # The stacks of the newest calls: all the same, but for the tracer's own function.
 for how in perf bpf; do
-	"$PROFSCRIPT" trace --overwrite --capture $how -m 4 -e "$calls" -g --no-user-callchain -- "$syscalls" 5000 >"$TMP/out"
+	"$PROFSCRIPT" trace --overwrite --capture $how -m 4 -e "$calls" -g --no-user-callchain \
+		-- taskset -c 0 "$syscalls" 5000 >"$TMP/out"
 	newest "$how: with stacks" 5000
 	sed -n 's/^ *[0-9a-f]* \([^ ]*+0x[0-9a-f]*\) .*/\1/p' "$TMP/out" | grep -v __traceiter | sort | uniq -c |
 		awk -v n="$n" '{ print $2, $1 - n }' >"$TMP/$how"
@@ -92,7 +97,8 @@ return {
 }
 END
 for how in '' --overwrite; do
-	"$PROFSCRIPT" "$TMP/counts.lua" $how -m 16 -v -e "$calls" -- "$syscalls" 5000 >"$TMP/out$how" 2>"$TMP/err$how"
+	"$PROFSCRIPT" "$TMP/counts.lua" $how -m 16 -v -e "$calls" \
+		-- taskset -c 0 "$syscalls" 5000 >"$TMP/out$how" 2>"$TMP/err$how"
 done
 expect_line 'all calls' '^5000$' "$TMP/out"
 expect_line 'the newest calls' '^[1-9][0-9]{2}$' "$TMP/out--overwrite"
