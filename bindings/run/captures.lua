@@ -191,7 +191,7 @@ local function guard(run, event, checked)
     if consumer.feed or consumer.prepare then return end
   end
   return (asm.attempt(function()
-    local text = handler_terms.filter(plan.handler, event, plan.code, plan.code.guards)
+    local text = handler_terms.filter(plan.handler, event, plan.code.conditions, plan.code.guards)
     return expr.compile(text, event.fields, { form = 'filter' })
   end))
 end
