@@ -3,11 +3,8 @@
  * scripts/profilers/task-state.lua. The scheduler's locks order the events of a task, so its word
  * needs no atomic access. There are two sides of the sums: one can be read while the other one is
  * written. The sums of a CPU are only written with its interrupts disabled. */
-#include <stdbool.h>
-#include "kernel.h"
-#include <linux/bpf.h>
+#include "targets.h"
 #include <bpf/bpf_core_read.h>
-#include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
 /* As in scripts/lib/task_states.lua. */
@@ -108,12 +105,15 @@ enum { STATE_BITS = 4, STATE_MASK = (1 << STATE_BITS) - 1 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, __u64);
 } tasks SEC(".maps");
 
-__u8 is_on;
+/* The state in which a target was at the start, if it was neither running nor waiting for a CPU. */
+struct bytes first_states SEC(".maps");
+
 __u8 side;
 __u64 unreported_switches, unreported_wakeups;
 
@@ -315,13 +315,41 @@ static __always_inline void count(__u64 *events)
 	__sync_fetch_and_add(events, 1);
 }
 
-static __always_inline void leaves(const struct task_struct *task, enum state next, __u64 now)
+static __always_inline __u64 *word_of_task(const struct task_struct *task)
 {
 	__u32 tid = task->pid;
-	__u64 *word = bpf_map_lookup_elem(&tasks, &tid);
+
+	return tid ? bpf_map_lookup_elem(&tasks, &tid) : NULL;
+}
+
+/* Returns the word of a task, NULL if the task does not count. What a target was in at the start is
+ * known by its first event: first, or UNKNOWN if it was in a state that ends with a wakeup. */
+static __always_inline __u64 *word_at(const struct task_struct *task, enum state first)
+{
+	__u32 tid = task->pid;
+	__u64 *word = word_of_task(task);
+	__u8 *mark, *state;
+
+	if (!word || !has_targets)
+		return word;
+	mark = byte_of(&marks, tid);
+	if (!mark || !*mark)
+		return NULL;
+	if (*mark == MARKED) {
+		*mark = SEEN;
+		state = first ? NULL : byte_of(&first_states, tid);
+		if (first ? !only : state && *state)
+			*word = word_of(first ? first : *state, begun);
+	}
+	return word;
+}
+
+static __always_inline void leaves(const struct task_struct *task, enum state next, __u64 now)
+{
+	__u64 *word = word_at(task, ON_CPU);
 	enum state state;
 
-	if (!word || !tid)
+	if (!word)
 		return;
 	state = *word & STATE_MASK;
 	if (state == ON_CPU)
@@ -333,11 +361,10 @@ static __always_inline void leaves(const struct task_struct *task, enum state ne
 
 static __always_inline void enters(const struct task_struct *task, __u64 now)
 {
-	__u32 tid = task->pid;
-	__u64 *word = bpf_map_lookup_elem(&tasks, &tid);
+	__u64 *word = word_at(task, QUEUED);
 	enum state state;
 
-	if (!word || !tid)
+	if (!word)
 		return;
 	state = *word & STATE_MASK;
 	if (state == ON_CPU)
@@ -356,7 +383,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	__u32 bits;
 	__u64 now;
 
-	if (!is_on)
+	if (!begun || !(is_target(prev->pid) || is_target(next->pid)))
 		return 0;
 	if (has_prev_state)
 		bits = *(volatile __u64 *)(ctx + 3);
@@ -368,6 +395,8 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	if (only && !(only >> state & 1))
 		return 0;
 	now = bpf_ktime_get_ns();
+	if (has_targets && now >= ended)
+		return 0;
 	leaves(prev, state, now);
 	if (!only)
 		enters(next, now);
@@ -377,19 +406,20 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 SEC("tp_btf/sched_wakeup")
 int BPF_PROG(on_wakeup, struct task_struct *task)
 {
-	__u32 tid = task->pid;
 	__u64 *word, now;
 	enum state state;
 
-	if (!is_on)
+	if (!begun)
 		return 0;
-	word = bpf_map_lookup_elem(&tasks, &tid);
-	if (!word || !tid)
+	word = word_at(task, UNKNOWN);
+	if (!word)
 		return 0;
 	state = *word & STATE_MASK;
 	if (state == ON_CPU || state == QUEUED || (only && !state))
 		return 0;
 	now = bpf_ktime_get_ns();
+	if (has_targets && now >= ended)
+		return 0;
 	if (state)
 		add(task, state, *word, now);
 	*word = only ? 0 : word_of(QUEUED, now);
@@ -399,11 +429,12 @@ int BPF_PROG(on_wakeup, struct task_struct *task)
 SEC("tp_btf/sched_wakeup_new")
 int BPF_PROG(on_new, struct task_struct *task)
 {
-	__u32 tid = task->pid;
-	__u64 *word = bpf_map_lookup_elem(&tasks, &tid);
+	bool is_ours = on_new_thread(task->pid);
+	__u64 *word = word_of_task(task);
+	__u64 now = bpf_ktime_get_ns();
 
-	if (is_on && word)
-		*word = only ? 0 : word_of(QUEUED, bpf_ktime_get_ns());
+	if (begun && word && !(has_targets && now >= ended))
+		*word = only || !is_ours ? 0 : word_of(QUEUED, now);
 	return 0;
 }
 
@@ -411,8 +442,7 @@ int BPF_PROG(on_new, struct task_struct *task)
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct *task)
 {
-	__u32 tid = task->pid;
-	__u64 *word = bpf_map_lookup_elem(&tasks, &tid);
+	__u64 *word = word_of_task(task);
 
 	if (only && word && *word) {
 		count(&unreported_wakeups);
