@@ -77,7 +77,7 @@ struct buckets {
 /* Most times are added to the table of a CPU, which costs much less than two hashes. A row is in
  * the table from its second time on; the first one makes the row in the hash, which has the name.
  */
-enum { TABLE_ROWS = 2048, TABLE_BUCKETS = 8192, PROBES = 8 };
+enum { TABLE_ROWS = 2048, TABLE_BUCKETS = 8192, NEAR_BUCKETS = 128, PROBES = 8 };
 
 struct table_row {
 	__u64 key; /* struct row; 0: free */
@@ -117,22 +117,27 @@ struct bytes first_states SEC(".maps");
 __u8 side;
 __u64 unreported_switches, unreported_wakeups;
 
+/* By the first bits of 0x03f79d71b4cb0a89 times a number whose bits are all set up to bit b, which
+ * are different for each b: by how much a value with this leading bit is shifted to get 7 bits. */
+static const __u8 shifts[64] = {
+	0,  41, 0,  50, 42, 21, 0,  54, 51, 43, 35, 31, 22, 10, 0,  55, 48, 52, 29, 46, 44, 36,
+	15, 38, 32, 26, 23, 17, 11, 5,	0,  56, 40, 49, 20, 53, 34, 30, 9,  47, 28, 45, 14, 37,
+	25, 16, 4,  39, 19, 33, 8,  27, 13, 24, 3,  18, 7,  12, 2,  6,	1,  0,	0,  57,
+};
+
 /* Without jumps, because the verifier follows each path. */
 static __always_inline __u64 bucket_of(__u64 ns)
 {
-	__u64 shift = 0;
+	__u64 bits = ns, shift;
 
-#pragma unroll
-	for (int i = 5; i >= 0; i--) {
-		__s64 more = (__s64)(ns >> (1 << i)) - 64;
-		__u64 by;
-
-		barrier_var(more);
-		by = ~(more >> 63) & (1 << i);
-		ns >>= by;
-		shift += by;
-	}
-	return shift * 64 + ns;
+	bits |= bits >> 1;
+	bits |= bits >> 2;
+	bits |= bits >> 4;
+	bits |= bits >> 8;
+	bits |= bits >> 16;
+	bits |= bits >> 32;
+	shift = shifts[bits * 0x03f79d71b4cb0a89 >> 58];
+	return shift * 64 + (ns >> shift);
 }
 
 static __always_inline struct row_sums *find_row(void *rows, const struct row *row,
@@ -172,20 +177,29 @@ static __always_inline __u64 key_of(const struct row *row)
 	return *(const __u64 *)row;
 }
 
-static __always_inline __u32 place_of(__u64 key)
+static __always_inline __u64 hash_of(__u64 key)
 {
-	return key * 0x9e3779b97f4a7c15 >> 40;
+	return key * 0x9e3779b97f4a7c15;
+}
+
+/* Returns the first place to look at, and the distance of the next ones. The caller adds an offset,
+ * so what is used together is in the same cache lines and pages, wherever there is room. */
+static __always_inline __u32 place_of(__u64 hash, __u32 *step)
+{
+	*step = hash >> 16 | 1;
+	return hash >> 40;
 }
 
 /* Returns NULL if the table does not have the row: then *place is where it can be, or NULL. */
-static __always_inline struct sums *table_row(struct table *table, __u64 key,
+static __always_inline struct sums *table_row(struct table *table, const struct row *key_row,
 					      struct table_row **place)
 {
-	__u32 at = place_of(key);
+	__u64 key = key_of(key_row);
+	__u32 step, at = place_of(hash_of(key_row->tid), &step) + key_row->state;
 
 #pragma unroll
-	for (int i = 0; i < PROBES; i++) {
-		struct table_row *row = &table->rows[(at + i) & (TABLE_ROWS - 1)];
+	for (int i = 0; i < PROBES; i++, at += step) {
+		struct table_row *row = &table->rows[at & (TABLE_ROWS - 1)];
 
 		if (row->key == key)
 			return &row->sums;
@@ -198,13 +212,17 @@ static __always_inline struct sums *table_row(struct table *table, __u64 key,
 }
 
 /* Returns NULL if there is no room. */
-static __always_inline __u64 *table_bucket(struct table *table, __u64 key)
+static __always_inline __u64 *table_bucket(struct table *table, struct row row, __u16 bucket)
 {
-	__u32 at = place_of(key);
+	__u32 step, at = place_of(hash_of(key_of(&row)), &step) + bucket % NEAR_BUCKETS;
+	__u64 key;
+
+	row.bucket = bucket;
+	key = key_of(&row);
 
 #pragma unroll
-	for (int i = 0; i < PROBES; i++) {
-		__u32 place = (at + i) & (TABLE_BUCKETS - 1);
+	for (int i = 0; i < PROBES; i++, at += step) {
+		__u32 place = at & (TABLE_BUCKETS - 1);
 
 		if (!table->buckets[place].key)
 			table->buckets[place].key = key;
@@ -245,9 +263,8 @@ static __always_inline bool add_to_row(__u8 to, const struct task_struct *task, 
 	struct sums *sums;
 
 	if (table) {
-		sums = table_row(table, key, &place);
-		row.bucket = bucket;
-		count = sums ? table_bucket(table, key_of(&row)) : NULL;
+		sums = table_row(table, &row, &place);
+		count = sums ? table_bucket(table, row, bucket) : NULL;
 		if (count) {
 			add_sums(sums, ns);
 			++*count;

@@ -178,8 +178,8 @@ for args in '' -S '-S -D' --no-interruptible '-p MAIN' '-p MAIN --no-inherit' '-
 	# With targets, a switch that is not reported is one of theirs.
 	[[ $args == *$main* ]] && missing='lost [1-9]|did not report' || missing='lost [1-9]'
 	args=${args/$main/MAIN}
-	if grep -qE "$missing" "$TMP/peer.err"; then
-		skip "both ways: $args" "$(grep -E "$missing" "$TMP/peer.err")"
+	if grep -hE "$missing" "$TMP/peer.err" "$TMP/err" >"$TMP/missing"; then
+		skip "both ways: $args" "$(head -n 1 "$TMP/missing")"
 	else
 		check "both ways: $args" diff "$TMP/want" "$TMP/got"
 	fi
