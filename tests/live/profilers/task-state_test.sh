@@ -107,7 +107,8 @@ done
 kill $sleeper
 for how in perf auto; do
 	[ $how = perf ] || kill $busy
-	"${on[@]}" "$states" run 200 sleep 20 run 300000 &
+	# shellcheck disable=SC2046 # words
+	"${on[@]}" "$states" $(printf 'run 50 sleep 20 %.0s' {1..2000}) &
 	busy=$!
 	csv task-state -m 4096 "${soon[@]}" -p $busy --duration 0.7 --perins --capture $how
 	total total_ns >"$TMP/sum"

@@ -83,16 +83,19 @@ few() {
 
 during=(taskset -c 1 "$workloads/yields" -c 1 100000)
 [ "$(nproc)" -gt 1 ] || during=("$workloads/yields" 100000)
-for how in perf auto; do
-	at_once "$workloads/threads 20" task-state --perins --capture $how
-	agree "task-state, $how: threads and a child" 42
-	few "task-state, $how: threads and a child"
-	at_once "$workloads/forker 300" task-state --perins --capture $how
-	agree "task-state, $how: children" 301
-	few "task-state, $how: children"
-	at_once "$workloads/threads 20" oncpu -i 100s --capture $how
-	agree "oncpu, $how: threads and a child" 42
-	few "oncpu, $how: threads and a child"
+at_once "$workloads/threads 20" task-state --perins --capture perf
+agree 'task-state: threads and a child' 42
+few 'task-state: threads and a child'
+at_once "$workloads/forker 300" task-state --perins --capture perf
+agree 'task-state: children' 301
+few 'task-state: children'
+at_once "$workloads/threads 20" oncpu -i 100s --capture perf
+agree 'oncpu: threads and a child' 42
+few 'oncpu: threads and a child'
+for args in 'task-state --perins' 'oncpu -i 100s'; do
+	# shellcheck disable=SC2086 # words
+	at_once "$workloads/threads 20" $args
+	agree "$args, without events: threads and a child" 42
 done
 
 # The same without BPF, which printing the events prevents.
