@@ -11,7 +11,7 @@ ifneq ($(shell clang $(BPF_CFLAGS) -include linux/types.h -include bpf/bpf_core_
 BPF_OBJECTS := $(patsubst %.c,build/%.o,$(wildcard bpf/*.bpf.c))
 endif
 
-build/bpf/%.bpf.o: bpf/%.bpf.c bpf/kernel.h Makefile bpf/build.mk
+build/bpf/%.bpf.o: bpf/%.bpf.c $(wildcard bpf/*.h) Makefile bpf/build.mk
 	$(call quiet,BPF)mkdir -p $(@D) && clang $(BPF_CFLAGS) -c -o $@ $<
 
 $(BUILD)/bpf/objects.o: EXTRA = -D'OBJECTS=$(patsubst build/bpf/%.bpf.o,OBJECT(%),$(BPF_OBJECTS))'

@@ -3,11 +3,8 @@
  * while the other is written. settle() runs on each CPU when an interval ends: it adds what has run
  * there until now, and the CPU continues in the other map. A CPU takes part from its first
  * settle(). */
-#include <stdbool.h>
-#include "kernel.h"
-#include <linux/bpf.h>
+#include "targets.h"
 #include <bpf/bpf_core_read.h>
-#include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
 enum { NR_PRIOS = 140, NAME = 16, MAX_ROWS = 65536 };
@@ -62,9 +59,20 @@ static __always_inline void add(const struct cpu *c, const struct task_struct *t
 {
 	struct row row = {.cpu = bpf_get_smp_processor_id()};
 	void *map = c->side ? (void *)&sums_1 : (void *)&sums_0;
-	__u64 ns = now - c->since;
+	__u64 since = c->since, ns;
 	struct sum none = {}, *sum;
 
+	if (has_targets) {
+		if (!is_target(c->tid))
+			return;
+		if (since < begun)
+			since = begun;
+		if (now > ended)
+			now = ended;
+		if (now <= since)
+			return;
+	}
+	ns = now - since;
 	if (only_comm)
 		bpf_core_read_str(row.comm, sizeof(row.comm), &task->comm);
 	else
@@ -93,13 +101,21 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 
 	if (!c || !c->since)
 		return 0;
-	if (c->tid != prev->pid)
-		__sync_fetch_and_add(&unreported, 1);
-	else if (c->tid && c->is_wanted && is_wanted(prev))
+	if (c->tid != prev->pid) {
+		if (is_target(c->tid) || is_target(prev->pid))
+			__sync_fetch_and_add(&unreported, 1);
+	} else if (c->tid && c->is_wanted && is_wanted(prev))
 		add(c, prev, now, true);
 	c->tid = next->pid;
 	c->is_wanted = is_wanted(next);
 	c->since = now;
+	return 0;
+}
+
+SEC("tp_btf/sched_wakeup_new")
+int BPF_PROG(on_new, struct task_struct *task)
+{
+	on_new_thread(task->pid);
 	return 0;
 }
 

@@ -3,11 +3,8 @@
  * scripts/profilers/task-state.lua. The scheduler's locks order the events of a task, so its word
  * needs no atomic access. There are two sides of the sums: one can be read while the other one is
  * written. The sums of a CPU are only written with its interrupts disabled. */
-#include <stdbool.h>
-#include "kernel.h"
-#include <linux/bpf.h>
+#include "targets.h"
 #include <bpf/bpf_core_read.h>
-#include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
 /* As in scripts/lib/task_states.lua. */
@@ -80,7 +77,7 @@ struct buckets {
 /* Most times are added to the table of a CPU, which costs much less than two hashes. A row is in
  * the table from its second time on; the first one makes the row in the hash, which has the name.
  */
-enum { TABLE_ROWS = 2048, TABLE_BUCKETS = 8192, PROBES = 8 };
+enum { TABLE_ROWS = 2048, TABLE_BUCKETS = 8192, NEAR_BUCKETS = 128, PROBES = 8 };
 
 struct table_row {
 	__u64 key; /* struct row; 0: free */
@@ -108,31 +105,39 @@ enum { STATE_BITS = 4, STATE_MASK = (1 << STATE_BITS) - 1 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, __u64);
 } tasks SEC(".maps");
 
-__u8 is_on;
+/* The state in which a target was at the start, if it was neither running nor waiting for a CPU. */
+struct bytes first_states SEC(".maps");
+
 __u8 side;
 __u64 unreported_switches, unreported_wakeups;
+
+/* By the first bits of 0x03f79d71b4cb0a89 times a number whose bits are all set up to bit b, which
+ * are different for each b: by how much a value with this leading bit is shifted to get 7 bits. */
+static const __u8 shifts[64] = {
+	0,  41, 0,  50, 42, 21, 0,  54, 51, 43, 35, 31, 22, 10, 0,  55, 48, 52, 29, 46, 44, 36,
+	15, 38, 32, 26, 23, 17, 11, 5,	0,  56, 40, 49, 20, 53, 34, 30, 9,  47, 28, 45, 14, 37,
+	25, 16, 4,  39, 19, 33, 8,  27, 13, 24, 3,  18, 7,  12, 2,  6,	1,  0,	0,  57,
+};
 
 /* Without jumps, because the verifier follows each path. */
 static __always_inline __u64 bucket_of(__u64 ns)
 {
-	__u64 shift = 0;
+	__u64 bits = ns, shift;
 
-#pragma unroll
-	for (int i = 5; i >= 0; i--) {
-		__s64 more = (__s64)(ns >> (1 << i)) - 64;
-		__u64 by;
-
-		barrier_var(more);
-		by = ~(more >> 63) & (1 << i);
-		ns >>= by;
-		shift += by;
-	}
-	return shift * 64 + ns;
+	bits |= bits >> 1;
+	bits |= bits >> 2;
+	bits |= bits >> 4;
+	bits |= bits >> 8;
+	bits |= bits >> 16;
+	bits |= bits >> 32;
+	shift = shifts[bits * 0x03f79d71b4cb0a89 >> 58];
+	return shift * 64 + (ns >> shift);
 }
 
 static __always_inline struct row_sums *find_row(void *rows, const struct row *row,
@@ -172,20 +177,29 @@ static __always_inline __u64 key_of(const struct row *row)
 	return *(const __u64 *)row;
 }
 
-static __always_inline __u32 place_of(__u64 key)
+static __always_inline __u64 hash_of(__u64 key)
 {
-	return key * 0x9e3779b97f4a7c15 >> 40;
+	return key * 0x9e3779b97f4a7c15;
+}
+
+/* Returns the first place to look at, and the distance of the next ones. The caller adds an offset,
+ * so what is used together is in the same cache lines and pages, wherever there is room. */
+static __always_inline __u32 place_of(__u64 hash, __u32 *step)
+{
+	*step = hash >> 16 | 1;
+	return hash >> 40;
 }
 
 /* Returns NULL if the table does not have the row: then *place is where it can be, or NULL. */
-static __always_inline struct sums *table_row(struct table *table, __u64 key,
+static __always_inline struct sums *table_row(struct table *table, const struct row *key_row,
 					      struct table_row **place)
 {
-	__u32 at = place_of(key);
+	__u64 key = key_of(key_row);
+	__u32 step, at = place_of(hash_of(key_row->tid), &step) + key_row->state;
 
 #pragma unroll
-	for (int i = 0; i < PROBES; i++) {
-		struct table_row *row = &table->rows[(at + i) & (TABLE_ROWS - 1)];
+	for (int i = 0; i < PROBES; i++, at += step) {
+		struct table_row *row = &table->rows[at & (TABLE_ROWS - 1)];
 
 		if (row->key == key)
 			return &row->sums;
@@ -198,13 +212,17 @@ static __always_inline struct sums *table_row(struct table *table, __u64 key,
 }
 
 /* Returns NULL if there is no room. */
-static __always_inline __u64 *table_bucket(struct table *table, __u64 key)
+static __always_inline __u64 *table_bucket(struct table *table, struct row row, __u16 bucket)
 {
-	__u32 at = place_of(key);
+	__u32 step, at = place_of(hash_of(key_of(&row)), &step) + bucket % NEAR_BUCKETS;
+	__u64 key;
+
+	row.bucket = bucket;
+	key = key_of(&row);
 
 #pragma unroll
-	for (int i = 0; i < PROBES; i++) {
-		__u32 place = (at + i) & (TABLE_BUCKETS - 1);
+	for (int i = 0; i < PROBES; i++, at += step) {
+		__u32 place = at & (TABLE_BUCKETS - 1);
 
 		if (!table->buckets[place].key)
 			table->buckets[place].key = key;
@@ -245,9 +263,8 @@ static __always_inline bool add_to_row(__u8 to, const struct task_struct *task, 
 	struct sums *sums;
 
 	if (table) {
-		sums = table_row(table, key, &place);
-		row.bucket = bucket;
-		count = sums ? table_bucket(table, key_of(&row)) : NULL;
+		sums = table_row(table, &row, &place);
+		count = sums ? table_bucket(table, row, bucket) : NULL;
 		if (count) {
 			add_sums(sums, ns);
 			++*count;
@@ -315,13 +332,41 @@ static __always_inline void count(__u64 *events)
 	__sync_fetch_and_add(events, 1);
 }
 
-static __always_inline void leaves(const struct task_struct *task, enum state next, __u64 now)
+static __always_inline __u64 *word_of_task(const struct task_struct *task)
 {
 	__u32 tid = task->pid;
-	__u64 *word = bpf_map_lookup_elem(&tasks, &tid);
+
+	return tid ? bpf_map_lookup_elem(&tasks, &tid) : NULL;
+}
+
+/* Returns the word of a task, NULL if the task does not count. What a target was in at the start is
+ * known by its first event: first, or UNKNOWN if it was in a state that ends with a wakeup. */
+static __always_inline __u64 *word_at(const struct task_struct *task, enum state first)
+{
+	__u32 tid = task->pid;
+	__u64 *word = word_of_task(task);
+	__u8 *mark, *state;
+
+	if (!word || !has_targets)
+		return word;
+	mark = byte_of(&marks, tid);
+	if (!mark || !*mark)
+		return NULL;
+	if (*mark == MARKED) {
+		*mark = SEEN;
+		state = first ? NULL : byte_of(&first_states, tid);
+		if (first ? !only : state && *state)
+			*word = word_of(first ? first : *state, begun);
+	}
+	return word;
+}
+
+static __always_inline void leaves(const struct task_struct *task, enum state next, __u64 now)
+{
+	__u64 *word = word_at(task, ON_CPU);
 	enum state state;
 
-	if (!word || !tid)
+	if (!word)
 		return;
 	state = *word & STATE_MASK;
 	if (state == ON_CPU)
@@ -333,11 +378,10 @@ static __always_inline void leaves(const struct task_struct *task, enum state ne
 
 static __always_inline void enters(const struct task_struct *task, __u64 now)
 {
-	__u32 tid = task->pid;
-	__u64 *word = bpf_map_lookup_elem(&tasks, &tid);
+	__u64 *word = word_at(task, QUEUED);
 	enum state state;
 
-	if (!word || !tid)
+	if (!word)
 		return;
 	state = *word & STATE_MASK;
 	if (state == ON_CPU)
@@ -356,7 +400,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	__u32 bits;
 	__u64 now;
 
-	if (!is_on)
+	if (!begun || !(is_target(prev->pid) || is_target(next->pid)))
 		return 0;
 	if (has_prev_state)
 		bits = *(volatile __u64 *)(ctx + 3);
@@ -368,6 +412,8 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	if (only && !(only >> state & 1))
 		return 0;
 	now = bpf_ktime_get_ns();
+	if (has_targets && now >= ended)
+		return 0;
 	leaves(prev, state, now);
 	if (!only)
 		enters(next, now);
@@ -377,19 +423,20 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 SEC("tp_btf/sched_wakeup")
 int BPF_PROG(on_wakeup, struct task_struct *task)
 {
-	__u32 tid = task->pid;
 	__u64 *word, now;
 	enum state state;
 
-	if (!is_on)
+	if (!begun)
 		return 0;
-	word = bpf_map_lookup_elem(&tasks, &tid);
-	if (!word || !tid)
+	word = word_at(task, UNKNOWN);
+	if (!word)
 		return 0;
 	state = *word & STATE_MASK;
 	if (state == ON_CPU || state == QUEUED || (only && !state))
 		return 0;
 	now = bpf_ktime_get_ns();
+	if (has_targets && now >= ended)
+		return 0;
 	if (state)
 		add(task, state, *word, now);
 	*word = only ? 0 : word_of(QUEUED, now);
@@ -399,11 +446,12 @@ int BPF_PROG(on_wakeup, struct task_struct *task)
 SEC("tp_btf/sched_wakeup_new")
 int BPF_PROG(on_new, struct task_struct *task)
 {
-	__u32 tid = task->pid;
-	__u64 *word = bpf_map_lookup_elem(&tasks, &tid);
+	bool is_ours = on_new_thread(task->pid);
+	__u64 *word = word_of_task(task);
+	__u64 now = bpf_ktime_get_ns();
 
-	if (is_on && word)
-		*word = only ? 0 : word_of(QUEUED, bpf_ktime_get_ns());
+	if (begun && word && !(has_targets && now >= ended))
+		*word = only || !is_ours ? 0 : word_of(QUEUED, now);
 	return 0;
 }
 
@@ -411,8 +459,7 @@ int BPF_PROG(on_new, struct task_struct *task)
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct *task)
 {
-	__u32 tid = task->pid;
-	__u64 *word = bpf_map_lookup_elem(&tasks, &tid);
+	__u64 *word = word_of_task(task);
 
 	if (only && word && *word) {
 		count(&unreported_wakeups);

@@ -20,6 +20,7 @@ local bpf = {}
 
 local BPF_OUTPUT = perf_events.find 'bpf-output'
 local RINGBUF = C.BPF_MAP_TYPE_RINGBUF
+local MARKS = 8 -- in an element of an array
 
 --- Describes the programs of a script in one line, for --dry-run.
 ---@param program Bpf
@@ -29,11 +30,12 @@ function bpf.describe(program)
   for _, name in ipairs(nearest.keys(object.programs)) do
     parts[#parts + 1] = ('%s (%s)'):format(name, object:section(name))
   end
-  return ('%s: %s'):format(object.name, table.concat(parts, ', '))
+  return ('%s: %s%s'):format(object.name, table.concat(parts, ', '),
+    program._has_targets and '; about the target threads only' or '')
 end
 
 local PARAMETERS = { source = 'string', file = 'string', built_in = 'string', constants = 'table', entries = 'table',
-  name = 'string' }
+  name = 'string', targets = 'boolean' }
 
 --- The parameter table of session.bpf, with one of source, file and built_in.
 ---@class BpfParameters
@@ -43,6 +45,8 @@ local PARAMETERS = { source = 'string', file = 'string', built_in = 'string', co
 ---@field constants? table<string, any> values of `const volatile` variables
 ---@field entries? table<string, integer> maximum numbers of entries of maps
 ---@field name? string name in messages
+---@field targets? boolean it counts target threads: the session marks them in its mapped array `marks`, a byte for each
+--- thread id, and sets its variable `begun` to the time at which the events start, in ns of bpf_ktime_get_ns()
 
 --- A script's BPF object. The types of keys, values, variables and record fields follow BTF: integers are numbers, char
 --- arrays are strings, structs are tables, arrays are tables indexed from 0, per-CPU values are tables indexed by CPU.
@@ -53,6 +57,7 @@ local PARAMETERS = { source = 'string', file = 'string', built_in = 'string', co
 ---@class Bpf
 ---@field package _owner Instance
 ---@field package _object BpfObject
+---@field package _has_targets? boolean
 local Bpf = {}
 Bpf.__index = Bpf
 
@@ -135,10 +140,17 @@ function bpf.load(owner, params)
   local object, run = open(params, owner.script.path), owner.run
   object:set_constants(params.constants or {})
   object:set_entries(params.entries or {})
-  local self = setmetatable({ _owner = owner, _object = object, _record_types = take_record_types(object) }, Bpf)
+  if params.targets then object:set_entries { marks = sys.PIDS_MAX / MARKS } end
+  local self = setmetatable({ _owner = owner, _object = object, _record_types = take_record_types(object),
+    _has_targets = params.targets }, Bpf)
   object:load()
   run:add_program(self)
-  return public(self)
+  local program = public(self)
+  if params.targets then
+    run:mark_threads(bpf_map.memory(self:map 'marks'), program,
+      ffi.cast('uint64_t *', (object:variable('begun', { '.bss' }))))
+  end
+  return program
 end
 
 --- Attaches a program; without a name, all programs whose SEC() names a target.

@@ -219,7 +219,7 @@ end
 ---@param begin_target? fun(tids: integer[]) passes the target threads to the target filter
 local function start_session(run, version, begin_target)
   local err, n, tids = ffi.new 'struct error', ffi.new 'uint32_t[1]', {}
-  local target, anchors = attach.target(run.opt, run.workload, run.everywhere, run.marks)
+  local target, anchors = attach.target(run.opt, run.workload, run.everywhere, run.marks, run.begun)
   C.session_set_interval(run.session, run.interval)
   local duration = run.opt.duration
   -- It began when the run began to wait for other machines.

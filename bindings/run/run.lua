@@ -48,6 +48,7 @@ local runs = {}
 ---@field default_pages boolean the size of the rings is not given
 ---@field counts? Counts events that are only counted
 ---@field marks? ffi.cdata* uint8_t *: target threads by tid, read by a BPF program
+---@field begun? ffi.cdata* uint64_t *: when the events start, read by that program
 ---@field is_open boolean the session has started
 ---@field began number ns, CLOCK_MONOTONIC
 ---@field ended boolean the loop must end after this batch
@@ -221,7 +222,8 @@ function Run:send_all() self.sends_all = true end
 --- Sets the array in which the target threads are marked for a BPF program.
 ---@param marks ffi.cdata* uint8_t *, indexed by tid
 ---@param anchor any owner of the array, kept alive for the run
-function Run:mark_threads(marks, anchor) self.marks, self._marks_of = marks, anchor end
+---@param begun? ffi.cdata* uint64_t *: becomes the time at which the events start
+function Run:mark_threads(marks, anchor, begun) self.marks, self._marks_of, self.begun = marks, anchor, begun end
 
 --- Makes the run use the events of all CPUs.
 function Run:take_everywhere() self.everywhere = true end

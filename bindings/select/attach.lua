@@ -186,9 +186,10 @@ end
 ---@param words string[] the workload
 ---@param everywhere? boolean attach to all CPUs and select the threads' events from them
 ---@param marks? ffi.cdata* array in which a BPF program looks up whether a thread is a target
+---@param begun? ffi.cdata* uint64_t *: where it looks up when its events start
 ---@return ffi.cdata* target struct session_target
 ---@return table anchors memory that the target points to; must live as long as the target
-function attach.target(opt, words, everywhere, marks)
+function attach.target(opt, words, everywhere, marks, begun)
   local pids, nr_pids = ids(opt.pids and processes.pids(opt.pids))
   local tids, nr_tids = ids(opt.tids)
   local argv, cgroups = strings('char *', words), strings('const char *', opt.cgroups)
@@ -208,6 +209,7 @@ function attach.target(opt, words, everywhere, marks)
     overwrite = opt.overwrite and 1 or 0,
     marks = marks,
     nr_marks = marks and sys.PIDS_MAX or 0,
+    begun = begun,
     realtime = opt.realtime,
   })
   return target, { pids, tids, argv, cgroups }

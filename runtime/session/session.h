@@ -47,6 +47,9 @@ struct session_target {
 	 * events begin at its exec() gets 2, which a program then changes. */
 	uint8_t *marks;
 	uint32_t nr_marks;
+	/* With marks: set to the base of the session's times when the events start, right before
+	 * the workload. NULL: no program wants to know. */
+	uint64_t *begun;
 	/* Rings keep the newest records, delivered at the end of each interval and of the run. */
 	uint32_t overwrite;
 	uint32_t realtime; /* SCHED_FIFO priority for this process; 0: none */

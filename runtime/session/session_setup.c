@@ -418,6 +418,8 @@ static int start_source(struct session *s, const struct session_target *target, 
 		ret = s->source->ops->start(s->source, err);
 	if (!ret && target->marks && !s->per_thread)
 		ret = list_marked(s, target, err);
+	if (!ret && target->begun)
+		__atomic_store_n(target->begun, s->source->start, __ATOMIC_RELEASE);
 	if (!ret && s->workload)
 		ret = workload_start(s->workload, err);
 	if (ret)

@@ -9,7 +9,7 @@ local kernel_sums = {}
 local NEED_EVENTS = {
   'input', 'filter', 'exit_n', 'cgroups', 'exclude_user', 'exclude_kernel', 'exclude_host', 'exclude_guest',
   'exclude_pid', 'irqs_disabled', 'tif_need_resched', 'nr_running_min', 'nr_running_max', 'sched_policy',
-  'perfeval_cpus', 'perfeval_pids',
+  'perfeval_cpus', 'perfeval_pids', 'export', 'record', 'push', 'watch', 'sampling_limit',
 }
 
 --- Returns whether the events of a run are needed.
@@ -23,10 +23,10 @@ function kernel_sums.needs_events(opt, session, more)
       if opt[name] then return true end
     end
   end
-  return session.named_threads or session.is_source or opt.verbose > 1 or opt.capture == 'perf'
+  return session.is_source or opt.verbose > 1 or opt.capture == 'perf'
 end
 
---- Loads and attaches a program. Returns nil if this kernel or machine cannot run it.
+--- Loads and attaches a program that includes bpf/targets.h. Returns nil if this kernel or machine cannot run it.
 ---@param name string of the profiler
 ---@param session Session
 ---@param opt table
@@ -35,7 +35,11 @@ end
 ---@return Bpf?
 function kernel_sums.load(name, session, opt, out, parameters)
   local ok, program = pcall(function()
-    local loaded = session.bpf(parameters())
+    local params = parameters()
+    params.targets = session.named_threads
+    params.constants.has_targets = session.named_threads and 1 or 0
+    params.constants.inherits = session.inherits and 1 or 0
+    local loaded = session.bpf(params)
     loaded:attach()
     return loaded
   end)
@@ -58,6 +62,25 @@ function kernel_sums.sides(program)
     program:set('side', side)
     program:run 'settle'
     return before
+  end
+end
+
+--- Limits the time in which a program counts target threads: from the start of the run, which the session tells it, to
+--- the end.
+---@param program Bpf
+---@param opt table
+---@param session Session
+---@return fun() begin must be called with the events' start
+---@return fun(time: number): number finish must be called with the run's end; returns the end of the time
+function kernel_sums.limits(program, opt, session)
+  local function set(time) program:set('ended', program:get 'begun' + time) end
+  return function()
+    if opt.duration then set(opt.duration) end
+  end, function(time)
+    if opt.duration and time >= opt.duration then return opt.duration end
+    time = session.now()
+    set(time)
+    return time
   end
 end
 

@@ -1,18 +1,18 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The part of task-state that needs no events: a BPF program adds up the times of all tasks (bpf/task_state.bpf.c).
+--- The part of task-state that needs no events: a BPF program adds up the times of tasks (bpf/task_state.bpf.c).
 local computed = require 'bindings.kernel.computed'
 local fs = require 'lib.fs'
 local hist_maps = require 'bindings.kernel.hist_maps'
 local kernel_sums = require 'lib.kernel_sums'
 local states = require 'lib.task_states'
+local thread_states = require 'bindings.kernel.thread_states'
 local threads = require 'lib.threads'
 local unreported = require 'lib.unreported'
 
 local sums = {}
 
-local NEED_EVENTS = {
-  'than', 'call_graph', 'flame_graph', 'cpus', 'export', 'record', 'push', 'watch', 'sampling_limit',
-}
+local NEED_EVENTS = { 'than', 'call_graph', 'flame_graph', 'cpus' }
+local FIRST_STATES = 8 -- in an element of the array
 local MAX_ROWS, MAX_BUCKETS = 65536, 131072 -- of threads and states
 
 --- Returns the number of the last CPU that is online, plus 1. Others share the hashes.
@@ -20,9 +20,10 @@ local function nr_cpus() return tonumber(fs.read('/sys/devices/system/cpu/online
 
 --- Returns what the program is told.
 ---@return BpfParameters
-local function parameters(opt)
+local function parameters(opt, session)
   local is_argument, uninterruptible, idle_with_flags = computed.switch_states()
   local only = (opt.interruptible and 2 ^ states.SLEEP or 0) + (opt.uninterruptible and 2 ^ states.BLOCKED or 0)
+  local nr_threads = tonumber((fs.read '/proc/sys/kernel/pid_max')) or threads.MAX
   local rows, buckets = opt.perins and MAX_ROWS or 1, opt.perins and MAX_BUCKETS or 1
   return {
     built_in = 'task_state',
@@ -32,7 +33,8 @@ local function parameters(opt)
       idle_with_flags = idle_with_flags and 1 or 0,
     },
     entries = {
-      tasks = tonumber((fs.read '/proc/sys/kernel/pid_max')) or threads.MAX,
+      tasks = nr_threads,
+      first_states = session.named_threads and math.ceil(nr_threads / FIRST_STATES) or 1,
       tables = opt.perins and 2 * nr_cpus() or 1,
       rows_0 = rows, rows_1 = rows, buckets_0 = buckets, buckets_1 = buckets,
     },
@@ -47,13 +49,14 @@ end
 ---@return table?
 function sums.handlers(opt, out, session, warn)
   if kernel_sums.needs_events(opt, session, NEED_EVENTS) then return end
-  local program = kernel_sums.load('task-state', session, opt, out, function() return parameters(opt) end)
+  local program = kernel_sums.load('task-state', session, opt, out, function() return parameters(opt, session) end)
   if not program then return end
   local times, turn = states.table(opt, out, session), kernel_sums.sides(program)
+  local has_targets, begin, finish = session.named_threads, kernel_sums.limits(program, opt, session)
   local cells, n = program:map 'cells', #states.NAMES
   local take_tables = opt.perins and hist_maps.tables(program:map 'tables')
 
-  local function report()
+  local function take()
     local side, names = turn(), nil
     if opt.perins then
       names = hist_maps.take_rows(program:map('rows_' .. side), program:map('buckets_' .. side), times.hists,
@@ -61,16 +64,34 @@ function sums.handlers(opt, out, session, warn)
       take_tables(side, times.hists, times.row)
     end
     hist_maps.take_cells(cells, side * n, n, times.hists, times.other(1))
-    times.print(names)
+    return names
   end
 
+  local current = has_targets and thread_states.new(program:map 'marks', program:map 'first_states',
+    program:map 'tasks')
+  local slept = states.slept(opt)
+
   return {
-    targets = function() program:set('is_on', 1) end, -- the events start now
-    interval = report,
-    stop = function()
-      report()
-      local missed = unreported.new()
+    targets = function(tids)
+      if not has_targets then return program:set('begun', 1) end -- the events start now
+      begin()
+      states.of_threads(tids, function(tid, state)
+        if state ~= states.ON_CPU and (not slept or slept[state]) then current.first(tid, state) end
+      end)
+    end,
+    interval = function() times.print(take()) end,
+    stop = function(time)
+      if has_targets then time = finish(time) end
+      local names, missed = take(), unreported.new()
       missed.switches, missed.wakeups = program:get 'unreported_switches', program:get 'unreported_wakeups'
+      if has_targets then
+        local begun = program:get 'begun'
+        current.each(function(tid, state, since)
+          local ns = since and begun + time - since or time
+          if ns > 0 and states.lasts(tid, state, missed) then times.hists:add(times.row(tid, state), ns) end
+        end)
+      end
+      times.print(names)
       warn(missed)
     end,
   }

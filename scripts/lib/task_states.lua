@@ -15,6 +15,44 @@ states.ON_CPU, states.SLEEP, states.BLOCKED, states.QUEUED = 1, 2, 3, 8
 
 local NAMES = states.NAMES
 
+local function read_stat(tid)
+  local file = io.open(('/proc/%d/stat'):format(tid))
+  local comm, letter = (file and file:read '*a' or ''):match '%((.*)%) (%a)'
+  if file then file:close() end
+  return comm, letter
+end
+
+--- Calls a function with the current state of each of the threads that has one. ON_CPU also stands for QUEUED.
+---@param tids integer[]
+---@param call fun(tid: integer, state: integer, comm: string)
+function states.of_threads(tids, call)
+  for _, tid in ipairs(tids) do
+    local comm, letter = read_stat(tid)
+    for state = 1, states.QUEUED - 1 do
+      if NAMES[state] == letter then call(tid, state, comm) end
+    end
+  end
+end
+
+--- Returns whether a state has not ended yet. Where wakeups are missing, a task may have left the state in which it was
+--- last seen; then one more is missing.
+---@param missed Unreported
+---@return boolean
+function states.lasts(tid, state, missed)
+  local is_doubtful = missed.wakeups + missed.switches > 0 and state ~= states.ON_CPU and state ~= states.QUEUED
+  if not is_doubtful or select(2, read_stat(tid)) == NAMES[state] then return true end
+  missed.wakeups = missed.wakeups + 1
+  return false
+end
+
+--- Returns the states that a run is limited to; nil: all.
+---@param opt table of task-state
+---@return table<integer, boolean>?
+function states.slept(opt)
+  if not (opt.interruptible or opt.uninterruptible) then return end
+  return { [states.SLEEP] = opt.interruptible, [states.BLOCKED] = opt.uninterruptible }
+end
+
 --- The table of a run.
 ---@class TaskStateTable
 ---@field hists HistSet times by row

@@ -30,6 +30,9 @@ end
 ---@param print_cells fun(cells: table[])
 local function sums_handlers(program, opt, out, session, print_cells)
   local maps, turn = { [0] = program:map 'sums_0', program:map 'sums_1' }, kernel_sums.sides(program)
+  local has_targets, begin, finish = session.named_threads, kernel_sums.limits(program, opt, session)
+  -- With targets the program must know who runs before the session starts a workload.
+  if has_targets then program:run 'settle' end
 
   local function report()
     local cells = {}
@@ -50,9 +53,10 @@ local function sums_handlers(program, opt, out, session, print_cells)
   end
 
   return {
-    targets = function() program:run 'settle' end, -- the events start now
+    targets = has_targets and begin or function() program:run 'settle' end, -- the events start now
     interval = report,
-    stop = function()
+    stop = function(time)
+      if has_targets then finish(time) end
       report()
       local found = unreported.new()
       found.switches = program:get 'unreported'
@@ -118,8 +122,8 @@ Without -p, -t or a workload, prints a line for each CPU: the time that tasks
 ran on it, and which tasks. With them, prints a line for each thread: the CPUs
 that it ran on. New threads and children are followed. A task that is running
 when an interval ends is counted up to that time. JSON and CSV have a row for
-each task and CPU. A BPF program adds up the times of CPUs if the kernel can run
-it; with --filter or -N, and for threads, each switch is read as an event.
+each task and CPU. A BPF program adds up the times if the kernel can run it; with
+--filter or -N each switch is read as an event.
 
   $ profscript oncpu -- sh -c 'sleep 0.1; gzip -c /usr/bin/perf >/dev/null'
   2026-11-22 11:29:09.771127

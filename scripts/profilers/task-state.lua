@@ -50,9 +50,9 @@ The states of a task are:
 A state is counted when it ends. States of threads selected with -p, -t or a
 workload are also counted at the end of the run. New threads and children of -p
 and of a workload are followed. -S and -D measure only these sleeps and need
-fewer events. A BPF program adds up the times of all tasks if the kernel can run
-it; for -p, -t, -C or a workload, and with --filter, --than, -g, --flame-graph or
--N, each switch and wakeup is read as an event.
+fewer events. A BPF program adds up the times if the kernel can run it; with -C,
+--cgroups, --filter, --than, -g, --flame-graph or -N, each switch and wakeup is
+read as an event.
 
   $ profscript task-state -q -m 1024 -- find /usr -name x.y
   2026-11-22 11:29:08.800323
@@ -100,7 +100,7 @@ it; for -p, -t, -C or a workload, and with --filter, --than, -g, --flame-graph o
       if not names then return nil, message end
     end
     local select_tasks, only_sleep = selection(opt, names, ours)
-    local is_ours, slept = ours.has, { [2] = opt.interruptible, [3] = opt.uninterruptible }
+    local is_ours, slept = ours.has, task_states.slept(opt)
     local states, since = array.new(threads.MAX), array.new(threads.MAX)
     local known_from, dropped = 0, 0 -- the end of the last loss: states that began before it are unknown
     local missed = unreported.new()
@@ -198,35 +198,20 @@ it; for -p, -t, -C or a workload, and with --filter, --than, -g, --flame-graph o
       end
     end
 
-    local function read_stat(tid)
-      local file = io.open(('/proc/%d/stat'):format(tid))
-      local comm, letter = (file and file:read '*a' or ''):match '%((.*)%) (%a)'
-      if file then file:close() end
-      return comm, letter
-    end
     -- Threads selected with -p, -t or a workload count from the start of the run to its end, even if their state
     -- neither begins nor ends in between.
     local function read_states(tids)
-      for _, tid in ipairs(tids) do
-        local comm, letter = read_stat(tid)
-        if comm and names and not names.has(comm) then letter = nil end
-        if letter == 'R' and not only_sleep then states[tid] = RUNNABLE end
-        for state = 2, QUEUED - 1 do
-          if NAMES[state] == letter and (not only_sleep or slept[state]) then states[tid] = state end
-        end
-      end
+      task_states.of_threads(tids, function(tid, state, comm)
+        if names and not names.has(comm) or slept and not slept[state] then return end
+        states[tid] = state == ON_CPU and RUNNABLE or state
+      end)
     end
-    -- Where wakeups are missing, a task may have left the state in which it was last seen.
     local function count_current(time)
       for pid = 1, threads.MAX - 1 do
         local state = states[pid]
-        if state ~= 0 and state ~= RUNNABLE and since[pid] >= known_from and time > since[pid] then
-          local doubtful = missed.wakeups + missed.switches > 0 and state ~= ON_CPU and state ~= QUEUED
-          if not doubtful or select(2, read_stat(pid)) == NAMES[state] then
-            add(pid, state, time - since[pid])
-          else
-            missed.wakeups = missed.wakeups + 1
-          end
+        if state ~= 0 and state ~= RUNNABLE and since[pid] >= known_from and time > since[pid]
+          and task_states.lasts(pid, state, missed) then
+          add(pid, state, time - since[pid])
         end
       end
     end

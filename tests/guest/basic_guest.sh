@@ -64,6 +64,14 @@ for profiler in oncpu rundelay task-state; do
 	check "$profiler misses no switch" test ! -s "$TMP/err"
 done
 
+# Programs add up the times of targets on this kernel, too.
+for args in 'oncpu -i 100s' 'task-state --perins'; do
+	# shellcheck disable=SC2086 # words
+	"$PROFSCRIPT" $args -v -- build/workloads/states sleep 10 thread 10 >"$TMP/out" 2>"$TMP/err"
+	expect_line "$args of a workload" '^  BPF: .*; about the target threads only$' "$TMP/err"
+	check "$args of a workload: two threads" test "$(awk '$2 == "states" { print $1 }' "$TMP/out" | sort -u | wc -l)" = 2
+done
+
 modprobe null_blk irqmode=0
 counts 'block requests' '^WS +100$' -e block:block_getrq 'count(ev.rwbs)' \
 	-- dd if=/dev/zero of=/dev/nullb0 bs=4k count=100 oflag=direct

@@ -76,18 +76,31 @@ else
 fi
 # Both ways at the same time: what a task runs, and how often. It ends with the last run, and nobody else has its name.
 cp "$states" "$TMP/both$$"
-for args in '' --only-comm; do
+for args in '' --only-comm '-p MAIN' '-t MAIN'; do
+	rm -f "$TMP/go"
+	mkfifo "$TMP/go"
+	"${on[@]}" "$TMP/both$$" -w run 100 sleep 20 run 100 <"$TMP/go" &
+	main=$!
+	exec {go}>"$TMP/go"
+	wait_for 20 grep -q pipe /proc/$main/wchan
 	for way in "$each" ''; do
 		# shellcheck disable=SC2086
-		"$PROFSCRIPT" oncpu $args $way -m 4096 -i 100s --csv >"$TMP/way${way:+s}" 2>"$TMP/err${way:+s}" &
+		"$PROFSCRIPT" oncpu ${args/MAIN/$main} $way -m 4096 -i 100s --csv >"$TMP/way${way:+s}" 2>"$TMP/err${way:+s}" &
 		pids=(${pids[0]-} $!)
 	done
 	wait_ready "${pids[0]}"
 	wait_ready "${pids[1]}"
-	"${on[@]}" "$TMP/both$$" run 100 sleep 20 run 100
-	kill -INT "${pids[@]}"
+	echo >&"$go"
+	exec {go}>&-
+	wait $main
+	taskset -c 0 true # the program has left the CPU for the last time
+	kill -INT "${pids[@]}" 2>/dev/null # -p has ended with the program
 	wait "${pids[@]}"
 	pids=()
+	if [[ $args == *MAIN ]] && grep -q 'did not report' "$TMP/err" "$TMP/errs"; then
+		skip "both ways: $args" "$(grep -h 'did not report' "$TMP/err" "$TMP/errs")"
+		continue
+	fi
 	# What the kernel hides, it hides from both. Before taskset the task may run on other CPUs, whose idle task some
 	# kernels hide.
 	awk -F, -v comm="both$$" -v least="$(grep -q 'did not report' "$TMP/err" || echo 199e6)" '

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# -p of profilers that need the switches of all CPUs: the kernel leaves out events about other tasks, and only those.
+# -p of profilers that need the switches of all CPUs: the kernel leaves out events about other tasks, and only those. So
+# does a BPF program that adds up the times of the targets, where events are not wanted.
 # Everything that a process starts runs on CPU 0, before other tasks: some kernels do not report the switches of idle
 # tasks on other CPUs, and of tasks that watch the machine.
 . "$(dirname "$0")/../../../lib.sh"
@@ -82,15 +83,20 @@ few() {
 
 during=(taskset -c 1 "$workloads/yields" -c 1 100000)
 [ "$(nproc)" -gt 1 ] || during=("$workloads/yields" 100000)
-at_once "$workloads/threads 20" task-state --perins
+at_once "$workloads/threads 20" task-state --perins --capture perf
 agree 'task-state: threads and a child' 42
 few 'task-state: threads and a child'
-at_once "$workloads/forker 300" task-state --perins
+at_once "$workloads/forker 300" task-state --perins --capture perf
 agree 'task-state: children' 301
 few 'task-state: children'
-at_once "$workloads/threads 20" oncpu -i 100s
+at_once "$workloads/threads 20" oncpu -i 100s --capture perf
 agree 'oncpu: threads and a child' 42
 few 'oncpu: threads and a child'
+for args in 'task-state --perins' 'oncpu -i 100s'; do
+	# shellcheck disable=SC2086 # words
+	at_once "$workloads/threads 20" $args
+	agree "$args, without events: threads and a child" 42
+done
 
 # The same without BPF, which printing the events prevents.
 at_once "$workloads/threads 20" task-state --perins --than 1h
@@ -100,9 +106,11 @@ check 'task-state, all events: events of others arrive' test \
 
 # A named thread does not include others; the children of a process can be left out.
 during=(true)
-at_once "$workloads/forker 20" task-state --perins --no-inherit
-agree 'task-state --no-inherit' 0
-"$PROFSCRIPT" task-state --dry-run -p $$ >"$TMP/out"
+for how in perf auto; do
+	at_once "$workloads/forker 20" task-state --perins --no-inherit --capture $how
+	agree "task-state --no-inherit, $how" 0
+done
+"$PROFSCRIPT" task-state --dry-run -p $$ --capture perf >"$TMP/out"
 expect_line '--dry-run shows it' 'dropped in the kernel: events of other threads, by a BPF program$' "$TMP/out"
 
 # Stacks are those of the switches.

@@ -430,7 +430,8 @@ static void test_intervals(void **state)
 	struct memory *m = memory_new(&freed);
 	struct session *s;
 	struct error err;
-	struct session_target target = {.pages = 8};
+	uint64_t begun = 0;
+	struct session_target target = {.pages = 8, .begun = &begun};
 	struct event_request req = {.name = "value", .class = CLASS, .payload = 4};
 
 	(void)state;
@@ -444,6 +445,7 @@ static void test_intervals(void **state)
 	session_set_interval(s, 10 * MS);
 	session_set_duration(s, 35 * MS);
 	assert_int_equal(session_start(s, &target, &err), 0);
+	assert_int_equal(begun, START);
 	assert_string_equal(drain(s), "@9 9/0 T10 @10 10/1 T20 T30 @31 31/0 E");
 	assert_true(m->stopped);
 	session_free(s);
