@@ -1,24 +1,15 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- The types of the running kernel (BTF): offsets of structure members, and the ids of tracepoints.
-local ffi = require 'ffi'
 local asm = require 'bindings.kernel.asm'
 local btf = require 'bindings.bpf.btf'
-local libbpf = require 'bindings.bpf.libbpf'
 
 local types = {}
-
-local loaded -- for all programs: parsing takes 20 ms
 
 --- Returns the kernel's types, or refuses.
 ---@return Btf
 local function kernel()
-  if loaded then return loaded end
-  local lib, missing = libbpf.open()
-  if not lib then asm.refuse('%s', missing) end
-  local all = lib.btf__load_vmlinux_btf()
-  if all == nil then asm.refuse('this kernel has no /sys/kernel/btf/vmlinux (CONFIG_DEBUG_INFO_BTF)') end
-  loaded = btf.new(lib, ffi.gc(all, lib.btf__free))
-  return loaded
+  local all, missing = btf.kernel()
+  return all or asm.refuse('%s', missing)
 end
 
 --- Returns the id of a tracepoint's type, for programs with typed arguments.
