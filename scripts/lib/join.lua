@@ -21,6 +21,10 @@ local join = {}
 
 local MAX = 65536
 
+-- Called as functions: each look-up of a method would cost a trace a ns.
+local methods = getmetatable(map.new()).__index
+local get, set, take, count = methods.get, methods.set, methods.take, methods.count
+
 --- Started keys.
 ---@class Join
 ---@field lost fun(gap: table) the handler `lost`: starts before the end of the gap do not count
@@ -49,15 +53,16 @@ function join.new(settings)
   check.whole(settings.max or MAX, 1, 2 ^ 24, 'join.new takes the number of open starts')
   local self = setmetatable({
     unstarted = 0, replaced = 0, expired = 0, doubtful = 0, evicted = 0,
-    _expires = expires, _max = settings.max or MAX, _until = -math.huge, _open = map.new(), _free = {}, _n_free = 0,
+    _expires = expires, _max = settings.max or MAX, _until = -math.huge, _open = map.new(), _free = false,
   }, Join)
   self.lost = function(gap) self._until = math.max(self._until, gap.to) end
   return self
 end
 
+--- Puts a start into the chain of those that can be used again.
 local function release(self, start)
-  self._n_free = self._n_free + 1
-  self._free[self._n_free] = start
+  start.next = self._free
+  self._free = start
 end
 
 --- Drops the starts that are older than the average.
@@ -78,11 +83,11 @@ end
 
 --- Returns an unused start.
 local function unused(self)
-  if self._open:count() >= self._max then evict(self) end
-  local n = self._n_free
-  if n == 0 then return { time = 0, a = false, b = false, c = false, d = false } end
-  self._n_free = n - 1
-  return self._free[n]
+  if count(self._open) >= self._max then evict(self) end
+  local start = self._free
+  if not start then return { time = 0, a = false, b = false, c = false, d = false, next = false } end
+  self._free = start.next
+  return start
 end
 
 --- Stores the start of a key, with up to four values.
@@ -96,12 +101,12 @@ function Join:start(key, time, a, b, c, d)
   if type(time) ~= 'number' then
     error(('join:start takes a key and a time (ev._time), not %s as the time'):format(check.shown(time)), 2)
   end
-  local start = self._open:get(key)
+  local start = get(self._open, key)
   if start then
     self.replaced = self.replaced + 1
   else
     start = unused(self)
-    self._open:set(key, start)
+    set(self._open, key, start)
   end
   start.time, start.a, start.b, start.c, start.d = time, a, b, c, d
 end
@@ -118,7 +123,7 @@ function Join:finish(key, time)
   if type(time) ~= 'number' then
     error(('join:finish takes a key and a time (ev._time), not %s as the time'):format(check.shown(time)), 2)
   end
-  local start = self._open:take(key)
+  local start = take(self._open, key)
   if not start then
     self.unstarted = self.unstarted + 1
     return
