@@ -303,7 +303,7 @@ end
 ---@param reverse? boolean
 ---@param shows? { name: string, out: Output, is_quiet?: boolean } whose progress line is shown
 ---@return boolean had_two whether lines had two counts
----@return string? why a recording has no stacks to draw
+---@return string? reason why a recording has no stacks to draw
 function flamegraph.read(path, tree, as, reverse, shows)
   local file, size, is_child = open_stacks(path)
   local line = shows and progress.new(shows.name, shows.out, shows.is_quiet)
