@@ -35,7 +35,7 @@ local BUCKETS_PER_KEY = 16 -- for which there is room
 local NOEXIST = 1 -- BPF_NOEXIST
 local SLOT_BITS = 8
 local SLOTS = 2 ^ SLOT_BITS -- of an event
-local MAX_SLOTS = 2 ^ 24 -- bytes, for all CPUs
+local MAX_SLOTS = 2 ^ 24 -- bytes, of all CPUs
 local MULTIPLIER = 0x9e3779b97f4a7c15ULL
 local FIRST_WITH_SLOTS = 5.012 -- the first kernel in which programs can compare and exchange
 
@@ -91,7 +91,7 @@ local function lay_out(self)
   self.slot = WORD + self.row -- the key plus 1, or 0, and the row
   for _, one in ipairs(self.list) do
     local size = SLOTS * self.slot
-    if one.key_size == WORD and size * self.nr_cpus * #self.list <= MAX_SLOTS
+    if one.key_size == WORD and size * #self.list * self.nr_cpus * self.sides <= MAX_SLOTS
       and computed.release() >= FIRST_WITH_SLOTS then
       one.slots_at, at = at, at + size
     end
