@@ -21,7 +21,7 @@ local join = {}
 
 local MAX = 65536
 
--- Called as functions: each look-up of a method would cost a trace a ns.
+-- Called as functions: a trace that does not loop would look up each method again.
 local methods = getmetatable(map.new()).__index
 local get, set, take, count = methods.get, methods.set, methods.take, methods.count
 
@@ -53,16 +53,15 @@ function join.new(settings)
   check.whole(settings.max or MAX, 1, 2 ^ 24, 'join.new takes the number of open starts')
   local self = setmetatable({
     unstarted = 0, replaced = 0, expired = 0, doubtful = 0, evicted = 0,
-    _expires = expires, _max = settings.max or MAX, _until = -math.huge, _open = map.new(), _free = false,
+    _expires = expires, _max = settings.max or MAX, _until = -math.huge, _open = map.new(), _free = {}, _n_free = 0,
   }, Join)
   self.lost = function(gap) self._until = math.max(self._until, gap.to) end
   return self
 end
 
---- Puts a start into the chain of those that can be used again.
 local function release(self, start)
-  start.next = self._free
-  self._free = start
+  self._n_free = self._n_free + 1
+  self._free[self._n_free] = start
 end
 
 --- Drops the starts that are older than the average.
@@ -84,10 +83,10 @@ end
 --- Returns an unused start.
 local function unused(self)
   if count(self._open) >= self._max then evict(self) end
-  local start = self._free
-  if not start then return { time = 0, a = false, b = false, c = false, d = false, next = false } end
-  self._free = start.next
-  return start
+  local n = self._n_free
+  if n == 0 then return { time = 0, a = false, b = false, c = false, d = false } end
+  self._n_free = n - 1
+  return self._free[n]
 end
 
 --- Stores the start of a key, with up to four values.
