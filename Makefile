@@ -39,7 +39,7 @@ UNIT_TESTS  := $(patsubst tests/%.c,$(BUILD)/%,$(shell find tests/unit -name '*_
 FUZZERS     := $(patsubst tests/%.c,build/fuzz/%,$(wildcard tests/fuzz/*_fuzz.c))
 C_FILES     := $(shell find runtime native bindings bpf tests -name '*.[ch]')
 # What ffi.cdef reads: plain declarations only.
-FFI_HEADERS := $(addsuffix .h,$(addprefix runtime/,error event event_request nearest bpf/bpf clocks/clock_axis decode/records \
+FFI_HEADERS := $(addsuffix .h,$(addprefix runtime/,error event event_request nearest bpf/bpf bpf/btf_types clocks/clock_axis decode/records \
 	decode/sample formats/formats formats/tracepoint live/capture_ring live/count_sums live/live os/cgroups os/cpus os/line_editor os/output os/quit os/signals os/splitlock \
 	os/support os/threads os/watchdog probes/binary probes/elf probes/probe probes/usdt pull/remote push/excerpt push/push recording/recording \
 	relations/history relations/pairs relations/timeline serve/http_sender serve/http_server session/session session/tasks sql/columns sql/database \

@@ -53,28 +53,33 @@ function tables.record(name, fields)
   if listener then listener(name, fields) end
 end
 
---- Checks the columns and returns the spec of a table. Columns with show = false are omitted.
----@param name string of the table in JSON and CSV
----@param columns TableColumn[]
----@param settings? { stamp?: boolean } stamp = false: text has no line with the wall time
----@return TableSpec
-function tables.new(name, columns, settings)
+local function make(name, columns, settings)
   local spec = { name = name, stamp = not settings or settings.stamp ~= false, columns = {}, histograms = {} }
   local seen = {}
-  if type(columns) ~= 'table' then error(('tables.new takes a list of columns, not a %s'):format(type(columns)), 2) end
+  if type(columns) ~= 'table' then error(('tables.new takes a list of columns, not a %s'):format(type(columns)), 3) end
   for i, column in ipairs(columns) do
     if type(column) ~= 'table' or type(column.name) ~= 'string' then
-      error(("table '%s': column %d is not a table with a name, such as { name = 'pid' }"):format(name, i), 2)
+      error(("table '%s': column %d is not a table with a name, such as { name = 'pid' }"):format(name, i), 3)
     end
     if column.show ~= false then
       if RESERVED[column.name] or seen[column.name] then
-        error(("table '%s' already has a column '%s'"):format(name, column.name), 2)
+        error(("table '%s' already has a column '%s'"):format(name, column.name), 3)
       end
       seen[column.name] = true
       local list = column.metric == 'histogram' and spec.histograms or spec.columns
       list[#list + 1] = column
     end
   end
+  return spec
+end
+
+--- Checks the columns and returns the spec of a table. Columns with show = false are omitted.
+---@param name string of the table in JSON and CSV
+---@param columns TableColumn[]
+---@param settings? { stamp?: boolean } stamp = false: text has no line with the wall time
+---@return TableSpec
+function tables.new(name, columns, settings)
+  local spec = make(name, columns, settings)
   if listener then
     local names = { 'time' }
     for _, column in ipairs(spec.columns) do names[#names + 1] = column.name end
@@ -82,6 +87,14 @@ function tables.new(name, columns, settings)
   end
   return spec
 end
+
+--- Returns the spec of a table that is not printed, only shown to --prometheus, --otlp and --serve (Output:offer).
+--- --query does not know it.
+---@param name string
+---@param columns TableColumn[]
+---@return TableSpec
+---@package
+function tables.offered(name, columns) return (make(name, columns)) end
 
 local function cell(column, row)
   if column.text then return text.safe(column.text(row)) end

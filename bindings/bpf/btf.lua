@@ -4,6 +4,7 @@ local bit = require 'bit'
 local ffi = require 'ffi'
 local libc = require 'bindings.base.libc'
 local nearest = require 'bindings.base.nearest'
+local sys = require 'bindings.base.sys'
 
 local C = ffi.C
 local btf = {}
@@ -15,6 +16,7 @@ local KIND = {
 btf.KIND = KIND
 
 ffi.cdef [[
+struct btf_type { uint32_t name_off, info; union { uint32_t size, type; }; };
 struct btf_member { uint32_t name_off, type, offset; };
 struct btf_array { uint32_t type, index_type, nelems; };
 struct btf_enum { uint32_t name_off; int32_t value; };
@@ -25,34 +27,63 @@ struct btf_secinfo { uint32_t type, offset, size; };
 local WRAPPERS = {
   [KIND.TYPEDEF] = true, [KIND.VOLATILE] = true, [KIND.CONST] = true, [KIND.RESTRICT] = true, [KIND.TYPE_TAG] = true,
 }
+local SIZED = {
+  [KIND.INT] = true, [KIND.STRUCT] = true, [KIND.UNION] = true, [KIND.ENUM] = true, [KIND.ENUM64] = true,
+  [KIND.DATASEC] = true, [KIND.FLOAT] = true,
+}
 local SIGNED = 1 -- encoding of an INT
 
+local KERNEL = '/sys/kernel/btf/vmlinux'
+
 ---@class Btf
----@field lib ffi.namespace*
----@field btf ffi.cdata* struct btf *
+---@field types ffi.cdata* struct btf_types *
 local Btf = {}
 Btf.__index = Btf
 
----@param lib ffi.namespace* libbpf
----@param types ffi.cdata* struct btf *; must outlive the result
----@return Btf
-function btf.new(lib, types) return setmetatable({ lib = lib, btf = types, codecs = {} }, Btf) end
+local function new(types)
+  return setmetatable({ types = ffi.gc(types, C.btf_types_close), codecs = {}, found = {} }, Btf)
+end
+
+--- Returns the types in BTF data, which is copied.
+---@param data ffi.cdata* const void *
+---@param size integer bytes
+---@return Btf? types, string? message
+function btf.copy(data, size)
+  local types = ffi.new 'struct btf_types *[1]'
+  local code = C.btf_types_copy(data, size, types)
+  if code < 0 then return nil, sys.strerror(-code) end
+  return new(types[0])
+end
+
+local of_kernel -- for the whole run
+
+--- Returns the types of the running kernel.
+---@return Btf? types, string? message
+function btf.kernel()
+  if of_kernel then return of_kernel end
+  local types = ffi.new 'struct btf_types *[1]'
+  local code = -C.btf_types_open(KERNEL, types)
+  if code == libc.ENOENT then return nil, ('this kernel has no %s (CONFIG_DEBUG_INFO_BTF)'):format(KERNEL) end
+  if code > 0 then return nil, ('this kernel has no %s that can be read: %s'):format(KERNEL, sys.strerror(code)) end
+  of_kernel = new(types[0])
+  return of_kernel
+end
 
 local function kind_of(t) return bit.band(bit.rshift(t.info, 24), 0x1f) end
 local function count_of(t) return bit.band(t.info, 0xffff) end
 --- Returns the data after a struct btf_type, whose type depends on its kind.
 local function data_of(t, type) return ffi.cast('const struct ' .. type .. ' *', t + 1) end
 
-function Btf:name_at(offset) return ffi.string(self.lib.btf__name_by_offset(self.btf, offset)) end
+function Btf:name_at(offset) return ffi.string(C.btf_types_name(self.types, offset)) end
 
 --- Resolves typedefs and qualifiers.
 ---@param id integer
 ---@return ffi.cdata* type, integer kind, integer id
 function Btf:resolve(id)
-  local t = self.lib.btf__type_by_id(self.btf, id)
+  local t = C.btf_types_at(self.types, id)
   while WRAPPERS[kind_of(t)] do
     id = t.type
-    t = self.lib.btf__type_by_id(self.btf, id)
+    t = C.btf_types_at(self.types, id)
   end
   return t, kind_of(t), id
 end
@@ -62,20 +93,32 @@ end
 ---@param kind integer
 ---@return integer?
 function Btf:find(name, kind)
-  local id = self.lib.btf__find_by_name_kind(self.btf, name, kind)
+  local key = kind .. name
+  local id = self.found[key] or C.btf_types_find(self.types, name, kind)
+  self.found[key] = id
   return id > 0 and id or nil
 end
 
+--- Returns the size of a type, 0 if it has none.
 ---@param id integer
 ---@return integer bytes
-function Btf:size(id) return tonumber(self.lib.btf__resolve_size(self.btf, id)) end
+function Btf:size(id)
+  local t, kind = self:resolve(id)
+  if kind == KIND.PTR then return 8 end
+  if kind == KIND.VAR then return self:size(t.type) end
+  if kind == KIND.ARRAY then
+    local array = data_of(t, 'btf_array')
+    return array.nelems * self:size(array.type)
+  end
+  return SIZED[kind] and t.size or 0
+end
 
 --- Returns the members of a struct or union, including those of anonymous structs in it. Offsets and widths are in
 --- bits. The width is 0 unless the member is a bit field.
 ---@param id integer type id, without typedefs
 ---@return { name: string, type: integer, offset: integer, width: integer }[]
 function Btf:members(id)
-  local t, list = self.lib.btf__type_by_id(self.btf, id), {}
+  local t, list = C.btf_types_at(self.types, id), {}
   local has_bit_fields = bit.band(t.info, 0x80000000) ~= 0
   local member = data_of(t, 'btf_member')
   for i = 0, count_of(t) - 1 do
@@ -101,7 +144,7 @@ end
 --- Returns the number of a function type's parameters.
 ---@param id integer
 ---@return integer
-function Btf:parameters(id) return count_of(self.lib.btf__type_by_id(self.btf, id)) end
+function Btf:parameters(id) return count_of(C.btf_types_at(self.types, id)) end
 
 --- Returns the enumerators of an enumeration with their values; an empty table if there is none.
 ---@param name string
@@ -109,7 +152,7 @@ function Btf:parameters(id) return count_of(self.lib.btf__type_by_id(self.btf, i
 function Btf:enumerators(name)
   local id, found = self:find(name, KIND.ENUM), {}
   if not id then return found end
-  local t = self.lib.btf__type_by_id(self.btf, id)
+  local t = C.btf_types_at(self.types, id)
   local one = data_of(t, 'btf_enum')
   for i = 0, count_of(t) - 1 do found[self:name_at(one[i].name_off)] = one[i].value end
   return found
@@ -119,14 +162,14 @@ end
 ---@param id integer type id of the prototype
 ---@return string[]
 function Btf:parameter_types(id)
-  local list, t = {}, self.lib.btf__type_by_id(self.btf, id)
+  local list, t = {}, C.btf_types_at(self.types, id)
   local parameter = data_of(t, 'btf_param')
   for i = 0, count_of(t) - 1 do
     local resolved, kind = self:resolve(parameter[i].type)
     if kind == KIND.PTR then
       list[i + 1] = (resolved.type > 0 and self:name_at(self:resolve(resolved.type).name_off) or '') .. ' *'
     else
-      list[i + 1] = self:name_at(self.lib.btf__type_by_id(self.btf, parameter[i].type).name_off)
+      list[i + 1] = self:name_at(C.btf_types_at(self.types, parameter[i].type).name_off)
     end
   end
   return list
@@ -138,10 +181,10 @@ end
 function Btf:variables(section)
   local id, found = self:find(section, KIND.DATASEC), {}
   if not id then return found end
-  local t = self.lib.btf__type_by_id(self.btf, id)
+  local t = C.btf_types_at(self.types, id)
   local info = data_of(t, 'btf_secinfo')
   for i = 0, count_of(t) - 1 do
-    local variable = self.lib.btf__type_by_id(self.btf, info[i].type)
+    local variable = C.btf_types_at(self.types, info[i].type)
     found[self:name_at(variable.name_off)] = { type = variable.type, offset = info[i].offset }
   end
   return found
@@ -284,7 +327,7 @@ local function make_codec(self, id)
   elseif kind == KIND.STRUCT or kind == KIND.UNION then
     return struct_codec(self, resolved, t.size)
   end
-  local size = math.max(self:size(id), 0)
+  local size = self:size(id)
   return { size = size, read = function(p) return ffi.string(p, size) end, write = string_codec(size).write }
 end
 

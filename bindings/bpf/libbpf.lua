@@ -9,7 +9,6 @@ local text = require 'bindings.base.text'
 
 ffi.cdef [[
 struct bpf_object; struct bpf_program; struct bpf_map; struct bpf_link; struct bpf_insn; struct btf;
-struct btf_type { uint32_t name_off, info; union { uint32_t size, type; }; };
 
 int libbpf_set_print(int (*print)(int level, const char *fmt, va_list args));
 int libbpf_num_possible_cpus(void);
@@ -91,13 +90,7 @@ int bpf_map_create(int type, const char *name, uint32_t key_size, uint32_t value
   const struct bpf_map_create_opts *opts);
 int bpf_raw_tracepoint_open(const char *name, int program);
 
-struct btf *btf__load_vmlinux_btf(void);
-void btf__free(struct btf *);
-uint32_t btf__type_cnt(const struct btf *);
-const struct btf_type *btf__type_by_id(const struct btf *, uint32_t id);
-const char *btf__name_by_offset(const struct btf *, uint32_t offset);
-int32_t btf__find_by_name_kind(const struct btf *, const char *name, uint32_t kind);
-int64_t btf__resolve_size(const struct btf *, uint32_t id);
+const void *btf__raw_data(const struct btf *, uint32_t *size);
 ]]
 
 local C = ffi.C

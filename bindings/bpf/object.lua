@@ -35,8 +35,12 @@ function Object.open(name, bytes, source)
   local lib = libbpf.open()
   local types = lib.bpf_object__btf(object)
   if types == nil then failure.raise("%s: has no BTF: compile it with 'clang -g'", name) end
+  local size = ffi.new 'uint32_t[1]'
+  local data = lib.btf__raw_data(types, size)
+  local copy, message = btf.copy(data, size[0])
+  if not copy then failure.raise('%s: cannot read its BTF: %s', name, message) end
   return setmetatable({
-    lib = lib, name = name, source = source, object = object, btf = btf.new(lib, types),
+    lib = lib, name = name, source = source, object = object, btf = copy,
     programs = programs, maps = maps, memory = {}, perf_links = {},
   }, Object)
 end

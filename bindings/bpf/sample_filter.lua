@@ -10,8 +10,6 @@ local priorities = require 'bindings.base.priorities'
 local C = ffi.C
 local sample_filter = {}
 
-local NO_BTF = 'this kernel has no /sys/kernel/btf/vmlinux (CONFIG_DEBUG_INFO_BTF)'
-
 --- The options, and the structure member of the kernel that each requires.
 local OPTIONS = {
   irqs_disabled = {},
@@ -44,15 +42,11 @@ local function open(given)
   if not bytes then failure.unavailable('%s: %s', option, missing) end
   local lib, no_lib = libbpf.open()
   if not lib then failure.unavailable('%s needs BPF: %s', option, no_lib) end
-  local types = lib.btf__load_vmlinux_btf()
-  if types == nil then
-    failure.unavailable('%s needs BTF: %s', option, NO_BTF)
-  end
-  local kernel = btf.new(lib, types)
+  local kernel, no_btf = btf.kernel()
+  if not kernel then failure.unavailable('%s needs BTF: %s', option, no_btf) end
   for _, name in ipairs(given) do
     check_kernel(name, kernel)
   end
-  lib.btf__free(types)
   return Object.open(option, bytes)
 end
 
@@ -102,9 +96,8 @@ function sample_filter.missing(name)
   if not bytes then return message end
   local lib, no_lib = libbpf.open()
   if not lib then return no_lib end
-  local types = lib.btf__load_vmlinux_btf()
-  if types == nil then return NO_BTF end
-  lib.btf__free(types)
+  local kernel, no_btf = btf.kernel()
+  if not kernel then return no_btf end
   local object = Object.open(name, bytes)
   C.bpf_log_take()
   local code = lib.bpf_object__load(object.object)

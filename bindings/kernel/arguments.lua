@@ -22,7 +22,7 @@ local arguments = {}
 ---@field [2] string?
 ---@field [3] string|string[]? alternatives, as kernels differ
 ---@field cast? 'i32'|'u32'
----@field compute? fun(a: Asm, to: integer)
+---@field compute? fun(a: Asm, to: integer, first?: integer) first: see Arguments:prepare()
 ---@field write? fun(a: Asm, to: integer, off: integer, task: integer) see Source.write; it cannot be loaded
 
 local function task(argument, member) return { argument, 'task_struct', member } end
@@ -133,6 +133,12 @@ local function fields_of(event)
   return {}
 end
 
+--- Structures of the first arguments through which programs follow pointers to others.
+local FOLLOWED = {
+  ['block:block_getrq'] = 'bio', ['block:block_rq_insert'] = 'request', ['block:block_rq_issue'] = 'request',
+  ['block:block_rq_complete'] = 'request',
+}
+
 local Arguments, Source = source.derive { has_no_record = true }, source.base
 
 --- Returns the source of an event's fields. It refuses fields that cannot be told from the arguments.
@@ -141,6 +147,17 @@ local Arguments, Source = source.derive { has_no_record = true }, source.base
 ---@return Source
 function arguments.of(event, options)
   return Arguments:with(options, { event = event, from = fields_of(event) })
+end
+
+--- Generates code that notes what the loads of this event's fields have in common. r6 is the context. Uses r0 to r5.
+---@param a Asm
+function Arguments:prepare(a)
+  local struct = FOLLOWED[self.event]
+  if not struct then return end
+  a:load(8, 1, CONTEXT, 0)
+  types.cast(a, 1, struct)
+  self.first = a:take(8)
+  a:store(8, asm.FRAME, self.first, 0)
 end
 
 --- Returns where a field comes from, with the offset and size of a member.
@@ -156,7 +173,7 @@ function Arguments:load(a, size, to, field, at)
   local from, offset, width = resolve(self, field)
   if from.compute then
     if at > 0 or size ~= field.size then asm.refuse("'%s' is not an array", field.name) end
-    return from.compute(a, to)
+    return from.compute(a, to, self.first)
   end
   a:load(8, to, CONTEXT, 8 * from[1])
   if not from[2] then
@@ -224,6 +241,7 @@ function Arguments:variable(a, name)
   local may_be_reaped = not is_record and not self.event:match '^raw_syscalls:'
   self:current(a)
   if may_be_reaped then
+    types.cast(a, 0, 'task_struct')
     a:load(8, 1, 0, (types.member('task_struct', 'thread_pid')))
     a:jump('==', 1, 0, gone)
   end

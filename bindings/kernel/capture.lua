@@ -203,8 +203,9 @@ end
 -- Records ----------------------------------------------------------------------------------------
 
 --- Generates code that leaves pid and tid of the current task, r8, in r1: those of perf, which are -1 for a task that
---- has been reaped, such as at its last switch.
+--- has been reaped, such as at its last switch. Uses r0 to r5.
 local function task_word(a, may_be_reaped)
+  if may_be_reaped then types.cast(a, 8, 'task_struct') end
   local function id(to, member, is_alive)
     local offset, size = types.member('task_struct', member)
     a:load(size, to, 8, offset)
@@ -217,13 +218,13 @@ local function task_word(a, may_be_reaped)
   end
   id(1, 'tgid', function()
     local offset = types.member('task_struct', 'signal')
-    a:load(8, 3, 8, offset)
+    a:load(8, 3, 0, offset)
     offset = types.member('signal_struct', 'pids')
     a:load(8, 3, 3, offset + 8) -- PIDTYPE_TGID
   end)
   id(2, 'pid', function()
     local offset = types.member('task_struct', 'thread_pid')
-    a:load(8, 3, 8, offset)
+    a:load(8, 3, 0, offset)
   end)
   a:alu('lsh', 2, 32)
   a:alu_r('or', 1, 2)

@@ -129,9 +129,15 @@ end }
 local DRIVER_IN, DRIVER_OUT, OPERATION = 34, 35, 0xff -- enum req_op: passed through to the driver; its bits
 local MINOR_BITS = 20
 
+--- Generates to = the first argument.
+---@param noted? integer place on the stack, see Arguments:prepare()
+local function first_argument(a, to, noted)
+  if noted then a:load(8, to, asm.FRAME, noted) else argument(a, to, 0) end
+end
+
 --- dev of a request: its disk's number. A request without a disk has 0, which BPF reads through a null pointer.
-local REQUEST_DEV = { compute = function(a, to)
-  argument(a, to, 0)
+local REQUEST_DEV = { compute = function(a, to, noted)
+  first_argument(a, to, noted)
   follow(a, to, to, 'request', 'q', 8)
   follow(a, to, to, 'request_queue', 'disk', 8)
   follow(a, SCRATCH, to, 'gendisk', 'major', 4)
@@ -186,8 +192,8 @@ computed.COMPLETION = {
 }
 
 computed.BIO = {
-  dev = { compute = function(a, to)
-    argument(a, to, 0)
+  dev = { compute = function(a, to, noted)
+    first_argument(a, to, noted)
     follow(a, to, to, 'bio', 'bi_bdev', 8)
     follow(a, to, to, 'block_device', 'bd_dev', 4)
   end },

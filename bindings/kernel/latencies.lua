@@ -7,6 +7,7 @@ local ffi = require 'ffi'
 local asm = require 'bindings.kernel.asm'
 local buckets = require 'bindings.kernel.buckets'
 local program = require 'bindings.kernel.program'
+local switch = require 'bindings.kernel.switch'
 
 local C = ffi.C
 local FRAME = asm.FRAME
@@ -205,6 +206,7 @@ local MOST_BUCKETS = 2 ^ 17 -- of all rows
 
 ---@class KernelRowsSettings
 ---@field nr_cpus integer
+---@field sides integer see Switch
 ---@field most integer rows; further ones share one
 ---@field threshold? number
 ---@field small? integer rows whose key is one number that is less have a cell for each CPU; with buckets for powers
@@ -221,11 +223,9 @@ function latencies.rows(parts, settings)
     kinds = settings.kinds }, Rows)
   self.cells = latencies.cells(self.small + (settings.kinds or 1), settings.nr_cpus, { threshold = settings.threshold,
     buckets = settings.buckets, octaves = settings.buckets and self.small > 0 })
-  self.sums, self.buckets = {}, settings.buckets and {}
-  for side = 1, 2 do
-    self.sums[side] = program.hash(8 * parts, SUMS, settings.most)
-    if self.buckets then self.buckets[side] = program.hash(8 * (parts + 1), 8, MOST_BUCKETS) end
-  end
+  self.sums = switch.maps(settings.sides, function() return program.hash(8 * parts, SUMS, settings.most) end)
+  self.buckets = settings.buckets
+    and switch.maps(settings.sides, function() return program.hash(8 * (parts + 1), 8, MOST_BUCKETS) end)
   return self
 end
 
@@ -253,11 +253,16 @@ local function find_or_make(a, places, maps, key, zero, none)
     a:jump('!=', 0, 0, found)
     a:go(none)
   end
-  a:load(8, 1, FRAME, places.side)
-  a:jump('==', 1, 2, second)
+  local has_sides = maps[1] ~= maps[2]
+  if has_sides then
+    a:load(8, 1, FRAME, places.side)
+    a:jump('==', 1, 2, second)
+  end
   on_side(maps[1])
-  a:label(second)
-  on_side(maps[2])
+  if has_sides then
+    a:label(second)
+    on_side(maps[2])
+  end
   a:label(found)
 end
 

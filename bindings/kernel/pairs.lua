@@ -46,6 +46,7 @@ local MAX_CPUS = 4096
 ---@field direct? integer all keys are less
 ---@field clock? fun(a: Asm) puts the time into r0; default: the time of perf's events
 ---@field threshold integer negative: none
+---@field sides integer see Switch
 ---@field outliers? OutlierPlan pairs to send
 ---@field rows? { by: string[], most: integer, kinds?: integer, buckets: boolean } by 'key', 'value': rows instead of
 --- histograms by kind; with kinds, each has a histogram for each of them; without buckets, they are sums only
@@ -111,7 +112,7 @@ function kernel_pairs.new(plan, nr_cpus)
     local has_kinds, buckets = plan.rows.kinds ~= nil, plan.rows.buckets
     local is_small = #plan.rows.by == 1 and not has_kinds and (not buckets or latencies.fits(SMALL_ROWS + 1, nr_cpus))
     self.rows = latencies.rows(#plan.rows.by + (has_kinds and 1 or 0), {
-      threshold = plan.threshold, nr_cpus = nr_cpus, most = plan.rows.most, kinds = plan.rows.kinds,
+      threshold = plan.threshold, nr_cpus = nr_cpus, sides = plan.sides, most = plan.rows.most, kinds = plan.rows.kinds,
       buckets = buckets,
       small = is_small and SMALL_ROWS or nil,
     })

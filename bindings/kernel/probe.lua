@@ -56,6 +56,7 @@ local function generate(spec, body)
   a:store(8, asm.FRAME, places.cpu, 0)
   a:store(8, asm.FRAME, places.side, 1)
   if spec.own_pid then unless_ours(a, source, spec.own_pid) end
+  source:prepare(a)
   for _, filter in ipairs(spec.filters) do
     compile.condition(a, filter.tree, { source = source }, { none = 'done' })
   end

@@ -14,17 +14,29 @@ local GLOBAL = 1 -- MEMBARRIER_CMD_GLOBAL
 
 ---@class Switch
 ---@field nr_cpus integer that this kernel can have
+---@field sides integer 1 or 2
 ---@field side integer 1 or 2: where programs write, or wrote last
 local Switch = {}
 Switch.__index = Switch
 
 --- Returns a switch that is off. Refuses without BPF.
 ---@param cpus? integer[] nil: all CPUs
+---@param sides integer 1 if the run has no intervals
 ---@return Switch
-function switch.new(cpus)
+function switch.new(cpus, sides)
   local lib = libbpf.open()
   local nr_cpus = lib and lib.libbpf_num_possible_cpus() or 1
-  return setmetatable({ nr_cpus = nr_cpus, side = 1, _map = program.mapped(nr_cpus), _cpus = cpus }, Switch)
+  return setmetatable({ nr_cpus = nr_cpus, sides = sides, side = 1, _map = program.mapped(nr_cpus), _cpus = cpus },
+    Switch)
+end
+
+--- Makes a map for each side. The kernel clears all of a map when it makes it, which takes up to 6 ms.
+---@param sides integer
+---@param make fun(): Descriptor
+---@return Descriptor[] by side; the same twice if there is only one side
+function switch.maps(sides, make)
+  local first = make()
+  return { first, sides > 1 and make() or first }
 end
 
 local function set(self, value)

@@ -1,7 +1,9 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Tally: programs that count events, add up values and fill histograms, by key, and the maps in which they do it.
 --- Each CPU has rows of its own, in two sides (switch.lua), so that nobody waits for anybody and a side can be read at
---- rest. Rows without a key are in a mapped array, those with keys in a hash.
+--- rest. Rows without a key are in a mapped array, those with keys in a hash. A look-up there is most of what an event
+--- costs, so keys of one number also have slots in the array, each for the first key with its hash: what counts from
+--- the second event of a key on. The time and the name are in the hash.
 ---
 --- A row: the number of events, the time of its first event, a name, the sums, the histogram's statistics, and without
 --- a key the histogram's buckets. All rows of one tally have room for the most that one of its events has.
@@ -10,9 +12,11 @@ local ffi = require 'ffi'
 local asm = require 'bindings.kernel.asm'
 local buckets = require 'bindings.kernel.buckets'
 local compile = require 'bindings.kernel.compile'
+local computed = require 'bindings.kernel.computed'
 local expr = require 'bindings.expr.compile'
 local parts = require 'bindings.kernel.parts'
 local program = require 'bindings.kernel.program'
+local switch = require 'bindings.kernel.switch'
 
 local C = ffi.C
 local FRAME = asm.FRAME
@@ -29,6 +33,11 @@ local INT64_MAX = 0x7fffffffffffffffULL
 local MAX_KEY = 80 -- bytes
 local BUCKETS_PER_KEY = 16 -- for which there is room
 local NOEXIST = 1 -- BPF_NOEXIST
+local SLOT_BITS = 8
+local SLOTS = 2 ^ SLOT_BITS -- of an event
+local MAX_SLOTS = 2 ^ 24 -- bytes, of all CPUs
+local MULTIPLIER = 0x9e3779b97f4a7c15ULL
+local FIRST_WITH_SLOTS = 5.012 -- the first kernel in which programs can compare and exchange
 
 ffi.cdef [[
 struct tally_sum { uint64_t low; int64_t high; };
@@ -80,6 +89,14 @@ local function lay_out(self)
       at = one.buckets_at + BUCKETS * (one.signed and 2 or 1)
     end
   end
+  self.slot = WORD + self.row -- the key plus 1, or 0, and the row
+  for _, one in ipairs(self.list) do
+    local size = SLOTS * self.slot
+    if one.key_size == WORD and size * #self.list * self.nr_cpus * self.sides <= MAX_SLOTS
+      and computed.release() >= FIRST_WITH_SLOTS then
+      one.slots_at, at = at, at + size
+    end
+  end
   self.stride = lines(at)
 end
 
@@ -107,13 +124,17 @@ local function cells(self, a, places, off)
   a:load(8, 1, FRAME, places.cpu)
   a:jump('>=', 1, self.nr_cpus, 'done') -- the verifier of Linux 5.10 has forgotten this
   a:alu('mul', 1, self.stride)
-  a:load(8, 0, FRAME, places.side)
-  a:jump('!=', 0, 1, other)
+  if self.sides > 1 then
+    a:load(8, 0, FRAME, places.side)
+    a:jump('!=', 0, 1, other)
+  end
   a:map_value(0, self.cells, off)
-  a:go(known)
-  a:label(other)
-  a:map_value(0, self.cells, off + self.nr_cpus * self.stride)
-  a:label(known)
+  if self.sides > 1 then
+    a:go(known)
+    a:label(other)
+    a:map_value(0, self.cells, off + self.nr_cpus * self.stride)
+    a:label(known)
+  end
   a:alu_r('add', 0, 1)
 end
 
@@ -123,28 +144,32 @@ local function increment(a, to, off)
   a:atomic_add(8, to, off, 1)
 end
 
+--- Generates code for the map of the side in use. Uses r3.
+local function on_side(a, places, maps, generate)
+  if maps[1] == maps[2] then return generate(maps[1]) end
+  local other, done = a:new_label(), a:new_label()
+  a:load(8, 3, FRAME, places.side)
+  a:jump('!=', 3, 1, other)
+  generate(maps[1])
+  a:go(done)
+  a:label(other)
+  generate(maps[2])
+  a:label(done)
+end
+
 --- r0 = the element of a hash for the key on the stack, of the side in use; 0: there is none.
 local function look_up(a, places, maps, key_at)
-  local other, found = a:new_label(), a:new_label()
-  a:load(8, 3, FRAME, places.side)
-  a:alu_r('mov', 2, FRAME)
-  a:alu('add', 2, key_at)
-  a:jump('!=', 3, 1, other)
-  a:map(1, maps[1])
-  a:call 'map_lookup_elem'
-  a:go(found)
-  a:label(other)
-  a:map(1, maps[2])
-  a:call 'map_lookup_elem'
-  a:label(found)
+  on_side(a, places, maps, function(map)
+    a:alu_r('mov', 2, FRAME)
+    a:alu('add', 2, key_at)
+    a:map(1, map)
+    a:call 'map_lookup_elem'
+  end)
 end
 
 --- Inserts the value on the stack, and sets r0 to the new element, or 0.
 local function insert(a, places, maps, key_at, value_at)
-  for side, map in ipairs(maps) do
-    local other = a:new_label()
-    a:load(8, 3, FRAME, places.side)
-    a:jump('!=', 3, side, other)
+  on_side(a, places, maps, function(map)
     a:map(1, map)
     a:alu_r('mov', 2, FRAME)
     a:alu('add', 2, key_at)
@@ -152,8 +177,7 @@ local function insert(a, places, maps, key_at, value_at)
     a:alu('add', 3, value_at)
     a:alu('mov', 4, NOEXIST)
     a:call 'map_update_elem'
-    a:label(other)
-  end
+  end)
   look_up(a, places, maps, key_at)
 end
 
@@ -177,8 +201,8 @@ local function store_key(self, a, source, places, one, index)
   return key_at
 end
 
---- r7 = the row of the key; jumps to `full` if there is no room for it.
-local function find_row(self, a, source, places, one, key_at)
+--- r7 = the row of the key in the hash; jumps to `full` if there is no room for it.
+local function find_hashed(self, a, source, places, one, key_at)
   look_up(a, places, self.rows, key_at)
   a:jump('!=', 0, 0, 'row')
   local value_at = a:take(self.row)
@@ -192,6 +216,37 @@ local function find_row(self, a, source, places, one, key_at)
   a:jump('==', 0, 0, 'full')
   a:label 'row'
   a:alu_r('mov', 7, 0)
+end
+
+--- r7 = the row of the key; jumps to `full` if there is no room for it.
+local function find_row(self, a, source, places, one, key_at)
+  if not one.slots_at then return find_hashed(self, a, source, places, one, key_at) end
+  cells(self, a, places, one.slots_at)
+  a:load(8, 1, FRAME, key_at)
+  a:value(2, MULTIPLIER)
+  a:alu_r('mul', 2, 1)
+  a:alu('rsh', 2, 64 - SLOT_BITS)
+  a:alu('mul', 2, self.slot)
+  a:alu_r('add', 0, 2)
+  a:alu_r('mov', 7, 0)
+  a:alu('add', 7, WORD)
+  a:load(8, 2, 0, 0)
+  a:alu('add', 1, 1)
+  a:jump('==', 1, 0, 'elsewhere')
+  a:jump_r('==', 1, 2, 'in its slot')
+  a:label 'elsewhere'
+  local slot_at = a:take(WORD)
+  a:store(8, FRAME, slot_at, 0)
+  find_hashed(self, a, source, places, one, key_at)
+  -- The next event of the key finds the slot. One that interrupts this program may have taken it.
+  a:load(8, 2, FRAME, slot_at)
+  a:load(8, 0, 2, 0)
+  a:jump('!=', 0, 0, 'in its slot')
+  a:load(8, 1, FRAME, key_at)
+  a:alu('add', 1, 1)
+  a:compare_exchange(2, 0, 1)
+  a:give(slot_at, WORD)
+  a:label 'in its slot'
 end
 
 --- r8 = the count of the bucket in r3 of the key; jumps to `full` if there is no room for it.
@@ -335,14 +390,21 @@ local function saturated(sum)
   return bit.lshift(ffi.cast('uint64_t', high), 32) + sum.low % 2 ^ 32
 end
 
---- Reads the cells of a side and clears them.
+--- Reads the cells and slots of a side and clears them.
 ---@param side integer
 ---@param each fun(index: integer, cpu: integer, row: ffi.cdata*, without: number) for each event
-function Tally:read_cells(side, each)
+---@param each_slot fun(index: integer, cpu: integer, row: ffi.cdata*, key: ffi.cdata*) for each slot in use
+function Tally:read_cells(side, each, each_slot)
+  local key = ffi.new 'uint64_t[1]'
   for cpu = 0, self.nr_cpus - 1 do
     local at = self.cells.bytes + ((side - 1) * self.nr_cpus + cpu) * self.stride
     for i, one in ipairs(self.list) do
       each(i, cpu, at + one.cell_at, tonumber(ffi.cast(words, at + one.without_at)[0]))
+      for slot = 0, one.slots_at and SLOTS - 1 or -1 do
+        local from = at + one.slots_at + slot * self.slot
+        key[0] = ffi.cast(words, from)[0] - 1
+        if key[0] ~= UINT64_MAX then each_slot(i, cpu, from + WORD, ffi.cast('uint8_t *', key)) end
+      end
     end
     ffi.fill(at, self.stride)
   end
@@ -435,10 +497,11 @@ end
 
 --- Returns a tally, with its maps. Refuses what cannot be counted in the kernel.
 ---@param list TallyEvent[]
----@param settings { nr_cpus: integer, max_keys: integer, env: table<string, function> }
+---@param settings { nr_cpus: integer, sides: integer, max_keys: integer, env: table<string, function> }
 ---@return KernelTally
 function tally.new(list, settings)
-  local self, has_hist = setmetatable({ list = list, nr_cpus = settings.nr_cpus, key_size = 0 }, Tally), false
+  local self, has_hist = setmetatable({ list = list, nr_cpus = settings.nr_cpus, sides = settings.sides, key_size = 0 },
+    Tally), false
   for _, one in ipairs(list) do
     local fields = one.fields
     split_key(one, fields, settings.env)
@@ -457,15 +520,14 @@ function tally.new(list, settings)
   end
   if self.key_size > MAX_KEY then asm.refuse 'its keys are too long' end
   lay_out(self)
-  self.cells = program.mapped(2 * self.nr_cpus * self.stride)
+  self.cells = program.mapped(self.sides * self.nr_cpus * self.stride)
   if self.key_size == 0 then return self end
-  self.rows, self.buckets = {}, has_hist and {} or nil
-  for side = 1, 2 do
-    self.rows[side] = program.hash(self.key_size, self.row, settings.max_keys)
-    if has_hist then
-      self.buckets[side] = program.hash(self.key_size + WORD, WORD, settings.max_keys * BUCKETS_PER_KEY)
-    end
-  end
+  self.rows = switch.maps(settings.sides, function()
+    return program.hash(self.key_size, self.row, settings.max_keys)
+  end)
+  self.buckets = has_hist and switch.maps(settings.sides, function()
+    return program.hash(self.key_size + WORD, WORD, settings.max_keys * BUCKETS_PER_KEY)
+  end)
   return self
 end
 

@@ -47,6 +47,7 @@ function Threads:check(a, off)
   mark_of(self, a, 1, 0, off)
   a:load(1, 1, 1, 0)
   a:jump('!=', 1, MARKED, off)
+  types.cast(a, 0, 'task_struct')
   a:load(8, 1, 0, perf_context())
   a:jump('==', 1, 0, off)
 end

@@ -1,24 +1,15 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- The types of the running kernel (BTF): offsets of structure members, and the ids of tracepoints.
-local ffi = require 'ffi'
 local asm = require 'bindings.kernel.asm'
 local btf = require 'bindings.bpf.btf'
-local libbpf = require 'bindings.bpf.libbpf'
 
 local types = {}
-
-local loaded -- for all programs: parsing takes 20 ms
 
 --- Returns the kernel's types, or refuses.
 ---@return Btf
 local function kernel()
-  if loaded then return loaded end
-  local lib, missing = libbpf.open()
-  if not lib then asm.refuse('%s', missing) end
-  local all = lib.btf__load_vmlinux_btf()
-  if all == nil then asm.refuse('this kernel has no /sys/kernel/btf/vmlinux (CONFIG_DEBUG_INFO_BTF)') end
-  loaded = btf.new(lib, ffi.gc(all, lib.btf__free))
-  return loaded
+  local all, missing = btf.kernel()
+  return all or asm.refuse('%s', missing)
 end
 
 --- Returns the id of a tracepoint's type, for programs with typed arguments.
@@ -125,30 +116,43 @@ function types.preempt_distance()
   return count.offset + offset - queues.offset
 end
 
+--- Generates r0 = the pointer in a register, if need be as one that the verifier does not trust: when a program loads a
+--- pointer through one that it trusts, such as the current task or an argument, it searches all types by name, for 1 to
+--- 3 ms. The processor executes the same loads. Uses r1 to r5.
+---@param a Asm
+---@param register integer
+---@param struct string what it points to
+---@return boolean cast whether this kernel can do it (Linux 6.2)
+function types.cast(a, register, struct)
+  local all = kernel()
+  local cast = all:find('bpf_rdonly_cast', btf.KIND.FUNC)
+  if cast then
+    a:alu_r('mov', 1, register)
+    a:alu('mov', 2, all:find(struct, btf.KIND.STRUCT) or asm.refuse("the kernel's BTF has no struct %s", struct))
+    a:call_kernel(cast)
+  elseif register ~= 0 then
+    a:alu_r('mov', 0, register)
+  end
+  return cast ~= nil
+end
+
 --- Generates code that puts the preempt_count of this CPU into r0. Uses r1 to r5.
 ---@param a Asm
 ---@param task? integer register of the current task; nil: it is not known yet
 function types.preempt_count(a, task)
   local all, distance = kernel(), types.preempt_distance()
-  local cast = all:find('bpf_rdonly_cast', btf.KIND.FUNC)
   if not task then
     a:call 'get_current_task_btf'
     task = 0
   end
-  if cast then
-    -- Not a trusted pointer: for those that such a pointer leads to, the verifier searches all types by name, for 1 ms.
-    a:alu_r('mov', 1, task)
-    a:alu('mov', 2, all:find('task_struct', btf.KIND.STRUCT))
-    a:call_kernel(cast)
-    task = 0
-  end
-  a:load(8, 1, task, (types.member('task_struct', 'se.cfs_rq')))
+  local can_cast = types.cast(a, task, 'task_struct')
+  a:load(8, 1, 0, (types.member('task_struct', 'se.cfs_rq')))
   a:load(8, 1, 1, (types.member('cfs_rq', 'rq')))
   a:alu('add', 1, distance)
-  if cast then -- Linux 6.2
+  if can_cast then
     local _, _, id = all:resolve(all:find('atomic_t', btf.KIND.TYPEDEF))
     a:alu('mov', 2, id)
-    a:call_kernel(cast)
+    a:call_kernel(all:find('bpf_rdonly_cast', btf.KIND.FUNC))
     a:load(4, 0, 0, 0)
   else
     local slot = a:take(8)

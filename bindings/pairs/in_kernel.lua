@@ -80,10 +80,11 @@ local function threads()
 end
 
 --- Returns the plan of the programs, and the rules by event.
+---@param switch Switch
 ---@param run Run
-local function make_plan(self, nr_cpus, run)
+local function make_plan(self, switch, run)
   local config, instance = self.config, run.per_thread and 'tid' or 'cpu'
-  local plan = { stages = #config.stages, cycle = config.cycle or false, rules = {} }
+  local plan = { stages = #config.stages, cycle = config.cycle or false, rules = {}, sides = switch.sides }
   local by_event, all_cpus, all_threads = {}, true, true
   local rows = config.rows
   for i, stage in ipairs(config.stages) do
@@ -114,7 +115,7 @@ local function make_plan(self, nr_cpus, run)
     rule.ends = { key = compiled(event, one.key), bits = compiled(event, one.bits), mask = one.mask,
       awake = one.awake and by_event[public_event.real(one.awake)] }
   end
-  plan.direct = all_cpus and nr_cpus or all_threads and threads() or nil
+  plan.direct = all_cpus and switch.nr_cpus or all_threads and threads() or nil
   plan.threshold = tonumber(C.hist_set_threshold(config.latencies or rows.hists))
   if rows and not (all_cpus and rows.kinds and rows.by[1] == 'key') then -- a CPU has cells of its own
     plan.rows = { by = rows.by, most = rows.ids.max, kinds = rows.kinds,
@@ -128,7 +129,7 @@ end
 ---@param checked contract.Handlers
 function PairTaker:load(kernel, checked)
   check(self)
-  local plan, by_event = make_plan(self, kernel.switch.nr_cpus, kernel.run)
+  local plan, by_event = make_plan(self, kernel.switch, kernel.run)
   if outliers.are_wanted(self.config) then
     self.outliers = outliers.new(self.config, plan, by_event, kernel, checked)
   end

@@ -272,7 +272,8 @@ function InKernel:_try(taker, checked)
   self._loading = {}
   local ok
   ok, reason = asm.attempt(function()
-    self.switch = self.switch or switch.new(self.run.opt.cpus and cpu_list.numbers(self.run.opt.cpus))
+    self.switch = self.switch
+      or switch.new(self.run.opt.cpus and cpu_list.numbers(self.run.opt.cpus), self.run.interval > 0 and 2 or 1)
     taker:load(self, checked)
     local links = {}
     for i, loaded in ipairs(self.run.opt.dry_run and {} or self._loading) do links[i] = program.attach(loaded) end

@@ -152,7 +152,8 @@ Tally.attributes = { comm = true, key = true, printkey = true, num = true, ['top
 function Tally:load(kernel)
   if self.reason then asm.refuse('%s', self.reason) end
   self._kernel = require('bindings.kernel.tally').new(self._list, {
-    nr_cpus = kernel.switch.nr_cpus, max_keys = self._keys and self._keys.max or 1, env = self._services.expression_env,
+    nr_cpus = kernel.switch.nr_cpus, sides = kernel.switch.sides, max_keys = self._keys and self._keys.max or 1,
+    env = self._services.expression_env,
   })
   for i, event in ipairs(self.events) do
     local within = self._list[i].settings.within
@@ -192,11 +193,15 @@ end
 ---@param side integer
 function Tally:turn(side)
   local kernel, first, counts = self._kernel, {}, {}
-  kernel:take_rows(side, function(index, cpu, row, bytes)
+  local function add_keyed(index, cpu, row, bytes)
     local one = self._list[index]
     one.seen = (one.seen or 0) + kernel:count(row)
     local id = id_of(self, one, cpu, bytes)
     add_row(self, one, index, row, id, false)
+    return one, id
+  end
+  kernel:take_rows(side, function(index, cpu, row, bytes)
+    local one, id = add_keyed(index, cpu, row, bytes)
     local time = one.name and kernel:time(row)
     if one.name and not (first[id] and first[id] <= time) then
       first[id], self._names[id] = time, kernel:name(row, index)
@@ -226,7 +231,7 @@ function Tally:turn(side)
       id = id_of(self, one, cpu)
     end
     add_row(self, one, index, row, id, true)
-  end)
+  end, add_keyed)
 end
 
 --- The number of events that programs counted.

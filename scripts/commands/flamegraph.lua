@@ -34,8 +34,8 @@ show the change.]],
     end
     local tree, shows = flametree.new(), { name = 'flamegraph', out = out, is_quiet = opt.quiet }
     if opt.diff then flamegraph.read(opt.diff, tree, 'base', opt.reverse, shows) end
-    local had_two = flamegraph.read(opt.stacks, tree, 'value', opt.reverse, shows)
-    if tree.value == 0 then error(('%s: no stacks to draw'):format(opt.stacks), 0) end
+    local had_two, why = flamegraph.read(opt.stacks, tree, 'value', opt.reverse, shows)
+    if tree.value == 0 then error(('%s: no stacks to draw%s'):format(opt.stacks, why and ': ' .. why or ''), 0) end
     flamegraph.draw(opt.picture, tree, {
       title = opt.title or opt.stacks:match '[^/]*$',
       unit = opt.unit,

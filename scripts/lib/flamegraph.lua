@@ -258,9 +258,10 @@ function flamegraph.draw(path, tree, settings)
 end
 
 local MAGIC = 'PERFILE2' -- of recordings
+local MESSAGES = '\1' -- the line between the stacks of a child process and its messages
 
---- Opens a file of folded stacks, and returns its size if that is known. The stacks of a recording come from
---- `profscript profile` in a child process, which reads a recording on stdin itself.
+--- Opens a file of folded stacks, and returns its size if that is known, and whether it is a child process: the stacks
+--- of a recording come from `profscript profile`, which reads a recording on stdin itself. Its messages come last.
 local function open_stacks(path)
   if path == '-' then
     if sys.peek(0, #MAGIC) ~= MAGIC then return io.stdin end
@@ -279,7 +280,20 @@ local function open_stacks(path)
   local stat = assert(io.open '/proc/self/stat')
   local program = ('/proc/%d/exe'):format(stat:read '*n')
   stat:close()
-  return io.popen(("%s profile -q --input '%s' --flame-graph ''"):format(program, (path:gsub("'", [['\'']]))))
+  local command = ("%s profile -q --input '%s' --flame-graph ''"):format(program, (path:gsub("'", [['\'']])))
+  return io.popen(([[{ said=$(%s 2>&1 >&3); printf '\001\n%%s' "$said"; } 3>&1]]):format(command)), nil, true
+end
+
+--- Returns what a child process prints up to its messages, which are put into a list.
+local function stacks_before(file, messages)
+  local next_line = file:lines()
+  return { lines = function()
+    return function()
+      local line = next_line()
+      if line ~= MESSAGES then return line end
+      for message in next_line do messages[#messages + 1] = message end
+    end
+  end }
 end
 
 --- Adds the stacks of a file to a tree, see flamegraph_tree.read().
@@ -289,15 +303,23 @@ end
 ---@param reverse? boolean
 ---@param shows? { name: string, out: Output, is_quiet?: boolean } whose progress line is shown
 ---@return boolean had_two whether lines had two counts
+---@return string? reason why a recording has no stacks to draw
 function flamegraph.read(path, tree, as, reverse, shows)
-  local file, size = open_stacks(path)
+  local file, size, is_child = open_stacks(path)
   local line = shows and progress.new(shows.name, shows.out, shows.is_quiet)
   if line then line:stage('reading ' .. path, false, size) end
-  local ok, result = xpcall(flametree.read, failure.traceback, file, path, tree, as, reverse,
-    line and function(n) line:step(n, 'B') end)
+  local messages = {}
+  local ok, result = xpcall(flametree.read, failure.traceback, is_child and stacks_before(file, messages) or file, path,
+    tree, as, reverse, line and function(n) line:step(n, 'B') end)
   if line then line:finish() end
   if file ~= io.stdin then file:close() end
   if not ok then error(result, 0) end
+  if as == 'value' and tree.value == 0 and #messages > 0 then
+    local why = messages[#messages]:gsub('^profscript: ', ''):gsub('^profile: ', '')
+    local place = path .. ': '
+    return result, why:sub(1, #place) == place and why:sub(#place + 1) or why
+  end
+  for _, message in ipairs(messages) do io.stderr:write(message, '\n') end
   return result
 end
 

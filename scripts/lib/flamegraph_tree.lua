@@ -194,7 +194,7 @@ function flametree.parse(stack)
 end
 
 --- Adds folded stacks to a tree. Lines with two counts, which difffolded.pl writes, have the base first.
----@param file file*
+---@param file file*|{ lines: fun(self): fun(): string? }
 ---@param path string for messages
 ---@param tree FlameNode
 ---@param as 'value'|'base' meaning of the counts

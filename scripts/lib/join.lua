@@ -22,6 +22,10 @@ local join = {}
 
 local MAX = 65536
 
+-- Called as functions: a trace that does not loop would look up each method again.
+local methods = getmetatable(map.new()).__index
+local get, set, take, count = methods.get, methods.set, methods.take, methods.count
+
 --- Started keys.
 ---@class Join
 ---@field lost fun(gap: table) the handler `lost`: starts before the end of the gap do not count
@@ -79,7 +83,7 @@ end
 
 --- Returns an unused start.
 local function unused(self)
-  if self._open:count() >= self._max then evict(self) end
+  if count(self._open) >= self._max then evict(self) end
   local n = self._n_free
   if n == 0 then return { time = 0, a = false, b = false, c = false, d = false } end
   self._n_free = n - 1
@@ -97,12 +101,12 @@ function Join:start(key, time, a, b, c, d)
   if type(time) ~= 'number' then
     error(('join:start takes a key and a time (ev._time), not %s as the time'):format(check.shown(time)), 2)
   end
-  local start = self._open:get(key)
+  local start = get(self._open, key)
   if start then
     self.replaced = self.replaced + 1
   else
     start = unused(self)
-    self._open:set(key, start)
+    set(self._open, key, start)
   end
   start.time, start.a, start.b, start.c, start.d = time, a, b, c, d
 end
@@ -119,7 +123,7 @@ function Join:finish(key, time)
   if type(time) ~= 'number' then
     error(('join:finish takes a key and a time (ev._time), not %s as the time'):format(check.shown(time)), 2)
   end
-  local start = self._open:take(key)
+  local start = take(self._open, key)
   if not start then
     self.unstarted = self.unstarted + 1
     return

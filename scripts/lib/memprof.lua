@@ -120,7 +120,7 @@ function memprof.run(settings)
   -- The sums, and those of single stacks, as metrics and on the page.
   local offered = {}
   for i, name in ipairs { 'kmemprof', 'kmemprof-stacks' } do
-    offered[i] = { rows = {}, spec = tables.new(name, { { name = 'start' }, { name = 'end' }, { name = 'what' },
+    offered[i] = { rows = {}, spec = tables.offered(name, { { name = 'start' }, { name = 'end' }, { name = 'what' },
       { name = 'bytes', metric = 'counter' }, { name = 'objects', metric = 'counter' }, { name = 'stack' } }) }
   end
   local fields = { 'start', 'end', 'what', 'bytes', 'objects', 'stack' }

@@ -39,7 +39,8 @@ function pairing.run(settings)
 
   tables.record('unmatched', { 'replaced', 'unstarted' })
   tables.record('pair', { 'start', 'end', 'count' })
-  local spec = tables.new('pairs', { { name = 'start' }, { name = 'end' }, { name = 'count', metric = 'counter' } })
+  local spec = tables.offered('pairs',
+    { { name = 'start' }, { name = 'end' }, { name = 'count', metric = 'counter' } })
   local function report()
     local text, rows = out.format == 'text', {}
     local function print_row(row)

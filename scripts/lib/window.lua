@@ -33,25 +33,29 @@ function window.new(length)
   check.is(ns, 'number', 'window.new takes the length of the window')
   check.whole(math.floor(ns), PARTS, 2 ^ 53, 'window.new takes the length of the window in ns')
   local self = setmetatable({
-    _step = ns / PARTS, _part = -math.huge, _first = 0, _last = 0, _parts = {}, _counts = {}, _sums = {},
+    _step = ns / PARTS, _part = -math.huge, _next = -math.huge, _first = 0, _last = 0, _parts = {},
     _count = 0, _sum = 0, _all = hist.new(), _quantiles = {},
   }, Window)
-  for i = 0, PARTS do self._parts[i], self._counts[i], self._sums[i] = hist.new(), 0, 0 end
+  for i = 0, PARTS do self._parts[i] = { values = hist.new(), count = 0, sum = 0 } end
+  self._now = self._parts[0]
   return self
 end
 
---- Moves the window to the part of the current time. There is one part more than the window has, the current one.
+--- Moves the window to the part of the current time. There is one part more than the window has, the current one, which
+--- is not in the totals yet.
 local function move(self, part)
   if part - self._part > PARTS then self._part = part - PARTS - 1 end
+  self._count, self._sum = self._count + self._now.count, self._sum + self._now.sum
   for new = self._part + 1, part do
-    local i = new % (PARTS + 1)
-    self._count, self._sum = self._count - self._counts[i], self._sum - self._sums[i]
-    self._parts[i]:clear()
-    self._counts[i], self._sums[i] = 0, 0
+    local now = self._parts[new % (PARTS + 1)]
+    self._count, self._sum = self._count - now.count, self._sum - now.sum
+    now.values:clear()
+    now.count, now.sum = 0, 0
+    self._now = now
   end
-  self._part = part
+  self._part, self._next = part, (part + 1) * self._step
   self._all:clear()
-  for i = 0, PARTS do self._all:merge(self._parts[i]) end
+  for i = 0, PARTS do self._all:merge(self._parts[i].values) end
   self._quantiles = {}
 end
 
@@ -63,16 +67,18 @@ function Window:add(time, value)
     error(('window:add takes a time (ev._time) and a value, not %s as the time'):format(check.shown(time)), 2)
   end
   value = value or 1
-  local part = floor(time / self._step)
-  if part > self._part then
-    if self._part < 0 then self._first = time end
-    move(self, part)
+  if time >= self._next then
+    local part = floor(time / self._step)
+    if part > self._part then
+      if self._part < 0 then self._first = time end
+      move(self, part)
+    end
   end
-  local i = self._part % (PARTS + 1)
+  local now = self._now
   self._last = time
-  self._parts[i]:add(value)
-  self._counts[i], self._count = self._counts[i] + 1, self._count + 1
-  self._sums[i], self._sum = self._sums[i] + value, self._sum + value
+  now.values:add(value)
+  now.count = now.count + 1
+  now.sum = now.sum + value
 end
 
 --- Returns a quantile of the values of the window, without those of its current tenth.
@@ -89,18 +95,18 @@ end
 
 --- Returns the number of values in the window.
 ---@return integer
-function Window:count() return self._count end
+function Window:count() return self._count + self._now.count end
 
 --- Returns the sum of the values in the window.
 ---@return number
-function Window:sum() return self._sum end
+function Window:sum() return self._sum + self._now.sum end
 
 --- Returns the values per second in the window, or since the first value if that is less.
 ---@return number
 function Window:rate()
   local since = math.max(self._first, (self._part - PARTS) * self._step)
   local ns = self._last - since
-  return ns > 0 and self._count / ns * 1e9 or 0
+  return ns > 0 and self:count() / ns * 1e9 or 0
 end
 
 return window

@@ -195,7 +195,7 @@ are reported at each interval. SIGUSR1 prints how many objects there are now.
       { name = 'comms', show = opt.comm },
       { name = 'stack' },
     }, { stamp = false })
-    local totals = tables.new('kmemleak', { { name = 'alloc', metric = 'counter' },
+    local totals = tables.offered('kmemleak', { { name = 'alloc', metric = 'counter' },
       { name = 'free', metric = 'counter' } })
     local offered = { alloc = 0, free = 0 }
     local status = { 'objects', 'bytes', 'alloc', 'free' }

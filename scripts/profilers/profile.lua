@@ -60,7 +60,7 @@ printed only if --than is given.]],
     local print_lines = not flame or opt.than ~= nil
     session.want { prints_events = print_lines and not opt.than }
     local enough = opt.than and math.ceil((opt.freq or RATE) * opt.than / 100) or 0
-    local is_seen = opt.serve or opt.prometheus or opt.otlp
+    local is_seen = (opt.serve or opt.prometheus or opt.otlp) and not opt.query
     local sums = is_seen and stacks.new(session, { 'samples' }) or nil -- for metrics and the page
     local since, count = {}, {} -- by CPU or thread: start of the current second, samples in it
     local per_thread = session.per_thread

@@ -75,7 +75,7 @@ each check.]],
     tables.record('hard lockup', order)
     tables.record('hard lockup', order_of_other)
     -- For metrics: how often each kind was predicted.
-    local spec, predicted = tables.new('lockups', { { name = 'kind' }, { name = 'cpu' },
+    local spec, predicted = tables.offered('lockups', { { name = 'kind' }, { name = 'cpu' },
       { name = 'predicted', metric = 'counter' } }), {}
     local function count(kind, cpu) predicted[#predicted + 1] = { kind = kind, cpu = cpu, predicted = 1 } end
     local function offer()

@@ -26,6 +26,12 @@ refused 'stdin for both' 2 'flamegraph: stdin [(]-[)] cannot be both' flamegraph
 check 'stdin for a recording and for stacks' test $? = 2
 expect_line 'which is said' '^profscript: .*--diff - and --input - cannot both read from stdin' err
 refused 'nothing' 1 '-: no stacks to draw' flamegraph - x.svg
+refused 'no samples' 1 '.*/sched.data: no stacks to draw: the recording contains no samples of hardware or clock events' \
+	flamegraph "$DATA/sched.data" x.svg
+head -c 2000 "$DATA/mixed.data" >cut.data
+refused 'a cut recording' 1 'cut.data: no stacks to draw: cut off: contains [0-9]+ of [0-9]+ bytes' flamegraph cut.data x.svg
+draw --diff "$DATA/sched.data" "$DATA/mixed.data" x.svg
+expect_line 'and what is said about the base' '^profscript: profile: the recording contains no samples' err
 
 # As of exports: a link stays one, and its target is written; a pipe is written directly.
 ln -s target.svg link.svg

@@ -109,6 +109,10 @@ refuses 'no statement' ' -- ' 'query has no statement$' "${call[@]}"
 refuses 'before tracing' 'SELECT cals FROM syscalls' 'no such column: cals' "${call[@]}" --dry-run
 refuses 'before tracing, a table' 'SELECT * FROM rundelay' 'no such table: rundelay at column 15; there are latency, ' \
 	rundelay --input "$DATA/hogs.data" --dry-run
+refuses 'before tracing, a table of metrics only' 'SELECT * FROM kmemleak' 'no such table: kmemleak .*; there are leaks, ' \
+	kmemleak --input "$DATA/kmem.data" --alloc kmem:kmalloc --free kmem:kfree --dry-run
+refuses 'and one of another profiler' 'SELECT * FROM pairs' "no such table: pairs .*; did you mean 'pair'" \
+	multi-trace --input "$DATA/sched.data" "${wakeups[@]}" --impl pair --dry-run
 refuses 'before tracing, a field' 'SELECT nxt_pid FROM sched_switch' "no such column: nxt_pid .*; did you mean 'next_pid'" \
 	trace --input "$DATA/sched.data" -e sched:sched_switch --dry-run
 refuses 'before tracing, exec' 'SELECT x FROM count_ev_id' 'no such column: x' exec --dry-run --input "$DATA/syscalls.data" \

@@ -31,6 +31,8 @@ calls 3000
 agree 'keys of two events' ",$GETPPID,3000,3000\$" \
 	top -e "${ours}key=id/,raw_syscalls:sys_exit/id==$GETPPID&&common_pid==$WORKLOAD/key=id/"
 calls 100
+agree 'a key of -1' ',-1,100$' top -e "${ours}key=id-$((GETPPID + 1))/"
+calls 100
 agree 'no key after a division by zero' ",$GETPPID,0,100\$" \
 	top -e "${ours}key='1/(id-$GETPPID)'/,raw_syscalls:sys_exit/id==$GETPPID&&common_pid==$WORKLOAD/key=id/"
 expect_line 'which is told' 'ignored 100 events without a key' "$TMP/err"
@@ -78,8 +80,12 @@ echo "$(total sys_enter), not 400000, in $(wc -l <"$TMP/out") lines" >"$TMP/sum"
 [ "$(total sys_enter)" -eq 400000 ] && [ "$(wc -l <"$TMP/out")" -gt 4 ]
 result $? 'intervals' "$TMP/sum"
 
-# More keys than there is room for are one row.
 if [ -r /sys/kernel/tracing/events/exceptions/page_fault_user/id ]; then
+	# Each key has four events. The slots are fewer than the keys.
+	workload -C 0 pages 4000
+	agree 'keys without slots' '^top,[0-9]+,4$' top -e "exceptions:page_fault_user/common_pid==$WORKLOAD/key=address>>14/"
+
+	# More keys than there is room for are one row.
 	workload -C 0 pages 80000
 	trace_workload top -e "exceptions:page_fault_user/common_pid==$WORKLOAD/key=address/" --capture bpf -i 100s --csv
 	rows 'keys without room' 'c["address"] == "(other)" && c["page_fault_user"] >= 10000'

@@ -102,7 +102,7 @@ end
 local function random_plan(random)
   local stages = random(1, 4)
   local plan = { stages = stages, cycle = stages == 1 or random(2) == 1, rules = {},
-    threshold = random(2) == 1 and 20 or -1, rows = random_rows(random),
+    threshold = random(2) == 1 and 20 or -1, sides = 2, rows = random_rows(random),
     clock = function(a) a:load(8, 0, asm.CONTEXT, at 'time') end }
   local has_roles, is_sched = random(2) == 1, stages == 2 and not plan.cycle and random(3) > 1
   plan.direct = (is_sched or random(2) == 1) and 40 or nil
@@ -388,7 +388,7 @@ describe('pairs in the kernel', function()
   end)
 
   it('are not sent with an event that another start has overwritten', function()
-    local plan = { stages = 2, cycle = false, threshold = -1, direct = 40, rules = {
+    local plan = { stages = 2, cycle = false, threshold = -1, sides = 2, direct = 40, rules = {
       { stage = 0, place = 0, key = value 'key' }, { stage = 1, place = 0, key = value 'key' } },
       clock = function(a) a:load(8, 0, asm.CONTEXT, at 'time') end }
     add_outliers(plan, 0)
