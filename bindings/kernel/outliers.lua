@@ -37,6 +37,7 @@ local MOST_TAGS = 2 ^ starts.TAG_BITS - 1
 ---@field event string "sys:name"
 ---@field list Field[]
 ---@field type integer common_type
+---@field class? integer of the event
 ---@field number? integer in the rings, if it ends pairs
 ---@field id? integer64 in its samples
 

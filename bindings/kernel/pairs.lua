@@ -47,6 +47,7 @@ local MAX_CPUS = 4096
 ---@field clock? fun(a: Asm) puts the time into r0; default: the time of perf's events
 ---@field threshold integer negative: none
 ---@field outliers? OutlierPlan pairs to send
+---@field threads? Targets keys are threads, and only these count
 ---@field rows? { by: string[], most: integer, kinds?: integer, buckets: boolean } by 'key', 'value': rows instead of
 --- histograms by kind; with kinds, each has a histogram for each of them; without buckets, they are sums only
 
@@ -185,9 +186,10 @@ function Program:judge(wakeup, can)
   a:label(done)
 end
 
---- Generates code that notes which task the CPU switches to.
+--- Generates code that notes which task the CPU switches to. A switch is missing if the CPU leaves another task than
+--- the last one; with threads, only if one of the two is among them.
 function Program:follow(switch)
-  local a = self.a
+  local a, threads = self.a, self.of.plan.threads
   local known, missing, done = a:new_label(), a:new_label(), a:new_label()
   self:value(switch.before)
   a:alu_r('mov', 7, 0)
@@ -207,6 +209,18 @@ function Program:follow(switch)
   a:give(slot, 8)
   a:go(done)
   a:label(missing)
+  if threads then
+    local ours = a:new_label()
+    a:alu_r('mov', 2, 1)
+    for _, task in ipairs { 7, 2 } do
+      local other = a:new_label()
+      threads:check_id(a, task, other)
+      a:go(ours)
+      a:label(other)
+    end
+    a:go(known)
+    a:label(ours)
+  end
   self:count 'unreported'
   a:go(known)
   a:label(done)
@@ -374,6 +388,7 @@ function Program:generate(rule, is_counted)
   if rule.switch then self:follow(rule.switch) end
   if rule.ends then self:end_wait(rule.ends, asleep) end
   self:key(rule)
+  if self.of.plan.threads then self.of.plan.threads:check_id(a, 7, 'done') end
   if rule.finds then self:find(rule, can, value) end
   if rule.stores then
     local skipped = a:new_label()

@@ -51,6 +51,18 @@ function Threads:check(a, off)
   a:jump('==', 1, 0, off)
 end
 
+--- Generates code that jumps unless the thread whose id is in a register is a target. Uses r1.
+---@param a Asm
+---@param register integer
+---@param none string label
+function Threads:check_id(a, register, none)
+  a:jump('>=', register, sys.PIDS_MAX, none)
+  a:map_value(1, self.marks, 0)
+  a:alu_r('add', 1, register)
+  a:load(1, 1, 1, 0)
+  a:jump('!=', 1, MARKED, none)
+end
+
 --- Loads a program on a tracepoint.
 local function add_program(self, tracepoint, body)
   local a = asm.new()

@@ -67,12 +67,18 @@ function outliers.new(config, plan, by_event, kernel, checked)
   local size = 0
   if kernel.run.serving then asm.refuse '--serve keeps each pair' end
   for event, rule in pairs(by_event) do
-    if event.is_task_event or event.is_derived then asm.refuse('%s is not captured', event.alias) end
-    local reason = kernel.captures:refuses(event, checked)
-    if reason then asm.refuse('%s', reason) end
-    size = math.max(size, kernel_outliers.size(event.list))
-    rule.sample = { event = event.name, list = event.list, type = tonumber(event.request.attr.config) }
-    if rule.stage > 0 or plan.cycle then table.insert(self.ending, event) end
+    if event.is_task_event then asm.refuse('%s is not captured', event.alias) end
+    if not event.is_derived then
+      local finds = rule.stage > 0 or plan.cycle
+      -- The wakeup of the current task starts no pair.
+      local reason = kernel.captures:refuses(event, checked, rule.wakeup ~= nil and not finds)
+      if reason then asm.refuse('%s', reason) end
+      size = math.max(size, kernel_outliers.size(event.list))
+      rule.sample = { event = event.name, list = event.list, type = tonumber(event.request.attr.config),
+        class = event.class }
+      if rule.ends and rule.ends.awake then rule.ends.awake.sample = rule.sample end
+      if finds then table.insert(self.ending, event) end
+    end
   end
   table.sort(self.ending, function(a, b) return a.class < b.class end)
   local rings = kernel.captures:open(#self.ending)
@@ -105,9 +111,10 @@ local FIXED = ffi.offsetof('struct outlier', 'raw')
 function Outliers:feed(run)
   local any, pair = run.services.any, self.config.pair
   local sizes = ffi.new('uint32_t[?]', C.EVENT_CLASSES) -- of the fields before a struct outlier, by class
-  local classes = ffi.new 'uint16_t[16]' -- of first events, by tag
+  -- Of first events, by tag: what they are in the pair, and what they are by their fields.
+  local classes, samples = ffi.new 'uint16_t[16]', ffi.new 'uint16_t[16]'
   for event, rule in pairs(self.by_event) do
-    if rule.tag then classes[rule.tag] = event.class end
+    if rule.tag then classes[rule.tag], samples[rule.tag] = event.class, rule.sample.class end
   end
   for _, event in ipairs(self.ending) do sizes[event.class] = capture.raw_size(event.list) end
   local buffer, first = pair_view.buffer(1, any), ffi.new 'struct event'
@@ -118,7 +125,7 @@ function Outliers:feed(run)
     p.first_time, p.second_time = e.time - ns, e.time
     p.first_class, p.second_class, p.second = classes[o.tag], e.class, i
     p.first_tid, p.first_cpu = o.tid, tonumber(o.cpu)
-    first.time, first.class, first.period, first.ring, first.key = e.time - ns, p.first_class, 1, e.ring, o.key
+    first.time, first.class, first.period, first.ring, first.key = e.time - ns, samples[o.tag], 1, e.ring, o.key
     first.pid, first.tid, first.cpu = o.pid, o.tid, tonumber(o.cpu)
     first.raw, first.raw_size, first.flags = o.raw, o.raw_size, 0
     p.first_event = first
