@@ -16,13 +16,13 @@ exec 7>&- # closing the pipe lets both go
 wait $tracer
 awk -F, '$5 == "sched_switch" && $7 >= 10 && $8 >= 100e6 { n++ } END { exit n != 2 }' "$TMP/out"
 result $? 'both wait for a long time' "$TMP/out"
-# All tasks: one event is both switches, or with --than two are.
+# All tasks: one event is both switches, or with --detail two are.
 for i in 1 2; do
 	taskset -c 0 "$TOP/build/workloads/states" -w run 200 <"$TMP/both" &
 	hogs[i]=$!
 done
 exec 7>"$TMP/both"
-"$PROFSCRIPT" rundelay -v -m 1024 --perins --format csv --than 100s >"$TMP/two" 2>"$TMP/two.err" 7>&- &
+"$PROFSCRIPT" rundelay -v -m 1024 --perins --format csv --than 100s --detail >"$TMP/two" 2>"$TMP/two.err" 7>&- &
 other=$!
 wait_ready $other
 start rundelay -v -m 1024 --perins --format csv 7>&-
@@ -32,7 +32,7 @@ kill -INT $other
 wait $other
 stop
 expect_line 'one event is the switches of both stages' '^rundelay: 3 events$' "$TMP/err"
-expect_line 'with --than there are two' '^rundelay: 4 events$' "$TMP/two.err"
+expect_line 'with --detail there are two' '^rundelay: 4 events$' "$TMP/two.err"
 for out in two out; do
 	awk -F, -v pids="${hogs[*]}" 'index(" " pids " ", " " $3 " ") && $5 == "sched_switch" { print $3, $7 }' "$TMP/$out" >"$TMP/$out.waits"
 done
