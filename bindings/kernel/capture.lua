@@ -349,8 +349,8 @@ end
 ---@return boolean
 function capture.is_known(event) return IRQS_OFF[event] ~= nil end
 
---- Returns whether all of its record is known, also common_flags. Those of wakeups are if the task wakes up another one:
---- the kernel then holds a lock with interrupts disabled.
+--- Returns whether all of its record is known, also common_flags. Those of a wakeup are if a task wakes up another
+--- one: then the kernel holds a lock with interrupts disabled.
 ---@param event string "sys:name"
 ---@param is_other? boolean it is not the wakeup of the current task
 ---@return boolean

@@ -19,3 +19,5 @@ paths syscalls tight syscalls
 paths 'perins' tight syscalls --perins
 paths 'wakeup' pipe multi-trace -e sched:sched_wakeup//key=pid/ -e sched:sched_switch//key=next_pid/
 paths rundelay pipe rundelay
+paths '--than 1ms' pipe rundelay --than 1ms
+paths '-p --than' pipe rundelay -p $$ --than 1ms
