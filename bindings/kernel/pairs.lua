@@ -15,7 +15,7 @@ local FRAME = asm.FRAME
 local kernel_pairs = {}
 
 local COUNTERS = { 'events', 'replaced', 'unstarted', 'mismatched', 'ended', 'unneeded', 'evicted', 'unreported',
-  'unmatched', 'last_time' }
+  'unmatched', 'unkept', 'last_time' }
 local PLACE_OF, COUNTERS_SIZE = {}, 128 -- bytes of each rule on each CPU
 for i, name in ipairs(COUNTERS) do PLACE_OF[name] = 8 * (i - 1) end
 local FIRST, SECOND = 1, 2 -- bits of a role
@@ -37,7 +37,7 @@ local MAX_CPUS = 4096
 ---@field ends? { key: Compiled, bits: Compiled, mask: integer, awake?: PairRule }
 ---@field same? { value: Compiled, any?: integer } a pair counts only if this is the value of the first event, or `any`
 ---@field failed? Compiled whether the pair is one that failed
----@field sample? OutlierEvent with PairPlan.outliers
+---@field sample? OutlierEvent with PairPlan.outliers; the exit of a task has none
 
 ---@class PairPlan
 ---@field stages integer
@@ -105,7 +105,7 @@ function kernel_pairs.new(plan, nr_cpus)
   local kinds = number_rules(plan)
   if kinds >= NO_KIND then asm.refuse('there are more than %d kinds of pairs', NO_KIND) end
   self.kinds, self.nr_kinds = make_kinds(plan), kinds
-  self.starts = starts.new(plan.direct, plan.outliers and plan.outliers.size)
+  self.starts = starts.new(plan.direct, plan.outliers and outliers.more(plan.outliers))
   self.counters = program.mapped(nr_cpus * #plan.rules * COUNTERS_SIZE)
   self.running = program.mapped(8 * math.min(nr_cpus, MAX_CPUS))
   if plan.rows then
@@ -327,8 +327,14 @@ function Program:finish(rule, value)
     a:store(8, FRAME, found.kind, 4)
   end
   if of.rows then self:add_row(rule, value, done) else of.cells:add(a, self.places, nil, self.is_alone) end
-  if found then
+  if found and rule.sample then
     outliers.send(a, self.source, self.places, of.plan.outliers, rule.sample, found, of.starts.more)
+  elseif found then
+    local unkept = a:new_label()
+    outliers.leave(a, of.plan.outliers, found, of.starts, unkept)
+    a:go(done)
+    a:label(unkept)
+    self:count 'unkept'
   end
   a:label(done)
 end
@@ -442,6 +448,19 @@ function KernelPairs:take(side, add_cell, add_row, add_count)
     self.pairs = self.pairs + tonumber(sums.count)
     add_row(key, kind, sums, buckets)
   end, add_count)
+end
+
+--- Takes the pair that the exit of a task has ended, if it is an outlier.
+---@param rule PairRule of exits
+---@param key integer
+---@param out ffi.cdata* struct outlier *
+---@return boolean found see outliers.take_left()
+function KernelPairs:take_left(rule, key, out)
+  if not outliers.take_left(self.plan.outliers, self.starts, key, out) then return false end
+  for i, one in ipairs(self.plan.rules) do
+    if one == rule then out.kind = self.kinds.bytes[(i - 1) * (MOST_TAGS + 1) + out.tag] end
+  end
+  return true
 end
 
 --- Returns the counters of one of the rules on one of the CPUs.

@@ -135,6 +135,7 @@ function PairTaker:load(kernel, checked)
   end
   self.programs = {}
   self.pairs, self.rules = kernel_pairs.new(plan, kernel.switch.nr_cpus), by_event
+  if self.outliers then self.outliers.pairs = self.pairs end
   for event, rule in pairs(by_event) do
     if event.is_task_event then
       local exit = { name = 'sched:sched_process_exit', system = 'sched', fields = {} }
@@ -197,7 +198,7 @@ function PairTaker:count() return self.pairs:stats().events - (self.outliers and
 --- Returns the counters, as Feed:stats() does.
 function PairTaker:stats()
   local stats = self.pairs:stats()
-  stats.unkept = self.outliers and self.outliers.unkept or 0
+  stats.unkept = stats.unkept + (self.outliers and self.outliers.unkept or 0)
   return stats
 end
 

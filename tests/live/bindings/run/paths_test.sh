@@ -18,10 +18,10 @@ waiting() {
 }
 
 # shown COLUMNS FILE: these columns of a CSV, sorted; text: lines of events without times, nor flags that others may set, nor
-# tables of latencies
+# tables of times
 shown() {
 	if [ "$1" = text ]; then
-		sed -E 's/^[-0-9]+ [:.0-9]+ *//; s/^([^ ]+ +[0-9]+) [^ ]+ (\[[0-9]+\]) [.0-9]+:/\1 \2/; /^ *[a-z_]+ => /d' "$2"
+		sed -E 's/^[-0-9]+ [:.0-9]+ *//; s/^(.+ [0-9]+) [^ ]+ (\[[0-9]+\]) [.0-9]+:/\1 \2/; /^ *[a-z_]+ => |^[a-z0-9_]+\([0-9]+\) /d' "$2"
 	else
 		sed 's/^"[^"]*"/table/' "$2" | awk -F, -v wanted="$1" '
 			BEGIN { n = split(wanted, names, ",") }
@@ -132,6 +132,8 @@ agree 'rundelay --than of a process' 'perf auto' text 'sched_wakeup: comm=states
 states
 agree 'rundelay --than: sums' 'perf auto' start,stop,calls,than '^sched_wakeup_new sched_switch [1-9]' rundelay --than 1h \
 	-p "$WORKLOAD"
+states
+agree 'syscalls --than with exits' 'perf bpf' text 'exit: pid=' syscalls --than 1ns -p "$WORKLOAD"
 states migrate 6
 agree 'sched-migrate of a process' 'perf auto' total '^[1-9]' sched-migrate -p "$WORKLOAD"
 

@@ -435,4 +435,48 @@ describe('pairs in the kernel', function()
       assert.equal(10, tonumber(found[1].pair.ns))
     end
   end)
+
+  it('are left where the exit of a task ends them', function()
+    local keys = hashed_keys()
+    local a, b = keys[#keys - 1], keys[#keys] -- of the same place
+    for _, direct in ipairs { 40, false } do
+      local plan = { stages = 2, cycle = false, threshold = -1, direct = direct or nil, rules = {
+        { stage = 0, place = 0, key = value 'key' }, { stage = 1, place = 0, key = value 'key' } },
+        clock = function(asm_) asm_:load(8, 0, asm.CONTEXT, at 'time') end }
+      add_outliers(plan, 5)
+      plan.outliers.leaves, plan.rules[2].sample = true, nil
+      local in_kernel, r = kernel_pairs.new(plan, CPUS), ffi.new 'struct pair_record'
+      local first, exit = load(in_kernel, plan.rules[1]), load(in_kernel, plan.rules[2])
+      local room = ffi.new('uint8_t[?]', 1000)
+      local left = ffi.cast('struct outlier *', room)
+      local function step(loaded, key, time)
+        r.key, r.time, r.side, r.value = key, time, 1, time
+        run(loaded, r)
+      end
+      local function take(key) return in_kernel:take_left(plan.rules[2], tonumber(key), left) end
+      local function unkept() return in_kernel:stats().unkept end
+      local one, other = direct and 7 or a, direct and 8 or b
+      step(first, one, 1000)
+      assert.is_false(take(one))
+      step(exit, one, 1010)
+      assert.is_true(take(one))
+      assert.same({ 10, tonumber(one), 1, 0, 1000 },
+        { tonumber(left.ns), tonumber(left.key), left.tag, left.kind, tonumber(left.time) })
+      assert.equal(1000, tonumber(ffi.cast('struct pair_record *', left.raw).value))
+      assert.is_false(take(one))
+      step(first, one, 2000)
+      step(exit, one, 2004)
+      assert.is_false(take(one), 'not an outlier')
+      step(first, one, 3000)
+      step(exit, one, 3010)
+      step(first, one, 3020)
+      assert.is_true(take(one))
+      assert.equal(0, left.tag, 'overwritten')
+      step(first, other, 4000)
+      step(exit, other, 4010)
+      assert.equal(direct and 0 or 1, unkept())
+      assert.equal(direct ~= false, take(other))
+      assert.same({}, take_outliers())
+    end
+  end)
 end)
