@@ -52,6 +52,7 @@ local LEFT = { word = 0, ns = 8, size = 16 } -- after a kept event, if exits end
 ---@field lower? number ns: those that took less
 ---@field rings Rings
 ---@field size integer bytes of a kept event, see outliers.size()
+---@field number integer in the rings: of one of the events that end pairs
 ---@field leaves? boolean the exit of a task may end a pair
 
 --- What finish() needs of a pair: places on the stack.
@@ -103,6 +104,19 @@ function outliers.keeper(a, source, places, event, tag, more)
     a:give(time, 8)
     a:give(word, 8)
   end
+end
+
+--- Generates code that ends the program unless outliers can be sent: when the session has ended, pairs that are not sent
+--- must not count. Returns the place on the stack of the ring's address. Uses r0 to r3.
+---@param a Asm
+---@param plan OutlierPlan
+---@param event? OutlierEvent that ends pairs; nil: it is the exit of a task
+---@return integer
+function outliers.begin(a, plan, event)
+  local ring = a:take(8)
+  plan.rings:check(a, 'done', event and event.number or plan.number)
+  a:store(8, FRAME, ring, 1)
+  return ring
 end
 
 --- Returns places on the stack, where the start at r9 and its word in r1 are noted.
@@ -190,13 +204,12 @@ end
 ---@param plan OutlierPlan
 ---@param event OutlierEvent that ends the pair
 ---@param found OutlierPlaces
+---@param ring integer see outliers.begin()
 ---@param more integer Starts.more
-function outliers.send(a, source, places, plan, event, found, more)
+function outliers.send(a, source, places, plan, event, found, ring, more)
   local sent, done = a:new_label(), a:new_label()
-  local ring, key, time = a:take(8), a:take(8), a:take(8)
+  local key, time = a:take(8), a:take(8)
   unless_one(a, plan, found, done)
-  plan.rings:check(a, done, event.number)
-  a:store(8, FRAME, ring, 1)
   a:store(8, FRAME, key, 7)
   a:store(8, FRAME, time, 8)
   capture.write(a, source, { cpu = places.cpu, side = ring, time = time }, {

@@ -132,6 +132,7 @@ end
 ---@field of KernelPairs
 ---@field number integer of the rule, from 1
 ---@field is_alone boolean see probe.is_alone()
+---@field ring? integer see outliers.begin()
 local Program = {}
 Program.__index = Program
 
@@ -328,7 +329,7 @@ function Program:finish(rule, value)
   end
   if of.rows then self:add_row(rule, value, done) else of.cells:add(a, self.places, nil, self.is_alone) end
   if found and rule.sample then
-    outliers.send(a, self.source, self.places, of.plan.outliers, rule.sample, found, of.starts.more)
+    outliers.send(a, self.source, self.places, of.plan.outliers, rule.sample, found, self.ring, of.starts.more)
   elseif found then
     local unkept = a:new_label()
     outliers.leave(a, of.plan.outliers, found, of.starts, unkept)
@@ -375,8 +376,9 @@ function Program:key(rule)
 end
 
 function Program:generate(rule, is_counted)
-  local a = self.a
-  if self.of.plan.clock then self.of.plan.clock(a) else a:call 'ktime_get_ns' end
+  local a, plan = self.a, self.of.plan
+  if plan.outliers and rule.finds then self.ring = outliers.begin(a, plan.outliers, rule.sample) end
+  if plan.clock then plan.clock(a) else a:call 'ktime_get_ns' end
   a:alu_r('mov', 8, 0)
   if is_counted then
     self:count 'events'
@@ -394,7 +396,7 @@ function Program:generate(rule, is_counted)
   if rule.switch then self:follow(rule.switch) end
   if rule.ends then self:end_wait(rule.ends, asleep) end
   self:key(rule)
-  if self.of.plan.threads then self.of.plan.threads:check_id(a, 7, 'done') end
+  if plan.threads then plan.threads:check_id(a, 7, 'done') end
   if rule.finds then self:find(rule, can, value) end
   if rule.stores then
     local skipped = a:new_label()

@@ -93,7 +93,7 @@ function outliers.new(config, plan, by_event, kernel, checked)
   local function limit(ns) return ns and math.min(math.max(ns, 0), MOST_NS) end
   local than, lower = limit(config.than), limit(config.lower)
   self.plan = { than = than and math.floor(than), lower = lower and math.ceil(lower), rings = rings, size = size,
-    leaves = self.exit ~= nil }
+    number = rings.events, leaves = self.exit ~= nil }
   plan.outliers = self.plan
   return self
 end

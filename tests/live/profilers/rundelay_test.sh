@@ -36,7 +36,11 @@ expect_line 'with --detail there are two' '^rundelay: 4 events$' "$TMP/two.err"
 for out in two out; do
 	awk -F, -v pids="${hogs[*]}" 'index(" " pids " ", " " $3 " ") && $5 == "sched_switch" { print $3, $7 }' "$TMP/$out" >"$TMP/$out.waits"
 done
-check 'they count the same waits' diff "$TMP/two.waits" "$TMP/out.waits"
+if missing=$(grep -h ' did not report ' "$TMP/two.err" "$TMP/err"); then # as perf does on some kernels
+	skip 'they count the same waits' "${missing%%$'\n'*}"
+else
+	check 'they count the same waits' diff "$TMP/two.waits" "$TMP/out.waits"
+fi
 check 'of both programs' test "$(awk '$2 >= 10' "$TMP/out.waits" | wc -l)" -eq 2
 "$PROFSCRIPT" rundelay -m 512 --perins --than 1s --format csv --filter 'no such*' --duration 0.2 >"$TMP/out"
 check '--filter of none' diff /dev/null "$TMP/out"

@@ -169,7 +169,7 @@ local all_rings, take_outliers
 --- Lets the programs of a plan send outliers.
 local function add_outliers(plan, than, lower)
   if not all_rings then all_rings, take_outliers = new_rings() end
-  plan.outliers = { than = than, lower = lower, rings = all_rings, size = outliers.size(list) }
+  plan.outliers = { than = than, lower = lower, rings = all_rings, size = outliers.size(list), number = 0 }
   for _, rule in ipairs(plan.rules) do
     rule.sample = { event = EVENT, list = list, type = 1, number = 0, id = ID }
   end
