@@ -36,8 +36,9 @@ expect_line 'with --detail there are two' '^rundelay: 4 events$' "$TMP/two.err"
 for out in two out; do
 	awk -F, -v pids="${hogs[*]}" 'index(" " pids " ", " " $3 " ") && $5 == "sched_switch" { print $3, $7 }' "$TMP/$out" >"$TMP/$out.waits"
 done
-if missing=$(grep -h ' did not report ' "$TMP/two.err" "$TMP/err"); then # as perf does on some kernels
-	skip 'they count the same waits' "${missing%%$'\n'*}"
+missing=$(grep -h ' did not report ' "$TMP/two.err" "$TMP/err" | head -n 1)
+if [ -n "$missing" ] && ! diff -q "$TMP/two.waits" "$TMP/out.waits" >/dev/null; then # perf may miss some of them
+	skip 'they count the same waits' "$missing"
 else
 	check 'they count the same waits' diff "$TMP/two.waits" "$TMP/out.waits"
 fi
