@@ -198,11 +198,12 @@ function Captures:add(event, checked)
       return load(self, event, filters)
     end)
     if loaded then
-      event.only_plan.guarded = true
+      event.only_plan.guarded, event.is_filtered = true, true
       return
     end
   end
-  local _, why = asm.attempt(function() return load(self, event, kernel:filters(event)) end)
+  local loaded, why = asm.attempt(function() return load(self, event, kernel:filters(event)) end)
+  event.is_filtered = loaded ~= nil
   if why and event.user_filter then -- which profscript evaluates in any case
     _, why = asm.attempt(function() return load(self, event, kernel:filters(event, true)) end)
   end

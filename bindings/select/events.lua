@@ -54,6 +54,7 @@ local TRACEPOINT = perf_events.TYPES.tracepoint
 ---@field sent? string which of its pairs are sent (bindings/pairs/outliers.lua); nil: none
 ---@field only_plan? HandlerPlan its handler, if it has only one
 ---@field captured? boolean BPF programs write its samples (bindings/run/captures.lua)
+---@field is_filtered? boolean these programs check user_filter, too
 ---@field has_no_flags? boolean these programs cannot tell common_flags
 ---@field count_index? integer index among the counted events, from 0
 ---@field given SelectorAttr[] the attributes as given, in order, including repeated ones

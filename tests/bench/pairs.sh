@@ -14,7 +14,7 @@ paths 'by CPU' tight multi-trace "${calls[@]}"
 paths 'by thread' tight multi-trace "${calls[@]}" -k common_pid
 paths 'perins' tight multi-trace "${calls[@]}" -k common_pid --perins
 paths '--than 1ms' tight multi-trace "${calls[@]}" -k common_pid --than 1ms
-paths captured tight multi-trace "${calls[@]}" -k common_pid --than 1ms --heatmap "$tmp/map"
+paths captured tight multi-trace "${calls[@]}" -k common_pid --than 1ms --heatmap "$tmp/map.svg"
 paths syscalls tight syscalls
 paths 'perins' tight syscalls --perins
 paths 'wakeup' pipe multi-trace -e sched:sched_wakeup//key=pid/ -e sched:sched_switch//key=next_pid/

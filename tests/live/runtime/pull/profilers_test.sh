@@ -33,7 +33,7 @@ check "syscalls: all calls" grep -q ",getppid,$GETPPID,5000," "$TMP/out"
 # The kernel hides a switch now and then: one task that switches often.
 workload pingpong -c 0 2000
 link trace -e sched:sched_switch -- oncpu --input "unix:$TMP/s" -i 100s
-expect_line 'oncpu: tasks have their names' "pingpong:$WORKLOAD" "$TMP/out"
+expect_line 'oncpu: tasks have their names' "ping:$WORKLOAD" "$TMP/out"
 
 workload syscalls 5000
 link task-state -- task-state --input "unix:$TMP/s" --format csv -i 100s
