@@ -106,8 +106,8 @@ function outliers.keeper(a, source, places, event, tag, more)
   end
 end
 
---- Generates code that ends the program unless outliers can be sent: when the session has ended, pairs that are not sent
---- must not count. Returns the place on the stack of the ring's address. Uses r0 to r3.
+--- Generates code that ends the program unless outliers can be sent: when the session has ended, pairs that are not
+--- sent must not count. Returns the place on the stack of the ring's address. Uses r0 to r3.
 ---@param a Asm
 ---@param plan OutlierPlan
 ---@param event? OutlierEvent that ends pairs; nil: it is the exit of a task

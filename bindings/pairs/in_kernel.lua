@@ -138,7 +138,7 @@ function PairTaker:load(kernel, checked)
   if self.outliers then self.outliers.pairs = self.pairs end
   for event, rule in pairs(by_event) do
     if event.is_task_event then
-      local exit = { name = 'sched:sched_process_exit', system = 'sched', fields = {} }
+      local exit = { name = 'sched:sched_process_exit', system = 'sched', fields = {}, is_exit = true }
       kernel:probe(exit, self.pairs:body(rule, false, probe.is_alone(exit.name)))
     elseif not event.is_derived then
       self.programs[event] = kernel:probe(event, self.pairs:body(rule, true, probe.is_alone(event.name)))

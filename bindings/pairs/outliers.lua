@@ -4,6 +4,7 @@
 --- captured, and brings the first one along.
 local asm = require 'bindings.kernel.asm'
 local capture = require 'bindings.kernel.capture'
+local computed = require 'bindings.kernel.computed'
 local ffi = require 'ffi'
 local kernel_outliers = require 'bindings.kernel.outliers'
 local pair_view = require 'bindings.pairs.pair'
@@ -15,6 +16,8 @@ local batch = views.batch
 local outliers = {}
 
 local MOST_NS = 2 ^ 53
+-- Before, and since a fix that older kernels got in 2025, sched_process_exit follows perf's report of the exit.
+local EXIT_IN_ORDER = 6.016
 
 --- Returns whether a script only looks at outliers.
 ---@param config PairsConfig
@@ -72,6 +75,7 @@ function outliers.new(config, plan, by_event, kernel, checked)
     local finds = rule.stage > 0 or plan.cycle
     if event.is_task_event then
       if rule.stage == 0 or plan.cycle then asm.refuse('%s is not captured', event.alias) end
+      if computed.release() < EXIT_IN_ORDER then asm.refuse 'perf may report an exit before a program sees it' end
       self.exit = rule
     elseif not event.is_derived then
       -- The wakeup of the current task starts no pair.

@@ -257,6 +257,7 @@ function InKernel:spec(event, gate, filters)
     filters = filters,
     own_pid = event.system ~= 'sched' and self.run:own_pid() or nil,
     targets = self:targets(),
+    is_exit = event.is_exit,
     options = { foreign_pids = self:has_foreign_pids() },
   }
 end
