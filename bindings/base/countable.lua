@@ -1,13 +1,22 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Countables: classes of the library whose method `add` can be replaced by counting in the kernel. The module of the
---- class says how. bindings/run/handler_plans.lua uses it for handlers that do nothing else.
+--- Countables: classes of the library whose method `add` can be replaced by counting in the kernel, or `start` and
+--- `finish` by pairing. The module of the class says how. bindings/run/handler_plans.lua uses it for handlers that do
+--- nothing else.
 local ffi = require 'ffi'
 
 local countable = {}
 
+--- A part of a key: a C expression, a constant, or the text that a function returns for a number.
+---@alias TallyKey string|{ constant: number|string }|{ of: string, text: fun(n: number): string }
+
+--- A program of which counting is a part.
+---@class TallyProgram
+---@field fields table<string, Field> of the event, and of the program
+---@field add fun(body: fun(a: Asm, source: Source, places: ProbePlaces)) adds what the program has to do
+
 --- An argument of add(), for events of one class.
 ---@class countable.Term
----@field key? string|{ constant: number|string } C expression, as session.tally takes keys; nil: it may be a fraction
+---@field key? TallyKey C expression; nil: it may be a fraction
 ---@field value? string C expression, of which a fraction is truncated; nil: it is not a number
 ---@field type? string the type of the number
 ---@field constant? number
@@ -16,11 +25,20 @@ local countable = {}
 ---@field is_own? fun(object: table): boolean whether add() is the method of the class
 ---@field refuse? string why it cannot be counted
 ---@field count? fun(object: any, session: { tally: fun(settings: table): Tally }, event: Event,
---- terms: countable.Term[], settings: { handler: function, filter?: string }): (fun()?), string? adds a tally that
---- counts the same; returns a function to be called after the tally was updated, or nil and why not
+--- terms: countable.Term[], settings: { handler: function, filter?: string, within?: TallyProgram }): (fun()?), string?
+--- adds a tally that counts the same; returns a function to be called after the tally was updated, or nil and why not
+---@field join? fun(object: table): CountedJoin what start() and finish() do
+
+---@class CountedJoin
+---@field expires number ns after which a start does not count
+---@field refuse? string why it cannot be done in the kernel
+---@field lost function handler `lost`, which has nothing to do there
+---@field update fun(counts: table<string, number>, waiting: fun(): integer) called with what was counted since the last
+--- call: unstarted, replaced, expired, evicted; and with a function that returns the number of open starts
 
 local classes, ctypes = {}, {}
 local functions = setmetatable({}, { __mode = 'kv' }) -- objects by function
+local texts = setmetatable({}, { __mode = 'k' }) -- functions
 
 --- Adds a class of tables.
 ---@param class table the metatable
@@ -41,6 +59,15 @@ function countable.add_function(fn, object) functions[fn] = object end
 ---@param fn function
 ---@return any
 function countable.of_function(fn) return functions[fn] end
+
+--- Adds a function that returns a text for a number, always the same one: programs count the number.
+---@param fn fun(n: number): string
+function countable.add_text(fn) texts[fn] = true end
+
+--- Returns whether a function is one that returns a text for a number.
+---@param fn function
+---@return boolean
+function countable.is_text(fn) return texts[fn] or false end
 
 --- Returns how an object is counted; nil if it is not countable.
 ---@param object any

@@ -139,7 +139,7 @@ countable.add_ctype(ffi.typeof 'struct hist', {
     local set = hist.set(1)
     session.tally({}):add(event, {
       hist = { into = set, width = 1, at = 0, value = terms[1].value }, filter = settings.filter,
-      handler = settings.handler,
+      handler = settings.handler, within = settings.within,
     })
     return function()
       local new = set:get(0)

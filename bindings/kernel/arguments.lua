@@ -98,6 +98,7 @@ local EVENTS = {
   ['net:net_dev_queue'] = SKB,
   ['net:net_dev_xmit'] = { skbaddr = { 0 }, rc = { 1 }, len = { 3 } },
   ['napi:napi_poll'] = { napi = { 0 }, work = { 1 }, budget = { 2 } },
+  ['capability:cap_capable'] = { cap = { 3 }, ret = { 4 } },
   ['block:block_getrq'] = computed.BIO,
   ['block:block_rq_insert'] = REQUEST,
   ['block:block_rq_issue'] = REQUEST,

@@ -65,7 +65,8 @@ end
 ---@field labels table<string, integer> the instruction before which the label stands, from 0
 ---@field depth integer bytes of the stack in use
 ---@field free table<integer, integer[]> offsets of released places on the stack, by size
----@field made integer number of labels from new_label()
+---@field made integer number of labels from new_label(), and of parts
+---@field part? string prefix of the labels of the part that is being generated
 ---@field used_maps table[] maps to keep as long as the program is loaded
 local Asm = {}
 Asm.__index = Asm
@@ -93,6 +94,7 @@ function Asm:emit(code, to, from, off, imm)
   check_register(from)
   check_immediate(imm)
   if type(off) == 'number' then assert(off >= -32768 and off <= 32767, 'the offset has more than 16 bits') end
+  if type(off) == 'string' then off = self:scoped(off) end
   self.n = self.n + 1
   self.list[self.n] = { code, to, from, off, imm }
 end
@@ -209,8 +211,27 @@ end
 
 --- Places a label before the next instruction.
 function Asm:label(name)
+  name = self:scoped(name)
   assert(not self.labels[name], 'the label is placed twice')
   self.labels[name] = self.n
+end
+
+--- Returns the name of a label in all of the program.
+function Asm:scoped(name)
+  if not self.part or name:match '^label %d' then return name end
+  return self.part .. name
+end
+
+--- Generates a part of the program: its labels, but for those of new_label(), and its places on the stack are its own.
+--- The label `done` ends it.
+---@param body fun()
+function Asm:within(body)
+  local part, depth, free = self.part, self.depth, self.free
+  self.made = self.made + 1
+  self.part, self.free = ('part %d '):format(self.made), {}
+  body()
+  self:label 'done'
+  self.part, self.depth, self.free = part, depth, free
 end
 
 function Asm:go(label) self:emit(CLASS.JMP + JUMP.go, 0, 0, label, 0) end

@@ -11,6 +11,7 @@ local has = require('bindings.view.views').has
 local parts = {}
 
 local NAME = 16 -- bytes: TASK_COMM_LEN
+local EXACT = 2 ^ 53 -- integers beyond are not numbers of Lua
 
 ---@class Part
 ---@field size integer bytes, 8 or 16
@@ -49,6 +50,20 @@ local function number(tree, late)
     return read(word)
   end
   return part
+end
+
+--- Returns the part for a number that becomes text when it is read, by a function that takes what Lua would have.
+---@param fields table<string, Field>
+---@param text string a valid C expression
+---@param call fun(n: number|ffi.cdata*): string
+---@return Part
+function parts.text(fields, text, call)
+  local part = parts.of(fields, text, {})
+  return setmetatable({ type = 'string', read = function(bytes)
+    local value = part.read(bytes)
+    local n = tonumber(value)
+    return call(n >= -EXACT and n <= EXACT and n or value)
+  end }, { __index = part })
 end
 
 local function text_of(bytes) return ffi.string(bytes, libc.strnlen(bytes, NAME)) end

@@ -41,7 +41,8 @@ local function place(member) return ffi.offsetof('struct tally_hist', member) en
 --- What is counted of an event.
 ---@class TallyEvent
 ---@field event Event
----@field key (string|{ constant: string })[] expressions; constants and _cpu cost nothing
+---@field fields table<string, Field> that the expressions can use
+---@field key TallyKey[] expressions; constants and _cpu cost nothing
 ---@field filter? string condition: other events are only counted as ignored
 ---@field threads? boolean events in threads that have exited are ignored
 ---@field name? string expression: the name of a key is that of its first event
@@ -86,10 +87,11 @@ end
 local function split_key(one, fields, env)
   one.parts, one.hashed, one.key_size = {}, 0, 0
   for i, text in ipairs(one.key) do
-    if text == '_cpu' or type(text) == 'table' then
+    local text_of = type(text) == 'table' and text.text or nil
+    if text == '_cpu' or type(text) == 'table' and not text_of then
       one.parts[i] = { is_cpu = text == '_cpu', constant = text ~= '_cpu' and text.constant or nil }
     else
-      local part = parts.of(fields, text, env)
+      local part = text_of and parts.text(fields, text.of, text_of) or parts.of(fields, text, env)
       one.parts[i] = part
       part.at = one.key_size
       one.key_size, one.hashed = one.key_size + part.size, one.hashed + 1
@@ -438,7 +440,7 @@ end
 function tally.new(list, settings)
   local self, has_hist = setmetatable({ list = list, nr_cpus = settings.nr_cpus, key_size = 0 }, Tally), false
   for _, one in ipairs(list) do
-    local fields = one.event.fields
+    local fields = one.fields
     split_key(one, fields, settings.env)
     one.sum_parts = {}
     for i, text in ipairs(one.sums) do one.sum_parts[i] = parts.of(fields, text, settings.env) end

@@ -29,6 +29,8 @@ bytecode.OPS = {
   MOV = op(function(ev) local other = ev return other, ev end, 1),
   KSHORT = op(function() return 1 end, 1),
   KNUM = op(function() return 0.5 end, 1),
+  KPRI = op(function() return nil end, 1),
+  KNIL = op(function() local a, b = nil, nil return a, b end, 1),
   KSTR = op(function() return 'text' end, 1),
   GGET = op(function() return print end, 1),
   USETV = op(function(value) up = value end, 1),
@@ -37,6 +39,9 @@ bytecode.OPS = {
   CALLM = bytecode.op(from_end(function(fn) fn(fn()) end, 2)), -- its last arguments are all results of another call
   CALLT = bytecode.op(from_end(function(fn) return fn() end, 1)),
   RET0 = op(function() end, 1),
+  ISF = op(function(a) if a then up = a end end, 1),
+  IST = op(function(a) if not a then up = a end end, 1),
+  ISTC = op(function(a, b) local c = a or b return c, a, b end, 1), -- copies what it tests
   JMP = op(function(a) if a then up = a end end, 2),
   FNEW = op(function() return function() end end, 1),
   TNEW = op(function() return {} end, 1),

@@ -83,11 +83,12 @@ end
 ---@param roots { [integer]: any, of_host?: any[] } of the script, and objects of the host
 ---@param matches fun(text: string, is_code: boolean): boolean is_code: it is in the code of a function, not in a table
 ---@param each_function? fun(fn: function|userdata) called for each function of the script and each prototype in it
+---@param is_closed? fun(value: table): boolean tables that do not matter
 ---@return boolean
-function mentions.any(roots, matches, each_function)
+function mentions.any(roots, matches, each_function, is_closed)
   return search(roots, function(value, of_host, is_code)
     return type(value) == 'string' and not of_host and matches(value, is_code)
-  end, nil, each_function)
+  end, is_closed, each_function)
 end
 
 --- Returns whether the code of a script can reach one of some objects and upvalues, by identity.

@@ -177,7 +177,7 @@ local function guard(run, event, checked)
     if consumer.feed or consumer.prepare then return end
   end
   return (asm.attempt(function()
-    local text = handler_terms.filter(plan.handler, event, plan.code, plan.code.guards)
+    local text = handler_terms.filter(plan.handler, event, plan.code.conditions, plan.code.guards)
     return expr.compile(text, event.fields, { form = 'filter' })
   end))
 end
@@ -205,7 +205,7 @@ function Captures:add(event, checked)
   local loaded, why = asm.attempt(function() return load(self, event, kernel:filters(event)) end)
   event.is_filtered = loaded ~= nil
   if why and event.user_filter then -- which profscript evaluates in any case
-    _, why = asm.attempt(function() return load(self, event, kernel:filters(event, true)) end)
+    why = select(2, asm.attempt(function() return load(self, event, kernel:filters(event, true)) end))
   end
   return why
 end

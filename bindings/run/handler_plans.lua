@@ -8,6 +8,7 @@ local asm = require 'bindings.kernel.asm'
 local countable = require 'bindings.base.countable'
 local facade = require 'bindings.base.facade'
 local handler_code = require 'bindings.options.handler_code'
+local handler_joins = require 'bindings.run.handler_joins'
 local handler_terms = require 'bindings.run.handler_terms'
 local mentions = require 'bindings.options.mentions'
 local public_event = require 'bindings.view.public_event'
@@ -44,7 +45,7 @@ local function count_sum(session, handler, statement, event, terms, settings)
   end
   session.tally({}):add(event, {
     sums = { { into = into, width = 1, at = 0, value = not term.constant and term.value or nil } },
-    filter = settings.filter, handler = settings.handler,
+    filter = settings.filter, handler = settings.handler, within = settings.within,
   })
   return function()
     local _, value = debug.getupvalue(handler, statement.upvalue)
@@ -60,18 +61,26 @@ local function object_of(plan, statement)
 end
 
 --- Adds tallies for what a handler does.
-local function count(self, session, plan, event)
-  local settings = { filter = handler_terms.filter(plan.handler, event, plan.code), handler = plan.handler }
+---@param view? HandlerView what it sees of the event, if it has joins
+local function count(self, session, plan, event, view)
+  local public = public_event.of(event)
   for _, statement in ipairs(plan.code.statements) do
-    local terms = {}
-    for i, term in ipairs(statement.arguments) do terms[i] = handler_terms.resolve(plan.handler, event, term) end
-    local public = public_event.of(event)
-    if statement.method then
-      local object = object_of(plan, statement)
-      local after, why = countable.of(object).count(object, session, public, terms, settings)
-      table.insert(self._after, after or asm.refuse('line %d: %s', statement.line, why))
+    if statement.join then
+      self._joins:add(view, plan, statement)
     else
-      table.insert(self._after, count_sum(session, plan.handler, statement, public, terms, settings))
+      local settings, terms = { handler = plan.handler }, {}
+      settings.within = view and handler_joins.within(view, plan, statement)
+      settings.filter = not settings.within and handler_terms.filter(plan.handler, event, statement.conditions) or nil
+      for i, term in ipairs(statement.arguments) do
+        terms[i] = handler_terms.resolve(plan.handler, view or event, term)
+      end
+      if statement.method then
+        local object = object_of(plan, statement)
+        local after, why = countable.of(object).count(object, session, public, terms, settings)
+        table.insert(self._after, after or asm.refuse('line %d: %s', statement.line, why))
+      else
+        table.insert(self._after, count_sum(session, plan.handler, statement, public, terms, settings))
+      end
     end
   end
 end
@@ -79,7 +88,8 @@ end
 --- Loads the programs: see Taker in bindings/run/in_kernel.lua.
 ---@param kernel InKernel
 function HandlerTaker:load(kernel)
-  self._tallies, self._after = {}, {}
+  local nr_cpus, views = kernel.switch.nr_cpus, {}
+  self._tallies, self._after, self._joins = {}, {}, handler_joins.new(self.plans)
   local session = {
     tally = function(settings)
       local new = tally.new({ run = { services = kernel.run.services } }, settings)
@@ -87,21 +97,28 @@ function HandlerTaker:load(kernel)
       return new
     end,
   }
-  for _, plan in ipairs(self.plans) do
-    for _, event in ipairs(plan.events) do count(self, session, plan, event) end
+  for i, plan in ipairs(self.plans) do
+    views[i] = {}
+    for j, event in ipairs(plan.events) do views[i][j] = self._joins:view(plan, event, nr_cpus) or false end
+  end
+  self._joins:prepare(nr_cpus)
+  for i, plan in ipairs(self.plans) do
+    for j, event in ipairs(plan.events) do count(self, session, plan, event, views[i][j] or nil) end
   end
   for _, one in ipairs(self._tallies) do one:load(kernel) end
+  self._joins:load(kernel)
 end
 
 ---@param side integer
 function HandlerTaker:turn(side)
   for _, one in ipairs(self._tallies) do one:turn(side) end
   for _, after in ipairs(self._after) do after() end
+  self._joins:update()
 end
 
 --- Each event counts once, although it may have several programs.
 function HandlerTaker:count()
-  local seen, n = {}, 0
+  local seen, n = self._joins:events()
   for _, one in ipairs(self._tallies) do
     for event, events in pairs(one:by_event()) do
       if not seen[event] then n = n + events end
@@ -126,7 +143,12 @@ local function states_of(plan)
     if statement.method then
       local how = countable.of(value)
       local call = ('line %d calls %s:%s()'):format(statement.line, statement.name, statement.method)
-      if not how or statement.method ~= 'add' then return nil, call end
+      local is_known = statement.method == 'add'
+      if how and how.join then
+        is_known = statement.method == 'start' or statement.method == 'finish'
+        statement.join = value
+      end
+      if not how or not is_known then return nil, call end
       if how.refuse then return nil, ('line %d: %s'):format(statement.line, how.refuse) end
       states[value] = statement.name
       for _, member in next, type(value) == 'table' and value or {} do
@@ -148,6 +170,38 @@ local function leads_to(run)
   end
 end
 
+--- Returns whether a handler is that of a join, for lost events: programs lose none.
+local function is_of_join(plans, handler)
+  for _, plan in ipairs(plans) do
+    for state in pairs(plan.states or {}) do
+      local how = countable.of(state)
+      if how and how.join and how.join(state).lost == handler then return true end
+    end
+  end
+  return false
+end
+
+--- Refuses handlers with joins in which the last handlers may start or finish something, too.
+---@param plans HandlerPlan[]
+---@param checked contract.Handlers
+---@param is_closed fun(value: table): boolean
+local function refuse_late(plans, checked, is_closed)
+  local function is_use(text, is_code) return is_code and (text == 'start' or text == 'finish') end
+  for name in pairs(AFTER) do
+    local root = { checked.life[name] }
+    local is_user = root[1] and mentions.any(root, is_use, nil, is_closed)
+    for _, plan in ipairs(is_user and plans or {}) do
+      for state, of in pairs(plan.states or {}) do
+        local how = countable.of(state)
+        if how and how.join and mentions.reaches(root, { [state] = true }, is_closed) then
+          plan.states, plan.reason = nil, ("'%s' is also used by the handler %s"):format(of, name)
+          break
+        end
+      end
+    end
+  end
+end
+
 --- Refuses handlers whose states other code may look at.
 ---@param run Run
 ---@param plans HandlerPlan[]
@@ -155,7 +209,9 @@ end
 local function refuse_shared(run, plans, checked)
   local roots, is_closed = {}, leads_to(run)
   for name, handler in pairs(checked.life) do
-    if not AFTER[name] then roots[#roots + 1] = { handler, 'the handler ' .. name } end
+    if not AFTER[name] and not (name == 'lost' and is_of_join(plans, handler)) then
+      roots[#roots + 1] = { handler, 'the handler ' .. name }
+    end
   end
   for _, consumer in ipairs(checked.consumers) do roots[#roots + 1] = { consumer, 'an entry of the handlers' } end
   local function refuse(root)
@@ -169,6 +225,7 @@ local function refuse_shared(run, plans, checked)
     end
   end
   for _, root in ipairs(roots) do refuse(root) end
+  refuse_late(plans, checked, is_closed)
   local done, again = {}, true
   while again do -- a handler that is refused may be the reason for others
     again = false

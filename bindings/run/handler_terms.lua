@@ -17,7 +17,9 @@ local EXACT, MOST = 2 ^ 53, 2 ^ 63
 ---@class handler_terms.Term: countable.Term
 ---@field low? number the least value of a number: of a 64-bit one, as long as Lua has it exactly
 ---@field high? number
----@field is_wide? boolean a 64-bit field is in it
+---@field wide? string[] the 64-bit fields in it: beyond 2^53, Lua has 64-bit integers of them
+---@field is_unsigned? boolean one of these is unsigned
+---@field is_choice? boolean only some of these may count
 ---@field is_fraction? boolean the value is truncated: `dividend / by`
 ---@field dividend? handler_terms.Term
 ---@field by? string
@@ -49,8 +51,9 @@ local function field_term(event, name)
     local kind = types.INTEGERS[(has(field, 'SIGNED') and 'i' or 'u') .. field.size * 8]
     bounds = { kind.lo, kind.hi }
   end
+  local is_unsigned = compiled.type == 'u64'
   return { key = name, value = name, type = compiled.type, low = bounds[1], high = bounds[2],
-    is_wide = compiled.type == 'i64' or compiled.type == 'u64' }
+    wide = (is_unsigned or compiled.type == 'i64') and { name } or nil, is_unsigned = is_unsigned }
 end
 
 --- Returns the value of a variable of the handler, or of an option.
@@ -68,11 +71,19 @@ end
 --- Returns a term of the expression, or refuses what integers of 64 bits cannot hold.
 local function made(operands, low, high, format, ...)
   if low < -MOST or high >= MOST then asm.refuse 'it may compute more than 64 bits' end
-  local is_wide = false
-  for _, one in ipairs(operands) do is_wide = is_wide or one.is_wide or false end
-  if not is_wide and (low < -EXACT or high > EXACT) then asm.refuse 'it may compute more than Lua has exactly' end
+  local wide, is_unsigned, is_choice = nil, false, false
+  for _, one in ipairs(operands) do
+    for _, field in ipairs(one.wide or {}) do
+      wide = wide or {}
+      wide[#wide + 1] = field
+    end
+    is_unsigned, is_choice = is_unsigned or one.is_unsigned or false, is_choice or one.is_choice or false
+  end
+  if not wide and (low < -EXACT or high > EXACT) then asm.refuse 'it may compute more than Lua has exactly' end
+  if is_unsigned and low < 0 then asm.refuse 'it computes with an unsigned 64-bit number' end
   local text = ('(%s)'):format(format:format(...))
-  return { key = text, value = text, type = is_wide and 'i64' or 'i32', low = low, high = high, is_wide = is_wide }
+  return { key = text, value = text, type = wide and 'i64' or 'i32', low = low, high = high, wide = wide,
+    is_unsigned = is_unsigned, is_choice = is_choice }
 end
 
 --- Returns the text of an operand as a signed integer of 64 bits.
@@ -114,9 +125,15 @@ OPERATIONS['%'] = function(a, b)
   local by = divisor(b)
   if a.type == 'u64' then return made({ a }, 0, by - 1, '%s %% %s', a.value, b.value) end
   if a.low >= 0 then return made({ a }, 0, by - 1, '%s %% %s', signed(a), b.value) end
-  return made({ a }, 0, by - 1, '(%s %% %s + %s) %% %s', signed(a), b.value, b.value, b.value)
+  if not a.wide then return made({ a }, 0, by - 1, '(%s %% %s + %s) %% %s', signed(a), b.value, b.value, b.value) end
+  if a.is_choice then asm.refuse 'it divides one of several 64-bit numbers' end
+  local exact = {} -- the remainder of a 64-bit integer may be negative
+  for i, field in ipairs(a.wide) do exact[i] = ('%s >= -%.0f && %s <= %.0f'):format(field, EXACT, field, EXACT) end
+  return made({ a }, 1 - by, by - 1, '(%s %% %s + %s * (%s)) %% %s', signed(a), b.value, b.value,
+    table.concat(exact, ' && '), b.value)
 end
 
+--- Lua has no result for 64-bit integers beyond 2^53: the handler would end the run.
 function OPERATIONS.floor(a)
   if not a.is_fraction then return a end
   local low, high = math.floor(a.low), math.floor(a.high)
@@ -132,7 +149,7 @@ end
 
 --- Checks the operands of a shift, which Lua does with 32 bits of numbers.
 local function shift_count(a, b)
-  if a.is_wide or a.low < -2 ^ 31 or a.high >= 2 ^ 32 then asm.refuse 'it shifts more than 32 bits' end
+  if a.wide or a.low < -2 ^ 31 or a.high >= 2 ^ 32 then asm.refuse 'it shifts more than 32 bits' end
   if not b.constant or b.constant < 1 or b.constant > 31 then asm.refuse 'it does not shift by 1 to 31 bits' end
   return b.constant
 end
@@ -147,14 +164,54 @@ function OPERATIONS.lshift(a, b)
   return made({ a }, -2 ^ 31, 2 ^ 31 - 1, '(s32)((u32)%s << %d)', a.value, count)
 end
 
-local OPERANDS = { ['-'] = { 1, 2 }, floor = { 1, 1 } } -- least and most; default: 2
+function OPERATIONS.text(a, call)
+  return { key = { of = a.value, text = call }, type = 'string' }
+end
+
+local OPERANDS = { ['-'] = { 1, 2 }, floor = { 1, 1 }, text = { 1, 1 } } -- least and most; default: 2
+
+local COMPARE = {
+  ['=='] = function(a, b) return a == b end,
+  ['~='] = function(a, b) return a ~= b end,
+  ['<'] = function(a, b) return a < b end,
+  ['<='] = function(a, b) return a <= b end,
+  ['>'] = function(a, b) return a > b end,
+  ['>='] = function(a, b) return a >= b end,
+}
+
+local function constant_of(term) return type(term.key) == 'table' and term.key.constant or nil end
+
+--- Returns one of two terms if that is known, or an expression that chooses.
+local function choose(handler, event, term)
+  local condition, yes, no = term.choice, term.terms[1], term.terms[2]
+  local left = constant_of(handler_terms.resolve(handler, event, condition.left))
+  local right = constant_of(handler_terms.resolve(handler, event, condition.right))
+  local is_equality = condition.op == '==' or condition.op == '~='
+  if left and right and (is_equality or type(left) == 'number' and type(right) == 'number') then
+    return handler_terms.resolve(handler, event, COMPARE[condition.op](left, right) and yes or no)
+  end
+  local text = handler_terms.filter(handler, event, { condition })
+  yes, no = handler_terms.resolve(handler, event, yes), handler_terms.resolve(handler, event, no)
+  if yes.value and no.value then
+    if yes.is_fraction or no.is_fraction then asm.refuse 'it chooses a fraction' end
+    local result = made({ yes, no }, math.min(yes.low, no.low), math.max(yes.high, no.high), '%s ? %s : %s', text,
+      signed(yes), signed(no))
+    result.is_choice = true
+    return result
+  end
+  local one, other = constant_of(yes), constant_of(no)
+  if not one or not other then asm.refuse 'it chooses between texts of the event' end
+  return OPERATIONS.text({ value = ('(%s)'):format(text) }, function(n) return n ~= 0 and one or other end)
+end
 
 --- Returns a term of a handler for events of a class, or refuses.
 ---@param handler function
----@param event Event
+---@param event Event|HandlerView
 ---@param term handler_code.Term
 ---@return handler_terms.Term
 function handler_terms.resolve(handler, event, term)
+  if term.finish then return event:result(term.finish, term.result) end
+  if term.choice then return choose(handler, event, term) end
   if term.field == '_event' then return constant_term(event.name) end
   if term.field then return field_term(event, term.field) end
   if term.constant then return constant_term(term.constant) end
@@ -166,7 +223,7 @@ function handler_terms.resolve(handler, event, term)
     if operands[i].is_fraction and term.op ~= 'floor' then asm.refuse 'it computes with a fraction' end
   end
   if #operands < wanted[1] or #operands > wanted[2] then asm.refuse 'a function has the wrong number of arguments' end
-  local result = OPERATIONS[term.op](unpack(operands))
+  local result = OPERATIONS[term.op](operands[1], term.call or operands[2])
   if result.is_fraction then result.key = nil end
   return result
 end
@@ -182,21 +239,21 @@ local function operand(term, other)
     return (is_wide and '(s64)' or '') .. term.value
   end
   if type(term.key) == 'string' then return term.key end
-  local text = term.key.constant
+  local text = term.key.constant or asm.refuse 'it compares a string'
   if text:find '[%c"\\]' then asm.refuse 'a string has characters that a filter cannot have' end
   return ('"%s"'):format(text)
 end
 
---- Returns the condition of a handler as a filter; nil if it has none.
+--- Returns conditions of a handler as a filter; nil if there are none.
 ---@param handler function
----@param event Event
----@param code handler_code.Code
+---@param event Event|HandlerView
+---@param conditions handler_code.Condition[] comparisons
 ---@param n? integer only the first conditions; default: all
 ---@return string?
-function handler_terms.filter(handler, event, code, n)
+function handler_terms.filter(handler, event, conditions, n)
   local parts = {}
-  for i = 1, n or #code.conditions do
-    local condition = code.conditions[i]
+  for i = 1, n or #conditions do
+    local condition = conditions[i]
     local left = handler_terms.resolve(handler, event, condition.left)
     local right = handler_terms.resolve(handler, event, condition.right)
     local is_equality = condition.op == '==' or condition.op == '~='

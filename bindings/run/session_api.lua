@@ -8,6 +8,7 @@ local caches = require 'bindings.run.caches'
 local cgroups = require 'bindings.run.cgroups'
 local check = require 'bindings.base.check'
 local condition = require 'bindings.select.condition'
+local countable = require 'bindings.base.countable'
 local counts = require 'bindings.run.counts'
 local doubts = require 'bindings.pairs.doubts'
 local failure = require 'bindings.base.failure'
@@ -319,6 +320,7 @@ function session_api.new(instance)
     check.is(tonumber(nr), 'number', 'session.syscall_name takes the number of a system call')
     return services.expression_env.syscall_name(nr)
   end
+  countable.add_text(api.syscall_name)
 
   --- Returns the name of a control group of this machine.
   ---@param id number `ev._cgroup`

@@ -25,6 +25,7 @@ local LARGEST = 2 ^ 63 - 1024 -- that a histogram can hold; larger unsigned numb
 ---@field each? fun(ev: Ev, value: number) also called for each event with the value of `hist`
 ---@field handler? fun(ev: Ev) counts the same; default: a generated one
 ---@field filter? string with `handler`: a condition that it checks
+---@field within? table with `handler`: the program of which the counting is a part
 
 --- Counts events, in the kernel if possible. The keys are up to date when `interval` and `stop` are called.
 ---
@@ -118,6 +119,7 @@ function Tally:add(event, settings)
     event = real, key = settings.thread and { '_tid' } or settings.key or {}, threads = settings.thread,
     name = settings.name, sums = {}, hist = settings.hist and settings.hist.value, filter = settings.filter,
     signed = settings.hist and settings.hist.negative ~= nil, settings = settings,
+    fields = settings.within and settings.within.fields or real.fields,
   }
   for _, sum in ipairs(settings.sums or {}) do one.sums[#one.sums + 1] = sum.value end
   self._list[#self._list + 1], self.events[#self.events + 1] = one, real
@@ -152,7 +154,10 @@ function Tally:load(kernel)
   self._kernel = require('bindings.kernel.tally').new(self._list, {
     nr_cpus = kernel.switch.nr_cpus, max_keys = self._keys and self._keys.max or 1, env = self._services.expression_env,
   })
-  for i, event in ipairs(self.events) do kernel:probe(event, self._kernel:body(i)) end
+  for i, event in ipairs(self.events) do
+    local within = self._list[i].settings.within
+    if within then within.add(self._kernel:body(i)) else kernel:probe(event, self._kernel:body(i)) end
+  end
 end
 
 --- Adds a row of the kernel to the script's arrays and histograms.

@@ -139,14 +139,14 @@ end
 --- Makes the events of a class count, in the kernel if possible. Returns the handler. Only valid in start().
 ---@param session Session
 ---@param event Event
----@param settings { key: (string|{ constant: string })[], value?: string, filter?: string, handler: fun(ev: Ev) } C
---- expressions, and a handler that does the same by add()
+---@param settings { key: (string|{ constant: string })[], value?: string, filter?: string, handler: fun(ev: Ev),
+--- within?: table } C expressions, and a handler that does the same by add()
 ---@return fun(ev: Ev) handler
 function Aggregate:count(session, event, settings)
   self._tally = self._tally or session.tally { keys = self._keys }
   local into = { into = self._values, width = 1, at = 0, value = settings.value }
   return self._tally:add(event, {
-    key = settings.key, filter = settings.filter, handler = settings.handler,
+    key = settings.key, filter = settings.filter, handler = settings.handler, within = settings.within,
     sums = not self._hists and { into } or nil,
     hist = self._hists and into or nil,
   })
@@ -165,6 +165,7 @@ countable.add(Aggregate, {
     end
     self:count(session, event, {
       key = key, value = values > 0 and terms[1].value or nil, filter = settings.filter, handler = settings.handler,
+      within = settings.within,
     })
     return function() end
   end,

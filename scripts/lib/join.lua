@@ -14,6 +14,7 @@
 --- A key has one start: a new one replaces it. Starts that wait too long are dropped, and those that a gap of lost
 --- events may have falsified, if the script has the handler `lost`.
 local check = require 'bindings.base.check'
+local countable = require 'bindings.base.countable'
 local map = require 'lib.map'
 local units = require 'lib.units'
 
@@ -138,6 +139,26 @@ end
 
 --- Returns the number of open starts.
 ---@return integer
-function Join:count() return self._open:count() end
+function Join:count() return self._open:count() + (self._waiting and self._waiting() or 0) end
+
+countable.add(Join, {
+  is_own = function(self)
+    for name in next, self do
+      if Join[name] ~= nil then return false end
+    end
+    return true
+  end,
+  join = function(self)
+    return {
+      expires = self._expires,
+      refuse = self._max ~= MAX and 'the number of open starts is limited' or nil,
+      lost = self.lost,
+      update = function(counts, waiting)
+        for name, n in pairs(counts) do self[name] = self[name] + n end
+        self._waiting = waiting
+      end,
+    }
+  end,
+})
 
 return join

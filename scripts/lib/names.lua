@@ -9,6 +9,7 @@
 --- The names of system calls are in session.syscall_name(): they depend on the machine.
 local bit = require 'bit'
 local check = require 'bindings.base.check'
+local countable = require 'bindings.base.countable'
 
 local names = {}
 
@@ -147,6 +148,10 @@ function names.ip(address)
   if n == 4 then return ('%d.%d.%d.%d'):format(address[0], address[1], address[2], address[3]) end
   if n == 16 then return ipv6(address) end
   error(('names.ip takes a field of 4 or 16 bytes, not %s'):format(check.shown(address)), 2)
+end
+
+for _, name in ipairs { 'errno', 'signal', 'signal_result', 'tcp_state', 'capability', 'open_flags' } do
+  countable.add_text(names[name])
 end
 
 return names

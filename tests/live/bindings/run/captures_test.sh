@@ -80,13 +80,16 @@ check "sees all of $((seen)) calls" test "$seen,$lost" = 100000,0
 for pages in 4 16; do
 	workload -C 0 syscalls 300000 1000000
 	mkfifo "$TMP/last.$pages"
-	taskset -c 0 bash -c "read -r _ <'$TMP/last.$pages'; exec '$TOP/build/workloads/syscalls' 1" &
+	taskset -c 0 "$TOP/build/workloads/syscalls" -w 1 <"$TMP/last.$pages" &
 	last=$!
+	exec {last_go}>"$TMP/last.$pages"
+	wait_for 20 grep -qx syscalls "/proc/$last/comm" # no shell any more, which would make this call, too
 	start "$SEEN" --capture bpf -m $pages --slow 20 \
 		-e "raw_syscalls:sys_enter/id == $GETPPID && (common_pid == $WORKLOAD || common_pid == $last)/"
 	go
 	sleep 0.5
-	echo >"$TMP/last.$pages"
+	echo >&"$last_go"
+	exec {last_go}>&-
 	wait $last
 	stop
 	read -r seen _ lost _ <"$TMP/out"

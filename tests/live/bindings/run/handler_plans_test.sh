@@ -8,6 +8,8 @@ needs_tracepoint raw_syscalls:sys_enter raw_syscalls:sys_exit
 exec_once=('count()' -e raw_syscalls:sys_enter --duration 1ms -q)
 "$PROFSCRIPT" exec --capture bpf "${exec_once[@]}" >/dev/null 2>"$TMP/err" || skip_all "$(head -n 1 "$TMP/err")"
 
+explain() { "$PROFSCRIPT" explain "$@" >"$TMP/out" 2>"$TMP/err"; }
+
 cat >"$TMP/counts.lua" <<'EOF'
 local aggregate = require 'lib.aggregate'
 local counter = require 'lib.counter'
@@ -156,6 +158,14 @@ capture_agrees 'one-liners that compute' exec -e "raw_syscalls:sys_enter/id==$GE
 	'if ev._tid % 2 < 2 then count(ev.id % 16, math.floor(ev._tid / 10)) hist((ev.id - 100) / 2) end'
 expect_line 'their keys' ",$((GETPPID % 16)),$((WORKLOAD / 10)),3000$" "$TMP/out"
 
+workload -C 0 syscalls 3000
+code="if ev.id == $GETPPID then count('it', 1) else count('others', 2) end if ev.id < 0 then count('none', ev.id) end"
+code+=" count(ev.id == $GETPPID and 'chosen' or 'left', ev.id == $GETPPID and 5 or 6)"
+capture_agrees 'one-liners with conditions around parts' exec -e "raw_syscalls:sys_enter/common_pid==$WORKLOAD/" "$code"
+for key in it,1 chosen,5; do expect_line "their key $key" ",$key,3000\$" "$TMP/out"; done
+explain exec -e raw_syscalls:sys_enter "$code"
+expect_line 'and run in the kernel' '^handler of raw_syscalls:sys_enter .*: counts in the kernel$' "$TMP/out"
+
 # Handlers that only do something for some events: programs leave out the others.
 cat >"$TMP/than.lua" <<'EOF'
 return {
@@ -186,7 +196,6 @@ go
 stop
 expect_line 'programs leave out the other events' '^profscript: 0 events, 0 lost' "$TMP/err"
 
-explain() { "$PROFSCRIPT" explain "$@" >"$TMP/out" 2>"$TMP/err"; }
 script=("$TMP/counts.lua" --enter raw_syscalls:sys_enter --leave raw_syscalls:sys_exit)
 
 explain "${script[@]}"

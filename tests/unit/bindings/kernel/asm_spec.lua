@@ -51,6 +51,26 @@ describe('the assembler', function()
     assert.same({ '18 22 0 7', '00 00 0 24', '95 00 0 0' }, program(function(a) a:map_value(2, { fd = 7 }, 24) end))
   end)
 
+  it('has parts with labels and places of their own', function()
+    local places = {}
+    local lines = program(function(a)
+      local outer = a:take(8)
+      for i = 1, 2 do
+        a:within(function()
+          places[i] = a:take(16)
+          a:jump('==', i, 0, 'done')
+          a:jump('==', i, 1, 'again')
+          a:alu('mov', 0, i)
+          a:label 'again'
+          a:give(places[i], 16)
+        end)
+      end
+      a:give(outer, 8)
+    end)
+    assert.same({ '15 01 2 0', '15 01 1 1', 'b7 00 0 1', '15 02 2 0', '15 02 1 1', 'b7 00 0 2', '95 00 0 0' }, lines)
+    assert.same({ -24, -24 }, places)
+  end)
+
   it('resolves labels in both directions', function()
     local lines = program(function(a)
       a:label 'again'

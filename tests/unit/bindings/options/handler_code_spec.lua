@@ -1,8 +1,20 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 local bit = require 'bit'
 local handler_code = require 'bindings.options.handler_code'
+local join = require 'lib.join'
 
-local function term(one)
+local term
+
+--- Returns the text of a condition.
+local function condition_text(one)
+  return one.op and ('%s %s %s'):format(term(one.left), one.op, term(one.right)) or term(one.left)
+end
+
+function term(one)
+  if one.finish then return ('result %d of %s'):format(one.result, one.finish.name) end
+  if one.choice then
+    return ('(%s ? %s : %s)'):format(condition_text(one.choice), term(one.terms[1]), term(one.terms[2]))
+  end
   if one.field then return 'ev.' .. one.field end
   if one.of then return ('%s.%s'):format(one.of.name, one.name) end
   if not one.op then return tostring(one.upvalue and one.name or one.constant) end
@@ -14,22 +26,25 @@ local function term(one)
 end
 
 --- Returns what a handler does, as read from its bytecode: its statements, or why it is not data. text: the handler's
---- body; `calls` and `total` are its upvalues, `later` is one that is assigned again.
+--- body; `calls`, `total` and `waits`, a join, are its upvalues, `later` is one that is assigned again.
 local function read(text, parameters)
   local chunk = assert(load(([[
+    local waits = ...
     local calls, total, later, opt, base = {}, 0, {}, {}, 5
     local function set() later, total = nil, 0 end
     return function(%s) %s end, set, opt, base]]):format(parameters or 'ev', text), '@demo.lua'))
-  local handler = chunk()
+  local handler = chunk(join.new())
   setfenv(handler, { math = math, bit = bit })
   local code, parts = assert(handler_code.read(handler)), {}
   if code.refusal then return code.refusal.text end
-  for i, condition in ipairs(code.conditions) do
-    parts[i] = ('if %s %s %s'):format(term(condition.left), condition.op, term(condition.right))
-  end
+  local before = ''
   for _, statement in ipairs(code.statements) do
-    local arguments = {}
+    local arguments, conditions = {}, {}
     for i, one in ipairs(statement.arguments) do arguments[i] = term(one) end
+    for i, one in ipairs(statement.conditions) do conditions[i] = 'if ' .. condition_text(one) end
+    local under = table.concat(conditions, '; ')
+    if under ~= before then parts[#parts + 1] = #under > 0 and under or 'always' end
+    before = under
     parts[#parts + 1] = ('%s%s(%s)'):format(statement.name, statement.method and ':' .. statement.method or ' +',
       table.concat(arguments, ', '))
   end
@@ -54,13 +69,68 @@ describe('the code of a handler', function()
       read 'if not (ev.a < 10) and ev.b <= ev.c then calls:add(1) end')
     assert.are.equal('if ev.a >= 1; if ev.b ~= 2; calls:add(1)',
       read 'if ev.a < 1 then return end if ev.b == 2 then return end calls:add(1)')
-    for _, text in ipairs {
-      'if ev.a < 1 or ev.b < 1 then calls:add(1) end',
-      'if ev.a < 1 then calls:add(1) else calls:add(2) end',
-      'if ev.a < 1 then calls:add(1) end total = total + 1',
-      'if ev.a < 1 then total = total + 1 return end calls:add(1)',
-      'total = total + 1 if ev.a < 1 then calls:add(1) end',
-    } do assert.are.equal('has a condition', read(text)) end
+    for text, reason in pairs {
+      ['if ev.a < 1 or ev.b < 1 then calls:add(1) end'] = 'has a condition',
+      ['if ev.a < 1 and ev.b < 1 then calls:add(1) else calls:add(2) end'] = 'has a condition',
+      ['if ev.a < 1 then total = total + 1 return end calls:add(1)'] = 'returns early',
+      ['if ev.a < 1 then if ev.b < 1 then return end calls:add(1) end calls:add(2)'] = 'has a condition',
+      ['if ev.a then calls:add(1) end'] = 'has a condition',
+      ['repeat calls:add(1) until ev.a < 1'] = 'has a loop',
+      ['local n if ev.a < 1 then n = ev.b end calls:add(n)'] = 'calls calls:add()',
+      ['local m, n = ev.a m, n = nil, nil calls:add(m)'] = 'calls calls:add()',
+      ['calls:add(false)'] = 'calls calls:add()',
+    } do assert.are.equal(reason, read(text)) end
+  end)
+
+  it('may have conditions around a part of it', function()
+    assert.are.equal('if ev.a < 1; calls:add(1); always; total +(1)',
+      read 'if ev.a < 1 then calls:add(1) end total = total + 1')
+    assert.are.equal('total +(1); if ev.a < 1; calls:add(1)',
+      read 'total = total + 1 if ev.a < 1 then calls:add(1) end')
+    assert.are.equal('if ev.a < 1; calls:add(1); if ev.a < 1; if ev.b == 2; calls:add(2); if ev.a < 1; calls:add(3)',
+      read 'if ev.a < 1 then calls:add(1) if ev.b == 2 then calls:add(2) end calls:add(3) end')
+    assert.are.equal('if ev.a < 1; calls:add(1); if ev.a >= 1; calls:add(2); always; total +(1)',
+      read 'if ev.a < 1 then calls:add(1) else calls:add(2) end total = total + 1')
+    assert.are.equal('if ev.a ~= 1; if ev.b < 2; calls:add(1); if ev.a ~= 1; if ev.b >= 2; calls:add(2)',
+      read 'if ev.a == 1 then return end if ev.b < 2 then calls:add(1) else calls:add(2) end')
+  end)
+
+  it('may choose a value', function()
+    assert.are.equal('calls:add((ev.a >= 1 ? 2 : 1))',
+      read 'local n if ev.a < 1 then n = 1 else n = 2 end calls:add(n)')
+    assert.are.equal('calls:add((ev.a < 1 ? ev.b : 0))', read 'local n = 0 if ev.a < 1 then n = ev.b end calls:add(n)')
+    assert.are.equal('calls:add(1, (opt.by ~= comm ? all : ev.comm))',
+      read "calls:add(1, opt.by == 'comm' and ev.comm or 'all')")
+    assert.are.equal('calls:add((ev.a >= 0 ? ok : failed)); total +(1)',
+      read "local name = 'failed' calls:add(ev.a < 0 and name or 'ok') total = total + 1")
+    assert.are.equal('total +((ev.a >= 0 ? 0 : 1))', read 'total = total + (ev.a < 0 and 1 or 0)')
+    assert.are.equal('has a condition', read 'calls:add(ev.a < 0 and ev.b < 0 and 1 or 2)')
+    assert.are.equal('has a condition', read 'calls:add(ev.a or 1)')
+  end)
+
+  it('may use what a join has found', function()
+    local finish = 'local ns, id = waits:finish(ev.pid, ev._time) '
+    assert.are.equal('waits:start(ev.pid, ev._time, ev.id)', read 'waits:start(ev.pid, ev._time, ev.id)')
+    assert.are.equal(
+      'waits:finish(ev.pid, ev._time); if result 1 of waits; calls:add((result 1 of waits/1000), result 2 of waits)',
+      read(finish .. 'if ns then calls:add(ns / 1000, id) end'))
+    assert.are.equal('waits:finish(ev.pid, ev._time); if result 1 of waits; total +(1)',
+      read(finish .. 'if not ns then return end total = total + 1'))
+    assert.are.equal('waits:finish(ev.pid, ev._time); if result 1 of waits; if 5 < result 1 of waits; total +(1)',
+      read(finish .. 'if ns and ns > 5 then total = total + 1 end'))
+    assert.are.equal('if ev.a == 1; waits:finish(ev.pid, ev._time)', read('if ev.a == 1 then ' .. finish .. ' end'))
+    for text, reason in pairs {
+      ['calls:add(ns)'] = 'calls calls:add()',
+      ['if ns then calls:add(ns) end calls:add(id)'] = 'calls calls:add()',
+      ['local us = ns / 1000 if ns then calls:add(us) end'] = 'computes',
+      ['if ns > 5 then calls:add(ns) end'] = 'has a condition',
+      ['if not ns then calls:add(1) end'] = 'has a condition',
+      ['if ns then return end calls:add(1)'] = 'has a condition',
+      ['if ns then calls:add(1) else calls:add(2) end'] = 'has a condition',
+      ['if id then calls:add(1) end'] = 'has a condition',
+      ['if ns then calls:add(ns or 5) end'] = 'has a condition',
+    } do assert.are.equal(reason, read(finish .. text)) end
+    assert.are.equal('calls later:finish()', read 'local ns = later:finish(ev.pid) if ns then calls:add(ns) end')
   end)
 
   it('may compute', function()
@@ -81,7 +151,6 @@ describe('the code of a handler', function()
     assert.are.equal('calls calls:add()', read 'calls:add(total + 1)')
     assert.are.equal('calls calls:get()', read 'calls:add(calls:get())')
     assert.are.equal('computes', read 'total = total - 1')
-    assert.are.equal('computes', read 'if ev.a then calls:add(1) end')
     assert.are.equal("sets 'total'", read 'total = ev.a')
     assert.are.equal("sets 'total'", read 'local before = total total = total + 1 total = before + 1')
     assert.are.equal('calls calls.add()', read 'calls.add(calls, 1)')

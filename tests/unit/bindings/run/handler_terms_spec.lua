@@ -1,11 +1,13 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 -- What handlers compute, as C expressions: these have the values that Lua computes.
 local bit = require 'bit'
+local ffi = require 'ffi'
 local asm = require 'bindings.kernel.asm'
 local expr = require 'bindings.expr.compile'
 local expr_event = require 'tests.unit.bindings.expr.expr_event'
 local handler_code = require 'bindings.options.handler_code'
 local handler_terms = require 'bindings.run.handler_terms'
+local names = require 'lib.names'
 
 local EXACT = 2 ^ 53
 local event = { name = 'sys:event', fields = expr_event.fields }
@@ -15,9 +17,10 @@ local BASE = 1000
 local function handler_of(text)
   local noted
   local chunk = assert(load(([[
-    local calls, base = ...
+    local calls, base, names = ...
     return function(ev) %s end]]):format(text), '@demo.lua'))
-  local handler = setfenv(chunk({ add = function(_, value) noted = value end }, BASE), { math = math, bit = bit })
+  local calls = { add = function(_, value) noted = value end }
+  local handler = setfenv(chunk(calls, BASE, names), { math = math, bit = bit })
   return handler, function(ev)
     noted = nil
     handler(ev)
@@ -32,7 +35,7 @@ local function resolve(text)
   if code.refusal then return nil, code.refusal.text end
   return asm.attempt(function()
     return { handler_terms.resolve(handler, event, code.statements[1].arguments[1]),
-      handler_terms.filter(handler, event, code) }
+      handler_terms.filter(handler, event, code.statements[1].conditions) }
   end)
 end
 
@@ -67,7 +70,9 @@ describe('what a handler computes', function()
     '(ev.f_i64 + 1) % 7', 'math.floor(ev.f_i32 / 8)', 'math.floor(ev.f_u64 / 4096) % 10',
     'math.floor(ev.f_i64 / 10) * 10', 'math.floor(ev.f_u32)',
     'bit.band(ev.f_u32, 255)', 'bit.band(7, ev.f_i32)', 'bit.rshift(ev.f_i32, 4)', 'bit.rshift(ev.f_u32, 31)',
-    'bit.lshift(ev.f_u32, 8)', 'ev.f_u64 / 1',
+    'bit.lshift(ev.f_u32, 8)', 'ev.f_u64 / 1', 'ev.f_i32 < 0 and -ev.f_i32 or ev.f_u8',
+    '(ev.f_u64 > 4096 and 1 or 0) + (ev.f_i32 == ev.f_u32 and 2 or ev.f_u8)', 'base == 1000 and ev.f_u8 or ev.comm',
+    '(base < 1000 and ev.comm or ev.f_i64 - base)', 'ev.f_i64 / (base < 0 and ev.comm or 3)',
   } do
     it('is the C expression for ' .. text, function()
       local terms = assert(resolve(('calls:add(%s)'):format(text)))
@@ -81,6 +86,32 @@ describe('what a handler computes', function()
         assert.is_true(got == wanted, ('%s: %s instead of %s'):format(compiled.source, tostring(got), tostring(wanted)))
         assert.is_true(terms[1].low <= got + 1 and got <= terms[1].high + 1)
       end)
+    end)
+  end
+
+  for text, results in pairs {
+    ['ev.f_i64 % 7'] = 4000, ['(ev.f_i64 - 3) % 4096'] = 4000, ['ev.f_i64 % 7 % 3'] = 4000, ['ev.f_u64 % 16'] = 4000,
+    ['ev.f_i64 % 7 + 5'] = 4000, ['math.floor(ev.f_i64 / 10)'] = 1000, ['math.floor(ev.f_u64 / 10) % 8'] = 1000,
+  } do
+    it('is that for all 64-bit numbers of which Lua has a result: ' .. text, function()
+      local evaluate = expr.load(assert(expr.compile(assert(resolve(('calls:add(%s)'):format(text)))[1].value,
+        expr_event.fields)))
+      local _, compute = handler_of(('calls:add(%s)'):format(text))
+      local n = 0
+      math.randomseed(2)
+      for _ = 1, 4000 do
+        local value = math.random(0, 2 ^ 31) * 2LL ^ math.random(0, 32) + math.random(-9, 9)
+        if math.random(2) == 1 then value = -value end
+        local record = expr_event.new { f_i64 = value, f_u64 = ffi.cast('uint64_t', value) }
+        local is_known, wanted = pcall(compute, { f_i64 = member(record.p.f_i64), f_u64 = member(record.p.f_u64) })
+        if is_known then
+          n = n + 1
+          local got = expr_event.run(evaluate, record)
+          assert.is_true(ffi.cast('int64_t', got) == ffi.cast('int64_t', wanted),
+            ('%s: %s instead of %s'):format(tostring(value), tostring(got), tostring(wanted)))
+        end
+      end
+      assert.is_true(n >= results, n .. ' results')
     end)
   end
 
@@ -98,9 +129,25 @@ describe('what a handler computes', function()
     end)
   end
 
+  it('may be a text for a number', function()
+    for text, wanted in pairs {
+      ["ev.f_i32 < 0 and 'failed' or 'done'"] = { [-5] = 'failed', [0] = 'done' },
+      ["ev.f_i32 == 7 and 'seven' or 8"] = { [7] = 'seven', [0] = 8 },
+      ['names.errno(ev.f_i32 - 1)'] = { [3] = 'ENOENT', [-1] = 'ENOENT' },
+    } do
+      local key = assert(resolve(('calls:add(%s)'):format(text)))[1].key
+      local evaluate = expr.load(assert(expr.compile(key.of, expr_event.fields)))
+      for n, name in pairs(wanted) do
+        assert.equal(name, key.text(expr_event.run(evaluate, expr_event.new { f_i32 = n })))
+      end
+    end
+    assert.same({ constant = 'some' }, assert(resolve "calls:add(base > 5 and 'some' or ev.comm)")[1].key)
+  end)
+
   it('is refused if integers of 64 bits would have another result', function()
     for text, reason in pairs {
       ['ev.f_u64 + 1'] = 'it computes with an unsigned 64-bit number',
+      ['ev.f_u64 % 7 - 7'] = 'it computes with an unsigned 64-bit number',
       ['ev.f_i64 * ev.f_i64'] = 'it may compute more than 64 bits',
       ['ev.f_u32 * ev.f_u32'] = 'it may compute more than 64 bits',
       ['ev.f_u32 * 16777216'] = 'it may compute more than Lua has exactly',
@@ -112,6 +159,12 @@ describe('what a handler computes', function()
       ['bit.rshift(ev.f_i64, 3)'] = 'it shifts more than 32 bits',
       ['bit.band(ev.f_i64, -4)'] = 'the bits are not a positive constant',
       ['ev.args'] = 'ev.args is an array',
+      ["ev.f_i32 > 0 and ev.comm or 'none'"] = 'it chooses between texts of the event',
+      ['ev.f_i32 > 0 and ev.f_u64 or 0'] = 'it computes with an unsigned 64-bit number',
+      ['(ev.f_i32 > 0 and ev.f_i64 or -5) % 7'] = 'it divides one of several 64-bit numbers',
+      ['ev.f_i32 > 0 and ev.f_i32 / 2 or 0'] = 'it chooses a fraction',
+      ['names.errno(ev.comm)'] = 'it computes with text',
+      ['names.errno(ev.f_i32) + 1'] = 'it computes with text',
     } do
       local _, got = resolve(('calls:add(%s)'):format(text))
       assert.equal(reason, got)
@@ -121,6 +174,7 @@ describe('what a handler computes', function()
       ['ev.f_u64 > -1'] = 'it compares an unsigned 64-bit number',
       ['ev.f_i32 / 2 > 1'] = 'it compares a fraction',
       ['ev.comm < 5'] = 'it compares a string',
+      ["names.errno(ev.f_i32) == 'ENOENT'"] = 'it compares a string',
     } do
       local _, got = resolve(('if %s then calls:add(1) end'):format(condition))
       assert.equal(reason, got)
