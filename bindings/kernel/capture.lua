@@ -437,10 +437,14 @@ end
 ---@return boolean
 function capture.is_known(event) return IRQS_OFF[event] ~= nil end
 
---- Returns whether all of its record is known, also common_flags.
+--- Returns whether all of its record is known, also common_flags. Those of a wakeup are if a task wakes up another
+--- one: then the kernel holds a lock with interrupts disabled.
 ---@param event string "sys:name"
+---@param is_other? boolean it is not the wakeup of the current task
 ---@return boolean
-function capture.is_exact(event) return event ~= 'sched:sched_wakeup' and event ~= 'sched:sched_waking' end
+function capture.is_exact(event, is_other)
+  return is_other or event ~= 'sched:sched_wakeup' and event ~= 'sched:sched_waking'
+end
 
 --- Generates the body of a program (probe.load()). places.side holds the ring, and places.time the time; without, it
 --- is now. Uses all registers but r6.

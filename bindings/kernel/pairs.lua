@@ -15,7 +15,7 @@ local FRAME = asm.FRAME
 local kernel_pairs = {}
 
 local COUNTERS = { 'events', 'replaced', 'unstarted', 'mismatched', 'ended', 'unneeded', 'evicted', 'unreported',
-  'unmatched', 'last_time' }
+  'unmatched', 'unkept', 'last_time' }
 local PLACE_OF, COUNTERS_SIZE = {}, 128 -- bytes of each rule on each CPU
 for i, name in ipairs(COUNTERS) do PLACE_OF[name] = 8 * (i - 1) end
 local FIRST, SECOND = 1, 2 -- bits of a role
@@ -37,7 +37,7 @@ local MAX_CPUS = 4096
 ---@field ends? { key: Compiled, bits: Compiled, mask: integer, awake?: PairRule }
 ---@field same? { value: Compiled, any?: integer } a pair counts only if this is the value of the first event, or `any`
 ---@field failed? Compiled whether the pair is one that failed
----@field sample? OutlierEvent with PairPlan.outliers
+---@field sample? OutlierEvent with PairPlan.outliers; the exit of a task has none
 
 ---@class PairPlan
 ---@field stages integer
@@ -48,6 +48,7 @@ local MAX_CPUS = 4096
 ---@field threshold integer negative: none
 ---@field sides integer see Switch
 ---@field outliers? OutlierPlan pairs to send
+---@field threads? Targets keys are threads, and only these count
 ---@field rows? { by: string[], most: integer, kinds?: integer, buckets: boolean } by 'key', 'value': rows instead of
 --- histograms by kind; with kinds, each has a histogram for each of them; without buckets, they are sums only
 
@@ -105,7 +106,7 @@ function kernel_pairs.new(plan, nr_cpus)
   local kinds = number_rules(plan)
   if kinds >= NO_KIND then asm.refuse('there are more than %d kinds of pairs', NO_KIND) end
   self.kinds, self.nr_kinds = make_kinds(plan), kinds
-  self.starts = starts.new(plan.direct, plan.outliers and plan.outliers.size)
+  self.starts = starts.new(plan.direct, plan.outliers and outliers.more(plan.outliers))
   self.counters = program.mapped(nr_cpus * #plan.rules * COUNTERS_SIZE)
   self.running = program.mapped(8 * math.min(nr_cpus, MAX_CPUS))
   if plan.rows then
@@ -132,6 +133,7 @@ end
 ---@field of KernelPairs
 ---@field number integer of the rule, from 1
 ---@field is_alone boolean see probe.is_alone()
+---@field ring? integer see outliers.begin()
 local Program = {}
 Program.__index = Program
 
@@ -186,9 +188,10 @@ function Program:judge(wakeup, can)
   a:label(done)
 end
 
---- Generates code that notes which task the CPU switches to.
+--- Generates code that notes which task the CPU switches to. A switch is missing if the CPU leaves another task than
+--- the last one; with threads, only if one of the two is among them.
 function Program:follow(switch)
-  local a = self.a
+  local a, threads = self.a, self.of.plan.threads
   local known, missing, done = a:new_label(), a:new_label(), a:new_label()
   self:value(switch.before)
   a:alu_r('mov', 7, 0)
@@ -208,6 +211,18 @@ function Program:follow(switch)
   a:give(slot, 8)
   a:go(done)
   a:label(missing)
+  if threads then
+    local ours = a:new_label()
+    a:alu_r('mov', 2, 1)
+    for _, task in ipairs { 7, 2 } do
+      local other = a:new_label()
+      threads:check_id(a, task, other)
+      a:go(ours)
+      a:label(other)
+    end
+    a:go(known)
+    a:label(ours)
+  end
   self:count 'unreported'
   a:go(known)
   a:label(done)
@@ -314,8 +329,14 @@ function Program:finish(rule, value)
     a:store(8, FRAME, found.kind, 4)
   end
   if of.rows then self:add_row(rule, value, done) else of.cells:add(a, self.places, nil, self.is_alone) end
-  if found then
-    outliers.send(a, self.source, self.places, of.plan.outliers, rule.sample, found, of.starts.more)
+  if found and rule.sample then
+    outliers.send(a, self.source, self.places, of.plan.outliers, rule.sample, found, self.ring, of.starts.more)
+  elseif found then
+    local unkept = a:new_label()
+    outliers.leave(a, of.plan.outliers, found, of.starts, unkept)
+    a:go(done)
+    a:label(unkept)
+    self:count 'unkept'
   end
   a:label(done)
 end
@@ -356,8 +377,9 @@ function Program:key(rule)
 end
 
 function Program:generate(rule, is_counted)
-  local a = self.a
-  if self.of.plan.clock then self.of.plan.clock(a) else a:call 'ktime_get_ns' end
+  local a, plan = self.a, self.of.plan
+  if plan.outliers and rule.finds then self.ring = outliers.begin(a, plan.outliers, rule.sample) end
+  if plan.clock then plan.clock(a) else a:call 'ktime_get_ns' end
   a:alu_r('mov', 8, 0)
   if is_counted then
     self:count 'events'
@@ -375,6 +397,7 @@ function Program:generate(rule, is_counted)
   if rule.switch then self:follow(rule.switch) end
   if rule.ends then self:end_wait(rule.ends, asleep) end
   self:key(rule)
+  if plan.threads then plan.threads:check_id(a, 7, 'done') end
   if rule.finds then self:find(rule, can, value) end
   if rule.stores then
     local skipped = a:new_label()
@@ -428,6 +451,19 @@ function KernelPairs:take(side, add_cell, add_row, add_count)
     self.pairs = self.pairs + tonumber(sums.count)
     add_row(key, kind, sums, buckets)
   end, add_count)
+end
+
+--- Takes the pair that the exit of a task has ended, if it is an outlier.
+---@param rule PairRule of exits
+---@param key integer
+---@param out ffi.cdata* struct outlier *
+---@return boolean found see outliers.take_left()
+function KernelPairs:take_left(rule, key, out)
+  if not outliers.take_left(self.plan.outliers, self.starts, key, out) then return false end
+  for i, one in ipairs(self.plan.rules) do
+    if one == rule then out.kind = self.kinds.bytes[(i - 1) * (MOST_TAGS + 1) + out.tag] end
+  end
+  return true
 end
 
 --- Returns the counters of one of the rules on one of the CPUs.

@@ -27,6 +27,7 @@ end
 ---@field filters Compiled[] all must be true
 ---@field own_pid? integer ignore what this process does outside interrupts
 ---@field targets? Targets the tasks whose events these are; nil: all
+---@field is_exit? boolean the event stands for perf's report of the exit of a task
 ---@field options? SourceOptions
 
 --- What the body of a program can use.
@@ -51,7 +52,7 @@ local function generate(spec, body)
   local a, source = asm.new(), arguments.of(spec.event, spec.options)
   local places = { cpu = a:take(8), side = a:take(8) }
   a:alu_r('mov', asm.CONTEXT, 1)
-  if spec.targets then spec.targets:check(a, 'done') end
+  if spec.targets then spec.targets:check(a, 'done', spec.is_exit) end
   spec.switch:check(a, 'done')
   a:store(8, asm.FRAME, places.cpu, 0)
   a:store(8, asm.FRAME, places.side, 1)

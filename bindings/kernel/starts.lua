@@ -63,6 +63,16 @@ function Starts:place(a, outside)
   a:alu_r('add', 9, 1)
 end
 
+--- Returns the address of the key's place, which another key may have; nil: it has none.
+---@param key integer
+---@return ffi.cdata*? uint8_t *
+function Starts:address(key)
+  if self.direct then return key >= 0 and key < self.direct and self.map.bytes + key * self.size or nil end
+  local word = key + 0ULL
+  word = bit.bxor(word, bit.rshift(word, 32)) * MULTIPLIER
+  return self.map.bytes + bit.rshift(word, 64 - PLACES_BITS) * self.size
+end
+
 --- Generates r1 = what marks the place of the key in r7. A key of -1 is never there.
 local function owner(a)
   a:alu_r('mov', 1, 7)

@@ -22,8 +22,8 @@ local WAITING = 'pt-exec\0' -- of "profscript-exec", the name of a child that wa
 
 ---@class Targets
 ---@field marks? Descriptor of threads: a byte for each id
----@field check fun(self, a: Asm, off: string) generates code that jumps unless the current task is a target; uses r0 to
---- r5
+---@field check fun(self, a: Asm, off: string, is_exit?: boolean) generates code that jumps unless the current task is a
+--- target; uses r0 to r5. is_exit: see ProbeSpec
 local Threads = {}
 Threads.__index = Threads
 
@@ -42,14 +42,27 @@ local function perf_context()
   return offset + (size > 8 and 8 or 0) -- before Linux 6.2 there were two: hardware's, and the others
 end
 
-function Threads:check(a, off)
+function Threads:check(a, off, is_exit)
   a:call 'get_current_task_btf'
   mark_of(self, a, 1, 0, off)
   a:load(1, 1, 1, 0)
   a:jump('!=', 1, MARKED, off)
+  if is_exit then return end -- before or after perf removes its events, depending on the kernel
   types.cast(a, 0, 'task_struct')
   a:load(8, 1, 0, perf_context())
   a:jump('==', 1, 0, off)
+end
+
+--- Generates code that jumps unless the thread whose id is in a register is a target. Uses r1.
+---@param a Asm
+---@param register integer
+---@param none string label
+function Threads:check_id(a, register, none)
+  a:jump('>=', register, sys.PIDS_MAX, none)
+  a:map_value(1, self.marks, 0)
+  a:alu_r('add', 1, register)
+  a:load(1, 1, 1, 0)
+  a:jump('!=', 1, MARKED, none)
 end
 
 --- Loads a program on a tracepoint.

@@ -27,7 +27,6 @@ local NEEDS = {
   { 'keep', 'events are kept' },
   { 'lost', 'the script looks at starts' },
   { 'left', 'the script looks at starts' },
-  { 'has', 'only some keys are wanted' },
   { 'max_keys', 'the number of waiting starts is limited' },
 }
 local BY_OUTLIERS = { keep = true, pair = true } -- what they can do if it is about outliers
@@ -42,7 +41,7 @@ PairTaker.__index = PairTaker
 ---@param config PairsConfig
 ---@return PairTaker
 function in_kernel.new(config)
-  local self = setmetatable({ config = config, events = {} }, PairTaker)
+  local self = setmetatable({ config = config, events = {}, handlers = config.handlers }, PairTaker)
   for _, stage in ipairs(config.stages) do
     for _, event in ipairs(stage) do
       if not event.is_task_event and not event.is_derived then table.insert(self.events, event) end
@@ -57,6 +56,7 @@ local function check(self)
     local name, reason = need[1], need[2]
     if config[name] and not (BY_OUTLIERS[name] and outliers.are_wanted(config)) then asm.refuse('%s', reason) end
   end
+  if config.has and not config.has_targets then asm.refuse 'only some keys are wanted' end
   if not config.latencies and not config.rows then asm.refuse 'the script looks at each pair' end
   if #(config.others or {}) > 0 or #(config.triggers or {}) > 0 then asm.refuse 'other events are read, too' end
 end
@@ -115,6 +115,7 @@ local function make_plan(self, switch, run)
     rule.ends = { key = compiled(event, one.key), bits = compiled(event, one.bits), mask = one.mask,
       awake = one.awake and by_event[public_event.real(one.awake)] }
   end
+  if config.has then plan.threads = run.in_kernel:threads() end
   plan.direct = all_cpus and switch.nr_cpus or all_threads and threads() or nil
   plan.threshold = tonumber(C.hist_set_threshold(config.latencies or rows.hists))
   if rows and not (all_cpus and rows.kinds and rows.by[1] == 'key') then -- a CPU has cells of its own
@@ -135,9 +136,10 @@ function PairTaker:load(kernel, checked)
   end
   self.programs = {}
   self.pairs, self.rules = kernel_pairs.new(plan, kernel.switch.nr_cpus), by_event
+  if self.outliers then self.outliers.pairs = self.pairs end
   for event, rule in pairs(by_event) do
     if event.is_task_event then
-      local exit = { name = 'sched:sched_process_exit', system = 'sched', fields = {} }
+      local exit = { name = 'sched:sched_process_exit', system = 'sched', fields = {}, is_exit = true }
       kernel:probe(exit, self.pairs:body(rule, false, probe.is_alone(exit.name)))
     elseif not event.is_derived then
       self.programs[event] = kernel:probe(event, self.pairs:body(rule, true, probe.is_alone(event.name)))
@@ -197,7 +199,7 @@ function PairTaker:count() return self.pairs:stats().events - (self.outliers and
 --- Returns the counters, as Feed:stats() does.
 function PairTaker:stats()
   local stats = self.pairs:stats()
-  stats.unkept = self.outliers and self.outliers.unkept or 0
+  stats.unkept = stats.unkept + (self.outliers and self.outliers.unkept or 0)
   return stats
 end
 

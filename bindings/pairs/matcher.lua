@@ -74,6 +74,10 @@ local PAIR_SIZE = ffi.sizeof 'struct pair'
 ---@field keep? boolean keep first events for `p.first_event`
 ---@field value? string an integer field of first events, for `p.first_value`; cheaper than `keep`
 ---@field has? fun(key: integer): boolean selects keys; only if the key of each event is one of its fields
+---@field has_targets? boolean `has` selects the target threads of the run, as that of lib.threads does: only with
+--- keys that are threads, and without `ends.awake`
+---@field handlers? table<Event, fun(ev: Ev)> those of the script's handlers of the stages' events that need not be
+--- called if all pairs are found in the kernel, where no event is lost
 ---@field max_keys? integer maximum number of waiting starts
 ---@field others? Event[] events outside the stages, for details
 ---@field details? Details of lib.detail: keeps the events that it can still show
@@ -91,8 +95,8 @@ local PAIR_SIZE = ffi.sizeof 'struct pair'
 ---@field triggers? Event[]
 ---@field triggered? fun(ev: Ev) called at each trigger, after all pairs completed before it
 
-local SETTINGS = { 'stages', 'key', 'cycle', 'keep', 'value', 'has', 'max_keys', 'others', 'details', 'pair',
-  'than', 'lower', 'latencies', 'rows', 'lost', 'left', 'ends', 'triggers', 'triggered' }
+local SETTINGS = { 'stages', 'key', 'cycle', 'keep', 'value', 'has', 'has_targets', 'handlers', 'max_keys', 'others',
+  'details', 'pair', 'than', 'lower', 'latencies', 'rows', 'lost', 'left', 'ends', 'triggers', 'triggered' }
 
 --- Finds pairs. A script returns it as a list entry of its handlers.
 ---@class Feed : Consumer
@@ -109,6 +113,8 @@ local function with_real_events(config)
   local own = {}
   for name, value in pairs(config) do own[name] = value end
   for _, name in ipairs { 'stages', 'others', 'triggers' } do own[name] = public_event.real(own[name]) end
+  own.handlers = {}
+  for event, handler in pairs(config.handlers or {}) do own.handlers[public_event.real(event)] = handler end
   if own.rows ~= nil then own.rows = pair_rows.checked(own) end
   local hists = own.latencies or own.rows and own.rows.hists
   if hists and not ffi.istype('struct hist_set *', hists) then
@@ -225,7 +231,7 @@ function Feed:open(run, is_gate)
       self.print_key = self.print_key or run.services.key_printer(event)
     end
   end
-  if self.taker and self.taker.has_started then
+  if self:is_in_kernel() then
     self.feed = self.taker.outliers and self.taker.outliers:feed(run) or ignore
     return
   end
@@ -393,6 +399,10 @@ function Feed:finish()
   if doubt then self.run.out:warn(('%s: %s'):format(self.run.name, doubt)) end
 end
 
+--- Returns whether programs find the pairs in the kernel. Known once the events have started.
+---@return boolean
+function Feed:is_in_kernel() return self.taker ~= nil and self.taker.has_started == true end
+
 --- Returns the counters of the run so far:
 --- - `pairs`: pairs found
 --- - `replaced`: starts replaced by a later one with the same key
@@ -407,7 +417,7 @@ end
 --- - `unkept`: events missing from details
 ---@return table<string, number> counters
 function Feed:stats()
-  if self.taker and self.taker.has_started then return self.taker:stats() end
+  if self:is_in_kernel() then return self.taker:stats() end
   if not self.matcher then error('pairs:stats: the events have not started', 3) end
   local s = ffi.new 'struct pairs_stats'
   C.pairs_read_stats(self.matcher, s)
@@ -426,7 +436,7 @@ end
 function Feed:overdue(event, ns)
   local real, n, pair = public_event.one(event, 'pairs:overdue'), 0, ffi.new 'struct pair'
   check.is(ns, 'number', 'pairs:overdue takes a time')
-  if self.taker and self.taker.has_started then return self.taker:overdue(real, ns) end
+  if self:is_in_kernel() then return self.taker:overdue(real, ns) end
   if not self.matcher then error('pairs:overdue: the events have not started', 3) end
   local at = C.pairs_next_stored(self.matcher, 0, pair)
   while at ~= 0 do
@@ -436,6 +446,6 @@ function Feed:overdue(event, ns)
   return n
 end
 
-public = facade.class('pairs', Feed, { 'finish', 'key_value', 'overdue', 'stats' })
+public = facade.class('pairs', Feed, { 'finish', 'is_in_kernel', 'key_value', 'overdue', 'stats' })
 
 return pairs_

@@ -4,6 +4,7 @@
 --- captured, and brings the first one along.
 local asm = require 'bindings.kernel.asm'
 local capture = require 'bindings.kernel.capture'
+local computed = require 'bindings.kernel.computed'
 local ffi = require 'ffi'
 local kernel_outliers = require 'bindings.kernel.outliers'
 local pair_view = require 'bindings.pairs.pair'
@@ -15,6 +16,8 @@ local batch = views.batch
 local outliers = {}
 
 local MOST_NS = 2 ^ 53
+-- Before, and since a fix that older kernels got in 2025, sched_process_exit follows perf's report of the exit.
+local EXIT_IN_ORDER = 6.016
 
 --- Returns whether a script only looks at outliers.
 ---@param config PairsConfig
@@ -52,6 +55,8 @@ end
 ---@field plan OutlierPlan
 ---@field unkept integer pairs whose first event was overwritten
 ---@field sent integer pairs that came
+---@field pairs KernelPairs
+---@field exit? PairRule of the exits of tasks, if they end pairs
 local Outliers = {}
 Outliers.__index = Outliers
 
@@ -67,12 +72,21 @@ function outliers.new(config, plan, by_event, kernel, checked)
   local size = 0
   if kernel.run.serving then asm.refuse '--serve keeps each pair' end
   for event, rule in pairs(by_event) do
-    if event.is_task_event or event.is_derived then asm.refuse('%s is not captured', event.alias) end
-    local reason = kernel.captures:refuses(event, checked)
-    if reason then asm.refuse('%s', reason) end
-    size = math.max(size, kernel_outliers.size(event.list))
-    rule.sample = { event = event.name, list = event.list, type = tonumber(event.request.attr.config) }
-    if rule.stage > 0 or plan.cycle then table.insert(self.ending, event) end
+    local finds = rule.stage > 0 or plan.cycle
+    if event.is_task_event then
+      if rule.stage == 0 or plan.cycle then asm.refuse('%s is not captured', event.alias) end
+      if computed.release() < EXIT_IN_ORDER then asm.refuse 'perf may report an exit before a program sees it' end
+      self.exit = rule
+    elseif not event.is_derived then
+      -- The wakeup of the current task starts no pair.
+      local reason = kernel.captures:refuses(event, checked, rule.wakeup ~= nil and not finds)
+      if reason then asm.refuse('%s', reason) end
+      size = math.max(size, kernel_outliers.size(event.list))
+      rule.sample = { event = event.name, list = event.list, type = tonumber(event.request.attr.config),
+        class = event.class }
+      if rule.ends and rule.ends.awake then rule.ends.awake.sample = rule.sample end
+      if finds then table.insert(self.ending, event) end
+    end
   end
   table.sort(self.ending, function(a, b) return a.class < b.class end)
   local rings = kernel.captures:open(#self.ending)
@@ -82,7 +96,9 @@ function outliers.new(config, plan, by_event, kernel, checked)
   end
   local function limit(ns) return ns and math.min(math.max(ns, 0), MOST_NS) end
   local than, lower = limit(config.than), limit(config.lower)
-  plan.outliers = { than = than and math.floor(than), lower = lower and math.ceil(lower), rings = rings, size = size }
+  self.plan = { than = than and math.floor(than), lower = lower and math.ceil(lower), rings = rings, size = size,
+    number = rings.events, leaves = self.exit ~= nil }
+  plan.outliers = self.plan
   return self
 end
 
@@ -96,7 +112,19 @@ function Outliers:settle(kernel, programs)
   end
 end
 
-local OUTLIER = ffi.typeof 'struct outlier *'
+--- Returns a function that reads a pair's value from its first event; nil if pairs have none.
+local function value_reader(config)
+  if not config.value then return nil end
+  local offsets, types = {}, {}
+  for _, event in ipairs(config.stages[1]) do
+    local field = event.fields[config.value]
+    offsets[event.class] = field.offset
+    types[event.class] = ffi.typeof(('%sint%d_t *'):format(views.has(field, 'SIGNED') and '' or 'u', 8 * field.size))
+  end
+  return function(first) return cast(types[first.class], first.raw + offsets[first.class])[0] end
+end
+
+local OUTLIER, EXIT = ffi.typeof 'struct outlier *', tonumber(C.EVENT_EXIT)
 local FIXED = ffi.offsetof('struct outlier', 'raw')
 
 --- Returns a function that passes the outliers among n events to the script, as Consumer.feed.
@@ -105,39 +133,44 @@ local FIXED = ffi.offsetof('struct outlier', 'raw')
 function Outliers:feed(run)
   local any, pair = run.services.any, self.config.pair
   local sizes = ffi.new('uint32_t[?]', C.EVENT_CLASSES) -- of the fields before a struct outlier, by class
-  local classes = ffi.new 'uint16_t[16]' -- of first events, by tag
+  -- Of first events, by tag: what they are in the pair, and what they are by their fields.
+  local classes, samples = ffi.new 'uint16_t[16]', ffi.new 'uint16_t[16]'
   for event, rule in pairs(self.by_event) do
-    if rule.tag then classes[rule.tag] = event.class end
+    if rule.tag then classes[rule.tag], samples[rule.tag] = event.class, rule.sample.class end
   end
   for _, event in ipairs(self.ending) do sizes[event.class] = capture.raw_size(event.list) end
   local buffer, first = pair_view.buffer(1, any), ffi.new 'struct event'
-  local p, stopped = buffer.out[0], run.stopped
-  local function fill(e, o, i)
-    local ns = tonumber(o.ns)
-    p.ns, p.key, p.kind = ns, o.key, o.kind
-    p.first_time, p.second_time = e.time - ns, e.time
+  local p, stopped, value_of = buffer.out[0], run.stopped, value_reader(self.config)
+  local function tell(e, o, i)
+    if o.tag == 0 then
+      self.unkept = self.unkept + 1
+      return
+    end
+    p.ns, p.key, p.kind = tonumber(o.ns), o.key, o.kind
+    local time = e.class == EXIT and tonumber(o.time - C.session_exact_time(run.session, 0)) or e.time - p.ns
+    p.first_time, p.second_time = time, e.time
     p.first_class, p.second_class, p.second = classes[o.tag], e.class, i
     p.first_tid, p.first_cpu = o.tid, tonumber(o.cpu)
-    first.time, first.class, first.period, first.ring, first.key = e.time - ns, p.first_class, 1, e.ring, o.key
+    first.time, first.class, first.period, first.ring, first.key = time, samples[o.tag], 1, e.ring, o.key
     first.pid, first.tid, first.cpu = o.pid, o.tid, tonumber(o.cpu)
     first.raw, first.raw_size, first.flags = o.raw, o.raw_size, 0
     p.first_event = first
+    if value_of then p.first_value = value_of(first) end
+    -- With the number of its batch, as in dispatch: a script must not keep it.
+    pair(buffer.view(0), cast(any, bxor(cast(bits64, e), batch[0])))
+    buffer.expire(0)
   end
+  local exit, room = self.exit, ffi.new('uint64_t[?]', (FIXED + self.plan.size) / 8 + 1)
+  local left = cast(OUTLIER, room)
   return function(_, list, n)
     for i = 0, n - 1 do
       local e = list + i
       local size = sizes[e.class]
       if size > 0 and e.raw_size >= size + FIXED and stopped[0] == 0 then
-        local o = cast(OUTLIER, e.raw + size)
         self.sent = self.sent + 1
-        if o.tag == 0 then
-          self.unkept = self.unkept + 1
-        else
-          fill(e, o, i)
-          -- With the number of its batch, as in dispatch: a script must not keep it.
-          pair(buffer.view(0), cast(any, bxor(cast(bits64, e), batch[0])))
-          buffer.expire(0)
-        end
+        tell(e, cast(OUTLIER, e.raw + size), i)
+      elseif exit and e.class == EXIT and stopped[0] == 0 and self.pairs:take_left(exit, e.tid, left) then
+        tell(e, left, i)
       end
     end
   end

@@ -88,8 +88,9 @@ end
 --- Returns why an event cannot be captured; nil if it can.
 ---@param event Event
 ---@param checked contract.Handlers
+---@param is_other? boolean if it is a wakeup: only of another task than the current one
 ---@return string?
-function Captures:refuses(event, checked)
+function Captures:refuses(event, checked, is_other)
   local request = event.request
   if not event.tracepoint or event.machine then return ('%s is not a tracepoint of this machine'):format(event.name) end
   if request.counted == 1 then return ('%s is only counted'):format(event.name) end
@@ -113,7 +114,7 @@ function Captures:refuses(event, checked)
     return '--overwrite keeps the newest events of each thread'
   end
   if not capture.is_known(event.name) then return ('programs do not know the arguments of %s'):format(event.name) end
-  if capture.is_exact(event.name) then return end
+  if capture.is_exact(event.name, is_other) then return end
   if self.shows_flags == nil then self.shows_flags = shows_flags(run, checked) end
   if self.shows_flags then return ('the common_flags of %s may be read, which BPF cannot tell'):format(event.name) end
 end

@@ -49,6 +49,9 @@ local function handler(plan)
   for i, event in ipairs(plan.events) do names[i] = event.name end
   local subject = 'handler of ' .. table.concat(names, ', ')
   if plan.is_declared then return subject .. ': counts what the script declares as data\n' end
+  if plan.without and not plan.without.refusal then
+    return subject .. ': is not called, as the kernel pairs these events\n'
+  end
   local is_taken = plan.taker ~= nil and not plan.taker.refusal
   local reason = plan.reason or plan.taker and plan.taker.refusal
   local guards = plan.guarded and code.guards or 0

@@ -24,6 +24,7 @@ local handler_plans = {}
 ---@field reason? string why it runs in Lua
 ---@field is_declared? boolean the script has declared as data what it counts (session.tally)
 ---@field taker? HandlerTaker
+---@field without? Taker if this one takes the events, the handler need not be called
 ---@field guarded? boolean programs check its first conditions, so it gets only the events for which it does something
 
 ---@class HandlerTaker: Taker
@@ -297,17 +298,17 @@ end
 function handler_plans.offer(run, checked)
   local plans, by_handler, others = {}, {}, {}
   for _, taker in ipairs(run.in_kernel.takers) do
-    for event, handler in pairs(taker.handlers or {}) do others[handler] = others[handler] or event end
+    for _, handler in pairs(taker.handlers or {}) do others[handler] = taker end
   end
   for _, entry in ipairs(checked.events) do
     local plan = by_handler[entry.handler]
     if not plan then
       plan = { handler = entry.handler, events = {}, code = handler_code.read(entry.handler, run.profiler.start) }
       by_handler[entry.handler], plans[#plans + 1] = plan, plan
-      if others[entry.handler] then
-        plan.is_declared = true
-      else
-        plan.states, plan.reason = states_of(plan)
+      local other = others[entry.handler]
+      plan.is_declared = other and other.does == 'counted'
+      if not plan.is_declared then
+        plan.without, plan.states, plan.reason = other, states_of(plan)
       end
     end
     for _, event in ipairs(entry.found) do table.insert(plan.events, event) end

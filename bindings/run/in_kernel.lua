@@ -94,7 +94,8 @@ function InKernel:_weigh()
   local run, names, seen = self.run, {}, {}
   local opt = run.opt
   local has_groups = opt.cgroups and #opt.cgroups > 0
-  if opt.capture ~= 'auto' or not has_groups and not opt.pids and not opt.tids or refuses_programs(run) then return end
+  local has_threads = (opt.pids or opt.tids) and not run.everywhere
+  if opt.capture ~= 'auto' or not has_groups and not has_threads or refuses_programs(run) then return end
   for _, event in ipairs(run.events:shown()) do
     if captures.is_known(event) and not seen[event.name] and #names < MOST_MEASURED then
       seen[event.name] = true
@@ -215,12 +216,25 @@ function InKernel:targets()
   return self._targets or nil
 end
 
+--- Returns the threads that the run names, for a taker of a profiler that reads the events of all tasks. Refuses what
+--- programs cannot tell.
+---@return Targets
+function InKernel:threads()
+  if self._threads then return self._threads end
+  local run = self.run
+  if not run.everywhere or run.marks then asm.refuse 'another program knows the threads' end
+  if self:has_foreign_pids() then asm.refuse("the kernel's thread ids are not those of this pid namespace") end
+  self._threads = targets.threads(attach.inherits(run.opt, run.workload), false)
+  if not run.opt.dry_run then self._threads:attach() end
+  return self._threads
+end
+
 --- Lets the session mark the target threads. Called when it is known who takes the events.
 function InKernel:_aim()
-  local aims, run = self._targets, self.run
+  local aims, run = self._threads or self._targets, self.run
   if not aims or run.opt.dry_run then return end
   local rings = self.captures.rings
-  if #self.takers == 0 and not (rings and rings.events > 0) then return aims:close() end
+  if #self.takers == 0 and (self._threads or not (rings and rings.events > 0)) then return aims:close() end
   if aims.marks then run:mark_threads(aims.marks.bytes, aims) end
   -- The workload starts with the session, but nobody is a target before.
   if #self.takers > 0 and attach.is_target(run.opt, run.workload) then self.switch:on() end
@@ -228,7 +242,8 @@ end
 
 --- Detaches the programs that follow the targets. Called when no event can happen any more.
 function InKernel:forget_targets()
-  if self._targets then self._targets:close() end
+  local aims = self._threads or self._targets
+  if aims then aims:close() end
 end
 
 --- Returns what a program for an event must know.
@@ -244,6 +259,7 @@ function InKernel:spec(event, gate, filters, everywhere)
     filters = filters,
     own_pid = event.system ~= 'sched' and self.run:own_pid() or nil,
     targets = not everywhere and self:targets() or nil,
+    is_exit = event.is_exit,
     options = { foreign_pids = self:has_foreign_pids() },
   }
 end

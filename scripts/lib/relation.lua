@@ -60,6 +60,8 @@ end
 ---@field triggers Event[] events with the attribute trigger
 ---@field default_key? string key of the events without key=
 ---@field has? fun(key: integer): boolean selects keys, as in lib.pairs
+---@field has_targets? boolean as in lib.pairs
+---@field handlers? table<Event, function> as in lib.pairs
 ---@field ends? table[] events that end a wait without a pair, as in lib.pairs
 ---@field key? string title of the key; nil: the key is the CPU or thread
 
@@ -136,6 +138,8 @@ function relation.run(name, analysis, found, opt, out)
     keep = analysis.keep,
     value = analysis.value,
     has = found.has,
+    has_targets = found.has_targets,
+    handlers = found.handlers,
     ends = found.ends,
     details = analysis.details,
     pair = analysis.pair,

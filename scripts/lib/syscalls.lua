@@ -139,6 +139,8 @@ function syscalls.run(settings)
     rows = { by = by_thread and { 'key', 'value' } or { 'value' }, ids = rows, hists = hists, same = 'id',
       any = NO_NUMBER, failed = ('ret < 0 && ret >= -%d'):format(MAX_ERRNO), failures = errors },
     pair = (prints or map) and pair or nil,
+    than = not map and than or nil,
+    lower = not map and opt.lower or nil,
     report = report,
     stop = map and function() map:write(out) end or nil,
   }, found, opt, out)

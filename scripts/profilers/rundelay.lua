@@ -18,11 +18,10 @@ local TASK_PREFIXES = {
   { ['sched:sched_switch'] = 'next_' },
 }
 
--- Options that show, count or send single events.
-local NEEDS_BOTH_SWITCHES = { 'input', 'filter', 'than', 'only_than', 'lower', 'exit_n', 'push', 'perfeval_cpus',
-  'perfeval_pids' }
+-- Options that show, count or send events that are not in a pair.
+local NEEDS_BOTH_SWITCHES = { 'input', 'filter', 'detail', 'exit_n', 'push', 'perfeval_cpus', 'perfeval_pids' }
 
---- Returns whether one event can be the switches of both stages: all switches are read, for nothing but the times.
+--- Returns whether one event can be the switches of both stages: all switches are read, for nothing but the pairs.
 local function can_share_switches(found, opt, session)
   for _, name in ipairs(NEEDS_BOTH_SWITCHES) do
     if opt[name] then return false end
@@ -83,30 +82,21 @@ local function outgoing_switch(found)
   end
 end
 
---- Adds handlers that detect switches of these tasks that the kernel did not report. If one event is all switches, the
---- pair matcher detects them by itself.
-local function detect_unreported(handlers, found, outgoing, sleeps, is_shared, ours, out)
-  local incoming, matcher = found.stages[2][1], handlers[1]
+--- Returns handlers that detect switches of these tasks that the kernel did not report. They count them in `missed`.
+local function detect_unreported(found, outgoing, sleeps, ours)
+  local incoming = found.stages[2][1]
   local sees_all = sleeps == incoming
   local missed, leaves, enters, forget = unreported.watch()
-  if not is_shared then
-    handlers[incoming] = function(ev)
-      if sees_all and ours.has(ev.prev_pid) then leaves(ev.prev_pid, ev._time, ev._cpu) end
-      if ours.has(ev.next_pid) then enters(ev.next_pid, ev._time, ev._cpu) end
-    end
-    handlers.lost = forget
+  local checks = {}
+  checks[incoming] = function(ev)
+    if sees_all and ours.has(ev.prev_pid) then leaves(ev.prev_pid, ev._time, ev._cpu) end
+    if ours.has(ev.next_pid) then enters(ev.next_pid, ev._time, ev._cpu) end
   end
   if not sees_all then
     local function leave(ev) leaves(ev.prev_pid, ev._time, ev._cpu) end
-    handlers[outgoing], handlers[sleeps] = leave, leave
+    checks[outgoing], checks[sleeps] = leave, leave
   end
-  local stop = handlers.stop
-  handlers.stop = function(time)
-    stop(time)
-    if not handlers.lost then missed.switches = matcher:stats().unreported end
-    unreported.warn(missed, out, 'rundelay', 'the waits before them are not counted')
-  end
-  return handlers
+  return checks, missed, forget
 end
 
 return {
@@ -142,14 +132,29 @@ of the CPU that the task waits for, even if it is migrated.]],
     ok, message = set_up(found, names, ours, session)
     if not ok then return nil, message end
     found.key = 'pid'
-    if session.named_threads and not opt.filter then found.has = ours.has end
+    if session.named_threads and not opt.filter then found.has, found.has_targets = ours.has, true end
     local outgoing = outgoing_switch(found)
     local is_shared = can_share_switches(found, opt, session)
     local sleeps = end_waits(found, names, ours, session, is_shared and outgoing or nil)
+    local checks, missed, forget = {}, nil, nil
+    if not is_shared then checks, missed, forget = detect_unreported(found, outgoing, sleeps, ours) end
+    -- Without a filter, the pair matcher sees all switches, too, and finds those that are missing.
+    if sleeps == found.stages[2][1] then found.handlers = checks end
     local handlers
     handlers, message = delay.run { name = 'rundelay', opt = opt, out = out, session = session, events = found,
       threads = true }
-    return handlers and ours.follow(detect_unreported(handlers, found, outgoing, sleeps, is_shared, ours, out)),
-      message
+    if not handlers then return nil, message end
+    for event, check in pairs(checks) do handlers[event] = check end
+    handlers.lost = forget
+    local matcher, stop = handlers[1], handlers.stop
+    handlers.stop = function(time)
+      stop(time)
+      if is_shared or matcher:is_in_kernel() then
+        missed = unreported.new()
+        missed.switches = matcher:stats().unreported
+      end
+      unreported.warn(missed, out, 'rundelay', 'the waits before them are not counted')
+    end
+    return ours.follow(handlers)
   end,
 }

@@ -16,13 +16,13 @@ exec 7>&- # closing the pipe lets both go
 wait $tracer
 awk -F, '$5 == "sched_switch" && $7 >= 10 && $8 >= 100e6 { n++ } END { exit n != 2 }' "$TMP/out"
 result $? 'both wait for a long time' "$TMP/out"
-# All tasks: one event is both switches, or with --than two are.
+# All tasks: one event is both switches, or with --detail two are.
 for i in 1 2; do
 	taskset -c 0 "$TOP/build/workloads/states" -w run 200 <"$TMP/both" &
 	hogs[i]=$!
 done
 exec 7>"$TMP/both"
-"$PROFSCRIPT" rundelay -v -m 1024 --perins --format csv --than 100s >"$TMP/two" 2>"$TMP/two.err" 7>&- &
+"$PROFSCRIPT" rundelay -v -m 1024 --perins --format csv --than 100s --detail >"$TMP/two" 2>"$TMP/two.err" 7>&- &
 other=$!
 wait_ready $other
 start rundelay -v -m 1024 --perins --format csv 7>&-
@@ -32,11 +32,16 @@ kill -INT $other
 wait $other
 stop
 expect_line 'one event is the switches of both stages' '^rundelay: 3 events$' "$TMP/err"
-expect_line 'with --than there are two' '^rundelay: 4 events$' "$TMP/two.err"
+expect_line 'with --detail there are two' '^rundelay: 4 events$' "$TMP/two.err"
 for out in two out; do
 	awk -F, -v pids="${hogs[*]}" 'index(" " pids " ", " " $3 " ") && $5 == "sched_switch" { print $3, $7 }' "$TMP/$out" >"$TMP/$out.waits"
 done
-check 'they count the same waits' diff "$TMP/two.waits" "$TMP/out.waits"
+missing=$(grep -h ' did not report ' "$TMP/two.err" "$TMP/err" | head -n 1)
+if [ -n "$missing" ] && ! diff -q "$TMP/two.waits" "$TMP/out.waits" >/dev/null; then # perf may miss some of them
+	skip 'they count the same waits' "$missing"
+else
+	check 'they count the same waits' diff "$TMP/two.waits" "$TMP/out.waits"
+fi
 check 'of both programs' test "$(awk '$2 >= 10' "$TMP/out.waits" | wc -l)" -eq 2
 "$PROFSCRIPT" rundelay -m 512 --perins --than 1s --format csv --filter 'no such*' --duration 0.2 >"$TMP/out"
 check '--filter of none' diff /dev/null "$TMP/out"

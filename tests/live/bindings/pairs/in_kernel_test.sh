@@ -81,10 +81,29 @@ trace_workload rundelay --capture=bpf --csv -v -i 100
 check 'rundelay: with intervals' test "$(figures calls | awk '{ n += $1 } END { print n }')" -ge 9990
 check 'in the kernel' grep -q 'sched:sched_switch: id .*, paired in the kernel, by a BPF program' "$TMP/err"
 
-refused 'threads' 2 '.*not possible: .*; nor can programs count or pair them: .* several handlers' rundelay -p $$ \
-	--capture bpf --duration 0.1
+refused 'details' 2 '.*not possible: .*; nor can programs count or pair them: details are printed' rundelay --than 1s \
+	--detail --capture bpf --duration 0.1
 "$PROFSCRIPT" multi-trace -e sched:sched_wakeup//key=pid/ -e sched:sched_switch//key=next_pid/ --than 1s --dry-run >"$TMP/out"
-check 'events that are printed are not paired in the kernel' test "$(grep -c 'paired in the kernel' "$TMP/out")" = 0
+check 'wakeups that are printed: of other tasks' test "$(grep -c 'paired in the kernel' "$TMP/out")" = 2
+# The waits of two tasks that wake each other 1000 times, and their children's, as outliers.
+for args in '--than 1ns' '--lower 100s' '--only-than 1ns'; do
+	workload pingpong -c 0 1000
+	# shellcheck disable=SC2086 # words
+	trace_workload rundelay $args -p "$WORKLOAD" -m 2048 --capture=bpf -v
+	# An odd line is the wakeup of a task, or the switch from it, and the next line the switch to it. The table counts them.
+	awk '
+		function pid(name) { match($0, " " name "=[0-9]+"); return substr($0, RSTART + length(name) + 2, RLENGTH - length(name) - 2) }
+		/: sched:/ && !first { first = $0; sub(/.*: sched:/, "", first); sub(/:.*/, "", first)
+			task = pid(first == "sched_switch" ? "prev_pid" : "pid"); next }
+		/: sched:/ { if (!/: sched:sched_switch:/ || pid("next_pid") != task) { print; bad = 1 } pairs[first]++; first = ""; next }
+		$2 == "=>" && $4 ~ /^[0-9]/ { rows++; if (pairs[$1] != $4) { print pairs[$1] " pairs:", $0; bad = 1 } if ($1 == "sched_wakeup") wakeups = $4 }
+		END { print rows " rows, " wakeups " wakeups"; exit bad || !rows || wakeups < 1990 || wakeups > 2010 }
+	' "$TMP/out" >"$TMP/.wrong"
+	wrong=$?
+	cat "$TMP/err" >>"$TMP/.wrong"
+	result $wrong "rundelay -p $args: both events of each wait" "$TMP/.wrong"
+	check "rundelay -p $args: in the kernel" grep -q ', paired in the kernel, by a BPF program; those' "$TMP/err"
+done
 
 if command -v bpftool >/dev/null; then
 	start rundelay --capture=bpf -i 100

@@ -17,10 +17,11 @@ waiting() {
 	wait_for 20 all_wait
 }
 
-# shown COLUMNS FILE: these columns of a CSV, sorted; text: lines of events without times, nor flags that others may set
+# shown COLUMNS FILE: these columns of a CSV, sorted; text: lines of events without times, nor flags that others may set, nor
+# tables of times
 shown() {
 	if [ "$1" = text ]; then
-		sed -E 's/^[-0-9]+ [:.0-9]+ *//; s/^([^ ]+ +[0-9]+) [^ ]+ (\[[0-9]+\]) [.0-9]+:/\1 \2/' "$2"
+		sed -E 's/^[-0-9]+ [:.0-9]+ *//; s/^(.+ [0-9]+) [^ ]+ (\[[0-9]+\]) [.0-9]+:/\1 \2/; /^ *[a-z_]+ => |^[a-z0-9_]+\([0-9]+\) /d' "$2"
 	else
 		sed 's/^"[^"]*"/table/' "$2" | awk -F, -v wanted="$1" '
 			BEGIN { n = split(wanted, names, ",") }
@@ -128,6 +129,13 @@ agree 'task-state of a process' 'perf auto' thread,state,calls "^$WORKLOAD RD [1
 states
 agree 'rundelay of a process' 'perf auto' key,start,stop,calls "^$WORKLOAD sched_wakeup sched_switch [1-9]" \
 	rundelay --perins -p "$WORKLOAD"
+states
+agree 'rundelay --than of a process' 'perf auto' text 'sched_wakeup: comm=states ' rundelay --than 1ns -p "$WORKLOAD"
+states
+agree 'rundelay --than: sums' 'perf auto' start,stop,calls,than '^sched_wakeup_new sched_switch [1-9]' rundelay --than 1h \
+	-p "$WORKLOAD"
+states
+agree 'syscalls --than with exits' 'perf bpf' text 'exit: pid=' syscalls --than 1ns -p "$WORKLOAD"
 states migrate 6
 agree 'sched-migrate of a process' 'perf auto' total '^[1-9]' sched-migrate -p "$WORKLOAD"
 
@@ -158,7 +166,7 @@ not 'arguments of signal' signal
 not 'arguments of kmem' kmemprof -e kmem:kmalloc//stack/ -e kmem:kfree//stack/
 not 'arguments of kmem' kmemleak --alloc kmem:kmalloc --free kmem:kfree
 not 'a BPF program writes' task-state -C 0 -p $$
-not 'the common_flags of sched:sched_wakeup' rundelay -p $$
+not 'the common_flags of sched:sched_wakeup' rundelay -p $$ --than 1s --detail
 
 # Those that only count, one whose event has a string without a fixed size in some kernels, and those that need a disk, virtual machines or hardware counters.
 seen+='sched-migrate stat percpu-stat cpu-util blktrace bpf-kvm_exit kvm-exit kvmmmu hwstat ldlat-loads ldlat-stores llcstat tlbstat split-lock '

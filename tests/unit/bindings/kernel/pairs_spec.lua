@@ -14,6 +14,7 @@ local outliers = require 'bindings.kernel.outliers'
 local program = require 'bindings.kernel.program'
 local run_bpf = require 'tests.unit.bindings.kernel.run_bpf'
 local source = require 'bindings.kernel.source'
+local targets = require 'bindings.kernel.targets'
 
 local C = ffi.C
 
@@ -168,7 +169,7 @@ local all_rings, take_outliers
 --- Lets the programs of a plan send outliers.
 local function add_outliers(plan, than, lower)
   if not all_rings then all_rings, take_outliers = new_rings() end
-  plan.outliers = { than = than, lower = lower, rings = all_rings, size = outliers.size(list) }
+  plan.outliers = { than = than, lower = lower, rings = all_rings, size = outliers.size(list), number = 0 }
   for _, rule in ipairs(plan.rules) do
     rule.sample = { event = EVENT, list = list, type = 1, number = 0, id = ID }
   end
@@ -299,16 +300,35 @@ local function add_pair(sums, plan, rule, out, r)
   return true
 end
 
+local all_threads
+
+--- Lets only some tasks count in a plan.
+local function add_threads(plan, random)
+  all_threads = all_threads or targets.threads(false, false)
+  for task = 1, TASKS do all_threads.marks.bytes[task] = random(3) > 1 and 1 or 0 end
+  plan.threads = all_threads
+end
+
+--- Counts the switch of record r if one before it is missing, and it is about a plan's threads.
+local function watch_switch(watch, plan, r)
+  local cpu, marks = tonumber(r.cpu), plan.threads.marks.bytes
+  local task = watch[cpu]
+  if task and task ~= r.prev_pid and marks[task] + marks[r.prev_pid] > 0 then watch.missing = watch.missing + 1 end
+  watch[cpu] = r.next_pid
+end
+
 local function compare(seed, keys)
   math.randomseed(seed)
   local random = math.random
   local plan = random_plan(random)
   local is_derived = false
-  for _, rule in ipairs(plan.rules) do is_derived = is_derived or rule.is_derived end
-  local sends = not is_derived and random(6) == 1
+  for _, rule in ipairs(plan.rules) do is_derived = is_derived or rule.is_derived and rule end
+  if not is_derived and plan.rules[1].wakeup and random(3) == 1 then add_threads(plan, random) end
+  local watch = plan.threads and { missing = 0 }
+  local sends = random(is_derived and 2 or 6) == 1
   local than, lower = sends and random(3) > 1 and random(0, 20) or nil, sends and random(3) == 1 and 2 or nil
   if sends then add_outliers(plan, than, lower) end
-  local firsts, sent = {}, 0
+  local firsts, sent, derived = {}, 0, 0
   local in_kernel = kernel_pairs.new(plan, CPUS)
   local c, class_of = matcher(plan)
   local programs, taken, tag_of = {}, {}, {}
@@ -334,6 +354,8 @@ local function compare(seed, keys)
     r.prev_state = random(2) == 1 and 0 or random(0, 256)
     e.time, e.class, e.cpu, e.tid = tonumber(r.time), class_of[rule], tonumber(r.cpu), r.common_pid
     e.flags = rule.role and ROLE_FLAGS[r.role] or 0
+    if plan.threads and plan.threads.marks.bytes[r[rule.key_field]] == 0 then e.flags = ROLE_FLAGS[0] end
+    if watch and rule.switch then watch_switch(watch, plan, r) end
     e.raw, e.raw_size = ffi.cast('uint8_t *', r), ffi.sizeof(record_type)
     run(programs[rule], r)
     local has_pair = C.pairs_feed(c, e, 1, out) == 1 and add_pair(wanted, plan, rule, out, r)
@@ -341,9 +363,12 @@ local function compare(seed, keys)
       local is_sent = has_pair and (than and out.ns > than or lower and out.ns < lower) or false
       local first = has_pair and ('%d %d'):format(out.first_class, out.first_time)
       check_outliers(is_sent and out or nil, firsts[first], r, has_pair and tag_of[out.first_class])
-      local name = ('%d %d'):format(e.class, e.time)
-      firsts[name] = firsts[name] or {}
-      table.insert(firsts[name], r)
+      for _, one in ipairs { rule, rule.ends and rule.ends.awake } do
+        local name = ('%d %d'):format(class_of[one], e.time)
+        firsts[name] = firsts[name] or {}
+        table.insert(firsts[name], r)
+      end
+      if is_sent and tonumber(out.first_class) == class_of[is_derived] then derived = derived + 1 end
       if is_sent then sent = sent + 1 end
     end
     if random(100) == 1 then
@@ -362,9 +387,10 @@ local function compare(seed, keys)
   assert.equal(400, counted.events)
   for _, name in ipairs { 'pairs', 'replaced', 'unstarted', 'mismatched', 'ended', 'unneeded', 'evicted', 'unreported',
     'stored' } do
-    assert.equal(tonumber(stats[name]), counted[name], ('%s of seed %d'):format(name, seed))
+    local expected = watch and name == 'unreported' and watch.missing or tonumber(stats[name])
+    assert.equal(expected, counted[name], ('%s of seed %d'):format(name, seed))
   end
-  counted.sent = sent
+  counted.sent, counted.derived, counted.missing = sent, derived, watch and counted.unreported or 0
   counted.others, counted.rows = got.others or 0, plan.rows and got.n or 0
   return counted
 end
@@ -382,9 +408,10 @@ describe('pairs in the kernel', function()
       for name, n in pairs(compare(seed, keys)) do sum[name] = (sum[name] or 0) + n end
     end
     for _, name in ipairs { 'pairs', 'replaced', 'unstarted', 'mismatched', 'ended', 'unneeded', 'unreported',
-      'stored', 'rows', 'others', 'sent' } do
+      'stored', 'rows', 'others', 'sent', 'missing' } do
       assert.is_true(sum[name] > 100, name)
     end
+    assert.is_true(sum.derived > 20, 'pairs that were sent with a derived event')
   end)
 
   it('are not sent with an event that another start has overwritten', function()
@@ -406,6 +433,50 @@ describe('pairs in the kernel', function()
       assert.equal(1, #found)
       assert.equal(tag, found[1].pair.tag)
       assert.equal(10, tonumber(found[1].pair.ns))
+    end
+  end)
+
+  it('are left where the exit of a task ends them', function()
+    local keys = hashed_keys()
+    local a, b = keys[#keys - 1], keys[#keys] -- of the same place
+    for _, direct in ipairs { 40, false } do
+      local plan = { stages = 2, cycle = false, threshold = -1, direct = direct or nil, rules = {
+        { stage = 0, place = 0, key = value 'key' }, { stage = 1, place = 0, key = value 'key' } },
+        clock = function(asm_) asm_:load(8, 0, asm.CONTEXT, at 'time') end }
+      add_outliers(plan, 5)
+      plan.outliers.leaves, plan.rules[2].sample = true, nil
+      local in_kernel, r = kernel_pairs.new(plan, CPUS), ffi.new 'struct pair_record'
+      local first, exit = load(in_kernel, plan.rules[1]), load(in_kernel, plan.rules[2])
+      local room = ffi.new('uint8_t[?]', 1000)
+      local left = ffi.cast('struct outlier *', room)
+      local function step(loaded, key, time)
+        r.key, r.time, r.side, r.value = key, time, 1, time
+        run(loaded, r)
+      end
+      local function take(key) return in_kernel:take_left(plan.rules[2], tonumber(key), left) end
+      local function unkept() return in_kernel:stats().unkept end
+      local one, other = direct and 7 or a, direct and 8 or b
+      step(first, one, 1000)
+      assert.is_false(take(one))
+      step(exit, one, 1010)
+      assert.is_true(take(one))
+      assert.same({ 10, tonumber(one), 1, 0, 1000 },
+        { tonumber(left.ns), tonumber(left.key), left.tag, left.kind, tonumber(left.time) })
+      assert.equal(1000, tonumber(ffi.cast('struct pair_record *', left.raw).value))
+      assert.is_false(take(one))
+      step(first, one, 2000)
+      step(exit, one, 2004)
+      assert.is_false(take(one), 'not an outlier')
+      step(first, one, 3000)
+      step(exit, one, 3010)
+      step(first, one, 3020)
+      assert.is_true(take(one))
+      assert.equal(0, left.tag, 'overwritten')
+      step(first, other, 4000)
+      step(exit, other, 4010)
+      assert.equal(direct and 0 or 1, unkept())
+      assert.equal(direct ~= false, take(other))
+      assert.same({}, take_outliers())
     end
   end)
 end)
