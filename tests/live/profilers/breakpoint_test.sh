@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # Breakpoints on writes: the reported values, for instructions of every kind, compared with the memory.
+# Runs alone: a CPU has few breakpoints.
 . "$(dirname "$0")/../../lib.sh"
 cd "$TOP" || exit 1
 [ "$(uname -m)" = x86_64 ] || skip_all 'instructions are decoded on x86_64 only'
@@ -38,10 +39,12 @@ for place in 0x10000004/4 0x10000002/1; do
 done
 
 # A counter continues from its value, which is known from the second access on, if all accesses in between were seen.
-"$PROFSCRIPT" breakpoint 0x10000000/8 -- $stores 20 20 2>"$TMP/err" >"$TMP/out"
+# (A rate that does not fit the times at which the tracer looks.)
+"$PROFSCRIPT" breakpoint 0x10000000/8 -- $stores 20 13 2>"$TMP/err" >"$TMP/out"
 data "$TMP/out" | awk '$0 == "unknown" { next } { known++ } $0 != sprintf("0x%x", NR) { print NR, $0 }
 	END { if (NR != 20 || !known) print NR, "of which are known:", known + 0 }' >"$TMP/wrong"
-check 'a counter with an unknown first value' test ! -s "$TMP/wrong"
+[ ! -s "$TMP/wrong" ]
+result $? 'a counter with an unknown first value' "$TMP/wrong"
 
 "$PROFSCRIPT" breakpoint 0x10000000/8 --filter 'data == 0x9 || data == 0x12354000123416c9' -- $stores 1 2>"$TMP/err" >"$TMP/out"
 data "$TMP/out" | grep -v unknown >"$TMP/values"
