@@ -32,6 +32,12 @@ local function explain_events(words, found)
   return require('bindings.command.explain').run(nil, found, opt)
 end
 
+--- Makes of the words after `help NAME` those of `NAME -h` or, if they are options, of `NAME ... help`.
+local function ask(spec, words)
+  local of_events = spec.takes_events and (words[1] or ''):find '^%-'
+  table.insert(words, of_events and #words + 1 or 1, of_events and 'help' or '-h')
+end
+
 --- Runs `profscript --complete LINE POINT BREAKS` for the shell's completion: prints the completion mode, then one
 --- candidate per line.
 local function print_completion(words, found)
@@ -59,7 +65,6 @@ local function main(words)
   local scripts, sys = require 'bindings.options.scripts', require 'bindings.base.sys'
   local found = scripts.new(sys, arg.data_dir)
   if words[1] == '--complete' then return print_completion(words, found) end
-  if words[1] == 'help' then table.insert(words, table.remove(words, 1)) end
   local explained = explain_events(words, found)
   if explained then return explained end
   local options = require 'bindings.options.parser'
@@ -68,15 +73,18 @@ local function main(words)
   if global.version then return version() end
   if global.check then return print_check() end
   if global.symbols then rest = { 'symbols', '--', global.symbols, unpack(rest) } end
-  if global.help or #rest == 0 or rest[1] == 'help' then
+  local asks = rest[1] == 'help' and rest[2] and not rest[2]:find '^%-'
+  if global.help or #rest == 0 or rest[1] == 'help' and not asks then
     io.stdout:write(require('bindings.command.help').overview(found:list()))
     return #rest == 0 and not global.help and 2 or 0
   end
+  if asks then table.remove(rest, 1) end
   require('bindings.run.memory').limit()
   local explains = rest[1] == 'explain' and rest[2] and not rest[2]:find '^%-' and rest[2] ~= 'help'
   if explains then table.remove(rest, 1) end
   local script, message = found:load(table.remove(rest, 1))
   if not script then failure.usage('%s', message) end
+  if asks then ask(script.spec, rest) end
   local opt, workload = options.parse(script.spec, script.name, rest, global, script.given)
   if not opt then failure.usage('%s', workload) end
   if explains then opt.dry_run, opt.explains = true, true end

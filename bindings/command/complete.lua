@@ -327,6 +327,7 @@ function complete.run(line, breaks, world)
   local typed = words[#words]
   local at = 2
   while at < #words and words[at]:sub(1, 1) == '-' do at = at + 1 end
+  if words[at] == 'help' and at < #words then at = at + 1 end -- `profscript help NAME`
   local has_no_name = #words > 2 and wants_value(options.explain_spec, words[2]) -- `profscript -e EVENT help`
   local result
   if at >= #words and not has_no_name then

@@ -28,7 +28,7 @@ end
 ---@param roots { [integer]: any, of_host?: any[] }
 ---@param found fun(value: any, of_host: boolean, is_code: boolean): boolean ends the search. of_host: what the host's
 --- functions and objects hold; is_code: it is a constant of a function. Upvalues are also passed as debug.upvalueid()
----@param is_closed? fun(value: table): boolean tables into which the search does not go
+---@param is_closed? fun(value: table|function): boolean tables and functions into which the search does not go
 ---@param each_function? fun(fn: function|userdata) called for each function of the script and each prototype in it
 ---@return boolean ended also if there is too much to search
 local function search(roots, found, is_closed, each_function)
@@ -65,9 +65,10 @@ local function search(roots, found, is_closed, each_function)
     local value, of_host = unpack(table.remove(left))
     n = n + 1
     if n > MAX_OBJECTS then return true end
-    if type(value) == 'function' then
+    local is_open = not (is_closed and is_closed(value))
+    if is_open and type(value) == 'function' then
       open_function(value, of_host)
-    elseif not (is_closed and is_closed(value)) then
+    elseif is_open then
       for key, member in next, value do
         add(key, of_host)
         add(member, of_host)
@@ -83,7 +84,7 @@ end
 ---@param roots { [integer]: any, of_host?: any[] } of the script, and objects of the host
 ---@param matches fun(text: string, is_code: boolean): boolean is_code: it is in the code of a function, not in a table
 ---@param each_function? fun(fn: function|userdata) called for each function of the script and each prototype in it
----@param is_closed? fun(value: table): boolean tables that do not matter
+---@param is_closed? fun(value: table|function): boolean tables and functions that do not matter
 ---@return boolean
 function mentions.any(roots, matches, each_function, is_closed)
   return search(roots, function(value, of_host, is_code)
@@ -94,10 +95,20 @@ end
 --- Returns whether the code of a script can reach one of some objects and upvalues, by identity.
 ---@param roots { [integer]: any, of_host?: any[] } of the script, and objects of the host
 ---@param wanted table<any, boolean> keys: objects, and ids of upvalues
----@param is_closed fun(value: table): boolean tables that do not matter
+---@param is_closed fun(value: table|function): boolean tables and functions that do not matter
 ---@return boolean
 function mentions.reaches(roots, wanted, is_closed)
   return search(roots, function(value) return wanted[value] == true end, is_closed)
+end
+
+--- Returns which tables lead from a script to the whole host: the search does not go into them.
+---@param run Run
+---@return fun(value: table|function): boolean is_closed
+function mentions.leads_to(run)
+  return function(value)
+    if type(value) ~= 'table' then return false end
+    return value == run or rawget(value, 'run') == run or value == run.services or value == run.events
+  end
 end
 
 --- Returns whether a string in a table of options, or in a table in it, matches.

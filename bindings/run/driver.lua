@@ -13,6 +13,7 @@ local handler_plans = require 'bindings.run.handler_plans'
 local memory = require 'bindings.run.memory'
 local mounts = require 'bindings.base.mounts'
 local output = require 'bindings.print.output'
+local printed = require 'bindings.run.printed'
 local reload = require 'bindings.run.reload'
 local report_pages = require 'bindings.print.report_page'
 local runs = require 'bindings.run.run'
@@ -293,6 +294,7 @@ local function run_with_events(session, script, opt, words, found, before)
   run.in_kernel:decide(checked)
   local limits = version:limits()
   version:add_passes(target_branches, limits)
+  run:print_only(function() return printed.events(run, checked) end)
   run:tell('prepare', taken_by(target_branches, limits, run.events.list))
   if opt.dry_run then
     out:append(opt.explains and explain.text(run, plans, checked) or dry_run.text(run))

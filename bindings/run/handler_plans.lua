@@ -163,13 +163,6 @@ local function states_of(plan)
   return states
 end
 
---- Returns whether a table is the run, or belongs to the host and leads there.
-local function leads_to(run)
-  return function(value)
-    return value == run or rawget(value, 'run') == run or value == run.services or value == run.events
-  end
-end
-
 --- Returns whether a handler is that of a join, for lost events: programs lose none.
 local function is_of_join(plans, handler)
   for _, plan in ipairs(plans) do
@@ -207,7 +200,7 @@ end
 ---@param plans HandlerPlan[]
 ---@param checked contract.Handlers
 local function refuse_shared(run, plans, checked)
-  local roots, is_closed = {}, leads_to(run)
+  local roots, is_closed = {}, mentions.leads_to(run)
   for name, handler in pairs(checked.life) do
     if not AFTER[name] and not (name == 'lost' and is_of_join(plans, handler)) then
       roots[#roots + 1] = { handler, 'the handler ' .. name }

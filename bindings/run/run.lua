@@ -45,6 +45,7 @@ local runs = {}
 ---@field export? Export the follower that writes the events to a file for another program
 ---@field serving? Serving the one that shows reports to other programs
 ---@field sends_all? boolean all events of the run are pushed, so the profiler gets none
+---@field printed_events fun(): Event[] those that the script may print
 ---@field default_pages boolean the size of the rings is not given
 ---@field counts? Counts events that are only counted
 ---@field marks? ffi.cdata* uint8_t *: target threads by tid, read by a BPF program
@@ -161,6 +162,10 @@ end
 --- Notes that the session has started.
 ---@param anchors any owners of memory that the session uses
 function Run:opened(anchors) self.is_open, self._anchors = true, anchors end
+
+--- Notes which events the script may print.
+---@param list fun(): Event[]
+function Run:print_only(list) self.printed_events = list end
 
 --- Makes the waits of the session end when a descriptor is readable. Only valid before the session starts, except to
 --- end this.

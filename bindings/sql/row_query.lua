@@ -89,7 +89,7 @@ function RowQuery:prepare()
   local functions = ffi.gc(C.functions_new(formats, C.session_tasks(session, 0)), C.functions_free)
   self._db = databases.open(nil, false, no_tables, functions)
   for _, one in ipairs(self._declared) do self:_declare(one[1], one[2]) end
-  for _, event in ipairs(self._run.events.list) do self:_declare(event.name, (printer.columns(event))) end
+  for _, event in ipairs(self._run.printed_events()) do self:_declare(event.name, (printer.columns(event))) end
   self:_prepare(self._run.is_shipped)
 end
 

@@ -4,6 +4,7 @@ local calltree = require 'lib.calltree'
 local detail = require 'lib.detail'
 local heat = require 'lib.pair_heatmap'
 local latency = require 'lib.latency'
+local relation = require 'lib.relation'
 local kept_events = require 'bindings.pairs.kept_events'
 
 local nested = {}
@@ -41,10 +42,8 @@ function nested.events(opt)
     found.functions[i] = traced
   end
   if #found.functions == 0 then return nil, 'no functions; select one with -e ENTRY,EXIT' end
-  if keyed and keyless then
-    return nil, ('%s has a key and %s has none; give all events a key with key= or -k')
-      :format(keyed.name, keyless.name)
-  end
+  local message = relation.mismatch(keyed, keyless)
+  if message then return nil, message end
   found.key = keyed and (keyed.attrs.key or opt.key)
   return found
 end

@@ -65,6 +65,16 @@ end
 ---@field ends? table[] events that end a wait without a pair, as in lib.pairs
 ---@field key? string title of the key; nil: the key is the CPU or thread
 
+--- Returns what is wrong if some events have a key and others have none.
+---@param keyed? Event one with a key
+---@param keyless? Event one without
+---@return string? message
+---@package
+function relation.mismatch(keyed, keyless)
+  return keyed and keyless and ('%s has a key and %s has none: they never match; give all events a key with key= or -k')
+    :format(keyed.name, keyless.name) or nil
+end
+
 --- Returns the events of -e by their role. Each -e is a stage.
 ---@param opt table
 ---@param key? string key of the events without key= if there is no -k
@@ -90,10 +100,8 @@ function relation.events(opt, key)
   if #found.stages < (opt.cycle and 1 or 2) then
     return nil, ('a latency needs two stages or more, not %d: give an -e for each'):format(#found.stages)
   end
-  if keyed and keyless then
-    return nil, ('%s has a key and %s has none: they never match; give all events a key with key= or -k')
-      :format(keyed.name, keyless.name)
-  end
+  local message = relation.mismatch(keyed, keyless)
+  if message then return nil, message end
   found.key = keyed and (keyed.attrs.key or found.default_key)
   return found
 end
@@ -126,6 +134,7 @@ function relation.run(name, analysis, found, opt, out)
   opt = values.optional(opt)
   local reported = {}
   local matcher
+  local triggers = not analysis.is_gate and found.triggers or {}
   local function report()
     analysis.report(out)
     report_losses(name, out, matcher:stats(), reported)
@@ -149,11 +158,11 @@ function relation.run(name, analysis, found, opt, out)
     rows = analysis.rows,
     lost = analysis.lost,
     left = analysis.left,
-    triggers = not analysis.is_gate and found.triggers or nil,
-    triggered = function(ev)
+    triggers = triggers,
+    triggered = #triggers > 0 and function(ev)
       report()
       out:print_event(ev)
-    end,
+    end or nil,
   }
   local function stop()
     matcher:finish()

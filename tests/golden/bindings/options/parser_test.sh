@@ -21,6 +21,16 @@ done
 check_status 'an unknown option' 2 run trace -e sched:sched_wakeup --no-such-option
 check_status 'the help of a profiler is not a failure' 0 "$PROFSCRIPT" trace -h
 expect_line 'and goes to stdout' '^usage: profscript trace ' <("$PROFSCRIPT" trace -h 2>/dev/null)
+for name in top breakpoint oncpu exec list; do # with and without events, arguments and a workload
+	"$PROFSCRIPT" $name -h >"$TMP/help"
+	expect_text "help $name" "$TMP/help" "$PROFSCRIPT" help $name
+done
+expect_text 'help with -v' "$TMP/help" "$PROFSCRIPT" -v help list
+expect_line 'help of an event' '^profscript trace -e raw_syscalls:sys_enter|^raw_syscalls:sys_enter: ' \
+	<("$PROFSCRIPT" help trace --input lost.data -e raw_syscalls:sys_enter)
+"$PROFSCRIPT" -h >"$TMP/help"
+expect_text 'help alone' "$TMP/help" "$PROFSCRIPT" help
+refused 'help of a profiler that there is not' 2 "no such profiler 'breakpiont'; did you mean 'breakpoint'" help breakpiont
 "$PROFSCRIPT" trace -q -e raw_syscalls:sys_enter --input lost.data >"$TMP/quiet" 2>"$TMP/err"
 check '-q prints results only' test ! -s "$TMP/err"
 "$PROFSCRIPT" trace -e raw_syscalls:sys_enter --input lost.data 2>"$TMP/err" | diff - "$TMP/quiet" >"$TMP/diff"

@@ -102,12 +102,19 @@ refuses() { # NAME SQL PATTERN [ARG...]
 call=(syscalls --input "$DATA/syscalls.data")
 refuses 'a column' 'SELECT cals FROM syscalls' "no such column: cals at column 8; did you mean 'calls'\\?" "${call[@]}"
 refuses 'a table' 'SELECT syscall FROM syscall' "no such table: syscall at column 21; did you mean 'syscalls'\\?" "${call[@]}"
-refuses 'another table' 'SELECT 1 FROM x' 'no such table: x at column 15; there are syscalls, sys_enter, sys_exit$' "${call[@]}"
+refuses 'another table' 'SELECT 1 FROM x' 'no such table: x at column 15; there are syscalls$' "${call[@]}"
+refuses 'events that are not printed' 'SELECT 1 FROM sys_enter' 'no such table: sys_enter at column 15; there are syscalls$' \
+	"${call[@]}"
+refuses 'events of BPF programs' 'SELECT 1 FROM ring' 'no such table: ring .*; there are ' profile --input "$DATA/mixed.data"
+run "${call[@]}" --than 1us --csv --query 'SELECT count(*) > 0 AS n FROM sys_enter'
+expect_line 'events that are printed' '^query,.*,1$' "$TMP/out"
+run "${call[@]}" -vv --csv --query 'SELECT count(*) > 0 AS n FROM sys_enter'
+expect_line 'events that -vv prints' '^query,.*,1$' "$TMP/out"
 refuses 'syntax' 'SELEC 1' 'near "SELEC": syntax error at column 1$' "${call[@]}"
 refuses 'writing' 'DELETE FROM syscalls' 'DELETE is not allowed' "${call[@]}"
 refuses 'no statement' ' -- ' 'query has no statement$' "${call[@]}"
 refuses 'before tracing' 'SELECT cals FROM syscalls' 'no such column: cals' "${call[@]}" --dry-run
-refuses 'before tracing, a table' 'SELECT * FROM rundelay' 'no such table: rundelay at column 15; there are latency, ' \
+refuses 'before tracing, a table' 'SELECT * FROM rundelay' 'no such table: rundelay at column 15; there are latency$' \
 	rundelay --input "$DATA/hogs.data" --dry-run
 refuses 'before tracing, a table of metrics only' 'SELECT * FROM kmemleak' 'no such table: kmemleak .*; there are leaks, ' \
 	kmemleak --input "$DATA/kmem.data" --alloc kmem:kmalloc --free kmem:kfree --dry-run

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # BPF programs of scripts: how they attach, the contents of their maps and records, and the messages if something is
 # wrong. What is compiled here is kept for guests, which have no compiler.
+# Runs beside others.
 . "$(dirname "$0")/../../../lib.sh"
 export XDG_CACHE_HOME=$TOP/build/cache
 here=$TOP/tests/scripts/bpf
@@ -62,15 +63,22 @@ says 'entries' 0 '^kept	3$' "$TMP/entries.lua" --duration 1ms
 "$PROFSCRIPT" "$here/records.lua" --comm $comm -q -m 1 -- "$syscalls" 200000 >"$TMP/records" 2>&1
 check 'lost records are counted' awk '$1 == "calls" { calls = $2 } $1 == "ring" { got = $2 + $4 + $6 }
 	$1 == "lost" { lost = $2 } END { exit !(calls == 200000 && lost > 0 && got + lost == 3 * calls) }' "$TMP/records"
-START='program:attach()' REST="[program:events 'ring'] = function(ev) out:print_event(ev) end" \
-	program lines <<'C'
+PARAMETERS="constants = { wanted = '$comm' }," START='program:attach()' \
+	REST="[program:events 'ring'] = function(ev) out:print_event(ev) end" program lines <<'C'
 struct record { __u64 ktime; __u32 pid; __s64 big; char text[8]; };
 struct { __uint(type, BPF_MAP_TYPE_RINGBUF); __uint(max_entries, 4096); __type(value, struct record); } ring SEC(".maps");
+const volatile char wanted[16] = {};
 SEC("tracepoint/syscalls/sys_enter_getppid")
 int once(void *ctx)
 {
-	struct record *r = bpf_ringbuf_reserve(&ring, sizeof(*r), 0);
+	char comm[16] = {};
+	struct record *r;
 
+	bpf_get_current_comm(comm, sizeof(comm));
+	for (int i = 0; i < 16; i++)
+		if (comm[i] != wanted[i])
+			return 1;
+	r = bpf_ringbuf_reserve(&ring, sizeof(*r), 0);
 	if (!r)
 		return 1;
 	r->ktime = bpf_ktime_get_ns();

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # Pairs that BPF programs find: the counts of exact workloads, as through perf.
+# Runs beside others.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter raw_syscalls:sys_exit sched:sched_switch sched:sched_wakeup
 
@@ -35,8 +36,10 @@ for how in perf bpf; do
 	check "syscalls --perins, $how" test "$(figures thread nr calls | awk -v nr="$GETPPID" '$2 == nr')" = \
 		"$WORKLOAD $GETPPID 20000 "
 
-	start syscalls -e 'raw_syscalls:sys_enter/id==rmdir/' -e 'raw_syscalls:sys_exit/id==rmdir/' --capture=$how -m 2048 --csv
-	for _ in {1..25}; do rmdir "$TMP/none" "$TMP" 2>/dev/null; done
+	cp "$(command -v rmdir)" "$TMP/fail$$"
+	start syscalls -e "raw_syscalls:sys_enter/id==rmdir&&comm==\"fail$$\"/" -e "raw_syscalls:sys_exit/id==rmdir&&comm==\"fail$$\"/" \
+		--capture=$how -m 2048 --csv
+	for _ in {1..25}; do "$TMP/fail$$" "$TMP/none" "$TMP" 2>/dev/null; done
 	stop
 	check "syscalls, $how: calls that fail" test "$(figures calls err | awk '{ print ($1 == $2 && $1 >= 50) }')" = 1
 

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # Events that BPF programs capture (--capture): the same as those of perf, in the same order, and none is lost untold.
+# Runs beside others.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter sched:sched_switch sched:sched_wakeup irq:softirq_entry exceptions:page_fault_user
 SEEN=$TOP/tests/tools/seen.lua
@@ -24,6 +25,8 @@ equal() {
 	shift 2
 	read -r online </sys/devices/system/cpu/online
 	for event in "$@"; do events+=(-e "$event//${with-}" -e "$event//cpus=$online/${with-}"); done
+	"$PROFSCRIPT" "$TOP/tests/tools/captured.lua" "${events[@]}" --dry-run >"$TMP/out" 2>&1
+	expect_line "$name: one of each two is captured" "^$#\$" <(grep -c 'captured by a BPF program' "$TMP/out")
 	for try in 1 2 3 4 5; do
 		if [ -n "${only-}" ]; then
 			"$PROFSCRIPT" "$TOP/tests/tools/captured.lua" "${events[@]}" -- bash -c "$loads" >"$TMP/out" 2>"$TMP/err"
@@ -42,11 +45,18 @@ equal() {
 	result $? "$name" "$TMP/wrong"
 }
 
-equal 'switches, new tasks, migrations' 20 sched:sched_switch sched:sched_wakeup_new sched:sched_migrate_task
+# Newer kernels write the name of a task that migrates behind the record.
+migrations=(sched:sched_migrate_task)
+if grep -q '__data_loc char\[\] comm' /sys/kernel/tracing/events/sched/sched_migrate_task/format; then
+	migrations=()
+	refused 'a name without a fixed size' 2 "seen: --capture=bpf is not possible: 'comm' has no fixed size" "$SEEN" \
+		-e sched:sched_migrate_task --capture bpf
+fi
+equal 'switches, new tasks, migrations' 20 sched:sched_switch sched:sched_wakeup_new "${migrations[@]}"
 only=1 equal 'system calls' 500 raw_syscalls:sys_enter raw_syscalls:sys_exit
 equal 'interrupts' 5 irq:softirq_entry irq:softirq_exit irq:softirq_raise
 only=1 equal 'page faults' 500 exceptions:page_fault_user
-with=stack/ equal 'with the stack in the kernel' 20 sched:sched_switch sched:sched_migrate_task
+with=stack/ equal 'with the stack in the kernel' 20 sched:sched_switch "${migrations[@]}"
 only=1 with=stack/ equal 'system calls with the stack in the kernel' 500 raw_syscalls:sys_enter
 
 # stack HOW ARG...: the symbols of the stack of a system call. Where the kernel calls several tracers of an event, it
@@ -78,7 +88,7 @@ check "sees all of $((seen)) calls" test "$seen,$lost" = 100000,0
 
 # The last call comes when there is room again, so it tells what was lost before it, on its CPU.
 for pages in 4 16; do
-	workload -C 0 syscalls 300000 1000000
+	workload -C 0 syscalls 100000 1000000
 	mkfifo "$TMP/last.$pages"
 	taskset -c 0 "$TOP/build/workloads/syscalls" -w 1 <"$TMP/last.$pages" &
 	last=$!
@@ -93,7 +103,7 @@ for pages in 4 16; do
 	wait $last
 	stop
 	read -r seen _ lost _ <"$TMP/out"
-	check "-m $pages: $seen seen, $lost lost" test $((seen + lost)) -eq 300001 -a "$lost" -gt 0 -a "$seen" -gt 1
+	check "-m $pages: $seen seen, $lost lost" test $((seen + lost)) -eq 100001 -a "$lost" -gt 0 -a "$seen" -gt 1
 	check "-m $pages: says where they were lost" grep -q 'lost [0-9]* events on CPU #0 between' "$TMP/err"
 	check "-m $pages: all of them" bash -c "! grep 'unknown CPU' '$TMP/err'"
 done

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # The flight recorder of scripts: dumps have all events of the moment, in order and once.
+# Runs beside others.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter sched:sched_process_exit
 cd "$TMP" || exit 1
@@ -17,7 +18,7 @@ return {
     before = { type = 'string', default = '1h', help = 'time' },
   },
   start = function(opt, out, session)
-    local recorder = session.recorder { events = 'raw_syscalls:sys_enter/id==$GETPPID/', keep = opt.keep }
+    local recorder = session.recorder { events = 'raw_syscalls:sys_enter/id==$GETPPID&&comm=="$name"/', keep = opt.keep }
     local last, disorder, early, mine = 0, 0, 0, 0
     return {
       ['sched:sched_process_exit'] = function(ev)
@@ -77,7 +78,7 @@ cat >print.lua <<END
 return {
   summary = 'Print what is kept, at the end of an interval and on a signal',
   start = function(_, _, session)
-    local recorder = session.recorder { events = { 'raw_syscalls:sys_enter/id==$GETPPID/' } }
+    local recorder = session.recorder { events = { 'raw_syscalls:sys_enter/id==$GETPPID&&comm=="$name"/' } }
     local function mine(ev) return ev._comm == '$name' end
     return {
       ['sched:sched_process_exit'] = function(ev) if mine(ev) then recorder:dump { where = mine } end end,
@@ -100,7 +101,7 @@ return {
     also = { type = 'string', default = ',sched:sched_process_exec//stack/', help = 'events' },
   },
   start = function(opt, out, session)
-    local recorder = session.recorder { events = 'raw_syscalls:sys_enter/id==$GETPPID/stack/' .. opt.also }
+    local recorder = session.recorder { events = 'raw_syscalls:sys_enter/id==$GETPPID&&comm=="$name"/stack/' .. opt.also }
     return {
       ['sched:sched_process_exit'] = function(ev)
         if ev._comm ~= '$name' then return end
@@ -144,7 +145,7 @@ return {
   summary = 'Say when a file is saved',
   options = { file = { type = 'string', default = 'now', help = 'file' } },
   start = function(opt, out, session)
-    local recorder, n = session.recorder { events = 'raw_syscalls:sys_enter/id==$GETPPID/', keep = '1M' }, 0
+    local recorder, n = session.recorder { events = 'raw_syscalls:sys_enter/id==$GETPPID&&comm=="$name"/', keep = '1M' }, 0
     local function mine(ev) return ev._comm == '$name' end
     session.on_file(opt.file, function()
       n = n + 1
@@ -185,7 +186,7 @@ return {
   summary = 'Dump when interrupts were off, and when a process has ended',
   options = { than = { type = 'string', default = '1000001ns', help = 'time without interrupts' } },
   start = function(opt, out, session)
-    local recorder, n = session.recorder { events = 'raw_syscalls:sys_enter/id==$GETPPID/', keep = '4M' }, 0
+    local recorder, n = session.recorder { events = 'raw_syscalls:sys_enter/id==$GETPPID&&comm=="$name"/', keep = '4M' }, 0
     return {
       [('irq-off/--period 1ms --than %s/'):format(opt.than)] = function(ev)
         n = n + 1

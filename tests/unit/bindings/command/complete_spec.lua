@@ -50,6 +50,7 @@ describe('completion', function()
     assert.equal('words: --check', at 'profscript --c')
     assert.equal('files: ', at 'profscript ./my')
     assert.equal('words: ', at 'profscript nothing --')
+    assert.equal('words: trace', at 'profscript help tr')
   end)
 
   it('of options', function()
