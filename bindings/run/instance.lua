@@ -64,6 +64,18 @@ function Instance:events()
   return list
 end
 
+--- Calls a function while the events of a source have the attributes, such as a key, that they have in its profiler.
+---@param call fun(...): any, any
+---@return any, any
+function Instance:on_its_own(call, ...)
+  local attrs = {}
+  for i, event in ipairs(self.opened) do attrs[i], event.attrs = event.attrs, self.attrs[i] end
+  local ok, result, more = pcall(call, ...)
+  for i, event in ipairs(self.opened) do event.attrs = attrs[i] end
+  if not ok then error(result, 0) end
+  return result, more
+end
+
 --- Returns whether an option of type event has its default value.
 local function is_default(option, given)
   if type(given) ~= 'table' then return given == option.default end

@@ -13,7 +13,7 @@
 ---   keep = true
 ---   value = 'id'
 ---   details = details
----   is_gate = true                     -- it prints nothing, see session.gate()
+---   pass = session.gate()              -- in a source, which prints nothing
 ---
 --- Ready-made analyses are lib.delay, lib.pairing, lib.memprof and lib.syscalls.
 local heatmap = require 'lib.heatmap'
@@ -143,13 +143,14 @@ function relation.run(name, analysis, found, opt, out)
     ends = found.ends,
     details = analysis.details,
     pair = analysis.pair,
+    pass = analysis.pass,
     than = analysis.than,
     lower = analysis.lower,
     latencies = analysis.latencies,
     rows = analysis.rows,
     lost = analysis.lost,
     left = analysis.left,
-    triggers = not analysis.is_gate and found.triggers or nil,
+    triggers = not analysis.pass and found.triggers or nil,
     triggered = function(ev)
       report()
       out:print_event(ev)
