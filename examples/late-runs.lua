@@ -16,7 +16,7 @@ return {
         local cpu = ev._cpu
         local function here(one) return one._cpu == cpu end
         if recorder:dump { at = ev._time, before = opt.before, where = here } then
-          out:row { 'late', ev.next_comm, 'tid', ev.next_pid, 'cpu', cpu }
+          out:row { 'comm', ev.next_comm, 'tid', ev.next_pid, 'cpu', cpu }
         end
       end,
     }

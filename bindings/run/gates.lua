@@ -53,8 +53,9 @@ function gates.refuses(taker)
     return 'profscript itself drops the events that are not about the target'
   end
   for _, event in ipairs(taker.events) do takes[event] = true end
+  if #taker.events == 0 then return 'its events are not those of the run' end
   for _, event in ipairs(source.opened) do
-    if not takes[event] then return ('%s is read, too'):format(event.name) end
+    if not takes[event] and not event.is_derived then return ('%s is read, too'):format(event.name) end
     local owner = event.owner
     while owner ~= source do
       if owner.is_gate then return ('%s decides which of its events it passes on'):format(owner.name) end

@@ -31,7 +31,8 @@ local function can_share_switches(found, opt, session)
       if #event.given > 0 then return false end
     end
   end
-  return not (session.named_threads or session.is_source or opt.verbose > 1)
+  local only_outliers = opt.than or opt.only_than or opt.lower
+  return not (session.named_threads or session.is_source and not only_outliers or opt.verbose > 1)
 end
 
 --- Sets the key and filter of each of the four events.
