@@ -61,6 +61,10 @@ local function check(self)
     if config[name] and not (BY_OUTLIERS[name] and outliers.are_wanted(config)) then asm.refuse('%s', reason) end
   end
   if config.has and not config.has_targets then asm.refuse 'only some keys are wanted' end
+  local run = self.gate and self.gate.run
+  if run and run.everywhere and run.per_thread and not config.has then
+    asm.refuse 'profscript itself drops the events that are not about the target'
+  end
   if self.gate and not config.pass or not (self.gate or config.latencies or config.rows) then
     asm.refuse 'the script looks at each pair'
   end

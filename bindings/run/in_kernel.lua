@@ -320,7 +320,7 @@ function InKernel:_try(taker, checked)
   for _, link in ipairs(ok) do table.insert(self._links, link) end
   for _, event in ipairs(taker.events) do event.taken = taker.does end
   if taker.settle then taker:settle(self) end
-  if gate then gates.accept(gate) end
+  if gate then gates.accept(taker) end
 end
 
 --- Does the same, and notes why not for `profscript explain`.

@@ -35,6 +35,7 @@ local views = require 'bindings.view.views'
 ---@field attrs? table[] of a source: their attributes before it became one
 ---@field counts? Counts of a source
 ---@field routes? Routes of a gate
+---@field taker? Taker of a gate whose condition programs evaluate
 local Instance = {}
 Instance.__index = Instance
 
