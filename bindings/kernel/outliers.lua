@@ -51,7 +51,8 @@ local LEFT = { word = 0, ns = 8, size = 16 } -- after a kept event, if exits end
 ---@field than? number ns: those that took longer
 ---@field lower? number ns: those that took less
 ---@field rings Rings
----@field size integer bytes of a kept event, see outliers.size()
+---@field size? integer bytes of a kept event, see outliers.size(); nil: only the second events are sent, as captured
+--- events
 ---@field number integer in the rings: of one of the events that end pairs
 ---@field leaves? boolean the exit of a task may end a pair
 
@@ -69,8 +70,8 @@ function outliers.size(list) return RAW - ID + capture.raw_size(list) end
 
 --- Returns the bytes that starts need.
 ---@param plan OutlierPlan
----@return integer
-function outliers.more(plan) return plan.size + (plan.leaves and LEFT.size or 0) end
+---@return integer?
+function outliers.more(plan) return plan.size and plan.size + (plan.leaves and LEFT.size or 0) end
 
 --- Returns a function for Starts:store() that generates code to keep the event.
 ---@param a Asm
@@ -214,7 +215,7 @@ function outliers.send(a, source, places, plan, event, found, ring, more)
   a:store(8, FRAME, time, 8)
   capture.write(a, source, { cpu = places.cpu, side = ring, time = time }, {
     event = event.event, list = event.list, type = event.type, id = event.id, rings = plan.rings, done = sent,
-    more = { size = AT.pid + plan.size - WORD, write = function(at)
+    more = plan.size and { size = AT.pid + plan.size - WORD, write = function(at)
       for name, place in pairs { ns = found.ns, key = key } do
         a:load(8, 1, FRAME, place)
         a:store(8, 9, at + AT[name], 1)

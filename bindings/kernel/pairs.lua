@@ -48,6 +48,7 @@ local MAX_CPUS = 4096
 ---@field threshold integer negative: none
 ---@field sides integer see Switch
 ---@field outliers? OutlierPlan pairs to send
+---@field only_outliers? boolean nothing is added up
 ---@field threads? Targets keys are threads, and only these count
 ---@field rows? { by: string[], most: integer, kinds?: integer, buckets: boolean } by 'key', 'value': rows instead of
 --- histograms by kind; with kinds, each has a histogram for each of them; without buckets, they are sums only
@@ -117,7 +118,7 @@ function kernel_pairs.new(plan, nr_cpus)
       buckets = buckets,
       small = is_small and SMALL_ROWS or nil,
     })
-  else
+  elseif not plan.only_outliers then
     self.cells = latencies.cells(kinds, nr_cpus, { threshold = plan.threshold, buckets = true })
   end
   return self
@@ -259,13 +260,29 @@ function Program:store(rule, value)
     a:store(8, FRAME, value, 0)
   end
   local function count(name) self:count(name) end
-  local keep = self.of.plan.outliers
+  local plan = self.of.plan.outliers
+  local keep = plan and plan.size
     and outliers.keeper(a, self.source, self.places, rule.sample, rule.tag, self.of.starts.more)
   self.of.starts:store(a, rule.tag, rule.value and value, { full = full, late = done }, count, keep)
   a:go(done)
   a:label(full)
   self:count 'evicted'
   a:label(done)
+end
+
+--- Generates code that jumps to `done` if a pair does not count. Uses all but r6 to r8.
+function Program:compare(rule, value, done)
+  if not rule.same then return end
+  local a = self.a
+  local is_same, differs = a:new_label(), a:new_label()
+  self:value(rule.same.value, differs)
+  a:load(8, 1, FRAME, value)
+  a:jump_r('==', 0, 1, is_same)
+  if rule.same.any then a:jump('==', 0, rule.same.any, is_same) end
+  a:label(differs)
+  self:count 'unmatched'
+  a:go(done)
+  a:label(is_same)
 end
 
 --- Generates code that adds the time in r3 to the row of the pair, whose kind is in r4.
@@ -275,17 +292,7 @@ function Program:add_row(rule, value, done)
   local ns, failed, key = a:take(8), a:take(8), a:take(of.rows:key_size())
   a:store(8, FRAME, ns, 3)
   if of.rows.kinds then a:store(8, FRAME, key + 8 * #by, 4) end
-  if rule.same then
-    local is_same, differs = a:new_label(), a:new_label()
-    self:value(rule.same.value, differs)
-    a:load(8, 1, FRAME, value)
-    a:jump_r('==', 0, 1, is_same)
-    if rule.same.any then a:jump('==', 0, rule.same.any, is_same) end
-    a:label(differs)
-    self:count 'unmatched'
-    a:go(done)
-    a:label(is_same)
-  end
+  self:compare(rule, value, done)
   a:store_value(8, FRAME, failed, 0)
   if rule.failed then
     local succeeded = a:new_label()
@@ -328,10 +335,16 @@ function Program:finish(rule, value)
     a:store(8, FRAME, found.ns, 3)
     a:store(8, FRAME, found.kind, 4)
   end
-  if of.rows then self:add_row(rule, value, done) else of.cells:add(a, self.places, nil, self.is_alone) end
+  if of.rows then
+    self:add_row(rule, value, done)
+  elseif of.cells then
+    of.cells:add(a, self.places, nil, self.is_alone)
+  else
+    self:compare(rule, value, done)
+  end
   if found and rule.sample then
     outliers.send(a, self.source, self.places, of.plan.outliers, rule.sample, found, self.ring, of.starts.more)
-  elseif found then
+  elseif found and of.plan.outliers.size then
     local unkept = a:new_label()
     outliers.leave(a, of.plan.outliers, found, of.starts, unkept)
     a:go(done)

@@ -33,15 +33,19 @@ local BY_OUTLIERS = { keep = true, pair = true } -- what they can do if it is ab
 
 --- Takes the events of a matcher in the kernel: see Taker in bindings/run/in_kernel.lua.
 ---@class PairTaker
+---@field gate? Instance
+---@field passed integer of a gate: events that came
 ---@field outliers? Outliers
 local PairTaker = { does = 'paired', attributes = { key = true, printkey = true, role = true } }
 PairTaker.__index = PairTaker
 
 --- Returns the taker of a matcher's events.
 ---@param config PairsConfig
+---@param gate? Instance
 ---@return PairTaker
-function in_kernel.new(config)
-  local self = setmetatable({ config = config, events = {}, handlers = config.handlers }, PairTaker)
+function in_kernel.new(config, gate)
+  local self = setmetatable({ config = config, gate = gate, events = {}, handlers = config.handlers, passed = 0 },
+    PairTaker)
   for _, stage in ipairs(config.stages) do
     for _, event in ipairs(stage) do
       if not event.is_task_event and not event.is_derived then table.insert(self.events, event) end
@@ -57,8 +61,15 @@ local function check(self)
     if config[name] and not (BY_OUTLIERS[name] and outliers.are_wanted(config)) then asm.refuse('%s', reason) end
   end
   if config.has and not config.has_targets then asm.refuse 'only some keys are wanted' end
-  if not config.latencies and not config.rows then asm.refuse 'the script looks at each pair' end
-  if #(config.others or {}) > 0 or #(config.triggers or {}) > 0 then asm.refuse 'other events are read, too' end
+  local run = self.gate and self.gate.run
+  if run and run.everywhere and run.per_thread and not config.has then
+    asm.refuse 'profscript itself drops the events that are not about the target'
+  end
+  if self.gate and not config.pass or not (self.gate or config.latencies or config.rows) then
+    asm.refuse 'the script looks at each pair'
+  end
+  if #(config.triggers or {}) > 0 then asm.refuse 'an interval ends just where its trigger is among the events' end
+  if #(config.others or {}) > 0 then asm.refuse 'other events are read, too' end
 end
 
 local function compiled(event, text, what) return events.compile(event, text, what or 'key', 'number') end
@@ -117,6 +128,10 @@ local function make_plan(self, switch, run)
   end
   if config.has then plan.threads = run.in_kernel:threads() end
   plan.direct = all_cpus and switch.nr_cpus or all_threads and threads() or nil
+  if config.pass then
+    plan.only_outliers = true
+    return plan, by_event
+  end
   plan.threshold = tonumber(C.hist_set_threshold(config.latencies or rows.hists))
   if rows and not (all_cpus and rows.kinds and rows.by[1] == 'key') then -- a CPU has cells of its own
     plan.rows = { by = rows.by, most = rows.ids.max, kinds = rows.kinds,
@@ -130,7 +145,12 @@ end
 ---@param checked contract.Handlers
 function PairTaker:load(kernel, checked)
   check(self)
-  local plan, by_event = make_plan(self, kernel.switch, kernel.run)
+  local plan, by_event
+  if self.gate then
+    plan, by_event = self.gate:on_its_own(make_plan, self, kernel.switch, kernel.run)
+  else
+    plan, by_event = make_plan(self, kernel.switch, kernel.run)
+  end
   if outliers.are_wanted(self.config) then
     self.outliers = outliers.new(self.config, plan, by_event, kernel, checked)
   end
@@ -194,7 +214,9 @@ function PairTaker:turn(side)
 end
 
 --- Returns the number of events, without those that came here.
-function PairTaker:count() return self.pairs:stats().events - (self.outliers and self.outliers.sent or 0) end
+function PairTaker:count()
+  return self.pairs:stats().events - self.passed - (self.outliers and self.outliers.sent or 0)
+end
 
 --- Returns the counters, as Feed:stats() does.
 function PairTaker:stats()

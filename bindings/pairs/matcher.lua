@@ -82,6 +82,8 @@ local PAIR_SIZE = ffi.sizeof 'struct pair'
 ---@field others? Event[] events outside the stages, for details
 ---@field details? Details of lib.detail: keeps the events that it can still show
 ---@field pair? fun(p: Pair, second: Ev) called for each pair, or with `than` or `lower` for some
+---@field pass? fun(ev: Ev) what session.gate() has returned: passes on the second events of these pairs, instead of
+--- `pair`. If this is all that the source does, programs find the pairs in the kernel
 ---@field than? number ns: `pair` is called for pairs that took longer
 ---@field lower? number ns: `pair` is called for pairs that took less
 ---@field latencies? HistSet receives the ns of each pair at the index p.kind; cheaper than a function
@@ -96,7 +98,7 @@ local PAIR_SIZE = ffi.sizeof 'struct pair'
 ---@field triggered? fun(ev: Ev) called at each trigger, after all pairs completed before it
 
 local SETTINGS = { 'stages', 'key', 'cycle', 'keep', 'value', 'has', 'has_targets', 'handlers', 'max_keys', 'others',
-  'details', 'pair', 'than', 'lower', 'latencies', 'rows', 'lost', 'left', 'ends', 'triggers', 'triggered' }
+  'details', 'pair', 'pass', 'than', 'lower', 'latencies', 'rows', 'lost', 'left', 'ends', 'triggers', 'triggered' }
 
 --- Finds pairs. A script returns it as a list entry of its handlers.
 ---@class Feed : Consumer
@@ -116,6 +118,10 @@ local function with_real_events(config)
   own.handlers = {}
   for event, handler in pairs(config.handlers or {}) do own.handlers[public_event.real(event)] = handler end
   if own.rows ~= nil then own.rows = pair_rows.checked(own) end
+  if own.pass ~= nil then
+    if own.pass ~= views.pass then error('pairs.new: pass is what session.gate() has returned', 3) end
+    own.pair = function(_, second) views.pass(second) end
+  end
   local hists = own.latencies or own.rows and own.rows.hists
   if hists and not ffi.istype('struct hist_set *', hists) then
     error('pairs.new: latencies must be a set of lib.hist', 3)
@@ -171,9 +177,10 @@ end
 
 --- Offers to find the pairs in the kernel.
 ---@param run Run
+---@param gate? Instance the source whose condition this is
 ---@package
-function Feed:offer(run)
-  self.taker = in_kernel.new(self.config)
+function Feed:offer(run, gate)
+  self.taker = in_kernel.new(self.config, gate)
   run.in_kernel:offer(self.taker)
 end
 

@@ -70,18 +70,20 @@ Outliers.__index = Outliers
 function outliers.new(config, plan, by_event, kernel, checked)
   local self = setmetatable({ config = config, by_event = by_event, ending = {}, unkept = 0, sent = 0 }, Outliers)
   local size = 0
-  if kernel.run.serving then asm.refuse '--serve keeps each pair' end
+  if kernel.run.serving and not config.pass then asm.refuse '--serve keeps each pair' end
   for event, rule in pairs(by_event) do
     local finds = rule.stage > 0 or plan.cycle
     if event.is_task_event then
       if rule.stage == 0 or plan.cycle then asm.refuse('%s is not captured', event.alias) end
-      if computed.release() < EXIT_IN_ORDER then asm.refuse 'perf may report an exit before a program sees it' end
+      if not config.pass and computed.release() < EXIT_IN_ORDER then
+        asm.refuse 'perf may report an exit before a program sees it'
+      end
       self.exit = rule
-    elseif not event.is_derived then
+    elseif not event.is_derived and (finds or not config.pass) then
       -- The wakeup of the current task starts no pair.
       local reason = kernel.captures:refuses(event, checked, rule.wakeup ~= nil and not finds)
       if reason then asm.refuse('%s', reason) end
-      size = math.max(size, kernel_outliers.size(event.list))
+      if not config.pass then size = math.max(size, kernel_outliers.size(event.list)) end
       rule.sample = { event = event.name, list = event.list, type = tonumber(event.request.attr.config),
         class = event.class }
       if rule.ends and rule.ends.awake then rule.ends.awake.sample = rule.sample end
@@ -96,8 +98,8 @@ function outliers.new(config, plan, by_event, kernel, checked)
   end
   local function limit(ns) return ns and math.min(math.max(ns, 0), MOST_NS) end
   local than, lower = limit(config.than), limit(config.lower)
-  self.plan = { than = than and math.floor(than), lower = lower and math.ceil(lower), rings = rings, size = size,
-    number = rings.events, leaves = self.exit ~= nil }
+  self.plan = { than = than and math.floor(than), lower = lower and math.ceil(lower), rings = rings,
+    size = not config.pass and size or nil, number = rings.events, leaves = self.exit ~= nil }
   plan.outliers = self.plan
   return self
 end
@@ -108,7 +110,7 @@ end
 function Outliers:settle(kernel, programs)
   for _, event in ipairs(self.ending) do
     kernel.captures:read(event, programs[event], self.by_event[event].sample.id)
-    event.sent = describe(self.config)
+    event.sent = describe(self.config) .. (self.config.pass and ' are passed on' or ' are sent')
   end
 end
 

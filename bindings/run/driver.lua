@@ -9,6 +9,7 @@ local dry_run = require 'bindings.run.dry_run'
 local explain = require 'bindings.run.explain'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
+local gates = require 'bindings.run.gates'
 local handler_plans = require 'bindings.run.handler_plans'
 local memory = require 'bindings.run.memory'
 local mounts = require 'bindings.base.mounts'
@@ -291,6 +292,7 @@ local function run_with_events(session, script, opt, words, found, before)
     if consumer.offer then consumer:offer(run) end
   end
   local plans = handler_plans.offer(run, checked)
+  gates.offer(run)
   run.in_kernel:decide(checked)
   local limits = version:limits()
   version:add_passes(target_branches, limits)

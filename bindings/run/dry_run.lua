@@ -23,7 +23,7 @@ function dry_run.event(event, kernel_filter, user_filter, recorded, with_reasons
     or ('type %d, config %s'):format(event.request.attr.type, tostring(event.request.attr.config):gsub('U?LL$', ''))
   local sampled = event.request.counted == 1 and 'only counted'
     or event.taken and ('%s in the kernel, by a BPF program%s'):format(event.taken,
-      event.sent and '; ' .. event.sent .. ' are sent' or '')
+      event.sent and '; ' .. event.sent or '')
     or sampling.describe(event) .. (event.captured and ', captured by a BPF program' or '')
   local lines = { ('  %s: %s%s'):format(event.name, what, recorded and '' or ', ' .. sampled) }
   local function add(title, value)

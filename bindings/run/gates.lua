@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Gates: sources with a condition of their own (session.gate), such as irq-off with its --than. Their handlers and
---- consumers are called before anybody else gets the events, and decide which of them the others get.
+--- consumers are called before anybody else gets the events, and decide which of them the others get. If the condition
+--- is that pairs took too long or too short (`pass` of PairsConfig), programs may send just the events that end these.
 local bit = require 'bit'
 local dispatch = require 'bindings.view.dispatch'
 local ffi = require 'ffi'
@@ -23,6 +24,46 @@ local function list(run)
   return found
 end
 
+--- Offers to evaluate the conditions of gates in the kernel.
+---@param run Run
+function gates.offer(run)
+  for _, source in ipairs(list(run)) do
+    local consumer = source.checked.consumers[1]
+    if consumer and consumer.offer then consumer:offer(run, source) end
+  end
+end
+
+--- Returns why programs that pair the events of a gate would not do all that it does with them; nil if they would.
+---@param taker Taker
+---@return string?
+function gates.refuses(taker)
+  local source, takes = taker.gate, {}
+  if #source.checked.consumers > 1 or source.counts then return ('%s does more with its events'):format(source.name) end
+  if #taker.events == 0 then return 'its events are not those of the run' end
+  for _, event in ipairs(taker.events) do
+    local owner = event.owner
+    while owner ~= source do
+      if owner.is_gate then return ('%s decides which of its events it passes on'):format(owner.name) end
+      owner = owner.parent
+    end
+    takes[event] = true
+  end
+  for _, entry in ipairs(source.checked.events) do
+    for _, event in ipairs(entry.found) do
+      if takes[event] then return ('%s has a handler'):format(event.name) end
+    end
+  end
+end
+
+--- Notes that programs evaluate the condition of a gate.
+---@param taker Taker
+function gates.accept(taker)
+  local source, above = taker.gate, taker.gate.parent
+  while above and not above.is_gate do above = above.parent end
+  source.taker, source.checked.consumers = taker, {}
+  for _, event in ipairs(taker.events) do event.gate = above and above.name end
+end
+
 --- Requests the records that the gates need. Called before the session starts.
 ---@param run Run
 function gates.prepare(run)
@@ -36,12 +77,16 @@ function gates.prepare(run)
   end
 end
 
---- Opens a consumer of a gate. Meanwhile its events have the attributes, such as a key, that they have in its profiler.
-local function open_consumer(run, source, consumer)
-  local attrs = {}
-  for i, event in ipairs(source.opened) do attrs[i], event.attrs = event.attrs, source.attrs[i] end
-  consumer:open(run, true)
-  for i, event in ipairs(source.opened) do event.attrs = attrs[i] end
+--- Counts the events that programs pass on, so that they do not count twice.
+local function count(taker, passes)
+  local branches = {}
+  for _, event in ipairs(taker.events) do
+    if event.captured then
+      branches[#branches + 1] = { class = event.class, code = 'taker.passed = taker.passed + 1',
+        bound = { taker = taker }, same = 'passed' }
+    end
+  end
+  passes:add('count', 'passed', branches)
 end
 
 --- Adds the passes of the gates. Called when the session has started.
@@ -49,16 +94,20 @@ end
 ---@param passes Passes
 function gates.open(run, passes)
   for _, source in ipairs(list(run)) do
-    local life, branches = source.checked.life, {}
+    local life, branches, taken = source.checked.life, {}, {}
+    if source.taker then count(source.taker, passes) end
+    for _, event in ipairs(source.taker and source.taker.events or {}) do taken[event] = true end
     passes:add('gate', source.name, dispatch.routes(source.routes.list, function(e)
       if life.lost then life.lost(run.loss.gap(e)) end
     end))
     for _, consumer in ipairs(source.checked.consumers) do
-      if consumer.open then open_consumer(run, source, consumer) end
+      if consumer.open then source:on_its_own(consumer.open, consumer, run, true) end
       passes:add_consumer(consumer, 'gate')
     end
-    for i, event in ipairs(source.opened) do
-      branches[i] = { class = event.class, code = CLOSE, bound = { band = bit.band }, same = 'gate' }
+    for _, event in ipairs(source.opened) do
+      if not taken[event] then
+        branches[#branches + 1] = { class = event.class, code = CLOSE, bound = { band = bit.band }, same = 'gate' }
+      end
     end
     passes:add('gate', 'gate', branches)
   end

@@ -10,6 +10,7 @@ local cgroups = require 'bindings.run.cgroups'
 local expr = require 'bindings.expr.compile'
 local ffi = require 'ffi'
 local failure = require 'bindings.base.failure'
+local gates = require 'bindings.run.gates'
 local probe = require 'bindings.kernel.probe'
 local processes = require 'bindings.select.processes'
 local program = require 'bindings.kernel.program'
@@ -36,6 +37,8 @@ local in_kernel = {}
 ---@field turn? fun(self, side: integer, is_last: boolean) reads what was written to a side of the maps, before the
 --- handlers `interval` and `stop` are called
 ---@field count? fun(self): number events so far, for the statistics
+---@field gate? Instance the source whose condition it evaluates: only the events that are passed on come here, and
+--- nothing is counted
 ---@field refusal? string why it was not accepted
 
 ---@class InKernel
@@ -114,12 +117,14 @@ end
 
 --- Returns why no events of a run can be taken; nil if they can.
 ---@param run Run
+---@param gate? Instance
 ---@return string?
-local function refuses_run(run)
-  if run.opt.exit_n then return '--exit-n' end
-  if run.opt.export then return '--export' end
+local function refuses_run(run, gate)
   if run.opt.watch then return '--watch' end
   if run.opt.overwrite then return '--overwrite' end
+  if gate then return end
+  if run.opt.exit_n then return '--exit-n' end
+  if run.opt.export then return '--export' end
   if run.opt.verbose > 1 then return '-vv prints them' end
   if run.interval > 0 and run.interval < SHORTEST_INTERVAL then return 'the interval is less than 100 ms' end
 end
@@ -138,10 +143,11 @@ end
 
 --- Returns why an event cannot be taken; nil if it can.
 ---@param event Event
----@param known table<string, boolean> attributes
+---@param taker Taker
 ---@return string?
-local function refuses_event(event, known)
-  if event.owner.parent then return ('%s is an event of a source'):format(event.name) end
+local function refuses_event(event, taker)
+  local known = taker.attributes or {}
+  if event.owner.parent and not taker.gate then return ('%s is an event of a source'):format(event.name) end
   if not event.tracepoint or event.machine or event.is_derived then
     return ('%s is not a tracepoint of this machine'):format(event.name)
   end
@@ -274,15 +280,30 @@ function InKernel:probe(event, body)
   return loaded
 end
 
+--- Returns why a taker's events cannot be taken; nil if they can.
+---@param run Run
+---@param taker Taker
+---@param checked contract.Handlers
+---@return string?
+local function refuses_events(run, taker, checked)
+  for _, event in ipairs(taker.events) do
+    local reason = refuses_event(event, taker) or refuses_threads(run, event)
+      or not taker.gate and is_shared(taker, event, checked) and ('%s has several handlers'):format(event.name)
+    if reason then return reason end
+  end
+end
+
 --- Loads and attaches the programs of a taker. They do nothing yet. Returns why it cannot.
 ---@param taker Taker
 ---@param checked contract.Handlers
 ---@return string? reason
 function InKernel:_try(taker, checked)
-  local reason = refuses_programs(self.run) or refuses_run(self.run)
-  for _, event in ipairs(taker.events) do
-    reason = reason or refuses_event(event, taker.attributes or {}) or refuses_threads(self.run, event)
-      or is_shared(taker, event, checked) and ('%s has several handlers'):format(event.name) or nil
+  local run, gate = self.run, taker.gate
+  local reason = refuses_programs(run) or refuses_run(run, gate)
+  if gate then
+    reason = reason or gates.refuses(taker) or gate:on_its_own(refuses_events, run, taker, checked)
+  else
+    reason = reason or refuses_events(run, taker, checked)
   end
   if reason then return reason end
   self._loading = {}
@@ -299,6 +320,7 @@ function InKernel:_try(taker, checked)
   for _, link in ipairs(ok) do table.insert(self._links, link) end
   for _, event in ipairs(taker.events) do event.taken = taker.does end
   if taker.settle then taker:settle(self) end
+  if gate then gates.accept(taker) end
 end
 
 --- Does the same, and notes why not for `profscript explain`.
@@ -370,15 +392,23 @@ end
 
 local function read(self, side, is_last)
   for _, taker in ipairs(self.takers) do
-    if taker.turn then taker:turn(side, is_last) end
+    if taker.turn and not taker.gate then taker:turn(side, is_last) end
   end
+end
+
+--- Returns whether programs count something.
+local function counts_any(self)
+  for _, taker in ipairs(self.takers) do
+    if not taker.gate then return true end
+  end
+  return false
 end
 
 --- Reads what was counted in the interval that ends. If the next one has ended, too, leaves it to that one: where the
 --- kernel takes longer than an interval, the run would fall behind for ever.
 ---@param time number ns, the end of the interval
 function InKernel:turn(time)
-  if #self.takers == 0 then return end
+  if not counts_any(self) then return end
   local clock = ffi.new 'struct session_clock'
   C.session_read_clock(self.run.session, clock)
   if sys.now(clock.base) - time < self.run.interval then read(self, self.switch:turn(), false) end

@@ -35,6 +35,7 @@ local views = require 'bindings.view.views'
 ---@field attrs? table[] of a source: their attributes before it became one
 ---@field counts? Counts of a source
 ---@field routes? Routes of a gate
+---@field taker? Taker of a gate whose condition programs evaluate
 local Instance = {}
 Instance.__index = Instance
 
@@ -62,6 +63,18 @@ function Instance:events()
     if event.owner == self then list[#list + 1] = event end
   end
   return list
+end
+
+--- Calls a function while the events of a source have the attributes, such as a key, that they have in its profiler.
+---@param call fun(...): any, any
+---@return any, any
+function Instance:on_its_own(call, ...)
+  local attrs = {}
+  for i, event in ipairs(self.opened) do attrs[i], event.attrs = event.attrs, self.attrs[i] end
+  local ok, result, more = pcall(call, ...)
+  for i, event in ipairs(self.opened) do event.attrs = attrs[i] end
+  if not ok then error(result, 0) end
+  return result, more
 end
 
 --- Returns whether an option of type event has its default value.

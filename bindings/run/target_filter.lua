@@ -34,7 +34,10 @@ local function mark(run)
       event.request.everywhere, marked = run.everywhere and 0 or 1, marked + 1
     end
   end
-  if marked == #list then run:take_everywhere() end
+  if marked == #list then
+    run:take_everywhere()
+    for _, event in ipairs(list) do event.request.everywhere = 0 end
+  end
   return marked > 0
 end
 

@@ -34,10 +34,8 @@ local function key_column(key, threads, session, value)
 end
 
 --- Returns a function(p, second) that prints the events of a pair.
----@param pass? fun(ev: Ev) passes on the second one instead
-local function printer(settings, details, pass)
+local function printer(settings, details)
   local out, session = settings.out, settings.session
-  if pass then return function(_, second) pass(second) end end
   if details then return function(p, second) details:show(p, second) end end
   return function(p, second)
     local first = p.first_event
@@ -69,7 +67,7 @@ function delay.run(settings)
   if message then return nil, message end
   local details = parsed and not pass and detail.new(parsed, { out = settings.out, session = session,
     keyed_by_thread = threads, verbose = opt.verbose > 0 })
-  local show = printer(settings, details, pass)
+  local show = printer(settings, details)
   local draws = opt.heatmap and not pass
   local map = draws and heat.new(opt.heatmap, latency.kinds(found.stages, opt.cycle), session) or nil
 
@@ -89,7 +87,7 @@ function delay.run(settings)
   local analysis = {
     keep = prints and not pass,
     details = details or nil,
-    is_gate = pass ~= nil,
+    pass = pass,
     latencies = not by_key and table_.hists or nil,
     rows = by_key and table_:rows_by_key() or nil,
     pair = map and add_to_map or prints and show or nil,

@@ -13,7 +13,7 @@
 ---   keep = true
 ---   value = 'id'
 ---   details = details
----   is_gate = true                     -- it prints nothing, see session.gate()
+---   pass = session.gate()              -- in a source, which prints nothing
 ---
 --- Ready-made analyses are lib.delay, lib.pairing, lib.memprof and lib.syscalls.
 local heatmap = require 'lib.heatmap'
@@ -134,7 +134,7 @@ function relation.run(name, analysis, found, opt, out)
   opt = values.optional(opt)
   local reported = {}
   local matcher
-  local triggers = not analysis.is_gate and found.triggers or {}
+  local triggers = not analysis.pass and found.triggers or {}
   local function report()
     analysis.report(out)
     report_losses(name, out, matcher:stats(), reported)
@@ -152,6 +152,7 @@ function relation.run(name, analysis, found, opt, out)
     ends = found.ends,
     details = analysis.details,
     pair = analysis.pair,
+    pass = analysis.pass,
     than = analysis.than,
     lower = analysis.lower,
     latencies = analysis.latencies,

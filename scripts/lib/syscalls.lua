@@ -79,7 +79,9 @@ function syscalls.run(settings)
   local longest, shortest = than or math.huge, opt.lower or -1
   local rows = intern.new(by_thread and 2 or 1, MAX_ROWS)
   local hists, errors = hist.set(MAX_ROWS + 1, than), array.new(MAX_ROWS + 1)
-  local map = opt.heatmap and heat.new(opt.heatmap, latency.kinds(found.stages), session)
+  local prints = than ~= nil or opt.lower ~= nil
+  local pass = prints and session.gate() or nil
+  local map = opt.heatmap and not pass and heat.new(opt.heatmap, latency.kinds(found.stages), session) or nil
   local spec = tables.new('syscalls', columns(by_thread, than ~= nil))
 
   local function row_of(id)
@@ -123,18 +125,15 @@ function syscalls.run(settings)
     hists:clear()
   end
 
-  local prints = than ~= nil or opt.lower ~= nil
-  local pass = prints and session.gate() or nil
   local function pair(p, second)
     if map then map:add(p) end
     if p.ns <= longest and p.ns >= shortest then return end
-    if pass then return pass(second) end
     out:print_event(p.first_event)
     out:print_event(second)
   end
   local handlers = relation.run(settings.name, {
     keep = prints and not pass,
-    is_gate = pass ~= nil,
+    pass = pass,
     value = 'id',
     rows = { by = by_thread and { 'key', 'value' } or { 'value' }, ids = rows, hists = hists, same = 'id',
       any = NO_NUMBER, failed = ('ret < 0 && ret >= -%d'):format(MAX_ERRNO), failures = errors },

@@ -31,7 +31,8 @@ local function can_share_switches(found, opt, session)
       if #event.given > 0 then return false end
     end
   end
-  return not (session.named_threads or session.is_source or opt.verbose > 1)
+  local only_outliers = opt.than or opt.only_than or opt.lower
+  return not (session.named_threads or session.is_source and not only_outliers or opt.verbose > 1)
 end
 
 --- Sets the key and filter of each of the four events.
@@ -137,7 +138,9 @@ of the CPU that the task waits for, even if it is migrated.]],
     local is_shared = can_share_switches(found, opt, session)
     local sleeps = end_waits(found, names, ours, session, is_shared and outgoing or nil)
     local checks, missed, forget = {}, nil, nil
-    if not is_shared then checks, missed, forget = detect_unreported(found, outgoing, sleeps, ours) end
+    if not (is_shared or session.is_source) then -- a source does not report them
+      checks, missed, forget = detect_unreported(found, outgoing, sleeps, ours)
+    end
     -- Without a filter, the pair matcher sees all switches, too, and finds those that are missing.
     if sleeps == found.stages[2][1] then found.handlers = checks end
     local handlers

@@ -18,7 +18,9 @@ paths captured tight multi-trace "${calls[@]}" -k common_pid --than 1ms --heatma
 paths syscalls tight syscalls
 paths 'perins' tight syscalls --perins
 paths 'syscalls --than' tight syscalls --than 1ms
+paths 'a source' tight trace -e "multi-trace/${calls[*]} -k common_pid --than 1ms/"
 paths 'wakeup' pipe multi-trace -e sched:sched_wakeup//key=pid/ -e sched:sched_switch//key=next_pid/
 paths rundelay pipe rundelay
 paths 'rundelay --than' pipe rundelay --than 1ms
+paths 'rundelay: source' pipe trace -e 'rundelay/--than 1ms/'
 paths '-p --than' pipe rundelay -p $$ --than 1ms

@@ -67,6 +67,10 @@ during 'outliers.lua --call clock_nanosleep --times 5 --before 50ms' \
 	bash -c 'for i in {1..8}; do sleep 0.02; done; sleep 0.7; sleep 0.5; sleep 0.1'
 expect_line 'outliers prints the call' '^sleep +[0-9]+ +[5-9][0-9]{2}\.[0-9]+ +[0-9.]+$' "$TMP/out"
 expect_line 'outliers prints what was before' ' sched:sched_(switch|wakeup): ' "$TMP/out"
+# Two tasks that share a CPU.
+during 'late-runs.lua --than 500us' taskset -c 0 bash -c "'$TOP/build/workloads/burn' 100 & '$TOP/build/workloads/burn' 100; wait; sleep 0.1"
+expect_line 'late-runs prints who waited' '^burn +[0-9]+ +0$' "$TMP/out"
+expect_line 'late-runs prints what ran' ' \[000\] .* sched:sched_switch: .*[:=]burn[: ]' "$TMP/out"
 during syscount.lua cat /no/such/file
 expect_line 'syscount names errors' '^openat +ENOENT +[1-9]' "$TMP/out"
 during execsnoop.lua bash -c '/bin/true; /bin/true'

@@ -84,6 +84,9 @@ trace_workload rundelay --capture=bpf --csv -v -i 100
 check 'rundelay: with intervals' test "$(figures calls | awk '{ n += $1 } END { print n }')" -ge 9990
 check 'in the kernel' grep -q 'sched:sched_switch: id .*, paired in the kernel, by a BPF program' "$TMP/err"
 
+"$PROFSCRIPT" multi-trace -e raw_syscalls:sys_enter -e raw_syscalls:sys_exit,sched:sched_switch//trigger/untraced/ \
+	--dry-run -v >"$TMP/out" 2>&1
+expect_line 'triggers' 'captured one by one: an interval ends just where its trigger is among the events' "$TMP/out"
 refused 'details' 2 '.*not possible: .*; nor can programs count or pair them: details are printed' rundelay --than 1s \
 	--detail --capture bpf --duration 0.1
 "$PROFSCRIPT" multi-trace -e sched:sched_wakeup//key=pid/ -e sched:sched_switch//key=next_pid/ --than 1s --dry-run >"$TMP/out"

@@ -155,7 +155,8 @@ local function new_rings()
         local record = bytes + cpu * each + C.CAPTURE_DATA + tonumber(tail[0] % rings.size)
         assert.equal(SAMPLE, ffi.cast('uint32_t *', record)[0])
         assert.equal(ID, tonumber(ffi.cast(words, record)[1]))
-        found[#found + 1] = { time = tonumber(ffi.cast(words, record + SAMPLE_TIME)[0]),
+        found[#found + 1] = { time = tonumber(ffi.cast(words, record + SAMPLE_TIME)[0]), raw = record + SAMPLE_RAW,
+          size = ffi.cast('uint16_t *', record + 6)[0],
           pair = ffi.cast('struct outlier *', record + SAMPLE_RAW + capture.raw_size(list)) }
         tail[0] = tail[0] + ffi.cast('uint16_t *', record + 6)[0]
       end
@@ -194,6 +195,23 @@ local function check_outliers(out, candidates, r, tag)
   local is_one = false
   for _, candidate in ipairs(candidates) do is_one = is_one or is_record(one, candidate) end
   assert.is_true(is_one, 'the fields of the first event')
+end
+
+--- Asserts that just record r was sent, as a captured event, or none.
+local function check_passed(is_sent, r)
+  local found = take_outliers()
+  assert.equal(is_sent and 1 or 0, #found)
+  if not is_sent then return end
+  assert.same({ tonumber(r.time), SAMPLE_RAW + capture.raw_size(list) }, { found[1].time, found[1].size })
+  assert.is_true(is_record(found[1], r), 'the fields of the second event')
+end
+
+--- Returns a plan with the same rules that adds up nothing, and sends only the second events of outliers.
+local function only_outliers(plan)
+  local own = {}
+  for name, one in pairs(plan) do own[name] = one end
+  own.rows, own.only_outliers, own.outliers.size = nil, true, nil
+  return own
 end
 
 --- Returns the matcher in C for the same plan. The class of rule i is EVENT_FIRST + i - 1.
@@ -317,7 +335,8 @@ local function watch_switch(watch, plan, r)
   watch[cpu] = r.next_pid
 end
 
-local function compare(seed, keys)
+---@param passes? boolean the programs only send the events that end outliers
+local function compare(seed, keys, passes)
   math.randomseed(seed)
   local random = math.random
   local plan = random_plan(random)
@@ -325,11 +344,11 @@ local function compare(seed, keys)
   for _, rule in ipairs(plan.rules) do is_derived = is_derived or rule.is_derived and rule end
   if not is_derived and plan.rules[1].wakeup and random(3) == 1 then add_threads(plan, random) end
   local watch = plan.threads and { missing = 0 }
-  local sends = random(is_derived and 2 or 6) == 1
+  local sends = passes or random(is_derived and 2 or 6) == 1
   local than, lower = sends and random(3) > 1 and random(0, 20) or nil, sends and random(3) == 1 and 2 or nil
   if sends then add_outliers(plan, than, lower) end
   local firsts, sent, derived = {}, 0, 0
-  local in_kernel = kernel_pairs.new(plan, CPUS)
+  local in_kernel = kernel_pairs.new(passes and only_outliers(plan) or plan, CPUS)
   local c, class_of = matcher(plan)
   local programs, taken, tag_of = {}, {}, {}
   for rule, class in pairs(class_of) do tag_of[tonumber(class)] = rule.tag end
@@ -362,7 +381,11 @@ local function compare(seed, keys)
     if sends then
       local is_sent = has_pair and (than and out.ns > than or lower and out.ns < lower) or false
       local first = has_pair and ('%d %d'):format(out.first_class, out.first_time)
-      check_outliers(is_sent and out or nil, firsts[first], r, has_pair and tag_of[out.first_class])
+      if passes then
+        check_passed(is_sent, r)
+      else
+        check_outliers(is_sent and out or nil, firsts[first], r, has_pair and tag_of[out.first_class])
+      end
       for _, one in ipairs { rule, rule.ends and rule.ends.awake } do
         local name = ('%d %d'):format(class_of[one], e.time)
         firsts[name] = firsts[name] or {}
@@ -371,13 +394,15 @@ local function compare(seed, keys)
       if is_sent and tonumber(out.first_class) == class_of[is_derived] then derived = derived + 1 end
       if is_sent then sent = sent + 1 end
     end
-    if random(100) == 1 then
+    if random(100) == 1 and not passes then
       read(in_kernel, side, got)
       side = 3 - side
     end
   end
-  read(in_kernel, side, got)
-  if not got.others then
+  if not passes then read(in_kernel, side, got) end
+  if passes then
+    assert.equal(0, in_kernel.pairs)
+  elseif not got.others then
     assert.same(wanted:summaries(), got:summaries(), ('seed %d'):format(seed))
   else
     assert.equal(MOST_ROWS, plan.rows.most)
@@ -385,7 +410,8 @@ local function compare(seed, keys)
   local stats, counted = ffi.new 'struct pairs_stats', in_kernel:stats()
   C.pairs_read_stats(c, stats)
   assert.equal(400, counted.events)
-  for _, name in ipairs { 'pairs', 'replaced', 'unstarted', 'mismatched', 'ended', 'unneeded', 'evicted', 'unreported',
+  if not passes then assert.equal(tonumber(stats.pairs), counted.pairs, ('pairs of seed %d'):format(seed)) end
+  for _, name in ipairs { 'replaced', 'unstarted', 'mismatched', 'ended', 'unneeded', 'evicted', 'unreported',
     'stored' } do
     local expected = watch and name == 'unreported' and watch.missing or tonumber(stats[name])
     assert.equal(expected, counted[name], ('%s of seed %d'):format(name, seed))
@@ -412,6 +438,14 @@ describe('pairs in the kernel', function()
       assert.is_true(sum[name] > 100, name)
     end
     assert.is_true(sum.derived > 20, 'pairs that were sent with a derived event')
+  end)
+
+  it('pass on only the events that end outliers', function()
+    local keys, sum = hashed_keys(), { sent = 0, unmatched = 0 }
+    for seed = 1, 100 do
+      for name, n in pairs(compare(seed, keys, true)) do sum[name] = (sum[name] or 0) + n end
+    end
+    assert.is_true(sum.sent > 100 and sum.unmatched > 20, 'some are sent, and some do not count')
   end)
 
   it('are not sent with an event that another start has overwritten', function()
