@@ -199,7 +199,7 @@ check_status 'a thousand reports' 0 "$PROFSCRIPT" task-state -i 2 --duration 2 -
 expect_line '--dry-run' '^  BPF: task_state: .*on_switch \(tp_btf/sched_switch\).*settle \(raw_tp\)$' "$TMP/out"
 "$PROFSCRIPT" task-state --dry-run -p $$ >"$TMP/out"
 expect_line '--dry-run -p' '^  BPF: task_state: .*; about the target threads only$' "$TMP/out"
-for args in '--capture perf' '--than 1s' -g '--filter x' '-C 0' '-N 5' "-t $$ -g" "--record $TMP/data" "--export $TMP/t.json"; do
+for args in '--capture perf' '--than 1s -g' -g '--filter x' '-C 0' '-N 5' "-t $$ -g" "--record $TMP/data" "--export $TMP/t.json"; do
 	# shellcheck disable=SC2086
 	"$PROFSCRIPT" task-state $args --dry-run >"$TMP/out" 2>&1
 	expect_line "$args needs the events" '^task-state: [34] events' "$TMP/out"
