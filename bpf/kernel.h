@@ -37,6 +37,13 @@ struct thread_info {
 
 struct pid;
 
+/* A structure that is one number. */
+struct refcount_struct {
+	struct {
+		int counter;
+	} refs;
+} KERNEL;
+
 struct signal_struct {
 	struct pid *pids[2]; /* of the thread and of the process */
 } KERNEL;

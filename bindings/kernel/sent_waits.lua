@@ -72,8 +72,8 @@ end
 ---@param session Session
 ---@param has_switches boolean a switch may end a wait, too
 ---@param text string which waits are sent
----@param each fun(tid: integer, state: integer, ns: number, ev: Ev, first?: Ev) is called for each wait, with the events
---- at its end and its start, which are valid until it returns
+---@param each fun(tid: integer, state: integer, ns: number, ev: Ev, first?: Ev) is called for each wait, with the
+--- events at its end and its start, which are valid until it returns
 ---@return SentWaits
 function sent_waits.new(program, session, has_switches, text, each)
   local inner = facade.object(program)

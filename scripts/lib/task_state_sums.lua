@@ -48,8 +48,8 @@ end
 --- Prints long states.
 ---@class TaskStatePrinter
 ---@field handlers table of the events that end them
----@field last fun(tid: integer, state: integer, ns: number, since?: number, time?: number) prints one that has not ended,
---- see SentWaits.kept
+---@field last fun(tid: integer, state: integer, ns: number, since?: number, time?: number) prints one that has not
+--- ended, see SentWaits.kept
 ---@return TaskStatePrinter
 local function printer(opt, out, session, program)
   local first
@@ -117,7 +117,8 @@ function sums.handlers(opt, out, session, warn)
       local begun = program:get 'begun'
       current.each(function(tid, state, since)
         local ns = since and begun + time - since or time
-        if ns <= 0 or not states.lasts(tid, state, missed) then return end
+        local is_omitted = opt.interruptible == false and state == states.SLEEP
+        if ns <= 0 or is_omitted or not states.lasts(tid, state, missed) then return end
         times.hists:add(times.row(tid, state), ns)
         if long then long.last(tid, state, ns, since, since and since - begun) end
       end)

@@ -102,12 +102,11 @@ echo >&"$workload_go"
 wait "${tracers[@]}"
 kill "$WORKLOAD"
 for how in perf auto; do
-	waits "$TMP/$how" | tail -n 5 >"$TMP/$how.waits" # before, the workload waited for this test
-	tail -n 2 "$TMP/$how.waits" >"$TMP/last"
-	check "$how: its start" grep -q '^sched:sched_switch,.*states' "$TMP/last"
-	check "$how: no end" grep -q "^task-state,,$WORKLOAD,states,S,\$" "$TMP/last"
+	waits "$TMP/$how" | tail -n 2 >"$TMP/$how.last"
 done
-check 'states that last' diff "$TMP/perf.waits" "$TMP/auto.waits"
+check 'a state that lasts: who' grep -qx "task-state,,$WORKLOAD,states,S," "$TMP/auto.last"
+check 'a state that lasts: its start' grep -q '^sched:sched_switch,.*states' "$TMP/auto.last"
+check 'a state that lasts, through perf' diff "$TMP/perf.last" "$TMP/auto.last"
 
 # --- losses ---------------------------------------------------------------------------------------
 
