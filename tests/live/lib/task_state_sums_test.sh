@@ -91,14 +91,17 @@ check 'none is short' diff /dev/null "$TMP/short"
 
 # --- states that have not ended -------------------------------------------------------------------
 
-ready sleep 100 sleep 300000
+ready run 1 sleep 300000
 tracers=()
 for how in perf auto; do
-	"$PROFSCRIPT" task-state -p "$WORKLOAD" --than 50ms --duration 1s --csv --capture $how >"$TMP/$how" 2>"$TMP/$how.err" &
+	"$PROFSCRIPT" task-state -p "$WORKLOAD" --than 50ms --csv --capture $how >"$TMP/$how" 2>"$TMP/$how.err" &
 	tracers+=($!)
 	wait_ready $!
 done
 echo >&"$workload_go"
+wait_for 20 grep -q nanosleep "/proc/$WORKLOAD/wchan"
+sleep 0.2
+kill -INT "${tracers[@]}"
 wait "${tracers[@]}"
 kill "$WORKLOAD"
 for how in perf auto; do
