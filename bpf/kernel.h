@@ -32,6 +32,20 @@ struct sched_entity {
 
 struct thread_info {
 	unsigned long flags;
+	__u32 cpu; /* since Linux 5.16 on all architectures */
+} KERNEL;
+
+struct pid;
+
+/* A structure that is one number. */
+struct refcount_struct {
+	struct {
+		int counter;
+	} refs;
+} KERNEL;
+
+struct signal_struct {
+	struct pid *pids[2]; /* of the thread and of the process */
 } KERNEL;
 
 /* Bits of common_flags. */
@@ -53,6 +67,8 @@ struct task_struct {
 	int prio;
 	unsigned short migration_disabled; /* only with CONFIG_SMP */
 	int pid;			   /* the thread */
+	int tgid;
+	struct signal_struct *signal;
 	unsigned int __state;
 	int exit_state;
 	char comm[16];

@@ -4,6 +4,7 @@
  * needs no atomic access. There are two sides of the sums: one can be read while the other one is
  * written. The sums of a CPU are only written with its interrupts disabled. */
 #include "targets.h"
+#include "waits.h"
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
 
@@ -16,8 +17,10 @@ enum {
 	TASK_UNINTERRUPTIBLE = 0x02,
 	TASK_STOPPED = 0x04,
 	TASK_TRACED = 0x08,
-	TASK_DEAD = 0x30,
 	TASK_PARKED = 0x40,
+	TASK_REPORT = 0x7f,
+	TASK_REPORT_IDLE = 0x80,
+	TASK_REPORT_MAX = 0x100,
 	TASK_IDLE = 0x402
 };
 
@@ -170,6 +173,8 @@ static __always_inline void add_sums(struct sums *sums, __u64 ns)
 		sums->not_min = ~ns;
 	if (ns > sums->max)
 		sums->max = ns;
+	if (sends_waits && ns > than)
+		sums->over++;
 }
 
 static __always_inline __u64 key_of(const struct row *row)
@@ -278,12 +283,18 @@ static __always_inline bool add_to_row(__u8 to, const struct task_struct *task, 
 	return true;
 }
 
+static __always_inline __u64 time_of(__u64 word, __u64 now)
+{
+	__u64 since = word >> STATE_BITS;
+
+	return now > since ? now - since : 0;
+}
+
 static __always_inline void add(const struct task_struct *task, enum state state, __u64 word,
 				__u64 now)
 {
 	const __u8 to = *(volatile __u8 *)&side;
-	__u64 since = word >> STATE_BITS, ns = now > since ? now - since : 0;
-	__u64 bucket = bucket_of(ns);
+	__u64 ns = time_of(word, now), bucket = bucket_of(ns);
 	__u32 index = (to ? STATES : 0) + state - 1;
 	struct cell *cell;
 
@@ -299,27 +310,45 @@ static __always_inline void add(const struct task_struct *task, enum state state
 	cell->buckets[bucket]++;
 }
 
-/* Returns the state of a task that leaves its CPU, as the kernel's tracepoint does. */
-static __always_inline enum state state_of(bool preempt, struct task_struct *task, __u32 state)
+/* Returns what the kernel's tracepoint reports as prev_state. */
+static __always_inline __u32 reported_state(bool preempt, const struct task_struct *task,
+					    __u32 state)
 {
 	if (preempt)
-		return QUEUED;
+		return TASK_REPORT_MAX;
 	if (state & uninterruptible)
-		return BLOCKED;
+		return TASK_UNINTERRUPTIBLE;
 	if ((idle_with_flags ? state & TASK_IDLE : state) == TASK_IDLE)
-		return IDLE;
-	state |= task->exit_state;
-	if (state & TASK_PARKED)
-		return PARKED;
-	if (state & TASK_DEAD)
-		return UNKNOWN;
-	if (state & TASK_TRACED)
-		return TRACED;
-	if (state & TASK_STOPPED)
-		return STOPPED;
-	if (state & TASK_UNINTERRUPTIBLE)
+		return TASK_REPORT_IDLE;
+	state = (state | task->exit_state) & TASK_REPORT;
+	state |= state >> 1;
+	state |= state >> 2;
+	state |= state >> 4;
+	return state - (state >> 1); /* the highest bit */
+}
+
+/* Returns the state of a task that leaves its CPU; UNKNOWN if it has ended. */
+static __always_inline enum state state_of(__u32 reported)
+{
+	switch (reported) {
+	case 0:
+	case TASK_REPORT_MAX:
+		return QUEUED;
+	case TASK_INTERRUPTIBLE:
+		return SLEEP;
+	case TASK_UNINTERRUPTIBLE:
 		return BLOCKED;
-	return state & TASK_INTERRUPTIBLE ? SLEEP : QUEUED;
+	case TASK_STOPPED:
+		return STOPPED;
+	case TASK_TRACED:
+		return TRACED;
+	case TASK_PARKED:
+		return PARKED;
+	case TASK_REPORT_IDLE:
+		return IDLE;
+	default:
+		return UNKNOWN;
+	}
 }
 
 static __always_inline __u64 word_of(enum state state, __u64 now)
@@ -361,9 +390,39 @@ static __always_inline __u64 *word_at(const struct task_struct *task, enum state
 	return word;
 }
 
-static __always_inline void leaves(const struct task_struct *task, enum state next, __u64 now)
+/* The current event. */
+struct event {
+	void *ctx;
+	enum kind kind;
+	__u64 now;
+	struct wait *wait; /* with sends_waits, its last event is this one */
+};
+
+/* Ends a wait: sends it if it took too long, and counts it. What cannot be sent does not count. */
+static __always_inline void end_wait(struct event *event, const struct task_struct *task,
+				     enum state state, __u64 word)
 {
-	__u64 *word = word_at(task, ON_CPU);
+	__u64 ns = time_of(word, event->now);
+
+	if (sends_waits && ns > than && !(omits_sleep && state == SLEEP) &&
+	    !send_wait(event->ctx, event->kind, event->wait, task->pid, state, word, ns))
+		return;
+	add(task, state, word, event->now);
+}
+
+/* Begins a state of a thread. */
+static __always_inline void begin(const struct event *event, const struct task_struct *task,
+				  __u64 *word, enum state state)
+{
+	*word = word_of(state, event->now);
+	if (sends_waits)
+		keep(task->pid, *word, event->kind, &event->wait->last);
+}
+
+static __always_inline void leaves(const struct event *event, const struct task_struct *task,
+				   enum state next)
+{
+	__u64 *word = word_at(task, ON_CPU), now = event->now;
 	enum state state;
 
 	if (!word)
@@ -373,10 +432,12 @@ static __always_inline void leaves(const struct task_struct *task, enum state ne
 		add(task, ON_CPU, *word, now);
 	else if (state)
 		count(only ? &unreported_wakeups : &unreported_switches);
-	*word = next ? word_of(next, now) : 0;
+	*word = 0;
+	if (next)
+		begin(event, task, word, next);
 }
 
-static __always_inline void enters(const struct task_struct *task, __u64 now)
+static __always_inline void enters(struct event *event, const struct task_struct *task)
 {
 	__u64 *word = word_at(task, QUEUED);
 	enum state state;
@@ -387,18 +448,19 @@ static __always_inline void enters(const struct task_struct *task, __u64 now)
 	if (state == ON_CPU)
 		count(&unreported_switches);
 	else if (state)
-		add(task, state, *word, now);
+		end_wait(event, task, state, *word);
 	if (state && state != ON_CPU && state != QUEUED)
 		count(&unreported_wakeups);
-	*word = word_of(ON_CPU, now);
+	*word = word_of(ON_CPU, event->now);
 }
 
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
+	struct wait wait;
+	struct event event = {.ctx = ctx, .kind = SWITCH, .wait = &wait};
 	enum state state;
 	__u32 bits;
-	__u64 now;
 
 	if (!begun || !(is_target(prev->pid) || is_target(next->pid)))
 		return 0;
@@ -408,23 +470,30 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 		bits = prev->__state;
 	else
 		bits = ((struct task_struct___before_5_14 *)prev)->state;
-	state = state_of(preempt, prev, bits);
+	bits = reported_state(preempt, prev, bits);
+	state = state_of(bits);
+	if (sends_waits && !state)
+		forget(prev->pid);
 	if (only && !(only >> state & 1))
 		return 0;
-	now = bpf_ktime_get_ns();
-	if (has_targets && now >= ended)
+	event.now = bpf_ktime_get_ns();
+	if (event.now >= ended)
 		return 0;
-	leaves(prev, state, now);
+	if (sends_waits)
+		write_switch(&wait.last, prev, next, bits);
+	leaves(&event, prev, state);
 	if (!only)
-		enters(next, now);
+		enters(&event, next);
 	return 0;
 }
 
 SEC("tp_btf/sched_wakeup")
 int BPF_PROG(on_wakeup, struct task_struct *task)
 {
-	__u64 *word, now;
+	struct wait wait;
+	struct event event = {.ctx = ctx, .kind = WAKEUP, .wait = &wait};
 	enum state state;
+	__u64 *word;
 
 	if (!begun)
 		return 0;
@@ -434,24 +503,36 @@ int BPF_PROG(on_wakeup, struct task_struct *task)
 	state = *word & STATE_MASK;
 	if (state == ON_CPU || state == QUEUED || (only && !state))
 		return 0;
-	now = bpf_ktime_get_ns();
-	if (has_targets && now >= ended)
+	event.now = bpf_ktime_get_ns();
+	if (event.now >= ended)
 		return 0;
+	if (sends_waits)
+		write_wakeup(&wait.last, wakeup_type, task);
 	if (state)
-		add(task, state, *word, now);
-	*word = only ? 0 : word_of(QUEUED, now);
+		end_wait(&event, task, state, *word);
+	if (only)
+		*word = 0;
+	else
+		begin(&event, task, word, QUEUED);
 	return 0;
 }
 
 SEC("tp_btf/sched_wakeup_new")
 int BPF_PROG(on_new, struct task_struct *task)
 {
+	struct wait wait;
+	struct event event = {.kind = NEW, .now = bpf_ktime_get_ns(), .wait = &wait};
 	bool is_ours = on_new_thread(task->pid);
 	__u64 *word = word_of_task(task);
-	__u64 now = bpf_ktime_get_ns();
 
-	if (begun && word && !(has_targets && now >= ended))
-		*word = only || !is_ours ? 0 : word_of(QUEUED, now);
+	if (!begun || !word || event.now >= ended)
+		return 0;
+	*word = 0;
+	if (only || !is_ours)
+		return 0;
+	if (sends_waits)
+		write_wakeup(&wait.last, new_type, task);
+	begin(&event, task, word, QUEUED);
 	return 0;
 }
 

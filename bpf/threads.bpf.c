@@ -3,21 +3,11 @@
  * are fixed when it is set. A program that returned 0 would hide the event from all tracers. So the
  * programs write the event's record themselves, in the tracepoint's format. New threads are marked
  * at their first wakeup. */
-#include "kernel.h"
-#include <linux/bpf.h>
-#include <bpf/bpf_core_read.h>
-#include <bpf/bpf_helpers.h>
+#include "common_bytes.h"
 
 enum {
 	NR_MARKS = 1 << 22, /* PIDS_MAX of runtime/os/threads.h */
 	MAX_RECORD = 128
-};
-
-/* The kernel's struct trace_entry. */
-struct head {
-	__u16 type;
-	__u8 flags, preempt_count;
-	__s32 pid;
 };
 
 struct kind {
@@ -27,24 +17,6 @@ struct kind {
 
 const volatile struct kind sched_switch = {}, sched_wakeup = {}, sched_wakeup_new = {};
 const volatile __u8 inherits = 0;
-
-/* How the common bytes are computed; preempt_distance is 0 if they are not. */
-const volatile struct {
-	__s32 preempt_distance;	     /* from the run queue of a CPU to its preempt_count */
-	__u32 resched, resched_lazy; /* bits in the flags of a thread */
-} common = {};
-
-/* Of the preempt_count on x86. */
-enum {
-	PREEMPT = 0xff,
-	SOFTIRQ_SERVED = 0x100,
-	SOFTIRQ_OFF = 0xfe00,
-	HARDIRQ = 0xf0000,
-	NMI = 0xf00000,
-	NO_RESCHED = 1U << 31
-};
-
-enum { MAX_DEPTH = 15 }; /* of preemption and of migration */
 
 __u8 marks[NR_MARKS]; /* by tid; the target threads are marked before the events start */
 
@@ -61,48 +33,22 @@ static __always_inline __u8 mark_of(__u32 tid)
 	return tid < NR_MARKS ? marks[tid] : 0;
 }
 
-static __always_inline __u32 depth(__u32 count)
-{
-	return count < MAX_DEPTH ? count : MAX_DEPTH;
-}
-
-/* Fills in the bytes as the kernel does. These events happen with interrupts disabled, nearly
- * always: a task that wakes up itself need not have disabled them. */
 static __always_inline void fill_common(struct head *head)
 {
-	__u32 count = 0, flags = TRACE_FLAG_IRQS_OFF, pinned = 0;
-	struct task_struct *task;
-	unsigned long thread;
+	struct task_struct *task = (void *)bpf_get_current_task();
+	__u32 count = 0, pinned = 0;
 	char *queue;
 
 	if (common.preempt_distance == 0)
 		return;
-	task = (void *)bpf_get_current_task();
-	thread = BPF_CORE_READ(task, thread_info.flags);
 	queue = (char *)BPF_CORE_READ(task, se.cfs_rq, rq);
 	if (bpf_probe_read_kernel(&count, sizeof(count), queue + common.preempt_distance))
 		return;
-	if (count & NMI)
-		flags |= TRACE_FLAG_NMI;
-	if (count & HARDIRQ)
-		flags |= TRACE_FLAG_HARDIRQ;
-	if (count & SOFTIRQ_SERVED)
-		flags |= TRACE_FLAG_SOFTIRQ;
-	if (count & SOFTIRQ_OFF &&
-	    bpf_core_enum_value_exists(enum trace_flag_type, TRACE_FLAG_BH_OFF))
-		flags |= TRACE_FLAG_BH_OFF;
-	if (!(count & NO_RESCHED))
-		flags |= TRACE_FLAG_PREEMPT_RESCHED;
-	if (thread & common.resched)
-		flags |= TRACE_FLAG_NEED_RESCHED;
-	if (thread & common.resched_lazy)
-		flags |= TRACE_FLAG_NEED_RESCHED_LAZY;
-	head->flags = flags;
 	if (bpf_core_field_exists(task->migration_disabled))
 		pinned = BPF_CORE_READ(task, migration_disabled);
 	if (pinned > 0)
 		pinned--; /* by this program */
-	head->preempt_count = depth(count & PREEMPT) | depth(pinned) << 4;
+	set_common(head, count, BPF_CORE_READ(task, thread_info.flags), pinned);
 }
 
 static __always_inline void write_record(void *ctx, void *array, const volatile struct kind *kind)

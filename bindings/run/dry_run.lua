@@ -32,7 +32,7 @@ function dry_run.event(event, kernel_filter, user_filter, recorded, with_reasons
   add('filter in the kernel', kernel_filter)
   add((event.taken or event.is_filtered) and 'filter in the program' or 'filter in profscript', user_filter)
   add('passed on', event.gate and 'if the condition of ' .. event.gate .. ' is true')
-  add('dropped in the kernel', event.request.bpf_array ~= 0 and not event.strings
+  add('dropped in the kernel', event.request.bpf_array ~= 0 and not event.strings and not event.taken
     and 'events of other threads, by a BPF program' or nil)
   local names = {}
   for i, one in ipairs(event.strings and event.strings.strings or {}) do names[i] = one.name end
@@ -81,7 +81,7 @@ local function rings_of(list)
   for _, event in ipairs(list) do
     if event.captured then
       captured = true
-    elseif event.request.counted == 0 and not event.taken then
+    elseif event.request.counted == 0 and (not event.taken or event.sent) then
       others = true
     end
   end

@@ -53,6 +53,9 @@ local function handler(plan)
     return subject .. ': is not called, as the kernel pairs these events\n'
   end
   local is_taken = plan.taker ~= nil and not plan.taker.refusal
+  if not is_taken and plan.events[1] and plan.events[1].sent then
+    return subject .. ': runs in Lua for those that are sent\n'
+  end
   local reason = plan.reason or plan.taker and plan.taker.refusal
   local guards = plan.guarded and code.guards or 0
   local lines = { ('%s%s: %s'):format(subject, code and (' (%s:%d)'):format(code.file, code.first) or '',

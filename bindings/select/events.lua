@@ -49,9 +49,9 @@ local TRACEPOINT = perf_events.TYPES.tracepoint
 ---@field attrs table<string, string|boolean>
 ---@field strings? UserStrings its records have strings behind pointers, which a BPF program adds
 ---@field is_derived? boolean it is not opened: another event tells of it
----@field taken? string what BPF programs do with it (bindings/run/in_kernel.lua); it is opened only if it is captured,
---- too
----@field sent? string which of its pairs are sent (bindings/pairs/outliers.lua); nil: none
+---@field taken? string what BPF programs do with it (bindings/run/in_kernel.lua); it is opened only if it is
+--- captured, too, or some are sent
+---@field sent? string which of them programs send; nil: none
 ---@field only_plan? HandlerPlan its handler, if it has only one
 ---@field captured? boolean BPF programs write its samples (bindings/run/captures.lua)
 ---@field is_filtered? boolean these programs check user_filter, too
@@ -599,7 +599,7 @@ function events:open(own)
   local counted = 0
   for _, event in ipairs(self:shown()) do
     local request = event.request
-    if event.taken and not event.captured then goto continue end
+    if event.taken and not (event.captured or event.sent) then goto continue end
     if request.counted == 1 then
       event.count_index = counted
       counted = counted + 1

@@ -322,6 +322,7 @@ static int add_evsel(struct evlist *evlist, struct decoder *decoder,
 		     const struct cpus *cpus, enum evlist_group group, struct error *err)
 {
 	struct evsel *sel = &evlist->evsels[evlist->nr_evsels++];
+	struct perf_event_attr samples;
 
 	sel->attr = *attr;
 	sel->event = ev;
@@ -331,7 +332,10 @@ static int add_evsel(struct evlist *evlist, struct decoder *decoder,
 		sel->attr.enable_on_exec = evlist->target.enable_on_exec;
 		sel->attr.inherit = evlist->target.inherit;
 	}
-	sel->index = decoder_add_attr(decoder, &sel->attr, err);
+	samples = sel->attr;
+	if (ev && ev->bpf_array) /* a BPF program writes those of another event */
+		samples.type = ev->attr.type;
+	sel->index = decoder_add_attr(decoder, &samples, err);
 	if (sel->index >= 0 && is_shared(&sel->attr))
 		decoder_note_shared(decoder, sel->index);
 	return sel->index < 0 ? sel->index : 0;

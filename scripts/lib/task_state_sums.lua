@@ -1,9 +1,11 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The part of task-state that needs no events: a BPF program adds up the times of tasks (bpf/task_state.bpf.c).
+--- The part of task-state that needs no events: a BPF program adds up the times of tasks (bpf/task_state.bpf.c). With
+--- --than, it sends the events around long states.
 local computed = require 'bindings.kernel.computed'
 local fs = require 'lib.fs'
 local hist_maps = require 'bindings.kernel.hist_maps'
 local kernel_sums = require 'lib.kernel_sums'
+local sent_waits = require 'bindings.kernel.sent_waits'
 local states = require 'lib.task_states'
 local thread_states = require 'bindings.kernel.thread_states'
 local threads = require 'lib.threads'
@@ -11,7 +13,7 @@ local unreported = require 'lib.unreported'
 
 local sums = {}
 
-local NEED_EVENTS = { 'than', 'call_graph', 'flame_graph', 'cpus' }
+local NEED_EVENTS = { 'call_graph', 'flame_graph', 'cpus' }
 local FIRST_STATES = 8 -- in an element of the array
 local MAX_ROWS, MAX_BUCKETS = 65536, 131072 -- of threads and states
 
@@ -25,7 +27,7 @@ local function parameters(opt, session)
   local only = (opt.interruptible and 2 ^ states.SLEEP or 0) + (opt.uninterruptible and 2 ^ states.BLOCKED or 0)
   local nr_threads = tonumber((fs.read '/proc/sys/kernel/pid_max')) or threads.MAX
   local rows, buckets = opt.perins and MAX_ROWS or 1, opt.perins and MAX_BUCKETS or 1
-  return {
+  local params = {
     built_in = 'task_state',
     constants = {
       only = only, omits_sleep = opt.interruptible == false and 1 or 0, by_thread = opt.perins and 1 or 0,
@@ -39,6 +41,30 @@ local function parameters(opt, session)
       rows_0 = rows, rows_1 = rows, buckets_0 = buckets, buckets_1 = buckets,
     },
   }
+  if opt.than then sent_waits.add(params, opt.than) end
+  return params
+end
+
+--- Prints long states.
+---@class TaskStatePrinter
+---@field handlers table of the events that end them
+---@field last fun(tid: integer, state: integer, ns: number, since?: number, time?: number) prints one that has not
+--- ended, see SentWaits.kept
+---@return TaskStatePrinter
+local function printer(opt, out, session, program)
+  local first
+  local print_wait = require 'lib.task_state_waits'.printer(out, session, { get = function() return first end },
+    states.NAMES)
+  local sent = sent_waits.new(program, session, not states.slept(opt), ('states over %g ms'):format(opt.than / 1e6),
+    function(tid, state, ns, ev, from)
+      first = from
+      print_wait(tid, state, ns, ev)
+    end)
+  return { handlers = sent.handlers, last = function(tid, state, ns, since, time)
+    if ns <= opt.than or state == states.ON_CPU then return end
+    first = since and sent.kept(tid, state, since, time)
+    print_wait(tid, state, ns)
+  end }
 end
 
 --- Returns the handlers of task-state; nil if it needs the events, or if this kernel or machine cannot run the program.
@@ -71,30 +97,40 @@ function sums.handlers(opt, out, session, warn)
     program:map 'tasks')
   local slept = states.slept(opt)
 
-  return {
-    targets = function(tids)
-      if not has_targets then return program:set('begun', 1) end -- the events start now
-      begin()
-      states.of_threads(tids, function(tid, state)
-        if state ~= states.ON_CPU and (not slept or slept[state]) then current.first(tid, state) end
+  local long = opt.than and printer(opt, out, session, program)
+  local handlers = long and long.handlers or {}
+
+  function handlers.targets(tids)
+    if not has_targets then program:set('begun', session.time_base()) end
+    begin()
+    if not has_targets then return end
+    states.of_threads(tids, function(tid, state)
+      if state ~= states.ON_CPU and (not slept or slept[state]) then current.first(tid, state) end
+    end)
+  end
+  function handlers.interval() times.print(take()) end
+  function handlers.stop(time)
+    if has_targets then time = finish(time) end
+    local names, missed = take(), unreported.new()
+    missed.switches, missed.wakeups = program:get 'unreported_switches', program:get 'unreported_wakeups'
+    if has_targets then
+      local begun = program:get 'begun'
+      current.each(function(tid, state, since)
+        local ns = since and begun + time - since or time
+        local is_omitted = opt.interruptible == false and state == states.SLEEP
+        if ns <= 0 or is_omitted or not states.lasts(tid, state, missed) then return end
+        times.hists:add(times.row(tid, state), ns)
+        if long then long.last(tid, state, ns, since, since and since - begun) end
       end)
-    end,
-    interval = function() times.print(take()) end,
-    stop = function(time)
-      if has_targets then time = finish(time) end
-      local names, missed = take(), unreported.new()
-      missed.switches, missed.wakeups = program:get 'unreported_switches', program:get 'unreported_wakeups'
-      if has_targets then
-        local begun = program:get 'begun'
-        current.each(function(tid, state, since)
-          local ns = since and begun + time - since or time
-          if ns > 0 and states.lasts(tid, state, missed) then times.hists:add(times.row(tid, state), ns) end
-        end)
-      end
-      times.print(names)
-      warn(missed)
-    end,
-  }
+    end
+    times.print(names)
+    warn(missed)
+    local unkept = program:get 'unkept'
+    if unkept > 0 then
+      out:warn(('task-state: %d events at which states began could not be kept, and may be missing'):format(unkept))
+    end
+  end
+  return handlers
 end
 
 return sums

@@ -50,9 +50,9 @@ The states of a task are:
 A state is counted when it ends. States of threads selected with -p, -t or a
 workload are also counted at the end of the run. New threads and children of -p
 and of a workload are followed. -S and -D measure only these sleeps and need
-fewer events. A BPF program adds up the times if the kernel can run it; with -C,
---cgroups, --filter, --than, -g, --flame-graph or -N, each switch and wakeup is
-read as an event.
+fewer events. If possible, a BPF program adds up the times, and sends what --than
+prints; with -C, --cgroups, --filter, -g, --flame-graph or -N, each switch and
+wakeup is read as an event.
 
   $ profscript task-state -q -m 1024 -- find /usr -name x.y
   2026-11-22 11:29:08.800323

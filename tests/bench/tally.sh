@@ -24,3 +24,4 @@ paths 'top -k id' tight top -e $calls -k id -i 1000
 paths 'top switch' pipe top -e $switches -i 1000
 paths task-state pipe task-state
 paths 'perins' pipe task-state --perins
+paths '--than 1ms' pipe task-state --than 1ms

@@ -49,34 +49,36 @@ states_of --filter 'stat*' -S -- sleep 70
 rows '--filter -S' "c[\"state\"] == \"S\" && c[\"max_ns\"] >= 69 * $ms"
 
 # For each wait --than prints its length and the events at its start and end. The table has their sums.
-states_of --perins --than 1ns -- sleep 70 vfork 30 thread 10
-awk -F, '
-	function ns(time) { split(time, t, "."); return t[1] * 1e9 + substr(t[2] "000000000", 1, 9) }
-	$1 == "table" { for (i = 1; i <= NF; i++) at[$i] = i; next }
-	$1 == "event" { next }
-	$1 == "task-state" && NF == 6 { # the record of a wait: its end, who, which state, how long
-		waits++
-		key = $3 " " $5
-		sum[key] += $6
-		want = $6
-		ended = $2
-		lines = 0
-		next
-	}
-	$1 ~ /^sched:/ {
-		if (++lines == 1)
-			from = ns($7)
-		else if (ns($7) - from != want || $2 != ended)
-			print "a wait of " want " ns between " from " and " ns($7)
-		next
-	}
-	$1 == "task-state" && $at["state"] != "R" { total[$at["thread"] " " $at["state"]] = $at["total_ns"] }
-	END {
-		for (key in total) if (total[key] != sum[key]) print key ": " total[key] " in the table, " sum[key] " in waits"
-		for (key in sum) if (!(key in total)) print key ": not in the table"
-		if (waits < 6) print waits + 0 " waits"
-	}' "$TMP/out" >"$TMP/differ"
-check '--than: each wait lies between its events; the table adds them up' diff /dev/null "$TMP/differ"
+for how in perf auto; do
+	states_of --perins --than 1ns --capture $how -- sleep 70 vfork 30 thread 10
+	awk -F, '
+		function ns(time) { split(time, t, "."); return t[1] * 1e9 + substr(t[2] "000000000", 1, 9) }
+		$1 == "table" { for (i = 1; i <= NF; i++) at[$i] = i; next }
+		$1 == "event" { next }
+		$1 == "task-state" && NF == 6 { # the record of a wait: its end, who, which state, how long
+			waits++
+			key = $3 " " $5
+			sum[key] += $6
+			want = $6
+			ended = $2
+			lines = 0
+			next
+		}
+		$1 ~ /^sched:/ {
+			if (++lines == 1)
+				from = ns($7)
+			else if (ns($7) - from != want || $2 != ended)
+				print "a wait of " want " ns between " from " and " ns($7)
+			next
+		}
+		$1 == "task-state" && $at["state"] != "R" { total[$at["thread"] " " $at["state"]] = $at["total_ns"] }
+		END {
+			for (key in total) if (total[key] != sum[key]) print key ": " total[key] " in the table, " sum[key] " in waits"
+			for (key in sum) if (!(key in total)) print key ": not in the table"
+			if (waits < 6) print waits + 0 " waits"
+		}' "$TMP/out" >"$TMP/differ"
+	check "$how: --than: each wait lies between its events; the table adds them up" diff /dev/null "$TMP/differ"
+done
 long=("${on[@]}" "$PROFSCRIPT" task-state -m 4096 "${soon[@]}" -S --than 60ms --filter states)
 "${long[@]}" -- "$states" sleep 70 >"$TMP/out" 2>"$TMP/err"
 expect_line '--than: who' 'task-state: [0-9]+ states WAIT [0-9]{2,}\.[0-9]{3} ms' "$TMP/out"
@@ -104,6 +106,8 @@ rows '--filter and -p: this name' "c[\"state\"] == \"S\" && c[\"total_ns\"] == 1
 for how in perf auto; do
 	csv task-state -t $sleeper --duration 0.3 --capture $how
 	rows "$how: -t: a sleep longer than the run" "c[\"state\"] == \"S\" && c[\"total_ns\"] == 300 * $ms"
+	csv task-state -t $sleeper --no-interruptible --duration 0.1 --capture $how
+	check "$how: --no-interruptible: no such sleep" test ! -s "$TMP/out"
 done
 kill $sleeper
 for how in perf auto; do
@@ -200,7 +204,7 @@ check_status 'a thousand reports' 0 "$PROFSCRIPT" task-state -i 2 --duration 2 -
 expect_line '--dry-run' '^  BPF: task_state: .*on_switch \(tp_btf/sched_switch\).*settle \(raw_tp\)$' "$TMP/out"
 "$PROFSCRIPT" task-state --dry-run -p $$ >"$TMP/out"
 expect_line '--dry-run -p' '^  BPF: task_state: .*; about the target threads only$' "$TMP/out"
-for args in '--capture perf' '--than 1s' -g '--filter x' '-C 0' '-N 5' "-t $$ -g" "--record $TMP/data" "--export $TMP/t.json"; do
+for args in '--capture perf' '--than 1s -g' -g '--filter x' '-C 0' '-N 5' "-t $$ -g" "--record $TMP/data" "--export $TMP/t.json"; do
 	# shellcheck disable=SC2086
 	"$PROFSCRIPT" task-state $args --dry-run >"$TMP/out" 2>&1
 	expect_line "$args needs the events" '^task-state: [34] events' "$TMP/out"
