@@ -61,6 +61,15 @@ function names.syscall_number(name, machine)
   return nr and nr >= 0 and nr or nil
 end
 
+--- System calls whose tracepoints have other names: those of the kernel's functions.
+local TRACED = { newstat = 'stat', newlstat = 'lstat', newfstat = 'fstat', newuname = 'uname', umount = 'umount2',
+  sendfile64 = 'sendfile' }
+
+--- Returns the number of a system call of this machine; nil if it is unknown or libseccomp is missing.
+---@param name string as in the names of tracepoints
+---@return integer?
+function names.traced_syscall(name) return names.syscall_number(TRACED[name] or name) end
+
 -- asm/vmx.h: EXIT_REASON_*
 local VMX = {
   [0] = 'EXCEPTION_NMI', [1] = 'EXTERNAL_INTERRUPT', [2] = 'TRIPLE_FAULT', [3] = 'INIT_SIGNAL',

@@ -8,6 +8,7 @@ local ffi = require 'ffi'
 local asm = require 'bindings.kernel.asm'
 local computed = require 'bindings.kernel.computed'
 local source = require 'bindings.kernel.source'
+local system_calls = require 'bindings.kernel.system_calls'
 local types = require 'bindings.kernel.types'
 
 local CONTEXT = asm.CONTEXT
@@ -146,12 +147,17 @@ local Arguments, Source = source.derive { has_no_record = true }, source.base
 ---@param options? SourceOptions
 ---@return Source
 function arguments.of(event, options)
-  return Arguments:with(options, { event = event, from = fields_of(event) })
+  return Arguments:with(options, { event = event, from = fields_of(event), call = system_calls.of(event) })
 end
 
 --- Generates code that notes what the loads of this event's fields have in common. r6 is the context. Uses r0 to r5.
+--- Jumps to `done` if it is no event after all.
 ---@param a Asm
 function Arguments:prepare(a)
+  if self.call then
+    self:current(a)
+    return system_calls.if_compat(a, 0, 'done')
+  end
   local struct = FOLLOWED[self.event]
   if not struct then return end
   a:load(8, 1, CONTEXT, 0)
@@ -162,7 +168,7 @@ end
 
 --- Returns where a field comes from, with the offset and size of a member.
 local function resolve(self, field)
-  local from = self.from[field.name]
+  local from = self.from[field.name] or self.call and system_calls.field(self.call, field)
   if not from then asm.refuse("the arguments of %s do not have '%s'", self.event, field.name) end
   if from.write then asm.refuse("'%s' is an array", field.name) end
   if not from[2] then return from end
@@ -238,7 +244,7 @@ function Arguments:variable(a, name)
   if is_record then name = '_tid' end
   if name ~= '_tid' and name ~= '_pid' or self.foreign_pids then return Source.variable(self, a, name) end
   local gone, known = a:new_label(), a:new_label()
-  local may_be_reaped = not is_record and not self.event:match '^raw_syscalls:'
+  local may_be_reaped = not is_record and not system_calls.is_one(self.event)
   self:current(a)
   if may_be_reaped then
     types.cast(a, 0, 'task_struct')

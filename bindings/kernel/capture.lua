@@ -14,6 +14,7 @@ local cpu_list = require 'bindings.base.cpu_list'
 local libbpf = require 'bindings.bpf.libbpf'
 local program = require 'bindings.kernel.program'
 local sys = require 'bindings.base.sys'
+local system_calls = require 'bindings.kernel.system_calls'
 local types = require 'bindings.kernel.types'
 local trace_flags = require 'bindings.view.trace_flags'
 local views = require 'bindings.view.views'
@@ -46,7 +47,7 @@ local COMMON_PID, FIRST_FIELD = 4, 8 -- offsets of fields
 -- A loss: header, id, number, pid and tid, time, cpu, id.
 local LOST = { size = 56, id = 8, number = 16, task = 24, time = 32, cpu = 40, identifier = 48 }
 local SAMPLE_TYPE, LOST_TYPE = 9, 2 -- PERF_RECORD_SAMPLE, PERF_RECORD_LOST
-local KERNEL_MODE = 1 -- PERF_RECORD_MISC_KERNEL
+local KERNEL_MODE, USER_MODE = 1, 2 -- PERF_RECORD_MISC_KERNEL, PERF_RECORD_MISC_USER
 
 capture.MAX_EVENTS = 64 -- in one run: the bits of CAPTURE_ENABLED
 local FIRST_RELEASE = 5.017 -- before, common_preempt_count is another number
@@ -239,6 +240,7 @@ function capture.raw_size(list)
   for _, field in ipairs(list) do
     stop = math.max(stop, field.offset + field.size)
     align = math.max(align, math.min(field.elem_size, 8))
+    if field.name == '__syscall_nr' then align = 8 end -- arguments would follow
   end
   stop = math.ceil(stop / align) * align
   return math.ceil((stop + 4) / 8) * 8 - 4
@@ -288,7 +290,7 @@ end
 ---@param places { time: integer, cpu: integer }
 ---@param sample integer
 function capture.write_head(a, event, places, sample)
-  task_word(a, not event:match '^raw_syscalls:')
+  task_word(a, not system_calls.is_one(event))
   a:store(8, 9, sample + TASK, 1)
   a:load(8, 1, FRAME, places.time)
   a:store(8, 9, sample + TIME, 1)
@@ -435,7 +437,7 @@ end
 --- Returns whether an event can be captured.
 ---@param event string "sys:name"
 ---@return boolean
-function capture.is_known(event) return IRQS_OFF[event] ~= nil end
+function capture.is_known(event) return IRQS_OFF[event] ~= nil or system_calls.parts(event) ~= nil end
 
 --- Returns whether all of its record is known, also common_flags. Those of a wakeup are if a task wakes up another
 --- one: then the kernel holds a lock with interrupts disabled.
@@ -495,7 +497,8 @@ function capture.write(a, source, places, spec)
 
   a:call 'get_current_task_btf'
   a:alu_r('mov', 8, 0)
-  a:value(1, SAMPLE_TYPE + bit.lshift(KERNEL_MODE + 0ULL, 32) + bit.lshift(size + 0ULL, 48))
+  local mode = system_calls.parts(spec.event) and USER_MODE or KERNEL_MODE -- perf's handler passes the task's registers
+  a:value(1, SAMPLE_TYPE + bit.lshift(mode + 0ULL, 32) + bit.lshift(size + 0ULL, 48))
   if spec.stack then
     a:load(8, 2, FRAME, bytes)
     a:alu('lsh', 2, 48)

@@ -2,6 +2,7 @@
 --- Fields that the kernel computes from a tracepoint's arguments (arguments.lua), computed in the same way.
 local asm = require 'bindings.kernel.asm'
 local sys = require 'bindings.base.sys'
+local system_calls = require 'bindings.kernel.system_calls'
 local types = require 'bindings.kernel.types'
 
 local CONTEXT, SCRATCH = asm.CONTEXT, 5
@@ -101,13 +102,10 @@ end }
 
 -- Arguments of system calls ------------------------------------------------------------------------
 
-local COMPAT = 2 -- TS_COMPAT: a system call of a 32-bit program
-local REGISTERS = { 'di', 'si', 'dx', 'r10', 'r8', 'r9' }
 local COMPAT_REGISTERS = { 'bx', 'cx', 'dx', 'si', 'di', 'bp' }
 
 computed.SYSCALL_ARGUMENTS = { write = function(a, to, off, task)
   local compat, done = a:new_label(), a:new_label()
-  local status, size = types.member('task_struct', 'thread_info.status')
   local function copy(registers)
     for i, name in ipairs(registers) do
       follow(a, 2, 1, 'pt_regs', name, 8)
@@ -115,9 +113,8 @@ computed.SYSCALL_ARGUMENTS = { write = function(a, to, off, task)
     end
   end
   argument(a, 1, 0)
-  a:load(size, 2, task, status)
-  a:jump('&', 2, COMPAT, compat)
-  copy(REGISTERS)
+  system_calls.if_compat(a, task, compat)
+  copy(system_calls.REGISTERS)
   a:go(done)
   a:label(compat)
   copy(COMPAT_REGISTERS)

@@ -7,6 +7,7 @@ local asm = require 'bindings.kernel.asm'
 local compile = require 'bindings.kernel.compile'
 local computed = require 'bindings.kernel.computed'
 local program = require 'bindings.kernel.program'
+local system_calls = require 'bindings.kernel.system_calls'
 local types = require 'bindings.kernel.types'
 
 local probe = {}
@@ -29,6 +30,7 @@ end
 ---@field targets? Targets the tasks whose events these are; nil: all
 ---@field is_exit? boolean the event stands for perf's report of the exit of a task
 ---@field options? SourceOptions
+---@field calls SystemCalls
 
 --- What the body of a program can use.
 ---@class ProbePlaces
@@ -63,9 +65,10 @@ local function generate(spec, body)
   end
   body(a, source, places)
   a:label 'done'
+  local place = source.call and spec.calls:chain(a, source.call)
   a:alu('mov', 0, 0)
   a:exit()
-  return a
+  return a, source.call, place
 end
 
 local NO_RECURSION = 6.002 -- the first kernel that surely does not run a program within itself
@@ -75,7 +78,7 @@ local NO_RECURSION = 6.002 -- the first kernel that surely does not run a progra
 ---@param event string "sys:name"
 ---@return boolean
 function probe.is_alone(event)
-  return event:match '^raw_syscalls:' ~= nil or computed.release() >= NO_RECURSION
+  return system_calls.is_one(event) or computed.release() >= NO_RECURSION
 end
 
 --- Loads a program, which is not attached yet. Refuses what BPF cannot do. In the body, r6 is the context, and the
@@ -84,8 +87,20 @@ end
 ---@param body fun(a: Asm, source: Source, places: ProbePlaces)
 ---@return Descriptor program
 function probe.load(spec, body)
-  return program.load(generate(spec, body), { type = 'tracing', name = 'profscript',
-    tracepoint = types.tracepoint(spec.event:match ':(.*)$') })
+  local a, call, place = generate(spec, body)
+  local loaded = program.load(a, { type = 'tracing', name = 'profscript',
+    tracepoint = types.tracepoint(call and call.tracepoint or spec.event:match ':(.*)$') })
+  loaded.call, loaded.place = call, place
+  return loaded
+end
+
+--- Attaches a program. It is detached when the link is closed.
+---@param loaded Descriptor
+---@param calls SystemCalls
+---@return { close: fun(self) } link
+function probe.attach(loaded, calls)
+  if loaded.call then return calls:attach(loaded) end
+  return program.attach(loaded)
 end
 
 return probe

@@ -15,7 +15,7 @@ local program = {}
 
 --- enum bpf_prog_type
 program.TYPES = { tracepoint = 5, tracing = 26, syscall = 31 }
-local HASH, ARRAY, PERF_EVENT_ARRAY, PERCPU_ARRAY, RINGBUF = 1, 2, 4, 6, 27 -- enum bpf_map_type
+local HASH, ARRAY, PROG_ARRAY, PERF_EVENT_ARRAY, PERCPU_ARRAY, RINGBUF = 1, 2, 3, 4, 6, 27 -- enum bpf_map_type
 local MMAPABLE = 1024 -- BPF_F_MMAPABLE
 local SLEEPABLE = 16 -- BPF_F_SLEEPABLE, required for programs of type syscall
 local ATTACH_RAW_TP = 23 -- enum bpf_attach_type: a tracepoint with typed arguments
@@ -28,6 +28,8 @@ local LOG_SIZE = 256 * 1024
 ---@field maps? Descriptor[] the maps that a program uses
 ---@field bytes? ffi.cdata* uint8_t *: the contents of a mapped array
 ---@field size? integer of the contents
+---@field call? SystemCall see probe.load()
+---@field place? integer see SystemCalls:chain()
 local Descriptor = {}
 Descriptor.__index = Descriptor
 
@@ -103,6 +105,22 @@ function program.shared_array(value_size, entries) return create(ARRAY, 4, value
 ---@param nr_cpus integer
 ---@return Descriptor map
 function program.perf_events(nr_cpus) return create(PERF_EVENT_ARRAY, 4, 4, nr_cpus, 0) end
+
+--- Creates an array of programs, to which other programs can jump. It is emptied when it is closed.
+---@param entries integer
+---@return Descriptor map
+function program.programs(entries) return create(PROG_ARRAY, 4, 4, entries, 0) end
+
+--- Puts a program into an array of programs.
+---@param map Descriptor
+---@param at integer
+---@param loaded? Descriptor nil: none
+function program.put(map, at, loaded)
+  local lib, key = open_library(), ffi.new('uint32_t[1]', at)
+  local code = loaded and lib.bpf_map_update_elem(map.fd, key, ffi.new('uint32_t[1]', loaded.fd), 0)
+    or lib.bpf_map_delete_elem(map.fd, key)
+  if code ~= 0 and code ~= -libc.ENOENT then refuse_open('cannot fill a BPF map', -code) end
+end
 
 --- Creates an array of values for each CPU: the memory of a program.
 ---@param value_size integer bytes

@@ -1,11 +1,13 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Share: counts for a moment how many of some events happen in the targets of a run, and how many in other tasks. A
---- program on a tracepoint runs in all tasks, so it is dear if few of its events are those of targets.
+--- program on a tracepoint runs in all tasks, so it is dear if few of its events are those of targets. If it is for
+--- some system calls, it also runs for all the others.
 local ffi = require 'ffi'
 local asm = require 'bindings.kernel.asm'
 local libbpf = require 'bindings.bpf.libbpf'
 local libc = require 'bindings.base.libc'
 local program = require 'bindings.kernel.program'
+local system_calls = require 'bindings.kernel.system_calls'
 local types = require 'bindings.kernel.types'
 
 local share = {}
@@ -38,50 +40,70 @@ function share.tasks(pids, tids)
   return setmetatable({ pids = pids, tids = tids }, Listed)
 end
 
+--- A tracepoint whose events are counted.
+---@class ShareOf
+---@field tracepoint string without its system
+---@field numbers? integer[] these system calls; nil: all events
+
 --- Attaches a program that counts the events of a tracepoint.
-local function count(tracepoint, counts, targets, nr_cpus)
+local function count(of, counts, targets, nr_cpus)
   local a = asm.new()
+  local function add(at)
+    a:load(8, 1, 7, at)
+    a:alu('add', 1, 1)
+    a:store(8, 7, at, 1)
+    a:go 'done'
+  end
+  a:alu_r('mov', asm.CONTEXT, 1)
   a:call 'get_smp_processor_id'
   a:jump('>=', 0, nr_cpus, 'done')
   a:alu('mul', 0, COUNTS)
   a:map_value(7, counts, 0)
   a:alu_r('add', 7, 0)
-  targets:check(a, 'other')
-  a:load(8, 1, 7, OURS)
-  a:alu('add', 1, 1)
-  a:store(8, 7, OURS, 1)
-  a:go 'done'
+  if of.numbers then
+    system_calls.number(a, 1, asm.CONTEXT, of.tracepoint)
+    for _, nr in ipairs(of.numbers) do a:jump('==', 1, nr, 'wanted') end
+    a:go 'other'
+  end
+  a:label 'wanted'
+  if targets then targets:check(a, 'other') end
+  add(OURS)
   a:label 'other'
-  a:load(8, 1, 7, OTHERS)
-  a:alu('add', 1, 1)
-  a:store(8, 7, OTHERS, 1)
+  add(OTHERS)
   a:label 'done'
   a:alu('mov', 0, 0)
   a:exit()
   return program.attach(program.load(a, { type = 'tracing', name = 'profscript',
-    tracepoint = types.tracepoint(tracepoint) }))
+    tracepoint = types.tracepoint(of.tracepoint) }))
 end
 
 --- Counts events, and waits meanwhile. Programs that interrupt each other may count one too few.
----@param tracepoints string[] without their systems
----@param targets { check: fun(self, a: Asm, off: string) }
+---@param list ShareOf[]
+---@param targets? { check: fun(self, a: Asm, off: string) } nil: all tasks
 ---@param ms integer
----@return number ours events in the targets
----@return number others
-function share.measure(tracepoints, targets, ms)
+---@return { ours: number, others: number }[] found of each: events in the targets; those in other tasks, and other
+--- system calls
+function share.measure(list, targets, ms)
   local lib, missing = libbpf.open()
   if not lib then asm.refuse('%s', missing) end
-  local nr_cpus, links = lib.libbpf_num_possible_cpus(), {}
-  local counts = program.mapped(nr_cpus * COUNTS)
-  for i, name in ipairs(tracepoints) do links[i] = count(name, counts, targets, nr_cpus) end
-  libc.usleep(ms * 1000) -- not poll(): who waits in it is ready for events
-  local ours, others = 0, 0
-  for cpu = 0, nr_cpus - 1 do
-    local of_cpu = ffi.cast('uint64_t *', counts.bytes + cpu * COUNTS)
-    ours, others = ours + tonumber(of_cpu[OURS / 8]), others + tonumber(of_cpu[OTHERS / 8])
+  local nr_cpus, links, counts, found = lib.libbpf_num_possible_cpus(), {}, {}, {}
+  for i, of in ipairs(list) do
+    counts[i] = program.mapped(nr_cpus * COUNTS)
+    links[i] = count(of, counts[i], targets, nr_cpus)
   end
-  for _, link in ipairs(links) do link:close() end
-  return ours, others
+  libc.usleep(ms * 1000) -- not poll(): who waits in it is ready for events
+  for i, link in ipairs(links) do
+    link:close()
+    local function sum(at)
+      local n = 0
+      for cpu = 0, nr_cpus - 1 do
+        n = n + tonumber(ffi.cast('uint64_t *', counts[i].bytes + cpu * COUNTS)[at / 8])
+      end
+      return n
+    end
+    found[i] = { ours = sum(OURS), others = sum(OTHERS) }
+  end
+  return found
 end
 
 return share

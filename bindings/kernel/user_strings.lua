@@ -10,6 +10,7 @@ local bit = require 'bit'
 local ffi = require 'ffi'
 local libbpf = require 'bindings.bpf.libbpf'
 local program = require 'bindings.kernel.program'
+local system_calls = require 'bindings.kernel.system_calls'
 local types = require 'bindings.kernel.types'
 
 local CONTEXT, FRAME = asm.CONTEXT, asm.FRAME
@@ -19,8 +20,6 @@ user_strings.MAX = 256 -- bytes of a string
 local ROOM = user_strings.MAX + 8 -- bytes that are read, to see that a string is longer, or for a mark
 local MAX_LIST, MAX_ELEMENTS = 1024, 32 -- bytes and strings of a list, such as argv, that are followed by `...`
 
-local REGISTERS = { 'di', 'si', 'dx', 'r10', 'r8', 'r9' } -- of a system call's arguments on x86-64
-local COMPAT = 2 -- TS_COMPAT: a system call of a 32-bit program, which perf does not see as this event
 local CURRENT_CPU = 0xffffffff -- BPF_F_CURRENT_CPU
 local FIRST_FIELD = 8 -- offset in the record
 local RECORD, END = 7, 9 -- registers: the record, and its size so far
@@ -130,16 +129,10 @@ end
 --- the ids of the current task in r0 and its registers in REGS.
 local function select(a, spec)
   a:load(8, REGS, CONTEXT, 0)
-  if spec.tracepoint == 'sys_enter' then
-    a:load(8, 1, CONTEXT, 8)
-  else
-    a:load(8, 1, REGS, (types.member('pt_regs', 'orig_ax')))
-  end
+  system_calls.number(a, 1, CONTEXT, spec.tracepoint)
   a:jump('!=', 1, spec.nr, 'done')
   a:call 'get_current_task_btf'
-  local status, size = types.member('task_struct', 'thread_info.status')
-  a:load(size, 1, 0, status)
-  a:jump('&', 1, COMPAT, 'done')
+  system_calls.if_compat(a, 0, 'done')
   a:call 'get_current_pid_tgid'
   if not spec.own_pid then return end
   a:alu_r('mov', 1, 0)
@@ -160,7 +153,7 @@ local function write_fields(a, spec)
   end
   if fields.ret then write(fields.ret, CONTEXT, 8) end
   for i, name in ipairs(spec.arguments) do
-    if fields[name] then write(fields[name], REGS, (types.member('pt_regs', REGISTERS[i]))) end
+    if fields[name] then write(fields[name], REGS, (types.member('pt_regs', system_calls.REGISTERS[i]))) end
   end
 end
 
@@ -184,7 +177,7 @@ local function generate(spec, memory, events)
   local start, address = ids, key
   for _, one in ipairs(spec.strings) do
     a:store(8, FRAME, start, END)
-    a:load(8, 1, REGS, (types.member('pt_regs', REGISTERS[one.argument + 1])))
+    a:load(8, 1, REGS, (types.member('pt_regs', system_calls.REGISTERS[one.argument + 1])))
     a:store(8, FRAME, address, 1)
     if one.is_list then append_list(a, address) else append_string(a, address) end
     -- A field of any length: length << 16 | offset.

@@ -9,7 +9,7 @@ local expr = require 'bindings.expr.compile'
 local handler_terms = require 'bindings.run.handler_terms'
 local mentions = require 'bindings.options.mentions'
 local probe = require 'bindings.kernel.probe'
-local program = require 'bindings.kernel.program'
+local system_calls = require 'bindings.kernel.system_calls'
 
 local C = ffi.C
 local captures = {}
@@ -75,6 +75,7 @@ end
 ---@return string?
 local function refuses_stack(run, event)
   local request = event.request
+  if system_calls.parts(event.name) then return ('stacks of %s are those of the program'):format(event.name) end
   if request.attr.sample_stack_user > 0 then return ('%s is recorded with a copy of its stack'):format(event.name) end
   for _, other in ipairs(run.events.list) do
     if other.name == FAULTS then return ('to read the stacks of %s causes %s'):format(event.name, FAULTS) end
@@ -83,6 +84,17 @@ local function refuses_stack(run, event)
   if run.opt.capture == 'auto' and request.callchain >= C.STACK_USER then
     return ('%s is recorded with the stack of the program, which costs no less through BPF'):format(event.name)
   end
+end
+
+--- Returns whether some of the run's system calls would stay with perf, whose handler runs for each call, too.
+---@param run Run
+---@return boolean
+local function has_many_calls(run)
+  local n = 0
+  for _, event in ipairs(run.events:shown()) do
+    if system_calls.parts(event.name) and not event.taken then n = n + 1 end
+  end
+  return n > capture.MAX_EVENTS
 end
 
 --- Returns why an event cannot be captured; nil if it can.
@@ -110,6 +122,7 @@ function Captures:refuses(event, checked, is_other)
   end
   local run = self._kernel.run
   local opt = run.opt
+  if system_calls.parts(event.name) and has_many_calls(run) then return 'there are too many events of system calls' end
   if opt.overwrite and opt.capture == 'auto' and attach.has_thread_rings(opt, run.workload, run.everywhere) then
     return '--overwrite keeps the newest events of each thread'
   end
@@ -164,7 +177,7 @@ local function load(self, event, filters)
       stack = request.callchain ~= 0 and { parts = request.callchain, max = request.attr.sample_max_stack } or nil,
     })
   end)
-  local link = not kernel.run.opt.dry_run and program.attach(loaded) or nil
+  local link = not kernel.run.opt.dry_run and probe.attach(loaded, kernel.calls) or nil
   self:read(event, loaded, id)
   table.insert(self._programs, { loaded, link })
   return true

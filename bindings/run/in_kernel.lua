@@ -13,10 +13,10 @@ local failure = require 'bindings.base.failure'
 local gates = require 'bindings.run.gates'
 local probe = require 'bindings.kernel.probe'
 local processes = require 'bindings.select.processes'
-local program = require 'bindings.kernel.program'
 local share = require 'bindings.kernel.share'
 local switch = require 'bindings.kernel.switch'
 local sys = require 'bindings.base.sys'
+local system_calls = require 'bindings.kernel.system_calls'
 local targets = require 'bindings.kernel.targets'
 
 local C = ffi.C
@@ -46,14 +46,16 @@ local in_kernel = {}
 ---@field takers Taker[] offered; after decide(), those that were accepted
 ---@field captures Captures
 ---@field run Run
+---@field calls SystemCalls
 ---@field is_dear? boolean most events are those of other tasks than the targets
+---@field are_calls_dear? boolean most system calls are not those whose events the run reads
 local InKernel = {}
 InKernel.__index = InKernel
 
 ---@param run Run
 ---@return InKernel
 function in_kernel.new(run)
-  local self = setmetatable({ takers = {}, run = run, _links = {} }, InKernel)
+  local self = setmetatable({ takers = {}, run = run, calls = system_calls.new(), _links = {} }, InKernel)
   self.captures = captures.new(self)
   return self
 end
@@ -92,27 +94,64 @@ local MOST_OTHERS = 8 -- for each event of a target
 local MEASURED, RARE = 20, 200 -- ms; fewer events in that time cost nothing worth mentioning
 local MOST_MEASURED = 8 -- kinds of events: loading a program for each takes time
 
---- Notes whether programs would cost the other tasks more than they save the targets. A workload does not run yet.
+--- Returns the events whose share is to be measured: those of system calls, and with targets also others.
+---@param list Event[]
+---@param has_targets boolean
+---@return ShareOf[]
+local function measured(list, has_targets)
+  local found, seen, of_calls = {}, {}, {}
+  for _, event in ipairs(list) do
+    local is_sampled = event.request.counted == 0 and not event.strings
+    if is_sampled and captures.is_known(event) and not seen[event.name] and #found < MOST_MEASURED then
+      seen[event.name] = true
+      local is_call = system_calls.parts(event.name) ~= nil
+      local call = is_call and asm.attempt(function() return system_calls.of(event.name) end)
+      if call then
+        local of = of_calls[call.tracepoint] or { tracepoint = call.tracepoint, numbers = {} }
+        if #of.numbers == 0 then found[#found + 1] = of end
+        of_calls[call.tracepoint] = of
+        table.insert(of.numbers, call.nr)
+      elseif has_targets and not is_call then
+        found[#found + 1] = { tracepoint = event.name:match ':(.*)$' }
+      end
+    end
+  end
+  return found
+end
+
+--- Notes whether programs would cost the other tasks, or other system calls, more than they save. A workload does not
+--- run yet.
 function InKernel:_weigh()
-  local run, names, seen = self.run, {}, {}
+  local run = self.run
   local opt = run.opt
   local has_groups = opt.cgroups and #opt.cgroups > 0
   local has_threads = (opt.pids or opt.tids) and not run.everywhere
-  if opt.capture ~= 'auto' or not has_groups and not has_threads or refuses_programs(run) then return end
-  for _, event in ipairs(run.events:shown()) do
-    if captures.is_known(event) and not seen[event.name] and #names < MOST_MEASURED then
-      seen[event.name] = true
-      names[#names + 1] = event.name:match ':(.*)$'
-    end
-  end
-  if #names == 0 then return end
+  if opt.capture ~= 'auto' or refuses_programs(run) or attach.is_target(opt, run.workload) then return end
   asm.attempt(function()
-    local tasks = has_groups and targets.groups(cgroups.find(opt.cgroups))
-      or share.tasks(opt.pids and processes.pids(opt.pids) or {}, opt.tids or {})
-    local ours, others = share.measure(names, tasks, MEASURED)
-    self.is_dear = others > RARE and others > MOST_OTHERS * ours
+    local list = measured(run.events:shown(), has_groups or has_threads)
+    if #list == 0 then return true end
+    local tasks = has_groups and targets.groups(cgroups.find(opt.cgroups)) or has_threads
+      and share.tasks(opt.pids and processes.pids(opt.pids) or {}, opt.tids or {}) or nil
+    local found = share.measure(list, tasks, MEASURED)
+    local function are_dear(calls)
+      local ours, others = 0, 0
+      for i, of in ipairs(list) do
+        if (of.numbers ~= nil) == calls then ours, others = ours + found[i].ours, others + found[i].others end
+      end
+      return others > RARE and others > MOST_OTHERS * ours
+    end
+    self.is_dear, self.are_calls_dear = are_dear(false), are_dear(true)
     return true
   end)
+end
+
+--- Returns why a program cannot have an event of a system call.
+---@param event Event
+---@return string?
+function InKernel:_refuses_call(event)
+  if self.are_calls_dear and system_calls.parts(event.name) then
+    return 'most system calls are others, which would pay for it'
+  end
 end
 
 --- Returns why no events of a run can be taken; nil if they can.
@@ -152,6 +191,7 @@ local function refuses_event(event, taker)
     return ('%s is not a tracepoint of this machine'):format(event.name)
   end
   if event.request.callchain ~= 0 then return 'stacks are recorded' end
+  if event.strings then return ('the strings of %s are recorded'):format(event.name) end
   for name in pairs(event.attrs) do
     if name ~= 'alias' and not known[name] then return ('%s has the attribute %s='):format(event.name, name) end
   end
@@ -267,6 +307,7 @@ function InKernel:spec(event, gate, filters, everywhere)
     targets = not everywhere and self:targets() or nil,
     is_exit = event.is_exit,
     options = { foreign_pids = self:has_foreign_pids() },
+    calls = self.calls,
   }
 end
 
@@ -287,7 +328,7 @@ end
 ---@return string?
 local function refuses_events(run, taker, checked)
   for _, event in ipairs(taker.events) do
-    local reason = refuses_event(event, taker) or refuses_threads(run, event)
+    local reason = refuses_event(event, taker) or refuses_threads(run, event) or run.in_kernel:_refuses_call(event)
       or not taker.gate and is_shared(taker, event, checked) and ('%s has several handlers'):format(event.name)
     if reason then return reason end
   end
@@ -313,7 +354,9 @@ function InKernel:_try(taker, checked)
       or switch.new(self.run.opt.cpus and cpu_list.numbers(self.run.opt.cpus), self.run.interval > 0 and 2 or 1)
     taker:load(self, checked)
     local links = {}
-    for i, loaded in ipairs(self.run.opt.dry_run and {} or self._loading) do links[i] = program.attach(loaded) end
+    for i, loaded in ipairs(self.run.opt.dry_run and {} or self._loading) do
+      links[i] = probe.attach(loaded, self.calls)
+    end
     return links
   end)
   if not ok then return reason end
@@ -342,7 +385,7 @@ function InKernel:_capture(checked)
     local event = list[i]
     if not event.taken then
       event.not_captured = refuses_programs(self.run) or refuses_threads(self.run, event)
-        or self.captures:add(event, checked)
+        or self:_refuses_call(event) or self.captures:add(event, checked)
     end
   end
   for _, event in ipairs(list) do

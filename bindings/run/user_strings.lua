@@ -6,8 +6,8 @@ local contract = require 'bindings.options.contract'
 local failure = require 'bindings.base.failure'
 local kernel_strings = require 'bindings.kernel.user_strings'
 local mentions = require 'bindings.options.mentions'
+local names = require 'bindings.base.number_names'
 local program = require 'bindings.kernel.program'
-local strings = require 'bindings.select.user_strings'
 
 local user_strings = {}
 
@@ -41,7 +41,7 @@ end
 
 local function load(run, event)
   local of = event.strings
-  local nr = strings.number(of.call) or asm.refuse('the number of the system call is unknown (libseccomp)')
+  local nr = names.traced_syscall(of.call) or asm.refuse('the number of the system call is unknown (libseccomp)')
   local loaded, array = kernel_strings.load {
     tracepoint = of.tracepoint, nr = nr, type = tonumber(event.request.attr.config), fields = event.fields,
     arguments = of.arguments, strings = of.strings, own_pid = run:own_pid(),

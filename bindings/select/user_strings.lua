@@ -4,25 +4,16 @@
 --- itself, and nothing needs to be added.
 local ffi = require 'ffi'
 local failure = require 'bindings.base.failure'
-local names = require 'bindings.base.number_names'
 local views = require 'bindings.view.views'
 
 local C = ffi.C
 local user_strings = {}
-
---- System calls whose tracepoints have other names.
-local CALLS = { newstat = 'stat', newlstat = 'lstat', newfstat = 'fstat', newuname = 'uname', umount = 'umount2' }
 
 --- Returns the kind of tracepoint and the name in it, such as 'sys_enter' and 'openat'; nil for other events.
 local function parts(system, name)
   if system ~= 'syscalls' then return end
   return name:match '^(sys_%a+)_(.+)$'
 end
-
---- Returns the number of a system call.
----@param name string as in the names of tracepoints
----@return integer?
-function user_strings.number(name) return names.syscall_number(CALLS[name] or name) end
 
 --- Returns the arguments of a system call, and those that point to strings.
 ---@param catalog Catalog

@@ -109,7 +109,7 @@ add_system() {
 		/usr/share/qemu/{bios-microvm,linuxboot_dma}.bin)
 	files+=(/usr/share/lua/5.1 /usr/share/luajit-2.1* /usr/lib/*/lua/5.1)
 	# Loaded at run time.
-	files+=(/usr/lib/*/libbpf.so.1)
+	files+=(/usr/lib/*/lib{bpf.so.1,seccomp.so.2})
 	mapfile -t libraries < <(ldd "${files[@]}" "$TOP/profscript" "$TOP"/build/workloads/* \
 		/usr/lib/*/lua/5.1/*.so 2>/dev/null | sed -n 's:^\t[^/]*\(/[^ ]*\) .*:\1:p' | sort -u)
 	add "${files[@]}" "${libraries[@]}"

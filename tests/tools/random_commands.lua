@@ -15,6 +15,7 @@ local EVENTS = {
   { name = 'sched:sched_wakeup_new', fields = { 'pid', 'prio', 'target_cpu' }, texts = { 'comm' } },
   { name = 'sched:sched_process_fork', fields = { 'parent_pid', 'child_pid' }, counted = true },
   { name = 'exceptions:page_fault_user', fields = { 'address', 'ip', 'error_code' }, wide = true, sum = 'error_code' },
+  { name = 'syscalls:sys_exit_clock_nanosleep', fields = { 'ret' } },
 }
 --- Numbers with which fields are compared; those of threads come after the number of the program.
 local CONSTANTS = {

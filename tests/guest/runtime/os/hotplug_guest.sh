@@ -9,7 +9,7 @@ CPU=/sys/devices/system/cpu/cpu
 
 # start ARGS...: a tracer that counts getppid calls by CPU
 start() {
-	"$PROFSCRIPT" exec -v -e syscalls:sys_enter_getppid 'count(ev._event, ev._cpu)' "$@" >"$TMP/out" 2>"$TMP/err" &
+	"$PROFSCRIPT" exec -v --capture perf -e syscalls:sys_enter_getppid 'count(ev._event, ev._cpu)' "$@" >"$TMP/out" 2>"$TMP/err" &
 	tracer=$!
 	wait_ready $tracer
 }

@@ -6,7 +6,7 @@
 # Runs beside others.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter raw_syscalls:sys_exit sched:sched_switch sched:sched_wakeup_new \
-	sched:sched_process_fork exceptions:page_fault_user
+	sched:sched_process_fork exceptions:page_fault_user syscalls:sys_exit_clock_nanosleep
 seed=${RANDOM_COMMANDS_SEED:-20261123} cases=10 name=rnd$$
 cp "$TOP/build/workloads/states" "$TMP/$name"
 
