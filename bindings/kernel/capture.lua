@@ -322,11 +322,8 @@ end
 --- ring, r7, has no room. Uses r1 and r2.
 local function enter(a, rings, margin)
   if rings.overwrite then
-    -- The reader does it the other way round: it pauses the ring, then looks whether a program is running.
     a:alu('mov', 8, 1)
     a:fetch_add(7, C.CAPTURE_NEST, 8)
-    a:load(8, 1, 7, C.CAPTURE_PAUSED)
-    a:jump('!=', 1, 0, 'lost')
     return
   end
   a:load(8, 8, 7, C.CAPTURE_NEST)
@@ -431,6 +428,7 @@ end
 ---@field more? { size: integer, write: fun(at: integer) } what follows the fields: bytes, a multiple of 8; generates
 --- code that writes them to r9 + at, with all registers but r6, r7 and r9
 ---@field done? string label: where the program goes on; default: its end
+---@field now? boolean places.time, a place on the stack, becomes the time
 
 --- Returns whether an event can be captured.
 ---@param event string "sys:name"
@@ -457,10 +455,16 @@ function capture.write(a, source, places, spec)
   local size, mask, DATA = RAW + capture.raw_size(spec.list) + more, rings.size - 1, C.CAPTURE_DATA
   a:load(8, 7, FRAME, places.side)
   enter(a, rings, (spec.stack and 2 or 1) * C.CAPTURE_MARGIN)
-  if not places.time then -- from now on, the reader of an overwritten ring waits, so this is not too old for a dump
-    places.time = a:take(8)
+  if spec.now or not places.time then
+    -- From now on, the reader of an overwritten ring waits, so this is not too old for a dump.
+    places.time = places.time or a:take(8)
     a:call 'ktime_get_ns'
     a:store(8, FRAME, places.time, 0)
+  end
+  if rings.overwrite then
+    -- The reader does it the other way round: it pauses the ring, then looks whether a program is running.
+    a:load(8, 1, 7, C.CAPTURE_PAUSED)
+    a:jump('!=', 1, 0, 'lost')
   end
   local from, bytes = spec.stack and a:take(8), spec.stack and a:take(8)
   if spec.stack then

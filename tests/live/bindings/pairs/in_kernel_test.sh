@@ -82,7 +82,7 @@ check 'rundelay: with intervals' test "$(figures calls | awk '{ n += $1 } END { 
 check 'in the kernel' grep -q 'sched:sched_switch: id .*, paired in the kernel, by a BPF program' "$TMP/err"
 
 refused 'details' 2 '.*not possible: .*; nor can programs count or pair them: details are printed' rundelay --than 1s \
-	--detail --capture bpf --duration 0.1
+	--detail --heatmap "$TMP/map" --capture bpf --duration 0.1
 "$PROFSCRIPT" multi-trace -e sched:sched_wakeup//key=pid/ -e sched:sched_switch//key=next_pid/ --than 1s --dry-run >"$TMP/out"
 check 'wakeups that are printed: of other tasks' test "$(grep -c 'paired in the kernel' "$TMP/out")" = 2
 # The waits of two tasks that wake each other 1000 times, and their children's, as outliers.
