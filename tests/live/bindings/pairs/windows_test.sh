@@ -11,13 +11,13 @@ why=$("$PROFSCRIPT" multi-trace "${calls[@]}" --capture=bpf --than 1s --detail -
 SLEEP=230 # clock_nanosleep
 cp "$(command -v sleep)" "$TMP/nap"
 
-# with_both ARG...: runs profscript through perf and through BPF programs while the command `load` runs
+# with_both PROFILER ARG...: runs it through perf and through BPF programs while the command `load` runs
 with_both() {
 	local peer
-	"$PROFSCRIPT" multi-trace "$@" --capture perf -m 4096 --format json >"$TMP/perf" 2>"$TMP/perf.err" &
+	"$PROFSCRIPT" "$@" --capture perf -m 4096 --format json >"$TMP/perf" 2>"$TMP/perf.err" &
 	peer=$!
 	wait_ready $peer
-	start multi-trace "$@" --capture bpf --format json -v
+	start "$@" --capture bpf --format json -v
 	load
 	kill -INT $peer
 	wait $peer
@@ -37,14 +37,14 @@ agrees() {
 
 load() { go; }
 workload -C 0 states sleep 5 signal 30 fork 10 sleep 5
-with_both "${calls[@]}" -p "$WORKLOAD" --than 0ns --detail
+with_both multi-trace "${calls[@]}" -p "$WORKLOAD" --than 0ns --detail
 agrees 'between' 200
 workload -C 0 states sleep 5 signal 30 fork 10 sleep 5
-with_both "${calls[@]}" -p "$WORKLOAD" -k common_pid --cycle --than 0ns --detail=samekey
+with_both multi-trace "${calls[@]}" -p "$WORKLOAD" -k common_pid --cycle --than 0ns --detail=samekey
 agrees 'a cycle, with the same key' 200
 # The whole run is before and after each call.
 workload syscalls 50
-with_both "${calls[@]}" -p "$WORKLOAD" -k common_pid --than 0ns --detail=sametid,-100s,+100s
+with_both multi-trace "${calls[@]}" -p "$WORKLOAD" -k common_pid --than 0ns --detail=sametid,-100s,+100s
 agrees 'before and after' 5000
 
 # Three naps: the second one is within the first, and the third one begins in it and ends later.
@@ -61,9 +61,27 @@ load() {
 }
 naps=(-e "raw_syscalls:sys_enter/id == $SLEEP && comm == \"nap\"/"
 	-e "raw_syscalls:sys_exit/id == $SLEEP && comm == \"nap\"/,sched:sched_switch/prev_comm == \"nap\" || next_comm == \"nap\"/untraced/")
-with_both "${naps[@]}" -k common_pid --than 150ms --detail=-1ms,+1ms
+with_both multi-trace "${naps[@]}" -k common_pid --than 150ms --detail=-1ms,+1ms
 agrees 'overlapping' 25
 check 'overlapping: three naps' test "$(grep -c '"part":"first"' "$TMP/out")" = 3
+
+# Without keys, on one CPU: all of its events, also those of others.
+load() { go; }
+workload -C 0 syscalls 200
+ours="common_pid == $WORKLOAD"
+with_both multi-trace -e "raw_syscalls:sys_enter/$ours/" -e "raw_syscalls:sys_exit/$ours/" -C 0 --than 0ns --detail=samecpu,-100s
+agrees 'by CPU' 400
+
+# The waits of two tasks, and the switches and wakeups meanwhile.
+workload pingpong -c 0 200
+with_both rundelay -p "$WORKLOAD" --than 0ns --detail=sametid,samecpu
+name='waits for a CPU'
+if all_reported "$name" && ! grep -q 'did not report' "$TMP/perf.err"; then
+	# A thread that has exited loses its ids at some time during its last switch.
+	sed -Ei 's/"pid":-?[0-9]*,"tid":-?[0-9]*,"comm":"[^"]*",("prev_comm":"pong")/\1/' "$TMP/perf" "$TMP/out"
+	agrees "$name" 400
+	check "$name: wakeups, too" grep -q '"event":"sched:sched_wakeup",.*"part":"between"' "$TMP/out"
+fi
 
 # --- longer than the rings ------------------------------------------------------------------------
 
