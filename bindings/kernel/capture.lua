@@ -51,6 +51,7 @@ local KERNEL_MODE = 1 -- PERF_RECORD_MISC_KERNEL
 capture.MAX_EVENTS = 64 -- in one run: the bits of CAPTURE_ENABLED
 local FIRST_RELEASE = 5.017 -- before, common_preempt_count is another number
 local FORCE_WAKEUP = 2 -- BPF_RB_FORCE_WAKEUP
+capture.EARLY = 1e7 -- ns between two records that wake the reader early
 local SMALL, LARGE = 2 ^ 26, 2 ^ 30 -- bytes of all rings: in any case allowed, and not
 
 -- The kernel's preempt_count on x86.
@@ -374,8 +375,9 @@ local function reserve_nested(a, rings)
   a:label(reserved)
 end
 
---- Generates code that ends a record of the ring, r7, and jumps to `done`. Uses r1 to r4.
-local function publish(a, rings, places, done)
+--- Generates code that ends a record of the ring, r7, and jumps to `done`. is_early: the reader should soon see it. Uses
+--- r1 to r4.
+local function publish(a, rings, places, done, is_early)
   a:load(8, 1, 7, C.CAPTURE_NEST)
   a:alu('sub', 1, 1)
   a:store(8, 7, C.CAPTURE_NEST, 1)
@@ -385,7 +387,18 @@ local function publish(a, rings, places, done)
   a:load(8, 1, 7, C.CAPTURE_RESERVED)
   a:store(8, 7, C.CAPTURE_HEAD, 1)
   a:load(8, 2, 7, C.CAPTURE_WAKE)
-  a:jump_r('<', 1, 2, done)
+  if is_early then
+    local wake = a:new_label()
+    a:load(8, 3, FRAME, places.time)
+    a:jump_r('>=', 1, 2, wake)
+    a:load(8, 2, 7, C.CAPTURE_EARLY)
+    a:jump_r('<', 3, 2, done)
+    a:label(wake)
+    a:alu('add', 3, capture.EARLY)
+    a:store(8, 7, C.CAPTURE_EARLY, 3)
+  else
+    a:jump_r('<', 1, 2, done)
+  end
   a:alu('add', 1, rings.watermark)
   a:store(8, 7, C.CAPTURE_WAKE, 1)
   a:map(1, rings.bell)
@@ -428,6 +441,7 @@ end
 ---@field more? { size: integer, write: fun(at: integer) } what follows the fields: bytes, a multiple of 8; generates
 --- code that writes them to r9 + at, with all registers but r6, r7 and r9
 ---@field done? string label: where the program goes on; default: its end
+---@field is_early? boolean the reader is woken for it, but not more often than each capture.EARLY
 ---@field now? boolean places.time, a place on the stack, becomes the time
 
 --- Returns whether an event can be captured.
@@ -517,7 +531,7 @@ function capture.write(a, source, places, spec)
   capture.write_raw(a, source, spec, DATA, more)
   if spec.more then spec.more.write(DATA + size - more) end
 
-  publish(a, rings, places, done)
+  publish(a, rings, places, done, spec.is_early)
 
   -- A program within another one does not tell losses, so that they are told once and before what follows them.
   a:label 'tell'

@@ -143,7 +143,9 @@ function PairTaker:load(kernel, checked)
   self.programs = {}
   self.pairs, self.rules = kernel_pairs.new(plan, kernel.switch.nr_cpus), by_event
   if self.outliers then self.outliers.pairs = self.pairs end
-  if self.config.details then self.windows = windows.new(self.config, kernel, checked) end
+  if self.config.details then
+    self.windows, plan.outliers.is_early = windows.new(self.config, kernel, checked), true
+  end
   -- As perf does: of the events of a tracepoint, the last one is the first to see it.
   local last_first = { unpack(self.events) }
   table.sort(last_first, function(a, b) return a.class > b.class end)

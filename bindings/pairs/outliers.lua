@@ -108,7 +108,7 @@ end
 function Outliers:settle(kernel, programs)
   for _, event in ipairs(self.ending) do
     kernel.captures:read(event, programs[event], self.by_event[event].sample.id)
-    event.sent = describe(self.config)
+    event.sent, event.request.captured.is_early = describe(self.config), self.plan.is_early and 1 or 0
   end
 end
 

@@ -23,7 +23,7 @@ local C = ffi.C
 local FRAME = asm.FRAME
 local windows = {}
 
-local DEFAULT_SIZE = 64 * 2 ^ 20 -- bytes of all rings
+local DEFAULT_SIZE, LEAST_SIZE = 64 * 2 ^ 20, 2 ^ 20 -- bytes of all rings, and of one of them
 local PAGE = 4096
 
 -- The history ---------------------------------------------------------------------------------------
@@ -114,7 +114,7 @@ Windows.__index = Windows
 local function pages_of(run)
   if not run.default_pages then return run.opt.mmap_pages end
   local n, pages = #cpu_list.numbers(run.opt.cpus or sys.read '/sys/devices/system/cpu/online'), 1
-  while pages * 2 * PAGE * n <= DEFAULT_SIZE do pages = pages * 2 end
+  while pages * PAGE < LEAST_SIZE or pages * 2 * PAGE * n <= DEFAULT_SIZE do pages = pages * 2 end
   return pages
 end
 
@@ -207,9 +207,9 @@ end
 ---@param is_last? boolean no more events come
 function Windows:poll(is_last)
   local details, now = self._details, is_last and math.huge or sys.now(tonumber(self._base))
-  details:advance(now)
-  local due = details:due()
-  if due then C.session_wake_after(self._run.session, math.max(due - now, 1)) end
+  local wait = details:advance(now) and capture.EARLY or math.huge -- programs wake us for others after that time
+  wait = math.min(wait, (details:due() or math.huge) - now)
+  if wait < math.huge then C.session_wake_after(self._run.session, math.max(wait, 1)) end
 end
 
 --- Warns about what was missing since the last call.

@@ -132,8 +132,9 @@ function Details:due()
   return first and first.second_time + self.settings.after
 end
 
---- Prints the waiting pairs that are complete.
+--- Prints the waiting pairs that are complete. Returns whether there were any.
 ---@param now number time of the latest event
+---@return boolean
 ---@package
 function Details:advance(now)
   local waiting, settings, history, n = self.waiting, self.settings, self.history, 0
@@ -142,7 +143,7 @@ function Details:advance(now)
     n = n + 1
     from, to = math.min(from, waiting[n].first_time), waiting[n].second_time
   end
-  if n == 0 then return end
+  if n == 0 then return false end
   if history.fetch then history:fetch(from - settings.before, to + settings.after) end
   for i = 1, n do
     local pair = waiting[i]
@@ -152,6 +153,7 @@ function Details:advance(now)
   end
   self.waiting = {}
   for i = n + 1, #waiting do table.insert(self.waiting, waiting[i]) end
+  return true
 end
 
 --- Prints a pair, now or when the events after it have arrived. Call it in the function `pair` of lib.pairs.

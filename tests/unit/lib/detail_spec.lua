@@ -115,7 +115,7 @@ describe('details of a pair', function()
     assert.same({ '0 to 14' }, fetched)
     assert.equal(4, history.released)
     assert.is_nil(details:due())
-    assert.same({ '-Previous -2.000 us', '| A' }, { lines[1], lines[2] })
+    assert.same({ '* B', '|+ 3.000 us', '* U', '| V', '`After 3.000 us', '* A', '|+ 8.000 us B', '| U', '* V' }, lines)
   end)
 
   it('worked trace 16: later events are shown when their time is over', function()
