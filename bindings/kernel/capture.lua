@@ -375,8 +375,8 @@ local function reserve_nested(a, rings)
   a:label(reserved)
 end
 
---- Generates code that ends a record of the ring, r7, and jumps to `done`. is_early: the reader should soon see it. Uses
---- r1 to r4.
+--- Generates code that ends a record of the ring, r7, and jumps to `done`. is_early: the reader should soon see it.
+--- Uses r1 to r4.
 local function publish(a, rings, places, done, is_early)
   a:load(8, 1, 7, C.CAPTURE_NEST)
   a:alu('sub', 1, 1)
