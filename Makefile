@@ -40,7 +40,7 @@ FUZZERS     := $(patsubst tests/%.c,build/fuzz/%,$(wildcard tests/fuzz/*_fuzz.c)
 C_FILES     := $(shell find runtime native bindings bpf tests -name '*.[ch]')
 # What ffi.cdef reads: plain declarations only.
 FFI_HEADERS := $(addsuffix .h,$(addprefix runtime/,error event event_request nearest bpf/bpf bpf/btf_types clocks/clock_axis decode/records \
-	decode/sample formats/formats formats/tracepoint live/capture_ring live/count_sums live/live os/cgroups os/cpus os/line_editor os/output os/quit os/signals os/splitlock \
+	decode/sample formats/formats formats/tracepoint live/capture_ring live/capture_window live/count_sums live/live os/cgroups os/cpus os/line_editor os/output os/quit os/signals os/splitlock \
 	os/support os/threads os/watchdog probes/binary probes/elf probes/probe probes/usdt pull/remote push/excerpt push/push recording/recording \
 	relations/history relations/pairs relations/timeline serve/http_sender serve/http_server session/session session/tasks sql/columns sql/database \
 	sql/functions sql/rows sql/tables stacks/demangle \

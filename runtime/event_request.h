@@ -29,6 +29,7 @@ struct captured {
 	uint32_t size;	    /* bytes of data in a ring, a power of two */
 	uint32_t bit;	    /* of the words that enable events */
 	uint32_t overwrite; /* 1: the rings are overwritten */
+	uint32_t is_early;  /* 1: it wakes the reader, which then soon reads it */
 	uint64_t id;	    /* in its samples */
 };
 

@@ -52,6 +52,7 @@ local KERNEL_MODE, USER_MODE = 1, 2 -- PERF_RECORD_MISC_KERNEL, PERF_RECORD_MISC
 capture.MAX_EVENTS = 64 -- in one run: the bits of CAPTURE_ENABLED
 local FIRST_RELEASE = 5.017 -- before, common_preempt_count is another number
 local FORCE_WAKEUP = 2 -- BPF_RB_FORCE_WAKEUP
+capture.EARLY = 1e7 -- ns between two records that wake the reader early
 local SMALL, LARGE = 2 ^ 26, 2 ^ 30 -- bytes of all rings: in any case allowed, and not
 
 -- The kernel's preempt_count on x86.
@@ -324,11 +325,8 @@ end
 --- ring, r7, has no room. Uses r1 and r2.
 local function enter(a, rings, margin)
   if rings.overwrite then
-    -- The reader does it the other way round: it pauses the ring, then looks whether a program is running.
     a:alu('mov', 8, 1)
     a:fetch_add(7, C.CAPTURE_NEST, 8)
-    a:load(8, 1, 7, C.CAPTURE_PAUSED)
-    a:jump('!=', 1, 0, 'lost')
     return
   end
   a:load(8, 8, 7, C.CAPTURE_NEST)
@@ -379,8 +377,9 @@ local function reserve_nested(a, rings)
   a:label(reserved)
 end
 
---- Generates code that ends a record of the ring, r7, and jumps to `done`. Uses r1 to r4.
-local function publish(a, rings, places, done)
+--- Generates code that ends a record of the ring, r7, and jumps to `done`. is_early: the reader should soon see it.
+--- Uses r1 to r4.
+local function publish(a, rings, places, done, is_early)
   a:load(8, 1, 7, C.CAPTURE_NEST)
   a:alu('sub', 1, 1)
   a:store(8, 7, C.CAPTURE_NEST, 1)
@@ -390,7 +389,18 @@ local function publish(a, rings, places, done)
   a:load(8, 1, 7, C.CAPTURE_RESERVED)
   a:store(8, 7, C.CAPTURE_HEAD, 1)
   a:load(8, 2, 7, C.CAPTURE_WAKE)
-  a:jump_r('<', 1, 2, done)
+  if is_early then
+    local wake = a:new_label()
+    a:load(8, 3, FRAME, places.time)
+    a:jump_r('>=', 1, 2, wake)
+    a:load(8, 2, 7, C.CAPTURE_EARLY)
+    a:jump_r('<', 3, 2, done)
+    a:label(wake)
+    a:alu('add', 3, capture.EARLY)
+    a:store(8, 7, C.CAPTURE_EARLY, 3)
+  else
+    a:jump_r('<', 1, 2, done)
+  end
   a:alu('add', 1, rings.watermark)
   a:store(8, 7, C.CAPTURE_WAKE, 1)
   a:map(1, rings.bell)
@@ -433,6 +443,8 @@ end
 ---@field more? { size: integer, write: fun(at: integer) } what follows the fields: bytes, a multiple of 8; generates
 --- code that writes them to r9 + at, with all registers but r6, r7 and r9
 ---@field done? string label: where the program goes on; default: its end
+---@field is_early? boolean the reader is woken for it, but not more often than each capture.EARLY
+---@field now? boolean places.time, a place on the stack, becomes the time
 
 --- Returns whether an event can be captured.
 ---@param event string "sys:name"
@@ -459,10 +471,16 @@ function capture.write(a, source, places, spec)
   local size, mask, DATA = RAW + capture.raw_size(spec.list) + more, rings.size - 1, C.CAPTURE_DATA
   a:load(8, 7, FRAME, places.side)
   enter(a, rings, (spec.stack and 2 or 1) * C.CAPTURE_MARGIN)
-  if not places.time then -- from now on, the reader of an overwritten ring waits, so this is not too old for a dump
-    places.time = a:take(8)
+  if spec.now or not places.time then
+    -- From now on, the reader of an overwritten ring waits, so this is not too old for a dump.
+    places.time = places.time or a:take(8)
     a:call 'ktime_get_ns'
     a:store(8, FRAME, places.time, 0)
+  end
+  if rings.overwrite then
+    -- The reader does it the other way round: it pauses the ring, then looks whether a program is running.
+    a:load(8, 1, 7, C.CAPTURE_PAUSED)
+    a:jump('!=', 1, 0, 'lost')
   end
   local from, bytes = spec.stack and a:take(8), spec.stack and a:take(8)
   if spec.stack then
@@ -516,7 +534,7 @@ function capture.write(a, source, places, spec)
   capture.write_raw(a, source, spec, DATA, more)
   if spec.more then spec.more.write(DATA + size - more) end
 
-  publish(a, rings, places, done)
+  publish(a, rings, places, done, spec.is_early)
 
   -- A program within another one does not tell losses, so that they are told once and before what follows them.
   a:label 'tell'

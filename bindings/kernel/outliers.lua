@@ -55,6 +55,7 @@ local LEFT = { word = 0, ns = 8, size = 16 } -- after a kept event, if exits end
 --- events
 ---@field number integer in the rings: of one of the events that end pairs
 ---@field leaves? boolean the exit of a task may end a pair
+---@field is_early? boolean the reader is woken for them
 
 --- What finish() needs of a pair: places on the stack.
 ---@class OutlierPlaces
@@ -215,6 +216,7 @@ function outliers.send(a, source, places, plan, event, found, ring, more)
   a:store(8, FRAME, time, 8)
   capture.write(a, source, { cpu = places.cpu, side = ring, time = time }, {
     event = event.event, list = event.list, type = event.type, id = event.id, rings = plan.rings, done = sent,
+    is_early = plan.is_early,
     more = plan.size and { size = AT.pid + plan.size - WORD, write = function(at)
       for name, place in pairs { ns = found.ns, key = key } do
         a:load(8, 1, FRAME, place)

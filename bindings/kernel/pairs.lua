@@ -392,7 +392,13 @@ end
 function Program:generate(rule, is_counted)
   local a, plan = self.a, self.of.plan
   if plan.outliers and rule.finds then self.ring = outliers.begin(a, plan.outliers, rule.sample) end
-  if plan.clock then plan.clock(a) else a:call 'ktime_get_ns' end
+  if self.places.time then
+    a:load(8, 0, FRAME, self.places.time)
+  elseif plan.clock then
+    plan.clock(a)
+  else
+    a:call 'ktime_get_ns'
+  end
   a:alu_r('mov', 8, 0)
   if is_counted then
     self:count 'events'

@@ -36,6 +36,7 @@ end
 ---@class ProbePlaces
 ---@field cpu integer place on the stack: the CPU, 8 bytes
 ---@field side integer place on the stack: the side of the switch, 8 bytes
+---@field time? integer place on the stack: the time of the event, if something has read the clock
 
 --- Generates code that jumps to `done` if the event is one of this process, as the filter of perf's events does. What
 --- happens in interrupts is not. Notes the current task for what follows.

@@ -83,15 +83,22 @@ local function create(kind, key_size, value_size, entries, flags)
   return own(fd)
 end
 
---- Creates an array of one value, filled with zeros, which this process reads and writes without system calls.
----@param size integer bytes
----@return Descriptor map
-function program.mapped(size)
-  local map = create(ARRAY, 4, size, 1, MMAPABLE)
+--- Maps an array that processes can map: this process then reads and writes it without system calls.
+---@param map Descriptor
+---@param size integer bytes of all values
+function program.map(map, size)
   local memory = libc.mmap(nil, size, libc.PROT_READ + libc.PROT_WRITE, libc.MAP_SHARED, map.fd, 0)
   if ffi.cast('intptr_t', memory) == -1 then refuse_open('cannot map a BPF array', ffi.errno()) end
   map.bytes = ffi.gc(ffi.cast('uint8_t *', memory), function(at) libc.munmap(at, size) end)
   map.size = size
+end
+
+--- Creates a mapped array of one value, filled with zeros.
+---@param size integer bytes
+---@return Descriptor map
+function program.mapped(size)
+  local map = create(ARRAY, 4, size, 1, MMAPABLE)
+  program.map(map, size)
   return map
 end
 

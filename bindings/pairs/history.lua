@@ -13,7 +13,7 @@ local C = ffi.C
 local History = {}
 History.__index = History
 
-local history = {}
+local history = { class = History }
 
 ---@param timeline ffi.cdata* holds the copies
 ---@param list Event[] events to keep

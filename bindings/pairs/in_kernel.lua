@@ -13,6 +13,7 @@ local pair_rows = require 'bindings.pairs.rows'
 local probe = require 'bindings.kernel.probe'
 local public_event = require 'bindings.view.public_event'
 local sys = require 'bindings.base.sys'
+local windows = require 'bindings.pairs.windows'
 
 local C = ffi.C
 local in_kernel = {}
@@ -29,14 +30,16 @@ local NEEDS = {
   { 'left', 'the script looks at starts' },
   { 'max_keys', 'the number of waiting starts is limited' },
 }
-local BY_OUTLIERS = { keep = true, pair = true } -- what they can do if it is about outliers
+-- What they can do if it is about outliers. No start is lost there.
+local BY_OUTLIERS = { keep = true, pair = true, details = true, lost = true }
 
 --- Takes the events of a matcher in the kernel: see Taker in bindings/run/in_kernel.lua.
 ---@class PairTaker
 ---@field gate? Instance
 ---@field passed integer of a gate: events that came
 ---@field outliers? Outliers
-local PairTaker = { does = 'paired', attributes = { key = true, printkey = true, role = true } }
+---@field windows? Windows
+local PairTaker = { does = 'paired', attributes = { key = true, printkey = true, role = true, untraced = true } }
 PairTaker.__index = PairTaker
 
 --- Returns the taker of a matcher's events.
@@ -51,6 +54,7 @@ function in_kernel.new(config, gate)
       if not event.is_task_event and not event.is_derived then table.insert(self.events, event) end
     end
   end
+  for _, event in ipairs(config.details and config.others or {}) do table.insert(self.events, event) end
   return self
 end
 
@@ -69,7 +73,8 @@ local function check(self)
     asm.refuse 'the script looks at each pair'
   end
   if #(config.triggers or {}) > 0 then asm.refuse 'an interval ends just where its trigger is among the events' end
-  if #(config.others or {}) > 0 then asm.refuse 'other events are read, too' end
+  if config.lost and not config.details then asm.refuse 'the script looks at starts' end
+  if not config.details and #(config.others or {}) > 0 then asm.refuse 'other events are read, too' end
 end
 
 local function compiled(event, text, what) return events.compile(event, text, what or 'key', 'number') end
@@ -157,18 +162,33 @@ function PairTaker:load(kernel, checked)
   self.programs = {}
   self.pairs, self.rules = kernel_pairs.new(plan, kernel.switch.nr_cpus), by_event
   if self.outliers then self.outliers.pairs = self.pairs end
+  if self.config.details then
+    self.windows, plan.outliers.is_early = windows.new(self.config, kernel, checked), true
+  end
+  -- As perf does: of the events of a tracepoint, the last one is the first to see it.
+  local last_first = { unpack(self.events) }
+  table.sort(last_first, function(a, b) return a.class > b.class end)
+  for _, event in ipairs(last_first) do
+    local rule = by_event[event]
+    local write = self.windows and self.windows:writer(event, not rule)
+    local body = rule and self.pairs:body(rule, true, probe.is_alone(event.name))
+    local loaded = kernel:probe(event, body and write and function(a, source, places)
+      write(a, source, places)
+      body(a, source, places)
+    end or body or write)
+    if body then self.programs[event] = loaded end
+  end
   for event, rule in pairs(by_event) do
     if event.is_task_event then
       local exit = { name = 'sched:sched_process_exit', system = 'sched', fields = {}, is_exit = true }
       kernel:probe(exit, self.pairs:body(rule, false, probe.is_alone(exit.name)))
-    elseif not event.is_derived then
-      self.programs[event] = kernel:probe(event, self.pairs:body(rule, true, probe.is_alone(event.name)))
     end
   end
 end
 
 function PairTaker:settle(kernel)
   if self.outliers then self.outliers:settle(kernel, self.programs) end
+  if self.windows then self.windows:settle() end
 end
 
 function PairTaker:start() self.has_started = true end
@@ -191,7 +211,12 @@ end
 
 --- Adds what was counted to the script's histograms or rows.
 ---@param side integer
-function PairTaker:turn(side)
+---@param is_last boolean
+function PairTaker:turn(side, is_last)
+  if self.windows then
+    self.windows:poll(is_last)
+    self.windows:warn()
+  end
   local config, rows = self.config, self.config.rows
   local function check_added(code)
     if code == 0 then return end
@@ -216,12 +241,14 @@ end
 --- Returns the number of events, without those that came here.
 function PairTaker:count()
   return self.pairs:stats().events - self.passed - (self.outliers and self.outliers.sent or 0)
+    + (self.windows and self.windows:count() or 0)
 end
 
 --- Returns the counters, as Feed:stats() does.
 function PairTaker:stats()
   local stats = self.pairs:stats()
   stats.unkept = stats.unkept + (self.outliers and self.outliers.unkept or 0)
+    + (self.windows and self.windows:unkept() or 0)
   return stats
 end
 

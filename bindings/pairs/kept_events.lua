@@ -9,11 +9,10 @@ local pair_keys = require 'bindings.pairs.keys'
 local public_event = require 'bindings.view.public_event'
 
 local C = ffi.C
-local kept_events = {}
+local kept_events = { BYTES = 256 * 2 ^ 20 } -- of all copies
 
-local KEEP_BYTES = 256 * 2 ^ 20
 -- About a hundred thousand events per CPU. Touching new memory costs more than copying into it, so the limit is low.
-local HISTORY_BYTES = math.min(KEEP_BYTES, 16 * 2 ^ 20 * tonumber(libc.sysconf(libc.SC_NPROCESSORS_ONLN)))
+local HISTORY_BYTES = math.min(kept_events.BYTES, 16 * 2 ^ 20 * tonumber(libc.sysconf(libc.SC_NPROCESSORS_ONLN)))
 local MIN_HISTORY = 4096 -- number of events before feed() first checks which ones are needed
 
 ---@class KeptEvents
@@ -29,7 +28,7 @@ KeptEvents.__index = KeptEvents
 
 --- Creates the timeline that holds the copies.
 ---@return ffi.cdata* struct timeline *
-function kept_events.timeline() return ffi.gc(C.timeline_new(KEEP_BYTES), C.timeline_free) end
+function kept_events.timeline() return ffi.gc(C.timeline_new(kept_events.BYTES), C.timeline_free) end
 
 ---@param config KeptEventsConfig
 ---@return KeptEvents

@@ -240,6 +240,11 @@ function Feed:open(run, is_gate)
   end
   if self:is_in_kernel() then
     self.feed = self.taker.outliers and self.taker.outliers:feed(run) or ignore
+    local windows = self.taker.windows
+    if windows then
+      windows:open()
+      function self.poll() windows:poll() end
+    end
     return
   end
   self.instance = C.session_per_thread(run.session) ~= 0 and 'tid' or 'cpu'

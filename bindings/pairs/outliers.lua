@@ -111,6 +111,7 @@ function Outliers:settle(kernel, programs)
   for _, event in ipairs(self.ending) do
     kernel.captures:read(event, programs[event], self.by_event[event].sample.id)
     event.sent = describe(self.config) .. (self.config.pass and ' are passed on' or ' are sent')
+    event.request.captured.is_early = self.plan.is_early and 1 or 0
   end
 end
 

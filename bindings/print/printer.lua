@@ -109,6 +109,17 @@ local function fields_printer(event, run)
   end
 end
 
+--- Returns a function(e) that returns whether it is unknown if interrupts were disabled at an event: a program has
+--- written it, and a task wakes up itself outside of interrupts.
+local function irqs_are_unknown(event)
+  if not event.has_unsure_flags then return function() return false end end
+  local int, pid = ffi.typeof 'const int32_t *', event.fields.pid.offset
+  local interrupts = trace_flags.HARDIRQ + trace_flags.NMI
+  return function(e)
+    return bit.band(e.raw[2], interrupts) == 0 and ffi.cast(int, e.raw + 4)[0] == ffi.cast(int, e.raw + pid)[0]
+  end
+end
+
 --- Appends the text in a buffer, escaped.
 local function put_buffer(buf, more)
   local bytes, size = buffer.bytes(more)
@@ -180,7 +191,7 @@ function Printer:line_printer(event)
   local has_flags = not event.is_task_event and event.request.perf_event == 0 and event.request.is_output == 0
     and event.request.record == 0
   local knows_flags = has_flags and not event.has_no_flags
-  local has_column = has_flags or not event.owner.describe
+  local has_column, is_unsure = has_flags or not event.owner.describe, irqs_are_unknown(event)
   local put_time, wall_sec, wall_nsec = self.run.axis.put, self.wall_sec, self.wall_nsec
   local mark = event.machine and ' G' or '  ' -- as perf-prof marks the events of guests
   local last_sec, last_text = nil, ''
@@ -204,6 +215,7 @@ function Printer:line_printer(event)
       irq, preempt, blank = '', '', ''
     elseif knows_flags and e.raw_size >= 8 then
       irq, preempt = IRQ_COLUMNS[e.raw[2]], PREEMPT_COLUMNS[e.raw[3]]
+      if is_unsure(e) then irq = '?' .. irq:sub(2) end
     end
     buf:putf('%16s %6d %s%s%s[%s] ', safe(task_name(e.tid, time)), e.tid, irq, preempt, blank, CPU_TEXT[e.cpu])
     put_time(buf, time)

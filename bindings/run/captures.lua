@@ -17,6 +17,7 @@ local captures = {}
 ---@class Captures
 ---@field rings? Rings
 ---@field shows_flags? boolean see shows_flags()
+---@field reads_flags? boolean the same for events that only details show
 local Captures = {}
 Captures.__index = Captures
 
@@ -47,14 +48,16 @@ local function is_common(text) return text:find('common_flags', 1, true) or text
 --- Returns whether somebody may look at common_flags.
 ---@param run Run
 ---@param checked contract.Handlers
+---@param only_details? boolean at an event that only details show, and they mark flags that are not known
 ---@return boolean
-local function shows_flags(run, checked)
+local function shows_flags(run, checked, only_details)
   -- The next version of a script may look at them.
   if run.opt.watch or run.opt.verbose > 1 or #run.events.sources.list > 0 then return true end
   if mentions.option(run.opt, function(text) return is_common(text) ~= nil end) then return true end
   for _, event in ipairs(run.events.list) do
     if is_common(event.filter or '') or mentions.option(event.attrs, is_common) then return true end
   end
+  if only_details then return false end
   local prints = run.opt.format == 'text'
   local roots = { run.profiler.start, checked.life, of_host = checked.consumers }
   local profilers = { checked }
@@ -101,8 +104,9 @@ end
 ---@param event Event
 ---@param checked contract.Handlers
 ---@param is_other? boolean if it is a wakeup: only of another task than the current one
+---@param only_details? boolean see shows_flags()
 ---@return string?
-function Captures:refuses(event, checked, is_other)
+function Captures:refuses(event, checked, is_other, only_details)
   local request = event.request
   if not event.tracepoint or event.machine then return ('%s is not a tracepoint of this machine'):format(event.name) end
   if request.counted == 1 then return ('%s is only counted'):format(event.name) end
@@ -128,8 +132,9 @@ function Captures:refuses(event, checked, is_other)
   end
   if not capture.is_known(event.name) then return ('programs do not know the arguments of %s'):format(event.name) end
   if capture.is_exact(event.name, is_other) then return end
-  if self.shows_flags == nil then self.shows_flags = shows_flags(run, checked) end
-  if self.shows_flags then return ('the common_flags of %s may be read, which BPF cannot tell'):format(event.name) end
+  local name = only_details and 'reads_flags' or 'shows_flags'
+  if self[name] == nil then self[name] = shows_flags(run, checked, only_details) end
+  if self[name] then return ('the common_flags of %s may be read, which BPF cannot tell'):format(event.name) end
 end
 
 --- Returns the rings, with room for some more events. Refuses if there cannot be any.

@@ -31,6 +31,7 @@ function dry_run.event(event, kernel_filter, user_filter, recorded, with_reasons
   end
   add('filter in the kernel', kernel_filter)
   add((event.taken or event.is_filtered) and 'filter in the program' or 'filter in profscript', user_filter)
+  add('kept', event.kept)
   add('passed on', event.gate and 'if the condition of ' .. event.gate .. ' is true')
   add('dropped in the kernel', event.request.bpf_array ~= 0 and not event.strings and not event.taken
     and 'events of other threads, by a BPF program' or nil)

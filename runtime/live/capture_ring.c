@@ -37,7 +37,7 @@ struct capture_rings {
 	uint64_t *consumed;	  /* of the bell, written here */
 	const uint64_t *produced; /* of the bell, written by the kernel */
 	int bell;
-	bool overwrite;
+	bool overwrite, is_early;
 	uint64_t missed_before; /* by the programs, before the start */
 };
 
@@ -152,6 +152,7 @@ int capture_rings_open(const struct event_request *requests, uint32_t n, const s
 		}
 		if (!ret)
 			ret = add_event(&requests[i], decoder, err);
+		(*rings)->is_early |= requests[i].captured.is_early;
 	}
 	if (ret) {
 		capture_rings_close(*rings);
@@ -198,11 +199,12 @@ int capture_rings_fd(const struct capture_rings *c)
 	return c->bell;
 }
 
-void capture_rings_answer(struct capture_rings *c)
+bool capture_rings_answer(struct capture_rings *c)
 {
 	uint64_t produced = __atomic_load_n(c->produced, __ATOMIC_ACQUIRE);
 
 	__atomic_store_n(c->consumed, produced, __ATOMIC_RELEASE);
+	return c->is_early;
 }
 
 static uint64_t bits_of(const struct capture_rings *c, int class)

@@ -35,6 +35,7 @@ enum {
 	CAPTURE_NEST = 1064, /* programs that are running */
 	CAPTURE_RESERVED = 1072,
 	CAPTURE_ENABLED = 1080, /* a bit for each event */
+	CAPTURE_EARLY = 1088,	/* ns: when the reader may be woken before that much is reserved */
 	/* In an overwritten ring, instead of the tail and the mark at which the reader is woken: */
 	CAPTURE_START = CAPTURE_TAIL,  /* what was reserved before the outermost program */
 	CAPTURE_PAUSED = CAPTURE_WAKE, /* not 0: records are lost */
@@ -58,8 +59,8 @@ int capture_rings_add(struct capture_rings *c, uint32_t i, struct merge *merge,
 		      const struct decoder *decoder);
 /* Returns the descriptor that is readable when a ring has reached its watermark. */
 int capture_rings_fd(const struct capture_rings *c);
-/* Makes it unreadable again. */
-void capture_rings_answer(struct capture_rings *c);
+/* Makes it unreadable again. Returns whether it may have been for a single record. */
+bool capture_rings_answer(struct capture_rings *c);
 void capture_rings_enable(struct capture_rings *c);
 /* Stops programs from writing to overwritten rings, or lets them continue. Records are lost
  * meanwhile. When it returns, no program is writing any more. */

@@ -220,12 +220,16 @@ static void poll_more(const struct live *live, struct pollfd *more)
 static int live_wait(struct source *src, int64_t timeout)
 {
 	struct live *live = (struct live *)src;
-	struct timespec ts = {.tv_sec = timeout / 1000000000, .tv_nsec = timeout % 1000000000};
 	uint32_t nr_rings = merge_nr_rings(live->merge);
 	struct pollfd *more = &live->poll[nr_rings];
 	bool is_level_ready = false;
+	struct timespec ts;
 	int ret;
 
+	if (live->has_early && timeout > (int64_t)merge_slack(live->merge))
+		timeout = merge_slack(live->merge);
+	live->has_early = false;
+	ts = (struct timespec){.tv_sec = timeout / 1000000000, .tv_nsec = timeout % 1000000000};
 	poll_more(live, more);
 	ret = ppoll(live->poll, nr_rings + NR_MORE, &ts, NULL);
 	merge_relax(live->merge);
@@ -236,7 +240,7 @@ static int live_wait(struct source *src, int64_t timeout)
 	if (more[MORE_HOTPLUG].revents)
 		live->hotplug_next = 0;
 	if (more[MORE_CAPTURES].revents)
-		capture_rings_answer(live->captures);
+		live->has_early = capture_rings_answer(live->captures);
 	for (uint32_t i = 0; i < nr_rings; i++) {
 		const struct origin *o = &live->origins[i];
 

@@ -87,7 +87,8 @@ struct live {
 	uint32_t nr_gaps;
 	uint64_t unreported; /* losses of closed rings that no record reported */
 	struct loss final_loss, bpf_loss;
-	int64_t nap; /* ns between checks of rings with level-triggered descriptors */
+	bool has_early; /* a record that woke us was still too young to be delivered */
+	int64_t nap;	/* ns between checks of rings with level-triggered descriptors */
 };
 
 /* Attaches to all targets of the evlist. Returns 0, or a negative errno with a message. */

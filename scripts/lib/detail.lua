@@ -99,6 +99,7 @@ function detail.new(settings, env)
     keyed_by_thread = env.keyed_by_thread or false,
     verbose = env.verbose,
     waiting = {}, -- pairs to print when the events up to `after` have arrived
+    incomplete = 0, -- pairs with a line that says that events are missing
   }
   return public(setmetatable(self, Details))
 end
@@ -123,17 +124,36 @@ function Details:needs(oldest)
   return oldest - self.settings.before
 end
 
---- Prints the waiting pairs that are complete.
+--- Returns when the first waiting pair will be complete; nil if none waits.
+---@return number?
+---@package
+function Details:due()
+  local first = self.waiting[1]
+  return first and first.second_time + self.settings.after
+end
+
+--- Prints the waiting pairs that are complete. Returns whether there were any.
 ---@param now number time of the latest event
+---@return boolean
 ---@package
 function Details:advance(now)
-  local waiting = self.waiting
-  while waiting[1] and waiting[1].second_time + self.settings.after <= now do
-    local pair = table.remove(waiting, 1)
-    self:print(pair)
-    self.history:release(pair.first_kept)
-    self.history:release(pair.second_kept)
+  local waiting, settings, history, n = self.waiting, self.settings, self.history, 0
+  local from, to = math.huge, nil
+  while waiting[n + 1] and waiting[n + 1].second_time + settings.after <= now do
+    n = n + 1
+    from, to = math.min(from, waiting[n].first_time), waiting[n].second_time
   end
+  if n == 0 then return false end
+  if history.fetch then history:fetch(from - settings.before, to + settings.after) end
+  for i = 1, n do
+    local pair = waiting[i]
+    self:print(pair)
+    history:release(pair.first_kept)
+    history:release(pair.second_kept)
+  end
+  self.waiting = {}
+  for i = n + 1, #waiting do table.insert(self.waiting, waiting[i]) end
+  return true
 end
 
 --- Prints a pair, now or when the events after it have arrived. Call it in the function `pair` of lib.pairs.
@@ -141,9 +161,9 @@ end
 ---@param second Ev second event of the pair
 function Details:show(p, second)
   local history = self.history
-  local first, last = history:first(p), history:copy(second)
+  local first = history:first(p)
   if not first then return end
-  local _, found = history:index(last)
+  local last = history:copy(second)
   local pair = {
     first_time = p.first_time,
     second_time = p.second_time,
@@ -151,7 +171,9 @@ function Details:show(p, second)
     first_kept = first,
     second_kept = last,
   }
-  if self.settings.after > 0 and found then
+  if history.fetch then -- the events around it come later
+    if last then table.insert(self.waiting, pair) else history:release(first) end
+  elseif self.settings.after > 0 and select(2, history:index(last)) then
     history:retain(pair.first_kept)
     history:retain(pair.second_kept)
     table.insert(self.waiting, pair)
@@ -291,7 +313,8 @@ end
 function Details:print(pair)
   local history, settings, look = self.history, self.settings, self.context
   local first_index, found = history:index(pair.first_kept)
-  local second_index = pair.second_kept and history:index(pair.second_kept) or history:find(pair.lost_time)
+  local second_index, second_found = history:find(pair.lost_time or 0), false
+  if pair.second_kept then second_index, second_found = history:index(pair.second_kept) end
   pair.first, pair.first_event = history:view(pair.first_kept)
   if pair.second_kept then
     pair.second, pair.second_event = history:view(pair.second_kept)
@@ -301,14 +324,18 @@ function Details:print(pair)
   look:start(pair)
   local from = pair.first_time - settings.before
   local before = settings.before > 0 and history:find(from) or first_index
-  local after = settings.after > 0 and history:find((pair.second_time or 0) + settings.after + 1) or second_index + 1
+  local after = settings.after > 0 and history:find((pair.second_time or 0) + settings.after + 1)
+    or second_index + 1
   pair.occurrences = twins.find(history, before, after,
-    { [first_index] = found, [second_index] = pair.second_kept ~= nil })
+    { [first_index] = found, [second_index] = second_found })
   history:check()
   self:outside(pair, before, first_index, 'before')
   look:reach_first()
   self:event(pair.first, pair.first_event, nil, { part = 'first', offset_ns = 0 })
-  if history.missing_until >= from then self:line '| events are missing here: there were too many to keep' end
+  if history.missing_until >= from then
+    self.incomplete = self.incomplete + 1
+    self:line '| events are missing here: there were too many to keep'
+  end
   local printed, hidden = self:between(pair, found and first_index + 1 or first_index, second_index)
   if hidden > 0 then self:line('| %17d hidden', hidden) end
   if pair.lost_time then
@@ -320,7 +347,7 @@ function Details:print(pair)
     hidden = hidden > 0 and hidden or nil })
   if settings.after == 0 then return end
   look:look(pair.second, pair.second_event)
-  local _, last = self:outside(pair, second_index + 1, after, 'after')
+  local _, last = self:outside(pair, second_found and second_index + 1 or second_index, after, 'after')
   if last then self:line('`After %.3f us', us(last - pair.second_time)) end
 end
 

@@ -14,6 +14,7 @@ paths 'by CPU' tight multi-trace "${calls[@]}"
 paths 'by thread' tight multi-trace "${calls[@]}" -k common_pid
 paths 'perins' tight multi-trace "${calls[@]}" -k common_pid --perins
 paths '--than 1ms' tight multi-trace "${calls[@]}" -k common_pid --than 1ms
+paths '--detail' tight multi-trace "${calls[@]}" -k common_pid --than 100s --detail
 paths captured tight multi-trace "${calls[@]}" -k common_pid --than 1ms --heatmap "$tmp/map.svg"
 paths syscalls tight syscalls
 paths 'perins' tight syscalls --perins
@@ -23,4 +24,5 @@ paths 'wakeup' pipe multi-trace -e sched:sched_wakeup//key=pid/ -e sched:sched_s
 paths rundelay pipe rundelay
 paths 'rundelay --than' pipe rundelay --than 1ms
 paths 'rundelay: source' pipe trace -e 'rundelay/--than 1ms/'
+paths '... --detail' pipe rundelay --than 100s --detail
 paths '-p --than' pipe rundelay -p $$ --than 1ms

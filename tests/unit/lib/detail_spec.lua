@@ -66,6 +66,7 @@ local function show(text, list, first, second, env)
     },
   }))
   local history = fake_history(list)
+  history.fetch = env.fetch
   details:open(history, function(ev) return ev.key or ev._cpu, ev.key ~= nil end)
   local a, b = list[first], list[second]
   local p = { first_time = a._time, key = env.key or 0, first_event = a }
@@ -97,6 +98,24 @@ describe('details of a pair', function()
       { time = 5, name = 'V' }, { time = 9, name = 'G2' } }
     assert.same({ '* A', '|+ 8.000 us G1', '|~ U', '| V', '* G2' }, (show('', list, 1, 5, { clock_error = 2 })))
     assert.same({ '* A', '|~+ ~8.000 us G1', '|~ U', '|~ V', '~ G2' }, (show('', list, 1, 5, { clock_error = 9 })))
+  end)
+
+  it('lets the history fetch the events around several pairs', function()
+    local list = { { time = 1, name = 'A' }, { time = 3, name = 'B' }, { time = 6, name = 'U' },
+      { time = 9, name = 'V' } }
+    local fetched = {}
+    local function fetch(_, from, to) table.insert(fetched, ('%g to %g'):format(from / 1000, to / 1000)) end
+    local lines, details, history = show('-1us,+5us', list, 2, 3, { fetch = fetch })
+    assert.same({}, lines)
+    assert.equal(11000, details:due())
+    details:show({ first_time = 1000, second_time = 9000, key = 0, first_event = list[1] }, list[4])
+    details:advance(10999)
+    assert.same({}, fetched)
+    details:advance(14000)
+    assert.same({ '0 to 14' }, fetched)
+    assert.equal(4, history.released)
+    assert.is_nil(details:due())
+    assert.same({ '* B', '|+ 3.000 us', '* U', '| V', '`After 3.000 us', '* A', '|+ 8.000 us B', '| U', '* V' }, lines)
   end)
 
   it('worked trace 16: later events are shown when their time is over', function()

@@ -88,7 +88,7 @@ check 'in the kernel' grep -q 'sched:sched_switch: id .*, paired in the kernel, 
 	--dry-run -v >"$TMP/out" 2>&1
 expect_line 'triggers' 'captured one by one: an interval ends just where its trigger is among the events' "$TMP/out"
 refused 'details' 2 '.*not possible: .*; nor can programs count or pair them: details are printed' rundelay --than 1s \
-	--detail --capture bpf --duration 0.1
+	--detail --heatmap "$TMP/map" --capture bpf --duration 0.1
 "$PROFSCRIPT" multi-trace -e sched:sched_wakeup//key=pid/ -e sched:sched_switch//key=next_pid/ --than 1s --dry-run >"$TMP/out"
 check 'wakeups that are printed: of other tasks' test "$(grep -c 'paired in the kernel' "$TMP/out")" = 2
 # The waits of two tasks that wake each other 1000 times, and their children's, as outliers.

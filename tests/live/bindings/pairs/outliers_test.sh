@@ -116,7 +116,6 @@ not_sent() {
 	check "not sent: $why" test "$(grep -c 'paired in the kernel' "$TMP/out")" = 0
 	expect_line "not sent: $why: the reason" "$why" "$TMP/out"
 }
-not_sent 'captured one by one: details are printed' "${calls[@]}" --than 1ms --detail
 not_sent 'captured one by one: the script looks at each pair' "${calls[@]}" --than 1ms --heatmap "$TMP/map"
 # A task may wake up itself, with or without interrupts. That starts no pair, but may end one.
 not_sent 'the common_flags of sched:sched_wakeup may be read' -e sched:sched_wakeup//key=pid/ \
