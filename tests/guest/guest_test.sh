@@ -9,18 +9,19 @@
 cd "$TOP" || exit 1
 OLD_KERNEL=bullseye/cloud-amd64 # 5.10, the oldest kernel that BPF programs support
 ON_OLD=' bindings/bpf/program bindings/bpf/sample_filter profilers/bpf-kvm_exit runtime/probes/probe '
+LONG=' bindings/run/captures runtime/pull/vm '
 NESTED=' runtime/clocks/kvm_ptp ' # they boot a guest of their own
 MODULES=null_blk,kvm_amd,tcrypt,vsock_loopback
 LIMIT=$((${TEST_TIMEOUT:-240} / 2)) # seconds for one guest
 TIMED_OUT=124 DIED=125 UNAVAILABLE=126
 
-# boot NAME[@old]: leaves the output in $TMP/NAME[@old].out, .err and .status
+# boot NAME[@old]: leaves the output in $TMP/NAME[@old].out, .err and .status. Tests that run at the same time come first.
 boot() {
 	local kernel=${GUEST_KERNEL:-cloud-amd64} more=()
 	[[ $1 != *@old ]] || kernel=$OLD_KERNEL
 	[[ $NESTED != *" ${1%@old} "* ]] || more=(-n -m "$MODULES,ptp_kvm,virtio_mmio,virtio_console")
 	mkdir -p "$(dirname "$TMP/$1")"
-	tests/guest/lab.sh -k "$kernel" -m "$MODULES" "${more[@]}" -t "$LIMIT" \
+	LAB_SHARED=$TMP tests/guest/lab.sh -k "$kernel" -m "$MODULES" "${more[@]}" -t "$LIMIT" \
 		"bash tests/guest/${1%@old}_guest.sh" >"$TMP/$1.out" 2>"$TMP/$1.err"
 	echo $? >"$TMP/$1.status"
 }
@@ -58,11 +59,12 @@ for file in $(find tests/guest -name '*_guest.sh' | LC_ALL=C sort); do
 	done
 done
 # These take the longest, so they go first.
-old=()
+first=() rest=()
 for name in "${names[@]}"; do
-	[[ -n ${GUEST_KERNEL-} || $ON_OLD != *" $name "* ]] || old+=("$name@old")
+	if [[ $LONG == *" $name "* ]]; then first+=("$name"); else rest+=("$name"); fi
+	[[ -n ${GUEST_KERNEL-} || $ON_OLD != *" $name "* ]] || first+=("$name@old")
 done
-names=("${old[@]}" "${names[@]}")
+names=("${first[@]}" "${rest[@]}")
 # One more than there are CPUs, because guests sleep now and then.
 for name in "${names[@]}"; do
 	while [ "$(jobs -rp | wc -l)" -gt "$(nproc)" ]; do wait -n; done

@@ -16,6 +16,7 @@
 #
 # Exit status 124: timeout; 125: the guest died (in both cases the end of its console is on stderr); 126: no guest
 # can run here (stderr says why). Kernels are kept in build/guest/.
+# LAB_SHARED: a folder in which guests that see the same source tree share the archives of their root file systems.
 set -u
 TOP=$(cd "$(dirname "$0")/../.." && pwd)
 CACHE=$TOP/build/guest
@@ -124,6 +125,7 @@ add_modules() {
 	(cd "$from" && add "lib/modules/$version"/modules.* "${files[@]}")
 }
 
+# Makes the archive of a root file system without a command.
 make_root() {
 	mkdir -p "$root"/{usr/bin,usr/sbin,proc,sys,dev,tmp,etc,profscript}
 	ln -s usr/bin usr/sbin "$root"
@@ -135,12 +137,25 @@ make_root() {
 	cp "$TOP/tests/guest/init" "$root/init"
 	[ -z "$nested" ] || cp "$CACHE/$version/boot/vmlinuz-$version" "$root/vmlinuz"
 	echo 'root:x:0:0:root:/:/bin/sh' >"$root/etc/passwd"
-	echo "$*" >"$root/command"
-	(cd "$root" && find . | cpio -o -H newc --quiet -R 0:0) >"$tmp/initramfs"
+	(cd "$root" && find . | cpio -o -H newc --quiet -R 0:0) >"$1.new" && mv "$1.new" "$1"
+}
+
+# The kernel unpacks one archive after the other.
+make_initramfs() {
+	local shared
+	shared=${LAB_SHARED:-$tmp}/$(echo "$version $modules $nested" | md5sum | cut -c 1-16)
+	exec {lock}>"$shared.lock"
+	flock "$lock"
+	[ -e "$shared" ] || make_root "$shared"
+	exec {lock}>&-
+	mkdir "$tmp/own"
+	echo "$*" >"$tmp/own/command"
+	(cd "$tmp/own" && echo command | cpio -o -H newc --quiet -R 0:0) | cat "$shared" - >"$tmp/initramfs"
 }
 
 # One host thread for all virtual CPUs. With one thread each, the kernel sooner or later dies while it patches its
-# own code, which enabling a tracepoint does. With more than one CPU, every second nested guest hangs.
+# own code, which enabling a tracepoint does. With more than one CPU, every second nested guest hangs. On a busy host
+# the kernel's test of its timer may see too few interrupts.
 boot() {
 	local devices=() cpus=4
 	[ -z "$nested" ] || cpus=1
@@ -150,7 +165,7 @@ boot() {
 		-display none -name "guest=lab-$$,debug-threads=on" -machine q35,hpet=off,i8042=off \
 		-accel tcg,thread=single -cpu max -smp $cpus \
 		-m 1G -kernel "$CACHE/$version/boot/vmlinuz-$version" -initrd "$tmp/initramfs" \
-		-append 'console=ttyS0 loglevel=4 panic=-1 oops=panic nokaslr mitigations=off tsc=reliable' \
+		-append 'console=ttyS0 loglevel=4 panic=-1 oops=panic nokaslr mitigations=off tsc=reliable no_timer_check' \
 		-serial "file:$tmp/console" -chardev stdio,id=out,signal=off -serial chardev:out \
 		-serial "file:$tmp/status" "${devices[@]}" </dev/null 2>"$tmp/qemu"
 }
@@ -163,7 +178,7 @@ exec {lock}>&-
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 root=$tmp/root
-make_root "$@"
+make_initramfs "$@"
 boot
 status=$?
 read -r result <"$tmp/status" && exit "$result"

@@ -9,10 +9,10 @@ gone() { ! pgrep -x 'closing events' >"$TMP/closers"; }
 
 wait_for 60 gone
 start=$(now)
-lines=$("$PROFSCRIPT" trace -e 'syscalls:sys_exit_*' -N 5 2>"$TMP/err" | wc -l)
+lines=$("$PROFSCRIPT" trace -e 'syscalls:sys_exit_[p-r]*' -N 5 2>"$TMP/err" | wc -l)
 ended=$(now)
 gone
-check 'a run with all system calls prints its events' test "$lines" -eq 5
+check 'a run with many system calls prints its events' test "$lines" -eq 5
 check 'it ends' wait_for 120 gone
 closed=$(now)
 echo "# the run and its pipe: $(((ended - start) / 1000000)) ms, then closing: $(((closed - ended) / 1000000)) ms"
