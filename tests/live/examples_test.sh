@@ -133,19 +133,15 @@ fi
 status=$?
 unavailable $status runqlen ||
 	check 'runqlen samples' awk 'NR > 1 && $1 < 64 { n += $2 } END { exit n < 20 }' "$TMP/out"
-# Some kernels do not report completions in interrupts of an idle CPU.
-hogs=()
-for _ in $(seq "$(nproc)"); do
-	nice -n 19 bash -c 'while :; do :; done' &
-	hogs+=($!)
-done
 before=$(awk '{ n += $8 } END { print n }' /proc/diskstats)
-"$PROFSCRIPT" "$TOP/examples/biosnoop.lua" -m 1024 -- dd if=/dev/zero of="$TOP/build/direct" bs=64k count=16 oflag=direct \
-	>"$TMP/out" 2>"$TMP/err"
+perf record -q -a -e block:block_rq_complete -o "$TMP/perf.data" -- "$PROFSCRIPT" "$TOP/examples/biosnoop.lua" -m 1024 \
+	-- dd if=/dev/zero of="$TOP/build/direct" bs=64k count=16 oflag=direct >"$TMP/out" 2>"$TMP/err"
 after=$(awk '{ n += $8 } END { print n }' /proc/diskstats)
 rm -f "$TOP/build/direct"
-kill "${hogs[@]}"
-if [ "$after" -ge $((before + 16)) ]; then # the file is on a block device
-	awk '$2 == "dd" && $3 ~ /W/ && $5 <= 65536 { n++; sum += $5 } END { exit n < 16 || sum < 16 * 65536 }' "$TMP/out"
-	result $? 'biosnoop prints requests' "$TMP/out"
+if [ "$after" -lt $((before + 16)) ]; then
+	: # the file is not on a block device
+elif [ "$(perf script -i "$TMP/perf.data" 2>/dev/null | grep -c 'W.* + 128 ')" -lt 16 ]; then
+	skip 'biosnoop prints requests' 'the kernel counts the events that interrupt an idle task, but does not sample them'
+else
+	check 'biosnoop prints requests' awk '$2 == "dd" && $3 ~ /W/ && $5 == 65536 { n++ } END { exit n < 16 }' "$TMP/out"
 fi
