@@ -5,9 +5,8 @@
 # live/jit also matches live/bindings/view/jit_test. Counts the TAP lines of the programs. A program fails as a whole
 # if it crashes, hangs, prints nothing, or prints fewer or more results than it planned. The last line is the sum. The
 # exit status is 1 if anything failed.
-# Unit and golden tests run in parallel, one more than there are CPUs, because some sleep now and then. Live tests run
-# alone, but for those with the line "# Runs beside others.", of which there is one per CPU, and those with "# Runs beside
-# guests.", which mostly wait. The order of the output is always the same.
+# Unit and golden tests run in parallel, one per CPU, and so do live tests with the line "# Runs beside others.". All
+# other live tests run alone. The order of the output is always the same.
 # TEST_TIMEOUT: seconds per program (240; all guests together 900).
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -132,18 +131,15 @@ add_live() {
 
 add_suite build profscript ''
 add_suite build/asan build/asan/profscript ' (asan)'
-run_all $(($(nproc) + 1))
+run_all "$(nproc)"
 mapfile -t live < <(find tests/live -name '*_test.sh' | LC_ALL=C sort)
 mapfile -t files < <(grep -l '^# Runs beside others[.]$' "${live[@]}")
 add_live 240 "${files[@]}"
 run_all "$(nproc)"
-mapfile -t files < <(grep -L '^# Runs beside' "${live[@]}")
+mapfile -t files < <(grep -L '^# Runs beside others[.]$' "${live[@]}")
 add_live 240 "${files[@]}"
-run_all 1
 add_live 900 tests/guest/guest_test.sh
-mapfile -t files < <(grep -l '^# Runs beside guests[.]$' "${live[@]}")
-add_live 240 "${files[@]}"
-run_all 3
+run_all 1
 
 [ $((passed + failed + skipped)) -gt 0 ] || { echo "no test program is called ${words[*]}"; failed=1; }
 echo "$passed passed, $failed failed, $skipped skipped"

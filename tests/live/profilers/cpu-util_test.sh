@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # cpu-util: the CPU time of a program, which the program measures itself, and perf stat too.
-# Runs beside others.
 . "$(dirname "$0")/../../lib.sh"
 needs_tracepoint sched:sched_switch sched:sched_stat_runtime
 

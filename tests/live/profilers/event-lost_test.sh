@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # event-lost: every counted event is delivered; with tiny rings it is delivered or lost.
-# Runs beside others.
 . "$(dirname "$0")/../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter sched:sched_process_exec
 syscalls=$TOP/build/workloads/syscalls

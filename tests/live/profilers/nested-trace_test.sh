@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # nested-trace: functions within functions, by probes.
-# Runs beside others.
 . "$(dirname "$0")/../../lib.sh"
 needs_tracepoint sched:sched_switch
 [ -w /sys/kernel/tracing/uprobe_events ] && [ -r /sys/bus/event_source/devices/uprobe/type ] ||

@@ -89,7 +89,7 @@ expect_line 'its first readings end the wait' "^trace: the clock of $vm is known
 
 vm 100
 run multi-trace -e "${REMOTE}vm=$vm/role=\"n%2==0?1:2\"/,kvm:kvm_exit//untraced/,kvm:kvm_entry//untraced/,task-state//untraced/" \
-	--cycle --kvmclock $vm -i 1000 --order --than 1ns '--detail=sametid,hide<1us'
+	--cycle --kvmclock $vm -i 100s --order --than 1ns '--detail=sametid,hide<1us'
 expect_line 'multi-trace: pairs' '^ *out => out +50 ' "$TMP/out"
 awk '/ G .* small:out: / { is_between = !is_between; next }
 	/ kvm:kvm_exit: .* reason io / { if (!is_between) bad = 1; exits++ }

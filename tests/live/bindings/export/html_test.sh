@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # The timeline page in a real browser: the figures are those of perf and of the profilers, the mouse and keys work, and
 # names from outside are only text.
-# Runs beside others.
 . "$(dirname "$0")/../../../lib.sh"
 . "$TOP/tests/tools/browser.sh"
 page() { "$PROFSCRIPT" "${@:2}" --export "$TMP/$1.html" >"$TMP/out" 2>"$TMP/err"; }

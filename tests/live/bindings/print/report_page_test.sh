@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # On a terminal, a report with a picture takes the place of the one before; without one, reports are text.
-# Runs beside others.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint sched:sched_switch
 command -v python3 >/dev/null || skip_all 'python3 is not installed'

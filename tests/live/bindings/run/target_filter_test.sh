@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # Profilers as sources of others: what happens to the target between two events, whichever task the events belong to.
-# Runs beside others.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint sched:sched_switch sched:sched_wakeup raw_syscalls:sys_enter
 cd "$TMP" || exit 1
