@@ -283,6 +283,7 @@ static __always_inline bool add_to_row(__u8 to, const struct task_struct *task, 
 	return true;
 }
 
+/* Returns how long a state has lasted. */
 static __always_inline __u64 time_of(__u64 word, __u64 now)
 {
 	__u64 since = word >> STATE_BITS;

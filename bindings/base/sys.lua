@@ -90,6 +90,15 @@ function sys.read(path)
   return text, message
 end
 
+local INIT_PID_NAMESPACE = 0xeffffffc -- PROC_PID_INIT_INO of the kernel
+
+--- Returns whether the thread ids that BPF programs see are not those of this process's pid namespace.
+---@return boolean
+function sys.has_foreign_pids()
+  local namespace = sys.stat '/proc/self/ns/pid'
+  return namespace ~= nil and namespace.inode ~= INIT_PID_NAMESPACE
+end
+
 --- Returns the monotonic time, which is also the clock of live events.
 ---@param base? number ns to subtract before the result loses precision
 ---@return number ns

@@ -54,6 +54,7 @@ function sent_waits.add(params, than)
       if types.member(struct, name) ~= offset then asm.refuse('%s has another layout in this kernel', struct) end
     end
   end
+  if sys.has_foreign_pids() then asm.refuse "the kernel's thread ids are not those of this pid namespace" end
   constants.common = capture.common_bytes() or asm.refuse 'programs write events of Linux 5.17 and later, on x86'
   constants.sends_waits, constants.than = 1, math.floor(math.min(than, MOST_NS))
   local most = tonumber((sys.read '/proc/sys/kernel/pid_max'))

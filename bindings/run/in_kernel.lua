@@ -232,11 +232,7 @@ end
 --- Returns whether the thread ids that programs see are not those of this process's pid namespace.
 ---@return boolean
 function InKernel:has_foreign_pids()
-  if self._foreign ~= nil then return self._foreign end
-  local status = io.open '/proc/self/status'
-  local text = status and status:read '*a' or ''
-  if status then status:close() end
-  self._foreign = not text:match '\nNSpid:\t%d+\n'
+  if self._foreign == nil then self._foreign = sys.has_foreign_pids() end
   return self._foreign
 end
 

@@ -99,7 +99,7 @@ for args in 'task-state --perins' 'oncpu -i 100s'; do
 done
 
 # The same without BPF, which printing the events prevents.
-at_once "$workloads/threads 20" task-state --perins --than 1h
+at_once "$workloads/threads 20" task-state --perins --than 1h --capture perf
 agree 'task-state, all events' 42
 check 'task-state, all events: events of others arrive' test \
 	"$(sed -n 's/^profscript: \([0-9]*\) events.*/\1/p' "$TMP/ours.err")" -gt 100000
