@@ -131,8 +131,9 @@ check '-N counts what is passed on' test "$(wc -l <"$TMP/out")" = 3
 check 'so does that of a source' test "$(grep -c sys_exit: "$TMP/out")" = 4
 check 'which ends only the source' test "$(grep -c sched_process_exec: "$TMP/out")" -gt 15
 
-# Two tasks that wake each other: they wait after each wakeup. perf may miss some switches of idle CPUs.
-# waits NAME ARG...: both ways pass on the same switches to them
+# Two tasks that wake each other: they wait after each wakeup.
+# waits NAME ARG...: both ways pass on the same switches to them. A run ends with its target: the last switches to the child
+# may be missing. On a busy machine, perf may miss some, too.
 waits() {
 	local name=$1 how peer
 	shift
@@ -149,11 +150,8 @@ waits() {
 	done
 	check "$name: some" test "$(wc -l <"$TMP/out.switches")" -ge 1990
 	check "$name: nothing but switches" test "$(grep -vc '"event":"sched:sched_switch"' "$TMP/out")" = 0
-	if [ "$(wc -l <"$TMP/perf.switches")" -lt "$(wc -l <"$TMP/out.switches")" ]; then
-		skip "$name" 'perf has missed switches'
-	else
-		check "$name" diff "$TMP/perf.switches" "$TMP/out.switches"
-	fi
+	diff "$TMP/perf.switches" "$TMP/out.switches" >"$TMP/.differ"
+	check "$name" test "$(grep -c '^[<>]' "$TMP/.differ")" -le 20
 	check "$name: in the kernel" grep -q '; those over 0 ns are passed on' "$TMP/err"
 }
 workload pingpong -c 0 1000
@@ -207,9 +205,9 @@ return {
       pairs.new { stages = { { enter }, { exit } }, key = 'common_pid', than = 0, pass = own and pass or nil,
         pair = function(p, second) if p.ns > 5e6 then (pass or function() out:print_event(second) end)(second) end end },
       [exit] = opt.handler and function() end or nil,
-      ['sched:sched_switch'] = opt.others and function()
+      ['raw_syscalls:sys_enter'] = opt.others and function()
         n = n + 1
-        if n == 1 then io.stderr:write('1 switches\n') end
+        if n == 1 then io.stderr:write('a call\n') end
       end or nil,
     }
   end,
@@ -223,7 +221,7 @@ expect_line 'which are read, and not passed on' '^    passed on: if the conditio
 "$PROFSCRIPT" trace -e "\"$TMP/own.lua\"/--others/" --capture bpf -m 4096 -- "$TOP/build/workloads/syscalls" 1000 >"$TMP/out" 2>"$TMP/err"
 check 'what is passed on' test "$(grep -c ": raw_syscalls:sys_exit: NR $GETPPID = " "$TMP/out")" = 1000
 check 'and nothing else' test "$(grep -vc ': raw_syscalls:sys_exit: ' "$TMP/out")" = 0
-check 'a handler of the source' grep -q '^[1-9][0-9]* switches$' "$TMP/err"
+check 'a handler of the source' grep -qx 'a call' "$TMP/err"
 "$PROFSCRIPT" trace -e "\"$TMP/own.lua\"" -- bash -c "$load" >"$TMP/out" 2>"$TMP/err"
 check 'a condition of its own' test "$(sleeps)" = 10
 sed 's/own and pass or nil/print/' "$TMP/own.lua" >"$TMP/wrong.lua"
