@@ -8,8 +8,8 @@
 #                 the goal of 30 ns
 #   over_floor    the same; the peer is a reader that does nothing but look at each record's header
 #                 and time: what the machine's caches charge for records another CPU has written
-#   live_details  the same with --than and --detail, so that all events are kept for a while; the peer
-#                 of this and of the next two is live_pairs
+#   live_details  the same with --than and --detail: the kernel keeps the newest events; the peer of
+#                 this and of the next two is live_pairs
 #   live_syscalls the same by the profiler syscalls: a row for each call, errors
 #   live_rundelay run queue latencies of all tasks during the benchmark
 #   record_count  count by a field in a recording; the peer is `perf script -s` with Python
