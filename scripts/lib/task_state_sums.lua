@@ -55,11 +55,11 @@ local function printer(opt, out, session, program)
   local first
   local print_wait = require 'lib.task_state_waits'.printer(out, session, { get = function() return first end },
     states.NAMES)
-  local sent = sent_waits.new(program, session, not states.slept(opt), ('states over %g ms'):format(opt.than / 1e6),
-    function(tid, state, ns, ev, from)
-      first = from
-      print_wait(tid, state, ns, ev)
-    end)
+  local text = ('states over %g ms are sent'):format(opt.than / 1e6)
+  local sent = sent_waits.new(program, session, not states.slept(opt), text, function(tid, state, ns, ev, from)
+    first = from
+    print_wait(tid, state, ns, ev)
+  end)
   return { handlers = sent.handlers, last = function(tid, state, ns, since, time)
     if ns <= opt.than or state == states.ON_CPU then return end
     first = since and sent.kept(tid, state, since, time)

@@ -43,6 +43,7 @@ agrees() {
 	peer=$!
 	wait_ready $peer
 	start task-state "$@" --capture bpf -m 4096 --csv -v
+	sleep 0.05 # what began before lasts longer than T for both
 	go
 	taskset -c 0 true # the program has left the CPU for the last time
 	kill -INT $peer 2>/dev/null

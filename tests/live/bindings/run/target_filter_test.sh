@@ -77,7 +77,7 @@ if traced "$test" trace -e 'raw_syscalls:sys_enter/id==230/,raw_syscalls:sys_exi
 fi
 
 for _ in {1..8}; do
-	watched trace -e task-state -- "$TMP/$name" 0.05 || continue
+	watched trace -e task-state -- taskset -c "$cpu" "$TMP/$name" 0.05 || continue
 	reported all >>all_reported_lines
 	reported out >>own_reported_lines
 done
