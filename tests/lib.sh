@@ -275,6 +275,26 @@ capture_agrees() {
 	check "$name: the same warnings" diff "$TMP/perf.err" "$TMP/err"
 }
 
+# watch_samples GLOB: two more tracers count the scheduler's events about tasks of such names until samples_missing: perf's
+# samples, and what BPF programs see. Some kernels do not report all of them to perf.
+watch_samples() {
+	local how
+	witnesses=()
+	for how in perf bpf; do
+		"$PROFSCRIPT" exec -e "sched:sched_switch/prev_comm~\"$1\"||next_comm~\"$1\"/,sched:sched_wakeup/comm~\"$1\"/" \
+			-e "sched:sched_wakeup_new/comm~\"$1\"/" 'count()' --capture $how -m 2048 -i 100s --csv >"$TMP/watched.$how" &
+		witnesses+=($!)
+	done
+	for how in "${witnesses[@]}"; do wait_ready "$how"; done
+}
+
+# samples_missing: whether perf's samples are fewer
+samples_missing() {
+	kill -INT "${witnesses[@]}"
+	wait "${witnesses[@]}"
+	[ "$(tail -n 1 "$TMP/watched.perf" | cut -d, -f3)" != "$(tail -n 1 "$TMP/watched.bpf" | cut -d, -f3)" ]
+}
+
 # all_reported NAME: skips NAME if the run says that the kernel did not report all switches, or that events were lost
 all_reported() {
 	local missing
