@@ -78,6 +78,9 @@ for how in perf auto; do
 		}' "$TMP/out" >"$TMP/differ"
 	check "$how: --than: each wait lies between its events; the table adds them up" diff /dev/null "$TMP/differ"
 done
+# A loop keeps the CPU from being idle when the sleep ends.
+taskset -c 0 bash -c 'while :; do :; done' &
+busy=$!
 long=("${on[@]}" "$PROFSCRIPT" task-state -m 4096 "${soon[@]}" -S --than 60ms --filter states)
 "${long[@]}" -- "$states" sleep 70 >"$TMP/out" 2>"$TMP/err"
 expect_line '--than: who' 'task-state: [0-9]+ states WAIT [0-9]{2,}\.[0-9]{3} ms' "$TMP/out"
@@ -86,6 +89,7 @@ expect_line '--than: to' 'sched_wakeup: comm=states ' "$TMP/out"
 began=$(date +%s)
 "${long[@]}" --format json -- "$states" sleep 70 >"$TMP/out" 2>"$TMP/err"
 check '--than: when' test "$(sed -n 's/^{"event":"task-state","time":\([0-9]*\).*/\1/p' "$TMP/out" | head -n 1)" -ge "$began"
+kill $busy
 
 # Some kernels do not report the wakeups in the context of an idle CPU, 1 here. A sleep whose end is not known is not
 # counted until the end of the run, which comes up to 100 ms after that of the program.
