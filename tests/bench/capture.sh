@@ -21,13 +21,13 @@ rounds=${BENCH_ROUNDS:-5}
 
 echo 'load        task: perf      bpf   ratio   reader: perf     bpf   ratio   (ns per event)'
 for name in ${@:-tight pipe switch stack target call passed}; do
-	list=(raw_syscalls:sys_enter raw_syscalls:sys_exit) load=$name more=()
+	list=(raw_syscalls:sys_enter raw_syscalls:sys_exit) load=$name more=() n_made=
 	case $name in
 	switch) list=(sched:sched_switch sched:sched_wakeup) ;;
 	stack) list=(sched:sched_switch) more=(-g --no-user-callchain) ;;
 	target) load=tight more=(-p $$) ;; # the load is a child of this shell
 	call) list=(syscalls:sys_enter_getppid syscalls:sys_exit_getppid) load=tight ;;
-	passed) list=(syscalls:sys_enter_semget syscalls:sys_exit_semget) load=tight n_before=$((loops * 10)) ;;
+	passed) list=(syscalls:sys_enter_semget syscalls:sys_exit_semget) load=tight n_made=$((loops * 10)) ;;
 	esac
 	paths "$name" "$load" tests/tools/seen.lua "${list[@]/#/-e}" "${more[@]}"
 done

@@ -67,7 +67,7 @@ traced() {
 	wait $pid
 	n=$(($(events) / 2)) # of two equal loads
 	# A profiler's own program counts only what it sends: the events are those of the run through perf, which comes first.
-	if [ "$how" = perf ] || [ $n -gt $((n_before / 2)) ]; then n_before=$n; else n=$n_before; fi
+	if [ -n "${n_made-}" ]; then n=$n_made; elif [ "$how" = perf ] || [ $n -gt $((n_before / 2)) ]; then n_before=$n; else n=$n_before; fi
 	grep -q ' 0 lost' "$tmp/err" || echo "$load, $how: events were lost" >&2
 }
 
