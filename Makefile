@@ -29,8 +29,8 @@ COMPILE   = $(if $(LIBS),,$(error libraries are missing: run `sudo make deps`))$
 quiet     = $(if $(V),,@printf '  %-7s %s\n' $1 '$(@:$(BUILD)/%=%)';)
 SUBMAKE   = +@$(MAKE) $(if $(V),,-s) $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
 
-SCRIPTS_API := $(wildcard docs/*.lua scripts/lib/*.lua bindings/*/*.lua)
-BYTECODE    := $(BUILD)/stubs.bc.o $(patsubst %.lua,$(BUILD)/%.bc.o,$(wildcard bindings/*.lua bindings/*/*.lua))
+SCRIPTS_API := $(wildcard docs/*.lua scripts/lib/*.lua bindings/*/*.lua bpf/*/*.lua)
+BYTECODE    := $(BUILD)/stubs.bc.o $(patsubst %.lua,$(BUILD)/%.bc.o,$(wildcard bindings/*.lua bindings/*/*.lua bpf/*/*.lua))
 ARCHIVES     = $(BUILD)/libruntime.a $(BUILD)/libnative.a
 LINKED       = $(ARCHIVES) $(PERF_LIBS) $(LIBS) -liberty -lm -pthread
 WORKLOADS   := $(patsubst tests/%.c,build/%,$(wildcard tests/workloads/*.c))
@@ -109,7 +109,7 @@ $(BUILD)/ffi_headers.o: $(BUILD)/ffi_headers.h
 	$(call quiet,CC){ echo 'extern const char ffi_headers[]; const char ffi_headers[] ='; \
 		sed -e 's/[\\"]/\\&/g' -e 's/.*/"&\\n"/' $<; echo ';'; } | $(COMPILE) -c -o $@ -xc -
 
-# bindings/ as bytecode with its line numbers, which require() finds as luaJIT_BC_bindings_ROOM_NAME.
+# bindings/ and bpf/ as bytecode with its line numbers, which require() finds as luaJIT_BC_FOLDER_ROOM_NAME.
 $(BUILD)/%.bc.o: %.lua
 	$(call quiet,LUA)mkdir -p $(@D) && luajit -bg -t c -n $(subst /,.,$*) $< - | $(CC) -O0 -c -o $@ -xc -
 
@@ -157,7 +157,7 @@ lint: deps ## formatting, cppcheck, luacheck, and headers that compile alone
 	@echo '  LINT    cppcheck'; cppcheck -q --std=c11 --language=c --error-exitcode=1 --inline-suppr -I. --enable=warning \
 		$(addprefix --suppress=,uninitvar arrayIndexThenCheck ctunullpointer) \
 		-D'perf_evlist__for_each_entry(l, e)=for (e = l; e;)' $(filter-out tests/unit/% bpf/%,$(C_FILES))
-	@echo '  LINT    luacheck'; luacheck -q --no-color bindings scripts examples tests docs
+	@echo '  LINT    luacheck'; luacheck -q --no-color bindings bpf scripts examples tests docs
 	$(SUBMAKE) ASAN= headers
 headers:
 	@echo '  LINT    headers'; set -e; for h in $(wildcard runtime/*.h runtime/*/*.h native/*.h bindings/*.h); do \
@@ -181,7 +181,7 @@ man: all ## the manual pages and the shell's completion, into build/share
 
 install: man ## into PREFIX (/usr/local), under DESTDIR
 	install -Dm755 $(PROGRAM) '$(DESTDIR)$(PREFIX)/bin/profscript'
-	@set -e; for f in $(wildcard scripts/*/*.lua examples/*.lua); do \
+	@set -e; for f in $(wildcard scripts/*/*.lua scripts/lib/*/*.lua examples/*.lua); do \
 		install -Dm644 $$f '$(DESTDIR)$(datadir)'/$$f; done
 	@cd build && find share -type f -exec install -Dm644 '{}' '$(DESTDIR)$(PREFIX)/{}' ';'
 

@@ -3,7 +3,7 @@
  * Waits that took too long are sent, with the events at their start and end as perf would have
  * reported them. Each thread has a place for the event at which its state began. The event that
  * ends a wait is written to the ring that perf would have written it to, followed by the wait and
- * by the first event (bindings/kernel/sent_waits.lua).
+ * by the first event (bpf/gen/sent_waits.lua).
  */
 #pragma once
 #include "common_bytes.h"

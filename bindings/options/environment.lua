@@ -160,7 +160,7 @@ local function new_require(globals, modules)
   function require_from(from)
     return function(name)
       if type(name) ~= 'string' then error(('require takes a name, not a %s'):format(type(name)), 2) end
-      if name:find '^lib%.' then return library(name) end
+      if name:find '^lib%.[%w_]+$' or name:find '^lib%.engines%.' then return library(name) end
       if EXTENSIONS[name] then return require(name) end
       if loaded[name] ~= nil then return loaded[name] end
       for _, standard in ipairs(LIBRARIES) do

@@ -1,16 +1,16 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Pairs that BPF programs find (bindings/kernel/pairs.lua) instead of the matcher: if nothing is needed but sums and
+--- Pairs that BPF programs find (bpf/gen/pairs.lua) instead of the matcher: if nothing is needed but sums and
 --- histograms of the times, or rows of them, and pairs that took too long or too short.
-local asm = require 'bindings.kernel.asm'
+local asm = require 'bpf.gen.asm'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
 local intern = require 'bindings.base.intern'
 local events = require 'bindings.select.events'
-local kernel_pairs = require 'bindings.kernel.pairs'
+local kernel_pairs = require 'bpf.gen.pairs'
 local outliers = require 'bindings.pairs.outliers'
 local pair_keys = require 'bindings.pairs.keys'
 local pair_rows = require 'bindings.pairs.rows'
-local probe = require 'bindings.kernel.probe'
+local probe = require 'bpf.gen.probe'
 local public_event = require 'bindings.view.public_event'
 local sys = require 'bindings.base.sys'
 local windows = require 'bindings.pairs.windows'

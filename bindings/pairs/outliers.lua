@@ -1,12 +1,12 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- The pairs that a script looks at because they took too long or too short (`than` and `lower` of PairsConfig), if
---- BPF programs find the pairs: they send just those (bindings/kernel/outliers.lua). The event that ends a pair is
+--- BPF programs find the pairs: they send just those (bpf/gen/outliers.lua). The event that ends a pair is
 --- captured, and brings the first one along.
-local asm = require 'bindings.kernel.asm'
-local capture = require 'bindings.kernel.capture'
-local computed = require 'bindings.kernel.computed'
+local asm = require 'bpf.gen.asm'
+local capture = require 'bpf.gen.capture'
+local computed = require 'bpf.gen.computed'
 local ffi = require 'ffi'
-local kernel_outliers = require 'bindings.kernel.outliers'
+local kernel_outliers = require 'bpf.gen.outliers'
 local pair_view = require 'bindings.pairs.pair'
 local views = require 'bindings.view.views'
 

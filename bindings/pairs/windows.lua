@@ -7,15 +7,15 @@
 --- latest. A window that begins in there is continued with newer events, each of which is copied once. Any other window
 --- is copied anew.
 local ffi = require 'ffi'
-local asm = require 'bindings.kernel.asm'
-local capture = require 'bindings.kernel.capture'
+local asm = require 'bpf.gen.asm'
+local capture = require 'bpf.gen.capture'
 local cpu_list = require 'bindings.base.cpu_list'
 local facade = require 'bindings.base.facade'
 local failure = require 'bindings.base.failure'
 local histories = require 'bindings.pairs.history'
 local kept_events = require 'bindings.pairs.kept_events'
 local pair_keys = require 'bindings.pairs.keys'
-local program = require 'bindings.kernel.program'
+local program = require 'bpf.gen.program'
 local sys = require 'bindings.base.sys'
 local views = require 'bindings.view.views'
 

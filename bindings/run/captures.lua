@@ -1,15 +1,15 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Captures: the events of a run that BPF programs write into rings of their own, in perf's format
---- (bindings/kernel/capture.lua). What follows does not see the difference, but the traced tasks pay less.
+--- (bpf/gen/capture.lua). What follows does not see the difference, but the traced tasks pay less.
 local ffi = require 'ffi'
-local asm = require 'bindings.kernel.asm'
+local asm = require 'bpf.gen.asm'
 local attach = require 'bindings.select.attach'
-local capture = require 'bindings.kernel.capture'
+local capture = require 'bpf.gen.capture'
 local expr = require 'bindings.expr.compile'
 local handler_terms = require 'bindings.run.handler_terms'
 local mentions = require 'bindings.options.mentions'
-local probe = require 'bindings.kernel.probe'
-local system_calls = require 'bindings.kernel.system_calls'
+local probe = require 'bpf.gen.probe'
+local system_calls = require 'bpf.gen.system_calls'
 
 local C = ffi.C
 local captures = {}

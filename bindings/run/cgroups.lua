@@ -2,7 +2,7 @@
 --- Control groups: their names by their ids, which are the inode numbers of their directories, and those that --cgroups
 --- names.
 local ffi = require 'ffi'
-local asm = require 'bindings.kernel.asm'
+local asm = require 'bpf.gen.asm'
 local libc = require 'bindings.base.libc'
 local sys = require 'bindings.base.sys'
 local text = require 'bindings.base.text'

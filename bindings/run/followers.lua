@@ -9,9 +9,9 @@ local followers = {}
 -- In the order in which they are called, and the name by which the run knows them.
 local MODULES = {
   { 'perfeval', require 'bindings.run.perfeval' },
-  { 'query', require 'bindings.sql.row_query' },
-  { 'export', require 'bindings.export.export' },
-  { 'serving', require 'bindings.serve.serve' },
+  { 'query', require 'lib.sql.row_query' },
+  { 'export', require 'lib.export.export' },
+  { 'serving', require 'lib.serve.serve' },
   { 'status', require 'bindings.run.status_report' },
   { 'usage', require 'bindings.run.usage' },
   { 'push', require 'bindings.run.push' },

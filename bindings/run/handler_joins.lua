@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Joins of handlers (lib.join) in the kernel: what start() keeps, and what the handlers do with the results of
---- finish(). For an event with joins, one program does the statements in their order (bindings/kernel/joins.lua); those
+--- finish(). For an event with joins, one program does the statements in their order (bpf/gen/joins.lua); those
 --- that have nothing to do with joins are programs of their own.
-local asm = require 'bindings.kernel.asm'
+local asm = require 'bpf.gen.asm'
 local countable = require 'bindings.base.countable'
 local handler_terms = require 'bindings.run.handler_terms'
-local kernel_joins = require 'bindings.kernel.joins'
+local kernel_joins = require 'bpf.gen.joins'
 local sys = require 'bindings.base.sys'
 
 local handler_joins = {}

@@ -4,7 +4,7 @@
 --- place, if no other code looks at these objects and variables while events arrive: only `interval` and `stop`, before
 --- which they are updated. Handlers that share some of them are taken together, or not at all.
 local array = require 'bindings.base.array'
-local asm = require 'bindings.kernel.asm'
+local asm = require 'bpf.gen.asm'
 local countable = require 'bindings.base.countable'
 local facade = require 'bindings.base.facade'
 local handler_code = require 'bindings.options.handler_code'

@@ -2,7 +2,7 @@
 --- Handler terms: turns what a handler computes (bindings/options/handler_code.lua) into C expressions for events of a
 --- class, which BPF programs evaluate. Lua computes with floating-point numbers, and with 64-bit integers beyond 2^53.
 --- The C expressions compute with 64-bit integers. What could have another result is refused.
-local asm = require 'bindings.kernel.asm'
+local asm = require 'bpf.gen.asm'
 local expr = require 'bindings.expr.compile'
 local types = require 'bindings.expr.types'
 local values = require 'bindings.options.values'

@@ -3,7 +3,7 @@
 --- of the session to its end. A taker declares what it does with its events. If it is refused, it gets them through
 --- perf like any handler; the result is the same.
 local cpu_list = require 'bindings.base.cpu_list'
-local asm = require 'bindings.kernel.asm'
+local asm = require 'bpf.gen.asm'
 local attach = require 'bindings.select.attach'
 local captures = require 'bindings.run.captures'
 local cgroups = require 'bindings.run.cgroups'
@@ -11,13 +11,13 @@ local expr = require 'bindings.expr.compile'
 local ffi = require 'ffi'
 local failure = require 'bindings.base.failure'
 local gates = require 'bindings.run.gates'
-local probe = require 'bindings.kernel.probe'
+local probe = require 'bpf.gen.probe'
 local processes = require 'bindings.select.processes'
-local share = require 'bindings.kernel.share'
-local switch = require 'bindings.kernel.switch'
+local share = require 'bpf.gen.share'
+local switch = require 'bpf.gen.switch'
 local sys = require 'bindings.base.sys'
-local system_calls = require 'bindings.kernel.system_calls'
-local targets = require 'bindings.kernel.targets'
+local system_calls = require 'bpf.gen.system_calls'
+local targets = require 'bpf.gen.targets'
 
 local C = ffi.C
 

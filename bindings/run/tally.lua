@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- session.tally: counting that a script declares as data. The events are counted by BPF programs if that is possible,
 --- else by a generated handler. Both fill the same keys, arrays and histograms of the script.
-local asm = require 'bindings.kernel.asm'
+local asm = require 'bpf.gen.asm'
 local facade = require 'bindings.base.facade'
 local ffi = require 'ffi'
 local intern = require 'bindings.base.intern'
@@ -151,7 +151,7 @@ Tally.attributes = { comm = true, key = true, printkey = true, num = true, ['top
 ---@param kernel InKernel
 function Tally:load(kernel)
   if self.reason then asm.refuse('%s', self.reason) end
-  self._kernel = require('bindings.kernel.tally').new(self._list, {
+  self._kernel = require('bpf.gen.tally').new(self._list, {
     nr_cpus = kernel.switch.nr_cpus, sides = kernel.switch.sides, max_keys = self._keys and self._keys.max or 1,
     env = self._services.expression_env,
   })

@@ -1,13 +1,13 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Strings behind pointers in a run: which of them its scripts ask for (`ev:string 'filename'`, `str(filename)` in C
 --- expressions), and the BPF programs that add them to the records of their events.
-local asm = require 'bindings.kernel.asm'
+local asm = require 'bpf.gen.asm'
 local contract = require 'bindings.options.contract'
 local failure = require 'bindings.base.failure'
-local kernel_strings = require 'bindings.kernel.user_strings'
+local kernel_strings = require 'bpf.gen.user_strings'
 local mentions = require 'bindings.options.mentions'
 local names = require 'bindings.base.number_names'
-local program = require 'bindings.kernel.program'
+local program = require 'bpf.gen.program'
 
 local user_strings = {}
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Rings that generated BPF programs write (bindings/kernel/capture.lua), as rings of the merge.
+ * Rings that generated BPF programs write (bpf/gen/capture.lua), as rings of the merge.
  * They are the elements of one mapped array, one per possible CPU, and laid out like the kernel's:
  * a page with a head and a tail, then the data, and a margin into which the last record may go on.
  * Records are samples and losses as the kernel writes them.

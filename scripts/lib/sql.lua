@@ -2,7 +2,7 @@
 --- SQL over events.
 ---
 ---   return sql.handlers { events = list, query = 'SELECT count(*) FROM sched_switch', memory = 2 ^ 28 }
-local event_tables = require 'bindings.sql.event_tables'
+local event_tables = require 'lib.sql.event_tables'
 
 local sql = {}
 

@@ -1,13 +1,13 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- The part of task-state that needs no events: a BPF program adds up the times of tasks (bpf/task_state.bpf.c). With
 --- --than, it sends the events around long states.
-local computed = require 'bindings.kernel.computed'
+local computed = require 'bpf.gen.computed'
 local fs = require 'lib.fs'
-local hist_maps = require 'bindings.kernel.hist_maps'
+local hist_maps = require 'bpf.gen.hist_maps'
 local kernel_sums = require 'lib.kernel_sums'
-local sent_waits = require 'bindings.kernel.sent_waits'
+local sent_waits = require 'bpf.gen.sent_waits'
 local states = require 'lib.task_states'
-local thread_states = require 'bindings.kernel.thread_states'
+local thread_states = require 'bpf.gen.thread_states'
 local threads = require 'lib.threads'
 local unreported = require 'lib.unreported'
 

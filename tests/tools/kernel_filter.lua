@@ -3,14 +3,14 @@
 ---   profscript --lua kernel_filter.lua SYSTEM:NAME FILTER COMMAND
 --- Prints the count, the number of instructions, and the time to compile and load the program in ms.
 local ffi = require 'ffi'
-local arguments = require 'bindings.kernel.arguments'
-local asm = require 'bindings.kernel.asm'
-local compile = require 'bindings.kernel.compile'
+local arguments = require 'bpf.gen.arguments'
+local asm = require 'bpf.gen.asm'
+local compile = require 'bpf.gen.compile'
 local expr = require 'bindings.expr.compile'
 local libbpf = require 'bindings.bpf.libbpf'
-local program = require 'bindings.kernel.program'
+local program = require 'bpf.gen.program'
 local sys = require 'bindings.base.sys'
-local types = require 'bindings.kernel.types'
+local types = require 'bpf.gen.types'
 local views = require 'bindings.view.views'
 
 local C = ffi.C

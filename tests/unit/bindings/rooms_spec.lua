@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 -- Which folder may use which: each only those before it. docs/internals.md explains the order.
-local LUA_ROOMS = { 'base', 'view', 'expr', 'print', 'bpf', 'kernel', 'select', 'pairs', 'sql', 'export', 'serve',
-  'options', 'run', 'command' }
+local LUA_ROOMS = { 'bindings/base', 'bindings/view', 'bindings/expr', 'bindings/print', 'bindings/bpf', 'bpf/gen',
+  'bindings/select', 'bindings/pairs', 'bindings/options', 'bindings/run', 'bindings/command' }
 local C_FOLDERS = { 'os', 'clocks', 'formats', 'decode', 'stacks', 'relations', 'probes', 'bpf', 'recording', 'wire',
   'serve', 'push', 'live', 'pull', 'session', 'sql' }
 
@@ -28,24 +28,24 @@ end
 local function check_all_are_ranked(path, at)
   local pipe = assert(io.popen(('find %s -mindepth 1 -maxdepth 1 -type d'):format(path)))
   for dir in pipe:lines() do
-    local name = dir:match '[^/]*$'
-    assert(at[name], dir .. ' has no place in the order')
+    assert(at[dir:gsub('^runtime/', '')], dir .. ' has no place in the order')
   end
   pipe:close()
 end
 
 describe('folders', function()
-  it('of bindings/ use only those below them', function()
+  it('of bindings/ and bpf/ use only those below them', function()
     local at = places(LUA_ROOMS)
     check_all_are_ranked('bindings', at)
-    for _, use in ipairs(grep("require *\\(?'bindings\\.[a-z_0-9.]*", 'bindings')) do
-      local from, to = use.file:match '^bindings/([a-z]+)/', use.match:match 'bindings%.([a-z]+)%.'
-      if from then assert(at[to] <= at[from], ('%s: %s'):format(use.file, use.match)) end
+    check_all_are_ranked('bpf', at)
+    for _, use in ipairs(grep("require *\\(?'(bindings|bpf)\\.[a-z_0-9.]*", 'bindings bpf')) do
+      local from, to = use.file:match '^(.*)/', use.match:match "'(.*)%."
+      if at[from] then assert(at[to:gsub('%.', '/')] <= at[from], ('%s: %s'):format(use.file, use.match)) end
     end
   end)
 
-  it('of bindings/ do not use the scripts', function()
-    for _, use in ipairs(grep("require *\\(?'[a-z_0-9.]*", 'bindings')) do
+  it('of bindings/ and bpf/ do not use the scripts', function()
+    for _, use in ipairs(grep("require *\\(?'[a-z_0-9.]*", 'bindings bpf')) do
       assert.falsy(use.match:match "'lib%.", ('%s: %s'):format(use.file, use.match))
     end
   end)

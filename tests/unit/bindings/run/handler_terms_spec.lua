@@ -2,7 +2,7 @@
 -- What handlers compute, as C expressions: these have the values that Lua computes.
 local bit = require 'bit'
 local ffi = require 'ffi'
-local asm = require 'bindings.kernel.asm'
+local asm = require 'bpf.gen.asm'
 local expr = require 'bindings.expr.compile'
 local expr_event = require 'tests.unit.bindings.expr.expr_event'
 local handler_code = require 'bindings.options.handler_code'

@@ -1,0 +1,343 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Sums and histograms that programs write, with the buckets of native/hist.h. Cells have numbers: each is a struct
+--- hist_sums, which is empty if all is 0 (not_min is the complement of the smallest value), and its buckets. All cells
+--- of a CPU are together, twice: once for each side of the switch. Rows have keys of 64-bit numbers: their sums are in
+--- a hash of each side, and their buckets in another one.
+local ffi = require 'ffi'
+local asm = require 'bpf.gen.asm'
+local buckets = require 'bpf.gen.buckets'
+local program = require 'bpf.gen.program'
+local switch = require 'bpf.gen.switch'
+
+local C = ffi.C
+local FRAME = asm.FRAME
+local latencies = {}
+
+local SUMS = ffi.sizeof 'struct hist_sums'
+local AT = {}
+for _, name in ipairs { 'count', 'sum', 'not_min', 'max', 'over', 'failed' } do
+  AT[name] = ffi.offsetof('struct hist_sums', name)
+end
+local MAX_BYTES = 2 ^ 26
+local OCTAVES = 64 -- counts of a cell by the number of bits of the values, which are times: none has 64
+local EXACT_BITS = 7 -- values of so many bits have a bucket each
+
+--- Generates code that adds a register, or 1, to the number at r5 + at. Uses r1 and r2.
+---@param a Asm
+---@param at integer
+---@param register integer|'one'
+---@param is_alone boolean no other program writes there
+local function add(a, at, register, is_alone)
+  if is_alone then
+    a:load(8, 2, 5, at)
+    if register == 'one' then a:alu('add', 2, 1) else a:alu_r('add', 2, register) end
+    return a:store(8, 5, at, 2)
+  end
+  if register == 'one' then a:alu('mov', 1, 1) end
+  a:atomic_add(8, 5, at, register == 'one' and 1 or register)
+end
+
+--- Generates code that adds the time in r3 to the sums at r5. Uses r1 and r2.
+---@param a Asm
+---@param threshold number longer times are counted; negative: none
+---@param failed? integer place of a flag on the stack
+---@param is_alone boolean see add()
+local function add_sums(a, threshold, failed, is_alone)
+  add(a, AT.sum, 3, is_alone)
+  buckets.raise(a, 5, AT.max, 3, is_alone)
+  a:alu_r('mov', 2, 3)
+  a:alu('xor', 2, -1)
+  buckets.raise(a, 5, AT.not_min, 2, is_alone)
+  if threshold >= 0 then
+    local below = a:new_label()
+    a:value(1, threshold)
+    a:jump_r('<=', 3, 1, below)
+    add(a, AT.over, 'one', is_alone)
+    a:label(below)
+  end
+  if failed then
+    local succeeded = a:new_label()
+    a:load(8, 1, FRAME, failed)
+    a:jump('==', 1, 0, succeeded)
+    add(a, AT.failed, 1, is_alone)
+    a:label(succeeded)
+  end
+end
+
+--- Generates r2 = the number of the highest bit of the time in r3. Uses r0, and makes r1 1 (or 0 for 0).
+local function highest_bit(a)
+  a:alu_r('mov', 1, 3)
+  a:alu('mov', 2, 0)
+  for _, bits in ipairs { 32, 16, 8, 4, 2, 1 } do
+    local less = a:new_label()
+    a:alu_r('mov', 0, 1)
+    a:alu('rsh', 0, bits)
+    a:jump('==', 0, 0, less)
+    a:alu_r('mov', 1, 0)
+    a:alu('add', 2, bits)
+    a:label(less)
+  end
+end
+
+--- Generates code that counts the time in r3 in its bucket. Uses r0, r1, r2 and r5.
+local function add_bucket(a, is_alone)
+  local done = a:new_label()
+  buckets.number(a, 3, 0, done)
+  a:alu('lsh', 0, 3)
+  a:alu_r('add', 5, 0)
+  add(a, SUMS, 'one', is_alone)
+  a:label(done)
+end
+
+--- Generates code that counts the time in r3 by its number of bits. Uses r0, r1, r2 and r5.
+local function add_octave(a, is_alone)
+  highest_bit(a)
+  a:alu_r('add', 2, 1) -- 0 has no bit
+  a:alu('and', 2, OCTAVES - 1)
+  a:alu('lsh', 2, 3)
+  a:alu_r('add', 5, 2)
+  add(a, SUMS, 'one', is_alone)
+end
+
+local spread = ffi.new('uint64_t[?]', C.HIST_BUCKETS)
+
+--- Returns counts by number of bits as those of the buckets of the smallest such values.
+local function spread_octaves(counts)
+  ffi.fill(spread, ffi.sizeof(spread))
+  spread[0] = counts[0]
+  for bits = 1, OCTAVES - 1 do
+    local e = bits - 1
+    spread[e < EXACT_BITS and 2 ^ e or 64 * (e - EXACT_BITS + 2)] = counts[bits]
+  end
+  return spread
+end
+
+-- Cells by number -----------------------------------------------------------------------------------
+
+---@class KernelCells
+---@field map Descriptor
+---@field n integer cells of each CPU
+local Cells = {}
+Cells.__index = Cells
+
+--- Returns the bytes of a cell.
+function latencies.cell_size(octaves, has_buckets)
+  return SUMS + 8 * (octaves and OCTAVES or has_buckets and C.HIST_BUCKETS or 0)
+end
+
+--- Makes cells. Refuses if they need too much memory.
+---@param n integer
+---@param nr_cpus integer
+---@param settings { buckets?: boolean, octaves?: boolean, threshold?: number } octaves: only a bucket for each power
+--- of two, which takes less memory
+---@return KernelCells
+function latencies.cells(n, nr_cpus, settings)
+  local octaves = settings.octaves or false
+  local size = latencies.cell_size(octaves, settings.buckets)
+  local bytes = 2 * nr_cpus * n * size
+  if bytes > MAX_BYTES then asm.refuse('the histograms of %d CPUs need too much memory', nr_cpus) end
+  return setmetatable({ map = program.mapped(bytes), n = n, size = size, nr_cpus = nr_cpus,
+    buckets = settings.buckets and not octaves, octaves = octaves, threshold = settings.threshold or -1 }, Cells)
+end
+
+--- Generates code that adds the time in r3 to the cell in r4, which is less than n. Uses all of r0 to r5.
+---@param a Asm
+---@param places ProbePlaces
+---@param failed? integer place of a flag on the stack
+---@param is_alone? boolean no other program writes to this cell of the CPU, not even one that interrupts this one
+function Cells:add(a, places, failed, is_alone)
+  is_alone = is_alone or false
+  local first = a:new_label()
+  a:load(8, 0, FRAME, places.cpu)
+  a:load(8, 1, FRAME, places.side)
+  a:jump('!=', 1, 2, first)
+  a:alu('add', 0, self.nr_cpus)
+  a:label(first)
+  a:alu('mul', 0, self.n)
+  a:alu_r('add', 0, 4)
+  a:alu('mul', 0, self.size)
+  a:map_value(5, self.map, 0)
+  a:alu_r('add', 5, 0)
+  if not (self.buckets or self.octaves) then add(a, AT.count, 'one', is_alone) end
+  add_sums(a, self.threshold, failed, is_alone)
+  if self.octaves then add_octave(a, is_alone) elseif self.buckets then add_bucket(a, is_alone) end
+end
+
+local sums_type = ffi.typeof 'struct hist_sums *'
+
+--- Reads the cells of a side and empties them. Calls each(cell, cpu, sums, counts) for those with values.
+---@param side integer
+---@param each fun(cell: integer, cpu: integer, sums: ffi.cdata*, counts?: ffi.cdata*) counts: of the buckets
+function Cells:take(side, each)
+  for cpu = 0, self.nr_cpus - 1 do
+    for cell = 0, self.n - 1 do
+      local at = self.map.bytes + (((side - 1) * self.nr_cpus + cpu) * self.n + cell) * self.size
+      local sums = ffi.cast(sums_type, at)
+      if sums.sum > 0 then
+        local words = ffi.cast('uint64_t *', at + SUMS)
+        local counts = self.octaves and spread_octaves(words) or self.buckets and words or nil
+        if counts then
+          local count = 0ULL
+          for i = 0, C.HIST_BUCKETS - 1 do count = count + counts[i] end
+          sums.count = count
+        end
+        each(cell, cpu, sums, counts)
+        ffi.fill(at, self.size)
+      end
+    end
+  end
+end
+
+--- Returns whether so many cells with a bucket for each power of two are not too many.
+---@param n integer
+---@param nr_cpus integer
+---@return boolean
+function latencies.fits(n, nr_cpus) return 2 * nr_cpus * n * latencies.cell_size(true) <= MAX_BYTES end
+
+-- Rows by key ---------------------------------------------------------------------------------------
+
+---@class KernelRows
+---@field parts integer numbers of a key
+---@field cells KernelCells of further rows
+local Rows = {}
+Rows.__index = Rows
+
+local MOST_BUCKETS = 2 ^ 17 -- of all rows
+
+---@class KernelRowsSettings
+---@field nr_cpus integer
+---@field sides integer see Switch
+---@field most integer rows; further ones share one
+---@field threshold? number
+---@field small? integer rows whose key is one number that is less have a cell for each CPU; with buckets for powers
+--- of two only
+---@field kinds? integer the last number of a key is less; further rows share one for each
+---@field buckets? boolean
+
+--- Makes rows.
+---@param parts integer numbers of a key
+---@param settings KernelRowsSettings
+---@return KernelRows
+function latencies.rows(parts, settings)
+  local self = setmetatable({ parts = parts, threshold = settings.threshold or -1, small = settings.small or 0,
+    kinds = settings.kinds }, Rows)
+  self.cells = latencies.cells(self.small + (settings.kinds or 1), settings.nr_cpus, { threshold = settings.threshold,
+    buckets = settings.buckets, octaves = settings.buckets and self.small > 0 })
+  self.sums = switch.maps(settings.sides, function() return program.hash(8 * parts, SUMS, settings.most) end)
+  self.buckets = settings.buckets
+    and switch.maps(settings.sides, function() return program.hash(8 * (parts + 1), 8, MOST_BUCKETS) end)
+  return self
+end
+
+--- Generates r0 = the address of the value of a key on the stack in the map of the side, which becomes zeros if there
+--- is none. Jumps if there is no room.
+local function find_or_make(a, places, maps, key, zero, none)
+  local second, found = a:new_label(), a:new_label()
+  local function on_side(map)
+    local function look_up()
+      a:map(1, map)
+      a:alu_r('mov', 2, FRAME)
+      a:alu('add', 2, key)
+    end
+    look_up()
+    a:call 'map_lookup_elem'
+    a:jump('!=', 0, 0, found)
+    for at = 0, map.value_size - 8, 8 do a:store_value(8, FRAME, zero + at, 0) end
+    look_up()
+    a:alu_r('mov', 3, FRAME)
+    a:alu('add', 3, zero)
+    a:alu('mov', 4, 1) -- BPF_NOEXIST
+    a:call 'map_update_elem'
+    look_up()
+    a:call 'map_lookup_elem'
+    a:jump('!=', 0, 0, found)
+    a:go(none)
+  end
+  local has_sides = maps[1] ~= maps[2]
+  if has_sides then
+    a:load(8, 1, FRAME, places.side)
+    a:jump('==', 1, 2, second)
+  end
+  on_side(maps[1])
+  if has_sides then
+    a:label(second)
+    on_side(maps[2])
+  end
+  a:label(found)
+end
+
+--- Returns the bytes on the stack that a key needs, and after them room for add().
+function Rows:key_size() return 8 * (self.parts + 1) end
+
+--- Generates code that adds the time in r3 to the row whose key is on the stack. Uses all of r0 to r5.
+---@param a Asm
+---@param places ProbePlaces
+---@param key integer place on the stack, of key_size() bytes
+---@param failed? integer place of a flag on the stack
+function Rows:add(a, places, key, failed)
+  local large, other, added = a:new_label(), a:new_label(), a:new_label()
+  if self.small > 0 then
+    a:load(8, 4, FRAME, key)
+    a:jump('>=', 4, self.small, large)
+    self.cells:add(a, places, failed)
+    a:go(added)
+    a:label(large)
+  end
+  local ns, zero = a:take(8), a:take(SUMS)
+  a:store(8, FRAME, ns, 3)
+  if self.buckets then
+    buckets.number(a, 3, 0)
+    a:store(8, FRAME, key + 8 * self.parts, 0)
+    find_or_make(a, places, self.buckets, key, zero, other)
+    a:alu('mov', 1, 1)
+    a:atomic_add(8, 0, 0, 1)
+  end
+  find_or_make(a, places, self.sums, key, zero, other)
+  a:alu_r('mov', 5, 0)
+  a:load(8, 3, FRAME, ns)
+  add(a, AT.count, 'one', false)
+  add_sums(a, self.threshold, failed, false)
+  a:go(added)
+  a:label(other)
+  a:load(8, 3, FRAME, ns)
+  if self.kinds then
+    a:load(8, 4, FRAME, key + 8 * (self.parts - 1))
+    a:jump('>=', 4, self.kinds, added)
+    a:alu('add', 4, self.small)
+  else
+    a:alu('mov', 4, self.small)
+  end
+  self.cells:add(a, places, failed)
+  a:label(added)
+  a:give(ns, 8)
+  a:give(zero, SUMS)
+end
+
+local numbers = ffi.typeof 'int64_t *'
+
+--- Reads the rows of a side and empties them: the sums of each, and the buckets that are not with the sums. The key is
+--- a pointer to its numbers, and nil for the rows that further keys share.
+---@param side integer
+---@param add_row fun(key: ffi.cdata*?, kind: integer?, sums: ffi.cdata*, counts?: ffi.cdata*)
+---@param add_count fun(key: ffi.cdata*, kind: integer?, bucket: integer, count: integer)
+function Rows:take(side, add_row, add_count)
+  local small = ffi.new 'int64_t[1]'
+  local function kind_of(key) return self.kinds and tonumber(key[self.parts - 1]) or nil end
+  self.cells:take(side, function(cell, _, sums, counts)
+    small[0] = cell
+    if cell < self.small then return add_row(small, nil, sums, counts) end
+    add_row(nil, self.kinds and cell - self.small, sums, counts)
+  end)
+  if self.buckets then
+    program.take(self.buckets[side], function(bytes, value)
+      local key = ffi.cast(numbers, bytes)
+      add_count(key, kind_of(key), tonumber(key[self.parts]), ffi.cast(numbers, value)[0])
+    end)
+  end
+  program.take(self.sums[side], function(bytes, value)
+    local key = ffi.cast(numbers, bytes)
+    add_row(key, kind_of(key), ffi.cast(sums_type, value))
+  end)
+end
+
+return latencies

@@ -1,0 +1,242 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Generated programs and their maps: loads them through libbpf, attaches the programs to tracepoints and reads the
+--- maps. The kernel frees them when they are closed or collected, and nothing uses them any more, also if this process
+--- is killed.
+local ffi = require 'ffi'
+local asm = require 'bpf.gen.asm'
+local failure = require 'bindings.base.failure'
+local libbpf = require 'bindings.bpf.libbpf'
+local libc = require 'bindings.base.libc'
+local sys = require 'bindings.base.sys'
+local text = require 'bindings.base.text'
+
+local C = ffi.C
+local program = {}
+
+--- enum bpf_prog_type
+program.TYPES = { tracepoint = 5, tracing = 26, syscall = 31 }
+local HASH, ARRAY, PROG_ARRAY, PERF_EVENT_ARRAY, PERCPU_ARRAY, RINGBUF = 1, 2, 3, 4, 6, 27 -- enum bpf_map_type
+local MMAPABLE = 1024 -- BPF_F_MMAPABLE
+local SLEEPABLE = 16 -- BPF_F_SLEEPABLE, required for programs of type syscall
+local ATTACH_RAW_TP = 23 -- enum bpf_attach_type: a tracepoint with typed arguments
+
+local LOG_SIZE = 256 * 1024
+
+--- Owns a file descriptor.
+---@class Descriptor
+---@field fd integer
+---@field maps? Descriptor[] the maps that a program uses
+---@field bytes? ffi.cdata* uint8_t *: the contents of a mapped array
+---@field size? integer of the contents
+---@field call? SystemCall see probe.load()
+---@field place? integer see SystemCalls:chain()
+local Descriptor = {}
+Descriptor.__index = Descriptor
+
+local function close(box) libc.close(box[0]) end
+
+local function own(fd) return setmetatable({ fd = fd, _box = ffi.gc(ffi.new('int[1]', fd), close) }, Descriptor) end
+
+function Descriptor:close()
+  if not self._box then return end
+  close(ffi.gc(self._box, nil))
+  self._box = nil
+end
+
+local function refuse_open(what, code)
+  if code == libc.EPERM or code == libc.EACCES then
+    asm.refuse('%s: %s (needs root or CAP_BPF and CAP_PERFMON)', what, sys.strerror(code))
+  end
+  asm.refuse('%s: %s', what, sys.strerror(code))
+end
+
+--- Returns libbpf, or refuses.
+---@return ffi.namespace*
+local function open_library()
+  local lib, missing = libbpf.open()
+  return lib or asm.refuse('%s', missing)
+end
+
+--- Creates an array map.
+---@param value_size integer bytes
+---@param entries integer
+---@param contents? ffi.cdata*|string the first value
+---@return Descriptor
+function program.array(value_size, entries, contents)
+  local lib = open_library()
+  local fd = lib.bpf_map_create(ARRAY, 'profscript', 4, value_size, entries, nil)
+  if fd < 0 then refuse_open('cannot create a BPF map', -fd) end
+  local map = own(fd)
+  if contents then
+    local code = lib.bpf_map_update_elem(fd, ffi.new 'uint32_t[1]', contents, 0)
+    if code ~= 0 then refuse_open('cannot fill a BPF map', -code) end
+  end
+  return map
+end
+
+local function create(kind, key_size, value_size, entries, flags)
+  local lib = open_library()
+  local opts = ffi.new('struct bpf_map_create_opts', { map_flags = flags })
+  opts.sz = ffi.sizeof(opts)
+  local fd = lib.bpf_map_create(kind, 'profscript', key_size, value_size, entries, opts)
+  if fd < 0 then refuse_open('cannot create a BPF map', -fd) end
+  return own(fd)
+end
+
+--- Maps an array that processes can map: this process then reads and writes it without system calls.
+---@param map Descriptor
+---@param size integer bytes of all values
+function program.map(map, size)
+  local memory = libc.mmap(nil, size, libc.PROT_READ + libc.PROT_WRITE, libc.MAP_SHARED, map.fd, 0)
+  if ffi.cast('intptr_t', memory) == -1 then refuse_open('cannot map a BPF array', ffi.errno()) end
+  map.bytes = ffi.gc(ffi.cast('uint8_t *', memory), function(at) libc.munmap(at, size) end)
+  map.size = size
+end
+
+--- Creates a mapped array of one value, filled with zeros.
+---@param size integer bytes
+---@return Descriptor map
+function program.mapped(size)
+  local map = create(ARRAY, 4, size, 1, MMAPABLE)
+  program.map(map, size)
+  return map
+end
+
+--- Creates an array that processes can map.
+---@param value_size integer bytes
+---@param entries integer
+---@return Descriptor map
+function program.shared_array(value_size, entries) return create(ARRAY, 4, value_size, entries, MMAPABLE) end
+
+--- Creates an array of perf events, one for each CPU, to which programs write samples.
+---@param nr_cpus integer
+---@return Descriptor map
+function program.perf_events(nr_cpus) return create(PERF_EVENT_ARRAY, 4, 4, nr_cpus, 0) end
+
+--- Creates an array of programs, to which other programs can jump. It is emptied when it is closed.
+---@param entries integer
+---@return Descriptor map
+function program.programs(entries) return create(PROG_ARRAY, 4, 4, entries, 0) end
+
+--- Puts a program into an array of programs.
+---@param map Descriptor
+---@param at integer
+---@param loaded? Descriptor nil: none
+function program.put(map, at, loaded)
+  local lib, key = open_library(), ffi.new('uint32_t[1]', at)
+  local code = loaded and lib.bpf_map_update_elem(map.fd, key, ffi.new('uint32_t[1]', loaded.fd), 0)
+    or lib.bpf_map_delete_elem(map.fd, key)
+  if code ~= 0 and code ~= -libc.ENOENT then refuse_open('cannot fill a BPF map', -code) end
+end
+
+--- Creates an array of values for each CPU: the memory of a program.
+---@param value_size integer bytes
+---@param entries? integer
+---@return Descriptor map
+function program.memory(value_size, entries) return create(PERCPU_ARRAY, 4, value_size, entries or 1, 0) end
+
+--- Creates the smallest ring buffer.
+---@return Descriptor map
+function program.bell() return create(RINGBUF, 0, 0, 4096, 0) end
+
+--- Creates a hash.
+---@param key_size integer bytes
+---@param value_size integer bytes
+---@param entries integer
+---@return Descriptor map
+function program.hash(key_size, value_size, entries)
+  local map = create(HASH, key_size, value_size, entries, 0)
+  map.key_size, map.value_size, map.entries = key_size, value_size, entries
+  return map
+end
+
+local BATCH = 8192 -- entries read by one system call
+local SLACK = 8
+
+--- Removes all entries of a hash that no program writes to, and calls each(key, value) for them, with pointers to their
+--- bytes.
+---@param map Descriptor
+---@param each fun(key: ffi.cdata*, value: ffi.cdata*)
+function program.take(map, each)
+  local lib, max = open_library(), math.min(map.entries, BATCH)
+  map.keys = map.keys or ffi.new('uint8_t[?]', max * map.key_size + SLACK)
+  map.values = map.values or ffi.new('uint8_t[?]', max * map.value_size + SLACK)
+  local place, n, code = ffi.new 'uint64_t[1]', ffi.new 'uint32_t[1]', nil
+  repeat
+    n[0] = max
+    code = -lib.bpf_map_lookup_and_delete_batch(map.fd, code and place or nil, place, map.keys, map.values, n, nil)
+    if code ~= 0 and code ~= libc.ENOENT then failure.raise('reading a BPF map: %s', sys.strerror(code)) end
+    for i = 0, n[0] - 1 do each(map.keys + i * map.key_size, map.values + i * map.value_size) end
+  until code == libc.ENOENT
+end
+
+--- Calls each(value) for the entries of a hash, with a pointer to their bytes.
+---@param map Descriptor
+---@param each fun(value: ffi.cdata*)
+function program.each(map, each)
+  local lib = open_library()
+  local key, value = ffi.new('uint8_t[?]', map.key_size), ffi.new('uint8_t[?]', map.value_size)
+  local code = lib.bpf_map_get_next_key(map.fd, nil, key)
+  while code == 0 do
+    if lib.bpf_map_lookup_elem(map.fd, key, value) == 0 then each(value) end
+    code = lib.bpf_map_get_next_key(map.fd, key, key)
+  end
+end
+
+--- Attaches a program of type tracing. It is detached when the link is closed or collected.
+---@param loaded Descriptor
+---@return Descriptor link
+function program.attach(loaded)
+  local fd = open_library().bpf_raw_tracepoint_open(nil, loaded.fd)
+  if fd < 0 then refuse_open('cannot attach a BPF program', -fd) end
+  local link = own(fd)
+  link.program = loaded
+  return link
+end
+
+--- Returns the verifier's last message, which tells what it rejects.
+local function reason(log)
+  local last
+  for line in ffi.string(log):gmatch '[^\n]+' do
+    if not line:match '^processed %d+ insns' and not line:match '^verification time' then last = line end
+  end
+  return last and text.safe(last)
+end
+
+---@class ProgramSpec
+---@field type string key of TYPES
+---@field name string shown by other tools
+---@field tracepoint? integer BTF id of the tracepoint's type, for programs of type tracing
+
+--- Loads a program. Refuses if the kernel does.
+---@param code Asm
+---@param spec ProgramSpec
+---@return Descriptor
+function program.load(code, spec)
+  local lib = open_library()
+  local instructions, n = code:finish()
+  local opts = ffi.new('struct bpf_prog_load_opts', {
+    prog_flags = spec.type == 'syscall' and SLEEPABLE or 0,
+    expected_attach_type = spec.tracepoint and ATTACH_RAW_TP or 0,
+    attach_btf_id = spec.tracepoint or 0,
+  })
+  opts.sz = ffi.sizeof(opts)
+  local function try() return lib.bpf_prog_load(program.TYPES[spec.type], spec.name, 'GPL', instructions, n, opts) end
+  local fd = try()
+  if fd < 0 then
+    local errno, log = -fd, ffi.new('char[?]', LOG_SIZE)
+    opts.log_level, opts.log_size, opts.log_buf = 1, LOG_SIZE, log
+    fd = try()
+    C.bpf_log_take() -- libbpf has printed the same
+    if fd < 0 then
+      local why = reason(log)
+      if errno == libc.EPERM or not why then refuse_open('the kernel rejects the BPF program', errno) end
+      asm.refuse('the kernel rejects the BPF program: %s', why)
+    end
+  end
+  local loaded = own(fd)
+  loaded.maps = code.used_maps
+  return loaded
+end
+
+return program

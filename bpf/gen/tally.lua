@@ -1,0 +1,541 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Tally: programs that count events, add up values and fill histograms, by key, and the maps in which they do it.
+--- Each CPU has rows of its own, in two sides (switch.lua), so that nobody waits for anybody and a side can be read at
+--- rest. Rows without a key are in a mapped array, those with keys in a hash. A look-up there is most of what an event
+--- costs, so keys of one number also have slots in the array, each for the first key with its hash: what counts from
+--- the second event of a key on. The time and the name are in the hash.
+---
+--- A row: the number of events, the time of its first event, a name, the sums, the histogram's statistics, and without
+--- a key the histogram's buckets. All rows of one tally have room for the most that one of its events has.
+local bit = require 'bit'
+local ffi = require 'ffi'
+local asm = require 'bpf.gen.asm'
+local buckets = require 'bpf.gen.buckets'
+local compile = require 'bpf.gen.compile'
+local computed = require 'bpf.gen.computed'
+local expr = require 'bindings.expr.compile'
+local parts = require 'bpf.gen.parts'
+local program = require 'bpf.gen.program'
+local switch = require 'bpf.gen.switch'
+
+local C = ffi.C
+local FRAME = asm.FRAME
+local tally = {}
+
+local WORD, NAME = 8, 16
+local COUNT, TIME, FIRST_SUM = 0, 8, 16 -- offsets in a row
+local SUM = 16 -- bytes: of the values' lower and upper halves, so that nothing overflows
+local HIST = 56 -- bytes, see struct tally_hist
+local BUCKETS = C.HIST_BUCKETS * WORD
+local LINE = 64 -- of the CPU's cache
+local LARGEST = 0x7ffffffffffffc00ULL -- 2^63 - 1024, the largest that is counted as it is
+local INT64_MAX = 0x7fffffffffffffffULL
+local MAX_KEY = 80 -- bytes
+local BUCKETS_PER_KEY = 16 -- for which there is room
+local NOEXIST = 1 -- BPF_NOEXIST
+local SLOT_BITS = 8
+local SLOTS = 2 ^ SLOT_BITS -- of an event
+local MAX_SLOTS = 2 ^ 24 -- bytes, of all CPUs
+local MULTIPLIER = 0x9e3779b97f4a7c15ULL
+local FIRST_WITH_SLOTS = 5.012 -- the first kernel in which programs can compare and exchange
+
+ffi.cdef [[
+struct tally_sum { uint64_t low; int64_t high; };
+struct tally_hist { struct tally_sum sum; uint64_t not_min, max, huge, negative, pad; };
+]]
+local row_sum, row_hist = ffi.typeof 'struct tally_sum *', ffi.typeof 'struct tally_hist *'
+local words = ffi.typeof 'uint64_t *'
+local function place(member) return ffi.offsetof('struct tally_hist', member) end
+
+--- What is counted of an event.
+---@class TallyEvent
+---@field event Event
+---@field fields table<string, Field> that the expressions can use
+---@field key TallyKey[] expressions; constants and _cpu cost nothing
+---@field filter? string condition: other events are only counted as ignored
+---@field threads? boolean events in threads that have exited are ignored
+---@field name? string expression: the name of a key is that of its first event
+---@field sums string[] expressions; without a value they are 0
+---@field hist? string expression
+---@field signed? boolean negative values have a histogram of their own, of their absolute values
+
+---@class KernelTally
+local Tally = {}
+Tally.__index = Tally
+
+-- Layout ------------------------------------------------------------------------------------------
+
+local function lines(size) return math.ceil(size / LINE) * LINE end
+
+--- Sets the places in the rows and in the cells of a CPU.
+local function lay_out(self)
+  local sums, hist, name = 0, false, false
+  for _, one in ipairs(self.list) do
+    sums = math.max(sums, #one.sums)
+    hist, name = hist or one.hist ~= nil, name or one.name ~= nil
+  end
+  self.name_at = FIRST_SUM
+  self.sums_at = FIRST_SUM + (name and NAME or 0)
+  self.hist_at = self.sums_at + sums * SUM
+  self.row = self.hist_at + (hist and HIST or 0)
+  local at = 0
+  for _, one in ipairs(self.list) do
+    one.without_at = at -- events without a key or a value
+    one.cell_at = at + WORD -- the row of all events, or of those whose key has no room
+    at = at + WORD + self.row
+    if one.hist then
+      one.negative_at = at -- the statistics of negative numbers
+      one.buckets_at = at + HIST
+      at = one.buckets_at + BUCKETS * (one.signed and 2 or 1)
+    end
+  end
+  self.slot = WORD + self.row -- the key plus 1, or 0, and the row
+  for _, one in ipairs(self.list) do
+    local size = SLOTS * self.slot
+    if one.key_size == WORD and size * #self.list * self.nr_cpus * self.sides <= MAX_SLOTS
+      and computed.release() >= FIRST_WITH_SLOTS then
+      one.slots_at, at = at, at + size
+    end
+  end
+  self.stride = lines(at)
+end
+
+--- Splits the key into the parts that are hashed, and _cpu, which all rows have.
+local function split_key(one, fields, env)
+  one.parts, one.hashed, one.key_size = {}, 0, 0
+  for i, text in ipairs(one.key) do
+    local text_of = type(text) == 'table' and text.text or nil
+    if text == '_cpu' or type(text) == 'table' and not text_of then
+      one.parts[i] = { is_cpu = text == '_cpu', constant = text ~= '_cpu' and text.constant or nil }
+    else
+      local part = text_of and parts.text(fields, text.of, text_of) or parts.of(fields, text, env)
+      one.parts[i] = part
+      part.at = one.key_size
+      one.key_size, one.hashed = one.key_size + part.size, one.hashed + 1
+    end
+  end
+end
+
+-- Programs ----------------------------------------------------------------------------------------
+
+--- r0 = the CPU's cells of the side in use, plus an offset. Uses r1.
+local function cells(self, a, places, off)
+  local other, known = a:new_label(), a:new_label()
+  a:load(8, 1, FRAME, places.cpu)
+  a:jump('>=', 1, self.nr_cpus, 'done') -- the verifier of Linux 5.10 has forgotten this
+  a:alu('mul', 1, self.stride)
+  if self.sides > 1 then
+    a:load(8, 0, FRAME, places.side)
+    a:jump('!=', 0, 1, other)
+  end
+  a:map_value(0, self.cells, off)
+  if self.sides > 1 then
+    a:go(known)
+    a:label(other)
+    a:map_value(0, self.cells, off + self.nr_cpus * self.stride)
+    a:label(known)
+  end
+  a:alu_r('add', 0, 1)
+end
+
+--- Adds one to the word at r0 + off. Uses r1.
+local function increment(a, to, off)
+  a:alu('mov', 1, 1)
+  a:atomic_add(8, to, off, 1)
+end
+
+--- Generates code for the map of the side in use. Uses r3.
+local function on_side(a, places, maps, generate)
+  if maps[1] == maps[2] then return generate(maps[1]) end
+  local other, done = a:new_label(), a:new_label()
+  a:load(8, 3, FRAME, places.side)
+  a:jump('!=', 3, 1, other)
+  generate(maps[1])
+  a:go(done)
+  a:label(other)
+  generate(maps[2])
+  a:label(done)
+end
+
+--- r0 = the element of a hash for the key on the stack, of the side in use; 0: there is none.
+local function look_up(a, places, maps, key_at)
+  on_side(a, places, maps, function(map)
+    a:alu_r('mov', 2, FRAME)
+    a:alu('add', 2, key_at)
+    a:map(1, map)
+    a:call 'map_lookup_elem'
+  end)
+end
+
+--- Inserts the value on the stack, and sets r0 to the new element, or 0.
+local function insert(a, places, maps, key_at, value_at)
+  on_side(a, places, maps, function(map)
+    a:map(1, map)
+    a:alu_r('mov', 2, FRAME)
+    a:alu('add', 2, key_at)
+    a:alu_r('mov', 3, FRAME)
+    a:alu('add', 3, value_at)
+    a:alu('mov', 4, NOEXIST)
+    a:call 'map_update_elem'
+  end)
+  look_up(a, places, maps, key_at)
+end
+
+--- Stores the key on the stack, with room for the number of a bucket after it.
+---@return integer place
+local function store_key(self, a, source, places, one, index)
+  local size = self.key_size
+  local key_at = a:take(size + WORD)
+  for _, part in ipairs(one.parts) do
+    if part.at then part.store(a, source, key_at + part.at, 'without') end
+  end
+  if one.threads then
+    a:load(8, 0, FRAME, key_at + one.parts[1].at)
+    a:jump('s<', 0, 0, 'done')
+  end
+  for at = one.key_size, size - 2 * WORD, WORD do a:store_value(8, FRAME, key_at + at, 0) end
+  a:load(8, 1, FRAME, places.cpu)
+  a:alu('lsh', 1, 32)
+  a:alu('or', 1, index)
+  a:store(8, FRAME, key_at + size - WORD, 1)
+  return key_at
+end
+
+--- r7 = the row of the key in the hash; jumps to `full` if there is no room for it.
+local function find_hashed(self, a, source, places, one, key_at)
+  look_up(a, places, self.rows, key_at)
+  a:jump('!=', 0, 0, 'row')
+  local value_at = a:take(self.row)
+  for at = 0, self.row - WORD, WORD do a:store_value(8, FRAME, value_at + at, 0) end
+  a:call 'ktime_get_ns'
+  a:store(8, FRAME, value_at + TIME, 0)
+  if one.name_part then one.name_part.store(a, source, value_at + self.name_at, 'has no name') end
+  a:label 'has no name'
+  insert(a, places, self.rows, key_at, value_at)
+  a:give(value_at, self.row)
+  a:jump('==', 0, 0, 'full')
+  a:label 'row'
+  a:alu_r('mov', 7, 0)
+end
+
+--- r7 = the row of the key; jumps to `full` if there is no room for it.
+local function find_row(self, a, source, places, one, key_at)
+  if not one.slots_at then return find_hashed(self, a, source, places, one, key_at) end
+  cells(self, a, places, one.slots_at)
+  a:load(8, 1, FRAME, key_at)
+  a:value(2, MULTIPLIER)
+  a:alu_r('mul', 2, 1)
+  a:alu('rsh', 2, 64 - SLOT_BITS)
+  a:alu('mul', 2, self.slot)
+  a:alu_r('add', 0, 2)
+  a:alu_r('mov', 7, 0)
+  a:alu('add', 7, WORD)
+  a:load(8, 2, 0, 0)
+  a:alu('add', 1, 1)
+  a:jump('==', 1, 0, 'elsewhere')
+  a:jump_r('==', 1, 2, 'in its slot')
+  a:label 'elsewhere'
+  local slot_at = a:take(WORD)
+  a:store(8, FRAME, slot_at, 0)
+  find_hashed(self, a, source, places, one, key_at)
+  -- The next event of the key finds the slot. One that interrupts this program may have taken it.
+  a:load(8, 2, FRAME, slot_at)
+  a:load(8, 0, 2, 0)
+  a:jump('!=', 0, 0, 'in its slot')
+  a:load(8, 1, FRAME, key_at)
+  a:alu('add', 1, 1)
+  a:compare_exchange(2, 0, 1)
+  a:give(slot_at, WORD)
+  a:label 'in its slot'
+end
+
+--- r8 = the count of the bucket in r3 of the key; jumps to `full` if there is no room for it.
+local function find_bucket(self, a, places, key_at)
+  a:store(8, FRAME, key_at + self.key_size, 3)
+  look_up(a, places, self.buckets, key_at)
+  a:jump('!=', 0, 0, 'bucket')
+  local value_at = a:take(WORD)
+  a:store_value(8, FRAME, value_at, 0)
+  insert(a, places, self.buckets, key_at, value_at)
+  a:give(value_at, WORD)
+  a:jump('==', 0, 0, 'full')
+  a:label 'bucket'
+  a:alu_r('mov', 8, 0)
+end
+
+--- Adds the value in r0 to the sum at r7 + off: the halves apart. Uses r1.
+local function add_sum(a, off, is_unsigned)
+  a:alu_r('mov', 1, 0)
+  a:extend(1, 32, false)
+  a:atomic_add(8, 7, off, 1)
+  a:alu_r('mov', 1, 0)
+  a:alu(is_unsigned and 'rsh' or 'arsh', 1, 32)
+  a:atomic_add(8, 7, off + WORD, 1)
+end
+
+--- Counts the event in the row at r7, and adds the values on the stack to its sums.
+local function add_event(self, a, one, sums)
+  increment(a, 7, COUNT)
+  for i, at in ipairs(sums) do
+    a:load(8, 0, FRAME, at)
+    add_sum(a, self.sums_at + (i - 1) * SUM, one.sum_parts[i].type == 'u64')
+  end
+end
+
+--- Adds the value in r0, which a histogram can hold, to the statistics at r7 + off. Uses r1.
+local function add_stats(a, off)
+  add_sum(a, off + place 'sum')
+  buckets.raise(a, 7, off + place 'max', 0)
+  a:alu('xor', 0, -1)
+  buckets.raise(a, 7, off + place 'not_min', 0)
+  a:alu('xor', 0, -1)
+end
+
+--- Counts one in the bucket of r0 of those at r7 + off, which may exceed the offset of an instruction. The verifier
+--- follows each path to here apart, so this comes last.
+local function add_bucket(a, off)
+  buckets.number(a, 0, 3, 'done')
+  a:alu('lsh', 3, 3)
+  a:alu_r('add', 7, 3)
+  a:alu('add', 7, off)
+  increment(a, 7, 0)
+end
+
+--- Turns the value on the stack into one that a histogram can hold, in r0. Jumps to `negative` for negative ones that
+--- have a histogram of their own. noted: counts in the row at r7 that it was another one.
+local function load_value(self, a, one, value_at, noted)
+  local usual, huge = a:new_label(), a:new_label()
+  local is_unsigned = one.hist_part.type == 'u64'
+  a:load(8, 0, FRAME, value_at)
+  if not is_unsigned and not one.signed then
+    a:jump('s>=', 0, 0, usual)
+    if noted then increment(a, 7, self.hist_at + place 'negative') end
+    a:alu('mov', 0, 0)
+    return a:label(usual)
+  end
+  a:jump('s<', 0, 0, is_unsigned and huge or 'negative')
+  if one.signed then a:value(1, LARGEST) else a:go(usual) end
+  if one.signed then a:jump_r('<', 0, 1, usual) end
+  a:label(huge)
+  if one.signed then increment(a, 7, self.hist_at + place 'huge') end
+  a:value(0, one.signed and LARGEST or INT64_MAX)
+  a:label(usual)
+end
+
+--- Adds the value to the histogram of the cell at r7, which has its buckets.
+local function add_to_cell(self, a, one, value_at)
+  local buckets_at = one.buckets_at - one.cell_at
+  load_value(self, a, one, value_at, true)
+  add_stats(a, self.hist_at)
+  add_bucket(a, buckets_at)
+  if not one.signed then return end
+  a:go 'done'
+  a:label 'negative'
+  a:load(8, 0, FRAME, value_at)
+  a:alu('neg', 0, 0)
+  a:jump('s>=', 0, 0, 'absolute')
+  a:value(0, INT64_MAX)
+  a:label 'absolute'
+  add_stats(a, one.negative_at - one.cell_at)
+  add_bucket(a, buckets_at + BUCKETS)
+end
+
+--- Generates the program of an event.
+local function generate(self, a, source, places, one, index)
+  local sums, value_at = {}, one.hist and a:take(WORD)
+  if one.condition then compile.condition(a, one.condition.tree, { source = source }, { none = 'without' }) end
+  for i, part in ipairs(one.sum_parts) do
+    local none, known = a:new_label(), a:new_label()
+    sums[i] = a:take(WORD)
+    part.store(a, source, sums[i], none)
+    a:go(known)
+    a:label(none)
+    a:store_value(8, FRAME, sums[i], 0)
+    a:label(known)
+  end
+  if one.hist then one.hist_part.store(a, source, value_at, 'without') end
+  if one.hashed > 0 then
+    local key_at = store_key(self, a, source, places, one, index)
+    find_row(self, a, source, places, one, key_at)
+    if one.hist then
+      load_value(self, a, one, value_at, false)
+      buckets.number(a, 0, 3)
+      find_bucket(self, a, places, key_at)
+      load_value(self, a, one, value_at, true)
+      add_stats(a, self.hist_at)
+      increment(a, 8, 0)
+    end
+    add_event(self, a, one, sums)
+    a:go 'done'
+  end
+  a:label 'full'
+  cells(self, a, places, one.cell_at)
+  a:alu_r('mov', 7, 0)
+  add_event(self, a, one, sums)
+  if one.hist then add_to_cell(self, a, one, value_at) end
+  a:go 'done'
+  a:label 'without'
+  cells(self, a, places, one.without_at)
+  increment(a, 0, 0)
+end
+
+-- Reading -----------------------------------------------------------------------------------------
+
+local UINT64_MAX = 0xffffffffffffffffULL
+
+--- Returns a sum of numbers that are not negative.
+local function saturated(sum)
+  local high = sum.high + bit.rshift(sum.low, 32)
+  if high >= 2 ^ 32 then return UINT64_MAX end
+  return bit.lshift(ffi.cast('uint64_t', high), 32) + sum.low % 2 ^ 32
+end
+
+--- Reads the cells and slots of a side and clears them.
+---@param side integer
+---@param each fun(index: integer, cpu: integer, row: ffi.cdata*, without: number) for each event
+---@param each_slot fun(index: integer, cpu: integer, row: ffi.cdata*, key: ffi.cdata*) for each slot in use
+function Tally:read_cells(side, each, each_slot)
+  local key = ffi.new 'uint64_t[1]'
+  for cpu = 0, self.nr_cpus - 1 do
+    local at = self.cells.bytes + ((side - 1) * self.nr_cpus + cpu) * self.stride
+    for i, one in ipairs(self.list) do
+      each(i, cpu, at + one.cell_at, tonumber(ffi.cast(words, at + one.without_at)[0]))
+      for slot = 0, one.slots_at and SLOTS - 1 or -1 do
+        local from = at + one.slots_at + slot * self.slot
+        key[0] = ffi.cast(words, from)[0] - 1
+        if key[0] ~= UINT64_MAX then each_slot(i, cpu, from + WORD, ffi.cast('uint8_t *', key)) end
+      end
+    end
+    ffi.fill(at, self.stride)
+  end
+end
+
+--- Takes the rows of the hash of a side.
+---@param side integer
+---@param each fun(index: integer, cpu: integer, row: ffi.cdata*, key: ffi.cdata*)
+function Tally:take_rows(side, each)
+  if not self.rows then return end
+  program.take(self.rows[side], function(key, row)
+    local tail = ffi.cast('uint32_t *', key + self.key_size - WORD)
+    each(tail[0], tail[1], row, key)
+  end)
+end
+
+--- Takes the buckets of the rows of a side.
+---@param side integer
+---@param each fun(index: integer, cpu: integer, number: integer, count: number, key: ffi.cdata*)
+function Tally:take_buckets(side, each)
+  if not self.buckets then return end
+  program.take(self.buckets[side], function(key, count)
+    local tail = ffi.cast('uint32_t *', key + self.key_size - WORD)
+    each(tail[0], tail[1], tail[2], tonumber(ffi.cast(words, count)[0]), key)
+  end)
+end
+
+--- The number of events of a row.
+function Tally:count(row) return tonumber(ffi.cast(words, row + COUNT)[0]) end -- luacheck: no self
+
+--- The time of the first event of a row with a key.
+function Tally:time(row) return ffi.cast(words, row + TIME)[0] end -- luacheck: no self
+
+--- The name of a row.
+function Tally:name(row, index) return self.list[index].name_part.read(row + self.name_at) end
+
+--- The sum i of a row.
+function Tally:sum(row, i)
+  local sum = ffi.cast(row_sum, row + self.sums_at + (i - 1) * SUM)[0]
+  return tonumber(sum.high) * 2 ^ 32 + tonumber(sum.low)
+end
+
+local function sums_of(from, count)
+  return ffi.new('struct hist_sums', {
+    count = count, sum = saturated(from.sum), not_min = from.not_min, max = from.max, negative = from.negative,
+  })
+end
+
+--- Adds the histogram of a cell to histogram `slot` of each of the sets.
+---@param row ffi.cdata*
+---@param index integer
+---@param set HistSet
+---@param negative? HistSet
+---@param slot integer
+---@return number huge how many values were too large
+function Tally:add_hist(row, index, set, negative, slot)
+  local one = self.list[index]
+  local function add(to, stats_at, buckets_at)
+    local from, n = ffi.cast(row_hist, row + stats_at), 0
+    local counts = ffi.cast(words, row + buckets_at)
+    for i = 0, C.HIST_BUCKETS - 1 do n = n + tonumber(counts[i]) end
+    if n > 0 then C.hist_set_add_sums(to, slot, sums_of(from, n), counts) end
+    return tonumber(from.huge)
+  end
+  local buckets_at = one.buckets_at - one.cell_at
+  local huge = add(set, self.hist_at, buckets_at)
+  if one.signed then add(negative, one.negative_at - one.cell_at, buckets_at + BUCKETS) end
+  return huge
+end
+
+--- Adds the statistics of a row with a key to a histogram.
+function Tally:add_stats(row, set, slot)
+  C.hist_set_add_sums(set, slot, sums_of(ffi.cast(row_hist, row + self.hist_at), self:count(row)), nil)
+end
+
+local none = ffi.new 'struct hist_sums'
+
+--- Adds counts by number of bucket to a histogram, whose statistics add_stats() adds.
+---@param counts table<integer, number>
+---@param set HistSet
+---@param slot integer
+function Tally:add_buckets(counts, set, slot)
+  self._counts = self._counts or ffi.new('uint64_t[?]', C.HIST_BUCKETS)
+  for number, count in pairs(counts) do self._counts[number] = count end
+  C.hist_set_add_sums(set, slot, none, self._counts)
+  for number in pairs(counts) do self._counts[number] = 0 end
+end
+
+-- Setting up --------------------------------------------------------------------------------------
+
+--- Returns a tally, with its maps. Refuses what cannot be counted in the kernel.
+---@param list TallyEvent[]
+---@param settings { nr_cpus: integer, sides: integer, max_keys: integer, env: table<string, function> }
+---@return KernelTally
+function tally.new(list, settings)
+  local self, has_hist = setmetatable({ list = list, nr_cpus = settings.nr_cpus, sides = settings.sides, key_size = 0 },
+    Tally), false
+  for _, one in ipairs(list) do
+    local fields = one.fields
+    split_key(one, fields, settings.env)
+    one.sum_parts = {}
+    for i, text in ipairs(one.sums) do one.sum_parts[i] = parts.of(fields, text, settings.env) end
+    one.hist_part = one.hist and parts.of(fields, one.hist, settings.env)
+    if one.filter then
+      local wrong
+      one.condition, wrong = expr.compile(one.filter, fields, { form = 'filter' })
+      if not one.condition then asm.refuse('%s', wrong.message) end
+    end
+    one.name_part = one.name and parts.of(fields, one.name, settings.env)
+    if one.signed and one.hashed > 0 then asm.refuse 'histograms of negative numbers have no keys there' end
+    has_hist = has_hist or one.hist ~= nil and one.hashed > 0
+    if one.hashed > 0 then self.key_size = math.max(self.key_size, one.key_size + WORD) end
+  end
+  if self.key_size > MAX_KEY then asm.refuse 'its keys are too long' end
+  lay_out(self)
+  self.cells = program.mapped(self.sides * self.nr_cpus * self.stride)
+  if self.key_size == 0 then return self end
+  self.rows = switch.maps(settings.sides, function()
+    return program.hash(self.key_size, self.row, settings.max_keys)
+  end)
+  self.buckets = has_hist and switch.maps(settings.sides, function()
+    return program.hash(self.key_size + WORD, WORD, settings.max_keys * BUCKETS_PER_KEY)
+  end)
+  return self
+end
+
+--- Returns the body of the program of event i, see probe.load().
+---@param i integer
+---@return fun(a: Asm, source: Source, places: ProbePlaces)
+function Tally:body(i)
+  return function(a, source, places) generate(self, a, source, places, self.list[i], i) end
+end
+
+return tally

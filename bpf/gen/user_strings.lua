@@ -1,0 +1,221 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Programs that write the record of a system call's event together with the strings that its arguments point to. The
+--- strings are read when the event happens and are part of its record, so they cannot belong to another call, and are
+--- lost only with it. The records go to perf's rings, as those of the task filter (bindings/bpf/task_filter.lua).
+---
+--- What cannot be read as it is has a mark, which is part of the text: `...` after a text that is cut, `<null>`, and
+--- `<unreadable>` for memory that is not present or not mapped. A program must not wait until a page is read from disk.
+local asm = require 'bpf.gen.asm'
+local bit = require 'bit'
+local ffi = require 'ffi'
+local libbpf = require 'bindings.bpf.libbpf'
+local program = require 'bpf.gen.program'
+local system_calls = require 'bpf.gen.system_calls'
+local types = require 'bpf.gen.types'
+
+local CONTEXT, FRAME = asm.CONTEXT, asm.FRAME
+local user_strings = {}
+
+user_strings.MAX = 256 -- bytes of a string
+local ROOM = user_strings.MAX + 8 -- bytes that are read, to see that a string is longer, or for a mark
+local MAX_LIST, MAX_ELEMENTS = 1024, 32 -- bytes and strings of a list, such as argv, that are followed by `...`
+
+local CURRENT_CPU = 0xffffffff -- BPF_F_CURRENT_CPU
+local FIRST_FIELD = 8 -- offset in the record
+local RECORD, END = 7, 9 -- registers: the record, and its size so far
+local REGS = 8 -- register: the task's registers
+
+--- A string of an event.
+---@class UserString
+---@field name string of the argument
+---@field field string of the record
+---@field argument integer from 0
+---@field is_list boolean it is an array of strings that ends with a null pointer, such as argv
+
+---@class UserStringsSpec
+---@field tracepoint string 'sys_enter' or 'sys_exit'
+---@field nr integer of the system call
+---@field type integer common_type
+---@field fields table<string, Field> of the record
+---@field arguments string[] names of the system call's arguments
+---@field strings UserString[]
+---@field own_pid? integer the process whose events are left out
+
+--- Generates code that appends a text and its NUL to the record.
+local function append(a, text)
+  local padded = text .. ('\0'):rep(8 - #text % 8)
+  a:alu_r('mov', 1, RECORD)
+  a:alu_r('add', 1, END)
+  for at = 0, #padded - 1, 8 do
+    a:value(2, ffi.cast('const uint64_t *', padded:sub(at + 1, at + 8))[0])
+    a:store(8, 1, at, 2)
+  end
+  a:alu('add', END, #text + 1)
+end
+
+--- Generates code that appends the string at an address of the program, or a mark.
+---@param slot integer place on the stack: the address
+local function append_string(a, slot)
+  local bad, null, cut, done = a:new_label(), a:new_label(), a:new_label(), a:new_label()
+  a:alu_r('mov', 1, RECORD)
+  a:alu_r('add', 1, END)
+  a:alu('mov', 2, ROOM)
+  a:load(8, 3, FRAME, slot)
+  a:call 'probe_read_user_str'
+  a:jump('s<=', 0, 0, bad)
+  a:jump('s>', 0, user_strings.MAX + 1, cut)
+  a:alu_r('add', END, 0)
+  a:go(done)
+  a:label(cut)
+  a:alu('add', END, user_strings.MAX)
+  append(a, '...')
+  a:go(done)
+  a:label(bad)
+  a:load(8, 3, FRAME, slot)
+  a:jump('==', 3, 0, null)
+  append(a, '<unreadable>')
+  a:go(done)
+  a:label(null)
+  append(a, '<null>')
+  a:label(done)
+end
+
+--- Generates code that appends the strings of a list, separated by spaces.
+---@param slot integer place on the stack: the list's address
+local function append_list(a, slot)
+  local element = a:take(8)
+  local bad, null, cut, done = a:new_label(), a:new_label(), a:new_label(), a:new_label()
+  --- Writes over the NUL before the end.
+  local function separate()
+    a:alu_r('mov', 1, RECORD)
+    a:alu_r('add', 1, END)
+    a:store_value(1, 1, -1, (' '):byte())
+  end
+  a:load(8, 3, FRAME, slot)
+  a:jump('==', 3, 0, null)
+  for i = 0, MAX_ELEMENTS - 1 do
+    a:alu_r('mov', 1, FRAME)
+    a:alu('add', 1, element)
+    a:alu('mov', 2, 8)
+    a:load(8, 3, FRAME, slot)
+    a:alu('add', 3, 8 * i)
+    a:call 'probe_read_user'
+    a:jump('!=', 0, 0, bad)
+    a:load(8, 3, FRAME, element)
+    a:jump('==', 3, 0, done)
+    if i > 0 then
+      separate()
+      local room = a:new_label()
+      a:jump('<=', END, MAX_LIST, room)
+      a:go(cut)
+      a:label(room)
+    end
+    append_string(a, element)
+  end
+  separate()
+  a:label(cut)
+  append(a, '...')
+  a:go(done)
+  a:label(bad)
+  append(a, '<unreadable>')
+  a:go(done)
+  a:label(null)
+  append(a, '<null>')
+  a:label(done)
+  a:give(element, 8)
+end
+
+--- Generates code that jumps to `done` unless the event is this system call, of a 64-bit program that is not us. Leaves
+--- the ids of the current task in r0 and its registers in REGS.
+local function select(a, spec)
+  a:load(8, REGS, CONTEXT, 0)
+  system_calls.number(a, 1, CONTEXT, spec.tracepoint)
+  a:jump('!=', 1, spec.nr, 'done')
+  a:call 'get_current_task_btf'
+  system_calls.if_compat(a, 0, 'done')
+  a:call 'get_current_pid_tgid'
+  if not spec.own_pid then return end
+  a:alu_r('mov', 1, 0)
+  a:alu('rsh', 1, 32)
+  a:jump('==', 1, spec.own_pid, 'done')
+end
+
+--- Generates code that writes the fields of the kernel's own record.
+local function write_fields(a, spec)
+  local fields = spec.fields
+  a:alu('lsh', 0, 32)
+  a:alu('or', 0, spec.type)
+  a:store(8, RECORD, 0, 0)
+  a:store_value(4, RECORD, fields.__syscall_nr.offset, spec.nr)
+  local function write(field, register, offset)
+    a:load(8, 1, register, offset)
+    a:store(field.size, RECORD, field.offset, 1)
+  end
+  if fields.ret then write(fields.ret, CONTEXT, 8) end
+  for i, name in ipairs(spec.arguments) do
+    if fields[name] then write(fields[name], REGS, (types.member('pt_regs', system_calls.REGISTERS[i]))) end
+  end
+end
+
+local function generate(spec, memory, events)
+  local a, size = asm.new(), FIRST_FIELD
+  a:alu_r('mov', CONTEXT, 1)
+  select(a, spec)
+  local key, ids = a:take(8), a:take(8)
+  a:store(8, FRAME, ids, 0)
+  a:store_value(8, FRAME, key, 0)
+  a:map(1, memory)
+  a:alu_r('mov', 2, FRAME)
+  a:alu('add', 2, key)
+  a:call 'map_lookup_elem'
+  a:jump('==', 0, 0, 'done')
+  a:alu_r('mov', RECORD, 0)
+  a:load(8, 0, FRAME, ids)
+  write_fields(a, spec)
+  for _, field in pairs(spec.fields) do size = math.max(size, field.offset + field.size) end
+  a:alu('mov', END, size)
+  local start, address = ids, key
+  for _, one in ipairs(spec.strings) do
+    a:store(8, FRAME, start, END)
+    a:load(8, 1, REGS, (types.member('pt_regs', system_calls.REGISTERS[one.argument + 1])))
+    a:store(8, FRAME, address, 1)
+    if one.is_list then append_list(a, address) else append_string(a, address) end
+    -- A field of any length: length << 16 | offset.
+    a:load(8, 2, FRAME, start)
+    a:alu_r('mov', 1, END)
+    a:alu_r('sub', 1, 2)
+    a:alu('lsh', 1, 16)
+    a:alu_r('or', 1, 2)
+    a:store(4, RECORD, spec.fields[one.field].offset, 1)
+  end
+  a:alu_r('mov', 1, CONTEXT)
+  a:map(2, events)
+  a:value(3, CURRENT_CPU)
+  a:alu_r('mov', 4, RECORD)
+  a:alu_r('mov', 5, END)
+  a:call 'perf_event_output'
+  a:label 'done'
+  a:alu('mov', 0, 0)
+  a:exit()
+  return a
+end
+
+--- Loads the program of an event, which is not attached yet. Refuses what this kernel cannot do.
+---@param spec UserStringsSpec
+---@return Descriptor program
+---@return Descriptor events the array of perf events to which it writes
+function user_strings.load(spec)
+  if ffi.arch ~= 'x64' then asm.refuse('the arguments of system calls are known on x86-64 only') end
+  local lib, missing = libbpf.open()
+  if not lib then asm.refuse('%s', missing) end
+  local size = 0
+  for _, field in pairs(spec.fields) do size = math.max(size, field.offset + field.size) end
+  for _, one in ipairs(spec.strings) do size = size + (one.is_list and MAX_LIST or 0) + ROOM end
+  local memory = program.memory(bit.band(size + 2 * ROOM, -8))
+  local events = program.perf_events(lib.libbpf_num_possible_cpus())
+  local loaded = program.load(generate(spec, memory, events), { type = 'tracing', name = 'profscript_str',
+    tracepoint = types.tracepoint(spec.tracepoint) })
+  return loaded, events
+end
+
+return user_strings
