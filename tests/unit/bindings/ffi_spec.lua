@@ -3,7 +3,8 @@
 local ffi = require 'ffi'
 
 -- Libraries that are loaded at run time have their own declarations.
-local MODULES_OF_LIBRARIES = { 'bindings/base/number_names.lua', 'bindings/bpf/libbpf.lua', 'scripts/lib/export/zlib.lua' }
+local MODULES_OF_LIBRARIES = { 'bindings/base/number_names.lua', 'bindings/bpf/libbpf.lua',
+  'scripts/lib/export/zlib.lua' }
 
 local function read(path)
   local file = assert(io.open(path))
