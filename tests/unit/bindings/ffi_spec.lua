@@ -14,7 +14,7 @@ local function read(path)
 end
 
 local function sources()
-  local pipe = assert(io.popen "find bindings -name '*.lua'")
+  local pipe = assert(io.popen "find bindings bpf scripts/lib -name '*.lua'")
   local paths = {}
   for path in pipe:lines() do paths[#paths + 1] = path end
   pipe:close()

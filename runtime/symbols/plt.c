@@ -3,7 +3,7 @@
  * The code is read instead of counting entries: linkers omit entries, order them freely, and split
  * them in two for indirect branch tracking.
  */
-#include "stacks/plt.h"
+#include "symbols/plt.h"
 
 #include <gelf.h>
 #include <stdbool.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "os/quit.h"
+#include "process/quit.h"
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <termios.h>
 #include <unistd.h>
-#include "os/self_maps.h"
+#include "process/self_maps.h"
 
 enum { MAX_FILES = 65536 }; /* that are closed one by one where the kernel has no close_range() */
 

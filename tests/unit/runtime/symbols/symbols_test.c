@@ -17,7 +17,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 #include "tests/unit/runtime/compile.h"
-#include "stacks/symbols.h"
+#include "symbols/symbols.h"
 
 static const char source[] =
 	"__attribute__((noinline)) static int local_one(int x) { return x * 3; }\n"

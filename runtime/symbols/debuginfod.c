@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Loaded on demand: the library brings a whole HTTP client. */
-#include "stacks/debuginfod.h"
+#include "symbols/debuginfod.h"
 
 #include <errno.h>
 #include <stdlib.h>

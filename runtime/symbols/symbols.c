@@ -5,7 +5,7 @@
  * those have a table. A file with the build id of a file that has a full table uses that table: the
  * other file is its twin.
  */
-#include "stacks/symbols.h"
+#include "symbols/symbols.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,12 +18,12 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "stacks/symbol_cache.h"
-#include "stacks/buildids.h"
-#include "stacks/debugfile.h"
-#include "stacks/string_pool.h"
-#include "stacks/symtab.h"
-#include "stacks/process_file.h"
+#include "symbols/symbol_cache.h"
+#include "symbols/buildids.h"
+#include "symbols/debugfile.h"
+#include "symbols/string_pool.h"
+#include "symbols/symtab.h"
+#include "symbols/process_file.h"
 
 enum {
 	MAX_FILES = 1 << 18,

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-#include "os/signals.h"
+#include "process/signals.h"
 
 static int is_readable(void)
 {

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <libelf.h>
-#include "stacks/buildids.h"
+#include "symbols/buildids.h"
 
 /* Gets the build id. Returns its size, 0 if elf has none. */
 uint32_t debugfile_build_id(Elf *elf, uint8_t id[BUILD_ID_MAX]);

@@ -3,13 +3,13 @@
  * Sorted ranges without overlaps: new code replaces what was there. Removal of code is ignored,
  * because stacks are resolved later.
  */
-#include "stacks/ksymbols.h"
+#include "symbols/ksymbols.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <linux/perf_event.h>
 
-#include "stacks/string_pool.h"
+#include "symbols/string_pool.h"
 
 enum { MAX_SYMBOLS = 1 << 16 };
 

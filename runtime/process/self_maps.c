@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "os/self_maps.h"
+#include "process/self_maps.h"
 #include <fcntl.h>
 #include <stdbool.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * A symbolic link below the root of another process must not lead out of it, neither to a wrong
  * file nor to one that the process may not see. openat2() follows links as the process would.
  */
-#include "stacks/process_file.h"
+#include "symbols/process_file.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -4,7 +4,7 @@
  * it writes through a callback that jumps out when the buffer is full. At that point it holds no
  * memory except what a Rust name in Punycode takes.
  */
-#include "stacks/demangle.h"
+#include "symbols/demangle.h"
 
 #include <setjmp.h>
 #include <stdbool.h>

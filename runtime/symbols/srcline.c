@@ -3,7 +3,7 @@
  * There is one Dwfl per file, with the file as its only module; the most recently used ones are
  * kept. Debug files are searched as for symbols.
  */
-#include "stacks/srcline.h"
+#include "symbols/srcline.h"
 
 #include <dwarf.h>
 #include <stdbool.h>
@@ -14,9 +14,9 @@
 #include <elfutils/libdw.h>
 #include <elfutils/libdwfl.h>
 
-#include "stacks/debugfile.h"
-#include "stacks/string_pool.h"
-#include "stacks/symbols.h"
+#include "symbols/debugfile.h"
+#include "symbols/string_pool.h"
+#include "symbols/symbols.h"
 
 enum {
 	MAX_MODULES = 16,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "os/line_editor.h"
+#include "process/line_editor.h"
 #include <errno.h>
 #include <histedit.h>
 #include <stdbool.h>
@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include <wchar.h>
 #include "error.h"
-#include "os/quit.h"
+#include "process/quit.h"
 
 enum { MAX_HISTORY = 1000, END_OF_INPUT = 'D' - '@' };
 

@@ -5,7 +5,7 @@
  * whatever covers the address was already open where the entry begins: each entry knows the
  * innermost of those, its parent.
  */
-#include "stacks/symtab.h"
+#include "symbols/symtab.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "stacks/plt.h"
+#include "symbols/plt.h"
 
 #define NONE UINT32_MAX
 

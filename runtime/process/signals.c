@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "os/signals.h"
+#include "process/signals.h"
 #include <errno.h>
 #include <signal.h>
 #include <stddef.h>
@@ -7,7 +7,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 #include "os/clock.h"
-#include "os/watchdog.h"
+#include "process/watchdog.h"
 
 /* Signal handlers have no other place for their state. */
 static volatile sig_atomic_t stop_requested, reopen_requested, report_requested;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* A list: there are at most some hundred files, and each is looked up once. */
-#include "stacks/buildids.h"
+#include "symbols/buildids.h"
 
 #include <elf.h>
 #include <fcntl.h>

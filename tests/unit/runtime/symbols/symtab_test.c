@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 #include <cmocka.h>
-#include "stacks/symtab.h"
+#include "symbols/symtab.h"
 #include "tests/unit/runtime/compile.h"
 
 /* Blocks of 16 bytes. */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "os/output.h"
+#include "process/output.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "os/signals.h"
+#include "process/signals.h"
 
 enum { WAIT_MS = 100 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* runtime/stacks/process_file.c: only regular files are opened. */
-#include "stacks/process_file.h"
+/* runtime/symbols/process_file.c: only regular files are opened. */
+#include "symbols/process_file.h"
 
 #include <errno.h>
 #include <fcntl.h>

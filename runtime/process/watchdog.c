@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "os/watchdog.h"
+#include "process/watchdog.h"
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 #include <time.h>
 #include <ucontext.h>
-#include "os/self_maps.h"
+#include "process/self_maps.h"
 
 enum {
 	TICK = 100000000, /* ns of CPU time between two looks */

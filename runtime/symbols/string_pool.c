@@ -3,7 +3,7 @@
  * The strings are in chunks that never move; the hash table points to them. The hash is seeded,
  * because traced programs choose names and must not choose collisions.
  */
-#include "stacks/string_pool.h"
+#include "symbols/string_pool.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
-#include "stacks/demangle.h"
+#include "symbols/demangle.h"
 
 struct buildids;
 struct string_pool;

@@ -2,13 +2,13 @@
 /*
  * A hash table without deletion. It is seeded, because traced programs choose offsets.
  */
-#include "stacks/symbol_cache.h"
+#include "symbols/symbol_cache.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
-#include "stacks/symbols.h"
+#include "symbols/symbols.h"
 
 enum { FIRST_SLOTS = 256, MAX_LOOKUPS = 1 << 20 };
 

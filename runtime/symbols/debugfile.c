@@ -3,7 +3,7 @@
  * A debug file of another program would give wrong names. It must have the program's build id or,
  * if one of them has none, the checksum that the program contains.
  */
-#include "stacks/debugfile.h"
+#include "symbols/debugfile.h"
 
 #include <errno.h>
 #include <gelf.h>
@@ -15,8 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "stacks/debuginfod.h"
-#include "stacks/process_file.h"
+#include "symbols/debuginfod.h"
+#include "symbols/process_file.h"
 
 enum {
 	UNPACKED_MAX = 128 << 20,

@@ -4,7 +4,7 @@
  * entries may overlap newer ones and reach far beyond their neighbours, so each entry has the
  * greatest end of those up to it.
  */
-#include "stacks/perfmap.h"
+#include "symbols/perfmap.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,9 +15,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "stacks/string_pool.h"
-#include "stacks/symbols.h"
-#include "stacks/process_file.h"
+#include "symbols/string_pool.h"
+#include "symbols/symbols.h"
+#include "symbols/process_file.h"
 
 enum {
 	MAX_MAPS = 64, /* maps with open descriptors */
