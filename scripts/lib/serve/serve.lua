@@ -40,7 +40,9 @@ end
 function serving.new(run)
   local self = setmetatable({ reports = 0, puts = 0, said_replaced = {} }, Serving)
   self.metrics = registry.new(run.name, wall)
-  if run.opt.serve then self.page, self.events_of, self.question = page.new(), {}, ffi.new('char[?]', C.HTTP_QUESTION) end
+  if run.opt.serve then
+    self.page, self.events_of, self.question = page.new(), {}, ffi.new('char[?]', C.HTTP_QUESTION)
+  end
   self:again(run)
   return self
 end
