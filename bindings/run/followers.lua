@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Followers: what goes along with a run beside its script, such as an export or the metrics of its reports. Each is a
---- file in scripts/lib/followers/ (see bindings/options/plugins.lua), by whose name the run knows it. They are called in
---- the order of their names.
+--- file in scripts/lib/followers/ (see bindings/options/plugins.lua), by whose name the run knows it. They are called
+--- in the order of their names.
 local failure = require 'bindings.base.failure'
 local plugins = require 'bindings.options.plugins'
 
