@@ -295,9 +295,9 @@ void features_read_conversion(struct features *f, const struct perf_event_header
 
 void features_read_trace(struct features *f, const struct perf_event_header *rec)
 {
-	static const char *const kinds[] = {"hardware trace", "Intel PT trace", "Intel BTS trace",
-					    "Arm CoreSight trace", "Arm SPE trace", "S/390 trace",
-					    "HiSilicon PTT trace"};
+	static const char *const kinds[] = {
+		"hardware trace", "Intel PT trace", "Intel BTS trace",	  "Arm CoreSight trace",
+		"Arm SPE trace",  "S/390 trace",    "HiSilicon PTT trace"};
 	uint32_t kind = 0;
 
 	if (rec->size >= sizeof(*rec) + sizeof(kind))
