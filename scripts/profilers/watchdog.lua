@@ -4,21 +4,11 @@
 local cpu_list = require 'lib.cpu_list'
 local failure = require 'lib.failure'
 local fs = require 'lib.fs'
+local kernel_files = require 'lib.engines.kernel_files'
 local tables = require 'lib.table'
 
 local SLACK = 2e8 -- ns that the timer may be late
 local REPEAT = 1e8 -- ns between two lines about a CPU that other CPUs check
-
---- Returns the address of a kernel function as text; nil if it is unknown.
-local function address_of(name)
-  local file = io.open '/proc/kallsyms'
-  local found
-  for line in file and file:lines() or function() end do
-    found = found or line:match('^(%x+) %a ' .. name .. '$')
-  end
-  if file then file:close() end
-  return found and not found:match '^0+$' and '0x' .. found or nil
-end
 
 local function has_cpu(list, cpu)
   for _, range in ipairs(list and cpu_list.parse(list) or {}) do
@@ -101,12 +91,14 @@ each check.]],
 
   start = function(opt, out, session)
     local thresh = tonumber(fs.line '/proc/sys/kernel/watchdog_thresh')
-    local timer = address_of 'watchdog_timer_fn'
+    local timer = kernel_files.symbol 'watchdog_timer_fn'
     if opt.input or session.per_thread then
       return nil, 'recordings, -p, -t and workloads are not supported: it watches the CPUs of this kernel'
     end
     if not thresh or thresh == 0 then failure.unavailable 'watchdog: kernel.watchdog_thresh is missing or 0' end
-    if not timer then failure.unavailable 'watchdog: /proc/kallsyms hides the address of watchdog_timer_fn' end
+    if not timer or timer == '0' then
+      failure.unavailable 'watchdog: /proc/kallsyms hides the address of watchdog_timer_fn'
+    end
     local period = thresh * 2e9 / 5
     local clock = session.event {
       session.supports 'cycles' and 'cycles' or 'cpu-clock', freq = opt.freq, stack = opt.call_graph,
@@ -146,7 +138,7 @@ each check.]],
       lost = function() expired, ran, overdue = {}, {}, {} end,
       interval = printer.offer,
       stop = printer.offer,
-      ['timer:hrtimer_expire_entry/function==' .. timer .. '/'] = function(ev)
+      ['timer:hrtimer_expire_entry/function==0x' .. timer .. '/'] = function(ev)
         local cpu = ev._cpu
         expired[cpu] = ev._time
         ran[cpu] = ran[cpu] or ev._time
