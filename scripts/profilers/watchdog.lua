@@ -70,6 +70,17 @@ local function new_printer(opt, out)
   return printer
 end
 
+--- Returns the threshold of the kernel's watchdog in s, and the address of its timer.
+local function configuration()
+  local thresh = tonumber(fs.line '/proc/sys/kernel/watchdog_thresh')
+  local timer = kernel_files.symbol 'watchdog_timer_fn'
+  if not thresh or thresh == 0 then failure.unavailable 'watchdog: kernel.watchdog_thresh is missing or 0' end
+  if not timer or timer == '0' then
+    failure.unavailable 'watchdog: /proc/kallsyms hides the address of watchdog_timer_fn'
+  end
+  return thresh, timer
+end
+
 return {
   summary = 'Predict hard and soft lockups, and show what the CPU runs',
   description = [[
@@ -90,22 +101,16 @@ each check.]],
   },
 
   start = function(opt, out, session)
-    local thresh = tonumber(fs.line '/proc/sys/kernel/watchdog_thresh')
-    local timer = kernel_files.symbol 'watchdog_timer_fn'
     if opt.input or session.per_thread then
       return nil, 'recordings, -p, -t and workloads are not supported: it watches the CPUs of this kernel'
     end
-    if not thresh or thresh == 0 then failure.unavailable 'watchdog: kernel.watchdog_thresh is missing or 0' end
-    if not timer or timer == '0' then
-      failure.unavailable 'watchdog: /proc/kallsyms hides the address of watchdog_timer_fn'
-    end
+    local thresh, timer = configuration()
     local period = thresh * 2e9 / 5
     local clock = session.event {
       session.supports 'cycles' and 'cycles' or 'cpu-clock', freq = opt.freq, stack = opt.call_graph,
     }
     local expired, ran = {}, {} -- by CPU: when the timer last expired, when the thread last ran
     local overdue = {} -- by CPU: when other CPUs first found it overdue, later when that was last printed
-
     local printer = new_printer(opt, out)
 
     --- Checks another CPU. Prints it at the second check only: after a pause of the whole machine, the expiry of its
