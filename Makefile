@@ -52,7 +52,7 @@ FFI_HEADERS := $(addsuffix .h,$(addprefix runtime/,error event event_request nea
 FFI_KERNEL   = struct.perf_event_attr enum.perf_type_id enum.perf_event_sample_format enum.bpf_map_type
 
 .DELETE_ON_ERROR:
-.PHONY: all deps demo test bench lint headers fuzz api man install clean help programs FORCE
+.PHONY: all deps demo test bench lint headers fuzz corpus api man install clean help programs FORCE
 
 all: $(PROGRAM) ## build ./profscript (the default); with ASAN=1 build/asan/profscript
 
@@ -171,6 +171,9 @@ fuzz: deps ## run every fuzz target for FUZZ_TIME seconds (30)
 	@set -e; for f in $(FUZZERS); do echo "  FUZZ    $$f"; mkdir -p $$f.corpus; \
 		$$f -verbosity=0 -print_final_stats=1 -max_total_time=$(or $(FUZZ_TIME),30) \
 			-artifact_prefix=$$f. $$f.corpus tests/recordings tests/fuzz/corpus; done
+
+corpus: all ## compare how profscript and perf read the recordings below DIR
+	@tests/tools/corpus.py '$(or $(DIR),$(error DIR=FOLDER names a folder with recordings))'
 
 api: all ## docs/api.md, from the annotations in the code
 	./$(PROGRAM) --lua docs/api.lua >docs/api.md
