@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
-local oneliner = require 'lib.oneliner'
+local oneliner = require 'lib.engines.oneliner'
 
 --- The columns and names of the tables that a program prints.
 local function tables_of(program)

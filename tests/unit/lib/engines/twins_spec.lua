@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
-local twins = require 'lib.twins'
+local twins = require 'lib.engines.twins'
 
 local FIELDS = { pid = { size = 4, count = 1 } }
 

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
-local oneliner = require 'lib.oneliner'
-local repl = require 'lib.repl'
+local oneliner = require 'lib.engines.oneliner'
+local repl = require 'lib.engines.repl'
 
 describe('repl.parse', function()
   it('tells commands, questions and programs apart', function()

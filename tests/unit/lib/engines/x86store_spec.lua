@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 -- Instructions whose operands no test can produce on this machine; live/profilers/breakpoint_test.sh runs others.
-local x86store = require 'lib.x86store'
+local x86store = require 'lib.engines.x86store'
 
 local AT = 0x1000ULL
 

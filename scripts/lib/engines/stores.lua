@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Values written to watched addresses (breakpoint). The instructions are read from memory or from their file, and
---- decoded by lib.x86store.
-local kcore = require 'lib.kcore'
-local x86store = require 'lib.x86store'
+--- decoded by lib.engines.x86store.
+local kcore = require 'lib.engines.kcore'
+local x86store = require 'lib.engines.x86store'
 
 local stores = {}
 

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 -- A core file made by the test, with two segments, read as /proc/kcore is.
-local kcore = require 'lib.kcore'
+local kcore = require 'lib.engines.kcore'
 
 --- A little-endian integer of n bytes.
 local function int(value, size)
