@@ -4,8 +4,8 @@ return {
   after = 'csv',
   options = {
     { group = 'run', name = 'query', type = 'string', argument = 'SQL',
-      help = 'print the results of SELECT statements on the rows of each report instead of these; the columns are those '
-        .. 'of --csv', needs = { 'whole_run' } },
+      help = 'print the results of SELECT statements on the rows of each report instead of these; the columns are '
+        .. 'those of --csv', needs = { 'whole_run' } },
   },
   new = function(run)
     local own = run.profiler.options
