@@ -116,11 +116,11 @@ $(BUILD)/ffi_headers.o: $(BUILD)/ffi_headers.h
 $(BUILD)/%.bc.o: %.lua
 	$(call quiet,LUA)mkdir -p $(@D) && luajit -bg -t c -n $(subst /,.,$*) $< - | $(CC) -O0 -c -o $@ -xc -
 
-# The definition files of `profscript stubs`, as the module bindings.command.stub_files.
+# The definition files of `profscript stubs`, as the module lib.engines.stub_files.
 $(BUILD)/stubs.lua: $(SCRIPTS_API)
 	@mkdir -p $(@D) && luajit docs/stubs.lua >$@
 $(BUILD)/stubs.bc.o: $(BUILD)/stubs.lua
-	$(call quiet,LUA)luajit -bg -t c -n bindings.command.stub_files $< - | $(CC) -O0 -c -o $@ -xc -
+	$(call quiet,LUA)luajit -bg -t c -n lib.engines.stub_files $< - | $(CC) -O0 -c -o $@ -xc -
 
 # What browsers read, as the module lib.web.files.
 $(BUILD)/web.lua: scripts/lib/web/pack.lua $(WEB_FILES)
