@@ -237,7 +237,7 @@ function Captures:add(event, checked)
   end
   local loaded, why = asm.attempt(function() return load(self, event, kernel:filters(event)) end)
   event.is_filtered = loaded ~= nil
-  if why and event.user_filter then -- which profscript evaluates in any case
+  if why and event.filters.user then -- which profscript evaluates in any case
     why = select(2, asm.attempt(function() return load(self, event, kernel:filters(event, true)) end))
   end
   return why

@@ -79,7 +79,7 @@ local function is_untraced(set, attrs)
 end
 
 --- Combines the common attributes of a source's event with the attributes given to the source.
-local function merge_attributes(set, event, one)
+local function merge_attributes(set, event, one, gate)
   local attrs = {}
   for name, value in pairs(event.attrs) do
     if selector.attributes[name].common then attrs[name] = value end
@@ -88,17 +88,15 @@ local function merge_attributes(set, event, one)
     attrs[attr.name] = attr.value
   end
   if is_untraced(set, attrs) then attrs.untraced = true end
-  event.attrs, event.given = attrs, one.attrs
-  event.alias = attrs.alias or event.alias
+  event:lend(attrs, one.attrs, gate)
 end
 
 --- Opens a profiler as a source.
 ---@param set table the event set of the profiler that uses it
 ---@param text string the whole -e
 ---@param one Selector
----@param group integer
 ---@return Event[]
-function Sources:open(set, text, one, group)
+function Sources:open(set, text, one)
   local script, message = self.found:load(one.system and one.system .. ':' .. one.name or one.name)
   if not script then failure.usage('%s', message) end
   if script.profiler.events == false then
@@ -132,10 +130,8 @@ function Sources:open(set, text, one, group)
   for i = before + 1, #set.list do
     local event = set.list[i]
     attrs[#attrs + 1] = event.attrs
-    merge_attributes(set, event, one)
+    merge_attributes(set, event, one, source.is_gate and source.name or nil)
     event.attrs.cpus = event.attrs.cpus or (opt.cpus ~= target.opt.cpus and opt.cpus or nil)
-    event.group = group
-    event.gate = source.is_gate and source.name or event.gate
     opened[#opened + 1] = event
   end
   source.opened, source.attrs = opened, attrs

@@ -138,8 +138,7 @@ it('a dry run shows what would be opened', function()
     events = { list = { wakeup, clock } },
     programs = {},
   }
-  wakeup.kernel_filter = 'pid > 1'
-  wakeup.user_filter = 'pid + 1 > 2'
+  wakeup.filters = { kernel = 'pid > 1', user = 'pid + 1 > 2' }
   assert.equal([[
 trace: 2 events
   sched:sched_wakeup: id 317, every event
