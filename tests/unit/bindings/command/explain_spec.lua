@@ -62,7 +62,7 @@ local wakeup = {
   },
 }
 local clock = {
-  name = 'cpu-clock', request = request { type = 1, freq = 1, sample_freq = 4000 }, attrs = {}, list = {},
+  name = 'cpu-clock', request = request { type = 1, freq = 1, sample_freq = 4000 }, attrs = {}, list = {}, filters = {},
 }
 
 local function given(text) return { option = '-e', text = text } end
