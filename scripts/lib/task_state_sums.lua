@@ -13,7 +13,6 @@ local unreported = require 'lib.unreported'
 
 local sums = {}
 
-local NEED_EVENTS = { 'call_graph', 'flame_graph', 'cpus' }
 local FIRST_STATES = 8 -- in an element of the array
 local MAX_ROWS, MAX_BUCKETS = 65536, 131072 -- of threads and states
 
@@ -74,7 +73,7 @@ end
 ---@param warn fun(missed: Unreported) warns about events that the kernel did not report
 ---@return table?
 function sums.handlers(opt, out, session, warn)
-  if kernel_sums.needs_events(opt, session, NEED_EVENTS) then return end
+  if kernel_sums.needs_events(opt, session) or opt.cpus then return end
   local program = kernel_sums.load('task-state', session, opt, out, function() return parameters(opt, session) end)
   if not program then return end
   local times, turn = states.table(opt, out, session), kernel_sums.sides(program)
