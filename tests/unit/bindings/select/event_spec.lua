@@ -40,7 +40,8 @@ describe('an event', function()
     local fields = {}
     for name in pairs(set) do fields[#fields + 1] = name end
     local field = '(' .. table.concat(fields, '|') .. ')'
-    local writes = "grep -rnE '\\b(event|real|counted)\\." .. field .. "(, [a-z_.]+)* = ' bindings bpf scripts; echo end"
+    local write = ('\\b(event|real|counted)\\.%s(, [a-z]+\\.[a-z_]+)* = '):format(field)
+    local writes = ("grep -rnE --include=*.lua '%s' bindings bpf scripts; echo end"):format(write)
     for _, line in ipairs(lines_of(writes)) do
       assert(line == 'end' or line:find('bindings/view/perf_events.lua', 1, true), line) -- what perf calls an event
     end
