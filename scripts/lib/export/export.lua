@@ -105,11 +105,9 @@ local function target_of(self)
   }
 end
 
---- Returns the export that the options ask for.
 ---@param run Run
----@return Export? export nil without --export
+---@return Export
 function exports.new(run)
-  if not run.opt.export then return end
   local format, path = formats.parse(run.opt.export)
   if not format then failure.usage('%s: %s', run.name, path) end
   return setmetatable({ run = run, format = format, path = path, paired = {}, writers = {},
