@@ -155,7 +155,8 @@ function Sources:apply_options(opt)
 end
 
 --- Ends a source after its -N events. Returns whether all events of the run are now closed.
-local function close(session, list, source)
+---@param closed table<Event, boolean> those that were closed before
+local function close(session, list, closed, source)
   local open = false
   source.closed = true
   for _, event in ipairs(list) do
@@ -163,11 +164,11 @@ local function close(session, list, source)
     while owner and not owner.closed do
       owner = owner.parent
     end
-    if owner and not event.closed then
-      event.closed = true
+    if owner and not closed[event] then
+      closed[event] = true
       C.session_close_class(session, event.class)
     end
-    open = open or not event.closed
+    open = open or not closed[event]
   end
   return not open
 end
@@ -178,7 +179,7 @@ end
 ---@param ended fun() called when all events are closed
 ---@return Branch[]
 function sources.limits(session, list, ended)
-  local branches = {}
+  local branches, closed = {}, {}
   for i, event in ipairs(list) do
     local bound, tests, counts, owner = {}, {}, {}, event.owner
     while owner do
@@ -186,7 +187,7 @@ function sources.limits(session, list, ended)
         local name, source = ('source_%d_%d'):format(i, #tests + 1), owner -- each close_NAME has its own source
         bound[name] = source
         bound['close_' .. name] = function()
-          if close(session, list, source) then ended() end
+          if close(session, list, closed, source) then ended() end
         end
         tests[#tests + 1] = name .. '.left == 0'
         counts[#counts + 1] = ('NAME.left = NAME.left - 1 if NAME.left == 0 then close_NAME() end'):gsub('NAME', name)

@@ -15,6 +15,7 @@ local perf_events = require 'bindings.view.perf_events'
 local probes = require 'bindings.select.probes'
 local recorded = require 'bindings.select.recorded'
 local records = require 'bindings.select.records'
+local route = require 'bpf.plan.route'
 local sampling = require 'bindings.view.sampling'
 local selector = require 'bindings.select.selector'
 local sys = require 'bindings.base.sys'
@@ -281,6 +282,7 @@ function events:add(full, found, parsed, params)
   request.attr.sample_period = freq or period or 1 -- a union with sample_freq
   local added = event_class.new {
     name = full,
+    route = route.new(full),
     alias = attrs.alias or full:match '([^:]*)$',
     class = request.class,
     request = request,
@@ -555,7 +557,7 @@ end
 function events:open(own)
   local err = ffi.new 'struct error'
   for _, one in ipairs(self:shown()) do
-    if not one.taken or one.captured or one.sent then
+    if route.is_read(one.route) then
       one:complete(event_filter.for_kernel(one, own))
       if one.request.output.per_cpu == 1 then one.request.output.size = self.opt.mmap_pages end
       if C.session_add_event(self.session, one.request, err) < 0 then failure.raise('%s', ffi.string(err.text)) end
