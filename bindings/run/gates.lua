@@ -81,7 +81,7 @@ end
 local function count(taker, passes)
   local branches = {}
   for _, event in ipairs(taker.events) do
-    if event.captured then
+    if event.route.is_captured then
       branches[#branches + 1] = { class = event.class, code = 'taker.passed = taker.passed + 1',
         bound = { taker = taker }, same = 'passed' }
     end

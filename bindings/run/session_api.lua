@@ -21,7 +21,7 @@ local recorded = require 'bindings.select.recorded'
 local sampling = require 'bindings.view.sampling'
 local slots = require 'bindings.run.slots'
 local sys = require 'bindings.base.sys'
-local tally = require 'bindings.run.tally'
+local tally = require 'bpf.ways.count'
 local views = require 'bindings.view.views'
 
 local C = ffi.C

@@ -7,6 +7,7 @@ local capture = require 'bpf.gen.capture'
 local facade = require 'bindings.base.facade'
 local ffi = require 'ffi'
 local libbpf = require 'bindings.bpf.libbpf'
+local route = require 'bpf.plan.route'
 local public_event = require 'bindings.view.public_event'
 local sys = require 'bindings.base.sys'
 local types = require 'bpf.gen.types'
@@ -87,7 +88,7 @@ function sent_waits.new(program, session, has_switches, text, each)
     program:set(variable, tonumber(event.request.attr.config))
     classes[kind] = event.class
     if rings and (has_switches or rings ~= 'switches') then
-      event.taken, event.sent = 'added up', text
+      route.write(event.route, { way = 'states', by = 'BPF', does = 'added up', sent = text })
       event.request.bpf_array = object.lib.bpf_map__fd(object:find('map', rings))
     else
       event.is_derived, events[kind] = true, nil
