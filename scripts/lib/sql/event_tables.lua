@@ -243,10 +243,10 @@ end
 local function copy(self, db)
   db:exec 'BEGIN'
   for i, one in ipairs(self.tables) do
-    local names = {}
-    for j, column in ipairs(copied_columns(self, db, one)) do names[j] = quoted(column.name) end
-    if #names > 0 and C.rows_count(self._rows, one.number) > 0 then
-      local list = table.concat(names, ', ')
+    local copied = {}
+    for j, column in ipairs(copied_columns(self, db, one)) do copied[j] = quoted(column.name) end
+    if #copied > 0 and C.rows_count(self._rows, one.number) > 0 then
+      local list = table.concat(copied, ', ')
       db:exec('INSERT INTO %s (%s) SELECT %s FROM temp.%s', quoted(one.name), list, list, quoted('kept ' .. i))
     end
   end
