@@ -39,12 +39,14 @@ UNIT_TESTS  := $(patsubst tests/%.c,$(BUILD)/%,$(shell find tests/unit -name '*_
 FUZZERS     := $(patsubst tests/%.c,build/fuzz/%,$(wildcard tests/fuzz/*_fuzz.c))
 C_FILES     := $(shell find runtime native bindings bpf tests -name '*.[ch]')
 # What ffi.cdef reads: plain declarations only.
-FFI_HEADERS := $(addsuffix .h,$(addprefix runtime/,error event event_request nearest bpf/bpf bpf/btf_types clocks/clock_axis decode/records \
-	decode/sample formats/formats formats/tracepoint live/capture_ring live/capture_window live/count_sums live/live os/cgroups os/cpus os/line_editor os/output os/quit os/signals os/splitlock \
-	os/support os/threads os/watchdog probes/binary probes/elf probes/probe probes/usdt pull/remote push/excerpt push/push recording/recording \
-	relations/history relations/pairs relations/timeline serve/http_sender serve/http_server session/session session/tasks sql/columns sql/database \
-	sql/functions sql/rows sql/tables stacks/demangle \
-	stacks/maps stacks/resolve stacks/srcline stacks/stacks stacks/symbols) \
+FFI_HEADERS := $(addsuffix .h,$(addprefix runtime/,error event event_request nearest bpf/bpf bpf/btf_types \
+	clocks/clock_axis decode/records decode/sample formats/formats formats/tracepoint live/capture_ring \
+	live/capture_window live/count_sums live/live os/cgroups os/cpus os/splitlock os/support os/threads \
+	probes/binary probes/elf probes/probe probes/usdt process/line_editor process/output process/quit \
+	process/signals process/watchdog pull/remote push/excerpt push/push recording/recording relations/history \
+	relations/pairs relations/timeline serve/http_sender serve/http_server session/session session/tasks \
+	sql/columns sql/database sql/functions sql/rows sql/tables stacks/maps stacks/resolve stacks/stacks \
+	symbols/demangle symbols/srcline symbols/symbols) \
 	$(addprefix native/,bytes hist intern objects text) bindings/limits)
 # And these of the kernel's headers. (LuaJIT has no bit fields of 64 bits.)
 FFI_KERNEL   = struct.perf_event_attr enum.perf_type_id enum.perf_event_sample_format enum.bpf_map_type

@@ -7,8 +7,8 @@
 #include <unistd.h>
 #include <lauxlib.h>
 #include <lua.h>
-#include "os/quit.h"
-#include "os/watchdog.h"
+#include "process/quit.h"
+#include "process/watchdog.h"
 
 /* For signal handlers and the allocator. */
 static lua_State *main_state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Limits of scripts: interrupts a script that does not return after the run was asked to end (see
- * os/watchdog.h), and raises an error in a script that allocates too much memory. The data is
+ * process/watchdog.h), and raises an error in a script that allocates too much memory. The data is
  * static because signal handlers must find the Lua state.
  */
 #pragma once

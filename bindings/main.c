@@ -18,7 +18,7 @@
 #include <lua.h>
 #include <lualib.h>
 #include "limits.h"
-#include "os/signals.h"
+#include "process/signals.h"
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/lsan_interface.h>
 #endif

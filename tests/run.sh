@@ -3,8 +3,9 @@
 # Usage: tests/run.sh [WORD...]
 # Runs every test program whose label contains one of the WORDs (default: all). Folders may be left out of a WORD:
 # live/jit also matches live/bindings/view/jit_test. Counts the TAP lines of the programs. A program fails as a whole
-# if it crashes, hangs, prints nothing, or prints fewer or more results than it planned. The last line is the sum. The
-# exit status is 1 if anything failed.
+# if it crashes, hangs, prints nothing, or prints fewer or more results than it planned. A skipped test that tests/skips
+# does not list is a failure. At the end come the slowest programs, with their time and their CPUs' time, the total time,
+# and the sum. The exit status is 1 if anything failed.
 # Unit and golden tests run in parallel, one per CPU, and so do live tests with the line "# Runs beside others.". All
 # other live tests run alone. The order of the output is always the same.
 # TEST_TIMEOUT: seconds per program (240; all guests together 900).
@@ -15,6 +16,8 @@ words=("$@")
 passed=0 failed=0 skipped=0
 log=$(mktemp -d)
 trap 'rm -rf "$log"' EXIT
+: >"$log/times"
+mountpoint -q /sys/kernel/tracing || mount -t tracefs nodev /sys/kernel/tracing 2>/dev/null
 export CMOCKA_MESSAGE_OUTPUT=TAP
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
 
@@ -49,16 +52,29 @@ add() {
 
 # run N
 run() {
-	local begun=$SECONDS
-	{ eval "timeout -k 5 ${limits[$1]} ${commands[$1]}" >"$log/$1.out" 2>"$log/$1.err" </dev/null; } 2>/dev/null
-	echo $? $((SECONDS - begun)) >"$log/$1.tmp"
+	local status TIMEFORMAT='%R %U %S'
+	{ time eval "timeout -k 5 ${limits[$1]} ${commands[$1]}" >"$log/$1.out" 2>"$log/$1.err" </dev/null; } 2>"$log/$1.time"
+	status=$?
+	echo "$status $(tail -n 1 "$log/$1.time")" >"$log/$1.tmp"
 	mv "$log/$1.tmp" "$log/$1.status"
+}
+
+# unlisted LABEL FILE: the skipped tests in the program's output that tests/skips does not allow
+unlisted() {
+	local line label name reason
+	grep -i '# *skip' "$2" | while IFS= read -r line; do
+		while IFS='|' read -r label name reason; do
+			# shellcheck disable=SC2053 # patterns
+			[[ ${1% (asan)} == $label && $line == *$name* && $line == *$reason* ]] && continue 2
+		done < <(grep -v '^#' tests/skips)
+		echo "# not in tests/skips: $line"
+	done
 }
 
 # report N: prints the result of a test that has ended
 report() {
-	local label=${labels[$1]} out=$log/$1.out status seconds ok bad skip planned problem=
-	read -r status seconds <"$log/$1.status"
+	local label=${labels[$1]} out=$log/$1.out status seconds user system ok bad skip planned problem=
+	read -r status seconds user system <"$log/$1.status"
 	read -r ok bad skip planned < <(awk "$count_tap" "$out")
 	if [ "$status" -eq 124 ] || [ "$status" -eq 137 ]; then
 		problem="took more than ${limits[$1]} s"
@@ -70,10 +86,14 @@ report() {
 		problem="exit status $status"
 	fi
 	[ -n "$problem" ] && bad=$((bad + 1))
-	printf '  TEST    %-50s %3d s %4d ok%s%s\n' "$label" "$seconds" "$ok" "${problem:+, $problem}" \
+	unlisted "$label" "$out" >"$log/unlisted"
+	skip=$((skip - $(wc -l <"$log/unlisted"))) bad=$((bad + $(wc -l <"$log/unlisted")))
+	echo "$seconds $user $system $label" >>"$log/times"
+	printf '  TEST    %-50s %3.0f s %4d ok%s%s\n' "$label" "$seconds" "$ok" "${problem:+, $problem}" \
 		"$([ "$bad" -gt 0 ] && echo ", FAILED")"
 	grep -i '# *skip' "$out"
 	if [ "$bad" -gt 0 ]; then
+		cat "$log/unlisted"
 		grep -Ev '^ok |^1\.\.' "$out"
 		cat "$log/$1.err"
 	fi
@@ -102,20 +122,21 @@ run_all() {
 	done
 }
 
-# add_suite BUILD_DIR PROGRAM SUFFIX: adds the tests that need no particular kernel
+# add_suite BUILD_DIR PROGRAM SUFFIX SPEC...: adds the tests that need no particular kernel
 add_suite() {
-	local file label program=$PWD/$2
+	local file label build=$1 program=$PWD/$2 suffix=$3
+	shift 3
 	for file in $(find tests/unit -name '*_test.c' | LC_ALL=C sort); do
 		label=${file#tests/} label=${label%.c}
-		add 240 "$label$3" env "PROFSCRIPT=$program" "$1/$label"
+		add 240 "$label$suffix" env "PROFSCRIPT=$program" "$build/$label"
 	done
-	for file in $(find tests/unit -name '*_spec.lua' | LC_ALL=C sort); do
+	for file; do
 		label=${file#tests/} label=${label%.lua}
-		add 240 "$label$3" env "PROFSCRIPT=$program" "$program" --lua /usr/bin/busted -o TAP "$file"
+		add 240 "$label$suffix" env "PROFSCRIPT=$program" "$program" --lua /usr/bin/busted -o TAP "$file"
 	done
 	for file in $(find tests/golden -name '*_test.sh' | LC_ALL=C sort); do
 		label=${file#tests/} label=${label%.sh}
-		add 240 "$label$3" env "PROFSCRIPT=$program" bash "$file"
+		add 240 "$label$suffix" env "PROFSCRIPT=$program" bash "$file"
 	done
 }
 
@@ -129,8 +150,11 @@ add_live() {
 	done
 }
 
-add_suite build profscript ''
-add_suite build/asan build/asan/profscript ' (asan)'
+mapfile -t specs < <(find tests/unit -name '*_spec.lua' | LC_ALL=C sort)
+# Under ASan and UBSan, those that handle memory of C themselves. The others see C through the golden tests, too.
+mapfile -t ffi_specs < <(grep -l "require 'ffi'" "${specs[@]}")
+add_suite build/asan build/asan/profscript ' (asan)' "${ffi_specs[@]}"
+add_suite build profscript '' "${specs[@]}"
 run_all "$(nproc)"
 mapfile -t live < <(find tests/live -name '*_test.sh' | LC_ALL=C sort)
 mapfile -t files < <(grep -l '^# Runs beside others[.]$' "${live[@]}")
@@ -141,6 +165,10 @@ add_live 240 "${files[@]}"
 add_live 900 tests/guest/guest_test.sh
 run_all 1
 
+LC_ALL=C sort -rn "$log/times" | head -n 10 |
+	awk '{ printf "  SLOW    %-50s %5.1f s, CPUs %5.1f s\n", $4 ($5 ? " " $5 : ""), $1, $2 + $3 }'
+awk -v seconds=$SECONDS '{ cpu += $2 + $3 }
+	END { printf "  TIME    %d programs in %d min %d s, CPUs %.0f s\n", NR, seconds / 60, seconds % 60, cpu }' "$log/times"
 [ $((passed + failed + skipped)) -gt 0 ] || { echo "no test program is called ${words[*]}"; failed=1; }
 echo "$passed passed, $failed failed, $skipped skipped"
 [ $failed -eq 0 ]

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Line reader: lines from standard input, without waiting for them. On a terminal there is a prompt with editing,
---- history and completion (runtime/os/line_editor.h); from a pipe the lines are read as they come.
+--- history and completion (runtime/process/line_editor.h); from a pipe the lines are read as they come.
 local ffi = require 'ffi'
 local failure = require 'bindings.base.failure'
 local libc = require 'bindings.base.libc'

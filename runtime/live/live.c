@@ -13,7 +13,7 @@
 #include "os/hotplug.h"
 #include "live/ring.h"
 #include "os/clock.h"
-#include "os/signals.h"
+#include "process/signals.h"
 
 enum {
 	NAP_MIN = 1000000, /* ns */

@@ -50,7 +50,7 @@ struct origin {
 /* What is polled after the rings. */
 enum more {
 	MORE_WAKE,    /* wake_fd of the source */
-	MORE_SIGNALS, /* see os/signals.h */
+	MORE_SIGNALS, /* see process/signals.h */
 	MORE_HOTPLUG,
 	MORE_CAPTURES, /* a ring of captured events has filled */
 	NR_MORE

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "stacks/demangle.h"
+#include "symbols/demangle.h"
 #include "error.h"
 #include "nearest.h"
 

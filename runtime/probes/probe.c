@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "error.h"
-#include "os/quit.h"
-#include "os/signals.h"
+#include "process/quit.h"
+#include "process/signals.h"
 
 enum { NAME_SIZE = 64, LINE_SIZE = 4096 }; /* both are the kernel's limits, including the NUL */
 

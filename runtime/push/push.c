@@ -11,7 +11,7 @@
 #include "clocks/kvm_ptp.h"
 #include "decode/decoder.h"
 #include "os/clock.h"
-#include "os/signals.h"
+#include "process/signals.h"
 #include "push/kernel_symbols.h"
 #include "push/push_state.h"
 #include "push/receiver.h"

@@ -10,8 +10,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include <linux/perf_event.h>
-#include "stacks/debugfile.h"
-#include "stacks/process_file.h"
+#include "symbols/debugfile.h"
+#include "symbols/process_file.h"
 #include "stacks/procmaps.h"
 #include "wire/bytes.h"
 

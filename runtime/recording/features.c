@@ -6,7 +6,7 @@
 #include <string.h>
 #include "formats/formats.h"
 #include "os/cpus.h"
-#include "stacks/buildids.h"
+#include "symbols/buildids.h"
 
 struct cursor {
 	const uint8_t *at, *end;

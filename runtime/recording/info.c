@@ -12,7 +12,7 @@
 #include "formats/tracepoint.h"
 #include "recording/header.h"
 #include "source.h"
-#include "stacks/buildids.h"
+#include "symbols/buildids.h"
 
 static char *name_event(const struct header *h, uint32_t index)
 {

@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include <zstd.h>
 #include "os/bus.h"
-#include "os/signals.h"
+#include "process/signals.h"
 
 enum {
 	RECORD_USER = 64,	  /* first type of perf's own records; below are the kernel's */

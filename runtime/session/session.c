@@ -8,13 +8,13 @@
 #include "decode/records.h"
 #include "stacks/resolve.h"
 #include "os/clock.h"
-#include "os/signals.h"
+#include "process/signals.h"
 #include "push/excerpt.h"
 #include "session/family.h"
 #include "session/tasks.h"
 #include "session/vcpus.h"
 #include "os/threads.h"
-#include "os/watchdog.h"
+#include "process/watchdog.h"
 #include "os/workload.h"
 
 enum {

@@ -17,7 +17,7 @@
 #include "pull/join.h"
 #include "pull/remote.h"
 #include "stacks/resolve.h"
-#include "os/signals.h"
+#include "process/signals.h"
 #include "session/family.h"
 #include "session/tasks.h"
 #include "session/vcpus.h"

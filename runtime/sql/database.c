@@ -8,7 +8,7 @@
 #include <string.h>
 #include "error.h"
 #include "os/clock.h"
-#include "os/signals.h"
+#include "process/signals.h"
 #include "sql/functions.h"
 #include "sql/tables.h"
 

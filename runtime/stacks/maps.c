@@ -13,10 +13,10 @@
 #include <linux/perf_event.h>
 
 #include "stacks/address_space.h"
-#include "stacks/perfmap.h"
+#include "symbols/perfmap.h"
 #include "stacks/processes.h"
 #include "stacks/procmaps.h"
-#include "stacks/symbols.h"
+#include "symbols/symbols.h"
 
 enum {
 	MAX_ENDED = 16384,

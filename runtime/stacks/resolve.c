@@ -6,11 +6,11 @@
 #include "formats/addresses.h"
 #include "decode/decoder.h"
 #include "event.h"
-#include "stacks/ksymbols.h"
+#include "symbols/ksymbols.h"
 #include "stacks/maps.h"
-#include "stacks/srcline.h"
+#include "symbols/srcline.h"
 #include "stacks/stacks.h"
-#include "stacks/symbols.h"
+#include "symbols/symbols.h"
 #include "stacks/unwind.h"
 
 enum { MAX_STACKS = 1 << 20 };

@@ -12,9 +12,9 @@
 #include <linux/perf_event.h>
 
 #include "formats/addresses.h"
-#include "stacks/ksymbols.h"
+#include "symbols/ksymbols.h"
 #include "stacks/maps.h"
-#include "stacks/symbols.h"
+#include "symbols/symbols.h"
 
 #define NO_STACK     UINT32_MAX
 #define USER_START   4096 /* vm.mmap_min_addr: nothing is mapped below */

@@ -14,7 +14,7 @@
 #include "event.h"
 #include "stacks/maps.h"
 #include "decode/sample.h"
-#include "stacks/symbols.h"
+#include "symbols/symbols.h"
 
 enum {
 	MAX_DEPTH = 127, /* of the user half; the kernel's limit is the same */

@@ -4,7 +4,7 @@
 local counter = require 'lib.counter'
 local flamegraph = require 'lib.flamegraph'
 local registers = require 'lib.registers'
-local stores = require 'lib.stores'
+local stores = require 'lib.engines.stores'
 
 local MAX_BREAKPOINTS = 4 -- of an x86 CPU
 -- Options that hide some of the accesses.

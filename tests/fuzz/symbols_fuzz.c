@@ -11,9 +11,9 @@
 #include <unistd.h>
 #include <linux/perf_event.h>
 #include "stacks/cfi.h"
-#include "stacks/demangle.h"
+#include "symbols/demangle.h"
 #include "stacks/maps.h"
-#include "stacks/symbols.h"
+#include "symbols/symbols.h"
 
 enum { LIMIT = 1 << 20 };
 

@@ -3,7 +3,8 @@
 local ffi = require 'ffi'
 
 -- Libraries that are loaded at run time have their own declarations.
-local MODULES_OF_LIBRARIES = { 'bindings/base/number_names.lua', 'bindings/bpf/libbpf.lua', 'scripts/lib/export/zlib.lua' }
+local MODULES_OF_LIBRARIES = { 'bindings/base/number_names.lua', 'bindings/bpf/libbpf.lua',
+  'scripts/lib/export/zlib.lua' }
 
 local function read(path)
   local file = assert(io.open(path))
@@ -13,7 +14,7 @@ local function read(path)
 end
 
 local function sources()
-  local pipe = assert(io.popen "find bindings -name '*.lua'")
+  local pipe = assert(io.popen "find bindings bpf scripts/lib -name '*.lua'")
   local paths = {}
   for path in pipe:lines() do paths[#paths + 1] = path end
   pipe:close()

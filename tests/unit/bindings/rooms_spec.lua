@@ -2,8 +2,8 @@
 -- Which folder may use which: each only those before it. docs/internals.md explains the order.
 local LUA_ROOMS = { 'bindings/base', 'bindings/view', 'bindings/expr', 'bindings/print', 'bindings/bpf', 'bpf/gen',
   'bindings/select', 'bindings/pairs', 'bindings/options', 'bindings/run', 'bindings/command' }
-local C_FOLDERS = { 'os', 'clocks', 'formats', 'decode', 'stacks', 'relations', 'probes', 'bpf', 'recording', 'wire',
-  'serve', 'push', 'live', 'pull', 'session', 'sql' }
+local C_FOLDERS = { 'os', 'process', 'clocks', 'formats', 'decode', 'symbols', 'stacks', 'relations', 'probes', 'bpf',
+  'recording', 'wire', 'serve', 'push', 'live', 'pull', 'session', 'sql' }
 
 --- Lines of `grep -rno PATTERN PATH...`: file, match.
 local function grep(pattern, paths)

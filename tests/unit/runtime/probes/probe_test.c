@@ -18,7 +18,7 @@
 #include "tests/unit/runtime/compile.h"
 #include "error.h"
 #include "probes/probe.h"
-#include "os/signals.h"
+#include "process/signals.h"
 
 /* Sets the lists of probes. */
 static void set_lists(const char *kernel, const char *user)

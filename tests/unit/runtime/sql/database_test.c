@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "fixture.h"
-#include "os/signals.h"
+#include "process/signals.h"
 
 static int set_up(void **state)
 {

@@ -14,7 +14,7 @@
 #include <linux/perf_event.h>
 #include <cmocka.h>
 #include "stacks/maps.h"
-#include "stacks/symbols.h"
+#include "symbols/symbols.h"
 
 struct record {
 	uint32_t pid, tid;

@@ -11,10 +11,10 @@
 #include <linux/perf_event.h>
 #include <cmocka.h>
 #include "formats/addresses.h"
-#include "stacks/ksymbols.h"
+#include "symbols/ksymbols.h"
 #include "stacks/maps.h"
 #include "stacks/stacks.h"
-#include "stacks/symbols.h"
+#include "symbols/symbols.h"
 
 #define KERNEL	   ((uint64_t)PERF_CONTEXT_KERNEL)
 #define USER	   ((uint64_t)PERF_CONTEXT_USER)

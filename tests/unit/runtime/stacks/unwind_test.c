@@ -13,7 +13,7 @@
 #include <cmocka.h>
 #include "event.h"
 #include "stacks/maps.h"
-#include "stacks/symbols.h"
+#include "symbols/symbols.h"
 #include "stacks/unwind.h"
 
 #define USER   ((uint64_t)PERF_CONTEXT_USER)

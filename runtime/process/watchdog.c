@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "process/watchdog.h"
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+#include <time.h>
+#include <ucontext.h>
+#include "process/self_maps.h"
+
+enum {
+	TICK = 100000000, /* ns of CPU time between two looks */
+	PATIENCE = 10, /* ticks in Lua before it is interrupted, and again before it is given up */
+	CALLS = 4,     /* ticks in C that count with the next one in Lua, which has called it */
+	MAX_INTERRUPTS = 20, /* of a script that catches all errors */
+	PATH_SIZE = 256
+};
+
+static struct watchdog_ops ops;
+static timer_t tick_timer, limit_timer;
+static volatile sig_atomic_t ready, running;
+/* Ticks in Lua since the script returned, and since the interpreter was interrupted. */
+static volatile sig_atomic_t ticks, ticks_since, interrupts;
+static volatile uintptr_t last_pc;  /* in Lua at the last tick */
+static volatile sig_atomic_t calls; /* ticks in C since the last one in Lua, up to CALLS */
+
+/* The files of the interpreter's code and of the running code; compiled Lua has none. */
+struct place {
+	uintptr_t pc;
+	char interpreter[PATH_SIZE], code[PATH_SIZE];
+	bool found;
+};
+
+static int look(const struct self_map *map, void *arg)
+{
+	struct place *place = arg;
+	uintptr_t interpreter = (uintptr_t)ops.interpreter;
+
+	if (map->from <= interpreter && interpreter < map->to)
+		strncpy(place->interpreter, map->path, PATH_SIZE - 1);
+	if (map->from <= place->pc && place->pc < map->to) {
+		strncpy(place->code, map->path, PATH_SIZE - 1);
+		place->found = true;
+	}
+	return 0;
+}
+
+static bool is_in_lua(const ucontext_t *context)
+{
+	struct place place = {0};
+
+#if defined(__x86_64__)
+	place.pc = (uintptr_t)context->uc_mcontext.gregs[REG_RIP];
+#elif defined(__aarch64__)
+	place.pc = (uintptr_t)context->uc_mcontext.pc;
+#else
+	return true;
+#endif
+	self_maps_each(look, &place);
+	last_pc = place.pc;
+	return place.found && (!place.code[0] || !strcmp(place.code, place.interpreter));
+}
+
+static void arm(timer_t timer, uint64_t first, uint64_t interval)
+{
+	struct itimerspec spec = {
+		.it_value = {(time_t)(first / 1000000000), (long)(first % 1000000000)},
+		.it_interval = {(time_t)(interval / 1000000000), (long)(interval % 1000000000)},
+	};
+
+	timer_settime(timer, 0, &spec, NULL);
+}
+
+static void on_tick(int number, siginfo_t *info, void *context)
+{
+	int step;
+
+	(void)number;
+	if (!running)
+		return;
+	if (info->si_value.sival_int) { /* the limit */
+		watchdog_start();
+		return;
+	}
+	if (!is_in_lua(context)) {
+		/* One long call ends by itself. A loop of short ones is in Lua now and then. */
+		if (calls < CALLS)
+			calls++;
+		return;
+	}
+	step = 1 + calls;
+	calls = 0;
+	if (ticks < PATIENCE) {
+		ticks += step;
+		if (ticks < PATIENCE)
+			return;
+		step = 1;
+	}
+	ticks_since += step;
+	if (ticks_since > PATIENCE || ++interrupts > MAX_INTERRUPTS)
+		ops.give_up(0, last_pc);
+	ops.interrupt();
+}
+
+void watchdog_init(const struct watchdog_ops *new_ops)
+{
+	struct sigaction action = {.sa_sigaction = on_tick, .sa_flags = SA_RESTART | SA_SIGINFO};
+	struct sigevent tick = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGALRM};
+	struct sigevent limit = tick;
+
+	ops = *new_ops;
+	limit.sigev_value.sival_int = 1;
+	sigaction(SIGALRM, &action, NULL);
+	ready = !timer_create(CLOCK_THREAD_CPUTIME_ID, &tick, &tick_timer) &&
+		!timer_create(CLOCK_MONOTONIC, &limit, &limit_timer);
+}
+
+void watchdog_begin(uint64_t limit)
+{
+	watchdog_returned();
+	running = ready;
+	if (running && limit)
+		arm(limit_timer, limit, 0);
+}
+
+void watchdog_start(void)
+{
+	if (running)
+		arm(tick_timer, TICK, TICK);
+}
+
+void watchdog_returned(void)
+{
+	ticks = ticks_since = interrupts = calls = 0;
+}
+
+void watchdog_reached(void)
+{
+	ticks_since = 0;
+}
+
+void watchdog_end(void)
+{
+	if (!running)
+		return;
+	running = 0;
+	arm(tick_timer, 0, 0);
+	arm(limit_timer, 0, 0);
+}
+
+void watchdog_give_up(int signal)
+{
+	if (ops.give_up)
+		ops.give_up(signal, last_pc);
+}
