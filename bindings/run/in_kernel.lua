@@ -11,6 +11,7 @@ local expr = require 'bindings.expr.compile'
 local ffi = require 'ffi'
 local failure = require 'bindings.base.failure'
 local gates = require 'bindings.run.gates'
+local libbpf = require 'bindings.bpf.libbpf'
 local probe = require 'bpf.gen.probe'
 local processes = require 'bindings.select.processes'
 local share = require 'bpf.gen.share'
@@ -18,6 +19,7 @@ local switch = require 'bpf.gen.switch'
 local sys = require 'bindings.base.sys'
 local system_calls = require 'bpf.gen.system_calls'
 local targets = require 'bpf.gen.targets'
+local thread_events = require 'bpf.gen.thread_events'
 
 local C = ffi.C
 
@@ -55,7 +57,8 @@ InKernel.__index = InKernel
 ---@param run Run
 ---@return InKernel
 function in_kernel.new(run)
-  local self = setmetatable({ takers = {}, run = run, calls = system_calls.new(), _links = {} }, InKernel)
+  local self = setmetatable({ takers = {}, run = run, calls = system_calls.new(), _links = {},
+    _droppers = {} }, InKernel)
   self.captures = captures.new(self)
   return self
 end
@@ -271,19 +274,48 @@ function InKernel:threads()
   return self._threads
 end
 
+--- Notes events of which only those about the threads that the run names are wanted.
+---@param list Event[]
+function InKernel:want_only_threads(list) self._only_threads = list end
+
+--- Loads the programs that drop the events about other threads. Without them, the profiler drops them.
+function InKernel:_drop_others()
+  local run = self.run
+  for _, event in ipairs(self._only_threads or {}) do
+    if not event.taken and thread_events.names_threads(event) then
+      local ok, reason = asm.attempt(function()
+        local lib, missing = libbpf.open()
+        local loaded, rings = thread_events.load { event = event.name, list = event.list, fields = event.fields,
+          type = tonumber(event.request.attr.config), filters = self:filters(event), threads = self:threads(),
+          nr_cpus = lib and lib.libbpf_num_possible_cpus() or asm.refuse('%s', missing) }
+        event.request.bpf_array, event.is_filtered = rings.fd, true
+        table.insert(self._droppers, { rings, not run.opt.dry_run and probe.attach(loaded, self.calls) or loaded })
+        return true
+      end)
+      if not ok and run.opt.verbose >= 1 then
+        run.out:warn(('%s: recording each %s of all threads, without a BPF program: %s'):format(run.name, event.name,
+          reason))
+      end
+    end
+  end
+end
+
 --- Lets the session mark the target threads. Called when it is known who takes the events.
 function InKernel:_aim()
   local aims, run = self._threads or self._targets, self.run
   if not aims or run.opt.dry_run then return end
   local rings = self.captures.rings
-  if #self.takers == 0 and (self._threads or not (rings and rings.events > 0)) then return aims:close() end
-  if aims.marks then run:mark_threads(aims.marks.bytes, aims) end
+  if #self.takers + #self._droppers == 0 and (self._threads or not (rings and rings.events > 0)) then
+    return aims:close()
+  end
+  if aims.marks then run:mark_threads(aims.marks.bytes, aims, ffi.cast('uint64_t *', aims.limits.bytes)) end
   -- The workload starts with the session, but nobody is a target before.
-  if #self.takers > 0 and attach.is_target(run.opt, run.workload) then self.switch:on() end
+  if #self.takers > 0 and (self._threads or attach.is_target(run.opt, run.workload)) then self.switch:on() end
 end
 
 --- Detaches the programs that follow the targets. Called when no event can happen any more.
 function InKernel:forget_targets()
+  for _, one in ipairs(self._droppers) do one[2]:close() end
   local aims = self._threads or self._targets
   if aims then aims:close() end
 end
@@ -408,6 +440,7 @@ function InKernel:decide(checked)
     reason = reason or why
   end
   self.takers = accepted
+  self:_drop_others()
   local why, is_news = self:_capture(checked)
   self:_aim()
   if why and not is_news and not reason and run.opt.capture == 'auto' then return end

@@ -605,7 +605,8 @@ function events:open(own)
       counted = counted + 1
     end
     request.name, request.config1_text, request.cpus = event.name, event.config1_text, event.attrs.cpus
-    request.filter = event_filter.for_kernel(event, own)
+    -- A program that writes the samples has the filter.
+    request.filter = request.bpf_array == 0 and event_filter.for_kernel(event, own) or nil
     if request.output.per_cpu == 1 then request.output.size = self.opt.mmap_pages end
     if C.session_add_event(self.session, request, err) < 0 then failure.raise('%s', ffi.string(err.text)) end
     ::continue::

@@ -262,7 +262,9 @@ function Program:store(rule, value)
   local function count(name) self:count(name) end
   local plan = self.of.plan.outliers
   local keep = plan and plan.size
-    and outliers.keeper(a, self.source, self.places, rule.sample, rule.tag, self.of.starts.more)
+    and outliers.keeper(a, self.source, self.places, rule.sample, self.of.starts.more, function()
+      starts.word(a, rule.tag)
+    end)
   self.of.starts:store(a, rule.tag, rule.value and value, { full = full, late = done }, count, keep)
   a:go(done)
   a:label(full)

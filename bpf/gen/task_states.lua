@@ -12,12 +12,12 @@ local kernel_sums = require 'bpf.gen.sums'
 local libbpf = require 'bindings.bpf.libbpf'
 local outliers = require 'bpf.gen.outliers'
 local program = require 'bpf.gen.program'
-local sched = require 'bindings.view.sched'
+local sched_switch = require 'bindings.expr.sched_switch'
 local starts = require 'bpf.gen.starts'
 local sys = require 'bindings.base.sys'
 
 local FRAME = asm.FRAME
-local ON_CPU, SLEEP, QUEUED, STATES = sched.ON_CPU, sched.SLEEP, sched.QUEUED, #sched.STATES
+local ON_CPU, SLEEP, QUEUED, STATES = sched_switch.ON_CPU, sched_switch.SLEEP, sched_switch.QUEUED, #sched_switch.STATES
 local OUT = 2 ^ starts.TAG_BITS - 1 -- tag: in none of the states; a word of 0: not seen yet
 local MOST_ROWS = 65536
 local MOST_KEPT = 2 ^ 17 -- events; with more threads, those that are seen have a place
@@ -61,8 +61,8 @@ function task_states.new(plan)
   self.words = program.mapped(8 * self.nr_threads)
   self.limits, self.counters = plan.threads and plan.threads.limits or program.mapped(16), program.mapped(24)
   ffi.cast(words_type, self.limits.bytes)[ENDED / 8] = -1ULL
-  self.tags = program.mapped(sched.MOST_PREV_STATE + 1)
-  for bits = 0, sched.MOST_PREV_STATE do self.tags.bytes[bits] = sched.state_of(bits) or OUT end
+  self.tags = program.mapped(sched_switch.MAX_PREV_STATE + 1)
+  for bits = 0, sched_switch.MAX_PREV_STATE do self.tags.bytes[bits] = sched_switch.state_of(bits) or OUT end
   if plan.threads then self.first = program.mapped(self.nr_threads) end
   if plan.by_thread then
     self.rows = kernel_sums.rows(2, { nr_cpus = plan.nr_cpus, sides = plan.sides, most = MOST_ROWS, kinds = STATES + 1,
@@ -113,6 +113,8 @@ function Program:now()
   a:map_value(1, self.of.limits, 0)
   a:load(8, 2, 1, ENDED)
   a:jump_r('>=', 8, 2, 'done')
+  a:load(8, 2, 1, BEGUN)
+  a:jump('==', 2, 0, 'done')
 end
 
 --- Generates code that finds the word of the thread in a field, or of the current one: r7 to r9, and r1 is the word.
@@ -141,7 +143,7 @@ end
 function Program:from_start(state)
   local a, of = self.a, self.of
   if not of.plan.threads then return end
-  local known, none = a:new_label(), a:new_label()
+  local known = a:new_label()
   a:jump('!=', 1, 0, known)
   if state == 'first' then
     a:map_value(2, of.first, 0)
@@ -156,7 +158,6 @@ function Program:from_start(state)
   a:alu('lsh', 1, starts.TAG_BITS)
   a:alu_r('or', 1, 2)
   a:label(known)
-  a:label(none)
 end
 
 --- Generates code that adds the time of the state whose word is in r1 and whose tag is in r2, and sends it if it took
@@ -312,7 +313,7 @@ function Program:leaves(field, state, name)
   self:add(name, false)
   a:label(next)
   self.source:load(a, 8, 1, state, 0)
-  a:alu('and', 1, sched.MOST_PREV_STATE)
+  a:alu('and', 1, sched_switch.MAX_PREV_STATE)
   a:map_value(2, of.tags, 0)
   a:alu_r('add', 2, 1)
   a:load(1, 2, 2, 0)
@@ -441,7 +442,7 @@ function TaskStates:limit(from, to)
 end
 
 --- Calls a function for each target whose current state is known.
----@param call fun(tid: integer, state: integer, since?: number) since: ns of CLOCK_MONOTONIC; nil: from the start
+---@param call fun(tid: integer, state: integer, since?: integer64) since: ns of CLOCK_MONOTONIC; nil: from the start
 function TaskStates:each(call)
   local words, marks = ffi.cast(words_type, self.words.bytes), self.plan.threads.marks.bytes
   for tid = 1, self.nr_threads - 1 do
@@ -451,7 +452,7 @@ function TaskStates:each(call)
     elseif word == 0 then
       if self.first.bytes[tid] ~= 0 then call(tid, self.first.bytes[tid]) end
     elseif tag ~= OUT then
-      call(tid, tag, tonumber(word / (OUT + 1)))
+      call(tid, tag, word / (OUT + 1))
     end
   end
 end
@@ -459,11 +460,11 @@ end
 --- Copies the event that began the current state of a thread.
 ---@param tid integer
 ---@param state integer
----@param since number ns of CLOCK_MONOTONIC
+---@param since integer64 ns of CLOCK_MONOTONIC
 ---@param out ffi.cdata* struct outlier *
 ---@return boolean found
 function TaskStates:kept_event(tid, state, since, out)
-  local kept = self.kept_at
+  local kept
   if self.has_all then
     kept = self.kept.bytes + tid * outliers.more(self.plan.outliers)
   else
