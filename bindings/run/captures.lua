@@ -188,9 +188,6 @@ local function load(self, event, filters)
   return true
 end
 
--- Options with which others than the handlers see or count the events.
-local WATCHERS = { 'export', 'serve', 'record', 'push', 'exit_n', 'watch', 'sampling_limit', 'prometheus', 'otlp' }
-
 --- Returns the conditions without which the only handler of an event does nothing, compiled; nil if there are none, or
 --- somebody else sees the events.
 ---@param run Run
@@ -200,9 +197,7 @@ local WATCHERS = { 'export', 'serve', 'record', 'push', 'exit_n', 'watch', 'samp
 local function guard(run, event, checked)
   local plan = event.only_plan
   if not plan or not plan.code or plan.code.guards == 0 or event.owner.parent or run.opt.verbose > 1 then return end
-  for _, name in ipairs(WATCHERS) do
-    if run.opt[name] then return end
-  end
+  if run:needs 'each_event' or run:needs 'event_counts' then return end
   for name in pairs(event.attrs) do
     if name ~= 'alias' then return end
   end

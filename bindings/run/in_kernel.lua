@@ -69,12 +69,6 @@ function InKernel:offer(taker) self.takers[#self.takers + 1] = taker end
 
 local SHORTEST_INTERVAL = 1e8 -- ns: at the end of one, Switch:turn() waits for all CPUs, usually 10 to 40 ms
 
-local OPTIONS = {
-  'freq', 'period', 'irqs_disabled', 'tif_need_resched', 'nr_running_min',
-  'nr_running_max', 'exclude_pid', 'sched_policy', 'exclude_user', 'exclude_kernel', 'exclude_host', 'exclude_guest',
-  'perfeval_cpus', 'perfeval_pids', 'push', 'record',
-}
-
 --- Returns why programs cannot have the events of a run; nil if they can.
 ---@param run Run
 ---@return string?
@@ -85,10 +79,8 @@ local function refuses_programs(run)
   for _, event in ipairs(run.events.list) do
     if event.request.everywhere == 1 then return ('%s is read in all tasks'):format(event.name) end
   end
-  for _, name in ipairs(OPTIONS) do
-    local given = opt[name]
-    if given and not (type(given) == 'table' and #given == 0) then return '--' .. name:gsub('_', '-') end
-  end
+  local option = run:needs 'perf_samples'
+  if option then return option end
   if run.in_kernel.is_dear then return 'most of these events happen in other tasks, which would pay for it' end
 end
 
@@ -157,16 +149,17 @@ function InKernel:_refuses_call(event)
   end
 end
 
+-- Options that are about the events that a gate passes on.
+local GATED = { ['--exit-n'] = true, ['--export'] = true }
+
 --- Returns why no events of a run can be taken; nil if they can.
 ---@param run Run
 ---@param gate? Instance
 ---@return string?
 local function refuses_run(run, gate)
-  if run.opt.watch then return '--watch' end
-  if run.opt.overwrite then return '--overwrite' end
+  local option = run:needs 'each_event'
+  if option and not (gate and GATED[option]) then return option end
   if gate then return end
-  if run.opt.exit_n then return '--exit-n' end
-  if run.opt.export then return '--export' end
   if run.opt.verbose > 1 then return '-vv prints them' end
   if run.interval > 0 and run.interval < SHORTEST_INTERVAL then return 'the interval is less than 100 ms' end
 end

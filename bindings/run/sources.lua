@@ -8,6 +8,7 @@ local diagnostic = require 'bindings.base.diagnostic'
 local failure = require 'bindings.base.failure'
 local instance = require 'bindings.run.instance'
 local declarations = require 'bindings.options.declare'
+local needs = require 'bpf.plan.needs'
 local options = require 'bindings.options.parser'
 local selector = require 'bindings.select.selector'
 local shell = require 'bindings.base.shell'
@@ -61,12 +62,17 @@ local function parse(script, text, one, base, of_run)
   end
   -- Follows the threads of the run, which are the source's, too. A source of a source has another base.
   if given.ptrace then of_run.ptrace, base.ptrace = true, true end
-  for _, name in ipairs(declarations.OF_THE_RUN) do
-    if given[name] and name ~= 'ptrace' then
-      refuse(text, first, '%s: --%s is not valid for a source: it applies to the whole run', script.name,
-        (name:gsub('_', '-')))
+  for _, list in ipairs { declarations.common, script.spec.list } do
+    for _, option in ipairs(list) do
+      local name = option.name
+      if needs.has(option, 'whole_run') then
+        if given[name] and name ~= 'ptrace' then
+          refuse(text, first, '%s: --%s is not valid for a source: it applies to the whole run', script.name,
+            option.long)
+        end
+        opt[name] = base[name]
+      end
     end
-    opt[name] = base[name]
   end
   opt.cpus = opt.cpus or base.cpus
   return opt

@@ -10,7 +10,8 @@ local options = relation.pick('than', 'only_than', 'lower', 'perins', 'detail', 
 options.event = {
   default = { 'sched:sched_wakeup,sched:sched_wakeup_new,sched:sched_switch', 'sched:sched_switch' },
 }
-options.filter = { own = true, argument = 'COMM,...', help = 'only tasks with these names; * and ? are wildcards' }
+options.filter = { own = true, argument = 'COMM,...', needs = { 'filter', 'both_switches' },
+  help = 'only tasks with these names; * and ? are wildcards' }
 
 -- The events of each stage, and the prefix of the fields of the task that they are about.
 local TASK_PREFIXES = {
@@ -18,14 +19,9 @@ local TASK_PREFIXES = {
   { ['sched:sched_switch'] = 'next_' },
 }
 
--- Options that show, count or send events that are not in a pair.
-local NEEDS_BOTH_SWITCHES = { 'input', 'filter', 'detail', 'exit_n', 'push', 'perfeval_cpus', 'perfeval_pids' }
-
 --- Returns whether one event can be the switches of both stages: all switches are read, for nothing but the pairs.
 local function can_share_switches(found, opt, session)
-  for _, name in ipairs(NEEDS_BOTH_SWITCHES) do
-    if opt[name] then return false end
-  end
+  if relation.needs_both_switches(opt) then return false end
   for _, stage in ipairs(found.stages) do
     for _, event in ipairs(stage) do
       if #event.given > 0 then return false end

@@ -154,9 +154,10 @@ end
 --- Adds what all queries want of an event to its filter, so that the kernel need not deliver the others: comparisons of
 --- fields with constants. Only where nothing else sees the events.
 local function narrow(self, query)
-  local opt, text = self._run.opt, query:lower()
-  if self._run.is_recorded or opt.export or opt.serve or opt.record or opt.push or opt.exit_n
-    or opt.sampling_limit then return end
+  local run, text = self._run, query:lower()
+  for _, need in ipairs { 'each_event', 'event_counts', 'stored' } do
+    if run:needs(need) then return end
+  end
   for _, word in ipairs { 'left', 'right', 'full', 'event_metadata' } do
     if text:find('%f[%w_]' .. word .. '%f[^%w_]') then return end -- outer joins; counts of all events
   end
