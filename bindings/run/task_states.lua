@@ -137,7 +137,8 @@ end
 ---@param kernel InKernel
 function TaskStatesTaker:settle(kernel)
   self._event, self._classes, self._run = ffi.new 'struct event', {}, kernel.run
-  self._left = ffi.new('uint64_t[?]', self._given.than and (OUTLIER_SIZE + self._kernel.plan.outliers.size) / 8 + 1 or 1)
+  local plan = self._kernel.plan.outliers
+  self._left = ffi.new('uint64_t[?]', plan and (OUTLIER_SIZE + plan.size) / 8 + 1 or 1)
   for _, event in ipairs(self.events) do self._classes[tonumber(event.request.attr.config)] = event.class end
   for _, event in ipairs(self._ending) do
     kernel.captures:read(event, self._programs[event], self._roles[event].sample.id)
