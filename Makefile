@@ -37,7 +37,7 @@ WORKLOADS   := $(patsubst tests/%.c,build/%,$(wildcard tests/workloads/*.c))
 BENCHES     := $(patsubst tests/%.c,$(BUILD)/%,$(wildcard tests/bench/*.c))
 UNIT_TESTS  := $(patsubst tests/%.c,$(BUILD)/%,$(shell find tests/unit -name '*_test.c'))
 FUZZERS     := $(patsubst tests/%.c,build/fuzz/%,$(wildcard tests/fuzz/*_fuzz.c))
-C_FILES     := $(shell find runtime native bindings bpf tests -name '*.[ch]')
+C_FILES     := $(shell find runtime native bindings bpf scripts tests -name '*.[ch]')
 # What ffi.cdef reads: plain declarations only.
 FFI_HEADERS := $(addsuffix .h,$(addprefix runtime/,error event event_request nearest bpf/bpf bpf/btf_types \
 	clocks/clock_axis decode/records decode/sample formats/formats formats/tracepoint live/capture_ring \
@@ -52,7 +52,7 @@ FFI_HEADERS := $(addsuffix .h,$(addprefix runtime/,error event event_request nea
 FFI_KERNEL   = struct.perf_event_attr enum.perf_type_id enum.perf_event_sample_format enum.bpf_map_type
 
 .DELETE_ON_ERROR:
-.PHONY: all deps demo test bench lint headers fuzz api man install clean help programs FORCE
+.PHONY: all deps demo test bench lint headers fuzz corpus api man install clean help programs FORCE
 
 all: $(PROGRAM) ## build ./profscript (the default); with ASAN=1 build/asan/profscript
 
@@ -158,7 +158,7 @@ lint: deps ## formatting, cppcheck, luacheck, and headers that compile alone
 	@echo '  LINT    clang-format'; clang-format --dry-run -Werror $(C_FILES)
 	@echo '  LINT    cppcheck'; cppcheck -q --std=c11 --language=c --error-exitcode=1 --inline-suppr -I. --enable=warning \
 		$(addprefix --suppress=,uninitvar arrayIndexThenCheck ctunullpointer) \
-		-D'perf_evlist__for_each_entry(l, e)=for (e = l; e;)' $(filter-out tests/unit/% bpf/%,$(C_FILES))
+		-D'perf_evlist__for_each_entry(l, e)=for (e = l; e;)' $(filter-out tests/unit/% bpf/% scripts/%,$(C_FILES))
 	@echo '  LINT    luacheck'; luacheck -q --no-color bindings bpf scripts examples tests docs
 	$(SUBMAKE) ASAN= headers
 headers:
@@ -172,6 +172,9 @@ fuzz: deps ## run every fuzz target for FUZZ_TIME seconds (30)
 		$$f -verbosity=0 -print_final_stats=1 -max_total_time=$(or $(FUZZ_TIME),30) \
 			-artifact_prefix=$$f. $$f.corpus tests/recordings tests/fuzz/corpus; done
 
+corpus: all ## compare how profscript and perf read the recordings below DIR
+	@tests/tools/corpus.py '$(or $(DIR),$(error DIR=FOLDER names a folder with recordings))'
+
 api: all ## docs/api.md, from the annotations in the code
 	./$(PROGRAM) --lua docs/api.lua >docs/api.md
 
@@ -183,7 +186,7 @@ man: all ## the manual pages and the shell's completion, into build/share
 
 install: man ## into PREFIX (/usr/local), under DESTDIR
 	install -Dm755 $(PROGRAM) '$(DESTDIR)$(PREFIX)/bin/profscript'
-	@set -e; for f in $(wildcard scripts/*/*.lua scripts/lib/*/*.lua examples/*.lua); do \
+	@set -e; for f in $(wildcard scripts/*/*.lua scripts/*/*.bpf.c scripts/lib/*/*.lua examples/*.lua); do \
 		install -Dm644 $$f '$(DESTDIR)$(datadir)'/$$f; done
 	@cd build && find share -type f -exec install -Dm644 '{}' '$(DESTDIR)$(PREFIX)/{}' ';'
 

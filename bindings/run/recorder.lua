@@ -4,15 +4,17 @@
 --- of their own, because they are delivered later than those of the run that are newer.
 local ffi = require 'ffi'
 local bit = require 'bit'
-local captures = require 'bindings.run.captures'
+local captures = require 'bpf.ways.capture'
 local check = require 'bindings.base.check'
 local cpu_list = require 'bindings.base.cpu_list'
 local dispatch = require 'bindings.view.dispatch'
 local event_filter = require 'bindings.select.event_filter'
 local facade = require 'bindings.base.facade'
+local facts = require 'bindings.run.facts'
 local failure = require 'bindings.base.failure'
 local nearest = require 'bindings.base.nearest'
 local public_event = require 'bindings.view.public_event'
+local route = require 'bpf.plan.route'
 local sys = require 'bindings.base.sys'
 local units = require 'bindings.base.units'
 local views = require 'bindings.view.views'
@@ -182,16 +184,18 @@ end
 local function capture(self, pages)
   local run = self._run
   if run.opt.capture == 'perf' then return 'as --capture says' end
-  local all = captures.recorder(run.in_kernel, pages)
-  for _, event in ipairs(self._list) do
-    local reason = all:refuses(event)
+  local all, known, calls = captures.recorder(run.in_kernel, pages), facts.collect(run, self._list, {}), 0
+  for _, event in ipairs(known.events) do calls = calls + (event.is_call and 1 or 0) end
+  for _, event in ipairs(known.events) do
+    local reason = captures.refuses(known, event, calls)
     if reason then return reason end
   end
   for _, event in ipairs(self._list) do
-    local reason = all:add(event)
+    local reason = all:add(event, 'all')
     if reason then
       for _, other in ipairs(self._list) do
-        other.captured, other.request.captured = nil, ffi.new 'struct captured'
+        route.release(other.route)
+        other.request.captured = ffi.new 'struct captured'
       end
       all:stop()
       return reason

@@ -12,7 +12,6 @@ local countable = require 'bindings.base.countable'
 local counts = require 'bindings.run.counts'
 local doubts = require 'bindings.pairs.doubts'
 local failure = require 'bindings.base.failure'
-local lanes = require 'lib.export.lanes'
 local nearest = require 'bindings.base.nearest'
 local output = require 'bindings.print.output'
 local sched_switch = require 'bindings.expr.sched_switch'
@@ -22,8 +21,8 @@ local recorded = require 'bindings.select.recorded'
 local sampling = require 'bindings.view.sampling'
 local slots = require 'bindings.run.slots'
 local sys = require 'bindings.base.sys'
-local tally = require 'bindings.run.tally'
-local task_states = require 'bindings.run.task_states'
+local tally = require 'bpf.ways.count'
+local task_states = require 'bpf.ways.states'
 local views = require 'bindings.view.views'
 
 local C = ffi.C
@@ -302,7 +301,7 @@ function session_api.new(instance)
     check.is(settings, 'table', 'session.slices takes a table')
     check.is(settings.names, 'table', 'session.slices takes a list of names')
     return run.export and run.export:script_slices { by = settings.by, names = settings.names,
-      depth = settings.nested and lanes.NESTED or nil, key_text = settings.key_text }
+      nested = settings.nested, key_text = settings.key_text }
   end
 
   --- Returns the bit of prev_state that marks a preempted task. It differs between kernels.

@@ -47,7 +47,7 @@ local function load(run, event)
     arguments = of.arguments, strings = of.strings, own_pid = run:own_pid(),
   }
   event.request.bpf_array = array.fd
-  of.loaded = { loaded, array, not run.opt.dry_run and program.attach(loaded) or nil }
+  of.loaded = { loaded, array, not program.is_dry() and program.attach(loaded) or nil }
   return true
 end
 

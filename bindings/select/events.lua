@@ -14,6 +14,7 @@ local perf_events = require 'bindings.view.perf_events'
 local probes = require 'bindings.select.probes'
 local recorded = require 'bindings.select.recorded'
 local records = require 'bindings.select.records'
+local route = require 'bpf.plan.route'
 local sampling = require 'bindings.view.sampling'
 local selector = require 'bindings.select.selector'
 local sys = require 'bindings.base.sys'
@@ -49,13 +50,7 @@ local TRACEPOINT = perf_events.TYPES.tracepoint
 ---@field attrs table<string, string|boolean>
 ---@field strings? UserStrings its records have strings behind pointers, which a BPF program adds
 ---@field is_derived? boolean it is not opened: another event tells of it
----@field taken? string what BPF programs do with it (bindings/run/in_kernel.lua); it is opened only if it is
---- captured, too, or some are sent
----@field sent? string which of them programs send; nil: none
----@field only_plan? HandlerPlan its handler, if it has only one
----@field captured? boolean BPF programs write its samples (bindings/run/captures.lua)
----@field is_filtered? boolean these programs check user_filter, too
----@field has_no_flags? boolean these programs cannot tell common_flags
+---@field route Route how it is taken
 ---@field count_index? integer index among the counted events, from 0
 ---@field given SelectorAttr[] the attributes as given, in order, including repeated ones
 ---@field group integer number of its -e, 0 for events of a script
@@ -320,6 +315,7 @@ function events:add(full, found, parsed, group, params)
   request.attr.sample_period = freq or period or 1 -- a union with sample_freq
   local event = {
     name = full,
+    route = route.new(full),
     alias = attrs.alias or full:match '([^:]*)$',
     class = request.class,
     request = request,
@@ -599,7 +595,7 @@ function events:open(own)
   local counted = 0
   for _, event in ipairs(self:shown()) do
     local request = event.request
-    if event.taken and not (event.captured or event.sent) then goto continue end
+    if not route.is_read(event.route) then goto continue end
     if request.counted == 1 then
       event.count_index = counted
       counted = counted + 1

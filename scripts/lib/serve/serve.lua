@@ -36,13 +36,13 @@ local function wall()
 end
 
 ---@param run Run
----@return Serving? serving nil if the options do not ask for it
+---@return Serving
 function serving.new(run)
-  local opt = run.opt
-  if not (opt.prometheus or opt.otlp or opt.serve) then return end
   local self = setmetatable({ reports = 0, puts = 0, said_replaced = {} }, Serving)
   self.metrics = registry.new(run.name, wall)
-  if opt.serve then self.page, self.events_of, self.question = page.new(), {}, ffi.new('char[?]', C.HTTP_QUESTION) end
+  if run.opt.serve then
+    self.page, self.events_of, self.question = page.new(), {}, ffi.new('char[?]', C.HTTP_QUESTION)
+  end
   self:again(run)
   return self
 end

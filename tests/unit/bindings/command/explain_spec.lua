@@ -49,7 +49,7 @@ local function request(attr)
 end
 
 local wakeup = {
-  name = 'sched:sched_wakeup', request = request { type = 2, config = 317 }, tracepoint = true,
+  name = 'sched:sched_wakeup', route = {}, request = request { type = 2, config = 317 }, tracepoint = true,
   attrs = { key = 'pid', stack = true },
   list = {
     field('common_type', 'unsigned short', 0, 2, C.FIELD_COMMON),
@@ -62,7 +62,7 @@ local wakeup = {
   },
 }
 local clock = {
-  name = 'cpu-clock', request = request { type = 1, freq = 1, sample_freq = 4000 }, attrs = {}, list = {},
+  name = 'cpu-clock', route = {}, request = request { type = 1, freq = 1, sample_freq = 4000 }, attrs = {}, list = {},
 }
 
 local function given(text) return { option = '-e', text = text } end

@@ -8,11 +8,11 @@ local asm = require 'bpf.gen.asm'
 local countable = require 'bindings.base.countable'
 local facade = require 'bindings.base.facade'
 local handler_code = require 'bindings.options.handler_code'
-local handler_joins = require 'bindings.run.handler_joins'
-local handler_terms = require 'bindings.run.handler_terms'
+local handler_joins = require 'bpf.ways.join'
+local handler_terms = require 'bpf.ways.terms'
 local mentions = require 'bindings.options.mentions'
 local public_event = require 'bindings.view.public_event'
-local tally = require 'bindings.run.tally'
+local tally = require 'bpf.ways.count'
 
 local handler_plans = {}
 
@@ -24,11 +24,10 @@ local handler_plans = {}
 ---@field reason? string why it runs in Lua
 ---@field is_declared? boolean the script has declared as data what it counts (session.tally)
 ---@field taker? HandlerTaker
----@field without? Taker if this one takes the events, the handler need not be called
----@field guarded? boolean programs check its first conditions, so it gets only the events for which it does something
+---@field without? Offer if this one takes the events, the handler need not be called
 
----@class HandlerTaker: Taker
-local HandlerTaker = { does = 'counted' }
+---@class HandlerTaker: Offer
+local HandlerTaker = { way = 'count' }
 HandlerTaker.__index = HandlerTaker
 
 local AFTER = { interval = true, stop = true } -- called when all has been counted
@@ -85,7 +84,10 @@ local function count(self, session, plan, event, view)
   end
 end
 
---- Loads the programs: see Taker in bindings/run/in_kernel.lua.
+--- Returns the facts of the offer, see OfferFacts.
+function HandlerTaker:facts() return { asks = {} } end -- luacheck: no self
+
+--- Loads the programs: see Offer in bindings/run/in_kernel.lua.
 ---@param kernel InKernel
 function HandlerTaker:load(kernel)
   local nr_cpus, views = kernel.switch.nr_cpus, {}
@@ -273,15 +275,17 @@ local function group(plans)
   return list
 end
 
---- Notes the plan of each event that has only one handler.
-local function note_only(plans)
-  local seen = {}
+--- Returns the plan of each event that has only one handler.
+---@return table<Event, HandlerPlan>
+local function only_plans(plans)
+  local only, seen = {}, {}
   for _, plan in ipairs(plans) do
     for _, event in ipairs(plan.events) do
-      event.only_plan = not seen[event] and plan or nil
+      only[event] = not seen[event] and plan or nil
       seen[event] = true
     end
   end
+  return only
 end
 
 --- Finds the handlers that only count, and offers them to the kernel.
@@ -290,7 +294,7 @@ end
 ---@return HandlerPlan[] plans of all handlers of events, in the script's order
 function handler_plans.offer(run, checked)
   local plans, by_handler, others = {}, {}, {}
-  for _, taker in ipairs(run.in_kernel.takers) do
+  for _, taker in ipairs(run.in_kernel.offers) do
     for _, handler in pairs(taker.handlers or {}) do others[handler] = taker end
   end
   for _, entry in ipairs(checked.events) do
@@ -299,7 +303,7 @@ function handler_plans.offer(run, checked)
       plan = { handler = entry.handler, events = {}, code = handler_code.read(entry.handler, run.profiler.start) }
       by_handler[entry.handler], plans[#plans + 1] = plan, plan
       local other = others[entry.handler]
-      plan.is_declared = other and other.does == 'counted'
+      plan.is_declared = other and other.way == 'count'
       if not plan.is_declared then
         plan.without, plan.states, plan.reason = other, states_of(plan)
       end
@@ -307,7 +311,7 @@ function handler_plans.offer(run, checked)
     for _, event in ipairs(entry.found) do table.insert(plan.events, event) end
   end
   refuse_shared(run, plans, checked)
-  note_only(plans)
+  run.in_kernel.only_plan = only_plans(plans)
   for _, taker in ipairs(group(plans)) do run.in_kernel:offer(taker) end
   return plans
 end

@@ -1,7 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- session.tally: counting that a script declares as data. The events are counted by BPF programs if that is possible,
 --- else by a generated handler. Both fill the same keys, arrays and histograms of the script.
-local asm = require 'bpf.gen.asm'
 local facade = require 'bindings.base.facade'
 local ffi = require 'ffi'
 local intern = require 'bindings.base.intern'
@@ -143,14 +142,24 @@ function Tally:too_large() return self._stats[HUGE] end
 
 -- In the kernel -----------------------------------------------------------------------------------
 
-Tally.does = 'counted'
+tally.name, tally.does, tally.lacks = 'count', 'counted', { 'reload', 'newest', 'each_event' }
+
+--- Returns why programs cannot count the events; nil if they can.
+---@param offer OfferFacts
+---@return string?
+function tally.refuses(_, offer) return offer.asks[1] end
+
+Tally.way = 'count'
 Tally.attributes = { comm = true, key = true, printkey = true, num = true, ['top-by'] = true, ['top-add'] = true }
 
---- Loads the programs: see Taker in bindings/run/in_kernel.lua.
+--- Returns the facts of the offer, see OfferFacts.
+---@package
+function Tally:facts() return { asks = { self.reason } } end
+
+--- Loads the programs: see Offer in bindings/run/in_kernel.lua.
 ---@package
 ---@param kernel InKernel
 function Tally:load(kernel)
-  if self.reason then asm.refuse('%s', self.reason) end
   self._kernel = require('bpf.gen.tally').new(self._list, {
     nr_cpus = kernel.switch.nr_cpus, sides = kernel.switch.sides, max_keys = self._keys and self._keys.max or 1,
     env = self._services.expression_env,

@@ -6,7 +6,7 @@ local asm = require 'bpf.gen.asm'
 local expr = require 'bindings.expr.compile'
 local expr_event = require 'tests.unit.bindings.expr.expr_event'
 local handler_code = require 'bindings.options.handler_code'
-local handler_terms = require 'bindings.run.handler_terms'
+local handler_terms = require 'bpf.ways.terms'
 local names = require 'lib.names'
 
 local EXACT = 2 ^ 53

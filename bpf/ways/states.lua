@@ -1,14 +1,15 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- session.task_states: how long tasks are in their states. The handlers of a script add that up, or BPF programs do
 --- (bpf/gen/task_states.lua) if nothing needs the events. Both fill the same histograms.
-local asm = require 'bpf.gen.asm'
 local capture = require 'bpf.gen.capture'
+local captures = require 'bpf.ways.capture'
 local facade = require 'bindings.base.facade'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
 local outliers = require 'bpf.gen.outliers'
 local output = require 'bindings.print.output'
 local public_event = require 'bindings.view.public_event'
+local route = require 'bpf.plan.route'
 local sched_switch = require 'bindings.expr.sched_switch'
 local states = require 'bpf.gen.task_states'
 local views = require 'bindings.view.views'
@@ -36,12 +37,29 @@ local common_type = ffi.typeof 'uint16_t *'
 ---@field duration? number ns of the run
 ---@field needs_events? string why each event is needed
 
---- Takes the events of a script in the kernel: see Taker in bindings/run/in_kernel.lua.
----@class TaskStatesTaker
+task_states.name, task_states.does = 'states', 'added up'
+task_states.lacks = { 'reload', 'newest', 'each_event', 'filter', 'groups' }
+
+--- Returns why programs cannot add up the states; nil if they can.
+---@param facts Facts
+---@param offer OfferFacts
+---@param calls integer see captures.refuses()
+---@return string?
+function task_states.refuses(facts, offer, calls)
+  if offer.asks[1] then return offer.asks[1] end
+  if facts.kernel.foreign_pids then return "the kernel's thread ids are not those of this pid namespace" end
+  for _, one in ipairs(offer.sends) do
+    local reason = captures.refuses(facts, facts.events[one.event], calls, one.is_other)
+    if reason then return reason end
+  end
+end
+
+--- The events of a script.
+---@class TaskStatesTaker : Offer
 ---@field package _given TaskStatesSettings
 ---@field package _names table<integer, string>
 ---@field package _kernel? TaskStates
-local TaskStatesTaker = { does = 'added up', attributes = {} }
+local TaskStatesTaker = { way = 'states', attributes = {} }
 TaskStatesTaker.__index = TaskStatesTaker
 
 --- Returns what the events of the script are, by event.
@@ -64,12 +82,9 @@ end
 
 --- Makes the programs send long states. Refuses what they cannot send.
 ---@return OutlierPlan
-local function plan_outliers(self, kernel, checked)
+local function plan_outliers(self, kernel)
   local size, ending = 0, {}
   for _, event in ipairs(self.events) do
-    -- The wakeup of the current task, which runs, neither begins nor ends a state that is sent.
-    local reason = kernel.captures:refuses(event, checked, true)
-    if reason then asm.refuse('%s', reason) end
     size = math.max(size, outliers.size(event.list))
     local role = self._roles[event]
     role.sample = { event = event.name, list = event.list, type = tonumber(event.request.attr.config) }
@@ -85,20 +100,29 @@ local function plan_outliers(self, kernel, checked)
     number = rings.events }
 end
 
+--- Returns the facts of the offer, see OfferFacts.
+---@param index_of table<Event, integer>
+---@return table
+function TaskStatesTaker:facts(index_of)
+  local sends = {}
+  for i, event in ipairs(self._given.than and self.events or {}) do
+    -- The wakeup of the current task, which runs, neither begins nor ends a state that is sent.
+    sends[i] = { event = index_of[event], is_other = true }
+  end
+  return { asks = { self._given.needs_events }, sends = sends }
+end
+
 --- Loads the programs.
 ---@package
 ---@param kernel InKernel
----@param checked contract.Handlers
-function TaskStatesTaker:load(kernel, checked)
+function TaskStatesTaker:load(kernel)
   local given = self._given
-  if given.needs_events then asm.refuse('%s', given.needs_events) end
-  if kernel:has_foreign_pids() then asm.refuse("the kernel's thread ids are not those of this pid namespace") end
-  self._checked, self._ending = checked, {}
+  self._ending = {}
   self._kernel = states.new {
     nr_cpus = kernel.switch.nr_cpus, sides = kernel.switch.sides, by_thread = given.by_thread,
     threshold = tonumber(C.hist_set_threshold(given.hists)), only = given.only, all_but_sleep = given.all_but_sleep,
     threads = given.named and kernel:threads() or nil,
-    outliers = given.than and plan_outliers(self, kernel, checked) or nil,
+    outliers = given.than and plan_outliers(self, kernel) or nil,
   }
   self._programs = {}
   for _, event in ipairs(self.events) do
@@ -142,11 +166,10 @@ function TaskStatesTaker:settle(kernel)
   for _, event in ipairs(self.events) do self._classes[tonumber(event.request.attr.config)] = event.class end
   for _, event in ipairs(self._ending) do
     kernel.captures:read(event, self._programs[event], self._roles[event].sample.id)
-    event.has_no_flags = false -- a task that wakes up itself runs
-    event.sent = ('states over %g ms are sent'):format(self._given.than / 1e6)
-    for _, entry in ipairs(self._checked.events) do
-      if entry.found[1] == event then entry.handler = receiver(self, event) end
-    end
+    -- A task that wakes up itself runs, so common_flags are known.
+    route.write(event.route, { has_no_flags = false,
+      sent = ('states over %g ms are sent'):format(self._given.than / 1e6) })
+    kernel.receivers[event] = receiver(self, event)
   end
 end
 

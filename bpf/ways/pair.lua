@@ -7,13 +7,13 @@ local ffi = require 'ffi'
 local intern = require 'bindings.base.intern'
 local events = require 'bindings.select.events'
 local kernel_pairs = require 'bpf.gen.pairs'
-local outliers = require 'bindings.pairs.outliers'
+local outliers = require 'bpf.ways.outlier'
 local pair_keys = require 'bindings.pairs.keys'
 local pair_rows = require 'bindings.pairs.rows'
 local probe = require 'bpf.gen.probe'
 local public_event = require 'bindings.view.public_event'
 local sys = require 'bindings.base.sys'
-local windows = require 'bindings.pairs.windows'
+local windows = require 'bpf.ways.window'
 
 local C = ffi.C
 local in_kernel = {}
@@ -21,25 +21,38 @@ local in_kernel = {}
 local THREADS = { pid = true, next_pid = true, prev_pid = true, common_pid = true }
 local MOST_THREADS = 2 ^ 17 -- for a place each
 
--- What programs cannot do.
-local NEEDS = {
+-- What programs cannot do, by what a matcher asks for.
+local ASKS = {
   { 'details', 'details are printed' },
   { 'pair', 'the script looks at each pair' },
   { 'keep', 'events are kept' },
   { 'lost', 'the script looks at starts' },
   { 'left', 'the script looks at starts' },
   { 'max_keys', 'the number of waiting starts is limited' },
+  { 'some_keys', 'only some keys are wanted' },
+  { 'drops_others', 'profscript itself drops the events that are not about the target' },
+  { 'each_pair', 'the script looks at each pair' },
+  { 'triggers', 'an interval ends just where its trigger is among the events' },
+  { 'starts', 'the script looks at starts' },
+  { 'others', 'other events are read, too' },
 }
 -- What they can do if it is about outliers. No start is lost there.
 local BY_OUTLIERS = { keep = true, pair = true, details = true, lost = true }
 
---- Takes the events of a matcher in the kernel: see Taker in bindings/run/in_kernel.lua.
----@class PairTaker
+in_kernel.name, in_kernel.does, in_kernel.lacks = 'pair', 'paired', { 'reload', 'newest', 'each_event' }
+
+--- Returns why programs cannot find the pairs of a matcher; nil if they can.
+---@param offer OfferFacts
+---@return string?
+function in_kernel.refuses(_, offer) return offer.asks[1] end
+
+--- The events of a matcher.
+---@class PairTaker : Offer
 ---@field gate? Instance
 ---@field passed integer of a gate: events that came
 ---@field outliers? Outliers
 ---@field windows? Windows
-local PairTaker = { does = 'paired', attributes = { key = true, printkey = true, role = true, untraced = true } }
+local PairTaker = { attributes = { key = true, printkey = true, role = true, untraced = true } }
 PairTaker.__index = PairTaker
 
 --- Returns the taker of a matcher's events.
@@ -47,8 +60,8 @@ PairTaker.__index = PairTaker
 ---@param gate? Instance
 ---@return PairTaker
 function in_kernel.new(config, gate)
-  local self = setmetatable({ config = config, gate = gate, events = {}, handlers = config.handlers, passed = 0 },
-    PairTaker)
+  local self = setmetatable({ config = config, gate = gate, events = {}, handlers = config.handlers, passed = 0,
+    way = outliers.are_wanted(config) and 'outliers' or 'pair' }, PairTaker)
   for _, stage in ipairs(config.stages) do
     for _, event in ipairs(stage) do
       if not event.is_task_event and not event.is_derived then table.insert(self.events, event) end
@@ -58,23 +71,38 @@ function in_kernel.new(config, gate)
   return self
 end
 
-local function check(self)
-  local config = self.config
-  for _, need in ipairs(NEEDS) do
-    local name, reason = need[1], need[2]
-    if config[name] and not (BY_OUTLIERS[name] and outliers.are_wanted(config)) then asm.refuse('%s', reason) end
+--- Returns the reasons why programs cannot do what the matcher asks for.
+---@return string[]
+local function asks_of(self)
+  local config, asks, is_about_outliers = self.config, {}, self.way == 'outliers'
+  for _, ask in ipairs(ASKS) do
+    local name = ask[1]
+    if config[name] and not (BY_OUTLIERS[name] and is_about_outliers) then asks[name] = true end
   end
-  if config.has and not config.has_targets then asm.refuse 'only some keys are wanted' end
   local run = self.gate and self.gate.run
-  if run and run.everywhere and run.per_thread and not config.has then
-    asm.refuse 'profscript itself drops the events that are not about the target'
+  asks.details = config.details ~= nil and not is_about_outliers
+  asks.some_keys = config.has ~= nil and not config.has_targets
+  asks.drops_others = run ~= nil and run.everywhere and run.per_thread and not config.has
+  asks.each_pair = self.gate and not config.pass or not (self.gate or config.latencies or config.rows)
+  asks.triggers = #(config.triggers or {}) > 0
+  asks.starts = config.lost ~= nil and not config.details
+  asks.others = not config.details and #(config.others or {}) > 0
+  local reasons = {}
+  for _, ask in ipairs(ASKS) do reasons[#reasons + 1] = asks[ask[1]] and ask[2] or nil end
+  return reasons
+end
+
+--- Returns the facts of the offer, see OfferFacts.
+---@param index_of table<Event, integer>
+---@param run Run
+---@return table
+function PairTaker:facts(index_of, run)
+  local facts = { asks = asks_of(self), keeps = {} }
+  if self.way == 'outliers' then outliers.facts(self.config, facts, index_of, run) end
+  for _, event in ipairs(self.config.details and self.config.others or {}) do
+    table.insert(facts.keeps, index_of[event])
   end
-  if self.gate and not config.pass or not (self.gate or config.latencies or config.rows) then
-    asm.refuse 'the script looks at each pair'
-  end
-  if #(config.triggers or {}) > 0 then asm.refuse 'an interval ends just where its trigger is among the events' end
-  if config.lost and not config.details then asm.refuse 'the script looks at starts' end
-  if not config.details and #(config.others or {}) > 0 then asm.refuse 'other events are read, too' end
+  return facts
 end
 
 local function compiled(event, text, what) return events.compile(event, text, what or 'key', 'number') end
@@ -147,23 +175,21 @@ end
 
 --- Loads the programs. Refuses what they cannot do.
 ---@param kernel InKernel
----@param checked contract.Handlers
-function PairTaker:load(kernel, checked)
-  check(self)
+function PairTaker:load(kernel)
   local plan, by_event
   if self.gate then
     plan, by_event = self.gate:on_its_own(make_plan, self, kernel.switch, kernel.run)
   else
     plan, by_event = make_plan(self, kernel.switch, kernel.run)
   end
-  if outliers.are_wanted(self.config) then
-    self.outliers = outliers.new(self.config, plan, by_event, kernel, checked)
+  if self.way == 'outliers' then
+    self.outliers = outliers.new(self.config, plan, by_event, kernel)
   end
   self.programs = {}
   self.pairs, self.rules = kernel_pairs.new(plan, kernel.switch.nr_cpus), by_event
   if self.outliers then self.outliers.pairs = self.pairs end
   if self.config.details then
-    self.windows, plan.outliers.is_early = windows.new(self.config, kernel, checked), true
+    self.windows, plan.outliers.is_early = windows.new(self.config, kernel), true
   end
   -- As perf does: of the events of a tracepoint, the last one is the first to see it.
   local last_first = { unpack(self.events) }

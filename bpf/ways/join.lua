@@ -4,7 +4,7 @@
 --- that have nothing to do with joins are programs of their own.
 local asm = require 'bpf.gen.asm'
 local countable = require 'bindings.base.countable'
-local handler_terms = require 'bindings.run.handler_terms'
+local handler_terms = require 'bpf.ways.terms'
 local kernel_joins = require 'bpf.gen.joins'
 local sys = require 'bindings.base.sys'
 

@@ -2,12 +2,13 @@
 --- The pairs that a script looks at because they took too long or too short (`than` and `lower` of PairsConfig), if
 --- BPF programs find the pairs: they send just those (bpf/gen/outliers.lua). The event that ends a pair is
 --- captured, and brings the first one along.
-local asm = require 'bpf.gen.asm'
 local capture = require 'bpf.gen.capture'
-local computed = require 'bpf.gen.computed'
+local captures = require 'bpf.ways.capture'
 local ffi = require 'ffi'
 local kernel_outliers = require 'bpf.gen.outliers'
+local pair_keys = require 'bindings.pairs.keys'
 local pair_view = require 'bindings.pairs.pair'
+local route = require 'bpf.plan.route'
 local views = require 'bindings.view.views'
 
 local C = ffi.C
@@ -23,15 +24,6 @@ local EXIT_IN_ORDER = 6.016
 ---@param config PairsConfig
 ---@return boolean
 function outliers.are_wanted(config) return config.pair ~= nil and (config.than or config.lower) ~= nil end
-
---- Returns whether a pair is one that the script looks at.
----@param config PairsConfig
----@return fun(ns: number): boolean
-function outliers.test(config)
-  local longest, shortest = config.than or math.huge, config.lower or -1
-  if not config.than and not config.lower then longest = -1 end
-  return function(ns) return ns > longest or ns < shortest end
-end
 
 local UNITS = { { 1e9, 's' }, { 1e6, 'ms' }, { 1e3, 'us' } }
 
@@ -60,29 +52,83 @@ end
 local Outliers = {}
 Outliers.__index = Outliers
 
---- Completes the plan of the programs. Refuses what cannot be sent.
+outliers.name, outliers.does, outliers.lacks = 'outliers', 'paired', { 'reload', 'newest', 'each_event' }
+
+--- Adds what is sent and shown to the facts of an offer.
+---@param config PairsConfig
+---@param facts table
+---@param index_of table<Event, integer>
+---@param run Run
+function outliers.facts(config, facts, index_of, run)
+  local seen, instance = {}, run.per_thread and 'tid' or 'cpu'
+  facts.sends, facts.shows = {}, {}
+  if run.serving and not config.pass then table.insert(facts.asks, '--serve keeps each pair') end
+  for i = #config.stages, 1, -1 do -- what an event is in the last of its stages counts
+    local finds = i > 1 or config.cycle or false
+    for _, event in ipairs(config.stages[i]) do
+      local is_sent = not seen[event] and not event.is_derived and (finds or not config.pass)
+      seen[event] = true
+      if event.is_task_event then
+        facts.exit, facts.passes = finds and not config.cycle and 'last' or 'first', config.pass ~= nil
+      elseif is_sent then
+        local task = pair_keys.running_task(event, instance)
+        table.insert(facts.sends, { event = index_of[event], is_other = task and task.target and not finds or false })
+      end
+    end
+  end
+  local function show(list)
+    for _, event in ipairs(list) do
+      if event.is_task_event then
+        facts.hidden = event.alias
+      elseif index_of[event] then
+        table.insert(facts.shows, { event = index_of[event], only_details = not event.owner.describe })
+      end
+    end
+  end
+  if not config.details then return end
+  for _, stage in ipairs(config.stages) do show(stage) end
+  show(config.others or {})
+end
+
+--- Returns why programs cannot send the outliers of a matcher; nil if they can.
+---@param facts Facts
+---@param offer OfferFacts
+---@param calls integer see captures.refuses()
+---@return string?
+function outliers.refuses(facts, offer, calls)
+  local reason = offer.asks[1]
+  if reason then return reason end
+  if offer.exit == 'first' then return 'exit is not captured' end
+  if offer.exit and not offer.passes and facts.kernel.release < EXIT_IN_ORDER then
+    return 'perf may report an exit before a program sees it'
+  end
+  for _, one in ipairs(offer.sends) do
+    reason = captures.refuses(facts, facts.events[one.event], calls, one.is_other)
+    if reason then return reason end
+  end
+  if offer.hidden then return ('%s is not captured'):format(offer.hidden) end
+  for _, one in ipairs(offer.shows) do
+    local event = facts.events[one.event]
+    if event.gate then return ('%s is not captured'):format(event.name) end
+    reason = captures.refuses(facts, event, calls, false, one.only_details)
+    if reason then return reason end
+  end
+end
+
+--- Completes the plan of the programs.
 ---@param config PairsConfig
 ---@param plan PairPlan
 ---@param by_event table<Event, PairRule>
 ---@param kernel InKernel
----@param checked contract.Handlers
 ---@return Outliers
-function outliers.new(config, plan, by_event, kernel, checked)
+function outliers.new(config, plan, by_event, kernel)
   local self = setmetatable({ config = config, by_event = by_event, ending = {}, unkept = 0, sent = 0 }, Outliers)
   local size = 0
-  if kernel.run.serving and not config.pass then asm.refuse '--serve keeps each pair' end
   for event, rule in pairs(by_event) do
     local finds = rule.stage > 0 or plan.cycle
     if event.is_task_event then
-      if rule.stage == 0 or plan.cycle then asm.refuse('%s is not captured', event.alias) end
-      if not config.pass and computed.release() < EXIT_IN_ORDER then
-        asm.refuse 'perf may report an exit before a program sees it'
-      end
       self.exit = rule
     elseif not event.is_derived and (finds or not config.pass) then
-      -- The wakeup of the current task starts no pair.
-      local reason = kernel.captures:refuses(event, checked, rule.wakeup ~= nil and not finds)
-      if reason then asm.refuse('%s', reason) end
       if not config.pass then size = math.max(size, kernel_outliers.size(event.list)) end
       rule.sample = { event = event.name, list = event.list, type = tonumber(event.request.attr.config),
         class = event.class }
@@ -110,7 +156,7 @@ end
 function Outliers:settle(kernel, programs)
   for _, event in ipairs(self.ending) do
     kernel.captures:read(event, programs[event], self.by_event[event].sample.id)
-    event.sent = describe(self.config) .. (self.config.pass and ' are passed on' or ' are sent')
+    route.write(event.route, { sent = describe(self.config) .. (self.config.pass and ' are passed on' or ' are sent') })
     event.request.captured.is_early = self.plan.is_early and 1 or 0
   end
 end

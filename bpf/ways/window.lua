@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The details of outliers (bindings/pairs/outliers.lua): programs write all events that details may show into rings
+--- The details of outliers (bpf/ways/outlier.lua): programs write all events that details may show into rings
 --- that they overwrite, and nobody reads them. When an outlier has come and the time after it is over, the window of
 --- time around it is copied from the rings (runtime/live/capture_window.h).
 ---
@@ -16,12 +16,14 @@ local histories = require 'bindings.pairs.history'
 local kept_events = require 'bindings.pairs.kept_events'
 local pair_keys = require 'bindings.pairs.keys'
 local program = require 'bpf.gen.program'
+local route = require 'bpf.plan.route'
 local sys = require 'bindings.base.sys'
 local views = require 'bindings.view.views'
 
 local C = ffi.C
 local FRAME = asm.FRAME
-local windows = {}
+--- Events outside the stages of pairs: an offer of outliers keeps them for details.
+local windows = { name = 'keep', does = 'kept', lacks = {} }
 
 local DEFAULT_SIZE, LEAST_SIZE = 64 * 2 ^ 20, 2 ^ 20 -- bytes of all rings, and of one of them
 local PAGE = 4096
@@ -118,12 +120,11 @@ local function pages_of(run)
   return pages
 end
 
---- Makes the rings. Refuses what programs cannot write.
+--- Makes the rings.
 ---@param config PairsConfig
 ---@param kernel InKernel
----@param checked contract.Handlers
 ---@return Windows
-function windows.new(config, kernel, checked)
+function windows.new(config, kernel)
   local self = setmetatable({
     others = config.others or {}, _config = config, _details = facade.object(config.details), _list = {},
     _run = kernel.run,
@@ -131,9 +132,6 @@ function windows.new(config, kernel, checked)
   local seen = {}
   local function add(list)
     for _, event in ipairs(list) do
-      if event.is_task_event or event.gate then asm.refuse('%s is not captured', event.alias or event.name) end
-      local reason = kernel.captures:refuses(event, checked, false, not event.owner.describe)
-      if reason then asm.refuse('%s', reason) end
       if not seen[event] then table.insert(self._list, event) end
       seen[event] = true
     end
@@ -186,10 +184,9 @@ end
 --- Says what is done with the events.
 function Windows:settle()
   for _, event in ipairs(self._list) do
-    event.kept = ('the newest %d KiB of each CPU, for details'):format(self._rings.size / 1024)
-    event.has_unsure_flags = not capture.is_exact(event.name)
+    route.write(event.route, { kept = ('the newest %d KiB of each CPU, for details'):format(self._rings.size / 1024),
+      has_unsure_flags = not capture.is_exact(event.name) })
   end
-  for _, event in ipairs(self.others) do event.taken = 'kept' end
 end
 
 --- Called when the session has started.

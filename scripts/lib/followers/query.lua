@@ -1,0 +1,8 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- --query: SQL on the rows that a profiler prints, unless the profiler has an option of this name.
+return {
+  new = function(run)
+    local own = run.profiler.options
+    return run.opt.query and not (own and own.query) and require('lib.sql.row_query').new(run) or nil
+  end,
+}
