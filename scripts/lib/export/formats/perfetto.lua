@@ -20,7 +20,7 @@ local views = require 'bindings.view.views'
 
 local C = ffi.C
 local cast, tonumber = ffi.cast, tonumber
-local perfetto = {}
+local perfetto = { suffixes = { '.pftrace', '.perfetto-trace' } }
 
 -- Sequences of packets. Those of events with stacks have the number of their class, which is 8 or more.
 local MAIN, LOSSES = 1, 2

@@ -6,7 +6,7 @@
 --- - A stack is a sample of its thread.
 --- - A loss is a range in which the profiler was paused, and a marker of its CPU.
 --- - Times are ms since the first event.
-local chrome = require 'lib.export.chrome'
+local chrome = require 'lib.export.formats.chrome'
 local ffi = require 'ffi'
 local fields = require 'lib.export.fields'
 local stacks = require 'lib.export.stacks'
@@ -15,7 +15,7 @@ local threads = require 'lib.export.threads'
 local version = require 'bindings.base.version'
 
 local C = ffi.C
-local firefox = {}
+local firefox = { suffixes = { '.profile.json' } }
 
 local MAX_BYTES = 2 ^ 29 -- of markers, which stay in memory until the end; browsers cannot open more either
 local MS = 6 -- digits of ns in a ms

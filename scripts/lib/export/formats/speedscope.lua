@@ -8,7 +8,7 @@ local threads = require 'lib.export.threads'
 local version = require 'bindings.base.version'
 
 local C = ffi.C
-local speedscope = {}
+local speedscope = { suffixes = { '.speedscope.json' } }
 
 local SCHEMA = 'https://www.speedscope.app/file-format-schema.json'
 

@@ -7,7 +7,7 @@ local stacks = require 'lib.export.stacks'
 local threads = require 'lib.export.threads'
 
 local C = ffi.C
-local pprof = {}
+local pprof = { suffixes = { '.pb.gz', '.pprof' } }
 
 local CPUS = 4096 -- more than there can be
 

@@ -3,7 +3,7 @@
 local stacks = require 'lib.export.stacks'
 local text = require 'bindings.base.text'
 
-local folded = {}
+local folded = { suffixes = { '.folded', '.collapsed' } }
 
 local NODES = 2 ^ 32
 

@@ -16,7 +16,7 @@ local text = require 'bindings.base.text'
 local threads = require 'lib.export.threads'
 local version = require 'bindings.base.version'
 
-local html = {}
+local html = { suffixes = { '.html' } }
 
 local MAX_LOSSES = 10000
 

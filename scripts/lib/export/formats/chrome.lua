@@ -20,7 +20,7 @@ local version = require 'bindings.base.version'
 
 local C = ffi.C
 local member = exports.member
-local chrome = {}
+local chrome = { suffixes = { '.json' } }
 
 local PAIRS = threads.CPUS + 5e5 -- the process of slices that belong to no thread
 
