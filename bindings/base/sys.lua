@@ -58,6 +58,14 @@ function sys.is_replaceable(path)
   return bit.band(st.mode, libc.S_IFMT) == libc.S_IFREG
 end
 
+--- Returns whether this user may write to a file.
+---@param path string
+---@return boolean? ok, string? message
+function sys.is_writable(path)
+  if libc.access(path, libc.W_OK) ~= 0 then return nil, error_text() end
+  return true
+end
+
 --- Returns the first bytes of what a descriptor reads from: a file, or a pipe, in which they stay.
 ---@param fd integer
 ---@param n integer

@@ -1,8 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Picture files: escaping, pages and atomic writes. A picture is one self-contained SVG or HTML file, which works with
 --- and without JavaScript.
-local ffi = require 'ffi'
-local libc = require 'bindings.base.libc'
 local sys = require 'bindings.base.sys'
 local text = require 'bindings.base.text'
 local web = require 'lib.web.files'
@@ -34,7 +32,7 @@ end
 ---@return string? temporary its path
 local function create(path)
   local temporary = sys.is_replaceable(path) and path .. '.tmp' or nil
-  if temporary then libc.unlink(temporary) end -- of a run that was killed
+  if temporary then os.remove(temporary) end -- of a run that was killed
   local file, message = io.open(temporary or path, temporary and 'wx' or 'w') -- x: nor through a link of somebody
   if not file then error(('cannot write %s'):format(message), 0) end
   return file, temporary
@@ -44,9 +42,9 @@ end
 ---@param path string
 function svg.check(path)
   if not sys.is_replaceable(path) then
-    -- The target of a link may not exist yet.
-    if not sys.stat(path) or libc.access(path, libc.W_OK) == 0 then return end
-    error(('cannot write %s: %s'):format(path, sys.strerror(ffi.errno())), 0)
+    local ok, message = sys.is_writable(path)
+    if ok or not sys.stat(path) then return end -- the target of a link may not exist yet
+    error(('cannot write %s: %s'):format(path, message), 0)
   end
   local file, temporary = create(path)
   file:close()
