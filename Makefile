@@ -186,7 +186,7 @@ man: all ## the manual pages and the shell's completion, into build/share
 
 install: man ## into PREFIX (/usr/local), under DESTDIR
 	install -Dm755 $(PROGRAM) '$(DESTDIR)$(PREFIX)/bin/profscript'
-	@set -e; for f in $(wildcard scripts/*/*.lua scripts/*/*.bpf.c scripts/lib/*/*.lua examples/*.lua); do \
+	@set -e; for f in $(shell find scripts -name '*.lua' -o -name '*.bpf.c') $(wildcard examples/*.lua); do \
 		install -Dm644 $$f '$(DESTDIR)$(datadir)'/$$f; done
 	@cd build && find share -type f -exec install -Dm644 '{}' '$(DESTDIR)$(PREFIX)/{}' ';'
 

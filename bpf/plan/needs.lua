@@ -8,6 +8,8 @@ local needs = {}
 --- The vocabulary.
 needs.WORDS = {
   each_event = 'each event reaches this process',
+  reload = 'the script may be replaced while events arrive',
+  newest = 'the rings keep the newest events until these are asked for',
   event_counts = 'something beside the handlers counts the events',
   perf_samples = 'perf writes the samples: it evaluates a condition, or sends them on',
   both_switches = 'the two sides of a switch are events of their own',

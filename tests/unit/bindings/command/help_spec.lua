@@ -160,10 +160,10 @@ run and output options:
                             PROFSCRIPT_SECRET) to receive events
   -o, --output FILE         append the output to FILE, in text format also the
                             warnings; SIGUSR1 reopens FILE
-      --export FILE         also write the events, pairs and stacks to FILE for
+      --export FILE         write the events, pairs and stacks to FILE for
                             another program, in the format of its suffix or of
-                            FORMAT:FILE: perfetto, chrome, firefox, speedscope,
-                            pprof, folded, html
+                            FORMAT:FILE: chrome, firefox, folded, html,
+                            perfetto, pprof, speedscope
       --prometheus [ADDR:]PORT
                             serve what the reports say as metrics at
                             http://127.0.0.1:PORT/metrics while the profiler

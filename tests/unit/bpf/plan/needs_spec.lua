@@ -35,7 +35,7 @@ describe('needs', function()
   end)
 
   it('are the same for the options that count or send all events', function()
-    for _, name in ipairs { 'exit_n', 'export', 'record', 'push', 'watch', 'sampling_limit' } do
+    for _, name in ipairs { 'exit_n', 'export', 'record', 'push', 'sampling_limit' } do
       assert.truthy(of(name):find('each_event', 1, true), name)
     end
     for _, name in ipairs { 'prometheus', 'otlp', 'serve' } do
