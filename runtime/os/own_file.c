@@ -16,17 +16,26 @@ static bool is_planted(const char *path)
 	bool is_known = copy && !lstat(path, &link) && !stat(dirname(copy), &folder);
 
 	free(copy);
-	return !is_known || (S_ISLNK(link.st_mode) && link.st_uid != geteuid() &&
-			     link.st_uid != folder.st_uid && folder.st_mode & S_ISVTX &&
-			     folder.st_mode & S_IWOTH);
+	return is_known &&
+	       (S_ISLNK(link.st_mode) && link.st_uid != geteuid() && link.st_uid != folder.st_uid &&
+		folder.st_mode & S_ISVTX && folder.st_mode & S_IWOTH);
 }
 
 int32_t own_file_open(const char *path, int32_t flags, uint32_t mode)
 {
-	int fd = open(path, flags | O_NOFOLLOW, mode);
+	int fd = open(path, flags | O_NOFOLLOW, mode), code = errno;
 
-	/* Nobody else can replace a link that may be followed. */
-	if (fd < 0 && errno == ELOOP && !is_planted(path))
-		fd = open(path, flags, mode);
+	if (fd >= 0)
+		return fd;
+	if (is_planted(path)) /* with fs.protected_regular the error is EACCES */
+		return -ELOOP;
+	if (code != ELOOP)
+		return -code;
+	fd = open(path, flags, mode); /* nobody else can have replaced this link */
 	return fd < 0 ? -errno : fd;
+}
+
+int32_t own_file_check(const char *path)
+{
+	return is_planted(path) ? -ELOOP : 0;
 }

@@ -8,3 +8,5 @@
 
 /* As open(2). Returns a descriptor or a negative errno, which is -ELOOP for such a link. */
 int32_t own_file_open(const char *path, int32_t flags, uint32_t mode);
+/* Returns -ELOOP if the path is such a link, 0 otherwise. */
+int32_t own_file_check(const char *path);

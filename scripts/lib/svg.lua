@@ -1,7 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Picture files: escaping, pages and atomic writes. A picture is one self-contained SVG or HTML file, which works with
 --- and without JavaScript.
-local ffi = require 'ffi'
 local libc = require 'bindings.base.libc'
 local sys = require 'bindings.base.sys'
 local text = require 'bindings.base.text'
@@ -34,7 +33,8 @@ end
 local function create(path)
   local temporary = sys.is_replaceable(path) and path .. '.tmp' or nil
   if temporary then libc.unlink(temporary) end -- of a run that was killed
-  local file, message = io.open(temporary or path, temporary and 'wx' or 'w') -- x: nor through a link of somebody
+  local file, message
+  if temporary then file, message = io.open(temporary, 'wx') else file, message = sys.create(path) end
   if not file then error(('cannot write %s'):format(message), 0) end
   return file, temporary
 end
@@ -43,9 +43,9 @@ end
 ---@param path string
 function svg.check(path)
   if not sys.is_replaceable(path) then
-    -- The target of a link may not exist yet.
-    if not sys.stat(path) or libc.access(path, libc.W_OK) == 0 then return end
-    error(('cannot write %s: %s'):format(path, sys.strerror(ffi.errno())), 0)
+    local why = sys.why_not_writable(path) -- the target of a link may not exist yet
+    if why then error(('cannot write %s: %s'):format(path, why), 0) end
+    return
   end
   local file, temporary = create(path)
   file:close()
