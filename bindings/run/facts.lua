@@ -109,7 +109,6 @@ local function of_event(run, event, checked)
     is_known = is_known,
     is_exact = is_known and capture.is_exact(name),
     is_exact_other = is_known and capture.is_exact(name, true),
-    taken = event.route.does and event.route,
     guards = checked and guards_of(run, event, checked) or 0,
   }
 end

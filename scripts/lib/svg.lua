@@ -4,6 +4,7 @@
 local libc = require 'bindings.base.libc'
 local sys = require 'bindings.base.sys'
 local text = require 'bindings.base.text'
+local web = require 'lib.web.files'
 
 local svg = {}
 
@@ -70,18 +71,17 @@ function svg.save(path, parts)
   end
 end
 
-local PAGE = [[
-<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><title>%s</title>
-<style>
-body { margin: 0; font: 14px system-ui, sans-serif; color: #222; }
-svg { display: block; width: 100%%; }
-table { border-collapse: collapse; margin: 8px 16px 24px; }
-th, td { padding: 2px 12px 2px 0; text-align: right; }
-th:last-child, td:last-child { text-align: left; font-family: ui-monospace, monospace; overflow-wrap: anywhere; }
-th { border-bottom: 1px solid #bbb; }
-</style></head><body>
-]]
+--- Returns the style sheet of an <svg> element.
+---@param css string
+---@return string
+---@package
+function svg.style(css) return ('<style>\n%s</style>\n'):format(css) end
+
+--- Returns a script of an <svg> element.
+---@param js string
+---@return string
+---@package
+function svg.script(js) return ('<script type="text/ecmascript"><![CDATA[\n%s]]></script>\n'):format(js) end
 
 --- Writes an SVG to FILE.svg or FILE.html.
 ---@param path string
@@ -89,9 +89,10 @@ th { border-bottom: 1px solid #bbb; }
 ---@param elements string[] parts of the <svg> element
 ---@param below? string[] HTML to show below the picture of FILE.html
 function svg.write(path, title, elements, below)
-  local parts = {}
+  local parts, after = {}, nil
   if svg.kind(path) == 'html' then
-    parts[1] = PAGE:format(svg.escape(title))
+    parts[1], after = web['picture.html']:match '^(.*)<!%-%- the picture %-%->\n(.*)$'
+    parts[1] = parts[1]:gsub('(<title>)[^<]*', function(element) return element .. svg.escape(title) end, 1)
   else
     parts[1] = '<?xml version="1.0" encoding="UTF-8" standalone="no"?>\n'
   end
@@ -100,7 +101,7 @@ function svg.write(path, title, elements, below)
       parts[#parts + 1] = part
     end
   end
-  if svg.kind(path) == 'html' then parts[#parts + 1] = '</body></html>\n' end
+  parts[#parts + 1] = after
   svg.save(path, parts)
 end
 
