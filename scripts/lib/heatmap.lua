@@ -9,6 +9,7 @@
 --- FILE.svg and FILE.html are pictures. With any other name, the values are written to FILE.lat, a line "TIME VALUE"
 --- for each, which `profscript heatmap` draws.
 local svg = require 'lib.svg'
+local sys = require 'bindings.base.sys'
 local units = require 'lib.units'
 local web = require 'lib.web.files'
 
@@ -64,7 +65,7 @@ end
 
 --- Opens the .lat file, at the first value.
 local function open_values(self)
-  local file, message = io.open(self.path, 'w')
+  local file, message = sys.create(self.path)
   self.file = file or error(('cannot write %s'):format(message), 0)
   file:setvbuf('full', 65536)
 end

@@ -33,7 +33,8 @@ end
 local function create(path)
   local temporary = sys.is_replaceable(path) and path .. '.tmp' or nil
   if temporary then os.remove(temporary) end -- of a run that was killed
-  local file, message = io.open(temporary or path, temporary and 'wx' or 'w') -- x: nor through a link of somebody
+  local file, message
+  if temporary then file, message = io.open(temporary, 'wx') else file, message = sys.create(path) end
   if not file then error(('cannot write %s'):format(message), 0) end
   return file, temporary
 end
@@ -42,9 +43,9 @@ end
 ---@param path string
 function svg.check(path)
   if not sys.is_replaceable(path) then
-    local ok, message = sys.is_writable(path)
-    if ok or not sys.stat(path) then return end -- the target of a link may not exist yet
-    error(('cannot write %s: %s'):format(path, message), 0)
+    local why = sys.why_not_writable(path) -- the target of a link may not exist yet
+    if why then error(('cannot write %s: %s'):format(path, why), 0) end
+    return
   end
   local file, temporary = create(path)
   file:close()

@@ -119,7 +119,7 @@ function stubs.luacheckrc()
 end
 
 local function write_file(path, text)
-  local file, message = io.open(path, 'w')
+  local file, message = sys.create(path)
   if not file then return nil, message end
   local ok
   ok, message = file:write(text)
