@@ -164,7 +164,7 @@ function pairs_.new(config)
   end
   config = with_real_events(config)
   for _, one in ipairs(config.ends or {}) do
-    if one.awake then public_event.real(one.awake).is_derived = true end
+    if one.awake then public_event.real(one.awake):derive() end
   end
   local feed = setmetatable({ config = config, wants = {} }, Feed)
   for _, stage in ipairs(config.stages) do

@@ -111,7 +111,7 @@ function dry_run.text(run, with_reasons)
   parts[1] = ('%s: %d event%s\n'):format(run.name, #list, #list == 1 and '' or 's')
   for _, event in ipairs(list) do
     local kernel_filter = event_filter.for_kernel(event, run:own_threads())
-    parts[#parts + 1] = dry_run.event(event, not event.machine and kernel_filter or nil, event.user_filter,
+    parts[#parts + 1] = dry_run.event(event, not event.machine and kernel_filter or nil, event.filters.user,
       run.is_recorded or event.machine ~= nil, with_reasons)
   end
   for _, follower in ipairs(run.followers) do

@@ -96,7 +96,7 @@ local function of_event(run, event, checked)
     has_program = request.bpf_array ~= 0,
     has_parts = request.reads ~= 0 or request.sample ~= 0,
     is_rare = request.attr.freq ~= 0 or request.attr.sample_period > 1,
-    has_user_filter = event.user_filter ~= nil,
+    has_user_filter = event.filters.user ~= nil,
     is_call = system_calls.parts(name) ~= nil,
     is_known = is_known,
     is_exact = is_known and capture.is_exact(name),

@@ -61,7 +61,7 @@ function gates.accept(taker)
   local source, above = taker.gate, taker.gate.parent
   while above and not above.is_gate do above = above.parent end
   source.taker, source.checked.consumers = taker, {}
-  for _, event in ipairs(taker.events) do event.gate = above and above.name end
+  for _, event in ipairs(taker.events) do event:set_gate(above and above.name) end
 end
 
 --- Requests the records that the gates need. Called before the session starts.

@@ -85,7 +85,7 @@ end
 ---@return Compiled[]
 function InKernel:filters(event, only_kernel) -- luacheck: no self
   local list = {}
-  for _, text in ipairs { event.kernel_filter or '', not only_kernel and event.user_filter or '' } do
+  for _, text in ipairs { event.filters.kernel or '', not only_kernel and event.filters.user or '' } do
     if text ~= '' then
       list[#list + 1] = expr.compile_filter(text, event.fields) or expr.compile(text, event.fields, { form = 'filter' })
         or asm.refuse('only the kernel understands the filter of %s', event.name)

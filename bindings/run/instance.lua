@@ -34,6 +34,7 @@ local views = require 'bindings.view.views'
 ---@field opened? Event[] of a source: its events and those of its own sources
 ---@field attrs? table[] of a source: their attributes before it became one
 ---@field counts? Counts of a source
+---@field clock? Event by which it counts others
 ---@field routes? Routes of a gate
 ---@field taker? Taker of a gate whose condition programs evaluate
 local Instance = {}
@@ -70,9 +71,9 @@ end
 ---@return any, any
 function Instance:on_its_own(call, ...)
   local attrs = {}
-  for i, event in ipairs(self.opened) do attrs[i], event.attrs = event.attrs, self.attrs[i] end
+  for i, event in ipairs(self.opened) do attrs[i] = event:swap_attrs(self.attrs[i]) end
   local ok, result, more = pcall(call, ...)
-  for i, event in ipairs(self.opened) do event.attrs = attrs[i] end
+  for i, event in ipairs(self.opened) do event:swap_attrs(attrs[i]) end
   if not ok then error(result, 0) end
   return result, more
 end
@@ -98,7 +99,7 @@ function Instance:open_event_options()
       local groups = {}
       self.selects = self.selects or option.name == 'event' and not is_default(option, given)
       for i, text in ipairs(type(given) == 'table' and given or { given }) do
-        groups[i] = self.set:select(text, i)
+        groups[i] = self.set:select(text)
       end
       if option.name == 'event' and #groups == 0 and self.run.is_recorded and not self.parent then
         self.later = { event = function() return public_event.of { self.set:add_recorded() } end }
@@ -173,7 +174,7 @@ function Instance:check(handlers)
   if not checked then failure.raise('%s', message) end
   for _, entry in ipairs(checked.events) do
     entry.found = entry.event and { public_event.one(entry.event, 'the key of a handler') }
-      or set:select(entry.selector, 0)
+      or set:select(entry.selector)
   end
   check_fields(checked.events, set)
   self.describe = checked.life.describe
@@ -188,7 +189,7 @@ function Instance:mark_events()
   attach.restrict(self.name, self.opt, list, self.run.services.warn, self.script.profiler.options)
   sampling.check_options(self.name, self.opt, list)
   attach.stacks(self.name, self.opt, list, self.wants.stacks)
-  sample_filter.apply(self.name, self.opt, list, self.script.profiler.options)
+  self._sample_filter = sample_filter.apply(self.name, self.opt, list, self.script.profiler.options)
   if not self.wants.only_threads then return end
   local run = self.run
   local inherits = attach.inherits(run.opt, run.workload)

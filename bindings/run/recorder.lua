@@ -98,7 +98,7 @@ local function select_events(instance, wanted)
   local list = {}
   local function add(one)
     if type(one) == 'string' then
-      for _, event in ipairs(instance.set:select(one, 0)) do list[#list + 1] = event end
+      for _, event in ipairs(instance.set:select(one)) do list[#list + 1] = event end
     elseif type(one) == 'table' and one.class then
       list[#list + 1] = one
     elseif type(one) == 'table' then
@@ -109,7 +109,7 @@ local function select_events(instance, wanted)
   end
   if wanted ~= nil then add(public_event.real(wanted)) end
   if #list == 0 then error('session.recorder takes { events = ... }', 3) end
-  for _, event in ipairs(list) do event.is_derived = true end
+  for _, event in ipairs(list) do event:derive() end
   return list
 end
 
@@ -133,7 +133,7 @@ local function new_session(self)
     end,
   }, { __index = run.services })
   for _, event in ipairs(self._list) do
-    event.context, event.view = context, views.new(event.name, event.list, context, event.params.sample)
+    event:view_in(context, views.new(event.name, event.list, context, event.params.sample))
   end
 end
 
@@ -168,7 +168,8 @@ local function refuses(event)
   local request = event.request
   if event.machine then return 'it is of another machine' end
   if event.gate then return ('only profscript can tell which of its events %s passes on'):format(event.gate) end
-  if event.user_filter then return ("the kernel cannot evaluate its filter '%s'"):format(event.user_filter) end
+  local text = event.filters.user
+  if text then return ("the kernel cannot evaluate its filter '%s'"):format(text) end
   if request.counted == 1 or request.record ~= 0 or request.is_output == 1 then return 'it has no samples' end
 end
 
@@ -212,9 +213,7 @@ function Recorder:open()
   for _, event in ipairs(self._list) do
     local reason = refuses(event)
     if reason then failure.usage('%s: session.recorder cannot keep %s: %s', run.name, event.name, reason) end
-    event.request.name, event.request.config1_text = event.name, event.config1_text
-    event.request.cpus = event.attrs.cpus
-    event.request.filter = event_filter.for_kernel(event, own)
+    event:complete(event_filter.for_kernel(event, own))
     if event.request.callchain ~= 0 and not self._first_stack then
       self._first_stack = run.services.frames.add_session(self._session)
     end

@@ -150,7 +150,7 @@ local function is_same(open, event, own)
   return ffi.string(open.request.attr, size) == ffi.string(event.request.attr, size)
     and open.attrs.cpus == event.attrs.cpus
     and event_filter.for_kernel(open, own) == event_filter.for_kernel(event, own)
-    and not (open.route.is_captured and open.user_filter ~= event.user_filter)
+    and not (open.route.is_captured and open.filters.user ~= event.filters.user)
 end
 
 --- Compares the events of a version with those that are open. Returns what differs, and whether these must be opened

@@ -91,7 +91,8 @@ function sent_waits.new(program, session, has_switches, text, each)
       route.write(event.route, { way = 'states', by = 'BPF', does = 'added up', sent = text })
       event.request.bpf_array = object.lib.bpf_map__fd(object:find('map', rings))
     else
-      event.is_derived, events[kind] = true, nil
+      event:derive()
+      events[kind] = nil
     end
   end
   local first = ffi.new 'struct event'

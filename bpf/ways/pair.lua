@@ -206,7 +206,7 @@ function PairTaker:load(kernel)
   end
   for event, rule in pairs(by_event) do
     if event.is_task_event then
-      local exit = { name = 'sched:sched_process_exit', system = 'sched', fields = {}, is_exit = true }
+      local exit = { name = 'sched:sched_process_exit', system = 'sched', fields = {}, filters = {}, is_exit = true }
       kernel:probe(exit, self.pairs:body(rule, false, probe.is_alone(exit.name)))
     end
   end

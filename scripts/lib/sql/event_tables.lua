@@ -179,11 +179,7 @@ local function narrow(self, query)
     local event = one.event
     local added = not (event.machine or event.attrs.push or event.owner.parent) and event.tracepoint
       and constants.filter(self._tables, plans[one.number], one.columns)
-    if added and event.filter then
-      event.filter = ('(%s) && (%s)'):format(event.filter, added)
-    elseif added then
-      event.filter = added
-    end
+    if added then event:add_filter(added) end
   end
 end
 
