@@ -70,6 +70,10 @@ wakeup is read as an event.
   },
   everywhere = true,
   unsupported = { 'event' },
+  optional = {
+    ['sched:sched_wakeup'] = 'sleeps last until the task runs, with the wait for a CPU; with -S or -D there are none',
+    ['sched:sched_wakeup_new'] = 'the first wait of each new task is missing',
+  },
   options = flamegraph.options {
     filter = { own = true, help = 'only tasks with these names; * and ? are wildcards', argument = 'NAMES' },
     call_graph = { help = 'record the stacks of the events that --than prints' },
@@ -86,6 +90,7 @@ wakeup is read as an event.
 
   start = function(opt, out, session)
     local function warn(missed)
+      if not session.supports 'sched:sched_wakeup' then missed.wakeups = 0 end -- none is expected
       unreported.warn(missed, out, 'task-state', 'the time before them is not counted',
         (opt.interruptible or opt.uninterruptible) and 'these sleeps are not counted'
           or 'these sleeps are counted until the task ran')
@@ -216,10 +221,10 @@ wakeup is read as an event.
       end
     end
 
-    local handlers = { [select_tasks('sched:sched_wakeup', '', false)] = wakeup }
-    if session.supports 'sched:sched_wakeup_new' then -- a recording may lack it
-      handlers[select_tasks('sched:sched_wakeup_new', '', false)] = wakeup_new
-    end
+    local handlers = {
+      [select_tasks('sched:sched_wakeup', '', false)] = wakeup,
+      [select_tasks('sched:sched_wakeup_new', '', false)] = wakeup_new,
+    }
     local switch = 'sched:sched_switch'
     local outgoing, incoming = select_tasks(switch, 'prev_', true), select_tasks(switch, 'next_', false)
     if outgoing ~= switch then
